@@ -1,0 +1,52 @@
+# Every outside dependency, found once. Debian package names are in deploy/packages.txt.
+
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+find_package(ZLIB REQUIRED)
+find_package(absl REQUIRED)
+# Newer protobuf ships its own CMake package; Debian 12's is found by CMake's module.
+find_package(Protobuf REQUIRED)
+find_package(gRPC CONFIG REQUIRED)
+find_package(spdlog CONFIG REQUIRED)
+find_package(prometheus-cpp CONFIG REQUIRED)
+find_package(CLI11 CONFIG REQUIRED)
+find_package(nlohmann_json CONFIG REQUIRED)
+find_package(FastFloat CONFIG REQUIRED)
+
+find_program(CROUT_GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
+
+# OpenBLAS with LAPACK inside. The OpenMP flavour, because its thread count can be set for each
+# calling thread (see docs/decisions): prefer it where several flavours are installed.
+find_library(CROUT_OPENBLAS_LIBRARY openblas PATH_SUFFIXES openblas-openmp REQUIRED)
+find_library(CROUT_LAPACKE_LIBRARY lapacke REQUIRED)
+find_path(CROUT_CBLAS_INCLUDE cblas.h PATH_SUFFIXES openblas-openmp openblas REQUIRED)
+find_path(CROUT_LAPACKE_INCLUDE lapacke.h REQUIRED)
+find_path(CROUT_XXHASH_INCLUDE xxhash.h REQUIRED)
+add_library(crout_blas INTERFACE)
+target_include_directories(crout_blas SYSTEM INTERFACE
+  "${CROUT_CBLAS_INCLUDE}" "${CROUT_LAPACKE_INCLUDE}")
+target_link_libraries(crout_blas INTERFACE "${CROUT_LAPACKE_LIBRARY}" "${CROUT_OPENBLAS_LIBRARY}")
+
+# CUDA: AUTO takes it where a toolkit is found, and says so either way.
+set(CROUT_HAVE_CUDA OFF)
+if(NOT CROUT_CUDA STREQUAL "OFF")
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    set(CMAKE_CUDA_ARCHITECTURES "${CROUT_CUDA_ARCHITECTURES}")
+    enable_language(CUDA)
+    set(CMAKE_CUDA_STANDARD 17)
+    set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+    find_package(CUDAToolkit REQUIRED)
+    set(CROUT_HAVE_CUDA ON)
+  elseif(CROUT_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "CROUT_CUDA=ON, but no CUDA compiler was found: put nvcc on PATH")
+  endif()
+endif()
+message(STATUS "Crout: CUDA device support ${CROUT_HAVE_CUDA}")
+
+if(BUILD_TESTING)
+  find_package(GTest REQUIRED)
+  find_package(benchmark REQUIRED)
+endif()

@@ -1,0 +1,1 @@
+# Filled by the bundle: install rules of runtime dependencies and CPack.

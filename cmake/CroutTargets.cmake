@@ -1,0 +1,26 @@
+# crout_library(NAME SOURCES ... DEPS ...): a static library of ours, alias crout::NAME.
+function(crout_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPS" ${ARGN})
+  add_library(crout_${name} STATIC ${arg_SOURCES})
+  add_library(crout::${name} ALIAS crout_${name})
+  target_link_libraries(crout_${name} PUBLIC ${arg_DEPS} PRIVATE $<BUILD_INTERFACE:crout_flags>)
+  target_include_directories(crout_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
+endfunction()
+
+# crout_test(NAME LABELS unit|e2e|gpu ... SOURCES ... DEPS ...): a GoogleTest binary, registered
+# as one CTest test. Labels choose what a preset or a machine runs.
+function(crout_test name)
+  cmake_parse_arguments(arg "" "TIMEOUT" "LABELS;SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_DEPS} crout_flags GTest::gmock GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 300)
+  endif()
+  # gRPC and real matrices cost time under a sanitizer, hence the generous limit.
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
+    SKIP_REGULAR_EXPRESSION "ALL TESTS SKIPPED")
+  if(CROUT_PACKAGE_TESTS)
+    install(TARGETS ${name} RUNTIME DESTINATION libexec/crout/tests COMPONENT tests)
+  endif()
+endfunction()

@@ -1,0 +1,25 @@
+// Resolves algorithm names on a device.
+#ifndef CROUT_KERNELS_ALGORITHM_REGISTRY_H_
+#define CROUT_KERNELS_ALGORITHM_REGISTRY_H_
+
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "kernels/device.h"
+
+namespace crout {
+
+// `name` on `device`, or, for "auto", the one with the least PredictSeconds. UNIMPLEMENTED where
+// the device has no algorithm of that name; the message lists those it has.
+absl::StatusOr<const LuAlgorithm*> FindAlgorithm(const Device& device, std::string_view name,
+                                                 DType dtype, int64_t n);
+
+// As above, among the solvers that support `unit_diagonal`. FAILED_PRECONDITION where the named
+// solver exists but cannot use such a factor; the message lists the compatible ones.
+absl::StatusOr<const TriangularSolver*> FindSolver(const Device& device, std::string_view name,
+                                                   UnitDiagonal unit_diagonal, DType dtype,
+                                                   int64_t n, int64_t nrhs);
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_ALGORITHM_REGISTRY_H_

@@ -1,0 +1,79 @@
+// A device that factors and solves: the host, or one CUDA GPU.
+#ifndef CROUT_KERNELS_DEVICE_H_
+#define CROUT_KERNELS_DEVICE_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
+#include "kernels/execution_context.h"
+#include "kernels/lu_algorithm.h"
+#include "kernels/memory.h"
+
+namespace crout {
+
+enum class DeviceKind : uint8_t { kHost, kCuda };
+
+struct DeviceInfo {
+  DeviceKind kind = DeviceKind::kHost;
+  std::string name;         // "host", "cuda:0": in replies, labels and on the command line
+  std::string description;  // "NVIDIA H100 80GB HBM3", or the processor's
+  uint64_t memory_bytes = 0;  // of the device, as the driver or the system says
+  int parallelism = 1;        // jobs that can run side by side: streams, or cores
+};
+
+// Moves a stream of bytes from the network into a buffer of the device, while it arrives. One
+// upload, one thread at a time. Nothing here blocks.
+class Uploader {
+ public:
+  virtual ~Uploader() = default;
+
+  // Where the next bytes go: a span in host memory, never longer than what is left to send. Empty
+  // when all staging blocks are still being copied; then `on_ready` is called once, from any
+  // thread, when Reserve would succeed. (The host device writes the destination itself: always
+  // ready.)
+  virtual std::span<std::byte> Reserve(absl::AnyInvocable<void()> on_ready) = 0;
+
+  // The first `bytes` bytes of the span last reserved were written.
+  virtual absl::Status Commit(size_t bytes) = 0;
+
+  // All bytes were committed: work enqueued on `context` from now on sees them.
+  virtual absl::Status Join(ExecutionContext& context) = 0;
+
+  // Destroying an uploader before Join leaves the destination undefined, and is safe only once
+  // copies in flight ended; the destructor waits for them (microseconds: at most the staging
+  // blocks of one upload).
+};
+
+// Thread-safe. Outlives its contexts, buffers and uploaders.
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual const DeviceInfo& info() const = 0;
+
+  // False once the device met an error that it cannot recover from (a sticky CUDA error): fence it.
+  virtual bool healthy() const = 0;
+
+  // Expensive (stream, vendor handles, first-use initialisation): made at start and pooled.
+  virtual absl::StatusOr<std::unique_ptr<ExecutionContext>> CreateContext() = 0;
+
+  // Memory that this device computes in, and host memory that it copies from and to without an
+  // intermediate step (pinned for CUDA). For the host device both are one.
+  virtual MemoryResource& memory() = 0;
+  virtual MemoryResource& staging_memory() = 0;
+
+  // `destination` is device memory and outlives the uploader.
+  virtual absl::StatusOr<std::unique_ptr<Uploader>> StartUpload(std::span<std::byte> destination) = 0;
+
+  // Registered at construction, fastest first; solvers likewise. Never empty.
+  virtual std::span<const std::unique_ptr<LuAlgorithm>> algorithms() const = 0;
+  virtual std::span<const std::unique_ptr<TriangularSolver>> solvers() const = 0;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_DEVICE_H_

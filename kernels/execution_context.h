@@ -1,0 +1,42 @@
+// What a job runs on: one stream of a device with its vendor handles, warm and exclusive.
+#ifndef CROUT_KERNELS_EXECUTION_CONTEXT_H_
+#define CROUT_KERNELS_EXECUTION_CONTEXT_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "kernels/matrix_ops.h"
+
+namespace crout {
+
+class Device;
+
+// What kernels tell the host. Lives in host memory that the device can write (pinned, for CUDA);
+// a field is valid after Synchronize() following the call that fills it.
+struct DeviceReport {
+  MatrixStats matrix;
+  ScaleStats scale;
+  FactorStats factor;
+  ResidualStats residual;
+  int32_t info = 0;  // LAPACK's: > 0 is the 1-based index of the first exactly zero pivot
+};
+
+// Used by one thread at a time. Calls that take a context enqueue work on its stream and may return
+// before that work ran; work on one context runs in the order of the calls. On the host device
+// everything has happened when a call returns.
+class ExecutionContext {
+ public:
+  virtual ~ExecutionContext() = default;
+
+  virtual Device& device() = 0;
+  virtual MatrixOps& ops() = 0;
+  virtual DeviceReport& report() = 0;
+
+  // Waits until everything enqueued has run. An error of the device, once seen, stays: the status
+  // is UNAVAILABLE and device().healthy() is false from then on.
+  virtual absl::Status Synchronize() = 0;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_EXECUTION_CONTEXT_H_

@@ -1,0 +1,129 @@
+// A factorization and the two jobs that make and use it, written once for every device.
+#ifndef CROUT_KERNELS_FACTORIZATION_H_
+#define CROUT_KERNELS_FACTORIZATION_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "kernels/device.h"
+#include "kernels/lu_algorithm.h"
+#include "kernels/memory.h"
+
+namespace crout {
+
+enum class EquilibrateMode : uint8_t { kAuto, kOn, kOff };
+
+// Seconds spent in each phase that happens on a device.
+struct KernelTimings {
+  double host_to_device = 0;
+  double factor = 0;
+  double solve = 0;
+  double refine = 0;
+  double device_to_host = 0;
+};
+
+// What the caller needs in order to trust a factorization.
+struct FactorSummary {
+  std::string algorithm;  // the name that ran, never "auto"
+  int64_t n = 0;
+  DType factor_dtype = DType::kFloat64;
+  DType matrix_dtype = DType::kFloat64;
+  UnitDiagonal unit_diagonal = UnitDiagonal::kL;
+  int64_t info = 0;  // > 0: the 1-based index of the first exactly zero pivot
+  double pivot_growth = 0;
+  double norm_one = 0;  // of A as it arrived
+  double norm_inf = 0;
+  bool row_scaled = false;  // by equilibration
+  bool col_scaled = false;
+  std::optional<double> rcond;        // on request: 1-norm reciprocal condition estimate, of the
+                                      // (equilibrated) matrix that was factored; 0 if singular
+  std::optional<double> det_sign;     // on request, of A as it arrived
+  std::optional<double> det_log_abs;
+};
+
+// The bytes of a factorization in one memory tier. Device memory, or host memory for a copy.
+struct FactorStorage {
+  Buffer lu;      // n x n, factor type, column-major, ld = n
+  Buffer ipiv;    // n x int64, 1-based row interchanges
+  Buffer matrix;  // n x n, matrix type, column-major: A as it arrived. Empty if not kept.
+  Buffer scales;  // n row scales, then n column scales, float64. Empty without equilibration.
+
+  size_t bytes() const { return lu.size() + ipiv.size() + matrix.size() + scales.size(); }
+};
+
+struct Factorization {
+  FactorSummary summary;
+  FactorStorage storage;
+};
+
+struct FactorizeOptions {
+  const LuAlgorithm* algorithm = nullptr;
+  DType factor_dtype = DType::kFloat64;
+  EquilibrateMode equilibrate = EquilibrateMode::kAuto;
+  bool keep_matrix = true;
+  bool estimate_condition = false;
+  bool determinant = false;
+};
+
+// Bytes of device memory for a job: `kept` stays with the result, `peak` is the most in use at any
+// time, the upload included.
+struct JobBytes {
+  size_t kept = 0;
+  size_t peak = 0;
+};
+
+// Asked between phases; true ends the job with CANCELLED (the server turns that into the reason).
+using StopRequested = absl::FunctionRef<bool()>;
+
+absl::StatusOr<JobBytes> FactorizeBytes(const FactorizeOptions& options, DType matrix_dtype,
+                                        int64_t n);
+
+// Factors the n x n matrix in `upload` (device memory, packed as `shape` says; consumed, and reused
+// as the kept matrix where it has the right layout). Blocks until the device is done: call it from
+// a worker thread, never from an RPC reaction. INVALID_ARGUMENT for NaN, Inf or a conversion that
+// overflows, with row and column (0-based) of the first in payload order; CANCELLED as above.
+// A singular matrix is a result with info > 0.
+absl::StatusOr<Factorization> Factorize(ExecutionContext& context, Buffer upload,
+                                        PackedMatrix shape, const FactorizeOptions& options,
+                                        StopRequested stop, KernelTimings& timings);
+
+struct SolveOptions {
+  const TriangularSolver* solver = nullptr;
+  Op op = Op::kNone;
+  bool verify = true;         // report the backward error; needs the kept matrix
+  bool error_bound = false;   // report a forward error bound (LAPACK gerfs); needs the kept matrix
+  int max_refinement_steps = 0;  // stops early once a step no longer halves the backward error, or
+                                 // it is at roundoff
+};
+
+struct SolveSummary {
+  std::string solver;
+  std::optional<double> backward_error;        // when verified
+  std::optional<double> forward_error_bound;   // max over columns of |x - x_true|_inf / |x|_inf
+  int refinement_steps = 0;
+};
+
+absl::StatusOr<JobBytes> SolveBytes(const SolveOptions& options, const FactorSummary& factor,
+                                    PackedMatrix rhs_shape);
+
+// Solves op(A) X = B for the right-hand sides in `upload` (n x nrhs, device memory, packed as
+// `shape`). X goes to `out`, host memory of shape.bytes(), in B's type and layout. Blocks as
+// Factorize does. FAILED_PRECONDITION if the factor is singular (with the pivot's index), if
+// verification, refinement or a bound is asked for without the kept matrix; INVALID_ARGUMENT as in
+// Factorize.
+absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const Factorization& factor,
+                                   Buffer upload, PackedMatrix shape, const SolveOptions& options,
+                                   std::byte* out, StopRequested stop, KernelTimings& timings);
+
+// Copies a factorization's storage to the other tier: from device memory to `to` (host) or back.
+absl::StatusOr<FactorStorage> CopyStorageToHost(ExecutionContext& context,
+                                                const FactorStorage& from, MemoryResource& to);
+absl::StatusOr<FactorStorage> CopyStorageToDevice(ExecutionContext& context,
+                                                  const FactorStorage& from);
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_FACTORIZATION_H_

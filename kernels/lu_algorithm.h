@@ -1,0 +1,79 @@
+// The interface of an LU factorization on one device, and of a solver with its factors.
+#ifndef CROUT_KERNELS_LU_ALGORITHM_H_
+#define CROUT_KERNELS_LU_ALGORITHM_H_
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/execution_context.h"
+#include "kernels/matrix.h"
+
+namespace crout {
+
+// Which factor holds the unit diagonal: L (Gaussian elimination, getrf) or U (Crout's method).
+enum class UnitDiagonal : uint8_t { kL, kU };
+
+enum class PivotRule : uint8_t { kNone, kPartial };
+
+struct AlgorithmTraits {
+  std::string_view name;  // the design's: "getrf", "cmpp", ...
+  UnitDiagonal unit_diagonal = UnitDiagonal::kL;
+  PivotRule pivoting = PivotRule::kPartial;
+  std::string_view description;  // one line: method and source
+};
+
+// Factors a square matrix in place: PA = LU, L and U in getrf's storage (the unit diagonal is not
+// stored). Immutable and thread-safe; each call runs on its own context.
+class LuAlgorithm {
+ public:
+  virtual ~LuAlgorithm() = default;
+
+  virtual const AlgorithmTraits& traits() const = 0;
+
+  // Bytes of device memory that Factor needs beside its arguments, for an n x n matrix.
+  virtual absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n) const = 0;
+
+  // Seconds that Factor is expected to take: the cost model of admission, RetryInfo and Estimate.
+  virtual double PredictSeconds(DType dtype, int64_t n) const = 0;
+
+  // Enqueues the factorization. On exit `a` holds L and U, ipiv[0..n) in device memory the 1-based
+  // row interchanges (row i was swapped with row ipiv[i], as LAPACK's getrf), and, after
+  // Synchronize(), context.report().info LAPACK's info: k > 0 says that u_kk (l_kk where U has the
+  // unit diagonal) is exactly zero; then the factor is complete but singular. Methods without
+  // pivoting write the identity to ipiv. `workspace` is device memory of WorkspaceBytes() or more,
+  // in use until Synchronize().
+  virtual absl::Status Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
+                              std::span<std::byte> workspace) const = 0;
+};
+
+// A factor as solvers see it: n x n in getrf's storage.
+struct FactorView {
+  AnyMatrix lu;
+  const int64_t* ipiv = nullptr;
+  UnitDiagonal unit_diagonal = UnitDiagonal::kL;
+};
+
+// Solves op(A) X = B with the factors of A. Immutable and thread-safe.
+class TriangularSolver {
+ public:
+  virtual ~TriangularSolver() = default;
+
+  virtual std::string_view name() const = 0;  // "getrs", "trsm", "ss"
+  virtual bool Supports(UnitDiagonal unit_diagonal) const = 0;
+  virtual double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const = 0;
+
+  // Bytes of device memory that Solve needs beside its arguments.
+  virtual absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n, int64_t nrhs) const = 0;
+
+  // Enqueues the solve: b (n x nrhs, the factor's type) becomes X. The factor is not singular and
+  // its unit diagonal is supported.
+  virtual absl::Status Solve(ExecutionContext& context, const FactorView& factor, Op op,
+                             const AnyMatrix& b, std::span<std::byte> workspace) const = 0;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_LU_ALGORITHM_H_

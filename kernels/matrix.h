@@ -1,0 +1,56 @@
+// Views of dense matrices. A view owns nothing; it is valid while the buffer behind it lives, and
+// only code that runs on the device of that buffer may touch the elements.
+#ifndef CROUT_KERNELS_MATRIX_H_
+#define CROUT_KERNELS_MATRIX_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/dtype.h"
+
+namespace crout {
+
+enum class Layout : uint8_t { kColumnMajor, kRowMajor };
+
+// Element (i, j), 0-based, is at data[i + j * ld]; ld >= max(1, rows).
+template <class T>
+struct MatrixView {
+  T* data = nullptr;
+  int64_t rows = 0;
+  int64_t cols = 0;
+  int64_t ld = 1;
+
+  T& operator()(int64_t i, int64_t j) const { return data[i + j * ld]; }
+};
+
+// A column-major matrix whose element type is known at run time.
+struct AnyMatrix {
+  std::byte* data = nullptr;
+  DType dtype = DType::kFloat64;
+  int64_t rows = 0;
+  int64_t cols = 0;
+  int64_t ld = 1;
+
+  template <class T>
+  MatrixView<T> As() const {
+    return {reinterpret_cast<T*>(data), rows, cols, ld};
+  }
+};
+
+// A packed matrix as it came over the wire: no gaps between rows (row-major) or columns.
+struct PackedMatrix {
+  const std::byte* data = nullptr;
+  DType dtype = DType::kFloat64;
+  Layout layout = Layout::kColumnMajor;
+  int64_t rows = 0;
+  int64_t cols = 0;
+
+  size_t bytes() const { return static_cast<size_t>(rows) * cols * SizeOf(dtype); }
+};
+
+// op(A) in op(A) X = B.
+enum class Op : uint8_t { kNone, kTranspose };
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_MATRIX_H_

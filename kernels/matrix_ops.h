@@ -1,0 +1,103 @@
+// The dense building blocks that a device provides beside its LU algorithms: the factorization and
+// solve pipelines are written once in terms of these.
+#ifndef CROUT_KERNELS_MATRIX_OPS_H_
+#define CROUT_KERNELS_MATRIX_OPS_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "kernels/matrix.h"
+
+namespace crout {
+
+// Filled by MatrixOps::Import. Norms are of the matrix as it arrived, in float64.
+struct MatrixStats {
+  // Packed offset (in the order of the payload) of the first NaN or Inf; -1 if there is none. When
+  // it is >= 0 the norms are unspecified.
+  int64_t first_non_finite = -1;
+  // Packed offset of the first finite element that the conversion to a narrower type made Inf; -1
+  // if there is none.
+  int64_t first_overflow = -1;
+  double norm_one = 0;  // max over columns of the sum of absolute values
+  double norm_inf = 0;  // max over rows
+  double max_abs = 0;
+};
+
+// Filled by MatrixOps::EquilibrationScales; LAPACK geequb's rowcnd, colcnd and amax.
+struct ScaleStats {
+  double row_condition = 1;
+  double col_condition = 1;
+  double max_abs = 0;
+  // 1-based index of the first zero row (<= rows) or, less rows, column; 0 if there is none. Then
+  // no scales exist and the matrix is singular.
+  int64_t zero_line = 0;
+};
+
+// Filled by MatrixOps::InspectFactor.
+struct FactorStats {
+  // Largest |u_ij|; where U has the unit diagonal, of diag(L) U. NaN if the factor holds a NaN.
+  double max_abs_u = 0;
+  // Determinant of the factored matrix as sign * exp(log_abs). sign is 0 and log_abs -Inf for an
+  // exactly singular one. n = 0: sign 1, log_abs 0.
+  double det_sign = 1;
+  double det_log_abs = 0;
+};
+
+// Filled by MatrixOps::Residual.
+struct ResidualStats {
+  // max over columns j of |b_j - op(A) x_j|_inf / (|op(A)|_inf |x_j|_inf + |b_j|_inf), 0/0 as 0;
+  // NaN if anything in it is not finite.
+  double backward_error = 0;
+};
+
+// All matrices are in the memory of the context's device, column-major unless packed. Calls enqueue
+// (see ExecutionContext); the status is INTERNAL or UNAVAILABLE when the device refuses the work,
+// never a statement about the numbers.
+class MatrixOps {
+ public:
+  virtual ~MatrixOps() = default;
+
+  // out := in, converted to out's type and column-major order, and report().matrix := statistics of
+  // `in`. Shapes agree. `out` may not overlap `in`, unless it is the same memory with the same type
+  // and column-major layout: then only the statistics are taken.
+  virtual absl::Status Import(const PackedMatrix& in, const AnyMatrix& out) = 0;
+
+  // packed column- or row-major out := in, converted. `out.data` is in device memory.
+  virtual absl::Status Export(const AnyMatrix& in, const PackedMatrix& layout, std::byte* out) = 0;
+
+  // out := diag(row) in diag(col), converted. row, col: float64 scales in device memory, null for
+  // the identity.
+  virtual absl::Status CopyScaled(const AnyMatrix& in, const double* row, const double* col,
+                                  const AnyMatrix& out) = 0;
+
+  // Powers of two r (rows) and c (cols) such that every row and column of diag(r) A diag(c) has its
+  // largest entry in (1/2, 2]: LAPACK geequb. Fills report().scale; scales of a zero line are 1.
+  virtual absl::Status EquilibrationScales(const AnyMatrix& a, double* row, double* col) = 0;
+
+  // Fills report().factor from an n x n factor in getrf's storage. `unit_in_u`: the unit diagonal
+  // is U's. ipiv: n 1-based row interchanges; null for none.
+  virtual absl::Status InspectFactor(const AnyMatrix& lu, bool unit_in_u, const int64_t* ipiv) = 0;
+
+  // r := b - op(a) x in float64 and report().residual. norm_op_a = |op(a)|_inf. a: rows x cols in
+  // either type; x, b, r: float64; r may not overlap the others.
+  virtual absl::Status Residual(const AnyMatrix& a, Op op, double norm_op_a,
+                                const MatrixView<double>& x, const MatrixView<double>& b,
+                                const MatrixView<double>& r) = 0;
+
+  // w := |op(a)| |x| + |b|, elementwise in float64: the componentwise scale of LAPACK gerfs.
+  virtual absl::Status AbsProduct(const AnyMatrix& a, Op op, const MatrixView<double>& x,
+                                  const MatrixView<double>& b, const MatrixView<double>& w) = 0;
+
+  // x := x + d.
+  virtual absl::Status Add(const MatrixView<double>& d, const MatrixView<double>& x) = 0;
+
+  // Byte copies, enqueued: between device memories, and between device and host memory. A copy
+  // overlaps other work only where the host side came from Device::staging_memory().
+  virtual absl::Status CopyOnDevice(const void* from, void* to, size_t bytes) = 0;
+  virtual absl::Status CopyToDevice(const void* host, void* device, size_t bytes) = 0;
+  virtual absl::Status CopyToHost(const void* device, void* host, size_t bytes) = 0;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_MATRIX_OPS_H_

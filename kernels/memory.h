@@ -1,0 +1,81 @@
+// Owners of memory, on the host or on a device.
+#ifndef CROUT_KERNELS_MEMORY_H_
+#define CROUT_KERNELS_MEMORY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "absl/status/statusor.h"
+
+namespace crout {
+
+class Buffer;
+
+// What memory comes from and goes back to. Thread-safe; outlives every Buffer taken from it.
+class MemoryResource {
+ public:
+  virtual ~MemoryResource() = default;
+
+  // At least `bytes` bytes, aligned to 256. Zero bytes give an empty Buffer. RESOURCE_EXHAUSTED
+  // names the bytes asked for.
+  absl::StatusOr<Buffer> Allocate(size_t bytes);
+
+ protected:
+  friend class Buffer;
+  virtual absl::StatusOr<void*> DoAllocate(size_t bytes) = 0;
+  // Called with what DoAllocate returned and was asked for, once nothing uses the block any more:
+  // work on a device must have ended before its buffers are destroyed.
+  virtual void DoDeallocate(void* data, size_t bytes) = 0;
+};
+
+// Move-only owner of a block of a MemoryResource.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(MemoryResource* resource, void* data, size_t size)
+      : resource_(resource), data_(data), size_(size) {}
+  ~Buffer() { reset(); }
+  Buffer(Buffer&& other) noexcept
+      : resource_(other.resource_),
+        data_(std::exchange(other.data_, nullptr)),
+        size_(std::exchange(other.size_, 0)) {}
+  Buffer& operator=(Buffer&& other) noexcept {
+    if (this != &other) {
+      reset();
+      resource_ = other.resource_;
+      data_ = std::exchange(other.data_, nullptr);
+      size_ = std::exchange(other.size_, 0);
+    }
+    return *this;
+  }
+
+  std::byte* data() const { return static_cast<std::byte*>(data_); }
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data_);
+  }
+  size_t size() const { return size_; }
+  explicit operator bool() const { return data_ != nullptr; }
+  void reset() {
+    if (data_ != nullptr) resource_->DoDeallocate(std::exchange(data_, nullptr), size_);
+    size_ = 0;
+  }
+
+ private:
+  MemoryResource* resource_ = nullptr;
+  void* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+inline absl::StatusOr<Buffer> MemoryResource::Allocate(size_t bytes) {
+  if (bytes == 0) return Buffer();
+  auto data = DoAllocate(bytes);
+  if (!data.ok()) return data.status();
+  return Buffer(this, *data, bytes);
+}
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_MEMORY_H_
