@@ -1,0 +1,67 @@
+// The series of one device.
+#ifndef CROUT_SERVER_METRICS_DEVICE_METRICS_H_
+#define CROUT_SERVER_METRICS_DEVICE_METRICS_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/dtype.h"
+#include "server/metrics/labels.h"
+#include "server/metrics/state.h"
+
+namespace prometheus {
+class Gauge;
+class Histogram;
+class Registry;
+}  // namespace prometheus
+
+namespace crout {
+
+// A device's label value, and the names that its factorizations and solves can carry.
+struct DeviceLabels {
+  std::string name;                     // "host", "cuda:0"
+  std::vector<std::string> algorithms;  // "getrf", "cmpp"
+  std::vector<std::string> solvers;     // "getrs", "ss"
+};
+
+// Thread-safe. Lives as long as the Metrics that it belongs to.
+class DeviceMetrics {
+ public:
+  DeviceMetrics(prometheus::Registry& registry, const DeviceLabels& labels);
+
+  // Seconds on the device of one factorization (order n) or solve. `algorithm` and `solver` are
+  // among those of the DeviceLabels; others are not counted.
+  void ObserveFactor(std::string_view algorithm, DType factor_dtype, int64_t n, double seconds);
+  void ObserveSolve(std::string_view solver, DType factor_dtype, int64_t n, double seconds);
+
+  void Set(const DeviceState& state);
+
+ private:
+  // The histograms of one algorithm or solver, by type and size class.
+  struct Durations {
+    std::string name;
+    std::array<std::array<prometheus::Histogram*, kSizeClassNames.size()>, 2> histograms;
+  };
+  static void Observe(std::vector<Durations>& durations, std::string_view name, DType dtype,
+                      int64_t n, double seconds);
+
+  // Constant after construction.
+  std::vector<Durations> factor_;
+  std::vector<Durations> solve_;
+  prometheus::Gauge* budget_;
+  prometheus::Gauge* reserved_;
+  prometheus::Gauge* pool_used_;
+  prometheus::Gauge* pool_cached_;
+  prometheus::Gauge* driver_used_;
+  prometheus::Gauge* queue_depth_;
+  prometheus::Gauge* streams_;
+  prometheus::Gauge* streams_busy_;
+  prometheus::Gauge* healthy_;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_METRICS_DEVICE_METRICS_H_

@@ -1,0 +1,98 @@
+// The fixed sets that label values come from, and their names. Handles, tenants and anything else
+// that a caller chooses are never labels.
+#ifndef CROUT_SERVER_METRICS_LABELS_H_
+#define CROUT_SERVER_METRICS_LABELS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace crout {
+
+// Label `method`: the calls of crout.v1.FactorizationService.
+enum class Method : uint8_t {
+  kFactorize,
+  kRefactorize,
+  kSolve,
+  kFactorizeAndSolve,
+  kGetFactors,
+  kListFactors,
+  kDescribeFactor,
+  kRenewLease,
+  kReleaseFactor,
+  kEstimateFactorize,
+  kGetServerInfo,
+};
+inline constexpr std::array<std::string_view, 11> kMethodNames = {
+    "Factorize",     "Refactorize",       "Solve",          "FactorizeAndSolve",
+    "GetFactors",    "ListFactors",       "DescribeFactor", "RenewLease",
+    "ReleaseFactor", "EstimateFactorize", "GetServerInfo"};
+
+// Label `phase`: the fields of crout.v1.Timings, in their order.
+enum class JobPhase : uint8_t {
+  kReceive,
+  kQueue,
+  kHostToDevice,
+  kFactor,
+  kSolve,
+  kRefine,
+  kDeviceToHost,
+  kSend,
+};
+inline constexpr std::array<std::string_view, 8> kJobPhaseNames = {
+    "receive", "queue", "host_to_device", "factor", "solve", "refine", "device_to_host", "send"};
+
+// Label `reason` of crout_rejected_total: why a well-formed call was turned away.
+enum class Rejection : uint8_t {
+  kQueueFull,   // RESOURCE_EXHAUSTED
+  kMemory,      // RESOURCE_EXHAUSTED: the job's bytes could not be reserved
+  kDraining,    // UNAVAILABLE
+  kDeviceLost,  // UNAVAILABLE: the device is fenced
+  kUploadIdle,  // the payload stopped arriving
+};
+inline constexpr std::array<std::string_view, 5> kRejectionNames = {
+    "queue_full", "memory", "draining", "device_lost", "upload_idle"};
+
+// Label `tier`: where a cached factor is kept.
+enum class CacheTier : uint8_t { kDevice, kHost };
+inline constexpr std::array<std::string_view, 2> kCacheTierNames = {"device", "host"};
+
+// Label `reason` of crout_cache_misses_total: what a handle that was not found had been.
+enum class CacheMiss : uint8_t {
+  kUnknown,
+  kExpired,
+  kEvicted,
+  kReleased,
+  kOtherTenant,
+  kDeviceLost,
+};
+inline constexpr std::array<std::string_view, 6> kCacheMissNames = {
+    "unknown", "expired", "evicted", "released", "other_tenant", "device_lost"};
+
+// Label `reason` of crout_cache_evictions_total: why a factor left a tier. A factor that moves from
+// the device to the host counts once, under the device; one that goes for good counts under the
+// tier it was in.
+enum class CacheEviction : uint8_t { kPressure, kLease, kReleased, kDeviceLost };
+inline constexpr std::array<std::string_view, 4> kCacheEvictionNames = {"pressure", "lease",
+                                                                        "released", "device_lost"};
+
+// Label `start`: whether an iterative method started from earlier factors.
+enum class Start : uint8_t { kWarm, kCold };
+inline constexpr std::array<std::string_view, 2> kStartNames = {"warm", "cold"};
+
+// Label `size_class`: the least of these bounds that is not below the matrix's order n.
+inline constexpr std::array<int64_t, 6> kSizeClassBounds = {64, 256, 1024, 4096, 16384, 65536};
+inline constexpr std::array<std::string_view, 7> kSizeClassNames = {
+    "64", "256", "1024", "4096", "16384", "65536", "+Inf"};
+
+// Index of n's class in kSizeClassNames.
+constexpr size_t SizeClassOf(int64_t n) {
+  size_t index = 0;
+  while (index < kSizeClassBounds.size() && n > kSizeClassBounds[index]) ++index;
+  return index;
+}
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_METRICS_LABELS_H_

@@ -1,0 +1,248 @@
+#include "server/metrics/metrics.h"
+
+#include <prometheus/collectable.h>
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <cmath>
+#include <utility>
+
+#include "server/metrics/buckets.h"
+
+namespace crout {
+namespace {
+
+using prometheus::Counter;
+using prometheus::Family;
+using prometheus::Gauge;
+using prometheus::Histogram;
+using prometheus::Registry;
+
+// By value of google.rpc.Code, which absl::StatusCode shares.
+constexpr std::array<std::string_view, 17> kCodeNames = {
+    "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
+    "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
+    "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
+    "DATA_LOSS", "UNAUTHENTICATED"};
+constexpr std::array<std::string_view, 2> kIterativeNames = {"icm", "icmpp"};
+
+Family<Counter>& AddCounters(Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
+}
+Family<Gauge>& AddGauges(Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildGauge().Name(name).Help(help).Register(registry);
+}
+Family<Histogram>& AddHistograms(Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
+}
+
+// Adds one child for each name of a label.
+template <class Metric, size_t size, class... Args>
+std::array<Metric*, size> AddEach(Family<Metric>& family, const char* label,
+                                  const std::array<std::string_view, size>& names,
+                                  const prometheus::Labels& others, const Args&... args) {
+  std::array<Metric*, size> children;
+  for (size_t i = 0; i < size; ++i) {
+    prometheus::Labels labels = others;
+    labels[label] = std::string(names[i]);
+    children[i] = &family.Add(labels, args...);
+  }
+  return children;
+}
+
+template <class Enum>
+constexpr size_t Index(Enum value) {
+  return static_cast<size_t>(value);
+}
+
+}  // namespace
+
+Metrics::Metrics(const MetricsOptions& options) : registry_(std::make_unique<Registry>()) {
+  RegisterRequests();
+  RegisterPayloads();
+  for (const DeviceLabels& labels : options.devices) {
+    devices_.push_back(std::make_unique<DeviceMetrics>(*registry_, labels));
+  }
+  RegisterNumerics();
+  RegisterCache();
+  RegisterBuild(options.cuda);
+
+  class Scraped : public prometheus::Collectable {
+   public:
+    explicit Scraped(Metrics* metrics) : metrics_(metrics) {}
+    std::vector<prometheus::MetricFamily> Collect() const override {
+      metrics_->RefreshGauges();
+      return metrics_->registry_->Collect();
+    }
+
+   private:
+    Metrics* const metrics_;
+  };
+  collectable_ = std::make_shared<Scraped>(this);
+}
+
+Metrics::~Metrics() = default;
+
+void Metrics::RegisterRequests() {
+  auto& requests =
+      AddCounters(*registry_, "crout_requests_total", "Calls that ended, by status code.");
+  auto& durations = AddHistograms(*registry_, "crout_request_duration_seconds",
+                                  "Time from a call's first message to its last.");
+  for (size_t i = 0; i < kMethodNames.size(); ++i) {
+    const prometheus::Labels method = {{"method", std::string(kMethodNames[i])}};
+    requests_[i] = AddEach(requests, "code", kCodeNames, method);
+  }
+  request_duration_ = AddEach(durations, "method", kMethodNames, {}, LatencyBuckets());
+  phase_duration_ = AddEach(AddHistograms(*registry_, "crout_phase_duration_seconds",
+                                          "Time that jobs spent in each of their phases."),
+                            "phase", kJobPhaseNames, {}, LatencyBuckets());
+  rejected_ = AddEach(AddCounters(*registry_, "crout_rejected_total",
+                                  "Calls turned away for the server's state, not their own."),
+                      "reason", kRejectionNames, {});
+}
+
+void Metrics::RegisterPayloads() {
+  received_bytes_ =
+      &AddCounters(*registry_, "crout_received_bytes_total", "Payload bytes received.").Add({});
+  sent_bytes_ = &AddCounters(*registry_, "crout_sent_bytes_total", "Payload bytes sent.").Add({});
+  upload_size_ = &AddHistograms(*registry_, "crout_upload_size_bytes",
+                                "Bytes of the matrices and right-hand sides that arrived whole.")
+                      .Add({}, SizeBuckets());
+  uploads_in_flight_ =
+      &AddGauges(*registry_, "crout_uploads_in_flight", "Payloads that are being received.")
+           .Add({});
+}
+
+void Metrics::RegisterNumerics() {
+  constexpr std::array<std::string_view, 2> kDTypeNames = {NameOf(DType::kFloat32),
+                                                           NameOf(DType::kFloat64)};
+  backward_error_ =
+      AddEach(AddHistograms(*registry_, "crout_backward_error",
+                            "Backward error of verified solves, by the type of the factor."),
+              "dtype", kDTypeNames, {}, BackwardErrorBuckets());
+  auto& iterations = AddCounters(*registry_, "crout_iterations_total",
+                                 "Iterations of the iterative Crout methods.");
+  auto& sections =
+      AddCounters(*registry_, "crout_sections_total", "Sections of the iterative Crout methods.");
+  auto& pivots = AddCounters(*registry_, "crout_pivots_total",
+                             "Row interchanges of the iterative Crout methods.");
+  for (size_t i = 0; i < kIterativeNames.size(); ++i) {
+    const prometheus::Labels algorithm = {{"algorithm", std::string(kIterativeNames[i])}};
+    iterations_[i] = AddEach(iterations, "start", kStartNames, algorithm);
+    sections_[i] = AddEach(sections, "start", kStartNames, algorithm);
+    pivots_[i] = AddEach(pivots, "start", kStartNames, algorithm);
+  }
+}
+
+void Metrics::RegisterCache() {
+  cache_entries_ = AddEach(AddGauges(*registry_, "crout_cache_entries", "Factors in the cache."),
+                           "tier", kCacheTierNames, {});
+  cache_bytes_ =
+      AddEach(AddGauges(*registry_, "crout_cache_bytes", "Bytes of the factors in the cache."),
+              "tier", kCacheTierNames, {});
+  cache_hits_ = AddEach(AddCounters(*registry_, "crout_cache_hits_total",
+                                    "Handles that were found, by where the factor was."),
+                        "tier", kCacheTierNames, {});
+  cache_misses_ = AddEach(AddCounters(*registry_, "crout_cache_misses_total",
+                                      "Handles that were not found, by what they had been."),
+                          "reason", kCacheMissNames, {});
+  auto& evictions =
+      AddCounters(*registry_, "crout_cache_evictions_total", "Factors that left a tier.");
+  for (size_t i = 0; i < kCacheTierNames.size(); ++i) {
+    const prometheus::Labels tier = {{"tier", std::string(kCacheTierNames[i])}};
+    cache_evictions_[i] = AddEach(evictions, "reason", kCacheEvictionNames, tier);
+  }
+  promotions_ = &AddCounters(*registry_, "crout_cache_promotions_total",
+                             "Factors that came back from host memory to their device.")
+                     .Add({});
+  promotion_duration_ = &AddHistograms(*registry_, "crout_cache_promotion_seconds",
+                                       "Time to bring a factor back to its device.")
+                             .Add({}, KernelBuckets());
+}
+
+void Metrics::RegisterBuild(const std::string& cuda) {
+  AddGauges(*registry_, "crout_build_info", "1, labelled with what this daemon was built from.")
+      .Add({{"version", CROUT_VERSION}, {"commit", CROUT_COMMIT}, {"cuda", cuda}})
+      .Set(1);
+}
+
+void Metrics::ObserveRequest(Method method, absl::StatusCode code, double seconds) {
+  const auto value = static_cast<size_t>(code);
+  const size_t index = value < kCodes ? value : Index(absl::StatusCode::kUnknown);
+  requests_[Index(method)][index]->Increment();
+  request_duration_[Index(method)]->Observe(seconds);
+}
+
+void Metrics::ObservePhase(JobPhase phase, double seconds) {
+  phase_duration_[Index(phase)]->Observe(seconds);
+}
+
+void Metrics::CountRejected(Rejection reason) { rejected_[Index(reason)]->Increment(); }
+
+void Metrics::CountReceived(size_t bytes) {
+  received_bytes_->Increment(static_cast<double>(bytes));
+}
+
+void Metrics::CountSent(size_t bytes) { sent_bytes_->Increment(static_cast<double>(bytes)); }
+
+void Metrics::ObserveUpload(size_t bytes) { upload_size_->Observe(static_cast<double>(bytes)); }
+
+Metrics::UploadInFlight::UploadInFlight(Gauge* gauge) : gauge_(gauge) { gauge_->Increment(); }
+Metrics::UploadInFlight::~UploadInFlight() { gauge_->Decrement(); }
+
+void Metrics::ObserveBackwardError(DType factor_dtype, double backward_error) {
+  // A NaN would stay in the histogram's sum for good.
+  constexpr double kAboveEveryFinite = 2;
+  backward_error_[Index(factor_dtype)]->Observe(std::isfinite(backward_error) ? backward_error
+                                                                              : kAboveEveryFinite);
+}
+
+void Metrics::CountIterations(std::string_view algorithm, Start start, int64_t iterations,
+                              int64_t sections, int64_t pivots) {
+  for (size_t i = 0; i < kIterativeNames.size(); ++i) {
+    if (kIterativeNames[i] != algorithm) continue;
+    iterations_[i][Index(start)]->Increment(static_cast<double>(iterations));
+    sections_[i][Index(start)]->Increment(static_cast<double>(sections));
+    pivots_[i][Index(start)]->Increment(static_cast<double>(pivots));
+  }
+}
+
+void Metrics::CountCacheHit(CacheTier tier) { cache_hits_[Index(tier)]->Increment(); }
+
+void Metrics::CountCacheMiss(CacheMiss reason) { cache_misses_[Index(reason)]->Increment(); }
+
+void Metrics::CountCacheEviction(CacheTier tier, CacheEviction reason) {
+  cache_evictions_[Index(tier)][Index(reason)]->Increment();
+}
+
+void Metrics::ObservePromotion(double seconds) {
+  promotions_->Increment();
+  promotion_duration_->Observe(seconds);
+}
+
+void Metrics::SetStateSource(StateSource source) {
+  MutexLock lock(&source_mutex_);
+  source_ = std::move(source);
+}
+
+void Metrics::RefreshGauges() {
+  MutexLock lock(&source_mutex_);
+  if (!source_) return;
+  const ServerState state = source_();
+  for (size_t i = 0; i < std::min(devices_.size(), state.devices.size()); ++i) {
+    devices_[i]->Set(state.devices[i]);
+  }
+  for (size_t tier = 0; tier < state.cache.size(); ++tier) {
+    cache_entries_[tier]->Set(static_cast<double>(state.cache[tier].entries));
+    cache_bytes_[tier]->Set(static_cast<double>(state.cache[tier].bytes));
+  }
+}
+
+std::string Metrics::Scrape() const {
+  return prometheus::TextSerializer().Serialize(collectable_->Collect());
+}
+
+}  // namespace crout

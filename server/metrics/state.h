@@ -1,0 +1,37 @@
+// What gauges show: a snapshot of the server's state, taken anew for each scrape, so that a gauge
+// never disagrees with what it mirrors.
+#ifndef CROUT_SERVER_METRICS_STATE_H_
+#define CROUT_SERVER_METRICS_STATE_H_
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace crout {
+
+// Of one device. Bytes unless another unit is named.
+struct DeviceState {
+  int64_t budget_bytes = 0;       // what Crout may use
+  int64_t reserved_bytes = 0;     // by jobs and cached factors, at most the budget
+  int64_t pool_used_bytes = 0;    // of the pool: handed out
+  int64_t pool_cached_bytes = 0;  // of the pool: kept for reuse
+  int64_t driver_used_bytes = 0;  // of the device, by anyone, as its driver (or system) says
+  int64_t queue_depth = 0;        // jobs waiting
+  int64_t streams = 0;            // jobs that can run side by side
+  int64_t streams_busy = 0;
+  bool healthy = true;  // false: fenced
+};
+
+struct TierState {
+  int64_t entries = 0;
+  int64_t bytes = 0;
+};
+
+struct ServerState {
+  std::vector<DeviceState> devices;  // in the order of MetricsOptions::devices
+  std::array<TierState, 2> cache;    // indexed by CacheTier
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_METRICS_STATE_H_

@@ -1,0 +1,235 @@
+#include "server/metrics/metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+#include <set>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "server/metrics/buckets.h"
+#include "tests/server/scrape.h"
+
+namespace crout {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::Optional;
+
+MetricsOptions TwoDevices() {
+  return {
+      .devices = {{"host", {"getrf", "cmpp"}, {"getrs", "ss"}}, {"cuda:0", {"getrf"}, {"trsm"}}},
+      .cuda = "none"};
+}
+
+TEST(ScrapeTest, FindsExactSeriesOnly) {
+  const std::string text = "# HELP a b\na_total 2\na{x=\"1\"} 3\n";
+  EXPECT_THAT(SampleOf(text, "a_total"), Optional(2));
+  EXPECT_THAT(SampleOf(text, "a{x=\"1\"}"), Optional(3));
+  EXPECT_EQ(SampleOf(text, "a"), std::nullopt);
+  EXPECT_EQ(SampleOf(text, "a{x=\"2\"}"), std::nullopt);
+}
+
+TEST(MetricsTest, SeriesExistAtZero) {
+  Metrics metrics(TwoDevices());
+  const std::string text = metrics.Scrape();
+  for (const char* series : {
+           "crout_requests_total{code=\"OK\",method=\"Factorize\"}",
+           "crout_requests_total{code=\"DATA_LOSS\",method=\"GetServerInfo\"}",
+           "crout_request_duration_seconds_count{method=\"Solve\"}",
+           "crout_phase_duration_seconds_count{phase=\"send\"}",
+           "crout_queue_depth{device=\"cuda:0\"}",
+           "crout_rejected_total{reason=\"queue_full\"}",
+           "crout_factor_duration_seconds_count{algorithm=\"cmpp\",device=\"host\",dtype=\"f32\","
+           "size_class=\"+Inf\"}",
+           "crout_solve_duration_seconds_count{device=\"cuda:0\",dtype=\"f64\",size_class=\"64\","
+           "solver=\"trsm\"}",
+           "crout_iterations_total{algorithm=\"icmpp\",start=\"warm\"}",
+           "crout_sections_total{algorithm=\"icm\",start=\"cold\"}",
+           "crout_pivots_total{algorithm=\"icmpp\",start=\"cold\"}",
+           "crout_backward_error_count{dtype=\"f64\"}",
+           "crout_cache_entries{tier=\"host\"}",
+           "crout_cache_bytes{tier=\"device\"}",
+           "crout_cache_hits_total{tier=\"host\"}",
+           "crout_cache_misses_total{reason=\"other_tenant\"}",
+           "crout_cache_evictions_total{reason=\"pressure\",tier=\"device\"}",
+           "crout_cache_promotions_total",
+           "crout_cache_promotion_seconds_count",
+           "crout_device_memory_bytes{device=\"cuda:0\",kind=\"pool_cached\"}",
+           "crout_streams{device=\"host\"}",
+           "crout_streams_busy{device=\"host\"}",
+           "crout_received_bytes_total",
+           "crout_sent_bytes_total",
+           "crout_upload_size_bytes_count",
+           "crout_uploads_in_flight",
+       }) {
+    EXPECT_THAT(SampleOf(text, series), Optional(0)) << series;
+  }
+}
+
+TEST(MetricsTest, CountsWhatItIsTold) {
+  Metrics metrics(TwoDevices());
+  metrics.ObserveRequest(Method::kSolve, absl::StatusCode::kNotFound, 0.002);
+  metrics.ObserveRequest(Method::kSolve, static_cast<absl::StatusCode>(99), 0.002);
+  metrics.ObservePhase(JobPhase::kQueue, 0.25);
+  metrics.CountRejected(Rejection::kMemory);
+  metrics.CountReceived(100);
+  metrics.CountSent(7);
+  metrics.ObserveUpload(4096);
+  metrics.CountIterations("icm", Start::kWarm, 3, 2, 1);
+  metrics.CountIterations("getrf", Start::kCold, 9, 9, 9);
+  metrics.CountCacheHit(CacheTier::kHost);
+  metrics.CountCacheMiss(CacheMiss::kExpired);
+  metrics.CountCacheEviction(CacheTier::kDevice, CacheEviction::kPressure);
+  metrics.ObservePromotion(0.5);
+  const std::string text = metrics.Scrape();
+  auto expect = [&](const char* series, double value) {
+    EXPECT_THAT(SampleOf(text, series), Optional(value)) << series;
+  };
+  expect("crout_requests_total{code=\"NOT_FOUND\",method=\"Solve\"}", 1);
+  expect("crout_requests_total{code=\"UNKNOWN\",method=\"Solve\"}", 1);
+  expect("crout_request_duration_seconds_count{method=\"Solve\"}", 2);
+  expect("crout_phase_duration_seconds_sum{phase=\"queue\"}", 0.25);
+  expect("crout_rejected_total{reason=\"memory\"}", 1);
+  expect("crout_received_bytes_total", 100);
+  expect("crout_sent_bytes_total", 7);
+  expect("crout_upload_size_bytes_sum", 4096);
+  expect("crout_iterations_total{algorithm=\"icm\",start=\"warm\"}", 3);
+  expect("crout_sections_total{algorithm=\"icm\",start=\"warm\"}", 2);
+  expect("crout_pivots_total{algorithm=\"icm\",start=\"warm\"}", 1);
+  expect("crout_iterations_total{algorithm=\"icm\",start=\"cold\"}", 0);
+  expect("crout_cache_hits_total{tier=\"host\"}", 1);
+  expect("crout_cache_misses_total{reason=\"expired\"}", 1);
+  expect("crout_cache_evictions_total{reason=\"pressure\",tier=\"device\"}", 1);
+  expect("crout_cache_promotions_total", 1);
+  expect("crout_cache_promotion_seconds_sum", 0.5);
+}
+
+TEST(MetricsTest, UploadsCountWhileTheyLive) {
+  Metrics metrics({});
+  {
+    auto first = metrics.TrackUpload();
+    auto second = metrics.TrackUpload();
+    EXPECT_THAT(SampleOf(metrics.Scrape(), "crout_uploads_in_flight"), Optional(2));
+  }
+  EXPECT_THAT(SampleOf(metrics.Scrape(), "crout_uploads_in_flight"), Optional(0));
+}
+
+TEST(MetricsTest, DurationsGoToTheirSizeClass) {
+  Metrics metrics(TwoDevices());
+  metrics.device(0).ObserveFactor("cmpp", DType::kFloat64, 65, 0.5);
+  metrics.device(1).ObserveSolve("trsm", DType::kFloat32, 100000, 2);
+  metrics.device(1).ObserveFactor("cmpp", DType::kFloat64, 65, 0.5);  // not this device's
+  const std::string text = metrics.Scrape();
+  EXPECT_THAT(SampleOf(text,
+                       "crout_factor_duration_seconds_sum{algorithm=\"cmpp\",device=\"host\","
+                       "dtype=\"f64\",size_class=\"256\"}"),
+              Optional(0.5));
+  EXPECT_THAT(SampleOf(text,
+                       "crout_solve_duration_seconds_sum{device=\"cuda:0\",dtype=\"f32\","
+                       "size_class=\"+Inf\",solver=\"trsm\"}"),
+              Optional(2));
+  EXPECT_THAT(text, Not(HasSubstr("algorithm=\"cmpp\",device=\"cuda:0\"")));
+}
+
+TEST(MetricsTest, SizeClassesHoldTheirBound) {
+  EXPECT_EQ(kSizeClassNames[SizeClassOf(0)], "64");
+  EXPECT_EQ(kSizeClassNames[SizeClassOf(64)], "64");
+  EXPECT_EQ(kSizeClassNames[SizeClassOf(65)], "256");
+  EXPECT_EQ(kSizeClassNames[SizeClassOf(65536)], "65536");
+  EXPECT_EQ(kSizeClassNames[SizeClassOf(65537)], "+Inf");
+}
+
+TEST(MetricsTest, BucketsRise) {
+  for (const auto& buckets :
+       {LatencyBuckets(), KernelBuckets(), SizeBuckets(), BackwardErrorBuckets()}) {
+    EXPECT_EQ(std::set<double>(buckets.begin(), buckets.end()).size(), buckets.size());
+    EXPECT_TRUE(std::is_sorted(buckets.begin(), buckets.end()));
+  }
+}
+
+TEST(MetricsTest, BackwardErrorsThatAreNotFiniteStayOutOfFiniteBuckets) {
+  Metrics metrics({});
+  metrics.ObserveBackwardError(DType::kFloat64, 3e-17);
+  metrics.ObserveBackwardError(DType::kFloat64, std::nan(""));
+  metrics.ObserveBackwardError(DType::kFloat64, std::numeric_limits<double>::infinity());
+  const std::string text = metrics.Scrape();
+  EXPECT_THAT(SampleOf(text, "crout_backward_error_bucket{dtype=\"f64\",le=\"1e-17\"}"),
+              Optional(0));
+  EXPECT_THAT(SampleOf(text, "crout_backward_error_bucket{dtype=\"f64\",le=\"1e-16\"}"),
+              Optional(1));
+  EXPECT_THAT(SampleOf(text, "crout_backward_error_bucket{dtype=\"f64\",le=\"1\"}"), Optional(1));
+  EXPECT_THAT(SampleOf(text, "crout_backward_error_count{dtype=\"f64\"}"), Optional(3));
+  EXPECT_TRUE(std::isfinite(SampleOf(text, "crout_backward_error_sum{dtype=\"f64\"}").value()));
+}
+
+TEST(MetricsTest, GaugesMirrorTheSourceAtEveryScrape) {
+  Metrics metrics(TwoDevices());
+  ServerState state;
+  state.devices.resize(2);
+  metrics.SetStateSource([&] { return state; });
+  state.devices[1].reserved_bytes = 1 << 20;
+  state.devices[1].healthy = false;
+  state.devices[0].queue_depth = 3;
+  state.cache[static_cast<size_t>(CacheTier::kHost)] = {.entries = 2, .bytes = 512};
+  std::string text = metrics.Scrape();
+  EXPECT_THAT(SampleOf(text, "crout_device_memory_bytes{device=\"cuda:0\",kind=\"reserved\"}"),
+              Optional(1 << 20));
+  EXPECT_THAT(SampleOf(text, "crout_device_healthy{device=\"cuda:0\"}"), Optional(0));
+  EXPECT_THAT(SampleOf(text, "crout_device_healthy{device=\"host\"}"), Optional(1));
+  EXPECT_THAT(SampleOf(text, "crout_queue_depth{device=\"host\"}"), Optional(3));
+  EXPECT_THAT(SampleOf(text, "crout_cache_entries{tier=\"host\"}"), Optional(2));
+  EXPECT_THAT(SampleOf(text, "crout_cache_bytes{tier=\"host\"}"), Optional(512));
+  state.devices[0].queue_depth = 0;
+  EXPECT_THAT(SampleOf(metrics.Scrape(), "crout_queue_depth{device=\"host\"}"), Optional(0));
+}
+
+TEST(MetricsTest, SourceIsNotCalledOnceCleared) {
+  Metrics metrics(TwoDevices());
+  int calls = 0;
+  metrics.SetStateSource([&] {
+    ++calls;
+    return ServerState();
+  });
+  metrics.Scrape();
+  metrics.SetStateSource(nullptr);
+  metrics.Scrape();
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(MetricsTest, ScrapesBesideUpdates) {
+  Metrics metrics(TwoDevices());
+  metrics.SetStateSource([] { return ServerState(); });
+  constexpr int kRounds = 200;
+  auto update = [&] {
+    for (int i = 0; i < kRounds; ++i) {
+      metrics.ObserveRequest(Method::kSolve, absl::StatusCode::kOk, 1e-3);
+      metrics.device(0).ObserveFactor("getrf", DType::kFloat64, 10, 1e-3);
+    }
+  };
+  std::thread first(update), second(update);
+  for (int i = 0; i < 10; ++i) metrics.Scrape();
+  first.join();
+  second.join();
+  EXPECT_THAT(SampleOf(metrics.Scrape(), "crout_requests_total{code=\"OK\",method=\"Solve\"}"),
+              Optional(2 * kRounds));
+}
+
+// Prometheus' own linter: names, units, help texts.
+TEST(MetricsTest, PassesPromtool) {
+  if (std::system("command -v promtool >/dev/null") != 0) GTEST_SKIP() << "promtool not found";
+  Metrics metrics(TwoDevices());
+  const std::string path = absl::StrCat(::testing::TempDir(), "/crout_metrics_test.prom");
+  std::ofstream(path) << metrics.Scrape();
+  EXPECT_EQ(std::system(absl::StrCat("promtool check metrics <", path).c_str()), 0);
+  std::remove(path.c_str());
+}
+
+}  // namespace
+}  // namespace crout

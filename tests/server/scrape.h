@@ -1,0 +1,30 @@
+// Reads samples out of a text exposition.
+#ifndef CROUT_TESTS_SERVER_SCRAPE_H_
+#define CROUT_TESTS_SERVER_SCRAPE_H_
+
+#include <optional>
+#include <sstream>
+#include <string>
+#include <string_view>
+
+#include "absl/strings/numbers.h"
+
+namespace crout {
+
+// The value of `series`, written as in the exposition (labels in alphabetical order):
+// `crout_cache_hits_total{tier="device"}`. nullopt if there is none.
+inline std::optional<double> SampleOf(std::string_view exposition, std::string_view series) {
+  const std::string prefix = std::string(series) + " ";
+  std::istringstream lines{std::string(exposition)};
+  for (std::string line; std::getline(lines, line);) {
+    double value = 0;
+    if (line.starts_with(prefix) && absl::SimpleAtod(line.substr(prefix.size()), &value)) {
+      return value;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace crout
+
+#endif  // CROUT_TESTS_SERVER_SCRAPE_H_
