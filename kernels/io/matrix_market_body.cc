@@ -1,0 +1,121 @@
+#include "kernels/io/matrix_market_body.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "kernels/io/packed_array.h"
+
+namespace crout {
+namespace {
+
+std::string Given(const FaultyLine& faulty) {
+  return faulty.token.empty() ? "missing" : absl::StrCat(faulty.token, " given");
+}
+
+std::string Describe(const MatrixMarketHeader& header, const FaultyLine& faulty) {
+  const std::string where = absl::StrCat(" at row ", faulty.row, ", column ", faulty.column);
+  switch (faulty.fault) {
+    case LineFault::kNone:
+      break;
+    case LineFault::kRow:
+      return absl::StrCat("the row index must be an integer from 1 to ", header.rows, ", ",
+                          Given(faulty));
+    case LineFault::kColumn:
+      return absl::StrCat("the column index must be an integer from 1 to ", header.columns, ", ",
+                          Given(faulty));
+    case LineFault::kValue:
+      return absl::StrCat("the value", where, " must be a decimal number, ", Given(faulty));
+    case LineFault::kNotInteger:
+      return absl::StrCat("the value", where, " must be an integer, as the banner says, ",
+                          Given(faulty));
+    case LineFault::kNotFinite:
+      return absl::StrCat("the value", where, " must be finite in float64, ", Given(faulty));
+    case LineFault::kDiagonal:
+      return absl::StrCat("the entry", where,
+                          " is on the diagonal, which is zero in a skew-symmetric matrix");
+    case LineFault::kTrailing:
+      return absl::StrCat("nothing may follow the entry", where, ", ", Given(faulty));
+    case LineFault::kTooLong:
+      return absl::StrCat("the line is longer than ", kMaxMatrixMarketLine, " bytes");
+  }
+  return "";
+}
+
+absl::Status LineError(int64_t line, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("line ", line, ": ", what));
+}
+
+}  // namespace
+
+void MatrixMarketBody::Add(int64_t index, ParsedSegment segment) {
+  AddPending(index, Pending{std::move(segment), absl::OkStatus()});
+}
+
+void MatrixMarketBody::AddError(int64_t index, absl::Status error) {
+  AddPending(index, Pending{ParsedSegment(), std::move(error)});
+}
+
+void MatrixMarketBody::AddPending(int64_t index, Pending pending) {
+  if (!status_.ok()) return;
+  bytes_ += pending.segment.bytes();
+  pending_.emplace(index, std::move(pending));
+  for (auto it = pending_.begin(); it != pending_.end() && it->first == next_ && status_.ok();
+       it = pending_.erase(it), ++next_) {
+    bytes_ -= it->second.segment.bytes();
+    Judge(std::move(it->second));
+  }
+  if (status_.ok()) return;
+  pending_.clear();
+  entries_.clear();
+  values_.clear();
+  bytes_ = 0;
+}
+
+void MatrixMarketBody::Judge(Pending pending) {
+  ParsedSegment& segment = pending.segment;
+  const int64_t room = header_.entries - count_;
+  if (!pending.error.ok()) {
+    status_ = std::move(pending.error);
+  } else if (segment.count() > room) {
+    status_ = LineError(
+        lines_ + LineOfEntry(segment.text, room) + 1,
+        absl::StrCat("more entries than the ", header_.entries, " that the size line declares"));
+  } else if (segment.faulty.has_value()) {
+    count_ += segment.count();
+    status_ = Explain(*segment.faulty);
+  } else {
+    lines_ += segment.lines;
+    count_ += segment.count();
+    std::string().swap(segment.text);
+    bytes_ += segment.bytes();
+    if (!segment.entries.empty()) entries_.push_back(std::move(segment.entries));
+    if (!segment.values.empty()) values_.push_back(std::move(segment.values));
+  }
+}
+
+absl::Status MatrixMarketBody::Explain(const FaultyLine& faulty) const {
+  const int64_t line = lines_ + faulty.line + 1;
+  if (header_.coordinate || faulty.fault == LineFault::kTooLong) {
+    return LineError(line, Describe(header_, faulty));
+  }
+  // A value too many has no place in the matrix.
+  if (count_ >= header_.entries) {
+    return LineError(line, absl::StrCat("nothing may follow the ", header_.entries,
+                                        " values that the size line declares, ", Given(faulty)));
+  }
+  FaultyLine placed = faulty;
+  const auto [row, column] = PackedPosition(header_, count_);
+  placed.row = row + 1;
+  placed.column = column + 1;
+  return LineError(line, Describe(header_, placed));
+}
+
+absl::Status MatrixMarketBody::Finish() const {
+  if (!status_.ok() || count_ == header_.entries) return status_;
+  return LineError(lines_, absl::StrCat("the text ends after ", count_, " of the ", header_.entries,
+                                        " entries that the size line declares"));
+}
+
+}  // namespace crout

@@ -1,0 +1,200 @@
+#include "kernels/io/matrix_market_entries.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "fast_float/fast_float.h"
+#include "kernels/io/matrix_market_header.h"
+
+namespace crout {
+namespace {
+
+using Field = MatrixMarketHeader::Field;
+using Symmetry = MatrixMarketHeader::Symmetry;
+
+bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+bool IsDigit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
+
+// The text ends in a newline, which stops every scan below before the end.
+const char* SkipBlanks(const char* p) {
+  while (IsBlank(*p)) ++p;
+  return p;
+}
+
+const char* EndOfLine(const char* p, const char* end) {
+  return static_cast<const char*>(memchr(p, '\n', end - p));
+}
+
+std::string TokenAt(const char* p) {
+  const char* last = p;
+  while (*last != '\n' && !IsBlank(*last)) ++last;
+  return p == last ? "" : QuoteToken({p, static_cast<size_t>(last - p)});
+}
+
+// Where a line is read: *at moves on past what was understood, and to the start of what was not.
+struct Cursor {
+  const char* at;
+  const char* end;  // Of the text.
+};
+
+// A 1-based index of at most `limit`, stored 0-based.
+bool ParseIndex(Cursor* cursor, uint64_t limit, int32_t* index) {
+  const char* p = cursor->at = SkipBlanks(cursor->at);
+  if (*p == '+') ++p;
+  const char* const first = p;
+  uint64_t number = 0;
+  // 19 digits cannot overflow; a 20th is refused as what follows the number.
+  while (IsDigit(*p) && p - first < 19) number = number * 10 + (*p++ - '0');
+  // Zero wraps around and is refused with the indices that are too large.
+  if (number - 1 >= limit || !(IsBlank(*p) || *p == '\n')) return false;
+  *index = static_cast<int32_t>(number - 1);
+  cursor->at = p;
+  return true;
+}
+
+template <Field kField>
+LineFault ParseValue(Cursor* cursor, double* value) {
+  const char* p = cursor->at = SkipBlanks(cursor->at);
+  if (*p == '+' && p[1] != '-') ++p;
+  const auto format = kField == Field::kInteger ? fast_float::chars_format::fixed
+                                                : fast_float::chars_format::general;
+  const auto parsed = fast_float::from_chars(p, cursor->end, *value, format);
+  if (parsed.ec == std::errc::invalid_argument) return LineFault::kValue;
+  if (!(IsBlank(*parsed.ptr) || *parsed.ptr == '\n')) {
+    return kField == Field::kInteger ? LineFault::kNotInteger : LineFault::kValue;
+  }
+  if (!std::isfinite(*value)) return LineFault::kNotFinite;
+  if (kField == Field::kInteger && memchr(p, '.', parsed.ptr - p) != nullptr) {
+    return LineFault::kNotInteger;
+  }
+  cursor->at = parsed.ptr;
+  return LineFault::kNone;
+}
+
+LineFault ParseEnd(Cursor* cursor) {
+  cursor->at = SkipBlanks(cursor->at);
+  return *cursor->at == '\n' ? LineFault::kNone : LineFault::kTrailing;
+}
+
+template <Field kField>
+LineFault ParseEntry(const MatrixMarketHeader& header, Cursor* cursor, MatrixEntry* entry) {
+  *entry = {-1, -1, 1.0};
+  if (!ParseIndex(cursor, header.rows, &entry->row)) return LineFault::kRow;
+  if (!ParseIndex(cursor, header.columns, &entry->column)) return LineFault::kColumn;
+  if (kField != Field::kPattern) {
+    const LineFault fault = ParseValue<kField>(cursor, &entry->value);
+    if (fault != LineFault::kNone) return fault;
+  } else if (ParseEnd(cursor) != LineFault::kNone) {
+    double ignored;  // Published pattern files have values (Pajek/Ragusa16); the banner decides.
+    const LineFault fault = ParseValue<kField>(cursor, &ignored);
+    if (fault != LineFault::kNone) return fault;
+  }
+  if (entry->row == entry->column && header.symmetry == Symmetry::kSkewSymmetric) {
+    return LineFault::kDiagonal;
+  }
+  return ParseEnd(cursor);
+}
+
+// Calls parse_line(&cursor) for every line that is not blank and no comment, until it returns a
+// fault; that and a line that is too long end up in segment->faulty.
+template <class ParseLine>
+void ForEachLine(ParsedSegment* segment, ParseLine parse_line) {
+  const char* const end = segment->text.data() + segment->text.size();
+  int64_t line = 0;
+  for (const char* begin = segment->text.data(); begin < end; ++line) {
+    Cursor cursor{SkipBlanks(begin), end};
+    LineFault fault = LineFault::kNone;
+    if (*cursor.at == '%') {
+      cursor.at = EndOfLine(cursor.at, end);
+    } else if (*cursor.at != '\n') {
+      fault = parse_line(&cursor);
+    }
+    const char* const newline = fault == LineFault::kNone ? cursor.at : EndOfLine(cursor.at, end);
+    if (newline - begin > static_cast<ptrdiff_t>(kMaxMatrixMarketLine)) {
+      fault = LineFault::kTooLong;
+      cursor.at = newline;
+    }
+    if (fault != LineFault::kNone) {
+      segment->faulty = FaultyLine{fault, line, 0, 0, TokenAt(cursor.at)};
+      return;
+    }
+    begin = newline + 1;
+  }
+}
+
+template <Field kField>
+void ParseCoordinate(const MatrixMarketHeader& header, ParsedSegment* segment) {
+  MatrixEntry entry{-1, -1, 0};
+  ForEachLine(segment, [&](Cursor* cursor) {
+    const LineFault fault = ParseEntry<kField>(header, cursor, &entry);
+    if (fault == LineFault::kNone) segment->entries.push_back(entry);
+    return fault;
+  });
+  if (segment->faulty.has_value()) {
+    segment->faulty->row = entry.row + 1;
+    segment->faulty->column = entry.column + 1;
+  }
+}
+
+template <Field kField>
+void ParseArray(ParsedSegment* segment) {
+  ForEachLine(segment, [&](Cursor* cursor) {
+    double value = 0;
+    LineFault fault = ParseValue<kField>(cursor, &value);
+    if (fault == LineFault::kNone) fault = ParseEnd(cursor);
+    if (fault == LineFault::kNone) segment->values.push_back(value);
+    return fault;
+  });
+}
+
+template <Field kField>
+void ParseLines(const MatrixMarketHeader& header, ParsedSegment* segment) {
+  // The shortest lines are "1 1\n" and "1\n": blank lines must not claim memory for entries.
+  const size_t lines = segment->lines;
+  if (header.coordinate) {
+    segment->entries.reserve(std::min(lines, segment->text.size() / 4));
+    ParseCoordinate<kField>(header, segment);
+    segment->entries.shrink_to_fit();
+  } else {
+    segment->values.reserve(std::min(lines, segment->text.size() / 2));
+    ParseArray<kField>(segment);
+    segment->values.shrink_to_fit();
+  }
+}
+
+}  // namespace
+
+ParsedSegment ParseSegment(const MatrixMarketHeader& header, std::string text) {
+  ParsedSegment segment;
+  segment.text = std::move(text);
+  if (!segment.text.empty() && segment.text.back() != '\n') segment.text.push_back('\n');
+  segment.lines = std::count(segment.text.begin(), segment.text.end(), '\n');
+  switch (header.field) {
+    case Field::kReal:
+      ParseLines<Field::kReal>(header, &segment);
+      break;
+    case Field::kInteger:
+      ParseLines<Field::kInteger>(header, &segment);
+      break;
+    case Field::kPattern:
+      ParseLines<Field::kPattern>(header, &segment);
+      break;
+  }
+  return segment;
+}
+
+int64_t LineOfEntry(const std::string& text, int64_t index) {
+  int64_t line = 0;
+  for (size_t begin = 0; begin < text.size(); ++line) {
+    const char first = *SkipBlanks(text.data() + begin);
+    if (first != '%' && first != '\n' && index-- == 0) break;
+    begin = text.find('\n', begin) + 1;
+  }
+  return line;
+}
+
+}  // namespace crout

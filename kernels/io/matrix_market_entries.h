@@ -1,0 +1,62 @@
+// The lines after the size line of a Matrix Market file, some of them at a time.
+#ifndef CROUT_KERNELS_IO_MATRIX_MARKET_ENTRIES_H_
+#define CROUT_KERNELS_IO_MATRIX_MARKET_ENTRIES_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/io/matrix_market.h"
+#include "kernels/io/sparse_matrix.h"
+
+namespace crout {
+
+enum class LineFault : uint8_t {
+  kNone,
+  kRow,         // not an integer from 1 to rows
+  kColumn,      // not an integer from 1 to columns
+  kValue,       // not a number
+  kNotInteger,  // a number, but no integer, under `integer`
+  kNotFinite,   // nan, inf, or too large for float64
+  kDiagonal,    // a diagonal entry under `skew-symmetric`
+  kTrailing,    // something after the entry
+  kTooLong,     // longer than kMaxMatrixMarketLine
+};
+
+// The first line of a segment that is no entry, comment or blank.
+struct FaultyLine {
+  LineFault fault = LineFault::kNone;
+  int64_t line = 0;  // In the segment, 0-based.
+  int64_t row = 0;   // As the line gives it, 1-based. 0: not known; `array` gives none.
+  int64_t column = 0;
+  std::string token;  // What is wrong, quoted; empty where the line ends too early.
+};
+
+struct ParsedSegment {
+  std::string text;                  // As given, so that lines can be counted later.
+  std::vector<MatrixEntry> entries;  // `coordinate`
+  std::vector<double> values;        // `array`
+  int64_t lines = 0;                 // Newlines in `text`.
+  std::optional<FaultyLine> faulty;  // What follows it was not parsed.
+
+  int64_t count() const { return static_cast<int64_t>(entries.size() + values.size()); }
+  // Bytes held.
+  size_t bytes() const {
+    return text.capacity() + entries.capacity() * sizeof(MatrixEntry) +
+           values.capacity() * sizeof(double);
+  }
+};
+
+// Parses whole lines; the last may lack its newline. Reads no state but its arguments: segments
+// parse in parallel. Numbers are read by fast_float, correctly rounded; a value too small for
+// float64 becomes zero.
+ParsedSegment ParseSegment(const MatrixMarketHeader& header, std::string text);
+
+// 0-based line in `text` of its entry number `index`, counting lines that are not blank and no
+// comment from 0.
+int64_t LineOfEntry(const std::string& text, int64_t index);
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_IO_MATRIX_MARKET_ENTRIES_H_

@@ -1,0 +1,160 @@
+#include "kernels/io/matrix_market_header.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "kernels/io/packed_array.h"
+
+namespace crout {
+namespace {
+
+using Field = MatrixMarketHeader::Field;
+using Symmetry = MatrixMarketHeader::Symmetry;
+
+std::vector<absl::string_view> Tokens(absl::string_view line) {
+  return absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
+}
+
+template <class T>
+struct Word {
+  absl::string_view word;
+  T meaning;
+};
+
+constexpr Word<Field> kFields[] = {
+    {"real", Field::kReal}, {"integer", Field::kInteger}, {"pattern", Field::kPattern}};
+constexpr Word<Symmetry> kSymmetries[] = {{"general", Symmetry::kGeneral},
+                                          {"symmetric", Symmetry::kSymmetric},
+                                          {"skew-symmetric", Symmetry::kSkewSymmetric}};
+
+// Sets *meaning and returns true if `words` has `token`, in whatever case.
+template <class T, size_t kCount>
+bool LookUp(const Word<T> (&words)[kCount], absl::string_view token, T* meaning) {
+  for (const Word<T>& word : words) {
+    if (!absl::EqualsIgnoreCase(word.word, token)) continue;
+    *meaning = word.meaning;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string QuoteToken(absl::string_view token) {
+  constexpr size_t kShown = 32;
+  return absl::StrCat("'", absl::CHexEscape(token.substr(0, kShown)),
+                      token.size() > kShown ? "...'" : "'");
+}
+
+absl::Status MatrixMarketHeaderParser::Invalid(absl::string_view what) const {
+  return absl::InvalidArgumentError(absl::StrCat("line ", lines_, ": ", what));
+}
+
+absl::Status MatrixMarketHeaderParser::AddLine(absl::string_view line) {
+  ++lines_;
+  if (line.size() > kMaxMatrixMarketLine) {
+    return Invalid(absl::StrCat("the line is longer than ", kMaxMatrixMarketLine, " bytes"));
+  }
+  if (lines_ == 1) return ParseBanner(line);
+  const absl::string_view text = absl::StripAsciiWhitespace(line);
+  if (text.empty() || text.front() == '%') return absl::OkStatus();
+  return ParseSize(text);
+}
+
+absl::Status MatrixMarketHeaderParser::MissingLine() const {
+  if (lines_ == 0) return absl::InvalidArgumentError("the matrix is empty: no byte was sent");
+  return absl::InvalidArgumentError(
+      absl::StrCat("the text ends after line ", lines_, " without a size line"));
+}
+
+absl::Status MatrixMarketHeaderParser::ParseBanner(absl::string_view line) {
+  const std::vector<absl::string_view> tokens = Tokens(line);
+  if (tokens.empty() || !absl::EqualsIgnoreCase(tokens[0], "%%MatrixMarket") ||
+      tokens[0].data() != line.data()) {
+    return Invalid(
+        "not a Matrix Market file: it must begin with "
+        "'%%MatrixMarket matrix coordinate|array real|integer|pattern "
+        "general|symmetric|skew-symmetric'");
+  }
+  if (tokens.size() != 5) {
+    return Invalid(absl::StrCat("the banner has ", tokens.size(), " words, 5 are needed"));
+  }
+  if (!absl::EqualsIgnoreCase(tokens[1], "matrix")) {
+    return Invalid(absl::StrCat("unknown object ", QuoteToken(tokens[1]), ", use 'matrix'"));
+  }
+  header_.coordinate = absl::EqualsIgnoreCase(tokens[2], "coordinate");
+  if (!header_.coordinate && !absl::EqualsIgnoreCase(tokens[2], "array")) {
+    return Invalid(
+        absl::StrCat("unknown format ", QuoteToken(tokens[2]), ", use 'coordinate' or 'array'"));
+  }
+  if (absl::EqualsIgnoreCase(tokens[3], "complex") ||
+      absl::EqualsIgnoreCase(tokens[4], "hermitian")) {
+    return absl::UnimplementedError("line 1: complex and hermitian matrices are not supported");
+  }
+  if (!LookUp(kFields, tokens[3], &header_.field)) {
+    return Invalid(absl::StrCat("unknown field ", QuoteToken(tokens[3]),
+                                ", use 'real', 'integer' or 'pattern'"));
+  }
+  if (!LookUp(kSymmetries, tokens[4], &header_.symmetry)) {
+    return Invalid(absl::StrCat("unknown symmetry ", QuoteToken(tokens[4]),
+                                ", use 'general', 'symmetric' or 'skew-symmetric'"));
+  }
+  if (header_.field == Field::kPattern &&
+      (!header_.coordinate || header_.symmetry == Symmetry::kSkewSymmetric)) {
+    return Invalid(
+        "'pattern' has no values: it goes with 'coordinate' alone, and not with "
+        "'skew-symmetric'");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MatrixMarketHeaderParser::ParseSize(absl::string_view line) {
+  const std::vector<absl::string_view> tokens = Tokens(line);
+  const size_t needed = header_.coordinate ? 3 : 2;
+  if (tokens.size() != needed) {
+    return Invalid(absl::StrCat("the size line has ", tokens.size(), " numbers, ",
+                                header_.coordinate ? "'coordinate' needs 3: rows columns entries"
+                                                   : "'array' needs 2: rows columns"));
+  }
+  int64_t* const sizes[] = {&header_.rows, &header_.columns, &header_.entries};
+  for (size_t i = 0; i < needed; ++i) {
+    if (!absl::SimpleAtoi(tokens[i], sizes[i]) || *sizes[i] < 0) {
+      return Invalid(
+          absl::StrCat("the size ", QuoteToken(tokens[i]), " must be an integer from 0 to 2^63-1"));
+    }
+  }
+  return CheckSize();
+}
+
+absl::Status MatrixMarketHeaderParser::CheckSize() {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  const int64_t max_rows = std::min(limits_.max_rows, kMost);
+  const int64_t max_columns = std::min(limits_.max_columns, kMost);
+  if (header_.rows > max_rows || header_.columns > max_columns) {
+    return Invalid(absl::StrCat("the matrix is ", header_.rows, " by ", header_.columns,
+                                ", at most ", max_rows, " by ", max_columns, " is accepted"));
+  }
+  if (header_.symmetry != Symmetry::kGeneral && header_.rows != header_.columns) {
+    return Invalid(absl::StrCat("a symmetric or skew-symmetric matrix must be square, not ",
+                                header_.rows, " by ", header_.columns));
+  }
+  if (!header_.coordinate) header_.entries = PackedCount(header_);
+  if (const int64_t bytes = PeakBytes(header_); bytes > limits_.max_peak_bytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("line ", lines_, ": reading ", header_.entries, " entries takes ", bytes,
+                     " bytes, the limit is ", limits_.max_peak_bytes));
+  }
+  done_ = true;
+  return absl::OkStatus();
+}
+
+}  // namespace crout

@@ -1,0 +1,49 @@
+// Cuts Matrix Market text that arrives in pieces of any size into a header and segments of whole
+// lines.
+#ifndef CROUT_KERNELS_IO_MATRIX_MARKET_SPLITTER_H_
+#define CROUT_KERNELS_IO_MATRIX_MARKET_SPLITTER_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "kernels/io/matrix_market_header.h"
+
+namespace crout {
+
+// Not thread-safe. Errors are the header's, and final.
+class MatrixMarketSplitter {
+ public:
+  explicit MatrixMarketSplitter(const MatrixMarketLimits& limits)
+      : segment_bytes_(std::max<size_t>(1, limits.segment_bytes)), header_(limits) {}
+
+  // Copies `text` and adds to *segments those that became full. A segment ends with a line,
+  // except where a line is longer than kMaxMatrixMarketLine: its start is a segment then.
+  absl::Status Append(std::string_view text, std::vector<std::string>* segments);
+
+  // The end of the text: adds what is left, whose last line may lack its newline.
+  absl::Status Finish(std::vector<std::string>* segments);
+
+  // The size line was read; `lines()` were, up to there.
+  bool has_header() const { return header_.done(); }
+  const MatrixMarketHeader& header() const { return header_.header(); }
+  int64_t header_lines() const { return header_.lines(); }
+
+  // Bytes held.
+  size_t bytes() const { return partial_.capacity(); }
+
+ private:
+  absl::Status TakeHeaderLines(std::string_view* text);
+  void TakeBody(std::string_view text, std::vector<std::string>* segments);
+
+  const size_t segment_bytes_;
+  MatrixMarketHeaderParser header_;
+  std::string partial_;  // A header line, then a segment, of which more is to come.
+};
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_IO_MATRIX_MARKET_SPLITTER_H_

@@ -1,0 +1,27 @@
+// The order in which an `array` file gives its values: columns one after the other, of symmetric
+// matrices the lower triangle, of skew-symmetric ones what lies strictly below the diagonal.
+#ifndef CROUT_KERNELS_IO_PACKED_ARRAY_H_
+#define CROUT_KERNELS_IO_PACKED_ARRAY_H_
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "kernels/io/matrix_market.h"
+
+namespace crout {
+
+// Values that the file must hold. rows and columns below 2^31.
+int64_t PackedCount(const MatrixMarketHeader& header);
+
+// 0-based (row, column) of value number `index`, 0 <= index < PackedCount(header).
+std::pair<int64_t, int64_t> PackedPosition(const MatrixMarketHeader& header, int64_t index);
+
+// The full matrix, column-major with lda = rows, from blocks of values in file order that hold
+// PackedCount(header) values together. Each block is freed once it was used.
+std::vector<double> ExpandPacked(const MatrixMarketHeader& header,
+                                 std::vector<std::vector<double>> blocks);
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_IO_PACKED_ARRAY_H_

@@ -1,0 +1,41 @@
+// A sparse matrix in compressed columns, and its assembly from entries in any order.
+#ifndef CROUT_KERNELS_IO_SPARSE_MATRIX_H_
+#define CROUT_KERNELS_IO_SPARSE_MATRIX_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kernels/io/matrix_market.h"
+
+namespace crout {
+
+// Column j holds the entries [column_start[j], column_start[j + 1]) of `row` and `value`. Indices
+// are 0-based; rows ascend strictly within a column. Zeros that the file stores are kept.
+struct SparseMatrix {
+  int64_t rows = 0;
+  int64_t columns = 0;
+  std::vector<int64_t> column_start;  // columns + 1
+  std::vector<int32_t> row;
+  std::vector<double> value;
+
+  int64_t nonzeros() const { return static_cast<int64_t>(row.size()); }
+};
+
+// An entry as a file gives it, 0-based.
+struct MatrixEntry {
+  int32_t row;
+  int32_t column;
+  double value;
+};
+
+// Entries in file order, in blocks, each freed once it was used. Those of symmetric and
+// skew-symmetric files are mirrored across the diagonal, from whichever triangle they are in.
+// Duplicates are summed in file order, so that the same file gives the same bits.
+// INVALID_ARGUMENT: a sum that overflows. On entry every index is within the header's shape.
+absl::StatusOr<SparseMatrix> AssembleSparse(const MatrixMarketHeader& header,
+                                            std::vector<std::vector<MatrixEntry>> blocks);
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_IO_SPARSE_MATRIX_H_

@@ -1,0 +1,44 @@
+#include "kernels/util/thread_pool.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace crout {
+
+ThreadPool::ThreadPool(int threads) {
+  threads_.reserve(std::max(1, threads));
+  for (int i = 0; i < std::max(1, threads); ++i) threads_.emplace_back([this] { Work(); });
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  wake_.SignalAll();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void ThreadPool::Schedule(Task task) {
+  {
+    MutexLock lock(&mutex_);
+    tasks_.push_back(std::move(task));
+  }
+  wake_.Signal();
+}
+
+void ThreadPool::Work() {
+  for (;;) {
+    Task task;
+    {
+      MutexLock lock(&mutex_);
+      while (tasks_.empty() && !stopping_) wake_.Wait(&mutex_);
+      if (tasks_.empty()) return;
+      task = std::move(tasks_.front());
+      tasks_.pop_front();
+    }
+    std::move(task)();
+  }
+}
+
+}  // namespace crout

@@ -1,0 +1,136 @@
+// How fast Matrix Market text is read: bytes of text per second.
+//
+// Threads = 0 reads everything in one thread: the figure for one core. With N threads in the pool
+// the caller only copies, and takes part once the last byte was given.
+#include <benchmark/benchmark.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+
+#include "kernels/io/matrix_market_entries.h"
+#include "kernels/io/matrix_market_reader.h"
+
+namespace crout {
+namespace {
+
+constexpr int kPieceBytes = 1 << 20;
+constexpr int kEntries = 2000000;
+constexpr int kN = 20000;
+
+// Column by column, as files come: values with 17 digits ("%.17g"), or with few ("%.6g").
+std::string MakeCoordinateText(const char* format) {
+  std::mt19937_64 random(1);
+  std::normal_distribution<double> normal;
+  std::string text = "%%MatrixMarket matrix coordinate real general\n" + std::to_string(kN) + " " +
+                     std::to_string(kN) + " " + std::to_string(kEntries) + "\n";
+  char value[64];
+  for (int64_t i = 0; i < kEntries; ++i) {
+    snprintf(value, sizeof value, format, normal(random));
+    text +=
+        std::to_string(i % 100 * 199 + 1) + " " + std::to_string(i / 100 + 1) + " " + value + "\n";
+  }
+  return text;
+}
+
+std::string MakeArrayText() {
+  std::mt19937_64 random(1);
+  std::normal_distribution<double> normal;
+  std::string text = "%%MatrixMarket matrix array real general\n2000 1000\n";
+  char value[64];
+  for (int64_t i = 0; i < kEntries; ++i) {
+    snprintf(value, sizeof value, "%.17g\n", normal(random));
+    text += value;
+  }
+  return text;
+}
+
+const std::string& Text(int kind) {
+  static const auto* const texts =
+      new std::string[3]{MakeCoordinateText("%.17g"), MakeCoordinateText("%.6g"), MakeArrayText()};
+  return texts[kind];
+}
+
+std::string Gzip(std::string_view text) {
+  z_stream stream = {};
+  deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+  std::string compressed(deflateBound(&stream, text.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = text.size();
+  stream.next_out = reinterpret_cast<Bytef*>(compressed.data());
+  stream.avail_out = compressed.size();
+  deflate(&stream, Z_FINISH);
+  compressed.resize(stream.total_out);
+  deflateEnd(&stream);
+  return compressed;
+}
+
+void Read(benchmark::State& state, std::string_view bytes, size_t text_bytes) {
+  const int threads = static_cast<int>(state.range(0));
+  const auto pool = threads > 0 ? std::make_unique<ThreadPool>(threads) : nullptr;
+  for (auto _ : state) {
+    MatrixMarketReader reader({}, pool.get());
+    absl::Status status;
+    for (size_t at = 0; at < bytes.size() && status.ok(); at += kPieceBytes) {
+      status = reader.Append(bytes.substr(at, kPieceBytes));
+    }
+    if (status.ok()) status = reader.Finish();
+    if (!status.ok()) state.SkipWithError(std::string(status.message()).c_str());
+    benchmark::DoNotOptimize(reader.TakeSparse());
+  }
+  state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(text_bytes));
+  state.counters["MB/s/core"] =
+      benchmark::Counter(static_cast<double>(text_bytes) / 1e6 / std::max(1, threads),
+                         benchmark::Counter::kIsIterationInvariantRate);
+}
+
+void BM_Coordinate17Digits(benchmark::State& state) { Read(state, Text(0), Text(0).size()); }
+void BM_Coordinate6Digits(benchmark::State& state) { Read(state, Text(1), Text(1).size()); }
+void BM_Array17Digits(benchmark::State& state) { Read(state, Text(2), Text(2).size()); }
+void BM_Coordinate17DigitsGzip(benchmark::State& state) {
+  static const std::string compressed = Gzip(Text(0));
+  Read(state, compressed, Text(0).size());
+}
+
+// What the calling thread itself spends on 1 MiB: a thread of the RPC layer waits this long.
+void BM_AppendAlone(benchmark::State& state) {
+  ThreadPool pool(1);
+  const std::string& text = Text(0);
+  for (auto _ : state) {
+    MatrixMarketReader reader({}, &pool);
+    for (size_t at = 0; at < text.size(); at += kPieceBytes) {
+      benchmark::DoNotOptimize(reader.Append(std::string_view(text).substr(at, kPieceBytes)));
+    }
+  }
+  state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(text.size()));
+}
+
+// The lines alone, without copying, assembly or threads.
+void BM_ParseSegment(benchmark::State& state) {
+  const std::string& text = Text(static_cast<int>(state.range(0)));
+  const size_t body = text.find('\n', text.find('\n') + 1) + 1;
+  const std::string segment = text.substr(body, text.find('\n', body + kPieceBytes) + 1 - body);
+  MatrixMarketHeader header;
+  header.coordinate = state.range(0) < 2;
+  header.rows = header.columns = kN;
+  for (auto _ : state) benchmark::DoNotOptimize(ParseSegment(header, segment));
+  state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(segment.size()));
+}
+
+BENCHMARK(BM_Coordinate17Digits)->Arg(0)->Arg(1)->Arg(2)->Arg(4)->UseRealTime();
+BENCHMARK(BM_Coordinate6Digits)->Arg(0)->Arg(1)->Arg(2)->Arg(4)->UseRealTime();
+BENCHMARK(BM_Array17Digits)->Arg(0)->Arg(1)->Arg(2)->Arg(4)->UseRealTime();
+BENCHMARK(BM_Coordinate17DigitsGzip)->Arg(0)->Arg(1)->Arg(2)->Arg(4)->UseRealTime();
+BENCHMARK(BM_AppendAlone)->UseRealTime();
+BENCHMARK(BM_ParseSegment)->Arg(0)->Arg(1)->Arg(2);
+
+}  // namespace
+}  // namespace crout
+
+BENCHMARK_MAIN();

@@ -1,0 +1,14 @@
+# Tests of crout::io and of the thread pool.
+add_library(crout_matrix_market_testing STATIC
+  "${PROJECT_SOURCE_DIR}/tests/kernels/matrix_market_testing.cc")
+target_link_libraries(crout_matrix_market_testing
+  PUBLIC crout::io PRIVATE crout_flags absl::str_format ZLIB::ZLIB)
+
+foreach(name matrix_market_reader matrix_market_errors matrix_market_files thread_pool)
+  crout_test(${name}_test LABELS unit
+    SOURCES "${PROJECT_SOURCE_DIR}/tests/kernels/${name}_test.cc"
+    DEPS crout_matrix_market_testing)
+endforeach()
+target_link_libraries(matrix_market_files_test PRIVATE ZLIB::ZLIB)
+target_compile_definitions(matrix_market_files_test
+  PRIVATE "CROUT_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\"")

@@ -1,0 +1,69 @@
+#include "kernels/util/thread_pool.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace crout {
+namespace {
+
+TEST(ThreadPoolTest, OneThreadRunsInOrder) {
+  std::vector<int> order;
+  {
+    ThreadPool pool(1);
+    for (int i = 0; i < 100; ++i) pool.Schedule([&order, i] { order.push_back(i); });
+  }
+  std::vector<int> expected(100);
+  std::iota(expected.begin(), expected.end(), 0);
+  EXPECT_EQ(order, expected);
+}
+
+TEST(ThreadPoolTest, ThreadsRunSideBySide) {
+  ThreadPool pool(3);
+  EXPECT_EQ(pool.thread_count(), 3);
+  Mutex mutex;
+  CondVar changed;
+  int arrived = 0;
+  for (int i = 0; i < 3; ++i) {
+    pool.Schedule([&] {  // Ends only once all three have begun.
+      MutexLock lock(&mutex);
+      ++arrived;
+      changed.SignalAll();
+      while (arrived < 3) changed.Wait(&mutex);
+    });
+  }
+  MutexLock lock(&mutex);
+  while (arrived < 3) changed.Wait(&mutex);
+}
+
+TEST(ThreadPoolTest, DestructorRunsWhatTasksSchedule) {
+  std::atomic<int> runs = 0;
+  {
+    ThreadPool pool(2);
+    for (int i = 0; i < 50; ++i) {
+      pool.Schedule([&] {
+        ++runs;
+        pool.Schedule([&runs] { ++runs; });
+      });
+    }
+  }
+  EXPECT_EQ(runs, 100);
+}
+
+TEST(ThreadPoolTest, TakesMoveOnlyTasks) {
+  int result = 0;
+  {
+    ThreadPool pool(0);  // At least one thread.
+    EXPECT_EQ(pool.thread_count(), 1);
+    pool.Schedule([&result, owned = std::make_unique<int>(7)] { result = *owned; });
+  }
+  EXPECT_EQ(result, 7);
+}
+
+}  // namespace
+}  // namespace crout
