@@ -1,0 +1,34 @@
+// The context of one attempt of a call.
+#ifndef CROUT_CLIENT_CPP_CALL_SCOPE_H_
+#define CROUT_CLIENT_CPP_CALL_SCOPE_H_
+
+#include <grpcpp/client_context.h>
+
+#include <memory>
+
+#include "absl/time/time.h"
+#include "client/cpp/options.h"
+
+namespace crout::client {
+
+// Sets tenant, deadline and trace context; attached to the caller's Cancellation while it lives.
+class CallScope {
+ public:
+  CallScope(const ClientOptions& client, const CallOptions& call, absl::Time deadline);
+  ~CallScope() { Close(); }
+  CallScope(const CallScope&) = delete;  // The context's address is registered.
+  CallScope& operator=(const CallScope&) = delete;
+
+  grpc::ClientContext* context() { return context_.get(); }
+
+  // Destroys the context, and with it the call.
+  void Close();
+
+ private:
+  Cancellation* const cancellation_;
+  std::unique_ptr<grpc::ClientContext> context_;
+};
+
+}  // namespace crout::client
+
+#endif  // CROUT_CLIENT_CPP_CALL_SCOPE_H_

@@ -1,0 +1,44 @@
+// A way to cancel calls from another thread.
+#ifndef CROUT_CLIENT_CPP_CANCELLATION_H_
+#define CROUT_CLIENT_CPP_CANCELLATION_H_
+
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+
+namespace grpc {
+class ClientContext;
+}
+
+namespace crout::client {
+
+// Cancels every call that was given it in its CallOptions, present and future. Such calls end with
+// CANCELLED. Thread-safe; must outlive the calls. (absl::Mutex, not crout::Mutex of kernels/: the
+// client does not depend on the kernels, and no TSan run covers code above gRPC.)
+class Cancellation {
+ public:
+  Cancellation() = default;
+  Cancellation(const Cancellation&) = delete;  // Calls hold its address.
+  Cancellation& operator=(const Cancellation&) = delete;
+
+  void Cancel();
+  bool cancelled() const;
+
+  // Sleeps for `duration`, or until cancelled: then returns true.
+  bool WaitFor(absl::Duration duration) const;
+
+ private:
+  friend class CallScope;
+  void Attach(grpc::ClientContext* context);
+  void Detach(grpc::ClientContext* context);
+
+  mutable absl::Mutex mutex_;
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<grpc::ClientContext*> contexts_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace crout::client
+
+#endif  // CROUT_CLIENT_CPP_CANCELLATION_H_

@@ -1,0 +1,125 @@
+#include "client/cpp/client.h"
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/support/channel_arguments.h>
+
+#include <utility>
+
+#include "absl/time/clock.h"
+
+namespace crout::client {
+namespace {
+
+using Stub = v1::FactorizationService::Stub;
+
+grpc::ChannelArguments ChannelArguments() {
+  grpc::ChannelArguments arguments;
+  // gRPC's default of 4 MiB would refuse long lists and permutations.
+  arguments.SetMaxReceiveMessageSize(64 << 20);
+  arguments.SetMaxSendMessageSize(-1);
+  // RunWithRetries knows which calls may be tried again; gRPC's own retries would keep copies.
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  // A peer that neither answers nor reads gives the caller's memory back after a minute.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 40'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+  return arguments;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Client>> Client::Connect(ClientOptions options) {
+  if (options.server.empty()) return absl::InvalidArgumentError("the server's address is empty");
+  if (options.retry.max_attempts < 1) {
+    return absl::InvalidArgumentError("max_attempts is less than 1");
+  }
+  auto channel = grpc::CreateCustomChannel(options.server, grpc::InsecureChannelCredentials(),
+                                           ChannelArguments());
+  return std::unique_ptr<Client>(new Client(std::move(options), std::move(channel)));
+}
+
+Client::Client(ClientOptions options, std::shared_ptr<grpc::Channel> channel)
+    : options_(std::move(options)),
+      stub_(v1::FactorizationService::NewStub(channel)),
+      generic_stub_(channel) {}
+
+absl::Status Client::RunWithRetries(RetryClass retry_class, const CallOptions& call,
+                                    absl::FunctionRef<absl::Status(CallScope*)> attempt) {
+  const absl::Duration timeout = call.timeout.value_or(options_.timeout);
+  const absl::Time deadline =
+      timeout == absl::InfiniteDuration() ? absl::InfiniteFuture() : absl::Now() + timeout;
+  return client::RunWithRetries(options_.retry, retry_class, deadline, call.cancellation, [&] {
+    CallScope scope(options_, call, deadline);
+    return attempt(&scope);
+  });
+}
+
+template <class Request, class Response>
+absl::StatusOr<Response> Client::Unary(
+    grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+    RetryClass retry_class, const Request& request, const CallOptions& call) {
+  Response response;
+  const absl::Status status = RunWithRetries(retry_class, call, [&](CallScope* scope) {
+    return ToAbslStatus((stub_.get()->*method)(scope->context(), request, &response));
+  });
+  if (!status.ok()) return status;
+  return response;
+}
+
+absl::StatusOr<v1::ListFactorsResponse> Client::ListPage(const v1::ListFactorsRequest& request,
+                                                         const CallOptions& call) {
+  return Unary(&Stub::ListFactors, RetryClass::kIdempotent, request, call);
+}
+
+absl::Status Client::List(const std::string& name,
+                          absl::FunctionRef<bool(const v1::Factor&)> visit,
+                          const CallOptions& call) {
+  v1::ListFactorsRequest request;
+  request.set_name(name);
+  do {
+    const auto page = ListPage(request, call);
+    if (!page.ok()) return page.status();
+    for (const v1::Factor& factor : page->factors()) {
+      if (!visit(factor)) return absl::OkStatus();
+    }
+    request.set_page_token(page->next_page_token());
+  } while (!request.page_token().empty());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::Factor> Client::Describe(const std::string& handle, const CallOptions& call) {
+  v1::DescribeFactorRequest request;
+  request.set_handle(handle);
+  auto response = Unary(&Stub::DescribeFactor, RetryClass::kIdempotent, request, call);
+  if (!response.ok()) return response.status();
+  return std::move(*response->mutable_factor());
+}
+
+absl::StatusOr<absl::Time> Client::Renew(const std::string& handle, absl::Duration lease,
+                                         const CallOptions& call) {
+  v1::RenewLeaseRequest request;
+  request.set_handle(handle);
+  *request.mutable_lease() = ToProtoDuration(lease);
+  const auto response = Unary(&Stub::RenewLease, RetryClass::kIdempotent, request, call);
+  if (!response.ok()) return response.status();
+  const auto& expiry = response->lease_expire_time();
+  return absl::FromUnixSeconds(expiry.seconds()) + absl::Nanoseconds(expiry.nanos());
+}
+
+absl::Status Client::Release(const std::string& handle, const CallOptions& call) {
+  v1::ReleaseFactorRequest request;
+  request.set_handle(handle);
+  return Unary(&Stub::ReleaseFactor, RetryClass::kRefusedOnly, request, call).status();
+}
+
+absl::StatusOr<v1::EstimateFactorizeResponse> Client::Estimate(
+    const v1::EstimateFactorizeRequest& request, const CallOptions& call) {
+  return Unary(&Stub::EstimateFactorize, RetryClass::kIdempotent, request, call);
+}
+
+absl::StatusOr<v1::GetServerInfoResponse> Client::ServerInfo(const CallOptions& call) {
+  return Unary(&Stub::GetServerInfo, RetryClass::kIdempotent, v1::GetServerInfoRequest(), call);
+}
+
+}  // namespace crout::client

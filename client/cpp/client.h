@@ -1,0 +1,127 @@
+// The C++ client of a Crout daemon.
+//
+//   auto client = crout::client::Client::Connect({.server = "127.0.0.1:50051"});
+//   auto factor = (*client)->Factorize(MatrixSource::Dense(a, n, n), {}, {});
+//   SpanSink x(absl::MakeSpan(solution));
+//   auto result = (*client)->Solve(factor->handle(), MatrixSource::Dense(b, n, 1), {}, &x);
+//
+// Errors are those that proto/crout/v1 states, with the server's details (status.h); besides,
+// UNAVAILABLE without details where no server answers, and INVALID_ARGUMENT or a status of errno
+// for sources and sinks that cannot be used. Payloads are sent straight from the caller's memory.
+//
+// Thread safety: a Client may be used by any number of threads at once; calls share its one
+// connection. Streaming calls work on the calling thread; callbacks come on it too.
+#ifndef CROUT_CLIENT_CPP_CLIENT_H_
+#define CROUT_CLIENT_CPP_CLIENT_H_
+
+#include <grpcpp/channel.h>
+#include <grpcpp/generic/generic_stub.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/cpp/matrix_sink.h"
+#include "client/cpp/matrix_source.h"
+#include "client/cpp/options.h"
+#include "client/cpp/retry.h"
+#include "client/cpp/status.h"
+#include "client/cpp/stream_call.h"
+#include "crout/v1/factorization_service.grpc.pb.h"
+
+namespace crout::client {
+
+class Client {
+ public:
+  // INVALID_ARGUMENT for options that make no sense. Connects when the first call is made, and
+  // again after a loss; each Client has a connection of its own.
+  static absl::StatusOr<std::unique_ptr<Client>> Connect(ClientOptions options);
+
+  Client(const Client&) = delete;  // Calls in progress refer to it.
+  Client& operator=(const Client&) = delete;
+
+  // Factors a square matrix; the handle is in the result, and info > 0 there says that the matrix
+  // is singular. Tried again where the server refused it before any effect, and, with a request_id
+  // in `cache`, when the connection was lost.
+  absl::StatusOr<v1::Factor> Factorize(const MatrixSource& matrix,
+                                       const v1::FactorizeOptions& options,
+                                       const v1::CacheOptions& cache,
+                                       const CallOptions& call = {});
+
+  // Replaces the factor behind `handle`. Never tried again after a lost connection: it may have
+  // happened.
+  absl::StatusOr<v1::Factor> Refactorize(const std::string& handle, const MatrixSource& matrix,
+                                         const v1::FactorizeOptions& options,
+                                         const CallOptions& call = {});
+
+  // Solves op(A) X = B; X goes to `x`, in the type and layout of `rhs` (column-major for Matrix
+  // Market).
+  absl::StatusOr<v1::SolveResult> Solve(const std::string& handle, const MatrixSource& rhs,
+                                        const v1::SolveOptions& options, MatrixSink* x,
+                                        const CallOptions& call = {});
+
+  // Both in one call. `header` gives the options; its matrix and rhs are filled in here. `factor`
+  // is set as soon as it is known, also when the call then fails because the matrix is singular.
+  absl::StatusOr<v1::SolveResult> FactorizeAndSolve(const MatrixSource& matrix,
+                                                    const MatrixSource& rhs,
+                                                    v1::FactorizeAndSolveHeader header,
+                                                    v1::Factor* factor, MatrixSink* x,
+                                                    const CallOptions& call = {});
+
+  // Downloads the factors: L and U packed in one n x n matrix go to `lu`. `header` is set before
+  // `lu` gets its first call.
+  absl::Status GetFactors(const v1::GetFactorsRequest& request, v1::GetFactorsHeader* header,
+                          MatrixSink* lu, const CallOptions& call = {});
+
+  // One page, as the request says.
+  absl::StatusOr<v1::ListFactorsResponse> ListPage(const v1::ListFactorsRequest& request,
+                                                   const CallOptions& call = {});
+  // Every factor, newest first, page by page; `name` empty for all. Ends when `visit` returns
+  // false.
+  absl::Status List(const std::string& name, absl::FunctionRef<bool(const v1::Factor&)> visit,
+                    const CallOptions& call = {});
+
+  absl::StatusOr<v1::Factor> Describe(const std::string& handle, const CallOptions& call = {});
+  // Zero for the server's default lease. Returns when the lease now ends.
+  absl::StatusOr<absl::Time> Renew(const std::string& handle, absl::Duration lease,
+                                   const CallOptions& call = {});
+  // Not tried again after a lost connection: the second answer would be NOT_FOUND.
+  absl::Status Release(const std::string& handle, const CallOptions& call = {});
+  absl::StatusOr<v1::EstimateFactorizeResponse> Estimate(
+      const v1::EstimateFactorizeRequest& request, const CallOptions& call = {});
+  absl::StatusOr<v1::GetServerInfoResponse> ServerInfo(const CallOptions& call = {});
+
+ private:
+  Client(ClientOptions options, std::shared_ptr<grpc::Channel> channel);
+
+  // Runs `attempt` with a fresh context each time, under the call's deadline.
+  absl::Status RunWithRetries(RetryClass retry_class, const CallOptions& call,
+                              absl::FunctionRef<absl::Status(CallScope*)> attempt);
+
+  template <class Request, class Response>
+  absl::StatusOr<Response> Unary(
+      grpc::Status (v1::FactorizationService::Stub::*method)(grpc::ClientContext*, const Request&,
+                                                             Response*),
+      RetryClass retry_class, const Request& request, const CallOptions& call);
+
+  template <class Response>
+  absl::StatusOr<v1::Factor> FactorStream(const StreamRequest& request, RetryClass retry_class,
+                                          const CallOptions& call);
+  template <class Response>
+  absl::StatusOr<v1::SolveResult> SolveStream(const StreamRequest& request,
+                                              RetryClass retry_class, v1::Factor* factor,
+                                              MatrixSink* x, const CallOptions& call);
+
+  // Constant after construction.
+  const ClientOptions options_;
+  const std::unique_ptr<v1::FactorizationService::Stub> stub_;
+  grpc::GenericStub generic_stub_;
+};
+
+}  // namespace crout::client
+
+#endif  // CROUT_CLIENT_CPP_CLIENT_H_

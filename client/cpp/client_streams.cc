@@ -1,0 +1,196 @@
+// The calls of Client that move matrices.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/cpp/client.h"
+#include "client/cpp/solution_receiver.h"
+#include "client/cpp/wire.h"
+
+namespace crout::client {
+namespace {
+
+std::string Method(const char* name) {
+  return absl::StrCat("/", v1::FactorizationService::service_full_name(), "/", name);
+}
+
+// Reports bytes as they go out, and phases as the server names them.
+class ProgressReporter {
+ public:
+  explicit ProgressReporter(const CallOptions& call) : call_(call) {}
+
+  std::function<void(int64_t, int64_t)> OnSent() {
+    if (!call_.on_progress) return nullptr;
+    return [this](int64_t sent, int64_t total) {
+      update_ = {sent, total, std::nullopt};
+      call_.on_progress(update_);
+    };
+  }
+
+  void OnPhase(const v1::Progress& phase) {
+    if (!call_.on_progress) return;
+    update_.phase = phase;
+    call_.on_progress(update_);
+    update_.phase.reset();
+  }
+
+ private:
+  const CallOptions& call_;
+  ProgressUpdate update_;
+};
+
+absl::Status ParseWhole(grpc::ByteBuffer* buffer, google::protobuf::MessageLite* message) {
+  return ParseWithoutBytes(buffer, /*number=*/0, message);  // There is no field 0.
+}
+
+// SolveResponse has no factor.
+const v1::Factor* FactorIn(const v1::SolveResponse&) { return nullptr; }
+const v1::Factor* FactorIn(const v1::FactorizeAndSolveResponse& response) {
+  return response.has_factor() ? &response.factor() : nullptr;
+}
+
+}  // namespace
+
+template <class Response>
+absl::StatusOr<v1::Factor> Client::FactorStream(const StreamRequest& request,
+                                                RetryClass retry_class, const CallOptions& call) {
+  v1::Factor factor;
+  bool arrived = false;
+  const absl::Status status = RunWithRetries(retry_class, call, [&](CallScope* scope) {
+    ProgressReporter progress(call);
+    auto on_response = [&](grpc::ByteBuffer* buffer) {
+      Response response;
+      if (absl::Status parsed = ParseWhole(buffer, &response); !parsed.ok()) return parsed;
+      if (response.has_progress()) progress.OnPhase(response.progress());
+      if (response.has_factor()) {
+        arrived = true;
+        factor = std::move(*response.mutable_factor());
+      }
+      return absl::OkStatus();
+    };
+    return RunStreamCall(&generic_stub_, scope, request, progress.OnSent(), on_response);
+  });
+  if (!status.ok()) return status;
+  if (!arrived) return absl::InternalError("the server sent no factor");
+  return factor;
+}
+
+absl::StatusOr<v1::Factor> Client::Factorize(const MatrixSource& matrix,
+                                             const v1::FactorizeOptions& options,
+                                             const v1::CacheOptions& cache,
+                                             const CallOptions& call) {
+  v1::FactorizeRequest first;
+  *first.mutable_header()->mutable_matrix() = matrix.spec();
+  *first.mutable_header()->mutable_options() = options;
+  *first.mutable_header()->mutable_cache() = cache;
+  return FactorStream<v1::FactorizeResponse>(
+      {Method("Factorize"),
+       first.SerializeAsString(),
+       {{v1::FactorizeRequest::kDataFieldNumber, &matrix}}},
+      cache.request_id().empty() ? RetryClass::kRefusedOnly : RetryClass::kIdempotent, call);
+}
+
+absl::StatusOr<v1::Factor> Client::Refactorize(const std::string& handle,
+                                               const MatrixSource& matrix,
+                                               const v1::FactorizeOptions& options,
+                                               const CallOptions& call) {
+  v1::RefactorizeRequest first;
+  first.mutable_header()->set_handle(handle);
+  *first.mutable_header()->mutable_matrix() = matrix.spec();
+  *first.mutable_header()->mutable_options() = options;
+  return FactorStream<v1::RefactorizeResponse>(
+      {Method("Refactorize"),
+       first.SerializeAsString(),
+       {{v1::RefactorizeRequest::kDataFieldNumber, &matrix}}},
+      RetryClass::kRefusedOnly, call);
+}
+
+template <class Response>
+absl::StatusOr<v1::SolveResult> Client::SolveStream(const StreamRequest& request,
+                                                    RetryClass retry_class, v1::Factor* factor,
+                                                    MatrixSink* x, const CallOptions& call) {
+  v1::SolveResult result;
+  const absl::Status status = RunWithRetries(retry_class, call, [&](CallScope* scope) {
+    ProgressReporter progress(call);
+    SolutionReceiver receiver(x);
+    bool done = false;
+    auto on_response = [&](grpc::ByteBuffer* buffer) {
+      constexpr int kData = Response::kDataFieldNumber;
+      Response response;
+      absl::Status ok = ParseWithoutBytes(buffer, kData, &response);
+      if (!ok.ok()) return ok;
+      if (response.has_progress()) progress.OnPhase(response.progress());
+      if (const v1::Factor* made = FactorIn(response); made != nullptr) *factor = *made;
+      if (response.has_header()) ok = receiver.OnHeader(response.header().solution());
+      if (ok.ok()) {
+        ok = ForEachBytesPiece(buffer, kData, [&](auto piece) { return receiver.OnData(piece); });
+      }
+      if (ok.ok() && response.has_result()) {
+        done = true;
+        result = std::move(*response.mutable_result());
+      }
+      return ok;
+    };
+    absl::Status ended =
+        RunStreamCall(&generic_stub_, scope, request, progress.OnSent(), on_response);
+    if (ended.ok()) ended = receiver.Finish();
+    if (ended.ok() && !done) ended = absl::InternalError("the server sent no result");
+    return ended;
+  });
+  if (!status.ok()) return status;
+  return result;
+}
+
+absl::StatusOr<v1::SolveResult> Client::Solve(const std::string& handle, const MatrixSource& rhs,
+                                              const v1::SolveOptions& options, MatrixSink* x,
+                                              const CallOptions& call) {
+  v1::SolveRequest first;
+  first.mutable_header()->set_handle(handle);
+  *first.mutable_header()->mutable_rhs() = rhs.spec();
+  *first.mutable_header()->mutable_options() = options;
+  return SolveStream<v1::SolveResponse>({Method("Solve"),
+                                         first.SerializeAsString(),
+                                         {{v1::SolveRequest::kDataFieldNumber, &rhs}}},
+                                        RetryClass::kIdempotent, nullptr, x, call);
+}
+
+absl::StatusOr<v1::SolveResult> Client::FactorizeAndSolve(const MatrixSource& matrix,
+                                                          const MatrixSource& rhs,
+                                                          v1::FactorizeAndSolveHeader header,
+                                                          v1::Factor* factor, MatrixSink* x,
+                                                          const CallOptions& call) {
+  // Without a cached factor nothing stays behind that a second attempt could double.
+  const bool idempotent = !header.has_cache() || !header.cache().request_id().empty();
+  *header.mutable_matrix() = matrix.spec();
+  *header.mutable_rhs() = rhs.spec();
+  v1::FactorizeAndSolveRequest first;
+  *first.mutable_header() = std::move(header);
+  return SolveStream<v1::FactorizeAndSolveResponse>(
+      {Method("FactorizeAndSolve"),
+       first.SerializeAsString(),
+       {{v1::FactorizeAndSolveRequest::kDataFieldNumber, &matrix},
+        {v1::FactorizeAndSolveRequest::kRhsDataFieldNumber, &rhs}}},
+      idempotent ? RetryClass::kIdempotent : RetryClass::kRefusedOnly, factor, x, call);
+}
+
+absl::Status Client::GetFactors(const v1::GetFactorsRequest& request, v1::GetFactorsHeader* header,
+                                MatrixSink* lu, const CallOptions& call) {
+  const StreamRequest stream{Method("GetFactors"), request.SerializeAsString(), {}};
+  return RunWithRetries(RetryClass::kIdempotent, call, [&](CallScope* scope) {
+    SolutionReceiver receiver(lu);
+    auto on_response = [&](grpc::ByteBuffer* buffer) {
+      constexpr int kData = v1::GetFactorsResponse::kDataFieldNumber;
+      v1::GetFactorsResponse response;
+      absl::Status ok = ParseWithoutBytes(buffer, kData, &response);
+      if (ok.ok() && response.has_header()) {
+        *header = std::move(*response.mutable_header());
+        ok = receiver.OnHeader(header->lu());
+      }
+      if (!ok.ok()) return ok;
+      return ForEachBytesPiece(buffer, kData, [&](auto piece) { return receiver.OnData(piece); });
+    };
+    const absl::Status ended = RunStreamCall(&generic_stub_, scope, stream, nullptr, on_response);
+    return ended.ok() ? receiver.Finish() : ended;
+  });
+}
+
+}  // namespace crout::client

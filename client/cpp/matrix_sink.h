@@ -1,0 +1,66 @@
+// Where the matrices that a call returns are put.
+#ifndef CROUT_CLIENT_CPP_MATRIX_SINK_H_
+#define CROUT_CLIENT_CPP_MATRIX_SINK_H_
+
+#include <cstddef>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "crout/v1/matrix.pb.h"
+
+namespace crout::client {
+
+// Receives one dense matrix, on the calling thread. An error ends the call with that error.
+class MatrixSink {
+ public:
+  virtual ~MatrixSink() = default;
+
+  // Before the data. Called again if the call is tried again: then start over.
+  virtual absl::Status Begin(const v1::DenseSpec& spec) = 0;
+
+  // The next bytes, in the order of the spec's layout. In all they are exactly
+  // rows * cols * element size when the call succeeds, never more.
+  virtual absl::Status Append(absl::Span<const std::byte> bytes) = 0;
+};
+
+// Into the caller's memory, which must have the size and type of the matrix that comes back: else
+// INVALID_ARGUMENT. Its contents are undefined unless the call succeeds.
+class SpanSink : public MatrixSink {
+ public:
+  explicit SpanSink(absl::Span<double> values);
+  explicit SpanSink(absl::Span<float> values);
+
+  absl::Status Begin(const v1::DenseSpec& spec) override;
+  absl::Status Append(absl::Span<const std::byte> bytes) override;
+
+ private:
+  const absl::Span<std::byte> memory_;
+  const v1::Dtype dtype_;
+  absl::Span<std::byte> rest_;
+};
+
+// Into memory of its own, which grows as data arrives.
+class BufferSink : public MatrixSink {
+ public:
+  absl::Status Begin(const v1::DenseSpec& spec) override;
+  absl::Status Append(absl::Span<const std::byte> bytes) override;
+
+  const v1::DenseSpec& spec() const { return spec_; }
+  // As T, which must be the spec's type.
+  template <class T>
+  absl::Span<const T> values() const {
+    return {reinterpret_cast<const T*>(bytes_.data()), bytes_.size() / sizeof(T)};
+  }
+
+ private:
+  v1::DenseSpec spec_;
+  std::vector<std::byte> bytes_;
+};
+
+// Bytes of one element; 0 for types that the contract only reserves.
+size_t ElementSize(v1::Dtype dtype);
+
+}  // namespace crout::client
+
+#endif  // CROUT_CLIENT_CPP_MATRIX_SINK_H_

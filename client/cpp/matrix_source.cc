@@ -1,0 +1,123 @@
+#include "client/cpp/matrix_source.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace crout::client {
+namespace {
+
+template <class T>
+absl::Span<const std::byte> AsBytes(absl::Span<const T> values) {
+  return {reinterpret_cast<const std::byte*>(values.data()), values.size() * sizeof(T)};
+}
+
+class MemoryReader : public ChunkReader {
+ public:
+  explicit MemoryReader(absl::Span<const std::byte> bytes)
+      : size_(static_cast<int64_t>(bytes.size())), rest_(bytes) {}
+
+  int64_t size() const override { return size_; }
+
+  absl::StatusOr<grpc::Slice> Next(size_t limit, BorrowCount* borrowed) override {
+    if (rest_.empty()) return grpc::Slice();
+    const auto chunk = rest_.subspan(0, limit);
+    rest_.remove_prefix(chunk.size());
+    return BorrowedSlice(chunk, borrowed);
+  }
+
+ private:
+  const int64_t size_;
+  absl::Span<const std::byte> rest_;
+};
+
+class FileReader : public ChunkReader {
+ public:
+  static absl::StatusOr<std::unique_ptr<ChunkReader>> Open(const std::string& path) {
+    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
+    struct stat info;
+    const bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+    return std::unique_ptr<ChunkReader>(new FileReader(fd, path, regular ? info.st_size : -1));
+  }
+  ~FileReader() override { close(fd_); }
+
+  int64_t size() const override { return size_; }
+
+  absl::StatusOr<grpc::Slice> Next(size_t limit, BorrowCount*) override {
+    grpc::Slice chunk(limit);
+    ssize_t got;
+    do {
+      got = read(fd_, const_cast<uint8_t*>(chunk.begin()), limit);
+    } while (got < 0 && errno == EINTR);
+    if (got < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", path_));
+    return chunk.sub(0, static_cast<size_t>(got));
+  }
+
+ private:
+  FileReader(int fd, std::string path, int64_t size)
+      : fd_(fd), path_(std::move(path)), size_(size) {}
+
+  const int fd_;
+  const std::string path_;
+  const int64_t size_;
+};
+
+}  // namespace
+
+MatrixSource MatrixSource::DenseBytes(v1::Dtype dtype, size_t element_size,
+                                      absl::Span<const std::byte> bytes, int64_t rows,
+                                      int64_t cols, v1::Layout layout) {
+  MatrixSource source;
+  v1::DenseSpec* dense = source.spec_.mutable_dense();
+  dense->set_dtype(dtype);
+  dense->set_layout(layout);
+  dense->set_rows(rows);
+  dense->set_cols(cols);
+  source.bytes_ = bytes;
+  const auto elements = static_cast<__int128>(bytes.size() / element_size);
+  if (rows < 0 || cols < 0 || static_cast<__int128>(rows) * cols != elements) {
+    source.status_ = absl::InvalidArgumentError(
+        absl::StrCat("a ", rows, " x ", cols, " matrix, but ", bytes.size() / element_size,
+                     " elements"));
+  }
+  return source;
+}
+
+MatrixSource MatrixSource::Dense(absl::Span<const double> values, int64_t rows, int64_t cols,
+                                 v1::Layout layout) {
+  return DenseBytes(v1::DTYPE_FLOAT64, sizeof(double), AsBytes(values), rows, cols, layout);
+}
+
+MatrixSource MatrixSource::Dense(absl::Span<const float> values, int64_t rows, int64_t cols,
+                                 v1::Layout layout) {
+  return DenseBytes(v1::DTYPE_FLOAT32, sizeof(float), AsBytes(values), rows, cols, layout);
+}
+
+MatrixSource MatrixSource::MatrixMarket(absl::string_view text, v1::Dtype dtype) {
+  MatrixSource source;
+  source.spec_.mutable_matrix_market()->set_dtype(dtype);
+  source.bytes_ = AsBytes(absl::MakeConstSpan(text.data(), text.size()));
+  return source;
+}
+
+MatrixSource MatrixSource::MatrixMarketFile(std::string path, v1::Dtype dtype) {
+  MatrixSource source;
+  source.spec_.mutable_matrix_market()->set_dtype(dtype);
+  source.path_ = std::move(path);
+  return source;
+}
+
+absl::StatusOr<std::unique_ptr<ChunkReader>> MatrixSource::Open() const {
+  if (!status_.ok()) return status_;
+  if (!path_.empty()) return FileReader::Open(path_);
+  return std::make_unique<MemoryReader>(bytes_);
+}
+
+}  // namespace crout::client

@@ -1,0 +1,70 @@
+// Matrices to upload, wherever they are kept.
+#ifndef CROUT_CLIENT_CPP_MATRIX_SOURCE_H_
+#define CROUT_CLIENT_CPP_MATRIX_SOURCE_H_
+
+#include <grpcpp/support/slice.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "client/cpp/wire.h"
+#include "crout/v1/matrix.pb.h"
+
+namespace crout::client {
+
+// One pass over the bytes of a payload.
+class ChunkReader {
+ public:
+  virtual ~ChunkReader() = default;
+
+  // Bytes in all; -1 when not known (a pipe).
+  virtual int64_t size() const = 0;
+
+  // The next 1 to `limit` bytes; an empty slice at the end. Slices may refer to memory of the
+  // source: those are counted in `borrowed`.
+  virtual absl::StatusOr<grpc::Slice> Next(size_t limit, BorrowCount* borrowed) = 0;
+};
+
+// What to upload: a description and where the bytes are. A small value; refers to the caller's
+// memory, which must stay as it is until the call that was given the source returns.
+class MatrixSource {
+ public:
+  // rows * cols elements in the order of `layout`. INVALID_ARGUMENT from the call if `values` has
+  // another size.
+  static MatrixSource Dense(absl::Span<const double> values, int64_t rows, int64_t cols,
+                            v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
+  static MatrixSource Dense(absl::Span<const float> values, int64_t rows, int64_t cols,
+                            v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
+
+  // Matrix Market text, plain or gzip; `dtype` is the type that its values are kept in.
+  static MatrixSource MatrixMarket(absl::string_view text, v1::Dtype dtype = v1::DTYPE_FLOAT64);
+
+  // The same from a file or a pipe, read in chunks while it is sent. NOT_FOUND or another status
+  // of errno from the call if it cannot be read.
+  static MatrixSource MatrixMarketFile(std::string path, v1::Dtype dtype = v1::DTYPE_FLOAT64);
+
+  const v1::MatrixSpec& spec() const { return spec_; }
+
+  // Starts a pass over the bytes; a file is read anew for each.
+  absl::StatusOr<std::unique_ptr<ChunkReader>> Open() const;
+
+ private:
+  MatrixSource() = default;
+  static MatrixSource DenseBytes(v1::Dtype dtype, size_t element_size,
+                                 absl::Span<const std::byte> bytes, int64_t rows, int64_t cols,
+                                 v1::Layout layout);
+
+  v1::MatrixSpec spec_;
+  absl::Status status_;
+  absl::Span<const std::byte> bytes_;
+  std::string path_;  // not empty: a file, and bytes_ is unused
+};
+
+}  // namespace crout::client
+
+#endif  // CROUT_CLIENT_CPP_MATRIX_SOURCE_H_

@@ -1,0 +1,56 @@
+// What a client and each of its calls can be told.
+#ifndef CROUT_CLIENT_CPP_OPTIONS_H_
+#define CROUT_CLIENT_CPP_OPTIONS_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "absl/time/time.h"
+#include "client/cpp/cancellation.h"
+#include "crout/v1/factorization_service.pb.h"
+
+namespace crout::client {
+
+// How refused calls are tried again; retry.h says which. The server's delay goes before the
+// exponential one; both end where the call's deadline does.
+struct RetryPolicy {
+  int max_attempts = 4;  // 1: never try again
+  absl::Duration initial_backoff = absl::Milliseconds(50);
+  absl::Duration max_backoff = absl::Seconds(5);
+  double multiplier = 2.0;
+};
+
+struct ClientOptions {
+  std::string server = "127.0.0.1:50051";  // "host:port" or "unix:PATH"
+  std::string tenant;                      // empty for the server's default tenant
+  absl::Duration timeout = absl::InfiniteDuration();  // of calls that set none, retries included
+  RetryPolicy retry;
+};
+
+// How far a streaming call is.
+struct ProgressUpdate {
+  int64_t bytes_sent = 0;   // of the payload, handed to the transport
+  int64_t bytes_total = 0;  // -1: not known (a pipe)
+  // Set when the server reported the start of a phase.
+  std::optional<v1::Progress> phase;
+};
+
+struct CallOptions {
+  // Of the whole call, retries included; unset for the client's.
+  std::optional<absl::Duration> timeout;
+  // Not owned; null for none.
+  Cancellation* cancellation = nullptr;
+  // Called on the calling thread, after each message sent and for each phase reported.
+  std::function<void(const ProgressUpdate&)> on_progress;
+  // W3C trace context to send along; empty for none.
+  std::string traceparent;
+};
+
+// As the contract's lease fields want it.
+google::protobuf::Duration ToProtoDuration(absl::Duration duration);
+
+}  // namespace crout::client
+
+#endif  // CROUT_CLIENT_CPP_OPTIONS_H_

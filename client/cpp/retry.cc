@@ -1,0 +1,54 @@
+#include "client/cpp/retry.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/random/random.h"
+#include "absl/time/clock.h"
+#include "client/cpp/status.h"
+
+namespace crout::client {
+namespace {
+
+bool MayRetry(RetryClass retry_class, const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kAborted:
+      return RetryDelay(status).has_value();
+    case absl::StatusCode::kUnavailable:
+      return retry_class == RetryClass::kIdempotent;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+std::optional<absl::Duration> DelayBeforeRetry(const RetryPolicy& policy, RetryClass retry_class,
+                                               int attempts_made, const absl::Status& status) {
+  if (attempts_made >= policy.max_attempts || !MayRetry(retry_class, status)) return std::nullopt;
+  thread_local absl::BitGen random;
+  if (const auto delay = RetryDelay(status); delay.has_value()) {
+    return *delay * absl::Uniform(random, 1.0, 1.2);
+  }
+  const double growth = std::pow(policy.multiplier, attempts_made - 1);
+  return std::min(policy.max_backoff, policy.initial_backoff * growth) *
+         absl::Uniform(random, 0.5, 1.0);
+}
+
+absl::Status RunWithRetries(const RetryPolicy& policy, RetryClass retry_class, absl::Time deadline,
+                            const Cancellation* cancellation,
+                            absl::FunctionRef<absl::Status()> attempt) {
+  for (int attempts = 1;; ++attempts) {
+    const absl::Status status = attempt();
+    const auto delay = DelayBeforeRetry(policy, retry_class, attempts, status);
+    if (!delay.has_value() || absl::Now() + *delay >= deadline) return status;
+    if (cancellation == nullptr) {
+      absl::SleepFor(*delay);
+    } else if (cancellation->WaitFor(*delay)) {
+      return absl::CancelledError("cancelled while waiting to try again");
+    }
+  }
+}
+
+}  // namespace crout::client

@@ -1,0 +1,33 @@
+// Takes the dense matrix of a response stream apart and holds the server to its word.
+#ifndef CROUT_CLIENT_CPP_SOLUTION_RECEIVER_H_
+#define CROUT_CLIENT_CPP_SOLUTION_RECEIVER_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "client/cpp/matrix_sink.h"
+#include "crout/v1/matrix.pb.h"
+
+namespace crout::client {
+
+// INTERNAL where the server sends no header, two, or not as many bytes as its header says.
+class SolutionReceiver {
+ public:
+  explicit SolutionReceiver(MatrixSink* sink) : sink_(sink) {}
+
+  absl::Status OnHeader(const v1::DenseSpec& spec);
+  absl::Status OnData(absl::Span<const std::byte> bytes);
+  // After the last message of a successful call.
+  absl::Status Finish() const;
+
+ private:
+  MatrixSink* const sink_;
+  bool begun_ = false;
+  int64_t missing_ = 0;  // bytes
+};
+
+}  // namespace crout::client
+
+#endif  // CROUT_CLIENT_CPP_SOLUTION_RECEIVER_H_

@@ -1,0 +1,52 @@
+#include "client/cpp/status.h"
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "google/rpc/status.pb.h"
+
+namespace crout::client {
+namespace {
+
+// The detail of type `Detail` among the payloads, if it is there and can be read.
+template <class Detail>
+std::optional<Detail> PayloadOf(const absl::Status& status) {
+  const auto payload = status.GetPayload(
+      absl::StrCat("type.googleapis.com/", Detail::descriptor()->full_name()));
+  Detail detail;
+  if (!payload.has_value() || !detail.ParseFromString(std::string(*payload))) return std::nullopt;
+  return detail;
+}
+
+}  // namespace
+
+absl::Status ToAbslStatus(const grpc::Status& status) {
+  absl::Status result(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+  google::rpc::Status details;
+  if (result.ok() || !details.ParseFromString(status.error_details())) return result;
+  for (const google::protobuf::Any& detail : details.details()) {
+    result.SetPayload(detail.type_url(), absl::Cord(detail.value()));
+  }
+  return result;
+}
+
+std::optional<google::rpc::ErrorInfo> ErrorInfoOf(const absl::Status& status) {
+  return PayloadOf<google::rpc::ErrorInfo>(status);
+}
+
+std::string Reason(const absl::Status& status) {
+  const auto info = ErrorInfoOf(status);
+  return info.has_value() ? info->reason() : std::string();
+}
+
+std::optional<absl::Duration> RetryDelay(const absl::Status& status) {
+  const auto info = PayloadOf<google::rpc::RetryInfo>(status);
+  if (!info.has_value() || !info->has_retry_delay()) return std::nullopt;
+  return absl::Seconds(info->retry_delay().seconds()) +
+         absl::Nanoseconds(info->retry_delay().nanos());
+}
+
+bool IsUnreachable(const absl::Status& status) {
+  return absl::IsUnavailable(status) && !ErrorInfoOf(status).has_value();
+}
+
+}  // namespace crout::client

@@ -1,0 +1,48 @@
+// The two places where the client handles protobuf's wire format itself, so that matrix bytes are
+// never copied into or out of a message object:
+//  - on upload, a `bytes` field is written as key and length by hand, followed by a slice that
+//    refers to the caller's memory;
+//  - on download, the bytes of a `bytes` field are handed out where gRPC received them.
+// Both rely only on the encoding (https://protobuf.dev/programming-guides/encoding): a message is
+// a sequence of fields in any order, and a length-delimited field is its key, (number << 3) | 2,
+// then its length as a varint, then its bytes.
+#ifndef CROUT_CLIENT_CPP_WIRE_H_
+#define CROUT_CLIENT_CPP_WIRE_H_
+
+#include <google/protobuf/message_lite.h>
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/slice.h>
+
+#include <atomic>
+#include <cstddef>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+
+namespace crout::client {
+
+// How many slices that refer to a caller's memory gRPC still holds. Must outlive them; the memory
+// may change or go away when it is 0.
+using BorrowCount = std::atomic<int>;
+
+// A slice that refers to `bytes` and is counted in `borrowed` until gRPC lets go of it.
+grpc::Slice BorrowedSlice(absl::Span<const std::byte> bytes, BorrowCount* borrowed);
+
+// Appends field `number` with `payload` as its value to the slices of a message.
+void AppendBytesField(int number, grpc::Slice payload, std::vector<grpc::Slice>* message);
+
+// Parses `buffer` into `message`, leaving out `bytes` field `number`. INTERNAL if malformed.
+absl::Status ParseWithoutBytes(grpc::ByteBuffer* buffer, int number,
+                               google::protobuf::MessageLite* message);
+
+// Calls `consume` with the pieces of `bytes` field `number` in order. INTERNAL if malformed;
+// otherwise the first error of `consume`.
+absl::Status ForEachBytesPiece(
+    grpc::ByteBuffer* buffer, int number,
+    absl::FunctionRef<absl::Status(absl::Span<const std::byte>)> consume);
+
+}  // namespace crout::client
+
+#endif  // CROUT_CLIENT_CPP_WIRE_H_
