@@ -1,0 +1,216 @@
+#include "server/scheduling/device_scheduler.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+#include "server/scheduling/reason.h"
+
+namespace crout {
+namespace {
+
+using Clock = Job::Clock;
+
+constexpr std::chrono::hours kLongestWait{
+    1};  // Far deadlines would overflow the clock's arithmetic.
+constexpr double kShortestRetrySeconds = 0.01;
+
+absl::Status DeadlineStatus() {
+  return absl::DeadlineExceededError("the deadline passed while the job was queued");
+}
+
+absl::Status FencedStatus(const Device& device) {
+  return WithReason(
+      absl::UnavailableError(absl::StrCat("device ", device.info().name, " was lost")),
+      kReasonDeviceLost);
+}
+
+absl::Status StoppedStatus() {
+  return WithReason(absl::UnavailableError("the server is shutting down"), kReasonDraining);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DeviceScheduler>> DeviceScheduler::Create(
+    Device* device, const SchedulerOptions& options) {
+  if (options.streams < 1) return absl::InvalidArgumentError("a device needs at least one stream");
+  std::vector<std::unique_ptr<ExecutionContext>> contexts;
+  for (int i = 0; i < options.streams; ++i) {
+    auto context = device->CreateContext();
+    if (!context.ok()) return context.status();
+    contexts.push_back(*std::move(context));
+  }
+  return std::unique_ptr<DeviceScheduler>(
+      new DeviceScheduler(device, options.queue_capacity, std::move(contexts)));
+}
+
+DeviceScheduler::DeviceScheduler(Device* device, size_t queue_capacity,
+                                 std::vector<std::unique_ptr<ExecutionContext>> contexts)
+    : device_(device),
+      queue_capacity_(queue_capacity),
+      contexts_(std::move(contexts)),
+      streams_(contexts_.size()) {
+  MutexLock lock(&join_mutex_);
+  for (size_t i = 0; i < contexts_.size(); ++i) threads_.emplace_back([this, i] { Work(i); });
+  threads_.emplace_back([this] { Reap(); });
+}
+
+DeviceScheduler::~DeviceScheduler() { Stop(); }
+
+absl::Status DeviceScheduler::Submit(std::shared_ptr<Job> job) {
+  if (!device_->healthy()) return FencedStatus(*device_);
+  const bool has_deadline = job->deadline != Clock::time_point::max();
+  bool wake_reaper = false;
+  {
+    MutexLock lock(&mutex_);
+    if (stopping_) return StoppedStatus();
+    if (queue_.size() >= queue_capacity_) {
+      return WithRetryAfter(WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                                           "the queue of ", device_->info().name, " is full")),
+                                       kReasonQueueFull),
+                            std::max(kShortestRetrySeconds, BacklogSeconds()));
+    }
+    if (has_deadline) {
+      wake_reaper = job->deadline < reap_at_;
+      deadlines_.emplace(job->deadline, job.get());
+    }
+    queued_seconds_ += job->predicted_seconds;
+    positions_.emplace(job.get(), queue_.insert(queue_.end(), std::move(job)));
+  }
+  work_.Signal();
+  if (wake_reaper) reap_.Signal();
+  return absl::OkStatus();
+}
+
+bool DeviceScheduler::Remove(const Job* job) {
+  std::shared_ptr<Job> taken;  // Its last reference may go here: outside the lock.
+  MutexLock lock(&mutex_);
+  const auto position = positions_.find(job);
+  if (position == positions_.end()) return false;
+  taken = Take(position->second);
+  return true;
+}
+
+size_t DeviceScheduler::JobsAhead(const Job* job) const {
+  MutexLock lock(&mutex_);
+  const auto position = positions_.find(job);
+  if (position == positions_.end()) return 0;
+  return std::distance(queue_.begin(), Queue::const_iterator(position->second));
+}
+
+DeviceScheduler::Load DeviceScheduler::load() const {
+  MutexLock lock(&mutex_);
+  return {.streams = static_cast<int>(streams_.size()),
+          .streams_busy = streams_busy_,
+          .queue_depth = queue_.size(),
+          .backlog_seconds = BacklogSeconds()};
+}
+
+double DeviceScheduler::BacklogSeconds() const {
+  if (queue_.empty() && streams_busy_ < static_cast<int>(streams_.size())) return 0;
+  const auto now = Clock::now();
+  double seconds = queued_seconds_;
+  for (const Stream& stream : streams_) {
+    if (!stream.busy) continue;
+    const std::chrono::duration<double> elapsed = now - stream.start;
+    seconds += std::max(0.0, stream.predicted_seconds - elapsed.count());
+  }
+  return seconds / static_cast<double>(streams_.size());
+}
+
+void DeviceScheduler::Stop() {
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  work_.SignalAll();
+  reap_.SignalAll();
+  DropQueued(StoppedStatus());
+  MutexLock lock(&join_mutex_);
+  for (std::thread& thread : threads_) {
+    if (thread.joinable()) thread.join();
+  }
+}
+
+void DeviceScheduler::Work(size_t stream) {
+  while (std::shared_ptr<Job> job = Next(stream)) {
+    RunOrDrop(*job, *contexts_[stream]);
+    job.reset();
+    {
+      MutexLock lock(&mutex_);
+      streams_[stream].busy = false;
+      --streams_busy_;
+    }
+    if (!device_->healthy()) DropQueued(FencedStatus(*device_));
+  }
+}
+
+void DeviceScheduler::RunOrDrop(Job& job, ExecutionContext& context) {
+  if (job.deadline <= Clock::now()) {
+    job.Drop(DeadlineStatus());
+  } else if (!device_->healthy()) {
+    job.Drop(FencedStatus(*device_));
+  } else {
+    job.Run(context);
+  }
+}
+
+std::shared_ptr<Job> DeviceScheduler::Next(size_t stream) {
+  MutexLock lock(&mutex_);
+  while (!stopping_ && queue_.empty()) work_.Wait(&mutex_);
+  if (stopping_) return nullptr;
+  std::shared_ptr<Job> job = Take(queue_.begin());
+  streams_[stream] = {
+      .busy = true, .start = Clock::now(), .predicted_seconds = job->predicted_seconds};
+  ++streams_busy_;
+  return job;
+}
+
+void DeviceScheduler::Reap() {
+  while (true) {
+    const std::vector<std::shared_ptr<Job>> late = WaitForLate();
+    if (late.empty()) return;
+    for (const auto& job : late) job->Drop(DeadlineStatus());
+  }
+}
+
+std::vector<std::shared_ptr<Job>> DeviceScheduler::WaitForLate() {
+  std::vector<std::shared_ptr<Job>> late;
+  MutexLock lock(&mutex_);
+  while (!stopping_ && late.empty()) {
+    const auto now = Clock::now();
+    while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
+      late.push_back(Take(positions_.at(deadlines_.begin()->second)));
+    }
+    if (!late.empty()) break;
+    if (deadlines_.empty()) {
+      reap_at_ = Clock::time_point::max();
+      reap_.Wait(&mutex_);
+    } else {
+      reap_at_ = std::min(deadlines_.begin()->first, now + kLongestWait);
+      reap_.WaitUntil(&mutex_, reap_at_);
+    }
+  }
+  return late;
+}
+
+std::shared_ptr<Job> DeviceScheduler::Take(Queue::iterator position) {
+  std::shared_ptr<Job> job = std::move(*position);
+  queue_.erase(position);
+  positions_.erase(job.get());
+  deadlines_.erase({job->deadline, job.get()});
+  // Exactly zero again once empty: sums of doubles drift.
+  queued_seconds_ = queue_.empty() ? 0 : queued_seconds_ - job->predicted_seconds;
+  return job;
+}
+
+void DeviceScheduler::DropQueued(const absl::Status& status) {
+  std::vector<std::shared_ptr<Job>> dropped;
+  {
+    MutexLock lock(&mutex_);
+    while (!queue_.empty()) dropped.push_back(Take(queue_.begin()));
+  }
+  for (const auto& job : dropped) job->Drop(status);
+}
+
+}  // namespace crout

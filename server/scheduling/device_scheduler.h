@@ -1,0 +1,136 @@
+// A bounded queue of jobs for one device, and the workers that run them.
+#ifndef CROUT_SERVER_SCHEDULING_DEVICE_SCHEDULER_H_
+#define CROUT_SERVER_SCHEDULING_DEVICE_SCHEDULER_H_
+
+#include <chrono>
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <set>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/device.h"
+#include "kernels/util/mutex.h"
+
+namespace crout {
+
+// Exactly one of Run and Drop is called on a submitted job, once, unless Remove took it back.
+class Job {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  virtual ~Job() = default;
+
+  // On a worker thread, with a context that nothing else uses until it returns.
+  virtual void Run(ExecutionContext& context) = 0;
+
+  // Instead of Run: DEADLINE_EXCEEDED when the deadline passed in the queue (dropped then, not when
+  // its turn comes), UNAVAILABLE when the device was fenced (reason DEVICE_LOST) or the scheduler
+  // stopped (DRAINING). From a thread of the scheduler or the one that stops it, no lock held; must
+  // not block.
+  virtual void Drop(absl::Status status) = 0;
+
+  // Constant once submitted.
+  Clock::time_point deadline = Clock::time_point::max();
+  double predicted_seconds = 0;  // cost model; for RetryInfo and least-loaded choice
+};
+
+struct SchedulerOptions {
+  int streams = 8;  // contexts, each with its worker thread, made at start
+  size_t queue_capacity = 256;
+};
+
+// Thread-safe.
+class DeviceScheduler {
+ public:
+  struct Load {
+    int streams = 0;
+    int streams_busy = 0;
+    size_t queue_depth = 0;
+    // Predicted seconds until a job submitted now would start: 0 while a stream is idle, else what
+    // is left of the running and queued jobs, spread over the streams.
+    double backlog_seconds = 0;
+  };
+
+  // Makes `options.streams` contexts; the first error ends it.
+  static absl::StatusOr<std::unique_ptr<DeviceScheduler>> Create(Device* device,
+                                                                 const SchedulerOptions& options);
+  ~DeviceScheduler();                                // Stop()
+  DeviceScheduler(const DeviceScheduler&) = delete;  // Its threads point to it.
+  DeviceScheduler& operator=(const DeviceScheduler&) = delete;
+
+  // FIFO. RESOURCE_EXHAUSTED (reason QUEUE_FULL, with a retry delay) when the queue is full,
+  // UNAVAILABLE when stopped (DRAINING) or the device is fenced (DEVICE_LOST); then the job was not
+  // taken. The scheduler's reference to the job ends with Run, Drop or Remove.
+  absl::Status Submit(std::shared_ptr<Job> job);
+
+  // Takes a job out of the queue; false if it has started, ended, or was never there. After true
+  // neither Run nor Drop is called.
+  bool Remove(const Job* job);
+
+  // Jobs ahead of this one; 0 if it is not queued.
+  size_t JobsAhead(const Job* job) const;
+
+  Load load() const;
+  Device& device() const { return *device_; }
+
+  // Refuses new jobs, drops those queued, waits for those that run.
+  void Stop();
+
+ private:
+  using Queue = std::list<std::shared_ptr<Job>>;
+
+  // What a stream is doing.
+  struct Stream {
+    bool busy = false;
+    Job::Clock::time_point start;
+    double predicted_seconds = 0;
+  };
+
+  DeviceScheduler(Device* device, size_t queue_capacity,
+                  std::vector<std::unique_ptr<ExecutionContext>> contexts);
+
+  void Work(size_t stream);
+  void RunOrDrop(Job& job, ExecutionContext& context);
+  // Waits for a job and marks the stream busy; nullptr when stopping.
+  std::shared_ptr<Job> Next(size_t stream) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Drops jobs as their deadlines pass, however busy the workers are.
+  void Reap();
+  std::vector<std::shared_ptr<Job>> WaitForLate() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  std::shared_ptr<Job> Take(Queue::iterator position) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropQueued(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
+  double BacklogSeconds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Constant after construction; each context is its worker's own.
+  Device* const device_;
+  const size_t queue_capacity_;
+  const std::vector<std::unique_ptr<ExecutionContext>> contexts_;
+
+  mutable Mutex mutex_;
+  CondVar work_;
+  CondVar reap_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  Queue queue_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<const Job*, Queue::iterator> positions_ ABSL_GUARDED_BY(mutex_);
+  // Of the queued jobs that have one.
+  std::set<std::pair<Job::Clock::time_point, const Job*>> deadlines_ ABSL_GUARDED_BY(mutex_);
+  // The reaper looks again at this time without being woken.
+  Job::Clock::time_point reap_at_ ABSL_GUARDED_BY(mutex_) = Job::Clock::time_point::max();
+  double queued_seconds_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<Stream> streams_ ABSL_GUARDED_BY(mutex_);
+  int streams_busy_ ABSL_GUARDED_BY(mutex_) = 0;
+
+  Mutex join_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
+  std::vector<std::thread> threads_ ABSL_GUARDED_BY(join_mutex_);
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_SCHEDULING_DEVICE_SCHEDULER_H_
