@@ -20,7 +20,8 @@ struct MatrixView {
   int64_t cols = 0;
   int64_t ld = 1;
 
-  T& operator()(int64_t i, int64_t j) const { return data[i + j * ld]; }
+  // constexpr, so that device code may call it too.
+  constexpr T& operator()(int64_t i, int64_t j) const { return data[i + j * ld]; }
 };
 
 // A column-major matrix whose element type is known at run time.
@@ -36,6 +37,11 @@ struct AnyMatrix {
     return {reinterpret_cast<T*>(data), rows, cols, ld};
   }
 };
+
+// A float64 view as one whose type is known at run time.
+inline AnyMatrix AsAny(const MatrixView<double>& view) {
+  return {reinterpret_cast<std::byte*>(view.data), DType::kFloat64, view.rows, view.cols, view.ld};
+}
 
 // A packed matrix as it came over the wire: no gaps between rows (row-major) or columns.
 struct PackedMatrix {

@@ -1,0 +1,60 @@
+#include "kernels/cuda/cuda_context.h"
+
+#include <new>
+
+#include "kernels/cuda/cuda_matrix_ops.h"
+#include "kernels/cuda/cuda_status.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout {
+
+absl::StatusOr<std::unique_ptr<CudaContext>> CudaContext::Create(Device& device,
+                                                                 CudaDeviceCore& core) {
+  CROUT_RETURN_IF_ERROR(core.MakeCurrent());
+  auto context = std::unique_ptr<CudaContext>(new CudaContext(device, core));
+  CROUT_RETURN_IF_ERROR(core.Observe(context->Initialize()));
+  return context;
+}
+
+absl::Status CudaContext::Initialize() {
+  CROUT_ASSIGN_OR_RETURN(stream_, MakeCudaStream());
+  CROUT_ASSIGN_OR_RETURN(report_, device_.staging_memory().Allocate(sizeof(DeviceReport)));
+  new (report_.data()) DeviceReport();
+  CROUT_ASSIGN_OR_RETURN(device_words_,
+                         device_.memory().Allocate(sizeof(ReductionScratch) + sizeof(int)));
+  const ReductionScratch initial;
+  CROUT_RETURN_IF_CUDA_ERROR(
+      cudaMemcpy(scratch(), &initial, sizeof(initial), cudaMemcpyHostToDevice));
+  CROUT_ASSIGN_OR_RETURN(cublas_workspace_, device_.memory().Allocate(kCublasWorkspaceBytes));
+  CROUT_ASSIGN_OR_RETURN(cublas_, MakeCublasHandle(stream()));
+  CROUT_RETURN_IF_CUBLAS_ERROR(
+      cublasSetWorkspace(cublas(), cublas_workspace_.data(), kCublasWorkspaceBytes));
+  CROUT_ASSIGN_OR_RETURN(cusolver_, MakeCusolverHandle(stream()));
+  CROUT_ASSIGN_OR_RETURN(getrf_params_, MakeGetrfParams());
+  ops_ = std::make_unique<CudaMatrixOps>(*this);
+  return absl::OkStatus();
+}
+
+CudaContext::~CudaContext() {
+  // Work in flight still uses what is about to be freed. Of a lost device nothing runs any more.
+  if (cudaSetDevice(core_.ordinal()) == cudaSuccess && stream_ != nullptr) {
+    (void)cudaStreamSynchronize(stream());
+  }
+}
+
+absl::Status CudaContext::Synchronize() {
+  CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
+  return core_.Observe(CudaStatus(cudaStreamSynchronize(stream()), "cudaStreamSynchronize"));
+}
+
+absl::StatusOr<std::byte*> CudaContext::HostWorkspace(size_t bytes) {
+  if (bytes > host_workspace_.size()) {
+    // The routine enqueued last may still read the piece that is about to go. Happens only when a
+    // larger matrix than ever comes to this context.
+    CROUT_RETURN_IF_ERROR(Synchronize());
+    host_workspace_.resize(bytes);
+  }
+  return host_workspace_.data();
+}
+
+}  // namespace crout

@@ -1,0 +1,111 @@
+#include "kernels/cuda/cuda_device.h"
+
+#include <cuda_runtime_api.h>
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/caching_resource.h"
+#include "kernels/cuda/cuda_context.h"
+#include "kernels/cuda/cuda_device_core.h"
+#include "kernels/cuda/cuda_memory.h"
+#include "kernels/cuda/cuda_status.h"
+#include "kernels/cuda/getrf.h"
+#include "kernels/cuda/getrs.h"
+#include "kernels/cuda/trsm.h"
+#include "kernels/cuda/upload_pool.h"
+#include "kernels/cuda/warm_up.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout {
+namespace {
+
+class CudaDevice final : public Device {
+ public:
+  CudaDevice(int ordinal, const CudaOptions& options)
+      : core_(ordinal),
+        memory_(std::make_unique<CudaDeviceMemory>(ordinal), options.max_cached_device_bytes),
+        staging_(std::make_unique<CudaPinnedMemory>(ordinal), options.max_cached_staging_bytes) {}
+
+  absl::Status Initialize(const CudaOptions& options);
+
+  const DeviceInfo& info() const override { return info_; }
+  bool healthy() const override { return core_.healthy(); }
+  absl::StatusOr<std::unique_ptr<ExecutionContext>> CreateContext() override;
+  MemoryResource& memory() override { return memory_; }
+  MemoryResource& staging_memory() override { return staging_; }
+  absl::StatusOr<std::unique_ptr<Uploader>> StartUpload(std::span<std::byte> to) override {
+    return uploads_->Start(to);
+  }
+  std::span<const std::unique_ptr<LuAlgorithm>> algorithms() const override { return algorithms_; }
+  std::span<const std::unique_ptr<TriangularSolver>> solvers() const override { return solvers_; }
+
+ private:
+  absl::Status Describe(const CudaOptions& options);
+
+  CudaDeviceCore core_;
+  CachingResource memory_;
+  CachingResource staging_;
+  DeviceInfo info_;
+  std::vector<std::unique_ptr<LuAlgorithm>> algorithms_;
+  std::vector<std::unique_ptr<TriangularSolver>> solvers_;
+  std::unique_ptr<UploadPool> uploads_;
+};
+
+absl::Status CudaDevice::Describe(const CudaOptions& options) {
+  cudaDeviceProp properties;
+  CROUT_RETURN_IF_CUDA_ERROR(cudaGetDeviceProperties(&properties, core_.ordinal()));
+  info_.kind = DeviceKind::kCuda;
+  info_.name = absl::StrCat("cuda:", core_.ordinal());
+  info_.description = properties.name;
+  info_.memory_bytes = properties.totalGlobalMem;
+  info_.parallelism = options.streams;
+  return absl::OkStatus();
+}
+
+absl::Status CudaDevice::Initialize(const CudaOptions& options) {
+  CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
+  CROUT_RETURN_IF_ERROR(Describe(options));
+  CROUT_ASSIGN_OR_RETURN(auto getrf, CudaGetrf::Create(core_));
+  algorithms_.push_back(std::move(getrf));
+  solvers_.push_back(std::make_unique<CudaGetrs>());
+  solvers_.push_back(std::make_unique<CudaTrsm>());
+  CROUT_ASSIGN_OR_RETURN(uploads_, UploadPool::Create(core_, staging_, options));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<ExecutionContext>> CudaDevice::CreateContext() {
+  CROUT_ASSIGN_OR_RETURN(auto context, CudaContext::Create(*this, core_));
+  CROUT_RETURN_IF_ERROR(WarmUp(*context));
+  return context;
+}
+
+bool MakeSense(const CudaOptions& options) {
+  return options.streams > 0 && options.upload_block_bytes > 0 && options.upload_blocks > 0 &&
+         options.blocks_per_upload > 0;
+}
+
+}  // namespace
+
+int CountCudaDevices() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
+  (void)cudaGetLastError();
+  return 0;
+}
+
+absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(int ordinal, const CudaOptions& options) {
+  if (!MakeSense(options)) {
+    return absl::InvalidArgumentError("CUDA options: counts and sizes must be positive");
+  }
+  if (const int count = CountCudaDevices(); ordinal < 0 || ordinal >= count) {
+    return absl::NotFoundError(
+        absl::StrCat("there is no cuda:", ordinal, "; GPUs that can be used: ", count));
+  }
+  auto device = std::make_unique<CudaDevice>(ordinal, options);
+  CROUT_RETURN_IF_ERROR(device->Initialize(options));
+  return device;
+}
+
+}  // namespace crout

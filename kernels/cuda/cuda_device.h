@@ -1,0 +1,39 @@
+// NVIDIA GPUs as devices. This header needs no CUDA header: the daemon includes it wherever the
+// build has CUDA support (CROUT_HAVE_CUDA).
+#ifndef CROUT_KERNELS_CUDA_CUDA_DEVICE_H_
+#define CROUT_KERNELS_CUDA_CUDA_DEVICE_H_
+
+#include <cstddef>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "kernels/device.h"
+
+namespace crout {
+
+struct CudaOptions {
+  // Jobs that the device is meant to run side by side: DeviceInfo::parallelism.
+  int streams = 8;
+  // Freed blocks kept for the next job instead of going back to the driver: cudaMalloc and cudaFree
+  // wait for the whole device.
+  size_t max_cached_device_bytes = size_t{8} << 30;
+  size_t max_cached_staging_bytes = size_t{1} << 30;
+  // Staging of uploads: pinned memory of upload_blocks * upload_block_bytes, taken at start and
+  // shared by all uploads, of which each holds at most blocks_per_upload.
+  size_t upload_block_bytes = size_t{4} << 20;
+  int upload_blocks = 32;
+  int blocks_per_upload = 8;
+};
+
+// GPUs that this process can use. 0 without a GPU or without its driver; never an error.
+int CountCudaDevices();
+
+// The GPU with the driver's index `ordinal`, named "cuda:<ordinal>". Takes its context, staging
+// memory and vendor libraries now (about a second), so that jobs find them warm. INVALID_ARGUMENT
+// for options that make no sense, NOT_FOUND where there is no such GPU, UNAVAILABLE where it does
+// not answer, RESOURCE_EXHAUSTED where memory is short.
+absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(int ordinal, const CudaOptions& options);
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_CUDA_CUDA_DEVICE_H_

@@ -1,0 +1,44 @@
+#include "kernels/cuda/cuda_handles.h"
+
+#include "kernels/cuda/cuda_status.h"
+
+namespace crout {
+
+absl::StatusOr<CudaStream> MakeCudaStream() {
+  cudaStream_t stream = nullptr;
+  CROUT_RETURN_IF_CUDA_ERROR(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  return CudaStream(stream);
+}
+
+absl::StatusOr<CudaEvent> MakeCudaEvent() {
+  cudaEvent_t event = nullptr;
+  CROUT_RETURN_IF_CUDA_ERROR(
+      cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync));
+  return CudaEvent(event);
+}
+
+absl::StatusOr<CublasHandle> MakeCublasHandle(cudaStream_t stream) {
+  cublasHandle_t raw = nullptr;
+  CROUT_RETURN_IF_CUBLAS_ERROR(cublasCreate(&raw));
+  CublasHandle handle(raw);
+  CROUT_RETURN_IF_CUBLAS_ERROR(cublasSetStream(raw, stream));
+  return handle;
+}
+
+absl::StatusOr<CusolverHandle> MakeCusolverHandle(cudaStream_t stream) {
+  cusolverDnHandle_t raw = nullptr;
+  CROUT_RETURN_IF_CUSOLVER_ERROR(cusolverDnCreate(&raw));
+  CusolverHandle handle(raw);
+  CROUT_RETURN_IF_CUSOLVER_ERROR(cusolverDnSetStream(raw, stream));
+  return handle;
+}
+
+absl::StatusOr<CusolverParams> MakeGetrfParams() {
+  cusolverDnParams_t raw = nullptr;
+  CROUT_RETURN_IF_CUSOLVER_ERROR(cusolverDnCreateParams(&raw));
+  CusolverParams params(raw);
+  CROUT_RETURN_IF_CUSOLVER_ERROR(cusolverDnSetAdvOptions(raw, CUSOLVERDN_GETRF, CUSOLVER_ALG_0));
+  return params;
+}
+
+}  // namespace crout

@@ -1,0 +1,40 @@
+// MatrixOps on a GPU.
+#ifndef CROUT_KERNELS_CUDA_CUDA_MATRIX_OPS_H_
+#define CROUT_KERNELS_CUDA_CUDA_MATRIX_OPS_H_
+
+#include "kernels/cuda/cuda_context.h"
+#include "kernels/matrix_ops.h"
+
+namespace crout {
+
+// Each call enqueues at most three kernels and allocates nothing.
+class CudaMatrixOps final : public MatrixOps {
+ public:
+  explicit CudaMatrixOps(CudaContext& context) : context_(context) {}
+
+  absl::Status Import(const PackedMatrix& in, const AnyMatrix& out) override;
+  absl::Status Export(const AnyMatrix& in, const PackedMatrix& layout, std::byte* out) override;
+  absl::Status CopyScaled(const AnyMatrix& in, const double* row, const double* col,
+                          const AnyMatrix& out) override;
+  absl::Status EquilibrationScales(const AnyMatrix& a, double* row, double* col) override;
+  absl::Status InspectFactor(const AnyMatrix& lu, bool unit_in_u, const int64_t* ipiv) override;
+  absl::Status Residual(const AnyMatrix& a, Op op, double norm_op_a, const MatrixView<double>& x,
+                        const MatrixView<double>& b, const MatrixView<double>& r) override;
+  absl::Status AbsProduct(const AnyMatrix& a, Op op, const MatrixView<double>& x,
+                          const MatrixView<double>& b, const MatrixView<double>& w) override;
+  absl::Status Add(const MatrixView<double>& d, const MatrixView<double>& x) override;
+  absl::Status CopyOnDevice(const void* from, void* to, size_t bytes) override;
+  absl::Status CopyToDevice(const void* host, void* device, size_t bytes) override;
+  absl::Status CopyToHost(const void* device, void* host, size_t bytes) override;
+
+ private:
+  absl::Status ResidualByGemm(const MatrixView<double>& a, Op op, const MatrixView<double>& x,
+                              const MatrixView<double>& b, const MatrixView<double>& r);
+  absl::Status Copy(const void* from, void* to, size_t bytes, cudaMemcpyKind kind);
+
+  CudaContext& context_;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_CUDA_CUDA_MATRIX_OPS_H_

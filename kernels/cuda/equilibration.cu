@@ -1,0 +1,125 @@
+#include <algorithm>
+
+#include "kernels/cuda/equilibration.h"
+#include "kernels/cuda/reduction.cuh"
+
+namespace crout {
+namespace {
+
+constexpr int kTile = 32;
+constexpr int kColumns =
+    kBlockThreads / kTile;  // columns that a block of the row kernel reads at once
+constexpr int kUnroll = 8;
+constexpr double kSafeMinimum = 0x1p-1022;  // dlamch('S')
+
+enum Least { kRowMin, kColMin, kZeroRow, kZeroCol };
+enum Greatest { kRowMax, kColMax };
+
+// radix**INT(log(x) / log(radix)) of geequb for x > 0, without its rounding errors: the exponent is
+// truncated towards zero.
+__device__ double PowerOfTwoNear(double x) {
+  int exponent = 0;
+  const double mantissa = frexp(x, &exponent);  // in [1/2, 1)
+  const bool exact = mantissa == 0.5;
+  return ldexp(1.0, (exact || exponent > 0) ? exponent - 1 : exponent);
+}
+
+// From the largest entry of a line: its scale, and what it adds to the statistics.
+__device__ double ScaleOf(double largest, int64_t line, Least least, Greatest greatest, Least zero,
+                          ReductionScratch* scratch) {
+  const double power = largest > 0 ? PowerOfTwoNear(largest) : 0;
+  atomicMin(&scratch->least[least], AbsBits(power));
+  atomicMax(&scratch->greatest[greatest], AbsBits(power));
+  if (power == 0) {
+    atomicMin(&scratch->least[zero], static_cast<unsigned long long>(line));
+    return 1;
+  }
+  return 1 / fmin(fmax(power, kSafeMinimum), 1 / kSafeMinimum);
+}
+
+template <class T>
+__global__ void __launch_bounds__(kBlockThreads)
+    RowScalesKernel(MatrixView<const T> a, double* row, ReductionScratch* scratch) {
+  const int x = threadIdx.x % kTile;
+  const int y = threadIdx.x / kTile;
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kTile + x;
+  double largest = 0;
+  if (i < a.rows) {
+    int64_t j = y;
+    for (; j + (kUnroll - 1) * kColumns < a.cols; j += kUnroll * kColumns) {
+      T values[kUnroll];
+#pragma unroll
+      for (int u = 0; u < kUnroll; ++u) values[u] = a(i, j + u * kColumns);
+#pragma unroll
+      for (int u = 0; u < kUnroll; ++u) largest = fmax(largest, fabs(double{values[u]}));
+    }
+    for (; j < a.cols; j += kColumns) largest = fmax(largest, fabs(double{a(i, j)}));
+  }
+  __shared__ double partial[kColumns][kTile];
+  partial[y][x] = largest;
+  __syncthreads();
+  if (y != 0 || i >= a.rows) return;
+  for (int k = 1; k < kColumns; ++k) largest = fmax(largest, partial[k][x]);
+  row[i] = ScaleOf(largest, i, kRowMin, kRowMax, kZeroRow, scratch);
+}
+
+__device__ double Condition(const ReductionScratch& scratch, Least least, Greatest greatest) {
+  const double smallest = FromBits(Load(scratch.least[least]));
+  const double largest = FromBits(Load(scratch.greatest[greatest]));
+  return fmax(smallest, kSafeMinimum) / fmin(largest, 1 / kSafeMinimum);
+}
+
+__device__ void Publish(int64_t rows, int64_t cols, ReductionScratch* scratch, ScaleStats* report) {
+  const unsigned long long zero_row = Load(scratch->least[kZeroRow]);
+  const unsigned long long zero_col = Load(scratch->least[kZeroCol]);
+  ScaleStats stats;
+  if (zero_row != ReductionScratch::kNone) {
+    stats.zero_line = static_cast<int64_t>(zero_row) + 1;
+  } else if (zero_col != ReductionScratch::kNone) {
+    stats.zero_line = rows + static_cast<int64_t>(zero_col) + 1;
+  }
+  if (rows > 0 && cols > 0) {
+    stats.row_condition = Condition(*scratch, kRowMin, kRowMax);
+    stats.col_condition = Condition(*scratch, kColMin, kColMax);
+    stats.max_abs = FromBits(Load(scratch->greatest[kRowMax]));
+  }
+  *report = stats;
+  Reset(scratch);
+}
+
+// One block for each column, after the rows' scales are there.
+template <class T>
+__global__ void __launch_bounds__(kBlockThreads)
+    ColScalesKernel(MatrixView<const T> a, const double* row, double* col,
+                    ReductionScratch* scratch, ScaleStats* report) {
+  const int64_t j = blockIdx.x;
+  if (j < a.cols) {
+    double largest = 0;
+#pragma unroll 4
+    for (int64_t i = threadIdx.x; i < a.rows; i += kBlockThreads) {
+      largest = fmax(largest, fabs(double{a(i, j)}) * row[i]);
+    }
+    largest = BlockReduce(largest, Max());
+    if (threadIdx.x == 0) col[j] = ScaleOf(largest, j, kColMin, kColMax, kZeroCol, scratch);
+  }
+  if (IsLastBlock(scratch) && threadIdx.x == 0) Publish(a.rows, a.cols, scratch, report);
+}
+
+}  // namespace
+
+cudaError_t LaunchEquilibrationScales(const AnyMatrix& a, double* row, double* col,
+                                      ReductionScratch* scratch, ScaleStats* report,
+                                      cudaStream_t stream) {
+  // One block even for an empty matrix: it publishes.
+  const auto tiles = static_cast<unsigned>(std::max<int64_t>(1, (a.rows + kTile - 1) / kTile));
+  const auto cols = static_cast<unsigned>(std::max<int64_t>(1, a.cols));
+  DispatchDType(a.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const MatrixView<const T> view{reinterpret_cast<const T*>(a.data), a.rows, a.cols, a.ld};
+    RowScalesKernel<<<tiles, kBlockThreads, 0, stream>>>(view, row, scratch);
+    ColScalesKernel<<<cols, kBlockThreads, 0, stream>>>(view, row, col, scratch, report);
+  });
+  return cudaGetLastError();
+}
+
+}  // namespace crout

@@ -1,0 +1,20 @@
+// Row and column scales of LAPACK's geequb.
+#ifndef CROUT_KERNELS_CUDA_EQUILIBRATION_H_
+#define CROUT_KERNELS_CUDA_EQUILIBRATION_H_
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/cuda/reduction_scratch.h"
+#include "kernels/matrix_ops.h"
+
+namespace crout {
+
+// Enqueues row[i], col[j] := powers of two as MatrixOps::EquilibrationScales says, and *report :=
+// their statistics, in memory that both sides see. Two launches.
+cudaError_t LaunchEquilibrationScales(const AnyMatrix& a, double* row, double* col,
+                                      ReductionScratch* scratch, ScaleStats* report,
+                                      cudaStream_t stream);
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_CUDA_EQUILIBRATION_H_

@@ -1,0 +1,79 @@
+#include <algorithm>
+
+#include "kernels/cuda/factor_inspection.h"
+#include "kernels/cuda/reduction.cuh"
+
+namespace crout {
+namespace {
+
+// Largest entry of U in column j; NaN if the column of L or of U holds one.
+template <class T>
+__device__ double ColumnMax(const MatrixView<const T>& lu, int64_t j, bool unit_in_u) {
+  double largest = 0;
+#pragma unroll 4
+  for (int64_t i = threadIdx.x; i < lu.rows; i += kBlockThreads) {
+    const double value = lu(i, j);
+    if (i > j) {
+      if (isnan(value)) largest = value;
+    } else if (unit_in_u && i < j) {
+      largest = MaxKeepingNan(largest, fabs(value * double{lu(i, i)}));
+    } else {
+      largest = MaxKeepingNan(largest, fabs(value));
+    }
+  }
+  return BlockReduce(largest, Max());
+}
+
+template <class T>
+__device__ void Determinant(const MatrixView<const T>& lu, const int64_t* ipiv,
+                            FactorStats* report) {
+  double log_abs = 0;
+  int negatives = 0;
+  int zeros = 0;
+  for (int64_t i = threadIdx.x; i < lu.rows; i += kBlockThreads) {
+    const double pivot = lu(i, i);
+    log_abs += log(fabs(pivot));
+    negatives += (pivot < 0) != (ipiv != nullptr && ipiv[i] != i + 1);
+    zeros += pivot == 0;
+  }
+  log_abs = BlockReduce(log_abs, Sum());
+  negatives = BlockReduce(negatives, Sum());
+  zeros = BlockReduce(zeros, Sum());
+  if (threadIdx.x != 0) return;
+  report->det_sign = zeros > 0 ? 0 : (isnan(log_abs) ? log_abs : 1 - 2 * (negatives % 2));
+  report->det_log_abs = zeros > 0 ? log(0.0) : log_abs;
+}
+
+template <class T>
+__global__ void __launch_bounds__(kBlockThreads)
+    InspectFactorKernel(MatrixView<const T> lu, bool unit_in_u, const int64_t* ipiv,
+                        ReductionScratch* scratch, FactorStats* report) {
+  const int64_t j = blockIdx.x;
+  if (j < lu.cols) {
+    const double largest = ColumnMax(lu, j, unit_in_u);
+    if (threadIdx.x == 0) atomicMax(&scratch->greatest[0], AbsBits(largest));
+  }
+  if (!IsLastBlock(scratch)) return;
+  Determinant(lu, ipiv, report);
+  if (threadIdx.x != 0) return;
+  report->max_abs_u = FromBits(Load(scratch->greatest[0]));
+  Reset(scratch);
+}
+
+}  // namespace
+
+cudaError_t LaunchInspectFactor(const AnyMatrix& lu, bool unit_in_u, const int64_t* ipiv,
+                                ReductionScratch* scratch, FactorStats* report,
+                                cudaStream_t stream) {
+  // One block even for an empty matrix: it publishes.
+  const auto blocks = static_cast<unsigned>(std::max<int64_t>(1, lu.cols));
+  DispatchDType(lu.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const MatrixView<const T> view{reinterpret_cast<const T*>(lu.data), lu.rows, lu.cols, lu.ld};
+    InspectFactorKernel<<<blocks, kBlockThreads, 0, stream>>>(view, unit_in_u, ipiv, scratch,
+                                                              report);
+  });
+  return cudaGetLastError();
+}
+
+}  // namespace crout

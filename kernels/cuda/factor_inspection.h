@@ -1,0 +1,20 @@
+// Pivot growth and determinant of a factor.
+#ifndef CROUT_KERNELS_CUDA_FACTOR_INSPECTION_H_
+#define CROUT_KERNELS_CUDA_FACTOR_INSPECTION_H_
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/cuda/reduction_scratch.h"
+#include "kernels/matrix_ops.h"
+
+namespace crout {
+
+// Enqueues *report := FactorStats of `lu`, as MatrixOps::InspectFactor says, in memory that both
+// sides see. One launch.
+cudaError_t LaunchInspectFactor(const AnyMatrix& lu, bool unit_in_u, const int64_t* ipiv,
+                                ReductionScratch* scratch, FactorStats* report,
+                                cudaStream_t stream);
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_CUDA_FACTOR_INSPECTION_H_

@@ -1,0 +1,18 @@
+// What cuSOLVER's routines cost, as measured on an H100: the cost model of admission.
+#ifndef CROUT_KERNELS_CUDA_VENDOR_COSTS_H_
+#define CROUT_KERNELS_CUDA_VENDOR_COSTS_H_
+
+#include <cstdint>
+
+namespace crout {
+
+// Seconds of cusolverDnXgetrf for an n x n matrix. Float32 takes the same: both are bound by the
+// latency of the panels.
+double PredictGetrfSeconds(int64_t n);
+
+// Seconds of cusolverDnXgetrs.
+double PredictGetrsSeconds(int64_t n, int64_t nrhs);
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_CUDA_VENDOR_COSTS_H_
