@@ -1,0 +1,55 @@
+#!/bin/bash
+# Installs the packages that Crout needs and this machine lacks.
+#
+# usage: deploy/setup.sh [SECTION...]     sections of deploy/packages.txt; all by default
+#
+# Does nothing where all are there. Without root it names those missing and stops with status 1.
+set -euo pipefail
+list="$(dirname "${BASH_SOURCE[0]}")/packages.txt"
+sections=("$@")
+[ $# -gt 0 ] || mapfile -t sections < <(sed -n 's/^\[\(.*\)\]$/\1/p' "$list")
+
+packages_of() {
+  awk -v section="[$1]" '/^\[/ { inside = ($0 == section) } inside && /^[a-z0-9]/' "$list"
+}
+
+installed() {
+  [ "$(dpkg-query -W -f='${db:Status-Status}\n' "$1" 2>/dev/null | sort -u)" = installed ]
+}
+
+if ! command -v apt-get >/dev/null; then
+  echo "setup: no apt-get here; Crout needs what $list names" >&2
+  exit 1
+fi
+
+missing=()
+for section in "${sections[@]}"; do
+  mapfile -t packages < <(packages_of "$section")
+  if [ ${#packages[@]} -eq 0 ]; then
+    echo "setup: $list has no section '$section'" >&2
+    exit 2
+  fi
+  for package in "${packages[@]}"; do
+    installed "$package" || missing+=("$package")
+  done
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+if [ "$(id -u)" -ne 0 ]; then
+  echo "setup: missing packages: ${missing[*]}" >&2
+  echo "setup: run this command as root, or: apt-get install --no-install-recommends ${missing[*]}" >&2
+  exit 1
+fi
+
+# Prometheus is run by the tests alone: its package must not start a server.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ]; then
+  printf '#!/bin/sh\nexit 101\n' >"$policy"
+  chmod +x "$policy"
+  trap 'rm -f "$policy"' EXIT
+fi
+
+echo "setup: installing ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -qq
+apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
