@@ -66,16 +66,24 @@ enum class CacheMiss : uint8_t {
   kReleased,
   kOtherTenant,
   kDeviceLost,
+  kDataLoss,
 };
-inline constexpr std::array<std::string_view, 6> kCacheMissNames = {
-    "unknown", "expired", "evicted", "released", "other_tenant", "device_lost"};
+inline constexpr std::array<std::string_view, 7> kCacheMissNames = {
+    "unknown", "expired", "evicted", "released", "other_tenant", "device_lost", "data_loss"};
 
 // Label `reason` of crout_cache_evictions_total: why a factor left a tier. A factor that moves from
 // the device to the host counts once, under the device; one that goes for good counts under the
-// tier it was in.
-enum class CacheEviction : uint8_t { kPressure, kLease, kReleased, kDeviceLost };
-inline constexpr std::array<std::string_view, 4> kCacheEvictionNames = {"pressure", "lease",
-                                                                        "released", "device_lost"};
+// tier it was in, as does a version that Refactorize replaced.
+enum class CacheEviction : uint8_t {
+  kPressure,
+  kLease,
+  kReleased,
+  kReplaced,
+  kDeviceLost,
+  kDataLoss,
+};
+inline constexpr std::array<std::string_view, 6> kCacheEvictionNames = {
+    "pressure", "lease", "released", "replaced", "device_lost", "data_loss"};
 
 // Label `start`: whether an iterative method started from earlier factors.
 enum class Start : uint8_t { kWarm, kCold };

@@ -1,0 +1,71 @@
+// What the cache keeps: an entry for each handle, and the versions of factors behind them. Private
+// to the cache.
+#ifndef CROUT_SERVER_CACHE_FACTOR_CACHE_ENTRY_H_
+#define CROUT_SERVER_CACHE_FACTOR_CACHE_ENTRY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/time/time.h"
+#include "kernels/factorization.h"
+#include "kernels/util/mutex.h"
+#include "server/cache/factor_cache.h"
+
+namespace crout {
+
+// Bytes and what they are charged to. Members are destroyed from the last: memory is free before
+// the budget says so.
+struct FactorCache::Charged {
+  Reservation reservation;
+  FactorStorage storage;
+};
+
+// Lives while an entry, a pin or a move holds it; its bytes go as soon as it is detached, unpinned
+// and not moving. The cache's mutex guards all but the first group and what the others say.
+struct FactorCache::Stored {
+  // Constant once the entry has it.
+  int64_t version = 1;
+  std::optional<int64_t> nnz;
+  CallTimings timings;
+  bool has_matrix = false;
+  size_t bytes = 0;
+
+  // Changes only while unpinned.
+  DeviceSlot* slot = nullptr;
+
+  Reservation reservation;
+  // The summary is constant. The storage of an idle or resident version changes under the mutex
+  // alone; who has it pinned or moving reads it without. That of a pinned version that is not
+  // resident is read and replaced under `promotion`.
+  Factorization factorization;
+  bool resident = true;   // in the memory of slot->device; else a host copy
+  uint64_t checksum = 0;  // of the host copy
+
+  int pins = 0;
+  uint64_t uses = 0;       // pins ever made
+  bool moving = false;     // taken by an eviction
+  Entry* entry = nullptr;  // null once detached
+  bool listed = false;     // in an idle list, at `position`
+  std::list<Stored*>::iterator position;
+
+  Mutex promotion;  // Taken before the cache's mutex.
+};
+
+struct FactorCache::Entry {
+  Handle handle;
+  std::string tenant;
+  std::string name;
+  std::string request_id;
+  int64_t sequence = 0;
+  absl::Time create_time;
+  absl::Time lease_expire_time;
+  std::shared_ptr<Stored> stored;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_CACHE_FACTOR_CACHE_ENTRY_H_

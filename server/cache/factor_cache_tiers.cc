@@ -1,0 +1,171 @@
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/util/status_macros.h"
+#include "kernels/util/stopwatch.h"
+#include "server/cache/factor_cache_entry.h"
+#include "server/cache/storage_checksum.h"
+#include "server/scheduling/reason.h"
+
+namespace crout {
+namespace {
+
+constexpr double kShortestRetrySeconds = 0.1;
+
+absl::Status ExhaustedStatus(const DeviceSlot* slot, size_t bytes, const MemoryBudget& budget) {
+  absl::Status status = WithReason(
+      absl::ResourceExhaustedError(absl::StrCat(
+          bytes, " bytes of ", slot != nullptr ? slot->device->info().name : std::string("host"),
+          " memory are not free within the budget of ", budget.limit())),
+      kReasonMemoryExhausted);
+  if (bytes > budget.limit()) return status;  // Waiting will not help.
+  const double backlog = slot != nullptr ? slot->scheduler->load().backlog_seconds : 0;
+  return WithRetryAfter(std::move(status), std::max(kShortestRetrySeconds, backlog));
+}
+
+}  // namespace
+
+absl::StatusOr<Reservation> FactorCache::ReserveOnDevice(DeviceSlot& slot, size_t bytes) {
+  const size_t list = slot.on_host() ? kHostList : static_cast<size_t>(slot.index) + 1;
+  return Reserve(&slot, *slot.budget, list, bytes);
+}
+
+absl::StatusOr<Reservation> FactorCache::ReserveOnHost(size_t bytes) {
+  return Reserve(/*slot=*/nullptr, pool_->host_budget(), kHostList, bytes);
+}
+
+size_t FactorCache::EvictableBytes(const DeviceSlot& slot) const {
+  MutexLock lock(&mutex_);
+  return idle_[slot.on_host() ? kHostList : static_cast<size_t>(slot.index) + 1].bytes;
+}
+
+absl::StatusOr<Reservation> FactorCache::Reserve(DeviceSlot* slot, MemoryBudget& budget,
+                                                 size_t list, size_t bytes) {
+  if (auto reservation = budget.TryReserve(bytes)) return *std::move(reservation);
+  Sweep();  // What is over goes before what is only old.
+  MutexLock lock(&pressure_[list]);
+  while (true) {
+    if (auto reservation = budget.TryReserve(bytes)) return *std::move(reservation);
+    CROUT_ASSIGN_OR_RETURN(const std::shared_ptr<Stored> victim,
+                           TakeVictim(slot, budget, list, bytes));
+    if (victim == nullptr) continue;  // The bytes became free since.
+    if (list == kHostList) {
+      Drop(victim);
+    } else {
+      Demote(victim);
+    }
+  }
+}
+
+absl::StatusOr<std::shared_ptr<FactorCache::Stored>> FactorCache::TakeVictim(
+    DeviceSlot* slot, const MemoryBudget& budget, size_t list, size_t bytes) {
+  MutexLock lock(&mutex_);
+  const IdleList& idle = idle_[list];
+  const size_t reachable = budget.limit() - budget.reserved() + idle.bytes;
+  if (reachable < bytes) return ExhaustedStatus(slot, bytes, budget);
+  if (idle.order.empty()) return nullptr;
+  Stored& victim = *idle.order.front();
+  Unlist(victim);
+  victim.moving = true;
+  return victim.entry->stored;
+}
+
+void FactorCache::Drop(const std::shared_ptr<Stored>& victim) {
+  Charged freed;
+  MutexLock lock(&mutex_);
+  victim->moving = false;
+  // Pinned since: it stays. Detached since: only its bytes are left to free.
+  if (victim->entry != nullptr && victim->pins == 0) {
+    Remove(victim->entry->handle, Departure::kEvicted);
+  }
+  freed = Settle(*victim);
+}
+
+void FactorCache::Demote(const std::shared_ptr<Stored>& victim) {
+  uint64_t uses_before = 0;
+  {
+    MutexLock lock(&mutex_);
+    uses_before = victim->uses;
+  }
+  Charged copy;  // Then what is left over: the device's bytes, or the copy when it is not wanted.
+  uint64_t checksum = 0;
+  const absl::Status copied = CopyToHost(*victim, &copy, &checksum);
+
+  Charged freed;
+  MutexLock lock(&mutex_);
+  victim->moving = false;
+  const bool idle = victim->entry != nullptr && victim->uses == uses_before;
+  if (idle && copied.ok()) {
+    metrics_->CountCacheEviction(CacheTier::kDevice, CacheEviction::kPressure);
+    std::swap(victim->reservation, copy.reservation);
+    std::swap(victim->factorization.storage, copy.storage);
+    victim->checksum = checksum;
+    victim->resident = false;
+  } else if (idle) {
+    const bool lost = !victim->slot->device->healthy();
+    Remove(victim->entry->handle, lost ? Departure::kDeviceLost : Departure::kEvicted);
+  }
+  freed = Settle(*victim);
+}
+
+absl::Status FactorCache::CopyToHost(const Stored& from, Charged* to, uint64_t* checksum) {
+  CROUT_ASSIGN_OR_RETURN(to->reservation, ReserveOnHost(from.bytes));
+  {
+    DeviceSlot& slot = *from.slot;
+    MutexLock lock(&slot.transfer_mutex);
+    CROUT_ASSIGN_OR_RETURN(
+        to->storage,
+        CopyStorageToHost(*slot.transfer_context, from.factorization.storage, *host_memory_));
+  }
+  *checksum = StorageChecksum(to->storage);
+  return absl::OkStatus();
+}
+
+bool FactorCache::IsResident(const Stored& stored) const {
+  MutexLock lock(&mutex_);
+  return stored.resident;
+}
+
+absl::StatusOr<const Factorization*> FactorCache::MakeResident(Stored& stored,
+                                                               ExecutionContext& context,
+                                                               Reservation room, bool* promoted) {
+  *promoted = false;
+  // The caller's pin keeps a resident version where it is.
+  if (IsResident(stored)) return &stored.factorization;
+  MutexLock promotion(&stored.promotion);
+  if (IsResident(stored)) return &stored.factorization;
+  if (room.bytes() < stored.bytes) {
+    return ExhaustedStatus(stored.slot, stored.bytes, *stored.slot->budget);
+  }
+  Stopwatch stopwatch;
+  if (StorageChecksum(stored.factorization.storage) != stored.checksum) {
+    return DropCorrupted(stored);
+  }
+  Charged charged;
+  CROUT_ASSIGN_OR_RETURN(charged.storage,
+                         CopyStorageToDevice(context, stored.factorization.storage));
+  room.Shrink(stored.bytes);
+  charged.reservation = std::move(room);
+  {
+    MutexLock lock(&mutex_);
+    std::swap(stored.reservation, charged.reservation);
+    std::swap(stored.factorization.storage, charged.storage);
+    stored.resident = true;
+  }
+  metrics_->ObservePromotion(stopwatch.Lap());
+  *promoted = true;
+  return &stored.factorization;
+}
+
+absl::Status FactorCache::DropCorrupted(Stored& stored) {
+  {
+    MutexLock lock(&mutex_);
+    // The caller's pin keeps its bytes until it goes.
+    if (stored.entry != nullptr) Remove(stored.entry->handle, Departure::kDataLoss);
+  }
+  return WithReason(absl::DataLossError("the stored copy of the factor is corrupt; it was dropped"),
+                    kReasonDataLoss);
+}
+
+}  // namespace crout

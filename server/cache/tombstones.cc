@@ -1,0 +1,64 @@
+#include "server/cache/tombstones.h"
+
+#include <array>
+
+#include "server/scheduling/reason.h"
+
+namespace crout {
+namespace {
+
+struct DepartureTraits {
+  std::string_view reason;
+  const char* message;
+  CacheMiss miss;
+  CacheEviction eviction;
+};
+
+// In the order of Departure.
+constexpr std::array<DepartureTraits, 5> kTraits = {{
+    {kReasonHandleExpired, "the factor's lease expired", CacheMiss::kExpired,
+     CacheEviction::kLease},
+    {kReasonHandleEvicted, "the factor was evicted under memory pressure", CacheMiss::kEvicted,
+     CacheEviction::kPressure},
+    {kReasonHandleReleased, "the factor was released", CacheMiss::kReleased,
+     CacheEviction::kReleased},
+    {kReasonDeviceLost, "the factor was lost with its device", CacheMiss::kDeviceLost,
+     CacheEviction::kDeviceLost},
+    {kReasonDataLoss, "the factor was dropped because its stored copy was corrupt",
+     CacheMiss::kDataLoss, CacheEviction::kDataLoss},
+}};
+
+const DepartureTraits& TraitsOf(Departure departure) {
+  return kTraits[static_cast<size_t>(departure)];
+}
+
+}  // namespace
+
+absl::Status GoneStatus(Departure departure) {
+  const DepartureTraits& traits = TraitsOf(departure);
+  return WithReason(absl::NotFoundError(traits.message), traits.reason);
+}
+
+absl::Status UnknownHandleStatus() {
+  return WithReason(absl::NotFoundError("no such handle"), kReasonHandleUnknown);
+}
+
+CacheMiss MissOf(Departure departure) { return TraitsOf(departure).miss; }
+
+CacheEviction EvictionOf(Departure departure) { return TraitsOf(departure).eviction; }
+
+void Tombstones::Add(const Handle& handle, std::string_view tenant, Departure departure) {
+  if (order_.size() == capacity_) {
+    tombstones_.erase(order_.front());
+    order_.pop_front();
+  }
+  order_.push_back(handle);
+  tombstones_.emplace(handle, Tombstone{std::string(tenant), departure});
+}
+
+const Tombstones::Tombstone* Tombstones::Find(const Handle& handle) const {
+  const auto found = tombstones_.find(handle);
+  return found == tombstones_.end() ? nullptr : &found->second;
+}
+
+}  // namespace crout

@@ -1,0 +1,56 @@
+// What became of factors that are gone, so that their owners can be told.
+#ifndef CROUT_SERVER_CACHE_TOMBSTONES_H_
+#define CROUT_SERVER_CACHE_TOMBSTONES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "absl/hash/hash.h"
+#include "absl/status/status.h"
+#include "server/cache/handle.h"
+#include "server/metrics/labels.h"
+
+namespace crout {
+
+// How a factor went for good.
+enum class Departure : uint8_t { kExpired, kEvicted, kReleased, kDeviceLost, kDataLoss };
+
+// NOT_FOUND with the reason, for the owner.
+absl::Status GoneStatus(Departure departure);
+// NOT_FOUND, for everybody else.
+absl::Status UnknownHandleStatus();
+
+CacheMiss MissOf(Departure departure);
+CacheEviction EvictionOf(Departure departure);
+
+// The last `capacity` departures. Not thread-safe.
+class Tombstones {
+ public:
+  static constexpr size_t kDefaultCapacity = 4096;
+
+  struct Tombstone {
+    std::string tenant;
+    Departure departure;
+  };
+
+  explicit Tombstones(size_t capacity = kDefaultCapacity) : capacity_(capacity) {}
+
+  // A handle departs once.
+  void Add(const Handle& handle, std::string_view tenant, Departure departure);
+  // nullptr if it never was, or too long ago.
+  const Tombstone* Find(const Handle& handle) const;
+
+ private:
+  const size_t capacity_;
+  std::unordered_map<Handle, Tombstone, absl::Hash<Handle>> tombstones_;
+  std::deque<Handle> order_;  // oldest first
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_CACHE_TOMBSTONES_H_
