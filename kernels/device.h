@@ -19,8 +19,8 @@ enum class DeviceKind : uint8_t { kHost, kCuda };
 
 struct DeviceInfo {
   DeviceKind kind = DeviceKind::kHost;
-  std::string name;         // "host", "cuda:0": in replies, labels and on the command line
-  std::string description;  // "NVIDIA H100 80GB HBM3", or the processor's
+  std::string name;           // "host", "cuda:0": in replies, labels and on the command line
+  std::string description;    // "NVIDIA H100 80GB HBM3", or the processor's
   uint64_t memory_bytes = 0;  // of the device, as the driver or the system says
   int parallelism = 1;        // jobs that can run side by side: streams, or cores
 };
@@ -67,7 +67,8 @@ class Device {
   virtual MemoryResource& staging_memory() = 0;
 
   // `destination` is device memory and outlives the uploader.
-  virtual absl::StatusOr<std::unique_ptr<Uploader>> StartUpload(std::span<std::byte> destination) = 0;
+  virtual absl::StatusOr<std::unique_ptr<Uploader>> StartUpload(
+      std::span<std::byte> destination) = 0;
 
   // Registered at construction, fastest first; solvers likewise. Never empty.
   virtual std::span<const std::unique_ptr<LuAlgorithm>> algorithms() const = 0;

@@ -18,9 +18,7 @@ constexpr size_t SizeOf(DType dtype) { return dtype == DType::kFloat32 ? 4 : 8; 
 constexpr std::string_view NameOf(DType dtype) { return dtype == DType::kFloat32 ? "f32" : "f64"; }
 
 // Unit roundoff, as in the definition of the factor ratio: 2^-24 or 2^-53.
-constexpr double UnitRoundoff(DType dtype) {
-  return dtype == DType::kFloat32 ? 0x1p-24 : 0x1p-53;
-}
+constexpr double UnitRoundoff(DType dtype) { return dtype == DType::kFloat32 ? 0x1p-24 : 0x1p-53; }
 
 template <class T>
 inline constexpr DType kDTypeOf = std::is_same_v<T, float> ? DType::kFloat32 : DType::kFloat64;

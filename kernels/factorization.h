@@ -16,7 +16,8 @@ namespace crout {
 
 enum class EquilibrateMode : uint8_t { kAuto, kOn, kOff };
 
-// Seconds spent in each phase that happens on a device.
+// Seconds spent in each phase that happens on a device. Jobs add to `factor`, `solve`, `refine` and
+// `device_to_host`; `host_to_device` belongs to whoever joined the upload and promoted the factor.
 struct KernelTimings {
   double host_to_device = 0;
   double factor = 0;
@@ -33,14 +34,18 @@ struct FactorSummary {
   DType matrix_dtype = DType::kFloat64;
   UnitDiagonal unit_diagonal = UnitDiagonal::kL;
   int64_t info = 0;  // > 0: the 1-based index of the first exactly zero pivot
+  // Largest |u_ij| over the largest entry of the (equilibrated) matrix that was factored; 0/0, as
+  // for n = 0 and the zero matrix, is 1. +Inf when the factorization left the range of its type:
+  // such a factor is useless, and solves with it report a NaN backward error.
   double pivot_growth = 0;
   double norm_one = 0;  // of A as it arrived
   double norm_inf = 0;
   bool row_scaled = false;  // by equilibration
   bool col_scaled = false;
-  std::optional<double> rcond;        // on request: 1-norm reciprocal condition estimate, of the
-                                      // (equilibrated) matrix that was factored; 0 if singular
-  std::optional<double> det_sign;     // on request, of A as it arrived
+  // On request: 1-norm reciprocal condition estimate, of the (equilibrated) matrix that was
+  // factored. 0 if singular, or if the estimate left the range of the factor's type; 1 for n = 0.
+  std::optional<double> rcond;
+  std::optional<double> det_sign;  // on request, of A as it arrived
   std::optional<double> det_log_abs;
 };
 
@@ -64,8 +69,10 @@ struct FactorizeOptions {
   DType factor_dtype = DType::kFloat64;
   EquilibrateMode equilibrate = EquilibrateMode::kAuto;
   bool keep_matrix = true;
-  bool estimate_condition = false;
   bool determinant = false;
+  // Set: estimate the condition number, solving with this. It supports the algorithm's unit
+  // diagonal.
+  const TriangularSolver* condition_solver = nullptr;
 };
 
 // Bytes of device memory for a job: `kept` stays with the result, `peak` is the most in use at any
@@ -84,8 +91,9 @@ absl::StatusOr<JobBytes> FactorizeBytes(const FactorizeOptions& options, DType m
 // Factors the n x n matrix in `upload` (device memory, packed as `shape` says; consumed, and reused
 // as the kept matrix where it has the right layout). Blocks until the device is done: call it from
 // a worker thread, never from an RPC reaction. INVALID_ARGUMENT for NaN, Inf or a conversion that
-// overflows, with row and column (0-based) of the first in payload order; CANCELLED as above.
-// A singular matrix is a result with info > 0.
+// overflows (to float32, unless equilibration brings it into range; what underflows becomes
+// subnormal or zero), with row and column (0-based) of the first in payload order; CANCELLED as
+// above. A singular matrix is a result with info > 0.
 absl::StatusOr<Factorization> Factorize(ExecutionContext& context, Buffer upload,
                                         PackedMatrix shape, const FactorizeOptions& options,
                                         StopRequested stop, KernelTimings& timings);
@@ -93,32 +101,38 @@ absl::StatusOr<Factorization> Factorize(ExecutionContext& context, Buffer upload
 struct SolveOptions {
   const TriangularSolver* solver = nullptr;
   Op op = Op::kNone;
-  bool verify = true;         // report the backward error; needs the kept matrix
-  bool error_bound = false;   // report a forward error bound (LAPACK gerfs); needs the kept matrix
+  bool verify = true;        // report the backward error; needs the kept matrix
+  bool error_bound = false;  // report a forward error bound (LAPACK gerfs); needs the kept matrix
   int max_refinement_steps = 0;  // stops early once a step no longer halves the backward error, or
                                  // it is at roundoff
 };
 
 struct SolveSummary {
   std::string solver;
-  std::optional<double> backward_error;        // when verified
-  std::optional<double> forward_error_bound;   // max over columns of |x - x_true|_inf / |x|_inf
-  int refinement_steps = 0;
+  // When verified: of X as delivered, rounded to B's type. NaN if X holds a NaN or Inf.
+  std::optional<double> backward_error;
+  // On request: bound on max over columns of |x - x_true|_inf / |x|_inf, of X as delivered (LAPACK
+  // gerfs). Inf where no finite bound is known.
+  std::optional<double> forward_error_bound;
+  int refinement_steps = 0;  // whose corrections X holds
 };
 
 absl::StatusOr<JobBytes> SolveBytes(const SolveOptions& options, const FactorSummary& factor,
                                     PackedMatrix rhs_shape);
 
 // Solves op(A) X = B for the right-hand sides in `upload` (n x nrhs, device memory, packed as
-// `shape`). X goes to `out`, host memory of shape.bytes(), in B's type and layout. Blocks as
-// Factorize does. FAILED_PRECONDITION if the factor is singular (with the pivot's index), if
-// verification, refinement or a bound is asked for without the kept matrix; INVALID_ARGUMENT as in
-// Factorize.
+// `shape`). X goes to `out`, host memory of shape.bytes(), in B's type and layout; nothing is
+// written there unless the solve gets that far. Blocks as Factorize does. FAILED_PRECONDITION if
+// the factor is singular (with the pivot's index), B has another number of rows, the solver cannot
+// use the factor, or verification, refinement or a bound is asked for without the kept matrix;
+// INVALID_ARGUMENT as in Factorize (for an overflow of the factor's type with the largest entry
+// instead of a position).
 absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const Factorization& factor,
                                    Buffer upload, PackedMatrix shape, const SolveOptions& options,
                                    std::byte* out, StopRequested stop, KernelTimings& timings);
 
 // Copies a factorization's storage to the other tier: from device memory to `to` (host) or back.
+// Blocks until the copy is complete.
 absl::StatusOr<FactorStorage> CopyStorageToHost(ExecutionContext& context,
                                                 const FactorStorage& from, MemoryResource& to);
 absl::StatusOr<FactorStorage> CopyStorageToDevice(ExecutionContext& context,

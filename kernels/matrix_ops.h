@@ -65,13 +65,15 @@ class MatrixOps {
   // packed column- or row-major out := in, converted. `out.data` is in device memory.
   virtual absl::Status Export(const AnyMatrix& in, const PackedMatrix& layout, std::byte* out) = 0;
 
-  // out := diag(row) in diag(col), converted. row, col: float64 scales in device memory, null for
-  // the identity.
+  // out := diag(row) in diag(col), converted; each element as (row_i in_ij) col_j in float64. row,
+  // col: float64 scales in device memory, null for the identity. `out` may be `in` itself, with the
+  // same type and ld.
   virtual absl::Status CopyScaled(const AnyMatrix& in, const double* row, const double* col,
                                   const AnyMatrix& out) = 0;
 
   // Powers of two r (rows) and c (cols) such that every row and column of diag(r) A diag(c) has its
-  // largest entry in (1/2, 2]: LAPACK geequb. Fills report().scale; scales of a zero line are 1.
+  // largest entry in (1/2, 2]: LAPACK geequb. Exponents stay within +-1022. Fills report().scale;
+  // scales of a zero line are 1; with a NaN or Inf in `a` all of this is unspecified.
   virtual absl::Status EquilibrationScales(const AnyMatrix& a, double* row, double* col) = 0;
 
   // Fills report().factor from an n x n factor in getrf's storage. `unit_in_u`: the unit diagonal

@@ -1,0 +1,76 @@
+#include "kernels/algorithm_registry.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "kernels/util/strings.h"
+
+namespace crout {
+namespace {
+
+constexpr std::string_view kAuto = "auto";
+
+template <class T, class Cost>
+const T* Cheapest(const std::vector<const T*>& candidates, Cost cost) {
+  const T* best = nullptr;
+  for (const T* candidate : candidates) {
+    if (best == nullptr || cost(*candidate) < cost(*best)) best = candidate;
+  }
+  return best;
+}
+
+absl::Status NoSuchName(const Device& device, std::string_view what, std::string_view name,
+                        const std::vector<std::string>& has) {
+  return absl::UnimplementedError(absl::StrCat(ToAbsl(what), " '", ToAbsl(name),
+                                               "' is not available on device ", device.info().name,
+                                               "; it has: ", absl::StrJoin(has, ", ")));
+}
+
+absl::Status Incompatible(std::string_view name, UnitDiagonal unit_diagonal,
+                          const std::vector<const TriangularSolver*>& compatible) {
+  std::vector<absl::string_view> names;
+  for (const TriangularSolver* solver : compatible) names.push_back(ToAbsl(solver->name()));
+  return absl::FailedPreconditionError(absl::StrCat(
+      "solver '", ToAbsl(name), "' cannot use a factor with the unit diagonal in ",
+      unit_diagonal == UnitDiagonal::kL ? "L" : "U", "; compatible: ", absl::StrJoin(names, ", ")));
+}
+
+}  // namespace
+
+absl::StatusOr<const LuAlgorithm*> FindAlgorithm(const Device& device, std::string_view name,
+                                                 DType dtype, int64_t n) {
+  std::vector<const LuAlgorithm*> all;
+  std::vector<std::string> names;
+  for (const auto& algorithm : device.algorithms()) {
+    if (algorithm->traits().name == name) return algorithm.get();
+    all.push_back(algorithm.get());
+    names.emplace_back(algorithm->traits().name);
+  }
+  if (name != kAuto) return NoSuchName(device, "algorithm", name, names);
+  return Cheapest(all, [&](const LuAlgorithm& a) { return a.PredictSeconds(dtype, n); });
+}
+
+absl::StatusOr<const TriangularSolver*> FindSolver(const Device& device, std::string_view name,
+                                                   UnitDiagonal unit_diagonal, DType dtype,
+                                                   int64_t n, int64_t nrhs) {
+  std::vector<const TriangularSolver*> compatible;
+  std::vector<std::string> names;
+  bool exists = false;
+  for (const auto& solver : device.solvers()) {
+    names.emplace_back(solver->name());
+    exists |= solver->name() == name;
+    if (!solver->Supports(unit_diagonal)) continue;
+    if (solver->name() == name) return solver.get();
+    compatible.push_back(solver.get());
+  }
+  if (exists || (name == kAuto && compatible.empty())) {
+    return Incompatible(name, unit_diagonal, compatible);
+  }
+  if (name != kAuto) return NoSuchName(device, "solver", name, names);
+  return Cheapest(compatible,
+                  [&](const TriangularSolver& s) { return s.PredictSeconds(dtype, n, nrhs); });
+}
+
+}  // namespace crout

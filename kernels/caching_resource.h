@@ -1,0 +1,85 @@
+// A memory resource that keeps freed blocks for the next job: no driver or kernel call, and no page
+// fault, on the hot path.
+#ifndef CROUT_KERNELS_CACHING_RESOURCE_H_
+#define CROUT_KERNELS_CACHING_RESOURCE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "kernels/memory.h"
+#include "kernels/util/mutex.h"
+
+namespace crout {
+
+// Where a CachingResource gets blocks that it does not have: the system or a device's driver.
+// Thread-safe.
+class BlockSource {
+ public:
+  virtual ~BlockSource() = default;
+
+  // A block of exactly `bytes` bytes (> 0), aligned to 256; RESOURCE_EXHAUSTED if there is none.
+  virtual absl::StatusOr<void*> Acquire(size_t bytes) = 0;
+
+  // Takes back a block of Acquire(bytes).
+  virtual void Release(void* block, size_t bytes) = 0;
+};
+
+// Requests are rounded up to size classes, sixteen to a power of two (at most 1/16 is lost above
+// 4 KiB), each with a free list. When the source has nothing left, everything cached goes back to
+// it and the request is tried once more. Thread-safe.
+class CachingResource final : public MemoryResource {
+ public:
+  struct Stats {
+    size_t bytes_in_use = 0;  // in blocks handed out, as rounded up
+    size_t bytes_cached = 0;  // in blocks kept for later
+  };
+
+  // Keeps up to `max_cached_bytes` of free blocks; beyond that the classes used least recently are
+  // given back first.
+  CachingResource(std::unique_ptr<BlockSource> source, size_t max_cached_bytes);
+  ~CachingResource() override;
+
+  // Gives every cached block back to the source.
+  void Trim();
+
+  Stats stats() const;
+
+  // What a request of `bytes` occupies.
+  static size_t RoundUp(size_t bytes);
+
+ protected:
+  absl::StatusOr<void*> DoAllocate(size_t bytes) override;
+  void DoDeallocate(void* data, size_t bytes) override;
+
+ private:
+  struct SizeClass {
+    size_t block_bytes = 0;
+    uint64_t last_use = 0;
+    std::vector<void*> free;
+  };
+  struct Block {
+    void* data;
+    size_t bytes;
+  };
+
+  void* Take(size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<Block> EvictFor(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  SizeClass* LeastRecentlyUsed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Constant after construction.
+  const std::unique_ptr<BlockSource> source_;
+  const size_t max_cached_bytes_;
+
+  mutable Mutex mutex_;
+  std::vector<SizeClass> classes_ ABSL_GUARDED_BY(mutex_);  // by index of the class
+  uint64_t clock_ ABSL_GUARDED_BY(mutex_) = 0;
+  Stats stats_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_CACHING_RESOURCE_H_

@@ -1,0 +1,24 @@
+// Forward error bounds of computed solutions.
+#ifndef CROUT_KERNELS_ERROR_BOUND_H_
+#define CROUT_KERNELS_ERROR_BOUND_H_
+
+#include "absl/status/statusor.h"
+#include "kernels/factor_solver.h"
+#include "kernels/factorization.h"
+
+namespace crout {
+
+// Bytes of device memory that BoundForwardError owns.
+absl::StatusOr<size_t> ForwardErrorBytes(int64_t n);
+
+// The bound of LAPACK gerfs for all columns of `x` against op(A) x = b: max over j of
+//   est(| |op(A)^-1| (|r_j| + (n+1) eps (|op(A)| |x_j| + |b_j|)) |_inf) / |x_j|_inf.
+// `r` holds the residuals b - op(A) x. Blocks; `stop` is asked before each solve.
+absl::StatusOr<double> BoundForwardError(ExecutionContext& context, const Factorization& factor,
+                                         FactorSolver& solver, Op op, const MatrixView<double>& x,
+                                         const MatrixView<double>& b, const MatrixView<double>& r,
+                                         StopRequested stop);
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_ERROR_BOUND_H_

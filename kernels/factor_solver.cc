@@ -1,0 +1,77 @@
+#include "kernels/factor_solver.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "kernels/util/checked_math.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout {
+namespace {
+
+absl::StatusOr<size_t> ConvertedBytes(DType factor_dtype, int64_t n, int64_t nrhs) {
+  if (factor_dtype == DType::kFloat64) return 0;
+  return MatrixBytes(n, nrhs, factor_dtype);
+}
+
+}  // namespace
+
+absl::StatusOr<size_t> FactorSolver::Bytes(const TriangularSolver& solver, DType factor_dtype,
+                                           int64_t n, int64_t nrhs) {
+  CROUT_ASSIGN_OR_RETURN(const size_t converted, ConvertedBytes(factor_dtype, n, nrhs));
+  CROUT_ASSIGN_OR_RETURN(const size_t workspace, solver.WorkspaceBytes(factor_dtype, n, nrhs));
+  return ByteSum().Add(converted).Add(workspace).total();
+}
+
+absl::StatusOr<FactorSolver> FactorSolver::Create(ExecutionContext& context,
+                                                  const Factorization& factor,
+                                                  const TriangularSolver& solver,
+                                                  int64_t max_nrhs) {
+  const FactorSummary& summary = factor.summary;
+  MemoryResource& memory = context.device().memory();
+  CROUT_ASSIGN_OR_RETURN(const size_t converted_bytes,
+                         ConvertedBytes(summary.factor_dtype, summary.n, max_nrhs));
+  CROUT_ASSIGN_OR_RETURN(const size_t workspace_bytes,
+                         solver.WorkspaceBytes(summary.factor_dtype, summary.n, max_nrhs));
+  CROUT_ASSIGN_OR_RETURN(Buffer converted, memory.Allocate(converted_bytes));
+  CROUT_ASSIGN_OR_RETURN(Buffer workspace, memory.Allocate(workspace_bytes));
+  return FactorSolver(context, factor, solver, std::move(converted), std::move(workspace));
+}
+
+FactorSolver::FactorSolver(ExecutionContext& context, const Factorization& factor,
+                           const TriangularSolver& solver, Buffer converted, Buffer workspace)
+    : context_(&context),
+      summary_(&factor.summary),
+      solver_(&solver),
+      converted_(std::move(converted)),
+      workspace_(std::move(workspace)) {
+  const int64_t n = summary_->n;
+  const FactorStorage& storage = factor.storage;
+  view_.lu = {storage.lu.data(), summary_->factor_dtype, n, n, std::max<int64_t>(1, n)};
+  view_.ipiv = storage.ipiv.as<int64_t>();
+  view_.unit_diagonal = summary_->unit_diagonal;
+  const double* scales = storage.scales.as<double>();
+  row_scales_ = summary_->row_scaled ? scales : nullptr;
+  col_scales_ = summary_->col_scaled ? scales + n : nullptr;
+}
+
+absl::Status FactorSolver::Solve(Op op, SolveWith with, const MatrixView<double>& in,
+                                 const MatrixView<double>& out) {
+  // With As = diag(r) A diag(c): A x = b is As (x / c) = r b, and A^T x = b is As^T (x / r) = c b.
+  const double* before = op == Op::kNone ? row_scales_ : col_scales_;
+  const double* after = op == Op::kNone ? col_scales_ : row_scales_;
+  if (with == SolveWith::kFactored) before = after = nullptr;
+
+  MatrixOps& ops = context_->ops();
+  AnyMatrix work = AsAny(out);
+  if (converted_) work = {converted_.data(), summary_->factor_dtype, in.rows, in.cols, in.rows};
+  if (work.data != AsAny(in).data || before != nullptr) {
+    CROUT_RETURN_IF_ERROR(ops.CopyScaled(AsAny(in), before, nullptr, work));
+  }
+  const std::span<std::byte> workspace(workspace_.data(), workspace_.size());
+  CROUT_RETURN_IF_ERROR(solver_->Solve(*context_, view_, op, work, workspace));
+  if (!converted_ && after == nullptr) return absl::OkStatus();
+  return ops.CopyScaled(work, after, nullptr, AsAny(out));
+}
+
+}  // namespace crout

@@ -1,0 +1,48 @@
+// Solves with a factorization in float64, whatever the factor's type and scales.
+#ifndef CROUT_KERNELS_FACTOR_SOLVER_H_
+#define CROUT_KERNELS_FACTOR_SOLVER_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "kernels/device.h"
+#include "kernels/factorization.h"
+#include "kernels/lu_algorithm.h"
+
+namespace crout {
+
+// Which matrix a solve is with: A as it arrived, or the equilibrated one that was factored.
+enum class SolveWith : uint8_t { kOriginal, kFactored };
+
+// Borrows the factorization and the context; used as they may be. Its own buffers are in use until
+// Synchronize().
+class FactorSolver {
+ public:
+  // Device memory that a FactorSolver for `nrhs` columns owns.
+  static absl::StatusOr<size_t> Bytes(const TriangularSolver& solver, DType factor_dtype, int64_t n,
+                                      int64_t nrhs);
+
+  static absl::StatusOr<FactorSolver> Create(ExecutionContext& context, const Factorization& factor,
+                                             const TriangularSolver& solver, int64_t max_nrhs);
+
+  // Enqueues out := op(A)^-1 in. Both n x k with k <= max_nrhs; `out` may be `in`.
+  absl::Status Solve(Op op, SolveWith with, const MatrixView<double>& in,
+                     const MatrixView<double>& out);
+
+ private:
+  FactorSolver(ExecutionContext& context, const Factorization& factor,
+               const TriangularSolver& solver, Buffer converted, Buffer workspace);
+
+  ExecutionContext* context_;
+  const FactorSummary* summary_;
+  const TriangularSolver* solver_;
+  FactorView view_;
+  const double* row_scales_;  // null where the matrix was not scaled
+  const double* col_scales_;
+  Buffer converted_;  // the right-hand sides in the factor's type; empty for float64
+  Buffer workspace_;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_FACTOR_SOLVER_H_

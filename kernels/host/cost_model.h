@@ -1,0 +1,36 @@
+// Seconds that work on the host takes, for admission and the choice of `auto`: within a factor of
+// about three on x86-64 servers, right in the order of the alternatives.
+#ifndef CROUT_KERNELS_HOST_COST_MODEL_H_
+#define CROUT_KERNELS_HOST_COST_MODEL_H_
+
+#include <cstdint>
+
+#include "kernels/dtype.h"
+
+namespace crout {
+
+inline constexpr double kCallSeconds = 2e-6;
+inline constexpr double kVendorFlopsPerCore = 2.5e10;    // float64, OpenBLAS level 3
+inline constexpr double kReferenceFlopsPerCore = 2e9;    // float64, our own loops
+inline constexpr double kMemoryElementsPerSecond = 1e9;  // float64, one core
+
+// float32 runs at twice the rate.
+constexpr double RateFactor(DType dtype) { return dtype == DType::kFloat32 ? 2 : 1; }
+
+constexpr double LuFlops(int64_t n) {
+  return 2.0 / 3.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
+}
+
+constexpr double SolveFlops(int64_t n, int64_t nrhs) {
+  return 2.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(nrhs);
+}
+
+// Reading the factor once.
+constexpr double FactorReadSeconds(DType dtype, int64_t n) {
+  return static_cast<double>(n) * static_cast<double>(n) /
+         (kMemoryElementsPerSecond * RateFactor(dtype));
+}
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_HOST_COST_MODEL_H_

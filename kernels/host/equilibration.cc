@@ -1,0 +1,88 @@
+#include "kernels/host/equilibration.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/host/executor.h"
+
+namespace crout {
+namespace {
+
+constexpr int64_t kRowBlock = 512;
+constexpr int kMaxExponent = 1022;
+
+double Larger(double a, double b) { return a > b ? a : b; }
+
+// The power of two that brings `largest` into [1, 2); 1 for zero.
+double ScaleFor(double largest) {
+  if (largest == 0) return 1;
+  return std::ldexp(1.0, std::clamp(-std::ilogb(largest), -kMaxExponent, kMaxExponent));
+}
+
+template <class T>
+void RowMaxima(int cores, const MatrixView<T>& a, double* largest) {
+  const int64_t blocks = (a.rows + kRowBlock - 1) / kRowBlock;
+  ParallelFor(cores, blocks, [&](int64_t block) {
+    const int64_t begin = block * kRowBlock;
+    const int64_t end = std::min(begin + kRowBlock, a.rows);
+    std::fill(largest + begin, largest + end, 0.0);
+    for (int64_t j = 0; j < a.cols; ++j) {
+      for (int64_t i = begin; i < end; ++i) {
+        largest[i] = Larger(std::abs(static_cast<double>(a(i, j))), largest[i]);
+      }
+    }
+  });
+}
+
+template <class T>
+void ColumnMaxima(int cores, const MatrixView<T>& a, const double* row, double* largest) {
+  ParallelFor(cores, a.cols, [&](int64_t j) {
+    double max = 0;
+    for (int64_t i = 0; i < a.rows; ++i) {
+      max = Larger(std::abs(static_cast<double>(a(i, j))) * row[i], max);
+    }
+    largest[j] = max;
+  });
+}
+
+// Smallest over largest, each kept away from under- and overflow as in geequb.
+double Condition(const double* largest, int64_t count) {
+  if (count == 0) return 1;
+  const auto [min, max] = std::minmax_element(largest, largest + count);
+  const double safe = std::numeric_limits<double>::min();
+  return std::max(*min, safe) / std::min(std::max(*max, safe), 1 / safe);
+}
+
+int64_t FirstZero(const double* largest, int64_t count) {
+  const double* zero = std::find(largest, largest + count, 0.0);
+  return zero == largest + count ? 0 : zero - largest + 1;
+}
+
+template <class T>
+ScaleStats Compute(int cores, const MatrixView<T>& a, double* row, double* col) {
+  ScaleStats stats;
+  RowMaxima(cores, a, row);
+  if (a.rows > 0) stats.max_abs = *std::max_element(row, row + a.rows);
+  stats.row_condition = Condition(row, a.rows);
+  stats.zero_line = FirstZero(row, a.rows);
+  std::transform(row, row + a.rows, row, ScaleFor);
+
+  ColumnMaxima(cores, a, row, col);
+  stats.col_condition = Condition(col, a.cols);
+  if (const int64_t zero_col = FirstZero(col, a.cols); stats.zero_line == 0 && zero_col > 0) {
+    stats.zero_line = a.rows + zero_col;
+  }
+  std::transform(col, col + a.cols, col, ScaleFor);
+  return stats;
+}
+
+}  // namespace
+
+ScaleStats ComputeScales(int cores, const AnyMatrix& a, double* row, double* col) {
+  return DispatchDType(a.dtype, [&](auto tag) {
+    return Compute(cores, a.As<typename decltype(tag)::type>(), row, col);
+  });
+}
+
+}  // namespace crout

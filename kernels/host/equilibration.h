@@ -1,0 +1,14 @@
+// Scales of LAPACK geequb.
+#ifndef CROUT_KERNELS_HOST_EQUILIBRATION_H_
+#define CROUT_KERNELS_HOST_EQUILIBRATION_H_
+
+#include "kernels/matrix_ops.h"
+
+namespace crout {
+
+// As MatrixOps::EquilibrationScales. `cores` as for ParallelFor; the result does not depend on it.
+ScaleStats ComputeScales(int cores, const AnyMatrix& a, double* row, double* col);
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_HOST_EQUILIBRATION_H_

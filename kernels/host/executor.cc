@@ -1,0 +1,55 @@
+#include "kernels/host/executor.h"
+
+#include <omp.h>
+
+namespace crout {
+
+HostExecutor::HostExecutor(int cores) : budget_(cores) {
+  if (cores > 1) team_ = std::thread([this] { TeamLoop(); });
+}
+
+HostExecutor::~HostExecutor() {
+  if (!team_.joinable()) return;
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+    changed_.SignalAll();
+  }
+  team_.join();
+}
+
+void HostExecutor::Run(Width width, Work work) {
+  const bool wide = width == Width::kAllCores && budget_.total() > 1;
+  const CoreBudget::Lease lease = budget_.Acquire(wide ? budget_.total() : 1);
+  if (wide) {
+    RunWide(work);
+  } else {
+    omp_set_num_threads(1);  // Of this thread alone; OpenBLAS reads it at each call.
+    work(1);
+  }
+}
+
+void HostExecutor::RunWide(Work work) {
+  // The lease is for all cores: nobody else is here.
+  MutexLock lock(&mutex_);
+  work_ = &work;
+  changed_.SignalAll();
+  while (work_ != nullptr) changed_.Wait(&mutex_);
+}
+
+void HostExecutor::TeamLoop() {
+  omp_set_num_threads(budget_.total());
+  MutexLock lock(&mutex_);
+  while (true) {
+    while (work_ == nullptr && !stopping_) changed_.Wait(&mutex_);
+    if (stopping_) return;
+    const Work work = *work_;
+    mutex_.Unlock();
+    work(budget_.total());
+    mutex_.Lock();
+    work_ = nullptr;
+    changed_.SignalAll();
+  }
+}
+
+}  // namespace crout

@@ -1,0 +1,97 @@
+#include "kernels/host/host_device.h"
+
+#include <utility>
+#include <vector>
+
+#include "kernels/caching_resource.h"
+#include "kernels/host/cmpp.h"
+#include "kernels/host/executor.h"
+#include "kernels/host/getrf.h"
+#include "kernels/host/host_info.h"
+#include "kernels/host/host_memory.h"
+#include "kernels/host/host_ops.h"
+#include "kernels/host/solvers.h"
+
+namespace crout {
+namespace {
+
+class HostContext final : public ExecutionContext {
+ public:
+  HostContext(Device& device, HostExecutor& executor)
+      : device_(device), ops_(executor, device.memory(), report_) {}
+
+  Device& device() override { return device_; }
+  MatrixOps& ops() override { return ops_; }
+  DeviceReport& report() override { return report_; }
+  absl::Status Synchronize() override { return absl::OkStatus(); }
+
+ private:
+  Device& device_;
+  DeviceReport report_;
+  HostOps ops_;
+};
+
+// Bytes go straight to their destination.
+class HostUploader final : public Uploader {
+ public:
+  explicit HostUploader(std::span<std::byte> destination) : left_(destination) {}
+
+  std::span<std::byte> Reserve(absl::AnyInvocable<void()>) override { return left_; }
+
+  absl::Status Commit(size_t bytes) override {
+    if (bytes > left_.size()) return absl::InvalidArgumentError("more bytes than were reserved");
+    left_ = left_.subspan(bytes);
+    return absl::OkStatus();
+  }
+
+  absl::Status Join(ExecutionContext&) override {
+    if (!left_.empty()) return absl::FailedPreconditionError("the upload is not complete");
+    return absl::OkStatus();
+  }
+
+ private:
+  std::span<std::byte> left_;
+};
+
+class HostDevice final : public Device {
+ public:
+  explicit HostDevice(const HostOptions& options)
+      : executor_(options.threads > 0 ? options.threads : AvailableCores()),
+        memory_(std::make_unique<HostMemory>(), options.cached_bytes),
+        info_{DeviceKind::kHost, "host", ProcessorName(), SystemMemoryBytes(),
+              executor_.budget().total()} {
+    algorithms_.push_back(MakeHostGetrf(executor_));
+    algorithms_.push_back(MakeHostCmpp(executor_));
+    solvers_.push_back(MakeHostGetrs(executor_));
+    solvers_.push_back(MakeHostTrsm(executor_));
+    solvers_.push_back(MakeHostSs(executor_));
+  }
+
+  const DeviceInfo& info() const override { return info_; }
+  bool healthy() const override { return true; }
+  absl::StatusOr<std::unique_ptr<ExecutionContext>> CreateContext() override {
+    return std::make_unique<HostContext>(*this, executor_);
+  }
+  MemoryResource& memory() override { return memory_; }
+  MemoryResource& staging_memory() override { return memory_; }
+  absl::StatusOr<std::unique_ptr<Uploader>> StartUpload(std::span<std::byte> destination) override {
+    return std::make_unique<HostUploader>(destination);
+  }
+  std::span<const std::unique_ptr<LuAlgorithm>> algorithms() const override { return algorithms_; }
+  std::span<const std::unique_ptr<TriangularSolver>> solvers() const override { return solvers_; }
+
+ private:
+  HostExecutor executor_;
+  CachingResource memory_;
+  const DeviceInfo info_;
+  std::vector<std::unique_ptr<LuAlgorithm>> algorithms_;
+  std::vector<std::unique_ptr<TriangularSolver>> solvers_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> MakeHostDevice(const HostOptions& options) {
+  return std::make_unique<HostDevice>(options);
+}
+
+}  // namespace crout

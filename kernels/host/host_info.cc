@@ -1,0 +1,37 @@
+#include "kernels/host/host_info.h"
+
+#include <omp.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
+
+namespace crout {
+
+std::string ProcessorName() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    const size_t colon = line.find(':');
+    if (colon == std::string::npos || !absl::StartsWith(line, "model name")) continue;
+    return std::string(absl::StripAsciiWhitespace(absl::string_view(line).substr(colon + 1)));
+  }
+  return "unknown processor";
+}
+
+uint64_t SystemMemoryBytes() {
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  const long page_bytes = sysconf(_SC_PAGESIZE);
+  return pages > 0 && page_bytes > 0 ? static_cast<uint64_t>(pages) * page_bytes : 0;
+}
+
+int AvailableCores() {
+  // Once, from the first thread that makes a device: jobs change the setting of their own threads.
+  static const int cores = std::max(1, std::min(omp_get_num_procs(), omp_get_max_threads()));
+  return cores;
+}
+
+}  // namespace crout

@@ -1,0 +1,43 @@
+#include "kernels/input_checks.h"
+
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/util/strings.h"
+
+namespace crout {
+namespace {
+
+// "at row R, column C (0-based), first in payload order" for a packed offset.
+std::string At(int64_t offset, const PackedMatrix& shape) {
+  const bool row_major = shape.layout == Layout::kRowMajor;
+  const int64_t line = row_major ? shape.cols : shape.rows;
+  const int64_t row = row_major ? offset / line : offset % line;
+  const int64_t column = row_major ? offset % line : offset / line;
+  return absl::StrCat("at row ", row, ", column ", column, " (0-based), first in payload order");
+}
+
+}  // namespace
+
+double LargestConvertible(DType dtype) {
+  // Half a unit in the last place above FLT_MAX, and what ties to even there, becomes Inf.
+  constexpr double kBelowFloatOverflow = 0x1.fffffefffffffp127;
+  return dtype == DType::kFloat32 ? kBelowFloatOverflow : std::numeric_limits<double>::max();
+}
+
+absl::Status CheckFinite(const MatrixStats& stats, const PackedMatrix& shape,
+                         std::string_view what) {
+  if (stats.first_non_finite < 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(ToAbsl(what), " has a NaN or Inf ", At(stats.first_non_finite, shape)));
+}
+
+absl::Status CheckNoOverflow(const MatrixStats& stats, const PackedMatrix& shape, DType dtype,
+                             std::string_view what) {
+  if (stats.first_overflow < 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(ToAbsl(what), " has an entry that overflows ",
+                                                 ToAbsl(NameOf(dtype)), " ",
+                                                 At(stats.first_overflow, shape)));
+}
+
+}  // namespace crout

@@ -1,0 +1,243 @@
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/cancellation.h"
+#include "kernels/error_bound.h"
+#include "kernels/factor_solver.h"
+#include "kernels/factorization.h"
+#include "kernels/input_checks.h"
+#include "kernels/solve_plan.h"
+#include "kernels/sync_on_exit.h"
+#include "kernels/util/status_macros.h"
+#include "kernels/util/stopwatch.h"
+#include "kernels/util/strings.h"
+
+namespace crout {
+namespace {
+
+// One Solve call. Its members are the buffers that enqueued work uses.
+class SolveJob {
+ public:
+  SolveJob(ExecutionContext& context, const Factorization& factor, Buffer upload,
+           const PackedMatrix& shape, const SolveOptions& options, const SolvePlan& plan)
+      : context_(context),
+        factor_(factor),
+        options_(options),
+        plan_(plan),
+        packed_(shape),
+        upload_(std::move(upload)) {
+    packed_.data = upload_.data();
+  }
+
+  absl::StatusOr<SolveSummary> Run(std::byte* out, StopRequested stop, KernelTimings& timings);
+
+ private:
+  absl::Status AllocateBuffers();
+  absl::Status CheckRhs();
+  absl::Status FirstSolve(FactorSolver& solver);
+  absl::Status Refine(FactorSolver& solver, StopRequested stop);
+  // One correction; false, with X as it was, if that did not lower the backward error.
+  absl::StatusOr<bool> RefinementStep(FactorSolver& solver);
+  absl::Status RoundToDelivered();
+  absl::Status EnqueueResidual();
+  absl::Status WaitForResidual();
+  absl::Status Deliver(std::byte* out);
+
+  MatrixOps& ops() { return context_.ops(); }
+  MatrixView<double> Doubles(const Buffer& buffer) const {
+    return {buffer.as<double>(), packed_.rows, packed_.cols, packed_.rows};
+  }
+  MatrixView<double> Rhs() const { return Doubles(plan_.upload_is_rhs ? upload_ : rhs_); }
+  MatrixView<double> Solution() const { return plan_.needs_residual ? Doubles(solution_) : Rhs(); }
+  MatrixView<double> Residual() const { return Doubles(residual_); }
+  AnyMatrix Matrix() const {
+    const int64_t n = packed_.rows;
+    return {factor_.storage.matrix.data(), factor_.summary.matrix_dtype, n, n, n};
+  }
+
+  ExecutionContext& context_;
+  const Factorization& factor_;
+  const SolveOptions& options_;
+  const SolvePlan& plan_;
+  PackedMatrix packed_;
+  Buffer upload_;
+  Buffer rhs_;
+  Buffer solution_;
+  Buffer residual_;
+  Buffer previous_;
+  double backward_error_ = 0;
+  int refinement_steps_ = 0;
+};
+
+absl::Status SolveJob::AllocateBuffers() {
+  MemoryResource& memory = context_.device().memory();
+  CROUT_ASSIGN_OR_RETURN(rhs_, memory.Allocate(plan_.rhs));
+  CROUT_ASSIGN_OR_RETURN(solution_, memory.Allocate(plan_.solution));
+  CROUT_ASSIGN_OR_RETURN(residual_, memory.Allocate(plan_.residual));
+  CROUT_ASSIGN_OR_RETURN(previous_, memory.Allocate(plan_.previous));
+  return absl::OkStatus();
+}
+
+absl::Status SolveJob::FirstSolve(FactorSolver& solver) {
+  CROUT_RETURN_IF_ERROR(ops().Import(packed_, AsAny(Rhs())));
+  CROUT_RETURN_IF_ERROR(solver.Solve(options_.op, SolveWith::kOriginal, Rhs(), Solution()));
+  if (plan_.needs_residual) CROUT_RETURN_IF_ERROR(EnqueueResidual());
+  CROUT_RETURN_IF_ERROR(context_.Synchronize());
+  backward_error_ = context_.report().residual.backward_error;
+  return CheckRhs();
+}
+
+absl::Status SolveJob::CheckRhs() {
+  const MatrixStats stats = context_.report().matrix;
+  CROUT_RETURN_IF_ERROR(CheckFinite(stats, packed_, "right-hand side"));
+  const FactorSummary& summary = factor_.summary;
+  if (summary.row_scaled || summary.col_scaled) return absl::OkStatus();
+  if (stats.max_abs <= LargestConvertible(summary.factor_dtype)) return absl::OkStatus();
+  // No position: B may be overwritten already.
+  return absl::InvalidArgumentError(
+      absl::StrCat("right-hand side has an entry of magnitude ", stats.max_abs, " that overflows ",
+                   ToAbsl(NameOf(summary.factor_dtype)), ", the factor's type"));
+}
+
+absl::Status SolveJob::EnqueueResidual() {
+  const FactorSummary& summary = factor_.summary;
+  const double norm = options_.op == Op::kNone ? summary.norm_inf : summary.norm_one;
+  return ops().Residual(Matrix(), options_.op, norm, Solution(), Rhs(), Residual());
+}
+
+absl::Status SolveJob::WaitForResidual() {
+  CROUT_RETURN_IF_ERROR(EnqueueResidual());
+  CROUT_RETURN_IF_ERROR(context_.Synchronize());
+  backward_error_ = context_.report().residual.backward_error;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> SolveJob::RefinementStep(FactorSolver& solver) {
+  const double before = backward_error_;
+  const MatrixView<double> correction = Residual();  // Solved for in place.
+  CROUT_RETURN_IF_ERROR(solver.Solve(options_.op, SolveWith::kOriginal, correction, correction));
+  CROUT_RETURN_IF_ERROR(ops().CopyOnDevice(solution_.data(), previous_.data(), plan_.previous));
+  CROUT_RETURN_IF_ERROR(ops().Add(correction, Solution()));
+  CROUT_RETURN_IF_ERROR(WaitForResidual());
+  if (backward_error_ < before) return true;
+  CROUT_RETURN_IF_ERROR(ops().CopyOnDevice(previous_.data(), solution_.data(), plan_.previous));
+  CROUT_RETURN_IF_ERROR(WaitForResidual());
+  return false;
+}
+
+absl::Status SolveJob::Refine(FactorSolver& solver, StopRequested stop) {
+  const double roundoff = UnitRoundoff(packed_.dtype);
+  while (refinement_steps_ < options_.max_refinement_steps && backward_error_ > roundoff) {
+    CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
+    const double before = backward_error_;
+    CROUT_ASSIGN_OR_RETURN(const bool better, RefinementStep(solver));
+    if (!better) break;
+    ++refinement_steps_;
+    if (backward_error_ > before / 2) break;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SolveJob::RoundToDelivered() {
+  if (packed_.dtype == DType::kFloat64) return absl::OkStatus();
+  // The upload has been read: room for X as it will be delivered.
+  const AnyMatrix rounded{upload_.data(), packed_.dtype, packed_.rows, packed_.cols, packed_.rows};
+  CROUT_RETURN_IF_ERROR(ops().CopyScaled(AsAny(Solution()), nullptr, nullptr, rounded));
+  CROUT_RETURN_IF_ERROR(ops().CopyScaled(rounded, nullptr, nullptr, AsAny(Solution())));
+  return WaitForResidual();
+}
+
+absl::Status SolveJob::Deliver(std::byte* out) {
+  const std::byte* delivered = reinterpret_cast<const std::byte*>(Solution().data);
+  if (!plan_.upload_is_rhs) {
+    CROUT_RETURN_IF_ERROR(ops().Export(AsAny(Solution()), packed_, upload_.data()));
+    delivered = upload_.data();
+  }
+  CROUT_RETURN_IF_ERROR(ops().CopyToHost(delivered, out, plan_.upload));
+  return context_.Synchronize();
+}
+
+absl::StatusOr<SolveSummary> SolveJob::Run(std::byte* out, StopRequested stop,
+                                           KernelTimings& timings) {
+  Stopwatch watch;
+  CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
+  CROUT_RETURN_IF_ERROR(AllocateBuffers());
+  CROUT_ASSIGN_OR_RETURN(FactorSolver solver,
+                         FactorSolver::Create(context_, factor_, *options_.solver, packed_.cols));
+  SyncOnExit sync(context_);
+  CROUT_RETURN_IF_ERROR(FirstSolve(solver));
+  timings.solve += watch.Lap();
+
+  SolveSummary summary;
+  summary.solver = std::string(options_.solver->name());
+  if (plan_.needs_residual) {
+    CROUT_RETURN_IF_ERROR(Refine(solver, stop));
+    CROUT_RETURN_IF_ERROR(RoundToDelivered());
+  }
+  if (options_.error_bound) {
+    CROUT_ASSIGN_OR_RETURN(summary.forward_error_bound,
+                           BoundForwardError(context_, factor_, solver, options_.op, Solution(),
+                                             Rhs(), Residual(), stop));
+  }
+  timings.refine += watch.Lap();
+
+  CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
+  CROUT_RETURN_IF_ERROR(Deliver(out));
+  timings.device_to_host += watch.Lap();
+  sync.Dismiss();
+  summary.refinement_steps = refinement_steps_;
+  if (options_.verify) summary.backward_error = backward_error_;
+  return summary;
+}
+
+absl::Status CheckArguments(const Factorization& factor, const PackedMatrix& shape,
+                            size_t upload_bytes, const SolveOptions& options,
+                            const SolvePlan& plan) {
+  const FactorSummary& summary = factor.summary;
+  if (shape.rows != summary.n) {
+    return absl::FailedPreconditionError(absl::StrCat("right-hand side has ", shape.rows,
+                                                      " rows, the factor is of order ", summary.n));
+  }
+  if (upload_bytes != plan.upload) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("right-hand side has ", upload_bytes, " bytes, its shape ", plan.upload));
+  }
+  if (summary.info > 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the matrix is singular: pivot ", summary.info, " (1-based) is exactly zero"));
+  }
+  if (!options.solver->Supports(summary.unit_diagonal)) {
+    return absl::FailedPreconditionError(absl::StrCat("solver '", ToAbsl(options.solver->name()),
+                                                      "' cannot use factors of '",
+                                                      summary.algorithm, "'"));
+  }
+  if (plan.needs_residual && summary.n > 0 && !factor.storage.matrix) {
+    return absl::FailedPreconditionError(
+        "verification, refinement and error bounds need the matrix, which was not kept");
+  }
+  return absl::OkStatus();
+}
+
+SolveSummary EmptySolve(const SolveOptions& options) {
+  SolveSummary summary;
+  summary.solver = std::string(options.solver->name());
+  if (options.verify) summary.backward_error = 0;
+  if (options.error_bound) summary.forward_error_bound = 0;
+  return summary;
+}
+
+}  // namespace
+
+absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const Factorization& factor,
+                                   Buffer upload, PackedMatrix shape, const SolveOptions& options,
+                                   std::byte* out, StopRequested stop, KernelTimings& timings) {
+  CROUT_ASSIGN_OR_RETURN(const SolvePlan plan, PlanSolve(options, factor.summary, shape));
+  CROUT_RETURN_IF_ERROR(CheckArguments(factor, shape, upload.size(), options, plan));
+  if (shape.rows == 0 || shape.cols == 0) return EmptySolve(options);
+  SolveJob job(context, factor, std::move(upload), shape, options, plan);
+  return job.Run(out, stop, timings);
+}
+
+}  // namespace crout

@@ -1,0 +1,49 @@
+// Sizes in bytes from dimensions that someone else declared.
+#ifndef CROUT_KERNELS_UTIL_CHECKED_MATH_H_
+#define CROUT_KERNELS_UTIL_CHECKED_MATH_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/dtype.h"
+#include "kernels/util/strings.h"
+
+namespace crout {
+
+// rows * cols elements of `dtype`, in bytes. INVALID_ARGUMENT for a negative count or one whose
+// bytes do not fit ptrdiff_t.
+inline absl::StatusOr<size_t> MatrixBytes(int64_t rows, int64_t cols, DType dtype) {
+  int64_t bytes = 0;
+  if (rows < 0 || cols < 0 || __builtin_mul_overflow(rows, cols, &bytes) ||
+      __builtin_mul_overflow(bytes, static_cast<int64_t>(SizeOf(dtype)), &bytes)) {
+    return absl::InvalidArgumentError(absl::StrCat("a ", rows, " x ", cols, " matrix of ",
+                                                   ToAbsl(NameOf(dtype)), " has no valid size"));
+  }
+  return static_cast<size_t>(bytes);
+}
+
+// Adds up byte counts; once a sum overflows, total() is an error.
+class ByteSum {
+ public:
+  ByteSum& Add(size_t bytes) {
+    overflow_ |= __builtin_add_overflow(total_, bytes, &total_);
+    return *this;
+  }
+  absl::StatusOr<size_t> total() const {
+    if (overflow_ || total_ > static_cast<size_t>(std::numeric_limits<int64_t>::max())) {
+      return absl::InvalidArgumentError("the job's memory has no valid size");
+    }
+    return total_;
+  }
+
+ private:
+  size_t total_ = 0;
+  bool overflow_ = false;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_UTIL_CHECKED_MATH_H_

@@ -1,0 +1,16 @@
+// Bridges std::string_view and Abseil's own, which is another type where the distribution built
+// Abseil as C++14.
+#ifndef CROUT_KERNELS_UTIL_STRINGS_H_
+#define CROUT_KERNELS_UTIL_STRINGS_H_
+
+#include <string_view>
+
+#include "absl/strings/string_view.h"
+
+namespace crout {
+
+inline absl::string_view ToAbsl(std::string_view text) { return {text.data(), text.size()}; }
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_UTIL_STRINGS_H_
