@@ -56,9 +56,10 @@ absl::Status Client::RunWithRetries(RetryClass retry_class, const CallOptions& c
 }
 
 template <class Request, class Response>
-absl::StatusOr<Response> Client::Unary(
-    grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
-    RetryClass retry_class, const Request& request, const CallOptions& call) {
+absl::StatusOr<Response> Client::Unary(grpc::Status (Stub::*method)(grpc::ClientContext*,
+                                                                    const Request&, Response*),
+                                       RetryClass retry_class, const Request& request,
+                                       const CallOptions& call) {
   Response response;
   const absl::Status status = RunWithRetries(retry_class, call, [&](CallScope* scope) {
     return ToAbslStatus((stub_.get()->*method)(scope->context(), request, &response));
@@ -72,8 +73,7 @@ absl::StatusOr<v1::ListFactorsResponse> Client::ListPage(const v1::ListFactorsRe
   return Unary(&Stub::ListFactors, RetryClass::kIdempotent, request, call);
 }
 
-absl::Status Client::List(const std::string& name,
-                          absl::FunctionRef<bool(const v1::Factor&)> visit,
+absl::Status Client::List(const std::string& name, absl::FunctionRef<bool(const v1::Factor&)> visit,
                           const CallOptions& call) {
   v1::ListFactorsRequest request;
   request.set_name(name);

@@ -49,8 +49,7 @@ class Client {
   // in `cache`, when the connection was lost.
   absl::StatusOr<v1::Factor> Factorize(const MatrixSource& matrix,
                                        const v1::FactorizeOptions& options,
-                                       const v1::CacheOptions& cache,
-                                       const CallOptions& call = {});
+                                       const v1::CacheOptions& cache, const CallOptions& call = {});
 
   // Replaces the factor behind `handle`. Never tried again after a lost connection: it may have
   // happened.
@@ -103,18 +102,18 @@ class Client {
                               absl::FunctionRef<absl::Status(CallScope*)> attempt);
 
   template <class Request, class Response>
-  absl::StatusOr<Response> Unary(
-      grpc::Status (v1::FactorizationService::Stub::*method)(grpc::ClientContext*, const Request&,
-                                                             Response*),
-      RetryClass retry_class, const Request& request, const CallOptions& call);
+  absl::StatusOr<Response> Unary(grpc::Status (v1::FactorizationService::Stub::*method)(
+                                     grpc::ClientContext*, const Request&, Response*),
+                                 RetryClass retry_class, const Request& request,
+                                 const CallOptions& call);
 
   template <class Response>
   absl::StatusOr<v1::Factor> FactorStream(const StreamRequest& request, RetryClass retry_class,
                                           const CallOptions& call);
   template <class Response>
-  absl::StatusOr<v1::SolveResult> SolveStream(const StreamRequest& request,
-                                              RetryClass retry_class, v1::Factor* factor,
-                                              MatrixSink* x, const CallOptions& call);
+  absl::StatusOr<v1::SolveResult> SolveStream(const StreamRequest& request, RetryClass retry_class,
+                                              v1::Factor* factor, MatrixSink* x,
+                                              const CallOptions& call);
 
   // Constant after construction.
   const ClientOptions options_;

@@ -147,10 +147,9 @@ absl::StatusOr<v1::SolveResult> Client::Solve(const std::string& handle, const M
   first.mutable_header()->set_handle(handle);
   *first.mutable_header()->mutable_rhs() = rhs.spec();
   *first.mutable_header()->mutable_options() = options;
-  return SolveStream<v1::SolveResponse>({Method("Solve"),
-                                         first.SerializeAsString(),
-                                         {{v1::SolveRequest::kDataFieldNumber, &rhs}}},
-                                        RetryClass::kIdempotent, nullptr, x, call);
+  return SolveStream<v1::SolveResponse>(
+      {Method("Solve"), first.SerializeAsString(), {{v1::SolveRequest::kDataFieldNumber, &rhs}}},
+      RetryClass::kIdempotent, nullptr, x, call);
 }
 
 absl::StatusOr<v1::SolveResult> Client::FactorizeAndSolve(const MatrixSource& matrix,

@@ -72,8 +72,8 @@ class FileReader : public ChunkReader {
 }  // namespace
 
 MatrixSource MatrixSource::DenseBytes(v1::Dtype dtype, size_t element_size,
-                                      absl::Span<const std::byte> bytes, int64_t rows,
-                                      int64_t cols, v1::Layout layout) {
+                                      absl::Span<const std::byte> bytes, int64_t rows, int64_t cols,
+                                      v1::Layout layout) {
   MatrixSource source;
   v1::DenseSpec* dense = source.spec_.mutable_dense();
   dense->set_dtype(dtype);
@@ -83,9 +83,8 @@ MatrixSource MatrixSource::DenseBytes(v1::Dtype dtype, size_t element_size,
   source.bytes_ = bytes;
   const auto elements = static_cast<__int128>(bytes.size() / element_size);
   if (rows < 0 || cols < 0 || static_cast<__int128>(rows) * cols != elements) {
-    source.status_ = absl::InvalidArgumentError(
-        absl::StrCat("a ", rows, " x ", cols, " matrix, but ", bytes.size() / element_size,
-                     " elements"));
+    source.status_ = absl::InvalidArgumentError(absl::StrCat(
+        "a ", rows, " x ", cols, " matrix, but ", bytes.size() / element_size, " elements"));
   }
   return source;
 }

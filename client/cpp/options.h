@@ -23,10 +23,10 @@ struct RetryPolicy {
 };
 
 struct ClientOptions {
-  std::string server = "127.0.0.1:50051";  // "host:port" or "unix:PATH"
-  std::string tenant;                      // empty for the server's default tenant
+  std::string server = "127.0.0.1:50051";             // "host:port" or "unix:PATH"
+  std::string tenant = "";                            // empty for the server's default tenant
   absl::Duration timeout = absl::InfiniteDuration();  // of calls that set none, retries included
-  RetryPolicy retry;
+  RetryPolicy retry = {};
 };
 
 // How far a streaming call is.
@@ -39,13 +39,13 @@ struct ProgressUpdate {
 
 struct CallOptions {
   // Of the whole call, retries included; unset for the client's.
-  std::optional<absl::Duration> timeout;
+  std::optional<absl::Duration> timeout = std::nullopt;
   // Not owned; null for none.
   Cancellation* cancellation = nullptr;
   // Called on the calling thread, after each message sent and for each phase reported.
-  std::function<void(const ProgressUpdate&)> on_progress;
+  std::function<void(const ProgressUpdate&)> on_progress = nullptr;
   // W3C trace context to send along; empty for none.
-  std::string traceparent;
+  std::string traceparent = "";
 };
 
 // As the contract's lease fields want it.

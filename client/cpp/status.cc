@@ -10,8 +10,8 @@ namespace {
 // The detail of type `Detail` among the payloads, if it is there and can be read.
 template <class Detail>
 std::optional<Detail> PayloadOf(const absl::Status& status) {
-  const auto payload = status.GetPayload(
-      absl::StrCat("type.googleapis.com/", Detail::descriptor()->full_name()));
+  const auto payload =
+      status.GetPayload(absl::StrCat("type.googleapis.com/", Detail::descriptor()->full_name()));
   Detail detail;
   if (!payload.has_value() || !detail.ParseFromString(std::string(*payload))) return std::nullopt;
   return detail;

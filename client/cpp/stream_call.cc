@@ -142,8 +142,8 @@ absl::Status RunStreamCall(grpc::GenericStub* stub, CallScope* scope, const Stre
   absl::Status status;
   {
     MessageWriter writer(request.first, *std::move(payloads), &borrowed);
-    status = StreamCall(scope->context(), &writer, on_sent, on_response)
-                 .Run(stub, request.method, &cq);
+    status =
+        StreamCall(scope->context(), &writer, on_sent, on_response).Run(stub, request.method, &cq);
   }
   scope->Close();  // The call itself holds references until then.
   AwaitReturn(borrowed, &cq);

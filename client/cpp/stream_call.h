@@ -37,10 +37,9 @@ struct StreamRequest {
 // Returns when gRPC holds no reference to the payloads' memory any more. That is at once, unless
 // the call was cancelled while the peer does not read from its socket: then when the peer reads on
 // or keepalive closes the connection.
-absl::Status RunStreamCall(
-    grpc::GenericStub* stub, CallScope* scope, const StreamRequest& request,
-    const std::function<void(int64_t sent, int64_t total)>& on_sent,
-    absl::FunctionRef<absl::Status(grpc::ByteBuffer* response)> on_response);
+absl::Status RunStreamCall(grpc::GenericStub* stub, CallScope* scope, const StreamRequest& request,
+                           const std::function<void(int64_t sent, int64_t total)>& on_sent,
+                           absl::FunctionRef<absl::Status(grpc::ByteBuffer* response)> on_response);
 
 }  // namespace crout::client
 

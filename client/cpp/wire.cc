@@ -24,9 +24,8 @@ uint32_t BytesKey(int number) {
 absl::Status Malformed() { return absl::InternalError("the server sent a malformed message"); }
 
 // Hands out the `length` bytes at the stream's position without copying them.
-absl::Status ConsumePieces(
-    CodedInputStream* input, uint32_t length,
-    absl::FunctionRef<absl::Status(absl::Span<const std::byte>)> consume) {
+absl::Status ConsumePieces(CodedInputStream* input, uint32_t length,
+                           absl::FunctionRef<absl::Status(absl::Span<const std::byte>)> consume) {
   while (length > 0) {
     const void* data = nullptr;
     int available = 0;

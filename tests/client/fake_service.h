@@ -1,0 +1,75 @@
+// A crout.v1 service inside the test's process, whose answers each test writes.
+#ifndef CROUT_TESTS_CLIENT_FAKE_SERVICE_H_
+#define CROUT_TESTS_CLIENT_FAKE_SERVICE_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/time/time.h"
+#include "client/cpp/client.h"
+#include "crout/v1/factorization_service.grpc.pb.h"
+
+namespace crout::client {
+
+// Unset functions answer UNIMPLEMENTED.
+class FakeService : public v1::FactorizationService::Service {
+ public:
+  template <class Response, class Request>
+  using Stream = grpc::ServerReaderWriter<Response, Request>;
+  template <class Response, class Request>
+  using StreamHandler =
+      std::function<grpc::Status(grpc::ServerContext*, Stream<Response, Request>*)>;
+  template <class Response, class Request>
+  using UnaryHandler = std::function<grpc::Status(grpc::ServerContext*, const Request&, Response*)>;
+
+  StreamHandler<v1::FactorizeResponse, v1::FactorizeRequest> factorize;
+  StreamHandler<v1::SolveResponse, v1::SolveRequest> solve;
+  StreamHandler<v1::FactorizeAndSolveResponse, v1::FactorizeAndSolveRequest> factorize_and_solve;
+  StreamHandler<v1::RefactorizeResponse, v1::RefactorizeRequest> refactorize;
+  UnaryHandler<v1::DescribeFactorResponse, v1::DescribeFactorRequest> describe;
+  UnaryHandler<v1::ListFactorsResponse, v1::ListFactorsRequest> list;
+
+ private:
+  grpc::Status Factorize(grpc::ServerContext* context,
+                         Stream<v1::FactorizeResponse, v1::FactorizeRequest>* stream) override;
+  grpc::Status Refactorize(
+      grpc::ServerContext* context,
+      Stream<v1::RefactorizeResponse, v1::RefactorizeRequest>* stream) override;
+  grpc::Status Solve(grpc::ServerContext* context,
+                     Stream<v1::SolveResponse, v1::SolveRequest>* stream) override;
+  grpc::Status FactorizeAndSolve(
+      grpc::ServerContext* context,
+      Stream<v1::FactorizeAndSolveResponse, v1::FactorizeAndSolveRequest>* stream) override;
+  grpc::Status DescribeFactor(grpc::ServerContext* context,
+                              const v1::DescribeFactorRequest* request,
+                              v1::DescribeFactorResponse* response) override;
+  grpc::Status ListFactors(grpc::ServerContext* context, const v1::ListFactorsRequest* request,
+                           v1::ListFactorsResponse* response) override;
+};
+
+// The fake behind a TCP port of loopback, and a client of it.
+class FakeServer {
+ public:
+  FakeServer();
+  ~FakeServer();
+
+  FakeService service;
+  std::string address() const { return address_; }
+  std::unique_ptr<Client> NewClient(ClientOptions options = {}) const;
+
+ private:
+  std::string address_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+// A status as Crout's server makes it: ErrorInfo with `reason`, RetryInfo if `retry_delay` is not
+// zero.
+grpc::Status ServerStatus(grpc::StatusCode code, const std::string& reason,
+                          absl::Duration retry_delay = absl::ZeroDuration());
+
+}  // namespace crout::client
+
+#endif  // CROUT_TESTS_CLIENT_FAKE_SERVICE_H_

@@ -1,0 +1,130 @@
+// Which calls are made again, seen from the server.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "tests/client/fake_service.h"
+
+namespace crout::client {
+namespace {
+
+class RetryCallsTest : public testing::Test {
+ protected:
+  RetryCallsTest() {
+    using Factorize = FakeService::Stream<v1::FactorizeResponse, v1::FactorizeRequest>;
+    using Refactorize = FakeService::Stream<v1::RefactorizeResponse, v1::RefactorizeRequest>;
+    server_.service.factorize = [this](auto*, Factorize* stream) { return Answer(stream); };
+    server_.service.refactorize = [this](auto*, Refactorize* stream) { return Answer(stream); };
+    server_.service.describe = [this](auto*, auto&, auto*) { return Next(); };
+  }
+
+  grpc::Status Next() {
+    const size_t call = calls_++;
+    return call < refusals_.size() ? refusals_[call] : grpc::Status::OK;
+  }
+
+  template <class Response, class Request>
+  grpc::Status Answer(grpc::ServerReaderWriter<Response, Request>* stream) {
+    Request request;
+    while (stream->Read(&request)) {
+    }
+    const grpc::Status status = Next();
+    Response response;
+    response.mutable_factor()->set_handle("h");
+    if (status.ok()) stream->Write(response);
+    return status;
+  }
+
+  absl::Status Factorize(const std::string& request_id = "") {
+    v1::CacheOptions cache;
+    cache.set_request_id(request_id);
+    return client_->Factorize(MatrixSource::Dense(absl::MakeConstSpan(a_), 1, 1), {}, cache)
+        .status();
+  }
+
+  absl::Status Refactorize() {
+    return client_->Refactorize("h", MatrixSource::Dense(absl::MakeConstSpan(a_), 1, 1), {})
+        .status();
+  }
+
+  const grpc::Status full_ =
+      ServerStatus(grpc::StatusCode::RESOURCE_EXHAUSTED, "QUEUE_FULL", absl::Milliseconds(20));
+  const grpc::Status lost_{grpc::StatusCode::UNAVAILABLE, "lost"};
+  const std::vector<double> a_{1.0};
+  std::vector<grpc::Status> refusals_;
+  std::atomic<size_t> calls_ = 0;
+  FakeServer server_;
+  std::unique_ptr<Client> client_ =
+      server_.NewClient({.retry = {.initial_backoff = absl::Milliseconds(1)}});
+};
+
+TEST_F(RetryCallsTest, FullQueueIsTriedAgainAfterTheServersDelay) {
+  refusals_ = {full_, full_};
+  const auto begin = absl::Now();
+  EXPECT_TRUE(Factorize().ok());
+  EXPECT_EQ(calls_, 3u);
+  EXPECT_GE(absl::Now() - begin, absl::Milliseconds(40));
+  calls_ = 0;
+  EXPECT_TRUE(Refactorize().ok());
+  EXPECT_EQ(calls_, 3u);
+}
+
+TEST_F(RetryCallsTest, AttemptsAreLimited) {
+  refusals_.assign(10, full_);
+  EXPECT_EQ(Reason(Factorize()), "QUEUE_FULL");
+  EXPECT_EQ(calls_, 4u);
+}
+
+TEST_F(RetryCallsTest, LostConnectionIsRetriedOnlyWhereItIsSafe) {
+  refusals_ = {lost_};
+  EXPECT_EQ(Factorize().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(calls_, 1u);
+  calls_ = 0;
+  EXPECT_EQ(Refactorize().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(calls_, 1u);
+  calls_ = 0;
+  EXPECT_TRUE(Factorize("id").ok());
+  EXPECT_EQ(calls_, 2u);
+  calls_ = 0;
+  EXPECT_TRUE(client_->Describe("h").ok());
+  EXPECT_EQ(calls_, 2u);
+}
+
+TEST_F(RetryCallsTest, DelayBeyondTheDeadlineIsNotWaitedFor) {
+  refusals_ = {ServerStatus(grpc::StatusCode::RESOURCE_EXHAUSTED, "QUEUE_FULL", absl::Seconds(60))};
+  CallOptions call;
+  call.timeout = absl::Seconds(2);
+  const auto begin = absl::Now();
+  EXPECT_EQ(client_->Describe("h", call).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(1));
+}
+
+TEST_F(RetryCallsTest, NobodyListensIsUnreachable) {
+  const auto client =
+      *Client::Connect({.server = "127.0.0.1:1",
+                        .retry = {.max_attempts = 2, .initial_backoff = absl::Milliseconds(1)}});
+  EXPECT_TRUE(IsUnreachable(client->Describe("h").status()));
+}
+
+TEST_F(RetryCallsTest, ListFollowsThePages) {
+  server_.service.list = [](auto*, const v1::ListFactorsRequest& request,
+                            v1::ListFactorsResponse* response) {
+    const int page = request.page_token().empty() ? 0 : std::stoi(request.page_token());
+    response->add_factors()->set_n(page);
+    if (page < 2) response->set_next_page_token(std::to_string(page + 1));
+    return grpc::Status::OK;
+  };
+  std::vector<int64_t> seen;
+  const auto collect = [&](const v1::Factor& factor) {
+    seen.push_back(factor.n());
+    return true;
+  };
+  ASSERT_TRUE(client_->List("", collect).ok());
+  EXPECT_THAT(seen, testing::ElementsAre(0, 1, 2));
+}
+
+}  // namespace
+}  // namespace crout::client

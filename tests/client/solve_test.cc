@@ -1,0 +1,115 @@
+// Downloads: solutions land in the caller's memory, and servers that lie are found out.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "tests/client/fake_service.h"
+
+namespace crout::client {
+namespace {
+
+using SolveStream = FakeService::Stream<v1::SolveResponse, v1::SolveRequest>;
+using BothStream = FakeService::Stream<v1::FactorizeAndSolveResponse, v1::FactorizeAndSolveRequest>;
+
+// Answers with B itself, in messages of `chunk` bytes, after claiming `rows` x `cols`.
+grpc::Status Echo(SolveStream* stream, int64_t rows, int64_t cols, size_t chunk) {
+  std::string data;
+  v1::SolveRequest request;
+  while (stream->Read(&request)) data += request.data();
+  v1::SolveResponse response;
+  auto* solution = response.mutable_header()->mutable_solution();
+  solution->set_dtype(v1::DTYPE_FLOAT64);
+  solution->set_rows(rows);
+  solution->set_cols(cols);
+  for (size_t at = 0; at < data.size(); at += chunk) {
+    response.set_data(data.substr(at, chunk));
+    stream->Write(response);
+    response.Clear();
+  }
+  response.mutable_result()->set_nrhs(cols);
+  stream->Write(response);
+  return grpc::Status::OK;
+}
+
+class SolveTest : public testing::Test {
+ protected:
+  // Solves 100 x 3; the fake claims `rows` x 3.
+  absl::Status Solve(int64_t rows, MatrixSink* x, size_t chunk = 1000) {
+    server_.service.solve = [=](grpc::ServerContext*, SolveStream* stream) {
+      return Echo(stream, rows, 3, chunk);
+    };
+    return client_->Solve("h", MatrixSource::Dense(absl::MakeConstSpan(b_), 100, 3), {}, x)
+        .status();
+  }
+
+  FakeServer server_;
+  std::unique_ptr<Client> client_ = server_.NewClient();
+  const std::vector<double> b_ = [] {
+    std::vector<double> b(300);
+    for (size_t i = 0; i < b.size(); ++i) b[i] = 1.0 / (1.0 + static_cast<double>(i));
+    return b;
+  }();
+};
+
+TEST_F(SolveTest, SolutionLandsInTheCallersSpan) {
+  for (const size_t chunk : {7, 1000, 100000}) {
+    std::vector<double> x(300);
+    SpanSink sink(absl::MakeSpan(x));
+    ASSERT_TRUE(Solve(100, &sink, chunk).ok());
+    EXPECT_EQ(x, b_);
+  }
+  BufferSink buffer;
+  ASSERT_TRUE(Solve(100, &buffer).ok());
+  EXPECT_EQ(buffer.spec().rows(), 100);
+  EXPECT_THAT(buffer.values<double>(), testing::ElementsAreArray(b_));
+}
+
+TEST_F(SolveTest, SpanOfAnotherSizeOrTypeIsRefused) {
+  std::vector<double> small(299);
+  SpanSink sink(absl::MakeSpan(small));
+  EXPECT_EQ(Solve(100, &sink).code(), absl::StatusCode::kInvalidArgument);
+  std::vector<float> floats(300);
+  SpanSink float_sink(absl::MakeSpan(floats));
+  EXPECT_EQ(Solve(100, &float_sink).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(SolveTest, ServerThatSendsMoreOrLessThanAnnouncedIsInternal) {
+  for (const int64_t rows : {99, 101, 0, -1}) {
+    BufferSink sink;
+    EXPECT_EQ(Solve(rows, &sink).code(), absl::StatusCode::kInternal) << rows;
+  }
+  BufferSink sink;
+  EXPECT_EQ(Solve(int64_t{1} << 62, &sink).code(), absl::StatusCode::kInternal);
+}
+
+TEST_F(SolveTest, FactorizeAndSolveSendsMatrixThenRhsAndKeepsTheFactorOnFailure) {
+  std::string seen;
+  server_.service.factorize_and_solve = [&](grpc::ServerContext*, BothStream* stream) {
+    v1::FactorizeAndSolveRequest request;
+    while (stream->Read(&request)) {
+      if (!request.data().empty()) seen += 'A';
+      if (!request.rhs_data().empty()) seen += 'B';
+    }
+    v1::FactorizeAndSolveResponse response;
+    response.mutable_factor()->set_info(2);
+    stream->Write(response);
+    return ServerStatus(grpc::StatusCode::FAILED_PRECONDITION, "SINGULAR");
+  };
+  const std::vector<double> a(512 * 512);
+  const std::vector<double> b(512);
+  BufferSink x;
+  v1::Factor factor;
+  const auto result = client_->FactorizeAndSolve(
+      MatrixSource::Dense(absl::MakeConstSpan(a), 512, 512),
+      MatrixSource::Dense(absl::MakeConstSpan(b), 512, 1), {}, &factor, &x);
+  EXPECT_EQ(result.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Reason(result.status()), "SINGULAR");
+  EXPECT_EQ(factor.info(), 2);
+  EXPECT_EQ(seen, "AAB");  // 2 MiB, then the right-hand side
+}
+
+}  // namespace
+}  // namespace crout::client

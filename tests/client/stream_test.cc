@@ -1,0 +1,217 @@
+// Uploads: what arrives, who hears of it, and how calls end early.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "tests/client/fake_service.h"
+
+namespace crout::client {
+namespace {
+
+using FactorizeStream = FakeService::Stream<v1::FactorizeResponse, v1::FactorizeRequest>;
+
+std::vector<double> Iota(size_t count) {
+  std::vector<double> values(count);
+  std::iota(values.begin(), values.end(), 0.5);
+  return values;
+}
+
+// Everything that one upload was made of.
+struct Upload {
+  v1::FactorizeHeader header;
+  std::string data;
+  std::vector<size_t> chunks;
+};
+
+Upload ReadAll(FactorizeStream* stream) {
+  Upload upload;
+  v1::FactorizeRequest request;
+  while (stream->Read(&request)) {
+    if (request.has_header()) upload.header = request.header();
+    upload.data += request.data();
+    upload.chunks.push_back(request.data().size());
+  }
+  return upload;
+}
+
+void SendFactor(FactorizeStream* stream, const std::string& handle) {
+  v1::FactorizeResponse response;
+  response.mutable_factor()->set_handle(handle);
+  stream->Write(response);
+}
+
+class StreamTest : public testing::Test {
+ protected:
+  FakeServer server_;
+  std::unique_ptr<Client> client_ = server_.NewClient();
+  Upload upload_;
+
+  void AnswerWithFactor() {
+    server_.service.factorize = [this](grpc::ServerContext*, FactorizeStream* stream) {
+      upload_ = ReadAll(stream);
+      SendFactor(stream, "h1");
+      return grpc::Status::OK;
+    };
+  }
+};
+
+TEST_F(StreamTest, DenseUploadArrivesWholeInChunks) {
+  AnswerWithFactor();
+  const auto a = Iota(1000 * 1000);
+  const auto factor = client_->Factorize(
+      MatrixSource::Dense(absl::MakeConstSpan(a), 1000, 1000, v1::LAYOUT_ROW_MAJOR), {}, {});
+  ASSERT_TRUE(factor.ok()) << factor.status();
+  EXPECT_EQ(factor->handle(), "h1");
+  EXPECT_EQ(upload_.header.matrix().dense().rows(), 1000);
+  EXPECT_EQ(upload_.header.matrix().dense().layout(), v1::LAYOUT_ROW_MAJOR);
+  ASSERT_EQ(upload_.data.size(), a.size() * 8);
+  EXPECT_EQ(std::memcmp(upload_.data.data(), a.data(), upload_.data.size()), 0);
+  EXPECT_EQ(upload_.chunks.size(), 8u);
+  for (const size_t chunk : upload_.chunks) EXPECT_LE(chunk, size_t{1} << 20);
+}
+
+TEST_F(StreamTest, SmallAndEmptyMatricesRideInOneMessage) {
+  AnswerWithFactor();
+  for (const int64_t n : {0, 1, 3}) {
+    const std::vector<float> a(static_cast<size_t>(n * n), 2.0f);
+    ASSERT_TRUE(client_->Factorize(MatrixSource::Dense(absl::MakeConstSpan(a), n, n), {}, {}).ok());
+    EXPECT_EQ(upload_.chunks, std::vector<size_t>{a.size() * 4});
+    EXPECT_EQ(upload_.header.matrix().dense().dtype(), v1::DTYPE_FLOAT32);
+  }
+}
+
+TEST_F(StreamTest, FileIsStreamed) {
+  AnswerWithFactor();
+  const std::string path = testing::TempDir() + "/crout_stream_test." + std::to_string(getpid());
+  std::string text(3'000'001, 'x');
+  for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + i % 23);
+  std::ofstream(path) << text;
+  const auto factor = client_->Factorize(MatrixSource::MatrixMarketFile(path), {}, {});
+  unlink(path.c_str());
+  ASSERT_TRUE(factor.ok()) << factor.status();
+  EXPECT_EQ(upload_.data, text);
+  EXPECT_TRUE(upload_.header.matrix().has_matrix_market());
+}
+
+TEST_F(StreamTest, WhatCannotBeReadFailsBeforeTheCall) {
+  EXPECT_EQ(client_->Factorize(MatrixSource::MatrixMarketFile("/no/such"), {}, {}).status().code(),
+            absl::StatusCode::kNotFound);
+  const std::vector<double> a(5);
+  EXPECT_EQ(
+      client_->Factorize(MatrixSource::Dense(absl::MakeConstSpan(a), 2, 2), {}, {}).status().code(),
+      absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(StreamTest, ServersEarlyStatusWinsOverTheBrokenUpload) {
+  // The server reads one message of 64 MiB and refuses.
+  server_.service.factorize = [](grpc::ServerContext*, FactorizeStream* stream) {
+    v1::FactorizeRequest request;
+    stream->Read(&request);
+    return ServerStatus(grpc::StatusCode::INVALID_ARGUMENT, "DIMENSION_TOO_LARGE");
+  };
+  const auto a = Iota(size_t{8} << 20);
+  for (int i = 0; i < 20; ++i) {
+    const auto factor =
+        client_->Factorize(MatrixSource::Dense(absl::MakeConstSpan(a), 8 << 10, 1 << 10), {}, {});
+    ASSERT_EQ(factor.status().code(), absl::StatusCode::kInvalidArgument) << factor.status();
+    EXPECT_EQ(Reason(factor.status()), "DIMENSION_TOO_LARGE");
+  }
+}
+
+TEST_F(StreamTest, CancelMidUploadReturnsWithTheBufferFree) {
+  absl::Notification started;
+  server_.service.factorize = [&](grpc::ServerContext* context, FactorizeStream* stream) {
+    v1::FactorizeRequest request;
+    stream->Read(&request);
+    started.Notify();
+    while (!context->IsCancelled()) absl::SleepFor(absl::Milliseconds(1));  // Reads no more.
+    return grpc::Status::CANCELLED;
+  };
+  Cancellation cancellation;
+  std::thread canceller([&] {
+    started.WaitForNotification();
+    cancellation.Cancel();
+  });
+  absl::Status status;
+  {
+    const auto a = Iota(size_t{8} << 20);  // Freed right after: ASan would see a late read.
+    CallOptions call;
+    call.cancellation = &cancellation;
+    status =
+        client_
+            ->Factorize(MatrixSource::Dense(absl::MakeConstSpan(a), 8 << 10, 1 << 10), {}, {}, call)
+            .status();
+  }
+  canceller.join();
+  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
+  CallOptions after;
+  after.cancellation = &cancellation;
+  EXPECT_EQ(client_->Describe("x", after).status().code(), absl::StatusCode::kCancelled);
+}
+
+TEST_F(StreamTest, DeadlineMidUpload) {
+  server_.service.factorize = [](grpc::ServerContext* context, FactorizeStream*) {
+    while (!context->IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
+    return grpc::Status::CANCELLED;
+  };
+  const auto a = Iota(size_t{8} << 20);
+  CallOptions call;
+  call.timeout = absl::Milliseconds(100);
+  const auto begin = absl::Now();
+  const auto factor = client_->Factorize(
+      MatrixSource::Dense(absl::MakeConstSpan(a), 8 << 10, 1 << 10), {}, {}, call);
+  EXPECT_EQ(factor.status().code(), absl::StatusCode::kDeadlineExceeded) << factor.status();
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(5));
+}
+
+TEST_F(StreamTest, ProgressCountsBytesAndPassesPhasesOn) {
+  server_.service.factorize = [&](grpc::ServerContext*, FactorizeStream* stream) {
+    ReadAll(stream);
+    for (const v1::Phase phase : {v1::PHASE_QUEUE, v1::PHASE_FACTOR}) {
+      v1::FactorizeResponse response;
+      response.mutable_progress()->set_phase(phase);
+      stream->Write(response);
+    }
+    SendFactor(stream, "h");
+    return grpc::Status::OK;
+  };
+  std::vector<int64_t> sent;
+  std::vector<v1::Phase> phases;
+  CallOptions call;
+  call.on_progress = [&](const ProgressUpdate& update) {
+    EXPECT_EQ(update.bytes_total, 4 << 20);
+    if (update.phase.has_value()) {
+      phases.push_back(update.phase->phase());
+    } else {
+      sent.push_back(update.bytes_sent);
+    }
+  };
+  const auto a = Iota(512 * 1024);
+  ASSERT_TRUE(
+      client_->Factorize(MatrixSource::Dense(absl::MakeConstSpan(a), 1024, 512), {}, {}, call)
+          .ok());
+  EXPECT_THAT(sent, testing::ElementsAre(1 << 20, 2 << 20, 3 << 20, 4 << 20));
+  EXPECT_THAT(phases, testing::ElementsAre(v1::PHASE_QUEUE, v1::PHASE_FACTOR));
+}
+
+TEST_F(StreamTest, NoFactorIsTheServersFault) {
+  server_.service.factorize = [](grpc::ServerContext*, FactorizeStream* stream) {
+    ReadAll(stream);
+    return grpc::Status::OK;
+  };
+  const std::vector<double> a(1);
+  EXPECT_EQ(
+      client_->Factorize(MatrixSource::Dense(absl::MakeConstSpan(a), 1, 1), {}, {}).status().code(),
+      absl::StatusCode::kInternal);
+}
+
+}  // namespace
+}  // namespace crout::client
