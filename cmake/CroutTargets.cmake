@@ -8,7 +8,8 @@ function(crout_library name)
 endfunction()
 
 # crout_test(NAME LABELS unit|e2e|gpu ... SOURCES ... DEPS ...): a GoogleTest binary, registered
-# as one CTest test. Labels choose what a preset or a machine runs.
+# as one CTest test. Labels choose what a preset or a machine runs; the target tests_LABEL builds
+# those of one label.
 function(crout_test name)
   cmake_parse_arguments(arg "" "TIMEOUT" "LABELS;SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
@@ -20,7 +21,11 @@ function(crout_test name)
   # gRPC and real matrices cost time under a sanitizer, hence the generous limit.
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
     SKIP_REGULAR_EXPRESSION "ALL TESTS SKIPPED")
-  if(CROUT_PACKAGE_TESTS)
-    install(TARGETS ${name} RUNTIME DESTINATION libexec/crout/tests COMPONENT tests)
-  endif()
+  foreach(label ${arg_LABELS})
+    if(NOT TARGET tests_${label})
+      add_custom_target(tests_${label})
+    endif()
+    add_dependencies(tests_${label} ${name})
+  endforeach()
+  set_property(GLOBAL APPEND PROPERTY CROUT_PACKAGED_TESTS ${name})
 endfunction()

@@ -1,0 +1,99 @@
+#!/bin/bash
+# Every test, from a bare machine: installs what is missing (as root), checks formats and
+# configurations, builds with warnings as errors (and CUDA where a toolkit is found), runs all
+# tests, then the unit tests and fuzz targets under sanitizers.
+#
+# usage: deploy/test.sh
+#   CROUT_FUZZ_SECONDS   for each fuzz target; 60 by default
+set -Eeuo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export CROUT_FUZZ_SECONDS=${CROUT_FUZZ_SECONDS:-60}
+logs=build/test-logs
+mkdir -p "$logs"
+summary=()
+current=start
+trap 'echo "deploy/test.sh: FAILED in stage: $current" >&2' ERR
+
+stage() {  # stage NAME COMMAND...
+  current=$1
+  local begin=$SECONDS
+  printf '\n== %s\n' "$current"
+  "${@:2}"
+  summary+=("$(printf '%5d s  %s' $((SECONDS - begin)) "$current")")
+}
+
+formatting() {
+  find kernels server client tests \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh' \) \
+    -print0 | xargs -0 clang-format --dry-run --Werror
+}
+
+monitoring() {
+  promtool check config deploy/prometheus/prometheus.yml
+  promtool check rules deploy/prometheus/rules/*.yml
+  promtool test rules deploy/prometheus/tests/*.yml
+  local profile
+  for profile in cpu gpu; do
+    docker-compose --profile "$profile" config --quiet
+  done
+  echo "docker-compose.yml: valid"
+}
+
+proto_lint() {
+  if command -v buf >/dev/null; then
+    (cd proto && buf lint)
+  else
+    echo "buf not found: proto lint skipped"
+  fi
+}
+
+configure() {  # configure PRESET
+  cmake --preset "$1" "${configure_options[@]}" >"$logs/configure-$1.log" ||
+    { cat "$logs/configure-$1.log"; return 1; }
+  grep 'Crout:' "$logs/configure-$1.log"
+}
+
+# One target for each seed corpus.
+fuzz_targets() { find tests/fuzz/corpus -mindepth 1 -maxdepth 1 -type d -printf '%f_fuzz\n' | sort; }
+
+build_asan() {
+  local targets
+  mapfile -t targets < <(fuzz_targets)
+  cmake --build --preset asan --target tests_unit "${targets[@]}"
+}
+
+fuzz() {
+  local target name new
+  for target in $(fuzz_targets); do
+    name=${target%_fuzz}
+    new=$(mktemp -d)
+    local options=("-max_total_time=$CROUT_FUZZ_SECONDS" -print_final_stats=1 -verbosity=0
+      "-artifact_prefix=$logs/")
+    [ -e "tests/fuzz/$name.dict" ] && options+=("-dict=tests/fuzz/$name.dict")
+    echo "-- $target"
+    "build/asan/tests/fuzz/$target" "${options[@]}" "$new" "tests/fuzz/corpus/$name"
+    rm -rf "$new"
+  done
+}
+
+all_tests() { ctest --preset ci 2>&1 | tee "$logs/ctest.log"; }
+
+stage "set-up" deploy/setup.sh
+source deploy/build.sh
+stage "format" formatting
+stage "monitoring configuration" monitoring
+stage "proto lint" proto_lint
+stage "configure ci" configure ci
+stage "build ci" cmake --build --preset ci
+stage "all tests" all_tests
+stage "configure asan" configure asan
+stage "build asan: unit tests and fuzz targets" build_asan
+stage "unit tests under ASan and UBSan" ctest --preset asan -L unit
+stage "fuzz targets, $CROUT_FUZZ_SECONDS s each" fuzz
+stage "configure tsan" configure tsan
+stage "build tsan: unit tests" cmake --build --preset tsan --target tests_unit
+stage "unit tests under TSan" ctest --preset tsan
+
+printf '\n== Time by stage\n'
+printf '%s\n' "${summary[@]}"
+printf '\n== All tests passed; of the full run:\n'
+sed -n '/tests passed/,$p' "$logs/ctest.log"
