@@ -1,1 +1,75 @@
-# Filled by the bundle: install rules of runtime dependencies and CPack.
+# The install tree and the bundle that CPack makes of it: relocatable, with every shared library it
+# needs in lib/crout but for those of the C and C++ runtimes and of CUDA. It needs the glibc of the
+# machine that built it, or a newer one.
+#
+#   bin/                   croutd, croutctl
+#   lib/crout/             shared libraries for these alone
+#   lib/, include/crout/   the client library, static
+#   share/crout/proto/     the wire contract
+#   libexec/crout/         tests and benchmarks, with CROUT_PACKAGE_TESTS
+
+set(CROUT_CUDA_RPATH "/usr/local/cuda/lib64" CACHE STRING
+  "Where installed programs look for the CUDA libraries, after LD_LIBRARY_PATH; a list")
+
+# crout_install_programs(DESTINATION dir COMPONENT name TARGETS ...)
+function(crout_install_programs)
+  cmake_parse_arguments(arg "" "DESTINATION;COMPONENT" "TARGETS" ${ARGN})
+  string(REGEX REPLACE "[^/]+" ".." up "${arg_DESTINATION}")
+  foreach(target ${arg_TARGETS})
+    set_target_properties(${target} PROPERTIES
+      INSTALL_RPATH "$ORIGIN/${up}/${CMAKE_INSTALL_LIBDIR}/crout;${CROUT_CUDA_RPATH}")
+    # RPATH rather than RUNPATH: it also serves what the libraries in lib/crout need themselves.
+    target_link_options(${target} PRIVATE -Wl,--disable-new-dtags)
+    set_property(GLOBAL APPEND PROPERTY CROUT_BUNDLED_PROGRAMS "$<TARGET_FILE:${target}>")
+  endforeach()
+  install(TARGETS ${arg_TARGETS} RUNTIME DESTINATION "${arg_DESTINATION}"
+    COMPONENT ${arg_COMPONENT})
+endfunction()
+
+foreach(program croutd croutctl)
+  if(TARGET ${program})
+    crout_install_programs(DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs TARGETS ${program})
+  endif()
+endforeach()
+
+if(CROUT_PACKAGE_TESTS)
+  get_property(tests GLOBAL PROPERTY CROUT_PACKAGED_TESTS)
+  if(tests)
+    crout_install_programs(DESTINATION libexec/crout COMPONENT tests TARGETS ${tests})
+  endif()
+  install(PROGRAMS tests/gpu/run_suite.sh DESTINATION libexec/crout COMPONENT tests)
+endif()
+
+# The client library: users call find_package(crout) and link crout::client.
+install(TARGETS crout_client crout_proto EXPORT crout-targets
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT client
+  INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/crout)
+set_target_properties(crout_client PROPERTIES EXPORT_NAME client)
+set_target_properties(crout_proto PROPERTIES EXPORT_NAME proto)
+install(EXPORT crout-targets NAMESPACE crout:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/crout
+  COMPONENT client)
+install(FILES cmake/crout-config.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/crout
+  COMPONENT client)
+install(DIRECTORY client/cpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/crout/client
+  COMPONENT client FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY "${PROJECT_BINARY_DIR}/proto/" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/crout
+  COMPONENT client FILES_MATCHING PATTERN "*.pb.h" PATTERN CMakeFiles EXCLUDE)
+install(DIRECTORY proto/ DESTINATION ${CMAKE_INSTALL_DATADIR}/crout/proto
+  COMPONENT client FILES_MATCHING PATTERN "*.proto")
+
+get_property(programs GLOBAL PROPERTY CROUT_BUNDLED_PROGRAMS)
+if(programs)
+  install(CODE "
+    set(crout_programs \"${programs}\")
+    set(crout_library_dir \"${CMAKE_INSTALL_LIBDIR}/crout\")
+    include(\"${PROJECT_SOURCE_DIR}/cmake/CroutBundleLibraries.cmake\")"
+    COMPONENT programs)
+endif()
+
+string(TOLOWER "${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR}" platform)
+set(CPACK_GENERATOR TGZ)
+set(CPACK_PACKAGE_NAME crout)
+set(CPACK_PACKAGE_FILE_NAME "crout-${PROJECT_VERSION}-${platform}")
+set(CPACK_STRIP_FILES ON)
+set(CPACK_THREADS 0)
+include(CPack)

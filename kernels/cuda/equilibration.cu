@@ -10,31 +10,25 @@ constexpr int kTile = 32;
 constexpr int kColumns =
     kBlockThreads / kTile;  // columns that a block of the row kernel reads at once
 constexpr int kUnroll = 8;
+constexpr int kMaxExponent = 1022;
 constexpr double kSafeMinimum = 0x1p-1022;  // dlamch('S')
 
 enum Least { kRowMin, kColMin, kZeroRow, kZeroCol };
 enum Greatest { kRowMax, kColMax };
 
-// radix**INT(log(x) / log(radix)) of geequb for x > 0, without its rounding errors: the exponent is
-// truncated towards zero.
-__device__ double PowerOfTwoNear(double x) {
-  int exponent = 0;
-  const double mantissa = frexp(x, &exponent);  // in [1/2, 1)
-  const bool exact = mantissa == 0.5;
-  return ldexp(1.0, (exact || exponent > 0) ? exponent - 1 : exponent);
+// The power of two that brings `largest` into [1, 2); 1 for zero.
+__device__ double ScaleFor(double largest) {
+  if (largest == 0) return 1;
+  return ldexp(1.0, min(max(-ilogb(largest), -kMaxExponent), kMaxExponent));
 }
 
 // From the largest entry of a line: its scale, and what it adds to the statistics.
 __device__ double ScaleOf(double largest, int64_t line, Least least, Greatest greatest, Least zero,
                           ReductionScratch* scratch) {
-  const double power = largest > 0 ? PowerOfTwoNear(largest) : 0;
-  atomicMin(&scratch->least[least], AbsBits(power));
-  atomicMax(&scratch->greatest[greatest], AbsBits(power));
-  if (power == 0) {
-    atomicMin(&scratch->least[zero], static_cast<unsigned long long>(line));
-    return 1;
-  }
-  return 1 / fmin(fmax(power, kSafeMinimum), 1 / kSafeMinimum);
+  atomicMin(&scratch->least[least], AbsBits(largest));
+  atomicMax(&scratch->greatest[greatest], AbsBits(largest));
+  if (largest == 0) atomicMin(&scratch->least[zero], static_cast<unsigned long long>(line));
+  return ScaleFor(largest);
 }
 
 template <class T>
@@ -63,10 +57,11 @@ __global__ void __launch_bounds__(kBlockThreads)
   row[i] = ScaleOf(largest, i, kRowMin, kRowMax, kZeroRow, scratch);
 }
 
+// Smallest over largest, each kept away from under- and overflow as in geequb.
 __device__ double Condition(const ReductionScratch& scratch, Least least, Greatest greatest) {
   const double smallest = FromBits(Load(scratch.least[least]));
   const double largest = FromBits(Load(scratch.greatest[greatest]));
-  return fmax(smallest, kSafeMinimum) / fmin(largest, 1 / kSafeMinimum);
+  return fmax(smallest, kSafeMinimum) / fmin(fmax(largest, kSafeMinimum), 1 / kSafeMinimum);
 }
 
 __device__ void Publish(int64_t rows, int64_t cols, ReductionScratch* scratch, ScaleStats* report) {

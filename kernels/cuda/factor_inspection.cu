@@ -6,15 +6,17 @@
 namespace crout {
 namespace {
 
-// Largest entry of U in column j; NaN if the column of L or of U holds one.
+// Largest entry of U in column j; NaN if the column of L or of U holds a NaN or Inf.
 template <class T>
 __device__ double ColumnMax(const MatrixView<const T>& lu, int64_t j, bool unit_in_u) {
   double largest = 0;
 #pragma unroll 4
   for (int64_t i = threadIdx.x; i < lu.rows; i += kBlockThreads) {
     const double value = lu(i, j);
-    if (i > j) {
-      if (isnan(value)) largest = value;
+    if (!isfinite(value)) {
+      largest = nan("");
+    } else if (i > j) {
+      continue;
     } else if (unit_in_u && i < j) {
       largest = MaxKeepingNan(largest, fabs(value * double{lu(i, i)}));
     } else {
@@ -40,7 +42,7 @@ __device__ void Determinant(const MatrixView<const T>& lu, const int64_t* ipiv,
   negatives = BlockReduce(negatives, Sum());
   zeros = BlockReduce(zeros, Sum());
   if (threadIdx.x != 0) return;
-  report->det_sign = zeros > 0 ? 0 : (isnan(log_abs) ? log_abs : 1 - 2 * (negatives % 2));
+  report->det_sign = zeros > 0 ? 0 : 1 - 2 * (negatives % 2);
   report->det_log_abs = zeros > 0 ? log(0.0) : log_abs;
 }
 

@@ -91,9 +91,14 @@ __global__ void __launch_bounds__(kBlockThreads)
 }
 
 __device__ double ColumnError(double norm_op_a, double residual, double solution, double rhs) {
+  if (!isfinite(norm_op_a) || !isfinite(solution) || !isfinite(rhs) || !isfinite(residual)) {
+    return nan("");
+  }
+  if (residual == 0) return 0;
   const double scale = norm_op_a * solution + rhs;
-  if (!isfinite(residual) || !isfinite(scale)) return nan("");
-  return residual == 0 ? 0 : residual / scale;
+  // Where only the scale overflows the quotient need not be zero.
+  return isfinite(scale) ? residual / scale
+                         : 1 / (norm_op_a / residual * solution + rhs / residual);
 }
 
 // One block for each column.
