@@ -61,10 +61,14 @@ void MatrixMarketPipeline::SplitText(std::string_view text) {
   Publish(std::move(segments), std::move(status));
 }
 
-void MatrixMarketPipeline::FinishText() {
+void MatrixMarketPipeline::EndText(absl::Status error) {
   std::vector<std::string> segments;
-  absl::Status status = splitter_.Finish(&segments);
-  Publish(std::move(segments), std::move(status));
+  if (error.ok()) {
+    error = splitter_.Finish(&segments);
+  } else {
+    splitter_.BreakOff(&segments);
+  }
+  Publish(std::move(segments), std::move(error));
 }
 
 void MatrixMarketPipeline::Publish(std::vector<std::string> segments, absl::Status status) {
@@ -153,7 +157,7 @@ void MatrixMarketPipeline::InflateSome() {
   size_t written = 0;
   absl::Status status = inflater_.Inflate(&chunk_left_, text_, &written);
   SplitText({text_.data(), written});
-  if (!status.ok()) Publish({}, std::move(status));
+  if (!status.ok()) EndText(std::move(status));
   if (!chunk_left_.empty() || written == text_.size()) return;
   MutexLock lock(&mutex_);
   chunk_open_ = false;
@@ -184,13 +188,7 @@ absl::Status MatrixMarketPipeline::Finish() {
     Feed(magic_);
   }
   Drain();  // All that is compressed becomes text.
-  absl::Status status;
-  if (encoding_ == Encoding::kGzip) status = inflater_.Finish();
-  if (status.ok()) {
-    FinishText();
-  } else {
-    Publish({}, std::move(status));
-  }
+  EndText(encoding_ == Encoding::kGzip ? inflater_.Finish() : absl::OkStatus());
   Drain();
   MutexLock lock(&mutex_);
   ended_ = true;

@@ -52,7 +52,8 @@ class MatrixMarketPipeline : public std::enable_shared_from_this<MatrixMarketPip
   void Feed(std::string_view bytes);
   void FeedCompressed(std::string_view bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   void SplitText(std::string_view text);
-  void FinishText();
+  // `error`: why the text ends here, if it should not.
+  void EndText(absl::Status error);
   void Publish(std::vector<std::string> segments, absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Each does one piece of work, if there is one, and returns whether there was.

@@ -30,8 +30,8 @@ class MatrixMarketPipeline;
 // streams that are damaged, cut off or expand too far.
 //
 // Whatever the pieces and threads, the result has the same bits, and the error is the first of
-// the file. Memory grows with what arrived: sizes that the file declares claim none, but for
-// 16 bytes a column in Finish().
+// the file (but for the gzip ratio, which is judged as the bytes come). Memory grows with what
+// arrived: sizes that the file declares claim none, but for 16 bytes a column in Finish().
 //
 // Append, Finish and Take* are for one caller at a time; header() and memory_bytes() for any.
 class MatrixMarketReader {

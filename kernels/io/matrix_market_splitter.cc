@@ -32,16 +32,23 @@ void MatrixMarketSplitter::TakeBody(std::string_view text, std::vector<std::stri
         text.substr(0, segment_bytes_ - partial_.size() % segment_bytes_);
     partial_.append(piece);
     text.remove_prefix(piece.size());
-    if (partial_.size() < segment_bytes_) break;
-    size_t cut = partial_.rfind('\n');
-    if (cut == std::string::npos && partial_.size() <= kMaxMatrixMarketLine) continue;
-    cut = cut == std::string::npos ? partial_.size() : cut + 1;
-    std::string rest;
-    rest.reserve(segment_bytes_);
-    rest.assign(partial_, cut, std::string::npos);
-    partial_.resize(cut);
-    segments->push_back(std::exchange(partial_, std::move(rest)));
+    if (const size_t newline = piece.rfind('\n'); newline != std::string_view::npos) {
+      whole_lines_ = partial_.size() - piece.size() + newline + 1;
+    }
+    if (partial_.size() >= segment_bytes_) Cut(segments);
   }
+}
+
+void MatrixMarketSplitter::Cut(std::vector<std::string>* segments) {
+  const bool too_long = partial_.size() - whole_lines_ > kMaxMatrixMarketLine;
+  const size_t cut = too_long ? partial_.size() : whole_lines_;
+  if (cut == 0) return;
+  std::string rest;
+  rest.reserve(std::min(segment_bytes_, partial_.capacity()));
+  rest.assign(partial_, cut, std::string::npos);
+  partial_.resize(cut);
+  segments->push_back(std::exchange(partial_, std::move(rest)));
+  whole_lines_ = 0;
 }
 
 absl::Status MatrixMarketSplitter::Finish(std::vector<std::string>* segments) {
@@ -52,6 +59,11 @@ absl::Status MatrixMarketSplitter::Finish(std::vector<std::string>* segments) {
   if (!header_.done()) return header_.MissingLine();
   if (!partial_.empty()) segments->push_back(std::exchange(partial_, std::string()));
   return absl::OkStatus();
+}
+
+void MatrixMarketSplitter::BreakOff(std::vector<std::string>* segments) {
+  if (has_header()) Cut(segments);
+  partial_ = std::string();
 }
 
 }  // namespace crout

@@ -27,6 +27,10 @@ class MatrixMarketSplitter {
   // The end of the text: adds what is left, whose last line may lack its newline.
   absl::Status Finish(std::vector<std::string>* segments);
 
+  // The text breaks off in error: adds the lines that are whole, so that what is wrong with them is
+  // found however the text was cut.
+  void BreakOff(std::vector<std::string>* segments);
+
   // The size line was read; `lines()` were, up to there.
   bool has_header() const { return header_.done(); }
   const MatrixMarketHeader& header() const { return header_.header(); }
@@ -38,10 +42,13 @@ class MatrixMarketSplitter {
  private:
   absl::Status TakeHeaderLines(std::string_view* text);
   void TakeBody(std::string_view text, std::vector<std::string>* segments);
+  // Adds the whole lines of a segment, or a line that is too long, and keeps the rest.
+  void Cut(std::vector<std::string>* segments);
 
   const size_t segment_bytes_;
   MatrixMarketHeaderParser header_;
-  std::string partial_;  // A header line, then a segment, of which more is to come.
+  std::string partial_;     // A header line, then a segment, of which more is to come.
+  size_t whole_lines_ = 0;  // Bytes of the segment up to its last newline.
 };
 
 }  // namespace crout

@@ -24,11 +24,11 @@ TEST(ThreadPoolTest, OneThreadRunsInOrder) {
 }
 
 TEST(ThreadPoolTest, ThreadsRunSideBySide) {
-  ThreadPool pool(3);
-  EXPECT_EQ(pool.thread_count(), 3);
   Mutex mutex;
   CondVar changed;
   int arrived = 0;
+  ThreadPool pool(3);  // Joins before the others are destroyed.
+  EXPECT_EQ(pool.thread_count(), 3);
   for (int i = 0; i < 3; ++i) {
     pool.Schedule([&] {  // Ends only once all three have begun.
       MutexLock lock(&mutex);

@@ -1,0 +1,141 @@
+// Feeds the Matrix Market reader whatever libFuzzer makes up: as text, gzipped here, or as raw
+// bytes that may be gzip themselves; in pieces of any size; with and without threads. Both ways
+// must agree bit by bit, and what is accepted must be well formed.
+//
+// An input is the file, then a few bytes that steer how it is given: a small file that stands in
+// the corpus as it is remains readable.
+#include <fuzzer/FuzzedDataProvider.h>
+#include <zlib.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/io/matrix_market_reader.h"
+#include "kernels/util/thread_pool.h"
+
+namespace crout {
+namespace {
+
+void Require(bool condition) {
+  if (!condition) std::abort();
+}
+
+// Small dimensions: a million empty columns find no error, they only cost time.
+MatrixMarketLimits FuzzLimits(size_t segment_bytes) {
+  MatrixMarketLimits limits;
+  limits.max_rows = limits.max_columns = 1000;
+  limits.max_peak_bytes = 64 << 20;
+  limits.segment_bytes = segment_bytes;
+  return limits;
+}
+
+std::string Gzip(std::string_view text) {
+  z_stream stream = {};
+  Require(deflateInit2(&stream, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK);
+  std::string compressed(deflateBound(&stream, text.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = text.size();
+  stream.next_out = reinterpret_cast<Bytef*>(compressed.data());
+  stream.avail_out = compressed.size();
+  Require(deflate(&stream, Z_FINISH) == Z_STREAM_END);
+  compressed.resize(stream.total_out);
+  deflateEnd(&stream);
+  return compressed;
+}
+
+struct Outcome {
+  absl::Status status;
+  MatrixMarketHeader header;
+  SparseMatrix sparse;
+  std::vector<double> dense;
+};
+
+template <class NextSize>
+Outcome Read(std::string_view bytes, size_t segment_bytes, ThreadPool* pool, NextSize next_size) {
+  MatrixMarketReader reader(FuzzLimits(segment_bytes), pool);
+  Outcome outcome;
+  while (!bytes.empty() && outcome.status.ok()) {
+    const std::string_view view = bytes.substr(0, next_size());
+    const std::vector<char> piece(view.begin(), view.end());  // Exactly as long, for ASan.
+    bytes.remove_prefix(piece.size());
+    outcome.status = reader.Append(piece);
+  }
+  if (outcome.status.ok()) outcome.status = reader.Finish();
+  if (!outcome.status.ok()) return outcome;
+  outcome.header = *reader.header();
+  outcome.sparse = reader.TakeSparse();
+  outcome.dense = reader.TakeDense();
+  return outcome;
+}
+
+void CheckSparse(const MatrixMarketHeader& header, const SparseMatrix& matrix) {
+  Require(matrix.rows == header.rows && matrix.columns == header.columns);
+  Require(static_cast<int64_t>(matrix.column_start.size()) == matrix.columns + 1);
+  Require(matrix.column_start.front() == 0);
+  Require(matrix.column_start.back() == matrix.nonzeros());
+  Require(matrix.value.size() == matrix.row.size());
+  Require(matrix.nonzeros() <= 2 * header.entries);
+  for (int64_t j = 0; j < matrix.columns; ++j) {
+    Require(matrix.column_start[j] <= matrix.column_start[j + 1]);
+    for (int64_t i = matrix.column_start[j]; i < matrix.column_start[j + 1]; ++i) {
+      Require(matrix.row[i] >= 0 && matrix.row[i] < matrix.rows);
+      Require(i == matrix.column_start[j] || matrix.row[i - 1] < matrix.row[i]);
+      Require(std::isfinite(matrix.value[i]));
+    }
+  }
+}
+
+void CheckOutcome(const Outcome& outcome) {
+  if (!outcome.status.ok()) {
+    Require(!outcome.status.message().empty() && outcome.status.message().size() < 500);
+    Require(outcome.status.code() == absl::StatusCode::kInvalidArgument ||
+            outcome.status.code() == absl::StatusCode::kUnimplemented ||
+            outcome.status.code() == absl::StatusCode::kResourceExhausted);
+    return;
+  }
+  if (outcome.header.coordinate) {
+    CheckSparse(outcome.header, outcome.sparse);
+    return;
+  }
+  Require(static_cast<int64_t>(outcome.dense.size()) ==
+          outcome.header.rows * outcome.header.columns);
+  for (const double value : outcome.dense) Require(std::isfinite(value));
+}
+
+void CheckSame(const Outcome& a, const Outcome& b) {
+  Require(a.status == b.status);
+  Require(a.header == b.header);
+  Require(a.sparse.column_start == b.sparse.column_start);
+  Require(a.sparse.row == b.sparse.row);
+  Require(a.sparse.value == b.sparse.value);
+  Require(a.dense == b.dense);
+}
+
+}  // namespace
+}  // namespace crout
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static auto* const pool = new crout::ThreadPool(2);
+  FuzzedDataProvider provider(data, size);
+  const bool gzip = provider.ConsumeBool();  // Consumed from the end, as the sizes below are.
+  const bool threads = provider.ConsumeBool();
+  const auto segment_bytes = provider.ConsumeIntegralInRange<size_t>(1, 255);
+  std::vector<size_t> sizes(4);
+  for (size_t& piece : sizes) piece = provider.ConsumeIntegralInRange<size_t>(1, 255);
+  std::string bytes = provider.ConsumeRemainingBytesAsString();
+  if (gzip) bytes = crout::Gzip(bytes);
+
+  const crout::Outcome whole =
+      crout::Read(bytes, size_t{1} << 20, nullptr, [&] { return bytes.size(); });
+  size_t next = 0;
+  const crout::Outcome pieces = crout::Read(bytes, segment_bytes, threads ? pool : nullptr,
+                                            [&] { return sizes[next++ % sizes.size()]; });
+  crout::CheckOutcome(whole);
+  crout::CheckSame(whole, pieces);
+  return 0;
+}
