@@ -1,0 +1,46 @@
+// Memory of a limited size that counts what is taken from it.
+#ifndef CROUT_TESTS_SUPPORT_COUNTING_RESOURCE_H_
+#define CROUT_TESTS_SUPPORT_COUNTING_RESOURCE_H_
+
+#include <cstddef>
+
+#include "absl/base/thread_annotations.h"
+#include "kernels/memory.h"
+#include "kernels/util/mutex.h"
+
+namespace crout::testing {
+
+// Blocks of exactly the size asked for, from the heap, so that AddressSanitizer sees every overrun.
+// Thread-safe.
+class CountingResource final : public MemoryResource {
+ public:
+  explicit CountingResource(size_t capacity) : capacity_(capacity) {}
+
+  size_t capacity() const { return capacity_; }
+  size_t live_bytes() const;
+  int live_buffers() const;
+  size_t peak_bytes() const;
+  void ResetPeak();  // to what is live now
+
+  // The next `count` allocations fail with RESOURCE_EXHAUSTED, once `after` more have succeeded.
+  void FailAllocations(int count, int after = 0);
+
+ protected:
+  absl::StatusOr<void*> DoAllocate(size_t bytes) override;
+  void DoDeallocate(void* data, size_t bytes) override;
+
+ private:
+  bool TakesFault() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const size_t capacity_;
+  mutable Mutex mutex_;
+  size_t live_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t peak_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  int live_buffers_ ABSL_GUARDED_BY(mutex_) = 0;
+  int faults_ ABSL_GUARDED_BY(mutex_) = 0;
+  int before_faults_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace crout::testing
+
+#endif  // CROUT_TESTS_SUPPORT_COUNTING_RESOURCE_H_

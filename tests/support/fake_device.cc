@@ -1,0 +1,167 @@
+#include "tests/support/fake_device.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "kernels/host/host_device.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout::testing {
+namespace {
+
+// The same algorithm behind a gate.
+class GatedAlgorithm final : public LuAlgorithm {
+ public:
+  GatedAlgorithm(const LuAlgorithm& inner, Gate& gate) : inner_(inner), gate_(gate) {}
+
+  const AlgorithmTraits& traits() const override { return inner_.traits(); }
+  absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n) const override {
+    return inner_.WorkspaceBytes(dtype, n);
+  }
+  double PredictSeconds(DType dtype, int64_t n) const override {
+    return inner_.PredictSeconds(dtype, n);
+  }
+  absl::Status Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
+                      std::span<std::byte> workspace) const override {
+    gate_.Pass();
+    return inner_.Factor(context, a, ipiv, workspace);
+  }
+
+ private:
+  const LuAlgorithm& inner_;
+  Gate& gate_;
+};
+
+class GatedSolver final : public TriangularSolver {
+ public:
+  GatedSolver(const TriangularSolver& inner, Gate& gate) : inner_(inner), gate_(gate) {}
+
+  std::string_view name() const override { return inner_.name(); }
+  bool Supports(UnitDiagonal unit_diagonal) const override {
+    return inner_.Supports(unit_diagonal);
+  }
+  double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override {
+    return inner_.PredictSeconds(dtype, n, nrhs);
+  }
+  absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n, int64_t nrhs) const override {
+    return inner_.WorkspaceBytes(dtype, n, nrhs);
+  }
+  absl::Status Solve(ExecutionContext& context, const FactorView& factor, Op op, const AnyMatrix& b,
+                     std::span<std::byte> workspace) const override {
+    gate_.Pass();
+    return inner_.Solve(context, factor, op, b, workspace);
+  }
+
+ private:
+  const TriangularSolver& inner_;
+  Gate& gate_;
+};
+
+}  // namespace
+
+class FakeDevice::Context final : public ExecutionContext {
+ public:
+  Context(FakeDevice& device, std::unique_ptr<ExecutionContext> inner)
+      : device_(device), inner_(std::move(inner)) {
+    ++device_.live_contexts_;
+  }
+  ~Context() override { --device_.live_contexts_; }
+
+  Device& device() override { return device_; }
+  MatrixOps& ops() override { return inner_->ops(); }
+  DeviceReport& report() override { return inner_->report(); }
+  absl::Status Synchronize() override {
+    if (!device_.healthy()) return absl::UnavailableError("the device broke down");
+    return inner_->Synchronize();
+  }
+
+ private:
+  FakeDevice& device_;
+  const std::unique_ptr<ExecutionContext> inner_;
+};
+
+// Copies through one staging block, as a real device does through several.
+class FakeDevice::StagedUploader final : public Uploader {
+ public:
+  StagedUploader(FakeDevice& device, Buffer staging, std::span<std::byte> destination)
+      : device_(device), staging_(std::move(staging)), left_(destination) {
+    ++device_.live_uploaders_;
+  }
+  ~StagedUploader() override { --device_.live_uploaders_; }
+
+  std::span<std::byte> Reserve(absl::AnyInvocable<void()> on_ready) override {
+    if (device_.WaitForUploads(on_ready)) return {};
+    return {staging_.data(), std::min(staging_.size(), left_.size())};
+  }
+
+  absl::Status Commit(size_t bytes) override {
+    if (bytes > std::min(staging_.size(), left_.size())) {
+      return absl::InvalidArgumentError("more bytes than were reserved");
+    }
+    std::memcpy(left_.data(), staging_.data(), bytes);
+    left_ = left_.subspan(bytes);
+    return absl::OkStatus();
+  }
+
+  absl::Status Join(ExecutionContext&) override {
+    if (!left_.empty()) return absl::FailedPreconditionError("the upload is not complete");
+    return absl::OkStatus();
+  }
+
+ private:
+  FakeDevice& device_;
+  const Buffer staging_;
+  std::span<std::byte> left_;
+};
+
+FakeDevice::FakeDevice(const FakeDeviceOptions& options)
+    : staging_block_bytes_(options.staging_block_bytes),
+      info_{options.kind, options.name, "a fake device", options.memory_bytes, options.parallelism},
+      host_(MakeHostDevice({.threads = 1, .cached_bytes = 0})),
+      memory_(options.memory_bytes),
+      staging_(options.staging_bytes) {
+  for (const auto& algorithm : host_->algorithms()) {
+    algorithms_.push_back(std::make_unique<GatedAlgorithm>(*algorithm, factor_gate_));
+  }
+  for (const auto& solver : host_->solvers()) {
+    solvers_.push_back(std::make_unique<GatedSolver>(*solver, solve_gate_));
+  }
+}
+
+FakeDevice::~FakeDevice() = default;
+
+absl::StatusOr<std::unique_ptr<ExecutionContext>> FakeDevice::CreateContext() {
+  if (!healthy()) return absl::UnavailableError("the device broke down");
+  CROUT_ASSIGN_OR_RETURN(auto inner, host_->CreateContext());
+  return std::make_unique<Context>(*this, std::move(inner));
+}
+
+absl::StatusOr<std::unique_ptr<Uploader>> FakeDevice::StartUpload(
+    std::span<std::byte> destination) {
+  CROUT_ASSIGN_OR_RETURN(Buffer staging, staging_.Allocate(staging_block_bytes_));
+  return std::make_unique<StagedUploader>(*this, std::move(staging), destination);
+}
+
+bool FakeDevice::WaitForUploads(absl::AnyInvocable<void()>& on_ready) {
+  MutexLock lock(&mutex_);
+  if (uploads_held_ && on_ready) waiting_uploads_.push_back(std::move(on_ready));
+  return uploads_held_;
+}
+
+void FakeDevice::HoldUploads() {
+  MutexLock lock(&mutex_);
+  uploads_held_ = true;
+}
+
+void FakeDevice::ReleaseUploads() {
+  std::vector<absl::AnyInvocable<void()>> waiting;
+  {
+    MutexLock lock(&mutex_);
+    uploads_held_ = false;
+    waiting.swap(waiting_uploads_);
+  }
+  for (auto& on_ready : waiting) on_ready();
+}
+
+}  // namespace crout::testing

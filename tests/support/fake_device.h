@@ -1,0 +1,88 @@
+// A device for tests: the host's arithmetic behind separate, limited, counted memory, with faults
+// and waits that a test injects.
+#ifndef CROUT_TESTS_SUPPORT_FAKE_DEVICE_H_
+#define CROUT_TESTS_SUPPORT_FAKE_DEVICE_H_
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/device.h"
+#include "tests/support/counting_resource.h"
+#include "tests/support/gate.h"
+
+namespace crout::testing {
+
+struct FakeDeviceOptions {
+  DeviceKind kind = DeviceKind::kCuda;
+  std::string name = "cuda:0";
+  size_t memory_bytes = size_t{64} << 20;
+  size_t staging_bytes = size_t{64} << 20;
+  size_t staging_block_bytes = size_t{256} << 10;  // the longest span that an uploader gives
+  int parallelism = 2;
+};
+
+// Has the algorithms and solvers of the host device under the same names. Thread-safe.
+class FakeDevice final : public Device {
+ public:
+  explicit FakeDevice(const FakeDeviceOptions& options = {});
+  ~FakeDevice() override;
+
+  // From now on the device is fenced: healthy() is false, Synchronize and CreateContext fail with
+  // UNAVAILABLE.
+  void BreakDown() { healthy_ = false; }
+
+  // A job is held inside Factor, or Solve, while the gate is closed.
+  Gate& factor_gate() { return factor_gate_; }
+  Gate& solve_gate() { return solve_gate_; }
+
+  // Until released, Reserve of every uploader gives an empty span; then each `on_ready` that was
+  // left is called once, on the releasing thread.
+  void HoldUploads();
+  void ReleaseUploads();
+
+  CountingResource& counting_memory() { return memory_; }
+  CountingResource& counting_staging_memory() { return staging_; }
+  int live_contexts() const { return live_contexts_; }
+  int live_uploaders() const { return live_uploaders_; }
+
+  const DeviceInfo& info() const override { return info_; }
+  bool healthy() const override { return healthy_; }
+  absl::StatusOr<std::unique_ptr<ExecutionContext>> CreateContext() override;
+  MemoryResource& memory() override { return memory_; }
+  MemoryResource& staging_memory() override { return staging_; }
+  absl::StatusOr<std::unique_ptr<Uploader>> StartUpload(std::span<std::byte> destination) override;
+  std::span<const std::unique_ptr<LuAlgorithm>> algorithms() const override { return algorithms_; }
+  std::span<const std::unique_ptr<TriangularSolver>> solvers() const override { return solvers_; }
+
+ private:
+  class Context;
+  class StagedUploader;
+
+  // False, and nothing is kept, if uploads are not held.
+  bool WaitForUploads(absl::AnyInvocable<void()>& on_ready);
+
+  // Constant after construction.
+  const size_t staging_block_bytes_;
+  const DeviceInfo info_;
+  const std::unique_ptr<Device> host_;
+  std::vector<std::unique_ptr<LuAlgorithm>> algorithms_;
+  std::vector<std::unique_ptr<TriangularSolver>> solvers_;
+
+  CountingResource memory_;
+  CountingResource staging_;
+  Gate factor_gate_;
+  Gate solve_gate_;
+  std::atomic<bool> healthy_{true};
+  std::atomic<int> live_contexts_{0};
+  std::atomic<int> live_uploaders_{0};
+
+  Mutex mutex_;
+  bool uploads_held_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<absl::AnyInvocable<void()>> waiting_uploads_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace crout::testing
+
+#endif  // CROUT_TESTS_SUPPORT_FAKE_DEVICE_H_

@@ -1,0 +1,38 @@
+// The shared real matrices: $CROUT_MATRICES, or ../shared/matrices beside the source tree.
+#ifndef CROUT_TESTS_SUPPORT_MATRICES_H_
+#define CROUT_TESTS_SUPPORT_MATRICES_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tests/support/gallery.h"
+
+namespace crout::testing {
+
+// Where the matrices are; nullopt where there are none: tests skip, saying so.
+std::optional<std::string> MatricesDirectory();
+
+// One line of INDEX.tsv.
+struct RealMatrix {
+  std::string file;  // relative to the directory
+  int64_t n = 0;
+  int64_t nnz = 0;
+  std::string field;     // real, integer, pattern, complex
+  std::string symmetry;  // general, symmetric, skew-symmetric
+  double condition = 0;  // 1-norm estimate; Inf if singular, 0 if unknown
+  std::string note;
+};
+
+// The index, in its order; empty without a directory.
+std::vector<RealMatrix> RealMatrixIndex();
+
+// Reads a Matrix Market file, gzipped or not, into a dense matrix; apart from the product's reader.
+// For square matrices of trusted files: coordinate or array; real, integer or pattern.
+absl::StatusOr<HostMatrix> ReadRealMatrix(const RealMatrix& matrix);
+
+}  // namespace crout::testing
+
+#endif  // CROUT_TESTS_SUPPORT_MATRICES_H_
