@@ -20,7 +20,8 @@ cmake --preset release -DBUILD_TESTING=OFF "${configure_options[@]}" >"$work/con
   { cat "$work/configure.log"; exit 1; }
 grep 'Crout:' "$work/configure.log"
 cmake --build --preset release --target croutd croutctl
-bin=build/release/bin
+croutd=build/release/server/croutd
+croutctl=build/release/client/cli/croutctl
 
 # A 2-D convection-diffusion problem on a grid of m x m inner points, five-point stencil: central
 # differences for -Laplace(u), upwind ones for the wind (w1, w2).
@@ -45,7 +46,7 @@ if [ -z "$matrix" ]; then
 fi
 
 section "Start croutd"
-"$bin/croutd" --listen=127.0.0.1:0 --metrics-listen=127.0.0.1:0 >"$work/ready" 2>"$work/log" &
+"$croutd" --listen=127.0.0.1:0 --metrics-listen=127.0.0.1:0 >"$work/ready" 2>"$work/log" &
 daemon=$!
 trap 'kill "$daemon" 2>/dev/null || true; rm -rf "$work"' EXIT
 for _ in $(seq 300); do
@@ -57,15 +58,15 @@ cat "$work/ready"
 listen=$(sed -n 's/^croutd ready listen=\([^ ,]*\).*/\1/p' "$work/ready")
 metrics=$(sed -n 's/^croutd ready .*metrics=\(.*\)$/\1/p' "$work/ready")
 export CROUT_SERVER=$listen
-"$bin/croutctl" devices
+"$croutctl" devices
 
 section "Factor $(basename "$matrix")"
-"$bin/croutctl" factor "$matrix" --name=demo --json >"$work/factor.json"
+"$croutctl" factor "$matrix" --name=demo --json >"$work/factor.json"
 cat "$work/factor.json"
 handle=$(grep -o '"handle": *"[a-z2-7]*"' "$work/factor.json" | head -1 | cut -d'"' -f4)
 for attempt in first second; do
   section "Solve A x = A 1 with the cached factor, $attempt time"
-  "$bin/croutctl" solve "$handle" --ones --json
+  "$croutctl" solve "$handle" --ones --json
 done
 
 section "Metrics (http://$metrics/metrics), of those that are not zero"
@@ -75,7 +76,7 @@ grep -E '^crout_' <&3 | grep -vE '_bucket\{| 0$' | sort
 exec 3>&-
 
 section "Stop"
-"$bin/croutctl" release "$handle"
+"$croutctl" release "$handle"
 kill -TERM "$daemon"
 wait "$daemon"
 echo "croutd stopped with status 0"

@@ -1,0 +1,301 @@
+#!/usr/bin/env python3
+"""Runs every query of the Grafana dashboard against a real Prometheus that scrapes a real daemon.
+
+Each query must return data from the start, and change under the load that is meant to move it.
+usage: dashboard_test.py CROUTD CROUTCTL
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+import urllib.request
+
+from prometheus_server import Dashboard, PrometheusServer, wait_until
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SKIPPED = 77  # CTest's SKIP_RETURN_CODE
+
+# Which load moves which panel; a panel whose queries need different ones names them by refId.
+PANEL_LOADS = {
+    "Calls": "factor",
+    "Call duration": "factor",
+    "Time by phase": "factor",
+    "Payload": {"A": "factor", "B": "solve"},
+    "Upload size": "factor",
+    "Factorizations": "factor",
+    "Factorization time": "factor",
+    "Factors": "factor",
+    "Factor bytes": "factor",
+    "Solves": "solve",
+    "Solve time": "solve",
+    "Backward error": "solve",
+    "Hits": "solve",
+    "Misses": "unknown_handle",
+    "Calls that failed": "unknown_handle",
+    "Uploads in flight": "slow_upload",
+    "Queue depth": "crowd",
+    "Streams busy": "crowd",
+    "Calls turned away": "crowd",
+    "Reserved memory": "crowd",
+    "Device memory": "crowd",
+    "Evictions": "crowd_out",
+    "Promotions": "promote",
+    "Daemons up": "stop",
+    "Healthy devices": "stop",
+}
+LOADS = ["factor", "solve", "unknown_handle", "slow_upload", "crowd", "crowd_out", "promote",
+         "stop"]  # in this order
+# What changes with nobody calling: the driver counts everybody's memory.
+RESTLESS = {"Device memory"}
+
+
+class Daemon:
+    """croutd on ephemeral ports, small enough that a test fills its queue and its budgets."""
+
+    def __init__(self, croutd, croutctl, work_dir):
+        self._croutctl = croutctl
+        self._work_dir = work_dir
+        self._log = open(work_dir / "croutd.log", "wb")
+        self._process = subprocess.Popen(
+            [croutd, "--listen=127.0.0.1:0", "--metrics-listen=127.0.0.1:0", "--streams=1",
+             "--queue-capacity=2", "--host-budget=400MiB", "--device-budget=128MiB",
+             "--drain-grace=0s"],
+            stdout=subprocess.PIPE, stderr=self._log, text=True)
+        ready = self._process.stdout.readline()
+        self.listen, self.metrics = re.match(
+            r"croutd ready listen=(\S+) metrics=(\S+)", ready).groups()
+
+    def stop(self):
+        if self._process.poll() is None:
+            self._process.terminate()
+            self._process.wait(60)
+        self._process.stdout.close()
+        self._log.close()
+
+    def ctl(self, *arguments, stdin=None):
+        """Runs croutctl; returns (exit code, standard output)."""
+        done = subprocess.run([self._croutctl, f"--server={self.listen}", *arguments],
+                              stdin=stdin, capture_output=True, text=True, timeout=120)
+        return done.returncode, done.stdout
+
+    def factor(self, matrix):
+        code, output = self.ctl("factor", str(matrix), "--json")
+        return re.search(r'"handle": *"(\w+)"', output).group(1) if code == 0 else None
+
+
+def write_tridiagonal(path, n):
+    """A diagonally dominant matrix of order n in little text."""
+    with open(path, "w") as out:
+        out.write(f"%%MatrixMarket matrix coordinate real general\n{n} {n} {3 * n - 2}\n")
+        for i in range(1, n + 1):
+            out.write(f"{i} {i} 4\n")
+            if i > 1:
+                out.write(f"{i} {i - 1} -1\n{i - 1} {i} -1.5\n")
+    return path
+
+
+class Loads:
+    """What callers do, once; the test repeats a load until every query has seen it."""
+
+    def __init__(self, daemon, work_dir):
+        self._daemon = daemon
+        self._small = write_tridiagonal(work_dir / "small.mtx", 300)
+        self._medium = write_tridiagonal(work_dir / "medium.mtx", 1400)
+        self._large = write_tridiagonal(work_dir / "large.mtx", 2200)
+        self._handle = None
+        self._handles = []
+
+    def factor(self):
+        assert self._daemon.factor(self._small)
+
+    def solve(self):
+        self._handle = self._handle or self._daemon.factor(self._small)
+        code, _ = self._daemon.ctl("solve", self._handle, "--ones")
+        assert code == 0
+
+    def unknown_handle(self):
+        code, _ = self._daemon.ctl("solve", "a" * 26, "--ones")
+        assert code == 1
+
+    def slow_upload(self):
+        """A matrix that takes three seconds to arrive."""
+        text = self._small.read_bytes()
+        read_end, write_end = os.pipe()
+        with os.fdopen(read_end, "rb") as source, os.fdopen(write_end, "wb") as sink:
+            caller = threading.Thread(
+                target=self._daemon.ctl, args=("factor", "-"), kwargs={"stdin": source})
+            caller.start()
+            sink.write(text[:1000])
+            sink.flush()
+            time.sleep(3)
+            sink.write(text[1000:])
+            sink.close()
+            caller.join()
+
+    def crowd(self):
+        """More jobs at once than the queue holds. Some are refused, as they should be."""
+        callers = [threading.Thread(target=self._daemon.factor, args=(self._large,))
+                   for _ in range(8)]
+        for caller in callers:
+            caller.start()
+        for caller in callers:
+            caller.join()
+
+    def crowd_out(self):
+        """More factors than the budget holds."""
+        handle = self._daemon.factor(self._medium)
+        assert handle
+        self._handles.append(handle)
+
+    def promote(self):
+        """Solves in turn with more factors than the device holds."""
+        while len(self._handles) < 6:
+            self.crowd_out()
+        for handle in self._handles[-6:]:
+            code, _ = self._daemon.ctl("solve", handle, "--ones")
+            assert code == 0
+
+    def stop(self):
+        self._daemon.stop()
+
+
+class Repeater:
+    """Runs a load again and again in a thread, until left."""
+
+    def __init__(self, load):
+        self._load = load
+        self._over = threading.Event()
+        self._error = None
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self):
+        try:
+            while not self._over.is_set():
+                self._load()
+                self._over.wait(0.05)
+        except Exception as error:  # Handed to the test's thread.
+            self._error = error
+
+    def __enter__(self):
+        self._thread.start()
+
+    def __exit__(self, *_):
+        self._over.set()
+        self._thread.join()
+        if self._error:
+            raise self._error
+
+
+class DashboardTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        work_dir = pathlib.Path(tempfile.mkdtemp(prefix="crout-dashboard-"))
+        cls.addClassCleanup(shutil.rmtree, work_dir)
+        cls.daemon = Daemon(*sys.argv[1:3], work_dir)
+        cls.addClassCleanup(cls.daemon.stop)
+        cls.prometheus = PrometheusServer("prometheus", ROOT / "deploy/prometheus",
+                                          cls.daemon.metrics, work_dir)
+        cls.addClassCleanup(cls.prometheus.stop)
+        cls.loads = Loads(cls.daemon, work_dir)
+        cls.dashboard = Dashboard(ROOT / "deploy/grafana/dashboards/crout.json")
+        with urllib.request.urlopen(f"http://{cls.daemon.metrics}/metrics", timeout=10) as reply:
+            text = reply.read().decode()
+        cls.families = set(re.findall(r"^# TYPE (crout_\w+)", text, re.MULTILINE))
+
+    def evaluate(self, queries):
+        return {key: self.prometheus.query(expression) for key, expression in queries.items()}
+
+    def settle(self, queries):
+        """Waits until the queries keep still for two seconds; returns their values."""
+        state = {"values": self.evaluate(queries), "since": time.monotonic()}
+
+        def still():
+            values = self.evaluate(queries)
+            if values != state["values"]:
+                state.update(values=values, since=time.monotonic())
+            return time.monotonic() - state["since"] > 2.2
+
+        wait_until(still, 20, f"{sorted(queries)} at rest")
+        return state["values"]
+
+    def expect_change(self, load, queries):
+        still = {k: v for k, v in queries.items() if k[0] not in RESTLESS}
+        before = {**self.evaluate(queries), **self.settle(still)}
+        unmoved = dict(queries)
+
+        def all_moved():
+            for key, values in self.evaluate(unmoved).items():
+                moved = {v for labels, v in values.items() if before[key].get(labels) != v}
+                if moved - {"NaN"}:
+                    del unmoved[key]
+            return not unmoved
+
+        with Repeater(getattr(self.loads, load)):
+            try:
+                wait_until(all_moved, 25, "change")
+            except AssertionError:
+                self.fail(f"load '{load}' does not move {sorted(unmoved)}")
+
+    def test_names_exist(self):
+        """Dashboard, rules and documentation speak of metrics that there are, and of all of them."""
+        def names(text):
+            found = set(re.findall(r"(?<![:\w])crout_[a-z_]+", text))
+            return {re.sub(r"_(bucket|sum|count)$", "", name) for name in found}
+
+        used = set()
+        for panel in self.dashboard.panels:
+            for target in panel["targets"]:
+                used |= names(target["expr"])
+        for rules in (ROOT / "deploy/prometheus/rules").glob("*.yml"):
+            used |= names(re.sub(r":crout_[a-z_]+:", "", rules.read_text()))
+        self.assertEqual(used - self.families, set())
+        operations = (ROOT / "docs/operations.md").read_text()
+        self.assertEqual(self.families - names(operations), set())
+
+    def test_alerts_have_runbooks(self):
+        alerts = (ROOT / "deploy/prometheus/rules/alerts.yml").read_text()
+        operations = (ROOT / "docs/operations.md").read_text()
+        names = re.findall(r"- alert: (\w+)", alerts)
+        self.assertTrue(names)
+        for name in names:
+            self.assertIn(f"runbook: docs/operations.md#{name.lower()}\n", alerts)
+            self.assertIn(f"\n### {name}\n", operations)
+
+    def test_queries(self):
+        self.assertEqual({panel["title"] for panel in self.dashboard.panels}, set(PANEL_LOADS))
+        wait_until(lambda: self.prometheus.query("count_over_time(up[1m]) > 4"), 30, "five scrapes")
+        variables = self.dashboard.variables(self.prometheus)
+        queries = self.dashboard.queries(variables, rate_interval="4s")
+        for key, values in self.evaluate(queries).items():
+            self.assertTrue(values, f"{key} returns no data")
+
+        # Nothing moves by itself, so that what moves later is moved by its load.
+        self.settle({k: v for k, v in queries.items() if k[0] not in RESTLESS})
+
+        by_load = {load: {} for load in LOADS}
+        for key, expression in queries.items():
+            load = PANEL_LOADS[key[0]]
+            load = load if isinstance(load, str) else load[key[1]]
+            by_load[load][key] = expression
+        if not re.search("cuda", variables["device"]):
+            # Host memory is the only tier there.
+            print("no GPU: Promotions returned data, but cannot move")
+            del by_load["promote"]
+        for load, moved in by_load.items():
+            start = time.monotonic()
+            self.expect_change(load, moved)
+            print(f"{load}: moves {len(moved)} queries, {time.monotonic() - start:.1f} s")
+
+
+if __name__ == "__main__":
+    if shutil.which("prometheus") is None:
+        print("SKIPPED: no prometheus on PATH")
+        sys.exit(SKIPPED)
+    unittest.main(argv=sys.argv[:1], verbosity=2)

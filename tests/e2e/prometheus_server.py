@@ -1,0 +1,107 @@
+"""A real Prometheus that scrapes one daemon, and what a dashboard asks of it. Standard library only."""
+
+import json
+import re
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+
+def wait_until(condition, seconds, what):
+    """Polls until condition() is true and returns its value; raises after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds} s: {what}")
+        time.sleep(0.2)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class PrometheusServer:
+    """Runs deploy/prometheus' own configuration with another target and a scrape every second."""
+
+    def __init__(self, binary, config_dir, target, work_dir):
+        shutil.copytree(config_dir / "rules", work_dir / "rules")
+        config = (config_dir / "prometheus.yml").read_text()
+        config = config.replace("croutd:9464", target)
+        config = re.sub(r"_interval: \d+s", "_interval: 1s", config)
+        (work_dir / "prometheus.yml").write_text(config)
+        self._url = f"http://127.0.0.1:{free_port()}"
+        self._log = open(work_dir / "prometheus.log", "wb")
+        self._process = subprocess.Popen(
+            [binary, f"--config.file={work_dir}/prometheus.yml",
+             f"--storage.tsdb.path={work_dir}/data",
+             f"--web.listen-address={self._url.removeprefix('http://')}"],
+            stdout=self._log, stderr=self._log)
+        wait_until(self._ready, 30, "Prometheus ready")
+
+    def _ready(self):
+        if self._process.poll() is not None:
+            raise AssertionError("Prometheus ended at start")
+        try:
+            return urllib.request.urlopen(self._url + "/-/ready", timeout=5).status == 200
+        except (urllib.error.URLError, ConnectionError):
+            return False
+
+    def stop(self):
+        self._process.terminate()
+        self._process.wait(30)
+        self._log.close()
+
+    def _get(self, path, **parameters):
+        url = f"{self._url}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
+        try:
+            with urllib.request.urlopen(url, timeout=10) as reply:
+                return json.load(reply)["data"]
+        except urllib.error.HTTPError as error:
+            raise AssertionError(f"{parameters}: {error.read().decode()}") from error
+
+    def query(self, expression):
+        """The instant vector of an expression: {labels: value as text}."""
+        result = self._get("query", query=expression)["result"]
+        return {tuple(sorted(sample["metric"].items())): sample["value"][1] for sample in result}
+
+    def label_values(self, metric, label):
+        return self._get(f"label/{label}/values", **{"match[]": metric})
+
+
+class Dashboard:
+    """The panels of a Grafana dashboard, with its variables substituted as Grafana would."""
+
+    def __init__(self, path):
+        self.model = json.loads(path.read_text())
+        self.panels = [panel for panel in self.model["panels"] if panel["type"] != "row"]
+
+    def variables(self, prometheus):
+        """{name: regular expression of all its values}, in the escaping of PromQL strings."""
+        values = {}
+        for variable in self.model["templating"]["list"]:
+            metric, label = re.fullmatch(r"label_values\((\w+), (\w+)\)",
+                                         variable["query"]["query"]).groups()
+            found = prometheus.label_values(metric, label)
+            assert found, f"variable {variable['name']} has no values"
+            values[variable["name"]] = "|".join(re.escape(v) for v in found).replace("\\", "\\\\")
+        return values
+
+    def queries(self, variables, rate_interval):
+        """{(panel title, refId): expression}."""
+        substitutions = {"__rate_interval": rate_interval, **variables}
+        queries = {}
+        for panel in self.panels:
+            for target in panel["targets"]:
+                expression = re.sub(r"\$(\w+)", lambda m: substitutions[m.group(1)],
+                                    target["expr"])
+                queries[panel["title"], target["refId"]] = expression
+        return queries
