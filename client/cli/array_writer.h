@@ -1,0 +1,92 @@
+// Dense matrices as Matrix Market `array` files.
+#ifndef CROUT_CLIENT_CLI_ARRAY_WRITER_H_
+#define CROUT_CLIENT_CLI_ARRAY_WRITER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "client/cpp/matrix_sink.h"
+
+namespace crout::cli {
+
+// Writes elements in column-major order, each in the fewest digits that read back to the same
+// value. Errors of the file are reported by Close.
+class ArrayWriter {
+ public:
+  // `field` is "real" or "integer". Replaces the file.
+  absl::Status Open(const std::string& path, const char* field, int64_t rows, int64_t cols);
+  template <class T>
+  void Add(T value);
+  absl::Status Close();
+
+ private:
+  std::string path_;
+  std::ofstream file_;
+};
+
+// Hands the elements of a matrix out one by one, wherever the pieces of it are cut. F is called as
+// f(index, value), value being float or double.
+class ElementDecoder {
+ public:
+  void Begin(v1::Dtype dtype);
+  template <class F>
+  void Append(absl::Span<const std::byte> bytes, F f);
+
+ private:
+  v1::Dtype dtype_ = v1::DTYPE_FLOAT64;
+  int64_t index_ = 0;
+  size_t partial_size_ = 0;
+  std::byte partial_[8];
+};
+
+// A sink that writes the matrix, which must be column-major, to a file.
+class ArrayFileSink : public client::MatrixSink {
+ public:
+  explicit ArrayFileSink(std::string path) : path_(std::move(path)) {}
+
+  absl::Status Begin(const v1::DenseSpec& spec) override;
+  absl::Status Append(absl::Span<const std::byte> bytes) override;
+  absl::Status Close() { return writer_.Close(); }
+
+ private:
+  const std::string path_;
+  ArrayWriter writer_;
+  ElementDecoder decoder_;
+};
+
+template <class F>
+void ElementDecoder::Append(absl::Span<const std::byte> bytes, F f) {
+  const size_t size = client::ElementSize(dtype_);
+  const auto emit = [&](const std::byte* at) {
+    if (dtype_ == v1::DTYPE_FLOAT32) {
+      float value;
+      std::memcpy(&value, at, sizeof value);
+      f(index_++, value);
+    } else {
+      double value;
+      std::memcpy(&value, at, sizeof value);
+      f(index_++, value);
+    }
+  };
+  while (!bytes.empty()) {
+    if (partial_size_ == 0 && bytes.size() >= size) {
+      emit(bytes.data());
+      bytes.remove_prefix(size);
+      continue;
+    }
+    partial_[partial_size_++] = bytes.front();
+    bytes.remove_prefix(1);
+    if (partial_size_ < size) continue;
+    partial_size_ = 0;
+    emit(partial_);
+  }
+}
+
+}  // namespace crout::cli
+
+#endif  // CROUT_CLIENT_CLI_ARRAY_WRITER_H_

@@ -1,0 +1,109 @@
+#include "client/cli/factor_options.h"
+
+#include "client/cli/enum_names.h"
+#include "client/cli/session.h"
+
+namespace crout::cli {
+namespace {
+
+// An option that writes an enumeration through a setter of a message.
+template <class E, class Set>
+CLI::Option* AddEnum(CLI::App* app, const std::string& name, Set set,
+                     const std::string& description) {
+  const auto* type = google::protobuf::GetEnumDescriptor<E>();
+  return app
+      ->add_option_function<std::string>(
+          name,
+          [set, type](const std::string& text) {
+            set(static_cast<E>(ParseShortName(*type, text)));
+          },
+          description)
+      ->check(CLI::IsMember(ShortNames(*type)));
+}
+
+template <class Set>
+void AddFlag(CLI::App* app, const std::string& name, Set set, const std::string& description) {
+  app->add_flag_callback(
+      name, [set] { set(true); }, description);
+}
+
+template <class T, class Set>
+CLI::Option* AddValue(CLI::App* app, const std::string& name, Set set,
+                      const std::string& description) {
+  return app->add_option_function<T>(
+      name, [set](const T& value) { set(value); }, description);
+}
+
+}  // namespace
+
+CLI::Validator InputFile() {
+  return CLI::Validator(
+      [](const std::string& path) { return path == "-" ? std::string() : CLI::ExistingFile(path); },
+      "FILE|-");
+}
+
+client::MatrixSource MatrixArgument::Source() const {
+  return client::MatrixSource::MatrixMarketFile(path == "-" ? "/dev/stdin" : path, dtype);
+}
+
+CLI::Option* AddMatrixArgument(CLI::App* app, MatrixArgument* matrix) {
+  AddEnumOption(app, "--dtype", &matrix->dtype, "Type that the values are kept and computed in");
+  return app->add_option("matrix", matrix->path, "Matrix Market file, plain or gzip")
+      ->check(InputFile());
+}
+
+void AddFactorizeOptions(CLI::App* app, v1::FactorizeOptions* options) {
+  AddEnum<v1::Algorithm>(
+      app, "--algorithm", [=](auto value) { options->set_algorithm(value); },
+      "LU method; the device must offer it");
+  AddValue<std::string>(
+      app, "--device", [=](const auto& value) { options->set_device(value); },
+      "host, cuda:0 ...; the least loaded unless given");
+  AddEnum<v1::Dtype>(
+      app, "--factor-dtype", [=](auto value) { options->set_factor_dtype(value); },
+      "Type of L and U; the matrix's unless given");
+  AddEnum<v1::Equilibrate>(
+      app, "--equilibrate", [=](auto value) { options->set_equilibrate(value); },
+      "Scale rows and columns");
+  AddFlag(
+      app, "--drop-matrix", [=](bool on) { options->set_drop_matrix(on); },
+      "Keep the factors only: solves are neither verified nor refined");
+  AddFlag(
+      app, "--condition", [=](bool on) { options->set_condition(on); },
+      "Estimate the reciprocal condition number");
+  AddFlag(
+      app, "--determinant", [=](bool on) { options->set_determinant(on); },
+      "Report the determinant");
+}
+
+void AddCacheOptions(CLI::App* app, v1::CacheOptions* options) {
+  AddDurationOption(
+      app, "--lease",
+      [=](absl::Duration lease) { *options->mutable_lease() = client::ToProtoDuration(lease); },
+      "How long the factor is kept");
+  AddValue<std::string>(
+      app, "--name", [=](const auto& value) { options->set_name(value); }, "Name of the factor");
+  AddValue<std::string>(
+      app, "--request-id", [=](const auto& value) { options->set_request_id(value); },
+      "Makes a repeated call return the same factor");
+}
+
+void AddSolveOptions(CLI::App* app, v1::SolveOptions* options) {
+  AddFlag(
+      app, "--transpose", [=](bool) { options->set_operation(v1::OPERATION_TRANSPOSE); },
+      "Solve with the transpose of A");
+  AddEnum<v1::Solver>(
+      app, "--solver", [=](auto value) { options->set_solver(value); }, "Triangular solver");
+  AddFlag(
+      app, "--no-verify", [=](bool on) { options->set_skip_verification(on); },
+      "Do not compute the backward error");
+  AddFlag(
+      app, "--error-bound", [=](bool on) { options->set_error_bound(on); },
+      "Report a forward error bound");
+  AddValue<int32_t>(
+      app, "--refine", [=](int32_t steps) { options->set_max_refinement_steps(steps); },
+      "At most this many steps of iterative refinement")
+      ->check(CLI::Range(0, 100));
+}
+
+}  // namespace crout::cli

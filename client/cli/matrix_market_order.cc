@@ -1,0 +1,31 @@
+#include "client/cli/matrix_market_order.h"
+
+#include <zlib.h>
+
+#include <cerrno>
+#include <memory>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace crout::cli {
+
+absl::StatusOr<int64_t> MatrixMarketRows(const std::string& path) {
+  // zlib reads plain files as they are.
+  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);
+  if (file == nullptr) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
+  char buffer[4096];
+  while (gzgets(file.get(), buffer, sizeof buffer) != nullptr) {
+    const absl::string_view line = absl::StripAsciiWhitespace(buffer);
+    if (line.empty() || line[0] == '%') continue;
+    int64_t rows = 0;
+    if (absl::SimpleAtoi(line.substr(0, line.find_first_of(" \t")), &rows) && rows >= 0) {
+      return rows;
+    }
+    break;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(path, " has no Matrix Market size line"));
+}
+
+}  // namespace crout::cli

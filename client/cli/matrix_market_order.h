@@ -1,0 +1,18 @@
+// The number of rows that a Matrix Market file declares.
+#ifndef CROUT_CLIENT_CLI_MATRIX_MARKET_ORDER_H_
+#define CROUT_CLIENT_CLI_MATRIX_MARKET_ORDER_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace crout::cli {
+
+// Reads no further than the size line of `path`, plain or gzip. INVALID_ARGUMENT where there is
+// none.
+absl::StatusOr<int64_t> MatrixMarketRows(const std::string& path);
+
+}  // namespace crout::cli
+
+#endif  // CROUT_CLIENT_CLI_MATRIX_MARKET_ORDER_H_

@@ -1,0 +1,42 @@
+// How far a long call is, on standard error.
+#ifndef CROUT_CLIENT_CLI_PROGRESS_BAR_H_
+#define CROUT_CLIENT_CLI_PROGRESS_BAR_H_
+
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "client/cpp/options.h"
+
+namespace crout::cli {
+
+// What the bar says `elapsed` after the start of the phase that `update` reports.
+std::string ProgressLine(const client::ProgressUpdate& update, absl::Duration elapsed);
+
+// Redraws one line every 100 ms, from half a second after its construction on, and wipes it when
+// destroyed. Does nothing where standard error is no terminal. Update may come from any thread.
+class ProgressBar {
+ public:
+  ProgressBar();
+  ~ProgressBar();
+  ProgressBar(const ProgressBar&) = delete;  // Its thread holds its address.
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+  void Update(const client::ProgressUpdate& update);
+
+ private:
+  void DrawUntilDone();
+
+  const bool enabled_;
+  absl::Mutex mutex_;
+  bool done_ ABSL_GUARDED_BY(mutex_) = false;
+  client::ProgressUpdate update_ ABSL_GUARDED_BY(mutex_);
+  absl::Time phase_start_ ABSL_GUARDED_BY(mutex_);
+  std::thread drawer_;
+};
+
+}  // namespace crout::cli
+
+#endif  // CROUT_CLIENT_CLI_PROGRESS_BAR_H_

@@ -1,0 +1,87 @@
+// algorithms, devices, status, estimate
+#include <memory>
+
+#include "client/cli/commands.h"
+#include "client/cli/enum_names.h"
+#include "client/cli/factor_options.h"
+#include "client/cli/text.h"
+
+namespace crout::cli {
+namespace {
+
+absl::Status RunAlgorithms(Session* session) {
+  const auto info = session->client().ServerInfo(session->call());
+  if (!info.ok()) return info.status();
+  Json devices = Json::array();
+  for (const Json& device : ToJson(*info)["devices"]) {
+    devices.push_back({{"name", device["name"]},
+                       {"algorithms", device["algorithms"]},
+                       {"solvers", device["solvers"]}});
+  }
+  session->Print(Json{{"devices", devices}},
+                 FormatObjects({"name", "algorithms", "solvers"}, devices));
+  return absl::OkStatus();
+}
+
+absl::Status RunDevices(Session* session) {
+  const auto info = session->client().ServerInfo(session->call());
+  if (!info.ok()) return info.status();
+  const Json devices = ToJson(*info)["devices"];
+  session->Print(Json{{"devices", devices}},
+                 FormatObjects({"name", "healthy", "memory_bytes", "budget_bytes", "reserved_bytes",
+                                "streams", "streams_busy", "queue_depth", "description"},
+                               devices));
+  return absl::OkStatus();
+}
+
+absl::Status RunStatus(Session* session) {
+  const auto info = session->client().ServerInfo(session->call());
+  if (!info.ok()) return info.status();
+  const Json json = ToJson(*info);
+  Json summary = json;
+  summary.erase("devices");
+  session->Print(json, FormatObject(summary) + "\n" +
+                           FormatObjects({"name", "healthy", "streams_busy", "queue_depth",
+                                          "reserved_bytes", "budget_bytes"},
+                                         json["devices"]));
+  return absl::OkStatus();
+}
+
+absl::Status RunEstimate(Session* session, const v1::EstimateFactorizeRequest& request) {
+  const auto estimate = session->client().Estimate(request, session->call());
+  if (!estimate.ok()) return estimate.status();
+  session->Print(ToJson(*estimate));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddServerCommands(CLI::App* app, Session* session) {
+  session->AddCommand(app, "algorithms", "Which LU methods and solvers each device offers",
+                      [=] { return RunAlgorithms(session); });
+  session->AddCommand(app, "devices", "The server's devices and their load",
+                      [=] { return RunDevices(session); });
+  session->AddCommand(app, "status", "The server's version, limits and load",
+                      [=] { return RunStatus(session); });
+
+  const auto request = std::make_shared<v1::EstimateFactorizeRequest>();
+  CLI::App* estimate =
+      session->AddCommand(app, "estimate", "Bytes and predicted seconds of a factorization",
+                          [=] { return RunEstimate(session, *request); });
+  estimate
+      ->add_option_function<int64_t>(
+          "n", [=](const int64_t& n) { request->set_n(n); }, "Order of the matrix")
+      ->required();
+  const auto* dtype = v1::Dtype_descriptor();
+  estimate
+      ->add_option_function<std::string>(
+          "--dtype",
+          [=](const std::string& name) {
+            request->set_matrix_dtype(static_cast<v1::Dtype>(ParseShortName(*dtype, name)));
+          },
+          "Type of the matrix")
+      ->check(CLI::IsMember(ShortNames(*dtype)));
+  AddFactorizeOptions(estimate, request->mutable_options());
+}
+
+}  // namespace crout::cli

@@ -1,0 +1,68 @@
+// What every command of croutctl shares: the options before the command, the client, the output.
+#ifndef CROUT_CLIENT_CLI_SESSION_H_
+#define CROUT_CLIENT_CLI_SESSION_H_
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "client/cli/json.h"
+#include "client/cpp/client.h"
+
+namespace crout::cli {
+
+// Exit codes of croutctl.
+inline constexpr int kRefused = 1;
+inline constexpr int kBadUsage = 2;
+inline constexpr int kUnreachable = 3;
+
+// Not thread-safe; the client it makes is.
+class Session {
+ public:
+  // Adds --server, --tenant, --timeout, --traceparent and --json.
+  explicit Session(CLI::App* app);
+  Session(const Session&) = delete;  // The parser writes to its members.
+  Session& operator=(const Session&) = delete;
+
+  // A subcommand that runs `action` when it is chosen.
+  CLI::App* AddCommand(CLI::App* app, const std::string& name, const std::string& description,
+                       std::function<absl::Status()> action);
+
+  // Runs the chosen command; prints its error. Returns the exit code.
+  int Run();
+
+  // Made at the first call; the client is lazy too, so it cannot fail for lack of a server.
+  client::Client& client();
+  client::ClientOptions client_options() const;
+  client::CallOptions call() const;
+
+  bool json() const { return json_; }
+  const std::string& server() const { return server_; }
+
+  // Prints `json` with --json, and otherwise `text`.
+  void Print(const Json& json, const std::string& text) const;
+  // The same with FormatObject(json) as text.
+  void Print(const Json& json) const;
+
+ private:
+  std::string server_ = "127.0.0.1:50051";
+  std::string tenant_;
+  std::string traceparent_;
+  std::optional<absl::Duration> timeout_;
+  bool json_ = false;
+  std::function<absl::Status()> action_;
+  std::unique_ptr<client::Client> client_;
+};
+
+// Adds an option that takes a duration such as "90s", "1h30m", and not less than zero.
+CLI::Option* AddDurationOption(CLI::App* app, const std::string& name,
+                               std::function<void(absl::Duration)> set,
+                               const std::string& description);
+
+}  // namespace crout::cli
+
+#endif  // CROUT_CLIENT_CLI_SESSION_H_

@@ -1,0 +1,164 @@
+// solve, lu
+#include <memory>
+#include <vector>
+
+#include "client/cli/array_writer.h"
+#include "client/cli/commands.h"
+#include "client/cli/enum_names.h"
+#include "client/cli/factor_options.h"
+#include "client/cli/matrix_market_order.h"
+#include "client/cli/progress_bar.h"
+
+namespace crout::cli {
+namespace {
+
+struct SolveArguments {
+  std::string handle;     // solve
+  MatrixArgument matrix;  // lu; its dtype is the right-hand side's too
+  v1::FactorizeOptions factorize;
+  v1::CacheOptions cache;
+  bool keep = false;
+  std::string rhs_path;
+  bool ones = false;
+  int64_t nrhs = 1;
+  v1::SolveOptions options;
+  std::string output;
+};
+
+// Where X goes: a file, or nowhere.
+class SolutionOutput : public client::MatrixSink {
+ public:
+  explicit SolutionOutput(const std::string& path) {
+    if (!path.empty()) file_ = std::make_unique<ArrayFileSink>(path);
+  }
+  absl::Status Begin(const v1::DenseSpec& spec) override {
+    return file_ == nullptr ? absl::OkStatus() : file_->Begin(spec);
+  }
+  absl::Status Append(absl::Span<const std::byte> bytes) override {
+    return file_ == nullptr ? absl::OkStatus() : file_->Append(bytes);
+  }
+  absl::Status Close() { return file_ == nullptr ? absl::OkStatus() : file_->Close(); }
+
+ private:
+  std::unique_ptr<ArrayFileSink> file_;
+};
+
+// The right-hand side, and the ones that it may consist of.
+struct RightHandSide {
+  std::vector<double> doubles;
+  std::vector<float> floats;
+  client::MatrixSource source;
+
+  static RightHandSide File(const MatrixArgument& file) { return {{}, {}, file.Source()}; }
+
+  static RightHandSide Ones(int64_t rows, int64_t cols, v1::Dtype dtype) {
+    const auto count = static_cast<size_t>(rows * cols);
+    if (dtype == v1::DTYPE_FLOAT32) {
+      std::vector<float> ones(count, 1.0f);
+      const auto source = client::MatrixSource::Dense(absl::MakeConstSpan(ones), rows, cols);
+      return {{}, std::move(ones), source};  // Moving a vector leaves its elements in place.
+    }
+    std::vector<double> ones(count, 1.0);
+    const auto source = client::MatrixSource::Dense(absl::MakeConstSpan(ones), rows, cols);
+    return {std::move(ones), {}, source};
+  }
+};
+
+void AddRhsOptions(CLI::App* command, SolveArguments* arguments) {
+  CLI::Option* file = command->add_option("rhs", arguments->rhs_path, "Matrix Market file of B")
+                          ->check(InputFile());
+  CLI::Option* ones = command->add_flag("--ones", arguments->ones, "B is a matrix of ones");
+  ones->excludes(file);
+  command->add_option("--nrhs", arguments->nrhs, "Columns of the matrix of ones")
+      ->needs(ones)
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 24));
+  command->add_option("-o,--output", arguments->output, "Write X to this Matrix Market file");
+  AddSolveOptions(command, &arguments->options);
+  // B must be one or the other; CLI11 counts what was given only after parsing.
+  command->parse_complete_callback([=] {
+    if (file->count() + ones->count() == 0) throw CLI::RequiredError("rhs or --ones");
+  });
+}
+
+absl::Status RunSolve(Session* session, const SolveArguments& arguments) {
+  client::CallOptions call = session->call();
+  MatrixArgument file{arguments.rhs_path, arguments.matrix.dtype};
+  absl::StatusOr<v1::Factor> factor;
+  if (arguments.ones) {
+    factor = session->client().Describe(arguments.handle, call);
+    if (!factor.ok()) return factor.status();
+  }
+  const RightHandSide rhs =
+      arguments.ones ? RightHandSide::Ones(factor->n(), arguments.nrhs, factor->matrix_dtype())
+                     : RightHandSide::File(file);
+  SolutionOutput x(arguments.output);
+  absl::StatusOr<v1::SolveResult> result;
+  {
+    ProgressBar bar;
+    call.on_progress = [&](const client::ProgressUpdate& update) { bar.Update(update); };
+    result = session->client().Solve(arguments.handle, rhs.source, arguments.options, &x, call);
+  }
+  if (!result.ok()) return result.status();
+  if (absl::Status status = x.Close(); !status.ok()) return status;
+  session->Print(ToJson(*result));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RightHandSide> LuRhs(const SolveArguments& arguments) {
+  if (!arguments.ones) {
+    return RightHandSide::File({arguments.rhs_path, arguments.matrix.dtype});
+  }
+  const auto rows = MatrixMarketRows(arguments.matrix.path);
+  if (!rows.ok()) return rows.status();
+  return RightHandSide::Ones(*rows, arguments.nrhs, arguments.matrix.dtype);
+}
+
+absl::Status RunLu(Session* session, const SolveArguments& arguments) {
+  const auto rhs = LuRhs(arguments);
+  if (!rhs.ok()) return rhs.status();
+  v1::FactorizeAndSolveHeader header;
+  *header.mutable_options() = arguments.factorize;
+  *header.mutable_solve() = arguments.options;
+  if (arguments.keep) *header.mutable_cache() = arguments.cache;
+  SolutionOutput x(arguments.output);
+  v1::Factor factor;
+  absl::StatusOr<v1::SolveResult> result;
+  {
+    ProgressBar bar;
+    client::CallOptions call = session->call();
+    call.on_progress = [&](const client::ProgressUpdate& update) { bar.Update(update); };
+    result = session->client().FactorizeAndSolve(arguments.matrix.Source(), rhs->source,
+                                                 std::move(header), &factor, &x, call);
+  }
+  if (!result.ok()) return result.status();
+  if (absl::Status status = x.Close(); !status.ok()) return status;
+  Json json = ToJson(*result);
+  json["factor"] = ToJson(factor);
+  session->Print(json);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddSolveCommands(CLI::App* app, Session* session) {
+  const auto arguments = std::make_shared<SolveArguments>();
+
+  CLI::App* solve = session->AddCommand(app, "solve", "Solve with the factor of a handle",
+                                        [=] { return RunSolve(session, *arguments); });
+  solve->add_option("handle", arguments->handle)->required();
+  AddEnumOption(solve, "--dtype", &arguments->matrix.dtype, "Type of B and X");
+  AddRhsOptions(solve, arguments.get());
+
+  CLI::App* lu = session->AddCommand(app, "lu", "Factor and solve in one go",
+                                     [=] { return RunLu(session, *arguments); });
+  AddMatrixArgument(lu, &arguments->matrix)->required();
+  AddRhsOptions(lu, arguments.get());
+  AddFactorizeOptions(lu, &arguments->factorize);
+  CLI::Option* keep = lu->add_flag("--keep", arguments->keep, "Keep the factors too");
+  AddCacheOptions(lu, &arguments->cache);
+  for (const char* option : {"--lease", "--name", "--request-id"}) {
+    lu->get_option(option)->needs(keep);
+  }
+}
+
+}  // namespace crout::cli

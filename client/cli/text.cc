@@ -1,0 +1,99 @@
+#include "client/cli/text.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+namespace crout::cli {
+namespace {
+
+bool IsZero(const Json& value) { return value.is_number() && value.get<double>() == 0; }
+
+std::vector<std::vector<std::string>> Rows(const Json& object, const std::string& indent) {
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [key, value] : object.items()) {
+    if (!indent.empty() && IsZero(value)) continue;
+    rows.push_back({indent + key, value.is_object() ? "" : FormatValue(key, value)});
+    if (!value.is_object()) continue;
+    for (auto& row : Rows(value, indent + "  ")) rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::string FormatRow(const std::vector<std::string>& row, const std::vector<size_t>& widths) {
+  std::string line;
+  for (size_t i = 0; i < row.size(); ++i) {
+    absl::StrAppend(&line, i > 0 ? "  " : "", row[i]);
+    if (i + 1 < row.size()) line.append(widths[i] - row[i].size(), ' ');
+  }
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + "\n";
+}
+
+}  // namespace
+
+std::string FormatBytes(double bytes) {
+  const char* const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  size_t unit = 0;
+  for (; bytes >= 1024 && unit + 1 < std::size(units); ++unit) bytes /= 1024;
+  return absl::StrFormat(unit == 0 ? "%.0f %s" : "%.1f %s", bytes, units[unit]);
+}
+
+std::string FormatSeconds(double seconds) {
+  if (seconds >= 1 || seconds == 0) return absl::StrFormat("%.3g s", seconds);
+  if (seconds >= 1e-3) return absl::StrFormat("%.3g ms", seconds * 1e3);
+  return absl::StrFormat("%.3g us", seconds * 1e6);
+}
+
+std::string FormatValue(const std::string& key, const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_number()) {
+    if (key == "bytes" || absl::EndsWith(key, "_bytes")) return FormatBytes(value.get<double>());
+    if (absl::EndsWith(key, "_seconds")) return FormatSeconds(value.get<double>());
+  }
+  if (value.is_number_float()) return absl::StrFormat("%.6g", value.get<double>());
+  if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
+  if (value.is_array()) {
+    return absl::StrJoin(value, " ", [&](std::string* out, const Json& element) {
+      absl::StrAppend(out, FormatValue(key, element));
+    });
+  }
+  return value.dump();
+}
+
+std::string FormatObject(const Json& object) {
+  const auto rows = Rows(object, "");
+  size_t width = 0;
+  for (const auto& row : rows) width = std::max(width, row[0].size());
+  std::string text;
+  for (const auto& row : rows) text += FormatRow(row, {width});
+  return text;
+}
+
+std::string FormatTable(const std::vector<std::string>& header,
+                        const std::vector<std::vector<std::string>>& rows) {
+  std::vector<size_t> widths;
+  for (size_t i = 0; i < header.size(); ++i) {
+    widths.push_back(header[i].size());
+    for (const auto& row : rows) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text = FormatRow(header, widths);
+  for (const auto& row : rows) text += FormatRow(row, widths);
+  return text;
+}
+
+std::string FormatObjects(const std::vector<std::string>& keys, const Json& objects) {
+  std::vector<std::vector<std::string>> rows;
+  for (const Json& object : objects) {
+    auto& row = rows.emplace_back();
+    for (const std::string& key : keys) {
+      row.push_back(object.contains(key) ? FormatValue(key, object[key]) : "-");
+    }
+  }
+  return FormatTable(keys, rows);
+}
+
+}  // namespace crout::cli

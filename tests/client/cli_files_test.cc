@@ -1,0 +1,105 @@
+// The Matrix Market files that croutctl writes and looks into.
+#include <gtest/gtest.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cstdio>
+#include <fstream>
+#include <limits>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "client/cli/array_writer.h"
+#include "client/cli/matrix_market_order.h"
+
+namespace crout::cli {
+namespace {
+
+class CliFilesTest : public testing::Test {
+ protected:
+  ~CliFilesTest() override { unlink(path_.c_str()); }
+
+  std::string Contents() const {
+    std::ostringstream text;
+    text << std::ifstream(path_).rdbuf();
+    return text.str();
+  }
+
+  const std::string path_ =
+      testing::TempDir() + "/crout_cli_files_test." + std::to_string(getpid());
+};
+
+template <class T>
+absl::Span<const std::byte> Bytes(const std::vector<T>& values) {
+  return {reinterpret_cast<const std::byte*>(values.data()), values.size() * sizeof(T)};
+}
+
+TEST_F(CliFilesTest, SinkWritesShortestRoundTripNumbersWhateverThePieces) {
+  const std::vector<double> x = {0.1, -2, 1e300, 1.0 / 3, std::numeric_limits<double>::denorm_min(),
+                                 -0.0};
+  v1::DenseSpec spec;
+  spec.set_dtype(v1::DTYPE_FLOAT64);
+  spec.set_rows(3);
+  spec.set_cols(2);
+  for (const size_t piece : {1, 3, 8, 11, 100}) {
+    ArrayFileSink sink(path_);
+    ASSERT_TRUE(sink.Begin(spec).ok());
+    for (auto rest = Bytes(x); !rest.empty();) {
+      const auto head = rest.subspan(0, piece);
+      ASSERT_TRUE(sink.Append(head).ok());
+      rest.remove_prefix(head.size());
+    }
+    ASSERT_TRUE(sink.Close().ok());
+    EXPECT_EQ(Contents(),
+              "%%MatrixMarket matrix array real general\n3 2\n0.1\n-2\n1e+300\n"
+              "0.3333333333333333\n5e-324\n-0\n")
+        << piece;
+  }
+}
+
+TEST_F(CliFilesTest, Float32NumbersAreShort) {
+  const std::vector<float> x = {0.1f};
+  v1::DenseSpec spec;
+  spec.set_dtype(v1::DTYPE_FLOAT32);
+  spec.set_rows(1);
+  spec.set_cols(1);
+  ArrayFileSink sink(path_);
+  ASSERT_TRUE(sink.Begin(spec).ok());
+  ASSERT_TRUE(sink.Append(Bytes(x)).ok());
+  ASSERT_TRUE(sink.Close().ok());
+  EXPECT_EQ(Contents(), "%%MatrixMarket matrix array real general\n1 1\n0.1\n");
+}
+
+TEST_F(CliFilesTest, FilesThatCannotBeWrittenAreReported) {
+  v1::DenseSpec spec;
+  EXPECT_EQ(ArrayFileSink("/no/such/directory/x").Begin(spec).code(), absl::StatusCode::kNotFound);
+  spec.set_rows(100'000);
+  spec.set_cols(1);
+  ArrayFileSink full("/dev/full");
+  ASSERT_TRUE(full.Begin(spec).ok());
+  ASSERT_TRUE(full.Append(Bytes(std::vector<double>(100'000, 0.5))).ok());
+  EXPECT_EQ(full.Close().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST_F(CliFilesTest, RowsAreReadFromPlainAndGzipFiles) {
+  const std::string text =
+      "%%MatrixMarket matrix coordinate real general\r\n% c\r\n\r\n 42 43 7\r\n";
+  std::ofstream(path_) << text;
+  EXPECT_EQ(*MatrixMarketRows(path_), 42);
+  const gzFile file = gzopen(path_.c_str(), "wb");
+  gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
+  gzclose(file);
+  EXPECT_EQ(*MatrixMarketRows(path_), 42);
+}
+
+TEST_F(CliFilesTest, FilesWithoutRowsAreRefused) {
+  for (const char* text : {"", "%%MatrixMarket\n", "%%MatrixMarket\nx 3\n", "-3 3 1\n"}) {
+    std::ofstream(path_) << text;
+    EXPECT_EQ(MatrixMarketRows(path_).status().code(), absl::StatusCode::kInvalidArgument) << text;
+  }
+  EXPECT_EQ(MatrixMarketRows("/no/such").status().code(), absl::StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace crout::cli

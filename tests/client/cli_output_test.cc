@@ -1,0 +1,133 @@
+// What croutctl prints: JSON, tables, percentiles, the progress line.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "client/cli/enum_names.h"
+#include "client/cli/json.h"
+#include "client/cli/latency_histogram.h"
+#include "client/cli/progress_bar.h"
+#include "client/cli/text.h"
+#include "crout/v1/factorization_service.pb.h"
+
+namespace crout::cli {
+namespace {
+
+TEST(JsonTest, FactorHasTheDesignsKeysAndValues) {
+  v1::Factor factor;
+  factor.set_handle("abc");
+  factor.set_n(int64_t{1} << 53);
+  factor.set_algorithm(v1::ALGORITHM_CROUT_LU);
+  factor.set_factor_dtype(v1::DTYPE_FLOAT32);
+  factor.set_unit_diagonal(v1::UNIT_DIAGONAL_U);
+  factor.set_pivot_growth(std::numeric_limits<double>::infinity());
+  factor.set_norm_one(std::nan(""));
+  factor.set_norm_inf(0.1);
+  factor.mutable_determinant()->set_log_abs(-std::numeric_limits<double>::infinity());
+  factor.mutable_create_time()->set_seconds(1'700'000'000);
+  factor.mutable_timings()->set_factor_seconds(0.25);
+  const Json json = ToJson(factor);
+  EXPECT_EQ(json["handle"], "abc");
+  EXPECT_EQ(json["n"].dump(), "9007199254740992");
+  EXPECT_EQ(json["algorithm"], "crout_lu");
+  EXPECT_EQ(json["factor_dtype"], "f32");
+  EXPECT_EQ(json["unit_diagonal"], "u");
+  EXPECT_EQ(json["pivot_growth"], "Infinity");
+  EXPECT_EQ(json["norm_one"], "NaN");
+  EXPECT_EQ(json["norm_inf"].dump(), "0.1");
+  EXPECT_EQ(json["determinant"]["log_abs"], "-Infinity");
+  EXPECT_EQ(json["create_time"], "2023-11-14T22:13:20Z");
+  EXPECT_EQ(json["timings"]["factor_seconds"], 0.25);
+  EXPECT_EQ(json["info"], 0);
+  EXPECT_EQ(json["has_matrix"], false);
+  EXPECT_FALSE(json.contains("rcond")) << "has presence and is not set";
+  EXPECT_FALSE(json.contains("nnz"));
+  EXPECT_EQ(json.begin().key(), "handle");
+}
+
+TEST(JsonTest, RepeatedFieldsAndDurations) {
+  v1::GetServerInfoResponse info;
+  auto* device = info.add_devices();
+  device->set_streams(4);
+  device->add_algorithms(v1::ALGORITHM_GETRF);
+  device->add_algorithms(v1::ALGORITHM_CMPP);
+  info.mutable_limits()->mutable_max_lease()->set_seconds(86400);
+  const Json json = ToJson(info);
+  EXPECT_EQ(json["devices"][0]["algorithms"], Json({"getrf", "cmpp"}));
+  EXPECT_EQ(json["devices"][0]["streams"], 4);
+  EXPECT_EQ(json["limits"]["max_lease"], "86400s");
+  EXPECT_EQ(ToJson(v1::ListFactorsResponse())["factors"], Json::array());
+}
+
+TEST(EnumNamesTest, ShortNamesAreThoseOfTheDesign) {
+  EXPECT_THAT(ShortNames(*v1::Dtype_descriptor()),
+              testing::ElementsAre("f32", "f64", "c64", "c128"));
+  EXPECT_THAT(ShortNames(*v1::Algorithm_descriptor()),
+              testing::IsSupersetOf({"auto", "getrf", "crout_lu", "irr_lu", "multifrontal"}));
+  EXPECT_EQ(ParseShortName(*v1::Solver_descriptor(), "crout_solve"), v1::SOLVER_CROUT_SOLVE);
+  EXPECT_EQ(ParseShortName(*v1::Solver_descriptor(), "unspecified"), -1);
+  EXPECT_EQ(ParseShortName(*v1::Solver_descriptor(), "magic"), -1);
+}
+
+TEST(TextTest, UnitsFollowTheKey) {
+  EXPECT_EQ(FormatValue("peak_bytes", Json(int64_t{512} << 20)), "512.0 MiB");
+  EXPECT_EQ(FormatValue("bytes", Json(17)), "17 B");
+  EXPECT_EQ(FormatValue("factor_seconds", Json(0.00123)), "1.23 ms");
+  EXPECT_EQ(FormatValue("n", Json(1000)), "1000");
+  EXPECT_EQ(FormatValue("rcond", Json(1.0 / 3)), "0.333333");
+  EXPECT_EQ(FormatValue("healthy", Json(true)), "yes");
+  EXPECT_EQ(FormatValue("algorithms", Json({"getrf", "cmpp"})), "getrf cmpp");
+}
+
+TEST(TextTest, ColumnsAreAligned) {
+  EXPECT_EQ(FormatObject(Json{{"n", 3}, {"handle", "ab"}, {"timings", {{"a", 0}, {"b", 2}}}}),
+            "n        3\nhandle   ab\ntimings\n  b      2\n");
+  EXPECT_EQ(FormatObjects({"name", "n"}, Json{{{"name", "long name"}, {"n", 1}}, {{"n", 22}}}),
+            "name       n\nlong name  1\n-          22\n");
+}
+
+TEST(LatencyHistogramTest, QuantilesAreCloseAndNeverTooLow) {
+  LatencyHistogram low, high;
+  for (int i = 1; i <= 5000; ++i) low.Record(absl::Microseconds(i));
+  for (int i = 5001; i <= 10000; ++i) high.Record(absl::Microseconds(i));
+  low.Merge(high);
+  EXPECT_EQ(low.count(), 10000);
+  EXPECT_EQ(low.max(), absl::Microseconds(10000));
+  for (const double q : {0.0001, 0.005, 0.5, 0.9, 0.99}) {
+    const double exact = q * 10000;
+    const double got = absl::ToDoubleMicroseconds(low.Quantile(q));
+    EXPECT_GE(got, exact) << q;
+    EXPECT_LE(got, exact * 1.016 + 1) << q;
+  }
+  EXPECT_EQ(low.Quantile(1), low.max());
+  EXPECT_EQ(LatencyHistogram().Quantile(0.5), absl::ZeroDuration());
+}
+
+TEST(LatencyHistogramTest, ExtremesDoNotOverflow) {
+  LatencyHistogram histogram;
+  histogram.Record(absl::Hours(24 * 365));
+  histogram.Record(-absl::Seconds(1));  // The clock was set.
+  EXPECT_EQ(histogram.count(), 2);
+  EXPECT_EQ(histogram.Quantile(1), absl::Hours(24 * 365));
+}
+
+TEST(ProgressLineTest, SaysWhatIsGoingOn) {
+  client::ProgressUpdate update{512 << 20, int64_t{1} << 30, std::nullopt};
+  EXPECT_EQ(ProgressLine(update, absl::Seconds(1)),
+            "upload  [===============               ]  50 %  512.0 MiB/s");
+  update.bytes_total = -1;
+  EXPECT_EQ(ProgressLine(update, absl::Seconds(2)), "upload  512.0 MiB  256.0 MiB/s");
+  update.phase.emplace().set_phase(v1::PHASE_QUEUE);
+  update.phase->set_jobs_ahead(3);
+  EXPECT_EQ(ProgressLine(update, absl::Seconds(2)), "queued  2.0 s  3 ahead");
+  update.phase->set_phase(v1::PHASE_FACTOR);
+  update.phase->set_jobs_ahead(0);
+  update.phase->set_predicted_seconds(40);
+  EXPECT_EQ(ProgressLine(update, absl::Seconds(12.5)), "factoring  12.5 s of about 40 s");
+}
+
+}  // namespace
+}  // namespace crout::cli
