@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/base/attributes.h"
 #include "fast_float/fast_float.h"
 #include "kernels/io/matrix_market_header.h"
 
@@ -42,7 +43,8 @@ struct Cursor {
 };
 
 // A 1-based index of at most `limit`, stored 0-based.
-bool ParseIndex(Cursor* cursor, uint64_t limit, int32_t* index) {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool ParseIndex(Cursor* cursor, uint64_t limit,
+                                                    int32_t* index) {
   const char* p = cursor->at = SkipBlanks(cursor->at);
   if (*p == '+') ++p;
   const char* const first = p;
