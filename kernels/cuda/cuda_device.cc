@@ -35,6 +35,7 @@ class CudaDevice final : public Device {
   absl::StatusOr<std::unique_ptr<ExecutionContext>> CreateContext() override;
   MemoryResource& memory() override { return memory_; }
   MemoryResource& staging_memory() override { return staging_; }
+  DeviceMemoryStats memory_stats() const override;
   absl::StatusOr<std::unique_ptr<Uploader>> StartUpload(std::span<std::byte> to) override {
     return uploads_->Start(to);
   }
@@ -44,7 +45,7 @@ class CudaDevice final : public Device {
  private:
   absl::Status Describe(const CudaOptions& options);
 
-  CudaDeviceCore core_;
+  mutable CudaDeviceCore core_;  // any call may find the device lost
   CachingResource memory_;
   CachingResource staging_;
   DeviceInfo info_;
@@ -73,6 +74,15 @@ absl::Status CudaDevice::Initialize(const CudaOptions& options) {
   solvers_.push_back(std::make_unique<CudaTrsm>());
   CROUT_ASSIGN_OR_RETURN(uploads_, UploadPool::Create(core_, staging_, options));
   return absl::OkStatus();
+}
+
+DeviceMemoryStats CudaDevice::memory_stats() const {
+  const CachingResource::Stats pool = memory_.stats();
+  size_t free = 0;
+  size_t total = 0;
+  // A fenced device has no figure to give; its health says why.
+  if (!core_.MakeCurrent().ok() || cudaMemGetInfo(&free, &total) != cudaSuccess) free = total = 0;
+  return {pool.bytes_in_use, pool.bytes_cached, total - free};
 }
 
 absl::StatusOr<std::unique_ptr<ExecutionContext>> CudaDevice::CreateContext() {

@@ -1,0 +1,79 @@
+// What the benchmarks of the GPU share. Each case returns one JSON object for the result file.
+#ifndef CROUT_TESTS_BENCH_GPU_BENCH_H_
+#define CROUT_TESTS_BENCH_GPU_BENCH_H_
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/device.h"
+#include "kernels/factorization.h"
+#include "nlohmann/json.hpp"
+
+namespace crout {
+
+// Time from Factorize's last uploaded byte to its result, beside the bare vendor routine.
+nlohmann::json BenchLatency(Device& device);
+// Eight contexts at once beside one after the other.
+nlohmann::json BenchConcurrency(Device& device);
+// Upload through staging beside its two halves alone.
+nlohmann::json BenchUpload(Device& device);
+// Every solver for several orders and numbers of right-hand sides.
+nlohmann::json BenchSolvers(Device& device);
+
+// A benchmark has nobody to report an error to.
+inline void Check(const absl::Status& status) {
+  if (status.ok()) return;
+  std::fprintf(stderr, "%s\n", status.ToString().c_str());
+  std::exit(1);
+}
+template <class T>
+T Check(absl::StatusOr<T> value) {
+  Check(value.status());
+  return *std::move(value);
+}
+
+// Seconds that `f` takes.
+template <class F>
+double Time(F&& f) {
+  const auto begin = std::chrono::steady_clock::now();
+  f();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+inline double Median(std::vector<double> values) {
+  auto middle = values.begin() + values.size() / 2;
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// A random matrix in device memory, and fresh copies of it.
+class DeviceMatrix {
+ public:
+  DeviceMatrix(ExecutionContext& context, int64_t n);
+
+  const std::vector<double>& host() const { return host_; }
+  size_t bytes() const { return host_.size() * sizeof(double); }
+  PackedMatrix shape() const { return {nullptr, DType::kFloat64, Layout::kColumnMajor, n_, n_}; }
+  // Enqueued on `context`.
+  Buffer Copy(ExecutionContext& context) const;
+
+ private:
+  const int64_t n_;
+  std::vector<double> host_;
+  Buffer device_;
+};
+
+// Factors `upload` with getrf, all that a reply needs included.
+Factorization FactorOnce(ExecutionContext& context, Buffer upload, const PackedMatrix& shape);
+
+}  // namespace crout
+
+#endif  // CROUT_TESTS_BENCH_GPU_BENCH_H_

@@ -1,0 +1,93 @@
+#include <cstring>
+#include <future>
+#include <span>
+
+#include "kernels/cuda/cuda_device.h"
+#include "tests/bench/gpu_bench.h"
+
+namespace crout {
+namespace {
+
+constexpr size_t kBytes = size_t{512} << 20;
+constexpr size_t kMessage = size_t{1} << 20;  // what arrives at once
+constexpr int kRounds = 7;
+
+using Source = std::vector<std::byte>;
+
+// Receives into warm pinned blocks; no copy to the device.
+double ReceiveAlone(const Source& source, const Buffer& pinned) {
+  const size_t blocks = pinned.size() / kMessage;
+  return Time([&] {
+    for (size_t at = 0; at < kBytes; at += kMessage) {
+      std::memcpy(pinned.data() + at / kMessage % blocks * kMessage, source.data() + at, kMessage);
+    }
+  });
+}
+
+// Copies pinned blocks to the device; nothing is received.
+double CopyAlone(ExecutionContext& context, const Buffer& pinned, const Buffer& destination) {
+  const size_t block = CudaOptions().upload_block_bytes;
+  return Time([&] {
+    for (size_t at = 0; at < kBytes; at += block) {
+      Check(context.ops().CopyToDevice(pinned.data() + at % pinned.size(), destination.data() + at,
+                                       block));
+    }
+    Check(context.Synchronize());
+  });
+}
+
+double Both(ExecutionContext& context, const Source& source, const Buffer& destination) {
+  return Time([&] {
+    auto uploader = Check(context.device().StartUpload({destination.data(), destination.size()}));
+    size_t at = 0;
+    while (at < kBytes) {
+      auto ready = std::make_shared<std::promise<void>>();
+      const std::span<std::byte> room = uploader->Reserve([ready] { ready->set_value(); });
+      if (room.empty()) {
+        ready->get_future().wait();
+        continue;
+      }
+      const size_t count = std::min({room.size(), kMessage, kBytes - at});
+      std::memcpy(room.data(), source.data() + at, count);
+      Check(uploader->Commit(count));
+      at += count;
+    }
+    Check(uploader->Join(context));
+    Check(context.Synchronize());
+  });
+}
+
+}  // namespace
+
+nlohmann::json BenchUpload(Device& device) {
+  auto context = Check(device.CreateContext());
+  Source source(kBytes);
+  for (size_t i = 0; i < kBytes; ++i) source[i] = static_cast<std::byte>(i * 2654435761U >> 13);
+  const Buffer destination = Check(device.memory().Allocate(kBytes));
+  const Buffer pinned = Check(device.staging_memory().Allocate(size_t{32} << 20));
+  std::memset(pinned.data(), 1, pinned.size());
+  std::vector<double> receive;
+  std::vector<double> copy;
+  std::vector<double> both;
+  for (int round = -1; round < kRounds; ++round) {  // the first is not counted
+    const double times[] = {ReceiveAlone(source, pinned), CopyAlone(*context, pinned, destination),
+                            Both(*context, source, destination)};
+    if (round < 0) continue;
+    receive.push_back(times[0]);
+    copy.push_back(times[1]);
+    both.push_back(times[2]);
+  }
+  Source back(kBytes);
+  Check(context->ops().CopyToHost(destination.data(), back.data(), kBytes));
+  Check(context->Synchronize());
+  const double slower = std::max(Median(receive), Median(copy));
+  return {{"bytes", kBytes},
+          {"rounds", kRounds},
+          {"data_arrived_whole", back == source},
+          {"receive_alone_ms", 1e3 * Median(receive)},
+          {"copy_alone_ms", 1e3 * Median(copy)},
+          {"both_ms", 1e3 * Median(both)},
+          {"over_slower", Median(both) / slower}};
+}
+
+}  // namespace crout

@@ -1,0 +1,67 @@
+#include "tests/gpu/gpu_testing.h"
+
+#include <cstdio>
+
+namespace crout {
+namespace {
+
+// One line for the test driver, which cannot tell a skipped suite from a passed one by its code.
+class Announcement : public ::testing::Environment {
+ public:
+  void SetUp() override {
+    if (CountCudaDevices() == 0) {
+      std::puts("ALL TESTS SKIPPED: no CUDA device on this machine");
+    } else {
+      std::printf("Device: %s\n", Gpu().info().description.c_str());
+    }
+  }
+};
+
+[[maybe_unused]] const ::testing::Environment* const kAnnouncement =
+    ::testing::AddGlobalTestEnvironment(new Announcement);
+
+}  // namespace
+
+Device& Gpu() {
+  static Device* const device = [] {
+    auto made = MakeCudaDevice(0, CudaOptions());
+    if (!made.ok()) {
+      std::fprintf(stderr, "cuda:0: %s\n", made.status().ToString().c_str());
+      std::abort();
+    }
+    return made->release();  // threads of the device may still run when statics are destroyed
+  }();
+  return *device;
+}
+
+Device& Host() {
+  static Device* const device = MakeHostDevice(HostOptions()).release();
+  return *device;
+}
+
+Bench::Bench(Device& device) : device_(device) {
+  auto context = device.CreateContext();
+  EXPECT_TRUE(context.ok()) << context.status();
+  context_ = *std::move(context);
+}
+
+const DeviceReport& Bench::Wait() {
+  const absl::Status status = context_->Synchronize();
+  EXPECT_TRUE(status.ok()) << status;
+  return context_->report();
+}
+
+Buffer Bench::Allocate(size_t bytes) {
+  auto buffer = device_.memory().Allocate(bytes);
+  EXPECT_TRUE(buffer.ok()) << buffer.status();
+  return *std::move(buffer);
+}
+
+void Bench::Copy(const void* from, void* to, size_t bytes, bool to_device) {
+  const absl::Status status =
+      to_device ? ops().CopyToDevice(from, to, bytes) : ops().CopyToHost(from, to, bytes);
+  EXPECT_TRUE(status.ok()) << status;
+  Wait();
+}
+
+}  // namespace crout

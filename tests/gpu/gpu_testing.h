@@ -1,0 +1,81 @@
+// What the tests of the CUDA device share.
+#ifndef CROUT_TESTS_GPU_GPU_TESTING_H_
+#define CROUT_TESTS_GPU_GPU_TESTING_H_
+
+#include <cstring>
+#include <memory>
+#include <random>
+#include <span>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "kernels/cuda/cuda_device.h"
+#include "kernels/device.h"
+#include "kernels/factorization.h"
+#include "kernels/host/host_device.h"
+
+namespace crout {
+
+// The first GPU, made at the first call and kept until the process ends. Only where there is one.
+Device& Gpu();
+
+// The host as a device: the oracle of the GPU's operations.
+Device& Host();
+
+// Skips where no GPU is.
+class GpuTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (CountCudaDevices() == 0) GTEST_SKIP() << "no CUDA device on this machine";
+  }
+};
+
+// One device and one context of it, with copies to and from vectors.
+class Bench {
+ public:
+  explicit Bench(Device& device);
+
+  Device& device() { return device_; }
+  ExecutionContext& context() { return *context_; }
+  MatrixOps& ops() { return context_->ops(); }
+  const DeviceReport& Wait();  // after Synchronize()
+
+  Buffer Allocate(size_t bytes);
+  template <class T>
+  Buffer Put(const std::vector<T>& values) {
+    Buffer buffer = Allocate(values.size() * sizeof(T));
+    Copy(values.data(), buffer.data(), buffer.size(), true);
+    return buffer;
+  }
+  template <class T>
+  std::vector<T> Get(const Buffer& buffer) {
+    std::vector<T> values(buffer.size() / sizeof(T));
+    Copy(buffer.data(), values.data(), values.size() * sizeof(T), false);
+    return values;
+  }
+
+ private:
+  void Copy(const void* from, void* to, size_t bytes, bool to_device);
+
+  Device& device_;
+  std::unique_ptr<ExecutionContext> context_;
+};
+
+// `count` numbers, uniform in [-1, 1).
+template <class T>
+std::vector<T> RandomVector(int64_t count, uint64_t seed) {
+  std::mt19937_64 generator(seed);
+  std::vector<T> values(count);
+  for (T& value : values) value = static_cast<T>(std::ldexp(generator() >> 11, -52) - 1);
+  return values;
+}
+
+// Same size and same bytes.
+template <class T>
+bool SameBits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
+}
+
+}  // namespace crout
+
+#endif  // CROUT_TESTS_GPU_GPU_TESTING_H_

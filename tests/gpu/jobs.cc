@@ -1,0 +1,83 @@
+#include "tests/gpu/jobs.h"
+
+#include <utility>
+
+#include "kernels/algorithm_registry.h"
+#include "kernels/util/status_macros.h"
+#include "tests/support/ratios.h"
+
+namespace crout {
+namespace {
+
+bool Never() { return false; }
+
+HostMatrix Doubles(Bench& bench, const Buffer& buffer, DType dtype) {
+  return DispatchDType(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const std::vector<T> values = bench.Get<T>(buffer);
+    return HostMatrix(values.begin(), values.end());
+  });
+}
+
+}  // namespace
+
+FactorizeOptions OptionsOf(Device& device, DType factor_dtype, std::string_view algorithm) {
+  auto found = FindAlgorithm(device, algorithm, factor_dtype, 1);
+  EXPECT_TRUE(found.ok()) << found.status();
+  FactorizeOptions options;
+  options.algorithm = *found;
+  options.factor_dtype = factor_dtype;
+  return options;
+}
+
+const TriangularSolver* SolverOf(Device& device, std::string_view name) {
+  auto found = FindSolver(device, name, UnitDiagonal::kL, DType::kFloat64, 1, 1);
+  EXPECT_TRUE(found.ok()) << found.status();
+  return *found;
+}
+
+absl::StatusOr<Factorization> FactorizeOn(Bench& bench, const HostMatrix& a, int64_t n, DType dtype,
+                                          Layout layout, const FactorizeOptions& options) {
+  Buffer upload = bench.Put(testing::Packed(a, n, n, dtype, layout));
+  KernelTimings timings;
+  return Factorize(bench.context(), std::move(upload), {nullptr, dtype, layout, n, n}, options,
+                   Never, timings);
+}
+
+HostFactor Download(Bench& bench, const Factorization& factor) {
+  HostFactor host;
+  host.lu = Doubles(bench, factor.storage.lu, factor.summary.factor_dtype);
+  host.ipiv = bench.Get<int64_t>(factor.storage.ipiv);
+  host.scales = bench.Get<double>(factor.storage.scales);
+  return host;
+}
+
+double FactorRatioOf(Bench& bench, const Factorization& factor, const HostMatrix& a) {
+  const FactorSummary& summary = factor.summary;
+  const int64_t n = summary.n;
+  const HostFactor host = Download(bench, factor);
+  HostMatrix factored = a;
+  for (int64_t j = 0; j < n; ++j) {
+    for (int64_t i = 0; i < n; ++i) {
+      if (summary.row_scaled) factored[i + j * n] *= host.scales[i];
+      if (summary.col_scaled) factored[i + j * n] *= host.scales[n + j];
+    }
+  }
+  return testing::FactorRatio(testing::Rounded(factored, summary.factor_dtype), n, host.lu,
+                              host.ipiv, summary.unit_diagonal, summary.factor_dtype);
+}
+
+absl::StatusOr<Solved> SolveOn(Bench& bench, const Factorization& factor, const HostMatrix& b,
+                               int64_t nrhs, DType dtype, Layout layout,
+                               const SolveOptions& options) {
+  const int64_t n = factor.summary.n;
+  Buffer upload = bench.Put(testing::Packed(b, n, nrhs, dtype, layout));
+  PackedMatrix shape{nullptr, dtype, layout, n, nrhs};
+  std::vector<std::byte> out(shape.bytes());
+  KernelTimings timings;
+  CROUT_ASSIGN_OR_RETURN(SolveSummary summary, Solve(bench.context(), factor, std::move(upload),
+                                                     shape, options, out.data(), Never, timings));
+  return Solved{std::move(summary), testing::Unpacked(out.data(), shape)};
+}
+
+}  // namespace crout

@@ -1,0 +1,49 @@
+// Whole jobs on the GPU, from host data and back to it.
+#ifndef CROUT_TESTS_GPU_JOBS_H_
+#define CROUT_TESTS_GPU_JOBS_H_
+
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kernels/factorization.h"
+#include "tests/gpu/gpu_testing.h"
+#include "tests/support/gallery.h"
+
+namespace crout {
+
+using ::crout::testing::HostMatrix;
+
+// Options with `algorithm` of the device.
+FactorizeOptions OptionsOf(Device& device, DType factor_dtype,
+                           std::string_view algorithm = "getrf");
+
+// The device's solver of that name.
+const TriangularSolver* SolverOf(Device& device, std::string_view name);
+
+// Uploads a (n x n) in `dtype` and `layout` and factors it.
+absl::StatusOr<Factorization> FactorizeOn(Bench& bench, const HostMatrix& a, int64_t n, DType dtype,
+                                          Layout layout, const FactorizeOptions& options);
+
+// The bytes of a factor, on the host.
+struct HostFactor {
+  HostMatrix lu;
+  std::vector<int64_t> ipiv;
+  std::vector<double> scales;
+};
+HostFactor Download(Bench& bench, const Factorization& factor);
+
+// LAPACK's ratio of a factor of `a` (as rounded to the matrix's type), scales included.
+double FactorRatioOf(Bench& bench, const Factorization& factor, const HostMatrix& a);
+
+struct Solved {
+  SolveSummary summary;
+  HostMatrix x;
+};
+absl::StatusOr<Solved> SolveOn(Bench& bench, const Factorization& factor, const HostMatrix& b,
+                               int64_t nrhs, DType dtype, Layout layout,
+                               const SolveOptions& options);
+
+}  // namespace crout
+
+#endif  // CROUT_TESTS_GPU_JOBS_H_

@@ -1,0 +1,66 @@
+// Real matrices, factored and solved on the GPU.
+#include <cstdio>
+
+#include "tests/gpu/jobs.h"
+#include "tests/support/matrices.h"
+#include "tests/support/ratios.h"
+
+namespace crout {
+namespace {
+
+using ::crout::testing::kThreshold;
+using ::crout::testing::RandomMatrix;
+using ::crout::testing::RealMatrix;
+
+constexpr int64_t kLargest = 2000;  // The reference ratios are cubic on the host.
+constexpr int64_t kLargestRatio = 700;
+
+class GpuRealMatricesTest : public GpuTest {};
+
+void CheckMatrix(Bench& gpu, const RealMatrix& matrix) {
+  SCOPED_TRACE(matrix.file);
+  const auto a = testing::ReadRealMatrix(matrix);
+  ASSERT_TRUE(a.ok()) << a.status();
+  const int64_t n = matrix.n;
+  auto factor = FactorizeOn(gpu, *a, n, DType::kFloat64, Layout::kColumnMajor,
+                            OptionsOf(Gpu(), DType::kFloat64));
+  ASSERT_TRUE(factor.ok()) << factor.status();
+  if (n <= kLargestRatio) {
+    EXPECT_LT(FactorRatioOf(gpu, *factor, *a), kThreshold);
+  }
+  if (factor->summary.info > 0) return;
+  const HostMatrix b = RandomMatrix(n, 2, 1);
+  SolveOptions options;
+  options.solver = SolverOf(Gpu(), "getrs");
+  options.max_refinement_steps = 2;
+  auto solved = SolveOn(gpu, *factor, b, 2, DType::kFloat64, Layout::kColumnMajor, options);
+  ASSERT_TRUE(solved.ok()) << solved.status();
+  EXPECT_LT(testing::BackwardError(*a, n, Op::kNone, solved->x, b, 2), 1e-14);
+}
+
+TEST_F(GpuRealMatricesTest, FactorAndSolve) {
+  const auto directory = testing::MatricesDirectory();
+  if (!directory) GTEST_SKIP() << "no real matrices: set CROUT_MATRICES";
+  Bench gpu(Gpu());
+  int checked = 0;
+  int missing = 0;
+  for (const RealMatrix& matrix : testing::RealMatrixIndex()) {
+    if (matrix.field == "complex" || matrix.n > kLargest) continue;
+    // A chosen subset may lie there instead of all.
+    std::FILE* file = std::fopen((*directory + "/" + matrix.file).c_str(), "rb");
+    if (file == nullptr) {
+      ++missing;
+      continue;
+    }
+    std::fclose(file);
+    CheckMatrix(gpu, matrix);
+    ++checked;
+    std::printf("real matrix: %s\n", matrix.file.c_str());
+  }
+  std::printf("real matrices: %d checked, %d of the index not there\n", checked, missing);
+  RecordProperty("checked", checked);
+  EXPECT_GT(checked, 0);
+}
+
+}  // namespace
+}  // namespace crout

@@ -1,0 +1,128 @@
+// Solves on the GPU, judged by LAPACK's ratios.
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "tests/gpu/jobs.h"
+#include "tests/support/ratios.h"
+
+namespace crout {
+namespace {
+
+using ::crout::testing::GalleryNamed;
+using ::crout::testing::kThreshold;
+using ::crout::testing::Multiply;
+using ::crout::testing::RandomMatrix;
+using ::crout::testing::Rounded;
+
+class GpuSolveTest : public GpuTest {
+ protected:
+  void SetUp() override {
+    GpuTest::SetUp();
+    if (!IsSkipped()) gpu_ = std::make_unique<Bench>(Gpu());
+  }
+
+  std::unique_ptr<Bench> gpu_;
+};
+
+// op(A) X = B for a known X: the ratio, and that the reported backward error is the true one.
+void CheckSolve(Bench& gpu, const HostMatrix& a, const Factorization& factor, const char* solver,
+                Op op, int64_t nrhs, Layout layout) {
+  SCOPED_TRACE(::testing::Message() << solver << " op " << static_cast<int>(op) << " nrhs " << nrhs
+                                    << " layout " << static_cast<int>(layout));
+  const int64_t n = factor.summary.n;
+  const DType dtype = factor.summary.matrix_dtype;
+  const HostMatrix b = Rounded(Multiply(a, n, op, RandomMatrix(n, nrhs, 99), nrhs), dtype);
+  SolveOptions options;
+  options.solver = SolverOf(gpu.device(), solver);
+  options.op = op;
+  auto solved = SolveOn(gpu, factor, b, nrhs, dtype, layout, options);
+  ASSERT_TRUE(solved.ok()) << solved.status();
+  EXPECT_LT(testing::SolveRatio(a, n, op, solved->x, b, nrhs, factor.summary.factor_dtype),
+            kThreshold);
+  const double expected = testing::BackwardError(a, n, op, solved->x, b, nrhs);
+  EXPECT_NEAR(*solved->summary.backward_error, expected, 0.1 * expected + 1e-17 * n);
+}
+
+TEST_F(GpuSolveTest, SolversPassLapacksRatio) {
+  for (const char* kind : {"random", "diagonally_dominant", "graded", "shift", "near_underflow"}) {
+    for (const int64_t n : {1, 2, 3, 10, 33, 129, 300}) {
+      for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
+        SCOPED_TRACE(::testing::Message() << kind << " n=" << n << " " << NameOf(dtype));
+        const HostMatrix a = Rounded(GalleryNamed(kind).make(n), dtype);
+        auto factor = FactorizeOn(*gpu_, a, n, dtype, Layout::kRowMajor, OptionsOf(Gpu(), dtype));
+        ASSERT_TRUE(factor.ok()) << factor.status();
+        for (const Op op : {Op::kNone, Op::kTranspose}) {
+          for (const int64_t nrhs : {1, 2, 15}) {
+            CheckSolve(*gpu_, a, *factor, "getrs", op, nrhs, Layout::kRowMajor);
+            CheckSolve(*gpu_, a, *factor, "trsm", op, nrhs, Layout::kColumnMajor);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_F(GpuSolveTest, RefinementReachesTheMatrixsPrecision) {
+  constexpr int64_t kN = 300;
+  const HostMatrix a = GalleryNamed("diagonally_dominant").make(kN);
+  auto factor = FactorizeOn(*gpu_, a, kN, DType::kFloat64, Layout::kColumnMajor,
+                            OptionsOf(Gpu(), DType::kFloat32));
+  ASSERT_TRUE(factor.ok()) << factor.status();
+  const HostMatrix b = RandomMatrix(kN, 2, 1);
+  SolveOptions options;
+  options.solver = SolverOf(Gpu(), "getrs");
+  auto plain = SolveOn(*gpu_, *factor, b, 2, DType::kFloat64, Layout::kColumnMajor, options);
+  options.max_refinement_steps = 5;
+  auto refined = SolveOn(*gpu_, *factor, b, 2, DType::kFloat64, Layout::kColumnMajor, options);
+  ASSERT_TRUE(plain.ok() && refined.ok());
+  EXPECT_GT(*plain->summary.backward_error, 1e-10);
+  EXPECT_LT(*refined->summary.backward_error, 1e-15);
+  EXPECT_GT(refined->summary.refinement_steps, 0);
+}
+
+TEST_F(GpuSolveTest, ErrorBoundHolds) {
+  constexpr int64_t kN = 129;
+  for (const Op op : {Op::kNone, Op::kTranspose}) {
+    const HostMatrix a = GalleryNamed("condition_sqrt").make(kN);
+    const HostMatrix x = RandomMatrix(kN, 2, 3);
+    auto factor = FactorizeOn(*gpu_, a, kN, DType::kFloat64, Layout::kColumnMajor,
+                              OptionsOf(Gpu(), DType::kFloat64));
+    ASSERT_TRUE(factor.ok());
+    SolveOptions options;
+    options.solver = SolverOf(Gpu(), "trsm");
+    options.op = op;
+    options.error_bound = true;
+    auto solved = SolveOn(*gpu_, *factor, Multiply(a, kN, op, x, 2), 2, DType::kFloat64,
+                          Layout::kColumnMajor, options);
+    ASSERT_TRUE(solved.ok()) << solved.status();
+    const double bound = *solved->summary.forward_error_bound;
+    EXPECT_LE(testing::ErrorOverBound(solved->x, x, kN, 2, bound), 1);
+    EXPECT_LT(bound, 1e-4);
+  }
+}
+
+TEST_F(GpuSolveTest, RefusesASingularFactorAndABadRightHandSide) {
+  constexpr int64_t kN = 33;
+  SolveOptions options;
+  options.solver = SolverOf(Gpu(), "getrs");
+  auto singular = FactorizeOn(*gpu_, GalleryNamed("zero_last_column").make(kN), kN, DType::kFloat64,
+                              Layout::kColumnMajor, OptionsOf(Gpu(), DType::kFloat64));
+  ASSERT_TRUE(singular.ok());
+  const HostMatrix b = RandomMatrix(kN, 1, 1);
+  auto refused = SolveOn(*gpu_, *singular, b, 1, DType::kFloat64, Layout::kColumnMajor, options);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(refused.status().message()), ::testing::HasSubstr("33"));
+
+  auto factor = FactorizeOn(*gpu_, GalleryNamed("random").make(kN), kN, DType::kFloat64,
+                            Layout::kColumnMajor, OptionsOf(Gpu(), DType::kFloat64));
+  ASSERT_TRUE(factor.ok());
+  HostMatrix bad = b;
+  bad[7] = std::numeric_limits<double>::quiet_NaN();
+  refused = SolveOn(*gpu_, *factor, bad, 1, DType::kFloat64, Layout::kColumnMajor, options);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace crout
