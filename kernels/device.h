@@ -25,6 +25,13 @@ struct DeviceInfo {
   int parallelism = 1;        // jobs that can run side by side: streams, or cores
 };
 
+// Bytes of a device's memory, at one moment.
+struct DeviceMemoryStats {
+  size_t pool_used_bytes = 0;    // of the device's pool: handed out
+  size_t pool_cached_bytes = 0;  // of the pool: kept for later jobs
+  size_t driver_used_bytes = 0;  // of the device, by any process, as its driver or the system says
+};
+
 // Moves a stream of bytes from the network into a buffer of the device, while it arrives. One
 // upload, one thread at a time. Nothing here blocks.
 class Uploader {
@@ -65,6 +72,9 @@ class Device {
   // intermediate step (pinned for CUDA). For the host device both are one.
   virtual MemoryResource& memory() = 0;
   virtual MemoryResource& staging_memory() = 0;
+
+  // For gauges; zeros from a device that keeps no pool.
+  virtual DeviceMemoryStats memory_stats() const { return {}; }
 
   // `destination` is device memory and outlives the uploader.
   virtual absl::StatusOr<std::unique_ptr<Uploader>> StartUpload(

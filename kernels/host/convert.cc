@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/host/executor.h"
+#include "kernels/host/parallel_for.h"
 
 namespace crout {
 namespace {

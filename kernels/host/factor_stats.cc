@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/host/executor.h"
+#include "kernels/host/parallel_for.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {

@@ -74,6 +74,10 @@ class HostDevice final : public Device {
   }
   MemoryResource& memory() override { return memory_; }
   MemoryResource& staging_memory() override { return memory_; }
+  DeviceMemoryStats memory_stats() const override {
+    const CachingResource::Stats pool = memory_.stats();
+    return {pool.bytes_in_use, pool.bytes_cached, UsedMemoryBytes()};
+  }
   absl::StatusOr<std::unique_ptr<Uploader>> StartUpload(std::span<std::byte> destination) override {
     return std::make_unique<HostUploader>(destination);
   }

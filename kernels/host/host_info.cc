@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <limits>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -26,6 +27,16 @@ uint64_t SystemMemoryBytes() {
   const long pages = sysconf(_SC_PHYS_PAGES);
   const long page_bytes = sysconf(_SC_PAGESIZE);
   return pages > 0 && page_bytes > 0 ? static_cast<uint64_t>(pages) * page_bytes : 0;
+}
+
+uint64_t UsedMemoryBytes() {
+  std::ifstream info("/proc/meminfo");
+  for (std::string key; info >> key;) {
+    uint64_t kib = 0;
+    if (key == "MemAvailable:" && info >> kib) return SystemMemoryBytes() - kib * 1024;
+    info.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
+  return 0;
 }
 
 int AvailableCores() {

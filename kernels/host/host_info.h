@@ -13,6 +13,9 @@ std::string ProcessorName();
 // Memory of the machine, in bytes.
 uint64_t SystemMemoryBytes();
 
+// Memory of the machine that is in use: what could not be had without swapping. 0 if unknown.
+uint64_t UsedMemoryBytes();
+
 // Cores of the process's affinity, or OMP_NUM_THREADS if that is less.
 int AvailableCores();
 

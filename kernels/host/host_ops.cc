@@ -7,6 +7,7 @@
 #include "kernels/host/equilibration.h"
 #include "kernels/host/factor_stats.h"
 #include "kernels/host/matrix_stats.h"
+#include "kernels/host/parallel_for.h"
 #include "kernels/host/residual.h"
 #include "kernels/util/status_macros.h"
 

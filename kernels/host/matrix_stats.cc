@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/host/executor.h"
+#include "kernels/host/parallel_for.h"
 #include "kernels/input_checks.h"
 #include "kernels/util/status_macros.h"
 

@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "kernels/host/convert.h"
-#include "kernels/host/executor.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {

@@ -174,12 +174,7 @@ void FactorCache::Sweep() {
   MutexLock lock(&mutex_);
   std::vector<std::pair<Handle, Departure>> over;
   for (const auto& [handle, entry] : entries_) {
-    const Stored& stored = *entry->stored;
-    if (now >= entry->lease_expire_time) {
-      over.emplace_back(handle, Departure::kExpired);
-    } else if (TierOf(stored) == CacheTier::kDevice && !stored.slot->device->healthy()) {
-      over.emplace_back(handle, Departure::kDeviceLost);
-    }
+    if (const auto departure = DueDeparture(*entry, now)) over.emplace_back(handle, *departure);
   }
   for (const auto& [handle, departure] : over) freed.push_back(Settle(*Remove(handle, departure)));
 }

@@ -202,6 +202,8 @@ class FactorCache {
   // The entry, if the handle is the tenant's and alive at `now`; else NOT_FOUND, and why.
   absl::StatusOr<Entry*> Find(std::string_view tenant, const Handle& handle, absl::Time now,
                               CacheMiss* miss) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // How an entry that was not swept yet is over at `now`, if it is.
+  static std::optional<Departure> DueDeparture(const Entry& entry, absl::Time now);
   FactorInfo Info(const Entry& entry) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends an entry. Its version is detached; Settle() it.
   std::shared_ptr<Stored> Remove(const Handle& handle, Departure departure)

@@ -29,32 +29,30 @@ std::shared_ptr<FactorCache::Stored> FactorCache::MakeStored(NewFactor factor) {
 
 absl::StatusOr<FactorCache::Entry*> FactorCache::Find(std::string_view tenant, const Handle& handle,
                                                       absl::Time now, CacheMiss* miss) const {
-  *miss = CacheMiss::kUnknown;
-  std::string_view owner;
-  Departure departure;
-  if (const auto found = entries_.find(handle); found != entries_.end()) {
-    Entry* entry = found->second.get();
-    const Stored& stored = *entry->stored;
-    owner = entry->tenant;
-    if (now >= entry->lease_expire_time) {
-      departure = Departure::kExpired;
-    } else if (TierOf(stored) == CacheTier::kDevice && !stored.slot->device->healthy()) {
-      departure = Departure::kDeviceLost;
-    } else if (owner == tenant) {
-      return entry;
-    }
-  } else if (const auto* tombstone = tombstones_.Find(handle)) {
-    owner = tombstone->tenant;
-    departure = tombstone->departure;
-  } else {
+  const auto found = entries_.find(handle);
+  Entry* const entry = found == entries_.end() ? nullptr : found->second.get();
+  const Tombstones::Tombstone* const tombstone = tombstones_.Find(handle);
+  if (entry == nullptr && tombstone == nullptr) {
+    *miss = CacheMiss::kUnknown;
     return UnknownHandleStatus();
   }
-  if (owner != tenant) {
+  if ((entry != nullptr ? entry->tenant : tombstone->tenant) != tenant) {
     *miss = CacheMiss::kOtherTenant;
     return UnknownHandleStatus();
   }
-  *miss = MissOf(departure);
-  return GoneStatus(departure);
+  const auto departure = entry != nullptr ? DueDeparture(*entry, now) : tombstone->departure;
+  if (!departure.has_value()) return entry;
+  *miss = MissOf(*departure);
+  return GoneStatus(*departure);
+}
+
+std::optional<Departure> FactorCache::DueDeparture(const Entry& entry, absl::Time now) {
+  if (now >= entry.lease_expire_time) return Departure::kExpired;
+  const Stored& stored = *entry.stored;
+  if (TierOf(stored) == CacheTier::kDevice && !stored.slot->device->healthy()) {
+    return Departure::kDeviceLost;
+  }
+  return std::nullopt;
 }
 
 FactorInfo FactorCache::Info(const Entry& entry) const {

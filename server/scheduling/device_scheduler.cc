@@ -33,9 +33,10 @@ absl::Status StoppedStatus() {
 
 absl::StatusOr<std::unique_ptr<DeviceScheduler>> DeviceScheduler::Create(
     Device* device, const SchedulerOptions& options) {
-  if (options.streams < 1) return absl::InvalidArgumentError("a device needs at least one stream");
+  const int streams = options.streams == 0 ? device->info().parallelism : options.streams;
+  if (streams < 1) return absl::InvalidArgumentError("a device needs at least one stream");
   std::vector<std::unique_ptr<ExecutionContext>> contexts;
-  for (int i = 0; i < options.streams; ++i) {
+  for (int i = 0; i < streams; ++i) {
     auto context = device->CreateContext();
     if (!context.ok()) return context.status();
     contexts.push_back(*std::move(context));
@@ -75,7 +76,8 @@ absl::Status DeviceScheduler::Submit(std::shared_ptr<Job> job) {
       deadlines_.emplace(job->deadline, job.get());
     }
     queued_seconds_ += job->predicted_seconds;
-    positions_.emplace(job.get(), queue_.insert(queue_.end(), std::move(job)));
+    const Job* const name = job.get();
+    positions_.emplace(name, queue_.insert(queue_.end(), std::move(job)));
   }
   work_.Signal();
   if (wake_reaper) reap_.Signal();

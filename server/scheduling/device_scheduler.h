@@ -42,7 +42,8 @@ class Job {
 };
 
 struct SchedulerOptions {
-  int streams = 8;  // contexts, each with its worker thread, made at start
+  // Contexts, each with its worker thread, made at start; 0: the device's parallelism.
+  int streams = 0;
   size_t queue_capacity = 256;
 };
 

@@ -1,0 +1,137 @@
+#include "server/config.h"
+
+#include <map>
+#include <utility>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+
+namespace crout {
+namespace {
+
+constexpr int kUsageError = 2;
+
+std::string EnvironmentName(const std::string& flag) {
+  return absl::StrCat("CROUT_", absl::AsciiStrToUpper(absl::StrReplaceAll(flag, {{"-", "_"}})));
+}
+
+// Adds options that can also come from the environment and the configuration file.
+class Options {
+ public:
+  explicit Options(CLI::App& app) : app_(app) {}
+
+  template <class T>
+  CLI::Option* Add(const std::string& flag, T& value, const std::string& help) {
+    return app_.add_option("--" + flag, value, help)
+        ->envname(EnvironmentName(flag))
+        ->capture_default_str();
+  }
+
+  CLI::Option* AddList(const std::string& flag, std::vector<std::string>& value,
+                       const std::string& help) {
+    return Add(flag, value, help)->delimiter(',');
+  }
+
+  CLI::Option* AddBytes(const std::string& flag, size_t& value, const std::string& help) {
+    return Add(flag, value, help)->transform(CLI::AsSizeValue(false))->type_name("BYTES");
+  }
+
+  // Durations as "90s", "1h30m".
+  CLI::Option* AddDuration(const std::string& flag, absl::Duration& value,
+                           const std::string& help) {
+    return app_
+        .add_option_function<std::string>(
+            "--" + flag,
+            [flag, &value](const std::string& text) {
+              if (!absl::ParseDuration(text, &value) || value < absl::ZeroDuration()) {
+                throw CLI::ValidationError("--" + flag, "'" + text +
+                                                            "' is no duration: write it as "
+                                                            "500ms, 90s or 1h30m");
+              }
+            },
+            help)
+        ->envname(EnvironmentName(flag))
+        ->type_name("DURATION")
+        ->default_str(absl::FormatDuration(value));
+  }
+
+ private:
+  CLI::App& app_;
+};
+
+void AddOptions(CLI::App& app, Config& config) {
+  static const std::map<std::string, LogLevel> kLevels = {{"debug", LogLevel::kDebug},
+                                                          {"info", LogLevel::kInfo},
+                                                          {"warn", LogLevel::kWarn},
+                                                          {"error", LogLevel::kError}};
+  static const std::map<std::string, LogFormat> kFormats = {{"text", LogFormat::kText},
+                                                            {"json", LogFormat::kJson}};
+  Options options(app);
+  options.AddList("listen", config.listen,
+                  "Addresses to serve on: host:port (port 0 picks one) or unix:PATH, separated by "
+                  "commas");
+  options.Add("metrics-listen", config.metrics_listen, "host:port of the metrics endpoint");
+  options.AddList("devices", config.devices,
+                  "auto (GPUs, or the host where there is none), host, cuda, cuda:0, ...");
+  options.Add("log-level", config.log_level, "debug, info, warn or error")
+      ->transform(CLI::CheckedTransformer(kLevels, CLI::ignore_case))
+      ->default_str("info");
+  options.Add("log-format", config.log_format, "text or json")
+      ->transform(CLI::CheckedTransformer(kFormats, CLI::ignore_case))
+      ->default_str("text");
+  options
+      .Add("streams", config.pool.scheduler.streams,
+           "Jobs side by side on one device; 0: as many as suit it")
+      ->check(CLI::Range(0, 256));
+  options
+      .Add("host-threads", config.host_threads,
+           "Cores for the host device and for parsing text; 0: all")
+      ->check(CLI::Range(0, 4096));
+  options
+      .Add("queue-capacity", config.limits.queue_capacity,
+           "Jobs that may wait for one device; more are refused")
+      ->check(CLI::Range(1, 1000000));
+  options.AddBytes("device-budget", config.pool.device_budget_bytes,
+                   "Memory of each GPU for jobs and cached factors; 0: by --memory-fraction");
+  options
+      .Add("memory-fraction", config.pool.memory_fraction,
+           "Share of a GPU's memory for jobs and cached factors")
+      ->check(CLI::Range(0.01, 1.0));
+  options.AddBytes("host-budget", config.pool.host_budget_bytes,
+                   "Host memory for jobs, evicted factors, text and replies; 0: half of it");
+  options.Add("max-n", config.limits.max_n, "Largest dimension of a matrix")
+      ->check(CLI::Range(int64_t{1}, int64_t{2147483647}));
+  options.AddDuration("default-lease", config.limits.default_lease,
+                      "Lease of a factor whose client names none");
+  options.AddDuration("max-lease", config.limits.max_lease, "Longest lease that is granted");
+  options.AddDuration("upload-idle-timeout", config.limits.upload_idle_timeout,
+                      "Ends an upload that pauses for longer");
+  options.AddDuration("drain-grace", config.drain_grace,
+                      "After SIGTERM: not ready, but serving everything");
+  options.AddDuration("drain-limit", config.drain_limit,
+                      "After the grace: calls in flight may finish, new ones are refused");
+}
+
+}  // namespace
+
+std::variant<Config, int> ParseCommandLine(int argc, char** argv) {
+  Config config;
+  CLI::App app("croutd: a long-running LU factorization service", "croutd");
+  app.set_version_flag("--version", absl::StrCat(CROUT_VERSION, " (", CROUT_COMMIT, ")"));
+  app.set_config("--config", "", "TOML or INI file with any of these settings")
+      ->envname("CROUT_CONFIG");
+  app.allow_config_extras(CLI::config_extras_mode::error);
+  AddOptions(app, config);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    // CLI11 reports by exceptions; its own exit() prints the message or the help.
+    return app.exit(error) == 0 ? 0 : kUsageError;
+  }
+  config.pool.scheduler.queue_capacity = config.limits.queue_capacity;
+  return config;
+}
+
+}  // namespace crout

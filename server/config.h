@@ -1,0 +1,37 @@
+// The daemon's settings: flags, CROUT_* environment variables and a configuration file.
+#ifndef CROUT_SERVER_CONFIG_H_
+#define CROUT_SERVER_CONFIG_H_
+
+#include <cstddef>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "server/log.h"
+#include "server/rpc/core.h"
+#include "server/scheduling/device_pool.h"
+
+namespace crout {
+
+struct Config {
+  std::vector<std::string> listen = {"127.0.0.1:50051"};
+  std::string metrics_listen = "127.0.0.1:9464";
+  // "auto" (every GPU, or the host where there is none), "host", "cuda", or "cuda:0", "cuda:1", ...
+  std::vector<std::string> devices = {"auto"};
+  LogLevel log_level = LogLevel::kInfo;
+  LogFormat log_format = LogFormat::kText;
+  int host_threads = 0;  // cores for the host device and text parsing; 0: all
+  Limits limits;
+  DevicePoolOptions pool;
+  absl::Duration drain_grace = absl::Seconds(2);
+  absl::Duration drain_limit = absl::Seconds(30);
+};
+
+// What the command line came to: settings, or an exit code after --help, --version or a mistake
+// (2), whose message has been printed.
+std::variant<Config, int> ParseCommandLine(int argc, char** argv);
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_CONFIG_H_

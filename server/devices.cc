@@ -1,0 +1,91 @@
+#include "server/devices.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "kernels/host/host_device.h"
+#include "kernels/util/status_macros.h"
+#include "kernels/util/strings.h"
+#ifdef CROUT_HAVE_CUDA
+#include "kernels/cuda/cuda_device.h"
+#endif
+
+namespace crout {
+namespace {
+
+// Which devices to open: indices of GPUs, and whether the host.
+struct Selection {
+  std::vector<int> gpus;
+  bool host = false;
+
+  void AddGpu(int ordinal) {
+    if (std::find(gpus.begin(), gpus.end(), ordinal) == gpus.end()) gpus.push_back(ordinal);
+  }
+};
+
+int CountGpus() {
+#ifdef CROUT_HAVE_CUDA
+  return CountCudaDevices();
+#else
+  return 0;
+#endif
+}
+
+absl::Status Select(std::string_view name, int gpu_count, Selection* selection) {
+  int ordinal = 0;
+  absl::string_view number = ToAbsl(name);
+  if (name == "host") {
+    selection->host = true;
+  } else if (name == "auto" || name == "cuda") {
+    for (int i = 0; i < gpu_count; ++i) selection->AddGpu(i);
+    if (gpu_count == 0 && name == "auto") selection->host = true;
+    if (gpu_count == 0 && name == "cuda") {
+      return absl::NotFoundError("--devices=cuda: no usable GPU was found");
+    }
+  } else if (absl::SimpleAtoi(number, &ordinal) ||  // "cuda:0,1" arrives as "cuda:0" and "1"
+             (absl::ConsumePrefix(&number, "cuda:") && absl::SimpleAtoi(number, &ordinal))) {
+    if (ordinal < 0 || ordinal >= gpu_count) {
+      return absl::NotFoundError(absl::StrCat("--devices=", ToAbsl(name), ": this machine has ",
+                                              gpu_count, " usable GPUs"));
+    }
+    selection->AddGpu(ordinal);
+  } else {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--devices: '", ToAbsl(name), "' is none of auto, host, cuda, cuda:0, cuda:1, ..."));
+  }
+  return absl::OkStatus();
+}
+
+#ifdef CROUT_HAVE_CUDA
+absl::StatusOr<std::unique_ptr<Device>> OpenGpu(int ordinal, const Config& config) {
+  CudaOptions options;
+  if (config.pool.scheduler.streams > 0) options.streams = config.pool.scheduler.streams;
+  return MakeCudaDevice(ordinal, options);
+}
+#else
+absl::StatusOr<std::unique_ptr<Device>> OpenGpu(int /*ordinal*/, const Config& /*config*/) {
+  return absl::UnimplementedError("this build has no CUDA support");
+}
+#endif
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::unique_ptr<Device>>> OpenDevices(const Config& config) {
+  Selection selection;
+  const int gpu_count = CountGpus();
+  for (const std::string& name : config.devices) {
+    CROUT_RETURN_IF_ERROR(Select(name, gpu_count, &selection));
+  }
+  std::vector<std::unique_ptr<Device>> devices;
+  for (const int ordinal : selection.gpus) {
+    CROUT_ASSIGN_OR_RETURN(devices.emplace_back(), OpenGpu(ordinal, config));
+  }
+  if (selection.host) devices.push_back(MakeHostDevice({.threads = config.host_threads}));
+  return devices;
+}
+
+}  // namespace crout

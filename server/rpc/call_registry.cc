@@ -1,0 +1,85 @@
+#include "server/rpc/call_registry.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "server/scheduling/reason.h"
+
+namespace crout {
+
+CallRegistry::Ticket::~Ticket() {
+  if (registry_ != nullptr) registry_->Leave(id_);
+}
+
+CallRegistry::Ticket::Ticket(Ticket&& other) noexcept
+    : registry_(std::exchange(other.registry_, nullptr)), id_(other.id_) {}
+
+CallRegistry::Ticket& CallRegistry::Ticket::operator=(Ticket&& other) noexcept {
+  std::swap(registry_, other.registry_);
+  std::swap(id_, other.id_);
+  return *this;
+}
+
+absl::StatusOr<CallRegistry::Ticket> CallRegistry::Enter(std::weak_ptr<LiveCall> call) {
+  MutexLock lock(&mutex_);
+  if (closed_) {
+    return WithReason(absl::UnavailableError("the server is draining: use another one"),
+                      kReasonDraining);
+  }
+  const uint64_t id = next_id_++;
+  calls_.emplace(id, std::move(call));
+  return Ticket(this, id);
+}
+
+void CallRegistry::Leave(uint64_t id) {
+  MutexLock lock(&mutex_);
+  calls_.erase(id);
+  if (calls_.empty()) empty_.SignalAll();
+}
+
+void CallRegistry::Close() {
+  MutexLock lock(&mutex_);
+  closed_ = true;
+}
+
+bool CallRegistry::closed() const {
+  MutexLock lock(&mutex_);
+  return closed_;
+}
+
+bool CallRegistry::WaitUntilEmpty(LiveCall::Clock::time_point deadline,
+                                  const std::function<bool()>& interrupted) {
+  constexpr auto kPoll = std::chrono::milliseconds(50);  // `interrupted` reads a signal's flag
+  MutexLock lock(&mutex_);
+  while (!calls_.empty()) {
+    const auto now = LiveCall::Clock::now();
+    if (now >= deadline || interrupted()) return false;
+    empty_.WaitUntil(&mutex_, std::min(deadline, now + kPoll));
+  }
+  return true;
+}
+
+std::vector<std::shared_ptr<LiveCall>> CallRegistry::Snapshot() const {
+  std::vector<std::shared_ptr<LiveCall>> live;
+  MutexLock lock(&mutex_);
+  for (const auto& [id, weak] : calls_) {
+    if (auto call = weak.lock()) live.push_back(std::move(call));
+  }
+  return live;
+}
+
+void CallRegistry::AbortAll(const absl::Status& status) {
+  for (const auto& call : Snapshot()) call->Abort(status);
+}
+
+void CallRegistry::AbortIdle(LiveCall::Clock::time_point idle_since) {
+  for (const auto& call : Snapshot()) call->AbortIfIdle(idle_since);
+}
+
+size_t CallRegistry::in_flight() const {
+  MutexLock lock(&mutex_);
+  return calls_.size();
+}
+
+}  // namespace crout

@@ -1,0 +1,287 @@
+#include "server/rpc/codec.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/algorithm_registry.h"
+#include "kernels/util/checked_math.h"
+#include "kernels/util/status_macros.h"
+#include "kernels/util/strings.h"
+#include "server/rpc/names.h"
+#include "server/rpc/status.h"
+#include "server/scheduling/reason.h"
+
+namespace crout {
+namespace {
+
+constexpr size_t kMaxNameBytes = 128;
+constexpr size_t kMaxTenantBytes = 64;
+constexpr int kMaxRefinementSteps = 100;
+
+absl::StatusOr<DType> DecodeDtype(v1::Dtype dtype, DType unspecified, absl::string_view field) {
+  switch (dtype) {
+    case v1::DTYPE_UNSPECIFIED:
+      return unspecified;
+    case v1::DTYPE_FLOAT32:
+      return DType::kFloat32;
+    case v1::DTYPE_FLOAT64:
+      return DType::kFloat64;
+    case v1::DTYPE_COMPLEX64:
+    case v1::DTYPE_COMPLEX128:
+      return absl::UnimplementedError(
+          absl::StrCat(field, ": complex types are reserved; send float32 or float64"));
+    default:
+      return BadField(field, absl::StrCat("unknown type ", static_cast<int>(dtype)));
+  }
+}
+
+absl::StatusOr<PackedMatrix> DecodeDense(const v1::DenseSpec& dense, absl::string_view field,
+                                         const Limits& limits) {
+  PackedMatrix shape;
+  CROUT_ASSIGN_OR_RETURN(
+      shape.dtype, DecodeDtype(dense.dtype(), DType::kFloat64, absl::StrCat(field, ".dtype")));
+  if (dense.layout() < v1::LAYOUT_UNSPECIFIED || dense.layout() > v1::LAYOUT_ROW_MAJOR) {
+    return BadField(absl::StrCat(field, ".layout"),
+                    absl::StrCat("unknown layout ", static_cast<int>(dense.layout())));
+  }
+  shape.layout = dense.layout() == v1::LAYOUT_ROW_MAJOR ? Layout::kRowMajor : Layout::kColumnMajor;
+  for (const auto& [name, value] :
+       {std::pair<absl::string_view, int64_t>{"rows", dense.rows()}, {"cols", dense.cols()}}) {
+    if (value < 0 || value > limits.max_n) {
+      return BadField(
+          absl::StrCat(field, ".", name),
+          absl::StrCat(value, " is not in [0, ", limits.max_n, "], this server's max_n"));
+    }
+  }
+  shape.rows = dense.rows();
+  shape.cols = dense.cols();
+  const auto bytes = MatrixBytes(shape.rows, shape.cols, shape.dtype);
+  if (!bytes.ok()) return BadField(field, bytes.status().message());
+  return shape;
+}
+
+bool IsTenantChar(char c) {
+  return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '-';
+}
+
+absl::Status CheckText(absl::string_view text, absl::string_view field) {
+  if (text.size() <= kMaxNameBytes) return absl::OkStatus();
+  return BadField(field, absl::StrCat(text.size(), " bytes; at most ", kMaxNameBytes));
+}
+
+}  // namespace
+
+absl::StatusOr<PayloadSpec> DecodePayload(const v1::MatrixSpec& spec, absl::string_view field,
+                                          const Limits& limits) {
+  PayloadSpec payload;
+  switch (spec.format_case()) {
+    case v1::MatrixSpec::kDense: {
+      CROUT_ASSIGN_OR_RETURN(payload.shape,
+                             DecodeDense(spec.dense(), absl::StrCat(field, ".dense"), limits));
+      return payload;
+    }
+    case v1::MatrixSpec::kMatrixMarket: {
+      payload.text = true;
+      CROUT_ASSIGN_OR_RETURN(payload.shape.dtype,
+                             DecodeDtype(spec.matrix_market().dtype(), DType::kFloat64,
+                                         absl::StrCat(field, ".matrix_market.dtype")));
+      return payload;
+    }
+    case v1::MatrixSpec::FORMAT_NOT_SET:
+      break;
+  }
+  return BadField(field, "no format: set dense or matrix_market");
+}
+
+absl::Status CheckSquare(const PackedMatrix& shape, absl::string_view field) {
+  if (shape.rows == shape.cols) return absl::OkStatus();
+  return BadField(field, absl::StrCat(shape.rows, " x ", shape.cols,
+                                      " is not square: only square matrices are factored"));
+}
+
+absl::Status CheckRows(const PackedMatrix& shape, int64_t n, absl::string_view field,
+                       absl::StatusCode mismatch) {
+  if (shape.rows == n) return absl::OkStatus();
+  const std::string message =
+      absl::StrCat(field, ": ", shape.rows, " rows, but the factor's matrix has order ", n);
+  return WithReason(absl::Status(mismatch, message), kReasonShapeMismatch);
+}
+
+absl::StatusOr<FactorizeOptions> DecodeOptions(const v1::FactorizeOptions& options,
+                                               DType matrix_dtype) {
+  FactorizeOptions decoded;
+  CROUT_ASSIGN_OR_RETURN(decoded.factor_dtype, DecodeDtype(options.factor_dtype(), matrix_dtype,
+                                                           "header.options.factor_dtype"));
+  switch (options.equilibrate()) {
+    case v1::EQUILIBRATE_UNSPECIFIED:
+    case v1::EQUILIBRATE_AUTO:
+      decoded.equilibrate = EquilibrateMode::kAuto;
+      break;
+    case v1::EQUILIBRATE_ON:
+      decoded.equilibrate = EquilibrateMode::kOn;
+      break;
+    case v1::EQUILIBRATE_OFF:
+      decoded.equilibrate = EquilibrateMode::kOff;
+      break;
+    default:
+      return BadField("header.options.equilibrate", "unknown value");
+  }
+  decoded.keep_matrix = !options.drop_matrix();
+  decoded.determinant = options.determinant();
+  return decoded;
+}
+
+absl::Status Resolve(const v1::FactorizeOptions& options, const Device& device, int64_t n,
+                     FactorizeOptions* decoded) {
+  CROUT_ASSIGN_OR_RETURN(
+      decoded->algorithm,
+      FindAlgorithm(device, AlgorithmName(options.algorithm()), decoded->factor_dtype, n));
+  if (!options.condition()) return absl::OkStatus();
+  CROUT_ASSIGN_OR_RETURN(decoded->condition_solver,
+                         FindSolver(device, "auto", decoded->algorithm->traits().unit_diagonal,
+                                    decoded->factor_dtype, n, /*nrhs=*/1));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SolveOptions> DecodeOptions(const v1::SolveOptions& options) {
+  SolveOptions decoded;
+  switch (options.operation()) {
+    case v1::OPERATION_UNSPECIFIED:
+    case v1::OPERATION_NONE:
+      decoded.op = Op::kNone;
+      break;
+    case v1::OPERATION_TRANSPOSE:
+      decoded.op = Op::kTranspose;
+      break;
+    default:
+      return BadField("header.options.operation", "unknown value");
+  }
+  const int steps = options.max_refinement_steps();
+  if (steps < 0 || steps > kMaxRefinementSteps) {
+    return BadField("header.options.max_refinement_steps",
+                    absl::StrCat(steps, " is not in [0, ", kMaxRefinementSteps, "]"));
+  }
+  decoded.verify = !options.skip_verification();
+  decoded.error_bound = options.error_bound();
+  decoded.max_refinement_steps = steps;
+  return decoded;
+}
+
+absl::StatusOr<absl::Duration> DecodeLease(const google::protobuf::Duration& lease,
+                                           absl::string_view field, const Limits& limits) {
+  const absl::Duration duration = absl::Seconds(lease.seconds()) + absl::Nanoseconds(lease.nanos());
+  if (duration == absl::ZeroDuration()) return limits.default_lease;
+  if (duration < absl::ZeroDuration() || duration > limits.max_lease) {
+    return BadField(field, absl::StrCat(absl::FormatDuration(duration), " is not in (0, ",
+                                        absl::FormatDuration(limits.max_lease), "]"));
+  }
+  return duration;
+}
+
+absl::StatusOr<InsertOptions> DecodeCacheOptions(const v1::CacheOptions& options,
+                                                 const std::string& tenant, const Limits& limits) {
+  CROUT_RETURN_IF_ERROR(CheckText(options.name(), "header.cache.name"));
+  CROUT_RETURN_IF_ERROR(CheckText(options.request_id(), "header.cache.request_id"));
+  InsertOptions decoded{.tenant = tenant,
+                        .name = options.name(),
+                        .request_id = options.request_id(),
+                        .lease = absl::ZeroDuration()};
+  CROUT_ASSIGN_OR_RETURN(decoded.lease, DecodeLease(options.lease(), "header.cache.lease", limits));
+  return decoded;
+}
+
+absl::StatusOr<Handle> DecodeHandle(absl::string_view text) {
+  if (text.empty()) return BadField("handle", "missing");
+  if (const std::optional<Handle> handle = Handle::Parse({text.data(), text.size()}))
+    return *handle;
+  return WithReason(absl::NotFoundError("no factor has this handle: it is not of the form that "
+                                        "Factorize returns (26 characters of base32)"),
+                    kReasonHandleUnknown);
+}
+
+absl::StatusOr<std::string> DecodeTenant(const grpc::ServerContextBase& context) {
+  const auto& metadata = context.client_metadata();
+  const auto found = metadata.find("crout-tenant");
+  if (found == metadata.end()) return "default";
+  const absl::string_view tenant(found->second.data(), found->second.size());
+  if (tenant.empty() || tenant.size() > kMaxTenantBytes ||
+      !std::all_of(tenant.begin(), tenant.end(), IsTenantChar)) {
+    return BadField("crout-tenant", "metadata value must be 1 to 64 of [A-Za-z0-9_.-]");
+  }
+  return std::string(tenant);
+}
+
+google::protobuf::Timestamp EncodeTime(absl::Time time) {
+  google::protobuf::Timestamp timestamp;
+  const int64_t seconds = absl::ToUnixSeconds(time);  // floors
+  timestamp.set_seconds(seconds);
+  timestamp.set_nanos(
+      static_cast<int32_t>(absl::ToInt64Nanoseconds(time - absl::FromUnixSeconds(seconds))));
+  return timestamp;
+}
+
+google::protobuf::Duration EncodeDuration(absl::Duration duration) {
+  google::protobuf::Duration encoded;
+  encoded.set_seconds(absl::IDivDuration(duration, absl::Seconds(1), &duration));
+  encoded.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(duration)));
+  return encoded;
+}
+
+v1::Timings Encode(const CallTimings& timings) {
+  v1::Timings encoded;
+  encoded.set_receive_seconds(timings.receive);
+  encoded.set_queue_seconds(timings.queue);
+  encoded.set_host_to_device_seconds(timings.host_to_device);
+  encoded.set_factor_seconds(timings.factor);
+  encoded.set_solve_seconds(timings.solve);
+  encoded.set_refine_seconds(timings.refine);
+  encoded.set_device_to_host_seconds(timings.device_to_host);
+  encoded.set_send_seconds(timings.send);
+  encoded.set_total_seconds(timings.total);
+  return encoded;
+}
+
+v1::DenseSpec EncodeDense(const PackedMatrix& shape) {
+  v1::DenseSpec dense;
+  dense.set_dtype(ToProto(shape.dtype));
+  dense.set_layout(ToProto(shape.layout));
+  dense.set_rows(shape.rows);
+  dense.set_cols(shape.cols);
+  return dense;
+}
+
+v1::Factor Encode(const FactorInfo& info) {
+  const FactorSummary& summary = info.summary;
+  v1::Factor factor;
+  if (info.handle != Handle()) factor.set_handle(info.handle.ToString());
+  factor.set_name(info.name);
+  factor.set_version(info.version);
+  factor.set_n(summary.n);
+  factor.set_algorithm(AlgorithmFromName(summary.algorithm));
+  factor.set_device(info.device);
+  factor.set_factor_dtype(ToProto(summary.factor_dtype));
+  factor.set_matrix_dtype(ToProto(summary.matrix_dtype));
+  factor.set_unit_diagonal(ToProto(summary.unit_diagonal));
+  factor.set_info(summary.info);
+  factor.set_pivot_growth(summary.pivot_growth);
+  factor.set_norm_one(summary.norm_one);
+  factor.set_norm_inf(summary.norm_inf);
+  if (summary.rcond) factor.set_rcond(*summary.rcond);
+  if (summary.det_sign) {
+    factor.mutable_determinant()->set_sign(*summary.det_sign);
+    factor.mutable_determinant()->set_log_abs(*summary.det_log_abs);
+  }
+  factor.set_row_scaled(summary.row_scaled);
+  factor.set_col_scaled(summary.col_scaled);
+  factor.set_has_matrix(info.has_matrix);
+  if (info.nnz) factor.set_nnz(*info.nnz);
+  factor.set_tier(info.tier == Tier::kDevice ? v1::TIER_DEVICE : v1::TIER_HOST);
+  factor.set_bytes(static_cast<int64_t>(info.bytes));
+  *factor.mutable_create_time() = EncodeTime(info.create_time);
+  *factor.mutable_lease_expire_time() = EncodeTime(info.lease_expire_time);
+  *factor.mutable_timings() = Encode(info.timings);
+  return factor;
+}
+
+}  // namespace crout

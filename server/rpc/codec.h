@@ -1,0 +1,66 @@
+// Requests into checked values, and results into messages. All validation of what a client
+// declares about a request, its payload's bytes aside, is here.
+#ifndef CROUT_SERVER_RPC_CODEC_H_
+#define CROUT_SERVER_RPC_CODEC_H_
+
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "crout/v1/factorization_service.pb.h"
+#include "grpcpp/server_context.h"
+#include "kernels/factorization.h"
+#include "server/cache/factor_cache.h"
+#include "server/rpc/core.h"
+
+namespace crout {
+
+// A payload that is about to arrive.
+struct PayloadSpec {
+  bool text = false;  // Matrix Market
+  // Without data. For text the shape is unknown (0 x 0) until the text's size line was read.
+  PackedMatrix shape;
+};
+
+// `field` is the path of `spec` in the request, for messages.
+absl::StatusOr<PayloadSpec> DecodePayload(const v1::MatrixSpec& spec, absl::string_view field,
+                                          const Limits& limits);
+
+// The shape of a matrix to factor: square. Of a right-hand side: n rows; `mismatch` is the code of
+// the refusal (FAILED_PRECONDITION against a handle, INVALID_ARGUMENT within one request).
+absl::Status CheckSquare(const PackedMatrix& shape, absl::string_view field);
+absl::Status CheckRows(const PackedMatrix& shape, int64_t n, absl::string_view field,
+                       absl::StatusCode mismatch);
+
+// All but what depends on the order and the device: see Resolve().
+absl::StatusOr<FactorizeOptions> DecodeOptions(const v1::FactorizeOptions& options,
+                                               DType matrix_dtype);
+// Finds the algorithm that `options` names, and the solver for a condition estimate if one is asked
+// for. UNIMPLEMENTED for an algorithm that the device lacks.
+absl::Status Resolve(const v1::FactorizeOptions& options, const Device& device, int64_t n,
+                     FactorizeOptions* decoded);
+// All but the solver, which needs the factor.
+absl::StatusOr<SolveOptions> DecodeOptions(const v1::SolveOptions& options);
+
+absl::StatusOr<InsertOptions> DecodeCacheOptions(const v1::CacheOptions& options,
+                                                 const std::string& tenant, const Limits& limits);
+absl::StatusOr<absl::Duration> DecodeLease(const google::protobuf::Duration& lease,
+                                           absl::string_view field, const Limits& limits);
+
+// INVALID_ARGUMENT for an empty handle; one that cannot be a handle is NOT_FOUND, as an unknown
+// one.
+absl::StatusOr<Handle> DecodeHandle(absl::string_view text);
+
+// The crout-tenant metadata value, "default" without one.
+absl::StatusOr<std::string> DecodeTenant(const grpc::ServerContextBase& context);
+
+v1::Factor Encode(const FactorInfo& info);
+v1::Timings Encode(const CallTimings& timings);
+v1::DenseSpec EncodeDense(const PackedMatrix& shape);
+google::protobuf::Timestamp EncodeTime(absl::Time time);
+google::protobuf::Duration EncodeDuration(absl::Duration duration);
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_RPC_CODEC_H_

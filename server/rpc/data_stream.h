@@ -1,0 +1,36 @@
+// A large host buffer as the `data` of consecutive messages.
+#ifndef CROUT_SERVER_RPC_DATA_STREAM_H_
+#define CROUT_SERVER_RPC_DATA_STREAM_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+#include "server/rpc/wire.h"
+
+namespace crout {
+
+// Passes to `send`, in order, functions that make the messages carrying all of `data`, whose field
+// number in Response is `field`: the first message begins with `head`, the last ends with what
+// `tail(response)` adds. An empty buffer gives one message. Nothing is copied.
+template <class Response, class Tail, class Send>
+void StreamData(const Response& head, std::shared_ptr<const Buffer> data, int field,
+                size_t chunk_bytes, Tail tail, Send send) {
+  const size_t size = data->size();
+  size_t offset = 0;
+  do {
+    const size_t count = std::min(chunk_bytes, size - offset);
+    const bool last = offset + count == size;
+    send([=, response = offset == 0 ? head : Response()]() mutable {
+      if (last) tail(response);
+      if (count == 0) return Serialize(response);
+      return SerializeWithData(response, field, {data->data() + offset, count}, data);
+    });
+    offset += count;
+  } while (offset < size);
+}
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_RPC_DATA_STREAM_H_

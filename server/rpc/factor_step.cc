@@ -1,0 +1,72 @@
+#include "server/rpc/factor_step.h"
+
+#include <utility>
+
+#include "kernels/util/status_macros.h"
+
+namespace crout {
+
+absl::StatusOr<std::unique_ptr<FactorStep>> FactorStep::Create(ServerCore& core,
+                                                               const v1::MatrixSpec& matrix,
+                                                               const v1::FactorizeOptions& options,
+                                                               DeviceSlot& slot) {
+  CROUT_ASSIGN_OR_RETURN(const PayloadSpec spec,
+                         DecodePayload(matrix, "header.matrix", core.limits));
+  auto step = std::unique_ptr<FactorStep>(new FactorStep(core, spec, slot));
+  CROUT_ASSIGN_OR_RETURN(step->options_, DecodeOptions(options, spec.shape.dtype));
+  step->request_ = options;
+  // A name that the device lacks is refused before the payload, whatever the order will be.
+  CROUT_RETURN_IF_ERROR(Resolve(options, *slot.device, /*n=*/0, &step->options_));
+  return step;
+}
+
+absl::StatusOr<size_t> FactorStep::Plan() {
+  const PackedMatrix& shape = upload_.shape();
+  CROUT_RETURN_IF_ERROR(CheckSquare(shape, upload_.field()));
+  CROUT_RETURN_IF_ERROR(Resolve(request_, *slot_.device, shape.rows, &options_));
+  CROUT_ASSIGN_OR_RETURN(const JobBytes bytes, FactorizeBytes(options_, shape.dtype, shape.rows));
+  return bytes.peak;
+}
+
+absl::Status FactorStep::Admit(Reservation reservation) {
+  reservation_ = std::move(reservation);
+  return upload_.Open(slot_);
+}
+
+FactorSummary FactorStep::Expected() const {
+  FactorSummary summary;
+  summary.algorithm = options_.algorithm->traits().name;
+  summary.n = upload_.shape().rows;
+  summary.factor_dtype = options_.factor_dtype;
+  summary.matrix_dtype = upload_.shape().dtype;
+  summary.unit_diagonal = options_.algorithm->traits().unit_diagonal;
+  // The most that a solve could need.
+  summary.row_scaled = options_.equilibrate != EquilibrateMode::kOff;
+  summary.col_scaled = summary.row_scaled;
+  return summary;
+}
+
+double FactorStep::PredictSeconds() const {
+  return options_.algorithm->PredictSeconds(options_.factor_dtype, upload_.shape().rows);
+}
+
+absl::StatusOr<NewFactor> FactorStep::Run(ExecutionContext& context, StopRequested stop,
+                                          CallTimings& timings) {
+  CROUT_ASSIGN_OR_RETURN(Buffer matrix, upload_.Take(context));
+  KernelTimings kernel;
+  NewFactor factor;
+  CROUT_ASSIGN_OR_RETURN(factor.factorization, Factorize(context, std::move(matrix),
+                                                         upload_.shape(), options_, stop, kernel));
+  timings.host_to_device += kernel.host_to_device;
+  timings.factor += kernel.factor;
+  const FactorSummary& summary = factor.factorization.summary;
+  core_.metrics.device(static_cast<size_t>(slot_.index))
+      .ObserveFactor(summary.algorithm, summary.factor_dtype, summary.n, kernel.factor);
+  reservation_.Shrink(factor.factorization.storage.bytes());
+  factor.reservation = std::move(reservation_);
+  factor.slot = &slot_;
+  factor.nnz = upload_.nnz();
+  return factor;
+}
+
+}  // namespace crout

@@ -1,0 +1,46 @@
+// The matrix of a call and its factorization.
+#ifndef CROUT_SERVER_RPC_FACTOR_STEP_H_
+#define CROUT_SERVER_RPC_FACTOR_STEP_H_
+
+#include <memory>
+
+#include "server/rpc/upload_call.h"
+
+namespace crout {
+
+class FactorStep final : public PayloadStep {
+ public:
+  // Checks what can be checked before the payload.
+  static absl::StatusOr<std::unique_ptr<FactorStep>> Create(ServerCore& core,
+                                                            const v1::MatrixSpec& matrix,
+                                                            const v1::FactorizeOptions& options,
+                                                            DeviceSlot& slot);
+
+  MatrixUpload& upload() override { return upload_; }
+  DeviceSlot& slot() override { return slot_; }
+  absl::StatusOr<size_t> Plan() override;
+  absl::Status Admit(Reservation reservation) override;
+
+  // What will be known of the factor before it exists: order, types, unit diagonal. After Plan().
+  FactorSummary Expected() const;
+  double PredictSeconds() const;
+
+  // Worker thread. Fills the phases it runs; the result's reservation has shrunk to what it keeps.
+  absl::StatusOr<NewFactor> Run(ExecutionContext& context, StopRequested stop,
+                                CallTimings& timings);
+
+ private:
+  FactorStep(ServerCore& core, const PayloadSpec& spec, DeviceSlot& slot)
+      : core_(core), slot_(slot), upload_(core, spec, "header.matrix") {}
+
+  ServerCore& core_;
+  DeviceSlot& slot_;
+  MatrixUpload upload_;
+  v1::FactorizeOptions request_;
+  FactorizeOptions options_;
+  Reservation reservation_;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_RPC_FACTOR_STEP_H_

@@ -1,0 +1,90 @@
+#include "server/rpc/factorize_and_solve_call.h"
+
+#include <utility>
+
+#include "kernels/util/status_macros.h"
+#include "server/rpc/status.h"
+
+namespace crout {
+
+absl::StatusOr<std::vector<PayloadStep*>> FactorizeAndSolveCall::Start(const StreamMessage& first) {
+  v1::FactorizeAndSolveHeader header;
+  CROUT_RETURN_IF_ERROR(first.ParseHeader(&header));
+  if (header.has_cache()) {
+    if (!header.cache().request_id().empty()) {
+      return BadField("header.cache.request_id",
+                      "not supported here: Factorize, then Solve, makes the pair idempotent");
+    }
+    CROUT_ASSIGN_OR_RETURN(insert_, DecodeCacheOptions(header.cache(), tenant_, core_.limits));
+  }
+  CROUT_ASSIGN_OR_RETURN(DeviceSlot * slot, core_.devices.Choose(header.options().device()));
+  CROUT_ASSIGN_OR_RETURN(factor_,
+                         FactorStep::Create(core_, header.matrix(), header.options(), *slot));
+  CROUT_ASSIGN_OR_RETURN(
+      solve_, SolveStep::Create(
+                  core_, header.rhs(), header.solve(), *slot,
+                  [this] { return factor_->Expected(); }, absl::StatusCode::kInvalidArgument));
+  return std::vector<PayloadStep*>{factor_.get(), solve_.get()};
+}
+
+absl::Status FactorizeAndSolveCall::Run(ExecutionContext& context, CallTimings& timings,
+                                        std::optional<NewFactor>* factor,
+                                        std::optional<Solution>* solution) {
+  const auto stop = [this] { return stop_requested(); };
+  CROUT_ASSIGN_OR_RETURN(*factor, factor_->Run(context, stop, timings));
+  const Factorization& factorization = (*factor)->factorization;
+  if (factorization.summary.info > 0) return absl::OkStatus();
+  CROUT_ASSIGN_OR_RETURN(*solution, solve_->Run(context, factorization, stop, timings));
+  return absl::OkStatus();
+}
+
+v1::Factor FactorizeAndSolveCall::Store(NewFactor factor) {
+  factor.timings = ReplyTimings();
+  if (insert_) return crout::Encode(core_.cache.Insert(std::move(factor), *insert_));
+  FactorInfo info;
+  info.summary = factor.factorization.summary;
+  info.device = observed_.device;
+  info.nnz = factor.nnz;
+  info.timings = factor.timings;
+  return crout::Encode(info);
+}
+
+void FactorizeAndSolveCall::RunJob(ExecutionContext& context) {
+  CallTimings timings = ArrivalTimings();
+  {
+    MutexLock lock(&mutex_);
+    if (IsLong()) SendProgress(v1::PHASE_FACTOR, 0, PredictSeconds());
+  }
+  std::optional<NewFactor> factor;
+  std::optional<Solution> solution;
+  const absl::Status status = Run(context, timings, &factor, &solution);
+
+  MutexLock lock(&mutex_);
+  StartReply(timings);
+  observed_.device = context.device().info().name;
+  observed_.n = factor_->upload().shape().rows;
+  if (ended()) return;
+  if (!status.ok()) return End(status);
+  const FactorSummary summary = factor->factorization.summary;
+  v1::FactorizeAndSolveResponse first;
+  *first.mutable_factor() = Store(*std::move(factor));
+  if (!solution) {
+    Send([first] { return Serialize(first); });
+    return EndAfterReplies(CheckSolvable(summary));
+  }
+  SendSolution(*solution, crout::Encode(*solution, first.factor().version(), observed_.device),
+               std::move(first));
+}
+
+grpc::ByteBuffer FactorizeAndSolveCall::Encode(const v1::Progress& progress) {
+  v1::FactorizeAndSolveResponse response;
+  *response.mutable_progress() = progress;
+  return Serialize(response);
+}
+
+void FactorizeAndSolveCall::ReleaseResources() {
+  solve_.reset();
+  factor_.reset();
+}
+
+}  // namespace crout

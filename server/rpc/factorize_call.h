@@ -1,0 +1,90 @@
+// Factorize and Refactorize: they differ in what becomes of the factor.
+#ifndef CROUT_SERVER_RPC_FACTORIZE_CALL_H_
+#define CROUT_SERVER_RPC_FACTORIZE_CALL_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/rpc/factor_step.h"
+#include "server/rpc/upload_call.h"
+
+namespace crout {
+
+// Holds a request_id while its call runs, and lets go of it unless the factor was inserted.
+class RequestClaim {
+ public:
+  RequestClaim(FactorCache* cache, std::string tenant, std::string request_id)
+      : cache_(cache), tenant_(std::move(tenant)), request_id_(std::move(request_id)) {}
+  ~RequestClaim() {
+    if (cache_ != nullptr) cache_->AbandonRequest(tenant_, request_id_);
+  }
+  RequestClaim(const RequestClaim&) = delete;  // One claim, one holder.
+  RequestClaim& operator=(const RequestClaim&) = delete;
+
+  // Insert has taken it over.
+  void Complete() { cache_ = nullptr; }
+
+ private:
+  FactorCache* cache_;
+  const std::string tenant_;
+  const std::string request_id_;
+};
+
+// A call that answers with a factor. Its members are constant from Start() to ReleaseResources().
+class FactoringCall : public UploadCall {
+ protected:
+  using UploadCall::UploadCall;
+
+  // Puts the factor where the call wants it.
+  virtual absl::StatusOr<FactorInfo> Store(NewFactor factor)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
+  virtual grpc::ByteBuffer Encode(const v1::Factor& factor) = 0;
+  using UploadCall::Encode;
+
+  double PredictSeconds() override { return factor_->PredictSeconds(); }
+  void RunJob(ExecutionContext& context) override;
+  void ReleaseResources() override { factor_.reset(); }
+  // Answers and ends the call.
+  void Reply(const FactorInfo& info) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  std::unique_ptr<FactorStep> factor_;
+};
+
+class FactorizeCall final : public FactoringCall {
+ public:
+  FactorizeCall(ServerCore& core, grpc::CallbackServerContext* context)
+      : FactoringCall(core, context, Method::kFactorize) {}
+
+ private:
+  absl::StatusOr<std::vector<PayloadStep*>> Start(const StreamMessage& first) override
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<FactorInfo> Store(NewFactor factor) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  grpc::ByteBuffer Encode(const v1::Progress& progress) override;
+  grpc::ByteBuffer Encode(const v1::Factor& factor) override;
+  void ReleaseResources() override;
+
+  InsertOptions insert_;
+  std::optional<RequestClaim> claim_;
+};
+
+class RefactorizeCall final : public FactoringCall {
+ public:
+  RefactorizeCall(ServerCore& core, grpc::CallbackServerContext* context)
+      : FactoringCall(core, context, Method::kRefactorize) {}
+
+ private:
+  absl::StatusOr<std::vector<PayloadStep*>> Start(const StreamMessage& first) override
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<FactorInfo> Store(NewFactor factor) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  grpc::ByteBuffer Encode(const v1::Progress& progress) override;
+  grpc::ByteBuffer Encode(const v1::Factor& factor) override;
+
+  Handle handle_;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_RPC_FACTORIZE_CALL_H_

@@ -1,0 +1,45 @@
+// GetFactors: downloads a factor.
+#ifndef CROUT_SERVER_RPC_GET_FACTORS_CALL_H_
+#define CROUT_SERVER_RPC_GET_FACTORS_CALL_H_
+
+#include <memory>
+#include <optional>
+
+#include "crout/v1/factorization_service.pb.h"
+#include "grpcpp/support/server_callback.h"
+#include "server/rpc/call.h"
+
+namespace crout {
+
+// A copy of a factor in host memory, on its way to the client.
+struct FactorCopy {
+  Reservation reservation;
+  FactorStorage storage;
+};
+
+class GetFactorsCall final : public Call<grpc::ServerWriteReactor<grpc::ByteBuffer>> {
+ public:
+  GetFactorsCall(ServerCore& core, grpc::CallbackServerContext* context)
+      : Call(core, context, Method::kGetFactors) {}
+
+  // After construction.
+  void Begin(const grpc::ByteBuffer& request);
+
+ private:
+  absl::Status Start(const grpc::ByteBuffer& request);
+  absl::Status Reserve();
+  void RunJob(ExecutionContext& context) override;
+  absl::StatusOr<FactorCopy> Copy(ExecutionContext& context, CallTimings& timings);
+  v1::GetFactorsHeader Header(const FactorStorage& storage) const;
+  void ReleaseResources() override;
+
+  // Constant from Start() to ReleaseResources().
+  v1::GetFactorsRequest request_;
+  std::optional<FactorCache::Pin> pin_;
+  FactorInfo info_;
+  Reservation promotion_;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_RPC_GET_FACTORS_CALL_H_

@@ -1,0 +1,180 @@
+#include "server/rpc/matrix_upload.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <semaphore>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/util/status_macros.h"
+#include "kernels/util/strings.h"
+#include "server/rpc/status.h"
+
+namespace crout {
+namespace {
+
+// The text's memory is charged in steps, so that the budget is not asked for every chunk.
+constexpr size_t kTextChargeStep = size_t{4} << 20;
+
+MatrixMarketLimits TextLimits(const ServerCore& core) {
+  MatrixMarketLimits limits;
+  limits.max_rows = core.limits.max_n;
+  limits.max_columns = core.limits.max_n;
+  limits.max_peak_bytes = static_cast<int64_t>(core.devices.host_budget().limit());
+  return limits;
+}
+
+template <class T>
+absl::Status Overflow(const std::string& field, int64_t row, int64_t col) {
+  return BadField(field, absl::StrCat("the value at row ", row, ", column ", col,
+                                      " (0-based) overflows ", ToAbsl(NameOf(kDTypeOf<T>))));
+}
+
+}  // namespace
+
+MatrixUpload::MatrixUpload(ServerCore& core, const PayloadSpec& spec, std::string field)
+    : core_(core), field_(std::move(field)), shape_(spec.shape) {
+  if (spec.text) reader_ = std::make_unique<MatrixMarketReader>(TextLimits(core), &core.parsers);
+}
+
+absl::Status MatrixUpload::Open(DeviceSlot& slot) {
+  if (shape_.bytes() == 0) return absl::OkStatus();
+  CROUT_ASSIGN_OR_RETURN(destination_, slot.device->memory().Allocate(shape_.bytes()));
+  CROUT_ASSIGN_OR_RETURN(uploader_,
+                         slot.device->StartUpload({destination_.data(), shape_.bytes()}));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<size_t> MatrixUpload::Append(std::span<const std::byte> bytes,
+                                            const std::function<void()>& on_ready) {
+  if (!text()) return AppendDense(bytes, on_ready);
+  CROUT_RETURN_IF_ERROR(AppendText(bytes));
+  return bytes.size();
+}
+
+absl::StatusOr<size_t> MatrixUpload::AppendDense(std::span<const std::byte> bytes,
+                                                 const std::function<void()>& on_ready) {
+  if (bytes.size() > shape_.bytes() - received_) {
+    return BadField(field_, absl::StrCat("more bytes than the ", shape_.bytes(), " declared"));
+  }
+  size_t taken = 0;
+  while (taken < bytes.size()) {
+    const std::span<std::byte> block = uploader_->Reserve(on_ready);
+    if (block.empty()) break;
+    const size_t count = std::min(block.size(), bytes.size() - taken);
+    std::memcpy(block.data(), bytes.data() + taken, count);
+    CROUT_RETURN_IF_ERROR(uploader_->Commit(count));
+    taken += count;
+  }
+  received_ += taken;
+  return taken;
+}
+
+absl::Status MatrixUpload::AppendText(std::span<const std::byte> bytes) {
+  received_ += bytes.size();
+  CROUT_RETURN_IF_ERROR(
+      reader_->Append({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
+  return ChargeText();
+}
+
+absl::Status MatrixUpload::ChargeText() {
+  const size_t held = reader_->memory_bytes();
+  if (held <= text_reservation_.bytes()) return absl::OkStatus();
+  const size_t step = std::max(held - text_reservation_.bytes(), kTextChargeStep);
+  if (text_reservation_.bytes() > 0 && text_reservation_.TryGrow(step)) return absl::OkStatus();
+  CROUT_ASSIGN_OR_RETURN(Reservation grown, core_.cache.ReserveOnHost(held + step));
+  text_reservation_ = std::move(grown);
+  return absl::OkStatus();
+}
+
+absl::Status MatrixUpload::Close() {
+  if (text() || received_ == shape_.bytes()) return absl::OkStatus();
+  return BadField(field_, absl::StrCat(received_, " bytes arrived of the ", shape_.bytes(),
+                                       " that the header declares"));
+}
+
+absl::Status MatrixUpload::Parse() {
+  CROUT_RETURN_IF_ERROR(reader_->Finish());
+  CROUT_RETURN_IF_ERROR(ChargeText());
+  const MatrixMarketHeader header = *reader_->header();
+  shape_.rows = header.rows;
+  shape_.cols = header.columns;
+  if (header.coordinate) {
+    sparse_ = reader_->TakeSparse();
+    nnz_ = sparse_.nonzeros();
+  } else {
+    dense_values_ = reader_->TakeDense();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MatrixUpload::Assemble() {
+  const bool coordinate = nnz_.has_value();
+  const absl::Status status = DispatchDType(shape_.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return coordinate ? AssembleSparse<T>() : AssembleDense<T>();
+  });
+  sparse_ = {};
+  dense_values_ = {};
+  text_reservation_.Release();
+  return status;
+}
+
+template <class T, class Fill>
+absl::Status MatrixUpload::Write(Fill fill) {
+  const int64_t count = shape_.rows * shape_.cols;
+  for (int64_t done = 0; done < count;) {
+    std::binary_semaphore ready(0);
+    std::span<std::byte> block = uploader_->Reserve([&ready] { ready.release(); });
+    if (block.empty()) {
+      ready.acquire();
+      continue;
+    }
+    const std::span<T> elements(reinterpret_cast<T*>(block.data()), block.size() / sizeof(T));
+    CROUT_RETURN_IF_ERROR(fill(done, elements));
+    CROUT_RETURN_IF_ERROR(uploader_->Commit(elements.size_bytes()));
+    done += static_cast<int64_t>(elements.size());
+  }
+  return absl::OkStatus();
+}
+
+template <class T>
+absl::Status MatrixUpload::AssembleSparse() {
+  int64_t column = 0;
+  int64_t next = 0;  // entry
+  return Write<T>([&](int64_t offset, std::span<T> block) -> absl::Status {
+    std::fill(block.begin(), block.end(), T{0});
+    const int64_t end = offset + static_cast<int64_t>(block.size());
+    for (; next < sparse_.nonzeros(); ++next) {
+      while (next == sparse_.column_start[column + 1]) ++column;
+      const int64_t position = column * shape_.rows + sparse_.row[next];
+      if (position >= end) break;
+      const T value = static_cast<T>(sparse_.value[next]);
+      if (!std::isfinite(value)) return Overflow<T>(field_, sparse_.row[next], column);
+      block[position - offset] = value;
+    }
+    return absl::OkStatus();
+  });
+}
+
+template <class T>
+absl::Status MatrixUpload::AssembleDense() {
+  return Write<T>([&](int64_t offset, std::span<T> block) -> absl::Status {
+    for (size_t i = 0; i < block.size(); ++i) {
+      const int64_t position = offset + static_cast<int64_t>(i);
+      block[i] = static_cast<T>(dense_values_[position]);
+      if (!std::isfinite(block[i])) {
+        return Overflow<T>(field_, position % shape_.rows, position / shape_.rows);
+      }
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<Buffer> MatrixUpload::Take(ExecutionContext& context) {
+  if (uploader_ != nullptr) CROUT_RETURN_IF_ERROR(uploader_->Join(context));
+  return std::move(destination_);
+}
+
+}  // namespace crout

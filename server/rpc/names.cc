@@ -1,0 +1,56 @@
+#include "server/rpc/names.h"
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/util/strings.h"
+
+namespace crout {
+namespace {
+
+constexpr std::string_view kAlgorithmPrefix = "ALGORITHM_";
+constexpr std::string_view kSolverPrefix = "SOLVER_";
+
+}  // namespace
+
+std::string AlgorithmName(v1::Algorithm algorithm) {
+  if (algorithm == v1::ALGORITHM_UNSPECIFIED) return "auto";
+  const std::string name = v1::Algorithm_Name(algorithm);
+  // A number that this build does not know keeps the number, so that the refusal can name it.
+  if (name.empty()) return absl::StrCat(static_cast<int>(algorithm));
+  return absl::AsciiStrToLower(name.substr(kAlgorithmPrefix.size()));
+}
+
+std::string SolverName(v1::Solver solver) {
+  if (solver == v1::SOLVER_UNSPECIFIED) return "auto";
+  const std::string name = v1::Solver_Name(solver);
+  if (name.empty()) return absl::StrCat(static_cast<int>(solver));
+  return absl::AsciiStrToLower(name.substr(kSolverPrefix.size()));
+}
+
+v1::Algorithm AlgorithmFromName(std::string_view name) {
+  v1::Algorithm algorithm = v1::ALGORITHM_UNSPECIFIED;
+  v1::Algorithm_Parse(absl::StrCat(ToAbsl(kAlgorithmPrefix), absl::AsciiStrToUpper(ToAbsl(name))),
+                      &algorithm);
+  return algorithm;
+}
+
+v1::Solver SolverFromName(std::string_view name) {
+  v1::Solver solver = v1::SOLVER_UNSPECIFIED;
+  v1::Solver_Parse(absl::StrCat(ToAbsl(kSolverPrefix), absl::AsciiStrToUpper(ToAbsl(name))),
+                   &solver);
+  return solver;
+}
+
+v1::Dtype ToProto(DType dtype) {
+  return dtype == DType::kFloat32 ? v1::DTYPE_FLOAT32 : v1::DTYPE_FLOAT64;
+}
+
+v1::Layout ToProto(Layout layout) {
+  return layout == Layout::kRowMajor ? v1::LAYOUT_ROW_MAJOR : v1::LAYOUT_COLUMN_MAJOR;
+}
+
+v1::UnitDiagonal ToProto(UnitDiagonal unit_diagonal) {
+  return unit_diagonal == UnitDiagonal::kU ? v1::UNIT_DIAGONAL_U : v1::UNIT_DIAGONAL_L;
+}
+
+}  // namespace crout

@@ -1,0 +1,30 @@
+// Algorithms, solvers and types: between the contract's enums and the kernels' names.
+#ifndef CROUT_SERVER_RPC_NAMES_H_
+#define CROUT_SERVER_RPC_NAMES_H_
+
+#include <string>
+#include <string_view>
+
+#include "crout/v1/factor.pb.h"
+#include "crout/v1/matrix.pb.h"
+#include "kernels/dtype.h"
+#include "kernels/lu_algorithm.h"
+#include "kernels/matrix.h"
+
+namespace crout {
+
+// "auto" for unspecified; the enum's name without its prefix, in lower case, for the others.
+std::string AlgorithmName(v1::Algorithm algorithm);
+std::string SolverName(v1::Solver solver);
+
+// The reverse; UNSPECIFIED for a name that the contract lacks.
+v1::Algorithm AlgorithmFromName(std::string_view name);
+v1::Solver SolverFromName(std::string_view name);
+
+v1::Dtype ToProto(DType dtype);
+v1::Layout ToProto(Layout layout);
+v1::UnitDiagonal ToProto(UnitDiagonal unit_diagonal);
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_RPC_NAMES_H_

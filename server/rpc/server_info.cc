@@ -1,0 +1,75 @@
+#include "server/rpc/server_info.h"
+
+#include "kernels/util/status_macros.h"
+#include "server/rpc/codec.h"
+#include "server/rpc/names.h"
+
+namespace crout {
+namespace {
+
+void DescribeDevice(const DeviceSlot& slot, v1::DeviceStatus* status) {
+  const Device& device = *slot.device;
+  status->set_name(device.info().name);
+  status->set_description(device.info().description);
+  status->set_healthy(device.healthy());
+  for (const auto& algorithm : device.algorithms()) {
+    status->add_algorithms(AlgorithmFromName(algorithm->traits().name));
+  }
+  for (const auto& solver : device.solvers()) {
+    status->add_solvers(SolverFromName(solver->name()));
+  }
+  status->set_memory_bytes(static_cast<int64_t>(device.info().memory_bytes));
+  status->set_budget_bytes(static_cast<int64_t>(slot.budget->limit()));
+  status->set_reserved_bytes(static_cast<int64_t>(slot.budget->reserved()));
+  const DeviceScheduler::Load load = slot.scheduler->load();
+  status->set_streams(load.streams);
+  status->set_streams_busy(load.streams_busy);
+  status->set_queue_depth(static_cast<int32_t>(load.queue_depth));
+}
+
+}  // namespace
+
+void DescribeServer(ServerCore& core, v1::GetServerInfoResponse* response) {
+  response->set_version(CROUT_VERSION);
+  response->set_commit(CROUT_COMMIT);
+  *response->mutable_start_time() = EncodeTime(core.start_time);
+  response->set_draining(core.draining.load());
+  for (const auto& slot : core.devices.slots()) DescribeDevice(*slot, response->add_devices());
+  v1::Limits* limits = response->mutable_limits();
+  limits->set_max_n(core.limits.max_n);
+  limits->set_max_message_bytes(static_cast<int64_t>(core.limits.max_message_bytes));
+  *limits->mutable_default_lease() = EncodeDuration(core.limits.default_lease);
+  *limits->mutable_max_lease() = EncodeDuration(core.limits.max_lease);
+  *limits->mutable_upload_idle_timeout() = EncodeDuration(core.limits.upload_idle_timeout);
+  limits->set_queue_capacity(static_cast<int32_t>(core.limits.queue_capacity));
+  response->set_cached_factors(static_cast<int64_t>(core.cache.size()));
+  response->set_host_budget_bytes(static_cast<int64_t>(core.devices.host_budget().limit()));
+  response->set_host_reserved_bytes(static_cast<int64_t>(core.devices.host_budget().reserved()));
+}
+
+absl::Status EstimateFactorization(ServerCore& core, const v1::EstimateFactorizeRequest& request,
+                                   v1::EstimateFactorizeResponse* response) {
+  v1::MatrixSpec spec;
+  spec.mutable_dense()->set_dtype(request.matrix_dtype());
+  spec.mutable_dense()->set_rows(request.n());
+  spec.mutable_dense()->set_cols(request.n());
+  CROUT_ASSIGN_OR_RETURN(const PayloadSpec payload, DecodePayload(spec, "n", core.limits));
+  CROUT_ASSIGN_OR_RETURN(FactorizeOptions options,
+                         DecodeOptions(request.options(), payload.shape.dtype));
+  CROUT_ASSIGN_OR_RETURN(DeviceSlot * slot, core.devices.Choose(request.options().device()));
+  CROUT_RETURN_IF_ERROR(Resolve(request.options(), *slot->device, request.n(), &options));
+  CROUT_ASSIGN_OR_RETURN(const JobBytes bytes,
+                         FactorizeBytes(options, payload.shape.dtype, request.n()));
+  response->set_algorithm(AlgorithmFromName(options.algorithm->traits().name));
+  response->set_device(slot->device->info().name);
+  response->set_peak_bytes(static_cast<int64_t>(bytes.peak));
+  response->set_cached_bytes(static_cast<int64_t>(bytes.kept));
+  response->set_predicted_seconds(
+      options.algorithm->PredictSeconds(options.factor_dtype, request.n()));
+  response->set_predicted_queue_seconds(slot->scheduler->load().backlog_seconds);
+  const size_t busy = slot->budget->reserved() - core.cache.EvictableBytes(*slot);
+  response->set_fits(busy <= slot->budget->limit() && bytes.peak <= slot->budget->limit() - busy);
+  return absl::OkStatus();
+}
+
+}  // namespace crout

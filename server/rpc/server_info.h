@@ -1,0 +1,19 @@
+// What the server can do, and what a factorization would take.
+#ifndef CROUT_SERVER_RPC_SERVER_INFO_H_
+#define CROUT_SERVER_RPC_SERVER_INFO_H_
+
+#include "absl/status/status.h"
+#include "crout/v1/factorization_service.pb.h"
+#include "server/rpc/core.h"
+
+namespace crout {
+
+void DescribeServer(ServerCore& core, v1::GetServerInfoResponse* response);
+
+// The statuses of EstimateFactorize.
+absl::Status EstimateFactorization(ServerCore& core, const v1::EstimateFactorizeRequest& request,
+                                   v1::EstimateFactorizeResponse* response);
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_RPC_SERVER_INFO_H_

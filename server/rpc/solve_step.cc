@@ -1,0 +1,98 @@
+#include "server/rpc/solve_step.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/algorithm_registry.h"
+#include "kernels/util/status_macros.h"
+#include "server/rpc/names.h"
+#include "server/rpc/status.h"
+#include "server/scheduling/reason.h"
+
+namespace crout {
+
+absl::Status CheckSolvable(const FactorSummary& factor) {
+  if (factor.info == 0) return absl::OkStatus();
+  return WithReason(
+      absl::FailedPreconditionError(absl::StrCat("the matrix is singular: pivot ", factor.info,
+                                                 " (1-based) is exactly zero")),
+      kReasonSingular);
+}
+
+v1::SolveResult Encode(const Solution& solution, int64_t factor_version,
+                       const std::string& device) {
+  const SolveSummary& summary = solution.summary;
+  v1::SolveResult result;
+  if (summary.backward_error) result.set_backward_error(*summary.backward_error);
+  if (summary.forward_error_bound) result.set_forward_error_bound(*summary.forward_error_bound);
+  result.set_refinement_steps(summary.refinement_steps);
+  result.set_solver(SolverFromName(summary.solver));
+  result.set_factor_version(factor_version);
+  result.set_nrhs(solution.shape.cols);
+  result.set_device(device);
+  return result;
+}
+
+absl::StatusOr<std::unique_ptr<SolveStep>> SolveStep::Create(
+    ServerCore& core, const v1::MatrixSpec& rhs, const v1::SolveOptions& options, DeviceSlot& slot,
+    std::function<FactorSummary()> expected, absl::StatusCode mismatch) {
+  CROUT_ASSIGN_OR_RETURN(const PayloadSpec spec, DecodePayload(rhs, "header.rhs", core.limits));
+  auto step = std::unique_ptr<SolveStep>(new SolveStep(core, spec, slot));
+  CROUT_ASSIGN_OR_RETURN(step->options_, DecodeOptions(options));
+  step->solver_ = SolverName(options.solver());
+  step->expected_ = std::move(expected);
+  step->mismatch_ = mismatch;
+  return step;
+}
+
+absl::StatusOr<size_t> SolveStep::Plan() {
+  const FactorSummary factor = expected_();
+  const PackedMatrix& shape = upload_.shape();
+  CROUT_RETURN_IF_ERROR(CheckRows(shape, factor.n, upload_.field(), mismatch_));
+  CROUT_ASSIGN_OR_RETURN(options_.solver, FindSolver(*slot_.device, solver_, factor.unit_diagonal,
+                                                     factor.factor_dtype, factor.n, shape.cols));
+  CROUT_ASSIGN_OR_RETURN(const JobBytes bytes, SolveBytes(options_, factor, shape));
+  return bytes.peak + promotion_bytes_;
+}
+
+absl::Status SolveStep::Admit(Reservation reservation) {
+  promotion_ = reservation.Split(promotion_bytes_);
+  reservation_ = std::move(reservation);
+  return upload_.Open(slot_);
+}
+
+double SolveStep::PredictSeconds() const {
+  const FactorSummary factor = expected_();
+  return options_.solver->PredictSeconds(factor.factor_dtype, factor.n, upload_.shape().cols);
+}
+
+absl::StatusOr<Solution> SolveStep::Run(ExecutionContext& context, const Factorization& factor,
+                                        StopRequested stop, CallTimings& timings) {
+  Solution solution;
+  solution.shape = upload_.shape();
+  CROUT_ASSIGN_OR_RETURN(Reservation reserved, core_.cache.ReserveOnHost(solution.shape.bytes()));
+  CROUT_ASSIGN_OR_RETURN(Buffer out, core_.host_memory.Allocate(solution.shape.bytes()));
+  CROUT_ASSIGN_OR_RETURN(Buffer rhs, upload_.Take(context));
+  // Without the matrix there is nothing to verify against: the reply then has no backward error.
+  options_.verify &= static_cast<bool>(factor.storage.matrix) || factor.summary.n == 0;
+  KernelTimings kernel;
+  CROUT_ASSIGN_OR_RETURN(solution.summary, Solve(context, factor, std::move(rhs), solution.shape,
+                                                 options_, out.data(), stop, kernel));
+  timings.host_to_device += kernel.host_to_device;
+  timings.solve += kernel.solve;
+  timings.refine += kernel.refine;
+  timings.device_to_host += kernel.device_to_host;
+  reservation_.Release();
+  const FactorSummary& summary = factor.summary;
+  core_.metrics.device(static_cast<size_t>(slot_.index))
+      .ObserveSolve(solution.summary.solver, summary.factor_dtype, summary.n, kernel.solve);
+  if (solution.summary.backward_error) {
+    core_.metrics.ObserveBackwardError(summary.factor_dtype, *solution.summary.backward_error);
+  }
+  // The reply's memory outlives the call: gRPC may still be sending it.
+  solution.reservation = std::make_shared<Reservation>(std::move(reserved));
+  solution.data = std::make_shared<const Buffer>(std::move(out));
+  return solution;
+}
+
+}  // namespace crout

@@ -1,0 +1,69 @@
+// The right-hand side of a call and its solution.
+#ifndef CROUT_SERVER_RPC_SOLVE_STEP_H_
+#define CROUT_SERVER_RPC_SOLVE_STEP_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "server/rpc/upload_call.h"
+
+namespace crout {
+
+// X in host memory, charged to the host budget while it lives.
+struct Solution {
+  PackedMatrix shape;
+  std::shared_ptr<const Buffer> data;
+  std::shared_ptr<Reservation> reservation;
+  SolveSummary summary;
+};
+
+// FAILED_PRECONDITION, naming the pivot, if the factor is singular.
+absl::Status CheckSolvable(const FactorSummary& factor);
+
+// What the contract says of a solve; its timings and whether the factor was promoted aside.
+v1::SolveResult Encode(const Solution& solution, int64_t factor_version, const std::string& device);
+
+class SolveStep final : public PayloadStep {
+ public:
+  // `expected` is the factor, or what is known of one that does not exist yet; called when needed.
+  // `mismatch`: the code for a right-hand side of the wrong height.
+  static absl::StatusOr<std::unique_ptr<SolveStep>> Create(
+      ServerCore& core, const v1::MatrixSpec& rhs, const v1::SolveOptions& options,
+      DeviceSlot& slot, std::function<FactorSummary()> expected, absl::StatusCode mismatch);
+
+  MatrixUpload& upload() override { return upload_; }
+  DeviceSlot& slot() override { return slot_; }
+  absl::StatusOr<size_t> Plan() override;
+  absl::Status Admit(Reservation reservation) override;
+
+  double PredictSeconds() const;
+
+  // Device bytes that the factor needs to come back from host memory, reserved together with the
+  // solve's own. To be set before Plan().
+  void AddPromotion(size_t bytes) { promotion_bytes_ = bytes; }
+  Reservation TakePromotion() { return std::move(promotion_); }
+
+  // Worker thread.
+  absl::StatusOr<Solution> Run(ExecutionContext& context, const Factorization& factor,
+                               StopRequested stop, CallTimings& timings);
+
+ private:
+  SolveStep(ServerCore& core, const PayloadSpec& spec, DeviceSlot& slot)
+      : core_(core), slot_(slot), upload_(core, spec, "header.rhs") {}
+
+  ServerCore& core_;
+  DeviceSlot& slot_;
+  MatrixUpload upload_;
+  std::function<FactorSummary()> expected_;
+  absl::StatusCode mismatch_ = absl::StatusCode::kInvalidArgument;
+  std::string solver_;
+  SolveOptions options_;
+  size_t promotion_bytes_ = 0;
+  Reservation reservation_;
+  Reservation promotion_;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_RPC_SOLVE_STEP_H_

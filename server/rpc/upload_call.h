@@ -1,0 +1,102 @@
+// A call whose request is a stream: a header, then the bytes of one or two matrices.
+#ifndef CROUT_SERVER_RPC_UPLOAD_CALL_H_
+#define CROUT_SERVER_RPC_UPLOAD_CALL_H_
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "crout/v1/factorization_service.pb.h"
+#include "grpcpp/support/server_callback.h"
+#include "server/rpc/call.h"
+#include "server/rpc/matrix_upload.h"
+#include "server/rpc/wire.h"
+
+namespace crout {
+
+// A payload of a call and the part of the job that needs it. Implemented by FactorStep, SolveStep.
+class PayloadStep {
+ public:
+  virtual ~PayloadStep() = default;
+
+  virtual MatrixUpload& upload() = 0;
+  virtual DeviceSlot& slot() = 0;
+  // Checks the shape, now known, against the request and says the most device memory that this
+  // step will use.
+  virtual absl::StatusOr<size_t> Plan() = 0;
+  // Takes the reservation of that size and opens the upload.
+  virtual absl::Status Admit(Reservation reservation) = 0;
+};
+
+// Reads, admits, uploads, and submits the job:
+//   header -> Start() -> reserve what dense payloads need -> bytes -> half-close ->
+//   (text: parse, reserve, assemble, on a thread that may block) -> queue -> RunJob()
+// All dense payloads of a call are reserved in one step; what cannot be reserved is refused, so
+// unfinished uploads never wait for each other.
+class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>> {
+ public:
+  void OnReadDone(bool ok) override;
+  void AbortIfIdle(Clock::time_point idle_since) override;
+
+  // After construction: registers the call and reads the first message.
+  void Begin();
+
+ protected:
+  using Call::Call;
+
+  // The header has arrived: decodes it and returns the steps, in the order of their payloads;
+  // the pointers stay valid until ReleaseResources(). No steps: the call has been answered.
+  virtual absl::StatusOr<std::vector<PayloadStep*>> Start(const StreamMessage& first)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
+  // The cost model's seconds for the whole job.
+  virtual double PredictSeconds() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
+  // A progress event in this call's response type.
+  virtual grpc::ByteBuffer Encode(const v1::Progress& progress) = 0;
+
+  // Timings of the phases before the job, which starts now.
+  CallTimings ArrivalTimings();
+  // Tells the client that a phase of a long job has begun.
+  void SendProgress(v1::Phase phase, size_t jobs_ahead, double predicted_seconds)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the job is long enough for progress events.
+  bool IsLong() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return PredictSeconds() > kLongSeconds; }
+
+ private:
+  static constexpr double kLongSeconds = 0.05;
+
+  absl::Status HandleMessage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status HandleHeader(const StreamMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Goes on with the bytes at hand, then reads on or, at the end of the stream, completes.
+  void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<bool> Consume() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<PayloadStep*> StepFor(int field) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Resume();
+
+  absl::StatusOr<size_t> PlanBytes(bool text);
+  absl::Status AdmitSteps(bool text, Reservation reservation);
+  // Reserves for the dense steps and continues with Pump(): at once where nothing need be evicted.
+  void AdmitDense() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AdmitDenseSlowly(size_t bytes);
+
+  void Complete() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CompleteText();
+  absl::Status FinishText();
+  void SubmitJob() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  grpc::ByteBuffer incoming_;  // gRPC's while a read is in flight
+  bool seen_header_ ABSL_GUARDED_BY(mutex_) = false;
+  bool half_closed_ ABSL_GUARDED_BY(mutex_) = false;
+  bool reading_ ABSL_GUARDED_BY(mutex_) = false;
+  bool admitted_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<StreamMessage> message_in_ ABSL_GUARDED_BY(mutex_);
+  size_t segment_ ABSL_GUARDED_BY(mutex_) = 0;         // of message_in_, next to consume
+  size_t segment_offset_ ABSL_GUARDED_BY(mutex_) = 0;  // within it
+  size_t step_ ABSL_GUARDED_BY(mutex_) = 0;            // whose payload is arriving
+  Clock::time_point last_activity_ ABSL_GUARDED_BY(mutex_) = Clock::now();
+  std::optional<Clock::time_point> received_ ABSL_GUARDED_BY(mutex_);  // last byte
+  std::vector<PayloadStep*> steps_;  // constant between Start() and ReleaseResources()
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_RPC_UPLOAD_CALL_H_

@@ -1,0 +1,121 @@
+#include "server/rpc/wire.h"
+
+#include <algorithm>
+#include <deque>
+#include <string>
+#include <utility>
+
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl.h"
+#include "google/protobuf/wire_format_lite.h"
+#include "grpcpp/support/proto_buffer_reader.h"
+
+namespace crout {
+namespace {
+
+using google::protobuf::internal::WireFormatLite;
+using google::protobuf::io::ArrayInputStream;
+using google::protobuf::io::CodedInputStream;
+using google::protobuf::io::CodedOutputStream;
+using google::protobuf::io::ConcatenatingInputStream;
+using google::protobuf::io::ZeroCopyInputStream;
+
+constexpr int kHeaderField = 1;
+constexpr int kDataField = 2;
+constexpr int kRhsDataField = 3;
+
+absl::Status Malformed() {
+  return absl::InvalidArgumentError(
+      "message is not a valid protocol buffer of the stream's request type: check that client and "
+      "server speak the same crout.v1");
+}
+
+// Collects `length` bytes as segments that point into the slices.
+bool TakeSegments(CodedInputStream* in, int field, uint32_t length,
+                  std::vector<DataSegment>* segments) {
+  while (length > 0) {
+    const void* data = nullptr;
+    int size = 0;
+    if (!in->GetDirectBufferPointer(&data, &size)) return false;
+    const auto take = std::min<uint32_t>(length, static_cast<uint32_t>(size));
+    segments->push_back({field, {static_cast<const std::byte*>(data), take}});
+    if (!in->Skip(static_cast<int>(take))) return false;
+    length -= take;
+  }
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<StreamMessage> StreamMessage::Parse(const grpc::ByteBuffer& buffer) {
+  StreamMessage message;
+  if (!buffer.Dump(&message.slices_).ok()) return Malformed();
+  std::deque<ArrayInputStream> arrays;  // they cannot move
+  std::vector<ZeroCopyInputStream*> streams;
+  for (const grpc::Slice& slice : message.slices_) {
+    arrays.emplace_back(slice.begin(), static_cast<int>(slice.size()));
+    streams.push_back(&arrays.back());
+  }
+  ConcatenatingInputStream joined(streams.data(), static_cast<int>(streams.size()));
+  CodedInputStream in(&joined);
+
+  while (const uint32_t tag = in.ReadTag()) {
+    const int field = WireFormatLite::GetTagFieldNumber(tag);
+    const bool is_bytes =
+        WireFormatLite::GetTagWireType(tag) == WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
+    if (!is_bytes || field < kHeaderField || field > kRhsDataField) {
+      if (!WireFormatLite::SkipField(&in, tag)) return Malformed();
+      continue;
+    }
+    uint32_t length = 0;
+    if (!in.ReadVarint32(&length)) return Malformed();
+    if (field == kHeaderField) {
+      // Repeated occurrences of a message field merge: so does concatenating their bytes.
+      std::string bytes;
+      if (!in.ReadString(&bytes, static_cast<int>(length))) return Malformed();
+      message.header_ = message.header_.value_or("") + bytes;
+    } else if (!TakeSegments(&in, field, length, &message.segments_)) {
+      return Malformed();
+    }
+  }
+  if (!in.ConsumedEntireMessage()) return Malformed();
+  return message;
+}
+
+absl::Status StreamMessage::ParseHeader(google::protobuf::Message* message) const {
+  if (!message->ParseFromString(header_.value_or(""))) return Malformed();
+  return absl::OkStatus();
+}
+
+absl::Status ParseMessage(const grpc::ByteBuffer& buffer, google::protobuf::Message* message) {
+  grpc::ByteBuffer copy(buffer);
+  grpc::ProtoBufferReader reader(&copy);
+  if (!reader.status().ok() || !message->ParseFromZeroCopyStream(&reader)) return Malformed();
+  return absl::OkStatus();
+}
+
+grpc::ByteBuffer Serialize(const google::protobuf::Message& message) {
+  const grpc::Slice slice(message.SerializeAsString());
+  return {&slice, 1};
+}
+
+grpc::ByteBuffer SerializeWithData(const google::protobuf::Message& message, int field,
+                                   std::span<const std::byte> data,
+                                   std::shared_ptr<const Buffer> owner) {
+  std::string head = message.SerializeAsString();
+  uint8_t prefix[16];
+  uint8_t* end = CodedOutputStream::WriteTagToArray(
+      WireFormatLite::MakeTag(field, WireFormatLite::WIRETYPE_LENGTH_DELIMITED), prefix);
+  end = CodedOutputStream::WriteVarint64ToArray(data.size(), end);
+  head.append(reinterpret_cast<const char*>(prefix), static_cast<size_t>(end - prefix));
+  using Owner = std::shared_ptr<const Buffer>;
+  const grpc::Slice slices[2] = {
+      grpc::Slice(head),
+      grpc::Slice(
+          const_cast<std::byte*>(data.data()), data.size(),
+          [](void* holder) { delete static_cast<Owner*>(holder); }, new Owner(std::move(owner)))};
+  return {slices, 2};
+}
+
+}  // namespace crout

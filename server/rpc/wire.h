@@ -1,0 +1,62 @@
+// Messages of the matrix streams, read and written as raw bytes: their `data` fields are copied
+// once, from gRPC's slices to where the matrix belongs, instead of through a protobuf message.
+#ifndef CROUT_SERVER_RPC_WIRE_H_
+#define CROUT_SERVER_RPC_WIRE_H_
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "google/protobuf/message.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/slice.h"
+#include "kernels/memory.h"
+
+namespace crout {
+
+// A run of payload bytes inside a message.
+struct DataSegment {
+  int field = 0;  // 2: data, 3: rhs_data
+  std::span<const std::byte> bytes;
+};
+
+// A streamed request: `header` (field 1, a message) and bytes fields 2 and 3, each optional.
+// Movable; owns what its segments point into.
+class StreamMessage {
+ public:
+  // INVALID_ARGUMENT if the bytes are not such a message. Unknown fields are skipped, as protobuf
+  // does.
+  static absl::StatusOr<StreamMessage> Parse(const grpc::ByteBuffer& buffer);
+
+  bool has_header() const { return header_.has_value(); }
+  // Parses the header into `message`; INVALID_ARGUMENT if it is malformed.
+  absl::Status ParseHeader(google::protobuf::Message* message) const;
+
+  // In the order of the wire.
+  const std::vector<DataSegment>& segments() const { return segments_; }
+
+ private:
+  std::vector<grpc::Slice> slices_;
+  std::optional<std::string> header_;
+  std::vector<DataSegment> segments_;
+};
+
+// INVALID_ARGUMENT if `buffer` is not such a message.
+absl::Status ParseMessage(const grpc::ByteBuffer& buffer, google::protobuf::Message* message);
+
+grpc::ByteBuffer Serialize(const google::protobuf::Message& message);
+
+// As Serialize, followed by `data` as the bytes field `field`, without copying: `owner` keeps the
+// bytes alive until gRPC has sent them.
+grpc::ByteBuffer SerializeWithData(const google::protobuf::Message& message, int field,
+                                   std::span<const std::byte> data,
+                                   std::shared_ptr<const Buffer> owner);
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_RPC_WIRE_H_
