@@ -1,0 +1,146 @@
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/scheduling/device_pool.h"
+#include "server/scheduling/reason.h"
+#include "tests/server/event.h"
+#include "tests/support/fake_device.h"
+
+namespace crout {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Optional;
+
+constexpr size_t kMemoryBytes = 1 << 20;
+
+class Blocker final : public Job {
+ public:
+  Blocker(Event* started, Event* release) : started_(started), release_(release) {}
+  void Run(ExecutionContext&) override {
+    started_->Set();
+    release_->Wait();
+  }
+  void Drop(absl::Status) override {}
+
+ private:
+  Event* const started_;
+  Event* const release_;
+};
+
+class DevicePoolTest : public ::testing::Test {
+ protected:
+  ~DevicePoolTest() override { release_.Set(); }
+
+  testing::FakeDevice* Add(DeviceKind kind, const std::string& name) {
+    auto device = std::make_unique<testing::FakeDevice>(
+        testing::FakeDeviceOptions{.kind = kind, .name = name, .memory_bytes = kMemoryBytes});
+    testing::FakeDevice* view = device.get();
+    devices_.push_back(std::move(device));
+    return view;
+  }
+  void Create(DevicePoolOptions options = {}) {
+    options.scheduler.streams = 1;
+    auto pool = DevicePool::Create(std::move(devices_), options);
+    ASSERT_TRUE(pool.ok());
+    pool_ = *std::move(pool);
+  }
+  void Occupy(DeviceSlot& slot) {
+    Event started;
+    auto job = std::make_shared<Blocker>(&started, &release_);
+    job->predicted_seconds = 1000;
+    ASSERT_TRUE(slot.scheduler->Submit(job).ok());
+    started.Wait();
+  }
+  std::string Chosen(std::string_view name) {
+    auto slot = pool_->Choose(name);
+    return slot.ok() ? (*slot)->device->info().name : slot.status().ToString();
+  }
+
+  Event release_;
+  std::vector<std::unique_ptr<Device>> devices_;
+  std::unique_ptr<DevicePool> pool_;
+};
+
+TEST_F(DevicePoolTest, GivesEachDeviceItsBudgetAndTheHostTheSharedOne) {
+  Add(DeviceKind::kCuda, "cuda:0");
+  Add(DeviceKind::kHost, "host");
+  Create({.scheduler = {}, .memory_fraction = 0.5, .host_budget_bytes = 4096});
+  ASSERT_EQ(pool_->slots().size(), 2u);
+  EXPECT_EQ(pool_->slots()[0]->budget->limit(), kMemoryBytes / 2);
+  EXPECT_EQ(pool_->slots()[0]->index, 0);
+  EXPECT_EQ(pool_->slots()[1]->budget, &pool_->host_budget());
+  EXPECT_EQ(pool_->slots()[1]->index, 1);
+  EXPECT_EQ(pool_->host_budget().limit(), 4096u);
+}
+
+TEST_F(DevicePoolTest, TakesExplicitAndDefaultBudgets) {
+  Add(DeviceKind::kCuda, "cuda:0");
+  Create({.scheduler = {}, .device_budget_bytes = 12345});
+  EXPECT_EQ(pool_->slots()[0]->budget->limit(), 12345u);
+  EXPECT_GT(pool_->host_budget().limit(), size_t{64} << 20);  // Half of some real machine.
+}
+
+TEST_F(DevicePoolTest, ChoosesByNameOrLeastLoad) {
+  Add(DeviceKind::kHost, "host");
+  Add(DeviceKind::kCuda, "cuda:0");
+  Add(DeviceKind::kCuda, "cuda:1");
+  Create();
+  EXPECT_EQ(Chosen("host"), "host");
+  EXPECT_EQ(Chosen("cuda:1"), "cuda:1");
+  EXPECT_EQ(Chosen(""), "cuda:0") << "a GPU before the host";
+  Occupy(*pool_->slots()[1]);
+  EXPECT_EQ(Chosen(""), "cuda:1");
+  Occupy(*pool_->slots()[2]);
+  EXPECT_EQ(Chosen(""), "host");
+}
+
+TEST_F(DevicePoolTest, NamesItsDevicesToWhoAsksForAnother) {
+  Add(DeviceKind::kHost, "host");
+  Add(DeviceKind::kCuda, "cuda:0");
+  Create();
+  const absl::Status status = pool_->Choose("cuda:7").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("host, cuda:0"));
+}
+
+TEST_F(DevicePoolTest, PassesOverFencedDevices) {
+  testing::FakeDevice* first = Add(DeviceKind::kCuda, "cuda:0");
+  testing::FakeDevice* second = Add(DeviceKind::kCuda, "cuda:1");
+  Create();
+  first->BreakDown();
+  EXPECT_EQ(Chosen(""), "cuda:1");
+  EXPECT_TRUE(pool_->any_healthy());
+  const absl::Status fenced = pool_->Choose("cuda:0").status();
+  EXPECT_EQ(fenced.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(ReasonOf(fenced), Optional(std::string(kReasonDeviceLost)));
+  second->BreakDown();
+  EXPECT_FALSE(pool_->any_healthy());
+  EXPECT_EQ(pool_->Choose("").status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(DevicePoolTest, NeedsADeviceAndItsContexts) {
+  EXPECT_EQ(DevicePool::Create({}, {}).status().code(), absl::StatusCode::kInvalidArgument);
+  Add(DeviceKind::kCuda, "cuda:0")->BreakDown();
+  EXPECT_EQ(DevicePool::Create(std::move(devices_), {}).status().code(),
+            absl::StatusCode::kUnavailable);
+}
+
+TEST_F(DevicePoolTest, StopStopsEveryScheduler) {
+  Add(DeviceKind::kCuda, "cuda:0");
+  Add(DeviceKind::kHost, "host");
+  Create();
+  pool_->Stop();
+  Event started;
+  const auto job = std::make_shared<Blocker>(&started, &release_);
+  for (const auto& slot : pool_->slots()) {
+    EXPECT_EQ(slot->scheduler->Submit(job).code(), absl::StatusCode::kUnavailable);
+  }
+}
+
+}  // namespace
+}  // namespace crout
