@@ -10,7 +10,8 @@
 namespace crout {
 
 // "getrf": OpenBLAS's xGETRF, right-looking recursive Gaussian elimination with partial pivoting,
-// unit diagonal in L.
+// unit diagonal in L. It scales by reciprocals of pivots: one below 2^-1024 (float32: 2^-128)
+// overflows, and the factor holds Inf or NaN, which InspectFactor finds. Equilibration avoids it.
 std::unique_ptr<LuAlgorithm> MakeHostGetrf(HostExecutor& executor);
 
 }  // namespace crout

@@ -1,0 +1,23 @@
+// Loops of the host device over its cores. For sources that are compiled with OpenMP.
+#ifndef CROUT_KERNELS_HOST_PARALLEL_FOR_H_
+#define CROUT_KERNELS_HOST_PARALLEL_FOR_H_
+
+#include <cstdint>
+
+namespace crout {
+
+// Calls f(i) for i in [0, count), split statically over `cores` threads. Only from work that a
+// HostExecutor runs, with the number it was given.
+template <class F>
+void ParallelFor(int cores, int64_t count, const F& f) {
+  if (cores == 1) {
+    for (int64_t i = 0; i < count; ++i) f(i);
+    return;
+  }
+#pragma omp parallel for num_threads(cores) schedule(static)
+  for (int64_t i = 0; i < count; ++i) f(i);
+}
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_HOST_PARALLEL_FOR_H_

@@ -1,0 +1,66 @@
+#include "kernels/algorithm_registry.h"
+
+#include "kernels/host/host_device.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout {
+namespace {
+
+using testing::FailsWith;
+
+class RegistryTest : public ::testing::Test {
+ protected:
+  const std::unique_ptr<Device> device_ = MakeHostDevice({.threads = 1});
+};
+
+TEST_F(RegistryTest, FindsByName) {
+  for (const char* name : {"getrf", "cmpp"}) {
+    ASSERT_OK_AND_ASSIGN(const LuAlgorithm* algorithm,
+                         FindAlgorithm(*device_, name, DType::kFloat64, 10));
+    EXPECT_EQ(algorithm->traits().name, name);
+    EXPECT_FALSE(algorithm->traits().description.empty());
+  }
+}
+
+TEST_F(RegistryTest, AutoTakesTheFastest) {
+  for (const int64_t n : {0, 1, 10, 1000, 10000}) {
+    ASSERT_OK_AND_ASSIGN(const LuAlgorithm* algorithm,
+                         FindAlgorithm(*device_, "auto", DType::kFloat32, n));
+    EXPECT_EQ(algorithm->traits().name, "getrf");
+  }
+  ASSERT_OK_AND_ASSIGN(const TriangularSolver* for_l,
+                       FindSolver(*device_, "auto", UnitDiagonal::kL, DType::kFloat64, 100, 1));
+  EXPECT_EQ(for_l->name(), "getrs");
+  ASSERT_OK_AND_ASSIGN(const TriangularSolver* for_u,
+                       FindSolver(*device_, "auto", UnitDiagonal::kU, DType::kFloat64, 100, 1));
+  EXPECT_EQ(for_u->name(), "trsm");
+}
+
+TEST_F(RegistryTest, UnknownNamesListWhatThereIs) {
+  EXPECT_THAT(FindAlgorithm(*device_, "crout_lu", DType::kFloat64, 10),
+              FailsWith(absl::StatusCode::kUnimplemented,
+                        "'crout_lu' is not available on device host; it has: getrf, cmpp"));
+  EXPECT_THAT(FindSolver(*device_, "crout_solve", UnitDiagonal::kL, DType::kFloat64, 10, 1),
+              FailsWith(absl::StatusCode::kUnimplemented, "it has: getrs, trsm, ss"));
+  EXPECT_THAT(FindAlgorithm(*device_, "", DType::kFloat64, 10),
+              FailsWith(absl::StatusCode::kUnimplemented, "''"));
+}
+
+TEST_F(RegistryTest, IncompatibleSolverListsCompatibleOnes) {
+  EXPECT_THAT(
+      FindSolver(*device_, "getrs", UnitDiagonal::kU, DType::kFloat64, 10, 1),
+      FailsWith(absl::StatusCode::kFailedPrecondition, "unit diagonal in U; compatible: trsm, ss"));
+}
+
+TEST_F(RegistryTest, PredictionsGrow) {
+  for (const auto& algorithm : device_->algorithms()) {
+    EXPECT_GT(algorithm->PredictSeconds(DType::kFloat64, 0), 0);
+    EXPECT_LT(algorithm->PredictSeconds(DType::kFloat64, 100),
+              algorithm->PredictSeconds(DType::kFloat64, 1000));
+    EXPECT_LT(algorithm->PredictSeconds(DType::kFloat32, 1000),
+              algorithm->PredictSeconds(DType::kFloat64, 1000));
+  }
+}
+
+}  // namespace
+}  // namespace crout

@@ -1,0 +1,175 @@
+#include "kernels/caching_resource.h"
+
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "kernels/host/host_memory.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout {
+namespace {
+
+using testing::FailsWith;
+
+// Heap blocks up to a limit, counted.
+class FakeSource final : public BlockSource {
+ public:
+  explicit FakeSource(size_t limit) : limit_(limit) {}
+
+  absl::StatusOr<void*> Acquire(size_t bytes) override {
+    if (bytes > limit_ - used_) return absl::ResourceExhaustedError("source is empty");
+    ++acquired_;
+    used_ += bytes;
+    void* block = std::aligned_alloc(256, bytes);
+    sizes_[block] = bytes;
+    return block;
+  }
+  void Release(void* block, size_t bytes) override {
+    EXPECT_EQ(sizes_[block], bytes);
+    sizes_.erase(block);
+    used_ -= bytes;
+    std::free(block);
+  }
+
+  int acquired() const { return acquired_; }
+  size_t used() const { return used_; }
+
+ private:
+  const size_t limit_;
+  size_t used_ = 0;
+  int acquired_ = 0;
+  std::map<void*, size_t> sizes_;
+};
+
+struct Cache {
+  Cache(size_t limit, size_t max_cached) {
+    auto owned = std::make_unique<FakeSource>(limit);
+    source = owned.get();
+    resource = std::make_unique<CachingResource>(std::move(owned), max_cached);
+  }
+  FakeSource* source;
+  std::unique_ptr<CachingResource> resource;
+};
+
+TEST(CachingResourceTest, ReusesFreedBlocks) {
+  Cache cache(1 << 20, 1 << 20);
+  std::byte* first;
+  {
+    ASSERT_OK_AND_ASSIGN(const Buffer buffer, cache.resource->Allocate(10000));
+    first = buffer.data();
+  }
+  ASSERT_OK_AND_ASSIGN(const Buffer again, cache.resource->Allocate(9990));
+  EXPECT_EQ(again.data(), first);
+  EXPECT_EQ(cache.source->acquired(), 1);
+  EXPECT_EQ(again.size(), 9990u);
+  EXPECT_EQ(cache.resource->stats().bytes_in_use, CachingResource::RoundUp(10000));
+  EXPECT_EQ(cache.resource->stats().bytes_cached, 0u);
+}
+
+TEST(CachingResourceTest, RoundsUpByAtMostASixteenth) {
+  for (size_t bytes = 1; bytes < (size_t{1} << 40); bytes += 1 + bytes / 7) {
+    const size_t rounded = CachingResource::RoundUp(bytes);
+    EXPECT_GE(rounded, bytes);
+    EXPECT_EQ(CachingResource::RoundUp(rounded), rounded);
+    EXPECT_EQ(rounded % 256, 0u);
+    if (bytes > 4096) {
+      EXPECT_LE(rounded - bytes, bytes / 16) << bytes;
+    }
+  }
+}
+
+TEST(CachingResourceTest, NothingForNoBytes) {
+  Cache cache(1 << 20, 1 << 20);
+  ASSERT_OK_AND_ASSIGN(const Buffer buffer, cache.resource->Allocate(0));
+  EXPECT_FALSE(bool{buffer});
+  EXPECT_EQ(cache.source->acquired(), 0);
+}
+
+TEST(CachingResourceTest, KeepsNoMoreThanItsCap) {
+  Cache cache(1 << 20, 16384);
+  {
+    ASSERT_OK_AND_ASSIGN(const Buffer small, cache.resource->Allocate(8192));
+    ASSERT_OK_AND_ASSIGN(const Buffer other, cache.resource->Allocate(16384));
+    ASSERT_OK_AND_ASSIGN(const Buffer large, cache.resource->Allocate(32768));
+  }
+  // Freed in reverse: 32768 never fits, 16384 was kept until 8192 came.
+  EXPECT_EQ(cache.resource->stats().bytes_cached, 8192u);
+  EXPECT_EQ(cache.source->used(), 8192u);
+  EXPECT_EQ(cache.resource->stats().bytes_in_use, 0u);
+}
+
+TEST(CachingResourceTest, GivesCachedBlocksBackBeforeItFails) {
+  Cache cache(65536, 65536);
+  { ASSERT_OK_AND_ASSIGN(const Buffer buffer, cache.resource->Allocate(32768)); }
+  ASSERT_OK_AND_ASSIGN(const Buffer whole, cache.resource->Allocate(65536));
+  EXPECT_EQ(cache.resource->stats().bytes_cached, 0u);
+  EXPECT_THAT(cache.resource->Allocate(1),
+              FailsWith(absl::StatusCode::kResourceExhausted, "source is empty"));
+  EXPECT_THAT(cache.resource->Allocate(SIZE_MAX),
+              FailsWith(absl::StatusCode::kResourceExhausted, ""));
+}
+
+TEST(CachingResourceTest, TrimReturnsEverything) {
+  Cache cache(1 << 20, 1 << 20);
+  { ASSERT_OK_AND_ASSIGN(const Buffer buffer, cache.resource->Allocate(32768)); }
+  EXPECT_GT(cache.source->used(), 0u);
+  cache.resource->Trim();
+  EXPECT_EQ(cache.source->used(), 0u);
+}
+
+TEST(CachingResourceTest, ManyThreads) {
+  CachingResource resource(std::make_unique<HostMemory>(), size_t{4} << 20);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&resource, t] {
+      for (size_t i = 1; i < 300; ++i) {
+        auto buffer = resource.Allocate(i * 7919 % 300000 + 1);
+        ASSERT_OK(buffer);
+        std::memset(buffer->data(), t, buffer->size());
+        EXPECT_EQ(std::to_integer<int>(buffer->data()[buffer->size() - 1]), t);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(resource.stats().bytes_in_use, 0u);
+  EXPECT_LE(resource.stats().bytes_cached, size_t{4} << 20);
+}
+
+TEST(HostMemoryTest, LargeBlocksAreAlignedAndZero) {
+  HostMemory memory;
+  for (const size_t bytes : {size_t{1} << 20, (size_t{1} << 20) + 4096, size_t{9} << 20}) {
+    ASSERT_OK_AND_ASSIGN(void* block, memory.Acquire(bytes));
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(block) % (2 << 20), 0u);
+    EXPECT_EQ(static_cast<char*>(block)[bytes - 1], 0);
+    memory.Release(block, bytes);
+  }
+}
+
+long PageFaults() {
+  std::ifstream stat("/proc/self/stat");
+  std::string field;
+  for (int i = 0; i < 10; ++i) stat >> field;  // minflt is the tenth
+  return std::stol(field);
+}
+
+TEST(HostMemoryTest, CachedBlocksAreNotFaultedAgain) {
+  CachingResource resource(std::make_unique<HostMemory>(), size_t{64} << 20);
+  const auto touch = [&resource] {
+    auto buffer = resource.Allocate(size_t{16} << 20);
+    ASSERT_OK(buffer);
+    std::memset(buffer->data(), 1, buffer->size());
+  };
+  touch();
+  const long before = PageFaults();
+  touch();
+  // 4096 small pages or 8 huge ones would be touched anew.
+  EXPECT_LT(PageFaults() - before, 8);
+}
+
+}  // namespace
+}  // namespace crout

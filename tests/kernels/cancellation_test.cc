@@ -1,0 +1,80 @@
+// A job that is told to stop ends between phases, gives all memory back and writes nothing.
+#include <algorithm>
+
+#include "tests/support/fake_device.h"
+#include "tests/support/job_runner.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout::testing {
+namespace {
+
+constexpr int64_t kN = 40;
+
+class CancellationTest : public ::testing::Test {
+ protected:
+  FakeDevice device_;
+  JobRunner runner_{device_};
+  const HostMatrix a_ = RandomMatrix(kN, kN, 1);
+  const HostMatrix b_ = RandomMatrix(kN, 2, 2);
+};
+
+TEST_F(CancellationTest, FactorizeStopsAtEveryQuestion) {
+  FactorRequest request;
+  request.condition = true;
+  int questions = 0;
+  ASSERT_OK(runner_.Factor(a_, kN, request, [&] { return ++questions < 0; }));
+  EXPECT_GE(questions, 5);
+  EXPECT_EQ(device_.counting_memory().live_bytes(), 0u);
+  for (int last = 1; last <= questions; ++last) {
+    int asked = 0;
+    EXPECT_THAT(runner_.Factor(a_, kN, request, [&] { return ++asked == last; }),
+                FailsWith(absl::StatusCode::kCancelled, "stopped"));
+    EXPECT_EQ(asked, last);
+    EXPECT_EQ(device_.counting_memory().live_bytes(), 0u);
+  }
+}
+
+TEST_F(CancellationTest, SolveStopsAtEveryQuestionAndWritesNothing) {
+  FactorRequest request;
+  request.factor_dtype = DType::kFloat32;
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a_, kN, request));
+  const size_t kept = device_.counting_memory().live_bytes();
+  SolveRequest solve;
+  solve.error_bound = true;
+  solve.max_refinement_steps = 2;
+  ASSERT_OK_AND_ASSIGN(const SolveOptions options, runner_.Options(solve, factor.summary, 2));
+  const PackedMatrix shape{nullptr, DType::kFloat64, Layout::kColumnMajor, kN, 2};
+  KernelTimings timings;
+  for (int last = 1;; ++last) {
+    ASSERT_OK_AND_ASSIGN(Buffer upload, runner_.Upload(Packed(b_, kN, 2, DType::kFloat64)));
+    std::vector<std::byte> out(shape.bytes(), std::byte{0x5a});
+    int asked = 0;
+    const auto result = Solve(
+        runner_.context(), factor, std::move(upload), shape, options, out.data(),
+        [&] { return ++asked == last; }, timings);
+    EXPECT_EQ(device_.counting_memory().live_bytes(), kept);
+    if (result.ok()) {
+      EXPECT_GT(last, 5);  // before, after refining steps, in the estimator, before delivery
+      break;
+    }
+    EXPECT_THAT(result, FailsWith(absl::StatusCode::kCancelled, "stopped"));
+    EXPECT_TRUE(
+        std::all_of(out.begin(), out.end(), [](std::byte v) { return v == std::byte{0x5a}; }));
+  }
+}
+
+TEST_F(CancellationTest, BrokenDeviceIsUnavailable) {
+  ASSERT_OK_AND_ASSIGN(Buffer upload, runner_.Upload(Packed(a_, kN, kN, DType::kFloat64)));
+  ASSERT_OK_AND_ASSIGN(const FactorizeOptions options, runner_.Options(FactorRequest{}, kN));
+  device_.BreakDown();
+  KernelTimings timings;
+  EXPECT_THAT(Factorize(runner_.context(), std::move(upload),
+                        {nullptr, DType::kFloat64, Layout::kColumnMajor, kN, kN}, options,
+                        JobRunner::NeverStop(), timings),
+              FailsWith(absl::StatusCode::kUnavailable, "broke down"));
+  EXPECT_EQ(device_.counting_memory().live_bytes(), 0u);
+  EXPECT_FALSE(device_.CreateContext().ok());
+}
+
+}  // namespace
+}  // namespace crout::testing

@@ -1,0 +1,129 @@
+// Concurrent host jobs together never use more threads than cores, and their bits do not depend on
+// each other.
+#include "kernels/host/core_budget.h"
+
+#include <atomic>
+#include <filesystem>
+#include <thread>
+#include <vector>
+
+#include "kernels/host/executor.h"
+#include "kernels/host/host_device.h"
+#include "kernels/host/host_info.h"
+#include "tests/support/job_runner.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout::testing {
+namespace {
+
+TEST(CoreBudgetTest, NeverLeasesMoreThanThereAre) {
+  CoreBudget budget(4);
+  std::atomic<int> running{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 200; ++i) {
+        const CoreBudget::Lease lease = budget.Acquire(1 + (t + i) % 4);
+        EXPECT_LE(running += lease.cores(), 4);
+        running -= lease.cores();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_LE(budget.peak(), 4);
+  EXPECT_GE(budget.peak(), 1);
+}
+
+TEST(CoreBudgetTest, ALargeRequestIsNotStarved) {
+  CoreBudget budget(2);
+  std::atomic<bool> done{false};
+  std::thread large;
+  {
+    const CoreBudget::Lease held = budget.Acquire(1);
+    large = std::thread([&] {
+      const CoreBudget::Lease both = budget.Acquire(2);
+      done = true;
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_FALSE(done);
+  }
+  // It asked before these do.
+  for (int i = 0; i < 100; ++i) budget.Acquire(1);
+  large.join();
+  EXPECT_TRUE(done);
+}
+
+TEST(HostExecutorTest, WideWorkGetsAllCoresAndNarrowOne) {
+  HostExecutor executor(3);
+  int wide = 0;
+  int narrow = 0;
+  executor.Run(Width::kAllCores, [&](int cores) { wide = cores; });
+  executor.Run(Width::kOneCore, [&](int cores) { narrow = cores; });
+  EXPECT_EQ(wide, 3);
+  EXPECT_EQ(narrow, 1);
+  EXPECT_EQ(executor.budget().peak(), 3);
+}
+
+// Threads of this process, which the main thread is one of.
+int ThreadCount() {
+  int count = 0;
+  for ([[maybe_unused]] const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    ++count;
+  }
+  return count;
+}
+
+TEST(HostDeviceTest, OneTeamHoweverManyThreadsSubmit) {
+  const int cores = AvailableCores();
+  const int before = ThreadCount();
+  const std::unique_ptr<Device> device = MakeHostDevice({.threads = cores});
+  constexpr int kSubmitters = 6;
+  constexpr int64_t kWide = 1100;
+  const HostMatrix a = RandomMatrix(kWide, kWide, 1);
+  std::atomic<int> most{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kSubmitters; ++t) {
+    threads.emplace_back([&] {
+      JobRunner runner(*device);
+      ASSERT_OK(runner.Factor(a, kWide, {}));
+      const int now = ThreadCount();
+      int seen = most;
+      while (now > seen && !most.compare_exchange_weak(seen, now)) {
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  // The submitters, and the executor's thread with its team (cores in all). LLVM's runtime may add
+  // a monitor.
+  EXPECT_LE(most, before + kSubmitters + cores + 1);
+}
+
+TEST(HostDeviceTest, BitsDoNotDependOnTheLoad) {
+  const std::unique_ptr<Device> device = MakeHostDevice({});
+  EXPECT_EQ(device->info().parallelism, AvailableCores());
+  JobRunner alone(*device);
+  const std::vector<int64_t> sizes = {50, 300, 1050};
+  std::vector<HostMatrix> expected;
+  for (const int64_t n : sizes) {
+    ASSERT_OK_AND_ASSIGN(const Factorization factor, alone.Factor(RandomMatrix(n, n, 1), n, {}));
+    ASSERT_OK_AND_ASSIGN(HostFactor parts, alone.Download(factor));
+    expected.push_back(std::move(parts.lu));
+  }
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 6; ++t) {
+    threads.emplace_back([&, t] {
+      JobRunner runner(*device);
+      for (int round = 0; round < 3; ++round) {
+        const size_t k = (t + round) % sizes.size();
+        const HostMatrix a = RandomMatrix(sizes[k], sizes[k], 1);
+        ASSERT_OK_AND_ASSIGN(const Factorization factor, runner.Factor(a, sizes[k], {}));
+        ASSERT_OK_AND_ASSIGN(const HostFactor parts, runner.Download(factor));
+        EXPECT_EQ(parts.lu, expected[k]);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace crout::testing

@@ -1,0 +1,154 @@
+// Jobs stay within the bytes they declare, survive every failed allocation, and refuse sizes that
+// do not exist.
+#include <limits>
+
+#include "tests/support/fake_device.h"
+#include "tests/support/job_runner.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout::testing {
+namespace {
+
+constexpr int64_t kN = 30;
+constexpr int64_t kNrhs = 4;
+
+std::vector<FactorRequest> FactorRequests() {
+  std::vector<FactorRequest> requests;
+  for (const char* algorithm : {"getrf", "cmpp"}) {
+    for (const DType matrix : {DType::kFloat32, DType::kFloat64}) {
+      for (const DType factor : {DType::kFloat32, DType::kFloat64}) {
+        for (const Layout layout : {Layout::kColumnMajor, Layout::kRowMajor}) {
+          for (const bool keep : {true, false}) {
+            FactorRequest request{algorithm, matrix, factor, layout};
+            request.keep_matrix = keep;
+            request.condition = keep;
+            request.equilibrate = keep ? EquilibrateMode::kOn : EquilibrateMode::kAuto;
+            requests.push_back(request);
+          }
+        }
+      }
+    }
+  }
+  return requests;
+}
+
+class DeviceMemoryTest : public ::testing::Test {
+ protected:
+  FakeDevice device_;
+  CountingResource& memory_ = device_.counting_memory();
+  JobRunner runner_{device_};
+  const HostMatrix a_ = RandomMatrix(kN, kN, 1);
+  const HostMatrix b_ = RandomMatrix(kN, kNrhs, 2);
+};
+
+TEST_F(DeviceMemoryTest, FactorizeStaysWithinItsDeclaration) {
+  for (const FactorRequest& request : FactorRequests()) {
+    ASSERT_OK_AND_ASSIGN(const FactorizeOptions options, runner_.Options(request, kN));
+    ASSERT_OK_AND_ASSIGN(const JobBytes declared,
+                         FactorizeBytes(options, request.matrix_dtype, kN));
+    memory_.ResetPeak();
+    ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a_, kN, request));
+    EXPECT_LE(memory_.peak_bytes(), declared.peak);
+    EXPECT_LE(factor.storage.bytes(), declared.kept);
+    EXPECT_EQ(memory_.live_bytes(), factor.storage.bytes());
+    EXPECT_GE(2 * memory_.peak_bytes(), declared.peak);  // and the declaration is not idle
+  }
+}
+
+TEST_F(DeviceMemoryTest, SolveStaysWithinItsDeclaration) {
+  for (const DType factor_dtype : {DType::kFloat32, DType::kFloat64}) {
+    FactorRequest request;
+    request.factor_dtype = factor_dtype;
+    ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a_, kN, request));
+    const size_t kept = memory_.live_bytes();
+    for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
+      for (const Layout layout : {Layout::kColumnMajor, Layout::kRowMajor}) {
+        for (const bool all : {false, true}) {
+          SolveRequest solve{"auto", dtype, layout};
+          solve.verify = solve.error_bound = all;
+          solve.max_refinement_steps = all ? 3 : 0;
+          ASSERT_OK_AND_ASSIGN(const SolveOptions options,
+                               runner_.Options(solve, factor.summary, kNrhs));
+          ASSERT_OK_AND_ASSIGN(
+              const JobBytes declared,
+              SolveBytes(options, factor.summary, {nullptr, dtype, layout, kN, kNrhs}));
+          memory_.ResetPeak();
+          ASSERT_OK(runner_.Solve(factor, b_, kNrhs, solve));
+          EXPECT_EQ(memory_.peak_bytes() - kept, declared.peak);
+          EXPECT_EQ(memory_.live_bytes(), kept);
+          EXPECT_EQ(declared.kept, 0u);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(DeviceMemoryTest, EveryFailedAllocationIsReportedAndGivesAllBack) {
+  FactorRequest request;
+  request.factor_dtype = DType::kFloat32;
+  request.condition = true;
+  request.equilibrate = EquilibrateMode::kOn;
+  int failures = 0;
+  for (;; ++failures) {
+    memory_.FailAllocations(1, failures);
+    const auto factor = runner_.Factor(a_, kN, request);
+    if (factor.ok()) break;
+    EXPECT_THAT(factor, FailsWith(absl::StatusCode::kResourceExhausted, "bytes"));
+    EXPECT_EQ(memory_.live_buffers(), 0);
+  }
+  EXPECT_GE(failures, 6);  // upload, lu, ipiv, scales, workspace and the estimator's
+}
+
+TEST_F(DeviceMemoryTest, EveryFailedAllocationOfASolveGivesAllBack) {
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a_, kN, {}));
+  memory_.FailAllocations(0);
+  const int kept = memory_.live_buffers();
+  SolveRequest solve;
+  solve.layout = Layout::kRowMajor;
+  solve.error_bound = true;
+  solve.max_refinement_steps = 1;
+  int failures = 0;
+  for (;; ++failures) {
+    memory_.FailAllocations(1, failures);
+    const auto solution = runner_.Solve(factor, b_, kNrhs, solve);
+    EXPECT_EQ(memory_.live_buffers(), kept);
+    if (solution.ok()) break;
+    EXPECT_THAT(solution, FailsWith(absl::StatusCode::kResourceExhausted, "bytes"));
+  }
+  EXPECT_GE(failures, 6);
+}
+
+TEST_F(DeviceMemoryTest, StorageMovesBetweenTiers) {
+  FactorRequest request;
+  request.equilibrate = EquilibrateMode::kOn;
+  ASSERT_OK_AND_ASSIGN(Factorization factor, runner_.Factor(a_, kN, request));
+  ASSERT_OK_AND_ASSIGN(const Solution before, runner_.Solve(factor, b_, kNrhs, {}));
+  CountingResource host(1 << 20);
+  ASSERT_OK_AND_ASSIGN(const FactorStorage copy,
+                       CopyStorageToHost(runner_.context(), factor.storage, host));
+  EXPECT_EQ(copy.bytes(), factor.storage.bytes());
+  EXPECT_EQ(host.live_bytes(), copy.bytes());
+  factor.storage = FactorStorage();
+  EXPECT_EQ(memory_.live_bytes(), 0u);
+  ASSERT_OK_AND_ASSIGN(factor.storage, CopyStorageToDevice(runner_.context(), copy));
+  ASSERT_OK_AND_ASSIGN(const Solution after, runner_.Solve(factor, b_, kNrhs, {}));
+  EXPECT_EQ(after.x, before.x);
+  host.FailAllocations(1, 1);
+  EXPECT_THAT(CopyStorageToHost(runner_.context(), factor.storage, host),
+              FailsWith(absl::StatusCode::kResourceExhausted, "bytes"));
+  EXPECT_EQ(host.live_bytes(), copy.bytes());
+}
+
+TEST_F(DeviceMemoryTest, SizesThatDoNotExistAreRefused) {
+  ASSERT_OK_AND_ASSIGN(const FactorizeOptions options, runner_.Options(FactorRequest{}, kN));
+  for (const int64_t n : {int64_t{-1}, int64_t{1} << 31, int64_t{1} << 32, int64_t{1} << 62,
+                          std::numeric_limits<int64_t>::max()}) {
+    const auto bytes = FactorizeBytes(options, DType::kFloat64, n);
+    EXPECT_FALSE(bytes.ok()) << n;
+    EXPECT_EQ(bytes.status().code(), absl::StatusCode::kInvalidArgument);
+  }
+  EXPECT_OK(FactorizeBytes(options, DType::kFloat64, int64_t{1} << 20));
+}
+
+}  // namespace
+}  // namespace crout::testing

@@ -1,0 +1,118 @@
+// Every algorithm, type and kind of the gallery: the factor ratio, info, pivot growth and the
+// determinant's sign of what is factored.
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <tuple>
+
+#include "kernels/host/host_device.h"
+#include "tests/support/job_runner.h"
+#include "tests/support/ratios.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout::testing {
+namespace {
+
+bool FitsFloat32(const std::string& kind) { return kind.find("_f64") == std::string::npos; }
+
+class GalleryFactorTest
+    : public ::testing::TestWithParam<std::tuple<std::string, std::string, DType>> {
+ protected:
+  void Check(int64_t n);
+
+  const std::string algorithm_ = std::get<0>(GetParam());
+  const GalleryKind& kind_ = GalleryNamed(std::get<1>(GetParam()));
+  const DType dtype_ = std::get<2>(GetParam());
+  const std::unique_ptr<Device> device_ = MakeHostDevice({});
+  JobRunner runner_{*device_};
+};
+
+// |u_ij|'s largest, of diag(L) U with U's unit diagonal.
+double LargestU(const HostFactor& factor, int64_t n, UnitDiagonal unit) {
+  double largest = 0;
+  for (int64_t j = 0; j < n; ++j) {
+    for (int64_t i = 0; i <= j; ++i) {
+      double u = factor.lu[i + j * n];
+      if (unit == UnitDiagonal::kU && i < j) u *= factor.lu[i + i * n];
+      largest = std::max(largest, std::abs(u));
+    }
+  }
+  return largest;
+}
+
+int64_t FirstZeroPivot(const HostFactor& factor, int64_t n) {
+  for (int64_t j = 0; j < n; ++j) {
+    if (factor.lu[j + j * n] == 0) return j + 1;
+  }
+  return 0;
+}
+
+void GalleryFactorTest::Check(int64_t n) {
+  SCOPED_TRACE(n);
+  const HostMatrix a = Rounded(kind_.make(n), dtype_);
+  FactorRequest request;
+  request.algorithm = algorithm_;
+  request.matrix_dtype = request.factor_dtype = dtype_;
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a, n, request));
+  ASSERT_OK_AND_ASSIGN(const HostFactor parts, runner_.Download(factor));
+  const FactorSummary& summary = factor.summary;
+  EXPECT_EQ(summary.info, FirstZeroPivot(parts, n));
+  if (kind_.singular_at(n) > 0) {
+    EXPECT_EQ(summary.info, kind_.singular_at(n));
+  }
+  EXPECT_NEAR(summary.norm_one, NormOne(a, n), 1e-12 * summary.norm_one);
+  EXPECT_NEAR(summary.norm_inf, NormInf(a, n), 1e-12 * summary.norm_inf);
+
+  double largest_a = 0;
+  for (const double v : a) largest_a = std::max(largest_a, std::abs(v));
+  const double largest_u = LargestU(parts, n, summary.unit_diagonal);
+  if (n == 0 || largest_a == 0) {
+    EXPECT_EQ(summary.pivot_growth, 1);
+  } else if (!std::isfinite(largest_u)) {
+    EXPECT_EQ(summary.pivot_growth, std::numeric_limits<double>::infinity());
+    return;  // The factor left its type's range, and says so.
+  } else {
+    EXPECT_NEAR(summary.pivot_growth, largest_u / largest_a, 1e-12 * summary.pivot_growth);
+  }
+  // With the unit diagonal in U a singular matrix need not have a factorization.
+  if (summary.info > 0 && summary.unit_diagonal == UnitDiagonal::kU) return;
+  EXPECT_LT(FactorRatio(a, n, parts.lu, parts.ipiv, summary.unit_diagonal, dtype_), kThreshold);
+}
+
+TEST_P(GalleryFactorTest, FactorsEverySize) {
+  if (dtype_ == DType::kFloat32 && !FitsFloat32(kind_.name)) {
+    GTEST_SKIP() << "entries beyond float32";
+  }
+  for (const int64_t n : GallerySizes()) Check(n);
+}
+
+std::vector<std::string> KindNames() {
+  std::vector<std::string> names;
+  for (const GalleryKind& kind : Gallery()) names.push_back(kind.name);
+  return names;
+}
+
+std::string TestName(const ::testing::TestParamInfo<GalleryFactorTest::ParamType>& info) {
+  return std::get<0>(info.param) + "_" + std::get<1>(info.param) + "_" +
+         std::string(NameOf(std::get<2>(info.param)));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GalleryFactorTest,
+                         ::testing::Combine(::testing::Values("getrf", "cmpp"),
+                                            ::testing::ValuesIn(KindNames()),
+                                            ::testing::Values(DType::kFloat32, DType::kFloat64)),
+                         TestName);
+
+class LargeGalleryFactorTest : public GalleryFactorTest {};
+
+TEST_P(LargeGalleryFactorTest, FactorsOrder1000) { Check(1000); }
+
+INSTANTIATE_TEST_SUITE_P(Some, LargeGalleryFactorTest,
+                         ::testing::Combine(::testing::Values("getrf", "cmpp"),
+                                            ::testing::Values("random", "gfpp", "graded",
+                                                              "zero_half_columns"),
+                                            ::testing::Values(DType::kFloat32, DType::kFloat64)),
+                         TestName);
+
+}  // namespace
+}  // namespace crout::testing

@@ -1,0 +1,160 @@
+// What is refused, with its position: NaN, Inf, overflow, shapes; and that nothing near it is.
+#include "kernels/input_checks.h"
+
+#include <cmath>
+#include <limits>
+
+#include "kernels/host/host_device.h"
+#include "tests/support/job_runner.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout::testing {
+namespace {
+
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+constexpr auto kPrecondition = absl::StatusCode::kFailedPrecondition;
+const double kNan = std::nan("");
+const double kInf = std::numeric_limits<double>::infinity();
+
+class InputChecksTest : public ::testing::Test {
+ protected:
+  const std::unique_ptr<Device> device_ = MakeHostDevice({});
+  JobRunner runner_{*device_};
+};
+
+TEST_F(InputChecksTest, NamesTheFirstNonFiniteInPayloadOrder) {
+  for (const double bad : {kNan, kInf, -kInf}) {
+    for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
+      for (const EquilibrateMode mode : {EquilibrateMode::kOff, EquilibrateMode::kAuto}) {
+        const int64_t n = 700;  // beyond one block of the scan
+        HostMatrix a = RandomMatrix(n, n, 1);
+        a[690 + 2 * n] = bad;
+        a[5 + 600 * n] = bad;
+        FactorRequest request;
+        request.matrix_dtype = dtype;
+        request.equilibrate = mode;
+        EXPECT_THAT(runner_.Factor(a, n, request),
+                    FailsWith(kInvalid,
+                              "matrix has a NaN or Inf at row 690, column 2 (0-based), first in "
+                              "payload order"));
+        request.layout = Layout::kRowMajor;
+        EXPECT_THAT(runner_.Factor(a, n, request),
+                    FailsWith(kInvalid, "at row 5, column 600 (0-based)"));
+      }
+    }
+  }
+}
+
+TEST_F(InputChecksTest, FindsItAtEveryPlace) {
+  for (const int64_t n : {1, 2, 9, 17}) {
+    for (int64_t k = 0; k < n * n; ++k) {
+      HostMatrix a = RandomMatrix(n, n, 1);
+      a[k] = kNan;
+      EXPECT_THAT(runner_.Factor(a, n, {}),
+                  FailsWith(kInvalid, "row " + std::to_string(k % n) + ", column " +
+                                          std::to_string(k / n) + " "));
+    }
+  }
+}
+
+TEST_F(InputChecksTest, OverflowOfConversionIsNamed) {
+  const double largest = LargestConvertible(DType::kFloat32);
+  EXPECT_TRUE(std::isfinite(static_cast<float>(largest)));
+  EXPECT_FALSE(std::isfinite(static_cast<float>(std::nextafter(largest, kInf))));
+  HostMatrix a = {1, 2, 3, 4};
+  FactorRequest request;
+  request.factor_dtype = DType::kFloat32;
+  a[2] = largest;
+  EXPECT_OK(runner_.Factor(a, 2, request));
+  a[2] = -std::nextafter(largest, kInf);
+  EXPECT_THAT(runner_.Factor(a, 2, request),
+              FailsWith(kInvalid, "matrix has an entry that overflows f32 at row 0, column 1"));
+  request.layout = Layout::kRowMajor;
+  EXPECT_THAT(runner_.Factor(a, 2, request),
+              FailsWith(kInvalid, "overflows f32 at row 0, column 1"));
+  request.equilibrate = EquilibrateMode::kAuto;
+  EXPECT_OK(runner_.Factor(a, 2, request));
+}
+
+TEST_F(InputChecksTest, SumsThatOverflowAreNotMistakenForInf) {
+  FactorRequest request;
+  ASSERT_OK_AND_ASSIGN(const Factorization factor,
+                       runner_.Factor({1.5e308, 1e308, -1e308, 1.5e308}, 2, request));
+  EXPECT_EQ(factor.summary.norm_one, kInf);
+  ASSERT_OK_AND_ASSIGN(const Solution solution, runner_.Solve(factor, {1, 2}, 1, {}));
+  // No finite norm, no figure: not a good one.
+  EXPECT_TRUE(std::isnan(*solution.summary.backward_error));
+}
+
+TEST_F(InputChecksTest, RightHandSide) {
+  FactorRequest request;
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor({2, 1, 1, 3}, 2, request));
+  SolveRequest solve;
+  for (const bool verify : {true, false}) {
+    solve.verify = verify;
+    EXPECT_THAT(runner_.Solve(factor, {1, 2, 3, kNan}, 2, solve),
+                FailsWith(kInvalid, "right-hand side has a NaN or Inf at row 1, column 1"));
+  }
+  request.factor_dtype = DType::kFloat32;
+  ASSERT_OK_AND_ASSIGN(const Factorization single, runner_.Factor({2, 1, 1, 3}, 2, request));
+  EXPECT_THAT(runner_.Solve(single, {1, 1e39}, 1, {}),
+              FailsWith(kInvalid, "of magnitude 1e+39 that overflows f32"));
+}
+
+TEST_F(InputChecksTest, ShapesAndBytes) {
+  KernelTimings timings;
+  ASSERT_OK_AND_ASSIGN(const FactorizeOptions options, runner_.Options(FactorRequest{}, 3));
+  const auto factorize = [&](size_t bytes, int64_t rows, int64_t cols) {
+    auto upload = device_->memory().Allocate(bytes);
+    return Factorize(runner_.context(), *std::move(upload),
+                     {nullptr, DType::kFloat64, Layout::kColumnMajor, rows, cols}, options,
+                     JobRunner::NeverStop(), timings);
+  };
+  EXPECT_THAT(factorize(48, 2, 3), FailsWith(kInvalid, "2 x 3, not square"));
+  EXPECT_THAT(factorize(64, 3, 3), FailsWith(kInvalid, "64 bytes, its shape 72"));
+  EXPECT_THAT(factorize(0, -1, -1), FailsWith(kInvalid, "no valid size"));
+  EXPECT_OK(factorize(0, 0, 0));
+}
+
+TEST_F(InputChecksTest, SolvePreconditions) {
+  FactorRequest request;
+  request.keep_matrix = false;
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor({2, 1, 1, 3}, 2, request));
+  SolveRequest solve;
+  EXPECT_THAT(runner_.Solve(factor, {1, 2}, 1, solve), FailsWith(kPrecondition, "was not kept"));
+  solve.verify = false;
+  ASSERT_OK_AND_ASSIGN(const Solution solution, runner_.Solve(factor, {3, 4}, 1, solve));
+  EXPECT_FALSE(solution.summary.backward_error.has_value());
+  EXPECT_NEAR(solution.x[0], 1, 1e-15);
+  solve.max_refinement_steps = 1;
+  EXPECT_THAT(runner_.Solve(factor, {1, 2}, 1, solve), FailsWith(kPrecondition, "was not kept"));
+
+  KernelTimings timings;
+  ASSERT_OK_AND_ASSIGN(SolveOptions options, runner_.Options(SolveRequest{}, factor.summary, 1));
+  ASSERT_OK_AND_ASSIGN(Buffer three, device_->memory().Allocate(24));
+  double out[3];
+  EXPECT_THAT(Solve(runner_.context(), factor, std::move(three),
+                    {nullptr, DType::kFloat64, Layout::kColumnMajor, 3, 1}, options,
+                    reinterpret_cast<std::byte*>(out), JobRunner::NeverStop(), timings),
+              FailsWith(kPrecondition, "3 rows, the factor is of order 2"));
+}
+
+TEST_F(InputChecksTest, EmptySystems) {
+  FactorRequest request;
+  request.condition = request.determinant = true;
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor({}, 0, request));
+  EXPECT_EQ(factor.summary.info, 0);
+  EXPECT_EQ(factor.summary.pivot_growth, 1);
+  EXPECT_EQ(*factor.summary.rcond, 1);
+  EXPECT_EQ(factor.storage.bytes(), 0u);
+  SolveRequest solve;
+  solve.error_bound = true;
+  ASSERT_OK_AND_ASSIGN(const Solution none, runner_.Solve(factor, {}, 2, solve));
+  EXPECT_EQ(*none.summary.backward_error, 0);
+  ASSERT_OK_AND_ASSIGN(const Factorization one, runner_.Factor({2}, 1, {}));
+  ASSERT_OK_AND_ASSIGN(const Solution no_rhs, runner_.Solve(one, {}, 0, solve));
+  EXPECT_EQ(*no_rhs.summary.backward_error, 0);
+}
+
+}  // namespace
+}  // namespace crout::testing

@@ -1,0 +1,199 @@
+// The host's building blocks against their definitions, below and above the size that takes all
+// cores.
+#include "kernels/matrix_ops.h"
+
+#include <cmath>
+#include <limits>
+
+#include "kernels/host/host_device.h"
+#include "tests/support/job_runner.h"
+#include "tests/support/ratios.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout::testing {
+namespace {
+
+class MatrixOpsTest : public ::testing::Test {
+ protected:
+  AnyMatrix View(std::vector<std::byte>& bytes, DType dtype, int64_t rows, int64_t cols) {
+    return {bytes.data(), dtype, rows, cols, std::max<int64_t>(1, rows)};
+  }
+  static MatrixView<double> View(HostMatrix& m, int64_t rows, int64_t cols) {
+    return {m.data(), rows, cols, std::max<int64_t>(1, rows)};
+  }
+
+  const std::unique_ptr<Device> device_ = MakeHostDevice({});
+  JobRunner runner_{*device_};
+  MatrixOps& ops_ = runner_.context().ops();
+  DeviceReport& report_ = runner_.context().report();
+};
+
+TEST_F(MatrixOpsTest, ImportAndExportEveryTypeLayoutAndShape) {
+  const std::pair<int64_t, int64_t> shapes[] = {{0, 0}, {1, 1}, {3, 5}, {70, 33}, {1030, 1100}};
+  for (const auto& [rows, cols] : shapes) {
+    const HostMatrix a = Rounded(RandomMatrix(rows, cols, 1), DType::kFloat32);
+    for (const DType from : {DType::kFloat32, DType::kFloat64}) {
+      for (const DType to : {DType::kFloat32, DType::kFloat64}) {
+        for (const Layout layout : {Layout::kColumnMajor, Layout::kRowMajor}) {
+          std::vector<std::byte> packed = Packed(a, rows, cols, from, layout);
+          const PackedMatrix in{packed.data(), from, layout, rows, cols};
+          std::vector<std::byte> out(a.size() * SizeOf(to));
+          ASSERT_OK(ops_.Import(in, View(out, to, rows, cols)));
+          EXPECT_EQ(Unpacked(out.data(), {nullptr, to, Layout::kColumnMajor, rows, cols}), a);
+          EXPECT_EQ(report_.matrix.first_non_finite, -1);
+          EXPECT_EQ(report_.matrix.first_overflow, -1);
+          std::vector<std::byte> back(packed.size());
+          ASSERT_OK(ops_.Export(View(out, to, rows, cols), in, back.data()));
+          EXPECT_EQ(back, packed);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(MatrixOpsTest, NormsAreIndependentOfLayoutAndSize) {
+  for (const int64_t n : {1, 7, 8, 100, 513, 1100}) {
+    const HostMatrix a = RandomMatrix(n, n, 1);
+    for (const Layout layout : {Layout::kColumnMajor, Layout::kRowMajor}) {
+      std::vector<std::byte> packed = Packed(a, n, n, DType::kFloat64, layout);
+      std::vector<std::byte> out(packed.size());
+      ASSERT_OK(ops_.Import({packed.data(), DType::kFloat64, layout, n, n},
+                            View(out, DType::kFloat64, n, n)));
+      EXPECT_NEAR(report_.matrix.norm_one, NormOne(a, n), 1e-13 * NormOne(a, n));
+      EXPECT_NEAR(report_.matrix.norm_inf, NormInf(a, n), 1e-13 * NormInf(a, n));
+      double max = 0;
+      for (double v : a) max = std::max(max, std::abs(v));
+      EXPECT_EQ(report_.matrix.max_abs, max);
+    }
+  }
+}
+
+TEST_F(MatrixOpsTest, ScalesBringEveryLineIntoRange) {
+  for (const int64_t n : {1, 5, 60, 1100}) {
+    HostMatrix a = RandomMatrix(n, n, 1);
+    for (int64_t j = 0; j < n; ++j) {
+      for (int64_t i = 0; i < n; ++i) {
+        a[i + j * n] *= std::pow(10.0, static_cast<double>((i * 7 + j * 11) % 200 - 100));
+      }
+    }
+    std::vector<double> row(n);
+    std::vector<double> col(n);
+    ASSERT_OK(ops_.EquilibrationScales(AsAny(View(a, n, n)), row.data(), col.data()));
+    EXPECT_EQ(report_.scale.zero_line, 0);
+    std::vector<double> row_max(n, 0.0);
+    std::vector<double> col_max(n, 0.0);
+    for (int64_t j = 0; j < n; ++j) {
+      for (int64_t i = 0; i < n; ++i) {
+        const double v = std::abs(a[i + j * n] * row[i] * col[j]);
+        row_max[i] = std::max(row_max[i], v);
+        col_max[j] = std::max(col_max[j], v);
+      }
+    }
+    for (const auto& maxima : {row_max, col_max}) {
+      for (const double v : maxima) {
+        EXPECT_GT(v, 0.5);
+        EXPECT_LE(v, 2);
+      }
+    }
+    int exponent;
+    for (const double v : row) EXPECT_EQ(std::frexp(v, &exponent), 0.5);
+  }
+}
+
+TEST_F(MatrixOpsTest, ScalesOfZeroLinesAndExtremes) {
+  HostMatrix a = {1, 0, 2, 0};  // row 2 is zero
+  std::vector<double> row(2);
+  std::vector<double> col(2);
+  ASSERT_OK(ops_.EquilibrationScales(AsAny(View(a, 2, 2)), row.data(), col.data()));
+  EXPECT_EQ(report_.scale.zero_line, 2);
+  EXPECT_EQ(row[1], 1);
+  a = {1, 1, 0, 0};  // column 2 is zero
+  ASSERT_OK(ops_.EquilibrationScales(AsAny(View(a, 2, 2)), row.data(), col.data()));
+  EXPECT_EQ(report_.scale.zero_line, 4);
+  a = {std::numeric_limits<double>::denorm_min(), 0, 0, std::numeric_limits<double>::max()};
+  ASSERT_OK(ops_.EquilibrationScales(AsAny(View(a, 2, 2)), row.data(), col.data()));
+  for (const double v : {row[0], row[1], col[0], col[1]}) EXPECT_TRUE(std::isnormal(v));
+}
+
+TEST_F(MatrixOpsTest, CopyScaledInPlaceAndConverted) {
+  HostMatrix a = {1, 2, 3, 4, 5, 6};  // 2 x 3
+  const std::vector<double> row = {2, 0.5};
+  const std::vector<double> col = {1, 4, 8};
+  const HostMatrix expected = {2, 1, 24, 8, 80, 24};
+  std::vector<std::byte> single(6 * sizeof(float));
+  ASSERT_OK(ops_.CopyScaled(AsAny(View(a, 2, 3)), row.data(), col.data(),
+                            View(single, DType::kFloat32, 2, 3)));
+  EXPECT_EQ(Unpacked(single.data(), {nullptr, DType::kFloat32, Layout::kColumnMajor, 2, 3}),
+            expected);
+  ASSERT_OK(ops_.CopyScaled(AsAny(View(a, 2, 3)), row.data(), col.data(), AsAny(View(a, 2, 3))));
+  EXPECT_EQ(a, expected);
+}
+
+TEST_F(MatrixOpsTest, ResidualAndAbsProductByDefinition) {
+  for (const int64_t n : {1, 3, 70, 1100}) {
+    const int64_t nrhs = n == 1100 ? 2 : 3;
+    for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
+      for (const Op op : {Op::kNone, Op::kTranspose}) {
+        const HostMatrix a = Rounded(RandomMatrix(n, n, 1), dtype);
+        std::vector<std::byte> stored = Packed(a, n, n, dtype);
+        HostMatrix x = RandomMatrix(n, nrhs, 2);
+        HostMatrix b = RandomMatrix(n, nrhs, 3);
+        HostMatrix r(n * nrhs);
+        const double norm = op == Op::kNone ? NormInf(a, n) : NormOne(a, n);
+        ASSERT_OK(ops_.Residual(View(stored, dtype, n, n), op, norm, View(x, n, nrhs),
+                                View(b, n, nrhs), View(r, n, nrhs)));
+        const HostMatrix product = Multiply(a, n, op, x, nrhs);
+        for (size_t k = 0; k < r.size(); ++k) EXPECT_NEAR(r[k], b[k] - product[k], 1e-12);
+        EXPECT_NEAR(report_.residual.backward_error, BackwardError(a, n, op, x, b, nrhs), 1e-12);
+
+        ASSERT_OK(ops_.AbsProduct(View(stored, dtype, n, n), op, View(x, n, nrhs), View(b, n, nrhs),
+                                  View(r, n, nrhs)));
+        HostMatrix abs_a = a;
+        HostMatrix abs_x = x;
+        for (double& v : abs_a) v = std::abs(v);
+        for (double& v : abs_x) v = std::abs(v);
+        const HostMatrix w = Multiply(abs_a, n, op, abs_x, nrhs);
+        for (size_t k = 0; k < r.size(); ++k) EXPECT_NEAR(r[k], w[k] + std::abs(b[k]), 1e-10);
+      }
+    }
+  }
+}
+
+TEST_F(MatrixOpsTest, ResidualIsNanWhereAnythingIsNotFinite) {
+  HostMatrix a = {1};
+  HostMatrix r(1);
+  for (const auto& [x, b] :
+       {std::pair{HostMatrix{INFINITY}, HostMatrix{1}}, std::pair{HostMatrix{1}, HostMatrix{NAN}},
+        std::pair{HostMatrix{NAN}, HostMatrix{NAN}}}) {
+    HostMatrix x_copy = x;
+    HostMatrix b_copy = b;
+    ASSERT_OK(ops_.Residual(AsAny(View(a, 1, 1)), Op::kNone, 1, View(x_copy, 1, 1),
+                            View(b_copy, 1, 1), View(r, 1, 1)));
+    EXPECT_TRUE(std::isnan(report_.residual.backward_error));
+  }
+  HostMatrix zero = {0};
+  ASSERT_OK(ops_.Residual(AsAny(View(zero, 1, 1)), Op::kNone, 0, View(zero, 1, 1), View(zero, 1, 1),
+                          View(r, 1, 1)));
+  EXPECT_EQ(report_.residual.backward_error, 0);
+}
+
+TEST_F(MatrixOpsTest, InspectFactorFindsNanAnywhere) {
+  const std::vector<int64_t> ipiv = {2, 2};
+  HostMatrix lu = {2, 0.5, -8, 3};
+  ASSERT_OK(ops_.InspectFactor(AsAny(View(lu, 2, 2)), false, ipiv.data()));
+  EXPECT_EQ(report_.factor.max_abs_u, 8);
+  EXPECT_EQ(report_.factor.det_sign, -1);
+  EXPECT_NEAR(report_.factor.det_log_abs, std::log(6), 1e-15);
+  ASSERT_OK(ops_.InspectFactor(AsAny(View(lu, 2, 2)), true, nullptr));
+  EXPECT_EQ(report_.factor.max_abs_u, 16);  // diag(L) U
+  EXPECT_EQ(report_.factor.det_sign, 1);
+  for (size_t k = 0; k < 4; ++k) {
+    HostMatrix bad = lu;
+    bad[k] = NAN;
+    ASSERT_OK(ops_.InspectFactor(AsAny(View(bad, 2, 2)), false, ipiv.data()));
+    EXPECT_TRUE(std::isnan(report_.factor.max_abs_u)) << k;
+  }
+}
+
+}  // namespace
+}  // namespace crout::testing

@@ -1,0 +1,136 @@
+// The acceptance ratios accept what is right and reject what is not.
+#include "tests/support/ratios.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+namespace crout::testing {
+namespace {
+
+constexpr int64_t kN = 3;
+// A = P^T L U with rows 0 and 2 exchanged: exact in either precision.
+const HostMatrix kLu = {4, 0.5, 0.25, 2, 8, 0.5, 1, 2, 16};  // columns of L\U, unit L
+const std::vector<int64_t> kIpiv = {3, 2, 3};
+
+HostMatrix Product(bool unit_in_l) {
+  HostMatrix a(kN * kN, 0.0);
+  for (int64_t i = 0; i < kN; ++i) {
+    for (int64_t j = 0; j < kN; ++j) {
+      for (int64_t k = 0; k <= std::min(i, j); ++k) {
+        const double l = unit_in_l && i == k ? 1 : kLu[i + k * kN];
+        const double u = !unit_in_l && k == j ? 1 : kLu[k + j * kN];
+        a[i + j * kN] += l * u;
+      }
+    }
+  }
+  for (int64_t j = 0; j < kN; ++j) std::swap(a[0 + j * kN], a[2 + j * kN]);
+  return a;
+}
+
+TEST(FactorRatioTest, AcceptsBothUnitDiagonals) {
+  EXPECT_EQ(FactorRatio(Product(true), kN, kLu, kIpiv, UnitDiagonal::kL, DType::kFloat64), 0);
+  EXPECT_EQ(FactorRatio(Product(false), kN, kLu, kIpiv, UnitDiagonal::kU, DType::kFloat64), 0);
+}
+
+TEST(FactorRatioTest, RejectsPerturbedFactor) {
+  for (size_t k = 0; k < kLu.size(); ++k) {
+    HostMatrix lu = kLu;
+    lu[k] *= 1 + 1e-11;
+    EXPECT_GT(FactorRatio(Product(true), kN, lu, kIpiv, UnitDiagonal::kL, DType::kFloat64),
+              kThreshold)
+        << k;
+  }
+}
+
+TEST(FactorRatioTest, RejectsWrongPivotsWrongDiagonalAndNan) {
+  const HostMatrix a = Product(true);
+  EXPECT_GT(FactorRatio(a, kN, kLu, {1, 2, 3}, UnitDiagonal::kL, DType::kFloat32), kThreshold);
+  EXPECT_GT(FactorRatio(a, kN, kLu, kIpiv, UnitDiagonal::kU, DType::kFloat32), kThreshold);
+  HostMatrix lu = kLu;
+  lu[8] = std::nan("");
+  EXPECT_GT(FactorRatio(a, kN, lu, kIpiv, UnitDiagonal::kL, DType::kFloat32), kThreshold);
+}
+
+TEST(FactorRatioTest, IsMeasuredInUnitsOfTheType) {
+  HostMatrix lu = kLu;
+  lu[8] *= 1 + 1e-8;
+  EXPECT_LT(FactorRatio(Product(true), kN, lu, kIpiv, UnitDiagonal::kL, DType::kFloat32),
+            kThreshold);
+}
+
+class SolutionRatioTest : public ::testing::Test {
+ protected:
+  const HostMatrix a_ = {4, 1, 0, 1, 8, 2, 0, 2, 16};
+  const HostMatrix x_ = {1, 2, 4};
+  const HostMatrix b_ = Multiply(a_, kN, Op::kNone, x_, 1);
+  HostMatrix Wrong(size_t k, double by) const {
+    HostMatrix x = x_;
+    x[k] *= 1 + by;
+    return x;
+  }
+};
+
+TEST_F(SolutionRatioTest, AcceptsTheSolution) {
+  EXPECT_EQ(SolveRatio(a_, kN, Op::kNone, x_, b_, 1, DType::kFloat64), 0);
+  EXPECT_EQ(ForwardRatio(x_, x_, kN, 1, 0.1, DType::kFloat64), 0);
+  EXPECT_EQ(BackwardError(a_, kN, Op::kNone, x_, b_, 1), 0);
+  EXPECT_EQ(ErrorOverBound(x_, x_, kN, 1, 1e-16), 0);
+}
+
+TEST_F(SolutionRatioTest, RejectPerturbedSolution) {
+  for (size_t k = 0; k < 3; ++k) {
+    const HostMatrix x = Wrong(k, 1e-12);
+    EXPECT_GT(SolveRatio(a_, kN, Op::kNone, x, b_, 1, DType::kFloat64), kThreshold);
+    EXPECT_GT(ForwardRatio(x, x_, kN, 1, 0.2, DType::kFloat64), kThreshold);
+    EXPECT_GT(BackwardError(a_, kN, Op::kNone, x, b_, 1), 1e-14);
+    EXPECT_GT(ErrorOverBound(x, x_, kN, 1, 1e-13), 1);
+  }
+}
+
+TEST_F(SolutionRatioTest, RejectTransposedSystemAndNan) {
+  HostMatrix a = a_;
+  a[1] = 3;
+  EXPECT_GT(
+      SolveRatio(a, kN, Op::kTranspose, x_, Multiply(a, kN, Op::kNone, x_, 1), 1, DType::kFloat32),
+      kThreshold);
+  HostMatrix x = x_;
+  x[1] = std::nan("");
+  EXPECT_GT(SolveRatio(a_, kN, Op::kNone, x, b_, 1, DType::kFloat32), kThreshold);
+  EXPECT_GT(ForwardRatio(x, x_, kN, 1, 0.1, DType::kFloat32), kThreshold);
+  EXPECT_GT(BackwardError(a_, kN, Op::kNone, x, b_, 1), 1);
+}
+
+TEST_F(SolutionRatioTest, BackwardErrorIsTheDesigns) {
+  // r = (0.5, 0, 0); |A|_inf = 18, |x|_inf = 4, |b|_inf = 68.
+  HostMatrix b = b_;
+  b[0] += 0.5;
+  EXPECT_DOUBLE_EQ(BackwardError(a_, kN, Op::kNone, x_, b, 1), 0.5 / (18 * 4 + 68));
+}
+
+TEST(RcondRatioTest, AcceptsEqualAndRejectsDifferent) {
+  EXPECT_EQ(RcondRatio(0, 0), 0);
+  EXPECT_EQ(RcondRatio(1e-3, 1e-3), 1 - (1 - 1.0));
+  EXPECT_LT(RcondRatio(2e-3, 1e-3), kThreshold);
+  EXPECT_GT(RcondRatio(1e-3, 1e-5), kThreshold);
+  EXPECT_GT(RcondRatio(0, 1e-3), kThreshold);
+  EXPECT_GT(RcondRatio(std::nan(""), 1e-3), kThreshold);
+}
+
+TEST(ExactRcondTest, IsExactOnKnownMatrices) {
+  EXPECT_DOUBLE_EQ(ExactRcond({2, 0, 0, 1e-3}, 2), 5e-4);
+  EXPECT_DOUBLE_EQ(ExactRcond({1, 3, 2, 4}, 2), 1 / (6 * 3.5));
+  EXPECT_EQ(ExactRcond({1, 2, 2, 4}, 2), 0);
+  EXPECT_EQ(ExactRcond({}, 0), 1);
+  // kappa_1 of the 5 x 5 Hilbert matrix, published.
+  EXPECT_NEAR(1 / ExactRcond(GalleryNamed("hilbert").make(5), 5), 943656, 1e-3);
+}
+
+TEST(GalleryTest, WithConditionHasThatCondition) {
+  const double kappa = 1 / ExactRcond(WithCondition(33, 1e6, 3), 33);
+  EXPECT_GT(kappa, 1e6 / 33);
+  EXPECT_LT(kappa, 1e6 * 33);
+}
+
+}  // namespace
+}  // namespace crout::testing

@@ -1,0 +1,91 @@
+// The shared real matrices: all kinds of up to order 500, some of up to 1500, factored, solved and
+// judged.
+#include <cmath>
+#include <map>
+#include <string>
+
+#include "kernels/host/host_device.h"
+#include "tests/support/job_runner.h"
+#include "tests/support/matrices.h"
+#include "tests/support/ratios.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout::testing {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+constexpr bool kSanitized = false;
+#endif
+
+constexpr int64_t kLargest = kSanitized ? 150 : 1500;
+constexpr int64_t kMedium = kSanitized ? 150 : 500;  // beyond: every fourth, by nnz
+constexpr int64_t kLargestRatio = 300;               // GET01 costs as much as the factor
+
+class RealMatricesTest : public ::testing::Test {
+ protected:
+  void Check(const RealMatrix& real, const std::string& algorithm);
+
+  const std::unique_ptr<Device> device_ = MakeHostDevice({});
+  JobRunner runner_{*device_};
+};
+
+bool Taken(const RealMatrix& real) {
+  if (real.field == "complex" || real.n > kLargest) return false;
+  return real.n <= kMedium || real.nnz % 4 == 0;
+}
+
+void RealMatricesTest::Check(const RealMatrix& real, const std::string& algorithm) {
+  SCOPED_TRACE(real.file + " " + algorithm);
+  const absl::StatusOr<HostMatrix> a = ReadRealMatrix(real);
+  if (!a.ok()) return;  // Not a square matrix: the reader's tests have those.
+  const int64_t n = real.n;
+  ASSERT_EQ(static_cast<int64_t>(a->size()), n * n);
+  FactorRequest request;
+  request.algorithm = algorithm;
+  request.condition = true;
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(*a, n, request));
+  const FactorSummary& summary = factor.summary;
+  if (summary.info > 0) {
+    // Exactly zero pivots come only from matrices known to be singular, or nearly.
+    EXPECT_TRUE(real.condition > 1e12 || real.condition == 0) << real.note;
+    return;
+  }
+  if (n <= kLargestRatio) {
+    ASSERT_OK_AND_ASSIGN(const HostFactor parts, runner_.Download(factor));
+    EXPECT_LT(FactorRatio(*a, n, parts.lu, parts.ipiv, summary.unit_diagonal, DType::kFloat64),
+              kThreshold);
+  }
+  if (real.condition > 0 && real.condition < 1e13) {
+    EXPECT_LT(RcondRatio(*summary.rcond, 1 / real.condition), kThreshold);
+  }
+  const HostMatrix b = Multiply(*a, n, Op::kNone, HostMatrix(n, 1.0), 1);
+  ASSERT_OK_AND_ASSIGN(const Solution solution, runner_.Solve(factor, b, 1, {}));
+  EXPECT_LT(*solution.summary.backward_error, kThreshold * 0x1p-53);
+  EXPECT_LT(SolveRatio(*a, n, Op::kNone, solution.x, b, 1, DType::kFloat64), kThreshold);
+}
+
+TEST_F(RealMatricesTest, FactorAndSolve) {
+  if (!MatricesDirectory()) {
+    GTEST_SKIP() << "no shared matrices: set CROUT_MATRICES (ALL TESTS SKIPPED)";
+  }
+  int checked = 0;
+  std::map<std::string, int> of_sequence;
+  for (const RealMatrix& real : RealMatrixIndex()) {
+    if (!Taken(real)) continue;
+    // The steps of a sequence differ in their values alone.
+    const bool sequence = real.file.rfind("seq_", 0) == 0;
+    if (sequence && ++of_sequence[real.file.substr(0, real.file.rfind('/'))] > 3) continue;
+    ++checked;
+    Check(real, "getrf");
+    if (real.n <= kLargestRatio) Check(real, "cmpp");
+  }
+  RecordProperty("matrices", checked);
+  EXPECT_GT(checked, 10);
+}
+
+}  // namespace
+}  // namespace crout::testing

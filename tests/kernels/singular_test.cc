@@ -1,0 +1,98 @@
+// Singular matrices and factors that overflow are results that do not look fine.
+#include <cmath>
+
+#include "kernels/host/host_device.h"
+#include "tests/support/job_runner.h"
+#include "tests/support/ratios.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout::testing {
+namespace {
+
+class SingularTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  FactorRequest Request() const {
+    FactorRequest request;
+    request.algorithm = GetParam();
+    request.condition = request.determinant = true;
+    return request;
+  }
+
+  const std::unique_ptr<Device> device_ = MakeHostDevice({});
+  JobRunner runner_{*device_};
+};
+
+TEST_P(SingularTest, IsAResultAndSolvesAreRefused) {
+  for (const char* name : {"zero", "zero_first_column", "zero_half_columns", "zero_last_column"}) {
+    for (const EquilibrateMode mode : {EquilibrateMode::kOff, EquilibrateMode::kAuto}) {
+      const GalleryKind& kind = GalleryNamed(name);
+      FactorRequest request = Request();
+      request.equilibrate = mode;
+      ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(kind.make(10), 10, request));
+      EXPECT_EQ(factor.summary.info, kind.singular_at(10));
+      EXPECT_EQ(*factor.summary.rcond, 0);
+      EXPECT_EQ(*factor.summary.det_sign, 0);
+      EXPECT_THAT(runner_.Solve(factor, HostMatrix(10, 1.0), 1, {}),
+                  FailsWith(absl::StatusCode::kFailedPrecondition,
+                            "pivot " + std::to_string(kind.singular_at(10)) + " (1-based)"));
+    }
+  }
+}
+
+TEST_P(SingularTest, ZeroRow) {
+  HostMatrix a = GalleryNamed("diagonally_dominant").make(5);
+  for (int64_t j = 0; j < 5; ++j) a[2 + j * 5] = 0;
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a, 5, Request()));
+  EXPECT_EQ(factor.summary.info, 5);
+}
+
+TEST_P(SingularTest, GrowthBeyondTheTypeIsReported) {
+  // Growth of 2^199 in float32.
+  FactorRequest request = Request();
+  request.factor_dtype = DType::kFloat32;
+  const int64_t n = 200;
+  const HostMatrix a = GalleryNamed("gfpp").make(n);
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a, n, request));
+  EXPECT_EQ(factor.summary.info, 0);
+  EXPECT_EQ(factor.summary.pivot_growth, INFINITY);
+  EXPECT_EQ(*factor.summary.rcond, 0);
+  ASSERT_OK_AND_ASSIGN(const Solution solution,
+                       runner_.Solve(factor, RandomMatrix(n, 1, 1), 1, {}));
+  // NaN, or visibly wrong where the Inf divided an entry to zero.
+  EXPECT_FALSE(*solution.summary.backward_error < 1e-6);
+}
+
+// The second pivot column is subnormal and needs an interchange of rows with different L.
+HostMatrix SubnormalColumn() {
+  const double s = 0x1p-1060;
+  return {2, 1, 0.5, 0, s, 3 * s, 0, 2 * s, 5 * s};
+}
+
+TEST_P(SingularTest, SubnormalPivotsAreNotZero) {
+  const HostMatrix a = SubnormalColumn();
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a, 3, Request()));
+  ASSERT_OK_AND_ASSIGN(const HostFactor parts, runner_.Download(factor));
+  EXPECT_EQ(factor.summary.info, 0);
+  // OpenBLAS multiplies by the reciprocal, which overflows: then the factor must not look fine.
+  if (factor.summary.pivot_growth == INFINITY) {
+    EXPECT_EQ(*factor.summary.rcond, 0);
+    return;
+  }
+  EXPECT_LT(FactorRatio(a, 3, parts.lu, parts.ipiv, factor.summary.unit_diagonal, DType::kFloat64),
+            kThreshold);
+}
+
+TEST_P(SingularTest, EquilibrationCuresSubnormalPivots) {
+  const HostMatrix a = SubnormalColumn();
+  FactorRequest request = Request();
+  request.equilibrate = EquilibrateMode::kAuto;
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a, 3, request));
+  EXPECT_EQ(factor.summary.info, 0);
+  EXPECT_LT(factor.summary.pivot_growth, 10);
+  EXPECT_GT(*factor.summary.rcond, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SingularTest, ::testing::Values("getrf", "cmpp"));
+
+}  // namespace
+}  // namespace crout::testing

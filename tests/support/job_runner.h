@@ -1,0 +1,79 @@
+// Runs factorizations and solves of host matrices on any device, as the daemon does.
+#ifndef CROUT_TESTS_SUPPORT_JOB_RUNNER_H_
+#define CROUT_TESTS_SUPPORT_JOB_RUNNER_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kernels/device.h"
+#include "kernels/factorization.h"
+#include "tests/support/gallery.h"
+
+namespace crout::testing {
+
+struct FactorRequest {
+  std::string algorithm = "getrf";
+  DType matrix_dtype = DType::kFloat64;
+  DType factor_dtype = DType::kFloat64;
+  Layout layout = Layout::kColumnMajor;
+  EquilibrateMode equilibrate = EquilibrateMode::kOff;
+  bool keep_matrix = true;
+  bool condition = false;
+  bool determinant = false;
+};
+
+struct SolveRequest {
+  std::string solver = "auto";
+  DType dtype = DType::kFloat64;
+  Layout layout = Layout::kColumnMajor;
+  Op op = Op::kNone;
+  bool verify = true;
+  bool error_bound = false;
+  int max_refinement_steps = 0;
+};
+
+struct Solution {
+  HostMatrix x;
+  SolveSummary summary;
+};
+
+// A factor's parts in host memory.
+struct HostFactor {
+  HostMatrix lu;
+  std::vector<int64_t> ipiv;
+};
+
+// One context of a device that outlives it. Used by one thread at a time.
+class JobRunner {
+ public:
+  explicit JobRunner(Device& device);
+
+  ExecutionContext& context() { return *context_; }
+  KernelTimings& timings() { return timings_; }
+
+  // Through the device's uploader.
+  absl::StatusOr<Buffer> Upload(const std::vector<std::byte>& bytes);
+
+  absl::StatusOr<Factorization> Factor(const HostMatrix& a, int64_t n, const FactorRequest& request,
+                                       StopRequested stop = NeverStop());
+  absl::StatusOr<Solution> Solve(const Factorization& factor, const HostMatrix& b, int64_t nrhs,
+                                 const SolveRequest& request, StopRequested stop = NeverStop());
+  absl::StatusOr<HostFactor> Download(const Factorization& factor);
+
+  absl::StatusOr<FactorizeOptions> Options(const FactorRequest& request, int64_t n) const;
+  absl::StatusOr<SolveOptions> Options(const SolveRequest& request, const FactorSummary& factor,
+                                       int64_t nrhs) const;
+
+  static StopRequested NeverStop();
+
+ private:
+  Device& device_;
+  std::unique_ptr<ExecutionContext> context_;
+  KernelTimings timings_;
+};
+
+}  // namespace crout::testing
+
+#endif  // CROUT_TESTS_SUPPORT_JOB_RUNNER_H_
