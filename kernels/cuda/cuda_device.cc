@@ -70,8 +70,8 @@ absl::Status CudaDevice::Initialize(const CudaOptions& options) {
   CROUT_RETURN_IF_ERROR(Describe(options));
   CROUT_ASSIGN_OR_RETURN(auto getrf, CudaGetrf::Create(core_));
   algorithms_.push_back(std::move(getrf));
-  solvers_.push_back(std::make_unique<CudaGetrs>());
   solvers_.push_back(std::make_unique<CudaTrsm>());
+  solvers_.push_back(std::make_unique<CudaGetrs>());
   CROUT_ASSIGN_OR_RETURN(uploads_, UploadPool::Create(core_, staging_, options));
   return absl::OkStatus();
 }

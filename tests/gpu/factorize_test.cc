@@ -28,6 +28,12 @@ class GpuFactorizeTest : public GpuTest {
 
 bool FitsFloat(const GalleryKind& kind) { return kind.name.find("f64") == std::string::npos; }
 
+// Wilkinson's matrix: entries of U up to 2^(n-1), from terms that are lost in them. No elimination
+// with partial pivoting has a small ratio then; the growth reported must say so.
+bool GrowsBeyondPrecision(const GalleryKind& kind, int64_t n, DType dtype) {
+  return kind.name == "gfpp" && std::ldexp(UnitRoundoff(dtype), static_cast<int>(n)) > 1e10;
+}
+
 void CheckFactor(Bench& gpu, const GalleryKind& kind, int64_t n, DType dtype, Layout layout,
                  EquilibrateMode equilibrate) {
   SCOPED_TRACE(::testing::Message()
@@ -38,10 +44,18 @@ void CheckFactor(Bench& gpu, const GalleryKind& kind, int64_t n, DType dtype, La
   options.equilibrate = equilibrate;
   auto factor = FactorizeOn(gpu, a, n, dtype, layout, options);
   ASSERT_TRUE(factor.ok()) << factor.status();
-  EXPECT_EQ(factor->summary.info, kind.singular_at(n));
-  EXPECT_LT(FactorRatioOf(gpu, *factor, a), kThreshold);
+  // In exact arithmetic not singular, the last pivot of an ill-conditioned one may round to zero.
+  const bool may_cancel = kind.singular_at(n) == 0 && !kind.well_conditioned;
+  if (!may_cancel || factor->summary.info != n) {
+    EXPECT_EQ(factor->summary.info, kind.singular_at(n));
+  }
   EXPECT_NEAR(factor->summary.norm_one, testing::NormOne(a, n), 1e-13 * factor->summary.norm_one);
   EXPECT_NEAR(factor->summary.norm_inf, testing::NormInf(a, n), 1e-13 * factor->summary.norm_inf);
+  if (GrowsBeyondPrecision(kind, n, dtype)) {
+    EXPECT_GT(factor->summary.pivot_growth, 0x1p100);
+    return;
+  }
+  EXPECT_LT(FactorRatioOf(gpu, *factor, a), kThreshold);
   EXPECT_TRUE(std::isfinite(factor->summary.pivot_growth));
 }
 

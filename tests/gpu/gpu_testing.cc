@@ -13,6 +13,10 @@ class Announcement : public ::testing::Environment {
       std::puts("ALL TESTS SKIPPED: no CUDA device on this machine");
     } else {
       std::printf("Device: %s\n", Gpu().info().description.c_str());
+      // Outside of any test: at the head of the result file.
+      ::testing::Test::RecordProperty("device", Gpu().info().description);
+      ::testing::Test::RecordProperty("version", CROUT_VERSION);
+      ::testing::Test::RecordProperty("commit", CROUT_COMMIT);
     }
   }
 };
