@@ -190,7 +190,9 @@ void Metrics::CountSent(size_t bytes) { sent_bytes_->Increment(static_cast<doubl
 
 void Metrics::ObserveUpload(size_t bytes) { upload_size_->Observe(static_cast<double>(bytes)); }
 
-Metrics::UploadInFlight::UploadInFlight(Gauge* gauge) : gauge_(gauge) { gauge_->Increment(); }
+Metrics::UploadInFlight::UploadInFlight(Metrics& metrics) : gauge_(metrics.uploads_in_flight_) {
+  gauge_->Increment();
+}
 Metrics::UploadInFlight::~UploadInFlight() { gauge_->Decrement(); }
 
 void Metrics::ObserveBackwardError(DType factor_dtype, double backward_error) {

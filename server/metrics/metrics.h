@@ -57,7 +57,7 @@ class Metrics {
   // Counts an upload as in flight while it lives.
   class UploadInFlight {
    public:
-    explicit UploadInFlight(prometheus::Gauge* gauge);
+    explicit UploadInFlight(Metrics& metrics);
     ~UploadInFlight();
     UploadInFlight(const UploadInFlight&) = delete;  // One upload counts once.
     UploadInFlight& operator=(const UploadInFlight&) = delete;
@@ -65,7 +65,6 @@ class Metrics {
    private:
     prometheus::Gauge* gauge_;
   };
-  [[nodiscard]] UploadInFlight TrackUpload() { return UploadInFlight(uploads_in_flight_); }
 
   // Position in MetricsOptions::devices.
   DeviceMetrics& device(size_t index) { return *devices_[index]; }

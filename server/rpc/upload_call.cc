@@ -56,6 +56,7 @@ absl::Status UploadCall::HandleHeader(const StreamMessage& message) {
     return BadField("header", "missing: the first message carries the header");
   }
   seen_header_ = true;
+  in_flight_.emplace(core_.metrics);
   CROUT_ASSIGN_OR_RETURN(steps_, Start(message));
   if (steps_.empty()) return absl::OkStatus();
   AdmitDense();
@@ -165,6 +166,7 @@ void UploadCall::AdmitDenseSlowly(size_t bytes) {
 }
 
 void UploadCall::Complete() {
+  in_flight_.reset();
   for (; step_ < steps_.size(); ++step_) {
     const absl::Status status = steps_[step_]->upload().Close();
     if (!status.ok()) return End(status);

@@ -93,7 +93,8 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   size_t segment_offset_ ABSL_GUARDED_BY(mutex_) = 0;  // within it
   size_t step_ ABSL_GUARDED_BY(mutex_) = 0;            // whose payload is arriving
   Clock::time_point last_activity_ ABSL_GUARDED_BY(mutex_) = Clock::now();
-  std::optional<Clock::time_point> received_ ABSL_GUARDED_BY(mutex_);  // last byte
+  std::optional<Clock::time_point> received_ ABSL_GUARDED_BY(mutex_);         // last byte
+  std::optional<Metrics::UploadInFlight> in_flight_ ABSL_GUARDED_BY(mutex_);  // header to last byte
   std::vector<PayloadStep*> steps_;  // constant between Start() and ReleaseResources()
 };
 

@@ -109,6 +109,8 @@ class Loads:
         self._small = write_tridiagonal(work_dir / "small.mtx", 300)
         self._medium = write_tridiagonal(work_dir / "medium.mtx", 1400)
         self._large = write_tridiagonal(work_dir / "large.mtx", 2200)
+        self._ones = work_dir / "ones.mtx"
+        self._ones.write_text("%%MatrixMarket matrix array real general\n2 1\n1\n1\n")
         self._handle = None
         self._handles = []
 
@@ -121,7 +123,7 @@ class Loads:
         assert code == 0
 
     def unknown_handle(self):
-        code, _ = self._daemon.ctl("solve", "a" * 26, "--ones")
+        code, _ = self._daemon.ctl("solve", "a" * 26, str(self._ones))
         assert code == 1
 
     def slow_upload(self):

@@ -114,8 +114,8 @@ TEST(MetricsTest, CountsWhatItIsTold) {
 TEST(MetricsTest, UploadsCountWhileTheyLive) {
   Metrics metrics({});
   {
-    auto first = metrics.TrackUpload();
-    auto second = metrics.TrackUpload();
+    const Metrics::UploadInFlight first(metrics);
+    const Metrics::UploadInFlight second(metrics);
     EXPECT_THAT(SampleOf(metrics.Scrape(), "crout_uploads_in_flight"), Optional(2));
   }
   EXPECT_THAT(SampleOf(metrics.Scrape(), "crout_uploads_in_flight"), Optional(0));
