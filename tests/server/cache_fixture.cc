@@ -1,0 +1,126 @@
+#include "tests/server/cache_fixture.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "kernels/util/status_macros.h"
+#include "server/scheduling/reason.h"
+#include "tests/server/scrape.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout {
+namespace {
+
+std::atomic<int64_t> clock_seconds = 0;
+
+// The bytes of `from` in the memory of its context's device.
+char FillOf(const Factorization& factor) {
+  const std::byte* data = factor.storage.lu.data();
+  const bool even =
+      std::all_of(data, data + factor.storage.lu.size(), [&](std::byte b) { return b == data[0]; });
+  return even ? static_cast<char>(data[0]) : '!';
+}
+
+}  // namespace
+
+absl::StatusOr<void*> HostMemoryProbe::DoAllocate(size_t bytes) {
+  gate_.Pass();
+  CROUT_ASSIGN_OR_RETURN(Buffer block, counting_.Allocate(bytes));
+  last_ = block.data();
+  void* const data = block.data();
+  MutexLock lock(&mutex_);
+  blocks_.emplace(data, std::move(block));
+  return data;
+}
+
+void HostMemoryProbe::DoDeallocate(void* data, size_t) {
+  MutexLock lock(&mutex_);
+  blocks_.erase(data);
+}
+
+CacheTest::CacheTest() { clock_seconds = 1'000'000; }
+
+absl::Time CacheTest::Now() { return absl::FromUnixSeconds(clock_seconds); }
+
+void CacheTest::Advance(absl::Duration duration) {
+  clock_seconds += absl::ToInt64Seconds(duration);
+}
+
+void CacheTest::Start(const std::vector<DeviceKind>& kinds, size_t device_units,
+                      size_t host_units) {
+  MetricsOptions metrics;
+  metrics.cuda = "none";
+  std::vector<std::unique_ptr<Device>> devices;
+  for (const DeviceKind kind : kinds) {
+    testing::FakeDeviceOptions options;
+    options.kind = kind;
+    options.name = kind == DeviceKind::kHost ? "host" : "cuda:" + std::to_string(devices.size());
+    auto device = std::make_unique<testing::FakeDevice>(options);
+    devices_.push_back(device.get());
+    devices.push_back(std::move(device));
+    metrics.devices.push_back({.name = options.name, .algorithms = {}, .solvers = {}});
+  }
+  metrics_ = std::make_unique<Metrics>(metrics);
+  DevicePoolOptions options;
+  options.scheduler.streams = 1;
+  options.device_budget_bytes = device_units * kUnit;
+  options.host_budget_bytes = host_units * kUnit;
+  auto pool = DevicePool::Create(std::move(devices), options);
+  ASSERT_OK(pool);
+  pool_ = *std::move(pool);
+  cache_ = std::make_unique<FactorCache>(pool_.get(), &host_memory_, metrics_.get(), &Now);
+}
+
+absl::StatusOr<NewFactor> CacheTest::Make(char fill, size_t bytes, size_t slot_index) {
+  NewFactor factor;
+  factor.slot = &slot(slot_index);
+  CROUT_ASSIGN_OR_RETURN(factor.reservation, cache_->ReserveOnDevice(*factor.slot, bytes));
+  FactorStorage& storage = factor.factorization.storage;
+  CROUT_ASSIGN_OR_RETURN(storage.lu, device(slot_index).memory().Allocate(bytes));
+  if (bytes > 0) std::memset(storage.lu.data(), fill, bytes);
+  factor.factorization.summary.n = fill;
+  return factor;
+}
+
+Handle CacheTest::Put(char fill, size_t bytes, size_t slot_index, InsertOptions options) {
+  auto factor = Make(fill, bytes, slot_index);
+  EXPECT_OK(factor);
+  if (!factor.ok()) return {};
+  if (options.tenant.empty()) options.tenant = kTenant;
+  if (options.lease == absl::ZeroDuration()) options.lease = absl::Hours(1);
+  return cache_->Insert(*std::move(factor), options).handle;
+}
+
+absl::StatusOr<char> CacheTest::Use(const Handle& handle, bool* promoted) {
+  CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, cache_->Acquire(kTenant, handle));
+  return UsePinned(pin, promoted);
+}
+
+absl::StatusOr<char> CacheTest::UsePinned(FactorCache::Pin& pin, bool* promoted) {
+  Reservation room;
+  if (const size_t bytes = pin.promotion_bytes(); bytes > 0) {
+    CROUT_ASSIGN_OR_RETURN(room, cache_->ReserveOnDevice(pin.slot(), bytes));
+  }
+  CROUT_ASSIGN_OR_RETURN(const auto context, pin.slot().device->CreateContext());
+  bool moved = false;
+  CROUT_ASSIGN_OR_RETURN(const Factorization* factor,
+                         pin.OnDevice(*context, std::move(room), &moved));
+  if (promoted != nullptr) *promoted = moved;
+  return FillOf(*factor);
+}
+
+std::string CacheTest::ReasonGone(const Handle& handle, std::string_view tenant) {
+  const absl::Status status = cache_->Describe(tenant, handle).status();
+  if (status.ok()) return "";
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  return ReasonOf(status).value_or("none");
+}
+
+double CacheTest::Metric(std::string_view series) {
+  const auto value = SampleOf(metrics_->Scrape(), series);
+  EXPECT_TRUE(value.has_value()) << series;
+  return value.value_or(-1);
+}
+
+}  // namespace crout

@@ -1,0 +1,95 @@
+// A cache over fake devices, small budgets, memory that can be watched, and a clock that stands.
+#ifndef CROUT_TESTS_SERVER_CACHE_FIXTURE_H_
+#define CROUT_TESTS_SERVER_CACHE_FIXTURE_H_
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/cache/factor_cache.h"
+#include "server/metrics/metrics.h"
+#include "server/scheduling/device_pool.h"
+#include "tests/support/counting_resource.h"
+#include "tests/support/fake_device.h"
+#include "tests/support/gate.h"
+
+namespace crout {
+
+// Host memory that a test holds up, and spoils. Thread-safe, except as last() says.
+class HostMemoryProbe final : public MemoryResource {
+ public:
+  // Allocations wait here, and with them demotions.
+  testing::Gate& gate() { return gate_; }
+  testing::CountingResource& counting() { return counting_; }
+  // The block last allocated; while nothing allocates.
+  std::byte* last() const { return last_; }
+
+ protected:
+  absl::StatusOr<void*> DoAllocate(size_t bytes) override;
+  void DoDeallocate(void* data, size_t bytes) override;
+
+ private:
+  testing::Gate gate_;
+  testing::CountingResource counting_{size_t{1} << 30};
+  std::atomic<std::byte*> last_ = nullptr;
+  Mutex mutex_;
+  std::map<void*, Buffer> blocks_ ABSL_GUARDED_BY(mutex_);
+};
+
+class CacheTest : public ::testing::Test {
+ protected:
+  static constexpr size_t kUnit = 4096;  // bytes of the factors that most tests use
+  static constexpr std::string_view kTenant = "alice";
+
+  CacheTest();
+
+  // One device for each kind ("cuda:0", "cuda:1", "host"), with room for that many units.
+  void Start(const std::vector<DeviceKind>& kinds, size_t device_units, size_t host_units);
+  void Start(size_t device_units, size_t host_units) {
+    Start({DeviceKind::kCuda}, device_units, host_units);
+  }
+
+  // A factor whose every byte is `fill`, reserved as the daemon's workers do.
+  absl::StatusOr<NewFactor> Make(char fill, size_t bytes = kUnit, size_t slot = 0);
+  // Made and inserted; a failure fails the test.
+  Handle Put(char fill, size_t bytes = kUnit, size_t slot = 0, InsertOptions options = {});
+
+  // Uses the factor: the byte it is filled with, '!' if they differ. Promotes it with room reserved
+  // on its device.
+  absl::StatusOr<char> Use(const Handle& handle, bool* promoted = nullptr);
+  absl::StatusOr<char> UsePinned(FactorCache::Pin& pin, bool* promoted = nullptr);
+  absl::Status Touch(const Handle& handle) { return cache_->Acquire(kTenant, handle).status(); }
+
+  Tier TierOf(const Handle& handle) { return cache_->Describe(kTenant, handle)->tier; }
+  // "" while it lives.
+  std::string ReasonGone(const Handle& handle, std::string_view tenant = kTenant);
+
+  DeviceSlot& slot(size_t i = 0) { return *pool_->slots()[i]; }
+  testing::FakeDevice& device(size_t i = 0) { return *devices_[i]; }
+  size_t DeviceUnits(size_t i = 0) { return slot(i).budget->reserved() / kUnit; }
+  size_t HostUnits() { return pool_->host_budget().reserved() / kUnit; }
+  double Metric(std::string_view series);
+
+  static absl::Time Now();
+  static void Advance(absl::Duration duration);
+
+  HostMemoryProbe host_memory_;
+  std::vector<testing::FakeDevice*> devices_;  // the pool's
+  std::unique_ptr<Metrics> metrics_;
+  std::unique_ptr<DevicePool> pool_;
+  std::unique_ptr<FactorCache> cache_;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_TESTS_SERVER_CACHE_FIXTURE_H_
