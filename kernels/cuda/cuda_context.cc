@@ -23,8 +23,10 @@ absl::Status CudaContext::Initialize() {
   CROUT_ASSIGN_OR_RETURN(device_words_,
                          device_.memory().Allocate(sizeof(ReductionScratch) + sizeof(int)));
   const ReductionScratch initial;
+  // On the context's own stream: a plain cudaMemcpy may still run when the first kernel does.
   CROUT_RETURN_IF_CUDA_ERROR(
-      cudaMemcpy(scratch(), &initial, sizeof(initial), cudaMemcpyHostToDevice));
+      cudaMemcpyAsync(scratch(), &initial, sizeof(initial), cudaMemcpyHostToDevice, stream()));
+  CROUT_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream()));
   CROUT_ASSIGN_OR_RETURN(cublas_workspace_, device_.memory().Allocate(kCublasWorkspaceBytes));
   CROUT_ASSIGN_OR_RETURN(cublas_, MakeCublasHandle(stream()));
   CROUT_RETURN_IF_CUBLAS_ERROR(

@@ -69,9 +69,7 @@ absl::Status Enqueue(CudaContext& context, const FactorView& factor, Op op, cons
 }  // namespace
 
 double CudaTrsm::PredictSeconds(DType, int64_t n, int64_t nrhs) const {
-  // The same two triangular solves as in getrs, and a permutation.
-  constexpr double kPermutation = 1.05;
-  return kPermutation * PredictGetrsSeconds(n, nrhs);
+  return PredictTrsmSeconds(n, nrhs);
 }
 
 absl::StatusOr<size_t> CudaTrsm::WorkspaceBytes(DType dtype, int64_t n, int64_t nrhs) const {

@@ -13,14 +13,22 @@ constexpr std::array<double, kSizes> kN = {256, 512, 1024, 2599, 4156, 8385, 115
 
 // Milliseconds, one H100 80GB HBM3, CUDA 13.0, float64.
 constexpr std::array<double, kSizes> kGetrf = {0.45, 1.05, 2.41, 8.50, 15.2, 45.5, 73.6, 142, 722};
-struct GetrsRow {
+
+// By number of right-hand sides; for few of them more columns can cost less.
+struct SolveRow {
   double nrhs;
   std::array<double, kSizes> milliseconds;
 };
-constexpr std::array<GetrsRow, 3> kGetrs = {{
-    {1, {0.10, 0.24, 0.33, 0.86, 1.36, 2.75, 3.74, 5.32, 11.5}},
-    {10, {0.27, 0.57, 1.04, 3.70, 7.97, 17.3, 23.6, 33.5, 67.9}},
-    {64, {0.24, 1.09, 0.95, 2.56, 4.05, 8.55, 11.6, 16.7, 34.9}},
+using SolveTable = std::array<SolveRow, 3>;
+constexpr SolveTable kGetrs = {{
+    {1, {0.103, 0.178, 0.328, 0.879, 1.36, 2.74, 3.72, 5.26, 11.5}},
+    {10, {0.267, 0.525, 1.06, 3.71, 8.04, 17.3, 23.7, 33.8, 67.9}},
+    {64, {0.196, 0.388, 0.796, 2.17, 3.43, 7.29, 9.91, 14.2, 30.2}},
+}};
+constexpr SolveTable kTrsm = {{
+    {1, {0.064, 0.098, 0.162, 0.383, 0.579, 1.18, 1.58, 2.22, 4.9}},
+    {10, {0.230, 0.437, 0.881, 3.17, 7.15, 15.7, 21.3, 30.4, 61}},
+    {64, {0.162, 0.316, 0.648, 1.53, 2.43, 5.21, 7.12, 10.1, 21.5}},
 }};
 constexpr double kLaunchMilliseconds = 0.01;
 
@@ -36,15 +44,11 @@ double AtSize(const std::array<double, kSizes>& milliseconds, double n, double g
   return milliseconds[above - 1] * std::pow(milliseconds[above] / milliseconds[above - 1], share);
 }
 
-}  // namespace
-
-double PredictGetrfSeconds(int64_t n) { return 1e-3 * AtSize(kGetrf, static_cast<double>(n), 3); }
-
-double PredictGetrsSeconds(int64_t n, int64_t nrhs) {
+double PredictSolve(const SolveTable& table, int64_t n, int64_t nrhs) {
   const auto columns = static_cast<double>(nrhs);
   double nrhs_below = 0;
   double below = kLaunchMilliseconds;
-  for (const GetrsRow& row : kGetrs) {
+  for (const SolveRow& row : table) {
     const double here = AtSize(row.milliseconds, static_cast<double>(n), 2);
     if (columns <= row.nrhs) {
       const double share = (columns - nrhs_below) / (row.nrhs - nrhs_below);
@@ -55,5 +59,13 @@ double PredictGetrsSeconds(int64_t n, int64_t nrhs) {
   }
   return 1e-3 * below * columns / nrhs_below;
 }
+
+}  // namespace
+
+double PredictGetrfSeconds(int64_t n) { return 1e-3 * AtSize(kGetrf, static_cast<double>(n), 3); }
+
+double PredictGetrsSeconds(int64_t n, int64_t nrhs) { return PredictSolve(kGetrs, n, nrhs); }
+
+double PredictTrsmSeconds(int64_t n, int64_t nrhs) { return PredictSolve(kTrsm, n, nrhs); }
 
 }  // namespace crout

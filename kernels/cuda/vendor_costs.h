@@ -1,4 +1,4 @@
-// What cuSOLVER's routines cost, as measured on an H100: the cost model of admission.
+// What the vendor's routines cost, as measured on an H100: the cost model of admission.
 #ifndef CROUT_KERNELS_CUDA_VENDOR_COSTS_H_
 #define CROUT_KERNELS_CUDA_VENDOR_COSTS_H_
 
@@ -12,6 +12,10 @@ double PredictGetrfSeconds(int64_t n);
 
 // Seconds of cusolverDnXgetrs.
 double PredictGetrsSeconds(int64_t n, int64_t nrhs);
+
+// Seconds of the solver `trsm`: a permutation and two cublasDtrsm. Less than cusolverDnXgetrs for
+// every size measured.
+double PredictTrsmSeconds(int64_t n, int64_t nrhs);
 
 }  // namespace crout
 

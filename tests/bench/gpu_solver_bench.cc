@@ -32,7 +32,7 @@ double MedianSeconds(ExecutionContext& context, const TriangularSolver& solver,
 nlohmann::json BenchSolvers(Device& device) {
   auto context = Check(device.CreateContext());
   nlohmann::json cases = nlohmann::json::array();
-  for (const int64_t n : {256, 512, 1024, 2599, 4156, 8385, 11532, 16384}) {
+  for (const int64_t n : {256, 512, 1024, 2599, 4156, 8385, 11532, 16384, 32768}) {
     const DeviceMatrix matrix(*context, n);
     Factorization factor;
     const double seconds =

@@ -78,6 +78,8 @@ nlohmann::json BenchUpload(Device& device) {
     receive.push_back(receive_alone);
     copy.push_back(copy_alone);
   }
+  Check(context->ops().CopyToDevice(pinned.data(), destination.data(), pinned.size()));
+  Both(*context, source, destination);
   Source back(kBytes);
   Check(context->ops().CopyToHost(destination.data(), back.data(), kBytes));
   Check(context->Synchronize());

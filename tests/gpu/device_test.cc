@@ -128,8 +128,13 @@ TEST_F(GpuDeviceTest, PredictionsGrowWithTheWork) {
     }
   }
   for (const auto& solver : Gpu().solvers()) {
-    EXPECT_GT(solver->PredictSeconds(DType::kFloat64, 16384, 1), 4e-3);
-    EXPECT_LT(solver->PredictSeconds(DType::kFloat64, 16384, 1), 7e-3);
+    double last = 0;
+    for (const int64_t n : {1, 100, 256, 1000, 5000, 20000, 60000}) {
+      const double seconds = solver->PredictSeconds(DType::kFloat64, n, 1);
+      EXPECT_GT(seconds, last) << solver->name() << " n=" << n;
+      EXPECT_GT(solver->PredictSeconds(DType::kFloat64, n, 1000), seconds);
+      last = seconds;
+    }
   }
 }
 

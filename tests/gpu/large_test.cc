@@ -30,6 +30,7 @@ class GpuLargeTest : public GpuTest {
   Buffer Zeros() {
     Buffer buffer = gpu_->Allocate(kN * kN * sizeof(T));
     EXPECT_EQ(cudaMemset(buffer.data(), 0, buffer.size()), cudaSuccess);
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);  // cudaMemset may return before it has run
     return buffer;
   }
 
@@ -71,6 +72,7 @@ TEST_F(GpuLargeTest, FactorsAndSolvesAPermutation) {
   ASSERT_EQ(cudaMemcpy2D(a.as<double>() + kN, (kN + 1) * sizeof(double), ones.data(),
                          sizeof(double), sizeof(double), kN - 1, cudaMemcpyHostToDevice),
             cudaSuccess);
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   FactorizeOptions options = OptionsOf(Gpu(), DType::kFloat64);
   options.keep_matrix = false;
   options.determinant = true;
