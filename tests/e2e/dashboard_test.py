@@ -128,16 +128,17 @@ class Loads:
 
     def slow_upload(self):
         """A matrix that takes three seconds to arrive."""
-        text = self._small.read_bytes()
+        banner, rest = self._small.read_bytes().split(b"\n", 1)
+        padding = b"% a comment, of which the client sends a first chunk\n" * 60000
         read_end, write_end = os.pipe()
         with os.fdopen(read_end, "rb") as source, os.fdopen(write_end, "wb") as sink:
             caller = threading.Thread(
                 target=self._daemon.ctl, args=("factor", "-"), kwargs={"stdin": source})
             caller.start()
-            sink.write(text[:1000])
+            sink.write(banner + b"\n" + padding)
             sink.flush()
             time.sleep(3)
-            sink.write(text[1000:])
+            sink.write(rest)
             sink.close()
             caller.join()
 

@@ -1,0 +1,67 @@
+// A croutd of a test's own, on ports that the system picks.
+#ifndef CROUT_TESTS_E2E_DAEMON_H_
+#define CROUT_TESTS_E2E_DAEMON_H_
+
+#include <grpcpp/channel.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "client/cpp/client.h"
+#include "tests/e2e/process.h"
+
+namespace crout::e2e {
+
+class Daemon {
+ public:
+  // Starts croutd on the host device with `flags` besides, and waits for its ready line; a test
+  // failure if none comes, with the daemon's log. No drain grace unless `flags` give one.
+  explicit Daemon(const std::vector<std::string>& flags = {});
+
+  const std::string& address() const { return addresses_[0]; }
+  const std::vector<std::string>& addresses() const { return addresses_; }
+  const std::string& metrics_address() const { return metrics_address_; }
+  Process& process() { return *process_; }
+
+  // Clients that do not try again, so that tests see the first status.
+  std::unique_ptr<client::Client> NewClient(const std::string& tenant = "") const;
+  // A connection of its own, for calls below the client library.
+  std::shared_ptr<grpc::Channel> NewChannel() const;
+  std::unique_ptr<v1::FactorizationService::Stub> NewStub() const;
+
+  // The text of the metrics endpoint.
+  std::string ScrapeMetrics() const;
+
+  // Runs croutctl against the daemon.
+  Finished Ctl(std::vector<std::string> arguments, const std::string& stdin_path = "") const;
+  // The command line of that.
+  std::vector<std::string> CtlCommand(std::vector<std::string> arguments) const;
+
+ private:
+  std::unique_ptr<Process> process_;
+  std::vector<std::string> addresses_ = {""};
+  std::string metrics_address_;
+};
+
+// What the server says it holds; calls must leave it as it was.
+struct Holdings {
+  int64_t device_bytes = 0;
+  int64_t host_bytes = 0;
+  int64_t streams_busy = 0;
+  int64_t queue_depth = 0;
+  int64_t cached_factors = 0;
+
+  friend bool operator==(const Holdings&, const Holdings&) = default;
+};
+std::ostream& operator<<(std::ostream& out, const Holdings& holdings);
+Holdings HoldingsOf(client::Client& client);
+
+// Waits until `condition` holds, at most `timeout`; whether it did.
+bool Eventually(const std::function<bool()>& condition, absl::Duration timeout = absl::Seconds(15));
+
+}  // namespace crout::e2e
+
+#endif  // CROUT_TESTS_E2E_DAEMON_H_
