@@ -111,7 +111,7 @@ absl::StatusOr<FactorCache::Pin> FactorCache::Acquire(std::string_view tenant,
   Rehome(stored);
   metrics_->CountCacheHit(TierOf(stored));
   ++stored.pins;
-  ++stored.uses;
+  stored.wanted = true;
   return Pin(this, (*entry)->stored);
 }
 

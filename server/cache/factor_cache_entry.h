@@ -46,8 +46,8 @@ struct FactorCache::Stored {
   uint64_t checksum = 0;  // of the host copy
 
   int pins = 0;
-  uint64_t uses = 0;       // pins ever made
   bool moving = false;     // taken by an eviction
+  bool wanted = false;     // pinned since it was taken: the eviction leaves it alone
   Entry* entry = nullptr;  // null once detached
   bool listed = false;     // in an idle list, at `position`
   std::list<Stored*>::iterator position;

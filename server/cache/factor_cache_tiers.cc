@@ -68,6 +68,7 @@ absl::StatusOr<std::shared_ptr<FactorCache::Stored>> FactorCache::TakeVictim(
   Stored& victim = *idle.order.front();
   Unlist(victim);
   victim.moving = true;
+  victim.wanted = false;
   return victim.entry->stored;
 }
 
@@ -75,19 +76,14 @@ void FactorCache::Drop(const std::shared_ptr<Stored>& victim) {
   Charged freed;
   MutexLock lock(&mutex_);
   victim->moving = false;
-  // Pinned since: it stays. Detached since: only its bytes are left to free.
-  if (victim->entry != nullptr && victim->pins == 0) {
+  // Detached since: only its bytes are left to free.
+  if (victim->entry != nullptr && !victim->wanted) {
     Remove(victim->entry->handle, Departure::kEvicted);
   }
   freed = Settle(*victim);
 }
 
 void FactorCache::Demote(const std::shared_ptr<Stored>& victim) {
-  uint64_t uses_before = 0;
-  {
-    MutexLock lock(&mutex_);
-    uses_before = victim->uses;
-  }
   Charged copy;  // Then what is left over: the device's bytes, or the copy when it is not wanted.
   uint64_t checksum = 0;
   const absl::Status copied = CopyToHost(*victim, &copy, &checksum);
@@ -95,7 +91,7 @@ void FactorCache::Demote(const std::shared_ptr<Stored>& victim) {
   Charged freed;
   MutexLock lock(&mutex_);
   victim->moving = false;
-  const bool idle = victim->entry != nullptr && victim->uses == uses_before;
+  const bool idle = victim->entry != nullptr && !victim->wanted;
   if (idle && copied.ok()) {
     metrics_->CountCacheEviction(CacheTier::kDevice, CacheEviction::kPressure);
     std::swap(victim->reservation, copy.reservation);
