@@ -65,7 +65,7 @@ section "Factor $(basename "$matrix")"
 cat "$work/factor.json"
 handle=$(grep -o '"handle": *"[a-z2-7]*"' "$work/factor.json" | head -1 | cut -d'"' -f4)
 for attempt in first second; do
-  section "Solve A x = A 1 with the cached factor, $attempt time"
+  section "Solve with the cached factor, $attempt time: a right-hand side of ones"
   "$croutctl" solve "$handle" --ones --json
 done
 
