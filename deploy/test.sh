@@ -58,7 +58,7 @@ fuzz_targets() { find tests/fuzz/corpus -mindepth 1 -maxdepth 1 -type d -printf 
 build_asan() {
   local targets
   mapfile -t targets < <(fuzz_targets)
-  cmake --build --preset asan --target tests_unit "${targets[@]}"
+  cmake --build --preset asan --target tests_unit tests_rpc "${targets[@]}"
 }
 
 fuzz() {
@@ -86,10 +86,11 @@ stage "configure ci" configure ci
 stage "build ci" cmake --build --preset ci
 stage "all tests" all_tests
 stage "configure asan" configure asan
-stage "build asan: unit tests and fuzz targets" build_asan
-stage "unit tests under ASan and UBSan" ctest --preset asan -L unit
+stage "build asan: unit and RPC tests, fuzz targets" build_asan
+stage "unit and RPC tests under ASan and UBSan" ctest --preset asan -L '^(unit|rpc)$'
 stage "fuzz targets, $CROUT_FUZZ_SECONDS s each" fuzz
 stage "configure tsan" configure tsan
+# Below the gRPC edge alone: the distribution's gRPC and Abseil are built without TSan.
 stage "build tsan: unit tests" cmake --build --preset tsan --target tests_unit
 stage "unit tests under TSan" ctest --preset tsan
 
