@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/host/lanes.h"
 #include "kernels/host/parallel_for.h"
 
 namespace crout {
@@ -28,8 +29,9 @@ void RowMaxima(int cores, const MatrixView<T>& a, double* largest) {
     const int64_t end = std::min(begin + kRowBlock, a.rows);
     std::fill(largest + begin, largest + end, 0.0);
     for (int64_t j = 0; j < a.cols; ++j) {
+      const T* column = &a(0, j);
       for (int64_t i = begin; i < end; ++i) {
-        largest[i] = Larger(std::abs(static_cast<double>(a(i, j))), largest[i]);
+        largest[i] = Larger(std::abs(static_cast<double>(column[i])), largest[i]);
       }
     }
   });
@@ -38,11 +40,10 @@ void RowMaxima(int cores, const MatrixView<T>& a, double* largest) {
 template <class T>
 void ColumnMaxima(int cores, const MatrixView<T>& a, const double* row, double* largest) {
   ParallelFor(cores, a.cols, [&](int64_t j) {
-    double max = 0;
-    for (int64_t i = 0; i < a.rows; ++i) {
-      max = Larger(std::abs(static_cast<double>(a(i, j))) * row[i], max);
-    }
-    largest[j] = max;
+    const T* column = &a(0, j);
+    largest[j] = MaxInLanes<double>(a.rows, [column, row](int64_t i) {
+      return std::abs(static_cast<double>(column[i])) * row[i];
+    });
   });
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/host/lanes.h"
 #include "kernels/host/parallel_for.h"
 #include "kernels/util/status_macros.h"
 
@@ -15,7 +16,6 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 // Whether all of x is finite; without a branch in the loop, so that it runs on vector registers.
 template <class T>
 bool AllFinite(const T* x, int64_t count) {
-  constexpr int kLanes = 8;
   T bad[kLanes] = {};
   const int64_t whole = count / kLanes * kLanes;
   for (int64_t i = 0; i < whole; i += kLanes) {
@@ -27,14 +27,7 @@ bool AllFinite(const T* x, int64_t count) {
 
 template <class T>
 double MaxAbs(const T* x, int64_t count) {
-  constexpr int kLanes = 8;
-  T max[kLanes] = {};
-  const int64_t whole = count / kLanes * kLanes;
-  for (int64_t i = 0; i < whole; i += kLanes) {
-    for (int k = 0; k < kLanes; ++k) max[k] = std::max(max[k], std::abs(x[i + k]));
-  }
-  for (int64_t i = whole; i < count; ++i) max[i - whole] = std::max(max[i - whole], std::abs(x[i]));
-  return static_cast<double>(*std::max_element(max, max + kLanes));
+  return static_cast<double>(MaxInLanes<T>(count, [x](int64_t i) { return std::abs(x[i]); }));
 }
 
 // Largest entry of column j of U, or of diag(L) U with U's unit diagonal.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/host/lanes.h"
 #include "kernels/host/parallel_for.h"
 #include "kernels/input_checks.h"
 #include "kernels/util/status_macros.h"
@@ -25,7 +26,6 @@ constexpr int64_t kBlock = 512;  // Elements of a line that one task sums: a few
 template <class T>
 double SumBlock(const Lines<T>& in, int64_t begin, int64_t end, double* line_sums,
                 double* cross_sums) {
-  constexpr int kLanes = 8;  // Independent sums, so that the compiler can use vector registers.
   const int64_t count = end - begin;
   const int64_t whole = count / kLanes * kLanes;
   std::fill_n(cross_sums, count, 0.0);

@@ -6,6 +6,7 @@
 #include "kernels/host/host_device.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing {
@@ -90,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 class LargeGallerySolveTest : public GallerySolveTest {};
 
-TEST_P(LargeGallerySolveTest, SolvesOrder1000) { Check(1000); }
+TEST_P(LargeGallerySolveTest, SolvesOrder1000) { Check(kSanitized ? 300 : 1000); }
 
 INSTANTIATE_TEST_SUITE_P(Some, LargeGallerySolveTest,
                          ::testing::Combine(kPairs, ::testing::Values("random"), kDTypes),

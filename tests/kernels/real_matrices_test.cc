@@ -8,18 +8,11 @@
 #include "tests/support/job_runner.h"
 #include "tests/support/matrices.h"
 #include "tests/support/ratios.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
 
 constexpr int64_t kLargest = kSanitized ? 150 : 1500;
 constexpr int64_t kMedium = kSanitized ? 150 : 500;  // beyond: every fourth, by nnz

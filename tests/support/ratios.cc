@@ -121,7 +121,7 @@ struct LongInverse {
 
 double NormOne(const HostMatrix& a, int64_t n) {
   long double norm = 0;
-  for (int64_t j = 0; j < n; ++j) norm = std::max(norm, SumAbs(&a[j * n], n));
+  for (int64_t j = 0; j < n; ++j) norm = std::max(norm, SumAbs(a.data() + j * n, n));
   return static_cast<double>(norm);
 }
 
@@ -147,7 +147,7 @@ double SolveRatio(const HostMatrix& a, int64_t n, Op op, const HostMatrix& x, co
   double worst = 0;
   for (int64_t j = 0; j < nrhs; ++j) {
     const std::vector<double> r = ResidualColumn(op_a, n, x, b, j);
-    const long double scale = norm * SumAbs(&x[j * n], n) * UnitRoundoff(dtype);
+    const long double scale = norm * SumAbs(x.data() + j * n, n) * UnitRoundoff(dtype);
     worst = std::max(worst, Ratio(SumAbs(r.data(), n), scale));
   }
   return worst;
@@ -159,7 +159,7 @@ double ForwardRatio(const HostMatrix& x, const HostMatrix& x_true, int64_t n, in
   for (int64_t j = 0; j < nrhs; ++j) {
     std::vector<double> error(n);
     for (int64_t i = 0; i < n; ++i) error[i] = x[i + j * n] - x_true[i + j * n];
-    const long double scale = MaxAbs(&x_true[j * n], n) * UnitRoundoff(dtype);
+    const long double scale = MaxAbs(x_true.data() + j * n, n) * UnitRoundoff(dtype);
     worst = std::max(worst, Ratio(MaxAbs(error.data(), n) * rcond, scale));
   }
   return worst;
@@ -179,7 +179,7 @@ double ErrorOverBound(const HostMatrix& x, const HostMatrix& x_true, int64_t n, 
   for (int64_t j = 0; j < nrhs; ++j) {
     std::vector<double> error(n);
     for (int64_t i = 0; i < n; ++i) error[i] = x[i + j * n] - x_true[i + j * n];
-    worst = std::max(worst, Ratio(MaxAbs(error.data(), n), MaxAbs(&x[j * n], n) * bound));
+    worst = std::max(worst, Ratio(MaxAbs(error.data(), n), MaxAbs(x.data() + j * n, n) * bound));
   }
   return worst;
 }
@@ -191,8 +191,8 @@ double BackwardError(const HostMatrix& a, int64_t n, Op op, const HostMatrix& x,
   double worst = 0;
   for (int64_t j = 0; j < nrhs; ++j) {
     const std::vector<double> r = ResidualColumn(op_a, n, x, b, j);
-    worst = std::max(
-        worst, Ratio(MaxAbs(r.data(), n), norm * MaxAbs(&x[j * n], n) + MaxAbs(&b[j * n], n)));
+    worst = std::max(worst, Ratio(MaxAbs(r.data(), n), norm * MaxAbs(x.data() + j * n, n) +
+                                                           MaxAbs(b.data() + j * n, n)));
   }
   return worst;
 }
