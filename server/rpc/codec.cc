@@ -70,6 +70,17 @@ absl::Status CheckText(absl::string_view text, absl::string_view field) {
   return BadField(field, absl::StrCat(text.size(), " bytes; at most ", kMaxNameBytes));
 }
 
+// What only a factor in the cache has.
+void EncodeCached(const FactorInfo& info, v1::Factor* factor) {
+  factor->set_handle(info.handle.ToString());
+  factor->set_name(info.name);
+  factor->set_has_matrix(info.has_matrix);
+  factor->set_tier(info.tier == Tier::kDevice ? v1::TIER_DEVICE : v1::TIER_HOST);
+  factor->set_bytes(static_cast<int64_t>(info.bytes));
+  *factor->mutable_create_time() = EncodeTime(info.create_time);
+  *factor->mutable_lease_expire_time() = EncodeTime(info.lease_expire_time);
+}
+
 }  // namespace
 
 absl::StatusOr<PayloadSpec> DecodePayload(const v1::MatrixSpec& spec, absl::string_view field,
@@ -254,8 +265,7 @@ v1::DenseSpec EncodeDense(const PackedMatrix& shape) {
 v1::Factor Encode(const FactorInfo& info) {
   const FactorSummary& summary = info.summary;
   v1::Factor factor;
-  if (info.handle != Handle()) factor.set_handle(info.handle.ToString());
-  factor.set_name(info.name);
+  if (info.handle != Handle()) EncodeCached(info, &factor);
   factor.set_version(info.version);
   factor.set_n(summary.n);
   factor.set_algorithm(AlgorithmFromName(summary.algorithm));
@@ -274,12 +284,7 @@ v1::Factor Encode(const FactorInfo& info) {
   }
   factor.set_row_scaled(summary.row_scaled);
   factor.set_col_scaled(summary.col_scaled);
-  factor.set_has_matrix(info.has_matrix);
   if (info.nnz) factor.set_nnz(*info.nnz);
-  factor.set_tier(info.tier == Tier::kDevice ? v1::TIER_DEVICE : v1::TIER_HOST);
-  factor.set_bytes(static_cast<int64_t>(info.bytes));
-  *factor.mutable_create_time() = EncodeTime(info.create_time);
-  *factor.mutable_lease_expire_time() = EncodeTime(info.lease_expire_time);
   *factor.mutable_timings() = Encode(info.timings);
   return factor;
 }

@@ -72,8 +72,8 @@ void FactorizeAndSolveCall::RunJob(ExecutionContext& context) {
     Send([first] { return Serialize(first); });
     return EndAfterReplies(CheckSolvable(summary));
   }
-  SendSolution(*solution, crout::Encode(*solution, first.factor().version(), observed_.device),
-               std::move(first));
+  v1::SolveResult result = crout::Encode(*solution, first.factor().version(), observed_.device);
+  SendSolution(*solution, std::move(result), std::move(first));
 }
 
 grpc::ByteBuffer FactorizeAndSolveCall::Encode(const v1::Progress& progress) {

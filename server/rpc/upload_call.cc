@@ -209,6 +209,7 @@ void UploadCall::SubmitJob() {
   DeviceSlot& slot = steps_.front()->slot();
   const double predicted = PredictSeconds();
   Submit(*slot.scheduler, predicted);
+  if (ended()) return;  // Refused: the steps may be gone.
   const size_t ahead = JobsAhead();
   if (IsLong() || ahead > 0)
     SendProgress(v1::PHASE_QUEUE, ahead, slot.scheduler->load().backlog_seconds);

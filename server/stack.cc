@@ -1,0 +1,109 @@
+#include "server/stack.h"
+
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "kernels/host/host_memory.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout {
+namespace {
+
+// Threads that wait for evictions, large allocations and the end of text uploads.
+constexpr int kBlockingThreads = 4;
+// Host memory kept warm for replies and text.
+constexpr size_t kCachedHostBytes = size_t{256} << 20;
+
+std::vector<std::string> NamesOf(const Device& device, bool solvers) {
+  std::vector<std::string> names;
+  if (solvers) {
+    for (const auto& solver : device.solvers()) names.emplace_back(solver->name());
+  } else {
+    for (const auto& algorithm : device.algorithms()) {
+      names.emplace_back(algorithm->traits().name);
+    }
+  }
+  return names;
+}
+
+MetricsOptions MetricsOptionsFor(const DevicePool& pool) {
+  MetricsOptions options;
+  for (const auto& slot : pool.slots()) {
+    options.devices.push_back({.name = slot->device->info().name,
+                               .algorithms = NamesOf(*slot->device, false),
+                               .solvers = NamesOf(*slot->device, true)});
+  }
+#ifdef CROUT_CUDA_VERSION
+  options.cuda = CROUT_CUDA_VERSION;
+#else
+  options.cuda = "none";
+#endif
+  return options;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Stack>> Stack::Create(std::vector<std::unique_ptr<Device>> devices,
+                                                     const Config& config) {
+  std::unique_ptr<Stack> stack(new Stack);
+  CROUT_ASSIGN_OR_RETURN(stack->devices_, DevicePool::Create(std::move(devices), config.pool));
+  stack->host_memory_ =
+      std::make_unique<CachingResource>(std::make_unique<HostMemory>(), kCachedHostBytes);
+  stack->metrics_ = std::make_unique<Metrics>(MetricsOptionsFor(*stack->devices_));
+  stack->cache_ = std::make_unique<FactorCache>(stack->devices_.get(), stack->host_memory_.get(),
+                                                stack->metrics_.get());
+  const int cores = config.host_threads > 0 ? config.host_threads
+                                            : static_cast<int>(std::thread::hardware_concurrency());
+  stack->parsers_ = std::make_unique<ThreadPool>(cores);
+  stack->blocking_ = std::make_unique<ThreadPool>(kBlockingThreads);
+  stack->core_.reset(new ServerCore{.limits = config.limits,
+                                    .devices = *stack->devices_,
+                                    .cache = *stack->cache_,
+                                    .metrics = *stack->metrics_,
+                                    .calls = stack->calls_,
+                                    .host_memory = *stack->host_memory_,
+                                    .blocking = *stack->blocking_,
+                                    .parsers = *stack->parsers_,
+                                    .start_time = absl::Now()});
+  stack->service_ = std::make_unique<FactorizationService>(*stack->core_);
+  stack->metrics_->SetStateSource([stack = stack.get()] { return stack->State(); });
+  return stack;
+}
+
+Stack::~Stack() {
+  if (metrics_ != nullptr) metrics_->SetStateSource(nullptr);
+  // Jobs that outlived their calls still use the cache and the pools.
+  if (devices_ != nullptr) devices_->Stop();
+  blocking_.reset();
+  parsers_.reset();
+}
+
+void Stack::Housekeep() {
+  cache_->Sweep();
+  calls_.AbortIdle(LiveCall::Clock::now() -
+                   absl::ToChronoNanoseconds(core_->limits.upload_idle_timeout));
+}
+
+ServerState Stack::State() const {
+  ServerState state;
+  for (const auto& slot : devices_->slots()) {
+    const DeviceScheduler::Load load = slot->scheduler->load();
+    const DeviceMemoryStats memory = slot->device->memory_stats();
+    DeviceState device;
+    device.budget_bytes = static_cast<int64_t>(slot->budget->limit());
+    device.reserved_bytes = static_cast<int64_t>(slot->budget->reserved());
+    device.pool_used_bytes = static_cast<int64_t>(memory.pool_used_bytes);
+    device.pool_cached_bytes = static_cast<int64_t>(memory.pool_cached_bytes);
+    device.driver_used_bytes = static_cast<int64_t>(memory.driver_used_bytes);
+    device.queue_depth = static_cast<int64_t>(load.queue_depth);
+    device.streams = load.streams;
+    device.streams_busy = load.streams_busy;
+    device.healthy = slot->device->healthy();
+    state.devices.push_back(device);
+  }
+  state.cache = cache_->tiers();
+  return state;
+}
+
+}  // namespace crout

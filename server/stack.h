@@ -1,0 +1,53 @@
+// Everything behind the listening sockets, in the order in which it depends on each other.
+#ifndef CROUT_SERVER_STACK_H_
+#define CROUT_SERVER_STACK_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kernels/caching_resource.h"
+#include "kernels/util/thread_pool.h"
+#include "server/cache/factor_cache.h"
+#include "server/config.h"
+#include "server/metrics/metrics.h"
+#include "server/rpc/call_registry.h"
+#include "server/rpc/core.h"
+#include "server/rpc/service.h"
+#include "server/scheduling/device_pool.h"
+
+namespace crout {
+
+// Parts are thread-safe. On destruction no call is in flight.
+class Stack {
+ public:
+  static absl::StatusOr<std::unique_ptr<Stack>> Create(std::vector<std::unique_ptr<Device>> devices,
+                                                       const Config& config);
+  ~Stack();
+  Stack(const Stack&) = delete;  // Its parts point to each other.
+  Stack& operator=(const Stack&) = delete;
+
+  ServerCore& core() { return *core_; }
+  FactorizationService& service() { return *service_; }
+
+  // Ends leases that are over and uploads that stopped arriving; every second or so.
+  void Housekeep();
+
+ private:
+  Stack() = default;
+  ServerState State() const;
+
+  std::unique_ptr<DevicePool> devices_;
+  std::unique_ptr<CachingResource> host_memory_;
+  std::unique_ptr<Metrics> metrics_;
+  std::unique_ptr<FactorCache> cache_;
+  CallRegistry calls_;
+  std::unique_ptr<ThreadPool> parsers_;
+  std::unique_ptr<ThreadPool> blocking_;
+  std::unique_ptr<ServerCore> core_;
+  std::unique_ptr<FactorizationService> service_;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_STACK_H_

@@ -1,0 +1,181 @@
+// The cache as clients see it: tiers, versions, idempotence, lost devices.
+#include <atomic>
+#include <cmath>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "tests/server/rpc_fixture.h"
+
+namespace crout::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+double MaxResidual(int64_t n, const std::vector<double>& a, const std::vector<double>& x,
+                   const std::vector<double>& b) {
+  double worst = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    double r = b[i];
+    for (int64_t j = 0; j < n; ++j) r -= a[i + j * n] * x[j];
+    worst = std::max(worst, std::abs(r));
+  }
+  return worst;
+}
+
+class RpcCacheTest : public RpcTest {};
+
+TEST_F(RpcCacheTest, ThreeFactorsMoreThanTheDeviceHoldsAllStillSolve) {
+  constexpr int64_t n = 200;
+  constexpr int kFactors = 6;
+  Config config = SmallConfig();
+  // A factor keeps LU, A, pivots and perhaps scales: about 650 kB. Two fit beside a job's needs.
+  config.pool.device_budget_bytes = size_t{2300} << 10;
+  StartServer({}, config);
+  std::vector<std::string> handles;
+  for (int seed = 0; seed < kFactors; ++seed) {
+    v1::Factor factor;
+    const grpc::Status status = Factorize(n, &factor, seed);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    handles.push_back(factor.handle());
+  }
+  int on_host = 0;
+  for (const FactorInfo& info : [this] {
+         int64_t next = 0;
+         return core().cache.List("default", "", 0, 100, &next);
+       }()) {
+    on_host += info.tier == Tier::kHost ? 1 : 0;
+  }
+  EXPECT_GE(on_host, 3);
+
+  const std::vector<double> b(n, 1.0);
+  int promoted = 0;
+  for (int seed = 0; seed < kFactors; ++seed) {
+    Solved solved;
+    const grpc::Status status = Solve(handles[seed], b, &solved);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    EXPECT_LT(MaxResidual(n, Matrix(n, seed), solved.x, b), 1e-12) << seed;
+    EXPECT_LT(solved.result.backward_error(), 1e-14);
+    if (solved.result.promoted()) {
+      ++promoted;
+      EXPECT_GT(solved.result.timings().host_to_device_seconds(), 0);
+    }
+  }
+  EXPECT_GE(promoted, 3);
+  const std::string scrape = core().metrics.Scrape();
+  EXPECT_THAT(scrape, HasSubstr("crout_cache_promotion_seconds_count " + std::to_string(promoted)));
+}
+
+TEST_F(RpcCacheTest, EachSolveSeesOneVersionWhole) {
+  constexpr int64_t n = 60;
+  constexpr int kVersions = 20;
+  StartServer();
+  v1::Factor factor;
+  ASSERT_TRUE(Factorize(n, &factor, /*seed=*/1).ok());
+  std::atomic<bool> done = false;
+  std::thread solver([&] {
+    const std::vector<double> b(n, 1.0);
+    while (!done) {
+      Solved solved;
+      ASSERT_TRUE(Solve(factor.handle(), b, &solved).ok());
+      const int seed = static_cast<int>(solved.result.factor_version());
+      ASSERT_LT(MaxResidual(n, Matrix(n, seed), solved.x, b), 1e-12) << "version " << seed;
+    }
+  });
+  for (int version = 2; version <= kVersions; ++version) {
+    grpc::ClientContext context;
+    auto stream = stub().Refactorize(&context);
+    v1::RefactorizeRequest request;
+    request.mutable_header()->set_handle(factor.handle());
+    *request.mutable_header()->mutable_matrix() = Dense(n, n);
+    request.set_data(Bytes(Matrix(n, version)));
+    stream->Write(request);
+    stream->WritesDone();
+    v1::RefactorizeResponse response;
+    while (stream->Read(&response)) {
+    }
+    ASSERT_TRUE(stream->Finish().ok());
+    EXPECT_EQ(response.factor().version(), version);
+    EXPECT_EQ(response.factor().handle(), factor.handle());
+  }
+  done = true;
+  solver.join();
+}
+
+TEST_F(RpcCacheTest, AFailedRefactorizeKeepsTheOldVersion) {
+  constexpr int64_t n = 10;
+  StartServer();
+  v1::Factor factor;
+  ASSERT_TRUE(Factorize(n, &factor).ok());
+  grpc::ClientContext context;
+  auto stream = stub().Refactorize(&context);
+  v1::RefactorizeRequest request;
+  request.mutable_header()->set_handle(factor.handle());
+  *request.mutable_header()->mutable_matrix() = Dense(n, n);
+  std::vector<double> bad = Matrix(n, 3);
+  bad[17] = std::nan("");
+  request.set_data(Bytes(bad));
+  stream->Write(request);
+  stream->WritesDone();
+  v1::RefactorizeResponse response;
+  while (stream->Read(&response)) {
+  }
+  const grpc::Status status = stream->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("row 7, column 1"));
+  Solved solved;
+  ASSERT_TRUE(Solve(factor.handle(), std::vector<double>(n, 1.0), &solved).ok());
+  EXPECT_EQ(solved.result.factor_version(), 1);
+}
+
+TEST_F(RpcCacheTest, ARequestIdIsFactoredOnce) {
+  constexpr int64_t n = 40;
+  StartServer();
+  const auto factorize = [&](v1::Factor* factor) {
+    grpc::ClientContext context;
+    auto stream = stub().Factorize(&context);
+    v1::FactorizeRequest request;
+    *request.mutable_header()->mutable_matrix() = Dense(n, n);
+    request.mutable_header()->mutable_cache()->set_request_id("step-17");
+    request.set_data(Bytes(Matrix(n)));
+    stream->Write(request);
+    stream->WritesDone();
+    v1::FactorizeResponse response;
+    while (stream->Read(&response)) {
+      if (response.has_factor()) *factor = response.factor();
+    }
+    return stream->Finish();
+  };
+  // While the first runs, the second is told to come back.
+  device().factor_gate().Close();
+  v1::Factor first;
+  std::thread running([&] { EXPECT_TRUE(factorize(&first).ok()); });
+  device().factor_gate().WaitUntilHeld();
+  v1::Factor second;
+  EXPECT_EQ(factorize(&second).error_code(), grpc::StatusCode::ABORTED);
+  device().factor_gate().Open();
+  running.join();
+  ASSERT_TRUE(factorize(&second).ok());
+  EXPECT_EQ(second.handle(), first.handle());
+  EXPECT_EQ(core().cache.size(), 1u);
+  EXPECT_EQ(device().factor_gate().arrivals(), 1);
+}
+
+TEST_F(RpcCacheTest, AFencedDeviceRefusesAndItsFactorsAreLost) {
+  StartServer();
+  v1::Factor factor;
+  ASSERT_TRUE(Factorize(20, &factor).ok());
+  device().BreakDown();
+  stack().Housekeep();
+  Solved solved;
+  const grpc::Status lost = Solve(factor.handle(), std::vector<double>(20, 1.0), &solved);
+  EXPECT_EQ(lost.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_THAT(lost.error_details(), HasSubstr("DEVICE_LOST"));
+  v1::Factor another;
+  EXPECT_EQ(Factorize(20, &another).error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_FALSE(core().devices.any_healthy());
+}
+
+}  // namespace
+}  // namespace crout::testing

@@ -1,0 +1,243 @@
+// After a cancelled, late or refused call, in whatever phase it was, the server holds what it held
+// before: each call is crossed with each phase and each way to end.
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "server/scheduling/reason.h"
+#include "tests/server/rpc_fixture.h"
+
+namespace crout::testing {
+namespace {
+
+constexpr int64_t kOrder = 300;  // 720 kB: three staging blocks
+
+enum class CallKind { kFactorize, kRefactorize, kSolve, kFactorizeAndSolve };
+enum class PhaseKind { kAfterHeader, kMidUpload, kStagingFull, kQueued, kRunning };
+enum class EndKind { kCancel, kDeadline, kServerAbort };
+
+std::string Name(CallKind call) {
+  constexpr const char* kNames[] = {"Factorize", "Refactorize", "Solve", "FactorizeAndSolve"};
+  return kNames[static_cast<int>(call)];
+}
+std::string Name(PhaseKind phase) {
+  constexpr const char* kNames[] = {"AfterHeader", "MidUpload", "StagingFull", "Queued", "Running"};
+  return kNames[static_cast<int>(phase)];
+}
+std::string Name(EndKind end) {
+  constexpr const char* kNames[] = {"Cancel", "Deadline", "ServerAbort"};
+  return kNames[static_cast<int>(end)];
+}
+
+// One open call of any kind, so that the test is written once.
+class OpenCall {
+ public:
+  virtual ~OpenCall() = default;
+  virtual void SendHeader() = 0;
+  virtual void SendData(const std::string& bytes) = 0;
+  virtual void HalfClose() = 0;
+  virtual grpc::Status Finish() = 0;
+  grpc::ClientContext& context() { return context_; }
+
+ protected:
+  grpc::ClientContext context_;
+};
+
+template <class Request, class Response>
+class TypedCall final : public OpenCall {
+ public:
+  using Stream = grpc::ClientReaderWriter<Request, Response>;
+  using Open = std::function<std::unique_ptr<Stream>(grpc::ClientContext*)>;
+
+  TypedCall(Request first, Open open) : first_(std::move(first)), open_(std::move(open)) {}
+  void SendHeader() override {
+    stream_ = open_(&context_);
+    stream_->Write(first_);
+  }
+  void SendData(const std::string& bytes) override {
+    Request request;
+    request.set_data(bytes);
+    stream_->Write(request);
+  }
+  void HalfClose() override { stream_->WritesDone(); }
+  grpc::Status Finish() override {
+    Response response;
+    while (stream_->Read(&response)) {
+    }
+    return stream_->Finish();
+  }
+
+ private:
+  const Request first_;
+  const Open open_;
+  std::unique_ptr<Stream> stream_;
+};
+
+class CancelTest : public RpcTest,
+                   public ::testing::WithParamInterface<std::tuple<CallKind, PhaseKind, EndKind>> {
+ protected:
+  CallKind call_kind() const { return std::get<0>(GetParam()); }
+  PhaseKind phase() const { return std::get<1>(GetParam()); }
+  EndKind end() const { return std::get<2>(GetParam()); }
+
+  // The gate that the job of this call comes to first.
+  Gate& gate() {
+    return call_kind() == CallKind::kSolve ? device().solve_gate() : device().factor_gate();
+  }
+  // Bytes of the first payload.
+  std::string Payload() const {
+    if (call_kind() != CallKind::kSolve) return Bytes(Matrix(kOrder));
+    return Bytes(std::vector<double>(kOrder * kOrder, 1.0));  // as many right-hand sides
+  }
+
+  std::unique_ptr<OpenCall> MakeCall(const std::string& handle) {
+    switch (call_kind()) {
+      case CallKind::kFactorize: {
+        v1::FactorizeRequest request;
+        *request.mutable_header()->mutable_matrix() = Dense(kOrder, kOrder);
+        return std::make_unique<TypedCall<v1::FactorizeRequest, v1::FactorizeResponse>>(
+            request, [this](grpc::ClientContext* c) { return stub().Factorize(c); });
+      }
+      case CallKind::kRefactorize: {
+        v1::RefactorizeRequest request;
+        request.mutable_header()->set_handle(handle);
+        *request.mutable_header()->mutable_matrix() = Dense(kOrder, kOrder);
+        return std::make_unique<TypedCall<v1::RefactorizeRequest, v1::RefactorizeResponse>>(
+            request, [this](grpc::ClientContext* c) { return stub().Refactorize(c); });
+      }
+      case CallKind::kSolve: {
+        v1::SolveRequest request;
+        request.mutable_header()->set_handle(handle);
+        *request.mutable_header()->mutable_rhs() = Dense(kOrder, kOrder);
+        return std::make_unique<TypedCall<v1::SolveRequest, v1::SolveResponse>>(
+            request, [this](grpc::ClientContext* c) { return stub().Solve(c); });
+      }
+      case CallKind::kFactorizeAndSolve:
+        break;
+    }
+    v1::FactorizeAndSolveRequest request;
+    *request.mutable_header()->mutable_matrix() = Dense(kOrder, kOrder);
+    *request.mutable_header()->mutable_rhs() = Dense(kOrder, 0);
+    return std::make_unique<TypedCall<v1::FactorizeAndSolveRequest, v1::FactorizeAndSolveResponse>>(
+        request, [this](grpc::ClientContext* c) { return stub().FactorizeAndSolve(c); });
+  }
+
+  // Brings the call into the phase under test and waits until the server is there.
+  void Advance(OpenCall& call, const Holdings& before) {
+    call.SendHeader();
+    WaitUntil([&] { return Held().uploads == before.uploads + 1; }, "upload open");
+    if (phase() == PhaseKind::kAfterHeader) return;
+    const std::string payload = Payload();
+    if (phase() == PhaseKind::kMidUpload) {
+      call.SendData(payload.substr(0, payload.size() / 2));
+      return;
+    }
+    call.SendData(payload);
+    if (phase() == PhaseKind::kStagingFull) return;
+    call.HalfClose();
+    if (phase() == PhaseKind::kQueued) {
+      WaitUntil([&] { return Held().queue_depth == before.queue_depth + 1; }, "job queued");
+    } else {
+      gate().WaitUntilHeld();
+    }
+  }
+
+  void End(OpenCall& call) {
+    if (end() == EndKind::kCancel) call.context().TryCancel();
+    if (end() == EndKind::kServerAbort) {
+      core().calls.AbortAll(WithReason(absl::UnavailableError("aborted by the test"), "DRAINING"));
+    }
+  }
+
+  grpc::StatusCode ExpectedCode() const {
+    switch (end()) {
+      case EndKind::kCancel:
+        return grpc::StatusCode::CANCELLED;
+      case EndKind::kDeadline:
+        return grpc::StatusCode::DEADLINE_EXCEEDED;
+      case EndKind::kServerAbort:
+        break;
+    }
+    return grpc::StatusCode::UNAVAILABLE;
+  }
+};
+
+TEST_P(CancelTest, LeavesNothingBehind) {
+  StartServer();
+  v1::Factor factor;
+  ASSERT_TRUE(Factorize(kOrder, &factor).ok());
+
+  // A job of somebody else's keeps the only stream busy while the call under test is queued.
+  std::thread other;
+  if (phase() == PhaseKind::kQueued) {
+    device().factor_gate().Close();
+    other = std::thread([this] {
+      v1::Factor ignored;
+      EXPECT_TRUE(Factorize(5, &ignored).ok());
+    });
+    device().factor_gate().WaitUntilHeld();
+  } else {
+    WaitUntil([this] { return Held().calls == 0; }, "idle");
+  }
+  const Holdings before = Held();
+  if (phase() == PhaseKind::kRunning) gate().Close();
+  if (phase() == PhaseKind::kStagingFull) device().HoldUploads();
+
+  const std::unique_ptr<OpenCall> call = MakeCall(factor.handle());
+  if (end() == EndKind::kDeadline) {
+    call->context().set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(300));
+  }
+  Advance(*call, before);
+  End(*call);
+  EXPECT_EQ(call->Finish().error_code(), ExpectedCode());
+
+  // What runs on the device ends when it ends; what waits is given back at once.
+  if (phase() == PhaseKind::kRunning) gate().Open();
+  if (phase() == PhaseKind::kStagingFull) device().ReleaseUploads();
+  ExpectHeldSoon(before);
+
+  if (other.joinable()) {
+    device().factor_gate().Open();
+    other.join();
+  }
+  // And the server still serves: the old factor too.
+  Solved solved;
+  EXPECT_TRUE(Solve(factor.handle(), std::vector<double>(kOrder, 1.0), &solved).ok());
+  EXPECT_EQ(solved.result.factor_version(), 1);
+}
+
+using Param = std::tuple<CallKind, PhaseKind, EndKind>;
+
+// All combinations, except that the server's abort would end the other call too that keeps a queued
+// one waiting.
+std::vector<Param> Combinations() {
+  std::vector<Param> all;
+  for (int call = 0; call < 4; ++call) {
+    for (int phase = 0; phase < 5; ++phase) {
+      for (int end = 0; end < 3; ++end) {
+        const Param param(static_cast<CallKind>(call), static_cast<PhaseKind>(phase),
+                          static_cast<EndKind>(end));
+        if (std::get<1>(param) == PhaseKind::kQueued &&
+            std::get<2>(param) == EndKind::kServerAbort) {
+          continue;
+        }
+        all.push_back(param);
+      }
+    }
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryPhase, CancelTest, ::testing::ValuesIn(Combinations()),
+                         [](const auto& info) {
+                           return Name(std::get<0>(info.param)) + Name(std::get<1>(info.param)) +
+                                  Name(std::get<2>(info.param));
+                         });
+
+}  // namespace
+}  // namespace crout::testing

@@ -1,0 +1,75 @@
+// The whole server on a fake device, behind an in-process channel: what happens inside a call can
+// be held, and everything that it holds counted.
+#ifndef CROUT_TESTS_SERVER_RPC_FIXTURE_H_
+#define CROUT_TESTS_SERVER_RPC_FIXTURE_H_
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "crout/v1/factorization_service.grpc.pb.h"
+#include "grpcpp/grpcpp.h"
+#include "gtest/gtest.h"
+#include "server/stack.h"
+#include "tests/support/fake_device.h"
+
+namespace crout::testing {
+
+// What a call may hold. Equal before it began and after it ended, however it ended.
+struct Holdings {
+  size_t device_reserved = 0;
+  size_t host_reserved = 0;
+  size_t device_bytes = 0;  // in the fake device's memory
+  int uploads = 0;
+  int streams_busy = 0;
+  size_t queue_depth = 0;
+  size_t calls = 0;
+  size_t factors = 0;
+
+  friend bool operator==(const Holdings&, const Holdings&) = default;
+};
+std::ostream& operator<<(std::ostream& out, const Holdings& holdings);
+
+class RpcTest : public ::testing::Test {
+ protected:
+  // Starts the server; once in each test.
+  void StartServer(const FakeDeviceOptions& device = {}, const Config& config = SmallConfig());
+  void TearDown() override;
+
+  static Config SmallConfig();
+
+  v1::FactorizationService::Stub& stub() { return *stub_; }
+  ServerCore& core() { return stack_->core(); }
+  Stack& stack() { return *stack_; }
+  FakeDevice& device() { return *device_; }
+
+  Holdings Held() const;
+  // Waits, at most ten seconds, until the server holds what `expected` says.
+  void ExpectHeldSoon(const Holdings& expected);
+  // Waits until the condition is true; fails the test after ten seconds.
+  void WaitUntil(const std::function<bool()>& condition, const std::string& what);
+
+  // A diagonally dominant n x n matrix, column-major; `seed` makes others.
+  static std::vector<double> Matrix(int64_t n, int seed = 0);
+  static v1::MatrixSpec Dense(int64_t rows, int64_t cols);
+  static std::string Bytes(const std::vector<double>& values);
+
+  // Whole calls.
+  grpc::Status Factorize(int64_t n, v1::Factor* factor, int seed = 0);
+  struct Solved {
+    v1::SolveResult result;
+    std::vector<double> x;
+  };
+  grpc::Status Solve(const std::string& handle, const std::vector<double>& b, Solved* solved);
+
+ private:
+  FakeDevice* device_ = nullptr;  // the stack's
+  std::unique_ptr<Stack> stack_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<v1::FactorizationService::Stub> stub_;
+};
+
+}  // namespace crout::testing
+
+#endif  // CROUT_TESTS_SERVER_RPC_FIXTURE_H_

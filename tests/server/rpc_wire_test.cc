@@ -1,0 +1,101 @@
+#include "server/rpc/wire.h"
+
+#include <string>
+#include <vector>
+
+#include "crout/v1/factorization_service.pb.h"
+#include "gtest/gtest.h"
+
+namespace crout {
+namespace {
+
+// The bytes as a ByteBuffer of slices of at most `piece` bytes, as a network may deliver them.
+grpc::ByteBuffer Sliced(const std::string& bytes, size_t piece) {
+  std::vector<grpc::Slice> slices;
+  for (size_t at = 0; at < bytes.size(); at += piece) slices.emplace_back(bytes.substr(at, piece));
+  return {slices.data(), slices.size()};
+}
+
+std::string DataOf(const StreamMessage& message, int field) {
+  std::string data;
+  for (const DataSegment& segment : message.segments()) {
+    if (segment.field != field) continue;
+    data.append(reinterpret_cast<const char*>(segment.bytes.data()), segment.bytes.size());
+  }
+  return data;
+}
+
+TEST(StreamMessageTest, ReadsWhatProtobufWroteHoweverItIsSliced) {
+  v1::FactorizeAndSolveRequest request;
+  request.mutable_header()->mutable_matrix()->mutable_dense()->set_rows(7);
+  request.set_data(std::string(300, 'm'));
+  request.set_rhs_data("rhs");
+  const std::string bytes = request.SerializeAsString();
+  for (const size_t piece : {size_t{1}, size_t{2}, size_t{13}, bytes.size()}) {
+    const auto message = StreamMessage::Parse(Sliced(bytes, piece));
+    ASSERT_TRUE(message.ok()) << message.status();
+    v1::FactorizeAndSolveHeader header;
+    ASSERT_TRUE(message->has_header());
+    ASSERT_TRUE(message->ParseHeader(&header).ok());
+    EXPECT_EQ(header.matrix().dense().rows(), 7);
+    EXPECT_EQ(DataOf(*message, 2), request.data());
+    EXPECT_EQ(DataOf(*message, 3), "rhs");
+  }
+}
+
+TEST(StreamMessageTest, SegmentsSurviveAMove) {
+  v1::FactorizeRequest request;
+  request.set_data("abc");  // short enough to be stored inside the slice object
+  auto parsed = StreamMessage::Parse(Sliced(request.SerializeAsString(), 100));
+  ASSERT_TRUE(parsed.ok());
+  const StreamMessage moved = *std::move(parsed);
+  EXPECT_EQ(DataOf(moved, 2), "abc");
+  EXPECT_FALSE(moved.has_header());
+}
+
+TEST(StreamMessageTest, EveryTruncationIsRefusedOrShorter) {
+  v1::FactorizeRequest request;
+  request.mutable_header()->mutable_options()->set_device("host");
+  request.set_data(std::string(40, 'x'));
+  const std::string bytes = request.SerializeAsString();
+  for (size_t length = 0; length < bytes.size(); ++length) {
+    const auto message = StreamMessage::Parse(Sliced(bytes.substr(0, length), 5));
+    if (message.ok()) {
+      EXPECT_TRUE(DataOf(*message, 2).empty()) << length;
+    } else {
+      EXPECT_EQ(message.status().code(), absl::StatusCode::kInvalidArgument) << length;
+    }
+  }
+}
+
+TEST(StreamMessageTest, ALengthBeyondTheMessageIsRefused) {
+  const std::string lying = std::string("\x12\xff\xff\xff\xff\x0f", 6) + "abc";
+  EXPECT_FALSE(StreamMessage::Parse(Sliced(lying, 100)).ok());
+}
+
+TEST(StreamMessageTest, UnknownFieldsAreSkipped) {
+  const std::string bytes = std::string("\x50\x07\x12\x02hi", 6);  // field 10 = 7, then data
+  const auto message = StreamMessage::Parse(Sliced(bytes, 100));
+  ASSERT_TRUE(message.ok()) << message.status();
+  EXPECT_EQ(DataOf(*message, 2), "hi");
+}
+
+TEST(SerializeTest, DataIsAppendedAsProtobufWouldWriteIt) {
+  v1::SolveResponse response;
+  response.mutable_result()->set_nrhs(3);
+  class HeapMemory final : public MemoryResource {
+    absl::StatusOr<void*> DoAllocate(size_t bytes) override { return ::operator new(bytes); }
+    void DoDeallocate(void* data, size_t) override { ::operator delete(data); }
+  } memory;
+  auto owner = std::make_shared<const Buffer>(*memory.Allocate(1000));
+  std::fill_n(owner->data(), 1000, std::byte{'z'});
+  const grpc::ByteBuffer buffer = SerializeWithData(response, v1::SolveResponse::kDataFieldNumber,
+                                                    {owner->data(), 1000}, owner);
+  v1::SolveResponse read;
+  ASSERT_TRUE(ParseMessage(buffer, &read).ok());
+  EXPECT_EQ(read.result().nrhs(), 3);
+  EXPECT_EQ(read.data(), std::string(1000, 'z'));
+}
+
+}  // namespace
+}  // namespace crout
