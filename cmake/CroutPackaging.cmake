@@ -28,7 +28,7 @@ endfunction()
 
 foreach(program croutd croutctl)
   if(TARGET ${program})
-    crout_install_programs(DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs TARGETS ${program})
+    crout_install_programs(DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime TARGETS ${program})
   endif()
 endforeach()
 
@@ -63,7 +63,7 @@ if(programs)
     set(crout_programs \"${programs}\")
     set(crout_library_dir \"${CMAKE_INSTALL_LIBDIR}/crout\")
     include(\"${PROJECT_SOURCE_DIR}/cmake/CroutBundleLibraries.cmake\")"
-    COMPONENT programs)
+    COMPONENT runtime)
 endif()
 
 string(TOLOWER "${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR}" platform)
