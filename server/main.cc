@@ -9,6 +9,7 @@
 #include <iostream>
 #include <variant>
 
+#include "kernels/host/openmp_environment.h"
 #include "server/config.h"
 #include "server/daemon.h"
 #include "server/log.h"
@@ -69,6 +70,7 @@ int Serve(const crout::Config& config, const StopSignals& signals) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  crout::UsePassiveOpenMpWaits(argv);
   const StopSignals signals;  // before any thread starts
   const auto parsed = crout::ParseCommandLine(argc, argv);
   if (const int* code = std::get_if<int>(&parsed)) return *code;

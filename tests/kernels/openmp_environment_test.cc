@@ -1,0 +1,46 @@
+#include "kernels/host/openmp_environment.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
+namespace crout {
+namespace {
+
+// NOLINTBEGIN(concurrency-mt-unsafe): one thread.
+TEST(OpenMpEnvironmentTest, StartsAnewWithPassiveWaits) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    unsetenv("OMP_WAIT_POLICY");
+    setenv("CROUT_TEST_STARTED_ANEW", "1", 1);
+    std::string name = "openmp_environment_test";
+    std::string filter = "--gtest_filter=OpenMpEnvironmentTest.StartedAnew";
+    char* argv[] = {name.data(), filter.data(), nullptr};
+    UsePassiveOpenMpWaits(argv);
+    _exit(99);  // It returned: the program was not started anew.
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST(OpenMpEnvironmentTest, StartedAnew) {
+  if (getenv("CROUT_TEST_STARTED_ANEW") == nullptr) GTEST_SKIP() << "run by the test above";
+  EXPECT_STREQ(getenv("OMP_WAIT_POLICY"), "passive");
+  UsePassiveOpenMpWaits(nullptr);  // and not again
+}
+
+TEST(OpenMpEnvironmentTest, LeavesASetPolicyAlone) {
+  setenv("OMP_WAIT_POLICY", "active", 1);
+  UsePassiveOpenMpWaits(nullptr);
+  EXPECT_STREQ(getenv("OMP_WAIT_POLICY"), "active");
+}
+// NOLINTEND(concurrency-mt-unsafe)
+
+}  // namespace
+}  // namespace crout
