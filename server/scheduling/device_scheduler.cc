@@ -121,13 +121,15 @@ double DeviceScheduler::BacklogSeconds() const {
 }
 
 void DeviceScheduler::Stop() {
+  std::vector<std::shared_ptr<Job>> dropped;
   {
     MutexLock lock(&mutex_);
     stopping_ = true;
+    while (!queue_.empty()) dropped.push_back(Take(queue_.begin()));
   }
   work_.SignalAll();
   reap_.SignalAll();
-  DropQueued(StoppedStatus());
+  for (auto& job : dropped) std::exchange(job, nullptr)->Drop(StoppedStatus());
   MutexLock lock(&join_mutex_);
   for (std::thread& thread : threads_) {
     if (thread.joinable()) thread.join();
@@ -137,16 +139,14 @@ void DeviceScheduler::Stop() {
 void DeviceScheduler::Work(size_t stream) {
   while (std::shared_ptr<Job> job = Next(stream)) {
     RunOrDrop(*job, *contexts_[stream]);
-    job.reset();
-    {
-      MutexLock lock(&mutex_);
-      streams_[stream].busy = false;
-      --streams_busy_;
-    }
-    if (!device_->healthy()) DropQueued(FencedStatus(*device_));
+    job.reset();  // What it holds is free before its stream counts as idle.
+    MutexLock lock(&mutex_);
+    streams_[stream].busy = false;
+    --streams_busy_;
   }
 }
 
+// On a fenced device the workers drop one queued job after the other.
 void DeviceScheduler::RunOrDrop(Job& job, ExecutionContext& context) {
   if (job.deadline <= Clock::now()) {
     job.Drop(DeadlineStatus());
@@ -170,9 +170,9 @@ std::shared_ptr<Job> DeviceScheduler::Next(size_t stream) {
 
 void DeviceScheduler::Reap() {
   while (true) {
-    const std::vector<std::shared_ptr<Job>> late = WaitForLate();
+    std::vector<std::shared_ptr<Job>> late = WaitForLate();
     if (late.empty()) return;
-    for (const auto& job : late) job->Drop(DeadlineStatus());
+    for (auto& job : late) std::exchange(job, nullptr)->Drop(DeadlineStatus());
   }
 }
 
@@ -204,15 +204,6 @@ std::shared_ptr<Job> DeviceScheduler::Take(Queue::iterator position) {
   // Exactly zero again once empty: sums of doubles drift.
   queued_seconds_ = queue_.empty() ? 0 : queued_seconds_ - job->predicted_seconds;
   return job;
-}
-
-void DeviceScheduler::DropQueued(const absl::Status& status) {
-  std::vector<std::shared_ptr<Job>> dropped;
-  {
-    MutexLock lock(&mutex_);
-    while (!queue_.empty()) dropped.push_back(Take(queue_.begin()));
-  }
-  for (const auto& job : dropped) job->Drop(status);
 }
 
 }  // namespace crout

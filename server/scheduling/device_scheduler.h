@@ -106,7 +106,6 @@ class DeviceScheduler {
   std::vector<std::shared_ptr<Job>> WaitForLate() ABSL_LOCKS_EXCLUDED(mutex_);
 
   std::shared_ptr<Job> Take(Queue::iterator position) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void DropQueued(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
   double BacklogSeconds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Constant after construction; each context is its worker's own.

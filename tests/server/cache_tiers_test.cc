@@ -191,6 +191,7 @@ TEST_F(CacheTiersTest, AReleaseDuringTheMoveFreesEverything) {
   std::thread evictor([&] { reserved = cache_->ReserveOnDevice(slot(), kUnit); });
   host_memory_.gate().WaitUntilHeld();
   EXPECT_OK(cache_->Release(kTenant, a));
+  EXPECT_EQ(device().counting_memory().live_bytes(), kUnit) << "the copy still reads them";
   host_memory_.gate().Open();
   evictor.join();
   EXPECT_OK(reserved);

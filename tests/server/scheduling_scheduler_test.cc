@@ -148,6 +148,8 @@ TEST_F(DeviceSchedulerTest, RefusesWhenTheQueueIsFull) {
 TEST_F(DeviceSchedulerTest, DropsAtTheDeadlineThoughEveryWorkerIsBusy) {
   Start(/*streams=*/1);
   auto blocker = SubmitBlocker();
+  // The first drop shows that the reaper waits; the next deadlines have to wake it.
+  Submit(nullptr, Job::Clock::now())->gone.Wait();
   const auto now = Job::Clock::now();
   auto later = Submit(nullptr, now + milliseconds(40));
   auto earlier = Submit(nullptr, now + milliseconds(5));
