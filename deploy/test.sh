@@ -11,6 +11,7 @@ export CROUT_FUZZ_SECONDS=${CROUT_FUZZ_SECONDS:-60}
 logs=build/test-logs
 mkdir -p "$logs"
 summary=()
+TIMEFORMAT='-- %lR (processor: %lU user, %lS system)'
 current=start
 trap 'echo "deploy/test.sh: FAILED in stage: $current" >&2' ERR
 
@@ -18,7 +19,7 @@ stage() {  # stage NAME COMMAND...
   current=$1
   local begin=$SECONDS
   printf '\n== %s\n' "$current"
-  "${@:2}"
+  time "${@:2}"
   summary+=("$(printf '%5d s  %s' $((SECONDS - begin)) "$current")")
 }
 
