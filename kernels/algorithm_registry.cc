@@ -31,6 +31,7 @@ absl::Status NoSuchName(const Device& device, std::string_view what, std::string
 absl::Status Incompatible(std::string_view name, UnitDiagonal unit_diagonal,
                           const std::vector<const TriangularSolver*>& compatible) {
   std::vector<absl::string_view> names;
+  names.reserve(compatible.size());
   for (const TriangularSolver* solver : compatible) names.push_back(ToAbsl(solver->name()));
   return absl::FailedPreconditionError(absl::StrCat(
       "solver '", ToAbsl(name), "' cannot use a factor with the unit diagonal in ",

@@ -14,6 +14,7 @@
     if (!crout_status_.ok()) return crout_status_; \
   } while (false)
 
+// NOLINTBEGIN(bugprone-macro-parentheses): `lhs` may be a declaration.
 // Assigns the value of `expr`, an absl::StatusOr, to `lhs` (which may declare a variable), or
 // returns its error.
 #define CROUT_ASSIGN_OR_RETURN(lhs, expr) \
@@ -25,5 +26,6 @@
   lhs = *std::move(value)
 #define CROUT_CONCAT_(a, b) CROUT_CONCAT_INNER_(a, b)
 #define CROUT_CONCAT_INNER_(a, b) a##b
+// NOLINTEND(bugprone-macro-parentheses)
 
 #endif  // CROUT_KERNELS_UTIL_STATUS_MACROS_H_
