@@ -40,6 +40,8 @@ if(NOT CROUT_CUDA STREQUAL "OFF")
     set(CMAKE_CUDA_STANDARD_REQUIRED ON)
     find_package(CUDAToolkit REQUIRED)
     set(CROUT_HAVE_CUDA ON)
+    # Where programs in the build tree find libcrout_cuda.so.
+    set(CMAKE_BUILD_RPATH "${PROJECT_BINARY_DIR}/kernels/cuda")
   elseif(CROUT_CUDA STREQUAL "ON")
     message(FATAL_ERROR "CROUT_CUDA=ON, but no CUDA compiler was found: put nvcc on PATH")
   endif()

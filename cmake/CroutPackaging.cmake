@@ -1,6 +1,8 @@
 # The install tree and the bundle that CPack makes of it: relocatable, with every shared library it
 # needs in lib/crout but for those of the C and C++ runtimes and of CUDA. It needs the glibc of the
-# machine that built it, or a newer one.
+# machine that built it, or a newer one. libcrout_cuda.so in lib/crout holds the CUDA device and
+# alone needs the CUDA libraries: it finds them through LD_LIBRARY_PATH or in CROUT_CUDA_RPATH; where
+# they are absent, the daemon serves from the host.
 #
 #   bin/                   croutd, croutctl
 #   lib/crout/             shared libraries for these alone
@@ -26,6 +28,14 @@ function(crout_install_programs)
     COMPONENT ${arg_COMPONENT})
 endfunction()
 
+if(TARGET crout_cuda_plugin)
+  set_target_properties(crout_cuda_plugin PROPERTIES INSTALL_RPATH "$ORIGIN;${CROUT_CUDA_RPATH}")
+  target_link_options(crout_cuda_plugin PRIVATE -Wl,--disable-new-dtags)
+  set_property(GLOBAL APPEND PROPERTY CROUT_BUNDLED_PROGRAMS "$<TARGET_FILE:crout_cuda_plugin>")
+  install(TARGETS crout_cuda_plugin LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/crout
+    COMPONENT runtime)
+endif()
+
 foreach(program croutd croutctl)
   if(TARGET ${program})
     crout_install_programs(DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime TARGETS ${program})
@@ -37,7 +47,9 @@ if(CROUT_PACKAGE_TESTS)
   if(tests)
     crout_install_programs(DESTINATION libexec/crout COMPONENT tests TARGETS ${tests})
   endif()
-  install(PROGRAMS tests/gpu/run_suite.sh DESTINATION libexec/crout COMPONENT tests)
+  if(CROUT_HAVE_CUDA)
+    install(PROGRAMS tests/gpu/run_suite.sh DESTINATION libexec/crout COMPONENT tests)
+  endif()
 endif()
 
 # The client library: users call find_package(crout) and link crout::client.

@@ -25,13 +25,13 @@ struct CudaOptions {
   int blocks_per_upload = 8;
 };
 
-// GPUs that this process can use. 0 without a GPU or without its driver; never an error.
+// GPUs that this process can use. 0 without a GPU, its driver or the CUDA libraries; never an error.
 int CountCudaDevices();
 
 // The GPU with the driver's index `ordinal`, named "cuda:<ordinal>". Takes its context, staging
 // memory and vendor libraries now (about a second), so that jobs find them warm. INVALID_ARGUMENT
 // for options that make no sense, NOT_FOUND where there is no such GPU, UNAVAILABLE where it does
-// not answer, RESOURCE_EXHAUSTED where memory is short.
+// not answer or the CUDA libraries are absent, RESOURCE_EXHAUSTED where memory is short.
 absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(int ordinal, const CudaOptions& options);
 
 }  // namespace crout

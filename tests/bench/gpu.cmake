@@ -4,7 +4,7 @@ if(CROUT_HAVE_CUDA)
   add_executable(gpu_service_bench
     "${bench}/gpu_concurrency_bench.cc" "${bench}/gpu_latency_bench.cc"
     "${bench}/gpu_service_bench.cc" "${bench}/gpu_solver_bench.cc" "${bench}/gpu_upload_bench.cc")
-  target_link_libraries(gpu_service_bench PRIVATE crout::cuda crout_flags crout_version
+  target_link_libraries(gpu_service_bench PRIVATE crout::cuda_device crout_flags crout_version
     nlohmann_json::nlohmann_json)
   set_property(GLOBAL APPEND PROPERTY CROUT_PACKAGED_TESTS gpu_service_bench)
 endif()
