@@ -42,6 +42,7 @@ void AddFactorCommands(CLI::App* app, Session* session) {
   AddMatrixArgument(factor, &arguments->matrix)->required();
   AddFactorizeOptions(factor, &arguments->options);
   AddCacheOptions(factor, &arguments->cache);
+  AddRequestIdOption(factor, &arguments->cache);
   CLI::Option* from = factor->add_option("--from", arguments->handle,
                                          "Replace the factor of this handle, as refactor does");
   for (const char* kept : {"--lease", "--name", "--request-id"}) {

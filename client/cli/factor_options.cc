@@ -83,6 +83,9 @@ void AddCacheOptions(CLI::App* app, v1::CacheOptions* options) {
       "How long the factor is kept");
   AddValue<std::string>(
       app, "--name", [=](const auto& value) { options->set_name(value); }, "Name of the factor");
+}
+
+void AddRequestIdOption(CLI::App* app, v1::CacheOptions* options) {
   AddValue<std::string>(
       app, "--request-id", [=](const auto& value) { options->set_request_id(value); },
       "Makes a repeated call return the same factor");

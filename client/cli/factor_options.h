@@ -21,7 +21,8 @@ struct MatrixArgument {
 // Each adds its options to `app`, which write to the second argument when the line is parsed.
 CLI::Option* AddMatrixArgument(CLI::App* app, MatrixArgument* matrix);  // the file, and --dtype
 void AddFactorizeOptions(CLI::App* app, v1::FactorizeOptions* options);
-void AddCacheOptions(CLI::App* app, v1::CacheOptions* options);
+void AddCacheOptions(CLI::App* app, v1::CacheOptions* options);  // but --request-id
+void AddRequestIdOption(CLI::App* app, v1::CacheOptions* options);
 void AddSolveOptions(CLI::App* app, v1::SolveOptions* options);
 
 // An existing file, or - for standard input.

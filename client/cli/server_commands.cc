@@ -12,8 +12,9 @@ namespace {
 absl::Status RunAlgorithms(Session* session) {
   const auto info = session->client().ServerInfo(session->call());
   if (!info.ok()) return info.status();
+  const Json all = ToJson(*info);
   Json devices = Json::array();
-  for (const Json& device : ToJson(*info)["devices"]) {
+  for (const Json& device : all["devices"]) {
     devices.push_back({{"name", device["name"]},
                        {"algorithms", device["algorithms"]},
                        {"solvers", device["solvers"]}});

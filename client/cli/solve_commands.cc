@@ -156,7 +156,7 @@ void AddSolveCommands(CLI::App* app, Session* session) {
   AddFactorizeOptions(lu, &arguments->factorize);
   CLI::Option* keep = lu->add_flag("--keep", arguments->keep, "Keep the factors too");
   AddCacheOptions(lu, &arguments->cache);
-  for (const char* option : {"--lease", "--name", "--request-id"}) {
+  for (const char* option : {"--lease", "--name"}) {
     lu->get_option(option)->needs(keep);
   }
 }

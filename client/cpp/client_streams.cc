@@ -158,7 +158,7 @@ absl::StatusOr<v1::SolveResult> Client::FactorizeAndSolve(const MatrixSource& ma
                                                           v1::Factor* factor, MatrixSink* x,
                                                           const CallOptions& call) {
   // Without a cached factor nothing stays behind that a second attempt could double.
-  const bool idempotent = !header.has_cache() || !header.cache().request_id().empty();
+  const bool idempotent = !header.has_cache();
   *header.mutable_matrix() = matrix.spec();
   *header.mutable_rhs() = rhs.spec();
   v1::FactorizeAndSolveRequest first;

@@ -1,0 +1,273 @@
+// croutctl against the real daemon: what it prints, writes and exits with.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <vector>
+
+#include "client/cpp/matrix_sink.h"
+#include "tests/e2e/daemon.h"
+
+namespace crout::e2e {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr char kMatrix[] =
+    "%%MatrixMarket matrix coordinate real general\n3 3 5\n1 1 2\n2 1 4\n2 2 5\n1 3 1\n3 3 8\n";
+constexpr char kSingular[] = "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 3\n";
+
+// The numbers of a Matrix Market array file after its size line.
+std::vector<double> ArrayValues(const std::string& path) {
+  std::istringstream text(ReadFile(path));
+  std::string line;
+  std::getline(text, line);
+  EXPECT_EQ(line.substr(0, 28), "%%MatrixMarket matrix array ") << path;
+  std::getline(text, line);
+  std::vector<double> values;
+  for (double value; text >> value;) values.push_back(value);
+  return values;
+}
+
+// GoogleMock cannot print arrays of nlohmann's: their elements are arrays to it.
+std::vector<std::string> Strings(const Json& array) { return array; }
+
+class CroutctlTest : public ::testing::Test {
+ protected:
+  CroutctlTest() {
+    WriteFile(matrix_, kMatrix);
+    WriteFile(singular_, kSingular);
+  }
+
+  // Runs with --json; the command must succeed and print one object and nothing else.
+  Json RunJson(std::vector<std::string> arguments) {
+    arguments.push_back("--json");
+    const Finished finished = daemon_.Ctl(arguments);
+    EXPECT_EQ(finished.exit_code, 0) << finished.errors;
+    EXPECT_EQ(finished.errors, "");
+    const Json json = Json::parse(finished.output, nullptr, false);
+    EXPECT_TRUE(json.is_object()) << finished.output;
+    return json;
+  }
+
+  std::string Factor() { return RunJson({"factor", matrix_})["handle"]; }
+
+  Daemon daemon_;
+  TempDir directory_;
+  const std::string matrix_ = directory_.File("a.mtx");
+  const std::string singular_ = directory_.File("singular.mtx");
+};
+
+TEST_F(CroutctlTest, FactorThenSolveByHandle) {
+  const Json factor = RunJson({"factor", matrix_, "--name=first", "--lease=10m", "--condition",
+                               "--determinant", "--algorithm=getrf", "--device=host"});
+  EXPECT_EQ(factor["algorithm"], "getrf");
+  EXPECT_EQ(factor["n"], 3);
+  EXPECT_EQ(factor["info"], 0);
+  EXPECT_EQ(factor["nnz"], 5);
+  EXPECT_EQ(factor["name"], "first");
+  EXPECT_EQ(factor["factor_dtype"], "f64");
+  EXPECT_NEAR(factor["determinant"]["sign"].get<double>(), 1, 0);
+  EXPECT_GT(factor["rcond"], 0);
+  EXPECT_TRUE(factor["timings"].is_object());
+
+  const std::string x = directory_.File("x.mtx");
+  const Json solved = RunJson({"solve", factor["handle"], "--ones", "-o", x});
+  EXPECT_LT(solved["backward_error"], 1e-15);
+  EXPECT_EQ(solved["nrhs"], 1);
+  // A x = 1: x3 = 1/8, x1 = 7/16, x2 = (1 - 4 x1) / 5.
+  EXPECT_THAT(ArrayValues(x), ::testing::Pointwise(::testing::DoubleEq(), {0.4375, -0.15, 0.125}));
+
+  WriteFile(directory_.File("b.mtx"),
+            "%%MatrixMarket matrix array real general\n3 2\n2\n4\n0\n1\n0\n8\n");
+  RunJson({"solve", factor["handle"], directory_.File("b.mtx"), "-o", x, "--refine=2",
+           "--error-bound", "--solver=trsm"});
+  EXPECT_THAT(ArrayValues(x), ::testing::Pointwise(::testing::DoubleEq(), {1, 0, 0, 0, 0, 1}));
+  EXPECT_EQ(RunJson({"solve", factor["handle"], "--ones", "--nrhs=4", "--transpose", "--no-verify"})
+                .contains("backward_error"),
+            false);
+}
+
+TEST_F(CroutctlTest, LuFactorsAndSolvesInOneGo) {
+  const std::string x = directory_.File("x.mtx");
+  const Json solved = RunJson({"lu", matrix_, "--ones", "-o", x});
+  EXPECT_LT(solved["backward_error"], 1e-15);
+  EXPECT_EQ(solved["factor"]["handle"], "");
+  EXPECT_EQ(ArrayValues(x).size(), 3u);
+  const Json kept = RunJson({"lu", matrix_, "--ones", "--keep", "--name=k", "--dtype=f32"});
+  EXPECT_EQ(kept["factor"]["factor_dtype"], "f32");
+  EXPECT_EQ(RunJson({"info", kept["factor"]["handle"]})["name"], "k");
+}
+
+TEST_F(CroutctlTest, GetWritesFactorsThatMultiplyBack) {
+  for (const char* algorithm : {"getrf", "cmpp"}) {
+    const std::string handle =
+        RunJson({"factor", matrix_, std::string("--algorithm=") + algorithm})["handle"];
+    const std::string prefix = directory_.File(algorithm);
+    const Json written = RunJson({"get", handle, "-o", prefix});
+    EXPECT_THAT(Strings(written["files"]),
+                ::testing::ElementsAre(prefix + "_L.mtx", prefix + "_U.mtx", prefix + "_p.mtx"));
+    const auto l = ArrayValues(prefix + "_L.mtx");
+    const auto u = ArrayValues(prefix + "_U.mtx");
+    const auto p = ArrayValues(prefix + "_p.mtx");
+    ASSERT_EQ(l.size(), 9u);
+    ASSERT_EQ(u.size(), 9u);
+    ASSERT_EQ(p.size(), 3u);
+    const std::vector<double> a = {2, 4, 0, 0, 5, 0, 1, 0, 8};  // column-major
+    for (size_t i = 0; i < 3; ++i) {
+      for (size_t j = 0; j < 3; ++j) {
+        double sum = 0;
+        for (size_t k = 0; k < 3; ++k) sum += l[i + 3 * k] * u[k + 3 * j];
+        EXPECT_NEAR(sum, a[static_cast<size_t>(p[i]) - 1 + 3 * j], 1e-14) << algorithm;
+      }
+      EXPECT_EQ(algorithm == std::string("getrf") ? l[4 * i] : u[4 * i], 1);
+    }
+  }
+}
+
+TEST_F(CroutctlTest, ListInfoRenewReleaseRefactor) {
+  const std::string handle = Factor();
+  EXPECT_EQ(RunJson({"list"})["factors"].size(), 1u);
+  EXPECT_EQ(RunJson({"list", "--name=nobody"})["factors"].size(), 0u);
+  EXPECT_EQ(RunJson({"list", "--tenant=other"})["factors"].size(), 0u);
+  EXPECT_EQ(RunJson({"info", handle})["handle"], handle);
+  EXPECT_THAT(RunJson({"renew", handle, "--lease=2h"})["lease_expire_time"].get<std::string>(),
+              ::testing::MatchesRegex("20..-..-..T..:..:...*Z"));
+  EXPECT_EQ(RunJson({"refactor", handle, matrix_})["version"], 2);
+  EXPECT_EQ(RunJson({"factor", matrix_, "--from=" + handle})["version"], 3);
+  EXPECT_EQ(RunJson({"solve", handle, "--ones"})["factor_version"], 3);
+  EXPECT_EQ(RunJson({"release", handle})["released"], true);
+  EXPECT_EQ(RunJson({"list"})["factors"].size(), 0u);
+}
+
+TEST_F(CroutctlTest, ServerCommands) {
+  const Json algorithms = RunJson({"algorithms"});
+  EXPECT_EQ(algorithms["devices"][0]["name"], "host");
+  EXPECT_THAT(Strings(algorithms["devices"][0]["algorithms"]),
+              ::testing::IsSupersetOf({"getrf", "cmpp"}));
+  EXPECT_GT(RunJson({"devices"})["devices"][0]["budget_bytes"], 0);
+  EXPECT_EQ(RunJson({"status"})["draining"], false);
+  EXPECT_GE(RunJson({"estimate", "1000", "--dtype=f32"})["peak_bytes"], 4'000'000);
+}
+
+TEST_F(CroutctlTest, BenchReportsPercentiles) {
+  for (const char* mode : {"solve", "factor", "mixed"}) {
+    const Json bench = RunJson(
+        {"bench", std::string("--mode=") + mode, "--n=32", "--concurrency=1,3", "--requests=40"});
+    const bool mixed = mode == std::string("mixed");
+    EXPECT_EQ(bench["results"].size(), mixed ? 4u : 2u) << bench;
+    for (const Json& row : bench["results"]) {
+      EXPECT_EQ(row["errors"], 0);
+      EXPECT_GT(row["p50_seconds"], 0);
+      EXPECT_GE(row["p99_seconds"], row["p50_seconds"]);
+      EXPECT_GE(row["max_seconds"], row["p99_seconds"]);
+      EXPECT_GT(row["per_second"], 0);
+    }
+  }
+  EXPECT_EQ(HoldingsOf(*daemon_.NewClient()).cached_factors, 0);
+}
+
+TEST_F(CroutctlTest, PeopleGetTextWithTheSameFacts) {
+  const std::string handle = Factor();
+  const Finished info = daemon_.Ctl({"info", handle});
+  EXPECT_EQ(info.exit_code, 0);
+  EXPECT_THAT(info.output, ::testing::ContainsRegex("handle +" + handle));
+  EXPECT_THAT(info.output, ::testing::ContainsRegex("factor_dtype +f64"));
+  EXPECT_THAT(daemon_.Ctl({"list"}).output, ::testing::HasSubstr(handle));
+  EXPECT_THAT(daemon_.Ctl({"status"}).output, ::testing::HasSubstr("cached_factors"));
+}
+
+TEST_F(CroutctlTest, StandardInputIsAMatrixToo) {
+  const Finished finished = daemon_.Ctl({"factor", "-", "--json"}, matrix_);
+  EXPECT_EQ(finished.exit_code, 0) << finished.errors;
+  EXPECT_EQ(Json::parse(finished.output)["n"], 3);
+}
+
+TEST_F(CroutctlTest, RefusedCallsExitWith1AndNameTheStatus) {
+  const std::string handle = RunJson({"factor", singular_})["handle"];
+  const std::vector<std::pair<std::vector<std::string>, std::string>> refused = {
+      {{"info", "aaaaaaaaaaaaaaaaaaaaaaaaaa"}, "NOT_FOUND"},
+      {{"solve", handle, "--ones"}, "FAILED_PRECONDITION"},
+      {{"lu", singular_, "--ones"}, "FAILED_PRECONDITION"},
+      {{"factor", singular_, "--algorithm=crout_lu"}, "UNIMPLEMENTED"},
+      {{"factor", directory_.File("bad.mtx")}, "INVALID_ARGUMENT"},
+      {{"estimate", "--", "-1"}, "INVALID_ARGUMENT"},
+  };
+  WriteFile(directory_.File("bad.mtx"), "this is no matrix\n");
+  for (auto [arguments, status] : refused) {
+    arguments.insert(arguments.begin(), "--json");
+    const Finished finished = daemon_.Ctl(arguments);
+    EXPECT_EQ(finished.exit_code, 1) << status << finished.errors;
+    EXPECT_THAT(finished.errors, ::testing::StartsWith("croutctl: " + status + ": "));
+    EXPECT_EQ(finished.output, "");
+  }
+}
+
+TEST_F(CroutctlTest, BadUsageExitsWith2) {
+  const std::vector<std::vector<std::string>> wrong = {
+      {},
+      {"frobnicate"},
+      {"factor"},
+      {"factor", directory_.File("missing.mtx")},
+      {"factor", matrix_, "--dtype=f16"},
+      {"factor", matrix_, "--lease=soon"},
+      {"factor", matrix_, "--lease=-1h"},
+      {"factor", matrix_, "--from=h", "--name=n"},
+      {"solve", "h"},
+      {"solve", "h", matrix_, "--ones"},
+      {"solve", "h", "--nrhs=2"},
+      {"solve", "h", "--ones", "--refine=101"},
+      {"lu", matrix_, "--ones", "--name=n"},
+      {"get", "h"},
+      {"bench", "--concurrency=0"},
+  };
+  for (const auto& arguments : wrong) {
+    const Finished finished = daemon_.Ctl(arguments);
+    EXPECT_EQ(finished.exit_code, 2) << ::testing::PrintToString(arguments) << finished.errors;
+    EXPECT_NE(finished.errors, "");
+    EXPECT_EQ(finished.output, "");
+  }
+  EXPECT_EQ(daemon_.Ctl({"--help"}).exit_code, 0);
+  EXPECT_EQ(daemon_.Ctl({"solve", "--help"}).exit_code, 0);
+}
+
+TEST_F(CroutctlTest, UnreachableServerExitsWith3) {
+  for (const char* server : {"--server=127.0.0.1:1", "--server=unix:/no/such/socket"}) {
+    const Finished finished = RunToEnd({ProgramPath("croutctl"), server, "list"});
+    EXPECT_EQ(finished.exit_code, 3) << finished.errors;
+    EXPECT_THAT(finished.errors, ::testing::HasSubstr("UNAVAILABLE"));
+  }
+}
+
+TEST_F(CroutctlTest, DrainingServerRefusesRatherThanBeingUnreachable) {
+  Daemon draining({"--drain-grace=0s", "--drain-limit=20s"});
+  // An unfinished upload keeps the drain waiting.
+  const auto client = draining.NewClient();
+  const std::vector<double> a = {1};
+  const auto factor =
+      client->Factorize(client::MatrixSource::Dense(absl::MakeConstSpan(a), 1, 1), {}, {});
+  ASSERT_TRUE(factor.ok());
+  const auto stub = draining.NewStub();
+  grpc::ClientContext context;
+  const auto open = stub->Factorize(&context);
+  v1::FactorizeRequest request;
+  request.mutable_header()->mutable_matrix()->mutable_dense()->set_rows(2);
+  request.mutable_header()->mutable_matrix()->mutable_dense()->set_cols(2);
+  ASSERT_TRUE(open->Write(request));
+  ASSERT_TRUE(Eventually([&] { return HoldingsOf(*client).device_bytes > factor->bytes(); }));
+  draining.process().Signal(SIGTERM);
+  Finished finished;
+  EXPECT_TRUE(Eventually([&] {
+    finished = draining.Ctl({"info", factor->handle()});
+    return finished.exit_code != 0;
+  }));
+  EXPECT_EQ(finished.exit_code, 1) << finished.errors;
+  EXPECT_THAT(finished.errors, ::testing::StartsWith("croutctl: UNAVAILABLE: "));
+  context.TryCancel();
+  EXPECT_EQ(draining.process().Wait(absl::Seconds(20)), 0);
+}
+
+}  // namespace
+}  // namespace crout::e2e

@@ -1,0 +1,146 @@
+// SIGTERM: not ready but serving, then refusing, finishing what runs, exit 0.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "tests/e2e/daemon.h"
+#include "tests/e2e/health.h"
+#include "tests/e2e/raw_calls.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout::e2e {
+namespace {
+
+constexpr char kService[] = "crout.v1.FactorizationService";
+
+absl::StatusOr<v1::Factor> FactorSmall(client::Client& client) {
+  const std::vector<double> a = {4, 1, 1, 3};
+  return client.Factorize(client::MatrixSource::Dense(absl::MakeConstSpan(a), 2, 2), {}, {});
+}
+
+// An upload that has sent all but its last eight bytes.
+class OpenUpload {
+ public:
+  explicit OpenUpload(Daemon& daemon)
+      : stub_(daemon.NewStub()), stream_(stub_->Factorize(&context_)) {
+    v1::FactorizeRequest request;
+    *request.mutable_header()->mutable_matrix() = DenseSpecOf(kOrder, kOrder);
+    request.set_data(bytes_.substr(0, bytes_.size() - 8));
+    EXPECT_TRUE(stream_->Write(request));
+  }
+
+  absl::Status Complete() {
+    v1::FactorizeRequest rest;
+    rest.set_data(bytes_.substr(bytes_.size() - 8));
+    stream_->Write(rest);
+    stream_->WritesDone();
+    return Await();
+  }
+
+  // Waits for the server to end the call.
+  absl::Status Await() {
+    v1::FactorizeResponse response;
+    while (stream_->Read(&response)) {
+    }
+    return client::ToAbslStatus(stream_->Finish());
+  }
+
+ private:
+  static constexpr int64_t kOrder = 100;
+  const std::string bytes_ = DominantBytes(kOrder);
+  const std::unique_ptr<v1::FactorizationService::Stub> stub_;
+  grpc::ClientContext context_;
+  const std::unique_ptr<grpc::ClientReaderWriter<v1::FactorizeRequest, v1::FactorizeResponse>>
+      stream_;
+};
+
+TEST(DrainTest, GraceThenRefusalThenTheEndOfWhatRuns) {
+  Daemon daemon({"--drain-grace=1500ms", "--drain-limit=20s"});
+  const auto client = daemon.NewClient();
+  HealthWatch watch(daemon.NewChannel(), kService);
+  EXPECT_EQ(watch.Next(absl::Seconds(5)), Health::kServing);
+  OpenUpload upload(daemon);
+  ASSERT_TRUE(Eventually([&] { return HoldingsOf(*client).device_bytes > 0; }));
+
+  const absl::Time signalled = absl::Now();
+  daemon.process().Signal(SIGTERM);
+  EXPECT_EQ(watch.Next(absl::Seconds(5)), Health::kNotServing);
+  EXPECT_EQ(CheckHealth(daemon.NewChannel(), ""), Health::kNotServing);
+  // Everything is still served during the grace period.
+  const auto during = FactorSmall(*client);
+  ASSERT_LT(absl::Now() - signalled, absl::Milliseconds(1500)) << "the machine is too slow";
+  EXPECT_THAT(during, crout::testing::IsOk());
+  const auto info = client->ServerInfo();
+  ASSERT_THAT(info, crout::testing::IsOk());
+  EXPECT_TRUE(info->draining());
+
+  // Then new calls are refused, by a server that says why.
+  absl::Status refused;
+  EXPECT_TRUE(Eventually([&] {
+    refused = FactorSmall(*client).status();
+    return !refused.ok();
+  }));
+  EXPECT_GE(absl::Now() - signalled, absl::Milliseconds(1450));
+  EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable) << refused;
+  EXPECT_EQ(client::Reason(refused), "DRAINING");
+  EXPECT_EQ(client->Describe("aaaaaaaaaaaaaaaaaaaaaaaaaa").status().code(),
+            absl::StatusCode::kUnavailable);
+
+  // The upload that was open may finish, and the daemon waits for it.
+  EXPECT_TRUE(daemon.process().running());
+  EXPECT_THAT(upload.Complete(), crout::testing::IsOk());
+  EXPECT_EQ(daemon.process().Wait(absl::Seconds(20)), 0) << daemon.process().Errors();
+}
+
+TEST(DrainTest, IdleDaemonEndsAtOnceAfterTheGrace) {
+  Daemon daemon({"--drain-grace=0s", "--drain-limit=60s"});
+  daemon.process().Signal(SIGTERM);
+  EXPECT_EQ(daemon.process().Wait(absl::Seconds(20)), 0);
+}
+
+TEST(DrainTest, WhatOutlivesTheLimitIsCancelled) {
+  Daemon daemon({"--drain-grace=0s", "--drain-limit=300ms"});
+  OpenUpload upload(daemon);
+  const auto client = daemon.NewClient();
+  ASSERT_TRUE(Eventually([&] { return HoldingsOf(*client).device_bytes > 0; }));
+  daemon.process().Signal(SIGTERM);
+  const absl::Status status = upload.Await();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  EXPECT_EQ(client::Reason(status), "DRAINING");
+  EXPECT_EQ(daemon.process().Wait(absl::Seconds(20)), 0);
+}
+
+TEST(DrainTest, SecondSignalCancelsAtOnce) {
+  Daemon daemon({"--drain-grace=60s", "--drain-limit=60s"});
+  OpenUpload upload(daemon);
+  const auto client = daemon.NewClient();
+  ASSERT_TRUE(Eventually([&] { return HoldingsOf(*client).device_bytes > 0; }));
+  daemon.process().Signal(SIGTERM);
+  ASSERT_TRUE(
+      Eventually([&] { return CheckHealth(daemon.NewChannel(), "") == Health::kNotServing; }));
+  EXPECT_TRUE(daemon.process().running());
+  daemon.process().Signal(SIGTERM);
+  EXPECT_EQ(upload.Await().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(daemon.process().Wait(absl::Seconds(20)), 0);
+}
+
+TEST(DrainTest, SecondSignalDuringTheFinishingCancelsToo) {
+  Daemon daemon({"--drain-grace=0s", "--drain-limit=60s"});
+  OpenUpload upload(daemon);
+  const auto client = daemon.NewClient();
+  ASSERT_TRUE(Eventually([&] { return HoldingsOf(*client).device_bytes > 0; }));
+  daemon.process().Signal(SIGTERM);
+  ASSERT_TRUE(Eventually([&] { return !FactorSmall(*client).ok(); }));
+  EXPECT_TRUE(daemon.process().running());
+  daemon.process().Signal(SIGINT);
+  EXPECT_EQ(upload.Await().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(daemon.process().Wait(absl::Seconds(20)), 0);
+}
+
+}  // namespace
+}  // namespace crout::e2e

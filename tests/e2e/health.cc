@@ -1,0 +1,115 @@
+#include "tests/e2e/health.h"
+
+#include <chrono>
+#include <vector>
+
+#include "absl/time/clock.h"
+
+namespace crout::e2e {
+namespace {
+
+// A message with one string field; none if `value` is empty.
+grpc::ByteBuffer StringMessage(int field, const std::string& value) {
+  std::string bytes;
+  if (!value.empty()) {
+    bytes += static_cast<char>(field << 3 | 2);
+    bytes += static_cast<char>(value.size());  // below 128
+    bytes += value;
+  }
+  const grpc::Slice slice(bytes);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+std::string Flatten(const grpc::ByteBuffer& buffer) {
+  std::vector<grpc::Slice> slices;
+  std::string bytes;
+  if (buffer.Valid() && buffer.Dump(&slices).ok()) {
+    for (const grpc::Slice& slice : slices) bytes.append(slice.begin(), slice.end());
+  }
+  return bytes;
+}
+
+// HealthCheckResponse: its one field is the enumeration, number 1.
+Health ParseHealth(const grpc::ByteBuffer& buffer) {
+  const std::string bytes = Flatten(buffer);
+  if (bytes.size() != 2 || bytes[0] != 8) return Health::kUnknownService;
+  return bytes[1] == 1   ? Health::kServing
+         : bytes[1] == 2 ? Health::kNotServing
+                         : Health::kUnknownService;
+}
+
+bool Await(grpc::CompletionQueue* queue) {
+  void* tag;
+  bool ok = false;
+  queue->Next(&tag, &ok);
+  return ok;
+}
+
+}  // namespace
+
+Health CheckHealth(const std::shared_ptr<grpc::Channel>& channel, const std::string& service) {
+  grpc::GenericStub stub(channel);
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
+  grpc::CompletionQueue queue;
+  grpc::ByteBuffer response;
+  grpc::Status status;
+  const auto call = stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check",
+                                          StringMessage(1, service), &queue);
+  call->StartCall();
+  call->Finish(&response, &status, nullptr);
+  Await(&queue);
+  if (status.error_code() == grpc::StatusCode::NOT_FOUND) return Health::kUnknownService;
+  return status.ok() ? ParseHealth(response) : Health::kUnreachable;
+}
+
+HealthWatch::HealthWatch(const std::shared_ptr<grpc::Channel>& channel, const std::string& service)
+    : stub_(channel) {
+  call_ = stub_.PrepareCall(&context_, "/grpc.health.v1.Health/Watch", &queue_);
+  call_->StartCall(nullptr);
+  Await(&queue_);
+  call_->WriteLast(StringMessage(1, service), {}, nullptr);
+  Await(&queue_);
+}
+
+HealthWatch::~HealthWatch() {
+  context_.TryCancel();
+  if (reading_) Await(&queue_);
+  grpc::Status status;
+  call_->Finish(&status, nullptr);
+  Await(&queue_);
+}
+
+std::optional<Health> HealthWatch::Next(absl::Duration timeout) {
+  if (!reading_) call_->Read(&response_, nullptr);
+  reading_ = true;
+  void* tag;
+  bool ok = false;
+  const auto got = queue_.AsyncNext(&tag, &ok, absl::ToChronoTime(absl::Now() + timeout));
+  if (got != grpc::CompletionQueue::GOT_EVENT) return std::nullopt;
+  reading_ = false;
+  if (!ok) return std::nullopt;
+  return ParseHealth(response_);
+}
+
+std::string ListServices(const std::shared_ptr<grpc::Channel>& channel) {
+  grpc::GenericStub stub(channel);
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
+  grpc::CompletionQueue queue;
+  const auto call = stub.PrepareCall(
+      &context, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", &queue);
+  call->StartCall(nullptr);
+  Await(&queue);
+  call->WriteLast(StringMessage(7, "*"), {}, nullptr);  // list_services
+  Await(&queue);
+  grpc::ByteBuffer response;
+  call->Read(&response, nullptr);
+  const std::string bytes = Await(&queue) ? Flatten(response) : "";
+  grpc::Status status;
+  call->Finish(&status, nullptr);
+  Await(&queue);
+  return bytes;
+}
+
+}  // namespace crout::e2e

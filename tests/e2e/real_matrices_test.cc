@@ -1,0 +1,104 @@
+// Real matrices through the whole service: text in, backward error out.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/e2e/daemon.h"
+#include "tests/support/matrices.h"
+#include "tests/support/ratios.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout::e2e {
+namespace {
+
+using crout::testing::HostMatrix;
+using crout::testing::RealMatrix;
+
+// One matrix of every directory that has one of a useful order; larger ones would take long.
+std::vector<RealMatrix> OneOfEach() {
+  constexpr int64_t kLargest = 1300;
+  std::set<std::string> seen;
+  std::vector<RealMatrix> chosen;
+  for (const RealMatrix& matrix : crout::testing::RealMatrixIndex()) {
+    const std::string directory = matrix.file.substr(0, matrix.file.find('/'));
+    if (matrix.n < 10 || matrix.n > kLargest || matrix.field == "complex") continue;
+    if (directory == "malformed_edge" || directory == "hb_originals") continue;
+    if (seen.insert(directory).second) chosen.push_back(matrix);
+  }
+  return chosen;
+}
+
+class RealMatricesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!crout::testing::MatricesDirectory().has_value()) {
+      GTEST_SKIP() << "no real matrices: set CROUT_MATRICES to their directory";
+    }
+  }
+  std::string Path(const std::string& file) const {
+    return *crout::testing::MatricesDirectory() + "/" + file;
+  }
+};
+
+TEST_F(RealMatricesTest, FactorAndSolveWithASmallBackwardError) {
+  Daemon daemon;
+  const auto client = daemon.NewClient();
+  int solved = 0;
+  for (const RealMatrix& matrix : OneOfEach()) {
+    SCOPED_TRACE(matrix.file);
+    const auto a = crout::testing::ReadRealMatrix(matrix);
+    ASSERT_TRUE(a.ok()) << a.status();
+    const auto factor =
+        client->Factorize(client::MatrixSource::MatrixMarketFile(Path(matrix.file)), {}, {});
+    ASSERT_THAT(factor, crout::testing::IsOk());
+    ASSERT_EQ(factor->n(), matrix.n);
+    EXPECT_NEAR(factor->norm_one() / crout::testing::NormOne(*a, matrix.n), 1, 1e-12);
+    if (factor->info() > 0) {
+      EXPECT_FALSE(matrix.condition > 0 && std::isfinite(matrix.condition)) << "not singular";
+      continue;
+    }
+    const HostMatrix b(static_cast<size_t>(matrix.n), 1.0);
+    HostMatrix x(b.size());
+    client::SpanSink sink(absl::MakeSpan(x));
+    const auto result =
+        client->Solve(factor->handle(),
+                      client::MatrixSource::Dense(absl::MakeConstSpan(b), matrix.n, 1), {}, &sink);
+    ASSERT_THAT(result, crout::testing::IsOk());
+    if (!std::isfinite(result->backward_error())) continue;  // X overflowed: nearly singular
+    EXPECT_LT(result->backward_error(), 1e-12);
+    EXPECT_NEAR(result->backward_error(),
+                crout::testing::BackwardError(*a, matrix.n, Op::kNone, x, b, 1), 1e-16);
+    ++solved;
+    EXPECT_THAT(client->Release(factor->handle()), crout::testing::IsOk());
+  }
+  EXPECT_GE(solved, 5);
+}
+
+TEST_F(RealMatricesTest, MalformedFilesAreRefusedOrReadButNeverHurt) {
+  Daemon daemon;
+  const auto client = daemon.NewClient();
+  int refused = 0;
+  for (const auto& file : std::filesystem::directory_iterator(Path("malformed_edge"))) {
+    SCOPED_TRACE(file.path());
+    const auto factor =
+        client->Factorize(client::MatrixSource::MatrixMarketFile(file.path()), {}, {});
+    if (!factor.ok()) {
+      ++refused;
+      EXPECT_THAT(factor.status().code(), ::testing::AnyOf(absl::StatusCode::kInvalidArgument,
+                                                           absl::StatusCode::kUnimplemented,
+                                                           absl::StatusCode::kResourceExhausted))
+          << factor.status();
+      EXPECT_NE(client::Reason(factor.status()), "");
+    }
+    ASSERT_TRUE(daemon.process().running()) << daemon.process().Errors();
+  }
+  EXPECT_GT(refused, 0);
+}
+
+}  // namespace
+}  // namespace crout::e2e
