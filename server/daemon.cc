@@ -22,6 +22,8 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kHousekeepingPeriod = std::chrono::seconds(1);
 // How long answered calls may take to leave once they were told to.
 constexpr auto kForcedEnd = std::chrono::seconds(5);
+// How long idle connections may take to close when no call is left.
+constexpr auto kConnectionsEnd = std::chrono::seconds(1);
 
 bool IsUnix(const std::string& address) { return absl::StartsWith(address, "unix:"); }
 
@@ -82,7 +84,7 @@ Daemon::~Daemon() {
   }
   if (housekeeper_.joinable()) housekeeper_.join();
   if (server_ != nullptr) {
-    server_->Shutdown(std::chrono::system_clock::now() + kForcedEnd);
+    server_->Shutdown(std::chrono::system_clock::now() + kConnectionsEnd);
     server_->Wait();
   }
 }

@@ -33,10 +33,15 @@ absl::Status FactorStep::Admit(Reservation reservation) {
   return upload_.Open(slot_);
 }
 
+absl::Status FactorStep::ExpectOrder(int64_t n) {
+  expected_n_ = n;
+  return Resolve(request_, *slot_.device, n, &options_);
+}
+
 FactorSummary FactorStep::Expected() const {
   FactorSummary summary;
   summary.algorithm = options_.algorithm->traits().name;
-  summary.n = upload_.shape().rows;
+  summary.n = upload_.shape().rows > 0 ? upload_.shape().rows : expected_n_;
   summary.factor_dtype = options_.factor_dtype;
   summary.matrix_dtype = upload_.shape().dtype;
   summary.unit_diagonal = options_.algorithm->traits().unit_diagonal;

@@ -21,7 +21,10 @@ class FactorStep final : public PayloadStep {
   absl::StatusOr<size_t> Plan() override;
   absl::Status Admit(Reservation reservation) override;
 
-  // What will be known of the factor before it exists: order, types, unit diagonal. After Plan().
+  // The order that text should turn out to have, for what must be planned before it was read.
+  absl::Status ExpectOrder(int64_t n);
+  // What will be known of the factor before it exists: order, types, unit diagonal. After Plan() or
+  // ExpectOrder().
   FactorSummary Expected() const;
   double PredictSeconds() const;
 
@@ -36,6 +39,7 @@ class FactorStep final : public PayloadStep {
   ServerCore& core_;
   DeviceSlot& slot_;
   MatrixUpload upload_;
+  int64_t expected_n_ = 0;
   v1::FactorizeOptions request_;
   FactorizeOptions options_;
   Reservation reservation_;

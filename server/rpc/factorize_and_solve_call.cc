@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "kernels/util/status_macros.h"
+#include "server/rpc/codec.h"
 #include "server/rpc/status.h"
 
 namespace crout {
@@ -24,6 +25,10 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeAndSolveCall::Start(const Str
       solve_, SolveStep::Create(
                   core_, header.rhs(), header.solve(), *slot,
                   [this] { return factor_->Expected(); }, absl::StatusCode::kInvalidArgument));
+  if (factor_->upload().text() && !solve_->upload().text()) {
+    // B is admitted before A's text was read to its end; Run() holds A to it.
+    CROUT_RETURN_IF_ERROR(factor_->ExpectOrder(solve_->upload().shape().rows));
+  }
   return std::vector<PayloadStep*>{factor_.get(), solve_.get()};
 }
 
@@ -31,6 +36,8 @@ absl::Status FactorizeAndSolveCall::Run(ExecutionContext& context, CallTimings& 
                                         std::optional<NewFactor>* factor,
                                         std::optional<Solution>* solution) {
   const auto stop = [this] { return stop_requested(); };
+  CROUT_RETURN_IF_ERROR(CheckRows(solve_->upload().shape(), factor_->upload().shape().rows,
+                                  "header.rhs", absl::StatusCode::kInvalidArgument));
   CROUT_ASSIGN_OR_RETURN(*factor, factor_->Run(context, stop, timings));
   const Factorization& factorization = (*factor)->factorization;
   if (factorization.summary.info > 0) return absl::OkStatus();
