@@ -9,7 +9,8 @@
 namespace crout {
 namespace {
 
-constexpr int64_t kN = 256;
+// The vendor's routines choose other kernels for larger matrices.
+constexpr int64_t kOrders[] = {256, 2048};
 
 struct WarmUpBuffers {
   Buffer matrix;
@@ -18,44 +19,65 @@ struct WarmUpBuffers {
   Buffer workspace;
 };
 
-absl::StatusOr<WarmUpBuffers> Allocate(CudaContext& context, DType dtype) {
+absl::StatusOr<WarmUpBuffers> Allocate(CudaContext& context, DType dtype, int64_t n) {
   Device& device = context.device();
-  size_t workspace = 0;
+  size_t workspace = 2 * n * sizeof(double);  // for the scales
   for (const auto& algorithm : device.algorithms()) {
-    CROUT_ASSIGN_OR_RETURN(const size_t bytes, algorithm->WorkspaceBytes(dtype, kN));
+    CROUT_ASSIGN_OR_RETURN(const size_t bytes, algorithm->WorkspaceBytes(dtype, n));
     workspace = std::max(workspace, bytes);
   }
   for (const auto& solver : device.solvers()) {
-    CROUT_ASSIGN_OR_RETURN(const size_t bytes, solver->WorkspaceBytes(dtype, kN, 1));
+    CROUT_ASSIGN_OR_RETURN(const size_t bytes, solver->WorkspaceBytes(dtype, n, 1));
     workspace = std::max(workspace, bytes);
   }
   WarmUpBuffers buffers;
-  CROUT_ASSIGN_OR_RETURN(buffers.matrix, device.memory().Allocate(kN * kN * SizeOf(dtype)));
-  CROUT_ASSIGN_OR_RETURN(buffers.ipiv, device.memory().Allocate(kN * sizeof(int64_t)));
-  CROUT_ASSIGN_OR_RETURN(buffers.rhs, device.memory().Allocate(kN * sizeof(double)));
+  CROUT_ASSIGN_OR_RETURN(buffers.matrix, device.memory().Allocate(n * n * SizeOf(dtype)));
+  CROUT_ASSIGN_OR_RETURN(buffers.ipiv, device.memory().Allocate(n * sizeof(int64_t)));
+  CROUT_ASSIGN_OR_RETURN(buffers.rhs, device.memory().Allocate(n * sizeof(double)));
   CROUT_ASSIGN_OR_RETURN(buffers.workspace, device.memory().Allocate(workspace));
   return buffers;
 }
 
+absl::Status Solve(CudaContext& context, const WarmUpBuffers& buffers, const FactorView& factor) {
+  const int64_t n = factor.lu.rows;
+  const AnyMatrix b = {buffers.rhs.data(), factor.lu.dtype, n, 1, n};
+  for (const auto& solver : context.device().solvers()) {
+    if (!solver->Supports(factor.unit_diagonal)) continue;
+    CROUT_RETURN_IF_ERROR(solver->Solve(context, factor, Op::kNone, b,
+                                        {buffers.workspace.data(), buffers.workspace.size()}));
+  }
+  const MatrixView<double> x = {buffers.rhs.as<double>(), n, 1, n};
+  const MatrixView<double> r = {buffers.workspace.as<double>(), n, 1, n};
+  return context.ops().Residual(factor.lu, Op::kNone, 1, x, x, r);
+}
+
 // The zero matrix will do: nothing looks at the result.
-absl::Status Run(CudaContext& context, const WarmUpBuffers& buffers, DType dtype) {
-  const AnyMatrix a = {buffers.matrix.data(), dtype, kN, kN, kN};
-  const AnyMatrix b = {buffers.rhs.data(), dtype, kN, 1, kN};
-  const std::span<std::byte> workspace(buffers.workspace.data(), buffers.workspace.size());
+absl::Status Run(CudaContext& context, const WarmUpBuffers& buffers, DType dtype, int64_t n) {
+  const AnyMatrix a = {buffers.matrix.data(), dtype, n, n, n};
   auto* ipiv = buffers.ipiv.as<int64_t>();
-  const PackedMatrix packed = {a.data, dtype, Layout::kColumnMajor, kN, kN};
+  auto* scales = buffers.workspace.as<double>();
   CROUT_RETURN_IF_CUDA_ERROR(cudaMemsetAsync(a.data, 0, buffers.matrix.size(), context.stream()));
-  CROUT_RETURN_IF_CUDA_ERROR(cudaMemsetAsync(b.data, 0, buffers.rhs.size(), context.stream()));
-  CROUT_RETURN_IF_ERROR(context.ops().Import(packed, a));
+  CROUT_RETURN_IF_CUDA_ERROR(
+      cudaMemsetAsync(buffers.rhs.data(), 0, buffers.rhs.size(), context.stream()));
+  CROUT_RETURN_IF_ERROR(context.ops().Import({a.data, dtype, Layout::kColumnMajor, n, n}, a));
+  CROUT_RETURN_IF_ERROR(context.ops().EquilibrationScales(a, scales, scales + n));
+  CROUT_RETURN_IF_ERROR(context.ops().CopyScaled(a, scales, scales + n, a));
   for (const auto& algorithm : context.device().algorithms()) {
-    CROUT_RETURN_IF_ERROR(algorithm->Factor(context, a, ipiv, workspace));
+    CROUT_RETURN_IF_ERROR(
+        algorithm->Factor(context, a, ipiv, {buffers.workspace.data(), buffers.workspace.size()}));
     const UnitDiagonal unit = algorithm->traits().unit_diagonal;
     CROUT_RETURN_IF_ERROR(context.ops().InspectFactor(a, unit == UnitDiagonal::kU, ipiv));
-    for (const auto& solver : context.device().solvers()) {
-      if (!solver->Supports(unit)) continue;
-      CROUT_RETURN_IF_ERROR(solver->Solve(context, {a, ipiv, unit}, Op::kNone, b, workspace));
-    }
+    CROUT_RETURN_IF_ERROR(Solve(context, buffers, {a, ipiv, unit}));
   }
+  return absl::OkStatus();
+}
+
+absl::Status WarmUpWith(CudaContext& context, DType dtype, int64_t n) {
+  CROUT_ASSIGN_OR_RETURN(const WarmUpBuffers buffers, Allocate(context, dtype, n));
+  SyncOnExit sync(context);
+  CROUT_RETURN_IF_ERROR(Run(context, buffers, dtype, n));
+  CROUT_RETURN_IF_ERROR(context.Synchronize());
+  sync.Dismiss();
   return absl::OkStatus();
 }
 
@@ -63,11 +85,7 @@ absl::Status Run(CudaContext& context, const WarmUpBuffers& buffers, DType dtype
 
 absl::Status WarmUp(CudaContext& context) {
   for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
-    CROUT_ASSIGN_OR_RETURN(const WarmUpBuffers buffers, Allocate(context, dtype));
-    SyncOnExit sync(context);
-    CROUT_RETURN_IF_ERROR(Run(context, buffers, dtype));
-    CROUT_RETURN_IF_ERROR(context.Synchronize());
-    sync.Dismiss();
+    for (const int64_t n : kOrders) CROUT_RETURN_IF_ERROR(WarmUpWith(context, dtype, n));
   }
   return absl::OkStatus();
 }
