@@ -29,7 +29,12 @@ void UploadCall::OnReadDone(bool ok) {
   if (ended()) return;
   absl::Status status;
   if (ok) {
-    status = HandleMessage();
+    grpc::ByteBuffer buffer;
+    buffer.Swap(&incoming_);
+    // Copying holds the mutex: the reaction to the message read ahead waits for it, at most for
+    // the time of one copy, and the order stays.
+    ReadAhead();
+    status = HandleMessage(buffer);
   } else {
     half_closed_ = true;
     if (!seen_header_) status = BadField("header", "the stream ended before its first message");
@@ -38,14 +43,19 @@ void UploadCall::OnReadDone(bool ok) {
   Pump();
 }
 
-absl::Status UploadCall::HandleMessage() {
-  core_.metrics.CountReceived(incoming_.Length());
-  CROUT_ASSIGN_OR_RETURN(message_in_, StreamMessage::Parse(incoming_));
-  incoming_.Clear();
-  segment_ = 0;
-  segment_offset_ = 0;
-  if (!seen_header_) return HandleHeader(*message_in_);
-  if (message_in_->has_header()) {
+void UploadCall::ReadAhead() {
+  constexpr size_t kInbox = 2;
+  if (!admitted_ || reading_ || half_closed_ || inbox_.size() >= kInbox) return;
+  reading_ = true;
+  StartRead(&incoming_);
+}
+
+absl::Status UploadCall::HandleMessage(const grpc::ByteBuffer& buffer) {
+  core_.metrics.CountReceived(buffer.Length());
+  CROUT_ASSIGN_OR_RETURN(StreamMessage message, StreamMessage::Parse(buffer));
+  inbox_.push_back(std::move(message));
+  if (!seen_header_) return HandleHeader(inbox_.front());
+  if (inbox_.back().has_header()) {
     return BadField("header", "repeated: only the first message carries one");
   }
   return absl::OkStatus();
@@ -69,27 +79,25 @@ void UploadCall::Pump() {
   if (!consumed.ok()) return End(consumed.status());
   if (!*consumed) return;  // Resume() comes.
   if (half_closed_) return Complete();
-  if (reading_) return;
-  reading_ = true;
-  StartRead(&incoming_);
+  ReadAhead();
 }
 
 absl::StatusOr<bool> UploadCall::Consume() {
-  if (!message_in_) return true;
   const auto resume = [self = shared_from_this()] {
     auto* call = static_cast<UploadCall*>(self.get());
     call->core_.blocking.Schedule([self, call] { call->Resume(); });
   };
-  for (; segment_ < message_in_->segments().size(); ++segment_, segment_offset_ = 0) {
-    const DataSegment& segment = message_in_->segments()[segment_];
-    CROUT_ASSIGN_OR_RETURN(PayloadStep * step, StepFor(segment.field));
-    const auto rest = segment.bytes.subspan(segment_offset_);
-    CROUT_ASSIGN_OR_RETURN(const size_t taken, step->upload().Append(rest, resume));
-    segment_offset_ += taken;
-    if (taken < rest.size()) return false;
-    received_ = Clock::now();
+  for (; !inbox_.empty(); inbox_.pop_front(), segment_ = 0) {
+    const std::vector<DataSegment>& segments = inbox_.front().segments();
+    for (; segment_ < segments.size(); ++segment_, segment_offset_ = 0) {
+      CROUT_ASSIGN_OR_RETURN(PayloadStep * step, StepFor(segments[segment_].field));
+      const auto rest = segments[segment_].bytes.subspan(segment_offset_);
+      CROUT_ASSIGN_OR_RETURN(const size_t taken, step->upload().Append(rest, resume));
+      segment_offset_ += taken;
+      if (taken < rest.size()) return false;
+      received_ = Clock::now();
+    }
   }
-  message_in_.reset();
   return true;
 }
 

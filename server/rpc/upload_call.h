@@ -3,6 +3,7 @@
 #define CROUT_SERVER_RPC_UPLOAD_CALL_H_
 
 #include <cstddef>
+#include <deque>
 #include <optional>
 #include <vector>
 
@@ -64,7 +65,9 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
  private:
   static constexpr double kLongSeconds = 0.05;
 
-  absl::Status HandleMessage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Reads ahead by one message, so that gRPC receives the next while this one is copied.
+  void ReadAhead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status HandleMessage(const grpc::ByteBuffer& buffer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status HandleHeader(const StreamMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Goes on with the bytes at hand, then reads on or, at the end of the stream, completes.
   void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -88,8 +91,8 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   bool half_closed_ ABSL_GUARDED_BY(mutex_) = false;
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
   bool admitted_ ABSL_GUARDED_BY(mutex_) = false;
-  std::optional<StreamMessage> message_in_ ABSL_GUARDED_BY(mutex_);
-  size_t segment_ ABSL_GUARDED_BY(mutex_) = 0;         // of message_in_, next to consume
+  std::deque<StreamMessage> inbox_ ABSL_GUARDED_BY(mutex_);
+  size_t segment_ ABSL_GUARDED_BY(mutex_) = 0;         // of inbox_.front(), next to consume
   size_t segment_offset_ ABSL_GUARDED_BY(mutex_) = 0;  // within it
   size_t step_ ABSL_GUARDED_BY(mutex_) = 0;            // whose payload is arriving
   Clock::time_point last_activity_ ABSL_GUARDED_BY(mutex_) = Clock::now();

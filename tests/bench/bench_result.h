@@ -1,0 +1,63 @@
+// What every benchmark shares: its result's head, timing, medians, and how it fails.
+#ifndef CROUT_TESTS_BENCH_BENCH_RESULT_H_
+#define CROUT_TESTS_BENCH_BENCH_RESULT_H_
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/device.h"
+#include "nlohmann/json.hpp"
+
+namespace crout {
+
+// A benchmark has nobody to report an error to.
+inline void Check(const absl::Status& status) {
+  if (status.ok()) return;
+  std::fprintf(stderr, "%s\n", status.ToString().c_str());
+  std::exit(1);
+}
+template <class T>
+T Check(absl::StatusOr<T> value) {
+  Check(value.status());
+  return *std::move(value);
+}
+
+// Seconds that `f` takes.
+template <class F>
+double Time(F&& f) {
+  const auto begin = std::chrono::steady_clock::now();
+  f();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+inline double Median(std::vector<double> values) {
+  auto middle = values.begin() + values.size() / 2;
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// Where and when a result was taken, and of which commit.
+inline nlohmann::ordered_json ResultHeader(const std::string& benchmark, const DeviceInfo& device) {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc;
+  gmtime_r(&now, &utc);
+  char date[32];
+  std::strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return {{"benchmark", benchmark},
+          {"device", device.description},
+          {"version", CROUT_VERSION},
+          {"commit", CROUT_COMMIT},
+          {"date", date}};
+}
+
+}  // namespace crout
+
+#endif  // CROUT_TESTS_BENCH_BENCH_RESULT_H_

@@ -1,0 +1,206 @@
+// The service from outside: a real croutd on this machine, over TCP and over a Unix socket. Prints
+// one JSON object, with the device, the commit and the date: service_bench [DEVICE] > result.json
+//
+// payload: a 512 MiB matrix, other content each time, from the client's buffer to memory that the
+//          device can factor from; that it arrived whole is shown by a solution.
+// latency: from the last byte of a 256 x 256 matrix to the reply handed to gRPC, beside the bare
+//          vendor call on the same device.
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <ctime>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "kernels/algorithm_registry.h"
+#include "kernels/host/host_device.h"
+#include "nlohmann/json.hpp"
+#include "tests/bench/bench_result.h"
+#include "tests/e2e/daemon.h"
+#ifdef CROUT_HAVE_CUDA
+#include "kernels/cuda/cuda_device.h"
+#endif
+
+namespace crout {
+namespace {
+
+constexpr int64_t kPayloadOrder = 8192;  // 512 MiB of float64
+constexpr int kPayloadRounds = 5;
+constexpr int64_t kLatencyOrder = 256;
+constexpr int kLatencyRounds = 301;
+
+// Uniform in [-1, 1); another matrix for every seed. Rows are offset by the diagonal, so that the
+// solution is accurate to many digits.
+void Fill(uint64_t seed, int64_t n, std::vector<double>& a) {
+  std::mt19937_64 generator(seed);
+  for (double& v : a) v = static_cast<double>(generator() >> 11) * 0x1p-52 - 1;
+  for (int64_t i = 0; i < n; ++i) a[i * (n + 1)] += static_cast<double>(n);
+}
+
+std::vector<double> RowSums(const std::vector<double>& a, int64_t n) {
+  std::vector<double> sums(n, 0.0);
+  for (int64_t j = 0; j < n; ++j) {
+    for (int64_t i = 0; i < n; ++i) sums[i] += a[i + j * n];
+  }
+  return sums;
+}
+
+int64_t ResidentBytes(pid_t pid) {
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  for (std::string key; status >> key;) {
+    int64_t kib = 0;
+    if (key == "VmRSS:" && status >> kib) return kib * 1024;
+  }
+  return 0;
+}
+
+std::unique_ptr<client::Client> ClientOf(const std::string& address) {
+  client::ClientOptions options;
+  options.server = address;
+  return Check(client::Client::Connect(options));
+}
+
+struct PayloadRound {
+  double gigabytes_per_second = 0;
+  double rss_growth_mib = 0;  // beyond the payload, when the last byte had been sent
+};
+
+PayloadRound RunPayload(client::Client& client, pid_t daemon, const std::vector<double>& a) {
+  const int64_t n = kPayloadOrder;
+  const int64_t before = ResidentBytes(daemon);
+  int64_t at_end = before;
+  client::CallOptions call;
+  call.on_progress = [&](const client::ProgressUpdate& update) {
+    if (!update.phase && update.bytes_sent == update.bytes_total) at_end = ResidentBytes(daemon);
+  };
+  v1::FactorizeOptions options;
+  options.set_equilibrate(v1::EQUILIBRATE_OFF);
+  const v1::Factor factor =
+      Check(client.Factorize(client::MatrixSource::Dense(a, n, n), options, {}, call));
+  // A x = A 1 has the solution 1 only if every entry arrived where it belongs.
+  const std::vector<double> b = RowSums(a, n);
+  std::vector<double> x(n);
+  client::SpanSink sink(absl::MakeSpan(x));
+  Check(client.Solve(factor.handle(), client::MatrixSource::Dense(b, n, 1), {}, &sink).status());
+  for (const double v : x) {
+    if (!(std::abs(v - 1) < 1e-9)) Check(absl::DataLossError("the matrix did not arrive whole"));
+  }
+  Check(client.Release(factor.handle()));
+  const auto bytes = static_cast<double>(a.size() * sizeof(double));
+  return {bytes / factor.timings().receive_seconds() * 1e-9,
+          (static_cast<double>(at_end - before) - bytes) / (1 << 20)};
+}
+
+nlohmann::ordered_json BenchPayload(const std::string& device) {
+  nlohmann::ordered_json cases = nlohmann::ordered_json::array();
+  e2e::TempDir directory;
+  const std::string socket = "unix:" + directory.File("crout.sock");
+  std::vector<double> a(kPayloadOrder * kPayloadOrder);
+  uint64_t seed = 0;
+  for (const std::string transport : {"tcp", "unix"}) {
+    e2e::Daemon daemon({"--devices=" + device, "--host-budget=8GiB",
+                        "--listen=" + (transport == "unix" ? socket : "127.0.0.1:0")});
+    const auto client = ClientOf(daemon.address());
+    std::vector<double> rates;
+    double rss_growth = -1e9;
+    for (int round = 0; round < kPayloadRounds; ++round) {
+      Fill(++seed, kPayloadOrder, a);
+      const PayloadRound result = RunPayload(*client, daemon.process().pid(), a);
+      rates.push_back(result.gigabytes_per_second);
+      // Later rounds find the daemon's memory warm.
+      if (round == 0) rss_growth = result.rss_growth_mib;
+    }
+    cases.push_back({{"transport", transport},
+                     {"mib", kPayloadOrder * kPayloadOrder * 8 >> 20},
+                     {"rounds", kPayloadRounds},
+                     {"gb_per_s_median", Median(rates)},
+                     {"gb_per_s_min", *std::min_element(rates.begin(), rates.end())},
+                     {"gb_per_s_max", *std::max_element(rates.begin(), rates.end())},
+                     {"rss_beyond_payload_mib", rss_growth}});
+  }
+  return cases;
+}
+
+std::unique_ptr<Device> OpenDevice(const std::string& name) {
+#ifdef CROUT_HAVE_CUDA
+  if (name != "host") return Check(MakeCudaDevice(0, CudaOptions()));
+#endif
+  if (name != "host") Check(absl::UnimplementedError("this build has no CUDA support"));
+  return MakeHostDevice({});
+}
+
+// Median seconds of the vendor's getrf alone, everything allocated before.
+double BareGetrf(Device& device, const std::vector<double>& a) {
+  const int64_t n = kLatencyOrder;
+  auto context = Check(device.CreateContext());
+  const LuAlgorithm* getrf = Check(FindAlgorithm(device, "getrf", DType::kFloat64, n));
+  const size_t bytes = a.size() * sizeof(double);
+  const Buffer lu = Check(device.memory().Allocate(bytes));
+  const Buffer ipiv = Check(device.memory().Allocate(n * sizeof(int64_t)));
+  const Buffer workspace =
+      Check(device.memory().Allocate(Check(getrf->WorkspaceBytes(DType::kFloat64, n))));
+  std::vector<double> times;
+  for (int round = 0; round < kLatencyRounds; ++round) {
+    Check(context->ops().CopyToDevice(a.data(), lu.data(), bytes));
+    Check(context->Synchronize());
+    times.push_back(Time([&] {
+      Check(getrf->Factor(*context, {lu.data(), DType::kFloat64, n, n, n}, ipiv.as<int64_t>(),
+                          {workspace.data(), workspace.size()}));
+      Check(context->Synchronize());
+    }));
+  }
+  return Median(std::move(times));
+}
+
+nlohmann::ordered_json BenchLatency(const std::string& device_name) {
+  const int64_t n = kLatencyOrder;
+  std::vector<double> a(n * n);
+  Fill(1, n, a);
+  std::vector<double> after_last_byte;
+  std::vector<double> round_trip;
+  {
+    e2e::Daemon daemon({"--devices=" + device_name});
+    const auto client = ClientOf(daemon.address());
+    for (int round = -20; round < kLatencyRounds; ++round) {  // the first are not counted
+      v1::Factor factor;
+      const double seconds = Time(
+          [&] { factor = Check(client->Factorize(client::MatrixSource::Dense(a, n, n), {}, {})); });
+      Check(client->Release(factor.handle()));
+      if (round < 0) continue;
+      round_trip.push_back(seconds);
+      after_last_byte.push_back(factor.timings().total_seconds() -
+                                factor.timings().receive_seconds());
+    }
+  }
+  const double bare = BareGetrf(*OpenDevice(device_name), a);
+  const double served = Median(after_last_byte);
+  return {{"n", n},
+          {"rounds", kLatencyRounds},
+          {"bare_getrf_us", 1e6 * bare},
+          {"last_byte_to_reply_us", 1e6 * served},
+          {"extra_us", 1e6 * (served - bare)},
+          {"round_trip_us", 1e6 * Median(round_trip)}};
+}
+
+int Main(int argc, char** argv) {
+  const std::string name = argc > 1 ? argv[1] : "host";
+  nlohmann::ordered_json result = ResultHeader("service", OpenDevice(name)->info());
+  result["cores"] = std::thread::hardware_concurrency();
+  result["latency"] = BenchLatency(name);
+  result["payload"] = BenchPayload(name);
+  std::cout << result.dump(2) << "\n";
+  return 0;
+}
+
+}  // namespace
+}  // namespace crout
+
+int main(int argc, char** argv) { return crout::Main(argc, argv); }
