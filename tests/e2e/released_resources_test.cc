@@ -1,0 +1,317 @@
+// After a cancellation, a deadline or a lost client, whatever the call and wherever it was, the
+// daemon holds what it held before.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "tests/e2e/daemon.h"
+#include "tests/e2e/open_call.h"
+#include "tests/e2e/raw_calls.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout::e2e {
+namespace {
+
+enum class CallKind {
+  kFactorize,
+  kFactorizeText,
+  kRefactorize,
+  kSolve,
+  kFactorizeAndSolve,
+  kGetFactors
+};
+enum class Phase { kUpload, kQueued, kRunning, kDownload };
+enum class Ending { kCancel, kDeadline };
+
+constexpr const char* kCallNames[] = {"Factorize", "FactorizeText",     "Refactorize",
+                                      "Solve",     "FactorizeAndSolve", "GetFactors"};
+constexpr const char* kPhaseNames[] = {"Upload", "Queued", "Running", "Download"};
+constexpr const char* kEndingNames[] = {"Cancel", "Deadline"};
+
+// A second or more of work with the Crout reference method on one core, and 32 MB.
+constexpr int64_t kSlowOrder = 2000;
+// Late enough that the phase is reached before it, early enough that no slow job ends before it.
+absl::Duration DeadlineIn(Phase phase) {
+  return phase == Phase::kDownload ? absl::Seconds(3) : absl::Milliseconds(600);
+}
+
+// A diagonal matrix as text: few bytes, but as dense as any once it is read.
+std::string DiagonalText(int64_t n) {
+  std::string text =
+      absl::StrCat("%%MatrixMarket matrix coordinate real general\n", n, " ", n, " ", n, "\n");
+  for (int64_t i = 1; i <= n; ++i) absl::StrAppend(&text, i, " ", i, " 2\n");
+  return text;
+}
+
+// One daemon with one stream for all cases: state that a case leaves behind fails the next too.
+class ReleasedResourcesTest : public ::testing::TestWithParam<std::tuple<CallKind, Phase, Ending>> {
+ protected:
+  static void SetUpTestSuite() {
+    daemon_ = new Daemon({"--streams=1", "--upload-idle-timeout=60s"});
+    const auto factor = daemon_->NewClient()->Factorize(
+        client::MatrixSource::MatrixMarket(DiagonalText(kSlowOrder)), {}, {});
+    ASSERT_THAT(factor, crout::testing::IsOk());
+    handle_ = new std::string(factor->handle());
+  }
+  static void TearDownTestSuite() {
+    EXPECT_TRUE(daemon_->process().running());
+    delete handle_;
+    delete daemon_;
+  }
+
+  // A call that is slow where `phase` needs it to be.
+  std::unique_ptr<OpenCall> NewCall(CallKind kind, Phase phase) {
+    const bool download = phase == Phase::kDownload;
+    const auto algorithm = download ? v1::ALGORITHM_GETRF : v1::ALGORITHM_CMPP;
+    const int64_t nrhs = download ? 1500 : phase == Phase::kRunning ? 500 : 100;
+    const auto matrix = DenseSpecOf(kSlowOrder, kSlowOrder);
+    const auto rhs = DenseSpecOf(kSlowOrder, nrhs);
+    const std::string ones = Bytes(std::vector<double>(static_cast<size_t>(kSlowOrder * nrhs), 1));
+    switch (kind) {
+      case CallKind::kFactorize:
+      case CallKind::kFactorizeText: {
+        const bool text = kind == CallKind::kFactorizeText;
+        v1::FactorizeRequest first;
+        *first.mutable_header()->mutable_matrix() = text ? TextSpec() : matrix;
+        first.mutable_header()->mutable_options()->set_algorithm(algorithm);
+        return std::make_unique<UploadCall<v1::FactorizeRequest, v1::FactorizeResponse>>(
+            [this](auto* context) { return stub_->Factorize(context); }, first,
+            text ? DiagonalText(kSlowOrder) : DominantBytes(kSlowOrder));
+      }
+      case CallKind::kRefactorize: {
+        v1::RefactorizeRequest first;
+        first.mutable_header()->set_handle(*handle_);
+        *first.mutable_header()->mutable_matrix() = matrix;
+        first.mutable_header()->mutable_options()->set_algorithm(algorithm);
+        return std::make_unique<UploadCall<v1::RefactorizeRequest, v1::RefactorizeResponse>>(
+            [this](auto* context) { return stub_->Refactorize(context); }, first,
+            DominantBytes(kSlowOrder));
+      }
+      case CallKind::kSolve: {
+        v1::SolveRequest first;
+        first.mutable_header()->set_handle(*handle_);
+        *first.mutable_header()->mutable_rhs() = rhs;
+        auto* options = first.mutable_header()->mutable_options();
+        options->set_solver(download ? v1::SOLVER_GETRS : v1::SOLVER_SS);
+        options->set_skip_verification(true);
+        return std::make_unique<UploadCall<v1::SolveRequest, v1::SolveResponse>>(
+            [this](auto* context) { return stub_->Solve(context); }, first, ones);
+      }
+      case CallKind::kFactorizeAndSolve: {
+        v1::FactorizeAndSolveRequest first;
+        *first.mutable_header()->mutable_matrix() = matrix;
+        *first.mutable_header()->mutable_rhs() = rhs;
+        first.mutable_header()->mutable_options()->set_algorithm(algorithm);
+        first.mutable_header()->mutable_solve()->set_skip_verification(true);
+        return std::make_unique<BothCall>(stub_.get(), first, DominantBytes(kSlowOrder), ones);
+      }
+      case CallKind::kGetFactors: {
+        v1::GetFactorsRequest request;
+        request.set_handle(*handle_);
+        return std::make_unique<DownloadCall>(stub_.get(), request);
+      }
+    }
+    return nullptr;
+  }
+
+  // A job that occupies the only stream for a while, and leaves nothing if it gets to its end.
+  std::unique_ptr<OpenCall> OccupyStream() {
+    auto blocker = NewCall(CallKind::kFactorizeAndSolve, Phase::kQueued);
+    blocker->SendAll();
+    EXPECT_TRUE(Eventually([&] { return HoldingsOf(*client_).streams_busy == 1; }));
+    return blocker;
+  }
+
+  // Brings the call into `phase` and sees that it is there.
+  void Reach(OpenCall* call, Phase phase, const Holdings& before) {
+    if (phase == Phase::kUpload) {
+      call->SendHalf();
+    } else {
+      call->SendAll();
+    }
+    const bool reached = phase == Phase::kDownload ? call->ReadFirstBytes() : Eventually([&] {
+      const Holdings now = HoldingsOf(*client_);
+      switch (phase) {
+        case Phase::kUpload:
+          return now.device_bytes > before.device_bytes || now.host_bytes > before.host_bytes;
+        case Phase::kQueued:
+          return now.queue_depth > before.queue_depth;
+        default:
+          return now.streams_busy > before.streams_busy;
+      }
+    });
+    EXPECT_TRUE(reached) << before << " became " << HoldingsOf(*client_);
+  }
+
+  // The two payloads of FactorizeAndSolve after each other.
+  class BothCall : public OpenCall {
+   public:
+    BothCall(v1::FactorizationService::Stub* stub, v1::FactorizeAndSolveRequest first,
+             std::string matrix, std::string rhs)
+        : matrix_part_([stub](auto* context) { return stub->FactorizeAndSolve(context); },
+                       std::move(first), std::move(matrix)),
+          rhs_(std::move(rhs)) {}
+    void SendHalf() override { matrix_part_.SendHalf(); }
+    void SendAll() override { matrix_part_.SendAll(rhs_); }
+    bool ReadFirstBytes() override { return matrix_part_.ReadFirstBytes(); }
+    absl::Status Finish() override { return matrix_part_.Finish(); }
+    grpc::ClientContext& context() override { return matrix_part_.context(); }
+
+   private:
+    class MatrixPart
+        : public UploadCall<v1::FactorizeAndSolveRequest, v1::FactorizeAndSolveResponse> {
+     public:
+      using UploadCall::UploadCall;
+      void SendAll(const std::string& rhs) {
+        Send(bytes_.size());
+        v1::FactorizeAndSolveRequest request;
+        for (size_t at = 0; at < rhs.size(); at += kChunk) {
+          request.set_rhs_data(rhs.substr(at, kChunk));
+          if (!stream_->Write(request)) return;
+        }
+        stream_->WritesDone();
+      }
+    };
+    MatrixPart matrix_part_;
+    const std::string rhs_;
+  };
+
+  static inline Daemon* daemon_ = nullptr;
+  static inline std::string* handle_ = nullptr;
+  const std::unique_ptr<client::Client> client_ = daemon_->NewClient();
+  const std::unique_ptr<v1::FactorizationService::Stub> stub_ = daemon_->NewStub();
+};
+
+TEST_P(ReleasedResourcesTest, HoldsWhatItHeld) {
+  const auto [kind, phase, ending] = GetParam();
+  const Holdings before = HoldingsOf(*client_);
+  const auto blocker = phase == Phase::kQueued ? OccupyStream() : nullptr;
+  const auto call = NewCall(kind, phase);
+  if (ending == Ending::kDeadline) {
+    call->context().set_deadline(absl::ToChronoTime(absl::Now() + DeadlineIn(phase)));
+  }
+  Reach(call.get(), phase, phase == Phase::kQueued ? HoldingsOf(*client_) : before);
+  if (ending == Ending::kCancel) call->context().TryCancel();
+  if (phase == Phase::kDownload) {
+    // Nobody reads until the end has come, so that the server finds its reply stuck.
+    absl::SleepFor(ending == Ending::kDeadline ? DeadlineIn(phase) : absl::Milliseconds(50));
+  }
+  const absl::Status status = call->Finish();
+  EXPECT_EQ(status.code(), ending == Ending::kCancel ? absl::StatusCode::kCancelled
+                                                     : absl::StatusCode::kDeadlineExceeded)
+      << status;
+  if (blocker != nullptr) {
+    blocker->context().TryCancel();
+    blocker->Finish().IgnoreError();
+  }
+  EXPECT_TRUE(Eventually([&] { return HoldingsOf(*client_) == before; }))
+      << before << " became " << HoldingsOf(*client_);
+  EXPECT_EQ(client_->Describe(*handle_)->version(), 1);
+}
+
+std::string NameOf(const ::testing::TestParamInfo<ReleasedResourcesTest::ParamType>& info) {
+  const auto [kind, phase, ending] = info.param;
+  return absl::StrCat(kCallNames[static_cast<int>(kind)], kPhaseNames[static_cast<int>(phase)],
+                      kEndingNames[static_cast<int>(ending)]);
+}
+
+constexpr auto kEndings = {Ending::kCancel, Ending::kDeadline};
+
+INSTANTIATE_TEST_SUITE_P(
+    BeforeTheReply, ReleasedResourcesTest,
+    ::testing::Combine(::testing::Values(CallKind::kFactorize, CallKind::kFactorizeText,
+                                         CallKind::kRefactorize, CallKind::kSolve,
+                                         CallKind::kFactorizeAndSolve),
+                       ::testing::Values(Phase::kUpload, Phase::kQueued, Phase::kRunning),
+                       ::testing::ValuesIn(kEndings)),
+    NameOf);
+
+INSTANTIATE_TEST_SUITE_P(DuringTheReply, ReleasedResourcesTest,
+                         ::testing::Combine(::testing::Values(CallKind::kSolve,
+                                                              CallKind::kFactorizeAndSolve,
+                                                              CallKind::kGetFactors),
+                                            ::testing::Values(Phase::kDownload),
+                                            ::testing::ValuesIn(kEndings)),
+                         NameOf);
+
+// A client that is gone without a word: croutctl, killed.
+class LostClientTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    WriteFile(slow_, DiagonalText(kSlowOrder));
+    const auto factor = client_->Factorize(client::MatrixSource::MatrixMarketFile(slow_), {}, {});
+    ASSERT_THAT(factor, crout::testing::IsOk());
+    handle_ = factor->handle();
+    before_ = HoldingsOf(*client_);
+  }
+
+  // Kills croutctl once `reached` holds and sees that the daemon is as it was.
+  void KillWhen(const std::vector<std::string>& arguments,
+                const std::function<bool(const Holdings&)>& reached,
+                const std::string& stdin_path = "") {
+    Process process(daemon_.CtlCommand(arguments), stdin_path);
+    EXPECT_TRUE(Eventually([&] { return reached(HoldingsOf(*client_)); })) << process.Errors();
+    process.Signal(SIGKILL);
+    EXPECT_EQ(process.Wait(absl::Seconds(10)), 128 + SIGKILL);
+    EXPECT_TRUE(Eventually([&] { return HoldingsOf(*client_) == before_; }))
+        << before_ << " became " << HoldingsOf(*client_);
+  }
+
+  Daemon daemon_{{"--streams=1"}};
+  const std::unique_ptr<client::Client> client_ = daemon_.NewClient();
+  TempDir directory_;
+  const std::string slow_ = directory_.File("slow.mtx");
+  const std::string pipe_ = directory_.File("x_L.mtx");
+  std::string handle_;
+  Holdings before_;
+};
+
+TEST_F(LostClientTest, WhileItsJobsRun) {
+  const auto running = [](const Holdings& now) { return now.streams_busy == 1; };
+  KillWhen({"factor", slow_, "--algorithm=cmpp"}, running);
+  KillWhen({"refactor", handle_, slow_, "--algorithm=cmpp"}, running);
+  KillWhen({"lu", slow_, "--ones", "--algorithm=cmpp"}, running);
+  KillWhen({"solve", handle_, "--ones", "--nrhs=500", "--solver=ss"}, running);
+}
+
+TEST_F(LostClientTest, WhileItsJobWaits) {
+  Process first(daemon_.CtlCommand({"factor", slow_, "--algorithm=cmpp"}));
+  ASSERT_TRUE(Eventually([&] { return HoldingsOf(*client_).streams_busy == 1; }));
+  Process second(daemon_.CtlCommand({"factor", slow_, "--algorithm=cmpp"}));
+  ASSERT_TRUE(Eventually([&] { return HoldingsOf(*client_).queue_depth == 1; }));
+  second.Signal(SIGKILL);
+  EXPECT_TRUE(Eventually([&] { return HoldingsOf(*client_).queue_depth == 0; }));
+  first.Signal(SIGKILL);
+  EXPECT_TRUE(Eventually([&] { return HoldingsOf(*client_) == before_; }))
+      << before_ << " became " << HoldingsOf(*client_);
+}
+
+TEST_F(LostClientTest, InTheMiddleOfAnUpload) {
+  // croutctl reads a pipe whose writer stops after a while.
+  ASSERT_EQ(mkfifo(pipe_.c_str(), 0600), 0);
+  Process writer({"/bin/sh", "-c",
+                  "exec > " + pipe_ +
+                      "; printf '%%%%MatrixMarket matrix coordinate real general\n9 9 999999\n'"
+                      "; yes '1 1 1' | head -c 2500000; sleep 60"});
+  KillWhen(
+      {"factor", "-"}, [&](const Holdings& now) { return now.host_bytes > before_.host_bytes; },
+      pipe_);
+}
+
+TEST_F(LostClientTest, InTheMiddleOfADownload) {
+  // croutctl writes to a pipe that nobody reads on.
+  ASSERT_EQ(mkfifo(pipe_.c_str(), 0600), 0);
+  Process reader({"/bin/sh", "-c", "exec < " + pipe_ + "; head -c 100 > /dev/null; sleep 60"});
+  KillWhen({"get", handle_, "-o", directory_.File("x")},
+           [&](const Holdings& now) { return now.host_bytes > before_.host_bytes; });
+}
+
+}  // namespace
+}  // namespace crout::e2e
