@@ -25,7 +25,8 @@ struct CudaOptions {
   int blocks_per_upload = 8;
 };
 
-// GPUs that this process can use. 0 without a GPU, its driver or the CUDA libraries; never an error.
+// GPUs that this process can use. 0 without a GPU, its driver or the CUDA libraries; never an
+// error.
 int CountCudaDevices();
 
 // The GPU with the driver's index `ordinal`, named "cuda:<ordinal>". Takes its context, staging
