@@ -262,6 +262,13 @@ class DashboardTest(unittest.TestCase):
         operations = (ROOT / "docs/operations.md").read_text()
         self.assertEqual(self.families - names(operations), set())
 
+    def test_settings_are_documented(self):
+        usage = subprocess.run([sys.argv[1], "--help"], capture_output=True, text=True, check=True)
+        flags = set(re.findall(r"^ +(?:-\w,)?(--[a-z-]+)", usage.stdout, re.MULTILINE))
+        flags -= {"--help", "--version"}
+        operations = (ROOT / "docs/operations.md").read_text()
+        self.assertEqual(flags - set(re.findall(r"`(--[a-z-]+)", operations)), set())
+
     def test_alerts_have_runbooks(self):
         alerts = (ROOT / "deploy/prometheus/rules/alerts.yml").read_text()
         operations = (ROOT / "docs/operations.md").read_text()
