@@ -22,8 +22,7 @@ using google::protobuf::io::ConcatenatingInputStream;
 using google::protobuf::io::ZeroCopyInputStream;
 
 constexpr int kHeaderField = 1;
-constexpr int kDataField = 2;
-constexpr int kRhsDataField = 3;
+constexpr int kRhsDataField = 3;  // the last of them; `data` is 2
 
 absl::Status Malformed() {
   return absl::InvalidArgumentError(

@@ -2,20 +2,13 @@
 #ifndef CROUT_TESTS_BENCH_GPU_BENCH_H_
 #define CROUT_TESTS_BENCH_GPU_BENCH_H_
 
-#include <algorithm>
-#include <chrono>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <memory>
-#include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "kernels/device.h"
 #include "kernels/factorization.h"
 #include "nlohmann/json.hpp"
+#include "tests/bench/bench_result.h"
 
 namespace crout {
 
@@ -27,32 +20,6 @@ nlohmann::json BenchConcurrency(Device& device);
 nlohmann::json BenchUpload(Device& device);
 // Every solver for several orders and numbers of right-hand sides.
 nlohmann::json BenchSolvers(Device& device);
-
-// A benchmark has nobody to report an error to.
-inline void Check(const absl::Status& status) {
-  if (status.ok()) return;
-  std::fprintf(stderr, "%s\n", status.ToString().c_str());
-  std::exit(1);
-}
-template <class T>
-T Check(absl::StatusOr<T> value) {
-  Check(value.status());
-  return *std::move(value);
-}
-
-// Seconds that `f` takes.
-template <class F>
-double Time(F&& f) {
-  const auto begin = std::chrono::steady_clock::now();
-  f();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-inline double Median(std::vector<double> values) {
-  auto middle = values.begin() + values.size() / 2;
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // A random matrix in device memory, and fresh copies of it.
 class DeviceMatrix {

@@ -1,7 +1,6 @@
 // Benchmarks of the GPU as the service uses it. Prints one JSON object, with the device, the commit
 // and the date: gpu_service_bench > result.json
 
-#include <ctime>
 #include <iostream>
 #include <random>
 
@@ -35,27 +34,13 @@ Factorization FactorOnce(ExecutionContext& context, Buffer upload, const PackedM
 
 namespace {
 
-std::string Now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc;
-  gmtime_r(&now, &utc);
-  char text[32];
-  std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text;
-}
-
 int Main() {
   if (CountCudaDevices() == 0) {
     std::cerr << "no CUDA device on this machine\n";
     return 1;
   }
   auto device = Check(MakeCudaDevice(0, CudaOptions()));
-  nlohmann::ordered_json result;
-  result["benchmark"] = "gpu_service";
-  result["device"] = device->info().description;
-  result["version"] = CROUT_VERSION;
-  result["commit"] = CROUT_COMMIT;
-  result["date"] = Now();
+  nlohmann::ordered_json result = ResultHeader("gpu_service", device->info());
   result["latency"] = BenchLatency(*device);
   result["concurrency"] = BenchConcurrency(*device);
   result["upload"] = BenchUpload(*device);

@@ -48,7 +48,7 @@ std::string ProgramPath(const std::string& name) {
   if (directory != nullptr) return std::string(directory) + "/" + name;
   if (std::filesystem::exists(built)) return built;
   const auto self = std::filesystem::read_symlink("/proc/self/exe");
-  return (self.parent_path() / "../../../bin" / name).lexically_normal().string();
+  return (self.parent_path() / "../../bin" / name).lexically_normal().string();
 }
 
 TempDir::TempDir() {
