@@ -22,7 +22,7 @@ class OpenCall {
  public:
   virtual ~OpenCall() = default;
 
-  virtual grpc::ClientContext& context() { return context_; }
+  grpc::ClientContext& context() { return context_; }
 
   // Sends the header and the first half of the bytes.
   virtual void SendHalf() = 0;
