@@ -55,23 +55,40 @@ FactorSolver::FactorSolver(ExecutionContext& context, const Factorization& facto
   col_scales_ = summary_->col_scaled ? scales + n : nullptr;
 }
 
-absl::Status FactorSolver::Solve(Op op, SolveWith with, const MatrixView<double>& in,
-                                 const MatrixView<double>& out) {
-  // With As = diag(r) A diag(c): A x = b is As (x / c) = r b, and A^T x = b is As^T (x / r) = c b.
-  const double* before = op == Op::kNone ? row_scales_ : col_scales_;
-  const double* after = op == Op::kNone ? col_scales_ : row_scales_;
-  if (with == SolveWith::kFactored) before = after = nullptr;
+AnyMatrix FactorSolver::Work(const MatrixView<double>& out) const {
+  if (!converted_) return AsAny(out);
+  return {converted_.data(), summary_->factor_dtype, out.rows, out.cols, out.rows};
+}
 
-  MatrixOps& ops = context_->ops();
-  AnyMatrix work = AsAny(out);
-  if (converted_) work = {converted_.data(), summary_->factor_dtype, in.rows, in.cols, in.rows};
-  if (work.data != AsAny(in).data || before != nullptr) {
-    CROUT_RETURN_IF_ERROR(ops.CopyScaled(AsAny(in), before, nullptr, work));
-  }
+absl::Status FactorSolver::FillWork(const MatrixView<double>& in, const double* scales,
+                                    const AnyMatrix& work) {
+  if (work.data == AsAny(in).data && scales == nullptr) return absl::OkStatus();
+  return context_->ops().CopyScaled(AsAny(in), scales, nullptr, work);
+}
+
+absl::Status FactorSolver::SolveWork(Op op, const AnyMatrix& work, const double* scales,
+                                     const MatrixView<double>& out) {
   const std::span<std::byte> workspace(workspace_.data(), workspace_.size());
   CROUT_RETURN_IF_ERROR(solver_->Solve(*context_, view_, op, work, workspace));
-  if (!converted_ && after == nullptr) return absl::OkStatus();
-  return ops.CopyScaled(work, after, nullptr, AsAny(out));
+  if (!converted_ && scales == nullptr) return absl::OkStatus();
+  return context_->ops().CopyScaled(work, scales, nullptr, AsAny(out));
+}
+
+absl::Status FactorSolver::Solve(Op op, SolveWith with, const MatrixView<double>& in,
+                                 const MatrixView<double>& out) {
+  const bool scales = with == SolveWith::kOriginal;
+  const AnyMatrix work = Work(out);
+  CROUT_RETURN_IF_ERROR(FillWork(in, scales ? RhsScales(op) : nullptr, work));
+  return SolveWork(op, work, scales ? SolutionScales(op) : nullptr, out);
+}
+
+absl::Status FactorSolver::SolveAndInspect(Op op, const MatrixView<double>& in,
+                                           const MatrixView<double>& out) {
+  const AnyMatrix work = Work(out);
+  CROUT_RETURN_IF_ERROR(FillWork(in, RhsScales(op), work));
+  const PackedMatrix packed{work.data, work.dtype, Layout::kColumnMajor, work.rows, work.cols};
+  CROUT_RETURN_IF_ERROR(context_->ops().Import(packed, work));
+  return SolveWork(op, work, SolutionScales(op), out);
 }
 
 }  // namespace crout

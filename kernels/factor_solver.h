@@ -29,9 +29,27 @@ class FactorSolver {
   absl::Status Solve(Op op, SolveWith with, const MatrixView<double>& in,
                      const MatrixView<double>& out);
 
+  // Whether Solve, with the matrix as it arrived, scales its right-hand sides.
+  bool ScalesRhs(Op op) const { return RhsScales(op) != nullptr; }
+
+  // As Solve with kOriginal, and fills report().matrix with the statistics of `in` as the
+  // triangular solves get it: scaled, in the factor's type. A NaN or Inf there is one of `in`, or
+  // an overflow.
+  absl::Status SolveAndInspect(Op op, const MatrixView<double>& in, const MatrixView<double>& out);
+
  private:
   FactorSolver(ExecutionContext& context, const Factorization& factor,
                const TriangularSolver& solver, Buffer converted, Buffer workspace);
+
+  // With As = diag(r) A diag(c): A x = b is As (x / c) = r b, and A^T x = b is As^T (x / r) = c b.
+  const double* RhsScales(Op op) const { return op == Op::kNone ? row_scales_ : col_scales_; }
+  const double* SolutionScales(Op op) const { return op == Op::kNone ? col_scales_ : row_scales_; }
+
+  // Where the triangular solves happen on the way to `out`.
+  AnyMatrix Work(const MatrixView<double>& out) const;
+  absl::Status FillWork(const MatrixView<double>& in, const double* scales, const AnyMatrix& work);
+  absl::Status SolveWork(Op op, const AnyMatrix& work, const double* scales,
+                         const MatrixView<double>& out);
 
   ExecutionContext* context_;
   const FactorSummary* summary_;

@@ -89,11 +89,12 @@ absl::StatusOr<JobBytes> FactorizeBytes(const FactorizeOptions& options, DType m
                                         int64_t n);
 
 // Factors the n x n matrix in `upload` (device memory, packed as `shape` says; consumed, and reused
-// as the kept matrix where it has the right layout). Blocks until the device is done: call it from
-// a worker thread, never from an RPC reaction. INVALID_ARGUMENT for NaN, Inf or a conversion that
-// overflows (to float32, unless equilibration brings it into range; what underflows becomes
-// subnormal or zero), with row and column (0-based) of the first in payload order; CANCELLED as
-// above. A singular matrix is a result with info > 0.
+// as the kept matrix where it has the right layout). Its upload is joined to `context` and need not
+// have ended: on every way out the memory is freed only after it. Blocks until the device is done:
+// call it from a worker thread, never from an RPC reaction. INVALID_ARGUMENT for NaN, Inf or a
+// conversion that overflows (to float32, unless equilibration brings it into range; what underflows
+// becomes subnormal or zero), with row and column (0-based) of the first in payload order;
+// CANCELLED as above. A singular matrix is a result with info > 0.
 absl::StatusOr<Factorization> Factorize(ExecutionContext& context, Buffer upload,
                                         PackedMatrix shape, const FactorizeOptions& options,
                                         StopRequested stop, KernelTimings& timings);
@@ -125,8 +126,8 @@ absl::StatusOr<JobBytes> SolveBytes(const SolveOptions& options, const FactorSum
 // written there unless the solve gets that far. Blocks as Factorize does. FAILED_PRECONDITION if
 // the factor is singular (with the pivot's index), B has another number of rows, the solver cannot
 // use the factor, or verification, refinement or a bound is asked for without the kept matrix;
-// INVALID_ARGUMENT as in Factorize (for an overflow of the factor's type with the largest entry
-// instead of a position).
+// INVALID_ARGUMENT as in Factorize (for an overflow of the factor's type, of B or of B equilibrated
+// as the factor is, with B's largest entry instead of a position).
 absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const Factorization& factor,
                                    Buffer upload, PackedMatrix shape, const SolveOptions& options,
                                    std::byte* out, StopRequested stop, KernelTimings& timings);

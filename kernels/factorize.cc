@@ -257,11 +257,13 @@ absl::Status CheckArguments(const FactorizeOptions& options, const PackedMatrix&
 absl::StatusOr<Factorization> Factorize(ExecutionContext& context, Buffer upload,
                                         PackedMatrix shape, const FactorizeOptions& options,
                                         StopRequested stop, KernelTimings& timings) {
+  SyncOnExit sync(context);  // `upload` may still be arriving.
   CROUT_ASSIGN_OR_RETURN(const FactorizePlan plan,
                          PlanFactorize(options, shape.dtype, shape.layout, shape.rows));
   CROUT_RETURN_IF_ERROR(CheckArguments(options, shape, upload.size(), plan));
   if (shape.rows == 0) return EmptyFactorization(options, shape.dtype);
   FactorizeJob job(context, std::move(upload), shape, options, plan);
+  sync.Dismiss();  // Run has its own, before the job's buffers are destroyed.
   return job.Run(stop, timings);
 }
 

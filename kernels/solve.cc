@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -35,11 +36,13 @@ class SolveJob {
 
  private:
   absl::Status AllocateBuffers();
-  absl::Status CheckRhs();
-  absl::Status FirstSolve(FactorSolver& solver);
-  absl::Status Refine(FactorSolver& solver, StopRequested stop);
+  absl::Status FirstSolve();
+  absl::Status EnqueueScaledSolve();
+  absl::Status CheckRhs() const;
+  absl::Status CheckScaledRhs() const;
+  absl::Status Refine(StopRequested stop);
   // One correction; false, with X as it was, if that did not lower the backward error.
-  absl::StatusOr<bool> RefinementStep(FactorSolver& solver);
+  absl::StatusOr<bool> RefinementStep();
   absl::Status RoundToDelivered();
   absl::Status EnqueueResidual();
   absl::Status WaitForResidual();
@@ -67,6 +70,8 @@ class SolveJob {
   Buffer solution_;
   Buffer residual_;
   Buffer previous_;
+  std::optional<FactorSolver> solver_;
+  double rhs_max_abs_ = 0;
   double backward_error_ = 0;
   int refinement_steps_ = 0;
 };
@@ -77,28 +82,49 @@ absl::Status SolveJob::AllocateBuffers() {
   CROUT_ASSIGN_OR_RETURN(solution_, memory.Allocate(plan_.solution));
   CROUT_ASSIGN_OR_RETURN(residual_, memory.Allocate(plan_.residual));
   CROUT_ASSIGN_OR_RETURN(previous_, memory.Allocate(plan_.previous));
+  CROUT_ASSIGN_OR_RETURN(solver_,
+                         FactorSolver::Create(context_, factor_, *options_.solver, packed_.cols));
   return absl::OkStatus();
 }
 
-absl::Status SolveJob::FirstSolve(FactorSolver& solver) {
+absl::Status SolveJob::FirstSolve() {
+  const bool scaled = solver_->ScalesRhs(options_.op);
   CROUT_RETURN_IF_ERROR(ops().Import(packed_, AsAny(Rhs())));
-  CROUT_RETURN_IF_ERROR(solver.Solve(options_.op, SolveWith::kOriginal, Rhs(), Solution()));
+  CROUT_RETURN_IF_ERROR(scaled
+                            ? EnqueueScaledSolve()
+                            : solver_->Solve(options_.op, SolveWith::kOriginal, Rhs(), Solution()));
   if (plan_.needs_residual) CROUT_RETURN_IF_ERROR(EnqueueResidual());
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
   backward_error_ = context_.report().residual.backward_error;
-  return CheckRhs();
+  return scaled ? CheckScaledRhs() : CheckRhs();
 }
 
-absl::Status SolveJob::CheckRhs() {
-  const MatrixStats stats = context_.report().matrix;
+absl::Status SolveJob::EnqueueScaledSolve() {
+  // The statistics of B, before those of the scaled B take their place.
+  CROUT_RETURN_IF_ERROR(context_.Synchronize());
+  const MatrixStats& stats = context_.report().matrix;
   CROUT_RETURN_IF_ERROR(CheckFinite(stats, packed_, "right-hand side"));
-  const FactorSummary& summary = factor_.summary;
-  if (summary.row_scaled || summary.col_scaled) return absl::OkStatus();
-  if (stats.max_abs <= LargestConvertible(summary.factor_dtype)) return absl::OkStatus();
+  rhs_max_abs_ = stats.max_abs;
+  return solver_->SolveAndInspect(options_.op, Rhs(), Solution());
+}
+
+absl::Status SolveJob::CheckRhs() const {
+  const MatrixStats& stats = context_.report().matrix;
+  CROUT_RETURN_IF_ERROR(CheckFinite(stats, packed_, "right-hand side"));
+  if (stats.max_abs <= LargestConvertible(factor_.summary.factor_dtype)) return absl::OkStatus();
   // No position: B may be overwritten already.
   return absl::InvalidArgumentError(
       absl::StrCat("right-hand side has an entry of magnitude ", stats.max_abs, " that overflows ",
-                   ToAbsl(NameOf(summary.factor_dtype)), ", the factor's type"));
+                   ToAbsl(NameOf(factor_.summary.factor_dtype)), ", the factor's type"));
+}
+
+absl::Status SolveJob::CheckScaledRhs() const {
+  // B is finite: only scaling, or the conversion after it, can have made an Inf.
+  if (context_.report().matrix.first_non_finite < 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("right-hand side, whose largest entry is of magnitude ", rhs_max_abs_,
+                   ", overflows ", ToAbsl(NameOf(factor_.summary.factor_dtype)),
+                   ", the factor's type, when it is equilibrated as the factor is"));
 }
 
 absl::Status SolveJob::EnqueueResidual() {
@@ -114,10 +140,10 @@ absl::Status SolveJob::WaitForResidual() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> SolveJob::RefinementStep(FactorSolver& solver) {
+absl::StatusOr<bool> SolveJob::RefinementStep() {
   const double before = backward_error_;
   const MatrixView<double> correction = Residual();  // Solved for in place.
-  CROUT_RETURN_IF_ERROR(solver.Solve(options_.op, SolveWith::kOriginal, correction, correction));
+  CROUT_RETURN_IF_ERROR(solver_->Solve(options_.op, SolveWith::kOriginal, correction, correction));
   CROUT_RETURN_IF_ERROR(ops().CopyOnDevice(solution_.data(), previous_.data(), plan_.previous));
   CROUT_RETURN_IF_ERROR(ops().Add(correction, Solution()));
   CROUT_RETURN_IF_ERROR(WaitForResidual());
@@ -127,12 +153,12 @@ absl::StatusOr<bool> SolveJob::RefinementStep(FactorSolver& solver) {
   return false;
 }
 
-absl::Status SolveJob::Refine(FactorSolver& solver, StopRequested stop) {
+absl::Status SolveJob::Refine(StopRequested stop) {
   const double roundoff = UnitRoundoff(packed_.dtype);
   while (refinement_steps_ < options_.max_refinement_steps && backward_error_ > roundoff) {
     CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
     const double before = backward_error_;
-    CROUT_ASSIGN_OR_RETURN(const bool better, RefinementStep(solver));
+    CROUT_ASSIGN_OR_RETURN(const bool better, RefinementStep());
     if (!better) break;
     ++refinement_steps_;
     if (backward_error_ > before / 2) break;
@@ -162,23 +188,21 @@ absl::Status SolveJob::Deliver(std::byte* out) {
 absl::StatusOr<SolveSummary> SolveJob::Run(std::byte* out, StopRequested stop,
                                            KernelTimings& timings) {
   Stopwatch watch;
+  SyncOnExit sync(context_);
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   CROUT_RETURN_IF_ERROR(AllocateBuffers());
-  CROUT_ASSIGN_OR_RETURN(FactorSolver solver,
-                         FactorSolver::Create(context_, factor_, *options_.solver, packed_.cols));
-  SyncOnExit sync(context_);
-  CROUT_RETURN_IF_ERROR(FirstSolve(solver));
+  CROUT_RETURN_IF_ERROR(FirstSolve());
   timings.solve += watch.Lap();
 
   SolveSummary summary;
   summary.solver = std::string(options_.solver->name());
   if (plan_.needs_residual) {
-    CROUT_RETURN_IF_ERROR(Refine(solver, stop));
+    CROUT_RETURN_IF_ERROR(Refine(stop));
     CROUT_RETURN_IF_ERROR(RoundToDelivered());
   }
   if (options_.error_bound) {
     CROUT_ASSIGN_OR_RETURN(summary.forward_error_bound,
-                           BoundForwardError(context_, factor_, solver, options_.op, Solution(),
+                           BoundForwardError(context_, factor_, *solver_, options_.op, Solution(),
                                              Rhs(), Residual(), stop));
   }
   timings.refine += watch.Lap();
@@ -233,10 +257,12 @@ SolveSummary EmptySolve(const SolveOptions& options) {
 absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const Factorization& factor,
                                    Buffer upload, PackedMatrix shape, const SolveOptions& options,
                                    std::byte* out, StopRequested stop, KernelTimings& timings) {
+  SyncOnExit sync(context);  // `upload` may still be arriving.
   CROUT_ASSIGN_OR_RETURN(const SolvePlan plan, PlanSolve(options, factor.summary, shape));
   CROUT_RETURN_IF_ERROR(CheckArguments(factor, shape, upload.size(), options, plan));
   if (shape.rows == 0 || shape.cols == 0) return EmptySolve(options);
   SolveJob job(context, factor, std::move(upload), shape, options, plan);
+  sync.Dismiss();  // Run has its own, before the job's buffers are destroyed.
   return job.Run(out, stop, timings);
 }
 

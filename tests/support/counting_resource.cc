@@ -38,6 +38,21 @@ void CountingResource::FailAllocations(int count, int after) {
   before_faults_ = after;
 }
 
+void CountingResource::BeginUse(const void* data) {
+  MutexLock lock(&mutex_);
+  in_use_.insert(data);
+}
+
+void CountingResource::EndUse(const void* data) {
+  MutexLock lock(&mutex_);
+  in_use_.erase(data);
+}
+
+int CountingResource::freed_in_use() const {
+  MutexLock lock(&mutex_);
+  return freed_in_use_;
+}
+
 bool CountingResource::TakesFault() {
   if (faults_ == 0) return false;
   if (before_faults_ > 0) {
@@ -64,8 +79,9 @@ absl::StatusOr<void*> CountingResource::DoAllocate(size_t bytes) {
 }
 
 void CountingResource::DoDeallocate(void* data, size_t bytes) {
-  std::free(data);
   MutexLock lock(&mutex_);
+  if (in_use_.erase(data) > 0) ++freed_in_use_;
+  std::free(data);
   live_bytes_ -= bytes;
   --live_buffers_;
 }

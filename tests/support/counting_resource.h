@@ -3,6 +3,7 @@
 #define CROUT_TESTS_SUPPORT_COUNTING_RESOURCE_H_
 
 #include <cstddef>
+#include <set>
 
 #include "absl/base/thread_annotations.h"
 #include "kernels/memory.h"
@@ -25,6 +26,12 @@ class CountingResource final : public MemoryResource {
   // The next `count` allocations fail with RESOURCE_EXHAUSTED, once `after` more have succeeded.
   void FailAllocations(int count, int after = 0);
 
+  // From BeginUse to EndUse work on a device uses the block that begins at `data`. Blocks that were
+  // freed in between are counted.
+  void BeginUse(const void* data);
+  void EndUse(const void* data);
+  int freed_in_use() const;
+
  protected:
   absl::StatusOr<void*> DoAllocate(size_t bytes) override;
   void DoDeallocate(void* data, size_t bytes) override;
@@ -39,6 +46,8 @@ class CountingResource final : public MemoryResource {
   int live_buffers_ ABSL_GUARDED_BY(mutex_) = 0;
   int faults_ ABSL_GUARDED_BY(mutex_) = 0;
   int before_faults_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::set<const void*> in_use_ ABSL_GUARDED_BY(mutex_);
+  int freed_in_use_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace crout::testing

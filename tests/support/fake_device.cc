@@ -66,26 +66,45 @@ class FakeDevice::Context final : public ExecutionContext {
       : device_(device), inner_(std::move(inner)) {
     ++device_.live_contexts_;
   }
-  ~Context() override { --device_.live_contexts_; }
+  ~Context() override {
+    EndUploads();
+    --device_.live_contexts_;
+  }
+
+  // The copy into the block that begins at `destination` ends with the next Synchronize.
+  void JoinUpload(const void* destination) {
+    device_.memory_.BeginUse(destination);
+    joined_.push_back(destination);
+  }
 
   Device& device() override { return device_; }
   MatrixOps& ops() override { return inner_->ops(); }
   DeviceReport& report() override { return inner_->report(); }
   absl::Status Synchronize() override {
+    EndUploads();
     if (!device_.healthy()) return absl::UnavailableError("the device broke down");
     return inner_->Synchronize();
   }
 
  private:
+  void EndUploads() {
+    for (const void* destination : joined_) device_.memory_.EndUse(destination);
+    joined_.clear();
+  }
+
   FakeDevice& device_;
   const std::unique_ptr<ExecutionContext> inner_;
+  std::vector<const void*> joined_;
 };
 
 // Copies through one staging block, as a real device does through several.
 class FakeDevice::StagedUploader final : public Uploader {
  public:
   StagedUploader(FakeDevice& device, Buffer staging, std::span<std::byte> destination)
-      : device_(device), staging_(std::move(staging)), left_(destination) {
+      : device_(device),
+        staging_(std::move(staging)),
+        destination_(destination.data()),
+        left_(destination) {
     ++device_.live_uploaders_;
   }
   ~StagedUploader() override { --device_.live_uploaders_; }
@@ -104,14 +123,16 @@ class FakeDevice::StagedUploader final : public Uploader {
     return absl::OkStatus();
   }
 
-  absl::Status Join(ExecutionContext&) override {
+  absl::Status Join(ExecutionContext& context) override {
     if (!left_.empty()) return absl::FailedPreconditionError("the upload is not complete");
+    if (destination_ != nullptr) static_cast<Context&>(context).JoinUpload(destination_);
     return absl::OkStatus();
   }
 
  private:
   FakeDevice& device_;
   const Buffer staging_;
+  const void* const destination_;
   std::span<std::byte> left_;
 };
 

@@ -42,6 +42,8 @@ class FakeDevice final : public Device {
   void HoldUploads();
   void ReleaseUploads();
 
+  // An upload is in use from Join until the context that it was joined to synchronizes: see
+  // freed_in_use().
   CountingResource& counting_memory() { return memory_; }
   CountingResource& counting_staging_memory() { return staging_; }
   int live_contexts() const { return live_contexts_; }

@@ -36,7 +36,6 @@ absl::StatusOr<Buffer> JobRunner::Upload(const std::vector<std::byte>& bytes) {
     sent += span.size();
   }
   CROUT_RETURN_IF_ERROR(uploader->Join(*context_));
-  CROUT_RETURN_IF_ERROR(context_->Synchronize());
   return buffer;
 }
 

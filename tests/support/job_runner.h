@@ -53,7 +53,7 @@ class JobRunner {
   ExecutionContext& context() { return *context_; }
   KernelTimings& timings() { return timings_; }
 
-  // Through the device's uploader.
+  // Through the device's uploader. Joined to the context, which has not waited for it.
   absl::StatusOr<Buffer> Upload(const std::vector<std::byte>& bytes);
 
   absl::StatusOr<Factorization> Factor(const HostMatrix& a, int64_t n, const FactorRequest& request,
