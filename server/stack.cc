@@ -12,6 +12,8 @@ namespace {
 
 // Threads that wait for evictions, large allocations and the end of text uploads.
 constexpr int kBlockingThreads = 4;
+// Threads that wait for nothing but the end of copies in flight.
+constexpr int kReleasingThreads = 2;
 // Host memory kept warm for replies and text.
 constexpr size_t kCachedHostBytes = size_t{256} << 20;
 
@@ -56,6 +58,7 @@ absl::StatusOr<std::unique_ptr<Stack>> Stack::Create(std::vector<std::unique_ptr
   const int cores = config.host_threads > 0 ? config.host_threads
                                             : static_cast<int>(std::thread::hardware_concurrency());
   stack->parsers_ = std::make_unique<ThreadPool>(cores);
+  stack->releasing_ = std::make_unique<ThreadPool>(kReleasingThreads);
   stack->blocking_ = std::make_unique<ThreadPool>(kBlockingThreads);
   stack->core_.reset(new ServerCore{.limits = config.limits,
                                     .devices = *stack->devices_,
@@ -64,6 +67,7 @@ absl::StatusOr<std::unique_ptr<Stack>> Stack::Create(std::vector<std::unique_ptr
                                     .calls = stack->calls_,
                                     .host_memory = *stack->host_memory_,
                                     .blocking = *stack->blocking_,
+                                    .releasing = *stack->releasing_,
                                     .parsers = *stack->parsers_,
                                     .start_time = absl::Now()});
   stack->service_ = std::make_unique<FactorizationService>(*stack->core_);
@@ -76,6 +80,7 @@ Stack::~Stack() {
   // Jobs that outlived their calls still use the cache and the pools.
   if (devices_ != nullptr) devices_->Stop();
   blocking_.reset();
+  releasing_.reset();
   parsers_.reset();
 }
 

@@ -43,6 +43,7 @@ class Stack {
   std::unique_ptr<FactorCache> cache_;
   CallRegistry calls_;
   std::unique_ptr<ThreadPool> parsers_;
+  std::unique_ptr<ThreadPool> releasing_;
   std::unique_ptr<ThreadPool> blocking_;
   std::unique_ptr<ServerCore> core_;
   std::unique_ptr<FactorizationService> service_;

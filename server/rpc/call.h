@@ -23,6 +23,7 @@
 #include "server/rpc/observe.h"
 #include "server/rpc/status.h"
 #include "server/scheduling/device_scheduler.h"
+#include "server/scheduling/reason.h"
 
 namespace crout {
 
@@ -46,7 +47,13 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
     End(std::move(status));
   }
 
-  void AbortIfIdle(Clock::time_point /*idle_since*/) override {}
+  // A client that does not read its reply holds the reply's memory.
+  void AbortIfIdle(Clock::time_point idle_since) override {
+    MutexLock lock(&mutex_);
+    if (!write_in_flight_ || write_start_ > idle_since) return;
+    End(absl::DeadlineExceededError("the client stopped reading its reply"));
+    context_->TryCancel();  // ends the write, which the end waits for
+  }
 
   void OnCancel() override {
     const bool late = std::chrono::system_clock::now() >= context_->deadline();
@@ -68,7 +75,7 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
 
  protected:
   Call(ServerCore& core, grpc::CallbackServerContext* context, Method method)
-      : core_(core), context_(context), observed_(method, *context) {}
+      : core_(core), context_(context), observed_(method, context) {}
 
   // First step, right after construction: registers the call and reads its tenant.
   absl::Status Enter() {
@@ -84,6 +91,12 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   virtual void ReleaseResources() = 0;
   // Runs the job's work; between BeginWork and EndWork.
   virtual void RunJob(ExecutionContext& context) = 0;
+
+  // The status of a job that failed on `device`: when the device is lost, that is the reason.
+  static absl::Status JobStatus(absl::Status status, const Device& device) {
+    if (device.healthy()) return status;
+    return WithReason(std::move(status), kReasonDeviceLost);
+  }
 
   bool ended() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ended_; }
   bool stop_requested() const { return stop_.load(std::memory_order_relaxed); }
@@ -169,8 +182,8 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
    public:
     explicit CallJob(std::shared_ptr<Call> call) : call_(std::move(call)) {}
     void Run(ExecutionContext& context) override {
+      call_->ForgetJob();  // first, or a call that ended meanwhile would keep itself alive
       if (!call_->BeginWork()) return;
-      call_->ForgetJob();
       call_->RunJob(context);
       call_->EndWork();
     }
@@ -221,6 +234,7 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
       return;
     }
     write_in_flight_ = true;
+    write_start_ = Clock::now();
     this->StartWrite(&message_);
   }
 
@@ -233,7 +247,7 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   void ReleaseIfIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!ended_ || working_ > 0 || released_) return;
     released_ = true;
-    core_.blocking.Schedule([self = this->shared_from_this()] { self->ReleaseResources(); });
+    core_.releasing.Schedule([self = this->shared_from_this()] { self->ReleaseResources(); });
   }
 
   std::shared_ptr<Call> self_;  // gRPC's reference, from Enter() to OnDone()
@@ -241,7 +255,8 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   std::atomic<bool> stop_ = false;
 
   std::deque<Message> replies_ ABSL_GUARDED_BY(mutex_);
-  grpc::ByteBuffer message_;                        // gRPC's while a write is in flight
+  grpc::ByteBuffer message_;  // gRPC's while a write is in flight
+  Clock::time_point write_start_ ABSL_GUARDED_BY(mutex_);
   double reply_start_ ABSL_GUARDED_BY(mutex_) = 0;  // seconds since the call's start
   bool write_in_flight_ ABSL_GUARDED_BY(mutex_) = false;
   int working_ ABSL_GUARDED_BY(mutex_) = 0;  // a job can start before the task that queued it ends

@@ -38,6 +38,9 @@ struct ServerCore {
   MemoryResource& host_memory;
   // Work that may block: evictions, large allocations, the end of text uploads.
   ThreadPool& blocking;
+  // What never waits for a job or for memory: gives back what ended calls held, and resumes
+  // uploads.
+  ThreadPool& releasing;
   // Parses text.
   ThreadPool& parsers;
   absl::Time start_time;

@@ -23,6 +23,10 @@ absl::StatusOr<std::unique_ptr<FactorStep>> FactorStep::Create(ServerCore& core,
 absl::StatusOr<size_t> FactorStep::Plan() {
   const PackedMatrix& shape = upload_.shape();
   CROUT_RETURN_IF_ERROR(CheckSquare(shape, upload_.field()));
+  if (order_) {
+    CROUT_RETURN_IF_ERROR(
+        CheckRows(shape, *order_, upload_.field(), absl::StatusCode::kFailedPrecondition));
+  }
   CROUT_RETURN_IF_ERROR(Resolve(request_, *slot_.device, shape.rows, &options_));
   CROUT_ASSIGN_OR_RETURN(const JobBytes bytes, FactorizeBytes(options_, shape.dtype, shape.rows));
   return bytes.peak;

@@ -3,6 +3,7 @@
 #define CROUT_SERVER_RPC_FACTOR_STEP_H_
 
 #include <memory>
+#include <optional>
 
 #include "server/rpc/upload_call.h"
 
@@ -23,6 +24,9 @@ class FactorStep final : public PayloadStep {
 
   // The order that text should turn out to have, for what must be planned before it was read.
   absl::Status ExpectOrder(int64_t n);
+  // Plan() then refuses a matrix of another order, with FAILED_PRECONDITION.
+  void RequireOrder(int64_t n) { order_ = n; }
+
   // What will be known of the factor before it exists: order, types, unit diagonal. After Plan() or
   // ExpectOrder().
   FactorSummary Expected() const;
@@ -38,11 +42,12 @@ class FactorStep final : public PayloadStep {
 
   ServerCore& core_;
   DeviceSlot& slot_;
+  Reservation reservation_;  // of the upload's memory: given back after it
   MatrixUpload upload_;
   int64_t expected_n_ = 0;
   v1::FactorizeOptions request_;
   FactorizeOptions options_;
-  Reservation reservation_;
+  std::optional<int64_t> order_;
 };
 
 }  // namespace crout

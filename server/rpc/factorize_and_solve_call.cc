@@ -71,7 +71,7 @@ void FactorizeAndSolveCall::RunJob(ExecutionContext& context) {
   observed_.device = context.device().info().name;
   observed_.n = factor_->upload().shape().rows;
   if (ended()) return;
-  if (!status.ok()) return End(status);
+  if (!status.ok()) return End(JobStatus(status, context.device()));
   const FactorSummary summary = factor->factorization.summary;
   v1::FactorizeAndSolveResponse first;
   *first.mutable_factor() = Store(*std::move(factor));

@@ -23,14 +23,6 @@ grpc::ByteBuffer FactorEvent(const v1::Factor& factor) {
   return Serialize(response);
 }
 
-// The handle's order is known before the payload, so that a dense one of another is refused early;
-// a text is checked by the cache when it is stored.
-absl::Status CheckSameOrder(FactorStep& step, int64_t n) {
-  if (step.upload().text()) return absl::OkStatus();
-  return CheckRows(step.upload().shape(), n, "header.matrix",
-                   absl::StatusCode::kFailedPrecondition);
-}
-
 }  // namespace
 
 void FactoringCall::RunJob(ExecutionContext& context) {
@@ -47,7 +39,7 @@ void FactoringCall::RunJob(ExecutionContext& context) {
   observed_.device = context.device().info().name;
   observed_.n = factor_->upload().shape().rows;
   if (ended()) return;
-  if (!factor.ok()) return End(factor.status());
+  if (!factor.ok()) return End(JobStatus(factor.status(), context.device()));
   factor->timings = ReplyTimings();
   const absl::StatusOr<FactorInfo> info = Store(*std::move(factor));
   if (!info.ok()) return End(info.status());
@@ -63,6 +55,7 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeCall::Start(const StreamMessa
   v1::FactorizeHeader header;
   CROUT_RETURN_IF_ERROR(first.ParseHeader(&header));
   CROUT_ASSIGN_OR_RETURN(insert_, DecodeCacheOptions(header.cache(), tenant_, core_.limits));
+  observed_.request_id = insert_.request_id;
   CROUT_ASSIGN_OR_RETURN(DeviceSlot * slot, core_.devices.Choose(header.options().device()));
   CROUT_ASSIGN_OR_RETURN(factor_,
                          FactorStep::Create(core_, header.matrix(), header.options(), *slot));
@@ -101,20 +94,26 @@ absl::StatusOr<std::vector<PayloadStep*>> RefactorizeCall::Start(const StreamMes
   v1::RefactorizeHeader header;
   CROUT_RETURN_IF_ERROR(first.ParseHeader(&header));
   CROUT_ASSIGN_OR_RETURN(handle_, DecodeHandle(header.handle()));
-  CROUT_ASSIGN_OR_RETURN(const FactorCache::Pin old, core_.cache.Acquire(tenant_, handle_));
-  const std::string& device = old.slot().device->info().name;
+  CROUT_ASSIGN_OR_RETURN(FactorCache::Pin old, core_.cache.Acquire(tenant_, handle_));
+  old_.emplace(std::move(old));
+  const std::string& device = old_->slot().device->info().name;
   if (!header.options().device().empty() && header.options().device() != device) {
     return BadField("header.options.device",
                     absl::StrCat("the handle's factor is on ", device, ": leave this empty"));
   }
-  CROUT_ASSIGN_OR_RETURN(factor_,
-                         FactorStep::Create(core_, header.matrix(), header.options(), old.slot()));
-  CROUT_RETURN_IF_ERROR(CheckSameOrder(*factor_, old.summary().n));
+  CROUT_ASSIGN_OR_RETURN(
+      factor_, FactorStep::Create(core_, header.matrix(), header.options(), old_->slot()));
+  factor_->RequireOrder(old_->summary().n);
   return std::vector<PayloadStep*>{factor_.get()};
 }
 
 absl::StatusOr<FactorInfo> RefactorizeCall::Store(NewFactor factor) {
   return core_.cache.Replace(tenant_, handle_, std::move(factor));
+}
+
+void RefactorizeCall::ReleaseResources() {
+  FactoringCall::ReleaseResources();
+  old_.reset();
 }
 
 grpc::ByteBuffer RefactorizeCall::Encode(const v1::Progress& progress) {

@@ -82,7 +82,11 @@ class RefactorizeCall final : public FactoringCall {
   grpc::ByteBuffer Encode(const v1::Progress& progress) override;
   grpc::ByteBuffer Encode(const v1::Factor& factor) override;
 
+  void ReleaseResources() override;
+
   Handle handle_;
+  // The version to replace: it must not be evicted to make room for its successor.
+  std::optional<FactorCache::Pin> old_;
 };
 
 }  // namespace crout

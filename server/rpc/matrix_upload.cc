@@ -1,6 +1,7 @@
 #include "server/rpc/matrix_upload.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <semaphore>
@@ -16,6 +17,9 @@ namespace {
 
 // The text's memory is charged in steps, so that the budget is not asked for every chunk.
 constexpr size_t kTextChargeStep = size_t{4} << 20;
+
+// How often a wait for staging memory looks whether the call still wants it.
+constexpr auto kStopPoll = std::chrono::milliseconds(50);
 
 MatrixMarketLimits TextLimits(const ServerCore& core) {
   MatrixMarketLimits limits;
@@ -83,8 +87,8 @@ absl::Status MatrixUpload::ChargeText() {
   if (held <= text_reservation_.bytes()) return absl::OkStatus();
   const size_t step = std::max(held - text_reservation_.bytes(), kTextChargeStep);
   if (text_reservation_.bytes() > 0 && text_reservation_.TryGrow(step)) return absl::OkStatus();
-  CROUT_ASSIGN_OR_RETURN(Reservation grown, core_.cache.ReserveOnHost(held + step));
-  text_reservation_ = std::move(grown);
+  CROUT_ASSIGN_OR_RETURN(Reservation more, core_.cache.ReserveOnHost(step));
+  text_reservation_.Absorb(std::move(more));
   return absl::OkStatus();
 }
 
@@ -109,11 +113,11 @@ absl::Status MatrixUpload::Parse() {
   return absl::OkStatus();
 }
 
-absl::Status MatrixUpload::Assemble() {
+absl::Status MatrixUpload::Assemble(StopRequested stop) {
   const bool coordinate = nnz_.has_value();
   const absl::Status status = DispatchDType(shape_.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    return coordinate ? AssembleSparse<T>() : AssembleDense<T>();
+    return coordinate ? AssembleSparse<T>(stop) : AssembleDense<T>(stop);
   });
   sparse_ = {};
   dense_values_ = {};
@@ -122,13 +126,16 @@ absl::Status MatrixUpload::Assemble() {
 }
 
 template <class T, class Fill>
-absl::Status MatrixUpload::Write(Fill fill) {
+absl::Status MatrixUpload::Write(StopRequested stop, Fill fill) {
   const int64_t count = shape_.rows * shape_.cols;
   for (int64_t done = 0; done < count;) {
-    std::binary_semaphore ready(0);
-    std::span<std::byte> block = uploader_->Reserve([&ready] { ready.release(); });
+    // Shared: the callback may come after this gave up waiting for it.
+    const auto ready = std::make_shared<std::binary_semaphore>(0);
+    const std::span<std::byte> block = uploader_->Reserve([ready] { ready->release(); });
     if (block.empty()) {
-      ready.acquire();
+      while (!ready->try_acquire_for(kStopPoll)) {
+        if (stop()) return absl::CancelledError("the call ended");
+      }
       continue;
     }
     const std::span<T> elements(reinterpret_cast<T*>(block.data()), block.size() / sizeof(T));
@@ -140,10 +147,10 @@ absl::Status MatrixUpload::Write(Fill fill) {
 }
 
 template <class T>
-absl::Status MatrixUpload::AssembleSparse() {
+absl::Status MatrixUpload::AssembleSparse(StopRequested stop) {
   int64_t column = 0;
   int64_t next = 0;  // entry
-  return Write<T>([&](int64_t offset, std::span<T> block) -> absl::Status {
+  return Write<T>(stop, [&](int64_t offset, std::span<T> block) -> absl::Status {
     std::fill(block.begin(), block.end(), T{0});
     const int64_t end = offset + static_cast<int64_t>(block.size());
     for (; next < sparse_.nonzeros(); ++next) {
@@ -159,8 +166,8 @@ absl::Status MatrixUpload::AssembleSparse() {
 }
 
 template <class T>
-absl::Status MatrixUpload::AssembleDense() {
-  return Write<T>([&](int64_t offset, std::span<T> block) -> absl::Status {
+absl::Status MatrixUpload::AssembleDense(StopRequested stop) {
+  return Write<T>(stop, [&](int64_t offset, std::span<T> block) -> absl::Status {
     for (size_t i = 0; i < block.size(); ++i) {
       const int64_t position = offset + static_cast<int64_t>(i);
       block[i] = static_cast<T>(dense_values_[position]);

@@ -47,7 +47,8 @@ class MatrixUpload {
   absl::Status Close();
 
   absl::Status Parse();
-  absl::Status Assemble();
+  // `stop` is asked while staging memory is awaited; true ends with CANCELLED.
+  absl::Status Assemble(StopRequested stop);
 
   // The packed matrix in device memory, for work enqueued on `context` from now on.
   absl::StatusOr<Buffer> Take(ExecutionContext& context);
@@ -58,12 +59,12 @@ class MatrixUpload {
   absl::Status AppendText(std::span<const std::byte> bytes);
   absl::Status ChargeText();
   template <class T>
-  absl::Status AssembleSparse();
+  absl::Status AssembleSparse(StopRequested stop);
   template <class T>
-  absl::Status AssembleDense();
+  absl::Status AssembleDense(StopRequested stop);
   // Fills the whole destination, block by block: fill(offset in elements, block).
   template <class T, class Fill>
-  absl::Status Write(Fill fill);
+  absl::Status Write(StopRequested stop, Fill fill);
 
   ServerCore& core_;
   const std::string field_;

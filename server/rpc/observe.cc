@@ -53,8 +53,10 @@ uint64_t NextCallId() {
 
 }  // namespace
 
-ObservedCall::ObservedCall(Method method, const grpc::ServerContextBase& context)
-    : method(method), peer(context.peer()), trace_parent(TraceParent(context)) {}
+ObservedCall::ObservedCall(Method method, grpc::ServerContextBase* context)
+    : id(NextCallId()), method(method), peer(context->peer()), trace_parent(TraceParent(*context)) {
+  context->AddInitialMetadata("crout-call-id", std::to_string(id));
+}
 
 double ObservedCall::Seconds() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -72,12 +74,13 @@ void ObserveCall(ServerCore& core, const ObservedCall& call) {
   }
 
   nlohmann::ordered_json fields = {
-      {"call", NextCallId()},
+      {"call", call.id},
       {"method", kMethodNames[static_cast<size_t>(call.method)]},
       {"code", CodeName(static_cast<grpc::StatusCode>(call.status.code()))},
       {"seconds", seconds},
       {"tenant", call.tenant},
       {"peer", call.peer}};
+  if (!call.request_id.empty()) fields["request_id"] = call.request_id;
   if (call.n >= 0) fields["n"] = call.n;
   if (!call.device.empty()) fields["device"] = call.device;
   if (!call.trace_parent.empty()) fields["traceparent"] = call.trace_parent;

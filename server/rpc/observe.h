@@ -14,17 +14,20 @@
 namespace crout {
 
 struct ObservedCall {
-  ObservedCall(Method method, const grpc::ServerContextBase& context);
+  // Numbers the call and tells the client its number, as the crout-call-id initial metadata.
+  ObservedCall(Method method, grpc::ServerContextBase* context);
 
   // Seconds since the call began.
   double Seconds() const;
 
+  const uint64_t id;
   const Method method;
   const std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
   const std::string peer;
   std::string trace_parent;  // W3C traceparent, empty without one
   absl::Status status;
   std::string tenant;
+  std::string request_id;  // the caller's, empty without one
   std::string device;
   int64_t n = -1;  // -1: not known
   CallTimings timings;

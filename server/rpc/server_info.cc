@@ -1,5 +1,7 @@
 #include "server/rpc/server_info.h"
 
+#include <algorithm>
+
 #include "kernels/util/status_macros.h"
 #include "server/rpc/codec.h"
 #include "server/rpc/names.h"
@@ -67,7 +69,9 @@ absl::Status EstimateFactorization(ServerCore& core, const v1::EstimateFactorize
   response->set_predicted_seconds(
       options.algorithm->PredictSeconds(options.factor_dtype, request.n()));
   response->set_predicted_queue_seconds(slot->scheduler->load().backlog_seconds);
-  const size_t busy = slot->budget->reserved() - core.cache.EvictableBytes(*slot);
+  // Two readings, not one: a factor may come between them.
+  const size_t reserved = slot->budget->reserved();
+  const size_t busy = reserved - std::min(reserved, core.cache.EvictableBytes(*slot));
   response->set_fits(busy <= slot->budget->limit() && bytes.peak <= slot->budget->limit() - busy);
   return absl::OkStatus();
 }

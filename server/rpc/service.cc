@@ -101,7 +101,7 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* FactorizationService::GetFactors(
 template <class Handler>
 grpc::ServerUnaryReactor* FactorizationService::Unary(grpc::CallbackServerContext* context,
                                                       Method method, Handler handler) {
-  ObservedCall observed(method, *context);
+  ObservedCall observed(method, context);
   const auto run = [&]() -> absl::Status {
     CROUT_ASSIGN_OR_RETURN(const CallRegistry::Ticket ticket, core_.calls.Enter({}));
     CROUT_ASSIGN_OR_RETURN(observed.tenant, DecodeTenant(*context));

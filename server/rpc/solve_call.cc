@@ -47,7 +47,7 @@ void SolveCall::RunJob(ExecutionContext& context) {
   observed_.device = pin_->slot().device->info().name;
   observed_.n = pin_->summary().n;
   if (ended()) return;
-  if (!solution.ok()) return End(solution.status());
+  if (!solution.ok()) return End(JobStatus(solution.status(), context.device()));
   v1::SolveResult result = crout::Encode(*solution, pin_->version(), observed_.device);
   result.set_promoted(promoted);
   SendSolution<v1::SolveResponse>(*solution, std::move(result), {});

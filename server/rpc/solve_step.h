@@ -54,13 +54,13 @@ class SolveStep final : public PayloadStep {
 
   ServerCore& core_;
   DeviceSlot& slot_;
+  Reservation reservation_;  // of the upload's memory: given back after it
   MatrixUpload upload_;
   std::function<FactorSummary()> expected_;
   absl::StatusCode mismatch_ = absl::StatusCode::kInvalidArgument;
   std::string solver_;
   SolveOptions options_;
   size_t promotion_bytes_ = 0;
-  Reservation reservation_;
   Reservation promotion_;
 };
 

@@ -85,7 +85,7 @@ void UploadCall::Pump() {
 absl::StatusOr<bool> UploadCall::Consume() {
   const auto resume = [self = shared_from_this()] {
     auto* call = static_cast<UploadCall*>(self.get());
-    call->core_.blocking.Schedule([self, call] { call->Resume(); });
+    call->core_.releasing.Schedule([self, call] { call->Resume(); });
   };
   for (; !inbox_.empty(); inbox_.pop_front(), segment_ = 0) {
     const std::vector<DataSegment>& segments = inbox_.front().segments();
@@ -116,6 +116,7 @@ void UploadCall::Resume() {
 }
 
 void UploadCall::AbortIfIdle(Clock::time_point idle_since) {
+  Call::AbortIfIdle(idle_since);
   MutexLock lock(&mutex_);
   if (!reading_ || last_activity_ > idle_since) return;
   End(WithReason(absl::DeadlineExceededError("no payload arrived within the upload idle timeout: "
@@ -208,7 +209,8 @@ absl::Status UploadCall::FinishText() {
   CROUT_RETURN_IF_ERROR(AdmitSteps(true, std::move(reservation)));
   for (PayloadStep* step : steps_) {
     if (stop_requested()) return absl::CancelledError("the client cancelled the call");
-    if (step->upload().text()) CROUT_RETURN_IF_ERROR(step->upload().Assemble());
+    if (step->upload().text())
+      CROUT_RETURN_IF_ERROR(step->upload().Assemble([this] { return stop_requested(); }));
   }
   return absl::OkStatus();
 }

@@ -24,6 +24,12 @@ using google::protobuf::io::ZeroCopyInputStream;
 constexpr int kHeaderField = 1;
 constexpr int kRhsDataField = 3;  // the last of them; `data` is 2
 
+// Far more than any client writes: a message may not cost more than its bytes.
+constexpr size_t kMaxHeaderBytes = size_t{64} << 10;
+constexpr size_t kMaxSegments = size_t{1} << 16;
+
+absl::Status TooMuch() { return absl::InvalidArgumentError("the header is larger than 64 KiB"); }
+
 absl::Status Malformed() {
   return absl::InvalidArgumentError(
       "message is not a valid protocol buffer of the stream's request type: check that client and "
@@ -38,6 +44,7 @@ bool TakeSegments(CodedInputStream* in, int field, uint32_t length,
     int size = 0;
     if (!in->GetDirectBufferPointer(&data, &size)) return false;
     const auto take = std::min<uint32_t>(length, static_cast<uint32_t>(size));
+    if (segments->size() == kMaxSegments) return false;
     segments->push_back({field, {static_cast<const std::byte*>(data), take}});
     if (!in->Skip(static_cast<int>(take))) return false;
     length -= take;
@@ -72,8 +79,10 @@ absl::StatusOr<StreamMessage> StreamMessage::Parse(const grpc::ByteBuffer& buffe
     if (field == kHeaderField) {
       // Repeated occurrences of a message field merge: so does concatenating their bytes.
       std::string bytes;
+      if (!message.header_) message.header_.emplace();
+      if (length > kMaxHeaderBytes - message.header_->size()) return TooMuch();
       if (!in.ReadString(&bytes, static_cast<int>(length))) return Malformed();
-      message.header_ = message.header_.value_or("") + bytes;
+      message.header_->append(bytes);
     } else if (!TakeSegments(&in, field, length, &message.segments_)) {
       return Malformed();
     }

@@ -32,6 +32,12 @@ Reservation Reservation::Split(size_t bytes) {
   return Reservation(budget_, bytes);
 }
 
+void Reservation::Absorb(Reservation other) {
+  if (other.budget_ == nullptr) return;
+  budget_ = other.budget_;
+  bytes_ += std::exchange(other.bytes_, 0);
+}
+
 std::optional<Reservation> MemoryBudget::TryReserve(size_t bytes) {
   if (!Take(bytes)) return std::nullopt;
   return Reservation(this, bytes);

@@ -27,6 +27,8 @@ class Reservation {
   void Shrink(size_t bytes);
   // Adds `bytes` if the budget has them free.
   bool TryGrow(size_t bytes);
+  // Takes over `other`, which is of the same budget.
+  void Absorb(Reservation other);
   // Moves `bytes` (at most what is held) into a reservation of their own.
   Reservation Split(size_t bytes);
   void Release() { Shrink(0); }

@@ -129,6 +129,53 @@ TEST_F(RpcCacheTest, AFailedRefactorizeKeepsTheOldVersion) {
   EXPECT_EQ(solved.result.factor_version(), 1);
 }
 
+TEST_F(RpcCacheTest, RefactorizeRefusesATextOfAnotherOrder) {
+  StartServer();
+  v1::Factor factor;
+  ASSERT_TRUE(Factorize(3, &factor).ok());
+  grpc::ClientContext context;
+  auto stream = stub().Refactorize(&context);
+  v1::RefactorizeRequest request;
+  request.mutable_header()->set_handle(factor.handle());
+  request.mutable_header()->mutable_matrix()->mutable_matrix_market();
+  request.set_data("%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n2 2 1\n");
+  stream->Write(request);
+  stream->WritesDone();
+  v1::RefactorizeResponse response;
+  while (stream->Read(&response)) {
+  }
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  Solved solved;
+  ASSERT_TRUE(Solve(factor.handle(), std::vector<double>(3, 1.0), &solved).ok());
+  EXPECT_EQ(solved.result.factor_version(), 1);
+}
+
+TEST_F(RpcCacheTest, RefactorizeNeverEvictsTheVersionItReplaces) {
+  constexpr int64_t n = 200;
+  Config config = SmallConfig();
+  // Room for one factor beside a job's needs, not for two.
+  config.pool.device_budget_bytes = size_t{1100} << 10;
+  config.pool.host_budget_bytes = size_t{100} << 10;  // nothing can move to host memory
+  StartServer({}, config);
+  v1::Factor factor;
+  ASSERT_TRUE(Factorize(n, &factor).ok());
+  grpc::ClientContext context;
+  auto stream = stub().Refactorize(&context);
+  v1::RefactorizeRequest request;
+  request.mutable_header()->set_handle(factor.handle());
+  *request.mutable_header()->mutable_matrix() = Dense(n, n);
+  request.set_data(Bytes(Matrix(n, 1)));
+  stream->Write(request);
+  stream->WritesDone();
+  v1::RefactorizeResponse response;
+  while (stream->Read(&response)) {
+  }
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  Solved solved;
+  ASSERT_TRUE(Solve(factor.handle(), std::vector<double>(n, 1.0), &solved).ok());
+  EXPECT_EQ(solved.result.factor_version(), 1);
+}
+
 TEST_F(RpcCacheTest, ARequestIdIsFactoredOnce) {
   constexpr int64_t n = 40;
   StartServer();

@@ -73,6 +73,20 @@ TEST(StreamMessageTest, ALengthBeyondTheMessageIsRefused) {
   EXPECT_FALSE(StreamMessage::Parse(Sliced(lying, 100)).ok());
 }
 
+TEST(StreamMessageTest, AHeaderThatGrowsPieceByPieceIsRefusedEarly) {
+  std::string pieces;
+  for (int i = 0; i < 100000; ++i) pieces += std::string("\x0a\x01\x00", 3);
+  EXPECT_EQ(StreamMessage::Parse(Sliced(pieces, pieces.size())).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(StreamMessageTest, CountlessTinySegmentsAreRefused) {
+  std::string pieces;
+  for (int i = 0; i < 100000; ++i) pieces += std::string("\x12\x01x", 3);
+  EXPECT_EQ(StreamMessage::Parse(Sliced(pieces, pieces.size())).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 TEST(StreamMessageTest, UnknownFieldsAreSkipped) {
   const std::string bytes = std::string("\x50\x07\x12\x02hi", 6);  // field 10 = 7, then data
   const auto message = StreamMessage::Parse(Sliced(bytes, 100));
