@@ -1,7 +1,9 @@
 #!/bin/bash
 # Every test, from a bare machine: installs what is missing (as root), checks formats and
 # configurations, builds with warnings as errors (and CUDA where a toolkit is found), runs all
-# tests, then the unit tests and fuzz targets under sanitizers.
+# tests, then the unit tests and fuzz targets under ASan and UBSan. ThreadSanitizer, a third build, is
+# left to its preset: cmake --preset tsan && cmake --build --preset tsan --target tests_unit &&
+# ctest --preset tsan.
 #
 # usage: deploy/test.sh
 #   CROUT_FUZZ_SECONDS   for each fuzz target; 60 by default
@@ -90,10 +92,6 @@ stage "configure asan" configure asan
 stage "build asan: unit and RPC tests, fuzz targets" build_asan
 stage "unit and RPC tests under ASan and UBSan" ctest --preset asan -L '^(unit|rpc)$'
 stage "fuzz targets, $CROUT_FUZZ_SECONDS s each" fuzz
-stage "configure tsan" configure tsan
-# Below the gRPC edge alone: the distribution's gRPC and Abseil are built without TSan.
-stage "build tsan: unit tests" cmake --build --preset tsan --target tests_unit
-stage "unit tests under TSan" ctest --preset tsan
 
 printf '\n== Time by stage\n'
 printf '%s\n' "${summary[@]}"
