@@ -143,12 +143,14 @@ absl::StatusOr<BenchResult> RunBench(const client::ClientOptions& client,
     handle = factor->handle();
   }
   std::vector<std::unique_ptr<Worker>> workers;
+  workers.reserve(static_cast<size_t>(concurrency));
   for (int i = 0; i < concurrency; ++i) {
     workers.push_back(std::make_unique<Worker>(once, options, problem));
   }
   Budget budget(options);
   const absl::Time begin = absl::Now();
   std::vector<std::thread> threads;
+  threads.reserve(workers.size());
   for (const auto& worker : workers) {
     threads.emplace_back([&handle, &budget, w = worker.get()] { w->Run(handle, &budget); });
   }

@@ -380,6 +380,10 @@ void AddBoths(std::vector<Case>* cases) {
     *request->mutable_header()->mutable_rhs() = DenseSpecOf(3, 1);
     request->set_rhs_data(std::string(24, '\0'));
   }));
+  cases->push_back(Both("A as text, of another order than B", invalid, [](auto* request) {
+    *request->mutable_header()->mutable_matrix() = TextSpec();
+    request->set_data("%%MatrixMarket matrix array real general\n1 1\n5\n");
+  }));
   cases->push_back(Both("B before all of A", invalid,
                         [](auto* request) { request->set_data(DominantBytes(2).substr(8)); }));
   cases->push_back(Both(

@@ -248,6 +248,8 @@ class LostClientTest : public ::testing::Test {
     const auto factor = client_->Factorize(client::MatrixSource::MatrixMarketFile(slow_), {}, {});
     ASSERT_THAT(factor, crout::testing::IsOk());
     handle_ = factor->handle();
+    // The reply leaves a little before its worker is free again.
+    ASSERT_TRUE(Eventually([&] { return HoldingsOf(*client_).streams_busy == 0; }));
     before_ = HoldingsOf(*client_);
   }
 
