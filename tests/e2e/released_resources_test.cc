@@ -91,6 +91,9 @@ class ReleasedResourcesTest : public ::testing::TestWithParam<std::tuple<CallKin
         client::MatrixSource::MatrixMarket(DiagonalText(kSlowOrder)), {}, {});
     ASSERT_THAT(factor, crout::testing::IsOk());
     handle_ = new std::string(factor->handle());
+    // The reply leaves a little before its worker is free again.
+    const auto client = daemon_->NewClient();
+    ASSERT_TRUE(Eventually([&] { return HoldingsOf(*client).streams_busy == 0; }));
   }
   static void TearDownTestSuite() {
     EXPECT_TRUE(daemon_->process().running());
@@ -248,7 +251,6 @@ class LostClientTest : public ::testing::Test {
     const auto factor = client_->Factorize(client::MatrixSource::MatrixMarketFile(slow_), {}, {});
     ASSERT_THAT(factor, crout::testing::IsOk());
     handle_ = factor->handle();
-    // The reply leaves a little before its worker is free again.
     ASSERT_TRUE(Eventually([&] { return HoldingsOf(*client_).streams_busy == 0; }));
     before_ = HoldingsOf(*client_);
   }
