@@ -136,7 +136,7 @@ grpc::Status RpcTest::Solve(const std::string& handle, const std::vector<double>
     if (response.has_result()) solved->result = response.result();
   }
   solved->x.resize(data.size() / sizeof(double));
-  std::memcpy(solved->x.data(), data.data(), data.size());
+  if (!data.empty()) std::memcpy(solved->x.data(), data.data(), data.size());
   return stream->Finish();
 }
 
