@@ -1,0 +1,272 @@
+// Feeds one streamed request, cut into slices of any size, to the parser of messages, and its
+// payloads, cut into chunks of any size, to the assembler of matrices. protobuf must read the same
+// header and the same data; what is taken must arrive on the device bit by bit; what is refused
+// must say why; and nothing may be held afterwards.
+//
+// An input is a FactorizeAndSolveRequest, then a few bytes that steer how it is given.
+#include <fuzzer/FuzzedDataProvider.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "crout/v1/factorization_service.pb.h"
+#include "google/protobuf/empty.pb.h"
+#include "google/protobuf/unknown_field_set.h"
+#include "kernels/io/matrix_market_reader.h"
+#include "kernels/util/status_macros.h"
+#include "server/rpc/codec.h"
+#include "server/rpc/matrix_upload.h"
+#include "server/rpc/wire.h"
+#include "server/stack.h"
+#include "tests/support/fake_device.h"
+
+namespace crout {
+namespace {
+
+using google::protobuf::UnknownField;
+using google::protobuf::UnknownFieldSet;
+
+constexpr int64_t kMaxN = 40;
+constexpr int kDataField = 2;
+constexpr int kRhsDataField = 3;
+
+void Require(bool condition) {
+  if (!condition) std::abort();
+}
+
+void CheckRefusal(const absl::Status& status) {
+  Require(!status.message().empty() && status.message().size() < 500);
+  Require(status.code() == absl::StatusCode::kInvalidArgument ||
+          status.code() == absl::StatusCode::kUnimplemented ||
+          status.code() == absl::StatusCode::kResourceExhausted);
+}
+
+// How an input is given; the lengths go round.
+struct Steering {
+  size_t NextSlice() { return slices[next_slice++ % slices.size()]; }
+  size_t NextChunk() { return chunks[next_chunk++ % chunks.size()]; }
+
+  bool hold_uploads = false;
+  std::vector<size_t> slices;
+  std::vector<size_t> chunks;
+  size_t next_slice = 0;
+  size_t next_chunk = 0;
+};
+
+grpc::ByteBuffer Sliced(const std::string& bytes, Steering* steering) {
+  std::vector<grpc::Slice> slices;
+  for (size_t at = 0; at < bytes.size(); at += slices.back().size()) {
+    slices.emplace_back(bytes.substr(at, steering->NextSlice()));
+  }
+  return {slices.data(), slices.size()};
+}
+
+std::string DataOf(const StreamMessage& message, int field) {
+  std::string data;
+  for (const DataSegment& segment : message.segments()) {
+    Require(segment.field == kDataField || segment.field == kRhsDataField);
+    if (segment.field != field) continue;
+    data.append(reinterpret_cast<const char*>(segment.bytes.data()), segment.bytes.size());
+  }
+  return data;
+}
+
+// All occurrences of a field, one after the other: a message without fields knows none of them.
+std::string AllOf(const UnknownFieldSet& fields, int number) {
+  std::string data;
+  for (int i = 0; i < fields.field_count(); ++i) {
+    const UnknownField& field = fields.field(i);
+    if (field.number() != number || field.type() != UnknownField::TYPE_LENGTH_DELIMITED) continue;
+    data += field.length_delimited();
+  }
+  return data;
+}
+
+// Bytes that protobuf accepts must mean the same to both. `header` is null if it was refused.
+void CheckAgainstProtobuf(const std::string& bytes, const StreamMessage& message,
+                          const v1::FactorizeAndSolveHeader* header) {
+  google::protobuf::Empty any;
+  if (!any.ParseFromString(bytes)) return;  // CodedInputStream takes tags of over 32 bits.
+  const UnknownFieldSet& fields = any.GetReflection()->GetUnknownFields(any);
+  for (const int field : {kDataField, kRhsDataField}) {
+    Require(DataOf(message, field) == AllOf(fields, field));
+  }
+  v1::FactorizeAndSolveRequest request;
+  if (!request.ParseFromString(bytes)) return;
+  Require(header != nullptr && message.has_header() == request.has_header());
+  Require(header->SerializeAsString() == request.header().SerializeAsString());
+  // Of a repeated field protobuf keeps the last.
+  Require(DataOf(message, kDataField).ends_with(request.data()));
+  Require(DataOf(message, kRhsDataField).ends_with(request.rhs_data()));
+}
+
+// The matrix that a text describes, column-major, or nothing if it is refused.
+template <class T>
+std::optional<std::string> Expand(const std::string& text) {
+  MatrixMarketLimits limits;
+  limits.max_rows = limits.max_columns = kMaxN;
+  MatrixMarketReader reader(limits, nullptr);
+  if (!reader.Append(text).ok() || !reader.Finish().ok()) return std::nullopt;
+  const MatrixMarketHeader header = *reader.header();
+  std::vector<T> values(header.rows * header.columns);
+  if (header.coordinate) {
+    const SparseMatrix sparse = reader.TakeSparse();
+    for (int64_t j = 0; j < sparse.columns; ++j) {
+      for (int64_t i = sparse.column_start[j]; i < sparse.column_start[j + 1]; ++i) {
+        values[sparse.row[i] + j * sparse.rows] = static_cast<T>(sparse.value[i]);
+      }
+    }
+  } else {
+    std::ranges::transform(reader.TakeDense(), values.begin(),
+                           [](double value) { return static_cast<T>(value); });
+  }
+  return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
+}
+
+// The server's parts behind a call, once for all inputs.
+class Assembler {
+ public:
+  Assembler() {
+    testing::FakeDeviceOptions options;
+    options.staging_block_bytes = 64;  // A matrix is many blocks.
+    auto fake = std::make_unique<testing::FakeDevice>(options);
+    device_ = fake.get();
+    std::vector<std::unique_ptr<Device>> devices;
+    devices.push_back(std::move(fake));
+    Config config;
+    config.host_threads = 2;
+    config.pool.device_budget_bytes = 12 << 10;  // Less than the largest matrix, of 12,800 bytes.
+    config.pool.host_budget_bytes = size_t{16} << 20;
+    config.pool.scheduler.streams = 1;
+    config.limits.max_n = kMaxN;
+    stack_ = *Stack::Create(std::move(devices), config);
+    slot_ = stack_->core().devices.slots()[0].get();
+    context_ = *device_->CreateContext();
+  }
+
+  // Assembles the payload in `field` as `spec` says, if that is valid.
+  void Assemble(const v1::MatrixSpec& spec, const StreamMessage& message, int field,
+                Steering* steering) {
+    const absl::StatusOr<PayloadSpec> decoded =
+        DecodePayload(spec, "header.matrix", stack_->core().limits);
+    const absl::Status status =
+        decoded.ok() ? Assemble(*decoded, message, field, steering) : decoded.status();
+    if (!status.ok()) CheckRefusal(status);
+    Require(slot_->budget->reserved() == 0);
+    Require(stack_->core().devices.host_budget().reserved() == 0);
+    Require(device_->counting_memory().live_bytes() == 0);
+    Require(device_->counting_staging_memory().live_bytes() == 0);
+    Require(device_->live_uploaders() == 0);
+  }
+
+ private:
+  absl::Status Assemble(const PayloadSpec& spec, const StreamMessage& message, int field,
+                        Steering* steering) {
+    Reservation reservation;
+    MatrixUpload upload(stack_->core(), spec, "header.matrix");
+    if (!spec.text) CROUT_RETURN_IF_ERROR(Open(&upload, &reservation));
+    for (const DataSegment& segment : message.segments()) {
+      if (segment.field != field) continue;
+      CROUT_RETURN_IF_ERROR(Append(&upload, segment.bytes, steering));
+    }
+    CROUT_RETURN_IF_ERROR(upload.Close());
+    if (spec.text) {
+      CROUT_RETURN_IF_ERROR(upload.Parse());
+      Require(upload.shape().rows <= kMaxN && upload.shape().cols <= kMaxN);
+      CROUT_RETURN_IF_ERROR(Open(&upload, &reservation));
+      CROUT_RETURN_IF_ERROR(upload.Assemble([] { return false; }));
+    }
+    CheckArrived(&upload, DataOf(message, field));
+    return absl::OkStatus();
+  }
+
+  absl::Status Open(MatrixUpload* upload, Reservation* reservation) {
+    CROUT_ASSIGN_OR_RETURN(*reservation,
+                           stack_->core().cache.ReserveOnDevice(*slot_, upload->shape().bytes()));
+    return upload->Open(*slot_);
+  }
+
+  absl::Status Append(MatrixUpload* upload, std::span<const std::byte> bytes, Steering* steering) {
+    while (!bytes.empty()) {
+      const auto view = bytes.first(std::min(steering->NextChunk(), bytes.size()));
+      const std::vector<std::byte> chunk(view.begin(), view.end());  // Exactly as long, for ASan.
+      CROUT_ASSIGN_OR_RETURN(const size_t taken, AppendChunk(upload, chunk, steering));
+      bytes = bytes.subspan(taken);
+      Require(upload->text() || upload->bytes_received() <= upload->shape().bytes());
+    }
+    return absl::OkStatus();
+  }
+
+  // A device that is not ready takes part of the chunk, and says once when it is.
+  absl::StatusOr<size_t> AppendChunk(MatrixUpload* upload, std::span<const std::byte> chunk,
+                                     const Steering* steering) {
+    int calls = 0;
+    const size_t before = upload->bytes_received();
+    if (steering->hold_uploads) device_->HoldUploads();
+    absl::StatusOr<size_t> taken = upload->Append(chunk, [&calls] { ++calls; });
+    device_->ReleaseUploads();
+    if (!taken.ok()) return taken;
+    Require(*taken <= chunk.size() && upload->bytes_received() == before + *taken);
+    Require(calls == (*taken < chunk.size() ? 1 : 0));
+    Require(steering->hold_uploads || *taken == chunk.size());
+    if (*taken > 0 || chunk.empty()) return taken;
+    return upload->Append(chunk, nullptr);
+  }
+
+  // `data` is the whole payload.
+  void CheckArrived(MatrixUpload* upload, const std::string& data) {
+    Require(upload->bytes_received() == data.size());
+    std::optional<std::string> expected = data;
+    if (upload->text()) {
+      expected =
+          upload->shape().dtype == DType::kFloat32 ? Expand<float>(data) : Expand<double>(data);
+    }
+    Require(expected.has_value() && expected->size() == upload->shape().bytes());
+    const absl::StatusOr<Buffer> buffer = upload->Take(*context_);
+    Require(buffer.ok());
+    if (!expected->empty()) {
+      Require(std::memcmp(buffer->data(), expected->data(), expected->size()) == 0);
+    }
+  }
+
+  testing::FakeDevice* device_ = nullptr;  // the stack's
+  std::unique_ptr<Stack> stack_;
+  DeviceSlot* slot_ = nullptr;
+  std::unique_ptr<ExecutionContext> context_;
+};
+
+void ParseAndAssemble(const std::string& bytes, Steering* steering) {
+  static auto* const assembler = new Assembler();
+  const auto message = StreamMessage::Parse(Sliced(bytes, steering));
+  if (!message.ok()) return CheckRefusal(message.status());
+  v1::FactorizeAndSolveHeader header;
+  const absl::Status parsed = message->ParseHeader(&header);
+  CheckAgainstProtobuf(bytes, *message, parsed.ok() ? &header : nullptr);
+  if (!parsed.ok()) return CheckRefusal(parsed);
+  assembler->Assemble(header.matrix(), *message, kDataField, steering);
+  assembler->Assemble(header.rhs(), *message, kRhsDataField, steering);
+}
+
+}  // namespace
+}  // namespace crout
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  FuzzedDataProvider provider(data, size);
+  crout::Steering steering;  // Consumed from the end.
+  steering.hold_uploads = provider.ConsumeBool();
+  for (std::vector<size_t>* lengths : {&steering.slices, &steering.chunks}) {
+    lengths->resize(3);
+    for (size_t& length : *lengths) length = provider.ConsumeIntegralInRange<size_t>(1, 256);
+  }
+  crout::ParseAndAssemble(provider.ConsumeRemainingBytesAsString(), &steering);
+  return 0;
+}
