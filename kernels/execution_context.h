@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "kernels/matrix_ops.h"
+#include "kernels/stop_requested.h"
 
 namespace crout {
 
@@ -19,6 +20,8 @@ struct DeviceReport {
   FactorStats factor;
   ResidualStats residual;
   int32_t info = 0;  // LAPACK's: > 0 is the 1-based index of the first exactly zero pivot
+  // The other way: non-zero tells the kernels of a stoppable method to end. Cleared by its Factor.
+  volatile uint32_t stop = 0;
 };
 
 // Used by one thread at a time. Calls that take a context enqueue work on its stream and may return
@@ -35,6 +38,12 @@ class ExecutionContext {
   // Waits until everything enqueued has run. An error of the device, once seen, stays: the status
   // is UNAVAILABLE and device().healthy() is false from then on.
   virtual absl::Status Synchronize() = 0;
+
+  // As Synchronize(); sets report().stop when `stop` says so, which a stoppable method obeys.
+  virtual absl::Status SynchronizeOrStop(StopRequested stop) {
+    (void)stop;
+    return Synchronize();
+  }
 };
 
 }  // namespace crout

@@ -6,11 +6,11 @@
 #include <optional>
 #include <string>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "kernels/device.h"
 #include "kernels/lu_algorithm.h"
 #include "kernels/memory.h"
+#include "kernels/stop_requested.h"
 
 namespace crout {
 
@@ -47,6 +47,7 @@ struct FactorSummary {
   std::optional<double> rcond;
   std::optional<double> det_sign;  // on request, of A as it arrived
   std::optional<double> det_log_abs;
+  std::optional<IterationReport> iterations;  // of iterative methods
 };
 
 // The bytes of a factorization in one memory tier. Device memory, or host memory for a copy.
@@ -66,6 +67,7 @@ struct Factorization {
 
 struct FactorizeOptions {
   const LuAlgorithm* algorithm = nullptr;
+  LuParameters parameters;  // that the algorithm takes
   DType factor_dtype = DType::kFloat64;
   EquilibrateMode equilibrate = EquilibrateMode::kAuto;
   bool keep_matrix = true;
@@ -81,9 +83,6 @@ struct JobBytes {
   size_t kept = 0;
   size_t peak = 0;
 };
-
-// Asked between phases; true ends the job with CANCELLED (the server turns that into the reason).
-using StopRequested = absl::FunctionRef<bool()>;
 
 absl::StatusOr<JobBytes> FactorizeBytes(const FactorizeOptions& options, DType matrix_dtype,
                                         int64_t n);

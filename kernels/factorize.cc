@@ -48,7 +48,7 @@ class FactorizeJob {
   // Converts to column-major, takes the statistics and decides on scaling: the first of two waits.
   absl::Status Inspect();
   absl::Status FillFactorInput();
-  absl::Status Factor();  // the second wait
+  absl::Status Factor(StopRequested stop);  // the second wait
   absl::Status LocateOverflow();
   absl::Status FillSummary();
   absl::Status FillDeterminant();
@@ -85,8 +85,9 @@ class FactorizeJob {
 
 absl::Status FactorizeJob::AllocateBuffers() {
   MemoryResource& memory = context_.device().memory();
-  CROUT_ASSIGN_OR_RETURN(const size_t workspace_bytes,
-                         options_.algorithm->WorkspaceBytes(options_.factor_dtype, n_));
+  CROUT_ASSIGN_OR_RETURN(
+      const size_t workspace_bytes,
+      options_.algorithm->WorkspaceBytes(options_.factor_dtype, n_, options_.parameters));
   CROUT_ASSIGN_OR_RETURN(matrix_, memory.Allocate(plan_.matrix));
   CROUT_ASSIGN_OR_RETURN(lu_, memory.Allocate(plan_.lu));
   CROUT_ASSIGN_OR_RETURN(ipiv_, memory.Allocate(plan_.ipiv));
@@ -130,13 +131,19 @@ absl::Status FactorizeJob::FillFactorInput() {
   return ops().Import(scaled, Lu());
 }
 
-absl::Status FactorizeJob::Factor() {
+absl::Status FactorizeJob::Factor(StopRequested stop) {
   auto* ipiv = ipiv_.as<int64_t>();
-  CROUT_RETURN_IF_ERROR(options_.algorithm->Factor(
-      context_, Lu(), ipiv, std::span<std::byte>(workspace_.data(), workspace_.size())));
-  const bool unit_in_u = options_.algorithm->traits().unit_diagonal == UnitDiagonal::kU;
+  const LuAlgorithm& algorithm = *options_.algorithm;
+  const std::span<std::byte> workspace(workspace_.data(), workspace_.size());
+  CROUT_RETURN_IF_ERROR(
+      algorithm.Factor(context_, Lu(), ipiv, workspace, options_.parameters, stop));
+  const bool unit_in_u = algorithm.traits().unit_diagonal == UnitDiagonal::kU;
   CROUT_RETURN_IF_ERROR(ops().InspectFactor(Lu(), unit_in_u, ipiv));
-  return context_.Synchronize();
+  CROUT_RETURN_IF_ERROR(algorithm.traits().stoppable ? context_.SynchronizeOrStop(stop)
+                                                     : context_.Synchronize());
+  if (algorithm.traits().stoppable) CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
+  if (!algorithm.traits().iterative) return algorithm.Finish(context_, workspace, nullptr);
+  return algorithm.Finish(context_, workspace, &summary_.iterations.emplace());
 }
 
 absl::Status FactorizeJob::FillSummary() {
@@ -200,7 +207,7 @@ absl::StatusOr<Factorization> FactorizeJob::Run(StopRequested stop, KernelTiming
   CROUT_RETURN_IF_ERROR(Inspect());
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   CROUT_RETURN_IF_ERROR(FillFactorInput());
-  CROUT_RETURN_IF_ERROR(Factor());
+  CROUT_RETURN_IF_ERROR(Factor(stop));
   CROUT_RETURN_IF_ERROR(FillSummary());
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   sync.Dismiss();
@@ -243,6 +250,7 @@ absl::Status CheckArguments(const FactorizeOptions& options, const PackedMatrix&
     return absl::InvalidArgumentError(
         absl::StrCat("matrix has ", upload_bytes, " bytes, its shape ", plan.upload));
   }
+  CROUT_RETURN_IF_ERROR(CheckParameters(options.algorithm->traits(), options.parameters));
   const TriangularSolver* solver = options.condition_solver;
   if (solver != nullptr && !solver->Supports(options.algorithm->traits().unit_diagonal)) {
     return absl::FailedPreconditionError(

@@ -10,8 +10,8 @@ namespace crout {
 namespace {
 
 absl::StatusOr<size_t> WorkspaceBytes(const FactorizeOptions& options, int64_t n) {
-  CROUT_ASSIGN_OR_RETURN(const size_t factor,
-                         options.algorithm->WorkspaceBytes(options.factor_dtype, n));
+  CROUT_ASSIGN_OR_RETURN(const size_t factor, options.algorithm->WorkspaceBytes(
+                                                  options.factor_dtype, n, options.parameters));
   if (options.condition_solver == nullptr) return factor;
   CROUT_ASSIGN_OR_RETURN(const size_t condition,
                          RcondBytes(*options.condition_solver, options.factor_dtype, n));

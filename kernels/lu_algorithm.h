@@ -9,20 +9,23 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/execution_context.h"
+#include "kernels/lu_parameters.h"
 #include "kernels/matrix.h"
+#include "kernels/stop_requested.h"
 
 namespace crout {
-
-// Which factor holds the unit diagonal: L (Gaussian elimination, getrf) or U (Crout's method).
-enum class UnitDiagonal : uint8_t { kL, kU };
-
-enum class PivotRule : uint8_t { kNone, kPartial };
 
 struct AlgorithmTraits {
   std::string_view name;  // the design's: "getrf", "cmpp", ...
   UnitDiagonal unit_diagonal = UnitDiagonal::kL;
-  PivotRule pivoting = PivotRule::kPartial;
-  std::string_view description;  // one line: method and source
+  PivotRule pivoting = PivotRule::kPartial;  // unless a parameter says otherwise
+  std::string_view description;              // one line: method and source
+  // The LuParameters that it takes; others are refused.
+  bool takes_pivoting = false;
+  bool takes_block_size = false;
+  bool iterative = false;  // takes tolerance, section size, sweep limit and start
+  // Between panels or sweeps it asks `stop` (host) or reads DeviceReport::stop.
+  bool stoppable = false;
 };
 
 // Factors a square matrix in place: PA = LU, L and U in getrf's storage (the unit diagonal is not
@@ -34,7 +37,8 @@ class LuAlgorithm {
   virtual const AlgorithmTraits& traits() const = 0;
 
   // Bytes of device memory that Factor needs beside its arguments, for an n x n matrix.
-  virtual absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n) const = 0;
+  virtual absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n,
+                                                const LuParameters& parameters) const = 0;
 
   // Seconds that Factor is expected to take: the cost model of admission, RetryInfo and Estimate.
   virtual double PredictSeconds(DType dtype, int64_t n) const = 0;
@@ -42,19 +46,26 @@ class LuAlgorithm {
   // Enqueues the factorization. On exit `a` holds L and U, ipiv[0..n) in device memory the 1-based
   // row interchanges (row i was swapped with row ipiv[i], as LAPACK's getrf), and, after
   // Synchronize(), context.report().info LAPACK's info: k > 0 says that u_kk (l_kk where U has the
-  // unit diagonal) is exactly zero; then the factor is complete but singular. Methods without
-  // pivoting write the identity to ipiv. `workspace` is device memory of WorkspaceBytes() or more,
-  // in use until Synchronize().
+  // unit diagonal) is exactly zero; then the factor is complete but singular, unless the method has
+  // no pivoting and had to stop there. Methods without pivoting write the identity to ipiv.
+  // `workspace` is device memory of WorkspaceBytes() or more, in use until Synchronize(), as are
+  // the parameters' views. The parameters passed CheckParameters(). A stoppable method that stopped
+  // leaves `a` undefined.
   virtual absl::Status Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
-                              std::span<std::byte> workspace) const = 0;
+                              std::span<std::byte> workspace, const LuParameters& parameters,
+                              StopRequested stop) const = 0;
+
+  // After Synchronize(): how the run that used `workspace` ended. Iterative methods fill `report`;
+  // ABORTED beyond the sweep limit, INVALID_ARGUMENT where an element that is final is not finite.
+  virtual absl::Status Finish(ExecutionContext& context, std::span<std::byte> workspace,
+                              IterationReport* report) const {
+    (void)context, (void)workspace, (void)report;
+    return absl::OkStatus();
+  }
 };
 
-// A factor as solvers see it: n x n in getrf's storage.
-struct FactorView {
-  AnyMatrix lu;
-  const int64_t* ipiv = nullptr;
-  UnitDiagonal unit_diagonal = UnitDiagonal::kL;
-};
+// INVALID_ARGUMENT for a parameter that the method does not take, or out of its range.
+absl::Status CheckParameters(const AlgorithmTraits& traits, const LuParameters& parameters);
 
 // Solves op(A) X = B with the factors of A. Immutable and thread-safe.
 class TriangularSolver {

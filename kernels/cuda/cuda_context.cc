@@ -1,6 +1,8 @@
 #include "kernels/cuda/cuda_context.h"
 
+#include <chrono>
 #include <new>
+#include <thread>
 
 #include "kernels/cuda/cuda_matrix_ops.h"
 #include "kernels/cuda/cuda_status.h"
@@ -47,6 +49,17 @@ CudaContext::~CudaContext() {
 absl::Status CudaContext::Synchronize() {
   CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
   return core_.Observe(CudaStatus(cudaStreamSynchronize(stream()), "cudaStreamSynchronize"));
+}
+
+absl::Status CudaContext::SynchronizeOrStop(StopRequested stop) {
+  // Long jobs only: how long a caller that gave up holds the stream, beside a panel or a sweep.
+  constexpr auto kPoll = std::chrono::microseconds(200);
+  CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
+  while (cudaStreamQuery(stream()) == cudaErrorNotReady) {
+    if (stop()) report().stop = 1;
+    std::this_thread::sleep_for(kPoll);
+  }
+  return Synchronize();
 }
 
 absl::StatusOr<std::byte*> CudaContext::HostWorkspace(size_t bytes) {

@@ -32,6 +32,7 @@ class CudaContext final : public ExecutionContext {
   MatrixOps& ops() override { return *ops_; }
   DeviceReport& report() override { return *report_.as<DeviceReport>(); }
   absl::Status Synchronize() override;
+  absl::Status SynchronizeOrStop(StopRequested stop) override;
 
   CudaDeviceCore& core() { return core_; }
   cudaStream_t stream() { return stream_.get(); }

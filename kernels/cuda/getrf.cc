@@ -64,7 +64,8 @@ const AlgorithmTraits& CudaGetrf::traits() const {
   return kTraits;
 }
 
-absl::StatusOr<size_t> CudaGetrf::WorkspaceBytes(DType dtype, int64_t n) const {
+absl::StatusOr<size_t> CudaGetrf::WorkspaceBytes(DType dtype, int64_t n,
+                                                 const LuParameters&) const {
   if (n == 0) return 0;
   CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
   MutexLock lock(&mutex_);
@@ -76,7 +77,8 @@ absl::StatusOr<size_t> CudaGetrf::WorkspaceBytes(DType dtype, int64_t n) const {
 double CudaGetrf::PredictSeconds(DType, int64_t n) const { return PredictGetrfSeconds(n); }
 
 absl::Status CudaGetrf::Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
-                               std::span<std::byte> workspace) const {
+                               std::span<std::byte> workspace, const LuParameters&,
+                               StopRequested) const {
   CudaContext& cuda = CudaContext::From(context);
   if (a.rows == 0) {
     cuda.report().info = 0;

@@ -17,10 +17,12 @@ class CudaGetrf final : public LuAlgorithm {
   static absl::StatusOr<std::unique_ptr<LuAlgorithm>> Create(CudaDeviceCore& core);
 
   const AlgorithmTraits& traits() const override;
-  absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n) const override;
+  absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n,
+                                        const LuParameters& parameters) const override;
   double PredictSeconds(DType dtype, int64_t n) const override;
   absl::Status Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
-                      std::span<std::byte> workspace) const override;
+                      std::span<std::byte> workspace, const LuParameters& parameters,
+                      StopRequested stop) const override;
 
  private:
   explicit CudaGetrf(CudaDeviceCore& core) : core_(core) {}

@@ -23,7 +23,7 @@ absl::StatusOr<WarmUpBuffers> Allocate(CudaContext& context, DType dtype, int64_
   Device& device = context.device();
   size_t workspace = 2 * n * sizeof(double);  // for the scales
   for (const auto& algorithm : device.algorithms()) {
-    CROUT_ASSIGN_OR_RETURN(const size_t bytes, algorithm->WorkspaceBytes(dtype, n));
+    CROUT_ASSIGN_OR_RETURN(const size_t bytes, algorithm->WorkspaceBytes(dtype, n, {}));
     workspace = std::max(workspace, bytes);
   }
   for (const auto& solver : device.solvers()) {
@@ -63,8 +63,9 @@ absl::Status Run(CudaContext& context, const WarmUpBuffers& buffers, DType dtype
   CROUT_RETURN_IF_ERROR(context.ops().EquilibrationScales(a, scales, scales + n));
   CROUT_RETURN_IF_ERROR(context.ops().CopyScaled(a, scales, scales + n, a));
   for (const auto& algorithm : context.device().algorithms()) {
-    CROUT_RETURN_IF_ERROR(
-        algorithm->Factor(context, a, ipiv, {buffers.workspace.data(), buffers.workspace.size()}));
+    CROUT_RETURN_IF_ERROR(algorithm->Factor(context, a, ipiv,
+                                            {buffers.workspace.data(), buffers.workspace.size()},
+                                            {}, [] { return false; }));
     const UnitDiagonal unit = algorithm->traits().unit_diagonal;
     CROUT_RETURN_IF_ERROR(context.ops().InspectFactor(a, unit == UnitDiagonal::kU, ipiv));
     CROUT_RETURN_IF_ERROR(Solve(context, buffers, {a, ipiv, unit}));

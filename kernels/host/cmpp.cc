@@ -105,14 +105,16 @@ class HostCmpp final : public LuAlgorithm {
 
   const AlgorithmTraits& traits() const override { return traits_; }
 
-  absl::StatusOr<size_t> WorkspaceBytes(DType, int64_t) const override { return 0; }
+  absl::StatusOr<size_t> WorkspaceBytes(DType, int64_t, const LuParameters&) const override {
+    return 0;
+  }
 
   double PredictSeconds(DType dtype, int64_t n) const override {
     return kCallSeconds + LuFlops(n) / (kReferenceFlopsPerCore * RateFactor(dtype));
   }
 
   absl::Status Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
-                      std::span<std::byte>) const override {
+                      std::span<std::byte>, const LuParameters&, StopRequested) const override {
     executor_.Run(Width::kOneCore, [&](int) {
       context.report().info = static_cast<int32_t>(DispatchDType(a.dtype, [&](auto tag) {
         return Cmpp(a.As<typename decltype(tag)::type>(), ipiv).Run();

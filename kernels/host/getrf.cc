@@ -27,7 +27,7 @@ class HostGetrf final : public LuAlgorithm {
   const AlgorithmTraits& traits() const override { return traits_; }
 
   // LAPACK's 32-bit pivots.
-  absl::StatusOr<size_t> WorkspaceBytes(DType, int64_t n) const override {
+  absl::StatusOr<size_t> WorkspaceBytes(DType, int64_t n, const LuParameters&) const override {
     if (n > std::numeric_limits<lapack_int>::max()) {
       return absl::InvalidArgumentError(absl::StrCat("n = ", n, " is beyond LAPACK's integers"));
     }
@@ -40,7 +40,8 @@ class HostGetrf final : public LuAlgorithm {
   }
 
   absl::Status Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
-                      std::span<std::byte> workspace) const override {
+                      std::span<std::byte> workspace, const LuParameters&,
+                      StopRequested) const override {
     static_assert(sizeof(lapack_int) == sizeof(float));
     auto* pivots = reinterpret_cast<lapack_int*>(workspace.data());
     lapack_int info = 0;

@@ -19,7 +19,8 @@ class BareGetrf {
       : context_(CudaContext::From(context)), matrix_(matrix), n_(matrix.shape().rows) {
     Device& device = context.device();
     const LuAlgorithm* getrf = Check(FindAlgorithm(device, "getrf", DType::kFloat64, n_));
-    workspace_ = Check(device.memory().Allocate(Check(getrf->WorkspaceBytes(DType::kFloat64, n_))));
+    workspace_ =
+        Check(device.memory().Allocate(Check(getrf->WorkspaceBytes(DType::kFloat64, n_, {}))));
     ipiv_ = Check(device.memory().Allocate(n_ * sizeof(int64_t)));
   }
 

@@ -146,14 +146,14 @@ double BareGetrf(Device& device, const std::vector<double>& a) {
   const Buffer lu = Check(device.memory().Allocate(bytes));
   const Buffer ipiv = Check(device.memory().Allocate(n * sizeof(int64_t)));
   const Buffer workspace =
-      Check(device.memory().Allocate(Check(getrf->WorkspaceBytes(DType::kFloat64, n))));
+      Check(device.memory().Allocate(Check(getrf->WorkspaceBytes(DType::kFloat64, n, {}))));
   std::vector<double> times;
   for (int round = 0; round < kLatencyRounds; ++round) {
     Check(context->ops().CopyToDevice(a.data(), lu.data(), bytes));
     Check(context->Synchronize());
     times.push_back(Time([&] {
       Check(getrf->Factor(*context, {lu.data(), DType::kFloat64, n, n, n}, ipiv.as<int64_t>(),
-                          {workspace.data(), workspace.size()}));
+                          {workspace.data(), workspace.size()}, {}, [] { return false; }));
       Check(context->Synchronize());
     }));
   }

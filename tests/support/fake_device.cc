@@ -16,16 +16,22 @@ class GatedAlgorithm final : public LuAlgorithm {
   GatedAlgorithm(const LuAlgorithm& inner, Gate& gate) : inner_(inner), gate_(gate) {}
 
   const AlgorithmTraits& traits() const override { return inner_.traits(); }
-  absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n) const override {
-    return inner_.WorkspaceBytes(dtype, n);
+  absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n,
+                                        const LuParameters& parameters) const override {
+    return inner_.WorkspaceBytes(dtype, n, parameters);
   }
   double PredictSeconds(DType dtype, int64_t n) const override {
     return inner_.PredictSeconds(dtype, n);
   }
   absl::Status Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
-                      std::span<std::byte> workspace) const override {
+                      std::span<std::byte> workspace, const LuParameters& parameters,
+                      StopRequested stop) const override {
     gate_.Pass();
-    return inner_.Factor(context, a, ipiv, workspace);
+    return inner_.Factor(context, a, ipiv, workspace, parameters, stop);
+  }
+  absl::Status Finish(ExecutionContext& context, std::span<std::byte> workspace,
+                      IterationReport* report) const override {
+    return inner_.Finish(context, workspace, report);
   }
 
  private:

@@ -1,0 +1,65 @@
+// What a caller may choose of an LU method, and what an iterative one tells about its run.
+#ifndef CROUT_KERNELS_LU_PARAMETERS_H_
+#define CROUT_KERNELS_LU_PARAMETERS_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "kernels/matrix.h"
+
+namespace crout {
+
+// Which factor holds the unit diagonal: L (Gaussian elimination, getrf) or U (Crout's method).
+enum class UnitDiagonal : uint8_t { kL, kU };
+
+// A factor as solvers see it: n x n in getrf's storage.
+struct FactorView {
+  AnyMatrix lu;
+  const int64_t* ipiv = nullptr;
+  UnitDiagonal unit_diagonal = UnitDiagonal::kL;
+};
+
+// When a diagonal element is bad, so that the column's largest candidate takes its place.
+enum class PivotRule : uint8_t {
+  kNone,       // never
+  kPartial,    // always: partial pivoting
+  kInterval,   // |l_jj| outside (low, high]: Cejka's conditional pivoting, absolute
+  kThreshold,  // |l_jj| below `threshold` times the column's largest candidate
+};
+
+struct PivotCriterion {
+  PivotRule rule = PivotRule::kPartial;
+  double low = 1e-5;
+  double high = 1e5;
+  double threshold = 0.1;
+};
+
+// Unset and 0: the method's own choice. A method takes those that its traits name.
+struct LuParameters {
+  std::optional<PivotCriterion> pivoting;
+  // Iterative methods: an element has converged when it changes by no more than this, relative to
+  // itself. 0: when nothing changes.
+  double tolerance = 0;
+  int64_t section_size = 0;  // rows and columns of a section; rounded up to the block size
+  int block_size = 0;        // threads of a block along each dimension: 8, 16, 32
+  int64_t sweep_limit = 0;   // sweeps of one section before ABORTED
+  // Warm start: factors of a matrix near this one, of the same order and type, on the same device.
+  std::optional<FactorView> start;
+};
+
+// What an iterative method did, section by section.
+struct IterationReport {
+  bool warm = false;
+  int64_t section_size = 0;  // as used
+  int block_size = 0;        // likewise; 0 where the method has none
+  int64_t sections = 0;      // along each side
+  // Sweeps executed for section (i, j), 0-based, at i + j * sections.
+  std::vector<int64_t> sweeps;
+  // Row interchanges under diagonal section j.
+  std::vector<int64_t> pivots;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_LU_PARAMETERS_H_
