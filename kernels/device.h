@@ -47,6 +47,10 @@ class Uploader {
   // The first `bytes` bytes of the span last reserved were written.
   virtual absl::Status Commit(size_t bytes) = 0;
 
+  // No more bytes are at hand for now: a device short of staging memory sends what it has, so that
+  // an upload which pauses holds none that others could use.
+  virtual absl::Status Pause() { return absl::OkStatus(); }
+
   // All bytes were committed: work enqueued on `context` from now on sees them.
   virtual absl::Status Join(ExecutionContext& context) = 0;
 

@@ -135,6 +135,9 @@ absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const Factorizatio
 // Blocks until the copy is complete.
 absl::StatusOr<FactorStorage> CopyStorageToHost(ExecutionContext& context,
                                                 const FactorStorage& from, MemoryResource& to);
+// Without the matrix.
+absl::StatusOr<FactorStorage> CopyFactorsToHost(ExecutionContext& context,
+                                                const FactorStorage& from, MemoryResource& to);
 absl::StatusOr<FactorStorage> CopyStorageToDevice(ExecutionContext& context,
                                                   const FactorStorage& from);
 

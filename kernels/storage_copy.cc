@@ -1,3 +1,6 @@
+#include <span>
+
+#include "absl/functional/function_ref.h"
 #include "kernels/factorization.h"
 #include "kernels/sync_on_exit.h"
 #include "kernels/util/status_macros.h"
@@ -5,14 +8,19 @@
 namespace crout {
 namespace {
 
+using Part = Buffer FactorStorage::*;
+constexpr Part kFactors[] = {&FactorStorage::lu, &FactorStorage::ipiv, &FactorStorage::scales};
+constexpr Part kAll[] = {&FactorStorage::lu, &FactorStorage::ipiv, &FactorStorage::scales,
+                         &FactorStorage::matrix};
+
 using EnqueueCopy = absl::FunctionRef<absl::Status(const Buffer& from, const Buffer& to)>;
 
-absl::StatusOr<FactorStorage> CopyStorage(ExecutionContext& context, const FactorStorage& from,
-                                          MemoryResource& memory, EnqueueCopy copy) {
+absl::StatusOr<FactorStorage> CopyParts(std::span<const Part> parts, ExecutionContext& context,
+                                        const FactorStorage& from, MemoryResource& memory,
+                                        EnqueueCopy copy) {
   FactorStorage to;
   SyncOnExit sync(context);
-  for (Buffer FactorStorage::*part :
-       {&FactorStorage::lu, &FactorStorage::ipiv, &FactorStorage::matrix, &FactorStorage::scales}) {
+  for (const Part part : parts) {
     if (!(from.*part)) continue;
     CROUT_ASSIGN_OR_RETURN(to.*part, memory.Allocate((from.*part).size()));
     CROUT_RETURN_IF_ERROR(copy(from.*part, to.*part));
@@ -22,21 +30,31 @@ absl::StatusOr<FactorStorage> CopyStorage(ExecutionContext& context, const Facto
   return to;
 }
 
-}  // namespace
-
-absl::StatusOr<FactorStorage> CopyStorageToHost(ExecutionContext& context,
-                                                const FactorStorage& from, MemoryResource& to) {
-  return CopyStorage(context, from, to, [&](const Buffer& source, const Buffer& target) {
+absl::StatusOr<FactorStorage> CopyToHost(std::span<const Part> parts, ExecutionContext& context,
+                                         const FactorStorage& from, MemoryResource& to) {
+  return CopyParts(parts, context, from, to, [&](const Buffer& source, const Buffer& target) {
     return context.ops().CopyToHost(source.data(), target.data(), source.size());
   });
 }
 
+}  // namespace
+
+absl::StatusOr<FactorStorage> CopyStorageToHost(ExecutionContext& context,
+                                                const FactorStorage& from, MemoryResource& to) {
+  return CopyToHost(kAll, context, from, to);
+}
+
+absl::StatusOr<FactorStorage> CopyFactorsToHost(ExecutionContext& context,
+                                                const FactorStorage& from, MemoryResource& to) {
+  return CopyToHost(kFactors, context, from, to);
+}
+
 absl::StatusOr<FactorStorage> CopyStorageToDevice(ExecutionContext& context,
                                                   const FactorStorage& from) {
-  return CopyStorage(
-      context, from, context.device().memory(), [&](const Buffer& source, const Buffer& target) {
-        return context.ops().CopyToDevice(source.data(), target.data(), source.size());
-      });
+  return CopyParts(kAll, context, from, context.device().memory(),
+                   [&](const Buffer& source, const Buffer& target) {
+                     return context.ops().CopyToDevice(source.data(), target.data(), source.size());
+                   });
 }
 
 }  // namespace crout

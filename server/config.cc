@@ -101,6 +101,8 @@ void AddOptions(CLI::App& app, Config& config) {
       ->check(CLI::Range(0.01, 1.0));
   options.AddBytes("host-budget", config.pool.host_budget_bytes,
                    "Host memory for jobs, evicted factors, text and replies; 0: half of it");
+  options.AddBytes("receive-buffers", config.receive_buffer_bytes,
+                   "Memory for messages on their way in and out, of all connections");
   options.Add("max-n", config.limits.max_n, "Largest dimension of a matrix")
       ->check(CLI::Range(int64_t{1}, int64_t{2147483647}));
   options.AddDuration("default-lease", config.limits.default_lease,

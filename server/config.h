@@ -22,6 +22,7 @@ struct Config {
   LogLevel log_level = LogLevel::kInfo;
   LogFormat log_format = LogFormat::kText;
   int host_threads = 0;  // cores for the host device and text parsing; 0: all
+  size_t receive_buffer_bytes = size_t{1} << 30;
   Limits limits;
   DevicePoolOptions pool;
   absl::Duration drain_grace = absl::Seconds(2);

@@ -9,9 +9,9 @@
 #include "absl/strings/str_join.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
+#include "grpcpp/resource_quota.h"
 #include "grpcpp/server_builder.h"
 #include "kernels/util/status_macros.h"
-#include "server/devices.h"
 #include "server/scheduling/reason.h"
 
 namespace crout {
@@ -19,6 +19,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr int kMaxCallsOfConnection = 1024;
+constexpr int kFrameBytes = 4 << 20;
 constexpr auto kHousekeepingPeriod = std::chrono::seconds(1);
 // How long answered calls may take to leave once they were told to.
 constexpr auto kForcedEnd = std::chrono::seconds(5);
@@ -37,9 +39,9 @@ Clock::duration ToChrono(absl::Duration duration) { return absl::ToChronoNanosec
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Config& config) {
+absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
+    const Config& config, std::vector<std::unique_ptr<Device>> devices) {
   std::unique_ptr<Daemon> daemon(new Daemon(config));
-  CROUT_ASSIGN_OR_RETURN(auto devices, OpenDevices(config));
   CROUT_ASSIGN_OR_RETURN(daemon->stack_, Stack::Create(std::move(devices), config));
   CROUT_RETURN_IF_ERROR(daemon->Bind());
   daemon->housekeeper_ = std::thread([daemon = daemon.get()] { daemon->HousekeepingLoop(); });
@@ -54,6 +56,19 @@ absl::Status Daemon::Bind() {
   const int max_message = static_cast<int>(config_.limits.max_message_bytes);
   builder.SetMaxReceiveMessageSize(max_message);
   builder.SetMaxSendMessageSize(max_message);
+  // Clients that vanished without a word are found by pings, and their calls end; those that ping
+  // us may do so as often as our own client does.
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  // Of one connection; further calls wait at the client.
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCallsOfConnection);
+  // Fewer, larger frames: less to parse for each byte of a matrix.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kFrameBytes);
+  grpc::ResourceQuota quota("croutd");
+  quota.Resize(config_.receive_buffer_bytes);
+  builder.SetResourceQuota(quota);
   // Two daemons on one port would share its calls, and a handle is known to one of them.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   std::vector<int> ports(config_.listen.size(), 0);

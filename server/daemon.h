@@ -19,8 +19,9 @@ namespace crout {
 
 class Daemon {
  public:
-  // Opens the devices, binds the addresses and serves. Errors name the setting to change.
-  static absl::StatusOr<std::unique_ptr<Daemon>> Start(const Config& config);
+  // Binds the addresses and serves on `devices`. Errors name the setting to change.
+  static absl::StatusOr<std::unique_ptr<Daemon>> Start(
+      const Config& config, std::vector<std::unique_ptr<Device>> devices);
   ~Daemon();
   Daemon(const Daemon&) = delete;  // Calls point to its parts.
   Daemon& operator=(const Daemon&) = delete;

@@ -77,6 +77,13 @@ void AddRhsOptions(CLI::App* command, SolveArguments* arguments) {
   // B must be one or the other; CLI11 counts what was given only after parsing.
   command->parse_complete_callback([=] {
     if (file->count() + ones->count() == 0) throw CLI::RequiredError("rhs or --ones");
+    // How many ones is read from the file's header first, and a pipe is read once.
+    if (ones->count() > 0 && arguments->matrix.path == "-") {
+      throw CLI::ValidationError("--ones", "needs the matrix in a file, not on standard input");
+    }
+    if (arguments->matrix.path == "-" && arguments->rhs_path == "-") {
+      throw CLI::ValidationError("rhs", "standard input is the matrix already");
+    }
   });
 }
 

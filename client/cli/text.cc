@@ -56,6 +56,11 @@ std::string FormatValue(const std::string& key, const Json& value) {
   }
   if (value.is_number_float()) return absl::StrFormat("%.6g", value.get<double>());
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
+  // Longer lists, such as the scales of a matrix, are for --json.
+  constexpr size_t kLongestList = 16;
+  if (value.is_array() && value.size() > kLongestList) {
+    return absl::StrCat(value.size(), " values (see --json)");
+  }
   if (value.is_array()) {
     return absl::StrJoin(value, " ", [&](std::string* out, const Json& element) {
       absl::StrAppend(out, FormatValue(key, element));

@@ -42,6 +42,13 @@ absl::Status ParseWhole(grpc::ByteBuffer* buffer, google::protobuf::MessageLite*
   return ParseWithoutBytes(buffer, /*number=*/0, message);  // There is no field 0.
 }
 
+RetryClass ClassOf(const StreamRequest& request, RetryClass repeatable) {
+  for (const StreamRequest::Payload& payload : request.payloads) {
+    if (!payload.source->repeatable()) return RetryClass::kNever;
+  }
+  return repeatable;
+}
+
 // SolveResponse has no factor.
 const v1::Factor* FactorIn(const v1::SolveResponse&) { return nullptr; }
 const v1::Factor* FactorIn(const v1::FactorizeAndSolveResponse& response) {
@@ -55,6 +62,7 @@ absl::StatusOr<v1::Factor> Client::FactorStream(const StreamRequest& request,
                                                 RetryClass retry_class, const CallOptions& call) {
   v1::Factor factor;
   bool arrived = false;
+  retry_class = ClassOf(request, retry_class);
   const absl::Status status = RunWithRetries(retry_class, call, [&](CallScope* scope) {
     ProgressReporter progress(call);
     auto on_response = [&](grpc::ByteBuffer* buffer) {
@@ -109,6 +117,7 @@ absl::StatusOr<v1::SolveResult> Client::SolveStream(const StreamRequest& request
                                                     RetryClass retry_class, v1::Factor* factor,
                                                     MatrixSink* x, const CallOptions& call) {
   v1::SolveResult result;
+  retry_class = ClassOf(request, retry_class);
   const absl::Status status = RunWithRetries(retry_class, call, [&](CallScope* scope) {
     ProgressReporter progress(call);
     SolutionReceiver receiver(x);

@@ -113,6 +113,12 @@ MatrixSource MatrixSource::MatrixMarketFile(std::string path, v1::Dtype dtype) {
   return source;
 }
 
+bool MatrixSource::repeatable() const {
+  struct stat info;
+  // What is not there fails when it is opened.
+  return path_.empty() || stat(path_.c_str(), &info) != 0 || S_ISREG(info.st_mode);
+}
+
 absl::StatusOr<std::unique_ptr<ChunkReader>> MatrixSource::Open() const {
   if (!status_.ok()) return status_;
   if (!path_.empty()) return FileReader::Open(path_);

@@ -44,11 +44,15 @@ class MatrixSource {
   // Matrix Market text, plain or gzip; `dtype` is the type that its values are kept in.
   static MatrixSource MatrixMarket(absl::string_view text, v1::Dtype dtype = v1::DTYPE_FLOAT64);
 
-  // The same from a file or a pipe, read in chunks while it is sent. NOT_FOUND or another status
+  // The same from a file or a pipe, read in chunks while it is sent. A call that has read from a
+  // pipe is not tried again. NOT_FOUND or another status
   // of errno from the call if it cannot be read.
   static MatrixSource MatrixMarketFile(std::string path, v1::Dtype dtype = v1::DTYPE_FLOAT64);
 
   const v1::MatrixSpec& spec() const { return spec_; }
+
+  // Whether Open() gives the same bytes each time: not so for a pipe.
+  bool repeatable() const;
 
   // Starts a pass over the bytes; a file is read anew for each.
   absl::StatusOr<std::unique_ptr<ChunkReader>> Open() const;

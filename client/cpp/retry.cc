@@ -11,6 +11,7 @@ namespace crout::client {
 namespace {
 
 bool MayRetry(RetryClass retry_class, const absl::Status& status) {
+  if (retry_class == RetryClass::kNever) return false;
   switch (status.code()) {
     case absl::StatusCode::kResourceExhausted:
     case absl::StatusCode::kAborted:

@@ -12,6 +12,8 @@
 namespace crout::client {
 
 enum class RetryClass {
+  // What was sent cannot be sent again.
+  kNever,
   // A second attempt could do the thing twice: only refusals before any effect, which are
   // RESOURCE_EXHAUSTED and ABORTED with the server's RetryInfo.
   kRefusedOnly,

@@ -36,6 +36,23 @@ absl::Status CudaUploader::Commit(size_t bytes) {
   return pool_.core_.Observe(EnqueueCopy());
 }
 
+absl::Status CudaUploader::Pause() {
+  if (current_ == nullptr) return absl::OkStatus();
+  {
+    // Half of the blocks are there for whoever comes first: sending small pieces has its cost too.
+    MutexLock lock(&pool_.mutex_);
+    if (pool_.free_.size() >= pool_.blocks_.size() / 2) return absl::OkStatus();
+    if (filled_ == 0) {
+      current_->owner = nullptr;
+      pool_.free_.push_back(std::exchange(current_, nullptr));
+      pool_.wake_.Signal();
+      return absl::OkStatus();
+    }
+  }
+  CROUT_RETURN_IF_ERROR(pool_.core_.MakeCurrent());
+  return pool_.core_.Observe(EnqueueCopy());
+}
+
 absl::Status CudaUploader::EnqueueCopy() {
   cudaStream_t stream = pool_.copies_.get();
   std::byte* to = destination_.data() + committed_ - filled_;

@@ -15,6 +15,7 @@ class CudaUploader final : public Uploader {
 
   std::span<std::byte> Reserve(absl::AnyInvocable<void()> on_ready) override;
   absl::Status Commit(size_t bytes) override;
+  absl::Status Pause() override;
   absl::Status Join(ExecutionContext& context) override;
 
  private:

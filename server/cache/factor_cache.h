@@ -72,7 +72,9 @@ struct FactorInfo {
 // A factorization on its way into the cache.
 struct NewFactor {
   Factorization factorization;  // in the memory of slot->device
-  Reservation reservation;      // of slot->budget, factorization.storage.bytes() in size
+  // Of slot->budget: factorization.storage.bytes(), or FactorCache::kSmallestCharge if that is
+  // more.
+  Reservation reservation;
   DeviceSlot* slot = nullptr;
   std::optional<int64_t> nnz;
   CallTimings timings;
@@ -92,6 +94,10 @@ class FactorCache {
   struct Charged;  // its bytes, on their way out
 
  public:
+  // The least that a factor is charged: about what its entry costs beside its bytes, so that tiny
+  // factors cannot fill the memory uncounted.
+  static constexpr size_t kSmallestCharge = size_t{4} << 10;
+
   // Keeps one version of a factor alive and where it is. Move-only; released on destruction, from
   // any thread, without blocking. The cache outlives its pins.
   class Pin {

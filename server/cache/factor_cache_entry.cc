@@ -1,5 +1,6 @@
 #include "server/cache/factor_cache_entry.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace crout {
@@ -19,7 +20,7 @@ std::shared_ptr<FactorCache::Stored> FactorCache::MakeStored(NewFactor factor) {
   stored->timings = factor.timings;
   // A 0 x 0 matrix has no bytes to keep, and nothing that they could tell.
   stored->has_matrix = factor.factorization.storage.matrix || factor.factorization.summary.n == 0;
-  stored->bytes = factor.factorization.storage.bytes();
+  stored->bytes = std::max(factor.factorization.storage.bytes(), kSmallestCharge);
   stored->slot = factor.slot;
   stored->reservation = std::move(factor.reservation);
   stored->reservation.Shrink(stored->bytes);
@@ -93,8 +94,6 @@ FactorCache::Charged FactorCache::Settle(Stored& stored) {
     return {.reservation = std::move(stored.reservation),
             .storage = std::move(stored.factorization.storage)};
   }
-  // Without bytes there is nothing to gain from evicting it.
-  if (stored.bytes == 0) return {};
   IdleList& list = idle_[ListOf(stored)];
   stored.position = list.order.insert(list.order.end(), &stored);
   stored.listed = true;

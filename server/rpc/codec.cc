@@ -36,6 +36,12 @@ absl::StatusOr<DType> DecodeDtype(v1::Dtype dtype, DType unspecified, absl::stri
   }
 }
 
+absl::Status CheckDimension(int64_t value, absl::string_view field, const Limits& limits) {
+  if (value >= 0 && value <= limits.max_n) return absl::OkStatus();
+  return BadField(field,
+                  absl::StrCat(value, " is not in [0, ", limits.max_n, "], this server's max_n"));
+}
+
 absl::StatusOr<PackedMatrix> DecodeDense(const v1::DenseSpec& dense, absl::string_view field,
                                          const Limits& limits) {
   PackedMatrix shape;
@@ -46,14 +52,8 @@ absl::StatusOr<PackedMatrix> DecodeDense(const v1::DenseSpec& dense, absl::strin
                     absl::StrCat("unknown layout ", static_cast<int>(dense.layout())));
   }
   shape.layout = dense.layout() == v1::LAYOUT_ROW_MAJOR ? Layout::kRowMajor : Layout::kColumnMajor;
-  for (const auto& [name, value] :
-       {std::pair<absl::string_view, int64_t>{"rows", dense.rows()}, {"cols", dense.cols()}}) {
-    if (value < 0 || value > limits.max_n) {
-      return BadField(
-          absl::StrCat(field, ".", name),
-          absl::StrCat(value, " is not in [0, ", limits.max_n, "], this server's max_n"));
-    }
-  }
+  CROUT_RETURN_IF_ERROR(CheckDimension(dense.rows(), absl::StrCat(field, ".rows"), limits));
+  CROUT_RETURN_IF_ERROR(CheckDimension(dense.cols(), absl::StrCat(field, ".cols"), limits));
   shape.rows = dense.rows();
   shape.cols = dense.cols();
   const auto bytes = MatrixBytes(shape.rows, shape.cols, shape.dtype);
@@ -103,6 +103,12 @@ absl::StatusOr<PayloadSpec> DecodePayload(const v1::MatrixSpec& spec, absl::stri
       break;
   }
   return BadField(field, "no format: set dense or matrix_market");
+}
+
+absl::StatusOr<DType> DecodeProblem(const v1::EstimateFactorizeRequest& request,
+                                    const Limits& limits) {
+  CROUT_RETURN_IF_ERROR(CheckDimension(request.n(), "n", limits));
+  return DecodeDtype(request.matrix_dtype(), DType::kFloat64, "matrix_dtype");
 }
 
 absl::Status CheckSquare(const PackedMatrix& shape, absl::string_view field) {

@@ -27,6 +27,10 @@ struct PayloadSpec {
 absl::StatusOr<PayloadSpec> DecodePayload(const v1::MatrixSpec& spec, absl::string_view field,
                                           const Limits& limits);
 
+// Checks the order of the matrix to estimate for, and returns its type.
+absl::StatusOr<DType> DecodeProblem(const v1::EstimateFactorizeRequest& request,
+                                    const Limits& limits);
+
 // The shape of a matrix to factor: square. Of a right-hand side: n rows; `mismatch` is the code of
 // the refusal (FAILED_PRECONDITION against a handle, INVALID_ARGUMENT within one request).
 absl::Status CheckSquare(const PackedMatrix& shape, absl::string_view field);

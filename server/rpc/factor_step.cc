@@ -1,5 +1,6 @@
 #include "server/rpc/factor_step.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "kernels/util/status_macros.h"
@@ -29,7 +30,7 @@ absl::StatusOr<size_t> FactorStep::Plan() {
   }
   CROUT_RETURN_IF_ERROR(Resolve(request_, *slot_.device, shape.rows, &options_));
   CROUT_ASSIGN_OR_RETURN(const JobBytes bytes, FactorizeBytes(options_, shape.dtype, shape.rows));
-  return bytes.peak;
+  return std::max(bytes.peak, FactorCache::kSmallestCharge);
 }
 
 absl::Status FactorStep::Admit(Reservation reservation) {
@@ -71,7 +72,7 @@ absl::StatusOr<NewFactor> FactorStep::Run(ExecutionContext& context, StopRequest
   const FactorSummary& summary = factor.factorization.summary;
   core_.metrics.device(static_cast<size_t>(slot_.index))
       .ObserveFactor(summary.algorithm, summary.factor_dtype, summary.n, kernel.factor);
-  reservation_.Shrink(factor.factorization.storage.bytes());
+  reservation_.Shrink(std::max(factor.factorization.storage.bytes(), FactorCache::kSmallestCharge));
   factor.reservation = std::move(reservation_);
   factor.slot = &slot_;
   factor.nnz = upload_.nnz();

@@ -67,9 +67,10 @@ absl::StatusOr<FactorCopy> GetFactorsCall::Copy(ExecutionContext& context, CallT
                          pin_->OnDevice(context, std::move(promotion_), &promoted));
   timings.host_to_device += watch.Lap();
   FactorCopy copy;
-  CROUT_ASSIGN_OR_RETURN(copy.reservation, core_.cache.ReserveOnHost(factor->storage.bytes()));
-  CROUT_ASSIGN_OR_RETURN(copy.storage,
-                         CopyStorageToHost(context, factor->storage, core_.host_memory));
+  const FactorStorage& storage = factor->storage;
+  CROUT_ASSIGN_OR_RETURN(copy.reservation,
+                         core_.cache.ReserveOnHost(storage.bytes() - storage.matrix.size()));
+  CROUT_ASSIGN_OR_RETURN(copy.storage, CopyFactorsToHost(context, storage, core_.host_memory));
   timings.device_to_host += watch.Lap();
   return copy;
 }

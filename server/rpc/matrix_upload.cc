@@ -18,6 +18,10 @@ namespace {
 // The text's memory is charged in steps, so that the budget is not asked for every chunk.
 constexpr size_t kTextChargeStep = size_t{4} << 20;
 
+// Bytes held for one byte of text, at most: the text itself and, of the shortest line "1 1", 16
+// bytes of an entry. Compressed text is inflated later, and charged as its entries come.
+constexpr size_t kTextGrowth = 8;
+
 // How often a wait for staging memory looks whether the call still wants it.
 constexpr auto kStopPoll = std::chrono::milliseconds(50);
 
@@ -77,19 +81,42 @@ absl::StatusOr<size_t> MatrixUpload::AppendDense(std::span<const std::byte> byte
 
 absl::Status MatrixUpload::AppendText(std::span<const std::byte> bytes) {
   received_ += bytes.size();
-  CROUT_RETURN_IF_ERROR(
-      reader_->Append({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
-  return ChargeText();
+  return NamingField(reader_->Append({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
 }
 
-absl::Status MatrixUpload::ChargeText() {
-  const size_t held = reader_->memory_bytes();
-  if (held <= text_reservation_.bytes()) return absl::OkStatus();
-  const size_t step = std::max(held - text_reservation_.bytes(), kTextChargeStep);
-  if (text_reservation_.bytes() > 0 && text_reservation_.TryGrow(step)) return absl::OkStatus();
-  CROUT_ASSIGN_OR_RETURN(Reservation more, core_.cache.ReserveOnHost(step));
+size_t MatrixUpload::TextBytes(size_t bytes) const {
+  return reader_->memory_bytes() + kTextGrowth * bytes;
+}
+
+bool MatrixUpload::TryReserve(size_t bytes) {
+  if (!text()) return true;
+  const size_t wanted = TextBytes(bytes);
+  if (wanted <= text_reservation_.bytes()) return true;
+  auto more = core_.devices.host_budget().TryReserve(
+      std::max(wanted - text_reservation_.bytes(), kTextChargeStep));
+  if (!more) return false;
+  text_reservation_.Absorb(*std::move(more));
+  return true;
+}
+
+absl::Status MatrixUpload::Reserve(size_t bytes) { return HoldText(TextBytes(bytes)); }
+
+absl::Status MatrixUpload::HoldText(size_t wanted) {
+  if (wanted <= text_reservation_.bytes()) return absl::OkStatus();
+  CROUT_ASSIGN_OR_RETURN(Reservation more,
+                         core_.cache.ReserveOnHost(wanted - text_reservation_.bytes()));
   text_reservation_.Absorb(std::move(more));
   return absl::OkStatus();
+}
+
+absl::Status MatrixUpload::NamingField(const absl::Status& status) const {
+  if (absl::IsInvalidArgument(status)) return BadField(field_, status.message());
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat(field_, ": ", status.message()));
+}
+
+absl::Status MatrixUpload::Pause() {
+  return uploader_ == nullptr ? absl::OkStatus() : uploader_->Pause();
 }
 
 absl::Status MatrixUpload::Close() {
@@ -99,8 +126,15 @@ absl::Status MatrixUpload::Close() {
 }
 
 absl::Status MatrixUpload::Parse() {
-  CROUT_RETURN_IF_ERROR(reader_->Finish());
-  CROUT_RETURN_IF_ERROR(ChargeText());
+  // Before the entries are put in order beside those that were parsed. The header may claim more
+  // than came.
+  const size_t held = reader_->memory_bytes();
+  if (const auto claimed = reader_->header()) {
+    const auto peak = static_cast<size_t>(PeakBytes(*claimed));
+    CROUT_RETURN_IF_ERROR(HoldText(held + std::min(peak, kTextGrowth * held)));
+  }
+  CROUT_RETURN_IF_ERROR(NamingField(reader_->Finish()));
+  CROUT_RETURN_IF_ERROR(HoldText(reader_->memory_bytes()));
   const MatrixMarketHeader header = *reader_->header();
   shape_.rows = header.rows;
   shape_.cols = header.columns;

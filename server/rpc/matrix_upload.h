@@ -37,11 +37,19 @@ class MatrixUpload {
   // Allocates the destination on `slot`'s device, whose bytes the caller has reserved.
   absl::Status Open(DeviceSlot& slot);
 
+  // Charges what `bytes` more bytes of text may take; nothing to do for dense payloads.
+  // TryReserve is false where memory must be made free first: then Reserve, which may block.
+  bool TryReserve(size_t bytes);
+  absl::Status Reserve(size_t bytes);
+
   // Takes bytes; fewer than given when the device's staging blocks are all in flight: then
   // `on_ready` is called once when the rest can be given again. INVALID_ARGUMENT for more bytes
-  // than declared or malformed text, RESOURCE_EXHAUSTED when text outgrows the host budget.
+  // than declared or malformed text. Text was reserved before.
   absl::StatusOr<size_t> Append(std::span<const std::byte> bytes,
                                 const std::function<void()>& on_ready);
+
+  // Nothing more is at hand for now.
+  absl::Status Pause();
 
   // No more bytes come: INVALID_ARGUMENT if a dense payload is short.
   absl::Status Close();
@@ -57,7 +65,10 @@ class MatrixUpload {
   absl::StatusOr<size_t> AppendDense(std::span<const std::byte> bytes,
                                      const std::function<void()>& on_ready);
   absl::Status AppendText(std::span<const std::byte> bytes);
-  absl::Status ChargeText();
+  absl::Status NamingField(const absl::Status& status) const;
+  absl::Status HoldText(size_t wanted);
+  // Bytes to be held once `bytes` more have come.
+  size_t TextBytes(size_t bytes) const;
   template <class T>
   absl::Status AssembleSparse(StopRequested stop);
   template <class T>

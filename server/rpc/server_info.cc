@@ -51,21 +51,17 @@ void DescribeServer(ServerCore& core, v1::GetServerInfoResponse* response) {
 
 absl::Status EstimateFactorization(ServerCore& core, const v1::EstimateFactorizeRequest& request,
                                    v1::EstimateFactorizeResponse* response) {
-  v1::MatrixSpec spec;
-  spec.mutable_dense()->set_dtype(request.matrix_dtype());
-  spec.mutable_dense()->set_rows(request.n());
-  spec.mutable_dense()->set_cols(request.n());
-  CROUT_ASSIGN_OR_RETURN(const PayloadSpec payload, DecodePayload(spec, "n", core.limits));
-  CROUT_ASSIGN_OR_RETURN(FactorizeOptions options,
-                         DecodeOptions(request.options(), payload.shape.dtype));
+  CROUT_ASSIGN_OR_RETURN(const DType matrix_dtype, DecodeProblem(request, core.limits));
+  CROUT_ASSIGN_OR_RETURN(FactorizeOptions options, DecodeOptions(request.options(), matrix_dtype));
   CROUT_ASSIGN_OR_RETURN(DeviceSlot * slot, core.devices.Choose(request.options().device()));
   CROUT_RETURN_IF_ERROR(Resolve(request.options(), *slot->device, request.n(), &options));
-  CROUT_ASSIGN_OR_RETURN(const JobBytes bytes,
-                         FactorizeBytes(options, payload.shape.dtype, request.n()));
+  CROUT_ASSIGN_OR_RETURN(const JobBytes bytes, FactorizeBytes(options, matrix_dtype, request.n()));
   response->set_algorithm(AlgorithmFromName(options.algorithm->traits().name));
   response->set_device(slot->device->info().name);
-  response->set_peak_bytes(static_cast<int64_t>(bytes.peak));
-  response->set_cached_bytes(static_cast<int64_t>(bytes.kept));
+  response->set_peak_bytes(
+      static_cast<int64_t>(std::max(bytes.peak, FactorCache::kSmallestCharge)));
+  response->set_cached_bytes(
+      static_cast<int64_t>(std::max(bytes.kept, FactorCache::kSmallestCharge)));
   response->set_predicted_seconds(
       options.algorithm->PredictSeconds(options.factor_dtype, request.n()));
   response->set_predicted_queue_seconds(slot->scheduler->load().backlog_seconds);

@@ -101,6 +101,14 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* FactorizationService::GetFactors(
 template <class Handler>
 grpc::ServerUnaryReactor* FactorizationService::Unary(grpc::CallbackServerContext* context,
                                                       Method method, Handler handler) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  Answer(context, method, reactor, handler);
+  return reactor;
+}
+
+template <class Handler>
+void FactorizationService::Answer(grpc::CallbackServerContext* context, Method method,
+                                  grpc::ServerUnaryReactor* reactor, Handler handler) {
   ObservedCall observed(method, context);
   const auto run = [&]() -> absl::Status {
     CROUT_ASSIGN_OR_RETURN(const CallRegistry::Ticket ticket, core_.calls.Enter({}));
@@ -109,9 +117,7 @@ grpc::ServerUnaryReactor* FactorizationService::Unary(grpc::CallbackServerContex
   };
   observed.status = run();
   ObserveCall(core_, observed);
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(ToGrpcStatus(observed.status, context));
-  return reactor;
 }
 
 grpc::ServerUnaryReactor* FactorizationService::ListFactors(grpc::CallbackServerContext* context,
@@ -140,9 +146,13 @@ grpc::ServerUnaryReactor* FactorizationService::RenewLease(grpc::CallbackServerC
 grpc::ServerUnaryReactor* FactorizationService::ReleaseFactor(
     grpc::CallbackServerContext* context, const v1::ReleaseFactorRequest* request,
     v1::ReleaseFactorResponse* /*response*/) {
-  return Unary(context, Method::kReleaseFactor, [&](const std::string& tenant) {
-    return Release(core_, tenant, request->handle());
+  // Giving gigabytes back to the system takes a while: not in a reaction.
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  core_.releasing.Schedule([this, context, request, reactor] {
+    Answer(context, Method::kReleaseFactor, reactor,
+           [&](const std::string& tenant) { return Release(core_, tenant, request->handle()); });
   });
+  return reactor;
 }
 
 grpc::ServerUnaryReactor* FactorizationService::EstimateFactorize(

@@ -58,6 +58,10 @@ class FactorizationService final : public FactorizationServiceBase {
   template <class Handler>
   grpc::ServerUnaryReactor* Unary(grpc::CallbackServerContext* context, Method method,
                                   Handler handler);
+  // The same, for a reactor that was returned already.
+  template <class Handler>
+  void Answer(grpc::CallbackServerContext* context, Method method,
+              grpc::ServerUnaryReactor* reactor, Handler handler);
 
   ServerCore& core_;
 };

@@ -74,7 +74,7 @@ absl::Status UploadCall::HandleHeader(const StreamMessage& message) {
 }
 
 void UploadCall::Pump() {
-  if (ended() || !admitted_) return;
+  if (ended() || !admitted_ || reserving_) return;
   const absl::StatusOr<bool> consumed = Consume();
   if (!consumed.ok()) return End(consumed.status());
   if (!*consumed) return;  // Resume() comes.
@@ -92,13 +92,38 @@ absl::StatusOr<bool> UploadCall::Consume() {
     for (; segment_ < segments.size(); ++segment_, segment_offset_ = 0) {
       CROUT_ASSIGN_OR_RETURN(PayloadStep * step, StepFor(segments[segment_].field));
       const auto rest = segments[segment_].bytes.subspan(segment_offset_);
+      if (!step->upload().TryReserve(rest.size())) {
+        ReserveSlowly(step, rest.size());
+        return false;
+      }
       CROUT_ASSIGN_OR_RETURN(const size_t taken, step->upload().Append(rest, resume));
       segment_offset_ += taken;
       if (taken < rest.size()) return false;
       received_ = Clock::now();
     }
   }
+  if (step_ < steps_.size() && !half_closed_) {
+    CROUT_RETURN_IF_ERROR(steps_[step_]->upload().Pause());
+  }
   return true;
+}
+
+void UploadCall::ReserveSlowly(PayloadStep* step, size_t bytes) {
+  reserving_ = true;
+  core_.blocking.Schedule([self = shared_from_this(), this, step, bytes] {
+    if (!BeginWork()) return;
+    absl::Status status = step->upload().Reserve(bytes);
+    {
+      MutexLock lock(&mutex_);
+      reserving_ = false;
+      if (status.ok()) {
+        Pump();
+      } else {
+        End(std::move(status));
+      }
+    }
+    EndWork();
+  });
 }
 
 // Payloads arrive one after the other, each in its own field.

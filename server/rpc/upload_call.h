@@ -74,6 +74,8 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   absl::StatusOr<bool> Consume() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<PayloadStep*> StepFor(int field) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Resume();
+  // Makes room for text on a thread that may block, then goes on with Pump().
+  void ReserveSlowly(PayloadStep* step, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   absl::StatusOr<size_t> PlanBytes(bool text);
   absl::Status AdmitSteps(bool text, Reservation reservation);
@@ -91,6 +93,7 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   bool half_closed_ ABSL_GUARDED_BY(mutex_) = false;
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
   bool admitted_ ABSL_GUARDED_BY(mutex_) = false;
+  bool reserving_ ABSL_GUARDED_BY(mutex_) = false;  // ReserveSlowly is under way
   std::deque<StreamMessage> inbox_ ABSL_GUARDED_BY(mutex_);
   size_t segment_ ABSL_GUARDED_BY(mutex_) = 0;         // of inbox_.front(), next to consume
   size_t segment_offset_ ABSL_GUARDED_BY(mutex_) = 0;  // within it

@@ -220,6 +220,8 @@ TEST_F(CroutctlTest, BadUsageExitsWith2) {
       {"solve", "h", "--nrhs=2"},
       {"solve", "h", "--ones", "--refine=101"},
       {"lu", matrix_, "--ones", "--name=n"},
+      {"lu", "-", "--ones"},
+      {"lu", "-", "-"},
       {"get", "h"},
       {"bench", "--concurrency=0"},
   };

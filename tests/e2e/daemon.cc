@@ -18,9 +18,10 @@ namespace {
 
 constexpr char kReady[] = "croutd ready listen=";
 
-std::vector<std::string> DaemonCommand(const std::vector<std::string>& flags) {
+std::vector<std::string> DaemonCommand(const std::string& program,
+                                       const std::vector<std::string>& flags) {
   // Of a repeated flag the daemon would refuse the second.
-  std::vector<std::string> command = {ProgramPath("croutd")};
+  std::vector<std::string> command = {ProgramPath(program)};
   for (const char* standard : {"--listen=127.0.0.1:0", "--metrics-listen=127.0.0.1:0",
                                "--devices=host", "--drain-grace=0s"}) {
     const std::string name = std::string(standard).substr(0, std::string(standard).find('=') + 1);
@@ -34,8 +35,8 @@ std::vector<std::string> DaemonCommand(const std::vector<std::string>& flags) {
 
 }  // namespace
 
-Daemon::Daemon(const std::vector<std::string>& flags)
-    : process_(std::make_unique<Process>(DaemonCommand(flags))) {
+Daemon::Daemon(const std::vector<std::string>& flags, const std::string& program)
+    : process_(std::make_unique<Process>(DaemonCommand(program, flags))) {
   std::string output;
   const bool ready = Eventually([&] {
     output = process_->Output();

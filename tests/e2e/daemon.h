@@ -19,7 +19,9 @@ class Daemon {
  public:
   // Starts croutd on the host device with `flags` besides, and waits for its ready line; a test
   // failure if none comes, with the daemon's log. No drain grace unless `flags` give one.
-  explicit Daemon(const std::vector<std::string>& flags = {});
+  // `program`: croutd, or one like it.
+  explicit Daemon(const std::vector<std::string>& flags = {},
+                  const std::string& program = "croutd");
 
   const std::string& address() const { return addresses_[0]; }
   const std::vector<std::string>& addresses() const { return addresses_; }

@@ -44,10 +44,14 @@ std::vector<char*> Environment() {
 
 std::string ProgramPath(const std::string& name) {
   const char* directory = std::getenv("CROUT_TEST_BIN");
-  const std::string built = name == "croutd" ? CROUT_CROUTD_PATH : CROUT_CROUTCTL_PATH;
+  const std::string built = name == "croutd"     ? CROUT_CROUTD_PATH
+                            : name == "croutctl" ? CROUT_CROUTCTL_PATH
+                                                 : CROUT_FRAGILE_PATH;
   if (directory != nullptr) return std::string(directory) + "/" + name;
   if (std::filesystem::exists(built)) return built;
   const auto self = std::filesystem::read_symlink("/proc/self/exe");
+  const auto beside = self.parent_path() / name;
+  if (std::filesystem::exists(beside)) return beside.string();
   return (self.parent_path() / "../../bin" / name).lexically_normal().string();
 }
 

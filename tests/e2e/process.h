@@ -12,8 +12,9 @@
 
 namespace crout::e2e {
 
-// A program of this build: croutd, croutctl. Looked for in $CROUT_TEST_BIN, then where the build
-// put it, then in bin/ of the tree that the tests are installed in.
+// A program of this build: croutd, croutctl, croutd_fragile. Looked for in $CROUT_TEST_BIN, then
+// where the build put it, then beside the test, then in bin/ of the tree that the tests are
+// installed in.
 std::string ProgramPath(const std::string& name);
 
 // A directory of its own, removed with everything in it.

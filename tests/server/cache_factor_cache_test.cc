@@ -266,9 +266,18 @@ TEST_F(FactorCacheTest, EmptyFactorsAreFactorsToo) {
       cache_->Insert(std::move(factor),
                      {.tenant = "alice", .name = "", .request_id = "", .lease = absl::Hours(1)});
   EXPECT_TRUE(info.has_matrix);
-  EXPECT_EQ(info.bytes, 0u);
+  EXPECT_EQ(info.bytes, FactorCache::kSmallestCharge);
   EXPECT_OK(Touch(info.handle));
   EXPECT_OK(cache_->Release(kTenant, info.handle));
+}
+
+TEST_F(FactorCacheTest, EmptyFactorsFillTheBudgetToo) {
+  const Handle first = Put('\0', 0);
+  const size_t fit = slot().budget->limit() / FactorCache::kSmallestCharge;
+  const size_t host_fit = pool_->host_budget().limit() / FactorCache::kSmallestCharge;
+  for (size_t i = 0; i < fit + host_fit; ++i) Put('\0', 0);
+  EXPECT_LE(cache_->size(), fit + host_fit);
+  EXPECT_EQ(ReasonGone(first), kReasonHandleEvicted);
 }
 
 }  // namespace

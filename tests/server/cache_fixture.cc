@@ -75,7 +75,9 @@ void CacheTest::Start(const std::vector<DeviceKind>& kinds, size_t device_units,
 absl::StatusOr<NewFactor> CacheTest::Make(char fill, size_t bytes, size_t slot_index) {
   NewFactor factor;
   factor.slot = &slot(slot_index);
-  CROUT_ASSIGN_OR_RETURN(factor.reservation, cache_->ReserveOnDevice(*factor.slot, bytes));
+  CROUT_ASSIGN_OR_RETURN(
+      factor.reservation,
+      cache_->ReserveOnDevice(*factor.slot, std::max(bytes, FactorCache::kSmallestCharge)));
   FactorStorage& storage = factor.factorization.storage;
   CROUT_ASSIGN_OR_RETURN(storage.lu, device(slot_index).memory().Allocate(bytes));
   if (bytes > 0) std::memset(storage.lu.data(), fill, bytes);

@@ -1,0 +1,75 @@
+#include "server/serve.h"
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <iostream>
+#include <utility>
+
+#include "kernels/util/status_macros.h"
+#include "server/daemon.h"
+#include "server/log.h"
+#include "server/rpc/status.h"
+
+namespace crout {
+namespace {
+
+constexpr int kFailure = 1;
+
+sigset_t Signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  return set;
+}
+
+absl::StatusOr<std::unique_ptr<Daemon>> StartDaemon(const Config& config,
+                                                    OpenDevicesFunction open_devices) {
+  CROUT_ASSIGN_OR_RETURN(auto devices, open_devices(config));
+  return Daemon::Start(config, std::move(devices));
+}
+
+}  // namespace
+
+StopSignals::StopSignals() {
+  const sigset_t set = Signals();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
+bool StopSignals::Wait(int milliseconds) const {
+  const sigset_t set = Signals();
+  const timespec timeout = {milliseconds / 1000, (milliseconds % 1000) * 1000000L};
+  return sigtimedwait(&set, nullptr, &timeout) > 0;
+}
+
+int Serve(const Config& config, OpenDevicesFunction open_devices, const StopSignals& signals) {
+  auto daemon = StartDaemon(config, open_devices);
+  if (!daemon.ok()) {
+    const auto code = static_cast<grpc::StatusCode>(daemon.status().code());
+    std::cerr << "croutd: " << CodeName(code) << ": " << daemon.status().message() << "\n";
+    return kFailure;
+  }
+  std::cout << (*daemon)->ReadyLine() << std::endl;
+
+  constexpr int kHealthPollMs = 500;
+  bool stop = false;
+  while (!stop && (*daemon)->any_device_healthy()) stop = signals.Wait(kHealthPollMs);
+  if (!stop) Log(LogLevel::kError, "no_healthy_device");
+
+  bool hurried = false;
+  const auto hurry = [&] { return hurried = hurried || signals.Wait(0); };
+  if (!(*daemon)->Drain(hurry)) {
+    // A vendor routine runs to its end, however long; its caller has been answered, and nothing
+    // that the daemon holds outlives it.
+    Log(LogLevel::kWarn, "exit_with_jobs_running");
+    std::fflush(nullptr);
+    std::_Exit(stop ? EXIT_SUCCESS : kFailure);
+  }
+  daemon->reset();
+  Log(LogLevel::kInfo, "stopped");
+  return stop ? EXIT_SUCCESS : kFailure;
+}
+
+}  // namespace crout

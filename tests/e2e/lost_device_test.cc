@@ -1,0 +1,44 @@
+// The last device breaks down: not serving, refusing with the reason, exit 1.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <vector>
+
+#include "tests/e2e/daemon.h"
+#include "tests/e2e/health.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout::e2e {
+namespace {
+
+using ::crout::testing::FailsWith;
+using ::crout::testing::IsOk;
+
+absl::StatusOr<v1::Factor> FactorSmall(client::Client& client) {
+  const std::vector<double> a = {4, 1, 1, 3};
+  return client.Factorize(client::MatrixSource::Dense(absl::MakeConstSpan(a), 2, 2), {}, {});
+}
+
+TEST(LostDeviceTest, TheDaemonSaysSoDrainsAndExitsWithAFailure) {
+  Daemon daemon({"--drain-grace=2s"}, "croutd_fragile");
+  const auto client = daemon.NewClient();
+  const auto factor = FactorSmall(*client);
+  ASSERT_THAT(factor, IsOk());
+  HealthWatch watch(daemon.NewChannel(), "");
+  EXPECT_EQ(watch.Next(absl::Seconds(5)), Health::kServing);
+
+  daemon.process().Signal(SIGUSR1);
+  EXPECT_EQ(watch.Next(absl::Seconds(5)), Health::kNotServing);
+  EXPECT_THAT(FactorSmall(*client), FailsWith(absl::StatusCode::kUnavailable, ""));
+  // The factor was in the device's memory.
+  const auto described = client->Describe(factor->handle());
+  EXPECT_THAT(described, FailsWith(absl::StatusCode::kNotFound, "device"));
+  const auto exit_code = daemon.process().Wait(absl::Seconds(20));
+  ASSERT_TRUE(exit_code.has_value()) << "still running";
+  EXPECT_EQ(*exit_code, 1);
+  EXPECT_THAT(daemon.process().Errors(), ::testing::HasSubstr("no_healthy_device"));
+}
+
+}  // namespace
+}  // namespace crout::e2e
