@@ -1,10 +1,14 @@
 // The service from outside: a real croutd on this machine, over TCP and over a Unix socket. Prints
-// one JSON object, with the device, the commit and the date: service_bench [DEVICE] > result.json
+// one JSON object, with the device, the commit and the date:
+//   service_bench [DEVICE [PART...]] > result.json
 //
+// concurrency: factorizations of order 512 by one client after the other, and by eight at a time.
 // payload: a 512 MiB matrix, other content each time, from the client's buffer to memory that the
 //          device can factor from; that it arrived whole is shown by a solution.
 // latency: from the last byte of a 256 x 256 matrix to the reply handed to gRPC, beside the bare
 //          vendor call on the same device.
+
+#include <sched.h>
 
 #include <algorithm>
 #include <chrono>
@@ -36,6 +40,9 @@ constexpr int64_t kPayloadOrder = 8192;  // 512 MiB of float64
 constexpr int kPayloadRounds = 5;
 constexpr int64_t kLatencyOrder = 256;
 constexpr int kLatencyRounds = 301;
+constexpr int64_t kConcurrencyOrder = 512;
+constexpr int kConcurrencyJobs = 40;  // of each client in a round
+constexpr int kConcurrencyRounds = 7;
 
 // Uniform in [-1, 1); another matrix for every seed. Rows are offset by the diagonal, so that the
 // solution is accurate to many digits.
@@ -190,12 +197,64 @@ nlohmann::ordered_json BenchLatency(const std::string& device_name) {
           {"round_trip_us", 1e6 * Median(round_trip)}};
 }
 
+// Factorizations a second by `clients` at a time, each on a connection of its own.
+double Throughput(const e2e::Daemon& daemon, int clients, const std::vector<double>& a) {
+  std::vector<std::unique_ptr<client::Client>> connections;
+  for (int i = 0; i < clients; ++i) connections.push_back(ClientOf(daemon.address()));
+  const auto source = client::MatrixSource::Dense(a, kConcurrencyOrder, kConcurrencyOrder);
+  const auto run = [&](client::Client& client, int jobs) {
+    for (int job = 0; job < jobs; ++job) {
+      Check(client.Release(Check(client.Factorize(source, {}, {})).handle()));
+    }
+  };
+  for (const auto& connection : connections) run(*connection, 2);
+  const double seconds = Time([&] {
+    std::vector<std::jthread> threads;
+    for (const auto& connection : connections) {
+      threads.emplace_back([&] { run(*connection, kConcurrencyJobs); });
+    }
+  });
+  return clients * kConcurrencyJobs / seconds;
+}
+
+nlohmann::ordered_json BenchConcurrency(const std::string& device_name) {
+  std::vector<double> a(kConcurrencyOrder * kConcurrencyOrder);
+  Fill(1, kConcurrencyOrder, a);
+  e2e::Daemon daemon({"--devices=" + device_name});
+  nlohmann::ordered_json cases = nlohmann::ordered_json::array();
+  double serial = 0;
+  for (const int clients : {1, 2, 4, 8}) {
+    std::vector<double> rates;
+    for (int round = 0; round < kConcurrencyRounds; ++round) {
+      rates.push_back(Throughput(daemon, clients, a));
+    }
+    if (clients == 1) serial = Median(rates);
+    cases.push_back({{"clients", clients},
+                     {"factorizations_per_second", Median(rates)},
+                     {"min", *std::min_element(rates.begin(), rates.end())},
+                     {"max", *std::max_element(rates.begin(), rates.end())},
+                     {"over_serial", Median(rates) / serial}});
+  }
+  return {{"n", kConcurrencyOrder}, {"rounds", kConcurrencyRounds}, {"cases", cases}};
+}
+
+// Cores that this process may run on: fewer than the machine's under taskset.
+int Cores() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+}
+
 int Main(int argc, char** argv) {
   const std::string name = argc > 1 ? argv[1] : "host";
+  const std::vector<std::string> parts(argv + std::min(argc, 2), argv + argc);
+  const auto wanted = [&](const char* part) {
+    return parts.empty() || std::find(parts.begin(), parts.end(), part) != parts.end();
+  };
   nlohmann::ordered_json result = ResultHeader("service", OpenDevice(name)->info());
-  result["cores"] = std::thread::hardware_concurrency();
-  result["latency"] = BenchLatency(name);
-  result["payload"] = BenchPayload(name);
+  result["cores"] = Cores();
+  if (wanted("latency")) result["latency"] = BenchLatency(name);
+  if (wanted("concurrency")) result["concurrency"] = BenchConcurrency(name);
+  if (wanted("payload")) result["payload"] = BenchPayload(name);
   std::cout << result.dump(2) << "\n";
   return 0;
 }
