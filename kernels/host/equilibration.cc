@@ -6,6 +6,7 @@
 
 #include "kernels/host/lanes.h"
 #include "kernels/host/parallel_for.h"
+#include "kernels/host/vector_clones.h"
 
 namespace crout {
 namespace {
@@ -21,6 +22,21 @@ double ScaleFor(double largest) {
   return std::ldexp(1.0, std::clamp(-std::ilogb(largest), -kMaxExponent, kMaxExponent));
 }
 
+// largest[i] := max(largest[i], |column[i]|)
+template <class T>
+CROUT_VECTOR_CLONES void RaiseToMagnitudes(const T* column, int64_t count, double* largest) {
+  for (int64_t i = 0; i < count; ++i) {
+    largest[i] = Larger(std::abs(static_cast<double>(column[i])), largest[i]);
+  }
+}
+
+template <class T>
+CROUT_VECTOR_CLONES double LargestScaled(const T* column, const double* scales, int64_t count) {
+  return MaxInLanes<double>(count, [column, scales](int64_t i) {
+    return std::abs(static_cast<double>(column[i])) * scales[i];
+  });
+}
+
 template <class T>
 void RowMaxima(int cores, const MatrixView<T>& a, double* largest) {
   const int64_t blocks = (a.rows + kRowBlock - 1) / kRowBlock;
@@ -29,22 +45,14 @@ void RowMaxima(int cores, const MatrixView<T>& a, double* largest) {
     const int64_t end = std::min(begin + kRowBlock, a.rows);
     std::fill(largest + begin, largest + end, 0.0);
     for (int64_t j = 0; j < a.cols; ++j) {
-      const T* column = &a(0, j);
-      for (int64_t i = begin; i < end; ++i) {
-        largest[i] = Larger(std::abs(static_cast<double>(column[i])), largest[i]);
-      }
+      RaiseToMagnitudes(&a(begin, j), end - begin, largest + begin);
     }
   });
 }
 
 template <class T>
 void ColumnMaxima(int cores, const MatrixView<T>& a, const double* row, double* largest) {
-  ParallelFor(cores, a.cols, [&](int64_t j) {
-    const T* column = &a(0, j);
-    largest[j] = MaxInLanes<double>(a.rows, [column, row](int64_t i) {
-      return std::abs(static_cast<double>(column[i])) * row[i];
-    });
-  });
+  ParallelFor(cores, a.cols, [&](int64_t j) { largest[j] = LargestScaled(&a(0, j), row, a.rows); });
 }
 
 // Smallest over largest, each kept away from under- and overflow as in geequb.

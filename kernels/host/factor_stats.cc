@@ -6,6 +6,7 @@
 
 #include "kernels/host/lanes.h"
 #include "kernels/host/parallel_for.h"
+#include "kernels/host/vector_clones.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {
@@ -13,16 +14,13 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// Whether all of x is finite; without a branch in the loop, so that it runs on vector registers.
+// Whether all of x is finite.
 template <class T>
 bool AllFinite(const T* x, int64_t count) {
-  T bad[kLanes] = {};
-  const int64_t whole = count / kLanes * kLanes;
-  for (int64_t i = 0; i < whole; i += kLanes) {
-    for (int k = 0; k < kLanes; ++k) bad[k] += x[i + k] * T{0};
-  }
-  for (int64_t i = whole; i < count; ++i) bad[i - whole] += x[i] * T{0};
-  return std::none_of(bad, bad + kLanes, [](T v) { return std::isnan(v); });
+  T bad = 0;  // stays 0 unless an Inf or NaN makes it NaN
+#pragma omp simd reduction(+ : bad)
+  for (int64_t i = 0; i < count; ++i) bad += x[i] * T{0};
+  return !std::isnan(bad);
 }
 
 template <class T>
@@ -32,7 +30,7 @@ double MaxAbs(const T* x, int64_t count) {
 
 // Largest entry of column j of U, or of diag(L) U with U's unit diagonal.
 template <class T>
-double ColumnMax(const MatrixView<T>& lu, bool unit_in_u, int64_t j) {
+CROUT_VECTOR_CLONES double ColumnMax(const MatrixView<T>& lu, bool unit_in_u, int64_t j) {
   const T* column = &lu(0, j);
   if (!AllFinite(column, lu.rows)) return kNan;
   if (!unit_in_u) return MaxAbs(column, j + 1);

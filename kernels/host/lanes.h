@@ -3,7 +3,6 @@
 #ifndef CROUT_KERNELS_HOST_LANES_H_
 #define CROUT_KERNELS_HOST_LANES_H_
 
-#include <algorithm>
 #include <cstdint>
 
 namespace crout {
@@ -13,19 +12,13 @@ inline constexpr int kLanes = 8;
 // Largest of 0 and value(i) for i in [0, count); NaN values are passed over.
 template <class T, class Value>
 T MaxInLanes(int64_t count, const Value& value) {
-  T max[kLanes] = {};
-  const int64_t whole = count / kLanes * kLanes;
-  for (int64_t i = 0; i < whole; i += kLanes) {
-    for (int k = 0; k < kLanes; ++k) {
-      const T v = value(i + k);
-      max[k] = v > max[k] ? v : max[k];
-    }
-  }
-  for (int64_t i = whole; i < count; ++i) {
+  T max = 0;
+#pragma omp simd reduction(max : max)
+  for (int64_t i = 0; i < count; ++i) {
     const T v = value(i);
-    max[i - whole] = v > max[i - whole] ? v : max[i - whole];
+    max = v > max ? v : max;
   }
-  return *std::max_element(max, max + kLanes);
+  return max;
 }
 
 }  // namespace crout

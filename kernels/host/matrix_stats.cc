@@ -5,6 +5,7 @@
 
 #include "kernels/host/lanes.h"
 #include "kernels/host/parallel_for.h"
+#include "kernels/host/vector_clones.h"
 #include "kernels/input_checks.h"
 #include "kernels/util/status_macros.h"
 
@@ -24,33 +25,30 @@ constexpr int64_t kBlock = 512;  // Elements of a line that one task sums: a few
 // Sums |a| of elements [begin, end) of every line into `line_sums`, and across lines into
 // `cross_sums` (indexed from begin). Returns the largest |a|, NaN aside.
 template <class T>
-double SumBlock(const Lines<T>& in, int64_t begin, int64_t end, double* line_sums,
-                double* cross_sums) {
+CROUT_VECTOR_CLONES double SumBlock(const Lines<T>& in, int64_t begin, int64_t end,
+                                    double* line_sums, double* cross_sums) {
   const int64_t count = end - begin;
   const int64_t whole = count / kLanes * kLanes;
   std::fill_n(cross_sums, count, 0.0);
-  double max[kLanes] = {};
+  double max = 0;
   for (int64_t line = 0; line < in.lines; ++line) {
     const T* a = in.data + line * in.length + begin;
     double sum[kLanes] = {};
     for (int64_t i = 0; i < whole; i += kLanes) {
-      for (int k = 0; k < kLanes; ++k) {
-        const double v = std::abs(static_cast<double>(a[i + k]));
-        sum[k] += v;
-        cross_sums[i + k] += v;
-        max[k] = max[k] > v ? max[k] : v;
-      }
+#pragma omp simd
+      for (int k = 0; k < kLanes; ++k) sum[k] += std::abs(static_cast<double>(a[i + k]));
     }
-    for (int64_t i = whole; i < count; ++i) {
-      const double v = std::abs(static_cast<double>(a[i]));
-      sum[i - whole] += v;
-      cross_sums[i] += v;
-      max[i - whole] = max[i - whole] > v ? max[i - whole] : v;
-    }
+    for (int64_t i = whole; i < count; ++i) sum[i - whole] += std::abs(static_cast<double>(a[i]));
     line_sums[line] =
         ((sum[0] + sum[4]) + (sum[1] + sum[5])) + ((sum[2] + sum[6]) + (sum[3] + sum[7]));
+#pragma omp simd reduction(max : max)
+    for (int64_t i = 0; i < count; ++i) {
+      const double v = std::abs(static_cast<double>(a[i]));
+      cross_sums[i] += v;
+      max = v > max ? v : max;
+    }
   }
-  return *std::max_element(max, max + kLanes);
+  return max;
 }
 
 template <class T, class Predicate>
