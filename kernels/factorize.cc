@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -143,7 +144,11 @@ absl::Status FactorizeJob::Factor(StopRequested stop) {
                                                      : context_.Synchronize());
   if (algorithm.traits().stoppable) CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   if (!algorithm.traits().iterative) return algorithm.Finish(context_, workspace, nullptr);
-  return algorithm.Finish(context_, workspace, &summary_.iterations.emplace());
+  IterationReport& report = summary_.iterations.emplace();
+  CROUT_RETURN_IF_ERROR(algorithm.Finish(context_, workspace, &report));
+  report.total_sweeps = std::reduce(report.sweeps.begin(), report.sweeps.end());
+  report.total_pivots = std::reduce(report.pivots.begin(), report.pivots.end());
+  return absl::OkStatus();
 }
 
 absl::Status FactorizeJob::FillSummary() {

@@ -55,8 +55,9 @@ class LuAlgorithm {
                               std::span<std::byte> workspace, const LuParameters& parameters,
                               StopRequested stop) const = 0;
 
-  // After Synchronize(): how the run that used `workspace` ended. Iterative methods fill `report`;
-  // ABORTED beyond the sweep limit, INVALID_ARGUMENT where an element that is final is not finite.
+  // After Synchronize(): how the run that used `workspace` ended. Iterative methods fill `report`,
+  // but for its totals; ABORTED beyond the sweep limit, INVALID_ARGUMENT where an element that is
+  // final is not finite.
   virtual absl::Status Finish(ExecutionContext& context, std::span<std::byte> workspace,
                               IterationReport* report) const {
     (void)context, (void)workspace, (void)report;

@@ -54,6 +54,8 @@ struct IterationReport {
   int64_t section_size = 0;  // as used
   int block_size = 0;        // likewise; 0 where the method has none
   int64_t sections = 0;      // along each side
+  int64_t total_sweeps = 0;
+  int64_t total_pivots = 0;
   // Sweeps executed for section (i, j), 0-based, at i + j * sections.
   std::vector<int64_t> sweeps;
   // Row interchanges under diagonal section j.

@@ -1,5 +1,7 @@
 #include "client/cli/factor_options.h"
 
+#include <utility>
+
 #include "client/cli/enum_names.h"
 #include "client/cli/session.h"
 
@@ -32,6 +34,36 @@ CLI::Option* AddValue(CLI::App* app, const std::string& name, Set set,
                       const std::string& description) {
   return app->add_option_function<T>(
       name, [set](const T& value) { set(value); }, description);
+}
+
+void AddMethodParameters(CLI::App* app, v1::FactorizeOptions* options) {
+  const auto parameters = [options] { return options->mutable_parameters(); };
+  AddEnum<v1::PivotRule>(
+      app, "--pivoting", [=](auto value) { parameters()->set_pivot_rule(value); },
+      "When to pivot, for methods that leave it open");
+  AddValue<std::pair<double, double>>(
+      app, "--interval",
+      [=](const auto& interval) {
+        parameters()->set_interval_low(interval.first);
+        parameters()->set_interval_high(interval.second);
+      },
+      "Pivots of good magnitude: LOW HIGH; for --pivoting=interval");
+  AddValue<double>(
+      app, "--threshold", [=](double value) { parameters()->set_threshold(value); },
+      "Share of the column's largest that will do; for --pivoting=threshold");
+  AddValue<double>(
+      app, "--tolerance", [=](double value) { parameters()->set_tolerance(value); },
+      "Relative change at which an iterative method stops; 0: when nothing changes");
+  AddValue<int64_t>(
+      app, "--section-size", [=](int64_t value) { parameters()->set_section_size(value); },
+      "Rows and columns of a section of an iterative method");
+  AddValue<int32_t>(
+      app, "--block-size", [=](int32_t value) { parameters()->set_block_size(value); },
+      "Threads of a block along each dimension")
+      ->check(CLI::IsMember({8, 16, 32}));
+  AddValue<int64_t>(
+      app, "--sweep-limit", [=](int64_t value) { parameters()->set_sweep_limit(value); },
+      "Sweeps of a section before an iterative method gives up");
 }
 
 }  // namespace
@@ -74,6 +106,7 @@ void AddFactorizeOptions(CLI::App* app, v1::FactorizeOptions* options) {
   AddFlag(
       app, "--determinant", [=](bool on) { options->set_determinant(on); },
       "Report the determinant");
+  AddMethodParameters(app, options);
 }
 
 void AddCacheOptions(CLI::App* app, v1::CacheOptions* options) {

@@ -25,6 +25,11 @@ std::shared_ptr<FactorCache::Stored> FactorCache::MakeStored(NewFactor factor) {
   stored->reservation = std::move(factor.reservation);
   stored->reservation.Shrink(stored->bytes);
   stored->factorization = std::move(factor.factorization);
+  if (auto& iterations = stored->factorization.summary.iterations) {
+    // Told once, by the call that factored: it can be as large as a factor, and is not charged.
+    iterations->sweeps = {};
+    iterations->pivots = {};
+  }
   return stored;
 }
 

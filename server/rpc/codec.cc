@@ -81,6 +81,54 @@ void EncodeCached(const FactorInfo& info, v1::Factor* factor) {
   *factor->mutable_lease_expire_time() = EncodeTime(info.lease_expire_time);
 }
 
+absl::StatusOr<std::optional<PivotCriterion>> DecodePivoting(
+    const v1::MethodParameters& parameters) {
+  PivotCriterion criterion;
+  switch (parameters.pivot_rule()) {
+    case v1::PIVOT_RULE_UNSPECIFIED:
+      return std::optional<PivotCriterion>();
+    case v1::PIVOT_RULE_PARTIAL:
+      criterion.rule = PivotRule::kPartial;
+      return std::optional(criterion);
+    case v1::PIVOT_RULE_INTERVAL:
+      criterion.rule = PivotRule::kInterval;
+      if (parameters.interval_low() != 0 || parameters.interval_high() != 0) {
+        criterion.low = parameters.interval_low();
+        criterion.high = parameters.interval_high();
+      }
+      return std::optional(criterion);
+    case v1::PIVOT_RULE_THRESHOLD:
+      criterion.rule = PivotRule::kThreshold;
+      if (parameters.threshold() != 0) criterion.threshold = parameters.threshold();
+      return std::optional(criterion);
+    default:
+      return BadField("header.options.parameters.pivot_rule", "unknown value");
+  }
+}
+
+absl::StatusOr<LuParameters> DecodeParameters(const v1::MethodParameters& parameters) {
+  LuParameters decoded;
+  CROUT_ASSIGN_OR_RETURN(decoded.pivoting, DecodePivoting(parameters));
+  decoded.tolerance = parameters.tolerance();
+  decoded.section_size = parameters.section_size();
+  decoded.block_size = parameters.block_size();
+  decoded.sweep_limit = parameters.sweep_limit();
+  return decoded;
+}
+
+v1::Iterations Encode(const IterationReport& report) {
+  v1::Iterations iterations;
+  iterations.set_warm(report.warm);
+  iterations.set_section_size(report.section_size);
+  iterations.set_block_size(report.block_size);
+  iterations.set_sections(report.sections);
+  iterations.set_total_sweeps(report.total_sweeps);
+  iterations.set_total_pivots(report.total_pivots);
+  iterations.mutable_sweeps()->Add(report.sweeps.begin(), report.sweeps.end());
+  iterations.mutable_pivots()->Add(report.pivots.begin(), report.pivots.end());
+  return iterations;
+}
+
 }  // namespace
 
 absl::StatusOr<PayloadSpec> DecodePayload(const v1::MatrixSpec& spec, absl::string_view field,
@@ -128,6 +176,7 @@ absl::Status CheckRows(const PackedMatrix& shape, int64_t n, absl::string_view f
 absl::StatusOr<FactorizeOptions> DecodeOptions(const v1::FactorizeOptions& options,
                                                DType matrix_dtype) {
   FactorizeOptions decoded;
+  CROUT_ASSIGN_OR_RETURN(decoded.parameters, DecodeParameters(options.parameters()));
   CROUT_ASSIGN_OR_RETURN(decoded.factor_dtype, DecodeDtype(options.factor_dtype(), matrix_dtype,
                                                            "header.options.factor_dtype"));
   switch (options.equilibrate()) {
@@ -154,6 +203,8 @@ absl::Status Resolve(const v1::FactorizeOptions& options, const Device& device, 
   CROUT_ASSIGN_OR_RETURN(
       decoded->algorithm,
       FindAlgorithm(device, AlgorithmName(options.algorithm()), decoded->factor_dtype, n));
+  const absl::Status taken = CheckParameters(decoded->algorithm->traits(), decoded->parameters);
+  if (!taken.ok()) return BadField("header.options.parameters", taken.message());
   if (!options.condition()) return absl::OkStatus();
   CROUT_ASSIGN_OR_RETURN(decoded->condition_solver,
                          FindSolver(device, "auto", decoded->algorithm->traits().unit_diagonal,
@@ -283,6 +334,7 @@ v1::Factor Encode(const FactorInfo& info) {
   factor.set_pivot_growth(summary.pivot_growth);
   factor.set_norm_one(summary.norm_one);
   factor.set_norm_inf(summary.norm_inf);
+  if (summary.iterations) *factor.mutable_iterations() = Encode(*summary.iterations);
   if (summary.rcond) factor.set_rcond(*summary.rcond);
   if (summary.det_sign) {
     factor.mutable_determinant()->set_sign(*summary.det_sign);

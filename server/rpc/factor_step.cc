@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "kernels/util/status_macros.h"
+#include "kernels/util/stopwatch.h"
 
 namespace crout {
 
@@ -29,11 +30,25 @@ absl::StatusOr<size_t> FactorStep::Plan() {
         CheckRows(shape, *order_, upload_.field(), absl::StatusCode::kFailedPrecondition));
   }
   CROUT_RETURN_IF_ERROR(Resolve(request_, *slot_.device, shape.rows, &options_));
+  options_.parameters.start.reset();
+  promotion_bytes_ = 0;
+  if (StartsWarm()) {
+    options_.parameters.start.emplace();  // The view is known when the job runs.
+    promotion_bytes_ = start_->promotion_bytes();
+  }
   CROUT_ASSIGN_OR_RETURN(const JobBytes bytes, FactorizeBytes(options_, shape.dtype, shape.rows));
-  return std::max(bytes.peak, FactorCache::kSmallestCharge);
+  return std::max(bytes.peak, FactorCache::kSmallestCharge) + promotion_bytes_;
+}
+
+bool FactorStep::StartsWarm() const {
+  if (start_ == nullptr || !options_.algorithm->traits().iterative) return false;
+  const FactorSummary& start = start_->summary();
+  return start.info == 0 && start.n == upload_.shape().rows && start.n > 0 &&
+         start.factor_dtype == options_.factor_dtype;
 }
 
 absl::Status FactorStep::Admit(Reservation reservation) {
+  promotion_ = reservation.Split(promotion_bytes_);
   reservation_ = std::move(reservation);
   return upload_.Open(slot_);
 }
@@ -63,20 +78,40 @@ double FactorStep::PredictSeconds() const {
 absl::StatusOr<NewFactor> FactorStep::Run(ExecutionContext& context, StopRequested stop,
                                           CallTimings& timings) {
   CROUT_ASSIGN_OR_RETURN(Buffer matrix, upload_.Take(context));
+  if (options_.parameters.start) {
+    Stopwatch watch;
+    bool promoted = false;
+    CROUT_ASSIGN_OR_RETURN(const Factorization* start,
+                           start_->OnDevice(context, std::move(promotion_), &promoted));
+    const int64_t n = start->summary.n;
+    options_.parameters.start =
+        FactorView{{start->storage.lu.data(), start->summary.factor_dtype, n, n, n},
+                   start->storage.ipiv.as<int64_t>(),
+                   start->summary.unit_diagonal};
+    timings.host_to_device += watch.Lap();
+  }
   KernelTimings kernel;
   NewFactor factor;
   CROUT_ASSIGN_OR_RETURN(factor.factorization, Factorize(context, std::move(matrix),
                                                          upload_.shape(), options_, stop, kernel));
   timings.host_to_device += kernel.host_to_device;
   timings.factor += kernel.factor;
-  const FactorSummary& summary = factor.factorization.summary;
-  core_.metrics.device(static_cast<size_t>(slot_.index))
-      .ObserveFactor(summary.algorithm, summary.factor_dtype, summary.n, kernel.factor);
+  Observe(factor.factorization.summary, kernel.factor);
   reservation_.Shrink(std::max(factor.factorization.storage.bytes(), FactorCache::kSmallestCharge));
   factor.reservation = std::move(reservation_);
   factor.slot = &slot_;
   factor.nnz = upload_.nnz();
   return factor;
+}
+
+void FactorStep::Observe(const FactorSummary& summary, double seconds) const {
+  core_.metrics.device(static_cast<size_t>(slot_.index))
+      .ObserveFactor(summary.algorithm, summary.factor_dtype, summary.n, seconds);
+  if (!summary.iterations) return;
+  const IterationReport& report = *summary.iterations;
+  core_.metrics.CountIterations(summary.algorithm, report.warm ? Start::kWarm : Start::kCold,
+                                report.total_sweeps, report.sections * report.sections,
+                                report.total_pivots);
 }
 
 }  // namespace crout

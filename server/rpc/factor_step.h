@@ -27,6 +27,9 @@ class FactorStep final : public PayloadStep {
   // Plan() then refuses a matrix of another order, with FAILED_PRECONDITION.
   void RequireOrder(int64_t n) { order_ = n; }
 
+  // Iterative methods then start from this factor, where it suits. It outlives the step.
+  void StartFrom(FactorCache::Pin* start) { start_ = start; }
+
   // What will be known of the factor before it exists: order, types, unit diagonal. After Plan() or
   // ExpectOrder().
   FactorSummary Expected() const;
@@ -40,8 +43,14 @@ class FactorStep final : public PayloadStep {
   FactorStep(ServerCore& core, const PayloadSpec& spec, DeviceSlot& slot)
       : core_(core), slot_(slot), upload_(core, spec, "header.matrix") {}
 
+  bool StartsWarm() const;
+  void Observe(const FactorSummary& summary, double seconds) const;
+
   ServerCore& core_;
   DeviceSlot& slot_;
+  FactorCache::Pin* start_ = nullptr;
+  size_t promotion_bytes_ = 0;  // of the start
+  Reservation promotion_;
   Reservation reservation_;  // of the upload's memory: given back after it
   MatrixUpload upload_;
   int64_t expected_n_ = 0;

@@ -47,9 +47,14 @@ absl::Status FactorizeAndSolveCall::Run(ExecutionContext& context, CallTimings& 
 
 v1::Factor FactorizeAndSolveCall::Store(NewFactor factor) {
   factor.timings = ReplyTimings();
-  if (insert_) return crout::Encode(core_.cache.Insert(std::move(factor), *insert_));
+  FactorSummary summary = factor.factorization.summary;
+  if (insert_) {
+    FactorInfo info = core_.cache.Insert(std::move(factor), *insert_);
+    info.summary = std::move(summary);  // The cache keeps no counts by section.
+    return crout::Encode(info);
+  }
   FactorInfo info;
-  info.summary = factor.factorization.summary;
+  info.summary = std::move(summary);
   info.device = observed_.device;
   info.nnz = factor.nnz;
   info.timings = factor.timings;

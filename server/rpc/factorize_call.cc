@@ -41,8 +41,10 @@ void FactoringCall::RunJob(ExecutionContext& context) {
   if (ended()) return;
   if (!factor.ok()) return End(JobStatus(factor.status(), context.device()));
   factor->timings = ReplyTimings();
-  const absl::StatusOr<FactorInfo> info = Store(*std::move(factor));
+  FactorSummary summary = factor->factorization.summary;
+  absl::StatusOr<FactorInfo> info = Store(*std::move(factor));
   if (!info.ok()) return End(info.status());
+  info->summary = std::move(summary);  // The cache keeps no counts by section.
   Reply(*info);
 }
 
@@ -104,6 +106,7 @@ absl::StatusOr<std::vector<PayloadStep*>> RefactorizeCall::Start(const StreamMes
   CROUT_ASSIGN_OR_RETURN(
       factor_, FactorStep::Create(core_, header.matrix(), header.options(), old_->slot()));
   factor_->RequireOrder(old_->summary().n);
+  factor_->StartFrom(&*old_);
   return std::vector<PayloadStep*>{factor_.get()};
 }
 

@@ -27,6 +27,7 @@ void UploadCall::OnReadDone(bool ok) {
   reading_ = false;
   last_activity_ = Clock::now();
   if (ended()) return;
+  if (!ok && context_->IsCancelled()) return;  // The stream broke off: OnCancel says why.
   absl::Status status;
   if (ok) {
     grpc::ByteBuffer buffer;
