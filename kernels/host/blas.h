@@ -17,6 +17,19 @@ MatrixView<T> Block(const MatrixView<T>& m, int64_t row, int64_t col, int64_t ro
   return {m.data + row + col * m.ld, rows, cols, m.ld};
 }
 
+// c := a b. None of the dimensions is 0.
+inline void Product(const MatrixView<double>& a, const MatrixView<double>& b,
+                    const MatrixView<double>& c) {
+  cblas_dgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, c.rows, c.cols, a.cols, 1, a.data, a.ld,
+              b.data, b.ld, 0, c.data, c.ld);
+}
+
+inline void Product(const MatrixView<float>& a, const MatrixView<float>& b,
+                    const MatrixView<float>& c) {
+  cblas_sgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, c.rows, c.cols, a.cols, 1, a.data, a.ld,
+              b.data, b.ld, 0, c.data, c.ld);
+}
+
 // c := c - a b. Nothing where a dimension is 0.
 inline void SubtractProduct(const MatrixView<double>& a, const MatrixView<double>& b,
                             const MatrixView<double>& c) {

@@ -4,9 +4,11 @@
 #include <atomic>
 #include <vector>
 
-#include "kernels/cancellation.h"
+#include "absl/status/status.h"
 #include "kernels/host/cost_model.h"
 #include "kernels/host/tile_lu.h"
+#include "kernels/host/tile_solve.h"
+#include "kernels/util/checked_math.h"
 
 namespace crout {
 namespace {
@@ -20,8 +22,9 @@ constexpr int kNext = 1;
 template <class T>
 class BlockLu {
  public:
-  BlockLu(const MatrixView<T>& a, StopRequested stop)
-      : a_(a), stop_(stop), tiles_((a.rows + kTile - 1) / kTile), token_(tiles_ * tiles_) {}
+  // `inverses`: 2 * kInverseLeaf elements for each row.
+  BlockLu(const MatrixView<T>& a, T* inverses, StopRequested stop)
+      : a_(a), inverses_(inverses), stop_(stop), tiles_((a.rows + kTile - 1) / kTile), token_(tiles_ * tiles_) {}
 
   void Run(int cores) {
 #pragma omp parallel num_threads(cores)
@@ -38,6 +41,10 @@ class BlockLu {
     const int64_t rows = std::min(kTile, a_.rows - i * kTile);
     const int64_t cols = std::min(kTile, a_.cols - j * kTile);
     return Block(a_, i * kTile, j * kTile, rows, cols);
+  }
+
+  TileInverses<T> Inverses(int64_t k) const {
+    return {Tile(k, k), inverses_ + 2 * kInverseLeaf * kTile * k};
   }
 
   // Stands for tile (i, j) in depend clauses.
@@ -58,9 +65,9 @@ class BlockLu {
     [[maybe_unused]] char* const row = Token(k, m);
     [[maybe_unused]] char* const column = Token(m, k);
 #pragma omp task depend(in : diagonal[0]) depend(inout : column[0]) priority(kNext)
-    if (Takes(k)) TriangularSolve(CblasRight, CblasUpper, CblasNonUnit, Tile(k, k), Tile(m, k));
+    if (Takes(k)) Inverses(k).SolveRight(Tile(m, k));
 #pragma omp task depend(in : diagonal[0]) depend(inout : row[0]) priority(kNext)
-    if (Takes(k)) TriangularSolve(CblasLeft, CblasLower, CblasUnit, Tile(k, k), Tile(k, m));
+    if (Takes(k)) Inverses(k).SolveLeft(Tile(k, m));
   }
 
   void SpawnUpdate(int64_t k, int64_t i, int64_t j) {
@@ -79,7 +86,11 @@ class BlockLu {
       return;
     }
     const int64_t refused = FactorTile(Tile(k, k));
-    if (refused != 0) info_ = k * kTile + refused;
+    if (refused != 0) {
+      info_ = k * kTile + refused;
+    } else {
+      Inverses(k).Fill();
+    }
   }
 
   // Whether step k was not refused. Tasks of earlier steps go on beside a refusal, so that what it
@@ -90,6 +101,7 @@ class BlockLu {
   }
 
   const MatrixView<T> a_;
+  T* const inverses_;
   const StopRequested stop_;
   const int64_t tiles_;
   std::vector<char> token_;
@@ -103,8 +115,9 @@ class HostBlockLu final : public LuAlgorithm {
 
   const AlgorithmTraits& traits() const override { return traits_; }
 
-  absl::StatusOr<size_t> WorkspaceBytes(DType, int64_t, const LuParameters&) const override {
-    return 0;
+  absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n,
+                                        const LuParameters&) const override {
+    return MatrixBytes(n, 2 * kInverseLeaf, dtype);
   }
 
   double PredictSeconds(DType dtype, int64_t n) const override {
@@ -113,13 +126,14 @@ class HostBlockLu final : public LuAlgorithm {
   }
 
   absl::Status Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
-                      std::span<std::byte>, const LuParameters&,
+                      std::span<std::byte> workspace, const LuParameters&,
                       StopRequested stop) const override {
     for (int64_t k = 0; k < a.rows; ++k) ipiv[k] = k + 1;
     bool stopped = false;
     executor_.Run(WidthFor(a.rows * a.cols), [&](int cores) {
       DispatchDType(a.dtype, [&](auto tag) {
-        BlockLu lu(a.As<typename decltype(tag)::type>(), stop);
+        using T = typename decltype(tag)::type;
+        BlockLu lu(a.As<T>(), reinterpret_cast<T*>(workspace.data()), stop);
         lu.Run(cores);
         context.report().info = static_cast<int32_t>(lu.info());
         stopped = lu.stopped();
