@@ -1,14 +1,17 @@
 // Our direct methods beside the vendor's, on the same matrices in one run: one round of each after
 // the other, so that clocks and neighbours touch all alike.
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <iostream>
-#include <map>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/algorithm_registry.h"
 #include "kernels/cuda/cuda_device.h"
+#include "kernels/direct_solver.h"
 #include "tests/bench/bench_result.h"
 #include "tests/bench/gpu_bench.h"
 
@@ -32,7 +35,7 @@ std::vector<Method> Methods(Device& device, DType dtype, int64_t n) {
   }
   for (const int block : {8, 16}) {
     Method variant = methods[1];
-    variant.label += "_" + std::to_string(block);
+    absl::StrAppend(&variant.label, "_", block);
     variant.parameters.block_size = block;
     methods.push_back(variant);
   }
@@ -94,6 +97,65 @@ nlohmann::ordered_json BenchFactor(ExecutionContext& context, int64_t n) {
   return row;
 }
 
+// n right-hand sides; the backward error shows that it did solve.
+nlohmann::ordered_json BenchSolve(ExecutionContext& context, int64_t n) {
+  constexpr DType kType = DType::kFloat64;
+  Device& device = context.device();
+  MemoryResource& memory = device.memory();
+  const std::vector<double> host = Dominant<double>(n);
+  const size_t bytes = host.size() * sizeof(double);
+  const Buffer matrix = Check(memory.Allocate(bytes));
+  const Buffer a = Check(memory.Allocate(bytes));
+  const Buffer b = Check(memory.Allocate(bytes));
+  const Buffer residual = Check(memory.Allocate(bytes));
+  const Buffer ipiv = Check(memory.Allocate(n * sizeof(int64_t)));
+  Check(context.ops().CopyToDevice(host.data(), matrix.data(), bytes));
+  const AnyMatrix lu = {a.data(), kType, n, n, n};
+  const AnyMatrix x = {b.data(), kType, n, n, n};
+  const LuAlgorithm& getrf = *Check(FindAlgorithm(device, "getrf", kType, n));
+  const TriangularSolver& getrs =
+      *Check(FindSolver(device, "getrs", UnitDiagonal::kL, kType, n, n));
+  const DirectSolver& jordan = *device.direct_solvers().front();
+  const size_t needed = std::max({Check(getrf.WorkspaceBytes(kType, n, {})),
+                                  Check(getrs.WorkspaceBytes(kType, n, n)),
+                                  Check(jordan.WorkspaceBytes(kType, n, n))});
+  const Buffer workspace = Check(memory.Allocate(needed));
+  const std::span<std::byte> work(workspace.data(), workspace.size());
+  const auto never = [] { return false; };
+  const auto timed = [&](auto&& solve) {
+    Check(context.ops().CopyOnDevice(matrix.data(), a.data(), bytes));
+    Check(context.ops().CopyOnDevice(matrix.data(), b.data(), bytes));
+    Check(context.Synchronize());
+    return Time([&] {
+      solve();
+      Check(context.Synchronize());
+    });
+  };
+  std::vector<double> vendor;
+  std::vector<double> ours;
+  for (int round = -kWarmUps; round < kRounds; ++round) {
+    const double theirs = timed([&] {
+      Check(getrf.Factor(context, lu, ipiv.as<int64_t>(), work, {}, never));
+      Check(getrs.Solve(context, {lu, ipiv.as<int64_t>(), UnitDiagonal::kL}, Op::kNone, x, work));
+    });
+    const double mine = timed([&] { Check(jordan.Solve(context, lu, x, work, never)); });
+    if (round < 0) continue;
+    vendor.push_back(theirs);
+    ours.push_back(mine);
+  }
+  // B = A: X is the identity.
+  const MatrixView<double> original = {matrix.as<double>(), n, n, n};
+  Check(context.ops().Residual({matrix.data(), kType, n, n, n}, Op::kNone, static_cast<double>(n),
+                               x.As<double>(), original, {residual.as<double>(), n, n, n}));
+  Check(context.Synchronize());
+  return {{"n", n},
+          {"nrhs", n},
+          {"getrf_getrs_ms", 1e3 * Median(vendor)},
+          {"gauss_jordan_ms", 1e3 * Median(ours)},
+          {"gauss_jordan_ratio", Median(ours) / Median(vendor)},
+          {"gauss_jordan_backward_error", context.report().residual.backward_error}};
+}
+
 int Main(int argc, char** argv) {
   if (CountCudaDevices() == 0) {
     std::cerr << "no CUDA device on this machine\n";
@@ -108,6 +170,7 @@ int Main(int argc, char** argv) {
   for (const int64_t n : orders) {
     result["factor"].push_back(BenchFactor<double>(*context, n));
     result["factor"].push_back(BenchFactor<float>(*context, n));
+    result["solve"].push_back(BenchSolve(*context, n));
   }
   std::cout << result.dump(2) << "\n";
   return 0;
