@@ -56,7 +56,7 @@ __device__ bool KeepsDiagonal(const PivotCriterion& pivoting, double diagonal, d
     case PivotRule::kNone:
       return true;
     case PivotRule::kPartial:
-      return false;
+      break;
     case PivotRule::kInterval:
       return diagonal > pivoting.low && diagonal <= pivoting.high;
     case PivotRule::kThreshold:
@@ -72,17 +72,18 @@ __device__ Pivot ChoosePivot(Team& team, int parity, int step, const PivotCriter
   int mine_block = 0;
   int diagonal_block = -1;
   for (int block = threadIdx.x; block < team.size(); block += kWarp) {
-    const auto& slot = team.Of(parity, block);
-    const Candidate other = {slot.best_key, slot.best_position};
+    const PanelOffer offer = team.Of(parity, block).offer;
+    const Candidate other = {offer.best_key, offer.best_position};
     if (Better(other, mine)) {
       mine = other;
       mine_block = block;
     }
-    if (slot.diagonal_position == step) diagonal_block = block;
+    if (offer.diagonal_position == step) diagonal_block = block;
   }
   const Candidate best = WarpBest(mine);
   const unsigned holder = __ballot_sync(kAll, mine.position == best.position);
   const int best_block = __shfl_sync(kAll, mine_block, __ffs(holder) - 1);
+  if (pivoting.rule == PivotRule::kPartial) return {best_block, best.position, false};
   diagonal_block = __reduce_max_sync(kAll, diagonal_block);
   const double diagonal = fabs(double{team.Of(parity, diagonal_block).diagonal_row[0]});
   if (KeepsDiagonal(pivoting, diagonal, FromBits(best.key))) return {diagonal_block, step, true};
@@ -91,16 +92,20 @@ __device__ Pivot ChoosePivot(Team& team, int parity, int step, const PivotCriter
 
 template <class T, int kWidth>
 struct StepResult {
-  T u[kWidth];  // u[j]: row k of U in column k + j; u[0] is not used
+  T u[kWidth];  // u[j]: row k of U in column k + j, 0 beyond the panel; u[0] is not used
   int position;
 };
 
-// One row of the panel in one thread: values[j] is its element in column k + j before step k.
+// One row of the panel in one thread. Before step k, values[j] is its element in column k + j; a
+// step turns the array left, and what it finished comes in at the end. The steps that share a copy
+// of the code turn only the kCount elements that are not finished before them.
 template <class T, int kWidth>
 struct PanelRow {
   T values[kWidth];
-  T* home;       // its first element, where the panel was read
   int position;  // where it belongs now, rows counted from the panel's first; -1: no row
+
+  // Where column j lies after the last step.
+  static constexpr int Finished(int j) { return kWidth - (j / kStride + 1) * kStride + j % kStride; }
 };
 
 template <int kCount, class T, int kWidth>
@@ -113,11 +118,11 @@ __device__ void Tell(PanelSlot<T, kWidth>& slot, const PanelRow<T, kWidth>& row,
   if (row.position == step) {
 #pragma unroll
     for (int j = 0; j < kCount; ++j) slot.diagonal_row[j] = row.values[j];
-    slot.diagonal_position = step;
+    slot.offer.diagonal_position = step;
   }
   if (threadIdx.x == 0) {
-    slot.best_key = best.key;
-    slot.best_position = best.position;
+    slot.offer.best_key = best.key;
+    slot.offer.best_position = best.position;
   }
 }
 
@@ -131,7 +136,8 @@ __device__ void FinishPivotRow(Team& team, int parity, int step, const CroutPane
   const int lane = threadIdx.x;
   const T mine = lane < kCount ? row[lane] : T{0};
   const T l = __shfl_sync(kAll, mine, 0);
-  if (lane < kCount) result->u[lane] = l == 0 ? T{0} : mine / l;
+  const bool open = lane < kWidth - step;  // the elements behind are finished
+  if (lane < kCount) result->u[lane] = l == 0 || !open ? T{0} : mine / l;
   if (lane != 0) return;
   result->position = pivot.position;
   if (l == 0 && *first_zero == 0) *first_zero = step + 1;
@@ -139,20 +145,29 @@ __device__ void FinishPivotRow(Team& team, int parity, int step, const CroutPane
 }
 
 template <int kCount, class T, int kWidth>
-__device__ void Eliminate(PanelRow<T, kWidth>& row, const StepResult<T, kWidth>& result, int step,
-                          const MatrixView<T>& a) {
-  if (row.position < step) return;
+__device__ void Eliminate(PanelRow<T, kWidth>& row, const StepResult<T, kWidth>& result, int step) {
   const T l = row.values[0];
-  row.home[step * a.ld] = l;
   if (row.position == result.position) {
-    for (int j = step + 1; j < a.cols; ++j) row.home[j * a.ld] = result.u[j - step];
-    row.position = step;
-    return;
-  }
-  if (row.position == step) row.position = result.position;
 #pragma unroll
-  for (int j = 1; j < kCount; ++j) row.values[j - 1] = row.values[j] - l * result.u[j];
-  row.values[kCount - 1] = 0;
+    for (int j = 1; j < kCount; ++j) {
+      row.values[j - 1] = j < kWidth - step ? result.u[j] : row.values[j];
+    }
+    row.position = step;
+  } else {
+    const T factor = row.position >= step ? l : T{0};  // a finished row just turns
+    if (row.position == step) row.position = result.position;
+#pragma unroll
+    for (int j = 1; j < kCount; ++j) row.values[j - 1] = row.values[j] - factor * result.u[j];
+  }
+  row.values[kCount - 1] = l;
+}
+
+template <int kCount, class T, int kWidth>
+__device__ void Turn(PanelRow<T, kWidth>& row) {
+  const T first = row.values[0];
+#pragma unroll
+  for (int j = 1; j < kCount; ++j) row.values[j - 1] = row.values[j];
+  row.values[kCount - 1] = first;
 }
 
 // Steps [kFrom, kWidth) of the panel, with the registers that they still need.
@@ -161,9 +176,14 @@ __device__ void RunSteps(Team& team, PanelRow<T, kWidth>& row, const CroutPanel<
                          StepResult<T, kWidth>* result, int* first_zero) {
   if constexpr (kFrom < kWidth) {
     constexpr int kCount = kWidth - kFrom;
-    const int end = min(kFrom + kStride, static_cast<int>(panel.a.cols));
+    const int width = static_cast<int>(panel.a.cols);
+    if (kFrom >= width) return;
 #pragma unroll 1
-    for (int step = kFrom; step < end; ++step) {
+    for (int step = kFrom; step < kFrom + kStride; ++step) {
+      if (step >= width) {
+        Turn<kCount>(row);
+        continue;
+      }
       const int parity = step % 2;
       const bool open = row.position >= step;
       const Candidate best = BlockBest<kThreads>(
@@ -174,28 +194,9 @@ __device__ void RunSteps(Team& team, PanelRow<T, kWidth>& row, const CroutPanel<
         FinishPivotRow<kCount>(team, parity, step, panel, result, first_zero);
       }
       __syncthreads();
-      Eliminate<kCount>(row, *result, step, panel.a);
+      Eliminate<kCount>(row, *result, step);
     }
     RunSteps<kFrom + kStride, kThreads>(team, row, panel, result, first_zero);
-  }
-}
-
-// Rows that are not where they belong go there, once all of these are read again.
-template <class T, int kWidth, class Team>
-__device__ void MoveRow(Team& team, PanelRow<T, kWidth>& row, const CroutPanel<T>& panel) {
-  const MatrixView<T>& a = panel.a;
-  T* const target = a.data + row.position;
-  const bool moves = row.position >= 0 && target != row.home;
-#pragma unroll
-  for (int j = 0; j < kWidth; ++j) {
-    if (moves && j < a.cols) row.values[j] = row.home[j * a.ld];
-  }
-  const int step = static_cast<int>(a.cols);
-  team.Meet(step % 2, static_cast<unsigned>(2 * panel.begin + step + 1));
-  __syncthreads();  // grid teams: until warp 0 has met the others
-#pragma unroll
-  for (int j = 0; j < kWidth; ++j) {
-    if (moves && j < a.cols) target[j * a.ld] = row.values[j];
   }
 }
 
@@ -209,19 +210,23 @@ __device__ void FactorPanel(Team team, const CroutPanel<T>& panel) {
   const int64_t index = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   const bool exists = index < a.rows;
   PanelRow<T, kWidth> row;
-  row.home = a.data + index;
   row.position = exists ? static_cast<int>(index) : -1;
 #pragma unroll
   for (int j = 0; j < kWidth; ++j) {
-    row.values[j] = exists && j < a.cols ? row.home[j * a.ld] : T{0};
+    row.values[j] = exists && j < a.cols ? a(index, j) : T{0};
   }
   if (threadIdx.x == 0) {
-    team.Own(0).diagonal_position = -1;
-    team.Own(1).diagonal_position = -1;
+    team.Own(0).offer.diagonal_position = -1;
+    team.Own(1).offer.diagonal_position = -1;
   }
   int first_zero = 0;
   RunSteps<0, kThreads>(team, row, panel, &result, &first_zero);
-  MoveRow(team, row, panel);
+  // Every block has read its rows: it needed all of them before the last meeting.
+#pragma unroll
+  for (int j = 0; j < kWidth; ++j) {
+    if (exists && j < a.cols) a(row.position, j) = row.values[PanelRow<T, kWidth>::Finished(j)];
+  }
+  team.Leave();
   if (!keeper) return;
   if (first_zero != 0 && panel.control->info == 0) {
     panel.control->info = static_cast<int>(panel.begin) + first_zero;

@@ -9,57 +9,64 @@ constexpr unsigned kAll = 0xffffffffU;
 constexpr int kWarps = 4;
 constexpr int kColumns = 4;  // that a warp moves at a time
 
-// Where the rows of one chunk of interchanges come from: row first + lane, and row `other`.
-struct Sources {
-  int64_t first_from;
-  int64_t other;
-  int64_t other_from;
+// What one lane moves for a chunk of interchanges: rows `row` and `other` come from elsewhere.
+struct Moves {
+  int row;
+  int row_from;
+  int other;
+  int other_from;
+  bool row_moves;
+  bool other_moves;  // unless it is a row of the chunk, whose lane sees to it
 };
 
-// Follows both rows back through the interchanges of rows first..first + count with those in the
-// lanes' `other`.
-__device__ Sources Trace(int64_t first, int count, int64_t other) {
-  const int64_t mine = first + threadIdx.x % kWarp;
-  Sources sources = {mine, other, other};
+// The chunk of interchanges [first, end), at most one for each lane: follows both rows of each back
+// through all of them.
+__device__ Moves Trace(const int64_t* ipiv, int first, int end) {
+  const int count = min(kWarp, end - first);
+  const int lane = threadIdx.x % kWarp;
+  Moves moves;
+  moves.row = first + lane;
+  moves.other = lane < count ? static_cast<int>(ipiv[moves.row] - 1) : moves.row;
+  moves.row_from = moves.row;
+  moves.other_from = moves.other;
   for (int step = count - 1; step >= 0; --step) {
-    const int64_t row = first + step;
-    const int64_t with = __shfl_sync(kAll, other, step);
-    for (int64_t* from : {&sources.first_from, &sources.other_from}) {
+    const int row = first + step;
+    const int with = __shfl_sync(kAll, moves.other, step);
+    for (int* from : {&moves.row_from, &moves.other_from}) {
       *from = *from == row ? with : *from == with ? row : *from;
     }
   }
-  return sources;
+  moves.row_moves = lane < count && moves.row_from != moves.row;
+  moves.other_moves = lane < count && moves.other >= first + count;
+  return moves;
 }
 
-// Chunks of 32 interchanges, one in each lane. All loads of a chunk come before its stores, so that
-// nothing needs a second copy; two lanes may store the same element twice.
+// All loads of a chunk come before its stores, so that nothing needs a second copy; two lanes may
+// store the same element twice. The next chunk is traced while the loads are under way.
 template <class T>
-__global__ void __launch_bounds__(kWarps * kWarp)
-    InterchangeRowsKernel(MatrixView<T> a, const int64_t* ipiv, int64_t begin, int64_t end,
+__global__ void __launch_bounds__(kWarps* kWarp)
+    InterchangeRowsKernel(MatrixView<T> a, const int64_t* ipiv, int begin, int end,
                           const LuControl<T>* control) {
   if (control->halt != 0) return;
-  const int lane = threadIdx.x % kWarp;
   const int64_t warp = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / kWarp;
-  for (int64_t first = begin; first < end; first += kWarp) {
-    const int count = static_cast<int>(min(int64_t{kWarp}, end - first));
-    const int64_t row = first + lane;
-    const Sources from = Trace(first, count, lane < count ? ipiv[row] - 1 : row);
-    const bool moves = lane < count && from.first_from != row;
-    const bool other_moves = lane < count && from.other >= first + count;
+  Moves next = Trace(ipiv, begin, end);
+  for (int first = begin; first < end; first += kWarp) {
+    const Moves moves = next;
     T values[kColumns];
     T others[kColumns];
 #pragma unroll
     for (int c = 0; c < kColumns; ++c) {
       const int64_t j = warp * kColumns + c;
-      if (moves && j < a.cols) values[c] = a(from.first_from, j);
-      if (other_moves && j < a.cols) others[c] = a(from.other_from, j);
+      if (moves.row_moves && j < a.cols) values[c] = a(moves.row_from, j);
+      if (moves.other_moves && j < a.cols) others[c] = a(moves.other_from, j);
     }
+    if (first + kWarp < end) next = Trace(ipiv, first + kWarp, end);
     __syncwarp();
 #pragma unroll
     for (int c = 0; c < kColumns; ++c) {
       const int64_t j = warp * kColumns + c;
-      if (moves && j < a.cols) a(row, j) = values[c];
-      if (other_moves && j < a.cols) a(from.other, j) = others[c];
+      if (moves.row_moves && j < a.cols) a(moves.row, j) = values[c];
+      if (moves.other_moves && j < a.cols) a(moves.other, j) = others[c];
     }
     __syncwarp();
   }
@@ -73,7 +80,8 @@ cudaError_t LaunchInterchangeRows(const MatrixView<T>& a, const int64_t* ipiv, i
   if (a.cols == 0 || begin == end) return cudaSuccess;
   constexpr int64_t kPerBlock = kWarps * kColumns;
   const auto blocks = static_cast<unsigned>((a.cols + kPerBlock - 1) / kPerBlock);
-  InterchangeRowsKernel<<<blocks, kWarps * kWarp, 0, stream>>>(a, ipiv, begin, end, control);
+  InterchangeRowsKernel<<<blocks, kWarps * kWarp, 0, stream>>>(
+      a, ipiv, static_cast<int>(begin), static_cast<int>(end), control);
   return cudaGetLastError();
 }
 

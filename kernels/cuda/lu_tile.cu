@@ -7,38 +7,58 @@ namespace crout {
 namespace {
 
 constexpr int kTile = static_cast<int>(kMaxTile);
-constexpr int kRowGroups = 8;  // threads of a column
+constexpr int kGroups = 8;              // threads of a row
+constexpr int kColumns = kTile / kGroups;  // of a thread
 constexpr int kThreads = 256;
 
-// Thread (i, group) works on row i, in every kRowGroups-th column.
+// Thread (i, group) keeps the elements of row i in every kGroups-th column in registers. For pivot
+// k the row and the column that all need go through shared memory.
 template <class T>
-__global__ void __launch_bounds__(kTile* kRowGroups)
+__global__ void __launch_bounds__(kTile* kGroups)
     LuTileKernel(MatrixView<T> a, int64_t first, const volatile uint32_t* stop,
                  LuControl<T>* control) {
-  __shared__ T tile[kTile][kTile + 1];  // [column][row]
+  __shared__ T pivot_row[2][kTile];  // used in turns: one barrier for each pivot
+  __shared__ T pivot_column[2][kTile];
   if (control->halt != 0) return;
   const int i = threadIdx.x;
   const int group = threadIdx.y;
   const int order = static_cast<int>(a.rows);
-  for (int j = group; j < order; j += kRowGroups) {
-    if (i < order) tile[j][i] = a(i, j);
+  T values[kColumns];
+#pragma unroll
+  for (int c = 0; c < kColumns; ++c) {
+    const int j = c * kGroups + group;
+    values[c] = i < order && j < order ? a(i, j) : (i == j ? T{1} : T{0});
   }
-  __syncthreads();
   int refused = 0;  // the same in all threads
-  for (int k = 0; k < order && refused == 0; ++k) {
-    const T pivot = tile[k][k];
-    if (!(fabs(pivot) >= std::numeric_limits<T>::min())) refused = k + 1;
-    if (refused == 0 && group == 0 && i > k && i < order) tile[k][i] /= pivot;
-    __syncthreads();
-    if (refused == 0 && i > k && i < order) {
-      const T l = tile[k][i];
-      for (int j = k + 1 + group; j < order; j += kRowGroups) tile[j][i] -= l * tile[j][k];
+#pragma unroll
+  for (int part = 0; part < kColumns; ++part) {
+#pragma unroll 1
+    for (int step = 0; step < kGroups; ++step) {
+      const int k = part * kGroups + step;
+      T* const row = pivot_row[step % 2];
+      T* const column = pivot_column[step % 2];
+      if (i == k) {
+#pragma unroll
+        for (int c = part; c < kColumns; ++c) row[c * kGroups + group] = values[c];
+      }
+      if (group == step) column[i] = values[part];
+      __syncthreads();
+      const T pivot = row[k];
+      if (refused == 0 && !(fabs(pivot) >= std::numeric_limits<T>::min())) refused = k + 1;
+      if (i <= k) continue;
+      const T l = column[i] / pivot;
+      if (group == step) values[part] = l;
+#pragma unroll
+      for (int c = part; c < kColumns; ++c) {
+        if (c > part || group > step) values[c] -= l * row[c * kGroups + group];
+      }
     }
-    __syncthreads();
   }
   if (refused == 0) {
-    for (int j = group; j < order; j += kRowGroups) {
-      if (i < order) a(i, j) = tile[j][i];
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) {
+      const int j = c * kGroups + group;
+      if (i < order && j < order) a(i, j) = values[c];
     }
   }
   if (i != 0 || group != 0) return;
@@ -56,7 +76,7 @@ __global__ void __launch_bounds__(kThreads) IdentityPivotsKernel(int64_t* ipiv, 
 template <class T>
 cudaError_t LaunchLuTile(const MatrixView<T>& tile, int64_t first, const volatile uint32_t* stop,
                          LuControl<T>* control, cudaStream_t stream) {
-  LuTileKernel<<<1, dim3(kTile, kRowGroups), 0, stream>>>(tile, first, stop, control);
+  LuTileKernel<<<1, dim3(kTile, kGroups), 0, stream>>>(tile, first, stop, control);
   return cudaGetLastError();
 }
 

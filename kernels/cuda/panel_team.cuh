@@ -8,16 +8,20 @@
 
 namespace crout {
 
-// What a block tells the others before a step: its candidate for the pivot, and the row that is in
-// the pivot's place now if the block holds it. Rows begin at the step's column.
-template <class T, int kWidth>
-struct alignas(16) PanelSlot {
-  T best_row[kWidth];
-  T diagonal_row[kWidth];
+// A block's candidate for the pivot; read by one 16-byte load.
+struct alignas(16) PanelOffer {
   unsigned long long best_key;  // bits of the candidate's |x|
   int best_position;            // its row, counted from the panel's first
-  int diagonal_position;        // -1: in another block
-  unsigned epoch;               // GridTeam: what was last told
+  int diagonal_position;        // the row in the pivot's place, if it is in this block
+};
+
+// What a block tells the others before a step. Rows begin at the step's column.
+template <class T, int kWidth>
+struct alignas(16) PanelSlot {
+  PanelOffer offer;
+  T best_row[kWidth];
+  T diagonal_row[kWidth];
+  unsigned epoch;  // GridTeam: what was last told
 };
 
 // Every team has two slots for each block, used in turns: a block tells step k + 2 only after all
@@ -46,6 +50,9 @@ class GridTeam {
     }
     __syncwarp();
   }
+
+  // After the last Meet(), by every thread.
+  __device__ void Leave() {}
 
  private:
   __device__ Slot& At(int parity, int block) { return slots_[2 * block + parity]; }
@@ -78,9 +85,12 @@ class ClusterTeam {
     return *cooperative_groups::this_cluster().map_shared_rank(&slots_[parity], block);
   }
   __device__ void Meet(int, unsigned) { cooperative_groups::this_cluster().sync(); }
+  // Others may still read this block's slots.
+  __device__ void Leave() { cooperative_groups::this_cluster().sync(); }
 #else  // never launched there
   __device__ const Slot& Of(int parity, int) { return slots_[parity]; }
   __device__ void Meet(int, unsigned) { __trap(); }
+  __device__ void Leave() { __trap(); }
 #endif
 
  private:

@@ -4,6 +4,7 @@
 
 #include "kernels/cancellation.h"
 #include "kernels/cuda/cuda_status.h"
+#include "kernels/cuda/solve_tile.h"
 
 namespace crout {
 namespace {
@@ -45,9 +46,9 @@ RecursiveLu<T>::~RecursiveLu() {
 }
 
 template <class T>
-int64_t RecursiveLu<T>::Middle(int64_t begin, int64_t end) const {
-  const int64_t panels = (end - begin + width_ - 1) / width_;
-  return begin + panels / 2 * width_;
+int64_t RecursiveLu<T>::Middle(int64_t begin, int64_t end, int64_t unit) {
+  const int64_t units = (end - begin + unit - 1) / unit;
+  return begin + units / 2 * unit;
 }
 
 template <class T>
@@ -59,7 +60,7 @@ absl::Status RecursiveLu<T>::Factor(int64_t begin, int64_t end) {
     context_.report().stop = 1;
     return status;
   }
-  const int64_t middle = Middle(begin, end);
+  const int64_t middle = Middle(begin, end, width_);
   const MatrixView<T> left = Columns(a_, begin, middle);
   const MatrixView<T> right = Columns(a_, middle, end);
   CROUT_RETURN_IF_ERROR(Factor(begin, middle));
@@ -78,8 +79,8 @@ absl::Status RecursiveLu<T>::Interchange(int64_t, int64_t, const MatrixView<T>&)
 template <class T>
 absl::Status RecursiveLu<T>::SolveLower(int64_t begin, int64_t end, const MatrixView<T>& b) {
   if (begin == end || b.cols == 0) return absl::OkStatus();
-  if (end - begin <= width_) return SolveLowerTile(begin, end, b);
-  const int64_t middle = Middle(begin, end);
+  if (end - begin <= kMaxTile) return SolveLowerTile(begin, end, b);
+  const int64_t middle = Middle(begin, end, kMaxTile);
   CROUT_RETURN_IF_ERROR(SolveLower(begin, middle, b));
   CROUT_RETURN_IF_ERROR(Subtract(middle, end, begin, middle, b, b));
   return SolveLower(middle, end, b);

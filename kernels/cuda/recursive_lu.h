@@ -20,10 +20,10 @@ namespace crout {
 template <class T>
 class RecursiveLu {
  public:
-  // Enqueues the start of `control`. `width`: of panels, at most kMaxTile.
+  // Enqueues the start of `control`.
   static absl::Status Start(CudaContext& context, LuControl<T>* control);
 
-  // `stop` is asked before each panel.
+  // `width`: of panels. `stop` is asked before each of them.
   RecursiveLu(CudaContext& context, const MatrixView<T>& a, LuControl<T>* control, int64_t width,
               StopRequested stop);
   virtual ~RecursiveLu();
@@ -48,7 +48,7 @@ class RecursiveLu {
  protected:
   // Columns [begin, end), at most `width`, as Factor.
   virtual absl::Status FactorPanel(int64_t begin, int64_t end) = 0;
-  // SolveLower for at most `width` rows.
+  // SolveLower for at most kMaxTile rows.
   virtual absl::Status SolveLowerTile(int64_t begin, int64_t end, const MatrixView<T>& b) = 0;
 
   CudaContext& context() { return context_; }
@@ -57,8 +57,8 @@ class RecursiveLu {
   MatrixView<T> Block(int64_t row, int64_t row_end, int64_t col, int64_t col_end) const {
     return {a_.data + row + col * a_.ld, row_end - row, col_end - col, a_.ld};
   }
-  // Where [begin, end) is halved: at a multiple of `width`.
-  int64_t Middle(int64_t begin, int64_t end) const;
+  // Where [begin, end) is halved: a multiple of `unit` from its begin.
+  static int64_t Middle(int64_t begin, int64_t end, int64_t unit);
 
  private:
   CudaContext& context_;

@@ -18,7 +18,7 @@ enum class TileSolve : uint8_t {
   kUpperFromRight,  // b := b U^-1, U with its diagonal
 };
 
-inline constexpr int64_t kMaxTile = 32;
+inline constexpr int64_t kMaxTile = 64;
 
 // Enqueues a solve by substitution with a triangle of `tile` (order at most kMaxTile; the other
 // triangle is not read). Where the diagonal holds a zero the unknown becomes 0. Nothing once

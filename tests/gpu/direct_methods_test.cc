@@ -264,7 +264,7 @@ TEST_F(DirectMethodsTest, StopsBetweenPanels) {
   for (const char* algorithm : {"pcm", "pcmpp", "block_lu"}) {
     SCOPED_TRACE(algorithm);
     const FactorizeOptions options = Options(algorithm, DType::kFloat64);
-    for (const int allowed : {4, 20, 90}) {
+    for (const int allowed : {4, 20, 40}) {
       int asked = 0;
       Buffer upload = gpu_->Put(a);
       KernelTimings timings;
