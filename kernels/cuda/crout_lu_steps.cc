@@ -66,9 +66,9 @@ absl::Status CroutLuSteps<T>::Interchange(int64_t begin, int64_t end, const Matr
 
 template <class T>
 absl::Status CroutLuSteps<T>::SolveLowerTile(int64_t begin, int64_t end, const MatrixView<T>& b) {
-  CROUT_RETURN_IF_CUDA_ERROR(
-      LaunchSolveTile(TileSolve::kLower, this->Block(begin, end, begin, end), Rows(b, begin, end),
-                      this->control(), this->context().stream()));
+  CROUT_RETURN_IF_CUDA_ERROR(LaunchSolveTile(TileSolve::kLower, this->Block(begin, end, begin, end),
+                                             Rows(b, begin, end), this->control(),
+                                             this->context().stream()));
   return absl::OkStatus();
 }
 

@@ -80,8 +80,8 @@ cudaError_t LaunchInterchangeRows(const MatrixView<T>& a, const int64_t* ipiv, i
   if (a.cols == 0 || begin == end) return cudaSuccess;
   constexpr int64_t kPerBlock = kWarps * kColumns;
   const auto blocks = static_cast<unsigned>((a.cols + kPerBlock - 1) / kPerBlock);
-  InterchangeRowsKernel<<<blocks, kWarps * kWarp, 0, stream>>>(
-      a, ipiv, static_cast<int>(begin), static_cast<int>(end), control);
+  InterchangeRowsKernel<<<blocks, kWarps * kWarp, 0, stream>>>(a, ipiv, static_cast<int>(begin),
+                                                               static_cast<int>(end), control);
   return cudaGetLastError();
 }
 

@@ -7,7 +7,7 @@ namespace crout {
 namespace {
 
 constexpr int kTile = static_cast<int>(kMaxTile);
-constexpr int kGroups = 8;              // threads of a row
+constexpr int kGroups = 8;                 // threads of a row
 constexpr int kColumns = kTile / kGroups;  // of a thread
 constexpr int kThreads = 256;
 

@@ -1,8 +1,8 @@
 #include "kernels/cuda/pcm.h"
 
+#include "kernels/cuda/crout_lu_steps.h"
 #include "kernels/cuda/cuda_context.h"
 #include "kernels/cuda/cuda_status.h"
-#include "kernels/cuda/crout_lu_steps.h"
 #include "kernels/cuda/own_costs.h"
 #include "kernels/util/status_macros.h"
 

@@ -1,5 +1,7 @@
 #include "kernels/cuda/solve_tile.h"
 
+#include <limits>
+
 #include "kernels/cuda/reduction.cuh"
 
 namespace crout {
@@ -46,7 +48,8 @@ __device__ bool Load(const Strided<const T>& from, int order, bool unit, Triangl
     const T diagonal = unit || k >= order ? T{1} : from(k, k);
     t.diagonal[k] = diagonal;
     t.reciprocals[k] = T{1} / diagonal;
-    normal = isnormal(t.reciprocals[k]);
+    const T size = fabs(t.reciprocals[k]);
+    normal = size >= std::numeric_limits<T>::min() && size <= std::numeric_limits<T>::max();
   }
 #pragma unroll
   for (int e = 0; e < kEach; ++e) {

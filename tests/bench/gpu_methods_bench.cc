@@ -73,8 +73,8 @@ nlohmann::ordered_json BenchFactor(ExecutionContext& context, int64_t n) {
   for (int round = -kWarmUps; round < kRounds; ++round) {
     for (Method& method : methods) {
       const LuAlgorithm& algorithm = *method.algorithm;
-      const Buffer workspace = Check(
-          memory.Allocate(Check(algorithm.WorkspaceBytes(kType, n, method.parameters))));
+      const Buffer workspace =
+          Check(memory.Allocate(Check(algorithm.WorkspaceBytes(kType, n, method.parameters))));
       const bool pivots = algorithm.traits().pivoting != PivotRule::kNone;
       Check(context.ops().CopyOnDevice((pivots ? random : dominant).data(), a.data(), bytes));
       Check(context.Synchronize());
@@ -116,9 +116,9 @@ nlohmann::ordered_json BenchSolve(ExecutionContext& context, int64_t n) {
   const TriangularSolver& getrs =
       *Check(FindSolver(device, "getrs", UnitDiagonal::kL, kType, n, n));
   const DirectSolver& jordan = *device.direct_solvers().front();
-  const size_t needed = std::max({Check(getrf.WorkspaceBytes(kType, n, {})),
-                                  Check(getrs.WorkspaceBytes(kType, n, n)),
-                                  Check(jordan.WorkspaceBytes(kType, n, n))});
+  const size_t needed =
+      std::max({Check(getrf.WorkspaceBytes(kType, n, {})), Check(getrs.WorkspaceBytes(kType, n, n)),
+                Check(jordan.WorkspaceBytes(kType, n, n))});
   const Buffer workspace = Check(memory.Allocate(needed));
   const std::span<std::byte> work(workspace.data(), workspace.size());
   const auto never = [] { return false; };

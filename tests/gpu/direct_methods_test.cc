@@ -90,7 +90,8 @@ TEST_F(DirectMethodsTest, PcmppInEveryVariant) {
   for (const char* name : {"random", "shift", "graded"}) {
     for (const int64_t n : {7, 8, 9, 31, 33, 257, 558}) {
       for (const int block : kBlockSizes) {
-        for (const DType dtype : kTypes) Check(GalleryNamed(name), n, Options("pcmpp", dtype, block));
+        for (const DType dtype : kTypes)
+          Check(GalleryNamed(name), n, Options("pcmpp", dtype, block));
       }
     }
   }
@@ -268,9 +269,10 @@ TEST_F(DirectMethodsTest, StopsBetweenPanels) {
       int asked = 0;
       Buffer upload = gpu_->Put(a);
       KernelTimings timings;
-      auto factor = Factorize(gpu_->context(), std::move(upload),
-                              {nullptr, DType::kFloat64, Layout::kColumnMajor, kN, kN}, options,
-                              [&] { return ++asked > allowed; }, timings);
+      auto factor = Factorize(
+          gpu_->context(), std::move(upload),
+          {nullptr, DType::kFloat64, Layout::kColumnMajor, kN, kN}, options,
+          [&] { return ++asked > allowed; }, timings);
       EXPECT_EQ(factor.status().code(), absl::StatusCode::kCancelled) << factor.status();
     }
     Check(GalleryNamed("diagonally_dominant"), 257, options);  // the context is as good as new

@@ -37,8 +37,9 @@ class GaussJordanTest : public GpuTest {
     HostMatrix x;
   };
 
-  Result Solve(const HostMatrix& a, int64_t n, const HostMatrix& b, int64_t nrhs, DType dtype,
-               StopRequested stop = [] { return false; }) {
+  Result Solve(
+      const HostMatrix& a, int64_t n, const HostMatrix& b, int64_t nrhs, DType dtype,
+      StopRequested stop = [] { return false; }) {
     return DispatchDType(dtype, [&](auto tag) {
       return SolveAs<typename decltype(tag)::type>(a, n, b, nrhs, stop);
     });
@@ -127,11 +128,11 @@ TEST_F(GaussJordanTest, InvertsWhatHasAKnownInverse) {
 
 TEST_F(GaussJordanTest, NamesTheColumnWithoutAPivot) {
   for (const int64_t n : {1, 5, 33, 257, 600}) {
-    for (const char* kind : {"zero", "zero_first_column", "zero_last_column", "zero_half_columns"}) {
+    for (const char* kind :
+         {"zero", "zero_first_column", "zero_last_column", "zero_half_columns"}) {
       for (const DType dtype : kTypes) {
         SCOPED_TRACE(::testing::Message() << kind << " " << n << " " << NameOf(dtype));
-        const Result result =
-            Solve(GalleryNamed(kind).make(n), n, RandomMatrix(n, 2, 1), 2, dtype);
+        const Result result = Solve(GalleryNamed(kind).make(n), n, RandomMatrix(n, 2, 1), 2, dtype);
         ASSERT_TRUE(result.status.ok()) << result.status;
         EXPECT_EQ(result.info, GalleryNamed(kind).singular_at(n));
       }
@@ -143,8 +144,8 @@ TEST_F(GaussJordanTest, TheSameBitsTwice) {
   constexpr int64_t kN = 700;
   const HostMatrix a = GalleryNamed("random").make(kN);
   const HostMatrix b = RandomMatrix(kN, 65, 2);
-  EXPECT_TRUE(SameBits(Solve(a, kN, b, 65, DType::kFloat64).x,
-                       Solve(a, kN, b, 65, DType::kFloat64).x));
+  EXPECT_TRUE(
+      SameBits(Solve(a, kN, b, 65, DType::kFloat64).x, Solve(a, kN, b, 65, DType::kFloat64).x));
 }
 
 TEST_F(GaussJordanTest, StopsBetweenPanels) {
@@ -152,8 +153,8 @@ TEST_F(GaussJordanTest, StopsBetweenPanels) {
   const HostMatrix a = RandomMatrix(kN, kN, 1);
   for (const int allowed : {0, 5, 40}) {
     int asked = 0;
-    const Result result = Solve(a, kN, RandomMatrix(kN, 3, 2), 3, DType::kFloat64,
-                                [&] { return ++asked > allowed; });
+    const Result result =
+        Solve(a, kN, RandomMatrix(kN, 3, 2), 3, DType::kFloat64, [&] { return ++asked > allowed; });
     EXPECT_EQ(result.status.code(), absl::StatusCode::kCancelled) << result.status;
   }
   Check("random", 257, 3, DType::kFloat64);
