@@ -64,9 +64,7 @@ class CudaBlockLu final : public LuAlgorithm {
     return sizeof(LuControl<double>);
   }
 
-  double PredictSeconds(DType dtype, int64_t n) const override {
-    return PredictBlockLuSeconds(dtype, n);
-  }
+  double PredictSeconds(DType, int64_t n) const override { return PredictBlockLuSeconds(n); }
 
   absl::Status Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
                       std::span<std::byte> workspace, const LuParameters&,

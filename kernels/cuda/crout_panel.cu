@@ -1,6 +1,5 @@
 #include "kernels/cuda/crout_panel.cuh"
 
-#include <algorithm>
 #include <type_traits>
 
 #include "kernels/cuda/cuda_status.h"

@@ -45,8 +45,8 @@ class CudaGaussJordan final : public DirectSolver {
     });
   }
 
-  double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override {
-    return PredictGaussJordanSeconds(dtype, n, nrhs);
+  double PredictSeconds(DType, int64_t n, int64_t nrhs) const override {
+    return PredictGaussJordanSeconds(n, nrhs);
   }
 
   absl::Status Solve(ExecutionContext& context, const AnyMatrix& a, const AnyMatrix& b,

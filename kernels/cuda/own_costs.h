@@ -4,18 +4,16 @@
 
 #include <cstdint>
 
-#include "kernels/dtype.h"
-
 namespace crout {
 
-// Seconds of `pcm` and `pcmpp`, with the default block size.
-double PredictPcmSeconds(DType dtype, int64_t n);
+// Seconds of `pcm` and `pcmpp` with the default block size, in either type.
+double PredictPcmSeconds(int64_t n);
 
 // Seconds of `block_lu`.
-double PredictBlockLuSeconds(DType dtype, int64_t n);
+double PredictBlockLuSeconds(int64_t n);
 
 // Seconds of `gauss_jordan` with nrhs right-hand sides.
-double PredictGaussJordanSeconds(DType dtype, int64_t n, int64_t nrhs);
+double PredictGaussJordanSeconds(int64_t n, int64_t nrhs);
 
 }  // namespace crout
 

@@ -25,9 +25,7 @@ class CudaPcm final : public LuAlgorithm {
     });
   }
 
-  double PredictSeconds(DType dtype, int64_t n) const override {
-    return PredictPcmSeconds(dtype, n);
-  }
+  double PredictSeconds(DType, int64_t n) const override { return PredictPcmSeconds(n); }
 
   absl::Status Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
                       std::span<std::byte> workspace, const LuParameters& parameters,
