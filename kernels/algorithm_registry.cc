@@ -42,15 +42,16 @@ absl::Status Incompatible(std::string_view name, UnitDiagonal unit_diagonal,
 
 absl::StatusOr<const LuAlgorithm*> FindAlgorithm(const Device& device, std::string_view name,
                                                  DType dtype, int64_t n) {
-  std::vector<const LuAlgorithm*> all;
+  std::vector<const LuAlgorithm*> pivoting;
   std::vector<std::string> names;
   for (const auto& algorithm : device.algorithms()) {
     if (algorithm->traits().name == name) return algorithm.get();
-    all.push_back(algorithm.get());
     names.emplace_back(algorithm->traits().name);
+    // Nobody chose to go without pivoting where "auto" was asked for.
+    if (algorithm->traits().pivoting != PivotRule::kNone) pivoting.push_back(algorithm.get());
   }
   if (name != kAuto) return NoSuchName(device, "algorithm", name, names);
-  return Cheapest(all, [&](const LuAlgorithm& a) { return a.PredictSeconds(dtype, n); });
+  return Cheapest(pivoting, [&](const LuAlgorithm& a) { return a.PredictSeconds(dtype, n); });
 }
 
 absl::StatusOr<const TriangularSolver*> FindSolver(const Device& device, std::string_view name,

@@ -9,8 +9,8 @@
 
 namespace crout {
 
-// `name` on `device`, or, for "auto", the one with the least PredictSeconds. UNIMPLEMENTED where
-// the device has no algorithm of that name; the message lists those it has.
+// `name` on `device`, or, for "auto", the one with the least PredictSeconds among those that pivot.
+// UNIMPLEMENTED where the device has no algorithm of that name; the message lists those it has.
 absl::StatusOr<const LuAlgorithm*> FindAlgorithm(const Device& device, std::string_view name,
                                                  DType dtype, int64_t n);
 

@@ -7,12 +7,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/caching_resource.h"
+#include "kernels/cuda/block_lu.h"
 #include "kernels/cuda/cuda_context.h"
 #include "kernels/cuda/cuda_device_core.h"
 #include "kernels/cuda/cuda_memory.h"
 #include "kernels/cuda/cuda_status.h"
+#include "kernels/cuda/gauss_jordan.h"
 #include "kernels/cuda/getrf.h"
 #include "kernels/cuda/getrs.h"
+#include "kernels/cuda/pcm.h"
 #include "kernels/cuda/trsm.h"
 #include "kernels/cuda/upload_pool.h"
 #include "kernels/cuda/warm_up.h"
@@ -41,6 +44,9 @@ class CudaDevice final : public Device {
   }
   std::span<const std::unique_ptr<LuAlgorithm>> algorithms() const override { return algorithms_; }
   std::span<const std::unique_ptr<TriangularSolver>> solvers() const override { return solvers_; }
+  std::span<const std::unique_ptr<DirectSolver>> direct_solvers() const override {
+    return direct_solvers_;
+  }
 
  private:
   absl::Status Describe(const CudaOptions& options);
@@ -51,6 +57,7 @@ class CudaDevice final : public Device {
   DeviceInfo info_;
   std::vector<std::unique_ptr<LuAlgorithm>> algorithms_;
   std::vector<std::unique_ptr<TriangularSolver>> solvers_;
+  std::vector<std::unique_ptr<DirectSolver>> direct_solvers_;
   std::unique_ptr<UploadPool> uploads_;
 };
 
@@ -70,8 +77,15 @@ absl::Status CudaDevice::Initialize(const CudaOptions& options) {
   CROUT_RETURN_IF_ERROR(Describe(options));
   CROUT_ASSIGN_OR_RETURN(auto getrf, CudaGetrf::Create(core_));
   algorithms_.push_back(std::move(getrf));
+  CROUT_ASSIGN_OR_RETURN(auto pcmpp, MakeCudaPcmpp(core_));
+  algorithms_.push_back(std::move(pcmpp));
+  CROUT_ASSIGN_OR_RETURN(auto pcm, MakeCudaPcm(core_));
+  algorithms_.push_back(std::move(pcm));
+  algorithms_.push_back(MakeCudaBlockLu(core_));
   solvers_.push_back(std::make_unique<CudaTrsm>());
   solvers_.push_back(std::make_unique<CudaGetrs>());
+  CROUT_ASSIGN_OR_RETURN(auto gauss_jordan, MakeCudaGaussJordan(core_));
+  direct_solvers_.push_back(std::move(gauss_jordan));
   CROUT_ASSIGN_OR_RETURN(uploads_, UploadPool::Create(core_, staging_, options));
   return absl::OkStatus();
 }

@@ -1,4 +1,4 @@
-# Benchmarks of the CUDA device: `ninja gpu_service_bench`, then run it on a machine with a GPU.
+# Benchmarks of the CUDA device: `ninja gpu_service_bench gpu_methods_bench`, then run them on a machine with a GPU.
 if(CROUT_HAVE_CUDA)
   set(bench "${PROJECT_SOURCE_DIR}/tests/bench")
   add_executable(gpu_service_bench
@@ -6,5 +6,8 @@ if(CROUT_HAVE_CUDA)
     "${bench}/gpu_service_bench.cc" "${bench}/gpu_solver_bench.cc" "${bench}/gpu_upload_bench.cc")
   target_link_libraries(gpu_service_bench PRIVATE crout::cuda_device crout_flags crout_version
     nlohmann_json::nlohmann_json)
-  set_property(GLOBAL APPEND PROPERTY CROUT_PACKAGED_TESTS gpu_service_bench)
+  add_executable(gpu_methods_bench "${bench}/gpu_methods_bench.cc")
+  target_link_libraries(gpu_methods_bench PRIVATE crout::cuda_device crout_flags crout_version
+    nlohmann_json::nlohmann_json)
+  set_property(GLOBAL APPEND PROPERTY CROUT_PACKAGED_TESTS gpu_service_bench gpu_methods_bench)
 endif()

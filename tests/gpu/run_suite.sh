@@ -27,7 +27,7 @@ find_program() {
 
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 date -u +%Y-%m-%dT%H:%M:%SZ
-for test in gpu_ops_test gpu_upload_test gpu_pipeline_test gpu_large_test gpu_plugin_test \
+for test in gpu_ops_test gpu_upload_test gpu_pipeline_test gpu_methods_test gpu_large_test gpu_plugin_test \
     gpu_fault_test; do
   program=$(find_program $test)
   if [ -z "$program" ]; then

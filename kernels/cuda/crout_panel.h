@@ -1,0 +1,67 @@
+// One panel of Crout's method with pivoting, by one kernel.
+#ifndef CROUT_KERNELS_CUDA_CROUT_PANEL_H_
+#define CROUT_KERNELS_CUDA_CROUT_PANEL_H_
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "kernels/cuda/lu_control.h"
+#include "kernels/lu_parameters.h"
+#include "kernels/matrix.h"
+
+namespace crout {
+
+// The columns [begin, begin + width) of an n x n matrix whose first `begin` columns are factored
+// and subtracted.
+template <class T>
+struct CroutPanel {
+  MatrixView<T> a;  // rows [begin, n) of the panel's columns
+  int64_t begin = 0;
+  int64_t* ipiv = nullptr;  // of the whole matrix
+  PivotCriterion pivoting;
+  LuControl<T>* control = nullptr;
+  const volatile uint32_t* stop = nullptr;  // DeviceReport::stop
+  std::byte* scratch = nullptr;             // ScratchBytes(), cleared before the first panel
+};
+
+// The kernel in its variants, and what this GPU takes of each. Immutable and thread-safe.
+//
+// Every thread keeps one row of the panel in registers: a thread block a tile of 256 or 512 rows by
+// `width` columns. For column k the blocks agree on the pivot (arg-max of |l_ik| over the rows that
+// have none yet) and each subtracts l_ik u_kj from the rest of its rows, u_kj = a_kj / l_kk. They
+// meet once a column: a block tells its candidate together with the candidate's row. Rows move to
+// their places at the end. Up to 8192 rows the blocks are one cluster and meet in shared memory;
+// beyond, a cooperative grid.
+class CroutPanelKernels {
+ public:
+  static constexpr int kMaxWidth = 32;
+
+  // Of the current device.
+  static absl::StatusOr<CroutPanelKernels> Create();
+
+  // The widest panel, `wanted` (8, 16 or 32) or a narrower one, that this GPU holds n rows of.
+  int WidthFor(DType dtype, int64_t n, int wanted) const;
+
+  // Bytes that panels of a matrix of order n share.
+  static size_t ScratchBytes(DType dtype, int64_t n, int width);
+
+  // Enqueues the factorization of a panel of a.cols <= width columns, width from WidthFor. On exit
+  // its rows are interchanged and hold L and, with its unit diagonal, U; ipiv[begin..) is set
+  // (1-based), and control->info where it was 0 and a pivot is zero: then that row of U is 0. Halts
+  // where `stop` is set.
+  template <class T>
+  cudaError_t Launch(const CroutPanel<T>& panel, int width, cudaStream_t stream) const;
+
+ private:
+  CroutPanelKernels() = default;
+
+  bool clusters_ = false;
+  int64_t grid_rows_[2][3] = {};  // by type and width
+};
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_CUDA_CROUT_PANEL_H_

@@ -1,0 +1,22 @@
+// LAPACK's laswp for some of a factorization's interchanges.
+#ifndef CROUT_KERNELS_CUDA_INTERCHANGE_ROWS_H_
+#define CROUT_KERNELS_CUDA_INTERCHANGE_ROWS_H_
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "kernels/cuda/lu_control.h"
+#include "kernels/matrix.h"
+
+namespace crout {
+
+// Enqueues the interchanges ipiv[begin..end) (1-based, row k with row ipiv[k]) of the rows of `a`,
+// in their order. Nothing once `control` has halted.
+template <class T>
+cudaError_t LaunchInterchangeRows(const MatrixView<T>& a, const int64_t* ipiv, int64_t begin,
+                                  int64_t end, const LuControl<T>* control, cudaStream_t stream);
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_CUDA_INTERCHANGE_ROWS_H_

@@ -1,0 +1,20 @@
+// What our own methods cost, as measured on an H100: the cost model of admission.
+#ifndef CROUT_KERNELS_CUDA_OWN_COSTS_H_
+#define CROUT_KERNELS_CUDA_OWN_COSTS_H_
+
+#include <cstdint>
+
+namespace crout {
+
+// Seconds of `pcm` and `pcmpp` with the default block size, in either type.
+double PredictPcmSeconds(int64_t n);
+
+// Seconds of `block_lu`.
+double PredictBlockLuSeconds(int64_t n);
+
+// Seconds of `gauss_jordan` with nrhs right-hand sides.
+double PredictGaussJordanSeconds(int64_t n, int64_t nrhs);
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_CUDA_OWN_COSTS_H_

@@ -1,0 +1,182 @@
+// Our direct methods beside the vendor's, on the same matrices in one run: one round of each after
+// the other, so that clocks and neighbours touch all alike.
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <iostream>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/algorithm_registry.h"
+#include "kernels/cuda/cuda_device.h"
+#include "kernels/direct_solver.h"
+#include "tests/bench/bench_result.h"
+#include "tests/bench/gpu_bench.h"
+
+namespace crout {
+namespace {
+
+constexpr int kWarmUps = 1;
+constexpr int kRounds = 5;
+
+struct Method {
+  std::string label;
+  const LuAlgorithm* algorithm;
+  LuParameters parameters;
+  std::vector<double> seconds;
+};
+
+std::vector<Method> Methods(Device& device, DType dtype, int64_t n) {
+  std::vector<Method> methods;
+  for (const char* name : {"getrf", "pcmpp", "pcm", "block_lu"}) {
+    methods.push_back({name, Check(FindAlgorithm(device, name, dtype, n)), {}, {}});
+  }
+  for (const int block : {8, 16}) {
+    Method variant = methods[1];
+    absl::StrAppend(&variant.label, "_", block);
+    variant.parameters.block_size = block;
+    methods.push_back(variant);
+  }
+  return methods;
+}
+
+// Uniform in [-1, 1), n added to the diagonal: no method needs pivots, all do the same arithmetic.
+template <class T>
+std::vector<T> Dominant(int64_t n) {
+  std::vector<T> a(n * n);
+  uint64_t state = 42;
+  for (T& value : a) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    value = static_cast<T>(std::ldexp(static_cast<double>(state >> 11), -52) - 1);
+  }
+  return a;
+}
+
+template <class T>
+nlohmann::ordered_json BenchFactor(ExecutionContext& context, int64_t n) {
+  constexpr DType kType = kDTypeOf<T>;
+  MemoryResource& memory = context.device().memory();
+  std::vector<T> host = Dominant<T>(n);
+  const size_t bytes = host.size() * sizeof(T);
+  const Buffer random = Check(memory.Allocate(bytes));
+  const Buffer dominant = Check(memory.Allocate(bytes));
+  const Buffer a = Check(memory.Allocate(bytes));
+  const Buffer ipiv = Check(memory.Allocate(n * sizeof(int64_t)));
+  Check(context.ops().CopyToDevice(host.data(), random.data(), bytes));
+  Check(context.Synchronize());
+  for (int64_t i = 0; i < n; ++i) host[i + i * n] += static_cast<T>(n);
+  Check(context.ops().CopyToDevice(host.data(), dominant.data(), bytes));
+  Check(context.Synchronize());
+  std::vector<Method> methods = Methods(context.device(), kType, n);
+  for (int round = -kWarmUps; round < kRounds; ++round) {
+    for (Method& method : methods) {
+      const LuAlgorithm& algorithm = *method.algorithm;
+      const Buffer workspace =
+          Check(memory.Allocate(Check(algorithm.WorkspaceBytes(kType, n, method.parameters))));
+      const bool pivots = algorithm.traits().pivoting != PivotRule::kNone;
+      Check(context.ops().CopyOnDevice((pivots ? random : dominant).data(), a.data(), bytes));
+      Check(context.Synchronize());
+      const double seconds = Time([&] {
+        Check(algorithm.Factor(context, {a.data(), kType, n, n, n}, ipiv.as<int64_t>(),
+                               {workspace.data(), workspace.size()}, method.parameters,
+                               [] { return false; }));
+        Check(context.Synchronize());
+      });
+      if (context.report().info != 0) Check(absl::InternalError(method.label + ": info"));
+      if (round >= 0) method.seconds.push_back(seconds);
+    }
+  }
+  nlohmann::ordered_json row = {{"n", n}, {"dtype", std::string(NameOf(kType))}};
+  const double getrf = Median(methods[0].seconds);
+  for (const Method& method : methods) row[method.label + "_ms"] = 1e3 * Median(method.seconds);
+  for (const Method& method : methods) {
+    if (&method != &methods[0]) row[method.label + "_ratio"] = Median(method.seconds) / getrf;
+  }
+  return row;
+}
+
+// n right-hand sides; the backward error shows that it did solve.
+nlohmann::ordered_json BenchSolve(ExecutionContext& context, int64_t n) {
+  constexpr DType kType = DType::kFloat64;
+  Device& device = context.device();
+  MemoryResource& memory = device.memory();
+  const std::vector<double> host = Dominant<double>(n);
+  const size_t bytes = host.size() * sizeof(double);
+  const Buffer matrix = Check(memory.Allocate(bytes));
+  const Buffer a = Check(memory.Allocate(bytes));
+  const Buffer b = Check(memory.Allocate(bytes));
+  const Buffer residual = Check(memory.Allocate(bytes));
+  const Buffer ipiv = Check(memory.Allocate(n * sizeof(int64_t)));
+  Check(context.ops().CopyToDevice(host.data(), matrix.data(), bytes));
+  const AnyMatrix lu = {a.data(), kType, n, n, n};
+  const AnyMatrix x = {b.data(), kType, n, n, n};
+  const LuAlgorithm& getrf = *Check(FindAlgorithm(device, "getrf", kType, n));
+  const TriangularSolver& getrs =
+      *Check(FindSolver(device, "getrs", UnitDiagonal::kL, kType, n, n));
+  const DirectSolver& jordan = *device.direct_solvers().front();
+  const size_t needed =
+      std::max({Check(getrf.WorkspaceBytes(kType, n, {})), Check(getrs.WorkspaceBytes(kType, n, n)),
+                Check(jordan.WorkspaceBytes(kType, n, n))});
+  const Buffer workspace = Check(memory.Allocate(needed));
+  const std::span<std::byte> work(workspace.data(), workspace.size());
+  const auto never = [] { return false; };
+  const auto timed = [&](auto&& solve) {
+    Check(context.ops().CopyOnDevice(matrix.data(), a.data(), bytes));
+    Check(context.ops().CopyOnDevice(matrix.data(), b.data(), bytes));
+    Check(context.Synchronize());
+    return Time([&] {
+      solve();
+      Check(context.Synchronize());
+    });
+  };
+  std::vector<double> vendor;
+  std::vector<double> ours;
+  for (int round = -kWarmUps; round < kRounds; ++round) {
+    const double theirs = timed([&] {
+      Check(getrf.Factor(context, lu, ipiv.as<int64_t>(), work, {}, never));
+      Check(getrs.Solve(context, {lu, ipiv.as<int64_t>(), UnitDiagonal::kL}, Op::kNone, x, work));
+    });
+    const double mine = timed([&] { Check(jordan.Solve(context, lu, x, work, never)); });
+    if (round < 0) continue;
+    vendor.push_back(theirs);
+    ours.push_back(mine);
+  }
+  // B = A: X is the identity.
+  const MatrixView<double> original = {matrix.as<double>(), n, n, n};
+  Check(context.ops().Residual({matrix.data(), kType, n, n, n}, Op::kNone, static_cast<double>(n),
+                               x.As<double>(), original, {residual.as<double>(), n, n, n}));
+  Check(context.Synchronize());
+  return {{"n", n},
+          {"nrhs", n},
+          {"getrf_getrs_ms", 1e3 * Median(vendor)},
+          {"gauss_jordan_ms", 1e3 * Median(ours)},
+          {"gauss_jordan_ratio", Median(ours) / Median(vendor)},
+          {"gauss_jordan_backward_error", context.report().residual.backward_error}};
+}
+
+int Main(int argc, char** argv) {
+  if (CountCudaDevices() == 0) {
+    std::cerr << "no CUDA device on this machine\n";
+    return 1;
+  }
+  std::vector<int64_t> orders = {256, 512, 1024, 2048, 4096, 8192, 10135, 16384};
+  if (argc > 1) orders.clear();
+  for (int i = 1; i < argc; ++i) orders.push_back(std::atoll(argv[i]));
+  auto device = Check(MakeCudaDevice(0, CudaOptions()));
+  auto context = Check(device->CreateContext());
+  nlohmann::ordered_json result = ResultHeader("gpu_methods", device->info());
+  for (const int64_t n : orders) {
+    result["factor"].push_back(BenchFactor<double>(*context, n));
+    result["factor"].push_back(BenchFactor<float>(*context, n));
+    result["solve"].push_back(BenchSolve(*context, n));
+  }
+  std::cout << result.dump(2) << "\n";
+  return 0;
+}
+
+}  // namespace
+}  // namespace crout
+
+int main(int argc, char** argv) { return crout::Main(argc, argv); }

@@ -1,0 +1,283 @@
+// The direct methods of our own on the GPU: pcm, pcmpp and block_lu.
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "tests/gpu/jobs.h"
+#include "tests/support/ratios.h"
+
+namespace crout {
+namespace {
+
+using ::crout::testing::Gallery;
+using ::crout::testing::GalleryKind;
+using ::crout::testing::GalleryNamed;
+using ::crout::testing::kThreshold;
+using ::crout::testing::Rounded;
+
+constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat64};
+constexpr int kBlockSizes[] = {8, 16, 32};
+
+class DirectMethodsTest : public GpuTest {
+ protected:
+  void SetUp() override {
+    GpuTest::SetUp();
+    if (!IsSkipped()) gpu_ = std::make_unique<Bench>(Gpu());
+  }
+
+  FactorizeOptions Options(std::string_view algorithm, DType dtype, int block_size = 0) {
+    FactorizeOptions options = OptionsOf(Gpu(), dtype, algorithm);
+    options.equilibrate = EquilibrateMode::kOff;
+    options.parameters.block_size = block_size;
+    return options;
+  }
+
+  absl::StatusOr<Factorization> Factor(const HostMatrix& a, int64_t n,
+                                       const FactorizeOptions& options) {
+    return FactorizeOn(*gpu_, a, n, options.factor_dtype, Layout::kColumnMajor, options);
+  }
+
+  // The factor passes LAPACK's ratio, and `info` names its first zero pivot.
+  void Check(const GalleryKind& kind, int64_t n, const FactorizeOptions& options);
+
+  std::unique_ptr<Bench> gpu_;
+};
+
+bool FitsType(const GalleryKind& kind, DType dtype) {
+  return dtype == DType::kFloat64 || kind.name.find("f64") == std::string::npos;
+}
+
+int64_t FirstZeroPivot(const HostFactor& factor, int64_t n) {
+  for (int64_t j = 0; j < n; ++j) {
+    if (factor.lu[j + j * n] == 0) return j + 1;
+  }
+  return 0;
+}
+
+void DirectMethodsTest::Check(const GalleryKind& kind, int64_t n, const FactorizeOptions& options) {
+  const DType dtype = options.factor_dtype;
+  SCOPED_TRACE(::testing::Message()
+               << options.algorithm->traits().name << " " << kind.name << " n=" << n << " "
+               << NameOf(dtype) << " block " << options.parameters.block_size);
+  const HostMatrix a = Rounded(kind.make(n), dtype);
+  auto factor = Factor(a, n, options);
+  ASSERT_TRUE(factor.ok()) << factor.status();
+  const FactorSummary& summary = factor->summary;
+  EXPECT_EQ(summary.info, FirstZeroPivot(Download(*gpu_, *factor), n));
+  if (kind.singular_at(n) > 0) {
+    EXPECT_EQ(summary.info, kind.singular_at(n));
+  }
+  // With the unit diagonal in U a singular matrix need not have a factorization; Wilkinson's has
+  // one whose growth leaves float32's range.
+  if (summary.info > 0 || !std::isfinite(summary.pivot_growth)) return;
+  const double threshold = kind.name == "gfpp" ? kThreshold * summary.pivot_growth : kThreshold;
+  EXPECT_LT(FactorRatioOf(*gpu_, *factor, a), threshold);
+}
+
+TEST_F(DirectMethodsTest, PcmppPassesLapacksRatioOnTheGallery) {
+  for (const GalleryKind& kind : Gallery()) {
+    for (const int64_t n : {1, 2, 3, 5, 10, 31, 32, 33, 129, 255, 256, 257}) {
+      for (const DType dtype : kTypes) {
+        if (FitsType(kind, dtype)) Check(kind, n, Options("pcmpp", dtype));
+      }
+    }
+  }
+}
+
+// Beyond one leaf and one block, in every variant.
+TEST_F(DirectMethodsTest, PcmppInEveryVariant) {
+  for (const char* name : {"random", "shift", "graded"}) {
+    for (const int64_t n : {7, 8, 9, 31, 33, 257, 558}) {
+      for (const int block : kBlockSizes) {
+        for (const DType dtype : kTypes)
+          Check(GalleryNamed(name), n, Options("pcmpp", dtype, block));
+      }
+    }
+  }
+  for (const DType dtype : kTypes) Check(GalleryNamed("random"), 1089, Options("pcmpp", dtype));
+}
+
+TEST_F(DirectMethodsTest, WithoutPivotingOnDiagonallyDominantMatrices) {
+  for (const char* algorithm : {"pcm", "block_lu"}) {
+    for (const char* name : {"diagonally_dominant", "upper_triangular", "lower_triangular",
+                             "graded", "near_underflow", "near_overflow", "near_overflow_f64"}) {
+      for (const int64_t n : {1, 2, 3, 5, 31, 32, 33, 255, 256, 257, 558}) {
+        for (const DType dtype : kTypes) {
+          const GalleryKind& kind = GalleryNamed(name);
+          if (FitsType(kind, dtype)) Check(kind, n, Options(algorithm, dtype));
+        }
+      }
+    }
+    for (const DType dtype : kTypes) {
+      Check(GalleryNamed("diagonally_dominant"), 1089, Options(algorithm, dtype));
+    }
+  }
+  for (const int block : kBlockSizes) {
+    Check(GalleryNamed("diagonally_dominant"), 257, Options("pcm", DType::kFloat64, block));
+  }
+}
+
+TEST_F(DirectMethodsTest, WithoutPivotingNothingMoves) {
+  constexpr int64_t kN = 100;
+  const HostMatrix a = GalleryNamed("diagonally_dominant").make(kN);
+  for (const char* algorithm : {"pcm", "block_lu"}) {
+    auto factor = Factor(a, kN, Options(algorithm, DType::kFloat64));
+    ASSERT_TRUE(factor.ok()) << factor.status();
+    const std::vector<int64_t> ipiv = Download(*gpu_, *factor).ipiv;
+    for (int64_t k = 0; k < kN; ++k) EXPECT_EQ(ipiv[k], k + 1);
+  }
+}
+
+// On the device as on the host, element by element: the same pivots, sums in another order.
+TEST_F(DirectMethodsTest, PcmppIsTheHostsCmpp) {
+  Bench host(Host());
+  for (const int64_t n : {31, 32, 33, 255, 256, 257, 558}) {
+    SCOPED_TRACE(n);
+    const HostMatrix a = GalleryNamed("random").make(n);
+    auto on_gpu = Factor(a, n, Options("pcmpp", DType::kFloat64));
+    FactorizeOptions options = OptionsOf(Host(), DType::kFloat64, "cmpp");
+    options.equilibrate = EquilibrateMode::kOff;
+    auto on_host = FactorizeOn(host, a, n, DType::kFloat64, Layout::kColumnMajor, options);
+    ASSERT_TRUE(on_gpu.ok() && on_host.ok()) << on_gpu.status() << on_host.status();
+    const HostFactor ours = Download(*gpu_, *on_gpu);
+    const HostFactor theirs = Download(host, *on_host);
+    EXPECT_EQ(ours.ipiv, theirs.ipiv);
+    for (int64_t e = 0; e < n * n; ++e) {
+      ASSERT_NEAR(ours.lu[e], theirs.lu[e], 1e-8 * (1 + std::abs(theirs.lu[e]))) << "element " << e;
+    }
+  }
+}
+
+// Entries in [-1000, 1000], each diagonal entry but the last zero with probability one half.
+HostMatrix ZerosOnDiagonal(int64_t n) {
+  HostMatrix a = testing::RandomMatrix(n, n, 7);
+  for (double& value : a) value *= 1000;
+  for (int64_t i = 0; i + 1 < n; ++i) {
+    if (std::fmod(std::abs(a[i + i * n]), 2) < 1) a[i + i * n] = 0;
+  }
+  return a;
+}
+
+TEST_F(DirectMethodsTest, PivotRules) {
+  constexpr int64_t kN = 558;
+  const HostMatrix a = ZerosOnDiagonal(kN);
+  FactorizeOptions options = Options("pcmpp", DType::kFloat64);
+  options.parameters.pivoting = PivotCriterion{PivotRule::kThreshold, 0, 0, 0.1};
+  auto threshold = Factor(a, kN, options);
+  options.parameters.pivoting = PivotCriterion{PivotRule::kInterval, 1e-5, 1e5, 0};
+  auto interval = Factor(a, kN, options);
+  ASSERT_TRUE(threshold.ok() && interval.ok()) << threshold.status() << interval.status();
+  EXPECT_LT(FactorRatioOf(*gpu_, *threshold, a), kThreshold);
+  // The interval bounds no growth: the ratio may be as large as that is.
+  EXPECT_LT(FactorRatioOf(*gpu_, *interval, a),
+            kThreshold * std::max(1.0, interval->summary.pivot_growth));
+  // Diagonal elements that are good stay.
+  const auto kept = [](const std::vector<int64_t>& ipiv) {
+    int64_t count = 0;
+    for (size_t k = 0; k < ipiv.size(); ++k) count += ipiv[k] == static_cast<int64_t>(k) + 1;
+    return count;
+  };
+  EXPECT_GT(kept(Download(*gpu_, *threshold).ipiv), kN / 2);
+  EXPECT_GT(kept(Download(*gpu_, *interval).ipiv), kN / 4);
+  options.parameters.pivoting = PivotCriterion{PivotRule::kNone};
+  auto none = Factor(GalleryNamed("diagonally_dominant").make(kN), kN, options);
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_EQ(kept(Download(*gpu_, *none).ipiv), kN);
+}
+
+TEST_F(DirectMethodsTest, PcmNamesAZeroPivot) {
+  for (const int64_t at : {0, 1, 31, 32, 99}) {
+    SCOPED_TRACE(at);
+    constexpr int64_t kN = 100;
+    HostMatrix a = GalleryNamed("upper_triangular").make(kN);
+    a[at + at * kN] = 0;
+    auto factor = Factor(a, kN, Options("pcm", DType::kFloat64));
+    ASSERT_TRUE(factor.ok()) << factor.status();
+    EXPECT_EQ(factor->summary.info, at + 1);
+    EXPECT_TRUE(std::isfinite(factor->summary.pivot_growth));
+  }
+}
+
+TEST_F(DirectMethodsTest, BlockLuRefusesABadPivot) {
+  for (const int64_t at : {0, 1, 31, 32, 99, 299}) {
+    for (const double bad : {0.0, 1e-310}) {
+      SCOPED_TRACE(::testing::Message() << at << " " << bad);
+      constexpr int64_t kN = 300;
+      // Block diagonal but for the tail, so that the elimination leaves the bad pivot as it is.
+      HostMatrix a = GalleryNamed("upper_triangular").make(kN);
+      a[at + at * kN] = bad;
+      auto factor = Factor(a, kN, Options("block_lu", DType::kFloat64));
+      ASSERT_TRUE(factor.ok()) << factor.status();
+      EXPECT_EQ(factor->summary.info, at + 1);
+      EXPECT_TRUE(std::isfinite(factor->summary.pivot_growth));
+      // Upper triangular: what stands is A itself.
+      EXPECT_EQ(Download(*gpu_, *factor).lu, a);
+    }
+  }
+}
+
+TEST_F(DirectMethodsTest, BlockLuRefusesWhatNeedsPivoting) {
+  for (const int64_t n : {33, 257, 1089}) {
+    auto factor = Factor(GalleryNamed("shift").make(n), n, Options("block_lu", DType::kFloat32));
+    ASSERT_TRUE(factor.ok()) << factor.status();
+    EXPECT_EQ(factor->summary.info, 1);
+    EXPECT_TRUE(std::isfinite(factor->summary.pivot_growth));
+  }
+}
+
+TEST_F(DirectMethodsTest, TheSameBitsTwice) {
+  constexpr int64_t kN = 1089;
+  for (const char* algorithm : {"pcm", "pcmpp", "block_lu"}) {
+    for (const DType dtype : kTypes) {
+      const HostMatrix a = GalleryNamed("diagonally_dominant").make(kN);
+      auto first = Factor(a, kN, Options(algorithm, dtype));
+      auto second = Factor(a, kN, Options(algorithm, dtype));
+      ASSERT_TRUE(first.ok() && second.ok());
+      EXPECT_TRUE(SameBits(Download(*gpu_, *first).lu, Download(*gpu_, *second).lu)) << algorithm;
+    }
+  }
+}
+
+// More rows than a cluster holds: the cooperative grid.
+TEST_F(DirectMethodsTest, TallPanels) {
+  constexpr int64_t kN = 9000;
+  const HostMatrix a = testing::RandomMatrix(kN, kN, 3);
+  for (const int block : {16, 32}) {
+    auto factor = Factor(a, kN, Options("pcmpp", DType::kFloat64, block));
+    ASSERT_TRUE(factor.ok()) << factor.status();
+    const HostMatrix x_true(kN, 1.0);
+    HostMatrix b(kN, 0.0);
+    for (int64_t j = 0; j < kN; ++j) {
+      for (int64_t i = 0; i < kN; ++i) b[i] += a[i + j * kN];
+    }
+    SolveOptions options;
+    options.solver = SolverOf(Gpu(), "trsm");
+    auto solved = SolveOn(*gpu_, *factor, b, 1, DType::kFloat64, Layout::kColumnMajor, options);
+    ASSERT_TRUE(solved.ok()) << solved.status();
+    EXPECT_LT(*solved->summary.backward_error, 1e-13);
+  }
+}
+
+TEST_F(DirectMethodsTest, StopsBetweenPanels) {
+  constexpr int64_t kN = 3000;
+  const HostMatrix a = GalleryNamed("diagonally_dominant").make(kN);
+  for (const char* algorithm : {"pcm", "pcmpp", "block_lu"}) {
+    SCOPED_TRACE(algorithm);
+    const FactorizeOptions options = Options(algorithm, DType::kFloat64);
+    for (const int allowed : {4, 20, 40}) {
+      int asked = 0;
+      Buffer upload = gpu_->Put(a);
+      KernelTimings timings;
+      auto factor = Factorize(
+          gpu_->context(), std::move(upload),
+          {nullptr, DType::kFloat64, Layout::kColumnMajor, kN, kN}, options,
+          [&] { return ++asked > allowed; }, timings);
+      EXPECT_EQ(factor.status().code(), absl::StatusCode::kCancelled) << factor.status();
+    }
+    Check(GalleryNamed("diagonally_dominant"), 257, options);  // the context is as good as new
+  }
+}
+
+}  // namespace
+}  // namespace crout
