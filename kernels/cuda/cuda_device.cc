@@ -13,6 +13,7 @@
 #include "kernels/cuda/cuda_status.h"
 #include "kernels/cuda/getrf.h"
 #include "kernels/cuda/getrs.h"
+#include "kernels/cuda/icm.h"
 #include "kernels/cuda/trsm.h"
 #include "kernels/cuda/upload_pool.h"
 #include "kernels/cuda/warm_up.h"
@@ -70,6 +71,10 @@ absl::Status CudaDevice::Initialize(const CudaOptions& options) {
   CROUT_RETURN_IF_ERROR(Describe(options));
   CROUT_ASSIGN_OR_RETURN(auto getrf, CudaGetrf::Create(core_));
   algorithms_.push_back(std::move(getrf));
+  for (const bool pivoting : {false, true}) {
+    CROUT_ASSIGN_OR_RETURN(auto icm, CudaIcm::Create(core_, pivoting));
+    algorithms_.push_back(std::move(icm));
+  }
   solvers_.push_back(std::make_unique<CudaTrsm>());
   solvers_.push_back(std::make_unique<CudaGetrs>());
   CROUT_ASSIGN_OR_RETURN(uploads_, UploadPool::Create(core_, staging_, options));

@@ -7,4 +7,13 @@ if(CROUT_HAVE_CUDA)
   target_link_libraries(gpu_service_bench PRIVATE crout::cuda_device crout_flags crout_version
     nlohmann_json::nlohmann_json)
   set_property(GLOBAL APPEND PROPERTY CROUT_PACKAGED_TESTS gpu_service_bench)
+
+  add_executable(gpu_iterative_bench
+    "${bench}/gpu_iterative_bench.cc" "${bench}/factor_residual.cc"
+    "${bench}/factor_residual.cu")
+  target_link_libraries(gpu_iterative_bench PRIVATE crout::cuda_device crout_flags crout_version
+    nlohmann_json::nlohmann_json)
+  target_compile_options(gpu_iterative_bench PRIVATE
+    $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
+  set_property(GLOBAL APPEND PROPERTY CROUT_PACKAGED_TESTS gpu_iterative_bench)
 endif()
