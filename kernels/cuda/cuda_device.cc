@@ -14,6 +14,7 @@
 #include "kernels/cuda/getrf.h"
 #include "kernels/cuda/getrs.h"
 #include "kernels/cuda/icm.h"
+#include "kernels/cuda/is.h"
 #include "kernels/cuda/trsm.h"
 #include "kernels/cuda/upload_pool.h"
 #include "kernels/cuda/warm_up.h"
@@ -77,6 +78,7 @@ absl::Status CudaDevice::Initialize(const CudaOptions& options) {
   }
   solvers_.push_back(std::make_unique<CudaTrsm>());
   solvers_.push_back(std::make_unique<CudaGetrs>());
+  solvers_.push_back(std::make_unique<CudaIs>());
   CROUT_ASSIGN_OR_RETURN(uploads_, UploadPool::Create(core_, staging_, options));
   return absl::OkStatus();
 }

@@ -288,16 +288,24 @@ TEST_F(GpuIcmWarmTest, UselessStartsGiveTheSameAccuracy) {
   }
 }
 
-// Of the same matrix nothing is left to do: one sweep for each section finds that.
-TEST_F(GpuIcmWarmTest, PermutedStartOfTheSameMatrix) {
+// Dominant but for the order of its rows: only the start's permutation makes it so again.
+TEST_F(GpuIcmWarmTest, TheStartsPermutationComesFirst) {
   constexpr int64_t kN = 558;
-  const HostMatrix a = Cejka(kN);
-  auto start = Factor(a, kN, Options(DType::kFloat64));
-  ASSERT_TRUE(start.ok());
-  auto warm = Factor(a, kN, Warm(*start, Options(DType::kFloat64), 1e-6));
-  ASSERT_TRUE(warm.ok()) << warm.status();
-  EXPECT_LT(FactorRatioOf(*gpu_, *warm, a), kThreshold);
-  EXPECT_EQ(Download(*gpu_, *warm).ipiv, Download(*gpu_, *start).ipiv);
+  const auto shuffled = [](const HostMatrix& a) {
+    HostMatrix out(a.size());
+    for (int64_t e = 0; e < kN * kN; ++e) out[(e % kN * 5 + 3) % kN + e / kN * kN] = a[e];
+    return out;
+  };
+  for (const char* from : {"getrf", "icmpp"}) {
+    auto start = Factor(shuffled(Dominant(kN)), kN, Options(DType::kFloat64, from));
+    ASSERT_TRUE(start.ok());
+    const HostMatrix next = shuffled(Dominant(kN, 1, 1e-6));
+    auto warm = Factor(next, kN, Warm(*start, Options(DType::kFloat64), 1e-14));
+    ASSERT_TRUE(warm.ok()) << warm.status();
+    EXPECT_LT(FactorRatioOf(*gpu_, *warm, next), kThreshold);
+    EXPECT_EQ(Total(warm->summary.iterations->pivots), 0);
+    EXPECT_EQ(Download(*gpu_, *warm).ipiv, Download(*gpu_, *start).ipiv);
+  }
 }
 
 TEST_F(GpuIcmTest, StopsWhenTold) {
