@@ -122,6 +122,8 @@ class IcmJob {
 template <class T>
 absl::Status IcmJob<T>::Begin() {
   CROUT_RETURN_IF_CUDA_ERROR(LaunchIcmInitialize(run_, plan_.n, ipiv_, Origin(), stream()));
+  CROUT_RETURN_IF_CUDA_ERROR(cudaMemsetAsync(workspace_.data() + plan_.candidates, 0,
+                                             2 * multiprocessors_ * sizeof(IcmCandidate), stream()));
   if (!plan_.warm) return absl::OkStatus();
   CROUT_RETURN_IF_CUDA_ERROR(LaunchTracePermutation(start_ipiv_, plan_.n, Permutation(0), stream()));
   CROUT_RETURN_IF_CUDA_ERROR(LaunchIcmPermute(a_, Permutation(0), At<T>(workspace_, plan_.scratch),

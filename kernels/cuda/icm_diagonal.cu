@@ -15,6 +15,7 @@ constexpr int kTile = kIcmTile;
 constexpr int kRows = kTile * kTile / kBlockThreads;  // of a tile, for each thread
 constexpr int kBlocksPerMultiprocessor = 3;
 constexpr int kSweepsPerLook = 16;  // at the host's stop flag
+constexpr int32_t kStop = -1;       // for the lowest index that changed: the host said so
 
 struct Tiles {
   int count = 0;  // along each side
@@ -229,18 +230,21 @@ __global__ void __launch_bounds__(kBlockThreads, kBlocksPerMultiprocessor)
   bool converged = false;
   IcmEnd end = IcmEnd::kDone;
   unsigned long long open = kNoPosition;
+  grid.sync();
   while (true) {
-    grid.sync();
-    if (*static_cast<volatile int32_t*>(&state->stopped) != 0) return;
     ++sweep;
     sweeps.slot = sweep % 3;
     sweeps.Sweep(work.buffers[(sweep + 1) % 2], work.buffers[sweep % 2], from, bad);
     if (first) {
       ResetSlot(state, (sweep + 1) % 3);
-      if (sweep % kSweepsPerLook == 0 && *run.stop != 0) state->stopped = 1;
+      if (sweep % kSweepsPerLook == 0 && *run.stop != 0) {
+        state->stopped = 1;
+        atomicMin(&state->changed[sweeps.slot], kStop);
+      }
     }
     grid.sync();
     const int changed = __ldcg(&state->changed[sweeps.slot]);
+    if (changed == kStop) return;
     const int bad_now = __ldcg(&state->bad[sweeps.slot]);
     open = __ldcg(&state->open[sweeps.slot]);
     converged = open == kNoPosition && bad_now == bad;

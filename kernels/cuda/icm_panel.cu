@@ -1,5 +1,3 @@
-#include <cooperative_groups.h>
-
 #include <algorithm>
 
 #include "kernels/cuda/icm_device.cuh"
@@ -9,24 +7,47 @@
 namespace crout {
 namespace {
 
-namespace cg = cooperative_groups;
-
 constexpr int kWarps = kBlockThreads / kWarp;
 constexpr unsigned kAllLanes = 0xffffffffU;
 constexpr int kColumnsPerLook = 32;  // at the host's stop flag
+constexpr int kCachedColumns = 32;   // of each thread's first row, in shared memory
 
 // The larger; of equals the upper row. NaN never wins: it ends the run elsewhere.
 __device__ IcmCandidate Better(IcmCandidate a, IcmCandidate b) {
-  if (b.magnitude > a.magnitude) return b;
-  return b.magnitude == a.magnitude && b.row < a.row ? b : a;
+  const double magnitude_a = fabs(a.value);
+  const double magnitude_b = fabs(b.value);
+  if (magnitude_b > magnitude_a || isnan(magnitude_a)) return b;
+  return magnitude_b == magnitude_a && b.row < a.row ? b : a;
 }
 
 __device__ IcmCandidate WarpBest(IcmCandidate mine) {
   for (int step = kWarp / 2; step > 0; step /= 2) {
-    mine = Better(mine, {__shfl_xor_sync(kAllLanes, mine.magnitude, step),
-                         __shfl_xor_sync(kAllLanes, mine.row, step)});
+    mine = Better(mine, {__shfl_xor_sync(kAllLanes, mine.value, step),
+                         __shfl_xor_sync(kAllLanes, mine.row, step), mine.turn});
   }
   return mine;
+}
+
+// Both move the candidate as one: a reader that sees the turn sees the rest.
+__device__ void StoreWhole(IcmCandidate* to, const IcmCandidate& candidate) {
+  const auto value = static_cast<unsigned long long>(__double_as_longlong(candidate.value));
+  const auto rest = static_cast<unsigned long long>(static_cast<uint32_t>(candidate.turn)) << 32 |
+                    static_cast<uint32_t>(candidate.row);
+  asm volatile(
+      "{ .reg .b128 t; mov.b128 t, {%1, %2}; st.relaxed.gpu.global.b128 [%0], t; }" ::"l"(
+          __cvta_generic_to_global(to)),
+      "l"(value), "l"(rest)
+      : "memory");
+}
+
+__device__ IcmCandidate LoadWhole(const IcmCandidate* from) {
+  unsigned long long value, rest;
+  asm volatile("{ .reg .b128 t; ld.relaxed.gpu.global.b128 t, [%2]; mov.b128 {%0, %1}, t; }"
+               : "=l"(value), "=l"(rest)
+               : "l"(__cvta_generic_to_global(from))
+               : "memory");
+  return {__longlong_as_double(static_cast<long long>(value)), static_cast<int32_t>(rest),
+          static_cast<int32_t>(rest >> 32)};
 }
 
 // Where rows would be had they been exchanged at once. Only the panel's top rows are ever pushed
@@ -41,23 +62,25 @@ struct PanelShared {
   Places places;
   T u[kIcmMaxSection];  // the column of U above the current one
   IcmCandidate warps[kWarps];
-  int64_t pivot_row;
+  int32_t pivot_row;
   T pivot;
 };
 
 template <class T>
 class Panel {
  public:
-  __device__ Panel(const IcmRun& run, const IcmPanel<T>& work, PanelShared<T>& shared)
+  __device__ Panel(const IcmRun& run, const IcmPanel<T>& work, PanelShared<T>& shared, T* cache)
       : run_(run),
         work_(work),
         shared_(shared),
+        cache_(work.width <= kCachedColumns ? cache + threadIdx.x : nullptr),
         warp_(threadIdx.x / kWarp),
         lane_(threadIdx.x % kWarp) {}
 
   __device__ void Initialize();
   // Column j of L in all rows that are no pivot yet; publishes the block's candidate.
   __device__ void FinishColumn(int j);
+  // Waits for all blocks to have finished the column.
   __device__ void ChoosePivot(int j);
   // Row j of U. Its next element, which the next column waits for, in every block.
   __device__ void FinishRow(int j);
@@ -65,6 +88,8 @@ class Panel {
 
  private:
   __device__ void Place(int j, int64_t row);
+  __device__ IcmCandidate BestOfAll(int j, T& own);
+  __device__ T Subtracted(T sum, const T* l, int64_t stride, int j) const;
   __device__ T RowElement(int j, int c);
   __device__ IcmCandidate* candidates(int j) { return work_.candidates + j % 2 * gridDim.x; }
   __device__ T& Element(int64_t i, int j) const { return work_.a(i, work_.begin + j); }
@@ -75,8 +100,10 @@ class Panel {
   const IcmRun& run_;
   const IcmPanel<T>& work_;
   PanelShared<T>& shared_;
+  T* const cache_;
   const int warp_;
   const int lane_;
+  T next_ = 0;         // of my first row, the element of the next column before any subtraction
   uint32_t used_ = 0;  // bit r: my r-th row is a pivot's
   int interchanges_ = 0;
 };
@@ -86,29 +113,45 @@ __device__ void Panel<T>::Initialize() {
   for (int t = threadIdx.x; t < work_.width; t += kBlockThreads) {
     shared_.places.at[t] = shared_.places.place[t] = static_cast<int32_t>(work_.begin + t);
   }
+  const int64_t i = work_.begin + static_cast<int64_t>(blockIdx.x) * kBlockThreads + threadIdx.x;
+  if (i < work_.a.rows) next_ = Element(i, 0);
+}
+
+template <class T>
+__device__ T Panel<T>::Subtracted(T sum, const T* l, int64_t stride, int j) const {
+#pragma unroll 8
+  for (int k = 0; k < j; ++k) sum -= l[k * stride] * shared_.u[k];
+  return sum;
 }
 
 template <class T>
 __device__ void Panel<T>::FinishColumn(int j) {
-  IcmCandidate best = {-1, work_.a.rows};
+  const auto rows = static_cast<int32_t>(work_.a.rows);
+  const int32_t turn = static_cast<int32_t>(work_.begin) + j + 1;
+  IcmCandidate best = {0, rows, turn};
   int64_t i = work_.begin + static_cast<int64_t>(blockIdx.x) * kBlockThreads + threadIdx.x;
   const int64_t stride = static_cast<int64_t>(gridDim.x) * kBlockThreads;
-  for (int r = 0; i < work_.a.rows; i += stride, ++r) {
+  for (int r = 0; i < rows; i += stride, ++r) {
     if ((used_ >> r & 1) != 0) continue;
-    T sum = Element(i, j);
-    const T* l = &Element(i, 0);
-#pragma unroll 8
-    for (int k = 0; k < j; ++k) sum -= l[k * work_.a.ld] * shared_.u[k];
-    Element(i, j) = sum;
-    CheckFinite(sum, i, j);
-    best = Better(best, {fabs(double{sum}), i});
+    T value;
+    if (r == 0 && cache_ != nullptr) {
+      value = Subtracted(next_, cache_, kBlockThreads, j);
+      cache_[j * kBlockThreads] = value;
+    } else {
+      value = Subtracted(r == 0 ? next_ : Element(i, j), &Element(i, 0), work_.a.ld, j);
+    }
+    Element(i, j) = value;
+    if (r == 0 && j + 1 < work_.width) next_ = Element(i, j + 1);
+    CheckFinite(value, i, j);
+    best = Better(best, {double{value}, static_cast<int32_t>(i), turn});
   }
   best = WarpBest(best);
   if (lane_ == 0) shared_.warps[warp_] = best;
   __syncthreads();
   if (threadIdx.x != 0) return;
   for (int w = 1; w < kWarps; ++w) best = Better(best, shared_.warps[w]);
-  candidates(j)[blockIdx.x] = best;
+  __threadfence();
+  StoreWhole(&candidates(j)[blockIdx.x], best);
 }
 
 template <class T>
@@ -126,24 +169,35 @@ __device__ void Panel<T>::Place(int j, int64_t row) {
   places.at[j] = static_cast<int32_t>(row);
 }
 
+// By one warp. `own` gets the element of the row whose place it is.
+template <class T>
+__device__ IcmCandidate Panel<T>::BestOfAll(int j, T& own) {
+  const int32_t turn = static_cast<int32_t>(work_.begin) + j + 1;
+  IcmCandidate best = {0, static_cast<int32_t>(work_.a.rows), turn};
+  for (unsigned b = lane_; b < gridDim.x; b += kWarp) {
+    IcmCandidate other;
+    do {
+      other = LoadWhole(&candidates(j)[b]);
+    } while (other.turn != turn);
+    best = Better(best, other);
+  }
+  __threadfence();
+  __syncwarp();
+  own = __ldcg(&Element(shared_.places.at[j], j));
+  return WarpBest(best);
+}
+
 template <class T>
 __device__ void Panel<T>::ChoosePivot(int j) {
   if (warp_ == 0) {
-    IcmCandidate best = {-1, work_.a.rows};
-    for (unsigned b = lane_; b < gridDim.x; b += kWarp) {
-      const IcmCandidate* other = &candidates(j)[b];
-      best = Better(best, {__ldcg(&other->magnitude), __ldcg(&other->row)});
-    }
-    best = WarpBest(best);
+    T own;
+    const IcmCandidate best = BestOfAll(j, own);
     if (lane_ == 0) {
-      const int64_t here = shared_.places.at[j];
-      const T own = __ldcg(&Element(here, j));
-      const bool moves =
-          best.magnitude > 0 && IsBad(run_.criterion, fabs(double{own}), best.magnitude);
-      const int64_t row = moves ? best.row : here;
-      shared_.pivot = moves ? __ldcg(&Element(row, j)) : own;
-      shared_.pivot_row = row;
-      Place(j, row);
+      const bool moves = best.value != 0 &&
+                         IsBad(run_.criterion, fabs(double{own}), fabs(best.value));
+      shared_.pivot = moves ? static_cast<T>(best.value) : own;
+      shared_.pivot_row = moves ? best.row : shared_.places.at[j];
+      Place(j, shared_.pivot_row);
       if (blockIdx.x == 0 && shared_.pivot == T{0}) {
         atomicMin(&run_.state->info, static_cast<int32_t>(work_.begin + j + 1));
       }
@@ -162,11 +216,12 @@ template <class T>
 __device__ T Panel<T>::RowElement(int j, int c) {
   const int64_t row = shared_.pivot_row;
   const T* u = work_.u + c * run_.section_size;
+  const T before = __ldcg(&Element(row, c));
   T sum = 0;
   for (int k = lane_; k < j; k += kWarp) sum += __ldcg(&Element(row, k)) * __ldcg(&u[k]);
   for (int step = kWarp / 2; step > 0; step /= 2) sum += __shfl_xor_sync(kAllLanes, sum, step);
   const T d = shared_.pivot;
-  return d == T{0} ? T{0} : (__ldcg(&Element(row, c)) - sum) / d;
+  return d == T{0} ? T{0} : (before - sum) / d;
 }
 
 template <class T>
@@ -221,23 +276,23 @@ __device__ void Panel<T>::Report() {
 template <class T>
 __global__ void __launch_bounds__(kBlockThreads)
     PanelKernel(IcmRun run, const __grid_constant__ IcmPanel<T> work) {
+  extern __shared__ double cache[];
   __shared__ PanelShared<T> shared;
   IcmState* const state = run.state;
   if (Halted(state) || state->committed != 0) return;
-  const cg::grid_group grid = cg::this_grid();
   const bool first = blockIdx.x == 0 && threadIdx.x == 0;
-  Panel<T> panel(run, work, shared);
+  Panel<T> panel(run, work, shared, reinterpret_cast<T*>(cache));
   panel.Initialize();
+  __syncthreads();
   for (int j = 0; j < work.width; ++j) {
-    panel.FinishColumn(j);
     if (first && j % kColumnsPerLook == 0 && *run.stop != 0) state->stopped = 1;
-    grid.sync();
+    panel.FinishColumn(j);
+    panel.ChoosePivot(j);
     if (j % kColumnsPerLook == 0 && *static_cast<volatile int32_t*>(&state->stopped) != 0) return;
     if (run.sweep_limit > 0 && 2 * j >= run.sweep_limit) {
       if (first) End(state, IcmEnd::kSweepLimit, PositionKey(work.begin + j, work.begin + j));
       return;
     }
-    panel.ChoosePivot(j);
     panel.FinishRow(j);
   }
   if (first) panel.Report();
@@ -290,11 +345,17 @@ cudaError_t LaunchIcmPanel(const IcmRun& run, const IcmPanel<T>& work, int multi
   const int64_t rows = work.a.rows - work.begin;
   const dim3 blocks(static_cast<unsigned>(
       std::min<int64_t>((rows + kBlockThreads - 1) / kBlockThreads, multiprocessors)));
+  constexpr int kCacheBytes = kCachedColumns * kBlockThreads * sizeof(T);
+  const auto* kernel = reinterpret_cast<const void*>(PanelKernel<T>);
+  const cudaError_t error =
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kCacheBytes);
+  if (error != cudaSuccess) return error;
   IcmRun run_argument = run;
   IcmPanel<T> work_argument = work;
   void* arguments[] = {&run_argument, &work_argument};
-  return cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(PanelKernel<T>), blocks,
-                                     dim3(kBlockThreads), arguments, 0, stream);
+  // Cooperative, since its blocks wait for each other.
+  return cudaLaunchCooperativeKernel(kernel, blocks, dim3(kBlockThreads), arguments, kCacheBytes,
+                                     stream);
 }
 
 template <class T>

@@ -17,10 +17,12 @@ struct IcmMove {
   int32_t from;
 };
 
-// The largest candidate of a block of threads for the pivot of one column.
-struct IcmCandidate {
-  double magnitude;
-  int64_t row;
+// The largest candidate of a block of threads for the pivot of one column. Written and read whole:
+// with `turn` it says that the block is done with the column.
+struct alignas(16) IcmCandidate {
+  double value;
+  int32_t row;
+  int32_t turn;
 };
 
 // Columns [begin, begin + width) of a, from which the products with earlier sections have been
@@ -32,7 +34,7 @@ struct IcmPanel {
   int64_t width = 0;
   int64_t index = 0;
   T* u = nullptr;              // section_size^2: rows of U until the rows of a are exchanged
-  IcmCandidate* candidates = nullptr;  // 2 for each multiprocessor
+  IcmCandidate* candidates = nullptr;  // 2 for each multiprocessor; no turn before the run
   IcmMove* moves = nullptr;    // 2 section_size
   int64_t* ipiv = nullptr;
   int32_t* origin = nullptr;   // moves with the rows; may be null

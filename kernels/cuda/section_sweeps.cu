@@ -6,6 +6,12 @@ namespace crout {
 namespace {
 
 constexpr int kTile = kIcmTile;
+constexpr int kTileLd = kTile + 4;
+constexpr int kMaxSharedBytes = 168 << 10;
+constexpr int64_t kEnoughColumns = 2048;  // for strips of 32 to fill half of the device
+constexpr int kResidentTiles = 4;  // along a side of m, up to which all its tiles stay in memory
+
+constexpr int TilesOfTriangle(int side) { return side * (side + 1) / 2; }
 
 // kColumns columns of a section, in shared memory for all sweeps. A sweep goes up from the last
 // tile of rows to the first: what it reads lies above what it has written, so that every sweep
@@ -20,11 +26,13 @@ class Strip {
         m_(m),
         first_(static_cast<int64_t>(blockIdx.x) * kColumns),
         tiles_(static_cast<int>((work.unknowns + kTile - 1) / kTile)),
+        resident_(tiles_ <= kResidentTiles),
         column_(threadIdx.x % kColumns),
         row_(threadIdx.x / kColumns * kRows),
         x_(shared),
         b_(x_ + tiles_ * kTile * kColumns),
-        tile_(b_ + tiles_ * kTile * kColumns) {}
+        inverse_(b_ + tiles_ * kTile * kColumns),
+        m_tiles_(inverse_ + tiles_ * kTile) {}
 
   __device__ void Load();
   // Returns the lowest row whose bits changed; `open` gets the lowest that has not converged.
@@ -43,21 +51,33 @@ class Strip {
   __device__ T Divisor(int64_t p) const {
     return work_.unit ? T{1} : m_[p * (work_.m_row + work_.m_col)];
   }
+  // By a product where the inverse is one: a division takes longer than the whole sum.
+  __device__ T Divided(T sum, int p) const {
+    const T inverse = inverse_[p];
+    if (isfinite(inverse)) return sum * inverse;
+    const T d = Divisor(p);
+    return d == T{0} ? T{0} : sum / d;
+  }
   // Calls f(p, c) for the strip, neighbours in memory by neighbouring threads.
   template <class F>
   __device__ void ForEach(bool rows_adjoin, F f) const;
   __device__ T Initial(int64_t p, int c, T b) const;
   __device__ void LoadTile(int rows, int cols);
+  __device__ T* Tile(int rows, int cols) const {
+    return resident_ ? m_tiles_ + (TilesOfTriangle(rows) + cols) * kTile * kTileLd : m_tiles_;
+  }
 
   const SectionSweeps<T>& work_;
   const T* const m_;
   const int64_t first_;
   const int tiles_;
+  const bool resident_;
   const int column_;
   const int row_;
   T* const x_;  // [p][c]
   T* const b_;
-  T* const tile_;  // of m, [k][p]
+  T* const inverse_;  // 1 / d_p; not finite: to be divided by d_p
+  T* const m_tiles_;  // [k][p] each; one at a time if not resident
 };
 
 template <class T, int kColumns>
@@ -93,20 +113,27 @@ __device__ void Strip<T, kColumns>::Load() {
     b_[p * kColumns + c] = b;
     x_[p * kColumns + c] = owned ? Initial(p, c, b) : T{0};
   });
-  if (tiles_ == 1) LoadTile(0, 0);
+  for (int p = threadIdx.x; p < work_.unknowns; p += kBlockThreads) {
+    inverse_[p] = T{1} / Divisor(p);
+  }
+  for (int rows = 0; resident_ && rows < tiles_; ++rows) {
+    for (int cols = 0; cols <= rows; ++cols) LoadTile(rows, cols);
+  }
   __syncthreads();
 }
 
 template <class T, int kColumns>
 __device__ void Strip<T, kColumns>::LoadTile(int rows, int cols) {
   const bool rows_adjoin = work_.m_row == 1 || work_.m_row == -1;
+  T* const tile = Tile(rows, cols);
+#pragma unroll
   for (int e = threadIdx.x; e < kTile * kTile; e += kBlockThreads) {
     const int p = rows_adjoin ? e % kTile : e / kTile;
     const int k = rows_adjoin ? e / kTile : e % kTile;
     const int64_t i = rows * kTile + p;
     const int64_t j = cols * kTile + k;
     const bool inside = i < work_.unknowns && j < i;
-    tile_[k * (kTile + 4) + p] = inside ? m_[i * work_.m_row + j * work_.m_col] : T{0};
+    tile[k * kTileLd + p] = inside ? m_[i * work_.m_row + j * work_.m_col] : T{0};
   }
 }
 
@@ -120,7 +147,7 @@ __device__ int Strip<T, kColumns>::Sweep(int from, double tolerance, int& open) 
 #pragma unroll
     for (int r = 0; r < kRows; ++r) sum[r] = b_[(p0 + r) * kColumns + column_];
     for (int cols = 0; cols <= rows; ++cols) {
-      if (tiles_ > 1) {
+      if (!resident_) {
         __syncthreads();
         LoadTile(rows, cols);
         __syncthreads();
@@ -128,19 +155,20 @@ __device__ int Strip<T, kColumns>::Sweep(int from, double tolerance, int& open) 
       if (idle) continue;
       // Of the last tile no more than what lies before the row: later x are not yet final.
       const int depth = cols < rows ? kTile : row_;
-      const T* x = x_ + cols * kTile * kColumns + column_;
+      const T* const tile = Tile(rows, cols) + row_;
+      const T* const x = x_ + cols * kTile * kColumns + column_;
 #pragma unroll 4
       for (int k = 0; k < depth; ++k) {
         const T xk = x[k * kColumns];
 #pragma unroll
-        for (int r = 0; r < kRows; ++r) sum[r] -= tile_[k * (kTile + 4) + row_ + r] * xk;
+        for (int r = 0; r < kRows; ++r) sum[r] -= tile[k * kTileLd + r] * xk;
       }
       if (cols < rows) continue;
 #pragma unroll
       for (int r = 1; r < kRows; ++r) {
 #pragma unroll
         for (int k = 0; k < r; ++k) {
-          sum[r] -= tile_[(row_ + k) * (kTile + 4) + row_ + r] * x[(row_ + k) * kColumns];
+          sum[r] -= tile[(row_ + k) * kTileLd + r] * x[(row_ + k) * kColumns];
         }
       }
     }
@@ -149,8 +177,7 @@ __device__ int Strip<T, kColumns>::Sweep(int from, double tolerance, int& open) 
     for (int r = 0; r < kRows; ++r) {
       const int p = p0 + r;
       if (idle || p < from || !Owns(p, column_)) continue;
-      const T d = Divisor(p);
-      const T after = d == T{0} ? T{0} : sum[r] / d;
+      const T after = Divided(sum[r], p);
       T& x = x_[p * kColumns + column_];
       if (!SameBits(x, after)) changed = min(changed, p);
       if (!HasConverged(x, after, tolerance)) open = min(open, p);
@@ -238,10 +265,12 @@ __global__ void __launch_bounds__(kBlockThreads)
 template <class T, int kColumns>
 cudaError_t Launch(const IcmRun& run, const SectionSweeps<T>& work, cudaStream_t stream) {
   const int64_t tiles = (work.unknowns + kTile - 1) / kTile;
-  const size_t bytes = (2 * tiles * kTile * kColumns + kTile * (kTile + 4)) * sizeof(T);
+  const int64_t m_tiles = tiles <= kResidentTiles ? TilesOfTriangle(static_cast<int>(tiles)) : 1;
+  const size_t bytes = (tiles * kTile * (2 * kColumns + 1) + m_tiles * kTile * kTileLd) * sizeof(T);
+  // One figure for all sections of a run: others may be launching the same kernel.
   const cudaError_t error =
       cudaFuncSetAttribute(SectionSweepsKernel<T, kColumns>,
-                           cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+                           cudaFuncAttributeMaxDynamicSharedMemorySize, kMaxSharedBytes);
   if (error != cudaSuccess) return error;
   const auto blocks = static_cast<unsigned>((work.columns + kColumns - 1) / kColumns);
   SectionSweepsKernel<T, kColumns><<<blocks, kBlockThreads, bytes, stream>>>(run, work);
@@ -254,9 +283,14 @@ template <class T>
 cudaError_t LaunchSectionSweeps(const IcmRun& run, const SectionSweeps<T>& work,
                                 cudaStream_t stream) {
   if (work.unknowns == 0 || work.columns == 0) return cudaSuccess;
-  // The strip and its right-hand side fit shared memory.
-  if (work.unknowns <= 256) return Launch<T, 32>(run, work, stream);
-  if (work.unknowns <= 512) return Launch<T, 16>(run, work, stream);
+  // Wide strips take least work, but fit shared memory for short sections only, and leave most of
+  // the device idle where columns are few.
+  if (work.unknowns <= 256 && work.columns >= kEnoughColumns) {
+    return Launch<T, 32>(run, work, stream);
+  }
+  if (work.unknowns <= 512 && work.columns >= kEnoughColumns / 2) {
+    return Launch<T, 16>(run, work, stream);
+  }
   return Launch<T, 8>(run, work, stream);
 }
 

@@ -1,5 +1,6 @@
 // The iterative Crout method beside cuSOLVER's getrf on the same inputs, in turn. Prints one JSON
-// object: gpu_iterative_bench [--largest=N] [--published-to=N] [--section=S] [--warm-section=S]
+// object: gpu_iterative_bench [--largest=N] [--warm-largest=N] [--published-to=N] [--section=S]
+// [--warm-section=S] [--rounds=R]
 //
 // Cold: the dense matrices of L. M. Cejka, Parallel Computation of LU Decomposition on GPUs (CTU in
 // Prague, 2023), made anew by their description, tolerance 0; the published section size beside
@@ -26,7 +27,8 @@ constexpr int64_t kWarmSizes[] = {1024, 2048, 4096, 8192};
 constexpr double kTolerance = 1e-10;
 
 struct Options {
-  int64_t largest = 10135;
+  int64_t largest = 10135;  // of the cold matrices
+  int64_t warm_largest = 8192;
   int64_t published_to = 0;
   int64_t section = 0;
   int64_t warm_section = 0;
@@ -265,6 +267,7 @@ Options Parse(int argc, char** argv) {
   };
   for (int i = 1; i < argc; ++i) {
     take(argv[i], "--largest=", options.largest);
+    take(argv[i], "--warm-largest=", options.warm_largest);
     take(argv[i], "--published-to=", options.published_to);
     take(argv[i], "--section=", options.section);
     take(argv[i], "--warm-section=", options.warm_section);
@@ -300,7 +303,7 @@ int Main(const Options& options) {
   }
   for (const int64_t n : kWarmSizes) {
     for (const double change : {1e-3, 1e-4, 1e-6}) {
-      if (n > options.largest) continue;
+      if (n > options.warm_largest) continue;
       result["warm"].push_back(WarmCase(*context, n, change, options));
       std::cerr << result["warm"].back().dump() << "\n";
     }

@@ -119,7 +119,6 @@ TEST_F(GpuIsTest, OverflowIsNotTakenForConverged) {
   }
   const Factorization factor = Stored(lu, kN, DType::kFloat64, UnitDiagonal::kL);
   const HostMatrix x = Solve(factor, "is", Op::kNone, HostMatrix(kN, 1.0), 1);
-  EXPECT_EQ(x[1], 1 + 1e12);
   EXPECT_FALSE(std::isfinite(x[kN - 1]));
 }
 
