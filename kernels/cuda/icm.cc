@@ -93,9 +93,7 @@ class IcmJob {
   int64_t* Permutation(int which) const {
     return At<int64_t>(workspace_, plan_.permutations) + which * plan_.n;
   }
-  int32_t* Origin() const {
-    return plan_.warm ? At<int32_t>(workspace_, plan_.origin) : nullptr;
-  }
+  int32_t* Origin() const { return plan_.warm ? At<int32_t>(workspace_, plan_.origin) : nullptr; }
 
   absl::Status Begin();
   absl::Status End();
@@ -123,9 +121,11 @@ template <class T>
 absl::Status IcmJob<T>::Begin() {
   CROUT_RETURN_IF_CUDA_ERROR(LaunchIcmInitialize(run_, plan_.n, ipiv_, Origin(), stream()));
   CROUT_RETURN_IF_CUDA_ERROR(cudaMemsetAsync(workspace_.data() + plan_.candidates, 0,
-                                             2 * multiprocessors_ * sizeof(IcmCandidate), stream()));
+                                             2 * multiprocessors_ * sizeof(IcmCandidate),
+                                             stream()));
   if (!plan_.warm) return absl::OkStatus();
-  CROUT_RETURN_IF_CUDA_ERROR(LaunchTracePermutation(start_ipiv_, plan_.n, Permutation(0), stream()));
+  CROUT_RETURN_IF_CUDA_ERROR(
+      LaunchTracePermutation(start_ipiv_, plan_.n, Permutation(0), stream()));
   CROUT_RETURN_IF_CUDA_ERROR(LaunchIcmPermute(a_, Permutation(0), At<T>(workspace_, plan_.scratch),
                                               multiprocessors_, stream()));
   return absl::OkStatus();
@@ -135,10 +135,9 @@ template <class T>
 absl::Status IcmJob<T>::End() {
   if (plan_.warm) {
     CROUT_RETURN_IF_CUDA_ERROR(LaunchTracePermutation(ipiv_, plan_.n, Permutation(1), stream()));
-    CROUT_RETURN_IF_CUDA_ERROR(LaunchIcmCompose(run_, plan_.n, start_ipiv_, Permutation(0),
-                                                Permutation(1),
-                                                At<int32_t>(workspace_, plan_.scratch), ipiv_,
-                                                stream()));
+    CROUT_RETURN_IF_CUDA_ERROR(
+        LaunchIcmCompose(run_, plan_.n, start_ipiv_, Permutation(0), Permutation(1),
+                         At<int32_t>(workspace_, plan_.scratch), ipiv_, stream()));
   }
   CROUT_RETURN_IF_CUDA_ERROR(LaunchIcmFinalize(run_, stream()));
   CROUT_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(&context_.report().info, &run_.state->info,
@@ -266,8 +265,8 @@ absl::Status StatusOf(const IcmState& state, const AlgorithmTraits& traits) {
     case IcmEnd::kDone:
       return absl::OkStatus();
     case IcmEnd::kSweepLimit:
-      return absl::AbortedError(absl::StrCat(
-          traits.name.data(), " did not converge within the sweep limit", where));
+      return absl::AbortedError(
+          absl::StrCat(traits.name.data(), " did not converge within the sweep limit", where));
     case IcmEnd::kNotFinite:
       return absl::InvalidArgumentError(
           absl::StrCat("an element of the factors is final and not finite", where));
@@ -279,10 +278,9 @@ absl::Status StatusOf(const IcmState& state, const AlgorithmTraits& traits) {
 
 absl::StatusOr<std::unique_ptr<LuAlgorithm>> CudaIcm::Create(CudaDeviceCore& core, bool pivoting) {
   int multiprocessors = 0;
-  CROUT_RETURN_IF_CUDA_ERROR(cudaDeviceGetAttribute(
-      &multiprocessors, cudaDevAttrMultiProcessorCount, core.ordinal()));
-  return std::unique_ptr<LuAlgorithm>(
-      new CudaIcm(core, pivoting ? kIcmpp : kIcm, multiprocessors));
+  CROUT_RETURN_IF_CUDA_ERROR(
+      cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, core.ordinal()));
+  return std::unique_ptr<LuAlgorithm>(new CudaIcm(core, pivoting ? kIcmpp : kIcm, multiprocessors));
 }
 
 absl::StatusOr<size_t> CudaIcm::WorkspaceBytes(DType dtype, int64_t n,

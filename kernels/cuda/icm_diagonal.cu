@@ -79,8 +79,9 @@ __device__ void DiagonalSweeps<T>::Initialize() {
     for (int r = 0; r < kRows; ++r) {
       const int j = tiles_.Column(tile) * kTile + row_ + r;
       if (!Inside(i, j)) continue;
-      const T value = work_.start.lu != nullptr ? StartElement(work_.start, work_.begin + i, work_.begin + j)
-                                                : work_.a(work_.begin + i, work_.begin + j);
+      const T value = work_.start.lu != nullptr
+                          ? StartElement(work_.start, work_.begin + i, work_.begin + j)
+                          : work_.a(work_.begin + i, work_.begin + j);
       work_.buffers[0][i + j * ld_] = value;
       work_.buffers[1][i + j * ld_] = value;
     }
@@ -252,7 +253,8 @@ __global__ void __launch_bounds__(kBlockThreads, kBlocksPerMultiprocessor)
     from = run.tolerance == 0 && changed != kNoIndex ? min(changed, min(bad, bad_now)) : 0;
     if (bad_now != bad) since = sweep;
     bad = bad_now;
-    // By then all that the others depend on is final.
+    // Then all that the others depend on is final.
+    if (changed == kNoIndex && since < sweep) end = IcmEnd::kNotFinite;
     if (sweep - since > 2 * work.width + 1) end = IcmEnd::kNotFinite;
     if (end == IcmEnd::kDone && run.sweep_limit > 0 && sweep >= run.sweep_limit) {
       end = IcmEnd::kSweepLimit;

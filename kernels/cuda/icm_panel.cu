@@ -33,11 +33,10 @@ __device__ void StoreWhole(IcmCandidate* to, const IcmCandidate& candidate) {
   const auto value = static_cast<unsigned long long>(__double_as_longlong(candidate.value));
   const auto rest = static_cast<unsigned long long>(static_cast<uint32_t>(candidate.turn)) << 32 |
                     static_cast<uint32_t>(candidate.row);
-  asm volatile(
-      "{ .reg .b128 t; mov.b128 t, {%1, %2}; st.relaxed.gpu.global.b128 [%0], t; }" ::"l"(
-          __cvta_generic_to_global(to)),
-      "l"(value), "l"(rest)
-      : "memory");
+  asm volatile("{ .reg .b128 t; mov.b128 t, {%1, %2}; st.relaxed.gpu.global.b128 [%0], t; }" ::"l"(
+                   __cvta_generic_to_global(to)),
+               "l"(value), "l"(rest)
+               : "memory");
 }
 
 __device__ IcmCandidate LoadWhole(const IcmCandidate* from) {
@@ -193,8 +192,8 @@ __device__ void Panel<T>::ChoosePivot(int j) {
     T own;
     const IcmCandidate best = BestOfAll(j, own);
     if (lane_ == 0) {
-      const bool moves = best.value != 0 &&
-                         IsBad(run_.criterion, fabs(double{own}), fabs(best.value));
+      const bool moves =
+          best.value != 0 && IsBad(run_.criterion, fabs(double{own}), fabs(best.value));
       shared_.pivot = moves ? static_cast<T>(best.value) : own;
       shared_.pivot_row = moves ? best.row : shared_.places.at[j];
       Place(j, shared_.pivot_row);
@@ -360,7 +359,8 @@ cudaError_t LaunchIcmPanel(const IcmRun& run, const IcmPanel<T>& work, int multi
 
 template <class T>
 cudaError_t LaunchIcmExchange(const IcmRun& run, const IcmPanel<T>& work, cudaStream_t stream) {
-  const auto blocks = static_cast<unsigned>((work.a.cols + kExchangeColumns - 1) / kExchangeColumns);
+  const auto blocks =
+      static_cast<unsigned>((work.a.cols + kExchangeColumns - 1) / kExchangeColumns);
   const size_t bytes = 2 * work.width * kExchangeColumns * sizeof(T);
   const cudaError_t error =
       cudaFuncSetAttribute(ExchangeKernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,

@@ -33,11 +33,11 @@ struct IcmPanel {
   int64_t begin = 0;
   int64_t width = 0;
   int64_t index = 0;
-  T* u = nullptr;              // section_size^2: rows of U until the rows of a are exchanged
+  T* u = nullptr;  // section_size^2: rows of U until the rows of a are exchanged
   IcmCandidate* candidates = nullptr;  // 2 for each multiprocessor; no turn before the run
-  IcmMove* moves = nullptr;    // 2 section_size
+  IcmMove* moves = nullptr;            // 2 section_size
   int64_t* ipiv = nullptr;
-  int32_t* origin = nullptr;   // moves with the rows; may be null
+  int32_t* origin = nullptr;  // moves with the rows; may be null
 };
 
 // Enqueues the sections of the panel, in one cooperative launch, unless they are committed already.

@@ -15,14 +15,20 @@ constexpr size_t kAlignment = 256;
 // sections are the fast part. One that is swept whole amortises its launches better when larger.
 constexpr int64_t kSearchedSection = 32;
 constexpr int64_t kSweptSection = 128;
+constexpr int64_t kSweptSectionOfLarge = 64;
+constexpr int64_t kLarge = 6000;
 constexpr int64_t kBlock = 256;
 
 int64_t RoundUp(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
-int64_t SectionSize(const LuParameters& parameters, bool sweeps_first) {
-  const int64_t wanted = parameters.section_size > 0 ? parameters.section_size
-                         : sweeps_first              ? kSweptSection
-                                                     : kSearchedSection;
+int64_t DefaultSection(int64_t n, bool sweeps_first) {
+  if (!sweeps_first) return kSearchedSection;
+  return n < kLarge ? kSweptSection : kSweptSectionOfLarge;
+}
+
+int64_t SectionSize(int64_t n, const LuParameters& parameters, bool sweeps_first) {
+  const int64_t wanted =
+      parameters.section_size > 0 ? parameters.section_size : DefaultSection(n, sweeps_first);
   return std::min(RoundUp(std::min(wanted, kIcmMaxSection), kIcmTile), kIcmMaxSection);
 }
 
@@ -80,7 +86,7 @@ absl::StatusOr<IcmPlan> PlanIcm(DType dtype, int64_t n, const LuParameters& para
   plan.searches = plan.criterion.rule != PivotRule::kNone;
   plan.sweeps_first = plan.warm || plan.criterion.rule == PivotRule::kNone ||
                       plan.criterion.rule == PivotRule::kInterval;
-  plan.section = SectionSize(parameters, plan.sweeps_first);
+  plan.section = SectionSize(n, parameters, plan.sweeps_first);
   plan.block = std::max(plan.section, RoundUp(kBlock, plan.section));
   plan.sections = (n + plan.section - 1) / plan.section;
   LayOut(dtype, multiprocessors, plan);

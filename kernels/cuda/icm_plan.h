@@ -22,15 +22,15 @@ struct IcmPlan {
   bool searches = false;      // sections are searched by columns, if sweeping left a bad element
   bool warm = false;
 
-  size_t state = 0;  // first
-  size_t sweeps = 0;      // int32, sections^2
-  size_t pivots = 0;      // int32, sections
+  size_t state = 0;   // first
+  size_t sweeps = 0;  // int32, sections^2
+  size_t pivots = 0;  // int32, sections
   size_t candidates = 0;
   size_t moves = 0;
-  size_t largest = 0;     // a section's columns
-  size_t buffers[2] = {};  // a section each
-  size_t below = 0;        // n x section
-  size_t origin = 0;       // int32, n; from here on only of warm starts
+  size_t largest = 0;       // a section's columns
+  size_t buffers[2] = {};   // a section each
+  size_t below = 0;         // n x section
+  size_t origin = 0;        // int32, n; from here on only of warm starts
   size_t permutations = 0;  // int64, 2 n
   size_t scratch = 0;       // int32, 2 n; and n elements for each multiprocessor
   size_t bytes = 0;

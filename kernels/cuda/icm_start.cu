@@ -108,8 +108,9 @@ cudaError_t LaunchIcmCompose(const IcmRun& run, int64_t n, const int64_t* start_
   } else {
     scratch = nullptr;
   }
-  const cudaError_t error = cudaFuncSetAttribute(
-      ComposeKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kMaxSharedBytes));
+  const cudaError_t error =
+      cudaFuncSetAttribute(ComposeKernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                           static_cast<int>(kMaxSharedBytes));
   if (error != cudaSuccess) return error;
   ComposeKernel<<<1, kBlockThreads, bytes, stream>>>(run, n, start_ipiv, first, second, scratch,
                                                      ipiv);

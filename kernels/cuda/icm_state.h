@@ -13,7 +13,7 @@
 
 namespace crout {
 
-inline constexpr int kIcmTile = 32;            // sections are whole tiles, but for the last
+inline constexpr int kIcmTile = 32;  // sections are whole tiles, but for the last
 inline constexpr int64_t kIcmMaxSection = 1024;
 
 enum class IcmEnd : int32_t { kDone, kSweepLimit, kNotFinite };
@@ -21,13 +21,13 @@ enum class IcmEnd : int32_t { kDone, kSweepLimit, kNotFinite };
 // At the head of the workspace. Kernels of one run follow each other on one stream; what one writes
 // the next reads.
 struct IcmState {
-  int32_t end;      // IcmEnd
-  int32_t stopped;  // the host asked for it
-  int32_t info;     // LAPACK's
-  int32_t swept;    // the diagonal section converged by sweeps, to what `diagonal` says
-  int32_t diagonal;   // which of the two buffers holds it
-  int32_t committed;  // and its pivots satisfy the rule: the section needs no search by columns
-  int32_t moves;      // rows that the section's interchanges move
+  int32_t end;           // IcmEnd
+  int32_t stopped;       // the host asked for it
+  int32_t info;          // LAPACK's
+  int32_t swept;         // the diagonal section converged by sweeps, to what `diagonal` says
+  int32_t diagonal;      // which of the two buffers holds it
+  int32_t committed;     // and its pivots satisfy the rule: the section needs no search by columns
+  int32_t moves;         // rows that the section's interchanges move
   int32_t interchanges;  // of the whole run
   unsigned long long position;  // PositionKey of the element that ended the run
   // What the host reads a report by: offsets in the workspace, and the run's shape.

@@ -37,7 +37,8 @@ class TriangleJob {
       const int64_t begin = (forward_ ? s : sections - 1 - s) * kSection;
       const int64_t end = std::min(begin + kSection, n);
       CROUT_RETURN_IF_ERROR(Sweep(begin, end));
-      CROUT_RETURN_IF_ERROR(forward_ ? Subtract(end, n, begin, end) : Subtract(0, begin, begin, end));
+      CROUT_RETURN_IF_ERROR(forward_ ? Subtract(end, n, begin, end)
+                                     : Subtract(0, begin, begin, end));
     }
     return absl::OkStatus();
   }

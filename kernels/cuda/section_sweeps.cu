@@ -241,7 +241,8 @@ __global__ void __launch_bounds__(kBlockThreads)
     if (last_open == kNoIndex) break;
     // With a tolerance rows below it may still move; without one, those before are final.
     from = run.tolerance == 0 && lowest_changed != kNoIndex ? lowest_changed : 0;
-    if (sweep > work.unknowns) end = IcmEnd::kNotFinite;
+    // A sweep that changes nothing is the last: what is not finite is final.
+    if (lowest_changed == kNoIndex || sweep > work.unknowns) end = IcmEnd::kNotFinite;
     if (run.sweep_limit > 0 && sweep >= run.sweep_limit && end == IcmEnd::kDone) {
       end = IcmEnd::kSweepLimit;
     }

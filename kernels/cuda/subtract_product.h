@@ -20,15 +20,13 @@ absl::Status SubtractProduct(cublasHandle_t handle, Op op, const MatrixView<cons
   const T one = 1;
   const cublasOperation_t op_a = op == Op::kNone ? CUBLAS_OP_N : CUBLAS_OP_T;
   if constexpr (std::is_same_v<T, float>) {
-    return CublasStatus(
-        cublasSgemm_64(handle, op_a, CUBLAS_OP_N, c.rows, c.cols, b.rows, &minus_one, a.data, a.ld,
-                       b.data, b.ld, &one, c.data, c.ld),
-        "cublasSgemm");
+    return CublasStatus(cublasSgemm_64(handle, op_a, CUBLAS_OP_N, c.rows, c.cols, b.rows,
+                                       &minus_one, a.data, a.ld, b.data, b.ld, &one, c.data, c.ld),
+                        "cublasSgemm");
   } else {
-    return CublasStatus(
-        cublasDgemm_64(handle, op_a, CUBLAS_OP_N, c.rows, c.cols, b.rows, &minus_one, a.data, a.ld,
-                       b.data, b.ld, &one, c.data, c.ld),
-        "cublasDgemm");
+    return CublasStatus(cublasDgemm_64(handle, op_a, CUBLAS_OP_N, c.rows, c.cols, b.rows,
+                                       &minus_one, a.data, a.ld, b.data, b.ld, &one, c.data, c.ld),
+                        "cublasDgemm");
   }
 }
 

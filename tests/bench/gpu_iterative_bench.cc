@@ -141,7 +141,9 @@ std::vector<double> Case::SolveErrors(const Run& run) {
   const Buffer b = Allocate(n_ * sizeof(double));
   const Buffer x = Allocate(n_ * sizeof(double));
   const Buffer r = Allocate(n_ * sizeof(double));
-  const auto column = [&](const Buffer& v) { return MatrixView<double>{v.as<double>(), n_, 1, n_}; };
+  const auto column = [&](const Buffer& v) {
+    return MatrixView<double>{v.as<double>(), n_, 1, n_};
+  };
   const auto solve = [&](const Buffer& v) {
     Check(solver.Solve(context_, Factors(run), Op::kNone, AsAny(column(v)),
                        {workspace.data(), workspace.size()}));

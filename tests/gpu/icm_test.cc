@@ -92,8 +92,8 @@ TEST_F(GpuIcmTest, PublishedMatricesPassLapacksRatioByEveryRule) {
       const HostMatrix a = Rounded(Cejka(n), dtype);
       for (const PivotRule rule :
            {PivotRule::kPartial, PivotRule::kThreshold, PivotRule::kInterval}) {
-        SCOPED_TRACE(::testing::Message() << "n=" << n << " " << NameOf(dtype) << " rule "
-                                          << static_cast<int>(rule));
+        SCOPED_TRACE(::testing::Message()
+                     << "n=" << n << " " << NameOf(dtype) << " rule " << static_cast<int>(rule));
         auto factor = Factor(a, n, Options(dtype, rule));
         ASSERT_TRUE(factor.ok()) << factor.status();
         EXPECT_EQ(factor->summary.info, 0);

@@ -31,14 +31,14 @@ class GpuIsTest : public GpuTest {
     factor.storage.ipiv = gpu_->Put(ipiv);
     return factor;
   }
-  HostMatrix Solve(const Factorization& factor, std::string_view solver, Op op,
-                   const HostMatrix& b, int64_t nrhs) {
+  HostMatrix Solve(const Factorization& factor, std::string_view solver, Op op, const HostMatrix& b,
+                   int64_t nrhs) {
     SolveOptions options;
     options.solver = SolverOf(Gpu(), solver);
     options.op = op;
     options.verify = false;
-    auto solved = SolveOn(*gpu_, factor, b, nrhs, factor.summary.factor_dtype,
-                          Layout::kColumnMajor, options);
+    auto solved =
+        SolveOn(*gpu_, factor, b, nrhs, factor.summary.factor_dtype, Layout::kColumnMajor, options);
     EXPECT_TRUE(solved.ok()) << solved.status();
     return solved->x;
   }
@@ -56,9 +56,8 @@ TEST_F(GpuIsTest, PassesLapacksRatio) {
         ASSERT_TRUE(factor.ok()) << factor.status();
         for (const Op op : {Op::kNone, Op::kTranspose}) {
           for (const int64_t nrhs : {1, 10, 64}) {
-            SCOPED_TRACE(::testing::Message()
-                         << algorithm << " n=" << n << " nrhs=" << nrhs << " " << NameOf(dtype)
-                         << " op " << static_cast<int>(op));
+            SCOPED_TRACE(::testing::Message() << algorithm << " n=" << n << " nrhs=" << nrhs << " "
+                                              << NameOf(dtype) << " op " << static_cast<int>(op));
             const HostMatrix b = Rounded(testing::RandomMatrix(n, nrhs, 5), dtype);
             SolveOptions options;
             options.solver = SolverOf(Gpu(), "is");
