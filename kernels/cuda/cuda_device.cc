@@ -15,6 +15,8 @@
 #include "kernels/cuda/gauss_jordan.h"
 #include "kernels/cuda/getrf.h"
 #include "kernels/cuda/getrs.h"
+#include "kernels/cuda/icm.h"
+#include "kernels/cuda/is.h"
 #include "kernels/cuda/pcm.h"
 #include "kernels/cuda/trsm.h"
 #include "kernels/cuda/upload_pool.h"
@@ -82,10 +84,15 @@ absl::Status CudaDevice::Initialize(const CudaOptions& options) {
   CROUT_ASSIGN_OR_RETURN(auto pcm, MakeCudaPcm(core_));
   algorithms_.push_back(std::move(pcm));
   algorithms_.push_back(MakeCudaBlockLu(core_));
-  solvers_.push_back(std::make_unique<CudaTrsm>());
-  solvers_.push_back(std::make_unique<CudaGetrs>());
   CROUT_ASSIGN_OR_RETURN(auto gauss_jordan, MakeCudaGaussJordan(core_));
   direct_solvers_.push_back(std::move(gauss_jordan));
+  for (const bool pivoting : {false, true}) {
+    CROUT_ASSIGN_OR_RETURN(auto icm, CudaIcm::Create(core_, pivoting));
+    algorithms_.push_back(std::move(icm));
+  }
+  solvers_.push_back(std::make_unique<CudaTrsm>());
+  solvers_.push_back(std::make_unique<CudaGetrs>());
+  solvers_.push_back(std::make_unique<CudaIs>());
   CROUT_ASSIGN_OR_RETURN(uploads_, UploadPool::Create(core_, staging_, options));
   return absl::OkStatus();
 }

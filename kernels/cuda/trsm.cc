@@ -1,12 +1,10 @@
 #include "kernels/cuda/trsm.h"
 
 #include "absl/strings/str_cat.h"
-#include "kernels/cuda/convert.h"
 #include "kernels/cuda/cuda_context.h"
 #include "kernels/cuda/cuda_status.h"
-#include "kernels/cuda/permute_rows.h"
+#include "kernels/cuda/permute_rhs.h"
 #include "kernels/cuda/vendor_costs.h"
-#include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {
@@ -41,29 +39,16 @@ absl::Status SolveTriangle(CudaContext& context, const FactorView& factor, Trian
   });
 }
 
-// b := P b or, inverse, P^T b, through a copy in the workspace.
-absl::Status PermuteInPlace(CudaContext& context, const FactorView& factor, bool inverse,
-                            const AnyMatrix& b, std::span<std::byte> workspace) {
-  auto* permutation = reinterpret_cast<int64_t*>(workspace.data());
-  const AnyMatrix copy = {workspace.data() + b.rows * sizeof(int64_t), b.dtype, b.rows, b.cols,
-                          b.rows};
-  CROUT_RETURN_IF_CUDA_ERROR(
-      LaunchTracePermutation(factor.ipiv, b.rows, permutation, context.stream()));
-  CROUT_RETURN_IF_CUDA_ERROR(LaunchCopyScaled(b, nullptr, nullptr, copy, context.stream()));
-  CROUT_RETURN_IF_CUDA_ERROR(LaunchPermuteRows(copy, permutation, inverse, b, context.stream()));
-  return absl::OkStatus();
-}
-
 absl::Status Enqueue(CudaContext& context, const FactorView& factor, Op op, const AnyMatrix& b,
                      std::span<std::byte> workspace) {
   if (op == Op::kNone) {
-    CROUT_RETURN_IF_ERROR(PermuteInPlace(context, factor, false, b, workspace));
+    CROUT_RETURN_IF_ERROR(PermuteRhs(context, factor, false, b, workspace));
     CROUT_RETURN_IF_ERROR(SolveTriangle(context, factor, Triangle::kL, op, b));
     return SolveTriangle(context, factor, Triangle::kU, op, b);
   }
   CROUT_RETURN_IF_ERROR(SolveTriangle(context, factor, Triangle::kU, op, b));
   CROUT_RETURN_IF_ERROR(SolveTriangle(context, factor, Triangle::kL, op, b));
-  return PermuteInPlace(context, factor, true, b, workspace);
+  return PermuteRhs(context, factor, true, b, workspace);
 }
 
 }  // namespace
@@ -73,9 +58,7 @@ double CudaTrsm::PredictSeconds(DType, int64_t n, int64_t nrhs) const {
 }
 
 absl::StatusOr<size_t> CudaTrsm::WorkspaceBytes(DType dtype, int64_t n, int64_t nrhs) const {
-  CROUT_ASSIGN_OR_RETURN(const size_t copy, MatrixBytes(n, nrhs, dtype));
-  CROUT_ASSIGN_OR_RETURN(const size_t permutation, MatrixBytes(n, 1, DType::kFloat64));
-  return ByteSum().Add(copy).Add(permutation).total();
+  return PermuteRhsBytes(dtype, n, nrhs);
 }
 
 absl::Status CudaTrsm::Solve(ExecutionContext& context, const FactorView& factor, Op op,

@@ -1,4 +1,4 @@
-# Benchmarks of the CUDA device: `ninja gpu_service_bench gpu_methods_bench`, then run them on a machine with a GPU.
+# Benchmarks of the CUDA device: build them, then run them on a machine with a GPU.
 if(CROUT_HAVE_CUDA)
   set(bench "${PROJECT_SOURCE_DIR}/tests/bench")
   add_executable(gpu_service_bench
@@ -10,4 +10,13 @@ if(CROUT_HAVE_CUDA)
   target_link_libraries(gpu_methods_bench PRIVATE crout::cuda_device crout_flags crout_version
     nlohmann_json::nlohmann_json)
   set_property(GLOBAL APPEND PROPERTY CROUT_PACKAGED_TESTS gpu_service_bench gpu_methods_bench)
+
+  add_executable(gpu_iterative_bench
+    "${bench}/gpu_iterative_bench.cc" "${bench}/factor_residual.cc"
+    "${bench}/factor_residual.cu")
+  target_link_libraries(gpu_iterative_bench PRIVATE crout::cuda_device crout_flags crout_version
+    nlohmann_json::nlohmann_json)
+  target_compile_options(gpu_iterative_bench PRIVATE
+    $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
+  set_property(GLOBAL APPEND PROPERTY CROUT_PACKAGED_TESTS gpu_iterative_bench)
 endif()

@@ -1,0 +1,28 @@
+// Solves by iterated triangular sections.
+#ifndef CROUT_KERNELS_CUDA_IS_H_
+#define CROUT_KERNELS_CUDA_IS_H_
+
+#include "kernels/lu_algorithm.h"
+
+namespace crout {
+
+// "is": op(A) X = B by the iterative triangular solver of L. M. Cejka, Parallel Computation of LU
+// Decomposition on GPUs (CTU in Prague, 2023), for factors with the unit diagonal in either
+// triangle. Of a triangle T with diagonal d, section by section,
+//   x_i = (b_i - sum_{k before i} t_ik x_k) / d_i
+// is iterated for all i at once, from x = b / d until no bit changes, which takes no more sweeps
+// than a section has rows; products with sections that are done are subtracted once. Values that
+// are not finite never count as converged: they are what substitution gives, too.
+class CudaIs final : public TriangularSolver {
+ public:
+  std::string_view name() const override { return "is"; }
+  bool Supports(UnitDiagonal) const override { return true; }
+  double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override;
+  absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n, int64_t nrhs) const override;
+  absl::Status Solve(ExecutionContext& context, const FactorView& factor, Op op, const AnyMatrix& b,
+                     std::span<std::byte> workspace) const override;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_CUDA_IS_H_

@@ -1,0 +1,20 @@
+// Device code of FactorRatioOnDevice.
+#ifndef CROUT_TESTS_BENCH_FACTOR_RESIDUAL_KERNELS_H_
+#define CROUT_TESTS_BENCH_FACTOR_RESIDUAL_KERNELS_H_
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/matrix.h"
+
+namespace crout {
+
+// Enqueues u := U of lu, lu := L, both with their diagonals.
+cudaError_t LaunchSplit(const MatrixView<double>& lu, const MatrixView<double>& u, bool unit_in_u,
+                        cudaStream_t stream);
+
+// Enqueues sums[j] := sum over i of |a_ij|.
+cudaError_t LaunchColumnSums(const MatrixView<double>& a, double* sums, cudaStream_t stream);
+
+}  // namespace crout
+
+#endif  // CROUT_TESTS_BENCH_FACTOR_RESIDUAL_KERNELS_H_

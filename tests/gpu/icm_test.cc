@@ -1,0 +1,329 @@
+// The iterative Crout method on the GPU: by LAPACK's ratios beside the host's Crout, and what it
+// reports of its run.
+#include <cmath>
+#include <random>
+
+#include "gmock/gmock.h"
+#include "tests/gpu/jobs.h"
+#include "tests/support/ratios.h"
+
+namespace crout {
+namespace {
+
+using ::crout::testing::GalleryNamed;
+using ::crout::testing::kThreshold;
+using ::crout::testing::Rounded;
+
+constexpr int64_t kSizes[] = {1, 2, 3, 5, 31, 32, 33, 129, 255, 256, 257, 558, 1089};
+
+// Cejka's: uniform in [-1000, 1000], each diagonal entry but the last zero with probability 1/2.
+HostMatrix Cejka(int64_t n) {
+  HostMatrix a = testing::RandomMatrix(n, n, n);
+  std::mt19937_64 generator(n + 1);
+  for (double& v : a) v *= 1000;
+  for (int64_t i = 0; i + 1 < n; ++i) {
+    if (generator() % 2 == 0) a[i + i * n] = 0;
+  }
+  return a;
+}
+
+// Rows dominated by their diagonal; `step` changes every entry by about `change`, relatively.
+HostMatrix Dominant(int64_t n, int step = 0, double change = 0) {
+  HostMatrix a = testing::RandomMatrix(n, n, 7 * n);
+  for (int64_t i = 0; i < n; ++i) {
+    double sum = 0;
+    for (int64_t j = 0; j < n; ++j) sum += std::abs(a[i + j * n]);
+    a[i + i * n] = 2 * sum;
+  }
+  for (int s = 1; s <= step; ++s) {
+    const HostMatrix noise = testing::RandomMatrix(n, n, 1000 + s);
+    for (int64_t e = 0; e < n * n; ++e) a[e] *= 1 + change * noise[e];
+  }
+  return a;
+}
+
+int64_t Total(const std::vector<int64_t>& counts) {
+  int64_t total = 0;
+  for (const int64_t count : counts) total += count;
+  return total;
+}
+
+class GpuIcmTest : public GpuTest {
+ protected:
+  void SetUp() override {
+    GpuTest::SetUp();
+    if (!IsSkipped()) gpu_ = std::make_unique<Bench>(Gpu());
+  }
+
+  FactorizeOptions Options(DType dtype, std::string_view algorithm = "icmpp") {
+    FactorizeOptions options = OptionsOf(Gpu(), dtype, algorithm);
+    options.equilibrate = EquilibrateMode::kOff;
+    return options;
+  }
+  FactorizeOptions Options(DType dtype, PivotRule rule) {
+    FactorizeOptions options = Options(dtype);
+    options.parameters.pivoting = PivotCriterion{.rule = rule};
+    return options;
+  }
+  absl::StatusOr<Factorization> Factor(const HostMatrix& a, int64_t n,
+                                       const FactorizeOptions& options) {
+    return FactorizeOn(*gpu_, a, n, options.factor_dtype, Layout::kColumnMajor, options);
+  }
+  double HostRatio(const HostMatrix& a, int64_t n, DType dtype) {
+    Bench host(Host());
+    FactorizeOptions options = OptionsOf(Host(), dtype, "cmpp");
+    options.equilibrate = EquilibrateMode::kOff;
+    auto factor = FactorizeOn(host, a, n, dtype, Layout::kColumnMajor, options);
+    return factor.ok() ? FactorRatioOf(host, *factor, a) : HUGE_VAL;
+  }
+  void CheckShape(const IterationReport& report, int64_t n) {
+    EXPECT_EQ(report.sections, (n + report.section_size - 1) / report.section_size);
+    ASSERT_EQ(report.sweeps.size(), static_cast<size_t>(report.sections * report.sections));
+    ASSERT_EQ(report.pivots.size(), static_cast<size_t>(report.sections));
+    for (const int64_t sweeps : report.sweeps) EXPECT_GT(sweeps, 0);
+  }
+
+  std::unique_ptr<Bench> gpu_;
+};
+
+TEST_F(GpuIcmTest, PublishedMatricesPassLapacksRatioByEveryRule) {
+  for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
+    for (const int64_t n : kSizes) {
+      const HostMatrix a = Rounded(Cejka(n), dtype);
+      for (const PivotRule rule :
+           {PivotRule::kPartial, PivotRule::kThreshold, PivotRule::kInterval}) {
+        SCOPED_TRACE(::testing::Message()
+                     << "n=" << n << " " << NameOf(dtype) << " rule " << static_cast<int>(rule));
+        auto factor = Factor(a, n, Options(dtype, rule));
+        ASSERT_TRUE(factor.ok()) << factor.status();
+        EXPECT_EQ(factor->summary.info, 0);
+        CheckShape(*factor->summary.iterations, n);
+        const double ratio = FactorRatioOf(*gpu_, *factor, a);
+        // An absolute interval bounds no growth: then the growth has to say so.
+        if (rule == PivotRule::kInterval && ratio >= kThreshold) {
+          EXPECT_GT(factor->summary.pivot_growth, 100);
+          continue;
+        }
+        EXPECT_LT(ratio, kThreshold);
+      }
+    }
+  }
+}
+
+TEST_F(GpuIcmTest, GalleryPassesWhereTheHostDoes) {
+  for (const testing::GalleryKind& kind : testing::Gallery()) {
+    for (const int64_t n : {1, 2, 3, 10, 33, 129}) {
+      for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
+        if (dtype == DType::kFloat32 && kind.name.find("f64") != std::string::npos) continue;
+        SCOPED_TRACE(::testing::Message() << kind.name << " n=" << n << " " << NameOf(dtype));
+        const HostMatrix a = Rounded(kind.make(n), dtype);
+        auto factor = Factor(a, n, Options(dtype));
+        const double host = HostRatio(a, n, dtype);
+        if (!factor.ok() && host >= kThreshold) continue;  // left the type's range
+        ASSERT_TRUE(factor.ok()) << factor.status();
+        if (kind.singular_at(n) != 0) {
+          EXPECT_EQ(factor->summary.info, kind.singular_at(n));
+        }
+        if (host < kThreshold) {
+          EXPECT_LT(FactorRatioOf(*gpu_, *factor, a), kThreshold);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(GpuIcmTest, SectionsOfAnySize) {
+  for (const int64_t n : {100, 558}) {
+    const HostMatrix a = Cejka(n);
+    const HostMatrix dominant = Dominant(n);
+    for (const int64_t section : {1, 33, 64, 250, 256, 520, 5000}) {
+      SCOPED_TRACE(::testing::Message() << "n=" << n << " section " << section);
+      FactorizeOptions options = Options(DType::kFloat64);
+      options.parameters.section_size = section;
+      auto factor = Factor(a, n, options);
+      ASSERT_TRUE(factor.ok()) << factor.status();
+      EXPECT_LT(FactorRatioOf(*gpu_, *factor, a), kThreshold);
+      options = Options(DType::kFloat64, "icm");
+      options.parameters.section_size = section;
+      factor = Factor(dominant, n, options);
+      ASSERT_TRUE(factor.ok()) << factor.status();
+      EXPECT_LT(FactorRatioOf(*gpu_, *factor, dominant), kThreshold);
+      CheckShape(*factor->summary.iterations, n);
+    }
+  }
+}
+
+TEST_F(GpuIcmTest, SynchronousSweepsAreAsManyAsPredicted) {
+  constexpr int64_t kN = 300;
+  const HostMatrix a = Dominant(kN);
+  for (const int64_t section : {32, 64, 96}) {
+    FactorizeOptions options = Options(DType::kFloat64, "icm");
+    options.parameters.section_size = section;
+    auto factor = Factor(a, kN, options);
+    ASSERT_TRUE(factor.ok()) << factor.status();
+    // No more than the depth of the recurrence; rounding may let the last elements settle earlier.
+    const IterationReport& report = *factor->summary.iterations;
+    EXPECT_LE(report.sweeps[0], 2 * section - 1);
+    EXPECT_EQ(Total(report.pivots), 0);
+    EXPECT_FALSE(report.warm);
+  }
+}
+
+TEST_F(GpuIcmTest, WithoutPivotingAZeroDiagonalIsInfo) {
+  HostMatrix a = Dominant(70);
+  a[0] = 0;
+  auto factor = Factor(a, 70, Options(DType::kFloat64, "icm"));
+  ASSERT_TRUE(factor.ok()) << factor.status();
+  EXPECT_EQ(factor->summary.info, 1);
+}
+
+TEST_F(GpuIcmTest, BeyondTheSweepLimitIsAborted) {
+  for (const char* algorithm : {"icm", "icmpp"}) {
+    FactorizeOptions options = Options(DType::kFloat64, algorithm);
+    options.parameters.sweep_limit = 5;
+    const auto factor = Factor(Cejka(200), 200, options);
+    EXPECT_EQ(factor.status().code(), absl::StatusCode::kAborted) << factor.status();
+  }
+}
+
+TEST_F(GpuIcmTest, OverflowIsAnErrorWithItsPosition) {
+  HostMatrix a = testing::RandomMatrix(40, 40, 3);
+  a[0] = 1e-300;
+  for (int64_t i = 1; i < 40; ++i) a[i] = a[i * 40] = 1e200;
+  const auto factor = Factor(a, 40, Options(DType::kFloat64, "icm"));
+  EXPECT_EQ(factor.status().code(), absl::StatusCode::kInvalidArgument) << factor.status();
+}
+
+TEST_F(GpuIcmTest, SameBitsTwice) {
+  for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
+    const HostMatrix a = Cejka(558);
+    auto one = Factor(a, 558, Options(dtype));
+    auto two = Factor(a, 558, Options(dtype));
+    ASSERT_TRUE(one.ok() && two.ok());
+    EXPECT_TRUE(SameBits(Download(*gpu_, *one).lu, Download(*gpu_, *two).lu));
+    EXPECT_EQ(Download(*gpu_, *one).ipiv, Download(*gpu_, *two).ipiv);
+  }
+}
+
+TEST_F(GpuIcmTest, PivotsAreTheHosts) {
+  for (const int64_t n : {33, 257, 558}) {
+    const HostMatrix a = Cejka(n);
+    auto factor = Factor(a, n, Options(DType::kFloat64));
+    ASSERT_TRUE(factor.ok()) << factor.status();
+    Bench host(Host());
+    FactorizeOptions options = OptionsOf(Host(), DType::kFloat64, "cmpp");
+    options.equilibrate = EquilibrateMode::kOff;
+    auto oracle = FactorizeOn(host, a, n, DType::kFloat64, Layout::kColumnMajor, options);
+    ASSERT_TRUE(oracle.ok());
+    const HostFactor ours = Download(*gpu_, *factor);
+    EXPECT_EQ(ours.ipiv, Download(host, *oracle).ipiv);
+    int64_t interchanges = 0;
+    for (int64_t i = 0; i < n; ++i) interchanges += ours.ipiv[i] != i + 1;
+    EXPECT_EQ(Total(factor->summary.iterations->pivots), interchanges);
+  }
+}
+
+class GpuIcmWarmTest : public GpuIcmTest {
+ protected:
+  FactorizeOptions Warm(const Factorization& start, FactorizeOptions options, double tolerance) {
+    const int64_t n = start.summary.n;
+    options.parameters.start =
+        FactorView{{start.storage.lu.data(), start.summary.factor_dtype, n, n, n},
+                   start.storage.ipiv.as<int64_t>(),
+                   start.summary.unit_diagonal};
+    options.parameters.tolerance = tolerance;
+    return options;
+  }
+};
+
+TEST_F(GpuIcmWarmTest, FewerSweepsSameAccuracy) {
+  for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
+    const double tolerance = dtype == DType::kFloat64 ? 1e-14 : 1e-6;
+    for (const int64_t n : {5, 33, 257, 558}) {
+      for (const char* from : {"getrf", "icmpp"}) {
+        SCOPED_TRACE(::testing::Message() << "n=" << n << " " << NameOf(dtype) << " " << from);
+        auto start = Factor(Rounded(Dominant(n), dtype), n, Options(dtype, from));
+        ASSERT_TRUE(start.ok()) << start.status();
+        const HostMatrix next = Rounded(Dominant(n, 1, 1e-5), dtype);
+        auto warm = Factor(next, n, Warm(*start, Options(dtype), tolerance));
+        ASSERT_TRUE(warm.ok()) << warm.status();
+        EXPECT_TRUE(warm->summary.iterations->warm);
+        EXPECT_EQ(Total(warm->summary.iterations->pivots), 0);
+        EXPECT_LT(FactorRatioOf(*gpu_, *warm, next), kThreshold);
+        FactorizeOptions cold_options = Options(dtype, "icm");
+        cold_options.parameters.tolerance = tolerance;
+        auto cold = Factor(next, n, cold_options);
+        ASSERT_TRUE(cold.ok()) << cold.status();
+        if (n < 33) continue;
+        EXPECT_LT(Total(warm->summary.iterations->sweeps), Total(cold->summary.iterations->sweeps));
+      }
+    }
+  }
+}
+
+// A start whose pivots will not do any more: found on the device, and searched for anew.
+TEST_F(GpuIcmWarmTest, UselessStartsGiveTheSameAccuracy) {
+  for (const int64_t n : {33, 257, 558}) {
+    for (const char* from : {"getrf", "icmpp"}) {
+      for (const PivotRule rule :
+           {PivotRule::kPartial, PivotRule::kThreshold, PivotRule::kInterval}) {
+        SCOPED_TRACE(::testing::Message() << n << " " << from << " " << static_cast<int>(rule));
+        auto start = Factor(Cejka(n), n, Options(DType::kFloat64, from));
+        ASSERT_TRUE(start.ok()) << start.status();
+        HostMatrix other = testing::RandomMatrix(n, n, 99);
+        other[0] = 0;
+        auto warm = Factor(other, n, Warm(*start, Options(DType::kFloat64, rule), 0));
+        ASSERT_TRUE(warm.ok()) << warm.status();
+        const double ratio = FactorRatioOf(*gpu_, *warm, other);
+        if (rule == PivotRule::kInterval && ratio >= kThreshold) {
+          EXPECT_GT(warm->summary.pivot_growth, 100);
+          continue;
+        }
+        EXPECT_LT(ratio, kThreshold);
+        if (rule == PivotRule::kPartial) {
+          EXPECT_GT(Total(warm->summary.iterations->pivots), 0);
+        }
+      }
+    }
+  }
+}
+
+// Dominant but for the order of its rows: only the start's permutation makes it so again.
+TEST_F(GpuIcmWarmTest, TheStartsPermutationComesFirst) {
+  constexpr int64_t kN = 558;
+  const auto shuffled = [](const HostMatrix& a) {
+    HostMatrix out(a.size());
+    for (int64_t e = 0; e < kN * kN; ++e) out[(e % kN * 5 + 3) % kN + e / kN * kN] = a[e];
+    return out;
+  };
+  for (const char* from : {"getrf", "icmpp"}) {
+    auto start = Factor(shuffled(Dominant(kN)), kN, Options(DType::kFloat64, from));
+    ASSERT_TRUE(start.ok());
+    const HostMatrix next = shuffled(Dominant(kN, 1, 1e-6));
+    auto warm = Factor(next, kN, Warm(*start, Options(DType::kFloat64), 1e-14));
+    ASSERT_TRUE(warm.ok()) << warm.status();
+    EXPECT_LT(FactorRatioOf(*gpu_, *warm, next), kThreshold);
+    EXPECT_EQ(Total(warm->summary.iterations->pivots), 0);
+    EXPECT_EQ(Download(*gpu_, *warm).ipiv, Download(*gpu_, *start).ipiv);
+  }
+}
+
+TEST_F(GpuIcmTest, StopsWhenTold) {
+  constexpr int64_t kN = 2048;
+  const HostMatrix a = Cejka(kN);
+  FactorizeOptions options = Options(DType::kFloat64);
+  Buffer upload = gpu_->Put(a);
+  KernelTimings timings;
+  int asked = 0;
+  const auto stop = [&] { return ++asked > 2; };  // not before the kernels are enqueued
+  const auto factor =
+      Factorize(gpu_->context(), std::move(upload),
+                {nullptr, DType::kFloat64, Layout::kColumnMajor, kN, kN}, options, stop, timings);
+  EXPECT_EQ(factor.status().code(), absl::StatusCode::kCancelled) << factor.status();
+  // The context is as good as before.
+  auto again = Factor(a, kN, Options(DType::kFloat64));
+  EXPECT_TRUE(again.ok()) << again.status();
+}
+
+}  // namespace
+}  // namespace crout

@@ -1,0 +1,135 @@
+// The iterative triangular solver on the GPU, beside substitution.
+#include <cmath>
+
+#include "gmock/gmock.h"
+#include "tests/gpu/jobs.h"
+#include "tests/support/ratios.h"
+
+namespace crout {
+namespace {
+
+using ::crout::testing::GalleryNamed;
+using ::crout::testing::kThreshold;
+using ::crout::testing::Rounded;
+
+class GpuIsTest : public GpuTest {
+ protected:
+  void SetUp() override {
+    GpuTest::SetUp();
+    if (!IsSkipped()) gpu_ = std::make_unique<Bench>(Gpu());
+  }
+
+  // A factor as stored: L and U of `lu`, no interchanges.
+  Factorization Stored(const HostMatrix& lu, int64_t n, DType dtype, UnitDiagonal unit) {
+    Factorization factor;
+    factor.summary.n = n;
+    factor.summary.factor_dtype = factor.summary.matrix_dtype = dtype;
+    factor.summary.unit_diagonal = unit;
+    factor.storage.lu = gpu_->Put(testing::Packed(lu, n, n, dtype));
+    std::vector<int64_t> ipiv(n);
+    for (int64_t i = 0; i < n; ++i) ipiv[i] = i + 1;
+    factor.storage.ipiv = gpu_->Put(ipiv);
+    return factor;
+  }
+  HostMatrix Solve(const Factorization& factor, std::string_view solver, Op op, const HostMatrix& b,
+                   int64_t nrhs) {
+    SolveOptions options;
+    options.solver = SolverOf(Gpu(), solver);
+    options.op = op;
+    options.verify = false;
+    auto solved =
+        SolveOn(*gpu_, factor, b, nrhs, factor.summary.factor_dtype, Layout::kColumnMajor, options);
+    EXPECT_TRUE(solved.ok()) << solved.status();
+    return solved->x;
+  }
+
+  std::unique_ptr<Bench> gpu_;
+};
+
+TEST_F(GpuIsTest, PassesLapacksRatio) {
+  for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
+    for (const char* algorithm : {"getrf", "icmpp"}) {
+      for (const int64_t n : {1, 2, 3, 31, 32, 33, 64, 65, 129, 257, 558}) {
+        const HostMatrix a = Rounded(GalleryNamed("random").make(n), dtype);
+        auto factor = FactorizeOn(*gpu_, a, n, dtype, Layout::kColumnMajor,
+                                  OptionsOf(Gpu(), dtype, algorithm));
+        ASSERT_TRUE(factor.ok()) << factor.status();
+        for (const Op op : {Op::kNone, Op::kTranspose}) {
+          for (const int64_t nrhs : {1, 10, 64}) {
+            SCOPED_TRACE(::testing::Message() << algorithm << " n=" << n << " nrhs=" << nrhs << " "
+                                              << NameOf(dtype) << " op " << static_cast<int>(op));
+            const HostMatrix b = Rounded(testing::RandomMatrix(n, nrhs, 5), dtype);
+            SolveOptions options;
+            options.solver = SolverOf(Gpu(), "is");
+            options.op = op;
+            auto solved = SolveOn(*gpu_, *factor, b, nrhs, dtype, Layout::kColumnMajor, options);
+            ASSERT_TRUE(solved.ok()) << solved.status();
+            EXPECT_LT(testing::SolveRatio(a, n, op, solved->x, b, nrhs, dtype), kThreshold);
+          }
+        }
+      }
+    }
+  }
+}
+
+// Triangles of random entries, unit diagonal: their condition grows as 2^n, on which the published
+// version took NaN for converged.
+TEST_F(GpuIsTest, IllConditionedTrianglesAreSolvedAsBySubstitution) {
+  for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
+    for (const UnitDiagonal unit : {UnitDiagonal::kL, UnitDiagonal::kU}) {
+      const int64_t n = dtype == DType::kFloat64 ? 257 : 100;
+      const HostMatrix lu = Rounded(testing::RandomMatrix(n, n, 11), dtype);
+      const Factorization factor = Stored(lu, n, dtype, unit);
+      const HostMatrix b = Rounded(testing::RandomMatrix(n, 3, 12), dtype);
+      for (const Op op : {Op::kNone, Op::kTranspose}) {
+        const HostMatrix iterated = Solve(factor, "is", op, b, 3);
+        const HostMatrix substituted = Solve(factor, "trsm", op, b, 3);
+        double scale = 0;
+        for (const double v : substituted) scale = std::max(scale, std::abs(v));
+        EXPECT_GT(scale, 1e3);  // ill-conditioned indeed
+        for (size_t e = 0; e < iterated.size(); ++e) {
+          EXPECT_EQ(std::isfinite(iterated[e]), std::isfinite(substituted[e])) << e;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(GpuIsTest, BadlyScaledBidiagonalIsExact) {
+  constexpr int64_t kN = 200;
+  HostMatrix lu(kN * kN, 0.0);
+  for (int64_t i = 0; i < kN; ++i) {
+    lu[i + i * kN] = std::ldexp(1.0, static_cast<int>(i % 60));
+    if (i > 0) lu[i + (i - 1) * kN] = -std::ldexp(1.0, static_cast<int>(i % 7));
+  }
+  const Factorization factor = Stored(lu, kN, DType::kFloat64, UnitDiagonal::kU);
+  const HostMatrix b = testing::RandomMatrix(kN, 1, 4);
+  EXPECT_EQ(Solve(factor, "is", Op::kNone, b, 1), Solve(factor, "trsm", Op::kNone, b, 1));
+}
+
+// What is not finite is delivered as such: a NaN that met the tolerance test would stay behind as
+// some number of an unfinished sweep.
+TEST_F(GpuIsTest, OverflowIsNotTakenForConverged) {
+  constexpr int64_t kN = 100;
+  HostMatrix lu(kN * kN, 0.0);
+  for (int64_t i = 0; i < kN; ++i) {
+    lu[i + i * kN] = 1;
+    for (int64_t j = 0; j < i; ++j) lu[i + j * kN] = -1e12;
+  }
+  const Factorization factor = Stored(lu, kN, DType::kFloat64, UnitDiagonal::kL);
+  const HostMatrix x = Solve(factor, "is", Op::kNone, HostMatrix(kN, 1.0), 1);
+  EXPECT_FALSE(std::isfinite(x[kN - 1]));
+}
+
+TEST_F(GpuIsTest, SameBitsTwice) {
+  constexpr int64_t kN = 300;
+  const HostMatrix a = GalleryNamed("random").make(kN);
+  auto factor = FactorizeOn(*gpu_, a, kN, DType::kFloat64, Layout::kColumnMajor,
+                            OptionsOf(Gpu(), DType::kFloat64));
+  ASSERT_TRUE(factor.ok());
+  const HostMatrix b = testing::RandomMatrix(kN, 4, 5);
+  EXPECT_EQ(Solve(*factor, "is", Op::kNone, b, 4), Solve(*factor, "is", Op::kNone, b, 4));
+}
+
+}  // namespace
+}  // namespace crout
