@@ -17,12 +17,13 @@ namespace {
 
 constexpr int64_t kOrder = 300;  // 720 kB: three staging blocks
 
-enum class CallKind { kFactorize, kRefactorize, kSolve, kFactorizeAndSolve };
+enum class CallKind { kFactorize, kRefactorize, kSolve, kFactorizeAndSolve, kSchur };
 enum class PhaseKind { kAfterHeader, kMidUpload, kStagingFull, kQueued, kRunning };
 enum class EndKind { kCancel, kDeadline, kServerAbort };
 
 std::string Name(CallKind call) {
-  constexpr const char* kNames[] = {"Factorize", "Refactorize", "Solve", "FactorizeAndSolve"};
+  constexpr const char* kNames[] = {"Factorize", "Refactorize", "Solve", "FactorizeAndSolve",
+                                    "Schur"};
   return kNames[static_cast<int>(call)];
 }
 std::string Name(PhaseKind phase) {
@@ -116,6 +117,14 @@ class CancelTest : public RpcTest,
         *request.mutable_header()->mutable_rhs() = Dense(kOrder, kOrder);
         return std::make_unique<TypedCall<v1::SolveRequest, v1::SolveResponse>>(
             request, [this](grpc::ClientContext* c) { return stub().Solve(c); });
+      }
+      case CallKind::kSchur: {
+        v1::ComputeSchurComplementRequest request;
+        *request.mutable_header()->mutable_matrix() = Dense(kOrder, kOrder);
+        request.mutable_header()->set_leading_order(kOrder / 2);
+        return std::make_unique<
+            TypedCall<v1::ComputeSchurComplementRequest, v1::ComputeSchurComplementResponse>>(
+            request, [this](grpc::ClientContext* c) { return stub().ComputeSchurComplement(c); });
       }
       case CallKind::kFactorizeAndSolve:
         break;
@@ -217,7 +226,7 @@ using Param = std::tuple<CallKind, PhaseKind, EndKind>;
 // one waiting.
 std::vector<Param> Combinations() {
   std::vector<Param> all;
-  for (int call = 0; call < 4; ++call) {
+  for (int call = 0; call < 5; ++call) {
     for (int phase = 0; phase < 5; ++phase) {
       for (int end = 0; end < 3; ++end) {
         const Param param(static_cast<CallKind>(call), static_cast<PhaseKind>(phase),
