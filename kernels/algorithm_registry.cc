@@ -74,4 +74,13 @@ absl::StatusOr<const TriangularSolver*> FindSolver(const Device& device, std::st
                   [&](const TriangularSolver& s) { return s.PredictSeconds(dtype, n, nrhs); });
 }
 
+absl::StatusOr<const DirectSolver*> FindDirectSolver(const Device& device, std::string_view name) {
+  std::vector<std::string> names;
+  for (const auto& solver : device.direct_solvers()) {
+    if (solver->name() == name) return solver.get();
+    names.emplace_back(solver->name());
+  }
+  return NoSuchName(device, "direct solver", name, names);
+}
+
 }  // namespace crout

@@ -96,7 +96,7 @@ TEST_F(DirectSolveTest, EveryTypeLayoutAndVerification) {
     const DirectSolveSummary& summary = result.summary;
     EXPECT_EQ(summary.info, 0);
     EXPECT_EQ(summary.n, kN);
-    EXPECT_EQ(summary.solver, "plain");
+    EXPECT_EQ(summary.solver, "gauss_jordan");
     EXPECT_EQ(summary.dtype, options_.dtype);
     EXPECT_EQ(summary.matrix_dtype, arrival.matrix);
     EXPECT_NEAR(summary.norm_one, NormOne(a, kN), 1e-12);

@@ -10,7 +10,7 @@ namespace crout::testing {
 // partial pivoting; asks for a stop before each. Writes all of its workspace of n + nrhs elements.
 class PlainDirectSolver final : public DirectSolver {
  public:
-  std::string_view name() const override { return "plain"; }
+  std::string_view name() const override { return "gauss_jordan"; }
   std::string_view description() const override { return "Gauss-Jordan by the textbook"; }
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n, int64_t nrhs) const override;
   double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override;
