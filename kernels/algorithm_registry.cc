@@ -76,11 +76,12 @@ absl::StatusOr<const TriangularSolver*> FindSolver(const Device& device, std::st
 
 absl::StatusOr<const DirectSolver*> FindDirectSolver(const Device& device, std::string_view name) {
   std::vector<std::string> names;
+  for (const auto& algorithm : device.algorithms()) names.emplace_back(algorithm->traits().name);
   for (const auto& solver : device.direct_solvers()) {
     if (solver->name() == name) return solver.get();
     names.emplace_back(solver->name());
   }
-  return NoSuchName(device, "direct solver", name, names);
+  return NoSuchName(device, "algorithm", name, names);
 }
 
 }  // namespace crout
