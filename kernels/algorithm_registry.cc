@@ -75,4 +75,14 @@ absl::StatusOr<const TriangularSolver*> FindSolver(const Device& device, std::st
                   [&](const TriangularSolver& s) { return s.PredictSeconds(dtype, n, nrhs); });
 }
 
+absl::StatusOr<const DirectSolver*> FindDirectSolver(const Device& device, std::string_view name) {
+  std::vector<std::string> names;
+  for (const auto& algorithm : device.algorithms()) names.emplace_back(algorithm->traits().name);
+  for (const auto& solver : device.direct_solvers()) {
+    if (solver->name() == name) return solver.get();
+    names.emplace_back(solver->name());
+  }
+  return NoSuchName(device, "algorithm", name, names);
+}
+
 }  // namespace crout

@@ -20,6 +20,10 @@ absl::StatusOr<const TriangularSolver*> FindSolver(const Device& device, std::st
                                                    UnitDiagonal unit_diagonal, DType dtype,
                                                    int64_t n, int64_t nrhs);
 
+// The method of that name that solves without leaving factors. UNIMPLEMENTED where the device has
+// none of that name; the message lists these methods and the algorithms.
+absl::StatusOr<const DirectSolver*> FindDirectSolver(const Device& device, std::string_view name);
+
 }  // namespace crout
 
 #endif  // CROUT_KERNELS_ALGORITHM_REGISTRY_H_

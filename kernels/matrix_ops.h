@@ -93,6 +93,11 @@ class MatrixOps {
   // x := x + d.
   virtual absl::Status Add(const MatrixView<double>& d, const MatrixView<double>& x) = 0;
 
+  // c := c - a b, in the one type of all three. c may not overlap the others; each may be a block
+  // of a larger matrix.
+  virtual absl::Status MultiplySubtract(const AnyMatrix& a, const AnyMatrix& b,
+                                        const AnyMatrix& c) = 0;
+
   // Byte copies, enqueued: between device memories, and between device and host memory. A copy
   // overlaps other work only where the host side came from Device::staging_memory().
   virtual absl::Status CopyOnDevice(const void* from, void* to, size_t bytes) = 0;

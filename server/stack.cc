@@ -25,6 +25,7 @@ std::vector<std::string> NamesOf(const Device& device, bool solvers) {
     for (const auto& algorithm : device.algorithms()) {
       names.emplace_back(algorithm->traits().name);
     }
+    for (const auto& solver : device.direct_solvers()) names.emplace_back(solver->name());
   }
   return names;
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -57,6 +58,24 @@ class ArrayFileSink : public client::MatrixSink {
   const std::string path_;
   ArrayWriter writer_;
   ElementDecoder decoder_;
+};
+
+// The same for a file that need not be asked for: no path, no file.
+class OptionalFileSink : public client::MatrixSink {
+ public:
+  explicit OptionalFileSink(const std::string& path) {
+    if (!path.empty()) file_.emplace(path);
+  }
+  absl::Status Begin(const v1::DenseSpec& spec) override {
+    return file_ ? file_->Begin(spec) : absl::OkStatus();
+  }
+  absl::Status Append(absl::Span<const std::byte> bytes) override {
+    return file_ ? file_->Append(bytes) : absl::OkStatus();
+  }
+  absl::Status Close() { return file_ ? file_->Close() : absl::OkStatus(); }
+
+ private:
+  std::optional<ArrayFileSink> file_;
 };
 
 template <class F>

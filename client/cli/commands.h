@@ -9,6 +9,7 @@ namespace crout::cli {
 
 void AddFactorCommands(CLI::App* app, Session* session);  // factor, refactor
 void AddSolveCommands(CLI::App* app, Session* session);   // solve, lu
+void AddSchurCommand(CLI::App* app, Session* session);    // schur
 void AddGetCommand(CLI::App* app, Session* session);      // get
 void AddCacheCommands(CLI::App* app, Session* session);   // list, info, renew, release
 void AddServerCommands(CLI::App* app, Session* session);  // algorithms, devices, status, estimate

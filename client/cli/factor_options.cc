@@ -124,12 +124,15 @@ void AddRequestIdOption(CLI::App* app, v1::CacheOptions* options) {
       "Makes a repeated call return the same factor");
 }
 
+void AddSolverOption(CLI::App* app, std::function<void(v1::Solver)> set) {
+  AddEnum<v1::Solver>(app, "--solver", std::move(set), "Triangular solver");
+}
+
 void AddSolveOptions(CLI::App* app, v1::SolveOptions* options) {
   AddFlag(
       app, "--transpose", [=](bool) { options->set_operation(v1::OPERATION_TRANSPOSE); },
       "Solve with the transpose of A");
-  AddEnum<v1::Solver>(
-      app, "--solver", [=](auto value) { options->set_solver(value); }, "Triangular solver");
+  AddSolverOption(app, [=](v1::Solver solver) { options->set_solver(solver); });
   AddFlag(
       app, "--no-verify", [=](bool on) { options->set_skip_verification(on); },
       "Do not compute the backward error");

@@ -3,6 +3,7 @@
 #define CROUT_CLIENT_CLI_FACTOR_OPTIONS_H_
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <string>
 
 #include "client/cpp/matrix_source.h"
@@ -23,6 +24,7 @@ CLI::Option* AddMatrixArgument(CLI::App* app, MatrixArgument* matrix);  // the f
 void AddFactorizeOptions(CLI::App* app, v1::FactorizeOptions* options);
 void AddCacheOptions(CLI::App* app, v1::CacheOptions* options);  // but --request-id
 void AddRequestIdOption(CLI::App* app, v1::CacheOptions* options);
+void AddSolverOption(CLI::App* app, std::function<void(v1::Solver)> set);
 void AddSolveOptions(CLI::App* app, v1::SolveOptions* options);
 
 // An existing file, or - for standard input.

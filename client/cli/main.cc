@@ -10,6 +10,7 @@ int main(int argc, char** argv) {
   crout::cli::Session session(&app);
   crout::cli::AddFactorCommands(&app, &session);
   crout::cli::AddSolveCommands(&app, &session);
+  crout::cli::AddSchurCommand(&app, &session);
   crout::cli::AddGetCommand(&app, &session);
   crout::cli::AddCacheCommands(&app, &session);
   crout::cli::AddServerCommands(&app, &session);

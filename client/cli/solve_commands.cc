@@ -25,24 +25,6 @@ struct SolveArguments {
   std::string output;
 };
 
-// Where X goes: a file, or nowhere.
-class SolutionOutput : public client::MatrixSink {
- public:
-  explicit SolutionOutput(const std::string& path) {
-    if (!path.empty()) file_ = std::make_unique<ArrayFileSink>(path);
-  }
-  absl::Status Begin(const v1::DenseSpec& spec) override {
-    return file_ == nullptr ? absl::OkStatus() : file_->Begin(spec);
-  }
-  absl::Status Append(absl::Span<const std::byte> bytes) override {
-    return file_ == nullptr ? absl::OkStatus() : file_->Append(bytes);
-  }
-  absl::Status Close() { return file_ == nullptr ? absl::OkStatus() : file_->Close(); }
-
- private:
-  std::unique_ptr<ArrayFileSink> file_;
-};
-
 // The right-hand side, and the ones that it may consist of.
 struct RightHandSide {
   std::vector<double> doubles;
@@ -98,7 +80,7 @@ absl::Status RunSolve(Session* session, const SolveArguments& arguments) {
   const RightHandSide rhs =
       arguments.ones ? RightHandSide::Ones(factor->n(), arguments.nrhs, factor->matrix_dtype())
                      : RightHandSide::File(file);
-  SolutionOutput x(arguments.output);
+  OptionalFileSink x(arguments.output);
   absl::StatusOr<v1::SolveResult> result;
   {
     ProgressBar bar;
@@ -127,7 +109,7 @@ absl::Status RunLu(Session* session, const SolveArguments& arguments) {
   *header.mutable_options() = arguments.factorize;
   *header.mutable_solve() = arguments.options;
   if (arguments.keep) *header.mutable_cache() = arguments.cache;
-  SolutionOutput x(arguments.output);
+  OptionalFileSink x(arguments.output);
   v1::Factor factor;
   absl::StatusOr<v1::SolveResult> result;
   {

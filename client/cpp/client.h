@@ -71,6 +71,14 @@ class Client {
                                                     v1::Factor* factor, MatrixSink* x,
                                                     const CallOptions& call = {});
 
+  // The Schur complement S = A22 - A21 A11^-1 A12 of the leading block A11, whose order, and all
+  // else but the matrix, `header` gives; S goes to `s`, in the type and layout of `matrix` as X in
+  // Solve. `factor` is that of A11, and is set also when the call then fails because A11 is
+  // singular.
+  absl::StatusOr<v1::ComplementResult> ComputeSchurComplement(
+      const MatrixSource& matrix, v1::ComputeSchurComplementHeader header, v1::Factor* factor,
+      MatrixSink* s, const CallOptions& call = {});
+
   // Downloads the factors: L and U packed in one n x n matrix go to `lu`. `header` is set before
   // `lu` gets its first call.
   absl::Status GetFactors(const v1::GetFactorsRequest& request, v1::GetFactorsHeader* header,
@@ -110,10 +118,9 @@ class Client {
   template <class Response>
   absl::StatusOr<v1::Factor> FactorStream(const StreamRequest& request, RetryClass retry_class,
                                           const CallOptions& call);
-  template <class Response>
-  absl::StatusOr<v1::SolveResult> SolveStream(const StreamRequest& request, RetryClass retry_class,
-                                              v1::Factor* factor, MatrixSink* x,
-                                              const CallOptions& call);
+  template <class Response, class Result>
+  absl::StatusOr<Result> MatrixStream(const StreamRequest& request, RetryClass retry_class,
+                                      v1::Factor* factor, MatrixSink* x, const CallOptions& call);
 
   // Constant after construction.
   const ClientOptions options_;

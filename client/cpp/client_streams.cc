@@ -51,9 +51,13 @@ RetryClass ClassOf(const StreamRequest& request, RetryClass repeatable) {
 
 // SolveResponse has no factor.
 const v1::Factor* FactorIn(const v1::SolveResponse&) { return nullptr; }
-const v1::Factor* FactorIn(const v1::FactorizeAndSolveResponse& response) {
+template <class Response>
+const v1::Factor* FactorIn(const Response& response) {
   return response.has_factor() ? &response.factor() : nullptr;
 }
+
+const v1::DenseSpec& ShapeIn(const v1::SolutionHeader& header) { return header.solution(); }
+const v1::DenseSpec& ShapeIn(const v1::ComplementHeader& header) { return header.complement(); }
 
 }  // namespace
 
@@ -112,11 +116,11 @@ absl::StatusOr<v1::Factor> Client::Refactorize(const std::string& handle,
       RetryClass::kRefusedOnly, call);
 }
 
-template <class Response>
-absl::StatusOr<v1::SolveResult> Client::SolveStream(const StreamRequest& request,
-                                                    RetryClass retry_class, v1::Factor* factor,
-                                                    MatrixSink* x, const CallOptions& call) {
-  v1::SolveResult result;
+template <class Response, class Result>
+absl::StatusOr<Result> Client::MatrixStream(const StreamRequest& request, RetryClass retry_class,
+                                            v1::Factor* factor, MatrixSink* x,
+                                            const CallOptions& call) {
+  Result result;
   retry_class = ClassOf(request, retry_class);
   const absl::Status status = RunWithRetries(retry_class, call, [&](CallScope* scope) {
     ProgressReporter progress(call);
@@ -129,7 +133,7 @@ absl::StatusOr<v1::SolveResult> Client::SolveStream(const StreamRequest& request
       if (!ok.ok()) return ok;
       if (response.has_progress()) progress.OnPhase(response.progress());
       if (const v1::Factor* made = FactorIn(response); made != nullptr) *factor = *made;
-      if (response.has_header()) ok = receiver.OnHeader(response.header().solution());
+      if (response.has_header()) ok = receiver.OnHeader(ShapeIn(response.header()));
       if (ok.ok()) {
         ok = ForEachBytesPiece(buffer, kData, [&](auto piece) { return receiver.OnData(piece); });
       }
@@ -156,7 +160,7 @@ absl::StatusOr<v1::SolveResult> Client::Solve(const std::string& handle, const M
   first.mutable_header()->set_handle(handle);
   *first.mutable_header()->mutable_rhs() = rhs.spec();
   *first.mutable_header()->mutable_options() = options;
-  return SolveStream<v1::SolveResponse>(
+  return MatrixStream<v1::SolveResponse, v1::SolveResult>(
       {Method("Solve"), first.SerializeAsString(), {{v1::SolveRequest::kDataFieldNumber, &rhs}}},
       RetryClass::kIdempotent, nullptr, x, call);
 }
@@ -172,12 +176,25 @@ absl::StatusOr<v1::SolveResult> Client::FactorizeAndSolve(const MatrixSource& ma
   *header.mutable_rhs() = rhs.spec();
   v1::FactorizeAndSolveRequest first;
   *first.mutable_header() = std::move(header);
-  return SolveStream<v1::FactorizeAndSolveResponse>(
+  return MatrixStream<v1::FactorizeAndSolveResponse, v1::SolveResult>(
       {Method("FactorizeAndSolve"),
        first.SerializeAsString(),
        {{v1::FactorizeAndSolveRequest::kDataFieldNumber, &matrix},
         {v1::FactorizeAndSolveRequest::kRhsDataFieldNumber, &rhs}}},
       idempotent ? RetryClass::kIdempotent : RetryClass::kRefusedOnly, factor, x, call);
+}
+
+absl::StatusOr<v1::ComplementResult> Client::ComputeSchurComplement(
+    const MatrixSource& matrix, v1::ComputeSchurComplementHeader header, v1::Factor* factor,
+    MatrixSink* s, const CallOptions& call) {
+  *header.mutable_matrix() = matrix.spec();
+  v1::ComputeSchurComplementRequest first;
+  *first.mutable_header() = std::move(header);
+  return MatrixStream<v1::ComputeSchurComplementResponse, v1::ComplementResult>(
+      {Method("ComputeSchurComplement"),
+       first.SerializeAsString(),
+       {{v1::ComputeSchurComplementRequest::kDataFieldNumber, &matrix}}},
+      RetryClass::kRefusedOnly, factor, s, call);
 }
 
 absl::Status Client::GetFactors(const v1::GetFactorsRequest& request, v1::GetFactorsHeader* header,

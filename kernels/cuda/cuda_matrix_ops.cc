@@ -1,6 +1,7 @@
 #include "kernels/cuda/cuda_matrix_ops.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "kernels/cuda/convert.h"
@@ -36,6 +37,20 @@ cudaError_t CopyOrTranspose(bool transpose, const AnyMatrix& from, const AnyMatr
                             cudaStream_t stream) {
   return transpose ? LaunchTranspose(from, to, stream)
                    : LaunchCopyScaled(from, nullptr, nullptr, to, stream);
+}
+
+template <class T>
+cublasStatus_t SubtractGemm(cublasHandle_t handle, const MatrixView<T>& a, const MatrixView<T>& b,
+                            const MatrixView<T>& c) {
+  const T minus_one = -1;
+  const T one = 1;
+  if constexpr (std::is_same_v<T, float>) {
+    return cublasSgemm_64(handle, CUBLAS_OP_N, CUBLAS_OP_N, c.rows, c.cols, a.cols, &minus_one,
+                          a.data, a.ld, b.data, b.ld, &one, c.data, c.ld);
+  } else {
+    return cublasDgemm_64(handle, CUBLAS_OP_N, CUBLAS_OP_N, c.rows, c.cols, a.cols, &minus_one,
+                          a.data, a.ld, b.data, b.ld, &one, c.data, c.ld);
+  }
 }
 
 }  // namespace
@@ -125,6 +140,17 @@ absl::Status CudaMatrixOps::AbsProduct(const AnyMatrix& a, Op op, const MatrixVi
 absl::Status CudaMatrixOps::Add(const MatrixView<double>& d, const MatrixView<double>& x) {
   CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
   return context_.core().Observe(CudaStatus(LaunchAdd(d, x, context_.stream()), "Add"));
+}
+
+absl::Status CudaMatrixOps::MultiplySubtract(const AnyMatrix& a, const AnyMatrix& b,
+                                             const AnyMatrix& c) {
+  if (c.rows == 0 || c.cols == 0 || a.cols == 0) return absl::OkStatus();
+  CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
+  return context_.core().Observe(DispatchDType(c.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return CublasStatus(SubtractGemm(context_.cublas(), a.As<T>(), b.As<T>(), c.As<T>()),
+                        "cublasXgemm");
+  }));
 }
 
 absl::Status CudaMatrixOps::CopyOnDevice(const void* from, void* to, size_t bytes) {

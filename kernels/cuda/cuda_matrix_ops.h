@@ -7,7 +7,7 @@
 
 namespace crout {
 
-// Each call enqueues at most three kernels and allocates nothing.
+// Each call enqueues a few kernels and allocates nothing.
 class CudaMatrixOps final : public MatrixOps {
  public:
   explicit CudaMatrixOps(CudaContext& context) : context_(context) {}
@@ -23,6 +23,8 @@ class CudaMatrixOps final : public MatrixOps {
   absl::Status AbsProduct(const AnyMatrix& a, Op op, const MatrixView<double>& x,
                           const MatrixView<double>& b, const MatrixView<double>& w) override;
   absl::Status Add(const MatrixView<double>& d, const MatrixView<double>& x) override;
+  absl::Status MultiplySubtract(const AnyMatrix& a, const AnyMatrix& b,
+                                const AnyMatrix& c) override;
   absl::Status CopyOnDevice(const void* from, void* to, size_t bytes) override;
   absl::Status CopyToDevice(const void* host, void* device, size_t bytes) override;
   absl::Status CopyToHost(const void* device, void* host, size_t bytes) override;

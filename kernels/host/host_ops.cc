@@ -1,5 +1,7 @@
 #include "kernels/host/host_ops.h"
 
+#include <cblas.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -23,6 +25,18 @@ bool SamePlace(const PackedMatrix& in, const AnyMatrix& out) {
 
 void CopyView(const MatrixView<double>& from, const MatrixView<double>& to, int cores) {
   ScaleInto(cores, AsAny(from), nullptr, nullptr, AsAny(to));
+}
+
+void SubtractGemm(const MatrixView<float>& a, const MatrixView<float>& b,
+                  const MatrixView<float>& c) {
+  cblas_sgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, c.rows, c.cols, a.cols, -1, a.data, a.ld,
+              b.data, b.ld, 1, c.data, c.ld);
+}
+
+void SubtractGemm(const MatrixView<double>& a, const MatrixView<double>& b,
+                  const MatrixView<double>& c) {
+  cblas_dgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, c.rows, c.cols, a.cols, -1, a.data, a.ld,
+              b.data, b.ld, 1, c.data, c.ld);
 }
 
 }  // namespace
@@ -94,6 +108,17 @@ absl::Status HostOps::Add(const MatrixView<double>& d, const MatrixView<double>&
   executor_.Run(WidthFor(d.rows * d.cols), [&](int cores) {
     ParallelFor(cores, d.cols, [&](int64_t j) {
       for (int64_t i = 0; i < d.rows; ++i) x(i, j) += d(i, j);
+    });
+  });
+  return absl::OkStatus();
+}
+
+absl::Status HostOps::MultiplySubtract(const AnyMatrix& a, const AnyMatrix& b, const AnyMatrix& c) {
+  if (c.rows == 0 || c.cols == 0 || a.cols == 0) return absl::OkStatus();
+  executor_.Run(WidthFor(c.rows * std::max(c.cols, a.cols)), [&](int) {
+    DispatchDType(c.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      SubtractGemm(a.As<T>(), b.As<T>(), c.As<T>());
     });
   });
   return absl::OkStatus();

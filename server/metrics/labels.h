@@ -16,6 +16,7 @@ enum class Method : uint8_t {
   kRefactorize,
   kSolve,
   kFactorizeAndSolve,
+  kComputeSchurComplement,
   kGetFactors,
   kListFactors,
   kDescribeFactor,
@@ -24,10 +25,18 @@ enum class Method : uint8_t {
   kEstimateFactorize,
   kGetServerInfo,
 };
-inline constexpr std::array<std::string_view, 11> kMethodNames = {
-    "Factorize",     "Refactorize",       "Solve",          "FactorizeAndSolve",
-    "GetFactors",    "ListFactors",       "DescribeFactor", "RenewLease",
-    "ReleaseFactor", "EstimateFactorize", "GetServerInfo"};
+inline constexpr std::array<std::string_view, 12> kMethodNames = {"Factorize",
+                                                                  "Refactorize",
+                                                                  "Solve",
+                                                                  "FactorizeAndSolve",
+                                                                  "ComputeSchurComplement",
+                                                                  "GetFactors",
+                                                                  "ListFactors",
+                                                                  "DescribeFactor",
+                                                                  "RenewLease",
+                                                                  "ReleaseFactor",
+                                                                  "EstimateFactorize",
+                                                                  "GetServerInfo"};
 
 // Label `phase`: the fields of crout.v1.Timings, in their order.
 enum class JobPhase : uint8_t {

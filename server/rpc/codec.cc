@@ -200,6 +200,10 @@ absl::StatusOr<FactorizeOptions> DecodeOptions(const v1::FactorizeOptions& optio
 
 absl::Status Resolve(const v1::FactorizeOptions& options, const Device& device, int64_t n,
                      FactorizeOptions* decoded) {
+  if (options.algorithm() == v1::ALGORITHM_GAUSS_JORDAN) {
+    return absl::FailedPreconditionError(
+        "gauss_jordan solves and leaves no factors: use FactorizeAndSolve");
+  }
   CROUT_ASSIGN_OR_RETURN(
       decoded->algorithm,
       FindAlgorithm(device, AlgorithmName(options.algorithm()), decoded->factor_dtype, n));

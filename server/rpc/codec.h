@@ -41,7 +41,8 @@ absl::Status CheckRows(const PackedMatrix& shape, int64_t n, absl::string_view f
 absl::StatusOr<FactorizeOptions> DecodeOptions(const v1::FactorizeOptions& options,
                                                DType matrix_dtype);
 // Finds the algorithm that `options` names, and the solver for a condition estimate if one is asked
-// for. UNIMPLEMENTED for an algorithm that the device lacks.
+// for. UNIMPLEMENTED for an algorithm that the device lacks, FAILED_PRECONDITION for one that
+// leaves no factors.
 absl::Status Resolve(const v1::FactorizeOptions& options, const Device& device, int64_t n,
                      FactorizeOptions* decoded);
 // All but the solver, which needs the factor.

@@ -11,6 +11,7 @@ namespace crout {
 absl::StatusOr<std::vector<PayloadStep*>> FactorizeAndSolveCall::Start(const StreamMessage& first) {
   v1::FactorizeAndSolveHeader header;
   CROUT_RETURN_IF_ERROR(first.ParseHeader(&header));
+  if (header.options().algorithm() == v1::ALGORITHM_GAUSS_JORDAN) return StartDirect(header);
   if (header.has_cache()) {
     if (!header.cache().request_id().empty()) {
       return BadField("header.cache.request_id",
@@ -30,6 +31,13 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeAndSolveCall::Start(const Str
     CROUT_RETURN_IF_ERROR(factor_->ExpectOrder(solve_->upload().shape().rows));
   }
   return std::vector<PayloadStep*>{factor_.get(), solve_.get()};
+}
+
+absl::StatusOr<std::vector<PayloadStep*>> FactorizeAndSolveCall::StartDirect(
+    const v1::FactorizeAndSolveHeader& header) {
+  CROUT_ASSIGN_OR_RETURN(DeviceSlot * slot, core_.devices.Choose(header.options().device()));
+  CROUT_ASSIGN_OR_RETURN(direct_, DirectSolveSteps::Create(core_, header, *slot));
+  return direct_->steps();
 }
 
 absl::Status FactorizeAndSolveCall::Run(ExecutionContext& context, CallTimings& timings,
@@ -67,6 +75,7 @@ void FactorizeAndSolveCall::RunJob(ExecutionContext& context) {
     MutexLock lock(&mutex_);
     if (IsLong()) SendProgress(v1::PHASE_FACTOR, 0, PredictSeconds());
   }
+  if (direct_ != nullptr) return RunDirect(context, timings);
   std::optional<NewFactor> factor;
   std::optional<Solution> solution;
   const absl::Status status = Run(context, timings, &factor, &solution);
@@ -78,13 +87,39 @@ void FactorizeAndSolveCall::RunJob(ExecutionContext& context) {
   if (ended()) return;
   if (!status.ok()) return End(JobStatus(status, context.device()));
   const FactorSummary summary = factor->factorization.summary;
+  Reply(Store(*std::move(factor)), summary, solution);
+}
+
+void FactorizeAndSolveCall::RunDirect(ExecutionContext& context, CallTimings timings) {
+  FactorInfo info;
+  info.device = context.device().info().name;
+  std::optional<Solution> solution;
+  const absl::Status status = direct_->Run(
+      context, [this] { return stop_requested(); }, timings, &info.summary, &solution);
+
+  MutexLock lock(&mutex_);
+  StartReply(timings);
+  observed_.device = info.device;
+  observed_.n = direct_->n();
+  if (ended()) return;
+  if (!status.ok()) return End(JobStatus(status, context.device()));
+  info.nnz = direct_->nnz();
+  info.timings = ReplyTimings();
+  v1::Factor factor = crout::Encode(info);
+  factor.clear_version();  // There are no factors that these could be said of.
+  factor.clear_unit_diagonal();
+  Reply(factor, info.summary, solution);
+}
+
+void FactorizeAndSolveCall::Reply(const v1::Factor& factor, const FactorSummary& summary,
+                                  const std::optional<Solution>& solution) {
   v1::FactorizeAndSolveResponse first;
-  *first.mutable_factor() = Store(*std::move(factor));
+  *first.mutable_factor() = factor;
   if (!solution) {
     Send([first] { return Serialize(first); });
     return EndAfterReplies(CheckSolvable(summary));
   }
-  v1::SolveResult result = crout::Encode(*solution, first.factor().version(), observed_.device);
+  v1::SolveResult result = crout::Encode(*solution, factor.version(), observed_.device);
   SendSolution(*solution, std::move(result), std::move(first));
 }
 
@@ -95,6 +130,7 @@ grpc::ByteBuffer FactorizeAndSolveCall::Encode(const v1::Progress& progress) {
 }
 
 void FactorizeAndSolveCall::ReleaseResources() {
+  direct_.reset();
   solve_.reset();
   factor_.reset();
 }

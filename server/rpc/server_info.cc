@@ -17,6 +17,9 @@ void DescribeDevice(const DeviceSlot& slot, v1::DeviceStatus* status) {
   for (const auto& algorithm : device.algorithms()) {
     status->add_algorithms(AlgorithmFromName(algorithm->traits().name));
   }
+  for (const auto& solver : device.direct_solvers()) {
+    status->add_algorithms(AlgorithmFromName(solver->name()));
+  }
   for (const auto& solver : device.solvers()) {
     status->add_solvers(SolverFromName(solver->name()));
   }

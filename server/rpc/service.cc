@@ -12,6 +12,7 @@
 #include "server/rpc/factorize_call.h"
 #include "server/rpc/get_factors_call.h"
 #include "server/rpc/observe.h"
+#include "server/rpc/schur_call.h"
 #include "server/rpc/server_info.h"
 #include "server/rpc/solve_call.h"
 #include "server/rpc/status.h"
@@ -89,6 +90,11 @@ FactorizationService::Stream* FactorizationService::Solve(grpc::CallbackServerCo
 FactorizationService::Stream* FactorizationService::FactorizeAndSolve(
     grpc::CallbackServerContext* context) {
   return BeginUpload<FactorizeAndSolveCall>(core_, context);
+}
+
+FactorizationService::Stream* FactorizationService::ComputeSchurComplement(
+    grpc::CallbackServerContext* context) {
+  return BeginUpload<SchurCall>(core_, context);
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* FactorizationService::GetFactors(

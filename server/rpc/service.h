@@ -12,14 +12,18 @@ using FactorizationServiceBase = v1::FactorizationService::WithRawCallbackMethod
     v1::FactorizationService::WithRawCallbackMethod_Refactorize<
         v1::FactorizationService::WithRawCallbackMethod_Solve<
             v1::FactorizationService::WithRawCallbackMethod_FactorizeAndSolve<
-                v1::FactorizationService::WithRawCallbackMethod_GetFactors<
-                    v1::FactorizationService::WithCallbackMethod_ListFactors<
-                        v1::FactorizationService::WithCallbackMethod_DescribeFactor<
-                            v1::FactorizationService::WithCallbackMethod_RenewLease<
-                                v1::FactorizationService::WithCallbackMethod_ReleaseFactor<
-                                    v1::FactorizationService::WithCallbackMethod_EstimateFactorize<
-                                        v1::FactorizationService::WithCallbackMethod_GetServerInfo<
-                                            v1::FactorizationService::Service>>>>>>>>>>>;
+                v1::FactorizationService::WithRawCallbackMethod_ComputeSchurComplement<
+                    v1::FactorizationService::WithRawCallbackMethod_GetFactors<
+                        v1::FactorizationService::WithCallbackMethod_ListFactors<
+                            v1::FactorizationService::WithCallbackMethod_DescribeFactor<
+                                v1::FactorizationService::WithCallbackMethod_RenewLease<
+                                    v1::FactorizationService::WithCallbackMethod_ReleaseFactor<
+                                        v1::FactorizationService::
+                                            WithCallbackMethod_EstimateFactorize<
+                                                v1::FactorizationService::
+                                                    WithCallbackMethod_GetServerInfo<
+                                                        v1::FactorizationService::
+                                                            Service>>>>>>>>>>>>;
 
 // Thread-safe. The core outlives it and its calls.
 class FactorizationService final : public FactorizationServiceBase {
@@ -32,6 +36,7 @@ class FactorizationService final : public FactorizationServiceBase {
   Stream* Refactorize(grpc::CallbackServerContext* context) override;
   Stream* Solve(grpc::CallbackServerContext* context) override;
   Stream* FactorizeAndSolve(grpc::CallbackServerContext* context) override;
+  Stream* ComputeSchurComplement(grpc::CallbackServerContext* context) override;
   grpc::ServerWriteReactor<grpc::ByteBuffer>* GetFactors(grpc::CallbackServerContext* context,
                                                          const grpc::ByteBuffer* request) override;
   grpc::ServerUnaryReactor* ListFactors(grpc::CallbackServerContext* context,

@@ -15,7 +15,8 @@
 
 namespace crout {
 
-// A payload of a call and the part of the job that needs it. Implemented by FactorStep, SolveStep.
+// A payload of a call and the part of the job that needs it. Implemented by FactorStep, SolveStep
+// and SchurStep.
 class PayloadStep {
  public:
   virtual ~PayloadStep() = default;

@@ -101,6 +101,22 @@ TEST_F(CroutctlTest, LuFactorsAndSolvesInOneGo) {
   EXPECT_EQ(RunJson({"info", kept["factor"]["handle"]})["name"], "k");
 }
 
+TEST_F(CroutctlTest, SchurWritesTheComplementAndKeepsTheFactor) {
+  const std::string s = directory_.File("s.mtx");
+  const Json schur = RunJson({"schur", matrix_, "--leading=1", "-o", s, "--name=a11",
+                              "--algorithm=cmpp", "--solver=trsm"});
+  // [5 0; 0 8] - [4; 0] [0 1] / 2.
+  EXPECT_THAT(ArrayValues(s), ::testing::Pointwise(::testing::DoubleEq(), {5, 0, -2, 8}));
+  EXPECT_EQ(schur["solver"], "trsm");
+  EXPECT_EQ(schur["device"], "host");
+  EXPECT_TRUE(schur["timings"].is_object());
+  EXPECT_EQ(schur["factor"]["n"], 1);
+  EXPECT_EQ(schur["factor"]["algorithm"], "cmpp");
+  EXPECT_EQ(RunJson({"info", schur["factor"]["handle"]})["name"], "a11");
+  EXPECT_LT(RunJson({"solve", schur["factor"]["handle"], "--ones"})["backward_error"], 1e-15);
+  RunJson({"schur", matrix_, "--leading=3"});
+}
+
 TEST_F(CroutctlTest, GetWritesFactorsThatMultiplyBack) {
   for (const char* algorithm : {"getrf", "cmpp"}) {
     const std::string handle =
@@ -191,6 +207,8 @@ TEST_F(CroutctlTest, RefusedCallsExitWith1AndNameTheStatus) {
       {{"info", "aaaaaaaaaaaaaaaaaaaaaaaaaa"}, "NOT_FOUND"},
       {{"solve", handle, "--ones"}, "FAILED_PRECONDITION"},
       {{"lu", singular_, "--ones"}, "FAILED_PRECONDITION"},
+      {{"schur", singular_, "--leading=2"}, "FAILED_PRECONDITION"},
+      {{"schur", matrix_, "--leading=4"}, "INVALID_ARGUMENT"},
       {{"factor", singular_, "--algorithm=crout_lu"}, "UNIMPLEMENTED"},
       {{"factor", directory_.File("bad.mtx")}, "INVALID_ARGUMENT"},
       {{"estimate", "--", "-1"}, "INVALID_ARGUMENT"},
@@ -222,6 +240,8 @@ TEST_F(CroutctlTest, BadUsageExitsWith2) {
       {"lu", matrix_, "--ones", "--name=n"},
       {"lu", "-", "--ones"},
       {"lu", "-", "-"},
+      {"schur", matrix_},
+      {"schur", matrix_, "--leading=-1"},
       {"get", "h"},
       {"bench", "--concurrency=0"},
   };

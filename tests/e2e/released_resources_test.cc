@@ -25,13 +25,14 @@ enum class CallKind {
   kRefactorize,
   kSolve,
   kFactorizeAndSolve,
+  kSchur,
   kGetFactors
 };
 enum class Phase { kUpload, kQueued, kRunning, kDownload };
 enum class Ending { kCancel, kDeadline };
 
-constexpr const char* kCallNames[] = {"Factorize", "FactorizeText",     "Refactorize",
-                                      "Solve",     "FactorizeAndSolve", "GetFactors"};
+constexpr const char* kCallNames[] = {"Factorize",         "FactorizeText", "Refactorize", "Solve",
+                                      "FactorizeAndSolve", "Schur",         "GetFactors"};
 constexpr const char* kPhaseNames[] = {"Upload", "Queued", "Running", "Download"};
 constexpr const char* kEndingNames[] = {"Cancel", "Deadline"};
 
@@ -147,6 +148,16 @@ class ReleasedResourcesTest : public ::testing::TestWithParam<std::tuple<CallKin
         first.mutable_header()->mutable_solve()->set_skip_verification(true);
         return std::make_unique<BothCall>(stub_.get(), first, DominantBytes(kSlowOrder), ones);
       }
+      case CallKind::kSchur: {
+        v1::ComputeSchurComplementRequest first;
+        *first.mutable_header()->mutable_matrix() = matrix;
+        first.mutable_header()->set_leading_order(kSlowOrder - 10);
+        first.mutable_header()->mutable_options()->set_algorithm(algorithm);
+        return std::make_unique<
+            UploadCall<v1::ComputeSchurComplementRequest, v1::ComputeSchurComplementResponse>>(
+            [this](auto* context) { return stub_->ComputeSchurComplement(context); }, first,
+            DominantBytes(kSlowOrder));
+      }
       case CallKind::kGetFactors: {
         v1::GetFactorsRequest request;
         request.set_handle(*handle_);
@@ -230,7 +241,7 @@ INSTANTIATE_TEST_SUITE_P(
     BeforeTheReply, ReleasedResourcesTest,
     ::testing::Combine(::testing::Values(CallKind::kFactorize, CallKind::kFactorizeText,
                                          CallKind::kRefactorize, CallKind::kSolve,
-                                         CallKind::kFactorizeAndSolve),
+                                         CallKind::kFactorizeAndSolve, CallKind::kSchur),
                        ::testing::Values(Phase::kUpload, Phase::kQueued, Phase::kRunning),
                        ::testing::ValuesIn(kEndings)),
     NameOf);

@@ -1,12 +1,14 @@
 #include "kernels/algorithm_registry.h"
 
 #include "kernels/host/host_device.h"
+#include "tests/support/fake_device.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout {
 namespace {
 
 using testing::FailsWith;
+using testing::FakeDevice;
 
 class RegistryTest : public ::testing::Test {
  protected:
@@ -44,6 +46,16 @@ TEST_F(RegistryTest, UnknownNamesListWhatThereIs) {
               FailsWith(absl::StatusCode::kUnimplemented, "it has: getrs, trsm, ss"));
   EXPECT_THAT(FindAlgorithm(*device_, "", DType::kFloat64, 10),
               FailsWith(absl::StatusCode::kUnimplemented, "''"));
+}
+
+TEST_F(RegistryTest, DirectSolversAreApart) {
+  const FakeDevice fake;
+  ASSERT_OK_AND_ASSIGN(const DirectSolver* solver, FindDirectSolver(fake, "gauss_jordan"));
+  EXPECT_EQ(solver->name(), "gauss_jordan");
+  EXPECT_THAT(FindDirectSolver(fake, "none"),
+              FailsWith(absl::StatusCode::kUnimplemented, ", gauss_jordan"));
+  EXPECT_THAT(FindAlgorithm(fake, "gauss_jordan", DType::kFloat64, 10),
+              FailsWith(absl::StatusCode::kUnimplemented, "'gauss_jordan' is not available"));
 }
 
 TEST_F(RegistryTest, IncompatibleSolverListsCompatibleOnes) {

@@ -159,6 +159,32 @@ TEST_F(MatrixOpsTest, ResidualAndAbsProductByDefinition) {
   }
 }
 
+TEST_F(MatrixOpsTest, MultiplySubtractWithinALargerMatrix) {
+  for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
+    for (const int64_t k : {0, 1, 40, 700}) {
+      // [A11 A12; A21 A22], A11 of order k, A22 of order 3: A22 - A21 A12.
+      const int64_t n = k + 3;
+      const HostMatrix a = Rounded(RandomMatrix(n, n, 1), dtype);
+      std::vector<std::byte> stored = Packed(a, n, n, dtype);
+      const auto block = [&](int64_t row, int64_t col, int64_t rows, int64_t cols) {
+        return AnyMatrix{stored.data() + (row + col * n) * SizeOf(dtype), dtype, rows, cols, n};
+      };
+      ASSERT_OK(ops_.MultiplySubtract(block(k, 0, 3, k), block(0, k, k, 3), block(k, k, 3, 3)));
+      const HostMatrix got = Unpacked(stored.data(), {nullptr, dtype, Layout::kColumnMajor, n, n});
+      for (int64_t j = 0; j < n; ++j) {
+        for (int64_t i = 0; i < n; ++i) {
+          double expected = a[i + j * n];
+          for (int64_t l = 0; l < k && i >= k && j >= k; ++l) {
+            expected -= a[i + l * n] * a[l + j * n];
+          }
+          const double bound = i >= k && j >= k ? 4 * n * UnitRoundoff(dtype) : 0;
+          EXPECT_NEAR(got[i + j * n], expected, bound);
+        }
+      }
+    }
+  }
+}
+
 TEST_F(MatrixOpsTest, ResidualIsNanWhereAnythingIsNotFinite) {
   HostMatrix a = {1};
   HostMatrix r(1);

@@ -18,12 +18,13 @@ namespace {
 
 constexpr int64_t kOrder = 300;  // 720 kB: three staging blocks
 
-enum class CallKind { kFactorize, kRefactorize, kSolve, kFactorizeAndSolve };
+enum class CallKind { kFactorize, kRefactorize, kSolve, kFactorizeAndSolve, kSchur, kDirect };
 enum class PhaseKind { kAfterHeader, kMidUpload, kStagingFull, kQueued, kRunning };
 enum class EndKind { kCancel, kDeadline, kServerAbort };
 
 std::string Name(CallKind call) {
-  constexpr const char* kNames[] = {"Factorize", "Refactorize", "Solve", "FactorizeAndSolve"};
+  constexpr const char* kNames[] = {"Factorize",         "Refactorize", "Solve",
+                                    "FactorizeAndSolve", "Schur",       "Direct"};
   return kNames[static_cast<int>(call)];
 }
 std::string Name(PhaseKind phase) {
@@ -88,7 +89,8 @@ class CancelTest : public RpcTest,
 
   // The gate that the job of this call comes to first.
   Gate& gate() {
-    return call_kind() == CallKind::kSolve ? device().solve_gate() : device().factor_gate();
+    const bool solves = call_kind() == CallKind::kSolve || call_kind() == CallKind::kDirect;
+    return solves ? device().solve_gate() : device().factor_gate();
   }
   // Bytes of the first payload.
   std::string Payload() const {
@@ -118,12 +120,24 @@ class CancelTest : public RpcTest,
         return std::make_unique<TypedCall<v1::SolveRequest, v1::SolveResponse>>(
             request, [this](grpc::ClientContext* c) { return stub().Solve(c); });
       }
+      case CallKind::kSchur: {
+        v1::ComputeSchurComplementRequest request;
+        *request.mutable_header()->mutable_matrix() = Dense(kOrder, kOrder);
+        request.mutable_header()->set_leading_order(kOrder / 2);
+        return std::make_unique<
+            TypedCall<v1::ComputeSchurComplementRequest, v1::ComputeSchurComplementResponse>>(
+            request, [this](grpc::ClientContext* c) { return stub().ComputeSchurComplement(c); });
+      }
       case CallKind::kFactorizeAndSolve:
+      case CallKind::kDirect:
         break;
     }
     v1::FactorizeAndSolveRequest request;
     *request.mutable_header()->mutable_matrix() = Dense(kOrder, kOrder);
     *request.mutable_header()->mutable_rhs() = Dense(kOrder, 0);
+    if (call_kind() == CallKind::kDirect) {
+      request.mutable_header()->mutable_options()->set_algorithm(v1::ALGORITHM_GAUSS_JORDAN);
+    }
     return std::make_unique<TypedCall<v1::FactorizeAndSolveRequest, v1::FactorizeAndSolveResponse>>(
         request, [this](grpc::ClientContext* c) { return stub().FactorizeAndSolve(c); });
   }
@@ -232,7 +246,7 @@ using Param = std::tuple<CallKind, PhaseKind, EndKind>;
 // one waiting.
 std::vector<Param> Combinations() {
   std::vector<Param> all;
-  for (int call = 0; call < 4; ++call) {
+  for (int call = 0; call < 6; ++call) {
     for (int phase = 0; phase < 5; ++phase) {
       for (int end = 0; end < 3; ++end) {
         const Param param(static_cast<CallKind>(call), static_cast<PhaseKind>(phase),

@@ -6,6 +6,7 @@
 
 #include "kernels/host/host_device.h"
 #include "kernels/util/status_macros.h"
+#include "tests/support/plain_direct_solver.h"
 
 namespace crout::testing {
 namespace {
@@ -61,6 +62,29 @@ class GatedSolver final : public TriangularSolver {
 
  private:
   const TriangularSolver& inner_;
+  Gate& gate_;
+};
+
+class GatedDirectSolver final : public DirectSolver {
+ public:
+  explicit GatedDirectSolver(Gate& gate) : gate_(gate) {}
+
+  std::string_view name() const override { return inner_.name(); }
+  std::string_view description() const override { return inner_.description(); }
+  absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n, int64_t nrhs) const override {
+    return inner_.WorkspaceBytes(dtype, n, nrhs);
+  }
+  double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override {
+    return inner_.PredictSeconds(dtype, n, nrhs);
+  }
+  absl::Status Solve(ExecutionContext& context, const AnyMatrix& a, const AnyMatrix& b,
+                     std::span<std::byte> workspace, StopRequested stop) const override {
+    gate_.Pass();
+    return inner_.Solve(context, a, b, workspace, stop);
+  }
+
+ private:
+  const PlainDirectSolver inner_;
   Gate& gate_;
 };
 
@@ -154,6 +178,7 @@ FakeDevice::FakeDevice(const FakeDeviceOptions& options)
   for (const auto& solver : host_->solvers()) {
     solvers_.push_back(std::make_unique<GatedSolver>(*solver, solve_gate_));
   }
+  direct_solvers_.push_back(std::make_unique<GatedDirectSolver>(solve_gate_));
 }
 
 FakeDevice::~FakeDevice() = default;

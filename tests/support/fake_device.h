@@ -23,7 +23,8 @@ struct FakeDeviceOptions {
   int parallelism = 2;
 };
 
-// Has the algorithms and solvers of the host device under the same names. Thread-safe.
+// Has the algorithms and solvers of the host device under the same names, and a direct solver of
+// its own, "gauss_jordan". Thread-safe.
 class FakeDevice final : public Device {
  public:
   explicit FakeDevice(const FakeDeviceOptions& options = {});
@@ -57,6 +58,9 @@ class FakeDevice final : public Device {
   absl::StatusOr<std::unique_ptr<Uploader>> StartUpload(std::span<std::byte> destination) override;
   std::span<const std::unique_ptr<LuAlgorithm>> algorithms() const override { return algorithms_; }
   std::span<const std::unique_ptr<TriangularSolver>> solvers() const override { return solvers_; }
+  std::span<const std::unique_ptr<DirectSolver>> direct_solvers() const override {
+    return direct_solvers_;
+  }
 
  private:
   class Context;
@@ -71,6 +75,7 @@ class FakeDevice final : public Device {
   const std::unique_ptr<Device> host_;
   std::vector<std::unique_ptr<LuAlgorithm>> algorithms_;
   std::vector<std::unique_ptr<TriangularSolver>> solvers_;
+  std::vector<std::unique_ptr<DirectSolver>> direct_solvers_;
 
   CountingResource memory_;
   CountingResource staging_;

@@ -1,0 +1,60 @@
+// schur
+#include <memory>
+#include <utility>
+
+#include "client/cli/array_writer.h"
+#include "client/cli/commands.h"
+#include "client/cli/factor_options.h"
+#include "client/cli/progress_bar.h"
+
+namespace crout::cli {
+namespace {
+
+struct SchurArguments {
+  MatrixArgument matrix;
+  v1::ComputeSchurComplementHeader header;
+  std::string output;
+};
+
+absl::Status RunSchur(Session* session, const SchurArguments& arguments) {
+  OptionalFileSink s(arguments.output);
+  v1::Factor factor;
+  absl::StatusOr<v1::ComplementResult> result;
+  {
+    ProgressBar bar;
+    client::CallOptions call = session->call();
+    call.on_progress = [&](const client::ProgressUpdate& update) { bar.Update(update); };
+    result = session->client().ComputeSchurComplement(arguments.matrix.Source(), arguments.header,
+                                                      &factor, &s, call);
+  }
+  if (!result.ok()) return result.status();
+  if (absl::Status status = s.Close(); !status.ok()) return status;
+  Json json = ToJson(*result);
+  json["factor"] = ToJson(factor);
+  session->Print(json);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddSchurCommand(CLI::App* app, Session* session) {
+  const auto arguments = std::make_shared<SchurArguments>();
+  v1::ComputeSchurComplementHeader* header = &arguments->header;
+  CLI::App* schur = session->AddCommand(
+      app, "schur", "Schur complement of the leading block, whose factors are kept",
+      [=] { return RunSchur(session, *arguments); });
+  AddMatrixArgument(schur, &arguments->matrix)->required();
+  schur
+      ->add_option_function<int64_t>(
+          "--leading", [=](int64_t order) { header->set_leading_order(order); },
+          "Order of the leading block")
+      ->required()
+      ->check(CLI::NonNegativeNumber);
+  schur->add_option("-o,--output", arguments->output,
+                    "Write the complement to this Matrix Market file");
+  AddSolverOption(schur, [=](v1::Solver solver) { header->set_solver(solver); });
+  AddFactorizeOptions(schur, header->mutable_options());
+  AddCacheOptions(schur, header->mutable_cache());
+}
+
+}  // namespace crout::cli

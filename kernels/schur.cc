@@ -1,0 +1,185 @@
+#include "kernels/schur.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/cancellation.h"
+#include "kernels/input_checks.h"
+#include "kernels/schur_plan.h"
+#include "kernels/sync_on_exit.h"
+#include "kernels/util/status_macros.h"
+#include "kernels/util/stopwatch.h"
+#include "kernels/util/strings.h"
+
+namespace crout {
+namespace {
+
+// One ComputeSchurComplement call. Its members are the buffers that enqueued work uses.
+class SchurJob {
+ public:
+  SchurJob(ExecutionContext& context, Buffer upload, const PackedMatrix& shape,
+           const SchurOptions& options, const SchurPlan& plan)
+      : context_(context),
+        options_(options),
+        plan_(plan),
+        n_(shape.rows),
+        k_(options.leading),
+        packed_(shape),
+        upload_(std::move(upload)) {
+    packed_.data = upload_.data();
+  }
+
+  absl::StatusOr<Factorization> Run(std::byte* out, StopRequested stop, KernelTimings& timings);
+
+ private:
+  absl::Status ImportMatrix();
+  absl::StatusOr<Factorization> FactorLeadingBlock(StopRequested stop, KernelTimings& timings);
+  // work := diag(r) A12 in the factor's type, and the check of its overflow.
+  absl::Status FillWork(const double* row_scales);
+  // X = A11^-1 A12, from `work`.
+  absl::Status SolveForX(const Factorization& factor);
+  absl::Status Deliver(std::byte* out);
+
+  MatrixOps& ops() { return context_.ops(); }
+  MemoryResource& memory() { return context_.device().memory(); }
+  // The block of A from (row, col) on.
+  AnyMatrix Block(int64_t row, int64_t col, int64_t rows, int64_t cols) const {
+    std::byte* data = (plan_.matrix == 0 ? upload_ : matrix_).data();
+    if (rows > 0 && cols > 0) data += (row + col * n_) * SizeOf(packed_.dtype);
+    return {data, packed_.dtype, rows, cols, n_};
+  }
+  AnyMatrix Work() const { return {work_.data(), options_.factor.factor_dtype, k_, n_ - k_, k_}; }
+  AnyMatrix X() const {
+    return plan_.x == 0 ? Work() : AnyMatrix{x_.data(), packed_.dtype, k_, n_ - k_, k_};
+  }
+
+  ExecutionContext& context_;
+  const SchurOptions& options_;
+  const SchurPlan& plan_;
+  const int64_t n_;
+  const int64_t k_;
+  PackedMatrix packed_;
+  Buffer upload_;
+  Buffer matrix_;
+  Buffer work_;
+  Buffer x_;
+  Buffer workspace_;
+  Buffer s_;
+};
+
+absl::Status SchurJob::ImportMatrix() {
+  CROUT_ASSIGN_OR_RETURN(matrix_, memory().Allocate(plan_.matrix));
+  CROUT_RETURN_IF_ERROR(ops().Import(packed_, Block(0, 0, n_, n_)));
+  CROUT_RETURN_IF_ERROR(context_.Synchronize());
+  return CheckFinite(context_.report().matrix, packed_, "matrix");
+}
+
+absl::StatusOr<Factorization> SchurJob::FactorLeadingBlock(StopRequested stop,
+                                                           KernelTimings& timings) {
+  CROUT_ASSIGN_OR_RETURN(Buffer leading, memory().Allocate(plan_.leading));
+  const AnyMatrix copy{leading.data(), packed_.dtype, k_, k_, k_};
+  if (k_ > 0) CROUT_RETURN_IF_ERROR(ops().CopyScaled(Block(0, 0, k_, k_), nullptr, nullptr, copy));
+  const PackedMatrix shape{nullptr, packed_.dtype, Layout::kColumnMajor, k_, k_};
+  return Factorize(context_, std::move(leading), shape, options_.factor, stop, timings);
+}
+
+absl::Status SchurJob::FillWork(const double* row_scales) {
+  CROUT_RETURN_IF_ERROR(ops().CopyScaled(Block(0, k_, k_, n_ - k_), row_scales, nullptr, Work()));
+  const PackedMatrix packed{work_.data(), Work().dtype, Layout::kColumnMajor, k_, n_ - k_};
+  CROUT_RETURN_IF_ERROR(ops().Import(packed, Work()));  // its statistics
+  CROUT_RETURN_IF_ERROR(context_.Synchronize());
+  if (context_.report().matrix.first_non_finite < 0) return absl::OkStatus();
+  // A12 is finite: only the conversion, or scaling before it, can have made an Inf.
+  return absl::InvalidArgumentError(absl::StrCat("the block right of the leading one overflows ",
+                                                 ToAbsl(NameOf(Work().dtype)),
+                                                 ", the factor's type"));
+}
+
+absl::Status SchurJob::SolveForX(const Factorization& factor) {
+  const FactorSummary& summary = factor.summary;
+  const double* scales = factor.storage.scales.as<double>();
+  CROUT_ASSIGN_OR_RETURN(work_, memory().Allocate(plan_.work));
+  CROUT_ASSIGN_OR_RETURN(x_, memory().Allocate(plan_.x));
+  CROUT_ASSIGN_OR_RETURN(workspace_, memory().Allocate(plan_.workspace));
+  CROUT_RETURN_IF_ERROR(FillWork(summary.row_scaled ? scales : nullptr));
+  const FactorView view{{factor.storage.lu.data(), summary.factor_dtype, k_, k_, k_},
+                        factor.storage.ipiv.as<int64_t>(),
+                        summary.unit_diagonal};
+  const std::span<std::byte> workspace(workspace_.data(), workspace_.size());
+  CROUT_RETURN_IF_ERROR(options_.solver->Solve(context_, view, Op::kNone, Work(), workspace));
+  if (plan_.x == 0 && !summary.col_scaled) return absl::OkStatus();
+  return ops().CopyScaled(Work(), summary.col_scaled ? scales + k_ : nullptr, nullptr, X());
+}
+
+absl::Status SchurJob::Deliver(std::byte* out) {
+  CROUT_ASSIGN_OR_RETURN(s_, memory().Allocate(plan_.packed));
+  std::byte* const delivered = (plan_.packed == 0 ? upload_ : s_).data();
+  const PackedMatrix shape = SchurShape(options_, packed_.dtype, n_);
+  CROUT_RETURN_IF_ERROR(ops().Export(Block(k_, k_, n_ - k_, n_ - k_), shape, delivered));
+  CROUT_RETURN_IF_ERROR(ops().CopyToHost(delivered, out, shape.bytes()));
+  return context_.Synchronize();
+}
+
+absl::StatusOr<Factorization> SchurJob::Run(std::byte* out, StopRequested stop,
+                                            KernelTimings& timings) {
+  Stopwatch watch;
+  SyncOnExit sync(context_);
+  CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
+  if (n_ > 0) CROUT_RETURN_IF_ERROR(ImportMatrix());
+  timings.factor += watch.Lap();
+  CROUT_ASSIGN_OR_RETURN(Factorization factor, FactorLeadingBlock(stop, timings));
+  const int64_t rest = n_ - k_;
+  if (factor.summary.info > 0 || rest == 0) return factor;
+  watch.Lap();  // Factorize has counted its own.
+  if (k_ > 0) {
+    // Its storage is in use until the next wait, on an error too.
+    SyncOnExit use(context_);
+    CROUT_RETURN_IF_ERROR(SolveForX(factor));
+    CROUT_RETURN_IF_ERROR(
+        ops().MultiplySubtract(Block(k_, 0, rest, k_), X(), Block(k_, k_, rest, rest)));
+    CROUT_RETURN_IF_ERROR(context_.Synchronize());
+    use.Dismiss();
+  }
+  timings.solve += watch.Lap();
+  CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
+  CROUT_RETURN_IF_ERROR(Deliver(out));
+  timings.device_to_host += watch.Lap();
+  sync.Dismiss();
+  return factor;
+}
+
+absl::Status CheckArguments(const SchurOptions& options, const PackedMatrix& shape,
+                            size_t upload_bytes, const SchurPlan& plan) {
+  if (shape.rows != shape.cols) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("matrix is ", shape.rows, " x ", shape.cols, ", not square"));
+  }
+  if (upload_bytes != plan.upload) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("matrix has ", upload_bytes, " bytes, its shape ", plan.upload));
+  }
+  const AlgorithmTraits& traits = options.factor.algorithm->traits();
+  if (!options.solver->Supports(traits.unit_diagonal)) {
+    return absl::FailedPreconditionError(absl::StrCat("solver '", ToAbsl(options.solver->name()),
+                                                      "' cannot use factors of '",
+                                                      ToAbsl(traits.name), "'"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Factorization> ComputeSchurComplement(ExecutionContext& context, Buffer upload,
+                                                     PackedMatrix shape,
+                                                     const SchurOptions& options, std::byte* out,
+                                                     StopRequested stop, KernelTimings& timings) {
+  SyncOnExit sync(context);  // `upload` may still be arriving.
+  CROUT_ASSIGN_OR_RETURN(const SchurPlan plan,
+                         PlanSchur(options, shape.dtype, shape.layout, shape.rows));
+  CROUT_RETURN_IF_ERROR(CheckArguments(options, shape, upload.size(), plan));
+  SchurJob job(context, std::move(upload), shape, options, plan);
+  sync.Dismiss();  // Run has its own, before the job's buffers are destroyed.
+  return job.Run(out, stop, timings);
+}
+
+}  // namespace crout

@@ -1,0 +1,144 @@
+#include "server/rpc/direct_solve_steps.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "kernels/algorithm_registry.h"
+#include "kernels/util/status_macros.h"
+#include "server/rpc/names.h"
+#include "server/rpc/status.h"
+
+namespace crout {
+namespace {
+
+absl::Status CheckNeedsNoFactors(const v1::FactorizeAndSolveHeader& header) {
+  const v1::FactorizeOptions& options = header.options();
+  const v1::SolveOptions& solve = header.solve();
+  const bool transpose = solve.operation() == v1::OPERATION_TRANSPOSE;
+  const bool named = solve.solver() != v1::SOLVER_UNSPECIFIED && solve.solver() != v1::SOLVER_AUTO;
+  const std::pair<bool, const char*> asked[] = {
+      {header.has_cache(), "header.cache"},
+      {options.equilibrate() == v1::EQUILIBRATE_ON, "header.options.equilibrate"},
+      {options.condition(), "header.options.condition"},
+      {options.determinant(), "header.options.determinant"},
+      {transpose, "header.solve.operation"},
+      {named, "header.solve.solver"},
+      {solve.error_bound(), "header.solve.error_bound"},
+      {solve.max_refinement_steps() != 0, "header.solve.max_refinement_steps"},
+  };
+  for (const auto& [is_asked, field] : asked) {
+    if (is_asked) return BadField(field, "needs factors, and gauss_jordan leaves none");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status DirectSolveSteps::Step::Admit(Reservation reservation) {
+  reservation_ = std::move(reservation);
+  return upload_.Open(parent_.slot_);
+}
+
+absl::StatusOr<size_t> DirectSolveSteps::MatrixStep::Plan() {
+  CROUT_RETURN_IF_ERROR(CheckSquare(upload().shape(), upload().field()));
+  PackedMatrix none;
+  none.rows = upload().shape().rows;
+  CROUT_ASSIGN_OR_RETURN(const size_t bytes, parent_.BytesFor(none));
+  return std::max(bytes, FactorCache::kSmallestCharge);
+}
+
+absl::StatusOr<size_t> DirectSolveSteps::RhsStep::Plan() {
+  const PackedMatrix& shape = upload().shape();
+  CROUT_RETURN_IF_ERROR(CheckRows(shape, parent_.MatrixShape().rows, upload().field(),
+                                  absl::StatusCode::kInvalidArgument));
+  PackedMatrix none;
+  none.rows = shape.rows;
+  CROUT_ASSIGN_OR_RETURN(const size_t without, parent_.BytesFor(none));
+  CROUT_ASSIGN_OR_RETURN(const size_t with, parent_.BytesFor(shape));
+  return with - std::min(with, without);
+}
+
+DirectSolveSteps::DirectSolveSteps(ServerCore& core, DeviceSlot& slot, const PayloadSpec& matrix,
+                                   const PayloadSpec& rhs)
+    : core_(core),
+      slot_(slot),
+      matrix_(*this, matrix, "header.matrix"),
+      rhs_(*this, rhs, "header.rhs") {}
+
+absl::StatusOr<std::unique_ptr<DirectSolveSteps>> DirectSolveSteps::Create(
+    ServerCore& core, const v1::FactorizeAndSolveHeader& header, DeviceSlot& slot) {
+  CROUT_RETURN_IF_ERROR(CheckNeedsNoFactors(header));
+  CROUT_ASSIGN_OR_RETURN(const PayloadSpec matrix,
+                         DecodePayload(header.matrix(), "header.matrix", core.limits));
+  CROUT_ASSIGN_OR_RETURN(const PayloadSpec rhs,
+                         DecodePayload(header.rhs(), "header.rhs", core.limits));
+  CROUT_ASSIGN_OR_RETURN(const FactorizeOptions options,
+                         DecodeOptions(header.options(), matrix.shape.dtype));
+  CROUT_ASSIGN_OR_RETURN(const SolveOptions solve, DecodeOptions(header.solve()));
+  auto steps = std::unique_ptr<DirectSolveSteps>(new DirectSolveSteps(core, slot, matrix, rhs));
+  const std::string name = AlgorithmName(header.options().algorithm());
+  CROUT_ASSIGN_OR_RETURN(steps->options_.solver, FindDirectSolver(*slot.device, name));
+  steps->options_.dtype = options.factor_dtype;
+  steps->options_.verify = solve.verify;
+  return steps;
+}
+
+PackedMatrix DirectSolveSteps::MatrixShape() {
+  PackedMatrix shape = matrix_.upload().shape();
+  const bool unread = matrix_.upload().text() && shape.rows == 0;
+  if (unread) shape.rows = shape.cols = rhs_.upload().shape().rows;
+  return shape;
+}
+
+absl::StatusOr<size_t> DirectSolveSteps::BytesFor(const PackedMatrix& rhs) {
+  CROUT_ASSIGN_OR_RETURN(const JobBytes bytes, DirectSolveBytes(options_, MatrixShape(), rhs));
+  return bytes.peak;
+}
+
+double DirectSolveSteps::PredictSeconds() {
+  return options_.solver->PredictSeconds(options_.dtype, MatrixShape().rows,
+                                         rhs_.upload().shape().cols);
+}
+
+absl::Status DirectSolveSteps::Run(ExecutionContext& context, StopRequested stop,
+                                   CallTimings& timings, FactorSummary* summary,
+                                   std::optional<Solution>* solution) {
+  const PackedMatrix& shape = rhs_.upload().shape();
+  CROUT_RETURN_IF_ERROR(CheckRows(shape, matrix_.upload().shape().rows, "header.rhs",
+                                  absl::StatusCode::kInvalidArgument));
+  CROUT_ASSIGN_OR_RETURN(Reservation reserved, core_.cache.ReserveOnHost(shape.bytes()));
+  CROUT_ASSIGN_OR_RETURN(Buffer out, core_.host_memory.Allocate(shape.bytes()));
+  CROUT_ASSIGN_OR_RETURN(Buffer matrix, matrix_.upload().Take(context));
+  CROUT_ASSIGN_OR_RETURN(Buffer rhs, rhs_.upload().Take(context));
+  KernelTimings kernel;
+  CROUT_ASSIGN_OR_RETURN(const DirectSolveSummary direct,
+                         SolveDirectly(context, std::move(matrix), matrix_.upload().shape(),
+                                       std::move(rhs), shape, options_, out.data(), stop, kernel));
+  timings.solve += kernel.solve;
+  timings.refine += kernel.refine;
+  timings.device_to_host += kernel.device_to_host;
+  core_.metrics.device(static_cast<size_t>(slot_.index))
+      .ObserveFactor(direct.solver, direct.dtype, direct.n, kernel.solve);
+  summary->algorithm = direct.solver;
+  summary->n = direct.n;
+  summary->factor_dtype = direct.dtype;
+  summary->matrix_dtype = direct.matrix_dtype;
+  summary->info = direct.info;
+  summary->norm_one = direct.norm_one;
+  summary->norm_inf = direct.norm_inf;
+  if (direct.info > 0) return absl::OkStatus();
+  if (direct.backward_error) {
+    core_.metrics.ObserveBackwardError(direct.dtype, *direct.backward_error);
+  }
+  // The reply's memory outlives the call: gRPC may still be sending it.
+  Solution& x = solution->emplace();
+  x.shape = shape;
+  x.data = std::make_shared<const Buffer>(std::move(out));
+  x.reservation = std::make_shared<Reservation>(std::move(reserved));
+  x.summary.solver = direct.solver;
+  x.summary.backward_error = direct.backward_error;
+  return absl::OkStatus();
+}
+
+}  // namespace crout

@@ -1,0 +1,78 @@
+// The matrix and the right-hand side of a call that solves without factors.
+#ifndef CROUT_SERVER_RPC_DIRECT_SOLVE_STEPS_H_
+#define CROUT_SERVER_RPC_DIRECT_SOLVE_STEPS_H_
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "kernels/direct_solve.h"
+#include "server/rpc/solve_step.h"
+#include "server/rpc/upload_call.h"
+
+namespace crout {
+
+// Two payloads, one job.
+class DirectSolveSteps {
+ public:
+  // Checks what can be checked before the payloads. INVALID_ARGUMENT for what needs factors.
+  static absl::StatusOr<std::unique_ptr<DirectSolveSteps>> Create(
+      ServerCore& core, const v1::FactorizeAndSolveHeader& header, DeviceSlot& slot);
+  DirectSolveSteps(const DirectSolveSteps&) = delete;  // The steps refer to each other.
+  DirectSolveSteps& operator=(const DirectSolveSteps&) = delete;
+
+  std::vector<PayloadStep*> steps() { return {&matrix_, &rhs_}; }
+  int64_t n() { return matrix_.upload().shape().rows; }
+  std::optional<int64_t> nnz() { return matrix_.upload().nnz(); }
+  double PredictSeconds();
+
+  // Worker thread. Fills the phases it runs; of `summary` what can be said without factors; and,
+  // unless A is singular, `solution`.
+  absl::Status Run(ExecutionContext& context, StopRequested stop, CallTimings& timings,
+                   FactorSummary* summary, std::optional<Solution>* solution);
+
+ private:
+  class Step : public PayloadStep {
+   public:
+    Step(DirectSolveSteps& parent, const PayloadSpec& spec, const char* field)
+        : parent_(parent), upload_(parent.core_, spec, field) {}
+    MatrixUpload& upload() override { return upload_; }
+    DeviceSlot& slot() override { return parent_.slot_; }
+    absl::Status Admit(Reservation reservation) override;
+
+   protected:
+    DirectSolveSteps& parent_;
+
+   private:
+    Reservation reservation_;  // of the upload's memory: given back after it
+    MatrixUpload upload_;
+  };
+  // The matrix reserves what a solve without right-hand sides takes, the right-hand side the rest.
+  class MatrixStep final : public Step {
+   public:
+    using Step::Step;
+    absl::StatusOr<size_t> Plan() override;
+  };
+  class RhsStep final : public Step {
+   public:
+    using Step::Step;
+    absl::StatusOr<size_t> Plan() override;
+  };
+
+  DirectSolveSteps(ServerCore& core, DeviceSlot& slot, const PayloadSpec& matrix,
+                   const PayloadSpec& rhs);
+
+  // Of the matrix, or, while its text has not been read, what it has to be.
+  PackedMatrix MatrixShape();
+  absl::StatusOr<size_t> BytesFor(const PackedMatrix& rhs);
+
+  ServerCore& core_;
+  DeviceSlot& slot_;
+  DirectSolveOptions options_;
+  MatrixStep matrix_;
+  RhsStep rhs_;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_RPC_DIRECT_SOLVE_STEPS_H_

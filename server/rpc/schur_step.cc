@@ -1,0 +1,97 @@
+#include "server/rpc/schur_step.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/algorithm_registry.h"
+#include "kernels/util/status_macros.h"
+#include "server/rpc/names.h"
+#include "server/rpc/status.h"
+
+namespace crout {
+
+absl::StatusOr<std::unique_ptr<SchurStep>> SchurStep::Create(
+    ServerCore& core, const v1::ComputeSchurComplementHeader& header, DeviceSlot& slot) {
+  CROUT_ASSIGN_OR_RETURN(const PayloadSpec spec,
+                         DecodePayload(header.matrix(), "header.matrix", core.limits));
+  auto step = std::unique_ptr<SchurStep>(new SchurStep(core, spec, slot));
+  CROUT_ASSIGN_OR_RETURN(step->options_.factor, DecodeOptions(header.options(), spec.shape.dtype));
+  if (header.leading_order() < 0) return BadField("header.leading_order", "negative");
+  step->options_.leading = header.leading_order();
+  step->options_.layout = spec.shape.layout;
+  step->request_ = header.options();
+  step->solver_ = SolverName(header.solver());
+  // A name that the device lacks is refused before the payload, whatever the order will be.
+  CROUT_RETURN_IF_ERROR(step->ResolveFor(header.leading_order()));
+  return step;
+}
+
+absl::Status SchurStep::ResolveFor(int64_t n) {
+  const int64_t k = options_.leading;
+  FactorizeOptions& factor = options_.factor;
+  CROUT_RETURN_IF_ERROR(Resolve(request_, *slot_.device, k, &factor));
+  CROUT_ASSIGN_OR_RETURN(
+      options_.solver, FindSolver(*slot_.device, solver_, factor.algorithm->traits().unit_diagonal,
+                                  factor.factor_dtype, k, n - k));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<size_t> SchurStep::Plan() {
+  const PackedMatrix& shape = upload_.shape();
+  CROUT_RETURN_IF_ERROR(CheckSquare(shape, upload_.field()));
+  if (options_.leading > shape.rows) {
+    return BadField("header.leading_order",
+                    absl::StrCat(options_.leading, ", but the matrix has order ", shape.rows));
+  }
+  CROUT_RETURN_IF_ERROR(ResolveFor(shape.rows));
+  CROUT_ASSIGN_OR_RETURN(const JobBytes bytes, SchurBytes(options_, shape.dtype, shape.rows));
+  return std::max(bytes.peak, FactorCache::kSmallestCharge);
+}
+
+absl::Status SchurStep::Admit(Reservation reservation) {
+  reservation_ = std::move(reservation);
+  return upload_.Open(slot_);
+}
+
+double SchurStep::PredictSeconds() const {
+  const int64_t k = options_.leading;
+  const int64_t rest = upload_.shape().rows - k;
+  const DType dtype = options_.factor.factor_dtype;
+  const double factor = options_.factor.algorithm->PredictSeconds(dtype, k);
+  if (k == 0 || rest == 0) return factor;
+  // The product has rest / k times the operations of the solve.
+  const double solve = options_.solver->PredictSeconds(dtype, k, rest);
+  return factor + solve * (1 + static_cast<double>(rest) / static_cast<double>(k));
+}
+
+absl::StatusOr<NewFactor> SchurStep::Run(ExecutionContext& context, StopRequested stop,
+                                         CallTimings& timings, Complement* complement) {
+  const PackedMatrix& shape = upload_.shape();
+  const PackedMatrix s = SchurShape(options_, shape.dtype, shape.rows);
+  CROUT_ASSIGN_OR_RETURN(Reservation reserved, core_.cache.ReserveOnHost(s.bytes()));
+  CROUT_ASSIGN_OR_RETURN(Buffer out, core_.host_memory.Allocate(s.bytes()));
+  CROUT_ASSIGN_OR_RETURN(Buffer matrix, upload_.Take(context));
+  KernelTimings kernel;
+  NewFactor factor;
+  CROUT_ASSIGN_OR_RETURN(factor.factorization,
+                         ComputeSchurComplement(context, std::move(matrix), shape, options_,
+                                                out.data(), stop, kernel));
+  timings.host_to_device += kernel.host_to_device;
+  timings.factor += kernel.factor;
+  timings.solve += kernel.solve;
+  timings.device_to_host += kernel.device_to_host;
+  const FactorSummary& summary = factor.factorization.summary;
+  core_.metrics.device(static_cast<size_t>(slot_.index))
+      .ObserveFactor(summary.algorithm, summary.factor_dtype, summary.n, kernel.factor);
+  reservation_.Shrink(std::max(factor.factorization.storage.bytes(), FactorCache::kSmallestCharge));
+  factor.reservation = std::move(reservation_);
+  factor.slot = &slot_;
+  // The reply's memory outlives the call: gRPC may still be sending it.
+  *complement = {s, std::make_shared<const Buffer>(std::move(out)),
+                 std::make_shared<Reservation>(std::move(reserved)),
+                 std::string(options_.solver->name())};
+  return factor;
+}
+
+}  // namespace crout

@@ -1,0 +1,57 @@
+// The matrix of a call, the factorization of its leading block and its Schur complement.
+#ifndef CROUT_SERVER_RPC_SCHUR_STEP_H_
+#define CROUT_SERVER_RPC_SCHUR_STEP_H_
+
+#include <memory>
+#include <string>
+
+#include "kernels/schur.h"
+#include "server/rpc/upload_call.h"
+
+namespace crout {
+
+// S in host memory, charged to the host budget while it lives.
+struct Complement {
+  PackedMatrix shape;
+  std::shared_ptr<const Buffer> data;
+  std::shared_ptr<Reservation> reservation;
+  std::string solver;
+};
+
+class SchurStep final : public PayloadStep {
+ public:
+  // Checks what can be checked before the payload.
+  static absl::StatusOr<std::unique_ptr<SchurStep>> Create(
+      ServerCore& core, const v1::ComputeSchurComplementHeader& header, DeviceSlot& slot);
+
+  MatrixUpload& upload() override { return upload_; }
+  DeviceSlot& slot() override { return slot_; }
+  absl::StatusOr<size_t> Plan() override;
+  absl::Status Admit(Reservation reservation) override;
+
+  double PredictSeconds() const;
+
+  // Worker thread. Fills the phases it runs and, unless A11 is singular, `complement`. The factor
+  // is A11's; its reservation has shrunk to what it keeps.
+  absl::StatusOr<NewFactor> Run(ExecutionContext& context, StopRequested stop, CallTimings& timings,
+                                Complement* complement);
+
+ private:
+  SchurStep(ServerCore& core, const PayloadSpec& spec, DeviceSlot& slot)
+      : core_(core), slot_(slot), upload_(core, spec, "header.matrix") {}
+
+  // Finds the methods by name: they may depend on the order of A.
+  absl::Status ResolveFor(int64_t n);
+
+  ServerCore& core_;
+  DeviceSlot& slot_;
+  Reservation reservation_;  // of the upload's memory: given back after it
+  MatrixUpload upload_;
+  v1::FactorizeOptions request_;
+  std::string solver_;
+  SchurOptions options_;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_RPC_SCHUR_STEP_H_

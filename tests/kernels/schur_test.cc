@@ -1,0 +1,343 @@
+// Schur complements against their definition, and the factors that come with them.
+#include "kernels/schur.h"
+
+#include <cmath>
+#include <limits>
+
+#include "tests/support/fake_device.h"
+#include "tests/support/job_runner.h"
+#include "tests/support/ratios.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout::testing {
+namespace {
+
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+
+struct SchurRequest {
+  FactorRequest factor;  // matrix type, layout and how A11 is factored
+  int64_t leading = 0;
+  std::string solver = "auto";
+  Layout layout = Layout::kColumnMajor;  // of S
+};
+
+struct Complement {
+  Factorization factor;
+  HostMatrix s;
+  bool written = false;
+};
+
+HostMatrix BlockOf(const HostMatrix& a, int64_t n, int64_t row, int64_t col, int64_t rows,
+                   int64_t cols) {
+  HostMatrix block;
+  for (int64_t j = col; j < col + cols; ++j) {
+    for (int64_t i = row; i < row + rows; ++i) block.push_back(a[i + j * n]);
+  }
+  return block;
+}
+
+class SchurTest : public ::testing::Test {
+ protected:
+  void TearDown() override {
+    EXPECT_EQ(memory_.live_bytes(), 0u);
+    EXPECT_EQ(memory_.freed_in_use(), 0);
+  }
+
+  absl::StatusOr<SchurOptions> Options(const SchurRequest& request, int64_t n) const;
+  absl::StatusOr<Complement> Compute(const HostMatrix& a, int64_t n, const SchurRequest& request,
+                                     StopRequested stop = JobRunner::NeverStop());
+  // How far S is from its definition, in units of what an A11 X = A12 of this type may be off by.
+  double Ratio(const HostMatrix& a, int64_t n, const SchurRequest& request,
+               const Complement& complement);
+
+  FakeDevice device_;
+  CountingResource& memory_ = device_.counting_memory();
+  JobRunner runner_{device_};
+  KernelTimings timings_;
+  int fault_ = -1;  // which of the job's allocations fails, from 0
+};
+
+absl::StatusOr<SchurOptions> SchurTest::Options(const SchurRequest& request, int64_t n) const {
+  SchurOptions options;
+  auto factor = runner_.Options(request.factor, request.leading);
+  if (!factor.ok()) return factor.status();
+  options.factor = *factor;
+  FactorSummary expected;
+  expected.unit_diagonal = factor->algorithm->traits().unit_diagonal;
+  SolveRequest solve;
+  solve.solver = request.solver;
+  auto solver = runner_.Options(solve, expected, n - request.leading);
+  if (!solver.ok()) return solver.status();
+  options.solver = solver->solver;
+  options.leading = request.leading;
+  options.layout = request.layout;
+  return options;
+}
+
+absl::StatusOr<Complement> SchurTest::Compute(const HostMatrix& a, int64_t n,
+                                              const SchurRequest& request, StopRequested stop) {
+  const FactorRequest& factor = request.factor;
+  const auto options = Options(request, n);
+  if (!options.ok()) return options.status();
+  const auto bytes = SchurBytes(*options, factor.matrix_dtype, n);
+  if (!bytes.ok()) return bytes.status();
+  const size_t before = memory_.live_bytes();
+  memory_.ResetPeak();
+  Buffer upload = *runner_.Upload(Packed(a, n, n, factor.matrix_dtype, factor.layout));
+  const PackedMatrix shape{nullptr, factor.matrix_dtype, factor.layout, n, n};
+  const PackedMatrix s = SchurShape(*options, factor.matrix_dtype, n);
+  constexpr std::byte kUntouched{0x5a};
+  std::vector<std::byte> out(s.bytes(), kUntouched);
+  if (fault_ >= 0) memory_.FailAllocations(1, fault_);
+  auto result = ComputeSchurComplement(runner_.context(), std::move(upload), shape, *options,
+                                       out.data(), stop, timings_);
+  memory_.FailAllocations(0);
+  EXPECT_LE(memory_.peak_bytes() - before, bytes->peak);
+  if (!result.ok()) return result.status();
+  EXPECT_LE(result->storage.bytes(), bytes->kept);
+  EXPECT_EQ(memory_.live_bytes() - before, result->storage.bytes());
+  const bool written = out != std::vector<std::byte>(out.size(), kUntouched);
+  return Complement{*std::move(result), Unpacked(out.data(), s), written};
+}
+
+double SchurTest::Ratio(const HostMatrix& a, int64_t n, const SchurRequest& request,
+                        const Complement& complement) {
+  const int64_t k = request.leading;
+  const int64_t m = n - k;
+  // A11 X = A12 in float64 by a path of its own, then the product in long double.
+  HostMatrix product(m * m, 0.0);
+  if (k > 0) {
+    const auto factor = runner_.Factor(BlockOf(a, n, 0, 0, k, k), k, {});
+    SolveRequest refined;
+    refined.max_refinement_steps = 2;
+    const auto x = runner_.Solve(*factor, BlockOf(a, n, 0, k, k, m), m, refined);
+    for (int64_t j = 0; j < m; ++j) {
+      for (int64_t i = 0; i < m; ++i) {
+        long double sum = 0;
+        for (int64_t l = 0; l < k; ++l) sum += a[k + i + l * n] * (long double){x->x[l + j * k]};
+        product[i + j * m] = static_cast<double>(sum);
+      }
+    }
+  }
+  double error = 0;
+  double scale = 0;
+  for (int64_t j = 0; j < m; ++j) {
+    for (int64_t i = 0; i < m; ++i) {
+      const double expected = a[k + i + (k + j) * n] - product[i + j * m];
+      error = std::max(error, std::abs(complement.s[i + j * m] - expected));
+      scale = std::max({scale, std::abs(product[i + j * m]), std::abs(expected)});
+    }
+  }
+  const bool low = request.factor.factor_dtype == DType::kFloat32 ||
+                   request.factor.matrix_dtype == DType::kFloat32;
+  return scale == 0 ? error
+                    : error / (scale * UnitRoundoff(low ? DType::kFloat32 : DType::kFloat64));
+}
+
+TEST_F(SchurTest, ByHand) {
+  // [2 4; 1 5]: 5 - 1 * 4 / 2.
+  SchurRequest request;
+  request.leading = 1;
+  ASSERT_OK_AND_ASSIGN(const Complement one, Compute({2, 1, 4, 5}, 2, request));
+  EXPECT_EQ(one.s, (HostMatrix{3}));
+  EXPECT_EQ(one.factor.summary.n, 1);
+  EXPECT_EQ(one.factor.summary.norm_one, 2);
+  // A11 = [0 2; 4 0], A12 = [2 4; 8 4], A21 = [1 1; 0 1], A22 = [5 5; 5 5]: X = [2 1; 1 2].
+  const HostMatrix a = {0, 4, 1, 0, 2, 0, 1, 1, 2, 8, 5, 5, 4, 4, 5, 5};
+  request.leading = 2;
+  ASSERT_OK_AND_ASSIGN(const Complement two, Compute(a, 4, request));
+  EXPECT_EQ(two.s, (HostMatrix{2, 4, 2, 3}));
+  request.layout = Layout::kRowMajor;
+  ASSERT_OK_AND_ASSIGN(const Complement rows, Compute(a, 4, request));
+  EXPECT_EQ(rows.s, two.s);
+}
+
+TEST_F(SchurTest, EveryTypeLayoutAndAlgorithm) {
+  constexpr int64_t kN = 40;
+  HostMatrix a = Rounded(RandomMatrix(kN, kN, 1), DType::kFloat32);
+  for (int64_t i = 0; i < kN; ++i) a[i * (kN + 1)] += 4;
+  for (int which = 0; which < 64; ++which) {
+    SCOPED_TRACE(which);
+    SchurRequest request;
+    request.leading = 23;
+    request.factor.algorithm = which & 1 ? "cmpp" : "getrf";
+    request.factor.matrix_dtype = which & 2 ? DType::kFloat32 : DType::kFloat64;
+    request.factor.factor_dtype = which & 4 ? DType::kFloat32 : DType::kFloat64;
+    request.factor.layout = which & 8 ? Layout::kRowMajor : Layout::kColumnMajor;
+    request.layout = which & 16 ? Layout::kRowMajor : Layout::kColumnMajor;
+    request.factor.equilibrate = which & 32 ? EquilibrateMode::kOn : EquilibrateMode::kOff;
+    ASSERT_OK_AND_ASSIGN(const Complement complement, Compute(a, kN, request));
+    EXPECT_LT(Ratio(a, kN, request, complement), 10 * kThreshold);
+  }
+  EXPECT_GT(timings_.factor, 0);
+  EXPECT_GT(timings_.solve, 0);
+  EXPECT_GT(timings_.device_to_host, 0);
+}
+
+TEST_F(SchurTest, EverySizeOfTheLeadingBlock) {
+  for (const int64_t n : {0, 1, 2, 3, 33}) {
+    HostMatrix a = RandomMatrix(n, n, 1);
+    for (int64_t i = 0; i < n; ++i) a[i * (n + 1)] += 4;
+    for (int64_t k = 0; k <= n; ++k) {
+      SCOPED_TRACE(k);
+      SchurRequest request;
+      request.leading = k;
+      request.factor.layout = k % 2 == 0 ? Layout::kRowMajor : Layout::kColumnMajor;
+      ASSERT_OK_AND_ASSIGN(const Complement complement, Compute(a, n, request));
+      EXPECT_EQ(complement.factor.summary.n, k);
+      EXPECT_LT(Ratio(a, n, request, complement), 10 * kThreshold);
+      if (k == 0) {
+        EXPECT_EQ(complement.s, a);
+      }
+    }
+  }
+}
+
+TEST_F(SchurTest, RatioSeesAWrongComplement) {
+  const HostMatrix a = {2, 1, 4, 5};
+  SchurRequest request;
+  request.leading = 1;
+  ASSERT_OK_AND_ASSIGN(Complement complement, Compute(a, 2, request));
+  complement.s[0] *= 1 + 1e-12;
+  EXPECT_GT(Ratio(a, 2, request, complement), 10 * kThreshold);
+}
+
+TEST_F(SchurTest, TheFactorIsThatOfTheLeadingBlock) {
+  constexpr int64_t kN = 30;
+  constexpr int64_t kK = 17;
+  const HostMatrix a = RandomMatrix(kN, kN, 3);
+  const HostMatrix a11 = BlockOf(a, kN, 0, 0, kK, kK);
+  SchurRequest request;
+  request.leading = kK;
+  request.factor.condition = request.factor.determinant = true;
+  for (const EquilibrateMode mode : {EquilibrateMode::kOff, EquilibrateMode::kOn}) {
+    for (const bool keep : {true, false}) {
+      request.factor.equilibrate = mode;
+      request.factor.keep_matrix = keep;
+      ASSERT_OK_AND_ASSIGN(const Complement complement, Compute(a, kN, request));
+      const Factorization& factor = complement.factor;
+      ASSERT_OK_AND_ASSIGN(const Factorization expected, runner_.Factor(a11, kK, request.factor));
+      EXPECT_EQ(factor.storage.bytes(), expected.storage.bytes());
+      EXPECT_EQ(factor.summary.norm_one, expected.summary.norm_one);
+      EXPECT_EQ(factor.summary.pivot_growth, expected.summary.pivot_growth);
+      EXPECT_EQ(*factor.summary.rcond, *expected.summary.rcond);
+      EXPECT_EQ(*factor.summary.det_log_abs, *expected.summary.det_log_abs);
+      SolveRequest solve;
+      solve.verify = keep;
+      const HostMatrix b = RandomMatrix(kK, 2, 4);
+      ASSERT_OK_AND_ASSIGN(const Solution solution, runner_.Solve(factor, b, 2, solve));
+      EXPECT_LT(SolveRatio(a11, kK, Op::kNone, solution.x, b, 2, DType::kFloat64), kThreshold);
+      ASSERT_EQ(solution.summary.backward_error.has_value(), keep);
+      EXPECT_LT(solution.summary.backward_error.value_or(0), 1e-14);
+    }
+  }
+}
+
+TEST_F(SchurTest, SingularLeadingBlockIsAResultWithoutS) {
+  SchurRequest request;
+  request.leading = 2;
+  const HostMatrix a = {1, 1, 7, 1, 1, 7, 7, 7, 9};
+  ASSERT_OK_AND_ASSIGN(const Complement complement, Compute(a, 3, request));
+  EXPECT_EQ(complement.factor.summary.info, 2);
+  EXPECT_FALSE(complement.written);
+  request.leading = 1;  // a singular A is fine
+  ASSERT_OK_AND_ASSIGN(const Complement fine, Compute({1, 1, 1, 1}, 2, request));
+  EXPECT_EQ(fine.factor.summary.info, 0);
+  EXPECT_EQ(fine.s, (HostMatrix{0}));
+}
+
+TEST_F(SchurTest, RefusesWhatIsNotFiniteOrOverflows) {
+  SchurRequest request;
+  request.leading = 1;
+  for (const Layout layout : {Layout::kColumnMajor, Layout::kRowMajor}) {
+    request.factor.layout = layout;
+    EXPECT_THAT(Compute({1, 2, 3, NAN}, 2, request),
+                FailsWith(kInvalid, "matrix has a NaN or Inf at row 1, column 1"));
+    EXPECT_THAT(Compute({1, -INFINITY, 3, 1}, 2, request),
+                FailsWith(kInvalid, "matrix has a NaN or Inf at row 1, column 0"));
+  }
+  request.factor.factor_dtype = DType::kFloat32;
+  EXPECT_THAT(Compute({1e200, 1, 1, 1}, 2, request),
+              FailsWith(kInvalid, "overflows f32 at row 0, column 0"));
+  EXPECT_THAT(Compute({1, 1, 1e200, 1}, 2, request),
+              FailsWith(kInvalid, "right of the leading one overflows f32"));
+  // What only the product reads stays in its own type.
+  ASSERT_OK_AND_ASSIGN(const Complement large, Compute({1, 1e200, 2, 3e200}, 2, request));
+  EXPECT_EQ(large.s, (HostMatrix{3e200 - 2 * 1e200}));
+  request.factor.equilibrate = EquilibrateMode::kOn;
+  ASSERT_OK_AND_ASSIGN(const Complement scaled, Compute({1e200, 1, 1e200, 3}, 2, request));
+  EXPECT_NEAR(scaled.s[0], 2, 1e-6);
+}
+
+TEST_F(SchurTest, RefusesWhatDoesNotFit) {
+  const HostMatrix a = {1, 0, 0, 1};
+  SchurRequest request;
+  request.leading = 3;
+  EXPECT_THAT(Compute(a, 2, request), FailsWith(kInvalid, "leading block is of order 3"));
+  request.leading = 1;
+  ASSERT_OK_AND_ASSIGN(SchurOptions options, Options(request, 2));
+  const auto compute = [&](int64_t rows, int64_t cols) {
+    Buffer upload = *runner_.Upload(std::vector<std::byte>(32));
+    return ComputeSchurComplement(runner_.context(), std::move(upload),
+                                  {nullptr, DType::kFloat64, Layout::kColumnMajor, rows, cols},
+                                  options, nullptr, JobRunner::NeverStop(), timings_);
+  };
+  EXPECT_THAT(compute(2, 3), FailsWith(kInvalid, "not square"));
+  EXPECT_THAT(compute(3, 3), FailsWith(kInvalid, "its shape 72"));
+  options.leading = -1;
+  EXPECT_THAT(compute(2, 2), FailsWith(kInvalid, "leading block is of order -1"));
+  options.leading = 1;
+  options.solver = nullptr;
+  EXPECT_THAT(compute(2, 2), FailsWith(kInvalid, "no solver"));
+  request.factor.algorithm = "cmpp";  // unit diagonal in U
+  ASSERT_OK_AND_ASSIGN(options, Options(request, 2));
+  for (const auto& solver : device_.solvers()) {
+    if (solver->Supports(UnitDiagonal::kU)) continue;
+    options.solver = solver.get();
+    EXPECT_THAT(compute(2, 2),
+                FailsWith(absl::StatusCode::kFailedPrecondition, "cannot use factors of 'cmpp'"));
+  }
+}
+
+TEST_F(SchurTest, StopsBetweenPhases) {
+  const HostMatrix a = RandomMatrix(6, 6, 1);
+  SchurRequest request;
+  request.leading = 3;
+  int asked = 0;
+  int allowed = 0;
+  const auto stop = [&] { return asked++ >= allowed; };
+  for (;; ++allowed) {
+    asked = 0;
+    const auto result = Compute(a, 6, request, stop);
+    if (result.ok()) break;
+    EXPECT_EQ(result.status().code(), absl::StatusCode::kCancelled);
+    EXPECT_EQ(memory_.live_bytes(), 0u);
+  }
+  EXPECT_GE(allowed, 4);
+}
+
+TEST_F(SchurTest, StaysWithinItsDeclarationAndSurvivesFailedAllocations) {
+  const HostMatrix a = RandomMatrix(12, 12, 1);
+  for (const Layout layout : {Layout::kColumnMajor, Layout::kRowMajor}) {
+    SchurRequest request;
+    request.leading = 7;
+    request.factor.layout = layout;
+    request.factor.factor_dtype = DType::kFloat32;
+    request.factor.equilibrate = EquilibrateMode::kOn;
+    for (fault_ = 0;; ++fault_) {
+      const auto result = Compute(a, 12, request);
+      if (result.ok()) break;
+      EXPECT_THAT(result, FailsWith(absl::StatusCode::kResourceExhausted, "bytes"));
+      EXPECT_EQ(memory_.live_bytes(), 0u);
+    }
+    EXPECT_GE(fault_, 7);
+    fault_ = -1;
+    ASSERT_OK_AND_ASSIGN(const SchurOptions options, Options(request, 12));
+    ASSERT_OK_AND_ASSIGN(const JobBytes bytes, SchurBytes(options, DType::kFloat64, 12));
+    ASSERT_OK_AND_ASSIGN(const Complement complement, Compute(a, 12, request));
+    EXPECT_GE(2 * memory_.peak_bytes(), bytes.peak);  // and the declaration is not idle
+  }
+}
+
+}  // namespace
+}  // namespace crout::testing

@@ -1,0 +1,23 @@
+// A direct solver for tests of what surrounds one.
+#ifndef CROUT_TESTS_SUPPORT_PLAIN_DIRECT_SOLVER_H_
+#define CROUT_TESTS_SUPPORT_PLAIN_DIRECT_SOLVER_H_
+
+#include "kernels/direct_solver.h"
+
+namespace crout::testing {
+
+// Gauss and Jordan's reduction by the textbook, in host memory: one column after the other, with
+// partial pivoting; asks for a stop before each. Writes all of its workspace of n + nrhs elements.
+class PlainDirectSolver final : public DirectSolver {
+ public:
+  std::string_view name() const override { return "gauss_jordan"; }
+  std::string_view description() const override { return "Gauss-Jordan by the textbook"; }
+  absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n, int64_t nrhs) const override;
+  double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override;
+  absl::Status Solve(ExecutionContext& context, const AnyMatrix& a, const AnyMatrix& b,
+                     std::span<std::byte> workspace, StopRequested stop) const override;
+};
+
+}  // namespace crout::testing
+
+#endif  // CROUT_TESTS_SUPPORT_PLAIN_DIRECT_SOLVER_H_
