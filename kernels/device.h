@@ -9,6 +9,7 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
+#include "kernels/direct_solver.h"
 #include "kernels/execution_context.h"
 #include "kernels/lu_algorithm.h"
 #include "kernels/memory.h"
@@ -87,6 +88,8 @@ class Device {
   // Registered at construction, fastest first; solvers likewise. Never empty.
   virtual std::span<const std::unique_ptr<LuAlgorithm>> algorithms() const = 0;
   virtual std::span<const std::unique_ptr<TriangularSolver>> solvers() const = 0;
+  // Methods that solve without leaving factors; none on some devices.
+  virtual std::span<const std::unique_ptr<DirectSolver>> direct_solvers() const { return {}; }
 };
 
 }  // namespace crout
