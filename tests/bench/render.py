@@ -28,7 +28,7 @@ def heat_maps(all_results, cases):
 
 
 def groups(all_results):
-    """[(heading, [(name, figure)])]"""
+    """[(heading, (name, figure)...)]; heat maps are made one at a time."""
     cases = results.cases(all_results)
     dtypes = results.dtypes(cases)
 
@@ -39,7 +39,7 @@ def groups(all_results):
         ("Accuracy", each(pictures.accuracy, "accuracy")),
         ("auto", [("auto", pictures.automatic(all_results))]),
         ("Warm starts", [("warm_starts", pictures.warm_starts(cases))]),
-        ("Sections of iterative factorizations", list(heat_maps(all_results, cases))),
+        ("Sections of iterative factorizations", heat_maps(all_results, cases)),
     ]
 
 

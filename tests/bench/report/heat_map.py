@@ -7,6 +7,8 @@ from matplotlib.ticker import MaxNLocator
 from report.style import plt
 
 INK = LinearSegmentedColormap.from_list("ink", ["#ffffff", "#9db7d5", "#08306b"])
+SIDE = 3.3  # inches of a panel, and below it
+BOTTOM = 1.5
 MOST_LABELS = 16  # sections a side up to which their figures are written into them
 
 
@@ -21,16 +23,17 @@ def _pattern(axes, rows, title):
         spine.set(visible=True, color="#aaaaaa")
 
 
-def _sweeps(figure, axes, iterations):
+def _sweeps(axes, iterations):
     sweeps = np.array(iterations["sweeps"], dtype=float)
     count = len(sweeps)
-    shown = np.ma.masked_equal(sweeps, 0)
-    image = axes.imshow(shown, cmap="viridis", vmin=0, aspect="equal")
+    image = axes.imshow(np.ma.masked_equal(sweeps, 0), cmap="viridis", vmin=0, aspect="equal")
     image.cmap.set_bad("#f2f2f2")
-    figure.colorbar(image, ax=axes, label="sweeps", shrink=0.85, pad=0.02)
-    axes.set(title="Sweeps by section", xticks=[], yticks=[])
+    # Insets follow the panel, whatever its aspect does to it.
+    bar = axes.inset_axes([1.03, 0, 0.045, 1])
+    axes.figure.colorbar(image, cax=bar, label="sweeps")
+    bar.grid(False)
+    axes.set(title="Sweeps by section", ylabel="section row", xticks=[])
     axes.yaxis.set_major_locator(MaxNLocator(8, integer=True))
-    axes.set_ylabel("section row")
     axes.grid(False)
     if count > MOST_LABELS:
         return
@@ -42,43 +45,44 @@ def _sweeps(figure, axes, iterations):
 
 
 def _pivots(axes, iterations):
+    """Below the panel of sweeps, under the diagonal sections that they are of."""
     pivots = iterations["pivots"]
-    bars = axes.bar(range(len(pivots)), pivots, color="#D55E00", width=0.8)
+    below = axes.inset_axes([0, -0.29, 1, 0.25])
+    bars = below.bar(range(len(pivots)), pivots, color="#D55E00", width=0.8)
     if len(pivots) <= MOST_LABELS:
-        axes.bar_label(bars, fontsize=7)
-    axes.set(xlabel="section column", ylabel="pivots", xlim=(-0.5, len(pivots) - 0.5))
-    axes.set_ylim(0, max(1, 1.3 * max(pivots, default=0)))
-    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
-    axes.yaxis.set_major_locator(MaxNLocator(3, integer=True))
+        below.bar_label(bars, fontsize=7)
+    below.set(xlabel="section column", ylabel="pivots", xlim=(-0.5, len(pivots) - 0.5))
+    below.set_ylim(0, max(1, 1.35 * max(pivots, default=0)))
+    below.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+    below.yaxis.set_major_locator(MaxNLocator(3, integer=True))
+
+
+def _panel(figure, left):
+    width, height = figure.get_size_inches()
+    return figure.add_axes([left / width, BOTTOM / height, SIDE / width, SIDE / height])
 
 
 def heat_map(case, pattern):
     """`pattern`: that of the case's matrix, or None."""
-    iterations = case["iterations"]
-    figure = plt.figure(figsize=(11 if pattern else 5.2, 4.6), layout="constrained")
-    # A colour bar takes its room from the panel, so the panel of sweeps is the widest.
-    mosaic = [["a", "lu", "sweeps"], ["text", "text", "pivots"]] if pattern else [["sweeps"], ["pivots"]]
-    panels = figure.subplot_mosaic(
-        mosaic, height_ratios=[4, 1], **({"width_ratios": [1, 1, 1.25]} if pattern else {}))
+    figure = plt.figure(figsize=(12.4 if pattern else 5.2, BOTTOM + SIDE + 0.95))
     if pattern:
-        _pattern(panels["a"], pattern["a"], "A")
-        _pattern(panels["lu"], pattern["lu"], f"L + U ({pattern['algorithm']})")
-        panels["text"].axis("off")
-        panels["text"].text(0, 0.9, _caption(case), va="top", linespacing=1.5)
-    _sweeps(figure, panels["sweeps"], iterations)
-    _pivots(panels["pivots"], iterations)
-    title = f"{case['matrix']}: {case['series']}, {case['dtype']}"
-    if "sequence" in case:
-        title += f", step {case['sequence']['step']} of relative change {case['sequence']['delta']:g}"
-    figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
+        _pattern(_panel(figure, 0.3), pattern["a"], "A")
+        _pattern(_panel(figure, 3.95), pattern["lu"], f"L + U ({pattern['algorithm']})")
+    sweeps = _panel(figure, 8.0 if pattern else 0.8)
+    _sweeps(sweeps, case["iterations"])
+    _pivots(sweeps, case["iterations"])
+    figure.text(0.3 / figure.get_figwidth(), 0.985, _caption(case, wide=pattern is not None),
+                va="top", fontsize=10, linespacing=1.4)
     return figure
 
 
-def _caption(case):
+def _caption(case, wide):
     i = case["iterations"]
-    lines = [f"n = {case['n']}, {case['nonzeros']} nonzeros; {i['start']} start",
-             f"{i['sections']} × {i['sections']} sections of {i['section_size']}: "
-             f"{i['total_sweeps']} sweeps, {i['total_pivots']} pivots"]
+    title = f"{case['matrix']}: {case['series']}, {case['dtype']}, {i['start']} start"
+    if "sequence" in case:
+        title += f" (step {case['sequence']['step']} of relative change {case['sequence']['delta']:g})"
+    facts = (f"n = {case['n']}, {case['nonzeros']} nonzeros; {i['sections']} × {i['sections']} sections "
+             f"of {i['section_size']}: {i['total_sweeps']} sweeps, {i['total_pivots']} pivots")
     if case.get("factor_ratio") is not None:
-        lines.append(f"factor ratio {case['factor_ratio']:.3g}")
-    return "\n".join(lines)
+        facts += f"; factor ratio {case['factor_ratio']:.3g}"
+    return f"{title}\n{facts}" if wide else title

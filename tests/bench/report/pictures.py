@@ -3,8 +3,10 @@
 import numpy as np
 
 from report import results as r
-from report.style import legend_beside, looks, plt
+from report.style import legend_beside, looks, plain_numbers, plt
 from report.tables import ACCEPTED_RATIO
+
+MOST_SEQUENCES = 12
 
 
 def _timed(cases, dtype):
@@ -25,6 +27,7 @@ def times(cases, dtype):
                       color=colour, alpha=0.85, label=name)
     axes.set(xscale="log", yscale="log", xlabel="order n", ylabel="seconds",
              title=f"Time of a factorization, {dtype}")
+    plain_numbers(axes.xaxis)
     legend_beside(axes)
     return figure
 
@@ -50,6 +53,7 @@ def speed_up(cases, dtype):
              xlabel=f"time of {reference} / time of the method (right of 1: faster)",
              yticks=range(len(matrices)), ylim=(len(matrices) - 0.4, -0.6),
              yticklabels=[f"{matrix}  ({n})" for matrix, n, _ in matrices])
+    plain_numbers(axes.xaxis)
     axes.tick_params(axis="y", length=0, labelsize=7.5)
     legend_beside(axes)
     return figure
@@ -95,13 +99,14 @@ def automatic(results):
         axes.plot(*zip(*sorted(points[label])), marker, ms=5, color=colour, alpha=0.8, label=label)
     axes.set(xscale="log", xlabel="order n", ylabel="auto / fastest",
              title="What auto chooses beside the fastest method (dashed: 1.1)")
+    plain_numbers(axes.xaxis)
     axes.set_ylim(0.95, max(1.2, axes.get_ylim()[1]))
     legend_beside(axes)
     return figure
 
 
-def warm_starts(cases):
-    """Speed-up of warm starts over the reference from scratch, by change per step: medians."""
+def _warm_speed_ups(cases):
+    """{(n, label): {change per step: [speed-ups over the reference]}}"""
     points = {}
     for case in cases:
         if "sequence" not in case or "iterations" not in case or "median_s" not in case:
@@ -109,18 +114,30 @@ def warm_starts(cases):
         base = [c["median_s"] for c in cases if c["algorithm"] == r.REFERENCE and "median_s" in c and
                 all(c.get(k) == case.get(k) for k in ("matrix", "dtype", "device", "sequence"))]
         if base:
-            label = f"{case['series']}, {case['matrix']}, {case['dtype']}"
-            by_delta = points.setdefault(label, {})
+            label = f"{case['matrix']}, {case['dtype']}: {case['series']}"
+            by_delta = points.setdefault((case["n"], label), {})
             by_delta.setdefault(case["sequence"]["delta"], []).append(base[0] / case["median_s"])
+    return points
+
+
+def warm_starts(cases):
+    """Speed-up of warm starts over the reference from scratch: median, minimum and maximum of the
+    steps, for the largest matrices."""
+    points = _warm_speed_ups(cases)
     if not points:
         return None
+    shown = sorted(points, reverse=True)[:MOST_SEQUENCES]
     figure, axes = plt.subplots(figsize=(10, 4.4), layout="constrained")
     axes.axhline(1, color="#555555", lw=1)
-    for label, (colour, marker) in looks(points).items():
-        by_delta = sorted(points[label].items())
-        axes.plot([d for d, _ in by_delta], [np.median(v) for _, v in by_delta], marker=marker, ms=5,
-                  color=colour, label=label)
+    for key, (colour, marker) in looks(shown).items():
+        deltas = sorted(points[key])
+        median = np.array([np.median(points[key][d]) for d in deltas])
+        low = np.array([min(points[key][d]) for d in deltas])
+        high = np.array([max(points[key][d]) for d in deltas])
+        axes.errorbar(deltas, median, yerr=[median - low, high - median], marker=marker, ms=5,
+                      color=colour, lw=1, label=key[1])
     axes.set(xscale="log", yscale="log", xlabel="relative change per step",
              ylabel=f"time of {r.REFERENCE} / time", title="Warm starts: speed-up over a new getrf")
+    plain_numbers(axes.yaxis)
     legend_beside(axes)
     return figure

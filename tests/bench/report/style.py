@@ -6,6 +6,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402  (after the choice of the backend)
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: E402
 
 # Okabe and Ito: told apart with any colour vision.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31"]
@@ -23,6 +24,13 @@ def looks(series):
     """{series: (colour, marker)}; the colours come round again with another marker."""
     return {name: (COLOURS[i % len(COLOURS)], MARKERS[(i + i // len(COLOURS)) % len(MARKERS)])
             for i, name in enumerate(series)}
+
+
+def plain_numbers(axis):
+    """1, 2, 5, 10 on a logarithmic axis instead of powers."""
+    axis.set_major_locator(LogLocator(10, subs=(1, 2, 5)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def legend_beside(axes):
