@@ -2,72 +2,96 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
+#include "kernels/cancellation.h"
+#include "kernels/host/blas.h"
 #include "kernels/host/cost_model.h"
+#include "kernels/host/elimination_panel.h"
+#include "kernels/host/parallel_for.h"
+#include "kernels/iterative_crout/pivot_rule.h"
+#include "kernels/util/status_macros.h"
 
 namespace crout {
 namespace {
 
-constexpr int64_t kBlock = 48;      // Columns (rows of U) that are finished together.
-constexpr int64_t kRowStrip = 512;  // Rows updated at a time: four columns of L stay in L1.
+constexpr int64_t kBlock = 64;       // Columns (rows of U) that are finished together.
+constexpr int64_t kRowStrip = 1024;  // Rows updated at a time: a target and four of L stay in L1.
 
-// c := c - l u, where c is rows x cols, l rows x depth, u depth x cols, all with one ld.
+// c := c - l u, for one column c of `rows` elements and `depth` columns of l.
 template <class T>
-void SubtractProduct(const T* l, const T* u, T* c, int64_t rows, int64_t cols, int64_t depth,
-                     int64_t ld) {
+void SubtractColumns(const T* l, int64_t ld, const T* u, int64_t depth, T* c, int64_t rows) {
   for (int64_t i0 = 0; i0 < rows; i0 += kRowStrip) {
     const int64_t strip = std::min(kRowStrip, rows - i0);
-    for (int64_t j = 0; j < cols; ++j) {
-      T* target = c + i0 + j * ld;
-      const T* factors = u + j * ld;
-      int64_t m = 0;
-      for (; m + 4 <= depth; m += 4) {
-        const T* l0 = l + i0 + m * ld;
-        const T* l1 = l0 + ld;
-        const T* l2 = l1 + ld;
-        const T* l3 = l2 + ld;
-        const T u0 = factors[m], u1 = factors[m + 1], u2 = factors[m + 2], u3 = factors[m + 3];
-        for (int64_t i = 0; i < strip; ++i) {
-          target[i] -= (l0[i] * u0 + l1[i] * u1) + (l2[i] * u2 + l3[i] * u3);
-        }
+    T* target = c + i0;
+    int64_t m = 0;
+    for (; m + 4 <= depth; m += 4) {
+      const T* l0 = l + i0 + m * ld;
+      const T* l1 = l0 + ld;
+      const T* l2 = l1 + ld;
+      const T* l3 = l2 + ld;
+      const T u0 = u[m], u1 = u[m + 1], u2 = u[m + 2], u3 = u[m + 3];
+      for (int64_t i = 0; i < strip; ++i) {
+        target[i] -= (l0[i] * u0 + l1[i] * u1) + (l2[i] * u2 + l3[i] * u3);
       }
-      for (; m < depth; ++m) {
-        const T* l0 = l + i0 + m * ld;
-        for (int64_t i = 0; i < strip; ++i) target[i] -= l0[i] * factors[m];
-      }
+    }
+    for (; m < depth; ++m) {
+      const T* l0 = l + i0 + m * ld;
+      for (int64_t i = 0; i < strip; ++i) target[i] -= l0[i] * u[m];
     }
   }
 }
 
 template <class T>
-class Cmpp {
+class CroutMethod {
  public:
-  Cmpp(const MatrixView<T>& a, int64_t* ipiv) : a_(a), ipiv_(ipiv) {}
+  CroutMethod(const MatrixView<T>& a, int64_t* ipiv, const PivotCriterion& criterion, int cores)
+      : a_(a), ipiv_(ipiv), criterion_(criterion), cores_(cores) {}
 
-  // Returns LAPACK's info.
-  int64_t Run() {
-    for (int64_t begin = 0; begin < a_.rows; begin += kBlock) {
-      const int64_t end = std::min(begin + kBlock, a_.rows);
-      Subtract(begin, a_.rows, begin, end, 0, begin);
-      for (int64_t k = begin; k < end; ++k) FinishColumn(k, begin, end);
-      Subtract(begin, end, end, a_.cols, 0, begin);
-      for (int64_t j = end; j < a_.cols; ++j) FinishRowsOfU(begin, end, j);
+  absl::Status Run(StopRequested stop) {
+    for (int64_t k = 0; k < a_.rows; ++k) ipiv_[k] = k + 1;
+    for (int64_t begin = 0; begin < a_.rows && !ended_; begin += kBlock) {
+      CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
+      FinishBlock(begin, std::min(begin + kBlock, a_.rows));
     }
-    return info_;
+    return absl::OkStatus();
   }
 
+  // LAPACK's.
+  int64_t info() const { return info_; }
+
  private:
-  // a[r0:r1, c0:c1] -= L[r0:r1, m0:m1] U[m0:m1, c0:c1]
-  void Subtract(int64_t r0, int64_t r1, int64_t c0, int64_t c1, int64_t m0, int64_t m1) {
-    if (r0 >= r1 || c0 >= c1 || m0 >= m1) return;
-    SubtractProduct(&a_(r0, m0), &a_(m0, c0), &a_(r0, c0), r1 - r0, c1 - c0, m1 - m0, a_.ld);
+  void FinishBlock(int64_t begin, int64_t end) {
+    Subtract(begin, a_.rows, begin, end, begin);
+    for (int64_t k = begin; k < end && !ended_; ++k) FinishColumn(k, begin, end);
+    if (ended_) return;
+    const int64_t width = end - begin;
+    ParallelFor(cores_, a_.cols - width, [&](int64_t j) {
+      InterchangeRows(ipiv_, begin, end, &a_(0, j < begin ? j : j + width));
+    });
+    Subtract(begin, end, end, a_.cols, begin);
+    if (ReciprocalsAreSafe(begin, end)) {
+      TriangularSolve(CblasLeft, CblasLower, CblasNonUnit, Block(a_, begin, begin, width, width),
+                      Block(a_, begin, end, width, a_.cols - end));
+    } else {
+      for (int64_t j = end; j < a_.cols; ++j) FinishRowsOfU(begin, end, j);
+    }
+  }
+
+  // a[r0:r1, c0:c1] -= L[r0:r1, 0:depth] U[0:depth, c0:c1]
+  void Subtract(int64_t r0, int64_t r1, int64_t c0, int64_t c1, int64_t depth) {
+    SubtractProduct(Block(a_, r0, 0, r1 - r0, depth), Block(a_, 0, c0, depth, c1 - c0),
+                    Block(a_, r0, c0, r1 - r0, c1 - c0));
   }
 
   void FinishColumn(int64_t k, int64_t begin, int64_t end) {
-    Subtract(k, a_.rows, k, k + 1, begin, k);
-    Pivot(k);
-    if (info_ == 0 && a_(k, k) == T{0}) info_ = k + 1;
+    SubtractColumns(&a_(k, begin), a_.ld, &a_(begin, k), k - begin, &a_(k, k), a_.rows - k);
+    if (criterion_.rule != PivotRule::kNone) Pivot(k, begin, end);
+    if (a_(k, k) == T{0}) {
+      if (info_ == 0) info_ = k + 1;
+      ended_ = criterion_.rule == PivotRule::kNone;
+    }
     for (int64_t j = k + 1; j < end; ++j) {
       for (int64_t m = begin; m < k; ++m) a_(k, j) -= a_(k, m) * a_(m, j);
       a_(k, j) = DividedByPivot(a_(k, j), k);
@@ -84,24 +108,36 @@ class Cmpp {
 
   T DividedByPivot(T value, int64_t k) const { return a_(k, k) == T{0} ? T{0} : value / a_(k, k); }
 
-  void Pivot(int64_t k) {
-    const T* column = &a_(0, k);
-    const T* largest = std::max_element(column + k, column + a_.rows,
-                                        [](T x, T y) { return std::abs(x) < std::abs(y); });
-    const int64_t p = largest - column;
+  // BLAS multiplies by reciprocals: those must be normal numbers.
+  bool ReciprocalsAreSafe(int64_t begin, int64_t end) const {
+    constexpr T kSmallest = std::numeric_limits<T>::min();
+    for (int64_t k = begin; k < end; ++k) {
+      const T pivot = std::abs(a_(k, k));
+      if (!(pivot >= kSmallest && pivot <= 1 / kSmallest)) return false;
+    }
+    return true;
+  }
+
+  // Exchanges rows within the block alone.
+  void Pivot(int64_t k, int64_t begin, int64_t end) {
+    const int64_t p = LargestRow(&a_(0, k), k, a_.rows);
+    if (p == k || !IsBad(criterion_, std::abs(a_(k, k)), std::abs(a_(p, k)))) return;
     ipiv_[k] = p + 1;
-    if (p == k) return;
-    for (int64_t j = 0; j < a_.cols; ++j) std::swap(a_(k, j), a_(p, j));
+    for (int64_t j = begin; j < end; ++j) std::swap(a_(k, j), a_(p, j));
   }
 
   const MatrixView<T> a_;
   int64_t* const ipiv_;
+  const PivotCriterion criterion_;
+  const int cores_;
   int64_t info_ = 0;
+  bool ended_ = false;
 };
 
-class HostCmpp final : public LuAlgorithm {
+class HostCrout final : public LuAlgorithm {
  public:
-  explicit HostCmpp(HostExecutor& executor) : executor_(executor) {}
+  HostCrout(HostExecutor& executor, const AlgorithmTraits& traits)
+      : executor_(executor), traits_(traits) {}
 
   const AlgorithmTraits& traits() const override { return traits_; }
 
@@ -110,29 +146,50 @@ class HostCmpp final : public LuAlgorithm {
   }
 
   double PredictSeconds(DType dtype, int64_t n) const override {
-    return kCallSeconds + LuFlops(n) / (kReferenceFlopsPerCore * RateFactor(dtype));
+    return BlockedLuSeconds(dtype, n, WidthFor(n * n), executor_.budget().total(), kBlock);
   }
 
   absl::Status Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
-                      std::span<std::byte>, const LuParameters&, StopRequested) const override {
-    executor_.Run(Width::kOneCore, [&](int) {
-      context.report().info = static_cast<int32_t>(DispatchDType(a.dtype, [&](auto tag) {
-        return Cmpp(a.As<typename decltype(tag)::type>(), ipiv).Run();
-      }));
+                      std::span<std::byte>, const LuParameters& parameters,
+                      StopRequested stop) const override {
+    const PivotCriterion criterion =
+        parameters.pivoting.value_or(PivotCriterion{.rule = traits_.pivoting});
+    absl::Status status;
+    executor_.Run(WidthFor(a.rows * a.cols), [&](int cores) {
+      DispatchDType(a.dtype, [&](auto tag) {
+        CroutMethod method(a.As<typename decltype(tag)::type>(), ipiv, criterion, cores);
+        status = method.Run(stop);
+        context.report().info = static_cast<int32_t>(method.info());
+      });
     });
-    return absl::OkStatus();
+    return status;
   }
 
  private:
   HostExecutor& executor_;
-  const AlgorithmTraits traits_{"cmpp", UnitDiagonal::kU, PivotRule::kPartial,
-                                "Crout's method with partial pivoting (Cejka 2023), reference"};
+  const AlgorithmTraits traits_;
 };
 
 }  // namespace
 
 std::unique_ptr<LuAlgorithm> MakeHostCmpp(HostExecutor& executor) {
-  return std::make_unique<HostCmpp>(executor);
+  return std::make_unique<HostCrout>(
+      executor,
+      AlgorithmTraits{.name = "cmpp",
+                      .unit_diagonal = UnitDiagonal::kU,
+                      .pivoting = PivotRule::kPartial,
+                      .description = "Crout's method, partial or conditional pivoting (Cejka 2023)",
+                      .takes_pivoting = true,
+                      .stoppable = true});
+}
+
+std::unique_ptr<LuAlgorithm> MakeHostCm(HostExecutor& executor) {
+  return std::make_unique<HostCrout>(
+      executor, AlgorithmTraits{.name = "cm",
+                                .unit_diagonal = UnitDiagonal::kU,
+                                .pivoting = PivotRule::kNone,
+                                .description = "Crout's method without pivoting",
+                                .stoppable = true});
 }
 
 }  // namespace crout

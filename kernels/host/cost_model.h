@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernels/dtype.h"
+#include "kernels/host/executor.h"
 
 namespace crout {
 
@@ -19,6 +20,16 @@ constexpr double RateFactor(DType dtype) { return dtype == DType::kFloat32 ? 2 :
 
 constexpr double LuFlops(int64_t n) {
   return 2.0 / 3.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
+}
+
+// An LU factorization in blocks of `block` columns: our loops on one core within them, products
+// beside them. Always more than getrf's.
+constexpr double BlockedLuSeconds(DType dtype, int64_t n, Width width, int cores, int64_t block) {
+  const double rate = RateFactor(dtype);
+  const int used = width == Width::kAllCores ? cores : 1;
+  const double panels = static_cast<double>(n) * static_cast<double>(n) * block;
+  return 2 * kCallSeconds + LuFlops(n) / (kVendorFlopsPerCore * rate * used) +
+         panels / (kReferenceFlopsPerCore * rate);
 }
 
 constexpr double SolveFlops(int64_t n, int64_t nrhs) {

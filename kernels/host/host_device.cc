@@ -4,12 +4,16 @@
 #include <vector>
 
 #include "kernels/caching_resource.h"
+#include "kernels/host/block_lu.h"
 #include "kernels/host/cmpp.h"
 #include "kernels/host/executor.h"
+#include "kernels/host/gauss_jordan.h"
+#include "kernels/host/gem.h"
 #include "kernels/host/getrf.h"
 #include "kernels/host/host_info.h"
 #include "kernels/host/host_memory.h"
 #include "kernels/host/host_ops.h"
+#include "kernels/host/icm.h"
 #include "kernels/host/solvers.h"
 
 namespace crout {
@@ -61,10 +65,17 @@ class HostDevice final : public Device {
         info_{DeviceKind::kHost, "host", ProcessorName(), SystemMemoryBytes(),
               executor_.budget().total()} {
     algorithms_.push_back(MakeHostGetrf(executor_));
+    algorithms_.push_back(MakeHostBlockLu(executor_));
+    algorithms_.push_back(MakeHostGem(executor_));
     algorithms_.push_back(MakeHostCmpp(executor_));
+    algorithms_.push_back(MakeHostCm(executor_));
+    algorithms_.push_back(MakeHostIcmpp(executor_));
+    algorithms_.push_back(MakeHostIcm(executor_));
     solvers_.push_back(MakeHostGetrs(executor_));
     solvers_.push_back(MakeHostTrsm(executor_));
     solvers_.push_back(MakeHostSs(executor_));
+    solvers_.push_back(MakeHostIs(executor_));
+    direct_solvers_.push_back(MakeHostGaussJordan(executor_));
   }
 
   const DeviceInfo& info() const override { return info_; }
@@ -83,6 +94,9 @@ class HostDevice final : public Device {
   }
   std::span<const std::unique_ptr<LuAlgorithm>> algorithms() const override { return algorithms_; }
   std::span<const std::unique_ptr<TriangularSolver>> solvers() const override { return solvers_; }
+  std::span<const std::unique_ptr<DirectSolver>> direct_solvers() const override {
+    return direct_solvers_;
+  }
 
  private:
   HostExecutor executor_;
@@ -90,6 +104,7 @@ class HostDevice final : public Device {
   const DeviceInfo info_;
   std::vector<std::unique_ptr<LuAlgorithm>> algorithms_;
   std::vector<std::unique_ptr<TriangularSolver>> solvers_;
+  std::vector<std::unique_ptr<DirectSolver>> direct_solvers_;
 };
 
 }  // namespace

@@ -19,6 +19,12 @@ std::unique_ptr<TriangularSolver> MakeHostTrsm(HostExecutor& executor);
 // core.
 std::unique_ptr<TriangularSolver> MakeHostSs(HostExecutor& executor);
 
+// "is": iterative substitution after Cejka (2023), Jacobi's sweeps on each triangle from the
+// right-hand side scaled by the diagonal, until no element changes by more than `tolerance`
+// relative to itself; either unit diagonal. The iteration's matrix is nilpotent: at most n sweeps
+// of each triangle, after which the result is that of substitution. NaN never passes for converged.
+std::unique_ptr<TriangularSolver> MakeHostIs(HostExecutor& executor, double tolerance = 0);
+
 }  // namespace crout
 
 #endif  // CROUT_KERNELS_HOST_SOLVERS_H_

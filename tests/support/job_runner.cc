@@ -47,6 +47,7 @@ absl::StatusOr<FactorizeOptions> JobRunner::Options(const FactorRequest& request
   options.equilibrate = request.equilibrate;
   options.keep_matrix = request.keep_matrix;
   options.determinant = request.determinant;
+  options.parameters = request.parameters;
   if (request.condition) {
     CROUT_ASSIGN_OR_RETURN(options.condition_solver,
                            FindSolver(device_, "auto", options.algorithm->traits().unit_diagonal,

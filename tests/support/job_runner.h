@@ -22,6 +22,7 @@ struct FactorRequest {
   bool keep_matrix = true;
   bool condition = false;
   bool determinant = false;
+  LuParameters parameters;
 };
 
 struct SolveRequest {

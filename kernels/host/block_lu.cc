@@ -1,0 +1,146 @@
+#include "kernels/host/block_lu.h"
+
+#include <algorithm>
+#include <atomic>
+#include <vector>
+
+#include "kernels/cancellation.h"
+#include "kernels/host/cost_model.h"
+#include "kernels/host/tile_lu.h"
+
+namespace crout {
+namespace {
+
+constexpr int64_t kTile = 256;
+// The tile that the next step begins with, its row and column, everything else. The runtime keeps
+// to them where OMP_MAX_TASK_PRIORITY allows.
+constexpr int kFirst = 2;
+constexpr int kNext = 1;
+
+template <class T>
+class BlockLu {
+ public:
+  BlockLu(const MatrixView<T>& a, StopRequested stop)
+      : a_(a), stop_(stop), tiles_((a.rows + kTile - 1) / kTile), token_(tiles_ * tiles_) {}
+
+  void Run(int cores) {
+#pragma omp parallel num_threads(cores)
+#pragma omp single
+    for (int64_t k = 0; k < tiles_; ++k) SpawnStep(k);
+  }
+
+  // LAPACK's info, or the first pivot that underflows.
+  int64_t info() const { return info_; }
+  bool stopped() const { return stopped_; }
+
+ private:
+  MatrixView<T> Tile(int64_t i, int64_t j) const {
+    const int64_t rows = std::min(kTile, a_.rows - i * kTile);
+    const int64_t cols = std::min(kTile, a_.cols - j * kTile);
+    return Block(a_, i * kTile, j * kTile, rows, cols);
+  }
+
+  // Stands for tile (i, j) in depend clauses.
+  char* Token(int64_t i, int64_t j) { return &token_[i + j * tiles_]; }
+
+  void SpawnStep(int64_t k) {
+    [[maybe_unused]] char* const diagonal = Token(k, k);
+#pragma omp task depend(inout : diagonal[0]) priority(kFirst)
+    FactorDiagonal(k);
+    for (int64_t m = k + 1; m < tiles_; ++m) SpawnRowAndColumn(k, m, diagonal);
+    // Column by column: step k + 1 begins with the first.
+    for (int64_t j = k + 1; j < tiles_; ++j) {
+      for (int64_t i = k + 1; i < tiles_; ++i) SpawnUpdate(k, i, j);
+    }
+  }
+
+  void SpawnRowAndColumn(int64_t k, int64_t m, [[maybe_unused]] const char* diagonal) {
+    [[maybe_unused]] char* const row = Token(k, m);
+    [[maybe_unused]] char* const column = Token(m, k);
+#pragma omp task depend(in : diagonal[0]) depend(inout : column[0]) priority(kNext)
+    if (Takes(k)) TriangularSolve(CblasRight, CblasUpper, CblasNonUnit, Tile(k, k), Tile(m, k));
+#pragma omp task depend(in : diagonal[0]) depend(inout : row[0]) priority(kNext)
+    if (Takes(k)) TriangularSolve(CblasLeft, CblasLower, CblasUnit, Tile(k, k), Tile(k, m));
+  }
+
+  void SpawnUpdate(int64_t k, int64_t i, int64_t j) {
+    [[maybe_unused]] char* const left = Token(i, k);
+    [[maybe_unused]] char* const top = Token(k, j);
+    [[maybe_unused]] char* const tile = Token(i, j);
+    [[maybe_unused]] const int priority = i == k + 1 || j == k + 1 ? kNext : 0;
+#pragma omp task depend(in : left[0], top[0]) depend(inout : tile[0]) priority(priority)
+    if (Takes(k)) SubtractProduct(Tile(i, k), Tile(k, j), Tile(i, j));
+  }
+
+  void FactorDiagonal(int64_t k) {
+    if (!Takes(k)) return;
+    if (stop_()) {
+      stopped_ = true;
+      return;
+    }
+    const int64_t refused = FactorTile(Tile(k, k));
+    if (refused != 0) info_ = k * kTile + refused;
+  }
+
+  // Whether step k was not refused. Tasks of earlier steps go on beside a refusal, so that what it
+  // leaves is the same every time.
+  bool Takes(int64_t k) const {
+    const int64_t info = info_;
+    return !stopped_ && (info == 0 || k < (info - 1) / kTile);
+  }
+
+  const MatrixView<T> a_;
+  const StopRequested stop_;
+  const int64_t tiles_;
+  std::vector<char> token_;
+  std::atomic<int64_t> info_{0};
+  std::atomic<bool> stopped_{false};
+};
+
+class HostBlockLu final : public LuAlgorithm {
+ public:
+  explicit HostBlockLu(HostExecutor& executor) : executor_(executor) {}
+
+  const AlgorithmTraits& traits() const override { return traits_; }
+
+  absl::StatusOr<size_t> WorkspaceBytes(DType, int64_t, const LuParameters&) const override {
+    return 0;
+  }
+
+  double PredictSeconds(DType dtype, int64_t n) const override {
+    // As fast as getrf, for fewer matrices: `auto` must not take it.
+    return BlockedLuSeconds(dtype, n, WidthFor(n * n), executor_.budget().total(), kTileLeaf);
+  }
+
+  absl::Status Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
+                      std::span<std::byte>, const LuParameters&,
+                      StopRequested stop) const override {
+    for (int64_t k = 0; k < a.rows; ++k) ipiv[k] = k + 1;
+    bool stopped = false;
+    executor_.Run(WidthFor(a.rows * a.cols), [&](int cores) {
+      DispatchDType(a.dtype, [&](auto tag) {
+        BlockLu lu(a.As<typename decltype(tag)::type>(), stop);
+        lu.Run(cores);
+        context.report().info = static_cast<int32_t>(lu.info());
+        stopped = lu.stopped();
+      });
+    });
+    return stopped ? absl::CancelledError("stopped between tiles") : absl::OkStatus();
+  }
+
+ private:
+  HostExecutor& executor_;
+  const AlgorithmTraits traits_{.name = "block_lu",
+                                .unit_diagonal = UnitDiagonal::kL,
+                                .pivoting = PivotRule::kNone,
+                                .description = "blocked LU without pivoting, OpenMP task graph",
+                                .stoppable = true};
+};
+
+}  // namespace
+
+std::unique_ptr<LuAlgorithm> MakeHostBlockLu(HostExecutor& executor) {
+  return std::make_unique<HostBlockLu>(executor);
+}
+
+}  // namespace crout

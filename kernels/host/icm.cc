@@ -1,0 +1,162 @@
+#include "kernels/host/icm.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/host/cost_model.h"
+#include "kernels/host/icm_run.h"
+#include "kernels/host/icm_start.h"
+#include "kernels/iterative_crout/permutation.h"
+#include "kernels/util/checked_math.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout {
+namespace {
+
+constexpr size_t kAlignment = 64;
+
+constexpr size_t Aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+SectionGrid GridFor(int64_t n, const LuParameters& parameters) {
+  const int64_t size =
+      parameters.section_size > 0 ? parameters.section_size : PublishedSectionSize(n, kSweepTile);
+  return {n, std::clamp<int64_t>(size, 1, std::max<int64_t>(1, n))};
+}
+
+// Where things lie in the workspace.
+struct Sizes {
+  size_t record = 0;  // bytes
+  size_t a = 0;
+  size_t next = 0;
+  size_t strips = 0;
+};
+
+absl::StatusOr<Sizes> LayOut(DType dtype, const SectionGrid& grid, int cores) {
+  Sizes layout;
+  CROUT_ASSIGN_OR_RETURN(layout.a, MatrixBytes(grid.n, grid.n, dtype));
+  CROUT_ASSIGN_OR_RETURN(layout.next, MatrixBytes(grid.size, grid.size, dtype));
+  CROUT_ASSIGN_OR_RETURN(layout.strips, MatrixBytes(grid.size, kSweepTile * cores, dtype));
+  layout.record = Aligned(RunRecordBytes(grid));
+  layout.a = Aligned(layout.a);
+  layout.next = Aligned(layout.next);
+  return layout;
+}
+
+class HostIcm final : public LuAlgorithm {
+ public:
+  HostIcm(HostExecutor& executor, const AlgorithmTraits& traits)
+      : executor_(executor), traits_(traits) {}
+
+  const AlgorithmTraits& traits() const override { return traits_; }
+
+  absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n,
+                                        const LuParameters& parameters) const override {
+    CROUT_ASSIGN_OR_RETURN(
+        const Sizes layout,
+        LayOut(dtype, GridFor(n, parameters), executor_.budget().total()));
+    ByteSum sum;
+    return sum.Add(layout.record).Add(layout.a).Add(layout.next).Add(layout.strips).total();
+  }
+
+  // Cold, without pivots: some s sweeps of each section, by half on average.
+  double PredictSeconds(DType dtype, int64_t n) const override {
+    const Width width = WidthFor(n * n);
+    const int cores = width == Width::kAllCores ? executor_.budget().total() : 1;
+    const auto size = static_cast<double>(GridFor(n, {}).size);
+    const double sweeps = static_cast<double>(n) * static_cast<double>(n) * size * size;
+    return BlockedLuSeconds(dtype, n, width, cores, kSweepTile) +
+           sweeps / (4 * kReferenceFlopsPerCore * RateFactor(dtype) * cores);
+  }
+
+  absl::Status Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
+                      std::span<std::byte> workspace, const LuParameters& parameters,
+                      StopRequested stop) const override {
+    CROUT_RETURN_IF_ERROR(CheckStart(a, parameters));
+    const SectionGrid grid = GridFor(a.rows, parameters);
+    auto* record = new (workspace.data()) RunRecord{.grid = grid};
+    std::fill_n(record->section_sweeps(), (grid.count() + 1) * grid.count(), 0);
+    record->warm = parameters.start.has_value() ? 1 : 0;
+    CROUT_ASSIGN_OR_RETURN(const Sizes layout,
+                           LayOut(a.dtype, grid, executor_.budget().total()));
+    executor_.Run(WidthFor(a.rows * a.cols), [&](int cores) {
+      DispatchDType(a.dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        std::byte* memory = workspace.data() + layout.record;
+        IcmBuffers<T> buffers;
+        buffers.lu = a.As<T>();
+        buffers.a = {reinterpret_cast<T*>(memory), a.rows, a.cols, a.rows};
+        memory += layout.a;
+        buffers.next = reinterpret_cast<T*>(memory);
+        buffers.strips = reinterpret_cast<T*>(memory + layout.next);
+        context.report().info =
+            static_cast<int32_t>(Run(buffers, ipiv, parameters, cores, stop, *record));
+      });
+    });
+    return absl::OkStatus();
+  }
+
+  absl::Status Finish(ExecutionContext&, std::span<std::byte> workspace,
+                      IterationReport* report) const override {
+    return FinishRun(*reinterpret_cast<const RunRecord*>(workspace.data()), report);
+  }
+
+ private:
+  static absl::Status CheckStart(const AnyMatrix& a, const LuParameters& parameters) {
+    if (!parameters.start.has_value()) return absl::OkStatus();
+    const AnyMatrix& lu = parameters.start->lu;
+    if (lu.rows == a.rows && lu.cols == a.cols && lu.dtype == a.dtype) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the start is of order ", lu.rows, " and type ", ToAbsl(NameOf(lu.dtype)),
+        ", the matrix of order ", a.rows, " and type ", ToAbsl(NameOf(a.dtype))));
+  }
+
+  // A goes to the workspace, the estimate takes its place.
+  template <class T>
+  int64_t Run(const IcmBuffers<T>& buffers, int64_t* ipiv, const LuParameters& parameters,
+              int cores, StopRequested stop, RunRecord& record) const {
+    const int64_t n = buffers.lu.rows;
+    for (int64_t i = 0; i < n; ++i) ipiv[i] = i + 1;
+    if (parameters.start.has_value()) std::copy_n(parameters.start->ipiv, n, ipiv);
+    std::vector<int64_t> permutation = PermutationOf(ipiv, n);
+    CopyPermuted(cores, buffers.lu, permutation, buffers.a);
+    if (parameters.start.has_value()) FillEstimate(cores, *parameters.start, buffers.lu);
+    const int64_t limit =
+        parameters.sweep_limit > 0 ? parameters.sweep_limit : SweepBound(record.grid.size);
+    const IcmOptions options{
+        parameters.pivoting.value_or(PivotCriterion{.rule = traits_.pivoting}),
+        parameters.tolerance, limit, cores};
+    const int64_t info = IcmRun<T>(buffers, permutation, options, stop, record).Run();
+    InterchangesOf(permutation, ipiv);
+    return info;
+  }
+
+  HostExecutor& executor_;
+  const AlgorithmTraits traits_;
+};
+
+}  // namespace
+
+std::unique_ptr<LuAlgorithm> MakeHostIcm(HostExecutor& executor) {
+  return std::make_unique<HostIcm>(
+      executor, AlgorithmTraits{.name = "icm",
+                                .unit_diagonal = UnitDiagonal::kU,
+                                .pivoting = PivotRule::kNone,
+                                .description = "iterative Crout's method, no pivoting (Cejka 2023)",
+                                .iterative = true,
+                                .stoppable = true});
+}
+
+std::unique_ptr<LuAlgorithm> MakeHostIcmpp(HostExecutor& executor) {
+  return std::make_unique<HostIcm>(
+      executor, AlgorithmTraits{.name = "icmpp",
+                                .unit_diagonal = UnitDiagonal::kU,
+                                .pivoting = PivotRule::kThreshold,
+                                .description = "iterative Crout's method, pivoting (Cejka 2023)",
+                                .takes_pivoting = true,
+                                .iterative = true,
+                                .stoppable = true});
+}
+
+}  // namespace crout
