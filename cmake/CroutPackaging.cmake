@@ -4,7 +4,7 @@
 # alone needs the CUDA libraries: it finds them through LD_LIBRARY_PATH or in CROUT_CUDA_RPATH; where
 # they are absent, the daemon serves from the host.
 #
-#   bin/                   croutd, croutctl
+#   bin/                   croutd, croutctl, crout-bench
 #   lib/crout/             shared libraries for these alone
 #   lib/, include/crout/   the client library, static
 #   share/crout/proto/     the wire contract
@@ -36,7 +36,7 @@ if(TARGET crout_cuda_plugin)
     COMPONENT runtime)
 endif()
 
-foreach(program croutd croutctl)
+foreach(program croutd croutctl crout-bench)
   if(TARGET ${program})
     crout_install_programs(DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime TARGETS ${program})
   endif()

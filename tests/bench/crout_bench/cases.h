@@ -1,0 +1,41 @@
+// The cases of a run: an algorithm with one choice of its parameters.
+#ifndef CROUT_TESTS_BENCH_CROUT_BENCH_CASES_H_
+#define CROUT_TESTS_BENCH_CROUT_BENCH_CASES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "kernels/device.h"
+#include "nlohmann/json.hpp"
+#include "tests/bench/crout_bench/options.h"
+
+namespace crout::bench {
+
+using Json = nlohmann::ordered_json;
+
+struct Case {
+  const LuAlgorithm* algorithm = nullptr;
+  LuParameters parameters;
+
+  const AlgorithmTraits& traits() const { return algorithm->traits(); }
+};
+
+// Clamp(n / 10, 256, 1024), rounded up to the block size: the thesis' choice.
+int64_t PublishedSectionSize(int64_t n, int block_size);
+
+// The algorithms asked for that the device has; for the others `on_missing` gets the message.
+std::vector<const LuAlgorithm*> ChosenAlgorithms(
+    const Device& device, const std::vector<std::string>& names,
+    absl::FunctionRef<void(const std::string& name, const absl::Status& status)> on_missing);
+
+// Every combination of the values that the algorithm takes, for a matrix of order n.
+std::vector<Case> CasesOf(const LuAlgorithm& algorithm, const Options& options, int64_t n);
+
+// Those that differ from the defaults.
+Json ParametersJson(const LuParameters& parameters);
+
+}  // namespace crout::bench
+
+#endif  // CROUT_TESTS_BENCH_CROUT_BENCH_CASES_H_

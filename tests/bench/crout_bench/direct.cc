@@ -1,0 +1,98 @@
+#include "tests/bench/crout_bench/direct.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "kernels/algorithm_registry.h"
+#include "kernels/util/status_macros.h"
+#include "tests/bench/crout_bench/accuracy.h"
+#include "tests/bench/crout_bench/families.h"
+#include "tests/bench/crout_bench/subjects.h"
+#include "tests/bench/crout_bench/timing.h"
+
+namespace crout::bench {
+namespace {
+
+struct Peer {
+  Json json;
+  std::unique_ptr<Subject> subject;
+};
+
+Peer MakePeer(const Problem& problem, const Workbench& bench, std::string_view name,
+              absl::StatusOr<std::unique_ptr<Subject>> subject) {
+  Peer peer;
+  peer.json = {{"matrix", problem.name},
+               {"source", problem.source},
+               {"n", problem.n},
+               {"nonzeros", problem.nonzeros},
+               {"dtype", NameOf(bench.dtype())},
+               {"algorithm", name},
+               {"nrhs", problem.n}};
+  if (subject.ok()) {
+    peer.subject = *std::move(subject);
+  } else {
+    peer.json["error"] = subject.status().ToString();
+  }
+  return peer;
+}
+
+// One run for its solution's sake.
+absl::Status AddBackwardError(const std::vector<double>& a, const std::vector<double>& b,
+                              const Problem& problem, const RightHandSides& rhs, Peer& peer) {
+  CROUT_RETURN_IF_ERROR(peer.subject->Prepare());
+  CROUT_RETURN_IF_ERROR(peer.subject->Run());
+  CROUT_RETURN_IF_ERROR(peer.subject->Check());
+  CROUT_ASSIGN_OR_RETURN(const std::vector<double> x, rhs.Solution());
+  peer.json["backward_error"] = BackwardError(a, x, b, problem.n, problem.n);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<Peer>> MakePeers(Workbench& bench, const Problem& problem,
+                                            RightHandSides& rhs) {
+  const Device& device = bench.context().device();
+  CROUT_ASSIGN_OR_RETURN(const LuAlgorithm* getrf,
+                         FindAlgorithm(device, "getrf", bench.dtype(), problem.n));
+  CROUT_ASSIGN_OR_RETURN(
+      const TriangularSolver* getrs,
+      FindSolver(device, "getrs", UnitDiagonal::kL, bench.dtype(), problem.n, problem.n));
+  std::vector<Peer> peers;
+  peers.push_back(MakePeer(problem, bench, "getrf+getrs",
+                           MakeFactorAndSolveSubject(bench, rhs, *getrf, *getrs)));
+  for (const auto& solver : device.direct_solvers()) {
+    peers.push_back(
+        MakePeer(problem, bench, solver->name(), MakeDirectSubject(bench, rhs, *solver)));
+  }
+  return peers;
+}
+
+}  // namespace
+
+absl::Status RunDirect(Workbench& bench, const Problem& problem, const Options& options,
+                       Json& cases) {
+  if (bench.context().device().direct_solvers().empty()) return absl::OkStatus();
+  const std::vector<double> a = RoundedTo(bench.dtype(), problem.values);
+  CROUT_ASSIGN_OR_RETURN(std::vector<double> b, Generate("random", problem.n));
+  b = RoundedTo(bench.dtype(), std::move(b));
+  CROUT_ASSIGN_OR_RETURN(RightHandSides rhs, RightHandSides::Create(bench, problem.n, b));
+  CROUT_ASSIGN_OR_RETURN(std::vector<Peer> peers, MakePeers(bench, problem, rhs));
+  std::vector<Subject*> subjects;
+  std::vector<Json*> jsons;
+  for (Peer& peer : peers) {
+    if (peer.subject == nullptr) continue;
+    const absl::Status status = AddBackwardError(a, b, problem, rhs, peer);
+    if (!status.ok()) {
+      peer.json["error"] = status.ToString();
+      continue;
+    }
+    subjects.push_back(peer.subject.get());
+    jsons.push_back(&peer.json);
+  }
+  const std::vector<Timing> timings =
+      TimeInTurns(subjects, options.repetitions, options.case_seconds);
+  for (size_t i = 0; i < timings.size(); ++i) AddTiming(timings[i], *jsons[i]);
+  for (Peer& peer : peers) cases.push_back(std::move(peer.json));
+  return absl::OkStatus();
+}
+
+}  // namespace crout::bench

@@ -1,0 +1,22 @@
+// Direct solvers beside a factorization and a solve, with as many right-hand sides as rows.
+#ifndef CROUT_TESTS_BENCH_CROUT_BENCH_DIRECT_H_
+#define CROUT_TESTS_BENCH_CROUT_BENCH_DIRECT_H_
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tests/bench/crout_bench/cases.h"
+#include "tests/bench/crout_bench/options.h"
+#include "tests/bench/crout_bench/problems.h"
+#include "tests/bench/crout_bench/workbench.h"
+
+namespace crout::bench {
+
+// Appends a JSON object for getrf with getrs, and for every direct solver of the device. Nothing
+// where it has none.
+absl::Status RunDirect(Workbench& bench, const Problem& problem, const Options& options,
+                       Json& cases);
+
+}  // namespace crout::bench
+
+#endif  // CROUT_TESTS_BENCH_CROUT_BENCH_DIRECT_H_

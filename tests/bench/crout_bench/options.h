@@ -1,0 +1,69 @@
+// What crout-bench is asked to do.
+#ifndef CROUT_TESTS_BENCH_CROUT_BENCH_OPTIONS_H_
+#define CROUT_TESTS_BENCH_CROUT_BENCH_OPTIONS_H_
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/statusor.h"
+#include "kernels/dtype.h"
+#include "kernels/lu_parameters.h"
+
+namespace crout::bench {
+
+// A section size that stands for the published choice, by order and block size.
+inline constexpr int64_t kPublishedSection = -1;
+
+struct FamilyOrders {
+  std::string family;
+  std::vector<int64_t> orders;
+};
+
+struct Options {
+  std::string device = "host";
+  std::vector<std::string> algorithms;  // empty: all of the device
+  // Inputs: the files below `matrices` whose path there matches `match`, then the generated ones.
+  std::string matrices;
+  std::string match = "*";
+  int64_t min_n = 1;
+  int64_t max_n = std::numeric_limits<int32_t>::max();
+  std::vector<FamilyOrders> generate;
+  std::vector<DType> dtypes{DType::kFloat64};
+  // Every combination is a case, of the algorithms that take the parameter. Unset, 0: the default.
+  std::vector<std::optional<PivotCriterion>> pivotings{std::nullopt};
+  std::vector<double> tolerances{0};
+  std::vector<int64_t> section_sizes{0};
+  std::vector<int> block_sizes{0};
+  int64_t sweep_limit = 0;
+  // Sequences for iterative methods: one for each relative change per step.
+  std::vector<double> warm;
+  int steps = 3;
+  bool direct = false;  // direct solvers beside getrf and getrs, with n right-hand sides
+  int repetitions = 10;
+  double case_seconds = 60;  // repetitions of a case end once they took this long together
+  int refine = 5;            // most refinement steps of the second solve
+  int64_t accuracy_limit = 12000;
+  int pattern_cells = 96;  // cells along a side of a sparsity pattern; 0: none
+  std::string output;      // empty: standard output
+};
+
+// Adds the flags to `app`, which fills `options` when it parses.
+void AddOptions(CLI::App& app, Options& options);
+
+// "thesis:558,1089".
+absl::StatusOr<FamilyOrders> ParseFamily(std::string_view text);
+
+// "default", "none", "partial", "interval:LOW:HIGH" or "threshold:T", the numbers optional.
+absl::StatusOr<std::optional<PivotCriterion>> ParsePivoting(std::string_view text);
+
+// The inverse, without "default".
+std::string FormatPivoting(const PivotCriterion& criterion);
+
+}  // namespace crout::bench
+
+#endif  // CROUT_TESTS_BENCH_CROUT_BENCH_OPTIONS_H_

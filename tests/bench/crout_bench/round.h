@@ -1,0 +1,61 @@
+// The cases of one matrix and type, evaluated and timed together.
+#ifndef CROUT_TESTS_BENCH_CROUT_BENCH_ROUND_H_
+#define CROUT_TESTS_BENCH_CROUT_BENCH_ROUND_H_
+
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "kernels/factorization.h"
+#include "tests/bench/crout_bench/cases.h"
+#include "tests/bench/crout_bench/options.h"
+#include "tests/bench/crout_bench/problems.h"
+#include "tests/bench/crout_bench/workbench.h"
+
+namespace crout::bench {
+
+// A step of a sequence of matrices that change by `delta` from one to the next.
+struct Step {
+  double delta = 0;
+  int number = 0;  // 0: the first matrix, not one of a sequence
+};
+
+// Borrows its arguments.
+class Round {
+ public:
+  Round(Workbench& bench, const Problem& problem, const Options& options,
+        const std::vector<const LuAlgorithm*>& algorithms);
+
+  // Factors the workbench's matrix by the iterative methods: where the next step starts from.
+  void FactorStarts();
+
+  // Appends a JSON object for each case to `cases`. `values`: the workbench's matrix. Iterative
+  // methods start from the factors of the step before, where there is one.
+  void Run(const std::vector<double>& values, const Step& step, Json& cases);
+
+  // Sparsity of A and of the factor of the first iterative case that succeeded; null without one.
+  const Json& pattern() const { return pattern_; }
+
+ private:
+  struct Entry {
+    Case c;
+    std::optional<Factorization> start;  // what c.parameters.start looks at
+    std::optional<Factorization> next;   // the start of the next step
+  };
+
+  Json Describe(const Case& c, const Step& step) const;
+  absl::Status EvaluateEntry(const std::vector<double>& values, const Step& step, Entry& entry,
+                             Json& json);
+  void TimeAll(std::vector<Json>& results);
+  void AdvanceStart(Entry& entry);
+
+  Workbench& bench_;
+  const Problem& problem_;
+  const Options& options_;
+  std::vector<Entry> entries_;
+  Json pattern_;
+};
+
+}  // namespace crout::bench
+
+#endif  // CROUT_TESTS_BENCH_CROUT_BENCH_ROUND_H_

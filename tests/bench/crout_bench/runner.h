@@ -1,0 +1,24 @@
+// Runs every case on every matrix and collects the result.
+#ifndef CROUT_TESTS_BENCH_CROUT_BENCH_RUNNER_H_
+#define CROUT_TESTS_BENCH_CROUT_BENCH_RUNNER_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "kernels/device.h"
+#include "tests/bench/crout_bench/cases.h"
+#include "tests/bench/crout_bench/options.h"
+
+namespace crout::bench {
+
+// The result file: docs/performance.md and tests/bench/README.md say what is in it. A case that is
+// refused or fails has its message there; an error is one of the run itself: nothing to run, or a
+// device that cannot hold a matrix. Says on standard error how far it is.
+absl::StatusOr<Json> RunBenchmark(Device& device, const Options& options);
+
+// As JSON text, with a line for every element of the arrays at the top.
+std::string FormatResult(const Json& result);
+
+}  // namespace crout::bench
+
+#endif  // CROUT_TESTS_BENCH_CROUT_BENCH_RUNNER_H_

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""Renders results of crout-bench: pictures as SVG or PNG, and one HTML page with everything.
+
+    render.py RESULT.json [RESULT.json...] -o DIRECTORY [--format=svg|png]
+
+Needs matplotlib 3.6 or newer and numpy (Debian: python3-matplotlib).
+"""
+
+import argparse
+import pathlib
+import re
+
+from report import heat_map, page, pictures, results, style, tables
+
+MOST_HEAT_MAPS = 24
+
+
+def heat_maps(all_results, cases):
+    """(name, figure) for the iterative cases, those of a cold start first."""
+    patterns = {(p["matrix"], p["dtype"]): p for x in all_results for p in x["patterns"]}
+    iterative = [c for c in cases if "iterations" in c and "error" not in c]
+    iterative.sort(key=lambda c: (c.get("sequence", {}).get("step", 0), c["n"]))
+    for case in iterative[:MOST_HEAT_MAPS]:
+        pattern = patterns.get((case["matrix"], case["dtype"]))
+        step = "_step{step}_{delta:g}".format(**case["sequence"]) if "sequence" in case else ""
+        name = f"sections_{case['matrix']}_{case['series']}_{case['dtype']}{step}"
+        yield name, heat_map.heat_map(case, pattern)
+
+
+def groups(all_results):
+    """[(heading, (name, figure)...)]; heat maps are made one at a time."""
+    cases = results.cases(all_results)
+    dtypes = results.dtypes(cases)
+
+    def each(function, name):
+        return [(f"{name}_{d}", function(cases, d)) for d in dtypes]
+    return [
+        ("Times", each(pictures.times, "times") + each(pictures.speed_up, "speed_up")),
+        ("Accuracy", each(pictures.accuracy, "accuracy")),
+        ("auto", [("auto", pictures.automatic(all_results))]),
+        ("Warm starts", [("warm_starts", pictures.warm_starts(cases))]),
+        ("Sections of iterative factorizations", heat_maps(all_results, cases)),
+    ]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("results", nargs="+", type=pathlib.Path)
+    parser.add_argument("-o", "--output", type=pathlib.Path, required=True, help="directory")
+    parser.add_argument("--format", choices=["svg", "png"], default="svg")
+    arguments = parser.parse_args()
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    all_results = [results.load(path) for path in arguments.results]
+    sections = []
+    for heading, figures in groups(all_results):
+        inline = []
+        for name, figure in figures:
+            if figure is None:
+                continue
+            file = re.sub(r"[^A-Za-z0-9.-]+", "_", name).strip("_")
+            style.save(figure, arguments.output / f"{file}.{arguments.format}")
+            inline.append(style.svg(figure))
+        if inline:
+            sections.append((heading, inline))
+    report = arguments.output / "report.html"
+    report.write_text(page.page(all_results, sections, tables.all_tables(all_results)))
+    print(report)
+
+
+if __name__ == "__main__":
+    main()

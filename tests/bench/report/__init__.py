@@ -1,0 +1,1 @@
+"""Reads results of the benchmarks and makes tables and pictures of them."""

@@ -1,0 +1,88 @@
+"""An iterative factorization: sweeps by section and pivots, beside the sparsity of A and of LU."""
+
+import numpy as np
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.ticker import MaxNLocator
+
+from report.style import plt
+
+INK = LinearSegmentedColormap.from_list("ink", ["#ffffff", "#9db7d5", "#08306b"])
+SIDE = 3.3  # inches of a panel, and below it
+BOTTOM = 1.5
+MOST_LABELS = 16  # sections a side up to which their figures are written into them
+
+
+def _pattern(axes, rows, title):
+    share = np.array([[int(cell) for cell in row] for row in rows])
+    # The lightest ink is well visible: one nonzero in a cell counts.
+    shade = np.where(share > 0, 0.35 + 0.65 * share / 9, 0)
+    axes.imshow(shade, cmap=INK, vmin=0, vmax=1, interpolation="nearest", aspect="equal")
+    axes.set(title=title, xticks=[], yticks=[])
+    axes.grid(False)
+    for spine in axes.spines.values():
+        spine.set(visible=True, color="#aaaaaa")
+
+
+def _sweeps(axes, iterations):
+    sweeps = np.array(iterations["sweeps"], dtype=float)
+    count = len(sweeps)
+    image = axes.imshow(np.ma.masked_equal(sweeps, 0), cmap="viridis", vmin=0, aspect="equal")
+    image.cmap.set_bad("#f2f2f2")
+    # Insets follow the panel, whatever its aspect does to it.
+    bar = axes.inset_axes([1.03, 0, 0.045, 1])
+    axes.figure.colorbar(image, cax=bar, label="sweeps")
+    bar.grid(False)
+    axes.set(title="Sweeps by section", ylabel="section row", xticks=[])
+    axes.yaxis.set_major_locator(MaxNLocator(8, integer=True))
+    axes.grid(False)
+    if count > MOST_LABELS:
+        return
+    for i in range(count):
+        for j in range(count):
+            dark = sweeps[i, j] < 0.6 * sweeps.max()
+            axes.text(j, i, f"{int(sweeps[i, j])}", ha="center", va="center",
+                      fontsize=max(5, 9 - count // 4), color="white" if dark else "black")
+
+
+def _pivots(axes, iterations):
+    """Below the panel of sweeps, under the diagonal sections that they are of."""
+    pivots = iterations["pivots"]
+    below = axes.inset_axes([0, -0.29, 1, 0.25])
+    bars = below.bar(range(len(pivots)), pivots, color="#D55E00", width=0.8)
+    if len(pivots) <= MOST_LABELS:
+        below.bar_label(bars, fontsize=7)
+    below.set(xlabel="section column", ylabel="pivots", xlim=(-0.5, len(pivots) - 0.5))
+    below.set_ylim(0, max(1, 1.35 * max(pivots, default=0)))
+    below.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+    below.yaxis.set_major_locator(MaxNLocator(3, integer=True))
+
+
+def _panel(figure, left):
+    width, height = figure.get_size_inches()
+    return figure.add_axes([left / width, BOTTOM / height, SIDE / width, SIDE / height])
+
+
+def heat_map(case, pattern):
+    """`pattern`: that of the case's matrix, or None."""
+    figure = plt.figure(figsize=(12.4 if pattern else 5.2, BOTTOM + SIDE + 0.95))
+    if pattern:
+        _pattern(_panel(figure, 0.3), pattern["a"], "A")
+        _pattern(_panel(figure, 3.95), pattern["lu"], f"L + U ({pattern['algorithm']})")
+    sweeps = _panel(figure, 8.0 if pattern else 0.8)
+    _sweeps(sweeps, case["iterations"])
+    _pivots(sweeps, case["iterations"])
+    figure.text(0.3 / figure.get_figwidth(), 0.985, _caption(case, wide=pattern is not None),
+                va="top", fontsize=10, linespacing=1.4)
+    return figure
+
+
+def _caption(case, wide):
+    i = case["iterations"]
+    title = f"{case['matrix']}: {case['series']}, {case['dtype']}, {i['start']} start"
+    if "sequence" in case:
+        title += f" (step {case['sequence']['step']} of relative change {case['sequence']['delta']:g})"
+    facts = (f"n = {case['n']}, {case['nonzeros']} nonzeros; {i['sections']} × {i['sections']} sections "
+             f"of {i['section_size']}: {i['total_sweeps']} sweeps, {i['total_pivots']} pivots")
+    if case.get("factor_ratio") is not None:
+        facts += f"; factor ratio {case['factor_ratio']:.3g}"
+    return f"{title}\n{facts}" if wide else title

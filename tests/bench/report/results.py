@@ -1,0 +1,83 @@
+"""Result files of crout-bench, as flat lists of cases."""
+
+import json
+import pathlib
+
+REFERENCE = "getrf"
+
+
+def load(path):
+    """The JSON object in a result file, with the file's name."""
+    result = json.loads(pathlib.Path(path).read_text())
+    result["file"] = pathlib.Path(path).name
+    return result
+
+
+def device_label(result):
+    """A short name: "H100", "host (4 cores)"."""
+    device = result["device"]
+    if device.startswith("NVIDIA"):
+        return device.split()[1]
+    cores = result.get("cores")
+    return f"host ({cores} cores)" if cores else "host"
+
+
+def method(case):
+    """The algorithm with the parameters that differ from its defaults."""
+    names = {"section_size": "sections of", "block_size": "blocks of", "pivoting": "pivoting",
+             "tolerance": "tolerance", "sweep_limit": "sweep limit"}
+    parameters = case.get("parameters", {})
+    text = ", ".join(f"{names[key]} {_short(value)}" for key, value in parameters.items())
+    return f"{case['algorithm']} ({text})" if text else case["algorithm"]
+
+
+def _short(value):
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def cases(results):
+    """The cases of several results, each with its device's label and its series.
+
+    A series is a method on a device; the device is left out where all results are of one.
+    """
+    devices = {device_label(result) for result in results}
+    flat = []
+    for result in results:
+        for case in result["cases"]:
+            case = dict(case, device=device_label(result))
+            case["series"] = method(case)
+            if len(devices) > 1:
+                case["series"] += f", {case['device']}"
+            flat.append(case)
+    return flat
+
+
+def single_matrices(all_cases, dtype):
+    """Factorizations of one matrix: neither steps of a sequence nor direct solves."""
+    return [case for case in all_cases
+            if case["dtype"] == dtype and "sequence" not in case and "nrhs" not in case]
+
+
+def dtypes(all_cases):
+    return [d for d in ("f64", "f32") if any(case["dtype"] == d for case in all_cases)]
+
+
+def series_of(some_cases):
+    """The names of the series, in the order of their first appearance."""
+    return list(dict.fromkeys(case["series"] for case in some_cases))
+
+
+def by_matrix(some_cases):
+    """[(matrix, n, {series: case})], by order and name."""
+    rows = {}
+    for case in some_cases:
+        rows.setdefault((case["n"], case["matrix"]), {})[case["series"]] = case
+    return [(matrix, n, row) for (n, matrix), row in sorted(rows.items())]
+
+
+def reference_of(some_cases):
+    """The series that others are compared with: getrf's, if there is one."""
+    for case in some_cases:
+        if case["algorithm"] == REFERENCE and "parameters" not in case:
+            return case["series"]
+    return None

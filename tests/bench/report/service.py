@@ -1,0 +1,72 @@
+"""The tables of the other benchmarks' results: one for every list of records."""
+
+from report.table import Table, count, number
+
+FIRST = ["n", "nrhs", "transport", "clients", "count", "rounds"]
+UNITS = {"us": "µs", "ms": "ms", "s": "s", "mib": "MiB"}
+
+
+def heading(key):
+    """"bare_getrf_us" as "bare getrf, µs"."""
+    words = key.split("_")
+    if len(words) > 1 and words[-1] in UNITS:
+        return " ".join(words[:-1]) + ", " + UNITS[words[-1]]
+    return key.replace("gb_per_s", "GB/s").replace("_", " ")
+
+
+def records(title, rows, note=""):
+    """A table of objects; a column for each key, those that say which case it is first."""
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    keys.sort(key=lambda key: FIRST.index(key) if key in FIRST else len(FIRST))
+    return Table(title, [heading(key) for key in keys],
+                 [[number(row.get(key)) for key in keys] for row in rows], note)
+
+
+def _concurrency(value):
+    rows = value.get("cases") or value.get("contexts") or []
+    rest = ", ".join(f"{key.replace('_', ' ')} {number(v)}" for key, v in value.items()
+                     if not isinstance(v, list))
+    return rows, rest
+
+
+TITLES = {
+    "latency": "From the last byte to the result, beside the bare vendor routine",
+    "concurrency": "Factorizations side by side",
+    "payload": "A payload of 512 MiB from the client to the device's memory",
+    "upload": "Upload through staging memory",
+    "solvers": "Triangular solvers",
+}
+
+
+def tables(result):
+    made = []
+    for key, title in TITLES.items():
+        value = result.get(key)
+        if value is None:
+            continue
+        note = ""
+        if isinstance(value, dict):
+            value, note = _concurrency(value) if key == "concurrency" else ([value], "")
+        made.append(records(title, value, note))
+    return made
+
+
+def suite(result):
+    """The run of a test suite, in a sentence."""
+    real = result.get("real_matrices", {})
+    text = f"{count(result['passed'], 'test')} passed, {result['failed']} failed"
+    if "checked" in real:
+        text += f"; {real['checked']} real matrices checked"
+    return text + "."
+
+
+def google_benchmark(result):
+    """Rates of a Google Benchmark result."""
+    rows = []
+    for run in result["benchmarks"]:
+        rate = run.get("bytes_per_second")
+        rows.append([run["name"].replace("/real_time", ""), number(run["real_time"]),
+                     run["time_unit"], number(None if rate is None else rate / 1e6),
+                     number(run.get("MB/s/core"))])
+    return Table("Reading Matrix Market text",
+                 ["benchmark/threads", "time", "unit", "MB/s", "MB/s for each core used"], rows)

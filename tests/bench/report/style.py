@@ -1,0 +1,53 @@
+"""What all pictures share: colours by series, axes, and how figures become files."""
+
+import io
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402  (after the choice of the backend)
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: E402
+
+# Okabe and Ito: told apart with any colour vision.
+COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31"]
+MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*"]
+
+plt.rcParams.update({
+    "font.size": 9, "axes.titlesize": 10, "axes.titleweight": "bold", "axes.titlelocation": "left",
+    "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "axes.axisbelow": True,
+    "grid.color": "#e4e4e4", "grid.linewidth": 0.7, "legend.frameon": False, "svg.fonttype": "none",
+    "svg.hashsalt": "crout", "figure.dpi": 110,
+})
+
+
+def looks(series):
+    """{series: (colour, marker)}; the colours come round again with another marker."""
+    return {name: (COLOURS[i % len(COLOURS)], MARKERS[(i + i // len(COLOURS)) % len(MARKERS)])
+            for i, name in enumerate(series)}
+
+
+def plain_numbers(axis):
+    """1, 2, 5, 10 on a logarithmic axis instead of powers."""
+    axis.set_major_locator(LogLocator(10, subs=(1, 2, 5)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def legend_beside(axes):
+    """Right of the axes, where it hides nothing; the layout makes room for it."""
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1))
+
+
+def save(figure, path):
+    # No date: the same results give the same bytes.
+    metadata = {"Date": None} if str(path).endswith(".svg") else None
+    figure.savefig(path, metadata=metadata)
+
+
+def svg(figure):
+    """An <svg> element for an HTML page."""
+    text = io.StringIO()
+    figure.savefig(text, format="svg", metadata={"Date": None})
+    plt.close(figure)
+    return text.getvalue()[text.getvalue().index("<svg"):]

@@ -1,0 +1,71 @@
+"""A table, as Markdown or HTML, and how its numbers are written."""
+
+import dataclasses
+import html
+import math
+
+
+@dataclasses.dataclass
+class Table:
+    title: str
+    header: list
+    rows: list
+    note: str = ""
+
+    def markdown(self, level=3):
+        lines = [f"{'#' * level} {self.title}", ""]
+        if self.note:
+            lines += [self.note, ""]
+        lines.append("| " + " | ".join(map(_escape, self.header)) + " |")
+        lines.append("|" + "|".join("---" if i == 0 else "---:" for i in range(len(self.header))) + "|")
+        lines += ["| " + " | ".join(_escape(cell) for cell in row) + " |" for row in self.rows]
+        return "\n".join(lines) + "\n"
+
+    def html(self):
+        def row(cells, tag):
+            return "<tr>" + "".join(f"<{tag}>{html.escape(str(c))}</{tag}>" for c in cells) + "</tr>"
+        note = f"<p>{html.escape(self.note)}</p>" if self.note else ""
+        body = "\n".join(row(cells, "td") for cells in self.rows)
+        return (f"<h3>{html.escape(self.title)}</h3>{note}\n<div class=\"table\"><table>"
+                f"<thead>{row(self.header, 'th')}</thead>\n<tbody>{body}</tbody></table></div>")
+
+
+def _escape(cell):
+    return str(cell).replace("|", "\\|")
+
+
+def number(value, digits=3):
+    """Significant digits, without an exponent where that is short; a dash for nothing."""
+    if value is None:
+        return "–"
+    if isinstance(value, (bool, str)):
+        return {True: "yes", False: "no"}.get(value, value)
+    if isinstance(value, int):
+        return str(value)
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    if 1e-3 <= abs(value) < 1e6:
+        decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+        return f"{value:.{decimals}f}"
+    return f"{value:.{digits - 1}e}"
+
+
+def milliseconds(seconds):
+    return number(None if seconds is None else 1e3 * seconds)
+
+
+def times(ratio):
+    return "–" if ratio is None else f"{number(ratio)}×"
+
+
+def count(number_of, noun):
+    return f"{number_of} {noun}" + ("" if number_of == 1 else "s")
+
+
+def quantile(values, share):
+    """By linear interpolation between the sorted values."""
+    ordered = sorted(values)
+    position = share * (len(ordered) - 1)
+    low = math.floor(position)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (position - low) * (ordered[high] - ordered[low])

@@ -1,0 +1,161 @@
+"""The tables of crout-bench's results."""
+
+from report import results as r
+from report.table import Table, milliseconds, number, quantile, times
+
+ACCEPTED_RATIO = 30
+ACCURACIES = (("factor_ratio", "factor ratio"), ("max_abs_diff", "max |PA - LU|"),
+              ("backward_error", "backward error of a solve"), ("growth", "pivot growth"))
+
+
+def _cell(case):
+    if case is None:
+        return "–"
+    if "error" in case:
+        return "failed"
+    mark = "*" if (case.get("factor_ratio") or 0) >= ACCEPTED_RATIO else ""
+    return milliseconds(case["median_s"]) + mark
+
+
+def _spread(case):
+    return (case["max_s"] - case["min_s"]) / case["median_s"]
+
+
+def times_by_matrix(cases, dtype):
+    some = r.single_matrices(cases, dtype)
+    series = r.series_of(some)
+    rows = []
+    for matrix, n, row in r.by_matrix(some):
+        spreads = [_spread(case) for case in row.values() if "median_s" in case]
+        spread = f"{100 * max(spreads):.0f} %" if spreads else "–"
+        rows.append([matrix, n] + [_cell(row.get(name)) for name in series] + [spread])
+    note = ("Milliseconds, medians. The spread is (maximum - minimum) / median of the method of the "
+            "row that has the largest.")
+    if any("*" in cell for row in rows for cell in row[2:-1]):
+        note += f" *: the factor ratio is {ACCEPTED_RATIO} or more."
+    return Table(f"Time by matrix, {dtype}", ["matrix", "n"] + series + ["largest spread"], rows, note)
+
+
+def totals(cases, dtype):
+    some = r.single_matrices(cases, dtype)
+    matrices = r.by_matrix(some)
+    reference = r.reference_of(some)
+    rows = []
+    for name in r.series_of(some):
+        mine = [row[name] for _, _, row in matrices if name in row]
+        done = [case for case in mine if "median_s" in case]
+        common = [(row[name]["median_s"], row[reference]["median_s"]) for _, _, row in matrices
+                  if reference and all("median_s" in row.get(s, {}) for s in (name, reference))]
+        total = sum(time for time, _ in common) / sum(time for _, time in common) if common else None
+        worst = max((time / base for time, base in common), default=None)
+        rows.append([name, len(done), len(mine) - len(done),
+                     number(sum(case["median_s"] for case in done)), times(total), times(worst)])
+    note = ("Sums of the medians over the matrices that the method factored. The ratios are over the "
+            f"matrices that {reference} factored too: of the sums, and of the worst single matrix.")
+    header = ["method", "matrices", "failed", "total s", f"total over {reference}", "worst matrix"]
+    return Table(f"Totals, {dtype}", header, rows, note)
+
+
+def accuracy(cases, dtype):
+    some = r.single_matrices(cases, dtype)
+    rows = []
+    for key, title in ACCURACIES:
+        for name in r.series_of(some):
+            values = [case[key] for case in some
+                      if case["series"] == name and case.get(key) is not None]
+            if values:
+                rows.append([title, name, len(values)] +
+                            [number(quantile(values, q / 4)) for q in range(5)])
+    header = ["figure", "method", "matrices", "minimum", "1st quartile", "median", "3rd quartile",
+              "maximum"]
+    note = f"A factor ratio |PA - LU|₁ / (n |A|₁ eps) below {ACCEPTED_RATIO} is accepted (LAPACK)."
+    return Table(f"Accuracy, {dtype}", header, rows, note)
+
+
+def automatic(results):
+    rows = [[r.device_label(result), a["matrix"], a["n"], a["dtype"], a["chosen"],
+             milliseconds(a["chosen_s"]), a["best"], milliseconds(a["best_s"]),
+             times(a["chosen_over_best"])]
+            for result in results for a in result.get("auto", [])]
+    if not rows:
+        return []
+    worst = max(a["chosen_over_best"] for result in results for a in result.get("auto", []))
+    return [Table("What auto chooses",
+                  ["device", "matrix", "n", "type", "auto", "ms", "fastest", "ms", "auto / fastest"],
+                  rows, f"Among methods that pivot. The worst choice took {number(worst)} times as "
+                  "long as the fastest method.")]
+
+
+def iterations(cases):
+    rows = []
+    for case in cases:
+        i = case.get("iterations")
+        if not i or "sequence" in case or "error" in case:
+            continue
+        rows.append([case["matrix"], case["n"], case["dtype"], case["series"], i["section_size"],
+                     i["sections"], i["total_sweeps"], i["total_pivots"], i["sweeps"][0][0],
+                     milliseconds(case["median_s"])])
+    header = ["matrix", "n", "type", "method", "section", "sections a side", "sweeps", "pivots",
+              "sweeps of the first section", "ms"]
+    return [Table("Iterative methods: sweeps and pivots", header, rows)] if rows else []
+
+
+def _at_step(cases, case):
+    """Peers of a case: the same matrix of the same sequence."""
+    return [c for c in cases if "median_s" in c and
+            all(c.get(k) == case.get(k) for k in ("matrix", "dtype", "device", "sequence"))]
+
+
+def warm_starts(cases):
+    rows = []
+    for case in cases:
+        if "sequence" not in case or "median_s" not in case or "iterations" not in case:
+            continue
+        base = [c for c in _at_step(cases, case) if c["algorithm"] == r.REFERENCE]
+        base_s = base[0]["median_s"] if base else None
+        refined = case.get("refined", {})
+        rows.append([case["matrix"], case["n"], case["dtype"], case["series"],
+                     number(case["sequence"]["delta"]), case["sequence"]["step"],
+                     case["iterations"]["total_sweeps"], milliseconds(case["median_s"]),
+                     milliseconds(base_s), times(base_s and base_s / case["median_s"]),
+                     number(case.get("factor_ratio")), number(case.get("backward_error")),
+                     f"{number(refined.get('backward_error'))} ({refined.get('steps', 0)})"])
+    header = ["matrix", "n", "type", "method", "change per step", "step", "sweeps", "ms",
+              f"{r.REFERENCE} ms", "speed-up", "factor ratio", "backward error", "refined (steps)"]
+    note = f"Each step starts from the factor of the step before; {r.REFERENCE} starts from scratch."
+    return [Table("Warm starts", header, rows, note)] if rows else []
+
+
+def direct(cases):
+    some = [case for case in cases if "nrhs" in case and "median_s" in case]
+    rows = []
+    for case in some:
+        base = [c for c in some if c["algorithm"] == "getrf+getrs" and
+                all(c[k] == case[k] for k in ("matrix", "dtype", "device"))]
+        ratio = case["median_s"] / base[0]["median_s"] if base else None
+        rows.append([case["matrix"], case["n"], case["dtype"], case["series"], case["nrhs"],
+                     milliseconds(case["median_s"]), times(ratio), number(case["backward_error"])])
+    header = ["matrix", "n", "type", "method", "right-hand sides", "ms", "over getrf+getrs",
+              "backward error"]
+    return [Table("Direct solvers", header, rows)] if rows else []
+
+
+def failures(results):
+    rows = []
+    for result in results:
+        device = r.device_label(result)
+        rows += [[device, u["algorithm"], "–", "–", u["error"]] for u in result["unavailable"]]
+        rows += [[device, "–", s["matrix"], "–", s["reason"]] for s in result["skipped"]]
+        rows += [[device, r.method(c), c["matrix"], c["dtype"], c[key]] for c in result["cases"]
+                 for key in ("error", "solve_error") if key in c]
+    header = ["device", "method", "matrix", "type", "message"]
+    return [Table("Left out, refused or failed", header, rows)] if rows else []
+
+
+def all_tables(results):
+    cases = r.cases(results)
+    tables = []
+    for dtype in r.dtypes(cases):
+        tables += [times_by_matrix(cases, dtype), totals(cases, dtype), accuracy(cases, dtype)]
+    return (tables + automatic(results) + iterations(cases) + warm_starts(cases) + direct(cases) +
+            failures(results))

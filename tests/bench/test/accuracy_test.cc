@@ -1,0 +1,75 @@
+#include "tests/bench/crout_bench/accuracy.h"
+
+#include <cmath>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/host/host_device.h"
+#include "tests/support/job_runner.h"
+#include "tests/support/ratios.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout::bench {
+namespace {
+
+using ::crout::testing::FactorRequest;
+using ::crout::testing::HostMatrix;
+using ::crout::testing::JobRunner;
+using ::crout::testing::RandomMatrix;
+using ::testing::ElementsAre;
+
+// By the slow oracle, for either unit diagonal, and with a factor that is wrong in one place.
+TEST(AccuracyTest, FactorRatioIsTheOracles) {
+  const auto host = MakeHostDevice({});
+  JobRunner runner(*host);
+  for (const char* algorithm : {"getrf", "cmpp"}) {
+    for (const int64_t n : {1, 2, 33, 70}) {
+      const HostMatrix a = RandomMatrix(n, n, n);
+      FactorRequest request;
+      request.algorithm = algorithm;
+      ASSERT_OK_AND_ASSIGN(const Factorization factor, runner.Factor(a, n, request));
+      ASSERT_OK_AND_ASSIGN(auto downloaded, runner.Download(factor));
+      auto& [lu, ipiv] = downloaded;
+      const UnitDiagonal unit = factor.summary.unit_diagonal;
+      for (const double error : {0.0, 1e-3}) {
+        lu[n - 1] += error;
+        const double expected = testing::FactorRatio(a, n, lu, ipiv, unit, DType::kFloat64);
+        const FactorAccuracy accuracy = MeasureFactor(a, lu, ipiv, n, unit, DType::kFloat64);
+        // Sums in another order: of the size of what is measured where that is roundoff.
+        EXPECT_NEAR(accuracy.ratio, expected, error == 0 ? 0.5 : 1e-6 * expected) << algorithm << n;
+        EXPECT_EQ(accuracy.max_abs_diff > 1e-5, error != 0) << algorithm << n;
+      }
+    }
+  }
+}
+
+TEST(AccuracyTest, ANanIsSeen) {
+  const double nan = std::nan("");
+  const FactorAccuracy accuracy =
+      MeasureFactor({2, 1, 1, 2}, {2, nan, 1, 1.5}, {1, 2}, 2, UnitDiagonal::kL, DType::kFloat64);
+  EXPECT_TRUE(std::isnan(accuracy.ratio));
+  EXPECT_TRUE(std::isnan(accuracy.max_abs_diff));
+  EXPECT_TRUE(std::isnan(BackwardError({1, 0, 0, 1}, {1, nan}, {1, 1}, 2, 1)));
+}
+
+TEST(AccuracyTest, BackwardErrorIsTheOracles) {
+  const int64_t n = 20;
+  const HostMatrix a = RandomMatrix(n, n, 1);
+  const HostMatrix x = RandomMatrix(n, 3, 2);
+  HostMatrix b = testing::Multiply(a, n, Op::kNone, x, 3);
+  EXPECT_LT(BackwardError(a, x, b, n, 3), 1e-15);
+  b[n] += 0.25;
+  EXPECT_NEAR(BackwardError(a, x, b, n, 3), testing::BackwardError(a, n, Op::kNone, x, b, 3),
+              1e-12);
+}
+
+TEST(AccuracyTest, PatternsCountNonzerosByCell) {
+  // Rows 1 0 0 2 / 0 3 0 0 / 0 0 0 0 / 4 4 4 4.
+  const std::vector<double> a{1, 0, 0, 4, 0, 3, 0, 4, 0, 0, 0, 4, 2, 0, 0, 4};
+  EXPECT_THAT(CoarsePattern(a, 4, 2), ElementsAre("53", "55"));
+  EXPECT_THAT(CoarsePattern(a, 4, 100), ElementsAre("9009", "0900", "0000", "9999"));
+  EXPECT_THAT(CoarsePattern({7}, 1, 3), ElementsAre("9"));
+}
+
+}  // namespace
+}  // namespace crout::bench

@@ -1,0 +1,81 @@
+#include "tests/bench/crout_bench/cases.h"
+
+#include "kernels/host/host_device.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout::bench {
+namespace {
+
+using ::crout::testing::FailsWith;
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
+
+const LuAlgorithm& Named(const Device& device, std::string_view name) {
+  for (const auto& algorithm : device.algorithms()) {
+    if (algorithm->traits().name == name) return *algorithm;
+  }
+  ADD_FAILURE() << name;
+  return *device.algorithms()[0];
+}
+
+TEST(CasesTest, EveryCombinationOfWhatAMethodTakes) {
+  const auto device = MakeHostDevice({});
+  Options options;
+  options.tolerances = {0, 1e-10};
+  options.section_sizes = {0, kPublishedSection};
+  options.pivotings = {std::nullopt, PivotCriterion{PivotRule::kPartial}};
+  EXPECT_THAT(CasesOf(Named(*device, "getrf"), options, 100), SizeIs(1));
+  const std::vector<Case> cases = CasesOf(Named(*device, "icmpp"), options, 4156);
+  ASSERT_THAT(cases, SizeIs(8));
+  EXPECT_EQ(ParametersJson(cases[0].parameters), Json::object());
+  EXPECT_EQ(ParametersJson(cases[7].parameters),
+            Json({{"pivoting", "partial"}, {"tolerance", 1e-10}, {"section_size", 416}}));
+}
+
+TEST(CasesTest, PublishedSectionSizes) {
+  EXPECT_EQ(PublishedSectionSize(558, 0), 256);
+  EXPECT_EQ(PublishedSectionSize(4156, 32), 416);
+  EXPECT_EQ(PublishedSectionSize(2599, 8), 264);
+  EXPECT_EQ(PublishedSectionSize(20000, 16), 1024);
+}
+
+TEST(CasesTest, NamesThatTheDeviceLacksAreReported) {
+  const auto device = MakeHostDevice({});
+  std::vector<std::string> missing;
+  const auto chosen = ChosenAlgorithms(*device, {"cmpp", "lu9", "getrf"},
+                                       [&](const std::string& name, const absl::Status& status) {
+                                         missing.push_back(name);
+                                         EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+                                       });
+  EXPECT_THAT(missing, ElementsAre("lu9"));
+  ASSERT_THAT(chosen, SizeIs(2));
+  EXPECT_EQ(chosen[0]->traits().name, "cmpp");
+  EXPECT_THAT(ChosenAlgorithms(*device, {}, [](auto&, auto&) {}),
+              SizeIs(device->algorithms().size()));
+}
+
+TEST(CasesTest, PivotingRules) {
+  ASSERT_OK_AND_ASSIGN(const auto none, ParsePivoting("default"));
+  EXPECT_FALSE(none.has_value());
+  for (const char* text : {"none", "partial", "interval:1e-06:2", "threshold:0.25"}) {
+    ASSERT_OK_AND_ASSIGN(const auto criterion, ParsePivoting(text));
+    EXPECT_EQ(FormatPivoting(*criterion), text);
+  }
+  ASSERT_OK_AND_ASSIGN(const auto interval, ParsePivoting("interval"));
+  EXPECT_EQ(FormatPivoting(*interval), "interval:1e-05:100000");
+  for (const char* text : {"", "complete", "interval:1", "threshold:x", "threshold:1:2"}) {
+    EXPECT_THAT(ParsePivoting(text), FailsWith(absl::StatusCode::kInvalidArgument, text));
+  }
+}
+
+TEST(CasesTest, Families) {
+  ASSERT_OK_AND_ASSIGN(const FamilyOrders family, ParseFamily("thesis:558,1089"));
+  EXPECT_EQ(family.family, "thesis");
+  EXPECT_THAT(family.orders, ElementsAre(558, 1089));
+  for (const char* text : {"thesis", "thesis:", "thesis:0", "thesis:5,", "thesis:x"}) {
+    EXPECT_THAT(ParseFamily(text), FailsWith(absl::StatusCode::kInvalidArgument, text));
+  }
+}
+
+}  // namespace
+}  // namespace crout::bench

@@ -1,0 +1,100 @@
+#include "tests/bench/crout_bench/timing.h"
+
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "tests/support/status_matchers.h"
+
+namespace crout::bench {
+namespace {
+
+using ::crout::testing::FailsWith;
+using ::crout::testing::IsOk;
+
+// Writes its letter at each step: P, R and C of subject a are "aP", "aR", "aC".
+class Recorder final : public Subject {
+ public:
+  Recorder(std::string name, std::string& log) : name_(std::move(name)), log_(log) {}
+
+  absl::Status Prepare() override { return Note("P"); }
+  absl::Status Run() override {
+    std::this_thread::sleep_for(run_time);
+    return Note("R");
+  }
+  absl::Status Check() override {
+    if (--checks_left < 0) return absl::AbortedError("too many sweeps");
+    return Note("C");
+  }
+
+  int checks_left = 1000;
+  std::chrono::milliseconds run_time{0};
+
+ private:
+  absl::Status Note(const char* step) {
+    log_ += name_ + step + " ";
+    return absl::OkStatus();
+  }
+
+  const std::string name_;
+  std::string& log_;
+};
+
+TEST(TimingTest, PeersTakeTurnsAfterAnUntimedRun) {
+  std::string log;
+  Recorder a("a", log);
+  Recorder b("b", log);
+  const auto timings = TimeInTurns({&a, &b}, 2, 1e9);
+  EXPECT_EQ(log, "aP aR aC bP bR bC aP aR aC bP bR bC aP aR aC bP bR bC ");
+  ASSERT_EQ(timings.size(), 2u);
+  for (const Timing& timing : timings) {
+    EXPECT_THAT(timing.status, IsOk());
+    EXPECT_EQ(timing.seconds.size(), 2u);
+    EXPECT_FALSE(timing.cut_short);
+  }
+}
+
+TEST(TimingTest, OnlyRunIsTimed) {
+  std::string log;
+  Recorder a("a", log);
+  a.run_time = std::chrono::milliseconds(5);
+  const auto timings = TimeInTurns({&a}, 1, 1e9);
+  EXPECT_GE(timings[0].seconds[0], 0.005);
+}
+
+TEST(TimingTest, WhatFailsSitsOut) {
+  std::string log;
+  Recorder a("a", log);
+  Recorder b("b", log);
+  a.checks_left = 1;
+  const auto timings = TimeInTurns({&a, &b}, 3, 1e9);
+  EXPECT_THAT(timings[0].status, FailsWith(absl::StatusCode::kAborted, "sweeps"));
+  EXPECT_EQ(timings[1].seconds.size(), 3u);
+  nlohmann::ordered_json json;
+  AddTiming(timings[0], json);
+  EXPECT_EQ(json, nlohmann::ordered_json({{"error", "ABORTED: too many sweeps"}}));
+}
+
+TEST(TimingTest, WhatTakesLongIsCutShort) {
+  std::string log;
+  Recorder a("a", log);
+  a.run_time = std::chrono::milliseconds(2);
+  const auto timings = TimeInTurns({&a}, 100, 0.003);
+  EXPECT_EQ(timings[0].seconds.size(), 2u);
+  EXPECT_TRUE(timings[0].cut_short);
+  nlohmann::ordered_json json;
+  AddTiming(timings[0], json);
+  EXPECT_EQ(json["cut_short"], true);
+  EXPECT_EQ(json["times_s"].size(), 2u);
+}
+
+TEST(TimingTest, MedianMinimumAndMaximum) {
+  nlohmann::ordered_json json;
+  AddTiming({{3, 1, 2}, absl::OkStatus(), false}, json);
+  EXPECT_EQ(json,
+            nlohmann::ordered_json(
+                {{"median_s", 2.0}, {"min_s", 1.0}, {"max_s", 3.0}, {"times_s", {3.0, 1.0, 2.0}}}));
+}
+
+}  // namespace
+}  // namespace crout::bench
