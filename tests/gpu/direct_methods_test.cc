@@ -3,7 +3,7 @@
 #include <limits>
 #include <string>
 
-#include "gmock/gmock.h"
+#include "kernels/algorithm_registry.h"
 #include "tests/gpu/jobs.h"
 #include "tests/support/ratios.h"
 
@@ -223,6 +223,16 @@ TEST_F(DirectMethodsTest, BlockLuRefusesWhatNeedsPivoting) {
     ASSERT_TRUE(factor.ok()) << factor.status();
     EXPECT_EQ(factor->summary.info, 1);
     EXPECT_TRUE(std::isfinite(factor->summary.pivot_growth));
+  }
+}
+
+TEST_F(DirectMethodsTest, AutoNeverGoesWithoutPivoting) {
+  for (const int64_t n : {1, 100, 1000, 10000, 100000}) {
+    for (const DType dtype : kTypes) {
+      auto found = FindAlgorithm(Gpu(), "auto", dtype, n);
+      ASSERT_TRUE(found.ok()) << found.status();
+      EXPECT_NE((*found)->traits().pivoting, PivotRule::kNone) << (*found)->traits().name;
+    }
   }
 }
 
