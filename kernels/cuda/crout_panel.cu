@@ -34,7 +34,6 @@ decltype(auto) DispatchWidth(int width, F&& f) {
 int WidthIndex(int width) { return width == 8 ? 0 : width == 16 ? 1 : 2; }
 int TypeIndex(DType dtype) { return dtype == DType::kFloat32 ? 0 : 1; }
 
-constexpr int kMaxClusterBlocks = 16;
 constexpr int kSmallClusterThreads = 256;
 constexpr int kLargeClusterThreads = 512;
 

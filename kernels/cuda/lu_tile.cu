@@ -23,6 +23,8 @@ __global__ void __launch_bounds__(kTile* kGroups)
   const int i = threadIdx.x;
   const int group = threadIdx.y;
   const int order = static_cast<int>(a.rows);
+  const bool keeper = i == 0 && group == 0;
+  const uint32_t stopped = keeper ? *stop : 0;  // asked of the host now, looked at in the end
   T values[kColumns];
 #pragma unroll
   for (int c = 0; c < kColumns; ++c) {
@@ -61,9 +63,9 @@ __global__ void __launch_bounds__(kTile* kGroups)
       if (i < order && j < order) a(i, j) = values[c];
     }
   }
-  if (i != 0 || group != 0) return;
+  if (!keeper) return;
   if (refused != 0) control->info = static_cast<int>(first) + refused;
-  if (refused != 0 || *stop != 0) Halt(control);
+  if (refused != 0 || stopped != 0) Halt(control);
 }
 
 __global__ void __launch_bounds__(kThreads) IdentityPivotsKernel(int64_t* ipiv, int64_t n) {

@@ -68,12 +68,12 @@ class GridTeam {
   Slot* const slots_;
 };
 
+inline constexpr int kMaxClusterBlocks = 16;  // on Hopper, beyond the portable size
+
 // Blocks of one cluster, which read each other's shared memory: a fraction of the latency.
 template <class Slot>
 class ClusterTeam {
  public:
-  static constexpr int kMaxBlocks = 16;  // beyond the portable size
-
   // slots: two in this block's shared memory.
   __device__ explicit ClusterTeam(Slot* slots) : slots_(slots) {}
 

@@ -1,9 +1,10 @@
 // The direct methods of our own on the GPU: pcm, pcmpp and block_lu.
+#include <atomic>
 #include <cmath>
-#include <limits>
 #include <string>
+#include <thread>
 
-#include "gmock/gmock.h"
+#include "kernels/algorithm_registry.h"
 #include "tests/gpu/jobs.h"
 #include "tests/support/ratios.h"
 
@@ -226,6 +227,16 @@ TEST_F(DirectMethodsTest, BlockLuRefusesWhatNeedsPivoting) {
   }
 }
 
+TEST_F(DirectMethodsTest, AutoNeverGoesWithoutPivoting) {
+  for (const int64_t n : {1, 100, 1000, 10000, 100000}) {
+    for (const DType dtype : kTypes) {
+      auto found = FindAlgorithm(Gpu(), "auto", dtype, n);
+      ASSERT_TRUE(found.ok()) << found.status();
+      EXPECT_NE((*found)->traits().pivoting, PivotRule::kNone) << (*found)->traits().name;
+    }
+  }
+}
+
 TEST_F(DirectMethodsTest, TheSameBitsTwice) {
   constexpr int64_t kN = 1089;
   for (const char* algorithm : {"pcm", "pcmpp", "block_lu"}) {
@@ -256,6 +267,28 @@ TEST_F(DirectMethodsTest, TallPanels) {
     auto solved = SolveOn(*gpu_, *factor, b, 1, DType::kFloat64, Layout::kColumnMajor, options);
     ASSERT_TRUE(solved.ok()) << solved.status();
     EXPECT_LT(*solved->summary.backward_error, 1e-13);
+  }
+}
+
+// Clusters and cooperative grids of several streams at once: none waits for blocks that cannot run.
+TEST_F(DirectMethodsTest, SideBySideAsAlone) {
+  for (const int64_t n : {600, 8300}) {
+    const HostMatrix a = testing::RandomMatrix(n, n, 4);
+    const FactorizeOptions options = Options("pcmpp", DType::kFloat64);
+    auto alone = Factor(a, n, options);
+    ASSERT_TRUE(alone.ok()) << alone.status();
+    const HostMatrix expected = Download(*gpu_, *alone).lu;
+    std::vector<std::thread> threads;
+    std::atomic<int> same = 0;
+    for (int t = 0; t < 3; ++t) {
+      threads.emplace_back([&] {
+        Bench mine(Gpu());
+        auto factor = FactorizeOn(mine, a, n, DType::kFloat64, Layout::kColumnMajor, options);
+        if (factor.ok()) same += SameBits(Download(mine, *factor).lu, expected);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(same, 3) << n;
   }
 }
 

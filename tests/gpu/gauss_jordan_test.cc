@@ -2,7 +2,6 @@
 #include <cmath>
 #include <string>
 
-#include "gmock/gmock.h"
 #include "kernels/direct_solver.h"
 #include "tests/gpu/jobs.h"
 #include "tests/support/ratios.h"
