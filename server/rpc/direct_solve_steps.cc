@@ -20,6 +20,7 @@ absl::Status CheckNeedsNoFactors(const v1::FactorizeAndSolveHeader& header) {
   const std::pair<bool, const char*> asked[] = {
       {header.has_cache(), "header.cache"},
       {options.equilibrate() == v1::EQUILIBRATE_ON, "header.options.equilibrate"},
+      {options.has_parameters(), "header.options.parameters"},
       {options.condition(), "header.options.condition"},
       {options.determinant(), "header.options.determinant"},
       {transpose, "header.solve.operation"},

@@ -101,6 +101,31 @@ TEST_F(CroutctlTest, LuFactorsAndSolvesInOneGo) {
   EXPECT_EQ(RunJson({"info", kept["factor"]["handle"]})["name"], "k");
 }
 
+TEST_F(CroutctlTest, GaussJordanSolvesWithoutFactors) {
+  const std::string x = directory_.File("x.mtx");
+  const Json solved = RunJson({"lu", matrix_, "--ones", "--algorithm=gauss_jordan", "-o", x});
+  EXPECT_EQ(solved["factor"]["algorithm"], "gauss_jordan");
+  EXPECT_LT(solved["backward_error"], 1e-15);
+  EXPECT_THAT(ArrayValues(x),
+              ::testing::Pointwise(::testing::DoubleNear(1e-15), {0.4375, -0.15, 0.125}));
+}
+
+// A method's name, its parameters and what it tells, by way of the wire.
+TEST_F(CroutctlTest, IterativeMethodsTellWhatTheyDidAndStartFromTheFactorThatTheyReplace) {
+  const Json cold = RunJson({"factor", matrix_, "--algorithm=icmpp", "--section-size=32"});
+  EXPECT_EQ(cold["iterations"]["warm"], false);
+  EXPECT_EQ(cold["iterations"]["sections"], 1);
+  EXPECT_GT(cold["iterations"]["total_sweeps"], 1);
+  EXPECT_EQ(cold["iterations"]["sweeps"][0], cold["iterations"]["total_sweeps"]);
+  const Json warm = RunJson({"factor", matrix_, "--from", cold["handle"], "--algorithm=icmpp",
+                             "--tolerance=1e-10", "--pivoting=threshold"});
+  EXPECT_EQ(warm["handle"], cold["handle"]);
+  EXPECT_EQ(warm["iterations"]["warm"], true);
+  EXPECT_LE(warm["iterations"]["total_sweeps"], cold["iterations"]["total_sweeps"]);
+  const Json solved = RunJson({"solve", warm["handle"], "--ones"});
+  EXPECT_LT(solved["backward_error"], 1e-9);
+}
+
 TEST_F(CroutctlTest, SchurWritesTheComplementAndKeepsTheFactor) {
   const std::string s = directory_.File("s.mtx");
   const Json schur = RunJson({"schur", matrix_, "--leading=1", "-o", s, "--name=a11",
@@ -212,6 +237,8 @@ TEST_F(CroutctlTest, RefusedCallsExitWith1AndNameTheStatus) {
       {{"factor", singular_, "--algorithm=crout_lu"}, "UNIMPLEMENTED"},
       {{"factor", directory_.File("bad.mtx")}, "INVALID_ARGUMENT"},
       {{"estimate", "--", "-1"}, "INVALID_ARGUMENT"},
+      {{"factor", matrix_, "--tolerance=0.5"}, "INVALID_ARGUMENT"},
+      {{"factor", matrix_, "--algorithm=gauss_jordan"}, "FAILED_PRECONDITION"},
   };
   WriteFile(directory_.File("bad.mtx"), "this is no matrix\n");
   for (auto [arguments, status] : refused) {

@@ -19,7 +19,11 @@ std::vector<FactorRequest> FactorRequests() {
       for (const DType factor : {DType::kFloat32, DType::kFloat64}) {
         for (const Layout layout : {Layout::kColumnMajor, Layout::kRowMajor}) {
           for (const bool keep : {true, false}) {
-            FactorRequest request{algorithm, matrix, factor, layout};
+            FactorRequest request;
+            request.algorithm = algorithm;
+            request.matrix_dtype = matrix;
+            request.factor_dtype = factor;
+            request.layout = layout;
             request.keep_matrix = keep;
             request.condition = keep;
             request.equilibrate = keep ? EquilibrateMode::kOn : EquilibrateMode::kAuto;
