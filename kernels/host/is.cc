@@ -104,9 +104,9 @@ class HostIs final : public TriangularSolver {
   // Some tens of sweeps where the factor is diagonally dominant.
   double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override {
     constexpr double kSweeps = 50;
-    return 2 * kCallSeconds + kSweeps * (FactorReadSeconds(dtype, n) * static_cast<double>(nrhs) +
-                                         SolveFlops(n, nrhs) /
-                                             (kReferenceFlopsPerCore * RateFactor(dtype)));
+    return 2 * kCallSeconds +
+           kSweeps * (FactorReadSeconds(dtype, n) * static_cast<double>(nrhs) +
+                      SolveFlops(n, nrhs) / (kReferenceFlopsPerCore * RateFactor(dtype)));
   }
 
   // Two columns for each core.
