@@ -15,6 +15,10 @@
 namespace crout {
 namespace {
 
+// Small sections do least work, large ones make few: measured at n = 1089 in float64, four cores,
+// threshold pivoting: 0.44 s with 32, 0.59 s with 64, 1.0 s with 128 and 1.6 s with 256, as
+// published.
+constexpr int64_t kSectionSize = 64;
 constexpr size_t kAlignment = 64;
 
 constexpr size_t Aligned(size_t bytes) {
@@ -22,8 +26,7 @@ constexpr size_t Aligned(size_t bytes) {
 }
 
 SectionGrid GridFor(int64_t n, const LuParameters& parameters) {
-  const int64_t size =
-      parameters.section_size > 0 ? parameters.section_size : PublishedSectionSize(n, kSweepTile);
+  const int64_t size = parameters.section_size > 0 ? parameters.section_size : kSectionSize;
   return {n, std::clamp<int64_t>(size, 1, std::max<int64_t>(1, n))};
 }
 

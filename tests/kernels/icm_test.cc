@@ -105,11 +105,11 @@ TEST_F(IcmTest, SectionsOfEverySize) {
 }
 
 TEST_F(IcmTest, OrdersAcrossTheDefaultSection) {
-  for (const int64_t n : {255, 256, 257, kSanitized ? 258 : 558}) {
+  for (const int64_t n : {63, 64, 65, 255, 256, 257, kSanitized ? 258 : 558}) {
     SCOPED_TRACE(n);
     const HostMatrix a = RandomMatrix(n, n, 4);
     const Iterated run = Factor(a, n, Icmpp(0));
-    EXPECT_EQ(run.report().section_size, std::min<int64_t>(n, 256));
+    EXPECT_EQ(run.report().section_size, std::min<int64_t>(n, 64));
     EXPECT_LT(Ratio(a, n, run), kThreshold);
   }
 }
