@@ -24,7 +24,11 @@ class BlockLu {
  public:
   // `inverses`: 2 * kInverseLeaf elements for each row.
   BlockLu(const MatrixView<T>& a, T* inverses, StopRequested stop)
-      : a_(a), inverses_(inverses), stop_(stop), tiles_((a.rows + kTile - 1) / kTile), token_(tiles_ * tiles_) {}
+      : a_(a),
+        inverses_(inverses),
+        stop_(stop),
+        tiles_((a.rows + kTile - 1) / kTile),
+        token_(tiles_ * tiles_) {}
 
   void Run(int cores) {
 #pragma omp parallel num_threads(cores)

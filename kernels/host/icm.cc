@@ -15,13 +15,18 @@
 namespace crout {
 namespace {
 
+// Small sections do least work, large ones make few: measured at n = 1089 in float64, four cores,
+// threshold pivoting: 0.44 s with 32, 0.59 s with 64, 1.0 s with 128 and 1.6 s with 256, as
+// published.
+constexpr int64_t kSectionSize = 64;
 constexpr size_t kAlignment = 64;
 
-constexpr size_t Aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+constexpr size_t Aligned(size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
 
 SectionGrid GridFor(int64_t n, const LuParameters& parameters) {
-  const int64_t size =
-      parameters.section_size > 0 ? parameters.section_size : PublishedSectionSize(n, kSweepTile);
+  const int64_t size = parameters.section_size > 0 ? parameters.section_size : kSectionSize;
   return {n, std::clamp<int64_t>(size, 1, std::max<int64_t>(1, n))};
 }
 
@@ -53,9 +58,8 @@ class HostIcm final : public LuAlgorithm {
 
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n,
                                         const LuParameters& parameters) const override {
-    CROUT_ASSIGN_OR_RETURN(
-        const Sizes layout,
-        LayOut(dtype, GridFor(n, parameters), executor_.budget().total()));
+    CROUT_ASSIGN_OR_RETURN(const Sizes layout,
+                           LayOut(dtype, GridFor(n, parameters), executor_.budget().total()));
     ByteSum sum;
     return sum.Add(layout.record).Add(layout.a).Add(layout.next).Add(layout.strips).total();
   }
@@ -78,8 +82,7 @@ class HostIcm final : public LuAlgorithm {
     auto* record = new (workspace.data()) RunRecord{.grid = grid};
     std::fill_n(record->section_sweeps(), (grid.count() + 1) * grid.count(), 0);
     record->warm = parameters.start.has_value() ? 1 : 0;
-    CROUT_ASSIGN_OR_RETURN(const Sizes layout,
-                           LayOut(a.dtype, grid, executor_.budget().total()));
+    CROUT_ASSIGN_OR_RETURN(const Sizes layout, LayOut(a.dtype, grid, executor_.budget().total()));
     executor_.Run(WidthFor(a.rows * a.cols), [&](int cores) {
       DispatchDType(a.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
@@ -107,9 +110,9 @@ class HostIcm final : public LuAlgorithm {
     if (!parameters.start.has_value()) return absl::OkStatus();
     const AnyMatrix& lu = parameters.start->lu;
     if (lu.rows == a.rows && lu.cols == a.cols && lu.dtype == a.dtype) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the start is of order ", lu.rows, " and type ", ToAbsl(NameOf(lu.dtype)),
-        ", the matrix of order ", a.rows, " and type ", ToAbsl(NameOf(a.dtype))));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the start is of order ", lu.rows, " and type ", ToAbsl(NameOf(lu.dtype)),
+                     ", the matrix of order ", a.rows, " and type ", ToAbsl(NameOf(a.dtype))));
   }
 
   // A goes to the workspace, the estimate takes its place.
@@ -124,9 +127,8 @@ class HostIcm final : public LuAlgorithm {
     if (parameters.start.has_value()) FillEstimate(cores, *parameters.start, buffers.lu);
     const int64_t limit =
         parameters.sweep_limit > 0 ? parameters.sweep_limit : SweepBound(record.grid.size);
-    const IcmOptions options{
-        parameters.pivoting.value_or(PivotCriterion{.rule = traits_.pivoting}),
-        parameters.tolerance, limit, cores};
+    const IcmOptions options{parameters.pivoting.value_or(PivotCriterion{.rule = traits_.pivoting}),
+                             parameters.tolerance, limit, cores};
     const int64_t info = IcmRun<T>(buffers, permutation, options, stop, record).Run();
     InterchangesOf(permutation, ipiv);
     return info;

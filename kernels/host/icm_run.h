@@ -25,8 +25,8 @@ struct IcmOptions {
 // Memory of a run.
 template <class T>
 struct IcmBuffers {
-  MatrixView<T> lu;  // n x n: on entry the estimate, on exit L and U
-  MatrixView<T> a;   // n x n: on entry A, its rows in the estimate's order; used up
+  MatrixView<T> lu;     // n x n: on entry the estimate, on exit L and U
+  MatrixView<T> a;      // n x n: on entry A, its rows in the estimate's order; used up
   T* next = nullptr;    // size * size elements
   T* strips = nullptr;  // size * kSweepTile elements for each core
 };
@@ -36,8 +36,8 @@ class IcmRun {
  public:
   // `permutation`: of the rows of A, on entry the estimate's; pivots compose with it. `record` has
   // its grid set and its counts zero.
-  IcmRun(const IcmBuffers<T>& buffers, std::vector<int64_t>& permutation,
-         const IcmOptions& options, StopRequested stop, RunRecord& record)
+  IcmRun(const IcmBuffers<T>& buffers, std::vector<int64_t>& permutation, const IcmOptions& options,
+         StopRequested stop, RunRecord& record)
       : lu_(buffers.lu),
         a_(buffers.a),
         buffers_(buffers),
@@ -82,7 +82,7 @@ class IcmRun {
       bad = FirstBadOfAllRows(undecided, std::min(bad, end), bad);
       if (bad == end) break;
       if (!Pivot(d, bad)) return bad + 1;
-      AdvanceTo(bad, end, final);
+      Advance(final, bad, end);
       final = bad;
       undecided = bad + 1;
     }
@@ -243,8 +243,12 @@ class IcmRun {
     return true;
   }
 
-  // Takes the products of the steps [from, to) from the rest of the section's columns.
-  void AdvanceTo(int64_t to, int64_t end, int64_t from) { SubtractFrom(to, from, to, to, end); }
+  // Takes the products of the steps [from, to) from the rest of the section's columns. Column `to`
+  // of L is final: it stays as it is to the last bit, or the next sweeps would see it change.
+  void Advance(int64_t from, int64_t to, int64_t end) {
+    SubtractFrom(to, from, to, to, end);
+    std::copy(&lu_(to, to), &lu_(0, to) + lu_.rows, &a_(to, to));
+  }
 
   // a[top:, left:right] -= L[top:, from:to] U[from:to, left:right]
   void SubtractFrom(int64_t top, int64_t from, int64_t to, int64_t left, int64_t right) {

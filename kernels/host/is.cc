@@ -23,17 +23,36 @@ class Triangle {
   int64_t Place(int64_t i) const { return forward_ ? i : lu_.rows - 1 - i; }
   T Diagonal(int64_t place) const { return unit_ ? T{1} : lu_(place, place); }
 
-  // y := y - t[:, k] x_k for the rows after k, by place.
-  void SubtractColumn(int64_t k, T x, T* y) const {
-    const int64_t place = Place(k);
-    const int64_t begin = forward_ ? place + 1 : 0;
-    const int64_t end = forward_ ? lu_.rows : place;
-    const int64_t stride = transposed_ ? lu_.ld : 1;
-    const T* column = transposed_ ? lu_.data + place : &lu_(0, place);
-    for (int64_t i = begin; i < end; ++i) y[i] -= column[i * stride] * x;
+  // y := y - t[final:, from:to] x[from:to] with t's strict triangle, rows and columns in the order
+  // of substitution, x and y by place. Along the columns in memory, whichever those are.
+  void Subtract(int64_t final, int64_t from, int64_t to, const T* x, T* y) const {
+    if (transposed_) {
+      for (int64_t i = final; i < order(); ++i)
+        y[Place(i)] -= RowTimes(i, from, std::min(i, to), x);
+      return;
+    }
+    for (int64_t k = from; k < to; ++k) {
+      const int64_t place = Place(k);
+      const T* column = &lu_(0, place);
+      const T factor = x[place];
+      const int64_t begin = forward_ ? std::max(k + 1, final) : 0;
+      const int64_t end = forward_ ? order() : std::min(place, order() - final);
+      for (int64_t i = begin; i < end; ++i) y[i] -= column[i] * factor;
+    }
   }
 
  private:
+  // t[i, from:to] x[from:to], where t is transposed.
+  T RowTimes(int64_t i, int64_t from, int64_t to, const T* x) const {
+    if (from >= to) return T{0};
+    const T* row = &lu_(0, Place(i));
+    const int64_t begin = forward_ ? from : Place(to - 1);
+    const int64_t end = forward_ ? to : Place(from) + 1;
+    T sum = 0;
+    for (int64_t k = begin; k < end; ++k) sum += row[k] * x[k];
+    return sum;
+  }
+
   const MatrixView<T> lu_;
   const bool transposed_;
   const bool forward_;
@@ -55,9 +74,7 @@ class TriangularIteration {
     for (int64_t i = 0; i < n; ++i) x[i] = b[i] / t_.Diagonal(i);
     for (int64_t final = 0, changed = 0; final < n; final = changed) {
       changed = Sweep(final, b, next, x);
-      for (int64_t k = final; k < std::min(changed, n); ++k) {
-        t_.SubtractColumn(k, x[t_.Place(k)], b);
-      }
+      t_.Subtract(changed, final, changed, x, b);
     }
   }
 
@@ -67,7 +84,7 @@ class TriangularIteration {
   int64_t Sweep(int64_t final, const T* b, T* next, T* x) const {
     const int64_t n = t_.order();
     std::copy_n(b, n, next);
-    for (int64_t k = final; k < n; ++k) t_.SubtractColumn(k, x[t_.Place(k)], next);
+    t_.Subtract(final, final, n, x, next);
     int64_t changed = n;
     for (int64_t i = final; i < n; ++i) {
       const int64_t place = t_.Place(i);
@@ -104,9 +121,9 @@ class HostIs final : public TriangularSolver {
   // Some tens of sweeps where the factor is diagonally dominant.
   double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override {
     constexpr double kSweeps = 50;
-    return 2 * kCallSeconds + kSweeps * (FactorReadSeconds(dtype, n) * static_cast<double>(nrhs) +
-                                         SolveFlops(n, nrhs) /
-                                             (kReferenceFlopsPerCore * RateFactor(dtype)));
+    return 2 * kCallSeconds +
+           kSweeps * (FactorReadSeconds(dtype, n) * static_cast<double>(nrhs) +
+                      SolveFlops(n, nrhs) / (kReferenceFlopsPerCore * RateFactor(dtype)));
   }
 
   // Two columns for each core.

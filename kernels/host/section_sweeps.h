@@ -91,8 +91,7 @@ class DiagonalSweep {
       }
     });
     std::vector<SweepResult> found(order - from_);
-    ParallelFor(cores, order - from_,
-                [&](int64_t j) { found[j] = AcceptColumn(from_ + j); });
+    ParallelFor(cores, order - from_, [&](int64_t j) { found[j] = AcceptColumn(from_ + j); });
     SweepResult result;
     for (const SweepResult& column : found) result.Add(column);
     return result;
@@ -170,8 +169,7 @@ SweepResult SweepBelow(const MatrixView<T>& s, const MatrixView<T>& u, const Mat
                        T* strip, T tolerance, int64_t first) {
   SweepResult result;
   const int64_t from = std::min(first, s.cols) / kSweepTile * kSweepTile;
-  for (int64_t begin = (s.cols - 1) / kSweepTile * kSweepTile; begin >= from;
-       begin -= kSweepTile) {
+  for (int64_t begin = (s.cols - 1) / kSweepTile * kSweepTile; begin >= from; begin -= kSweepTile) {
     const int64_t width = std::min(kSweepTile, s.cols - begin);
     const MatrixView<T> next{strip, s.rows, width, std::max<int64_t>(1, s.rows)};
     for (int64_t j = 0; j < width; ++j) std::copy_n(&s(0, begin + j), s.rows, &next(0, j));
@@ -199,8 +197,7 @@ SweepResult SweepRight(const MatrixView<T>& s, const MatrixView<T>& l, const Mat
                        T* strip, T tolerance, int64_t first) {
   SweepResult result;
   const int64_t from = std::min(first, s.rows) / kSweepTile * kSweepTile;
-  for (int64_t begin = (s.rows - 1) / kSweepTile * kSweepTile; begin >= from;
-       begin -= kSweepTile) {
+  for (int64_t begin = (s.rows - 1) / kSweepTile * kSweepTile; begin >= from; begin -= kSweepTile) {
     const int64_t height = std::min(kSweepTile, s.rows - begin);
     const MatrixView<T> next{strip, height, s.cols, height};
     for (int64_t j = 0; j < s.cols; ++j) std::copy_n(&s(begin, j), height, &next(0, j));

@@ -24,12 +24,12 @@ constexpr bool IsBad(const PivotCriterion& criterion, double diagonal, double la
 }
 
 // Whether an iterate has converged: it changed by no more than `tolerance`, relative to itself.
-// Never for NaN or Inf, before or now: their difference compares false.
+// Never where the change is NaN or Inf, as it is if either value is.
 template <class T>
 constexpr bool HasConverged(T before, T now, T tolerance) {
   const T change = now > before ? now - before : before - now;
   const T size = now < 0 ? -now : now;
-  return change <= tolerance * size;
+  return change - change == 0 && change <= tolerance * size;
 }
 
 }  // namespace crout

@@ -16,7 +16,7 @@ class RegistryTest : public ::testing::Test {
 };
 
 TEST_F(RegistryTest, FindsByName) {
-  for (const char* name : {"getrf", "cmpp"}) {
+  for (const char* name : {"getrf", "block_lu", "gem", "cmpp", "cm", "icmpp", "icm"}) {
     ASSERT_OK_AND_ASSIGN(const LuAlgorithm* algorithm,
                          FindAlgorithm(*device_, name, DType::kFloat64, 10));
     EXPECT_EQ(algorithm->traits().name, name);
@@ -39,11 +39,13 @@ TEST_F(RegistryTest, AutoTakesTheFastest) {
 }
 
 TEST_F(RegistryTest, UnknownNamesListWhatThereIs) {
-  EXPECT_THAT(FindAlgorithm(*device_, "crout_lu", DType::kFloat64, 10),
-              FailsWith(absl::StatusCode::kUnimplemented,
-                        "'crout_lu' is not available on device host; it has: getrf, cmpp"));
+  EXPECT_THAT(
+      FindAlgorithm(*device_, "crout_lu", DType::kFloat64, 10),
+      FailsWith(absl::StatusCode::kUnimplemented,
+                "'crout_lu' is not available on device host; it has: getrf, block_lu, gem, cmpp, "
+                "cm, icmpp, icm"));
   EXPECT_THAT(FindSolver(*device_, "crout_solve", UnitDiagonal::kL, DType::kFloat64, 10, 1),
-              FailsWith(absl::StatusCode::kUnimplemented, "it has: getrs, trsm, ss"));
+              FailsWith(absl::StatusCode::kUnimplemented, "it has: getrs, trsm, ss, is"));
   EXPECT_THAT(FindAlgorithm(*device_, "", DType::kFloat64, 10),
               FailsWith(absl::StatusCode::kUnimplemented, "''"));
 }
@@ -59,9 +61,9 @@ TEST_F(RegistryTest, DirectSolversAreApart) {
 }
 
 TEST_F(RegistryTest, IncompatibleSolverListsCompatibleOnes) {
-  EXPECT_THAT(
-      FindSolver(*device_, "getrs", UnitDiagonal::kU, DType::kFloat64, 10, 1),
-      FailsWith(absl::StatusCode::kFailedPrecondition, "unit diagonal in U; compatible: trsm, ss"));
+  EXPECT_THAT(FindSolver(*device_, "getrs", UnitDiagonal::kU, DType::kFloat64, 10, 1),
+              FailsWith(absl::StatusCode::kFailedPrecondition,
+                        "unit diagonal in U; compatible: trsm, ss, is"));
 }
 
 TEST_F(RegistryTest, PredictionsGrow) {

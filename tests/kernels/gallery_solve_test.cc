@@ -78,11 +78,16 @@ std::string TestName(const ::testing::TestParamInfo<GallerySolveTest::ParamType>
 const auto kPairs =
     ::testing::Values(Pair{"getrf", "getrs"}, Pair{"getrf", "trsm"}, Pair{"getrf", "ss"},
                       Pair{"cmpp", "trsm"}, Pair{"cmpp", "ss"});
+// The iterative solver takes as many sweeps as there are rows: small matrices only.
+const auto kAllPairs =
+    ::testing::Values(Pair{"getrf", "getrs"}, Pair{"getrf", "trsm"}, Pair{"getrf", "ss"},
+                      Pair{"getrf", "is"}, Pair{"gem", "getrs"}, Pair{"cmpp", "trsm"},
+                      Pair{"cmpp", "ss"}, Pair{"cmpp", "is"}, Pair{"icmpp", "trsm"});
 const auto kDTypes = ::testing::Values(DType::kFloat32, DType::kFloat64);
 
 INSTANTIATE_TEST_SUITE_P(
     All, GallerySolveTest,
-    ::testing::Combine(kPairs,
+    ::testing::Combine(kAllPairs,
                        ::testing::Values("random", "diagonally_dominant", "upper_triangular",
                                          "lower_triangular", "shift", "condition_sqrt",
                                          "near_underflow", "near_overflow"),

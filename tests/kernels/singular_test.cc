@@ -92,7 +92,7 @@ TEST_P(SingularTest, EquilibrationCuresSubnormalPivots) {
   EXPECT_GT(*factor.summary.rcond, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SingularTest, ::testing::Values("getrf", "cmpp"));
+INSTANTIATE_TEST_SUITE_P(All, SingularTest, ::testing::Values("getrf", "gem", "cmpp"));
 
 }  // namespace
 }  // namespace crout::testing

@@ -1,0 +1,105 @@
+// Crout's direct method: its pivot rules, and cm without any.
+#include "kernels/host/host_device.h"
+#include "tests/support/job_runner.h"
+#include "tests/support/ratios.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout::testing {
+namespace {
+
+class CroutMethodTest : public ::testing::Test {
+ protected:
+  HostFactor Factor(const HostMatrix& a, int64_t n, const FactorRequest& request) {
+    const auto factor = runner_.Factor(a, n, request);
+    EXPECT_OK(factor);
+    info_ = factor->summary.info;
+    return *runner_.Download(*factor);
+  }
+
+  static FactorRequest Cmpp(PivotRule rule) {
+    FactorRequest request;
+    request.algorithm = "cmpp";
+    request.parameters.pivoting = PivotCriterion{.rule = rule};
+    return request;
+  }
+
+  const std::unique_ptr<Device> device_ = MakeHostDevice({});
+  JobRunner runner_{*device_};
+  int64_t info_ = 0;
+};
+
+TEST_F(CroutMethodTest, RulesByHand) {
+  const HostMatrix a = {1, 2, 4, 6};  // [1 4; 2 6]
+  // The largest of the column first: [2 6; 1 4] = [2 0; 1 1] [1 3; 0 1].
+  HostFactor factor = Factor(a, 2, Cmpp(PivotRule::kPartial));
+  EXPECT_EQ(factor.lu, (HostMatrix{2, 1, 3, 1}));
+  EXPECT_EQ(factor.ipiv, (std::vector<int64_t>{2, 2}));
+  // 1 is within (1e-5, 1e5] and above 0.1 * 2: [1 4; 2 6] = [1 0; 2 -2] [1 4; 0 1].
+  for (const PivotRule rule : {PivotRule::kInterval, PivotRule::kThreshold}) {
+    factor = Factor(a, 2, Cmpp(rule));
+    EXPECT_EQ(factor.lu, (HostMatrix{1, 2, 4, -2}));
+    EXPECT_EQ(factor.ipiv, (std::vector<int64_t>{1, 2}));
+  }
+  // And outside, below, of narrower ones.
+  FactorRequest request = Cmpp(PivotRule::kInterval);
+  request.parameters.pivoting->low = 1;
+  EXPECT_EQ(Factor(a, 2, request).ipiv[0], 2);
+  request = Cmpp(PivotRule::kThreshold);
+  request.parameters.pivoting->threshold = 0.6;
+  EXPECT_EQ(Factor(a, 2, request).ipiv[0], 2);
+}
+
+TEST_F(CroutMethodTest, EveryRuleFactorsAcrossBlocks) {
+  for (const int64_t n : {31, 63, 64, 65, 129, 257}) {
+    SCOPED_TRACE(n);
+    HostMatrix a = RandomMatrix(n, n, 4);
+    for (int64_t i = 0; i + 1 < n; i += 2) a[i + i * n] = 0;
+    for (const PivotRule rule :
+         {PivotRule::kPartial, PivotRule::kInterval, PivotRule::kThreshold}) {
+      const HostFactor factor = Factor(a, n, Cmpp(rule));
+      // Absolute bounds on pivots let elements grow.
+      const double threshold = rule == PivotRule::kInterval ? 1e5 : kThreshold;
+      EXPECT_LT(FactorRatio(a, n, factor.lu, factor.ipiv, UnitDiagonal::kU, DType::kFloat64),
+                threshold);
+    }
+  }
+}
+
+TEST_F(CroutMethodTest, WithoutPivotingByHand) {
+  FactorRequest request;
+  request.algorithm = "cm";
+  const HostFactor factor = Factor({2, 4, 1, 5}, 2, request);
+  EXPECT_EQ(factor.lu, (HostMatrix{2, 4, 0.5, 3}));
+  EXPECT_EQ(info_, 0);
+}
+
+TEST_F(CroutMethodTest, WithoutPivotingAZeroEndsIt) {
+  FactorRequest request;
+  request.algorithm = "cm";
+  for (const int64_t k : {0, 1, 63, 64, 70}) {
+    HostMatrix a = GalleryNamed("lower_triangular").make(71);
+    a[k + k * 71] = 0;
+    Factor(a, 71, request);
+    EXPECT_EQ(info_, k + 1);
+  }
+  // With pivoting that is no obstacle.
+  EXPECT_EQ(Factor({0, 1, 1, 0}, 2, Cmpp(PivotRule::kInterval)).ipiv[0], 2);
+  EXPECT_EQ(info_, 0);
+}
+
+TEST_F(CroutMethodTest, StopsBetweenBlocks) {
+  const HostMatrix a = RandomMatrix(200, 200, 1);
+  for (const char* name : {"gem", "cmpp"}) {
+    FactorRequest request;
+    request.algorithm = name;
+    int asked = 0;
+    ASSERT_OK(runner_.Factor(a, 200, request, [&] { return ++asked < 0; }));
+    EXPECT_GE(asked, 4 + 3);  // four blocks
+    asked = 0;
+    EXPECT_THAT(runner_.Factor(a, 200, request, [&] { return ++asked > 4; }),
+                FailsWith(absl::StatusCode::kCancelled, "stopped"));
+  }
+}
+
+}  // namespace
+}  // namespace crout::testing

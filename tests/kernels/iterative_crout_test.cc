@@ -1,0 +1,111 @@
+// What host and device versions of the iterative Crout method share.
+#include <cmath>
+
+#include "kernels/iterative_crout/permutation.h"
+#include "kernels/iterative_crout/pivot_rule.h"
+#include "kernels/iterative_crout/run_record.h"
+#include "kernels/lu_algorithm.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout::testing {
+namespace {
+
+TEST(PivotRuleTest, BoundsAreAsWritten) {
+  const PivotCriterion interval{.rule = PivotRule::kInterval, .low = 1e-5, .high = 1e5};
+  EXPECT_TRUE(IsBad(interval, 1e-5, 0));  // (low, high]
+  EXPECT_FALSE(IsBad(interval, 1.001e-5, 0));
+  EXPECT_FALSE(IsBad(interval, 1e5, 0));
+  EXPECT_TRUE(IsBad(interval, 1.001e5, 0));
+  const PivotCriterion threshold{.rule = PivotRule::kThreshold, .threshold = 0.25};
+  EXPECT_FALSE(IsBad(threshold, 1, 4));
+  EXPECT_TRUE(IsBad(threshold, 0.999, 4));
+  for (const PivotRule rule : {PivotRule::kPartial, PivotRule::kInterval, PivotRule::kThreshold}) {
+    EXPECT_TRUE(IsBad({.rule = rule, .low = 0}, 0, 0));
+    EXPECT_TRUE(IsBad({.rule = rule, .low = 0}, NAN, 1));
+  }
+  EXPECT_FALSE(IsBad({.rule = PivotRule::kNone}, 0, 1));
+}
+
+TEST(HasConvergedTest, IsRelativeAndNeverTrueForNotFinite) {
+  EXPECT_TRUE(HasConverged(1.0, 1.0, 0.0));
+  EXPECT_FALSE(HasConverged(1.0, std::nextafter(1.0, 2), 0.0));
+  EXPECT_TRUE(HasConverged(-100.0, -101.0, 0.01));
+  EXPECT_FALSE(HasConverged(-100.0, -102.0, 0.01));
+  EXPECT_FALSE(HasConverged(1e-300, 0.0, 0.5));
+  for (const double wrong : {double{NAN}, double{INFINITY}, -double{INFINITY}}) {
+    EXPECT_FALSE(HasConverged(wrong, wrong, 0.5));
+    EXPECT_FALSE(HasConverged(1.0, wrong, 0.5));
+    EXPECT_FALSE(HasConverged(wrong, 1.0, 0.5));
+  }
+}
+
+TEST(SectionsTest, PublishedSizeAndBounds) {
+  EXPECT_EQ(PublishedSectionSize(10, 32), 256);
+  EXPECT_EQ(PublishedSectionSize(2561, 32), 256);
+  EXPECT_EQ(PublishedSectionSize(4156, 32), 416);
+  EXPECT_EQ(PublishedSectionSize(4156, 1), 415);
+  EXPECT_EQ(PublishedSectionSize(20000, 32), 1024);
+  constexpr SectionGrid kGrid{10, 4};
+  EXPECT_EQ(kGrid.count(), 3);
+  EXPECT_EQ(kGrid.begin(2), 8);
+  EXPECT_EQ(kGrid.end(1), 8);
+  EXPECT_EQ(kGrid.end(2), 10);
+  EXPECT_EQ((SectionGrid{0, 4}.count()), 0);
+}
+
+TEST(PermutationTest, GoesToInterchangesAndBack) {
+  const std::vector<int64_t> p = {3, 0, 4, 1, 2};
+  std::vector<int64_t> ipiv(5);
+  InterchangesOf(p, ipiv.data());
+  for (int64_t i = 0; i < 5; ++i) EXPECT_GE(ipiv[i], i + 1);
+  EXPECT_EQ(PermutationOf(ipiv.data(), 5), p);
+  const std::vector<int64_t> swaps = {3, 2, 5, 4, 5};  // as getrf's
+  InterchangesOf(PermutationOf(swaps.data(), 5), ipiv.data());
+  EXPECT_EQ(ipiv, swaps);
+}
+
+TEST(CheckParametersTest, IterativeMethodsTakeWhatOthersRefuse) {
+  AlgorithmTraits traits;
+  traits.iterative = true;
+  LuParameters parameters;
+  parameters.tolerance = 1e-8;
+  parameters.section_size = 100;
+  parameters.sweep_limit = 7;
+  parameters.start = FactorView{};
+  EXPECT_OK(CheckParameters(traits, parameters));
+  parameters.pivoting = PivotCriterion{};
+  EXPECT_THAT(CheckParameters(traits, parameters),
+              FailsWith(absl::StatusCode::kInvalidArgument, "takes no pivoting rule"));
+  traits.takes_pivoting = true;
+  EXPECT_OK(CheckParameters(traits, parameters));
+  for (const double wrong : {-1e-300, 1.0, double{NAN}}) {
+    parameters.tolerance = wrong;
+    EXPECT_THAT(CheckParameters(traits, parameters),
+                FailsWith(absl::StatusCode::kInvalidArgument, "tolerance"));
+  }
+  traits.iterative = false;
+  parameters = {};
+  parameters.section_size = 1;
+  EXPECT_THAT(CheckParameters(traits, parameters),
+              FailsWith(absl::StatusCode::kInvalidArgument, "takes no section size"));
+}
+
+TEST(FinishRunTest, EveryOutcomeHasItsStatus) {
+  RunRecord record;
+  record.row = 3;
+  record.column = 4;
+  record.sweeps = 9;
+  EXPECT_THAT(FinishRun(record, nullptr), FailsWith(absl::StatusCode::kInternal, "not run"));
+  record.outcome = RunOutcome::kDone;
+  EXPECT_OK(FinishRun(record, nullptr));
+  record.outcome = RunOutcome::kStopped;
+  EXPECT_THAT(FinishRun(record, nullptr), FailsWith(absl::StatusCode::kCancelled, "stopped"));
+  record.outcome = RunOutcome::kSweepLimit;
+  EXPECT_THAT(FinishRun(record, nullptr), FailsWith(absl::StatusCode::kAborted, "after 9 sweeps"));
+  record.outcome = RunOutcome::kNotFinite;
+  EXPECT_THAT(FinishRun(record, nullptr),
+              FailsWith(absl::StatusCode::kInvalidArgument, "element (3, 4)"));
+}
+
+}  // namespace
+}  // namespace crout::testing
