@@ -23,7 +23,7 @@ namespace crout {
 // below it column by column (icm_panel.h). A warm start, `icm` and the interval rule sweep whole
 // sections first (icm_diagonal.h) and search by columns only where a bad element turns up. Where
 // l_ii is exactly zero, u_ij := 0 and info names it. Pivoting is partial unless a parameter says
-// otherwise, and threshold(0.1) in warm starts, which keeps the start's pivots while they will do.
+// otherwise, and by threshold(0.1) in warm starts, which keep their pivots while those will do.
 class CudaIcm final : public LuAlgorithm {
  public:
   static absl::StatusOr<std::unique_ptr<LuAlgorithm>> Create(CudaDeviceCore& core, bool pivoting);

@@ -3,6 +3,7 @@
 #define CROUT_KERNELS_CUDA_ICM_DEVICE_CUH_
 
 #include "kernels/cuda/icm_state.h"
+#include "kernels/iterative_crout/pivot_rule.h"
 
 namespace crout {
 
@@ -10,27 +11,10 @@ __device__ inline bool Halted(const IcmState* state) {
   return state->stopped != 0 || state->end != static_cast<int32_t>(IcmEnd::kDone);
 }
 
-// Whether |l_jj| has to give way to the column's largest candidate. NaN always has, but where no
-// pivoting is allowed.
-__device__ inline bool IsBad(const PivotCriterion& rule, double pivot, double largest) {
-  switch (rule.rule) {
-    case PivotRule::kNone:
-      return false;
-    case PivotRule::kPartial:
-      return !(pivot >= largest);
-    case PivotRule::kInterval:
-      return !(pivot > rule.low && pivot <= rule.high);
-    case PivotRule::kThreshold:
-      return !(pivot >= rule.threshold * largest);
-  }
-  return true;
-}
-
-// Not one that is not finite: it is never the last word of an iteration.
-template <class T>
-__device__ bool HasConverged(T before, T after, double tolerance) {
-  if (!isfinite(after)) return false;
-  return before == after || fabs(double{after} - double{before}) <= tolerance * fabs(double{after});
+// IsBad where the column's largest candidate is known: the partial rule, too, leaves that in place.
+__device__ inline bool GivesWay(const PivotCriterion& rule, double pivot, double largest) {
+  if (rule.rule == PivotRule::kPartial) return !(pivot >= largest);
+  return IsBad(rule, pivot, largest);
 }
 
 template <class T>
@@ -43,14 +27,16 @@ __device__ inline void End(IcmState* state, IcmEnd end, unsigned long long posit
   state->end = static_cast<int32_t>(end);
 }
 
-// Element (i, j) of the start with the unit diagonal in U, whichever factor has it there.
+// Element (i, j) of the start with the unit diagonal in U, whichever factor has it there. Where
+// d_ii is zero any estimate will do.
 template <class T>
 __device__ T StartElement(const IcmStart<T>& start, int64_t i, int64_t j) {
   const int64_t from = start.origin[i];
   const T value = start.lu[from + j * start.ld];
   if (start.unit_in_u || i == j) return value;
-  return i > j ? value * start.lu[start.origin[j] + j * start.ld]
-               : value / start.lu[from + i * start.ld];
+  if (i > j) return value * start.lu[start.origin[j] + j * start.ld];
+  const T d = start.lu[from + i * start.ld];
+  return d == T{0} ? value : value / d;
 }
 
 }  // namespace crout

@@ -104,7 +104,7 @@ __device__ void DiagonalSweeps<T>::LoadTiles(int rows, int cols, int depth, cons
 template <class T>
 __device__ void DiagonalSweeps<T>::Note(int i, int j, T before, T after, Found& found) const {
   if (!SameBits(before, after)) found.changed = min(found.changed, min(i, j));
-  if (!HasConverged(before, after, run_.tolerance)) {
+  if (!HasConverged(before, after, static_cast<T>(run_.tolerance))) {
     const unsigned long long key = PositionKey(work_.begin + i, work_.begin + j);
     found.open = min(found.open, key);
   }
@@ -282,7 +282,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   bool bad = false;
   for (int64_t j = threadIdx.x; j < work.width; j += kBlockThreads) {
     const double pivot = fabs(double{result[j + j * ld]});
-    bad |= IsBad(run.criterion, pivot, FromBits(work.largest[j]));
+    bad |= GivesWay(run.criterion, pivot, FromBits(work.largest[j]));
     if (blockIdx.x == 0 && pivot == 0) {
       atomicMin(&state->info, static_cast<int32_t>(work.begin + j + 1));
     }

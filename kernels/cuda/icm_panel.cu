@@ -193,7 +193,7 @@ __device__ void Panel<T>::ChoosePivot(int j) {
     const IcmCandidate best = BestOfAll(j, own);
     if (lane_ == 0) {
       const bool moves =
-          best.value != 0 && IsBad(run_.criterion, fabs(double{own}), fabs(best.value));
+          best.value != 0 && GivesWay(run_.criterion, fabs(double{own}), fabs(best.value));
       shared_.pivot = moves ? static_cast<T>(best.value) : own;
       shared_.pivot_row = moves ? best.row : shared_.places.at[j];
       Place(j, shared_.pivot_row);

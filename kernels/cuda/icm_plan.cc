@@ -76,13 +76,10 @@ absl::StatusOr<IcmPlan> PlanIcm(DType dtype, int64_t n, const LuParameters& para
   IcmPlan plan;
   plan.n = n;
   plan.warm = parameters.start.has_value();
-  if (parameters.pivoting.has_value()) {
-    plan.criterion = *parameters.pivoting;
-  } else {
-    // A start's pivots are kept while they are good enough: a search would find others.
-    const bool relaxed = plan.warm && default_rule == PivotRule::kPartial;
-    plan.criterion.rule = relaxed ? PivotRule::kThreshold : default_rule;
-  }
+  // A start's pivots are kept while they will do: the largest in every column would be others.
+  const bool relaxed = plan.warm && default_rule == PivotRule::kPartial;
+  plan.criterion.rule = relaxed ? PivotRule::kThreshold : default_rule;
+  if (parameters.pivoting.has_value()) plan.criterion = *parameters.pivoting;
   plan.searches = plan.criterion.rule != PivotRule::kNone;
   plan.sweeps_first = plan.warm || plan.criterion.rule == PivotRule::kNone ||
                       plan.criterion.rule == PivotRule::kInterval;

@@ -35,7 +35,7 @@ struct IcmState {
   int64_t pivots;
   int64_t sections;
   int64_t section_size;
-  int32_t warm;
+  int64_t warm;  // as wide as the others: no gap is left that the host would read uninitialised
   // Of a sweep, in turn for three of them: the lowest index min(i, j) of an element whose bits
   // changed, the position of the first that has not converged, the first bad diagonal element.
   int32_t changed[3];

@@ -180,7 +180,7 @@ __device__ int Strip<T, kColumns>::Sweep(int from, double tolerance, int& open) 
       const T after = Divided(sum[r], p);
       T& x = x_[p * kColumns + column_];
       if (!SameBits(x, after)) changed = min(changed, p);
-      if (!HasConverged(x, after, tolerance)) open = min(open, p);
+      if (!HasConverged(x, after, static_cast<T>(tolerance))) open = min(open, p);
       x = after;
     }
   }
