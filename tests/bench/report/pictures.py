@@ -1,4 +1,7 @@
-"""Pictures of times, speed-ups and accuracy. Each function returns a figure, or None without data."""
+"""Pictures of times, speed-ups and accuracy.
+
+Each function returns a figure, or None without data.
+"""
 
 import numpy as np
 
