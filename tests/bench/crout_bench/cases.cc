@@ -51,7 +51,7 @@ std::vector<Case> CasesOf(const LuAlgorithm& algorithm, const Options& options, 
               section == kPublishedSection ? PublishedSectionSize(n, block) : section;
           parameters.tolerance = tolerance;
           if (traits.iterative) parameters.sweep_limit = options.sweep_limit;
-          cases.push_back({&algorithm, parameters});
+          cases.push_back({&algorithm, parameters, section == kPublishedSection});
         }
       }
     }
@@ -59,11 +59,16 @@ std::vector<Case> CasesOf(const LuAlgorithm& algorithm, const Options& options, 
   return cases;
 }
 
-Json ParametersJson(const LuParameters& parameters) {
+Json ParametersJson(const Case& c) {
+  const LuParameters& parameters = c.parameters;
   Json json = Json::object();
   if (parameters.pivoting) json["pivoting"] = FormatPivoting(*parameters.pivoting);
   if (parameters.tolerance != 0) json["tolerance"] = parameters.tolerance;
-  if (parameters.section_size != 0) json["section_size"] = parameters.section_size;
+  if (c.published_section) {
+    json["section_size"] = "published";
+  } else if (parameters.section_size != 0) {
+    json["section_size"] = parameters.section_size;
+  }
   if (parameters.block_size != 0) json["block_size"] = parameters.block_size;
   if (parameters.sweep_limit != 0) json["sweep_limit"] = parameters.sweep_limit;
   return json;

@@ -18,6 +18,7 @@ using Json = nlohmann::ordered_json;
 struct Case {
   const LuAlgorithm* algorithm = nullptr;
   LuParameters parameters;
+  bool published_section = false;  // its section size is the published choice for its order
 
   const AlgorithmTraits& traits() const { return algorithm->traits(); }
 };
@@ -33,8 +34,8 @@ std::vector<const LuAlgorithm*> ChosenAlgorithms(
 // Every combination of the values that the algorithm takes, for a matrix of order n.
 std::vector<Case> CasesOf(const LuAlgorithm& algorithm, const Options& options, int64_t n);
 
-// Those that differ from the defaults.
-Json ParametersJson(const LuParameters& parameters);
+// The parameters that differ from the defaults; "published" for that choice of a section size.
+Json ParametersJson(const Case& c);
 
 }  // namespace crout::bench
 

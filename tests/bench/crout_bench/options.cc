@@ -59,7 +59,9 @@ absl::StatusOr<int> ParseBlock(std::string_view text) {
 void AddInputs(CLI::App& app, Options& options) {
   app.add_option("--matrices", options.matrices, "Directory of Matrix Market files, plain or gzip")
       ->check(CLI::ExistingDirectory);
-  app.add_option("--match", options.match, "Glob that a file's path in the directory must match");
+  app.add_option("--match", options.match,
+                 "Glob that a file's path in the directory must match, as in 'poc/*' or "
+                 "'hb/@(bp_0|685_bus).*'");
   app.add_option("--min-n", options.min_n, "Files of smaller order are left out");
   app.add_option("--max-n", options.max_n, "Files of larger order are left out");
   app.add_option_function<std::vector<std::string>>(

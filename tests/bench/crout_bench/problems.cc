@@ -86,7 +86,7 @@ absl::Status ListFiles(const Options& options, std::vector<ProblemSource>& sourc
        at.increment(error)) {
     const std::string relative = fs::relative(at->path(), options.matrices).string();
     if (at->is_regular_file() && IsMatrixMarket(relative) &&
-        fnmatch(options.match.c_str(), relative.c_str(), 0) == 0) {
+        fnmatch(options.match.c_str(), relative.c_str(), FNM_EXTMATCH) == 0) {
       paths.push_back(at->path());
     }
   }

@@ -45,7 +45,7 @@ Json Round::Describe(const Case& c, const Step& step) const {
             {"nonzeros", problem_.nonzeros},
             {"dtype", NameOf(bench_.dtype())},
             {"algorithm", c.traits().name}};
-  Json parameters = ParametersJson(c.parameters);
+  Json parameters = ParametersJson(c);
   if (!parameters.empty()) json["parameters"] = std::move(parameters);
   if (step.number > 0) json["sequence"] = {{"delta", step.delta}, {"step", step.number}};
   return json;

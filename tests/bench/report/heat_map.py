@@ -80,9 +80,10 @@ def _caption(case, wide):
     i = case["iterations"]
     title = f"{case['matrix']}: {case['series']}, {case['dtype']}, {i['start']} start"
     if "sequence" in case:
-        title += f" (step {case['sequence']['step']} of relative change {case['sequence']['delta']:g})"
-    facts = (f"n = {case['n']}, {case['nonzeros']} nonzeros; {i['sections']} × {i['sections']} sections "
-             f"of {i['section_size']}: {i['total_sweeps']} sweeps, {i['total_pivots']} pivots")
+        title += " (step {step} of relative change {delta:g})".format(**case["sequence"])
+    facts = (f"n = {case['n']}, {case['nonzeros']} nonzeros; "
+             f"{i['sections']} × {i['sections']} sections of {i['section_size']}: "
+             f"{i['total_sweeps']} sweeps, {i['total_pivots']} pivots")
     if case.get("factor_ratio") is not None:
         facts += f"; factor ratio {case['factor_ratio']:.3g}"
     return f"{title}\n{facts}" if wide else title

@@ -1,4 +1,7 @@
-"""Pictures of times, speed-ups and accuracy. Each function returns a figure, or None without data."""
+"""Pictures of times, speed-ups and accuracy.
+
+Each function returns a figure, or None without data.
+"""
 
 import numpy as np
 
@@ -10,7 +13,7 @@ MOST_SEQUENCES = 12
 
 
 def _timed(cases, dtype):
-    return [case for case in r.single_matrices(cases, dtype) if "median_s" in case]
+    return [case for case in r.single_matrices(cases, dtype) if r.timed(case)]
 
 
 def times(cases, dtype):
@@ -61,7 +64,7 @@ def speed_up(cases, dtype):
 
 def accuracy(cases, dtype):
     """Quartiles of the accuracy by method: boxes, whiskers to the extremes."""
-    some = r.single_matrices(cases, dtype)
+    some = _timed(cases, dtype)
     series = r.series_of(some)
     figures = (("factor_ratio", "factor ratio"), ("max_abs_diff", "max |PA − LU|"),
                ("backward_error", "backward error"))
@@ -109,9 +112,9 @@ def _warm_speed_ups(cases):
     """{(n, label): {change per step: [speed-ups over the reference]}}"""
     points = {}
     for case in cases:
-        if "sequence" not in case or "iterations" not in case or "median_s" not in case:
+        if "sequence" not in case or "iterations" not in case or not r.timed(case):
             continue
-        base = [c["median_s"] for c in cases if c["algorithm"] == r.REFERENCE and "median_s" in c and
+        base = [c["median_s"] for c in cases if c["algorithm"] == r.REFERENCE and r.timed(c) and
                 all(c.get(k) == case.get(k) for k in ("matrix", "dtype", "device", "sequence"))]
         if base:
             label = f"{case['matrix']}, {case['dtype']}: {case['series']}"

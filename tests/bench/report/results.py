@@ -27,7 +27,8 @@ def method(case):
     names = {"section_size": "sections of", "block_size": "blocks of", "pivoting": "pivoting",
              "tolerance": "tolerance", "sweep_limit": "sweep limit"}
     parameters = case.get("parameters", {})
-    text = ", ".join(f"{names[key]} {_short(value)}" for key, value in parameters.items())
+    text = ", ".join("published sections" if value == "published" else
+                     f"{names[key]} {_short(value)}" for key, value in parameters.items())
     return f"{case['algorithm']} ({text})" if text else case["algorithm"]
 
 
@@ -56,6 +57,11 @@ def single_matrices(all_cases, dtype):
     """Factorizations of one matrix: neither steps of a sequence nor direct solves."""
     return [case for case in all_cases
             if case["dtype"] == dtype and "sequence" not in case and "nrhs" not in case]
+
+
+def timed(case):
+    """Whether the case has a time that counts: not one of a method that met a zero pivot."""
+    return "median_s" in case and case.get("info", 0) == 0
 
 
 def dtypes(all_cases):

@@ -17,13 +17,14 @@ class Table:
         if self.note:
             lines += [self.note, ""]
         lines.append("| " + " | ".join(map(_escape, self.header)) + " |")
-        lines.append("|" + "|".join("---" if i == 0 else "---:" for i in range(len(self.header))) + "|")
+        lines.append("|---|" + "---:|" * (len(self.header) - 1))
         lines += ["| " + " | ".join(_escape(cell) for cell in row) + " |" for row in self.rows]
         return "\n".join(lines) + "\n"
 
     def html(self):
         def row(cells, tag):
-            return "<tr>" + "".join(f"<{tag}>{html.escape(str(c))}</{tag}>" for c in cells) + "</tr>"
+            inner = "".join(f"<{tag}>{html.escape(str(cell))}</{tag}>" for cell in cells)
+            return f"<tr>{inner}</tr>"
         note = f"<p>{html.escape(self.note)}</p>" if self.note else ""
         body = "\n".join(row(cells, "td") for cells in self.rows)
         return (f"<h3>{html.escape(self.title)}</h3>{note}\n<div class=\"table\"><table>"

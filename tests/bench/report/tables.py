@@ -13,8 +13,15 @@ def _cell(case):
         return "–"
     if "error" in case:
         return "failed"
-    mark = "*" if (case.get("factor_ratio") or 0) >= ACCEPTED_RATIO else ""
-    return milliseconds(case["median_s"]) + mark
+    if not r.timed(case):
+        return "zero pivot"
+    return milliseconds(case["median_s"]) + ("*" if _inaccurate(case) else "")
+
+
+def _inaccurate(case):
+    """None, in a result, is a ratio that is not a number."""
+    ratio = case.get("factor_ratio", 0)
+    return ratio is None or ratio >= ACCEPTED_RATIO
 
 
 def _spread(case):
@@ -26,13 +33,16 @@ def times_by_matrix(cases, dtype):
     series = r.series_of(some)
     rows = []
     for matrix, n, row in r.by_matrix(some):
-        spreads = [_spread(case) for case in row.values() if "median_s" in case]
+        spreads = [_spread(case) for case in row.values() if r.timed(case)]
         spread = f"{100 * max(spreads):.0f} %" if spreads else "–"
         rows.append([matrix, n] + [_cell(row.get(name)) for name in series] + [spread])
     note = ("Milliseconds, medians. The spread is (maximum - minimum) / median of the method of the "
             "row that has the largest.")
-    if any("*" in cell for row in rows for cell in row[2:-1]):
+    cells = [cell for row in rows for cell in row[2:-1]]
+    if any("*" in cell for cell in cells):
         note += f" *: the factor ratio is {ACCEPTED_RATIO} or more."
+    if "zero pivot" in cells:
+        note += " Zero pivot: info > 0; methods without pivoting end there."
     return Table(f"Time by matrix, {dtype}", ["matrix", "n"] + series + ["largest spread"], rows, note)
 
 
@@ -43,16 +53,17 @@ def totals(cases, dtype):
     rows = []
     for name in r.series_of(some):
         mine = [row[name] for _, _, row in matrices if name in row]
-        done = [case for case in mine if "median_s" in case]
+        done = [case for case in mine if r.timed(case)]
         common = [(row[name]["median_s"], row[reference]["median_s"]) for _, _, row in matrices
-                  if reference and all("median_s" in row.get(s, {}) for s in (name, reference))]
+                  if reference and all(r.timed(row.get(s, {})) for s in (name, reference))]
         total = sum(time for time, _ in common) / sum(time for _, time in common) if common else None
         worst = max((time / base for time, base in common), default=None)
-        rows.append([name, len(done), len(mine) - len(done),
+        rows.append([name, len(done), sum(map(_inaccurate, done)), len(mine) - len(done),
                      number(sum(case["median_s"] for case in done)), times(total), times(worst)])
     note = ("Sums of the medians over the matrices that the method factored. The ratios are over the "
             f"matrices that {reference} factored too: of the sums, and of the worst single matrix.")
-    header = ["method", "matrices", "failed", "total s", f"total over {reference}", "worst matrix"]
+    header = ["method", "matrices", "of these inaccurate", "not factored", "total s",
+              f"total over {reference}", "worst matrix"]
     return Table(f"Totals, {dtype}", header, rows, note)
 
 
@@ -62,7 +73,7 @@ def accuracy(cases, dtype):
     for key, title in ACCURACIES:
         for name in r.series_of(some):
             values = [case[key] for case in some
-                      if case["series"] == name and case.get(key) is not None]
+                      if case["series"] == name and r.timed(case) and case.get(key) is not None]
             if values:
                 rows.append([title, name, len(values)] +
                             [number(quantile(values, q / 4)) for q in range(5)])
@@ -90,7 +101,7 @@ def iterations(cases):
     rows = []
     for case in cases:
         i = case.get("iterations")
-        if not i or "sequence" in case or "error" in case:
+        if not i or "sequence" in case or not r.timed(case):
             continue
         rows.append([case["matrix"], case["n"], case["dtype"], case["series"], i["section_size"],
                      i["sections"], i["total_sweeps"], i["total_pivots"], i["sweeps"][0][0],
@@ -102,14 +113,14 @@ def iterations(cases):
 
 def _at_step(cases, case):
     """Peers of a case: the same matrix of the same sequence."""
-    return [c for c in cases if "median_s" in c and
+    return [c for c in cases if r.timed(c) and
             all(c.get(k) == case.get(k) for k in ("matrix", "dtype", "device", "sequence"))]
 
 
 def warm_starts(cases):
     rows = []
     for case in cases:
-        if "sequence" not in case or "median_s" not in case or "iterations" not in case:
+        if "sequence" not in case or not r.timed(case) or "iterations" not in case:
             continue
         base = [c for c in _at_step(cases, case) if c["algorithm"] == r.REFERENCE]
         base_s = base[0]["median_s"] if base else None
