@@ -16,7 +16,8 @@
 namespace crout {
 namespace {
 
-constexpr int64_t kBlock = 64;       // Columns (rows of U) that are finished together.
+constexpr int64_t kBlock = 256;      // Columns (rows of U) whose products are taken together.
+constexpr int64_t kPanel = 32;       // Columns of a block that are finished by our own loops.
 constexpr int64_t kRowStrip = 1024;  // Rows updated at a time: a target and four of L stay in L1.
 
 // c := c - l u, for one column c of `rows` elements and `depth` columns of l.
@@ -63,25 +64,49 @@ class CroutMethod {
 
  private:
   void FinishBlock(int64_t begin, int64_t end) {
-    Subtract(begin, a_.rows, begin, end, begin);
-    for (int64_t k = begin; k < end && !ended_; ++k) FinishColumn(k, begin, end);
+    Subtract(begin, a_.rows, begin, end, 0, begin);
+    for (int64_t b = begin; b < end && !ended_; b += kPanel) {
+      FinishPanel(b, std::min(b + kPanel, end), begin, end);
+    }
     if (ended_) return;
-    const int64_t width = end - begin;
-    ParallelFor(cores_, a_.cols - width, [&](int64_t j) {
-      InterchangeRows(ipiv_, begin, end, &a_(0, j < begin ? j : j + width));
-    });
-    Subtract(begin, end, end, a_.cols, begin);
-    if (ReciprocalsAreSafe(begin, end)) {
-      TriangularSolve(CblasLeft, CblasLower, CblasNonUnit, Block(a_, begin, begin, width, width),
-                      Block(a_, begin, end, width, a_.cols - end));
-    } else {
-      for (int64_t j = end; j < a_.cols; ++j) FinishRowsOfU(begin, end, j);
+    Interchange(begin, end, 0, begin);
+    Interchange(begin, end, end, a_.cols);
+    Subtract(begin, end, end, a_.cols, 0, begin);
+    for (int64_t b = begin; b < end; b += kPanel) {
+      FinishRows(b, std::min(b + kPanel, end), begin, end, a_.cols);
     }
   }
 
-  // a[r0:r1, c0:c1] -= L[r0:r1, 0:depth] U[0:depth, c0:c1]
-  void Subtract(int64_t r0, int64_t r1, int64_t c0, int64_t c1, int64_t depth) {
-    SubtractProduct(Block(a_, r0, 0, r1 - r0, depth), Block(a_, 0, c0, depth, c1 - c0),
+  // Columns [b, e) of L, and rows [b, e) of U within the block [begin, end).
+  void FinishPanel(int64_t b, int64_t e, int64_t begin, int64_t end) {
+    Subtract(b, a_.rows, b, e, begin, b);
+    for (int64_t k = b; k < e && !ended_; ++k) FinishColumn(k, b, e);
+    if (ended_) return;
+    Interchange(b, e, begin, b);
+    Interchange(b, e, e, end);
+    FinishRows(b, e, begin, e, end);
+  }
+
+  // Rows [b, e) of U in columns [left, right), of which what is before the block is subtracted.
+  void FinishRows(int64_t b, int64_t e, int64_t begin, int64_t left, int64_t right) {
+    Subtract(b, e, left, right, begin, b);
+    if (ReciprocalsAreSafe(b, e)) {
+      TriangularSolve(CblasLeft, CblasLower, CblasNonUnit, Block(a_, b, b, e - b, e - b),
+                      Block(a_, b, left, e - b, right - left));
+    } else {
+      for (int64_t j = left; j < right; ++j) FinishRowsOfU(b, e, j);
+    }
+  }
+
+  void Interchange(int64_t begin, int64_t end, int64_t left, int64_t right) {
+    const int cores = right - left < kBlock ? 1 : cores_;
+    ParallelFor(cores, right - left,
+                [&](int64_t j) { InterchangeRows(ipiv_, begin, end, &a_(0, left + j)); });
+  }
+
+  // a[r0:r1, c0:c1] -= L[r0:r1, m0:m1] U[m0:m1, c0:c1]
+  void Subtract(int64_t r0, int64_t r1, int64_t c0, int64_t c1, int64_t m0, int64_t m1) {
+    SubtractProduct(Block(a_, r0, m0, r1 - r0, m1 - m0), Block(a_, m0, c0, m1 - m0, c1 - c0),
                     Block(a_, r0, c0, r1 - r0, c1 - c0));
   }
 
@@ -118,7 +143,7 @@ class CroutMethod {
     return true;
   }
 
-  // Exchanges rows within the block alone.
+  // Exchanges rows within the panel [begin, end) alone.
   void Pivot(int64_t k, int64_t begin, int64_t end) {
     const int64_t p = LargestRow(&a_(0, k), k, a_.rows);
     if (p == k || !IsBad(criterion_, std::abs(a_(k, k)), std::abs(a_(p, k)))) return;
@@ -146,7 +171,7 @@ class HostCrout final : public LuAlgorithm {
   }
 
   double PredictSeconds(DType dtype, int64_t n) const override {
-    return BlockedLuSeconds(dtype, n, WidthFor(n * n), executor_.budget().total(), kBlock);
+    return BlockedLuSeconds(dtype, n, WidthFor(n * n), executor_.budget().total(), kPanel);
   }
 
   absl::Status Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,

@@ -50,7 +50,7 @@ TEST_F(CroutMethodTest, RulesByHand) {
 }
 
 TEST_F(CroutMethodTest, EveryRuleFactorsAcrossBlocks) {
-  for (const int64_t n : {31, 63, 64, 65, 129, 257}) {
+  for (const int64_t n : {31, 32, 33, 65, 129, 255, 256, 257, 300}) {
     SCOPED_TRACE(n);
     HostMatrix a = RandomMatrix(n, n, 4);
     for (int64_t i = 0; i + 1 < n; i += 2) a[i + i * n] = 0;
@@ -76,10 +76,10 @@ TEST_F(CroutMethodTest, WithoutPivotingByHand) {
 TEST_F(CroutMethodTest, WithoutPivotingAZeroEndsIt) {
   FactorRequest request;
   request.algorithm = "cm";
-  for (const int64_t k : {0, 1, 63, 64, 70}) {
-    HostMatrix a = GalleryNamed("lower_triangular").make(71);
-    a[k + k * 71] = 0;
-    Factor(a, 71, request);
+  for (const int64_t k : {0, 1, 31, 32, 255, 256, 270}) {
+    HostMatrix a = GalleryNamed("lower_triangular").make(271);
+    a[k + k * 271] = 0;
+    Factor(a, 271, request);
     EXPECT_EQ(info_, k + 1);
   }
   // With pivoting that is no obstacle.
@@ -88,15 +88,16 @@ TEST_F(CroutMethodTest, WithoutPivotingAZeroEndsIt) {
 }
 
 TEST_F(CroutMethodTest, StopsBetweenBlocks) {
-  const HostMatrix a = RandomMatrix(200, 200, 1);
+  const int64_t n = 600;  // three blocks of cmpp
+  const HostMatrix a = RandomMatrix(n, n, 1);
   for (const char* name : {"gem", "cmpp"}) {
     FactorRequest request;
     request.algorithm = name;
     int asked = 0;
-    ASSERT_OK(runner_.Factor(a, 200, request, [&] { return ++asked < 0; }));
-    EXPECT_GE(asked, 4 + 3);  // four blocks
+    ASSERT_OK(runner_.Factor(a, n, request, [&] { return ++asked < 0; }));
+    EXPECT_GE(asked, 3 + 3);  // before, between and after phases, and once for each block
     asked = 0;
-    EXPECT_THAT(runner_.Factor(a, 200, request, [&] { return ++asked > 4; }),
+    EXPECT_THAT(runner_.Factor(a, n, request, [&] { return ++asked > 3; }),
                 FailsWith(absl::StatusCode::kCancelled, "stopped"));
   }
 }
