@@ -15,7 +15,7 @@ namespace crout {
 namespace {
 
 constexpr int64_t kSection = 64;
-constexpr double kTimesTrsm = 5;  // measured for one to ten right-hand sides
+constexpr double kTimesTrsm = 5;  // estimated for one to ten right-hand sides
 
 // op(T) X = B for one triangle T of the factor; b becomes X.
 template <class T>

@@ -115,6 +115,12 @@ class HostIcm final : public LuAlgorithm {
                      ", the matrix of order ", a.rows, " and type ", ToAbsl(NameOf(a.dtype))));
   }
 
+  // A warm start keeps its pivots while they will do.
+  PivotCriterion DefaultCriterion(const LuParameters& parameters) const {
+    const bool keeps = traits_.takes_pivoting && parameters.start.has_value();
+    return {.rule = keeps ? PivotRule::kThreshold : traits_.pivoting};
+  }
+
   // A goes to the workspace, the estimate takes its place.
   template <class T>
   int64_t Run(const IcmBuffers<T>& buffers, int64_t* ipiv, const LuParameters& parameters,
@@ -127,7 +133,7 @@ class HostIcm final : public LuAlgorithm {
     if (parameters.start.has_value()) FillEstimate(cores, *parameters.start, buffers.lu);
     const int64_t limit =
         parameters.sweep_limit > 0 ? parameters.sweep_limit : SweepBound(record.grid.size);
-    const IcmOptions options{parameters.pivoting.value_or(PivotCriterion{.rule = traits_.pivoting}),
+    const IcmOptions options{parameters.pivoting.value_or(DefaultCriterion(parameters)),
                              parameters.tolerance, limit, cores};
     const int64_t info = IcmRun<T>(buffers, permutation, options, stop, record).Run();
     InterchangesOf(permutation, ipiv);
@@ -154,7 +160,7 @@ std::unique_ptr<LuAlgorithm> MakeHostIcmpp(HostExecutor& executor) {
   return std::make_unique<HostIcm>(
       executor, AlgorithmTraits{.name = "icmpp",
                                 .unit_diagonal = UnitDiagonal::kU,
-                                .pivoting = PivotRule::kThreshold,
+                                .pivoting = PivotRule::kPartial,
                                 .description = "iterative Crout's method, pivoting (Cejka 2023)",
                                 .takes_pivoting = true,
                                 .iterative = true,

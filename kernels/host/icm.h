@@ -35,7 +35,8 @@ namespace crout {
 // "icm": never pivots.
 std::unique_ptr<LuAlgorithm> MakeHostIcm(HostExecutor& executor);
 
-// "icmpp": by the threshold rule with 0.1, unless LuParameters::pivoting says otherwise.
+// "icmpp": partial pivoting, or from a start the threshold rule with 0.1, unless
+// LuParameters::pivoting says otherwise.
 std::unique_ptr<LuAlgorithm> MakeHostIcmpp(HostExecutor& executor);
 
 }  // namespace crout
