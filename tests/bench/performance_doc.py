@@ -27,6 +27,14 @@ result and run the script.
 [tests/bench/README.md](../tests/bench/README.md) says how results are taken and what is in them.
 """
 
+# Benchmarks whose results are lists of records, in the order of the document.
+KEPT = {
+    "gpu_methods": "Direct methods on a GPU",
+    "gpu_iterative": "The iterative Crout method on a GPU",
+    "service": "The service from outside",
+    "gpu_service": "The parts of the service on a GPU",
+}
+
 
 def kind(result):
     if "benchmarks" in result:
@@ -52,7 +60,8 @@ def section(title, made, intro=""):
 
 def source(result):
     device, commit, date = context(result)
-    return f"{device}, commit {commit}, {date} (`{result['file']}`)."
+    cores = f", {result['cores']} cores" if "cores" in result else ""
+    return f"{device}{cores}, commit {commit}, {date} (`{result['file']}`)."
 
 
 def lu_sections(some):
@@ -76,11 +85,9 @@ def document(all_results):
     parts = [INTRODUCTION, result_list(all_results)]
     parts += lu_sections(of_kind.get("crout", []))
     parts.append(published_section(of_kind.get("crout", [])))
-    for result in of_kind.get("service", []):
-        parts.append(section("The service from outside", service.tables(result), source(result)))
-    for result in of_kind.get("gpu_service", []):
-        parts.append(section("The parts of the service on a GPU", service.tables(result),
-                             source(result)))
+    for name, title in KEPT.items():
+        for result in of_kind.get(name, []):
+            parts.append(section(title, service.tables(result), source(result)))
     for result in of_kind.get("matrix_market", []):
         parts.append(section("Matrix Market", [service.google_benchmark(result)], source(result)))
     for result in of_kind.get("gpu", []):

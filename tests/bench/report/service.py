@@ -2,7 +2,7 @@
 
 from report.table import Table, count, number
 
-FIRST = ["n", "nrhs", "transport", "clients", "count", "rounds"]
+FIRST = ["n", "dtype", "change", "nrhs", "transport", "clients", "count", "rounds"]
 UNITS = {"us": "µs", "ms": "ms", "s": "s", "mib": "MiB"}
 
 
@@ -35,7 +35,26 @@ TITLES = {
     "payload": "A payload of 512 MiB from the client to the device's memory",
     "upload": "Upload through staging memory",
     "solvers": "Triangular solvers",
+    "factor": "Direct methods beside the vendor's getrf, in turn",
+    "solve": "Gauss-Jordan elimination beside getrf and getrs with n right-hand sides, in turn",
+    "cold": "icmpp from scratch beside getrf, in turn: tolerance 0, float64",
+    "cold_f32": "The same in float32",
+    "cold_total": "icmpp from scratch: totals, float64",
+    "warm": "icmpp from the factor of the step before, beside getrf from scratch, in turn",
 }
+# Of a run of an iterative method, beside others in one record.
+RUN_KEYS = ["ms", "section", "sweeps", "pivots"]
+
+
+def flat(row):
+    """A record whose runs, objects themselves, became columns."""
+    columns = {}
+    for key, value in row.items():
+        if isinstance(value, dict):
+            columns.update({f"{key}_{part}": value[part] for part in RUN_KEYS if part in value})
+        else:
+            columns[key] = value
+    return columns
 
 
 def tables(result):
@@ -47,7 +66,7 @@ def tables(result):
         note = ""
         if isinstance(value, dict):
             value, note = _concurrency(value) if key == "concurrency" else ([value], "")
-        made.append(records(title, value, note))
+        made.append(records(title, [flat(row) for row in value], note))
     return made
 
 
