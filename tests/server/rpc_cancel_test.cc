@@ -27,6 +27,12 @@ std::string Name(CallKind call) {
                                     "FactorizeAndSolve", "Schur",       "Direct"};
   return kNames[static_cast<int>(call)];
 }
+// As the metrics name it.
+std::string MethodOf(CallKind call) {
+  if (call == CallKind::kSchur) return "ComputeSchurComplement";
+  if (call == CallKind::kDirect) return "FactorizeAndSolve";
+  return Name(call);
+}
 std::string Name(PhaseKind phase) {
   constexpr const char* kNames[] = {"AfterHeader", "MidUpload", "StagingFull", "Queued", "Running"};
   return kNames[static_cast<int>(phase)];
@@ -176,7 +182,7 @@ class CancelTest : public RpcTest,
     double count = 0;
     for (const char* code : {"CANCELLED", "DEADLINE_EXCEEDED", "UNAVAILABLE", "INVALID_ARGUMENT"}) {
       count += SampleOf(scrape, "crout_requests_total{code=\"" + std::string(code) +
-                                    "\",method=\"" + Name(call_kind()) + "\"}")
+                                    "\",method=\"" + MethodOf(call_kind()) + "\"}")
                    .value_or(0);
     }
     return count;
