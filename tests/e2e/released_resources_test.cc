@@ -36,27 +36,21 @@ constexpr const char* kCallNames[] = {"Factorize",         "FactorizeText", "Ref
 constexpr const char* kPhaseNames[] = {"Upload", "Queued", "Running", "Download"};
 constexpr const char* kEndingNames[] = {"Cancel", "Deadline"};
 
-// A second or more of work with the Crout reference method on one core, and 32 MB; sanitizers slow
-// its loops down thirtyfold.
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define CROUT_SLOW_ORDER 700
-#endif
-#endif
-#ifndef CROUT_SLOW_ORDER
-#define CROUT_SLOW_ORDER 2000
-#endif
-constexpr int64_t kSlowOrder = CROUT_SLOW_ORDER;
+// A second or more of work for the iterative method with sections as large as published, and 32 MB.
+constexpr int64_t kSlowOrder = 2000;
+constexpr int64_t kSlowSection = 1024;
 // Late enough that the phase is reached before it, early enough that no slow job ends before it.
 absl::Duration DeadlineIn(Phase phase) {
   return phase == Phase::kDownload ? absl::Seconds(3) : absl::Milliseconds(600);
 }
 
-// A diagonal matrix as text: few bytes, but as dense as any once it is read.
-std::string DiagonalText(int64_t n) {
-  std::string text =
-      absl::StrCat("%%MatrixMarket matrix coordinate real general\n", n, " ", n, " ", n, "\n");
-  for (int64_t i = 1; i <= n; ++i) absl::StrAppend(&text, i, " ", i, " 2\n");
+// A tridiagonal matrix as text: few bytes, but as dense as any once it is read, and with elements
+// that depend on each other all the way down.
+std::string SparseText(int64_t n) {
+  std::string text = absl::StrCat("%%MatrixMarket matrix coordinate real symmetric\n", n, " ", n,
+                                  " ", 2 * n - 1, "\n");
+  for (int64_t i = 1; i <= n; ++i) absl::StrAppend(&text, i, " ", i, " 4\n");
+  for (int64_t i = 2; i <= n; ++i) absl::StrAppend(&text, i, " ", i - 1, " 1\n");
   return text;
 }
 
@@ -89,7 +83,7 @@ class ReleasedResourcesTest : public ::testing::TestWithParam<std::tuple<CallKin
   static void SetUpTestSuite() {
     daemon_ = new Daemon({"--streams=1", "--upload-idle-timeout=60s"});
     const auto factor = daemon_->NewClient()->Factorize(
-        client::MatrixSource::MatrixMarket(DiagonalText(kSlowOrder)), {}, {});
+        client::MatrixSource::MatrixMarket(SparseText(kSlowOrder)), {}, {});
     ASSERT_THAT(factor, crout::testing::IsOk());
     handle_ = new std::string(factor->handle());
     // The reply leaves a little before its worker is free again.
@@ -105,7 +99,9 @@ class ReleasedResourcesTest : public ::testing::TestWithParam<std::tuple<CallKin
   // A call that is slow where `phase` needs it to be.
   std::unique_ptr<OpenCall> NewCall(CallKind kind, Phase phase) {
     const bool download = phase == Phase::kDownload;
-    const auto algorithm = download ? v1::ALGORITHM_GETRF : v1::ALGORITHM_CMPP;
+    v1::FactorizeOptions method;
+    method.set_algorithm(download ? v1::ALGORITHM_GETRF : v1::ALGORITHM_ICMPP);
+    if (!download) method.mutable_parameters()->set_section_size(kSlowSection);
     const int64_t nrhs = download ? 1500 : phase == Phase::kRunning ? 500 : 100;
     const auto matrix = DenseSpecOf(kSlowOrder, kSlowOrder);
     const auto rhs = DenseSpecOf(kSlowOrder, nrhs);
@@ -116,16 +112,16 @@ class ReleasedResourcesTest : public ::testing::TestWithParam<std::tuple<CallKin
         const bool text = kind == CallKind::kFactorizeText;
         v1::FactorizeRequest first;
         *first.mutable_header()->mutable_matrix() = text ? TextSpec() : matrix;
-        first.mutable_header()->mutable_options()->set_algorithm(algorithm);
+        *first.mutable_header()->mutable_options() = method;
         return std::make_unique<UploadCall<v1::FactorizeRequest, v1::FactorizeResponse>>(
             [this](auto* context) { return stub_->Factorize(context); }, first,
-            text ? DiagonalText(kSlowOrder) : DominantBytes(kSlowOrder));
+            text ? SparseText(kSlowOrder) : DominantBytes(kSlowOrder));
       }
       case CallKind::kRefactorize: {
         v1::RefactorizeRequest first;
         first.mutable_header()->set_handle(*handle_);
         *first.mutable_header()->mutable_matrix() = matrix;
-        first.mutable_header()->mutable_options()->set_algorithm(algorithm);
+        *first.mutable_header()->mutable_options() = method;
         return std::make_unique<UploadCall<v1::RefactorizeRequest, v1::RefactorizeResponse>>(
             [this](auto* context) { return stub_->Refactorize(context); }, first,
             DominantBytes(kSlowOrder));
@@ -144,7 +140,7 @@ class ReleasedResourcesTest : public ::testing::TestWithParam<std::tuple<CallKin
         v1::FactorizeAndSolveRequest first;
         *first.mutable_header()->mutable_matrix() = matrix;
         *first.mutable_header()->mutable_rhs() = rhs;
-        first.mutable_header()->mutable_options()->set_algorithm(algorithm);
+        *first.mutable_header()->mutable_options() = method;
         first.mutable_header()->mutable_solve()->set_skip_verification(true);
         return std::make_unique<BothCall>(stub_.get(), first, DominantBytes(kSlowOrder), ones);
       }
@@ -152,7 +148,7 @@ class ReleasedResourcesTest : public ::testing::TestWithParam<std::tuple<CallKin
         v1::ComputeSchurComplementRequest first;
         *first.mutable_header()->mutable_matrix() = matrix;
         first.mutable_header()->set_leading_order(kSlowOrder - 10);
-        first.mutable_header()->mutable_options()->set_algorithm(algorithm);
+        *first.mutable_header()->mutable_options() = method;
         return std::make_unique<
             UploadCall<v1::ComputeSchurComplementRequest, v1::ComputeSchurComplementResponse>>(
             [this](auto* context) { return stub_->ComputeSchurComplement(context); }, first,
@@ -258,7 +254,7 @@ INSTANTIATE_TEST_SUITE_P(DuringTheReply, ReleasedResourcesTest,
 class LostClientTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    WriteFile(slow_, DiagonalText(kSlowOrder));
+    WriteFile(slow_, SparseText(kSlowOrder));
     const auto factor = client_->Factorize(client::MatrixSource::MatrixMarketFile(slow_), {}, {});
     ASSERT_THAT(factor, crout::testing::IsOk());
     handle_ = factor->handle();
@@ -289,16 +285,16 @@ class LostClientTest : public ::testing::Test {
 
 TEST_F(LostClientTest, WhileItsJobsRun) {
   const auto running = [](const Holdings& now) { return now.streams_busy == 1; };
-  KillWhen({"factor", slow_, "--algorithm=cmpp"}, running);
-  KillWhen({"refactor", handle_, slow_, "--algorithm=cmpp"}, running);
-  KillWhen({"lu", slow_, "--ones", "--algorithm=cmpp"}, running);
+  KillWhen({"factor", slow_, "--algorithm=icmpp", "--section-size=1024"}, running);
+  KillWhen({"refactor", handle_, slow_, "--algorithm=icmpp", "--section-size=1024"}, running);
+  KillWhen({"lu", slow_, "--ones", "--algorithm=icmpp", "--section-size=1024"}, running);
   KillWhen({"solve", handle_, "--ones", "--nrhs=500", "--solver=ss"}, running);
 }
 
 TEST_F(LostClientTest, WhileItsJobWaits) {
-  Process first(daemon_.CtlCommand({"factor", slow_, "--algorithm=cmpp"}));
+  Process first(daemon_.CtlCommand({"factor", slow_, "--algorithm=icmpp", "--section-size=1024"}));
   ASSERT_TRUE(Eventually([&] { return HoldingsOf(*client_).streams_busy == 1; }));
-  Process second(daemon_.CtlCommand({"factor", slow_, "--algorithm=cmpp"}));
+  Process second(daemon_.CtlCommand({"factor", slow_, "--algorithm=icmpp", "--section-size=1024"}));
   ASSERT_TRUE(Eventually([&] { return HoldingsOf(*client_).queue_depth == 1; }));
   second.Signal(SIGKILL);
   EXPECT_TRUE(Eventually([&] { return HoldingsOf(*client_).queue_depth == 0; }));
