@@ -244,8 +244,18 @@ class Assembler {
   std::unique_ptr<ExecutionContext> context_;
 };
 
+// protobuf logs every string that is not UTF-8: most of what this target makes.
+bool SilenceProtobuf() {
+#if GOOGLE_PROTOBUF_VERSION < 4022000  // from there on it has no log of its own
+  google::protobuf::SetLogHandler(nullptr);
+#endif
+  return true;
+}
+
 void ParseAndAssemble(const std::string& bytes, Steering* steering) {
   static auto* const assembler = new Assembler();
+  static const bool silent = SilenceProtobuf();
+  (void)silent;
   const auto message = StreamMessage::Parse(Sliced(bytes, steering));
   if (!message.ok()) return CheckRefusal(message.status());
   v1::FactorizeAndSolveHeader header;
