@@ -222,17 +222,10 @@ absl::StatusOr<DirectSolveSummary> DirectSolveJob::Run(std::byte* out, StopReque
 absl::Status CheckArguments(const PackedMatrix& matrix, size_t matrix_bytes,
                             const PackedMatrix& rhs, size_t rhs_bytes,
                             const DirectSolvePlan& plan) {
-  if (matrix.rows != matrix.cols) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("matrix is ", matrix.rows, " x ", matrix.cols, ", not square"));
-  }
+  CROUT_RETURN_IF_ERROR(CheckSquareUpload(matrix, matrix_bytes, plan.matrix));
   if (rhs.rows != matrix.rows) {
     return absl::InvalidArgumentError(absl::StrCat("right-hand side has ", rhs.rows,
                                                    " rows, the matrix is of order ", matrix.rows));
-  }
-  if (matrix_bytes != plan.matrix) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("matrix has ", matrix_bytes, " bytes, its shape ", plan.matrix));
   }
   if (rhs_bytes != plan.rhs) {
     return absl::InvalidArgumentError(

@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "kernels/cancellation.h"
 #include "kernels/condition.h"
 #include "kernels/equilibrate.h"
@@ -15,7 +14,6 @@
 #include "kernels/sync_on_exit.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
-#include "kernels/util/strings.h"
 
 namespace crout {
 namespace {
@@ -247,22 +245,12 @@ Factorization EmptyFactorization(const FactorizeOptions& options, DType matrix_d
 
 absl::Status CheckArguments(const FactorizeOptions& options, const PackedMatrix& shape,
                             size_t upload_bytes, const FactorizePlan& plan) {
-  if (shape.rows != shape.cols) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("matrix is ", shape.rows, " x ", shape.cols, ", not square"));
-  }
-  if (upload_bytes != plan.upload) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("matrix has ", upload_bytes, " bytes, its shape ", plan.upload));
-  }
+  CROUT_RETURN_IF_ERROR(CheckSquareUpload(shape, upload_bytes, plan.upload));
   CROUT_RETURN_IF_ERROR(CheckParameters(options.algorithm->traits(), options.parameters));
   const TriangularSolver* solver = options.condition_solver;
-  if (solver != nullptr && !solver->Supports(options.algorithm->traits().unit_diagonal)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("solver '", ToAbsl(solver->name()), "' cannot use factors of '",
-                     ToAbsl(options.algorithm->traits().name), "'"));
-  }
-  return absl::OkStatus();
+  if (solver == nullptr) return absl::OkStatus();
+  const AlgorithmTraits& traits = options.algorithm->traits();
+  return CheckSupports(*solver, traits.unit_diagonal, traits.name);
 }
 
 }  // namespace

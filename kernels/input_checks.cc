@@ -40,4 +40,23 @@ absl::Status CheckNoOverflow(const MatrixStats& stats, const PackedMatrix& shape
                                                  At(stats.first_overflow, shape)));
 }
 
+absl::Status CheckSquareUpload(const PackedMatrix& shape, size_t upload_bytes, size_t expected) {
+  if (shape.rows != shape.cols) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("matrix is ", shape.rows, " x ", shape.cols, ", not square"));
+  }
+  if (upload_bytes != expected) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("matrix has ", upload_bytes, " bytes, its shape ", expected));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSupports(const TriangularSolver& solver, UnitDiagonal unit_diagonal,
+                           std::string_view algorithm) {
+  if (solver.Supports(unit_diagonal)) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "solver '", ToAbsl(solver.name()), "' cannot use factors of '", ToAbsl(algorithm), "'"));
+}
+
 }  // namespace crout

@@ -1,10 +1,12 @@
-// What is refused about the numbers of an upload.
+// What the jobs refuse of their arguments and of the numbers of an upload.
 #ifndef CROUT_KERNELS_INPUT_CHECKS_H_
 #define CROUT_KERNELS_INPUT_CHECKS_H_
 
+#include <cstddef>
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "kernels/lu_algorithm.h"
 #include "kernels/matrix.h"
 #include "kernels/matrix_ops.h"
 
@@ -20,6 +22,13 @@ absl::Status CheckFinite(const MatrixStats& stats, const PackedMatrix& shape,
 // INVALID_ARGUMENT if `stats` name an element that overflowed when it was converted to `dtype`.
 absl::Status CheckNoOverflow(const MatrixStats& stats, const PackedMatrix& shape, DType dtype,
                              std::string_view what);
+
+// INVALID_ARGUMENT unless `shape` is square and its upload has `expected` bytes.
+absl::Status CheckSquareUpload(const PackedMatrix& shape, size_t upload_bytes, size_t expected);
+
+// FAILED_PRECONDITION unless the solver supports the unit diagonal that `algorithm` left.
+absl::Status CheckSupports(const TriangularSolver& solver, UnitDiagonal unit_diagonal,
+                           std::string_view algorithm);
 
 }  // namespace crout
 

@@ -150,21 +150,9 @@ absl::StatusOr<Factorization> SchurJob::Run(std::byte* out, StopRequested stop,
 
 absl::Status CheckArguments(const SchurOptions& options, const PackedMatrix& shape,
                             size_t upload_bytes, const SchurPlan& plan) {
-  if (shape.rows != shape.cols) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("matrix is ", shape.rows, " x ", shape.cols, ", not square"));
-  }
-  if (upload_bytes != plan.upload) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("matrix has ", upload_bytes, " bytes, its shape ", plan.upload));
-  }
+  CROUT_RETURN_IF_ERROR(CheckSquareUpload(shape, upload_bytes, plan.upload));
   const AlgorithmTraits& traits = options.factor.algorithm->traits();
-  if (!options.solver->Supports(traits.unit_diagonal)) {
-    return absl::FailedPreconditionError(absl::StrCat("solver '", ToAbsl(options.solver->name()),
-                                                      "' cannot use factors of '",
-                                                      ToAbsl(traits.name), "'"));
-  }
-  return absl::OkStatus();
+  return CheckSupports(*options.solver, traits.unit_diagonal, traits.name);
 }
 
 }  // namespace

@@ -232,11 +232,7 @@ absl::Status CheckArguments(const Factorization& factor, const PackedMatrix& sha
     return absl::FailedPreconditionError(
         absl::StrCat("the matrix is singular: pivot ", summary.info, " (1-based) is exactly zero"));
   }
-  if (!options.solver->Supports(summary.unit_diagonal)) {
-    return absl::FailedPreconditionError(absl::StrCat("solver '", ToAbsl(options.solver->name()),
-                                                      "' cannot use factors of '",
-                                                      summary.algorithm, "'"));
-  }
+  CROUT_RETURN_IF_ERROR(CheckSupports(*options.solver, summary.unit_diagonal, summary.algorithm));
   if (plan.needs_residual && summary.n > 0 && !factor.storage.matrix) {
     return absl::FailedPreconditionError(
         "verification, refinement and error bounds need the matrix, which was not kept");

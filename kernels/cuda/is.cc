@@ -2,10 +2,8 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
 #include "kernels/cuda/cuda_context.h"
 #include "kernels/cuda/cuda_status.h"
-#include "kernels/cuda/permute_rhs.h"
 #include "kernels/cuda/section_sweeps.h"
 #include "kernels/cuda/subtract_product.h"
 #include "kernels/cuda/vendor_costs.h"
@@ -82,44 +80,18 @@ class TriangleJob {
   const MatrixView<T> b_;
 };
 
-absl::Status SolveTriangle(CudaContext& context, const FactorView& factor, bool lower, Op op,
-                           const AnyMatrix& b) {
-  return DispatchDType(b.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    return TriangleJob<T>(context, factor, lower, op, b.As<T>()).Run();
-  });
-}
-
-absl::Status Enqueue(CudaContext& context, const FactorView& factor, Op op, const AnyMatrix& b,
-                     std::span<std::byte> workspace) {
-  const bool plain = op == Op::kNone;
-  if (plain) CROUT_RETURN_IF_ERROR(PermuteRhs(context, factor, false, b, workspace));
-  CROUT_RETURN_IF_ERROR(SolveTriangle(context, factor, plain, op, b));
-  CROUT_RETURN_IF_ERROR(SolveTriangle(context, factor, !plain, op, b));
-  return plain ? absl::OkStatus() : PermuteRhs(context, factor, true, b, workspace);
-}
-
 }  // namespace
 
 double CudaIs::PredictSeconds(DType, int64_t n, int64_t nrhs) const {
   return kTimesTrsm * PredictTrsmSeconds(n, nrhs);
 }
 
-absl::StatusOr<size_t> CudaIs::WorkspaceBytes(DType dtype, int64_t n, int64_t nrhs) const {
-  return PermuteRhsBytes(dtype, n, nrhs);
-}
-
-absl::Status CudaIs::Solve(ExecutionContext& context, const FactorView& factor, Op op,
-                           const AnyMatrix& b, std::span<std::byte> workspace) const {
-  if (b.rows == 0 || b.cols == 0) return absl::OkStatus();
-  CudaContext& cuda = CudaContext::From(context);
-  CROUT_ASSIGN_OR_RETURN(const size_t needed, WorkspaceBytes(b.dtype, b.rows, b.cols));
-  if (workspace.size() < needed) {
-    return absl::InternalError(
-        absl::StrCat("is needs ", needed, " bytes of workspace, got ", workspace.size()));
-  }
-  CROUT_RETURN_IF_ERROR(cuda.core().MakeCurrent());
-  return cuda.core().Observe(Enqueue(cuda, factor, op, b, workspace));
+absl::Status CudaIs::SolveTriangle(CudaContext& context, const FactorView& factor, bool lower,
+                                   Op op, const AnyMatrix& b) const {
+  return DispatchDType(b.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return TriangleJob<T>(context, factor, lower, op, b.As<T>()).Run();
+  });
 }
 
 }  // namespace crout

@@ -2,7 +2,7 @@
 #ifndef CROUT_KERNELS_CUDA_IS_H_
 #define CROUT_KERNELS_CUDA_IS_H_
 
-#include "kernels/lu_algorithm.h"
+#include "kernels/cuda/permuted_solver.h"
 
 namespace crout {
 
@@ -13,14 +13,14 @@ namespace crout {
 // is iterated for all i at once, from x = b / d until no bit changes, which takes no more sweeps
 // than a section has rows; products with sections that are done are subtracted once. Values that
 // are not finite never count as converged: they are what substitution gives, too.
-class CudaIs final : public TriangularSolver {
+class CudaIs final : public PermutedSolver {
  public:
   std::string_view name() const override { return "is"; }
-  bool Supports(UnitDiagonal) const override { return true; }
   double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override;
-  absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n, int64_t nrhs) const override;
-  absl::Status Solve(ExecutionContext& context, const FactorView& factor, Op op, const AnyMatrix& b,
-                     std::span<std::byte> workspace) const override;
+
+ private:
+  absl::Status SolveTriangle(CudaContext& context, const FactorView& factor, bool lower, Op op,
+                             const AnyMatrix& b) const override;
 };
 
 }  // namespace crout

@@ -8,7 +8,7 @@
 #include "kernels/host/cost_model.h"
 #include "kernels/host/icm_run.h"
 #include "kernels/host/icm_start.h"
-#include "kernels/iterative_crout/permutation.h"
+#include "kernels/permutation.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
 

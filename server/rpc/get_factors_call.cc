@@ -1,9 +1,9 @@
 #include "server/rpc/get_factors_call.h"
 
-#include <numeric>
 #include <utility>
 #include <vector>
 
+#include "kernels/permutation.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
 #include "server/rpc/data_stream.h"
@@ -11,18 +11,6 @@
 #include "server/rpc/wire.h"
 
 namespace crout {
-namespace {
-
-// Row interchanges, applied one after the other, as one permutation.
-std::vector<int64_t> PermutationOf(const int64_t* ipiv, int64_t n) {
-  std::vector<int64_t> permutation(n);
-  std::iota(permutation.begin(), permutation.end(), 0);
-  for (int64_t i = 0; i < n; ++i) std::swap(permutation[i], permutation[ipiv[i] - 1]);
-  return permutation;
-}
-
-}  // namespace
-
 void GetFactorsCall::Begin(const grpc::ByteBuffer& request) {
   const absl::Status status = Start(request);
   if (!status.ok()) return Abort(status);

@@ -61,6 +61,20 @@ class Bench {
   std::unique_ptr<ExecutionContext> context_;
 };
 
+// The same on the GPU and on the host.
+class GpuAndHostTest : public GpuTest {
+ protected:
+  void SetUp() override {
+    GpuTest::SetUp();
+    if (IsSkipped()) return;
+    gpu_ = std::make_unique<Bench>(Gpu());
+    host_ = std::make_unique<Bench>(Host());
+  }
+
+  std::unique_ptr<Bench> gpu_;
+  std::unique_ptr<Bench> host_;
+};
+
 // `count` numbers, uniform in [-1, 1).
 template <class T>
 std::vector<T> RandomVector(int64_t count, uint64_t seed) {

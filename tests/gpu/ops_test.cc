@@ -35,18 +35,7 @@ TEST(SameBitsTest, TellsOneBitApart) {
   EXPECT_TRUE(SameBits<double>({1, kNan}, {1, kNan}));
 }
 
-class OpsTest : public GpuTest {
- protected:
-  void SetUp() override {
-    GpuTest::SetUp();
-    if (IsSkipped()) return;
-    gpu_ = std::make_unique<Bench>(Gpu());
-    host_ = std::make_unique<Bench>(Host());
-  }
-
-  std::unique_ptr<Bench> gpu_;
-  std::unique_ptr<Bench> host_;
-};
+class OpsTest : public GpuAndHostTest {};
 
 template <class Out>
 struct Imported {

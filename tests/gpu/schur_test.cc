@@ -19,18 +19,7 @@ using ::crout::testing::Unpacked;
 
 bool Never() { return false; }
 
-class GpuSchurTest : public GpuTest {
- protected:
-  void SetUp() override {
-    GpuTest::SetUp();
-    if (IsSkipped()) return;
-    gpu_ = std::make_unique<Bench>(Gpu());
-    host_ = std::make_unique<Bench>(Host());
-  }
-
-  std::unique_ptr<Bench> gpu_;
-  std::unique_ptr<Bench> host_;
-};
+class GpuSchurTest : public GpuAndHostTest {};
 
 // S of the leading block of order k, by getrf and trsm.
 absl::StatusOr<HostMatrix> SchurOn(Bench& bench, const HostMatrix& a, int64_t n, int64_t k,

@@ -1,6 +1,7 @@
 #include "tests/bench/crout_bench/timing.h"
 
 #include <chrono>
+#include <numeric>
 #include <string>
 #include <thread>
 
@@ -79,13 +80,19 @@ TEST(TimingTest, WhatTakesLongIsCutShort) {
   std::string log;
   Recorder a("a", log);
   a.run_time = std::chrono::milliseconds(2);
-  const auto timings = TimeInTurns({&a}, 100, 0.003);
-  EXPECT_EQ(timings[0].seconds.size(), 2u);
+  constexpr double kLimit = 0.0035;
+  const auto timings = TimeInTurns({&a}, 100, kLimit);
   EXPECT_TRUE(timings[0].cut_short);
+  // A busy machine may make any run longer: the limit is reached by the last one, whichever it is.
+  const auto& times = timings[0].seconds;
+  ASSERT_FALSE(times.empty());
+  EXPECT_LE(times.size(), 2u);
+  EXPECT_GE(std::accumulate(times.begin(), times.end(), 0.0), kLimit);
+  EXPECT_LT(std::accumulate(times.begin(), times.end() - 1, 0.0), kLimit);
   nlohmann::ordered_json json;
   AddTiming(timings[0], json);
   EXPECT_EQ(json["cut_short"], true);
-  EXPECT_EQ(json["times_s"].size(), 2u);
+  EXPECT_EQ(json["times_s"].size(), times.size());
 }
 
 TEST(TimingTest, MedianMinimumAndMaximum) {

@@ -1,6 +1,6 @@
 // Row permutations as getrf's interchanges, and back.
-#ifndef CROUT_KERNELS_ITERATIVE_CROUT_PERMUTATION_H_
-#define CROUT_KERNELS_ITERATIVE_CROUT_PERMUTATION_H_
+#ifndef CROUT_KERNELS_PERMUTATION_H_
+#define CROUT_KERNELS_PERMUTATION_H_
 
 #include <cstdint>
 #include <numeric>
@@ -34,4 +34,4 @@ inline void InterchangesOf(const std::vector<int64_t>& p, int64_t* ipiv) {
 
 }  // namespace crout
 
-#endif  // CROUT_KERNELS_ITERATIVE_CROUT_PERMUTATION_H_
+#endif  // CROUT_KERNELS_PERMUTATION_H_
