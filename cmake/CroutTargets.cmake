@@ -1,19 +1,34 @@
-# crout_library(NAME SOURCES ... DEPS ...): a static library of ours, alias crout::NAME.
+# crout_library(NAME SOURCES ... DEPS ... [PRECOMPILE HEADER ...]): a static library of ours, alias
+# crout::NAME. PRECOMPILE names outside headers that most of its small sources include, where parsing
+# them is most of the time; every source includes what it uses all the same.
 function(crout_library name)
-  cmake_parse_arguments(arg "" "" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPS;PRECOMPILE" ${ARGN})
   add_library(crout_${name} STATIC ${arg_SOURCES})
   add_library(crout::${name} ALIAS crout_${name})
   target_link_libraries(crout_${name} PUBLIC ${arg_DEPS} PRIVATE $<BUILD_INTERFACE:crout_flags>)
   target_include_directories(crout_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
+  if(arg_PRECOMPILE)
+    target_precompile_headers(crout_${name} PRIVATE ${arg_PRECOMPILE})
+  endif()
 endfunction()
+
+# What is tested is optimised as the build type says; the tests' own code is not worth the time.
+set(CROUT_TEST_OPTIONS $<$<NOT:$<CONFIG:Debug>>:-O1>)
 
 # crout_test(NAME LABELS unit|e2e|gpu ... SOURCES ... DEPS ...): a GoogleTest binary, registered
 # as one CTest test. Labels choose what a preset or a machine runs; the target tests_LABEL builds
-# those of one label.
+# those of one label. Precompiled headers: see tests/CMakeLists.txt.
 function(crout_test name)
   cmake_parse_arguments(arg "" "TIMEOUT" "LABELS;SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
-  target_link_libraries(${name} PRIVATE ${arg_DEPS} crout_flags GTest::gmock GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE ${arg_DEPS} crout_flags GTest::gmock GTest::gtest_main
+    Threads::Threads)
+  target_compile_options(${name} PRIVATE ${CROUT_TEST_OPTIONS})
+  if(arg_LABELS MATCHES "rpc|e2e")
+    target_precompile_headers(${name} REUSE_FROM crout_rpc_test_headers)
+  else()
+    target_precompile_headers(${name} REUSE_FROM crout_test_headers)
+  endif()
   add_test(NAME ${name} COMMAND ${name})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)

@@ -28,7 +28,7 @@ absl::StatusOr<double> EstimateRcond(ExecutionContext& context, const Factorizat
   const int64_t n = factor.summary.n;
   CROUT_ASSIGN_OR_RETURN(const size_t vector_bytes, VectorBytes(n));
   CROUT_ASSIGN_OR_RETURN(FactorSolver factor_solver,
-                         FactorSolver::Create(context, factor, solver, 1));
+                         FactorSolver::Create(context, factor, solver, 0, 1));
   CROUT_ASSIGN_OR_RETURN(Buffer vector, context.device().memory().Allocate(vector_bytes));
   SyncOnExit sync(context);
   HostVectorSolver inverse(context, factor_solver, vector.as<double>(), SolveWith::kFactored, stop);

@@ -25,7 +25,7 @@ absl::StatusOr<size_t> FactorSolver::Bytes(const TriangularSolver& solver, DType
 
 absl::StatusOr<FactorSolver> FactorSolver::Create(ExecutionContext& context,
                                                   const Factorization& factor,
-                                                  const TriangularSolver& solver,
+                                                  const TriangularSolver& solver, double tolerance,
                                                   int64_t max_nrhs) {
   const FactorSummary& summary = factor.summary;
   MemoryResource& memory = context.device().memory();
@@ -35,14 +35,17 @@ absl::StatusOr<FactorSolver> FactorSolver::Create(ExecutionContext& context,
                          solver.WorkspaceBytes(summary.factor_dtype, summary.n, max_nrhs));
   CROUT_ASSIGN_OR_RETURN(Buffer converted, memory.Allocate(converted_bytes));
   CROUT_ASSIGN_OR_RETURN(Buffer workspace, memory.Allocate(workspace_bytes));
-  return FactorSolver(context, factor, solver, std::move(converted), std::move(workspace));
+  return FactorSolver(context, factor, solver, tolerance, std::move(converted),
+                      std::move(workspace));
 }
 
 FactorSolver::FactorSolver(ExecutionContext& context, const Factorization& factor,
-                           const TriangularSolver& solver, Buffer converted, Buffer workspace)
+                           const TriangularSolver& solver, double tolerance, Buffer converted,
+                           Buffer workspace)
     : context_(&context),
       summary_(&factor.summary),
       solver_(&solver),
+      tolerance_(tolerance),
       converted_(std::move(converted)),
       workspace_(std::move(workspace)) {
   const int64_t n = summary_->n;
@@ -69,7 +72,7 @@ absl::Status FactorSolver::FillWork(const MatrixView<double>& in, const double* 
 absl::Status FactorSolver::SolveWork(Op op, const AnyMatrix& work, const double* scales,
                                      const MatrixView<double>& out) {
   const std::span<std::byte> workspace(workspace_.data(), workspace_.size());
-  CROUT_RETURN_IF_ERROR(solver_->Solve(*context_, view_, op, work, workspace));
+  CROUT_RETURN_IF_ERROR(solver_->Solve(*context_, view_, op, tolerance_, work, workspace));
   if (!converted_ && scales == nullptr) return absl::OkStatus();
   return context_->ops().CopyScaled(work, scales, nullptr, AsAny(out));
 }

@@ -23,7 +23,8 @@ class FactorSolver {
                                       int64_t nrhs);
 
   static absl::StatusOr<FactorSolver> Create(ExecutionContext& context, const Factorization& factor,
-                                             const TriangularSolver& solver, int64_t max_nrhs);
+                                             const TriangularSolver& solver, double tolerance,
+                                             int64_t max_nrhs);
 
   // Enqueues out := op(A)^-1 in. Both n x k with k <= max_nrhs; `out` may be `in`.
   absl::Status Solve(Op op, SolveWith with, const MatrixView<double>& in,
@@ -39,7 +40,8 @@ class FactorSolver {
 
  private:
   FactorSolver(ExecutionContext& context, const Factorization& factor,
-               const TriangularSolver& solver, Buffer converted, Buffer workspace);
+               const TriangularSolver& solver, double tolerance, Buffer converted,
+               Buffer workspace);
 
   // With As = diag(r) A diag(c): A x = b is As (x / c) = r b, and A^T x = b is As^T (x / r) = c b.
   const double* RhsScales(Op op) const { return op == Op::kNone ? row_scales_ : col_scales_; }
@@ -54,6 +56,7 @@ class FactorSolver {
   ExecutionContext* context_;
   const FactorSummary* summary_;
   const TriangularSolver* solver_;
+  double tolerance_;
   FactorView view_;
   const double* row_scales_;  // null where the matrix was not scaled
   const double* col_scales_;

@@ -100,6 +100,7 @@ absl::StatusOr<Factorization> Factorize(ExecutionContext& context, Buffer upload
 
 struct SolveOptions {
   const TriangularSolver* solver = nullptr;
+  double solver_tolerance = 0;  // of a solver that takes one, in refinement and the bound too
   Op op = Op::kNone;
   bool verify = true;        // report the backward error; needs the kept matrix
   bool error_bound = false;  // report a forward error bound (LAPACK gerfs); needs the kept matrix
@@ -125,8 +126,9 @@ absl::StatusOr<JobBytes> SolveBytes(const SolveOptions& options, const FactorSum
 // written there unless the solve gets that far. Blocks as Factorize does. FAILED_PRECONDITION if
 // the factor is singular (with the pivot's index), B has another number of rows, the solver cannot
 // use the factor, or verification, refinement or a bound is asked for without the kept matrix;
-// INVALID_ARGUMENT as in Factorize (for an overflow of the factor's type, of B or of B equilibrated
-// as the factor is, with B's largest entry instead of a position).
+// INVALID_ARGUMENT for a tolerance that the solver does not take, and as in Factorize (for an
+// overflow of the factor's type, of B or of B equilibrated as the factor is, with B's largest entry
+// instead of a position).
 absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const Factorization& factor,
                                    Buffer upload, PackedMatrix shape, const SolveOptions& options,
                                    std::byte* out, StopRequested stop, KernelTimings& timings);

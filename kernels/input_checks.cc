@@ -59,4 +59,14 @@ absl::Status CheckSupports(const TriangularSolver& solver, UnitDiagonal unit_dia
       "solver '", ToAbsl(solver.name()), "' cannot use factors of '", ToAbsl(algorithm), "'"));
 }
 
+absl::Status CheckTolerance(const TriangularSolver& solver, double tolerance) {
+  if (!(tolerance >= 0 && tolerance < 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the solver's tolerance, ", tolerance, ", is not in [0, 1)"));
+  }
+  if (tolerance == 0 || solver.takes_tolerance()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("solver '", ToAbsl(solver.name()), "' takes no tolerance"));
+}
+
 }  // namespace crout

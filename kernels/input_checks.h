@@ -30,6 +30,9 @@ absl::Status CheckSquareUpload(const PackedMatrix& shape, size_t upload_bytes, s
 absl::Status CheckSupports(const TriangularSolver& solver, UnitDiagonal unit_diagonal,
                            std::string_view algorithm);
 
+// INVALID_ARGUMENT unless `tolerance` is in [0, 1), and 0 where the solver takes none.
+absl::Status CheckTolerance(const TriangularSolver& solver, double tolerance);
+
 }  // namespace crout
 
 #endif  // CROUT_KERNELS_INPUT_CHECKS_H_

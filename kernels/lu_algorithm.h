@@ -73,17 +73,21 @@ class TriangularSolver {
  public:
   virtual ~TriangularSolver() = default;
 
-  virtual std::string_view name() const = 0;  // "getrs", "trsm", "ss"
+  virtual std::string_view name() const = 0;  // "getrs", "trsm", "is", ...
   virtual bool Supports(UnitDiagonal unit_diagonal) const = 0;
+  virtual bool takes_tolerance() const { return false; }
   virtual double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const = 0;
 
   // Bytes of device memory that Solve needs beside its arguments.
   virtual absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n, int64_t nrhs) const = 0;
 
   // Enqueues the solve: b (n x nrhs, the factor's type) becomes X. The factor is not singular and
-  // its unit diagonal is supported.
+  // its unit diagonal is supported. `tolerance`, in [0, 1): an iterative solver's unknowns have
+  // converged when they change by no more than this, relative to themselves, and 0 when nothing
+  // changes; others get 0.
   virtual absl::Status Solve(ExecutionContext& context, const FactorView& factor, Op op,
-                             const AnyMatrix& b, std::span<std::byte> workspace) const = 0;
+                             double tolerance, const AnyMatrix& b,
+                             std::span<std::byte> workspace) const = 0;
 };
 
 }  // namespace crout

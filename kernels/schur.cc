@@ -106,7 +106,7 @@ absl::Status SchurJob::SolveForX(const Factorization& factor) {
                         factor.storage.ipiv.as<int64_t>(),
                         summary.unit_diagonal};
   const std::span<std::byte> workspace(workspace_.data(), workspace_.size());
-  CROUT_RETURN_IF_ERROR(options_.solver->Solve(context_, view, Op::kNone, Work(), workspace));
+  CROUT_RETURN_IF_ERROR(options_.solver->Solve(context_, view, Op::kNone, 0, Work(), workspace));
   if (plan_.x == 0 && !summary.col_scaled) return absl::OkStatus();
   return ops().CopyScaled(Work(), summary.col_scaled ? scales + k_ : nullptr, nullptr, X());
 }

@@ -82,8 +82,8 @@ absl::Status SolveJob::AllocateBuffers() {
   CROUT_ASSIGN_OR_RETURN(solution_, memory.Allocate(plan_.solution));
   CROUT_ASSIGN_OR_RETURN(residual_, memory.Allocate(plan_.residual));
   CROUT_ASSIGN_OR_RETURN(previous_, memory.Allocate(plan_.previous));
-  CROUT_ASSIGN_OR_RETURN(solver_,
-                         FactorSolver::Create(context_, factor_, *options_.solver, packed_.cols));
+  CROUT_ASSIGN_OR_RETURN(solver_, FactorSolver::Create(context_, factor_, *options_.solver,
+                                                       options_.solver_tolerance, packed_.cols));
   return absl::OkStatus();
 }
 
@@ -233,6 +233,7 @@ absl::Status CheckArguments(const Factorization& factor, const PackedMatrix& sha
         absl::StrCat("the matrix is singular: pivot ", summary.info, " (1-based) is exactly zero"));
   }
   CROUT_RETURN_IF_ERROR(CheckSupports(*options.solver, summary.unit_diagonal, summary.algorithm));
+  CROUT_RETURN_IF_ERROR(CheckTolerance(*options.solver, options.solver_tolerance));
   if (plan.needs_residual && summary.n > 0 && !factor.storage.matrix) {
     return absl::FailedPreconditionError(
         "verification, refinement and error bounds need the matrix, which was not kept");

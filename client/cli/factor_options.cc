@@ -133,6 +133,9 @@ void AddSolveOptions(CLI::App* app, v1::SolveOptions* options) {
       app, "--transpose", [=](bool) { options->set_operation(v1::OPERATION_TRANSPOSE); },
       "Solve with the transpose of A");
   AddSolverOption(app, [=](v1::Solver solver) { options->set_solver(solver); });
+  AddValue<double>(
+      app, "--solver-tolerance", [=](double value) { options->set_solver_tolerance(value); },
+      "Relative change at which --solver=is stops; 0: when nothing changes");
   AddFlag(
       app, "--no-verify", [=](bool on) { options->set_skip_verification(on); },
       "Do not compute the backward error");

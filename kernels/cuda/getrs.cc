@@ -11,7 +11,7 @@ double CudaGetrs::PredictSeconds(DType, int64_t n, int64_t nrhs) const {
   return PredictGetrsSeconds(n, nrhs);
 }
 
-absl::Status CudaGetrs::Solve(ExecutionContext& context, const FactorView& factor, Op op,
+absl::Status CudaGetrs::Solve(ExecutionContext& context, const FactorView& factor, Op op, double,
                               const AnyMatrix& b, std::span<std::byte>) const {
   if (b.rows == 0 || b.cols == 0) return absl::OkStatus();
   CudaContext& cuda = CudaContext::From(context);

@@ -15,8 +15,8 @@ class CudaGetrs final : public TriangularSolver {
   }
   double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override;
   absl::StatusOr<size_t> WorkspaceBytes(DType, int64_t, int64_t) const override { return 0; }
-  absl::Status Solve(ExecutionContext& context, const FactorView& factor, Op op, const AnyMatrix& b,
-                     std::span<std::byte> workspace) const override;
+  absl::Status Solve(ExecutionContext& context, const FactorView& factor, Op op, double tolerance,
+                     const AnyMatrix& b, std::span<std::byte> workspace) const override;
 };
 
 }  // namespace crout

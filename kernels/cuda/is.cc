@@ -19,14 +19,16 @@ constexpr double kTimesTrsm = 5;  // estimated for one to ten right-hand sides
 template <class T>
 class TriangleJob {
  public:
-  TriangleJob(CudaContext& context, const FactorView& factor, bool lower, Op op,
+  TriangleJob(CudaContext& context, const FactorView& factor, bool lower, Op op, double tolerance,
               const MatrixView<T>& b)
       : context_(context),
         lu_(factor.lu.As<const T>()),
         op_(op),
         unit_(lower == (factor.unit_diagonal == UnitDiagonal::kL)),
         forward_(lower == (op == Op::kNone)),
-        b_(b) {}
+        b_(b) {
+    run_.tolerance = tolerance;
+  }
 
   absl::Status Run() const {
     const int64_t n = lu_.rows;
@@ -57,7 +59,7 @@ class TriangleJob {
     work.b_row = work.x_row = sign;
     work.b_col = work.x_col = b_.ld;
     work.scaled = true;
-    CROUT_RETURN_IF_CUDA_ERROR(LaunchSectionSweeps(IcmRun(), work, context_.stream()));
+    CROUT_RETURN_IF_CUDA_ERROR(LaunchSectionSweeps(run_, work, context_.stream()));
     return absl::OkStatus();
   }
 
@@ -78,6 +80,7 @@ class TriangleJob {
   const bool unit_;
   const bool forward_;
   const MatrixView<T> b_;
+  IcmRun run_;
 };
 
 }  // namespace
@@ -87,10 +90,10 @@ double CudaIs::PredictSeconds(DType, int64_t n, int64_t nrhs) const {
 }
 
 absl::Status CudaIs::SolveTriangle(CudaContext& context, const FactorView& factor, bool lower,
-                                   Op op, const AnyMatrix& b) const {
+                                   Op op, double tolerance, const AnyMatrix& b) const {
   return DispatchDType(b.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    return TriangleJob<T>(context, factor, lower, op, b.As<T>()).Run();
+    return TriangleJob<T>(context, factor, lower, op, tolerance, b.As<T>()).Run();
   });
 }
 

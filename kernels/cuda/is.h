@@ -10,17 +10,19 @@ namespace crout {
 // Decomposition on GPUs (CTU in Prague, 2023), for factors with the unit diagonal in either
 // triangle. Of a triangle T with diagonal d, section by section,
 //   x_i = (b_i - sum_{k before i} t_ik x_k) / d_i
-// is iterated for all i at once, from x = b / d until no bit changes, which takes no more sweeps
-// than a section has rows; products with sections that are done are subtracted once. Values that
-// are not finite never count as converged: they are what substitution gives, too.
+// is iterated for all i at once, from x = b / d until no unknown changes by more than the
+// tolerance, which takes no more sweeps than a section has rows; products with sections that are
+// done are subtracted once. Values that are not finite never count as converged: they are what
+// substitution gives, too.
 class CudaIs final : public PermutedSolver {
  public:
   std::string_view name() const override { return "is"; }
+  bool takes_tolerance() const override { return true; }
   double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override;
 
  private:
   absl::Status SolveTriangle(CudaContext& context, const FactorView& factor, bool lower, Op op,
-                             const AnyMatrix& b) const override;
+                             double tolerance, const AnyMatrix& b) const override;
 };
 
 }  // namespace crout

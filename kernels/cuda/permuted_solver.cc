@@ -12,16 +12,18 @@ absl::StatusOr<size_t> PermutedSolver::WorkspaceBytes(DType dtype, int64_t n, in
 }
 
 absl::Status PermutedSolver::Enqueue(CudaContext& context, const FactorView& factor, Op op,
-                                     const AnyMatrix& b, std::span<std::byte> workspace) const {
+                                     double tolerance, const AnyMatrix& b,
+                                     std::span<std::byte> workspace) const {
   const bool plain = op == Op::kNone;
   if (plain) CROUT_RETURN_IF_ERROR(PermuteRhs(context, factor, false, b, workspace));
-  CROUT_RETURN_IF_ERROR(SolveTriangle(context, factor, plain, op, b));
-  CROUT_RETURN_IF_ERROR(SolveTriangle(context, factor, !plain, op, b));
+  CROUT_RETURN_IF_ERROR(SolveTriangle(context, factor, plain, op, tolerance, b));
+  CROUT_RETURN_IF_ERROR(SolveTriangle(context, factor, !plain, op, tolerance, b));
   return plain ? absl::OkStatus() : PermuteRhs(context, factor, true, b, workspace);
 }
 
 absl::Status PermutedSolver::Solve(ExecutionContext& context, const FactorView& factor, Op op,
-                                   const AnyMatrix& b, std::span<std::byte> workspace) const {
+                                   double tolerance, const AnyMatrix& b,
+                                   std::span<std::byte> workspace) const {
   if (b.rows == 0 || b.cols == 0) return absl::OkStatus();
   CudaContext& cuda = CudaContext::From(context);
   CROUT_ASSIGN_OR_RETURN(const size_t needed, WorkspaceBytes(b.dtype, b.rows, b.cols));
@@ -30,7 +32,7 @@ absl::Status PermutedSolver::Solve(ExecutionContext& context, const FactorView& 
                                             " bytes of workspace, got ", workspace.size()));
   }
   CROUT_RETURN_IF_ERROR(cuda.core().MakeCurrent());
-  return cuda.core().Observe(Enqueue(cuda, factor, op, b, workspace));
+  return cuda.core().Observe(Enqueue(cuda, factor, op, tolerance, b, workspace));
 }
 
 }  // namespace crout

@@ -13,17 +13,17 @@ class PermutedSolver : public TriangularSolver {
  public:
   bool Supports(UnitDiagonal) const final { return true; }
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n, int64_t nrhs) const final;
-  absl::Status Solve(ExecutionContext& context, const FactorView& factor, Op op, const AnyMatrix& b,
-                     std::span<std::byte> workspace) const final;
+  absl::Status Solve(ExecutionContext& context, const FactorView& factor, Op op, double tolerance,
+                     const AnyMatrix& b, std::span<std::byte> workspace) const final;
 
  protected:
   // Enqueues op(T) X = b, where T is L (`lower`) or U; b becomes X.
   virtual absl::Status SolveTriangle(CudaContext& context, const FactorView& factor, bool lower,
-                                     Op op, const AnyMatrix& b) const = 0;
+                                     Op op, double tolerance, const AnyMatrix& b) const = 0;
 
  private:
-  absl::Status Enqueue(CudaContext& context, const FactorView& factor, Op op, const AnyMatrix& b,
-                       std::span<std::byte> workspace) const;
+  absl::Status Enqueue(CudaContext& context, const FactorView& factor, Op op, double tolerance,
+                       const AnyMatrix& b, std::span<std::byte> workspace) const;
 };
 
 }  // namespace crout

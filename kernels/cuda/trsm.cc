@@ -28,7 +28,7 @@ double CudaTrsm::PredictSeconds(DType, int64_t n, int64_t nrhs) const {
 }
 
 absl::Status CudaTrsm::SolveTriangle(CudaContext& context, const FactorView& factor, bool lower,
-                                     Op op, const AnyMatrix& b) const {
+                                     Op op, double, const AnyMatrix& b) const {
   const bool unit = lower == (factor.unit_diagonal == UnitDiagonal::kL);
   return DispatchDType(b.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;

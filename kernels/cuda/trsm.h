@@ -14,7 +14,7 @@ class CudaTrsm final : public PermutedSolver {
 
  private:
   absl::Status SolveTriangle(CudaContext& context, const FactorView& factor, bool lower, Op op,
-                             const AnyMatrix& b) const override;
+                             double tolerance, const AnyMatrix& b) const override;
 };
 
 }  // namespace crout

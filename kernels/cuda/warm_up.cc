@@ -43,7 +43,7 @@ absl::Status Solve(CudaContext& context, const WarmUpBuffers& buffers, const Fac
   const AnyMatrix b = {buffers.rhs.data(), factor.lu.dtype, n, 1, n};
   for (const auto& solver : context.device().solvers()) {
     if (!solver->Supports(factor.unit_diagonal)) continue;
-    CROUT_RETURN_IF_ERROR(solver->Solve(context, factor, Op::kNone, b,
+    CROUT_RETURN_IF_ERROR(solver->Solve(context, factor, Op::kNone, 0, b,
                                         {buffers.workspace.data(), buffers.workspace.size()}));
   }
   const MatrixView<double> x = {buffers.rhs.as<double>(), n, 1, n};

@@ -40,7 +40,7 @@ class HostGetrs final : public TriangularSolver {
     return MatrixBytes(n, 1, DType::kFloat32);
   }
 
-  absl::Status Solve(ExecutionContext&, const FactorView& factor, Op op, const AnyMatrix& b,
+  absl::Status Solve(ExecutionContext&, const FactorView& factor, Op op, double, const AnyMatrix& b,
                      std::span<std::byte> workspace) const override {
     auto* pivots = reinterpret_cast<lapack_int*>(workspace.data());
     std::transform(factor.ipiv, factor.ipiv + b.rows, pivots,

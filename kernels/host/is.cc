@@ -113,10 +113,11 @@ void SolveColumn(const MatrixView<T>& lu, bool unit_in_l, Op op, T tolerance, T*
 
 class HostIs final : public TriangularSolver {
  public:
-  HostIs(HostExecutor& executor, double tolerance) : executor_(executor), tolerance_(tolerance) {}
+  explicit HostIs(HostExecutor& executor) : executor_(executor) {}
 
   std::string_view name() const override { return "is"; }
   bool Supports(UnitDiagonal) const override { return true; }
+  bool takes_tolerance() const override { return true; }
 
   // Some tens of sweeps where the factor is diagonally dominant.
   double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override {
@@ -131,12 +132,13 @@ class HostIs final : public TriangularSolver {
     return MatrixBytes(n, 2 * executor_.budget().total(), dtype);
   }
 
-  absl::Status Solve(ExecutionContext&, const FactorView& factor, Op op, const AnyMatrix& b,
-                     std::span<std::byte> workspace) const override {
+  absl::Status Solve(ExecutionContext&, const FactorView& factor, Op op, double tolerance,
+                     const AnyMatrix& b, std::span<std::byte> workspace) const override {
     executor_.Run(WidthFor(b.rows * std::max(b.rows, b.cols)), [&](int cores) {
       DispatchDType(b.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
-        SolveAll(factor, op, b.As<T>(), reinterpret_cast<T*>(workspace.data()), cores);
+        SolveAll(factor, op, static_cast<T>(tolerance), b.As<T>(),
+                 reinterpret_cast<T*>(workspace.data()), cores);
       });
     });
     return absl::OkStatus();
@@ -144,13 +146,13 @@ class HostIs final : public TriangularSolver {
 
  private:
   template <class T>
-  void SolveAll(const FactorView& factor, Op op, const MatrixView<T>& b, T* scratch,
+  void SolveAll(const FactorView& factor, Op op, T tolerance, const MatrixView<T>& b, T* scratch,
                 int cores) const {
     const bool unit_in_l = factor.unit_diagonal == UnitDiagonal::kL;
     if (op == Op::kNone) ApplyInterchanges(factor.ipiv, InterchangeOrder::kForward, b);
     ParallelFor(cores, cores, [&](int64_t core) {
       for (int64_t j = core; j < b.cols; j += cores) {
-        SolveColumn(factor.lu.As<T>(), unit_in_l, op, static_cast<T>(tolerance_), &b(0, j),
+        SolveColumn(factor.lu.As<T>(), unit_in_l, op, tolerance, &b(0, j),
                     scratch + 2 * core * b.rows);
       }
     });
@@ -158,13 +160,12 @@ class HostIs final : public TriangularSolver {
   }
 
   HostExecutor& executor_;
-  const double tolerance_;
 };
 
 }  // namespace
 
-std::unique_ptr<TriangularSolver> MakeHostIs(HostExecutor& executor, double tolerance) {
-  return std::make_unique<HostIs>(executor, tolerance);
+std::unique_ptr<TriangularSolver> MakeHostIs(HostExecutor& executor) {
+  return std::make_unique<HostIs>(executor);
 }
 
 }  // namespace crout

@@ -20,10 +20,10 @@ std::unique_ptr<TriangularSolver> MakeHostTrsm(HostExecutor& executor);
 std::unique_ptr<TriangularSolver> MakeHostSs(HostExecutor& executor);
 
 // "is": iterative substitution after Cejka (2023), Jacobi's sweeps on each triangle from the
-// right-hand side scaled by the diagonal, until no element changes by more than `tolerance`
-// relative to itself; either unit diagonal. The iteration's matrix is nilpotent: at most n sweeps
+// right-hand side scaled by the diagonal, until no element changes by more than the tolerance;
+// either unit diagonal. The iteration's matrix is nilpotent: at most n sweeps
 // of each triangle, after which the result is that of substitution. NaN never passes for converged.
-std::unique_ptr<TriangularSolver> MakeHostIs(HostExecutor& executor, double tolerance = 0);
+std::unique_ptr<TriangularSolver> MakeHostIs(HostExecutor& executor);
 
 }  // namespace crout
 

@@ -76,7 +76,7 @@ class HostSs final : public TriangularSolver {
   }
   absl::StatusOr<size_t> WorkspaceBytes(DType, int64_t, int64_t) const override { return 0; }
 
-  absl::Status Solve(ExecutionContext&, const FactorView& factor, Op op, const AnyMatrix& b,
+  absl::Status Solve(ExecutionContext&, const FactorView& factor, Op op, double, const AnyMatrix& b,
                      std::span<std::byte>) const override {
     executor_.Run(Width::kOneCore, [&](int) {
       DispatchDType(b.dtype,

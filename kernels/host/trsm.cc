@@ -50,7 +50,7 @@ class HostTrsm final : public TriangularSolver {
   }
   absl::StatusOr<size_t> WorkspaceBytes(DType, int64_t, int64_t) const override { return 0; }
 
-  absl::Status Solve(ExecutionContext&, const FactorView& factor, Op op, const AnyMatrix& b,
+  absl::Status Solve(ExecutionContext&, const FactorView& factor, Op op, double, const AnyMatrix& b,
                      std::span<std::byte>) const override {
     executor_.Run(WidthFor(b.rows * std::max(b.rows, b.cols)), [&](int) {
       DispatchDType(b.dtype,

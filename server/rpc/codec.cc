@@ -234,6 +234,7 @@ absl::StatusOr<SolveOptions> DecodeOptions(const v1::SolveOptions& options) {
     return BadField("header.options.max_refinement_steps",
                     absl::StrCat(steps, " is not in [0, ", kMaxRefinementSteps, "]"));
   }
+  decoded.solver_tolerance = options.solver_tolerance();
   decoded.verify = !options.skip_verification();
   decoded.error_bound = options.error_bound();
   decoded.max_refinement_steps = steps;

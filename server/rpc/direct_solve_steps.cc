@@ -25,6 +25,7 @@ absl::Status CheckNeedsNoFactors(const v1::FactorizeAndSolveHeader& header) {
       {options.determinant(), "header.options.determinant"},
       {transpose, "header.solve.operation"},
       {named, "header.solve.solver"},
+      {solve.solver_tolerance() != 0, "header.solve.solver_tolerance"},
       {solve.error_bound(), "header.solve.error_bound"},
       {solve.max_refinement_steps() != 0, "header.solve.max_refinement_steps"},
   };

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/algorithm_registry.h"
+#include "kernels/input_checks.h"
 #include "kernels/util/status_macros.h"
 #include "server/rpc/names.h"
 #include "server/rpc/status.h"
@@ -51,6 +52,8 @@ absl::StatusOr<size_t> SolveStep::Plan() {
   CROUT_RETURN_IF_ERROR(CheckRows(shape, factor.n, upload_.field(), mismatch_));
   CROUT_ASSIGN_OR_RETURN(options_.solver, FindSolver(*slot_.device, solver_, factor.unit_diagonal,
                                                      factor.factor_dtype, factor.n, shape.cols));
+  const absl::Status taken = CheckTolerance(*options_.solver, options_.solver_tolerance);
+  if (!taken.ok()) return BadField("header.options.solver_tolerance", taken.message());
   CROUT_ASSIGN_OR_RETURN(const JobBytes bytes, SolveBytes(options_, factor, shape));
   return bytes.peak + promotion_bytes_;
 }

@@ -145,7 +145,7 @@ std::vector<double> Case::SolveErrors(const Run& run) {
     return MatrixView<double>{v.as<double>(), n_, 1, n_};
   };
   const auto solve = [&](const Buffer& v) {
-    Check(solver.Solve(context_, Factors(run), Op::kNone, AsAny(column(v)),
+    Check(solver.Solve(context_, Factors(run), Op::kNone, 0, AsAny(column(v)),
                        {workspace.data(), workspace.size()}));
   };
   const double norm = [&] {

@@ -136,7 +136,8 @@ nlohmann::ordered_json BenchSolve(ExecutionContext& context, int64_t n) {
   for (int round = -kWarmUps; round < kRounds; ++round) {
     const double theirs = timed([&] {
       Check(getrf.Factor(context, lu, ipiv.as<int64_t>(), work, {}, never));
-      Check(getrs.Solve(context, {lu, ipiv.as<int64_t>(), UnitDiagonal::kL}, Op::kNone, x, work));
+      Check(
+          getrs.Solve(context, {lu, ipiv.as<int64_t>(), UnitDiagonal::kL}, Op::kNone, 0, x, work));
     });
     const double mine = timed([&] { Check(jordan.Solve(context, lu, x, work, never)); });
     if (round < 0) continue;

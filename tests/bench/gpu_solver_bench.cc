@@ -19,7 +19,7 @@ double MedianSeconds(ExecutionContext& context, const TriangularSolver& solver,
                                      std::min(rhs.size(), n * n * sizeof(double))));
     Check(context.Synchronize());
     const double seconds = Time([&] {
-      Check(solver.Solve(context, factor, Op::kNone, b, {workspace.data(), workspace.size()}));
+      Check(solver.Solve(context, factor, Op::kNone, 0, b, {workspace.data(), workspace.size()}));
       Check(context.Synchronize());
     });
     if (round >= 0) times.push_back(seconds);

@@ -299,6 +299,22 @@ void AddSolves(std::vector<Case>* cases) {
           request->mutable_header()->mutable_options()->set_max_refinement_steps(steps);
         }));
   }
+  for (const double tolerance : {-1e-3, 1.0, kNan}) {
+    cases->push_back(Solve("solver tolerance " + std::to_string(tolerance), invalid,
+                           [tolerance](auto&, auto* request) {
+                             auto* options = request->mutable_header()->mutable_options();
+                             options->set_solver(v1::SOLVER_IS);
+                             options->set_solver_tolerance(tolerance);
+                           }));
+  }
+  cases->push_back(Solve(
+      "tolerance of a solver without one", invalid,
+      [](auto&, auto* request) {
+        auto* options = request->mutable_header()->mutable_options();
+        options->set_solver(v1::SOLVER_SS);
+        options->set_solver_tolerance(1e-3);
+      },
+      "ss"));
   cases->push_back(Solve("unknown operation", invalid, [](auto&, auto* request) {
     request->mutable_header()->mutable_options()->set_operation(static_cast<v1::Operation>(9));
   }));

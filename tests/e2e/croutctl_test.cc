@@ -239,6 +239,7 @@ TEST_F(CroutctlTest, RefusedCallsExitWith1AndNameTheStatus) {
       {{"estimate", "--", "-1"}, "INVALID_ARGUMENT"},
       {{"factor", matrix_, "--tolerance=0.5"}, "INVALID_ARGUMENT"},
       {{"factor", matrix_, "--algorithm=gauss_jordan"}, "FAILED_PRECONDITION"},
+      {{"lu", matrix_, "--ones", "--solver=trsm", "--solver-tolerance=0.5"}, "INVALID_ARGUMENT"},
   };
   WriteFile(directory_.File("bad.mtx"), "this is no matrix\n");
   for (auto [arguments, status] : refused) {

@@ -32,8 +32,9 @@ class GpuIsTest : public GpuTest {
     return factor;
   }
   HostMatrix Solve(const Factorization& factor, std::string_view solver, Op op, const HostMatrix& b,
-                   int64_t nrhs) {
+                   int64_t nrhs, double tolerance = 0) {
     SolveOptions options;
+    options.solver_tolerance = tolerance;
     options.solver = SolverOf(Gpu(), solver);
     options.op = op;
     options.verify = false;
@@ -93,6 +94,28 @@ TEST_F(GpuIsTest, IllConditionedTrianglesAreSolvedAsBySubstitution) {
       }
     }
   }
+}
+
+// A bidiagonal L whose off-diagonal elements of 1/8 carry b's first element from row to row: the
+// sweep that would move row k by less than the tolerance of itself is the last.
+TEST_F(GpuIsTest, AToleranceSavesAccuracy) {
+  constexpr int64_t kN = 60;  // one section
+  HostMatrix lu(kN * kN, 0.0);
+  for (int64_t i = 0; i < kN; ++i) {
+    lu[i + i * kN] = 1;
+    if (i > 0) lu[i + (i - 1) * kN] = 0.125;
+  }
+  const Factorization factor = Stored(lu, kN, DType::kFloat64, UnitDiagonal::kL);
+  const HostMatrix b(kN, 1.0);
+  const HostMatrix exact = Solve(factor, "is", Op::kNone, b, 1);
+  const HostMatrix rough = Solve(factor, "is", Op::kNone, b, 1, 1e-3);
+  EXPECT_EQ(exact, Solve(factor, "trsm", Op::kNone, b, 1));
+  double worst = 0;
+  for (size_t i = 0; i < exact.size(); ++i) {
+    worst = std::max(worst, std::abs(rough[i] - exact[i]) / std::abs(exact[i]));
+  }
+  EXPECT_GT(worst, 1e-8);
+  EXPECT_LT(worst, 1e-3);
 }
 
 TEST_F(GpuIsTest, BadlyScaledBidiagonalIsExact) {

@@ -13,14 +13,14 @@ class IterativeSolverTest : public ::testing::Test {
  protected:
   // X with the factor `lu` (float64, unit diagonal in L, no exchanges).
   HostMatrix Solve(HostMatrix lu, int64_t n, Op op, HostMatrix b, double tolerance) {
-    const auto solver = MakeHostIs(executor_, tolerance);
+    const auto solver = MakeHostIs(executor_);
     std::vector<int64_t> ipiv(n);
     for (int64_t i = 0; i < n; ++i) ipiv[i] = i + 1;
     std::vector<std::byte> workspace(*solver->WorkspaceBytes(DType::kFloat64, n, 1));
     const int64_t nrhs = static_cast<int64_t>(b.size()) / n;
     const FactorView factor{AsAny({lu.data(), n, n, n}), ipiv.data(), UnitDiagonal::kL};
-    EXPECT_OK(
-        solver->Solve(runner_.context(), factor, op, AsAny({b.data(), n, nrhs, n}), workspace));
+    EXPECT_OK(solver->Solve(runner_.context(), factor, op, tolerance, AsAny({b.data(), n, nrhs, n}),
+                            workspace));
     return b;
   }
 

@@ -48,16 +48,17 @@ class GatedSolver final : public TriangularSolver {
   bool Supports(UnitDiagonal unit_diagonal) const override {
     return inner_.Supports(unit_diagonal);
   }
+  bool takes_tolerance() const override { return inner_.takes_tolerance(); }
   double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override {
     return inner_.PredictSeconds(dtype, n, nrhs);
   }
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n, int64_t nrhs) const override {
     return inner_.WorkspaceBytes(dtype, n, nrhs);
   }
-  absl::Status Solve(ExecutionContext& context, const FactorView& factor, Op op, const AnyMatrix& b,
-                     std::span<std::byte> workspace) const override {
+  absl::Status Solve(ExecutionContext& context, const FactorView& factor, Op op, double tolerance,
+                     const AnyMatrix& b, std::span<std::byte> workspace) const override {
     gate_.Pass();
-    return inner_.Solve(context, factor, op, b, workspace);
+    return inner_.Solve(context, factor, op, tolerance, b, workspace);
   }
 
  private:

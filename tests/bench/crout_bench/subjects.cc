@@ -81,7 +81,7 @@ class FactorAndSolveSubject final : public Subject {
                                             bench_.workspace(), {}, Never));
     const FactorView factor{bench_.lu(), bench_.ipiv(), algorithm_.traits().unit_diagonal};
     CROUT_RETURN_IF_ERROR(
-        solver_.Solve(bench_.context(), factor, Op::kNone, rhs_.b(), bench_.workspace()));
+        solver_.Solve(bench_.context(), factor, Op::kNone, 0, rhs_.b(), bench_.workspace()));
     return bench_.context().Synchronize();
   }
 
