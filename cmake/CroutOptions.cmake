@@ -36,7 +36,6 @@ if(CROUT_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
     message(FATAL_ERROR "CROUT_FUZZ needs clang: configure with the 'asan' preset")
   endif()
-  # Coverage instrumentation everywhere; only the fuzz targets link libFuzzer's main.
-  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=fuzzer-no-link>)
+  # Coverage of the libraries (crout_library); only the fuzz targets link libFuzzer's main.
   add_link_options(-fsanitize=fuzzer-no-link)
 endif()

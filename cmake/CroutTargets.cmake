@@ -7,6 +7,9 @@ function(crout_library name)
   add_library(crout::${name} ALIAS crout_${name})
   target_link_libraries(crout_${name} PUBLIC ${arg_DEPS} PRIVATE $<BUILD_INTERFACE:crout_flags>)
   target_include_directories(crout_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
+  if(CROUT_FUZZ)
+    target_compile_options(crout_${name} PRIVATE -fsanitize=fuzzer-no-link)
+  endif()
   if(arg_PRECOMPILE)
     target_precompile_headers(crout_${name} PRIVATE ${arg_PRECOMPILE})
   endif()
@@ -15,7 +18,7 @@ endfunction()
 # What is tested is optimised as the build type says; the tests' own code is not worth the time.
 set(CROUT_TEST_OPTIONS $<$<NOT:$<CONFIG:Debug>>:-O1>)
 
-# crout_test(NAME LABELS unit|e2e|gpu ... SOURCES ... DEPS ...): a GoogleTest binary, registered
+# crout_test(NAME LABELS unit|rpc|tool|e2e|gpu ... SOURCES ... DEPS ...): a GoogleTest binary, registered
 # as one CTest test. Labels choose what a preset or a machine runs; the target tests_LABEL builds
 # those of one label. Precompiled headers: see tests/CMakeLists.txt.
 function(crout_test name)
@@ -24,7 +27,7 @@ function(crout_test name)
   target_link_libraries(${name} PRIVATE ${arg_DEPS} crout_flags GTest::gmock GTest::gtest_main
     Threads::Threads)
   target_compile_options(${name} PRIVATE ${CROUT_TEST_OPTIONS})
-  if(arg_LABELS MATCHES "rpc|e2e")
+  if(arg_LABELS MATCHES "rpc|e2e" OR arg_DEPS MATCHES "crout::cli")
     target_precompile_headers(${name} REUSE_FROM crout_rpc_test_headers)
   else()
     target_precompile_headers(${name} REUSE_FROM crout_test_headers)

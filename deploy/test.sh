@@ -64,18 +64,25 @@ build_asan() {
   cmake --build --preset asan --target tests_unit tests_rpc "${targets[@]}"
 }
 
+# All at once: a fuzz target keeps one core busy.
 fuzz() {
-  local target name new
+  local target name running=() failed=0
   for target in $(fuzz_targets); do
     name=${target%_fuzz}
-    new=$(mktemp -d)
     local options=("-max_total_time=$CROUT_FUZZ_SECONDS" -print_final_stats=1 -verbosity=0
       "-artifact_prefix=$logs/")
     [ -e "tests/fuzz/$name.dict" ] && options+=("-dict=tests/fuzz/$name.dict")
-    echo "-- $target"
-    "build/asan/tests/fuzz/$target" "${options[@]}" "$new" "tests/fuzz/corpus/$name"
-    rm -rf "$new"
+    mkdir -p "$logs/$name"
+    "build/asan/tests/fuzz/$target" "${options[@]}" "$logs/$name" "tests/fuzz/corpus/$name" \
+      >"$logs/$target.log" 2>&1 &
+    running+=("$target:$!")
   done
+  for target in "${running[@]}"; do
+    wait "${target#*:}" || failed=1
+    echo "-- ${target%:*}"
+    tail -n 60 "$logs/${target%:*}.log"
+  done
+  return $failed
 }
 
 all_tests() { ctest --preset ci 2>&1 | tee "$logs/ctest.log"; }

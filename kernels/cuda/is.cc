@@ -13,8 +13,8 @@ namespace crout {
 namespace {
 
 constexpr int64_t kSection = 64;
-// Measured on an H100, n = 256 to 32768, 1 to 64 right-hand sides: what a section's sweeps take, one
-// after the other, on random factors, where they are as many as it has rows.
+// Measured on an H100, n = 256 to 32768, 1 to 64 right-hand sides: what a section's sweeps take,
+// one after the other, on random factors, where they are as many as it has rows.
 constexpr double kSecondsPerUnknown = 3.9e-6;
 
 // op(T) X = B for one triangle T of the factor; b becomes X.

@@ -1,7 +1,7 @@
 # Tests of crout-bench (built in crout_bench/), of its tables, and of docs/performance.md.
 set(bench "${PROJECT_SOURCE_DIR}/tests/bench")
 foreach(name accuracy cases families runner timing)
-  crout_test(bench_${name}_test LABELS unit SOURCES "${bench}/test/${name}_test.cc"
+  crout_test(bench_${name}_test LABELS tool SOURCES "${bench}/test/${name}_test.cc"
     DEPS crout::bench crout::test_support)
 endforeach()
 
@@ -10,4 +10,4 @@ add_test(NAME bench_test COMMAND Python3::Interpreter "${bench}/bench_test.py"
   $<TARGET_FILE:crout-bench>)
 set_tests_properties(bench_test PROPERTIES LABELS e2e TIMEOUT 300)
 add_test(NAME performance_doc_test COMMAND Python3::Interpreter "${bench}/performance_doc.py" --check)
-set_tests_properties(performance_doc_test PROPERTIES LABELS unit TIMEOUT 60)
+set_tests_properties(performance_doc_test PROPERTIES LABELS tool TIMEOUT 60)
