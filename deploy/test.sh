@@ -80,7 +80,7 @@ fuzz() {
   for target in "${running[@]}"; do
     wait "${target#*:}" || failed=1
     echo "-- ${target%:*}"
-    tail -n 60 "$logs/${target%:*}.log"
+    tail -n 5 "$logs/${target%:*}.log"
   done
   return $failed
 }
