@@ -9,8 +9,14 @@ Needs matplotlib 3.6 or newer and numpy (Debian: python3-matplotlib).
 import argparse
 import pathlib
 import re
+import sys
 
-from report import heat_map, page, pictures, results, style, tables
+try:
+    from report import heat_map, page, pictures, results, style, tables
+except ModuleNotFoundError as error:
+    if error.name not in ("matplotlib", "numpy"):
+        raise
+    sys.exit(f"render.py needs {error.name}: apt-get install python3-matplotlib, or pip install matplotlib")
 
 MOST_HEAT_MAPS = 24
 
