@@ -22,6 +22,14 @@ struct DeviceReport {
   int32_t info = 0;  // LAPACK's: > 0 is the 1-based index of the first exactly zero pivot
   // The other way: non-zero tells the kernels of a stoppable method to end. Cleared by its Factor.
   volatile uint32_t stop = 0;
+
+  // Columns of L and U that are final in the factorization that runs. Stoppable methods of the host
+  // tell it before they ask whether to stop; the others leave it at 0. Any thread may tell and read
+  // it.
+  void TellColumns(int64_t columns);
+  int64_t ColumnsDone();
+
+  int64_t columns_told = 0;
 };
 
 // Used by one thread at a time. Calls that take a context enqueue work on its stream and may return

@@ -205,6 +205,7 @@ Factorization FactorizeJob::TakeResult() {
 absl::StatusOr<Factorization> FactorizeJob::Run(StopRequested stop, KernelTimings& timings) {
   Stopwatch watch;
   SyncOnExit sync(context_);
+  context_.report().TellColumns(0);  // the context's last job left its own
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   CROUT_RETURN_IF_ERROR(AllocateBuffers());
   CROUT_RETURN_IF_ERROR(Inspect());

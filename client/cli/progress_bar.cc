@@ -50,6 +50,10 @@ std::string ProgressLine(const client::ProgressUpdate& update, absl::Duration el
   if (update.phase->predicted_seconds() > 0) {
     absl::StrAppend(&line, " of about ", FormatSeconds(update.phase->predicted_seconds()));
   }
+  if (update.phase->columns_done() > 0) {
+    absl::StrAppend(&line, "  ", update.phase->columns_done(), " of ", update.phase->columns(),
+                    " columns");
+  }
   if (update.phase->jobs_ahead() > 0) {
     absl::StrAppend(&line, "  ", update.phase->jobs_ahead(), " ahead");
   }

@@ -33,7 +33,7 @@ struct ClientOptions {
 struct ProgressUpdate {
   int64_t bytes_sent = 0;   // of the payload, handed to the transport
   int64_t bytes_total = 0;  // -1: not known (a pipe)
-  // Set when the server reported the start of a phase.
+  // The server's last report: a phase that started, or how far a factorization is.
   std::optional<v1::Progress> phase;
 };
 
@@ -42,7 +42,7 @@ struct CallOptions {
   std::optional<absl::Duration> timeout = std::nullopt;
   // Not owned; null for none.
   Cancellation* cancellation = nullptr;
-  // Called on the calling thread, after each message sent and for each phase reported.
+  // Called on the calling thread, after each message sent and for each report of the server.
   std::function<void(const ProgressUpdate&)> on_progress = nullptr;
   // W3C trace context to send along; empty for none.
   std::string traceparent = "";

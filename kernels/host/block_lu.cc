@@ -23,9 +23,10 @@ template <class T>
 class BlockLu {
  public:
   // `inverses`: 2 * kInverseLeaf elements for each row.
-  BlockLu(const MatrixView<T>& a, T* inverses, StopRequested stop)
+  BlockLu(const MatrixView<T>& a, T* inverses, DeviceReport& report, StopRequested stop)
       : a_(a),
         inverses_(inverses),
+        report_(report),
         stop_(stop),
         tiles_((a.rows + kTile - 1) / kTile),
         token_(tiles_ * tiles_) {}
@@ -85,6 +86,7 @@ class BlockLu {
 
   void FactorDiagonal(int64_t k) {
     if (!Takes(k)) return;
+    report_.TellColumns(k * kTile);
     if (stop_()) {
       stopped_ = true;
       return;
@@ -106,6 +108,7 @@ class BlockLu {
 
   const MatrixView<T> a_;
   T* const inverses_;
+  DeviceReport& report_;
   const StopRequested stop_;
   const int64_t tiles_;
   std::vector<char> token_;
@@ -137,7 +140,7 @@ class HostBlockLu final : public LuAlgorithm {
     executor_.Run(WidthFor(a.rows * a.cols), [&](int cores) {
       DispatchDType(a.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
-        BlockLu lu(a.As<T>(), reinterpret_cast<T*>(workspace.data()), stop);
+        BlockLu lu(a.As<T>(), reinterpret_cast<T*>(workspace.data()), context.report(), stop);
         lu.Run(cores);
         context.report().info = static_cast<int32_t>(lu.info());
         stopped = lu.stopped();

@@ -50,9 +50,10 @@ class CroutMethod {
   CroutMethod(const MatrixView<T>& a, int64_t* ipiv, const PivotCriterion& criterion, int cores)
       : a_(a), ipiv_(ipiv), criterion_(criterion), cores_(cores) {}
 
-  absl::Status Run(StopRequested stop) {
+  absl::Status Run(DeviceReport& report, StopRequested stop) {
     for (int64_t k = 0; k < a_.rows; ++k) ipiv_[k] = k + 1;
     for (int64_t begin = 0; begin < a_.rows && !ended_; begin += kBlock) {
+      report.TellColumns(begin);
       CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
       FinishBlock(begin, std::min(begin + kBlock, a_.rows));
     }
@@ -183,7 +184,7 @@ class HostCrout final : public LuAlgorithm {
     executor_.Run(WidthFor(a.rows * a.cols), [&](int cores) {
       DispatchDType(a.dtype, [&](auto tag) {
         CroutMethod method(a.As<typename decltype(tag)::type>(), ipiv, criterion, cores);
-        status = method.Run(stop);
+        status = method.Run(context.report(), stop);
         context.report().info = static_cast<int32_t>(method.info());
       });
     });

@@ -19,8 +19,9 @@ class Gem {
  public:
   Gem(const MatrixView<T>& a, int64_t* ipiv, int cores) : a_(a), ipiv_(ipiv), cores_(cores) {}
 
-  absl::Status Run(StopRequested stop) {
+  absl::Status Run(DeviceReport& report, StopRequested stop) {
     for (int64_t begin = 0; begin < a_.rows; begin += kBlock) {
+      report.TellColumns(begin);
       CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
       const int64_t end = std::min(begin + kBlock, a_.rows);
       const int64_t info = EliminatePanel(a_, begin, end, ipiv_);
@@ -71,7 +72,7 @@ class HostGem final : public LuAlgorithm {
     executor_.Run(WidthFor(a.rows * a.cols), [&](int cores) {
       DispatchDType(a.dtype, [&](auto tag) {
         Gem gem(a.As<typename decltype(tag)::type>(), ipiv, cores);
-        status = gem.Run(stop);
+        status = gem.Run(context.report(), stop);
         context.report().info = static_cast<int32_t>(gem.info());
       });
     });

@@ -93,8 +93,8 @@ class HostIcm final : public LuAlgorithm {
         memory += layout.a;
         buffers.next = reinterpret_cast<T*>(memory);
         buffers.strips = reinterpret_cast<T*>(memory + layout.next);
-        context.report().info =
-            static_cast<int32_t>(Run(buffers, ipiv, parameters, cores, stop, *record));
+        context.report().info = static_cast<int32_t>(
+            Run(buffers, ipiv, parameters, cores, context.report(), stop, *record));
       });
     });
     return absl::OkStatus();
@@ -124,7 +124,7 @@ class HostIcm final : public LuAlgorithm {
   // A goes to the workspace, the estimate takes its place.
   template <class T>
   int64_t Run(const IcmBuffers<T>& buffers, int64_t* ipiv, const LuParameters& parameters,
-              int cores, StopRequested stop, RunRecord& record) const {
+              int cores, DeviceReport& report, StopRequested stop, RunRecord& record) const {
     const int64_t n = buffers.lu.rows;
     for (int64_t i = 0; i < n; ++i) ipiv[i] = i + 1;
     if (parameters.start.has_value()) std::copy_n(parameters.start->ipiv, n, ipiv);
@@ -135,7 +135,7 @@ class HostIcm final : public LuAlgorithm {
         parameters.sweep_limit > 0 ? parameters.sweep_limit : SweepBound(record.grid.size);
     const IcmOptions options{parameters.pivoting.value_or(DefaultCriterion(parameters)),
                              parameters.tolerance, limit, cores};
-    const int64_t info = IcmRun<T>(buffers, permutation, options, stop, record).Run();
+    const int64_t info = IcmRun<T>(buffers, permutation, options, report, stop, record).Run();
     InterchangesOf(permutation, ipiv);
     return info;
   }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/execution_context.h"
 #include "kernels/host/elimination_panel.h"
 #include "kernels/host/section_sweeps.h"
 #include "kernels/iterative_crout/run_record.h"
@@ -37,13 +38,14 @@ class IcmRun {
   // `permutation`: of the rows of A, on entry the estimate's; pivots compose with it. `record` has
   // its grid set and its counts zero.
   IcmRun(const IcmBuffers<T>& buffers, std::vector<int64_t>& permutation, const IcmOptions& options,
-         StopRequested stop, RunRecord& record)
+         DeviceReport& report, StopRequested stop, RunRecord& record)
       : lu_(buffers.lu),
         a_(buffers.a),
         buffers_(buffers),
         permutation_(permutation),
         options_(options),
         tolerance_(static_cast<T>(options.tolerance)),
+        report_(report),
         stop_(stop),
         record_(record),
         grid_(record.grid) {}
@@ -71,6 +73,7 @@ class IcmRun {
   int64_t RunSection(int64_t d) {
     const int64_t begin = grid_.begin(d);
     const int64_t end = grid_.end(d);
+    report_.TellColumns(begin);
     int64_t final = begin;      // rows of U and columns of L before are final
     int64_t undecided = begin;  // no pivot before is bad
     while (true) {
@@ -263,6 +266,7 @@ class IcmRun {
   std::vector<int64_t>& permutation_;
   const IcmOptions options_;
   const T tolerance_;
+  DeviceReport& report_;
   const StopRequested stop_;
   RunRecord& record_;
   const SectionGrid grid_;

@@ -101,6 +101,11 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   bool ended() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ended_; }
   bool stop_requested() const { return stop_.load(std::memory_order_relaxed); }
 
+  // Whether gRPC has taken all that was sent.
+  bool AllSent() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return replies_.empty() && !write_in_flight_;
+  }
+
   void Send(Message message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (ended_) return;
     replies_.push_back(std::move(message));

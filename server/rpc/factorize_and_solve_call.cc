@@ -43,13 +43,16 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeAndSolveCall::StartDirect(
 absl::Status FactorizeAndSolveCall::Run(ExecutionContext& context, CallTimings& timings,
                                         std::optional<NewFactor>* factor,
                                         std::optional<Solution>* solution) {
-  const auto stop = [this] { return stop_requested(); };
-  CROUT_RETURN_IF_ERROR(CheckRows(solve_->upload().shape(), factor_->upload().shape().rows,
-                                  "header.rhs", absl::StatusCode::kInvalidArgument));
-  CROUT_ASSIGN_OR_RETURN(*factor, factor_->Run(context, stop, timings));
+  const int64_t n = factor_->upload().shape().rows;
+  CROUT_RETURN_IF_ERROR(
+      CheckRows(solve_->upload().shape(), n, "header.rhs", absl::StatusCode::kInvalidArgument));
+  CROUT_ASSIGN_OR_RETURN(*factor, factor_->Run(
+                                      context, [&] { return StopFactoring(context, n); }, timings));
   const Factorization& factorization = (*factor)->factorization;
   if (factorization.summary.info > 0) return absl::OkStatus();
-  CROUT_ASSIGN_OR_RETURN(*solution, solve_->Run(context, factorization, stop, timings));
+  CROUT_ASSIGN_OR_RETURN(*solution,
+                         solve_->Run(
+                             context, factorization, [this] { return stop_requested(); }, timings));
   return absl::OkStatus();
 }
 

@@ -31,13 +31,14 @@ void FactoringCall::RunJob(ExecutionContext& context) {
     MutexLock lock(&mutex_);
     if (IsLong()) SendProgress(v1::PHASE_FACTOR, 0, PredictSeconds());
   }
+  const int64_t n = factor_->upload().shape().rows;
   absl::StatusOr<NewFactor> factor = factor_->Run(
-      context, [this] { return stop_requested(); }, timings);
+      context, [&] { return StopFactoring(context, n); }, timings);
 
   MutexLock lock(&mutex_);
   StartReply(timings);
   observed_.device = context.device().info().name;
-  observed_.n = factor_->upload().shape().rows;
+  observed_.n = n;
   if (ended()) return;
   if (!factor.ok()) return End(JobStatus(factor.status(), context.device()));
   factor->timings = ReplyTimings();

@@ -60,11 +60,15 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   // Tells the client that a phase of a long job has begun.
   void SendProgress(v1::Phase phase, size_t jobs_ahead, double predicted_seconds)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The question that a factorization of order n asks as it goes: whether to stop. Tells the client
+  // how far it is, if it told and some time has passed. From any thread, without the mutex.
+  bool StopFactoring(ExecutionContext& context, int64_t n);
   // Whether the job is long enough for progress events.
   bool IsLong() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return PredictSeconds() > kLongSeconds; }
 
  private:
   static constexpr double kLongSeconds = 0.05;
+  static constexpr Clock::duration kTellEvery = std::chrono::milliseconds(200);
 
   // Reads ahead by one message, so that gRPC receives the next while this one is copied.
   void ReadAhead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -89,7 +93,10 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   absl::Status FinishText();
   void SubmitJob() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  grpc::ByteBuffer incoming_;  // gRPC's while a read is in flight
+  void SendColumns(int64_t done, int64_t n);
+
+  std::atomic<Clock::rep> next_telling_{0};  // not before
+  grpc::ByteBuffer incoming_;                // gRPC's while a read is in flight
   bool seen_header_ ABSL_GUARDED_BY(mutex_) = false;
   bool half_closed_ ABSL_GUARDED_BY(mutex_) = false;
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;

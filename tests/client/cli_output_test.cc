@@ -127,6 +127,10 @@ TEST(ProgressLineTest, SaysWhatIsGoingOn) {
   update.phase->set_jobs_ahead(0);
   update.phase->set_predicted_seconds(40);
   EXPECT_EQ(ProgressLine(update, absl::Seconds(12.5)), "factoring  12.5 s of about 40 s");
+  update.phase->set_columns_done(1200);
+  update.phase->set_columns(4096);
+  EXPECT_EQ(ProgressLine(update, absl::Seconds(12.5)),
+            "factoring  12.5 s of about 40 s  1200 of 4096 columns");
 }
 
 }  // namespace

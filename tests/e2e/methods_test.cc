@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -138,6 +139,32 @@ TEST_F(MethodsTest, FactorsAndSolutionsOverTheWire) {
     }
   }
   EXPECT_EQ(compared, 2 * static_cast<int>(device_->algorithms().size()));
+}
+
+TEST_F(MethodsTest, LongFactorizationsTellHowFarTheyAre) {
+  constexpr int64_t kLarge = 2048;
+  const HostMatrix a = crout::testing::GalleryNamed("diagonally_dominant").make(kLarge);
+  for (const v1::Algorithm algorithm :
+       {v1::ALGORITHM_GEM, v1::ALGORITHM_CMPP, v1::ALGORITHM_BLOCK_LU, v1::ALGORITHM_ICMPP}) {
+    SCOPED_TRACE(v1::Algorithm_Name(algorithm));
+    v1::FactorizeOptions options;
+    options.set_algorithm(algorithm);
+    std::vector<int64_t> told;
+    client::CallOptions call;
+    call.on_progress = [&](const client::ProgressUpdate& update) {
+      if (!update.phase || update.phase->columns_done() == 0) return;
+      EXPECT_EQ(update.phase->phase(), v1::PHASE_FACTOR);
+      EXPECT_EQ(update.phase->columns(), kLarge);
+      told.push_back(update.phase->columns_done());
+    };
+    const auto factor = client_->Factorize(
+        client::MatrixSource::Dense(absl::MakeConstSpan(a), kLarge, kLarge), options, {}, call);
+    ASSERT_THAT(factor, crout::testing::IsOk());
+    ASSERT_THAT(told, ::testing::SizeIs(::testing::Ge(1u)));
+    EXPECT_GT(told.front(), 0);
+    EXPECT_LT(told.back(), kLarge);
+    EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
+  }
 }
 
 TEST_F(MethodsTest, GaussJordanOverTheWire) {

@@ -1,0 +1,15 @@
+#include "kernels/execution_context.h"
+
+#include <atomic>
+
+namespace crout {
+
+void DeviceReport::TellColumns(int64_t columns) {
+  std::atomic_ref(columns_told).store(columns, std::memory_order_relaxed);
+}
+
+int64_t DeviceReport::ColumnsDone() {
+  return std::atomic_ref(columns_told).load(std::memory_order_relaxed);
+}
+
+}  // namespace crout
