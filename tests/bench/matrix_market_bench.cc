@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include "kernels/host/host_info.h"
 #include "kernels/io/matrix_market_entries.h"
 #include "kernels/io/matrix_market_reader.h"
 
@@ -134,4 +135,12 @@ BENCHMARK(BM_ParseSegment)->Arg(0)->Arg(1)->Arg(2);
 }  // namespace
 }  // namespace crout
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  // With the date, which the framework adds, what every result tells.
+  benchmark::AddCustomContext("device", crout::ProcessorName());
+  benchmark::AddCustomContext("commit", CROUT_COMMIT);
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+}
