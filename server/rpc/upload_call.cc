@@ -263,24 +263,17 @@ bool UploadCall::StopFactoring(ExecutionContext& context, int64_t n) {
   if (stop_requested()) return true;
   const int64_t done = context.report().ColumnsDone();
   if (done == 0) return false;
-  const Clock::rep now = Clock::now().time_since_epoch().count();
-  Clock::rep due = next_telling_.load(std::memory_order_relaxed);
-  if (now < due) return false;
-  // One of the threads that ask at the same time tells.
-  if (!next_telling_.compare_exchange_strong(due, now + kTellEvery.count())) return false;
-  SendColumns(done, n);
-  return false;
-}
-
-void UploadCall::SendColumns(int64_t done, int64_t n) {
+  MutexLock lock(&mutex_);
+  // A client that reads slowly is spared, and told as soon as it has read.
+  if (Clock::now() < next_telling_ || !IsLong() || !AllSent()) return false;
+  next_telling_ = Clock::now() + kTellEvery;
   v1::Progress progress;
   progress.set_phase(v1::PHASE_FACTOR);
+  progress.set_predicted_seconds(PredictSeconds());
   progress.set_columns_done(done);
   progress.set_columns(n);
-  MutexLock lock(&mutex_);
-  if (!IsLong() || !AllSent()) return;  // A client that reads slowly is spared.
-  progress.set_predicted_seconds(PredictSeconds());
   Send([this, progress] { return Encode(progress); });
+  return false;
 }
 
 CallTimings UploadCall::ArrivalTimings() {

@@ -93,19 +93,17 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   absl::Status FinishText();
   void SubmitJob() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  void SendColumns(int64_t done, int64_t n);
-
-  std::atomic<Clock::rep> next_telling_{0};  // not before
-  grpc::ByteBuffer incoming_;                // gRPC's while a read is in flight
+  grpc::ByteBuffer incoming_;  // gRPC's while a read is in flight
   bool seen_header_ ABSL_GUARDED_BY(mutex_) = false;
   bool half_closed_ ABSL_GUARDED_BY(mutex_) = false;
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
   bool admitted_ ABSL_GUARDED_BY(mutex_) = false;
   bool reserving_ ABSL_GUARDED_BY(mutex_) = false;  // ReserveSlowly is under way
   std::deque<StreamMessage> inbox_ ABSL_GUARDED_BY(mutex_);
-  size_t segment_ ABSL_GUARDED_BY(mutex_) = 0;         // of inbox_.front(), next to consume
-  size_t segment_offset_ ABSL_GUARDED_BY(mutex_) = 0;  // within it
-  size_t step_ ABSL_GUARDED_BY(mutex_) = 0;            // whose payload is arriving
+  size_t segment_ ABSL_GUARDED_BY(mutex_) = 0;              // of inbox_.front(), next to consume
+  size_t segment_offset_ ABSL_GUARDED_BY(mutex_) = 0;       // within it
+  size_t step_ ABSL_GUARDED_BY(mutex_) = 0;                 // whose payload is arriving
+  Clock::time_point next_telling_ ABSL_GUARDED_BY(mutex_);  // of a factorization's columns
   Clock::time_point last_activity_ ABSL_GUARDED_BY(mutex_) = Clock::now();
   std::optional<Clock::time_point> received_ ABSL_GUARDED_BY(mutex_);         // last byte
   std::optional<Metrics::UploadInFlight> in_flight_ ABSL_GUARDED_BY(mutex_);  // header to last byte
