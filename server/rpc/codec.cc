@@ -216,7 +216,8 @@ absl::Status Resolve(const v1::FactorizeOptions& options, const Device& device, 
   return absl::OkStatus();
 }
 
-absl::StatusOr<SolveOptions> DecodeOptions(const v1::SolveOptions& options) {
+absl::StatusOr<SolveOptions> DecodeOptions(const v1::SolveOptions& options,
+                                           absl::string_view field) {
   SolveOptions decoded;
   switch (options.operation()) {
     case v1::OPERATION_UNSPECIFIED:
@@ -227,11 +228,11 @@ absl::StatusOr<SolveOptions> DecodeOptions(const v1::SolveOptions& options) {
       decoded.op = Op::kTranspose;
       break;
     default:
-      return BadField("header.options.operation", "unknown value");
+      return BadField(absl::StrCat(field, ".operation"), "unknown value");
   }
   const int steps = options.max_refinement_steps();
   if (steps < 0 || steps > kMaxRefinementSteps) {
-    return BadField("header.options.max_refinement_steps",
+    return BadField(absl::StrCat(field, ".max_refinement_steps"),
                     absl::StrCat(steps, " is not in [0, ", kMaxRefinementSteps, "]"));
   }
   decoded.solver_tolerance = options.solver_tolerance();

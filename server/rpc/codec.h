@@ -46,7 +46,8 @@ absl::StatusOr<FactorizeOptions> DecodeOptions(const v1::FactorizeOptions& optio
 absl::Status Resolve(const v1::FactorizeOptions& options, const Device& device, int64_t n,
                      FactorizeOptions* decoded);
 // All but the solver, which needs the factor.
-absl::StatusOr<SolveOptions> DecodeOptions(const v1::SolveOptions& options);
+absl::StatusOr<SolveOptions> DecodeOptions(const v1::SolveOptions& options,
+                                           absl::string_view field);
 
 absl::StatusOr<InsertOptions> DecodeCacheOptions(const v1::CacheOptions& options,
                                                  const std::string& tenant, const Limits& limits);

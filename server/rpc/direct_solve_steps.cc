@@ -77,7 +77,7 @@ absl::StatusOr<std::unique_ptr<DirectSolveSteps>> DirectSolveSteps::Create(
                          DecodePayload(header.rhs(), "header.rhs", core.limits));
   CROUT_ASSIGN_OR_RETURN(const FactorizeOptions options,
                          DecodeOptions(header.options(), matrix.shape.dtype));
-  CROUT_ASSIGN_OR_RETURN(const SolveOptions solve, DecodeOptions(header.solve()));
+  CROUT_ASSIGN_OR_RETURN(const SolveOptions solve, DecodeOptions(header.solve(), "header.solve"));
   auto steps = std::unique_ptr<DirectSolveSteps>(new DirectSolveSteps(core, slot, matrix, rhs));
   const std::string name = AlgorithmName(header.options().algorithm());
   CROUT_ASSIGN_OR_RETURN(steps->options_.solver, FindDirectSolver(*slot.device, name));

@@ -24,7 +24,7 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeAndSolveCall::Start(const Str
                          FactorStep::Create(core_, header.matrix(), header.options(), *slot));
   CROUT_ASSIGN_OR_RETURN(
       solve_, SolveStep::Create(
-                  core_, header.rhs(), header.solve(), *slot,
+                  core_, header.rhs(), header.solve(), "header.solve", *slot,
                   [this] { return factor_->Expected(); }, absl::StatusCode::kInvalidArgument));
   if (factor_->upload().text() && !solve_->upload().text()) {
     // B is admitted before A's text was read to its end; Run() holds A to it.

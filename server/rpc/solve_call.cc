@@ -17,7 +17,7 @@ absl::StatusOr<std::vector<PayloadStep*>> SolveCall::Start(const StreamMessage& 
   pin_.emplace(std::move(pin));
   CROUT_ASSIGN_OR_RETURN(
       solve_, SolveStep::Create(
-                  core_, header.rhs(), header.options(), pin_->slot(),
+                  core_, header.rhs(), header.options(), "header.options", pin_->slot(),
                   [this] { return pin_->summary(); }, absl::StatusCode::kFailedPrecondition));
   solve_->AddPromotion(pin_->promotion_bytes());
   return std::vector<PayloadStep*>{solve_.get()};

@@ -35,11 +35,13 @@ v1::SolveResult Encode(const Solution& solution, int64_t factor_version,
 }
 
 absl::StatusOr<std::unique_ptr<SolveStep>> SolveStep::Create(
-    ServerCore& core, const v1::MatrixSpec& rhs, const v1::SolveOptions& options, DeviceSlot& slot,
-    std::function<FactorSummary()> expected, absl::StatusCode mismatch) {
+    ServerCore& core, const v1::MatrixSpec& rhs, const v1::SolveOptions& options,
+    absl::string_view field, DeviceSlot& slot, std::function<FactorSummary()> expected,
+    absl::StatusCode mismatch) {
   CROUT_ASSIGN_OR_RETURN(const PayloadSpec spec, DecodePayload(rhs, "header.rhs", core.limits));
   auto step = std::unique_ptr<SolveStep>(new SolveStep(core, spec, slot));
-  CROUT_ASSIGN_OR_RETURN(step->options_, DecodeOptions(options));
+  CROUT_ASSIGN_OR_RETURN(step->options_, DecodeOptions(options, field));
+  step->field_ = std::string(field);
   step->solver_ = SolverName(options.solver());
   step->expected_ = std::move(expected);
   step->mismatch_ = mismatch;
@@ -53,7 +55,7 @@ absl::StatusOr<size_t> SolveStep::Plan() {
   CROUT_ASSIGN_OR_RETURN(options_.solver, FindSolver(*slot_.device, solver_, factor.unit_diagonal,
                                                      factor.factor_dtype, factor.n, shape.cols));
   const absl::Status taken = CheckTolerance(*options_.solver, options_.solver_tolerance);
-  if (!taken.ok()) return BadField("header.options.solver_tolerance", taken.message());
+  if (!taken.ok()) return BadField(absl::StrCat(field_, ".solver_tolerance"), taken.message());
   CROUT_ASSIGN_OR_RETURN(const JobBytes bytes, SolveBytes(options_, factor, shape));
   return bytes.peak + promotion_bytes_;
 }

@@ -27,10 +27,12 @@ v1::SolveResult Encode(const Solution& solution, int64_t factor_version, const s
 class SolveStep final : public PayloadStep {
  public:
   // `expected` is the factor, or what is known of one that does not exist yet; called when needed.
-  // `mismatch`: the code for a right-hand side of the wrong height.
+  // `field`: of the options, for errors. `mismatch`: the code for a right-hand side of the wrong
+  // height.
   static absl::StatusOr<std::unique_ptr<SolveStep>> Create(
       ServerCore& core, const v1::MatrixSpec& rhs, const v1::SolveOptions& options,
-      DeviceSlot& slot, std::function<FactorSummary()> expected, absl::StatusCode mismatch);
+      absl::string_view field, DeviceSlot& slot, std::function<FactorSummary()> expected,
+      absl::StatusCode mismatch);
 
   MatrixUpload& upload() override { return upload_; }
   DeviceSlot& slot() override { return slot_; }
@@ -58,6 +60,7 @@ class SolveStep final : public PayloadStep {
   MatrixUpload upload_;
   std::function<FactorSummary()> expected_;
   absl::StatusCode mismatch_ = absl::StatusCode::kInvalidArgument;
+  std::string field_;  // of the options
   std::string solver_;
   SolveOptions options_;
   size_t promotion_bytes_ = 0;

@@ -407,6 +407,10 @@ void AddBoths(std::vector<Case>* cases) {
   cases->push_back(Both("B missing", invalid, [](auto* request) { request->clear_rhs_data(); }));
   cases->push_back(Both("B not declared", invalid,
                         [](auto* request) { request->mutable_header()->clear_rhs(); }));
+  cases->push_back(Both("refinement steps -1", invalid, [](auto* request) {
+    request->mutable_header()->mutable_solve()->set_max_refinement_steps(-1);
+  }));
+  cases->back().text = "header.solve.max_refinement_steps";
   cases->push_back(Both("singular", StatusCode::kFailedPrecondition,
                         [](auto* request) { request->set_data(std::string(32, '\0')); }));
 }
