@@ -23,9 +23,9 @@ struct DeviceReport {
   // The other way: non-zero tells the kernels of a stoppable method to end. Cleared by its Factor.
   volatile uint32_t stop = 0;
 
-  // Columns of L and U that are final in the factorization that runs. Stoppable methods of the host
-  // tell it before they ask whether to stop; the others leave it at 0. Any thread may tell and read
-  // it.
+  // Columns of L and U that are final in the factorization that runs. Factorize starts it at 0;
+  // stoppable methods tell it where they look whether to stop, those of CUDA from their kernels;
+  // the others leave it at 0. Any thread may tell and read it.
   void TellColumns(int64_t columns);
   int64_t ColumnsDone();
 

@@ -24,7 +24,8 @@ struct AlgorithmTraits {
   bool takes_pivoting = false;
   bool takes_block_size = false;
   bool iterative = false;  // takes tolerance, section size, sweep limit and start
-  // Between panels or sweeps it asks `stop` (host) or reads DeviceReport::stop.
+  // Between panels or sweeps it asks `stop` (host) or reads DeviceReport::stop, and tells there how
+  // many columns are done.
   bool stoppable = false;
 };
 

@@ -50,7 +50,7 @@ absl::Status CroutLuSteps<T>::FactorPanel(int64_t begin, int64_t end) {
   panel.ipiv = ipiv_;
   panel.pivoting = options_.pivoting;
   panel.control = this->control();
-  panel.stop = &this->context().report().stop;
+  panel.host = HostLine(this->context().report());
   panel.scratch = scratch_;
   CROUT_RETURN_IF_CUDA_ERROR(kernels_.Launch(panel, options_.width, this->context().stream()));
   return absl::OkStatus();

@@ -207,7 +207,9 @@ __device__ void FactorPanel(Team team, const CroutPanel<T>& panel) {
   __shared__ StepResult<T, kWidth> result;
   if (panel.control->halt != 0) return;  // set between kernels: all blocks see the same
   const bool keeper = blockIdx.x == 0 && threadIdx.x == 0;
-  const uint32_t stop = keeper ? *panel.stop : 0;  // asked of the host now, looked at in the end
+  if (keeper) *panel.host.columns = panel.begin;
+  const uint32_t stop =
+      keeper ? *panel.host.stop : 0;  // asked of the host now, looked at in the end
   const MatrixView<T>& a = panel.a;
   const int64_t index = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   const bool exists = index < a.rows;

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
+#include "kernels/cuda/host_line.h"
 #include "kernels/cuda/lu_control.h"
 #include "kernels/lu_parameters.h"
 #include "kernels/matrix.h"
@@ -23,8 +24,8 @@ struct CroutPanel {
   int64_t* ipiv = nullptr;  // of the whole matrix
   PivotCriterion pivoting;
   LuControl<T>* control = nullptr;
-  const volatile uint32_t* stop = nullptr;  // DeviceReport::stop
-  std::byte* scratch = nullptr;             // ScratchBytes(), cleared before the first panel
+  HostLine host;
+  std::byte* scratch = nullptr;  // ScratchBytes(), cleared before the first panel
 };
 
 // The kernel in its variants, and what this GPU takes of each. Immutable and thread-safe.
@@ -51,7 +52,7 @@ class CroutPanelKernels {
   // Enqueues the factorization of a panel of a.cols <= width columns, width from WidthFor. On exit
   // its rows are interchanged and hold L and, with its unit diagonal, U; ipiv[begin..) is set
   // (1-based), and control->info where it was 0 and a pivot is zero: then that row of U is 0. Halts
-  // where `stop` is set.
+  // where the host says so.
   template <class T>
   cudaError_t Launch(const CroutPanel<T>& panel, int width, cudaStream_t stream) const;
 

@@ -47,7 +47,7 @@ IcmRun MakeRun(CudaContext& context, const IcmPlan& plan, std::span<std::byte> w
                const LuParameters& parameters) {
   IcmRun run;
   run.state = At<IcmState>(workspace, plan.state);
-  run.stop = &context.report().stop;
+  run.host = HostLine(context.report());
   run.sweeps = At<int32_t>(workspace, plan.sweeps);
   run.pivots = At<int32_t>(workspace, plan.pivots);
   run.sections = plan.sections;

@@ -220,6 +220,7 @@ __global__ void __launch_bounds__(kBlockThreads, kBlocksPerMultiprocessor)
   DiagonalSweeps<T> sweeps(run, work, l, u);
   sweeps.Initialize();
   if (first) {
+    *run.host.columns = work.begin;
     for (int slot = 0; slot < 3; ++slot) ResetSlot(state, slot);
     for (int64_t j = 0; j < work.width; ++j) work.largest[j] = 0;
     state->swept = state->committed = state->moves = 0;
@@ -238,7 +239,7 @@ __global__ void __launch_bounds__(kBlockThreads, kBlocksPerMultiprocessor)
     sweeps.Sweep(work.buffers[(sweep + 1) % 2], work.buffers[sweep % 2], from, bad);
     if (first) {
       ResetSlot(state, (sweep + 1) % 3);
-      if (sweep % kSweepsPerLook == 0 && *run.stop != 0) {
+      if (sweep % kSweepsPerLook == 0 && *run.host.stop != 0) {
         state->stopped = 1;
         atomicMin(&state->changed[sweeps.slot], kStop);
       }

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kWarps = kBlockThreads / kWarp;
 constexpr unsigned kAllLanes = 0xffffffffU;
-constexpr int kColumnsPerLook = 32;  // at the host's stop flag
+constexpr int kColumnsPerLook = 32;  // at the host's stop flag; it is told the columns then
 constexpr int kCachedColumns = 32;   // of each thread's first row, in shared memory
 
 // The larger; of equals the upper row. NaN never wins: it ends the run elsewhere.
@@ -284,7 +284,10 @@ __global__ void __launch_bounds__(kBlockThreads)
   panel.Initialize();
   __syncthreads();
   for (int j = 0; j < work.width; ++j) {
-    if (first && j % kColumnsPerLook == 0 && *run.stop != 0) state->stopped = 1;
+    if (first && j % kColumnsPerLook == 0) {
+      *run.host.columns = work.begin + j;
+      if (*run.host.stop != 0) state->stopped = 1;
+    }
     panel.FinishColumn(j);
     panel.ChoosePivot(j);
     if (j % kColumnsPerLook == 0 && *static_cast<volatile int32_t*>(&state->stopped) != 0) return;

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "kernels/execution_context.h"
+#include "kernels/cuda/host_line.h"
 #include "kernels/lu_parameters.h"
 #include "kernels/matrix.h"
 
@@ -64,9 +64,9 @@ struct IcmStart {
 // The same for every kernel of a run.
 struct IcmRun {
   IcmState* state = nullptr;
-  volatile uint32_t* stop = nullptr;  // DeviceReport::stop
-  int32_t* sweeps = nullptr;          // sections x sections
-  int32_t* pivots = nullptr;          // sections
+  HostLine host;
+  int32_t* sweeps = nullptr;  // sections x sections
+  int32_t* pivots = nullptr;  // sections
   int64_t sections = 0;
   int64_t section_size = 0;
   bool warm = false;

@@ -15,8 +15,7 @@ constexpr int kThreads = 256;
 // k the row and the column that all need go through shared memory.
 template <class T>
 __global__ void __launch_bounds__(kTile* kGroups)
-    LuTileKernel(MatrixView<T> a, int64_t first, const volatile uint32_t* stop,
-                 LuControl<T>* control) {
+    LuTileKernel(MatrixView<T> a, int64_t first, HostLine host, LuControl<T>* control) {
   __shared__ T pivot_row[2][kTile];  // used in turns: one barrier for each pivot
   __shared__ T pivot_column[2][kTile];
   if (control->halt != 0) return;
@@ -24,7 +23,8 @@ __global__ void __launch_bounds__(kTile* kGroups)
   const int group = threadIdx.y;
   const int order = static_cast<int>(a.rows);
   const bool keeper = i == 0 && group == 0;
-  const uint32_t stopped = keeper ? *stop : 0;  // asked of the host now, looked at in the end
+  if (keeper) *host.columns = first;
+  const uint32_t stopped = keeper ? *host.stop : 0;  // asked of the host now, looked at in the end
   T values[kColumns];
 #pragma unroll
   for (int c = 0; c < kColumns; ++c) {
@@ -76,9 +76,9 @@ __global__ void __launch_bounds__(kThreads) IdentityPivotsKernel(int64_t* ipiv, 
 }  // namespace
 
 template <class T>
-cudaError_t LaunchLuTile(const MatrixView<T>& tile, int64_t first, const volatile uint32_t* stop,
+cudaError_t LaunchLuTile(const MatrixView<T>& tile, int64_t first, const HostLine& host,
                          LuControl<T>* control, cudaStream_t stream) {
-  LuTileKernel<<<1, dim3(kTile, kGroups), 0, stream>>>(tile, first, stop, control);
+  LuTileKernel<<<1, dim3(kTile, kGroups), 0, stream>>>(tile, first, host, control);
   return cudaGetLastError();
 }
 
@@ -89,9 +89,9 @@ cudaError_t LaunchIdentityPivots(int64_t* ipiv, int64_t n, cudaStream_t stream) 
   return cudaGetLastError();
 }
 
-template cudaError_t LaunchLuTile(const MatrixView<float>&, int64_t, const volatile uint32_t*,
+template cudaError_t LaunchLuTile(const MatrixView<float>&, int64_t, const HostLine&,
                                   LuControl<float>*, cudaStream_t);
-template cudaError_t LaunchLuTile(const MatrixView<double>&, int64_t, const volatile uint32_t*,
+template cudaError_t LaunchLuTile(const MatrixView<double>&, int64_t, const HostLine&,
                                   LuControl<double>*, cudaStream_t);
 
 }  // namespace crout

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/host_line.h"
 #include "kernels/cuda/lu_control.h"
 #include "kernels/matrix.h"
 
@@ -13,9 +14,9 @@ namespace crout {
 
 // Enqueues tile := its L (unit diagonal) and U; at most kMaxTile rows and columns. A pivot that is
 // zero, below the type's normal range, or NaN is refused: control->info becomes `first` plus its
-// 1-based index, the tile stays as it was, and `control` halts, as it does where `stop` is set.
+// 1-based index, the tile stays as it was, and `control` halts, as it does where the host says so.
 template <class T>
-cudaError_t LaunchLuTile(const MatrixView<T>& tile, int64_t first, const volatile uint32_t* stop,
+cudaError_t LaunchLuTile(const MatrixView<T>& tile, int64_t first, const HostLine& host,
                          LuControl<T>* control, cudaStream_t stream);
 
 // Enqueues ipiv[k] := k + 1 for k in [0, n).

@@ -292,6 +292,15 @@ TEST_F(DirectMethodsTest, SideBySideAsAlone) {
   }
 }
 
+TEST_F(DirectMethodsTest, TellHowFarTheyAre) {
+  constexpr int64_t kN = 3000;
+  const HostMatrix a = GalleryNamed("diagonally_dominant").make(kN);
+  for (const char* algorithm : {"pcm", "pcmpp", "block_lu"}) {
+    SCOPED_TRACE(algorithm);
+    ExpectColumnsTold(*gpu_, a, kN, Options(algorithm, DType::kFloat64));
+  }
+}
+
 TEST_F(DirectMethodsTest, StopsBetweenPanels) {
   constexpr int64_t kN = 3000;
   const HostMatrix a = GalleryNamed("diagonally_dominant").make(kN);

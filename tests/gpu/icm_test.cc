@@ -314,8 +314,11 @@ TEST_F(GpuIcmTest, StopsWhenTold) {
   FactorizeOptions options = Options(DType::kFloat64);
   Buffer upload = gpu_->Put(a);
   KernelTimings timings;
-  int asked = 0;
-  const auto stop = [&] { return ++asked > 2; };  // not before the kernels are enqueued
+  int64_t columns = 0;
+  const auto stop = [&] {
+    columns = gpu_->context().report().ColumnsDone();
+    return columns > 0;  // not before the kernels run
+  };
   const auto factor =
       Factorize(gpu_->context(), std::move(upload),
                 {nullptr, DType::kFloat64, Layout::kColumnMajor, kN, kN}, options, stop, timings);
@@ -327,3 +330,25 @@ TEST_F(GpuIcmTest, StopsWhenTold) {
 
 }  // namespace
 }  // namespace crout
+TEST_F(GpuIcmTest, TellsHowFarItIs) {
+  constexpr int64_t kN = 2048;
+  const HostMatrix a = Dominant(kN);
+  ExpectColumnsTold(*gpu_, a, kN, Options(DType::kFloat64, "icm"));
+  for (const PivotRule rule : {PivotRule::kPartial, PivotRule::kThreshold, PivotRule::kInterval}) {
+    SCOPED_TRACE(static_cast<int>(rule));
+    ExpectColumnsTold(*gpu_, a, kN, Options(DType::kFloat64, rule));
+  }
+}
+
+TEST_F(GpuIcmWarmTest, TellsHowFarItIs) {
+  constexpr int64_t kN = 2048;
+  auto start = Factor(Dominant(kN), kN, Options(DType::kFloat64, "getrf"));
+  ASSERT_TRUE(start.ok()) << start.status();
+  // Once swept alone, once with every section searched by columns after that.
+  for (const HostMatrix& next : {Dominant(kN, 1, 1e-5), Cejka(kN)}) {
+    ExpectColumnsTold(*gpu_, next, kN, Warm(*start, Options(DType::kFloat64), 0));
+  }
+}
+
+  EXPECT_GT(columns, 0);
+  EXPECT_LT(columns, kN);

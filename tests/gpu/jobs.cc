@@ -1,5 +1,7 @@
 #include "tests/gpu/jobs.h"
 
+#include <algorithm>
+#include <set>
 #include <utility>
 
 #include "kernels/algorithm_registry.h"
@@ -60,6 +62,27 @@ double FactorRatioOf(Bench& bench, const Factorization& factor, const HostMatrix
   for (int64_t j = 0; j < n; ++j) {
     for (int64_t i = 0; i < n; ++i) {
       if (summary.row_scaled) factored[i + j * n] *= host.scales[i];
+void ExpectColumnsTold(Bench& bench, const HostMatrix& a, int64_t n,
+                       const FactorizeOptions& options) {
+  std::vector<int64_t> told;
+  const auto note = [&] {
+    told.push_back(bench.context().report().ColumnsDone());
+    return false;
+  };
+  KernelTimings timings;
+  const auto factor =
+      Factorize(bench.context(), bench.Put(a),
+                {nullptr, DType::kFloat64, Layout::kColumnMajor, n, n}, options, note, timings);
+  ASSERT_TRUE(factor.ok()) << factor.status();
+  ASSERT_FALSE(told.empty());
+  EXPECT_EQ(told.front(), 0);  // not what the context's last job left
+  EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
+  EXPECT_GT(told.back(), n / 2);
+  EXPECT_LT(told.back(), n);
+  const std::set<int64_t> distinct(told.begin(), told.end());
+  EXPECT_GT(distinct.size(), 2u);  // first, last and some between
+}
+
       if (summary.col_scaled) factored[i + j * n] *= host.scales[n + j];
     }
   }

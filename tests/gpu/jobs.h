@@ -25,6 +25,11 @@ const TriangularSolver* SolverOf(Device& device, std::string_view name);
 absl::StatusOr<Factorization> FactorizeOn(Bench& bench, const HostMatrix& a, int64_t n, DType dtype,
                                           Layout layout, const FactorizeOptions& options);
 
+// Factors a (n x n, float64), and expects the method to tell from 0 on how many columns are done,
+// as it goes: some while it runs, never fewer than before.
+void ExpectColumnsTold(Bench& bench, const HostMatrix& a, int64_t n,
+                       const FactorizeOptions& options);
+
 // The bytes of a factor, on the host.
 struct HostFactor {
   HostMatrix lu;
