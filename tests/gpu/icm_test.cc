@@ -1,5 +1,6 @@
 // The iterative Crout method on the GPU: by LAPACK's ratios beside the host's Crout, and what it
 // reports of its run.
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -167,6 +168,50 @@ TEST_F(GpuIcmTest, SynchronousSweepsAreAsManyAsPredicted) {
     EXPECT_EQ(Total(report.pivots), 0);
     EXPECT_FALSE(report.warm);
   }
+}
+
+// The method's 2 s + p - 1 holds here for p = 0 alone: past its first bad element a section is
+// searched by columns, from its start, in 2 s - 1 sweeps more (decision 0007).
+TEST_F(GpuIcmTest, TheIntervalRuleSweepsToTheFirstBadElementThenSearches) {
+  constexpr int64_t kN = 200;
+  int runs = 0;
+  int exact = 0;
+  int searched = 0;
+  for (const int64_t section : {32, 64, 96}) {
+    for (const uint64_t seed : {11, 12, 13}) {
+      const HostMatrix a = testing::RandomMatrix(kN, kN, seed);
+      for (const double low : {0.0, 0.1, 0.3}) {
+        SCOPED_TRACE(::testing::Message() << section << " seed " << seed << " low " << low);
+        FactorizeOptions options = Options(DType::kFloat64, PivotRule::kInterval);
+        options.parameters.section_size = section;
+        options.parameters.pivoting->low = low;
+        options.parameters.pivoting->high = 1e300;
+        auto factor = Factor(a, kN, options);
+        ASSERT_TRUE(factor.ok()) << factor.status();
+        const IterationReport& report = *factor->summary.iterations;
+        const HostFactor parts = Download(*gpu_, *factor);
+        int64_t bad = 0;
+        while (bad < section && parts.ipiv[bad] == bad + 1) ++bad;
+        int64_t predicted = 2 * section - 1;
+        if (bad < section) {
+          EXPECT_GT(report.pivots[0], 0);
+          EXPECT_GT(report.sweeps[0], 2 * section);
+          // Element b is final after 2 b sweeps; one more, the second at the earliest, finds it so.
+          predicted += std::max<int64_t>(2 * bad + 1, 2);
+          ++searched;
+        }
+        // Rounding may let the last elements settle a sweep or two earlier.
+        EXPECT_LE(report.sweeps[0], predicted);
+        EXPECT_GE(report.sweeps[0], predicted - predicted / 16);
+        exact += report.sweeps[0] == predicted;
+        ++runs;
+      }
+    }
+  }
+  RecordProperty("exact", exact);
+  EXPECT_GE(2 * exact, runs);
+  EXPECT_GE(searched, runs / 3);
+  EXPECT_LT(searched, runs);
 }
 
 TEST_F(GpuIcmTest, WithoutPivotingAZeroDiagonalIsInfo) {
