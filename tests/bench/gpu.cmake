@@ -6,7 +6,7 @@ if(CROUT_HAVE_CUDA)
     "${bench}/gpu_service_bench.cc" "${bench}/gpu_solver_bench.cc" "${bench}/gpu_upload_bench.cc")
   target_link_libraries(gpu_service_bench PRIVATE crout::cuda_device crout_flags crout_version
     nlohmann_json::nlohmann_json)
-  add_executable(gpu_methods_bench "${bench}/gpu_methods_bench.cc")
+  add_executable(gpu_methods_bench "${bench}/gpu_methods_bench.cc" "${bench}/gpu_schur_bench.cc")
   target_link_libraries(gpu_methods_bench PRIVATE crout::cuda_device crout_flags crout_version
     nlohmann_json::nlohmann_json)
   set_property(GLOBAL APPEND PROPERTY CROUT_PACKAGED_TESTS gpu_service_bench gpu_methods_bench)

@@ -20,6 +20,9 @@ nlohmann::json BenchConcurrency(Device& device);
 nlohmann::json BenchUpload(Device& device);
 // Every solver for several orders and numbers of right-hand sides.
 nlohmann::json BenchSolvers(Device& device);
+// The Schur complement of the leading block of that order in a random matrix of order n, S on the
+// device, beside getrf, trsm and gemm alone; and how long S takes to pageable host memory.
+nlohmann::ordered_json BenchSchur(ExecutionContext& context, int64_t n, int64_t leading);
 
 // A random matrix in device memory, and fresh copies of it.
 class DeviceMatrix {

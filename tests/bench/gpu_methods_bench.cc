@@ -172,6 +172,10 @@ int Main(int argc, char** argv) {
     result["factor"].push_back(BenchFactor<double>(*context, n));
     result["factor"].push_back(BenchFactor<float>(*context, n));
     result["solve"].push_back(BenchSolve(*context, n));
+    // Halves, and nearly all of it: an interior and its boundary.
+    for (const int64_t leading : {n / 2, n - n / 16}) {
+      result["schur"].push_back(BenchSchur(*context, n, leading));
+    }
   }
   std::cout << result.dump(2) << "\n";
   return 0;

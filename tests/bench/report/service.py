@@ -37,6 +37,7 @@ TITLES = {
     "solvers": "Triangular solvers",
     "factor": "Direct methods beside the vendor's getrf, in turn",
     "solve": "Gauss-Jordan elimination beside getrf and getrs with n right-hand sides, in turn",
+    "schur": "Schur complements beside getrf, trsm and gemm, in turn: float64",
     "cold": "icmpp from scratch beside getrf, in turn: tolerance 0, float64",
     "cold_f32": "The same in float32",
     "cold_total": "icmpp from scratch: totals, float64",
