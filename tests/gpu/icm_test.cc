@@ -353,28 +353,6 @@ TEST_F(GpuIcmWarmTest, TheStartsPermutationComesFirst) {
   }
 }
 
-TEST_F(GpuIcmTest, StopsWhenTold) {
-  constexpr int64_t kN = 2048;
-  const HostMatrix a = Cejka(kN);
-  FactorizeOptions options = Options(DType::kFloat64);
-  Buffer upload = gpu_->Put(a);
-  KernelTimings timings;
-  int64_t columns = 0;
-  const auto stop = [&] {
-    columns = gpu_->context().report().ColumnsDone();
-    return columns > 0;  // not before the kernels run
-  };
-  const auto factor =
-      Factorize(gpu_->context(), std::move(upload),
-                {nullptr, DType::kFloat64, Layout::kColumnMajor, kN, kN}, options, stop, timings);
-  EXPECT_EQ(factor.status().code(), absl::StatusCode::kCancelled) << factor.status();
-  // The context is as good as before.
-  auto again = Factor(a, kN, Options(DType::kFloat64));
-  EXPECT_TRUE(again.ok()) << again.status();
-}
-
-}  // namespace
-}  // namespace crout
 TEST_F(GpuIcmTest, TellsHowFarItIs) {
   constexpr int64_t kN = 2048;
   const HostMatrix a = Dominant(kN);
@@ -395,5 +373,27 @@ TEST_F(GpuIcmWarmTest, TellsHowFarItIs) {
   }
 }
 
+TEST_F(GpuIcmTest, StopsWhenTold) {
+  constexpr int64_t kN = 2048;
+  const HostMatrix a = Cejka(kN);
+  FactorizeOptions options = Options(DType::kFloat64);
+  Buffer upload = gpu_->Put(a);
+  KernelTimings timings;
+  int64_t columns = 0;
+  const auto stop = [&] {
+    columns = gpu_->context().report().ColumnsDone();
+    return columns > 0;  // not before the kernels run
+  };
+  const auto factor =
+      Factorize(gpu_->context(), std::move(upload),
+                {nullptr, DType::kFloat64, Layout::kColumnMajor, kN, kN}, options, stop, timings);
+  EXPECT_EQ(factor.status().code(), absl::StatusCode::kCancelled) << factor.status();
   EXPECT_GT(columns, 0);
   EXPECT_LT(columns, kN);
+  // The context is as good as before.
+  auto again = Factor(a, kN, Options(DType::kFloat64));
+  EXPECT_TRUE(again.ok()) << again.status();
+}
+
+}  // namespace
+}  // namespace crout

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <type_traits>
 #include <utility>
 
 #include "kernels/algorithm_registry.h"
@@ -16,9 +17,29 @@ bool Never() { return false; }
 HostMatrix Doubles(Bench& bench, const Buffer& buffer, DType dtype) {
   return DispatchDType(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const std::vector<T> values = bench.Get<T>(buffer);
-    return HostMatrix(values.begin(), values.end());
+    std::vector<T> values = bench.Get<T>(buffer);
+    if constexpr (std::is_same_v<T, double>) {
+      return values;
+    } else {
+      return HostMatrix(values.begin(), values.end());
+    }
   });
+}
+
+double RatioOf(decltype(&testing::FactorRatio) ratio, Bench& bench, const Factorization& factor,
+               const HostMatrix& a) {
+  const FactorSummary& summary = factor.summary;
+  const int64_t n = summary.n;
+  const HostFactor host = Download(bench, factor);
+  HostMatrix factored = a;
+  for (int64_t j = 0; j < n; ++j) {
+    for (int64_t i = 0; i < n; ++i) {
+      if (summary.row_scaled) factored[i + j * n] *= host.scales[i];
+      if (summary.col_scaled) factored[i + j * n] *= host.scales[n + j];
+    }
+  }
+  return ratio(testing::Rounded(std::move(factored), summary.factor_dtype), n, host.lu, host.ipiv,
+               summary.unit_diagonal, summary.factor_dtype);
 }
 
 }  // namespace
@@ -46,22 +67,6 @@ absl::StatusOr<Factorization> FactorizeOn(Bench& bench, const HostMatrix& a, int
                    Never, timings);
 }
 
-HostFactor Download(Bench& bench, const Factorization& factor) {
-  HostFactor host;
-  host.lu = Doubles(bench, factor.storage.lu, factor.summary.factor_dtype);
-  host.ipiv = bench.Get<int64_t>(factor.storage.ipiv);
-  host.scales = bench.Get<double>(factor.storage.scales);
-  return host;
-}
-
-double FactorRatioOf(Bench& bench, const Factorization& factor, const HostMatrix& a) {
-  const FactorSummary& summary = factor.summary;
-  const int64_t n = summary.n;
-  const HostFactor host = Download(bench, factor);
-  HostMatrix factored = a;
-  for (int64_t j = 0; j < n; ++j) {
-    for (int64_t i = 0; i < n; ++i) {
-      if (summary.row_scaled) factored[i + j * n] *= host.scales[i];
 void ExpectColumnsTold(Bench& bench, const HostMatrix& a, int64_t n,
                        const FactorizeOptions& options) {
   std::vector<int64_t> told;
@@ -83,11 +88,20 @@ void ExpectColumnsTold(Bench& bench, const HostMatrix& a, int64_t n,
   EXPECT_GT(distinct.size(), 2u);  // first, last and some between
 }
 
-      if (summary.col_scaled) factored[i + j * n] *= host.scales[n + j];
-    }
-  }
-  return testing::FactorRatio(testing::Rounded(factored, summary.factor_dtype), n, host.lu,
-                              host.ipiv, summary.unit_diagonal, summary.factor_dtype);
+HostFactor Download(Bench& bench, const Factorization& factor) {
+  HostFactor host;
+  host.lu = Doubles(bench, factor.storage.lu, factor.summary.factor_dtype);
+  host.ipiv = bench.Get<int64_t>(factor.storage.ipiv);
+  host.scales = bench.Get<double>(factor.storage.scales);
+  return host;
+}
+
+double FactorRatioOf(Bench& bench, const Factorization& factor, const HostMatrix& a) {
+  return RatioOf(testing::FactorRatio, bench, factor, a);
+}
+
+double ProbedFactorRatioOf(Bench& bench, const Factorization& factor, const HostMatrix& a) {
+  return RatioOf(testing::ProbedFactorRatio, bench, factor, a);
 }
 
 absl::StatusOr<Solved> SolveOn(Bench& bench, const Factorization& factor, const HostMatrix& b,

@@ -38,8 +38,10 @@ struct HostFactor {
 };
 HostFactor Download(Bench& bench, const Factorization& factor);
 
-// LAPACK's ratio of a factor of `a` (as rounded to the matrix's type), scales included.
+// LAPACK's ratio of a factor of `a` (as rounded to the matrix's type), scales included; and its
+// probe, for large ones (tests/support/ratios.h).
 double FactorRatioOf(Bench& bench, const Factorization& factor, const HostMatrix& a);
+double ProbedFactorRatioOf(Bench& bench, const Factorization& factor, const HostMatrix& a);
 
 struct Solved {
   SolveSummary summary;

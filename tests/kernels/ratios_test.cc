@@ -28,35 +28,59 @@ HostMatrix Product(bool unit_in_l) {
   return a;
 }
 
-TEST(FactorRatioTest, AcceptsBothUnitDiagonals) {
-  EXPECT_EQ(FactorRatio(Product(true), kN, kLu, kIpiv, UnitDiagonal::kL, DType::kFloat64), 0);
-  EXPECT_EQ(FactorRatio(Product(false), kN, kLu, kIpiv, UnitDiagonal::kU, DType::kFloat64), 0);
+// The ratio itself, and its probe.
+class FactorRatioTest : public ::testing::TestWithParam<decltype(&FactorRatio)> {
+ protected:
+  static double Ratio(const HostMatrix& a, const HostMatrix& lu, const std::vector<int64_t>& ipiv,
+                      UnitDiagonal unit_diagonal, DType dtype) {
+    return GetParam()(a, kN, lu, ipiv, unit_diagonal, dtype);
+  }
+};
+
+TEST_P(FactorRatioTest, AcceptsBothUnitDiagonals) {
+  EXPECT_EQ(Ratio(Product(true), kLu, kIpiv, UnitDiagonal::kL, DType::kFloat64), 0);
+  EXPECT_EQ(Ratio(Product(false), kLu, kIpiv, UnitDiagonal::kU, DType::kFloat64), 0);
 }
 
-TEST(FactorRatioTest, RejectsPerturbedFactor) {
-  for (size_t k = 0; k < kLu.size(); ++k) {
-    HostMatrix lu = kLu;
-    lu[k] *= 1 + 1e-11;
-    EXPECT_GT(FactorRatio(Product(true), kN, lu, kIpiv, UnitDiagonal::kL, DType::kFloat64),
-              kThreshold)
-        << k;
+TEST_P(FactorRatioTest, RejectsPerturbedFactor) {
+  for (const bool unit_in_l : {true, false}) {
+    for (size_t k = 0; k < kLu.size(); ++k) {
+      HostMatrix lu = kLu;
+      lu[k] *= 1 + 1e-11;
+      EXPECT_GT(Ratio(Product(unit_in_l), lu, kIpiv,
+                      unit_in_l ? UnitDiagonal::kL : UnitDiagonal::kU, DType::kFloat64),
+                kThreshold)
+          << k;
+    }
   }
 }
 
-TEST(FactorRatioTest, RejectsWrongPivotsWrongDiagonalAndNan) {
+TEST_P(FactorRatioTest, RejectsWrongPivotsWrongDiagonalAndNan) {
   const HostMatrix a = Product(true);
-  EXPECT_GT(FactorRatio(a, kN, kLu, {1, 2, 3}, UnitDiagonal::kL, DType::kFloat32), kThreshold);
-  EXPECT_GT(FactorRatio(a, kN, kLu, kIpiv, UnitDiagonal::kU, DType::kFloat32), kThreshold);
+  EXPECT_GT(Ratio(a, kLu, {1, 2, 3}, UnitDiagonal::kL, DType::kFloat32), kThreshold);
+  EXPECT_GT(Ratio(a, kLu, kIpiv, UnitDiagonal::kU, DType::kFloat32), kThreshold);
   HostMatrix lu = kLu;
   lu[8] = std::nan("");
-  EXPECT_GT(FactorRatio(a, kN, lu, kIpiv, UnitDiagonal::kL, DType::kFloat32), kThreshold);
+  EXPECT_GT(Ratio(a, lu, kIpiv, UnitDiagonal::kL, DType::kFloat32), kThreshold);
 }
 
-TEST(FactorRatioTest, IsMeasuredInUnitsOfTheType) {
+TEST_P(FactorRatioTest, IsMeasuredInUnitsOfTheType) {
   HostMatrix lu = kLu;
   lu[8] *= 1 + 1e-8;
-  EXPECT_LT(FactorRatio(Product(true), kN, lu, kIpiv, UnitDiagonal::kL, DType::kFloat32),
-            kThreshold);
+  EXPECT_LT(Ratio(Product(true), lu, kIpiv, UnitDiagonal::kL, DType::kFloat32), kThreshold);
+}
+
+INSTANTIATE_TEST_SUITE_P(Both, FactorRatioTest,
+                         ::testing::Values(&FactorRatio, &ProbedFactorRatio));
+
+// One wrong element is all that either can see.
+TEST(ProbedFactorRatioTest, IsTheRatioWhereOneElementIsWrong) {
+  for (size_t k = 0; k < kLu.size(); ++k) {
+    HostMatrix a = Product(true);
+    a[k] += 0x1p-40;
+    EXPECT_EQ(ProbedFactorRatio(a, kN, kLu, kIpiv, UnitDiagonal::kL, DType::kFloat64),
+              FactorRatio(a, kN, kLu, kIpiv, UnitDiagonal::kL, DType::kFloat64));
+  }
 }
 
 class SolutionRatioTest : public ::testing::Test {

@@ -204,12 +204,13 @@ HostMatrix Multiply(const HostMatrix& a, int64_t n, Op op, const HostMatrix& x, 
 
 std::vector<std::byte> Packed(const HostMatrix& a, int64_t rows, int64_t cols, DType dtype,
                               Layout layout) {
-  const HostMatrix ordered = layout == Layout::kRowMajor ? Transposed(a, rows, cols) : a;
-  std::vector<std::byte> bytes(ordered.size() * SizeOf(dtype));
+  if (layout == Layout::kRowMajor) {
+    return Packed(Transposed(a, rows, cols), cols, rows, dtype, Layout::kColumnMajor);
+  }
+  std::vector<std::byte> bytes(a.size() * SizeOf(dtype));
   DispatchDType(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const std::vector<T> converted(ordered.begin(), ordered.end());
-    if (!bytes.empty()) std::memcpy(bytes.data(), converted.data(), bytes.size());
+    std::copy(a.begin(), a.end(), reinterpret_cast<T*>(bytes.data()));
   });
   return bytes;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <random>
 #include <utility>
 
 namespace crout::testing {
@@ -53,19 +54,15 @@ long double MaxAbs(const double* x, int64_t count) {
   return max;
 }
 
-// Column j of b - op(A) x.
-std::vector<double> ResidualColumn(const HostMatrix& op_a, int64_t n, const HostMatrix& x,
+// Column j of b - A x.
+std::vector<double> ResidualColumn(const HostMatrix& a, int64_t n, const HostMatrix& x,
                                    const HostMatrix& b, int64_t j) {
   std::vector<long double> r(b.begin() + j * n, b.begin() + (j + 1) * n);
   for (int64_t k = 0; k < n; ++k) {
     const long double xk = x[k + j * n];
-    for (int64_t i = 0; i < n; ++i) r[i] -= op_a[i + k * n] * xk;
+    for (int64_t i = 0; i < n; ++i) r[i] -= a[i + k * n] * xk;
   }
   return {r.begin(), r.end()};
-}
-
-HostMatrix Apply(Op op, const HostMatrix& a, int64_t n) {
-  return op == Op::kNone ? a : Transposed(a, n, n);
 }
 
 // Gauss-Jordan with complete pivoting, in place: (P A Q)^-1 for the permutations that the pivots
@@ -125,7 +122,15 @@ double NormOne(const HostMatrix& a, int64_t n) {
   return static_cast<double>(norm);
 }
 
-double NormInf(const HostMatrix& a, int64_t n) { return NormOne(Transposed(a, n, n), n); }
+double NormInf(const HostMatrix& a, int64_t n) {
+  std::vector<long double> sums(n, 0.0L);
+  for (int64_t j = 0; j < n; ++j) {
+    for (int64_t i = 0; i < n; ++i) sums[i] += std::abs(a[i + j * n]);
+  }
+  long double norm = 0;
+  for (const long double sum : sums) norm = std::max(norm, sum);
+  return static_cast<double>(norm);
+}
 
 double FactorRatio(const HostMatrix& a, int64_t n, const HostMatrix& lu,
                    const std::vector<int64_t>& ipiv, UnitDiagonal unit_diagonal, DType dtype) {
@@ -140,13 +145,37 @@ double FactorRatio(const HostMatrix& a, int64_t n, const HostMatrix& lu,
   return worst;
 }
 
+double ProbedFactorRatio(const HostMatrix& a, int64_t n, const HostMatrix& lu,
+                         const std::vector<int64_t>& ipiv, UnitDiagonal unit_diagonal,
+                         DType dtype) {
+  const bool unit_in_l = unit_diagonal == UnitDiagonal::kL;
+  std::mt19937_64 generator(n);
+  std::vector<long double> az(n, 0.0L);
+  std::vector<long double> y(n, 0.0L);  // Uz, then LUz
+  for (int64_t j = 0; j < n; ++j) {
+    const long double z = generator() % 2 == 0 ? 1 : -1;
+    for (int64_t i = 0; i < n; ++i) az[i] += a[i + j * n] * z;
+    for (int64_t i = 0; i < j; ++i) y[i] += lu[i + j * n] * z;
+    y[j] += (unit_in_l ? lu[j + j * n] : 1.0) * z;
+  }
+  // From the last column on: each takes its y before that becomes an element of LUz.
+  for (int64_t k = n - 1; k >= 0; --k) {
+    for (int64_t i = k + 1; i < n; ++i) y[i] += lu[i + k * n] * y[k];
+    if (!unit_in_l) y[k] *= lu[k + k * n];
+  }
+  for (int64_t i = 0; i < n; ++i) std::swap(az[i], az[ipiv[i] - 1]);
+  long double sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += std::abs(az[i] - y[i]);
+  return Ratio(sum, static_cast<long double>(n) * NormOne(a, n) * UnitRoundoff(dtype));
+}
+
 double SolveRatio(const HostMatrix& a, int64_t n, Op op, const HostMatrix& x, const HostMatrix& b,
                   int64_t nrhs, DType dtype) {
-  const HostMatrix op_a = Apply(op, a, n);
-  const long double norm = NormOne(op_a, n);
+  if (op != Op::kNone) return SolveRatio(Transposed(a, n, n), n, Op::kNone, x, b, nrhs, dtype);
+  const long double norm = NormOne(a, n);
   double worst = 0;
   for (int64_t j = 0; j < nrhs; ++j) {
-    const std::vector<double> r = ResidualColumn(op_a, n, x, b, j);
+    const std::vector<double> r = ResidualColumn(a, n, x, b, j);
     const long double scale = norm * SumAbs(x.data() + j * n, n) * UnitRoundoff(dtype);
     worst = std::max(worst, Ratio(SumAbs(r.data(), n), scale));
   }
@@ -186,11 +215,11 @@ double ErrorOverBound(const HostMatrix& x, const HostMatrix& x_true, int64_t n, 
 
 double BackwardError(const HostMatrix& a, int64_t n, Op op, const HostMatrix& x,
                      const HostMatrix& b, int64_t nrhs) {
-  const HostMatrix op_a = Apply(op, a, n);
-  const long double norm = NormInf(op_a, n);
+  if (op != Op::kNone) return BackwardError(Transposed(a, n, n), n, Op::kNone, x, b, nrhs);
+  const long double norm = NormInf(a, n);
   double worst = 0;
   for (int64_t j = 0; j < nrhs; ++j) {
-    const std::vector<double> r = ResidualColumn(op_a, n, x, b, j);
+    const std::vector<double> r = ResidualColumn(a, n, x, b, j);
     worst = std::max(worst, Ratio(MaxAbs(r.data(), n), norm * MaxAbs(x.data() + j * n, n) +
                                                            MaxAbs(b.data() + j * n, n)));
   }

@@ -20,6 +20,12 @@ inline constexpr double kThreshold = 30;
 double FactorRatio(const HostMatrix& a, int64_t n, const HostMatrix& lu,
                    const std::vector<int64_t>& ipiv, UnitDiagonal unit_diagonal, DType dtype);
 
+// |(PA - LU) z|_1 / (n |A|_1 eps) for a vector z of random signs, in long double: a check of the
+// factor that is quadratic, for matrices of thousands. Its mean over z is at least FactorRatio /
+// sqrt(2) (Khintchine), and some sqrt(n) times that where the errors of a row are independent.
+double ProbedFactorRatio(const HostMatrix& a, int64_t n, const HostMatrix& lu,
+                         const std::vector<int64_t>& ipiv, UnitDiagonal unit_diagonal, DType dtype);
+
 // max over columns of |b - op(A) x|_1 / (|op(A)|_1 |x|_1 eps) (GET02), in long double.
 double SolveRatio(const HostMatrix& a, int64_t n, Op op, const HostMatrix& x, const HostMatrix& b,
                   int64_t nrhs, DType dtype);
