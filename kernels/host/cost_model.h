@@ -1,5 +1,6 @@
 // Seconds that work on the host takes, for admission and the choice of `auto`: within a factor of
-// about three on x86-64 servers, right in the order of the alternatives.
+// about three on x86-64 servers, right in the order of the alternatives but for matrices of a few
+// rows, which are measured (calibration.h).
 #ifndef CROUT_KERNELS_HOST_COST_MODEL_H_
 #define CROUT_KERNELS_HOST_COST_MODEL_H_
 

@@ -5,6 +5,7 @@
 
 #include "kernels/caching_resource.h"
 #include "kernels/host/block_lu.h"
+#include "kernels/host/calibration.h"
 #include "kernels/host/cmpp.h"
 #include "kernels/host/executor.h"
 #include "kernels/host/gauss_jordan.h"
@@ -76,6 +77,8 @@ class HostDevice final : public Device {
     solvers_.push_back(MakeHostSs(executor_));
     solvers_.push_back(MakeHostIs(executor_));
     direct_solvers_.push_back(MakeHostGaussJordan(executor_));
+    HostContext context(*this, executor_);
+    Calibrate(context, algorithms_);
   }
 
   const DeviceInfo& info() const override { return info_; }
