@@ -2,19 +2,20 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/cuda/cuda_status.h"
-#include "kernels/cuda/interchange_rows.h"
 #include "kernels/cuda/solve_tile.h"
 
 namespace crout {
 namespace {
 
-constexpr size_t kControlBytes = 256;  // the scratch behind it stays aligned
+// What is behind each stays aligned.
+constexpr size_t kPlanOffset = 256;
+constexpr size_t kScratchOffset = kPlanOffset + sizeof(InterchangePlan);
 
 }  // namespace
 
 template <class T>
 size_t CroutLuSteps<T>::WorkspaceBytes(int64_t n, int width) {
-  return kControlBytes + CroutPanelKernels::ScratchBytes(kDTypeOf<T>, n, width);
+  return kScratchOffset + CroutPanelKernels::ScratchBytes(kDTypeOf<T>, n, width);
 }
 
 template <class T>
@@ -39,7 +40,8 @@ CroutLuSteps<T>::CroutLuSteps(CudaContext& context, const CroutPanelKernels& ker
                      stop),
       kernels_(kernels),
       ipiv_(ipiv),
-      scratch_(workspace.data() + kControlBytes),
+      plan_(reinterpret_cast<InterchangePlan*>(workspace.data() + kPlanOffset)),
+      scratch_(workspace.data() + kScratchOffset),
       options_(options) {}
 
 template <class T>
@@ -59,8 +61,8 @@ absl::Status CroutLuSteps<T>::FactorPanel(int64_t begin, int64_t end) {
 template <class T>
 absl::Status CroutLuSteps<T>::Interchange(int64_t begin, int64_t end, const MatrixView<T>& b) {
   if (options_.pivoting.rule == PivotRule::kNone) return absl::OkStatus();
-  CROUT_RETURN_IF_CUDA_ERROR(
-      LaunchInterchangeRows(b, ipiv_, begin, end, this->control(), this->context().stream()));
+  CROUT_RETURN_IF_CUDA_ERROR(LaunchInterchangeRows(b, {}, ipiv_, begin, end, plan_, this->control(),
+                                                   this->context().stream()));
   return absl::OkStatus();
 }
 

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "kernels/cuda/crout_panel.h"
+#include "kernels/cuda/interchange_rows.h"
 #include "kernels/cuda/recursive_lu.h"
 
 namespace crout {
@@ -42,6 +43,7 @@ class CroutLuSteps final : public RecursiveLu<T> {
 
   const CroutPanelKernels& kernels_;
   int64_t* const ipiv_;
+  InterchangePlan* const plan_;
   std::byte* const scratch_;
   const Options options_;
 };

@@ -1,55 +1,37 @@
 #include "kernels/cuda/interchange_rows.h"
 
-#include "kernels/cuda/reduction.cuh"
+#include <algorithm>
+
+#include "kernels/cuda/interchanges.cuh"
 
 namespace crout {
 namespace {
 
-constexpr unsigned kAll = 0xffffffffU;
 constexpr int kWarps = 4;
-constexpr int kColumns = 4;  // that a warp moves at a time
+constexpr int kColumns = 4;      // that a warp moves at a time
+constexpr int kPlanColumns = 8;  // that a block moves at a time
+// Longer runs are worth a plan: a kernel of its own, after which all rows move at once.
+constexpr int64_t kLongestTraced = 64;
 
-// What one lane moves for a chunk of interchanges: rows `row` and `other` come from elsewhere.
-struct Moves {
-  int row;
-  int row_from;
-  int other;
-  int other_from;
-  bool row_moves;
-  bool other_moves;  // unless it is a row of the chunk, whose lane sees to it
-};
-
-// The chunk of interchanges [first, end), at most one for each lane: follows both rows of each back
-// through all of them.
-__device__ Moves Trace(const int64_t* ipiv, int first, int end) {
-  const int count = min(kWarp, end - first);
-  const int lane = threadIdx.x % kWarp;
-  Moves moves;
-  moves.row = first + lane;
-  moves.other = lane < count ? static_cast<int>(ipiv[moves.row] - 1) : moves.row;
-  moves.row_from = moves.row;
-  moves.other_from = moves.other;
-  for (int step = count - 1; step >= 0; --step) {
-    const int row = first + step;
-    const int with = __shfl_sync(kAll, moves.other, step);
-    for (int* from : {&moves.row_from, &moves.other_from}) {
-      *from = *from == row ? with : *from == with ? row : *from;
-    }
-  }
-  moves.row_moves = lane < count && moves.row_from != moves.row;
-  moves.other_moves = lane < count && moves.other >= first + count;
-  return moves;
+// The columns beside the gap, counted.
+template <class T>
+__host__ __device__ int64_t Count(const MatrixView<T>& a, const ColumnGap& gap) {
+  return a.cols - (gap.end - gap.begin);
+}
+__device__ int64_t Beside(const ColumnGap& gap, int64_t j) {
+  return j < gap.begin ? j : j + (gap.end - gap.begin);
 }
 
 // All loads of a chunk come before its stores, so that nothing needs a second copy; two lanes may
 // store the same element twice. The next chunk is traced while the loads are under way.
 template <class T>
 __global__ void __launch_bounds__(kWarps* kWarp)
-    InterchangeRowsKernel(MatrixView<T> a, const int64_t* ipiv, int begin, int end,
-                          const LuControl<T>* control) {
+    TraceAndMoveKernel(MatrixView<T> a, ColumnGap gap, const int64_t* ipiv, int begin, int end,
+                       const LuControl<T>* control) {
   if (control->halt != 0) return;
   const int64_t warp = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / kWarp;
-  Moves next = Trace(ipiv, begin, end);
+  const int64_t count = Count(a, gap);
+  Moves next = Trace(ipiv, 0, begin, end);
   for (int first = begin; first < end; first += kWarp) {
     const Moves moves = next;
     T values[kColumns];
@@ -57,37 +39,112 @@ __global__ void __launch_bounds__(kWarps* kWarp)
 #pragma unroll
     for (int c = 0; c < kColumns; ++c) {
       const int64_t j = warp * kColumns + c;
-      if (moves.row_moves && j < a.cols) values[c] = a(moves.row_from, j);
-      if (moves.other_moves && j < a.cols) others[c] = a(moves.other_from, j);
+      if (moves.row_moves && j < count) values[c] = a(moves.row_from, Beside(gap, j));
+      if (moves.other_moves && j < count) others[c] = a(moves.other_from, Beside(gap, j));
     }
-    if (first + kWarp < end) next = Trace(ipiv, first + kWarp, end);
+    if (first + kWarp < end) next = Trace(ipiv, 0, first + kWarp, end);
     __syncwarp();
 #pragma unroll
     for (int c = 0; c < kColumns; ++c) {
       const int64_t j = warp * kColumns + c;
-      if (moves.row_moves && j < a.cols) a(moves.row, j) = values[c];
-      if (moves.other_moves && j < a.cols) a(moves.other, j) = others[c];
+      if (moves.row_moves && j < count) a(moves.row, Beside(gap, j)) = values[c];
+      if (moves.other_moves && j < count) a(moves.other, Beside(gap, j)) = others[c];
     }
     __syncwarp();
   }
 }
 
+// One block; thread i follows row first + i and the one that it is interchanged with back through
+// all `count` interchanges.
+template <class T>
+__global__ void __launch_bounds__(InterchangePlan::kMaxRows)
+    PlanKernel(const int64_t* ipiv, int first, int count, InterchangePlan* plan,
+               const LuControl<T>* control) {
+  __shared__ int with[InterchangePlan::kMaxRows];
+  if (control->halt != 0) return;
+  const int i = threadIdx.x;
+  if (i < count) with[i] = static_cast<int>(ipiv[first + i] - 1);
+  __syncthreads();
+  if (i >= count) return;
+  const int other = with[i];
+  int row_from = first + i;
+  int other_from = other;
+#pragma unroll 4
+  for (int step = count - 1; step >= 0; --step) {
+    const int row = first + step;
+    const int pivot = with[step];
+    row_from = row_from == row ? pivot : row_from == pivot ? row : row_from;
+    other_from = other_from == row ? pivot : other_from == pivot ? row : other_from;
+  }
+  plan->row_from[i] = row_from;
+  plan->other[i] = other >= first + count ? other : -1;
+  plan->other_from[i] = other_from;
+}
+
+// As TraceAndMoveKernel, a thread for every row of the plan.
+template <class T>
+__global__ void __launch_bounds__(InterchangePlan::kMaxRows)
+    MoveKernel(MatrixView<T> a, ColumnGap gap, int first, int count, const InterchangePlan* plan,
+               const LuControl<T>* control) {
+  if (control->halt != 0) return;
+  const int i = threadIdx.x;
+  const bool exists = i < count;
+  const int row_from = exists ? plan->row_from[i] : 0;
+  const int other = exists ? plan->other[i] : -1;
+  const int other_from = exists ? plan->other_from[i] : 0;
+  const bool moves = exists && row_from != first + i;
+  const int64_t columns = Count(a, gap);
+  const int64_t begin = int64_t{blockIdx.x} * kPlanColumns;
+  T values[kPlanColumns];
+  T others[kPlanColumns];
+#pragma unroll
+  for (int c = 0; c < kPlanColumns; ++c) {
+    const int64_t j = Beside(gap, begin + c);
+    if (begin + c < columns && moves) values[c] = a(row_from, j);
+    if (begin + c < columns && other >= 0) others[c] = a(other_from, j);
+  }
+  __syncthreads();
+#pragma unroll
+  for (int c = 0; c < kPlanColumns; ++c) {
+    const int64_t j = Beside(gap, begin + c);
+    if (begin + c < columns && moves) a(first + i, j) = values[c];
+    if (begin + c < columns && other >= 0) a(other, j) = others[c];
+  }
+}
+
+unsigned BlocksFor(int64_t columns, int64_t each) {
+  return static_cast<unsigned>((columns + each - 1) / each);
+}
+
 }  // namespace
 
 template <class T>
-cudaError_t LaunchInterchangeRows(const MatrixView<T>& a, const int64_t* ipiv, int64_t begin,
-                                  int64_t end, const LuControl<T>* control, cudaStream_t stream) {
-  if (a.cols == 0 || begin == end) return cudaSuccess;
-  constexpr int64_t kPerBlock = kWarps * kColumns;
-  const auto blocks = static_cast<unsigned>((a.cols + kPerBlock - 1) / kPerBlock);
-  InterchangeRowsKernel<<<blocks, kWarps * kWarp, 0, stream>>>(a, ipiv, static_cast<int>(begin),
-                                                               static_cast<int>(end), control);
-  return cudaGetLastError();
+cudaError_t LaunchInterchangeRows(const MatrixView<T>& a, const ColumnGap& gap, const int64_t* ipiv,
+                                  int64_t begin, int64_t end, InterchangePlan* plan,
+                                  const LuControl<T>* control, cudaStream_t stream) {
+  const int64_t columns = Count(a, gap);
+  if (columns == 0 || begin == end) return cudaSuccess;
+  if (end - begin <= kLongestTraced) {
+    TraceAndMoveKernel<<<BlocksFor(columns, kWarps * kColumns), kWarps * kWarp, 0, stream>>>(
+        a, gap, ipiv, static_cast<int>(begin), static_cast<int>(end), control);
+    return cudaGetLastError();
+  }
+  for (int64_t first = begin; first < end; first += InterchangePlan::kMaxRows) {
+    const int count = static_cast<int>(std::min<int64_t>(InterchangePlan::kMaxRows, end - first));
+    const unsigned threads = BlocksFor(count, kWarp) * kWarp;
+    PlanKernel<<<1, threads, 0, stream>>>(ipiv, static_cast<int>(first), count, plan, control);
+    MoveKernel<<<BlocksFor(columns, kPlanColumns), threads, 0, stream>>>(
+        a, gap, static_cast<int>(first), count, plan, control);
+    if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) return error;
+  }
+  return cudaSuccess;
 }
 
-template cudaError_t LaunchInterchangeRows(const MatrixView<float>&, const int64_t*, int64_t,
-                                           int64_t, const LuControl<float>*, cudaStream_t);
-template cudaError_t LaunchInterchangeRows(const MatrixView<double>&, const int64_t*, int64_t,
-                                           int64_t, const LuControl<double>*, cudaStream_t);
+template cudaError_t LaunchInterchangeRows(const MatrixView<float>&, const ColumnGap&,
+                                           const int64_t*, int64_t, int64_t, InterchangePlan*,
+                                           const LuControl<float>*, cudaStream_t);
+template cudaError_t LaunchInterchangeRows(const MatrixView<double>&, const ColumnGap&,
+                                           const int64_t*, int64_t, int64_t, InterchangePlan*,
+                                           const LuControl<double>*, cudaStream_t);
 
 }  // namespace crout
