@@ -1,31 +1,10 @@
 #include "kernels/cuda/recursive_lu.h"
 
-#include <type_traits>
-
 #include "kernels/cancellation.h"
 #include "kernels/cuda/cuda_status.h"
 #include "kernels/cuda/solve_tile.h"
 
 namespace crout {
-namespace {
-
-// c := one c + minus_one a b
-template <class T>
-cublasStatus_t SubtractProduct(cublasHandle_t handle, const LuControl<T>& control,
-                               const MatrixView<T>& a, const MatrixView<T>& b,
-                               const MatrixView<T>& c) {
-  constexpr auto kNo = CUBLAS_OP_N;
-  if constexpr (std::is_same_v<T, float>) {
-    return cublasSgemm_64(handle, kNo, kNo, c.rows, c.cols, a.cols, &control.minus_one, a.data,
-                          a.ld, b.data, b.ld, &control.one, c.data, c.ld);
-  } else {
-    return cublasDgemm_64(handle, kNo, kNo, c.rows, c.cols, a.cols, &control.minus_one, a.data,
-                          a.ld, b.data, b.ld, &control.one, c.data, c.ld);
-  }
-}
-
-}  // namespace
-
 template <class T>
 absl::Status RecursiveLu<T>::Start(CudaContext& context, LuControl<T>* control) {
   context.report().stop = 0;
@@ -36,14 +15,12 @@ absl::Status RecursiveLu<T>::Start(CudaContext& context, LuControl<T>* control) 
 template <class T>
 RecursiveLu<T>::RecursiveLu(CudaContext& context, const MatrixView<T>& a, LuControl<T>* control,
                             int64_t width, StopRequested stop)
-    : context_(context), a_(a), control_(control), width_(width), stop_(stop) {
-  (void)cublasSetPointerMode(context.cublas(), CUBLAS_POINTER_MODE_DEVICE);
-}
-
-template <class T>
-RecursiveLu<T>::~RecursiveLu() {
-  (void)cublasSetPointerMode(context_.cublas(), CUBLAS_POINTER_MODE_HOST);
-}
+    : context_(context),
+      scalars_(context.cublas()),
+      a_(a),
+      control_(control),
+      width_(width),
+      stop_(stop) {}
 
 template <class T>
 int64_t RecursiveLu<T>::Middle(int64_t begin, int64_t end, int64_t unit) {
@@ -89,11 +66,8 @@ absl::Status RecursiveLu<T>::SolveLower(int64_t begin, int64_t end, const Matrix
 template <class T>
 absl::Status RecursiveLu<T>::Subtract(int64_t begin, int64_t end, int64_t from, int64_t to,
                                       const MatrixView<T>& b, const MatrixView<T>& c) {
-  if (begin == end || from == to || c.cols == 0) return absl::OkStatus();
-  CROUT_RETURN_IF_CUBLAS_ERROR(SubtractProduct(context_.cublas(), *control_,
-                                               Block(begin, end, from, to), Rows(b, from, to),
-                                               Rows(c, begin, end)));
-  return absl::OkStatus();
+  return SubtractLuProduct(context_.cublas(), *control_, Block(begin, end, from, to),
+                           Rows(b, from, to), Rows(c, begin, end));
 }
 
 template class RecursiveLu<float>;

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "kernels/cuda/cuda_context.h"
 #include "kernels/cuda/lu_control.h"
+#include "kernels/cuda/lu_product.h"
 #include "kernels/matrix.h"
 #include "kernels/stop_requested.h"
 
@@ -26,7 +27,7 @@ class RecursiveLu {
   // `width`: of panels. `stop` is asked before each of them.
   RecursiveLu(CudaContext& context, const MatrixView<T>& a, LuControl<T>* control, int64_t width,
               StopRequested stop);
-  virtual ~RecursiveLu();
+  virtual ~RecursiveLu() = default;
   RecursiveLu(const RecursiveLu&) = delete;  // It holds the handle's mode.
   RecursiveLu& operator=(const RecursiveLu&) = delete;
 
@@ -62,6 +63,7 @@ class RecursiveLu {
 
  private:
   CudaContext& context_;
+  const DeviceScalars scalars_;
   const MatrixView<T> a_;
   LuControl<T>* const control_;
   const int64_t width_;
