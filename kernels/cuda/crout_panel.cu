@@ -75,16 +75,17 @@ cudaError_t LaunchGrid(const CroutPanel<T>& panel, cudaStream_t stream) {
 
 }  // namespace
 
-absl::StatusOr<CroutPanelKernels> CroutPanelKernels::Create() {
+absl::StatusOr<CroutPanelKernels> CroutPanelKernels::Create(bool clusters) {
   int device = 0;
   int multiprocessors = 0;
-  int clusters = 0;
+  int has_clusters = 0;
   CROUT_RETURN_IF_CUDA_ERROR(cudaGetDevice(&device));
   CROUT_RETURN_IF_CUDA_ERROR(
       cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  CROUT_RETURN_IF_CUDA_ERROR(cudaDeviceGetAttribute(&clusters, cudaDevAttrClusterLaunch, device));
+  CROUT_RETURN_IF_CUDA_ERROR(
+      cudaDeviceGetAttribute(&has_clusters, cudaDevAttrClusterLaunch, device));
   CroutPanelKernels kernels;
-  kernels.clusters_ = clusters != 0;
+  kernels.clusters_ = clusters && has_clusters != 0;
   for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
     for (const int width : {8, 16, 32}) {
       int64_t& rows = kernels.grid_rows_[TypeIndex(dtype)][WidthIndex(width)];
@@ -95,7 +96,7 @@ absl::StatusOr<CroutPanelKernels> CroutPanelKernels::Create() {
           CROUT_RETURN_IF_CUDA_ERROR(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
               &blocks, CroutPanelGridKernel<T, w()>, kGridThreads, 0));
           rows = static_cast<int64_t>(blocks) * multiprocessors * kGridThreads;
-          return clusters != 0 ? AllowLargeClusters<T, w()>() : absl::OkStatus();
+          return kernels.clusters_ ? AllowLargeClusters<T, w()>() : absl::OkStatus();
         });
       }));
     }

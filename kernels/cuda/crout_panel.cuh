@@ -92,7 +92,7 @@ __device__ Pivot ChoosePivot(Team& team, int parity, int step, const PivotCriter
 
 template <class T, int kWidth>
 struct StepResult {
-  T u[kWidth];  // u[j]: row k of U in column k + j, 0 beyond the panel; u[0] is not used
+  T u[kWidth];  // u[j]: row k of U in column k + j, 0 beyond the panel; u[0] is the pivot
   int position;
 };
 
@@ -139,7 +139,9 @@ __device__ void FinishPivotRow(Team& team, int parity, int step, const CroutPane
   const T mine = lane < kCount ? row[lane] : T{0};
   const T l = __shfl_sync(kAll, mine, 0);
   const bool open = lane < kWidth - step;  // the elements behind are finished
-  if (lane < kCount) result->u[lane] = l == 0 || !open ? T{0} : mine / l;
+  const bool divides = panel.unit_diagonal == UnitDiagonal::kU && lane != 0;
+  if (lane < kCount)
+    result->u[lane] = !open || (divides && l == 0) ? T{0} : divides ? mine / l : mine;
   if (lane != 0) return;
   result->position = pivot.position;
   if (l == 0 && *first_zero == 0) *first_zero = step + 1;
@@ -147,8 +149,12 @@ __device__ void FinishPivotRow(Team& team, int parity, int step, const CroutPane
 }
 
 template <int kCount, class T, int kWidth>
-__device__ void Eliminate(PanelRow<T, kWidth>& row, const StepResult<T, kWidth>& result, int step) {
-  const T l = row.values[0];
+__device__ void Eliminate(PanelRow<T, kWidth>& row, const StepResult<T, kWidth>& result, int step,
+                          UnitDiagonal unit) {
+  T l = row.values[0];
+  if (unit == UnitDiagonal::kL && row.position >= step && row.position != result.position) {
+    l = result.u[0] == 0 ? T{0} : l / result.u[0];
+  }
   if (row.position == result.position) {
 #pragma unroll
     for (int j = 1; j < kCount; ++j) {
@@ -196,7 +202,7 @@ __device__ void RunSteps(Team& team, PanelRow<T, kWidth>& row, const CroutPanel<
         FinishPivotRow<kCount>(team, parity, step, panel, result, first_zero);
       }
       __syncthreads();
-      Eliminate<kCount>(row, *result, step);
+      Eliminate<kCount>(row, *result, step, panel.unit_diagonal);
     }
     RunSteps<kFrom + kStride, kThreads>(team, row, panel, result, first_zero);
   }

@@ -23,6 +23,7 @@ struct CroutPanel {
   int64_t begin = 0;
   int64_t* ipiv = nullptr;  // of the whole matrix
   PivotCriterion pivoting;
+  UnitDiagonal unit_diagonal = UnitDiagonal::kU;
   LuControl<T>* control = nullptr;
   HostLine host;
   std::byte* scratch = nullptr;  // ScratchBytes(), cleared before the first panel
@@ -32,16 +33,19 @@ struct CroutPanel {
 //
 // Every thread keeps one row of the panel in registers: a thread block a tile of 256 or 512 rows by
 // `width` columns. For column k the blocks agree on the pivot (arg-max of |l_ik| over the rows that
-// have none yet) and each subtracts l_ik u_kj from the rest of its rows, u_kj = a_kj / l_kk. They
-// meet once a column: a block tells its candidate together with the candidate's row. Rows move to
-// their places at the end. Up to 8192 rows the blocks are one cluster and meet in shared memory;
-// beyond, a cooperative grid.
+// have none yet) and each subtracts l_ik u_kj from the rest of its rows, u_kj = a_kj / l_kk (with
+// the unit diagonal in L, l_ik = a_ik / u_kk). They meet once a column: a block tells its candidate
+// together with the candidate's row. Rows move to their places at the end. Up to 8192 rows the
+// blocks are one cluster and meet in shared memory; beyond, a cooperative grid.
 class CroutPanelKernels {
  public:
   static constexpr int kMaxWidth = 32;
 
-  // Of the current device.
-  static absl::StatusOr<CroutPanelKernels> Create();
+  // Of the current device. Without `clusters`, what a GPU does that has none.
+  static absl::StatusOr<CroutPanelKernels> Create(bool clusters = true);
+
+  // Whether panels of up to 8192 rows are clusters'.
+  bool clusters() const { return clusters_; }
 
   // The widest panel, `wanted` (8, 16 or 32) or a narrower one, that this GPU holds n rows of.
   int WidthFor(DType dtype, int64_t n, int wanted) const;
@@ -50,9 +54,9 @@ class CroutPanelKernels {
   static size_t ScratchBytes(DType dtype, int64_t n, int width);
 
   // Enqueues the factorization of a panel of a.cols <= width columns, width from WidthFor. On exit
-  // its rows are interchanged and hold L and, with its unit diagonal, U; ipiv[begin..) is set
-  // (1-based), and control->info where it was 0 and a pivot is zero: then that row of U is 0. Halts
-  // where the host says so.
+  // its rows are interchanged and hold L and U; ipiv[begin..) is set (1-based), and control->info
+  // where it was 0 and a pivot is zero: then what would be divided by it is 0. Halts where the host
+  // says so.
   template <class T>
   cudaError_t Launch(const CroutPanel<T>& panel, int width, cudaStream_t stream) const;
 

@@ -33,6 +33,7 @@ absl::Status CudaContext::Initialize() {
   CROUT_ASSIGN_OR_RETURN(cublas_, MakeCublasHandle(stream()));
   CROUT_RETURN_IF_CUBLAS_ERROR(
       cublasSetWorkspace(cublas(), cublas_workspace_.data(), kCublasWorkspaceBytes));
+  CROUT_ASSIGN_OR_RETURN(look_ahead_, LookAhead::Create(stream()));
   CROUT_ASSIGN_OR_RETURN(cusolver_, MakeCusolverHandle(stream()));
   CROUT_ASSIGN_OR_RETURN(getrf_params_, MakeGetrfParams());
   ops_ = std::make_unique<CudaMatrixOps>(*this);

@@ -4,11 +4,13 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "kernels/cuda/cuda_device_core.h"
 #include "kernels/cuda/cuda_handles.h"
+#include "kernels/cuda/look_ahead.h"
 #include "kernels/cuda/reduction_scratch.h"
 #include "kernels/device.h"
 #include "kernels/execution_context.h"
@@ -37,6 +39,9 @@ class CudaContext final : public ExecutionContext {
   CudaDeviceCore& core() { return core_; }
   cudaStream_t stream() { return stream_.get(); }
   cublasHandle_t cublas() { return cublas_.get(); }
+  CudaLane lane() { return {stream(), cublas()}; }
+  // Beside the stream; no workspace of its own.
+  LookAhead& look_ahead() { return *look_ahead_; }
   cusolverDnHandle_t cusolver() { return cusolver_.get(); }
   cusolverDnParams_t getrf_params() { return getrf_params_.get(); }
 
@@ -59,6 +64,7 @@ class CudaContext final : public ExecutionContext {
   Buffer device_words_;  // ReductionScratch, int info
   Buffer cublas_workspace_;
   CublasHandle cublas_;
+  std::optional<LookAhead> look_ahead_;
   CusolverHandle cusolver_;
   CusolverParams getrf_params_;
   std::vector<std::byte> host_workspace_;

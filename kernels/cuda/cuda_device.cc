@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/caching_resource.h"
 #include "kernels/cuda/block_lu.h"
+#include "kernels/cuda/crout_lu.h"
 #include "kernels/cuda/cuda_context.h"
 #include "kernels/cuda/cuda_device_core.h"
 #include "kernels/cuda/cuda_memory.h"
@@ -79,6 +80,8 @@ absl::Status CudaDevice::Initialize(const CudaOptions& options) {
   CROUT_RETURN_IF_ERROR(Describe(options));
   CROUT_ASSIGN_OR_RETURN(auto getrf, CudaGetrf::Create(core_));
   algorithms_.push_back(std::move(getrf));
+  CROUT_ASSIGN_OR_RETURN(auto crout_lu, MakeCudaCroutLu(core_));
+  algorithms_.push_back(std::move(crout_lu));
   CROUT_ASSIGN_OR_RETURN(auto pcmpp, MakeCudaPcmpp(core_));
   algorithms_.push_back(std::move(pcmpp));
   CROUT_ASSIGN_OR_RETURN(auto pcm, MakeCudaPcm(core_));

@@ -10,6 +10,16 @@ absl::StatusOr<CudaStream> MakeCudaStream() {
   return CudaStream(stream);
 }
 
+absl::StatusOr<CudaStream> MakeUrgentCudaStream() {
+  int least = 0;
+  int greatest = 0;
+  CROUT_RETURN_IF_CUDA_ERROR(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  cudaStream_t stream = nullptr;
+  CROUT_RETURN_IF_CUDA_ERROR(
+      cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest));
+  return CudaStream(stream);
+}
+
 absl::StatusOr<CudaEvent> MakeCudaEvent() {
   cudaEvent_t event = nullptr;
   CROUT_RETURN_IF_CUDA_ERROR(

@@ -36,6 +36,8 @@ using CusolverParams = UniqueCudaHandle<cusolverDnParams_t>;
 
 // A stream that does not wait for the legacy default stream.
 absl::StatusOr<CudaStream> MakeCudaStream();
+// The same, whose kernels go before those of other streams where both wait for the GPU.
+absl::StatusOr<CudaStream> MakeUrgentCudaStream();
 // An event without timing, whose waiters sleep instead of spinning.
 absl::StatusOr<CudaEvent> MakeCudaEvent();
 // Handles that enqueue on `stream`, which outlives them.

@@ -9,6 +9,8 @@ constexpr double kCall = 1e-5;
 constexpr double kFlopsPerSecond = 48e12;
 constexpr double kCroutColumn = 2.9e-6;
 constexpr double kCroutElement = 0.2e-9;  // interchanges and solves with tiles
+constexpr double kPanelColumn = 0.85e-6;  // in clusters
+constexpr double kPanelElement = 0.12e-9;
 constexpr double kBlockColumn = 0.9e-6;
 constexpr double kBlockElement = 0.06e-9;
 
@@ -19,6 +21,12 @@ double LuFlops(double n) { return 2.0 / 3.0 * n * n * n; }
 double PredictPcmSeconds(int64_t order) {
   const auto n = static_cast<double>(order);
   return kCall + kCroutColumn * n + kCroutElement * n * n + LuFlops(n) / kFlopsPerSecond;
+}
+
+double PredictCroutLuSeconds(int64_t order, bool clusters) {
+  const auto n = static_cast<double>(order);
+  const double column = clusters ? kPanelColumn : kCroutColumn;
+  return kCall + column * n + kPanelElement * n * n + LuFlops(n) / kFlopsPerSecond;
 }
 
 double PredictBlockLuSeconds(int64_t order) {

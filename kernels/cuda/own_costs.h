@@ -9,6 +9,9 @@ namespace crout {
 // Seconds of `pcm` and `pcmpp` with the default block size, in either type.
 double PredictPcmSeconds(int64_t n);
 
+// Seconds of `crout_lu` in either type, with its panels in clusters or without.
+double PredictCroutLuSeconds(int64_t n, bool clusters);
+
 // Seconds of `block_lu`.
 double PredictBlockLuSeconds(int64_t n);
 

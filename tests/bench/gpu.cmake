@@ -11,12 +11,13 @@ if(CROUT_HAVE_CUDA)
     nlohmann_json::nlohmann_json)
   set_property(GLOBAL APPEND PROPERTY CROUT_PACKAGED_TESTS gpu_service_bench gpu_methods_bench)
 
-  add_executable(gpu_iterative_bench
-    "${bench}/gpu_iterative_bench.cc" "${bench}/factor_residual.cc"
-    "${bench}/factor_residual.cu")
-  target_link_libraries(gpu_iterative_bench PRIVATE crout::cuda_device crout_flags crout_version
-    nlohmann_json::nlohmann_json)
-  target_compile_options(gpu_iterative_bench PRIVATE
-    $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
-  set_property(GLOBAL APPEND PROPERTY CROUT_PACKAGED_TESTS gpu_iterative_bench)
+  foreach(name gpu_iterative_bench gpu_lu_bench)
+    add_executable(${name}
+      "${bench}/${name}.cc" "${bench}/factor_residual.cc" "${bench}/factor_residual.cu")
+    target_link_libraries(${name} PRIVATE crout::cuda_device crout_flags crout_version
+      nlohmann_json::nlohmann_json)
+    target_compile_options(${name} PRIVATE
+      $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
+    set_property(GLOBAL APPEND PROPERTY CROUT_PACKAGED_TESTS ${name})
+  endforeach()
 endif()

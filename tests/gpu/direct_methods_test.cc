@@ -1,4 +1,4 @@
-// The direct methods of our own on the GPU: pcm, pcmpp and block_lu.
+// The direct methods of our own on the GPU: crout_lu, pcm, pcmpp and block_lu.
 #include <atomic>
 #include <cmath>
 #include <string>
@@ -76,12 +76,32 @@ void DirectMethodsTest::Check(const GalleryKind& kind, int64_t n, const Factoriz
   EXPECT_LT(FactorRatioOf(*gpu_, *factor, a), threshold);
 }
 
-TEST_F(DirectMethodsTest, PcmppPassesLapacksRatioOnTheGallery) {
-  for (const GalleryKind& kind : Gallery()) {
-    for (const int64_t n : {1, 2, 3, 5, 10, 31, 32, 33, 129, 255, 256, 257}) {
-      for (const DType dtype : kTypes) {
-        if (FitsType(kind, dtype)) Check(kind, n, Options("pcmpp", dtype));
+TEST_F(DirectMethodsTest, WithPivotingPassLapacksRatioOnTheGallery) {
+  for (const char* algorithm : {"pcmpp", "crout_lu"}) {
+    for (const GalleryKind& kind : Gallery()) {
+      for (const int64_t n : {1, 2, 3, 5, 10, 31, 32, 33, 129, 255, 256, 257}) {
+        for (const DType dtype : kTypes) {
+          if (FitsType(kind, dtype)) Check(kind, n, Options(algorithm, dtype));
+        }
       }
+    }
+  }
+}
+
+// In one block, in clusters of every size, and with look-ahead.
+TEST_F(DirectMethodsTest, CroutLuAtEveryHeight) {
+  for (const char* name : {"random", "shift", "graded"}) {
+    for (const int64_t n : {511, 512, 513, 558, 1023, 1025, 1089}) {
+      for (const DType dtype : kTypes) Check(GalleryNamed(name), n, Options("crout_lu", dtype));
+    }
+  }
+  for (const int64_t n : {2049, 2561, 4100, 8200}) {
+    SCOPED_TRACE(n);
+    const HostMatrix a = testing::RandomMatrix(n, n, 3);
+    for (const DType dtype : kTypes) {
+      auto factor = Factor(Rounded(a, dtype), n, Options("crout_lu", dtype));
+      ASSERT_TRUE(factor.ok()) << factor.status();
+      EXPECT_LT(ProbedFactorRatioOf(*gpu_, *factor, Rounded(a, dtype)), kThreshold);
     }
   }
 }
@@ -239,7 +259,7 @@ TEST_F(DirectMethodsTest, AutoNeverGoesWithoutPivoting) {
 
 TEST_F(DirectMethodsTest, TheSameBitsTwice) {
   constexpr int64_t kN = 1089;
-  for (const char* algorithm : {"pcm", "pcmpp", "block_lu"}) {
+  for (const char* algorithm : {"crout_lu", "pcm", "pcmpp", "block_lu"}) {
     for (const DType dtype : kTypes) {
       const HostMatrix a = GalleryNamed("diagonally_dominant").make(kN);
       auto first = Factor(a, kN, Options(algorithm, dtype));
@@ -272,30 +292,32 @@ TEST_F(DirectMethodsTest, TallPanels) {
 
 // Clusters and cooperative grids of several streams at once: none waits for blocks that cannot run.
 TEST_F(DirectMethodsTest, SideBySideAsAlone) {
-  for (const int64_t n : {600, 8300}) {
-    const HostMatrix a = testing::RandomMatrix(n, n, 4);
-    const FactorizeOptions options = Options("pcmpp", DType::kFloat64);
-    auto alone = Factor(a, n, options);
-    ASSERT_TRUE(alone.ok()) << alone.status();
-    const HostMatrix expected = Download(*gpu_, *alone).lu;
-    std::vector<std::thread> threads;
-    std::atomic<int> same = 0;
-    for (int t = 0; t < 3; ++t) {
-      threads.emplace_back([&] {
-        Bench mine(Gpu());
-        auto factor = FactorizeOn(mine, a, n, DType::kFloat64, Layout::kColumnMajor, options);
-        if (factor.ok()) same += SameBits(Download(mine, *factor).lu, expected);
-      });
+  for (const char* algorithm : {"pcmpp", "crout_lu"}) {
+    for (const int64_t n : {600, 3000, 8300}) {
+      const HostMatrix a = testing::RandomMatrix(n, n, 4);
+      const FactorizeOptions options = Options(algorithm, DType::kFloat64);
+      auto alone = Factor(a, n, options);
+      ASSERT_TRUE(alone.ok()) << alone.status();
+      const HostMatrix expected = Download(*gpu_, *alone).lu;
+      std::vector<std::thread> threads;
+      std::atomic<int> same = 0;
+      for (int t = 0; t < 3; ++t) {
+        threads.emplace_back([&] {
+          Bench mine(Gpu());
+          auto factor = FactorizeOn(mine, a, n, DType::kFloat64, Layout::kColumnMajor, options);
+          if (factor.ok()) same += SameBits(Download(mine, *factor).lu, expected);
+        });
+      }
+      for (std::thread& thread : threads) thread.join();
+      EXPECT_EQ(same, 3) << algorithm << " " << n;
     }
-    for (std::thread& thread : threads) thread.join();
-    EXPECT_EQ(same, 3) << n;
   }
 }
 
 TEST_F(DirectMethodsTest, TellHowFarTheyAre) {
   constexpr int64_t kN = 3000;
   const HostMatrix a = GalleryNamed("diagonally_dominant").make(kN);
-  for (const char* algorithm : {"pcm", "pcmpp", "block_lu"}) {
+  for (const char* algorithm : {"crout_lu", "pcm", "pcmpp", "block_lu"}) {
     SCOPED_TRACE(algorithm);
     ExpectColumnsTold(*gpu_, a, kN, Options(algorithm, DType::kFloat64));
   }
@@ -304,7 +326,7 @@ TEST_F(DirectMethodsTest, TellHowFarTheyAre) {
 TEST_F(DirectMethodsTest, StopsBetweenPanels) {
   constexpr int64_t kN = 3000;
   const HostMatrix a = GalleryNamed("diagonally_dominant").make(kN);
-  for (const char* algorithm : {"pcm", "pcmpp", "block_lu"}) {
+  for (const char* algorithm : {"crout_lu", "pcm", "pcmpp", "block_lu"}) {
     SCOPED_TRACE(algorithm);
     const FactorizeOptions options = Options(algorithm, DType::kFloat64);
     for (const int allowed : {4, 20, 40}) {

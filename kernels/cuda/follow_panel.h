@@ -1,0 +1,22 @@
+// What other columns do after a panel of LU: its interchanges and the solve with its triangle.
+#ifndef CROUT_KERNELS_CUDA_FOLLOW_PANEL_H_
+#define CROUT_KERNELS_CUDA_FOLLOW_PANEL_H_
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/cuda/lu_panel.h"
+#include "kernels/matrix.h"
+
+namespace crout {
+
+// Enqueues the panel's interchanges of the rows of `left` and `right` (the panel's rows of further
+// columns, or no columns), and then right's first panel.a.cols rows := L^-1 of them, L the panel's
+// unit lower triangle. Nothing once panel.control has halted. `overlap`: the GPU can start the
+// kernel while the one before it ends.
+template <class T>
+cudaError_t LaunchFollowPanel(const LuPanel<T>& panel, const MatrixView<T>& left,
+                              const MatrixView<T>& right, bool overlap, cudaStream_t stream);
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_CUDA_FOLLOW_PANEL_H_

@@ -1,0 +1,436 @@
+// What the threads of a panel's cluster do, and its launch. Included by a source for each type.
+#ifndef CROUT_KERNELS_CUDA_LU_PANEL_CUH_
+#define CROUT_KERNELS_CUDA_LU_PANEL_CUH_
+
+#include <cooperative_groups.h>
+
+#include "kernels/cuda/lu_panel_variants.h"
+#include "kernels/cuda/reduction.cuh"
+#include "kernels/cuda/shared_memory.cuh"
+
+namespace crout {
+
+inline constexpr unsigned kAll = 0xffffffffU;
+
+// |x| as bits that order as the numbers do.
+__device__ inline uint64_t KeyOf(double x) { return AbsBits(x); }
+__device__ inline uint64_t KeyOf(float x) {
+  return static_cast<uint64_t>(__float_as_uint(x) & 0x7fffffffU) << 32;
+}
+
+// Whether x and 1 / x are far enough inside the normal range for Reciprocal(x).
+__device__ inline bool HasReciprocal(double x) {
+  const auto exponent = static_cast<unsigned>(AbsBits(x) >> 52);
+  return exponent - 32 < 1980;
+}
+__device__ inline bool HasReciprocal(float x) {
+  const unsigned exponent = (__float_as_uint(x) >> 23) & 0xff;
+  return exponent - 8 < 236;
+}
+
+// 1 / x to the last bit or two by Newton's iteration: a division's branches would keep other
+// instructions from running beside it.
+__device__ inline double Reciprocal(double x) {
+  double r;
+  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(x));  // 20 bits
+  double e = fma(-x, r, 1.0);
+  e = fma(e, e, e);
+  r = fma(r, e, r);
+  e = fma(-x, r, 1.0);
+  return fma(r, e, r);
+}
+__device__ inline float Reciprocal(float x) {
+  float r;
+  asm("rcp.approx.f32 %0, %1;" : "=f"(r) : "f"(x));
+  const float e = fmaf(-x, r, 1.0F);
+  return fmaf(r, e, r);
+}
+
+template <class T>
+__device__ __noinline__ T Divide(T a, T b) {
+  return a / b;
+}
+
+// The lanes with the largest low word of those with the largest high one. Seldom needed, and out of
+// the way.
+static __device__ __noinline__ unsigned BreakTie(uint64_t key, unsigned best_high) {
+  const bool tied = static_cast<unsigned>(key >> 32) == best_high;
+  const unsigned best_low = __reduce_max_sync(kAll, tied ? static_cast<unsigned>(key) : 0);
+  return __ballot_sync(kAll, tied && static_cast<unsigned>(key) == best_low);
+}
+
+// The lanes with the largest key.
+template <class T>
+__device__ unsigned LargestKeys(uint64_t key) {
+  const auto high = static_cast<unsigned>(key >> 32);
+  const unsigned best = __reduce_max_sync(kAll, high);
+  const unsigned lanes = __ballot_sync(kAll, high == best);
+  // All of a float's key is in its high word.
+  return sizeof(T) == 8 && (lanes & (lanes - 1)) != 0 ? BreakTie(key, best) : lanes;
+}
+
+__device__ inline int First(unsigned lanes) { return __ffs(static_cast<int>(lanes)) - 1; }
+
+// A candidate for the pivot with its row.
+template <class T, int kWidth>
+struct alignas(16) PivotRow {
+  T row[kWidth];   // from the step's column on; what is before it is stale
+  T reciprocal;    // of the pivot
+  int32_t origin;  // where the row lies: k, or ~k where there is no reciprocal, or kZero
+};
+
+// Every thread holds kRows rows, kThreads apart.
+template <class T, int kWidth, int kRows, int kThreads, bool kCluster>
+class PanelInRegisters {
+ public:
+  static constexpr int kWarps = kThreads / kWarp;
+  using Row = PivotRow<T, kWidth>;
+
+  // By the parity of the step: a block writes for step k + 2 only after all have told k + 1, and so
+  // have read k.
+  struct Shared {
+    uint64_t keys[2][kWarps < 4 ? 4 : kWarps];
+    Row rows[2][kCluster ? kMaxClusterBlocks : 1];  // what every block told
+    Row own[2];                                     // what this one tells
+    uint64_t barriers[2];
+  };
+
+  __device__ PanelInRegisters(const LuPanel<T>& panel, Shared& shared)
+      : panel_(panel),
+        rows_(SharedAddress(shared.rows)),
+        own_(SharedAddress(shared.own)),
+        keys_(SharedAddress(shared.keys)),
+        barriers_(SharedAddress(shared.barriers)),
+        last_(rows_) {}
+
+  __device__ void Run() {
+    Connect();
+    AwaitKernelBefore();
+    ReleaseKernelBehind();
+    if (panel_.control->halt != 0) return;  // set between kernels: all blocks see the same
+    const bool keeper = blockIdx.x == 0 && threadIdx.x == 0;
+    if (keeper) *panel_.host.columns = panel_.begin;
+    const uint32_t stop = keeper ? *panel_.host.stop : 0;  // asked now, looked at in the end
+    Load();
+    Step<0>();
+    Store();
+    if (blockIdx.x == 0 && threadIdx.x < panel_.a.cols && threadIdx.x < kWarp) {
+      panel_.ipiv[panel_.begin + threadIdx.x] = panel_.begin + pivot_ + 1;
+    }
+    if (!keeper) return;
+    if (first_zero_ != 0 && panel_.control->info == 0) {
+      panel_.control->info = static_cast<int>(panel_.begin) + first_zero_;
+    }
+    if (stop != 0) Halt(panel_.control);
+  }
+
+ private:
+  static constexpr int kChunk = SharedChunk<T>::kCount;
+  static constexpr int kChunks = kWidth / kChunk;  // of a row; one more holds what follows it
+  static constexpr int32_t kZero = INT32_MIN;      // a pivot that is zero
+  static_assert(sizeof(Row) == (kChunks + 1) * 16);
+
+  static __device__ int Lane() { return threadIdx.x % kWarp; }
+
+  __device__ void Connect() {
+    if constexpr (kCluster) {
+      blocks_ = static_cast<int>(gridDim.x);
+      log_blocks_ = __ffs(blocks_) - 1;
+      if (threadIdx.x == 0) {
+        Barrier(0).Start();
+        Barrier(1).Start();
+        ByteBarrier::FenceStarts();
+      }
+      const unsigned to = Lane() & (blocks_ - 1);
+      remote_row_ = ClusterAddress(rows_ + blockIdx.x * uint32_t{sizeof(Row)}, to);
+      remote_barriers_ = ClusterAddress(barriers_, to);
+#if __CUDA_ARCH__ >= 900
+      cooperative_groups::this_cluster().sync();
+#endif
+    }
+  }
+
+  __device__ int64_t IndexOf(int r) const {
+    return (static_cast<int64_t>(blockIdx.x) * kRows + r) * kThreads + threadIdx.x;
+  }
+
+  __device__ void Load() {
+    const MatrixView<T>& a = panel_.a;
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const int64_t i = IndexOf(r);
+      const bool exists = i < a.rows;
+      position_[r] = exists ? static_cast<int>(i) : -1;
+      factor_[r] = 0;
+#pragma unroll
+      for (int j = 0; j < kWidth; ++j) value_[r][j] = exists && j < a.cols ? a(i, j) : T{0};
+    }
+    pivot_ = Lane();
+  }
+
+  // Every block has read its rows: it needed all of them before the last exchange.
+  __device__ void Store() {
+    const MatrixView<T>& a = panel_.a;
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+      for (int j = 0; j < kWidth; ++j) {
+        if (position_[r] >= 0 && j < a.cols) a(position_[r], j) = value_[r][j];
+      }
+    }
+  }
+
+  // The last step's update of the columns from kFrom on.
+  template <int kFrom>
+  __device__ void CatchUp() {
+#pragma unroll
+    for (int c = kFrom / kChunk * kChunk; c < kWidth; c += kChunk) {
+      T u[kChunk];
+      SharedChunk<T>::Load(last_ + c * uint32_t{sizeof(T)}, u);
+#pragma unroll
+      for (int i = 0; i < kChunk; ++i) {
+        if (c + i < kFrom) continue;
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) value_[r][c + i] -= factor_[r] * u[i];
+      }
+    }
+  }
+
+  // The warp whose key is the largest.
+  __device__ int LargestWarp(uint32_t keys) const {
+    if constexpr (kWarps <= 4) {
+      uint64_t key[4];
+#pragma unroll
+      for (int w = 0; w < 4; ++w) key[w] = w < kWarps ? LoadShared64(keys + w * 8) : 0;
+      const int a = key[1] > key[0] ? 1 : 0;
+      const int b = key[3] > key[2] ? 3 : 2;
+      return (b == 3 ? key[3] : key[2]) > (a == 1 ? key[1] : key[0]) ? b : a;
+    } else {
+      return First(LargestKeys<T>(Lane() < kWarps ? LoadShared64(keys + Lane() * 8) : 0));
+    }
+  }
+
+  template <int kStep>
+  __device__ void StoreRow(uint32_t to, int r, uint64_t key, T reciprocal) {
+#pragma unroll
+    for (int s = 0; s < kRows; ++s) {
+      if (s != r) continue;
+#pragma unroll
+      for (int c = kStep / kChunk * kChunk; c < kWidth; c += kChunk) {
+        T x[kChunk];
+#pragma unroll
+        for (int i = 0; i < kChunk; ++i) {
+          // A row that is finished is no candidate, whatever it holds.
+          x[i] = c + i == kStep && key == 0 ? T{0} : value_[s][c + i];
+        }
+        SharedChunk<T>::Store(to + c * uint32_t{sizeof(T)}, x);
+      }
+      const bool normal = HasReciprocal(value_[s][kStep]);
+      const int32_t origin = key == 0 ? kZero : normal ? position_[s] : ~position_[s];
+      uint64_t bits = 0;
+      if constexpr (sizeof(T) == 8) {
+        StoreShared64(to + kChunks * 16, __double_as_longlong(reciprocal));
+        StoreShared64(to + kChunks * 16 + 8, static_cast<uint32_t>(origin));
+      } else {
+        bits = static_cast<uint64_t>(static_cast<uint32_t>(origin)) << 32;
+        StoreShared64(to + kChunks * 16, bits | __float_as_uint(reciprocal));
+      }
+    }
+  }
+
+  __device__ ByteBarrier Barrier(int parity) const { return ByteBarrier(barriers_ + parity * 8); }
+
+  // Copies the row to all blocks. One warp alone would take longer than they need to meet.
+  template <int kStep>
+  __device__ void Tell() {
+    constexpr uint32_t kParity = kStep % 2;
+    __syncthreads();
+    const uint32_t from = own_ + kParity * uint32_t{sizeof(Row)};
+    const uint32_t to = remote_row_ + kParity * kMaxClusterBlocks * uint32_t{sizeof(Row)};
+    const int stride = kThreads >> log_blocks_;  // copies at a time, to each
+#pragma unroll 3
+    for (int chunk = kStep / kChunk + (static_cast<int>(threadIdx.x) >> log_blocks_);
+         chunk <= kChunks; chunk += stride) {
+      CopyToCluster(from + chunk * 16, to + chunk * 16, remote_barriers_ + kParity * 8);
+    }
+  }
+
+  // The block whose candidate is the largest, once all have told theirs.
+  template <int kStep>
+  __device__ int LargestBlock(uint32_t rows) {
+    Barrier(kStep % 2).Wait((kStep / 2) % 2);
+    const uint32_t pivot = rows + Lane() * uint32_t{sizeof(Row)} + kStep * uint32_t{sizeof(T)};
+    uint64_t key = 0;
+    if (Lane() < blocks_) {
+      T x[kChunk];
+      SharedChunk<T>::Load(pivot / 16 * 16, x);
+      key = KeyOf(x[kStep % kChunk]);
+    }
+    return First(LargestKeys<T>(key));
+  }
+
+  template <int kStep>
+  __device__ void Step() {
+    if constexpr (kStep < kWidth) {
+      if (kStep >= panel_.a.cols) return;
+      constexpr uint32_t kParity = kStep % 2;
+      // This thread's candidate, then its warp's.
+      uint64_t key = 0;
+      int best = 0;
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const uint64_t other = position_[r] >= kStep ? KeyOf(value_[r][kStep]) : 0;
+        if (r > 0 && other <= key) continue;
+        key = other;
+        best = r;
+      }
+      const unsigned lanes = LargestKeys<T>(key);
+      const bool leads = First(lanes) == Lane();
+      const int warp = threadIdx.x / kWarp;
+      const uint32_t keys = keys_ + kParity * uint32_t{sizeof(Shared::keys[0])};
+      if (leads) StoreShared64(keys + warp * 8, key);
+      if constexpr (kCluster) {
+        if (threadIdx.x == 0) {
+          Barrier(kParity).Announce(blocks_ * (kChunks + 1 - kStep / kChunk) * 16);
+        }
+      }
+      // What the search leaves time for.
+      if constexpr (kStep > 0) CatchUp<kStep + 1>();
+      T candidate = value_[0][kStep];
+#pragma unroll
+      for (int r = 1; r < kRows; ++r) candidate = r == best ? value_[r][kStep] : candidate;
+      const T reciprocal = Reciprocal(candidate);
+      __syncthreads();
+      uint32_t row = rows_ + kParity * uint32_t{sizeof(Shared::rows[0])};
+      const uint32_t own = kCluster ? own_ + kParity * uint32_t{sizeof(Row)} : row;
+      if (LargestWarp(keys) == warp && leads) StoreRow<kStep>(own, best, key, reciprocal);
+      if constexpr (kCluster) {
+        Tell<kStep>();
+        row += LargestBlock<kStep>(row) * uint32_t{sizeof(Row)};
+      } else {
+        __syncthreads();
+      }
+      last_ = row;
+      Eliminate<kStep>(row);
+      Step<kStep + 1>();
+    }
+  }
+
+  // Column kStep of L, and column kStep + 1 as the next search needs it.
+  template <int kStep>
+  __device__ void Eliminate(uint32_t row) {
+    T head[kChunk];
+    SharedChunk<T>::Load(row + kStep / kChunk * 16, head);
+    T next = 0;
+    if constexpr (kStep % kChunk + 1 < kChunk) {
+      next = head[kStep % kChunk + 1];
+    } else if constexpr (kStep + 1 < kWidth) {
+      T behind[kChunk];
+      SharedChunk<T>::Load(row + (kStep + 1) / kChunk * 16, behind);
+      next = behind[0];
+    }
+    const T pivot = head[kStep % kChunk];
+    const uint64_t first = LoadShared64(row + kChunks * 16);
+    T reciprocal;
+    int32_t origin;
+    if constexpr (sizeof(T) == 8) {
+      reciprocal = __longlong_as_double(static_cast<long long>(first));
+      origin = static_cast<int32_t>(LoadShared64(row + kChunks * 16 + 8));
+    } else {
+      reciprocal = __uint_as_float(static_cast<uint32_t>(first));
+      origin = static_cast<int32_t>(first >> 32);
+    }
+    bool divide = false;
+    if (origin < 0) {
+      divide = origin != kZero;
+      if (!divide) {
+        reciprocal = 0;
+        if (first_zero_ == 0) first_zero_ = kStep + 1;
+      }
+      origin = divide ? ~origin : kStep;
+    }
+    if (Lane() == kStep) pivot_ = origin;
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      int& position = position_[r];
+      const bool open = position >= kStep && position != origin;
+      const T l = divide ? Divide(value_[r][kStep], pivot) : value_[r][kStep] * reciprocal;
+      factor_[r] = open ? l : T{0};
+      if (open) value_[r][kStep] = l;
+      position = position == origin ? kStep : position == kStep ? origin : position;
+      if constexpr (kStep + 1 < kWidth) value_[r][kStep + 1] -= factor_[r] * next;
+    }
+  }
+
+  const LuPanel<T>& panel_;
+  const uint32_t rows_;
+  const uint32_t own_;
+  const uint32_t keys_;
+  const uint32_t barriers_;
+  uint32_t last_;  // the last pivot's row
+  uint32_t remote_row_ = 0;
+  uint32_t remote_barriers_ = 0;
+  int blocks_ = 1;  // a power of two
+  int log_blocks_ = 0;
+  T value_[kRows][kWidth];
+  T factor_[kRows];      // of the last pivot's row in each
+  int position_[kRows];  // where the row belongs now, counted from the panel's first; -1: no row
+  int pivot_ = 0;        // lane k: the row that was interchanged with row k
+  int first_zero_ = 0;   // 1-based column of the first pivot that is zero
+};
+
+template <class T, int kWidth, int kRows, int kThreads, bool kCluster>
+__global__ void __launch_bounds__(kThreads, 1) LuPanelKernel(const LuPanel<T> panel) {
+  using Panel = PanelInRegisters<T, kWidth, kRows, kThreads, kCluster>;
+  __shared__ typename Panel::Shared shared;
+  Panel(panel, shared).Run();
+}
+
+template <class T, class V>
+constexpr auto KernelOf(V) {
+  return LuPanelKernel<T, V::kWidth, V::kRows, V::kThreads, V::kCluster>;
+}
+
+template <class T, class V>
+cudaError_t LaunchVariant(V variant, const LuPanel<T>& panel, cudaStream_t stream) {
+  unsigned blocks = 1;
+  while (static_cast<int64_t>(blocks) * V::kBlockRows < panel.a.rows) blocks *= 2;
+  cudaLaunchAttribute attributes[2];
+  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[0].val.programmaticStreamSerializationAllowed = 1;
+  attributes[1].id = cudaLaunchAttributeClusterDimension;
+  attributes[1].val.clusterDim = {blocks, 1, 1};
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(blocks);
+  config.blockDim = dim3(V::kThreads);
+  config.stream = stream;
+  config.attrs = attributes;
+  config.numAttrs = V::kCluster ? 2 : 1;
+  return cudaLaunchKernelEx(&config, KernelOf<T>(variant), panel);
+}
+
+template <class T>
+cudaError_t AllowLuPanelClusters() {
+  cudaError_t error = cudaSuccess;
+  LuPanelVariants<T>::Any([&](auto variant) {
+    error = cudaFuncSetAttribute(KernelOf<T>(variant),
+                                 cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+    return error != cudaSuccess;
+  });
+  return error;
+}
+
+template <class T>
+cudaError_t LaunchLuPanelCluster(const LuPanel<T>& panel, cudaStream_t stream) {
+  cudaError_t error = cudaErrorInvalidValue;
+  LuPanelVariants<T>::Any([&](auto variant) {
+    if (panel.a.rows > variant.kMaxRows) return false;
+    error = LaunchVariant<T>(variant, panel, stream);
+    return true;
+  });
+  return error;
+}
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_CUDA_LU_PANEL_CUH_

@@ -1,0 +1,71 @@
+// One panel of LU with partial pivoting, by one kernel.
+#ifndef CROUT_KERNELS_CUDA_LU_PANEL_H_
+#define CROUT_KERNELS_CUDA_LU_PANEL_H_
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "kernels/cuda/crout_panel.h"
+#include "kernels/cuda/host_line.h"
+#include "kernels/cuda/lu_control.h"
+#include "kernels/matrix.h"
+
+namespace crout {
+
+// The columns [begin, begin + a.cols) of a matrix whose first `begin` columns are factored and
+// subtracted.
+template <class T>
+struct LuPanel {
+  MatrixView<T> a;  // rows [begin, m) of the panel's columns; at least as many as columns
+  int64_t begin = 0;
+  int64_t* ipiv = nullptr;  // of the whole matrix
+  LuControl<T>* control = nullptr;
+  HostLine host;
+  std::byte* scratch = nullptr;  // ScratchBytes(), cleared before the first panel
+};
+
+// The kernel in its variants, and what this GPU takes of each. Immutable and thread-safe.
+//
+// Where the GPU has thread-block clusters (Hopper), the rows of a panel live in the registers of up
+// to 16 blocks, one to eight of them in a thread. For column k the warps of a block agree on its
+// candidate for the pivot; the candidate's whole row goes to every block of the cluster, which
+// counts the bytes that arrive, and each block then chooses for itself, the same: one exchange a
+// column, and no barrier over the cluster. The row is subtracted from column k + 1 at once and from
+// the others behind the next column's search. Rows move to their places at the end. Elsewhere, and
+// for panels higher than a cluster holds, CroutPanelKernels' cooperative grid does the same work.
+class LuPanelKernels {
+ public:
+  static constexpr int kMaxWidth = 32;
+
+  // Of the current device. Without `clusters`, what a GPU does that has none.
+  static absl::StatusOr<LuPanelKernels> Create(bool clusters = true);
+
+  // Whether kernels start while the one before them ends (programmatic dependent launch).
+  bool clusters() const { return clusters_; }
+
+  // The widest panel that begins in that column of a matrix of m rows.
+  int WidthFor(DType dtype, int64_t m, int64_t begin) const;
+
+  // Bytes that the panels of a matrix of m rows share.
+  size_t ScratchBytes(DType dtype, int64_t m) const;
+
+  // Enqueues the factorization of a panel of a.cols <= WidthFor(.., m, begin) columns. On exit its
+  // rows are interchanged and hold U and, with its unit diagonal, L; ipiv[begin..) is set (1-based,
+  // of equal candidates any), and control->info where it was 0 and a pivot is zero: then that
+  // column of L is 0. Halts where the host says so.
+  template <class T>
+  cudaError_t Launch(const LuPanel<T>& panel, cudaStream_t stream) const;
+
+ private:
+  LuPanelKernels(bool clusters, const CroutPanelKernels& grid) : clusters_(clusters), grid_(grid) {}
+
+  bool clusters_;
+  CroutPanelKernels grid_;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_CUDA_LU_PANEL_H_

@@ -1,0 +1,68 @@
+// The kernels of LuPanelKernels for clusters, a translation unit for each type.
+#ifndef CROUT_KERNELS_CUDA_LU_PANEL_VARIANTS_H_
+#define CROUT_KERNELS_CUDA_LU_PANEL_VARIANTS_H_
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "kernels/cuda/lu_panel.h"
+
+namespace crout {
+
+inline constexpr int kMaxClusterBlocks = 16;  // on Hopper, beyond the portable size
+
+// Columns by rows of a thread by threads of a block; the cluster's size follows from the panel's.
+template <int kWidthValue, int kRowsValue, int kThreadsValue, bool kClusterValue = true>
+struct LuPanelVariant {
+  static constexpr int kWidth = kWidthValue;
+  static constexpr int kRows = kRowsValue;
+  static constexpr int kThreads = kThreadsValue;
+  static constexpr bool kCluster = kClusterValue;
+  static constexpr int64_t kBlockRows = int64_t{kRows} * kThreads;
+  static constexpr int64_t kMaxRows = kBlockRows * (kCluster ? kMaxClusterBlocks : 1);
+};
+
+// By height, each the fastest that was measured on an H100 up to its kMaxRows; what registers hold
+// sets the width of the highest.
+template <class T>
+struct LuPanelVariants;
+
+template <>
+struct LuPanelVariants<double> {
+  static constexpr int64_t kMaxRows = LuPanelVariant<8, 8, 256>::kMaxRows;
+
+  // Calls f(variant) with each until it returns true.
+  template <class F>
+  static bool Any(F&& f) {
+    return f(LuPanelVariant<32, 1, 256, false>{}) || f(LuPanelVariant<32, 2, 256, false>{}) ||
+           f(LuPanelVariant<32, 1, 128>{}) || f(LuPanelVariant<32, 1, 256>{}) ||
+           f(LuPanelVariant<32, 2, 256>{}) || f(LuPanelVariant<16, 4, 256>{}) ||
+           f(LuPanelVariant<8, 8, 256>{});
+  }
+};
+
+template <>
+struct LuPanelVariants<float> {
+  static constexpr int64_t kMaxRows = LuPanelVariant<8, 16, 256>::kMaxRows;
+
+  template <class F>
+  static bool Any(F&& f) {
+    return f(LuPanelVariant<32, 1, 256, false>{}) || f(LuPanelVariant<32, 2, 256, false>{}) ||
+           f(LuPanelVariant<32, 1, 128>{}) || f(LuPanelVariant<32, 1, 256>{}) ||
+           f(LuPanelVariant<32, 2, 256>{}) || f(LuPanelVariant<32, 4, 256>{}) ||
+           f(LuPanelVariant<16, 8, 256>{}) || f(LuPanelVariant<8, 16, 256>{});
+  }
+};
+
+// Lets the kernels of the type have clusters of kMaxClusterBlocks.
+template <class T>
+cudaError_t AllowLuPanelClusters();
+
+// Enqueues the first variant that holds the panel's rows; one does.
+template <class T>
+cudaError_t LaunchLuPanelCluster(const LuPanel<T>& panel, cudaStream_t stream);
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_CUDA_LU_PANEL_VARIANTS_H_

@@ -1,0 +1,196 @@
+// crout_lu below the registry: any shape, both kinds of panels, every way of cutting it up, against
+// cuSOLVER's getrf.
+#include "kernels/cuda/crout_lu.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "kernels/cuda/cuda_status.h"
+#include "tests/gpu/gpu_testing.h"
+#include "tests/gpu/jobs.h"
+
+namespace crout {
+namespace {
+
+const StopRequested kNever = [] { return false; };
+
+struct Factored {
+  std::vector<double> lu;  // in the type's values
+  std::vector<int64_t> ipiv;
+  int info = -1;
+};
+
+class CroutLuTest : public GpuTest {
+ protected:
+  void SetUp() override {
+    GpuTest::SetUp();
+    if (!IsSkipped()) gpu_ = std::make_unique<Bench>(Gpu());
+  }
+
+  CudaContext& context() { return CudaContext::From(gpu_->context()); }
+
+  // `enqueue` factors the m x n matrix (column-major) that it is given.
+  template <class T, class Enqueue>
+  Factored Run(const HostMatrix& a, int64_t m, int64_t n, Enqueue&& enqueue) {
+    const std::vector<T> values(a.begin(), a.end());
+    const int64_t columns = std::min(m, n);
+    Buffer device = Must(Gpu().memory().Allocate(values.size() * sizeof(T)));
+    Buffer ipiv = Must(Gpu().memory().Allocate(columns * sizeof(int64_t)));
+    Must(context().ops().CopyToDevice(values.data(), device.data(), values.size() * sizeof(T)));
+    Factored factored;
+    enqueue(MatrixView<T>{device.as<T>(), m, n, m}, ipiv.as<int64_t>(), &factored.info);
+    std::vector<T> lu(values.size());
+    factored.ipiv.resize(columns);
+    Must(context().ops().CopyToHost(device.data(), lu.data(), lu.size() * sizeof(T)));
+    Must(context().ops().CopyToHost(ipiv.data(), factored.ipiv.data(), columns * sizeof(int64_t)));
+    Must(context().Synchronize());
+    factored.lu.assign(lu.begin(), lu.end());
+    return factored;
+  }
+
+  template <class T>
+  Factored CroutLu(const HostMatrix& a, int64_t m, int64_t n, bool clusters, LuBlocking blocking) {
+    return Run<T>(a, m, n, [&](const MatrixView<T>& view, int64_t* ipiv, int* info) {
+      const LuPanelKernels kernels = Must(LuPanelKernels::Create(clusters));
+      const size_t bytes = CroutLuWorkspaceBytes(kernels, blocking, kDTypeOf<T>, m);
+      Buffer buffer = Must(Gpu().memory().Allocate(bytes));
+      const std::span<std::byte> workspace(buffer.data(), bytes);
+      Must(EnqueueCroutLu(context(), kernels, blocking, view, ipiv, workspace, kNever));
+      Must(context().ops().CopyToHost(CroutLuInfo(kDTypeOf<T>, workspace), info, sizeof(int)));
+      Must(context().Synchronize());
+    });
+  }
+
+  template <class T>
+  Factored Getrf(const HostMatrix& a, int64_t m, int64_t n) {
+    return Run<T>(a, m, n, [&](const MatrixView<T>& view, int64_t* ipiv, int* info) {
+      constexpr cudaDataType kType = CudaTypeOf(kDTypeOf<T>);
+      const cusolverDnHandle_t handle = context().cusolver();
+      size_t device_bytes = 0;
+      size_t host_bytes = 0;
+      Must(CusolverStatus(
+          cusolverDnXgetrf_bufferSize(handle, context().getrf_params(), m, n, kType, view.data,
+                                      view.ld, kType, &device_bytes, &host_bytes),
+          "bufferSize"));
+      Buffer buffer = Must(Gpu().memory().Allocate(device_bytes));
+      std::vector<std::byte> host(host_bytes);
+      Must(CusolverStatus(cusolverDnXgetrf(handle, context().getrf_params(), m, n, kType, view.data,
+                                           view.ld, ipiv, kType, buffer.data(), device_bytes,
+                                           host.data(), host_bytes, context().info()),
+                          "getrf"));
+      Must(context().ops().CopyToHost(context().info(), info, sizeof(int)));
+      Must(context().Synchronize());
+    });
+  }
+
+  // The same pivots as getrf's, and factors that differ by rounding.
+  template <class T>
+  void ExpectAsGetrf(int64_t m, int64_t n, bool clusters, LuBlocking blocking) {
+    SCOPED_TRACE(::testing::Message()
+                 << m << " x " << n << " float" << 8 * sizeof(T) << " clusters " << clusters
+                 << " block " << blocking.block << " inner " << blocking.inner << " look-ahead "
+                 << blocking.look_ahead);
+    const HostMatrix a = testing::RandomMatrix(m, n, 11);
+    const Factored ours = CroutLu<T>(a, m, n, clusters, blocking);
+    const Factored theirs = Getrf<T>(a, m, n);
+    EXPECT_EQ(ours.info, 0);
+    // In float32 rounding may turn close candidates round: then the factors are others.
+    if (sizeof(T) == 4 && ours.ipiv != theirs.ipiv) return;
+    EXPECT_EQ(ours.ipiv, theirs.ipiv);
+    const double tolerance = 1e4 * std::numeric_limits<T>::epsilon();
+    for (size_t e = 0; e < ours.lu.size(); ++e) {
+      ASSERT_NEAR(ours.lu[e], theirs.lu[e], tolerance * (1 + std::abs(theirs.lu[e])))
+          << "element " << e;
+    }
+    for (int64_t j = 0; j < std::min(m, n); ++j) {
+      for (int64_t i = j + 1; i < m; ++i) {
+        ASSERT_LE(std::abs(ours.lu[i + j * m]), 1 + 4 * std::numeric_limits<T>::epsilon());
+      }
+    }
+  }
+
+  template <class T>
+  static T Must(absl::StatusOr<T> value) {
+    Must(value.status());
+    return *std::move(value);
+  }
+  static void Must(const absl::Status& status) { ASSERT_TRUE(status.ok()) << status; }
+
+  std::unique_ptr<Bench> gpu_;
+};
+
+LuBlocking OneBlock(int64_t columns) { return {columns, columns, false}; }
+
+TEST_F(CroutLuTest, SquareAsGetrf) {
+  for (const int64_t n : {1, 2, 31, 32, 33, 64, 255, 257, 513, 700}) {
+    for (const bool clusters : {true, false}) {
+      ExpectAsGetrf<double>(n, n, clusters, OneBlock(n));
+      ExpectAsGetrf<float>(n, n, clusters, OneBlock(n));
+    }
+  }
+}
+
+TEST_F(CroutLuTest, EveryWayOfCuttingItUp) {
+  for (const int64_t n : {255, 256, 257, 700}) {
+    for (const bool look_ahead : {false, true}) {
+      for (const LuBlocking blocking :
+           {LuBlocking{32, 32, look_ahead}, LuBlocking{64, 32, look_ahead},
+            LuBlocking{96, 64, look_ahead}, LuBlocking{256, 64, look_ahead}}) {
+        ExpectAsGetrf<double>(n, n, true, blocking);
+        ExpectAsGetrf<double>(n, n, false, blocking);
+      }
+    }
+  }
+}
+
+TEST_F(CroutLuTest, RectangularAsGetrf) {
+  struct Shape {
+    int64_t m;
+    int64_t n;
+  };
+  for (const Shape& shape :
+       {Shape{1, 5}, Shape{5, 1}, Shape{33, 32}, Shape{32, 33}, Shape{1000, 7}, Shape{7, 1000},
+        Shape{5000, 96}, Shape{96, 5000}, Shape{900, 300}, Shape{20000, 40}, Shape{40000, 24}}) {
+    ExpectAsGetrf<double>(shape.m, shape.n, true, OneBlock(std::min(shape.m, shape.n)));
+    ExpectAsGetrf<float>(shape.m, shape.n, true, OneBlock(std::min(shape.m, shape.n)));
+    ExpectAsGetrf<double>(shape.m, shape.n, false, OneBlock(std::min(shape.m, shape.n)));
+    ExpectAsGetrf<double>(shape.m, shape.n, true, {64, 32, true});
+  }
+}
+
+// A zero column, a tiny and a huge pivot: no reciprocal serves them.
+TEST_F(CroutLuTest, PivotsWithoutAReciprocal) {
+  constexpr int64_t kN = 100;
+  for (const double pivot : {0.0, 5e-324, 1e-310, 1e308, 1.7e308}) {
+    for (const int64_t at : {0, 1, 40, 99}) {
+      for (const bool clusters : {true, false}) {
+        SCOPED_TRACE(::testing::Message() << pivot << " at " << at << " clusters " << clusters);
+        HostMatrix a(kN * kN, 0.0);
+        for (int64_t i = 0; i < kN; ++i) a[i + i * kN] = 1;
+        a[at + at * kN] = pivot;
+        if (at + 1 < kN) a[at + 1 + at * kN] = -pivot / 2;
+        const Factored factored = CroutLu<double>(a, kN, kN, clusters, OneBlock(kN));
+        EXPECT_EQ(factored.info, pivot == 0 ? at + 1 : 0);
+        for (int64_t k = 0; k < kN; ++k) EXPECT_EQ(factored.ipiv[k], k + 1);
+        EXPECT_EQ(factored.lu[at + at * kN], pivot);
+        if (at + 1 < kN) {
+          EXPECT_EQ(factored.lu[at + 1 + at * kN], pivot == 0 ? 0 : (-pivot / 2) / pivot);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(CroutLuTest, RefusesASmallWorkspace) {
+  const LuPanelKernels kernels = Must(LuPanelKernels::Create());
+  Buffer buffer = Must(Gpu().memory().Allocate(1024));
+  const absl::Status status =
+      EnqueueCroutLu<double>(context(), kernels, OneBlock(8), {buffer.as<double>(), 8, 8, 8},
+                             buffer.as<int64_t>(), {buffer.data(), 16}, kNever);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << status;
+}
+
+}  // namespace
+}  // namespace crout
