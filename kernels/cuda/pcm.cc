@@ -18,7 +18,6 @@ class CudaPcm final : public LuAlgorithm {
 
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n,
                                         const LuParameters& parameters) const override {
-    if (n == 0) return 0;
     const int width = Width(dtype, n, parameters);
     return DispatchDType(dtype, [&](auto tag) {
       return CroutLuSteps<typename decltype(tag)::type>::WorkspaceBytes(n, width);
@@ -30,15 +29,10 @@ class CudaPcm final : public LuAlgorithm {
   absl::Status Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
                       std::span<std::byte> workspace, const LuParameters& parameters,
                       StopRequested stop) const override {
-    CudaContext& cuda = CudaContext::From(context);
-    if (a.rows == 0) {
-      cuda.report().info = 0;
-      return absl::OkStatus();
-    }
     CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
     return core_.Observe(DispatchDType(a.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      return Enqueue(cuda, a.As<T>(), ipiv, workspace, parameters, stop);
+      return Enqueue(CudaContext::From(context), a.As<T>(), ipiv, workspace, parameters, stop);
     }));
   }
 

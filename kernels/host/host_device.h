@@ -16,7 +16,8 @@ struct HostOptions {
   size_t cached_bytes = size_t{2} << 30;
 };
 
-// Never fails and is always healthy. A process has one: two would each use all cores.
+// Never fails and is always healthy. Takes some milliseconds, in which it times small
+// factorizations (calibration.h). A process has one: two would each use all cores.
 std::unique_ptr<Device> MakeHostDevice(const HostOptions& options);
 
 }  // namespace crout

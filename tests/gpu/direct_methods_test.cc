@@ -314,6 +314,25 @@ TEST_F(DirectMethodsTest, SideBySideAsAlone) {
   }
 }
 
+// The pipelines answer for n = 0 themselves; the methods hold all the same.
+TEST_F(DirectMethodsTest, OfNothingInfoIsZero) {
+  for (const char* algorithm : {"getrf", "pcm", "pcmpp", "block_lu"}) {
+    for (const DType dtype : kTypes) {
+      SCOPED_TRACE(algorithm);
+      const LuAlgorithm& method = *Options(algorithm, dtype).algorithm;
+      const auto bytes = method.WorkspaceBytes(dtype, 0, {});
+      ASSERT_TRUE(bytes.ok()) << bytes.status();
+      const Buffer workspace = gpu_->Allocate(*bytes);
+      gpu_->context().report().info = 7;
+      const absl::Status status =
+          method.Factor(gpu_->context(), {nullptr, dtype, 0, 0, 1}, nullptr,
+                        {workspace.data(), workspace.size()}, {}, [] { return false; });
+      EXPECT_TRUE(status.ok()) << status;
+      EXPECT_EQ(gpu_->Wait().info, 0);
+    }
+  }
+}
+
 TEST_F(DirectMethodsTest, TellHowFarTheyAre) {
   constexpr int64_t kN = 3000;
   const HostMatrix a = GalleryNamed("diagonally_dominant").make(kN);
