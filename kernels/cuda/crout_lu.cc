@@ -82,8 +82,6 @@ class CroutLu {
       // The panel is there; the columns of the next one have every update but this panel's.
       CROUT_RETURN_IF_ERROR(ahead.Meet());
       CROUT_RETURN_IF_ERROR(Update(urgent, begin, end, {end, next}));
-      // Beside the rest, which moves every row of the matrix, it would take several times as long.
-      CROUT_RETURN_IF_ERROR(ahead.Join());
       CROUT_RETURN_IF_ERROR(Interchange(lane, begin, end, {0, a_.cols}, {begin, next}));
       CROUT_RETURN_IF_ERROR(Eliminate(lane, begin, end, {next, a_.cols}));
       CROUT_RETURN_IF_ERROR(Factor(urgent, end, next));
@@ -241,8 +239,8 @@ class CudaCroutLu final : public LuAlgorithm {
 }  // namespace
 
 LuBlocking LuBlocking::For(int64_t columns) {
-  if (columns <= 2560) return {columns, columns, false};
-  if (columns <= 12288) return {256, 256, true};
+  if (columns <= 2048) return {columns, columns, false};
+  if (columns <= 12288) return {512, 512, true};
   return {columns <= 24576 ? 512 : 1024, 128, true};
 }
 
