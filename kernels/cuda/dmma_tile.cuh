@@ -35,7 +35,7 @@ __device__ inline void MultiplyAdd(double upper, double lower, double x, double 
 template <int kWarps, int kTiles, class LoadA, class LoadX, class Then>
 __device__ void MultiplyTile(int warp, int begin, int end, LoadA load_a, LoadX load_x, Then then,
                              TileSums<kTiles>& sums) {
-  constexpr int kSteps = kTiles > 1 ? 4 : 8;  // for each batch; measured
+  constexpr int kSteps = 4;  // for each batch; measured
   constexpr int kBatch = kSteps * kTileDepth;
   const int depth = static_cast<int>(threadIdx.x) % 4;
   const auto load = [&](int first, double(&a)[kSteps][2]) {
