@@ -22,7 +22,7 @@ constexpr int64_t kFewColumns = 16;
 constexpr int64_t kGemmElements = int64_t{1} << 24;
 constexpr int64_t kGemmElementsOfMany = int64_t{1} << 20;
 
-// By trial (docs/decisions/0009). Up to the first condition number the inverses alone are about as
+// By trial (docs/decisions/0010). Up to the first condition number the inverses alone are about as
 // accurate as substitution; beyond the others even the corrected result can be worse.
 constexpr double kAccurate = 4;
 constexpr double kTrusted64 = 1e12;

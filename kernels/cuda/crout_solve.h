@@ -14,7 +14,7 @@ namespace crout {
 // stable (N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., chapter 14). What
 // lies between the blocks is subtracted in halves, quarters and so on of the matrix, so that the
 // products are square. Trusted while the blocks' condition numbers leave the correction its effect:
-// docs/decisions/0009.
+// docs/decisions/0010.
 class CroutSolve final : public TriangularSolver {
  public:
   std::string_view name() const override { return "crout_solve"; }
