@@ -28,14 +28,17 @@ absl::Status NoSuchName(const Device& device, std::string_view what, std::string
                                                "; it has: ", absl::StrJoin(has, ", ")));
 }
 
-absl::Status Incompatible(std::string_view name, UnitDiagonal unit_diagonal,
+absl::Status Incompatible(std::string_view name, const FactorSummary& factor, bool unprepared,
                           const std::vector<const TriangularSolver*>& compatible) {
   std::vector<absl::string_view> names;
   names.reserve(compatible.size());
   for (const TriangularSolver* solver : compatible) names.push_back(ToAbsl(solver->name()));
-  return absl::FailedPreconditionError(absl::StrCat(
-      "solver '", ToAbsl(name), "' cannot use a factor with the unit diagonal in ",
-      unit_diagonal == UnitDiagonal::kL ? "L" : "U", "; compatible: ", absl::StrJoin(names, ", ")));
+  const absl::string_view unit = factor.unit_diagonal == UnitDiagonal::kL ? "L" : "U";
+  return absl::FailedPreconditionError(
+      absl::StrCat("solver '", ToAbsl(name), "' cannot use a factor ",
+                   unprepared ? "that was not prepared for it"
+                              : absl::StrCat("with the unit diagonal in ", unit),
+                   "; compatible: ", absl::StrJoin(names, ", ")));
 }
 
 }  // namespace
@@ -57,22 +60,44 @@ absl::StatusOr<const LuAlgorithm*> FindAlgorithm(const Device& device, std::stri
 absl::StatusOr<const TriangularSolver*> FindSolver(const Device& device, std::string_view name,
                                                    UnitDiagonal unit_diagonal, DType dtype,
                                                    int64_t n, int64_t nrhs) {
+  FactorSummary factor;
+  factor.unit_diagonal = unit_diagonal;
+  factor.factor_dtype = dtype;
+  factor.n = n;
+  return FindSolver(device, name, factor, nrhs);
+}
+
+absl::StatusOr<const TriangularSolver*> FindSolver(const Device& device, std::string_view name,
+                                                   const FactorSummary& factor, int64_t nrhs) {
   std::vector<const TriangularSolver*> compatible;
   std::vector<std::string> names;
   bool exists = false;
+  bool unprepared = false;
   for (const auto& solver : device.solvers()) {
     names.emplace_back(solver->name());
     exists |= solver->name() == name;
-    if (!solver->Supports(unit_diagonal)) continue;
+    if (!solver->Supports(factor.unit_diagonal)) continue;
+    if (solver->needs_preparation() && !factor.preparation) {
+      unprepared |= solver->name() == name;
+      continue;
+    }
     if (solver->name() == name) return solver.get();
     compatible.push_back(solver.get());
   }
   if (exists || (name == kAuto && compatible.empty())) {
-    return Incompatible(name, unit_diagonal, compatible);
+    return Incompatible(name, factor, unprepared, compatible);
   }
   if (name != kAuto) return NoSuchName(device, "solver", name, names);
-  return Cheapest(compatible,
-                  [&](const TriangularSolver& s) { return s.PredictSeconds(dtype, n, nrhs); });
+  return Cheapest(compatible, [&](const TriangularSolver& s) {
+    return s.PredictSeconds(factor.factor_dtype, factor.n, nrhs);
+  });
+}
+
+const TriangularSolver* FindSolverToPrepare(const Device& device) {
+  for (const auto& solver : device.solvers()) {
+    if (solver->needs_preparation()) return solver.get();
+  }
+  return nullptr;
 }
 
 absl::StatusOr<const DirectSolver*> FindDirectSolver(const Device& device, std::string_view name) {

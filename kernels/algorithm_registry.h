@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/device.h"
+#include "kernels/factorization.h"
 
 namespace crout {
 
@@ -14,11 +15,19 @@ namespace crout {
 absl::StatusOr<const LuAlgorithm*> FindAlgorithm(const Device& device, std::string_view name,
                                                  DType dtype, int64_t n);
 
-// As above, among the solvers that support `unit_diagonal`. FAILED_PRECONDITION where the named
-// solver exists but cannot use such a factor; the message lists the compatible ones.
+// As above, among the solvers that support `unit_diagonal` and need no preparation.
+// FAILED_PRECONDITION where the named solver exists but cannot use such a factor; the message lists
+// the compatible ones.
 absl::StatusOr<const TriangularSolver*> FindSolver(const Device& device, std::string_view name,
                                                    UnitDiagonal unit_diagonal, DType dtype,
                                                    int64_t n, int64_t nrhs);
+
+// As above, for this factor: one that was prepared opens those that need it.
+absl::StatusOr<const TriangularSolver*> FindSolver(const Device& device, std::string_view name,
+                                                   const FactorSummary& factor, int64_t nrhs);
+
+// The solver that factors on `device` are prepared for; null where none needs it.
+const TriangularSolver* FindSolverToPrepare(const Device& device);
 
 // The method of that name that solves without leaving factors. UNIMPLEMENTED where the device has
 // none of that name; the message lists these methods and the algorithms.

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "kernels/lu_parameters.h"
 #include "kernels/matrix_ops.h"
 #include "kernels/stop_requested.h"
 
@@ -19,6 +20,7 @@ struct DeviceReport {
   ScaleStats scale;
   FactorStats factor;
   ResidualStats residual;
+  PreparationStats preparation;
   int32_t info = 0;  // LAPACK's: > 0 is the 1-based index of the first exactly zero pivot
   // The other way: non-zero tells the kernels of a stoppable method to end. Cleared by its Factor.
   volatile uint32_t stop = 0;

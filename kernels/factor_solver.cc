@@ -1,6 +1,5 @@
 #include "kernels/factor_solver.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "kernels/util/checked_math.h"
@@ -46,16 +45,12 @@ FactorSolver::FactorSolver(ExecutionContext& context, const Factorization& facto
       summary_(&factor.summary),
       solver_(&solver),
       tolerance_(tolerance),
+      view_(factor.view()),
       converted_(std::move(converted)),
       workspace_(std::move(workspace)) {
-  const int64_t n = summary_->n;
-  const FactorStorage& storage = factor.storage;
-  view_.lu = {storage.lu.data(), summary_->factor_dtype, n, n, std::max<int64_t>(1, n)};
-  view_.ipiv = storage.ipiv.as<int64_t>();
-  view_.unit_diagonal = summary_->unit_diagonal;
-  const double* scales = storage.scales.as<double>();
+  const double* scales = factor.storage.scales.as<double>();
   row_scales_ = summary_->row_scaled ? scales : nullptr;
-  col_scales_ = summary_->col_scaled ? scales + n : nullptr;
+  col_scales_ = summary_->col_scaled ? scales + summary_->n : nullptr;
 }
 
 AnyMatrix FactorSolver::Work(const MatrixView<double>& out) const {

@@ -2,6 +2,7 @@
 #ifndef CROUT_KERNELS_FACTORIZATION_H_
 #define CROUT_KERNELS_FACTORIZATION_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,8 +17,9 @@ namespace crout {
 
 enum class EquilibrateMode : uint8_t { kAuto, kOn, kOff };
 
-// Seconds spent in each phase that happens on a device. Jobs add to `factor`, `solve`, `refine` and
-// `device_to_host`; `host_to_device` belongs to whoever joined the upload and promoted the factor.
+// Seconds spent in each phase that happens on a device; the preparation of a factor counts as
+// `factor`. Jobs add to `factor`, `solve`, `refine` and `device_to_host`; `host_to_device` belongs to
+// whoever joined the upload and promoted the factor.
 struct KernelTimings {
   double host_to_device = 0;
   double factor = 0;
@@ -47,22 +49,36 @@ struct FactorSummary {
   std::optional<double> rcond;
   std::optional<double> det_sign;  // on request, of A as it arrived
   std::optional<double> det_log_abs;
-  std::optional<IterationReport> iterations;  // of iterative methods
+  std::optional<IterationReport> iterations;    // of iterative methods
+  std::optional<PreparationStats> preparation;  // where the factor was prepared for a solver
 };
 
 // The bytes of a factorization in one memory tier. Device memory, or host memory for a copy.
 struct FactorStorage {
-  Buffer lu;      // n x n, factor type, column-major, ld = n
-  Buffer ipiv;    // n x int64, 1-based row interchanges
-  Buffer matrix;  // n x n, matrix type, column-major: A as it arrived. Empty if not kept.
-  Buffer scales;  // n row scales, then n column scales, float64. Empty without equilibration.
+  Buffer lu;        // n x n, factor type, column-major, ld = n
+  Buffer ipiv;      // n x int64, 1-based row interchanges
+  Buffer matrix;    // n x n, matrix type, column-major: A as it arrived. Empty if not kept.
+  Buffer scales;    // n row scales, then n column scales, float64. Empty without equilibration.
+  Buffer prepared;  // by TriangularSolver::Prepare; empty if the factor was not prepared
 
-  size_t bytes() const { return lu.size() + ipiv.size() + matrix.size() + scales.size(); }
+  size_t bytes() const {
+    return lu.size() + ipiv.size() + matrix.size() + scales.size() + prepared.size();
+  }
 };
 
 struct Factorization {
   FactorSummary summary;
   FactorStorage storage;
+
+  // As solvers see it.
+  FactorView view() const {
+    const int64_t n = summary.n;
+    return {{storage.lu.data(), summary.factor_dtype, n, n, std::max<int64_t>(1, n)},
+            storage.ipiv.as<int64_t>(),
+            summary.unit_diagonal,
+            storage.prepared.data(),
+            summary.preparation.value_or(PreparationStats())};
+  }
 };
 
 struct FactorizeOptions {
@@ -75,6 +91,8 @@ struct FactorizeOptions {
   // Set: estimate the condition number, solving with this. It supports the algorithm's unit
   // diagonal.
   const TriangularSolver* condition_solver = nullptr;
+  // Set: prepare the factor, unless it is singular, for this solver.
+  const TriangularSolver* prepare = nullptr;
 };
 
 // Bytes of device memory for a job: `kept` stays with the result, `peak` is the most in use at any
@@ -100,6 +118,8 @@ absl::StatusOr<Factorization> Factorize(ExecutionContext& context, Buffer upload
 
 struct SolveOptions {
   const TriangularSolver* solver = nullptr;
+  // Takes the place of a `solver` that does not trust what it prepared. Null: no other would do.
+  const TriangularSolver* fallback = nullptr;
   double solver_tolerance = 0;  // of a solver that takes one, in refinement and the bound too
   Op op = Op::kNone;
   bool verify = true;        // report the backward error; needs the kept matrix
@@ -109,7 +129,7 @@ struct SolveOptions {
 };
 
 struct SolveSummary {
-  std::string solver;
+  std::string solver;  // that ran
   // When verified: of X as delivered, rounded to B's type. NaN if X holds a NaN or Inf.
   std::optional<double> backward_error;
   // On request: bound on max over columns of |x - x_true|_inf / |x|_inf, of X as delivered (LAPACK
@@ -125,10 +145,10 @@ absl::StatusOr<JobBytes> SolveBytes(const SolveOptions& options, const FactorSum
 // `shape`). X goes to `out`, host memory of shape.bytes(), in B's type and layout; nothing is
 // written there unless the solve gets that far. Blocks as Factorize does. FAILED_PRECONDITION if
 // the factor is singular (with the pivot's index), B has another number of rows, the solver cannot
-// use the factor, or verification, refinement or a bound is asked for without the kept matrix;
-// INVALID_ARGUMENT for a tolerance that the solver does not take, and as in Factorize (for an
-// overflow of the factor's type, of B or of B equilibrated as the factor is, with B's largest entry
-// instead of a position).
+// use the factor or needs one that was prepared, or verification, refinement or a bound is asked
+// for without the kept matrix; INVALID_ARGUMENT for a tolerance that the solver does not take, and
+// as in Factorize (for an overflow of the factor's type, of B or of B equilibrated as the factor
+// is, with B's largest entry instead of a position).
 absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const Factorization& factor,
                                    Buffer upload, PackedMatrix shape, const SolveOptions& options,
                                    std::byte* out, StopRequested stop, KernelTimings& timings);
@@ -137,7 +157,7 @@ absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const Factorizatio
 // Blocks until the copy is complete.
 absl::StatusOr<FactorStorage> CopyStorageToHost(ExecutionContext& context,
                                                 const FactorStorage& from, MemoryResource& to);
-// Without the matrix.
+// Without the matrix and what was prepared.
 absl::StatusOr<FactorStorage> CopyFactorsToHost(ExecutionContext& context,
                                                 const FactorStorage& from, MemoryResource& to);
 absl::StatusOr<FactorStorage> CopyStorageToDevice(ExecutionContext& context,

@@ -51,6 +51,8 @@ class FactorizeJob {
   absl::Status LocateOverflow();
   absl::Status FillSummary();
   absl::Status FillDeterminant();
+  absl::Status Prepare();
+  bool IsUsable() const { return summary_.info == 0 && std::isfinite(summary_.pivot_growth); }
   Factorization TakeResult();
 
   MatrixOps& ops() { return context_.ops(); }
@@ -75,6 +77,7 @@ class FactorizeJob {
   Buffer lu_;
   Buffer ipiv_;
   Buffer scales_;
+  Buffer prepared_;
   Buffer workspace_;
   ScaleDecision scaling_;
   MatrixStats original_;  // of A as it arrived
@@ -91,6 +94,7 @@ absl::Status FactorizeJob::AllocateBuffers() {
   CROUT_ASSIGN_OR_RETURN(lu_, memory.Allocate(plan_.lu));
   CROUT_ASSIGN_OR_RETURN(ipiv_, memory.Allocate(plan_.ipiv));
   CROUT_ASSIGN_OR_RETURN(scales_, memory.Allocate(plan_.scales));
+  CROUT_ASSIGN_OR_RETURN(prepared_, memory.Allocate(plan_.prepared));
   CROUT_ASSIGN_OR_RETURN(workspace_, memory.Allocate(workspace_bytes));
   return absl::OkStatus();
 }
@@ -186,6 +190,15 @@ absl::Status FactorizeJob::FillDeterminant() {
   return absl::OkStatus();
 }
 
+absl::Status FactorizeJob::Prepare() {
+  const FactorView view{Lu(), ipiv_.as<int64_t>(), summary_.unit_diagonal};
+  CROUT_RETURN_IF_ERROR(
+      options_.prepare->Prepare(context_, view, {prepared_.data(), prepared_.size()}));
+  CROUT_RETURN_IF_ERROR(context_.Synchronize());
+  summary_.preparation = context_.report().preparation;
+  return absl::OkStatus();
+}
+
 Factorization FactorizeJob::TakeResult() {
   Factorization result;
   result.summary = std::move(summary_);
@@ -198,6 +211,7 @@ Factorization FactorizeJob::TakeResult() {
     if (options_.keep_matrix) storage.matrix = std::move(a);
   }
   storage.ipiv = std::move(ipiv_);
+  if (result.summary.preparation) storage.prepared = std::move(prepared_);
   if (scaling_.any()) storage.scales = std::move(scales_);
   return result;
 }
@@ -214,11 +228,13 @@ absl::StatusOr<Factorization> FactorizeJob::Run(StopRequested stop, KernelTiming
   CROUT_RETURN_IF_ERROR(Factor(stop));
   CROUT_RETURN_IF_ERROR(FillSummary());
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
+  const bool usable = IsUsable();
+  if (usable && options_.prepare != nullptr) CROUT_RETURN_IF_ERROR(Prepare());
   sync.Dismiss();
   Factorization result = TakeResult();
   if (options_.condition_solver != nullptr) {
     result.summary.rcond = 0;
-    if (result.summary.info == 0 && std::isfinite(result.summary.pivot_growth)) {
+    if (usable) {
       CROUT_ASSIGN_OR_RETURN(
           result.summary.rcond,
           EstimateRcond(context_, result, *options_.condition_solver, factored_.norm_one, stop));
@@ -237,6 +253,7 @@ Factorization EmptyFactorization(const FactorizeOptions& options, DType matrix_d
   summary.unit_diagonal = options.algorithm->traits().unit_diagonal;
   summary.pivot_growth = 1;
   if (options.condition_solver != nullptr) summary.rcond = 1;
+  if (options.prepare != nullptr) summary.preparation.emplace();
   if (options.determinant) {
     summary.det_sign = 1;
     summary.det_log_abs = 0;
@@ -248,10 +265,12 @@ absl::Status CheckArguments(const FactorizeOptions& options, const PackedMatrix&
                             size_t upload_bytes, const FactorizePlan& plan) {
   CROUT_RETURN_IF_ERROR(CheckSquareUpload(shape, upload_bytes, plan.upload));
   CROUT_RETURN_IF_ERROR(CheckParameters(options.algorithm->traits(), options.parameters));
-  const TriangularSolver* solver = options.condition_solver;
-  if (solver == nullptr) return absl::OkStatus();
   const AlgorithmTraits& traits = options.algorithm->traits();
-  return CheckSupports(*solver, traits.unit_diagonal, traits.name);
+  for (const TriangularSolver* solver : {options.condition_solver, options.prepare}) {
+    if (solver == nullptr) continue;
+    CROUT_RETURN_IF_ERROR(CheckSupports(*solver, traits.unit_diagonal, traits.name));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace

@@ -23,10 +23,11 @@ absl::Status AddUp(const FactorizeOptions& options, size_t matrix_bytes, size_t 
                    FactorizePlan& plan) {
   ByteSum kept;
   kept.Add(lu_bytes).Add(plan.ipiv).Add(plan.scales).Add(options.keep_matrix ? matrix_bytes : 0);
+  kept.Add(plan.prepared);
   CROUT_ASSIGN_OR_RETURN(plan.bytes.kept, kept.total());
   ByteSum peak;
   peak.Add(plan.upload).Add(plan.matrix).Add(plan.lu).Add(plan.ipiv).Add(plan.scales);
-  CROUT_ASSIGN_OR_RETURN(plan.bytes.peak, peak.Add(plan.workspace).total());
+  CROUT_ASSIGN_OR_RETURN(plan.bytes.peak, peak.Add(plan.prepared).Add(plan.workspace).total());
   return absl::OkStatus();
 }
 
@@ -42,6 +43,9 @@ absl::StatusOr<FactorizePlan> PlanFactorize(const FactorizeOptions& options, DTy
   const bool may_scale = options.equilibrate != EquilibrateMode::kOff;
   CROUT_ASSIGN_OR_RETURN(plan.scales, MatrixBytes(n, may_scale ? 2 : 0, DType::kFloat64));
   CROUT_ASSIGN_OR_RETURN(plan.workspace, WorkspaceBytes(options, n));
+  if (options.prepare != nullptr) {
+    CROUT_ASSIGN_OR_RETURN(plan.prepared, options.prepare->PreparedBytes(options.factor_dtype, n));
+  }
 
   const bool same_type = options.factor_dtype == matrix_dtype;
   plan.upload_is_matrix = layout == Layout::kColumnMajor;

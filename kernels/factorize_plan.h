@@ -16,6 +16,7 @@ struct FactorizePlan {
   size_t lu = 0;      // 0 where the factor overwrites the upload or the copy
   size_t ipiv = 0;
   size_t scales = 0;
+  size_t prepared = 0;   // for a solver
   size_t workspace = 0;  // of the algorithm, then of the condition estimate
   JobBytes bytes;
 

@@ -89,6 +89,29 @@ class TriangularSolver {
   virtual absl::Status Solve(ExecutionContext& context, const FactorView& factor, Op op,
                              double tolerance, const AnyMatrix& b,
                              std::span<std::byte> workspace) const = 0;
+
+  // Whether Solve needs a factor that went through Prepare, once, before.
+  virtual bool needs_preparation() const { return false; }
+
+  // Bytes of device memory that Prepare fills, to be kept as long as the factor.
+  virtual absl::StatusOr<size_t> PreparedBytes(DType dtype, int64_t n) const {
+    (void)dtype, (void)n;
+    return 0;
+  }
+
+  // Enqueues the preparation of a factor that is not singular and whose unit diagonal is supported;
+  // context.report().preparation is valid after Synchronize().
+  virtual absl::Status Prepare(ExecutionContext& context, const FactorView& factor,
+                               std::span<std::byte> prepared) const {
+    (void)context, (void)factor, (void)prepared;
+    return absl::OkStatus();
+  }
+
+  // Whether solves with a factor prepared like this are about as accurate as substitution.
+  virtual bool Trusts(const PreparationStats& preparation, DType dtype, Op op) const {
+    (void)preparation, (void)dtype, (void)op;
+    return true;
+  }
 };
 
 }  // namespace crout

@@ -2,6 +2,7 @@
 #ifndef CROUT_KERNELS_LU_PARAMETERS_H_
 #define CROUT_KERNELS_LU_PARAMETERS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -13,11 +14,21 @@ namespace crout {
 // Which factor holds the unit diagonal: L (Gaussian elimination, getrf) or U (Crout's method).
 enum class UnitDiagonal : uint8_t { kL, kU };
 
+// How far a solver may rely on what it prepared: the largest condition numbers | |T^-1| |T| |_inf
+// of the blocks that it inverted, in solves with A and with A^T. Not finite where an inverse is
+// not.
+struct PreparationStats {
+  double condition = 1;
+  double transposed_condition = 1;
+};
+
 // A factor as solvers see it: n x n in getrf's storage.
 struct FactorView {
   AnyMatrix lu;
   const int64_t* ipiv = nullptr;
   UnitDiagonal unit_diagonal = UnitDiagonal::kL;
+  const std::byte* prepared = nullptr;  // by TriangularSolver::Prepare; null if it was not
+  PreparationStats preparation = {};    // what is known of that
 };
 
 // When a diagonal element is bad, so that the column's largest candidate takes its place.

@@ -102,11 +102,9 @@ absl::Status SchurJob::SolveForX(const Factorization& factor) {
   CROUT_ASSIGN_OR_RETURN(x_, memory().Allocate(plan_.x));
   CROUT_ASSIGN_OR_RETURN(workspace_, memory().Allocate(plan_.workspace));
   CROUT_RETURN_IF_ERROR(FillWork(summary.row_scaled ? scales : nullptr));
-  const FactorView view{{factor.storage.lu.data(), summary.factor_dtype, k_, k_, k_},
-                        factor.storage.ipiv.as<int64_t>(),
-                        summary.unit_diagonal};
   const std::span<std::byte> workspace(workspace_.data(), workspace_.size());
-  CROUT_RETURN_IF_ERROR(options_.solver->Solve(context_, view, Op::kNone, 0, Work(), workspace));
+  CROUT_RETURN_IF_ERROR(
+      options_.solver->Solve(context_, factor.view(), Op::kNone, 0, Work(), workspace));
   if (plan_.x == 0 && !summary.col_scaled) return absl::OkStatus();
   return ops().CopyScaled(Work(), summary.col_scaled ? scales + k_ : nullptr, nullptr, X());
 }

@@ -22,9 +22,11 @@ namespace {
 class SolveJob {
  public:
   SolveJob(ExecutionContext& context, const Factorization& factor, Buffer upload,
-           const PackedMatrix& shape, const SolveOptions& options, const SolvePlan& plan)
+           const PackedMatrix& shape, const TriangularSolver& triangular,
+           const SolveOptions& options, const SolvePlan& plan)
       : context_(context),
         factor_(factor),
+        triangular_(triangular),
         options_(options),
         plan_(plan),
         packed_(shape),
@@ -62,6 +64,7 @@ class SolveJob {
 
   ExecutionContext& context_;
   const Factorization& factor_;
+  const TriangularSolver& triangular_;
   const SolveOptions& options_;
   const SolvePlan& plan_;
   PackedMatrix packed_;
@@ -82,7 +85,7 @@ absl::Status SolveJob::AllocateBuffers() {
   CROUT_ASSIGN_OR_RETURN(solution_, memory.Allocate(plan_.solution));
   CROUT_ASSIGN_OR_RETURN(residual_, memory.Allocate(plan_.residual));
   CROUT_ASSIGN_OR_RETURN(previous_, memory.Allocate(plan_.previous));
-  CROUT_ASSIGN_OR_RETURN(solver_, FactorSolver::Create(context_, factor_, *options_.solver,
+  CROUT_ASSIGN_OR_RETURN(solver_, FactorSolver::Create(context_, factor_, triangular_,
                                                        options_.solver_tolerance, packed_.cols));
   return absl::OkStatus();
 }
@@ -195,7 +198,7 @@ absl::StatusOr<SolveSummary> SolveJob::Run(std::byte* out, StopRequested stop,
   timings.solve += watch.Lap();
 
   SolveSummary summary;
-  summary.solver = std::string(options_.solver->name());
+  summary.solver = std::string(triangular_.name());
   if (plan_.needs_residual) {
     CROUT_RETURN_IF_ERROR(Refine(stop));
     CROUT_RETURN_IF_ERROR(RoundToDelivered());
@@ -216,9 +219,33 @@ absl::StatusOr<SolveSummary> SolveJob::Run(std::byte* out, StopRequested stop,
   return summary;
 }
 
+// The error bound needs solves with the matrix and with its transpose.
+bool Trusts(const TriangularSolver& solver, const FactorSummary& factor,
+            const SolveOptions& options) {
+  const auto trusts = [&](Op op) {
+    return solver.Trusts(*factor.preparation, factor.factor_dtype, op);
+  };
+  if (options.error_bound) return trusts(Op::kNone) && trusts(Op::kTranspose);
+  return trusts(options.op);
+}
+
+absl::StatusOr<const TriangularSolver*> ChooseSolver(const FactorSummary& factor,
+                                                     const SolveOptions& options) {
+  const TriangularSolver& solver = *options.solver;
+  if (!solver.needs_preparation()) return &solver;
+  if (!factor.preparation) {
+    return absl::FailedPreconditionError(absl::StrCat("solver '", ToAbsl(solver.name()),
+                                                      "' needs a factor that was prepared for it"));
+  }
+  if (Trusts(solver, factor, options)) return &solver;
+  if (options.fallback != nullptr) return options.fallback;
+  return absl::FailedPreconditionError(
+      absl::StrCat("solver '", ToAbsl(solver.name()), "' is not accurate with this factor"));
+}
+
 absl::Status CheckArguments(const Factorization& factor, const PackedMatrix& shape,
-                            size_t upload_bytes, const SolveOptions& options,
-                            const SolvePlan& plan) {
+                            size_t upload_bytes, const TriangularSolver& solver,
+                            const SolveOptions& options, const SolvePlan& plan) {
   const FactorSummary& summary = factor.summary;
   if (shape.rows != summary.n) {
     return absl::FailedPreconditionError(absl::StrCat("right-hand side has ", shape.rows,
@@ -232,8 +259,8 @@ absl::Status CheckArguments(const Factorization& factor, const PackedMatrix& sha
     return absl::FailedPreconditionError(
         absl::StrCat("the matrix is singular: pivot ", summary.info, " (1-based) is exactly zero"));
   }
-  CROUT_RETURN_IF_ERROR(CheckSupports(*options.solver, summary.unit_diagonal, summary.algorithm));
-  CROUT_RETURN_IF_ERROR(CheckTolerance(*options.solver, options.solver_tolerance));
+  CROUT_RETURN_IF_ERROR(CheckSupports(solver, summary.unit_diagonal, summary.algorithm));
+  CROUT_RETURN_IF_ERROR(CheckTolerance(solver, options.solver_tolerance));
   if (plan.needs_residual && summary.n > 0 && !factor.storage.matrix) {
     return absl::FailedPreconditionError(
         "verification, refinement and error bounds need the matrix, which was not kept");
@@ -241,9 +268,9 @@ absl::Status CheckArguments(const Factorization& factor, const PackedMatrix& sha
   return absl::OkStatus();
 }
 
-SolveSummary EmptySolve(const SolveOptions& options) {
+SolveSummary EmptySolve(const TriangularSolver& solver, const SolveOptions& options) {
   SolveSummary summary;
-  summary.solver = std::string(options.solver->name());
+  summary.solver = std::string(solver.name());
   if (options.verify) summary.backward_error = 0;
   if (options.error_bound) summary.forward_error_bound = 0;
   return summary;
@@ -256,9 +283,14 @@ absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const Factorizatio
                                    std::byte* out, StopRequested stop, KernelTimings& timings) {
   SyncOnExit sync(context);  // `upload` may still be arriving.
   CROUT_ASSIGN_OR_RETURN(const SolvePlan plan, PlanSolve(options, factor.summary, shape));
-  CROUT_RETURN_IF_ERROR(CheckArguments(factor, shape, upload.size(), options, plan));
-  if (shape.rows == 0 || shape.cols == 0) return EmptySolve(options);
-  SolveJob job(context, factor, std::move(upload), shape, options, plan);
+  // A singular factor was not prepared: that it is singular says more.
+  const TriangularSolver* solver = options.solver;
+  if (factor.summary.info == 0) {
+    CROUT_ASSIGN_OR_RETURN(solver, ChooseSolver(factor.summary, options));
+  }
+  CROUT_RETURN_IF_ERROR(CheckArguments(factor, shape, upload.size(), *solver, options, plan));
+  if (shape.rows == 0 || shape.cols == 0) return EmptySolve(*solver, options);
+  SolveJob job(context, factor, std::move(upload), shape, *solver, options, plan);
   sync.Dismiss();  // Run has its own, before the job's buffers are destroyed.
   return job.Run(out, stop, timings);
 }

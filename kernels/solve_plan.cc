@@ -1,5 +1,7 @@
 #include "kernels/solve_plan.h"
 
+#include <algorithm>
+
 #include "kernels/error_bound.h"
 #include "kernels/factor_solver.h"
 #include "kernels/util/checked_math.h"
@@ -13,8 +15,13 @@ absl::StatusOr<SolvePlan> PlanSolve(const SolveOptions& options, const FactorSum
   SolvePlan plan;
   CROUT_ASSIGN_OR_RETURN(plan.upload, MatrixBytes(rhs.rows, rhs.cols, rhs.dtype));
   CROUT_ASSIGN_OR_RETURN(const size_t doubles, MatrixBytes(rhs.rows, rhs.cols, DType::kFloat64));
-  CROUT_ASSIGN_OR_RETURN(
-      plan.solver, FactorSolver::Bytes(*options.solver, factor.factor_dtype, rhs.rows, rhs.cols));
+  // Of a factor that does not exist yet it is not known which of the two will solve.
+  for (const TriangularSolver* solver : {options.solver, options.fallback}) {
+    if (solver == nullptr) continue;
+    CROUT_ASSIGN_OR_RETURN(const size_t bytes,
+                           FactorSolver::Bytes(*solver, factor.factor_dtype, rhs.rows, rhs.cols));
+    plan.solver = std::max(plan.solver, bytes);
+  }
   plan.needs_residual = options.verify || options.error_bound || options.max_refinement_steps > 0;
   plan.upload_is_rhs = rhs.dtype == DType::kFloat64 && rhs.layout == Layout::kColumnMajor;
   plan.rhs = plan.upload_is_rhs ? 0 : doubles;

@@ -11,7 +11,7 @@ namespace {
 using Part = Buffer FactorStorage::*;
 constexpr Part kFactors[] = {&FactorStorage::lu, &FactorStorage::ipiv, &FactorStorage::scales};
 constexpr Part kAll[] = {&FactorStorage::lu, &FactorStorage::ipiv, &FactorStorage::scales,
-                         &FactorStorage::matrix};
+                         &FactorStorage::matrix, &FactorStorage::prepared};
 
 using EnqueueCopy = absl::FunctionRef<absl::Status(const Buffer& from, const Buffer& to)>;
 

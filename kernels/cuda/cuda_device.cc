@@ -9,6 +9,7 @@
 #include "kernels/caching_resource.h"
 #include "kernels/cuda/block_lu.h"
 #include "kernels/cuda/crout_lu.h"
+#include "kernels/cuda/crout_solve.h"
 #include "kernels/cuda/cuda_context.h"
 #include "kernels/cuda/cuda_device_core.h"
 #include "kernels/cuda/cuda_memory.h"
@@ -93,6 +94,7 @@ absl::Status CudaDevice::Initialize(const CudaOptions& options) {
     CROUT_ASSIGN_OR_RETURN(auto icm, CudaIcm::Create(core_, pivoting));
     algorithms_.push_back(std::move(icm));
   }
+  solvers_.push_back(std::make_unique<CroutSolve>());
   solvers_.push_back(std::make_unique<CudaTrsm>());
   solvers_.push_back(std::make_unique<CudaGetrs>());
   solvers_.push_back(std::make_unique<CudaIs>());

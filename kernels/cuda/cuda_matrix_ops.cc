@@ -15,8 +15,10 @@
 namespace crout {
 namespace {
 
-// From so many columns on, cuBLAS's gemm beats passes over A with a few columns each.
+// From so many columns of x, or so many elements of A on, cuBLAS's gemm beats passes over A with a
+// few columns each.
 constexpr int64_t kGemmColumns = 9;
+constexpr int64_t kGemmElements = int64_t{1} << 20;
 
 // A packed row-major matrix is the transpose of a packed column-major one. Rows or columns of one
 // element look the same in both orders.
@@ -104,29 +106,28 @@ absl::Status CudaMatrixOps::Residual(const AnyMatrix& a, Op op, double norm_op_a
                                      const MatrixView<double>& x, const MatrixView<double>& b,
                                      const MatrixView<double>& r) {
   CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
-  if (a.dtype == DType::kFloat64 && x.cols >= kGemmColumns && r.rows > 0 && x.rows > 0) {
-    CROUT_RETURN_IF_ERROR(context_.core().Observe(ResidualByGemm(a.As<double>(), op, x, b, r)));
+  const bool large = x.cols >= kGemmColumns || a.rows * a.cols >= kGemmElements;
+  const bool by_gemm = a.dtype == DType::kFloat64 && large && r.rows > 0 && x.rows > 0;
+  if (by_gemm) {
+    CROUT_RETURN_IF_ERROR(context_.core().Observe(NegativeProduct(a.As<double>(), op, x, r)));
   } else {
     CROUT_RETURN_IF_ERROR(context_.core().Observe(CudaStatus(
         LaunchProduct(ProductKind::kResidual, a, op, x, b, r, context_.stream()), "Residual")));
   }
   return context_.core().Observe(
-      CudaStatus(LaunchBackwardError(norm_op_a, x, b, r, context_.scratch(),
+      CudaStatus(LaunchBackwardError(norm_op_a, x, b, r, by_gemm, context_.scratch(),
                                      &context_.report().residual, context_.stream()),
                  "Residual"));
 }
 
-absl::Status CudaMatrixOps::ResidualByGemm(const MatrixView<double>& a, Op op,
-                                           const MatrixView<double>& x, const MatrixView<double>& b,
-                                           const MatrixView<double>& r) {
-  CROUT_RETURN_IF_CUDA_ERROR(cudaMemcpy2DAsync(
-      r.data, r.ld * sizeof(double), b.data, b.ld * sizeof(double), r.rows * sizeof(double),
-      static_cast<size_t>(r.cols), cudaMemcpyDeviceToDevice, context_.stream()));
+absl::Status CudaMatrixOps::NegativeProduct(const MatrixView<double>& a, Op op,
+                                            const MatrixView<double>& x,
+                                            const MatrixView<double>& r) {
   const double minus_one = -1;
-  const double one = 1;
+  const double zero = 0;
   CROUT_RETURN_IF_CUBLAS_ERROR(cublasDgemm_64(
       context_.cublas(), op == Op::kNone ? CUBLAS_OP_N : CUBLAS_OP_T, CUBLAS_OP_N, r.rows, r.cols,
-      x.rows, &minus_one, a.data, a.ld, x.data, x.ld, &one, r.data, r.ld));
+      x.rows, &minus_one, a.data, a.ld, x.data, x.ld, &zero, r.data, r.ld));
   return absl::OkStatus();
 }
 

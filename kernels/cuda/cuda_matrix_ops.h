@@ -30,8 +30,9 @@ class CudaMatrixOps final : public MatrixOps {
   absl::Status CopyToHost(const void* device, void* host, size_t bytes) override;
 
  private:
-  absl::Status ResidualByGemm(const MatrixView<double>& a, Op op, const MatrixView<double>& x,
-                              const MatrixView<double>& b, const MatrixView<double>& r);
+  // r := -op(a) x.
+  absl::Status NegativeProduct(const MatrixView<double>& a, Op op, const MatrixView<double>& x,
+                               const MatrixView<double>& r);
   absl::Status Copy(const void* from, void* to, size_t bytes, cudaMemcpyKind kind);
 
   CudaContext& context_;

@@ -1,5 +1,8 @@
 #include "kernels/cuda/own_costs.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace crout {
 namespace {
 
@@ -13,6 +16,14 @@ constexpr double kPanelColumn = 0.85e-6;  // in clusters
 constexpr double kPanelElement = 0.12e-9;
 constexpr double kBlockColumn = 0.9e-6;
 constexpr double kBlockElement = 0.06e-9;
+
+// By n unknowns and nrhs: the latency of the products with diagonal blocks grows as a power of the
+// columns until they fill the device; the factor is read at the memory's speed.
+constexpr double kSolveUnknown = 28e-9;
+constexpr double kSolvePower = 0.28;
+constexpr double kSolveFill = 64;
+constexpr double kSolveElement = 2.8e-12;
+constexpr double kSolveColumn = 1.6e-14;  // of one element
 
 double LuFlops(double n) { return 2.0 / 3.0 * n * n * n; }
 
@@ -39,6 +50,14 @@ double PredictGaussJordanSeconds(int64_t order, int64_t nrhs) {
   const auto columns = static_cast<double>(nrhs);
   return kCall + kCroutColumn * n + kCroutElement * n * (n + columns) +
          n * n * (n + 2 * columns) / kFlopsPerSecond;
+}
+
+double PredictCroutSolveSeconds(int64_t order, int64_t nrhs) {
+  const auto n = static_cast<double>(order);
+  const auto columns = static_cast<double>(nrhs);
+  const double latency =
+      std::pow(std::min(columns, kSolveFill), kSolvePower) * std::max(1.0, columns / kSolveFill);
+  return kCall + kSolveUnknown * n * latency + (kSolveElement + kSolveColumn * columns) * n * n;
 }
 
 }  // namespace crout

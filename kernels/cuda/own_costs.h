@@ -18,6 +18,9 @@ double PredictBlockLuSeconds(int64_t n);
 // Seconds of `gauss_jordan` with nrhs right-hand sides.
 double PredictGaussJordanSeconds(int64_t n, int64_t nrhs);
 
+// Seconds of `crout_solve` with a prepared factor, in either type.
+double PredictCroutSolveSeconds(int64_t n, int64_t nrhs);
+
 }  // namespace crout
 
 #endif  // CROUT_KERNELS_CUDA_OWN_COSTS_H_

@@ -9,6 +9,7 @@ namespace {
 constexpr int kTile = 32;
 constexpr int kLanes = kBlockThreads / kTile;  // columns of A that a block reads at once
 constexpr int kGroup = 4;                      // columns of x for each pass over A
+constexpr int kBatch = 8;                      // elements that a thread has on their way at once
 constexpr int64_t kMaxGridY = 65535;
 
 __device__ double Term(ProductKind kind, double a, double x) {
@@ -104,18 +105,35 @@ __device__ double ColumnError(double norm_op_a, double residual, double solution
 // One block for each column.
 __global__ void __launch_bounds__(kBlockThreads)
     BackwardErrorKernel(double norm_op_a, MatrixView<double> x, MatrixView<double> b,
-                        MatrixView<double> r, ReductionScratch* scratch, ResidualStats* report) {
+                        MatrixView<double> r, bool add_rhs, ReductionScratch* scratch,
+                        ResidualStats* report) {
   const int64_t c = blockIdx.x;
   if (c < b.cols) {
     double solution = 0;
     double rhs = 0;
     double residual = 0;
+#pragma unroll kBatch
     for (int64_t i = threadIdx.x; i < x.rows; i += kBlockThreads) {
       solution = MaxKeepingNan(solution, fabs(x(i, c)));
     }
-    for (int64_t i = threadIdx.x; i < b.rows; i += kBlockThreads) {
-      rhs = MaxKeepingNan(rhs, fabs(b(i, c)));
-      residual = MaxKeepingNan(residual, fabs(r(i, c)));
+    for (int64_t first = threadIdx.x; first < b.rows; first += kBatch * kBlockThreads) {
+      // All loads before the first store: the compiler cannot know that r is apart from b.
+      double right[kBatch];
+      double left[kBatch];
+#pragma unroll
+      for (int k = 0; k < kBatch; ++k) {
+        const int64_t i = first + k * kBlockThreads;
+        right[k] = i < b.rows ? b(i, c) : 0;
+        left[k] = i < b.rows ? r(i, c) : 0;
+      }
+#pragma unroll
+      for (int k = 0; k < kBatch; ++k) {
+        const int64_t i = first + k * kBlockThreads;
+        if (add_rhs) left[k] += right[k];
+        if (add_rhs && i < b.rows) r(i, c) = left[k];
+        rhs = MaxKeepingNan(rhs, fabs(right[k]));
+        residual = MaxKeepingNan(residual, fabs(left[k]));
+      }
     }
     solution = BlockReduce(solution, Max());
     rhs = BlockReduce(rhs, Max());
@@ -161,11 +179,12 @@ cudaError_t LaunchProduct(ProductKind kind, const AnyMatrix& a, Op op, const Mat
 
 cudaError_t LaunchBackwardError(double norm_op_a, const MatrixView<double>& x,
                                 const MatrixView<double>& b, const MatrixView<double>& r,
-                                ReductionScratch* scratch, ResidualStats* report,
+                                bool add_rhs, ReductionScratch* scratch, ResidualStats* report,
                                 cudaStream_t stream) {
   // One block even without columns: it publishes.
   const auto blocks = static_cast<unsigned>(std::max<int64_t>(1, b.cols));
-  BackwardErrorKernel<<<blocks, kBlockThreads, 0, stream>>>(norm_op_a, x, b, r, scratch, report);
+  BackwardErrorKernel<<<blocks, kBlockThreads, 0, stream>>>(norm_op_a, x, b, r, add_rhs, scratch,
+                                                            report);
   return cudaGetLastError();
 }
 

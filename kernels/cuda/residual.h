@@ -18,9 +18,10 @@ cudaError_t LaunchProduct(ProductKind kind, const AnyMatrix& a, Op op, const Mat
                           cudaStream_t stream);
 
 // Enqueues *report := the backward error of x with the residual r, in memory that both sides see.
+// `add_rhs`: r holds -op(a) x, and becomes the residual.
 cudaError_t LaunchBackwardError(double norm_op_a, const MatrixView<double>& x,
                                 const MatrixView<double>& b, const MatrixView<double>& r,
-                                ReductionScratch* scratch, ResidualStats* report,
+                                bool add_rhs, ReductionScratch* scratch, ResidualStats* report,
                                 cudaStream_t stream);
 
 }  // namespace crout

@@ -17,11 +17,13 @@ struct WarmUpBuffers {
   Buffer ipiv;
   Buffer rhs;
   Buffer workspace;
+  Buffer prepared;
 };
 
 absl::StatusOr<WarmUpBuffers> Allocate(CudaContext& context, DType dtype, int64_t n) {
   Device& device = context.device();
   size_t workspace = 2 * n * sizeof(double);  // for the scales
+  size_t prepared = 0;
   for (const auto& algorithm : device.algorithms()) {
     CROUT_ASSIGN_OR_RETURN(const size_t bytes, algorithm->WorkspaceBytes(dtype, n, {}));
     workspace = std::max(workspace, bytes);
@@ -29,12 +31,15 @@ absl::StatusOr<WarmUpBuffers> Allocate(CudaContext& context, DType dtype, int64_
   for (const auto& solver : device.solvers()) {
     CROUT_ASSIGN_OR_RETURN(const size_t bytes, solver->WorkspaceBytes(dtype, n, 1));
     workspace = std::max(workspace, bytes);
+    CROUT_ASSIGN_OR_RETURN(const size_t beside, solver->PreparedBytes(dtype, n));
+    prepared = std::max(prepared, beside);
   }
   WarmUpBuffers buffers;
   CROUT_ASSIGN_OR_RETURN(buffers.matrix, device.memory().Allocate(n * n * SizeOf(dtype)));
   CROUT_ASSIGN_OR_RETURN(buffers.ipiv, device.memory().Allocate(n * sizeof(int64_t)));
   CROUT_ASSIGN_OR_RETURN(buffers.rhs, device.memory().Allocate(n * sizeof(double)));
   CROUT_ASSIGN_OR_RETURN(buffers.workspace, device.memory().Allocate(workspace));
+  CROUT_ASSIGN_OR_RETURN(buffers.prepared, device.memory().Allocate(prepared));
   return buffers;
 }
 
@@ -43,6 +48,8 @@ absl::Status Solve(CudaContext& context, const WarmUpBuffers& buffers, const Fac
   const AnyMatrix b = {buffers.rhs.data(), factor.lu.dtype, n, 1, n};
   for (const auto& solver : context.device().solvers()) {
     if (!solver->Supports(factor.unit_diagonal)) continue;
+    CROUT_RETURN_IF_ERROR(
+        solver->Prepare(context, factor, {buffers.prepared.data(), buffers.prepared.size()}));
     CROUT_RETURN_IF_ERROR(solver->Solve(context, factor, Op::kNone, 0, b,
                                         {buffers.workspace.data(), buffers.workspace.size()}));
   }
@@ -68,7 +75,7 @@ absl::Status Run(CudaContext& context, const WarmUpBuffers& buffers, DType dtype
                                             {}, [] { return false; }));
     const UnitDiagonal unit = algorithm->traits().unit_diagonal;
     CROUT_RETURN_IF_ERROR(context.ops().InspectFactor(a, unit == UnitDiagonal::kU, ipiv));
-    CROUT_RETURN_IF_ERROR(Solve(context, buffers, {a, ipiv, unit}));
+    CROUT_RETURN_IF_ERROR(Solve(context, buffers, {a, ipiv, unit, buffers.prepared.data(), {}}));
   }
   return absl::OkStatus();
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/algorithm_registry.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
 
@@ -11,11 +12,12 @@ namespace crout {
 absl::StatusOr<std::unique_ptr<FactorStep>> FactorStep::Create(ServerCore& core,
                                                                const v1::MatrixSpec& matrix,
                                                                const v1::FactorizeOptions& options,
-                                                               DeviceSlot& slot) {
+                                                               DeviceSlot& slot, bool cached) {
   CROUT_ASSIGN_OR_RETURN(const PayloadSpec spec,
                          DecodePayload(matrix, "header.matrix", core.limits));
   auto step = std::unique_ptr<FactorStep>(new FactorStep(core, spec, slot));
   CROUT_ASSIGN_OR_RETURN(step->options_, DecodeOptions(options, spec.shape.dtype));
+  if (cached) step->options_.prepare = FindSolverToPrepare(*slot.device);
   step->request_ = options;
   // A name that the device lacks is refused before the payload, whatever the order will be.
   CROUT_RETURN_IF_ERROR(Resolve(options, *slot.device, /*n=*/0, &step->options_));
@@ -68,6 +70,7 @@ FactorSummary FactorStep::Expected() const {
   // The most that a solve could need.
   summary.row_scaled = options_.equilibrate != EquilibrateMode::kOff;
   summary.col_scaled = summary.row_scaled;
+  if (options_.prepare != nullptr) summary.preparation.emplace();
   return summary;
 }
 
@@ -83,11 +86,7 @@ absl::StatusOr<NewFactor> FactorStep::Run(ExecutionContext& context, StopRequest
     bool promoted = false;
     CROUT_ASSIGN_OR_RETURN(const Factorization* start,
                            start_->OnDevice(context, std::move(promotion_), &promoted));
-    const int64_t n = start->summary.n;
-    options_.parameters.start =
-        FactorView{{start->storage.lu.data(), start->summary.factor_dtype, n, n, n},
-                   start->storage.ipiv.as<int64_t>(),
-                   start->summary.unit_diagonal};
+    options_.parameters.start = start->view();
     timings.host_to_device += watch.Lap();
   }
   KernelTimings kernel;

@@ -11,11 +11,12 @@ namespace crout {
 
 class FactorStep final : public PayloadStep {
  public:
-  // Checks what can be checked before the payload.
+  // Checks what can be checked before the payload. A factor that is `cached` is prepared for the
+  // solves to come.
   static absl::StatusOr<std::unique_ptr<FactorStep>> Create(ServerCore& core,
                                                             const v1::MatrixSpec& matrix,
                                                             const v1::FactorizeOptions& options,
-                                                            DeviceSlot& slot);
+                                                            DeviceSlot& slot, bool cached);
 
   MatrixUpload& upload() override { return upload_; }
   DeviceSlot& slot() override { return slot_; }

@@ -20,8 +20,8 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeAndSolveCall::Start(const Str
     CROUT_ASSIGN_OR_RETURN(insert_, DecodeCacheOptions(header.cache(), tenant_, core_.limits));
   }
   CROUT_ASSIGN_OR_RETURN(DeviceSlot * slot, core_.devices.Choose(header.options().device()));
-  CROUT_ASSIGN_OR_RETURN(factor_,
-                         FactorStep::Create(core_, header.matrix(), header.options(), *slot));
+  CROUT_ASSIGN_OR_RETURN(factor_, FactorStep::Create(core_, header.matrix(), header.options(),
+                                                     *slot, insert_.has_value()));
   CROUT_ASSIGN_OR_RETURN(
       solve_, SolveStep::Create(
                   core_, header.rhs(), header.solve(), "header.solve", *slot,

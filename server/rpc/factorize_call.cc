@@ -61,7 +61,7 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeCall::Start(const StreamMessa
   observed_.request_id = insert_.request_id;
   CROUT_ASSIGN_OR_RETURN(DeviceSlot * slot, core_.devices.Choose(header.options().device()));
   CROUT_ASSIGN_OR_RETURN(factor_,
-                         FactorStep::Create(core_, header.matrix(), header.options(), *slot));
+                         FactorStep::Create(core_, header.matrix(), header.options(), *slot, true));
   if (!insert_.request_id.empty()) {
     CROUT_ASSIGN_OR_RETURN(const std::optional<FactorInfo> living,
                            core_.cache.ClaimRequest(tenant_, insert_.request_id));
@@ -105,7 +105,7 @@ absl::StatusOr<std::vector<PayloadStep*>> RefactorizeCall::Start(const StreamMes
                     absl::StrCat("the handle's factor is on ", device, ": leave this empty"));
   }
   CROUT_ASSIGN_OR_RETURN(
-      factor_, FactorStep::Create(core_, header.matrix(), header.options(), old_->slot()));
+      factor_, FactorStep::Create(core_, header.matrix(), header.options(), old_->slot(), true));
   factor_->RequireOrder(old_->summary().n);
   factor_->StartFrom(&*old_);
   return std::vector<PayloadStep*>{factor_.get()};

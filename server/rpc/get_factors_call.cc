@@ -56,8 +56,9 @@ absl::StatusOr<FactorCopy> GetFactorsCall::Copy(ExecutionContext& context, CallT
   timings.host_to_device += watch.Lap();
   FactorCopy copy;
   const FactorStorage& storage = factor->storage;
-  CROUT_ASSIGN_OR_RETURN(copy.reservation,
-                         core_.cache.ReserveOnHost(storage.bytes() - storage.matrix.size()));
+  CROUT_ASSIGN_OR_RETURN(
+      copy.reservation,
+      core_.cache.ReserveOnHost(storage.lu.size() + storage.ipiv.size() + storage.scales.size()));
   CROUT_ASSIGN_OR_RETURN(copy.storage, CopyFactorsToHost(context, storage, core_.host_memory));
   timings.device_to_host += watch.Lap();
   return copy;

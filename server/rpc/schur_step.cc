@@ -17,6 +17,7 @@ absl::StatusOr<std::unique_ptr<SchurStep>> SchurStep::Create(
                          DecodePayload(header.matrix(), "header.matrix", core.limits));
   auto step = std::unique_ptr<SchurStep>(new SchurStep(core, spec, slot));
   CROUT_ASSIGN_OR_RETURN(step->options_.factor, DecodeOptions(header.options(), spec.shape.dtype));
+  step->options_.factor.prepare = FindSolverToPrepare(*slot.device);
   if (header.leading_order() < 0) return BadField("header.leading_order", "negative");
   step->options_.leading = header.leading_order();
   step->options_.layout = spec.shape.layout;

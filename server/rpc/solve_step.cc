@@ -52,8 +52,12 @@ absl::StatusOr<size_t> SolveStep::Plan() {
   const FactorSummary factor = expected_();
   const PackedMatrix& shape = upload_.shape();
   CROUT_RETURN_IF_ERROR(CheckRows(shape, factor.n, upload_.field(), mismatch_));
-  CROUT_ASSIGN_OR_RETURN(options_.solver, FindSolver(*slot_.device, solver_, factor.unit_diagonal,
-                                                     factor.factor_dtype, factor.n, shape.cols));
+  CROUT_ASSIGN_OR_RETURN(options_.solver, FindSolver(*slot_.device, solver_, factor, shape.cols));
+  if (options_.solver->needs_preparation()) {
+    CROUT_ASSIGN_OR_RETURN(options_.fallback,
+                           FindSolver(*slot_.device, "auto", factor.unit_diagonal,
+                                      factor.factor_dtype, factor.n, shape.cols));
+  }
   const absl::Status taken = CheckTolerance(*options_.solver, options_.solver_tolerance);
   if (!taken.ok()) return BadField(absl::StrCat(field_, ".solver_tolerance"), taken.message());
   CROUT_ASSIGN_OR_RETURN(const JobBytes bytes, SolveBytes(options_, factor, shape));

@@ -2,14 +2,18 @@
 if(CROUT_HAVE_CUDA)
   set(bench "${PROJECT_SOURCE_DIR}/tests/bench")
   add_executable(gpu_service_bench
-    "${bench}/gpu_concurrency_bench.cc" "${bench}/gpu_latency_bench.cc"
+    "${bench}/gpu_bench.cc" "${bench}/gpu_concurrency_bench.cc" "${bench}/gpu_latency_bench.cc"
     "${bench}/gpu_service_bench.cc" "${bench}/gpu_solver_bench.cc" "${bench}/gpu_upload_bench.cc")
   target_link_libraries(gpu_service_bench PRIVATE crout::cuda_device crout_flags crout_version
     nlohmann_json::nlohmann_json)
   add_executable(gpu_methods_bench "${bench}/gpu_methods_bench.cc" "${bench}/gpu_schur_bench.cc")
   target_link_libraries(gpu_methods_bench PRIVATE crout::cuda_device crout_flags crout_version
     nlohmann_json::nlohmann_json)
-  set_property(GLOBAL APPEND PROPERTY CROUT_PACKAGED_TESTS gpu_service_bench gpu_methods_bench)
+  add_executable(gpu_solve_bench "${bench}/gpu_bench.cc" "${bench}/gpu_solve_bench.cc")
+  target_link_libraries(gpu_solve_bench PRIVATE crout::cuda_device crout_flags crout_version
+    nlohmann_json::nlohmann_json)
+  set_property(GLOBAL APPEND PROPERTY CROUT_PACKAGED_TESTS gpu_service_bench gpu_methods_bench
+    gpu_solve_bench)
 
   foreach(name gpu_iterative_bench gpu_lu_bench)
     add_executable(${name}

@@ -41,8 +41,10 @@ class DeviceMatrix {
   Buffer device_;
 };
 
-// Factors `upload` with getrf, all that a reply needs included.
-Factorization FactorOnce(ExecutionContext& context, Buffer upload, const PackedMatrix& shape);
+// Factors `upload` with getrf, all that a reply needs included, and prepares the factor for a
+// solver if one is given.
+Factorization FactorOnce(ExecutionContext& context, Buffer upload, const PackedMatrix& shape,
+                         const TriangularSolver* prepare = nullptr);
 
 }  // namespace crout
 

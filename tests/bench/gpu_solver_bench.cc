@@ -1,3 +1,4 @@
+#include "kernels/algorithm_registry.h"
 #include "tests/bench/gpu_bench.h"
 
 namespace crout {
@@ -35,11 +36,11 @@ nlohmann::json BenchSolvers(Device& device) {
   for (const int64_t n : {256, 512, 1024, 2599, 4156, 8385, 11532, 16384, 32768}) {
     const DeviceMatrix matrix(*context, n);
     Factorization factor;
-    const double seconds =
-        Time([&] { factor = FactorOnce(*context, matrix.Copy(*context), matrix.shape()); });
-    const FactorView view{{factor.storage.lu.data(), DType::kFloat64, n, n, n},
-                          factor.storage.ipiv.as<int64_t>(),
-                          UnitDiagonal::kL};
+    const double seconds = Time([&] {
+      factor =
+          FactorOnce(*context, matrix.Copy(*context), matrix.shape(), FindSolverToPrepare(device));
+    });
+    const FactorView view = factor.view();
     for (const int64_t nrhs : {1, 10, 64}) {
       nlohmann::json row = {{"n", n}, {"nrhs", nrhs}, {"first_factorization_ms", 1e3 * seconds}};
       for (const auto& solver : device.solvers()) {

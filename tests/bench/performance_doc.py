@@ -32,6 +32,7 @@ KEPT = {
     "gpu_lu": "Dense LU on a GPU beside cuSOLVER's getrf",
     "gpu_methods": "Direct methods on a GPU",
     "gpu_iterative": "The iterative Crout method on a GPU",
+    "gpu_solve": "Solves with cached factors on a GPU",
     "service": "The service from outside",
     "gpu_service": "The parts of the service on a GPU",
 }

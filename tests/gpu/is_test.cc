@@ -19,17 +19,8 @@ class GpuIsTest : public GpuTest {
     if (!IsSkipped()) gpu_ = std::make_unique<Bench>(Gpu());
   }
 
-  // A factor as stored: L and U of `lu`, no interchanges.
   Factorization Stored(const HostMatrix& lu, int64_t n, DType dtype, UnitDiagonal unit) {
-    Factorization factor;
-    factor.summary.n = n;
-    factor.summary.factor_dtype = factor.summary.matrix_dtype = dtype;
-    factor.summary.unit_diagonal = unit;
-    factor.storage.lu = gpu_->Put(testing::Packed(lu, n, n, dtype));
-    std::vector<int64_t> ipiv(n);
-    for (int64_t i = 0; i < n; ++i) ipiv[i] = i + 1;
-    factor.storage.ipiv = gpu_->Put(ipiv);
-    return factor;
+    return StoredFactor(*gpu_, lu, n, dtype, unit);
   }
   HostMatrix Solve(const Factorization& factor, std::string_view solver, Op op, const HostMatrix& b,
                    int64_t nrhs, double tolerance = 0) {

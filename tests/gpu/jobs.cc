@@ -54,7 +54,9 @@ FactorizeOptions OptionsOf(Device& device, DType factor_dtype, std::string_view 
 }
 
 const TriangularSolver* SolverOf(Device& device, std::string_view name) {
-  auto found = FindSolver(device, name, UnitDiagonal::kL, DType::kFloat64, 1, 1);
+  FactorSummary factor;
+  factor.preparation.emplace();  // any solver would do with it
+  auto found = FindSolver(device, name, factor, 1);
   EXPECT_TRUE(found.ok()) << found.status();
   return *found;
 }
@@ -86,6 +88,19 @@ void ExpectColumnsTold(Bench& bench, const HostMatrix& a, int64_t n,
   EXPECT_LT(told.back(), n);
   const std::set<int64_t> distinct(told.begin(), told.end());
   EXPECT_GT(distinct.size(), 2u);  // first, last and some between
+}
+
+Factorization StoredFactor(Bench& bench, const HostMatrix& lu, int64_t n, DType dtype,
+                           UnitDiagonal unit) {
+  Factorization factor;
+  factor.summary.n = n;
+  factor.summary.factor_dtype = factor.summary.matrix_dtype = dtype;
+  factor.summary.unit_diagonal = unit;
+  factor.storage.lu = bench.Put(testing::Packed(lu, n, n, dtype));
+  std::vector<int64_t> ipiv(n);
+  for (int64_t i = 0; i < n; ++i) ipiv[i] = i + 1;
+  factor.storage.ipiv = bench.Put(ipiv);
+  return factor;
 }
 
 HostFactor Download(Bench& bench, const Factorization& factor) {

@@ -30,6 +30,10 @@ absl::StatusOr<Factorization> FactorizeOn(Bench& bench, const HostMatrix& a, int
 void ExpectColumnsTold(Bench& bench, const HostMatrix& a, int64_t n,
                        const FactorizeOptions& options);
 
+// A factor as stored: L and U of `lu`, no interchanges, without a matrix.
+Factorization StoredFactor(Bench& bench, const HostMatrix& lu, int64_t n, DType dtype,
+                           UnitDiagonal unit);
+
 // The bytes of a factor, on the host.
 struct HostFactor {
   HostMatrix lu;

@@ -28,7 +28,7 @@ find_program() {
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 date -u +%Y-%m-%dT%H:%M:%SZ
 for test in gpu_ops_test gpu_upload_test gpu_pipeline_test gpu_methods_test gpu_iterative_test \
-    gpu_large_test gpu_plugin_test gpu_fault_test; do
+    gpu_solver_test gpu_large_test gpu_plugin_test gpu_fault_test; do
   program=$(find_program $test)
   if [ -z "$program" ]; then
     echo "$test: not found in: $programs" >&2
@@ -46,7 +46,7 @@ for test in gpu_ops_test gpu_upload_test gpu_pipeline_test gpu_methods_test gpu_
   tail -n 3 "$results/$test.log"
 done
 
-for bench in gpu_service_bench gpu_iterative_bench; do
+for bench in gpu_service_bench gpu_iterative_bench gpu_solve_bench; do
   program=$(find_program $bench)
   if [ -n "$program" ] && "$program" >"$results/$bench.json" 2>"$results/$bench.log"; then
     cat "$results/$bench.json"

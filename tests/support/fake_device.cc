@@ -7,6 +7,7 @@
 #include "kernels/host/host_device.h"
 #include "kernels/util/status_macros.h"
 #include "tests/support/plain_direct_solver.h"
+#include "tests/support/preparing_solver.h"
 
 namespace crout::testing {
 namespace {
@@ -178,6 +179,9 @@ FakeDevice::FakeDevice(const FakeDeviceOptions& options)
   }
   for (const auto& solver : host_->solvers()) {
     solvers_.push_back(std::make_unique<GatedSolver>(*solver, solve_gate_));
+  }
+  if (options.prepares) {
+    solvers_.push_back(std::make_unique<PreparingSolver>(*solvers_.front()));
   }
   direct_solvers_.push_back(std::make_unique<GatedDirectSolver>(solve_gate_));
 }

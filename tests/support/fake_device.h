@@ -21,10 +21,11 @@ struct FakeDeviceOptions {
   size_t staging_bytes = size_t{64} << 20;
   size_t staging_block_bytes = size_t{256} << 10;  // the longest span that an uploader gives
   int parallelism = 2;
+  bool prepares = false;  // has a PreparingSolver too
 };
 
 // Has the algorithms and solvers of the host device under the same names, and a direct solver of
-// its own, "gauss_jordan". Thread-safe.
+// its own, "gauss_jordan"; on request "crout_solve" beside them. Thread-safe.
 class FakeDevice final : public Device {
  public:
   explicit FakeDevice(const FakeDeviceOptions& options = {});

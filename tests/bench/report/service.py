@@ -2,7 +2,7 @@
 
 from report.table import Table, count, number
 
-FIRST = ["n", "dtype", "change", "nrhs", "transport", "clients", "count", "rounds"]
+FIRST = ["n", "dtype", "change", "nrhs", "op", "transport", "clients", "count", "rounds"]
 UNITS = {"us": "µs", "ms": "ms", "s": "s", "mib": "MiB"}
 
 
@@ -35,6 +35,9 @@ TITLES = {
     "payload": "A payload of 512 MiB from the client to the device's memory",
     "upload": "Upload through staging memory",
     "solvers": "Triangular solvers",
+    "prepare": "Preparing a factor for crout_solve when it enters the cache",
+    "cached": "crout_solve with a prepared factor beside cusolverDnXgetrs, in turn: medians, and the "
+              "spread of the rounds",
     "factor": "Direct methods beside the vendor's getrf, in turn",
     "solve": "Gauss-Jordan elimination beside getrf and getrs with n right-hand sides, in turn",
     "schur": "Schur complements beside getrf, trsm and gemm, in turn: float64",

@@ -1,0 +1,115 @@
+#include "kernels/cuda/block_product.h"
+#include "kernels/cuda/dmma_tile.cuh"
+#include "kernels/cuda/load_if.cuh"
+
+namespace crout {
+namespace {
+
+constexpr int kWarps = 16;
+constexpr int kThreads = kWarps * 32;
+constexpr int kHalf = kWarps / 2;
+
+// What programmatic dependent launch adds to the stream's order: the next kernel may start, and
+// this one may read what the one before wrote.
+__device__ void LetNextStart() { asm volatile("griddepcontrol.launch_dependents;"); }
+__device__ void WaitForPrevious() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+
+// One row of op(A): its columns outside [begin, end) are zero, or a unit diagonal.
+template <class T>
+struct BlockRow {
+  const T* data;
+  int begin, end;
+
+  __device__ double At(int k, int a_col) const {
+    return LoadConstantIf(k >= begin && k < end, data + k * a_col);
+  }
+};
+
+template <class T>
+__device__ BlockRow<T> RowOf(const BlockProduct<T>& p, int i) {
+  const int depth = static_cast<int>(p.x.rows);
+  BlockRow<T> row = {p.a + i * p.a_row, 0, i < p.out.rows ? depth : 0};
+  const int diagonal = p.unit ? 0 : 1;
+  if (p.shape == BlockShape::kLower) row.end = min(row.end, i + diagonal);
+  if (p.shape == BlockShape::kUpper) row.begin = i + 1 - diagonal;
+  return row;
+}
+
+// A block computes 16 rows of kTiles times 8 columns; its warps share the summation.
+template <class T, int kTiles>
+__global__ void __launch_bounds__(kThreads, kTiles == 1 ? 2 : 1)
+    BlockProductKernel(BlockProduct<T> p) {
+  constexpr int kColumns = kTiles * kTileColumns;
+  constexpr int kTile = kTileRows * kColumns;
+  __shared__ double partial[kHalf][kTile];
+  LetNextStart();
+  const int i0 = static_cast<int>(blockIdx.x) * kTileRows;
+  const int c0 = static_cast<int>(blockIdx.y) * kColumns;
+  const int depth = static_cast<int>(p.x.rows);
+  const int begin = p.shape == BlockShape::kUpper ? i0 : 0;
+  const int end = p.shape == BlockShape::kLower ? min(depth, i0 + kTileRows) : depth;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const BlockRow<T> rows[2] = {RowOf(p, i0 + TileRow(0)), RowOf(p, i0 + TileRow(2))};
+  const int a_col = static_cast<int>(p.a_col);
+  const T* columns[kTiles];  // null past the last
+#pragma unroll
+  for (int j = 0; j < kTiles; ++j) {
+    const int c = c0 + j * kTileColumns + FragmentColumn();
+    columns[j] = c < p.x.cols ? &p.x(0, c) : nullptr;
+  }
+  TileSums<kTiles> sums = {};
+  MultiplyTile<kWarps, kTiles>(
+      warp, begin, end, [&](int half, int k) { return rows[half].At(k, a_col); },
+      [&](int j, int k) { return LoadSharedIf(k < end && columns[j] != nullptr, columns[j] + k); },
+      [] { WaitForPrevious(); }, sums);
+  if (warp >= kHalf) StoreTile<kTiles>(sums, false, partial[warp - kHalf]);
+  __syncthreads();
+  if (warp < kHalf) StoreTile<kTiles>(sums, true, partial[warp]);
+  __syncthreads();
+  for (int e = static_cast<int>(threadIdx.x); e < kTile; e += kThreads) {
+    const int i = i0 + e % kTileRows;
+    const int c = c0 + e / kTileRows;
+    if (i >= p.out.rows || c >= p.out.cols) continue;
+    double sum = LoadSharedIf(p.unit, &p.x(i, c));
+#pragma unroll
+    for (int w = 0; w < kHalf; ++w) sum += partial[w][e];
+    const double before = LoadSharedIf(p.c.data != nullptr, &p.c(i, c));
+    p.out(i, c) = static_cast<T>(p.subtract ? before - sum : before + sum);
+  }
+}
+
+template <class T, int kTiles>
+cudaError_t Launch(const BlockProduct<T>& p, ProductStart start, cudaStream_t stream) {
+  constexpr int kColumns = kTiles * kTileColumns;
+  cudaLaunchAttribute early = {};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(static_cast<unsigned>((p.out.rows + kTileRows - 1) / kTileRows),
+                        static_cast<unsigned>((p.out.cols + kColumns - 1) / kColumns));
+  config.blockDim = dim3(kThreads);
+  config.stream = stream;
+  config.attrs = &early;
+  config.numAttrs = start == ProductStart::kEarly ? 1 : 0;
+  return cudaLaunchKernelEx(&config, BlockProductKernel<T, kTiles>, p);
+}
+
+}  // namespace
+
+template <class T>
+cudaError_t LaunchBlockProduct(const BlockProduct<T>& product, ProductStart start,
+                               cudaStream_t stream) {
+  // Tall products of many columns: blocks of more columns, so that all run at once.
+  constexpr int64_t kTall = 512;
+  if (product.out.rows == 0 || product.out.cols == 0) return cudaSuccess;
+  if (product.out.cols <= kTileColumns) return Launch<T, 1>(product, start, stream);
+  if (product.out.cols <= 2 * kTileColumns || product.out.rows <= kTall) {
+    return Launch<T, 2>(product, start, stream);
+  }
+  return Launch<T, 4>(product, start, stream);
+}
+
+template cudaError_t LaunchBlockProduct(const BlockProduct<float>&, ProductStart, cudaStream_t);
+template cudaError_t LaunchBlockProduct(const BlockProduct<double>&, ProductStart, cudaStream_t);
+
+}  // namespace crout

@@ -1,0 +1,85 @@
+// Tiles of matrix products on the double-precision tensor cores, for blocks whose warps share the
+// summation index.
+#ifndef CROUT_KERNELS_CUDA_DMMA_TILE_CUH_
+#define CROUT_KERNELS_CUDA_DMMA_TILE_CUH_
+
+namespace crout {
+
+// A warp's tile has 16 rows and kTiles times 8 columns: of its elements this thread holds
+// sums[j][e], the one in row TileRow(e) and column 8 j + TileColumn(e).
+inline constexpr int kTileRows = 16;
+inline constexpr int kTileColumns = 8;
+inline constexpr int kTileDepth = 4;  // columns of A for one instruction
+
+template <int kTiles>
+using TileSums = double[kTiles][4];
+
+__device__ inline int TileRow(int e) { return e / 2 * 8 + static_cast<int>(threadIdx.x) % 32 / 4; }
+__device__ inline int TileColumn(int e) { return static_cast<int>(threadIdx.x) % 4 * 2 + e % 2; }
+
+// The column of X, of 8, that this thread feeds to the product.
+__device__ inline int FragmentColumn() { return static_cast<int>(threadIdx.x) % 32 / 4; }
+
+__device__ inline void MultiplyAdd(double upper, double lower, double x, double (&sums)[4]) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
+      "{%0,%1,%2,%3};"
+      : "+d"(sums[0]), "+d"(sums[1]), "+d"(sums[2]), "+d"(sums[3])
+      : "d"(upper), "d"(lower), "d"(x));
+}
+
+// sums += A[0:16, begin:end] X[begin:end, :] for every kWarps-th batch of columns of A, from the
+// `warp`-th on. load_a(half, k) gives the element of A in row TileRow(2 * half) and column k,
+// load_x(j, k) that of X in row k and column 8 j + FragmentColumn(), as double; both 0 for k >=
+// end. `then` is called when the first batch of A is on its way, before X is read.
+template <int kWarps, int kTiles, class LoadA, class LoadX, class Then>
+__device__ void MultiplyTile(int warp, int begin, int end, LoadA load_a, LoadX load_x, Then then,
+                             TileSums<kTiles>& sums) {
+  constexpr int kSteps = 4;  // for each batch; measured
+  constexpr int kBatch = kSteps * kTileDepth;
+  const int depth = static_cast<int>(threadIdx.x) % 4;
+  const auto load = [&](int first, double(&a)[kSteps][2]) {
+#pragma unroll
+    for (int s = 0; s < kSteps; ++s) {
+      const int k = first + s * kTileDepth + depth;
+      a[s][0] = load_a(0, k);
+      a[s][1] = load_a(1, k);
+    }
+  };
+  int first = begin + warp * kBatch;
+  double a[kSteps][2];
+  load(first, a);
+  then();
+  for (; first < end; first += kWarps * kBatch) {
+    double x[kSteps][kTiles];
+#pragma unroll
+    for (int s = 0; s < kSteps; ++s) {
+      const int k = first + s * kTileDepth + depth;
+#pragma unroll
+      for (int j = 0; j < kTiles; ++j) x[s][j] = load_x(j, k);
+    }
+#pragma unroll
+    for (int s = 0; s < kSteps; ++s) {
+#pragma unroll
+      for (int j = 0; j < kTiles; ++j) MultiplyAdd(a[s][0], a[s][1], x[s][j], sums[j]);
+    }
+    load(first + kWarps * kBatch, a);
+  }
+}
+
+// shared[c * 16 + i] := element (i, c) of the warp's sums, plus what is there if `add`.
+template <int kTiles>
+__device__ void StoreTile(const TileSums<kTiles>& sums, bool add, double* shared) {
+#pragma unroll
+  for (int j = 0; j < kTiles; ++j) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      double& to = shared[(j * kTileColumns + TileColumn(e)) * kTileRows + TileRow(e)];
+      to = add ? to + sums[j][e] : sums[j][e];
+    }
+  }
+}
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_CUDA_DMMA_TILE_CUH_

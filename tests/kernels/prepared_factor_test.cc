@@ -1,0 +1,180 @@
+// Factors that are prepared for a solver: who may use it, what it falls back to, and its bytes.
+#include <algorithm>
+
+#include "kernels/algorithm_registry.h"
+#include "kernels/factorize_plan.h"
+#include "tests/support/fake_device.h"
+#include "tests/support/gallery.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout::testing {
+namespace {
+
+constexpr int64_t kN = 12;
+constexpr PackedMatrix kShape{nullptr, DType::kFloat64, Layout::kColumnMajor, kN, kN};
+
+bool Never() { return false; }
+
+class PreparedFactorTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_OK_AND_ASSIGN(context_, device_.CreateContext());
+    ASSERT_OK_AND_ASSIGN(options_.algorithm, FindAlgorithm(device_, "getrf", DType::kFloat64, kN));
+    options_.equilibrate = EquilibrateMode::kOff;
+    options_.prepare = FindSolverToPrepare(device_);
+    ASSERT_NE(options_.prepare, nullptr);
+  }
+
+  static HostMatrix Diagonal(double last) {
+    HostMatrix a(kN * kN, 0.0);
+    for (int64_t i = 0; i < kN; ++i) a[i + i * kN] = i == kN - 1 ? last : 1;
+    return a;
+  }
+
+  Buffer Put(const HostMatrix& values) {
+    const std::vector<std::byte> bytes = Packed(values, kN, values.size() / kN, DType::kFloat64);
+    Buffer buffer = *device_.memory().Allocate(bytes.size());
+    std::copy(bytes.begin(), bytes.end(), buffer.data());
+    return buffer;
+  }
+
+  Factorization Factor(const HostMatrix& a) {
+    KernelTimings timings;
+    return *Factorize(*context_, Put(a), kShape, options_, Never, timings);
+  }
+
+  absl::StatusOr<SolveSummary> SolveOnes(const Factorization& factor, const SolveOptions& options) {
+    PackedMatrix shape = kShape;
+    shape.cols = 1;
+    HostMatrix x(kN);
+    KernelTimings timings;
+    return Solve(*context_, factor, Put(HostMatrix(kN, 1.0)), shape, options,
+                 reinterpret_cast<std::byte*>(x.data()), Never, timings);
+  }
+
+  SolveOptions With(const TriangularSolver* fallback) const {
+    SolveOptions options;
+    options.solver = options_.prepare;
+    options.fallback = fallback;
+    return options;
+  }
+  const TriangularSolver* Getrs() const {
+    return *FindSolver(device_, "getrs", UnitDiagonal::kL, DType::kFloat64, kN, 1);
+  }
+
+  FakeDevice device_{{.prepares = true}};
+  std::unique_ptr<ExecutionContext> context_;
+  FactorizeOptions options_;
+};
+
+TEST_F(PreparedFactorTest, AutoTakesItForAPreparedFactorOnly) {
+  FactorSummary factor;
+  factor.n = kN;
+  ASSERT_OK_AND_ASSIGN(const TriangularSolver* plain, FindSolver(device_, "auto", factor, 1));
+  EXPECT_FALSE(plain->needs_preparation());
+  factor.preparation.emplace();
+  ASSERT_OK_AND_ASSIGN(const TriangularSolver* prepared, FindSolver(device_, "auto", factor, 1));
+  EXPECT_EQ(prepared, options_.prepare);
+}
+
+TEST_F(PreparedFactorTest, ByNameItRefusesAnUnpreparedFactor) {
+  EXPECT_THAT(FindSolver(device_, "crout_solve", UnitDiagonal::kL, DType::kFloat64, kN, 1),
+              FailsWith(absl::StatusCode::kFailedPrecondition,
+                        "'crout_solve' cannot use a factor that was not prepared for it"));
+}
+
+TEST_F(PreparedFactorTest, ADeviceWithoutSuchASolverPreparesNothing) {
+  FakeDevice plain;
+  EXPECT_EQ(FindSolverToPrepare(plain), nullptr);
+}
+
+TEST_F(PreparedFactorTest, SolvesWithWhatWasPrepared) {
+  const Factorization factor = Factor(Diagonal(2));
+  ASSERT_TRUE(factor.summary.preparation.has_value());
+  EXPECT_EQ(factor.summary.preparation->condition, 2);
+  ASSERT_OK_AND_ASSIGN(const SolveSummary summary, SolveOnes(factor, With(Getrs())));
+  EXPECT_EQ(summary.solver, "crout_solve");
+  EXPECT_EQ(summary.backward_error, 0);
+}
+
+TEST_F(PreparedFactorTest, FallsBackAndSaysSo) {
+  const Factorization factor = Factor(Diagonal(1e-6));
+  ASSERT_OK_AND_ASSIGN(const SolveSummary summary, SolveOnes(factor, With(Getrs())));
+  EXPECT_EQ(summary.solver, "getrs");
+  EXPECT_THAT(SolveOnes(factor, With(nullptr)),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "not accurate"));
+}
+
+TEST_F(PreparedFactorTest, TrustIsByOperationAndTheBoundNeedsBoth) {
+  const Factorization factor = Factor(Diagonal(1e-6));
+  SolveOptions options = With(Getrs());
+  options.op = Op::kTranspose;
+  ASSERT_OK_AND_ASSIGN(const SolveSummary transposed, SolveOnes(factor, options));
+  EXPECT_EQ(transposed.solver, "crout_solve");
+  options.error_bound = true;
+  ASSERT_OK_AND_ASSIGN(const SolveSummary bounded, SolveOnes(factor, options));
+  EXPECT_EQ(bounded.solver, "getrs");
+}
+
+TEST_F(PreparedFactorTest, AnUnpreparedFactorIsRefused) {
+  options_.prepare = nullptr;
+  const Factorization factor = Factor(Diagonal(2));
+  EXPECT_FALSE(factor.summary.preparation.has_value());
+  SolveOptions options;
+  options.solver = FindSolverToPrepare(device_);
+  options.fallback = Getrs();
+  EXPECT_THAT(SolveOnes(factor, options),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "prepared"));
+}
+
+TEST_F(PreparedFactorTest, ASingularFactorIsNotPreparedAndSaysThatItIsSingular) {
+  const Factorization factor = Factor(Diagonal(0));
+  EXPECT_FALSE(factor.summary.preparation.has_value());
+  EXPECT_FALSE(factor.storage.prepared);
+  EXPECT_THAT(SolveOnes(factor, With(Getrs())),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "singular"));
+}
+
+TEST_F(PreparedFactorTest, ItsBytesAreDeclaredAndKept) {
+  ASSERT_OK_AND_ASSIGN(const JobBytes declared, FactorizeBytes(options_, DType::kFloat64, kN));
+  FactorizeOptions plain = options_;
+  plain.prepare = nullptr;
+  ASSERT_OK_AND_ASSIGN(const JobBytes without, FactorizeBytes(plain, DType::kFloat64, kN));
+  const size_t prepared = *options_.prepare->PreparedBytes(DType::kFloat64, kN);
+  EXPECT_EQ(declared.kept, without.kept + prepared);
+  EXPECT_EQ(declared.peak, without.peak + prepared);
+  const Factorization factor = Factor(Diagonal(2));
+  EXPECT_EQ(factor.storage.bytes(), declared.kept);
+  EXPECT_EQ(device_.counting_memory().live_bytes(), declared.kept);
+}
+
+TEST_F(PreparedFactorTest, SurvivesATripThroughHostMemory) {
+  const Factorization factor = Factor(Diagonal(2));
+  ASSERT_OK_AND_ASSIGN(FactorStorage host,
+                       CopyStorageToHost(*context_, factor.storage, device_.staging_memory()));
+  EXPECT_EQ(host.bytes(), factor.storage.bytes());
+  ASSERT_OK_AND_ASSIGN(FactorStorage back, CopyStorageToDevice(*context_, host));
+  const Factorization promoted{factor.summary, std::move(back)};
+  ASSERT_OK_AND_ASSIGN(const SolveSummary summary, SolveOnes(promoted, With(nullptr)));
+  EXPECT_EQ(summary.solver, "crout_solve");
+  ASSERT_OK_AND_ASSIGN(const FactorStorage download,
+                       CopyFactorsToHost(*context_, factor.storage, device_.staging_memory()));
+  EXPECT_FALSE(download.prepared);
+}
+
+TEST_F(PreparedFactorTest, OfOrderZero) {
+  KernelTimings timings;
+  ASSERT_OK_AND_ASSIGN(
+      const Factorization factor,
+      Factorize(*context_, Buffer(), {nullptr, DType::kFloat64, Layout::kColumnMajor, 0, 0},
+                options_, Never, timings));
+  SolveOptions options = With(nullptr);
+  ASSERT_OK_AND_ASSIGN(
+      const SolveSummary summary,
+      Solve(*context_, factor, Buffer(), {nullptr, DType::kFloat64, Layout::kColumnMajor, 0, 1},
+            options, nullptr, Never, timings));
+  EXPECT_EQ(summary.solver, "crout_solve");
+}
+
+}  // namespace
+}  // namespace crout::testing

@@ -1,0 +1,102 @@
+// Factors that are prepared for a solver when they enter the cache, through the whole server.
+#include <string>
+
+#include "gmock/gmock.h"
+#include "tests/server/rpc_fixture.h"
+#include "tests/support/preparing_solver.h"
+
+namespace crout::testing {
+namespace {
+
+class RpcPreparedTest : public RpcTest {
+ protected:
+  void SetUp() override { StartServer({.prepares = true}); }
+
+  struct Answer {
+    grpc::Status status;
+    v1::Factor factor;
+    v1::SolveResult result;
+  };
+  Answer FactorizeAndSolve(const v1::FactorizeAndSolveHeader& header, const std::string& a,
+                           const std::string& b) {
+    grpc::ClientContext context;
+    auto stream = stub().FactorizeAndSolve(&context);
+    v1::FactorizeAndSolveRequest request;
+    *request.mutable_header() = header;
+    request.set_data(a);
+    request.set_rhs_data(b);
+    stream->Write(request);
+    stream->WritesDone();
+    Answer answer;
+    v1::FactorizeAndSolveResponse response;
+    while (stream->Read(&response)) {
+      if (response.has_factor()) answer.factor = response.factor();
+      if (response.has_result()) answer.result = response.result();
+    }
+    answer.status = stream->Finish();
+    return answer;
+  }
+  static v1::FactorizeAndSolveHeader Header(bool cached) {
+    v1::FactorizeAndSolveHeader header;
+    *header.mutable_matrix() = Dense(2, 2);
+    *header.mutable_rhs() = Dense(2, 1);
+    header.mutable_options()->set_equilibrate(v1::EQUILIBRATE_OFF);
+    if (cached) header.mutable_cache();
+    return header;
+  }
+};
+
+TEST_F(RpcPreparedTest, SolvesOfACachedFactorTakeIt) {
+  constexpr int64_t kN = 8;
+  v1::Factor factor;
+  ASSERT_TRUE(Factorize(kN, &factor).ok());
+  Solved solved;
+  ASSERT_TRUE(Solve(factor.handle(), std::vector<double>(kN, 1.0), &solved).ok());
+  EXPECT_EQ(solved.result.solver(), v1::SOLVER_CROUT_SOLVE);
+}
+
+TEST_F(RpcPreparedTest, ItsBytesAreInTheEstimateAndInTheReservation) {
+  constexpr int64_t kN = 64;
+  v1::EstimateFactorizeRequest request;
+  request.set_n(kN);
+  request.set_matrix_dtype(v1::DTYPE_FLOAT64);
+  request.mutable_options()->set_equilibrate(v1::EQUILIBRATE_OFF);
+  v1::EstimateFactorizeResponse estimate;
+  grpc::ClientContext context;
+  ASSERT_TRUE(stub().EstimateFactorize(&context, request, &estimate).ok());
+  const auto matrix = static_cast<int64_t>(kN * kN * sizeof(double));
+  const auto vector = static_cast<int64_t>(kN * sizeof(double));
+  EXPECT_EQ(estimate.cached_bytes(), 2 * matrix + 2 * vector);  // A, LU; ipiv, prepared
+}
+
+TEST_F(RpcPreparedTest, OneShotsAreNotPrepared) {
+  const auto a = Bytes({4, 1, 1, 4});
+  Answer answer = FactorizeAndSolve(Header(false), a, Bytes({1, 1}));
+  ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
+  EXPECT_NE(answer.result.solver(), v1::SOLVER_CROUT_SOLVE);
+  v1::FactorizeAndSolveHeader named = Header(false);
+  named.mutable_solve()->set_solver(v1::SOLVER_CROUT_SOLVE);
+  answer = FactorizeAndSolve(named, a, Bytes({1, 1}));
+  EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(answer.status.error_message(), ::testing::HasSubstr("not prepared"));
+}
+
+TEST_F(RpcPreparedTest, ACachedOneIsFromItsFirstSolveOn) {
+  const Answer answer = FactorizeAndSolve(Header(true), Bytes({4, 1, 1, 4}), Bytes({1, 1}));
+  ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
+  EXPECT_EQ(answer.result.solver(), v1::SOLVER_CROUT_SOLVE);
+}
+
+TEST_F(RpcPreparedTest, TheReplySaysWhatItFellBackTo) {
+  const double small = 0.01 / PreparingSolver::kTrusted;
+  const Answer answer = FactorizeAndSolve(Header(true), Bytes({1, 0, 0, small}), Bytes({1, 1}));
+  ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
+  EXPECT_NE(answer.result.solver(), v1::SOLVER_CROUT_SOLVE);
+  EXPECT_NE(answer.result.solver(), v1::SOLVER_UNSPECIFIED);
+  Solved solved;
+  ASSERT_TRUE(Solve(answer.factor.handle(), {1, 1}, &solved).ok());
+  EXPECT_EQ(solved.result.solver(), answer.result.solver());
+}
+
+}  // namespace
+}  // namespace crout::testing

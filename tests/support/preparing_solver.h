@@ -1,0 +1,41 @@
+// A solver that needs prepared factors, for tests without a GPU.
+#ifndef CROUT_TESTS_SUPPORT_PREPARING_SOLVER_H_
+#define CROUT_TESTS_SUPPORT_PREPARING_SOLVER_H_
+
+#include "kernels/lu_algorithm.h"
+
+namespace crout::testing {
+
+// "crout_solve" in host memory: solves as `inner`, which outlives it, but only with a factor that
+// it prepared. Predicts less time than any other. The condition that it finds is the largest |u_ii|
+// or |l_ii| over the least, for A^T 1; up to kTrusted it trusts itself.
+class PreparingSolver final : public TriangularSolver {
+ public:
+  static constexpr double kTrusted = 1e3;
+
+  explicit PreparingSolver(const TriangularSolver& inner) : inner_(inner) {}
+
+  std::string_view name() const override { return "crout_solve"; }
+  bool Supports(UnitDiagonal unit_diagonal) const override {
+    return inner_.Supports(unit_diagonal);
+  }
+  double PredictSeconds(DType, int64_t, int64_t) const override { return 0; }
+  absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n, int64_t nrhs) const override {
+    return inner_.WorkspaceBytes(dtype, n, nrhs);
+  }
+  absl::Status Solve(ExecutionContext& context, const FactorView& factor, Op op, double tolerance,
+                     const AnyMatrix& b, std::span<std::byte> workspace) const override;
+
+  bool needs_preparation() const override { return true; }
+  absl::StatusOr<size_t> PreparedBytes(DType dtype, int64_t n) const override;
+  absl::Status Prepare(ExecutionContext& context, const FactorView& factor,
+                       std::span<std::byte> prepared) const override;
+  bool Trusts(const PreparationStats& preparation, DType dtype, Op op) const override;
+
+ private:
+  const TriangularSolver& inner_;
+};
+
+}  // namespace crout::testing
+
+#endif  // CROUT_TESTS_SUPPORT_PREPARING_SOLVER_H_
