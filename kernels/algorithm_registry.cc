@@ -93,9 +93,9 @@ absl::StatusOr<const TriangularSolver*> FindSolver(const Device& device, std::st
   });
 }
 
-const TriangularSolver* FindSolverToPrepare(const Device& device) {
+const TriangularSolver* FindSolverToPrepare(const Device& device, UnitDiagonal unit_diagonal) {
   for (const auto& solver : device.solvers()) {
-    if (solver->needs_preparation()) return solver.get();
+    if (solver->needs_preparation() && solver->Supports(unit_diagonal)) return solver.get();
   }
   return nullptr;
 }

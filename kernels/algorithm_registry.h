@@ -26,8 +26,8 @@ absl::StatusOr<const TriangularSolver*> FindSolver(const Device& device, std::st
 absl::StatusOr<const TriangularSolver*> FindSolver(const Device& device, std::string_view name,
                                                    const FactorSummary& factor, int64_t nrhs);
 
-// The solver that factors on `device` are prepared for; null where none needs it.
-const TriangularSolver* FindSolverToPrepare(const Device& device);
+// The solver that such factors on `device` are prepared for; null where none needs it.
+const TriangularSolver* FindSolverToPrepare(const Device& device, UnitDiagonal unit_diagonal);
 
 // The method of that name that solves without leaving factors. UNIMPLEMENTED where the device has
 // none of that name; the message lists these methods and the algorithms.

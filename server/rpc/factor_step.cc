@@ -17,11 +17,19 @@ absl::StatusOr<std::unique_ptr<FactorStep>> FactorStep::Create(ServerCore& core,
                          DecodePayload(matrix, "header.matrix", core.limits));
   auto step = std::unique_ptr<FactorStep>(new FactorStep(core, spec, slot));
   CROUT_ASSIGN_OR_RETURN(step->options_, DecodeOptions(options, spec.shape.dtype));
-  if (cached) step->options_.prepare = FindSolverToPrepare(*slot.device);
+  step->cached_ = cached;
   step->request_ = options;
   // A name that the device lacks is refused before the payload, whatever the order will be.
-  CROUT_RETURN_IF_ERROR(Resolve(options, *slot.device, /*n=*/0, &step->options_));
+  CROUT_RETURN_IF_ERROR(step->ResolveFor(/*n=*/0));
   return step;
+}
+
+absl::Status FactorStep::ResolveFor(int64_t n) {
+  const Device& device = *slot_.device;
+  CROUT_RETURN_IF_ERROR(Resolve(request_, device, n, &options_));
+  const UnitDiagonal unit_diagonal = options_.algorithm->traits().unit_diagonal;
+  options_.prepare = cached_ ? FindSolverToPrepare(device, unit_diagonal) : nullptr;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<size_t> FactorStep::Plan() {
@@ -31,7 +39,7 @@ absl::StatusOr<size_t> FactorStep::Plan() {
     CROUT_RETURN_IF_ERROR(
         CheckRows(shape, *order_, upload_.field(), absl::StatusCode::kFailedPrecondition));
   }
-  CROUT_RETURN_IF_ERROR(Resolve(request_, *slot_.device, shape.rows, &options_));
+  CROUT_RETURN_IF_ERROR(ResolveFor(shape.rows));
   options_.parameters.start.reset();
   promotion_bytes_ = 0;
   if (StartsWarm()) {
@@ -57,7 +65,7 @@ absl::Status FactorStep::Admit(Reservation reservation) {
 
 absl::Status FactorStep::ExpectOrder(int64_t n) {
   expected_n_ = n;
-  return Resolve(request_, *slot_.device, n, &options_);
+  return ResolveFor(n);
 }
 
 FactorSummary FactorStep::Expected() const {

@@ -44,6 +44,8 @@ class FactorStep final : public PayloadStep {
   FactorStep(ServerCore& core, const PayloadSpec& spec, DeviceSlot& slot)
       : core_(core), slot_(slot), upload_(core, spec, "header.matrix") {}
 
+  // The algorithm for this order, and what its factor is prepared for.
+  absl::Status ResolveFor(int64_t n);
   bool StartsWarm() const;
   void Observe(const FactorSummary& summary, double seconds) const;
 
@@ -58,6 +60,7 @@ class FactorStep final : public PayloadStep {
   v1::FactorizeOptions request_;
   FactorizeOptions options_;
   std::optional<int64_t> order_;
+  bool cached_ = false;
 };
 
 }  // namespace crout

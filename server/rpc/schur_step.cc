@@ -17,7 +17,6 @@ absl::StatusOr<std::unique_ptr<SchurStep>> SchurStep::Create(
                          DecodePayload(header.matrix(), "header.matrix", core.limits));
   auto step = std::unique_ptr<SchurStep>(new SchurStep(core, spec, slot));
   CROUT_ASSIGN_OR_RETURN(step->options_.factor, DecodeOptions(header.options(), spec.shape.dtype));
-  step->options_.factor.prepare = FindSolverToPrepare(*slot.device);
   if (header.leading_order() < 0) return BadField("header.leading_order", "negative");
   step->options_.leading = header.leading_order();
   step->options_.layout = spec.shape.layout;
@@ -32,6 +31,7 @@ absl::Status SchurStep::ResolveFor(int64_t n) {
   const int64_t k = options_.leading;
   FactorizeOptions& factor = options_.factor;
   CROUT_RETURN_IF_ERROR(Resolve(request_, *slot_.device, k, &factor));
+  factor.prepare = FindSolverToPrepare(*slot_.device, factor.algorithm->traits().unit_diagonal);
   CROUT_ASSIGN_OR_RETURN(
       options_.solver, FindSolver(*slot_.device, solver_, factor.algorithm->traits().unit_diagonal,
                                   factor.factor_dtype, k, n - k));

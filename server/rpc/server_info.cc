@@ -59,7 +59,7 @@ absl::Status EstimateFactorization(ServerCore& core, const v1::EstimateFactorize
   CROUT_ASSIGN_OR_RETURN(FactorizeOptions options, DecodeOptions(request.options(), matrix_dtype));
   CROUT_ASSIGN_OR_RETURN(DeviceSlot * slot, core.devices.Choose(request.options().device()));
   CROUT_RETURN_IF_ERROR(Resolve(request.options(), *slot->device, request.n(), &options));
-  options.prepare = FindSolverToPrepare(*slot->device);
+  options.prepare = FindSolverToPrepare(*slot->device, options.algorithm->traits().unit_diagonal);
   CROUT_ASSIGN_OR_RETURN(const JobBytes bytes, FactorizeBytes(options, matrix_dtype, request.n()));
   response->set_algorithm(AlgorithmFromName(options.algorithm->traits().name));
   response->set_device(slot->device->info().name);

@@ -37,8 +37,8 @@ nlohmann::json BenchSolvers(Device& device) {
     const DeviceMatrix matrix(*context, n);
     Factorization factor;
     const double seconds = Time([&] {
-      factor =
-          FactorOnce(*context, matrix.Copy(*context), matrix.shape(), FindSolverToPrepare(device));
+      factor = FactorOnce(*context, matrix.Copy(*context), matrix.shape(),
+                          FindSolverToPrepare(device, UnitDiagonal::kL));
     });
     const FactorView view = factor.view();
     for (const int64_t nrhs : {1, 10, 64}) {

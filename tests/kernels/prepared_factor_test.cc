@@ -21,7 +21,7 @@ class PreparedFactorTest : public ::testing::Test {
     ASSERT_OK_AND_ASSIGN(context_, device_.CreateContext());
     ASSERT_OK_AND_ASSIGN(options_.algorithm, FindAlgorithm(device_, "getrf", DType::kFloat64, kN));
     options_.equilibrate = EquilibrateMode::kOff;
-    options_.prepare = FindSolverToPrepare(device_);
+    options_.prepare = FindSolverToPrepare(device_, UnitDiagonal::kL);
     ASSERT_NE(options_.prepare, nullptr);
   }
 
@@ -85,7 +85,12 @@ TEST_F(PreparedFactorTest, ByNameItRefusesAnUnpreparedFactor) {
 
 TEST_F(PreparedFactorTest, ADeviceWithoutSuchASolverPreparesNothing) {
   FakeDevice plain;
-  EXPECT_EQ(FindSolverToPrepare(plain), nullptr);
+  EXPECT_EQ(FindSolverToPrepare(plain, UnitDiagonal::kL), nullptr);
+}
+
+TEST_F(PreparedFactorTest, NorIsOnePreparedForASolverThatCannotUseIt) {
+  // The fake device's solver is getrs, which wants the unit diagonal in L.
+  EXPECT_EQ(FindSolverToPrepare(device_, UnitDiagonal::kU), nullptr);
 }
 
 TEST_F(PreparedFactorTest, SolvesWithWhatWasPrepared) {
@@ -121,7 +126,7 @@ TEST_F(PreparedFactorTest, AnUnpreparedFactorIsRefused) {
   const Factorization factor = Factor(Diagonal(2));
   EXPECT_FALSE(factor.summary.preparation.has_value());
   SolveOptions options;
-  options.solver = FindSolverToPrepare(device_);
+  options.solver = FindSolverToPrepare(device_, UnitDiagonal::kL);
   options.fallback = Getrs();
   EXPECT_THAT(SolveOnes(factor, options),
               FailsWith(absl::StatusCode::kFailedPrecondition, "prepared"));

@@ -41,18 +41,26 @@ class RpcPreparedTest : public RpcTest {
     *header.mutable_matrix() = Dense(2, 2);
     *header.mutable_rhs() = Dense(2, 1);
     header.mutable_options()->set_equilibrate(v1::EQUILIBRATE_OFF);
+    header.mutable_options()->set_algorithm(v1::ALGORITHM_GETRF);
     if (cached) header.mutable_cache();
     return header;
   }
 };
 
 TEST_F(RpcPreparedTest, SolvesOfACachedFactorTakeIt) {
-  constexpr int64_t kN = 8;
-  v1::Factor factor;
-  ASSERT_TRUE(Factorize(kN, &factor).ok());
+  const Answer answer = FactorizeAndSolve(Header(true), Bytes({4, 1, 1, 4}), Bytes({1, 1}));
+  ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
   Solved solved;
-  ASSERT_TRUE(Solve(factor.handle(), std::vector<double>(kN, 1.0), &solved).ok());
+  ASSERT_TRUE(Solve(answer.factor.handle(), {1, 1}, &solved).ok());
   EXPECT_EQ(solved.result.solver(), v1::SOLVER_CROUT_SOLVE);
+}
+
+TEST_F(RpcPreparedTest, AFactorThatTheSolverCannotUseIsNot) {
+  v1::FactorizeAndSolveHeader header = Header(true);
+  header.mutable_options()->set_algorithm(v1::ALGORITHM_CMPP);  // the unit diagonal in U
+  const Answer answer = FactorizeAndSolve(header, Bytes({4, 1, 1, 4}), Bytes({1, 1}));
+  ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
+  EXPECT_NE(answer.result.solver(), v1::SOLVER_CROUT_SOLVE);
 }
 
 TEST_F(RpcPreparedTest, ItsBytesAreInTheEstimateAndInTheReservation) {
@@ -61,6 +69,7 @@ TEST_F(RpcPreparedTest, ItsBytesAreInTheEstimateAndInTheReservation) {
   request.set_n(kN);
   request.set_matrix_dtype(v1::DTYPE_FLOAT64);
   request.mutable_options()->set_equilibrate(v1::EQUILIBRATE_OFF);
+  request.mutable_options()->set_algorithm(v1::ALGORITHM_GETRF);
   v1::EstimateFactorizeResponse estimate;
   grpc::ClientContext context;
   ASSERT_TRUE(stub().EstimateFactorize(&context, request, &estimate).ok());
