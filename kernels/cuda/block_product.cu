@@ -37,8 +37,7 @@ __device__ BlockRow<T> RowOf(const BlockProduct<T>& p, int i) {
 
 // A block computes 16 rows of kTiles times 8 columns; its warps share the summation.
 template <class T, int kTiles>
-__global__ void __launch_bounds__(kThreads, kTiles == 1 ? 2 : 1)
-    BlockProductKernel(BlockProduct<T> p) {
+__global__ void __launch_bounds__(kThreads) BlockProductKernel(BlockProduct<T> p) {
   constexpr int kColumns = kTiles * kTileColumns;
   constexpr int kTile = kTileRows * kColumns;
   __shared__ double partial[kHalf][kTile];

@@ -35,7 +35,9 @@ __device__ inline void MultiplyAdd(double upper, double lower, double x, double 
 template <int kWarps, int kTiles, class LoadA, class LoadX, class Then>
 __device__ void MultiplyTile(int warp, int begin, int end, LoadA load_a, LoadX load_x, Then then,
                              TileSums<kTiles>& sums) {
-  constexpr int kSteps = 4;  // for each batch; measured
+  // Measured: with few products for each element of A, batches are larger and loaded ahead.
+  constexpr bool kAhead = kTiles == 1;
+  constexpr int kSteps = kAhead ? 8 : 4;
   constexpr int kBatch = kSteps * kTileDepth;
   const int depth = static_cast<int>(threadIdx.x) % 4;
   const auto load = [&](int first, double(&a)[kSteps][2]) {
@@ -58,12 +60,19 @@ __device__ void MultiplyTile(int warp, int begin, int end, LoadA load_a, LoadX l
 #pragma unroll
       for (int j = 0; j < kTiles; ++j) x[s][j] = load_x(j, k);
     }
+    double next[kSteps][2];
+    if constexpr (kAhead) load(first + kWarps * kBatch, next);
 #pragma unroll
     for (int s = 0; s < kSteps; ++s) {
 #pragma unroll
       for (int j = 0; j < kTiles; ++j) MultiplyAdd(a[s][0], a[s][1], x[s][j], sums[j]);
     }
-    load(first + kWarps * kBatch, a);
+    if constexpr (!kAhead) load(first + kWarps * kBatch, next);
+#pragma unroll
+    for (int s = 0; s < kSteps; ++s) {
+      a[s][0] = next[s][0];
+      a[s][1] = next[s][1];
+    }
   }
 }
 
