@@ -15,9 +15,15 @@
 namespace crout {
 namespace {
 
-// What is behind each stays aligned.
-constexpr size_t kPlansOffset = 256;  // one for each lane
-constexpr size_t kScratchOffset = kPlansOffset + 2 * sizeof(InterchangePlan);
+// The control; plans, one for each lane; cuBLAS's workspace of the urgent lane, with look-ahead;
+// the panels' scratch. cuBLAS wants its own at a multiple of 256 bytes.
+constexpr size_t kPlansOffset = 256;
+constexpr size_t kCublasOffset = kPlansOffset + 2 * sizeof(InterchangePlan);
+static_assert(kCublasOffset % 256 == 0);
+
+size_t ScratchOffset(const LuBlocking& blocking) {
+  return kCublasOffset + (blocking.look_ahead ? CudaContext::kCublasWorkspaceBytes : 0);
+}
 
 template <class T>
 class CroutLu {
@@ -33,7 +39,8 @@ class CroutLu {
         ipiv_(ipiv),
         control_(reinterpret_cast<LuControl<T>*>(workspace.data())),
         plans_(reinterpret_cast<InterchangePlan*>(workspace.data() + kPlansOffset)),
-        scratch_(workspace.data() + kScratchOffset),
+        cublas_workspace_(workspace.data() + kCublasOffset),
+        scratch_(workspace.data() + ScratchOffset(blocking)),
         stop_(stop) {}
 
   absl::Status Run() {
@@ -61,9 +68,8 @@ class CroutLu {
   absl::Status RunAhead() {
     LookAhead& ahead = context_.look_ahead();
     const DeviceScalars scalars(ahead.lane().cublas);
-    CROUT_RETURN_IF_CUBLAS_ERROR(cublasSetWorkspace(
-        ahead.lane().cublas, scratch_ + kernels_.ScratchBytes(kDTypeOf<T>, a_.rows),
-        CudaContext::kCublasWorkspaceBytes));
+    CROUT_RETURN_IF_CUBLAS_ERROR(cublasSetWorkspace(ahead.lane().cublas, cublas_workspace_,
+                                                    CudaContext::kCublasWorkspaceBytes));
     CROUT_RETURN_IF_ERROR(ahead.Fork());
     const absl::Status status = FactorAhead(ahead);
     // Whatever happened: what follows on the context's stream comes after all of it.
@@ -181,6 +187,7 @@ class CroutLu {
   int64_t* const ipiv_;
   LuControl<T>* const control_;
   InterchangePlan* const plans_;
+  std::byte* const cublas_workspace_;
   std::byte* const scratch_;
   const StopRequested& stop_;
 };
@@ -196,7 +203,6 @@ class CudaCroutLu final : public LuAlgorithm {
 
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n,
                                         const LuParameters&) const override {
-    if (n == 0) return 0;
     return CroutLuWorkspaceBytes(kernels_, LuBlocking::For(n), dtype, n);
   }
 
@@ -207,13 +213,8 @@ class CudaCroutLu final : public LuAlgorithm {
   absl::Status Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
                       std::span<std::byte> workspace, const LuParameters&,
                       StopRequested stop) const override {
-    CudaContext& cuda = CudaContext::From(context);
-    if (a.rows == 0) {
-      cuda.report().info = 0;
-      return absl::OkStatus();
-    }
     CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
-    return core_.Observe(Enqueue(cuda, a, ipiv, workspace, stop));
+    return core_.Observe(Enqueue(CudaContext::From(context), a, ipiv, workspace, stop));
   }
 
  private:
@@ -246,8 +247,7 @@ LuBlocking LuBlocking::For(int64_t columns) {
 
 size_t CroutLuWorkspaceBytes(const LuPanelKernels& kernels, const LuBlocking& blocking, DType dtype,
                              int64_t m) {
-  return kScratchOffset + kernels.ScratchBytes(dtype, m) +
-         (blocking.look_ahead ? CudaContext::kCublasWorkspaceBytes : 0);
+  return ScratchOffset(blocking) + kernels.ScratchBytes(dtype, m);
 }
 
 const int* CroutLuInfo(DType dtype, std::span<const std::byte> workspace) {
@@ -267,7 +267,7 @@ absl::Status EnqueueCroutLu(CudaContext& context, const LuPanelKernels& kernels,
         absl::StrCat("crout_lu needs ", needed, " bytes of workspace, got ", workspace.size()));
   }
   context.report().stop = 0;
-  CROUT_RETURN_IF_CUDA_ERROR(cudaMemsetAsync(workspace.data() + kScratchOffset, 0,
+  CROUT_RETURN_IF_CUDA_ERROR(cudaMemsetAsync(workspace.data() + ScratchOffset(blocking), 0,
                                              kernels.ScratchBytes(kDTypeOf<T>, a.rows),
                                              context.stream()));
   CROUT_RETURN_IF_CUDA_ERROR(

@@ -15,11 +15,13 @@
 
 namespace crout {
 
-// The columns [begin, begin + width) of an n x n matrix whose first `begin` columns are factored
+inline constexpr int kMaxClusterBlocks = 16;  // on Hopper, beyond the portable size
+
+// The columns [begin, begin + width) of a matrix of m rows whose first `begin` columns are factored
 // and subtracted.
 template <class T>
 struct CroutPanel {
-  MatrixView<T> a;  // rows [begin, n) of the panel's columns
+  MatrixView<T> a;  // rows [begin, m) of the panel's columns
   int64_t begin = 0;
   int64_t* ipiv = nullptr;  // of the whole matrix
   PivotCriterion pivoting;

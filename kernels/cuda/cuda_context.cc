@@ -44,6 +44,7 @@ CudaContext::~CudaContext() {
   // Work in flight still uses what is about to be freed. Of a lost device nothing runs any more.
   if (cudaSetDevice(core_.ordinal()) == cudaSuccess && stream_ != nullptr) {
     (void)cudaStreamSynchronize(stream());
+    if (look_ahead_) (void)cudaStreamSynchronize(look_ahead_->lane().stream);
   }
 }
 

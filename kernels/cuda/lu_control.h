@@ -24,7 +24,8 @@ template <class T>
 cudaError_t LaunchStartLu(LuControl<T>* control, cudaStream_t stream);
 
 #ifdef __CUDACC__
-// By one thread, at the end of a kernel that runs alone on the matrix.
+// By one thread, at the end of a kernel. Kernels that run beside it may see it midway, even threads
+// of one block differently: what they leave is abandoned with the matrix.
 template <class T>
 __device__ inline void Halt(LuControl<T>* control) {
   control->halt = 1;

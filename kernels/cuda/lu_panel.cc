@@ -7,8 +7,7 @@ namespace crout {
 
 absl::StatusOr<LuPanelKernels> LuPanelKernels::Create(bool clusters) {
   CROUT_ASSIGN_OR_RETURN(const CroutPanelKernels grid, CroutPanelKernels::Create(clusters));
-  clusters = clusters && grid.clusters();
-  if (!clusters) return LuPanelKernels(false, grid);
+  if (!grid.clusters()) return LuPanelKernels(false, grid);
   CROUT_RETURN_IF_CUDA_ERROR(AllowLuPanelClusters<float>());
   CROUT_RETURN_IF_CUDA_ERROR(AllowLuPanelClusters<double>());
   return LuPanelKernels(true, grid);

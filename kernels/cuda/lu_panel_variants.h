@@ -10,8 +10,6 @@
 
 namespace crout {
 
-inline constexpr int kMaxClusterBlocks = 16;  // on Hopper, beyond the portable size
-
 // Columns by rows of a thread by threads of a block; the cluster's size follows from the panel's.
 template <int kWidthValue, int kRowsValue, int kThreadsValue, bool kClusterValue = true>
 struct LuPanelVariant {

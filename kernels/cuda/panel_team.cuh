@@ -4,6 +4,7 @@
 
 #include <cooperative_groups.h>
 
+#include "kernels/cuda/crout_panel.h"
 #include "kernels/cuda/reduction.cuh"
 
 namespace crout {
@@ -67,8 +68,6 @@ class GridTeam {
 
   Slot* const slots_;
 };
-
-inline constexpr int kMaxClusterBlocks = 16;  // on Hopper, beyond the portable size
 
 // Blocks of one cluster, which read each other's shared memory: a fraction of the latency.
 template <class Slot>

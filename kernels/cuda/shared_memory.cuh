@@ -71,8 +71,6 @@ class ByteBarrier {
  public:
   __device__ explicit ByteBarrier(uint32_t address) : address_(address) {}
 
-  __device__ uint32_t address() const { return address_; }
-
   // By one thread; a fence and a barrier of the cluster before others use it.
   __device__ void Start() const {
     CROUT_CLUSTER_ASM("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address_) : "memory");

@@ -85,6 +85,9 @@ class CroutLuTest : public GpuTest {
     });
   }
 
+  template <class T>
+  void PivotsWithoutAReciprocal();
+
   // The same pivots as getrf's, and factors that differ by rounding.
   template <class T>
   void ExpectAsGetrf(int64_t m, int64_t n, bool clusters, LuBlocking blocking) {
@@ -96,6 +99,12 @@ class CroutLuTest : public GpuTest {
     const Factored ours = CroutLu<T>(a, m, n, clusters, blocking);
     const Factored theirs = Getrf<T>(a, m, n);
     EXPECT_EQ(ours.info, 0);
+    for (int64_t j = 0; j < std::min(m, n); ++j) {
+      for (int64_t i = j + 1; i < m; ++i) {
+        ASSERT_LE(std::abs(ours.lu[i + j * m]), 1 + 4 * std::numeric_limits<T>::epsilon());
+      }
+    }
+    ExpectProduct<T>(a, m, n, ours);
     // In float32 rounding may turn close candidates round: then the factors are others.
     if (sizeof(T) == 4 && ours.ipiv != theirs.ipiv) return;
     EXPECT_EQ(ours.ipiv, theirs.ipiv);
@@ -104,10 +113,29 @@ class CroutLuTest : public GpuTest {
       ASSERT_NEAR(ours.lu[e], theirs.lu[e], tolerance * (1 + std::abs(theirs.lu[e])))
           << "element " << e;
     }
-    for (int64_t j = 0; j < std::min(m, n); ++j) {
-      for (int64_t i = j + 1; i < m; ++i) {
-        ASSERT_LE(std::abs(ours.lu[i + j * m]), 1 + 4 * std::numeric_limits<T>::epsilon());
+  }
+
+  // P A z is L (U z), to a few roundings of each row's terms.
+  template <class T>
+  static void ExpectProduct(const HostMatrix& a, int64_t m, int64_t n, const Factored& factored) {
+    const int64_t columns = std::min(m, n);
+    const HostMatrix z = testing::RandomMatrix(n, 1, 12);
+    std::vector<double> az(m, 0.0);
+    std::vector<double> uz(columns, 0.0);
+    for (int64_t j = 0; j < n; ++j) {
+      for (int64_t i = 0; i < m; ++i) az[i] += static_cast<T>(a[i + j * m]) * z[j];
+      for (int64_t i = 0; i <= std::min(j, columns - 1); ++i)
+        uz[i] += factored.lu[i + j * m] * z[j];
+    }
+    for (int64_t k = 0; k < columns; ++k) std::swap(az[k], az[factored.ipiv[k] - 1]);
+    for (int64_t i = 0; i < m; ++i) {
+      double product = i < columns ? uz[i] : 0;
+      double terms = std::abs(product) + std::abs(az[i]);
+      for (int64_t k = 0; k < std::min(i, columns); ++k) {
+        product += factored.lu[i + k * m] * uz[k];
+        terms += std::abs(factored.lu[i + k * m] * uz[k]);
       }
+      ASSERT_NEAR(product, az[i], 50 * std::numeric_limits<T>::epsilon() * terms) << "row " << i;
     }
   }
 
@@ -139,6 +167,7 @@ TEST_F(CroutLuTest, EveryWayOfCuttingItUp) {
            {LuBlocking{32, 32, look_ahead}, LuBlocking{64, 32, look_ahead},
             LuBlocking{96, 64, look_ahead}, LuBlocking{256, 64, look_ahead}}) {
         ExpectAsGetrf<double>(n, n, true, blocking);
+        ExpectAsGetrf<float>(n, n, true, blocking);
         ExpectAsGetrf<double>(n, n, false, blocking);
       }
     }
@@ -160,28 +189,42 @@ TEST_F(CroutLuTest, RectangularAsGetrf) {
   }
 }
 
-// A zero column, a tiny and a huge pivot: no reciprocal serves them.
-TEST_F(CroutLuTest, PivotsWithoutAReciprocal) {
-  constexpr int64_t kN = 100;
-  for (const double pivot : {0.0, 5e-324, 1e-310, 1e308, 1.7e308}) {
-    for (const int64_t at : {0, 1, 40, 99}) {
-      for (const bool clusters : {true, false}) {
-        SCOPED_TRACE(::testing::Message() << pivot << " at " << at << " clusters " << clusters);
-        HostMatrix a(kN * kN, 0.0);
-        for (int64_t i = 0; i < kN; ++i) a[i + i * kN] = 1;
-        a[at + at * kN] = pivot;
-        if (at + 1 < kN) a[at + 1 + at * kN] = -pivot / 2;
-        const Factored factored = CroutLu<double>(a, kN, kN, clusters, OneBlock(kN));
-        EXPECT_EQ(factored.info, pivot == 0 ? at + 1 : 0);
-        for (int64_t k = 0; k < kN; ++k) EXPECT_EQ(factored.ipiv[k], k + 1);
-        EXPECT_EQ(factored.lu[at + at * kN], pivot);
-        if (at + 1 < kN) {
-          EXPECT_EQ(factored.lu[at + 1 + at * kN], pivot == 0 ? 0 : (-pivot / 2) / pivot);
+// A zero column, a tiny and a huge pivot: no reciprocal serves them. In one block and in a cluster.
+template <class T>
+std::vector<double> Extremes() {
+  using Limits = std::numeric_limits<T>;
+  return {0.0, double{Limits::denorm_min()}, Limits::min() / 8.0, Limits::max() / 2.0,
+          double{Limits::max()}};
+}
+
+template <class T>
+void CroutLuTest::PivotsWithoutAReciprocal() {
+  for (const int64_t n : {100, 600}) {
+    for (const double pivot : Extremes<T>()) {
+      for (const int64_t at : {int64_t{0}, int64_t{1}, int64_t{40}, n - 1}) {
+        for (const bool clusters : {true, false}) {
+          SCOPED_TRACE(::testing::Message() << pivot << " at " << at << " of " << n << " float"
+                                            << 8 * sizeof(T) << " clusters " << clusters);
+          HostMatrix a(n * n, 0.0);
+          for (int64_t i = 0; i < n; ++i) a[i + i * n] = 1;
+          const double below = -static_cast<T>(pivot / 2);
+          a[at + at * n] = pivot;
+          if (at + 1 < n) a[at + 1 + at * n] = below;
+          const Factored factored = CroutLu<T>(a, n, n, clusters, {n, n, false});
+          EXPECT_EQ(factored.info, pivot == 0 ? at + 1 : 0);
+          for (int64_t k = 0; k < n; ++k) ASSERT_EQ(factored.ipiv[k], k + 1);
+          EXPECT_EQ(factored.lu[at + at * n], pivot);
+          if (at + 1 < n) {
+            EXPECT_EQ(factored.lu[at + 1 + at * n], pivot == 0 ? 0 : below / pivot);
+          }
         }
       }
     }
   }
 }
+
+TEST_F(CroutLuTest, Float64PivotsWithoutAReciprocal) { PivotsWithoutAReciprocal<double>(); }
+TEST_F(CroutLuTest, Float32PivotsWithoutAReciprocal) { PivotsWithoutAReciprocal<float>(); }
 
 TEST_F(CroutLuTest, RefusesASmallWorkspace) {
   const LuPanelKernels kernels = Must(LuPanelKernels::Create());
