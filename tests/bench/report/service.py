@@ -38,6 +38,8 @@ TITLES = {
     "prepare": "Preparing a factor for crout_solve when it enters the cache",
     "cached": "crout_solve with a prepared factor beside cusolverDnXgetrs, in turn: medians, and the "
               "spread of the rounds",
+    "square": "Square matrices: medians, and the spread of the rounds; portable is without clusters",
+    "rectangular": "Rectangular matrices",
     "factor": "Direct methods beside the vendor's getrf, in turn",
     "solve": "Gauss-Jordan elimination beside getrf and getrs with n right-hand sides, in turn",
     "schur": "Schur complements beside getrf, trsm and gemm, in turn: float64",
