@@ -18,8 +18,8 @@ namespace crout {
 enum class EquilibrateMode : uint8_t { kAuto, kOn, kOff };
 
 // Seconds spent in each phase that happens on a device; the preparation of a factor counts as
-// `factor`. Jobs add to `factor`, `solve`, `refine` and `device_to_host`; `host_to_device` belongs to
-// whoever joined the upload and promoted the factor.
+// `factor`. Jobs add to `factor`, `solve`, `refine` and `device_to_host`; `host_to_device` belongs
+// to whoever joined the upload and promoted the factor.
 struct KernelTimings {
   double host_to_device = 0;
   double factor = 0;

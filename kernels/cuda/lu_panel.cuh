@@ -227,13 +227,12 @@ class PanelInRegisters {
       }
       const bool normal = HasReciprocal(value_[s][kStep]);
       const int32_t origin = key == 0 ? kZero : normal ? position_[s] : ~position_[s];
-      uint64_t bits = 0;
       if constexpr (sizeof(T) == 8) {
         StoreShared64(to + kChunks * 16, __double_as_longlong(reciprocal));
         StoreShared64(to + kChunks * 16 + 8, static_cast<uint32_t>(origin));
       } else {
-        bits = static_cast<uint64_t>(static_cast<uint32_t>(origin)) << 32;
-        StoreShared64(to + kChunks * 16, bits | __float_as_uint(reciprocal));
+        const uint64_t high = static_cast<uint64_t>(static_cast<uint32_t>(origin)) << 32;
+        StoreShared64(to + kChunks * 16, high | __float_as_uint(reciprocal));
       }
     }
   }

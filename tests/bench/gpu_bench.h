@@ -2,6 +2,7 @@
 #ifndef CROUT_TESTS_BENCH_GPU_BENCH_H_
 #define CROUT_TESTS_BENCH_GPU_BENCH_H_
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -23,6 +24,18 @@ nlohmann::json BenchSolvers(Device& device);
 // The Schur complement of the leading block of that order in a random matrix of order n, S on the
 // device, beside getrf, trsm and gemm alone; and how long S takes to pageable host memory.
 nlohmann::ordered_json BenchSchur(ExecutionContext& context, int64_t n, int64_t leading);
+
+// `count` values, uniform in [-1, 1), always the same.
+template <class T>
+std::vector<T> Uniform(int64_t count) {
+  std::vector<T> values(count);
+  uint64_t state = 42;
+  for (T& value : values) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    value = static_cast<T>(std::ldexp(static_cast<double>(state >> 11), -52) - 1);
+  }
+  return values;
+}
 
 // A random matrix in device memory, and fresh copies of it.
 class DeviceMatrix {

@@ -1,7 +1,6 @@
 // crout_lu beside cuSOLVER's getrf on the same matrices, in turn, so that clocks and neighbours
 // touch both alike. Prints one JSON object: gpu_lu_bench [N ...]
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <functional>
 #include <iostream>
@@ -15,6 +14,7 @@
 #include "kernels/cuda/cuda_status.h"
 #include "tests/bench/bench_result.h"
 #include "tests/bench/factor_residual.h"
+#include "tests/bench/gpu_bench.h"
 
 namespace crout {
 namespace {
@@ -33,18 +33,6 @@ constexpr Shape kRectangles[] = {{8192, 256}, {32768, 256}, {65536, 512}, {1024,
 const StopRequested kNever = [] { return false; };
 
 int Rounds(int64_t n) { return n <= 2048 ? 11 : n <= 8192 ? 7 : n <= 16384 ? 5 : 3; }
-
-// Uniform in [-1, 1).
-template <class T>
-std::vector<T> Uniform(int64_t count) {
-  std::vector<T> a(count);
-  uint64_t state = 42;
-  for (T& value : a) {
-    state = state * 6364136223846793005U + 1442695040888963407U;
-    value = static_cast<T>(std::ldexp(static_cast<double>(state >> 11), -52) - 1);
-  }
-  return a;
-}
 
 // One input and what factors it.
 template <class T>

@@ -1,7 +1,6 @@
 // Our direct methods beside the vendor's, on the same matrices in one run: one round of each after
 // the other, so that clocks and neighbours touch all alike.
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <iostream>
 #include <span>
@@ -42,23 +41,11 @@ std::vector<Method> Methods(Device& device, DType dtype, int64_t n) {
   return methods;
 }
 
-// Uniform in [-1, 1), n added to the diagonal: no method needs pivots, all do the same arithmetic.
-template <class T>
-std::vector<T> Dominant(int64_t n) {
-  std::vector<T> a(n * n);
-  uint64_t state = 42;
-  for (T& value : a) {
-    state = state * 6364136223846793005U + 1442695040888963407U;
-    value = static_cast<T>(std::ldexp(static_cast<double>(state >> 11), -52) - 1);
-  }
-  return a;
-}
-
 template <class T>
 nlohmann::ordered_json BenchFactor(ExecutionContext& context, int64_t n) {
   constexpr DType kType = kDTypeOf<T>;
   MemoryResource& memory = context.device().memory();
-  std::vector<T> host = Dominant<T>(n);
+  std::vector<T> host = Uniform<T>(n * n);
   const size_t bytes = host.size() * sizeof(T);
   const Buffer random = Check(memory.Allocate(bytes));
   const Buffer dominant = Check(memory.Allocate(bytes));
@@ -66,6 +53,7 @@ nlohmann::ordered_json BenchFactor(ExecutionContext& context, int64_t n) {
   const Buffer ipiv = Check(memory.Allocate(n * sizeof(int64_t)));
   Check(context.ops().CopyToDevice(host.data(), random.data(), bytes));
   Check(context.Synchronize());
+  // No method needs pivots then.
   for (int64_t i = 0; i < n; ++i) host[i + i * n] += static_cast<T>(n);
   Check(context.ops().CopyToDevice(host.data(), dominant.data(), bytes));
   Check(context.Synchronize());
@@ -102,7 +90,7 @@ nlohmann::ordered_json BenchSolve(ExecutionContext& context, int64_t n) {
   constexpr DType kType = DType::kFloat64;
   Device& device = context.device();
   MemoryResource& memory = device.memory();
-  const std::vector<double> host = Dominant<double>(n);
+  const std::vector<double> host = Uniform<double>(n * n);
   const size_t bytes = host.size() * sizeof(double);
   const Buffer matrix = Check(memory.Allocate(bytes));
   const Buffer a = Check(memory.Allocate(bytes));

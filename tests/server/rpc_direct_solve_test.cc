@@ -17,14 +17,6 @@ constexpr auto kPrecondition = grpc::StatusCode::FAILED_PRECONDITION;
 
 class RpcDirectSolveTest : public RpcTest {
  protected:
-  struct Answer {
-    grpc::Status status;
-    v1::Factor factor;
-    v1::SolutionHeader header;
-    v1::SolveResult result;
-    std::string data;
-  };
-
   static v1::FactorizeAndSolveHeader Header(int64_t n, int64_t nrhs) {
     v1::FactorizeAndSolveHeader header;
     *header.mutable_matrix() = Dense(n, n);
@@ -33,31 +25,9 @@ class RpcDirectSolveTest : public RpcTest {
     return header;
   }
 
-  Answer Call(const v1::FactorizeAndSolveHeader& header, const std::string& a,
-              const std::string& b) {
-    grpc::ClientContext context;
-    auto stream = stub().FactorizeAndSolve(&context);
-    v1::FactorizeAndSolveRequest request;
-    *request.mutable_header() = header;
-    request.set_data(a);
-    request.set_rhs_data(b);
-    stream->Write(request);
-    stream->WritesDone();
-    Answer answer;
-    v1::FactorizeAndSolveResponse response;
-    while (stream->Read(&response)) {
-      if (response.has_factor()) answer.factor = response.factor();
-      if (response.has_header()) answer.header = response.header();
-      if (response.has_result()) answer.result = response.result();
-      answer.data += response.data();
-    }
-    answer.status = stream->Finish();
-    return answer;
-  }
-
   void ExpectRefused(const v1::FactorizeAndSolveHeader& header, grpc::StatusCode code,
                      const std::string& text) {
-    const Answer answer = Call(header, Bytes({1, 0, 0, 1}), Bytes({1, 1}));
+    const SolvedAtOnce answer = FactorizeAndSolve(header, Bytes({1, 0, 0, 1}), Bytes({1, 1}));
     EXPECT_EQ(answer.status.error_code(), code) << answer.status.error_message();
     EXPECT_THAT(answer.status.error_message(), HasSubstr(text));
     ExpectHeldSoon(Holdings());
@@ -69,7 +39,7 @@ TEST_F(RpcDirectSolveTest, SolvesAndKeepsNothing) {
   auto header = Header(2, 1);
   // Of no consequence where no factor is kept.
   header.mutable_options()->set_drop_matrix(true);
-  const Answer answer = Call(header, Bytes({0, 2, 4, 1}), Bytes({8, 4}));
+  const SolvedAtOnce answer = FactorizeAndSolve(header, Bytes({0, 2, 4, 1}), Bytes({8, 4}));
   ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
   EXPECT_EQ(answer.data, Bytes({1, 2}));
   EXPECT_EQ(answer.header.solution().rows(), 2);
@@ -98,7 +68,7 @@ TEST_F(RpcDirectSolveTest, InvertsInSingleAndWithoutVerification) {
   auto header = Header(2, 2);
   header.mutable_options()->set_factor_dtype(v1::DTYPE_FLOAT32);
   header.mutable_solve()->set_skip_verification(true);
-  const Answer answer = Call(header, Bytes({0, 2, 4, 1}), Bytes({1, 0, 0, 1}));
+  const SolvedAtOnce answer = FactorizeAndSolve(header, Bytes({0, 2, 4, 1}), Bytes({1, 0, 0, 1}));
   ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
   EXPECT_EQ(answer.data, Bytes({-0.125, 0.25, 0.5, 0}));
   EXPECT_EQ(answer.factor.factor_dtype(), v1::DTYPE_FLOAT32);
@@ -115,8 +85,8 @@ TEST_F(RpcDirectSolveTest, TakesTextForEither) {
       auto header = Header(2, 1);
       if (text_a) header.mutable_matrix()->mutable_matrix_market()->set_dtype(v1::DTYPE_FLOAT64);
       if (text_b) header.mutable_rhs()->mutable_matrix_market()->set_dtype(v1::DTYPE_FLOAT64);
-      const Answer answer =
-          Call(header, text_a ? a : Bytes({0, 2, 4, 1}), text_b ? b : Bytes({8, 4}));
+      const SolvedAtOnce answer =
+          FactorizeAndSolve(header, text_a ? a : Bytes({0, 2, 4, 1}), text_b ? b : Bytes({8, 4}));
       ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
       EXPECT_EQ(answer.data, Bytes({1, 2}));
       EXPECT_EQ(answer.factor.has_nnz(), text_a);
@@ -126,12 +96,12 @@ TEST_F(RpcDirectSolveTest, TakesTextForEither) {
   auto header = Header(2, 1);
   header.mutable_matrix()->mutable_matrix_market()->set_dtype(v1::DTYPE_FLOAT64);
   *header.mutable_rhs() = Dense(3, 1);
-  EXPECT_EQ(Call(header, a, Bytes({1, 1, 1})).status.error_code(), kInvalid);
+  EXPECT_EQ(FactorizeAndSolve(header, a, Bytes({1, 1, 1})).status.error_code(), kInvalid);
 }
 
 TEST_F(RpcDirectSolveTest, ASingularMatrixEndsTheCallAfterItsDescription) {
   StartServer();
-  const Answer answer = Call(Header(2, 1), Bytes({1, 1, 1, 1}), Bytes({1, 1}));
+  const SolvedAtOnce answer = FactorizeAndSolve(Header(2, 1), Bytes({1, 1, 1, 1}), Bytes({1, 1}));
   EXPECT_EQ(answer.status.error_code(), kPrecondition);
   EXPECT_THAT(answer.status.error_details(), HasSubstr("SINGULAR"));
   EXPECT_EQ(answer.factor.info(), 2);
@@ -171,7 +141,7 @@ TEST_F(RpcDirectSolveTest, RefusesShapesAndNumbersAsEverywhere) {
   header = Header(2, 1);
   header.mutable_matrix()->mutable_dense()->set_cols(1);
   ExpectRefused(header, kInvalid, "header.matrix");
-  const Answer answer = Call(Header(2, 1), Bytes({1, 0, 0, 1}), Bytes({1, NAN}));
+  const SolvedAtOnce answer = FactorizeAndSolve(Header(2, 1), Bytes({1, 0, 0, 1}), Bytes({1, NAN}));
   EXPECT_EQ(answer.status.error_code(), kInvalid);
   EXPECT_THAT(answer.status.error_message(), HasSubstr("row 1, column 0"));
 }

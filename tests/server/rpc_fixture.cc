@@ -140,4 +140,26 @@ grpc::Status RpcTest::Solve(const std::string& handle, const std::vector<double>
   return stream->Finish();
 }
 
+RpcTest::SolvedAtOnce RpcTest::FactorizeAndSolve(const v1::FactorizeAndSolveHeader& header,
+                                                 const std::string& a, const std::string& b) {
+  grpc::ClientContext context;
+  auto stream = stub().FactorizeAndSolve(&context);
+  v1::FactorizeAndSolveRequest request;
+  *request.mutable_header() = header;
+  request.set_data(a);
+  request.set_rhs_data(b);
+  stream->Write(request);
+  stream->WritesDone();
+  SolvedAtOnce solved;
+  v1::FactorizeAndSolveResponse response;
+  while (stream->Read(&response)) {
+    if (response.has_factor()) solved.factor = response.factor();
+    if (response.has_header()) solved.header = response.header();
+    if (response.has_result()) solved.result = response.result();
+    solved.data += response.data();
+  }
+  solved.status = stream->Finish();
+  return solved;
+}
+
 }  // namespace crout::testing

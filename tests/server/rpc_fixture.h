@@ -62,6 +62,16 @@ class RpcTest : public ::testing::Test {
     std::vector<double> x;
   };
   grpc::Status Solve(const std::string& handle, const std::vector<double>& b, Solved* solved);
+  struct SolvedAtOnce {
+    grpc::Status status;
+    v1::Factor factor;
+    v1::SolutionHeader header;
+    v1::SolveResult result;
+    std::string data;
+  };
+  // `a` and `b` as the header says.
+  SolvedAtOnce FactorizeAndSolve(const v1::FactorizeAndSolveHeader& header, const std::string& a,
+                                 const std::string& b);
 
  private:
   FakeDevice* device_ = nullptr;  // the stack's

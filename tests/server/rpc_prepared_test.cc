@@ -12,30 +12,6 @@ class RpcPreparedTest : public RpcTest {
  protected:
   void SetUp() override { StartServer({.prepares = true}); }
 
-  struct Answer {
-    grpc::Status status;
-    v1::Factor factor;
-    v1::SolveResult result;
-  };
-  Answer FactorizeAndSolve(const v1::FactorizeAndSolveHeader& header, const std::string& a,
-                           const std::string& b) {
-    grpc::ClientContext context;
-    auto stream = stub().FactorizeAndSolve(&context);
-    v1::FactorizeAndSolveRequest request;
-    *request.mutable_header() = header;
-    request.set_data(a);
-    request.set_rhs_data(b);
-    stream->Write(request);
-    stream->WritesDone();
-    Answer answer;
-    v1::FactorizeAndSolveResponse response;
-    while (stream->Read(&response)) {
-      if (response.has_factor()) answer.factor = response.factor();
-      if (response.has_result()) answer.result = response.result();
-    }
-    answer.status = stream->Finish();
-    return answer;
-  }
   static v1::FactorizeAndSolveHeader Header(bool cached) {
     v1::FactorizeAndSolveHeader header;
     *header.mutable_matrix() = Dense(2, 2);
@@ -48,7 +24,7 @@ class RpcPreparedTest : public RpcTest {
 };
 
 TEST_F(RpcPreparedTest, SolvesOfACachedFactorTakeIt) {
-  const Answer answer = FactorizeAndSolve(Header(true), Bytes({4, 1, 1, 4}), Bytes({1, 1}));
+  const SolvedAtOnce answer = FactorizeAndSolve(Header(true), Bytes({4, 1, 1, 4}), Bytes({1, 1}));
   ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
   Solved solved;
   ASSERT_TRUE(Solve(answer.factor.handle(), {1, 1}, &solved).ok());
@@ -58,7 +34,7 @@ TEST_F(RpcPreparedTest, SolvesOfACachedFactorTakeIt) {
 TEST_F(RpcPreparedTest, AFactorThatTheSolverCannotUseIsNot) {
   v1::FactorizeAndSolveHeader header = Header(true);
   header.mutable_options()->set_algorithm(v1::ALGORITHM_CMPP);  // the unit diagonal in U
-  const Answer answer = FactorizeAndSolve(header, Bytes({4, 1, 1, 4}), Bytes({1, 1}));
+  const SolvedAtOnce answer = FactorizeAndSolve(header, Bytes({4, 1, 1, 4}), Bytes({1, 1}));
   ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
   EXPECT_NE(answer.result.solver(), v1::SOLVER_CROUT_SOLVE);
 }
@@ -80,7 +56,7 @@ TEST_F(RpcPreparedTest, ItsBytesAreInTheEstimateAndInTheReservation) {
 
 TEST_F(RpcPreparedTest, OneShotsAreNotPrepared) {
   const auto a = Bytes({4, 1, 1, 4});
-  Answer answer = FactorizeAndSolve(Header(false), a, Bytes({1, 1}));
+  SolvedAtOnce answer = FactorizeAndSolve(Header(false), a, Bytes({1, 1}));
   ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
   EXPECT_NE(answer.result.solver(), v1::SOLVER_CROUT_SOLVE);
   v1::FactorizeAndSolveHeader named = Header(false);
@@ -91,14 +67,15 @@ TEST_F(RpcPreparedTest, OneShotsAreNotPrepared) {
 }
 
 TEST_F(RpcPreparedTest, ACachedOneIsFromItsFirstSolveOn) {
-  const Answer answer = FactorizeAndSolve(Header(true), Bytes({4, 1, 1, 4}), Bytes({1, 1}));
+  const SolvedAtOnce answer = FactorizeAndSolve(Header(true), Bytes({4, 1, 1, 4}), Bytes({1, 1}));
   ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
   EXPECT_EQ(answer.result.solver(), v1::SOLVER_CROUT_SOLVE);
 }
 
 TEST_F(RpcPreparedTest, TheReplySaysWhatItFellBackTo) {
   const double small = 0.01 / PreparingSolver::kTrusted;
-  const Answer answer = FactorizeAndSolve(Header(true), Bytes({1, 0, 0, small}), Bytes({1, 1}));
+  const SolvedAtOnce answer =
+      FactorizeAndSolve(Header(true), Bytes({1, 0, 0, small}), Bytes({1, 1}));
   ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
   EXPECT_NE(answer.result.solver(), v1::SOLVER_CROUT_SOLVE);
   EXPECT_NE(answer.result.solver(), v1::SOLVER_UNSPECIFIED);
