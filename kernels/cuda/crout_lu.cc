@@ -1,29 +1,53 @@
 #include "kernels/cuda/crout_lu.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/cancellation.h"
 #include "kernels/cuda/cuda_status.h"
+#include "kernels/cuda/deferred_interchanges.h"
 #include "kernels/cuda/follow_panel.h"
 #include "kernels/cuda/interchange_rows.h"
 #include "kernels/cuda/lu_product.h"
 #include "kernels/cuda/own_costs.h"
 #include "kernels/cuda/solve_tile.h"
+#include "kernels/cuda/tf32_product.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {
 namespace {
 
-// The control; plans, one for each lane; cuBLAS's workspace of the urgent lane, with look-ahead;
-// the panels' scratch. cuBLAS wants its own at a multiple of 256 bytes.
-constexpr size_t kPlansOffset = 256;
-constexpr size_t kCublasOffset = kPlansOffset + 2 * sizeof(InterchangePlan);
-static_assert(kCublasOffset % 256 == 0);
+// Offsets of what the workspace holds behind the control. cuBLAS wants its own at a multiple of 256
+// bytes.
+struct Workspace {
+  static constexpr size_t kAlignment = 256;
 
-size_t ScratchOffset(const LuBlocking& blocking) {
-  return kCublasOffset + (blocking.look_ahead ? CudaContext::kCublasWorkspaceBytes : 0);
-}
+  size_t plans = kAlignment;  // one for each lane
+  size_t cublas = 0;          // of the urgent lane; this and the next two with look-ahead
+  size_t deferred = 0;
+  size_t tf32 = 0;
+  size_t scratch = 0;  // of the panels
+  size_t bytes = 0;
+
+  static Workspace For(const LuPanelKernels& kernels, const LuBlocking& blocking, DType dtype,
+                       int64_t m, int64_t columns) {
+    Workspace w;
+    size_t end = w.plans + 2 * sizeof(InterchangePlan);
+    const auto take = [&](bool wanted, size_t bytes) {
+      const size_t begin = (end + kAlignment - 1) / kAlignment * kAlignment;
+      end = begin + (wanted ? bytes : 0);
+      return begin;
+    };
+    w.cublas = take(blocking.look_ahead, CudaContext::kCublasWorkspaceBytes);
+    w.deferred =
+        take(blocking.look_ahead, DeferredInterchangesBytes(dtype, m, columns, blocking.block));
+    w.tf32 = take(blocking.tf32, Tf32ProductBytes(m, blocking.block));
+    w.scratch = take(true, kernels.ScratchBytes(dtype, m));
+    w.bytes = end;
+    return w;
+  }
+};
 
 template <class T>
 class CroutLu {
@@ -37,10 +61,9 @@ class CroutLu {
         a_(a),
         columns_(std::min(a.rows, a.cols)),
         ipiv_(ipiv),
-        control_(reinterpret_cast<LuControl<T>*>(workspace.data())),
-        plans_(reinterpret_cast<InterchangePlan*>(workspace.data() + kPlansOffset)),
-        cublas_workspace_(workspace.data() + kCublasOffset),
-        scratch_(workspace.data() + ScratchOffset(blocking)),
+        layout_(Workspace::For(kernels, blocking, kDTypeOf<T>, a.rows, columns_)),
+        workspace_(workspace.data()),
+        control_(reinterpret_cast<LuControl<T>*>(workspace_)),
         stop_(stop) {}
 
   absl::Status Run() {
@@ -64,22 +87,28 @@ class CroutLu {
   }
   MatrixView<T> Columns(Range columns) const { return Block({0, a_.rows}, columns); }
 
-  // Panels on the urgent lane, the rest on the context's own.
+  // Panels on the urgent lane.
   absl::Status RunAhead() {
     LookAhead& ahead = context_.look_ahead();
-    const DeviceScalars scalars(ahead.lane().cublas);
-    CROUT_RETURN_IF_CUBLAS_ERROR(cublasSetWorkspace(ahead.lane().cublas, cublas_workspace_,
-                                                    CudaContext::kCublasWorkspaceBytes));
+    const DeviceScalars urgent_scalars(ahead.urgent().cublas);
+    const DeviceScalars rest_scalars(ahead.rest().cublas);
+    CROUT_RETURN_IF_CUBLAS_ERROR(cublasSetWorkspace(
+        ahead.urgent().cublas, workspace_ + layout_.cublas, CudaContext::kCublasWorkspaceBytes));
     CROUT_RETURN_IF_ERROR(ahead.Fork());
     const absl::Status status = FactorAhead(ahead);
     // Whatever happened: what follows on the context's stream comes after all of it.
     const absl::Status joined = ahead.Join();
-    return status.ok() ? joined : status;
+    CROUT_RETURN_IF_ERROR(status);
+    CROUT_RETURN_IF_ERROR(joined);
+    CROUT_RETURN_IF_CUDA_ERROR(LaunchDeferredInterchanges(a_, ipiv_, columns_, blocking_.block,
+                                                          workspace_ + layout_.deferred, control_,
+                                                          context_.stream()));
+    return absl::OkStatus();
   }
 
   absl::Status FactorAhead(LookAhead& ahead) {
-    const CudaLane lane = context_.lane();
-    const CudaLane urgent = ahead.lane();
+    const CudaLane rest = ahead.rest();
+    const CudaLane urgent = ahead.urgent();
     const auto end_of = [&](int64_t begin) { return std::min(begin + blocking_.block, columns_); };
     CROUT_RETURN_IF_ERROR(Factor(urgent, 0, end_of(0)));
     for (int64_t begin = 0; begin < columns_; begin = end_of(begin)) {
@@ -88,8 +117,7 @@ class CroutLu {
       // The panel is there; the columns of the next one have every update but this panel's.
       CROUT_RETURN_IF_ERROR(ahead.Meet());
       CROUT_RETURN_IF_ERROR(Update(urgent, begin, end, {end, next}));
-      CROUT_RETURN_IF_ERROR(Interchange(lane, begin, end, {0, a_.cols}, {begin, next}));
-      CROUT_RETURN_IF_ERROR(Eliminate(lane, begin, end, {next, a_.cols}));
+      CROUT_RETURN_IF_ERROR(UpdateRest(rest, begin, end, {next, a_.cols}));
       CROUT_RETURN_IF_ERROR(Factor(urgent, end, next));
     }
     return absl::OkStatus();
@@ -97,13 +125,21 @@ class CroutLu {
 
   // The columns [begin, end) of the rows from `begin` on; interchanges stay within them.
   absl::Status Factor(const CudaLane& lane, int64_t begin, int64_t end) {
-    if (end - begin <= blocking_.inner) return FactorInner(lane, begin, end);
-    const int64_t pieces = (end - begin + blocking_.inner - 1) / blocking_.inner;
-    const int64_t middle = begin + pieces / 2 * blocking_.inner;
+    const int64_t inner = ColumnsThatFollow(begin);
+    if (end - begin <= inner) return FactorInner(lane, begin, end);
+    const int64_t pieces = (end - begin + inner - 1) / inner;
+    const int64_t middle = begin + pieces / 2 * inner;
     CROUT_RETURN_IF_ERROR(Factor(lane, begin, middle));
     CROUT_RETURN_IF_ERROR(Update(lane, begin, middle, {middle, end}));
     CROUT_RETURN_IF_ERROR(Factor(lane, middle, end));
     return Interchange(lane, middle, end, {begin, middle});
+  }
+
+  // What is subtracted after a leaf is read and written for each of its few columns again.
+  int64_t ColumnsThatFollow(int64_t begin) const {
+    constexpr int64_t kUnit = LuPanelKernels::kMaxWidth;
+    const auto column = static_cast<int64_t>((a_.rows - begin) * sizeof(T));
+    return std::max(kUnit, blocking_.follow_bytes / column / kUnit * kUnit);
   }
 
   absl::Status FactorInner(const CudaLane& lane, int64_t begin, int64_t end) {
@@ -129,34 +165,43 @@ class CroutLu {
   // The columns `columns` after the panel [begin, end).
   absl::Status Update(const CudaLane& lane, int64_t begin, int64_t end, Range columns) {
     CROUT_RETURN_IF_ERROR(Interchange(lane, begin, end, columns));
-    return Eliminate(lane, begin, end, columns);
-  }
-
-  // The same but for its interchanges.
-  absl::Status Eliminate(const CudaLane& lane, int64_t begin, int64_t end, Range columns) {
     CROUT_RETURN_IF_ERROR(SolveLower(lane, begin, end, columns));
     return Subtract(lane, {end, a_.rows}, {begin, end}, columns);
   }
 
-  // Of all of `columns` but those in the gap.
-  absl::Status Interchange(const CudaLane& lane, int64_t begin, int64_t end, Range columns,
-                           ColumnGap gap = {}) {
-    InterchangePlan* const plan = plans_ + (lane.stream == context_.stream() ? 0 : 1);
-    CROUT_RETURN_IF_CUDA_ERROR(LaunchInterchangeRows(Columns(columns), gap, ipiv_, begin, end, plan,
-                                                     control_, lane.stream));
+  // The same, by the fastest product.
+  absl::Status UpdateRest(const CudaLane& lane, int64_t begin, int64_t end, Range columns) {
+    if constexpr (std::is_same_v<T, float>) {
+      if (blocking_.tf32) {
+        CROUT_RETURN_IF_ERROR(Interchange(lane, begin, end, columns));
+        CROUT_RETURN_IF_ERROR(SolveLower(lane, begin, end, columns));
+        return SubtractTf32Product(lane, *control_, Block({end, a_.rows}, {begin, end}),
+                                   Block({begin, end}, columns), Block({end, a_.rows}, columns),
+                                   workspace_ + layout_.tf32);
+      }
+    }
+    return Update(lane, begin, end, columns);
+  }
+
+  absl::Status Interchange(const CudaLane& lane, int64_t begin, int64_t end, Range columns) {
+    auto* const plans = reinterpret_cast<InterchangePlan*>(workspace_ + layout_.plans);
+    InterchangePlan* const plan =
+        plans + (lane.stream == context_.look_ahead().urgent().stream ? 1 : 0);
+    CROUT_RETURN_IF_CUDA_ERROR(
+        LaunchInterchangeRows(Columns(columns), ipiv_, begin, end, plan, control_, lane.stream));
     return absl::OkStatus();
   }
 
   absl::Status SolveLower(const CudaLane& lane, int64_t begin, int64_t end, Range columns) {
     if (columns.begin == columns.end) return absl::OkStatus();
-    if (end - begin <= kMaxTile) {
+    if (end - begin <= kMaxSolve) {
       CROUT_RETURN_IF_CUDA_ERROR(
           LaunchSolveTile(TileSolve::kUnitLower, Block({begin, end}, {begin, end}),
                           Block({begin, end}, columns), control_, lane.stream));
       return absl::OkStatus();
     }
-    const int64_t tiles = (end - begin + kMaxTile - 1) / kMaxTile;
-    const int64_t middle = begin + tiles / 2 * kMaxTile;
+    const int64_t tiles = (end - begin + kMaxSolve - 1) / kMaxSolve;
+    const int64_t middle = begin + tiles / 2 * kMaxSolve;
     CROUT_RETURN_IF_ERROR(SolveLower(lane, begin, middle, columns));
     CROUT_RETURN_IF_ERROR(Subtract(lane, {middle, end}, {begin, middle}, columns));
     return SolveLower(lane, middle, end, columns);
@@ -175,7 +220,7 @@ class CroutLu {
     panel.ipiv = ipiv_;
     panel.control = control_;
     panel.host = HostLine(context_.report());
-    panel.scratch = scratch_;
+    panel.scratch = workspace_ + layout_.scratch;
     return panel;
   }
 
@@ -185,10 +230,9 @@ class CroutLu {
   const MatrixView<T> a_;
   const int64_t columns_;
   int64_t* const ipiv_;
+  const Workspace layout_;
+  std::byte* const workspace_;
   LuControl<T>* const control_;
-  InterchangePlan* const plans_;
-  std::byte* const cublas_workspace_;
-  std::byte* const scratch_;
   const StopRequested& stop_;
 };
 
@@ -203,7 +247,7 @@ class CudaCroutLu final : public LuAlgorithm {
 
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n,
                                         const LuParameters&) const override {
-    return CroutLuWorkspaceBytes(kernels_, LuBlocking::For(n), dtype, n);
+    return CroutLuWorkspaceBytes(kernels_, LuBlocking::For(dtype, n), dtype, n, n);
   }
 
   double PredictSeconds(DType, int64_t n) const override {
@@ -222,8 +266,8 @@ class CudaCroutLu final : public LuAlgorithm {
                        std::span<std::byte> workspace, const StopRequested& stop) const {
     CROUT_RETURN_IF_ERROR(DispatchDType(a.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      return EnqueueCroutLu(context, kernels_, LuBlocking::For(a.rows), a.As<T>(), ipiv, workspace,
-                            stop);
+      return EnqueueCroutLu(context, kernels_, LuBlocking::For(a.dtype, a.rows), a.As<T>(), ipiv,
+                            workspace, stop);
     }));
     CROUT_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(&context.report().info,
                                                CroutLuInfo(a.dtype, workspace), sizeof(int),
@@ -239,15 +283,17 @@ class CudaCroutLu final : public LuAlgorithm {
 
 }  // namespace
 
-LuBlocking LuBlocking::For(int64_t columns) {
-  if (columns <= 2048) return {columns, columns, false};
-  if (columns <= 12288) return {512, 512, true};
-  return {columns <= 24576 ? 512 : 1024, 128, true};
+LuBlocking LuBlocking::For(DType dtype, int64_t columns) {
+  // Of a second-level cache of 50 MB, beside what else runs.
+  constexpr int64_t kFollowBytes = int64_t{32} << 20;
+  if (columns <= 2048) return {columns, kFollowBytes, false, false};
+  const bool tf32 = dtype == DType::kFloat32 && columns > 4096;
+  return {columns <= 24576 ? 512 : 1024, kFollowBytes, true, tf32};
 }
 
 size_t CroutLuWorkspaceBytes(const LuPanelKernels& kernels, const LuBlocking& blocking, DType dtype,
-                             int64_t m) {
-  return ScratchOffset(blocking) + kernels.ScratchBytes(dtype, m);
+                             int64_t m, int64_t columns) {
+  return Workspace::For(kernels, blocking, dtype, m, columns).bytes;
 }
 
 const int* CroutLuInfo(DType dtype, std::span<const std::byte> workspace) {
@@ -261,15 +307,15 @@ template <class T>
 absl::Status EnqueueCroutLu(CudaContext& context, const LuPanelKernels& kernels,
                             const LuBlocking& blocking, const MatrixView<T>& a, int64_t* ipiv,
                             std::span<std::byte> workspace, const StopRequested& stop) {
-  const size_t needed = CroutLuWorkspaceBytes(kernels, blocking, kDTypeOf<T>, a.rows);
-  if (workspace.size() < needed) {
-    return absl::InternalError(
-        absl::StrCat("crout_lu needs ", needed, " bytes of workspace, got ", workspace.size()));
+  const auto layout =
+      Workspace::For(kernels, blocking, kDTypeOf<T>, a.rows, std::min(a.rows, a.cols));
+  if (workspace.size() < layout.bytes) {
+    return absl::InternalError(absl::StrCat("crout_lu needs ", layout.bytes,
+                                            " bytes of workspace, got ", workspace.size()));
   }
   context.report().stop = 0;
-  CROUT_RETURN_IF_CUDA_ERROR(cudaMemsetAsync(workspace.data() + ScratchOffset(blocking), 0,
-                                             kernels.ScratchBytes(kDTypeOf<T>, a.rows),
-                                             context.stream()));
+  CROUT_RETURN_IF_CUDA_ERROR(cudaMemsetAsync(workspace.data() + layout.scratch, 0,
+                                             layout.bytes - layout.scratch, context.stream()));
   CROUT_RETURN_IF_CUDA_ERROR(
       LaunchStartLu(reinterpret_cast<LuControl<T>*>(workspace.data()), context.stream()));
   return CroutLu<T>(context, kernels, blocking, a, ipiv, workspace, stop).Run();

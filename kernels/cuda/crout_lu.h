@@ -17,29 +17,31 @@ namespace crout {
 
 // How a factorization is cut up.
 struct LuBlocking {
-  int64_t block;    // columns of a panel
-  int64_t inner;    // of those, columns that follow every leaf at once (right-looking)
-  bool look_ahead;  // the next panel beside the rest of the update
+  int64_t block;         // columns of a panel
+  int64_t follow_bytes;  // of a panel's columns that follow every leaf at once (right-looking)
+  bool look_ahead;       // the next panel beside the rest of the update
+  bool tf32;             // float32 with look-ahead: the rest by SubtractTf32Product
 
   // The fastest that was measured on an H100 for min(m, n) columns.
-  static LuBlocking For(int64_t columns);
+  static LuBlocking For(DType dtype, int64_t columns);
 };
 
 // Enqueues PA = LU of the m x n matrix `a` in place, as LAPACK's getrf: unit diagonal in L, 1-based
 // ipiv[0..min(m, n)) in device memory, LAPACK's info in *CroutLuInfo(workspace). |l_ij| <= 1 up to
 // rounding: every pivot is a largest candidate. Blocked and right-looking (Dongarra, Duff, Sorensen
 // and van der Vorst 1998): panels by LuPanelKernels; with look-ahead the columns of the next panel
-// are updated first, and it is factored while the rest is. Nothing waits for the host. CANCELLED
-// when asked to stop, which happens before each leaf: the device was told, and what is enqueued
-// runs out. `workspace`: CroutLuWorkspaceBytes() of device memory.
+// are updated first, and it is factored while the rest is, and columns to the left of a panel take
+// its interchanges in the end. Nothing waits for the host. CANCELLED when asked to stop, which
+// happens before each leaf: the device was told, and what is enqueued runs out. `workspace`:
+// CroutLuWorkspaceBytes() of device memory.
 template <class T>
 absl::Status EnqueueCroutLu(CudaContext& context, const LuPanelKernels& kernels,
                             const LuBlocking& blocking, const MatrixView<T>& a, int64_t* ipiv,
                             std::span<std::byte> workspace, const StopRequested& stop);
 
-// Device memory for EnqueueCroutLu with m rows.
+// Device memory for EnqueueCroutLu with m rows and min(m, n) columns.
 size_t CroutLuWorkspaceBytes(const LuPanelKernels& kernels, const LuBlocking& blocking, DType dtype,
-                             int64_t m);
+                             int64_t m, int64_t columns);
 
 // Where the info is, in device memory.
 const int* CroutLuInfo(DType dtype, std::span<const std::byte> workspace);

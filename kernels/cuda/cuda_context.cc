@@ -33,7 +33,8 @@ absl::Status CudaContext::Initialize() {
   CROUT_ASSIGN_OR_RETURN(cublas_, MakeCublasHandle(stream()));
   CROUT_RETURN_IF_CUBLAS_ERROR(
       cublasSetWorkspace(cublas(), cublas_workspace_.data(), kCublasWorkspaceBytes));
-  CROUT_ASSIGN_OR_RETURN(look_ahead_, LookAhead::Create(stream()));
+  CROUT_ASSIGN_OR_RETURN(
+      look_ahead_, LookAhead::Create(lane(), {cublas_workspace_.data(), kCublasWorkspaceBytes}));
   CROUT_ASSIGN_OR_RETURN(cusolver_, MakeCusolverHandle(stream()));
   CROUT_ASSIGN_OR_RETURN(getrf_params_, MakeGetrfParams());
   ops_ = std::make_unique<CudaMatrixOps>(*this);
@@ -44,7 +45,10 @@ CudaContext::~CudaContext() {
   // Work in flight still uses what is about to be freed. Of a lost device nothing runs any more.
   if (cudaSetDevice(core_.ordinal()) == cudaSuccess && stream_ != nullptr) {
     (void)cudaStreamSynchronize(stream());
-    if (look_ahead_) (void)cudaStreamSynchronize(look_ahead_->lane().stream);
+    if (look_ahead_) {
+      (void)cudaStreamSynchronize(look_ahead_->urgent().stream);
+      (void)cudaStreamSynchronize(look_ahead_->rest().stream);
+    }
   }
 }
 

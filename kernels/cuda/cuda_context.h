@@ -40,7 +40,7 @@ class CudaContext final : public ExecutionContext {
   cudaStream_t stream() { return stream_.get(); }
   cublasHandle_t cublas() { return cublas_.get(); }
   CudaLane lane() { return {stream(), cublas()}; }
-  // Beside the stream; no workspace of its own.
+  // Beside the stream; its urgent lane has no workspace of its own.
   LookAhead& look_ahead() { return *look_ahead_; }
   cusolverDnHandle_t cusolver() { return cusolver_.get(); }
   cusolverDnParams_t getrf_params() { return getrf_params_.get(); }

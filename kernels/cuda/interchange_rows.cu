@@ -13,24 +13,14 @@ constexpr int kPlanColumns = 8;  // that a block moves at a time
 // Longer runs are worth a plan: a kernel of its own, after which all rows move at once.
 constexpr int64_t kLongestTraced = 64;
 
-// The columns beside the gap, counted.
-template <class T>
-__host__ __device__ int64_t Count(const MatrixView<T>& a, const ColumnGap& gap) {
-  return a.cols - (gap.end - gap.begin);
-}
-__device__ int64_t Beside(const ColumnGap& gap, int64_t j) {
-  return j < gap.begin ? j : j + (gap.end - gap.begin);
-}
-
 // All loads of a chunk come before its stores, so that nothing needs a second copy; two lanes may
 // store the same element twice. The next chunk is traced while the loads are under way.
 template <class T>
 __global__ void __launch_bounds__(kWarps* kWarp)
-    TraceAndMoveKernel(MatrixView<T> a, ColumnGap gap, const int64_t* ipiv, int begin, int end,
+    TraceAndMoveKernel(MatrixView<T> a, const int64_t* ipiv, int begin, int end,
                        const LuControl<T>* control) {
   if (control->halt != 0) return;
   const int64_t warp = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / kWarp;
-  const int64_t count = Count(a, gap);
   Moves next = Trace(ipiv, 0, begin, end);
   for (int first = begin; first < end; first += kWarp) {
     const Moves moves = next;
@@ -39,16 +29,16 @@ __global__ void __launch_bounds__(kWarps* kWarp)
 #pragma unroll
     for (int c = 0; c < kColumns; ++c) {
       const int64_t j = warp * kColumns + c;
-      if (moves.row_moves && j < count) values[c] = a(moves.row_from, Beside(gap, j));
-      if (moves.other_moves && j < count) others[c] = a(moves.other_from, Beside(gap, j));
+      if (moves.row_moves && j < a.cols) values[c] = a(moves.row_from, j);
+      if (moves.other_moves && j < a.cols) others[c] = a(moves.other_from, j);
     }
     if (first + kWarp < end) next = Trace(ipiv, 0, first + kWarp, end);
     __syncwarp();
 #pragma unroll
     for (int c = 0; c < kColumns; ++c) {
       const int64_t j = warp * kColumns + c;
-      if (moves.row_moves && j < count) a(moves.row, Beside(gap, j)) = values[c];
-      if (moves.other_moves && j < count) a(moves.other, Beside(gap, j)) = others[c];
+      if (moves.row_moves && j < a.cols) a(moves.row, j) = values[c];
+      if (moves.other_moves && j < a.cols) a(moves.other, j) = others[c];
     }
     __syncwarp();
   }
@@ -84,7 +74,7 @@ __global__ void __launch_bounds__(InterchangePlan::kMaxRows)
 // As TraceAndMoveKernel, a thread for every row of the plan.
 template <class T>
 __global__ void __launch_bounds__(InterchangePlan::kMaxRows)
-    MoveKernel(MatrixView<T> a, ColumnGap gap, int first, int count, const InterchangePlan* plan,
+    MoveKernel(MatrixView<T> a, int first, int count, const InterchangePlan* plan,
                const LuControl<T>* control) {
   if (control->halt != 0) return;
   const int i = threadIdx.x;
@@ -93,22 +83,21 @@ __global__ void __launch_bounds__(InterchangePlan::kMaxRows)
   const int other = exists ? plan->other[i] : -1;
   const int other_from = exists ? plan->other_from[i] : 0;
   const bool moves = exists && row_from != first + i;
-  const int64_t columns = Count(a, gap);
   const int64_t begin = int64_t{blockIdx.x} * kPlanColumns;
   T values[kPlanColumns];
   T others[kPlanColumns];
 #pragma unroll
   for (int c = 0; c < kPlanColumns; ++c) {
-    const int64_t j = Beside(gap, begin + c);
-    if (begin + c < columns && moves) values[c] = a(row_from, j);
-    if (begin + c < columns && other >= 0) others[c] = a(other_from, j);
+    const int64_t j = begin + c;
+    if (j < a.cols && moves) values[c] = a(row_from, j);
+    if (j < a.cols && other >= 0) others[c] = a(other_from, j);
   }
   __syncthreads();
 #pragma unroll
   for (int c = 0; c < kPlanColumns; ++c) {
-    const int64_t j = Beside(gap, begin + c);
-    if (begin + c < columns && moves) a(first + i, j) = values[c];
-    if (begin + c < columns && other >= 0) a(other, j) = others[c];
+    const int64_t j = begin + c;
+    if (j < a.cols && moves) a(first + i, j) = values[c];
+    if (j < a.cols && other >= 0) a(other, j) = others[c];
   }
 }
 
@@ -119,32 +108,31 @@ unsigned BlocksFor(int64_t columns, int64_t each) {
 }  // namespace
 
 template <class T>
-cudaError_t LaunchInterchangeRows(const MatrixView<T>& a, const ColumnGap& gap, const int64_t* ipiv,
-                                  int64_t begin, int64_t end, InterchangePlan* plan,
-                                  const LuControl<T>* control, cudaStream_t stream) {
-  const int64_t columns = Count(a, gap);
-  if (columns == 0 || begin == end) return cudaSuccess;
+cudaError_t LaunchInterchangeRows(const MatrixView<T>& a, const int64_t* ipiv, int64_t begin,
+                                  int64_t end, InterchangePlan* plan, const LuControl<T>* control,
+                                  cudaStream_t stream) {
+  if (a.cols == 0 || begin == end) return cudaSuccess;
   if (end - begin <= kLongestTraced) {
-    TraceAndMoveKernel<<<BlocksFor(columns, kWarps * kColumns), kWarps * kWarp, 0, stream>>>(
-        a, gap, ipiv, static_cast<int>(begin), static_cast<int>(end), control);
+    TraceAndMoveKernel<<<BlocksFor(a.cols, kWarps * kColumns), kWarps * kWarp, 0, stream>>>(
+        a, ipiv, static_cast<int>(begin), static_cast<int>(end), control);
     return cudaGetLastError();
   }
   for (int64_t first = begin; first < end; first += InterchangePlan::kMaxRows) {
     const int count = static_cast<int>(std::min<int64_t>(InterchangePlan::kMaxRows, end - first));
     const unsigned threads = BlocksFor(count, kWarp) * kWarp;
     PlanKernel<<<1, threads, 0, stream>>>(ipiv, static_cast<int>(first), count, plan, control);
-    MoveKernel<<<BlocksFor(columns, kPlanColumns), threads, 0, stream>>>(
-        a, gap, static_cast<int>(first), count, plan, control);
+    MoveKernel<<<BlocksFor(a.cols, kPlanColumns), threads, 0, stream>>>(a, static_cast<int>(first),
+                                                                        count, plan, control);
     if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) return error;
   }
   return cudaSuccess;
 }
 
-template cudaError_t LaunchInterchangeRows(const MatrixView<float>&, const ColumnGap&,
-                                           const int64_t*, int64_t, int64_t, InterchangePlan*,
-                                           const LuControl<float>*, cudaStream_t);
-template cudaError_t LaunchInterchangeRows(const MatrixView<double>&, const ColumnGap&,
-                                           const int64_t*, int64_t, int64_t, InterchangePlan*,
-                                           const LuControl<double>*, cudaStream_t);
+template cudaError_t LaunchInterchangeRows(const MatrixView<float>&, const int64_t*, int64_t,
+                                           int64_t, InterchangePlan*, const LuControl<float>*,
+                                           cudaStream_t);
+template cudaError_t LaunchInterchangeRows(const MatrixView<double>&, const int64_t*, int64_t,
+                                           int64_t, InterchangePlan*, const LuControl<double>*,
+                                           cudaStream_t);
 
 }  // namespace crout

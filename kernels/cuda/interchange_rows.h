@@ -20,19 +20,12 @@ struct InterchangePlan {
   int other_from[kMaxRows];  // where that comes from
 };
 
-// The columns [begin, end), which stay as they are.
-struct ColumnGap {
-  int64_t begin = 0;
-  int64_t end = 0;
-};
-
 // Enqueues the interchanges ipiv[begin..end) (1-based, row k with row ipiv[k]) of the rows of `a`,
-// in their order, in all columns but those in the gap. `plan` is written and read on the stream.
-// Nothing once `control` has halted.
+// in their order. `plan` is written and read on the stream. Nothing once `control` has halted.
 template <class T>
-cudaError_t LaunchInterchangeRows(const MatrixView<T>& a, const ColumnGap& gap, const int64_t* ipiv,
-                                  int64_t begin, int64_t end, InterchangePlan* plan,
-                                  const LuControl<T>* control, cudaStream_t stream);
+cudaError_t LaunchInterchangeRows(const MatrixView<T>& a, const int64_t* ipiv, int64_t begin,
+                                  int64_t end, InterchangePlan* plan, const LuControl<T>* control,
+                                  cudaStream_t stream);
 
 }  // namespace crout
 

@@ -1,31 +1,60 @@
 #include "kernels/cuda/look_ahead.h"
 
+#include <initializer_list>
+
 #include "kernels/cuda/cuda_status.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {
+namespace {
 
-absl::StatusOr<LookAhead> LookAhead::Create(cudaStream_t main) {
+absl::Status Record(const CudaEvent& event, const CudaLane& lane) {
+  return CudaStatus(cudaEventRecord(event.get(), lane.stream), "cudaEventRecord");
+}
+
+absl::Status Await(const CudaEvent& event, std::initializer_list<CudaLane> lanes) {
+  for (const CudaLane& lane : lanes) {
+    CROUT_RETURN_IF_CUDA_ERROR(cudaStreamWaitEvent(lane.stream, event.get(), 0));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<LookAhead> LookAhead::Create(const CudaLane& main, std::span<std::byte> workspace) {
   LookAhead ahead;
   ahead.main_ = main;
   CROUT_ASSIGN_OR_RETURN(ahead.stream_, MakeUrgentCudaStream());
   CROUT_ASSIGN_OR_RETURN(ahead.cublas_, MakeCublasHandle(ahead.stream_.get()));
-  CROUT_ASSIGN_OR_RETURN(ahead.fork_, MakeCudaEvent());
-  CROUT_ASSIGN_OR_RETURN(ahead.join_, MakeCudaEvent());
+  CROUT_ASSIGN_OR_RETURN(ahead.confined_, ConfinedStream::Create(kSparedMultiprocessors));
+  if (ahead.confined_) {
+    CROUT_ASSIGN_OR_RETURN(ahead.confined_cublas_, MakeCublasHandle(ahead.confined_->get()));
+    CROUT_RETURN_IF_CUBLAS_ERROR(
+        cublasSetWorkspace(ahead.confined_cublas_.get(), workspace.data(), workspace.size()));
+  }
+  CROUT_ASSIGN_OR_RETURN(ahead.of_main_, MakeCudaEvent());
+  CROUT_ASSIGN_OR_RETURN(ahead.of_urgent_, MakeCudaEvent());
+  CROUT_ASSIGN_OR_RETURN(ahead.of_rest_, MakeCudaEvent());
   return ahead;
 }
 
-absl::Status LookAhead::Meet() {
-  CROUT_RETURN_IF_CUDA_ERROR(cudaEventRecord(fork_.get(), main_));
-  CROUT_RETURN_IF_ERROR(Join());
-  CROUT_RETURN_IF_CUDA_ERROR(cudaStreamWaitEvent(stream_.get(), fork_.get(), 0));
-  return absl::OkStatus();
+absl::Status LookAhead::Fork() {
+  CROUT_RETURN_IF_ERROR(Record(of_main_, main_));
+  return Await(of_main_, {urgent(), rest()});
 }
 
-absl::Status LookAhead::Await(cudaStream_t before, cudaEvent_t event, cudaStream_t behind) {
-  CROUT_RETURN_IF_CUDA_ERROR(cudaEventRecord(event, before));
-  CROUT_RETURN_IF_CUDA_ERROR(cudaStreamWaitEvent(behind, event, 0));
-  return absl::OkStatus();
+absl::Status LookAhead::Join() {
+  CROUT_RETURN_IF_ERROR(Record(of_urgent_, urgent()));
+  CROUT_RETURN_IF_ERROR(Record(of_rest_, rest()));
+  CROUT_RETURN_IF_ERROR(Await(of_urgent_, {main_}));
+  return Await(of_rest_, {main_});
+}
+
+absl::Status LookAhead::Meet() {
+  CROUT_RETURN_IF_ERROR(Record(of_urgent_, urgent()));
+  CROUT_RETURN_IF_ERROR(Record(of_rest_, rest()));
+  CROUT_RETURN_IF_ERROR(Await(of_urgent_, {rest()}));
+  return Await(of_rest_, {urgent()});
 }
 
 }  // namespace crout

@@ -12,21 +12,27 @@ constexpr int64_t kMaxGridY = 65535;
 // Each thread follows one row back through the interchanges, last to first: n steps in parallel for
 // all rows, where applying them in order would be one chain of n dependent swaps.
 __global__ void __launch_bounds__(kTraceThreads)
-    TracePermutationKernel(const int64_t* ipiv, int64_t n, int64_t* p) {
-  __shared__ int64_t chunk[kTraceThreads];
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * kTraceThreads + threadIdx.x;
-  int64_t row = i;
-  for (int64_t end = n; end > 0; end -= kTraceThreads) {
-    const int64_t begin = max(int64_t{0}, end - kTraceThreads);
+    TraceInterchangesKernel(const int64_t* ipiv, int n, int rows, int block, int64_t* p) {
+  __shared__ int chunk[kTraceThreads];
+  const int i = static_cast<int>(blockIdx.x) * kTraceThreads + static_cast<int>(threadIdx.x);
+  int row = i;
+  for (int end = n; end > 0;) {
+    // Of one block of interchanges at most.
+    const int b = (end - 1) / block;
+    const int begin = max(b * block, end - kTraceThreads);
     __syncthreads();
-    if (begin + threadIdx.x < end) chunk[threadIdx.x] = ipiv[begin + threadIdx.x] - 1;
+    if (begin + static_cast<int>(threadIdx.x) < end) {
+      chunk[threadIdx.x] = static_cast<int>(ipiv[begin + threadIdx.x] - 1);
+    }
     __syncthreads();
-    for (int64_t k = end - 1; k >= begin; --k) {
-      const int64_t other = chunk[k - begin];
+#pragma unroll 8
+    for (int k = end - 1; k >= begin; --k) {
+      const int other = chunk[k - begin];
       row = row == k ? other : (row == other ? k : row);
     }
+    if (begin == b * block && i < rows) p[static_cast<int64_t>(b) * rows + i] = row;
+    end = begin;
   }
-  if (i < n) p[i] = row;
 }
 
 template <class T>
@@ -41,12 +47,18 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
+cudaError_t LaunchTraceInterchanges(const int64_t* ipiv, int64_t n, int64_t rows, int64_t block,
+                                    int64_t* p, cudaStream_t stream) {
+  if (n == 0) return cudaSuccess;
+  const auto blocks = static_cast<unsigned>((rows + kTraceThreads - 1) / kTraceThreads);
+  TraceInterchangesKernel<<<blocks, kTraceThreads, 0, stream>>>(
+      ipiv, static_cast<int>(n), static_cast<int>(rows), static_cast<int>(block), p);
+  return cudaGetLastError();
+}
+
 cudaError_t LaunchTracePermutation(const int64_t* ipiv, int64_t n, int64_t* p,
                                    cudaStream_t stream) {
-  if (n == 0) return cudaSuccess;
-  const auto blocks = static_cast<unsigned>((n + kTraceThreads - 1) / kTraceThreads);
-  TracePermutationKernel<<<blocks, kTraceThreads, 0, stream>>>(ipiv, n, p);
-  return cudaGetLastError();
+  return LaunchTraceInterchanges(ipiv, n, n, n, p, stream);
 }
 
 cudaError_t LaunchPermuteRows(const AnyMatrix& in, const int64_t* p, bool inverse,

@@ -10,8 +10,12 @@
 
 namespace crout {
 
-// Enqueues p[i] := the row, 0-based, that the interchanges ipiv[0..n) (1-based, applied first to
-// last) bring to row i.
+// Enqueues p[b * rows + i] := the row, 0-based, of `rows` that the interchanges ipiv[b * block..n)
+// (1-based, applied first to last) bring to row i, for every b with b * block < n.
+cudaError_t LaunchTraceInterchanges(const int64_t* ipiv, int64_t n, int64_t rows, int64_t block,
+                                    int64_t* p, cudaStream_t stream);
+
+// The same for all of n rows: p[i], by all n interchanges.
 cudaError_t LaunchTracePermutation(const int64_t* ipiv, int64_t n, int64_t* p, cudaStream_t stream);
 
 // Enqueues out[i, :] := in[p[i], :], or, inverse, out[p[i], :] := in[i, :]. Same type and shape, no

@@ -15,7 +15,11 @@ if(CROUT_HAVE_CUDA)
   set_property(GLOBAL APPEND PROPERTY CROUT_PACKAGED_TESTS gpu_service_bench gpu_methods_bench
     gpu_solve_bench)
 
-  foreach(name gpu_iterative_bench gpu_lu_bench)
+  set(lu_benches gpu_iterative_bench gpu_lu_bench)
+  if(TARGET CUDA::cupti)
+    list(APPEND lu_benches gpu_lu_profile)
+  endif()
+  foreach(name ${lu_benches})
     add_executable(${name}
       "${bench}/${name}.cc" "${bench}/factor_residual.cc" "${bench}/factor_residual.cu")
     target_link_libraries(${name} PRIVATE crout::cuda_device crout_flags crout_version
@@ -24,4 +28,9 @@ if(CROUT_HAVE_CUDA)
       $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
     set_property(GLOBAL APPEND PROPERTY CROUT_PACKAGED_TESTS ${name})
   endforeach()
+  target_sources(gpu_lu_bench PRIVATE "${bench}/gpu_lu_gallery.cc")
+  target_link_libraries(gpu_lu_bench PRIVATE crout::test_support)
+  if(TARGET gpu_lu_profile)
+    target_link_libraries(gpu_lu_profile PRIVATE CUDA::cupti)
+  endif()
 endif()

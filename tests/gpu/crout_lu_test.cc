@@ -54,7 +54,7 @@ class CroutLuTest : public GpuTest {
   Factored CroutLu(const HostMatrix& a, int64_t m, int64_t n, bool clusters, LuBlocking blocking) {
     return Run<T>(a, m, n, [&](const MatrixView<T>& view, int64_t* ipiv, int* info) {
       const LuPanelKernels kernels = Must(LuPanelKernels::Create(clusters));
-      const size_t bytes = CroutLuWorkspaceBytes(kernels, blocking, kDTypeOf<T>, m);
+      const size_t bytes = CroutLuWorkspaceBytes(kernels, blocking, kDTypeOf<T>, m, std::min(m, n));
       Buffer buffer = Must(Gpu().memory().Allocate(bytes));
       const std::span<std::byte> workspace(buffer.data(), bytes);
       Must(EnqueueCroutLu(context(), kernels, blocking, view, ipiv, workspace, kNever));
@@ -93,8 +93,8 @@ class CroutLuTest : public GpuTest {
   void ExpectAsGetrf(int64_t m, int64_t n, bool clusters, LuBlocking blocking) {
     SCOPED_TRACE(::testing::Message()
                  << m << " x " << n << " float" << 8 * sizeof(T) << " clusters " << clusters
-                 << " block " << blocking.block << " inner " << blocking.inner << " look-ahead "
-                 << blocking.look_ahead);
+                 << " block " << blocking.block << " follow " << blocking.follow_bytes
+                 << " look-ahead " << blocking.look_ahead << " tf32 " << blocking.tf32);
     const HostMatrix a = testing::RandomMatrix(m, n, 11);
     const Factored ours = CroutLu<T>(a, m, n, clusters, blocking);
     const Factored theirs = Getrf<T>(a, m, n);
@@ -149,7 +149,10 @@ class CroutLuTest : public GpuTest {
   std::unique_ptr<Bench> gpu_;
 };
 
-LuBlocking OneBlock(int64_t columns) { return {columns, columns, false}; }
+constexpr int64_t kAllFollow = int64_t{1} << 30;
+constexpr int64_t kSomeFollow = int64_t{1} << 18;
+
+LuBlocking OneBlock(int64_t columns) { return {columns, kAllFollow, false, false}; }
 
 TEST_F(CroutLuTest, SquareAsGetrf) {
   for (const int64_t n : {1, 2, 31, 32, 33, 64, 255, 257, 513, 700}) {
@@ -161,11 +164,13 @@ TEST_F(CroutLuTest, SquareAsGetrf) {
 }
 
 TEST_F(CroutLuTest, EveryWayOfCuttingItUp) {
-  for (const int64_t n : {255, 256, 257, 700}) {
+  for (const int64_t n : {255, 256, 257, 700, 1100}) {
     for (const bool look_ahead : {false, true}) {
-      for (const LuBlocking blocking :
-           {LuBlocking{32, 32, look_ahead}, LuBlocking{64, 32, look_ahead},
-            LuBlocking{96, 64, look_ahead}, LuBlocking{256, 64, look_ahead}}) {
+      for (const LuBlocking blocking : {LuBlocking{32, kAllFollow, look_ahead, false},
+                                        LuBlocking{64, 0, look_ahead, look_ahead},
+                                        LuBlocking{96, kSomeFollow, look_ahead, false},
+                                        LuBlocking{256, kSomeFollow, look_ahead, look_ahead},
+                                        LuBlocking{512, kAllFollow, look_ahead, false}}) {
         ExpectAsGetrf<double>(n, n, true, blocking);
         ExpectAsGetrf<float>(n, n, true, blocking);
         ExpectAsGetrf<double>(n, n, false, blocking);
@@ -185,7 +190,8 @@ TEST_F(CroutLuTest, RectangularAsGetrf) {
     ExpectAsGetrf<double>(shape.m, shape.n, true, OneBlock(std::min(shape.m, shape.n)));
     ExpectAsGetrf<float>(shape.m, shape.n, true, OneBlock(std::min(shape.m, shape.n)));
     ExpectAsGetrf<double>(shape.m, shape.n, false, OneBlock(std::min(shape.m, shape.n)));
-    ExpectAsGetrf<double>(shape.m, shape.n, true, {64, 32, true});
+    ExpectAsGetrf<double>(shape.m, shape.n, true, {64, 0, true, false});
+    ExpectAsGetrf<float>(shape.m, shape.n, true, {64, kAllFollow, true, true});
   }
 }
 
@@ -210,7 +216,7 @@ void CroutLuTest::PivotsWithoutAReciprocal() {
           const double below = -static_cast<T>(pivot / 2);
           a[at + at * n] = pivot;
           if (at + 1 < n) a[at + 1 + at * n] = below;
-          const Factored factored = CroutLu<T>(a, n, n, clusters, {n, n, false});
+          const Factored factored = CroutLu<T>(a, n, n, clusters, OneBlock(n));
           EXPECT_EQ(factored.info, pivot == 0 ? at + 1 : 0);
           for (int64_t k = 0; k < n; ++k) ASSERT_EQ(factored.ipiv[k], k + 1);
           EXPECT_EQ(factored.lu[at + at * n], pivot);

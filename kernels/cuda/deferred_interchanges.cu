@@ -1,0 +1,89 @@
+#include "kernels/cuda/deferred_interchanges.h"
+
+#include <algorithm>
+
+#include "kernels/cuda/permute_rows.h"
+
+namespace crout {
+namespace {
+
+constexpr int kThreads = 1024;
+constexpr int kEach = 4;  // elements of a thread at a time
+// As many as there are multiprocessors, roughly: their copies stay in the second-level cache.
+constexpr int64_t kColumnsAtOnce = 128;
+
+int64_t Blocks(int64_t columns, int64_t block) { return (columns + block - 1) / block; }
+
+// to[i] := from(i) for i in [begin, end): all loads of a batch before its stores.
+template <class T, class From>
+__device__ void Copy(int begin, int end, From from, T* to) {
+  for (int first = begin + static_cast<int>(threadIdx.x); first < end; first += kEach * kThreads) {
+    T values[kEach];
+#pragma unroll
+    for (int e = 0; e < kEach; ++e) {
+      const int i = first + e * kThreads;
+      if (i < end) values[e] = from(i);
+    }
+#pragma unroll
+    for (int e = 0; e < kEach; ++e) {
+      const int i = first + e * kThreads;
+      if (i < end) to[i] = values[e];
+    }
+  }
+}
+
+// A block of threads takes a column at a time: to its copy, and back in the new order.
+template <class T>
+__global__ void __launch_bounds__(kThreads, 1)
+    PermuteColumnsKernel(MatrixView<T> a, int64_t columns, int64_t block, const int64_t* sources,
+                         T* copies, const LuControl<T>* control) {
+  if (control->halt != 0) return;
+  const auto rows = static_cast<int>(a.rows);
+  T* const copy = copies + blockIdx.x * a.rows;
+  for (int64_t j = blockIdx.x; j < columns; j += gridDim.x) {
+    const int64_t behind = j / block + 1;
+    const auto begin = static_cast<int>(behind * block);
+    const int64_t* const source = sources + behind * a.rows;
+    T* const column = &a(0, j);
+    Copy(
+        begin, rows, [&](int i) { return column[i]; }, copy);
+    __syncthreads();
+    Copy(
+        begin, rows, [&](int i) { return copy[source[i]]; }, column);
+    __syncthreads();
+  }
+}
+
+}  // namespace
+
+size_t DeferredInterchangesBytes(DType dtype, int64_t m, int64_t columns, int64_t block) {
+  return m * (Blocks(columns, block) * sizeof(int64_t) + kColumnsAtOnce * SizeOf(dtype));
+}
+
+template <class T>
+cudaError_t LaunchDeferredInterchanges(const MatrixView<T>& a, const int64_t* ipiv, int64_t columns,
+                                       int64_t block, std::byte* workspace,
+                                       const LuControl<T>* control, cudaStream_t stream) {
+  const int64_t blocks = Blocks(columns, block);
+  const int64_t early = (blocks - 1) * block;  // columns before the last block
+  if (early <= 0) return cudaSuccess;
+  auto* const sources = reinterpret_cast<int64_t*>(workspace);
+  if (const cudaError_t error =
+          LaunchTraceInterchanges(ipiv, columns, a.rows, block, sources, stream);
+      error != cudaSuccess) {
+    return error;
+  }
+  const auto grid = static_cast<unsigned>(std::min(early, kColumnsAtOnce));
+  PermuteColumnsKernel<<<grid, kThreads, 0, stream>>>(
+      a, early, block, sources, reinterpret_cast<T*>(sources + blocks * a.rows), control);
+  return cudaGetLastError();
+}
+
+template cudaError_t LaunchDeferredInterchanges(const MatrixView<float>&, const int64_t*, int64_t,
+                                                int64_t, std::byte*, const LuControl<float>*,
+                                                cudaStream_t);
+template cudaError_t LaunchDeferredInterchanges(const MatrixView<double>&, const int64_t*, int64_t,
+                                                int64_t, std::byte*, const LuControl<double>*,
+                                                cudaStream_t);
+
+}  // namespace crout

@@ -1,0 +1,30 @@
+// The interchanges that a blocked factorization leaves to its end.
+#ifndef CROUT_KERNELS_CUDA_DEFERRED_INTERCHANGES_H_
+#define CROUT_KERNELS_CUDA_DEFERRED_INTERCHANGES_H_
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cuda/lu_control.h"
+#include "kernels/dtype.h"
+#include "kernels/matrix.h"
+
+namespace crout {
+
+// Bytes of workspace for a matrix of m rows, `columns` of them factored in blocks.
+size_t DeferredInterchangesBytes(DType dtype, int64_t m, int64_t columns, int64_t block);
+
+// Enqueues, in every one of the first `columns` columns, the interchanges ipiv[..columns) of the
+// blocks behind the column's own: one pass over the columns that reads and writes each element
+// once, where an interchange at a time touches a sector of memory for each element. Nothing once
+// `control` has halted. `workspace`: DeferredInterchangesBytes() of device memory.
+template <class T>
+cudaError_t LaunchDeferredInterchanges(const MatrixView<T>& a, const int64_t* ipiv, int64_t columns,
+                                       int64_t block, std::byte* workspace,
+                                       const LuControl<T>* control, cudaStream_t stream);
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_CUDA_DEFERRED_INTERCHANGES_H_

@@ -1,0 +1,153 @@
+// What the benchmarks of dense LU on a GPU factor, and with what.
+#ifndef CROUT_TESTS_BENCH_LU_RUNS_H_
+#define CROUT_TESTS_BENCH_LU_RUNS_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "kernels/cuda/crout_lu.h"
+#include "kernels/cuda/cuda_context.h"
+#include "kernels/cuda/cuda_status.h"
+#include "tests/bench/bench_result.h"
+#include "tests/bench/factor_residual.h"
+
+namespace crout {
+
+struct LuShape {
+  int64_t rows;
+  int64_t cols;
+};
+
+// One input in device memory, and fresh copies of it to factor.
+template <class T>
+class LuInput {
+ public:
+  // `host`: column-major.
+  LuInput(CudaContext& context, LuShape shape, const std::vector<T>& host)
+      : context_(context),
+        shape_(shape),
+        bytes_(static_cast<size_t>(shape.rows * shape.cols) * sizeof(T)),
+        original_(Allocate(bytes_)),
+        a_(Allocate(bytes_)),
+        ipiv_(Allocate(std::min(shape.rows, shape.cols) * sizeof(int64_t))) {
+    Check(context.ops().CopyToDevice(host.data(), original_.data(), bytes_));
+    Check(context.Synchronize());
+  }
+
+  Buffer Allocate(size_t bytes) { return Check(context_.device().memory().Allocate(bytes)); }
+  MatrixView<T> a() { return {a_.as<T>(), shape_.rows, shape_.cols, shape_.rows}; }
+  int64_t* ipiv() { return ipiv_.as<int64_t>(); }
+
+  // Seconds of `enqueue` on a fresh copy until the device is done.
+  double Factor(const std::function<void()>& enqueue) {
+    Check(context_.ops().CopyOnDevice(original_.data(), a_.data(), bytes_));
+    Check(context_.Synchronize());
+    return Time([&] {
+      enqueue();
+      Check(context_.Synchronize());
+    });
+  }
+
+  // Of the last factor, |PA - LU|_1 / (n |A|_1 eps).
+  double FactorRatio() {
+    return FactorRatioOnDevice(context_, View(original_), {View(a_), ipiv(), UnitDiagonal::kL});
+  }
+  // The largest element of its U over the matrix's.
+  double Growth(double max_abs) {
+    Check(context_.ops().InspectFactor(View(a_), /*unit_in_u=*/false, ipiv()));
+    Check(context_.Synchronize());
+    return context_.report().factor.max_abs_u / max_abs;
+  }
+  CudaContext& context() { return context_; }
+
+ private:
+  AnyMatrix View(const Buffer& buffer) const {
+    return {buffer.data(), kDTypeOf<T>, shape_.rows, shape_.cols, shape_.rows};
+  }
+
+  CudaContext& context_;
+  const LuShape shape_;
+  const size_t bytes_;
+  Buffer original_;
+  Buffer a_;
+  Buffer ipiv_;
+};
+
+// What the device holds at `from`, once everything enqueued is done.
+inline int ReadInt(CudaContext& context, const int* from) {
+  int value = 0;
+  Check(context.ops().CopyToHost(from, &value, sizeof(value)));
+  Check(context.Synchronize());
+  return value;
+}
+
+// cusolverDnXgetrf for any shape.
+template <class T>
+class Getrf {
+ public:
+  explicit Getrf(LuInput<T>& input) : input_(input), context_(input.context()) {
+    const MatrixView<T> a = input.a();
+    size_t host = 0;
+    Check(CusolverStatus(
+        cusolverDnXgetrf_bufferSize(context_.cusolver(), context_.getrf_params(), a.rows, a.cols,
+                                    kType, a.data, a.ld, kType, &bytes_, &host),
+        "cusolverDnXgetrf_bufferSize"));
+    workspace_ = input.Allocate(bytes_);
+    host_workspace_.resize(host);
+  }
+
+  void operator()() {
+    const MatrixView<T> a = input_.a();
+    Check(CusolverStatus(
+        cusolverDnXgetrf(context_.cusolver(), context_.getrf_params(), a.rows, a.cols, kType,
+                         a.data, a.ld, input_.ipiv(), kType, workspace_.data(), bytes_,
+                         host_workspace_.data(), host_workspace_.size(), context_.info()),
+        "cusolverDnXgetrf"));
+  }
+
+  int Info() { return ReadInt(context_, context_.info()); }
+
+ private:
+  static constexpr cudaDataType kType = CudaTypeOf(kDTypeOf<T>);
+
+  LuInput<T>& input_;
+  CudaContext& context_;
+  size_t bytes_ = 0;
+  Buffer workspace_;
+  std::vector<std::byte> host_workspace_;
+};
+
+template <class T>
+class CroutLuRun {
+ public:
+  CroutLuRun(LuInput<T>& input, const LuPanelKernels& kernels)
+      : input_(input),
+        context_(input.context()),
+        kernels_(kernels),
+        columns_(std::min(input.a().rows, input.a().cols)),
+        blocking_(LuBlocking::For(kDTypeOf<T>, columns_)),
+        bytes_(CroutLuWorkspaceBytes(kernels, blocking_, kDTypeOf<T>, input.a().rows, columns_)),
+        workspace_(input.Allocate(bytes_)) {}
+
+  void operator()() {
+    Check(EnqueueCroutLu(context_, kernels_, blocking_, input_.a(), input_.ipiv(),
+                         {workspace_.data(), bytes_}, [] { return false; }));
+  }
+
+  int Info() { return ReadInt(context_, CroutLuInfo(kDTypeOf<T>, {workspace_.data(), bytes_})); }
+
+ private:
+  LuInput<T>& input_;
+  CudaContext& context_;
+  const LuPanelKernels& kernels_;
+  const int64_t columns_;
+  const LuBlocking blocking_;
+  const size_t bytes_;
+  const Buffer workspace_;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_TESTS_BENCH_LU_RUNS_H_
