@@ -125,6 +125,7 @@ class CroutLu {
 
   // The columns [begin, end) of the rows from `begin` on; interchanges stay within them.
   absl::Status Factor(const CudaLane& lane, int64_t begin, int64_t end) {
+    if (begin == end) return absl::OkStatus();
     const int64_t inner = ColumnsThatFollow(begin);
     if (end - begin <= inner) return FactorInner(lane, begin, end);
     const int64_t pieces = (end - begin + inner - 1) / inner;

@@ -71,14 +71,11 @@ __device__ unsigned LargestKeys(uint64_t key) {
 
 __device__ inline int First(unsigned lanes) { return __ffs(static_cast<int>(lanes)) - 1; }
 
-// A candidate for the pivot of step k with its row as step k - 1 found it: column k is up to date,
-// and whoever reads the others subtracts `factor` times the row that step k - 1 chose. Waiting for
-// the other blocks leaves time for that; the way there does not.
+// A candidate for the pivot with its row.
 template <class T, int kWidth>
 struct alignas(16) PivotRow {
-  T row[kWidth];  // from the step's column on; what is before it is stale
-  T reciprocal;   // of the pivot
-  T factor;
+  T row[kWidth];   // from the step's column on; what is before it is stale
+  T reciprocal;    // of the pivot
   int32_t origin;  // where the row lies: k, or ~k where there is no reciprocal, or kZero
 };
 
@@ -95,7 +92,6 @@ class PanelInRegisters {
     uint64_t keys[2][kWarps < 4 ? 4 : kWarps];
     Row rows[2][kCluster ? kMaxClusterBlocks : 1];  // what every block told
     Row own[2];                                     // what this one tells
-    alignas(16) T chosen[kWarps][kWidth];           // the last pivot's row, up to date
     uint64_t barriers[2];
   };
 
@@ -105,7 +101,7 @@ class PanelInRegisters {
         own_(SharedAddress(shared.own)),
         keys_(SharedAddress(shared.keys)),
         barriers_(SharedAddress(shared.barriers)),
-        chosen_(SharedAddress(shared.chosen[threadIdx.x / kWarp])) {}
+        last_(rows_) {}
 
   __device__ void Run() {
     Connect();
@@ -130,11 +126,9 @@ class PanelInRegisters {
 
  private:
   static constexpr int kChunk = SharedChunk<T>::kCount;
-  static constexpr int kChunks = kWidth / kChunk;  // of a row; what follows it is behind them
-  static constexpr int kAllChunks = sizeof(Row) / 16;
-  static constexpr uint32_t kRowBytes = kWidth * sizeof(T);
-  static constexpr int32_t kZero = INT32_MIN;  // a pivot that is zero
-  static_assert(kAllChunks == kChunks + (sizeof(T) == 8 ? 2 : 1));
+  static constexpr int kChunks = kWidth / kChunk;  // of a row; one more holds what follows it
+  static constexpr int32_t kZero = INT32_MIN;      // a pivot that is zero
+  static_assert(sizeof(Row) == (kChunks + 1) * 16);
 
   static __device__ int Lane() { return threadIdx.x % kWarp; }
 
@@ -186,25 +180,19 @@ class PanelInRegisters {
     }
   }
 
-  // Step kStep's update of the columns behind the next.
-  template <int kStep>
+  // The last step's update of the columns from kFrom on.
+  template <int kFrom>
   __device__ void CatchUp() {
-    constexpr int kFrom = kStep + 2;
-    told_ -= factor_told_ * chosen_lane_;
-    chosen_lane_ = told_;
-    if (Lane() < kWidth) StoreShared(chosen_ + Lane() * uint32_t{sizeof(T)}, chosen_lane_);
-    __syncwarp();
 #pragma unroll
     for (int c = kFrom / kChunk * kChunk; c < kWidth; c += kChunk) {
       T u[kChunk];
-      SharedChunk<T>::Load(chosen_ + c * uint32_t{sizeof(T)}, u);
+      SharedChunk<T>::Load(last_ + c * uint32_t{sizeof(T)}, u);
 #pragma unroll
       for (int i = 0; i < kChunk; ++i) {
         if (c + i < kFrom) continue;
 #pragma unroll
         for (int r = 0; r < kRows; ++r) value_[r][c + i] -= factor_[r] * u[i];
       }
-      if (c <= kFrom) next_chosen_ = u[kFrom % kChunk];
     }
   }
 
@@ -239,16 +227,12 @@ class PanelInRegisters {
       }
       const bool normal = HasReciprocal(value_[s][kStep]);
       const int32_t origin = key == 0 ? kZero : normal ? position_[s] : ~position_[s];
-      const auto origin_bits = static_cast<uint64_t>(static_cast<uint32_t>(origin));
-      const uint32_t behind = to + kRowBytes;
       if constexpr (sizeof(T) == 8) {
-        StoreShared64(behind, __double_as_longlong(reciprocal));
-        StoreShared64(behind + 8, __double_as_longlong(factor_[s]));
-        StoreShared64(behind + 16, origin_bits);
+        StoreShared64(to + kChunks * 16, __double_as_longlong(reciprocal));
+        StoreShared64(to + kChunks * 16 + 8, static_cast<uint32_t>(origin));
       } else {
-        StoreShared64(behind, static_cast<uint64_t>(__float_as_uint(factor_[s])) << 32 |
-                                  __float_as_uint(reciprocal));
-        StoreShared64(behind + 8, origin_bits);
+        const uint64_t high = static_cast<uint64_t>(static_cast<uint32_t>(origin)) << 32;
+        StoreShared64(to + kChunks * 16, high | __float_as_uint(reciprocal));
       }
     }
   }
@@ -265,7 +249,7 @@ class PanelInRegisters {
     const int stride = kThreads >> log_blocks_;  // copies at a time, to each
 #pragma unroll 3
     for (int chunk = kStep / kChunk + (static_cast<int>(threadIdx.x) >> log_blocks_);
-         chunk < kAllChunks; chunk += stride) {
+         chunk <= kChunks; chunk += stride) {
       CopyToCluster(from + chunk * 16, to + chunk * 16, remote_barriers_ + kParity * 8);
     }
   }
@@ -306,9 +290,11 @@ class PanelInRegisters {
       if (leads) StoreShared64(keys + warp * 8, key);
       if constexpr (kCluster) {
         if (threadIdx.x == 0) {
-          Barrier(kParity).Announce(blocks_ * (kAllChunks - kStep / kChunk) * 16);
+          Barrier(kParity).Announce(blocks_ * (kChunks + 1 - kStep / kChunk) * 16);
         }
       }
+      // What the search leaves time for.
+      if constexpr (kStep > 0) CatchUp<kStep + 1>();
       T candidate = value_[0][kStep];
 #pragma unroll
       for (int r = 1; r < kRows; ++r) candidate = r == best ? value_[r][kStep] : candidate;
@@ -319,11 +305,11 @@ class PanelInRegisters {
       if (LargestWarp(keys) == warp && leads) StoreRow<kStep>(own, best, key, reciprocal);
       if constexpr (kCluster) {
         Tell<kStep>();
+        row += LargestBlock<kStep>(row) * uint32_t{sizeof(Row)};
       } else {
         __syncthreads();
       }
-      if constexpr (kStep > 0) CatchUp<kStep - 1>();
-      if constexpr (kCluster) row += LargestBlock<kStep>(row) * uint32_t{sizeof(Row)};
+      last_ = row;
       Eliminate<kStep>(row);
       Step<kStep + 1>();
     }
@@ -332,26 +318,27 @@ class PanelInRegisters {
   // Column kStep of L, and column kStep + 1 as the next search needs it.
   template <int kStep>
   __device__ void Eliminate(uint32_t row) {
-    const T pivot = LoadShared<T>(row + kStep * uint32_t{sizeof(T)});
-    const uint64_t first = LoadShared64(row + kRowBytes);
-    const uint64_t second = LoadShared64(row + kRowBytes + 8);
+    T head[kChunk];
+    SharedChunk<T>::Load(row + kStep / kChunk * 16, head);
+    T next = 0;
+    if constexpr (kStep % kChunk + 1 < kChunk) {
+      next = head[kStep % kChunk + 1];
+    } else if constexpr (kStep + 1 < kWidth) {
+      T behind[kChunk];
+      SharedChunk<T>::Load(row + (kStep + 1) / kChunk * 16, behind);
+      next = behind[0];
+    }
+    const T pivot = head[kStep % kChunk];
+    const uint64_t first = LoadShared64(row + kChunks * 16);
     T reciprocal;
-    T factor;
     int32_t origin;
     if constexpr (sizeof(T) == 8) {
       reciprocal = __longlong_as_double(static_cast<long long>(first));
-      factor = __longlong_as_double(static_cast<long long>(second));
-      origin = static_cast<int32_t>(LoadShared64(row + kRowBytes + 16));
+      origin = static_cast<int32_t>(LoadShared64(row + kChunks * 16 + 8));
     } else {
       reciprocal = __uint_as_float(static_cast<uint32_t>(first));
-      factor = __uint_as_float(static_cast<uint32_t>(first >> 32));
-      origin = static_cast<int32_t>(second);
+      origin = static_cast<int32_t>(first >> 32);
     }
-    const T next = kStep + 1 < kWidth ? LoadShared<T>(row + (kStep + 1) * uint32_t{sizeof(T)}) -
-                                            factor * next_chosen_
-                                      : T{0};
-    told_ = Lane() < kWidth ? LoadShared<T>(row + Lane() * uint32_t{sizeof(T)}) : T{0};
-    factor_told_ = factor;
     bool divide = false;
     if (origin < 0) {
       divide = origin != kZero;
@@ -379,14 +366,7 @@ class PanelInRegisters {
   const uint32_t own_;
   const uint32_t keys_;
   const uint32_t barriers_;
-  const uint32_t chosen_;
-  // Of the last pivot's row as it was told: lane j its element in column j, and its factor. Of the
-  // same row up to date: lane j its element in column j; and of the one before it that in the
-  // column behind the step's.
-  T told_ = 0;
-  T factor_told_ = 0;
-  T chosen_lane_ = 0;
-  T next_chosen_ = 0;
+  uint32_t last_;  // the last pivot's row
   uint32_t remote_row_ = 0;
   uint32_t remote_barriers_ = 0;
   int blocks_ = 1;  // a power of two

@@ -41,28 +41,6 @@ struct SharedChunk<float> {
   }
 };
 
-template <class T>
-__device__ T LoadShared(uint32_t from);
-template <>
-__device__ inline double LoadShared(uint32_t from) {
-  double x;
-  asm volatile("ld.shared.f64 %0, [%1];" : "=d"(x) : "r"(from));
-  return x;
-}
-template <>
-__device__ inline float LoadShared(uint32_t from) {
-  float x;
-  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(x) : "r"(from));
-  return x;
-}
-
-__device__ inline void StoreShared(uint32_t to, double x) {
-  asm volatile("st.shared.f64 [%0], %1;" ::"r"(to), "d"(x) : "memory");
-}
-__device__ inline void StoreShared(uint32_t to, float x) {
-  asm volatile("st.shared.f32 [%0], %1;" ::"r"(to), "f"(x) : "memory");
-}
-
 __device__ inline uint64_t LoadShared64(uint32_t from) {
   uint64_t x;
   asm volatile("ld.shared.b64 %0, [%1];" : "=l"(x) : "r"(from));
