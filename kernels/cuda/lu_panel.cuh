@@ -51,25 +51,22 @@ __device__ __noinline__ T Divide(T a, T b) {
   return a / b;
 }
 
-// The lanes with the largest low word of those with the largest high one. Seldom needed, and out of
-// the way.
+// The first of the lanes with the largest low word of those with the largest high one. Seldom
+// needed, and out of the way.
 static __device__ __noinline__ unsigned BreakTie(uint64_t key, unsigned best_high) {
   const bool tied = static_cast<unsigned>(key >> 32) == best_high;
   const unsigned best_low = __reduce_max_sync(kAll, tied ? static_cast<unsigned>(key) : 0);
-  return __ballot_sync(kAll, tied && static_cast<unsigned>(key) == best_low);
+  const unsigned lanes = __ballot_sync(kAll, tied && static_cast<unsigned>(key) == best_low);
+  return lanes & -lanes;
 }
 
-// The lanes with the largest key.
-template <class T>
-__device__ unsigned LargestKeys(uint64_t key) {
+// The lane with the largest key, as a mask; of equal ones the first.
+__device__ inline unsigned LargestKey(uint64_t key) {
   const auto high = static_cast<unsigned>(key >> 32);
   const unsigned best = __reduce_max_sync(kAll, high);
   const unsigned lanes = __ballot_sync(kAll, high == best);
-  // All of a float's key is in its high word.
-  return sizeof(T) == 8 && (lanes & (lanes - 1)) != 0 ? BreakTie(key, best) : lanes;
+  return (lanes & (lanes - 1)) != 0 ? BreakTie(key, best) : lanes;
 }
-
-__device__ inline int First(unsigned lanes) { return __ffs(static_cast<int>(lanes)) - 1; }
 
 // A candidate for the pivot with its row.
 template <class T, int kWidth>
@@ -196,17 +193,18 @@ class PanelInRegisters {
     }
   }
 
-  // The warp whose key is the largest.
-  __device__ int LargestWarp(uint32_t keys) const {
+  // Whether this warp's key is the largest.
+  __device__ bool IsLargestWarp(uint32_t keys, int warp) const {
     if constexpr (kWarps <= 4) {
       uint64_t key[4];
 #pragma unroll
       for (int w = 0; w < 4; ++w) key[w] = w < kWarps ? LoadShared64(keys + w * 8) : 0;
       const int a = key[1] > key[0] ? 1 : 0;
       const int b = key[3] > key[2] ? 3 : 2;
-      return (b == 3 ? key[3] : key[2]) > (a == 1 ? key[1] : key[0]) ? b : a;
+      return ((b == 3 ? key[3] : key[2]) > (a == 1 ? key[1] : key[0]) ? b : a) == warp;
     } else {
-      return First(LargestKeys<T>(Lane() < kWarps ? LoadShared64(keys + Lane() * 8) : 0));
+      const unsigned largest = LargestKey(Lane() < kWarps ? LoadShared64(keys + Lane() * 8) : 0);
+      return (largest >> warp & 1) != 0;
     }
   }
 
@@ -265,7 +263,7 @@ class PanelInRegisters {
       SharedChunk<T>::Load(pivot / 16 * 16, x);
       key = KeyOf(x[kStep % kChunk]);
     }
-    return First(LargestKeys<T>(key));
+    return 31 - __clz(static_cast<int>(LargestKey(key)));
   }
 
   template <int kStep>
@@ -283,8 +281,7 @@ class PanelInRegisters {
         key = other;
         best = r;
       }
-      const unsigned lanes = LargestKeys<T>(key);
-      const bool leads = First(lanes) == Lane();
+      const bool leads = (LargestKey(key) >> Lane() & 1) != 0;
       const int warp = threadIdx.x / kWarp;
       const uint32_t keys = keys_ + kParity * uint32_t{sizeof(Shared::keys[0])};
       if (leads) StoreShared64(keys + warp * 8, key);
@@ -302,7 +299,7 @@ class PanelInRegisters {
       __syncthreads();
       uint32_t row = rows_ + kParity * uint32_t{sizeof(Shared::rows[0])};
       const uint32_t own = kCluster ? own_ + kParity * uint32_t{sizeof(Row)} : row;
-      if (LargestWarp(keys) == warp && leads) StoreRow<kStep>(own, best, key, reciprocal);
+      if (IsLargestWarp(keys, warp) && leads) StoreRow<kStep>(own, best, key, reciprocal);
       if constexpr (kCluster) {
         Tell<kStep>();
         row += LargestBlock<kStep>(row) * uint32_t{sizeof(Row)};
@@ -339,25 +336,25 @@ class PanelInRegisters {
       reciprocal = __uint_as_float(static_cast<uint32_t>(first));
       origin = static_cast<int32_t>(first >> 32);
     }
-    bool divide = false;
-    if (origin < 0) {
-      divide = origin != kZero;
-      if (!divide) {
-        reciprocal = 0;
-        if (first_zero_ == 0) first_zero_ = kStep + 1;
-      }
-      origin = divide ? ~origin : kStep;
+    T l[kRows];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) l[r] = value_[r][kStep] * reciprocal;
+    if (__builtin_expect(origin < 0, 0)) {
+      const bool zero = origin == kZero;
+      if (zero && first_zero_ == 0) first_zero_ = kStep + 1;
+      origin = zero ? kStep : ~origin;
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) l[r] = zero ? T{0} : Divide(value_[r][kStep], pivot);
     }
     if (Lane() == kStep) pivot_ = origin;
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       int& position = position_[r];
       const bool open = position >= kStep && position != origin;
-      const T l = divide ? Divide(value_[r][kStep], pivot) : value_[r][kStep] * reciprocal;
-      factor_[r] = open ? l : T{0};
-      if (open) value_[r][kStep] = l;
-      position = position == origin ? kStep : position == kStep ? origin : position;
+      factor_[r] = open ? l[r] : T{0};
       if constexpr (kStep + 1 < kWidth) value_[r][kStep + 1] -= factor_[r] * next;
+      if (open) value_[r][kStep] = l[r];
+      position = position == origin ? kStep : position == kStep ? origin : position;
     }
   }
 

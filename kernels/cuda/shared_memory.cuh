@@ -90,7 +90,7 @@ class ByteBarrier {
     CROUT_CLUSTER_ASM(
         "{.reg .pred ended;\n"
         "again:\n"
-        "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 ended, [%0], %1;\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 ended, [%0], %1;\n"
         "@!ended bra again;}" ::"r"(address_),
         "r"(parity)
         : "memory");
