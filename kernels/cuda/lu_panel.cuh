@@ -94,6 +94,8 @@ class PanelInRegisters {
 
   __device__ PanelInRegisters(const LuPanel<T>& panel, Shared& shared)
       : panel_(panel),
+        columns_(__ballot_sync(kAll, Lane() < panel.a.cols)),
+        warp_(static_cast<int>(threadIdx.x) / kWarp),
         rows_(SharedAddress(shared.rows)),
         own_(SharedAddress(shared.own)),
         keys_(SharedAddress(shared.keys)),
@@ -111,7 +113,7 @@ class PanelInRegisters {
     Load();
     Step<0>();
     Store();
-    if (blockIdx.x == 0 && threadIdx.x < panel_.a.cols && threadIdx.x < kWarp) {
+    if (blockIdx.x == 0 && threadIdx.x < kWarp && Lane() < panel_.a.cols) {
       panel_.ipiv[panel_.begin + threadIdx.x] = panel_.begin + pivot_ + 1;
     }
     if (!keeper) return;
@@ -194,17 +196,17 @@ class PanelInRegisters {
   }
 
   // Whether this warp's key is the largest.
-  __device__ bool IsLargestWarp(uint32_t keys, int warp) const {
+  __device__ bool IsLargestWarp(uint32_t keys) const {
     if constexpr (kWarps <= 4) {
       uint64_t key[4];
 #pragma unroll
       for (int w = 0; w < 4; ++w) key[w] = w < kWarps ? LoadShared64(keys + w * 8) : 0;
       const int a = key[1] > key[0] ? 1 : 0;
       const int b = key[3] > key[2] ? 3 : 2;
-      return ((b == 3 ? key[3] : key[2]) > (a == 1 ? key[1] : key[0]) ? b : a) == warp;
+      return ((b == 3 ? key[3] : key[2]) > (a == 1 ? key[1] : key[0]) ? b : a) == warp_;
     } else {
       const unsigned largest = LargestKey(Lane() < kWarps ? LoadShared64(keys + Lane() * 8) : 0);
-      return (largest >> warp & 1) != 0;
+      return (largest >> warp_ & 1) != 0;
     }
   }
 
@@ -269,7 +271,7 @@ class PanelInRegisters {
   template <int kStep>
   __device__ void Step() {
     if constexpr (kStep < kWidth) {
-      if (kStep >= panel_.a.cols) return;
+      if ((columns_ >> kStep & 1) == 0) return;
       constexpr uint32_t kParity = kStep % 2;
       // This thread's candidate, then its warp's.
       uint64_t key = 0;
@@ -282,9 +284,8 @@ class PanelInRegisters {
         best = r;
       }
       const bool leads = (LargestKey(key) >> Lane() & 1) != 0;
-      const int warp = threadIdx.x / kWarp;
       const uint32_t keys = keys_ + kParity * uint32_t{sizeof(Shared::keys[0])};
-      if (leads) StoreShared64(keys + warp * 8, key);
+      if (leads) StoreShared64(keys + warp_ * 8, key);
       if constexpr (kCluster) {
         if (threadIdx.x == 0) {
           Barrier(kParity).Announce(blocks_ * (kChunks + 1 - kStep / kChunk) * 16);
@@ -299,7 +300,7 @@ class PanelInRegisters {
       __syncthreads();
       uint32_t row = rows_ + kParity * uint32_t{sizeof(Shared::rows[0])};
       const uint32_t own = kCluster ? own_ + kParity * uint32_t{sizeof(Row)} : row;
-      if (IsLargestWarp(keys, warp) && leads) StoreRow<kStep>(own, best, key, reciprocal);
+      if (IsLargestWarp(keys) && leads) StoreRow<kStep>(own, best, key, reciprocal);
       if constexpr (kCluster) {
         Tell<kStep>();
         row += LargestBlock<kStep>(row) * uint32_t{sizeof(Row)};
@@ -359,6 +360,10 @@ class PanelInRegisters {
   }
 
   const LuPanel<T>& panel_;
+  // Bit j: there is a column j. Kept in a register, as the count of the parameters would not be: a
+  // step would wait for that.
+  const unsigned columns_;
+  const int warp_;
   const uint32_t rows_;
   const uint32_t own_;
   const uint32_t keys_;
