@@ -4,6 +4,8 @@
 
 #include <cooperative_groups.h>
 
+#include <algorithm>
+
 #include "kernels/cuda/lu_panel_variants.h"
 #include "kernels/cuda/reduction.cuh"
 #include "kernels/cuda/shared_memory.cuh"
@@ -179,33 +181,37 @@ class PanelInRegisters {
     }
   }
 
-  // The last step's update of the columns from kFrom on.
-  template <int kFrom>
+  // The last step's update of the columns [kFrom, kTo).
+  template <int kFrom, int kTo>
   __device__ void CatchUp() {
 #pragma unroll
-    for (int c = kFrom / kChunk * kChunk; c < kWidth; c += kChunk) {
+    for (int c = kFrom / kChunk * kChunk; c < kTo; c += kChunk) {
       T u[kChunk];
       SharedChunk<T>::Load(last_ + c * uint32_t{sizeof(T)}, u);
 #pragma unroll
       for (int i = 0; i < kChunk; ++i) {
-        if (c + i < kFrom) continue;
+        if (c + i < kFrom || c + i >= kTo) continue;
 #pragma unroll
         for (int r = 0; r < kRows; ++r) value_[r][c + i] -= factor_[r] * u[i];
       }
     }
   }
 
-  // Whether this warp's key is the largest.
-  __device__ bool IsLargestWarp(uint32_t keys) const {
+  // Whether this warp's key is the largest; `meanwhile` is called once the keys are on their way.
+  template <class F>
+  __device__ bool IsLargestWarp(uint32_t keys, F&& meanwhile) const {
     if constexpr (kWarps <= 4) {
       uint64_t key[4];
 #pragma unroll
       for (int w = 0; w < 4; ++w) key[w] = w < kWarps ? LoadShared64(keys + w * 8) : 0;
+      meanwhile();
       const int a = key[1] > key[0] ? 1 : 0;
       const int b = key[3] > key[2] ? 3 : 2;
       return ((b == 3 ? key[3] : key[2]) > (a == 1 ? key[1] : key[0]) ? b : a) == warp_;
     } else {
-      const unsigned largest = LargestKey(Lane() < kWarps ? LoadShared64(keys + Lane() * 8) : 0);
+      const uint64_t key = Lane() < kWarps ? LoadShared64(keys + Lane() * 8) : 0;
+      meanwhile();
+      const unsigned largest = LargestKey(key);
       return (largest >> warp_ & 1) != 0;
     }
   }
@@ -292,7 +298,8 @@ class PanelInRegisters {
         }
       }
       // What the search leaves time for.
-      if constexpr (kStep > 0) CatchUp<kStep + 1>();
+      constexpr int kMiddle = (kStep + 1 + kWidth) / 2 / kChunk * kChunk;
+      if constexpr (kStep > 0) CatchUp<kStep + 1, kMiddle>();
       T candidate = value_[0][kStep];
 #pragma unroll
       for (int r = 1; r < kRows; ++r) candidate = r == best ? value_[r][kStep] : candidate;
@@ -300,7 +307,10 @@ class PanelInRegisters {
       __syncthreads();
       uint32_t row = rows_ + kParity * uint32_t{sizeof(Shared::rows[0])};
       const uint32_t own = kCluster ? own_ + kParity * uint32_t{sizeof(Row)} : row;
-      if (IsLargestWarp(keys) && leads) StoreRow<kStep>(own, best, key, reciprocal);
+      const bool wins = IsLargestWarp(keys, [&] {
+        if constexpr (kStep > 0) CatchUp<std::max(kMiddle, kStep + 1), kWidth>();
+      });
+      if (wins && leads) StoreRow<kStep>(own, best, key, reciprocal);
       if constexpr (kCluster) {
         Tell<kStep>();
         row += LargestBlock<kStep>(row) * uint32_t{sizeof(Row)};
