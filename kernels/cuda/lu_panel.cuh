@@ -143,7 +143,8 @@ class PanelInRegisters {
         ByteBarrier::FenceStarts();
       }
       const unsigned to = Lane() & (blocks_ - 1);
-      remote_row_ = ClusterAddress(rows_ + blockIdx.x * uint32_t{sizeof(Row)}, to);
+      share_ = static_cast<int>(threadIdx.x) >> log_blocks_;
+      remote_row_ = ClusterAddress(rows_ + blockIdx.x * uint32_t{sizeof(Row)}, to) + share_ * 16;
       remote_barriers_ = ClusterAddress(barriers_, to);
 #if __CUDA_ARCH__ >= 900
       cooperative_groups::this_cluster().sync();
@@ -249,15 +250,17 @@ class PanelInRegisters {
   template <int kStep>
   __device__ void Tell() {
     constexpr uint32_t kParity = kStep % 2;
-    __syncthreads();
-    const uint32_t from = own_ + kParity * uint32_t{sizeof(Row)};
-    const uint32_t to = remote_row_ + kParity * kMaxClusterBlocks * uint32_t{sizeof(Row)};
+    constexpr int kFirst = kStep / kChunk;
+    const uint32_t from = own_ + share_ * 16 + kParity * uint32_t{sizeof(Row)} + kFirst * 16;
+    const uint32_t to =
+        remote_row_ + kParity * kMaxClusterBlocks * uint32_t{sizeof(Row)} + kFirst * 16;
     const int stride = kThreads >> log_blocks_;  // copies at a time, to each
-#pragma unroll 3
-    for (int chunk = kStep / kChunk + (static_cast<int>(threadIdx.x) >> log_blocks_);
-         chunk <= kChunks; chunk += stride) {
-      CopyToCluster(from + chunk * 16, to + chunk * 16, remote_barriers_ + kParity * 8);
-    }
+    __syncthreads();
+    const auto copy = [&](int pieces) {
+      CopyToCluster(from + pieces * 16, to + pieces * 16, remote_barriers_ + kParity * 8);
+    };
+    if (share_ <= kChunks - kFirst) copy(0);
+    for (int done = stride; done + share_ <= kChunks - kFirst; done += stride) copy(done);
   }
 
   // The block whose candidate is the largest, once all have told theirs.
@@ -378,8 +381,9 @@ class PanelInRegisters {
   const uint32_t own_;
   const uint32_t keys_;
   const uint32_t barriers_;
-  uint32_t last_;  // the last pivot's row
-  uint32_t remote_row_ = 0;
+  uint32_t last_;            // the last pivot's row
+  int share_ = 0;            // the first piece of a row that this thread copies
+  uint32_t remote_row_ = 0;  // that piece there
   uint32_t remote_barriers_ = 0;
   int blocks_ = 1;  // a power of two
   int log_blocks_ = 0;
