@@ -18,6 +18,9 @@
 namespace crout {
 namespace {
 
+// Beyond, cuBLAS is faster at a panel's product.
+constexpr int64_t kMostElementsOfTiles = int64_t{1} << 20;
+
 // Offsets of what the workspace holds behind the control. cuBLAS wants its own at a multiple of 256
 // bytes.
 struct Workspace {
@@ -154,10 +157,15 @@ class CroutLu {
       const LuPanel<T> panel = Panel(leaf, behind);
       const Range rows = {leaf, a_.rows};
       CROUT_RETURN_IF_CUDA_ERROR(kernels_.Launch(panel, lane.stream));
-      CROUT_RETURN_IF_CUDA_ERROR(LaunchFollowPanel(panel, Block(rows, {begin, leaf}),
-                                                   Block(rows, {behind, end}), kernels_.clusters(),
-                                                   lane.stream));
-      CROUT_RETURN_IF_ERROR(Subtract(lane, {behind, a_.rows}, {leaf, behind}, {behind, end}));
+      const MatrixView<T> right = Block(rows, {behind, end});
+      CROUT_RETURN_IF_CUDA_ERROR(LaunchFollowPanel(panel, Block(rows, {begin, leaf}), right,
+                                                   kernels_.clusters(), lane.stream));
+      if (right.rows * right.cols <= kMostElementsOfTiles) {
+        CROUT_RETURN_IF_CUDA_ERROR(
+            LaunchSubtractPanel(panel, right, kernels_.clusters(), lane.stream));
+      } else {
+        CROUT_RETURN_IF_ERROR(Subtract(lane, {behind, a_.rows}, {leaf, behind}, {behind, end}));
+      }
       leaf = behind;
     }
     return absl::OkStatus();

@@ -1,5 +1,7 @@
 #include "kernels/cuda/follow_panel.h"
 
+#include <utility>
+
 #include "kernels/cuda/interchanges.cuh"
 #include "kernels/cuda/shared_memory.cuh"
 
@@ -14,6 +16,7 @@ template <class T>
 __global__ void __launch_bounds__(kWarps* kWarp)
     FollowPanelKernel(const LuPanel<T> panel, MatrixView<T> left, MatrixView<T> right) {
   AwaitKernelBefore();
+  ReleaseKernelBehind();
   if (panel.control->halt != 0) return;
   const int lane = threadIdx.x % kWarp;
   const auto width = static_cast<int>(panel.a.cols);
@@ -52,29 +55,118 @@ __global__ void __launch_bounds__(kWarps* kWarp)
   }
 }
 
+constexpr int kTile = 32;
+constexpr int kTileThreads = 128;
+constexpr int kRows = 2;         // of a thread, half a tile apart
+constexpr int kTileColumns = 4;  // of a thread, side by side
+constexpr int kPadding = 16;     // bytes
+
+// A tile of the product's rows and columns for each block.
+template <class T>
+__global__ void __launch_bounds__(kTileThreads)
+    SubtractPanelKernel(const LuPanel<T> panel, MatrixView<T> right) {
+  constexpr int kPitch = kTile + kPadding / static_cast<int>(sizeof(T));
+  constexpr int kEach = kTile * kTile / kTileThreads;
+  __shared__ __align__(16) T left[kTile][kTile];  // a column of L after the other
+  __shared__ __align__(16) T top[kTile][kPitch];  // a row of U after the other
+  const auto width = static_cast<int>(panel.a.cols);
+  const int64_t row = width + static_cast<int64_t>(blockIdx.x) * kTile;
+  const int64_t column = static_cast<int64_t>(blockIdx.y) * kTile;
+  const int64_t rows = right.rows - row;
+  const int64_t columns = right.cols - column;
+  // The kernel before lets this one start when L is there.
+#pragma unroll
+  for (int e = 0; e < kEach; ++e) {
+    const int i = threadIdx.x % kTile;
+    const int k = e * (kTileThreads / kTile) + threadIdx.x / kTile;
+    left[k][i] = k < width && i < rows ? panel.a(row + i, k) : T{0};
+  }
+  AwaitKernelBefore();
+  ReleaseKernelBehind();
+  if (panel.control->halt != 0) return;
+#pragma unroll
+  for (int e = 0; e < kEach; ++e) {
+    const int k = threadIdx.x % kTile;
+    const int j = e * (kTileThreads / kTile) + threadIdx.x / kTile;
+    top[k][j] = k < width && j < columns ? right(k, column + j) : T{0};
+  }
+  const int first_row = threadIdx.x % (kTile / kRows);
+  const int first_column = threadIdx.x / (kTile / kRows) * kTileColumns;
+  T sums[kRows][kTileColumns];
+  const auto for_each = [&](auto f) {
+#pragma unroll
+    for (int c = 0; c < kTileColumns; ++c) {
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const int i = first_row + r * (kTile / kRows);
+        const int j = first_column + c;
+        if (i < rows && j < columns) f(right(row + i, column + j), sums[r][c]);
+      }
+    }
+  };
+  for_each([](const T& element, T& sum) { sum = element; });
+  __syncthreads();
+#pragma unroll 8
+  for (int k = 0; k < kTile; ++k) {
+    T l[kRows];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) l[r] = left[k][first_row + r * (kTile / kRows)];
+#pragma unroll
+    for (int c = 0; c < kTileColumns; ++c) {
+      const T u = top[k][first_column + c];
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) sums[r][c] -= l[r] * u;
+    }
+  }
+  for_each([](T& element, const T& sum) { element = sum; });
+}
+
+// A kernel that starts, where it may, while the one before it in the stream ends.
+template <class... Parameters, class... Arguments>
+cudaError_t Launch(void (*kernel)(Parameters...), dim3 grid, unsigned threads, bool overlap,
+                   cudaStream_t stream, Arguments&&... arguments) {
+  cudaLaunchAttribute attribute;
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid;
+  config.blockDim = dim3(threads);
+  config.stream = stream;
+  config.attrs = &attribute;
+  config.numAttrs = overlap ? 1 : 0;
+  return cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
+}
+
+unsigned Blocks(int64_t count, int64_t each) {
+  return static_cast<unsigned>((count + each - 1) / each);
+}
+
 }  // namespace
 
 template <class T>
 cudaError_t LaunchFollowPanel(const LuPanel<T>& panel, const MatrixView<T>& left,
                               const MatrixView<T>& right, bool overlap, cudaStream_t stream) {
-  const int64_t warps =
-      (left.cols + kColumns - 1) / kColumns + (right.cols + kColumns - 1) / kColumns;
+  const unsigned warps = Blocks(left.cols, kColumns) + Blocks(right.cols, kColumns);
   if (warps == 0) return cudaSuccess;
-  cudaLaunchAttribute attribute;
-  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attribute.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(static_cast<unsigned>((warps + kWarps - 1) / kWarps));
-  config.blockDim = dim3(kWarps * kWarp);
-  config.stream = stream;
-  config.attrs = &attribute;
-  config.numAttrs = overlap ? 1 : 0;
-  return cudaLaunchKernelEx(&config, FollowPanelKernel<T>, panel, left, right);
+  return Launch(FollowPanelKernel<T>, dim3(Blocks(warps, kWarps)), kWarps * kWarp, overlap, stream,
+                panel, left, right);
+}
+
+template <class T>
+cudaError_t LaunchSubtractPanel(const LuPanel<T>& panel, const MatrixView<T>& right, bool overlap,
+                                cudaStream_t stream) {
+  const dim3 grid(Blocks(right.rows - panel.a.cols, kTile), Blocks(right.cols, kTile));
+  if (grid.x == 0 || grid.y == 0) return cudaSuccess;
+  return Launch(SubtractPanelKernel<T>, grid, kTileThreads, overlap, stream, panel, right);
 }
 
 template cudaError_t LaunchFollowPanel(const LuPanel<float>&, const MatrixView<float>&,
                                        const MatrixView<float>&, bool, cudaStream_t);
 template cudaError_t LaunchFollowPanel(const LuPanel<double>&, const MatrixView<double>&,
                                        const MatrixView<double>&, bool, cudaStream_t);
+template cudaError_t LaunchSubtractPanel(const LuPanel<float>&, const MatrixView<float>&, bool,
+                                         cudaStream_t);
+template cudaError_t LaunchSubtractPanel(const LuPanel<double>&, const MatrixView<double>&, bool,
+                                         cudaStream_t);
 
 }  // namespace crout

@@ -1,4 +1,5 @@
-// What other columns do after a panel of LU: its interchanges and the solve with its triangle.
+// What other columns do after a panel of LU: its interchanges, the solve with its triangle, and the
+// product.
 #ifndef CROUT_KERNELS_CUDA_FOLLOW_PANEL_H_
 #define CROUT_KERNELS_CUDA_FOLLOW_PANEL_H_
 
@@ -16,6 +17,13 @@ namespace crout {
 template <class T>
 cudaError_t LaunchFollowPanel(const LuPanel<T>& panel, const MatrixView<T>& left,
                               const MatrixView<T>& right, bool overlap, cudaStream_t stream);
+
+// Enqueues right's other rows := them minus L times its first panel.a.cols rows, after
+// LaunchFollowPanel. For matrices that fit the second-level cache: there a kernel of 32 columns is
+// mostly its start, which `overlap` hides.
+template <class T>
+cudaError_t LaunchSubtractPanel(const LuPanel<T>& panel, const MatrixView<T>& right, bool overlap,
+                                cudaStream_t stream);
 
 }  // namespace crout
 
