@@ -17,7 +17,7 @@ __global__ void __launch_bounds__(kWarps* kWarp)
     FollowPanelKernel(const LuPanel<T> panel, MatrixView<T> left, MatrixView<T> right) {
   AwaitKernelBefore();
   ReleaseKernelBehind();
-  if (panel.control->halt != 0) return;
+  const int halt = panel.control->halt;
   const int lane = threadIdx.x % kWarp;
   const auto width = static_cast<int>(panel.a.cols);
   int64_t first = (static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / kWarp) * kColumns;
@@ -31,6 +31,7 @@ __global__ void __launch_bounds__(kWarps* kWarp)
     for (int k = 0; k < kWarp - 1; ++k) l[k] = lane > k && lane < width ? panel.a(lane, k) : T{0};
   }
   const Moves moves = Trace(panel.ipiv + panel.begin, panel.begin, 0, width);
+  if (halt != 0) return;
   T rows[kColumns];
   T others[kColumns];
 #pragma unroll
@@ -83,7 +84,7 @@ __global__ void __launch_bounds__(kTileThreads)
   }
   AwaitKernelBefore();
   ReleaseKernelBehind();
-  if (panel.control->halt != 0) return;
+  const int halt = panel.control->halt;
 #pragma unroll
   for (int e = 0; e < kEach; ++e) {
     const int k = threadIdx.x % kTile;
@@ -105,6 +106,7 @@ __global__ void __launch_bounds__(kTileThreads)
     }
   };
   for_each([](const T& element, T& sum) { sum = element; });
+  if (halt != 0) return;
   __syncthreads();
 #pragma unroll 8
   for (int k = 0; k < kTile; ++k) {

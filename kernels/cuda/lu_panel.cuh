@@ -2,8 +2,6 @@
 #ifndef CROUT_KERNELS_CUDA_LU_PANEL_CUH_
 #define CROUT_KERNELS_CUDA_LU_PANEL_CUH_
 
-#include <cooperative_groups.h>
-
 #include <algorithm>
 
 #include "kernels/cuda/lu_panel_variants.h"
@@ -108,11 +106,12 @@ class PanelInRegisters {
     Connect();
     AwaitKernelBefore();
     ReleaseKernelBehind();
-    if (panel_.control->halt != 0) return;  // set between kernels: all blocks see the same
+    const int halt = panel_.control->halt;  // set between kernels: all blocks see the same
     const bool keeper = blockIdx.x == 0 && threadIdx.x == 0;
-    if (keeper) *panel_.host.columns = panel_.begin;
     const uint32_t stop = keeper ? *panel_.host.stop : 0;  // asked now, looked at in the end
-    Load();
+    Load();                                                // while `halt` is on its way
+    if (halt != 0) return;
+    if (keeper) *panel_.host.columns = panel_.begin;
     Step<0>();
     Store();
     if (blockIdx.x == 0 && threadIdx.x < kWarp && Lane() < panel_.a.cols) {
@@ -132,6 +131,7 @@ class PanelInRegisters {
   static_assert(sizeof(Row) == (kChunks + 1) * 16);
 
   static __device__ int Lane() { return threadIdx.x % kWarp; }
+  static __device__ bool Holds(unsigned columns, int j) { return (columns >> j & 1) != 0; }
 
   __device__ void Connect() {
     if constexpr (kCluster) {
@@ -146,9 +146,7 @@ class PanelInRegisters {
       share_ = static_cast<int>(threadIdx.x) >> log_blocks_;
       remote_row_ = ClusterAddress(rows_ + blockIdx.x * uint32_t{sizeof(Row)}, to) + share_ * 16;
       remote_barriers_ = ClusterAddress(barriers_, to);
-#if __CUDA_ARCH__ >= 900
-      cooperative_groups::this_cluster().sync();
-#endif
+      MeetCluster();
     }
   }
 
@@ -162,10 +160,13 @@ class PanelInRegisters {
     for (int r = 0; r < kRows; ++r) {
       const int64_t i = IndexOf(r);
       const bool exists = i < a.rows;
+      const unsigned columns = exists ? columns_ : 0;
       position_[r] = exists ? static_cast<int>(i) : -1;
       factor_[r] = 0;
+      const T* from = a.data + i;
 #pragma unroll
-      for (int j = 0; j < kWidth; ++j) value_[r][j] = exists && j < a.cols ? a(i, j) : T{0};
+      for (int j = 0; j < kWidth; ++j, from += a.ld)
+        value_[r][j] = Holds(columns, j) ? *from : T{0};
     }
     pivot_ = Lane();
   }
@@ -175,9 +176,11 @@ class PanelInRegisters {
     const MatrixView<T>& a = panel_.a;
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
+      const unsigned columns = position_[r] >= 0 ? columns_ : 0;
+      T* to = a.data + position_[r];
 #pragma unroll
-      for (int j = 0; j < kWidth; ++j) {
-        if (position_[r] >= 0 && j < a.cols) a(position_[r], j) = value_[r][j];
+      for (int j = 0; j < kWidth; ++j, to += a.ld) {
+        if (Holds(columns, j)) *to = value_[r][j];
       }
     }
   }
@@ -280,7 +283,7 @@ class PanelInRegisters {
   template <int kStep>
   __device__ void Step() {
     if constexpr (kStep < kWidth) {
-      if ((columns_ >> kStep & 1) == 0) return;
+      if (!Holds(columns_, kStep)) return;
       constexpr uint32_t kParity = kStep % 2;
       // This thread's candidate, then its warp's.
       uint64_t key = 0;

@@ -71,7 +71,7 @@ class ByteBarrier {
  public:
   __device__ explicit ByteBarrier(uint32_t address) : address_(address) {}
 
-  // By one thread; a fence and a barrier of the cluster before others use it.
+  // By one thread; FenceStarts() and MeetCluster() before others use it.
   __device__ void Start() const {
     CROUT_CLUSTER_ASM("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address_) : "memory");
   }
@@ -99,6 +99,12 @@ class ByteBarrier {
  private:
   uint32_t address_;
 };
+
+// By every thread of the cluster's blocks. Orders the starts of barriers and nothing else.
+__device__ inline void MeetCluster() {
+  CROUT_CLUSTER_ASM("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+  CROUT_CLUSTER_ASM("barrier.cluster.wait.aligned;" ::: "memory");
+}
 
 // 16 bytes from this block's memory to `to` in the cluster, counted at the barrier `at` beside it.
 __device__ inline void CopyToCluster(uint32_t from, uint32_t to, uint32_t at) {
