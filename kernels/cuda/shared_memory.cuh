@@ -3,9 +3,18 @@
 #ifndef CROUT_KERNELS_CUDA_SHARED_MEMORY_CUH_
 #define CROUT_KERNELS_CUDA_SHARED_MEMORY_CUH_
 
+#include <cooperative_groups.h>
+
 #include <cstdint>
 
 namespace crout {
+
+// This block's, uninitialised. One for each type.
+template <class S>
+__device__ S& SharedByBlock() {
+  __shared__ S shared;
+  return shared;
+}
 
 __device__ inline uint32_t SharedAddress(const void* p) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(p));
@@ -57,6 +66,13 @@ __device__ inline void StoreShared64(uint32_t to, uint64_t x) {
 #else
 #define CROUT_CLUSTER_ASM(...) __trap()
 #endif
+
+// By every thread of the cluster's blocks: what each did before is seen by all after.
+__device__ inline void MeetCluster() {
+#if __CUDA_ARCH__ >= 900
+  cooperative_groups::this_cluster().sync();
+#endif
+}
 
 // The address of block `rank` of the cluster that `own` is in this block.
 __device__ inline uint32_t ClusterAddress(uint32_t own, uint32_t rank) {
