@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/lu_panel_variants.h"
+#include "kernels/cuda/reciprocal.cuh"
 #include "kernels/cuda/reduction.cuh"
 #include "kernels/cuda/shared_memory.cuh"
 
@@ -16,39 +17,6 @@ inline constexpr unsigned kAll = 0xffffffffU;
 __device__ inline uint64_t KeyOf(double x) { return AbsBits(x); }
 __device__ inline uint64_t KeyOf(float x) {
   return static_cast<uint64_t>(__float_as_uint(x) & 0x7fffffffU) << 32;
-}
-
-// Whether x and 1 / x are far enough inside the normal range for Reciprocal(x).
-__device__ inline bool HasReciprocal(double x) {
-  const auto exponent = static_cast<unsigned>(AbsBits(x) >> 52);
-  return exponent - 32 < 1980;
-}
-__device__ inline bool HasReciprocal(float x) {
-  const unsigned exponent = (__float_as_uint(x) >> 23) & 0xff;
-  return exponent - 8 < 236;
-}
-
-// 1 / x to the last bit or two by Newton's iteration: a division's branches would keep other
-// instructions from running beside it.
-__device__ inline double Reciprocal(double x) {
-  double r;
-  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(x));  // 20 bits
-  double e = fma(-x, r, 1.0);
-  e = fma(e, e, e);
-  r = fma(r, e, r);
-  e = fma(-x, r, 1.0);
-  return fma(r, e, r);
-}
-__device__ inline float Reciprocal(float x) {
-  float r;
-  asm("rcp.approx.f32 %0, %1;" : "=f"(r) : "f"(x));
-  const float e = fmaf(-x, r, 1.0F);
-  return fmaf(r, e, r);
-}
-
-template <class T>
-__device__ __noinline__ T Divide(T a, T b) {
-  return a / b;
 }
 
 // The first of the lanes with the largest low word of those with the largest high one. Seldom
@@ -400,8 +368,7 @@ class PanelInRegisters {
 template <class T, int kWidth, int kRows, int kThreads, bool kCluster>
 __global__ void __launch_bounds__(kThreads, 1) LuPanelKernel(const LuPanel<T> panel) {
   using Panel = PanelInRegisters<T, kWidth, kRows, kThreads, kCluster>;
-  __shared__ typename Panel::Shared shared;
-  Panel(panel, shared).Run();
+  Panel(panel, SharedByBlock<typename Panel::Shared>()).Run();
 }
 
 template <class T, class V>

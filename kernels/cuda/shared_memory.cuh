@@ -7,6 +7,13 @@
 
 namespace crout {
 
+// This block's, uninitialised. One for each type.
+template <class S>
+__device__ S& SharedByBlock() {
+  __shared__ S shared;
+  return shared;
+}
+
 __device__ inline uint32_t SharedAddress(const void* p) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(p));
 }

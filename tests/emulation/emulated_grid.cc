@@ -1,0 +1,70 @@
+#include "tests/emulation/emulated_grid.h"
+
+#include <thread>
+#include <utility>
+
+namespace crout {
+namespace {
+
+struct Self {
+  EmulatedGrid* grid = nullptr;
+  unsigned block = 0;
+  unsigned thread = 0;
+};
+thread_local Self self;
+
+}  // namespace
+
+EmulatedBlock::EmulatedBlock(unsigned threads) : all_(threads), slots_(threads) {
+  for (unsigned warp = 0; warp < threads / kWarp; ++warp) {
+    warps_.push_back(std::make_unique<std::barrier<>>(kWarp));
+  }
+}
+
+void EmulatedBlock::MeetWarp() { warps_[self.thread / kWarp]->arrive_and_wait(); }
+
+void EmulatedBlock::Leave() {
+  warps_[self.thread / kWarp]->arrive_and_drop();
+  all_.arrive_and_drop();
+}
+
+unsigned EmulatedBlock::OwnSlot() { return self.thread; }
+
+EmulatedGrid::EmulatedGrid(unsigned blocks, unsigned threads) : all_(blocks * threads) {
+  for (unsigned rank = 0; rank < blocks; ++rank) {
+    blocks_.push_back(std::make_unique<EmulatedBlock>(threads));
+  }
+}
+
+void EmulatedGrid::Attach(uint32_t address, std::shared_ptr<void> object) {
+  const std::lock_guard lock(mutex_);
+  attached_[address] = std::move(object);
+}
+
+std::shared_ptr<void> EmulatedGrid::Attached(uint32_t address) {
+  const std::lock_guard lock(mutex_);
+  return attached_.at(address);
+}
+
+unsigned EmulatedThread::Index() { return self.thread; }
+unsigned EmulatedThread::BlockIndex() { return self.block; }
+unsigned EmulatedThread::Blocks() { return self.grid->blocks(); }
+EmulatedBlock& EmulatedThread::Block() { return self.grid->block(self.block); }
+EmulatedGrid& EmulatedThread::Grid() { return *self.grid; }
+
+void RunEmulatedGrid(unsigned blocks, unsigned threads, const std::function<void()>& body) {
+  EmulatedGrid grid(blocks, threads);
+  std::vector<std::thread> running;
+  for (unsigned block = 0; block < blocks; ++block) {
+    for (unsigned thread = 0; thread < threads; ++thread) {
+      running.emplace_back([&grid, &body, block, thread] {
+        self = {&grid, block, thread};
+        body();
+        EmulatedThread::Block().Leave();
+      });
+    }
+  }
+  for (std::thread& thread : running) thread.join();
+}
+
+}  // namespace crout

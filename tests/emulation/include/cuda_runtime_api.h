@@ -1,0 +1,101 @@
+// What kernels and their launches need of CUDA, by threads of the host: device code that has no
+// instructions of its own runs, unchanged, where there is no GPU. In place of the toolkit's header.
+#ifndef CROUT_TESTS_EMULATION_CUDA_RUNTIME_API_H_
+#define CROUT_TESTS_EMULATION_CUDA_RUNTIME_API_H_
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+#include "tests/emulation/emulated_grid.h"
+
+#define __CUDACC__
+#define __global__
+#define __device__
+#define __noinline__
+#define __launch_bounds__(...)
+
+using cudaError_t = int;
+using cudaStream_t = void*;
+inline constexpr cudaError_t cudaSuccess = 0;
+inline constexpr cudaError_t cudaErrorInvalidValue = 1;
+
+struct dim3 {
+  dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+
+  unsigned x, y, z;
+};
+
+enum cudaFuncAttribute { cudaFuncAttributeNonPortableClusterSizeAllowed };
+template <class Kernel>
+cudaError_t cudaFuncSetAttribute(Kernel*, cudaFuncAttribute, int) {
+  return cudaSuccess;
+}
+
+enum cudaLaunchAttributeID {
+  cudaLaunchAttributeProgrammaticStreamSerialization,
+  cudaLaunchAttributeClusterDimension
+};
+struct cudaLaunchAttribute {
+  cudaLaunchAttributeID id;
+  struct {
+    int programmaticStreamSerializationAllowed;
+    dim3 clusterDim;
+  } val;
+};
+struct cudaLaunchConfig_t {
+  dim3 gridDim;
+  dim3 blockDim;
+  size_t dynamicSmemBytes;
+  cudaStream_t stream;
+  cudaLaunchAttribute* attrs;
+  unsigned numAttrs;
+};
+
+// Runs the kernel; when it returns, the kernel has.
+template <class... Parameters, class... Arguments>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
+                               Arguments&&... arguments) {
+  crout::RunEmulatedGrid(config->gridDim.x, config->blockDim.x,
+                         [&] { kernel(std::forward<Arguments>(arguments)...); });
+  return cudaSuccess;
+}
+
+// The calling thread's, read as numbers.
+template <unsigned (*kRead)()>
+struct EmulatedIndex {
+  struct {
+    operator unsigned() const { return kRead(); }
+  } x;
+};
+inline constexpr EmulatedIndex<& crout::EmulatedThread::Index> threadIdx = {};
+inline constexpr EmulatedIndex<& crout::EmulatedThread::BlockIndex> blockIdx = {};
+inline constexpr EmulatedIndex<& crout::EmulatedThread::Blocks> gridDim = {};
+
+inline void __syncthreads() { crout::EmulatedThread::Block().Meet(); }
+inline void __syncwarp() { crout::EmulatedThread::Block().MeetWarp(); }
+inline unsigned __reduce_max_sync(unsigned, unsigned value) {
+  return crout::EmulatedThread::Block().OverWarp(
+      value, 0U, [](unsigned greatest, unsigned other, int) { return std::max(greatest, other); });
+}
+inline unsigned __ballot_sync(unsigned, bool vote) {
+  return crout::EmulatedThread::Block().OverWarp(
+      vote ? 1U : 0U, 0U,
+      [](unsigned votes, unsigned other, int lane) { return votes | other << lane; });
+}
+template <class V>
+V __shfl_sync(unsigned, V value, int from) {
+  return crout::EmulatedThread::Block().OverWarp(
+      value, V{}, [from](V found, V other, int lane) { return lane == from ? other : found; });
+}
+
+inline int __ffs(int x) { return x == 0 ? 0 : std::countr_zero(static_cast<unsigned>(x)) + 1; }
+inline int __clz(int x) { return std::countl_zero(static_cast<unsigned>(x)); }
+inline unsigned __float_as_uint(float x) { return std::bit_cast<unsigned>(x); }
+inline float __uint_as_float(unsigned x) { return std::bit_cast<float>(x); }
+inline long long __double_as_longlong(double x) { return std::bit_cast<long long>(x); }
+inline double __longlong_as_double(long long x) { return std::bit_cast<double>(x); }
+
+#endif  // CROUT_TESTS_EMULATION_CUDA_RUNTIME_API_H_

@@ -1,0 +1,161 @@
+// The panels of crout_lu, the device's own code, by threads of the host: every element, and under
+// ThreadSanitizer every meeting of a cluster's blocks, which compute-sanitizer's racecheck does not
+// follow.
+#include "kernels/cuda/lu_panel.cuh"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "tests/support/gallery.h"
+
+namespace crout {
+namespace {
+
+template <class T>
+struct Factored {
+  std::vector<T> lu;
+  std::vector<int64_t> ipiv;
+  int info = 0;
+  int halt = 0;
+  int64_t columns_told = -1;
+};
+
+struct Asked {
+  uint32_t stop = 0;
+  int halt = 0;
+};
+
+constexpr int64_t kBegin = 7;  // the panel's first column in the matrix
+
+// `a`: rows x columns, column-major.
+template <class T, class Variant>
+Factored<T> Factor(Variant variant, const std::vector<T>& a, int64_t rows, int64_t columns,
+                   Asked asked = {}) {
+  Factored<T> factored = {a, std::vector<int64_t>(kBegin + columns, -1)};
+  LuControl<T> control = {T{-1}, T{1}, 0, asked.halt};
+  LuPanel<T> panel;
+  panel.a = {factored.lu.data(), rows, columns, rows};
+  panel.begin = kBegin;
+  panel.ipiv = factored.ipiv.data();
+  panel.control = &control;
+  panel.host.stop = &asked.stop;
+  panel.host.columns = &factored.columns_told;
+  EXPECT_LE(rows, Variant::kMaxRows);
+  EXPECT_EQ(LaunchVariant<T>(variant, panel, nullptr), cudaSuccess);
+  factored.info = control.info;
+  factored.halt = control.halt;
+  return factored;
+}
+
+// Eliminates by the panel's pivots, each of which must be a largest candidate, in double.
+template <class T>
+void ExpectFactorOf(const std::vector<T>& a, int64_t rows, int64_t columns,
+                    const Factored<T>& factored) {
+  std::vector<double> lu(a.begin(), a.end());
+  const auto at = [&](int64_t i, int64_t j) -> double& { return lu[i + j * rows]; };
+  const double tolerance = 1e3 * std::numeric_limits<T>::epsilon();
+  int info = 0;
+  for (int64_t k = 0; k < columns; ++k) {
+    const int64_t pivot = factored.ipiv[kBegin + k] - kBegin - 1;
+    ASSERT_GE(pivot, k);
+    ASSERT_LT(pivot, rows);
+    for (int64_t i = k; i < rows; ++i) {
+      ASSERT_LE(std::abs(at(i, k)), std::abs(at(pivot, k)) * (1 + tolerance)) << "column " << k;
+    }
+    for (int64_t j = 0; j < columns; ++j) std::swap(at(k, j), at(pivot, j));
+    if (at(k, k) == 0 && info == 0) info = static_cast<int>(kBegin + k + 1);
+    for (int64_t i = k + 1; i < rows; ++i) {
+      at(i, k) = at(k, k) == 0 ? 0 : at(i, k) / at(k, k);
+      for (int64_t j = k + 1; j < columns; ++j) at(i, j) -= at(i, k) * at(k, j);
+    }
+  }
+  EXPECT_EQ(factored.info, info);
+  for (size_t e = 0; e < lu.size(); ++e) {
+    ASSERT_NEAR(factored.lu[e], lu[e], tolerance * (1 + std::abs(lu[e]))) << "element " << e;
+  }
+}
+
+template <class T>
+std::vector<T> Random(int64_t rows, int64_t columns) {
+  const testing::HostMatrix a = testing::RandomMatrix(rows, columns, 3);
+  return {a.begin(), a.end()};
+}
+
+template <class T, class Variant>
+void ExpectFactors(Variant variant, int64_t rows, int64_t columns) {
+  SCOPED_TRACE(::testing::Message() << "float" << 8 * sizeof(T) << ' ' << rows << " x " << columns
+                                    << ", " << Variant::kRows << " rows a thread");
+  const std::vector<T> a = Random<T>(rows, columns);
+  const Factored<T> factored = Factor(variant, a, rows, columns);
+  ExpectFactorOf(a, rows, columns, factored);
+  EXPECT_EQ(factored.columns_told, kBegin);
+  EXPECT_EQ(factored.halt, 0);
+}
+
+TEST(LuPanelEmulationTest, OneBlock) {
+  ExpectFactors<double>(LuPanelVariant<32, 1, 64, false>{}, 50, 32);
+  ExpectFactors<double>(LuPanelVariant<32, 2, 64, false>{}, 128, 31);
+  ExpectFactors<float>(LuPanelVariant<32, 1, 64, false>{}, 64, 32);
+  ExpectFactors<double>(LuPanelVariant<8, 1, 256, false>{}, 250, 8);
+  ExpectFactors<double>(LuPanelVariant<8, 1, 32, false>{}, 1, 1);
+}
+
+TEST(LuPanelEmulationTest, Clusters) {
+  ExpectFactors<double>(LuPanelVariant<32, 1, 32>{}, 128, 32);
+  ExpectFactors<double>(LuPanelVariant<16, 4, 32>{}, 500, 16);
+  ExpectFactors<float>(LuPanelVariant<32, 2, 64>{}, 256, 32);
+  ExpectFactors<float>(LuPanelVariant<8, 16, 32>{}, 1000, 5);
+  ExpectFactors<double>(LuPanelVariant<8, 1, 256>{}, 300, 8);  // more warps than fit four keys
+}
+
+TEST(LuPanelEmulationTest, AColumnOfZeros) {
+  constexpr int64_t kRows = 100;
+  std::vector<double> a = Random<double>(kRows, 32);
+  std::fill_n(a.begin() + 16 * kRows, kRows, 0.0);
+  ExpectFactorOf(a, kRows, 32, Factor(LuPanelVariant<32, 2, 64, false>{}, a, kRows, 32));
+  ExpectFactorOf(a, kRows, 32, Factor(LuPanelVariant<32, 1, 32>{}, a, kRows, 32));
+}
+
+// Their high words are alike, so that the low ones decide.
+TEST(LuPanelEmulationTest, CandidatesThatDifferInTheLastBits) {
+  constexpr int64_t kRows = 90;
+  std::vector<double> a = Random<double>(kRows, 8);
+  for (int64_t i = 0; i < kRows; ++i) {
+    a[i] = 1 + static_cast<double>(i * 37 % kRows) * std::numeric_limits<double>::epsilon();
+  }
+  const Factored<double> factored = Factor(LuPanelVariant<8, 1, 32>{}, a, kRows, 8);
+  ExpectFactorOf(a, kRows, 8, factored);
+  const auto largest = std::max_element(a.begin(), a.begin() + kRows) - a.begin();
+  EXPECT_EQ(factored.ipiv[kBegin], kBegin + largest + 1);
+}
+
+TEST(LuPanelEmulationTest, PivotsWithoutAReciprocal) {
+  using Limits = std::numeric_limits<double>;
+  for (const double pivot : {Limits::denorm_min(), Limits::max()}) {
+    constexpr int64_t kRows = 70;
+    std::vector<double> a(kRows * 8, 0.0);
+    for (int64_t j = 0; j < 8; ++j) a[j + j * kRows] = 1;
+    a[2 + 2 * kRows] = pivot;
+    ExpectFactorOf(a, kRows, 8, Factor(LuPanelVariant<8, 1, 32>{}, a, kRows, 8));
+  }
+}
+
+TEST(LuPanelEmulationTest, NothingOnceHalted) {
+  const std::vector<double> a = Random<double>(64, 8);
+  const Factored<double> factored = Factor(LuPanelVariant<8, 1, 32>{}, a, 64, 8, {0, 1});
+  EXPECT_EQ(factored.lu, a);
+  EXPECT_EQ(factored.columns_told, -1);
+}
+
+TEST(LuPanelEmulationTest, HaltsWhenAskedTo) {
+  const std::vector<double> a = Random<double>(64, 8);
+  EXPECT_NE(Factor(LuPanelVariant<8, 1, 32>{}, a, 64, 8, {1, 0}).halt, 0);
+}
+
+}  // namespace
+}  // namespace crout
