@@ -30,6 +30,7 @@ result and run the script.
 # Benchmarks whose results are lists of records, in the order of the document.
 KEPT = {
     "gpu_lu": "Dense LU on a GPU beside cuSOLVER's getrf",
+    "gpu_lu_profile": "What bounds dense LU on a GPU",
     "gpu_methods": "Direct methods on a GPU",
     "gpu_iterative": "The iterative Crout method on a GPU",
     "gpu_solve": "Solves with cached factors on a GPU",
