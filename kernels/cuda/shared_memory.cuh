@@ -92,7 +92,8 @@ class ByteBarrier {
         "r"(bytes)
         : "memory");
   }
-  // Until the phase of that parity has ended; what arrived in it is seen.
+  // Until the phase of that parity has ended; what arrived in it is seen. With the scope of the
+  // block, as what arrived is in its memory: the cluster's would invalidate the first-level cache.
   __device__ void Wait(uint32_t parity) const {
     CROUT_CLUSTER_ASM(
         "{.reg .pred ended;\n"
