@@ -1,7 +1,7 @@
 #include "kernels/cuda/follow_panel.h"
 
+#include "kernels/cuda/dependent_launch.cuh"
 #include "kernels/cuda/interchanges.cuh"
-#include "kernels/cuda/shared_memory.cuh"
 
 namespace crout {
 namespace {

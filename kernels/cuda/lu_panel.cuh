@@ -2,14 +2,13 @@
 #ifndef CROUT_KERNELS_CUDA_LU_PANEL_CUH_
 #define CROUT_KERNELS_CUDA_LU_PANEL_CUH_
 
+#include "kernels/cuda/dependent_launch.cuh"
 #include "kernels/cuda/lu_panel_variants.h"
 #include "kernels/cuda/reciprocal.cuh"
 #include "kernels/cuda/reduction.cuh"
 #include "kernels/cuda/shared_memory.cuh"
 
 namespace crout {
-
-inline constexpr unsigned kAll = 0xffffffffU;
 
 // |x| as bits that order as the numbers do.
 __device__ inline uint64_t KeyOf(double x) { return AbsBits(x); }
@@ -21,16 +20,16 @@ __device__ inline uint64_t KeyOf(float x) {
 // the way.
 static __device__ __noinline__ unsigned BreakTie(uint64_t key, unsigned best_high) {
   const bool tied = static_cast<unsigned>(key >> 32) == best_high;
-  const unsigned best_low = __reduce_max_sync(kAll, tied ? static_cast<unsigned>(key) : 0);
-  return __ballot_sync(kAll, tied && static_cast<unsigned>(key) == best_low);
+  const unsigned best_low = __reduce_max_sync(kAllLanes, tied ? static_cast<unsigned>(key) : 0);
+  return __ballot_sync(kAllLanes, tied && static_cast<unsigned>(key) == best_low);
 }
 
 // The lanes with the largest key.
 template <class T>
 __device__ unsigned LargestKeys(uint64_t key) {
   const auto high = static_cast<unsigned>(key >> 32);
-  const unsigned best = __reduce_max_sync(kAll, high);
-  const unsigned lanes = __ballot_sync(kAll, high == best);
+  const unsigned best = __reduce_max_sync(kAllLanes, high);
+  const unsigned lanes = __ballot_sync(kAllLanes, high == best);
   // All of a float's key is in its high word.
   return sizeof(T) == 8 && (lanes & (lanes - 1)) != 0 ? BreakTie(key, best) : lanes;
 }
