@@ -1,4 +1,5 @@
 #include "kernels/cuda/block_product.h"
+#include "kernels/cuda/dependent_launch.cuh"
 #include "kernels/cuda/dmma_tile.cuh"
 #include "kernels/cuda/load_if.cuh"
 
@@ -8,11 +9,6 @@ namespace {
 constexpr int kWarps = 16;
 constexpr int kThreads = kWarps * 32;
 constexpr int kHalf = kWarps / 2;
-
-// What programmatic dependent launch adds to the stream's order: the next kernel may start, and
-// this one may read what the one before wrote.
-__device__ void LetNextStart() { asm volatile("griddepcontrol.launch_dependents;"); }
-__device__ void WaitForPrevious() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
 // One row of op(A): its columns outside [begin, end) are zero, or a unit diagonal.
 template <class T>
@@ -41,7 +37,7 @@ __global__ void __launch_bounds__(kThreads) BlockProductKernel(BlockProduct<T> p
   constexpr int kColumns = kTiles * kTileColumns;
   constexpr int kTile = kTileRows * kColumns;
   __shared__ double partial[kHalf][kTile];
-  LetNextStart();
+  ReleaseKernelBehind();
   const int i0 = static_cast<int>(blockIdx.x) * kTileRows;
   const int c0 = static_cast<int>(blockIdx.y) * kColumns;
   const int depth = static_cast<int>(p.x.rows);
@@ -60,7 +56,7 @@ __global__ void __launch_bounds__(kThreads) BlockProductKernel(BlockProduct<T> p
   MultiplyTile<kWarps, kTiles>(
       warp, begin, end, [&](int half, int k) { return rows[half].At(k, a_col); },
       [&](int j, int k) { return LoadSharedIf(k < end && columns[j] != nullptr, columns[j] + k); },
-      [] { WaitForPrevious(); }, sums);
+      [] { AwaitKernelBefore(); }, sums);
   if (warp >= kHalf) StoreTile<kTiles>(sums, false, partial[warp - kHalf]);
   __syncthreads();
   if (warp < kHalf) StoreTile<kTiles>(sums, true, partial[warp]);

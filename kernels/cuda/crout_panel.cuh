@@ -9,7 +9,6 @@
 
 namespace crout {
 
-inline constexpr unsigned kAll = 0xffffffffU;
 inline constexpr int kNowhere = std::numeric_limits<int>::max();
 // Columns that share one copy of the code: registers need indices known to the compiler.
 inline constexpr int kStride = 8;
@@ -22,11 +21,11 @@ struct Candidate {
 // The largest key's candidate; of equal ones the first row, as LAPACK's iamax chooses.
 __device__ inline Candidate WarpBest(Candidate mine) {
   const auto high = static_cast<unsigned>(mine.key >> 32);
-  const unsigned best_high = __reduce_max_sync(kAll, high);
+  const unsigned best_high = __reduce_max_sync(kAllLanes, high);
   const unsigned low = high == best_high ? static_cast<unsigned>(mine.key) : 0;
-  const unsigned best_low = __reduce_max_sync(kAll, low);
+  const unsigned best_low = __reduce_max_sync(kAllLanes, low);
   const unsigned long long key = (static_cast<unsigned long long>(best_high) << 32) | best_low;
-  return {key, __reduce_min_sync(kAll, mine.key == key ? mine.position : kNowhere)};
+  return {key, __reduce_min_sync(kAllLanes, mine.key == key ? mine.position : kNowhere)};
 }
 
 __device__ inline bool Better(const Candidate& a, const Candidate& b) {
@@ -81,10 +80,10 @@ __device__ Pivot ChoosePivot(Team& team, int parity, int step, const PivotCriter
     if (offer.diagonal_position == step) diagonal_block = block;
   }
   const Candidate best = WarpBest(mine);
-  const unsigned holder = __ballot_sync(kAll, mine.position == best.position);
-  const int best_block = __shfl_sync(kAll, mine_block, __ffs(holder) - 1);
+  const unsigned holder = __ballot_sync(kAllLanes, mine.position == best.position);
+  const int best_block = __shfl_sync(kAllLanes, mine_block, __ffs(holder) - 1);
   if (pivoting.rule == PivotRule::kPartial) return {best_block, best.position, false};
-  diagonal_block = __reduce_max_sync(kAll, diagonal_block);
+  diagonal_block = __reduce_max_sync(kAllLanes, diagonal_block);
   const double diagonal = fabs(double{team.Of(parity, diagonal_block).diagonal_row[0]});
   if (KeepsDiagonal(pivoting, diagonal, FromBits(best.key))) return {diagonal_block, step, true};
   return {best_block, best.position, false};
@@ -137,7 +136,7 @@ __device__ void FinishPivotRow(Team& team, int parity, int step, const CroutPane
   const T* row = pivot.diagonal ? slot.diagonal_row : slot.best_row;
   const int lane = threadIdx.x;
   const T mine = lane < kCount ? row[lane] : T{0};
-  const T l = __shfl_sync(kAll, mine, 0);
+  const T l = __shfl_sync(kAllLanes, mine, 0);
   const bool open = lane < kWidth - step;  // the elements behind are finished
   const bool divides = panel.unit_diagonal == UnitDiagonal::kU && lane != 0;
   if (lane < kCount)

@@ -41,6 +41,9 @@ int64_t BlockOrder(int64_t n) {
 // What Prepare left.
 template <class T>
 struct Prepared {
+  // Only Prepare writes there.
+  explicit Prepared(const FactorView& factor)
+      : Prepared(const_cast<std::byte*>(factor.prepared), factor.lu.rows) {}
   Prepared(std::byte* data, int64_t n)
       : permutation(reinterpret_cast<int64_t*>(data)),
         inverse{reinterpret_cast<T*>(data + n * sizeof(int64_t)), n, BlockOrder(n), n} {}
@@ -57,7 +60,7 @@ class TriangleJob {
               const MatrixView<T>& b, const MatrixView<T>& x)
       : context_(context),
         lu_(factor.lu.As<const T>()),
-        inverse_(Prepared<T>(const_cast<std::byte*>(factor.prepared), lu_.rows).inverse),
+        inverse_(Prepared<T>(factor).inverse),
         corrected_(ConditionFor(op, factor.preparation) > kAccurate),
         plain_(op == Op::kNone),
         unit_(lower == (factor.unit_diagonal == UnitDiagonal::kL)),
@@ -154,8 +157,7 @@ absl::Status SolveWith(CudaContext& context, const FactorView& factor, Op op, co
   const AnyMatrix first = {workspace, b.dtype, b.rows, b.cols, b.rows};
   AnyMatrix second = first;
   second.data += b.rows * b.cols * sizeof(T);
-  const int64_t* permutation =
-      Prepared<T>(const_cast<std::byte*>(factor.prepared), b.rows).permutation;
+  const int64_t* permutation = Prepared<T>(factor).permutation;
   if (op == Op::kNone) {
     CROUT_RETURN_IF_CUDA_ERROR(LaunchPermuteRows(b, permutation, false, first, context.stream()));
     CROUT_RETURN_IF_ERROR(

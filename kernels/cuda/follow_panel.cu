@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "kernels/cuda/dependent_launch.cuh"
 #include "kernels/cuda/interchanges.cuh"
-#include "kernels/cuda/shared_memory.cuh"
 
 namespace crout {
 namespace {

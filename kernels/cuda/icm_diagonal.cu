@@ -162,12 +162,11 @@ __device__ void DiagonalSweeps<T>::SweepTile(int rows, int cols, const T* before
 
 template <class T>
 __device__ void DiagonalSweeps<T>::Publish(const Found& found, int to) const {
-  constexpr unsigned kAll = 0xffffffffU;
-  const int changed = __reduce_min_sync(kAll, found.changed);
-  const int bad = __reduce_min_sync(kAll, found.bad);
+  const int changed = __reduce_min_sync(kAllLanes, found.changed);
+  const int bad = __reduce_min_sync(kAllLanes, found.bad);
   unsigned long long open = found.open;
   for (int step = kWarp / 2; step > 0; step /= 2) {
-    open = min(open, __shfl_xor_sync(kAll, open, step));
+    open = min(open, __shfl_xor_sync(kAllLanes, open, step));
   }
   if (threadIdx.x % kWarp != 0) return;
   if (changed != kNoIndex) atomicMin(&run_.state->changed[to], changed);

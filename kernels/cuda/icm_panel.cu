@@ -8,7 +8,6 @@ namespace crout {
 namespace {
 
 constexpr int kWarps = kBlockThreads / kWarp;
-constexpr unsigned kAllLanes = 0xffffffffU;
 constexpr int kColumnsPerLook = 32;  // at the host's stop flag; it is told the columns then
 constexpr int kCachedColumns = 32;   // of each thread's first row, in shared memory
 

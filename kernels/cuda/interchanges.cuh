@@ -8,8 +8,6 @@
 
 namespace crout {
 
-inline constexpr unsigned kAllLanes = 0xffffffffU;
-
 // What one lane moves: rows `row` and `other` come from elsewhere.
 struct Moves {
   int row;

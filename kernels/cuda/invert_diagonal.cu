@@ -60,7 +60,7 @@ __device__ void SubstituteLeaf(const Shared& shared, double (&x)[kColumnsPerWarp
       // The rounded quotient, at two fused operations.
       double quotient = value * reciprocal;
       quotient = fma(fma(-quotient, diagonal, value), reciprocal, quotient);
-      const double solved = __shfl_sync(0xffffffffU, quotient, j);
+      const double solved = __shfl_sync(kAllLanes, quotient, j);
       value = lane == j ? solved : (lane > j ? value - factor * solved : value);
     }
   }

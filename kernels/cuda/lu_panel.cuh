@@ -4,14 +4,13 @@
 
 #include <algorithm>
 
+#include "kernels/cuda/dependent_launch.cuh"
 #include "kernels/cuda/lu_panel_variants.h"
 #include "kernels/cuda/reciprocal.cuh"
 #include "kernels/cuda/reduction.cuh"
 #include "kernels/cuda/shared_memory.cuh"
 
 namespace crout {
-
-inline constexpr unsigned kAll = 0xffffffffU;
 
 // |x| as bits that order as the numbers do.
 __device__ inline uint64_t KeyOf(double x) { return AbsBits(x); }
@@ -23,16 +22,16 @@ __device__ inline uint64_t KeyOf(float x) {
 // needed, and out of the way.
 static __device__ __noinline__ unsigned BreakTie(uint64_t key, unsigned best_high) {
   const bool tied = static_cast<unsigned>(key >> 32) == best_high;
-  const unsigned best_low = __reduce_max_sync(kAll, tied ? static_cast<unsigned>(key) : 0);
-  const unsigned lanes = __ballot_sync(kAll, tied && static_cast<unsigned>(key) == best_low);
+  const unsigned best_low = __reduce_max_sync(kAllLanes, tied ? static_cast<unsigned>(key) : 0);
+  const unsigned lanes = __ballot_sync(kAllLanes, tied && static_cast<unsigned>(key) == best_low);
   return lanes & -lanes;
 }
 
 // The lane with the largest key, as a mask; of equal ones the first.
 __device__ inline unsigned LargestKey(uint64_t key) {
   const auto high = static_cast<unsigned>(key >> 32);
-  const unsigned best = __reduce_max_sync(kAll, high);
-  const unsigned lanes = __ballot_sync(kAll, high == best);
+  const unsigned best = __reduce_max_sync(kAllLanes, high);
+  const unsigned lanes = __ballot_sync(kAllLanes, high == best);
   return (lanes & (lanes - 1)) != 0 ? BreakTie(key, best) : lanes;
 }
 
@@ -62,7 +61,7 @@ class PanelInRegisters {
 
   __device__ PanelInRegisters(const LuPanel<T>& panel, Shared& shared)
       : panel_(panel),
-        columns_(__ballot_sync(kAll, Lane() < panel.a.cols)),
+        columns_(__ballot_sync(kAllLanes, Lane() < panel.a.cols)),
         warp_(static_cast<int>(threadIdx.x) / kWarp),
         rows_(SharedAddress(shared.rows)),
         own_(SharedAddress(shared.own)),

@@ -30,7 +30,7 @@ struct LuPanel {
 // The kernel in its variants, and what this GPU takes of each. Immutable and thread-safe.
 //
 // Where the GPU has thread-block clusters (Hopper), the rows of a panel live in the registers of up
-// to 16 blocks, one to eight of them in a thread. For column k the warps of a block agree on its
+// to 16 blocks, one to sixteen of them in a thread. For column k the warps of a block agree on its
 // candidate for the pivot; the candidate's whole row goes to every block of the cluster, which
 // counts the bytes that arrive, and each block then chooses for itself, the same: one exchange a
 // column, and no barrier over the cluster. The row is subtracted from column k + 1 at once and from

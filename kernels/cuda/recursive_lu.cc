@@ -5,6 +5,7 @@
 #include "kernels/cuda/solve_tile.h"
 
 namespace crout {
+
 template <class T>
 absl::Status RecursiveLu<T>::Start(CudaContext& context, LuControl<T>* control) {
   context.report().stop = 0;

@@ -11,6 +11,7 @@ namespace crout {
 
 inline constexpr int kBlockThreads = 256;
 inline constexpr int kWarp = 32;
+inline constexpr unsigned kAllLanes = 0xffffffffU;
 
 // |x| as bits that order as the numbers do; NaN above Inf.
 __device__ inline unsigned long long AbsBits(double x) {
@@ -41,7 +42,7 @@ template <class V, class Combine>
 __device__ V BlockReduce(V value, Combine combine) {
   __shared__ V warps[kBlockThreads / kWarp];
   for (int step = kWarp / 2; step > 0; step /= 2) {
-    value = combine(value, __shfl_down_sync(0xffffffffU, value, step));
+    value = combine(value, __shfl_down_sync(kAllLanes, value, step));
   }
   __syncthreads();  // `warps` may still be read from the call before
   if (threadIdx.x % kWarp == 0) warps[threadIdx.x / kWarp] = value;

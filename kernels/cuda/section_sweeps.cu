@@ -206,7 +206,7 @@ __device__ void Strip<T, kColumns>::Store() const {
 
 // Both are the block's.
 __device__ int BlockMin(int value, int* slot) {
-  const int least = __reduce_min_sync(0xffffffffU, value);
+  const int least = __reduce_min_sync(kAllLanes, value);
   if (threadIdx.x % kWarp == 0 && least != kNoIndex) atomicMin(slot, least);
   __syncthreads();
   return *slot;

@@ -126,19 +126,6 @@ __device__ inline void CopyToCluster(uint32_t from, uint32_t to, uint32_t at) {
       : "memory");
 }
 
-// In a kernel that starts while the one before it in its stream ends: what that one wrote is seen
-// after Await; Release lets the next one start. Elsewhere a kernel starts when that one has ended.
-__device__ inline void AwaitKernelBefore() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-__device__ inline void ReleaseKernelBehind() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#endif
-}
-
 #undef CROUT_CLUSTER_ASM
 
 }  // namespace crout

@@ -7,7 +7,6 @@
 namespace crout {
 namespace {
 
-constexpr unsigned kAll = 0xffffffffU;
 constexpr int kWarps = 8;
 constexpr int kSystems = 4;  // of a warp
 
@@ -94,7 +93,7 @@ __device__ void Substitute(const Triangle<T, kTile>& t, T (&x)[kSystems][kTile /
       for (int p = part; p < kParts; ++p) l[p] = t.columns[k][p * kWarp + lane];
 #pragma unroll
       for (int s = 0; s < kSystems; ++s) {
-        T value = __shfl_sync(kAll, x[s][part], step);
+        T value = __shfl_sync(kAllLanes, x[s][part], step);
         if (!kDivide) {
           value *= t.reciprocals[k];
         } else {

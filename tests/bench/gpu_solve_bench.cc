@@ -141,7 +141,11 @@ nlohmann::ordered_json Bench::Solve(int64_t nrhs, Op op) {
   b_ = Allocate(bytes);
   x_ = Allocate(bytes);
   r_ = Allocate(bytes);
-  workspace_ = Allocate(2 * bytes + n_ * sizeof(int64_t));
+  size_t workspace = 0;
+  for (const TriangularSolver* solver : {&ours_, &getrs_, &trsm_}) {
+    workspace = std::max(workspace, Check(solver->WorkspaceBytes(DType::kFloat64, n_, nrhs)));
+  }
+  workspace_ = Allocate(workspace);
   // From the middle of a column on: no solution is a unit vector.
   Check(
       context_.ops().CopyOnDevice(factor_.storage.matrix.as<double>() + n_ / 2, b_.data(), bytes));

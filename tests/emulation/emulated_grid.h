@@ -25,7 +25,6 @@ class EmulatedBlock {
   explicit EmulatedBlock(unsigned threads);
 
   void Meet() { all_.arrive_and_wait(); }
-  void MeetWarp();
   // A thread that returns is not waited for.
   void Leave();
   std::byte* memory() { return memory_.data(); }
@@ -49,6 +48,7 @@ class EmulatedBlock {
 
  private:
   static unsigned OwnSlot();
+  void MeetWarp();
 
   std::barrier<> all_;
   std::vector<std::unique_ptr<std::barrier<>>> warps_;

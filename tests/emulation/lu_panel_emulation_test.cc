@@ -141,6 +141,7 @@ TEST(LuPanelEmulationTest, PivotsWithoutAReciprocal) {
     std::vector<double> a(kRows * 8, 0.0);
     for (int64_t j = 0; j < 8; ++j) a[j + j * kRows] = 1;
     a[2 + 2 * kRows] = pivot;
+    a[3 + 2 * kRows] = -pivot / 2;
     ExpectFactorOf(a, kRows, 8, Factor(LuPanelVariant<8, 1, 32>{}, a, kRows, 8));
   }
 }

@@ -75,7 +75,6 @@ inline constexpr EmulatedIndex<& crout::EmulatedThread::BlockIndex> blockIdx = {
 inline constexpr EmulatedIndex<& crout::EmulatedThread::Blocks> gridDim = {};
 
 inline void __syncthreads() { crout::EmulatedThread::Block().Meet(); }
-inline void __syncwarp() { crout::EmulatedThread::Block().MeetWarp(); }
 inline unsigned __reduce_max_sync(unsigned, unsigned value) {
   return crout::EmulatedThread::Block().OverWarp(
       value, 0U, [](unsigned greatest, unsigned other, int) { return std::max(greatest, other); });
@@ -85,14 +84,7 @@ inline unsigned __ballot_sync(unsigned, bool vote) {
       vote ? 1U : 0U, 0U,
       [](unsigned votes, unsigned other, int lane) { return votes | other << lane; });
 }
-template <class V>
-V __shfl_sync(unsigned, V value, int from) {
-  return crout::EmulatedThread::Block().OverWarp(
-      value, V{}, [from](V found, V other, int lane) { return lane == from ? other : found; });
-}
-
 inline int __ffs(int x) { return x == 0 ? 0 : std::countr_zero(static_cast<unsigned>(x)) + 1; }
-inline int __clz(int x) { return std::countl_zero(static_cast<unsigned>(x)); }
 inline unsigned __float_as_uint(float x) { return std::bit_cast<unsigned>(x); }
 inline float __uint_as_float(unsigned x) { return std::bit_cast<float>(x); }
 inline long long __double_as_longlong(double x) { return std::bit_cast<long long>(x); }

@@ -9,6 +9,7 @@
 namespace crout {
 
 inline constexpr int kWarp = 32;
+inline constexpr unsigned kAllLanes = 0xffffffffU;
 
 inline unsigned long long AbsBits(double x) {
   return std::bit_cast<unsigned long long>(std::fabs(x));

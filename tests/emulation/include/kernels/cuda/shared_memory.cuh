@@ -107,9 +107,6 @@ inline void CopyToCluster(uint32_t from, uint32_t to, uint32_t at) {
   ByteBarrier(at).Count(16);
 }
 
-inline void AwaitKernelBefore() {}
-inline void ReleaseKernelBehind() {}
-
 }  // namespace crout
 
 #endif  // CROUT_KERNELS_CUDA_SHARED_MEMORY_CUH_
