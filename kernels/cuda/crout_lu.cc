@@ -5,29 +5,40 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/cancellation.h"
+#include "kernels/cuda/block_row.h"
 #include "kernels/cuda/cuda_status.h"
 #include "kernels/cuda/deferred_interchanges.h"
 #include "kernels/cuda/follow_panel.h"
 #include "kernels/cuda/interchange_rows.h"
 #include "kernels/cuda/lu_product.h"
 #include "kernels/cuda/own_costs.h"
-#include "kernels/cuda/solve_tile.h"
 #include "kernels/cuda/tf32_product.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {
 namespace {
 
+constexpr int64_t kMaxBlock = BlockRowPlan<double>::kMaxRows;
 // Beyond, cuBLAS is faster at a panel's product.
 constexpr int64_t kMostElementsOfTiles = int64_t{1} << 20;
+
+// Plans of block rows: those of two panels in a row, while one lane is behind the other, and one
+// for blocks within a panel.
+constexpr int kPlansOfPanels = 2;
+constexpr int kPlans = kPlansOfPanels + 1;
+
+size_t PlanBytes(DType dtype) {
+  return DispatchDType(
+      dtype, [](auto tag) { return sizeof(BlockRowPlan<typename decltype(tag)::type>); });
+}
 
 // Offsets of what the workspace holds behind the control. cuBLAS wants its own at a multiple of 256
 // bytes.
 struct Workspace {
   static constexpr size_t kAlignment = 256;
 
-  size_t plans = kAlignment;  // one for each lane
-  size_t cublas = 0;          // of the urgent lane; this and the next two with look-ahead
+  size_t plans = kAlignment;
+  size_t cublas = 0;  // of the urgent lane; this and the next two with look-ahead
   size_t deferred = 0;
   size_t tf32 = 0;
   size_t scratch = 0;  // of the panels
@@ -36,7 +47,7 @@ struct Workspace {
   static Workspace For(const LuPanelKernels& kernels, const LuBlocking& blocking, DType dtype,
                        int64_t m, int64_t columns) {
     Workspace w;
-    size_t end = w.plans + 2 * sizeof(InterchangePlan);
+    size_t end = w.plans + kPlans * PlanBytes(dtype);
     const auto take = [&](bool wanted, size_t bytes) {
       const size_t begin = (end + kAlignment - 1) / kAlignment * kAlignment;
       end = begin + (wanted ? bytes : 0);
@@ -73,8 +84,12 @@ class CroutLu {
     const DeviceScalars scalars(context_.cublas());
     if (blocking_.look_ahead && columns_ > blocking_.block) return RunAhead();
     const CudaLane lane = context_.lane();
-    CROUT_RETURN_IF_ERROR(Factor(lane, 0, columns_));
-    return Update(lane, 0, columns_, {columns_, a_.cols});
+    CROUT_RETURN_IF_ERROR(Factor(lane, {0, columns_}, {0, columns_}));
+    if (columns_ == a_.cols) return absl::OkStatus();
+    CROUT_RETURN_IF_CUDA_ERROR(LaunchInterchangeRows(Columns({columns_, a_.cols}), ipiv_, 0,
+                                                     columns_, &PlanWithin()->interchanges,
+                                                     control_, lane.stream));
+    return Update(lane, {0, columns_}, {columns_, a_.cols});
   }
 
  private:
@@ -113,30 +128,36 @@ class CroutLu {
     const CudaLane rest = ahead.rest();
     const CudaLane urgent = ahead.urgent();
     const auto end_of = [&](int64_t begin) { return std::min(begin + blocking_.block, columns_); };
-    CROUT_RETURN_IF_ERROR(Factor(urgent, 0, end_of(0)));
+    CROUT_RETURN_IF_ERROR(Factor(urgent, {0, end_of(0)}, {0, end_of(0)}));
     for (int64_t begin = 0; begin < columns_; begin = end_of(begin)) {
-      const int64_t end = end_of(begin);
-      const int64_t next = end_of(end);
+      const Range panel = {begin, end_of(begin)};
+      const Range next = {panel.end, end_of(panel.end)};
+      const Range rest_columns = {next.end, a_.cols};
+      BlockRowPlan<T>* const plan = Plans() + begin / blocking_.block % kPlansOfPanels;
+      CROUT_RETURN_IF_ERROR(Plan(urgent, panel, ipiv_ + begin, plan));
       // The panel is there; the columns of the next one have every update but this panel's.
       CROUT_RETURN_IF_ERROR(ahead.Meet());
-      CROUT_RETURN_IF_ERROR(Update(urgent, begin, end, {end, next}));
-      CROUT_RETURN_IF_ERROR(UpdateRest(rest, begin, end, {next, a_.cols}));
-      CROUT_RETURN_IF_ERROR(Factor(urgent, end, next));
+      CROUT_RETURN_IF_ERROR(BlockRow(urgent, panel, plan, next));
+      CROUT_RETURN_IF_ERROR(Subtract(urgent, panel, next));
+      CROUT_RETURN_IF_ERROR(BlockRow(rest, panel, plan, rest_columns));
+      CROUT_RETURN_IF_ERROR(SubtractFast(rest, panel, rest_columns));
+      CROUT_RETURN_IF_ERROR(Factor(urgent, next, next));
     }
     return absl::OkStatus();
   }
 
-  // The columns [begin, end) of the rows from `begin` on; interchanges stay within them.
-  absl::Status Factor(const CudaLane& lane, int64_t begin, int64_t end) {
+  // These columns of `block`, of the rows from the first of them on; the interchanges are those of
+  // the whole block.
+  absl::Status Factor(const CudaLane& lane, Range columns, Range block) {
+    const auto [begin, end] = columns;
     if (begin == end) return absl::OkStatus();
     const int64_t inner = ColumnsThatFollow(begin);
-    if (end - begin <= inner) return FactorInner(lane, begin, end);
+    if (end - begin <= inner) return FactorInner(lane, columns, block);
     const int64_t pieces = (end - begin + inner - 1) / inner;
     const int64_t middle = begin + pieces / 2 * inner;
-    CROUT_RETURN_IF_ERROR(Factor(lane, begin, middle));
-    CROUT_RETURN_IF_ERROR(Update(lane, begin, middle, {middle, end}));
-    CROUT_RETURN_IF_ERROR(Factor(lane, middle, end));
-    return Interchange(lane, middle, end, {begin, middle});
+    CROUT_RETURN_IF_ERROR(Factor(lane, {begin, middle}, block));
+    CROUT_RETURN_IF_ERROR(Update(lane, {begin, middle}, {middle, end}));
+    return Factor(lane, {middle, end}, block);
   }
 
   // What is subtracted after a leaf is read and written for each of its few columns again.
@@ -146,81 +167,81 @@ class CroutLu {
     return std::max(kUnit, blocking_.follow_bytes / column / kUnit * kUnit);
   }
 
-  absl::Status FactorInner(const CudaLane& lane, int64_t begin, int64_t end) {
-    for (int64_t leaf = begin; leaf < end;) {
+  absl::Status FactorInner(const CudaLane& lane, Range columns, Range block) {
+    for (int64_t leaf = columns.begin; leaf < columns.end;) {
       if (const absl::Status status = CheckNotStopped(stop_); !status.ok()) {
         context_.report().stop = 1;
         return status;
       }
       const int64_t width = kernels_.WidthFor(kDTypeOf<T>, a_.rows, leaf);
-      const int64_t behind = std::min(leaf + width, end);
+      const int64_t behind = std::min(leaf + width, columns.end);
       const LuPanel<T> panel = Panel(leaf, behind);
       const Range rows = {leaf, a_.rows};
       CROUT_RETURN_IF_CUDA_ERROR(kernels_.Launch(panel, lane.stream));
-      const MatrixView<T> right = Block(rows, {behind, end});
-      CROUT_RETURN_IF_CUDA_ERROR(LaunchFollowPanel(panel, Block(rows, {begin, leaf}), right,
+      const MatrixView<T> right = Block(rows, {behind, columns.end});
+      CROUT_RETURN_IF_CUDA_ERROR(LaunchFollowPanel(panel, Block(rows, {block.begin, leaf}), right,
+                                                   Block(rows, {columns.end, block.end}),
                                                    kernels_.clusters(), lane.stream));
       if (right.rows * right.cols <= kMostElementsOfTiles) {
         CROUT_RETURN_IF_CUDA_ERROR(
             LaunchSubtractPanel(panel, right, kernels_.clusters(), lane.stream));
       } else {
-        CROUT_RETURN_IF_ERROR(Subtract(lane, {behind, a_.rows}, {leaf, behind}, {behind, end}));
+        CROUT_RETURN_IF_ERROR(Subtract(lane, {leaf, behind}, {behind, columns.end}));
       }
       leaf = behind;
     }
     return absl::OkStatus();
   }
 
-  // The columns `columns` after the panel [begin, end).
-  absl::Status Update(const CudaLane& lane, int64_t begin, int64_t end, Range columns) {
-    CROUT_RETURN_IF_ERROR(Interchange(lane, begin, end, columns));
-    CROUT_RETURN_IF_ERROR(SolveLower(lane, begin, end, columns));
-    return Subtract(lane, {end, a_.rows}, {begin, end}, columns);
-  }
-
-  // The same, by the fastest product.
-  absl::Status UpdateRest(const CudaLane& lane, int64_t begin, int64_t end, Range columns) {
-    if constexpr (std::is_same_v<T, float>) {
-      if (blocking_.tf32) {
-        CROUT_RETURN_IF_ERROR(Interchange(lane, begin, end, columns));
-        CROUT_RETURN_IF_ERROR(SolveLower(lane, begin, end, columns));
-        return SubtractTf32Product(lane, *control_, Block({end, a_.rows}, {begin, end}),
-                                   Block({begin, end}, columns), Block({end, a_.rows}, columns),
-                                   workspace_ + layout_.tf32);
-      }
+  // `columns` after these factored ones, whose interchanges they have.
+  absl::Status Update(const CudaLane& lane, Range factored, Range columns) {
+    for (int64_t begin = factored.begin; begin < factored.end;) {
+      const Range block = {begin, std::min(begin + kMaxBlock, factored.end)};
+      CROUT_RETURN_IF_ERROR(Plan(lane, block, nullptr, PlanWithin()));
+      CROUT_RETURN_IF_ERROR(BlockRow(lane, block, PlanWithin(), columns));
+      CROUT_RETURN_IF_ERROR(Subtract(lane, block, columns));
+      begin = block.end;
     }
-    return Update(lane, begin, end, columns);
-  }
-
-  absl::Status Interchange(const CudaLane& lane, int64_t begin, int64_t end, Range columns) {
-    auto* const plans = reinterpret_cast<InterchangePlan*>(workspace_ + layout_.plans);
-    InterchangePlan* const plan =
-        plans + (lane.stream == context_.look_ahead().urgent().stream ? 1 : 0);
-    CROUT_RETURN_IF_CUDA_ERROR(
-        LaunchInterchangeRows(Columns(columns), ipiv_, begin, end, plan, control_, lane.stream));
     return absl::OkStatus();
   }
 
-  absl::Status SolveLower(const CudaLane& lane, int64_t begin, int64_t end, Range columns) {
-    if (columns.begin == columns.end) return absl::OkStatus();
-    if (end - begin <= kMaxSolve) {
-      CROUT_RETURN_IF_CUDA_ERROR(
-          LaunchSolveTile(TileSolve::kUnitLower, Block({begin, end}, {begin, end}),
-                          Block({begin, end}, columns), control_, lane.stream));
-      return absl::OkStatus();
-    }
-    const int64_t tiles = (end - begin + kMaxSolve - 1) / kMaxSolve;
-    const int64_t middle = begin + tiles / 2 * kMaxSolve;
-    CROUT_RETURN_IF_ERROR(SolveLower(lane, begin, middle, columns));
-    CROUT_RETURN_IF_ERROR(Subtract(lane, {middle, end}, {begin, middle}, columns));
-    return SolveLower(lane, middle, end, columns);
+  absl::Status Plan(const CudaLane& lane, Range block, const int64_t* ipiv, BlockRowPlan<T>* plan) {
+    CROUT_RETURN_IF_CUDA_ERROR(LaunchPlanBlockRow(Block(block, block), ipiv, block.begin, plan,
+                                                  control_, kernels_.clusters(), lane.stream));
+    return absl::OkStatus();
   }
 
-  // The rows of `columns`, minus what the panel's columns [begin, end) put there.
-  absl::Status Subtract(const CudaLane& lane, Range rows, Range panel, Range columns) {
-    return SubtractLuProduct(lane.cublas, *control_, Block(rows, panel), Block(panel, columns),
+  absl::Status BlockRow(const CudaLane& lane, Range block, const BlockRowPlan<T>* plan,
+                        Range columns) {
+    CROUT_RETURN_IF_CUDA_ERROR(LaunchBlockRow(Block(block, block), plan,
+                                              Block({block.begin, a_.rows}, columns), control_,
+                                              kernels_.clusters(), lane.stream));
+    return absl::OkStatus();
+  }
+
+  // From the rows behind `block`, what its columns and rows put there.
+  absl::Status Subtract(const CudaLane& lane, Range block, Range columns) {
+    const Range rows = {block.end, a_.rows};
+    return SubtractLuProduct(lane.cublas, *control_, Block(rows, block), Block(block, columns),
                              Block(rows, columns));
   }
+
+  // The same by the fastest product.
+  absl::Status SubtractFast(const CudaLane& lane, Range block, Range columns) {
+    if constexpr (std::is_same_v<T, float>) {
+      if (blocking_.tf32) {
+        const Range rows = {block.end, a_.rows};
+        return SubtractTf32Product(lane, *control_, Block(rows, block), Block(block, columns),
+                                   Block(rows, columns), workspace_ + layout_.tf32);
+      }
+    }
+    return Subtract(lane, block, columns);
+  }
+
+  BlockRowPlan<T>* Plans() const {
+    return reinterpret_cast<BlockRowPlan<T>*>(workspace_ + layout_.plans);
+  }
+  BlockRowPlan<T>* PlanWithin() const { return Plans() + kPlansOfPanels; }
 
   LuPanel<T> Panel(int64_t begin, int64_t end) const {
     LuPanel<T> panel;
@@ -295,9 +316,9 @@ class CudaCroutLu final : public LuAlgorithm {
 LuBlocking LuBlocking::For(DType dtype, int64_t columns) {
   // Of a second-level cache of 50 MB, beside what else runs.
   constexpr int64_t kFollowBytes = int64_t{32} << 20;
-  if (columns <= 2048) return {columns, kFollowBytes, false, false};
+  const bool look_ahead = columns > 2048;
   const bool tf32 = dtype == DType::kFloat32 && columns > 4096;
-  return {columns <= 24576 ? 512 : 1024, kFollowBytes, true, tf32};
+  return {512, kFollowBytes, look_ahead, tf32};
 }
 
 size_t CroutLuWorkspaceBytes(const LuPanelKernels& kernels, const LuBlocking& blocking, DType dtype,

@@ -17,7 +17,7 @@ namespace crout {
 
 // How a factorization is cut up.
 struct LuBlocking {
-  int64_t block;         // columns of a panel
+  int64_t block;         // columns of a panel; at most 512
   int64_t follow_bytes;  // of a panel's columns that follow every leaf at once (right-looking)
   bool look_ahead;       // the next panel beside the rest of the update
   bool tf32;             // float32 with look-ahead: the rest by SubtractTf32Product

@@ -1,7 +1,5 @@
 #include "kernels/cuda/follow_panel.h"
 
-#include <utility>
-
 #include "kernels/cuda/dependent_launch.cuh"
 #include "kernels/cuda/interchanges.cuh"
 
@@ -14,17 +12,22 @@ constexpr int kColumns = 4;  // of a warp
 // A lane holds a row of each of its warp's columns, and the row of L that is its own.
 template <class T>
 __global__ void __launch_bounds__(kWarps* kWarp)
-    FollowPanelKernel(const LuPanel<T> panel, MatrixView<T> left, MatrixView<T> right) {
+    FollowPanelKernel(const LuPanel<T> panel, MatrixView<T> left, MatrixView<T> right,
+                      MatrixView<T> beyond) {
   AwaitKernelBefore();
   ReleaseKernelBehind();
   const int halt = panel.control->halt;
   const int lane = threadIdx.x % kWarp;
   const auto width = static_cast<int>(panel.a.cols);
   int64_t first = (static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / kWarp) * kColumns;
-  const int64_t left_columns = (left.cols + kColumns - 1) / kColumns * kColumns;
-  const bool solves = first >= left_columns;
-  if (solves) first -= left_columns;
-  const MatrixView<T>& a = solves ? right : left;
+  // A warp's columns are of one of them.
+  MatrixView<T> a = right;
+  const bool solves = first < a.cols;
+  for (const MatrixView<T>& next : {left, beyond}) {
+    if (first < a.cols) break;
+    first -= (a.cols + kColumns - 1) / kColumns * kColumns;
+    a = next;
+  }
   T l[kWarp];
   if (solves) {
 #pragma unroll
@@ -123,22 +126,6 @@ __global__ void __launch_bounds__(kTileThreads)
   for_each([](T& element, const T& sum) { element = sum; });
 }
 
-// A kernel that starts, where it may, while the one before it in the stream ends.
-template <class... Parameters, class... Arguments>
-cudaError_t Launch(void (*kernel)(Parameters...), dim3 grid, unsigned threads, bool overlap,
-                   cudaStream_t stream, Arguments&&... arguments) {
-  cudaLaunchAttribute attribute;
-  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attribute.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config = {};
-  config.gridDim = grid;
-  config.blockDim = dim3(threads);
-  config.stream = stream;
-  config.attrs = &attribute;
-  config.numAttrs = overlap ? 1 : 0;
-  return cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
-}
-
 unsigned Blocks(int64_t count, int64_t each) {
   return static_cast<unsigned>((count + each - 1) / each);
 }
@@ -147,11 +134,13 @@ unsigned Blocks(int64_t count, int64_t each) {
 
 template <class T>
 cudaError_t LaunchFollowPanel(const LuPanel<T>& panel, const MatrixView<T>& left,
-                              const MatrixView<T>& right, bool overlap, cudaStream_t stream) {
-  const unsigned warps = Blocks(left.cols, kColumns) + Blocks(right.cols, kColumns);
+                              const MatrixView<T>& right, const MatrixView<T>& beyond, bool overlap,
+                              cudaStream_t stream) {
+  const unsigned warps =
+      Blocks(left.cols, kColumns) + Blocks(right.cols, kColumns) + Blocks(beyond.cols, kColumns);
   if (warps == 0) return cudaSuccess;
-  return Launch(FollowPanelKernel<T>, dim3(Blocks(warps, kWarps)), kWarps * kWarp, overlap, stream,
-                panel, left, right);
+  return LaunchBehind(FollowPanelKernel<T>, dim3(Blocks(warps, kWarps)), kWarps * kWarp, 0, overlap,
+                      stream, panel, left, right, beyond);
 }
 
 template <class T>
@@ -159,13 +148,15 @@ cudaError_t LaunchSubtractPanel(const LuPanel<T>& panel, const MatrixView<T>& ri
                                 cudaStream_t stream) {
   const dim3 grid(Blocks(right.rows - panel.a.cols, kTile), Blocks(right.cols, kTile));
   if (grid.x == 0 || grid.y == 0) return cudaSuccess;
-  return Launch(SubtractPanelKernel<T>, grid, kTileThreads, overlap, stream, panel, right);
+  return LaunchBehind(SubtractPanelKernel<T>, grid, kTileThreads, 0, overlap, stream, panel, right);
 }
 
 template cudaError_t LaunchFollowPanel(const LuPanel<float>&, const MatrixView<float>&,
-                                       const MatrixView<float>&, bool, cudaStream_t);
+                                       const MatrixView<float>&, const MatrixView<float>&, bool,
+                                       cudaStream_t);
 template cudaError_t LaunchFollowPanel(const LuPanel<double>&, const MatrixView<double>&,
-                                       const MatrixView<double>&, bool, cudaStream_t);
+                                       const MatrixView<double>&, const MatrixView<double>&, bool,
+                                       cudaStream_t);
 template cudaError_t LaunchSubtractPanel(const LuPanel<float>&, const MatrixView<float>&, bool,
                                          cudaStream_t);
 template cudaError_t LaunchSubtractPanel(const LuPanel<double>&, const MatrixView<double>&, bool,

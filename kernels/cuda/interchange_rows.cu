@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/cuda/interchange_plan.cuh"
 #include "kernels/cuda/interchanges.cuh"
 
 namespace crout {
@@ -44,45 +45,23 @@ __global__ void __launch_bounds__(kWarps* kWarp)
   }
 }
 
-// One block; thread i follows row first + i and the one that it is interchanged with back through
-// all `count` interchanges.
 template <class T>
 __global__ void __launch_bounds__(InterchangePlan::kMaxRows)
     PlanKernel(const int64_t* ipiv, int first, int count, InterchangePlan* plan,
                const LuControl<T>* control) {
-  __shared__ int with[InterchangePlan::kMaxRows];
-  if (control->halt != 0) return;
-  const int i = threadIdx.x;
-  if (i < count) with[i] = static_cast<int>(ipiv[first + i] - 1);
-  __syncthreads();
-  if (i >= count) return;
-  const int other = with[i];
-  int row_from = first + i;
-  int other_from = other;
-#pragma unroll 4
-  for (int step = count - 1; step >= 0; --step) {
-    const int row = first + step;
-    const int pivot = with[step];
-    row_from = row_from == row ? pivot : row_from == pivot ? row : row_from;
-    other_from = other_from == row ? pivot : other_from == pivot ? row : other_from;
-  }
-  plan->row_from[i] = row_from;
-  plan->other[i] = other >= first + count ? other : -1;
-  plan->other_from[i] = other_from;
+  if (control->halt == 0) FindInterchangePlan(ipiv + first, first, count, plan);
 }
 
-// As TraceAndMoveKernel, a thread for every row of the plan.
+// As TraceAndMoveKernel, for a plan: a thread for each of its rows.
 template <class T>
 __global__ void __launch_bounds__(InterchangePlan::kMaxRows)
-    MoveKernel(MatrixView<T> a, int first, int count, const InterchangePlan* plan,
-               const LuControl<T>* control) {
+    MoveKernel(MatrixView<T> a, const InterchangePlan* plan, const LuControl<T>* control) {
   if (control->halt != 0) return;
   const int i = threadIdx.x;
-  const bool exists = i < count;
-  const int row_from = exists ? plan->row_from[i] : 0;
-  const int other = exists ? plan->other[i] : -1;
-  const int other_from = exists ? plan->other_from[i] : 0;
-  const bool moves = exists && row_from != first + i;
+  const int row_from = plan->row_from[i];
+  const int other = plan->other[i];
+  const int other_from = plan->other_from[i];
+  const bool moves = row_from != i;
   const int64_t begin = int64_t{blockIdx.x} * kPlanColumns;
   T values[kPlanColumns];
   T others[kPlanColumns];
@@ -96,7 +75,7 @@ __global__ void __launch_bounds__(InterchangePlan::kMaxRows)
 #pragma unroll
   for (int c = 0; c < kPlanColumns; ++c) {
     const int64_t j = begin + c;
-    if (j < a.cols && moves) a(first + i, j) = values[c];
+    if (j < a.cols && moves) a(i, j) = values[c];
     if (j < a.cols && other >= 0) a(other, j) = others[c];
   }
 }
@@ -120,9 +99,10 @@ cudaError_t LaunchInterchangeRows(const MatrixView<T>& a, const int64_t* ipiv, i
   for (int64_t first = begin; first < end; first += InterchangePlan::kMaxRows) {
     const int count = static_cast<int>(std::min<int64_t>(InterchangePlan::kMaxRows, end - first));
     const unsigned threads = BlocksFor(count, kWarp) * kWarp;
-    PlanKernel<<<1, threads, 0, stream>>>(ipiv, static_cast<int>(first), count, plan, control);
-    MoveKernel<<<BlocksFor(a.cols, kPlanColumns), threads, 0, stream>>>(a, static_cast<int>(first),
-                                                                        count, plan, control);
+    const MatrixView<T> rows = {a.data + first, a.rows - first, a.cols, a.ld};
+    PlanKernel<<<1, InterchangePlan::kMaxRows, 0, stream>>>(ipiv, static_cast<int>(first), count,
+                                                            plan, control);
+    MoveKernel<<<BlocksFor(a.cols, kPlanColumns), threads, 0, stream>>>(rows, plan, control);
     if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) return error;
   }
   return cudaSuccess;

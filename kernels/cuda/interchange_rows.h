@@ -11,12 +11,13 @@
 
 namespace crout {
 
-// What a run of interchanges of the rows [first, first + k) amounts to; in device memory.
+// What a run of interchanges of rows amounts to; in device memory. Rows are counted from the run's
+// first.
 struct InterchangePlan {
   static constexpr int kMaxRows = 512;
 
-  int row_from[kMaxRows];    // where row first + i comes from
-  int other[kMaxRows];       // a row behind them that changes, or -1
+  int row_from[kMaxRows];    // where row i comes from; i behind the run's end
+  int other[kMaxRows];       // a row behind the run's end that changes, or -1
   int other_from[kMaxRows];  // where that comes from
 };
 

@@ -18,14 +18,13 @@ struct Moves {
   bool other_moves;  // unless it is a row of the chunk, whose lane sees to it
 };
 
-// The interchanges of the rows [first, end), at most one for each lane: follows both rows of each
-// back through all of them. ipiv[k]: 1-based, of row k, `shift` rows above row 0.
-__device__ inline Moves Trace(const int64_t* ipiv, int64_t shift, int first, int end) {
-  const int count = min(kWarp, end - first);
+// The interchanges of `count` rows from `first` on, row first + lane with row `other` (its own in
+// lanes from `count` on): follows both rows of each back through all of them.
+__device__ inline Moves Trace(int other, int first, int count) {
   const int lane = threadIdx.x % kWarp;
   Moves moves;
   moves.row = first + lane;
-  moves.other = lane < count ? static_cast<int>(ipiv[moves.row] - 1 - shift) : moves.row;
+  moves.other = other;
   moves.row_from = moves.row;
   moves.other_from = moves.other;
   for (int step = count - 1; step >= 0; --step) {
@@ -38,6 +37,14 @@ __device__ inline Moves Trace(const int64_t* ipiv, int64_t shift, int first, int
   moves.row_moves = lane < count && moves.row_from != moves.row;
   moves.other_moves = lane < count && moves.other >= first + count;
   return moves;
+}
+
+// The interchanges of the rows [first, end), at most one for each lane. ipiv[k]: 1-based, of row k,
+// `shift` rows above row 0.
+__device__ inline Moves Trace(const int64_t* ipiv, int64_t shift, int first, int end) {
+  const int count = min(kWarp, end - first);
+  const int row = first + static_cast<int>(threadIdx.x % kWarp);
+  return Trace(row < first + count ? static_cast<int>(ipiv[row] - 1 - shift) : row, first, count);
 }
 
 }  // namespace crout

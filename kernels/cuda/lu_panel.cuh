@@ -69,7 +69,8 @@ class PanelInRegisters {
         barriers_(SharedAddress(shared.barriers)),
         last_(rows_) {}
 
-  __device__ void Run() {
+  // This and the steps inline whatever their size: a call would put the rows into memory.
+  __device__ __forceinline__ void Run() {
     Connect();
     AwaitKernelBefore();
     ReleaseKernelBehind();
@@ -248,7 +249,7 @@ class PanelInRegisters {
   }
 
   template <int kStep>
-  __device__ void Step() {
+  __device__ __forceinline__ void Step() {
     if constexpr (kStep < kWidth) {
       if (!Holds(columns_, kStep)) return;
       constexpr uint32_t kParity = kStep % 2;

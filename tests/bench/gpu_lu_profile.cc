@@ -76,9 +76,10 @@ void CUPTIAPI TakeBuffer(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t va
 }
 
 // A kernel that starts while the one before it in its stream ends counts from that one's end on.
+template <class T>
 Json Profile(CudaContext& context, const LuPanelKernels& kernels, int64_t n) {
-  LuInput<double> input(context, {n, n}, Uniform<double>(n * n));
-  CroutLuRun<double> crout_lu(input, kernels);
+  LuInput<T> input(context, {n, n}, Uniform<T>(n * n));
+  CroutLuRun<T> crout_lu(input, kernels);
   for (int i = 0; i < 2; ++i) input.Factor([&] { crout_lu(); });
   CheckCupti(cuptiActivityFlushAll(0));
   Seen().clear();
@@ -113,7 +114,8 @@ Json Profile(CudaContext& context, const LuPanelKernels& kernels, int64_t n) {
   for (const auto& [stream, lane] : lanes) {
     const bool panels = lane.kernels.contains("LuPanelKernel");
     const auto add = [&](const std::string& kernel, int64_t launches, double busy) {
-      rows.push_back({{"n", n},
+      rows.push_back({{"dtype", std::string(NameOf(kDTypeOf<T>))},
+                      {"n", n},
                       {"lane", panels ? "panels" : "rest"},
                       {"kernel", kernel},
                       {"launches", launches},
@@ -141,10 +143,12 @@ int Main(int argc, char** argv) {
   const LuPanelKernels kernels = Check(LuPanelKernels::Create());
   Json result = ResultHeader("gpu_lu_profile", device->info());
   result["kernels"] = Json::array();
+  const auto add = [&](Json rows) {
+    for (Json& row : rows) result["kernels"].push_back(std::move(row));
+  };
   for (const int64_t n : orders) {
-    for (Json& row : Profile(CudaContext::From(*owned), kernels, n)) {
-      result["kernels"].push_back(std::move(row));
-    }
+    add(Profile<double>(CudaContext::From(*owned), kernels, n));
+    add(Profile<float>(CudaContext::From(*owned), kernels, n));
   }
   std::cout << result.dump(2) << "\n";
   return 0;

@@ -15,6 +15,7 @@
 #define __global__
 #define __device__
 #define __noinline__
+#define __forceinline__ inline
 #define __launch_bounds__(...)
 
 using cudaError_t = int;
@@ -85,6 +86,7 @@ inline unsigned __ballot_sync(unsigned, bool vote) {
       [](unsigned votes, unsigned other, int lane) { return votes | other << lane; });
 }
 inline int __ffs(int x) { return x == 0 ? 0 : std::countr_zero(static_cast<unsigned>(x)) + 1; }
+inline int __clz(int x) { return std::countl_zero(static_cast<unsigned>(x)); }
 inline unsigned __float_as_uint(float x) { return std::bit_cast<unsigned>(x); }
 inline float __uint_as_float(unsigned x) { return std::bit_cast<float>(x); }
 inline long long __double_as_longlong(double x) { return std::bit_cast<long long>(x); }

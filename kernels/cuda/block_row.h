@@ -1,0 +1,47 @@
+// A block row of U: what a factored block of columns does to its own rows of later columns.
+#ifndef CROUT_KERNELS_CUDA_BLOCK_ROW_H_
+#define CROUT_KERNELS_CUDA_BLOCK_ROW_H_
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cuda/interchange_rows.h"
+#include "kernels/cuda/lu_control.h"
+#include "kernels/matrix.h"
+
+namespace crout {
+
+// What depends on the block alone, in device memory: its interchanges, and the inverses of the
+// tiles on the diagonal of its unit lower triangle, in the order in which a warp reads them.
+template <class T>
+struct BlockRowPlan {
+  static constexpr int kMaxRows = InterchangePlan::kMaxRows;
+  static constexpr int kTile = 32;
+  static constexpr int kTiles = kMaxRows / kTile;
+
+  InterchangePlan interchanges;
+  int substitutes[kTiles];  // non-zero: the inverse has large elements, and is not to be used
+  T inverses[kTiles][kTile * kTile];
+};
+
+// Enqueues the plan of `block`, the unit lower triangle of a factored block of at most kMaxRows
+// columns below `above` rows, and of its interchanges ipiv[0..block.cols) (1-based), or of none
+// where `ipiv` is null. `overlap`: as LaunchFollowPanel's. Nothing once `control` has halted.
+template <class T>
+cudaError_t LaunchPlanBlockRow(const MatrixView<T>& block, const int64_t* ipiv, int64_t above,
+                               BlockRowPlan<T>* plan, const LuControl<T>* control, bool overlap,
+                               cudaStream_t stream);
+
+// Enqueues the interchanges of the plan in `b`, later columns from the block's first row on, and
+// then b's first block.cols rows := L^-1 of them: by products with the tiles and their inverses,
+// and by substitution where an inverse is not to be used. Nothing once `control` has halted.
+template <class T>
+cudaError_t LaunchBlockRow(const MatrixView<T>& block, const BlockRowPlan<T>* plan,
+                           const MatrixView<T>& b, const LuControl<T>* control, bool overlap,
+                           cudaStream_t stream);
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_CUDA_BLOCK_ROW_H_
