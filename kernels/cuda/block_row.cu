@@ -1,7 +1,7 @@
 #include "kernels/cuda/block_row.h"
 
 #include <algorithm>
-#include <cuda/atomic>
+#include <cuda/barrier>
 
 #include "kernels/cuda/dependent_launch.cuh"
 #include "kernels/cuda/interchange_plan.cuh"
@@ -87,12 +87,14 @@ struct BlockRows {
   __device__ T& operator()(int row, int column) { return values[row * kPitch + column]; }
 };
 
-// What a warp reads of the left operand at a time, and whether it has its inverse at hand.
+using Barrier = cuda::barrier<cuda::thread_scope_block>;
+
+// Of a block of threads; whether each warp has its inverse at hand.
 template <class T, int kColumnTiles>
 struct BlockRowMemory {
   static constexpr bool kKeepsInverses = kColumnTiles == 1;
 
-  int solved[kMaxRows / kTile];
+  Barrier solved[kMaxRows / kTile];  // of each tile's rows; a warp that waits takes no turns
   BlockRows<T, kColumnTiles * 8> rows;
   T inverses[kKeepsInverses ? kMaxRows / kTile : 1][kTile * kTile];
 };
@@ -124,7 +126,6 @@ __global__ void __launch_bounds__(kMaxRows, 1)
   constexpr int kStepsAhead = kColumnTiles == 1 ? kSteps : kSteps / 2;
   constexpr int kTilesMoved = kColumnTiles < 2 ? kColumnTiles : 2;
   using Memory = BlockRowMemory<T, kColumnTiles>;
-  using Flag = cuda::atomic_ref<int, cuda::thread_scope_block>;
   extern __shared__ __align__(16) unsigned char memory[];
   auto& shared = *reinterpret_cast<Memory*>(memory);
   AwaitKernelBefore();
@@ -142,7 +143,7 @@ __global__ void __launch_bounds__(kMaxRows, 1)
     for (int e = lane; e < kTile * kTile; e += kWarp) shared.inverses[warp][e] = inverse[e];
     inverse = shared.inverses[warp];
   }
-  if (lane == 0) shared.solved[warp] = 0;
+  if (lane == 0) init(&shared.solved[warp], 1);
 
   // What this thread holds of the warp's rows of b.
   struct Row {
@@ -229,11 +230,7 @@ __global__ void __launch_bounds__(kMaxRows, 1)
           }
         }
       }
-      if (s0 == 0) {
-        while (Flag(shared.solved[k / kTile]).load(cuda::memory_order_acquire) == 0) {
-        }
-        __syncwarp();
-      }
+      if (s0 == 0) shared.solved[k / kTile].wait_parity(false);
 #pragma unroll
       for (int s = 0; s < kStepsAhead; ++s) add_product(k, s0 + s, a[s]);
     }
@@ -276,7 +273,7 @@ __global__ void __launch_bounds__(kMaxRows, 1)
   }
   __syncwarp();
   keep(-1);  // what the warps below subtract is added
-  if (lane == 0) Flag(shared.solved[warp]).store(1, cuda::memory_order_release);
+  if (lane == 0) (void)shared.solved[warp].arrive();
   for_each(c, 0, kColumnTiles, [&](const T& x, const Row& row, int column) {
     if (row.index < order && column < columns) b(row.index, first + column) = x;
   });
