@@ -2,8 +2,6 @@
 #ifndef CROUT_KERNELS_CUDA_LU_PANEL_CUH_
 #define CROUT_KERNELS_CUDA_LU_PANEL_CUH_
 
-#include <algorithm>
-
 #include "kernels/cuda/dependent_launch.cuh"
 #include "kernels/cuda/lu_panel_variants.h"
 #include "kernels/cuda/reciprocal.cuh"
@@ -38,12 +36,16 @@ __device__ inline unsigned LargestKey(uint64_t key) {
 // A candidate for the pivot with its row.
 template <class T, int kWidth>
 struct alignas(16) PivotRow {
-  T row[kWidth];   // from the step's column on; what is before it is stale
   T reciprocal;    // of the pivot
   int32_t origin;  // where the row lies: k, or ~k where there is no reciprocal, or kZero
+  alignas(16) T row[kWidth];  // from the step's column on; 0 where columns are finished
 };
 
-// Every thread holds kRows rows, kThreads apart.
+// Every thread holds kRows rows, kThreads apart. Steps are few instructions in a loop, as a panel's
+// time is that of fetching them where each of them comes once. Registers have no index, so the
+// columns move past the step instead: every one goes to the register before it as it is updated,
+// and a finished one to the end. After kGroup steps the finished ones leave the window in which
+// they do.
 template <class T, int kWidth, int kRows, int kThreads, bool kCluster>
 class PanelInRegisters {
  public:
@@ -69,8 +71,7 @@ class PanelInRegisters {
         barriers_(SharedAddress(shared.barriers)),
         last_(rows_) {}
 
-  // This and the steps inline whatever their size: a call would put the rows into memory.
-  __device__ __forceinline__ void Run() {
+  __device__ void Run() {
     Connect();
     AwaitKernelBefore();
     ReleaseKernelBehind();
@@ -80,7 +81,7 @@ class PanelInRegisters {
     Load();                                                // while `halt` is on its way
     if (halt != 0) return;
     if (keeper) *panel_.host.columns = panel_.begin;
-    Step<0>();
+    Factor<kWidth>();
     Store();
     if (blockIdx.x == 0 && threadIdx.x < kWarp && Lane() < panel_.a.cols) {
       panel_.ipiv[panel_.begin + threadIdx.x] = panel_.begin + pivot_ + 1;
@@ -94,9 +95,12 @@ class PanelInRegisters {
 
  private:
   static constexpr int kChunk = SharedChunk<T>::kCount;
-  static constexpr int kChunks = kWidth / kChunk;  // of a row; one more holds what follows it
-  static constexpr int32_t kZero = INT32_MIN;      // a pivot that is zero
-  static_assert(sizeof(Row) == (kChunks + 1) * 16);
+  static constexpr int kGroup = 8;             // steps of a window
+  static constexpr int32_t kZero = INT32_MIN;  // a pivot that is zero
+  // What is told of a row with a window of columns, 16 bytes each.
+  template <int kWindow>
+  static constexpr int kPieces = 1 + kWindow / kChunk;
+  static_assert(sizeof(Row) == kPieces<kWidth> * 16);
 
   static __device__ int Lane() { return threadIdx.x % kWarp; }
   static __device__ bool Holds(unsigned columns, int j) { return (columns >> j & 1) != 0; }
@@ -130,7 +134,6 @@ class PanelInRegisters {
       const bool exists = i < a.rows;
       const unsigned columns = exists ? columns_ : 0;
       position_[r] = exists ? static_cast<int>(i) : -1;
-      factor_[r] = 0;
       const T* from = a.data + i;
 #pragma unroll
       for (int j = 0; j < kWidth; ++j, from += a.ld)
@@ -139,34 +142,54 @@ class PanelInRegisters {
     pivot_ = Lane();
   }
 
-  // Every block has read its rows: it needed all of them before the last exchange.
+  // Every block has read its rows: it needed all of them before the last exchange. The windows of
+  // the last steps come first.
   __device__ void Store() {
     const MatrixView<T>& a = panel_.a;
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       const unsigned columns = position_[r] >= 0 ? columns_ : 0;
-      T* to = a.data + position_[r];
 #pragma unroll
-      for (int j = 0; j < kWidth; ++j, to += a.ld) {
-        if (Holds(columns, j)) *to = value_[r][j];
+      for (int group = 0; group < kWidth; group += kGroup) {
+        T* to = a.data + position_[r] + group * a.ld;
+#pragma unroll
+        for (int j = 0; j < kGroup; ++j, to += a.ld) {
+          if (Holds(columns, group + j)) *to = value_[r][kWidth - kGroup - group + j];
+        }
       }
     }
   }
 
-  // The last step's update of the columns [kFrom, kTo).
+  // The last step's update of the columns [kFrom, kTo) of its window, each to the place before.
   template <int kFrom, int kTo>
   __device__ void CatchUp() {
 #pragma unroll
     for (int c = kFrom / kChunk * kChunk; c < kTo; c += kChunk) {
       T u[kChunk];
-      SharedChunk<T>::Load(last_ + c * uint32_t{sizeof(T)}, u);
+      SharedChunk<T>::Load(last_ + 16 + c * uint32_t{sizeof(T)}, u);
 #pragma unroll
       for (int i = 0; i < kChunk; ++i) {
-        if (c + i < kFrom || c + i >= kTo) continue;
+        if (c + i < kFrom) continue;
 #pragma unroll
-        for (int r = 0; r < kRows; ++r) value_[r][c + i] -= factor_[r] * u[i];
+        for (int r = 0; r < kRows; ++r) {
+          value_[r][c + i - 1] = value_[r][c + i] - factor_[r] * u[i];
+        }
       }
     }
+  }
+  // What the search for the next pivot leaves time for, in two parts. The first two columns had
+  // their update at once.
+  template <int kWindow>
+  static constexpr int kMiddle = kWindow / 2;
+  template <int kWindow>
+  __device__ void StartCatchUp() {
+    CatchUp<2, kMiddle<kWindow>>();
+  }
+  template <int kWindow>
+  __device__ void EndCatchUp() {
+    CatchUp<kMiddle<kWindow>, kWindow>();
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) value_[r][kWindow - 1] = finished_[r];
   }
 
   // Whether this warp's key is the largest; `meanwhile` is called once the keys are on their way.
@@ -188,158 +211,176 @@ class PanelInRegisters {
     }
   }
 
-  template <int kStep>
-  __device__ void StoreRow(uint32_t to, int r, uint64_t key, T reciprocal) {
+  // `finished`: columns at the window's end.
+  template <int kWindow>
+  __device__ void StoreRow(uint32_t to, int r, int finished, uint64_t key, T reciprocal) {
 #pragma unroll
     for (int s = 0; s < kRows; ++s) {
       if (s != r) continue;
 #pragma unroll
-      for (int c = kStep / kChunk * kChunk; c < kWidth; c += kChunk) {
+      for (int c = 0; c < kWindow; c += kChunk) {
         T x[kChunk];
 #pragma unroll
         for (int i = 0; i < kChunk; ++i) {
           // A row that is finished is no candidate, whatever it holds.
-          x[i] = c + i == kStep && key == 0 ? T{0} : value_[s][c + i];
+          const bool none = c + i == 0 ? key == 0
+                                       : c + i > kWindow - kGroup && c + i >= kWindow - finished;
+          x[i] = none ? T{0} : value_[s][c + i];
         }
-        SharedChunk<T>::Store(to + c * uint32_t{sizeof(T)}, x);
+        SharedChunk<T>::Store(to + 16 + c * uint32_t{sizeof(T)}, x);
       }
-      const bool normal = HasReciprocal(value_[s][kStep]);
+      const bool normal = HasReciprocal(value_[s][0]);
       const int32_t origin = key == 0 ? kZero : normal ? position_[s] : ~position_[s];
       if constexpr (sizeof(T) == 8) {
-        StoreShared64(to + kChunks * 16, __double_as_longlong(reciprocal));
-        StoreShared64(to + kChunks * 16 + 8, static_cast<uint32_t>(origin));
+        StoreShared64(to, __double_as_longlong(reciprocal));
+        StoreShared64(to + 8, static_cast<uint32_t>(origin));
       } else {
         const uint64_t high = static_cast<uint64_t>(static_cast<uint32_t>(origin)) << 32;
-        StoreShared64(to + kChunks * 16, high | __float_as_uint(reciprocal));
+        StoreShared64(to, high | __float_as_uint(reciprocal));
       }
     }
   }
 
-  __device__ ByteBarrier Barrier(int parity) const { return ByteBarrier(barriers_ + parity * 8); }
+  __device__ ByteBarrier Barrier(uint32_t parity) const {
+    return ByteBarrier(barriers_ + parity * 8);
+  }
 
   // Copies the row to all blocks. One warp alone would take longer than they need to meet.
-  template <int kStep>
-  __device__ void Tell() {
-    constexpr uint32_t kParity = kStep % 2;
-    constexpr int kFirst = kStep / kChunk;
-    const uint32_t from = own_ + share_ * 16 + kParity * uint32_t{sizeof(Row)} + kFirst * 16;
-    const uint32_t to =
-        remote_row_ + kParity * kMaxClusterBlocks * uint32_t{sizeof(Row)} + kFirst * 16;
+  template <int kWindow>
+  __device__ void Tell(uint32_t parity) {
+    const uint32_t from = own_ + share_ * 16 + parity * uint32_t{sizeof(Row)};
+    const uint32_t to = remote_row_ + parity * (kMaxClusterBlocks * uint32_t{sizeof(Row)});
     const int stride = kThreads >> log_blocks_;  // copies at a time, to each
     __syncthreads();
     const auto copy = [&](int pieces) {
-      CopyToCluster(from + pieces * 16, to + pieces * 16, remote_barriers_ + kParity * 8);
+      CopyToCluster(from + pieces * 16, to + pieces * 16, remote_barriers_ + parity * 8);
     };
-    if (share_ <= kChunks - kFirst) copy(0);
-    for (int done = stride; done + share_ <= kChunks - kFirst; done += stride) copy(done);
+    if (share_ < kPieces<kWindow>) copy(0);
+    for (int done = stride; done + share_ < kPieces<kWindow>; done += stride) copy(done);
   }
 
-  // The block whose candidate is the largest, once all have told theirs.
-  template <int kStep>
-  __device__ int LargestBlock(uint32_t rows) {
-    Barrier(kStep % 2).Wait((kStep / 2) % 2);
-    const uint32_t pivot = rows + Lane() * uint32_t{sizeof(Row)} + kStep * uint32_t{sizeof(T)};
+  // The block whose candidate is the largest, once all have told theirs for step k.
+  __device__ int LargestBlock(uint32_t rows, int k) {
+    Barrier(k % 2).Wait(k / 2 % 2);
     uint64_t key = 0;
     if (Lane() < blocks_) {
       T x[kChunk];
-      SharedChunk<T>::Load(pivot / 16 * 16, x);
-      key = KeyOf(x[kStep % kChunk]);
+      SharedChunk<T>::Load(rows + Lane() * uint32_t{sizeof(Row)} + 16, x);
+      key = KeyOf(x[0]);
     }
     return 31 - __clz(static_cast<int>(LargestKey(key)));
   }
 
-  template <int kStep>
-  __device__ __forceinline__ void Step() {
-    if constexpr (kStep < kWidth) {
-      if (!Holds(columns_, kStep)) return;
-      constexpr uint32_t kParity = kStep % 2;
-      // This thread's candidate, then its warp's.
-      uint64_t key = 0;
-      int best = 0;
-#pragma unroll
-      for (int r = 0; r < kRows; ++r) {
-        const uint64_t other = position_[r] >= kStep ? KeyOf(value_[r][kStep]) : 0;
-        if (r > 0 && other <= key) continue;
-        key = other;
-        best = r;
-      }
-      const bool leads = (LargestKey(key) >> Lane() & 1) != 0;
-      const uint32_t keys = keys_ + kParity * uint32_t{sizeof(Shared::keys[0])};
-      if (leads) StoreShared64(keys + warp_ * 8, key);
-      if constexpr (kCluster) {
-        if (threadIdx.x == 0) {
-          Barrier(kParity).Announce(blocks_ * (kChunks + 1 - kStep / kChunk) * 16);
+  // The last kWindow columns.
+  template <int kWindow>
+  __device__ void Factor() {
+    if constexpr (kWindow > 0) {
+      constexpr int kFirst = kWidth - kWindow;
+#pragma unroll 1
+      for (int k = kFirst; k < kFirst + kGroup; ++k) {
+        if (Holds(columns_, k)) {
+          Step<kWindow>(k, k - kFirst);
+        } else {
+          Skip<kWindow>(k - kFirst);
         }
       }
-      // What the search leaves time for.
-      constexpr int kMiddle = (kStep + 1 + kWidth) / 2 / kChunk * kChunk;
-      if constexpr (kStep > 0) CatchUp<kStep + 1, kMiddle>();
-      T candidate = value_[0][kStep];
-#pragma unroll
-      for (int r = 1; r < kRows; ++r) candidate = r == best ? value_[r][kStep] : candidate;
-      const T reciprocal = Reciprocal(candidate);
-      __syncthreads();
-      uint32_t row = rows_ + kParity * uint32_t{sizeof(Shared::rows[0])};
-      const uint32_t own = kCluster ? own_ + kParity * uint32_t{sizeof(Row)} : row;
-      const bool wins = IsLargestWarp(keys, [&] {
-        if constexpr (kStep > 0) CatchUp<std::max(kMiddle, kStep + 1), kWidth>();
-      });
-      if (wins && leads) StoreRow<kStep>(own, best, key, reciprocal);
-      if constexpr (kCluster) {
-        Tell<kStep>();
-        row += LargestBlock<kStep>(row) * uint32_t{sizeof(Row)};
-      } else {
-        __syncthreads();
-      }
-      last_ = row;
-      Eliminate<kStep>(row);
-      Step<kStep + 1>();
+      StartCatchUp<kWindow>();
+      EndCatchUp<kWindow>();
+      Factor<kWindow - kGroup>();
     }
   }
 
-  // Column kStep of L, and column kStep + 1 as the next search needs it.
-  template <int kStep>
-  __device__ void Eliminate(uint32_t row) {
-    T head[kChunk];
-    SharedChunk<T>::Load(row + kStep / kChunk * 16, head);
-    T next = 0;
-    if constexpr (kStep % kChunk + 1 < kChunk) {
-      next = head[kStep % kChunk + 1];
-    } else if constexpr (kStep + 1 < kWidth) {
-      T behind[kChunk];
-      SharedChunk<T>::Load(row + (kStep + 1) / kChunk * 16, behind);
-      next = behind[0];
+  // Step k, the window's `finished`-th.
+  template <int kWindow>
+  __device__ void Step(int k, int finished) {
+    const uint32_t parity = k % 2;
+    // This thread's candidate, then its warp's.
+    uint64_t key = 0;
+    int best = 0;
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const uint64_t other = position_[r] >= k ? KeyOf(value_[r][0]) : 0;
+      if (r > 0 && other <= key) continue;
+      key = other;
+      best = r;
     }
-    const T pivot = head[kStep % kChunk];
-    const uint64_t first = LoadShared64(row + kChunks * 16);
+    const bool leads = (LargestKey(key) >> Lane() & 1) != 0;
+    const uint32_t keys = keys_ + parity * uint32_t{sizeof(Shared::keys[0])};
+    if (leads) StoreShared64(keys + warp_ * 8, key);
+    if constexpr (kCluster) {
+      if (threadIdx.x == 0) Barrier(parity).Announce(blocks_ * kPieces<kWindow> * 16);
+    }
+    if (finished > 0) StartCatchUp<kWindow>();
+    T candidate = value_[0][0];
+#pragma unroll
+    for (int r = 1; r < kRows; ++r) candidate = r == best ? value_[r][0] : candidate;
+    const T reciprocal = Reciprocal(candidate);
+    __syncthreads();
+    uint32_t row = rows_ + parity * uint32_t{sizeof(Shared::rows[0])};
+    const uint32_t own = kCluster ? own_ + parity * uint32_t{sizeof(Row)} : row;
+    const bool wins = IsLargestWarp(keys, [&] {
+      if (finished > 0) EndCatchUp<kWindow>();
+    });
+    if (wins && leads) StoreRow<kWindow>(own, best, finished, key, reciprocal);
+    if constexpr (kCluster) {
+      Tell<kWindow>(parity);
+      row += LargestBlock(row, k) * uint32_t{sizeof(Row)};
+    } else {
+      __syncthreads();
+    }
+    last_ = row;
+    Eliminate(row, k);
+  }
+
+  // A step without a column, for the sake of those that are finished.
+  template <int kWindow>
+  __device__ void Skip(int finished) {
+    if (finished > 0) {
+      StartCatchUp<kWindow>();
+      EndCatchUp<kWindow>();
+    }
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      factor_[r] = 0;
+      finished_[r] = value_[r][0];
+      value_[r][0] = value_[r][1];
+    }
+  }
+
+  // The step's column of L, and the next column as its search needs it.
+  __device__ void Eliminate(uint32_t row, int k) {
+    T head[kChunk];
+    SharedChunk<T>::Load(row + 16, head);
+    const T pivot = head[0];
+    const uint64_t first = LoadShared64(row);
     T reciprocal;
     int32_t origin;
     if constexpr (sizeof(T) == 8) {
       reciprocal = __longlong_as_double(static_cast<long long>(first));
-      origin = static_cast<int32_t>(LoadShared64(row + kChunks * 16 + 8));
+      origin = static_cast<int32_t>(LoadShared64(row + 8));
     } else {
       reciprocal = __uint_as_float(static_cast<uint32_t>(first));
       origin = static_cast<int32_t>(first >> 32);
     }
     T l[kRows];
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) l[r] = value_[r][kStep] * reciprocal;
+    for (int r = 0; r < kRows; ++r) l[r] = value_[r][0] * reciprocal;
     if (__builtin_expect(origin < 0, 0)) {
       const bool zero = origin == kZero;
-      if (zero && first_zero_ == 0) first_zero_ = kStep + 1;
-      origin = zero ? kStep : ~origin;
+      if (zero && first_zero_ == 0) first_zero_ = k + 1;
+      origin = zero ? k : ~origin;
 #pragma unroll
-      for (int r = 0; r < kRows; ++r) l[r] = zero ? T{0} : Divide(value_[r][kStep], pivot);
+      for (int r = 0; r < kRows; ++r) l[r] = zero ? T{0} : Divide(value_[r][0], pivot);
     }
-    if (Lane() == kStep) pivot_ = origin;
+    if (Lane() == k) pivot_ = origin;
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       int& position = position_[r];
-      const bool open = position >= kStep && position != origin;
+      const bool open = position >= k && position != origin;
       factor_[r] = open ? l[r] : T{0};
-      if constexpr (kStep + 1 < kWidth) value_[r][kStep + 1] -= factor_[r] * next;
-      if (open) value_[r][kStep] = l[r];
-      position = position == origin ? kStep : position == kStep ? origin : position;
+      finished_[r] = open ? l[r] : value_[r][0];
+      value_[r][0] = value_[r][1] - factor_[r] * head[1];
+      position = position == origin ? k : position == k ? origin : position;
     }
   }
 
@@ -360,6 +401,7 @@ class PanelInRegisters {
   int log_blocks_ = 0;
   T value_[kRows][kWidth];
   T factor_[kRows];      // of the last pivot's row in each
+  T finished_[kRows];    // the last step's column
   int position_[kRows];  // where the row belongs now, counted from the panel's first; -1: no row
   int pivot_ = 0;        // lane k: the row that was interchanged with row k
   int first_zero_ = 0;   // 1-based column of the first pivot that is zero

@@ -15,7 +15,6 @@
 #define __global__
 #define __device__
 #define __noinline__
-#define __forceinline__ inline
 #define __launch_bounds__(...)
 
 using cudaError_t = int;
