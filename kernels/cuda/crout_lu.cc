@@ -19,9 +19,6 @@ namespace crout {
 namespace {
 
 constexpr int64_t kMaxBlock = BlockRowPlan<double>::kMaxRows;
-// Beyond, cuBLAS is faster at a panel's product.
-constexpr int64_t kMostElementsOfTiles = int64_t{1} << 20;
-
 // Plans of block rows: those of two panels in a row, while one lane is behind the other, and one
 // for blocks within a panel.
 constexpr int kPlansOfPanels = 2;
@@ -163,8 +160,7 @@ class CroutLu {
   // What is subtracted after a leaf is read and written for each of its few columns again.
   int64_t ColumnsThatFollow(int64_t begin) const {
     constexpr int64_t kUnit = LuPanelKernels::kMaxWidth;
-    const auto column = static_cast<int64_t>((a_.rows - begin) * sizeof(T));
-    return std::max(kUnit, blocking_.follow_bytes / column / kUnit * kUnit);
+    return std::max(kUnit, blocking_.follow / (a_.rows - begin) / kUnit * kUnit);
   }
 
   absl::Status FactorInner(const CudaLane& lane, Range columns, Range block) {
@@ -182,12 +178,8 @@ class CroutLu {
       CROUT_RETURN_IF_CUDA_ERROR(LaunchFollowPanel(panel, Block(rows, {block.begin, leaf}), right,
                                                    Block(rows, {columns.end, block.end}),
                                                    kernels_.clusters(), lane.stream));
-      if (right.rows * right.cols <= kMostElementsOfTiles) {
-        CROUT_RETURN_IF_CUDA_ERROR(
-            LaunchSubtractPanel(panel, right, kernels_.clusters(), lane.stream));
-      } else {
-        CROUT_RETURN_IF_ERROR(Subtract(lane, {leaf, behind}, {behind, columns.end}));
-      }
+      CROUT_RETURN_IF_CUDA_ERROR(
+          LaunchSubtractPanel(panel, right, kernels_.clusters(), lane.stream));
       leaf = behind;
     }
     return absl::OkStatus();
@@ -314,11 +306,10 @@ class CudaCroutLu final : public LuAlgorithm {
 }  // namespace
 
 LuBlocking LuBlocking::For(DType dtype, int64_t columns) {
-  // Of a second-level cache of 50 MB, beside what else runs.
-  constexpr int64_t kFollowBytes = int64_t{32} << 20;
-  const bool look_ahead = columns > 2048;
-  const bool tf32 = dtype == DType::kFloat32 && columns > 4096;
-  return {512, kFollowBytes, look_ahead, tf32};
+  return {.block = 512,
+          .follow = int64_t{1} << 20,
+          .look_ahead = columns > 1024,
+          .tf32 = dtype == DType::kFloat32 && columns > 4096};
 }
 
 size_t CroutLuWorkspaceBytes(const LuPanelKernels& kernels, const LuBlocking& blocking, DType dtype,

@@ -17,10 +17,10 @@ namespace crout {
 
 // How a factorization is cut up.
 struct LuBlocking {
-  int64_t block;         // columns of a panel; at most 512
-  int64_t follow_bytes;  // of a panel's columns that follow every leaf at once (right-looking)
-  bool look_ahead;       // the next panel beside the rest of the update
-  bool tf32;             // float32 with look-ahead: the rest by SubtractTf32Product
+  int64_t block;    // columns of a panel; at most 512
+  int64_t follow;   // elements of a panel that follow every leaf at once (right-looking)
+  bool look_ahead;  // the next panel beside the rest of the update
+  bool tf32;        // float32 with look-ahead: the rest by SubtractTf32Product
 
   // The fastest that was measured on an H100 for min(m, n) columns.
   static LuBlocking For(DType dtype, int64_t columns);

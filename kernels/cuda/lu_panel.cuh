@@ -36,16 +36,16 @@ __device__ inline unsigned LargestKey(uint64_t key) {
 // A candidate for the pivot with its row.
 template <class T, int kWidth>
 struct alignas(16) PivotRow {
-  T reciprocal;    // of the pivot
+  T row[kWidth];   // from the step's column on
+  T reciprocal;    // of the pivot; it and what follows come right behind a narrower row
   int32_t origin;  // where the row lies: k, or ~k where there is no reciprocal, or kZero
-  alignas(16) T row[kWidth];  // from the step's column on; 0 where columns are finished
 };
 
-// Every thread holds kRows rows, kThreads apart. Steps are few instructions in a loop, as a panel's
-// time is that of fetching them where each of them comes once. Registers have no index, so the
-// columns move past the step instead: every one goes to the register before it as it is updated,
-// and a finished one to the end. After kGroup steps the finished ones leave the window in which
-// they do.
+// Every thread holds kRows rows, kThreads apart; a step's code is its own where that is one row.
+// With several rows the code of all steps would fill the instructions' cache, and take longer to
+// fetch than to execute: there it is a loop. Registers have no index, so the columns move past the
+// loop's step: every one goes to the place before it as it is updated, and a finished one to the
+// window's end. After kGroup steps the finished ones leave the window.
 template <class T, int kWidth, int kRows, int kThreads, bool kCluster>
 class PanelInRegisters {
  public:
@@ -95,12 +95,14 @@ class PanelInRegisters {
 
  private:
   static constexpr int kChunk = SharedChunk<T>::kCount;
-  static constexpr int kGroup = 8;             // steps of a window
+  static constexpr bool kUnrolled = kRows == 1;
+  static constexpr int kGroup = kUnrolled ? kWidth : 4;
   static constexpr int32_t kZero = INT32_MIN;  // a pivot that is zero
-  // What is told of a row with a window of columns, 16 bytes each.
-  template <int kWindow>
-  static constexpr int kPieces = 1 + kWindow / kChunk;
-  static_assert(sizeof(Row) == kPieces<kWidth> * 16);
+  static_assert(sizeof(Row) == (kWidth / kChunk + 1) * 16);
+
+  // Step k's column among the window's, and the first that the next step has not updated yet.
+  static __device__ int Place(int k) { return kUnrolled ? k : 0; }
+  static __device__ int Behind(int k) { return Place(k) + 2; }
 
   static __device__ int Lane() { return threadIdx.x % kWarp; }
   static __device__ bool Holds(unsigned columns, int j) { return (columns >> j & 1) != 0; }
@@ -160,36 +162,46 @@ class PanelInRegisters {
     }
   }
 
-  // The last step's update of the columns [kFrom, kTo) of its window, each to the place before.
-  template <int kFrom, int kTo>
-  __device__ void CatchUp() {
+  // Step k's update of the window's columns in places [from, to).
+  template <int kWindow>
+  __device__ void Update(int from, int to) {
 #pragma unroll
-    for (int c = kFrom / kChunk * kChunk; c < kTo; c += kChunk) {
+    for (int c = 0; c < kWindow; c += kChunk) {
+      if (c + kChunk <= from || c >= to) continue;
       T u[kChunk];
-      SharedChunk<T>::Load(last_ + 16 + c * uint32_t{sizeof(T)}, u);
+      SharedChunk<T>::Load(last_ + c * uint32_t{sizeof(T)}, u);
 #pragma unroll
       for (int i = 0; i < kChunk; ++i) {
-        if (c + i < kFrom) continue;
+        if (c + i < from || c + i >= to) continue;
 #pragma unroll
         for (int r = 0; r < kRows; ++r) {
-          value_[r][c + i - 1] = value_[r][c + i] - factor_[r] * u[i];
+          value_[r][c + i - (kUnrolled ? 0 : 1)] = value_[r][c + i] - factor_[r] * u[i];
         }
       }
     }
   }
-  // What the search for the next pivot leaves time for, in two parts. The first two columns had
-  // their update at once.
+  // What the search for step k's pivot leaves time for, in two parts: the step before. Its first
+  // two columns were ready at once.
   template <int kWindow>
-  static constexpr int kMiddle = kWindow / 2;
-  template <int kWindow>
-  __device__ void StartCatchUp() {
-    CatchUp<2, kMiddle<kWindow>>();
+  static __device__ int Middle(int k) {
+    const int middle = (Behind(k - 1) + kWindow) / 2 / kChunk * kChunk;
+    return middle < Behind(k - 1) ? Behind(k - 1) : middle;
   }
   template <int kWindow>
-  __device__ void EndCatchUp() {
-    CatchUp<kMiddle<kWindow>, kWindow>();
+  __device__ void StartCatchUp(int k) {
+    if (k % kGroup != 0) Update<kWindow>(Behind(k - 1), Middle<kWindow>(k));
+  }
+  template <int kWindow>
+  __device__ void EndCatchUp(int k) {
+    if (k % kGroup != 0) EndUpdate<kWindow>(Middle<kWindow>(k));
+  }
+  template <int kWindow>
+  __device__ void EndUpdate(int from) {
+    Update<kWindow>(from, kWindow);
+    if constexpr (!kUnrolled) {
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) value_[r][kWindow - 1] = finished_[r];
+      for (int r = 0; r < kRows; ++r) value_[r][kWindow - 1] = finished_[r];
+    }
   }
 
   // Whether this warp's key is the largest; `meanwhile` is called once the keys are on their way.
@@ -211,32 +223,35 @@ class PanelInRegisters {
     }
   }
 
-  // `finished`: columns at the window's end.
   template <int kWindow>
-  __device__ void StoreRow(uint32_t to, int r, int finished, uint64_t key, T reciprocal) {
+  __device__ void StoreRow(uint32_t to, int r, int k, uint64_t key, T candidate, T reciprocal) {
+    const int finished = kUnrolled ? 0 : k % kGroup;  // at the window's end
 #pragma unroll
     for (int s = 0; s < kRows; ++s) {
       if (s != r) continue;
 #pragma unroll
       for (int c = 0; c < kWindow; c += kChunk) {
+        if (c + kChunk <= Place(k)) continue;
         T x[kChunk];
 #pragma unroll
         for (int i = 0; i < kChunk; ++i) {
           // A row that is finished is no candidate, whatever it holds.
-          const bool none = c + i == 0 ? key == 0
-                                       : c + i > kWindow - kGroup && c + i >= kWindow - finished;
+          const bool none = c + i == Place(k)
+                                ? key == 0
+                                : c + i > kWindow - kGroup && c + i >= kWindow - finished;
           x[i] = none ? T{0} : value_[s][c + i];
         }
-        SharedChunk<T>::Store(to + 16 + c * uint32_t{sizeof(T)}, x);
+        SharedChunk<T>::Store(to + c * uint32_t{sizeof(T)}, x);
       }
-      const bool normal = HasReciprocal(value_[s][0]);
+      const uint32_t end = to + kWindow * uint32_t{sizeof(T)};
+      const bool normal = HasReciprocal(candidate);
       const int32_t origin = key == 0 ? kZero : normal ? position_[s] : ~position_[s];
       if constexpr (sizeof(T) == 8) {
-        StoreShared64(to, __double_as_longlong(reciprocal));
-        StoreShared64(to + 8, static_cast<uint32_t>(origin));
+        StoreShared64(end, __double_as_longlong(reciprocal));
+        StoreShared64(end + 8, static_cast<uint32_t>(origin));
       } else {
         const uint64_t high = static_cast<uint64_t>(static_cast<uint32_t>(origin)) << 32;
-        StoreShared64(to, high | __float_as_uint(reciprocal));
+        StoreShared64(end, high | __float_as_uint(reciprocal));
       }
     }
   }
@@ -245,18 +260,27 @@ class PanelInRegisters {
     return ByteBarrier(barriers_ + parity * 8);
   }
 
+  // What is told of a row in step k, from its first piece of 16 bytes on.
+  static __device__ int FirstPiece(int k) { return Place(k) / kChunk; }
+  template <int kWindow>
+  static __device__ int Pieces(int k) {
+    return kWindow / kChunk + 1 - FirstPiece(k);
+  }
+
   // Copies the row to all blocks. One warp alone would take longer than they need to meet.
   template <int kWindow>
-  __device__ void Tell(uint32_t parity) {
-    const uint32_t from = own_ + share_ * 16 + parity * uint32_t{sizeof(Row)};
-    const uint32_t to = remote_row_ + parity * (kMaxClusterBlocks * uint32_t{sizeof(Row)});
+  __device__ void Tell(int k) {
+    const uint32_t parity = k % 2;
+    const uint32_t from = own_ + parity * uint32_t{sizeof(Row)} + (share_ + FirstPiece(k)) * 16;
+    const uint32_t to =
+        remote_row_ + parity * (kMaxClusterBlocks * uint32_t{sizeof(Row)}) + FirstPiece(k) * 16;
     const int stride = kThreads >> log_blocks_;  // copies at a time, to each
     __syncthreads();
     const auto copy = [&](int pieces) {
       CopyToCluster(from + pieces * 16, to + pieces * 16, remote_barriers_ + parity * 8);
     };
-    if (share_ < kPieces<kWindow>) copy(0);
-    for (int done = stride; done + share_ < kPieces<kWindow>; done += stride) copy(done);
+    if (share_ < Pieces<kWindow>(k)) copy(0);
+    for (int done = stride; done + share_ < Pieces<kWindow>(k); done += stride) copy(done);
   }
 
   // The block whose candidate is the largest, once all have told theirs for step k.
@@ -265,8 +289,8 @@ class PanelInRegisters {
     uint64_t key = 0;
     if (Lane() < blocks_) {
       T x[kChunk];
-      SharedChunk<T>::Load(rows + Lane() * uint32_t{sizeof(Row)} + 16, x);
-      key = KeyOf(x[0]);
+      SharedChunk<T>::Load(rows + Lane() * uint32_t{sizeof(Row)} + FirstPiece(k) * 16, x);
+      key = KeyOf(x[Place(k) % kChunk]);
     }
     return 31 - __clz(static_cast<int>(LargestKey(key)));
   }
@@ -276,30 +300,30 @@ class PanelInRegisters {
   __device__ void Factor() {
     if constexpr (kWindow > 0) {
       constexpr int kFirst = kWidth - kWindow;
-#pragma unroll 1
+#pragma unroll(kUnrolled ? kGroup : 1)
       for (int k = kFirst; k < kFirst + kGroup; ++k) {
         if (Holds(columns_, k)) {
-          Step<kWindow>(k, k - kFirst);
+          Step<kWindow>(k);
+        } else if constexpr (kUnrolled) {
+          return;
         } else {
-          Skip<kWindow>(k - kFirst);
+          Skip<kWindow>(k);
         }
       }
-      StartCatchUp<kWindow>();
-      EndCatchUp<kWindow>();
+      if constexpr (!kUnrolled) EndUpdate<kWindow>(Behind(0));
       Factor<kWindow - kGroup>();
     }
   }
 
-  // Step k, the window's `finished`-th.
   template <int kWindow>
-  __device__ void Step(int k, int finished) {
+  __device__ void Step(int k) {
     const uint32_t parity = k % 2;
     // This thread's candidate, then its warp's.
     uint64_t key = 0;
     int best = 0;
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      const uint64_t other = position_[r] >= k ? KeyOf(value_[r][0]) : 0;
+      const uint64_t other = position_[r] >= k ? KeyOf(value_[r][Place(k)]) : 0;
       if (r > 0 && other <= key) continue;
       key = other;
       best = r;
@@ -308,37 +332,33 @@ class PanelInRegisters {
     const uint32_t keys = keys_ + parity * uint32_t{sizeof(Shared::keys[0])};
     if (leads) StoreShared64(keys + warp_ * 8, key);
     if constexpr (kCluster) {
-      if (threadIdx.x == 0) Barrier(parity).Announce(blocks_ * kPieces<kWindow> * 16);
+      if (threadIdx.x == 0) Barrier(parity).Announce(blocks_ * Pieces<kWindow>(k) * 16);
     }
-    if (finished > 0) StartCatchUp<kWindow>();
-    T candidate = value_[0][0];
+    StartCatchUp<kWindow>(k);
+    T candidate = value_[0][Place(k)];
 #pragma unroll
-    for (int r = 1; r < kRows; ++r) candidate = r == best ? value_[r][0] : candidate;
+    for (int r = 1; r < kRows; ++r) candidate = r == best ? value_[r][Place(k)] : candidate;
     const T reciprocal = Reciprocal(candidate);
     __syncthreads();
     uint32_t row = rows_ + parity * uint32_t{sizeof(Shared::rows[0])};
     const uint32_t own = kCluster ? own_ + parity * uint32_t{sizeof(Row)} : row;
-    const bool wins = IsLargestWarp(keys, [&] {
-      if (finished > 0) EndCatchUp<kWindow>();
-    });
-    if (wins && leads) StoreRow<kWindow>(own, best, finished, key, reciprocal);
+    const bool wins = IsLargestWarp(keys, [&] { EndCatchUp<kWindow>(k); });
+    if (wins && leads) StoreRow<kWindow>(own, best, k, key, candidate, reciprocal);
     if constexpr (kCluster) {
-      Tell<kWindow>(parity);
+      Tell<kWindow>(k);
       row += LargestBlock(row, k) * uint32_t{sizeof(Row)};
     } else {
       __syncthreads();
     }
     last_ = row;
-    Eliminate(row, k);
+    Eliminate<kWindow>(row, k);
   }
 
   // A step without a column, for the sake of those that are finished.
   template <int kWindow>
-  __device__ void Skip(int finished) {
-    if (finished > 0) {
-      StartCatchUp<kWindow>();
-      EndCatchUp<kWindow>();
-    }
+  __device__ void Skip(int k) {
+    StartCatchUp<kWindow>(k);
+    EndCatchUp<kWindow>(k);
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       factor_[r] = 0;
@@ -347,30 +367,37 @@ class PanelInRegisters {
     }
   }
 
-  // The step's column of L, and the next column as its search needs it.
+  // Step k's column of L, and the next column as its search needs it.
+  template <int kWindow>
   __device__ void Eliminate(uint32_t row, int k) {
-    T head[kChunk];
-    SharedChunk<T>::Load(row + 16, head);
-    const T pivot = head[0];
-    const uint64_t first = LoadShared64(row);
+    const int place = Place(k);
+    const bool last = place + 1 == kWindow;  // in a loop's window finished ones follow
+    T pair[2 * kChunk];
+    SharedChunk<T>::Load(row + place / kChunk * 16, pair);
+    if (place % kChunk + 1 == kChunk && !last) {
+      SharedChunk<T>::Load(row + (place / kChunk + 1) * 16, pair + kChunk);
+    }
+    const T pivot = pair[place % kChunk];
+    const uint32_t end = row + kWindow * uint32_t{sizeof(T)};
+    const uint64_t first = LoadShared64(end);
     T reciprocal;
     int32_t origin;
     if constexpr (sizeof(T) == 8) {
       reciprocal = __longlong_as_double(static_cast<long long>(first));
-      origin = static_cast<int32_t>(LoadShared64(row + 8));
+      origin = static_cast<int32_t>(LoadShared64(end + 8));
     } else {
       reciprocal = __uint_as_float(static_cast<uint32_t>(first));
       origin = static_cast<int32_t>(first >> 32);
     }
     T l[kRows];
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) l[r] = value_[r][0] * reciprocal;
+    for (int r = 0; r < kRows; ++r) l[r] = value_[r][place] * reciprocal;
     if (__builtin_expect(origin < 0, 0)) {
       const bool zero = origin == kZero;
       if (zero && first_zero_ == 0) first_zero_ = k + 1;
       origin = zero ? k : ~origin;
 #pragma unroll
-      for (int r = 0; r < kRows; ++r) l[r] = zero ? T{0} : Divide(value_[r][0], pivot);
+      for (int r = 0; r < kRows; ++r) l[r] = zero ? T{0} : Divide(value_[r][place], pivot);
     }
     if (Lane() == k) pivot_ = origin;
 #pragma unroll
@@ -378,8 +405,12 @@ class PanelInRegisters {
       int& position = position_[r];
       const bool open = position >= k && position != origin;
       factor_[r] = open ? l[r] : T{0};
-      finished_[r] = open ? l[r] : value_[r][0];
-      value_[r][0] = value_[r][1] - factor_[r] * head[1];
+      T& finished = kUnrolled ? value_[r][place] : finished_[r];
+      finished = open ? l[r] : value_[r][place];
+      if (!last) {
+        const T next = value_[r][place + 1] - factor_[r] * pair[place % kChunk + 1];
+        value_[r][kUnrolled ? place + 1 : 0] = next;
+      }
       position = position == origin ? k : position == k ? origin : position;
     }
   }
@@ -401,7 +432,7 @@ class PanelInRegisters {
   int log_blocks_ = 0;
   T value_[kRows][kWidth];
   T factor_[kRows];      // of the last pivot's row in each
-  T finished_[kRows];    // the last step's column
+  T finished_[kRows];    // the last step's column, until it goes to the window's end
   int position_[kRows];  // where the row belongs now, counted from the panel's first; -1: no row
   int pivot_ = 0;        // lane k: the row that was interchanged with row k
   int first_zero_ = 0;   // 1-based column of the first pivot that is zero

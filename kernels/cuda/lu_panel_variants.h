@@ -28,28 +28,28 @@ struct LuPanelVariants;
 
 template <>
 struct LuPanelVariants<double> {
-  static constexpr int64_t kMaxRows = LuPanelVariant<8, 8, 256>::kMaxRows;
+  static constexpr int64_t kMaxRows = LuPanelVariant<8, 4, 512>::kMaxRows;
 
   // Calls f(variant) with each until it returns true.
   template <class F>
   static bool Any(F&& f) {
-    return f(LuPanelVariant<32, 1, 256, false>{}) || f(LuPanelVariant<32, 2, 256, false>{}) ||
+    return f(LuPanelVariant<32, 1, 256, false>{}) || f(LuPanelVariant<32, 1, 512, false>{}) ||
            f(LuPanelVariant<32, 1, 128>{}) || f(LuPanelVariant<32, 1, 256>{}) ||
-           f(LuPanelVariant<32, 2, 256>{}) || f(LuPanelVariant<16, 4, 256>{}) ||
-           f(LuPanelVariant<8, 8, 256>{});
+           f(LuPanelVariant<32, 2, 256>{}) || f(LuPanelVariant<16, 2, 512>{}) ||
+           f(LuPanelVariant<8, 4, 512>{});
   }
 };
 
 template <>
 struct LuPanelVariants<float> {
-  static constexpr int64_t kMaxRows = LuPanelVariant<8, 16, 256>::kMaxRows;
+  static constexpr int64_t kMaxRows = LuPanelVariant<8, 8, 512>::kMaxRows;
 
   template <class F>
   static bool Any(F&& f) {
-    return f(LuPanelVariant<32, 1, 256, false>{}) || f(LuPanelVariant<32, 2, 256, false>{}) ||
+    return f(LuPanelVariant<32, 1, 256, false>{}) || f(LuPanelVariant<32, 1, 512, false>{}) ||
            f(LuPanelVariant<32, 1, 128>{}) || f(LuPanelVariant<32, 1, 256>{}) ||
            f(LuPanelVariant<32, 2, 256>{}) || f(LuPanelVariant<32, 4, 256>{}) ||
-           f(LuPanelVariant<16, 8, 256>{}) || f(LuPanelVariant<8, 16, 256>{});
+           f(LuPanelVariant<16, 4, 512>{}) || f(LuPanelVariant<8, 8, 512>{});
   }
 };
 

@@ -93,7 +93,7 @@ class CroutLuTest : public GpuTest {
   void ExpectAsGetrf(int64_t m, int64_t n, bool clusters, LuBlocking blocking) {
     SCOPED_TRACE(::testing::Message()
                  << m << " x " << n << " float" << 8 * sizeof(T) << " clusters " << clusters
-                 << " block " << blocking.block << " follow " << blocking.follow_bytes
+                 << " block " << blocking.block << " follow " << blocking.follow
                  << " look-ahead " << blocking.look_ahead << " tf32 " << blocking.tf32);
     const HostMatrix a = testing::RandomMatrix(m, n, 11);
     const Factored ours = CroutLu<T>(a, m, n, clusters, blocking);
