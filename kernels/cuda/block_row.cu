@@ -237,10 +237,9 @@ __global__ void __launch_bounds__(kMaxRows, 1)
   }
 
   const auto keep = [&](T sign) {
-    for_each(c, 0, kColumnTiles,
-             [&](const T& x, const Row& row, int column) {
-               shared.rows(row.index, column) = sign * x;
-             });
+    for_each(c, 0, kColumnTiles, [&](const T& x, const Row& row, int column) {
+      shared.rows(row.index, column) = sign * x;
+    });
     __syncwarp();
   };
   keep(1);
@@ -295,8 +294,8 @@ cudaError_t LaunchColumns(const MatrixView<T>& block, const BlockRowPlan<T>* pla
     return error;
   }
   const unsigned threads = Blocks(block.cols, kWarp) * kWarp;
-  return LaunchBehind(kernel, dim3(Blocks(b.cols, kColumnTiles * 8)), threads, kBytes, overlap, stream,
-                      block, plan, b, control);
+  return LaunchBehind(kernel, dim3(Blocks(b.cols, kColumnTiles * 8)), threads, kBytes, overlap,
+                      stream, block, plan, b, control);
 }
 
 }  // namespace

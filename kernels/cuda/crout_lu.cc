@@ -12,6 +12,7 @@
 #include "kernels/cuda/interchange_rows.h"
 #include "kernels/cuda/lu_product.h"
 #include "kernels/cuda/own_costs.h"
+#include "kernels/cuda/solve_tile.h"
 #include "kernels/cuda/tf32_product.h"
 #include "kernels/util/status_macros.h"
 
@@ -25,8 +26,8 @@ constexpr int kPlansOfPanels = 2;
 constexpr int kPlans = kPlansOfPanels + 1;
 
 size_t PlanBytes(DType dtype) {
-  return DispatchDType(
-      dtype, [](auto tag) { return sizeof(BlockRowPlan<typename decltype(tag)::type>); });
+  return DispatchDType(dtype,
+                       [](auto tag) { return sizeof(BlockRowPlan<typename decltype(tag)::type>); });
 }
 
 // Offsets of what the workspace holds behind the control. cuBLAS wants its own at a multiple of 256
@@ -205,17 +206,39 @@ class CroutLu {
 
   absl::Status BlockRow(const CudaLane& lane, Range block, const BlockRowPlan<T>* plan,
                         Range columns) {
-    CROUT_RETURN_IF_CUDA_ERROR(LaunchBlockRow(Block(block, block), plan,
-                                              Block({block.begin, a_.rows}, columns), control_,
-                                              kernels_.clusters(), lane.stream));
-    return absl::OkStatus();
+    const MatrixView<T> b = Block({block.begin, a_.rows}, columns);
+    if (kernels_.clusters()) {
+      CROUT_RETURN_IF_CUDA_ERROR(
+          LaunchBlockRow(Block(block, block), plan, b, control_, true, lane.stream));
+      return absl::OkStatus();
+    }
+    // Other GPUs have not the shared memory for it.
+    CROUT_RETURN_IF_CUDA_ERROR(LaunchInterchangeRows(
+        b, &plan->interchanges, block.end - block.begin, control_, lane.stream));
+    return SolveLower(lane, block, columns);
   }
 
-  // From the rows behind `block`, what its columns and rows put there.
-  absl::Status Subtract(const CudaLane& lane, Range block, Range columns) {
-    const Range rows = {block.end, a_.rows};
+  absl::Status SolveLower(const CudaLane& lane, Range block, Range columns) {
+    if (block.end - block.begin <= kMaxTile) {
+      CROUT_RETURN_IF_CUDA_ERROR(LaunchSolveTile(TileSolve::kUnitLower, Block(block, block),
+                                                 Block(block, columns), control_, lane.stream));
+      return absl::OkStatus();
+    }
+    const int64_t tiles = (block.end - block.begin + kMaxTile - 1) / kMaxTile;
+    const Range upper = {block.begin, block.begin + tiles / 2 * kMaxTile};
+    const Range lower = {upper.end, block.end};
+    CROUT_RETURN_IF_ERROR(SolveLower(lane, upper, columns));
+    CROUT_RETURN_IF_ERROR(Subtract(lane, lower, upper, columns));
+    return SolveLower(lane, lower, columns);
+  }
+
+  // From the rows `rows`, what the columns and rows `block` put there.
+  absl::Status Subtract(const CudaLane& lane, Range rows, Range block, Range columns) {
     return SubtractLuProduct(lane.cublas, *control_, Block(rows, block), Block(block, columns),
                              Block(rows, columns));
+  }
+  absl::Status Subtract(const CudaLane& lane, Range block, Range columns) {
+    return Subtract(lane, {block.end, a_.rows}, block, columns);
   }
 
   // The same by the fastest product.

@@ -10,10 +10,10 @@
 
 namespace crout {
 
-// Enqueues the panel's interchanges of the rows of `left`, `right` and `beyond` (the panel's rows of
-// further columns, or no columns), and then right's first panel.a.cols rows := L^-1 of them, L the
-// panel's unit lower triangle. Nothing once panel.control has halted. `overlap`: the GPU can start
-// the kernel while the one before it ends.
+// Enqueues the panel's interchanges of the rows of `left`, `right` and `beyond` (the panel's rows
+// of further columns, or no columns), and then right's first panel.a.cols rows := L^-1 of them, L
+// the panel's unit lower triangle. Nothing once panel.control has halted. `overlap`: the GPU can
+// start the kernel while the one before it ends.
 template <class T>
 cudaError_t LaunchFollowPanel(const LuPanel<T>& panel, const MatrixView<T>& left,
                               const MatrixView<T>& right, const MatrixView<T>& beyond, bool overlap,

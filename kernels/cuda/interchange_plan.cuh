@@ -36,8 +36,8 @@ class RowsBehind {
 };
 
 // Finds the plan of ipiv[0..count), 1-based, `shift` rows above the first: ipiv[i] - 1 - shift is
-// the row, from i on, that row i is interchanged with. By InterchangePlan::kMaxRows threads, one for
-// each row: each warp traces 32 interchanges, and then they are applied in turn.
+// the row, from i on, that row i is interchanged with. By InterchangePlan::kMaxRows threads, one
+// for each row: each warp traces 32 interchanges, and then they are applied in turn.
 __device__ inline void FindInterchangePlan(const int64_t* ipiv, int64_t shift, int count,
                                            InterchangePlan* plan) {
   constexpr int kRows = InterchangePlan::kMaxRows;

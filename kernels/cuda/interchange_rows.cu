@@ -87,6 +87,15 @@ unsigned BlocksFor(int64_t columns, int64_t each) {
 }  // namespace
 
 template <class T>
+cudaError_t LaunchInterchangeRows(const MatrixView<T>& a, const InterchangePlan* plan,
+                                  int64_t count, const LuControl<T>* control, cudaStream_t stream) {
+  if (a.cols == 0 || count == 0) return cudaSuccess;
+  const unsigned threads = BlocksFor(count, kWarp) * kWarp;
+  MoveKernel<<<BlocksFor(a.cols, kPlanColumns), threads, 0, stream>>>(a, plan, control);
+  return cudaGetLastError();
+}
+
+template <class T>
 cudaError_t LaunchInterchangeRows(const MatrixView<T>& a, const int64_t* ipiv, int64_t begin,
                                   int64_t end, InterchangePlan* plan, const LuControl<T>* control,
                                   cudaStream_t stream) {
@@ -98,16 +107,20 @@ cudaError_t LaunchInterchangeRows(const MatrixView<T>& a, const int64_t* ipiv, i
   }
   for (int64_t first = begin; first < end; first += InterchangePlan::kMaxRows) {
     const int count = static_cast<int>(std::min<int64_t>(InterchangePlan::kMaxRows, end - first));
-    const unsigned threads = BlocksFor(count, kWarp) * kWarp;
-    const MatrixView<T> rows = {a.data + first, a.rows - first, a.cols, a.ld};
     PlanKernel<<<1, InterchangePlan::kMaxRows, 0, stream>>>(ipiv, static_cast<int>(first), count,
                                                             plan, control);
-    MoveKernel<<<BlocksFor(a.cols, kPlanColumns), threads, 0, stream>>>(rows, plan, control);
     if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) return error;
+    const MatrixView<T> rows = {a.data + first, a.rows - first, a.cols, a.ld};
+    const cudaError_t error = LaunchInterchangeRows(rows, plan, count, control, stream);
+    if (error != cudaSuccess) return error;
   }
   return cudaSuccess;
 }
 
+template cudaError_t LaunchInterchangeRows(const MatrixView<float>&, const InterchangePlan*,
+                                           int64_t, const LuControl<float>*, cudaStream_t);
+template cudaError_t LaunchInterchangeRows(const MatrixView<double>&, const InterchangePlan*,
+                                           int64_t, const LuControl<double>*, cudaStream_t);
 template cudaError_t LaunchInterchangeRows(const MatrixView<float>&, const int64_t*, int64_t,
                                            int64_t, InterchangePlan*, const LuControl<float>*,
                                            cudaStream_t);

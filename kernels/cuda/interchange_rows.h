@@ -28,6 +28,12 @@ cudaError_t LaunchInterchangeRows(const MatrixView<T>& a, const int64_t* ipiv, i
                                   int64_t end, InterchangePlan* plan, const LuControl<T>* control,
                                   cudaStream_t stream);
 
+// Enqueues the interchanges of a plan of `count` rows, the first of which is row 0 of `a`. Nothing
+// once `control` has halted.
+template <class T>
+cudaError_t LaunchInterchangeRows(const MatrixView<T>& a, const InterchangePlan* plan,
+                                  int64_t count, const LuControl<T>* control, cudaStream_t stream);
+
 }  // namespace crout
 
 #endif  // CROUT_KERNELS_CUDA_INTERCHANGE_ROWS_H_

@@ -12,8 +12,8 @@ constexpr double kCall = 1e-5;
 constexpr double kFlopsPerSecond = 48e12;
 constexpr double kCroutColumn = 2.9e-6;
 constexpr double kCroutElement = 0.2e-9;  // interchanges and solves with tiles
-constexpr double kPanelColumn = 0.85e-6;  // in clusters
-constexpr double kPanelElement = 0.12e-9;
+constexpr double kPanelColumn = 0.72e-6;  // in clusters
+constexpr double kPanelElement = 0.08e-9;
 constexpr double kBlockColumn = 0.9e-6;
 constexpr double kBlockElement = 0.06e-9;
 

@@ -57,8 +57,8 @@ absl::Status RecursiveLu<T>::Interchange(int64_t, int64_t, const MatrixView<T>&)
 template <class T>
 absl::Status RecursiveLu<T>::SolveLower(int64_t begin, int64_t end, const MatrixView<T>& b) {
   if (begin == end || b.cols == 0) return absl::OkStatus();
-  if (end - begin <= kMaxSolve) return SolveLowerTile(begin, end, b);
-  const int64_t middle = Middle(begin, end, kMaxSolve);
+  if (end - begin <= kMaxTile) return SolveLowerTile(begin, end, b);
+  const int64_t middle = Middle(begin, end, kMaxTile);
   CROUT_RETURN_IF_ERROR(SolveLower(begin, middle, b));
   CROUT_RETURN_IF_ERROR(Subtract(middle, end, begin, middle, b, b));
   return SolveLower(middle, end, b);

@@ -1,4 +1,4 @@
-// Triangular solves with a diagonal block of a factor: the leaves of blocked solves.
+// Triangular solves with one tile of a factor: the leaves of blocked solves.
 #ifndef CROUT_KERNELS_CUDA_SOLVE_TILE_H_
 #define CROUT_KERNELS_CUDA_SOLVE_TILE_H_
 
@@ -18,10 +18,9 @@ enum class TileSolve : uint8_t {
   kUpperFromRight,  // b := b U^-1, U with its diagonal
 };
 
-inline constexpr int64_t kMaxTile = 64;    // what shared memory holds whole
-inline constexpr int64_t kMaxSolve = 256;  // several tiles: one kernel where there were seven
+inline constexpr int64_t kMaxTile = 64;
 
-// Enqueues a solve by substitution with a triangle of `tile` (order at most kMaxSolve; the other
+// Enqueues a solve by substitution with a triangle of `tile` (order at most kMaxTile; the other
 // triangle is not read). Where the diagonal holds a zero the unknown becomes 0. Nothing once
 // `control` has halted.
 template <class T>

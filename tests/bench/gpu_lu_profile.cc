@@ -23,6 +23,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr double kLeastShare = 0.01;  // of the time, to be told
 constexpr int64_t kOrders[] = {512, 1024, 2048, 4096, 8192, 16384};
 
 void CheckCupti(CUptiResult result) {
@@ -123,7 +124,9 @@ Json Profile(CudaContext& context, const LuPanelKernels& kernels, int64_t n) {
                       {"ms", 1e3 * busy},
                       {"of_all", busy / seconds}});
     };
-    for (const auto& [name, cost] : lane.kernels) add(name, cost.launches, cost.seconds);
+    for (const auto& [name, cost] : lane.kernels) {
+      if (cost.seconds >= kLeastShare * seconds) add(name, cost.launches, cost.seconds);
+    }
     add("all", static_cast<int64_t>(0), lane.busy);
   }
   return rows;

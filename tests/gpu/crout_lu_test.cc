@@ -93,8 +93,8 @@ class CroutLuTest : public GpuTest {
   void ExpectAsGetrf(int64_t m, int64_t n, bool clusters, LuBlocking blocking) {
     SCOPED_TRACE(::testing::Message()
                  << m << " x " << n << " float" << 8 * sizeof(T) << " clusters " << clusters
-                 << " block " << blocking.block << " follow " << blocking.follow
-                 << " look-ahead " << blocking.look_ahead << " tf32 " << blocking.tf32);
+                 << " block " << blocking.block << " follow " << blocking.follow << " look-ahead "
+                 << blocking.look_ahead << " tf32 " << blocking.tf32);
     const HostMatrix a = testing::RandomMatrix(m, n, 11);
     const Factored ours = CroutLu<T>(a, m, n, clusters, blocking);
     const Factored theirs = Getrf<T>(a, m, n);
@@ -109,8 +109,8 @@ class CroutLuTest : public GpuTest {
     if (sizeof(T) == 4 && ours.ipiv != theirs.ipiv) return;
     EXPECT_EQ(ours.ipiv, theirs.ipiv);
     // Rounding grows on its way through the columns.
-    const double tolerance = 100.0 * static_cast<double>(std::max<int64_t>(m, 100)) *
-                             std::numeric_limits<T>::epsilon();
+    const double tolerance =
+        100.0 * static_cast<double>(std::max<int64_t>(m, 100)) * std::numeric_limits<T>::epsilon();
     for (size_t e = 0; e < ours.lu.size(); ++e) {
       ASSERT_NEAR(ours.lu[e], theirs.lu[e], tolerance * (1 + std::abs(theirs.lu[e])))
           << "element " << e;
@@ -244,9 +244,9 @@ TEST_F(CroutLuTest, SubstitutesWhereAnInverseIsLarge) {
       element = i < j ? 0 : i > j ? -1 + 0.001 * element : 1.01;
     }
   }
-  for (const LuBlocking blocking : {LuBlocking{64, 0, true, false}, LuBlocking{96, 0, true, true}}) {
-    ExpectProduct<double>(a, kOrder, kOrder,
-                          CroutLu<double>(a, kOrder, kOrder, true, blocking));
+  for (const LuBlocking blocking :
+       {LuBlocking{64, 0, true, false}, LuBlocking{96, 0, true, true}}) {
+    ExpectProduct<double>(a, kOrder, kOrder, CroutLu<double>(a, kOrder, kOrder, true, blocking));
     ExpectProduct<float>(a, kOrder, kOrder, CroutLu<float>(a, kOrder, kOrder, true, blocking));
   }
 }
