@@ -10,15 +10,17 @@
 
 namespace crout {
 
-// Columns by rows of a thread by threads of a block; the cluster's size follows from the panel's.
-template <int kWidthValue, int kRowsValue, int kThreadsValue, bool kClusterValue = true>
+// Columns by rows of a thread by threads of a block by blocks at most; the cluster's size follows
+// from the panel's.
+template <int kWidthValue, int kRowsValue, int kThreadsValue,
+          int kMaxBlocksValue = kMaxClusterBlocks>
 struct LuPanelVariant {
   static constexpr int kWidth = kWidthValue;
   static constexpr int kRows = kRowsValue;
   static constexpr int kThreads = kThreadsValue;
-  static constexpr bool kCluster = kClusterValue;
+  static constexpr bool kCluster = kMaxBlocksValue > 1;
   static constexpr int64_t kBlockRows = int64_t{kRows} * kThreads;
-  static constexpr int64_t kMaxRows = kBlockRows * (kCluster ? kMaxClusterBlocks : 1);
+  static constexpr int64_t kMaxRows = kBlockRows * kMaxBlocksValue;
 };
 
 // By height, each the fastest that was measured on an H100 up to its kMaxRows; what registers hold
@@ -33,10 +35,9 @@ struct LuPanelVariants<double> {
   // Calls f(variant) with each until it returns true.
   template <class F>
   static bool Any(F&& f) {
-    return f(LuPanelVariant<32, 1, 256, false>{}) || f(LuPanelVariant<32, 1, 512, false>{}) ||
-           f(LuPanelVariant<32, 1, 128>{}) || f(LuPanelVariant<32, 1, 256>{}) ||
-           f(LuPanelVariant<32, 2, 256>{}) || f(LuPanelVariant<16, 2, 512>{}) ||
-           f(LuPanelVariant<8, 4, 512>{});
+    return f(LuPanelVariant<32, 1, 256, 1>{}) || f(LuPanelVariant<32, 1, 128, 8>{}) ||
+           f(LuPanelVariant<32, 1, 256>{}) || f(LuPanelVariant<32, 2, 256>{}) ||
+           f(LuPanelVariant<16, 2, 512>{}) || f(LuPanelVariant<8, 4, 512>{});
   }
 };
 
@@ -46,9 +47,9 @@ struct LuPanelVariants<float> {
 
   template <class F>
   static bool Any(F&& f) {
-    return f(LuPanelVariant<32, 1, 256, false>{}) || f(LuPanelVariant<32, 1, 512, false>{}) ||
-           f(LuPanelVariant<32, 1, 128>{}) || f(LuPanelVariant<32, 1, 256>{}) ||
-           f(LuPanelVariant<32, 2, 256>{}) || f(LuPanelVariant<32, 4, 256>{}) ||
+    return f(LuPanelVariant<32, 1, 256, 1>{}) || f(LuPanelVariant<32, 1, 512, 1>{}) ||
+           f(LuPanelVariant<32, 1, 128, 8>{}) || f(LuPanelVariant<32, 1, 256>{}) ||
+           f(LuPanelVariant<32, 1, 512>{}) || f(LuPanelVariant<32, 4, 256>{}) ||
            f(LuPanelVariant<16, 4, 512>{}) || f(LuPanelVariant<8, 8, 512>{});
   }
 };

@@ -98,11 +98,11 @@ void ExpectFactors(Variant variant, int64_t rows, int64_t columns) {
 }
 
 TEST(LuPanelEmulationTest, OneBlock) {
-  ExpectFactors<double>(LuPanelVariant<32, 1, 64, false>{}, 50, 32);
-  ExpectFactors<double>(LuPanelVariant<32, 2, 64, false>{}, 128, 31);
-  ExpectFactors<float>(LuPanelVariant<32, 1, 64, false>{}, 64, 32);
-  ExpectFactors<double>(LuPanelVariant<8, 1, 256, false>{}, 250, 8);
-  ExpectFactors<double>(LuPanelVariant<8, 1, 32, false>{}, 1, 1);
+  ExpectFactors<double>(LuPanelVariant<32, 1, 64, 1>{}, 50, 32);
+  ExpectFactors<double>(LuPanelVariant<32, 2, 64, 1>{}, 128, 31);
+  ExpectFactors<float>(LuPanelVariant<32, 1, 64, 1>{}, 64, 32);
+  ExpectFactors<double>(LuPanelVariant<8, 1, 256, 1>{}, 250, 8);
+  ExpectFactors<double>(LuPanelVariant<8, 1, 32, 1>{}, 1, 1);
 }
 
 TEST(LuPanelEmulationTest, Clusters) {
@@ -117,7 +117,7 @@ TEST(LuPanelEmulationTest, AColumnOfZeros) {
   constexpr int64_t kRows = 100;
   std::vector<double> a = Random<double>(kRows, 32);
   std::fill_n(a.begin() + 16 * kRows, kRows, 0.0);
-  ExpectFactorOf(a, kRows, 32, Factor(LuPanelVariant<32, 2, 64, false>{}, a, kRows, 32));
+  ExpectFactorOf(a, kRows, 32, Factor(LuPanelVariant<32, 2, 64, 1>{}, a, kRows, 32));
   ExpectFactorOf(a, kRows, 32, Factor(LuPanelVariant<32, 1, 32>{}, a, kRows, 32));
 }
 
