@@ -1,6 +1,5 @@
 #include "kernels/cuda/block_row.h"
 
-#include <algorithm>
 #include <cuda/barrier>
 
 #include "kernels/cuda/dependent_launch.cuh"
@@ -76,58 +75,47 @@ __global__ void __launch_bounds__(kMaxRows)
   if (threadIdx.x < kWarp) InvertTile(rows, plan->inverses[tile], &plan->substitutes[tile]);
 }
 
-// The rows of a block of threads: a row's kColumns after the other, apart so that lanes that read
-// several rows at once meet different banks.
-template <class T, int kColumns>
-struct BlockRows {
-  static constexpr int kPitch = kColumns + 4;
-
-  T values[kMaxRows * kPitch];
-
-  __device__ T& operator()(int row, int column) { return values[row * kPitch + column]; }
-};
+// Columns of b that a block of threads takes. More would read the triangle less often, but meet
+// more of memory's pages while rows move, which is most of the time.
+constexpr int kColumns = 8;
 
 using Barrier = cuda::barrier<cuda::thread_scope_block>;
 
-// Of a block of threads; whether each warp has its inverse at hand.
-template <class T, int kColumnTiles>
+// Of a block of threads. Rows are apart so that lanes that read several of them meet different
+// banks.
+template <class T>
 struct BlockRowMemory {
-  static constexpr bool kKeepsInverses = kColumnTiles == 1;
+  static constexpr int kPitch = kColumns + 4;
 
   Barrier solved[kMaxRows / kTile];  // of each tile's rows; a warp that waits takes no turns
-  BlockRows<T, kColumnTiles * 8> rows;
-  T inverses[kKeepsInverses ? kMaxRows / kTile : 1][kTile * kTile];
+  T inverses[kMaxRows / kTile][kTile * kTile];
+  T rows[kMaxRows][kPitch];
 };
 
 // x := L^-1 x for the tile of a warp.
-template <class T, int kColumns>
-__device__ __noinline__ void Substitute(const MatrixView<T>& tile, int begin,
-                                        BlockRows<T, kColumns>& rows) {
+template <class T>
+__device__ __noinline__ void Substitute(const MatrixView<T>& tile,
+                                        T (*rows)[BlockRowMemory<T>::kPitch]) {
   const int lane = threadIdx.x % kWarp;
   const int order = min(kTile, static_cast<int>(tile.rows));
   for (int c = 0; c < kColumns; ++c) {
-    T x = rows(begin + lane, c);
+    T x = rows[lane][c];
     for (int k = 0; k < order; ++k) {
       const T l = lane > k && lane < order ? tile(lane, k) : T{0};
       x -= l * __shfl_sync(kAllLanes, x, k);
     }
-    rows(begin + lane, c) = x;
+    rows[lane][c] = x;
   }
 }
 
 // A block of threads takes some columns of b, a warp a tile of 32 of their rows: minus the product
 // with each tile above as soon as that is solved, and then its own solve.
-template <class T, int kColumnTiles>
+template <class T>
 __global__ void __launch_bounds__(kMaxRows, 1)
     BlockRowKernel(MatrixView<T> block, const BlockRowPlan<T>* plan, MatrixView<T> b,
                    const LuControl<T>* control) {
-  constexpr int kColumns = kColumnTiles * 8;
-  // What registers hold of the left operand, and of rows that leave the block, beside c.
-  constexpr int kStepsAhead = kColumnTiles == 1 ? kSteps : kSteps / 2;
-  constexpr int kTilesMoved = kColumnTiles < 2 ? kColumnTiles : 2;
-  using Memory = BlockRowMemory<T, kColumnTiles>;
   extern __shared__ __align__(16) unsigned char memory[];
-  auto& shared = *reinterpret_cast<Memory*>(memory);
+  auto& shared = *reinterpret_cast<BlockRowMemory<T>*>(memory);
   AwaitKernelBefore();
   ReleaseKernelBehind();
   if (control->halt != 0) return;
@@ -137,11 +125,9 @@ __global__ void __launch_bounds__(kMaxRows, 1)
   const int own = warp * kTile;
   const int64_t first = static_cast<int64_t>(blockIdx.x) * kColumns;
   const auto columns = static_cast<int>(min(static_cast<int64_t>(kColumns), b.cols - first));
-  const T* inverse = plan->inverses[warp];
-  if constexpr (Memory::kKeepsInverses) {
 #pragma unroll 8
-    for (int e = lane; e < kTile * kTile; e += kWarp) shared.inverses[warp][e] = inverse[e];
-    inverse = shared.inverses[warp];
+  for (int e = lane; e < kTile * kTile; e += kWarp) {
+    shared.inverses[warp][e] = plan->inverses[warp][e];
   }
   if (lane == 0) init(&shared.solved[warp], 1);
 
@@ -153,20 +139,16 @@ __global__ void __launch_bounds__(kMaxRows, 1)
     int other_from;
   };
   Row rows[kHalves][2];
-  TileOfC<T> c[kColumnTiles][kHalves];
-  // Calls f(value, row, column) for the elements of the column tiles [begin, end), in tiles[0...].
-  const auto for_each = [&](TileOfC<T>(*tiles)[kHalves], int begin, int end, auto f) {
+  TileOfC<T> c[kHalves];
+  // Calls f(value, row, column) for each element.
+  const auto for_each = [&](TileOfC<T>(&tiles)[kHalves], auto f) {
 #pragma unroll
-    for (int n = begin; n < end; ++n) {
+    for (int h = 0; h < kHalves; ++h) {
 #pragma unroll
-      for (int h = 0; h < kHalves; ++h) {
+      for (int half = 0; half < 2; ++half) {
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-#pragma unroll
-          for (int side = 0; side < 2; ++side) {
-            f(tiles[n - begin][h].values[half][side], rows[h][half],
-              8 * n + 2 * TileThread() + side);
-          }
+        for (int side = 0; side < 2; ++side) {
+          f(tiles[h].values[half][side], rows[h][half], 2 * TileThread() + side);
         }
       }
     }
@@ -180,122 +162,95 @@ __global__ void __launch_bounds__(kMaxRows, 1)
       rows[h][half] = {i, i < order ? moves.row_from[i] : 0, moves.other[i], moves.other_from[i]};
     }
   }
-  // Where there is nothing to load, something else is: branches would take longer.
-#pragma unroll
-  for (int n = 0; n < kColumnTiles; n += kTilesMoved) {
-    TileOfC<T> others[kTilesMoved][kHalves];
-    for_each(c + n, n, n + kTilesMoved, [&](T& x, const Row& row, int column) {
+  {
+    // Where there is nothing to load, something else is: branches would take longer.
+    TileOfC<T> others[kHalves];
+    for_each(c, [&](T& x, const Row& row, int column) {
       x = b(row.from, first + min(column, columns - 1));
     });
-    for_each(others, n, n + kTilesMoved, [&](T& x, const Row& row, int column) {
+    for_each(others, [&](T& x, const Row& row, int column) {
       x = b(row.other_from, first + min(column, columns - 1));
     });
     __syncthreads();
-    for_each(others, n, n + kTilesMoved, [&](const T& x, const Row& row, int column) {
+    for_each(others, [&](const T& x, const Row& row, int column) {
       if (row.other >= 0 && column < columns) b(row.other, first + column) = x;
     });
-  }
-  for_each(c, 0, kColumnTiles, [&](T& x, const Row& row, int) {
-    if (row.index >= order) x = 0;
-  });
-
-  // c += a times the rows k + 8 s and on.
-  const auto add_product = [&](int k, int s, const TileOfA<T>(&a)[kHalves]) {
-#pragma unroll
-    for (int n = 0; n < kColumnTiles; ++n) {
-      TileOfB<T> x;
-#pragma unroll
-      for (int step = 0; step < 2; ++step) {
-        x.values[step] = shared.rows(k + 8 * s + 4 * step + TileThread(), 8 * n + TileGroup());
-      }
-#pragma unroll
-      for (int h = 0; h < kHalves; ++h) AddTileProduct(a[h], x, c[n][h]);
-    }
-  };
-  for (int k = 0; k < own; k += kTile) {
-#pragma unroll
-    for (int s0 = 0; s0 < kSteps; s0 += kStepsAhead) {
-      TileOfA<T> a[kStepsAhead][kHalves];
-#pragma unroll
-      for (int s = 0; s < kStepsAhead; ++s) {
-#pragma unroll
-        for (int h = 0; h < kHalves; ++h) {
-#pragma unroll
-          for (int half = 0; half < 2; ++half) {
-            const int row = min(own + 16 * h + 8 * half + TileGroup(), order - 1);
-#pragma unroll
-            for (int step = 0; step < 2; ++step) {
-              a[s][h].values[half][step] = block(row, k + 8 * (s0 + s) + 4 * step + TileThread());
-            }
-          }
-        }
-      }
-      if (s0 == 0) shared.solved[k / kTile].wait_parity(false);
-#pragma unroll
-      for (int s = 0; s < kStepsAhead; ++s) add_product(k, s0 + s, a[s]);
-    }
-  }
-
-  const auto keep = [&](T sign) {
-    for_each(c, 0, kColumnTiles, [&](const T& x, const Row& row, int column) {
-      shared.rows(row.index, column) = sign * x;
+    for_each(c, [&](T& x, const Row& row, int) {
+      if (row.index >= order) x = 0;
     });
-    __syncwarp();
-  };
-  keep(1);
-  if (plan->substitutes[warp] == 0) {
-    for_each(c, 0, kColumnTiles, [](T& x, const Row&, int) { x = 0; });
+  }
+
+  // Tiles of a left operand by element(h, half, s, step).
+  using Left = TileOfA<T>[kSteps][kHalves];
+  const auto load = [](Left& a, auto element) {
 #pragma unroll
     for (int s = 0; s < kSteps; ++s) {
-      TileOfA<T> a[kHalves];
 #pragma unroll
       for (int h = 0; h < kHalves; ++h) {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
 #pragma unroll
           for (int step = 0; step < 2; ++step) {
-            const int element = half * 2 + step;
-            a[h].values[half][step] = inverse[((h * kSteps + s) * 4 + element) * kWarp + lane];
+            a[s][h].values[half][step] = element(h, half, s, step);
           }
         }
       }
-      add_product(own, s, a);
     }
+  };
+  // c += a times the 32 rows from k on.
+  const auto add_product = [&](const Left& a, int k) {
+#pragma unroll
+    for (int s = 0; s < kSteps; ++s) {
+      TileOfB<T> x;
+#pragma unroll
+      for (int step = 0; step < 2; ++step) {
+        x.values[step] = shared.rows[k + 8 * s + 4 * step + TileThread()][TileGroup()];
+      }
+#pragma unroll
+      for (int h = 0; h < kHalves; ++h) AddTileProduct(a[s][h], x, c[h]);
+    }
+  };
+  Left a;
+  for (int k = 0; k < own; k += kTile) {
+    load(a, [&](int h, int half, int s, int step) {
+      const int row = min(rows[h][half].index, order - 1);
+      return block(row, k + 8 * s + 4 * step + TileThread());
+    });
+    shared.solved[k / kTile].wait_parity(false);
+    add_product(a, k);
+  }
+
+  const auto keep = [&](T sign) {
+    for_each(c, [&](const T& x, const Row& row, int column) {
+      shared.rows[row.index][column] = sign * x;
+    });
+    __syncwarp();
+  };
+  keep(1);
+  if (plan->substitutes[warp] == 0) {
+    for_each(c, [](T& x, const Row&, int) { x = 0; });
+    load(a, [&](int h, int half, int s, int step) {
+      return shared.inverses[warp][((h * kSteps + s) * 4 + half * 2 + step) * kWarp + lane];
+    });
+    add_product(a, own);
   } else {
     MatrixView<T> tile = block;
     tile.data += own + own * block.ld;
     tile.rows = order - own;
-    Substitute(tile, own, shared.rows);
+    Substitute(tile, &shared.rows[own]);
     __syncwarp();
-    for_each(c, 0, kColumnTiles,
-             [&](T& x, const Row& row, int column) { x = shared.rows(row.index, column); });
+    for_each(c, [&](T& x, const Row& row, int column) { x = shared.rows[row.index][column]; });
   }
   __syncwarp();
   keep(-1);  // what the warps below subtract is added
   if (lane == 0) (void)shared.solved[warp].arrive();
-  for_each(c, 0, kColumnTiles, [&](const T& x, const Row& row, int column) {
+  for_each(c, [&](const T& x, const Row& row, int column) {
     if (row.index < order && column < columns) b(row.index, first + column) = x;
   });
 }
 
 unsigned Blocks(int64_t count, int64_t each) {
   return static_cast<unsigned>((count + each - 1) / each);
-}
-
-template <class T, int kColumnTiles>
-cudaError_t LaunchColumns(const MatrixView<T>& block, const BlockRowPlan<T>* plan,
-                          const MatrixView<T>& b, const LuControl<T>* control, bool overlap,
-                          cudaStream_t stream) {
-  constexpr int kBytes = sizeof(BlockRowMemory<T, kColumnTiles>);
-  const auto kernel = BlockRowKernel<T, kColumnTiles>;
-  if (const cudaError_t error =
-          cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
-      error != cudaSuccess) {
-    return error;
-  }
-  const unsigned threads = Blocks(block.cols, kWarp) * kWarp;
-  return LaunchBehind(kernel, dim3(Blocks(b.cols, kColumnTiles * 8)), threads, kBytes, overlap,
-                      stream, block, plan, b, control);
 }
 
 }  // namespace
@@ -313,11 +268,16 @@ template <class T>
 cudaError_t LaunchBlockRow(const MatrixView<T>& block, const BlockRowPlan<T>* plan,
                            const MatrixView<T>& b, const LuControl<T>* control, bool overlap,
                            cudaStream_t stream) {
-  // As few as an H100's multiprocessors take at once; beyond, each reads the block again.
-  constexpr int64_t kFewColumns = 8 * 132;
   if (block.cols == 0 || b.cols == 0) return cudaSuccess;
-  const auto launch = b.cols <= kFewColumns ? LaunchColumns<T, 1> : LaunchColumns<T, 4>;
-  return launch(block, plan, b, control, overlap, stream);
+  constexpr int kBytes = sizeof(BlockRowMemory<T>);
+  if (const cudaError_t error = cudaFuncSetAttribute(
+          BlockRowKernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
+      error != cudaSuccess) {
+    return error;
+  }
+  return LaunchBehind(BlockRowKernel<T>, dim3(Blocks(b.cols, kColumns)),
+                      Blocks(block.cols, kWarp) * kWarp, kBytes, overlap, stream, block, plan, b,
+                      control);
 }
 
 template cudaError_t LaunchPlanBlockRow(const MatrixView<float>&, const int64_t*, int64_t,
