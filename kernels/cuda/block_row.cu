@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(kMaxRows, 1)
       for (int half = 0; half < 2; ++half) {
 #pragma unroll
         for (int side = 0; side < 2; ++side) {
-          f(tiles[h].values[half][side], rows[h][half], 2 * TileThread() + side);
+          f(tiles[h].values[2 * half + side], rows[h][half], 2 * TileThread() + side);
         }
       }
     }

@@ -1,7 +1,9 @@
-// Tiles of matrix products on the double-precision tensor cores, for blocks whose warps share the
-// summation index.
+// Tiles of matrix products on the double-precision tensor cores (by shuffles where a GPU has none
+// of this shape), for blocks whose warps share the summation index.
 #ifndef CROUT_KERNELS_CUDA_DMMA_TILE_CUH_
 #define CROUT_KERNELS_CUDA_DMMA_TILE_CUH_
+
+#include "kernels/cuda/reduction.cuh"
 
 namespace crout {
 
@@ -20,12 +22,27 @@ __device__ inline int TileColumn(int e) { return static_cast<int>(threadIdx.x) %
 // The column of X, of 8, that this thread feeds to the product.
 __device__ inline int FragmentColumn() { return static_cast<int>(threadIdx.x) % 32 / 4; }
 
+// sums += A X for 16 x 4 by 4 x 8: `upper` and `lower` in rows g and 8 + g of A, column t, and `x`
+// in row t and column g of X, for g = lane / 4 and t = lane % 4.
 __device__ inline void MultiplyAdd(double upper, double lower, double x, double (&sums)[4]) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile(
       "mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
       "{%0,%1,%2,%3};"
       : "+d"(sums[0]), "+d"(sums[1]), "+d"(sums[2]), "+d"(sums[3])
       : "d"(upper), "d"(lower), "d"(x));
+#else
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int k = 0; k < kTileDepth; ++k) {
+    const double a[2] = {__shfl_sync(kAllLanes, upper, lane / 4 * 4 + k),
+                         __shfl_sync(kAllLanes, lower, lane / 4 * 4 + k)};
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      sums[e] += a[e / 2] * __shfl_sync(kAllLanes, x, TileColumn(e) * 4 + k);
+    }
+  }
+#endif
 }
 
 // sums += A[0:16, begin:end] X[begin:end, :] for every kWarps-th batch of columns of A, from the

@@ -2,6 +2,7 @@
 #ifndef CROUT_KERNELS_CUDA_TILE_PRODUCT_CUH_
 #define CROUT_KERNELS_CUDA_TILE_PRODUCT_CUH_
 
+#include "kernels/cuda/dmma_tile.cuh"
 #include "kernels/cuda/reduction.cuh"
 
 namespace crout {
@@ -18,24 +19,18 @@ struct TileOfB {
 };
 template <class T>
 struct TileOfC {
-  T values[2][2];  // [half][side]: row 8 half + g, column 2 t + side
+  T values[4];  // [2 half + side]: row 8 half + g, column 2 t + side
 };
 
 __device__ inline int TileGroup() { return static_cast<int>(threadIdx.x) % kWarp / 4; }
 __device__ inline int TileThread() { return static_cast<int>(threadIdx.x) % 4; }
-
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 
 // c += a b
 __device__ inline void AddTileProduct(const TileOfA<double>& a, const TileOfB<double>& b,
                                       TileOfC<double>& c) {
 #pragma unroll
   for (int step = 0; step < 2; ++step) {
-    asm volatile(
-        "mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
-        "{%0,%1,%2,%3};"
-        : "+d"(c.values[0][0]), "+d"(c.values[0][1]), "+d"(c.values[1][0]), "+d"(c.values[1][1])
-        : "d"(a.values[0][step]), "d"(a.values[1][step]), "d"(b.values[step]));
+    MultiplyAdd(a.values[0][step], a.values[1][step], b.values[step], c.values);
   }
 }
 
@@ -53,11 +48,22 @@ struct Tf32Pair {
 
 __device__ inline void AddTf32Product(const uint32_t (&a)[2][2], const uint32_t (&b)[2],
                                       TileOfC<float>& c) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile(
       "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
       "{%0,%1,%2,%3};"
-      : "+f"(c.values[0][0]), "+f"(c.values[0][1]), "+f"(c.values[1][0]), "+f"(c.values[1][1])
+      : "+f"(c.values[0]), "+f"(c.values[1]), "+f"(c.values[2]), "+f"(c.values[3])
       : "r"(a[0][0]), "r"(a[1][0]), "r"(a[0][1]), "r"(a[1][1]), "r"(b[0]), "r"(b[1]));
+#else
+#pragma unroll
+  for (int step = 0; step < 2; ++step) {
+    double sums[4] = {};
+    MultiplyAdd(__uint_as_float(a[0][step]), __uint_as_float(a[1][step]), __uint_as_float(b[step]),
+                sums);
+#pragma unroll
+    for (int e = 0; e < 4; ++e) c.values[e] += static_cast<float>(sums[e]);
+  }
+#endif
 }
 
 __device__ inline void AddTileProduct(const TileOfA<float>& a, const TileOfB<float>& b,
@@ -82,26 +88,6 @@ __device__ inline void AddTileProduct(const TileOfA<float>& a, const TileOfB<flo
   AddTf32Product(a_high, b_low, c);
   AddTf32Product(a_high, b_high, c);
 }
-
-#else
-
-template <class T>
-__device__ inline void AddTileProduct(const TileOfA<T>& a, const TileOfB<T>& b, TileOfC<T>& c) {
-#pragma unroll
-  for (int k = 0; k < 8; ++k) {
-#pragma unroll
-    for (int side = 0; side < 2; ++side) {
-      const T y = __shfl_sync(kAllLanes, b.values[k / 4], 4 * (2 * TileThread() + side) + k % 4);
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const T x = __shfl_sync(kAllLanes, a.values[half][k / 4], 4 * TileGroup() + k % 4);
-        c.values[half][side] += x * y;
-      }
-    }
-  }
-}
-
-#endif
 
 }  // namespace crout
 
