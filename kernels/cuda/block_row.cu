@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(kMaxRows, 1)
   for (int e = lane; e < kTile * kTile; e += kWarp) {
     shared.inverses[warp][e] = plan->inverses[warp][e];
   }
-  if (lane == 0) init(&shared.solved[warp], 1);
+  if (lane == 0) init(&shared.solved[warp], kWarp);
 
   // What this thread holds of the warp's rows of b.
   struct Row {
@@ -243,7 +243,7 @@ __global__ void __launch_bounds__(kMaxRows, 1)
   }
   __syncwarp();
   keep(-1);  // what the warps below subtract is added
-  if (lane == 0) (void)shared.solved[warp].arrive();
+  (void)shared.solved[warp].arrive();
   for_each(c, [&](const T& x, const Row& row, int column) {
     if (row.index < order && column < columns) b(row.index, first + column) = x;
   });

@@ -1,39 +1,64 @@
-// A block row of U by one kernel: against substitution on the host. Small enough for
+// A block row of U by one kernel: against substitution on the host. By itself, for
 // compute-sanitizer's racecheck, which does not follow the clusters of a whole factorization.
 #include "kernels/cuda/block_row.h"
+
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
+#include <memory>
 #include <random>
 #include <vector>
 
-#include "kernels/cuda/cuda_context.h"
-#include "kernels/cuda/cuda_status.h"
 #include "kernels/cuda/interchange_rows.h"
-#include "tests/gpu/gpu_testing.h"
-#include "tests/gpu/jobs.h"
+#include "tests/support/gallery.h"
 
 namespace crout {
 namespace {
 
+using testing::HostMatrix;
+
 constexpr int64_t kAbove = 5;  // rows above the block
 
-class BlockRowTest : public GpuTest {
+// Nothing but these kernels runs here: opening a device would run others.
+class BlockRowTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    GpuTest::SetUp();
-    if (!IsSkipped()) gpu_ = std::make_unique<Bench>(Gpu());
+    int devices = 0;
+    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
+      GTEST_SKIP() << "no CUDA device on this machine";
+    }
   }
 
-  CudaContext& context() { return CudaContext::From(gpu_->context()); }
+  template <class V>
+  using OnDevice = std::unique_ptr<V, decltype(&cudaFree)>;
 
   template <class V>
-  Buffer Send(const std::vector<V>& values) {
-    Buffer buffer = Must(Gpu().memory().Allocate(std::max<size_t>(1, values.size()) * sizeof(V)));
-    Must(context().ops().CopyToDevice(values.data(), buffer.data(), values.size() * sizeof(V)));
-    return buffer;
+  static OnDevice<V> Allocate(size_t count) {
+    void* memory = nullptr;
+    EXPECT_EQ(cudaMalloc(&memory, std::max<size_t>(1, count) * sizeof(V)), cudaSuccess);
+    return {static_cast<V*>(memory), &cudaFree};
+  }
+  template <class V>
+  static OnDevice<V> Send(const std::vector<V>& values) {
+    OnDevice<V> memory = Allocate<V>(values.size());
+    EXPECT_EQ(
+        cudaMemcpy(memory.get(), values.data(), values.size() * sizeof(V), cudaMemcpyHostToDevice),
+        cudaSuccess);
+    return memory;
+  }
+  template <class V>
+  static std::vector<V> Receive(const OnDevice<V>& memory, size_t count) {
+    std::vector<V> values(count);
+    EXPECT_EQ(cudaMemcpy(values.data(), memory.get(), count * sizeof(V), cudaMemcpyDeviceToHost),
+              cudaSuccess);
+    return values;
+  }
+  template <class T>
+  static OnDevice<LuControl<T>> Control() {
+    return Send<LuControl<T>>({{T{-1}, T{1}, 0, 0}});
   }
 
   // A triangle of `order` with elements up to `size` below its diagonal, and `columns` columns of
@@ -55,23 +80,17 @@ class BlockRowTest : public GpuTest {
       ipiv[k] = kAbove + k + 1 + std::uniform_int_distribution<int64_t>(0, rows - 1 - k)(random);
     }
 
-    Buffer matrix = Send(a);
-    Buffer pivots = Send(ipiv);
-    Buffer control = Send(std::vector<LuControl<T>>{{T{-1}, T{1}, 0, 0}});
-    Buffer plan = Must(Gpu().memory().Allocate(sizeof(BlockRowPlan<T>)));
-    const MatrixView<T> block = {matrix.as<T>(), order, order, rows};
-    const MatrixView<T> b = {matrix.as<T>() + order * rows, rows, columns, rows};
-    const cudaStream_t stream = context().stream();
-    Must(CudaStatus(
-        LaunchPlanBlockRow(block, interchanges ? pivots.as<int64_t>() : nullptr, kAbove,
-                           plan.as<BlockRowPlan<T>>(), control.as<LuControl<T>>(), false, stream),
-        "plan"));
-    Must(CudaStatus(LaunchBlockRow<T>(block, plan.as<BlockRowPlan<T>>(), b,
-                                      control.as<LuControl<T>>(), false, stream),
-                    "row"));
-    std::vector<T> got(a.size());
-    Must(context().ops().CopyToHost(matrix.data(), got.data(), got.size() * sizeof(T)));
-    Must(context().Synchronize());
+    const auto matrix = Send(a);
+    const auto pivots = Send(ipiv);
+    const auto control = Control<T>();
+    const auto plan = Allocate<BlockRowPlan<T>>(1);
+    const MatrixView<T> block = {matrix.get(), order, order, rows};
+    const MatrixView<T> b = {matrix.get() + order * rows, rows, columns, rows};
+    ASSERT_EQ(LaunchPlanBlockRow(block, interchanges ? pivots.get() : nullptr, kAbove, plan.get(),
+                                 control.get(), false, nullptr),
+              cudaSuccess);
+    ASSERT_EQ(LaunchBlockRow<T>(block, plan.get(), b, control.get(), false, nullptr), cudaSuccess);
+    const std::vector<T> got = Receive(matrix, a.size());
 
     ASSERT_TRUE(std::equal(a.begin(), a.begin() + order * rows, got.begin()));
     for (int64_t j = 0; j < columns; ++j) {
@@ -98,15 +117,6 @@ class BlockRowTest : public GpuTest {
       }
     }
   }
-
-  template <class T>
-  static T Must(absl::StatusOr<T> value) {
-    Must(value.status());
-    return *std::move(value);
-  }
-  static void Must(const absl::Status& status) { ASSERT_TRUE(status.ok()) << status; }
-
-  std::unique_ptr<Bench> gpu_;
 };
 
 struct Shape {
@@ -153,18 +163,15 @@ TEST_F(BlockRowTest, InterchangesOfRowsAreThoseOfLaswp) {
       const int64_t span = k % 3 == 0 ? std::min<int64_t>(kRows - k, 7) : kRows - k;
       ipiv[k] = k % 5 == 0 ? kRows : k + 1 + static_cast<int64_t>(random() % span);
     }
-    Buffer matrix = Send(a);
-    Buffer pivots = Send(ipiv);
-    Buffer control = Send(std::vector<LuControl<double>>{{-1, 1, 0, 0}});
-    Buffer plan = Must(Gpu().memory().Allocate(sizeof(InterchangePlan)));
-    const MatrixView<double> view = {matrix.as<double>(), kRows, 11, kRows};
-    Must(CudaStatus(
-        LaunchInterchangeRows(view, pivots.as<int64_t>(), 0, count, plan.as<InterchangePlan>(),
-                              control.as<LuControl<double>>(), context().stream()),
-        "interchanges"));
-    HostMatrix got(a.size());
-    Must(context().ops().CopyToHost(matrix.data(), got.data(), got.size() * sizeof(double)));
-    Must(context().Synchronize());
+    const auto matrix = Send(a);
+    const auto pivots = Send(ipiv);
+    const auto control = Control<double>();
+    const auto plan = Allocate<InterchangePlan>(1);
+    const MatrixView<double> view = {matrix.get(), kRows, 11, kRows};
+    ASSERT_EQ(
+        LaunchInterchangeRows(view, pivots.get(), 0, count, plan.get(), control.get(), nullptr),
+        cudaSuccess);
+    const HostMatrix got = Receive(matrix, a.size());
     HostMatrix expected = a;
     for (int64_t j = 0; j < 11; ++j) {
       for (int64_t k = 0; k < count; ++k) {
