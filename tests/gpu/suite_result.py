@@ -20,7 +20,7 @@ def main(directory):
                     context["real_matrices"] = {
                         "checked": int(test["checked"]), "of_index_not_there": int(test["missing"]),
                         "files": test["files"].split()}
-    bench = json.loads((directory / "gpu_service_bench.json").read_text(encoding="utf-8"))
+    bench = json.loads(next(directory.glob("gpu_*_bench.json")).read_text(encoding="utf-8"))
     head = {key: bench[key] for key in ("device", "version", "commit", "date")}
     passed = sum(test["passed"] for test in tests)
     json.dump({"suite": "gpu", **head, **context, "passed": passed,

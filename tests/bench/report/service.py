@@ -40,6 +40,10 @@ TITLES = {
               "spread of the rounds",
     "square": "Square matrices: medians, and the spread of the rounds; portable is without clusters",
     "rectangular": "Rectangular matrices",
+    "gallery": "Accuracy on the gallery: |PA - LU|₁ / (n |A|₁ eps) and max |U| / max |A|; none where "
+               "they are not finite",
+    "kernels": "crout_lu's kernels by stream: from 1 % of the time on, each from the end of the one "
+               "before it in its stream",
     "factor": "Direct methods beside the vendor's getrf, in turn",
     "solve": "Gauss-Jordan elimination beside getrf and getrs with n right-hand sides, in turn",
     "schur": "Schur complements beside getrf, trsm and gemm, in turn: float64",
