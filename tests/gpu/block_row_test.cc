@@ -21,6 +21,9 @@ namespace {
 using testing::HostMatrix;
 
 constexpr int64_t kAbove = 5;  // rows above the block
+// Of the elements of a triangle: the inverses of its tiles have elements of 1, or of 28 and more.
+constexpr double kSmall = 0.3;
+constexpr double kLarge = 1;
 
 // Nothing but these kernels runs here: opening a device would run others.
 class BlockRowTest : public ::testing::Test {
@@ -91,6 +94,10 @@ class BlockRowTest : public ::testing::Test {
               cudaSuccess);
     ASSERT_EQ(LaunchBlockRow<T>(block, plan.get(), b, control.get(), false, nullptr), cudaSuccess);
     const std::vector<T> got = Receive(matrix, a.size());
+    const std::vector<BlockRowPlan<T>> planned = Receive(plan, 1);
+    for (int64_t tile = 0; tile * BlockRowPlan<T>::kTile < order; ++tile) {
+      EXPECT_EQ(planned[0].substitutes[tile] != 0, size == kLarge) << "tile " << tile;
+    }
 
     ASSERT_TRUE(std::equal(a.begin(), a.begin() + order * rows, got.begin()));
     for (int64_t j = 0; j < columns; ++j) {
@@ -129,8 +136,8 @@ TEST_F(BlockRowTest, SmallShapes) {
   for (const Shape& shape : {Shape{1, 1, 1}, Shape{3, 2, 5}, Shape{40, 31, 8}, Shape{32, 32, 9},
                              Shape{100, 33, 1}, Shape{110, 100, 17}}) {
     for (const bool interchanges : {false, true}) {
-      ExpectAsSubstitution<double>(shape.rows, shape.order, shape.columns, 0.3, interchanges);
-      ExpectAsSubstitution<float>(shape.rows, shape.order, shape.columns, 0.3, interchanges);
+      ExpectAsSubstitution<double>(shape.rows, shape.order, shape.columns, kSmall, interchanges);
+      ExpectAsSubstitution<float>(shape.rows, shape.order, shape.columns, kSmall, interchanges);
     }
   }
 }
@@ -139,16 +146,15 @@ TEST_F(BlockRowTest, SmallShapes) {
 TEST_F(BlockRowTest, LargeShapes) {
   for (const Shape& shape : {Shape{300, 300, 17}, Shape{700, 512, 40}, Shape{512, 512, 8},
                              Shape{90, 64, 1100}, Shape{600, 512, 1057}}) {
-    ExpectAsSubstitution<double>(shape.rows, shape.order, shape.columns, 0.3, true);
-    ExpectAsSubstitution<float>(shape.rows, shape.order, shape.columns, 0.3, true);
+    ExpectAsSubstitution<double>(shape.rows, shape.order, shape.columns, kSmall, true);
+    ExpectAsSubstitution<float>(shape.rows, shape.order, shape.columns, kSmall, true);
   }
 }
 
-// Elements of one size and sign make the inverse large.
 TEST_F(BlockRowTest, SubstitutesWhereAnInverseIsLarge) {
   for (const int64_t columns : {3, 1100}) {
-    ExpectAsSubstitution<double>(100, 90, columns, 1, true);
-    ExpectAsSubstitution<float>(100, 90, columns, 1, true);
+    ExpectAsSubstitution<double>(100, 90, columns, kLarge, true);
+    ExpectAsSubstitution<float>(100, 90, columns, kLarge, true);
   }
 }
 

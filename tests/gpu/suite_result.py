@@ -20,7 +20,11 @@ def main(directory):
                     context["real_matrices"] = {
                         "checked": int(test["checked"]), "of_index_not_there": int(test["missing"]),
                         "files": test["files"].split()}
-    bench = json.loads(next(directory.glob("gpu_*_bench.json")).read_text(encoding="utf-8"))
+    benches = sorted(directory.glob("gpu_*_bench.json"))
+    if not benches:
+        sys.exit(f"no gpu_*_bench.json in {directory} says which device and commit: let run_suite.sh "
+                 "finish there first")
+    bench = json.loads(benches[0].read_text(encoding="utf-8"))
     head = {key: bench[key] for key in ("device", "version", "commit", "date")}
     passed = sum(test["passed"] for test in tests)
     json.dump({"suite": "gpu", **head, **context, "passed": passed,
