@@ -8,6 +8,6 @@ endforeach()
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 add_test(NAME bench_test COMMAND Python3::Interpreter "${bench}/bench_test.py"
   $<TARGET_FILE:crout-bench>)
-set_tests_properties(bench_test PROPERTIES LABELS e2e TIMEOUT 300)
+set_tests_properties(bench_test PROPERTIES LABELS e2e TIMEOUT 600)
 add_test(NAME performance_doc_test COMMAND Python3::Interpreter "${bench}/performance_doc.py" --check)
 set_tests_properties(performance_doc_test PROPERTIES LABELS tool TIMEOUT 60)
