@@ -49,7 +49,9 @@ void GallerySolveTest::CheckSolve(const HostMatrix& a, int64_t n, std::optional<
   const double exact = BackwardError(a, n, op, solution.x, b, nrhs);
   EXPECT_NEAR(*solution.summary.backward_error, exact,
               1e-6 * exact + static_cast<double>(n + 2) * 0x1p-53);
-  if (rcond) EXPECT_LT(ForwardRatio(solution.x, x_true, n, nrhs, *rcond, dtype_), kThreshold);
+  if (rcond) {
+    EXPECT_LT(ForwardRatio(solution.x, x_true, n, nrhs, *rcond, dtype_), kThreshold);
+  }
 }
 
 void GallerySolveTest::Check(int64_t n) {
