@@ -1,0 +1,73 @@
+// Requests that must be refused, each with a status of its own.
+#ifndef CROUT_TESTS_E2E_BAD_INPUT_H_
+#define CROUT_TESTS_E2E_BAD_INPUT_H_
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tests/e2e/daemon.h"
+#include "tests/e2e/raw_calls.h"
+
+namespace crout::e2e::bad_input {
+
+inline constexpr int64_t kOrder = 4;  // of the factors that the cases refer to
+
+// The daemon, and factors to refer to.
+class Fixture {
+ public:
+  Fixture() : daemon_({"--host-budget=512MiB"}), stub_(daemon_.NewStub()) {
+    const auto make = [&](const std::string& tenant, const std::string& text,
+                          v1::FactorizeOptions options) {
+      const auto client = daemon_.NewClient(tenant);
+      const auto factor = client->Factorize(client::MatrixSource::MatrixMarket(text), options, {});
+      EXPECT_TRUE(factor.ok()) << factor.status();
+      return factor.ok() ? factor->handle() : "";
+    };
+    const std::string diagonal =
+        "%%MatrixMarket matrix coordinate real general\n4 4 4\n1 1 1\n2 2 1\n3 3 1\n4 4 1\n";
+    const std::string singular = "%%MatrixMarket matrix coordinate real general\n4 4 1\n1 1 1\n";
+    good = make("", diagonal, {});
+    theirs = make("someone-else", diagonal, {});
+    this->singular = make("", singular, {});
+    v1::FactorizeOptions options;
+    options.set_drop_matrix(true);
+    bare = make("", diagonal, options);
+    v1::FactorizeOptions cmpp;
+    cmpp.set_algorithm(v1::ALGORITHM_CMPP);
+    unit_in_u = make("", diagonal, cmpp);
+  }
+
+  v1::FactorizationService::Stub& stub() { return *stub_; }
+  Daemon& daemon() { return daemon_; }
+
+  std::string good, theirs, singular, bare, unit_in_u;  // handles
+
+ private:
+  Daemon daemon_;
+  std::unique_ptr<v1::FactorizationService::Stub> stub_;
+};
+
+// One request that must be refused.
+struct Case {
+  std::string name;
+  absl::StatusCode code;
+  std::function<absl::Status(Fixture&)> call;
+  std::string text = "";  // that the message contains
+  bool by_grpc = false;   // refused below Crout: no ErrorInfo
+};
+
+// A file each.
+void AddFactorizes(std::vector<Case>* cases);
+void AddSolves(std::vector<Case>* cases);
+void AddRefactorizes(std::vector<Case>* cases);  // and FactorizeAndSolve
+void AddOthers(std::vector<Case>* cases);        // other calls, and messages of any bytes
+
+}  // namespace crout::e2e::bad_input
+
+#endif  // CROUT_TESTS_E2E_BAD_INPUT_H_
