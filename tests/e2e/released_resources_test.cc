@@ -39,7 +39,8 @@ constexpr const char* kEndingNames[] = {"Cancel", "Deadline"};
 // A second or more of work for the iterative method with sections as large as published, and 32 MB.
 constexpr int64_t kSlowOrder = 2000;
 constexpr int64_t kSlowSection = 1024;
-// Late enough that the phase is reached before it, early enough that no slow job ends before it.
+// To begin with: late enough for most machines to reach the phase before it, early enough that no
+// slow job ends.
 absl::Duration DeadlineIn(Phase phase) {
   return phase == Phase::kDownload ? absl::Seconds(3) : absl::Milliseconds(600);
 }
@@ -164,15 +165,21 @@ class ReleasedResourcesTest : public ::testing::TestWithParam<std::tuple<CallKin
   }
 
   // A job that occupies the only stream for a while, and leaves nothing if it gets to its end.
-  std::unique_ptr<OpenCall> OccupyStream() {
-    auto blocker = NewCall(CallKind::kFactorizeAndSolve, Phase::kQueued);
-    blocker->SendAll();
+  void OccupyStream() {
+    blocker_ = NewCall(CallKind::kFactorizeAndSolve, Phase::kQueued);
+    blocker_->SendAll();
     EXPECT_TRUE(Eventually([&] { return HoldingsOf(*client_).streams_busy == 1; }));
-    return blocker;
+  }
+  void LeaveStream() {
+    if (blocker_ == nullptr) return;
+    blocker_->context().TryCancel();
+    blocker_->Finish().IgnoreError();
+    blocker_ = nullptr;
   }
 
-  // Brings the call into `phase`; false if it is not there at `limit`.
-  bool Reach(OpenCall* call, Phase phase, const Holdings& before, absl::Time limit) {
+  // Brings the call into `phase`; false if it is not there within `allowed`.
+  bool Reach(OpenCall* call, Phase phase, absl::Duration allowed) {
+    const Holdings before = HoldingsOf(*client_);
     if (phase == Phase::kUpload) {
       call->SendHalf();
     } else {
@@ -190,21 +197,32 @@ class ReleasedResourcesTest : public ::testing::TestWithParam<std::tuple<CallKin
           return now.streams_busy > before.streams_busy;
       }
     };
-    return Eventually(there, limit - absl::Now());
+    return Eventually(there, allowed);
   }
 
-  // A call in `phase` with a deadline, which it has `allowed` for; null if it was not reached.
-  std::unique_ptr<OpenCall> ReachBeforeDeadline(CallKind kind, Phase phase, const Holdings& before,
-                                                absl::Duration* allowed) {
+  void ExpectSoon(const Holdings& expected) {
+    EXPECT_TRUE(Eventually([&] { return HoldingsOf(*client_) == expected; }))
+        << expected << " became " << HoldingsOf(*client_);
+  }
+
+  // A call in `phase` whose end is near, by a deadline in at most `*left`; null if not reached.
+  std::unique_ptr<OpenCall> CallInPhase(CallKind kind, Phase phase, Ending ending,
+                                        absl::Duration* left) {
+    constexpr absl::Duration kPatience = absl::Seconds(15);
+    const Holdings before = HoldingsOf(*client_);
     // A deadline is set before it is known how long this machine takes to the phase. Where it comes
     // too early, the call ends in another phase, and a longer one is tried.
-    for (*allowed = DeadlineIn(phase); *allowed < absl::Seconds(15); *allowed *= 2) {
+    for (*left = DeadlineIn(phase); *left < kPatience; *left *= 2) {
+      if (phase == Phase::kQueued) OccupyStream();
       auto call = NewCall(kind, phase);
-      const absl::Time deadline = absl::Now() + *allowed;
-      call->context().set_deadline(absl::ToChronoTime(deadline));
-      if (Reach(call.get(), phase, before, deadline)) return call;
+      if (ending == Ending::kDeadline) {
+        call->context().set_deadline(absl::ToChronoTime(absl::Now() + *left));
+      }
+      if (Reach(call.get(), phase, ending == Ending::kDeadline ? *left : kPatience)) return call;
+      if (ending == Ending::kCancel) return nullptr;
       EXPECT_EQ(call->Finish().code(), absl::StatusCode::kDeadlineExceeded);
-      EXPECT_TRUE(Eventually([&] { return HoldingsOf(*client_) == before; }));
+      LeaveStream();
+      ExpectSoon(before);
     }
     return nullptr;
   }
@@ -213,35 +231,29 @@ class ReleasedResourcesTest : public ::testing::TestWithParam<std::tuple<CallKin
   static inline std::string* handle_ = nullptr;
   const std::unique_ptr<client::Client> client_ = daemon_->NewClient();
   const std::unique_ptr<v1::FactorizationService::Stub> stub_ = daemon_->NewStub();
+  std::unique_ptr<OpenCall> blocker_;
 };
 
 TEST_P(ReleasedResourcesTest, HoldsWhatItHeld) {
   const auto [kind, phase, ending] = GetParam();
   const Holdings before = HoldingsOf(*client_);
-  const auto blocker = phase == Phase::kQueued ? OccupyStream() : nullptr;
-  const Holdings queued_after = phase == Phase::kQueued ? HoldingsOf(*client_) : before;
-  absl::Duration allowed = absl::Milliseconds(50);
-  std::unique_ptr<OpenCall> call;
-  if (ending == Ending::kDeadline) {
-    call = ReachBeforeDeadline(kind, phase, queued_after, &allowed);
-  } else {
-    call = NewCall(kind, phase);
-    EXPECT_TRUE(Reach(call.get(), phase, queued_after, absl::Now() + absl::Seconds(15)));
-    call->context().TryCancel();
+  absl::Duration left;
+  const std::unique_ptr<OpenCall> call = CallInPhase(kind, phase, ending, &left);
+  EXPECT_NE(call, nullptr) << "phase not reached: " << before << " became " << HoldingsOf(*client_);
+  if (call != nullptr) {
+    if (ending == Ending::kCancel) {
+      call->context().TryCancel();
+      left = absl::Milliseconds(50);
+    }
+    // Nobody reads until the end has come, so that the server finds its reply stuck.
+    if (phase == Phase::kDownload) absl::SleepFor(left);
+    const absl::Status status = call->Finish();
+    EXPECT_EQ(status.code(), ending == Ending::kCancel ? absl::StatusCode::kCancelled
+                                                       : absl::StatusCode::kDeadlineExceeded)
+        << status;
   }
-  ASSERT_NE(call, nullptr) << "phase not reached";
-  // Nobody reads until the end has come, so that the server finds its reply stuck.
-  if (phase == Phase::kDownload) absl::SleepFor(allowed);
-  const absl::Status status = call->Finish();
-  EXPECT_EQ(status.code(), ending == Ending::kCancel ? absl::StatusCode::kCancelled
-                                                     : absl::StatusCode::kDeadlineExceeded)
-      << status;
-  if (blocker != nullptr) {
-    blocker->context().TryCancel();
-    blocker->Finish().IgnoreError();
-  }
-  EXPECT_TRUE(Eventually([&] { return HoldingsOf(*client_) == before; }))
-      << before << " became " << HoldingsOf(*client_);
+  LeaveStream();
+  ExpectSoon(before);
   EXPECT_EQ(client_->Describe(*handle_)->version(), 1);
 }
 

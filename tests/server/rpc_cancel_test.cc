@@ -17,10 +17,7 @@
 namespace crout::testing {
 namespace {
 
-using Clock = std::chrono::system_clock;  // of gRPC's deadlines
-
 constexpr int64_t kOrder = 300;  // 720 kB: three staging blocks
-constexpr auto kPatience = std::chrono::seconds(10);
 
 enum class CallKind { kFactorize, kRefactorize, kSolve, kFactorizeAndSolve, kSchur, kDirect };
 enum class PhaseKind { kAfterHeader, kMidUpload, kStagingFull, kQueued, kRunning };
@@ -162,10 +159,11 @@ class CancelTest : public RpcTest,
     if (phase() == PhaseKind::kStagingFull) device().ReleaseUploads();
   }
 
-  // Brings the call into the phase under test. False if the server is not there at `limit`.
-  bool Advance(OpenCall& call, const Holdings& before, Clock::time_point limit) {
+  // Brings the call into the phase under test. False if the server takes longer than `allowed` to
+  // any step of the way.
+  bool Advance(OpenCall& call, const Holdings& before, std::chrono::milliseconds allowed) {
     call.SendHeader();
-    if (!Reached([&] { return Held().uploads == before.uploads + 1; }, limit)) return false;
+    if (!Eventually([&] { return Held().uploads == before.uploads + 1; }, allowed)) return false;
     if (phase() == PhaseKind::kAfterHeader) return true;
     const std::string payload = Payload();
     if (phase() == PhaseKind::kMidUpload) {
@@ -176,43 +174,30 @@ class CancelTest : public RpcTest,
     if (phase() == PhaseKind::kStagingFull) return true;
     call.HalfClose();
     if (phase() == PhaseKind::kQueued) {
-      return Reached([&] { return Held().queue_depth == before.queue_depth + 1; }, limit);
+      return Eventually([&] { return Held().queue_depth == before.queue_depth + 1; }, allowed);
     }
-    return Reached([&] { return gate().held() > 0; }, limit);
-  }
-
-  // Waits until the condition is true; false if it is not at `limit`.
-  static bool Reached(const std::function<bool()>& condition, Clock::time_point limit) {
-    while (!condition()) {
-      if (Clock::now() >= limit) return false;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return true;
-  }
-
-  void ExpectRefused(OpenCall& call) {
-    EXPECT_EQ(call.Finish().error_code(), ExpectedCode());
-    // The client may know before the server does.
-    ++refused_;
-    WaitUntil([this] { return CallsRefused() == refused_; }, "the server to end the call");
+    return Eventually([&] { return gate().held() > 0; }, allowed);
   }
 
   // An open call of the kind under test, in the phase under test; null if it was not reached.
-  std::unique_ptr<OpenCall> CallInPhase(const std::string& handle, const Holdings& before) {
+  // `refused`: CallsRefused() before it.
+  std::unique_ptr<OpenCall> CallInPhase(const std::string& handle, const Holdings& before,
+                                        double* refused) {
+    *refused = CallsRefused();
     if (end() != EndKind::kDeadline) {
       std::unique_ptr<OpenCall> call = MakeCall(handle);
-      return Advance(*call, before, Clock::now() + kPatience) ? std::move(call) : nullptr;
+      return Advance(*call, before, kPatience) ? std::move(call) : nullptr;
     }
     // A deadline is set before it is known how long this machine takes to the phase. Where it comes
     // too early, the call ends in another phase, and a longer one is tried.
     for (auto allowed = std::chrono::milliseconds(300); allowed < kPatience; allowed *= 2) {
       std::unique_ptr<OpenCall> call = MakeCall(handle);
-      const Clock::time_point deadline = Clock::now() + allowed;
-      call->context().set_deadline(deadline);
-      if (Advance(*call, before, deadline)) return call;
-      ExpectRefused(*call);
+      call->context().set_deadline(std::chrono::system_clock::now() + allowed);
+      if (Advance(*call, before, allowed)) return call;
+      EXPECT_EQ(call->Finish().error_code(), ExpectedCode());
       Release();
       ExpectHeldSoon(before);
+      *refused = CallsRefused();  // The server may not have seen the call.
       Hold();
     }
     return nullptr;
@@ -249,9 +234,6 @@ class CancelTest : public RpcTest,
     }
     return grpc::StatusCode::UNAVAILABLE;
   }
-
- private:
-  int refused_ = 0;  // calls that CallsRefused() is to count
 };
 
 TEST_P(CancelTest, LeavesNothingBehind) {
@@ -272,11 +254,14 @@ TEST_P(CancelTest, LeavesNothingBehind) {
   }
   const Holdings before = Held();
   Hold();
-  const std::unique_ptr<OpenCall> call = CallInPhase(factor.handle(), before);
+  double refused = 0;
+  const std::unique_ptr<OpenCall> call = CallInPhase(factor.handle(), before, &refused);
   EXPECT_NE(call, nullptr) << "phase not reached";
   if (call != nullptr) {
     End(*call);
-    ExpectRefused(*call);
+    EXPECT_EQ(call->Finish().error_code(), ExpectedCode());
+    // The client may know before the server does.
+    WaitUntil([&] { return CallsRefused() == refused + 1; }, "the server to end the call");
   }
 
   // What runs on the device ends when it ends; what waits is given back at once.

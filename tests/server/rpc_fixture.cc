@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <functional>
 #include <ostream>
 #include <thread>
 #include <utility>
@@ -65,19 +64,22 @@ Holdings RpcTest::Held() const {
           .factors = core.cache.size()};
 }
 
-void RpcTest::WaitUntil(const std::function<bool()>& condition, const std::string& what) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+bool RpcTest::Eventually(const std::function<bool()>& condition,
+                         std::chrono::steady_clock::duration limit) {
+  const auto end = std::chrono::steady_clock::now() + limit;
   while (!condition()) {
-    ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "still not: " << what;
+    if (std::chrono::steady_clock::now() >= end) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
+  return true;
+}
+
+void RpcTest::WaitUntil(const std::function<bool()>& condition, const std::string& what) {
+  ASSERT_TRUE(Eventually(condition)) << "still not: " << what;
 }
 
 void RpcTest::ExpectHeldSoon(const Holdings& expected) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (!(Held() == expected) && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  Eventually([&] { return Held() == expected; });
   EXPECT_EQ(Held(), expected);
 }
 

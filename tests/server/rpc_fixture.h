@@ -4,6 +4,7 @@
 #define CROUT_TESTS_SERVER_RPC_FIXTURE_H_
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -45,9 +46,13 @@ class RpcTest : public ::testing::Test {
   FakeDevice& device() { return *device_; }
 
   Holdings Held() const;
-  // Waits, at most ten seconds, until the server holds what `expected` says.
+  // Waits until the condition is true; whether it was within `limit`.
+  static constexpr std::chrono::seconds kPatience{10};
+  static bool Eventually(const std::function<bool()>& condition,
+                         std::chrono::steady_clock::duration limit = kPatience);
+  // Waits until the server holds what `expected` says; fails the test if it does not.
   void ExpectHeldSoon(const Holdings& expected);
-  // Waits until the condition is true; fails the test after ten seconds.
+  // Waits until the condition is true; fails the test if it does not become so.
   void WaitUntil(const std::function<bool()>& condition, const std::string& what);
 
   // A diagonally dominant n x n matrix, column-major; `seed` makes others.
