@@ -1,18 +1,14 @@
-// A block row of U by one kernel: against substitution on the host. By itself, for
-// compute-sanitizer's racecheck, which does not follow the clusters of a whole factorization.
+// A block row of U by one kernel: against substitution on the host.
 #include "kernels/cuda/block_row.h"
-
-#include <cuda_runtime_api.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <memory>
 #include <random>
 #include <vector>
 
 #include "kernels/cuda/interchange_rows.h"
+#include "tests/gpu/kernel_test.h"
 #include "tests/support/gallery.h"
 
 namespace crout {
@@ -25,45 +21,8 @@ constexpr int64_t kAbove = 5;  // rows above the block
 constexpr double kSmall = 0.3;
 constexpr double kLarge = 1;
 
-// Nothing but these kernels runs here: opening a device would run others.
-class BlockRowTest : public ::testing::Test {
+class BlockRowTest : public KernelTest {
  protected:
-  void SetUp() override {
-    int devices = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-      GTEST_SKIP() << "no CUDA device on this machine";
-    }
-  }
-
-  template <class V>
-  using OnDevice = std::unique_ptr<V, decltype(&cudaFree)>;
-
-  template <class V>
-  static OnDevice<V> Allocate(size_t count) {
-    void* memory = nullptr;
-    EXPECT_EQ(cudaMalloc(&memory, std::max<size_t>(1, count) * sizeof(V)), cudaSuccess);
-    return {static_cast<V*>(memory), &cudaFree};
-  }
-  template <class V>
-  static OnDevice<V> Send(const std::vector<V>& values) {
-    OnDevice<V> memory = Allocate<V>(values.size());
-    EXPECT_EQ(
-        cudaMemcpy(memory.get(), values.data(), values.size() * sizeof(V), cudaMemcpyHostToDevice),
-        cudaSuccess);
-    return memory;
-  }
-  template <class V>
-  static std::vector<V> Receive(const OnDevice<V>& memory, size_t count) {
-    std::vector<V> values(count);
-    EXPECT_EQ(cudaMemcpy(values.data(), memory.get(), count * sizeof(V), cudaMemcpyDeviceToHost),
-              cudaSuccess);
-    return values;
-  }
-  template <class T>
-  static OnDevice<LuControl<T>> Control() {
-    return Send<LuControl<T>>({{T{-1}, T{1}, 0, 0}});
-  }
-
   // A triangle of `order` with elements up to `size` below its diagonal, and `columns` columns of
   // `rows` rows.
   template <class T>

@@ -2,27 +2,13 @@
 
 #include <cstdio>
 
+#include "tests/gpu/announcement.h"
+
 namespace crout {
 namespace {
 
-// One line for the test driver, which cannot tell a skipped suite from a passed one by its code.
-class Announcement : public ::testing::Environment {
- public:
-  void SetUp() override {
-    if (CountCudaDevices() == 0) {
-      std::puts("ALL TESTS SKIPPED: no CUDA device on this machine");
-    } else {
-      std::printf("Device: %s\n", Gpu().info().description.c_str());
-      // Outside of any test: at the head of the result file.
-      ::testing::Test::RecordProperty("device", Gpu().info().description);
-      ::testing::Test::RecordProperty("version", CROUT_VERSION);
-      ::testing::Test::RecordProperty("commit", CROUT_COMMIT);
-    }
-  }
-};
-
 [[maybe_unused]] const ::testing::Environment* const kAnnouncement =
-    ::testing::AddGlobalTestEnvironment(new Announcement);
+    ::testing::AddGlobalTestEnvironment(new Announcement([] { return Gpu().info().description; }));
 
 }  // namespace
 

@@ -2,9 +2,7 @@
 #ifndef CROUT_TESTS_GPU_GPU_TESTING_H_
 #define CROUT_TESTS_GPU_GPU_TESTING_H_
 
-#include <cstring>
 #include <memory>
-#include <random>
 #include <span>
 #include <vector>
 
@@ -13,6 +11,7 @@
 #include "kernels/device.h"
 #include "kernels/factorization.h"
 #include "kernels/host/host_device.h"
+#include "tests/gpu/vectors.h"
 
 namespace crout {
 
@@ -74,21 +73,6 @@ class GpuAndHostTest : public GpuTest {
   std::unique_ptr<Bench> gpu_;
   std::unique_ptr<Bench> host_;
 };
-
-// `count` numbers, uniform in [-1, 1).
-template <class T>
-std::vector<T> RandomVector(int64_t count, uint64_t seed) {
-  std::mt19937_64 generator(seed);
-  std::vector<T> values(count);
-  for (T& value : values) value = static_cast<T>(std::ldexp(generator() >> 11, -52) - 1);
-  return values;
-}
-
-// Same size and same bytes.
-template <class T>
-bool SameBits(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
-}
 
 }  // namespace crout
 

@@ -1,0 +1,26 @@
+#include "tests/gpu/announcement.h"
+
+#include <cstdio>
+#include <utility>
+
+#include "kernels/cuda/cuda_device.h"
+
+namespace crout {
+
+Announcement::Announcement(std::function<std::string()> describe)
+    : describe_(std::move(describe)) {}
+
+void Announcement::SetUp() {
+  if (CountCudaDevices() == 0) {
+    std::puts("ALL TESTS SKIPPED: no CUDA device on this machine");
+    return;
+  }
+  const std::string device = describe_();
+  std::printf("Device: %s\n", device.c_str());
+  // Outside of any test: at the head of the result file.
+  ::testing::Test::RecordProperty("device", device);
+  ::testing::Test::RecordProperty("version", CROUT_VERSION);
+  ::testing::Test::RecordProperty("commit", CROUT_COMMIT);
+}
+
+}  // namespace crout

@@ -1,0 +1,174 @@
+// Interchanges of rows that are traced first and then done at once: against LAPACK's laswp.
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "kernels/cuda/deferred_interchanges.h"
+#include "kernels/cuda/permute_rows.h"
+#include "tests/gpu/kernel_test.h"
+#include "tests/gpu/vectors.h"
+
+namespace crout {
+namespace {
+
+// Rows of a matrix, its columns that are factored, and the columns of a block.
+struct Shape {
+  int64_t rows;
+  int64_t columns;
+  int64_t block;
+};
+
+::testing::Message Name(const Shape& shape) {
+  return ::testing::Message() << shape.rows << " rows, " << shape.columns
+                              << " interchanges in blocks of " << shape.block;
+}
+
+// Of rows near and far, some of them often; 1-based.
+std::vector<int64_t> Interchanges(int64_t count, int64_t rows) {
+  std::mt19937 random(41);
+  std::vector<int64_t> ipiv(count);
+  for (int64_t k = 0; k < count; ++k) {
+    const int64_t span = k % 3 == 0 ? std::min<int64_t>(rows - k, 7) : rows - k;
+    ipiv[k] = k % 5 == 0 ? rows : k + 1 + static_cast<int64_t>(random() % span);
+  }
+  return ipiv;
+}
+
+// Interchanges `begin` to `end` of one column.
+template <class V>
+void Laswp(const std::vector<int64_t>& ipiv, int64_t begin, int64_t end, V* column) {
+  for (int64_t k = begin; k < end; ++k) std::swap(column[k], column[ipiv[k] - 1]);
+}
+
+// What laswp makes of the numbers of the rows.
+std::vector<int64_t> Sources(const std::vector<int64_t>& ipiv, int64_t begin, int64_t rows) {
+  std::vector<int64_t> sources(rows);
+  std::iota(sources.begin(), sources.end(), 0);
+  Laswp(ipiv, begin, static_cast<int64_t>(ipiv.size()), sources.data());
+  return sources;
+}
+
+class InterchangesTest : public KernelTest {
+ protected:
+  template <class T>
+  void ExpectPermuted(int64_t rows, int64_t columns);
+  template <class T>
+  void ExpectDeferred(const Shape& shape);
+};
+
+TEST_F(InterchangesTest, TracedForEveryBlock) {
+  for (const Shape& shape :
+       {Shape{1, 1, 1}, Shape{5, 5, 2}, Shape{9, 3, 3}, Shape{100, 64, 32}, Shape{150, 150, 64},
+        Shape{300, 256, 128}, Shape{420, 300, 140}, Shape{400, 390, 390}}) {
+    SCOPED_TRACE(Name(shape));
+    const std::vector<int64_t> ipiv = Interchanges(shape.columns, shape.rows);
+    const int64_t blocks = (shape.columns + shape.block - 1) / shape.block;
+    const auto pivots = Send(ipiv);
+    const auto sources = Allocate<int64_t>(blocks * shape.rows);
+    ASSERT_EQ(LaunchTraceInterchanges(pivots.get(), shape.columns, shape.rows, shape.block,
+                                      sources.get(), nullptr),
+              cudaSuccess);
+    const std::vector<int64_t> got = Receive(sources, blocks * shape.rows);
+    for (int64_t b = 0; b < blocks; ++b) {
+      const auto first = got.begin() + b * shape.rows;
+      EXPECT_EQ(std::vector<int64_t>(first, first + shape.rows),
+                Sources(ipiv, b * shape.block, shape.rows))
+          << "block " << b;
+    }
+  }
+}
+
+TEST_F(InterchangesTest, TracedAsOnePermutation) {
+  for (const int64_t n : {1, 2, 127, 128, 129, 300}) {
+    const std::vector<int64_t> ipiv = Interchanges(n, n);
+    const auto pivots = Send(ipiv);
+    const auto permutation = Allocate<int64_t>(n);
+    ASSERT_EQ(LaunchTracePermutation(pivots.get(), n, permutation.get(), nullptr), cudaSuccess);
+    EXPECT_EQ(Receive(permutation, n), Sources(ipiv, 0, n)) << n << " interchanges";
+  }
+}
+
+template <class T>
+void InterchangesTest::ExpectPermuted(int64_t rows, int64_t columns) {
+  const int64_t from_ld = rows + 2;
+  const int64_t to_ld = rows + 3;
+  const std::vector<T> from = RandomVector<T>(from_ld * columns, 42);
+  const std::vector<T> to = RandomVector<T>(to_ld * columns, 43);
+  std::vector<int64_t> permutation(rows);
+  std::iota(permutation.begin(), permutation.end(), 0);
+  std::shuffle(permutation.begin(), permutation.end(), std::mt19937(44));
+  const auto in = Send(from);
+  const auto p = Send(permutation);
+  for (const bool inverse : {false, true}) {
+    SCOPED_TRACE(::testing::Message() << rows << " x " << columns << " float" << 8 * sizeof(T)
+                                      << ", inverse " << inverse);
+    const auto out = Send(to);
+    ASSERT_EQ(
+        LaunchPermuteRows(
+            {reinterpret_cast<std::byte*>(in.get()), kDTypeOf<T>, rows, columns, from_ld}, p.get(),
+            inverse, {reinterpret_cast<std::byte*>(out.get()), kDTypeOf<T>, rows, columns, to_ld},
+            nullptr),
+        cudaSuccess);
+    std::vector<T> expected = to;
+    for (int64_t j = 0; j < columns; ++j) {
+      for (int64_t i = 0; i < rows; ++i) {
+        const int64_t source = inverse ? i : permutation[i];
+        const int64_t target = inverse ? permutation[i] : i;
+        expected[target + j * to_ld] = from[source + j * from_ld];
+      }
+    }
+    EXPECT_TRUE(SameBits(Receive(out, to.size()), expected));
+  }
+}
+
+TEST_F(InterchangesTest, RowsOfAPermutation) {
+  for (const int64_t rows : {1, 5, 256, 300}) {
+    for (const int64_t columns : {1, 9}) {
+      ExpectPermuted<double>(rows, columns);
+      ExpectPermuted<float>(rows, columns);
+    }
+  }
+}
+
+template <class T>
+void InterchangesTest::ExpectDeferred(const Shape& shape) {
+  constexpr int64_t kBeside = 2;  // columns behind the factored ones, which keep theirs
+  const int64_t ld = shape.rows + 3;
+  const std::vector<T> a = RandomVector<T>(ld * (shape.columns + kBeside), 45);
+  const std::vector<int64_t> ipiv = Interchanges(shape.columns, shape.rows);
+  std::vector<T> expected = a;
+  for (int64_t j = 0; j < shape.columns; ++j) {
+    const int64_t behind = (j / shape.block + 1) * shape.block;
+    Laswp(ipiv, behind, shape.columns, &expected[j * ld]);
+  }
+  for (const bool halted : {false, true}) {
+    SCOPED_TRACE(Name(shape) << ", float" << 8 * sizeof(T) << ", halted " << halted);
+    const auto matrix = Send(a);
+    const auto pivots = Send(ipiv);
+    const auto control = halted ? Halted<T>() : Control<T>();
+    const auto workspace = Allocate<std::byte>(
+        DeferredInterchangesBytes(kDTypeOf<T>, shape.rows, shape.columns, shape.block));
+    ASSERT_EQ(LaunchDeferredInterchanges<T>({matrix.get(), shape.rows, shape.columns + kBeside, ld},
+                                            pivots.get(), shape.columns, shape.block,
+                                            workspace.get(), control.get(), nullptr),
+              cudaSuccess);
+    EXPECT_TRUE(SameBits(Receive(matrix, a.size()), halted ? a : expected));
+  }
+}
+
+// One block, two and three, the last of them whole or not; more columns and more rows than the
+// GPU's blocks of threads take at once.
+TEST_F(InterchangesTest, DeferredToTheEnd) {
+  for (const Shape& shape :
+       {Shape{50, 10, 16}, Shape{7, 7, 4}, Shape{40, 40, 20}, Shape{100, 64, 32},
+        Shape{100, 70, 32}, Shape{96, 96, 32}, Shape{300, 280, 110}, Shape{4200, 6, 2}}) {
+    ExpectDeferred<double>(shape);
+    ExpectDeferred<float>(shape);
+  }
+}
+
+}  // namespace
+}  // namespace crout

@@ -1,0 +1,31 @@
+#include "tests/gpu/kernel_test.h"
+
+#include <string>
+
+#include "kernels/cuda/cuda_device.h"
+#include "tests/gpu/announcement.h"
+
+namespace crout {
+namespace {
+
+std::string NameOfGpu() {
+  cudaDeviceProp properties;
+  return cudaGetDeviceProperties(&properties, 0) == cudaSuccess ? properties.name : "unknown";
+}
+
+[[maybe_unused]] const ::testing::Environment* const kAnnouncement =
+    ::testing::AddGlobalTestEnvironment(new Announcement(&NameOfGpu));
+
+}  // namespace
+
+void KernelTest::SetUp() {
+  if (CountCudaDevices() == 0) GTEST_SKIP() << "no CUDA device on this machine";
+}
+
+KernelTest::Stream KernelTest::MakeStream() {
+  cudaStream_t stream = nullptr;
+  EXPECT_EQ(cudaStreamCreate(&stream), cudaSuccess);
+  return {stream, &cudaStreamDestroy};
+}
+
+}  // namespace crout

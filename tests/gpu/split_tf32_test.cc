@@ -1,0 +1,131 @@
+// float32 numbers as sums of two that the tensor cores take.
+#include "kernels/cuda/split_tf32.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "tests/gpu/kernel_test.h"
+#include "tests/gpu/vectors.h"
+
+namespace crout {
+namespace {
+
+using Limits = std::numeric_limits<float>;
+
+// Of the number, where the low part is in the normal range. Below, the last bit of a TF32 number is
+// 2^13 of the smallest: half of that.
+constexpr double kRelative = 0x1p-22;
+constexpr double kAbsolute = 0x1p-137;
+
+bool IsTf32(float x) { return (std::bit_cast<uint32_t>(x) & 0x1fffU) == 0; }
+
+class SplitTf32Test : public KernelTest {
+ protected:
+  struct Parts {
+    std::vector<float> high;
+    std::vector<float> high_again;
+    std::vector<float> low;
+  };
+
+  // Elements between columns, other ones in each matrix, are in what comes back.
+  static constexpr int64_t kPadding[4] = {1, 2, 3, 4};
+
+  static Parts Split(const std::vector<float>& a, int64_t rows, int64_t columns,
+                     const Parts& before, bool halted) {
+    const auto matrix = Send(a);
+    const auto high = Send(before.high);
+    const auto high_again = Send(before.high_again);
+    const auto low = Send(before.low);
+    const auto control = halted ? Halted<float>() : Control<float>();
+    EXPECT_EQ(LaunchSplitTf32({matrix.get(), rows, columns, rows + kPadding[0]},
+                              {{high.get(), rows, columns, rows + kPadding[1]},
+                               {high_again.get(), rows, columns, rows + kPadding[2]},
+                               {low.get(), rows, columns, rows + kPadding[3]}},
+                              control.get(), nullptr),
+              cudaSuccess);
+    return {Receive(high, before.high.size()), Receive(high_again, before.high_again.size()),
+            Receive(low, before.low.size())};
+  }
+
+  static Parts Before(int64_t rows, int64_t columns) {
+    return {RandomVector<float>((rows + kPadding[1]) * columns, 51),
+            RandomVector<float>((rows + kPadding[2]) * columns, 52),
+            RandomVector<float>((rows + kPadding[3]) * columns, 53)};
+  }
+
+  static void ExpectSplit(const std::vector<float>& a, int64_t rows, int64_t columns) {
+    SCOPED_TRACE(::testing::Message() << rows << " x " << columns);
+    const Parts before = Before(rows, columns);
+    const Parts got = Split(a, rows, columns, before, false);
+    Parts expected = before;  // between the columns
+    for (int64_t j = 0; j < columns; ++j) {
+      for (int64_t i = 0; i < rows; ++i) {
+        const float x = a[i + j * (rows + kPadding[0])];
+        const float high = got.high[i + j * (rows + kPadding[1])];
+        const float low = got.low[i + j * (rows + kPadding[3])];
+        ASSERT_TRUE(IsTf32(high) && IsTf32(low)) << x << " as " << high << " + " << low;
+        ASSERT_LE(std::abs(high), std::abs(x));
+        ASSERT_LT(std::abs(x) - std::abs(high), std::max(0x1p-10 * std::abs(double{x}), 0x1p-136));
+        ASSERT_LE(std::abs(double{x} - high - low),
+                  std::max(kRelative * std::abs(double{x}), kAbsolute))
+            << x << " as " << high << " + " << low;
+        expected.high[i + j * (rows + kPadding[1])] = high;
+        expected.high_again[i + j * (rows + kPadding[2])] = high;
+        expected.low[i + j * (rows + kPadding[3])] = low;
+      }
+    }
+    EXPECT_TRUE(SameBits(got.high, expected.high));
+    EXPECT_TRUE(SameBits(got.high_again, expected.high_again));
+    EXPECT_TRUE(SameBits(got.low, expected.low));
+  }
+};
+
+TEST_F(SplitTf32Test, SumsToTwentyTwoBits) {
+  for (const int64_t rows : {1, 31, 256, 300}) {
+    for (const int64_t columns : {1, 7}) {
+      ExpectSplit(RandomVector<float>((rows + kPadding[0]) * columns, 54), rows, columns);
+    }
+  }
+}
+
+// Of every size, down to the smallest and up to the largest.
+TEST_F(SplitTf32Test, NumbersOfEverySize) {
+  constexpr int64_t kColumns = 20;
+  const int64_t rows = Limits::max_exponent - Limits::min_exponent + Limits::digits;
+  std::vector<float> a = RandomVector<float>((rows + kPadding[0]) * kColumns, 55);
+  for (int64_t j = 0; j < kColumns; ++j) {
+    for (int64_t i = 0; i < rows; ++i) {
+      float& x = a[i + j * (rows + kPadding[0])];
+      x = std::ldexp(x, Limits::max_exponent - static_cast<int>(i));
+    }
+  }
+  ExpectSplit(a, rows, kColumns);
+}
+
+TEST_F(SplitTf32Test, SpecialNumbers) {
+  std::vector<float> a;
+  for (const float x : {0.0F, 1.0F, 1 + Limits::epsilon(), 1 + 0x1p-11F, 2 - Limits::epsilon(),
+                        Limits::min(), Limits::min() - Limits::denorm_min(), Limits::denorm_min(),
+                        0x1p-137F, 0x1p-136F, Limits::max(), 0x1.ffep+127F, 0x1p+127F}) {
+    a.push_back(x);
+    a.push_back(-x);
+  }
+  const auto rows = static_cast<int64_t>(a.size());
+  a.resize(rows + kPadding[0]);
+  ExpectSplit(a, rows, 1);
+}
+
+TEST_F(SplitTf32Test, NothingAfterAHalt) {
+  const Parts before = Before(300, 3);
+  const Parts got = Split(RandomVector<float>((300 + kPadding[0]) * 3, 56), 300, 3, before, true);
+  EXPECT_TRUE(SameBits(got.high, before.high));
+  EXPECT_TRUE(SameBits(got.high_again, before.high_again));
+  EXPECT_TRUE(SameBits(got.low, before.low));
+}
+
+}  // namespace
+}  // namespace crout
