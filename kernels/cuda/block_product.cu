@@ -52,41 +52,41 @@ __global__ void __launch_bounds__(kThreads) BlockProductKernel(BlockProduct<T> p
     const int c = c0 + j * kTileColumns + FragmentColumn();
     columns[j] = c < p.x.cols ? &p.x(0, c) : nullptr;
   }
+  // What this thread adds to the element of the tile that it stores.
+  static_assert(kTile <= kThreads);
+  const auto e = static_cast<int>(threadIdx.x);
+  const int i = i0 + e % kTileRows;
+  const int c = c0 + e / kTileRows;
+  const bool stores = e < kTile && i < p.out.rows && c < p.out.cols;
+  double before = 0;
+  double sum = 0;
   TileSums<kTiles> sums = {};
   MultiplyTile<kWarps, kTiles>(
       warp, begin, end, [&](int half, int k) { return rows[half].At(k, a_col); },
       [&](int j, int k) { return LoadSharedIf(k < end && columns[j] != nullptr, columns[j] + k); },
-      [] { AwaitKernelBefore(); }, sums);
+      [&] {
+        AwaitKernelBefore();
+        before = LoadSharedIf(stores && p.c.data != nullptr, &p.c(i, c));
+        sum = LoadSharedIf(stores && p.unit, &p.x(i, c));
+      },
+      sums);
   if (warp >= kHalf) StoreTile<kTiles>(sums, false, partial[warp - kHalf]);
   __syncthreads();
   if (warp < kHalf) StoreTile<kTiles>(sums, true, partial[warp]);
   __syncthreads();
-  for (int e = static_cast<int>(threadIdx.x); e < kTile; e += kThreads) {
-    const int i = i0 + e % kTileRows;
-    const int c = c0 + e / kTileRows;
-    if (i >= p.out.rows || c >= p.out.cols) continue;
-    double sum = LoadSharedIf(p.unit, &p.x(i, c));
+  if (!stores) return;
 #pragma unroll
-    for (int w = 0; w < kHalf; ++w) sum += partial[w][e];
-    const double before = LoadSharedIf(p.c.data != nullptr, &p.c(i, c));
-    p.out(i, c) = static_cast<T>(p.subtract ? before - sum : before + sum);
-  }
+  for (int w = 0; w < kHalf; ++w) sum += partial[w][e];
+  p.out(i, c) = static_cast<T>(p.subtract ? before - sum : before + sum);
 }
 
 template <class T, int kTiles>
 cudaError_t Launch(const BlockProduct<T>& p, ProductStart start, cudaStream_t stream) {
   constexpr int kColumns = kTiles * kTileColumns;
-  cudaLaunchAttribute early = {};
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(static_cast<unsigned>((p.out.rows + kTileRows - 1) / kTileRows),
-                        static_cast<unsigned>((p.out.cols + kColumns - 1) / kColumns));
-  config.blockDim = dim3(kThreads);
-  config.stream = stream;
-  config.attrs = &early;
-  config.numAttrs = start == ProductStart::kEarly ? 1 : 0;
-  return cudaLaunchKernelEx(&config, BlockProductKernel<T, kTiles>, p);
+  const dim3 grid(static_cast<unsigned>((p.out.rows + kTileRows - 1) / kTileRows),
+                  static_cast<unsigned>((p.out.cols + kColumns - 1) / kColumns));
+  return LaunchBehind(BlockProductKernel<T, kTiles>, grid, kThreads, 0,
+                      start == ProductStart::kEarly, stream, p);
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ __device__ constexpr int InverseIndex(int row, int column) {
 // A row of the inverse in each lane: y with y L = e, from the last element to the first. `l` has
 // the rows of L one after the other.
 template <class T>
-__device__ void InvertTile(const T (&l)[kTile][kTile], T* inverse, int* substitutes) {
+__device__ void InvertTile(const T (&l)[kTile][kTile], TileInverse<T>* inverse) {
   const int lane = threadIdx.x % kWarp;
   T y[kTile];
 #pragma unroll
@@ -43,10 +43,11 @@ __device__ void InvertTile(const T (&l)[kTile][kTile], T* inverse, int* substitu
   bool large = false;
 #pragma unroll
   for (int j = 0; j < kTile; ++j) {
-    inverse[InverseIndex(lane, j)] = y[j];
+    inverse->elements[InverseIndex(lane, j)] = y[j];
     large = large || !(fabs(y[j]) <= kMostOfInverse);
   }
-  if (__any_sync(kAllLanes, large) && lane == 0) *substitutes = 1;
+  const bool any_large = __any_sync(kAllLanes, large);
+  if (lane == 0) inverse->substitute = any_large ? 1 : 0;
 }
 
 // The first block finds the interchanges, each other one inverts a tile.
@@ -70,32 +71,31 @@ __global__ void __launch_bounds__(kMaxRows)
     const int k = e / kTile;
     rows[i][k] = i > k && first + i < block.cols ? block(first + i, first + k) : T{0};
   }
-  if (threadIdx.x == 0) plan->substitutes[tile] = 0;
   __syncthreads();
-  if (threadIdx.x < kWarp) InvertTile(rows, plan->inverses[tile], &plan->substitutes[tile]);
+  if (threadIdx.x < kWarp) InvertTile(rows, &plan->tiles[tile]);
 }
 
-// Columns of b that a block of threads takes. More would read the triangle less often, but meet
-// more of memory's pages while rows move, which is most of the time.
-constexpr int kColumns = 8;
+// What a block of threads takes of b, and its shared memory. Where rows move, that is most of the
+// time, and more columns would meet more of memory's pages; else they read the triangle less often.
+template <class T, bool kMoves>
+struct BlockRowShape {
+  static constexpr int kRows = kMoves ? kMaxRows : static_cast<int>(kSolvedRows);
+  static constexpr int kColumns = kMoves ? 8 : sizeof(T) == 8 ? 16 : 32;
+  // Rows are apart so that lanes that read several of them meet different banks.
+  static constexpr int kPitch = kColumns + (kColumns == 32 ? 8 : 4);
+  using Row = T[kPitch];
 
-using Barrier = cuda::barrier<cuda::thread_scope_block>;
-
-// Of a block of threads. Rows are apart so that lanes that read several of them meet different
-// banks.
-template <class T>
-struct BlockRowMemory {
-  static constexpr int kPitch = kColumns + 4;
-
-  Barrier solved[kMaxRows / kTile];  // of each tile's rows; a warp that waits takes no turns
-  T inverses[kMaxRows / kTile][kTile * kTile];
-  T rows[kMaxRows][kPitch];
+  struct Memory {
+    // Of each tile's rows: a warp that waits takes no turns.
+    cuda::barrier<cuda::thread_scope_block> solved[kRows / kTile];
+    alignas(16) T inverses[kRows / kTile][kTile * kTile];
+    Row rows[kRows];
+  };
 };
 
 // x := L^-1 x for the tile of a warp.
-template <class T>
-__device__ __noinline__ void Substitute(const MatrixView<T>& tile,
-                                        T (*rows)[BlockRowMemory<T>::kPitch]) {
+template <class T, int kColumns, class Row>
+__device__ __noinline__ void Substitute(const MatrixView<T>& tile, Row* rows) {
   const int lane = threadIdx.x % kWarp;
   const int order = min(kTile, static_cast<int>(tile.rows));
   for (int c = 0; c < kColumns; ++c) {
@@ -110,15 +110,19 @@ __device__ __noinline__ void Substitute(const MatrixView<T>& tile,
 
 // A block of threads takes some columns of b, a warp a tile of 32 of their rows: minus the product
 // with each tile above as soon as that is solved, and then its own solve.
-template <class T>
-__global__ void __launch_bounds__(kMaxRows, 1)
-    BlockRowKernel(MatrixView<T> block, const BlockRowPlan<T>* plan, MatrixView<T> b,
-                   const LuControl<T>* control) {
+template <class T, bool kMoves>
+__global__ void __launch_bounds__(BlockRowShape<T, kMoves>::kRows)
+    BlockRowKernel(MatrixView<T> block, const InterchangePlan* moves, const TileInverse<T>* tiles,
+                   MatrixView<T> b, const LuControl<T>* control) {
+  using Shape = BlockRowShape<T, kMoves>;
+  constexpr int kColumns = Shape::kColumns;
+  constexpr int kSides = kColumns / 8;
   extern __shared__ __align__(16) unsigned char memory[];
-  auto& shared = *reinterpret_cast<BlockRowMemory<T>*>(memory);
+  auto& shared = *reinterpret_cast<typename Shape::Memory*>(memory);
   AwaitKernelBefore();
   ReleaseKernelBehind();
-  if (control->halt != 0) return;
+  // Panels run beside it: all threads have to see the same, or some would wait for others.
+  if (__syncthreads_or(control->halt) != 0) return;
   const auto order = static_cast<int>(block.cols);
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
@@ -127,7 +131,7 @@ __global__ void __launch_bounds__(kMaxRows, 1)
   const auto columns = static_cast<int>(min(static_cast<int64_t>(kColumns), b.cols - first));
 #pragma unroll 8
   for (int e = lane; e < kTile * kTile; e += kWarp) {
-    shared.inverses[warp][e] = plan->inverses[warp][e];
+    shared.inverses[warp][e] = tiles[warp].elements[e];
   }
   if (lane == 0) init(&shared.solved[warp], kWarp);
 
@@ -139,16 +143,21 @@ __global__ void __launch_bounds__(kMaxRows, 1)
     int other_from;
   };
   Row rows[kHalves][2];
-  TileOfC<T> c[kHalves];
+  using Tiles = TileOfC<T>[kSides][kHalves];
+  Tiles c;
   // Calls f(value, row, column) for each element.
-  const auto for_each = [&](TileOfC<T>(&tiles)[kHalves], auto f) {
+  const auto for_each = [&](Tiles& elements, auto f) {
 #pragma unroll
-    for (int h = 0; h < kHalves; ++h) {
+    for (int n = 0; n < kSides; ++n) {
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
+      for (int h = 0; h < kHalves; ++h) {
 #pragma unroll
-        for (int side = 0; side < 2; ++side) {
-          f(tiles[h].values[2 * half + side], rows[h][half], 2 * TileThread() + side);
+        for (int half = 0; half < 2; ++half) {
+#pragma unroll
+          for (int side = 0; side < 2; ++side) {
+            f(elements[n][h].values[2 * half + side], rows[h][half],
+              8 * n + 2 * TileThread() + side);
+          }
         }
       }
     }
@@ -157,17 +166,21 @@ __global__ void __launch_bounds__(kMaxRows, 1)
   for (int h = 0; h < kHalves; ++h) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const InterchangePlan& moves = plan->interchanges;
       const int i = own + 16 * h + 8 * half + TileGroup();
-      rows[h][half] = {i, i < order ? moves.row_from[i] : 0, moves.other[i], moves.other_from[i]};
+      if constexpr (kMoves) {
+        rows[h][half] = {i, i < order ? moves->row_from[i] : 0, moves->other[i],
+                         moves->other_from[i]};
+      } else {
+        rows[h][half] = {i, min(i, order - 1), -1, 0};
+      }
     }
   }
-  {
-    // Where there is nothing to load, something else is: branches would take longer.
-    TileOfC<T> others[kHalves];
-    for_each(c, [&](T& x, const Row& row, int column) {
-      x = b(row.from, first + min(column, columns - 1));
-    });
+  // Where there is nothing to load, something else is: branches would take longer.
+  for_each(c, [&](T& x, const Row& row, int column) {
+    x = b(row.from, first + min(column, columns - 1));
+  });
+  if constexpr (kMoves) {
+    Tiles others;
     for_each(others, [&](T& x, const Row& row, int column) {
       x = b(row.other_from, first + min(column, columns - 1));
     });
@@ -175,10 +188,12 @@ __global__ void __launch_bounds__(kMaxRows, 1)
     for_each(others, [&](const T& x, const Row& row, int column) {
       if (row.other >= 0 && column < columns) b(row.other, first + column) = x;
     });
-    for_each(c, [&](T& x, const Row& row, int) {
-      if (row.index >= order) x = 0;
-    });
+  } else {
+    __syncthreads();  // the barriers are there
   }
+  for_each(c, [&](T& x, const Row& row, int) {
+    if (row.index >= order) x = 0;
+  });
 
   // Tiles of a left operand by element(h, half, s, step).
   using Left = TileOfA<T>[kSteps][kHalves];
@@ -201,13 +216,16 @@ __global__ void __launch_bounds__(kMaxRows, 1)
   const auto add_product = [&](const Left& a, int k) {
 #pragma unroll
     for (int s = 0; s < kSteps; ++s) {
-      TileOfB<T> x;
 #pragma unroll
-      for (int step = 0; step < 2; ++step) {
-        x.values[step] = shared.rows[k + 8 * s + 4 * step + TileThread()][TileGroup()];
+      for (int n = 0; n < kSides; ++n) {
+        TileOfB<T> x;
+#pragma unroll
+        for (int step = 0; step < 2; ++step) {
+          x.values[step] = shared.rows[k + 8 * s + 4 * step + TileThread()][8 * n + TileGroup()];
+        }
+#pragma unroll
+        for (int h = 0; h < kHalves; ++h) AddTileProduct(a[s][h], x, c[n][h]);
       }
-#pragma unroll
-      for (int h = 0; h < kHalves; ++h) AddTileProduct(a[s][h], x, c[h]);
     }
   };
   Left a;
@@ -227,7 +245,7 @@ __global__ void __launch_bounds__(kMaxRows, 1)
     __syncwarp();
   };
   keep(1);
-  if (plan->substitutes[warp] == 0) {
+  if (tiles[warp].substitute == 0) {
     for_each(c, [](T& x, const Row&, int) { x = 0; });
     load(a, [&](int h, int half, int s, int step) {
       return shared.inverses[warp][((h * kSteps + s) * 4 + half * 2 + step) * kWarp + lane];
@@ -237,7 +255,7 @@ __global__ void __launch_bounds__(kMaxRows, 1)
     MatrixView<T> tile = block;
     tile.data += own + own * block.ld;
     tile.rows = order - own;
-    Substitute(tile, &shared.rows[own]);
+    Substitute<T, kColumns>(tile, &shared.rows[own]);
     __syncwarp();
     for_each(c, [&](T& x, const Row& row, int column) { x = shared.rows[row.index][column]; });
   }
@@ -253,6 +271,23 @@ unsigned Blocks(int64_t count, int64_t each) {
   return static_cast<unsigned>((count + each - 1) / each);
 }
 
+template <class T, bool kMoves>
+cudaError_t Launch(const MatrixView<T>& block, const InterchangePlan* moves,
+                   const TileInverse<T>* tiles, const MatrixView<T>& b, const LuControl<T>* control,
+                   bool overlap, cudaStream_t stream) {
+  if (block.cols == 0 || b.cols == 0) return cudaSuccess;
+  using Shape = BlockRowShape<T, kMoves>;
+  constexpr int kBytes = sizeof(typename Shape::Memory);
+  if (const cudaError_t error = cudaFuncSetAttribute(
+          BlockRowKernel<T, kMoves>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
+      error != cudaSuccess) {
+    return error;
+  }
+  return LaunchBehind(BlockRowKernel<T, kMoves>, dim3(Blocks(b.cols, Shape::kColumns)),
+                      Blocks(block.cols, kWarp) * kWarp, kBytes, overlap, stream, block, moves,
+                      tiles, b, control);
+}
+
 }  // namespace
 
 template <class T>
@@ -265,19 +300,17 @@ cudaError_t LaunchPlanBlockRow(const MatrixView<T>& block, const int64_t* ipiv, 
 }
 
 template <class T>
-cudaError_t LaunchBlockRow(const MatrixView<T>& block, const BlockRowPlan<T>* plan,
+cudaError_t LaunchBlockRow(const MatrixView<T>& block, const BlockRowPlan<T>& plan,
                            const MatrixView<T>& b, const LuControl<T>* control, bool overlap,
                            cudaStream_t stream) {
-  if (block.cols == 0 || b.cols == 0) return cudaSuccess;
-  constexpr int kBytes = sizeof(BlockRowMemory<T>);
-  if (const cudaError_t error = cudaFuncSetAttribute(
-          BlockRowKernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
-      error != cudaSuccess) {
-    return error;
-  }
-  return LaunchBehind(BlockRowKernel<T>, dim3(Blocks(b.cols, kColumns)),
-                      Blocks(block.cols, kWarp) * kWarp, kBytes, overlap, stream, block, plan, b,
-                      control);
+  return Launch<T, true>(block, &plan.interchanges, plan.tiles, b, control, overlap, stream);
+}
+
+template <class T>
+cudaError_t LaunchSolveRows(const MatrixView<T>& block, const TileInverse<T>* tiles,
+                            const MatrixView<T>& b, const LuControl<T>* control, bool overlap,
+                            cudaStream_t stream) {
+  return Launch<T, false>(block, nullptr, tiles, b, control, overlap, stream);
 }
 
 template cudaError_t LaunchPlanBlockRow(const MatrixView<float>&, const int64_t*, int64_t,
@@ -286,11 +319,17 @@ template cudaError_t LaunchPlanBlockRow(const MatrixView<float>&, const int64_t*
 template cudaError_t LaunchPlanBlockRow(const MatrixView<double>&, const int64_t*, int64_t,
                                         BlockRowPlan<double>*, const LuControl<double>*, bool,
                                         cudaStream_t);
-template cudaError_t LaunchBlockRow(const MatrixView<float>&, const BlockRowPlan<float>*,
+template cudaError_t LaunchBlockRow(const MatrixView<float>&, const BlockRowPlan<float>&,
                                     const MatrixView<float>&, const LuControl<float>*, bool,
                                     cudaStream_t);
-template cudaError_t LaunchBlockRow(const MatrixView<double>&, const BlockRowPlan<double>*,
+template cudaError_t LaunchBlockRow(const MatrixView<double>&, const BlockRowPlan<double>&,
                                     const MatrixView<double>&, const LuControl<double>*, bool,
                                     cudaStream_t);
+template cudaError_t LaunchSolveRows(const MatrixView<float>&, const TileInverse<float>*,
+                                     const MatrixView<float>&, const LuControl<float>*, bool,
+                                     cudaStream_t);
+template cudaError_t LaunchSolveRows(const MatrixView<double>&, const TileInverse<double>*,
+                                     const MatrixView<double>&, const LuControl<double>*, bool,
+                                     cudaStream_t);
 
 }  // namespace crout

@@ -4,7 +4,6 @@
 
 #include <cuda_runtime_api.h>
 
-#include <cstddef>
 #include <cstdint>
 
 #include "kernels/cuda/interchange_rows.h"
@@ -13,17 +12,24 @@
 
 namespace crout {
 
-// What depends on the block alone, in device memory: its interchanges, and the inverses of the
-// tiles on the diagonal of its unit lower triangle, in the order in which a warp reads them.
+// The inverse of a tile on the diagonal of a unit lower triangle, its elements in the order in
+// which a warp reads them.
+template <class T>
+struct TileInverse {
+  static constexpr int kOrder = 32;
+
+  alignas(16) T elements[kOrder * kOrder];
+  int substitute;  // non-zero: it has large elements, and is not to be used
+};
+
+// What depends on the block alone, in device memory.
 template <class T>
 struct BlockRowPlan {
   static constexpr int kMaxRows = InterchangePlan::kMaxRows;
-  static constexpr int kTile = 32;
-  static constexpr int kTiles = kMaxRows / kTile;
+  static constexpr int kTile = TileInverse<T>::kOrder;
 
   InterchangePlan interchanges;
-  int substitutes[kTiles];  // non-zero: the inverse has large elements, and is not to be used
-  T inverses[kTiles][kTile * kTile];
+  TileInverse<T> tiles[kMaxRows / kTile];
 };
 
 // Enqueues the plan of `block`, the unit lower triangle of a factored block of at most kMaxRows
@@ -39,9 +45,20 @@ cudaError_t LaunchPlanBlockRow(const MatrixView<T>& block, const int64_t* ipiv, 
 // and by substitution where an inverse is not to be used. Takes up to 180 KB of shared memory.
 // Nothing once `control` has halted.
 template <class T>
-cudaError_t LaunchBlockRow(const MatrixView<T>& block, const BlockRowPlan<T>* plan,
+cudaError_t LaunchBlockRow(const MatrixView<T>& block, const BlockRowPlan<T>& plan,
                            const MatrixView<T>& b, const LuControl<T>* control, bool overlap,
                            cudaStream_t stream);
+
+// The most rows that LaunchSolveRows takes: with more, fewer of its blocks of threads would fit a
+// multiprocessor, and each is a chain of its tiles.
+inline constexpr int64_t kSolvedRows = 128;
+
+// Enqueues b := L^-1 b alike without interchanges, for `block`, at most kSolvedRows rows of a
+// triangle, with the inverses of its tiles. Faster where b has many columns.
+template <class T>
+cudaError_t LaunchSolveRows(const MatrixView<T>& block, const TileInverse<T>* tiles,
+                            const MatrixView<T>& b, const LuControl<T>* control, bool overlap,
+                            cudaStream_t stream);
 
 }  // namespace crout
 

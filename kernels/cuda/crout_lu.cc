@@ -1,6 +1,7 @@
 #include "kernels/cuda/crout_lu.h"
 
 #include <algorithm>
+#include <limits>
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
@@ -20,9 +21,9 @@ namespace crout {
 namespace {
 
 constexpr int64_t kMaxBlock = BlockRowPlan<double>::kMaxRows;
-// Plans of block rows: those of two panels in a row, while one lane is behind the other, and one
-// for blocks within a panel.
-constexpr int kPlansOfPanels = 2;
+// Plans of block rows: those of the blocks of two panels in a row, while one lane is behind the
+// other, and one for blocks within a panel.
+constexpr int kPlansOfPanels = 2 * PanelLayout::kMostBlocks;
 constexpr int kPlans = kPlansOfPanels + 1;
 
 size_t PlanBytes(DType dtype) {
@@ -54,7 +55,7 @@ struct Workspace {
     w.cublas = take(blocking.look_ahead, CudaContext::kCublasWorkspaceBytes);
     w.deferred =
         take(blocking.look_ahead, DeferredInterchangesBytes(dtype, m, columns, blocking.block));
-    w.tf32 = take(blocking.tf32, Tf32ProductBytes(m, blocking.block));
+    w.tf32 = take(blocking.tf32, Tf32ProductBytes(m, blocking.panels(columns).EndOf(0)));
     w.scratch = take(true, kernels.ScratchBytes(dtype, m));
     w.bytes = end;
     return w;
@@ -72,6 +73,7 @@ class CroutLu {
         blocking_(blocking),
         a_(a),
         columns_(std::min(a.rows, a.cols)),
+        panels_(blocking.panels(columns_)),
         ipiv_(ipiv),
         layout_(Workspace::For(kernels, blocking, kDTypeOf<T>, a.rows, columns_)),
         workspace_(workspace.data()),
@@ -80,7 +82,7 @@ class CroutLu {
 
   absl::Status Run() {
     const DeviceScalars scalars(context_.cublas());
-    if (blocking_.look_ahead && columns_ > blocking_.block) return RunAhead();
+    if (blocking_.look_ahead && panels_.EndOf(0) < columns_) return RunAhead();
     const CudaLane lane = context_.lane();
     CROUT_RETURN_IF_ERROR(Factor(lane, {0, columns_}, {0, columns_}));
     if (columns_ == a_.cols) return absl::OkStatus();
@@ -116,30 +118,38 @@ class CroutLu {
     const absl::Status joined = ahead.Join();
     CROUT_RETURN_IF_ERROR(status);
     CROUT_RETURN_IF_ERROR(joined);
-    CROUT_RETURN_IF_CUDA_ERROR(LaunchDeferredInterchanges(a_, ipiv_, columns_, blocking_.block,
-                                                          workspace_ + layout_.deferred, control_,
-                                                          context_.stream()));
+    CROUT_RETURN_IF_CUDA_ERROR(LaunchDeferredInterchanges(
+        a_, ipiv_, panels_, workspace_ + layout_.deferred, control_, context_.stream()));
     return absl::OkStatus();
   }
 
   absl::Status FactorAhead(LookAhead& ahead) {
     const CudaLane rest = ahead.rest();
     const CudaLane urgent = ahead.urgent();
-    const auto end_of = [&](int64_t begin) { return std::min(begin + blocking_.block, columns_); };
-    CROUT_RETURN_IF_ERROR(Factor(urgent, {0, end_of(0)}, {0, end_of(0)}));
-    for (int64_t begin = 0; begin < columns_; begin = end_of(begin)) {
-      const Range panel = {begin, end_of(begin)};
-      const Range next = {panel.end, end_of(panel.end)};
-      const Range rest_columns = {next.end, a_.cols};
-      BlockRowPlan<T>* const plan = Plans() + begin / blocking_.block % kPlansOfPanels;
-      CROUT_RETURN_IF_ERROR(Plan(urgent, panel, ipiv_ + begin, plan));
+    const Range first = {0, panels_.EndOf(0)};
+    CROUT_RETURN_IF_ERROR(Factor(urgent, first, first));
+    for (Range panel = first; panel.begin < columns_;) {
+      const Range next = {panel.end, panels_.EndOf(panel.end)};
+      CROUT_RETURN_IF_ERROR(ForBlocks(panel, [&](Range block) {
+        return Plan(urgent, block, ipiv_ + block.begin, PlanOf(block));
+      }));
       // The panel is there; the columns of the next one have every update but this panel's.
       CROUT_RETURN_IF_ERROR(ahead.Meet());
-      CROUT_RETURN_IF_ERROR(BlockRow(urgent, panel, plan, next));
+      CROUT_RETURN_IF_ERROR(BlockRows(urgent, panel, next));
       CROUT_RETURN_IF_ERROR(Subtract(urgent, panel, next));
-      CROUT_RETURN_IF_ERROR(BlockRow(rest, panel, plan, rest_columns));
-      CROUT_RETURN_IF_ERROR(SubtractFast(rest, panel, rest_columns));
+      CROUT_RETURN_IF_ERROR(BlockRows(rest, panel, {next.end, a_.cols}));
+      CROUT_RETURN_IF_ERROR(SubtractFast(rest, panel, {next.end, a_.cols}));
       CROUT_RETURN_IF_ERROR(Factor(urgent, next, next));
+      panel = next;
+    }
+    return absl::OkStatus();
+  }
+
+  // Calls f(block) for each of a panel's blocks until one fails.
+  template <class F>
+  absl::Status ForBlocks(Range panel, F f) const {
+    for (int64_t begin = panel.begin; begin < panel.end; begin += blocking_.block) {
+      CROUT_RETURN_IF_ERROR(f(Range{begin, std::min(begin + blocking_.block, panel.end)}));
     }
     return absl::OkStatus();
   }
@@ -204,28 +214,55 @@ class CroutLu {
     return absl::OkStatus();
   }
 
+  // A block's interchanges and its rows of U.
   absl::Status BlockRow(const CudaLane& lane, Range block, const BlockRowPlan<T>* plan,
                         Range columns) {
-    const MatrixView<T> b = Block({block.begin, a_.rows}, columns);
     if (kernels_.clusters()) {
-      CROUT_RETURN_IF_CUDA_ERROR(
-          LaunchBlockRow(Block(block, block), plan, b, control_, true, lane.stream));
+      CROUT_RETURN_IF_CUDA_ERROR(LaunchBlockRow(Block(block, block), *plan,
+                                                Block({block.begin, a_.rows}, columns), control_,
+                                                true, lane.stream));
       return absl::OkStatus();
     }
     // Other GPUs have not the shared memory for it.
-    CROUT_RETURN_IF_CUDA_ERROR(LaunchInterchangeRows(
-        b, &plan->interchanges, block.end - block.begin, control_, lane.stream));
+    CROUT_RETURN_IF_ERROR(Interchange(lane, block, plan, columns));
     return SolveLower(lane, block, columns);
   }
 
+  // The same of a whole panel.
+  absl::Status BlockRows(const CudaLane& lane, Range panel, Range columns) {
+    if (panel.end - panel.begin <= blocking_.block) {
+      return BlockRow(lane, panel, PlanOf(panel), columns);
+    }
+    CROUT_RETURN_IF_ERROR(ForBlocks(
+        panel, [&](Range block) { return Interchange(lane, block, PlanOf(block), columns); }));
+    return SolveLower(lane, panel, columns);
+  }
+
+  absl::Status Interchange(const CudaLane& lane, Range block, const BlockRowPlan<T>* plan,
+                           Range columns) {
+    CROUT_RETURN_IF_CUDA_ERROR(LaunchInterchangeRows(Block({block.begin, a_.rows}, columns),
+                                                     &plan->interchanges, block.end - block.begin,
+                                                     control_, lane.stream));
+    return absl::OkStatus();
+  }
+
+  // The rows `block` of U, of a panel that has plans where there are clusters. By halves: the
+  // products between them are where the operations are.
   absl::Status SolveLower(const CudaLane& lane, Range block, Range columns) {
-    if (block.end - block.begin <= kMaxTile) {
-      CROUT_RETURN_IF_CUDA_ERROR(LaunchSolveTile(TileSolve::kUnitLower, Block(block, block),
-                                                 Block(block, columns), control_, lane.stream));
+    const int64_t most = kernels_.clusters() ? std::min(kSolvedRows, blocking_.block) : kMaxTile;
+    if (block.end - block.begin <= most) {
+      if (!kernels_.clusters()) {
+        CROUT_RETURN_IF_CUDA_ERROR(LaunchSolveTile(TileSolve::kUnitLower, Block(block, block),
+                                                   Block(block, columns), control_, lane.stream));
+        return absl::OkStatus();
+      }
+      CROUT_RETURN_IF_CUDA_ERROR(LaunchSolveRows(Block(block, block), TilesOf(block.begin),
+                                                 Block(block, columns), control_, true,
+                                                 lane.stream));
       return absl::OkStatus();
     }
-    const int64_t tiles = (block.end - block.begin + kMaxTile - 1) / kMaxTile;
-    const Range upper = {block.begin, block.begin + tiles / 2 * kMaxTile};
+    const int64_t pieces = (block.end - block.begin + most - 1) / most;
+    const Range upper = {block.begin, block.begin + pieces / 2 * most};
     const Range lower = {upper.end, block.end};
     CROUT_RETURN_IF_ERROR(SolveLower(lane, upper, columns));
     CROUT_RETURN_IF_ERROR(Subtract(lane, lower, upper, columns));
@@ -256,6 +293,14 @@ class CroutLu {
   BlockRowPlan<T>* Plans() const {
     return reinterpret_cast<BlockRowPlan<T>*>(workspace_ + layout_.plans);
   }
+  // Of a panel's block; kept until the panel behind the next one is there.
+  BlockRowPlan<T>* PlanOf(Range block) const {
+    return Plans() + block.begin / blocking_.block % kPlansOfPanels;
+  }
+  const TileInverse<T>* TilesOf(int64_t row) const {
+    const int64_t block = row / blocking_.block * blocking_.block;
+    return PlanOf({block, row})->tiles + (row - block) / BlockRowPlan<T>::kTile;
+  }
   BlockRowPlan<T>* PlanWithin() const { return Plans() + kPlansOfPanels; }
 
   LuPanel<T> Panel(int64_t begin, int64_t end) const {
@@ -274,6 +319,7 @@ class CroutLu {
   const LuBlocking blocking_;
   const MatrixView<T> a_;
   const int64_t columns_;
+  const PanelLayout panels_;
   int64_t* const ipiv_;
   const Workspace layout_;
   std::byte* const workspace_;
@@ -329,10 +375,18 @@ class CudaCroutLu final : public LuAlgorithm {
 }  // namespace
 
 LuBlocking LuBlocking::For(DType dtype, int64_t columns) {
+  const bool wide = dtype == DType::kFloat64 && columns > 12288;
   return {.block = 512,
+          .wide = wide ? 8192 : std::numeric_limits<int64_t>::max(),
           .follow = int64_t{1} << 20,
           .look_ahead = columns > 1024,
           .tf32 = dtype == DType::kFloat32 && columns > 4096};
+}
+
+PanelLayout LuBlocking::panels(int64_t columns) const {
+  const int64_t width = 2 * block;
+  const int64_t wide_columns = columns < wide ? 0 : ((columns - wide) / width + 1) * width;
+  return {columns, block, std::min(wide_columns, columns / width * width)};
 }
 
 size_t CroutLuWorkspaceBytes(const LuPanelKernels& kernels, const LuBlocking& blocking, DType dtype,

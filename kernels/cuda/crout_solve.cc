@@ -19,7 +19,7 @@ namespace {
 // Measured on an H100: from so many elements of a block on, cuBLAS is faster than one launch of
 // ours, with up to 16 columns and with more.
 constexpr int64_t kFewColumns = 16;
-constexpr int64_t kGemmElements = int64_t{1} << 24;
+constexpr int64_t kGemmElements = int64_t{1} << 26;
 constexpr int64_t kGemmElementsOfMany = int64_t{1} << 20;
 
 // By trial (docs/decisions/0010). Up to the first condition number the inverses alone are about as
@@ -32,9 +32,10 @@ double ConditionFor(Op op, const PreparationStats& preparation) {
   return op == Op::kNone ? preparation.condition : preparation.transposed_condition;
 }
 
-// Rows of a diagonal block. Larger ones take fewer, longer steps, and more memory.
+// Rows of a diagonal block. Larger ones take fewer steps, but more memory, up to half of the
+// factor's, and a preparation that is to stay short beside the factorization.
 int64_t BlockOrder(int64_t n) {
-  const int64_t order = n <= 512 ? 256 : n <= 8192 ? 512 : kMaxInvertedOrder;
+  const int64_t order = n <= 512 ? 256 : n < 4096 ? 512 : kMaxInvertedOrder;
   return std::min(n, order);
 }
 

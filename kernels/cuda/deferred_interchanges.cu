@@ -35,15 +35,16 @@ __device__ void Copy(int begin, int end, From from, T* to) {
 // A block of threads takes a column at a time: to its copy, and back in the new order.
 template <class T>
 __global__ void __launch_bounds__(kThreads, 1)
-    PermuteColumnsKernel(MatrixView<T> a, int64_t columns, int64_t block, const int64_t* sources,
-                         T* copies, const LuControl<T>* control) {
+    PermuteColumnsKernel(MatrixView<T> a, PanelLayout panels, const int64_t* sources, T* copies,
+                         const LuControl<T>* control) {
   if (control->halt != 0) return;
   const auto rows = static_cast<int>(a.rows);
   T* const copy = copies + blockIdx.x * a.rows;
-  for (int64_t j = blockIdx.x; j < columns; j += gridDim.x) {
-    const int64_t behind = j / block + 1;
-    const auto begin = static_cast<int>(behind * block);
-    const int64_t* const source = sources + behind * a.rows;
+  for (int64_t j = blockIdx.x;; j += gridDim.x) {
+    const int64_t end = panels.EndOf(j);
+    if (end == panels.columns) return;
+    const auto begin = static_cast<int>(end);
+    const int64_t* const source = sources + end / panels.block * a.rows;
     T* const column = &a(0, j);
     Copy(
         begin, rows, [&](int i) { return column[i]; }, copy);
@@ -61,29 +62,28 @@ size_t DeferredInterchangesBytes(DType dtype, int64_t m, int64_t columns, int64_
 }
 
 template <class T>
-cudaError_t LaunchDeferredInterchanges(const MatrixView<T>& a, const int64_t* ipiv, int64_t columns,
-                                       int64_t block, std::byte* workspace,
+cudaError_t LaunchDeferredInterchanges(const MatrixView<T>& a, const int64_t* ipiv,
+                                       const PanelLayout& panels, std::byte* workspace,
                                        const LuControl<T>* control, cudaStream_t stream) {
-  const int64_t blocks = Blocks(columns, block);
-  const int64_t early = (blocks - 1) * block;  // columns before the last block
-  if (early <= 0) return cudaSuccess;
+  if (panels.EndOf(0) == panels.columns) return cudaSuccess;
   auto* const sources = reinterpret_cast<int64_t*>(workspace);
   if (const cudaError_t error =
-          LaunchTraceInterchanges(ipiv, columns, a.rows, block, sources, stream);
+          LaunchTraceInterchanges(ipiv, panels.columns, a.rows, panels.block, sources, stream);
       error != cudaSuccess) {
     return error;
   }
-  const auto grid = static_cast<unsigned>(std::min(early, kColumnsAtOnce));
+  const int64_t blocks = Blocks(panels.columns, panels.block);
+  const auto grid = static_cast<unsigned>(std::min(panels.columns, kColumnsAtOnce));
   PermuteColumnsKernel<<<grid, kThreads, 0, stream>>>(
-      a, early, block, sources, reinterpret_cast<T*>(sources + blocks * a.rows), control);
+      a, panels, sources, reinterpret_cast<T*>(sources + blocks * a.rows), control);
   return cudaGetLastError();
 }
 
-template cudaError_t LaunchDeferredInterchanges(const MatrixView<float>&, const int64_t*, int64_t,
-                                                int64_t, std::byte*, const LuControl<float>*,
-                                                cudaStream_t);
-template cudaError_t LaunchDeferredInterchanges(const MatrixView<double>&, const int64_t*, int64_t,
-                                                int64_t, std::byte*, const LuControl<double>*,
-                                                cudaStream_t);
+template cudaError_t LaunchDeferredInterchanges(const MatrixView<float>&, const int64_t*,
+                                                const PanelLayout&, std::byte*,
+                                                const LuControl<float>*, cudaStream_t);
+template cudaError_t LaunchDeferredInterchanges(const MatrixView<double>&, const int64_t*,
+                                                const PanelLayout&, std::byte*,
+                                                const LuControl<double>*, cudaStream_t);
 
 }  // namespace crout

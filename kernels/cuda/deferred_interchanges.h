@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/lu_control.h"
+#include "kernels/cuda/panel_layout.h"
 #include "kernels/dtype.h"
 #include "kernels/matrix.h"
 
@@ -16,13 +17,13 @@ namespace crout {
 // Bytes of workspace for a matrix of m rows, `columns` of them factored in blocks.
 size_t DeferredInterchangesBytes(DType dtype, int64_t m, int64_t columns, int64_t block);
 
-// Enqueues, in every one of the first `columns` columns, the interchanges ipiv[..columns) of the
-// blocks behind the column's own: one pass over the columns that reads and writes each element
+// Enqueues, in every one of the panels' columns, the interchanges of the panels behind the column's
+// own, of ipiv[0..panels.columns): one pass over the columns that reads and writes each element
 // once, where an interchange at a time touches a sector of memory for each element. Nothing once
 // `control` has halted. `workspace`: DeferredInterchangesBytes() of device memory.
 template <class T>
-cudaError_t LaunchDeferredInterchanges(const MatrixView<T>& a, const int64_t* ipiv, int64_t columns,
-                                       int64_t block, std::byte* workspace,
+cudaError_t LaunchDeferredInterchanges(const MatrixView<T>& a, const int64_t* ipiv,
+                                       const PanelLayout& panels, std::byte* workspace,
                                        const LuControl<T>* control, cudaStream_t stream);
 
 }  // namespace crout

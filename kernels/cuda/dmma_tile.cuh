@@ -45,50 +45,60 @@ __device__ inline void MultiplyAdd(double upper, double lower, double x, double 
 #endif
 }
 
-// sums += A[0:16, begin:end] X[begin:end, :] for every kWarps-th batch of columns of A, from the
-// `warp`-th on. load_a(half, k) gives the element of A in row TileRow(2 * half) and column k,
-// load_x(j, k) that of X in row k and column 8 j + FragmentColumn(), as double; both 0 for k >=
-// end. `then` is called when the first batch of A is on its way, before X is read.
+// sums += A[0:16, begin:end] X[begin:end, :] for this warp's share of the columns of A: kWarps
+// warps take 4 of them each in turn. load_a(half, k) gives the element of A in row TileRow(2 *
+// half) and column k, load_x(j, k) that of X in row k and column 8 j + FragmentColumn(), as double;
+// both 0 for k >= end. `then` is called when as much of A is on its way as registers hold, before X
+// is read: all of it where kTiles is at most 2 and a warp has at most 64 columns.
 template <int kWarps, int kTiles, class LoadA, class LoadX, class Then>
 __device__ void MultiplyTile(int warp, int begin, int end, LoadA load_a, LoadX load_x, Then then,
                              TileSums<kTiles>& sums) {
-  // Measured: with few products for each element of A, batches are larger and loaded ahead.
-  constexpr bool kAhead = kTiles == 1;
-  constexpr int kSteps = kAhead ? 8 : 4;
-  constexpr int kBatch = kSteps * kTileDepth;
-  const int depth = static_cast<int>(threadIdx.x) % 4;
-  const auto load = [&](int first, double(&a)[kSteps][2]) {
+  // A chunk is what is loaded at once; so many are on their way.
+  constexpr int kSteps = 2;
+  constexpr int kChunksOfA = kTiles <= 2 ? 8 : 4;
+  constexpr int kChunksOfX = kTiles == 1 ? 4 : 2;
+  constexpr int kChunk = kSteps * kWarps * kTileDepth;
+  double a[kChunksOfA][kSteps][2];
+  double x[kChunksOfX][kSteps][kTiles];
+  const int own = begin + warp * kTileDepth + static_cast<int>(threadIdx.x) % 4;
+  const auto column = [&](int chunk, int s) {
+    return own + chunk * kChunk + s * kWarps * kTileDepth;
+  };
+  const int chunks = (end - begin + kChunk - 1) / kChunk;
+  const auto start_a = [&](int chunk, double(&to)[kSteps][2]) {
+    if (chunk >= chunks) return;
 #pragma unroll
     for (int s = 0; s < kSteps; ++s) {
-      const int k = first + s * kTileDepth + depth;
-      a[s][0] = load_a(0, k);
-      a[s][1] = load_a(1, k);
+      to[s][0] = load_a(0, column(chunk, s));
+      to[s][1] = load_a(1, column(chunk, s));
     }
   };
-  int first = begin + warp * kBatch;
-  double a[kSteps][2];
-  load(first, a);
+  const auto start_x = [&](int chunk, double(&to)[kSteps][kTiles]) {
+    if (chunk >= chunks) return;
+#pragma unroll
+    for (int s = 0; s < kSteps; ++s) {
+#pragma unroll
+      for (int j = 0; j < kTiles; ++j) to[s][j] = load_x(j, column(chunk, s));
+    }
+  };
+#pragma unroll
+  for (int c = 0; c < kChunksOfA; ++c) start_a(c, a[c]);
   then();
-  for (; first < end; first += kWarps * kBatch) {
-    double x[kSteps][kTiles];
 #pragma unroll
-    for (int s = 0; s < kSteps; ++s) {
-      const int k = first + s * kTileDepth + depth;
+  for (int c = 0; c < kChunksOfX; ++c) start_x(c, x[c]);
+  for (int first = 0; first < chunks; first += kChunksOfA) {
 #pragma unroll
-      for (int j = 0; j < kTiles; ++j) x[s][j] = load_x(j, k);
-    }
-    double next[kSteps][2];
-    if constexpr (kAhead) load(first + kWarps * kBatch, next);
+    for (int c = 0; c < kChunksOfA; ++c) {
+      if (first + c >= chunks) break;
 #pragma unroll
-    for (int s = 0; s < kSteps; ++s) {
+      for (int s = 0; s < kSteps; ++s) {
 #pragma unroll
-      for (int j = 0; j < kTiles; ++j) MultiplyAdd(a[s][0], a[s][1], x[s][j], sums[j]);
-    }
-    if constexpr (!kAhead) load(first + kWarps * kBatch, next);
-#pragma unroll
-    for (int s = 0; s < kSteps; ++s) {
-      a[s][0] = next[s][0];
-      a[s][1] = next[s][1];
+        for (int j = 0; j < kTiles; ++j) {
+          MultiplyAdd(a[c][s][0], a[c][s][1], x[c % kChunksOfX][s][j], sums[j]);
+        }
+      }
+      start_a(first + c + kChunksOfA, a[c]);
+      start_x(first + c + kChunksOfX, x[c % kChunksOfX]);
     }
   }
 }

@@ -19,10 +19,11 @@ constexpr double kBlockElement = 0.06e-9;
 
 // By n unknowns and nrhs: the latency of the products with diagonal blocks grows as a power of the
 // columns until they fill the device; the factor is read at the memory's speed.
-constexpr double kSolveUnknown = 28e-9;
-constexpr double kSolvePower = 0.28;
+constexpr double kSolveCall = 3e-5;
+constexpr double kSolveUnknown = 13e-9;
+constexpr double kSolvePower = 0.4;
 constexpr double kSolveFill = 64;
-constexpr double kSolveElement = 2.8e-12;
+constexpr double kSolveElement = 3e-12;
 constexpr double kSolveColumn = 1.6e-14;  // of one element
 
 double LuFlops(double n) { return 2.0 / 3.0 * n * n * n; }
@@ -57,7 +58,8 @@ double PredictCroutSolveSeconds(int64_t order, int64_t nrhs) {
   const auto columns = static_cast<double>(nrhs);
   const double latency =
       std::pow(std::min(columns, kSolveFill), kSolvePower) * std::max(1.0, columns / kSolveFill);
-  return kCall + kSolveUnknown * n * latency + (kSolveElement + kSolveColumn * columns) * n * n;
+  return kSolveCall + kSolveUnknown * n * latency +
+         (kSolveElement + kSolveColumn * columns) * n * n;
 }
 
 }  // namespace crout

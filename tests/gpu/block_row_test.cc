@@ -51,11 +51,16 @@ class BlockRowTest : public KernelTest {
     ASSERT_EQ(LaunchPlanBlockRow(block, interchanges ? pivots.get() : nullptr, kAbove, plan.get(),
                                  control.get(), false, nullptr),
               cudaSuccess);
-    ASSERT_EQ(LaunchBlockRow<T>(block, plan.get(), b, control.get(), false, nullptr), cudaSuccess);
+    if (interchanges || order > kSolvedRows) {
+      ASSERT_EQ(LaunchBlockRow<T>(block, *plan, b, control.get(), false, nullptr), cudaSuccess);
+    } else {
+      ASSERT_EQ(LaunchSolveRows<T>(block, plan->tiles, b, control.get(), false, nullptr),
+                cudaSuccess);
+    }
     const std::vector<T> got = Receive(matrix, a.size());
     const std::vector<BlockRowPlan<T>> planned = Receive(plan, 1);
     for (int64_t tile = 0; tile * BlockRowPlan<T>::kTile < order; ++tile) {
-      EXPECT_EQ(planned[0].substitutes[tile] != 0, size == kLarge) << "tile " << tile;
+      EXPECT_EQ(planned[0].tiles[tile].substitute != 0, size == kLarge) << "tile " << tile;
     }
 
     ASSERT_TRUE(std::equal(a.begin(), a.begin() + order * rows, got.begin()));
@@ -104,16 +109,20 @@ TEST_F(BlockRowTest, SmallShapes) {
 // All of a block of threads, and many columns, which others take.
 TEST_F(BlockRowTest, LargeShapes) {
   for (const Shape& shape : {Shape{300, 300, 17}, Shape{700, 512, 40}, Shape{512, 512, 8},
-                             Shape{90, 64, 1100}, Shape{600, 512, 1057}}) {
-    ExpectAsSubstitution<double>(shape.rows, shape.order, shape.columns, kSmall, true);
-    ExpectAsSubstitution<float>(shape.rows, shape.order, shape.columns, kSmall, true);
+                             Shape{90, 64, 1100}, Shape{600, 512, 1057}, Shape{128, 128, 1057}}) {
+    for (const bool interchanges : {false, true}) {
+      ExpectAsSubstitution<double>(shape.rows, shape.order, shape.columns, kSmall, interchanges);
+      ExpectAsSubstitution<float>(shape.rows, shape.order, shape.columns, kSmall, interchanges);
+    }
   }
 }
 
 TEST_F(BlockRowTest, SubstitutesWhereAnInverseIsLarge) {
   for (const int64_t columns : {3, 1100}) {
-    ExpectAsSubstitution<double>(100, 90, columns, kLarge, true);
-    ExpectAsSubstitution<float>(100, 90, columns, kLarge, true);
+    for (const bool interchanges : {false, true}) {
+      ExpectAsSubstitution<double>(100, 90, columns, kLarge, interchanges);
+      ExpectAsSubstitution<float>(100, 90, columns, kLarge, interchanges);
+    }
   }
 }
 

@@ -93,8 +93,9 @@ class CroutLuTest : public GpuTest {
   void ExpectAsGetrf(int64_t m, int64_t n, bool clusters, LuBlocking blocking) {
     SCOPED_TRACE(::testing::Message()
                  << m << " x " << n << " float" << 8 * sizeof(T) << " clusters " << clusters
-                 << " block " << blocking.block << " follow " << blocking.follow << " look-ahead "
-                 << blocking.look_ahead << " tf32 " << blocking.tf32);
+                 << " block " << blocking.block << " wide " << blocking.wide << " follow "
+                 << blocking.follow << " look-ahead " << blocking.look_ahead << " tf32 "
+                 << blocking.tf32);
     const HostMatrix a = testing::RandomMatrix(m, n, 11);
     const Factored ours = CroutLu<T>(a, m, n, clusters, blocking);
     const Factored theirs = Getrf<T>(a, m, n);
@@ -154,7 +155,11 @@ class CroutLuTest : public GpuTest {
 constexpr int64_t kAllFollow = int64_t{1} << 30;
 constexpr int64_t kSomeFollow = int64_t{1} << 18;
 
-LuBlocking OneBlock(int64_t columns) { return {columns, kAllFollow, false, false}; }
+// Of panels of two blocks.
+constexpr int64_t kAll = 0;
+constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
+
+LuBlocking OneBlock(int64_t columns) { return {columns, kNone, kAllFollow, false, false}; }
 
 TEST_F(CroutLuTest, SquareAsGetrf) {
   for (const int64_t n : {1, 2, 31, 32, 33, 64, 255, 257, 513, 700}) {
@@ -168,11 +173,12 @@ TEST_F(CroutLuTest, SquareAsGetrf) {
 TEST_F(CroutLuTest, EveryWayOfCuttingItUp) {
   for (const int64_t n : {255, 256, 257, 700, 1100}) {
     for (const bool look_ahead : {false, true}) {
-      for (const LuBlocking blocking : {LuBlocking{32, kAllFollow, look_ahead, false},
-                                        LuBlocking{64, 0, look_ahead, look_ahead},
-                                        LuBlocking{96, kSomeFollow, look_ahead, false},
-                                        LuBlocking{256, kSomeFollow, look_ahead, look_ahead},
-                                        LuBlocking{512, kAllFollow, look_ahead, false}}) {
+      for (const LuBlocking blocking : {LuBlocking{32, kNone, kAllFollow, look_ahead, false},
+                                        LuBlocking{64, 200, 0, look_ahead, look_ahead},
+                                        LuBlocking{96, kAll, kSomeFollow, look_ahead, false},
+                                        LuBlocking{256, kNone, kSomeFollow, look_ahead, look_ahead},
+                                        LuBlocking{256, kAll, 0, look_ahead, look_ahead},
+                                        LuBlocking{512, kNone, kAllFollow, look_ahead, false}}) {
         ExpectAsGetrf<double>(n, n, true, blocking);
         ExpectAsGetrf<float>(n, n, true, blocking);
         ExpectAsGetrf<double>(n, n, false, blocking);
@@ -188,12 +194,13 @@ TEST_F(CroutLuTest, RectangularAsGetrf) {
   };
   for (const Shape& shape :
        {Shape{1, 5}, Shape{5, 1}, Shape{33, 32}, Shape{32, 33}, Shape{1000, 7}, Shape{7, 1000},
-        Shape{5000, 96}, Shape{96, 5000}, Shape{900, 300}, Shape{20000, 40}, Shape{40000, 24}}) {
+        Shape{5000, 96}, Shape{96, 5000}, Shape{160, 456}, Shape{456, 160}, Shape{900, 300},
+        Shape{20000, 40}, Shape{40000, 24}}) {
     ExpectAsGetrf<double>(shape.m, shape.n, true, OneBlock(std::min(shape.m, shape.n)));
     ExpectAsGetrf<float>(shape.m, shape.n, true, OneBlock(std::min(shape.m, shape.n)));
     ExpectAsGetrf<double>(shape.m, shape.n, false, OneBlock(std::min(shape.m, shape.n)));
-    ExpectAsGetrf<double>(shape.m, shape.n, true, {64, 0, true, false});
-    ExpectAsGetrf<float>(shape.m, shape.n, true, {64, kAllFollow, true, true});
+    ExpectAsGetrf<double>(shape.m, shape.n, true, {64, 100, 0, true, false});
+    ExpectAsGetrf<float>(shape.m, shape.n, true, {64, kAll, kAllFollow, true, true});
   }
 }
 
@@ -245,7 +252,7 @@ TEST_F(CroutLuTest, SubstitutesWhereAnInverseIsLarge) {
     }
   }
   for (const LuBlocking blocking :
-       {LuBlocking{64, 0, true, false}, LuBlocking{96, 0, true, true}}) {
+       {LuBlocking{64, kAll, 0, true, false}, LuBlocking{96, kNone, 0, true, true}}) {
     ExpectProduct<double>(a, kOrder, kOrder, CroutLu<double>(a, kOrder, kOrder, true, blocking));
     ExpectProduct<float>(a, kOrder, kOrder, CroutLu<float>(a, kOrder, kOrder, true, blocking));
   }

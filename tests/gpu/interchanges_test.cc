@@ -19,11 +19,13 @@ struct Shape {
   int64_t rows;
   int64_t columns;
   int64_t block;
+  int64_t wide = 0;  // columns in panels of two blocks
 };
 
 ::testing::Message Name(const Shape& shape) {
   return ::testing::Message() << shape.rows << " rows, " << shape.columns
-                              << " interchanges in blocks of " << shape.block;
+                              << " interchanges in blocks of " << shape.block << ", " << shape.wide
+                              << " of them in pairs";
 }
 
 // Of rows near and far, some of them often; 1-based.
@@ -141,8 +143,9 @@ void InterchangesTest::ExpectDeferred(const Shape& shape) {
   const std::vector<int64_t> ipiv = Interchanges(shape.columns, shape.rows);
   std::vector<T> expected = a;
   for (int64_t j = 0; j < shape.columns; ++j) {
-    const int64_t behind = (j / shape.block + 1) * shape.block;
-    Laswp(ipiv, behind, shape.columns, &expected[j * ld]);
+    const int64_t width = j < shape.wide ? 2 * shape.block : shape.block;
+    const int64_t behind = (j / width + 1) * width;
+    if (behind < shape.columns) Laswp(ipiv, behind, shape.columns, &expected[j * ld]);
   }
   for (const bool halted : {false, true}) {
     SCOPED_TRACE(Name(shape) << ", float" << 8 * sizeof(T) << ", halted " << halted);
@@ -152,7 +155,7 @@ void InterchangesTest::ExpectDeferred(const Shape& shape) {
     const auto workspace = Allocate<std::byte>(
         DeferredInterchangesBytes(kDTypeOf<T>, shape.rows, shape.columns, shape.block));
     ASSERT_EQ(LaunchDeferredInterchanges<T>({matrix.get(), shape.rows, shape.columns + kBeside, ld},
-                                            pivots.get(), shape.columns, shape.block,
+                                            pivots.get(), {shape.columns, shape.block, shape.wide},
                                             workspace.get(), control.get(), nullptr),
               cudaSuccess);
     EXPECT_TRUE(SameBits(Receive(matrix, a.size()), halted ? a : expected));
@@ -164,7 +167,8 @@ void InterchangesTest::ExpectDeferred(const Shape& shape) {
 TEST_F(InterchangesTest, DeferredToTheEnd) {
   for (const Shape& shape :
        {Shape{50, 10, 16}, Shape{7, 7, 4}, Shape{40, 40, 20}, Shape{100, 64, 32},
-        Shape{100, 70, 32}, Shape{96, 96, 32}, Shape{300, 280, 110}, Shape{4200, 6, 2}}) {
+        Shape{100, 70, 32}, Shape{96, 96, 32}, Shape{300, 280, 110}, Shape{4200, 6, 2},
+        Shape{300, 260, 32, 128}, Shape{96, 96, 16, 96}, Shape{64, 60, 16, 32}}) {
     ExpectDeferred<double>(shape);
     ExpectDeferred<float>(shape);
   }
