@@ -300,10 +300,10 @@ cudaError_t LaunchPlanBlockRow(const MatrixView<T>& block, const int64_t* ipiv, 
 }
 
 template <class T>
-cudaError_t LaunchBlockRow(const MatrixView<T>& block, const BlockRowPlan<T>& plan,
+cudaError_t LaunchBlockRow(const MatrixView<T>& block, const BlockRowPlan<T>* plan,
                            const MatrixView<T>& b, const LuControl<T>* control, bool overlap,
                            cudaStream_t stream) {
-  return Launch<T, true>(block, &plan.interchanges, plan.tiles, b, control, overlap, stream);
+  return Launch<T, true>(block, &plan->interchanges, plan->tiles, b, control, overlap, stream);
 }
 
 template <class T>
@@ -319,10 +319,10 @@ template cudaError_t LaunchPlanBlockRow(const MatrixView<float>&, const int64_t*
 template cudaError_t LaunchPlanBlockRow(const MatrixView<double>&, const int64_t*, int64_t,
                                         BlockRowPlan<double>*, const LuControl<double>*, bool,
                                         cudaStream_t);
-template cudaError_t LaunchBlockRow(const MatrixView<float>&, const BlockRowPlan<float>&,
+template cudaError_t LaunchBlockRow(const MatrixView<float>&, const BlockRowPlan<float>*,
                                     const MatrixView<float>&, const LuControl<float>*, bool,
                                     cudaStream_t);
-template cudaError_t LaunchBlockRow(const MatrixView<double>&, const BlockRowPlan<double>&,
+template cudaError_t LaunchBlockRow(const MatrixView<double>&, const BlockRowPlan<double>*,
                                     const MatrixView<double>&, const LuControl<double>*, bool,
                                     cudaStream_t);
 template cudaError_t LaunchSolveRows(const MatrixView<float>&, const TileInverse<float>*,

@@ -45,7 +45,7 @@ cudaError_t LaunchPlanBlockRow(const MatrixView<T>& block, const int64_t* ipiv, 
 // and by substitution where an inverse is not to be used. Takes up to 180 KB of shared memory.
 // Nothing once `control` has halted.
 template <class T>
-cudaError_t LaunchBlockRow(const MatrixView<T>& block, const BlockRowPlan<T>& plan,
+cudaError_t LaunchBlockRow(const MatrixView<T>& block, const BlockRowPlan<T>* plan,
                            const MatrixView<T>& b, const LuControl<T>* control, bool overlap,
                            cudaStream_t stream);
 

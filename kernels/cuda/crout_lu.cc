@@ -218,7 +218,7 @@ class CroutLu {
   absl::Status BlockRow(const CudaLane& lane, Range block, const BlockRowPlan<T>* plan,
                         Range columns) {
     if (kernels_.clusters()) {
-      CROUT_RETURN_IF_CUDA_ERROR(LaunchBlockRow(Block(block, block), *plan,
+      CROUT_RETURN_IF_CUDA_ERROR(LaunchBlockRow(Block(block, block), plan,
                                                 Block({block.begin, a_.rows}, columns), control_,
                                                 true, lane.stream));
       return absl::OkStatus();

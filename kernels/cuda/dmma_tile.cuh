@@ -45,40 +45,47 @@ __device__ inline void MultiplyAdd(double upper, double lower, double x, double 
 #endif
 }
 
-// sums += A[0:16, begin:end] X[begin:end, :] for this warp's share of the columns of A: kWarps
-// warps take 4 of them each in turn. load_a(half, k) gives the element of A in row TileRow(2 *
-// half) and column k, load_x(j, k) that of X in row k and column 8 j + FragmentColumn(), as double;
-// both 0 for k >= end. `then` is called when as much of A is on its way as registers hold, before X
-// is read: all of it where kTiles is at most 2 and a warp has at most 64 columns.
+// sums += A[0:16, begin:end] X[begin:end, :] for this warp's share of the columns of A: batches of
+// 32 of them (16 where kTiles is more than 1) for kWarps warps in turn, each summed from the first
+// to the last: not as accurate, on triangles' inverses, if warps took every few columns.
+// load_a(half, k) gives the element of A in row TileRow(2 * half) and column k, load_x(j, k) that
+// of X in row k and column 8 j + FragmentColumn(), as double; both 0 for k >= end. `then` is called
+// when as much of A is on its way as registers hold, before X is read: all of it where kTiles is at
+// most 2 and a warp has at most 64 columns.
 template <int kWarps, int kTiles, class LoadA, class LoadX, class Then>
 __device__ void MultiplyTile(int warp, int begin, int end, LoadA load_a, LoadX load_x, Then then,
                              TileSums<kTiles>& sums) {
+  constexpr int kBatch = kTiles == 1 ? 32 : 16;
   // A chunk is what is loaded at once; so many are on their way.
   constexpr int kSteps = 2;
+  constexpr int kChunk = kSteps * kTileDepth;
   constexpr int kChunksOfA = kTiles <= 2 ? 8 : 4;
   constexpr int kChunksOfX = kTiles == 1 ? 4 : 2;
-  constexpr int kChunk = kSteps * kWarps * kTileDepth;
   double a[kChunksOfA][kSteps][2];
   double x[kChunksOfX][kSteps][kTiles];
-  const int own = begin + warp * kTileDepth + static_cast<int>(threadIdx.x) % 4;
-  const auto column = [&](int chunk, int s) {
-    return own + chunk * kChunk + s * kWarps * kTileDepth;
+  const auto first_of = [&](int chunk) {
+    constexpr int kEach = kBatch / kChunk;
+    return begin + (chunk / kEach * kWarps + warp) * kBatch + chunk % kEach * kChunk;
   };
-  const int chunks = (end - begin + kChunk - 1) / kChunk;
+  const int depth = static_cast<int>(threadIdx.x) % 4;
   const auto start_a = [&](int chunk, double(&to)[kSteps][2]) {
-    if (chunk >= chunks) return;
+    const int first = first_of(chunk);
+    if (first >= end) return;
 #pragma unroll
     for (int s = 0; s < kSteps; ++s) {
-      to[s][0] = load_a(0, column(chunk, s));
-      to[s][1] = load_a(1, column(chunk, s));
+      const int k = first + s * kTileDepth + depth;
+      to[s][0] = load_a(0, k);
+      to[s][1] = load_a(1, k);
     }
   };
   const auto start_x = [&](int chunk, double(&to)[kSteps][kTiles]) {
-    if (chunk >= chunks) return;
+    const int first = first_of(chunk);
+    if (first >= end) return;
 #pragma unroll
     for (int s = 0; s < kSteps; ++s) {
+      const int k = first + s * kTileDepth + depth;
 #pragma unroll
-      for (int j = 0; j < kTiles; ++j) to[s][j] = load_x(j, column(chunk, s));
+      for (int j = 0; j < kTiles; ++j) to[s][j] = load_x(j, k);
     }
   };
 #pragma unroll
@@ -86,10 +93,10 @@ __device__ void MultiplyTile(int warp, int begin, int end, LoadA load_a, LoadX l
   then();
 #pragma unroll
   for (int c = 0; c < kChunksOfX; ++c) start_x(c, x[c]);
-  for (int first = 0; first < chunks; first += kChunksOfA) {
+  for (int base = 0; first_of(base) < end; base += kChunksOfA) {
 #pragma unroll
     for (int c = 0; c < kChunksOfA; ++c) {
-      if (first + c >= chunks) break;
+      if (first_of(base + c) >= end) break;
 #pragma unroll
       for (int s = 0; s < kSteps; ++s) {
 #pragma unroll
@@ -97,8 +104,8 @@ __device__ void MultiplyTile(int warp, int begin, int end, LoadA load_a, LoadX l
           MultiplyAdd(a[c][s][0], a[c][s][1], x[c % kChunksOfX][s][j], sums[j]);
         }
       }
-      start_a(first + c + kChunksOfA, a[c]);
-      start_x(first + c + kChunksOfX, x[c % kChunksOfX]);
+      start_a(base + c + kChunksOfA, a[c]);
+      start_x(base + c + kChunksOfX, x[c % kChunksOfX]);
     }
   }
 }
