@@ -121,8 +121,7 @@ __global__ void __launch_bounds__(BlockRowShape<T, kMoves>::kRows)
   auto& shared = *reinterpret_cast<typename Shape::Memory*>(memory);
   AwaitKernelBefore();
   ReleaseKernelBehind();
-  // Panels run beside it: all threads have to see the same, or some would wait for others.
-  if (__syncthreads_or(control->halt) != 0) return;
+  if (BlockHalted(control)) return;
   const auto order = static_cast<int>(block.cols);
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const int warp = static_cast<int>(threadIdx.x) / kWarp;

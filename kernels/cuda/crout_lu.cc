@@ -131,7 +131,7 @@ class CroutLu {
     for (Range panel = first; panel.begin < columns_;) {
       const Range next = {panel.end, panels_.EndOf(panel.end)};
       CROUT_RETURN_IF_ERROR(ForBlocks(panel, [&](Range block) {
-        return Plan(urgent, block, ipiv_ + block.begin, PlanOf(block));
+        return Plan(urgent, block, ipiv_ + block.begin, PlanOf(block.begin));
       }));
       // The panel is there; the columns of the next one have every update but this panel's.
       CROUT_RETURN_IF_ERROR(ahead.Meet());
@@ -231,10 +231,11 @@ class CroutLu {
   // The same of a whole panel.
   absl::Status BlockRows(const CudaLane& lane, Range panel, Range columns) {
     if (panel.end - panel.begin <= blocking_.block) {
-      return BlockRow(lane, panel, PlanOf(panel), columns);
+      return BlockRow(lane, panel, PlanOf(panel.begin), columns);
     }
-    CROUT_RETURN_IF_ERROR(ForBlocks(
-        panel, [&](Range block) { return Interchange(lane, block, PlanOf(block), columns); }));
+    CROUT_RETURN_IF_ERROR(ForBlocks(panel, [&](Range block) {
+      return Interchange(lane, block, PlanOf(block.begin), columns);
+    }));
     return SolveLower(lane, panel, columns);
   }
 
@@ -247,26 +248,31 @@ class CroutLu {
   }
 
   // The rows `block` of U, of a panel that has plans where there are clusters. By halves: the
-  // products between them are where the operations are.
+  // products between them are where the operations are. Cut between the plans first.
   absl::Status SolveLower(const CudaLane& lane, Range block, Range columns) {
-    const int64_t most = kernels_.clusters() ? std::min(kSolvedRows, blocking_.block) : kMaxTile;
-    if (block.end - block.begin <= most) {
-      if (!kernels_.clusters()) {
-        CROUT_RETURN_IF_CUDA_ERROR(LaunchSolveTile(TileSolve::kUnitLower, Block(block, block),
-                                                   Block(block, columns), control_, lane.stream));
-        return absl::OkStatus();
-      }
-      CROUT_RETURN_IF_CUDA_ERROR(LaunchSolveRows(Block(block, block), TilesOf(block.begin),
-                                                 Block(block, columns), control_, true,
-                                                 lane.stream));
-      return absl::OkStatus();
-    }
-    const int64_t pieces = (block.end - block.begin + most - 1) / most;
+    const int64_t order = block.end - block.begin;
+    const int64_t most = !kernels_.clusters()      ? kMaxTile
+                         : order > blocking_.block ? blocking_.block
+                                                   : kSolvedRows;
+    if (order <= most) return SolvePiece(lane, block, columns);
+    const int64_t pieces = (order + most - 1) / most;
     const Range upper = {block.begin, block.begin + pieces / 2 * most};
     const Range lower = {upper.end, block.end};
     CROUT_RETURN_IF_ERROR(SolveLower(lane, upper, columns));
     CROUT_RETURN_IF_ERROR(Subtract(lane, lower, upper, columns));
     return SolveLower(lane, lower, columns);
+  }
+  absl::Status SolvePiece(const CudaLane& lane, Range piece, Range columns) {
+    const MatrixView<T> triangle = Block(piece, piece);
+    const MatrixView<T> b = Block(piece, columns);
+    if (kernels_.clusters()) {
+      CROUT_RETURN_IF_CUDA_ERROR(
+          LaunchSolveRows(triangle, TilesOf(piece.begin), b, control_, true, lane.stream));
+    } else {
+      CROUT_RETURN_IF_CUDA_ERROR(
+          LaunchSolveTile(TileSolve::kUnitLower, triangle, b, control_, lane.stream));
+    }
+    return absl::OkStatus();
   }
 
   // From the rows `rows`, what the columns and rows `block` put there.
@@ -293,13 +299,13 @@ class CroutLu {
   BlockRowPlan<T>* Plans() const {
     return reinterpret_cast<BlockRowPlan<T>*>(workspace_ + layout_.plans);
   }
-  // Of a panel's block; kept until the panel behind the next one is there.
-  BlockRowPlan<T>* PlanOf(Range block) const {
-    return Plans() + block.begin / blocking_.block % kPlansOfPanels;
+  // Of the panel's block that begins with or has the column; kept until the panel behind the next
+  // one is there.
+  BlockRowPlan<T>* PlanOf(int64_t column) const {
+    return Plans() + column / blocking_.block % kPlansOfPanels;
   }
   const TileInverse<T>* TilesOf(int64_t row) const {
-    const int64_t block = row / blocking_.block * blocking_.block;
-    return PlanOf({block, row})->tiles + (row - block) / BlockRowPlan<T>::kTile;
+    return PlanOf(row)->tiles + row % blocking_.block / BlockRowPlan<T>::kTile;
   }
   BlockRowPlan<T>* PlanWithin() const { return Plans() + kPlansOfPanels; }
 

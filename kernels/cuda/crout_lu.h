@@ -18,7 +18,7 @@ namespace crout {
 
 // How a factorization is cut up.
 struct LuBlocking {
-  int64_t block;    // columns of a panel: a multiple of 32, at most 512
+  int64_t block;    // columns of a panel; with look-ahead a multiple of 32, at most 512
   int64_t wide;     // a panel has two blocks while so many columns are left
   int64_t follow;   // elements of a panel that follow every leaf at once (right-looking)
   bool look_ahead;  // the next panel beside the rest of the update

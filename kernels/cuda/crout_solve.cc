@@ -32,8 +32,9 @@ double ConditionFor(Op op, const PreparationStats& preparation) {
   return op == Op::kNone ? preparation.condition : preparation.transposed_condition;
 }
 
-// Rows of a diagonal block. Larger ones take fewer steps, but more memory, up to half of the
-// factor's, and a preparation that is to stay short beside the factorization.
+// Rows of a diagonal block. Larger ones take fewer steps, but more memory, at most half of the
+// factor's from n = 1024 on and a quarter from 4096 on, and a preparation that is to stay short
+// beside the factorization.
 int64_t BlockOrder(int64_t n) {
   const int64_t order = n <= 512 ? 256 : n < 4096 ? 512 : kMaxInvertedOrder;
   return std::min(n, order);

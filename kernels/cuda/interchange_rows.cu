@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(InterchangePlan::kMaxRows)
 template <class T>
 __global__ void __launch_bounds__(InterchangePlan::kMaxRows)
     MoveKernel(MatrixView<T> a, const InterchangePlan* plan, const LuControl<T>* control) {
-  if (control->halt != 0) return;
+  if (BlockHalted(control)) return;
   const int i = threadIdx.x;
   const int row_from = plan->row_from[i];
   const int other = plan->other[i];

@@ -25,11 +25,18 @@ cudaError_t LaunchStartLu(LuControl<T>* control, cudaStream_t stream);
 
 #ifdef __CUDACC__
 // By one thread, at the end of a kernel. Kernels that run beside it may see it midway, even threads
-// of one block differently: what they leave is abandoned with the matrix.
+// of one block differently, unless they ask BlockHalted: what they leave is abandoned with the
+// matrix.
 template <class T>
 __device__ inline void Halt(LuControl<T>* control) {
   control->halt = 1;
   control->minus_one = 0;
+}
+
+// The same for all threads of a block, which all ask: for those that wait for each other later.
+template <class T>
+__device__ inline bool BlockHalted(const LuControl<T>* control) {
+  return __syncthreads_or(control->halt) != 0;
 }
 #endif
 

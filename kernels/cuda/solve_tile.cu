@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(kWarps* kWarp)
                     const LuControl<T>* control) {
   constexpr int kParts = kTile / kWarp;
   __shared__ Triangle<T, kTile> t;
-  if (control->halt != 0) return;
+  if (BlockHalted(control)) return;
   const bool normal = Load(triangle, order, unit, t);
   const int lane = threadIdx.x % kWarp;
   const int64_t warp = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / kWarp;

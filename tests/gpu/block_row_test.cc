@@ -128,6 +128,42 @@ TEST_F(BlockRowTest, SubstitutesWhereAnInverseIsLarge) {
   }
 }
 
+// On a stream, where kernels overlap; and one that halted leaves everything as it is.
+TEST_F(BlockRowTest, RunsBehindItsPlanUnlessHalted) {
+  constexpr int64_t kRows = 300;
+  constexpr int64_t kOrder = 128;
+  constexpr int64_t kColumns = 50;
+  HostMatrix a = testing::RandomMatrix(kRows, kOrder + kColumns, 25);
+  for (int64_t e = 0; e < kRows * kOrder; ++e) a[e] *= kSmall;
+  std::vector<int64_t> ipiv(kOrder);
+  for (int64_t k = 0; k < kOrder; ++k) ipiv[k] = k + 1 + (7 * k) % (kRows - k);
+  const auto run = [&](bool moves, bool overlap, bool halted) {
+    const auto stream = MakeStream();
+    const auto matrix = Send(a);
+    const auto pivots = Send(ipiv);
+    const auto control = halted ? Halted<double>() : Control<double>();
+    const auto plan = Send(std::vector<BlockRowPlan<double>>(1));
+    const MatrixView<double> block = {matrix.get(), kOrder, kOrder, kRows};
+    const MatrixView<double> b = {matrix.get() + kOrder * kRows, kRows, kColumns, kRows};
+    EXPECT_EQ(LaunchPlanBlockRow(block, moves ? pivots.get() : nullptr, 0, plan.get(),
+                                 control.get(), overlap, stream.get()),
+              cudaSuccess);
+    EXPECT_EQ(
+        moves
+            ? LaunchBlockRow<double>(block, plan.get(), b, control.get(), overlap, stream.get())
+            : LaunchSolveRows<double>(block, plan->tiles, b, control.get(), overlap, stream.get()),
+        cudaSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess);
+    return Receive(matrix, a.size());
+  };
+  for (const bool moves : {false, true}) {
+    const HostMatrix solved = run(moves, false, false);
+    EXPECT_NE(solved, a);
+    EXPECT_EQ(run(moves, true, false), solved);
+    EXPECT_EQ(run(moves, true, true), a);
+  }
+}
+
 TEST_F(BlockRowTest, InterchangesOfRowsAreThoseOfLaswp) {
   constexpr int64_t kRows = 1000;
   for (const int64_t count : {1, 31, 65, 512, 600, 1000}) {

@@ -175,7 +175,9 @@ TEST_F(CroutLuTest, EveryWayOfCuttingItUp) {
     for (const bool look_ahead : {false, true}) {
       for (const LuBlocking blocking : {LuBlocking{32, kNone, kAllFollow, look_ahead, false},
                                         LuBlocking{64, 200, 0, look_ahead, look_ahead},
+                                        LuBlocking{64, kAll, kSomeFollow, look_ahead, false},
                                         LuBlocking{96, kAll, kSomeFollow, look_ahead, false},
+                                        LuBlocking{160, kAll, 0, look_ahead, look_ahead},
                                         LuBlocking{256, kNone, kSomeFollow, look_ahead, look_ahead},
                                         LuBlocking{256, kAll, 0, look_ahead, look_ahead},
                                         LuBlocking{512, kNone, kAllFollow, look_ahead, false}}) {
@@ -194,8 +196,8 @@ TEST_F(CroutLuTest, RectangularAsGetrf) {
   };
   for (const Shape& shape :
        {Shape{1, 5}, Shape{5, 1}, Shape{33, 32}, Shape{32, 33}, Shape{1000, 7}, Shape{7, 1000},
-        Shape{5000, 96}, Shape{96, 5000}, Shape{160, 456}, Shape{456, 160}, Shape{900, 300},
-        Shape{20000, 40}, Shape{40000, 24}}) {
+        Shape{5000, 96}, Shape{96, 5000}, Shape{160, 456}, Shape{456, 160}, Shape{256, 456},
+        Shape{456, 256}, Shape{900, 300}, Shape{20000, 40}, Shape{40000, 24}}) {
     ExpectAsGetrf<double>(shape.m, shape.n, true, OneBlock(std::min(shape.m, shape.n)));
     ExpectAsGetrf<float>(shape.m, shape.n, true, OneBlock(std::min(shape.m, shape.n)));
     ExpectAsGetrf<double>(shape.m, shape.n, false, OneBlock(std::min(shape.m, shape.n)));
@@ -255,6 +257,26 @@ TEST_F(CroutLuTest, SubstitutesWhereAnInverseIsLarge) {
        {LuBlocking{64, kAll, 0, true, false}, LuBlocking{96, kNone, 0, true, true}}) {
     ExpectProduct<double>(a, kOrder, kOrder, CroutLu<double>(a, kOrder, kOrder, true, blocking));
     ExpectProduct<float>(a, kOrder, kOrder, CroutLu<float>(a, kOrder, kOrder, true, blocking));
+  }
+}
+
+TEST_F(CroutLuTest, StopsInAnyPanel) {
+  constexpr int64_t kOrder = 700;
+  const LuBlocking blocking = {64, kAll, 0, true, false};
+  const LuPanelKernels kernels = Must(LuPanelKernels::Create());
+  const size_t bytes = CroutLuWorkspaceBytes(kernels, blocking, DType::kFloat64, kOrder, kOrder);
+  Buffer buffer = Must(Gpu().memory().Allocate(bytes));
+  const HostMatrix a = testing::RandomMatrix(kOrder, kOrder, 14);
+  for (const int leaves : {0, 1, 3, 8, 20}) {
+    (void)Run<double>(a, kOrder, kOrder, [&](const MatrixView<double>& view, int64_t* ipiv, int*) {
+      int asked = 0;
+      const absl::Status status = EnqueueCroutLu(context(), kernels, blocking, view, ipiv,
+                                                 std::span<std::byte>(buffer.data(), bytes),
+                                                 [&] { return asked++ == leaves; });
+      EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
+      Must(context().Synchronize());
+    });
+    ExpectAsGetrf<double>(kOrder, kOrder, true, blocking);
   }
 }
 
