@@ -166,6 +166,17 @@ TEST_F(GpuCroutSolveTest, EveryOrderAndNumberOfColumns) {
   }
 }
 
+// Blocks of 1024 rows, and a last one of a few.
+TEST_F(GpuCroutSolveTest, LargeBlocksAndManyColumns) {
+  constexpr int64_t kOrder = 4100;
+  const HostMatrix a = GalleryNamed("random").make(kOrder);
+  const auto factor = Prepared(a, kOrder, DType::kFloat64);
+  ASSERT_TRUE(factor.ok()) << factor.status();
+  for (const Op op : {Op::kNone, Op::kTranspose}) {
+    for (const int64_t nrhs : {1, 20}) EXPECT_EQ(Check(a, *factor, op, nrhs), "crout_solve");
+  }
+}
+
 TEST_F(GpuCroutSolveTest, GalleryIsAsAccurateAsSubstitution) {
   for (const GalleryKind& kind : testing::Gallery()) {
     for (const int64_t n : {33, 300, 600}) {
