@@ -25,6 +25,9 @@ constexpr int64_t kMaxBlock = BlockRowPlan<double>::kMaxRows;
 // other, and one for blocks within a panel.
 constexpr int kPlansOfPanels = 2 * PanelLayout::kMostBlocks;
 constexpr int kPlans = kPlansOfPanels + 1;
+// Blocks of threads that move rows beside a product: two fit each of the multiprocessors that the
+// lane for the rest leaves, and more would take bandwidth that the product needs.
+constexpr unsigned kMovingBlocks = 2 * LookAhead::kSparedMultiprocessors;
 
 size_t PlanBytes(DType dtype) {
   return DispatchDType(dtype,
@@ -124,25 +127,74 @@ class CroutLu {
   }
 
   absl::Status FactorAhead(LookAhead& ahead) {
-    const CudaLane rest = ahead.rest();
-    const CudaLane urgent = ahead.urgent();
-    const Range first = {0, panels_.EndOf(0)};
-    CROUT_RETURN_IF_ERROR(Factor(urgent, first, first));
-    for (Range panel = first; panel.begin < columns_;) {
-      const Range next = {panel.end, panels_.EndOf(panel.end)};
-      CROUT_RETURN_IF_ERROR(ForBlocks(panel, [&](Range block) {
-        return Plan(urgent, block, ipiv_ + block.begin, PlanOf(block.begin));
-      }));
+    Range panel = {0, panels_.EndOf(0)};
+    CROUT_RETURN_IF_ERROR(FactorPanel(ahead, panel));
+    while (panel.begin < columns_) {
       // The panel is there; the columns of the next one have every update but this panel's.
       CROUT_RETURN_IF_ERROR(ahead.Meet());
-      CROUT_RETURN_IF_ERROR(BlockRows(urgent, panel, next));
-      CROUT_RETURN_IF_ERROR(Subtract(urgent, panel, next));
-      CROUT_RETURN_IF_ERROR(BlockRows(rest, panel, {next.end, a_.cols}));
-      CROUT_RETURN_IF_ERROR(SubtractFast(rest, panel, {next.end, a_.cols}));
-      CROUT_RETURN_IF_ERROR(Factor(urgent, next, next));
-      panel = next;
+      CROUT_RETURN_IF_ERROR(MovesBeside(panel) ? UpdateBeside(ahead, panel)
+                                               : UpdateAtOnce(ahead, panel));
+      panel = NextOf(panel);
     }
     return absl::OkStatus();
+  }
+
+  Range NextOf(Range panel) const { return {panel.end, panels_.EndOf(panel.end)}; }
+  bool MovesBeside(Range panel) const {
+    return panel.end - panel.begin > blocking_.block && columns_ - panel.begin >= blocking_.beside;
+  }
+
+  // The columns behind the next panel, in two halves. The right one is part of the right one of the
+  // panel before: once that is updated, its rows can move.
+  Range RestOf(Range panel) const { return {NextOf(panel).end, a_.cols}; }
+  Range RightOf(Range panel) const {
+    const auto [begin, end] = RestOf(panel);
+    return {std::max(begin, (begin + end) / 2 / blocking_.block * blocking_.block), end};
+  }
+  Range LeftOf(Range panel) const { return {RestOf(panel).begin, RightOf(panel).begin}; }
+
+  // On the urgent lane, with what the rest lane needs for the panel's update.
+  absl::Status FactorPanel(LookAhead& ahead, Range panel) {
+    const CudaLane urgent = ahead.urgent();
+    CROUT_RETURN_IF_ERROR(Factor(urgent, panel, panel));
+    CROUT_RETURN_IF_ERROR(ForBlocks(panel, [&](Range block) {
+      return Plan(urgent, block, ipiv_ + block.begin, PlanOf(block.begin));
+    }));
+    if (!MovesBeside(panel)) return absl::OkStatus();
+    CROUT_RETURN_IF_ERROR(ahead.UrgentAwaitsRest());  // with the panel before's right half
+    const bool alone = panel.begin == 0;
+    return MoveRows(urgent, panel, RightOf(panel), alone ? kAnyBlocks : kMovingBlocks);
+  }
+
+  // The next panel, beside the rest of the update.
+  absl::Status UpdateAtOnce(LookAhead& ahead, Range panel) {
+    CROUT_RETURN_IF_ERROR(UpdateNext(ahead, panel));
+    CROUT_RETURN_IF_ERROR(BlockRows(ahead.rest(), panel, RestOf(panel)));
+    CROUT_RETURN_IF_ERROR(SubtractFast(ahead.rest(), panel, RestOf(panel)));
+    return FactorPanel(ahead, NextOf(panel));
+  }
+
+  // The same where the urgent lane moves the rest's rows too, those of each half beside the product
+  // of the other: the left half's here, the right half's, in FactorPanel, beside the product of the
+  // left half of the panel before. A lane awaits what the other was given so far, and no more:
+  // hence the order.
+  absl::Status UpdateBeside(LookAhead& ahead, Range panel) {
+    CROUT_RETURN_IF_ERROR(MoveRows(ahead.urgent(), panel, LeftOf(panel), kMovingBlocks));
+    CROUT_RETURN_IF_ERROR(UpdateMoved(ahead.rest(), panel, RightOf(panel)));
+    CROUT_RETURN_IF_ERROR(ahead.RestAwaitsUrgent());
+    CROUT_RETURN_IF_ERROR(UpdateNext(ahead, panel));
+    CROUT_RETURN_IF_ERROR(FactorPanel(ahead, NextOf(panel)));
+    return UpdateMoved(ahead.rest(), panel, LeftOf(panel));
+  }
+
+  absl::Status UpdateNext(LookAhead& ahead, Range panel) {
+    CROUT_RETURN_IF_ERROR(BlockRows(ahead.urgent(), panel, NextOf(panel)));
+    return Subtract(ahead.urgent(), panel, NextOf(panel));
+  }
+
+  absl::Status UpdateMoved(const CudaLane& lane, Range panel, Range columns) {
+    CROUT_RETURN_IF_ERROR(SolveLower(lane, panel, columns));
+    return SubtractFast(lane, panel, columns);
   }
 
   // Calls f(block) for each of a panel's blocks until one fails.
@@ -224,7 +276,7 @@ class CroutLu {
       return absl::OkStatus();
     }
     // Other GPUs have not the shared memory for it.
-    CROUT_RETURN_IF_ERROR(Interchange(lane, block, plan, columns));
+    CROUT_RETURN_IF_ERROR(Interchange(lane, block, plan, columns, kAnyBlocks));
     return SolveLower(lane, block, columns);
   }
 
@@ -233,17 +285,21 @@ class CroutLu {
     if (panel.end - panel.begin <= blocking_.block) {
       return BlockRow(lane, panel, PlanOf(panel.begin), columns);
     }
-    CROUT_RETURN_IF_ERROR(ForBlocks(panel, [&](Range block) {
-      return Interchange(lane, block, PlanOf(block.begin), columns);
-    }));
+    CROUT_RETURN_IF_ERROR(MoveRows(lane, panel, columns, kAnyBlocks));
     return SolveLower(lane, panel, columns);
   }
 
+  absl::Status MoveRows(const CudaLane& lane, Range panel, Range columns, unsigned most_blocks) {
+    return ForBlocks(panel, [&](Range block) {
+      return Interchange(lane, block, PlanOf(block.begin), columns, most_blocks);
+    });
+  }
+
   absl::Status Interchange(const CudaLane& lane, Range block, const BlockRowPlan<T>* plan,
-                           Range columns) {
+                           Range columns, unsigned most_blocks) {
     CROUT_RETURN_IF_CUDA_ERROR(LaunchInterchangeRows(Block({block.begin, a_.rows}, columns),
                                                      &plan->interchanges, block.end - block.begin,
-                                                     control_, lane.stream));
+                                                     control_, lane.stream, most_blocks));
     return absl::OkStatus();
   }
 
@@ -386,7 +442,8 @@ LuBlocking LuBlocking::For(DType dtype, int64_t columns) {
           .wide = wide ? 8192 : std::numeric_limits<int64_t>::max(),
           .follow = int64_t{1} << 20,
           .look_ahead = columns > 1024,
-          .tf32 = dtype == DType::kFloat32 && columns > 4096};
+          .tf32 = dtype == DType::kFloat32 && columns > 4096,
+          .beside = 12288};
 }
 
 PanelLayout LuBlocking::panels(int64_t columns) const {

@@ -23,6 +23,9 @@ struct LuBlocking {
   int64_t follow;   // elements of a panel that follow every leaf at once (right-looking)
   bool look_ahead;  // the next panel beside the rest of the update
   bool tf32;        // float32 with look-ahead: the rest by SubtractTf32Product
+  // With panels of two blocks: the rest's rows move beside its products while so many columns are
+  // left.
+  int64_t beside = 0;
 
   // The fastest that was measured on an H100 for min(m, n) columns.
   static LuBlocking For(DType dtype, int64_t columns);

@@ -62,21 +62,23 @@ __global__ void __launch_bounds__(InterchangePlan::kMaxRows)
   const int other = plan->other[i];
   const int other_from = plan->other_from[i];
   const bool moves = row_from != i;
-  const int64_t begin = int64_t{blockIdx.x} * kPlanColumns;
-  T values[kPlanColumns];
-  T others[kPlanColumns];
+  for (int64_t begin = int64_t{blockIdx.x} * kPlanColumns; begin < a.cols;
+       begin += int64_t{gridDim.x} * kPlanColumns) {
+    T values[kPlanColumns];
+    T others[kPlanColumns];
 #pragma unroll
-  for (int c = 0; c < kPlanColumns; ++c) {
-    const int64_t j = begin + c;
-    if (j < a.cols && moves) values[c] = a(row_from, j);
-    if (j < a.cols && other >= 0) others[c] = a(other_from, j);
-  }
-  __syncthreads();
+    for (int c = 0; c < kPlanColumns; ++c) {
+      const int64_t j = begin + c;
+      if (j < a.cols && moves) values[c] = a(row_from, j);
+      if (j < a.cols && other >= 0) others[c] = a(other_from, j);
+    }
+    __syncthreads();
 #pragma unroll
-  for (int c = 0; c < kPlanColumns; ++c) {
-    const int64_t j = begin + c;
-    if (j < a.cols && moves) a(i, j) = values[c];
-    if (j < a.cols && other >= 0) a(other, j) = others[c];
+    for (int c = 0; c < kPlanColumns; ++c) {
+      const int64_t j = begin + c;
+      if (j < a.cols && moves) a(i, j) = values[c];
+      if (j < a.cols && other >= 0) a(other, j) = others[c];
+    }
   }
 }
 
@@ -88,10 +90,12 @@ unsigned BlocksFor(int64_t columns, int64_t each) {
 
 template <class T>
 cudaError_t LaunchInterchangeRows(const MatrixView<T>& a, const InterchangePlan* plan,
-                                  int64_t count, const LuControl<T>* control, cudaStream_t stream) {
+                                  int64_t count, const LuControl<T>* control, cudaStream_t stream,
+                                  unsigned most_blocks) {
   if (a.cols == 0 || count == 0) return cudaSuccess;
+  const unsigned blocks = std::min(most_blocks, BlocksFor(a.cols, kPlanColumns));
   const unsigned threads = BlocksFor(count, kWarp) * kWarp;
-  MoveKernel<<<BlocksFor(a.cols, kPlanColumns), threads, 0, stream>>>(a, plan, control);
+  MoveKernel<<<blocks, threads, 0, stream>>>(a, plan, control);
   return cudaGetLastError();
 }
 
@@ -118,9 +122,11 @@ cudaError_t LaunchInterchangeRows(const MatrixView<T>& a, const int64_t* ipiv, i
 }
 
 template cudaError_t LaunchInterchangeRows(const MatrixView<float>&, const InterchangePlan*,
-                                           int64_t, const LuControl<float>*, cudaStream_t);
+                                           int64_t, const LuControl<float>*, cudaStream_t,
+                                           unsigned);
 template cudaError_t LaunchInterchangeRows(const MatrixView<double>&, const InterchangePlan*,
-                                           int64_t, const LuControl<double>*, cudaStream_t);
+                                           int64_t, const LuControl<double>*, cudaStream_t,
+                                           unsigned);
 template cudaError_t LaunchInterchangeRows(const MatrixView<float>&, const int64_t*, int64_t,
                                            int64_t, InterchangePlan*, const LuControl<float>*,
                                            cudaStream_t);

@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <limits>
 
 #include "kernels/cuda/lu_control.h"
 #include "kernels/matrix.h"
@@ -28,11 +29,15 @@ cudaError_t LaunchInterchangeRows(const MatrixView<T>& a, const int64_t* ipiv, i
                                   int64_t end, InterchangePlan* plan, const LuControl<T>* control,
                                   cudaStream_t stream);
 
-// Enqueues the interchanges of a plan of `count` rows, the first of which is row 0 of `a`. Nothing
-// once `control` has halted.
+inline constexpr unsigned kAnyBlocks = std::numeric_limits<unsigned>::max();
+
+// Enqueues the interchanges of a plan of `count` rows, the first of which is row 0 of `a`, by at
+// most so many blocks of threads: few leave the GPU to what runs beside them. Nothing once
+// `control` has halted.
 template <class T>
 cudaError_t LaunchInterchangeRows(const MatrixView<T>& a, const InterchangePlan* plan,
-                                  int64_t count, const LuControl<T>* control, cudaStream_t stream);
+                                  int64_t count, const LuControl<T>* control, cudaStream_t stream,
+                                  unsigned most_blocks = kAnyBlocks);
 
 }  // namespace crout
 

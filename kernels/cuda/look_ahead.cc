@@ -57,4 +57,14 @@ absl::Status LookAhead::Meet() {
   return Await(of_rest_, {urgent()});
 }
 
+absl::Status LookAhead::UrgentAwaitsRest() {
+  CROUT_RETURN_IF_ERROR(Record(of_rest_, rest()));
+  return Await(of_rest_, {urgent()});
+}
+
+absl::Status LookAhead::RestAwaitsUrgent() {
+  CROUT_RETURN_IF_ERROR(Record(of_urgent_, urgent()));
+  return Await(of_urgent_, {rest()});
+}
+
 }  // namespace crout

@@ -42,6 +42,9 @@ class LookAhead {
   absl::Status Join();
   // What is enqueued on either lane comes after all that is on the other.
   absl::Status Meet();
+  // What is enqueued on the one lane comes after all that is on the other.
+  absl::Status UrgentAwaitsRest();
+  absl::Status RestAwaitsUrgent();
 
  private:
   LookAhead() = default;

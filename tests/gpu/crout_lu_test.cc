@@ -95,7 +95,7 @@ class CroutLuTest : public GpuTest {
                  << m << " x " << n << " float" << 8 * sizeof(T) << " clusters " << clusters
                  << " block " << blocking.block << " wide " << blocking.wide << " follow "
                  << blocking.follow << " look-ahead " << blocking.look_ahead << " tf32 "
-                 << blocking.tf32);
+                 << blocking.tf32 << " beside " << blocking.beside);
     const HostMatrix a = testing::RandomMatrix(m, n, 11);
     const Factored ours = CroutLu<T>(a, m, n, clusters, blocking);
     const Factored theirs = Getrf<T>(a, m, n);
@@ -176,7 +176,9 @@ TEST_F(CroutLuTest, EveryWayOfCuttingItUp) {
       for (const LuBlocking blocking : {LuBlocking{32, kNone, kAllFollow, look_ahead, false},
                                         LuBlocking{64, 200, 0, look_ahead, look_ahead},
                                         LuBlocking{64, kAll, kSomeFollow, look_ahead, false},
+                                        LuBlocking{64, kAll, 0, look_ahead, false, kNone},
                                         LuBlocking{96, kAll, kSomeFollow, look_ahead, false},
+                                        LuBlocking{32, 200, 0, look_ahead, look_ahead, 500},
                                         LuBlocking{160, kAll, 0, look_ahead, look_ahead},
                                         LuBlocking{256, kNone, kSomeFollow, look_ahead, look_ahead},
                                         LuBlocking{256, kAll, 0, look_ahead, look_ahead},
@@ -197,11 +199,14 @@ TEST_F(CroutLuTest, RectangularAsGetrf) {
   for (const Shape& shape :
        {Shape{1, 5}, Shape{5, 1}, Shape{33, 32}, Shape{32, 33}, Shape{1000, 7}, Shape{7, 1000},
         Shape{5000, 96}, Shape{96, 5000}, Shape{160, 456}, Shape{456, 160}, Shape{256, 456},
-        Shape{456, 256}, Shape{900, 300}, Shape{20000, 40}, Shape{40000, 24}}) {
+        Shape{456, 256}, Shape{900, 300}, Shape{700, 1100}, Shape{1100, 700}, Shape{300, 3000},
+        Shape{20000, 40}, Shape{40000, 24}}) {
     ExpectAsGetrf<double>(shape.m, shape.n, true, OneBlock(std::min(shape.m, shape.n)));
     ExpectAsGetrf<float>(shape.m, shape.n, true, OneBlock(std::min(shape.m, shape.n)));
     ExpectAsGetrf<double>(shape.m, shape.n, false, OneBlock(std::min(shape.m, shape.n)));
     ExpectAsGetrf<double>(shape.m, shape.n, true, {64, 100, 0, true, false});
+    ExpectAsGetrf<double>(shape.m, shape.n, true, {32, 100, 0, true, false, 400});
+    ExpectAsGetrf<double>(shape.m, shape.n, false, {32, kAll, 0, true, false});
     ExpectAsGetrf<float>(shape.m, shape.n, true, {64, kAll, kAllFollow, true, true});
   }
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/cuda/deferred_interchanges.h"
+#include "kernels/cuda/interchange_rows.h"
 #include "kernels/cuda/permute_rows.h"
 #include "tests/gpu/kernel_test.h"
 #include "tests/gpu/vectors.h"
@@ -57,6 +58,8 @@ class InterchangesTest : public KernelTest {
  protected:
   template <class T>
   void ExpectPermuted(int64_t rows, int64_t columns);
+  template <class T>
+  void ExpectMovedBy(unsigned most_blocks, int64_t columns);
   template <class T>
   void ExpectDeferred(const Shape& shape);
 };
@@ -131,6 +134,44 @@ TEST_F(InterchangesTest, RowsOfAPermutation) {
     for (const int64_t columns : {1, 9}) {
       ExpectPermuted<double>(rows, columns);
       ExpectPermuted<float>(rows, columns);
+    }
+  }
+}
+
+template <class T>
+void InterchangesTest::ExpectMovedBy(unsigned most_blocks, int64_t columns) {
+  constexpr int64_t kRows = 700;
+  constexpr int64_t kCount = 100;  // enough for a plan
+  constexpr int64_t kLd = kRows + 3;
+  const std::vector<T> a = RandomVector<T>(kLd * columns, 46);
+  const std::vector<int64_t> ipiv = Interchanges(kCount, kRows);
+  std::vector<T> expected = a;
+  for (int64_t j = 0; j < columns; ++j) Laswp(ipiv, 0, kCount, &expected[j * kLd]);
+  const auto pivots = Send(ipiv);
+  const auto control = Control<T>();
+  const auto plan = Allocate<InterchangePlan>(1);
+  const auto column = Send(a);
+  ASSERT_EQ(LaunchInterchangeRows<T>({column.get(), kRows, 1, kLd}, pivots.get(), 0, kCount,
+                                     plan.get(), control.get(), nullptr),
+            cudaSuccess);
+  for (const bool halted : {false, true}) {
+    SCOPED_TRACE(::testing::Message() << columns << " columns by " << most_blocks << " blocks, "
+                                      << "float" << 8 * sizeof(T) << ", halted " << halted);
+    const auto matrix = Send(a);
+    const auto now = halted ? Halted<T>() : Control<T>();
+    ASSERT_EQ(LaunchInterchangeRows<T>({matrix.get(), kRows, columns, kLd}, plan.get(), kCount,
+                                       now.get(), nullptr, most_blocks),
+              cudaSuccess);
+    EXPECT_TRUE(SameBits(Receive(matrix, a.size()), halted ? a : expected));
+  }
+}
+
+// Fewer columns than the blocks of threads move at once, as many, and more.
+TEST_F(InterchangesTest, MovedByFewBlocks) {
+  for (const unsigned most_blocks : {1U, 3U, kAnyBlocks}) {
+    for (const int64_t columns : {1, 8, 23, 24, 25, 83}) {
+      ExpectMovedBy<double>(most_blocks, columns);
+      ExpectMovedBy<float>(most_blocks, columns);
     }
   }
 }
