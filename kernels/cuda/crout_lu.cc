@@ -25,9 +25,9 @@ constexpr int64_t kMaxBlock = BlockRowPlan<double>::kMaxRows;
 // other, and one for blocks within a panel.
 constexpr int kPlansOfPanels = 2 * PanelLayout::kMostBlocks;
 constexpr int kPlans = kPlansOfPanels + 1;
-// Blocks of threads that move rows beside a product: two fit each of the multiprocessors that the
-// lane for the rest leaves, and more would take bandwidth that the product needs.
-constexpr unsigned kMovingBlocks = 2 * LookAhead::kSparedMultiprocessors;
+// Blocks of threads that move rows beside a product: one for each of the multiprocessors that the
+// lane for the rest leaves. More take bandwidth that the product needs.
+constexpr unsigned kMovingBlocks = LookAhead::kSparedMultiprocessors;
 
 size_t PlanBytes(DType dtype) {
   return DispatchDType(dtype,
@@ -437,13 +437,18 @@ class CudaCroutLu final : public LuAlgorithm {
 }  // namespace
 
 LuBlocking LuBlocking::For(DType dtype, int64_t columns) {
-  const bool wide = dtype == DType::kFloat64 && columns > 12288;
+  struct Wide {
+    int64_t beyond;      // so many columns of the matrix
+    int64_t while_left;  // so many columns
+  };
+  const bool doubles = dtype == DType::kFloat64;
+  const Wide wide = doubles ? Wide{12288, 8192} : Wide{24576, 16384};
   return {.block = 512,
-          .wide = wide ? 8192 : std::numeric_limits<int64_t>::max(),
+          .wide = columns > wide.beyond ? wide.while_left : std::numeric_limits<int64_t>::max(),
           .follow = int64_t{1} << 20,
           .look_ahead = columns > 1024,
-          .tf32 = dtype == DType::kFloat32 && columns > 4096,
-          .beside = 12288};
+          .tf32 = !doubles && columns > 4096,
+          .beside = std::max<int64_t>(12288, columns / 2)};
 }
 
 PanelLayout LuBlocking::panels(int64_t columns) const {

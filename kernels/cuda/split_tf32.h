@@ -9,16 +9,16 @@
 
 namespace crout {
 
-// Where the parts of a matrix go, each of its shape. `high` is written twice, for a product that
-// needs it twice.
+// Where the parts of a matrix go, each of its transpose's shape. `high` is written twice, for a
+// product that needs it twice.
 struct Tf32Parts {
   MatrixView<float> high;
   MatrixView<float> high_again;
   MatrixView<float> low;
 };
 
-// Enqueues high := a cut off after TF32's 11 bits, low := the rest rounded to as many: their sum is
-// a to 22 bits, unless `low` is below the normal range. Nothing once `control` has halted.
+// Enqueues high := a^T cut off after TF32's 11 bits, low := the rest rounded to as many: their sum
+// is a^T to 22 bits, unless `low` is below the normal range. Nothing once `control` has halted.
 cudaError_t LaunchSplitTf32(const MatrixView<float>& a, const Tf32Parts& parts,
                             const LuControl<float>* control, cudaStream_t stream);
 

@@ -12,7 +12,7 @@
 
 namespace crout {
 
-// Bytes of workspace for a product whose first factor is rows x depth.
+// Bytes of workspace for a product whose first factor is rows x depth, or smaller.
 size_t Tf32ProductBytes(int64_t rows, int64_t depth);
 
 // Enqueues c := c - a b, or nothing once `control` has halted. Each factor is split into a high and

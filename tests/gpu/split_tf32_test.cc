@@ -42,9 +42,9 @@ class SplitTf32Test : public KernelTest {
     const auto low = Send(before.low);
     const auto control = halted ? Halted<float>() : Control<float>();
     EXPECT_EQ(LaunchSplitTf32({matrix.get(), rows, columns, rows + kPadding[0]},
-                              {{high.get(), rows, columns, rows + kPadding[1]},
-                               {high_again.get(), rows, columns, rows + kPadding[2]},
-                               {low.get(), rows, columns, rows + kPadding[3]}},
+                              {{high.get(), columns, rows, columns + kPadding[1]},
+                               {high_again.get(), columns, rows, columns + kPadding[2]},
+                               {low.get(), columns, rows, columns + kPadding[3]}},
                               control.get(), nullptr),
               cudaSuccess);
     return {Receive(high, before.high.size()), Receive(high_again, before.high_again.size()),
@@ -52,9 +52,9 @@ class SplitTf32Test : public KernelTest {
   }
 
   static Parts Before(int64_t rows, int64_t columns) {
-    return {RandomVector<float>((rows + kPadding[1]) * columns, 51),
-            RandomVector<float>((rows + kPadding[2]) * columns, 52),
-            RandomVector<float>((rows + kPadding[3]) * columns, 53)};
+    return {RandomVector<float>((columns + kPadding[1]) * rows, 51),
+            RandomVector<float>((columns + kPadding[2]) * rows, 52),
+            RandomVector<float>((columns + kPadding[3]) * rows, 53)};
   }
 
   static void ExpectSplit(const std::vector<float>& a, int64_t rows, int64_t columns) {
@@ -65,17 +65,17 @@ class SplitTf32Test : public KernelTest {
     for (int64_t j = 0; j < columns; ++j) {
       for (int64_t i = 0; i < rows; ++i) {
         const float x = a[i + j * (rows + kPadding[0])];
-        const float high = got.high[i + j * (rows + kPadding[1])];
-        const float low = got.low[i + j * (rows + kPadding[3])];
+        const float high = got.high[j + i * (columns + kPadding[1])];
+        const float low = got.low[j + i * (columns + kPadding[3])];
         ASSERT_TRUE(IsTf32(high) && IsTf32(low)) << x << " as " << high << " + " << low;
         ASSERT_LE(std::abs(high), std::abs(x));
         ASSERT_LT(std::abs(x) - std::abs(high), std::max(0x1p-10 * std::abs(double{x}), 0x1p-136));
         ASSERT_LE(std::abs(double{x} - high - low),
                   std::max(kRelative * std::abs(double{x}), kAbsolute))
             << x << " as " << high << " + " << low;
-        expected.high[i + j * (rows + kPadding[1])] = high;
-        expected.high_again[i + j * (rows + kPadding[2])] = high;
-        expected.low[i + j * (rows + kPadding[3])] = low;
+        expected.high[j + i * (columns + kPadding[1])] = high;
+        expected.high_again[j + i * (columns + kPadding[2])] = high;
+        expected.low[j + i * (columns + kPadding[3])] = low;
       }
     }
     EXPECT_TRUE(SameBits(got.high, expected.high));
@@ -85,8 +85,8 @@ class SplitTf32Test : public KernelTest {
 };
 
 TEST_F(SplitTf32Test, SumsToTwentyTwoBits) {
-  for (const int64_t rows : {1, 31, 256, 300}) {
-    for (const int64_t columns : {1, 7}) {
+  for (const int64_t rows : {1, 31, 64, 300}) {
+    for (const int64_t columns : {1, 7, 32, 70}) {
       ExpectSplit(RandomVector<float>((rows + kPadding[0]) * columns, 54), rows, columns);
     }
   }
