@@ -1,7 +1,6 @@
 #include "kernels/cuda/crout_lu.h"
 
 #include <algorithm>
-#include <limits>
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
@@ -12,7 +11,6 @@
 #include "kernels/cuda/follow_panel.h"
 #include "kernels/cuda/interchange_rows.h"
 #include "kernels/cuda/lu_product.h"
-#include "kernels/cuda/own_costs.h"
 #include "kernels/cuda/solve_tile.h"
 #include "kernels/cuda/tf32_product.h"
 #include "kernels/util/status_macros.h"
@@ -55,10 +53,10 @@ struct Workspace {
       end = begin + (wanted ? bytes : 0);
       return begin;
     };
+    const PanelLayout panels = blocking.panels(columns);
     w.cublas = take(blocking.look_ahead, CudaContext::kCublasWorkspaceBytes);
-    w.deferred =
-        take(blocking.look_ahead, DeferredInterchangesBytes(dtype, m, columns, blocking.block));
-    w.tf32 = take(blocking.tf32, Tf32ProductBytes(m, blocking.panels(columns).EndOf(0)));
+    w.deferred = take(blocking.look_ahead, DeferredInterchangesBytes(dtype, m, panels));
+    w.tf32 = take(blocking.tf32, Tf32ProductBytes(m, panels.EndOf(0)));
     w.scratch = take(true, kernels.ScratchBytes(dtype, m));
     w.bytes = end;
     return w;
@@ -389,73 +387,7 @@ class CroutLu {
   const StopRequested& stop_;
 };
 
-class CudaCroutLu final : public LuAlgorithm {
- public:
-  CudaCroutLu(CudaDeviceCore& core, const LuPanelKernels& kernels)
-      : core_(core), kernels_(kernels) {
-    traits_.stoppable = true;
-  }
-
-  const AlgorithmTraits& traits() const override { return traits_; }
-
-  absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n,
-                                        const LuParameters&) const override {
-    return CroutLuWorkspaceBytes(kernels_, LuBlocking::For(dtype, n), dtype, n, n);
-  }
-
-  double PredictSeconds(DType, int64_t n) const override {
-    return PredictCroutLuSeconds(n, kernels_.clusters());
-  }
-
-  absl::Status Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
-                      std::span<std::byte> workspace, const LuParameters&,
-                      StopRequested stop) const override {
-    CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
-    return core_.Observe(Enqueue(CudaContext::From(context), a, ipiv, workspace, stop));
-  }
-
- private:
-  absl::Status Enqueue(CudaContext& context, const AnyMatrix& a, int64_t* ipiv,
-                       std::span<std::byte> workspace, const StopRequested& stop) const {
-    CROUT_RETURN_IF_ERROR(DispatchDType(a.dtype, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      return EnqueueCroutLu(context, kernels_, LuBlocking::For(a.dtype, a.rows), a.As<T>(), ipiv,
-                            workspace, stop);
-    }));
-    CROUT_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(&context.report().info,
-                                               CroutLuInfo(a.dtype, workspace), sizeof(int),
-                                               cudaMemcpyDeviceToHost, context.stream()));
-    return absl::OkStatus();
-  }
-
-  CudaDeviceCore& core_;
-  const LuPanelKernels kernels_;
-  AlgorithmTraits traits_{"crout_lu", UnitDiagonal::kL, PivotRule::kPartial,
-                          "blocked LU with partial pivoting and look-ahead, panels in clusters"};
-};
-
 }  // namespace
-
-LuBlocking LuBlocking::For(DType dtype, int64_t columns) {
-  struct Wide {
-    int64_t beyond;      // so many columns of the matrix
-    int64_t while_left;  // so many columns
-  };
-  const bool doubles = dtype == DType::kFloat64;
-  const Wide wide = doubles ? Wide{12288, 8192} : Wide{24576, 16384};
-  return {.block = 512,
-          .wide = columns > wide.beyond ? wide.while_left : std::numeric_limits<int64_t>::max(),
-          .follow = int64_t{1} << 20,
-          .look_ahead = columns > 1024,
-          .tf32 = !doubles && columns > 4096,
-          .beside = std::max<int64_t>(12288, columns / 2)};
-}
-
-PanelLayout LuBlocking::panels(int64_t columns) const {
-  const int64_t width = 2 * block;
-  const int64_t wide_columns = columns < wide ? 0 : ((columns - wide) / width + 1) * width;
-  return {columns, block, std::min(wide_columns, columns / width * width)};
-}
 
 size_t CroutLuWorkspaceBytes(const LuPanelKernels& kernels, const LuBlocking& blocking, DType dtype,
                              int64_t m, int64_t columns) {
@@ -493,11 +425,5 @@ template absl::Status EnqueueCroutLu(CudaContext&, const LuPanelKernels&, const 
 template absl::Status EnqueueCroutLu(CudaContext&, const LuPanelKernels&, const LuBlocking&,
                                      const MatrixView<double>&, int64_t*, std::span<std::byte>,
                                      const StopRequested&);
-
-absl::StatusOr<std::unique_ptr<LuAlgorithm>> MakeCudaCroutLu(CudaDeviceCore& core) {
-  CROUT_RETURN_IF_ERROR(core.MakeCurrent());
-  CROUT_ASSIGN_OR_RETURN(const LuPanelKernels kernels, LuPanelKernels::Create());
-  return std::make_unique<CudaCroutLu>(core, kernels);
-}
 
 }  // namespace crout

@@ -9,30 +9,12 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/cuda/cuda_context.h"
+#include "kernels/cuda/lu_blocking.h"
 #include "kernels/cuda/lu_panel.h"
-#include "kernels/cuda/panel_layout.h"
 #include "kernels/lu_algorithm.h"
 #include "kernels/stop_requested.h"
 
 namespace crout {
-
-// How a factorization is cut up.
-struct LuBlocking {
-  int64_t block;    // columns of a panel; with look-ahead a multiple of 32, at most 512
-  int64_t wide;     // a panel has two blocks while so many columns are left
-  int64_t follow;   // elements of a panel that follow every leaf at once (right-looking)
-  bool look_ahead;  // the next panel beside the rest of the update
-  bool tf32;        // float32 with look-ahead: the rest by SubtractTf32Product
-  // With panels of two blocks: the rest's rows move beside its products while so many columns are
-  // left.
-  int64_t beside = 0;
-
-  // The fastest that was measured on an H100 for min(m, n) columns.
-  static LuBlocking For(DType dtype, int64_t columns);
-
-  // With look-ahead, of so many columns.
-  PanelLayout panels(int64_t columns) const;
-};
 
 // Enqueues PA = LU of the m x n matrix `a` in place, as LAPACK's getrf: unit diagonal in L, 1-based
 // ipiv[0..min(m, n)) in device memory, LAPACK's info in *CroutLuInfo(workspace). |l_ij| <= 1 up to

@@ -12,7 +12,9 @@ constexpr int kEach = 4;  // elements of a thread at a time
 // As many as there are multiprocessors, roughly: their copies stay in the second-level cache.
 constexpr int64_t kColumnsAtOnce = 128;
 
-int64_t Blocks(int64_t columns, int64_t block) { return (columns + block - 1) / block; }
+int64_t Blocks(const PanelLayout& panels) {
+  return (panels.columns + panels.block - 1) / panels.block;
+}
 
 // to[i] := from(i) for i in [begin, end): all loads of a batch before its stores.
 template <class T, class From>
@@ -57,8 +59,8 @@ __global__ void __launch_bounds__(kThreads, 1)
 
 }  // namespace
 
-size_t DeferredInterchangesBytes(DType dtype, int64_t m, int64_t columns, int64_t block) {
-  return m * (Blocks(columns, block) * sizeof(int64_t) + kColumnsAtOnce * SizeOf(dtype));
+size_t DeferredInterchangesBytes(DType dtype, int64_t m, const PanelLayout& panels) {
+  return m * (Blocks(panels) * sizeof(int64_t) + kColumnsAtOnce * SizeOf(dtype));
 }
 
 template <class T>
@@ -72,10 +74,9 @@ cudaError_t LaunchDeferredInterchanges(const MatrixView<T>& a, const int64_t* ip
       error != cudaSuccess) {
     return error;
   }
-  const int64_t blocks = Blocks(panels.columns, panels.block);
   const auto grid = static_cast<unsigned>(std::min(panels.columns, kColumnsAtOnce));
   PermuteColumnsKernel<<<grid, kThreads, 0, stream>>>(
-      a, panels, sources, reinterpret_cast<T*>(sources + blocks * a.rows), control);
+      a, panels, sources, reinterpret_cast<T*>(sources + Blocks(panels) * a.rows), control);
   return cudaGetLastError();
 }
 

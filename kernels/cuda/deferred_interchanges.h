@@ -14,8 +14,8 @@
 
 namespace crout {
 
-// Bytes of workspace for a matrix of m rows, `columns` of them factored in blocks.
-size_t DeferredInterchangesBytes(DType dtype, int64_t m, int64_t columns, int64_t block);
+// Bytes of workspace for a matrix of m rows.
+size_t DeferredInterchangesBytes(DType dtype, int64_t m, const PanelLayout& panels);
 
 // Enqueues, in every one of the panels' columns, the interchanges of the panels behind the column's
 // own, of ipiv[0..panels.columns): one pass over the columns that reads and writes each element

@@ -193,11 +193,12 @@ void InterchangesTest::ExpectDeferred(const Shape& shape) {
     const auto matrix = Send(a);
     const auto pivots = Send(ipiv);
     const auto control = halted ? Halted<T>() : Control<T>();
-    const auto workspace = Allocate<std::byte>(
-        DeferredInterchangesBytes(kDTypeOf<T>, shape.rows, shape.columns, shape.block));
+    const PanelLayout panels = {shape.columns, shape.block, shape.wide};
+    const auto workspace =
+        Allocate<std::byte>(DeferredInterchangesBytes(kDTypeOf<T>, shape.rows, panels));
     ASSERT_EQ(LaunchDeferredInterchanges<T>({matrix.get(), shape.rows, shape.columns + kBeside, ld},
-                                            pivots.get(), {shape.columns, shape.block, shape.wide},
-                                            workspace.get(), control.get(), nullptr),
+                                            pivots.get(), panels, workspace.get(), control.get(),
+                                            nullptr),
               cudaSuccess);
     EXPECT_TRUE(SameBits(Receive(matrix, a.size()), halted ? a : expected));
   }
