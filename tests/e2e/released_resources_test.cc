@@ -36,13 +36,14 @@ constexpr const char* kCallNames[] = {"Factorize",         "FactorizeText", "Ref
 constexpr const char* kPhaseNames[] = {"Upload", "Queued", "Running", "Download"};
 constexpr const char* kEndingNames[] = {"Cancel", "Deadline"};
 
-// A second or more of work for the iterative method with sections as large as published, and 32 MB.
+// 32 MB, and half a second of work or more for the iterative method with sections as large as
+// published.
 constexpr int64_t kSlowOrder = 2000;
 constexpr int64_t kSlowSection = 1024;
-// To begin with: late enough for most machines to reach the phase before it, early enough that no
-// slow job ends.
+// To begin with: early enough that no slow job ends on any machine. Where it comes before the
+// phase, a longer one is tried.
 absl::Duration DeadlineIn(Phase phase) {
-  return phase == Phase::kDownload ? absl::Seconds(3) : absl::Milliseconds(600);
+  return phase == Phase::kDownload ? absl::Seconds(3) : absl::Milliseconds(150);
 }
 
 // A tridiagonal matrix as text: few bytes, but as dense as any once it is read, and with elements
