@@ -48,7 +48,8 @@ if(CROUT_PACKAGE_TESTS)
     crout_install_programs(DESTINATION libexec/crout COMPONENT tests TARGETS ${tests})
   endif()
   if(CROUT_HAVE_CUDA)
-    install(PROGRAMS tests/gpu/run_suite.sh DESTINATION libexec/crout COMPONENT tests)
+    install(PROGRAMS tests/gpu/run_suite.sh tests/gpu/sanitize.sh DESTINATION libexec/crout
+      COMPONENT tests)
   endif()
 endif()
 

@@ -1,6 +1,6 @@
 // Tests of single kernels. Nothing runs in them but the kernels under test, so that
-// compute-sanitizer's racecheck comes to their end: a context of the GPU as a device runs every
-// method once, and with them kernels with clusters, which it does not follow.
+// compute-sanitizer's racecheck comes to their end (sanitize.sh): a context of the GPU as a device
+// runs every method once, and with them kernels with clusters, which it does not follow.
 #ifndef CROUT_TESTS_GPU_KERNEL_TEST_H_
 #define CROUT_TESTS_GPU_KERNEL_TEST_H_
 
