@@ -51,6 +51,8 @@ absl::Status LookAhead::Join() {
 }
 
 absl::Status LookAhead::Meet() {
+  // Both are recorded before either waits: one half after the other, a lane would wait for the
+  // other's wait too, which takes its time.
   CROUT_RETURN_IF_ERROR(Record(of_urgent_, urgent()));
   CROUT_RETURN_IF_ERROR(Record(of_rest_, rest()));
   CROUT_RETURN_IF_ERROR(Await(of_urgent_, {rest()}));

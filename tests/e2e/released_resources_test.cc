@@ -40,8 +40,8 @@ constexpr const char* kEndingNames[] = {"Cancel", "Deadline"};
 // published.
 constexpr int64_t kSlowOrder = 2000;
 constexpr int64_t kSlowSection = 1024;
-// To begin with: early enough that no slow job ends on any machine. Where it comes before the
-// phase, a longer one is tried.
+// To begin with: a fraction of what a slow job takes. Where it comes before the phase, a longer one
+// is tried.
 absl::Duration DeadlineIn(Phase phase) {
   return phase == Phase::kDownload ? absl::Seconds(3) : absl::Milliseconds(150);
 }

@@ -87,6 +87,8 @@ class CroutLuTest : public GpuTest {
 
   template <class T>
   void PivotsWithoutAReciprocal();
+  template <class T>
+  void StopsInAnyPanel(const LuBlocking& blocking);
 
   // The same pivots as getrf's, and factors that differ by rounding.
   template <class T>
@@ -265,15 +267,15 @@ TEST_F(CroutLuTest, SubstitutesWhereAnInverseIsLarge) {
   }
 }
 
-TEST_F(CroutLuTest, StopsInAnyPanel) {
+template <class T>
+void CroutLuTest::StopsInAnyPanel(const LuBlocking& blocking) {
   constexpr int64_t kOrder = 700;
-  const LuBlocking blocking = {64, kAll, 0, true, false};
   const LuPanelKernels kernels = Must(LuPanelKernels::Create());
-  const size_t bytes = CroutLuWorkspaceBytes(kernels, blocking, DType::kFloat64, kOrder, kOrder);
+  const size_t bytes = CroutLuWorkspaceBytes(kernels, blocking, kDTypeOf<T>, kOrder, kOrder);
   Buffer buffer = Must(Gpu().memory().Allocate(bytes));
   const HostMatrix a = testing::RandomMatrix(kOrder, kOrder, 14);
   for (const int leaves : {0, 1, 3, 8, 20}) {
-    (void)Run<double>(a, kOrder, kOrder, [&](const MatrixView<double>& view, int64_t* ipiv, int*) {
+    (void)Run<T>(a, kOrder, kOrder, [&](const MatrixView<T>& view, int64_t* ipiv, int*) {
       int asked = 0;
       const absl::Status status = EnqueueCroutLu(context(), kernels, blocking, view, ipiv,
                                                  std::span<std::byte>(buffer.data(), bytes),
@@ -281,7 +283,15 @@ TEST_F(CroutLuTest, StopsInAnyPanel) {
       EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
       Must(context().Synchronize());
     });
-    ExpectAsGetrf<double>(kOrder, kOrder, true, blocking);
+    ExpectAsGetrf<T>(kOrder, kOrder, true, blocking);
+  }
+}
+
+// Rows move beside products in no panel, in some and in all.
+TEST_F(CroutLuTest, StopsInAnyPanel) {
+  for (const int64_t beside : {kNone, int64_t{400}, kAll}) {
+    StopsInAnyPanel<double>({64, kAll, 0, true, false, beside});
+    StopsInAnyPanel<float>({64, kAll, 0, true, true, beside});
   }
 }
 
