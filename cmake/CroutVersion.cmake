@@ -1,9 +1,13 @@
-# CROUT_VERSION and CROUT_COMMIT, as compile definitions of crout_version.
+# crout_version: CROUT_VERSION and CROUT_COMMIT for the sources that include "crout_version.h". A
+# header rather than definitions, so that a new commit compiles those sources anew and no others.
 execute_process(COMMAND git -C "${PROJECT_SOURCE_DIR}" rev-parse --short=12 HEAD
   OUTPUT_VARIABLE CROUT_COMMIT OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 if(NOT CROUT_COMMIT)
   set(CROUT_COMMIT "unknown")
 endif()
+file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/version/crout_version.h" CONTENT
+"#define CROUT_VERSION \"@PROJECT_VERSION@\"
+#define CROUT_COMMIT \"@CROUT_COMMIT@\"
+" @ONLY)
 add_library(crout_version INTERFACE)
-target_compile_definitions(crout_version INTERFACE
-  CROUT_VERSION="${PROJECT_VERSION}" CROUT_COMMIT="${CROUT_COMMIT}")
+target_include_directories(crout_version INTERFACE "$<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/version>")

@@ -1,51 +1,35 @@
 #include "kernels/caching_resource.h"
 
-#include <bit>
+#include <algorithm>
 #include <utility>
 
+#include "kernels/util/failpoint.h"
+#include "kernels/util/size_class.h"
+#include "kernels/util/status_macros.h"
+
 namespace crout {
-namespace {
 
-constexpr size_t kMinBlock = 4096;  // One class up to here.
-constexpr int kClassesPerOctave = 16;
-
-// Classes above kMinBlock are numbered by octave and by sixteenth of it.
-struct ClassId {
-  size_t index;
-  size_t block_bytes;
-};
-
-ClassId Classify(size_t bytes) {
-  if (bytes <= kMinBlock) return {0, kMinBlock};
-  const int octave = std::bit_width(bytes - 1) - 1;  // 2^octave < bytes <= 2^(octave + 1)
-  const size_t base = size_t{1} << octave;
-  const size_t step = base / kClassesPerOctave;
-  const size_t steps = (bytes - base + step - 1) / step;  // 1..16
-  const size_t octaves_below = octave - (std::bit_width(kMinBlock) - 1);
-  return {octaves_below * kClassesPerOctave + steps, base + steps * step};
+CachingResource::CachingResource(std::unique_ptr<BlockSource> source, size_t max_cached_bytes,
+                                 size_t max_held_bytes)
+    : source_(std::move(source)),
+      max_cached_bytes_(max_cached_bytes),
+      max_held_bytes_(max_held_bytes) {
+  MutexLock lock(&mutex_);
+  classes_.resize(SizeClassOf(kLargestBlock).index + 1);
 }
 
-constexpr size_t kLargestRequest = size_t{1} << 62;
+CachingResource::~CachingResource() { TrimTo(0); }
 
-}  // namespace
-
-CachingResource::CachingResource(std::unique_ptr<BlockSource> source, size_t max_cached_bytes)
-    : source_(std::move(source)), max_cached_bytes_(max_cached_bytes) {
+void* CachingResource::Take(size_t bytes, std::vector<Block>& given_back) {
+  const SizeClass id = SizeClassOf(bytes);
   MutexLock lock(&mutex_);
-  classes_.resize(Classify(kLargestRequest).index + 1);
-}
-
-CachingResource::~CachingResource() { Trim(); }
-
-size_t CachingResource::RoundUp(size_t bytes) { return Classify(bytes).block_bytes; }
-
-void* CachingResource::Take(size_t bytes) {
-  const ClassId id = Classify(bytes);
-  MutexLock lock(&mutex_);
-  SizeClass& size_class = classes_[id.index];
+  FreeList& size_class = classes_[id.index];
   size_class.block_bytes = id.block_bytes;
   size_class.last_use = ++clock_;
-  if (size_class.free.empty()) return nullptr;
+  if (size_class.free.empty()) {
+    EvictTo(MostCached(id.block_bytes), given_back);
+    return nullptr;
+  }
   void* block = size_class.free.back();
   size_class.free.pop_back();
   stats_.bytes_cached -= id.block_bytes;
@@ -54,12 +38,15 @@ void* CachingResource::Take(size_t bytes) {
 }
 
 absl::StatusOr<void*> CachingResource::DoAllocate(size_t bytes) {
-  if (bytes > kLargestRequest) return absl::ResourceExhaustedError("request above 2^62 bytes");
-  if (void* block = Take(bytes)) return block;
-  const size_t block_bytes = RoundUp(bytes);
+  CROUT_RETURN_IF_ERROR(Failpoint("memory.allocate"));
+  if (bytes > kLargestBlock) return absl::ResourceExhaustedError("request above 2^62 bytes");
+  std::vector<Block> given_back;
+  if (void* block = Take(bytes, given_back)) return block;
+  GiveBack(given_back);
+  const size_t block_bytes = BlockBytes(bytes);
   auto block = source_->Acquire(block_bytes);
   if (!block.ok()) {
-    Trim();
+    TrimTo(0);
     block = source_->Acquire(block_bytes);
   }
   if (!block.ok()) return block.status();
@@ -69,16 +56,15 @@ absl::StatusOr<void*> CachingResource::DoAllocate(size_t bytes) {
 }
 
 void CachingResource::DoDeallocate(void* data, size_t bytes) {
-  const ClassId id = Classify(bytes);
+  const SizeClass id = SizeClassOf(bytes);
   std::vector<Block> given_back;
   {
     MutexLock lock(&mutex_);
     stats_.bytes_in_use -= id.block_bytes;
-    if (id.block_bytes <= max_cached_bytes_) {
-      if (stats_.bytes_cached + id.block_bytes > max_cached_bytes_) {
-        given_back = EvictFor(id.block_bytes);
-      }
-      SizeClass& size_class = classes_[id.index];
+    const size_t most = MostCached(0);
+    if (id.block_bytes <= most) {
+      EvictTo(most - id.block_bytes, given_back);
+      FreeList& size_class = classes_[id.index];
       size_class.last_use = ++clock_;
       size_class.free.push_back(data);
       stats_.bytes_cached += id.block_bytes;
@@ -86,41 +72,47 @@ void CachingResource::DoDeallocate(void* data, size_t bytes) {
       given_back.push_back({data, id.block_bytes});
     }
   }
-  // Unmapping takes milliseconds for large blocks: not under the lock.
-  for (const Block& block : given_back) source_->Release(block.data, block.bytes);
+  GiveBack(given_back);
 }
 
-CachingResource::SizeClass* CachingResource::LeastRecentlyUsed() {
-  SizeClass* oldest = nullptr;
-  for (SizeClass& size_class : classes_) {
+size_t CachingResource::MostCached(size_t bytes) const {
+  const size_t handed_out = std::min(stats_.bytes_in_use + bytes, max_held_bytes_);
+  return std::min(max_cached_bytes_, max_held_bytes_ - handed_out);
+}
+
+void CachingResource::GiveBack(const std::vector<Block>& blocks) {
+  // Unmapping takes milliseconds for large blocks: not under the lock.
+  for (const Block& block : blocks) source_->Release(block.data, block.bytes);
+}
+
+CachingResource::FreeList* CachingResource::LeastRecentlyUsed() {
+  FreeList* oldest = nullptr;
+  for (FreeList& size_class : classes_) {
     if (size_class.free.empty()) continue;
     if (oldest == nullptr || size_class.last_use < oldest->last_use) oldest = &size_class;
   }
   return oldest;
 }
 
-std::vector<CachingResource::Block> CachingResource::EvictFor(size_t bytes) {
-  std::vector<Block> evicted;
-  while (stats_.bytes_cached + bytes > max_cached_bytes_) {
-    SizeClass* size_class = LeastRecentlyUsed();
+void CachingResource::EvictTo(size_t most, std::vector<Block>& evicted) {
+  while (stats_.bytes_cached > most) {
+    FreeList* size_class = LeastRecentlyUsed();
     evicted.push_back({size_class->free.back(), size_class->block_bytes});
     size_class->free.pop_back();
     stats_.bytes_cached -= size_class->block_bytes;
   }
-  return evicted;
 }
 
-void CachingResource::Trim() {
-  std::vector<Block> all;
+size_t CachingResource::TrimTo(size_t bytes) {
+  std::vector<Block> given_back;
+  size_t kept = 0;
   {
     MutexLock lock(&mutex_);
-    for (SizeClass& size_class : classes_) {
-      for (void* block : size_class.free) all.push_back({block, size_class.block_bytes});
-      size_class.free.clear();
-    }
-    stats_.bytes_cached = 0;
+    EvictTo(bytes, given_back);
+    kept = stats_.bytes_cached;
   }
-  for (const Block& block : all) source_->Release(block.data, block.bytes);
+  GiveBack(given_back);
+  return kept;
 }
 
 CachingResource::Stats CachingResource::stats() const {

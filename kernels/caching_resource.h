@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -28,9 +29,8 @@ class BlockSource {
   virtual void Release(void* block, size_t bytes) = 0;
 };
 
-// Requests are rounded up to size classes, sixteen to a power of two (at most 1/16 is lost above
-// 4 KiB), each with a free list. When the source has nothing left, everything cached goes back to
-// it and the request is tried once more. Thread-safe.
+// Requests are rounded up to BlockBytes(), each size with a free list. When the source has nothing
+// left, everything cached goes back to it and the request is tried once more. Thread-safe.
 class CachingResource final : public MemoryResource {
  public:
   struct Stats {
@@ -38,25 +38,25 @@ class CachingResource final : public MemoryResource {
     size_t bytes_cached = 0;  // in blocks kept for later
   };
 
-  // Keeps up to `max_cached_bytes` of free blocks; beyond that the classes used least recently are
-  // given back first.
-  CachingResource(std::unique_ptr<BlockSource> source, size_t max_cached_bytes);
+  // Keeps up to `max_cached_bytes` of free blocks, of any size, and no more than leaves those and
+  // what is handed out together within `max_held_bytes`; beyond, the classes used least recently
+  // are given back first. What is asked for is handed out whatever is held: that is for a budget to
+  // say.
+  CachingResource(std::unique_ptr<BlockSource> source, size_t max_cached_bytes,
+                  size_t max_held_bytes = std::numeric_limits<size_t>::max());
   ~CachingResource() override;
 
-  // Gives every cached block back to the source.
-  void Trim();
+  // The blocks used least recently go first.
+  size_t TrimTo(size_t bytes) override;
 
   Stats stats() const;
-
-  // What a request of `bytes` occupies.
-  static size_t RoundUp(size_t bytes);
 
  protected:
   absl::StatusOr<void*> DoAllocate(size_t bytes) override;
   void DoDeallocate(void* data, size_t bytes) override;
 
  private:
-  struct SizeClass {
+  struct FreeList {
     size_t block_bytes = 0;
     uint64_t last_use = 0;
     std::vector<void*> free;
@@ -66,16 +66,23 @@ class CachingResource final : public MemoryResource {
     size_t bytes;
   };
 
-  void* Take(size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
-  std::vector<Block> EvictFor(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  SizeClass* LeastRecentlyUsed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Null where no block of the class is free; then `given_back` gets what a new one leaves no place
+  // for.
+  void* Take(size_t bytes, std::vector<Block>& given_back) ABSL_LOCKS_EXCLUDED(mutex_);
+  // What may be kept beside the blocks handed out and `bytes` more.
+  size_t MostCached(size_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes free blocks out until no more than `most` bytes are cached.
+  void EvictTo(size_t most, std::vector<Block>& evicted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void GiveBack(const std::vector<Block>& blocks);
+  FreeList* LeastRecentlyUsed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Constant after construction.
   const std::unique_ptr<BlockSource> source_;
   const size_t max_cached_bytes_;
+  const size_t max_held_bytes_;
 
   mutable Mutex mutex_;
-  std::vector<SizeClass> classes_ ABSL_GUARDED_BY(mutex_);  // by index of the class
+  std::vector<FreeList> classes_ ABSL_GUARDED_BY(mutex_);  // by index of the class
   uint64_t clock_ ABSL_GUARDED_BY(mutex_) = 0;
   Stats stats_ ABSL_GUARDED_BY(mutex_);
 };

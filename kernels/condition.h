@@ -11,11 +11,12 @@ namespace crout {
 // Bytes of device memory that EstimateRcond owns.
 absl::StatusOr<size_t> RcondBytes(const TriangularSolver& solver, DType factor_dtype, int64_t n);
 
-// 1 / (|As|_1 est(|As^-1|_1)) of the matrix that was factored, LAPACK gecon. `norm_one` = |As|_1.
-// Not singular. 0 where the estimate overflows. Blocks; `stop` is asked before each solve.
+// 1 / (|A|_1 est(|A^-1|_1)), LAPACK gecon, of the matrix as it arrived or of the one that was
+// factored. `norm_one`: of that matrix. Not singular. 0 where the estimate overflows. Blocks;
+// `stop` is asked before each solve.
 absl::StatusOr<double> EstimateRcond(ExecutionContext& context, const Factorization& factor,
-                                     const TriangularSolver& solver, double norm_one,
-                                     StopRequested stop);
+                                     const TriangularSolver& solver, SolveWith with,
+                                     double norm_one, StopRequested stop);
 
 }  // namespace crout
 

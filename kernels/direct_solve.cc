@@ -5,8 +5,10 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/cancellation.h"
 #include "kernels/input_checks.h"
+#include "kernels/residual_check.h"
 #include "kernels/sync_on_exit.h"
 #include "kernels/util/checked_math.h"
+#include "kernels/util/failpoint.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
 
@@ -32,8 +34,9 @@ bool IsColumnMajor(const PackedMatrix& shape, DType dtype) {
 
 absl::Status AddUp(DirectSolvePlan& plan) {
   ByteSum sum;
-  sum.Add(plan.matrix).Add(plan.rhs).Add(plan.a).Add(plan.x).Add(plan.b).Add(plan.solution);
-  CROUT_ASSIGN_OR_RETURN(plan.bytes.peak, sum.Add(plan.residual).Add(plan.workspace).total());
+  sum.AddBuffer(plan.matrix).AddBuffer(plan.rhs).AddBuffer(plan.a).AddBuffer(plan.x);
+  sum.AddBuffer(plan.b).AddBuffer(plan.solution).AddBuffer(plan.residual);
+  CROUT_ASSIGN_OR_RETURN(plan.bytes.peak, sum.AddBuffer(plan.workspace).total());
   return absl::OkStatus();
 }
 
@@ -172,13 +175,15 @@ absl::Status DirectSolveJob::Verify() {
     CROUT_RETURN_IF_ERROR(ops().CopyScaled(rounded, nullptr, nullptr, Solution()));
   }
   // Where A arrived by rows, the upload holds A^T by columns.
-  const AnyMatrix a{matrix_upload_.data(), matrix_.dtype, n_, n_, n_};
-  const Op op = matrix_.layout == Layout::kColumnMajor ? Op::kNone : Op::kTranspose;
-  const AnyMatrix r = Columns(residual_, DType::kFloat64);
-  CROUT_RETURN_IF_ERROR(ops().Residual(a, op, summary_.norm_inf, Solution().As<double>(),
-                                       B().As<double>(), r.As<double>()));
-  CROUT_RETURN_IF_ERROR(context_.Synchronize());
-  summary_.backward_error = context_.report().residual.backward_error;
+  CheckedSystem system;
+  system.a = {matrix_upload_.data(), matrix_.dtype, n_, n_, n_};
+  system.op = matrix_.layout == Layout::kColumnMajor ? Op::kNone : Op::kTranspose;
+  system.norm = summary_.norm_inf;
+  system.x = Solution().As<double>();
+  system.b = B().As<double>();
+  system.r = Columns(residual_, DType::kFloat64).As<double>();
+  CROUT_ASSIGN_OR_RETURN(const BackwardErrors errors, ResidualCheck(context_, system).Measure());
+  summary_.backward_error = errors.normwise;
   return absl::OkStatus();
 }
 
@@ -196,6 +201,7 @@ absl::StatusOr<DirectSolveSummary> DirectSolveJob::Run(std::byte* out, StopReque
                                                        KernelTimings& timings) {
   Stopwatch watch;
   SyncOnExit sync(context_);
+  CROUT_RETURN_IF_ERROR(Failpoint("direct_solve.run"));
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   CROUT_RETURN_IF_ERROR(AllocateBuffers());
   CROUT_RETURN_IF_ERROR(ImportMatrix());

@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/componentwise.h"
 #include "kernels/host_vector_solver.h"
 #include "kernels/norm_estimator.h"
 #include "kernels/sync_on_exit.h"
@@ -30,14 +31,12 @@ struct ColumnData {
 
 // f := |r| + (n+1) eps w, with gerfs' guard against components that underflow.
 std::vector<double> ErrorScale(const ColumnData& column) {
-  const double eps = UnitRoundoff(DType::kFloat64);
-  const double nz = static_cast<double>(column.w.size()) + 1;
-  const double safe1 = nz * std::numeric_limits<double>::min();
-  const double safe2 = safe1 / eps;
+  const auto n = static_cast<int64_t>(column.w.size());
+  const ComponentwiseGuard guard(n);
+  const double weight = static_cast<double>(n + 1) * UnitRoundoff(DType::kFloat64);
   std::vector<double> f(column.w.size());
   for (size_t i = 0; i < f.size(); ++i) {
-    f[i] = std::abs(column.r[i]) + nz * eps * column.w[i];
-    if (column.w[i] <= safe2) f[i] += safe1;
+    f[i] = std::abs(column.r[i]) + weight * column.w[i] + guard.Addend(column.w[i]);
   }
   return f;
 }

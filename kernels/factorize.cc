@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -11,20 +10,14 @@
 #include "kernels/factorization.h"
 #include "kernels/factorize_plan.h"
 #include "kernels/input_checks.h"
+#include "kernels/pivot_growth.h"
 #include "kernels/sync_on_exit.h"
+#include "kernels/util/failpoint.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
 
 namespace crout {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-double Growth(double max_abs_u, double max_abs_a) {
-  if (!std::isfinite(max_abs_u)) return kInfinity;
-  if (max_abs_a == 0) return max_abs_u == 0 ? 1 : kInfinity;
-  return max_abs_u / max_abs_a;
-}
 
 // One Factorize call. Its members are the buffers that enqueued work uses.
 class FactorizeJob {
@@ -52,6 +45,7 @@ class FactorizeJob {
   absl::Status FillSummary();
   absl::Status FillDeterminant();
   absl::Status Prepare();
+  absl::Status FillCondition(Factorization& result, StopRequested stop);
   bool IsUsable() const { return summary_.info == 0 && std::isfinite(summary_.pivot_growth); }
   Factorization TakeResult();
 
@@ -78,7 +72,9 @@ class FactorizeJob {
   Buffer ipiv_;
   Buffer scales_;
   Buffer prepared_;
+  Buffer probe_memory_;
   Buffer workspace_;
+  FactorProbe probe_;
   ScaleDecision scaling_;
   MatrixStats original_;  // of A as it arrived
   MatrixStats factored_;  // of the matrix that is factored
@@ -95,6 +91,7 @@ absl::Status FactorizeJob::AllocateBuffers() {
   CROUT_ASSIGN_OR_RETURN(ipiv_, memory.Allocate(plan_.ipiv));
   CROUT_ASSIGN_OR_RETURN(scales_, memory.Allocate(plan_.scales));
   CROUT_ASSIGN_OR_RETURN(prepared_, memory.Allocate(plan_.prepared));
+  CROUT_ASSIGN_OR_RETURN(probe_memory_, memory.Allocate(plan_.probe));
   CROUT_ASSIGN_OR_RETURN(workspace_, memory.Allocate(workspace_bytes));
   return absl::OkStatus();
 }
@@ -138,10 +135,13 @@ absl::Status FactorizeJob::Factor(StopRequested stop) {
   auto* ipiv = ipiv_.as<int64_t>();
   const LuAlgorithm& algorithm = *options_.algorithm;
   const std::span<std::byte> workspace(workspace_.data(), workspace_.size());
+  // Scaled rows have their largest entries near 1.
+  probe_ = {n_, scaling_.rows ? 1 : ProbeScale(original_.max_abs), probe_memory_.as<double>()};
+  CROUT_RETURN_IF_ERROR(ops().StartProbe(Lu(), probe_));
   CROUT_RETURN_IF_ERROR(
       algorithm.Factor(context_, Lu(), ipiv, workspace, options_.parameters, stop));
   const bool unit_in_u = algorithm.traits().unit_diagonal == UnitDiagonal::kU;
-  CROUT_RETURN_IF_ERROR(ops().InspectFactor(Lu(), unit_in_u, ipiv));
+  CROUT_RETURN_IF_ERROR(ops().InspectFactor(Lu(), unit_in_u, ipiv, probe_));
   CROUT_RETURN_IF_ERROR(algorithm.traits().stoppable ? context_.SynchronizeOrStop(stop)
                                                      : context_.Synchronize());
   if (algorithm.traits().stoppable) CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
@@ -163,7 +163,12 @@ absl::Status FactorizeJob::FillSummary() {
   summary_.matrix_dtype = packed_.dtype;
   summary_.unit_diagonal = traits.unit_diagonal;
   summary_.info = report.info;
-  summary_.pivot_growth = Growth(report.factor.max_abs_u, factored_.max_abs);
+  if (report.info > 0) summary_.singular = SingularReason::kZeroPivot;
+  summary_.pivot_growth = PivotGrowth(report.factor.max_abs_u, factored_.max_abs);
+  if (report.info == 0) {
+    summary_.quality =
+        FactorQuality(report.factor.probe, probe_, factored_.norm_one, options_.factor_dtype);
+  }
   summary_.norm_one = original_.norm_one;
   summary_.norm_inf = original_.norm_inf;
   summary_.row_scaled = scaling_.rows;
@@ -199,6 +204,18 @@ absl::Status FactorizeJob::Prepare() {
   return absl::OkStatus();
 }
 
+absl::Status FactorizeJob::FillCondition(Factorization& result, StopRequested stop) {
+  const TriangularSolver& solver = *options_.condition_solver;
+  CROUT_ASSIGN_OR_RETURN(
+      result.summary.rcond,
+      EstimateRcond(context_, result, solver, SolveWith::kOriginal, original_.norm_one, stop));
+  if (!scaling_.any()) return absl::OkStatus();
+  CROUT_ASSIGN_OR_RETURN(
+      result.summary.rcond_scaled,
+      EstimateRcond(context_, result, solver, SolveWith::kFactored, factored_.norm_one, stop));
+  return absl::OkStatus();
+}
+
 Factorization FactorizeJob::TakeResult() {
   Factorization result;
   result.summary = std::move(summary_);
@@ -223,6 +240,7 @@ absl::StatusOr<Factorization> FactorizeJob::Run(StopRequested stop, KernelTiming
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   CROUT_RETURN_IF_ERROR(AllocateBuffers());
   CROUT_RETURN_IF_ERROR(Inspect());
+  CROUT_RETURN_IF_ERROR(Failpoint("factorize.factor"));
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   CROUT_RETURN_IF_ERROR(FillFactorInput());
   CROUT_RETURN_IF_ERROR(Factor(stop));
@@ -234,24 +252,30 @@ absl::StatusOr<Factorization> FactorizeJob::Run(StopRequested stop, KernelTiming
   Factorization result = TakeResult();
   if (options_.condition_solver != nullptr) {
     result.summary.rcond = 0;
-    if (usable) {
-      CROUT_ASSIGN_OR_RETURN(
-          result.summary.rcond,
-          EstimateRcond(context_, result, *options_.condition_solver, factored_.norm_one, stop));
-    }
+    if (scaling_.any()) result.summary.rcond_scaled = 0;
+    if (usable) CROUT_RETURN_IF_ERROR(FillCondition(result, stop));
   }
   timings.factor += watch.Lap();
   return result;
 }
 
-Factorization EmptyFactorization(const FactorizeOptions& options, DType matrix_dtype) {
-  Factorization result;
-  FactorSummary& summary = result.summary;
+// What is known before anything is factored.
+FactorSummary SummaryOf(const FactorizeOptions& options, DType matrix_dtype, int64_t n) {
+  FactorSummary summary;
   summary.algorithm = std::string(options.algorithm->traits().name);
+  summary.n = n;
   summary.factor_dtype = options.factor_dtype;
   summary.matrix_dtype = matrix_dtype;
   summary.unit_diagonal = options.algorithm->traits().unit_diagonal;
+  return summary;
+}
+
+Factorization EmptyFactorization(const FactorizeOptions& options, DType matrix_dtype) {
+  Factorization result;
+  FactorSummary& summary = result.summary;
+  summary = SummaryOf(options, matrix_dtype, /*n=*/0);
   summary.pivot_growth = 1;
+  summary.quality = 0;
   if (options.condition_solver != nullptr) summary.rcond = 1;
   if (options.prepare != nullptr) summary.preparation.emplace();
   if (options.determinant) {
@@ -274,6 +298,22 @@ absl::Status CheckArguments(const FactorizeOptions& options, const PackedMatrix&
 }
 
 }  // namespace
+
+Factorization SingularFactorization(const FactorizeOptions& options, DType matrix_dtype, int64_t n,
+                                    SingularReason reason, int64_t empty_index) {
+  Factorization result;
+  FactorSummary& summary = result.summary;
+  summary = SummaryOf(options, matrix_dtype, n);
+  summary.info = n;
+  summary.singular = reason;
+  summary.empty_index = empty_index;
+  if (options.condition_solver != nullptr) summary.rcond = 0;
+  if (options.determinant) {
+    summary.det_sign = 0;
+    summary.det_log_abs = -std::numeric_limits<double>::infinity();
+  }
+  return result;
+}
 
 absl::StatusOr<Factorization> Factorize(ExecutionContext& context, Buffer upload,
                                         PackedMatrix shape, const FactorizeOptions& options,

@@ -12,22 +12,23 @@ namespace {
 absl::StatusOr<size_t> WorkspaceBytes(const FactorizeOptions& options, int64_t n) {
   CROUT_ASSIGN_OR_RETURN(const size_t factor, options.algorithm->WorkspaceBytes(
                                                   options.factor_dtype, n, options.parameters));
-  if (options.condition_solver == nullptr) return factor;
+  if (options.condition_solver == nullptr) return BlockBytes(factor);
   CROUT_ASSIGN_OR_RETURN(const size_t condition,
                          RcondBytes(*options.condition_solver, options.factor_dtype, n));
   // The estimate's buffers come beside the algorithm's workspace, which is not given back between.
-  return ByteSum().Add(factor).Add(condition).total();
+  return ByteSum().AddBuffer(factor).Add(condition).total();
 }
 
 absl::Status AddUp(const FactorizeOptions& options, size_t matrix_bytes, size_t lu_bytes,
                    FactorizePlan& plan) {
   ByteSum kept;
-  kept.Add(lu_bytes).Add(plan.ipiv).Add(plan.scales).Add(options.keep_matrix ? matrix_bytes : 0);
-  kept.Add(plan.prepared);
+  kept.AddBuffer(lu_bytes).AddBuffer(plan.ipiv).AddBuffer(plan.scales);
+  kept.AddBuffer(options.keep_matrix ? matrix_bytes : 0).AddBuffer(plan.prepared);
   CROUT_ASSIGN_OR_RETURN(plan.bytes.kept, kept.total());
   ByteSum peak;
-  peak.Add(plan.upload).Add(plan.matrix).Add(plan.lu).Add(plan.ipiv).Add(plan.scales);
-  CROUT_ASSIGN_OR_RETURN(plan.bytes.peak, peak.Add(plan.prepared).Add(plan.workspace).total());
+  peak.AddBuffer(plan.upload).AddBuffer(plan.matrix).AddBuffer(plan.lu).AddBuffer(plan.ipiv);
+  peak.AddBuffer(plan.scales).AddBuffer(plan.prepared).AddBuffer(plan.probe).Add(plan.workspace);
+  CROUT_ASSIGN_OR_RETURN(plan.bytes.peak, peak.total());
   return absl::OkStatus();
 }
 
@@ -42,6 +43,7 @@ absl::StatusOr<FactorizePlan> PlanFactorize(const FactorizeOptions& options, DTy
   CROUT_ASSIGN_OR_RETURN(plan.ipiv, MatrixBytes(n, 1, DType::kFloat64));
   const bool may_scale = options.equilibrate != EquilibrateMode::kOff;
   CROUT_ASSIGN_OR_RETURN(plan.scales, MatrixBytes(n, may_scale ? 2 : 0, DType::kFloat64));
+  CROUT_ASSIGN_OR_RETURN(plan.probe, MatrixBytes(n, kFactorProbeVectors, DType::kFloat64));
   CROUT_ASSIGN_OR_RETURN(plan.workspace, WorkspaceBytes(options, n));
   if (options.prepare != nullptr) {
     CROUT_ASSIGN_OR_RETURN(plan.prepared, options.prepare->PreparedBytes(options.factor_dtype, n));
@@ -54,6 +56,8 @@ absl::StatusOr<FactorizePlan> PlanFactorize(const FactorizeOptions& options, DTy
   plan.matrix = plan.upload_is_matrix ? 0 : plan.upload;
   plan.lu = plan.lu_is_matrix || plan.lu_is_upload ? 0 : lu_bytes;
   CROUT_RETURN_IF_ERROR(AddUp(options, plan.upload, lu_bytes, plan));
+  CROUT_ASSIGN_OR_RETURN(plan.bytes.report, options.algorithm->ReportBytes(options.factor_dtype, n,
+                                                                           options.parameters));
   return plan;
 }
 
@@ -64,7 +68,8 @@ absl::StatusOr<JobBytes> FactorizeBytes(const FactorizeOptions& options, DType m
                          PlanFactorize(options, matrix_dtype, Layout::kRowMajor, n));
   CROUT_ASSIGN_OR_RETURN(const FactorizePlan column_major,
                          PlanFactorize(options, matrix_dtype, Layout::kColumnMajor, n));
-  return JobBytes{row_major.bytes.kept, std::max(row_major.bytes.peak, column_major.bytes.peak)};
+  return JobBytes{row_major.bytes.kept, std::max(row_major.bytes.peak, column_major.bytes.peak),
+                  row_major.bytes.report};
 }
 
 }  // namespace crout

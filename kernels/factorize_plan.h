@@ -16,8 +16,9 @@ struct FactorizePlan {
   size_t lu = 0;      // 0 where the factor overwrites the upload or the copy
   size_t ipiv = 0;
   size_t scales = 0;
-  size_t prepared = 0;   // for a solver
-  size_t workspace = 0;  // of the algorithm, then of the condition estimate
+  size_t prepared = 0;  // for a solver
+  size_t probe = 0;
+  size_t workspace = 0;  // of the algorithm, then of the condition estimate: as charged
   JobBytes bytes;
 
   bool upload_is_matrix = false;  // A is read where it arrived

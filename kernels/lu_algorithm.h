@@ -2,6 +2,7 @@
 #ifndef CROUT_KERNELS_LU_ALGORITHM_H_
 #define CROUT_KERNELS_LU_ALGORITHM_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -41,6 +42,13 @@ class LuAlgorithm {
   virtual absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n,
                                                 const LuParameters& parameters) const = 0;
 
+  // Bytes of host memory that Finish takes for a report.
+  virtual absl::StatusOr<size_t> ReportBytes(DType dtype, int64_t n,
+                                             const LuParameters& parameters) const {
+    (void)dtype, (void)n, (void)parameters;
+    return 0;
+  }
+
   // Seconds that Factor is expected to take: the cost model of admission, RetryInfo and Estimate.
   virtual double PredictSeconds(DType dtype, int64_t n) const = 0;
 
@@ -68,6 +76,20 @@ class LuAlgorithm {
 
 // INVALID_ARGUMENT for a parameter that the method does not take, or out of its range.
 absl::Status CheckParameters(const AlgorithmTraits& traits, const LuParameters& parameters);
+
+// What a solve may leave as backward error before it is said to fall short of substitution: n u,
+// and for small n what a few roundings leave.
+constexpr double AcceptedBackwardError(DType factor_dtype, int64_t n) {
+  constexpr double kFewRoundings = 16;
+  return std::max(static_cast<double>(n), kFewRoundings) * UnitRoundoff(factor_dtype);
+}
+
+// How far a solver relies on what it prepared.
+enum class Trust : uint8_t {
+  kNone,      // not as accurate as substitution
+  kMeasured,  // most often is, which only the backward error of each solve can tell
+  kFull,      // is, by its error bound
+};
 
 // Solves op(A) X = B with the factors of A. Immutable and thread-safe.
 class TriangularSolver {
@@ -107,10 +129,11 @@ class TriangularSolver {
     return absl::OkStatus();
   }
 
-  // Whether solves with a factor prepared like this are about as accurate as substitution.
-  virtual bool Trusts(const PreparationStats& preparation, DType dtype, Op op) const {
-    (void)preparation, (void)dtype, (void)op;
-    return true;
+  // Whether solves with a factor of order n prepared like this are as accurate as substitution, up
+  // to AcceptedBackwardError.
+  virtual Trust Trusts(const PreparationStats& preparation, DType dtype, int64_t n, Op op) const {
+    (void)preparation, (void)dtype, (void)n, (void)op;
+    return Trust::kFull;
   }
 };
 

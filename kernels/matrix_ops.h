@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "kernels/factor_probe.h"
 #include "kernels/matrix.h"
 
 namespace crout {
@@ -41,13 +42,19 @@ struct FactorStats {
   // exactly singular one. n = 0: sign 1, log_abs 0.
   double det_sign = 1;
   double det_log_abs = 0;
+  // |z^T (A - P^T L U)|_inf with the z of the probe; NaN or Inf if the factor holds one. 0 without
+  // a probe.
+  double probe = 0;
 };
 
-// Filled by MatrixOps::Residual.
+// Filled by MatrixOps::Residual, WideRangeResidual and ComponentwiseError.
 struct ResidualStats {
   // max over columns j of |b_j - op(A) x_j|_inf / (|op(A)|_inf |x_j|_inf + |b_j|_inf), 0/0 as 0;
   // NaN if anything in it is not finite.
   double backward_error = 0;
+  // max over columns and rows i of |b - op(A) x|_i / (|op(A)| |x| + |b|)_i, small components
+  // guarded as in LAPACK gerfs (kernels/componentwise.h); NaN if anything in it is not finite.
+  double componentwise_error = 0;
 };
 
 // All matrices are in the memory of the context's device, column-major unless packed. Calls enqueue
@@ -76,15 +83,37 @@ class MatrixOps {
   // scales of a zero line are 1; with a NaN or Inf in `a` all of this is unspecified.
   virtual absl::Status EquilibrationScales(const AnyMatrix& a, double* row, double* col) = 0;
 
+  // Powers of two, with exponents within +-1022: down[j] brings the largest |row_i in_ij| of column
+  // j into [2^exponent, 2^(exponent + 1)), and up[j] is its inverse. 1 for a column that is zero or
+  // not finite. row: float64 in device memory, null for ones.
+  virtual absl::Status ColumnScales(const MatrixView<double>& in, const double* row, int exponent,
+                                    double* down, double* up) = 0;
+
+  // Begins the probe of the factorization of the n x n matrix `a`, which may be overwritten then.
+  virtual absl::Status StartProbe(const AnyMatrix& a, const FactorProbe& probe) = 0;
+
   // Fills report().factor from an n x n factor in getrf's storage. `unit_in_u`: the unit diagonal
-  // is U's. ipiv: n 1-based row interchanges; null for none.
-  virtual absl::Status InspectFactor(const AnyMatrix& lu, bool unit_in_u, const int64_t* ipiv) = 0;
+  // is U's. ipiv: n 1-based row interchanges; null for none. `probe`: that was started with the
+  // matrix of the factor, or empty.
+  virtual absl::Status InspectFactor(const AnyMatrix& lu, bool unit_in_u, const int64_t* ipiv,
+                                     const FactorProbe& probe) = 0;
 
   // r := b - op(a) x in float64 and report().residual. norm_op_a = |op(a)|_inf. a: rows x cols in
   // either type; x, b, r: float64; r may not overlap the others.
   virtual absl::Status Residual(const AnyMatrix& a, Op op, double norm_op_a,
                                 const MatrixView<double>& x, const MatrixView<double>& b,
                                 const MatrixView<double>& r) = 0;
+
+  // The same where Residual's products or norm left float64's range, taken in a range wide enough
+  // for all finite a, x and b; fills both figures of report().residual. Several times as slow.
+  virtual absl::Status WideRangeResidual(const AnyMatrix& a, Op op, const MatrixView<double>& x,
+                                         const MatrixView<double>& b,
+                                         const MatrixView<double>& r) = 0;
+
+  // Fills report().residual.componentwise_error from residuals r and what AbsProduct made of the
+  // same system.
+  virtual absl::Status ComponentwiseError(const MatrixView<double>& r,
+                                          const MatrixView<double>& w) = 0;
 
   // w := |op(a)| |x| + |b|, elementwise in float64: the componentwise scale of LAPACK gerfs.
   virtual absl::Status AbsProduct(const AnyMatrix& a, Op op, const MatrixView<double>& x,

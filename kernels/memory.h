@@ -22,6 +22,13 @@ class MemoryResource {
   // names the bytes asked for.
   absl::StatusOr<Buffer> Allocate(size_t bytes);
 
+  // Gives back what is kept for later requests until that is at most `bytes`; returns how much it
+  // is then. Resources that keep nothing have nothing to do.
+  virtual size_t TrimTo(size_t bytes) {
+    (void)bytes;
+    return 0;
+  }
+
  protected:
   friend class Buffer;
   virtual absl::StatusOr<void*> DoAllocate(size_t bytes) = 0;

@@ -1,5 +1,6 @@
 #include "kernels/norm_estimator.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -10,6 +11,7 @@ namespace crout {
 namespace {
 
 constexpr int kMaxIterations = 5;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 double SumAbs(std::span<const double> x) {
   double sum = 0;
@@ -63,7 +65,6 @@ absl::StatusOr<double> Iterate(std::span<double> x, ApplyOperator apply) {
     CROUT_RETURN_IF_ERROR(apply(false, x));
     const double previous = estimate;
     estimate = SumAbs(x);
-    if (!std::isfinite(estimate)) return estimate;
     if (!TakeSigns(x, signs) || estimate <= previous) return std::max(estimate, previous);
     CROUT_RETURN_IF_ERROR(apply(true, x));
     const size_t last = index;
@@ -73,19 +74,28 @@ absl::StatusOr<double> Iterate(std::span<double> x, ApplyOperator apply) {
   return estimate;
 }
 
+absl::StatusOr<double> Estimate(std::span<double> x, ApplyOperator apply) {
+  CROUT_RETURN_IF_ERROR(apply(false, x));
+  if (x.size() == 1) return std::abs(x[0]);
+  CROUT_ASSIGN_OR_RETURN(const double iterated, Iterate(x, apply));
+  CROUT_ASSIGN_OR_RETURN(const double alternating, AlternatingEstimate(x, apply));
+  return std::max(iterated, alternating);
+}
+
 }  // namespace
 
 absl::StatusOr<double> EstimateNormOne(int64_t n, ApplyOperator apply) {
   if (n == 0) return 0.0;
+  // Comparisons would lose a NaN: the first product that has one ends the estimate.
+  bool finite = true;
+  const auto checked = [&](bool transpose, std::span<double> x) -> absl::Status {
+    CROUT_RETURN_IF_ERROR(apply(transpose, x));
+    finite = std::all_of(x.begin(), x.end(), [](double v) { return std::isfinite(v); });
+    return finite ? absl::OkStatus() : absl::OutOfRangeError("a product is not finite");
+  };
   std::vector<double> x(n, 1.0 / static_cast<double>(n));
-  CROUT_RETURN_IF_ERROR(apply(false, std::span<double>(x)));
-  if (n == 1) return std::isfinite(x[0]) ? std::abs(x[0]) : std::numeric_limits<double>::infinity();
-  CROUT_ASSIGN_OR_RETURN(const double iterated, Iterate(x, apply));
-  CROUT_ASSIGN_OR_RETURN(const double alternating, AlternatingEstimate(x, apply));
-  if (!std::isfinite(iterated) || !std::isfinite(alternating)) {
-    return std::numeric_limits<double>::infinity();
-  }
-  return std::max(iterated, alternating);
+  absl::StatusOr<double> estimate = Estimate(std::span<double>(x), checked);
+  return finite ? estimate : kInfinity;
 }
 
 }  // namespace crout

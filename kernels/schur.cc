@@ -1,11 +1,17 @@
 #include "kernels/schur.h"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/cancellation.h"
 #include "kernels/input_checks.h"
+#include "kernels/pivot_growth.h"
 #include "kernels/schur_plan.h"
+#include "kernels/schur_probe.h"
 #include "kernels/sync_on_exit.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
@@ -29,7 +35,7 @@ class SchurJob {
     packed_.data = upload_.data();
   }
 
-  absl::StatusOr<Factorization> Run(std::byte* out, StopRequested stop, KernelTimings& timings);
+  absl::StatusOr<SchurResult> Run(std::byte* out, StopRequested stop, KernelTimings& timings);
 
  private:
   absl::Status ImportMatrix();
@@ -38,7 +44,11 @@ class SchurJob {
   absl::Status FillWork(const double* row_scales);
   // X = A11^-1 A12, from `work`.
   absl::Status SolveForX(const Factorization& factor);
+  // A22 := S, and what the probe says of it.
+  absl::Status Eliminate(const Factorization& factor);
   absl::Status Deliver(std::byte* out);
+  // Of S as it was delivered.
+  SchurSummary Summarize(const FactorSummary& factor);
 
   MatrixOps& ops() { return context_.ops(); }
   MemoryResource& memory() { return context_.device().memory(); }
@@ -65,13 +75,17 @@ class SchurJob {
   Buffer x_;
   Buffer workspace_;
   Buffer s_;
+  Buffer probe_;
+  MatrixStats stats_;  // of A
+  double backward_error_ = 0;
 };
 
 absl::Status SchurJob::ImportMatrix() {
   CROUT_ASSIGN_OR_RETURN(matrix_, memory().Allocate(plan_.matrix));
   CROUT_RETURN_IF_ERROR(ops().Import(packed_, Block(0, 0, n_, n_)));
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
-  return CheckFinite(context_.report().matrix, packed_, "matrix");
+  stats_ = context_.report().matrix;
+  return CheckFinite(stats_, packed_, "matrix");
 }
 
 absl::StatusOr<Factorization> SchurJob::FactorLeadingBlock(StopRequested stop,
@@ -109,41 +123,64 @@ absl::Status SchurJob::SolveForX(const Factorization& factor) {
   return ops().CopyScaled(Work(), summary.col_scaled ? scales + k_ : nullptr, nullptr, X());
 }
 
+absl::Status SchurJob::Eliminate(const Factorization& factor) {
+  CROUT_ASSIGN_OR_RETURN(probe_, memory().Allocate(plan_.probe));
+  SchurProbe probe(context_, stats_, n_, k_, probe_.as<double>());
+  SyncOnExit sync(context_);  // The probe and the factor's storage are in use, on an error too.
+  CROUT_RETURN_IF_ERROR(SolveForX(factor));
+  CROUT_RETURN_IF_ERROR(probe.Start(Block(0, 0, n_, n_), X()));
+  const AnyMatrix s = Block(k_, k_, n_ - k_, n_ - k_);
+  CROUT_RETURN_IF_ERROR(ops().MultiplySubtract(Block(k_, 0, n_ - k_, k_), X(), s));
+  CROUT_RETURN_IF_ERROR(probe.Finish(s));
+  CROUT_ASSIGN_OR_RETURN(backward_error_, probe.BackwardError());
+  sync.Dismiss();
+  return absl::OkStatus();
+}
+
 absl::Status SchurJob::Deliver(std::byte* out) {
   CROUT_ASSIGN_OR_RETURN(s_, memory().Allocate(plan_.packed));
   std::byte* const delivered = (plan_.packed == 0 ? upload_ : s_).data();
   const PackedMatrix shape = SchurShape(options_, packed_.dtype, n_);
   CROUT_RETURN_IF_ERROR(ops().Export(Block(k_, k_, n_ - k_, n_ - k_), shape, delivered));
+  // Its statistics; the largest entry is the same by rows and by columns.
+  const AnyMatrix same{delivered, shape.dtype, shape.rows, shape.cols, shape.rows};
+  CROUT_RETURN_IF_ERROR(
+      ops().Import({delivered, shape.dtype, Layout::kColumnMajor, shape.rows, shape.cols}, same));
   CROUT_RETURN_IF_ERROR(ops().CopyToHost(delivered, out, shape.bytes()));
   return context_.Synchronize();
 }
 
-absl::StatusOr<Factorization> SchurJob::Run(std::byte* out, StopRequested stop,
-                                            KernelTimings& timings) {
+SchurSummary SchurJob::Summarize(const FactorSummary& factor) {
+  const MatrixStats& s = context_.report().matrix;
+  const double largest =
+      s.first_non_finite >= 0 ? std::numeric_limits<double>::infinity() : s.max_abs;
+  const double eps =
+      std::max(UnitRoundoff(packed_.dtype), UnitRoundoff(options_.factor.factor_dtype));
+  SchurSummary summary;
+  summary.backward_error = backward_error_;
+  summary.growth = std::max(factor.pivot_growth, PivotGrowth(largest, stats_.max_abs));
+  summary.is_poor = !(backward_error_ <= kPoorQuality * static_cast<double>(n_) * eps);
+  return summary;
+}
+
+absl::StatusOr<SchurResult> SchurJob::Run(std::byte* out, StopRequested stop,
+                                          KernelTimings& timings) {
   Stopwatch watch;
   SyncOnExit sync(context_);
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   if (n_ > 0) CROUT_RETURN_IF_ERROR(ImportMatrix());
   timings.factor += watch.Lap();
   CROUT_ASSIGN_OR_RETURN(Factorization factor, FactorLeadingBlock(stop, timings));
-  const int64_t rest = n_ - k_;
-  if (factor.summary.info > 0 || rest == 0) return factor;
+  if (factor.summary.info > 0 || k_ == n_) return SchurResult{std::move(factor), std::nullopt};
   watch.Lap();  // Factorize has counted its own.
-  if (k_ > 0) {
-    // Its storage is in use until the next wait, on an error too.
-    SyncOnExit use(context_);
-    CROUT_RETURN_IF_ERROR(SolveForX(factor));
-    CROUT_RETURN_IF_ERROR(
-        ops().MultiplySubtract(Block(k_, 0, rest, k_), X(), Block(k_, k_, rest, rest)));
-    CROUT_RETURN_IF_ERROR(context_.Synchronize());
-    use.Dismiss();
-  }
+  if (k_ > 0) CROUT_RETURN_IF_ERROR(Eliminate(factor));
   timings.solve += watch.Lap();
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   CROUT_RETURN_IF_ERROR(Deliver(out));
   timings.device_to_host += watch.Lap();
   sync.Dismiss();
-  return factor;
+  const SchurSummary summary = Summarize(factor.summary);
+  return SchurResult{std::move(factor), summary};
 }
 
 absl::Status CheckArguments(const SchurOptions& options, const PackedMatrix& shape,
@@ -155,10 +192,10 @@ absl::Status CheckArguments(const SchurOptions& options, const PackedMatrix& sha
 
 }  // namespace
 
-absl::StatusOr<Factorization> ComputeSchurComplement(ExecutionContext& context, Buffer upload,
-                                                     PackedMatrix shape,
-                                                     const SchurOptions& options, std::byte* out,
-                                                     StopRequested stop, KernelTimings& timings) {
+absl::StatusOr<SchurResult> ComputeSchurComplement(ExecutionContext& context, Buffer upload,
+                                                   PackedMatrix shape, const SchurOptions& options,
+                                                   std::byte* out, StopRequested stop,
+                                                   KernelTimings& timings) {
   SyncOnExit sync(context);  // `upload` may still be arriving.
   CROUT_ASSIGN_OR_RETURN(const SchurPlan plan,
                          PlanSchur(options, shape.dtype, shape.layout, shape.rows));

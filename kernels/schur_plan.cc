@@ -13,13 +13,15 @@ namespace {
 absl::Status AddUp(const JobBytes& factor, SchurPlan& plan) {
   // While A11 is factored, then while its factors are used.
   ByteSum factoring;
-  factoring.Add(plan.upload).Add(plan.matrix).Add(factor.peak);
+  factoring.AddBuffer(plan.upload).AddBuffer(plan.matrix).Add(factor.peak);
   ByteSum using_it;
-  using_it.Add(plan.upload).Add(plan.matrix).Add(factor.kept).Add(plan.work).Add(plan.x);
+  using_it.AddBuffer(plan.upload).AddBuffer(plan.matrix).Add(factor.kept);
+  using_it.AddBuffer(plan.work).AddBuffer(plan.x);
   CROUT_ASSIGN_OR_RETURN(const size_t first, factoring.total());
-  CROUT_ASSIGN_OR_RETURN(const size_t second,
-                         using_it.Add(plan.workspace).Add(plan.packed).total());
-  plan.bytes = {factor.kept, std::max(first, second)};
+  CROUT_ASSIGN_OR_RETURN(
+      const size_t second,
+      using_it.AddBuffer(plan.workspace).AddBuffer(plan.packed).AddBuffer(plan.probe).total());
+  plan.bytes = {factor.kept, std::max(first, second), factor.report};
   return absl::OkStatus();
 }
 
@@ -42,6 +44,7 @@ absl::StatusOr<SchurPlan> PlanSchur(const SchurOptions& options, DType matrix_dt
   CROUT_ASSIGN_OR_RETURN(plan.work, MatrixBytes(k, n - k, factor_dtype));
   CROUT_ASSIGN_OR_RETURN(const size_t x, MatrixBytes(k, n - k, matrix_dtype));
   CROUT_ASSIGN_OR_RETURN(plan.workspace, options.solver->WorkspaceBytes(factor_dtype, k, n - k));
+  CROUT_ASSIGN_OR_RETURN(plan.probe, MatrixBytes(n, kSchurProbeVectors, DType::kFloat64));
   plan.x = factor_dtype == matrix_dtype ? 0 : x;
   if (layout == Layout::kRowMajor) {
     plan.matrix = plan.upload;
@@ -58,7 +61,8 @@ absl::StatusOr<JobBytes> SchurBytes(const SchurOptions& options, DType matrix_dt
                          PlanSchur(options, matrix_dtype, Layout::kRowMajor, n));
   CROUT_ASSIGN_OR_RETURN(const SchurPlan column_major,
                          PlanSchur(options, matrix_dtype, Layout::kColumnMajor, n));
-  return JobBytes{row_major.bytes.kept, std::max(row_major.bytes.peak, column_major.bytes.peak)};
+  return JobBytes{row_major.bytes.kept, std::max(row_major.bytes.peak, column_major.bytes.peak),
+                  row_major.bytes.report};
 }
 
 PackedMatrix SchurShape(const SchurOptions& options, DType matrix_dtype, int64_t n) {

@@ -9,6 +9,8 @@
 
 namespace crout {
 
+inline constexpr int64_t kSchurProbeVectors = 4;
+
 // Sizes in bytes of the buffers of one call; 0 for those it does without.
 struct SchurPlan {
   size_t upload = 0;
@@ -18,6 +20,7 @@ struct SchurPlan {
   size_t x = 0;          // X in the matrix's type; 0 where `work` is that
   size_t workspace = 0;  // of the solver
   size_t packed = 0;     // S as it is delivered; 0 where the upload has room
+  size_t probe = 0;      // v, A v, S z and zeros, n float64 each
   JobBytes bytes;
 };
 

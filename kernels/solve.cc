@@ -9,8 +9,11 @@
 #include "kernels/factor_solver.h"
 #include "kernels/factorization.h"
 #include "kernels/input_checks.h"
+#include "kernels/residual_check.h"
 #include "kernels/solve_plan.h"
+#include "kernels/solver_choice.h"
 #include "kernels/sync_on_exit.h"
+#include "kernels/util/failpoint.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
 #include "kernels/util/strings.h"
@@ -22,11 +25,11 @@ namespace {
 class SolveJob {
  public:
   SolveJob(ExecutionContext& context, const Factorization& factor, Buffer upload,
-           const PackedMatrix& shape, const TriangularSolver& triangular,
-           const SolveOptions& options, const SolvePlan& plan)
+           const PackedMatrix& shape, const SolverChoice& choice, const SolveOptions& options,
+           const SolvePlan& plan)
       : context_(context),
         factor_(factor),
-        triangular_(triangular),
+        choice_(choice),
         options_(options),
         plan_(plan),
         packed_(shape),
@@ -40,15 +43,16 @@ class SolveJob {
   absl::Status AllocateBuffers();
   absl::Status FirstSolve();
   absl::Status EnqueueScaledSolve();
-  absl::Status CheckRhs() const;
   absl::Status CheckScaledRhs() const;
+  // Solves again where the answer falls short and another solver is in reserve.
+  absl::Status MendFirstSolve();
   absl::Status Refine(StopRequested stop);
   // One correction; false, with X as it was, if that did not lower the backward error.
   absl::StatusOr<bool> RefinementStep();
   absl::Status RoundToDelivered();
-  absl::Status EnqueueResidual();
-  absl::Status WaitForResidual();
+  absl::Status MeasureErrors();
   absl::Status Deliver(std::byte* out);
+  SolveSummary Summary() const;
 
   MatrixOps& ops() { return context_.ops(); }
   MatrixView<double> Doubles(const Buffer& buffer) const {
@@ -57,14 +61,15 @@ class SolveJob {
   MatrixView<double> Rhs() const { return Doubles(plan_.upload_is_rhs ? upload_ : rhs_); }
   MatrixView<double> Solution() const { return plan_.needs_residual ? Doubles(solution_) : Rhs(); }
   MatrixView<double> Residual() const { return Doubles(residual_); }
-  AnyMatrix Matrix() const {
-    const int64_t n = packed_.rows;
-    return {factor_.storage.matrix.data(), factor_.summary.matrix_dtype, n, n, n};
+  CheckedSystem System() const;
+  // What refinement lowers.
+  double Error() const {
+    return options_.refine_componentwise ? errors_.componentwise : errors_.normwise;
   }
 
   ExecutionContext& context_;
   const Factorization& factor_;
-  const TriangularSolver& triangular_;
+  const SolverChoice choice_;
   const SolveOptions& options_;
   const SolvePlan& plan_;
   PackedMatrix packed_;
@@ -72,10 +77,13 @@ class SolveJob {
   Buffer rhs_;
   Buffer solution_;
   Buffer residual_;
+  Buffer scale_;
   Buffer previous_;
   std::optional<FactorSolver> solver_;
+  std::optional<ResidualCheck> check_;  // where the plan has a residual
   double rhs_max_abs_ = 0;
-  double backward_error_ = 0;
+  SolverFallback fallback_ = choice_.fallback;
+  BackwardErrors errors_;
   int refinement_steps_ = 0;
 };
 
@@ -84,10 +92,27 @@ absl::Status SolveJob::AllocateBuffers() {
   CROUT_ASSIGN_OR_RETURN(rhs_, memory.Allocate(plan_.rhs));
   CROUT_ASSIGN_OR_RETURN(solution_, memory.Allocate(plan_.solution));
   CROUT_ASSIGN_OR_RETURN(residual_, memory.Allocate(plan_.residual));
+  CROUT_ASSIGN_OR_RETURN(scale_, memory.Allocate(plan_.scale));
   CROUT_ASSIGN_OR_RETURN(previous_, memory.Allocate(plan_.previous));
-  CROUT_ASSIGN_OR_RETURN(solver_, FactorSolver::Create(context_, factor_, triangular_,
-                                                       options_.solver_tolerance, packed_.cols));
+  CROUT_ASSIGN_OR_RETURN(
+      solver_, FactorSolver::Create(context_, factor_, *choice_.solver, options_.solver_tolerance,
+                                    packed_.cols, choice_.in_reserve));
+  if (plan_.needs_residual) check_.emplace(context_, System());
   return absl::OkStatus();
+}
+
+CheckedSystem SolveJob::System() const {
+  const FactorSummary& summary = factor_.summary;
+  const int64_t n = packed_.rows;
+  CheckedSystem system;
+  system.a = {factor_.storage.matrix.data(), summary.matrix_dtype, n, n, n};
+  system.op = options_.op;
+  system.norm = options_.op == Op::kNone ? summary.norm_inf : summary.norm_one;
+  system.x = Solution();
+  system.b = Rhs();
+  system.r = Residual();
+  if (scale_) system.w = Doubles(scale_);
+  return system;
 }
 
 absl::Status SolveJob::FirstSolve() {
@@ -96,10 +121,26 @@ absl::Status SolveJob::FirstSolve() {
   CROUT_RETURN_IF_ERROR(scaled
                             ? EnqueueScaledSolve()
                             : solver_->Solve(options_.op, SolveWith::kOriginal, Rhs(), Solution()));
-  if (plan_.needs_residual) CROUT_RETURN_IF_ERROR(EnqueueResidual());
+  if (check_) CROUT_RETURN_IF_ERROR(check_->Enqueue());
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
-  backward_error_ = context_.report().residual.backward_error;
-  return scaled ? CheckScaledRhs() : CheckRhs();
+  CROUT_RETURN_IF_ERROR(scaled ? CheckScaledRhs()
+                               : CheckFinite(context_.report().matrix, packed_, "right-hand side"));
+  if (!check_) return absl::OkStatus();
+  CROUT_ASSIGN_OR_RETURN(errors_, check_->Read());
+  return MendFirstSolve();
+}
+
+absl::Status SolveJob::MendFirstSolve() {
+  if (choice_.in_reserve == nullptr) return absl::OkStatus();
+  const FactorSummary& summary = factor_.summary;
+  // A NaN is not below either.
+  if (errors_.normwise <= AcceptedBackwardError(summary.factor_dtype, summary.n)) {
+    return absl::OkStatus();
+  }
+  solver_->FallBack();
+  fallback_ = SolverFallback::kBackwardError;
+  CROUT_RETURN_IF_ERROR(solver_->Solve(options_.op, SolveWith::kOriginal, Rhs(), Solution()));
+  return MeasureErrors();
 }
 
 absl::Status SolveJob::EnqueueScaledSolve() {
@@ -111,60 +152,41 @@ absl::Status SolveJob::EnqueueScaledSolve() {
   return solver_->SolveAndInspect(options_.op, Rhs(), Solution());
 }
 
-absl::Status SolveJob::CheckRhs() const {
-  const MatrixStats& stats = context_.report().matrix;
-  CROUT_RETURN_IF_ERROR(CheckFinite(stats, packed_, "right-hand side"));
-  if (stats.max_abs <= LargestConvertible(factor_.summary.factor_dtype)) return absl::OkStatus();
-  // No position: B may be overwritten already.
-  return absl::InvalidArgumentError(
-      absl::StrCat("right-hand side has an entry of magnitude ", stats.max_abs, " that overflows ",
-                   ToAbsl(NameOf(factor_.summary.factor_dtype)), ", the factor's type"));
-}
-
 absl::Status SolveJob::CheckScaledRhs() const {
-  // B is finite: only scaling, or the conversion after it, can have made an Inf.
+  // B is finite: only scaling can have made an Inf.
   if (context_.report().matrix.first_non_finite < 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("right-hand side, whose largest entry is of magnitude ", rhs_max_abs_,
-                   ", overflows ", ToAbsl(NameOf(factor_.summary.factor_dtype)),
-                   ", the factor's type, when it is equilibrated as the factor is"));
+                   ", overflows when it is equilibrated as the factor is"));
 }
 
-absl::Status SolveJob::EnqueueResidual() {
-  const FactorSummary& summary = factor_.summary;
-  const double norm = options_.op == Op::kNone ? summary.norm_inf : summary.norm_one;
-  return ops().Residual(Matrix(), options_.op, norm, Solution(), Rhs(), Residual());
-}
-
-absl::Status SolveJob::WaitForResidual() {
-  CROUT_RETURN_IF_ERROR(EnqueueResidual());
-  CROUT_RETURN_IF_ERROR(context_.Synchronize());
-  backward_error_ = context_.report().residual.backward_error;
+absl::Status SolveJob::MeasureErrors() {
+  CROUT_ASSIGN_OR_RETURN(errors_, check_->Measure());
   return absl::OkStatus();
 }
 
 absl::StatusOr<bool> SolveJob::RefinementStep() {
-  const double before = backward_error_;
+  const double before = Error();
   const MatrixView<double> correction = Residual();  // Solved for in place.
   CROUT_RETURN_IF_ERROR(solver_->Solve(options_.op, SolveWith::kOriginal, correction, correction));
   CROUT_RETURN_IF_ERROR(ops().CopyOnDevice(solution_.data(), previous_.data(), plan_.previous));
   CROUT_RETURN_IF_ERROR(ops().Add(correction, Solution()));
-  CROUT_RETURN_IF_ERROR(WaitForResidual());
-  if (backward_error_ < before) return true;
+  CROUT_RETURN_IF_ERROR(MeasureErrors());
+  if (Error() < before) return true;
   CROUT_RETURN_IF_ERROR(ops().CopyOnDevice(previous_.data(), solution_.data(), plan_.previous));
-  CROUT_RETURN_IF_ERROR(WaitForResidual());
+  CROUT_RETURN_IF_ERROR(MeasureErrors());
   return false;
 }
 
 absl::Status SolveJob::Refine(StopRequested stop) {
   const double roundoff = UnitRoundoff(packed_.dtype);
-  while (refinement_steps_ < options_.max_refinement_steps && backward_error_ > roundoff) {
+  while (refinement_steps_ < options_.max_refinement_steps && Error() > roundoff) {
     CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
-    const double before = backward_error_;
+    const double before = Error();
     CROUT_ASSIGN_OR_RETURN(const bool better, RefinementStep());
     if (!better) break;
     ++refinement_steps_;
-    if (backward_error_ > before / 2) break;
+    if (Error() > before / 2) break;
   }
   return absl::OkStatus();
 }
@@ -175,7 +197,7 @@ absl::Status SolveJob::RoundToDelivered() {
   const AnyMatrix rounded{upload_.data(), packed_.dtype, packed_.rows, packed_.cols, packed_.rows};
   CROUT_RETURN_IF_ERROR(ops().CopyScaled(AsAny(Solution()), nullptr, nullptr, rounded));
   CROUT_RETURN_IF_ERROR(ops().CopyScaled(rounded, nullptr, nullptr, AsAny(Solution())));
-  return WaitForResidual();
+  return MeasureErrors();
 }
 
 absl::Status SolveJob::Deliver(std::byte* out) {
@@ -188,21 +210,31 @@ absl::Status SolveJob::Deliver(std::byte* out) {
   return context_.Synchronize();
 }
 
+SolveSummary SolveJob::Summary() const {
+  SolveSummary summary;
+  summary.solver = std::string(solver_->name());
+  summary.fallback = fallback_;
+  summary.refinement_steps = refinement_steps_;
+  if (options_.verify) summary.backward_error = errors_.normwise;
+  if (options_.wants_componentwise()) summary.componentwise_error = errors_.componentwise;
+  return summary;
+}
+
 absl::StatusOr<SolveSummary> SolveJob::Run(std::byte* out, StopRequested stop,
                                            KernelTimings& timings) {
   Stopwatch watch;
   SyncOnExit sync(context_);
+  CROUT_RETURN_IF_ERROR(Failpoint("solve.run"));
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   CROUT_RETURN_IF_ERROR(AllocateBuffers());
   CROUT_RETURN_IF_ERROR(FirstSolve());
   timings.solve += watch.Lap();
 
-  SolveSummary summary;
-  summary.solver = std::string(triangular_.name());
-  if (plan_.needs_residual) {
+  if (check_) {
     CROUT_RETURN_IF_ERROR(Refine(stop));
     CROUT_RETURN_IF_ERROR(RoundToDelivered());
   }
+  SolveSummary summary = Summary();
   if (options_.error_bound) {
     CROUT_ASSIGN_OR_RETURN(summary.forward_error_bound,
                            BoundForwardError(context_, factor_, *solver_, options_.op, Solution(),
@@ -214,33 +246,7 @@ absl::StatusOr<SolveSummary> SolveJob::Run(std::byte* out, StopRequested stop,
   CROUT_RETURN_IF_ERROR(Deliver(out));
   timings.device_to_host += watch.Lap();
   sync.Dismiss();
-  summary.refinement_steps = refinement_steps_;
-  if (options_.verify) summary.backward_error = backward_error_;
   return summary;
-}
-
-// The error bound needs solves with the matrix and with its transpose.
-bool Trusts(const TriangularSolver& solver, const FactorSummary& factor,
-            const SolveOptions& options) {
-  const auto trusts = [&](Op op) {
-    return solver.Trusts(*factor.preparation, factor.factor_dtype, op);
-  };
-  if (options.error_bound) return trusts(Op::kNone) && trusts(Op::kTranspose);
-  return trusts(options.op);
-}
-
-absl::StatusOr<const TriangularSolver*> ChooseSolver(const FactorSummary& factor,
-                                                     const SolveOptions& options) {
-  const TriangularSolver& solver = *options.solver;
-  if (!solver.needs_preparation()) return &solver;
-  if (!factor.preparation) {
-    return absl::FailedPreconditionError(absl::StrCat("solver '", ToAbsl(solver.name()),
-                                                      "' needs a factor that was prepared for it"));
-  }
-  if (Trusts(solver, factor, options)) return &solver;
-  if (options.fallback != nullptr) return options.fallback;
-  return absl::FailedPreconditionError(
-      absl::StrCat("solver '", ToAbsl(solver.name()), "' is not accurate with this factor"));
 }
 
 absl::Status CheckArguments(const Factorization& factor, const PackedMatrix& shape,
@@ -263,15 +269,17 @@ absl::Status CheckArguments(const Factorization& factor, const PackedMatrix& sha
   CROUT_RETURN_IF_ERROR(CheckTolerance(solver, options.solver_tolerance));
   if (plan.needs_residual && summary.n > 0 && !factor.storage.matrix) {
     return absl::FailedPreconditionError(
-        "verification, refinement and error bounds need the matrix, which was not kept");
+        "backward errors, refinement and error bounds need the matrix, which was not kept");
   }
   return absl::OkStatus();
 }
 
-SolveSummary EmptySolve(const TriangularSolver& solver, const SolveOptions& options) {
+SolveSummary EmptySolve(const SolverChoice& choice, const SolveOptions& options) {
   SolveSummary summary;
-  summary.solver = std::string(solver.name());
+  summary.solver = std::string(choice.solver->name());
+  summary.fallback = choice.fallback;
   if (options.verify) summary.backward_error = 0;
+  if (options.wants_componentwise()) summary.componentwise_error = 0;
   if (options.error_bound) summary.forward_error_bound = 0;
   return summary;
 }
@@ -284,13 +292,14 @@ absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const Factorizatio
   SyncOnExit sync(context);  // `upload` may still be arriving.
   CROUT_ASSIGN_OR_RETURN(const SolvePlan plan, PlanSolve(options, factor.summary, shape));
   // A singular factor was not prepared: that it is singular says more.
-  const TriangularSolver* solver = options.solver;
+  SolverChoice choice{options.solver};
   if (factor.summary.info == 0) {
-    CROUT_ASSIGN_OR_RETURN(solver, ChooseSolver(factor.summary, options));
+    CROUT_ASSIGN_OR_RETURN(choice, ChooseSolver(factor.summary, options, plan.needs_residual));
   }
-  CROUT_RETURN_IF_ERROR(CheckArguments(factor, shape, upload.size(), *solver, options, plan));
-  if (shape.rows == 0 || shape.cols == 0) return EmptySolve(*solver, options);
-  SolveJob job(context, factor, std::move(upload), shape, *solver, options, plan);
+  CROUT_RETURN_IF_ERROR(
+      CheckArguments(factor, shape, upload.size(), *choice.solver, options, plan));
+  if (shape.rows == 0 || shape.cols == 0) return EmptySolve(choice, options);
+  SolveJob job(context, factor, std::move(upload), shape, choice, options, plan);
   sync.Dismiss();  // Run has its own, before the job's buffers are destroyed.
   return job.Run(out, stop, timings);
 }

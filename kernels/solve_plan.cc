@@ -1,7 +1,5 @@
 #include "kernels/solve_plan.h"
 
-#include <algorithm>
-
 #include "kernels/error_bound.h"
 #include "kernels/factor_solver.h"
 #include "kernels/util/checked_math.h"
@@ -15,25 +13,24 @@ absl::StatusOr<SolvePlan> PlanSolve(const SolveOptions& options, const FactorSum
   SolvePlan plan;
   CROUT_ASSIGN_OR_RETURN(plan.upload, MatrixBytes(rhs.rows, rhs.cols, rhs.dtype));
   CROUT_ASSIGN_OR_RETURN(const size_t doubles, MatrixBytes(rhs.rows, rhs.cols, DType::kFloat64));
-  // Of a factor that does not exist yet it is not known which of the two will solve.
-  for (const TriangularSolver* solver : {options.solver, options.fallback}) {
-    if (solver == nullptr) continue;
-    CROUT_ASSIGN_OR_RETURN(const size_t bytes,
-                           FactorSolver::Bytes(*solver, factor.factor_dtype, rhs.rows, rhs.cols));
-    plan.solver = std::max(plan.solver, bytes);
-  }
-  plan.needs_residual = options.verify || options.error_bound || options.max_refinement_steps > 0;
+  // Which of the two will solve is known only when the factor is, and what the first one answers.
+  CROUT_ASSIGN_OR_RETURN(plan.solver, FactorSolver::Bytes(*options.solver, factor.factor_dtype,
+                                                          rhs.rows, rhs.cols, options.fallback));
+  plan.needs_residual = options.verify || options.wants_componentwise() || options.error_bound ||
+                        options.max_refinement_steps > 0;
   plan.upload_is_rhs = rhs.dtype == DType::kFloat64 && rhs.layout == Layout::kColumnMajor;
   plan.rhs = plan.upload_is_rhs ? 0 : doubles;
   plan.solution = plan.needs_residual ? doubles : 0;
   plan.residual = plan.needs_residual ? doubles : 0;
+  plan.scale = options.wants_componentwise() ? doubles : 0;
   plan.previous = options.max_refinement_steps > 0 ? doubles : 0;
   if (options.error_bound) {
     CROUT_ASSIGN_OR_RETURN(plan.bound, ForwardErrorBytes(rhs.rows));
   }
   ByteSum peak;
-  peak.Add(plan.upload).Add(plan.rhs).Add(plan.solution).Add(plan.residual).Add(plan.previous);
-  CROUT_ASSIGN_OR_RETURN(plan.bytes.peak, peak.Add(plan.solver).Add(plan.bound).total());
+  peak.AddBuffer(plan.upload).AddBuffer(plan.rhs).AddBuffer(plan.solution).AddBuffer(plan.scale);
+  peak.AddBuffer(plan.residual).AddBuffer(plan.previous).Add(plan.solver).AddBuffer(plan.bound);
+  CROUT_ASSIGN_OR_RETURN(plan.bytes.peak, peak.total());
   return plan;
 }
 

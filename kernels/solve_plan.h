@@ -15,6 +15,7 @@ struct SolvePlan {
   size_t rhs = 0;       // B in float64, column-major; 0 where the upload is that already
   size_t solution = 0;  // X in float64; 0 where it overwrites B
   size_t residual = 0;
+  size_t scale = 0;     // |op(A)| |X| + |B|
   size_t previous = 0;  // X before a refinement step
   size_t solver = 0;    // of the FactorSolver
   size_t bound = 0;     // of BoundForwardError

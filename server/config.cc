@@ -1,5 +1,6 @@
 #include "server/config.h"
 
+#include <cstdlib>
 #include <map>
 #include <utility>
 
@@ -7,11 +8,16 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "crout_version.h"
+#include "server/http/listen_address.h"
 
 namespace crout {
 namespace {
 
 constexpr int kUsageError = 2;
+
+// As CLI11 wants it: the mistake, or nothing.
+std::string MistakeIn(const absl::Status& status) { return std::string(status.message()); }
 
 std::string EnvironmentName(const std::string& flag) {
   return absl::StrCat("CROUT_", absl::AsciiStrToUpper(absl::StrReplaceAll(flag, {{"-", "_"}})));
@@ -41,23 +47,46 @@ class Options {
   // Durations as "90s", "1h30m".
   CLI::Option* AddDuration(const std::string& flag, absl::Duration& value,
                            const std::string& help) {
+    return AddDuration(flag, value, help, [flag](const std::string& text) {
+      const absl::Duration duration = ParseDuration(flag, text);
+      if (duration <= kLongest) return duration;
+      throw CLI::ValidationError("--" + flag,
+                                 "'" + text + "' is longer than " + absl::FormatDuration(kLongest));
+    });
+  }
+
+  // Durations of which 0 and "inf" are no limit at all: infinite.
+  CLI::Option* AddTimeLimit(const std::string& flag, absl::Duration& value,
+                            const std::string& help) {
+    return AddDuration(flag, value, help + "; 0 or inf: no limit", [flag](const std::string& text) {
+      const absl::Duration duration = ParseDuration(flag, text);
+      const bool none = duration == absl::ZeroDuration() || duration > kLongest;
+      return none ? absl::InfiniteDuration() : duration;
+    });
+  }
+
+ private:
+  // What is added to a clock stays far from its end.
+  static constexpr absl::Duration kLongest = absl::Hours(24 * 365 * 100);
+
+  static absl::Duration ParseDuration(const std::string& flag, const std::string& text) {
+    absl::Duration duration;
+    if (absl::ParseDuration(text, &duration) && duration >= absl::ZeroDuration()) return duration;
+    throw CLI::ValidationError("--" + flag,
+                               "'" + text + "' is no duration: write it as 500ms, 90s or 1h30m");
+  }
+
+  template <class Parse>
+  CLI::Option* AddDuration(const std::string& flag, absl::Duration& value, const std::string& help,
+                           Parse parse) {
     return app_
         .add_option_function<std::string>(
-            "--" + flag,
-            [flag, &value](const std::string& text) {
-              if (!absl::ParseDuration(text, &value) || value < absl::ZeroDuration()) {
-                throw CLI::ValidationError("--" + flag, "'" + text +
-                                                            "' is no duration: write it as "
-                                                            "500ms, 90s or 1h30m");
-              }
-            },
-            help)
+            "--" + flag, [&value, parse](const std::string& text) { value = parse(text); }, help)
         ->envname(EnvironmentName(flag))
         ->type_name("DURATION")
         ->default_str(absl::FormatDuration(value));
   }
 
- private:
   CLI::App& app_;
 };
 
@@ -68,19 +97,37 @@ void AddOptions(CLI::App& app, Config& config) {
                                                           {"error", LogLevel::kError}};
   static const std::map<std::string, LogFormat> kFormats = {{"text", LogFormat::kText},
                                                             {"json", LogFormat::kJson}};
+  static const std::map<std::string, LogCalls> kCalls = {{"none", LogCalls::kNone},
+                                                         {"slow", LogCalls::kSlow},
+                                                         {"sampled", LogCalls::kSampled},
+                                                         {"all", LogCalls::kAll}};
   Options options(app);
-  options.AddList("listen", config.listen,
-                  "Addresses to serve on: host:port (port 0 picks one) or unix:PATH, separated by "
-                  "commas");
-  options.Add("metrics-listen", config.metrics_listen, "host:port of the metrics endpoint");
+  options
+      .AddList("listen", config.listen,
+               "Addresses to serve on: host:port (port 0 picks one) or unix:PATH, separated by "
+               "commas")
+      ->check([](const std::string& text) { return MistakeIn(CheckListenAddress(text)); });
+  options.Add("metrics-listen", config.metrics_listen, "host:port of the metrics endpoint")
+      ->check([](const std::string& text) { return MistakeIn(ParseHostPort(text).status()); });
   options.AddList("devices", config.devices,
                   "auto (GPUs, or the host where there is none), host, cuda, cuda:0, ...");
+  options
+      .Add("state-dir", config.state_dir,
+           "Directory for what is kept between runs, the measured costs of GPUs; none: nothing is")
+      ->transform([](const std::string& text) { return text == "none" ? "" : text; });
   options.Add("log-level", config.log_level, "debug, info, warn or error")
       ->transform(CLI::CheckedTransformer(kLevels, CLI::ignore_case))
       ->default_str("info");
   options.Add("log-format", config.log_format, "text or json")
       ->transform(CLI::CheckedTransformer(kFormats, CLI::ignore_case))
       ->default_str("text");
+  options
+      .Add("log-calls", config.call_log.calls,
+           "Calls that get a line: none, slow, sampled (up to 10 in a second besides) or all; the "
+           "server's own failures always do")
+      ->transform(CLI::CheckedTransformer(kCalls, CLI::ignore_case))
+      ->default_str("sampled");
+  options.AddDuration("log-slow-call", config.call_log.slow, "From here on a call is slow");
   options
       .Add("streams", config.pool.scheduler.streams,
            "Jobs side by side on one device; 0: as many as suit it")
@@ -103,13 +150,26 @@ void AddOptions(CLI::App& app, Config& config) {
                    "Host memory for jobs, evicted factors, text and replies; 0: half of it");
   options.AddBytes("receive-buffers", config.receive_buffer_bytes,
                    "Memory for messages on their way in and out, of all connections");
+  options.AddBytes("call-memory", config.call_memory_bytes,
+                   "Memory for open calls themselves, 32 KiB each; more calls are refused");
+  options.AddTimeLimit(
+      "max-connection-age", config.max_connection_age,
+      "After this a client connects anew for its next calls; those that run go on");
   options.Add("max-n", config.limits.max_n, "Largest dimension of a matrix")
       ->check(CLI::Range(int64_t{1}, int64_t{2147483647}));
   options.AddDuration("default-lease", config.limits.default_lease,
                       "Lease of a factor whose client names none");
   options.AddDuration("max-lease", config.limits.max_lease, "Longest lease that is granted");
-  options.AddDuration("upload-idle-timeout", config.limits.upload_idle_timeout,
-                      "Ends an upload that pauses for longer");
+  options.AddTimeLimit("max-life", config.limits.max_life,
+                       "Longest life of a factor from its creation, however often it is used");
+  TransferLimits& transfer = config.limits.transfer;
+  options.AddTimeLimit("upload-idle-timeout", transfer.idle_timeout,
+                       "Ends an upload, or a reply that is not read, that pauses for longer");
+  options.AddBytes("upload-min-rate", transfer.min_rate,
+                   "Least bytes per second of an upload or a reply, on average; 0: no "
+                   "limit");
+  options.AddTimeLimit("upload-max-time", transfer.max_time,
+                       "Ends an upload or a reply that takes longer in all");
   options.AddDuration("drain-grace", config.drain_grace,
                       "After SIGTERM: not ready, but serving everything");
   options.AddDuration("drain-limit", config.drain_limit,
@@ -118,8 +178,21 @@ void AddOptions(CLI::App& app, Config& config) {
 
 }  // namespace
 
+std::string DefaultStateDir() {
+  const auto variable = [](const char* name) {
+    const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): at start
+    return std::string(value == nullptr ? "" : value);
+  };
+  const std::string of_service = variable("STATE_DIRECTORY");
+  if (!of_service.empty()) return of_service.substr(0, of_service.find(':'));
+  if (const std::string state = variable("XDG_STATE_HOME"); !state.empty()) return state + "/crout";
+  if (const std::string home = variable("HOME"); !home.empty()) return home + "/.local/state/crout";
+  return "";
+}
+
 std::variant<Config, int> ParseCommandLine(int argc, char** argv) {
   Config config;
+  config.state_dir = DefaultStateDir();
   CLI::App app("croutd: a long-running LU factorization service", "croutd");
   app.set_version_flag("--version", absl::StrCat(CROUT_VERSION, " (", CROUT_COMMIT, ")"));
   app.set_config("--config", "", "TOML or INI file with any of these settings")

@@ -21,13 +21,22 @@ struct Config {
   std::vector<std::string> devices = {"auto"};
   LogLevel log_level = LogLevel::kInfo;
   LogFormat log_format = LogFormat::kText;
+  CallLogOptions call_log;
+  // What is kept between runs, the measured costs of GPUs, goes there; "": nothing is kept.
+  std::string state_dir;
   int host_threads = 0;  // cores for the host device and text parsing; 0: all
   size_t receive_buffer_bytes = size_t{1} << 30;
+  size_t call_memory_bytes = size_t{128} << 20;  // for calls themselves, beside what they move
+  absl::Duration max_connection_age = absl::Hours(1);
   Limits limits;
   DevicePoolOptions pool;
   absl::Duration drain_grace = absl::Seconds(2);
   absl::Duration drain_limit = absl::Seconds(30);
 };
+
+// Where a daemon that is not told keeps its state: the first that the environment names of
+// $STATE_DIRECTORY (systemd's), $XDG_STATE_HOME/crout and $HOME/.local/state/crout; "" for none.
+std::string DefaultStateDir();
 
 // What the command line came to: settings, or an exit code after --help, --version or a mistake
 // (2), whose message has been printed.

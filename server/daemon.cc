@@ -2,24 +2,43 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "grpc/compression.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/server_builder.h"
+#include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
+#include "server/http/listen_address.h"
+#include "server/operations_pages.h"
 #include "server/scheduling/reason.h"
+#include "server/start_log.h"
 
 namespace crout {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kMaxCallsOfConnection = 1024;
+// Of one connection; further calls wait at the client. Each costs some 24 KB even when idle, and
+// without a bound a client that opens and resets streams has all of them worked on at once.
+constexpr int kMaxCallsOfConnection = 256;
+// Names and values of a call's headers; the largest that we use is a few hundred bytes.
+constexpr int kMaxMetadataBytes = 8192;
+// From the TCP connection to the peer's HTTP/2 settings.
+constexpr int kHandshakeMs = 10'000;
+// Clients that vanished without a word are found by pings, and their calls end.
+constexpr int kKeepaliveMs = 60'000;
+constexpr int kKeepaliveTimeoutMs = 20'000;
+// Those that ping us may do so as often as our own client does; the third time that one comes
+// sooner ends the connection.
+constexpr int kLeastPingIntervalMs = 10'000;
+constexpr int kPingStrikes = 2;
 constexpr int kFrameBytes = 4 << 20;
 constexpr auto kHousekeepingPeriod = std::chrono::seconds(1);
 // How long answered calls may take to leave once they were told to.
@@ -29,10 +48,26 @@ constexpr auto kConnectionsEnd = std::chrono::seconds(1);
 
 bool IsUnix(const std::string& address) { return absl::StartsWith(address, "unix:"); }
 
-// "host:port" with the port that was bound instead of 0.
-std::string WithPort(const std::string& address, int port) {
-  if (IsUnix(address)) return address;
-  return absl::StrCat(address.substr(0, address.rfind(':') + 1), port);
+int ToMilliseconds(absl::Duration limit) {
+  const int64_t milliseconds = absl::ToInt64Milliseconds(limit);
+  return static_cast<int>(std::min<int64_t>(milliseconds, std::numeric_limits<int>::max()));
+}
+
+// What one peer may take of the connections' side of the server.
+void LimitPeers(absl::Duration max_connection_age, grpc::ServerBuilder& builder) {
+  const std::pair<const char*, int> limits[] = {
+      {GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes},
+      {GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCallsOfConnection},
+      {GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs},
+      {GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs},
+      {GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs},
+      {GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1},
+      {GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kLeastPingIntervalMs},
+      {GRPC_ARG_HTTP2_MAX_PING_STRIKES, kPingStrikes},
+      {GRPC_ARG_MAX_CONNECTION_AGE_MS, ToMilliseconds(max_connection_age)},
+      // No call is cut off for the age of its connection.
+      {GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, std::numeric_limits<int>::max()}};
+  for (const auto& [name, value] : limits) builder.AddChannelArgument(name, value);
 }
 
 Clock::duration ToChrono(absl::Duration duration) { return absl::ToChronoNanoseconds(duration); }
@@ -46,6 +81,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
   CROUT_RETURN_IF_ERROR(daemon->Bind());
   daemon->housekeeper_ = std::thread([daemon = daemon.get()] { daemon->HousekeepingLoop(); });
   daemon->SetServing(true);
+  LogStart(config, daemon->stack_->core());
   return daemon;
 }
 
@@ -56,14 +92,11 @@ absl::Status Daemon::Bind() {
   const int max_message = static_cast<int>(config_.limits.max_message_bytes);
   builder.SetMaxReceiveMessageSize(max_message);
   builder.SetMaxSendMessageSize(max_message);
-  // Clients that vanished without a word are found by pings, and their calls end; those that ping
-  // us may do so as often as our own client does.
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  // Of one connection; further calls wait at the client.
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCallsOfConnection);
+  // What a message inflates to could not be bounded before it is done: identity alone.
+  for (const grpc_compression_algorithm algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP}) {
+    builder.SetCompressionAlgorithmSupportStatus(algorithm, false);
+  }
+  LimitPeers(config_.max_connection_age, builder);
   // Fewer, larger frames: less to parse for each byte of a matrix.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kFrameBytes);
   grpc::ResourceQuota quota("croutd");
@@ -83,11 +116,22 @@ absl::Status Daemon::Bind() {
                                                  absl::StrJoin(config_.listen, ","),
                                                  "; is another daemon serving there?"));
     }
-    addresses_.push_back(WithPort(config_.listen[i], ports[i]));
+    addresses_.push_back(IsUnix(config_.listen[i]) ? config_.listen[i]
+                                                   : WithPort(config_.listen[i], ports[i]));
   }
   SetServing(false);
-  CROUT_ASSIGN_OR_RETURN(endpoint_,
-                         MetricsEndpoint::Start(config_.metrics_listen, stack_->core().metrics));
+  return ServePages();
+}
+
+absl::Status Daemon::ServePages() {
+  auto pages = HttpServer::Start(
+      config_.metrics_listen,
+      OperationsPages(stack_->core().metrics, [this] { return serving_.load(); }));
+  if (!pages.ok()) {
+    return absl::Status(pages.status().code(),
+                        absl::StrCat("--metrics-listen: ", pages.status().message()));
+  }
+  pages_ = *std::move(pages);
   return absl::OkStatus();
 }
 
@@ -106,10 +150,11 @@ Daemon::~Daemon() {
 
 std::string Daemon::ReadyLine() const {
   return absl::StrCat("croutd ready listen=", absl::StrJoin(addresses_, ","),
-                      " metrics=", endpoint_->address());
+                      " metrics=", pages_->address());
 }
 
 void Daemon::SetServing(bool serving) {
+  serving_ = serving;
   grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService();
   health->SetServingStatus(serving);  // of "" and of every service
   health->SetServingStatus(v1::FactorizationService::service_full_name(), serving);
@@ -126,7 +171,7 @@ void Daemon::HousekeepingLoop() {
     mutex_.Unlock();
     Housekeep();
     mutex_.Lock();
-    if (!stopping_) wake_.WaitUntil(&mutex_, Clock::now() + kHousekeepingPeriod);
+    if (!stopping_) wake_.WaitUntil(&mutex_, SteadyNow() + kHousekeepingPeriod);
   }
 }
 
@@ -136,20 +181,18 @@ bool Daemon::Drain(const std::function<bool()>& hurry) {
   SetServing(false);
   Log(LogLevel::kInfo, "drain_grace", {{"in_flight", calls.in_flight()}});
   constexpr auto kPoll = std::chrono::milliseconds(20);  // `hurry` reads a signal's flag
-  const auto grace_end = Clock::now() + ToChrono(config_.drain_grace);
-  while (Clock::now() < grace_end && !hurry()) std::this_thread::sleep_for(kPoll);
+  const auto grace_end = SteadyNow() + ToChrono(config_.drain_grace);
+  while (SteadyNow() < grace_end && !hurry()) std::this_thread::sleep_for(kPoll);
 
   calls.Close();
   Log(LogLevel::kInfo, "drain_refuse", {{"in_flight", calls.in_flight()}});
-  const bool finished = calls.WaitUntilEmpty(Clock::now() + ToChrono(config_.drain_limit), hurry);
-  if (!finished) {
-    Log(LogLevel::kWarn, "drain_cancel", {{"in_flight", calls.in_flight()}});
-    calls.AbortAll(WithReason(
-        absl::UnavailableError("the server stopped before this call was done: use another one"),
-        kReasonDraining));
-    calls.WaitUntilEmpty(Clock::now() + kForcedEnd, [] { return false; });
-  }
-  return finished;
+  if (calls.WaitUntilEmpty(SteadyNow() + ToChrono(config_.drain_limit), hurry)) return true;
+  Log(LogLevel::kWarn, "drain_cancel", {{"in_flight", calls.in_flight()}});
+  calls.AbortAll(WithReason(
+      absl::UnavailableError("the server stopped before this call was done: use another one"),
+      kReasonDraining));
+  // Housekeeping goes on meanwhile, and cuts off the clients that do not listen.
+  return calls.WaitUntilEmpty(SteadyNow() + kForcedEnd, [] { return false; });
 }
 
 }  // namespace crout

@@ -2,6 +2,7 @@
 #ifndef CROUT_SERVER_DAEMON_H_
 #define CROUT_SERVER_DAEMON_H_
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,7 +13,7 @@
 #include "grpcpp/server.h"
 #include "kernels/util/mutex.h"
 #include "server/config.h"
-#include "server/metrics/exposition.h"
+#include "server/http/http_server.h"
 #include "server/stack.h"
 
 namespace crout {
@@ -34,15 +35,16 @@ class Daemon {
 
   // Readiness off; everything is served for the grace period; then new calls are refused and those
   // in flight finish; at the drain limit, or as soon as `hurry` returns true, the rest ends.
-  // Returns whether all calls finished by themselves.
+  // Returns whether no call is left, and no job of one: the daemon can be destroyed.
   bool Drain(const std::function<bool()>& hurry);
 
  private:
   explicit Daemon(const Config& config) : config_(config) {}
 
   absl::Status Bind();
+  absl::Status ServePages();
   void SetServing(bool serving);
-  // Every second: leases, idle uploads, health.
+  // Every second: leases, clients that stopped sending or reading, health.
   void Housekeep();
   void HousekeepingLoop();
 
@@ -51,7 +53,8 @@ class Daemon {
   // In the order of construction; destroyed in reverse.
   std::unique_ptr<Stack> stack_;
   std::unique_ptr<grpc::Server> server_;
-  std::unique_ptr<MetricsEndpoint> endpoint_;
+  std::atomic<bool> serving_ = false;  // what health says
+  std::unique_ptr<HttpServer> pages_;
   std::vector<std::string> addresses_;
 
   Mutex mutex_;

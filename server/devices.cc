@@ -10,6 +10,7 @@
 #include "kernels/host/host_device.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/strings.h"
+#include "server/log.h"
 #ifdef CROUT_HAVE_CUDA
 #include "kernels/cuda/cuda_device.h"
 #endif
@@ -35,6 +36,20 @@ int CountGpus() {
 #endif
 }
 
+// Why there is no GPU that can be used.
+std::string WhyNoGpu() {
+#ifdef CROUT_HAVE_CUDA
+  return std::string(CheckCudaDevices().message());
+#else
+  return "this build has no CUDA support";
+#endif
+}
+
+absl::Status NoGpu(std::string_view name) {
+  return absl::NotFoundError(
+      absl::StrCat("--devices=", ToAbsl(name), ": no usable GPU: ", WhyNoGpu()));
+}
+
 absl::Status Select(std::string_view name, int gpu_count, Selection* selection) {
   int ordinal = 0;
   absl::string_view number = ToAbsl(name);
@@ -42,12 +57,14 @@ absl::Status Select(std::string_view name, int gpu_count, Selection* selection) 
     selection->host = true;
   } else if (name == "auto" || name == "cuda") {
     for (int i = 0; i < gpu_count; ++i) selection->AddGpu(i);
-    if (gpu_count == 0 && name == "auto") selection->host = true;
-    if (gpu_count == 0 && name == "cuda") {
-      return absl::NotFoundError("--devices=cuda: no usable GPU was found");
+    if (gpu_count == 0 && name == "cuda") return NoGpu(name);
+    if (gpu_count == 0) {
+      Log(LogLevel::kInfo, "host_serves", {{"reason", WhyNoGpu()}});
+      selection->host = true;
     }
   } else if (absl::SimpleAtoi(number, &ordinal) ||  // "cuda:0,1" arrives as "cuda:0" and "1"
              (absl::ConsumePrefix(&number, "cuda:") && absl::SimpleAtoi(number, &ordinal))) {
+    if (gpu_count == 0) return NoGpu(name);
     if (ordinal < 0 || ordinal >= gpu_count) {
       return absl::NotFoundError(absl::StrCat("--devices=", ToAbsl(name), ": this machine has ",
                                               gpu_count, " usable GPUs"));
@@ -63,7 +80,15 @@ absl::Status Select(std::string_view name, int gpu_count, Selection* selection) 
 #ifdef CROUT_HAVE_CUDA
 absl::StatusOr<std::unique_ptr<Device>> OpenGpu(int ordinal, const Config& config) {
   CudaOptions options;
+  options.memory_bytes = config.pool.device_budget_bytes;
+  options.memory_fraction = config.pool.memory_fraction;
   if (config.pool.scheduler.streams > 0) options.streams = config.pool.scheduler.streams;
+  options.calibrate = true;
+  options.state_directory = config.state_dir;
+  options.log = [ordinal](const std::string& report) {
+    Log(LogLevel::kInfo, "device_costs",
+        {{"device", absl::StrCat("cuda:", ordinal)}, {"costs", report}});
+  };
   return MakeCudaDevice(ordinal, options);
 }
 #else

@@ -1,15 +1,33 @@
 #include "server/log.h"
 
+#include <unistd.h>
+
 #include <memory>
+#include <mutex>
 #include <string>
 
-#include "spdlog/sinks/stdout_sinks.h"
+#include "server/log_writer.h"
+#include "spdlog/sinks/base_sink.h"
 #include "spdlog/spdlog.h"
 
 namespace crout {
 namespace {
 
-LogFormat g_format = LogFormat::kText;  // constant after ConfigureLog
+constexpr size_t kBufferBytes = size_t{1} << 20;
+
+// Constant after ConfigureLog.
+LogFormat g_format = LogFormat::kText;
+LogWriter* g_writer = nullptr;
+
+class WriterSink final : public spdlog::sinks::base_sink<std::mutex> {
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    g_writer->Push({line.data(), line.size()});
+  }
+  void flush_() override {}
+};
 
 spdlog::level::level_enum ToSpdlog(LogLevel level) {
   switch (level) {
@@ -46,14 +64,18 @@ std::string Text(std::string_view event, const nlohmann::ordered_json& fields) {
   return line;
 }
 
+void Write(LogLevel level, std::string_view event, const nlohmann::ordered_json& fields) {
+  spdlog::log(ToSpdlog(level), "{}",
+              g_format == LogFormat::kJson ? JsonMembers(event, fields) : Text(event, fields));
+}
+
 }  // namespace
 
 void ConfigureLog(LogLevel level, LogFormat format) {
   g_format = format;
-  auto logger =
-      std::make_shared<spdlog::logger>("croutd", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  g_writer = LogWriter::Start(STDERR_FILENO, kBufferBytes);
+  auto logger = std::make_shared<spdlog::logger>("croutd", std::make_shared<WriterSink>());
   logger->set_level(ToSpdlog(level));
-  logger->flush_on(spdlog::level::info);
   logger->set_pattern(format == LogFormat::kJson
                           ? R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l",%v})"
                           : "%Y-%m-%dT%H:%M:%S.%eZ %l %v",
@@ -62,11 +84,17 @@ void ConfigureLog(LogLevel level, LogFormat format) {
 }
 
 void Log(LogLevel level, std::string_view event, const nlohmann::ordered_json& fields) {
-  const auto spdlog_level = ToSpdlog(level);
-  if (!spdlog::should_log(spdlog_level)) return;
-  const std::string line =
-      g_format == LogFormat::kJson ? JsonMembers(event, fields) : Text(event, fields);
-  spdlog::log(spdlog_level, "{}", line);
+  if (!spdlog::should_log(ToSpdlog(level))) return;
+  if (const uint64_t lost = g_writer == nullptr ? 0 : g_writer->TakeUnreported(); lost > 0) {
+    Write(LogLevel::kWarn, "log_dropped", {{"lines", lost}});
+  }
+  Write(level, event, fields);
 }
+
+void FlushLog(std::chrono::milliseconds patience) {
+  if (g_writer != nullptr) g_writer->Flush(patience);
+}
+
+uint64_t DroppedLogLines() { return g_writer == nullptr ? 0 : g_writer->dropped(); }
 
 }  // namespace crout

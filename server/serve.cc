@@ -1,7 +1,6 @@
 #include "server/serve.h"
 
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <iostream>
@@ -48,6 +47,7 @@ int Serve(const Config& config, OpenDevicesFunction open_devices, const StopSign
   auto daemon = StartDaemon(config, open_devices);
   if (!daemon.ok()) {
     const auto code = static_cast<grpc::StatusCode>(daemon.status().code());
+    FlushLog();  // what it said before comes before
     std::cerr << "croutd: " << CodeName(code) << ": " << daemon.status().message() << "\n";
     return kFailure;
   }
@@ -64,7 +64,7 @@ int Serve(const Config& config, OpenDevicesFunction open_devices, const StopSign
     // A vendor routine runs to its end, however long; its caller has been answered, and nothing
     // that the daemon holds outlives it.
     Log(LogLevel::kWarn, "exit_with_jobs_running");
-    std::fflush(nullptr);
+    FlushLog();
     std::_Exit(stop ? EXIT_SUCCESS : kFailure);
   }
   daemon->reset();

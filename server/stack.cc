@@ -1,18 +1,19 @@
 #include "server/stack.h"
 
+#include <algorithm>
 #include <string>
 #include <thread>
 #include <utility>
 
 #include "kernels/host/host_memory.h"
+#include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
+#include "server/log.h"
 
 namespace crout {
 namespace {
 
-// Threads that wait for evictions, large allocations and the end of text uploads.
-constexpr int kBlockingThreads = 4;
-// Threads that wait for nothing but the end of copies in flight.
+// Threads that wait for nothing; those that may wait for a device are its slot's.
 constexpr int kReleasingThreads = 2;
 // Host memory kept warm for replies and text.
 constexpr size_t kCachedHostBytes = size_t{256} << 20;
@@ -37,10 +38,11 @@ MetricsOptions MetricsOptionsFor(const DevicePool& pool) {
                                .algorithms = NamesOf(*slot->device, false),
                                .solvers = NamesOf(*slot->device, true)});
   }
-#ifdef CROUT_CUDA_VERSION
-  options.cuda = CROUT_CUDA_VERSION;
-#else
   options.cuda = "none";
+#ifdef CROUT_CUDA_VERSION
+  for (const auto& slot : pool.slots()) {
+    if (slot->device->info().kind == DeviceKind::kCuda) options.cuda = CROUT_CUDA_VERSION;
+  }
 #endif
   return options;
 }
@@ -49,10 +51,12 @@ MetricsOptions MetricsOptionsFor(const DevicePool& pool) {
 
 absl::StatusOr<std::unique_ptr<Stack>> Stack::Create(std::vector<std::unique_ptr<Device>> devices,
                                                      const Config& config) {
-  std::unique_ptr<Stack> stack(new Stack);
+  std::unique_ptr<Stack> stack(new Stack(config));
   CROUT_ASSIGN_OR_RETURN(stack->devices_, DevicePool::Create(std::move(devices), config.pool));
   stack->host_memory_ =
       std::make_unique<CachingResource>(std::make_unique<HostMemory>(), kCachedHostBytes);
+  stack->devices_->host_budget().SetTrim([stack = stack.get()](size_t free) { stack->Trim(free); });
+  stack->call_memory_ = std::make_unique<MemoryBudget>(config.call_memory_bytes);
   stack->metrics_ = std::make_unique<Metrics>(MetricsOptionsFor(*stack->devices_));
   stack->cache_ = std::make_unique<FactorCache>(stack->devices_.get(), stack->host_memory_.get(),
                                                 stack->metrics_.get());
@@ -60,14 +64,14 @@ absl::StatusOr<std::unique_ptr<Stack>> Stack::Create(std::vector<std::unique_ptr
                                             : static_cast<int>(std::thread::hardware_concurrency());
   stack->parsers_ = std::make_unique<ThreadPool>(cores);
   stack->releasing_ = std::make_unique<ThreadPool>(kReleasingThreads);
-  stack->blocking_ = std::make_unique<ThreadPool>(kBlockingThreads);
   stack->core_.reset(new ServerCore{.limits = config.limits,
                                     .devices = *stack->devices_,
                                     .cache = *stack->cache_,
                                     .metrics = *stack->metrics_,
+                                    .call_log = stack->call_log_,
                                     .calls = stack->calls_,
+                                    .call_memory = *stack->call_memory_,
                                     .host_memory = *stack->host_memory_,
-                                    .blocking = *stack->blocking_,
                                     .releasing = *stack->releasing_,
                                     .parsers = *stack->parsers_,
                                     .start_time = absl::Now()});
@@ -80,15 +84,20 @@ Stack::~Stack() {
   if (metrics_ != nullptr) metrics_->SetStateSource(nullptr);
   // Jobs that outlived their calls still use the cache and the pools.
   if (devices_ != nullptr) devices_->Stop();
-  blocking_.reset();
   releasing_.reset();
   parsers_.reset();
 }
 
+void Stack::Trim(size_t bytes) {
+  size_t kept = host_memory_->TrimTo(bytes);
+  for (const auto& slot : devices_->slots()) {
+    if (slot->on_host()) kept += slot->device->memory().TrimTo(bytes - std::min(bytes, kept));
+  }
+}
+
 void Stack::Housekeep() {
   cache_->Sweep();
-  calls_.AbortIdle(LiveCall::Clock::now() -
-                   absl::ToChronoNanoseconds(core_->limits.upload_idle_timeout));
+  calls_.EnforceLimits(SteadyNow());
 }
 
 ServerState Stack::State() const {
@@ -109,6 +118,7 @@ ServerState Stack::State() const {
     state.devices.push_back(device);
   }
   state.cache = cache_->tiers();
+  state.log_lines_dropped = DroppedLogLines();
   return state;
 }
 

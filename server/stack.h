@@ -11,6 +11,7 @@
 #include "server/cache/factor_cache.h"
 #include "server/config.h"
 #include "server/metrics/metrics.h"
+#include "server/rpc/call_log.h"
 #include "server/rpc/call_registry.h"
 #include "server/rpc/core.h"
 #include "server/rpc/service.h"
@@ -30,21 +31,25 @@ class Stack {
   ServerCore& core() { return *core_; }
   FactorizationService& service() { return *service_; }
 
-  // Ends leases that are over and uploads that stopped arriving; every second or so.
+  // Ends leases that are over and calls whose clients stopped sending or reading; every second or
+  // so.
   void Housekeep();
 
  private:
-  Stack() = default;
+  explicit Stack(const Config& config) : call_log_(config.call_log) {}
   ServerState State() const;
+  // Leaves at most `bytes` of free blocks in the pools of host memory.
+  void Trim(size_t bytes);
 
   std::unique_ptr<DevicePool> devices_;
   std::unique_ptr<CachingResource> host_memory_;
   std::unique_ptr<Metrics> metrics_;
   std::unique_ptr<FactorCache> cache_;
+  CallLog call_log_;
   CallRegistry calls_;
+  std::unique_ptr<MemoryBudget> call_memory_;
   std::unique_ptr<ThreadPool> parsers_;
   std::unique_ptr<ThreadPool> releasing_;
-  std::unique_ptr<ThreadPool> blocking_;
   std::unique_ptr<ServerCore> core_;
   std::unique_ptr<FactorizationService> service_;
 };

@@ -1,4 +1,4 @@
-// list, info, renew, release
+// list, info, iterations, renew, release
 #include <memory>
 
 #include "absl/time/time.h"
@@ -32,6 +32,15 @@ absl::Status RunInfo(Session* session, const std::string& handle) {
   return absl::OkStatus();
 }
 
+absl::Status RunIterations(Session* session, const std::string& handle) {
+  const auto iterations = session->client().Iterations(handle, session->call());
+  if (!iterations.ok()) return iterations.status();
+  Json json = ToJson(*iterations);
+  json.erase("next_page_token");
+  session->Print(json);
+  return absl::OkStatus();
+}
+
 absl::Status RunRenew(Session* session, const std::string& handle, absl::Duration lease) {
   const auto expiry = session->client().Renew(handle, lease, session->call());
   if (!expiry.ok()) return expiry.status();
@@ -60,6 +69,11 @@ void AddCacheCommands(CLI::App* app, Session* session) {
                    [=] { return RunList(session, *name); })
       ->add_option("--name", *name, "Only factors of this name");
   session->AddCommand(app, "info", "Describe a factor", [=] { return RunInfo(session, *handle); })
+      ->add_option("handle", *handle)
+      ->required();
+  session
+      ->AddCommand(app, "iterations", "What an iterative method did, section by section",
+                   [=] { return RunIterations(session, *handle); })
       ->add_option("handle", *handle)
       ->required();
   CLI::App* renew = session->AddCommand(app, "renew", "Set a new end of a factor's lease",

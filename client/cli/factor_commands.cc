@@ -1,6 +1,8 @@
 // factor, refactor
 #include <memory>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
 #include "client/cli/factor_options.h"
 #include "client/cli/progress_bar.h"
@@ -13,22 +15,47 @@ struct FactorArguments {
   v1::FactorizeOptions options;
   v1::CacheOptions cache;
   std::string handle;  // not empty: the factor to replace
+  bool replace_if_singular = false;
+  bool fail_singular = false;
 };
 
-absl::Status RunFactor(Session* session, const FactorArguments& arguments) {
-  absl::StatusOr<v1::Factor> factor;
-  {
-    ProgressBar bar;
-    client::CallOptions call = session->call();
-    call.on_progress = [&](const client::ProgressUpdate& update) { bar.Update(update); };
-    const client::MatrixSource matrix = arguments.matrix.Source();
-    factor = arguments.handle.empty()
-                 ? session->client().Factorize(matrix, arguments.options, arguments.cache, call)
-                 : session->client().Refactorize(arguments.handle, matrix, arguments.options, call);
+absl::StatusOr<v1::Factor> Send(Session* session, const FactorArguments& arguments) {
+  ProgressBar bar;
+  client::CallOptions call = session->call();
+  call.on_progress = [&](const client::ProgressUpdate& update) { bar.Update(update); };
+  const client::MatrixSource matrix = arguments.matrix.Source();
+  if (arguments.handle.empty()) {
+    return session->client().Factorize(matrix, arguments.options, arguments.cache, call);
   }
+  v1::RefactorizeHeader header;
+  header.set_handle(arguments.handle);
+  *header.mutable_options() = arguments.options;
+  header.set_replace_if_singular(arguments.replace_if_singular);
+  return session->client().Refactorize(matrix, std::move(header), call);
+}
+
+absl::Status RunFactor(Session* session, const FactorArguments& arguments) {
+  const absl::StatusOr<v1::Factor> factor = Send(session, arguments);
+  const bool singular =
+      factor.ok() ? factor->info() > 0 : client::Reason(factor.status()) == "SINGULAR_MATRIX";
+  if (singular && arguments.fail_singular) session->ExitWith(kSingular);
   if (!factor.ok()) return factor.status();
   session->Print(ToJson(*factor));
+  if (singular) {
+    session->Warn(absl::StrCat("the matrix is singular (info ", factor->info(),
+                               "): no system can be solved with this factor"));
+  }
   return absl::OkStatus();
+}
+
+void AddFailSingular(CLI::App* command, FactorArguments* arguments) {
+  command->add_flag("--fail-singular", arguments->fail_singular,
+                    absl::StrCat("Exit with ", kSingular, " if the matrix is singular"));
+}
+
+CLI::Option* AddReplaceIfSingular(CLI::App* command, FactorArguments* arguments) {
+  return command->add_flag("--replace-if-singular", arguments->replace_if_singular,
+                           "Replace the factor even if the new one is singular");
 }
 
 }  // namespace
@@ -48,12 +75,16 @@ void AddFactorCommands(CLI::App* app, Session* session) {
   for (const char* kept : {"--lease", "--name", "--request-id"}) {
     from->excludes(factor->get_option(kept));  // They stay as they are.
   }
+  AddReplaceIfSingular(factor, arguments.get())->needs(from);
+  AddFailSingular(factor, arguments.get());
 
   CLI::App* refactor = session->AddCommand(
       app, "refactor", "Replace the factor behind a handle by that of another matrix", run);
   refactor->add_option("handle", arguments->handle)->required();
   AddMatrixArgument(refactor, &arguments->matrix)->required();
   AddFactorizeOptions(refactor, &arguments->options);
+  AddReplaceIfSingular(refactor, arguments.get());
+  AddFailSingular(refactor, arguments.get());
 }
 
 }  // namespace crout::cli

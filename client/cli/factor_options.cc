@@ -90,7 +90,7 @@ void AddFactorizeOptions(CLI::App* app, v1::FactorizeOptions* options) {
       "LU method; the device must offer it");
   AddValue<std::string>(
       app, "--device", [=](const auto& value) { options->set_device(value); },
-      "host, cuda:0 ...; the least loaded unless given");
+      "host, cuda:0 ...; where it is done first unless given");
   AddEnum<v1::Dtype>(
       app, "--factor-dtype", [=](auto value) { options->set_factor_dtype(value); },
       "Type of L and U; the matrix's unless given");
@@ -140,12 +140,18 @@ void AddSolveOptions(CLI::App* app, v1::SolveOptions* options) {
       app, "--no-verify", [=](bool on) { options->set_skip_verification(on); },
       "Do not compute the backward error");
   AddFlag(
+      app, "--componentwise-error", [=](bool on) { options->set_componentwise_error(on); },
+      "Report the componentwise backward error too");
+  AddFlag(
       app, "--error-bound", [=](bool on) { options->set_error_bound(on); },
       "Report a forward error bound");
   AddValue<int32_t>(
       app, "--refine", [=](int32_t steps) { options->set_max_refinement_steps(steps); },
       "At most this many steps of iterative refinement")
       ->check(CLI::Range(0, 100));
+  AddFlag(
+      app, "--refine-componentwise", [=](bool on) { options->set_refine_componentwise(on); },
+      "Refine, and judge, each equation by its own size");
 }
 
 }  // namespace crout::cli

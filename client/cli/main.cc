@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include "client/cli/commands.h"
+#include "crout_version.h"
 
 int main(int argc, char** argv) {
   CLI::App app("Factors matrices on a Crout daemon and solves with the factors.", "croutctl");

@@ -29,7 +29,7 @@ Session::Session(CLI::App* app) {
   app->add_option("--tenant", tenant_, "Whose handles to use")->envname("CROUT_TENANT");
   AddDurationOption(
       app, "--timeout", [this](absl::Duration timeout) { timeout_ = timeout; },
-      "Give up after this long, retries included");
+      "Give up after this long, retries included; 0: never");
   app->add_option("--traceparent", traceparent_, "W3C trace context")->envname("TRACEPARENT");
   app->add_flag("--json", json_, "Print one JSON object on standard output");
 }
@@ -45,10 +45,10 @@ CLI::App* Session::AddCommand(CLI::App* app, const std::string& name,
 
 int Session::Run() {
   const absl::Status status = action_();
-  if (status.ok()) return 0;
+  if (status.ok()) return exit_code_.value_or(0);
   std::cerr << "croutctl: " << absl::StatusCodeToString(status.code()) << ": " << status.message()
             << "\n";
-  return client::IsUnreachable(status) ? kUnreachable : kRefused;
+  return client::IsUnreachable(status) ? kUnreachable : exit_code_.value_or(kRefused);
 }
 
 client::ClientOptions Session::client_options() const {
@@ -73,6 +73,10 @@ client::CallOptions Session::call() const {
 void Session::Print(const Json& json, const std::string& text) const {
   // A handle or a name need not be printable; replace what is no UTF-8.
   std::cout << (json_ ? json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n" : text);
+}
+
+void Session::Warn(const std::string& text) const {
+  std::cerr << "croutctl: warning: " << text << "\n";
 }
 
 void Session::Print(const Json& json) const { Print(json, FormatObject(json)); }

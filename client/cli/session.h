@@ -19,6 +19,7 @@ namespace crout::cli {
 inline constexpr int kRefused = 1;
 inline constexpr int kBadUsage = 2;
 inline constexpr int kUnreachable = 3;
+inline constexpr int kSingular = 10;  // where it was asked for
 
 // Not thread-safe; the client it makes is.
 class Session {
@@ -34,6 +35,8 @@ class Session {
 
   // Runs the chosen command; prints its error. Returns the exit code.
   int Run();
+  // The exit code of the command that runs, whether it succeeds or is refused.
+  void ExitWith(int code) { exit_code_ = code; }
 
   // Made at the first call; the client is lazy too, so it cannot fail for lack of a server.
   client::Client& client();
@@ -47,6 +50,8 @@ class Session {
   void Print(const Json& json, const std::string& text) const;
   // The same with FormatObject(json) as text.
   void Print(const Json& json) const;
+  // A line on standard error.
+  void Warn(const std::string& text) const;
 
  private:
   std::string server_ = "127.0.0.1:50051";
@@ -54,6 +59,7 @@ class Session {
   std::string traceparent_;
   std::optional<absl::Duration> timeout_;
   bool json_ = false;
+  std::optional<int> exit_code_;
   std::function<absl::Status()> action_;
   std::unique_ptr<client::Client> client_;
 };

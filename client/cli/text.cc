@@ -16,6 +16,7 @@ std::vector<std::vector<std::string>> Rows(const Json& object, const std::string
   std::vector<std::vector<std::string>> rows;
   for (const auto& [key, value] : object.items()) {
     if (!indent.empty() && IsZero(value)) continue;
+    if (value.is_array() && value.empty()) continue;
     rows.push_back({indent + key, value.is_object() ? "" : FormatValue(key, value)});
     if (!value.is_object()) continue;
     for (auto& row : Rows(value, indent + "  ")) rows.push_back(std::move(row));

@@ -33,6 +33,9 @@ grpc::ChannelArguments ChannelArguments() {
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Connect(ClientOptions options) {
   if (options.server.empty()) return absl::InvalidArgumentError("the server's address is empty");
+  if (options.timeout < absl::ZeroDuration()) {
+    return absl::InvalidArgumentError("the timeout is negative");
+  }
   if (options.retry.max_attempts < 1) {
     return absl::InvalidArgumentError("max_attempts is less than 1");
   }
@@ -49,8 +52,9 @@ Client::Client(ClientOptions options, std::shared_ptr<grpc::Channel> channel)
 absl::Status Client::RunWithRetries(RetryClass retry_class, const CallOptions& call,
                                     absl::FunctionRef<absl::Status(CallScope*)> attempt) {
   const absl::Duration timeout = call.timeout.value_or(options_.timeout);
+  // A sum that no clock can tell saturates.
   const absl::Time deadline =
-      timeout == absl::InfiniteDuration() ? absl::InfiniteFuture() : absl::Now() + timeout;
+      timeout == absl::ZeroDuration() ? absl::InfiniteFuture() : absl::Now() + timeout;
   return client::RunWithRetries(options_.retry, retry_class, deadline, call.cancellation, [&] {
     CallScope scope(options_, call, deadline);
     return attempt(&scope);
@@ -96,6 +100,21 @@ absl::StatusOr<v1::Factor> Client::Describe(const std::string& handle, const Cal
   auto response = Unary(&Stub::DescribeFactor, RetryClass::kIdempotent, request, call);
   if (!response.ok()) return response.status();
   return std::move(*response->mutable_factor());
+}
+
+absl::StatusOr<v1::GetIterationsResponse> Client::Iterations(const std::string& handle,
+                                                             const CallOptions& call) {
+  v1::GetIterationsRequest request;
+  request.set_handle(handle);
+  v1::GetIterationsResponse all;
+  do {
+    const auto page = Unary(&Stub::GetIterations, RetryClass::kIdempotent, request, call);
+    if (!page.ok()) return page.status();
+    all.MergeFrom(*page);
+    request.set_page_token(page->next_page_token());
+  } while (!request.page_token().empty());
+  all.clear_next_page_token();
+  return all;
 }
 
 absl::StatusOr<absl::Time> Client::Renew(const std::string& handle, absl::Duration lease,

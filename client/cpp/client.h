@@ -51,10 +51,14 @@ class Client {
                                        const v1::FactorizeOptions& options,
                                        const v1::CacheOptions& cache, const CallOptions& call = {});
 
-  // Replaces the factor behind `handle`. Never tried again after a lost connection: it may have
-  // happened.
+  // Replaces the factor behind `handle`; where the matrix is singular that is FAILED_PRECONDITION
+  // (SINGULAR_MATRIX) and the old one stays, unless `header` says otherwise. Never tried again
+  // after a lost connection: it may have happened.
   absl::StatusOr<v1::Factor> Refactorize(const std::string& handle, const MatrixSource& matrix,
                                          const v1::FactorizeOptions& options,
+                                         const CallOptions& call = {});
+  // `header` gives all but the matrix, which is filled in here.
+  absl::StatusOr<v1::Factor> Refactorize(const MatrixSource& matrix, v1::RefactorizeHeader header,
                                          const CallOptions& call = {});
 
   // Solves op(A) X = B; X goes to `x`, in the type and layout of `rhs` (column-major for Matrix
@@ -93,6 +97,9 @@ class Client {
                     const CallOptions& call = {});
 
   absl::StatusOr<v1::Factor> Describe(const std::string& handle, const CallOptions& call = {});
+  // What an iterative method did, section by section: every page, put together.
+  absl::StatusOr<v1::GetIterationsResponse> Iterations(const std::string& handle,
+                                                       const CallOptions& call = {});
   // Zero for the server's default lease. Returns when the lease now ends.
   absl::StatusOr<absl::Time> Renew(const std::string& handle, absl::Duration lease,
                                    const CallOptions& call = {});

@@ -105,10 +105,18 @@ absl::StatusOr<v1::Factor> Client::Refactorize(const std::string& handle,
                                                const MatrixSource& matrix,
                                                const v1::FactorizeOptions& options,
                                                const CallOptions& call) {
+  v1::RefactorizeHeader header;
+  header.set_handle(handle);
+  *header.mutable_options() = options;
+  return Refactorize(matrix, std::move(header), call);
+}
+
+absl::StatusOr<v1::Factor> Client::Refactorize(const MatrixSource& matrix,
+                                               v1::RefactorizeHeader header,
+                                               const CallOptions& call) {
+  *header.mutable_matrix() = matrix.spec();
   v1::RefactorizeRequest first;
-  first.mutable_header()->set_handle(handle);
-  *first.mutable_header()->mutable_matrix() = matrix.spec();
-  *first.mutable_header()->mutable_options() = options;
+  *first.mutable_header() = std::move(header);
   return FactorStream<v1::RefactorizeResponse>(
       {Method("Refactorize"),
        first.SerializeAsString(),

@@ -13,19 +13,22 @@
 
 namespace crout::client {
 
-// How refused calls are tried again; retry.h says which. The server's delay goes before the
-// exponential one; both end where the call's deadline does.
+// How refused calls are tried again; retry.h says which. The server's delay, up to
+// `max_server_delay`, goes before the exponential one; both end where the call's deadline does.
 struct RetryPolicy {
   int max_attempts = 4;  // 1: never try again
   absl::Duration initial_backoff = absl::Milliseconds(50);
   absl::Duration max_backoff = absl::Seconds(5);
   double multiplier = 2.0;
+  absl::Duration max_server_delay = absl::Seconds(30);
 };
 
 struct ClientOptions {
-  std::string server = "127.0.0.1:50051";             // "host:port" or "unix:PATH"
-  std::string tenant = "";                            // empty for the server's default tenant
-  absl::Duration timeout = absl::InfiniteDuration();  // of calls that set none, retries included
+  std::string server = "127.0.0.1:50051";  // "host:port" or "unix:PATH"
+  std::string tenant = "";                 // empty for the server's default tenant
+  // Of calls that set none, retries included. Long enough for the largest matrices, so that it only
+  // ends what would hang for ever: callers who know better set their own. 0 or infinite: none.
+  absl::Duration timeout = absl::Hours(2);
   RetryPolicy retry = {};
 };
 
@@ -38,7 +41,7 @@ struct ProgressUpdate {
 };
 
 struct CallOptions {
-  // Of the whole call, retries included; unset for the client's.
+  // Of the whole call, retries included; unset for the client's. 0 or infinite: none.
   std::optional<absl::Duration> timeout = std::nullopt;
   // Not owned; null for none.
   Cancellation* cancellation = nullptr;

@@ -30,7 +30,9 @@ std::optional<absl::Duration> DelayBeforeRetry(const RetryPolicy& policy, RetryC
   if (attempts_made >= policy.max_attempts || !MayRetry(retry_class, status)) return std::nullopt;
   thread_local absl::BitGen random;
   if (const auto delay = RetryDelay(status); delay.has_value()) {
-    return *delay * absl::Uniform(random, 1.0, 1.2);
+    // What a server says is its own affair; how long a caller sleeps is not.
+    return std::clamp(*delay, absl::ZeroDuration(), policy.max_server_delay) *
+           absl::Uniform(random, 1.0, 1.2);
   }
   const double growth = std::pow(policy.multiplier, attempts_made - 1);
   return std::min(policy.max_backoff, policy.initial_backoff * growth) *

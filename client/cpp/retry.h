@@ -22,8 +22,9 @@ enum class RetryClass {
 };
 
 // How long to wait before attempt `attempts_made` + 1; nothing if the status is final. The
-// server's RetryInfo is a lower bound, to which up to 20 % of jitter is added; without it the delay
-// is uniform between half of the exponential backoff and all of it.
+// server's RetryInfo, at most the policy's max_server_delay, is a lower bound, to which up to 20 %
+// of jitter is added; without it the delay is uniform between half of the exponential backoff and
+// all of it.
 std::optional<absl::Duration> DelayBeforeRetry(const RetryPolicy& policy, RetryClass retry_class,
                                                int attempts_made, const absl::Status& status);
 

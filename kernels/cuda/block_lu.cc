@@ -64,7 +64,9 @@ class CudaBlockLu final : public LuAlgorithm {
     return sizeof(LuControl<double>);
   }
 
-  double PredictSeconds(DType, int64_t n) const override { return PredictBlockLuSeconds(n); }
+  double PredictSeconds(DType dtype, int64_t n) const override {
+    return core_.Calibrated("block_lu", dtype, n, PredictBlockLuSeconds(n));
+  }
 
   absl::Status Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
                       std::span<std::byte> workspace, const LuParameters&,

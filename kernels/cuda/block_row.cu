@@ -299,6 +299,16 @@ cudaError_t LaunchPlanBlockRow(const MatrixView<T>& block, const int64_t* ipiv, 
 }
 
 template <class T>
+size_t BlockRowBytes() {
+  return sizeof(typename BlockRowShape<T, true>::Memory);
+}
+
+template <class T>
+size_t SolveRowsBytes() {
+  return sizeof(typename BlockRowShape<T, false>::Memory);
+}
+
+template <class T>
 cudaError_t LaunchBlockRow(const MatrixView<T>& block, const BlockRowPlan<T>* plan,
                            const MatrixView<T>& b, const LuControl<T>* control, bool overlap,
                            cudaStream_t stream) {
@@ -318,6 +328,10 @@ template cudaError_t LaunchPlanBlockRow(const MatrixView<float>&, const int64_t*
 template cudaError_t LaunchPlanBlockRow(const MatrixView<double>&, const int64_t*, int64_t,
                                         BlockRowPlan<double>*, const LuControl<double>*, bool,
                                         cudaStream_t);
+template size_t BlockRowBytes<float>();
+template size_t BlockRowBytes<double>();
+template size_t SolveRowsBytes<float>();
+template size_t SolveRowsBytes<double>();
 template cudaError_t LaunchBlockRow(const MatrixView<float>&, const BlockRowPlan<float>*,
                                     const MatrixView<float>&, const LuControl<float>*, bool,
                                     cudaStream_t);

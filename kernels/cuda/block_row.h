@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <cstdint>
 
 #include "kernels/cuda/interchange_rows.h"
@@ -42,12 +43,18 @@ cudaError_t LaunchPlanBlockRow(const MatrixView<T>& block, const int64_t* ipiv, 
 
 // Enqueues the interchanges of the plan in `b`, later columns from the block's first row on, and
 // then b's first block.cols rows := L^-1 of them: by products with the tiles and their inverses,
-// and by substitution where an inverse is not to be used. Takes up to 180 KB of shared memory.
-// Nothing once `control` has halted.
+// and by substitution where an inverse is not to be used. Nothing once `control` has halted. For
+// GPUs that have BlockRowBytes() for it.
 template <class T>
 cudaError_t LaunchBlockRow(const MatrixView<T>& block, const BlockRowPlan<T>* plan,
                            const MatrixView<T>& b, const LuControl<T>* control, bool overlap,
                            cudaStream_t stream);
+
+// Shared memory of a block of threads of LaunchBlockRow, and of LaunchSolveRows.
+template <class T>
+size_t BlockRowBytes();
+template <class T>
+size_t SolveRowsBytes();
 
 // The most rows that LaunchSolveRows takes: with more, fewer of its blocks of threads would fit a
 // multiprocessor, and each is a chain of its tiles.

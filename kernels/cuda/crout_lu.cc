@@ -71,6 +71,7 @@ class CroutLu {
           const StopRequested& stop)
       : context_(context),
         kernels_(kernels),
+        by_products_(kernels.clusters() && BlockRowBytes<T>() <= kernels.limits().DynamicBytes(0)),
         blocking_(blocking),
         a_(a),
         columns_(std::min(a.rows, a.cols)),
@@ -267,7 +268,7 @@ class CroutLu {
   // A block's interchanges and its rows of U.
   absl::Status BlockRow(const CudaLane& lane, Range block, const BlockRowPlan<T>* plan,
                         Range columns) {
-    if (kernels_.clusters()) {
+    if (by_products_) {
       CROUT_RETURN_IF_CUDA_ERROR(LaunchBlockRow(Block(block, block), plan,
                                                 Block({block.begin, a_.rows}, columns), control_,
                                                 true, lane.stream));
@@ -301,11 +302,11 @@ class CroutLu {
     return absl::OkStatus();
   }
 
-  // The rows `block` of U, of a panel that has plans where there are clusters. By halves: the
-  // products between them are where the operations are. Cut between the plans first.
+  // The rows `block` of U, by products of a panel that has plans. By halves: the products between
+  // them are where the operations are. Cut between the plans first.
   absl::Status SolveLower(const CudaLane& lane, Range block, Range columns) {
     const int64_t order = block.end - block.begin;
-    const int64_t most = !kernels_.clusters()      ? kMaxTile
+    const int64_t most = !by_products_             ? kMaxTile
                          : order > blocking_.block ? blocking_.block
                                                    : kSolvedRows;
     if (order <= most) return SolvePiece(lane, block, columns);
@@ -319,7 +320,7 @@ class CroutLu {
   absl::Status SolvePiece(const CudaLane& lane, Range piece, Range columns) {
     const MatrixView<T> triangle = Block(piece, piece);
     const MatrixView<T> b = Block(piece, columns);
-    if (kernels_.clusters()) {
+    if (by_products_) {
       CROUT_RETURN_IF_CUDA_ERROR(
           LaunchSolveRows(triangle, TilesOf(piece.begin), b, control_, true, lane.stream));
     } else {
@@ -376,6 +377,9 @@ class CroutLu {
 
   CudaContext& context_;
   const LuPanelKernels& kernels_;
+  // Rows of U are found by products with inverses of tiles: where the GPU has clusters, and the
+  // shared memory.
+  const bool by_products_;
   const LuBlocking blocking_;
   const MatrixView<T> a_;
   const int64_t columns_;

@@ -18,11 +18,13 @@ class CudaCroutLu final : public LuAlgorithm {
 
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n,
                                         const LuParameters&) const override {
+    CROUT_RETURN_IF_ERROR(CheckPanelHeight(traits_.name, n, kernels_.MaxRows(dtype)));
     return CroutLuWorkspaceBytes(kernels_, LuBlocking::For(dtype, n), dtype, n, n);
   }
 
-  double PredictSeconds(DType, int64_t n) const override {
-    return PredictCroutLuSeconds(n, kernels_.clusters());
+  double PredictSeconds(DType dtype, int64_t n) const override {
+    if (n > kernels_.MaxRows(dtype)) return kTooLarge;
+    return core_.Calibrated("crout_lu", dtype, n, PredictCroutLuSeconds(n, kernels_.clusters()));
   }
 
   absl::Status Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
@@ -56,7 +58,7 @@ class CudaCroutLu final : public LuAlgorithm {
 
 absl::StatusOr<std::unique_ptr<LuAlgorithm>> MakeCudaCroutLu(CudaDeviceCore& core) {
   CROUT_RETURN_IF_ERROR(core.MakeCurrent());
-  CROUT_ASSIGN_OR_RETURN(const LuPanelKernels kernels, LuPanelKernels::Create());
+  CROUT_ASSIGN_OR_RETURN(const LuPanelKernels kernels, LuPanelKernels::Create(core.limits()));
   return std::make_unique<CudaCroutLu>(core, kernels);
 }
 

@@ -2,7 +2,10 @@
 
 #include <type_traits>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/cuda/cuda_status.h"
+#include "kernels/util/status_macros.h"
+#include "kernels/util/strings.h"
 
 namespace crout {
 namespace {
@@ -34,18 +37,13 @@ decltype(auto) DispatchWidth(int width, F&& f) {
 int WidthIndex(int width) { return width == 8 ? 0 : width == 16 ? 1 : 2; }
 int TypeIndex(DType dtype) { return dtype == DType::kFloat32 ? 0 : 1; }
 
-constexpr int kSmallClusterThreads = 256;
-constexpr int kLargeClusterThreads = 512;
+// Of a block, the first that holds the rows with its cluster.
+constexpr int kClusterThreads[] = {256, 512};
 
-template <class T, int kWidth>
-absl::Status AllowLargeClusters() {
-  for (const void* kernel :
-       {reinterpret_cast<const void*>(CroutPanelClusterKernel<T, kWidth, kSmallClusterThreads>),
-        reinterpret_cast<const void*>(CroutPanelClusterKernel<T, kWidth, kLargeClusterThreads>)}) {
-    CROUT_RETURN_IF_CUDA_ERROR(
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
-  }
-  return absl::OkStatus();
+template <class T, int kWidth, int kThreads>
+int64_t LargestClustersRows(const DeviceLimits& limits) {
+  const auto* kernel = reinterpret_cast<const void*>(CroutPanelClusterKernel<T, kWidth, kThreads>);
+  return int64_t{kThreads} * limits.LargestCluster(kernel, kThreads, kMaxClusterBlocks);
 }
 
 template <class T, int kWidth, int kThreads>
@@ -75,33 +73,31 @@ cudaError_t LaunchGrid(const CroutPanel<T>& panel, cudaStream_t stream) {
 
 }  // namespace
 
-absl::StatusOr<CroutPanelKernels> CroutPanelKernels::Create(bool clusters) {
-  int device = 0;
-  int multiprocessors = 0;
-  int has_clusters = 0;
-  CROUT_RETURN_IF_CUDA_ERROR(cudaGetDevice(&device));
-  CROUT_RETURN_IF_CUDA_ERROR(
-      cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  CROUT_RETURN_IF_CUDA_ERROR(
-      cudaDeviceGetAttribute(&has_clusters, cudaDevAttrClusterLaunch, device));
+absl::StatusOr<CroutPanelKernels> CroutPanelKernels::Create(const DeviceLimits& limits) {
   CroutPanelKernels kernels;
-  kernels.clusters_ = clusters && has_clusters != 0;
   for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
     for (const int width : {8, 16, 32}) {
       int64_t& rows = kernels.grid_rows_[TypeIndex(dtype)][WidthIndex(width)];
+      auto& of_clusters = kernels.cluster_rows_[TypeIndex(dtype)][WidthIndex(width)];
       CROUT_RETURN_IF_ERROR(DispatchDType(dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         return DispatchWidth(width, [&](auto w) -> absl::Status {
           int blocks = 0;
           CROUT_RETURN_IF_CUDA_ERROR(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
               &blocks, CroutPanelGridKernel<T, w()>, kGridThreads, 0));
-          rows = static_cast<int64_t>(blocks) * multiprocessors * kGridThreads;
-          return kernels.clusters_ ? AllowLargeClusters<T, w()>() : absl::OkStatus();
+          rows = static_cast<int64_t>(blocks) * limits.multiprocessors * kGridThreads;
+          of_clusters[0] = LargestClustersRows<T, w(), kClusterThreads[0]>(limits);
+          of_clusters[1] = LargestClustersRows<T, w(), kClusterThreads[1]>(limits);
+          return absl::OkStatus();
         });
       }));
     }
   }
   return kernels;
+}
+
+int64_t CroutPanelKernels::MaxRows(DType dtype) const {
+  return grid_rows_[TypeIndex(dtype)][WidthIndex(8)];
 }
 
 int CroutPanelKernels::WidthFor(DType dtype, int64_t n, int wanted) const {
@@ -118,17 +114,21 @@ size_t CroutPanelKernels::ScratchBytes(DType dtype, int64_t n, int width) {
   return 2 * static_cast<size_t>((n + kGridThreads - 1) / kGridThreads) * slot;
 }
 
+absl::Status CheckPanelHeight(std::string_view method, int64_t n, int64_t max_rows) {
+  if (n <= max_rows) return absl::OkStatus();
+  return absl::UnimplementedError(
+      absl::StrCat(ToAbsl(method), " takes matrices of at most ", max_rows,
+                   " rows on this GPU, whose blocks of threads meet: use auto or getrf"));
+}
+
 template <class T>
 cudaError_t CroutPanelKernels::Launch(const CroutPanel<T>& panel, int width,
                                       cudaStream_t stream) const {
   const int64_t rows = panel.a.rows;
   return DispatchWidth(width, [&](auto w) {
-    if (clusters_ && rows <= kMaxClusterBlocks * kSmallClusterThreads) {
-      return LaunchCluster<T, w(), kSmallClusterThreads>(panel, stream);
-    }
-    if (clusters_ && rows <= kMaxClusterBlocks * kLargeClusterThreads) {
-      return LaunchCluster<T, w(), kLargeClusterThreads>(panel, stream);
-    }
+    const auto& of_clusters = cluster_rows_[TypeIndex(kDTypeOf<T>)][WidthIndex(w())];
+    if (rows <= of_clusters[0]) return LaunchCluster<T, w(), kClusterThreads[0]>(panel, stream);
+    if (rows <= of_clusters[1]) return LaunchCluster<T, w(), kClusterThreads[1]>(panel, stream);
     return LaunchGrid<T, w()>(panel, stream);
   });
 }

@@ -6,8 +6,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "absl/status/statusor.h"
+#include "kernels/cuda/device_limits.h"
 #include "kernels/cuda/host_line.h"
 #include "kernels/cuda/lu_control.h"
 #include "kernels/lu_parameters.h"
@@ -31,6 +33,13 @@ struct CroutPanel {
   std::byte* scratch = nullptr;  // ScratchBytes(), cleared before the first panel
 };
 
+// Seconds, finite since backlogs are sums of them, that a method predicts for a matrix that is too
+// large for its panels on this GPU: `auto` leaves it.
+inline constexpr double kTooLarge = 1e9;
+
+// UNIMPLEMENTED for a matrix of order n > max_rows, CroutPanelKernels::MaxRows().
+absl::Status CheckPanelHeight(std::string_view method, int64_t n, int64_t max_rows);
+
 // The kernel in its variants, and what this GPU takes of each. Immutable and thread-safe.
 //
 // Every thread keeps one row of the panel in registers: a thread block a tile of 256 or 512 rows by
@@ -38,16 +47,17 @@ struct CroutPanel {
 // have none yet) and each subtracts l_ik u_kj from the rest of its rows, u_kj = a_kj / l_kk (with
 // the unit diagonal in L, l_ik = a_ik / u_kk). They meet once a column: a block tells its candidate
 // together with the candidate's row. Rows move to their places at the end. Up to 8192 rows the
-// blocks are one cluster and meet in shared memory; beyond, a cooperative grid.
+// blocks are one cluster, where the GPU has one so large, and meet in shared memory; else they are
+// a cooperative grid.
 class CroutPanelKernels {
  public:
   static constexpr int kMaxWidth = 32;
 
-  // Of the current device. Without `clusters`, what a GPU does that has none.
-  static absl::StatusOr<CroutPanelKernels> Create(bool clusters = true);
+  // Of the current device.
+  static absl::StatusOr<CroutPanelKernels> Create(const DeviceLimits& limits);
 
-  // Whether panels of up to 8192 rows are clusters'.
-  bool clusters() const { return clusters_; }
+  // The most rows of a matrix that panels of any width have place for.
+  int64_t MaxRows(DType dtype) const;
 
   // The widest panel, `wanted` (8, 16 or 32) or a narrower one, that this GPU holds n rows of.
   int WidthFor(DType dtype, int64_t n, int wanted) const;
@@ -65,8 +75,9 @@ class CroutPanelKernels {
  private:
   CroutPanelKernels() = default;
 
-  bool clusters_ = false;
-  int64_t grid_rows_[2][3] = {};  // by type and width
+  // The most rows, by type and width.
+  int64_t grid_rows_[2][3] = {};
+  int64_t cluster_rows_[2][3][2] = {};  // and by threads of a block
 };
 
 }  // namespace crout

@@ -35,20 +35,20 @@ double ConditionFor(Op op, const PreparationStats& preparation) {
 // Rows of a diagonal block. Larger ones take fewer steps, but more memory, at most half of the
 // factor's from n = 1024 on and a quarter from 4096 on, and a preparation that is to stay short
 // beside the factorization.
-int64_t BlockOrder(int64_t n) {
+int64_t BlockOrder(int64_t n, const DeviceLimits& limits) {
   const int64_t order = n <= 512 ? 256 : n < 4096 ? 512 : kMaxInvertedOrder;
-  return std::min(n, order);
+  return std::min({n, order, MostInvertedOrder(limits)});
 }
 
 // What Prepare left.
 template <class T>
 struct Prepared {
   // Only Prepare writes there.
-  explicit Prepared(const FactorView& factor)
-      : Prepared(const_cast<std::byte*>(factor.prepared), factor.lu.rows) {}
-  Prepared(std::byte* data, int64_t n)
+  Prepared(const FactorView& factor, const DeviceLimits& limits)
+      : Prepared(const_cast<std::byte*>(factor.prepared), factor.lu.rows, limits) {}
+  Prepared(std::byte* data, int64_t n, const DeviceLimits& limits)
       : permutation(reinterpret_cast<int64_t*>(data)),
-        inverse{reinterpret_cast<T*>(data + n * sizeof(int64_t)), n, BlockOrder(n), n} {}
+        inverse{reinterpret_cast<T*>(data + n * sizeof(int64_t)), n, BlockOrder(n, limits), n} {}
 
   int64_t* permutation;  // 0-based: row permutation[i] of A is row i of L U
   MatrixView<T> inverse;
@@ -62,11 +62,13 @@ class TriangleJob {
               const MatrixView<T>& b, const MatrixView<T>& x)
       : context_(context),
         lu_(factor.lu.As<const T>()),
-        inverse_(Prepared<T>(factor).inverse),
+        inverse_(Prepared<T>(factor, context.core().limits()).inverse),
         corrected_(ConditionFor(op, factor.preparation) > kAccurate),
         plain_(op == Op::kNone),
         unit_(lower == (factor.unit_diagonal == UnitDiagonal::kL)),
         forward_(lower == plain_),
+        early_(context.core().limits().dependent_launch ? ProductStart::kEarly
+                                                        : ProductStart::kAfterAll),
         b_(b),
         x_(x) {}
 
@@ -113,7 +115,7 @@ class TriangleJob {
       product.subtract = true;
       return Multiply(product, x, b, b);
     }
-    start_ = ProductStart::kEarly;
+    start_ = early_;
     return SubtractProduct<T>(context_.cublas(), plain_ ? Op::kNone : Op::kTranspose,
                               {a, plain_ ? b.rows : x.rows, plain_ ? x.rows : b.rows, lu_.ld},
                               {x.data, x.rows, x.cols, x.ld}, b);
@@ -135,7 +137,7 @@ class TriangleJob {
     product.c = {c.data, c.rows, c.cols, c.ld};
     product.out = out;
     CROUT_RETURN_IF_CUDA_ERROR(LaunchBlockProduct(product, start_, context_.stream()));
-    start_ = ProductStart::kEarly;
+    start_ = early_;
     return absl::OkStatus();
   }
 
@@ -146,6 +148,7 @@ class TriangleJob {
   const bool plain_;
   const bool unit_;
   const bool forward_;
+  const ProductStart early_;
   const MatrixView<T> b_;
   const MatrixView<T> x_;
   // What comes before this job on the stream may still be writing the factor.
@@ -159,7 +162,7 @@ absl::Status SolveWith(CudaContext& context, const FactorView& factor, Op op, co
   const AnyMatrix first = {workspace, b.dtype, b.rows, b.cols, b.rows};
   AnyMatrix second = first;
   second.data += b.rows * b.cols * sizeof(T);
-  const int64_t* permutation = Prepared<T>(factor).permutation;
+  const int64_t* permutation = Prepared<T>(factor, context.core().limits()).permutation;
   if (op == Op::kNone) {
     CROUT_RETURN_IF_CUDA_ERROR(LaunchPermuteRows(b, permutation, false, first, context.stream()));
     CROUT_RETURN_IF_ERROR(
@@ -176,12 +179,14 @@ absl::Status SolveWith(CudaContext& context, const FactorView& factor, Op op, co
 template <class T>
 absl::Status PrepareWith(CudaContext& context, const FactorView& factor, std::byte* memory) {
   const MatrixView<const T> lu = factor.lu.As<const T>();
-  const Prepared<T> prepared(memory, lu.rows);
+  const DeviceLimits& limits = context.core().limits();
+  const Prepared<T> prepared(memory, lu.rows, limits);
   const MatrixView<T>& inverse = prepared.inverse;
   const cudaStream_t stream = context.stream();
   CROUT_RETURN_IF_CUDA_ERROR(
       LaunchTracePermutation(factor.ipiv, lu.rows, prepared.permutation, stream));
-  CROUT_RETURN_IF_CUDA_ERROR(LaunchInvertDiagonal(lu, factor.unit_diagonal, inverse, stream));
+  CROUT_RETURN_IF_CUDA_ERROR(
+      LaunchInvertDiagonal(lu, factor.unit_diagonal, inverse, limits, stream));
   CROUT_RETURN_IF_CUDA_ERROR(LaunchBlockConditions<T>(
       lu, factor.unit_diagonal, {inverse.data, inverse.rows, inverse.cols, inverse.ld},
       context.scratch(), &context.report().preparation, stream));
@@ -196,8 +201,8 @@ absl::Status CheckMemory(const char* what, size_t needed, size_t given) {
 
 }  // namespace
 
-double CroutSolve::PredictSeconds(DType, int64_t n, int64_t nrhs) const {
-  return PredictCroutSolveSeconds(n, nrhs);
+double CroutSolve::PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const {
+  return core_.Calibrated("crout_solve", dtype, n, PredictCroutSolveSeconds(n, nrhs));
 }
 
 absl::StatusOr<size_t> CroutSolve::WorkspaceBytes(DType dtype, int64_t n, int64_t nrhs) const {
@@ -207,7 +212,8 @@ absl::StatusOr<size_t> CroutSolve::WorkspaceBytes(DType dtype, int64_t n, int64_
 
 absl::StatusOr<size_t> CroutSolve::PreparedBytes(DType dtype, int64_t n) const {
   CROUT_ASSIGN_OR_RETURN(const size_t permutation, MatrixBytes(n, 1, DType::kFloat64));
-  CROUT_ASSIGN_OR_RETURN(const size_t inverse, MatrixBytes(n, BlockOrder(n), dtype));
+  CROUT_ASSIGN_OR_RETURN(const size_t inverse,
+                         MatrixBytes(n, BlockOrder(n, core_.limits()), dtype));
   return ByteSum().Add(permutation).Add(inverse).total();
 }
 
@@ -224,9 +230,13 @@ absl::Status CroutSolve::Prepare(ExecutionContext& context, const FactorView& fa
   }));
 }
 
-bool CroutSolve::Trusts(const PreparationStats& preparation, DType dtype, Op op) const {
+Trust CroutSolve::Trusts(const PreparationStats& preparation, DType dtype, int64_t n, Op op) const {
+  const double condition = ConditionFor(op, preparation);
   // A NaN is not below either.
-  return ConditionFor(op, preparation) < (dtype == DType::kFloat64 ? kTrusted64 : kTrusted32);
+  if (!(condition < (dtype == DType::kFloat64 ? kTrusted64 : kTrusted32))) return Trust::kNone;
+  // One correction takes an error of kappa u to its square.
+  const double left = condition * UnitRoundoff(dtype);
+  return left * left <= AcceptedBackwardError(dtype, n) ? Trust::kFull : Trust::kMeasured;
 }
 
 absl::Status CroutSolve::Solve(ExecutionContext& context, const FactorView& factor, Op op, double,

@@ -2,6 +2,7 @@
 #ifndef CROUT_KERNELS_CUDA_CROUT_SOLVE_H_
 #define CROUT_KERNELS_CUDA_CROUT_SOLVE_H_
 
+#include "kernels/cuda/cuda_device_core.h"
 #include "kernels/lu_algorithm.h"
 
 namespace crout {
@@ -13,10 +14,12 @@ namespace crout {
 // the last two, unless all blocks are well-conditioned, because an inverse alone is not backward
 // stable (N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., chapter 14). What
 // lies between the blocks is subtracted in halves, quarters and so on of the matrix, so that the
-// products are square. Trusted while the blocks' condition numbers leave the correction its effect:
-// docs/decisions/0010.
+// products are square. Trusted while the blocks' condition numbers leave the correction its effect,
+// and beyond what they guarantee only where each solve is measured: docs/decisions/0010.
 class CroutSolve final : public TriangularSolver {
  public:
+  explicit CroutSolve(const CudaDeviceCore& core) : core_(core) {}
+
   std::string_view name() const override { return "crout_solve"; }
   bool Supports(UnitDiagonal) const override { return true; }
   double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override;
@@ -29,7 +32,10 @@ class CroutSolve final : public TriangularSolver {
   absl::StatusOr<size_t> PreparedBytes(DType dtype, int64_t n) const override;
   absl::Status Prepare(ExecutionContext& context, const FactorView& factor,
                        std::span<std::byte> prepared) const override;
-  bool Trusts(const PreparationStats& preparation, DType dtype, Op op) const override;
+  Trust Trusts(const PreparationStats& preparation, DType dtype, int64_t n, Op op) const override;
+
+ private:
+  const CudaDeviceCore& core_;
 };
 
 }  // namespace crout

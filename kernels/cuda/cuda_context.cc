@@ -34,7 +34,8 @@ absl::Status CudaContext::Initialize() {
   CROUT_RETURN_IF_CUBLAS_ERROR(
       cublasSetWorkspace(cublas(), cublas_workspace_.data(), kCublasWorkspaceBytes));
   CROUT_ASSIGN_OR_RETURN(
-      look_ahead_, LookAhead::Create(lane(), {cublas_workspace_.data(), kCublasWorkspaceBytes}));
+      look_ahead_,
+      LookAhead::Create(lane(), {cublas_workspace_.data(), kCublasWorkspaceBytes}, core_.limits()));
   CROUT_ASSIGN_OR_RETURN(cusolver_, MakeCusolverHandle(stream()));
   CROUT_ASSIGN_OR_RETURN(getrf_params_, MakeGetrfParams());
   ops_ = std::make_unique<CudaMatrixOps>(*this);

@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "kernels/cuda/crout_lu.h"
 #include "kernels/cuda/crout_solve.h"
 #include "kernels/cuda/cuda_context.h"
+#include "kernels/cuda/cuda_costs.h"
 #include "kernels/cuda/cuda_device_core.h"
 #include "kernels/cuda/cuda_memory.h"
 #include "kernels/cuda/cuda_status.h"
@@ -22,6 +24,7 @@
 #include "kernels/cuda/pcm.h"
 #include "kernels/cuda/trsm.h"
 #include "kernels/cuda/upload_pool.h"
+#include "kernels/cuda/vendor_environment.h"
 #include "kernels/cuda/warm_up.h"
 #include "kernels/util/status_macros.h"
 
@@ -30,12 +33,14 @@ namespace {
 
 class CudaDevice final : public Device {
  public:
-  CudaDevice(int ordinal, const CudaOptions& options)
+  // `memory_bytes`: what jobs and factors may use, and the pool holds.
+  CudaDevice(int ordinal, size_t memory_bytes, const CudaOptions& options)
       : core_(ordinal),
-        memory_(std::make_unique<CudaDeviceMemory>(ordinal), options.max_cached_device_bytes),
-        staging_(std::make_unique<CudaPinnedMemory>(ordinal), options.max_cached_staging_bytes) {}
+        memory_(std::make_unique<CudaDeviceMemory>(ordinal), memory_bytes, memory_bytes),
+        staging_(std::make_unique<CudaPinnedMemory>(ordinal), options.max_cached_staging_bytes),
+        options_(options) {}
 
-  absl::Status Initialize(const CudaOptions& options);
+  absl::Status Initialize();
 
   const DeviceInfo& info() const override { return info_; }
   bool healthy() const override { return core_.healthy(); }
@@ -53,11 +58,14 @@ class CudaDevice final : public Device {
   }
 
  private:
-  absl::Status Describe(const CudaOptions& options);
+  absl::Status Describe();
+  void Calibrate(CudaContext& context);
 
   mutable CudaDeviceCore core_;  // any call may find the device lost
   CachingResource memory_;
   CachingResource staging_;
+  const CudaOptions options_;
+  std::once_flag calibrated_;
   DeviceInfo info_;
   std::vector<std::unique_ptr<LuAlgorithm>> algorithms_;
   std::vector<std::unique_ptr<TriangularSolver>> solvers_;
@@ -65,20 +73,21 @@ class CudaDevice final : public Device {
   std::unique_ptr<UploadPool> uploads_;
 };
 
-absl::Status CudaDevice::Describe(const CudaOptions& options) {
+absl::Status CudaDevice::Describe() {
   cudaDeviceProp properties;
   CROUT_RETURN_IF_CUDA_ERROR(cudaGetDeviceProperties(&properties, core_.ordinal()));
   info_.kind = DeviceKind::kCuda;
   info_.name = absl::StrCat("cuda:", core_.ordinal());
   info_.description = properties.name;
   info_.memory_bytes = properties.totalGlobalMem;
-  info_.parallelism = options.streams;
+  info_.parallelism = options_.streams;
   return absl::OkStatus();
 }
 
-absl::Status CudaDevice::Initialize(const CudaOptions& options) {
+absl::Status CudaDevice::Initialize() {
   CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
-  CROUT_RETURN_IF_ERROR(Describe(options));
+  CROUT_RETURN_IF_ERROR(core_.AskLimits(options_.limits));
+  CROUT_RETURN_IF_ERROR(Describe());
   CROUT_ASSIGN_OR_RETURN(auto getrf, CudaGetrf::Create(core_));
   algorithms_.push_back(std::move(getrf));
   CROUT_ASSIGN_OR_RETURN(auto crout_lu, MakeCudaCroutLu(core_));
@@ -91,14 +100,14 @@ absl::Status CudaDevice::Initialize(const CudaOptions& options) {
   CROUT_ASSIGN_OR_RETURN(auto gauss_jordan, MakeCudaGaussJordan(core_));
   direct_solvers_.push_back(std::move(gauss_jordan));
   for (const bool pivoting : {false, true}) {
-    CROUT_ASSIGN_OR_RETURN(auto icm, CudaIcm::Create(core_, pivoting));
-    algorithms_.push_back(std::move(icm));
+    if (!IcmFits(core_.limits(), pivoting)) continue;
+    algorithms_.push_back(std::make_unique<CudaIcm>(core_, pivoting));
   }
-  solvers_.push_back(std::make_unique<CroutSolve>());
-  solvers_.push_back(std::make_unique<CudaTrsm>());
-  solvers_.push_back(std::make_unique<CudaGetrs>());
-  solvers_.push_back(std::make_unique<CudaIs>());
-  CROUT_ASSIGN_OR_RETURN(uploads_, UploadPool::Create(core_, staging_, options));
+  solvers_.push_back(std::make_unique<CroutSolve>(core_));
+  solvers_.push_back(std::make_unique<CudaTrsm>(core_));
+  solvers_.push_back(std::make_unique<CudaGetrs>(core_));
+  solvers_.push_back(std::make_unique<CudaIs>(core_));
+  CROUT_ASSIGN_OR_RETURN(uploads_, UploadPool::Create(core_, staging_, options_));
   return absl::OkStatus();
 }
 
@@ -114,12 +123,28 @@ DeviceMemoryStats CudaDevice::memory_stats() const {
 absl::StatusOr<std::unique_ptr<ExecutionContext>> CudaDevice::CreateContext() {
   CROUT_ASSIGN_OR_RETURN(auto context, CudaContext::Create(*this, core_));
   CROUT_RETURN_IF_ERROR(WarmUp(*context));
+  if (options_.calibrate) std::call_once(calibrated_, [&] { Calibrate(*context); });
   return context;
+}
+
+void CudaDevice::Calibrate(CudaContext& context) {
+  KeptCosts costs = CalibrateCosts(context, options_.state_directory);
+  core_.SetCosts(std::move(costs.ratios));
+  if (options_.log) options_.log(costs.report);
+}
+
+absl::StatusOr<size_t> UsableBytes(int ordinal, const CudaOptions& options) {
+  if (options.memory_bytes != 0) return options.memory_bytes;
+  cudaDeviceProp properties;
+  CROUT_RETURN_IF_CUDA_ERROR(cudaGetDeviceProperties(&properties, ordinal));
+  return static_cast<size_t>(static_cast<double>(properties.totalGlobalMem) *
+                             options.memory_fraction);
 }
 
 bool MakeSense(const CudaOptions& options) {
   return options.streams > 0 && options.upload_block_bytes > 0 && options.upload_blocks > 0 &&
-         options.blocks_per_upload > 0;
+         options.blocks_per_upload > 0 && options.memory_fraction > 0 &&
+         options.memory_fraction <= 1;
 }
 
 }  // namespace
@@ -131,6 +156,21 @@ int CountCudaDevices() {
   return 0;
 }
 
+absl::Status CheckCudaDevices() {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error == cudaSuccess && count > 0) return absl::OkStatus();
+  (void)cudaGetLastError();
+  if (error == cudaErrorInsufficientDriver) {
+    return absl::NotFoundError(
+        absl::StrCat("the NVIDIA driver is not installed, or older than CUDA ",
+                     CUDART_VERSION / 1000, " needs"));
+  }
+  return absl::NotFoundError(
+      absl::StrCat("the CUDA runtime says: ",
+                   cudaGetErrorString(error == cudaSuccess ? cudaErrorNoDevice : error)));
+}
+
 absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(int ordinal, const CudaOptions& options) {
   if (!MakeSense(options)) {
     return absl::InvalidArgumentError("CUDA options: counts and sizes must be positive");
@@ -139,8 +179,10 @@ absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(int ordinal, const CudaOp
     return absl::NotFoundError(
         absl::StrCat("there is no cuda:", ordinal, "; GPUs that can be used: ", count));
   }
-  auto device = std::make_unique<CudaDevice>(ordinal, options);
-  CROUT_RETURN_IF_ERROR(device->Initialize(options));
+  ClearPrecisionVariables();
+  CROUT_ASSIGN_OR_RETURN(const size_t memory_bytes, UsableBytes(ordinal, options));
+  auto device = std::make_unique<CudaDevice>(ordinal, memory_bytes, options);
+  CROUT_RETURN_IF_ERROR(device->Initialize());
   return device;
 }
 

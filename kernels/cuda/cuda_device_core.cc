@@ -2,8 +2,11 @@
 
 #include <cuda_runtime_api.h>
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "kernels/cuda/cuda_status.h"
+#include "kernels/util/status_macros.h"
 
 namespace crout {
 
@@ -12,6 +15,22 @@ absl::Status CudaDeviceCore::MakeCurrent() {
     return absl::UnavailableError(absl::StrCat("cuda:", ordinal_, " was lost to an earlier error"));
   }
   return Observe(CudaStatus(cudaSetDevice(ordinal_), "cudaSetDevice"));
+}
+
+absl::Status CudaDeviceCore::AskLimits(const CudaLimits& most) {
+  CROUT_ASSIGN_OR_RETURN(limits_, DeviceLimits::OfCurrent(most));
+  return absl::OkStatus();
+}
+
+void CudaDeviceCore::SetCosts(CostRatios ratios) {
+  kept_costs_ = std::make_unique<const CostRatios>(std::move(ratios));
+  costs_.store(kept_costs_.get(), std::memory_order_release);
+}
+
+double CudaDeviceCore::Calibrated(std::string_view method, DType dtype, int64_t n,
+                                  double seconds) const {
+  const CostRatios* const costs = costs_.load(std::memory_order_acquire);
+  return costs == nullptr ? seconds : costs->Of(method, dtype, n) * seconds;
 }
 
 absl::Status CudaDeviceCore::Observe(absl::Status status) {

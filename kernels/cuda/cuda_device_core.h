@@ -1,10 +1,16 @@
-// What all parts of one CUDA device share: which GPU it is, and whether it still works.
+// What all parts of one CUDA device share: which GPU it is, what it has, and whether it still
+// works.
 #ifndef CROUT_KERNELS_CUDA_CUDA_DEVICE_CORE_H_
 #define CROUT_KERNELS_CUDA_CUDA_DEVICE_CORE_H_
 
 #include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string_view>
 
 #include "absl/status/status.h"
+#include "kernels/cost_ratios.h"
+#include "kernels/cuda/device_limits.h"
 
 namespace crout {
 
@@ -25,9 +31,21 @@ class CudaDeviceCore {
   // Passes `status` through; one that is UNAVAILABLE came from a sticky error and ends the health.
   absl::Status Observe(absl::Status status);
 
+  // Before anything that chooses by limits(); the GPU is current.
+  absl::Status AskLimits(const CudaLimits& most);
+  const DeviceLimits& limits() const { return limits_; }
+
+  // Once: what the methods cost beside their tables, from now on.
+  void SetCosts(CostRatios ratios);
+  // `seconds`, by its table, as this GPU takes them: the table's until SetCosts.
+  double Calibrated(std::string_view method, DType dtype, int64_t n, double seconds) const;
+
  private:
   const int ordinal_;
+  DeviceLimits limits_;  // constant after AskLimits
   std::atomic<bool> healthy_{true};
+  std::unique_ptr<const CostRatios> kept_costs_;
+  std::atomic<const CostRatios*> costs_{nullptr};  // kept_costs_, once that is constant
 };
 
 }  // namespace crout

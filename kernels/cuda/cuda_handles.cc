@@ -32,6 +32,7 @@ absl::StatusOr<CublasHandle> MakeCublasHandle(cudaStream_t stream) {
   CROUT_RETURN_IF_CUBLAS_ERROR(cublasCreate(&raw));
   CublasHandle handle(raw);
   CROUT_RETURN_IF_CUBLAS_ERROR(cublasSetStream(raw, stream));
+  CROUT_RETURN_IF_CUBLAS_ERROR(cublasSetMathMode(raw, CUBLAS_DEFAULT_MATH));
   return handle;
 }
 
@@ -40,6 +41,7 @@ absl::StatusOr<CusolverHandle> MakeCusolverHandle(cudaStream_t stream) {
   CROUT_RETURN_IF_CUSOLVER_ERROR(cusolverDnCreate(&raw));
   CusolverHandle handle(raw);
   CROUT_RETURN_IF_CUSOLVER_ERROR(cusolverDnSetStream(raw, stream));
+  CROUT_RETURN_IF_CUSOLVER_ERROR(cusolverDnSetMathMode(raw, CUSOLVER_DEFAULT_MATH));
   return handle;
 }
 

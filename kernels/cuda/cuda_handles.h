@@ -40,7 +40,8 @@ absl::StatusOr<CudaStream> MakeCudaStream();
 absl::StatusOr<CudaStream> MakeUrgentCudaStream();
 // An event without timing, whose waiters sleep instead of spinning.
 absl::StatusOr<CudaEvent> MakeCudaEvent();
-// Handles that enqueue on `stream`, which outlives them.
+// Handles that enqueue on `stream`, which outlives them, and compute in the precision that each
+// call names: no emulation, TF32 only where asked for.
 absl::StatusOr<CublasHandle> MakeCublasHandle(cudaStream_t stream);
 absl::StatusOr<CusolverHandle> MakeCusolverHandle(cudaStream_t stream);
 // Parameters that choose getrf's fastest variant, CUSOLVER_ALG_0.

@@ -8,8 +8,10 @@
 #include "kernels/cuda/cuda_status.h"
 #include "kernels/cuda/equilibration.h"
 #include "kernels/cuda/factor_inspection.h"
+#include "kernels/cuda/factor_probe.h"
 #include "kernels/cuda/matrix_stats.h"
 #include "kernels/cuda/residual.h"
+#include "kernels/cuda/wide_range_residual.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {
@@ -93,11 +95,28 @@ absl::Status CudaMatrixOps::EquilibrationScales(const AnyMatrix& a, double* row,
                  "EquilibrationScales"));
 }
 
-absl::Status CudaMatrixOps::InspectFactor(const AnyMatrix& lu, bool unit_in_u,
-                                          const int64_t* ipiv) {
+absl::Status CudaMatrixOps::ColumnScales(const MatrixView<double>& in, const double* row,
+                                         int exponent, double* down, double* up) {
+  CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
+  return context_.core().Observe(CudaStatus(
+      LaunchColumnScales(in, row, exponent, down, up, context_.stream()), "ColumnScales"));
+}
+
+absl::Status CudaMatrixOps::StartProbe(const AnyMatrix& a, const FactorProbe& probe) {
   CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
   return context_.core().Observe(
-      CudaStatus(LaunchInspectFactor(lu, unit_in_u, ipiv, context_.scratch(),
+      CudaStatus(LaunchProbeMatrix(a, probe, context_.stream()), "StartProbe"));
+}
+
+absl::Status CudaMatrixOps::InspectFactor(const AnyMatrix& lu, bool unit_in_u, const int64_t* ipiv,
+                                          const FactorProbe& probe) {
+  CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
+  if (probe.work != nullptr) {
+    CROUT_RETURN_IF_ERROR(context_.core().Observe(CudaStatus(
+        LaunchProbeLower(lu, unit_in_u, ipiv, probe, context_.stream()), "InspectFactor")));
+  }
+  return context_.core().Observe(
+      CudaStatus(LaunchInspectFactor(lu, unit_in_u, ipiv, probe, context_.scratch(),
                                      &context_.report().factor, context_.stream()),
                  "InspectFactor"));
 }
@@ -129,6 +148,26 @@ absl::Status CudaMatrixOps::NegativeProduct(const MatrixView<double>& a, Op op,
       context_.cublas(), op == Op::kNone ? CUBLAS_OP_N : CUBLAS_OP_T, CUBLAS_OP_N, r.rows, r.cols,
       x.rows, &minus_one, a.data, a.ld, x.data, x.ld, &zero, r.data, r.ld));
   return absl::OkStatus();
+}
+
+absl::Status CudaMatrixOps::WideRangeResidual(const AnyMatrix& a, Op op,
+                                              const MatrixView<double>& x,
+                                              const MatrixView<double>& b,
+                                              const MatrixView<double>& r) {
+  CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
+  return context_.core().Observe(
+      CudaStatus(LaunchWideRangeResidual(a, op, x, b, r, context_.scratch(),
+                                         &context_.report().residual, context_.stream()),
+                 "WideRangeResidual"));
+}
+
+absl::Status CudaMatrixOps::ComponentwiseError(const MatrixView<double>& r,
+                                               const MatrixView<double>& w) {
+  CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
+  return context_.core().Observe(
+      CudaStatus(LaunchComponentwiseError(r, w, context_.scratch(), &context_.report().residual,
+                                          context_.stream()),
+                 "ComponentwiseError"));
 }
 
 absl::Status CudaMatrixOps::AbsProduct(const AnyMatrix& a, Op op, const MatrixView<double>& x,

@@ -2,7 +2,12 @@
 #ifndef CROUT_KERNELS_CUDA_CUDA_UPLOADER_H_
 #define CROUT_KERNELS_CUDA_CUDA_UPLOADER_H_
 
+#include <cstddef>
+#include <span>
+#include <utility>
+
 #include "kernels/cuda/upload_pool.h"
+#include "kernels/staging_pool.h"
 
 namespace crout {
 
@@ -10,7 +15,10 @@ class CudaUploader final : public Uploader {
  public:
   // `copied` is this upload's own event.
   CudaUploader(UploadPool& pool, std::span<std::byte> destination, CudaEvent copied)
-      : pool_(pool), destination_(destination), copied_(std::move(copied)) {}
+      : pool_(pool),
+        destination_(destination),
+        copied_(std::move(copied)),
+        staging_(*pool.staging_) {}
   ~CudaUploader() override;
 
   std::span<std::byte> Reserve(absl::AnyInvocable<void()> on_ready) override;
@@ -19,20 +27,16 @@ class CudaUploader final : public Uploader {
   absl::Status Join(ExecutionContext& context) override;
 
  private:
-  friend class UploadPool;
-
-  // Sends the filled part of current_ on its way.
+  // Sends the filled part of block_ on its way.
   absl::Status EnqueueCopy();
-  void GiveUpBlocks() ABSL_LOCKS_EXCLUDED(pool_.mutex_);
 
   UploadPool& pool_;
   const std::span<std::byte> destination_;
   const CudaEvent copied_;  // recorded after each copy
+  StagingPool::Upload staging_;
+  std::span<std::byte> block_;  // at hand; empty without one
   size_t committed_ = 0;
-  size_t filled_ = 0;  // bytes of current_
-  UploadPool::Block* current_ = nullptr;
-  UploadPool::Block* granted_ ABSL_GUARDED_BY(pool_.mutex_) = nullptr;  // by the recycler
-  int in_flight_ ABSL_GUARDED_BY(pool_.mutex_) = 0;
+  size_t filled_ = 0;  // bytes of block_
 };
 
 }  // namespace crout

@@ -1,5 +1,5 @@
-// Tiles of matrix products on the double-precision tensor cores (by shuffles where a GPU has none
-// of this shape), for blocks whose warps share the summation index.
+// Tiles of matrix products on the double-precision tensor cores (by shuffles where a GPU has none),
+// for blocks whose warps share the summation index.
 #ifndef CROUT_KERNELS_CUDA_DMMA_TILE_CUH_
 #define CROUT_KERNELS_CUDA_DMMA_TILE_CUH_
 
@@ -31,6 +31,14 @@ __device__ inline void MultiplyAdd(double upper, double lower, double x, double 
       "{%0,%1,%2,%3};"
       : "+d"(sums[0]), "+d"(sums[1]), "+d"(sums[2]), "+d"(sums[3])
       : "d"(upper), "d"(lower), "d"(x));
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  const double a[2] = {upper, lower};
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
+                 : "+d"(sums[2 * half]), "+d"(sums[2 * half + 1])
+                 : "d"(a[half]), "d"(x));
+  }
 #else
   const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll

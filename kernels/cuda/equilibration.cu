@@ -16,10 +16,10 @@ constexpr double kSafeMinimum = 0x1p-1022;  // dlamch('S')
 enum Least { kRowMin, kColMin, kZeroRow, kZeroCol };
 enum Greatest { kRowMax, kColMax };
 
-// The power of two that brings `largest` into [1, 2); 1 for zero.
-__device__ double ScaleFor(double largest) {
+// The power of two that brings `largest` into [2^exponent, 2^(exponent + 1)); 1 for zero.
+__device__ double ScaleFor(double largest, int exponent = 0) {
   if (largest == 0) return 1;
-  return ldexp(1.0, min(max(-ilogb(largest), -kMaxExponent), kMaxExponent));
+  return ldexp(1.0, min(max(exponent - ilogb(largest), -kMaxExponent), kMaxExponent));
 }
 
 // From the largest entry of a line: its scale, and what it adds to the statistics.
@@ -100,7 +100,32 @@ __global__ void __launch_bounds__(kBlockThreads)
   if (IsLastBlock(scratch) && threadIdx.x == 0) Publish(a.rows, a.cols, scratch, report);
 }
 
+// One block for each column.
+__global__ void __launch_bounds__(kBlockThreads)
+    ColumnScalesKernel(MatrixView<double> in, const double* row, int exponent, double* down,
+                       double* up) {
+  const int64_t j = blockIdx.x;
+  double largest = 0;
+#pragma unroll 4
+  for (int64_t i = threadIdx.x; i < in.rows; i += kBlockThreads) {
+    const double value = in(i, j);
+    largest = MaxKeepingNan(largest, fabs(row == nullptr ? value : row[i] * value));
+  }
+  largest = BlockReduce(largest, Max());
+  if (threadIdx.x != 0) return;
+  down[j] = isfinite(largest) ? ScaleFor(largest, exponent) : 1;
+  up[j] = 1 / down[j];
+}
+
 }  // namespace
+
+cudaError_t LaunchColumnScales(const MatrixView<double>& in, const double* row, int exponent,
+                               double* down, double* up, cudaStream_t stream) {
+  if (in.cols == 0) return cudaSuccess;
+  ColumnScalesKernel<<<static_cast<unsigned>(in.cols), kBlockThreads, 0, stream>>>(
+      in, row, exponent, down, up);
+  return cudaGetLastError();
+}
 
 cudaError_t LaunchEquilibrationScales(const AnyMatrix& a, double* row, double* col,
                                       ReductionScratch* scratch, ScaleStats* report,

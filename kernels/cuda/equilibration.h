@@ -1,4 +1,4 @@
-// Row and column scales of LAPACK's geequb.
+// Row and column scales of LAPACK's geequb, and scales of the columns of right-hand sides.
 #ifndef CROUT_KERNELS_CUDA_EQUILIBRATION_H_
 #define CROUT_KERNELS_CUDA_EQUILIBRATION_H_
 
@@ -14,6 +14,10 @@ namespace crout {
 cudaError_t LaunchEquilibrationScales(const AnyMatrix& a, double* row, double* col,
                                       ReductionScratch* scratch, ScaleStats* report,
                                       cudaStream_t stream);
+
+// Enqueues down[j], up[j] := powers of two as MatrixOps::ColumnScales says.
+cudaError_t LaunchColumnScales(const MatrixView<double>& in, const double* row, int exponent,
+                               double* down, double* up, cudaStream_t stream);
 
 }  // namespace crout
 

@@ -1,4 +1,4 @@
-// Pivot growth and determinant of a factor.
+// Pivot growth and determinant of a factor, and the end of its probe.
 #ifndef CROUT_KERNELS_CUDA_FACTOR_INSPECTION_H_
 #define CROUT_KERNELS_CUDA_FACTOR_INSPECTION_H_
 
@@ -10,10 +10,10 @@
 namespace crout {
 
 // Enqueues *report := FactorStats of `lu`, as MatrixOps::InspectFactor says, in memory that both
-// sides see. One launch.
+// sides see. One launch. `probe`: empty, or with the products of A and of L.
 cudaError_t LaunchInspectFactor(const AnyMatrix& lu, bool unit_in_u, const int64_t* ipiv,
-                                ReductionScratch* scratch, FactorStats* report,
-                                cudaStream_t stream);
+                                const FactorProbe& probe, ReductionScratch* scratch,
+                                FactorStats* report, cudaStream_t stream);
 
 }  // namespace crout
 

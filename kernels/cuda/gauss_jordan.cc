@@ -40,13 +40,15 @@ class CudaGaussJordan final : public DirectSolver {
 
   // The panels' workspace, then ipiv.
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n, int64_t) const override {
+    CROUT_RETURN_IF_ERROR(CheckPanelHeight(name(), n, kernels_.MaxRows(dtype)));
     return DispatchDType(dtype, [&](auto tag) {
       return PanelBytes<typename decltype(tag)::type>(n) + n * sizeof(int64_t);
     });
   }
 
-  double PredictSeconds(DType, int64_t n, int64_t nrhs) const override {
-    return PredictGaussJordanSeconds(n, nrhs);
+  double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override {
+    if (n > kernels_.MaxRows(dtype)) return kTooLarge;
+    return core_.Calibrated("pcmpp", dtype, n, PredictGaussJordanSeconds(n, nrhs));
   }
 
   absl::Status Solve(ExecutionContext& context, const AnyMatrix& a, const AnyMatrix& b,
@@ -98,7 +100,7 @@ class CudaGaussJordan final : public DirectSolver {
 
 absl::StatusOr<std::unique_ptr<DirectSolver>> MakeCudaGaussJordan(CudaDeviceCore& core) {
   CROUT_RETURN_IF_ERROR(core.MakeCurrent());
-  CROUT_ASSIGN_OR_RETURN(const CroutPanelKernels kernels, CroutPanelKernels::Create());
+  CROUT_ASSIGN_OR_RETURN(const CroutPanelKernels kernels, CroutPanelKernels::Create(core.limits()));
   return std::make_unique<CudaGaussJordan>(core, kernels);
 }
 

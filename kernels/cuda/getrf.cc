@@ -74,7 +74,9 @@ absl::StatusOr<size_t> CudaGetrf::WorkspaceBytes(DType dtype, int64_t n,
   return workspace->device_bytes;
 }
 
-double CudaGetrf::PredictSeconds(DType, int64_t n) const { return PredictGetrfSeconds(n); }
+double CudaGetrf::PredictSeconds(DType dtype, int64_t n) const {
+  return core_.Calibrated("getrf", dtype, n, PredictGetrfSeconds(n));
+}
 
 absl::Status CudaGetrf::Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
                                std::span<std::byte> workspace, const LuParameters&,

@@ -7,8 +7,8 @@
 
 namespace crout {
 
-double CudaGetrs::PredictSeconds(DType, int64_t n, int64_t nrhs) const {
-  return PredictGetrsSeconds(n, nrhs);
+double CudaGetrs::PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const {
+  return core_.Calibrated("getrs", dtype, n, PredictGetrsSeconds(n, nrhs));
 }
 
 absl::Status CudaGetrs::Solve(ExecutionContext& context, const FactorView& factor, Op op, double,

@@ -2,6 +2,7 @@
 #ifndef CROUT_KERNELS_CUDA_GETRS_H_
 #define CROUT_KERNELS_CUDA_GETRS_H_
 
+#include "kernels/cuda/cuda_device_core.h"
 #include "kernels/lu_algorithm.h"
 
 namespace crout {
@@ -9,6 +10,8 @@ namespace crout {
 // op(A) X = B by cusolverDnXgetrs, for factors with the unit diagonal in L. No workspace.
 class CudaGetrs final : public TriangularSolver {
  public:
+  explicit CudaGetrs(const CudaDeviceCore& core) : core_(core) {}
+
   std::string_view name() const override { return "getrs"; }
   bool Supports(UnitDiagonal unit_diagonal) const override {
     return unit_diagonal == UnitDiagonal::kL;
@@ -17,6 +20,9 @@ class CudaGetrs final : public TriangularSolver {
   absl::StatusOr<size_t> WorkspaceBytes(DType, int64_t, int64_t) const override { return 0; }
   absl::Status Solve(ExecutionContext& context, const FactorView& factor, Op op, double tolerance,
                      const AnyMatrix& b, std::span<std::byte> workspace) const override;
+
+ private:
+  const CudaDeviceCore& core_;
 };
 
 }  // namespace crout

@@ -14,6 +14,7 @@
 #include "kernels/cuda/section_sweeps.h"
 #include "kernels/cuda/subtract_product.h"
 #include "kernels/cuda/vendor_costs.h"
+#include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {
@@ -64,13 +65,13 @@ template <class T>
 class IcmJob {
  public:
   IcmJob(CudaContext& context, const IcmPlan& plan, const MatrixView<T>& a, int64_t* ipiv,
-         std::span<std::byte> workspace, const LuParameters& parameters, int multiprocessors)
+         std::span<std::byte> workspace, const LuParameters& parameters)
       : context_(context),
         plan_(plan),
         a_(a),
         ipiv_(ipiv),
         workspace_(workspace),
-        multiprocessors_(multiprocessors),
+        limits_(context.core().limits()),
         run_(MakeRun(context, plan, workspace, parameters)) {
     if (!parameters.start.has_value()) return;
     const FactorView& start = *parameters.start;
@@ -111,7 +112,7 @@ class IcmJob {
   const MatrixView<T> a_;
   int64_t* const ipiv_;
   const std::span<std::byte> workspace_;
-  const int multiprocessors_;
+  const DeviceLimits& limits_;
   const IcmRun run_;
   const int64_t* start_ipiv_ = nullptr;
   IcmStart<T> start_;
@@ -121,13 +122,13 @@ template <class T>
 absl::Status IcmJob<T>::Begin() {
   CROUT_RETURN_IF_CUDA_ERROR(LaunchIcmInitialize(run_, plan_.n, ipiv_, Origin(), stream()));
   CROUT_RETURN_IF_CUDA_ERROR(cudaMemsetAsync(workspace_.data() + plan_.candidates, 0,
-                                             2 * multiprocessors_ * sizeof(IcmCandidate),
+                                             2 * limits_.multiprocessors * sizeof(IcmCandidate),
                                              stream()));
   if (!plan_.warm) return absl::OkStatus();
   CROUT_RETURN_IF_CUDA_ERROR(
       LaunchTracePermutation(start_ipiv_, plan_.n, Permutation(0), stream()));
   CROUT_RETURN_IF_CUDA_ERROR(LaunchIcmPermute(a_, Permutation(0), At<T>(workspace_, plan_.scratch),
-                                              multiprocessors_, stream()));
+                                              limits_.multiprocessors, stream()));
   return absl::OkStatus();
 }
 
@@ -137,7 +138,7 @@ absl::Status IcmJob<T>::End() {
     CROUT_RETURN_IF_CUDA_ERROR(LaunchTracePermutation(ipiv_, plan_.n, Permutation(1), stream()));
     CROUT_RETURN_IF_CUDA_ERROR(
         LaunchIcmCompose(run_, plan_.n, start_ipiv_, Permutation(0), Permutation(1),
-                         At<int32_t>(workspace_, plan_.scratch), ipiv_, stream()));
+                         At<int32_t>(workspace_, plan_.scratch), ipiv_, limits_, stream()));
   }
   CROUT_RETURN_IF_CUDA_ERROR(LaunchIcmFinalize(run_, stream()));
   CROUT_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(&context_.report().info, &run_.state->info,
@@ -188,7 +189,7 @@ absl::Status IcmJob<T>::SweepDiagonalAndBelow(int64_t begin, int64_t end) {
       start_,
       {At<T>(workspace_, plan_.buffers[0]), At<T>(workspace_, plan_.buffers[1])},
       At<unsigned long long>(workspace_, plan_.largest)};
-  CROUT_RETURN_IF_CUDA_ERROR(LaunchIcmDiagonal(run_, diagonal, multiprocessors_, stream()));
+  CROUT_RETURN_IF_CUDA_ERROR(LaunchIcmDiagonal(run_, diagonal, limits_, stream()));
   // Rows of L as columns of unknowns, by U transposed.
   SectionSweeps<T> work;
   work.unknowns = end - begin;
@@ -212,9 +213,10 @@ absl::Status IcmJob<T>::SweepDiagonalAndBelow(int64_t begin, int64_t end) {
   work.sweeps = run_.sweeps + (index + 1) + index * plan_.sections;
   work.sweeps_step = 1;
   if (work.columns > 0) {
-    CROUT_RETURN_IF_CUDA_ERROR(LaunchSectionSweeps(run_, work, stream()));
+    CROUT_RETURN_IF_CUDA_ERROR(LaunchSectionSweeps(run_, work, limits_, stream()));
   }
-  CROUT_RETURN_IF_CUDA_ERROR(LaunchIcmCommit(run_, diagonal, below, multiprocessors_, stream()));
+  CROUT_RETURN_IF_CUDA_ERROR(
+      LaunchIcmCommit(run_, diagonal, below, limits_.multiprocessors, stream()));
   return absl::OkStatus();
 }
 
@@ -229,8 +231,8 @@ absl::Status IcmJob<T>::SearchColumns(int64_t begin, int64_t end) {
                              At<IcmMove>(workspace_, plan_.moves),
                              ipiv_,
                              Origin()};
-  CROUT_RETURN_IF_CUDA_ERROR(LaunchIcmPanel(run_, panel, multiprocessors_, stream()));
-  CROUT_RETURN_IF_CUDA_ERROR(LaunchIcmExchange(run_, panel, stream()));
+  CROUT_RETURN_IF_CUDA_ERROR(LaunchIcmPanel(run_, panel, limits_, stream()));
+  CROUT_RETURN_IF_CUDA_ERROR(LaunchIcmExchange(run_, panel, limits_, stream()));
   return absl::OkStatus();
 }
 
@@ -252,7 +254,7 @@ absl::Status IcmJob<T>::SweepRight(int64_t begin, int64_t end, int64_t from, int
   work.col = from;
   work.sweeps = run_.sweeps + begin / plan_.section + from / plan_.section * plan_.sections;
   work.sweeps_step = plan_.sections;
-  CROUT_RETURN_IF_CUDA_ERROR(LaunchSectionSweeps(run_, work, stream()));
+  CROUT_RETURN_IF_CUDA_ERROR(LaunchSectionSweeps(run_, work, limits_, stream()));
   return absl::OkStatus();
 }
 
@@ -276,22 +278,28 @@ absl::Status StatusOf(const IcmState& state, const AlgorithmTraits& traits) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<LuAlgorithm>> CudaIcm::Create(CudaDeviceCore& core, bool pivoting) {
-  int multiprocessors = 0;
-  CROUT_RETURN_IF_CUDA_ERROR(
-      cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, core.ordinal()));
-  return std::unique_ptr<LuAlgorithm>(new CudaIcm(core, pivoting ? kIcmpp : kIcm, multiprocessors));
-}
+CudaIcm::CudaIcm(CudaDeviceCore& core, bool pivoting)
+    : core_(core), traits_(pivoting ? kIcmpp : kIcm) {}
 
 absl::StatusOr<size_t> CudaIcm::WorkspaceBytes(DType dtype, int64_t n,
                                                const LuParameters& parameters) const {
   CROUT_ASSIGN_OR_RETURN(const IcmPlan plan,
-                         PlanIcm(dtype, n, parameters, traits_.pivoting, multiprocessors_));
+                         PlanIcm(dtype, n, parameters, traits_.pivoting, core_.limits()));
   return plan.bytes;
 }
 
-double CudaIcm::PredictSeconds(DType, int64_t n) const {
-  return kTimesGetrf * PredictGetrfSeconds(n);
+absl::StatusOr<size_t> CudaIcm::ReportBytes(DType dtype, int64_t n,
+                                            const LuParameters& parameters) const {
+  CROUT_ASSIGN_OR_RETURN(const IcmPlan plan,
+                         PlanIcm(dtype, n, parameters, traits_.pivoting, core_.limits()));
+  // The counts as int64, and as they come from the device.
+  CROUT_ASSIGN_OR_RETURN(const size_t report,
+                         MatrixBytes(plan.sections + 1, plan.sections, DType::kFloat64));
+  return report + report / 2;
+}
+
+double CudaIcm::PredictSeconds(DType dtype, int64_t n) const {
+  return kTimesGetrf * core_.Calibrated("getrf", dtype, n, PredictGetrfSeconds(n));
 }
 
 absl::Status CudaIcm::Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
@@ -299,7 +307,7 @@ absl::Status CudaIcm::Factor(ExecutionContext& context, const AnyMatrix& a, int6
                              StopRequested) const {
   CudaContext& cuda = CudaContext::From(context);
   CROUT_ASSIGN_OR_RETURN(const IcmPlan plan,
-                         PlanIcm(a.dtype, a.rows, parameters, traits_.pivoting, multiprocessors_));
+                         PlanIcm(a.dtype, a.rows, parameters, traits_.pivoting, core_.limits()));
   if (workspace.size() < plan.bytes) {
     return absl::InternalError(absl::StrCat(traits_.name.data(), " needs ", plan.bytes,
                                             " bytes of workspace, got ", workspace.size()));
@@ -308,7 +316,7 @@ absl::Status CudaIcm::Factor(ExecutionContext& context, const AnyMatrix& a, int6
   cuda.report().stop = 0;
   return core_.Observe(DispatchDType(a.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    return IcmJob<T>(cuda, plan, a.As<T>(), ipiv, workspace, parameters, multiprocessors_).Run();
+    return IcmJob<T>(cuda, plan, a.As<T>(), ipiv, workspace, parameters).Run();
   }));
 }
 

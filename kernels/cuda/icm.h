@@ -2,8 +2,6 @@
 #ifndef CROUT_KERNELS_CUDA_ICM_H_
 #define CROUT_KERNELS_CUDA_ICM_H_
 
-#include <memory>
-
 #include "absl/status/statusor.h"
 #include "kernels/cuda/cuda_device_core.h"
 #include "kernels/cuda/icm_plan.h"
@@ -26,11 +24,14 @@ namespace crout {
 // otherwise, and by threshold(0.1) in warm starts, which keep their pivots while those will do.
 class CudaIcm final : public LuAlgorithm {
  public:
-  static absl::StatusOr<std::unique_ptr<LuAlgorithm>> Create(CudaDeviceCore& core, bool pivoting);
+  // For GPUs that IcmFits.
+  CudaIcm(CudaDeviceCore& core, bool pivoting);
 
   const AlgorithmTraits& traits() const override { return traits_; }
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n,
                                         const LuParameters& parameters) const override;
+  absl::StatusOr<size_t> ReportBytes(DType dtype, int64_t n,
+                                     const LuParameters& parameters) const override;
   double PredictSeconds(DType dtype, int64_t n) const override;
   absl::Status Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
                       std::span<std::byte> workspace, const LuParameters& parameters,
@@ -39,12 +40,8 @@ class CudaIcm final : public LuAlgorithm {
                       IterationReport* report) const override;
 
  private:
-  CudaIcm(CudaDeviceCore& core, const AlgorithmTraits& traits, int multiprocessors)
-      : core_(core), traits_(traits), multiprocessors_(multiprocessors) {}
-
   CudaDeviceCore& core_;
   const AlgorithmTraits traits_;
-  const int multiprocessors_;
 };
 
 }  // namespace crout

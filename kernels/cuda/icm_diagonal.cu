@@ -303,11 +303,11 @@ __global__ void __launch_bounds__(kBlockThreads)
 }  // namespace
 
 template <class T>
-cudaError_t LaunchIcmDiagonal(const IcmRun& run, const IcmDiagonal<T>& work, int multiprocessors,
-                              cudaStream_t stream) {
+cudaError_t LaunchIcmDiagonal(const IcmRun& run, const IcmDiagonal<T>& work,
+                              const DeviceLimits& limits, cudaStream_t stream) {
   const int64_t tiles = (work.width + kTile - 1) / kTile;
-  const dim3 blocks(static_cast<unsigned>(
-      std::min<int64_t>(tiles * tiles, int64_t{multiprocessors} * kBlocksPerMultiprocessor)));
+  const dim3 blocks(static_cast<unsigned>(std::min<int64_t>(
+      tiles * tiles, int64_t{limits.multiprocessors} * kBlocksPerMultiprocessor)));
   IcmRun run_argument = run;
   IcmDiagonal<T> work_argument = work;
   void* arguments[] = {&run_argument, &work_argument};
@@ -325,9 +325,10 @@ cudaError_t LaunchIcmCommit(const IcmRun& run, const IcmDiagonal<T>& work, const
   return cudaGetLastError();
 }
 
-template cudaError_t LaunchIcmDiagonal(const IcmRun&, const IcmDiagonal<float>&, int, cudaStream_t);
-template cudaError_t LaunchIcmDiagonal(const IcmRun&, const IcmDiagonal<double>&, int,
-                                       cudaStream_t);
+template cudaError_t LaunchIcmDiagonal(const IcmRun&, const IcmDiagonal<float>&,
+                                       const DeviceLimits&, cudaStream_t);
+template cudaError_t LaunchIcmDiagonal(const IcmRun&, const IcmDiagonal<double>&,
+                                       const DeviceLimits&, cudaStream_t);
 template cudaError_t LaunchIcmCommit(const IcmRun&, const IcmDiagonal<float>&, const float*, int,
                                      cudaStream_t);
 template cudaError_t LaunchIcmCommit(const IcmRun&, const IcmDiagonal<double>&, const double*, int,

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/device_limits.h"
 #include "kernels/cuda/icm_state.h"
 
 namespace crout {
@@ -27,8 +28,8 @@ struct IcmDiagonal {
 // were bad by a rule that compares with its column; by the interval rule elements after a bad one
 // wait. a stays as it is. IcmState::swept says whether they converged without a bad element.
 template <class T>
-cudaError_t LaunchIcmDiagonal(const IcmRun& run, const IcmDiagonal<T>& work, int multiprocessors,
-                              cudaStream_t stream);
+cudaError_t LaunchIcmDiagonal(const IcmRun& run, const IcmDiagonal<T>& work,
+                              const DeviceLimits& limits, cudaStream_t stream);
 
 // Decides, once the sections below lie in `below` ((a.rows - begin - width) x width, packed) and
 // `largest` covers them too, whether the pivots satisfy the rule; writes diagonal section and

@@ -10,6 +10,8 @@ namespace {
 constexpr int kWarps = kBlockThreads / kWarp;
 constexpr int kColumnsPerLook = 32;  // at the host's stop flag; it is told the columns then
 constexpr int kCachedColumns = 32;   // of each thread's first row, in shared memory
+template <class T>
+constexpr size_t kCacheBytes = kCachedColumns* kBlockThreads * sizeof(T);
 
 // The larger; of equals the upper row. NaN never wins: it ends the run elsewhere.
 __device__ IcmCandidate Better(IcmCandidate a, IcmCandidate b) {
@@ -341,40 +343,64 @@ __global__ void __launch_bounds__(kBlockThreads)
 }  // namespace
 
 template <class T>
-cudaError_t LaunchIcmPanel(const IcmRun& run, const IcmPanel<T>& work, int multiprocessors,
+size_t IcmPanelBytes() {
+  return kCachedColumns * kBlockThreads * sizeof(T);
+}
+
+template <class T>
+size_t IcmExchangeBytes(int64_t columns) {
+  return 2 * columns * kExchangeColumns * sizeof(T);
+}
+
+int64_t MostSearchedColumns(const DeviceLimits& limits) {
+  if (IcmPanelBytes<double>() > limits.DynamicBytes(sizeof(PanelShared<double>))) return 0;
+  const size_t tiles = limits.DynamicBytes(0) / IcmExchangeBytes<double>(kIcmTile);
+  return std::min(static_cast<int64_t>(tiles) * kIcmTile, kIcmMaxSection);
+}
+
+template <class T>
+cudaError_t LaunchIcmPanel(const IcmRun& run, const IcmPanel<T>& work, const DeviceLimits& limits,
                            cudaStream_t stream) {
   const int64_t rows = work.a.rows - work.begin;
   const dim3 blocks(static_cast<unsigned>(
-      std::min<int64_t>((rows + kBlockThreads - 1) / kBlockThreads, multiprocessors)));
-  constexpr int kCacheBytes = kCachedColumns * kBlockThreads * sizeof(T);
+      std::min<int64_t>((rows + kBlockThreads - 1) / kBlockThreads, limits.multiprocessors)));
   const auto* kernel = reinterpret_cast<const void*>(PanelKernel<T>);
-  const cudaError_t error =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kCacheBytes);
+  const cudaError_t error = cudaFuncSetAttribute(
+      kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(IcmPanelBytes<T>()));
   if (error != cudaSuccess) return error;
   IcmRun run_argument = run;
   IcmPanel<T> work_argument = work;
   void* arguments[] = {&run_argument, &work_argument};
   // Cooperative, since its blocks wait for each other.
-  return cudaLaunchCooperativeKernel(kernel, blocks, dim3(kBlockThreads), arguments, kCacheBytes,
-                                     stream);
+  return cudaLaunchCooperativeKernel(kernel, blocks, dim3(kBlockThreads), arguments,
+                                     IcmPanelBytes<T>(), stream);
 }
 
 template <class T>
-cudaError_t LaunchIcmExchange(const IcmRun& run, const IcmPanel<T>& work, cudaStream_t stream) {
+cudaError_t LaunchIcmExchange(const IcmRun& run, const IcmPanel<T>& work,
+                              const DeviceLimits& limits, cudaStream_t stream) {
   const auto blocks =
       static_cast<unsigned>((work.a.cols + kExchangeColumns - 1) / kExchangeColumns);
-  const size_t bytes = 2 * work.width * kExchangeColumns * sizeof(T);
+  const size_t bytes = IcmExchangeBytes<T>(work.width);
   const cudaError_t error =
       cudaFuncSetAttribute(ExchangeKernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                           static_cast<int>(2 * kIcmMaxSection * kExchangeColumns * sizeof(T)));
+                           static_cast<int>(IcmExchangeBytes<T>(MostSearchedColumns(limits))));
   if (error != cudaSuccess) return error;
   ExchangeKernel<<<blocks, kBlockThreads, bytes, stream>>>(run, work);
   return cudaGetLastError();
 }
 
-template cudaError_t LaunchIcmPanel(const IcmRun&, const IcmPanel<float>&, int, cudaStream_t);
-template cudaError_t LaunchIcmPanel(const IcmRun&, const IcmPanel<double>&, int, cudaStream_t);
-template cudaError_t LaunchIcmExchange(const IcmRun&, const IcmPanel<float>&, cudaStream_t);
-template cudaError_t LaunchIcmExchange(const IcmRun&, const IcmPanel<double>&, cudaStream_t);
+template size_t IcmPanelBytes<float>();
+template size_t IcmPanelBytes<double>();
+template size_t IcmExchangeBytes<float>(int64_t);
+template size_t IcmExchangeBytes<double>(int64_t);
+template cudaError_t LaunchIcmPanel(const IcmRun&, const IcmPanel<float>&, const DeviceLimits&,
+                                    cudaStream_t);
+template cudaError_t LaunchIcmPanel(const IcmRun&, const IcmPanel<double>&, const DeviceLimits&,
+                                    cudaStream_t);
+template cudaError_t LaunchIcmExchange(const IcmRun&, const IcmPanel<float>&, const DeviceLimits&,
+                                       cudaStream_t);
+template cudaError_t LaunchIcmExchange(const IcmRun&, const IcmPanel<double>&, const DeviceLimits&,
+                                       cudaStream_t);
 
 }  // namespace crout

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/device_limits.h"
 #include "kernels/cuda/icm_state.h"
 
 namespace crout {
@@ -45,12 +46,24 @@ struct IcmPanel {
 // lets a sweep change no more than row b of U, and the next one column b + 1 of L, in the diagonal
 // section and below: only these are computed. Rows stay where they are until the panel is done.
 template <class T>
-cudaError_t LaunchIcmPanel(const IcmRun& run, const IcmPanel<T>& work, int multiprocessors,
+cudaError_t LaunchIcmPanel(const IcmRun& run, const IcmPanel<T>& work, const DeviceLimits& limits,
                            cudaStream_t stream);
 
 // Exchanges the rows of all columns of a as the panel found, and puts U in its place.
 template <class T>
-cudaError_t LaunchIcmExchange(const IcmRun& run, const IcmPanel<T>& work, cudaStream_t stream);
+cudaError_t LaunchIcmExchange(const IcmRun& run, const IcmPanel<T>& work,
+                              const DeviceLimits& limits, cudaStream_t stream);
+
+// The widest panel that the GPU has the shared memory for: a multiple of kIcmTile up to
+// kIcmMaxSection, 0 where it has not the memory for any.
+int64_t MostSearchedColumns(const DeviceLimits& limits);
+
+// Dynamic shared memory of the kernel that searches, and of the one that exchanges rows after a
+// panel of so many columns.
+template <class T>
+size_t IcmPanelBytes();
+template <class T>
+size_t IcmExchangeBytes(int64_t columns);
 
 }  // namespace crout
 

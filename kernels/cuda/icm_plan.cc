@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/icm_panel.h"
 #include "kernels/cuda/icm_state.h"
+#include "kernels/cuda/section_sweeps.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
 
@@ -26,10 +27,15 @@ int64_t DefaultSection(int64_t n, bool sweeps_first) {
   return n < kLarge ? kSweptSection : kSweptSectionOfLarge;
 }
 
-int64_t SectionSize(int64_t n, const LuParameters& parameters, bool sweeps_first) {
+int64_t MostSection(const DeviceLimits& limits, bool searches) {
+  const int64_t swept = MostSweptUnknowns(limits);
+  return searches ? std::min(swept, MostSearchedColumns(limits)) : swept;
+}
+
+int64_t SectionSize(int64_t n, const LuParameters& parameters, bool sweeps_first, int64_t most) {
   const int64_t wanted =
       parameters.section_size > 0 ? parameters.section_size : DefaultSection(n, sweeps_first);
-  return std::min(RoundUp(std::min(wanted, kIcmMaxSection), kIcmTile), kIcmMaxSection);
+  return std::min(RoundUp(std::min(wanted, most), kIcmTile), most);
 }
 
 // Takes pieces of the workspace one after the other.
@@ -67,8 +73,12 @@ void LayOut(DType dtype, int multiprocessors, IcmPlan& plan) {
 
 }  // namespace
 
+bool IcmFits(const DeviceLimits& limits, bool pivoting) {
+  return MostSection(limits, pivoting) >= kSweptSection;
+}
+
 absl::StatusOr<IcmPlan> PlanIcm(DType dtype, int64_t n, const LuParameters& parameters,
-                                PivotRule default_rule, int multiprocessors) {
+                                PivotRule default_rule, const DeviceLimits& limits) {
   // Rows are named by 21 bits of a position.
   if (n < 0 || n >= int64_t{1} << 21) {
     return absl::InvalidArgumentError("the iterative Crout method takes n below 2^21");
@@ -83,10 +93,10 @@ absl::StatusOr<IcmPlan> PlanIcm(DType dtype, int64_t n, const LuParameters& para
   plan.searches = plan.criterion.rule != PivotRule::kNone;
   plan.sweeps_first = plan.warm || plan.criterion.rule == PivotRule::kNone ||
                       plan.criterion.rule == PivotRule::kInterval;
-  plan.section = SectionSize(n, parameters, plan.sweeps_first);
+  plan.section = SectionSize(n, parameters, plan.sweeps_first, MostSection(limits, plan.searches));
   plan.block = std::max(plan.section, RoundUp(kBlock, plan.section));
   plan.sections = (n + plan.section - 1) / plan.section;
-  LayOut(dtype, multiprocessors, plan);
+  LayOut(dtype, limits.multiprocessors, plan);
   return plan;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
+#include "kernels/cuda/device_limits.h"
 #include "kernels/dtype.h"
 #include "kernels/lu_parameters.h"
 
@@ -36,9 +37,13 @@ struct IcmPlan {
   size_t bytes = 0;
 };
 
+// Whether the GPU has the shared memory for sections as large as those taken by default, and, of
+// `pivoting`, for searching them.
+bool IcmFits(const DeviceLimits& limits, bool pivoting);
+
 // INVALID_ARGUMENT for an n whose workspace has no valid size.
 absl::StatusOr<IcmPlan> PlanIcm(DType dtype, int64_t n, const LuParameters& parameters,
-                                PivotRule default_rule, int multiprocessors);
+                                PivotRule default_rule, const DeviceLimits& limits);
 
 }  // namespace crout
 

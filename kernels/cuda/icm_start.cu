@@ -99,18 +99,22 @@ cudaError_t LaunchIcmPermute(const MatrixView<T>& a, const int64_t* p, T* scratc
   return cudaGetLastError();
 }
 
+size_t IcmComposeBytes(const DeviceLimits& limits) {
+  return std::min(kMaxSharedBytes, limits.DynamicBytes(0));
+}
+
 cudaError_t LaunchIcmCompose(const IcmRun& run, int64_t n, const int64_t* start_ipiv,
                              const int64_t* first, const int64_t* second, int32_t* scratch,
-                             int64_t* ipiv, cudaStream_t stream) {
+                             int64_t* ipiv, const DeviceLimits& limits, cudaStream_t stream) {
+  const size_t most = IcmComposeBytes(limits);
   size_t bytes = 2 * n * sizeof(int32_t);
-  if (bytes > kMaxSharedBytes) {
+  if (bytes > most) {
     bytes = 0;
   } else {
     scratch = nullptr;
   }
-  const cudaError_t error =
-      cudaFuncSetAttribute(ComposeKernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                           static_cast<int>(kMaxSharedBytes));
+  const cudaError_t error = cudaFuncSetAttribute(
+      ComposeKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(most));
   if (error != cudaSuccess) return error;
   ComposeKernel<<<1, kBlockThreads, bytes, stream>>>(run, n, start_ipiv, first, second, scratch,
                                                      ipiv);

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/device_limits.h"
 #include "kernels/cuda/icm_state.h"
 
 namespace crout {
@@ -26,7 +27,9 @@ cudaError_t LaunchIcmPermute(const MatrixView<T>& a, const int64_t* p, T* scratc
 // start_ipiv.
 cudaError_t LaunchIcmCompose(const IcmRun& run, int64_t n, const int64_t* start_ipiv,
                              const int64_t* first, const int64_t* second, int32_t* scratch,
-                             int64_t* ipiv, cudaStream_t stream);
+                             int64_t* ipiv, const DeviceLimits& limits, cudaStream_t stream);
+
+size_t IcmComposeBytes(const DeviceLimits& limits);  // the most dynamic shared memory of it
 
 // Enqueues info := LAPACK's, in the state.
 cudaError_t LaunchIcmFinalize(const IcmRun& run, cudaStream_t stream);

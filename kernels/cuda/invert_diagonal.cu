@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "kernels/cuda/dmma_tile.cuh"
 #include "kernels/cuda/invert_diagonal.h"
 #include "kernels/cuda/load_if.cuh"
@@ -41,6 +43,8 @@ __device__ T* FirstOf(const MatrixView<T>& m, int64_t row, int64_t col, int orde
 __device__ int OrderOf(int64_t begin, int64_t n, int64_t nb) {
   return static_cast<int>(min(nb, n - begin));
 }
+
+constexpr size_t kRowBytes = kStripPitch * sizeof(double);  // of the strip
 
 struct Shared {
   double partial[kWarps][kTileRows * kStrip];
@@ -183,16 +187,26 @@ __global__ void __launch_bounds__(kMaxInvertedOrder)
 
 }  // namespace
 
+size_t InvertDiagonalBytes(int64_t order) {
+  return static_cast<size_t>((order + kLeaf - 1) / kLeaf) * kLeaf * kRowBytes;
+}
+
+int64_t MostInvertedOrder(const DeviceLimits& limits) {
+  constexpr int64_t kUnit = 64;
+  const auto rows = static_cast<int64_t>(limits.DynamicBytes(sizeof(Shared)) / kRowBytes);
+  return std::min(rows / kUnit * kUnit, kMaxInvertedOrder);
+}
+
 template <class T>
 cudaError_t LaunchInvertDiagonal(const MatrixView<const T>& lu, UnitDiagonal unit_diagonal,
-                                 const MatrixView<T>& inverse, cudaStream_t stream) {
+                                 const MatrixView<T>& inverse, const DeviceLimits& limits,
+                                 cudaStream_t stream) {
   if (lu.rows == 0) return cudaSuccess;
-  const int64_t leaves = (inverse.cols + kLeaf - 1) / kLeaf;
-  const auto shared_bytes = static_cast<size_t>(leaves) * kLeaf * kStripPitch * sizeof(double);
+  const size_t shared_bytes = InvertDiagonalBytes(inverse.cols);
   // The same for every size: other threads may be about to launch with theirs.
-  constexpr int kMaxSharedBytes = kMaxInvertedOrder * kStripPitch * sizeof(double);
-  const cudaError_t code = cudaFuncSetAttribute(
-      InvertDiagonalKernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, kMaxSharedBytes);
+  const auto most = static_cast<int>(InvertDiagonalBytes(MostInvertedOrder(limits)));
+  const cudaError_t code = cudaFuncSetAttribute(InvertDiagonalKernel<T>,
+                                                cudaFuncAttributeMaxDynamicSharedMemorySize, most);
   if (code != cudaSuccess) return code;
   const dim3 grid(static_cast<unsigned>((inverse.cols + kStrip - 1) / kStrip),
                   static_cast<unsigned>((lu.rows + inverse.cols - 1) / inverse.cols), 2);
@@ -213,9 +227,11 @@ cudaError_t LaunchBlockConditions(const MatrixView<const T>& lu, UnitDiagonal un
 }
 
 template cudaError_t LaunchInvertDiagonal(const MatrixView<const float>&, UnitDiagonal,
-                                          const MatrixView<float>&, cudaStream_t);
+                                          const MatrixView<float>&, const DeviceLimits&,
+                                          cudaStream_t);
 template cudaError_t LaunchInvertDiagonal(const MatrixView<const double>&, UnitDiagonal,
-                                          const MatrixView<double>&, cudaStream_t);
+                                          const MatrixView<double>&, const DeviceLimits&,
+                                          cudaStream_t);
 template cudaError_t LaunchBlockConditions(const MatrixView<const float>&, UnitDiagonal,
                                            const MatrixView<const float>&, ReductionScratch*,
                                            PreparationStats*, cudaStream_t);

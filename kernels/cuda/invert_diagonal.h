@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/device_limits.h"
 #include "kernels/cuda/reduction_scratch.h"
 #include "kernels/execution_context.h"
 #include "kernels/lu_parameters.h"
@@ -15,15 +16,20 @@ namespace crout {
 
 inline constexpr int64_t kMaxInvertedOrder = 1024;
 
+// The largest order of blocks that the GPU has the shared memory for: up to kMaxInvertedOrder.
+int64_t MostInvertedOrder(const DeviceLimits& limits);
+size_t InvertDiagonalBytes(int64_t order);  // dynamic shared memory for it
+
 // Enqueues inverse[k : k + nb, 0 : nb] := the inverses of the lower and the upper triangle of
 // lu[k : k + nb, k : k + nb], for k = 0, nb, 2 nb, ..., both in one square in getrf's storage as
 // the block itself: the unit diagonal, L's or U's, is not stored. lu: n x n. inverse: n x nb; in a
-// last block of fewer rows, the columns past them stay as they are. nb: at most kMaxInvertedOrder.
-// Column by column of each inverse by substitution, in float64; blocks of a singular factor come
-// out non-finite.
+// last block of fewer rows, the columns past them stay as they are. nb: at most
+// MostInvertedOrder(limits). Column by column of each inverse by substitution, in float64; blocks
+// of a singular factor come out non-finite.
 template <class T>
 cudaError_t LaunchInvertDiagonal(const MatrixView<const T>& lu, UnitDiagonal unit_diagonal,
-                                 const MatrixView<T>& inverse, cudaStream_t stream);
+                                 const MatrixView<T>& inverse, const DeviceLimits& limits,
+                                 cudaStream_t stream);
 
 // Enqueues *report := the largest Skeel condition numbers | |T^-1| |T| |_inf of those blocks T and,
 // for transposed solves, of T^T; NaN where an inverse is not finite.

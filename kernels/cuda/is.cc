@@ -61,7 +61,8 @@ class TriangleJob {
     work.b_row = work.x_row = sign;
     work.b_col = work.x_col = b_.ld;
     work.scaled = true;
-    CROUT_RETURN_IF_CUDA_ERROR(LaunchSectionSweeps(run_, work, context_.stream()));
+    CROUT_RETURN_IF_CUDA_ERROR(
+        LaunchSectionSweeps(run_, work, context_.core().limits(), context_.stream()));
     return absl::OkStatus();
   }
 
@@ -87,8 +88,10 @@ class TriangleJob {
 
 }  // namespace
 
-double CudaIs::PredictSeconds(DType, int64_t n, int64_t nrhs) const {
-  return std::max(kSecondsPerUnknown * static_cast<double>(n), PredictTrsmSeconds(n, nrhs));
+double CudaIs::PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const {
+  return core_.Calibrated(
+      "trsm", dtype, n,
+      std::max(kSecondsPerUnknown * static_cast<double>(n), PredictTrsmSeconds(n, nrhs)));
 }
 
 absl::Status CudaIs::SolveTriangle(CudaContext& context, const FactorView& factor, bool lower,

@@ -16,6 +16,8 @@ namespace crout {
 // substitution gives, too.
 class CudaIs final : public PermutedSolver {
  public:
+  explicit CudaIs(const CudaDeviceCore& core) : core_(core) {}
+
   std::string_view name() const override { return "is"; }
   bool takes_tolerance() const override { return true; }
   double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override;
@@ -23,6 +25,8 @@ class CudaIs final : public PermutedSolver {
  private:
   absl::Status SolveTriangle(CudaContext& context, const FactorView& factor, bool lower, Op op,
                              double tolerance, const AnyMatrix& b) const override;
+
+  const CudaDeviceCore& core_;
 };
 
 }  // namespace crout

@@ -2,10 +2,15 @@
 #include <dlfcn.h>
 
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/plugin.h"
+#include "kernels/cuda/vendor_environment.h"
 
 namespace crout {
 namespace {
@@ -13,13 +18,27 @@ namespace {
 struct Loaded {
   const CudaPlugin* plugin = nullptr;
   std::string error;
+
+  absl::Status status() const {
+    if (plugin != nullptr) return absl::OkStatus();
+    return absl::UnavailableError(absl::StrCat("the CUDA device cannot be loaded: ", error));
+  }
 };
 
+// The loader's message with the names of files, but not of their directories.
+std::string WithoutDirectories(absl::string_view message) {
+  std::vector<std::string> words = absl::StrSplit(message, ' ');
+  for (std::string& word : words) word.erase(0, word.rfind('/') + 1);
+  return absl::StrJoin(words, " ");
+}
+
 Loaded Load() {
+  ClearPrecisionVariables();
   // Found through the program's RPATH. Never unloaded: its threads may outlive static objects.
   void* library = dlopen(kCudaPluginFile, RTLD_NOW | RTLD_LOCAL);
   void* symbol = library == nullptr ? nullptr : dlsym(library, kCudaPluginSymbol);
-  if (symbol == nullptr) return {nullptr, dlerror()};  // NOLINT(concurrency-mt-unsafe): once
+  if (symbol == nullptr)
+    return {nullptr, WithoutDirectories(dlerror())};  // NOLINT(concurrency-mt-unsafe): once
   return {static_cast<const CudaPlugin*>(symbol), ""};
 }
 
@@ -34,10 +53,13 @@ int CountCudaDevices() {
   return Library().plugin == nullptr ? 0 : Library().plugin->count_devices();
 }
 
+absl::Status CheckCudaDevices() {
+  return Library().plugin == nullptr ? Library().status() : Library().plugin->check_devices();
+}
+
 absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(int ordinal, const CudaOptions& options) {
-  if (Library().plugin != nullptr) return Library().plugin->make_device(ordinal, options);
-  return absl::UnavailableError(
-      absl::StrCat("the CUDA device cannot be loaded: ", Library().error));
+  if (Library().plugin == nullptr) return Library().status();
+  return Library().plugin->make_device(ordinal, options);
 }
 
 }  // namespace crout

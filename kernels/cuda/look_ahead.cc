@@ -8,6 +8,9 @@
 namespace crout {
 namespace {
 
+// Of a smaller GPU the rest would lose more than a quarter.
+constexpr int kLeastMultiprocessors = 4 * LookAhead::kSparedMultiprocessors;
+
 absl::Status Record(const CudaEvent& event, const CudaLane& lane) {
   return CudaStatus(cudaEventRecord(event.get(), lane.stream), "cudaEventRecord");
 }
@@ -21,12 +24,15 @@ absl::Status Await(const CudaEvent& event, std::initializer_list<CudaLane> lanes
 
 }  // namespace
 
-absl::StatusOr<LookAhead> LookAhead::Create(const CudaLane& main, std::span<std::byte> workspace) {
+absl::StatusOr<LookAhead> LookAhead::Create(const CudaLane& main, std::span<std::byte> workspace,
+                                            const DeviceLimits& limits) {
   LookAhead ahead;
   ahead.main_ = main;
   CROUT_ASSIGN_OR_RETURN(ahead.stream_, MakeUrgentCudaStream());
   CROUT_ASSIGN_OR_RETURN(ahead.cublas_, MakeCublasHandle(ahead.stream_.get()));
-  CROUT_ASSIGN_OR_RETURN(ahead.confined_, ConfinedStream::Create(kSparedMultiprocessors));
+  if (limits.multiprocessors >= kLeastMultiprocessors) {
+    CROUT_ASSIGN_OR_RETURN(ahead.confined_, ConfinedStream::Create(kSparedMultiprocessors));
+  }
   if (ahead.confined_) {
     CROUT_ASSIGN_OR_RETURN(ahead.confined_cublas_, MakeCublasHandle(ahead.confined_->get()));
     CROUT_RETURN_IF_CUBLAS_ERROR(

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/cuda/confined_stream.h"
 #include "kernels/cuda/cuda_handles.h"
+#include "kernels/cuda/device_limits.h"
 
 namespace crout {
 
@@ -23,13 +24,14 @@ struct CudaLane {
 
 // Two lanes beside a context's own: an urgent one, whose kernels go first where both wait for the
 // GPU, and one for the rest, which leaves the urgent one the place of a cluster of 16 blocks where
-// the GPU can be partitioned, and is the context's own where not. Not thread-safe.
+// the GPU is large and can be partitioned, and is the context's own where not. Not thread-safe.
 class LookAhead {
  public:
   static constexpr unsigned kSparedMultiprocessors = 16;
 
   // `main`, and cuBLAS's workspace on it, which the lane for the rest uses as well, outlive it.
-  static absl::StatusOr<LookAhead> Create(const CudaLane& main, std::span<std::byte> workspace);
+  static absl::StatusOr<LookAhead> Create(const CudaLane& main, std::span<std::byte> workspace,
+                                          const DeviceLimits& limits);
 
   CudaLane urgent() const { return {stream_.get(), cublas_.get()}; }
   CudaLane rest() const {

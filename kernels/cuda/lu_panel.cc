@@ -1,29 +1,31 @@
 #include "kernels/cuda/lu_panel.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "kernels/cuda/cuda_status.h"
 #include "kernels/cuda/lu_panel_variants.h"
 
 namespace crout {
 
-absl::StatusOr<LuPanelKernels> LuPanelKernels::Create(bool clusters) {
-  CROUT_ASSIGN_OR_RETURN(const CroutPanelKernels grid, CroutPanelKernels::Create(clusters));
-  if (!grid.clusters()) return LuPanelKernels(false, grid);
-  CROUT_RETURN_IF_CUDA_ERROR(AllowLuPanelClusters<float>());
-  CROUT_RETURN_IF_CUDA_ERROR(AllowLuPanelClusters<double>());
-  return LuPanelKernels(true, grid);
+absl::StatusOr<LuPanelKernels> LuPanelKernels::Create(const DeviceLimits& limits) {
+  CROUT_ASSIGN_OR_RETURN(const CroutPanelKernels grid, CroutPanelKernels::Create(limits));
+  LuPanelKernels kernels(limits, grid);
+  if (!kernels.clusters()) return kernels;
+  kernels.heights_[0] = AskLuPanelHeights<float>(limits);
+  kernels.heights_[1] = AskLuPanelHeights<double>(limits);
+  return kernels;
 }
 
 int LuPanelKernels::WidthFor(DType dtype, int64_t m, int64_t begin) const {
   int width = 0;
-  if (clusters_) {
-    DispatchDType(dtype, [&](auto tag) {
-      return LuPanelVariants<typename decltype(tag)::type>::Any([&](auto variant) {
-        if (m - begin > variant.kMaxRows) return false;
-        width = variant.kWidth;
-        return true;
-      });
+  DispatchDType(dtype, [&](auto tag) {
+    return LuPanelVariants<typename decltype(tag)::type>::Any([&, v = 0](auto variant) mutable {
+      if (m - begin > heights(dtype).rows[v++]) return false;
+      width = variant.kWidth;
+      return true;
     });
-  }
+  });
   // On a grid all panels of a matrix share one layout of the scratch, and so one width.
   return width != 0 ? width : grid_.WidthFor(dtype, m, kMaxWidth);
 }
@@ -34,8 +36,9 @@ size_t LuPanelKernels::ScratchBytes(DType dtype, int64_t m) const {
 
 template <class T>
 cudaError_t LuPanelKernels::Launch(const LuPanel<T>& panel, cudaStream_t stream) const {
-  if (clusters_ && panel.a.rows <= LuPanelVariants<T>::kMaxRows) {
-    return LaunchLuPanelCluster(panel, stream);
+  const LuPanelHeights& on_clusters = heights(kDTypeOf<T>);
+  if (panel.a.rows <= *std::max_element(std::begin(on_clusters.rows), std::end(on_clusters.rows))) {
+    return LaunchLuPanelCluster(panel, on_clusters, stream);
   }
   CroutPanel<T> on_grid;
   on_grid.a = panel.a;

@@ -38,21 +38,26 @@ cudaError_t LaunchVariant(V variant, const LuPanel<T>& panel, cudaStream_t strea
 }
 
 template <class T>
-cudaError_t AllowLuPanelClusters() {
-  cudaError_t error = cudaSuccess;
+LuPanelHeights AskLuPanelHeights(const DeviceLimits& limits) {
+  LuPanelHeights heights;
+  int v = 0;
   LuPanelVariants<T>::Any([&](auto variant) {
-    error = cudaFuncSetAttribute(KernelOf<T>(variant),
-                                 cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
-    return error != cudaSuccess;
+    using V = decltype(variant);
+    const auto* kernel = reinterpret_cast<const void*>(KernelOf<T>(variant));
+    const int blocks = V::kCluster ? limits.LargestCluster(kernel, V::kThreads, V::kMaxBlocks) : 1;
+    heights.rows[v++] = blocks * V::kBlockRows;
+    return false;
   });
-  return error;
+  return heights;
 }
 
 template <class T>
-cudaError_t LaunchLuPanelCluster(const LuPanel<T>& panel, cudaStream_t stream) {
+cudaError_t LaunchLuPanelCluster(const LuPanel<T>& panel, const LuPanelHeights& heights,
+                                 cudaStream_t stream) {
   cudaError_t error = cudaErrorInvalidValue;
+  int v = 0;
   LuPanelVariants<T>::Any([&](auto variant) {
-    if (panel.a.rows > variant.kMaxRows) return false;
+    if (panel.a.rows > heights.rows[v++]) return false;
     error = LaunchVariant<T>(variant, panel, stream);
     return true;
   });

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/cuda/crout_panel.h"
+#include "kernels/cuda/device_limits.h"
 #include "kernels/cuda/host_line.h"
 #include "kernels/cuda/lu_control.h"
 #include "kernels/matrix.h"
@@ -27,6 +28,14 @@ struct LuPanel {
   std::byte* scratch = nullptr;  // ScratchBytes(), cleared before the first panel
 };
 
+// The most rows that each of the variants for clusters takes on this GPU; 0 where it has no such
+// cluster.
+struct LuPanelHeights {
+  static constexpr int kMaxVariants = 8;
+
+  int64_t rows[kMaxVariants] = {};
+};
+
 // The kernel in its variants, and what this GPU takes of each. Immutable and thread-safe.
 //
 // Where the GPU has thread-block clusters (Hopper), the rows of a panel live in the registers of up
@@ -40,11 +49,17 @@ class LuPanelKernels {
  public:
   static constexpr int kMaxWidth = 32;
 
-  // Of the current device. Without `clusters`, what a GPU does that has none.
-  static absl::StatusOr<LuPanelKernels> Create(bool clusters = true);
+  // Of the current device.
+  static absl::StatusOr<LuPanelKernels> Create(const DeviceLimits& limits);
 
-  // Whether kernels start while the one before them ends (programmatic dependent launch).
-  bool clusters() const { return clusters_; }
+  // Whether the GPU has clusters; then kernels start while the one before them ends (programmatic
+  // dependent launch).
+  bool clusters() const { return limits_.cluster_blocks > 0 && limits_.dependent_launch; }
+
+  const DeviceLimits& limits() const { return limits_; }
+
+  // The most rows of a matrix that panels have place for.
+  int64_t MaxRows(DType dtype) const { return grid_.MaxRows(dtype); }
 
   // The widest panel that begins in that column of a matrix of m rows.
   int WidthFor(DType dtype, int64_t m, int64_t begin) const;
@@ -60,10 +75,16 @@ class LuPanelKernels {
   cudaError_t Launch(const LuPanel<T>& panel, cudaStream_t stream) const;
 
  private:
-  LuPanelKernels(bool clusters, const CroutPanelKernels& grid) : clusters_(clusters), grid_(grid) {}
+  LuPanelKernels(const DeviceLimits& limits, const CroutPanelKernels& grid)
+      : limits_(limits), grid_(grid) {}
 
-  bool clusters_;
+  const LuPanelHeights& heights(DType dtype) const {
+    return heights_[dtype == DType::kFloat32 ? 0 : 1];
+  }
+
+  DeviceLimits limits_;
   CroutPanelKernels grid_;
+  LuPanelHeights heights_[2];
 };
 
 }  // namespace crout

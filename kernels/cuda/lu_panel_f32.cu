@@ -2,7 +2,8 @@
 
 namespace crout {
 
-template cudaError_t AllowLuPanelClusters<float>();
-template cudaError_t LaunchLuPanelCluster(const LuPanel<float>&, cudaStream_t);
+template LuPanelHeights AskLuPanelHeights<float>(const DeviceLimits&);
+template cudaError_t LaunchLuPanelCluster(const LuPanel<float>&, const LuPanelHeights&,
+                                          cudaStream_t);
 
 }  // namespace crout

@@ -2,7 +2,8 @@
 
 namespace crout {
 
-template cudaError_t AllowLuPanelClusters<double>();
-template cudaError_t LaunchLuPanelCluster(const LuPanel<double>&, cudaStream_t);
+template LuPanelHeights AskLuPanelHeights<double>(const DeviceLimits&);
+template cudaError_t LaunchLuPanelCluster(const LuPanel<double>&, const LuPanelHeights&,
+                                          cudaStream_t);
 
 }  // namespace crout

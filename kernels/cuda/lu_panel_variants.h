@@ -18,20 +18,18 @@ struct LuPanelVariant {
   static constexpr int kWidth = kWidthValue;
   static constexpr int kRows = kRowsValue;
   static constexpr int kThreads = kThreadsValue;
-  static constexpr bool kCluster = kMaxBlocksValue > 1;
+  static constexpr int kMaxBlocks = kMaxBlocksValue;
+  static constexpr bool kCluster = kMaxBlocks > 1;
   static constexpr int64_t kBlockRows = int64_t{kRows} * kThreads;
-  static constexpr int64_t kMaxRows = kBlockRows * kMaxBlocksValue;
 };
 
-// By height, each the fastest that was measured on an H100 up to its kMaxRows; what registers hold
-// sets the width of the highest.
+// By height, each the fastest that was measured on an H100 up to as many rows as a cluster of
+// kMaxBlocks holds; what registers hold sets the width of the highest.
 template <class T>
 struct LuPanelVariants;
 
 template <>
 struct LuPanelVariants<double> {
-  static constexpr int64_t kMaxRows = LuPanelVariant<8, 4, 512>::kMaxRows;
-
   // Calls f(variant) with each until it returns true.
   template <class F>
   static bool Any(F&& f) {
@@ -43,8 +41,6 @@ struct LuPanelVariants<double> {
 
 template <>
 struct LuPanelVariants<float> {
-  static constexpr int64_t kMaxRows = LuPanelVariant<8, 8, 512>::kMaxRows;
-
   template <class F>
   static bool Any(F&& f) {
     return f(LuPanelVariant<32, 1, 256, 1>{}) || f(LuPanelVariant<32, 1, 512, 1>{}) ||
@@ -54,13 +50,15 @@ struct LuPanelVariants<float> {
   }
 };
 
-// Lets the kernels of the type have clusters of kMaxClusterBlocks.
+// What the variants of the type take on the current device, whose kernels from then on may have
+// clusters as large.
 template <class T>
-cudaError_t AllowLuPanelClusters();
+LuPanelHeights AskLuPanelHeights(const DeviceLimits& limits);
 
 // Enqueues the first variant that holds the panel's rows; one does.
 template <class T>
-cudaError_t LaunchLuPanelCluster(const LuPanel<T>& panel, cudaStream_t stream);
+cudaError_t LaunchLuPanelCluster(const LuPanel<T>& panel, const LuPanelHeights& heights,
+                                 cudaStream_t stream);
 
 }  // namespace crout
 

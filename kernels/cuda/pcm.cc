@@ -18,13 +18,17 @@ class CudaPcm final : public LuAlgorithm {
 
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n,
                                         const LuParameters& parameters) const override {
+    CROUT_RETURN_IF_ERROR(CheckPanelHeight(traits_.name, n, kernels_.MaxRows(dtype)));
     const int width = Width(dtype, n, parameters);
     return DispatchDType(dtype, [&](auto tag) {
       return CroutLuSteps<typename decltype(tag)::type>::WorkspaceBytes(n, width);
     });
   }
 
-  double PredictSeconds(DType, int64_t n) const override { return PredictPcmSeconds(n); }
+  double PredictSeconds(DType dtype, int64_t n) const override {
+    if (n > kernels_.MaxRows(dtype)) return kTooLarge;
+    return core_.Calibrated("pcmpp", dtype, n, PredictPcmSeconds(n));
+  }
 
   absl::Status Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
                       std::span<std::byte> workspace, const LuParameters& parameters,
@@ -67,7 +71,7 @@ class CudaPcm final : public LuAlgorithm {
 absl::StatusOr<std::unique_ptr<LuAlgorithm>> Make(CudaDeviceCore& core,
                                                   const AlgorithmTraits& traits) {
   CROUT_RETURN_IF_ERROR(core.MakeCurrent());
-  CROUT_ASSIGN_OR_RETURN(const CroutPanelKernels kernels, CroutPanelKernels::Create());
+  CROUT_ASSIGN_OR_RETURN(const CroutPanelKernels kernels, CroutPanelKernels::Create(core.limits()));
   return std::make_unique<CudaPcm>(core, kernels, traits);
 }
 

@@ -3,8 +3,8 @@
 // The program loads that library when it is first asked for a GPU, rather than linking it:
 //  - where the CUDA libraries are absent the program still starts, and serves from the host;
 //  - libcublasLt alone asks for 94 KB of static thread-local storage. Linked to the program, that
-//    comes off every thread's stack, and libraries that make threads with small stacks fail:
-//    the metrics endpoint's CivetWeb with its 100 KB did. Loaded later, it does not count.
+//    comes off every thread's stack, those included that a library makes smaller than the system
+//    does by default. Loaded later, it does not count.
 #ifndef CROUT_KERNELS_CUDA_PLUGIN_H_
 #define CROUT_KERNELS_CUDA_PLUGIN_H_
 
@@ -18,6 +18,7 @@ namespace crout {
 // What the library exports, as `kCudaPluginSymbol`. Both sides come from one build.
 struct CudaPlugin {
   int (*count_devices)();
+  absl::Status (*check_devices)();
   absl::StatusOr<std::unique_ptr<Device>> (*make_device)(int ordinal, const CudaOptions& options);
 };
 

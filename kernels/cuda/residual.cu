@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kernels/componentwise.h"
 #include "kernels/cuda/reduction.cuh"
 #include "kernels/cuda/residual.h"
 
@@ -148,6 +149,26 @@ __global__ void __launch_bounds__(kBlockThreads)
   Reset(scratch);
 }
 
+// One block for each column.
+__global__ void __launch_bounds__(kBlockThreads)
+    ComponentwiseErrorKernel(MatrixView<double> r, MatrixView<double> w, ReductionScratch* scratch,
+                             ResidualStats* report) {
+  const int64_t c = blockIdx.x;
+  if (c < r.cols) {
+    const ComponentwiseGuard guard(r.rows);
+    double worst = 0;
+#pragma unroll 4
+    for (int64_t i = threadIdx.x; i < r.rows; i += kBlockThreads) {
+      worst = MaxKeepingNan(worst, guard.Error(fabs(r(i, c)), w(i, c)));
+    }
+    worst = BlockReduce(worst, Max());
+    if (threadIdx.x == 0) atomicMax(&scratch->greatest[0], AbsBits(worst));
+  }
+  if (!IsLastBlock(scratch) || threadIdx.x != 0) return;
+  report->componentwise_error = FromBits(Load(scratch->greatest[0]));
+  Reset(scratch);
+}
+
 template <ProductKind kKind>
 void Launch(const AnyMatrix& a, Op op, const MatrixView<double>& x, const MatrixView<double>& b,
             const MatrixView<double>& w, cudaStream_t stream) {
@@ -185,6 +206,15 @@ cudaError_t LaunchBackwardError(double norm_op_a, const MatrixView<double>& x,
   const auto blocks = static_cast<unsigned>(std::max<int64_t>(1, b.cols));
   BackwardErrorKernel<<<blocks, kBlockThreads, 0, stream>>>(norm_op_a, x, b, r, add_rhs, scratch,
                                                             report);
+  return cudaGetLastError();
+}
+
+cudaError_t LaunchComponentwiseError(const MatrixView<double>& r, const MatrixView<double>& w,
+                                     ReductionScratch* scratch, ResidualStats* report,
+                                     cudaStream_t stream) {
+  // One block even without columns: it publishes.
+  const auto blocks = static_cast<unsigned>(std::max<int64_t>(1, r.cols));
+  ComponentwiseErrorKernel<<<blocks, kBlockThreads, 0, stream>>>(r, w, scratch, report);
   return cudaGetLastError();
 }
 

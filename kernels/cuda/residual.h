@@ -24,6 +24,11 @@ cudaError_t LaunchBackwardError(double norm_op_a, const MatrixView<double>& x,
                                 bool add_rhs, ReductionScratch* scratch, ResidualStats* report,
                                 cudaStream_t stream);
 
+// Enqueues report->componentwise_error := what MatrixOps::ComponentwiseError says.
+cudaError_t LaunchComponentwiseError(const MatrixView<double>& r, const MatrixView<double>& w,
+                                     ReductionScratch* scratch, ResidualStats* report,
+                                     cudaStream_t stream);
+
 }  // namespace crout
 
 #endif  // CROUT_KERNELS_CUDA_RESIDUAL_H_

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "kernels/cuda/icm_device.cuh"
 #include "kernels/cuda/reduction.cuh"
 #include "kernels/cuda/section_sweeps.h"
@@ -7,7 +9,9 @@ namespace {
 
 constexpr int kTile = kIcmTile;
 constexpr int kTileLd = kTile + 4;
-constexpr int kMaxSharedBytes = 168 << 10;
+constexpr size_t kMaxSharedBytes = size_t{168} << 10;
+constexpr size_t kStaticBytes = 4 * sizeof(int);
+constexpr int kLeastColumns = 8;
 constexpr int64_t kEnoughColumns = 2048;  // for strips of 32 to fill half of the device
 constexpr int kResidentTiles = 4;  // along a side of m, up to which all its tiles stay in memory
 
@@ -21,12 +25,13 @@ class Strip {
  public:
   static constexpr int kRows = kTile * kColumns / kBlockThreads;  // of a tile, for each thread
 
-  __device__ Strip(const SectionSweeps<T>& work, const T* m, T* shared)
+  // `resident`: all tiles of m stay in memory.
+  __device__ Strip(const SectionSweeps<T>& work, const T* m, bool resident, T* shared)
       : work_(work),
         m_(m),
         first_(static_cast<int64_t>(blockIdx.x) * kColumns),
         tiles_(static_cast<int>((work.unknowns + kTile - 1) / kTile)),
-        resident_(tiles_ <= kResidentTiles),
+        resident_(resident),
         column_(threadIdx.x % kColumns),
         row_(threadIdx.x / kColumns * kRows),
         x_(shared),
@@ -214,13 +219,14 @@ __device__ int BlockMin(int value, int* slot) {
 
 template <class T, int kColumns>
 __global__ void __launch_bounds__(kBlockThreads)
-    SectionSweepsKernel(IcmRun run, const __grid_constant__ SectionSweeps<T> work) {
+    SectionSweepsKernel(IcmRun run, const __grid_constant__ SectionSweeps<T> work, bool resident) {
   extern __shared__ double shared[];
   __shared__ int changed[2], open[2];
   IcmState* state = run.state;
   if (state != nullptr && (Halted(state) || (work.only_if_swept && !state->swept))) return;
   const bool second = work.second_m != nullptr && state->diagonal != 0;
-  Strip<T, kColumns> strip(work, second ? work.second_m : work.m, reinterpret_cast<T*>(shared));
+  Strip<T, kColumns> strip(work, second ? work.second_m : work.m, resident,
+                           reinterpret_cast<T*>(shared));
   if (threadIdx.x < 2) changed[threadIdx.x] = open[threadIdx.x] = kNoIndex;
   strip.Load();
   int from = 0;
@@ -263,39 +269,69 @@ __global__ void __launch_bounds__(kBlockThreads)
   }
 }
 
+// Dynamic shared memory of a strip.
+size_t StripBytes(size_t element, int64_t unknowns, int columns, bool resident) {
+  const int64_t tiles = (unknowns + kTile - 1) / kTile;
+  const int64_t m_tiles = resident ? TilesOfTriangle(static_cast<int>(tiles)) : 1;
+  return (tiles * kTile * (2 * columns + 1) + m_tiles * kTile * kTileLd) * element;
+}
+
 template <class T, int kColumns>
-cudaError_t Launch(const IcmRun& run, const SectionSweeps<T>& work, cudaStream_t stream) {
-  const int64_t tiles = (work.unknowns + kTile - 1) / kTile;
-  const int64_t m_tiles = tiles <= kResidentTiles ? TilesOfTriangle(static_cast<int>(tiles)) : 1;
-  const size_t bytes = (tiles * kTile * (2 * kColumns + 1) + m_tiles * kTile * kTileLd) * sizeof(T);
+cudaError_t Launch(const IcmRun& run, const SectionSweeps<T>& work, bool resident,
+                   const DeviceLimits& limits, cudaStream_t stream) {
   // One figure for all sections of a run: others may be launching the same kernel.
-  const cudaError_t error =
-      cudaFuncSetAttribute(SectionSweepsKernel<T, kColumns>,
-                           cudaFuncAttributeMaxDynamicSharedMemorySize, kMaxSharedBytes);
+  const cudaError_t error = cudaFuncSetAttribute(SectionSweepsKernel<T, kColumns>,
+                                                 cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                 static_cast<int>(SectionSweepsBytes(limits)));
   if (error != cudaSuccess) return error;
   const auto blocks = static_cast<unsigned>((work.columns + kColumns - 1) / kColumns);
-  SectionSweepsKernel<T, kColumns><<<blocks, kBlockThreads, bytes, stream>>>(run, work);
+  const size_t bytes = StripBytes(sizeof(T), work.unknowns, kColumns, resident);
+  SectionSweepsKernel<T, kColumns><<<blocks, kBlockThreads, bytes, stream>>>(run, work, resident);
   return cudaGetLastError();
 }
 
 }  // namespace
 
-template <class T>
-cudaError_t LaunchSectionSweeps(const IcmRun& run, const SectionSweeps<T>& work,
-                                cudaStream_t stream) {
-  if (work.unknowns == 0 || work.columns == 0) return cudaSuccess;
-  // Wide strips take least work, but fit shared memory for short sections only, and leave most of
-  // the device idle where columns are few.
-  if (work.unknowns <= 256 && work.columns >= kEnoughColumns) {
-    return Launch<T, 32>(run, work, stream);
-  }
-  if (work.unknowns <= 512 && work.columns >= kEnoughColumns / 2) {
-    return Launch<T, 16>(run, work, stream);
-  }
-  return Launch<T, 8>(run, work, stream);
+size_t SectionSweepsBytes(const DeviceLimits& limits) {
+  return std::min(limits.DynamicBytes(kStaticBytes), kMaxSharedBytes);
 }
 
-template cudaError_t LaunchSectionSweeps(const IcmRun&, const SectionSweeps<float>&, cudaStream_t);
-template cudaError_t LaunchSectionSweeps(const IcmRun&, const SectionSweeps<double>&, cudaStream_t);
+int64_t MostSweptUnknowns(const DeviceLimits& limits) {
+  int64_t unknowns = kIcmMaxSection;
+  while (unknowns > 0 &&
+         StripBytes(sizeof(double), unknowns, kLeastColumns, false) > SectionSweepsBytes(limits)) {
+    unknowns -= kTile;
+  }
+  return unknowns < 2 * kTile ? 0 : unknowns;
+}
+
+template <class T>
+cudaError_t LaunchSectionSweeps(const IcmRun& run, const SectionSweeps<T>& work,
+                                const DeviceLimits& limits, cudaStream_t stream) {
+  if (work.unknowns == 0 || work.columns == 0) return cudaSuccess;
+  const auto fits = [&](int columns, bool resident) {
+    return StripBytes(sizeof(T), work.unknowns, columns, resident) <= SectionSweepsBytes(limits);
+  };
+  // Wide strips take least work, but fit shared memory for short sections only, and leave most of
+  // the device idle where columns are few.
+  const bool short_section = work.unknowns <= kTile * kResidentTiles;
+  const auto will_do = [&](int columns, int64_t most_unknowns, int64_t least_columns) {
+    return work.unknowns <= most_unknowns && work.columns >= least_columns &&
+           fits(columns, short_section);
+  };
+  if (will_do(32, 256, kEnoughColumns)) {
+    return Launch<T, 32>(run, work, short_section, limits, stream);
+  }
+  if (will_do(16, 512, kEnoughColumns / 2)) {
+    return Launch<T, 16>(run, work, short_section, limits, stream);
+  }
+  const bool resident = short_section && fits(kLeastColumns, true);
+  return Launch<T, kLeastColumns>(run, work, resident, limits, stream);
+}
+
+template cudaError_t LaunchSectionSweeps(const IcmRun&, const SectionSweeps<float>&,
+                                         const DeviceLimits&, cudaStream_t);
+template cudaError_t LaunchSectionSweeps(const IcmRun&, const SectionSweeps<double>&,
+                                         const DeviceLimits&, cudaStream_t);
 
 }  // namespace crout

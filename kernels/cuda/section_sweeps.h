@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/device_limits.h"
 #include "kernels/cuda/icm_state.h"
 
 namespace crout {
@@ -16,7 +17,7 @@ namespace crout {
 // Strides may be negative, so that an upper triangle is a lower one.
 template <class T>
 struct SectionSweeps {
-  int64_t unknowns = 0;  // at most kIcmMaxSection
+  int64_t unknowns = 0;
   int64_t columns = 0;
   const T* m = nullptr;  // m_pk at m[p * m_row + k * m_col]
   int64_t m_row = 0, m_col = 0;
@@ -40,12 +41,17 @@ struct SectionSweeps {
   int64_t sweeps_step = 0;
 };
 
-// Enqueues synchronous sweeps of each column until every element has converged. `run.state` may be
-// null: then nothing is reported, and elements that are not finite are left as they are once all
-// they depend on is final.
+// The most unknowns that the GPU has the shared memory for: a multiple of kIcmTile up to
+// kIcmMaxSection; 0 if not even for two tiles.
+int64_t MostSweptUnknowns(const DeviceLimits& limits);
+size_t SectionSweepsBytes(const DeviceLimits& limits);  // the most dynamic shared memory
+
+// Enqueues synchronous sweeps of each column, of at most MostSweptUnknowns(limits) each, until
+// every element has converged. `run.state` may be null: then nothing is reported, and elements that
+// are not finite are left as they are once all they depend on is final.
 template <class T>
 cudaError_t LaunchSectionSweeps(const IcmRun& run, const SectionSweeps<T>& work,
-                                cudaStream_t stream);
+                                const DeviceLimits& limits, cudaStream_t stream);
 
 }  // namespace crout
 

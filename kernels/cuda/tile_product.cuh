@@ -48,7 +48,7 @@ struct Tf32Pair {
 
 __device__ inline void AddTf32Product(const uint32_t (&a)[2][2], const uint32_t (&b)[2],
                                       TileOfC<float>& c) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   asm volatile(
       "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
       "{%0,%1,%2,%3};"

@@ -23,8 +23,8 @@ cublasStatus_t Trsm(cublasHandle_t handle, cublasFillMode_t fill, cublasOperatio
 
 }  // namespace
 
-double CudaTrsm::PredictSeconds(DType, int64_t n, int64_t nrhs) const {
-  return PredictTrsmSeconds(n, nrhs);
+double CudaTrsm::PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const {
+  return core_.Calibrated("trsm", dtype, n, PredictTrsmSeconds(n, nrhs));
 }
 
 absl::Status CudaTrsm::SolveTriangle(CudaContext& context, const FactorView& factor, bool lower,

@@ -9,12 +9,16 @@ namespace crout {
 // "trsm": two cublas?trsm.
 class CudaTrsm final : public PermutedSolver {
  public:
+  explicit CudaTrsm(const CudaDeviceCore& core) : core_(core) {}
+
   std::string_view name() const override { return "trsm"; }
   double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override;
 
  private:
   absl::Status SolveTriangle(CudaContext& context, const FactorView& factor, bool lower, Op op,
                              double tolerance, const AnyMatrix& b) const override;
+
+  const CudaDeviceCore& core_;
 };
 
 }  // namespace crout

@@ -1,4 +1,5 @@
-// What the vendor's routines cost, as measured on an H100: the cost model of admission.
+// What the vendor's routines cost, as measured on an H100: with the ratios of the GPU at hand
+// (CudaDeviceCore::Calibrated) the cost model of admission.
 #ifndef CROUT_KERNELS_CUDA_VENDOR_COSTS_H_
 #define CROUT_KERNELS_CUDA_VENDOR_COSTS_H_
 

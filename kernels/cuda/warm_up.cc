@@ -18,6 +18,7 @@ struct WarmUpBuffers {
   Buffer rhs;
   Buffer workspace;
   Buffer prepared;
+  Buffer probe;
 };
 
 absl::StatusOr<WarmUpBuffers> Allocate(CudaContext& context, DType dtype, int64_t n) {
@@ -40,6 +41,8 @@ absl::StatusOr<WarmUpBuffers> Allocate(CudaContext& context, DType dtype, int64_
   CROUT_ASSIGN_OR_RETURN(buffers.rhs, device.memory().Allocate(n * sizeof(double)));
   CROUT_ASSIGN_OR_RETURN(buffers.workspace, device.memory().Allocate(workspace));
   CROUT_ASSIGN_OR_RETURN(buffers.prepared, device.memory().Allocate(prepared));
+  CROUT_ASSIGN_OR_RETURN(buffers.probe,
+                         device.memory().Allocate(kFactorProbeVectors * n * sizeof(double)));
   return buffers;
 }
 
@@ -69,12 +72,14 @@ absl::Status Run(CudaContext& context, const WarmUpBuffers& buffers, DType dtype
   CROUT_RETURN_IF_ERROR(context.ops().Import({a.data, dtype, Layout::kColumnMajor, n, n}, a));
   CROUT_RETURN_IF_ERROR(context.ops().EquilibrationScales(a, scales, scales + n));
   CROUT_RETURN_IF_ERROR(context.ops().CopyScaled(a, scales, scales + n, a));
+  const FactorProbe probe = {n, 1, buffers.probe.as<double>()};
+  CROUT_RETURN_IF_ERROR(context.ops().StartProbe(a, probe));
   for (const auto& algorithm : context.device().algorithms()) {
     CROUT_RETURN_IF_ERROR(algorithm->Factor(context, a, ipiv,
                                             {buffers.workspace.data(), buffers.workspace.size()},
                                             {}, [] { return false; }));
     const UnitDiagonal unit = algorithm->traits().unit_diagonal;
-    CROUT_RETURN_IF_ERROR(context.ops().InspectFactor(a, unit == UnitDiagonal::kU, ipiv));
+    CROUT_RETURN_IF_ERROR(context.ops().InspectFactor(a, unit == UnitDiagonal::kU, ipiv, probe));
     CROUT_RETURN_IF_ERROR(Solve(context, buffers, {a, ipiv, unit, buffers.prepared.data(), {}}));
   }
   return absl::OkStatus();

@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
-#include <random>
 #include <utility>
 
-#include "kernels/device.h"
+#include "kernels/trial_problem.h"
 #include "kernels/util/status_macros.h"
-#include "kernels/util/stopwatch.h"
 
 namespace crout {
 namespace {
@@ -34,6 +31,10 @@ class CalibratedAlgorithm final : public LuAlgorithm {
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n,
                                         const LuParameters& parameters) const override {
     return inner_->WorkspaceBytes(dtype, n, parameters);
+  }
+  absl::StatusOr<size_t> ReportBytes(DType dtype, int64_t n,
+                                     const LuParameters& parameters) const override {
+    return inner_->ReportBytes(dtype, n, parameters);
   }
   double PredictSeconds(DType dtype, int64_t n) const override {
     const Seconds& seconds = measured_[static_cast<size_t>(dtype)];
@@ -63,71 +64,13 @@ class CalibratedAlgorithm final : public LuAlgorithm {
   const Measured measured_;
 };
 
-// A random matrix, and room for any of the methods to factor it.
-class Problem {
- public:
-  static absl::StatusOr<Problem> Create(MemoryResource& memory, DType dtype, int64_t n,
-                                        const std::vector<const LuAlgorithm*>& methods) {
-    Problem problem(dtype, n);
-    size_t workspace = 0;
-    for (const LuAlgorithm* method : methods) {
-      CROUT_ASSIGN_OR_RETURN(const size_t bytes, method->WorkspaceBytes(dtype, n, {}));
-      workspace = std::max(workspace, bytes);
-    }
-    const size_t bytes = n * n * SizeOf(dtype);
-    CROUT_ASSIGN_OR_RETURN(problem.matrix_, memory.Allocate(bytes));
-    CROUT_ASSIGN_OR_RETURN(problem.lu_, memory.Allocate(bytes));
-    CROUT_ASSIGN_OR_RETURN(problem.ipiv_, memory.Allocate(n * sizeof(int64_t)));
-    CROUT_ASSIGN_OR_RETURN(problem.workspace_, memory.Allocate(workspace));
-    problem.Fill();
-    return problem;
-  }
-
-  // Seconds of one factorization.
-  absl::StatusOr<double> Time(ExecutionContext& context, const LuAlgorithm& method) const {
-    std::memcpy(lu_.data(), matrix_.data(), matrix_.size());
-    Stopwatch watch;
-    CROUT_RETURN_IF_ERROR(method.Factor(context, {lu_.data(), dtype_, n_, n_, n_},
-                                        ipiv_.as<int64_t>(), {workspace_.data(), workspace_.size()},
-                                        {}, [] { return false; }));
-    CROUT_RETURN_IF_ERROR(context.Synchronize());
-    return watch.Lap();
-  }
-
- private:
-  Problem(DType dtype, int64_t n) : dtype_(dtype), n_(n) {}
-
-  void Fill() {
-    std::mt19937_64 generator(n_);
-    DispatchDType(dtype_, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      std::generate_n(matrix_.as<T>(), n_ * n_, [&] {
-        return static_cast<T>(std::ldexp(static_cast<double>(generator() >> 11), -52) - 1);
-      });
-    });
-  }
-
-  const DType dtype_;
-  const int64_t n_;
-  Buffer matrix_;
-  Buffer lu_;
-  Buffer ipiv_;
-  Buffer workspace_;
-};
-
-double Median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-absl::Status TimeInTurns(ExecutionContext& context, const Problem& problem, int turns,
+absl::Status TimeInTurns(ExecutionContext& context, TrialProblem& problem, int turns,
                          const std::vector<const LuAlgorithm*>& methods,
                          std::vector<double>& medians) {
   std::vector<std::vector<double>> seconds(methods.size());
   for (int turn = 0; turn < turns; ++turn) {
     for (size_t i = 0; i < methods.size(); ++i) {
-      CROUT_ASSIGN_OR_RETURN(seconds[i].emplace_back(), problem.Time(context, *methods[i]));
+      CROUT_ASSIGN_OR_RETURN(seconds[i].emplace_back(), problem.TimeFactor(context, *methods[i]));
     }
   }
   for (size_t i = 0; i < methods.size(); ++i) medians[i] = Median(seconds[i]);
@@ -140,8 +83,8 @@ absl::StatusOr<std::vector<Measured>> Measure(ExecutionContext& context,
   std::vector<double> medians(methods.size());
   for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
     for (size_t o = 0; o < kOrders.size(); ++o) {
-      CROUT_ASSIGN_OR_RETURN(const Problem problem, Problem::Create(context.device().memory(),
-                                                                    dtype, kOrders[o], methods));
+      CROUT_ASSIGN_OR_RETURN(TrialProblem problem,
+                             TrialProblem::Create(context.device(), dtype, kOrders[o], methods));
       CROUT_RETURN_IF_ERROR(TimeInTurns(context, problem, kTurns[o], methods, medians));
       for (size_t i = 0; i < methods.size(); ++i) {
         measured[i][static_cast<size_t>(dtype)][o] = medians[i];

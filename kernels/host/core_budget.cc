@@ -27,4 +27,9 @@ int CoreBudget::peak() const {
   return peak_;
 }
 
+int CoreBudget::waiting() const {
+  MutexLock lock(&mutex_);
+  return static_cast<int>(next_ticket_ - serving_);
+}
+
 }  // namespace crout

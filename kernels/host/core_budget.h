@@ -41,6 +41,8 @@ class CoreBudget {
 
   // Most cores that were leased at one time.
   int peak() const;
+  // Requests that wait now.
+  int waiting() const;
 
  private:
   void Release(int cores);

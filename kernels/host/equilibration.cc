@@ -16,10 +16,10 @@ constexpr int kMaxExponent = 1022;
 
 double Larger(double a, double b) { return a > b ? a : b; }
 
-// The power of two that brings `largest` into [1, 2); 1 for zero.
-double ScaleFor(double largest) {
+// The power of two that brings `largest` into [2^exponent, 2^(exponent + 1)); 1 for zero.
+double ScaleFor(double largest, int exponent = 0) {
   if (largest == 0) return 1;
-  return std::ldexp(1.0, std::clamp(-std::ilogb(largest), -kMaxExponent, kMaxExponent));
+  return std::ldexp(1.0, std::clamp(exponent - std::ilogb(largest), -kMaxExponent, kMaxExponent));
 }
 
 // largest[i] := max(largest[i], |column[i]|)
@@ -75,14 +75,14 @@ ScaleStats Compute(int cores, const MatrixView<T>& a, double* row, double* col) 
   if (a.rows > 0) stats.max_abs = *std::max_element(row, row + a.rows);
   stats.row_condition = Condition(row, a.rows);
   stats.zero_line = FirstZero(row, a.rows);
-  std::transform(row, row + a.rows, row, ScaleFor);
+  std::transform(row, row + a.rows, row, [](double largest) { return ScaleFor(largest); });
 
   ColumnMaxima(cores, a, row, col);
   stats.col_condition = Condition(col, a.cols);
   if (const int64_t zero_col = FirstZero(col, a.cols); stats.zero_line == 0 && zero_col > 0) {
     stats.zero_line = a.rows + zero_col;
   }
-  std::transform(col, col + a.cols, col, ScaleFor);
+  std::transform(col, col + a.cols, col, [](double largest) { return ScaleFor(largest); });
   return stats;
 }
 
@@ -91,6 +91,20 @@ ScaleStats Compute(int cores, const MatrixView<T>& a, double* row, double* col) 
 ScaleStats ComputeScales(int cores, const AnyMatrix& a, double* row, double* col) {
   return DispatchDType(a.dtype, [&](auto tag) {
     return Compute(cores, a.As<typename decltype(tag)::type>(), row, col);
+  });
+}
+
+void ComputeColumnScales(int cores, const MatrixView<double>& in, const double* row, int exponent,
+                         double* down, double* up) {
+  ParallelFor(cores, in.cols, [&](int64_t j) {
+    double largest = 0;
+    for (int64_t i = 0; i < in.rows; ++i) {
+      const double v = std::abs(row == nullptr ? in(i, j) : row[i] * in(i, j));
+      if (!(v <= largest)) largest = v;
+      if (std::isnan(v)) break;
+    }
+    down[j] = std::isfinite(largest) ? ScaleFor(largest, exponent) : 1;
+    up[j] = 1 / down[j];
   });
 }
 

@@ -9,6 +9,10 @@ namespace crout {
 // As MatrixOps::EquilibrationScales. `cores` as for ParallelFor; the result does not depend on it.
 ScaleStats ComputeScales(int cores, const AnyMatrix& a, double* row, double* col);
 
+// As MatrixOps::ColumnScales.
+void ComputeColumnScales(int cores, const MatrixView<double>& in, const double* row, int exponent,
+                         double* down, double* up);
+
 }  // namespace crout
 
 #endif  // CROUT_KERNELS_HOST_EQUILIBRATION_H_

@@ -2,6 +2,9 @@
 
 #include <omp.h>
 
+#include <new>
+#include <utility>
+
 namespace crout {
 
 HostExecutor::HostExecutor(int cores) : budget_(cores) {
@@ -35,6 +38,7 @@ void HostExecutor::RunWide(Work work) {
   work_ = &work;
   changed_.SignalAll();
   while (work_ != nullptr) changed_.Wait(&mutex_);
+  if (std::exchange(no_memory_, false)) throw std::bad_alloc();
 }
 
 void HostExecutor::TeamLoop() {
@@ -45,8 +49,14 @@ void HostExecutor::TeamLoop() {
     if (stopping_) return;
     const Work work = *work_;
     mutex_.Unlock();
-    work(budget_.total());
+    bool no_memory = false;
+    try {
+      work(budget_.total());
+    } catch (const std::bad_alloc&) {
+      no_memory = true;  // Nobody here could say so to the caller.
+    }
     mutex_.Lock();
+    no_memory_ = no_memory;
     work_ = nullptr;
     changed_.SignalAll();
   }

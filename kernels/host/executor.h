@@ -35,8 +35,8 @@ class HostExecutor {
   HostExecutor(const HostExecutor&) = delete;  // Owns a thread.
   HostExecutor& operator=(const HostExecutor&) = delete;
 
-  // Runs work(cores) and returns when it is done. OpenBLAS called from `work` uses that many
-  // threads; ParallelFor takes the number.
+  // Runs work(cores) and returns when it is done, or throws std::bad_alloc where it does. OpenBLAS
+  // called from `work` uses that many threads; ParallelFor takes the number.
   void Run(Width width, absl::FunctionRef<void(int cores)> work);
 
   const CoreBudget& budget() const { return budget_; }
@@ -51,6 +51,7 @@ class HostExecutor {
   Mutex mutex_;
   CondVar changed_;
   const Work* work_ ABSL_GUARDED_BY(mutex_) = nullptr;  // null: the team is idle
+  bool no_memory_ ABSL_GUARDED_BY(mutex_) = false;      // what the last work ended with
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread team_;  // not started with one core
 };

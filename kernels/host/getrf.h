@@ -12,6 +12,8 @@ namespace crout {
 // "getrf": OpenBLAS's xGETRF, right-looking recursive Gaussian elimination with partial pivoting,
 // unit diagonal in L. It scales by reciprocals of pivots: one below 2^-1024 (float32: 2^-128)
 // overflows, and the factor holds Inf or NaN, which InspectFactor finds. Equilibration avoids it.
+// From order 4096 on it runs panel by panel, with xGETRF's panels and BLAS's products, and can be
+// stopped in between; smaller ones run to their end.
 std::unique_ptr<LuAlgorithm> MakeHostGetrf(HostExecutor& executor);
 
 }  // namespace crout

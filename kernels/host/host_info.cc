@@ -10,8 +10,18 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
+#include "kernels/host/cgroup_memory.h"
 
 namespace crout {
+namespace {
+
+uint64_t MachineMemoryBytes() {
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  const long page_bytes = sysconf(_SC_PAGESIZE);
+  return pages > 0 && page_bytes > 0 ? static_cast<uint64_t>(pages) * page_bytes : 0;
+}
+
+}  // namespace
 
 std::string ProcessorName() {
   std::ifstream info("/proc/cpuinfo");
@@ -24,16 +34,15 @@ std::string ProcessorName() {
 }
 
 uint64_t SystemMemoryBytes() {
-  const long pages = sysconf(_SC_PHYS_PAGES);
-  const long page_bytes = sysconf(_SC_PAGESIZE);
-  return pages > 0 && page_bytes > 0 ? static_cast<uint64_t>(pages) * page_bytes : 0;
+  const uint64_t machine = MachineMemoryBytes();
+  return std::min(machine, CgroupMemoryLimit().value_or(machine));
 }
 
 uint64_t UsedMemoryBytes() {
   std::ifstream info("/proc/meminfo");
   for (std::string key; info >> key;) {
     uint64_t kib = 0;
-    if (key == "MemAvailable:" && info >> kib) return SystemMemoryBytes() - kib * 1024;
+    if (key == "MemAvailable:" && info >> kib) return MachineMemoryBytes() - kib * 1024;
     info.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
   }
   return 0;

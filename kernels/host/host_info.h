@@ -10,7 +10,8 @@ namespace crout {
 // The processor's name, or "unknown processor".
 std::string ProcessorName();
 
-// Memory of the machine, in bytes.
+// Memory that this process can have, in bytes: the machine's, or the least limit of its control
+// groups.
 uint64_t SystemMemoryBytes();
 
 // Memory of the machine that is in use: what could not be had without swapping. 0 if unknown.

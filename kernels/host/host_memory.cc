@@ -11,6 +11,7 @@ namespace crout {
 namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kPage = 4096;
 constexpr size_t kMapFrom = size_t{1} << 20;
 constexpr size_t kAlignment = 256;
 
@@ -30,7 +31,8 @@ absl::StatusOr<void*> HostMemory::Acquire(size_t bytes) {
     if (block == nullptr) return OutOfMemory(bytes);
     return block;
   }
-  const size_t used = RoundUpTo(bytes, kHugePage);
+  // The end of the last huge page is not mapped: the first touch would take all of it.
+  const size_t used = RoundUpTo(bytes, kPage);
   const size_t mapped = used + kHugePage;  // Room to align.
   void* map = mmap(nullptr, mapped, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -50,7 +52,7 @@ void HostMemory::Release(void* block, size_t bytes) {
   if (bytes < kMapFrom) {
     std::free(block);
   } else {
-    munmap(block, RoundUpTo(bytes, kHugePage));
+    munmap(block, RoundUpTo(bytes, kPage));
   }
 }
 

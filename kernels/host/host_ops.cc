@@ -7,10 +7,12 @@
 
 #include "kernels/host/convert.h"
 #include "kernels/host/equilibration.h"
+#include "kernels/host/factor_probe.h"
 #include "kernels/host/factor_stats.h"
 #include "kernels/host/matrix_stats.h"
 #include "kernels/host/parallel_for.h"
 #include "kernels/host/residual.h"
+#include "kernels/host/wide_range_residual.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {
@@ -70,12 +72,28 @@ absl::Status HostOps::EquilibrationScales(const AnyMatrix& a, double* row, doubl
   return absl::OkStatus();
 }
 
-absl::Status HostOps::InspectFactor(const AnyMatrix& lu, bool unit_in_u, const int64_t* ipiv) {
+absl::Status HostOps::ColumnScales(const MatrixView<double>& in, const double* row, int exponent,
+                                   double* down, double* up) {
+  executor_.Run(WidthFor(in.rows * in.cols),
+                [&](int cores) { ComputeColumnScales(cores, in, row, exponent, down, up); });
+  return absl::OkStatus();
+}
+
+absl::Status HostOps::StartProbe(const AnyMatrix& a, const FactorProbe& probe) {
+  executor_.Run(WidthFor(Elements(a)), [&](int cores) { StartFactorProbe(cores, a, probe); });
+  return absl::OkStatus();
+}
+
+absl::Status HostOps::InspectFactor(const AnyMatrix& lu, bool unit_in_u, const int64_t* ipiv,
+                                    const FactorProbe& probe) {
   absl::Status status;
   executor_.Run(WidthFor(Elements(lu)), [&](int cores) {
     auto stats = ComputeFactorStats(cores, lu, unit_in_u, ipiv, scratch_);
     status = stats.status();
-    if (status.ok()) report_.factor = *stats;
+    if (!status.ok()) return;
+    report_.factor = *stats;
+    if (probe.work == nullptr) return;
+    report_.factor.probe = FinishFactorProbe(cores, lu, unit_in_u, ipiv, probe);
   });
   return status;
 }
@@ -90,6 +108,21 @@ absl::Status HostOps::Residual(const AnyMatrix& a, Op op, double norm_op_a,
     report_.residual.backward_error = NormwiseBackwardError(norm_op_a, x, b, r);
   });
   return status;
+}
+
+absl::Status HostOps::WideRangeResidual(const AnyMatrix& a, Op op, const MatrixView<double>& x,
+                                        const MatrixView<double>& b, const MatrixView<double>& r) {
+  executor_.Run(WidthFor(Elements(a)), [&](int cores) {
+    report_.residual = ComputeWideRangeResidual(cores, a, op, x, b, r);
+  });
+  return absl::OkStatus();
+}
+
+absl::Status HostOps::ComponentwiseError(const MatrixView<double>& r, const MatrixView<double>& w) {
+  executor_.Run(Width::kOneCore, [&](int) {
+    report_.residual.componentwise_error = crout::ComponentwiseError(r, w);
+  });
+  return absl::OkStatus();
 }
 
 absl::Status HostOps::AbsProduct(const AnyMatrix& a, Op op, const MatrixView<double>& x,

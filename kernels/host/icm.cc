@@ -64,6 +64,12 @@ class HostIcm final : public LuAlgorithm {
     return sum.Add(layout.record).Add(layout.a).Add(layout.next).Add(layout.strips).total();
   }
 
+  absl::StatusOr<size_t> ReportBytes(DType, int64_t n,
+                                     const LuParameters& parameters) const override {
+    const int64_t sections = GridFor(n, parameters).count();
+    return MatrixBytes(sections + 1, sections, DType::kFloat64);  // of int64
+  }
+
   // Cold, without pivots: some s sweeps of each section, by half on average.
   double PredictSeconds(DType dtype, int64_t n) const override {
     const Width width = WidthFor(n * n);

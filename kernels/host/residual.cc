@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/componentwise.h"
 #include "kernels/host/convert.h"
 #include "kernels/util/status_macros.h"
 
@@ -100,6 +101,19 @@ double NormwiseBackwardError(double norm_op_a, const MatrixView<double>& x,
     // Extended range: the product overflows before the quotient is out of float64's.
     const long double scale = static_cast<long double>(norm_op_a) * x_max + b_max;
     if (r_max > 0) worst = std::max(worst, static_cast<double>(r_max / scale));
+  }
+  return worst;
+}
+
+double ComponentwiseError(const MatrixView<double>& r, const MatrixView<double>& w) {
+  const ComponentwiseGuard guard(r.rows);
+  double worst = 0;
+  for (int64_t j = 0; j < r.cols; ++j) {
+    for (int64_t i = 0; i < r.rows; ++i) {
+      const double error = guard.Error(std::abs(r(i, j)), w(i, j));
+      if (std::isnan(error)) return error;
+      worst = std::max(worst, error);
+    }
   }
   return worst;
 }

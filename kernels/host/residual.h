@@ -19,6 +19,9 @@ absl::Status AddAbsProduct(int cores, const AnyMatrix& a, Op op, const MatrixVie
 double NormwiseBackwardError(double norm_op_a, const MatrixView<double>& x,
                              const MatrixView<double>& b, const MatrixView<double>& r);
 
+// As MatrixOps::ComponentwiseError defines it.
+double ComponentwiseError(const MatrixView<double>& r, const MatrixView<double>& w);
+
 }  // namespace crout
 
 #endif  // CROUT_KERNELS_HOST_RESIDUAL_H_

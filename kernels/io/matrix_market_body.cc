@@ -66,10 +66,19 @@ void MatrixMarketBody::AddPending(int64_t index, Pending pending) {
     bytes_ -= it->second.segment.bytes();
     Judge(std::move(it->second));
   }
-  if (status_.ok()) return;
+  if (!status_.ok()) Clear();
+}
+
+void MatrixMarketBody::Fail(absl::Status error) {
+  if (!status_.ok()) return;
+  status_ = std::move(error);
+  Clear();
+}
+
+void MatrixMarketBody::Clear() {
   pending_.clear();
-  entries_.clear();
-  values_.clear();
+  entries_ = {};
+  values_ = {};
   bytes_ = 0;
 }
 

@@ -30,6 +30,9 @@ class MatrixMarketBody {
   // The file cannot be read from segment `index` on.
   void AddError(int64_t index, absl::Status error);
 
+  // Nothing more is judged, whatever was added: there is no memory to go on, say.
+  void Fail(absl::Status error);
+
   // The first error among the segments 0, 1, ... that have all been added. Once it is one it stays.
   const absl::Status& status() const { return status_; }
 
@@ -51,6 +54,7 @@ class MatrixMarketBody {
 
   void AddPending(int64_t index, Pending pending);
   void Judge(Pending pending);
+  void Clear();
   absl::Status Explain(const FaultyLine& faulty) const;
 
   MatrixMarketHeader header_;

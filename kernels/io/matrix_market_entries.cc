@@ -153,16 +153,21 @@ void ParseArray(ParsedSegment* segment) {
   });
 }
 
+// The entries that a segment can hold.
+size_t MostEntries(const MatrixMarketHeader& header, const ParsedSegment& segment) {
+  // The shortest lines are "1 1\n" and "1\n": blank lines must not claim memory for entries.
+  return std::min<size_t>(segment.lines, segment.text.size() / (header.coordinate ? 4 : 2));
+}
+
 template <Field kField>
 void ParseLines(const MatrixMarketHeader& header, ParsedSegment* segment) {
-  // The shortest lines are "1 1\n" and "1\n": blank lines must not claim memory for entries.
-  const size_t lines = segment->lines;
+  const size_t most = MostEntries(header, *segment);
   if (header.coordinate) {
-    segment->entries.reserve(std::min(lines, segment->text.size() / 4));
+    segment->entries.reserve(most);
     ParseCoordinate<kField>(header, segment);
     segment->entries.shrink_to_fit();
   } else {
-    segment->values.reserve(std::min(lines, segment->text.size() / 2));
+    segment->values.reserve(most);
     ParseArray<kField>(segment);
     segment->values.shrink_to_fit();
   }
@@ -170,23 +175,29 @@ void ParseLines(const MatrixMarketHeader& header, ParsedSegment* segment) {
 
 }  // namespace
 
-ParsedSegment ParseSegment(const MatrixMarketHeader& header, std::string text) {
+ParsedSegment CountLines(std::string text) {
   ParsedSegment segment;
   segment.text = std::move(text);
   if (!segment.text.empty() && segment.text.back() != '\n') segment.text.push_back('\n');
   segment.lines = std::count(segment.text.begin(), segment.text.end(), '\n');
+  return segment;
+}
+
+size_t ParseBytes(const MatrixMarketHeader& header, const ParsedSegment& segment) {
+  // Twice: while entries move to where they take no more than they need.
+  return 2 * MostEntries(header, segment) *
+         (header.coordinate ? sizeof(MatrixEntry) : sizeof(double));
+}
+
+void ParseSegment(const MatrixMarketHeader& header, ParsedSegment* segment) {
   switch (header.field) {
     case Field::kReal:
-      ParseLines<Field::kReal>(header, &segment);
-      break;
+      return ParseLines<Field::kReal>(header, segment);
     case Field::kInteger:
-      ParseLines<Field::kInteger>(header, &segment);
-      break;
+      return ParseLines<Field::kInteger>(header, segment);
     case Field::kPattern:
-      ParseLines<Field::kPattern>(header, &segment);
-      break;
+      return ParseLines<Field::kPattern>(header, segment);
   }
-  return segment;
 }
 
 int64_t LineOfEntry(const std::string& text, int64_t index) {

@@ -34,7 +34,7 @@ struct FaultyLine {
 };
 
 struct ParsedSegment {
-  std::string text;                  // As given, so that lines can be counted later.
+  std::string text;                  // Whole lines, kept so that they can be counted later.
   std::vector<MatrixEntry> entries;  // `coordinate`
   std::vector<double> values;        // `array`
   int64_t lines = 0;                 // Newlines in `text`.
@@ -48,10 +48,15 @@ struct ParsedSegment {
   }
 };
 
-// Parses whole lines; the last may lack its newline. Reads no state but its arguments: segments
-// parse in parallel. Numbers are read by fast_float, correctly rounded; a value too small for
-// float64 becomes zero.
-ParsedSegment ParseSegment(const MatrixMarketHeader& header, std::string text);
+// Counts the lines of `text`, of which the last may lack its newline.
+ParsedSegment CountLines(std::string text);
+
+// The bytes that ParseSegment will hold at most besides the text.
+size_t ParseBytes(const MatrixMarketHeader& header, const ParsedSegment& segment);
+
+// Parses what CountLines() returned. Reads no state but its arguments: segments parse in parallel.
+// Numbers are read by fast_float, correctly rounded; a value too small for float64 becomes zero.
+void ParseSegment(const MatrixMarketHeader& header, ParsedSegment* segment);
 
 // 0-based line in `text` of its entry number `index`, counting lines that are not blank and no
 // comment from 0.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "kernels/io/matrix_market_entries.h"
+#include "kernels/util/allocation.h"
 
 namespace crout {
 namespace {
@@ -14,28 +15,101 @@ constexpr size_t kMaxWaitingSegments = 8;
 constexpr size_t kInflateBytes = size_t{256} << 10;
 // Small pieces of compressed bytes are put together up to here.
 constexpr size_t kChunkBytes = size_t{256} << 10;
+// zlib's state and window.
+constexpr size_t kInflaterBytes = size_t{48} << 10;
 
 }  // namespace
+
+size_t MatrixMarketPipeline::AppendBytes(size_t bytes) const {
+  switch (encoding_) {
+    case Encoding::kUnknown:
+      return kInflaterBytes + kSplitterGrowth * (GzipInflater::kMagic.size() + bytes);
+    case Encoding::kPlain:
+      return kSplitterGrowth * (splitter_.size() + bytes);
+    case Encoding::kGzip:
+      break;
+  }
+  MutexLock lock(&mutex_);
+  // A string that grows doubles, and is held twice meanwhile.
+  return 3 * ((compressed_.empty() ? 0 : compressed_.back().size()) + bytes);
+}
+
+size_t MatrixMarketPipeline::InflateBytes() const {
+  return kInflateBytes - text_.capacity() + kSplitterGrowth * (splitter_.size() + kInflateBytes);
+}
+
+void MatrixMarketPipeline::AddClaim(size_t bytes) {
+  MutexLock lock(&mutex_);
+  taken_.Add(bytes);
+  claims_ += bytes;
+}
+
+absl::Status MatrixMarketPipeline::Claim(size_t bytes) {
+  if (grant_ != nullptr) {
+    if (absl::Status status = grant_->Take(bytes); !status.ok()) return status;
+  }
+  AddClaim(bytes);
+  return absl::OkStatus();
+}
+
+void MatrixMarketPipeline::Settle(size_t claim) {
+  claims_ -= claim;
+  taken_.Keep(Held() + claims_);
+}
+
+size_t MatrixMarketPipeline::Held() const {
+  return compressed_bytes_ + chunk_bytes_ + segment_bytes_ + partial_bytes_ + body_.bytes() +
+         result_bytes_;
+}
+
+bool MatrixMarketPipeline::TryReserve(size_t bytes) {
+  const size_t wanted = AppendBytes(bytes);
+  if (wanted <= append_claim_) return true;
+  const size_t more = wanted - append_claim_;
+  if (grant_ != nullptr && !grant_->TryTake(more)) return false;
+  AddClaim(more);
+  append_claim_ = wanted;
+  return true;
+}
+
+absl::Status MatrixMarketPipeline::Reserve(size_t bytes) {
+  const size_t wanted = AppendBytes(bytes);
+  if (wanted <= append_claim_) return absl::OkStatus();
+  if (absl::Status status = Claim(wanted - append_claim_); !status.ok()) return status;
+  append_claim_ = wanted;
+  return absl::OkStatus();
+}
 
 absl::Status MatrixMarketPipeline::Append(std::string_view bytes) {
   {
     MutexLock lock(&mutex_);
     if (ended_) return body_.status();
   }
-  if (encoding_ == Encoding::kUnknown) {
-    const size_t taken = std::min(bytes.size(), GzipInflater::kMagic.size() - magic_.size());
-    magic_.append(bytes.substr(0, taken));
-    bytes.remove_prefix(taken);
-    if (magic_.size() < GzipInflater::kMagic.size()) return absl::OkStatus();
-    encoding_ = magic_ == GzipInflater::kMagic ? Encoding::kGzip : Encoding::kPlain;
-    Feed(magic_);
-  }
+  if (absl::Status status = Reserve(bytes.size()); !status.ok()) return status;
   Feed(bytes);
   MutexLock lock(&mutex_);
+  Settle(std::exchange(append_claim_, 0));
   return body_.status();
 }
 
 void MatrixMarketPipeline::Feed(std::string_view bytes) {
+  if (encoding_ == Encoding::kUnknown) {
+    const size_t taken = std::min(bytes.size(), GzipInflater::kMagic.size() - magic_.size());
+    magic_.append(bytes.substr(0, taken));
+    bytes.remove_prefix(taken);
+    if (magic_.size() < GzipInflater::kMagic.size()) return;
+    Start(magic_ == GzipInflater::kMagic ? Encoding::kGzip : Encoding::kPlain);
+  }
+  FeedEncoded(bytes);
+}
+
+void MatrixMarketPipeline::Start(Encoding encoding) {
+  encoding_ = encoding;
+  if (encoding == Encoding::kGzip) inflater_.emplace(max_gzip_ratio_);
+  FeedEncoded(magic_);
+}
+
+void MatrixMarketPipeline::FeedEncoded(std::string_view bytes) {
   if (encoding_ == Encoding::kGzip) {
     FeedCompressed(bytes);
   } else {
@@ -47,11 +121,15 @@ void MatrixMarketPipeline::Feed(std::string_view bytes) {
 void MatrixMarketPipeline::FeedCompressed(std::string_view bytes) {
   MutexLock lock(&mutex_);
   if (ended_ || bytes.empty()) return;
+  partial_bytes_ = std::max(partial_bytes_, kInflaterBytes);
   if (compressed_.empty() || compressed_.back().size() + bytes.size() > kChunkBytes) {
     compressed_.emplace_back();
+    compressed_bytes_ += compressed_.back().capacity();
   }
-  compressed_.back().append(bytes);
-  compressed_bytes_ += bytes.size();
+  std::string& chunk = compressed_.back();
+  compressed_bytes_ -= chunk.capacity();
+  chunk.append(bytes);
+  compressed_bytes_ += chunk.capacity();
   ScheduleInflate();
 }
 
@@ -74,7 +152,8 @@ void MatrixMarketPipeline::EndText(absl::Status error) {
 void MatrixMarketPipeline::Publish(std::vector<std::string> segments, absl::Status status) {
   MutexLock lock(&mutex_);
   if (ended_) return;
-  partial_bytes_ = splitter_.bytes() + text_.capacity();
+  partial_bytes_ =
+      splitter_.bytes() + text_.capacity() + (inflater_.has_value() ? kInflaterBytes : 0);
   if (!header_.has_value() && splitter_.has_header()) {
     header_ = splitter_.header();
     body_.Start(*header_, splitter_.header_lines());
@@ -95,29 +174,52 @@ void MatrixMarketPipeline::Publish(std::vector<std::string> segments, absl::Stat
 }
 
 bool MatrixMarketPipeline::ParseStep() {
-  Segment segment;
+  int64_t index = 0;
+  ParsedSegment segment;
   MatrixMarketHeader header;
+  size_t text_bytes = 0;
   {
     MutexLock lock(&mutex_);
     if (waiting_.empty()) return false;
-    segment = std::move(waiting_.front());
+    index = waiting_.front().index;
+    segment.text = std::move(waiting_.front().text);
+    text_bytes = segment.text.capacity();
     waiting_.pop_front();
     header = *header_;
     ++parsing_;
     ScheduleInflate();
   }
-  const size_t text_bytes = segment.text.capacity();
-  ParsedSegment parsed = ParseSegment(header, std::move(segment.text));
+  segment = CountLines(std::move(segment.text));
+  const size_t claim = ParseBytes(header, segment);
+  const absl::Status granted = Claim(claim);
+  absl::Status parsed = granted;
+  if (granted.ok()) {
+    parsed = CatchBadAlloc([&] {
+      ParseSegment(header, &segment);
+      return absl::OkStatus();
+    });
+  }
   MutexLock lock(&mutex_);
   --parsing_;
   segment_bytes_ -= text_bytes;
   changed_.SignalAll();
-  if (stopped_) return true;
-  // Segments were taken in order: those that still wait come after the faulty line.
-  if (parsed.faulty.has_value()) DropInput();
-  body_.Add(segment.index, std::move(parsed));
-  if (!body_.status().ok()) DropInput();
+  EndParse(index, std::move(segment), std::move(parsed));
+  Settle(granted.ok() ? claim : 0);
   return true;
+}
+
+void MatrixMarketPipeline::EndParse(int64_t index, ParsedSegment segment, absl::Status parsed) {
+  if (stopped_) return;
+  if (!parsed.ok()) return Fail(std::move(parsed));
+  // Segments were taken in order: those that still wait come after the faulty line.
+  if (segment.faulty.has_value()) DropInput();
+  body_.Add(index, std::move(segment));
+  if (!body_.status().ok()) DropInput();
+}
+
+void MatrixMarketPipeline::Fail(absl::Status error) {
+  DropInput();
+  body_.Fail(std::move(error));
 }
 
 bool MatrixMarketPipeline::MayInflate() const {
@@ -142,12 +244,24 @@ bool MatrixMarketPipeline::InflateStep() {
       chunk_left_ = chunk_;
       compressed_.pop_front();
       chunk_open_ = true;
+      chunk_bytes_ = chunk_.capacity();
+      compressed_bytes_ -= chunk_bytes_;
     }
   }
-  InflateSome();
+  const size_t claim = InflateBytes();
+  const absl::Status granted = Claim(claim);
+  absl::Status inflated = granted;
+  if (granted.ok()) {
+    inflated = CatchBadAlloc([&] {
+      InflateSome();
+      return absl::OkStatus();
+    });
+  }
   MutexLock lock(&mutex_);
   inflating_ = false;
   changed_.SignalAll();
+  if (!inflated.ok()) Fail(std::move(inflated));
+  Settle(granted.ok() ? claim : 0);
   ScheduleInflate();
   return true;
 }
@@ -155,13 +269,14 @@ bool MatrixMarketPipeline::InflateStep() {
 void MatrixMarketPipeline::InflateSome() {
   text_.resize(kInflateBytes);
   size_t written = 0;
-  absl::Status status = inflater_.Inflate(&chunk_left_, text_, &written);
+  absl::Status status = inflater_->Inflate(&chunk_left_, text_, &written);
   SplitText({text_.data(), written});
   if (!status.ok()) EndText(std::move(status));
   if (!chunk_left_.empty() || written == text_.size()) return;
+  std::string().swap(chunk_);  // An assignment would keep the memory.
   MutexLock lock(&mutex_);
   chunk_open_ = false;
-  if (!ended_) compressed_bytes_ -= chunk_.size();  // Else they are no longer counted.
+  chunk_bytes_ = 0;
 }
 
 void MatrixMarketPipeline::DropInput() {
@@ -183,14 +298,22 @@ void MatrixMarketPipeline::Drain() {
 }
 
 absl::Status MatrixMarketPipeline::Finish() {
-  if (encoding_ == Encoding::kUnknown) {
-    encoding_ = Encoding::kPlain;
-    Feed(magic_);
-  }
+  if (absl::Status status = Reserve(/*bytes=*/1); !status.ok()) return status;
+  if (encoding_ == Encoding::kUnknown) Start(Encoding::kPlain);
   Drain();  // All that is compressed becomes text.
-  EndText(encoding_ == Encoding::kGzip ? inflater_.Finish() : absl::OkStatus());
+  const size_t claim = kSplitterGrowth * (splitter_.size() + 1);  // For a last newline.
+  if (absl::Status status = Claim(claim); !status.ok()) return status;
+  EndText(encoding_ == Encoding::kGzip ? inflater_->Finish() : absl::OkStatus());
+  {
+    MutexLock lock(&mutex_);
+    Settle(claim + std::exchange(append_claim_, 0));
+  }
   Drain();
+  std::vector<char>().swap(text_);
+  inflater_.reset();
   MutexLock lock(&mutex_);
+  partial_bytes_ = splitter_.bytes();
+  Settle(0);
   ended_ = true;
   return body_.Finish();
 }
@@ -200,6 +323,7 @@ void MatrixMarketPipeline::Stop() {
   DropInput();
   stopped_ = true;
   body_ = MatrixMarketBody();
+  Settle(0);
 }
 
 std::optional<MatrixMarketHeader> MatrixMarketPipeline::header() const {
@@ -209,12 +333,24 @@ std::optional<MatrixMarketHeader> MatrixMarketPipeline::header() const {
 
 size_t MatrixMarketPipeline::memory_bytes() const {
   MutexLock lock(&mutex_);
-  return compressed_bytes_ + segment_bytes_ + partial_bytes_ + body_.bytes();
+  return Held();
 }
 
 MatrixMarketBody MatrixMarketPipeline::TakeBody() {
   MutexLock lock(&mutex_);
+  result_bytes_ = body_.bytes();
   return std::exchange(body_, MatrixMarketBody());
+}
+
+void MatrixMarketPipeline::HoldResult(size_t bytes) {
+  MutexLock lock(&mutex_);
+  result_bytes_ = bytes;
+  Settle(claims_);
+}
+
+void MatrixMarketPipeline::HandOver() {
+  MutexLock lock(&mutex_);
+  taken_.Forget(std::exchange(result_bytes_, 0));
 }
 
 }  // namespace crout

@@ -1,5 +1,7 @@
 #include "kernels/io/matrix_market_reader.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -9,10 +11,15 @@
 
 namespace crout {
 
-MatrixMarketReader::MatrixMarketReader(const MatrixMarketLimits& limits, ThreadPool* pool)
-    : pipeline_(std::make_shared<MatrixMarketPipeline>(limits, pool)) {}
+MatrixMarketReader::MatrixMarketReader(const MatrixMarketLimits& limits, ThreadPool* pool,
+                                       std::shared_ptr<MemoryGrant> grant)
+    : pipeline_(std::make_shared<MatrixMarketPipeline>(limits, pool, std::move(grant))) {}
 
 MatrixMarketReader::~MatrixMarketReader() { pipeline_->Stop(); }
+
+bool MatrixMarketReader::TryReserve(size_t bytes) { return pipeline_->TryReserve(bytes); }
+
+absl::Status MatrixMarketReader::Reserve(size_t bytes) { return pipeline_->Reserve(bytes); }
 
 absl::Status MatrixMarketReader::Append(std::span<const char> bytes) {
   return pipeline_->Append({bytes.data(), bytes.size()});
@@ -21,36 +28,36 @@ absl::Status MatrixMarketReader::Append(std::span<const char> bytes) {
 absl::Status MatrixMarketReader::Finish() {
   if (absl::Status status = pipeline_->Finish(); !status.ok()) return status;
   const MatrixMarketHeader header = *pipeline_->header();
-  result_bytes_ = PeakBytes(header);
   MatrixMarketBody body = pipeline_->TakeBody();
+  const size_t peak = PeakBytes(header);
+  if (absl::Status status = pipeline_->Claim(peak - std::min(peak, body.bytes())); !status.ok()) {
+    return status;
+  }
   if (!header.coordinate) {
     dense_ = ExpandPacked(header, body.TakeValues());
-    result_bytes_ = dense_.capacity() * sizeof(double);
+    pipeline_->HoldResult(dense_.capacity() * sizeof(double));
     return absl::OkStatus();
   }
-  absl::StatusOr<SparseMatrix> sparse = AssembleSparse(header, body.TakeEntries());
-  result_bytes_ = 0;
-  if (!sparse.ok()) return sparse.status();
-  sparse_ = *std::move(sparse);
-  result_bytes_ = sparse_.column_start.capacity() * sizeof(int64_t) +
-                  sparse_.row.capacity() * sizeof(int32_t) +
-                  sparse_.value.capacity() * sizeof(double);
-  return absl::OkStatus();
+  absl::StatusOr<SparseMatrix> sparse = AssembleSparse(
+      header, body.TakeEntries(), [this](size_t bytes) { return pipeline_->Claim(bytes); });
+  if (sparse.ok()) sparse_ = *std::move(sparse);
+  pipeline_->HoldResult(sparse_.column_start.capacity() * sizeof(int64_t) +
+                        sparse_.row.capacity() * sizeof(int32_t) +
+                        sparse_.value.capacity() * sizeof(double));
+  return sparse.status();
 }
 
 std::optional<MatrixMarketHeader> MatrixMarketReader::header() const { return pipeline_->header(); }
 
-size_t MatrixMarketReader::memory_bytes() const {
-  return pipeline_->memory_bytes() + result_bytes_;
-}
+size_t MatrixMarketReader::memory_bytes() const { return pipeline_->memory_bytes(); }
 
 SparseMatrix MatrixMarketReader::TakeSparse() {
-  result_bytes_ = 0;
+  pipeline_->HandOver();
   return std::exchange(sparse_, SparseMatrix());
 }
 
 std::vector<double> MatrixMarketReader::TakeDense() {
-  result_bytes_ = 0;
+  pipeline_->HandOver();
   return std::exchange(dense_, std::vector<double>());
 }
 

@@ -2,7 +2,6 @@
 #ifndef CROUT_KERNELS_IO_MATRIX_MARKET_READER_H_
 #define CROUT_KERNELS_IO_MATRIX_MARKET_READER_H_
 
-#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -11,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "kernels/io/matrix_market.h"
+#include "kernels/io/memory_grant.h"
 #include "kernels/io/sparse_matrix.h"
 #include "kernels/util/thread_pool.h"
 
@@ -30,19 +30,34 @@ class MatrixMarketPipeline;
 // streams that are damaged, cut off or expand too far.
 //
 // Whatever the pieces and threads, the result has the same bits, and the error is the first of
-// the file (but for the gzip ratio, which is judged as the bytes come). Memory grows with what
-// arrived: sizes that the file declares claim none, but for 16 bytes a column in Finish().
+// the file (but for the gzip ratio and refused memory, which are judged as the bytes come). Memory
+// grows with what arrived: sizes that the file declares claim none, but for 16 bytes a column in
+// Finish().
 //
-// Append, Finish and Take* are for one caller at a time; header() and memory_bytes() for any.
+// With a grant, memory_bytes() never exceeds what was taken of it, nor does what a step needs on
+// the way: each takes the most that it can come to first, and gives back the rest. Text that is
+// inflated or parsed in the background so waits, compressed or unparsed, for its grant. Where that
+// is refused, all is dropped and the refusal is the reader's error. Beside that a reader costs
+// about 4 KiB.
+//
+// All but header() and memory_bytes() are for one caller at a time.
 class MatrixMarketReader {
  public:
-  // `pool` outlives the reader. Without one everything is done in the caller's thread.
-  MatrixMarketReader(const MatrixMarketLimits& limits, ThreadPool* pool);
+  // `pool` outlives the reader. Without one everything is done in the caller's thread. Without a
+  // grant memory is taken as needed.
+  MatrixMarketReader(const MatrixMarketLimits& limits, ThreadPool* pool,
+                     std::shared_ptr<MemoryGrant> grant = nullptr);
 
-  // Frees what it holds, without waiting for tasks that run: they end with their segment.
+  // Frees and gives back what it holds, without waiting for tasks that run: they end with their
+  // segment, and give back its memory then.
   ~MatrixMarketReader();
   MatrixMarketReader(const MatrixMarketReader&) = delete;  // The pool's tasks share its state.
   MatrixMarketReader& operator=(const MatrixMarketReader&) = delete;
+
+  // Takes what Append of `bytes` bytes needs. TryReserve() does not block, and is false where
+  // Reserve() must be tried, whose error is final. Append() does this itself where it was not done.
+  bool TryReserve(size_t bytes);
+  absl::Status Reserve(size_t bytes);
 
   // The next bytes of the file, any number. Copies them and leaves parsing and decompression to
   // the pool: fit for a thread that serves calls. An error may concern bytes given before; it is
@@ -56,18 +71,19 @@ class MatrixMarketReader {
   // Known once the size line was read; for gzip the pool reads it, some time after Append.
   std::optional<MatrixMarketHeader> header() const;
 
-  // Bytes held: text, compressed text and entries. At most what was given, plus PeakBytes() of the
-  // header, plus for gzip the segments that are inflated ahead: eight and one for each thread.
+  // Bytes held: text, compressed text, entries, the result. At most what was given, plus
+  // PeakBytes() of the header, plus for gzip the segments that are inflated ahead: eight and one
+  // for each thread.
   size_t memory_bytes() const;
 
-  // After Finish() returned OK, once. A `coordinate` file:
+  // After Finish() returned OK, once. The caller gives the bytes that the result holds back to the
+  // grant. A `coordinate` file:
   SparseMatrix TakeSparse();
   // An `array` file: rows times columns values, column-major, lda = rows.
   std::vector<double> TakeDense();
 
  private:
   const std::shared_ptr<MatrixMarketPipeline> pipeline_;
-  std::atomic<size_t> result_bytes_ = 0;
   SparseMatrix sparse_;
   std::vector<double> dense_;
 };

@@ -1,6 +1,7 @@
 #include "kernels/io/matrix_market_splitter.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace crout {
@@ -30,6 +31,7 @@ void MatrixMarketSplitter::TakeBody(std::string_view text, std::vector<std::stri
   while (!text.empty()) {
     const std::string_view piece =
         text.substr(0, segment_bytes_ - partial_.size() % segment_bytes_);
+    Grow(piece.size());
     partial_.append(piece);
     text.remove_prefix(piece.size());
     if (const size_t newline = piece.rfind('\n'); newline != std::string_view::npos) {
@@ -39,16 +41,33 @@ void MatrixMarketSplitter::TakeBody(std::string_view text, std::vector<std::stri
   }
 }
 
+// To a power of two, but not beyond whole segments: most segments then fill their memory. A string
+// that grows by itself would double, and so does reserve().
+void MatrixMarketSplitter::Grow(size_t bytes) {
+  const size_t needed = partial_.size() + bytes;
+  if (needed <= partial_.capacity()) return;
+  const size_t segments = (needed + segment_bytes_ - 1) / segment_bytes_ * segment_bytes_;
+  std::string larger;
+  larger.reserve(std::min(std::bit_ceil(needed), segments));
+  larger.append(partial_);
+  partial_ = std::move(larger);
+}
+
 void MatrixMarketSplitter::Cut(std::vector<std::string>* segments) {
   const bool too_long = partial_.size() - whole_lines_ > kMaxMatrixMarketLine;
   const size_t cut = too_long ? partial_.size() : whole_lines_;
   if (cut == 0) return;
+  whole_lines_ = 0;
+  if (cut < partial_.capacity() / 2) {
+    segments->push_back(partial_.substr(0, cut));
+    partial_.erase(0, cut);
+    return;
+  }
   std::string rest;
   rest.reserve(std::min(segment_bytes_, partial_.capacity()));
   rest.assign(partial_, cut, std::string::npos);
   partial_.resize(cut);
   segments->push_back(std::exchange(partial_, std::move(rest)));
-  whole_lines_ = 0;
 }
 
 absl::Status MatrixMarketSplitter::Finish(std::vector<std::string>* segments) {
@@ -57,13 +76,18 @@ absl::Status MatrixMarketSplitter::Finish(std::vector<std::string>* segments) {
     partial_.clear();
   }
   if (!header_.done()) return header_.MissingLine();
-  if (!partial_.empty()) segments->push_back(std::exchange(partial_, std::string()));
+  if (partial_.empty()) return absl::OkStatus();
+  if (partial_.back() != '\n') {
+    Grow(1);
+    partial_.push_back('\n');
+  }
+  segments->push_back(std::exchange(partial_, std::string()));
   return absl::OkStatus();
 }
 
 void MatrixMarketSplitter::BreakOff(std::vector<std::string>* segments) {
   if (has_header()) Cut(segments);
-  partial_ = std::string();
+  std::string().swap(partial_);
 }
 
 }  // namespace crout

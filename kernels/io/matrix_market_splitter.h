@@ -14,6 +14,9 @@
 
 namespace crout {
 
+// Text may be held twice over, and a third time while it moves.
+inline constexpr size_t kSplitterGrowth = 3;
+
 // Not thread-safe. Errors are the header's, and final.
 class MatrixMarketSplitter {
  public:
@@ -22,6 +25,8 @@ class MatrixMarketSplitter {
 
   // Copies `text` and adds to *segments those that became full. A segment ends with a line,
   // except where a line is longer than kMaxMatrixMarketLine: its start is a segment then.
+  // On the way and at the end at most kSplitterGrowth bytes are held, for each byte of `text` and
+  // of size(), besides those held before.
   absl::Status Append(std::string_view text, std::vector<std::string>* segments);
 
   // The end of the text: adds what is left, whose last line may lack its newline.
@@ -36,12 +41,15 @@ class MatrixMarketSplitter {
   const MatrixMarketHeader& header() const { return header_.header(); }
   int64_t header_lines() const { return header_.lines(); }
 
-  // Bytes held.
+  // Bytes of text kept, and bytes held for them.
+  size_t size() const { return partial_.size(); }
   size_t bytes() const { return partial_.capacity(); }
 
  private:
   absl::Status TakeHeaderLines(std::string_view* text);
   void TakeBody(std::string_view text, std::vector<std::string>* segments);
+  // Makes room for `bytes` more of a segment.
+  void Grow(size_t bytes);
   // Adds the whole lines of a segment, or a line that is too long, and keeps the rest.
   void Cut(std::vector<std::string>* segments);
 

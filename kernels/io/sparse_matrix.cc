@@ -49,13 +49,33 @@ void Scatter(const MatrixMarketHeader& header, std::vector<std::vector<MatrixEnt
   }
 }
 
+using Sortable = std::pair<int32_t, double>;
+
+bool IsSorted(const SparseMatrix& matrix, int64_t begin, int64_t end) {
+  const auto rows = matrix.row.begin();
+  return std::is_sorted(rows + begin, rows + end);
+}
+
+// The bytes that SortColumn takes for the longest column, and stable_sort for half of it.
+size_t SortBytes(const SparseMatrix& matrix) {
+  int64_t longest = 0;
+  for (int64_t j = 0; j < matrix.columns; ++j) {
+    const int64_t begin = matrix.column_start[j];
+    const int64_t end = matrix.column_start[j + 1];
+    if (end - begin > longest && !IsSorted(matrix, begin, end)) longest = end - begin;
+  }
+  return (longest + (longest + 1) / 2) * sizeof(Sortable);
+}
+
 // Sorts one column by row; entries of one row keep their order. Files sorted by row or by column
 // arrive sorted, so that `scratch` is rarely used.
-void SortColumn(int64_t begin, int64_t end, SparseMatrix* matrix,
-                std::vector<std::pair<int32_t, double>>* scratch) {
-  const auto rows = matrix->row.begin();
-  if (std::is_sorted(rows + begin, rows + end)) return;
+void SortColumn(int64_t begin, int64_t end, SparseMatrix* matrix, std::vector<Sortable>* scratch) {
+  if (IsSorted(*matrix, begin, end)) return;
   scratch->clear();
+  if (scratch->capacity() < static_cast<size_t>(end - begin)) {
+    *scratch = {};  // First, or reserve() would hold both.
+    scratch->reserve(end - begin);
+  }
   for (int64_t i = begin; i < end; ++i) scratch->emplace_back(matrix->row[i], matrix->value[i]);
   std::stable_sort(scratch->begin(), scratch->end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -66,7 +86,7 @@ void SortColumn(int64_t begin, int64_t end, SparseMatrix* matrix,
 
 // Sorts every column and closes the gaps that summed duplicates leave.
 absl::Status SortAndSum(SparseMatrix* matrix) {
-  std::vector<std::pair<int32_t, double>> scratch;
+  std::vector<Sortable> scratch;
   int64_t out = 0;
   int64_t begin = 0;
   for (int64_t j = 0; j < matrix->columns; ++j) {
@@ -97,7 +117,8 @@ absl::Status SortAndSum(SparseMatrix* matrix) {
 }  // namespace
 
 absl::StatusOr<SparseMatrix> AssembleSparse(const MatrixMarketHeader& header,
-                                            std::vector<std::vector<MatrixEntry>> blocks) {
+                                            std::vector<std::vector<MatrixEntry>> blocks,
+                                            absl::FunctionRef<absl::Status(size_t)> claim) {
   SparseMatrix matrix;
   matrix.rows = header.rows;
   matrix.columns = header.columns;
@@ -105,6 +126,11 @@ absl::StatusOr<SparseMatrix> AssembleSparse(const MatrixMarketHeader& header,
   matrix.row.resize(matrix.column_start.back());
   matrix.value.resize(matrix.column_start.back());
   Scatter(header, std::move(blocks), &matrix);
+  const size_t sort = SortBytes(matrix);
+  const size_t freed = header.entries * sizeof(MatrixEntry);
+  if (sort > freed) {
+    if (absl::Status status = claim(sort - freed); !status.ok()) return status;
+  }
   if (absl::Status status = SortAndSum(&matrix); !status.ok()) return status;
   return matrix;
 }

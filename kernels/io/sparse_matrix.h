@@ -2,9 +2,12 @@
 #ifndef CROUT_KERNELS_IO_SPARSE_MATRIX_H_
 #define CROUT_KERNELS_IO_SPARSE_MATRIX_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/io/matrix_market.h"
 
@@ -32,9 +35,15 @@ struct MatrixEntry {
 // Entries in file order, in blocks, each freed once it was used. Those of symmetric and
 // skew-symmetric files are mirrored across the diagonal, from whichever triangle they are in.
 // Duplicates are summed in file order, so that the same file gives the same bits.
-// INVALID_ARGUMENT: a sum that overflows. On entry every index is within the header's shape.
+// INVALID_ARGUMENT: a sum that overflows. On entry every index is within the header's shape, and
+// there are as many entries as it says.
+//
+// Holds PeakBytes() of the header at most, the blocks included. Where sorting takes more, since one
+// column that is not sorted has most of the entries, `claim` is asked for those bytes first; its
+// error is returned.
 absl::StatusOr<SparseMatrix> AssembleSparse(const MatrixMarketHeader& header,
-                                            std::vector<std::vector<MatrixEntry>> blocks);
+                                            std::vector<std::vector<MatrixEntry>> blocks,
+                                            absl::FunctionRef<absl::Status(size_t)> claim);
 
 }  // namespace crout
 

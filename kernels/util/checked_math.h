@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/dtype.h"
+#include "kernels/util/size_class.h"
 #include "kernels/util/strings.h"
 
 namespace crout {
@@ -28,6 +29,8 @@ inline absl::StatusOr<size_t> MatrixBytes(int64_t rows, int64_t cols, DType dtyp
 // Adds up byte counts; once a sum overflows, total() is an error.
 class ByteSum {
  public:
+  // A buffer of its own, of so many bytes.
+  ByteSum& AddBuffer(size_t bytes) { return Add(BlockBytes(bytes)); }
   ByteSum& Add(size_t bytes) {
     overflow_ |= __builtin_add_overflow(total_, bytes, &total_);
     return *this;

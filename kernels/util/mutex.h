@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "absl/base/thread_annotations.h"
+#include "kernels/util/clock.h"
 
 namespace crout {
 
@@ -52,13 +53,13 @@ class CondVar {
     lock.release();
   }
 
-  // Returns false if `deadline` passed first.
+  // Returns false if `deadline`, a time of SteadyNow(), passed first.
   bool WaitUntil(Mutex* mutex, std::chrono::steady_clock::time_point deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
     // system_clock: glibc's pthread_cond_clockwait, which wait_until on the steady clock uses, is
     // not intercepted by ThreadSanitizer of LLVM 14.
-    const auto left = deadline - std::chrono::steady_clock::now();
+    const auto left = deadline - SteadyNow();
     const auto status = cv_.wait_until(
         lock, std::chrono::system_clock::now() +
                   std::chrono::duration_cast<std::chrono::system_clock::duration>(left));

@@ -1,7 +1,9 @@
 #include "server/cache/factor_cache.h"
 
+#include <algorithm>
 #include <limits>
 
+#include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
 #include "server/cache/factor_cache_entry.h"
 #include "server/scheduling/reason.h"
@@ -13,14 +15,12 @@ constexpr double kClaimRetrySeconds = 0.5;  // The other call's upload is the un
 
 }  // namespace
 
-FactorCache::FactorCache(DevicePool* pool, MemoryResource* host_memory, Metrics* metrics,
-                         absl::Time (*now)())
+FactorCache::FactorCache(DevicePool* pool, MemoryResource* host_memory, Metrics* metrics)
     : pool_(pool),
       host_memory_(host_memory),
       metrics_(metrics),
-      now_(now),
       pressure_(new Mutex[pool->slots().size() + 1]),
-      idle_(pool->slots().size() + 1) {}
+      shelves_(pool->slots().size() + 1) {}
 
 FactorCache::~FactorCache() = default;
 
@@ -30,53 +30,97 @@ FactorInfo FactorCache::Insert(NewFactor factor, const InsertOptions& options) {
   entry->tenant = options.tenant;
   entry->name = options.name;
   entry->request_id = options.request_id;
-  entry->create_time = now_();
-  entry->lease_expire_time = entry->create_time + options.lease;
-  entry->stored = MakeStored(std::move(factor));
-  entry->stored->entry = entry.get();
+  entry->create_time = WallNow();
+  entry->life_end = entry->create_time + options.life;
+  entry->lease = options.lease;
+  entry->lease_expire_time = std::min(entry->create_time + options.lease, entry->life_end);
+  auto stored = MakeStored(std::move(factor));
 
-  MutexLock lock(&mutex_);
-  entry->sequence = ++last_sequence_;
-  by_sequence_.emplace(std::pair(entry->tenant, entry->sequence), entry.get());
-  if (!entry->request_id.empty()) {
-    requests_[RequestKey(entry->tenant, entry->request_id)] = entry->handle;
+  FactorInfo info;
+  Waiters waiters;
+  {
+    MutexLock lock(&mutex_);
+    entry->sequence = ++last_sequence_;
+    listed_.emplace(ListKey(entry->tenant, "", entry->sequence), entry.get());
+    listed_.emplace(ListKey(entry->tenant, entry->name, entry->sequence), entry.get());
+    by_end_.emplace(EndOf(*entry), entry.get());
+    Attach(*entry, std::move(stored));
+    if (!entry->request_id.empty()) {
+      Request& request = requests_[RequestKey(entry->tenant, entry->request_id)];
+      request.factor = entry->handle;
+      waiters.swap(request.waiters);
+    }
+    Settle(*entry->stored);
+    info = Info(*entry, entry->create_time);
+    entries_.emplace(info.handle, std::move(entry));
   }
-  Settle(*entry->stored);
-  FactorInfo info = Info(*entry);
-  entries_.emplace(info.handle, std::move(entry));
+  Notify(waiters);
   return info;
 }
 
 absl::StatusOr<std::optional<FactorInfo>> FactorCache::ClaimRequest(std::string_view tenant,
                                                                     std::string_view request_id) {
-  const absl::Time now = now_();
+  const absl::Time now = WallNow();
   MutexLock lock(&mutex_);
-  auto [request, claimed] =
-      requests_.try_emplace(RequestKey(tenant, request_id), std::optional<Handle>());
+  auto [request, claimed] = requests_.try_emplace(RequestKey(tenant, request_id));
   if (claimed) return std::optional<FactorInfo>();
-  if (!request->second.has_value()) {
+  if (!request->second.factor.has_value()) {
     return WithRetryAfter(
         WithReason(absl::AbortedError("another call with this request_id is under way"),
                    kReasonRequestInProgress),
         kClaimRetrySeconds);
   }
   CacheMiss miss;
-  auto entry = Find(tenant, *request->second, now, &miss);
-  if (entry.ok()) return Info(**entry);
-  request->second.reset();  // It is over, only not swept yet.
+  auto entry = Find(tenant, *request->second.factor, now, &miss);
+  if (entry.ok()) return Info(**entry, now);
+  request->second.factor.reset();  // It is over, only not swept yet.
   return std::optional<FactorInfo>();
 }
 
 void FactorCache::AbandonRequest(std::string_view tenant, std::string_view request_id) {
+  Waiters waiters;
+  {
+    MutexLock lock(&mutex_);
+    const auto request = requests_.find(RequestKey(tenant, request_id));
+    if (request == requests_.end() || request->second.factor.has_value()) return;
+    waiters.swap(request->second.waiters);
+    requests_.erase(request);
+  }
+  Notify(waiters);
+}
+
+bool FactorCache::AwaitRequest(std::string_view tenant, std::string_view request_id,
+                               const std::shared_ptr<RequestWaiter>& waiter) {
   MutexLock lock(&mutex_);
   const auto request = requests_.find(RequestKey(tenant, request_id));
-  if (request != requests_.end() && !request->second.has_value()) requests_.erase(request);
+  if (request == requests_.end() || request->second.factor.has_value()) return false;
+  request->second.waiters.emplace(waiter.get(), waiter);
+  return true;
+}
+
+void FactorCache::StopAwaiting(std::string_view tenant, std::string_view request_id,
+                               const RequestWaiter* waiter) {
+  MutexLock lock(&mutex_);
+  const auto request = requests_.find(RequestKey(tenant, request_id));
+  if (request != requests_.end()) request->second.waiters.erase(waiter);
+}
+
+bool FactorCache::IsAwaited(std::string_view tenant, std::string_view request_id) const {
+  MutexLock lock(&mutex_);
+  const auto request = requests_.find(RequestKey(tenant, request_id));
+  return request != requests_.end() && !request->second.waiters.empty();
+}
+
+void FactorCache::Notify(const Waiters& waiters) {
+  for (const auto& [key, weak] : waiters) {
+    if (const auto waiter = weak.lock()) waiter->OnRequestSettled();
+  }
 }
 
 absl::StatusOr<FactorInfo> FactorCache::Replace(std::string_view tenant, const Handle& handle,
                                                 NewFactor factor) {
-  const absl::Time now = now_();
-  const std::shared_ptr<Stored> next = MakeStored(std::move(factor));
+  const absl::Time now = WallNow();
+  std::shared_ptr<Stored> next = MakeStored(std::move(factor));
   Charged freed;
   MutexLock lock(&mutex_);
   CacheMiss miss;
@@ -86,19 +130,18 @@ absl::StatusOr<FactorInfo> FactorCache::Replace(std::string_view tenant, const H
     return found.status();
   }
   Entry& entry = **found;
-  const std::shared_ptr<Stored> last = std::exchange(entry.stored, next);
+  const std::shared_ptr<Stored> last = Detach(entry);
   metrics_->CountCacheEviction(TierOf(*last), CacheEviction::kReplaced);
   next->version = last->version + 1;
-  next->entry = &entry;
-  Settle(*next);
-  last->entry = nullptr;
+  Attach(entry, std::move(next));
+  Settle(*entry.stored);
   freed = Settle(*last);
-  return Info(entry);
+  return Info(entry, now);
 }
 
 absl::StatusOr<FactorCache::Pin> FactorCache::Acquire(std::string_view tenant,
                                                       const Handle& handle) {
-  const absl::Time now = now_();
+  const absl::Time now = WallNow();
   MutexLock lock(&mutex_);
   CacheMiss miss;
   auto entry = Find(tenant, handle, now, &miss);
@@ -111,31 +154,35 @@ absl::StatusOr<FactorCache::Pin> FactorCache::Acquire(std::string_view tenant,
   Rehome(stored);
   metrics_->CountCacheHit(TierOf(stored));
   ++stored.pins;
+  Reschedule(**entry, [&] { ++(*entry)->uses; });
   stored.wanted = true;
   return Pin(this, (*entry)->stored);
 }
 
 absl::StatusOr<FactorInfo> FactorCache::Describe(std::string_view tenant,
                                                  const Handle& handle) const {
-  const absl::Time now = now_();
+  const absl::Time now = WallNow();
   MutexLock lock(&mutex_);
   CacheMiss miss;
   CROUT_ASSIGN_OR_RETURN(const Entry* entry, Find(tenant, handle, now, &miss));
-  return Info(*entry);
+  return Info(*entry, now);
 }
 
 absl::StatusOr<FactorInfo> FactorCache::Renew(std::string_view tenant, const Handle& handle,
                                               absl::Duration lease) {
-  const absl::Time now = now_();
+  const absl::Time now = WallNow();
   MutexLock lock(&mutex_);
   CacheMiss miss;
   CROUT_ASSIGN_OR_RETURN(Entry * entry, Find(tenant, handle, now, &miss));
-  entry->lease_expire_time = now + lease;
-  return Info(*entry);
+  Reschedule(*entry, [&] {
+    entry->lease = lease;
+    entry->lease_expire_time = std::min(now + lease, entry->life_end);
+  });
+  return Info(*entry, now);
 }
 
 absl::Status FactorCache::Release(std::string_view tenant, const Handle& handle) {
-  const absl::Time now = now_();
+  const absl::Time now = WallNow();
   Charged freed;
   MutexLock lock(&mutex_);
   CacheMiss miss;
@@ -144,48 +191,91 @@ absl::Status FactorCache::Release(std::string_view tenant, const Handle& handle)
   return absl::OkStatus();
 }
 
+absl::StatusOr<DeviceSlot*> FactorCache::SlotOf(std::string_view tenant,
+                                                const Handle& handle) const {
+  const absl::Time now = WallNow();
+  MutexLock lock(&mutex_);
+  CacheMiss miss;
+  CROUT_ASSIGN_OR_RETURN(const Entry* entry, Find(tenant, handle, now, &miss));
+  return entry->stored->slot;
+}
+
 std::vector<FactorInfo> FactorCache::List(std::string_view tenant, std::string_view name,
                                           int64_t before, size_t limit, int64_t* next) const {
-  const absl::Time now = now_();
+  const absl::Time now = WallNow();
   const int64_t end = before > 0 ? before : std::numeric_limits<int64_t>::max();
   *next = 0;
   std::vector<FactorInfo> infos;
+  infos.reserve(limit);
   MutexLock lock(&mutex_);
+  size_t visited = 0;
   int64_t last = 0;
-  auto it = by_sequence_.lower_bound(std::pair(std::string(tenant), end));
-  while (it != by_sequence_.begin() && (--it)->first.first == tenant) {
-    const Entry& entry = *it->second;
-    CacheMiss miss;
-    if (!name.empty() && entry.name != name) continue;
-    if (!Find(tenant, entry.handle, now, &miss).ok()) continue;
-    if (infos.size() == limit) {
+  auto it = listed_.lower_bound(ListKey(tenant, name, end));
+  while (it != listed_.begin()) {
+    const auto& [key, entry] = *--it;
+    if (std::get<0>(key) != tenant || std::get<1>(key) != name) break;
+    if (visited++ == limit) {
       *next = last;
       break;
     }
-    last = entry.sequence;
-    infos.push_back(Info(entry));
+    last = entry->sequence;
+    if (!DueDeparture(*entry, now)) infos.push_back(Info(*entry, now));
   }
   return infos;
 }
 
-void FactorCache::Sweep() {
-  const absl::Time now = now_();
+void FactorCache::SweepFor(const DeviceSlot* slot) {
+  const absl::Time now = WallNow();
+  while (true) {
+    std::vector<Charged> freed = SweepSome(now);
+    if (freed.empty()) break;
+    Free(std::move(freed), slot);
+  }
+  Free(SweepLostDevices(), slot);
+}
+
+std::vector<FactorCache::Charged> FactorCache::SweepSome(absl::Time now) {
+  constexpr size_t kBatch = 256;  // so that calls come in between
   std::vector<Charged> freed;
   MutexLock lock(&mutex_);
-  std::vector<std::pair<Handle, Departure>> over;
-  for (const auto& [handle, entry] : entries_) {
-    if (const auto departure = DueDeparture(*entry, now)) over.emplace_back(handle, *departure);
+  while (!by_end_.empty() && by_end_.begin()->first <= now && freed.size() < kBatch) {
+    freed.push_back(Settle(*Remove(by_end_.begin()->second->handle, Departure::kExpired)));
   }
-  for (const auto& [handle, departure] : over) freed.push_back(Settle(*Remove(handle, departure)));
+  return freed;
+}
+
+std::vector<FactorCache::Charged> FactorCache::SweepLostDevices() {
+  std::vector<Charged> freed;
+  for (const auto& slot : pool_->slots()) {
+    if (slot->on_host() || slot->device->healthy()) continue;
+    MutexLock lock(&mutex_);
+    const auto& lost = shelves_[ShelfOf(*slot)].stored;
+    while (!lost.empty()) {
+      freed.push_back(Settle(*Remove((*lost.begin())->handle, Departure::kDeviceLost)));
+    }
+  }
+  return freed;
+}
+
+void FactorCache::Free(std::vector<Charged> freed, const DeviceSlot* slot) {
+  for (Charged& charged : freed) {
+    DeviceSlot* const other = charged.slot;
+    if (other == nullptr || other == slot) {
+      const Charged here = std::move(charged);
+    } else {
+      other->releasing->Schedule([there = std::move(charged)] {});
+    }
+  }
 }
 
 std::array<TierState, 2> FactorCache::tiers() const {
   std::array<TierState, 2> tiers;
   MutexLock lock(&mutex_);
-  for (const auto& [handle, entry] : entries_) {
-    TierState& tier = tiers[static_cast<size_t>(TierOf(*entry->stored))];
-    ++tier.entries;
-    tier.bytes += static_cast<int64_t>(entry->stored->bytes);
+  for (size_t i = 0; i < shelves_.size(); ++i) {
+    const CacheTier tier = i == kHostShelf ? CacheTier::kHost : CacheTier::kDevice;
+    TierState& state = tiers[static_cast<size_t>(tier)];
+    state.entries += static_cast<int64_t>(shelves_[i].stored.size());
+    state.bytes += static_cast<int64_t>(shelves_[i].bytes);
   }
   return tiers;
 }

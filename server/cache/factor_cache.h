@@ -4,6 +4,12 @@
 // Under pressure the least recently used factor that nothing uses moves from its device to host
 // memory, and from host memory out. A factor in use is never moved or dropped; one in host memory
 // comes back to its device when a call uses it.
+//
+// A lease has a length. It runs from the last use: it does not end while a pin of the handle is
+// held, and starts anew when one goes. A factor's life, counted from its creation, ends whatever
+// uses it.
+//
+// Nothing here visits more entries than it returns, moves or removes.
 #ifndef CROUT_SERVER_CACHE_FACTOR_CACHE_H_
 #define CROUT_SERVER_CACHE_FACTOR_CACHE_H_
 
@@ -14,21 +20,25 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/hash/hash.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "kernels/factorization.h"
 #include "kernels/util/mutex.h"
 #include "server/cache/handle.h"
+#include "server/cache/iteration_record.h"
 #include "server/cache/tombstones.h"
 #include "server/metrics/labels.h"
 #include "server/metrics/metrics.h"
@@ -58,26 +68,37 @@ struct FactorInfo {
   std::string tenant;
   std::string name;
   int64_t version = 1;
-  FactorSummary summary;
+  FactorSummary summary;  // without the counts of its iterations, which are in `record`
+  std::shared_ptr<const IterationRecord> record;  // null: none, or dropped under pressure
   std::string device;
   std::optional<int64_t> nnz;
   bool has_matrix = false;
   Tier tier = Tier::kDevice;
   size_t bytes = 0;
   absl::Time create_time;
-  absl::Time lease_expire_time;
+  absl::Time lease_expire_time;  // in use: as if the use ended now
   CallTimings timings;
 };
 
 // A factorization on its way into the cache.
 struct NewFactor {
-  Factorization factorization;  // in the memory of slot->device
-  // Of slot->budget: factorization.storage.bytes(), or FactorCache::kSmallestCharge if that is
-  // more.
+  // Of slot->budget: FactorCache::Charge(). Members are destroyed from the last: memory is free
+  // before the budget says so.
   Reservation reservation;
+  Factorization factorization;  // in the memory of slot->device
   DeviceSlot* slot = nullptr;
+  std::shared_ptr<const IterationRecord> record;  // TakeRecord() of the factorization's summary
   std::optional<int64_t> nnz;
   CallTimings timings;
+};
+
+// A call that waits for a request_id which another one holds.
+class RequestWaiter {
+ public:
+  virtual ~RequestWaiter() = default;
+
+  // Once: the id has its factor now, or is free. From any thread; must not block.
+  virtual void OnRequestSettled() = 0;
 };
 
 struct InsertOptions {
@@ -85,6 +106,7 @@ struct InsertOptions {
   std::string name;
   std::string request_id;  // empty: none
   absl::Duration lease;
+  absl::Duration life = absl::InfiniteDuration();  // the longest, from now
 };
 
 // Thread-safe.
@@ -94,9 +116,11 @@ class FactorCache {
   struct Charged;  // its bytes, on their way out
 
  public:
-  // The least that a factor is charged: about what its entry costs beside its bytes, so that tiny
-  // factors cannot fill the memory uncounted.
-  static constexpr size_t kSmallestCharge = size_t{4} << 10;
+  // What an entry costs beside the factor's bytes, names and all: charged with them, so that small
+  // factors, and those without any, cannot fill the memory uncounted.
+  static constexpr size_t kEntryBytes = size_t{4} << 10;
+  // What a factor of so many bytes is charged.
+  static constexpr size_t Charge(size_t storage_bytes) { return storage_bytes + kEntryBytes; }
 
   // Keeps one version of a factor alive and where it is. Move-only; released on destruction, from
   // any thread, without blocking. The cache outlives its pins.
@@ -130,9 +154,8 @@ class FactorCache {
   };
 
   // All of these outlive the cache. `host_memory` holds the copies of the host tier, charged to the
-  // pool's host budget. `now` is the clock of leases, for tests.
-  FactorCache(DevicePool* pool, MemoryResource* host_memory, Metrics* metrics,
-              absl::Time (*now)() = &absl::Now);
+  // pool's host budget. Leases go by WallNow().
+  FactorCache(DevicePool* pool, MemoryResource* host_memory, Metrics* metrics);
   ~FactorCache();
   FactorCache(const FactorCache&) = delete;  // Pins point to it.
   FactorCache& operator=(const FactorCache&) = delete;
@@ -147,6 +170,13 @@ class FactorCache {
   absl::StatusOr<std::optional<FactorInfo>> ClaimRequest(std::string_view tenant,
                                                          std::string_view request_id);
   void AbandonRequest(std::string_view tenant, std::string_view request_id);
+  // Tells `waiter`, unless it is gone by then, when the claim ends; false if nobody holds one.
+  bool AwaitRequest(std::string_view tenant, std::string_view request_id,
+                    const std::shared_ptr<RequestWaiter>& waiter);
+  void StopAwaiting(std::string_view tenant, std::string_view request_id,
+                    const RequestWaiter* waiter);
+  // Whether anybody waits.
+  bool IsAwaited(std::string_view tenant, std::string_view request_id) const;
 
   // The next version of a handle, atomically: calls that pinned the old version finish with it.
   // NOT_FOUND as Acquire.
@@ -160,12 +190,14 @@ class FactorCache {
   absl::StatusOr<Pin> Acquire(std::string_view tenant, const Handle& handle);
 
   absl::StatusOr<FactorInfo> Describe(std::string_view tenant, const Handle& handle) const;
+  // Gives the lease another length, from now; no further than the factor's life.
   absl::StatusOr<FactorInfo> Renew(std::string_view tenant, const Handle& handle,
                                    absl::Duration lease);
   absl::Status Release(std::string_view tenant, const Handle& handle);
 
   // Newest first, at most `limit`, those created before `before` in creation order (0: from the
-  // newest); `*next` is the value that continues, 0 at the end. `name`: empty for all.
+  // newest); `*next` is the value that continues, 0 at the end. `name`: empty for all. Fewer than
+  // `limit` where some are over, though others follow.
   std::vector<FactorInfo> List(std::string_view tenant, std::string_view name, int64_t before,
                                size_t limit, int64_t* next) const;
 
@@ -174,16 +206,24 @@ class FactorCache {
   // slot.budget->TryReserve first. RESOURCE_EXHAUSTED if everything idle does not suffice (nothing
   // more is evicted then than needed to know: check before evicting).
   absl::StatusOr<Reservation> ReserveOnDevice(DeviceSlot& slot, size_t bytes);
-  // Likewise on the host budget, dropping factors of the host tier. Both fail with reason
+  // Likewise on the host budget, dropping iteration records, oldest first, and then factors of the
+  // host tier. Both fail with reason
   // MEMORY_EXHAUSTED and, unless `bytes` is more than the whole budget, a retry delay.
   absl::StatusOr<Reservation> ReserveOnHost(size_t bytes);
+
+  // RESOURCE_EXHAUSTED if not even evicting everything idle would make room for `bytes` there now.
+  absl::Status CheckReachable(DeviceSlot& slot, size_t bytes) const;
 
   // Bytes that evicting everything idle would free on the slot's budget.
   size_t EvictableBytes(const DeviceSlot& slot) const;
 
-  // Ends leases that are over, and forgets the factors of fenced devices that have no host copy.
-  // The daemon calls it every second.
-  void Sweep();
+  // The device whose memory a factor's end gives back. NOT_FOUND as Acquire.
+  absl::StatusOr<DeviceSlot*> SlotOf(std::string_view tenant, const Handle& handle) const;
+
+  // Ends leases that are over, and forgets the factors of fenced devices that have no host copy;
+  // waits for no device: their memory is given back on their own threads. The daemon calls it every
+  // second.
+  void Sweep() { SweepFor(/*slot=*/nullptr); }
 
   // What the tiers hold, indexed by CacheTier: replaced and released versions that calls still use
   // not included.
@@ -192,17 +232,29 @@ class FactorCache {
 
  private:
   using RequestKey = std::pair<std::string, std::string>;  // tenant, request_id
-
-  // Versions that nothing uses, least recently used first, and their bytes together.
-  struct IdleList {
-    std::list<Stored*> order;
-    size_t bytes = 0;
+  using Waiters = std::map<const RequestWaiter*, std::weak_ptr<RequestWaiter>>;
+  struct Request {
+    std::optional<Handle> factor;  // nullopt: claimed, its factor is being made
+    Waiters waiters;               // while claimed
   };
-  // The list of the host tier; device i has list i + 1.
-  static constexpr size_t kHostList = 0;
+
+  // tenant, name, order of creation; views of the entry's strings
+  using ListKey = std::tuple<std::string_view, std::string_view, int64_t>;
+
+  // The versions in one memory that entries have, and their bytes together.
+  struct Shelf {
+    std::unordered_set<Stored*> stored;
+    size_t bytes = 0;
+    // Those of them that nothing uses, least recently used first.
+    std::list<Stored*> idle;
+    size_t idle_bytes = 0;
+  };
+  // The shelf of the host tier; device i has shelf i + 1.
+  static constexpr size_t kHostShelf = 0;
 
   static CacheTier TierOf(const Stored& stored);
-  static size_t ListOf(const Stored& stored);
+  static size_t ShelfOf(const Stored& stored);
+  static size_t ShelfOf(const DeviceSlot& slot);
   static std::shared_ptr<Stored> MakeStored(NewFactor factor);
 
   // The entry, if the handle is the tenant's and alive at `now`; else NOT_FOUND, and why.
@@ -210,7 +262,35 @@ class FactorCache {
                               CacheMiss* miss) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // How an entry that was not swept yet is over at `now`, if it is.
   static std::optional<Departure> DueDeparture(const Entry& entry, absl::Time now);
-  FactorInfo Info(const Entry& entry) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  FactorInfo Info(const Entry& entry, absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // When a lease of the entry's length ends that starts now, and when the entry is over unless a
+  // use begins or ends before.
+  static absl::Time LeaseFrom(const Entry& entry, absl::Time now);
+  static absl::Time EndOf(const Entry& entry);
+  // Changes what EndOf(entry) depends on.
+  void Reschedule(Entry& entry, absl::FunctionRef<void()> change)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // As Sweep(), but what is in the memory of `slot`'s device is free on return.
+  void SweepFor(const DeviceSlot* slot);
+  // Ends some of the entries that are over at `now`; empty if there are none.
+  std::vector<Charged> SweepSome(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends those whose device is lost and that have no host copy.
+  std::vector<Charged> SweepLostDevices() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Before it returns what is in host memory or that of `slot`'s device; the rest on the threads of
+  // its device.
+  static void Free(std::vector<Charged> freed, const DeviceSlot* slot);
+
+  // An entry's version: from here on it is on a shelf, until Detach.
+  void Attach(Entry& entry, std::shared_ptr<Stored> stored) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The result is to be settled.
+  std::shared_ptr<Stored> Detach(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Changes the memory that a version is in.
+  void Move(Stored& stored, absl::FunctionRef<void()> change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Tells the shelf's device what of it is idle.
+  void TellIdle(size_t shelf) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Shelve(Stored& stored) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Unshelve(Stored& stored) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends an entry. Its version is detached; Settle() it.
   std::shared_ptr<Stored> Remove(const Handle& handle, Departure departure)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -218,17 +298,24 @@ class FactorCache {
   // bytes if nobody will use it again. The result is to be destroyed after the lock.
   Charged Settle(Stored& stored) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Unlist(Stored& stored) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Counts the version's iteration record among those that can be dropped, or no longer.
+  void ListRecord(Stored& stored) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<const IterationRecord> TakeRecordOf(Stored& stored)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Until `bytes` are free in the host budget, or no record is left.
+  void DropRecords(size_t bytes);
+  static void Notify(const Waiters& waiters);
   // Gives a host copy whose device is lost to a healthy one.
   void Rehome(Stored& stored) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Unpin(std::shared_ptr<Stored> stored) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Tiers (factor_cache_tiers.cc).
-  absl::StatusOr<Reservation> Reserve(DeviceSlot* slot, MemoryBudget& budget, size_t list,
+  absl::StatusOr<Reservation> Reserve(DeviceSlot* slot, MemoryBudget& budget, size_t shelf,
                                       size_t bytes);
-  // The least recently used idle version of the list, marked as moving; null if the list is empty.
-  // RESOURCE_EXHAUSTED if not even all of the list would make room for `bytes`.
+  // The least recently used idle version of the shelf, marked as moving; null if all are in use.
+  // RESOURCE_EXHAUSTED if not even all of the idle ones would make room for `bytes`.
   absl::StatusOr<std::shared_ptr<Stored>> TakeVictim(DeviceSlot* slot, const MemoryBudget& budget,
-                                                     size_t list, size_t bytes);
+                                                     size_t shelf, size_t bytes);
   void Drop(const std::shared_ptr<Stored>& victim);
   void Demote(const std::shared_ptr<Stored>& victim);
   absl::Status CopyToHost(const Stored& from, Charged* to, uint64_t* checksum);
@@ -241,8 +328,7 @@ class FactorCache {
   DevicePool* const pool_;
   MemoryResource* const host_memory_;
   Metrics* const metrics_;
-  absl::Time (*const now_)();
-  // One for each idle list, held by the call that empties it: a second one waits for what the first
+  // One for each shelf, held by the call that empties it: a second one waits for what the first
   // frees instead of finding nothing idle. A device's is taken before the host's, all before
   // mutex_.
   const std::unique_ptr<Mutex[]> pressure_;
@@ -252,12 +338,15 @@ class FactorCache {
   mutable Mutex mutex_;
   std::unordered_map<Handle, std::unique_ptr<Entry>, absl::Hash<Handle>> entries_
       ABSL_GUARDED_BY(mutex_);
-  // By tenant and order of creation.
-  std::map<std::pair<std::string, int64_t>, Entry*> by_sequence_ ABSL_GUARDED_BY(mutex_);
+  // Every entry under its tenant and the name "", and, if it has a name, under that too.
+  std::map<ListKey, Entry*> listed_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::pair<absl::Time, Entry*>> by_end_ ABSL_GUARDED_BY(mutex_);  // EndOf
   int64_t last_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
-  // nullopt: claimed, its factor is being made.
-  std::map<RequestKey, std::optional<Handle>> requests_ ABSL_GUARDED_BY(mutex_);
-  std::vector<IdleList> idle_ ABSL_GUARDED_BY(mutex_);
+  std::map<RequestKey, Request> requests_ ABSL_GUARDED_BY(mutex_);
+  // Versions with an iteration record, oldest first.
+  std::list<Stored*> records_ ABSL_GUARDED_BY(mutex_);
+  size_t record_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // what those are charged
+  std::vector<Shelf> shelves_ ABSL_GUARDED_BY(mutex_);
   Tombstones tombstones_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -3,15 +3,20 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/util/clock.h"
+
 namespace crout {
 
 CacheTier FactorCache::TierOf(const Stored& stored) {
-  return ListOf(stored) == kHostList ? CacheTier::kHost : CacheTier::kDevice;
+  return ShelfOf(stored) == kHostShelf ? CacheTier::kHost : CacheTier::kDevice;
 }
 
-size_t FactorCache::ListOf(const Stored& stored) {
-  const bool on_device = stored.resident && !stored.slot->on_host();
-  return on_device ? static_cast<size_t>(stored.slot->index) + 1 : kHostList;
+size_t FactorCache::ShelfOf(const Stored& stored) {
+  return stored.resident ? ShelfOf(*stored.slot) : kHostShelf;
+}
+
+size_t FactorCache::ShelfOf(const DeviceSlot& slot) {
+  return slot.on_host() ? kHostShelf : static_cast<size_t>(slot.index) + 1;
 }
 
 std::shared_ptr<FactorCache::Stored> FactorCache::MakeStored(NewFactor factor) {
@@ -20,16 +25,12 @@ std::shared_ptr<FactorCache::Stored> FactorCache::MakeStored(NewFactor factor) {
   stored->timings = factor.timings;
   // A 0 x 0 matrix has no bytes to keep, and nothing that they could tell.
   stored->has_matrix = factor.factorization.storage.matrix || factor.factorization.summary.n == 0;
-  stored->bytes = std::max(factor.factorization.storage.bytes(), kSmallestCharge);
+  stored->bytes = Charge(factor.factorization.storage.bytes());
   stored->slot = factor.slot;
   stored->reservation = std::move(factor.reservation);
   stored->reservation.Shrink(stored->bytes);
   stored->factorization = std::move(factor.factorization);
-  if (auto& iterations = stored->factorization.summary.iterations) {
-    // Told once, by the call that factored: it can be as large as a factor, and is not charged.
-    iterations->sweeps = {};
-    iterations->pivots = {};
-  }
+  stored->record = std::move(factor.record);
   return stored;
 }
 
@@ -53,7 +54,7 @@ absl::StatusOr<FactorCache::Entry*> FactorCache::Find(std::string_view tenant, c
 }
 
 std::optional<Departure> FactorCache::DueDeparture(const Entry& entry, absl::Time now) {
-  if (now >= entry.lease_expire_time) return Departure::kExpired;
+  if (now >= EndOf(entry)) return Departure::kExpired;
   const Stored& stored = *entry.stored;
   if (TierOf(stored) == CacheTier::kDevice && !stored.slot->device->healthy()) {
     return Departure::kDeviceLost;
@@ -61,20 +62,36 @@ std::optional<Departure> FactorCache::DueDeparture(const Entry& entry, absl::Tim
   return std::nullopt;
 }
 
-FactorInfo FactorCache::Info(const Entry& entry) const {
+absl::Time FactorCache::LeaseFrom(const Entry& entry, absl::Time now) {
+  // The later one: the wall clock can be set back.
+  return std::min(std::max(now + entry.lease, entry.lease_expire_time), entry.life_end);
+}
+
+absl::Time FactorCache::EndOf(const Entry& entry) {
+  return entry.uses > 0 ? entry.life_end : entry.lease_expire_time;
+}
+
+void FactorCache::Reschedule(Entry& entry, absl::FunctionRef<void()> change) {
+  by_end_.erase({EndOf(entry), &entry});
+  change();
+  by_end_.emplace(EndOf(entry), &entry);
+}
+
+FactorInfo FactorCache::Info(const Entry& entry, absl::Time now) const {
   const Stored& stored = *entry.stored;
   return {.handle = entry.handle,
           .tenant = entry.tenant,
           .name = entry.name,
           .version = stored.version,
           .summary = stored.factorization.summary,
+          .record = stored.record,
           .device = stored.slot->device->info().name,
           .nnz = stored.nnz,
           .has_matrix = stored.has_matrix,
           .tier = TierOf(stored),
           .bytes = stored.bytes,
           .create_time = entry.create_time,
-          .lease_expire_time = entry.lease_expire_time,
+          .lease_expire_time = entry.uses > 0 ? LeaseFrom(entry, now) : entry.lease_expire_time,
           .timings = stored.timings};
 }
 
@@ -84,33 +101,93 @@ std::shared_ptr<FactorCache::Stored> FactorCache::Remove(const Handle& handle,
   Entry& entry = *node.mapped();
   metrics_->CountCacheEviction(TierOf(*entry.stored), EvictionOf(departure));
   tombstones_.Add(handle, entry.tenant, departure);
-  by_sequence_.erase({entry.tenant, entry.sequence});
+  by_end_.erase({EndOf(entry), &entry});
+  listed_.erase(ListKey(entry.tenant, "", entry.sequence));
+  listed_.erase(ListKey(entry.tenant, entry.name, entry.sequence));
   // The request may belong to a later factor by now.
   const auto request = requests_.find(RequestKey(entry.tenant, entry.request_id));
-  if (request != requests_.end() && request->second == handle) requests_.erase(request);
+  if (request != requests_.end() && request->second.factor == handle) requests_.erase(request);
+  return Detach(entry);
+}
+
+void FactorCache::Attach(Entry& entry, std::shared_ptr<Stored> stored) {
+  stored->handle = entry.handle;
+  stored->entry = &entry;
+  Shelve(*stored);
+  ListRecord(*stored);
+  entry.stored = std::move(stored);
+}
+
+std::shared_ptr<FactorCache::Stored> FactorCache::Detach(Entry& entry) {
+  Unshelve(*entry.stored);
   entry.stored->entry = nullptr;
   return std::move(entry.stored);
+}
+
+void FactorCache::Move(Stored& stored, absl::FunctionRef<void()> change) {
+  if (stored.entry != nullptr) Unshelve(stored);
+  change();
+  if (stored.entry != nullptr) Shelve(stored);
+}
+
+void FactorCache::Shelve(Stored& stored) {
+  Shelf& shelf = shelves_[ShelfOf(stored)];
+  shelf.stored.insert(&stored);
+  shelf.bytes += stored.bytes;
+}
+
+void FactorCache::Unshelve(Stored& stored) {
+  Unlist(stored);
+  Shelf& shelf = shelves_[ShelfOf(stored)];
+  shelf.stored.erase(&stored);
+  shelf.bytes -= stored.bytes;
 }
 
 FactorCache::Charged FactorCache::Settle(Stored& stored) {
   Unlist(stored);
   if (stored.pins > 0 || stored.moving) return {};
   if (stored.entry == nullptr) {
-    return {.reservation = std::move(stored.reservation),
-            .storage = std::move(stored.factorization.storage)};
+    const bool on_host = ShelfOf(stored) == kHostShelf;
+    return {.slot = on_host ? nullptr : stored.slot,
+            .reservation = std::move(stored.reservation),
+            .storage = std::move(stored.factorization.storage),
+            .record = TakeRecordOf(stored)};
   }
-  IdleList& list = idle_[ListOf(stored)];
-  stored.position = list.order.insert(list.order.end(), &stored);
+  Shelf& shelf = shelves_[ShelfOf(stored)];
+  stored.position = shelf.idle.insert(shelf.idle.end(), &stored);
   stored.listed = true;
-  list.bytes += stored.bytes;
+  shelf.idle_bytes += stored.bytes;
+  TellIdle(ShelfOf(stored));
   return {};
 }
 
 void FactorCache::Unlist(Stored& stored) {
   if (!std::exchange(stored.listed, false)) return;
-  IdleList& list = idle_[ListOf(stored)];
-  list.order.erase(stored.position);
-  list.bytes -= stored.bytes;
+  Shelf& shelf = shelves_[ShelfOf(stored)];
+  shelf.idle.erase(stored.position);
+  shelf.idle_bytes -= stored.bytes;
+  TellIdle(ShelfOf(stored));
+}
+
+void FactorCache::TellIdle(size_t shelf) {
+  for (const auto& slot : pool_->slots()) {
+    if (ShelfOf(*slot) == shelf) slot->idle_bytes = shelves_[shelf].idle_bytes;
+  }
+}
+
+void FactorCache::ListRecord(Stored& stored) {
+  if (stored.record == nullptr) return;
+  stored.record_position = records_.insert(records_.end(), &stored);
+  stored.record_listed = true;
+  record_bytes_ += stored.record->reservation.bytes();
+}
+
+std::shared_ptr<const IterationRecord> FactorCache::TakeRecordOf(Stored& stored) {
+  if (std::exchange(stored.record_listed, false)) {
+    records_.erase(stored.record_position);
+    record_bytes_ -= stored.record->reservation.bytes();
+  }
+  return std::move(stored.record);
 }
 
 void FactorCache::Rehome(Stored& stored) {
@@ -152,9 +229,18 @@ absl::StatusOr<const Factorization*> FactorCache::Pin::OnDevice(ExecutionContext
 }
 
 void FactorCache::Unpin(std::shared_ptr<Stored> stored) {
+  const absl::Time now = WallNow();
   Charged freed;
   MutexLock lock(&mutex_);
   --stored->pins;
+  // Whichever version was used: the handle was.
+  if (const auto found = entries_.find(stored->handle); found != entries_.end()) {
+    Entry& entry = *found->second;
+    Reschedule(entry, [&] {
+      --entry.uses;
+      entry.lease_expire_time = LeaseFrom(entry, now);
+    });
+  }
   freed = Settle(*stored);
 }
 

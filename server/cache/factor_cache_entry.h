@@ -20,14 +20,17 @@ namespace crout {
 // Bytes and what they are charged to. Members are destroyed from the last: memory is free before
 // the budget says so.
 struct FactorCache::Charged {
+  DeviceSlot* slot = nullptr;  // in whose device's memory it is; null: host memory
   Reservation reservation;
   FactorStorage storage;
+  std::shared_ptr<const IterationRecord> record;
 };
 
 // Lives while an entry, a pin or a move holds it; its bytes go as soon as it is detached, unpinned
 // and not moving. The cache's mutex guards all but the first group and what the others say.
 struct FactorCache::Stored {
   // Constant once the entry has it.
+  Handle handle;
   int64_t version = 1;
   std::optional<int64_t> nnz;
   CallTimings timings;
@@ -49,8 +52,12 @@ struct FactorCache::Stored {
   bool moving = false;     // taken by an eviction
   bool wanted = false;     // pinned since it was taken: the eviction leaves it alone
   Entry* entry = nullptr;  // null once detached
-  bool listed = false;     // in an idle list, at `position`
+  bool listed = false;     // among its shelf's idle ones, at `position`
   std::list<Stored*>::iterator position;
+
+  std::shared_ptr<const IterationRecord> record;
+  bool record_listed = false;  // in the cache's records_, at `record_position`
+  std::list<Stored*>::iterator record_position;
 
   Mutex promotion;  // Taken before the cache's mutex.
 };
@@ -62,7 +69,10 @@ struct FactorCache::Entry {
   std::string request_id;
   int64_t sequence = 0;
   absl::Time create_time;
-  absl::Time lease_expire_time;
+  absl::Time life_end;
+  absl::Duration lease;          // its length
+  absl::Time lease_expire_time;  // no later than life_end
+  int uses = 0;                  // pins of this version and of those before
   std::shared_ptr<Stored> stored;
 };
 

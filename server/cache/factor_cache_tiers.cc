@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/util/failpoint.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
 #include "server/cache/factor_cache_entry.h"
@@ -27,30 +28,38 @@ absl::Status ExhaustedStatus(const DeviceSlot* slot, size_t bytes, const MemoryB
 }  // namespace
 
 absl::StatusOr<Reservation> FactorCache::ReserveOnDevice(DeviceSlot& slot, size_t bytes) {
-  const size_t list = slot.on_host() ? kHostList : static_cast<size_t>(slot.index) + 1;
-  return Reserve(&slot, *slot.budget, list, bytes);
+  return Reserve(&slot, *slot.budget, ShelfOf(slot), bytes);
 }
 
 absl::StatusOr<Reservation> FactorCache::ReserveOnHost(size_t bytes) {
-  return Reserve(/*slot=*/nullptr, pool_->host_budget(), kHostList, bytes);
+  return Reserve(/*slot=*/nullptr, pool_->host_budget(), kHostShelf, bytes);
 }
 
 size_t FactorCache::EvictableBytes(const DeviceSlot& slot) const {
   MutexLock lock(&mutex_);
-  return idle_[slot.on_host() ? kHostList : static_cast<size_t>(slot.index) + 1].bytes;
+  return shelves_[ShelfOf(slot)].idle_bytes;
+}
+
+absl::Status FactorCache::CheckReachable(DeviceSlot& slot, size_t bytes) const {
+  const MemoryBudget& budget = *slot.budget;
+  MutexLock lock(&mutex_);
+  const size_t idle = shelves_[ShelfOf(slot)].idle_bytes;
+  if (budget.limit() - budget.reserved() + idle >= bytes) return absl::OkStatus();
+  return ExhaustedStatus(&slot, bytes, budget);
 }
 
 absl::StatusOr<Reservation> FactorCache::Reserve(DeviceSlot* slot, MemoryBudget& budget,
-                                                 size_t list, size_t bytes) {
+                                                 size_t shelf, size_t bytes) {
   if (auto reservation = budget.TryReserve(bytes)) return *std::move(reservation);
-  Sweep();  // What is over goes before what is only old.
-  MutexLock lock(&pressure_[list]);
+  SweepFor(slot);  // What is over goes before what is only old.
+  if (shelf == kHostShelf) DropRecords(bytes);
+  MutexLock lock(&pressure_[shelf]);
   while (true) {
     if (auto reservation = budget.TryReserve(bytes)) return *std::move(reservation);
     CROUT_ASSIGN_OR_RETURN(const std::shared_ptr<Stored> victim,
-                           TakeVictim(slot, budget, list, bytes));
+                           TakeVictim(slot, budget, shelf, bytes));
     if (victim == nullptr) continue;  // The bytes became free since.
-    if (list == kHostList) {
+    if (shelf == kHostShelf) {
       Drop(victim);
     } else {
       Demote(victim);
@@ -58,14 +67,28 @@ absl::StatusOr<Reservation> FactorCache::Reserve(DeviceSlot* slot, MemoryBudget&
   }
 }
 
-absl::StatusOr<std::shared_ptr<FactorCache::Stored>> FactorCache::TakeVictim(
-    DeviceSlot* slot, const MemoryBudget& budget, size_t list, size_t bytes) {
+void FactorCache::DropRecords(size_t bytes) {
+  const MemoryBudget& budget = pool_->host_budget();
+  if (bytes > budget.limit()) return;
+  std::vector<std::shared_ptr<const IterationRecord>> dropped;
   MutexLock lock(&mutex_);
-  const IdleList& idle = idle_[list];
-  const size_t reachable = budget.limit() - budget.reserved() + idle.bytes;
+  size_t free = budget.limit() - budget.reserved();
+  // Records that would not make enough room, with the factors that go after them, stay.
+  if (free + shelves_[kHostShelf].idle_bytes + record_bytes_ < bytes) return;
+  while (free < bytes && !records_.empty()) {
+    dropped.push_back(TakeRecordOf(*records_.front()));
+    free += dropped.back()->reservation.bytes();
+  }
+}
+
+absl::StatusOr<std::shared_ptr<FactorCache::Stored>> FactorCache::TakeVictim(
+    DeviceSlot* slot, const MemoryBudget& budget, size_t shelf, size_t bytes) {
+  MutexLock lock(&mutex_);
+  const Shelf& full = shelves_[shelf];
+  const size_t reachable = budget.limit() - budget.reserved() + full.idle_bytes;
   if (reachable < bytes) return ExhaustedStatus(slot, bytes, budget);
-  if (idle.order.empty()) return nullptr;
-  Stored& victim = *idle.order.front();
+  if (full.idle.empty()) return nullptr;
+  Stored& victim = *full.idle.front();
   Unlist(victim);
   victim.moving = true;
   victim.wanted = false;
@@ -94,10 +117,12 @@ void FactorCache::Demote(const std::shared_ptr<Stored>& victim) {
   const bool idle = victim->entry != nullptr && !victim->wanted;
   if (idle && copied.ok()) {
     metrics_->CountCacheEviction(CacheTier::kDevice, CacheEviction::kPressure);
-    std::swap(victim->reservation, copy.reservation);
-    std::swap(victim->factorization.storage, copy.storage);
-    victim->checksum = checksum;
-    victim->resident = false;
+    Move(*victim, [&] {
+      std::swap(victim->reservation, copy.reservation);
+      std::swap(victim->factorization.storage, copy.storage);
+      victim->checksum = checksum;
+      victim->resident = false;
+    });
   } else if (idle) {
     const bool lost = !victim->slot->device->healthy();
     Remove(victim->entry->handle, lost ? Departure::kDeviceLost : Departure::kEvicted);
@@ -135,6 +160,8 @@ absl::StatusOr<const Factorization*> FactorCache::MakeResident(Stored& stored,
     return ExhaustedStatus(stored.slot, stored.bytes, *stored.slot->budget);
   }
   Stopwatch stopwatch;
+  const Buffer& lu = stored.factorization.storage.lu;
+  CROUT_RETURN_IF_ERROR(Failpoint("cache.promote", {lu.data(), lu.size()}));
   if (StorageChecksum(stored.factorization.storage) != stored.checksum) {
     return DropCorrupted(stored);
   }
@@ -145,9 +172,11 @@ absl::StatusOr<const Factorization*> FactorCache::MakeResident(Stored& stored,
   charged.reservation = std::move(room);
   {
     MutexLock lock(&mutex_);
-    std::swap(stored.reservation, charged.reservation);
-    std::swap(stored.factorization.storage, charged.storage);
-    stored.resident = true;
+    Move(stored, [&] {
+      std::swap(stored.reservation, charged.reservation);
+      std::swap(stored.factorization.storage, charged.storage);
+      stored.resident = true;
+    });
   }
   metrics_->ObservePromotion(stopwatch.Lap());
   *promoted = true;

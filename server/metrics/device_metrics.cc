@@ -9,8 +9,6 @@
 namespace crout {
 namespace {
 
-using HistogramFamily = prometheus::Family<prometheus::Histogram>;
-
 // The registry merges families of one name: each device adds its children to the same family.
 prometheus::Gauge* AddGauge(prometheus::Registry& registry, const char* name, const char* help,
                             const prometheus::Labels& labels) {
@@ -50,16 +48,17 @@ DeviceMetrics::DeviceMetrics(prometheus::Registry& registry, const DeviceLabels&
                     .Name("crout_solve_duration_seconds")
                     .Help("Time of a triangular solve on its device, by the order of the matrix.")
                     .Register(registry);
-  auto add = [&](HistogramFamily& family, const char* label, const std::string& name) {
+  auto add = [&](LazyHistogram::Family& family, const char* label, const std::string& name) {
     Durations durations{.name = name, .histograms = {}};
     for (DType dtype : {DType::kFloat32, DType::kFloat64}) {
       for (size_t size = 0; size < kSizeClassNames.size(); ++size) {
-        durations.histograms[static_cast<size_t>(dtype)][size] =
-            &family.Add({{label, name},
-                         {"device", labels.name},
-                         {"dtype", std::string(NameOf(dtype))},
-                         {"size_class", std::string(kSizeClassNames[size])}},
-                        KernelBuckets());
+        durations.histograms[static_cast<size_t>(dtype)][size] = std::make_unique<LazyHistogram>(
+            family,
+            LazyHistogram::Labels{{label, name},
+                                  {"device", labels.name},
+                                  {"dtype", std::string(NameOf(dtype))},
+                                  {"size_class", std::string(kSizeClassNames[size])}},
+            KernelBuckets);
       }
     }
     return durations;
@@ -74,7 +73,7 @@ void DeviceMetrics::Observe(std::vector<Durations>& durations, std::string_view 
                             int64_t n, double seconds) {
   for (Durations& entry : durations) {
     if (entry.name != name) continue;
-    entry.histograms[static_cast<size_t>(dtype)][SizeClassOf(n)]->Observe(seconds);
+    entry.histograms[static_cast<size_t>(dtype)][OrderClassOf(n)]->Observe(seconds);
     return;
   }
 }

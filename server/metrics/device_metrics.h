@@ -4,17 +4,18 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "kernels/dtype.h"
 #include "server/metrics/labels.h"
+#include "server/metrics/lazy_histogram.h"
 #include "server/metrics/state.h"
 
 namespace prometheus {
 class Gauge;
-class Histogram;
 class Registry;
 }  // namespace prometheus
 
@@ -33,7 +34,8 @@ class DeviceMetrics {
   DeviceMetrics(prometheus::Registry& registry, const DeviceLabels& labels);
 
   // Seconds on the device of one factorization (order n) or solve. `algorithm` and `solver` are
-  // among those of the DeviceLabels; others are not counted.
+  // among those of the DeviceLabels; others are not counted. Each combination of labels appears
+  // with its first observation.
   void ObserveFactor(std::string_view algorithm, DType factor_dtype, int64_t n, double seconds);
   void ObserveSolve(std::string_view solver, DType factor_dtype, int64_t n, double seconds);
 
@@ -43,7 +45,7 @@ class DeviceMetrics {
   // The histograms of one algorithm or solver, by type and size class.
   struct Durations {
     std::string name;
-    std::array<std::array<prometheus::Histogram*, kSizeClassNames.size()>, 2> histograms;
+    std::array<std::array<std::unique_ptr<LazyHistogram>, kSizeClassNames.size()>, 2> histograms;
   };
   static void Observe(std::vector<Durations>& durations, std::string_view name, DType dtype,
                       int64_t n, double seconds);

@@ -20,12 +20,13 @@ enum class Method : uint8_t {
   kGetFactors,
   kListFactors,
   kDescribeFactor,
+  kGetIterations,
   kRenewLease,
   kReleaseFactor,
   kEstimateFactorize,
   kGetServerInfo,
 };
-inline constexpr std::array<std::string_view, 12> kMethodNames = {"Factorize",
+inline constexpr std::array<std::string_view, 13> kMethodNames = {"Factorize",
                                                                   "Refactorize",
                                                                   "Solve",
                                                                   "FactorizeAndSolve",
@@ -33,6 +34,7 @@ inline constexpr std::array<std::string_view, 12> kMethodNames = {"Factorize",
                                                                   "GetFactors",
                                                                   "ListFactors",
                                                                   "DescribeFactor",
+                                                                  "GetIterations",
                                                                   "RenewLease",
                                                                   "ReleaseFactor",
                                                                   "EstimateFactorize",
@@ -94,6 +96,14 @@ enum class CacheEviction : uint8_t {
 inline constexpr std::array<std::string_view, 6> kCacheEvictionNames = {
     "pressure", "lease", "released", "replaced", "device_lost", "data_loss"};
 
+// Label `reason` of crout_solver_fallbacks_total: the kernels' SolverFallback from kCondition on.
+inline constexpr std::array<std::string_view, 2> kSolverFallbackNames = {"condition",
+                                                                         "backward_error"};
+
+// Label `result` of crout_poor_results_total: what a reply warned of.
+enum class PoorResult : uint8_t { kFactor, kComplement };
+inline constexpr std::array<std::string_view, 2> kPoorResultNames = {"factor", "complement"};
+
 // Label `start`: whether an iterative method started from earlier factors.
 enum class Start : uint8_t { kWarm, kCold };
 inline constexpr std::array<std::string_view, 2> kStartNames = {"warm", "cold"};
@@ -104,7 +114,7 @@ inline constexpr std::array<std::string_view, 7> kSizeClassNames = {
     "64", "256", "1024", "4096", "16384", "65536", "+Inf"};
 
 // Index of n's class in kSizeClassNames.
-constexpr size_t SizeClassOf(int64_t n) {
+constexpr size_t OrderClassOf(int64_t n) {
   size_t index = 0;
   while (index < kSizeClassBounds.size() && n > kSizeClassBounds[index]) ++index;
   return index;

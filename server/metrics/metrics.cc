@@ -1,6 +1,5 @@
 #include "server/metrics/metrics.h"
 
-#include <prometheus/collectable.h>
 #include <prometheus/counter.h>
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
@@ -10,6 +9,8 @@
 #include <cmath>
 #include <utility>
 
+#include "crout_version.h"
+#include "kernels/factorization.h"
 #include "server/metrics/buckets.h"
 
 namespace crout {
@@ -53,6 +54,19 @@ std::array<Metric*, size> AddEach(Family<Metric>& family, const char* label,
   return children;
 }
 
+// The same for histograms, of which none appears yet.
+template <size_t size>
+std::array<std::unique_ptr<LazyHistogram>, size> AddEachLazily(
+    Family<Histogram>& family, const char* label, const std::array<std::string_view, size>& names,
+    LazyHistogram::Buckets buckets) {
+  std::array<std::unique_ptr<LazyHistogram>, size> children;
+  for (size_t i = 0; i < size; ++i) {
+    children[i] = std::make_unique<LazyHistogram>(
+        family, LazyHistogram::Labels{{label, std::string(names[i])}}, buckets);
+  }
+  return children;
+}
+
 template <class Enum>
 constexpr size_t Index(Enum value) {
   return static_cast<size_t>(value);
@@ -68,20 +82,7 @@ Metrics::Metrics(const MetricsOptions& options) : registry_(std::make_unique<Reg
   }
   RegisterNumerics();
   RegisterCache();
-  RegisterBuild(options.cuda);
-
-  class Scraped : public prometheus::Collectable {
-   public:
-    explicit Scraped(Metrics* metrics) : metrics_(metrics) {}
-    std::vector<prometheus::MetricFamily> Collect() const override {
-      metrics_->RefreshGauges();
-      return metrics_->registry_->Collect();
-    }
-
-   private:
-    Metrics* const metrics_;
-  };
-  collectable_ = std::make_shared<Scraped>(this);
+  RegisterProcess(options.cuda);
 }
 
 Metrics::~Metrics() = default;
@@ -95,16 +96,20 @@ void Metrics::RegisterRequests() {
     const prometheus::Labels method = {{"method", std::string(kMethodNames[i])}};
     requests_[i] = AddEach(requests, "code", kCodeNames, method);
   }
-  request_duration_ = AddEach(durations, "method", kMethodNames, {}, LatencyBuckets());
-  phase_duration_ = AddEach(AddHistograms(*registry_, "crout_phase_duration_seconds",
-                                          "Time that jobs spent in each of their phases."),
-                            "phase", kJobPhaseNames, {}, LatencyBuckets());
+  request_duration_ = AddEachLazily(durations, "method", kMethodNames, LatencyBuckets);
+  phase_duration_ = AddEachLazily(AddHistograms(*registry_, "crout_phase_duration_seconds",
+                                                "Time that jobs spent in each of their phases."),
+                                  "phase", kJobPhaseNames, LatencyBuckets);
+  phase_duration_[Index(JobPhase::kQueue)]->Appear();  // CroutQueueSlow
   rejected_ = AddEach(AddCounters(*registry_, "crout_rejected_total",
                                   "Calls turned away for the server's state, not their own."),
                       "reason", kRejectionNames, {});
 }
 
 void Metrics::RegisterPayloads() {
+  wasted_seconds_ = &AddCounters(*registry_, "crout_wasted_seconds_total",
+                                 "Seconds that work went on after its call had ended.")
+                         .Add({});
   received_bytes_ =
       &AddCounters(*registry_, "crout_received_bytes_total", "Payload bytes received.").Add({});
   sent_bytes_ = &AddCounters(*registry_, "crout_sent_bytes_total", "Payload bytes sent.").Add({});
@@ -120,9 +125,15 @@ void Metrics::RegisterNumerics() {
   constexpr std::array<std::string_view, 2> kDTypeNames = {NameOf(DType::kFloat32),
                                                            NameOf(DType::kFloat64)};
   backward_error_ =
-      AddEach(AddHistograms(*registry_, "crout_backward_error",
-                            "Backward error of verified solves, by the type of the factor."),
-              "dtype", kDTypeNames, {}, BackwardErrorBuckets());
+      AddEachLazily(AddHistograms(*registry_, "crout_backward_error",
+                                  "Backward error of verified solves, by the type of the factor."),
+                    "dtype", kDTypeNames, BackwardErrorBuckets);
+  backward_error_[Index(DType::kFloat64)]->Appear();  // CroutBackwardErrorHigh
+  solver_fallbacks_ = AddEach(AddCounters(*registry_, "crout_solver_fallbacks_total",
+                                          "Solves whose answer crout_solve left to another."),
+                              "reason", kSolverFallbackNames, {});
+  poor_results_ = &AddCounters(*registry_, "crout_poor_results_total",
+                               "Factors and Schur complements that replies warned of.");
   auto& iterations = AddCounters(*registry_, "crout_iterations_total",
                                  "Iterations of the iterative Crout methods.");
   auto& sections =
@@ -163,7 +174,10 @@ void Metrics::RegisterCache() {
                              .Add({}, KernelBuckets());
 }
 
-void Metrics::RegisterBuild(const std::string& cuda) {
+void Metrics::RegisterProcess(const std::string& cuda) {
+  log_dropped_ = &AddCounters(*registry_, "crout_log_dropped_total",
+                              "Log lines that were dropped because nobody read them.")
+                      .Add({});
   AddGauges(*registry_, "crout_build_info", "1, labelled with what this daemon was built from.")
       .Add({{"version", CROUT_VERSION}, {"commit", CROUT_COMMIT}, {"cuda", cuda}})
       .Set(1);
@@ -181,6 +195,8 @@ void Metrics::ObservePhase(JobPhase phase, double seconds) {
 }
 
 void Metrics::CountRejected(Rejection reason) { rejected_[Index(reason)]->Increment(); }
+
+void Metrics::CountWasted(double seconds) { wasted_seconds_->Increment(seconds); }
 
 void Metrics::CountReceived(size_t bytes) {
   received_bytes_->Increment(static_cast<double>(bytes));
@@ -202,6 +218,11 @@ void Metrics::ObserveBackwardError(DType factor_dtype, double backward_error) {
                                                                               : kAboveEveryFinite);
 }
 
+void Metrics::CountSolverFallback(SolverFallback reason) {
+  if (reason == SolverFallback::kNone) return;
+  solver_fallbacks_[Index(reason) - Index(SolverFallback::kCondition)]->Increment();
+}
+
 void Metrics::CountIterations(std::string_view algorithm, Start start, int64_t iterations,
                               int64_t sections, int64_t pivots) {
   for (size_t i = 0; i < kIterativeNames.size(); ++i) {
@@ -210,6 +231,13 @@ void Metrics::CountIterations(std::string_view algorithm, Start start, int64_t i
     sections_[i][Index(start)]->Increment(static_cast<double>(sections));
     pivots_[i][Index(start)]->Increment(static_cast<double>(pivots));
   }
+}
+
+void Metrics::CountPoorResult(std::string_view algorithm, PoorResult result) {
+  poor_results_
+      ->Add({{"algorithm", std::string(algorithm)},
+             {"result", std::string(kPoorResultNames[Index(result)])}})
+      .Increment();
 }
 
 void Metrics::CountCacheHit(CacheTier tier) { cache_hits_[Index(tier)]->Increment(); }
@@ -230,7 +258,7 @@ void Metrics::SetStateSource(StateSource source) {
   source_ = std::move(source);
 }
 
-void Metrics::RefreshGauges() {
+void Metrics::RefreshGauges() const {
   MutexLock lock(&source_mutex_);
   if (!source_) return;
   const ServerState state = source_();
@@ -241,10 +269,12 @@ void Metrics::RefreshGauges() {
     cache_entries_[tier]->Set(static_cast<double>(state.cache[tier].entries));
     cache_bytes_[tier]->Set(static_cast<double>(state.cache[tier].bytes));
   }
+  log_dropped_->Increment(static_cast<double>(state.log_lines_dropped) - log_dropped_->Value());
 }
 
 std::string Metrics::Scrape() const {
-  return prometheus::TextSerializer().Serialize(collectable_->Collect());
+  RefreshGauges();
+  return prometheus::TextSerializer().Serialize(registry_->Collect());
 }
 
 }  // namespace crout

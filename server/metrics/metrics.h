@@ -16,25 +16,32 @@
 #include "kernels/util/mutex.h"
 #include "server/metrics/device_metrics.h"
 #include "server/metrics/labels.h"
+#include "server/metrics/lazy_histogram.h"
 #include "server/metrics/state.h"
 
 namespace prometheus {
-class Collectable;
 class Counter;
 class Gauge;
 class Histogram;
 class Registry;
+template <class T>
+class Family;
 }  // namespace prometheus
 
 namespace crout {
 
+enum class SolverFallback : uint8_t;
+
 struct MetricsOptions {
   std::vector<DeviceLabels> devices;
-  std::string cuda;  // version of the CUDA runtime that was built against; "none" without CUDA
+  // Version of the CUDA libraries that were built against, where a device uses them; else "none".
+  std::string cuda;
 };
 
-// All series exist at zero from construction on; no method looks up a label. Seconds and bytes are
-// plain. Thread-safe.
+// Counters, gauges and histograms without labels exist at zero from construction on, and so do the
+// histograms that an alert reads; the other histograms, and rare counters that say so, appear with
+// their first observation. No method of a busy path looks up a label. Seconds and bytes are plain.
+// Thread-safe.
 class Metrics {
  public:
   explicit Metrics(const MetricsOptions& options);
@@ -47,6 +54,9 @@ class Metrics {
   // A phase that took place.
   void ObservePhase(JobPhase phase, double seconds);
   void CountRejected(Rejection reason);
+
+  // Work that went on after its call had ended: what cannot be stopped, or was not yet.
+  void CountWasted(double seconds);
 
   // Payload bytes, as they move.
   void CountReceived(size_t bytes);
@@ -71,9 +81,15 @@ class Metrics {
 
   // Of a verified solve. NaN (X overflowed) counts above every finite bucket.
   void ObserveBackwardError(DType factor_dtype, double backward_error);
+  // Of every solve; none is not counted.
+  void CountSolverFallback(SolverFallback reason);
   // Of one run of icm or icmpp (others are not counted).
   void CountIterations(std::string_view algorithm, Start start, int64_t iterations,
                        int64_t sections, int64_t pivots);
+
+  // A factor or a Schur complement beyond the threshold of its error figure. `algorithm` factored
+  // it. Its series exists from then on.
+  void CountPoorResult(std::string_view algorithm, PoorResult result);
 
   void CountCacheHit(CacheTier tier);
   void CountCacheMiss(CacheMiss reason);
@@ -87,15 +103,14 @@ class Metrics {
   using StateSource = std::function<ServerState()>;
   void SetStateSource(StateSource source);
 
-  // The text exposition, format 0.0.4, as a scrape would see it.
+  // The text exposition, format 0.0.4. Waits for the state source, and so for what that waits for.
   std::string Scrape() const;
-
-  // For MetricsEndpoint alone. Lives as long as this.
-  const std::shared_ptr<prometheus::Collectable>& collectable() const { return collectable_; }
 
  private:
   template <size_t size>
   using Counters = std::array<prometheus::Counter*, size>;
+  template <size_t size>
+  using LazyHistograms = std::array<std::unique_ptr<LazyHistogram>, size>;
   static constexpr size_t kCodes = 17;
   static constexpr size_t kIterativeMethods = 2;
 
@@ -103,22 +118,24 @@ class Metrics {
   void RegisterPayloads();
   void RegisterNumerics();
   void RegisterCache();
-  void RegisterBuild(const std::string& cuda);
-  void RefreshGauges();
+  void RegisterProcess(const std::string& cuda);
+  void RefreshGauges() const;
 
   // Constant after construction.
   std::unique_ptr<prometheus::Registry> registry_;
-  std::shared_ptr<prometheus::Collectable> collectable_;
   std::vector<std::unique_ptr<DeviceMetrics>> devices_;
   std::array<Counters<kCodes>, kMethodNames.size()> requests_;
-  std::array<prometheus::Histogram*, kMethodNames.size()> request_duration_;
-  std::array<prometheus::Histogram*, kJobPhaseNames.size()> phase_duration_;
+  LazyHistograms<kMethodNames.size()> request_duration_;
+  LazyHistograms<kJobPhaseNames.size()> phase_duration_;
   Counters<kRejectionNames.size()> rejected_;
+  prometheus::Counter* wasted_seconds_;
   prometheus::Counter* received_bytes_;
   prometheus::Counter* sent_bytes_;
   prometheus::Histogram* upload_size_;
   prometheus::Gauge* uploads_in_flight_;
-  std::array<prometheus::Histogram*, 2> backward_error_;  // by DType
+  LazyHistograms<2> backward_error_;  // by DType
+  Counters<kSolverFallbackNames.size()> solver_fallbacks_;
+  prometheus::Family<prometheus::Counter>* poor_results_;
   std::array<Counters<kStartNames.size()>, kIterativeMethods> iterations_;
   std::array<Counters<kStartNames.size()>, kIterativeMethods> sections_;
   std::array<Counters<kStartNames.size()>, kIterativeMethods> pivots_;
@@ -129,9 +146,10 @@ class Metrics {
   prometheus::Histogram* promotion_duration_;
   std::array<prometheus::Gauge*, kCacheTierNames.size()> cache_entries_;
   std::array<prometheus::Gauge*, kCacheTierNames.size()> cache_bytes_;
+  prometheus::Counter* log_dropped_;
 
   // Held while the source runs, so that SetStateSource(nullptr) waits for it.
-  Mutex source_mutex_;
+  mutable Mutex source_mutex_;
   StateSource source_ ABSL_GUARDED_BY(source_mutex_);
 };
 

@@ -30,6 +30,7 @@ struct TierState {
 struct ServerState {
   std::vector<DeviceState> devices;  // in the order of MetricsOptions::devices
   std::array<TierState, 2> cache;    // indexed by CacheTier
+  uint64_t log_lines_dropped = 0;    // since the process began
 };
 
 }  // namespace crout

@@ -8,6 +8,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,13 +16,16 @@
 #include "absl/status/status.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "kernels/util/clock.h"
 #include "kernels/util/mutex.h"
 #include "kernels/util/status_macros.h"
 #include "server/rpc/call_registry.h"
 #include "server/rpc/codec.h"
 #include "server/rpc/core.h"
+#include "server/rpc/data_stream.h"
 #include "server/rpc/observe.h"
 #include "server/rpc/status.h"
+#include "server/rpc/transfer_watch.h"
 #include "server/scheduling/device_scheduler.h"
 #include "server/scheduling/reason.h"
 
@@ -35,7 +39,11 @@ namespace crout {
 //
 // Ends once, by End(): from then on nothing is sent, stop_requested() is true, a queued job is
 // taken back, and ReleaseResources() runs on a thread that may block, after the work in progress if
-// any.
+// any. Only where OutlivesClient() says so does the work go on when the client has left, until it
+// ends by itself or another End() comes.
+//
+// What gRPC is given is watched until it is gone, the last of it until OnDone(): a client that does
+// not read its reply in time is cut off.
 template <class Reactor>
 class Call : public Reactor, public LiveCall, public std::enable_shared_from_this<Call<Reactor>> {
  public:
@@ -48,28 +56,35 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   }
 
   // A client that does not read its reply holds the reply's memory.
-  void AbortIfIdle(Clock::time_point idle_since) override {
+  void EnforceLimits(Clock::time_point now) override {
     MutexLock lock(&mutex_);
-    if (!write_in_flight_ || write_start_ > idle_since) return;
-    End(absl::DeadlineExceededError("the client stopped reading its reply"));
-    context_->TryCancel();  // ends the write, which the end waits for
+    if (done_ || !sending_) return;
+    if (stop_requested()) {
+      if (now - end_time_ < kLeaveTime) return;
+    } else {
+      if (sending_->Check(now) == TransferWatch::Fault::kNone) return;
+      ClientLeft(absl::DeadlineExceededError("the client did not read its reply in time"));
+    }
+    context_->TryCancel();  // Ends the write or the end that gRPC still has.
   }
 
   void OnCancel() override {
     const bool late = std::chrono::system_clock::now() >= context_->deadline();
-    Abort(late ? absl::DeadlineExceededError("the call's deadline passed")
-               : absl::CancelledError("the client cancelled the call"));
+    MutexLock lock(&mutex_);
+    ClientLeft(late ? absl::DeadlineExceededError("the call's deadline passed")
+                    : absl::CancelledError("the client cancelled the call"));
   }
 
   void OnWriteDone(bool ok) override {
-    MutexLock lock(&mutex_);
-    write_in_flight_ = false;
-    if (!ok) End(absl::CancelledError("the client went away"));
-    SendNext();
+    try {
+      GoOnSending(ok);
+    } catch (const std::bad_alloc&) {
+      Abort(OutOfMemory());
+    }
   }
 
   void OnDone() override {
-    ObserveCall(core_, Observed());
+    ObserveCall(core_, Done());
     self_.reset();
   }
 
@@ -77,10 +92,12 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   Call(ServerCore& core, grpc::CallbackServerContext* context, Method method)
       : core_(core), context_(context), observed_(method, context) {}
 
-  // First step, right after construction: registers the call and reads its tenant.
+  // First step, right after construction: registers and charges the call and reads its tenant.
   absl::Status Enter() {
     self_ = this->shared_from_this();
-    CROUT_ASSIGN_OR_RETURN(ticket_, core_.calls.Enter(self_));
+    CROUT_ASSIGN_OR_RETURN(CallRegistry::Ticket ticket, core_.calls.Enter(self_));
+    ticket_ = std::make_shared<const CallRegistry::Ticket>(std::move(ticket));
+    CROUT_ASSIGN_OR_RETURN(charge_, core_.ChargeCall());
     CROUT_ASSIGN_OR_RETURN(tenant_, DecodeTenant(*context_));
     MutexLock lock(&mutex_);
     observed_.tenant = tenant_;
@@ -91,6 +108,13 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   virtual void ReleaseResources() = 0;
   // Runs the job's work; between BeginWork and EndWork.
   virtual void RunJob(ExecutionContext& context) = 0;
+  // From now on the call holds something of that device: its threads release it.
+  void ReleaseOn(DeviceSlot& slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    releasing_ = slot.releasing.get();
+  }
+  // Whether the work is to go on now that the client is gone or its deadline has passed. Once true,
+  // it stays so.
+  virtual bool OutlivesClient() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return false; }
 
   // The status of a job that failed on `device`: when the device is lost, that is the reason.
   static absl::Status JobStatus(absl::Status status, const Device& device) {
@@ -98,7 +122,14 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
     return WithReason(std::move(status), kReasonDeviceLost);
   }
 
+  // Whether the client has its answer, or left.
   bool ended() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ended_; }
+  // Whether the work, or what came of it, is of use to anybody. True until the end.
+  bool wanted() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return wanted_; }
+  // When the client left a call whose work goes on.
+  std::optional<Clock::time_point> left() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return left_;
+  }
   bool stop_requested() const { return stop_.load(std::memory_order_relaxed); }
 
   // Whether gRPC has taken all that was sent.
@@ -110,6 +141,17 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
     if (ended_) return;
     replies_.push_back(std::move(message));
     SendNext();
+  }
+
+  // `reply` for messages: the call counts as in flight until gRPC has let go of it, so that the
+  // daemon does not end before.
+  std::shared_ptr<const ReplyData> InFlight(std::shared_ptr<const ReplyData> reply) const {
+    struct Held {
+      std::shared_ptr<const CallRegistry::Ticket> ticket;
+      std::shared_ptr<const ReplyData> reply;
+    };
+    const auto held = std::make_shared<const Held>(Held{ticket_, std::move(reply)});
+    return {held, held->reply.get()};
   }
 
   // Marks the start of the reply; ReplyTimings() then counts sending from here.
@@ -127,41 +169,59 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   // Ends the call with `status`. After an OK status what was sent before still goes out; an error
   // drops it, and cuts short an end that is still sending.
   void End(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (ended_ && status.ok()) return;
     if (!status.ok()) {
       replies_.clear();
       stop_.store(true, std::memory_order_relaxed);
       if (job_ != nullptr && scheduler_->Remove(job_.get())) job_.reset();
+      if (working_ > 0 && !wasting_since_) wasting_since_ = Clock::now();
     }
     EndAfterReplies(std::move(status));
   }
   // As End, but what was sent before goes out whatever the status.
   void EndAfterReplies(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (!ended_ || end_.ok()) end_ = std::move(status);
-    ended_ = true;
+    Answer(std::move(status));
+    wanted_ = false;
     SendNext();
     ReleaseIfIdle();
   }
 
-  // Brackets work outside reactions. BeginWork is false when the call has ended: then do nothing.
+  // Brackets work outside reactions. BeginWork is false when nobody wants it: then do nothing.
   bool BeginWork() {
     MutexLock lock(&mutex_);
-    if (ended_) return false;
+    if (!wanted_) return false;
     ++working_;
     return true;
   }
   void EndWork() {
     MutexLock lock(&mutex_);
     --working_;
+    if (working_ == 0 && wasting_since_) {
+      const std::chrono::duration<double> wasted = Clock::now() - *wasting_since_;
+      core_.metrics.CountWasted(wasted.count());
+      wasting_since_.reset();
+    }
     ReleaseIfIdle();
+  }
+
+  // Runs `work`, unless nobody wants it, on a thread of its own, where nothing above could catch:
+  // memory that the standard library does not get ends this call alone.
+  template <class Work>
+  void DoWork(Work work) {
+    if (!BeginWork()) return;
+    try {
+      work();
+    } catch (const std::bad_alloc&) {
+      Abort(OutOfMemory());
+    }
+    EndWork();
   }
 
   // Queues the job. An error has ended the call.
   void Submit(DeviceScheduler& scheduler, double predicted_seconds)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (ended_) return;
+    if (!wanted_) return;
     auto job = std::make_shared<CallJob>(this->shared_from_this());
-    job->deadline = SteadyDeadline();
+    if (!OutlivesClient()) job->deadline = SteadyDeadline();
     job->predicted_seconds = predicted_seconds;
     scheduler_ = &scheduler;
     job_ = job;
@@ -182,15 +242,16 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   ObservedCall observed_ ABSL_GUARDED_BY(mutex_);
 
  private:
+  // How long a client that was told of an error may take to hear it.
+  static constexpr Clock::duration kLeaveTime = std::chrono::seconds(1);
+
   // Keeps the call alive while it is queued or runs.
   class CallJob final : public Job {
    public:
     explicit CallJob(std::shared_ptr<Call> call) : call_(std::move(call)) {}
     void Run(ExecutionContext& context) override {
       call_->ForgetJob();  // first, or a call that ended meanwhile would keep itself alive
-      if (!call_->BeginWork()) return;
-      call_->RunJob(context);
-      call_->EndWork();
+      call_->DoWork([&] { call_->RunJob(context); });
     }
     void Drop(absl::Status status) override {
       call_->ForgetJob();
@@ -201,9 +262,30 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
     const std::shared_ptr<Call> call_;
   };
 
-  ObservedCall Observed() {
+  // gRPC is done with the call: from now on its context is gone.
+  ObservedCall Done() {
     MutexLock lock(&mutex_);
+    done_ = true;
+    observed_.status = end_;
     return observed_;
+  }
+
+  // What the call ends with; an error goes before the OK that is still on its way.
+  void Answer(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (ended_ && !end_.ok()) return;
+    end_ = std::move(status);
+    ended_ = true;
+    end_time_ = SteadyNow();
+  }
+
+  // More than one reaction can tell it.
+  void ClientLeft(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (left_) return;
+    if (ended_ || !OutlivesClient()) return End(std::move(status));
+    left_ = SteadyNow();
+    replies_.clear();
+    Answer(std::move(status));
+    SendNext();
   }
 
   // The job refers to the call: breaking the cycle as soon as the job left the queue.
@@ -219,56 +301,79 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
     }
     const auto left = deadline - std::chrono::system_clock::now();
     constexpr auto kLong = std::chrono::hours(24 * 365);  // beyond it the sum could overflow
-    return Job::Clock::now() +
+    return SteadyNow() +
            std::chrono::duration_cast<Job::Clock::duration>(std::min<decltype(left)>(left, kLong));
+  }
+
+  // A write has ended.
+  void GoOnSending(bool ok) {
+    MutexLock lock(&mutex_);
+    write_in_flight_ = false;
+    const Clock::time_point now = SteadyNow();
+    sending_->Moved(message_bytes_, now);
+    sending_->Rest(now);
+    message_.Clear();  // Its bytes are charged while it holds them.
+    if (!ok) ClientLeft(absl::CancelledError("the client went away"));
+    SendNext();
   }
 
   void SendNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (write_in_flight_ || finished_) return;
-    if (replies_.empty()) {
-      if (ended_) Finish();
+    const bool last = ended_ && replies_.size() <= 1;
+    if (replies_.empty() && !last) {
+      sending_.reset();  // What comes later is another transfer.
       return;
     }
-    message_ = replies_.front()();
-    replies_.pop_front();
-    core_.metrics.CountSent(message_.Length());
-    if (replies_.empty() && ended_) {
-      observed_.status = end_;
+    const Clock::time_point now = SteadyNow();
+    if (!sending_) sending_.emplace(core_.limits.transfer, now);
+    sending_->Await(now);
+    if (replies_.empty()) {
       finished_ = true;
+      return this->Finish(ToGrpcStatus(end_, context_));
+    }
+    message_ = replies_.front()();  // may lack memory: then the call is not finished
+    finished_ = last;
+    replies_.pop_front();
+    message_bytes_ = message_.Length();
+    core_.metrics.CountSent(message_bytes_);
+    observed_.sent_bytes += message_bytes_;
+    if (last) {
       this->StartWriteAndFinish(&message_, grpc::WriteOptions(), ToGrpcStatus(end_, context_));
       return;
     }
     write_in_flight_ = true;
-    write_start_ = Clock::now();
     this->StartWrite(&message_);
   }
 
-  void Finish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    finished_ = true;
-    observed_.status = end_;
-    Reactor::Finish(ToGrpcStatus(end_, context_));
-  }
-
   void ReleaseIfIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (!ended_ || working_ > 0 || released_) return;
+    if (wanted_ || working_ > 0 || released_) return;
     released_ = true;
-    core_.releasing.Schedule([self = this->shared_from_this()] { self->ReleaseResources(); });
+    releasing_->Schedule([self = this->shared_from_this()] { self->ReleaseResources(); });
   }
 
+  Reservation charge_;          // of what the call itself costs, as long as it lives
   std::shared_ptr<Call> self_;  // gRPC's reference, from Enter() to OnDone()
-  CallRegistry::Ticket ticket_;
+  std::shared_ptr<const CallRegistry::Ticket> ticket_;
   std::atomic<bool> stop_ = false;
 
   std::deque<Message> replies_ ABSL_GUARDED_BY(mutex_);
   grpc::ByteBuffer message_;  // gRPC's while a write is in flight
-  Clock::time_point write_start_ ABSL_GUARDED_BY(mutex_);
+  size_t message_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::optional<TransferWatch> sending_
+      ABSL_GUARDED_BY(mutex_);                      // while gRPC has some of the reply
   double reply_start_ ABSL_GUARDED_BY(mutex_) = 0;  // seconds since the call's start
   bool write_in_flight_ ABSL_GUARDED_BY(mutex_) = false;
+  ThreadPool* releasing_ ABSL_GUARDED_BY(mutex_) = &core_.releasing;
   int working_ ABSL_GUARDED_BY(mutex_) = 0;  // a job can start before the task that queued it ends
+  std::optional<Clock::time_point> wasting_since_ ABSL_GUARDED_BY(mutex_);  // works for nobody
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
-  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  bool wanted_ ABSL_GUARDED_BY(mutex_) = true;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;  // gRPC has the end
+  bool done_ ABSL_GUARDED_BY(mutex_) = false;      // and is done with it
   bool released_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status end_ ABSL_GUARDED_BY(mutex_);
+  Clock::time_point end_time_ ABSL_GUARDED_BY(mutex_);
+  std::optional<Clock::time_point> left_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<Job> job_ ABSL_GUARDED_BY(mutex_);
   DeviceScheduler* scheduler_ ABSL_GUARDED_BY(mutex_) = nullptr;
 };

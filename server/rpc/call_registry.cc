@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/util/clock.h"
 #include "server/scheduling/reason.h"
 
 namespace crout {
@@ -53,7 +54,7 @@ bool CallRegistry::WaitUntilEmpty(LiveCall::Clock::time_point deadline,
   constexpr auto kPoll = std::chrono::milliseconds(50);  // `interrupted` reads a signal's flag
   MutexLock lock(&mutex_);
   while (!calls_.empty()) {
-    const auto now = LiveCall::Clock::now();
+    const auto now = SteadyNow();
     if (now >= deadline || interrupted()) return false;
     empty_.WaitUntil(&mutex_, std::min(deadline, now + kPoll));
   }
@@ -73,8 +74,8 @@ void CallRegistry::AbortAll(const absl::Status& status) {
   for (const auto& call : Snapshot()) call->Abort(status);
 }
 
-void CallRegistry::AbortIdle(LiveCall::Clock::time_point idle_since) {
-  for (const auto& call : Snapshot()) call->AbortIfIdle(idle_since);
+void CallRegistry::EnforceLimits(LiveCall::Clock::time_point now) {
+  for (const auto& call : Snapshot()) call->EnforceLimits(now);
 }
 
 size_t CallRegistry::in_flight() const {

@@ -1,4 +1,4 @@
-// The calls in flight: for drain, for forced ends, and for uploads that stopped arriving.
+// The calls in flight: for drain, for forced ends, and for clients that stopped sending or reading.
 #ifndef CROUT_SERVER_RPC_CALL_REGISTRY_H_
 #define CROUT_SERVER_RPC_CALL_REGISTRY_H_
 
@@ -25,14 +25,14 @@ class LiveCall {
   // Ends the call with `status` as soon as gRPC allows; no effect once it has ended.
   virtual void Abort(absl::Status status) = 0;
 
-  // Ends the call if its upload has been idle since before `idle_since`.
-  virtual void AbortIfIdle(Clock::time_point idle_since) = 0;
+  // Ends the call if its client does not keep within the limits, or is gone, as of `now`.
+  virtual void EnforceLimits(Clock::time_point now) = 0;
 };
 
 // Thread-safe.
 class CallRegistry {
  public:
-  // Counts a call as in flight while it lives.
+  // Counts a call as in flight while it lives, its job and its reply included.
   class Ticket {
    public:
     Ticket() = default;
@@ -60,7 +60,7 @@ class CallRegistry {
                       const std::function<bool()>& interrupted);
 
   void AbortAll(const absl::Status& status);
-  void AbortIdle(LiveCall::Clock::time_point idle_since);
+  void EnforceLimits(LiveCall::Clock::time_point now);
   size_t in_flight() const;
 
  private:

@@ -1,6 +1,7 @@
 #include "server/rpc/codec.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,8 @@ namespace {
 constexpr size_t kMaxNameBytes = 128;
 constexpr size_t kMaxTenantBytes = 64;
 constexpr int kMaxRefinementSteps = 100;
+// Of an iterative method, in a reply: far below what a message may have.
+constexpr size_t kMaxCounts = 16384;
 
 absl::StatusOr<DType> DecodeDtype(v1::Dtype dtype, DType unspecified, absl::string_view field) {
   switch (dtype) {
@@ -81,8 +84,23 @@ void EncodeCached(const FactorInfo& info, v1::Factor* factor) {
   *factor->mutable_lease_expire_time() = EncodeTime(info.lease_expire_time);
 }
 
+// A number that nothing goes by is a mistake that would go unnoticed.
+absl::Status CheckGoesBy(const v1::MethodParameters& parameters) {
+  const bool interval = parameters.interval_low() != 0 || parameters.interval_high() != 0;
+  if (interval && parameters.pivot_rule() != v1::PIVOT_RULE_INTERVAL) {
+    return BadField("header.options.parameters.interval_low",
+                    "only PIVOT_RULE_INTERVAL goes by an interval: set pivot_rule to it");
+  }
+  if (parameters.threshold() != 0 && parameters.pivot_rule() != v1::PIVOT_RULE_THRESHOLD) {
+    return BadField("header.options.parameters.threshold",
+                    "only PIVOT_RULE_THRESHOLD goes by a threshold: set pivot_rule to it");
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::optional<PivotCriterion>> DecodePivoting(
     const v1::MethodParameters& parameters) {
+  CROUT_RETURN_IF_ERROR(CheckGoesBy(parameters));
   PivotCriterion criterion;
   switch (parameters.pivot_rule()) {
     case v1::PIVOT_RULE_UNSPECIFIED:
@@ -124,9 +142,15 @@ v1::Iterations Encode(const IterationReport& report) {
   iterations.set_sections(report.sections);
   iterations.set_total_sweeps(report.total_sweeps);
   iterations.set_total_pivots(report.total_pivots);
-  iterations.mutable_sweeps()->Add(report.sweeps.begin(), report.sweeps.end());
-  iterations.mutable_pivots()->Add(report.pivots.begin(), report.pivots.end());
   return iterations;
+}
+
+// The first of `counts`; whether that is all.
+template <class Field>
+bool AddFirst(const std::vector<int64_t>& counts, Field* field) {
+  const size_t size = std::min(counts.size(), kMaxCounts);
+  field->Add(counts.begin(), counts.begin() + static_cast<ptrdiff_t>(size));
+  return size == counts.size();
 }
 
 }  // namespace
@@ -237,8 +261,10 @@ absl::StatusOr<SolveOptions> DecodeOptions(const v1::SolveOptions& options,
   }
   decoded.solver_tolerance = options.solver_tolerance();
   decoded.verify = !options.skip_verification();
+  decoded.componentwise_error = options.componentwise_error();
   decoded.error_bound = options.error_bound();
   decoded.max_refinement_steps = steps;
+  decoded.refine_componentwise = options.refine_componentwise();
   return decoded;
 }
 
@@ -260,7 +286,8 @@ absl::StatusOr<InsertOptions> DecodeCacheOptions(const v1::CacheOptions& options
   InsertOptions decoded{.tenant = tenant,
                         .name = options.name(),
                         .request_id = options.request_id(),
-                        .lease = absl::ZeroDuration()};
+                        .lease = absl::ZeroDuration(),
+                        .life = limits.max_life};
   CROUT_ASSIGN_OR_RETURN(decoded.lease, DecodeLease(options.lease(), "header.cache.lease", limits));
   return decoded;
 }
@@ -337,11 +364,18 @@ v1::Factor Encode(const FactorInfo& info) {
   factor.set_matrix_dtype(ToProto(summary.matrix_dtype));
   factor.set_unit_diagonal(ToProto(summary.unit_diagonal));
   factor.set_info(summary.info);
+  if (summary.singular != SingularReason::kNone) {
+    factor.set_singular_reason(ToProto(summary.singular));
+  }
+  if (summary.empty_index > 0) factor.set_empty_index(summary.empty_index);
   factor.set_pivot_growth(summary.pivot_growth);
   factor.set_norm_one(summary.norm_one);
   factor.set_norm_inf(summary.norm_inf);
   if (summary.iterations) *factor.mutable_iterations() = Encode(*summary.iterations);
   if (summary.rcond) factor.set_rcond(*summary.rcond);
+  if (summary.rcond_scaled) factor.set_rcond_scaled(*summary.rcond_scaled);
+  if (summary.quality) factor.set_quality(*summary.quality);
+  if (summary.is_poor()) factor.add_warnings(v1::WARNING_POOR_FACTOR);
   if (summary.det_sign) {
     factor.mutable_determinant()->set_sign(*summary.det_sign);
     factor.mutable_determinant()->set_log_abs(*summary.det_log_abs);
@@ -350,6 +384,16 @@ v1::Factor Encode(const FactorInfo& info) {
   factor.set_col_scaled(summary.col_scaled);
   if (info.nnz) factor.set_nnz(*info.nnz);
   *factor.mutable_timings() = Encode(info.timings);
+  return factor;
+}
+
+v1::Factor EncodeWithCounts(const FactorInfo& info) {
+  v1::Factor factor = Encode(info);
+  if (info.record == nullptr) return factor;
+  v1::Iterations& iterations = *factor.mutable_iterations();
+  const bool all_sweeps = AddFirst(info.record->sweeps, iterations.mutable_sweeps());
+  const bool all_pivots = AddFirst(info.record->pivots, iterations.mutable_pivots());
+  iterations.set_cut(!all_sweeps || !all_pivots);
   return factor;
 }
 

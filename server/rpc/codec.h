@@ -62,6 +62,8 @@ absl::StatusOr<Handle> DecodeHandle(absl::string_view text);
 absl::StatusOr<std::string> DecodeTenant(const grpc::ServerContextBase& context);
 
 v1::Factor Encode(const FactorInfo& info);
+// With the counts of its iterations, as far as a reply takes them.
+v1::Factor EncodeWithCounts(const FactorInfo& info);
 v1::Timings Encode(const CallTimings& timings);
 v1::DenseSpec EncodeDense(const PackedMatrix& shape);
 google::protobuf::Timestamp EncodeTime(absl::Time time);

@@ -6,12 +6,15 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "kernels/memory.h"
 #include "kernels/util/thread_pool.h"
 #include "server/cache/factor_cache.h"
 #include "server/metrics/metrics.h"
+#include "server/rpc/call_log.h"
 #include "server/rpc/call_registry.h"
+#include "server/rpc/transfer_watch.h"
 #include "server/scheduling/device_pool.h"
 
 namespace crout {
@@ -23,7 +26,8 @@ struct Limits {
   size_t reply_chunk_bytes = size_t{1} << 20;
   absl::Duration default_lease = absl::Hours(1);
   absl::Duration max_lease = absl::Hours(24 * 7);
-  absl::Duration upload_idle_timeout = absl::Seconds(30);
+  absl::Duration max_life = absl::InfiniteDuration();  // of a factor, however often it is used
+  TransferLimits transfer;                             // of each upload and each reply
   size_t queue_capacity = 256;
 };
 
@@ -33,17 +37,25 @@ struct ServerCore {
   DevicePool& devices;
   FactorCache& cache;
   Metrics& metrics;
+  CallLog& call_log;
   CallRegistry& calls;
+  // For the calls themselves, whatever they move: kCallBytes each.
+  MemoryBudget& call_memory;
   // Host memory for replies and text uploads, under DevicePool::host_budget().
   MemoryResource& host_memory;
-  // Work that may block: evictions, large allocations, the end of text uploads.
-  ThreadPool& blocking;
-  // What never waits for a job or for memory: gives back what ended calls held, and resumes
-  // uploads.
+  // Gives back what calls held that ended before they had a device, and goes on with calls that
+  // waited for another one. What may wait for a device runs on threads of its own: see DeviceSlot.
   ThreadPool& releasing;
   // Parses text.
   ThreadPool& parsers;
   absl::Time start_time;
+
+  // What a streaming call costs beside all that it reserves: the stream, its buffers, its state.
+  static constexpr size_t kCallBytes = size_t{32} << 10;
+  // To be held as long as the call lives. RESOURCE_EXHAUSTED (reason MEMORY_EXHAUSTED) when there
+  // are as many as there is memory for.
+  absl::StatusOr<Reservation> ChargeCall();
+
   // Set by the daemon as soon as it is asked to stop.
   std::atomic<bool> draining = false;
 };

@@ -26,8 +26,10 @@ absl::Status CheckNeedsNoFactors(const v1::FactorizeAndSolveHeader& header) {
       {transpose, "header.solve.operation"},
       {named, "header.solve.solver"},
       {solve.solver_tolerance() != 0, "header.solve.solver_tolerance"},
+      {solve.componentwise_error(), "header.solve.componentwise_error"},
       {solve.error_bound(), "header.solve.error_bound"},
       {solve.max_refinement_steps() != 0, "header.solve.max_refinement_steps"},
+      {solve.refine_componentwise(), "header.solve.refine_componentwise"},
   };
   for (const auto& [is_asked, field] : asked) {
     if (is_asked) return BadField(field, "needs factors, and gauss_jordan leaves none");
@@ -37,20 +39,20 @@ absl::Status CheckNeedsNoFactors(const v1::FactorizeAndSolveHeader& header) {
 
 }  // namespace
 
-absl::Status DirectSolveSteps::Step::Admit(Reservation reservation) {
-  reservation_ = std::move(reservation);
+absl::Status DirectSolveSteps::Step::Admit(JobMemory memory) {
+  reservation_ = std::move(memory.device);
   return upload_.Open(parent_.slot_);
 }
 
-absl::StatusOr<size_t> DirectSolveSteps::MatrixStep::Plan() {
+absl::StatusOr<MemoryNeed> DirectSolveSteps::MatrixStep::Plan() {
   CROUT_RETURN_IF_ERROR(CheckSquare(upload().shape(), upload().field()));
   PackedMatrix none;
   none.rows = upload().shape().rows;
   CROUT_ASSIGN_OR_RETURN(const size_t bytes, parent_.BytesFor(none));
-  return std::max(bytes, FactorCache::kSmallestCharge);
+  return MemoryNeed{.device = bytes};
 }
 
-absl::StatusOr<size_t> DirectSolveSteps::RhsStep::Plan() {
+absl::StatusOr<MemoryNeed> DirectSolveSteps::RhsStep::Plan() {
   const PackedMatrix& shape = upload().shape();
   CROUT_RETURN_IF_ERROR(CheckRows(shape, parent_.MatrixShape().rows, upload().field(),
                                   absl::StatusCode::kInvalidArgument));
@@ -58,7 +60,12 @@ absl::StatusOr<size_t> DirectSolveSteps::RhsStep::Plan() {
   none.rows = shape.rows;
   CROUT_ASSIGN_OR_RETURN(const size_t without, parent_.BytesFor(none));
   CROUT_ASSIGN_OR_RETURN(const size_t with, parent_.BytesFor(shape));
-  return with - std::min(with, without);
+  return MemoryNeed{.device = with - std::min(with, without), .host = BlockBytes(shape.bytes())};
+}
+
+absl::Status DirectSolveSteps::RhsStep::Admit(JobMemory memory) {
+  parent_.reply_ = std::move(memory.host);
+  return Step::Admit(std::move(memory));
 }
 
 DirectSolveSteps::DirectSolveSteps(ServerCore& core, DeviceSlot& slot, const PayloadSpec& matrix,
@@ -103,13 +110,31 @@ double DirectSolveSteps::PredictSeconds() {
                                          rhs_.upload().shape().cols);
 }
 
+absl::StatusOr<bool> DirectSolveSteps::FindSingular(FactorSummary* summary) {
+  const PackedMatrix& shape = matrix_.upload().shape();
+  CROUT_RETURN_IF_ERROR(CheckSquare(shape, matrix_.upload().field()));
+  CROUT_RETURN_IF_ERROR(CheckRows(rhs_.upload().shape(), shape.rows, "header.rhs",
+                                  absl::StatusCode::kInvalidArgument));
+  CROUT_ASSIGN_OR_RETURN(const std::optional<LeadingBlock> block,
+                         matrix_.upload().InspectLeadingBlock(shape.rows));
+  if (!block || (!block->empty_row && !block->empty_column)) return false;
+  summary->algorithm = options_.solver->name();
+  summary->n = summary->info = shape.rows;
+  summary->factor_dtype = options_.dtype;
+  summary->matrix_dtype = shape.dtype;
+  summary->norm_one = block->norm_one;
+  summary->norm_inf = block->norm_inf;
+  summary->singular = block->empty_row ? SingularReason::kEmptyRow : SingularReason::kEmptyColumn;
+  summary->empty_index = (block->empty_row ? *block->empty_row : *block->empty_column) + 1;
+  return true;
+}
+
 absl::Status DirectSolveSteps::Run(ExecutionContext& context, StopRequested stop,
                                    CallTimings& timings, FactorSummary* summary,
                                    std::optional<Solution>* solution) {
   const PackedMatrix& shape = rhs_.upload().shape();
   CROUT_RETURN_IF_ERROR(CheckRows(shape, matrix_.upload().shape().rows, "header.rhs",
                                   absl::StatusCode::kInvalidArgument));
-  CROUT_ASSIGN_OR_RETURN(Reservation reserved, core_.cache.ReserveOnHost(shape.bytes()));
   CROUT_ASSIGN_OR_RETURN(Buffer out, core_.host_memory.Allocate(shape.bytes()));
   CROUT_ASSIGN_OR_RETURN(Buffer matrix, matrix_.upload().Take(context));
   CROUT_ASSIGN_OR_RETURN(Buffer rhs, rhs_.upload().Take(context));
@@ -127,19 +152,18 @@ absl::Status DirectSolveSteps::Run(ExecutionContext& context, StopRequested stop
   summary->factor_dtype = direct.dtype;
   summary->matrix_dtype = direct.matrix_dtype;
   summary->info = direct.info;
+  if (direct.info > 0) summary->singular = SingularReason::kZeroPivot;
   summary->norm_one = direct.norm_one;
   summary->norm_inf = direct.norm_inf;
   if (direct.info > 0) return absl::OkStatus();
   if (direct.backward_error) {
     core_.metrics.ObserveBackwardError(direct.dtype, *direct.backward_error);
   }
-  // The reply's memory outlives the call: gRPC may still be sending it.
-  Solution& x = solution->emplace();
-  x.shape = shape;
-  x.data = std::make_shared<const Buffer>(std::move(out));
-  x.reservation = std::make_shared<Reservation>(std::move(reserved));
-  x.summary.solver = direct.solver;
-  x.summary.backward_error = direct.backward_error;
+  Solution& answer = solution->emplace();
+  answer.shape = shape;
+  answer.x = std::make_shared<const ReplyData>(ReplyData{std::move(reply_), std::move(out)});
+  answer.summary.solver = direct.solver;
+  answer.summary.backward_error = direct.backward_error;
   return absl::OkStatus();
 }
 

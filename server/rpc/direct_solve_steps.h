@@ -22,9 +22,16 @@ class DirectSolveSteps {
   DirectSolveSteps& operator=(const DirectSolveSteps&) = delete;
 
   std::vector<PayloadStep*> steps() { return {&matrix_, &rhs_}; }
+  // Of the matrix, which takes the most.
+  MatrixUpload& upload() { return matrix_.upload(); }
+  absl::StatusOr<MemoryNeed> Plan() { return matrix_.Plan(); }
   int64_t n() { return matrix_.upload().shape().rows; }
   std::optional<int64_t> nnz() { return matrix_.upload().nnz(); }
   double PredictSeconds();
+
+  // After the text was parsed: whether an empty row or column shows A to be singular, and then what
+  // can be said of it. May block.
+  absl::StatusOr<bool> FindSingular(FactorSummary* summary);
 
   // Worker thread. Fills the phases it runs; of `summary` what can be said without factors; and,
   // unless A is singular, `solution`.
@@ -38,7 +45,7 @@ class DirectSolveSteps {
         : parent_(parent), upload_(parent.core_, spec, field) {}
     MatrixUpload& upload() override { return upload_; }
     DeviceSlot& slot() override { return parent_.slot_; }
-    absl::Status Admit(Reservation reservation) override;
+    absl::Status Admit(JobMemory memory) override;
 
    protected:
     DirectSolveSteps& parent_;
@@ -51,12 +58,13 @@ class DirectSolveSteps {
   class MatrixStep final : public Step {
    public:
     using Step::Step;
-    absl::StatusOr<size_t> Plan() override;
+    absl::StatusOr<MemoryNeed> Plan() override;
   };
   class RhsStep final : public Step {
    public:
     using Step::Step;
-    absl::StatusOr<size_t> Plan() override;
+    absl::StatusOr<MemoryNeed> Plan() override;
+    absl::Status Admit(JobMemory memory) override;
   };
 
   DirectSolveSteps(ServerCore& core, DeviceSlot& slot, const PayloadSpec& matrix,
@@ -69,6 +77,7 @@ class DirectSolveSteps {
   ServerCore& core_;
   DeviceSlot& slot_;
   DirectSolveOptions options_;
+  Reservation reply_;  // of X
   MatrixStep matrix_;
   RhsStep rhs_;
 };

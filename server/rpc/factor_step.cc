@@ -9,6 +9,25 @@
 
 namespace crout {
 
+absl::StatusOr<std::optional<NewFactor>> FindSingular(ServerCore& core, DeviceSlot& slot,
+                                                      MatrixUpload& upload,
+                                                      const FactorizeOptions& options, int64_t n) {
+  CROUT_ASSIGN_OR_RETURN(const std::optional<LeadingBlock> block, upload.InspectLeadingBlock(n));
+  if (!block || (!block->empty_row && !block->empty_column)) return std::optional<NewFactor>();
+  NewFactor factor;
+  CROUT_ASSIGN_OR_RETURN(factor.reservation,
+                         core.cache.ReserveOnDevice(slot, FactorCache::Charge(0)));
+  factor.factorization = SingularFactorization(
+      options, upload.shape().dtype, n,
+      block->empty_row ? SingularReason::kEmptyRow : SingularReason::kEmptyColumn,
+      (block->empty_row ? *block->empty_row : *block->empty_column) + 1);
+  factor.factorization.summary.norm_one = block->norm_one;
+  factor.factorization.summary.norm_inf = block->norm_inf;
+  factor.slot = &slot;
+  factor.nnz = upload.nnz();
+  return std::optional(std::move(factor));
+}
+
 absl::StatusOr<std::unique_ptr<FactorStep>> FactorStep::Create(ServerCore& core,
                                                                const v1::MatrixSpec& matrix,
                                                                const v1::FactorizeOptions& options,
@@ -32,7 +51,7 @@ absl::Status FactorStep::ResolveFor(int64_t n) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<size_t> FactorStep::Plan() {
+absl::StatusOr<MemoryNeed> FactorStep::Plan() {
   const PackedMatrix& shape = upload_.shape();
   CROUT_RETURN_IF_ERROR(CheckSquare(shape, upload_.field()));
   if (order_) {
@@ -47,7 +66,8 @@ absl::StatusOr<size_t> FactorStep::Plan() {
     promotion_bytes_ = start_->promotion_bytes();
   }
   CROUT_ASSIGN_OR_RETURN(const JobBytes bytes, FactorizeBytes(options_, shape.dtype, shape.rows));
-  return std::max(bytes.peak, FactorCache::kSmallestCharge) + promotion_bytes_;
+  return MemoryNeed{.device = FactorCache::Charge(bytes.peak) + promotion_bytes_,
+                    .host = bytes.report};
 }
 
 bool FactorStep::StartsWarm() const {
@@ -57,9 +77,10 @@ bool FactorStep::StartsWarm() const {
          start.factor_dtype == options_.factor_dtype;
 }
 
-absl::Status FactorStep::Admit(Reservation reservation) {
-  promotion_ = reservation.Split(promotion_bytes_);
-  reservation_ = std::move(reservation);
+absl::Status FactorStep::Admit(JobMemory memory) {
+  promotion_ = memory.device.Split(promotion_bytes_);
+  reservation_ = std::move(memory.device);
+  report_ = std::move(memory.host);
   return upload_.Open(slot_);
 }
 
@@ -86,6 +107,11 @@ double FactorStep::PredictSeconds() const {
   return options_.algorithm->PredictSeconds(options_.factor_dtype, upload_.shape().rows);
 }
 
+absl::StatusOr<std::optional<NewFactor>> FactorStep::FindSingular() {
+  CROUT_RETURN_IF_ERROR(Plan().status());  // its checks
+  return crout::FindSingular(core_, slot_, upload_, options_, upload_.shape().rows);
+}
+
 absl::StatusOr<NewFactor> FactorStep::Run(ExecutionContext& context, StopRequested stop,
                                           CallTimings& timings) {
   CROUT_ASSIGN_OR_RETURN(Buffer matrix, upload_.Take(context));
@@ -104,8 +130,9 @@ absl::StatusOr<NewFactor> FactorStep::Run(ExecutionContext& context, StopRequest
   timings.host_to_device += kernel.host_to_device;
   timings.factor += kernel.factor;
   Observe(factor.factorization.summary, kernel.factor);
-  reservation_.Shrink(std::max(factor.factorization.storage.bytes(), FactorCache::kSmallestCharge));
+  reservation_.Shrink(FactorCache::Charge(factor.factorization.storage.bytes()));
   factor.reservation = std::move(reservation_);
+  factor.record = TakeRecord(factor.factorization.summary, std::move(report_));
   factor.slot = &slot_;
   factor.nnz = upload_.nnz();
   return factor;

@@ -9,6 +9,13 @@
 
 namespace crout {
 
+// A factor of the leading block of order n of a matrix whose text was parsed, if an empty row or
+// column shows that block to be singular: it holds nothing, and its reservation is that of an
+// entry. May block.
+absl::StatusOr<std::optional<NewFactor>> FindSingular(ServerCore& core, DeviceSlot& slot,
+                                                      MatrixUpload& upload,
+                                                      const FactorizeOptions& options, int64_t n);
+
 class FactorStep final : public PayloadStep {
  public:
   // Checks what can be checked before the payload. A factor that is `cached` is prepared for the
@@ -20,8 +27,8 @@ class FactorStep final : public PayloadStep {
 
   MatrixUpload& upload() override { return upload_; }
   DeviceSlot& slot() override { return slot_; }
-  absl::StatusOr<size_t> Plan() override;
-  absl::Status Admit(Reservation reservation) override;
+  absl::StatusOr<MemoryNeed> Plan() override;
+  absl::Status Admit(JobMemory memory) override;
 
   // The order that text should turn out to have, for what must be planned before it was read.
   absl::Status ExpectOrder(int64_t n);
@@ -35,6 +42,9 @@ class FactorStep final : public PayloadStep {
   // ExpectOrder().
   FactorSummary Expected() const;
   double PredictSeconds() const;
+
+  // After the text was parsed: the result, where it can be told without a job.
+  absl::StatusOr<std::optional<NewFactor>> FindSingular();
 
   // Worker thread. Fills the phases it runs; the result's reservation has shrunk to what it keeps.
   absl::StatusOr<NewFactor> Run(ExecutionContext& context, StopRequested stop,
@@ -55,6 +65,7 @@ class FactorStep final : public PayloadStep {
   size_t promotion_bytes_ = 0;  // of the start
   Reservation promotion_;
   Reservation reservation_;  // of the upload's memory: given back after it
+  Reservation report_;       // of what an iterative method tells of its run
   MatrixUpload upload_;
   int64_t expected_n_ = 0;
   v1::FactorizeOptions request_;

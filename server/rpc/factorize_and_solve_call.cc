@@ -4,6 +4,7 @@
 
 #include "kernels/util/status_macros.h"
 #include "server/rpc/codec.h"
+#include "server/rpc/placement.h"
 #include "server/rpc/status.h"
 
 namespace crout {
@@ -19,12 +20,14 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeAndSolveCall::Start(const Str
     }
     CROUT_ASSIGN_OR_RETURN(insert_, DecodeCacheOptions(header.cache(), tenant_, core_.limits));
   }
-  CROUT_ASSIGN_OR_RETURN(DeviceSlot * slot, core_.devices.Choose(header.options().device()));
-  CROUT_ASSIGN_OR_RETURN(factor_, FactorStep::Create(core_, header.matrix(), header.options(),
-                                                     *slot, insert_.has_value()));
+  CROUT_ASSIGN_OR_RETURN(factor_,
+                         PlaceStep(core_, header.options().device(), [&](DeviceSlot& slot) {
+                           return FactorStep::Create(core_, header.matrix(), header.options(), slot,
+                                                     insert_.has_value());
+                         }));
   CROUT_ASSIGN_OR_RETURN(
       solve_, SolveStep::Create(
-                  core_, header.rhs(), header.solve(), "header.solve", *slot,
+                  core_, header.rhs(), header.solve(), "header.solve", factor_->slot(),
                   [this] { return factor_->Expected(); }, absl::StatusCode::kInvalidArgument));
   if (factor_->upload().text() && !solve_->upload().text()) {
     // B is admitted before A's text was read to its end; Run() holds A to it.
@@ -35,8 +38,10 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeAndSolveCall::Start(const Str
 
 absl::StatusOr<std::vector<PayloadStep*>> FactorizeAndSolveCall::StartDirect(
     const v1::FactorizeAndSolveHeader& header) {
-  CROUT_ASSIGN_OR_RETURN(DeviceSlot * slot, core_.devices.Choose(header.options().device()));
-  CROUT_ASSIGN_OR_RETURN(direct_, DirectSolveSteps::Create(core_, header, *slot));
+  CROUT_ASSIGN_OR_RETURN(direct_,
+                         PlaceStep(core_, header.options().device(), [&](DeviceSlot& slot) {
+                           return DirectSolveSteps::Create(core_, header, slot);
+                         }));
   return direct_->steps();
 }
 
@@ -58,18 +63,15 @@ absl::Status FactorizeAndSolveCall::Run(ExecutionContext& context, CallTimings& 
 
 v1::Factor FactorizeAndSolveCall::Store(NewFactor factor) {
   factor.timings = ReplyTimings();
-  FactorSummary summary = factor.factorization.summary;
-  if (insert_) {
-    FactorInfo info = core_.cache.Insert(std::move(factor), *insert_);
-    info.summary = std::move(summary);  // The cache keeps no counts by section.
-    return crout::Encode(info);
-  }
+  ObserveQuality(core_, observed_, factor.factorization.summary);
+  if (insert_) return EncodeWithCounts(core_.cache.Insert(std::move(factor), *insert_));
   FactorInfo info;
-  info.summary = std::move(summary);
+  info.summary = std::move(factor.factorization.summary);
+  info.record = std::move(factor.record);
   info.device = observed_.device;
   info.nnz = factor.nnz;
   info.timings = factor.timings;
-  return crout::Encode(info);
+  return EncodeWithCounts(info);
 }
 
 void FactorizeAndSolveCall::RunJob(ExecutionContext& context) {
@@ -106,6 +108,41 @@ void FactorizeAndSolveCall::RunDirect(ExecutionContext& context, CallTimings tim
   observed_.n = direct_->n();
   if (ended()) return;
   if (!status.ok()) return End(JobStatus(status, context.device()));
+  ReplyDirect(std::move(info), solution);
+}
+
+absl::StatusOr<bool> FactorizeAndSolveCall::AnswerSingular() {
+  if (direct_ != nullptr) return AnswerSingularDirect();
+  const int64_t n = factor_->upload().shape().rows;
+  CROUT_RETURN_IF_ERROR(
+      CheckRows(solve_->upload().shape(), n, "header.rhs", absl::StatusCode::kInvalidArgument));
+  CROUT_ASSIGN_OR_RETURN(std::optional<NewFactor> factor, factor_->FindSingular());
+  if (!factor) return false;
+  const CallTimings timings = ArrivalTimings();
+  MutexLock lock(&mutex_);
+  StartReply(timings);
+  observed_.device = factor_->slot().device->info().name;
+  observed_.n = n;
+  if (ended()) return true;
+  const FactorSummary summary = factor->factorization.summary;
+  Reply(Store(*std::move(factor)), summary, std::nullopt);
+  return true;
+}
+
+absl::StatusOr<bool> FactorizeAndSolveCall::AnswerSingularDirect() {
+  FactorInfo info;
+  CROUT_ASSIGN_OR_RETURN(const bool singular, direct_->FindSingular(&info.summary));
+  if (!singular) return false;
+  const CallTimings timings = ArrivalTimings();
+  MutexLock lock(&mutex_);
+  StartReply(timings);
+  info.device = observed_.device = direct_->steps().front()->slot().device->info().name;
+  observed_.n = direct_->n();
+  if (!ended()) ReplyDirect(std::move(info), std::nullopt);
+  return true;
+}
+
+void FactorizeAndSolveCall::ReplyDirect(FactorInfo info, const std::optional<Solution>& solution) {
   info.nnz = direct_->nnz();
   info.timings = ReplyTimings();
   v1::Factor factor = crout::Encode(info);
@@ -116,6 +153,8 @@ void FactorizeAndSolveCall::RunDirect(ExecutionContext& context, CallTimings tim
 
 void FactorizeAndSolveCall::Reply(const v1::Factor& factor, const FactorSummary& summary,
                                   const std::optional<Solution>& solution) {
+  observed_.Concerns(factor.handle());
+  observed_.algorithm = summary.algorithm;
   v1::FactorizeAndSolveResponse first;
   *first.mutable_factor() = factor;
   if (!solution) {
@@ -133,6 +172,7 @@ grpc::ByteBuffer FactorizeAndSolveCall::Encode(const v1::Progress& progress) {
 }
 
 void FactorizeAndSolveCall::ReleaseResources() {
+  SolvingCall::ReleaseResources();
   direct_.reset();
   solve_.reset();
   factor_.reset();

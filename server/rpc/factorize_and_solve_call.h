@@ -26,12 +26,17 @@ class FactorizeAndSolveCall final : public SolvingCall {
   }
   grpc::ByteBuffer Encode(const v1::Progress& progress) override;
   void RunJob(ExecutionContext& context) override;
+  absl::StatusOr<bool> AnswerSingular() override;
   void ReleaseResources() override;
 
   absl::StatusOr<std::vector<PayloadStep*>> StartDirect(const v1::FactorizeAndSolveHeader& header)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The whole of RunJob() for a method that leaves no factors.
   void RunDirect(ExecutionContext& context, CallTimings timings);
+  // What RunDirect() ends with.
+  void ReplyDirect(FactorInfo info, const std::optional<Solution>& solution)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<bool> AnswerSingularDirect();
   // Factors, and solves unless the matrix is singular.
   absl::Status Run(ExecutionContext& context, CallTimings& timings,
                    std::optional<NewFactor>* factor, std::optional<Solution>* solution);

@@ -2,24 +2,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/util/status_macros.h"
+#include "server/rpc/placement.h"
+#include "server/rpc/solve_step.h"
 #include "server/rpc/status.h"
 #include "server/scheduling/reason.h"
 
 namespace crout {
 namespace {
 
-// FactorizeResponse and RefactorizeResponse: an event each.
+// Of FactorizeResponse and RefactorizeResponse.
 template <class Response>
 grpc::ByteBuffer ProgressEvent(const v1::Progress& progress) {
   Response response;
   *response.mutable_progress() = progress;
-  return Serialize(response);
-}
-
-template <class Response>
-grpc::ByteBuffer FactorEvent(const v1::Factor& factor) {
-  Response response;
-  *response.mutable_factor() = factor;
   return Serialize(response);
 }
 
@@ -39,19 +34,41 @@ void FactoringCall::RunJob(ExecutionContext& context) {
   StartReply(timings);
   observed_.device = context.device().info().name;
   observed_.n = n;
-  if (ended()) return;
+  if (!wanted()) return;
   if (!factor.ok()) return End(JobStatus(factor.status(), context.device()));
-  factor->timings = ReplyTimings();
-  FactorSummary summary = factor->factorization.summary;
-  absl::StatusOr<FactorInfo> info = Store(*std::move(factor));
+  StoreAndReply(*std::move(factor));
+}
+
+absl::StatusOr<bool> FactoringCall::AnswerSingular() {
+  CROUT_ASSIGN_OR_RETURN(std::optional<NewFactor> factor, factor_->FindSingular());
+  if (!factor) return false;
+  const CallTimings timings = ArrivalTimings();
+  MutexLock lock(&mutex_);
+  StartReply(timings);
+  observed_.device = factor_->slot().device->info().name;
+  observed_.n = factor_->upload().shape().rows;
+  if (wanted()) StoreAndReply(*std::move(factor));
+  return true;
+}
+
+void FactoringCall::StoreAndReply(NewFactor factor) {
+  factor.timings = ReplyTimings();
+  ObserveQuality(core_, observed_, factor.factorization.summary);
+  const absl::StatusOr<FactorInfo> info = Store(std::move(factor));
   if (!info.ok()) return End(info.status());
-  info->summary = std::move(summary);  // The cache keeps no counts by section.
   Reply(*info);
 }
 
 void FactoringCall::Reply(const FactorInfo& info) {
-  Send([this, factor = crout::Encode(info)] { return Encode(factor); });
+  observed_.Concerns(info.handle.ToString());
+  observed_.algorithm = info.summary.algorithm;
+  Send([this, factor = EncodeWithCounts(info)] { return Encode(factor); });
   End(absl::OkStatus());
+}
+
+void FactoringCall::ReleaseResources() {
+  UploadCall::ReleaseResources();
+  factor_.reset();
 }
 
 absl::StatusOr<std::vector<PayloadStep*>> FactorizeCall::Start(const StreamMessage& first) {
@@ -59,19 +76,51 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeCall::Start(const StreamMessa
   CROUT_RETURN_IF_ERROR(first.ParseHeader(&header));
   CROUT_ASSIGN_OR_RETURN(insert_, DecodeCacheOptions(header.cache(), tenant_, core_.limits));
   observed_.request_id = insert_.request_id;
-  CROUT_ASSIGN_OR_RETURN(DeviceSlot * slot, core_.devices.Choose(header.options().device()));
-  CROUT_ASSIGN_OR_RETURN(factor_,
-                         FactorStep::Create(core_, header.matrix(), header.options(), *slot, true));
-  if (!insert_.request_id.empty()) {
-    CROUT_ASSIGN_OR_RETURN(const std::optional<FactorInfo> living,
-                           core_.cache.ClaimRequest(tenant_, insert_.request_id));
-    if (living) {
-      Reply(*living);
+  CROUT_ASSIGN_OR_RETURN(
+      factor_, PlaceStep(core_, header.options().device(), [&](DeviceSlot& slot) {
+        return FactorStep::Create(core_, header.matrix(), header.options(), slot, true);
+      }));
+  if (insert_.request_id.empty()) return std::vector<PayloadStep*>{factor_.get()};
+  return Claim();
+}
+
+absl::StatusOr<std::vector<PayloadStep*>> FactorizeCall::Claim() {
+  while (true) {
+    const auto living = core_.cache.ClaimRequest(tenant_, insert_.request_id);
+    if (living.ok() && living->has_value()) {
+      Reply(**living);
       return std::vector<PayloadStep*>{};
     }
-    claim_.emplace(&core_.cache, tenant_, insert_.request_id);
+    if (living.ok()) {
+      claim_.emplace(&core_.cache, tenant_, insert_.request_id);
+      return std::vector<PayloadStep*>{factor_.get()};
+    }
+    if (!absl::IsAborted(living.status())) return living.status();
+    const std::shared_ptr<RequestWaiter> waiter(shared_from_this(), this);
+    if (core_.cache.AwaitRequest(tenant_, insert_.request_id, waiter)) {
+      return std::vector<PayloadStep*>{};
+    }
   }
-  return std::vector<PayloadStep*>{factor_.get()};
+}
+
+void FactorizeCall::OnRequestSettled() {
+  core_.releasing.Schedule([self = shared_from_this(), this] {
+    MutexLock lock(&mutex_);
+    if (!wanted()) return;
+    absl::StatusOr<std::vector<PayloadStep*>> steps = Claim();
+    if (!steps.ok()) return End(steps.status());
+    if (steps->empty()) return;
+    Proceed(*std::move(steps));
+    Pump();
+  });
+}
+
+void FactorizeCall::EnforceLimits(Clock::time_point now) {
+  FactoringCall::EnforceLimits(now);
+  MutexLock lock(&mutex_);
+  if (!wanted() || !left() || now - *left() < kKeepForRetry) return;
+  if (core_.cache.IsAwaited(tenant_, insert_.request_id)) return;
+  End(absl::CancelledError("nobody asked for the factor again"));
 }
 
 absl::StatusOr<FactorInfo> FactorizeCall::Store(NewFactor factor) {
@@ -85,20 +134,28 @@ grpc::ByteBuffer FactorizeCall::Encode(const v1::Progress& progress) {
 }
 
 grpc::ByteBuffer FactorizeCall::Encode(const v1::Factor& factor) {
-  return FactorEvent<v1::FactorizeResponse>(factor);
+  v1::FactorizeResponse response;
+  *response.mutable_factor() = factor;
+  return Serialize(response);
 }
 
 void FactorizeCall::ReleaseResources() {
   FactoringCall::ReleaseResources();
   claim_.reset();
+  if (!insert_.request_id.empty()) {
+    core_.cache.StopAwaiting(tenant_, insert_.request_id, this);
+  }
 }
 
 absl::StatusOr<std::vector<PayloadStep*>> RefactorizeCall::Start(const StreamMessage& first) {
   v1::RefactorizeHeader header;
   CROUT_RETURN_IF_ERROR(first.ParseHeader(&header));
   CROUT_ASSIGN_OR_RETURN(handle_, DecodeHandle(header.handle()));
+  observed_.Concerns(header.handle());
+  replace_if_singular_ = header.replace_if_singular();
   CROUT_ASSIGN_OR_RETURN(FactorCache::Pin old, core_.cache.Acquire(tenant_, handle_));
   old_.emplace(std::move(old));
+  ReleaseOn(old_->slot());
   const std::string& device = old_->slot().device->info().name;
   if (!header.options().device().empty() && header.options().device() != device) {
     return BadField("header.options.device",
@@ -112,7 +169,29 @@ absl::StatusOr<std::vector<PayloadStep*>> RefactorizeCall::Start(const StreamMes
 }
 
 absl::StatusOr<FactorInfo> RefactorizeCall::Store(NewFactor factor) {
-  return core_.cache.Replace(tenant_, handle_, std::move(factor));
+  if (factor.factorization.summary.info == 0 || replace_if_singular_) {
+    return core_.cache.Replace(tenant_, handle_, std::move(factor));
+  }
+  CROUT_ASSIGN_OR_RETURN(const FactorInfo kept, core_.cache.Describe(tenant_, handle_));
+  kept_version_ = kept.version;
+  FactorInfo dropped;
+  dropped.version = 0;
+  dropped.summary = std::move(factor.factorization.summary);
+  dropped.record = std::move(factor.record);
+  dropped.device = kept.device;
+  dropped.nnz = factor.nnz;
+  dropped.timings = factor.timings;
+  return dropped;
+}
+
+void RefactorizeCall::Reply(const FactorInfo& info) {
+  if (kept_version_ == 0) return FactoringCall::Reply(info);
+  Send([this, factor = EncodeWithCounts(info)] { return Encode(factor); });
+  EndAfterReplies(
+      WithReason(absl::FailedPreconditionError(absl::StrCat(
+                     CheckSolvable(info.summary).message(), ": the handle keeps version ",
+                     kept_version_, "; set replace_if_singular to replace it all the same")),
+                 kReasonSingular));
 }
 
 void RefactorizeCall::ReleaseResources() {
@@ -125,7 +204,10 @@ grpc::ByteBuffer RefactorizeCall::Encode(const v1::Progress& progress) {
 }
 
 grpc::ByteBuffer RefactorizeCall::Encode(const v1::Factor& factor) {
-  return FactorEvent<v1::RefactorizeResponse>(factor);
+  v1::RefactorizeResponse response;
+  *response.mutable_factor() = factor;
+  response.set_kept_version(kept_version_);
+  return Serialize(response);
 }
 
 }  // namespace crout

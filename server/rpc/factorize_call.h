@@ -46,19 +46,36 @@ class FactoringCall : public UploadCall {
 
   double PredictSeconds() override { return factor_->PredictSeconds(); }
   void RunJob(ExecutionContext& context) override;
-  void ReleaseResources() override { factor_.reset(); }
+  absl::StatusOr<bool> AnswerSingular() override;
+  void ReleaseResources() override;
+  // Stores the factor and answers.
+  void StoreAndReply(NewFactor factor) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Answers and ends the call.
-  void Reply(const FactorInfo& info) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  virtual void Reply(const FactorInfo& info) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   std::unique_ptr<FactorStep> factor_;
 };
 
-class FactorizeCall final : public FactoringCall {
+// With a request_id, a call whose payload has arrived outlives its client: the factor is kept for
+// who asks again. A later call with the id waits for the one that holds it.
+class FactorizeCall final : public FactoringCall, public RequestWaiter {
  public:
   FactorizeCall(ServerCore& core, grpc::CallbackServerContext* context)
       : FactoringCall(core, context, Method::kFactorize) {}
 
+  void EnforceLimits(Clock::time_point now) override;
+  void OnRequestSettled() override;
+
  private:
+  // How long the work goes on for nobody.
+  static constexpr Clock::duration kKeepForRetry = std::chrono::minutes(1);
+
+  // The step, once the id is this call's. None where the call has been answered with the id's
+  // factor, or waits for it: then OnRequestSettled() comes.
+  absl::StatusOr<std::vector<PayloadStep*>> Claim() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool OutlivesClient() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return claim_.has_value() && half_closed();
+  }
   absl::StatusOr<std::vector<PayloadStep*>> Start(const StreamMessage& first) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<FactorInfo> Store(NewFactor factor) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -78,13 +95,18 @@ class RefactorizeCall final : public FactoringCall {
  private:
   absl::StatusOr<std::vector<PayloadStep*>> Start(const StreamMessage& first) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Drops a singular factor that the caller does not want: its description has no handle.
   absl::StatusOr<FactorInfo> Store(NewFactor factor) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // After such a one, FAILED_PRECONDITION.
+  void Reply(const FactorInfo& info) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   grpc::ByteBuffer Encode(const v1::Progress& progress) override;
   grpc::ByteBuffer Encode(const v1::Factor& factor) override;
 
   void ReleaseResources() override;
 
   Handle handle_;
+  bool replace_if_singular_ = false;
+  int64_t kept_version_ = 0;  // 0: none, the factor was replaced
   // The version to replace: it must not be evicted to make room for its successor.
   std::optional<FactorCache::Pin> old_;
 };

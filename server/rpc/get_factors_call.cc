@@ -3,29 +3,45 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/permutation.h"
+#include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
 #include "server/rpc/data_stream.h"
 #include "server/rpc/names.h"
+#include "server/rpc/solve_step.h"
+#include "server/rpc/status.h"
 #include "server/rpc/wire.h"
 
 namespace crout {
+namespace {
+
+// Host bytes of the reply with a factor: L and U, pivots and scales, and the header that is made of
+// them, once as a message and once on its way.
+absl::StatusOr<size_t> ReplyBytes(const FactorSummary& factor) {
+  constexpr int64_t kPerRow = 16;  // of 8 bytes
+  CROUT_ASSIGN_OR_RETURN(const size_t lu, MatrixBytes(factor.n, factor.n, factor.factor_dtype));
+  CROUT_ASSIGN_OR_RETURN(const size_t rest, MatrixBytes(factor.n, kPerRow, DType::kFloat64));
+  constexpr size_t kSmallBuffers = 2;  // pivots and scales, which may be less than a block each
+  return BlockBytes(lu) + BlockBytes(rest) + kSmallBuffers * BlockBytes(1);
+}
+
+}  // namespace
+
 void GetFactorsCall::Begin(const grpc::ByteBuffer& request) {
   const absl::Status status = Start(request);
   if (!status.ok()) return Abort(status);
-  core_.blocking.Schedule([self = shared_from_this(), this] {
-    if (!BeginWork()) return;
-    absl::Status reserved = Reserve();
-    {
+  admitting_->Schedule([self = shared_from_this(), this] {
+    DoWork([this] {
+      absl::Status reserved = ReserveMemory();
       MutexLock lock(&mutex_);
       if (reserved.ok()) {
         Submit(*pin_->slot().scheduler, 0);
       } else {
         End(std::move(reserved));
       }
-    }
-    EndWork();
+    });
   });
 }
 
@@ -33,8 +49,22 @@ absl::Status GetFactorsCall::Start(const grpc::ByteBuffer& request) {
   CROUT_RETURN_IF_ERROR(Enter());
   CROUT_RETURN_IF_ERROR(ParseMessage(request, &request_));
   CROUT_ASSIGN_OR_RETURN(const Handle handle, DecodeHandle(request_.handle()));
+  {
+    MutexLock lock(&mutex_);
+    observed_.Concerns(request_.handle());
+  }
   CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, core_.cache.Acquire(tenant_, handle));
+  if (!pin.summary().has_factors()) {
+    return WithReason(absl::FailedPreconditionError(
+                          absl::StrCat("there are no factors to download: the matrix is singular, ",
+                                       WhySingular(pin.summary()))),
+                      kReasonSingular);
+  }
+  MutexLock lock(&mutex_);
   pin_.emplace(std::move(pin));
+  ReleaseOn(pin_->slot());
+  // Whoever ends the call from now on takes the pin away.
+  admitting_ = pin_->slot().admitting.get();
   CROUT_ASSIGN_OR_RETURN(info_, core_.cache.Describe(tenant_, handle));
   // A Refactorize may have come between: the header describes what is sent.
   info_.summary = pin_->summary();
@@ -42,24 +72,22 @@ absl::Status GetFactorsCall::Start(const grpc::ByteBuffer& request) {
   return absl::OkStatus();
 }
 
-absl::Status GetFactorsCall::Reserve() {
-  CROUT_ASSIGN_OR_RETURN(promotion_,
-                         core_.cache.ReserveOnDevice(pin_->slot(), pin_->promotion_bytes()));
+absl::Status GetFactorsCall::ReserveMemory() {
+  CROUT_ASSIGN_OR_RETURN(const size_t reply, ReplyBytes(pin_->summary()));
+  CROUT_ASSIGN_OR_RETURN(
+      memory_, Reserve(core_, pin_->slot(), {.device = pin_->promotion_bytes(), .host = reply}));
   return absl::OkStatus();
 }
 
-absl::StatusOr<FactorCopy> GetFactorsCall::Copy(ExecutionContext& context, CallTimings& timings) {
+absl::StatusOr<FactorStorage> GetFactorsCall::Copy(ExecutionContext& context,
+                                                   CallTimings& timings) {
   Stopwatch watch;
   bool promoted = false;
   CROUT_ASSIGN_OR_RETURN(const Factorization* factor,
-                         pin_->OnDevice(context, std::move(promotion_), &promoted));
+                         pin_->OnDevice(context, std::move(memory_.device), &promoted));
   timings.host_to_device += watch.Lap();
-  FactorCopy copy;
-  const FactorStorage& storage = factor->storage;
-  CROUT_ASSIGN_OR_RETURN(
-      copy.reservation,
-      core_.cache.ReserveOnHost(storage.lu.size() + storage.ipiv.size() + storage.scales.size()));
-  CROUT_ASSIGN_OR_RETURN(copy.storage, CopyFactorsToHost(context, storage, core_.host_memory));
+  CROUT_ASSIGN_OR_RETURN(FactorStorage copy,
+                         CopyFactorsToHost(context, factor->storage, core_.host_memory));
   timings.device_to_host += watch.Lap();
   return copy;
 }
@@ -84,7 +112,7 @@ v1::GetFactorsHeader GetFactorsCall::Header(const FactorStorage& storage) const 
 
 void GetFactorsCall::RunJob(ExecutionContext& context) {
   CallTimings timings;
-  absl::StatusOr<FactorCopy> copy = Copy(context, timings);
+  absl::StatusOr<FactorStorage> copy = Copy(context, timings);
   MutexLock lock(&mutex_);
   StartReply(timings);
   observed_.device = context.device().info().name;
@@ -92,22 +120,22 @@ void GetFactorsCall::RunJob(ExecutionContext& context) {
   if (ended()) return;
   if (!copy.ok()) return End(copy.status());
   v1::GetFactorsResponse head;
-  *head.mutable_header() = Header(copy->storage);
-  auto data = std::make_shared<const Buffer>(std::move(copy->storage.lu));
-  // Charged until the last message was made: then at most a few chunks are still in flight.
-  const auto tail = [reservation = std::make_shared<Reservation>(std::move(copy->reservation))](
-                        v1::GetFactorsResponse&) {};
-  StreamData(head, std::move(data), v1::GetFactorsResponse::kDataFieldNumber,
-             core_.limits.reply_chunk_bytes, tail, [this](Message message) {
-               mutex_.AssertHeld();
-               Send(std::move(message));
-             });
+  *head.mutable_header() = Header(*copy);
+  auto lu =
+      std::make_shared<const ReplyData>(ReplyData{std::move(memory_.host), std::move(copy->lu)});
+  StreamData(
+      head, InFlight(std::move(lu)), v1::GetFactorsResponse::kDataFieldNumber,
+      core_.limits.reply_chunk_bytes, [](v1::GetFactorsResponse&) {},
+      [this](Message message) {
+        mutex_.AssertHeld();
+        Send(std::move(message));
+      });
   End(absl::OkStatus());
 }
 
 void GetFactorsCall::ReleaseResources() {
   pin_.reset();
-  promotion_.Release();
+  memory_ = {};
 }
 
 }  // namespace crout

@@ -7,15 +7,10 @@
 
 #include "crout/v1/factorization_service.pb.h"
 #include "grpcpp/support/server_callback.h"
+#include "server/rpc/admission.h"
 #include "server/rpc/call.h"
 
 namespace crout {
-
-// A copy of a factor in host memory, on its way to the client.
-struct FactorCopy {
-  Reservation reservation;
-  FactorStorage storage;
-};
 
 class GetFactorsCall final : public Call<grpc::ServerWriteReactor<grpc::ByteBuffer>> {
  public:
@@ -27,17 +22,19 @@ class GetFactorsCall final : public Call<grpc::ServerWriteReactor<grpc::ByteBuff
 
  private:
   absl::Status Start(const grpc::ByteBuffer& request);
-  absl::Status Reserve();
+  // Blocks while room is made.
+  absl::Status ReserveMemory();
   void RunJob(ExecutionContext& context) override;
-  absl::StatusOr<FactorCopy> Copy(ExecutionContext& context, CallTimings& timings);
+  absl::StatusOr<FactorStorage> Copy(ExecutionContext& context, CallTimings& timings);
   v1::GetFactorsHeader Header(const FactorStorage& storage) const;
   void ReleaseResources() override;
 
   // Constant from Start() to ReleaseResources().
   v1::GetFactorsRequest request_;
   std::optional<FactorCache::Pin> pin_;
+  ThreadPool* admitting_ = nullptr;
   FactorInfo info_;
-  Reservation promotion_;
+  JobMemory memory_;  // of the promotion, and of the reply
 };
 
 }  // namespace crout

@@ -7,20 +7,18 @@
 #include <semaphore>
 #include <utility>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
+#include "kernels/util/stopwatch.h"
 #include "kernels/util/strings.h"
 #include "server/rpc/status.h"
+#include "server/scheduling/reason.h"
 
 namespace crout {
 namespace {
-
-// The text's memory is charged in steps, so that the budget is not asked for every chunk.
-constexpr size_t kTextChargeStep = size_t{4} << 20;
-
-// Bytes held for one byte of text, at most: the text itself and, of the shortest line "1 1", 16
-// bytes of an entry. Compressed text is inflated later, and charged as its entries come.
-constexpr size_t kTextGrowth = 8;
 
 // How often a wait for staging memory looks whether the call still wants it.
 constexpr auto kStopPoll = std::chrono::milliseconds(50);
@@ -41,9 +39,18 @@ absl::Status Overflow(const std::string& field, int64_t row, int64_t col) {
 
 }  // namespace
 
+absl::Status StagingTimeout() {
+  return WithReason(absl::ResourceExhaustedError(
+                        "the device's staging memory stayed in use for longer than the upload idle "
+                        "timeout: try again later"),
+                    kReasonMemoryExhausted);
+}
+
 MatrixUpload::MatrixUpload(ServerCore& core, const PayloadSpec& spec, std::string field)
     : core_(core), field_(std::move(field)), shape_(spec.shape) {
-  if (spec.text) reader_ = std::make_unique<MatrixMarketReader>(TextLimits(core), &core.parsers);
+  if (!spec.text) return;
+  grant_ = std::make_shared<TextGrant>(core.cache, core.devices.host_budget());
+  reader_ = std::make_unique<MatrixMarketReader>(TextLimits(core), &core.parsers, grant_);
 }
 
 absl::Status MatrixUpload::Open(DeviceSlot& slot) {
@@ -70,10 +77,14 @@ absl::StatusOr<size_t> MatrixUpload::AppendDense(std::span<const std::byte> byte
   while (taken < bytes.size()) {
     const std::span<std::byte> block = uploader_->Reserve(on_ready);
     if (block.empty()) break;
+    staging_awaited_since_.reset();
     const size_t count = std::min(block.size(), bytes.size() - taken);
     std::memcpy(block.data(), bytes.data() + taken, count);
     CROUT_RETURN_IF_ERROR(uploader_->Commit(count));
     taken += count;
+  }
+  if (taken < bytes.size() && !staging_awaited_since_) {
+    staging_awaited_since_ = SteadyNow();
   }
   received_ += taken;
   return taken;
@@ -84,35 +95,17 @@ absl::Status MatrixUpload::AppendText(std::span<const std::byte> bytes) {
   return NamingField(reader_->Append({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
 }
 
-size_t MatrixUpload::TextBytes(size_t bytes) const {
-  return reader_->memory_bytes() + kTextGrowth * bytes;
-}
+bool MatrixUpload::TryReserve(size_t bytes) { return !text() || reader_->TryReserve(bytes); }
 
-bool MatrixUpload::TryReserve(size_t bytes) {
-  if (!text()) return true;
-  const size_t wanted = TextBytes(bytes);
-  if (wanted <= text_reservation_.bytes()) return true;
-  auto more = core_.devices.host_budget().TryReserve(
-      std::max(wanted - text_reservation_.bytes(), kTextChargeStep));
-  if (!more) return false;
-  text_reservation_.Absorb(*std::move(more));
-  return true;
-}
-
-absl::Status MatrixUpload::Reserve(size_t bytes) { return HoldText(TextBytes(bytes)); }
-
-absl::Status MatrixUpload::HoldText(size_t wanted) {
-  if (wanted <= text_reservation_.bytes()) return absl::OkStatus();
-  CROUT_ASSIGN_OR_RETURN(Reservation more,
-                         core_.cache.ReserveOnHost(wanted - text_reservation_.bytes()));
-  text_reservation_.Absorb(std::move(more));
-  return absl::OkStatus();
-}
+absl::Status MatrixUpload::Reserve(size_t bytes) { return NamingField(reader_->Reserve(bytes)); }
 
 absl::Status MatrixUpload::NamingField(const absl::Status& status) const {
   if (absl::IsInvalidArgument(status)) return BadField(field_, status.message());
   if (status.ok()) return status;
-  return absl::Status(status.code(), absl::StrCat(field_, ": ", status.message()));
+  absl::Status named(status.code(), absl::StrCat(field_, ": ", status.message()));
+  status.ForEachPayload(
+      [&](absl::string_view url, const absl::Cord& payload) { named.SetPayload(url, payload); });
+  return named;
 }
 
 absl::Status MatrixUpload::Pause() {
@@ -126,15 +119,7 @@ absl::Status MatrixUpload::Close() {
 }
 
 absl::Status MatrixUpload::Parse() {
-  // Before the entries are put in order beside those that were parsed. The header may claim more
-  // than came.
-  const size_t held = reader_->memory_bytes();
-  if (const auto claimed = reader_->header()) {
-    const auto peak = static_cast<size_t>(PeakBytes(*claimed));
-    CROUT_RETURN_IF_ERROR(HoldText(held + std::min(peak, kTextGrowth * held)));
-  }
   CROUT_RETURN_IF_ERROR(NamingField(reader_->Finish()));
-  CROUT_RETURN_IF_ERROR(HoldText(reader_->memory_bytes()));
   const MatrixMarketHeader header = *reader_->header();
   shape_.rows = header.rows;
   shape_.cols = header.columns;
@@ -147,16 +132,31 @@ absl::Status MatrixUpload::Parse() {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::optional<LeadingBlock>> MatrixUpload::InspectLeadingBlock(int64_t n) {
+  if (!nnz_) return std::optional<LeadingBlock>();
+  const size_t scratch = static_cast<size_t>(n) * sizeof(double);
+  CROUT_RETURN_IF_ERROR(NamingField(grant_->Take(scratch)));
+  const LeadingBlock block =
+      crout::InspectLeadingBlock(sparse_, n, shape_.dtype == DType::kFloat32);
+  grant_->Give(scratch);
+  if (!std::isfinite(block.norm_inf)) return std::optional<LeadingBlock>();
+  return std::optional(block);
+}
+
 absl::Status MatrixUpload::Assemble(StopRequested stop) {
   const bool coordinate = nnz_.has_value();
   const absl::Status status = DispatchDType(shape_.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     return coordinate ? AssembleSparse<T>(stop) : AssembleDense<T>(stop);
   });
+  FreeText();
+  return status;
+}
+
+void MatrixUpload::FreeText() {
   sparse_ = {};
   dense_values_ = {};
-  text_reservation_.Release();
-  return status;
+  grant_->Release();
 }
 
 template <class T, class Fill>
@@ -167,8 +167,12 @@ absl::Status MatrixUpload::Write(StopRequested stop, Fill fill) {
     const auto ready = std::make_shared<std::binary_semaphore>(0);
     const std::span<std::byte> block = uploader_->Reserve([ready] { ready->release(); });
     if (block.empty()) {
+      Stopwatch watch;
+      double awaited = 0;
       while (!ready->try_acquire_for(kStopPoll)) {
         if (stop()) return absl::CancelledError("the call ended");
+        awaited += watch.Lap();
+        if (absl::Seconds(awaited) > core_.limits.transfer.idle_timeout) return StagingTimeout();
       }
       continue;
     }

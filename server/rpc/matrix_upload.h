@@ -2,6 +2,7 @@
 #ifndef CROUT_SERVER_RPC_MATRIX_UPLOAD_H_
 #define CROUT_SERVER_RPC_MATRIX_UPLOAD_H_
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -12,10 +13,15 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/device.h"
+#include "kernels/io/leading_block.h"
 #include "kernels/io/matrix_market_reader.h"
 #include "server/rpc/codec.h"
+#include "server/rpc/text_grant.h"
 
 namespace crout {
+
+// RESOURCE_EXHAUSTED: the end of an upload that no staging block became free for.
+absl::Status StagingTimeout();
 
 // Dense: Open, Append..., Close, Take. Its bytes go straight to the device.
 // Text:  Append..., Close, Parse, Open, Assemble, Take. It is parsed while it arrives; the dense
@@ -37,8 +43,9 @@ class MatrixUpload {
   // Allocates the destination on `slot`'s device, whose bytes the caller has reserved.
   absl::Status Open(DeviceSlot& slot);
 
-  // Charges what `bytes` more bytes of text may take; nothing to do for dense payloads.
-  // TryReserve is false where memory must be made free first: then Reserve, which may block.
+  // Charges what appending `bytes` bytes of text may take; nothing to do for dense payloads. What
+  // inflating and parsing take is charged as they go. TryReserve is false where memory must be made
+  // free first: then Reserve, which may block.
   bool TryReserve(size_t bytes);
   absl::Status Reserve(size_t bytes);
 
@@ -48,6 +55,11 @@ class MatrixUpload {
   absl::StatusOr<size_t> Append(std::span<const std::byte> bytes,
                                 const std::function<void()>& on_ready);
 
+  // Since when Append has waited for staging memory; nothing while it does not.
+  std::optional<std::chrono::steady_clock::time_point> staging_awaited_since() const {
+    return staging_awaited_since_;
+  }
+
   // Nothing more is at hand for now.
   absl::Status Pause();
 
@@ -55,7 +67,11 @@ class MatrixUpload {
   absl::Status Close();
 
   absl::Status Parse();
-  // `stop` is asked while staging memory is awaited; true ends with CANCELLED.
+  // Of a coordinate text, after Parse(): its leading block of order n. None of other payloads, and
+  // where a value overflows the type: Assemble() says so.
+  absl::StatusOr<std::optional<LeadingBlock>> InspectLeadingBlock(int64_t n);
+  // `stop` is asked while staging memory is awaited; true ends with CANCELLED. Awaited for longer
+  // than Limits::transfer.idle_timeout, it ends with StagingTimeout().
   absl::Status Assemble(StopRequested stop);
 
   // The packed matrix in device memory, for work enqueued on `context` from now on.
@@ -66,9 +82,7 @@ class MatrixUpload {
                                      const std::function<void()>& on_ready);
   absl::Status AppendText(std::span<const std::byte> bytes);
   absl::Status NamingField(const absl::Status& status) const;
-  absl::Status HoldText(size_t wanted);
-  // Bytes to be held once `bytes` more have come.
-  size_t TextBytes(size_t bytes) const;
+  void FreeText();
   template <class T>
   absl::Status AssembleSparse(StopRequested stop);
   template <class T>
@@ -81,12 +95,14 @@ class MatrixUpload {
   const std::string field_;
   PackedMatrix shape_;
   size_t received_ = 0;
+  std::optional<std::chrono::steady_clock::time_point> staging_awaited_since_;
 
   Buffer destination_;
   std::unique_ptr<Uploader> uploader_;  // null while closed, and for an empty matrix
 
+  // Of text; the grant is charged for the reader and for what it made, and goes after both.
+  std::shared_ptr<TextGrant> grant_;
   std::unique_ptr<MatrixMarketReader> reader_;
-  Reservation text_reservation_;
   SparseMatrix sparse_;
   std::vector<double> dense_values_;
   std::optional<int64_t> nnz_;

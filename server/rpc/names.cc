@@ -49,8 +49,34 @@ v1::Layout ToProto(Layout layout) {
   return layout == Layout::kRowMajor ? v1::LAYOUT_ROW_MAJOR : v1::LAYOUT_COLUMN_MAJOR;
 }
 
+v1::SingularReason ToProto(SingularReason reason) {
+  switch (reason) {
+    case SingularReason::kNone:
+      break;
+    case SingularReason::kZeroPivot:
+      return v1::SINGULAR_REASON_ZERO_PIVOT;
+    case SingularReason::kEmptyRow:
+      return v1::SINGULAR_REASON_EMPTY_ROW;
+    case SingularReason::kEmptyColumn:
+      return v1::SINGULAR_REASON_EMPTY_COLUMN;
+  }
+  return v1::SINGULAR_REASON_UNSPECIFIED;
+}
+
 v1::UnitDiagonal ToProto(UnitDiagonal unit_diagonal) {
   return unit_diagonal == UnitDiagonal::kU ? v1::UNIT_DIAGONAL_U : v1::UNIT_DIAGONAL_L;
+}
+
+v1::SolverFallback ToProto(SolverFallback fallback) {
+  switch (fallback) {
+    case SolverFallback::kNone:
+      return v1::SOLVER_FALLBACK_NONE;
+    case SolverFallback::kCondition:
+      return v1::SOLVER_FALLBACK_CONDITION;
+    case SolverFallback::kBackwardError:
+      return v1::SOLVER_FALLBACK_BACKWARD_ERROR;
+  }
+  return v1::SOLVER_FALLBACK_UNSPECIFIED;
 }
 
 }  // namespace crout

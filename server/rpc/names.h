@@ -8,6 +8,7 @@
 #include "crout/v1/factor.pb.h"
 #include "crout/v1/matrix.pb.h"
 #include "kernels/dtype.h"
+#include "kernels/factorization.h"
 #include "kernels/lu_algorithm.h"
 #include "kernels/matrix.h"
 
@@ -23,7 +24,9 @@ v1::Solver SolverFromName(std::string_view name);
 
 v1::Dtype ToProto(DType dtype);
 v1::Layout ToProto(Layout layout);
+v1::SingularReason ToProto(SingularReason reason);
 v1::UnitDiagonal ToProto(UnitDiagonal unit_diagonal);
+v1::SolverFallback ToProto(SolverFallback fallback);
 
 }  // namespace crout
 

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -14,25 +15,29 @@
 namespace crout {
 namespace {
 
-constexpr size_t kTraceParentBytes = 55;  // of version 00
+constexpr size_t kHandlePrefix = 6;  // of 26 characters
 
 // Only what has the form of a traceparent goes to the log: it comes from outside.
-std::string TraceParent(const grpc::ServerContextBase& context) {
+std::string TraceId(const grpc::ServerContextBase& context) {
+  constexpr size_t kBytes = 55;  // of a traceparent, version 00
+  constexpr size_t kBegin = 3;
+  constexpr size_t kLength = 32;
   const auto& metadata = context.client_metadata();
   const auto found = metadata.find("traceparent");
-  if (found == metadata.end() || found->second.size() != kTraceParentBytes) return "";
-  std::string value(found->second.data(), found->second.size());
+  if (found == metadata.end() || found->second.size() != kBytes) return "";
+  const std::string value(found->second.data(), found->second.size());
   if (value.find_first_not_of("0123456789abcdef-") != std::string::npos) return "";
-  return value;
+  return value.substr(kBegin, kLength);
 }
 
 std::optional<Rejection> RejectionOf(const absl::Status& status) {
-  static constexpr std::array<std::pair<std::string_view, Rejection>, 5> kReasons = {
+  static constexpr std::array<std::pair<std::string_view, Rejection>, 6> kReasons = {
       {{kReasonQueueFull, Rejection::kQueueFull},
        {kReasonMemoryExhausted, Rejection::kMemory},
        {kReasonDraining, Rejection::kDraining},
        {kReasonDeviceLost, Rejection::kDeviceLost},
-       {kReasonUploadIdle, Rejection::kUploadIdle}}};
+       {kReasonUploadIdle, Rejection::kUploadIdle},
+       {kReasonUploadSlow, Rejection::kUploadIdle}}};
   const auto reason = ReasonOf(status);
   if (!reason) return std::nullopt;
   for (const auto& [name, rejection] : kReasons) {
@@ -41,9 +46,10 @@ std::optional<Rejection> RejectionOf(const absl::Status& status) {
   return std::nullopt;
 }
 
-bool IsServerFault(absl::StatusCode code) {
-  return code == absl::StatusCode::kInternal || code == absl::StatusCode::kDataLoss ||
-         code == absl::StatusCode::kUnknown;
+// JSON has no Infinity or NaN.
+nlohmann::ordered_json JsonNumber(double value) {
+  if (std::isfinite(value)) return value;
+  return std::isnan(value) ? "NaN" : "Infinity";
 }
 
 uint64_t NextCallId() {
@@ -54,7 +60,7 @@ uint64_t NextCallId() {
 }  // namespace
 
 ObservedCall::ObservedCall(Method method, grpc::ServerContextBase* context)
-    : id(NextCallId()), method(method), peer(context->peer()), trace_parent(TraceParent(*context)) {
+    : id(NextCallId()), method(method), peer(context->peer()), trace_id(TraceId(*context)) {
   context->AddInitialMetadata("crout-call-id", std::to_string(id));
 }
 
@@ -62,30 +68,54 @@ double ObservedCall::Seconds() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+void ObservedCall::Concerns(std::string_view handle) {
+  if (Handle::Parse(handle)) handle_prefix = handle.substr(0, kHandlePrefix);
+}
+
+std::array<double, kJobPhaseNames.size()> PhasesOf(const CallTimings& timings) {
+  return {timings.receive, timings.queue,  timings.host_to_device, timings.factor,
+          timings.solve,   timings.refine, timings.device_to_host, timings.send};
+}
+
+void ObserveQuality(ServerCore& core, const ObservedCall& call, const FactorSummary& factor) {
+  if (!factor.is_poor()) return;
+  core.metrics.CountPoorResult(factor.algorithm, PoorResult::kFactor);
+  if (!core.call_log.AdmitEvent()) return;
+  Log(LogLevel::kWarn, "poor_factor",
+      {{"call", call.id},
+       {"tenant", call.tenant},
+       {"device", call.device},
+       {"algorithm", factor.algorithm},
+       {"n", factor.n},
+       {"quality", JsonNumber(*factor.quality)},
+       {"pivot_growth", JsonNumber(factor.pivot_growth)}});
+}
+
+void ObserveQuality(ServerCore& core, const ObservedCall& call, const FactorSummary& leading,
+                    const SchurSummary& complement) {
+  ObserveQuality(core, call, leading);
+  if (!complement.is_poor) return;
+  core.metrics.CountPoorResult(leading.algorithm, PoorResult::kComplement);
+  if (!core.call_log.AdmitEvent()) return;
+  Log(LogLevel::kWarn, "poor_complement",
+      {{"call", call.id},
+       {"tenant", call.tenant},
+       {"device", call.device},
+       {"algorithm", leading.algorithm},
+       {"n", call.n},
+       {"backward_error", JsonNumber(complement.backward_error)},
+       {"growth", JsonNumber(complement.growth)}});
+}
+
 void ObserveCall(ServerCore& core, const ObservedCall& call) {
   const double seconds = call.Seconds();
   core.metrics.ObserveRequest(call.method, call.status.code(), seconds);
   if (const auto rejection = RejectionOf(call.status)) core.metrics.CountRejected(*rejection);
-  const CallTimings& t = call.timings;
-  const std::array<double, 8> phases = {t.receive, t.queue,  t.host_to_device, t.factor,
-                                        t.solve,   t.refine, t.device_to_host, t.send};
+  const auto phases = PhasesOf(call.timings);
   for (size_t i = 0; i < phases.size(); ++i) {
     if (phases[i] > 0) core.metrics.ObservePhase(static_cast<JobPhase>(i), phases[i]);
   }
-
-  nlohmann::ordered_json fields = {
-      {"call", call.id},
-      {"method", kMethodNames[static_cast<size_t>(call.method)]},
-      {"code", CodeName(static_cast<grpc::StatusCode>(call.status.code()))},
-      {"seconds", seconds},
-      {"tenant", call.tenant},
-      {"peer", call.peer}};
-  if (!call.request_id.empty()) fields["request_id"] = call.request_id;
-  if (call.n >= 0) fields["n"] = call.n;
-  if (!call.device.empty()) fields["device"] = call.device;
-  if (!call.trace_parent.empty()) fields["traceparent"] = call.trace_parent;
-  if (!call.status.ok()) fields["message"] = call.status.message();
-  Log(IsServerFault(call.status.code()) ? LogLevel::kError : LogLevel::kInfo, "call", fields);
+  core.call_log.Write(call, seconds);
 }
 
 }  // namespace crout

@@ -2,12 +2,16 @@
 #ifndef CROUT_SERVER_RPC_OBSERVE_H_
 #define CROUT_SERVER_RPC_OBSERVE_H_
 
+#include <array>
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "grpcpp/server_context.h"
+#include "kernels/schur.h"
 #include "server/cache/factor_cache.h"
 #include "server/rpc/core.h"
 
@@ -20,20 +24,37 @@ struct ObservedCall {
   // Seconds since the call began.
   double Seconds() const;
 
+  // Names the factor that the call is about, for the log, by the first characters of its handle:
+  // enough to find it in a list, too little to use it. No effect for what is no handle.
+  void Concerns(std::string_view handle);
+
   const uint64_t id;
   const Method method;
   const std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
   const std::string peer;
-  std::string trace_parent;  // W3C traceparent, empty without one
+  const std::string trace_id;  // of the W3C traceparent, empty without one
   absl::Status status;
   std::string tenant;
-  std::string request_id;  // the caller's, empty without one
+  std::string request_id;     // the caller's, empty without one
+  std::string handle_prefix;  // empty: the call concerned no factor
+  std::string algorithm;      // the method or solver that ran
   std::string device;
-  int64_t n = -1;  // -1: not known
+  int64_t n = -1;               // -1: not known
+  uint64_t received_bytes = 0;  // of messages; unary calls are not counted
+  uint64_t sent_bytes = 0;
   CallTimings timings;
 };
 
-// Requests, duration, phases and rejections; one log line, without payload or handle.
+// The seconds of each phase, in the order of JobPhase.
+std::array<double, kJobPhaseNames.size()> PhasesOf(const CallTimings& timings);
+
+// Counts and logs a factor, or a Schur complement of a matrix of order `n`, that its reply warns
+// of.
+void ObserveQuality(ServerCore& core, const ObservedCall& call, const FactorSummary& factor);
+void ObserveQuality(ServerCore& core, const ObservedCall& call, const FactorSummary& leading,
+                    const SchurSummary& complement);
+
+// Requests, duration, phases and rejections; what CallLog says of it.
 void ObserveCall(ServerCore& core, const ObservedCall& call);
 
 }  // namespace crout

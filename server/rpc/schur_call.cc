@@ -6,6 +6,7 @@
 #include "server/rpc/codec.h"
 #include "server/rpc/data_stream.h"
 #include "server/rpc/names.h"
+#include "server/rpc/placement.h"
 #include "server/rpc/solve_step.h"
 #include "server/rpc/status.h"
 
@@ -18,9 +19,15 @@ absl::StatusOr<std::vector<PayloadStep*>> SchurCall::Start(const StreamMessage& 
     return BadField("header.cache.request_id", "not supported here");
   }
   CROUT_ASSIGN_OR_RETURN(insert_, DecodeCacheOptions(header.cache(), tenant_, core_.limits));
-  CROUT_ASSIGN_OR_RETURN(DeviceSlot * slot, core_.devices.Choose(header.options().device()));
-  CROUT_ASSIGN_OR_RETURN(schur_, SchurStep::Create(core_, header, *slot));
+  CROUT_ASSIGN_OR_RETURN(schur_, PlaceStep(core_, header.options().device(), [&](DeviceSlot& slot) {
+                           return SchurStep::Create(core_, header, slot);
+                         }));
   return std::vector<PayloadStep*>{schur_.get()};
+}
+
+void SchurCall::ReleaseResources() {
+  UploadCall::ReleaseResources();
+  schur_.reset();
 }
 
 void SchurCall::RunJob(ExecutionContext& context) {
@@ -39,12 +46,39 @@ void SchurCall::RunJob(ExecutionContext& context) {
   observed_.n = schur_->upload().shape().rows;
   if (ended()) return;
   if (!factor.ok()) return End(JobStatus(factor.status(), context.device()));
-  factor->timings = ReplyTimings();
   const FactorSummary summary = factor->factorization.summary;
+  ObserveQuality(core_, observed_, summary, complement.summary.value_or(SchurSummary()));
+  v1::ComputeSchurComplementResponse first = Store(*std::move(factor));
+  if (summary.info > 0) return ReplySingular(std::move(first), summary);
+  SendComplement(complement, std::move(first));
+}
+
+absl::StatusOr<bool> SchurCall::AnswerSingular() {
+  CROUT_ASSIGN_OR_RETURN(std::optional<NewFactor> factor, schur_->FindSingular());
+  if (!factor) return false;
+  const CallTimings timings = ArrivalTimings();
+  MutexLock lock(&mutex_);
+  StartReply(timings);
+  observed_.device = schur_->slot().device->info().name;
+  observed_.n = schur_->upload().shape().rows;
+  if (ended()) return true;
+  const FactorSummary summary = factor->factorization.summary;
+  ReplySingular(Store(*std::move(factor)), summary);
+  return true;
+}
+
+v1::ComputeSchurComplementResponse SchurCall::Store(NewFactor factor) {
+  factor.timings = ReplyTimings();
   v1::ComputeSchurComplementResponse first;
-  *first.mutable_factor() = crout::Encode(core_.cache.Insert(*std::move(factor), insert_));
-  if (summary.info == 0) return SendComplement(complement, std::move(first));
-  Send([first] { return Serialize(first); });
+  observed_.algorithm = factor.factorization.summary.algorithm;
+  *first.mutable_factor() = EncodeWithCounts(core_.cache.Insert(std::move(factor), insert_));
+  observed_.Concerns(first.factor().handle());
+  return first;
+}
+
+void SchurCall::ReplySingular(v1::ComputeSchurComplementResponse first,
+                              const FactorSummary& summary) {
+  Send([first = std::move(first)] { return Serialize(first); });
   EndAfterReplies(CheckSolvable(summary));
 }
 
@@ -53,15 +87,19 @@ void SchurCall::SendComplement(const Complement& complement,
   using Response = v1::ComputeSchurComplementResponse;
   *first.mutable_header()->mutable_complement() = EncodeDense(complement.shape);
   const auto tail = [this, solver = SolverFromName(complement.solver),
-                     reservation = complement.reservation](Response& response) {
+                     summary = complement.summary](Response& response) {
     mutex_.AssertHeld();  // Messages are made where they are sent.
     v1::ComplementResult* result = response.mutable_result();
     result->set_solver(solver);
     result->set_device(observed_.device);
     *result->mutable_timings() = crout::Encode(ReplyTimings());
+    if (!summary) return;
+    result->set_backward_error(summary->backward_error);
+    result->set_growth(summary->growth);
+    if (summary->is_poor) result->add_warnings(v1::WARNING_POOR_COMPLEMENT);
   };
-  StreamData(first, complement.data, Response::kDataFieldNumber, core_.limits.reply_chunk_bytes,
-             tail, [this](Message message) {
+  StreamData(first, InFlight(complement.s), Response::kDataFieldNumber,
+             core_.limits.reply_chunk_bytes, tail, [this](Message message) {
                mutex_.AssertHeld();
                Send(std::move(message));
              });

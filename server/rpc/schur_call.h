@@ -21,8 +21,14 @@ class SchurCall final : public UploadCall {
   double PredictSeconds() override { return schur_->PredictSeconds(); }
   grpc::ByteBuffer Encode(const v1::Progress& progress) override;
   void RunJob(ExecutionContext& context) override;
-  void ReleaseResources() override { schur_.reset(); }
+  absl::StatusOr<bool> AnswerSingular() override;
+  void ReleaseResources() override;
 
+  // Keeps the factor and says what it is.
+  v1::ComputeSchurComplementResponse Store(NewFactor factor) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Answers that A11 is singular, and ends the call.
+  void ReplySingular(v1::ComputeSchurComplementResponse first, const FactorSummary& summary)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Answers with `first`, the shape, S and the result, and ends the call.
   void SendComplement(const Complement& complement, v1::ComputeSchurComplementResponse first)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/algorithm_registry.h"
 #include "kernels/util/status_macros.h"
+#include "server/rpc/factor_step.h"
 #include "server/rpc/names.h"
 #include "server/rpc/status.h"
 
@@ -38,7 +39,7 @@ absl::Status SchurStep::ResolveFor(int64_t n) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<size_t> SchurStep::Plan() {
+absl::StatusOr<MemoryNeed> SchurStep::Plan() {
   const PackedMatrix& shape = upload_.shape();
   CROUT_RETURN_IF_ERROR(CheckSquare(shape, upload_.field()));
   if (options_.leading > shape.rows) {
@@ -47,11 +48,15 @@ absl::StatusOr<size_t> SchurStep::Plan() {
   }
   CROUT_RETURN_IF_ERROR(ResolveFor(shape.rows));
   CROUT_ASSIGN_OR_RETURN(const JobBytes bytes, SchurBytes(options_, shape.dtype, shape.rows));
-  return std::max(bytes.peak, FactorCache::kSmallestCharge);
+  report_bytes_ = bytes.report;
+  const size_t reply = BlockBytes(SchurShape(options_, shape.dtype, shape.rows).bytes());
+  return MemoryNeed{.device = FactorCache::Charge(bytes.peak), .host = reply + report_bytes_};
 }
 
-absl::Status SchurStep::Admit(Reservation reservation) {
-  reservation_ = std::move(reservation);
+absl::Status SchurStep::Admit(JobMemory memory) {
+  reservation_ = std::move(memory.device);
+  report_ = memory.host.Split(report_bytes_);
+  reply_ = std::move(memory.host);
   return upload_.Open(slot_);
 }
 
@@ -66,18 +71,23 @@ double SchurStep::PredictSeconds() const {
   return factor + solve * (1 + static_cast<double>(rest) / static_cast<double>(k));
 }
 
+absl::StatusOr<std::optional<NewFactor>> SchurStep::FindSingular() {
+  CROUT_RETURN_IF_ERROR(Plan().status());  // its checks
+  return crout::FindSingular(core_, slot_, upload_, options_.factor, options_.leading);
+}
+
 absl::StatusOr<NewFactor> SchurStep::Run(ExecutionContext& context, StopRequested stop,
                                          CallTimings& timings, Complement* complement) {
   const PackedMatrix& shape = upload_.shape();
   const PackedMatrix s = SchurShape(options_, shape.dtype, shape.rows);
-  CROUT_ASSIGN_OR_RETURN(Reservation reserved, core_.cache.ReserveOnHost(s.bytes()));
   CROUT_ASSIGN_OR_RETURN(Buffer out, core_.host_memory.Allocate(s.bytes()));
   CROUT_ASSIGN_OR_RETURN(Buffer matrix, upload_.Take(context));
   KernelTimings kernel;
   NewFactor factor;
-  CROUT_ASSIGN_OR_RETURN(factor.factorization,
+  CROUT_ASSIGN_OR_RETURN(SchurResult result,
                          ComputeSchurComplement(context, std::move(matrix), shape, options_,
                                                 out.data(), stop, kernel));
+  factor.factorization = std::move(result.factor);
   timings.host_to_device += kernel.host_to_device;
   timings.factor += kernel.factor;
   timings.solve += kernel.solve;
@@ -85,13 +95,12 @@ absl::StatusOr<NewFactor> SchurStep::Run(ExecutionContext& context, StopRequeste
   const FactorSummary& summary = factor.factorization.summary;
   core_.metrics.device(static_cast<size_t>(slot_.index))
       .ObserveFactor(summary.algorithm, summary.factor_dtype, summary.n, kernel.factor);
-  reservation_.Shrink(std::max(factor.factorization.storage.bytes(), FactorCache::kSmallestCharge));
+  reservation_.Shrink(FactorCache::Charge(factor.factorization.storage.bytes()));
   factor.reservation = std::move(reservation_);
+  factor.record = TakeRecord(factor.factorization.summary, std::move(report_));
   factor.slot = &slot_;
-  // The reply's memory outlives the call: gRPC may still be sending it.
-  *complement = {s, std::make_shared<const Buffer>(std::move(out)),
-                 std::make_shared<Reservation>(std::move(reserved)),
-                 std::string(options_.solver->name())};
+  *complement = {s, std::make_shared<const ReplyData>(ReplyData{std::move(reply_), std::move(out)}),
+                 std::string(options_.solver->name()), result.complement};
   return factor;
 }
 

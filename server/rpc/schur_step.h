@@ -3,19 +3,20 @@
 #define CROUT_SERVER_RPC_SCHUR_STEP_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "kernels/schur.h"
+#include "server/rpc/data_stream.h"
 #include "server/rpc/upload_call.h"
 
 namespace crout {
 
-// S in host memory, charged to the host budget while it lives.
 struct Complement {
   PackedMatrix shape;
-  std::shared_ptr<const Buffer> data;
-  std::shared_ptr<Reservation> reservation;
+  std::shared_ptr<const ReplyData> s;
   std::string solver;
+  std::optional<SchurSummary> summary;  // unset where S is empty
 };
 
 class SchurStep final : public PayloadStep {
@@ -26,10 +27,13 @@ class SchurStep final : public PayloadStep {
 
   MatrixUpload& upload() override { return upload_; }
   DeviceSlot& slot() override { return slot_; }
-  absl::StatusOr<size_t> Plan() override;
-  absl::Status Admit(Reservation reservation) override;
+  absl::StatusOr<MemoryNeed> Plan() override;
+  absl::Status Admit(JobMemory memory) override;
 
   double PredictSeconds() const;
+
+  // After the text was parsed: the factor of A11, where a job would only find that singular.
+  absl::StatusOr<std::optional<NewFactor>> FindSingular();
 
   // Worker thread. Fills the phases it runs and, unless A11 is singular, `complement`. The factor
   // is A11's; its reservation has shrunk to what it keeps.
@@ -46,6 +50,9 @@ class SchurStep final : public PayloadStep {
   ServerCore& core_;
   DeviceSlot& slot_;
   Reservation reservation_;  // of the upload's memory: given back after it
+  Reservation reply_;        // of S
+  Reservation report_;       // of what an iterative method tells of its run
+  size_t report_bytes_ = 0;
   MatrixUpload upload_;
   v1::FactorizeOptions request_;
   std::string solver_;

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 
+#include "crout_version.h"
 #include "kernels/algorithm_registry.h"
 #include "kernels/util/status_macros.h"
 #include "server/rpc/codec.h"
+#include "server/rpc/factor_step.h"
 #include "server/rpc/names.h"
+#include "server/rpc/placement.h"
 
 namespace crout {
 namespace {
@@ -46,7 +49,17 @@ void DescribeServer(ServerCore& core, v1::GetServerInfoResponse* response) {
   limits->set_max_message_bytes(static_cast<int64_t>(core.limits.max_message_bytes));
   *limits->mutable_default_lease() = EncodeDuration(core.limits.default_lease);
   *limits->mutable_max_lease() = EncodeDuration(core.limits.max_lease);
-  *limits->mutable_upload_idle_timeout() = EncodeDuration(core.limits.upload_idle_timeout);
+  if (core.limits.max_life != absl::InfiniteDuration()) {
+    *limits->mutable_max_life() = EncodeDuration(core.limits.max_life);
+  }
+  const TransferLimits& transfer = core.limits.transfer;
+  if (transfer.idle_timeout != absl::InfiniteDuration()) {
+    *limits->mutable_upload_idle_timeout() = EncodeDuration(transfer.idle_timeout);
+  }
+  if (transfer.max_time != absl::InfiniteDuration()) {
+    *limits->mutable_upload_max_time() = EncodeDuration(transfer.max_time);
+  }
+  limits->set_upload_min_rate(static_cast<int64_t>(transfer.min_rate));
   limits->set_queue_capacity(static_cast<int32_t>(core.limits.queue_capacity));
   response->set_cached_factors(static_cast<int64_t>(core.cache.size()));
   response->set_host_budget_bytes(static_cast<int64_t>(core.devices.host_budget().limit()));
@@ -57,16 +70,22 @@ absl::Status EstimateFactorization(ServerCore& core, const v1::EstimateFactorize
                                    v1::EstimateFactorizeResponse* response) {
   CROUT_ASSIGN_OR_RETURN(const DType matrix_dtype, DecodeProblem(request, core.limits));
   CROUT_ASSIGN_OR_RETURN(FactorizeOptions options, DecodeOptions(request.options(), matrix_dtype));
-  CROUT_ASSIGN_OR_RETURN(DeviceSlot * slot, core.devices.Choose(request.options().device()));
+  v1::MatrixSpec matrix;
+  matrix.mutable_dense()->set_dtype(request.matrix_dtype());
+  matrix.mutable_dense()->set_rows(request.n());
+  matrix.mutable_dense()->set_cols(request.n());
+  CROUT_ASSIGN_OR_RETURN(
+      const auto step, PlaceStep(core, request.options().device(), [&](DeviceSlot& slot) {
+        return FactorStep::Create(core, matrix, request.options(), slot, /*cached=*/true);
+      }));
+  DeviceSlot* const slot = &step->slot();
   CROUT_RETURN_IF_ERROR(Resolve(request.options(), *slot->device, request.n(), &options));
   options.prepare = FindSolverToPrepare(*slot->device, options.algorithm->traits().unit_diagonal);
   CROUT_ASSIGN_OR_RETURN(const JobBytes bytes, FactorizeBytes(options, matrix_dtype, request.n()));
   response->set_algorithm(AlgorithmFromName(options.algorithm->traits().name));
   response->set_device(slot->device->info().name);
-  response->set_peak_bytes(
-      static_cast<int64_t>(std::max(bytes.peak, FactorCache::kSmallestCharge)));
-  response->set_cached_bytes(
-      static_cast<int64_t>(std::max(bytes.kept, FactorCache::kSmallestCharge)));
+  response->set_peak_bytes(static_cast<int64_t>(FactorCache::Charge(bytes.peak)));
+  response->set_cached_bytes(static_cast<int64_t>(FactorCache::Charge(bytes.kept)));
   response->set_predicted_seconds(
       options.algorithm->PredictSeconds(options.factor_dtype, request.n()));
   response->set_predicted_queue_seconds(slot->scheduler->load().backlog_seconds);

@@ -11,6 +11,7 @@
 #include "server/rpc/factorize_and_solve_call.h"
 #include "server/rpc/factorize_call.h"
 #include "server/rpc/get_factors_call.h"
+#include "server/rpc/iterations.h"
 #include "server/rpc/observe.h"
 #include "server/rpc/schur_call.h"
 #include "server/rpc/server_info.h"
@@ -66,6 +67,16 @@ absl::Status Renew(ServerCore& core, const std::string& tenant,
   return absl::OkStatus();
 }
 
+// Those of the factor's device, if there is such a factor.
+ThreadPool& ReleasingThreads(ServerCore& core, const grpc::CallbackServerContext& context,
+                             const std::string& text) {
+  const absl::StatusOr<std::string> tenant = DecodeTenant(context);
+  const absl::StatusOr<Handle> handle = DecodeHandle(text);
+  if (!tenant.ok() || !handle.ok()) return core.releasing;
+  const absl::StatusOr<DeviceSlot*> slot = core.cache.SlotOf(*tenant, *handle);
+  return slot.ok() ? *(*slot)->releasing : core.releasing;
+}
+
 absl::Status Release(ServerCore& core, const std::string& tenant, const std::string& text) {
   CROUT_ASSIGN_OR_RETURN(const Handle handle, DecodeHandle(text));
   return core.cache.Release(tenant, handle);
@@ -106,16 +117,19 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* FactorizationService::GetFactors(
 
 template <class Handler>
 grpc::ServerUnaryReactor* FactorizationService::Unary(grpc::CallbackServerContext* context,
-                                                      Method method, Handler handler) {
+                                                      Method method, Handler handler,
+                                                      const std::string& handle) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  Answer(context, method, reactor, handler);
+  Answer(context, method, reactor, handler, handle);
   return reactor;
 }
 
 template <class Handler>
 void FactorizationService::Answer(grpc::CallbackServerContext* context, Method method,
-                                  grpc::ServerUnaryReactor* reactor, Handler handler) {
+                                  grpc::ServerUnaryReactor* reactor, Handler handler,
+                                  const std::string& handle) {
   ObservedCall observed(method, context);
+  observed.Concerns(handle);
   const auto run = [&]() -> absl::Status {
     CROUT_ASSIGN_OR_RETURN(const CallRegistry::Ticket ticket, core_.calls.Enter({}));
     CROUT_ASSIGN_OR_RETURN(observed.tenant, DecodeTenant(*context));
@@ -136,17 +150,34 @@ grpc::ServerUnaryReactor* FactorizationService::ListFactors(grpc::CallbackServer
 grpc::ServerUnaryReactor* FactorizationService::DescribeFactor(
     grpc::CallbackServerContext* context, const v1::DescribeFactorRequest* request,
     v1::DescribeFactorResponse* response) {
-  return Unary(context, Method::kDescribeFactor, [&](const std::string& tenant) {
-    return Describe(core_, tenant, request->handle(), response->mutable_factor());
-  });
+  return Unary(
+      context, Method::kDescribeFactor,
+      [&](const std::string& tenant) {
+        return Describe(core_, tenant, request->handle(), response->mutable_factor());
+      },
+      request->handle());
+}
+
+grpc::ServerUnaryReactor* FactorizationService::GetIterations(
+    grpc::CallbackServerContext* context, const v1::GetIterationsRequest* request,
+    v1::GetIterationsResponse* response) {
+  return Unary(
+      context, Method::kGetIterations,
+      [&](const std::string& tenant) {
+        return crout::GetIterations(core_, tenant, *request, response);
+      },
+      request->handle());
 }
 
 grpc::ServerUnaryReactor* FactorizationService::RenewLease(grpc::CallbackServerContext* context,
                                                            const v1::RenewLeaseRequest* request,
                                                            v1::RenewLeaseResponse* response) {
-  return Unary(context, Method::kRenewLease, [&](const std::string& tenant) {
-    return Renew(core_, tenant, *request, response->mutable_lease_expire_time());
-  });
+  return Unary(
+      context, Method::kRenewLease,
+      [&](const std::string& tenant) {
+        return Renew(core_, tenant, *request, response->mutable_lease_expire_time());
+      },
+      request->handle());
 }
 
 grpc::ServerUnaryReactor* FactorizationService::ReleaseFactor(
@@ -154,9 +185,11 @@ grpc::ServerUnaryReactor* FactorizationService::ReleaseFactor(
     v1::ReleaseFactorResponse* /*response*/) {
   // Giving gigabytes back to the system takes a while: not in a reaction.
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  core_.releasing.Schedule([this, context, request, reactor] {
-    Answer(context, Method::kReleaseFactor, reactor,
-           [&](const std::string& tenant) { return Release(core_, tenant, request->handle()); });
+  ReleasingThreads(core_, *context, request->handle()).Schedule([this, context, request, reactor] {
+    Answer(
+        context, Method::kReleaseFactor, reactor,
+        [&](const std::string& tenant) { return Release(core_, tenant, request->handle()); },
+        request->handle());
   });
   return reactor;
 }

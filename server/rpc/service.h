@@ -16,14 +16,15 @@ using FactorizationServiceBase = v1::FactorizationService::WithRawCallbackMethod
                     v1::FactorizationService::WithRawCallbackMethod_GetFactors<
                         v1::FactorizationService::WithCallbackMethod_ListFactors<
                             v1::FactorizationService::WithCallbackMethod_DescribeFactor<
-                                v1::FactorizationService::WithCallbackMethod_RenewLease<
-                                    v1::FactorizationService::WithCallbackMethod_ReleaseFactor<
-                                        v1::FactorizationService::
-                                            WithCallbackMethod_EstimateFactorize<
-                                                v1::FactorizationService::
-                                                    WithCallbackMethod_GetServerInfo<
-                                                        v1::FactorizationService::
-                                                            Service>>>>>>>>>>>>;
+                                v1::FactorizationService::WithCallbackMethod_GetIterations<
+                                    v1::FactorizationService::WithCallbackMethod_RenewLease<
+                                        v1::FactorizationService::WithCallbackMethod_ReleaseFactor<
+                                            v1::FactorizationService::
+                                                WithCallbackMethod_EstimateFactorize<
+                                                    v1::FactorizationService::
+                                                        WithCallbackMethod_GetServerInfo<
+                                                            v1::FactorizationService::
+                                                                Service>>>>>>>>>>>>>;
 
 // Thread-safe. The core outlives it and its calls.
 class FactorizationService final : public FactorizationServiceBase {
@@ -45,6 +46,9 @@ class FactorizationService final : public FactorizationServiceBase {
   grpc::ServerUnaryReactor* DescribeFactor(grpc::CallbackServerContext* context,
                                            const v1::DescribeFactorRequest* request,
                                            v1::DescribeFactorResponse* response) override;
+  grpc::ServerUnaryReactor* GetIterations(grpc::CallbackServerContext* context,
+                                          const v1::GetIterationsRequest* request,
+                                          v1::GetIterationsResponse* response) override;
   grpc::ServerUnaryReactor* RenewLease(grpc::CallbackServerContext* context,
                                        const v1::RenewLeaseRequest* request,
                                        v1::RenewLeaseResponse* response) override;
@@ -59,14 +63,15 @@ class FactorizationService final : public FactorizationServiceBase {
                                           v1::GetServerInfoResponse* response) override;
 
  private:
-  // Runs a unary handler, absl::Status(const std::string& tenant), between the accounts.
+  // Runs a unary handler, absl::Status(const std::string& tenant), between the accounts. `handle`:
+  // of the factor that the call is about, if it is about one.
   template <class Handler>
   grpc::ServerUnaryReactor* Unary(grpc::CallbackServerContext* context, Method method,
-                                  Handler handler);
+                                  Handler handler, const std::string& handle = "");
   // The same, for a reactor that was returned already.
   template <class Handler>
   void Answer(grpc::CallbackServerContext* context, Method method,
-              grpc::ServerUnaryReactor* reactor, Handler handler);
+              grpc::ServerUnaryReactor* reactor, Handler handler, const std::string& handle = "");
 
   ServerCore& core_;
 };

@@ -12,9 +12,11 @@ absl::StatusOr<std::vector<PayloadStep*>> SolveCall::Start(const StreamMessage& 
   v1::SolveHeader header;
   CROUT_RETURN_IF_ERROR(first.ParseHeader(&header));
   CROUT_ASSIGN_OR_RETURN(const Handle handle, DecodeHandle(header.handle()));
+  observed_.Concerns(header.handle());
   CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, core_.cache.Acquire(tenant_, handle));
-  CROUT_RETURN_IF_ERROR(CheckSolvable(pin.summary()));
   pin_.emplace(std::move(pin));
+  ReleaseOn(pin_->slot());
+  CROUT_RETURN_IF_ERROR(CheckSolvable(pin_->summary()));
   CROUT_ASSIGN_OR_RETURN(
       solve_, SolveStep::Create(
                   core_, header.rhs(), header.options(), "header.options", pin_->slot(),
@@ -48,6 +50,7 @@ void SolveCall::RunJob(ExecutionContext& context) {
   observed_.n = pin_->summary().n;
   if (ended()) return;
   if (!solution.ok()) return End(JobStatus(solution.status(), context.device()));
+  observed_.algorithm = solution->summary.solver;
   v1::SolveResult result = crout::Encode(*solution, pin_->version(), observed_.device);
   result.set_promoted(promoted);
   SendSolution<v1::SolveResponse>(*solution, std::move(result), {});
@@ -60,6 +63,7 @@ grpc::ByteBuffer SolveCall::Encode(const v1::Progress& progress) {
 }
 
 void SolveCall::ReleaseResources() {
+  SolvingCall::ReleaseResources();
   solve_.reset();
   pin_.reset();
 }

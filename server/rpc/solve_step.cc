@@ -12,11 +12,23 @@
 
 namespace crout {
 
+std::string WhySingular(const FactorSummary& factor) {
+  switch (factor.singular) {
+    case SingularReason::kEmptyRow:
+      return absl::StrCat("row ", factor.empty_index, " (1-based) is empty");
+    case SingularReason::kEmptyColumn:
+      return absl::StrCat("column ", factor.empty_index, " (1-based) is empty");
+    case SingularReason::kNone:
+    case SingularReason::kZeroPivot:
+      break;
+  }
+  return absl::StrCat("pivot ", factor.info, " (1-based) is exactly zero");
+}
+
 absl::Status CheckSolvable(const FactorSummary& factor) {
   if (factor.info == 0) return absl::OkStatus();
   return WithReason(
-      absl::FailedPreconditionError(absl::StrCat("the matrix is singular: pivot ", factor.info,
-                                                 " (1-based) is exactly zero")),
+      absl::FailedPreconditionError(absl::StrCat("the matrix is singular: ", WhySingular(factor))),
       kReasonSingular);
 }
 
@@ -25,9 +37,11 @@ v1::SolveResult Encode(const Solution& solution, int64_t factor_version,
   const SolveSummary& summary = solution.summary;
   v1::SolveResult result;
   if (summary.backward_error) result.set_backward_error(*summary.backward_error);
+  if (summary.componentwise_error) result.set_componentwise_error(*summary.componentwise_error);
   if (summary.forward_error_bound) result.set_forward_error_bound(*summary.forward_error_bound);
   result.set_refinement_steps(summary.refinement_steps);
   result.set_solver(SolverFromName(summary.solver));
+  result.set_fallback(ToProto(summary.fallback));
   result.set_factor_version(factor_version);
   result.set_nrhs(solution.shape.cols);
   result.set_device(device);
@@ -48,7 +62,7 @@ absl::StatusOr<std::unique_ptr<SolveStep>> SolveStep::Create(
   return step;
 }
 
-absl::StatusOr<size_t> SolveStep::Plan() {
+absl::StatusOr<MemoryNeed> SolveStep::Plan() {
   const FactorSummary factor = expected_();
   const PackedMatrix& shape = upload_.shape();
   CROUT_RETURN_IF_ERROR(CheckRows(shape, factor.n, upload_.field(), mismatch_));
@@ -61,16 +75,18 @@ absl::StatusOr<size_t> SolveStep::Plan() {
   const absl::Status taken = CheckTolerance(*options_.solver, options_.solver_tolerance);
   if (!taken.ok()) return BadField(absl::StrCat(field_, ".solver_tolerance"), taken.message());
   CROUT_ASSIGN_OR_RETURN(const JobBytes bytes, SolveBytes(options_, factor, shape));
-  return bytes.peak + promotion_bytes_;
+  return MemoryNeed{.device = bytes.peak + promotion_bytes_, .host = BlockBytes(shape.bytes())};
 }
 
-absl::Status SolveStep::Admit(Reservation reservation) {
-  promotion_ = reservation.Split(promotion_bytes_);
-  reservation_ = std::move(reservation);
+absl::Status SolveStep::Admit(JobMemory memory) {
+  promotion_ = memory.device.Split(promotion_bytes_);
+  reservation_ = std::move(memory.device);
+  reply_ = std::move(memory.host);
   return upload_.Open(slot_);
 }
 
 double SolveStep::PredictSeconds() const {
+  if (options_.solver == nullptr) return 0;  // The text has not been read.
   const FactorSummary factor = expected_();
   return options_.solver->PredictSeconds(factor.factor_dtype, factor.n, upload_.shape().cols);
 }
@@ -79,7 +95,6 @@ absl::StatusOr<Solution> SolveStep::Run(ExecutionContext& context, const Factori
                                         StopRequested stop, CallTimings& timings) {
   Solution solution;
   solution.shape = upload_.shape();
-  CROUT_ASSIGN_OR_RETURN(Reservation reserved, core_.cache.ReserveOnHost(solution.shape.bytes()));
   CROUT_ASSIGN_OR_RETURN(Buffer out, core_.host_memory.Allocate(solution.shape.bytes()));
   CROUT_ASSIGN_OR_RETURN(Buffer rhs, upload_.Take(context));
   // Without the matrix there is nothing to verify against: the reply then has no backward error.
@@ -98,9 +113,8 @@ absl::StatusOr<Solution> SolveStep::Run(ExecutionContext& context, const Factori
   if (solution.summary.backward_error) {
     core_.metrics.ObserveBackwardError(summary.factor_dtype, *solution.summary.backward_error);
   }
-  // The reply's memory outlives the call: gRPC may still be sending it.
-  solution.reservation = std::make_shared<Reservation>(std::move(reserved));
-  solution.data = std::make_shared<const Buffer>(std::move(out));
+  core_.metrics.CountSolverFallback(solution.summary.fallback);
+  solution.x = std::make_shared<const ReplyData>(ReplyData{std::move(reply_), std::move(out)});
   return solution;
 }
 

@@ -6,19 +6,21 @@
 #include <memory>
 #include <string>
 
+#include "server/rpc/data_stream.h"
 #include "server/rpc/upload_call.h"
 
 namespace crout {
 
-// X in host memory, charged to the host budget while it lives.
 struct Solution {
   PackedMatrix shape;
-  std::shared_ptr<const Buffer> data;
-  std::shared_ptr<Reservation> reservation;
+  std::shared_ptr<const ReplyData> x;
   SolveSummary summary;
 };
 
-// FAILED_PRECONDITION, naming the pivot, if the factor is singular.
+// "pivot 3 (1-based) is exactly zero", of a singular factor.
+std::string WhySingular(const FactorSummary& factor);
+
+// FAILED_PRECONDITION, saying why, if the factor is singular.
 absl::Status CheckSolvable(const FactorSummary& factor);
 
 // What the contract says of a solve; its timings and whether the factor was promoted aside.
@@ -36,9 +38,10 @@ class SolveStep final : public PayloadStep {
 
   MatrixUpload& upload() override { return upload_; }
   DeviceSlot& slot() override { return slot_; }
-  absl::StatusOr<size_t> Plan() override;
-  absl::Status Admit(Reservation reservation) override;
+  absl::StatusOr<MemoryNeed> Plan() override;
+  absl::Status Admit(JobMemory memory) override;
 
+  // 0 before Plan().
   double PredictSeconds() const;
 
   // Device bytes that the factor needs to come back from host memory, reserved together with the
@@ -57,6 +60,7 @@ class SolveStep final : public PayloadStep {
   ServerCore& core_;
   DeviceSlot& slot_;
   Reservation reservation_;  // of the upload's memory: given back after it
+  Reservation reply_;        // of X
   MatrixUpload upload_;
   std::function<FactorSummary()> expected_;
   absl::StatusCode mismatch_ = absl::StatusCode::kInvalidArgument;

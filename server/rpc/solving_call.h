@@ -21,14 +21,13 @@ class SolvingCall : public UploadCall {
   void SendSolution(const Solution& solution, v1::SolveResult result, Response first)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     *first.mutable_header()->mutable_solution() = EncodeDense(solution.shape);
-    const auto tail = [this, result = std::move(result),
-                       reservation = solution.reservation](Response& response) {
+    const auto tail = [this, result = std::move(result)](Response& response) {
       mutex_.AssertHeld();  // Messages are made where they are sent.
       *response.mutable_result() = result;
       *response.mutable_result()->mutable_timings() = crout::Encode(ReplyTimings());
     };
-    StreamData(first, solution.data, Response::kDataFieldNumber, core_.limits.reply_chunk_bytes,
-               tail, [this](Message message) {
+    StreamData(first, InFlight(solution.x), Response::kDataFieldNumber,
+               core_.limits.reply_chunk_bytes, tail, [this](Message message) {
                  mutex_.AssertHeld();
                  Send(std::move(message));
                });

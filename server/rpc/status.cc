@@ -37,6 +37,11 @@ absl::Status BadField(absl::string_view field, absl::string_view description) {
   return status;
 }
 
+absl::Status OutOfMemory() {
+  return WithReason(absl::ResourceExhaustedError("the system has no memory left"),
+                    kReasonMemoryExhausted);
+}
+
 std::string_view CodeName(grpc::StatusCode code) {
   const auto index = static_cast<size_t>(code);
   return index < kCodeNames.size() ? kCodeNames[index] : "UNKNOWN";

@@ -16,6 +16,7 @@ namespace crout {
 inline constexpr std::string_view kReasonShapeMismatch = "SHAPE_MISMATCH";
 inline constexpr std::string_view kReasonSingular = "SINGULAR_MATRIX";
 inline constexpr std::string_view kReasonUploadIdle = "UPLOAD_IDLE";
+inline constexpr std::string_view kReasonUploadSlow = "UPLOAD_SLOW";
 
 // INVALID_ARGUMENT for one field of a request: the wire carries it as google.rpc.BadRequest.
 // `field` is the path, as in "header.matrix.dense.rows"; the message says what is wrong and what
@@ -27,6 +28,9 @@ absl::Status BadField(absl::string_view field, absl::string_view description);
 // the grpc-retry-pushback-ms trailer of `context`), BadRequest for BadField. Messages are cut at
 // 2 KiB, details stay under 8 KiB.
 grpc::Status ToGrpcStatus(const absl::Status& status, grpc::ServerContextBase* context);
+
+// RESOURCE_EXHAUSTED (reason MEMORY_EXHAUSTED): the system, not a budget, has no memory left.
+absl::Status OutOfMemory();
 
 // "OK", "NOT_FOUND", ...: the label value and the log's word.
 std::string_view CodeName(grpc::StatusCode code);

@@ -1,8 +1,10 @@
 #include "server/rpc/upload_call.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
+#include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
 #include "server/rpc/status.h"
 #include "server/scheduling/reason.h"
@@ -12,21 +14,59 @@ namespace {
 
 constexpr int kFirstDataField = 2;
 
+size_t PayloadBytes(const StreamMessage& message) {
+  size_t bytes = 0;
+  for (const DataSegment& segment : message.segments()) bytes += segment.bytes.size();
+  return bytes;
+}
+
+absl::Status UploadStatus(TransferWatch::Fault fault) {
+  switch (fault) {
+    case TransferWatch::Fault::kNone:
+      break;
+    case TransferWatch::Fault::kIdle:
+      return WithReason(
+          absl::DeadlineExceededError("no payload arrived within the upload idle timeout: send the "
+                                      "matrix without pausing"),
+          kReasonUploadIdle);
+    case TransferWatch::Fault::kSlow:
+      return WithReason(
+          absl::DeadlineExceededError("the payload arrives more slowly than the server's least "
+                                      "rate for uploads"),
+          kReasonUploadSlow);
+    case TransferWatch::Fault::kLong:
+      return WithReason(
+          absl::DeadlineExceededError("the upload took longer than the server's limit for one"),
+          kReasonUploadSlow);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void UploadCall::Begin() {
   const absl::Status status = Enter();
   MutexLock lock(&mutex_);
   if (!status.ok()) return End(status);
+  const Clock::time_point now = SteadyNow();
+  receiving_.emplace(core_.limits.transfer, now);
+  receiving_->Await(now);
   reading_ = true;
   StartRead(&incoming_);
 }
 
 void UploadCall::OnReadDone(bool ok) {
+  try {
+    TakeMessage(ok);
+  } catch (const std::bad_alloc&) {
+    Abort(OutOfMemory());
+  }
+}
+
+void UploadCall::TakeMessage(bool ok) {
   MutexLock lock(&mutex_);
   reading_ = false;
-  last_activity_ = Clock::now();
-  if (ended()) return;
+  if (!wanted()) return;
   if (!ok && context_->IsCancelled()) return;  // The stream broke off: OnCancel says why.
   absl::Status status;
   if (ok) {
@@ -53,7 +93,10 @@ void UploadCall::ReadAhead() {
 
 absl::Status UploadCall::HandleMessage(const grpc::ByteBuffer& buffer) {
   core_.metrics.CountReceived(buffer.Length());
+  observed_.received_bytes += buffer.Length();
   CROUT_ASSIGN_OR_RETURN(StreamMessage message, StreamMessage::Parse(buffer));
+  // Nothing else counts: a client that sends empty messages is idle.
+  if (receiving_) receiving_->Moved(PayloadBytes(message), SteadyNow());
   inbox_.push_back(std::move(message));
   if (!seen_header_) return HandleHeader(inbox_.front());
   if (inbox_.back().has_header()) {
@@ -67,15 +110,24 @@ absl::Status UploadCall::HandleHeader(const StreamMessage& message) {
     return BadField("header", "missing: the first message carries the header");
   }
   seen_header_ = true;
-  in_flight_.emplace(core_.metrics);
-  CROUT_ASSIGN_OR_RETURN(steps_, Start(message));
-  if (steps_.empty()) return absl::OkStatus();
-  AdmitDense();
+  receiving_.reset();
+  CROUT_ASSIGN_OR_RETURN(std::vector<PayloadStep*> steps, Start(message));
+  if (!steps.empty()) Proceed(std::move(steps));
   return absl::OkStatus();
 }
 
 void UploadCall::Pump() {
-  if (ended() || !admitted_ || reserving_) return;
+  Advance();
+  if (!receiving_) return;
+  if (reading_ && inbox_.empty()) {
+    receiving_->Await(SteadyNow());
+  } else {
+    receiving_->Rest(SteadyNow());
+  }
+}
+
+void UploadCall::Advance() {
+  if (!wanted() || !admitted_ || reserving_) return;
   const absl::StatusOr<bool> consumed = Consume();
   if (!consumed.ok()) return End(consumed.status());
   if (!*consumed) return;  // Resume() comes.
@@ -84,9 +136,9 @@ void UploadCall::Pump() {
 }
 
 absl::StatusOr<bool> UploadCall::Consume() {
-  const auto resume = [self = shared_from_this()] {
-    auto* call = static_cast<UploadCall*>(self.get());
-    call->core_.releasing.Schedule([self, call] { call->Resume(); });
+  ThreadPool* const threads = steps_.front()->slot().releasing.get();
+  const auto resume = [self = shared_from_this(), this, threads] {
+    threads->Schedule([self, this] { Resume(); });
   };
   for (; !inbox_.empty(); inbox_.pop_front(), segment_ = 0) {
     const std::vector<DataSegment>& segments = inbox_.front().segments();
@@ -111,10 +163,9 @@ absl::StatusOr<bool> UploadCall::Consume() {
 
 void UploadCall::ReserveSlowly(PayloadStep* step, size_t bytes) {
   reserving_ = true;
-  core_.blocking.Schedule([self = shared_from_this(), this, step, bytes] {
-    if (!BeginWork()) return;
-    absl::Status status = step->upload().Reserve(bytes);
-    {
+  step->slot().admitting->Schedule([self = shared_from_this(), this, step, bytes] {
+    DoWork([&] {
+      absl::Status status = step->upload().Reserve(bytes);
       MutexLock lock(&mutex_);
       reserving_ = false;
       if (status.ok()) {
@@ -122,8 +173,7 @@ void UploadCall::ReserveSlowly(PayloadStep* step, size_t bytes) {
       } else {
         End(std::move(status));
       }
-    }
-    EndWork();
+    });
   });
 }
 
@@ -137,71 +187,90 @@ absl::StatusOr<PayloadStep*> UploadCall::StepFor(int field) {
 }
 
 void UploadCall::Resume() {
-  MutexLock lock(&mutex_);
-  Pump();
+  DoWork([this] {
+    MutexLock lock(&mutex_);
+    Pump();
+  });
 }
 
-void UploadCall::AbortIfIdle(Clock::time_point idle_since) {
-  Call::AbortIfIdle(idle_since);
+void UploadCall::EnforceLimits(Clock::time_point now) {
+  Call::EnforceLimits(now);
   MutexLock lock(&mutex_);
-  if (!reading_ || last_activity_ > idle_since) return;
-  End(WithReason(absl::DeadlineExceededError("no payload arrived within the upload idle timeout: "
-                                             "send the matrix without pausing"),
-                 kReasonUploadIdle));
+  if (!wanted()) return;  // The steps may be gone.
+  for (PayloadStep* step : steps_) {
+    const auto awaited_since = step->upload().staging_awaited_since();
+    if (!awaited_since) continue;
+    // The client is not to blame for this pause.
+    if (absl::FromChrono(now - *awaited_since) > core_.limits.transfer.idle_timeout) {
+      return End(StagingTimeout());
+    }
+  }
+  if (!receiving_) return;
+  absl::Status status = UploadStatus(receiving_->Check(now));
+  if (!status.ok()) End(std::move(status));
 }
 
-absl::StatusOr<size_t> UploadCall::PlanBytes(bool text) {
-  size_t bytes = 0;
+absl::StatusOr<MemoryNeed> UploadCall::PlanSteps(bool text) {
+  MemoryNeed need;
   for (PayloadStep* step : steps_) {
     if (step->upload().text() != text) continue;
-    CROUT_ASSIGN_OR_RETURN(const size_t planned, step->Plan());
-    bytes += planned;
+    CROUT_ASSIGN_OR_RETURN(const MemoryNeed planned, step->Plan());
+    need.device += planned.device;
+    need.host += planned.host;
   }
-  return bytes;
+  return need;
 }
 
 // The steps of one call share a device, so that one reservation serves them all.
-absl::Status UploadCall::AdmitSteps(bool text, Reservation reservation) {
+absl::Status UploadCall::AdmitSteps(bool text, JobMemory memory) {
   for (PayloadStep* step : steps_) {
     if (step->upload().text() != text) continue;
-    CROUT_ASSIGN_OR_RETURN(const size_t planned, step->Plan());
-    CROUT_RETURN_IF_ERROR(step->Admit(reservation.Split(planned)));
+    CROUT_ASSIGN_OR_RETURN(const MemoryNeed planned, step->Plan());
+    CROUT_RETURN_IF_ERROR(step->Admit(memory.Split(planned)));
   }
   return absl::OkStatus();
 }
 
-void UploadCall::AdmitDense() {
+void UploadCall::Proceed(std::vector<PayloadStep*> steps) {
   // Beyond this size a driver call or a system call may be needed for the memory.
   constexpr size_t kQuickBytes = size_t{8} << 20;
-  const absl::StatusOr<size_t> bytes = PlanBytes(false);
-  if (!bytes.ok()) return End(bytes.status());
-  if (*bytes <= kQuickBytes) {
-    if (auto reservation = steps_.front()->slot().budget->TryReserve(*bytes)) {
-      const absl::Status status = AdmitSteps(false, *std::move(reservation));
-      if (!status.ok()) return End(status);
-      admitted_ = true;
-      return;
+  steps_ = std::move(steps);
+  in_flight_.emplace(core_.metrics);
+  DeviceSlot& slot = steps_.front()->slot();
+  ReleaseOn(slot);
+  const absl::StatusOr<MemoryNeed> need = PlanSteps(false);
+  if (!need.ok()) return End(need.status());
+  expected_.emplace(slot.expected, PredictSeconds(), need->device);
+  if (need->device <= kQuickBytes) {
+    if (auto memory = TryReserve(core_, slot, *need)) {
+      const absl::Status status = AdmitSteps(false, *std::move(memory));
+      return status.ok() ? BeginUpload() : End(status);
     }
   }
-  core_.blocking.Schedule([self = shared_from_this(), this, bytes = *bytes] {
-    if (!BeginWork()) return;
-    AdmitDenseSlowly(bytes);
-    EndWork();
-  });
+  slot.admitting->Schedule(
+      [self = shared_from_this(), this, need = *need] { DoWork([&] { AdmitDenseSlowly(need); }); });
 }
 
-void UploadCall::AdmitDenseSlowly(size_t bytes) {
-  absl::Status status;
-  auto reservation = core_.cache.ReserveOnDevice(steps_.front()->slot(), bytes);
-  status = reservation.ok() ? AdmitSteps(false, *std::move(reservation)) : reservation.status();
+void UploadCall::AdmitDenseSlowly(const MemoryNeed& need) {
+  auto memory = Reserve(core_, steps_.front()->slot(), need);
+  const absl::Status status = memory.ok() ? AdmitSteps(false, *std::move(memory)) : memory.status();
   MutexLock lock(&mutex_);
-  if (!status.ok()) return End(std::move(status));
-  admitted_ = true;
+  if (!status.ok()) return End(status);
+  BeginUpload();
   Pump();
+}
+
+void UploadCall::BeginUpload() {
+  admitted_ = true;
+  expected_->Reserved();
+  const Clock::time_point now = SteadyNow();
+  receiving_.emplace(core_.limits.transfer, now);
+  for (const StreamMessage& message : inbox_) receiving_->Moved(PayloadBytes(message), now);
 }
 
 void UploadCall::Complete() {
   in_flight_.reset();
+  receiving_.reset();
   for (; step_ < steps_.size(); ++step_) {
     const absl::Status status = steps_[step_]->upload().Close();
     if (!status.ok()) return End(status);
@@ -211,44 +280,48 @@ void UploadCall::Complete() {
                                     [](PayloadStep* step) { return step->upload().text(); });
   for (PayloadStep* step : steps_) core_.metrics.ObserveUpload(step->upload().bytes_received());
   if (!any_text) return SubmitJob();
-  core_.blocking.Schedule([self = shared_from_this(), this] {
-    if (!BeginWork()) return;
-    CompleteText();
-    EndWork();
-  });
+  steps_.front()->slot().texts->Schedule(
+      [self = shared_from_this(), this] { DoWork([&] { CompleteText(); }); });
 }
 
 void UploadCall::CompleteText() {
-  absl::Status status = FinishText();
+  const absl::StatusOr<bool> job = FinishText();
   MutexLock lock(&mutex_);
-  if (!status.ok()) return End(std::move(status));
-  SubmitJob();
+  if (!job.ok()) return End(job.status());
+  if (*job) SubmitJob();
 }
 
-absl::Status UploadCall::FinishText() {
+absl::StatusOr<bool> UploadCall::FinishText() {
   for (PayloadStep* step : steps_) {
     if (step->upload().text()) CROUT_RETURN_IF_ERROR(step->upload().Parse());
   }
-  CROUT_ASSIGN_OR_RETURN(const size_t bytes, PlanBytes(true));
-  CROUT_ASSIGN_OR_RETURN(Reservation reservation,
-                         core_.cache.ReserveOnDevice(steps_.front()->slot(), bytes));
-  CROUT_RETURN_IF_ERROR(AdmitSteps(true, std::move(reservation)));
+  CROUT_ASSIGN_OR_RETURN(const bool answered, AnswerSingular());
+  if (answered) return false;
+  CROUT_ASSIGN_OR_RETURN(const MemoryNeed need, PlanSteps(true));
+  CROUT_ASSIGN_OR_RETURN(JobMemory memory, Reserve(core_, steps_.front()->slot(), need));
+  CROUT_RETURN_IF_ERROR(AdmitSteps(true, std::move(memory)));
   for (PayloadStep* step : steps_) {
     if (stop_requested()) return absl::CancelledError("the client cancelled the call");
     if (step->upload().text())
       CROUT_RETURN_IF_ERROR(step->upload().Assemble([this] { return stop_requested(); }));
   }
-  return absl::OkStatus();
+  return true;
 }
 
 void UploadCall::SubmitJob() {
   DeviceSlot& slot = steps_.front()->slot();
   const double predicted = PredictSeconds();
   Submit(*slot.scheduler, predicted);
-  if (ended()) return;  // Refused: the steps may be gone.
+  expected_.reset();
+  if (!wanted()) return;  // Refused: the steps may be gone.
   const size_t ahead = JobsAhead();
   if (IsLong() || ahead > 0)
     SendProgress(v1::PHASE_QUEUE, ahead, slot.scheduler->load().backlog_seconds);
+}
+
+void UploadCall::ReleaseResources() {
+  MutexLock lock(&mutex_);
+  expected_.reset();
 }
 
 void UploadCall::SendProgress(v1::Phase phase, size_t jobs_ahead, double predicted_seconds) {
@@ -265,8 +338,8 @@ bool UploadCall::StopFactoring(ExecutionContext& context, int64_t n) {
   if (done == 0) return false;
   MutexLock lock(&mutex_);
   // A client that reads slowly is spared, and told as soon as it has read.
-  if (Clock::now() < next_telling_ || !IsLong() || !AllSent()) return false;
-  next_telling_ = Clock::now() + kTellEvery;
+  if (SteadyNow() < next_telling_ || !IsLong() || !AllSent()) return false;
+  next_telling_ = SteadyNow() + kTellEvery;
   v1::Progress progress;
   progress.set_phase(v1::PHASE_FACTOR);
   progress.set_predicted_seconds(PredictSeconds());

@@ -9,6 +9,7 @@
 
 #include "crout/v1/factorization_service.pb.h"
 #include "grpcpp/support/server_callback.h"
+#include "server/rpc/admission.h"
 #include "server/rpc/call.h"
 #include "server/rpc/matrix_upload.h"
 #include "server/rpc/wire.h"
@@ -23,22 +24,37 @@ class PayloadStep {
 
   virtual MatrixUpload& upload() = 0;
   virtual DeviceSlot& slot() = 0;
-  // Checks the shape, now known, against the request and says the most device memory that this
-  // step will use.
-  virtual absl::StatusOr<size_t> Plan() = 0;
-  // Takes the reservation of that size and opens the upload.
-  virtual absl::Status Admit(Reservation reservation) = 0;
+  // Checks the shape, now known, against the request and says the most memory that this step will
+  // use.
+  virtual absl::StatusOr<MemoryNeed> Plan() = 0;
+  // Takes the reservations of that size and opens the upload.
+  virtual absl::Status Admit(JobMemory memory) = 0;
 };
+
+// What a step would take on its device, as far as it is known before the payload: nothing of a
+// text.
+template <class Step>
+absl::StatusOr<JobDemand> DemandOf(Step& step) {
+  JobDemand demand;
+  if (step.upload().text()) return demand;
+  CROUT_ASSIGN_OR_RETURN(const MemoryNeed need, step.Plan());
+  demand.bytes = need.device;
+  demand.seconds = step.PredictSeconds();
+  return demand;
+}
 
 // Reads, admits, uploads, and submits the job:
 //   header -> Start() -> reserve what dense payloads need -> bytes -> half-close ->
 //   (text: parse, reserve, assemble, on a thread that may block) -> queue -> RunJob()
-// All dense payloads of a call are reserved in one step; what cannot be reserved is refused, so
-// unfinished uploads never wait for each other.
+// All dense payloads of a call and what it answers with are reserved in one step; what cannot be
+// reserved is refused, so unfinished uploads never wait for each other.
+//
+// The upload lasts from its admission to its last byte, and keeps within Limits::transfer; waiting
+// for the header, the call has the same patience.
 class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>> {
  public:
   void OnReadDone(bool ok) override;
-  void AbortIfIdle(Clock::time_point idle_since) override;
+  void EnforceLimits(Clock::time_point now) override;
 
   // After construction: registers the call and reads the first message.
   void Begin();
@@ -47,13 +63,28 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   using Call::Call;
 
   // The header has arrived: decodes it and returns the steps, in the order of their payloads;
-  // the pointers stay valid until ReleaseResources(). No steps: the call has been answered.
+  // the pointers stay valid until ReleaseResources(). No steps: the call has been answered, or goes
+  // on with Proceed().
   virtual absl::StatusOr<std::vector<PayloadStep*>> Start(const StreamMessage& first)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
   // The cost model's seconds for the whole job.
   virtual double PredictSeconds() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
+  // The text has been parsed, and nothing reserved for its dense form: answers, and ends the call,
+  // where an empty row or column shows the matrix to be singular; false where there is a job to do.
+  // On a thread that may block, without the mutex.
+  virtual absl::StatusOr<bool> AnswerSingular() { return false; }
   // A progress event in this call's response type.
   virtual grpc::ByteBuffer Encode(const v1::Progress& progress) = 0;
+
+  void ReleaseResources() override;
+
+  // Reserves memory for the dense payloads: at once where nothing need be evicted, then Pump() is
+  // the caller's to call; else later, with a Pump() of its own.
+  void Proceed(std::vector<PayloadStep*> steps) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Goes on with the bytes at hand, then reads on or, at the end of the stream, completes.
+  void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether all of the payload is here, if not yet on the device.
+  bool half_closed() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return half_closed_; }
 
   // Timings of the phases before the job, which starts now.
   CallTimings ArrivalTimings();
@@ -70,27 +101,28 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   static constexpr double kLongSeconds = 0.05;
   static constexpr Clock::duration kTellEvery = std::chrono::milliseconds(200);
 
+  // The reaction to a message or to the end of the stream.
+  void TakeMessage(bool ok);
   // Reads ahead by one message, so that gRPC receives the next while this one is copied.
   void ReadAhead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status HandleMessage(const grpc::ByteBuffer& buffer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status HandleHeader(const StreamMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Goes on with the bytes at hand, then reads on or, at the end of the stream, completes.
-  void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<bool> Consume() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<PayloadStep*> StepFor(int field) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Resume();
   // Makes room for text on a thread that may block, then goes on with Pump().
   void ReserveSlowly(PayloadStep* step, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  absl::StatusOr<size_t> PlanBytes(bool text);
-  absl::Status AdmitSteps(bool text, Reservation reservation);
-  // Reserves for the dense steps and continues with Pump(): at once where nothing need be evicted.
-  void AdmitDense() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void AdmitDenseSlowly(size_t bytes);
+  absl::StatusOr<MemoryNeed> PlanSteps(bool text);
+  absl::Status AdmitSteps(bool text, JobMemory memory);
+  void AdmitDenseSlowly(const MemoryNeed& need);
+  void BeginUpload() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void Complete() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CompleteText();
-  absl::Status FinishText();
+  // Whether there is a job to do.
+  absl::StatusOr<bool> FinishText();
   void SubmitJob() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   grpc::ByteBuffer incoming_;  // gRPC's while a read is in flight
@@ -104,9 +136,11 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   size_t segment_offset_ ABSL_GUARDED_BY(mutex_) = 0;       // within it
   size_t step_ ABSL_GUARDED_BY(mutex_) = 0;                 // whose payload is arriving
   Clock::time_point next_telling_ ABSL_GUARDED_BY(mutex_);  // of a factorization's columns
-  Clock::time_point last_activity_ ABSL_GUARDED_BY(mutex_) = Clock::now();
+  // Of the header, then of the upload.
+  std::optional<TransferWatch> receiving_ ABSL_GUARDED_BY(mutex_);
   std::optional<Clock::time_point> received_ ABSL_GUARDED_BY(mutex_);         // last byte
   std::optional<Metrics::UploadInFlight> in_flight_ ABSL_GUARDED_BY(mutex_);  // header to last byte
+  std::optional<ExpectedJobs::Job> expected_ ABSL_GUARDED_BY(mutex_);         // until it is queued
   std::vector<PayloadStep*> steps_;  // constant between Start() and ReleaseResources()
 };
 

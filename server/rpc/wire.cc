@@ -26,7 +26,7 @@ constexpr int kRhsDataField = 3;  // the last of them; `data` is 2
 
 // Far more than any client writes: a message may not cost more than its bytes.
 constexpr size_t kMaxHeaderBytes = size_t{64} << 10;
-constexpr size_t kMaxSegments = size_t{1} << 16;
+constexpr size_t kMaxFields = 64;  // of data, in one message
 
 absl::Status TooMuch() { return absl::InvalidArgumentError("the header is larger than 64 KiB"); }
 
@@ -36,15 +36,15 @@ absl::Status Malformed() {
       "server speak the same crout.v1");
 }
 
-// Collects `length` bytes as segments that point into the slices.
-bool TakeSegments(CodedInputStream* in, int field, uint32_t length,
+// Collects `length` bytes as segments, at most `most` in all, that point into the slices.
+bool TakeSegments(CodedInputStream* in, int field, uint32_t length, size_t most,
                   std::vector<DataSegment>* segments) {
   while (length > 0) {
     const void* data = nullptr;
     int size = 0;
     if (!in->GetDirectBufferPointer(&data, &size)) return false;
     const auto take = std::min<uint32_t>(length, static_cast<uint32_t>(size));
-    if (segments->size() == kMaxSegments) return false;
+    if (segments->size() == most) return false;
     segments->push_back({field, {static_cast<const std::byte*>(data), take}});
     if (!in->Skip(static_cast<int>(take))) return false;
     length -= take;
@@ -65,6 +65,8 @@ absl::StatusOr<StreamMessage> StreamMessage::Parse(const grpc::ByteBuffer& buffe
   }
   ConcatenatingInputStream joined(streams.data(), static_cast<int>(streams.size()));
   CodedInputStream in(&joined);
+  // Fields and slices cut the data, each once.
+  const size_t most_segments = message.slices_.size() + kMaxFields;
 
   while (const uint32_t tag = in.ReadTag()) {
     const int field = WireFormatLite::GetTagFieldNumber(tag);
@@ -83,7 +85,7 @@ absl::StatusOr<StreamMessage> StreamMessage::Parse(const grpc::ByteBuffer& buffe
       if (length > kMaxHeaderBytes - message.header_->size()) return TooMuch();
       if (!in.ReadString(&bytes, static_cast<int>(length))) return Malformed();
       message.header_->append(bytes);
-    } else if (!TakeSegments(&in, field, length, &message.segments_)) {
+    } else if (!TakeSegments(&in, field, length, most_segments, &message.segments_)) {
       return Malformed();
     }
   }
@@ -110,14 +112,14 @@ grpc::ByteBuffer Serialize(const google::protobuf::Message& message) {
 
 grpc::ByteBuffer SerializeWithData(const google::protobuf::Message& message, int field,
                                    std::span<const std::byte> data,
-                                   std::shared_ptr<const Buffer> owner) {
+                                   std::shared_ptr<const void> owner) {
   std::string head = message.SerializeAsString();
   uint8_t prefix[16];
   uint8_t* end = CodedOutputStream::WriteTagToArray(
       WireFormatLite::MakeTag(field, WireFormatLite::WIRETYPE_LENGTH_DELIMITED), prefix);
   end = CodedOutputStream::WriteVarint64ToArray(data.size(), end);
   head.append(reinterpret_cast<const char*>(prefix), static_cast<size_t>(end - prefix));
-  using Owner = std::shared_ptr<const Buffer>;
+  using Owner = std::shared_ptr<const void>;
   const grpc::Slice slices[2] = {
       grpc::Slice(head),
       grpc::Slice(

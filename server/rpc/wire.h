@@ -15,7 +15,6 @@
 #include "google/protobuf/message.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
-#include "kernels/memory.h"
 
 namespace crout {
 
@@ -51,11 +50,11 @@ absl::Status ParseMessage(const grpc::ByteBuffer& buffer, google::protobuf::Mess
 
 grpc::ByteBuffer Serialize(const google::protobuf::Message& message);
 
-// As Serialize, followed by `data` as the bytes field `field`, without copying: `owner` keeps the
-// bytes alive until gRPC has sent them.
+// As Serialize, followed by `data` as the bytes field `field`, without copying: gRPC holds `owner`,
+// which keeps the bytes alive, until it has sent them.
 grpc::ByteBuffer SerializeWithData(const google::protobuf::Message& message, int field,
                                    std::span<const std::byte> data,
-                                   std::shared_ptr<const Buffer> owner);
+                                   std::shared_ptr<const void> owner);
 
 }  // namespace crout
 

@@ -16,6 +16,11 @@
 namespace crout {
 namespace {
 
+// Of each device.
+constexpr int kAdmittingThreads = 4;
+constexpr int kTextThreads = 2;
+constexpr int kReleasingThreads = 2;
+
 // Of the machine, or of the container (cgroup v2) where that is less.
 size_t UsableHostMemory() {
   const size_t physical =
@@ -25,9 +30,30 @@ size_t UsableHostMemory() {
   return file >> limit && limit > 0 ? std::min<size_t>(physical, limit) : physical;
 }
 
-auto Rank(const DeviceSlot& slot) {
+// Bytes a second that leave a device when factors are evicted: PCI Express, roughly.
+constexpr double kEvictionRate = 10e9;
+
+enum class Room : uint8_t { kYes, kNotNow, kNever };
+
+// Of what can be given to a job of `bytes`, how much is free, how much would have to be evicted.
+Room RoomFor(const DeviceSlot& slot, size_t bytes, size_t* evicted) {
+  const size_t limit = slot.budget->limit();
+  const size_t taken = slot.budget->reserved() + slot.expected.sum().bytes;
+  const size_t free = limit - std::min(limit, taken);
+  *evicted = bytes - std::min(bytes, free);
+  if (bytes > limit) return Room::kNever;
+  return *evicted > slot.idle_bytes ? Room::kNotNow : Room::kYes;
+}
+
+auto Rank(const DeviceSlot& slot, const JobDemand& demand) {
   const DeviceScheduler::Load load = slot.scheduler->load();
-  return std::make_tuple(load.backlog_seconds, slot.on_host(), load.streams_busy);
+  const ExpectedJobs::Sum expected = slot.expected.sum();
+  size_t evicted = 0;
+  const Room room = RoomFor(slot, demand.bytes, &evicted);
+  const double seconds = load.work_seconds + expected.seconds / load.streams + demand.seconds +
+                         static_cast<double>(evicted) / kEvictionRate;
+  const size_t jobs = load.queue_depth + static_cast<size_t>(load.streams_busy + expected.jobs);
+  return std::make_tuple(room, seconds, slot.on_host(), jobs, slot.chosen_at.load());
 }
 
 absl::Status LostStatus(const std::string& what) {
@@ -35,6 +61,33 @@ absl::Status LostStatus(const std::string& what) {
 }
 
 }  // namespace
+
+ExpectedJobs::Sum ExpectedJobs::sum() const {
+  MutexLock lock(&mutex_);
+  return sum_;
+}
+
+ExpectedJobs::Job::Job(ExpectedJobs& jobs, double seconds, size_t bytes)
+    : jobs_(jobs), seconds_(seconds), bytes_(bytes) {
+  MutexLock lock(&jobs_.mutex_);
+  ++jobs_.sum_.jobs;
+  jobs_.sum_.seconds += seconds_;
+  jobs_.sum_.bytes += bytes_;
+}
+
+ExpectedJobs::Job::~Job() {
+  MutexLock lock(&jobs_.mutex_);
+  Sum& sum = jobs_.sum_;
+  --sum.jobs;
+  sum.bytes -= bytes_;
+  // Exactly zero again once empty: sums of doubles drift.
+  sum.seconds = sum.jobs == 0 ? 0 : sum.seconds - seconds_;
+}
+
+void ExpectedJobs::Job::Reserved() {
+  MutexLock lock(&jobs_.mutex_);
+  jobs_.sum_.bytes -= std::exchange(bytes_, 0);
+}
 
 absl::StatusOr<std::unique_ptr<DevicePool>> DevicePool::Create(
     std::vector<std::unique_ptr<Device>> devices, const DevicePoolOptions& options) {
@@ -67,20 +120,45 @@ absl::Status DevicePool::Add(std::unique_ptr<Device> device, const DevicePoolOpt
   auto scheduler = DeviceScheduler::Create(slot->device.get(), options.scheduler);
   if (!scheduler.ok()) return scheduler.status();
   slot->scheduler = *std::move(scheduler);
+  slot->admitting = std::make_unique<ThreadPool>(kAdmittingThreads);
+  slot->texts = std::make_unique<ThreadPool>(kTextThreads);
+  slot->releasing = std::make_unique<ThreadPool>(kReleasingThreads);
   slots_.push_back(std::move(slot));
   return absl::OkStatus();
 }
 
 absl::StatusOr<DeviceSlot*> DevicePool::Choose(std::string_view name) const {
-  if (name.empty()) {
-    DeviceSlot* best = nullptr;
-    for (const auto& slot : slots_) {
-      if (!slot->device->healthy()) continue;
-      if (best == nullptr || Rank(*slot) < Rank(*best)) best = slot.get();
-    }
-    if (best == nullptr) return LostStatus("every device was lost");
-    return best;
+  return Choose(name, [](DeviceSlot&) { return JobDemand(); });
+}
+
+absl::StatusOr<DeviceSlot*> DevicePool::Choose(std::string_view name, DemandOn demand) const {
+  if (!name.empty()) return Named(name);
+  std::vector<DeviceSlot*> healthy;
+  for (const auto& slot : slots_) {
+    if (slot->device->healthy()) healthy.push_back(slot.get());
   }
+  if (healthy.empty()) return LostStatus("every device was lost");
+  if (healthy.size() == 1) return healthy.front();
+  absl::Status refused;
+  DeviceSlot* best = nullptr;
+  JobDemand best_demand;
+  for (DeviceSlot* slot : healthy) {
+    const absl::StatusOr<JobDemand> here = demand(*slot);
+    if (!here.ok()) {
+      refused.Update(here.status());
+      continue;
+    }
+    if (best == nullptr || Rank(*slot, *here) < Rank(*best, best_demand)) {
+      best = slot;
+      best_demand = *here;
+    }
+  }
+  if (best == nullptr) return refused;
+  best->chosen_at = ++choices_;
+  return best;
+}
+
+absl::StatusOr<DeviceSlot*> DevicePool::Named(std::string_view name) const {
   for (const auto& slot : slots_) {
     if (slot->device->info().name != name) continue;
     if (!slot->device->healthy())
@@ -101,6 +179,12 @@ bool DevicePool::any_healthy() const {
 
 void DevicePool::Stop() {
   for (const auto& slot : slots_) slot->scheduler->Stop();
+  for (const auto& slot : slots_) {
+    slot->texts.reset();
+    slot->admitting.reset();
+  }
+  // Last: the others give it work.
+  for (const auto& slot : slots_) slot->releasing.reset();
 }
 
 }  // namespace crout

@@ -4,6 +4,8 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/util/clock.h"
+#include "kernels/util/failpoint.h"
 #include "server/scheduling/reason.h"
 
 namespace crout {
@@ -105,12 +107,17 @@ DeviceScheduler::Load DeviceScheduler::load() const {
   return {.streams = static_cast<int>(streams_.size()),
           .streams_busy = streams_busy_,
           .queue_depth = queue_.size(),
-          .backlog_seconds = BacklogSeconds()};
+          .backlog_seconds = BacklogSeconds(),
+          .work_seconds = WorkSeconds()};
 }
 
 double DeviceScheduler::BacklogSeconds() const {
-  if (queue_.empty() && streams_busy_ < static_cast<int>(streams_.size())) return 0;
-  const auto now = Clock::now();
+  const bool idle = queue_.empty() && streams_busy_ < static_cast<int>(streams_.size());
+  return idle ? 0 : WorkSeconds();
+}
+
+double DeviceScheduler::WorkSeconds() const {
+  const auto now = SteadyNow();
   double seconds = queued_seconds_;
   for (const Stream& stream : streams_) {
     if (!stream.busy) continue;
@@ -148,7 +155,10 @@ void DeviceScheduler::Work(size_t stream) {
 
 // On a fenced device the workers drop one queued job after the other.
 void DeviceScheduler::RunOrDrop(Job& job, ExecutionContext& context) {
-  if (job.deadline <= Clock::now()) {
+  absl::Status failpoint = Failpoint("scheduler.job");
+  if (!failpoint.ok()) {
+    job.Drop(std::move(failpoint));
+  } else if (job.deadline <= SteadyNow()) {
     job.Drop(DeadlineStatus());
   } else if (!device_->healthy()) {
     job.Drop(FencedStatus(*device_));
@@ -163,7 +173,7 @@ std::shared_ptr<Job> DeviceScheduler::Next(size_t stream) {
   if (stopping_) return nullptr;
   std::shared_ptr<Job> job = Take(queue_.begin());
   streams_[stream] = {
-      .busy = true, .start = Clock::now(), .predicted_seconds = job->predicted_seconds};
+      .busy = true, .start = SteadyNow(), .predicted_seconds = job->predicted_seconds};
   ++streams_busy_;
   return job;
 }
@@ -180,7 +190,7 @@ std::vector<std::shared_ptr<Job>> DeviceScheduler::WaitForLate() {
   std::vector<std::shared_ptr<Job>> late;
   MutexLock lock(&mutex_);
   while (!stopping_ && late.empty()) {
-    const auto now = Clock::now();
+    const auto now = SteadyNow();
     while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
       late.push_back(Take(positions_.at(deadlines_.begin()->second)));
     }

@@ -57,6 +57,8 @@ class DeviceScheduler {
     // Predicted seconds until a job submitted now would start: 0 while a stream is idle, else what
     // is left of the running and queued jobs, spread over the streams.
     double backlog_seconds = 0;
+    // Predicted seconds that are left of the running and queued jobs, spread over the streams.
+    double work_seconds = 0;
   };
 
   // Makes `options.streams` contexts; the first error ends it.
@@ -107,6 +109,7 @@ class DeviceScheduler {
 
   std::shared_ptr<Job> Take(Queue::iterator position) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   double BacklogSeconds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  double WorkSeconds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Constant after construction; each context is its worker's own.
   Device* const device_;

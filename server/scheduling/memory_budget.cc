@@ -49,10 +49,15 @@ size_t MemoryBudget::reserved() const {
 }
 
 bool MemoryBudget::Take(size_t bytes) {
-  MutexLock lock(&mutex_);
-  // reserved_ <= limit_ always: the difference cannot wrap, the sum could.
-  if (bytes > limit_ - reserved_) return false;
-  reserved_ += bytes;
+  size_t free = 0;
+  {
+    MutexLock lock(&mutex_);
+    // reserved_ <= limit_ always: the difference cannot wrap, the sum could.
+    if (bytes > limit_ - reserved_) return false;
+    reserved_ += bytes;
+    free = limit_ - reserved_;
+  }
+  if (trim_) trim_(free);
   return true;
 }
 

@@ -3,6 +3,7 @@
 #define CROUT_SERVER_SCHEDULING_MEMORY_BUDGET_H_
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -48,6 +49,11 @@ class MemoryBudget {
   MemoryBudget(const MemoryBudget&) = delete;  // Reservations point to it.
   MemoryBudget& operator=(const MemoryBudget&) = delete;
 
+  // `trim` is told how much of the budget is free after each reservation: memory that is kept for
+  // later, charged to nobody, has to fit into that. Called by the reserving thread, without a lock;
+  // set before the first.
+  void SetTrim(std::function<void(size_t free)> trim) { trim_ = std::move(trim); }
+
   // All of `bytes` or nothing; never waits.
   std::optional<Reservation> TryReserve(size_t bytes);
 
@@ -60,6 +66,7 @@ class MemoryBudget {
   void Give(size_t bytes);
 
   const size_t limit_;
+  std::function<void(size_t)> trim_;  // constant once in use
   mutable Mutex mutex_;
   size_t reserved_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "crout_version.h"
 #include "kernels/device.h"
 #include "nlohmann/json.hpp"
 

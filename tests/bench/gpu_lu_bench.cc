@@ -117,8 +117,9 @@ int Main(int argc, char** argv) {
   auto device = Check(MakeCudaDevice(0, CudaOptions()));
   auto owned = Check(device->CreateContext());
   CudaContext& context = CudaContext::From(*owned);
-  const LuPanelKernels kernels = Check(LuPanelKernels::Create());
-  const LuPanelKernels portable = Check(LuPanelKernels::Create(/*clusters=*/false));
+  const LuPanelKernels kernels = Check(LuPanelKernels::Create(Check(DeviceLimits::OfCurrent())));
+  const LuPanelKernels portable =
+      Check(LuPanelKernels::Create(Check(DeviceLimits::OfCurrent({.cluster_blocks = 0}))));
   Json result = ResultHeader("gpu_lu", device->info());
   for (const int64_t n : orders) {
     result["square"].push_back(BenchShape<double>(context, kernels, portable, {n, n}));

@@ -143,7 +143,7 @@ int Main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) orders.push_back(std::atoll(argv[i]));
   auto device = Check(MakeCudaDevice(0, CudaOptions()));
   auto owned = Check(device->CreateContext());
-  const LuPanelKernels kernels = Check(LuPanelKernels::Create());
+  const LuPanelKernels kernels = Check(LuPanelKernels::Create(Check(DeviceLimits::OfCurrent())));
   Json result = ResultHeader("gpu_lu_profile", device->info());
   result["kernels"] = Json::array();
   const auto add = [&](Json rows) {

@@ -61,10 +61,11 @@ class SchurCase {
   KernelTimings TimeOurs() {
     Buffer upload = Copy();
     KernelTimings timings;
-    const Factorization factor = Check(ComputeSchurComplement(
+    const SchurResult result = Check(ComputeSchurComplement(
         context_, std::move(upload), {nullptr, kType, Layout::kColumnMajor, n_, n_}, options_,
         out_.data(), Never, timings));
-    if (factor.summary.info != 0) Check(absl::InternalError("the leading block is singular"));
+    if (result.factor.summary.info != 0)
+      Check(absl::InternalError("the leading block is singular"));
     return timings;
   }
 

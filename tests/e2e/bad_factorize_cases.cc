@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/e2e/bad_input.h"
 
 namespace crout::e2e::bad_input {
@@ -29,6 +30,13 @@ Case Factorize(std::string name, StatusCode code, std::vector<v1::FactorizeReque
             return Exchange(fixture.stub().Factorize(&context), messages);
           },
           std::move(text)};
+}
+
+// The size line and the entries of a unit matrix, in whose every row and column there is something.
+std::string DiagonalEntries(int n) {
+  std::string text = absl::StrCat(n, " ", n, " ", n, "\n");
+  for (int i = 1; i <= n; ++i) absl::StrAppend(&text, i, " ", i, " 1\n");
+  return text;
 }
 
 // A dense 2 x 2 that is well except for what `change` does to its header.
@@ -175,7 +183,7 @@ void AddTexts(std::vector<Case>* cases) {
                         "%%MatrixMarket matrix array real general\n1 1\n1\n2\n"));
   cases->push_back(Text("broken gzip", invalid, "\x1f\x8b\x08 this is no deflate stream"));
   cases->push_back(Text("dense form above the budget", StatusCode::kResourceExhausted,
-                        banner + "100000 100000 1\n1 1 1\n"));
+                        banner + DiagonalEntries(100000)));
   cases->push_back(
       Factorize("text: value that overflows float32", invalid,
                 {FactorizeHead(TextSpec(v1::DTYPE_FLOAT32), banner + "1 1 1\n1 1 1e99\n")}));

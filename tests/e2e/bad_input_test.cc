@@ -38,7 +38,7 @@ TEST(BadInputTest, EachGetsItsStatusAndTheDaemonServesOn) {
     ASSERT_THAT(solved, crout::testing::IsOk());
     EXPECT_EQ(solved->factor_version(), 1);
     EXPECT_THAT(x.values<double>(), ::testing::Each(3.0));
-    EXPECT_TRUE(Eventually([&] { return HoldingsOf(*client) == before; }, absl::Seconds(3)))
+    EXPECT_TRUE(Eventually([&] { return HoldingsOf(*client) == before; }))
         << before << " became " << HoldingsOf(*client);
     before = HoldingsOf(*client);  // A leak is reported once.
   }

@@ -33,6 +33,13 @@ void AddUnaries(std::vector<Case>* cases) {
   const auto invalid = StatusCode::kInvalidArgument;
   cases->push_back(Unary<v1::DescribeFactorRequest>("describe: another tenant's", not_found,
                                                     &Stub::DescribeFactor, theirs));
+  cases->push_back(Unary<v1::GetIterationsRequest>("iterations: another tenant's", not_found,
+                                                   &Stub::GetIterations, theirs));
+  cases->push_back(Unary<v1::GetIterationsRequest>(
+      "iterations: negative page", invalid, &Stub::GetIterations, [](auto& fixture, auto* request) {
+        request->set_handle(fixture.good);
+        request->set_page_size(-1);
+      }));
   cases->push_back(Unary<v1::RenewLeaseRequest>("renew: another tenant's", not_found,
                                                 &Stub::RenewLease, theirs));
   cases->push_back(Unary<v1::ReleaseFactorRequest>("release: another tenant's", not_found,

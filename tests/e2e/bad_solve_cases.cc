@@ -99,6 +99,15 @@ void AddSolves(std::vector<Case>* cases) {
         request->mutable_header()->set_handle(fixture.bare);
         request->mutable_header()->mutable_options()->set_max_refinement_steps(1);
       }));
+  for (const bool refine : {false, true}) {
+    cases->push_back(Solve("componentwise error without the matrix", precondition,
+                           [refine](auto& fixture, auto* request) {
+                             request->mutable_header()->set_handle(fixture.bare);
+                             auto* options = request->mutable_header()->mutable_options();
+                             refine ? options->set_refine_componentwise(true)
+                                    : options->set_componentwise_error(true);
+                           }));
+  }
   cases->push_back(
       Solve("error bound without the matrix", precondition, [](auto& fixture, auto* request) {
         request->mutable_header()->set_handle(fixture.bare);

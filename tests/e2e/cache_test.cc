@@ -4,11 +4,11 @@
 
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/time/clock.h"
 #include "tests/e2e/daemon.h"
-#include "tests/e2e/raw_calls.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::e2e {
@@ -46,20 +46,43 @@ absl::StatusOr<double> SolveOnes(client::Client& client, const std::string& hand
 }
 
 TEST(CacheTest, LeasesEndUnlessRenewed) {
-  Daemon daemon;
+  Daemon daemon({}, "croutd_test");
   const auto client = daemon.NewClient();
   const auto a = Diagonal(2, 4);
-  ASSERT_OK_AND_ASSIGN(const auto brief, Factor(*client, a, 2, Named("brief", absl::Seconds(1))));
-  ASSERT_OK_AND_ASSIGN(const auto renewed, Factor(*client, a, 2, Named("kept", absl::Seconds(1))));
-  ASSERT_OK_AND_ASSIGN(const absl::Time end, client->Renew(renewed.handle(), absl::Minutes(10)));
-  EXPECT_GT(end, absl::Now() + absl::Minutes(9));
-  EXPECT_TRUE(Eventually(
-      [&] { return client->Describe(brief.handle()).status().code() == StatusCode::kNotFound; }));
+  ASSERT_OK_AND_ASSIGN(const auto brief, Factor(*client, a, 2, Named("brief", absl::Hours(1))));
+  ASSERT_OK_AND_ASSIGN(const auto renewed, Factor(*client, a, 2, Named("kept", absl::Hours(1))));
+  ASSERT_OK_AND_ASSIGN(const absl::Time end, client->Renew(renewed.handle(), absl::Hours(10)));
+  EXPECT_GT(end, absl::Now() + absl::Hours(9));
+  daemon.failpoints().Advance(absl::Hours(2));
   const absl::Status gone = client->Describe(brief.handle()).status();
   EXPECT_EQ(client::Reason(gone), "HANDLE_EXPIRED") << gone;
+  EXPECT_EQ(gone.code(), StatusCode::kNotFound);
   EXPECT_EQ(client->Renew(brief.handle(), absl::Minutes(1)).status().code(), StatusCode::kNotFound);
   EXPECT_THAT(client->Describe(renewed.handle()), crout::testing::IsOk());
   EXPECT_TRUE(Eventually([&] { return HoldingsOf(*client).cached_factors == 1; }));
+}
+
+// Less than half of the lease between uses, and several leases' time.
+TEST(CacheTest, UsesExtendALeaseNoFurtherThanTheLongestLife) {
+  Daemon daemon({"--max-life=10h"}, "croutd_test");
+  const auto client = daemon.NewClient();
+  ASSERT_OK_AND_ASSIGN(const auto info, client->ServerInfo());
+  EXPECT_EQ(info.limits().max_life().seconds(), 36000);
+  ASSERT_OK_AND_ASSIGN(const auto used,
+                       Factor(*client, Diagonal(2, 4), 2, Named("used", absl::Hours(3))));
+  ASSERT_OK_AND_ASSIGN(const auto idle,
+                       Factor(*client, Diagonal(2, 4), 2, Named("idle", absl::Hours(3))));
+  const auto reason_gone = [&](const v1::Factor& factor) {
+    return client::Reason(client->Describe(factor.handle()).status());
+  };
+  for (int hour = 2; hour < 10; hour += 2) {
+    daemon.failpoints().Advance(absl::Hours(2));
+    ASSERT_THAT(SolveOnes(*client, used.handle(), 2), crout::testing::IsOk()) << hour;
+    EXPECT_EQ(reason_gone(idle), hour == 2 ? "" : "HANDLE_EXPIRED");
+  }
+  EXPECT_OK(client->Renew(used.handle(), absl::Hours(20)));
+  daemon.failpoints().Advance(absl::Hours(2));
+  EXPECT_EQ(reason_gone(used), "HANDLE_EXPIRED");
 }
 
 TEST(CacheTest, DefaultLeaseIsTheServers) {
@@ -162,50 +185,36 @@ TEST(CacheTest, WhatCannotFitAtAllIsRefusedAndEvictsNothing) {
   const auto client = daemon.NewClient();
   ASSERT_OK_AND_ASSIGN(const auto factor, Factor(*client, Diagonal(64, 2), 64));
   v1::EstimateFactorizeRequest request;
-  request.set_n(2000);
+  request.set_n(1000);
   ASSERT_OK_AND_ASSIGN(const auto estimate, client->Estimate(request));
   EXPECT_FALSE(estimate.fits());
-  const absl::Status status = Factor(*client, Diagonal(2000, 1), 2000).status();
+  const absl::Status status = Factor(*client, Diagonal(1000, 1), 1000).status();
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(client::Reason(status), "MEMORY_EXHAUSTED") << status;
   EXPECT_OK(client->Describe(factor.handle()));
 }
 
 TEST(CacheTest, FullQueueIsRefusedWithADelay) {
-  Daemon daemon({"--streams=1", "--queue-capacity=1"});
+  Daemon daemon({"--streams=1", "--queue-capacity=1"}, "croutd_test");
   const auto client = daemon.NewClient();
-  constexpr int64_t n = 1500;
-  const std::string bytes = DominantBytes(n);
-  // A slow job, and one that fills the queue behind it.
-  struct Upload {
-    std::unique_ptr<v1::FactorizationService::Stub> stub;
-    grpc::ClientContext context;
-    std::unique_ptr<grpc::ClientReaderWriter<v1::FactorizeRequest, v1::FactorizeResponse>> stream;
-  };
-  std::vector<std::unique_ptr<Upload>> uploads;
+  // One job runs, until it is let go, and one fills the queue behind it.
+  daemon.failpoints().Hold("scheduler.job");
+  std::vector<std::thread> callers;
   const auto submit = [&] {
-    auto& upload = *uploads.emplace_back(std::make_unique<Upload>());
-    upload.stub = daemon.NewStub();
-    upload.stream = upload.stub->Factorize(&upload.context);
-    v1::FactorizeRequest request;
-    *request.mutable_header()->mutable_matrix() = DenseSpecOf(n, n);
-    request.mutable_header()->mutable_options()->set_algorithm(v1::ALGORITHM_CMPP);
-    for (size_t at = 0; at < bytes.size(); at += size_t{1} << 20) {
-      request.set_data(bytes.substr(at, size_t{1} << 20));
-      EXPECT_TRUE(upload.stream->Write(request));
-      request.Clear();
-    }
-    upload.stream->WritesDone();
+    callers.emplace_back([client = daemon.NewClient()] {
+      EXPECT_THAT(Factor(*client, Diagonal(2, 1), 2), crout::testing::IsOk());
+    });
   };
   submit();
-  ASSERT_TRUE(Eventually([&] { return HoldingsOf(*client).streams_busy == 1; }));
+  daemon.failpoints().AwaitReached("scheduler.job");
   submit();
-  ASSERT_TRUE(Eventually([&] { return HoldingsOf(*client).queue_depth == 1; }));
+  EXPECT_TRUE(Eventually([&] { return HoldingsOf(*client).queue_depth == 1; }));
   const absl::Status status = Factor(*client, Diagonal(2, 1), 2).status();
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << status;
   EXPECT_EQ(client::Reason(status), "QUEUE_FULL");
   EXPECT_GT(client::RetryDelay(status).value_or(absl::ZeroDuration()), absl::ZeroDuration());
-  for (auto& upload : uploads) upload->context.TryCancel();
+  daemon.failpoints().Release("scheduler.job");
+  for (std::thread& caller : callers) caller.join();
 }
 
 }  // namespace

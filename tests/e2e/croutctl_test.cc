@@ -82,12 +82,29 @@ TEST_F(CroutctlTest, FactorThenSolveByHandle) {
 
   WriteFile(directory_.File("b.mtx"),
             "%%MatrixMarket matrix array real general\n3 2\n2\n4\n0\n1\n0\n8\n");
-  RunJson({"solve", factor["handle"], directory_.File("b.mtx"), "-o", x, "--refine=2",
-           "--error-bound", "--solver=trsm"});
+  const Json refined =
+      RunJson({"solve", factor["handle"], directory_.File("b.mtx"), "-o", x, "--refine=2",
+               "--error-bound", "--refine-componentwise", "--solver=trsm"});
+  EXPECT_LT(refined["componentwise_error"], 1e-15);
+  EXPECT_EQ(refined["fallback"], "none");
   EXPECT_THAT(ArrayValues(x), ::testing::Pointwise(::testing::DoubleEq(), {1, 0, 0, 0, 0, 1}));
   EXPECT_EQ(RunJson({"solve", factor["handle"], "--ones", "--nrhs=4", "--transpose", "--no-verify"})
                 .contains("backward_error"),
             false);
+  EXPECT_TRUE(RunJson({"solve", factor["handle"], "--ones", "--componentwise-error"})
+                  .contains("componentwise_error"));
+}
+
+TEST_F(CroutctlTest, WarnsOfAPoorFactor) {
+  const std::string poor = directory_.File("poor.mtx");
+  WriteFile(poor, "%%MatrixMarket matrix array real general\n2 2\n1e-18\n1\n1\n3\n");
+  const Json factor = RunJson({"factor", poor, "--algorithm=cm", "--equilibrate=off"});
+  EXPECT_GT(factor["quality"], 30);
+  EXPECT_EQ(Strings(factor["warnings"]), std::vector<std::string>{"poor_factor"});
+  const Json fine = RunJson({"factor", poor, "--algorithm=cmpp"});
+  EXPECT_LT(fine["quality"], 30);
+  EXPECT_TRUE(fine["warnings"].empty());
+  EXPECT_THAT(daemon_.process().Errors(), ::testing::HasSubstr("poor_factor call="));
 }
 
 TEST_F(CroutctlTest, LuFactorsAndSolvesInOneGo) {
@@ -122,6 +139,10 @@ TEST_F(CroutctlTest, IterativeMethodsTellWhatTheyDidAndStartFromTheFactorThatThe
   EXPECT_EQ(warm["handle"], cold["handle"]);
   EXPECT_EQ(warm["iterations"]["warm"], true);
   EXPECT_LE(warm["iterations"]["total_sweeps"], cold["iterations"]["total_sweeps"]);
+  const Json record = RunJson({"iterations", warm["handle"]});
+  EXPECT_EQ(record["version"], 2);
+  EXPECT_EQ(record["sweeps"], warm["iterations"]["sweeps"]);
+  EXPECT_EQ(record["pivots"], warm["iterations"]["pivots"]);
   const Json solved = RunJson({"solve", warm["handle"], "--ones"});
   EXPECT_LT(solved["backward_error"], 1e-9);
 }
@@ -134,6 +155,8 @@ TEST_F(CroutctlTest, SchurWritesTheComplementAndKeepsTheFactor) {
   EXPECT_THAT(ArrayValues(s), ::testing::Pointwise(::testing::DoubleEq(), {5, 0, -2, 8}));
   EXPECT_EQ(schur["solver"], "trsm");
   EXPECT_EQ(schur["device"], "host");
+  EXPECT_LT(schur["backward_error"], 1e-15);
+  EXPECT_EQ(schur["growth"], 1);
   EXPECT_TRUE(schur["timings"].is_object());
   EXPECT_EQ(schur["factor"]["n"], 1);
   EXPECT_EQ(schur["factor"]["algorithm"], "cmpp");
@@ -226,8 +249,34 @@ TEST_F(CroutctlTest, StandardInputIsAMatrixToo) {
   EXPECT_EQ(Json::parse(finished.output)["n"], 3);
 }
 
+TEST_F(CroutctlTest, SingularMatricesWarnAndFailWhereAsked) {
+  const std::string handle = Factor();
+  const auto expect = [&](std::vector<std::string> arguments, int exit_code,
+                          const std::string& errors) {
+    const Finished finished = daemon_.Ctl(arguments);
+    EXPECT_EQ(finished.exit_code, exit_code) << ::testing::PrintToString(arguments);
+    EXPECT_THAT(finished.errors, ::testing::HasSubstr(errors));
+    return finished.output;
+  };
+  const std::string warning = "croutctl: warning: the matrix is singular";
+  EXPECT_EQ(Json::parse(expect({"--json", "factor", singular_}, 0, warning))["info"], 2);
+  EXPECT_NE(expect({"factor", singular_, "--fail-singular"}, 10, warning), "");
+  EXPECT_EQ(daemon_.Ctl({"factor", matrix_, "--fail-singular"}).exit_code, 0);
+  WriteFile(directory_.File("singular3.mtx"),
+            "%%MatrixMarket matrix array real general\n3 3\n1\n1\n1\n1\n1\n1\n1\n1\n1\n");
+  const std::string singular = directory_.File("singular3.mtx");
+  const std::string kept = "keeps version 1";
+  EXPECT_EQ(expect({"refactor", handle, singular}, 1, kept), "");
+  EXPECT_EQ(expect({"refactor", handle, singular, "--fail-singular"}, 10, kept), "");
+  EXPECT_EQ(expect({"factor", singular, "--from", handle}, 1, kept), "");
+  EXPECT_EQ(RunJson({"info", handle})["version"], 1);
+  expect({"refactor", handle, singular, "--replace-if-singular"}, 0, warning);
+  EXPECT_EQ(RunJson({"info", handle})["version"], 2);
+}
+
 TEST_F(CroutctlTest, RefusedCallsExitWith1AndNameTheStatus) {
-  const std::string handle = RunJson({"factor", singular_})["handle"];
+  const std::string handle =
+      Json::parse(daemon_.Ctl({"--json", "factor", singular_}).output)["handle"];
   const std::vector<std::pair<std::vector<std::string>, std::string>> refused = {
       {{"info", "aaaaaaaaaaaaaaaaaaaaaaaaaa"}, "NOT_FOUND"},
       {{"solve", handle, "--ones"}, "FAILED_PRECONDITION"},
@@ -238,6 +287,10 @@ TEST_F(CroutctlTest, RefusedCallsExitWith1AndNameTheStatus) {
       {{"factor", directory_.File("bad.mtx")}, "INVALID_ARGUMENT"},
       {{"estimate", "--", "-1"}, "INVALID_ARGUMENT"},
       {{"factor", matrix_, "--tolerance=0.5"}, "INVALID_ARGUMENT"},
+      {{"factor", matrix_, "--algorithm=getrf", "--threshold=0.5"}, "INVALID_ARGUMENT"},
+      {{"factor", matrix_, "--algorithm=getrf", "--interval", "1", "2"}, "INVALID_ARGUMENT"},
+      {{"factor", matrix_, "--algorithm=getrf", "--pivoting=threshold"}, "INVALID_ARGUMENT"},
+      {{"factor", matrix_, "--algorithm=cmpp", "--threshold=0.5"}, "INVALID_ARGUMENT"},
       {{"factor", matrix_, "--algorithm=gauss_jordan"}, "FAILED_PRECONDITION"},
       {{"lu", matrix_, "--ones", "--solver=trsm", "--solver-tolerance=0.5"}, "INVALID_ARGUMENT"},
   };
@@ -261,6 +314,7 @@ TEST_F(CroutctlTest, BadUsageExitsWith2) {
       {"factor", matrix_, "--lease=soon"},
       {"factor", matrix_, "--lease=-1h"},
       {"factor", matrix_, "--from=h", "--name=n"},
+      {"factor", matrix_, "--replace-if-singular"},
       {"solve", "h"},
       {"solve", "h", matrix_, "--ones"},
       {"solve", "h", "--nrhs=2"},
@@ -292,7 +346,7 @@ TEST_F(CroutctlTest, UnreachableServerExitsWith3) {
 }
 
 TEST_F(CroutctlTest, DrainingServerRefusesRatherThanBeingUnreachable) {
-  Daemon draining({"--drain-grace=0s", "--drain-limit=20s"});
+  Daemon draining({"--drain-grace=0s", "--drain-limit=1h"});
   // An unfinished upload keeps the drain waiting.
   const auto client = draining.NewClient();
   const std::vector<double> a = {1};
@@ -316,7 +370,7 @@ TEST_F(CroutctlTest, DrainingServerRefusesRatherThanBeingUnreachable) {
   EXPECT_EQ(finished.exit_code, 1) << finished.errors;
   EXPECT_THAT(finished.errors, ::testing::StartsWith("croutctl: UNAVAILABLE: "));
   context.TryCancel();
-  EXPECT_EQ(draining.process().Wait(absl::Seconds(20)), 0);
+  EXPECT_EQ(draining.process().Wait(), 0);
 }
 
 }  // namespace

@@ -1,27 +1,23 @@
 #include "tests/e2e/daemon.h"
 
-#include <arpa/inet.h>
 #include <grpcpp/create_channel.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <ostream>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
+#include "tests/support/http_peer.h"
 
 namespace crout::e2e {
 namespace {
 
 constexpr char kReady[] = "croutd ready listen=";
 
-std::vector<std::string> DaemonCommand(const std::string& program,
+std::vector<std::string> DaemonCommand(const std::string& program, const std::string& socket,
                                        const std::vector<std::string>& flags) {
   // Of a repeated flag the daemon would refuse the second.
   std::vector<std::string> command = {ProgramPath(program)};
+  if (program == "croutd_test") command.push_back("--failpoints=" + socket);
   for (const char* standard : {"--listen=127.0.0.1:0", "--metrics-listen=127.0.0.1:0",
                                "--devices=host", "--drain-grace=0s"}) {
     const std::string name = std::string(standard).substr(0, std::string(standard).find('=') + 1);
@@ -35,8 +31,10 @@ std::vector<std::string> DaemonCommand(const std::string& program,
 
 }  // namespace
 
-Daemon::Daemon(const std::vector<std::string>& flags, const std::string& program)
-    : process_(std::make_unique<Process>(DaemonCommand(program, flags))) {
+Daemon::Daemon(const std::vector<std::string>& flags, const std::string& program,
+               const std::string& stderr_path)
+    : process_(std::make_unique<Process>(
+          DaemonCommand(program, directory_.File("failpoints"), flags), "", stderr_path)) {
   std::string output;
   const bool ready = Eventually([&] {
     output = process_->Output();
@@ -64,6 +62,7 @@ std::shared_ptr<grpc::Channel> Daemon::NewChannel() const {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetMaxReceiveMessageSize(-1);
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // would enlarge the window as it sees fit
   return grpc::CreateCustomChannel(address(), grpc::InsecureChannelCredentials(), arguments);
 }
 
@@ -71,24 +70,10 @@ std::unique_ptr<v1::FactorizationService::Stub> Daemon::NewStub() const {
   return v1::FactorizationService::NewStub(NewChannel());
 }
 
-std::string Daemon::ScrapeMetrics() const {
-  const std::vector<std::string> parts = absl::StrSplit(metrics_address_, ':');
-  int port = 0;
-  if (parts.size() != 2 || !absl::SimpleAtoi(parts[1], &port)) return "";
-  sockaddr_in peer = {};
-  peer.sin_family = AF_INET;
-  peer.sin_port = htons(static_cast<uint16_t>(port));
-  inet_pton(AF_INET, parts[0].c_str(), &peer.sin_addr);
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  std::string reply;
-  if (connect(fd, reinterpret_cast<const sockaddr*>(&peer), sizeof peer) == 0) {
-    const std::string request = "GET /metrics HTTP/1.0\r\nHost: test\r\n\r\n";
-    send(fd, request.data(), request.size(), MSG_NOSIGNAL);
-    char buffer[65536];
-    for (ssize_t got; (got = read(fd, buffer, sizeof buffer)) > 0;) reply.append(buffer, got);
-  }
-  close(fd);
-  return reply;
+std::string Daemon::ScrapeMetrics() const { return Get("/metrics"); }
+
+std::string Daemon::Get(const std::string& path) const {
+  return crout::testing::HttpRequest(metrics_address_, "GET", path);
 }
 
 std::vector<std::string> Daemon::CtlCommand(std::vector<std::string> arguments) const {
@@ -121,15 +106,6 @@ Holdings HoldingsOf(client::Client& client) {
   holdings.host_bytes = info->host_reserved_bytes();
   holdings.cached_factors = info->cached_factors();
   return holdings;
-}
-
-bool Eventually(const std::function<bool()>& condition, absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
-  while (!condition()) {
-    if (absl::Now() >= deadline) return false;
-    absl::SleepFor(absl::Milliseconds(5));
-  }
-  return true;
 }
 
 }  // namespace crout::e2e

@@ -4,37 +4,45 @@
 
 #include <grpcpp/channel.h>
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/time/time.h"
 #include "client/cpp/client.h"
+#include "tests/e2e/failpoint_channel.h"
 #include "tests/e2e/process.h"
+#include "tests/support/patience.h"
 
 namespace crout::e2e {
+
+using crout::testing::Eventually;
+using crout::testing::kPatience;
 
 class Daemon {
  public:
   // Starts croutd on the host device with `flags` besides, and waits for its ready line; a test
   // failure if none comes, with the daemon's log. No drain grace unless `flags` give one.
-  // `program`: croutd, or one like it.
-  explicit Daemon(const std::vector<std::string>& flags = {},
-                  const std::string& program = "croutd");
+  // `program`: croutd, or croutd_test, which has failpoints.
+  // `stderr_path`: where its log goes, if not to process().Errors().
+  explicit Daemon(const std::vector<std::string>& flags = {}, const std::string& program = "croutd",
+                  const std::string& stderr_path = "");
 
   const std::string& address() const { return addresses_[0]; }
   const std::vector<std::string>& addresses() const { return addresses_; }
   const std::string& metrics_address() const { return metrics_address_; }
   Process& process() { return *process_; }
+  // Of croutd_test.
+  const RemoteFailpoints& failpoints() const { return failpoints_; }
 
   // Clients that do not try again, so that tests see the first status.
   std::unique_ptr<client::Client> NewClient(const std::string& tenant = "") const;
-  // A connection of its own, for calls below the client library.
+  // A connection of its own, for calls below the client library. On each of its streams the server
+  // may send 64 KiB ahead of what is read.
   std::shared_ptr<grpc::Channel> NewChannel() const;
   std::unique_ptr<v1::FactorizationService::Stub> NewStub() const;
 
-  // The text of the metrics endpoint.
+  // The reply of the metrics port to GET of `path`, with its header; of /metrics.
+  std::string Get(const std::string& path) const;
   std::string ScrapeMetrics() const;
 
   // Runs croutctl against the daemon.
@@ -43,6 +51,8 @@ class Daemon {
   std::vector<std::string> CtlCommand(std::vector<std::string> arguments) const;
 
  private:
+  TempDir directory_;
+  const RemoteFailpoints failpoints_{directory_.File("failpoints")};
   std::unique_ptr<Process> process_;
   std::vector<std::string> addresses_ = {""};
   std::string metrics_address_;
@@ -60,9 +70,6 @@ struct Holdings {
 };
 std::ostream& operator<<(std::ostream& out, const Holdings& holdings);
 Holdings HoldingsOf(client::Client& client);
-
-// Waits until `condition` holds, at most `timeout`; whether it did.
-bool Eventually(const std::function<bool()>& condition, absl::Duration timeout = absl::Seconds(15));
 
 }  // namespace crout::e2e
 

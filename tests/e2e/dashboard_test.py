@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Runs every query of the Grafana dashboard against a real Prometheus that scrapes a real daemon.
 
-Each query must return data from the start, and change under the load that is meant to move it.
-usage: dashboard_test.py CROUTD CROUTCTL
+Each query must return data after one factorization and one solve, and change under the load that is meant to move it.
+usage: dashboard_test.py CROUTD CROUTCTL CROUTD_TEST
 """
 
+import contextlib
 import os
 import pathlib
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -17,7 +19,7 @@ import time
 import unittest
 import urllib.request
 
-from prometheus_server import Dashboard, PrometheusServer, wait_until
+from prometheus_server import PATIENCE, Dashboard, PrometheusServer, wait_until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SKIPPED = 77  # CTest's SKIP_RETURN_CODE
@@ -57,16 +59,17 @@ RESTLESS = {"Device memory"}
 
 
 class Daemon:
-    """croutd on ephemeral ports, small enough that a test fills its queue and its budgets."""
+    """croutd_test on ephemeral ports, small enough that a test fills its queue and its budgets."""
 
-    def __init__(self, croutd, croutctl, work_dir):
+    def __init__(self, croutd_test, croutctl, work_dir):
         self._croutctl = croutctl
-        self._work_dir = work_dir
+        self._failpoints = str(work_dir / "failpoints")
         self._log = open(work_dir / "croutd.log", "wb")
         self._process = subprocess.Popen(
-            [croutd, "--listen=127.0.0.1:0", "--metrics-listen=127.0.0.1:0", "--streams=1",
-             "--queue-capacity=2", "--host-budget=400MiB", "--device-budget=128MiB",
-             "--drain-grace=0s"],
+            [croutd_test, f"--failpoints={self._failpoints}", "--listen=127.0.0.1:0",
+             "--metrics-listen=127.0.0.1:0", "--streams=1", "--queue-capacity=2",
+             "--host-budget=400MiB", "--device-budget=128MiB", "--drain-grace=0s",
+             "--upload-idle-timeout=inf", "--upload-min-rate=0"],
             stdout=subprocess.PIPE, stderr=self._log, text=True)
         ready = self._process.stdout.readline()
         self.listen, self.metrics = re.match(
@@ -75,15 +78,27 @@ class Daemon:
     def stop(self):
         if self._process.poll() is None:
             self._process.terminate()
-            self._process.wait(60)
+            self._process.wait(PATIENCE)
         self._process.stdout.close()
         self._log.close()
 
     def ctl(self, *arguments, stdin=None):
         """Runs croutctl; returns (exit code, standard output)."""
         done = subprocess.run([self._croutctl, f"--server={self.listen}", *arguments],
-                              stdin=stdin, capture_output=True, text=True, timeout=120)
+                              stdin=stdin, capture_output=True, text=True, timeout=PATIENCE)
         return done.returncode, done.stdout
+
+    def failpoint(self, command):
+        """A command of tests/e2e/failpoint_channel.h."""
+        with socket.socket(socket.AF_UNIX) as channel:
+            channel.connect(self._failpoints)
+            channel.sendall(command.encode() + b"\n")
+            assert channel.makefile().readline() == "ok\n", command
+
+    def scrape(self):
+        url = f"http://{self.metrics}/metrics"
+        with urllib.request.urlopen(url, timeout=PATIENCE) as reply:
+            return reply.read().decode()
 
     def factor(self, matrix):
         code, output = self.ctl("factor", str(matrix), "--json")
@@ -102,17 +117,21 @@ def write_tridiagonal(path, n):
 
 
 class Loads:
-    """What callers do, once; the test repeats a load until every query has seen it."""
+    """What callers do: a function that the test calls until every query has seen it, or a context
+    whose value is that function, and in which the daemon stays as it is meant to be seen."""
 
     def __init__(self, daemon, work_dir):
         self._daemon = daemon
         self._small = write_tridiagonal(work_dir / "small.mtx", 300)
         self._medium = write_tridiagonal(work_dir / "medium.mtx", 1400)
-        self._large = write_tridiagonal(work_dir / "large.mtx", 2200)
         self._ones = work_dir / "ones.mtx"
         self._ones.write_text("%%MatrixMarket matrix array real general\n2 1\n1\n1\n")
         self._handle = None
         self._handles = []
+
+    def begin(self, name):
+        load = getattr(self, name)
+        return load() if name in ("slow_upload", "crowd") else contextlib.nullcontext(load)
 
     def factor(self):
         assert self._daemon.factor(self._small)
@@ -126,8 +145,9 @@ class Loads:
         code, _ = self._daemon.ctl("solve", "a" * 26, str(self._ones))
         assert code == 1
 
+    @contextlib.contextmanager
     def slow_upload(self):
-        """A matrix that takes three seconds to arrive."""
+        """A matrix of which the rest is yet to come."""
         banner, rest = self._small.read_bytes().split(b"\n", 1)
         padding = b"% a comment, of which the client sends a first chunk\n" * 60000
         read_end, write_end = os.pipe()
@@ -137,19 +157,29 @@ class Loads:
             caller.start()
             sink.write(banner + b"\n" + padding)
             sink.flush()
-            time.sleep(3)
-            sink.write(rest)
-            sink.close()
-            caller.join()
+            try:
+                yield lambda: None
+                sink.write(rest)
+            finally:
+                sink.close()
+                caller.join()
 
+    @contextlib.contextmanager
     def crowd(self):
-        """More jobs at once than the queue holds. Some are refused, as they should be."""
-        callers = [threading.Thread(target=self._daemon.factor, args=(self._large,))
-                   for _ in range(8)]
+        """More jobs than the queue holds, since the first does not end: the others are refused."""
+        self._daemon.failpoint("hold scheduler.job")
+        callers = [threading.Thread(target=self._daemon.factor, args=(self._medium,))
+                   for _ in range(3)]
         for caller in callers:
             caller.start()
-        for caller in callers:
-            caller.join()
+        try:
+            wait_until(lambda: re.search(r"^crout_queue_depth\S* 2$", self._daemon.scrape(), re.M),
+                       "a full queue")
+            yield lambda: self._daemon.factor(self._small)
+        finally:
+            self._daemon.failpoint("release scheduler.job")
+            for caller in callers:
+                caller.join()
 
     def crowd_out(self):
         """More factors than the budget holds."""
@@ -201,16 +231,17 @@ class DashboardTest(unittest.TestCase):
     def setUpClass(cls):
         work_dir = pathlib.Path(tempfile.mkdtemp(prefix="crout-dashboard-"))
         cls.addClassCleanup(shutil.rmtree, work_dir)
-        cls.daemon = Daemon(*sys.argv[1:3], work_dir)
+        cls.daemon = Daemon(sys.argv[3], sys.argv[2], work_dir)
         cls.addClassCleanup(cls.daemon.stop)
         cls.prometheus = PrometheusServer("prometheus", ROOT / "deploy/prometheus",
                                           cls.daemon.metrics, work_dir)
         cls.addClassCleanup(cls.prometheus.stop)
         cls.loads = Loads(cls.daemon, work_dir)
         cls.dashboard = Dashboard(ROOT / "deploy/grafana/dashboards/crout.json")
-        with urllib.request.urlopen(f"http://{cls.daemon.metrics}/metrics", timeout=10) as reply:
-            text = reply.read().decode()
-        cls.families = set(re.findall(r"^# TYPE (crout_\w+)", text, re.MULTILINE))
+        # Histograms with labels appear when they are first used.
+        cls.loads.factor()
+        cls.loads.solve()
+        cls.families = set(re.findall(r"^# TYPE (crout_\w+)", cls.daemon.scrape(), re.MULTILINE))
 
     def evaluate(self, queries):
         return {key: self.prometheus.query(expression) for key, expression in queries.items()}
@@ -225,7 +256,7 @@ class DashboardTest(unittest.TestCase):
                 state.update(values=values, since=time.monotonic())
             return time.monotonic() - state["since"] > 2.2
 
-        wait_until(still, 20, f"{sorted(queries)} at rest")
+        wait_until(still, f"{sorted(queries)} at rest")
         return state["values"]
 
     def expect_change(self, load, queries):
@@ -240,9 +271,9 @@ class DashboardTest(unittest.TestCase):
                     del unmoved[key]
             return not unmoved
 
-        with Repeater(getattr(self.loads, load)):
+        with self.loads.begin(load) as repeat, Repeater(repeat):
             try:
-                wait_until(all_moved, 25, "change")
+                wait_until(all_moved, "change")
             except AssertionError:
                 self.fail(f"load '{load}' does not move {sorted(unmoved)}")
 
@@ -280,11 +311,11 @@ class DashboardTest(unittest.TestCase):
 
     def test_queries(self):
         self.assertEqual({panel["title"] for panel in self.dashboard.panels}, set(PANEL_LOADS))
-        wait_until(lambda: self.prometheus.query("count_over_time(up[1m]) > 4"), 30, "five scrapes")
+        wait_until(lambda: self.prometheus.query("count_over_time(up[1m]) > 4"), "five scrapes")
         variables = self.dashboard.variables(self.prometheus)
         queries = self.dashboard.queries(variables, rate_interval="4s")
-        for key, values in self.evaluate(queries).items():
-            self.assertTrue(values, f"{key} returns no data")
+        for key, expression in queries.items():
+            wait_until(lambda: self.prometheus.query(expression), f"data of {key}")
 
         # Nothing moves by itself, so that what moves later is moved by its load.
         self.settle({k: v for k, v in queries.items() if k[0] not in RESTLESS})

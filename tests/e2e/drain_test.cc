@@ -4,10 +4,9 @@
 #include <signal.h>
 
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "tests/e2e/daemon.h"
 #include "tests/e2e/health.h"
 #include "tests/e2e/raw_calls.h"
@@ -60,32 +59,30 @@ class OpenUpload {
 };
 
 TEST(DrainTest, GraceThenRefusalThenTheEndOfWhatRuns) {
-  Daemon daemon({"--drain-grace=1500ms", "--drain-limit=20s"});
+  Daemon daemon({"--drain-grace=1h", "--drain-limit=1h", "--upload-idle-timeout=inf"},
+                "croutd_test");
   const auto client = daemon.NewClient();
   HealthWatch watch(daemon.NewChannel(), kService);
-  EXPECT_EQ(watch.Next(absl::Seconds(5)), Health::kServing);
+  EXPECT_EQ(watch.Next(), Health::kServing);
   OpenUpload upload(daemon);
   ASSERT_TRUE(Eventually([&] { return HoldingsOf(*client).device_bytes > 0; }));
 
-  const absl::Time signalled = absl::Now();
   daemon.process().Signal(SIGTERM);
-  EXPECT_EQ(watch.Next(absl::Seconds(5)), Health::kNotServing);
+  EXPECT_EQ(watch.Next(), Health::kNotServing);
   EXPECT_EQ(CheckHealth(daemon.NewChannel(), ""), Health::kNotServing);
   // Everything is still served during the grace period.
-  const auto during = FactorSmall(*client);
-  ASSERT_LT(absl::Now() - signalled, absl::Milliseconds(1500)) << "the machine is too slow";
-  EXPECT_THAT(during, crout::testing::IsOk());
+  EXPECT_THAT(FactorSmall(*client), crout::testing::IsOk());
   const auto info = client->ServerInfo();
   ASSERT_THAT(info, crout::testing::IsOk());
   EXPECT_TRUE(info->draining());
 
   // Then new calls are refused, by a server that says why.
+  daemon.failpoints().Advance(absl::Hours(1));
   absl::Status refused;
   EXPECT_TRUE(Eventually([&] {
     refused = FactorSmall(*client).status();
     return !refused.ok();
   }));
-  EXPECT_GE(absl::Now() - signalled, absl::Milliseconds(1450));
   EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable) << refused;
   EXPECT_EQ(client::Reason(refused), "DRAINING");
   EXPECT_EQ(client->Describe("aaaaaaaaaaaaaaaaaaaaaaaaaa").status().code(),
@@ -94,13 +91,13 @@ TEST(DrainTest, GraceThenRefusalThenTheEndOfWhatRuns) {
   // The upload that was open may finish, and the daemon waits for it.
   EXPECT_TRUE(daemon.process().running());
   EXPECT_THAT(upload.Complete(), crout::testing::IsOk());
-  EXPECT_EQ(daemon.process().Wait(absl::Seconds(20)), 0) << daemon.process().Errors();
+  EXPECT_EQ(daemon.process().Wait(), 0) << daemon.process().Errors();
 }
 
 TEST(DrainTest, IdleDaemonEndsAtOnceAfterTheGrace) {
-  Daemon daemon({"--drain-grace=0s", "--drain-limit=60s"});
+  Daemon daemon({"--drain-grace=0s", "--drain-limit=1h"});
   daemon.process().Signal(SIGTERM);
-  EXPECT_EQ(daemon.process().Wait(absl::Seconds(20)), 0);
+  EXPECT_EQ(daemon.process().Wait(), 0);
 }
 
 TEST(DrainTest, WhatOutlivesTheLimitIsCancelled) {
@@ -112,11 +109,45 @@ TEST(DrainTest, WhatOutlivesTheLimitIsCancelled) {
   const absl::Status status = upload.Await();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
   EXPECT_EQ(client::Reason(status), "DRAINING");
-  EXPECT_EQ(daemon.process().Wait(absl::Seconds(20)), 0);
+  EXPECT_EQ(daemon.process().Wait(), 0);
+}
+
+TEST(DrainTest, AReaderThatStopsBeforeTheEndDoesNotKeepTheDaemon) {
+  constexpr int64_t kOrder = 600;
+  constexpr size_t kLastChunk = size_t{1} << 20;
+  Daemon daemon({"--drain-grace=0s", "--drain-limit=300ms"});
+  const std::string bytes = DominantBytes(kOrder);
+  const auto* elements = reinterpret_cast<const double*>(bytes.data());
+  const auto matrix =
+      client::MatrixSource::Dense(absl::MakeConstSpan(elements, kOrder * kOrder), kOrder, kOrder);
+  const auto factor = daemon.NewClient()->Factorize(matrix, {}, {});
+  ASSERT_THAT(factor, crout::testing::IsOk());
+
+  // The window is smaller than a chunk: the last one cannot leave unless it is read.
+  const auto stub = daemon.NewStub();
+  v1::GetFactorsRequest request;
+  request.set_handle(factor->handle());
+  grpc::ClientContext context;
+  const auto stream = stub->GetFactors(&context, request);
+  v1::GetFactorsResponse response;
+  size_t read = 0;
+  while (read + kLastChunk < bytes.size() && stream->Read(&response)) {
+    read += response.data().size();
+  }
+  const auto client = daemon.NewClient();
+  EXPECT_TRUE(Eventually([&] { return HoldingsOf(*client).streams_busy == 0; }));
+  EXPECT_GE(HoldingsOf(*client).host_bytes, static_cast<int64_t>(bytes.size()));
+
+  daemon.process().Signal(SIGTERM);
+  EXPECT_EQ(daemon.process().Wait(), 0);
+  EXPECT_THAT(daemon.process().Errors(), ::testing::HasSubstr("drain_cancel"));
+  EXPECT_THAT(daemon.process().Errors(), ::testing::HasSubstr("stopped"));
+  EXPECT_THAT(daemon.process().Errors(),
+              ::testing::Not(::testing::HasSubstr("exit_with_jobs_running")));
 }
 
 TEST(DrainTest, SecondSignalCancelsAtOnce) {
-  Daemon daemon({"--drain-grace=60s", "--drain-limit=60s"});
+  Daemon daemon({"--drain-grace=1h", "--drain-limit=1h"});
   OpenUpload upload(daemon);
   const auto client = daemon.NewClient();
   ASSERT_TRUE(Eventually([&] { return HoldingsOf(*client).device_bytes > 0; }));
@@ -126,11 +157,11 @@ TEST(DrainTest, SecondSignalCancelsAtOnce) {
   EXPECT_TRUE(daemon.process().running());
   daemon.process().Signal(SIGTERM);
   EXPECT_EQ(upload.Await().code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(daemon.process().Wait(absl::Seconds(20)), 0);
+  EXPECT_EQ(daemon.process().Wait(), 0);
 }
 
 TEST(DrainTest, SecondSignalDuringTheFinishingCancelsToo) {
-  Daemon daemon({"--drain-grace=0s", "--drain-limit=60s"});
+  Daemon daemon({"--drain-grace=0s", "--drain-limit=1h"});
   OpenUpload upload(daemon);
   const auto client = daemon.NewClient();
   ASSERT_TRUE(Eventually([&] { return HoldingsOf(*client).device_bytes > 0; }));
@@ -139,7 +170,7 @@ TEST(DrainTest, SecondSignalDuringTheFinishingCancelsToo) {
   EXPECT_TRUE(daemon.process().running());
   daemon.process().Signal(SIGINT);
   EXPECT_EQ(upload.Await().code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(daemon.process().Wait(absl::Seconds(20)), 0);
+  EXPECT_EQ(daemon.process().Wait(), 0);
 }
 
 }  // namespace

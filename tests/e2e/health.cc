@@ -1,9 +1,9 @@
 #include "tests/e2e/health.h"
 
-#include <chrono>
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "tests/support/patience.h"
 
 namespace crout::e2e {
 namespace {
@@ -38,6 +38,8 @@ Health ParseHealth(const grpc::ByteBuffer& buffer) {
                          : Health::kUnknownService;
 }
 
+auto Deadline() { return absl::ToChronoTime(absl::Now() + testing::kPatience); }
+
 bool Await(grpc::CompletionQueue* queue) {
   void* tag;
   bool ok = false;
@@ -50,7 +52,7 @@ bool Await(grpc::CompletionQueue* queue) {
 Health CheckHealth(const std::shared_ptr<grpc::Channel>& channel, const std::string& service) {
   grpc::GenericStub stub(channel);
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
+  context.set_deadline(Deadline());
   grpc::CompletionQueue queue;
   grpc::ByteBuffer response;
   grpc::Status status;
@@ -80,12 +82,12 @@ HealthWatch::~HealthWatch() {
   Await(&queue_);
 }
 
-std::optional<Health> HealthWatch::Next(absl::Duration timeout) {
+std::optional<Health> HealthWatch::Next() {
   if (!reading_) call_->Read(&response_, nullptr);
   reading_ = true;
   void* tag;
   bool ok = false;
-  const auto got = queue_.AsyncNext(&tag, &ok, absl::ToChronoTime(absl::Now() + timeout));
+  const auto got = queue_.AsyncNext(&tag, &ok, Deadline());
   if (got != grpc::CompletionQueue::GOT_EVENT) return std::nullopt;
   reading_ = false;
   if (!ok) return std::nullopt;
@@ -95,7 +97,7 @@ std::optional<Health> HealthWatch::Next(absl::Duration timeout) {
 std::string ListServices(const std::shared_ptr<grpc::Channel>& channel) {
   grpc::GenericStub stub(channel);
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
+  context.set_deadline(Deadline());
   grpc::CompletionQueue queue;
   const auto call = stub.PrepareCall(
       &context, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", &queue);

@@ -12,8 +12,6 @@
 #include <optional>
 #include <string>
 
-#include "absl/time/time.h"
-
 namespace crout::e2e {
 
 enum class Health { kServing = 1, kNotServing = 2, kUnknownService, kUnreachable };
@@ -29,8 +27,8 @@ class HealthWatch {
   HealthWatch(const HealthWatch&) = delete;  // The call refers to it.
   HealthWatch& operator=(const HealthWatch&) = delete;
 
-  // The next status that the server sends; nothing if none comes in time or the call ends.
-  std::optional<Health> Next(absl::Duration timeout);
+  // The next status that the server sends; nothing if none comes or the call ends.
+  std::optional<Health> Next();
 
  private:
   grpc::CompletionQueue queue_;

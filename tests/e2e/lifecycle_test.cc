@@ -209,8 +209,12 @@ TEST_F(LifecycleTest, BadlyScaledMatrixIsEquilibrated) {
   const HostMatrix b = RandomMatrix(n, 1, 9);
   v1::FactorizeOptions options;
   options.set_equilibrate(v1::EQUILIBRATE_AUTO);
+  options.set_condition(true);
   ASSERT_OK_AND_ASSIGN(const v1::Factor factor, client_->Factorize(Square(a, n), options, {}));
   EXPECT_TRUE(factor.row_scaled());
+  EXPECT_LT(factor.rcond(), 1e-50);
+  EXPECT_GT(factor.rcond_scaled(), 1e-6);
+  EXPECT_LT(factor.quality(), 1);
   HostMatrix x(n);
   SpanSink sink(absl::MakeSpan(x));
   ASSERT_OK(client_->Solve(factor.handle(), Rhs(b, n), {}, &sink));

@@ -1,7 +1,6 @@
 // The last device breaks down: not serving, refusing with the reason, exit 1.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 
 #include <vector>
 
@@ -21,20 +20,21 @@ absl::StatusOr<v1::Factor> FactorSmall(client::Client& client) {
 }
 
 TEST(LostDeviceTest, TheDaemonSaysSoDrainsAndExitsWithAFailure) {
-  Daemon daemon({"--drain-grace=2s"}, "croutd_fragile");
+  Daemon daemon({"--fake-device", "--drain-grace=1h"}, "croutd_test");
   const auto client = daemon.NewClient();
   const auto factor = FactorSmall(*client);
   ASSERT_THAT(factor, IsOk());
   HealthWatch watch(daemon.NewChannel(), "");
-  EXPECT_EQ(watch.Next(absl::Seconds(5)), Health::kServing);
+  EXPECT_EQ(watch.Next(), Health::kServing);
 
-  daemon.process().Signal(SIGUSR1);
-  EXPECT_EQ(watch.Next(absl::Seconds(5)), Health::kNotServing);
+  daemon.failpoints().Fail("fake_device.healthy", absl::UnavailableError("broke down"));
+  EXPECT_EQ(watch.Next(), Health::kNotServing);
   EXPECT_THAT(FactorSmall(*client), FailsWith(absl::StatusCode::kUnavailable, ""));
   // The factor was in the device's memory.
   const auto described = client->Describe(factor->handle());
   EXPECT_THAT(described, FailsWith(absl::StatusCode::kNotFound, "device"));
-  const auto exit_code = daemon.process().Wait(absl::Seconds(20));
+  daemon.failpoints().Advance(absl::Hours(1));
+  const auto exit_code = daemon.process().Wait();
   ASSERT_TRUE(exit_code.has_value()) << "still running";
   EXPECT_EQ(*exit_code, 1);
   EXPECT_THAT(daemon.process().Errors(), ::testing::HasSubstr("no_healthy_device"));

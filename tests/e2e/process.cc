@@ -46,7 +46,7 @@ std::string ProgramPath(const std::string& name) {
   const char* directory = std::getenv("CROUT_TEST_BIN");
   const std::string built = name == "croutd"     ? CROUT_CROUTD_PATH
                             : name == "croutctl" ? CROUT_CROUTCTL_PATH
-                                                 : CROUT_FRAGILE_PATH;
+                                                 : CROUT_CROUTD_TEST_PATH;
   if (directory != nullptr) return std::string(directory) + "/" + name;
   if (std::filesystem::exists(built)) return built;
   const auto self = std::filesystem::read_symlink("/proc/self/exe");
@@ -75,7 +75,8 @@ void WriteFile(const std::string& path, const std::string& contents) {
   std::ofstream(path, std::ios::binary) << contents;
 }
 
-Process::Process(const std::vector<std::string>& command, const std::string& stdin_path) {
+Process::Process(const std::vector<std::string>& command, const std::string& stdin_path,
+                 const std::string& stderr_path) {
   std::vector<char*> arguments;
   for (const std::string& argument : command) {
     arguments.push_back(const_cast<char*>(argument.c_str()));
@@ -84,7 +85,7 @@ Process::Process(const std::vector<std::string>& command, const std::string& std
   const std::vector<char*> environment = Environment();
   const std::string in = stdin_path.empty() ? "/dev/null" : stdin_path;
   const std::string out = directory_.File("stdout");
-  const std::string err = directory_.File("stderr");
+  const std::string err = stderr_path.empty() ? directory_.File("stderr") : stderr_path;
   pid_ = fork();
   if (pid_ == 0) {
     Exec(arguments.data(), environment.data(), in.c_str(), out.c_str(), err.c_str());
@@ -94,7 +95,7 @@ Process::Process(const std::vector<std::string>& command, const std::string& std
 Process::~Process() {
   if (exit_code_.has_value()) return;
   Signal(SIGKILL);
-  Wait(absl::Seconds(10));
+  Wait();
 }
 
 void Process::Signal(int signal) const {
@@ -118,7 +119,7 @@ std::optional<int> Process::Wait(absl::Duration timeout) {
 
 Finished RunToEnd(const std::vector<std::string>& command, const std::string& stdin_path) {
   Process process(command, stdin_path);
-  const std::optional<int> exit_code = process.Wait(absl::Minutes(1));
+  const std::optional<int> exit_code = process.Wait();
   if (!exit_code.has_value()) ADD_FAILURE() << command[0] << " did not end";
   return {exit_code.value_or(-1), process.Output(), process.Errors()};
 }

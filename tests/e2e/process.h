@@ -9,10 +9,11 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "tests/support/patience.h"
 
 namespace crout::e2e {
 
-// A program of this build: croutd, croutctl, croutd_fragile. Looked for in $CROUT_TEST_BIN, then
+// A program of this build: croutd, croutctl, croutd_test. Looked for in $CROUT_TEST_BIN, then
 // where the build put it, then beside the test, then in bin/ of the tree that the tests are
 // installed in.
 std::string ProgramPath(const std::string& name);
@@ -35,11 +36,13 @@ std::string ReadFile(const std::string& path);
 void WriteFile(const std::string& path, const std::string& contents);
 
 // Runs from construction; killed and reaped by the destructor if still running. Standard output and
-// error go to files; standard input is empty, or a file. Settings of Crout in the environment are
+// error go to files, or the latter to a path that is given (a FIFO has a reader then); standard
+// input is empty, or a file. Settings of Crout in the environment are
 // not passed on. Not thread-safe.
 class Process {
  public:
-  explicit Process(const std::vector<std::string>& command, const std::string& stdin_path = "");
+  explicit Process(const std::vector<std::string>& command, const std::string& stdin_path = "",
+                   const std::string& stderr_path = "");
   ~Process();
   Process(const Process&) = delete;  // The process is this object's.
   Process& operator=(const Process&) = delete;
@@ -47,7 +50,7 @@ class Process {
   pid_t pid() const { return pid_; }
   void Signal(int signal) const;
   // The exit code, or 128 + signal as a shell says it; nothing if it still runs after `timeout`.
-  std::optional<int> Wait(absl::Duration timeout);
+  std::optional<int> Wait(absl::Duration timeout = testing::kPatience);
   bool running() { return !Wait(absl::ZeroDuration()).has_value(); }
 
   std::string Output() const { return ReadFile(directory_.File("stdout")); }
@@ -66,7 +69,7 @@ struct Finished {
   std::string errors;
 };
 
-// Runs a command for at most a minute; a test failure and exit code -1 beyond.
+// Runs a command to its end; a test failure and exit code -1 if that does not come.
 Finished RunToEnd(const std::vector<std::string>& command, const std::string& stdin_path = "");
 
 }  // namespace crout::e2e

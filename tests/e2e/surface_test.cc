@@ -3,12 +3,16 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "tests/e2e/daemon.h"
 #include "tests/e2e/health.h"
+#include "tests/e2e/raw_calls.h"
 
 namespace crout::e2e {
 namespace {
@@ -41,7 +45,7 @@ TEST(SurfaceTest, MetricsAreThereAtZeroAndMoveWithLoad) {
   EXPECT_THAT(before, ::testing::HasSubstr("200 OK"));
   for (const char* series :
        {"crout_build_info", "crout_requests_total{", "code=\"RESOURCE_EXHAUSTED\"",
-        "crout_request_duration_seconds_bucket", "crout_queue_depth", "crout_cache_entries"}) {
+        "crout_phase_duration_seconds_bucket", "crout_queue_depth", "crout_cache_entries"}) {
     EXPECT_THAT(before, ::testing::HasSubstr(series));
   }
   const std::string ok = R"(crout_requests_total{code="OK",method="Factorize"})";
@@ -51,6 +55,20 @@ TEST(SurfaceTest, MetricsAreThereAtZeroAndMoveWithLoad) {
   EXPECT_TRUE(
       Eventually([&] { return daemon.ScrapeMetrics().find(ok + " 1\n") != std::string::npos; }));
   EXPECT_THAT(daemon.ScrapeMetrics(), ::testing::Not(::testing::HasSubstr(handle)));
+}
+
+// What a scrape costs when nothing happens: every label value that could ever be is another matter.
+TEST(SurfaceTest, IdleDaemonExportsFewSeries) {
+  Daemon daemon;
+  const std::string metrics = daemon.ScrapeMetrics();
+  const std::vector<std::string> lines =
+      absl::StrSplit(metrics.substr(metrics.find("\r\n\r\n") + 4), '\n', absl::SkipEmpty());
+  const auto series = std::count_if(lines.begin(), lines.end(),
+                                    [](const std::string& line) { return line[0] != '#'; });
+  EXPECT_GT(series, 100);
+  EXPECT_LT(series, 600);
+  EXPECT_LT(metrics.size(), size_t{64} << 10);
+  EXPECT_THAT(metrics, ::testing::HasSubstr("cuda=\"none\"")) << "the host serves";
 }
 
 TEST(SurfaceTest, ServesOnUnixSocketAndSeveralAddresses) {
@@ -79,17 +97,40 @@ TEST(SurfaceTest, LogsAreJsonWithoutPayload) {
       client->Factorize(client::MatrixSource::Dense(absl::MakeConstSpan(a), 1, 1), {}, {}, call)
           .ok());
   daemon.process().Signal(SIGTERM);
-  EXPECT_EQ(daemon.process().Wait(absl::Seconds(20)), 0);
+  EXPECT_EQ(daemon.process().Wait(), 0);
   const std::string log = daemon.process().Errors();
   EXPECT_THAT(log, ::testing::HasSubstr("0af7651916cd43dd8448eb211c80319c"));
   EXPECT_THAT(log, ::testing::Not(::testing::HasSubstr("12345.67")));
   EXPECT_EQ(log.front(), '{');
 }
 
+// Too small for the thread-local memory of the libraries; a matrix large enough for a team.
+TEST(SurfaceTest, SmallStacksOfTheEnvironmentDoNotEndIt) {
+  setenv("OMP_STACKSIZE", "16k", 1);
+  Daemon daemon;
+  unsetenv("OMP_STACKSIZE");
+  constexpr int64_t n = 1100;
+  const std::string bytes = DominantBytes(n);
+  const auto* values = reinterpret_cast<const double*>(bytes.data());
+  const auto factor = daemon.NewClient()->Factorize(
+      client::MatrixSource::Dense(absl::MakeConstSpan(values, n * n), n, n), {}, {});
+  EXPECT_TRUE(factor.ok()) << factor.status() << daemon.process().Errors();
+}
+
 TEST(SurfaceTest, DaemonsBadUsageExitsWith2AndTakenPortWith1) {
   EXPECT_EQ(RunToEnd({ProgramPath("croutd"), "--no-such-flag"}).exit_code, 2);
   EXPECT_EQ(RunToEnd({ProgramPath("croutd"), "--max-n=zero"}).exit_code, 2);
-  EXPECT_EQ(RunToEnd({ProgramPath("croutd"), "--devices=cuda:77"}).exit_code, 1);
+  for (const char* flag : {"--listen=127.0.0.1:99999", "--listen=127.0.0.1",
+                           "--listen=127.0.0.1:0,unix:", "--metrics-listen=127.0.0.1:65536",
+                           "--metrics-listen=unix:/tmp/metrics"}) {
+    const Finished refused = RunToEnd({ProgramPath("croutd"), flag});
+    EXPECT_EQ(refused.exit_code, 2) << flag;
+    EXPECT_THAT(refused.errors, ::testing::HasSubstr("is not")) << flag;
+  }
+  const Finished no_gpu = RunToEnd({ProgramPath("croutd"), "--devices=cuda:77"});
+  EXPECT_EQ(no_gpu.exit_code, 1);
+  EXPECT_THAT(no_gpu.errors, ::testing::ContainsRegex("no usable GPU: .|usable GPUs"));
+  EXPECT_THAT(no_gpu.errors, ::testing::Not(::testing::HasSubstr("/"))) << "names no directory";
   Daemon daemon;
   const Finished second = RunToEnd({ProgramPath("croutd"), "--listen=" + daemon.address(),
                                     "--metrics-listen=127.0.0.1:0", "--devices=host"});

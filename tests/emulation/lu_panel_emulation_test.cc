@@ -45,7 +45,7 @@ Factored<T> Factor(Variant variant, const std::vector<T>& a, int64_t rows, int64
   panel.control = &control;
   panel.host.stop = &asked.stop;
   panel.host.columns = &factored.columns_told;
-  EXPECT_LE(rows, Variant::kMaxRows);
+  EXPECT_LE(rows, Variant::kMaxBlocks * Variant::kBlockRows);
   EXPECT_EQ(LaunchVariant<T>(variant, panel, nullptr), cudaSuccess);
   factored.info = control.info;
   factored.halt = control.halt;

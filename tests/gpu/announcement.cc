@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "crout_version.h"
 #include "kernels/cuda/cuda_device.h"
 
 namespace crout {

@@ -31,6 +31,8 @@ class CroutLuTest : public GpuTest {
 
   CudaContext& context() { return CudaContext::From(gpu_->context()); }
 
+  static DeviceLimits Limits(const CudaLimits& most) { return Must(DeviceLimits::OfCurrent(most)); }
+
   // `enqueue` factors the m x n matrix (column-major) that it is given.
   template <class T, class Enqueue>
   Factored Run(const HostMatrix& a, int64_t m, int64_t n, Enqueue&& enqueue) {
@@ -50,10 +52,12 @@ class CroutLuTest : public GpuTest {
     return factored;
   }
 
+  // By panels in clusters of at most so many blocks.
   template <class T>
-  Factored CroutLu(const HostMatrix& a, int64_t m, int64_t n, bool clusters, LuBlocking blocking) {
+  Factored CroutLu(const HostMatrix& a, int64_t m, int64_t n, int clusters, LuBlocking blocking) {
     return Run<T>(a, m, n, [&](const MatrixView<T>& view, int64_t* ipiv, int* info) {
-      const LuPanelKernels kernels = Must(LuPanelKernels::Create(clusters));
+      const LuPanelKernels kernels =
+          Must(LuPanelKernels::Create(Limits({.cluster_blocks = clusters})));
       const size_t bytes = CroutLuWorkspaceBytes(kernels, blocking, kDTypeOf<T>, m, std::min(m, n));
       Buffer buffer = Must(Gpu().memory().Allocate(bytes));
       const std::span<std::byte> workspace(buffer.data(), bytes);
@@ -92,7 +96,7 @@ class CroutLuTest : public GpuTest {
 
   // The same pivots as getrf's, and factors that differ by rounding.
   template <class T>
-  void ExpectAsGetrf(int64_t m, int64_t n, bool clusters, LuBlocking blocking) {
+  void ExpectAsGetrf(int64_t m, int64_t n, int clusters, LuBlocking blocking) {
     SCOPED_TRACE(::testing::Message()
                  << m << " x " << n << " float" << 8 * sizeof(T) << " clusters " << clusters
                  << " block " << blocking.block << " wide " << blocking.wide << " follow "
@@ -157,6 +161,10 @@ class CroutLuTest : public GpuTest {
 constexpr int64_t kAllFollow = int64_t{1} << 30;
 constexpr int64_t kSomeFollow = int64_t{1} << 18;
 
+// The largest clusters, and none.
+constexpr int kClusters = 16;
+constexpr int kGrid = 0;
+
 // Of panels of two blocks.
 constexpr int64_t kAll = 0;
 constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
@@ -165,7 +173,7 @@ LuBlocking OneBlock(int64_t columns) { return {columns, kNone, kAllFollow, false
 
 TEST_F(CroutLuTest, SquareAsGetrf) {
   for (const int64_t n : {1, 2, 31, 32, 33, 64, 255, 257, 513, 700}) {
-    for (const bool clusters : {true, false}) {
+    for (const int clusters : {16, 8, 0}) {
       ExpectAsGetrf<double>(n, n, clusters, OneBlock(n));
       ExpectAsGetrf<float>(n, n, clusters, OneBlock(n));
     }
@@ -185,9 +193,9 @@ TEST_F(CroutLuTest, EveryWayOfCuttingItUp) {
                                         LuBlocking{256, kNone, kSomeFollow, look_ahead, look_ahead},
                                         LuBlocking{256, kAll, 0, look_ahead, look_ahead},
                                         LuBlocking{512, kNone, kAllFollow, look_ahead, false}}) {
-        ExpectAsGetrf<double>(n, n, true, blocking);
-        ExpectAsGetrf<float>(n, n, true, blocking);
-        ExpectAsGetrf<double>(n, n, false, blocking);
+        ExpectAsGetrf<double>(n, n, kClusters, blocking);
+        ExpectAsGetrf<float>(n, n, kClusters, blocking);
+        ExpectAsGetrf<double>(n, n, kGrid, blocking);
       }
     }
   }
@@ -203,13 +211,30 @@ TEST_F(CroutLuTest, RectangularAsGetrf) {
         Shape{5000, 96}, Shape{96, 5000}, Shape{160, 456}, Shape{456, 160}, Shape{256, 456},
         Shape{456, 256}, Shape{900, 300}, Shape{700, 1100}, Shape{1100, 700}, Shape{300, 3000},
         Shape{20000, 40}, Shape{40000, 24}}) {
-    ExpectAsGetrf<double>(shape.m, shape.n, true, OneBlock(std::min(shape.m, shape.n)));
-    ExpectAsGetrf<float>(shape.m, shape.n, true, OneBlock(std::min(shape.m, shape.n)));
-    ExpectAsGetrf<double>(shape.m, shape.n, false, OneBlock(std::min(shape.m, shape.n)));
-    ExpectAsGetrf<double>(shape.m, shape.n, true, {64, 100, 0, true, false});
-    ExpectAsGetrf<double>(shape.m, shape.n, true, {32, 100, 0, true, false, 400});
-    ExpectAsGetrf<double>(shape.m, shape.n, false, {32, kAll, 0, true, false});
-    ExpectAsGetrf<float>(shape.m, shape.n, true, {64, kAll, kAllFollow, true, true});
+    ExpectAsGetrf<double>(shape.m, shape.n, kClusters, OneBlock(std::min(shape.m, shape.n)));
+    ExpectAsGetrf<float>(shape.m, shape.n, kClusters, OneBlock(std::min(shape.m, shape.n)));
+    ExpectAsGetrf<double>(shape.m, shape.n, kGrid, OneBlock(std::min(shape.m, shape.n)));
+    ExpectAsGetrf<double>(shape.m, shape.n, kClusters, {64, 100, 0, true, false});
+    ExpectAsGetrf<double>(shape.m, shape.n, kClusters, {32, 100, 0, true, false, 400});
+    ExpectAsGetrf<double>(shape.m, shape.n, kGrid, {32, kAll, 0, true, false});
+    ExpectAsGetrf<float>(shape.m, shape.n, kClusters, {64, kAll, kAllFollow, true, true});
+  }
+}
+
+// Panels of more rows than a cluster holds, and below it in the same matrix; and a GPU without
+// clusters, with an update that takes longer than its panels.
+TEST_F(CroutLuTest, PanelsOnAGridInsideLookAhead) {
+  for (const LuBlocking& blocking :
+       {LuBlocking{64, kAll, 0, true, false}, LuBlocking{64, kAll, kSomeFollow, true, false, kNone},
+        LuBlocking{96, kNone, 0, true, false}}) {
+    ExpectAsGetrf<double>(40'000, 400, kClusters, blocking);
+    ExpectAsGetrf<double>(32'900, 400, kClusters, blocking);
+    ExpectAsGetrf<double>(2'500, 2'500, kGrid, blocking);
+  }
+  for (const bool tf32 : {false, true}) {
+    ExpectAsGetrf<float>(66'000, 300, kClusters, {64, kAll, 0, true, tf32});
+    ExpectAsGetrf<float>(65'700, 300, kClusters, {64, kNone, 0, true, tf32});
+    ExpectAsGetrf<float>(2'500, 2'500, kGrid, {64, kAll, 0, true, tf32});
   }
 }
 
@@ -226,7 +251,7 @@ void CroutLuTest::PivotsWithoutAReciprocal() {
   for (const int64_t n : {100, 600}) {
     for (const double pivot : Extremes<T>()) {
       for (const int64_t at : {int64_t{0}, int64_t{1}, int64_t{40}, n - 1}) {
-        for (const bool clusters : {true, false}) {
+        for (const int clusters : {16, 8, 0}) {
           SCOPED_TRACE(::testing::Message() << pivot << " at " << at << " of " << n << " float"
                                             << 8 * sizeof(T) << " clusters " << clusters);
           HostMatrix a(n * n, 0.0);
@@ -262,15 +287,16 @@ TEST_F(CroutLuTest, SubstitutesWhereAnInverseIsLarge) {
   }
   for (const LuBlocking blocking :
        {LuBlocking{64, kAll, 0, true, false}, LuBlocking{96, kNone, 0, true, true}}) {
-    ExpectProduct<double>(a, kOrder, kOrder, CroutLu<double>(a, kOrder, kOrder, true, blocking));
-    ExpectProduct<float>(a, kOrder, kOrder, CroutLu<float>(a, kOrder, kOrder, true, blocking));
+    ExpectProduct<double>(a, kOrder, kOrder,
+                          CroutLu<double>(a, kOrder, kOrder, kClusters, blocking));
+    ExpectProduct<float>(a, kOrder, kOrder, CroutLu<float>(a, kOrder, kOrder, kClusters, blocking));
   }
 }
 
 template <class T>
 void CroutLuTest::StopsInAnyPanel(const LuBlocking& blocking) {
   constexpr int64_t kOrder = 700;
-  const LuPanelKernels kernels = Must(LuPanelKernels::Create());
+  const LuPanelKernels kernels = Must(LuPanelKernels::Create(Limits({})));
   const size_t bytes = CroutLuWorkspaceBytes(kernels, blocking, kDTypeOf<T>, kOrder, kOrder);
   Buffer buffer = Must(Gpu().memory().Allocate(bytes));
   const HostMatrix a = testing::RandomMatrix(kOrder, kOrder, 14);
@@ -283,7 +309,7 @@ void CroutLuTest::StopsInAnyPanel(const LuBlocking& blocking) {
       EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
       Must(context().Synchronize());
     });
-    ExpectAsGetrf<T>(kOrder, kOrder, true, blocking);
+    ExpectAsGetrf<T>(kOrder, kOrder, kClusters, blocking);
   }
 }
 
@@ -296,7 +322,7 @@ TEST_F(CroutLuTest, StopsInAnyPanel) {
 }
 
 TEST_F(CroutLuTest, RefusesASmallWorkspace) {
-  const LuPanelKernels kernels = Must(LuPanelKernels::Create());
+  const LuPanelKernels kernels = Must(LuPanelKernels::Create(Limits({})));
   Buffer buffer = Must(Gpu().memory().Allocate(1024));
   const absl::Status status =
       EnqueueCroutLu<double>(context(), kernels, OneBlock(8), {buffer.as<double>(), 8, 8, 8},

@@ -2,9 +2,10 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "gmock/gmock.h"
-#include "tests/gpu/jobs.h"
+#include "tests/gpu/prepared_solves.h"
 #include "tests/support/ratios.h"
 
 namespace crout {
@@ -15,52 +16,6 @@ using ::crout::testing::GalleryNamed;
 using ::crout::testing::Multiply;
 using ::crout::testing::RandomMatrix;
 using ::crout::testing::Rounded;
-
-constexpr double kWorse = 4;  // than substitution, at most
-
-double UnitRoundoffOf(DType dtype) { return dtype == DType::kFloat64 ? 0x1p-53 : 0x1p-24; }
-
-// op(T) x = b in V, where T is L or U of `lu`, row by row; b becomes x.
-template <class V>
-void Substitute(const HostMatrix& lu, int64_t n, bool lower, bool unit, Op op, std::vector<V>& b) {
-  const bool forward = lower == (op == Op::kNone);
-  for (int64_t s = 0; s < n; ++s) {
-    const int64_t k = forward ? s : n - 1 - s;
-    if (!unit) b[k] /= static_cast<V>(lu[k + k * n]);
-    const int64_t begin = forward ? k + 1 : 0;
-    const int64_t end = forward ? n : k;
-    for (int64_t i = begin; i < end; ++i) {
-      b[i] -= static_cast<V>(op == Op::kNone ? lu[i + k * n] : lu[k + i * n]) * b[k];
-    }
-  }
-}
-
-// op(A) X = B by substitution in V with a downloaded factor.
-template <class V>
-HostMatrix SubstituteWith(const HostFactor& factor, int64_t n, UnitDiagonal unit, Op op,
-                          const HostMatrix& b) {
-  HostMatrix x(b.size());
-  for (size_t c = 0; c * n < b.size(); ++c) {
-    std::vector<V> column(b.begin() + c * n, b.begin() + (c + 1) * n);
-    if (op == Op::kNone) {
-      for (int64_t i = 0; i < n; ++i) std::swap(column[i], column[factor.ipiv[i] - 1]);
-    }
-    for (const bool lower : {op == Op::kNone, op != Op::kNone}) {
-      Substitute(factor.lu, n, lower, lower == (unit == UnitDiagonal::kL), op, column);
-    }
-    if (op == Op::kTranspose) {
-      for (int64_t i = n; i-- > 0;) std::swap(column[i], column[factor.ipiv[i] - 1]);
-    }
-    std::copy(column.begin(), column.end(), x.begin() + c * n);
-  }
-  return x;
-}
-
-HostMatrix Substituted(const HostFactor& factor, int64_t n, UnitDiagonal unit, Op op, DType dtype,
-                       const HostMatrix& b) {
-  return dtype == DType::kFloat64 ? SubstituteWith<double>(factor, n, unit, op, b)
-                                  : SubstituteWith<float>(factor, n, unit, op, b);
-}
 
 // max over columns of |x - truth|_inf / |truth|_inf.
 double ForwardError(const HostMatrix& x, const HostMatrix& truth, int64_t n) {
@@ -78,33 +33,8 @@ double ForwardError(const HostMatrix& x, const HostMatrix& truth, int64_t n) {
   return worst;
 }
 
-class GpuCroutSolveTest : public GpuTest {
+class GpuCroutSolveTest : public PreparedSolveTest {
  protected:
-  void SetUp() override {
-    GpuTest::SetUp();
-    if (IsSkipped()) return;
-    gpu_ = std::make_unique<Bench>(Gpu());
-    ours_ = SolverOf(Gpu(), "crout_solve");
-  }
-
-  absl::StatusOr<Factorization> Prepared(const HostMatrix& a, int64_t n, DType dtype,
-                                         std::string_view algorithm = "getrf") {
-    FactorizeOptions options = OptionsOf(Gpu(), dtype, algorithm);
-    options.prepare = ours_;
-    options.equilibrate = EquilibrateMode::kOff;  // the host substitutes with the factor as it is
-    return FactorizeOn(*gpu_, a, n, dtype, Layout::kColumnMajor, options);
-  }
-
-  Factorization PreparedStored(const HostMatrix& lu, int64_t n, DType dtype, UnitDiagonal unit) {
-    Factorization factor = StoredFactor(*gpu_, lu, n, dtype, unit);
-    factor.storage.prepared = gpu_->Allocate(*ours_->PreparedBytes(dtype, n));
-    const Buffer& prepared = factor.storage.prepared;
-    EXPECT_TRUE(
-        ours_->Prepare(gpu_->context(), factor.view(), {prepared.data(), prepared.size()}).ok());
-    factor.summary.preparation = gpu_->Wait().preparation;
-    return factor;
-  }
-
   absl::StatusOr<Solved> Solve(const Factorization& factor, Op op, const HostMatrix& b,
                                int64_t nrhs) {
     SolveOptions options;
@@ -118,9 +48,6 @@ class GpuCroutSolveTest : public GpuTest {
 
   // No worse than substitution with the same factor, unless it fell back; which solver it was.
   std::string Check(const HostMatrix& a, const Factorization& factor, Op op, int64_t nrhs);
-
-  std::unique_ptr<Bench> gpu_;
-  const TriangularSolver* ours_ = nullptr;
 };
 
 std::string GpuCroutSolveTest::Check(const HostMatrix& a, const Factorization& factor, Op op,
@@ -140,7 +67,7 @@ std::string GpuCroutSolveTest::Check(const HostMatrix& a, const Factorization& f
   if (solved->summary.solver != ours_->name()) return solved->summary.solver;
   const HostMatrix plain =
       Substituted(Download(*gpu_, factor), n, summary.unit_diagonal, op, dtype, b);
-  const double unit = UnitRoundoffOf(dtype);
+  const double unit = UnitRoundoff(dtype);
   EXPECT_LE(testing::BackwardError(a, n, op, solved->x, b, nrhs),
             kWorse * std::max(unit, testing::BackwardError(a, n, op, plain, b, nrhs)));
   EXPECT_LE(ForwardError(solved->x, truth, n),
@@ -206,22 +133,6 @@ TEST_F(GpuCroutSolveTest, TheUnitDiagonalMayBeInU) {
   }
 }
 
-// The product L U of what is stored, in long double.
-HostMatrix ProductOf(const HostMatrix& lu, int64_t n, UnitDiagonal unit) {
-  HostMatrix a(n * n);
-  for (int64_t j = 0; j < n; ++j) {
-    std::vector<long double> sum(n, 0);
-    for (int64_t k = 0; k <= j; ++k) {
-      const long double u = k == j && unit == UnitDiagonal::kU ? 1 : lu[k + j * n];
-      for (int64_t i = k; i < n; ++i) {
-        sum[i] += (i == k && unit == UnitDiagonal::kL ? 1 : lu[i + k * n]) * u;
-      }
-    }
-    std::copy(sum.begin(), sum.end(), a.begin() + j * n);
-  }
-  return a;
-}
-
 struct Triangles {
   const char* name;
   double (*entry)(int64_t i, int64_t j, double random);
@@ -261,6 +172,38 @@ TEST_F(GpuCroutSolveTest, IllConditionedTrianglesFallBack) {
       for (const Op op : {Op::kNone, Op::kTranspose}) {
         const std::string solver = Check(a, factor, op, 3);
         EXPECT_EQ(solver, kind.trusted ? "crout_solve" : "trsm");
+      }
+    }
+  }
+}
+
+// From condition numbers of a hundred to 1e17: wherever trust ends, accuracy does not end before.
+TEST_F(GpuCroutSolveTest, IsAccurateForAsLongAsItIsTrusted) {
+  constexpr int64_t kN = 300;
+  const HostMatrix random = RandomMatrix(kN, kN, 3);
+  for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
+    for (const bool lower : {true, false}) {
+      for (const double size :
+           {0.125, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 1.0}) {
+        SCOPED_TRACE(::testing::Message() << size << (lower ? " L" : " U"));
+        HostMatrix lu(kN * kN, 0.0);
+        for (int64_t j = 0; j < kN; ++j) {
+          for (int64_t i = lower ? j : 0; i < (lower ? kN : j + 1); ++i) {
+            lu[i + j * kN] = i == j ? 1 : size * random[i + j * kN];
+          }
+        }
+        lu = Rounded(std::move(lu), dtype);
+        const UnitDiagonal unit = lower ? UnitDiagonal::kU : UnitDiagonal::kL;
+        const Factorization factor = PreparedStored(lu, kN, dtype, unit);
+        const HostMatrix a = ProductOf(lu, kN, unit);
+        for (const Op op : {Op::kNone, Op::kTranspose}) {
+          const std::string solver = Check(a, factor, op, 3);
+          if (size <= 0.3) {
+            EXPECT_EQ(solver, "crout_solve");
+          } else if (size == 1) {
+            EXPECT_EQ(solver, "trsm");
+          }
+        }
       }
     }
   }

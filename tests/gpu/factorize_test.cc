@@ -55,7 +55,13 @@ void CheckFactor(Bench& gpu, const GalleryKind& kind, int64_t n, DType dtype, La
     EXPECT_GT(factor->summary.pivot_growth, 0x1p100);
     return;
   }
-  EXPECT_LT(FactorRatioOf(gpu, *factor, a), kThreshold);
+  const double ratio = FactorRatioOf(gpu, *factor, a);
+  EXPECT_LT(ratio, kThreshold);
+  EXPECT_FALSE(factor->summary.is_poor()) << *factor->summary.quality;
+  if (factor->summary.info == 0 && n > 1) {
+    // By its definition at most sqrt(n) of it, and its products round too.
+    EXPECT_LT(*factor->summary.quality, 1 + 2 * std::sqrt(static_cast<double>(n)) * ratio);
+  }
   EXPECT_TRUE(std::isfinite(factor->summary.pivot_growth));
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "gmock/gmock.h"
 #include "tests/gpu/gpu_testing.h"
@@ -193,14 +194,18 @@ TEST_F(OpsTest, ScalesOfZeroLinesAreOne) {
   EXPECT_EQ(Equilibrate(*gpu_, values, {50, 50}).stats.zero_line, 4);
 }
 
+// With the probe of `lu` as the factor of itself.
 template <class T>
 FactorStats Inspect(Bench& bench, const std::vector<T>& lu, int64_t n, bool unit_in_u,
                     const std::vector<int64_t>& ipiv) {
   const Buffer factor = bench.Put(lu);
   const Buffer pivots = bench.Put(ipiv);
+  const Buffer work = bench.Allocate(kFactorProbeVectors * n * sizeof(double));
+  const FactorProbe probe{n, 0.5, work.as<double>()};
+  EXPECT_TRUE(bench.ops().StartProbe({factor.data(), kDTypeOf<T>, n, n, n}, probe).ok());
   EXPECT_TRUE(bench.ops()
                   .InspectFactor({factor.data(), kDTypeOf<T>, n, n, n}, unit_in_u,
-                                 pivots.template as<int64_t>())
+                                 pivots.template as<int64_t>(), probe)
                   .ok());
   return bench.Wait().factor;
 }
@@ -218,6 +223,8 @@ void CheckInspect(Bench& gpu, Bench& host) {
       EXPECT_EQ(on_gpu.max_abs_u, on_host.max_abs_u);
       EXPECT_EQ(on_gpu.det_sign, on_host.det_sign);
       EXPECT_THAT(on_gpu.det_log_abs, Near(on_host.det_log_abs));
+      EXPECT_NEAR(on_gpu.probe, on_host.probe, 1e-12 * on_host.probe);
+      EXPECT_EQ(on_gpu.probe, Inspect(gpu, lu, n, unit_in_u, ipiv).probe);
     }
   }
 }
@@ -236,7 +243,9 @@ TEST_F(OpsTest, FactorStatsKeepNanAndZeroPivots) {
     for (const bool unit_in_u : {false, true}) {
       auto broken = lu;
       broken[i + j * kN] = kNan;
-      EXPECT_TRUE(std::isnan(Inspect(*gpu_, broken, kN, unit_in_u, ipiv).max_abs_u));
+      const FactorStats stats = Inspect(*gpu_, broken, kN, unit_in_u, ipiv);
+      EXPECT_TRUE(std::isnan(stats.max_abs_u));
+      EXPECT_FALSE(std::isfinite(stats.probe));
     }
   }
   auto singular = lu;
@@ -317,6 +326,62 @@ TEST_F(OpsTest, BackwardErrorKeepsNan) {
   EXPECT_EQ(Residuals(*gpu_, a, {40, 40}, Op::kNone, zeros, zeros, 1).backward_error, 0);
 }
 
+TEST_F(OpsTest, ColumnScalesAreTheHosts) {
+  constexpr int64_t kRows = 700;
+  const std::vector<int> exponents = {0, 40, -1060, 990, -97, 0};
+  auto in = RandomVector<double>(kRows * std::ssize(exponents), 21);
+  auto row = RandomVector<double>(kRows, 22);
+  for (size_t k = 0; k < in.size(); ++k) in[k] = std::ldexp(in[k], exponents[k / kRows]);
+  for (double& v : row) v = std::ldexp(1.0, static_cast<int>(40 * v));
+  std::fill(in.end() - kRows, in.end(), 0.0);
+  const auto scales = [&](Bench& bench, bool with_rows) {
+    const Buffer in_buffer = bench.Put(in);
+    const Buffer row_buffer = bench.Put(row);
+    const Buffer out = bench.Allocate(2 * exponents.size() * sizeof(double));
+    EXPECT_TRUE(bench.ops()
+                    .ColumnScales({in_buffer.as<double>(), kRows, std::ssize(exponents), kRows},
+                                  with_rows ? row_buffer.as<double>() : nullptr, 7,
+                                  out.as<double>(), out.as<double>() + exponents.size())
+                    .ok());
+    bench.Wait();
+    return bench.Get<double>(out);
+  };
+  for (const bool with_rows : {false, true}) {
+    EXPECT_TRUE(SameBits(scales(*gpu_, with_rows), scales(*host_, with_rows)));
+  }
+  in[5] = kNan;
+  in[kRows + 5] = kInf;
+  EXPECT_EQ(scales(*gpu_, false)[0], 1);
+  EXPECT_TRUE(SameBits(scales(*gpu_, false), scales(*host_, false)));
+}
+
+TEST_F(OpsTest, ComponentwiseErrorsAreTheHosts) {
+  constexpr int64_t kRows = 700;
+  auto r = RandomVector<double>(kRows * 3, 23);
+  auto w = RandomVector<double>(kRows * 3, 24);
+  for (double& v : w) v = std::abs(v) + 1;
+  r[0] = w[0] = 0;
+  const auto error = [&](Bench& bench) {
+    const Buffer r_buffer = bench.Put(r);
+    const Buffer w_buffer = bench.Put(w);
+    EXPECT_TRUE(bench.ops()
+                    .ComponentwiseError({r_buffer.as<double>(), kRows, 3, kRows},
+                                        {w_buffer.as<double>(), kRows, 3, kRows})
+                    .ok());
+    return bench.Wait().residual.componentwise_error;
+  };
+  EXPECT_EQ(error(*gpu_), error(*host_));
+  w[1000] = 1e-310;  // guarded
+  EXPECT_EQ(error(*gpu_), error(*host_));
+  for (std::vector<double>* bad : {&r, &w}) {
+    for (const double value : {kNan, kInf}) {
+      const double kept = std::exchange((*bad)[1500], value);
+      EXPECT_TRUE(std::isnan(error(*gpu_)));
+      (*bad)[1500] = kept;
+    }
+  }
+}
+
 TEST_F(OpsTest, AddAddsWithGaps) {
   const auto d = RandomVector<double>(20 * 3, 19);
   const auto x = RandomVector<double>(32 * 3, 20);
@@ -337,7 +402,7 @@ TEST_F(OpsTest, EmptyMatricesReportZeros) {
   const AnyMatrix view{some.data(), DType::kFloat64, 0, 0, 1};
   ASSERT_TRUE(gpu_->ops().Import(empty, view).ok());
   ASSERT_TRUE(gpu_->ops().EquilibrationScales(view, nullptr, nullptr).ok());
-  ASSERT_TRUE(gpu_->ops().InspectFactor(view, false, nullptr).ok());
+  ASSERT_TRUE(gpu_->ops().InspectFactor(view, false, nullptr, {}).ok());
   const DeviceReport& report = gpu_->Wait();
   EXPECT_EQ(report.matrix.first_non_finite, -1);
   EXPECT_EQ(report.matrix.norm_one, 0);

@@ -2,12 +2,14 @@
 #include <pthread.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "kernels/algorithm_registry.h"
 #include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/vendor_environment.h"
 #include "kernels/factorization.h"
 
 namespace crout {
@@ -30,6 +32,19 @@ absl::StatusOr<Factorization> FactorIdentity(Device& device) {
   const PackedMatrix shape{nullptr, DType::kFloat64, Layout::kColumnMajor, kN, kN};
   return Factorize(
       **context, *std::move(upload), shape, options, [] { return false; }, timings);
+}
+
+// As a careless environment would have them, before the libraries are loaded.
+[[maybe_unused]] const bool kVariablesAreSet = [] {
+  for (const char* name : kPrecisionVariables) setenv(name, "1", 1);  // NOLINT: one thread
+  return true;
+}();
+
+TEST(GpuPluginTest, ClearsVariablesThatChangeThePrecision) {
+  CountCudaDevices();
+  for (const char* name : kPrecisionVariables) {
+    EXPECT_EQ(getenv(name), nullptr) << name;  // NOLINT(concurrency-mt-unsafe)
+  }
 }
 
 TEST(GpuPluginTest, FactorsThroughTheLoadedLibrary) {

@@ -34,11 +34,16 @@ absl::StatusOr<HostMatrix> SchurOn(Bench& bench, const HostMatrix& a, int64_t n,
   const PackedMatrix s = SchurShape(options, dtype, n);
   std::vector<std::byte> out(s.bytes());
   KernelTimings timings;
-  const auto factor =
+  const auto result =
       ComputeSchurComplement(bench.context(), std::move(upload), {nullptr, dtype, layout, n, n},
                              options, out.data(), Never, timings);
-  if (!factor.ok()) return factor.status();
-  EXPECT_EQ(factor->summary.info, 0);
+  if (!result.ok()) return result.status();
+  EXPECT_EQ(result->factor.summary.info, 0);
+  EXPECT_EQ(result->complement.has_value(), k < n);
+  if (k < n) {
+    EXPECT_FALSE(result->complement->is_poor) << result->complement->backward_error;
+    EXPECT_LT(result->complement->growth, 10);
+  }
   return Unpacked(out.data(), s);
 }
 

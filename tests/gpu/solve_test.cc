@@ -6,6 +6,7 @@
 #include "gmock/gmock.h"
 #include "tests/gpu/jobs.h"
 #include "tests/support/ratios.h"
+#include "tests/support/solve_cases.h"
 
 namespace crout {
 namespace {
@@ -124,6 +125,16 @@ TEST_F(GpuSolveTest, RefusesASingularFactorAndABadRightHandSide) {
   refused = SolveOn(*gpu_, *factor, bad, 1, DType::kFloat64, Layout::kColumnMajor, options);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
 }
+
+TEST_F(GpuSolveTest, MultiplesOfRightHandSidesSolveAlike) {
+  testing::ExpectMultiplesOfRightHandSidesSolveAlike(Gpu());
+}
+
+TEST_F(GpuSolveTest, ComponentwiseRefinementMends) {
+  testing::ExpectComponentwiseRefinementMends(Gpu());
+}
+
+TEST_F(GpuSolveTest, ErrorsAtTheEndOfTheRange) { testing::ExpectErrorsAtTheEndOfTheRange(Gpu()); }
 
 }  // namespace
 }  // namespace crout

@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <thread>
 #include <vector>
 
 #include "kernels/host/host_memory.h"
+#include "kernels/util/size_class.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout {
@@ -45,10 +47,10 @@ class FakeSource final : public BlockSource {
 };
 
 struct Cache {
-  Cache(size_t limit, size_t max_cached) {
+  Cache(size_t limit, size_t max_cached, size_t max_held = std::numeric_limits<size_t>::max()) {
     auto owned = std::make_unique<FakeSource>(limit);
     source = owned.get();
-    resource = std::make_unique<CachingResource>(std::move(owned), max_cached);
+    resource = std::make_unique<CachingResource>(std::move(owned), max_cached, max_held);
   }
   FakeSource* source;
   std::unique_ptr<CachingResource> resource;
@@ -65,15 +67,15 @@ TEST(CachingResourceTest, ReusesFreedBlocks) {
   EXPECT_EQ(again.data(), first);
   EXPECT_EQ(cache.source->acquired(), 1);
   EXPECT_EQ(again.size(), 9990u);
-  EXPECT_EQ(cache.resource->stats().bytes_in_use, CachingResource::RoundUp(10000));
+  EXPECT_EQ(cache.resource->stats().bytes_in_use, BlockBytes(10000));
   EXPECT_EQ(cache.resource->stats().bytes_cached, 0u);
 }
 
 TEST(CachingResourceTest, RoundsUpByAtMostASixteenth) {
   for (size_t bytes = 1; bytes < (size_t{1} << 40); bytes += 1 + bytes / 7) {
-    const size_t rounded = CachingResource::RoundUp(bytes);
+    const size_t rounded = BlockBytes(bytes);
     EXPECT_GE(rounded, bytes);
-    EXPECT_EQ(CachingResource::RoundUp(rounded), rounded);
+    EXPECT_EQ(BlockBytes(rounded), rounded);
     EXPECT_EQ(rounded % 256, 0u);
     if (bytes > 4096) {
       EXPECT_LE(rounded - bytes, bytes / 16) << bytes;
@@ -101,6 +103,30 @@ TEST(CachingResourceTest, KeepsNoMoreThanItsCap) {
   EXPECT_EQ(cache.resource->stats().bytes_in_use, 0u);
 }
 
+// As on a GPU: one bound for what is handed out and what is kept, and blocks nearly as large.
+TEST(CachingResourceTest, KeepsWhateverItsBoundHasPlaceFor) {
+  constexpr size_t kBound = 1 << 20;
+  Cache cache(8 * kBound, kBound, kBound);
+  const size_t most = kBound / 16 * 15;
+  for (int job = 0; job < 3; ++job) ASSERT_OK(cache.resource->Allocate(most));
+  EXPECT_EQ(cache.source->acquired(), 1);
+  EXPECT_EQ(cache.resource->stats().bytes_cached, most);
+  // Another size takes the place of what is kept.
+  ASSERT_OK_AND_ASSIGN(Buffer half, cache.resource->Allocate(kBound / 2));
+  EXPECT_EQ(cache.resource->stats().bytes_cached, 0u);
+  EXPECT_EQ(cache.source->used(), kBound / 2);
+  // Kept only beside what is handed out.
+  { ASSERT_OK_AND_ASSIGN(const Buffer large, cache.resource->Allocate(most)); }
+  EXPECT_EQ(cache.resource->stats().bytes_cached, 0u);
+  { ASSERT_OK_AND_ASSIGN(const Buffer small, cache.resource->Allocate(kBound / 4)); }
+  EXPECT_EQ(cache.resource->stats().bytes_cached, kBound / 4);
+  half.reset();
+  EXPECT_EQ(cache.source->used(), kBound / 4 * 3);
+  // What a budget granted is handed out, though more is then held than is ever kept.
+  ASSERT_OK_AND_ASSIGN(const Buffer beyond, cache.resource->Allocate(2 * kBound));
+  EXPECT_EQ(cache.source->used(), 2 * kBound);
+}
+
 TEST(CachingResourceTest, GivesCachedBlocksBackBeforeItFails) {
   Cache cache(65536, 65536);
   { ASSERT_OK_AND_ASSIGN(const Buffer buffer, cache.resource->Allocate(32768)); }
@@ -116,7 +142,7 @@ TEST(CachingResourceTest, TrimReturnsEverything) {
   Cache cache(1 << 20, 1 << 20);
   { ASSERT_OK_AND_ASSIGN(const Buffer buffer, cache.resource->Allocate(32768)); }
   EXPECT_GT(cache.source->used(), 0u);
-  cache.resource->Trim();
+  cache.resource->TrimTo(0);
   EXPECT_EQ(cache.source->used(), 0u);
 }
 

@@ -122,6 +122,21 @@ TEST(NormEstimatorTest, IsALowerBoundWithinAFactorOfThree) {
   }
 }
 
+TEST(NormEstimatorTest, OneProductThatIsNotFiniteIsInfinity) {
+  for (const double bad : {NAN, INFINITY}) {
+    for (int at = 1;; ++at) {
+      int products = 0;
+      ASSERT_OK_AND_ASSIGN(const double estimate,
+                           EstimateNormOne(3, [&](bool, std::span<double> x) {
+                             if (++products == at) x[1] = bad;
+                             return absl::OkStatus();
+                           }));
+      if (products < at) break;  // all were tried
+      EXPECT_EQ(estimate, INFINITY) << at;
+    }
+  }
+}
+
 TEST(NormEstimatorTest, OverflowIsInfinityAndErrorsPass) {
   ASSERT_OK_AND_ASSIGN(const double estimate, Estimate({1e308, 1e308, 1e308, INFINITY}, 2));
   EXPECT_EQ(estimate, INFINITY);

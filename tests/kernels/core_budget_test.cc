@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "kernels/host/host_device.h"
 #include "kernels/host/host_info.h"
 #include "tests/support/job_runner.h"
+#include "tests/support/patience.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing {
@@ -38,19 +40,25 @@ TEST(CoreBudgetTest, ALargeRequestIsNotStarved) {
   CoreBudget budget(2);
   std::atomic<bool> done{false};
   std::thread large;
+  std::thread small;
   {
     const CoreBudget::Lease held = budget.Acquire(1);
     large = std::thread([&] {
       const CoreBudget::Lease both = budget.Acquire(2);
+      EXPECT_EQ(budget.waiting(), 1) << "a later request has overtaken";
       done = true;
     });
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_TRUE(Eventually([&] { return budget.waiting() == 1; }));
+    // One core is free, but who asked earlier still waits.
+    small = std::thread([&] {
+      budget.Acquire(1);
+      EXPECT_TRUE(done);
+    });
+    EXPECT_TRUE(Eventually([&] { return budget.waiting() == 2; }));
     EXPECT_FALSE(done);
   }
-  // It asked before these do.
-  for (int i = 0; i < 100; ++i) budget.Acquire(1);
   large.join();
-  EXPECT_TRUE(done);
+  small.join();
 }
 
 TEST(HostExecutorTest, WideWorkGetsAllCoresAndNarrowOne) {
@@ -62,6 +70,16 @@ TEST(HostExecutorTest, WideWorkGetsAllCoresAndNarrowOne) {
   EXPECT_EQ(wide, 3);
   EXPECT_EQ(narrow, 1);
   EXPECT_EQ(executor.budget().peak(), 3);
+}
+
+TEST(HostExecutorTest, MemoryThatWorkDoesNotGetIsTheCallersConcern) {
+  HostExecutor executor(2);
+  for (const Width width : {Width::kAllCores, Width::kOneCore}) {
+    EXPECT_THROW(executor.Run(width, [](int) { throw std::bad_alloc(); }), std::bad_alloc);
+    int cores = 0;
+    executor.Run(width, [&](int given) { cores = given; });
+    EXPECT_GT(cores, 0);
+  }
 }
 
 // Threads of this process, which the main thread is one of.

@@ -119,6 +119,13 @@ TEST_F(DirectSolveTest, ByHandAndInverse) {
   EXPECT_EQ(inverse.x, (HostMatrix{-0.125, 0.25, 0.5, 0}));
 }
 
+TEST_F(DirectSolveTest, BackwardErrorWhereTheNormsOverflow) {
+  ASSERT_OK_AND_ASSIGN(const Result result,
+                       Solve({1.5e308, 1e308, 1e308, 1.5e308}, 2, {1e300, 2e300}, 1, {}));
+  EXPECT_EQ(result.summary.norm_inf, INFINITY);
+  EXPECT_LT(*result.summary.backward_error, 1e-15);
+}
+
 TEST_F(DirectSolveTest, NothingToSolve) {
   for (const bool verify : {false, true}) {
     options_.verify = verify;

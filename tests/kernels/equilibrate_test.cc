@@ -59,8 +59,13 @@ TEST_P(EquilibrateTest, BadlyScaledSystemIsSolvedAndDeterminantIsTheSame) {
   EXPECT_TRUE(scaled.summary.col_scaled);
   EXPECT_FALSE(plain.summary.row_scaled || plain.summary.col_scaled);
   EXPECT_EQ(scaled.summary.norm_one, plain.summary.norm_one);
-  EXPECT_GT(*scaled.summary.rcond, 1e-4);
-  EXPECT_LT(*plain.summary.rcond, 1e-20);
+  // rcond is of the matrix whose norms stand beside it, scaled or not.
+  const double exact = ExactRcond(a, n);
+  EXPECT_LT(exact, 1e-20);
+  EXPECT_LT(RcondRatio(*scaled.summary.rcond, exact), kThreshold);
+  EXPECT_LT(RcondRatio(*plain.summary.rcond, exact), kThreshold);
+  EXPECT_GT(*scaled.summary.rcond_scaled, 1e-4);
+  EXPECT_FALSE(plain.summary.rcond_scaled.has_value());
   EXPECT_EQ(*scaled.summary.det_sign, *plain.summary.det_sign);
   EXPECT_NEAR(*scaled.summary.det_log_abs, *plain.summary.det_log_abs, 1e-10);
   EXPECT_LT(scaled.summary.pivot_growth, 10);
@@ -85,9 +90,12 @@ TEST_P(EquilibrateTest, BringsFloat64IntoFloat32Range) {
     request.algorithm = GetParam();
     request.factor_dtype = DType::kFloat32;
     request.equilibrate = kAuto;
+    request.condition = true;
     ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a, n, request));
     EXPECT_EQ(factor.summary.info, 0);
     EXPECT_LT(factor.summary.pivot_growth, 10);
+    EXPECT_LT(RcondRatio(*factor.summary.rcond, ExactRcond(a, n)), kThreshold);
+    EXPECT_LT(*factor.summary.quality, 1);
     const HostMatrix b = Multiply(a, n, Op::kNone, RandomMatrix(n, 1, 3), 1);
     SolveRequest solve;
     solve.max_refinement_steps = 10;

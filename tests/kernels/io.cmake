@@ -4,7 +4,7 @@ add_library(crout_matrix_market_testing STATIC
 target_link_libraries(crout_matrix_market_testing
   PUBLIC crout::io PRIVATE crout_flags absl::str_format ZLIB::ZLIB)
 
-foreach(name matrix_market_reader matrix_market_errors matrix_market_files thread_pool)
+foreach(name matrix_market_reader matrix_market_errors matrix_market_files matrix_market_memory thread_pool)
   crout_test(${name}_test LABELS unit
     SOURCES "${PROJECT_SOURCE_DIR}/tests/kernels/${name}_test.cc"
     DEPS crout_matrix_market_testing)

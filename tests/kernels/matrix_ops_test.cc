@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "kernels/host/host_device.h"
 #include "tests/support/job_runner.h"
@@ -203,20 +204,103 @@ TEST_F(MatrixOpsTest, ResidualIsNanWhereAnythingIsNotFinite) {
   EXPECT_EQ(report_.residual.backward_error, 0);
 }
 
+TEST_F(MatrixOpsTest, ColumnScalesBringColumnsToASize) {
+  for (const int64_t rows : {1, 50, 5000}) {
+    HostMatrix in = RandomMatrix(rows, 5, 1);
+    const std::vector<int> exponents = {0, -1000, 1000, 3};
+    for (int64_t j = 0; j < 4; ++j) {
+      for (int64_t i = 0; i < rows; ++i) {
+        in[i + j * rows] = std::ldexp(in[i + j * rows], exponents[j]);
+      }
+    }
+    std::fill(in.end() - rows, in.end(), 0.0);
+    const std::vector<double> row(rows, 0x1p-9);
+    for (const double* scales : {static_cast<const double*>(nullptr), row.data()}) {
+      std::vector<double> down(5);
+      std::vector<double> up(5);
+      ASSERT_OK(ops_.ColumnScales(View(in, rows, 5), scales, 7, down.data(), up.data()));
+      for (int64_t j = 0; j < 5; ++j) {
+        double largest = 0;
+        for (int64_t i = 0; i < rows; ++i) {
+          const double v = in[i + j * rows] * (scales == nullptr ? 1 : scales[i]);
+          largest = std::max(largest, std::abs(v * down[j]));
+        }
+        EXPECT_EQ(j == 4 ? down[j] : std::ilogb(largest), j == 4 ? 1 : 7);
+        EXPECT_EQ(down[j] * up[j], 1);
+      }
+    }
+  }
+}
+
+TEST_F(MatrixOpsTest, ColumnScalesOfWhatIsNotFiniteAndOfExtremes) {
+  HostMatrix in = {1, NAN, 1, INFINITY, 0x1p-1074, 0, 0x1p1023, 1};
+  std::vector<double> down(4);
+  std::vector<double> up(4);
+  ASSERT_OK(ops_.ColumnScales(View(in, 2, 4), nullptr, 0, down.data(), up.data()));
+  EXPECT_EQ(down, std::vector<double>({1, 1, 0x1p1022, 0x1p-1022}));
+  EXPECT_EQ(up, std::vector<double>({1, 1, 0x1p-1022, 0x1p1022}));
+}
+
+TEST_F(MatrixOpsTest, ComponentwiseErrorByDefinition) {
+  HostMatrix r = {0.5, -2, 0, 0.25};
+  HostMatrix w = {1, 8, 0, 1};
+  ASSERT_OK(ops_.ComponentwiseError(View(r, 2, 2), View(w, 2, 2)));
+  EXPECT_EQ(report_.residual.componentwise_error, 0.5);
+  // Of a component near underflow only gerfs' guard is left.
+  r = {0, 1e-310};
+  w = {1, 1e-305};
+  ASSERT_OK(ops_.ComponentwiseError(View(r, 2, 1), View(w, 2, 1)));
+  const double safe1 = 3 * 0x1p-1022;
+  EXPECT_EQ(report_.residual.componentwise_error, (1e-310 + safe1) / (1e-305 + safe1));
+  for (HostMatrix* bad : {&r, &w}) {
+    for (const double value : {NAN, INFINITY}) {
+      const double kept = std::exchange((*bad)[0], value);
+      ASSERT_OK(ops_.ComponentwiseError(View(r, 2, 1), View(w, 2, 1)));
+      EXPECT_TRUE(std::isnan(report_.residual.componentwise_error));
+      (*bad)[0] = kept;
+    }
+  }
+}
+
+TEST_F(MatrixOpsTest, WideRangeResidualIsTheOrdinaryOneOfASmallerSystem) {
+  for (const int64_t n : {1, 70, 200}) {
+    for (const Op op : {Op::kNone, Op::kTranspose}) {
+      HostMatrix a = RandomMatrix(n, n, 1);
+      HostMatrix x = RandomMatrix(n, 3, 2);
+      HostMatrix b = RandomMatrix(n, 3, 3);
+      const double error = BackwardError(a, n, op, x, b, 3);
+      const double componentwise = ComponentwiseError(a, n, op, x, b, 3);
+      HostMatrix r(n * 3);
+      for (double& v : a) v *= 0x1p1023;
+      for (double& v : b) v *= 0x1p1013;
+      for (double& v : x) v *= 0x1p-10;
+      ASSERT_OK(ops_.WideRangeResidual(AsAny(View(a, n, n)), op, View(x, n, 3), View(b, n, 3),
+                                       View(r, n, 3)));
+      EXPECT_NEAR(report_.residual.backward_error, error, 1e-14 * error);
+      EXPECT_NEAR(report_.residual.componentwise_error, componentwise, 1e-14 * componentwise);
+      x[0] = INFINITY;
+      ASSERT_OK(ops_.WideRangeResidual(AsAny(View(a, n, n)), op, View(x, n, 3), View(b, n, 3),
+                                       View(r, n, 3)));
+      EXPECT_TRUE(std::isnan(report_.residual.backward_error));
+      EXPECT_TRUE(std::isnan(report_.residual.componentwise_error));
+    }
+  }
+}
+
 TEST_F(MatrixOpsTest, InspectFactorFindsNanAnywhere) {
   const std::vector<int64_t> ipiv = {2, 2};
   HostMatrix lu = {2, 0.5, -8, 3};
-  ASSERT_OK(ops_.InspectFactor(AsAny(View(lu, 2, 2)), false, ipiv.data()));
+  ASSERT_OK(ops_.InspectFactor(AsAny(View(lu, 2, 2)), false, ipiv.data(), {}));
   EXPECT_EQ(report_.factor.max_abs_u, 8);
   EXPECT_EQ(report_.factor.det_sign, -1);
   EXPECT_NEAR(report_.factor.det_log_abs, std::log(6), 1e-15);
-  ASSERT_OK(ops_.InspectFactor(AsAny(View(lu, 2, 2)), true, nullptr));
+  ASSERT_OK(ops_.InspectFactor(AsAny(View(lu, 2, 2)), true, nullptr, {}));
   EXPECT_EQ(report_.factor.max_abs_u, 16);  // diag(L) U
   EXPECT_EQ(report_.factor.det_sign, 1);
   for (size_t k = 0; k < 4; ++k) {
     HostMatrix bad = lu;
     bad[k] = NAN;
-    ASSERT_OK(ops_.InspectFactor(AsAny(View(bad, 2, 2)), false, ipiv.data()));
+    ASSERT_OK(ops_.InspectFactor(AsAny(View(bad, 2, 2)), false, ipiv.data(), {}));
     EXPECT_TRUE(std::isnan(report_.factor.max_abs_u)) << k;
   }
 }

@@ -5,6 +5,7 @@
 #include "kernels/factorize_plan.h"
 #include "tests/support/fake_device.h"
 #include "tests/support/gallery.h"
+#include "tests/support/preparing_solver.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing {
@@ -62,7 +63,10 @@ class PreparedFactorTest : public ::testing::Test {
     return *FindSolver(device_, "getrs", UnitDiagonal::kL, DType::kFloat64, kN, 1);
   }
 
-  FakeDevice device_{{.prepares = true}};
+  explicit PreparedFactorTest(double error = 0)
+      : device_({.prepares = true, .prepared_error = error}) {}
+
+  FakeDevice device_;
   std::unique_ptr<ExecutionContext> context_;
   FactorizeOptions options_;
 };
@@ -106,8 +110,25 @@ TEST_F(PreparedFactorTest, FallsBackAndSaysSo) {
   const Factorization factor = Factor(Diagonal(1e-6));
   ASSERT_OK_AND_ASSIGN(const SolveSummary summary, SolveOnes(factor, With(Getrs())));
   EXPECT_EQ(summary.solver, "getrs");
+  EXPECT_EQ(summary.fallback, SolverFallback::kCondition);
   EXPECT_THAT(SolveOnes(factor, With(nullptr)),
               FailsWith(absl::StatusCode::kFailedPrecondition, "not accurate"));
+}
+
+TEST_F(PreparedFactorTest, TrustWithinMeasureIsForMeasuredSolves) {
+  const Factorization factor = Factor(Diagonal(2 / PreparingSolver::kMeasured));
+  SolveOptions options = With(Getrs());
+  ASSERT_OK_AND_ASSIGN(const SolveSummary measured, SolveOnes(factor, options));
+  EXPECT_EQ(measured.solver, "crout_solve");
+  EXPECT_EQ(measured.fallback, SolverFallback::kNone);
+  options.verify = false;
+  ASSERT_OK_AND_ASSIGN(const SolveSummary unmeasured, SolveOnes(factor, options));
+  EXPECT_EQ(unmeasured.solver, "getrs");
+  EXPECT_EQ(unmeasured.fallback, SolverFallback::kCondition);
+  // Any of these measures too.
+  options.max_refinement_steps = 1;
+  ASSERT_OK_AND_ASSIGN(const SolveSummary refined, SolveOnes(factor, options));
+  EXPECT_EQ(refined.solver, "crout_solve");
 }
 
 TEST_F(PreparedFactorTest, TrustIsByOperationAndTheBoundNeedsBoth) {
@@ -145,7 +166,7 @@ TEST_F(PreparedFactorTest, ItsBytesAreDeclaredAndKept) {
   FactorizeOptions plain = options_;
   plain.prepare = nullptr;
   ASSERT_OK_AND_ASSIGN(const JobBytes without, FactorizeBytes(plain, DType::kFloat64, kN));
-  const size_t prepared = *options_.prepare->PreparedBytes(DType::kFloat64, kN);
+  const size_t prepared = BlockBytes(*options_.prepare->PreparedBytes(DType::kFloat64, kN));
   EXPECT_EQ(declared.kept, without.kept + prepared);
   EXPECT_EQ(declared.peak, without.peak + prepared);
   const Factorization factor = Factor(Diagonal(2));
@@ -178,6 +199,59 @@ TEST_F(PreparedFactorTest, OfOrderZero) {
       const SolveSummary summary,
       Solve(*context_, factor, Buffer(), {nullptr, DType::kFloat64, Layout::kColumnMajor, 0, 1},
             options, nullptr, Never, timings));
+  EXPECT_EQ(summary.solver, "crout_solve");
+}
+
+// The solver's answers are wrong from the sixth digit on.
+class InaccurateSolverTest : public PreparedFactorTest {
+ protected:
+  static constexpr double kError = 1e-6;
+  InaccurateSolverTest() : PreparedFactorTest(kError) {}
+};
+
+TEST_F(InaccurateSolverTest, TheOtherOneAnswersWhatFallsShort) {
+  const Factorization factor = Factor(Diagonal(2));
+  ASSERT_OK_AND_ASSIGN(const SolveSummary summary, SolveOnes(factor, With(Getrs())));
+  EXPECT_EQ(summary.solver, "getrs");
+  EXPECT_EQ(summary.fallback, SolverFallback::kBackwardError);
+  EXPECT_EQ(summary.backward_error, 0);
+}
+
+TEST_F(InaccurateSolverTest, TheOtherOneRefinesAndBounds) {
+  const Factorization factor = Factor(RandomMatrix(kN, kN, 1));
+  SolveOptions options = With(Getrs());
+  options.verify = false;  // it is measured all the same
+  options.error_bound = true;
+  options.max_refinement_steps = 2;
+  ASSERT_OK_AND_ASSIGN(const SolveSummary summary, SolveOnes(factor, options));
+  EXPECT_EQ(summary.fallback, SolverFallback::kBackwardError);
+  EXPECT_LT(*summary.forward_error_bound, kError / 1000);
+}
+
+TEST_F(InaccurateSolverTest, ItsBytesAreInThePlan) {
+  const Factorization factor = Factor(Diagonal(2));
+  PackedMatrix shape = kShape;
+  shape.cols = 1;
+  ASSERT_OK_AND_ASSIGN(const JobBytes declared, SolveBytes(With(Getrs()), factor.summary, shape));
+  device_.counting_memory().ResetPeak();
+  const size_t before = device_.counting_memory().live_bytes();
+  ASSERT_OK(SolveOnes(factor, With(Getrs())));
+  EXPECT_LE(device_.counting_memory().peak_bytes() - before, declared.peak);
+}
+
+TEST_F(InaccurateSolverTest, WithoutAnotherTheFigureSaysIt) {
+  const Factorization factor = Factor(Diagonal(2));
+  ASSERT_OK_AND_ASSIGN(const SolveSummary summary, SolveOnes(factor, With(nullptr)));
+  EXPECT_EQ(summary.solver, "crout_solve");
+  EXPECT_EQ(summary.fallback, SolverFallback::kNone);
+  EXPECT_NEAR(*summary.backward_error, kError / 2, kError);
+  EXPECT_GT(*summary.backward_error, kError / 10);
+}
+
+TEST_F(InaccurateSolverTest, AFactorInFloat32IsHeldToItsOwnRoundoff) {
+  options_.factor_dtype = DType::kFloat32;
+  const Factorization factor = Factor(Diagonal(2));
+  ASSERT_OK_AND_ASSIGN(const SolveSummary summary, SolveOnes(factor, With(Getrs())));
   EXPECT_EQ(summary.solver, "crout_solve");
 }
 

@@ -22,7 +22,11 @@ constexpr int64_t kLargestRatio = 300;               // GET01 costs as much as t
 class RealMatricesTest : public ::testing::Test {
  protected:
   void Check(const RealMatrix& real, const std::string& algorithm);
+  // Equilibration leaves what the summary says of A as it was.
+  void CheckScaled(const RealMatrix& real, const HostMatrix& a, FactorRequest request,
+                   const FactorSummary& plain);
 
+  int scaled_ = 0;
   int checked_ = 0;
   int not_square_ = 0;
   const std::unique_ptr<Device> device_ = MakeHostDevice({});
@@ -62,10 +66,25 @@ void RealMatricesTest::Check(const RealMatrix& real, const std::string& algorith
   if (real.condition > 0 && real.condition < 1e13) {
     EXPECT_LT(RcondRatio(*summary.rcond, 1 / real.condition), kThreshold);
   }
+  CheckScaled(real, *a, request, summary);
   const HostMatrix b = Multiply(*a, n, Op::kNone, HostMatrix(n, 1.0), 1);
   ASSERT_OK_AND_ASSIGN(const Solution solution, runner_.Solve(factor, b, 1, {}));
   EXPECT_LT(*solution.summary.backward_error, kThreshold * 0x1p-53);
   EXPECT_LT(SolveRatio(*a, n, Op::kNone, solution.x, b, 1, DType::kFloat64), kThreshold);
+}
+
+void RealMatricesTest::CheckScaled(const RealMatrix& real, const HostMatrix& a,
+                                   FactorRequest request, const FactorSummary& plain) {
+  EXPECT_FALSE(plain.is_poor()) << *plain.quality;
+  request.equilibrate = EquilibrateMode::kAuto;
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a, real.n, request));
+  const FactorSummary& summary = factor.summary;
+  EXPECT_FALSE(summary.is_poor()) << *summary.quality;
+  const bool scaled = summary.row_scaled || summary.col_scaled;
+  EXPECT_EQ(summary.rcond_scaled.has_value(), scaled);
+  if (!scaled || real.condition > 1e13) return;
+  ++scaled_;
+  EXPECT_LT(RcondRatio(*summary.rcond, *plain.rcond), kThreshold);
 }
 
 TEST_F(RealMatricesTest, FactorAndSolve) {
@@ -81,7 +100,8 @@ TEST_F(RealMatricesTest, FactorAndSolve) {
     Check(real, "getrf");
     if (real.n <= kLargestRatio) Check(real, "cmpp");
   }
-  std::cout << "real matrices: " << checked_ << " factorizations checked, " << not_square_
+  std::cout << "real matrices: " << checked_ << " factorizations checked, " << scaled_
+            << " with a condition that equilibration hides, " << not_square_
             << " files without a square matrix\n";
   RecordProperty("matrices", checked_);
   EXPECT_GT(checked_, 10);

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/schur_plan.h"
+#include "kernels/schur_probe.h"
 #include "tests/support/fake_device.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
@@ -23,6 +25,7 @@ struct SchurRequest {
 
 struct Complement {
   Factorization factor;
+  std::optional<SchurSummary> summary;
   HostMatrix s;
   bool written = false;
 };
@@ -94,10 +97,11 @@ absl::StatusOr<Complement> SchurTest::Compute(const HostMatrix& a, int64_t n,
   memory_.FailAllocations(0);
   EXPECT_LE(memory_.peak_bytes() - before, bytes->peak);
   if (!result.ok()) return result.status();
-  EXPECT_LE(result->storage.bytes(), bytes->kept);
-  EXPECT_EQ(memory_.live_bytes() - before, result->storage.bytes());
+  EXPECT_LE(result->factor.storage.bytes(), bytes->kept);
+  EXPECT_EQ(memory_.live_bytes() - before, result->factor.storage.bytes());
   const bool written = out != std::vector<std::byte>(out.size(), kUntouched);
-  return Complement{*std::move(result), Unpacked(out.data(), s), written};
+  return Complement{std::move(result->factor), result->complement, Unpacked(out.data(), s),
+                    written};
 }
 
 double SchurTest::Ratio(const HostMatrix& a, int64_t n, const SchurRequest& request,
@@ -233,12 +237,108 @@ TEST_F(SchurTest, TheFactorIsThatOfTheLeadingBlock) {
   }
 }
 
+TEST_F(SchurTest, SaysHowFarSCanBeTrusted) {
+  constexpr int64_t kN = 60;
+  HostMatrix a = RandomMatrix(kN, kN, 3);
+  SchurRequest request;
+  request.leading = 25;
+  for (const EquilibrateMode mode : {EquilibrateMode::kOff, EquilibrateMode::kOn}) {
+    for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
+      for (const Layout layout : {Layout::kColumnMajor, Layout::kRowMajor}) {
+        request.factor.equilibrate = mode;
+        request.factor.factor_dtype = dtype;
+        request.layout = request.factor.layout = layout;
+        ASSERT_OK_AND_ASSIGN(const Complement good, Compute(a, kN, request));
+        EXPECT_LT(good.summary->backward_error, 10 * UnitRoundoff(dtype));
+        EXPECT_GT(good.summary->backward_error, UnitRoundoff(dtype) / 1000);
+        EXPECT_FALSE(good.summary->is_poor);
+        EXPECT_LT(good.summary->growth, 100);
+      }
+    }
+  }
+  // A pivot that a method without pivoting should not have taken.
+  a[0] = 1e-10;
+  request.factor = {};
+  request.factor.algorithm = "cm";
+  ASSERT_OK_AND_ASSIGN(const Complement poor, Compute(a, kN, request));
+  EXPECT_GT(poor.summary->backward_error, 1e-9);
+  EXPECT_TRUE(poor.summary->is_poor);
+  EXPECT_TRUE(poor.factor.summary.is_poor());
+  EXPECT_EQ(poor.summary->growth, poor.factor.summary.pivot_growth);
+  EXPECT_GT(poor.summary->growth, 1e7);
+}
+
+TEST_F(SchurTest, GrowthInSCounts) {
+  SchurRequest request;
+  request.leading = 1;
+  // S = 1 - 1e6: nothing grows in A11.
+  ASSERT_OK_AND_ASSIGN(const Complement large, Compute({1e-3, 1e2, 1e1, 1}, 2, request));
+  EXPECT_EQ(large.factor.summary.pivot_growth, 1);
+  EXPECT_NEAR(large.summary->growth, 1e4, 1e-1);
+  EXPECT_FALSE(large.summary->is_poor);
+  // S overflows.
+  ASSERT_OK_AND_ASSIGN(const Complement lost, Compute({1e-300, 1e300, 1e300, 1}, 2, request));
+  EXPECT_EQ(lost.summary->growth, INFINITY);
+  EXPECT_TRUE(std::isnan(lost.summary->backward_error));
+  EXPECT_TRUE(lost.summary->is_poor);
+  // Zeros and ends of the range are no errors.
+  ASSERT_OK_AND_ASSIGN(const Complement zero, Compute({2, 0, 0, 0}, 2, request));
+  EXPECT_EQ(zero.summary->backward_error, 0);
+  request.leading = 0;
+  ASSERT_OK_AND_ASSIGN(const Complement whole, Compute({1e308, -1e308, 1e308, 1e308}, 2, request));
+  EXPECT_EQ(whole.summary->backward_error, 0);
+  EXPECT_EQ(whole.summary->growth, 1);
+  request.leading = 2;
+  ASSERT_OK_AND_ASSIGN(const Complement none, Compute({1, 0, 0, 1}, 2, request));
+  EXPECT_FALSE(none.summary.has_value());
+}
+
+TEST_F(SchurTest, TheProbeSeesAWrongXAndAWrongS) {
+  constexpr int64_t kN = 5;
+  constexpr int64_t kK = 2;
+  ExecutionContext& context = runner_.context();
+  HostMatrix a = RandomMatrix(kN, kN, 6);
+  ASSERT_OK(context.ops().Import(
+      {reinterpret_cast<const std::byte*>(a.data()), DType::kFloat64, Layout::kColumnMajor, kN, kN},
+      AsAny({a.data(), kN, kN, kN})));
+  MatrixStats stats = context.report().matrix;
+  const auto error = [&](double wrong_x, double wrong_s) {
+    HostMatrix x(kK * (kN - kK));
+    HostMatrix s((kN - kK) * (kN - kK));
+    const double det = a[0] * a[1 + kN] - a[1] * a[kN];
+    for (int64_t j = kK; j < kN; ++j) {
+      double* const column = x.data() + kK * (j - kK);
+      column[0] = (a[j * kN] * a[1 + kN] - a[1 + j * kN] * a[kN]) / det;
+      column[1] = (a[1 + j * kN] * a[0] - a[j * kN] * a[1]) / det;
+      for (int64_t i = kK; i < kN; ++i) {
+        s[i - kK + (j - kK) * (kN - kK)] = a[i + j * kN] - a[i] * column[0] - a[i + kN] * column[1];
+      }
+    }
+    x.back() += wrong_x;
+    s.back() += wrong_s;
+    std::vector<double> work(kSchurProbeVectors * kN, NAN);
+    SchurProbe probe(context, stats, kN, kK, work.data());
+    EXPECT_OK(probe.Start(AsAny({a.data(), kN, kN, kN}), AsAny({x.data(), kK, kN - kK, kK})));
+    EXPECT_OK(probe.Finish(AsAny({s.data(), kN - kK, kN - kK, kN - kK})));
+    return probe.BackwardError().value_or(-1);
+  };
+  EXPECT_LT(error(0, 0), 1e-14);
+  EXPECT_GT(error(1e-10, 0), 1e-12);
+  EXPECT_GT(error(0, 1e-10), 1e-12);
+  EXPECT_TRUE(std::isnan(error(NAN, 0)));
+  EXPECT_TRUE(std::isnan(error(0, INFINITY)));
+  // A row's sum may overflow where its entries do not.
+  stats.norm_inf = INFINITY;
+  EXPECT_GT(error(1e-10, 0), 0);
+}
+
 TEST_F(SchurTest, SingularLeadingBlockIsAResultWithoutS) {
   SchurRequest request;
   request.leading = 2;
   const HostMatrix a = {1, 1, 7, 1, 1, 7, 7, 7, 9};
   ASSERT_OK_AND_ASSIGN(const Complement complement, Compute(a, 3, request));
   EXPECT_EQ(complement.factor.summary.info, 2);
+  EXPECT_FALSE(complement.summary.has_value());
   EXPECT_FALSE(complement.written);
   request.leading = 1;  // a singular A is fine
   ASSERT_OK_AND_ASSIGN(const Complement fine, Compute({1, 1, 1, 1}, 2, request));

@@ -90,6 +90,8 @@ TEST_P(SingularTest, EquilibrationCuresSubnormalPivots) {
   EXPECT_EQ(factor.summary.info, 0);
   EXPECT_LT(factor.summary.pivot_growth, 10);
   EXPECT_GT(*factor.summary.rcond, 0);
+  EXPECT_LT(*factor.summary.rcond, 1e-300);
+  EXPECT_GT(*factor.summary.rcond_scaled, 1e100 * *factor.summary.rcond);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SingularTest, ::testing::Values("getrf", "gem", "cmpp"));

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <latch>
+#include <memory>
 #include <utility>
 
 #include "kernels/util/status_macros.h"
@@ -11,8 +13,6 @@
 
 namespace crout {
 namespace {
-
-std::atomic<int64_t> clock_seconds = 0;
 
 // The bytes of `from` in the memory of its context's device.
 char FillOf(const Factorization& factor) {
@@ -39,14 +39,6 @@ void HostMemoryProbe::DoDeallocate(void* data, size_t) {
   blocks_.erase(data);
 }
 
-CacheTest::CacheTest() { clock_seconds = 1'000'000; }
-
-absl::Time CacheTest::Now() { return absl::FromUnixSeconds(clock_seconds); }
-
-void CacheTest::Advance(absl::Duration duration) {
-  clock_seconds += absl::ToInt64Seconds(duration);
-}
-
 void CacheTest::Start(const std::vector<DeviceKind>& kinds, size_t device_units,
                       size_t host_units) {
   MetricsOptions metrics;
@@ -69,18 +61,17 @@ void CacheTest::Start(const std::vector<DeviceKind>& kinds, size_t device_units,
   auto pool = DevicePool::Create(std::move(devices), options);
   ASSERT_OK(pool);
   pool_ = *std::move(pool);
-  cache_ = std::make_unique<FactorCache>(pool_.get(), &host_memory_, metrics_.get(), &Now);
+  cache_ = std::make_unique<FactorCache>(pool_.get(), &host_memory_, metrics_.get());
 }
 
 absl::StatusOr<NewFactor> CacheTest::Make(char fill, size_t bytes, size_t slot_index) {
   NewFactor factor;
   factor.slot = &slot(slot_index);
-  CROUT_ASSIGN_OR_RETURN(
-      factor.reservation,
-      cache_->ReserveOnDevice(*factor.slot, std::max(bytes, FactorCache::kSmallestCharge)));
+  CROUT_ASSIGN_OR_RETURN(factor.reservation, cache_->ReserveOnDevice(*factor.slot, bytes));
   FactorStorage& storage = factor.factorization.storage;
-  CROUT_ASSIGN_OR_RETURN(storage.lu, device(slot_index).memory().Allocate(bytes));
-  if (bytes > 0) std::memset(storage.lu.data(), fill, bytes);
+  const size_t data = bytes - FactorCache::kEntryBytes;
+  CROUT_ASSIGN_OR_RETURN(storage.lu, device(slot_index).memory().Allocate(data));
+  if (data > 0) std::memset(storage.lu.data(), fill, data);
   factor.factorization.summary.n = fill;
   return factor;
 }
@@ -117,6 +108,18 @@ std::string CacheTest::ReasonGone(const Handle& handle, std::string_view tenant)
   if (status.ok()) return "";
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   return ReasonOf(status).value_or("none");
+}
+
+void CacheTest::Sweep() {
+  cache_->Sweep();
+  for (const auto& slot : pool_->slots()) {
+    // Each thread comes here after what it had to do before.
+    auto all = std::make_shared<std::latch>(slot->releasing->thread_count() + 1);
+    for (int i = 0; i < slot->releasing->thread_count(); ++i) {
+      slot->releasing->Schedule([all] { all->arrive_and_wait(); });
+    }
+    all->arrive_and_wait();
+  }
 }
 
 double CacheTest::Metric(std::string_view series) {

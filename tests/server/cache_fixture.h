@@ -1,4 +1,4 @@
-// A cache over fake devices, small budgets, memory that can be watched, and a clock that stands.
+// A cache over fake devices, small budgets, memory that can be watched, and failpoints.
 #ifndef CROUT_TESTS_SERVER_CACHE_FIXTURE_H_
 #define CROUT_TESTS_SERVER_CACHE_FIXTURE_H_
 
@@ -20,6 +20,7 @@
 #include "server/metrics/metrics.h"
 #include "server/scheduling/device_pool.h"
 #include "tests/support/counting_resource.h"
+#include "tests/support/failpoints.h"
 #include "tests/support/fake_device.h"
 #include "tests/support/gate.h"
 
@@ -48,10 +49,10 @@ class HostMemoryProbe final : public MemoryResource {
 
 class CacheTest : public ::testing::Test {
  protected:
-  static constexpr size_t kUnit = 4096;  // bytes of the factors that most tests use
+  // What most tests' factors are charged, and how many of these bytes are theirs.
+  static constexpr size_t kUnit = size_t{32} << 10;
+  static constexpr size_t kUnitData = kUnit - FactorCache::kEntryBytes;
   static constexpr std::string_view kTenant = "alice";
-
-  CacheTest();
 
   // One device for each kind ("cuda:0", "cuda:1", "host"), with room for that many units.
   void Start(const std::vector<DeviceKind>& kinds, size_t device_units, size_t host_units);
@@ -59,7 +60,8 @@ class CacheTest : public ::testing::Test {
     Start({DeviceKind::kCuda}, device_units, host_units);
   }
 
-  // A factor whose every byte is `fill`, reserved as the daemon's workers do.
+  // A factor that is charged `bytes`, at least those of an entry, and whose every byte is `fill`;
+  // reserved as the daemon's workers do.
   absl::StatusOr<NewFactor> Make(char fill, size_t bytes = kUnit, size_t slot = 0);
   // Made and inserted; a failure fails the test.
   Handle Put(char fill, size_t bytes = kUnit, size_t slot = 0, InsertOptions options = {});
@@ -80,9 +82,11 @@ class CacheTest : public ::testing::Test {
   size_t HostUnits() { return pool_->host_budget().reserved() / kUnit; }
   double Metric(std::string_view series);
 
-  static absl::Time Now();
-  static void Advance(absl::Duration duration);
+  // Until what it ended is free.
+  void Sweep();
+  void Advance(absl::Duration duration) { failpoints_.Advance(duration); }
 
+  testing::Failpoints failpoints_;
   HostMemoryProbe host_memory_;
   std::vector<testing::FakeDevice*> devices_;  // the pool's
   std::unique_ptr<Metrics> metrics_;

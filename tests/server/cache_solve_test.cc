@@ -18,7 +18,8 @@ constexpr int64_t kN = 33;
 constexpr int64_t kRhs = 2;
 constexpr int kFit = 4;    // factors that the device holds
 constexpr int kExtra = 3;  // and how many more there are
-constexpr size_t kPerFactor = 2 * kN * kN * sizeof(double) + kN * sizeof(int64_t);
+constexpr size_t kPerFactor = FactorCache::Charge(2 * BlockBytes(kN * kN * sizeof(double)) +
+                                                  BlockBytes(kN * sizeof(int64_t)));
 
 class CacheSolveTest : public CacheTest {
  protected:
@@ -30,7 +31,7 @@ class CacheSolveTest : public CacheTest {
     testing::JobRunner runner(device());
     auto factorization = runner.Factor(Matrix(id), kN, {});
     if (!factorization.ok()) return factorization.status();
-    EXPECT_EQ(factorization->storage.bytes(), kPerFactor);
+    EXPECT_EQ(factorization->storage.bytes() + FactorCache::kEntryBytes, kPerFactor);
     NewFactor factor;
     factor.factorization = *std::move(factorization);
     factor.reservation = *std::move(room);

@@ -39,7 +39,7 @@ TEST_F(CacheTiersTest, PressureMovesTheLeastRecentlyUsedToTheHostAndUseBringsItB
   EXPECT_EQ(TierOf(c), Tier::kDevice);
   EXPECT_EQ(DeviceUnits(), 2u);
   EXPECT_EQ(HostUnits(), 1u);
-  EXPECT_EQ(device().counting_memory().live_bytes(), 2 * kUnit);
+  EXPECT_EQ(device().counting_memory().live_bytes(), 2 * kUnitData);
   EXPECT_EQ(Evictions("device", "pressure"), 1);
   EXPECT_EQ(cache_->tiers()[1].entries, 1);
   EXPECT_EQ(cache_->tiers()[1].bytes, static_cast<int64_t>(kUnit));
@@ -50,7 +50,7 @@ TEST_F(CacheTiersTest, PressureMovesTheLeastRecentlyUsedToTheHostAndUseBringsItB
   EXPECT_EQ(TierOf(b), Tier::kDevice);
   EXPECT_EQ(TierOf(a), Tier::kHost) << "b's way back pushed out the next";
   EXPECT_EQ(HostUnits(), 1u) << "b's copy is gone, a's is there";
-  EXPECT_EQ(host_memory_.counting().live_bytes(), kUnit);
+  EXPECT_EQ(host_memory_.counting().live_bytes(), kUnitData);
   EXPECT_THAT(Use(b, &promoted), HoldsChar('b'));
   EXPECT_FALSE(promoted);
   EXPECT_EQ(Metric("crout_cache_promotions_total"), 1);
@@ -191,7 +191,7 @@ TEST_F(CacheTiersTest, AReleaseDuringTheMoveFreesEverything) {
   std::thread evictor([&] { reserved = cache_->ReserveOnDevice(slot(), kUnit); });
   host_memory_.gate().WaitUntilHeld();
   EXPECT_OK(cache_->Release(kTenant, a));
-  EXPECT_EQ(device().counting_memory().live_bytes(), kUnit) << "the copy still reads them";
+  EXPECT_EQ(device().counting_memory().live_bytes(), kUnitData) << "the copy still reads them";
   host_memory_.gate().Open();
   evictor.join();
   EXPECT_OK(reserved);
@@ -235,7 +235,7 @@ TEST_F(CacheTiersTest, AFactorInHostMemoryOutlivesItsDevice) {
   const Handle a = Put('a');
   const Handle b = Put('b');
   device(0).BreakDown();
-  cache_->Sweep();
+  Sweep();
   EXPECT_EQ(ReasonGone(b), kReasonDeviceLost);
   EXPECT_EQ(TierOf(a), Tier::kHost);
   bool promoted = false;

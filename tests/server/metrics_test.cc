@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/factorization.h"
 #include "server/metrics/buckets.h"
 #include "tests/server/scrape.h"
 
@@ -42,18 +43,14 @@ TEST(MetricsTest, SeriesExistAtZero) {
   for (const char* series : {
            "crout_requests_total{code=\"OK\",method=\"Factorize\"}",
            "crout_requests_total{code=\"DATA_LOSS\",method=\"GetServerInfo\"}",
-           "crout_request_duration_seconds_count{method=\"Solve\"}",
-           "crout_phase_duration_seconds_count{phase=\"send\"}",
+           "crout_phase_duration_seconds_count{phase=\"queue\"}",
            "crout_queue_depth{device=\"cuda:0\"}",
            "crout_rejected_total{reason=\"queue_full\"}",
-           "crout_factor_duration_seconds_count{algorithm=\"cmpp\",device=\"host\",dtype=\"f32\","
-           "size_class=\"+Inf\"}",
-           "crout_solve_duration_seconds_count{device=\"cuda:0\",dtype=\"f64\",size_class=\"64\","
-           "solver=\"trsm\"}",
            "crout_iterations_total{algorithm=\"icmpp\",start=\"warm\"}",
            "crout_sections_total{algorithm=\"icm\",start=\"cold\"}",
            "crout_pivots_total{algorithm=\"icmpp\",start=\"cold\"}",
            "crout_backward_error_count{dtype=\"f64\"}",
+           "crout_solver_fallbacks_total{reason=\"condition\"}",
            "crout_cache_entries{tier=\"host\"}",
            "crout_cache_bytes{tier=\"device\"}",
            "crout_cache_hits_total{tier=\"host\"}",
@@ -68,9 +65,29 @@ TEST(MetricsTest, SeriesExistAtZero) {
            "crout_sent_bytes_total",
            "crout_upload_size_bytes_count",
            "crout_uploads_in_flight",
+           "crout_log_dropped_total",
+           "crout_wasted_seconds_total",
        }) {
     EXPECT_THAT(SampleOf(text, series), Optional(0)) << series;
   }
+}
+
+TEST(MetricsTest, HistogramsWithLabelsAppearWhenFirstUsed) {
+  Metrics metrics(TwoDevices());
+  for (const char* family : {"crout_request_duration_seconds", "crout_factor_duration_seconds",
+                             "crout_solve_duration_seconds", "phase=\"factor\"",
+                             "crout_backward_error_count{dtype=\"f32\"}"}) {
+    EXPECT_THAT(metrics.Scrape(), Not(HasSubstr(family)));
+  }
+  metrics.ObserveRequest(Method::kSolve, absl::StatusCode::kOk, 0.5);
+  metrics.ObservePhase(JobPhase::kFactor, 0.25);
+  metrics.ObserveBackwardError(DType::kFloat32, 1e-8);
+  const std::string text = metrics.Scrape();
+  EXPECT_THAT(SampleOf(text, "crout_request_duration_seconds_count{method=\"Solve\"}"),
+              Optional(1));
+  EXPECT_THAT(SampleOf(text, "crout_phase_duration_seconds_sum{phase=\"factor\"}"), Optional(0.25));
+  EXPECT_THAT(SampleOf(text, "crout_backward_error_count{dtype=\"f32\"}"), Optional(1));
+  EXPECT_THAT(text, Not(HasSubstr("crout_request_duration_seconds_count{method=\"Factorize\"}")));
 }
 
 TEST(MetricsTest, CountsWhatItIsTold) {
@@ -82,8 +99,14 @@ TEST(MetricsTest, CountsWhatItIsTold) {
   metrics.CountReceived(100);
   metrics.CountSent(7);
   metrics.ObserveUpload(4096);
+  for (const SolverFallback fallback :
+       {SolverFallback::kNone, SolverFallback::kBackwardError, SolverFallback::kBackwardError}) {
+    metrics.CountSolverFallback(fallback);
+  }
   metrics.CountIterations("icm", Start::kWarm, 3, 2, 1);
   metrics.CountIterations("getrf", Start::kCold, 9, 9, 9);
+  metrics.CountPoorResult("cm", PoorResult::kComplement);
+  metrics.CountPoorResult("cm", PoorResult::kComplement);
   metrics.CountCacheHit(CacheTier::kHost);
   metrics.CountCacheMiss(CacheMiss::kExpired);
   metrics.CountCacheEviction(CacheTier::kDevice, CacheEviction::kPressure);
@@ -100,10 +123,15 @@ TEST(MetricsTest, CountsWhatItIsTold) {
   expect("crout_received_bytes_total", 100);
   expect("crout_sent_bytes_total", 7);
   expect("crout_upload_size_bytes_sum", 4096);
+  expect("crout_solver_fallbacks_total{reason=\"condition\"}", 0);
+  expect("crout_solver_fallbacks_total{reason=\"backward_error\"}", 2);
   expect("crout_iterations_total{algorithm=\"icm\",start=\"warm\"}", 3);
   expect("crout_sections_total{algorithm=\"icm\",start=\"warm\"}", 2);
   expect("crout_pivots_total{algorithm=\"icm\",start=\"warm\"}", 1);
   expect("crout_iterations_total{algorithm=\"icm\",start=\"cold\"}", 0);
+  expect("crout_poor_results_total{algorithm=\"cm\",result=\"complement\"}", 2);
+  EXPECT_EQ(SampleOf(text, "crout_poor_results_total{algorithm=\"cm\",result=\"factor\"}"),
+            std::nullopt);
   expect("crout_cache_hits_total{tier=\"host\"}", 1);
   expect("crout_cache_misses_total{reason=\"expired\"}", 1);
   expect("crout_cache_evictions_total{reason=\"pressure\",tier=\"device\"}", 1);
@@ -139,11 +167,11 @@ TEST(MetricsTest, DurationsGoToTheirSizeClass) {
 }
 
 TEST(MetricsTest, SizeClassesHoldTheirBound) {
-  EXPECT_EQ(kSizeClassNames[SizeClassOf(0)], "64");
-  EXPECT_EQ(kSizeClassNames[SizeClassOf(64)], "64");
-  EXPECT_EQ(kSizeClassNames[SizeClassOf(65)], "256");
-  EXPECT_EQ(kSizeClassNames[SizeClassOf(65536)], "65536");
-  EXPECT_EQ(kSizeClassNames[SizeClassOf(65537)], "+Inf");
+  EXPECT_EQ(kSizeClassNames[OrderClassOf(0)], "64");
+  EXPECT_EQ(kSizeClassNames[OrderClassOf(64)], "64");
+  EXPECT_EQ(kSizeClassNames[OrderClassOf(65)], "256");
+  EXPECT_EQ(kSizeClassNames[OrderClassOf(65536)], "65536");
+  EXPECT_EQ(kSizeClassNames[OrderClassOf(65537)], "+Inf");
 }
 
 TEST(MetricsTest, BucketsRise) {
@@ -178,6 +206,7 @@ TEST(MetricsTest, GaugesMirrorTheSourceAtEveryScrape) {
   state.devices[1].healthy = false;
   state.devices[0].queue_depth = 3;
   state.cache[static_cast<size_t>(CacheTier::kHost)] = {.entries = 2, .bytes = 512};
+  state.log_lines_dropped = 7;
   std::string text = metrics.Scrape();
   EXPECT_THAT(SampleOf(text, "crout_device_memory_bytes{device=\"cuda:0\",kind=\"reserved\"}"),
               Optional(1 << 20));
@@ -186,6 +215,8 @@ TEST(MetricsTest, GaugesMirrorTheSourceAtEveryScrape) {
   EXPECT_THAT(SampleOf(text, "crout_queue_depth{device=\"host\"}"), Optional(3));
   EXPECT_THAT(SampleOf(text, "crout_cache_entries{tier=\"host\"}"), Optional(2));
   EXPECT_THAT(SampleOf(text, "crout_cache_bytes{tier=\"host\"}"), Optional(512));
+  EXPECT_THAT(SampleOf(text, "crout_log_dropped_total"), Optional(7));
+  EXPECT_THAT(SampleOf(metrics.Scrape(), "crout_log_dropped_total"), Optional(7)) << "not again";
   state.devices[0].queue_depth = 0;
   EXPECT_THAT(SampleOf(metrics.Scrape(), "crout_queue_depth{device=\"host\"}"), Optional(0));
 }

@@ -1,9 +1,13 @@
 # The server on a fake device, with gRPC inside the test: label `rpc`, which TSan runs leave out.
 crout_library(rpc_fixture SOURCES rpc_fixture.cc
   DEPS crout::daemon crout::proto crout::test_support GTest::gmock)
-foreach(test cancel cache load prepared schur direct_solve)
+foreach(test cancel cache iterations load memory placement prepared quality reply request_id schur singular direct_solve)
   crout_test(rpc_${test}_test LABELS rpc SOURCES rpc_${test}_test.cc DEPS crout::rpc_fixture)
 endforeach()
+crout_test(config_test LABELS rpc SOURCES config_test.cc DEPS crout::daemon)
+crout_test(transfer_watch_test LABELS rpc SOURCES transfer_watch_test.cc DEPS crout::rpc)
 foreach(test wire status)
   crout_test(rpc_${test}_test LABELS rpc SOURCES rpc_${test}_test.cc DEPS crout::rpc)
 endforeach()
+crout_test(rpc_call_log_test LABELS rpc SOURCES rpc_call_log_test.cc
+  DEPS crout::rpc crout::test_support)

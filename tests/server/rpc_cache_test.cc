@@ -1,4 +1,4 @@
-// The cache as clients see it: tiers, versions, idempotence, lost devices.
+// The cache as clients see it: tiers, versions, lost devices.
 #include <atomic>
 #include <cmath>
 #include <string>
@@ -174,39 +174,6 @@ TEST_F(RpcCacheTest, RefactorizeNeverEvictsTheVersionItReplaces) {
   Solved solved;
   ASSERT_TRUE(Solve(factor.handle(), std::vector<double>(n, 1.0), &solved).ok());
   EXPECT_EQ(solved.result.factor_version(), 1);
-}
-
-TEST_F(RpcCacheTest, ARequestIdIsFactoredOnce) {
-  constexpr int64_t n = 40;
-  StartServer();
-  const auto factorize = [&](v1::Factor* factor) {
-    grpc::ClientContext context;
-    auto stream = stub().Factorize(&context);
-    v1::FactorizeRequest request;
-    *request.mutable_header()->mutable_matrix() = Dense(n, n);
-    request.mutable_header()->mutable_cache()->set_request_id("step-17");
-    request.set_data(Bytes(Matrix(n)));
-    stream->Write(request);
-    stream->WritesDone();
-    v1::FactorizeResponse response;
-    while (stream->Read(&response)) {
-      if (response.has_factor()) *factor = response.factor();
-    }
-    return stream->Finish();
-  };
-  // While the first runs, the second is told to come back.
-  device().factor_gate().Close();
-  v1::Factor first;
-  std::thread running([&] { EXPECT_TRUE(factorize(&first).ok()); });
-  device().factor_gate().WaitUntilHeld();
-  v1::Factor second;
-  EXPECT_EQ(factorize(&second).error_code(), grpc::StatusCode::ABORTED);
-  device().factor_gate().Open();
-  running.join();
-  ASSERT_TRUE(factorize(&second).ok());
-  EXPECT_EQ(second.handle(), first.handle());
-  EXPECT_EQ(core().cache.size(), 1u);
-  EXPECT_EQ(device().factor_gate().arrivals(), 1);
 }
 
 TEST_F(RpcCacheTest, AFencedDeviceRefusesAndItsFactorsAreLost) {

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstring>
 #include <ostream>
-#include <thread>
 #include <utility>
 
 namespace crout::testing {
@@ -28,10 +27,16 @@ Config RpcTest::SmallConfig() {
 }
 
 void RpcTest::StartServer(const FakeDeviceOptions& device, const Config& config) {
-  auto fake = std::make_unique<FakeDevice>(device);
-  device_ = fake.get();
+  StartServers({device}, config);
+}
+
+void RpcTest::StartServers(const std::vector<FakeDeviceOptions>& options, const Config& config) {
   std::vector<std::unique_ptr<Device>> devices;
-  devices.push_back(std::move(fake));
+  for (const FakeDeviceOptions& each : options) {
+    auto fake = std::make_unique<FakeDevice>(each);
+    devices_.push_back(fake.get());
+    devices.push_back(std::move(fake));
+  }
   auto stack = Stack::Create(std::move(devices), config);
   ASSERT_TRUE(stack.ok()) << stack.status();
   stack_ = *std::move(stack);
@@ -42,11 +47,7 @@ void RpcTest::StartServer(const FakeDeviceOptions& device, const Config& config)
 }
 
 void RpcTest::TearDown() {
-  if (device_ != nullptr) {
-    device_->factor_gate().Open();
-    device_->solve_gate().Open();
-    device_->ReleaseUploads();
-  }
+  for (FakeDevice* device : devices_) device->Recover();
   if (server_ != nullptr) server_->Shutdown();
 }
 
@@ -56,22 +57,12 @@ Holdings RpcTest::Held() const {
   const DeviceScheduler::Load load = slot.scheduler->load();
   return {.device_reserved = slot.budget->reserved(),
           .host_reserved = core.devices.host_budget().reserved(),
-          .device_bytes = device_->counting_memory().live_bytes(),
-          .uploads = device_->live_uploaders(),
+          .device_bytes = devices_[0]->counting_memory().live_bytes(),
+          .uploads = devices_[0]->live_uploaders(),
           .streams_busy = load.streams_busy,
           .queue_depth = load.queue_depth,
           .calls = core.calls.in_flight(),
           .factors = core.cache.size()};
-}
-
-bool RpcTest::Eventually(const std::function<bool()>& condition,
-                         std::chrono::steady_clock::duration limit) {
-  const auto end = std::chrono::steady_clock::now() + limit;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() >= end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return true;
 }
 
 void RpcTest::WaitUntil(const std::function<bool()>& condition, const std::string& what) {
@@ -81,6 +72,12 @@ void RpcTest::WaitUntil(const std::function<bool()>& condition, const std::strin
 void RpcTest::ExpectHeldSoon(const Holdings& expected) {
   Eventually([&] { return Held() == expected; });
   EXPECT_EQ(Held(), expected);
+}
+
+void RpcTest::PassTime(absl::Duration duration) {
+  stack_->Housekeep();  // Waits for the reactions under way: they are before the time that passes.
+  failpoints_.Advance(duration);
+  stack_->Housekeep();
 }
 
 std::vector<double> RpcTest::Matrix(int64_t n, int seed) {

@@ -3,7 +3,6 @@
 #ifndef CROUT_TESTS_SERVER_RPC_FIXTURE_H_
 #define CROUT_TESTS_SERVER_RPC_FIXTURE_H_
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -13,7 +12,9 @@
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
 #include "server/stack.h"
+#include "tests/support/failpoints.h"
 #include "tests/support/fake_device.h"
+#include "tests/support/patience.h"
 
 namespace crout::testing {
 
@@ -36,6 +37,7 @@ class RpcTest : public ::testing::Test {
  protected:
   // Starts the server; once in each test.
   void StartServer(const FakeDeviceOptions& device = {}, const Config& config = SmallConfig());
+  void StartServers(const std::vector<FakeDeviceOptions>& devices, const Config& config);
   void TearDown() override;
 
   static Config SmallConfig();
@@ -43,17 +45,18 @@ class RpcTest : public ::testing::Test {
   v1::FactorizationService::Stub& stub() { return *stub_; }
   ServerCore& core() { return stack_->core(); }
   Stack& stack() { return *stack_; }
-  FakeDevice& device() { return *device_; }
+  FakeDevice& device(size_t i = 0) { return *devices_[i]; }
+  Failpoints& failpoints() { return failpoints_; }
 
+  // Of the first device.
   Holdings Held() const;
-  // Waits until the condition is true; whether it was within `limit`.
-  static constexpr std::chrono::seconds kPatience{10};
-  static bool Eventually(const std::function<bool()>& condition,
-                         std::chrono::steady_clock::duration limit = kPatience);
   // Waits until the server holds what `expected` says; fails the test if it does not.
   void ExpectHeldSoon(const Holdings& expected);
   // Waits until the condition is true; fails the test if it does not become so.
   void WaitUntil(const std::function<bool()>& condition, const std::string& what);
+
+  // The server's clocks go on by `duration`, and it looks at them.
+  void PassTime(absl::Duration duration);
 
   // A diagonally dominant n x n matrix, column-major; `seed` makes others.
   static std::vector<double> Matrix(int64_t n, int seed = 0);
@@ -79,7 +82,8 @@ class RpcTest : public ::testing::Test {
                                  const std::string& b);
 
  private:
-  FakeDevice* device_ = nullptr;  // the stack's
+  Failpoints failpoints_;
+  std::vector<FakeDevice*> devices_;  // the stack's
   std::unique_ptr<Stack> stack_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<v1::FactorizationService::Stub> stub_;

@@ -1,4 +1,5 @@
 // A server that has enough: full queues, full memory, idle uploads, text that outgrows the budget.
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "tests/server/rpc_fixture.h"
+#include "tests/server/scrape.h"
 
 namespace crout::testing {
 namespace {
@@ -15,6 +17,44 @@ using ::testing::HasSubstr;
 
 class RpcLoadTest : public RpcTest {
  protected:
+  // Bytes that the server has received, headers included.
+  double Received() {
+    return SampleOf(core().metrics.Scrape(), "crout_received_bytes_total").value_or(0);
+  }
+
+  // A Factorize whose payload does not come to an end.
+  class OpenUpload {
+   public:
+    OpenUpload(RpcLoadTest& test, const v1::MatrixSpec& matrix)
+        : test_(test), stream_(test.stub().Factorize(&context_)) {
+      v1::FactorizeRequest request;
+      *request.mutable_header()->mutable_matrix() = matrix;
+      stream_->Write(request);
+      test_.WaitUntil([this] { return test_.Held().uploads == 1; }, "upload open");
+    }
+
+    // Until the server has it.
+    void Send(const v1::FactorizeRequest& request) {
+      const double before = test_.Received();
+      stream_->Write(request);
+      test_.WaitUntil([&] { return test_.Received() > before; }, "message received");
+    }
+
+    // The end that the server gives it.
+    grpc::Status Await() {
+      v1::FactorizeResponse response;
+      while (stream_->Read(&response)) {
+      }
+      return stream_->Finish();
+    }
+
+   private:
+    RpcLoadTest& test_;
+    grpc::ClientContext context_;
+    const std::unique_ptr<grpc::ClientReaderWriter<v1::FactorizeRequest, v1::FactorizeResponse>>
+        stream_;
+  };
+
   // The retry delay that a refusal carries, in seconds; -1 without one.
   static double RetryDelay(const grpc::Status& status) {
     google::rpc::Status details;
@@ -100,27 +140,86 @@ TEST_F(RpcLoadTest, UploadsDoNotWaitForEachOthersMemory) {
 }
 
 TEST_F(RpcLoadTest, AnIdleUploadIsEndedAndGivesEverythingBack) {
-  Config config = SmallConfig();
-  config.limits.upload_idle_timeout = absl::Milliseconds(50);
-  StartServer({}, config);
-  grpc::ClientContext context;
-  auto stream = stub().Factorize(&context);
-  v1::FactorizeRequest request;
-  *request.mutable_header()->mutable_matrix() = Dense(100, 100);
-  stream->Write(request);
-  WaitUntil([this] { return Held().uploads == 1; }, "upload open");
-  WaitUntil(
-      [this] {
-        stack().Housekeep();
-        return Held().uploads == 0;
-      },
-      "ended");
-  v1::FactorizeResponse response;
-  while (stream->Read(&response)) {
-  }
-  const grpc::Status status = stream->Finish();
+  StartServer();
+  OpenUpload upload(*this, Dense(100, 100));
+  PassTime(absl::Seconds(15));
+  EXPECT_EQ(Held().uploads, 1);
+  PassTime(absl::Seconds(16));
+  const grpc::Status status = upload.Await();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
   EXPECT_THAT(status.error_details(), HasSubstr("UPLOAD_IDLE"));
+  ExpectHeldSoon(Holdings());
+}
+
+TEST_F(RpcLoadTest, MessagesWithoutPayloadDoNotKeepAnUploadAlive) {
+  StartServer();
+  OpenUpload upload(*this, Dense(100, 100));
+  v1::FactorizeRequest nothing;  // but a field that this server does not know
+  nothing.GetReflection()->MutableUnknownFields(&nothing)->AddVarint(1000, 1);
+  for (int i = 0; i < 3; ++i) {
+    PassTime(absl::Seconds(6));
+    upload.Send(nothing);
+  }
+  EXPECT_EQ(Held().uploads, 1);
+  PassTime(absl::Seconds(13));
+  EXPECT_THAT(upload.Await().error_details(), HasSubstr("UPLOAD_IDLE"));
+  ExpectHeldSoon(Holdings());
+}
+
+TEST_F(RpcLoadTest, AnUploadThatCrawlsIsEnded) {
+  Config config = SmallConfig();
+  config.limits.transfer.idle_timeout = absl::Minutes(30);
+  config.limits.transfer.min_rate = 2;
+  StartServer({}, config);
+  OpenUpload upload(*this, Dense(100, 100));
+  v1::FactorizeRequest some;
+  some.set_data(std::string(800, 0));
+  upload.Send(some);
+  PassTime(absl::Minutes(20));
+  upload.Send(some);
+  PassTime(absl::Minutes(20));  // 1600 bytes in 40 minutes, of which 30 are not counted
+  EXPECT_EQ(Held().uploads, 1);
+  PassTime(absl::Minutes(5));
+  const grpc::Status status = upload.Await();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_THAT(status.error_details(), HasSubstr("UPLOAD_SLOW"));
+  ExpectHeldSoon(Holdings());
+}
+
+TEST_F(RpcLoadTest, AnOpenSolvePinsAReleasedFactorNoLongerThanAnUploadMayTake) {
+  Config config = SmallConfig();
+  config.limits.transfer.idle_timeout = absl::Minutes(30);
+  config.limits.transfer.min_rate = 0;
+  config.limits.transfer.max_time = absl::Hours(1);
+  StartServer({}, config);
+  v1::Factor factor;
+  ASSERT_TRUE(Factorize(50, &factor).ok());
+  grpc::ClientContext context;
+  auto stream = stub().Solve(&context);
+  v1::SolveRequest request;
+  request.mutable_header()->set_handle(factor.handle());
+  *request.mutable_header()->mutable_rhs() = Dense(50, 1);
+  stream->Write(request);
+  WaitUntil([this] { return Held().uploads == 1; }, "upload open");
+  v1::ReleaseFactorRequest release;
+  release.set_handle(factor.handle());
+  grpc::ClientContext releasing;
+  v1::ReleaseFactorResponse released;
+  ASSERT_TRUE(stub().ReleaseFactor(&releasing, release, &released).ok());
+  v1::SolveRequest element;
+  element.set_data(std::string(8, 0));
+  for (int i = 0; i < 2; ++i) {
+    PassTime(absl::Minutes(25));
+    const double before = Received();
+    stream->Write(element);
+    WaitUntil([&] { return Received() > before; }, "payload received");
+  }
+  EXPECT_GT(Held().device_reserved, 0u);
+  PassTime(absl::Minutes(11));
+  v1::SolveResponse response;
+  while (stream->Read(&response)) {
+  }
+  EXPECT_THAT(stream->Finish().error_details(), HasSubstr("UPLOAD_SLOW"));
   ExpectHeldSoon(Holdings());
 }
 
@@ -153,12 +252,52 @@ TEST_F(RpcLoadTest, StagingThatIsFullDelaysTheUploadAndLosesNothing) {
   device().HoldUploads();
   v1::Factor factor;
   std::thread uploading([&] { EXPECT_TRUE(Factorize(300, &factor, 5).ok()); });
-  WaitUntil([this] { return Held().uploads == 1; }, "upload open");
+  WaitUntil([this] { return device().waiting_uploads() > 0; }, "waiting for staging memory");
   device().ReleaseUploads();
   uploading.join();
   Solved solved;
   ASSERT_TRUE(Solve(factor.handle(), std::vector<double>(300, 1.0), &solved).ok());
   EXPECT_LT(solved.result.backward_error(), 1e-14);
+}
+
+TEST_F(RpcLoadTest, StagingThatStaysFullEndsTheUpload) {
+  StartServer();
+  device().HoldUploads();
+  grpc::Status status;
+  std::thread uploading([&] {
+    v1::Factor factor;
+    status = Factorize(300, &factor);
+  });
+  WaitUntil([this] { return device().waiting_uploads() > 0; }, "waiting for staging memory");
+  stack().Housekeep();
+  EXPECT_EQ(Held().uploads, 1);
+  PassTime(absl::Seconds(31));
+  uploading.join();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
+  EXPECT_THAT(status.error_message(), HasSubstr("staging memory"));
+  device().ReleaseUploads();
+  ExpectHeldSoon(Holdings());
+}
+
+TEST_F(RpcLoadTest, StagingThatStaysFullEndsTextToo) {
+  Config config = SmallConfig();
+  config.limits.transfer.idle_timeout = absl::Milliseconds(1);
+  StartServer({}, config);
+  device().HoldUploads();
+  grpc::ClientContext context;
+  auto stream = stub().Factorize(&context);
+  v1::FactorizeRequest request;
+  request.mutable_header()->mutable_matrix()->mutable_matrix_market();
+  request.set_data("%%MatrixMarket matrix array real general\n2 2\n4\n1\n1\n4\n");
+  stream->Write(request);
+  stream->WritesDone();
+  v1::FactorizeResponse response;
+  while (stream->Read(&response)) {
+  }
+  const grpc::Status status = stream->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
+  device().ReleaseUploads();
+  ExpectHeldSoon(Holdings());
 }
 
 }  // namespace

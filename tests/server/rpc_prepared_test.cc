@@ -3,6 +3,7 @@
 
 #include "gmock/gmock.h"
 #include "tests/server/rpc_fixture.h"
+#include "tests/server/scrape.h"
 #include "tests/support/preparing_solver.h"
 
 namespace crout::testing {
@@ -29,6 +30,7 @@ TEST_F(RpcPreparedTest, SolvesOfACachedFactorTakeIt) {
   Solved solved;
   ASSERT_TRUE(Solve(answer.factor.handle(), {1, 1}, &solved).ok());
   EXPECT_EQ(solved.result.solver(), v1::SOLVER_CROUT_SOLVE);
+  EXPECT_EQ(solved.result.fallback(), v1::SOLVER_FALLBACK_NONE);
 }
 
 TEST_F(RpcPreparedTest, AFactorThatTheSolverCannotUseIsNot) {
@@ -49,9 +51,10 @@ TEST_F(RpcPreparedTest, ItsBytesAreInTheEstimateAndInTheReservation) {
   v1::EstimateFactorizeResponse estimate;
   grpc::ClientContext context;
   ASSERT_TRUE(stub().EstimateFactorize(&context, request, &estimate).ok());
-  const auto matrix = static_cast<int64_t>(kN * kN * sizeof(double));
-  const auto vector = static_cast<int64_t>(kN * sizeof(double));
-  EXPECT_EQ(estimate.cached_bytes(), 2 * matrix + 2 * vector);  // A, LU; ipiv, prepared
+  const size_t matrix = BlockBytes(kN * kN * sizeof(double));
+  const size_t vector = BlockBytes(kN * sizeof(double));
+  EXPECT_EQ(estimate.cached_bytes(),  // A, LU; ipiv, prepared
+            static_cast<int64_t>(FactorCache::Charge(2 * matrix + 2 * vector)));
 }
 
 TEST_F(RpcPreparedTest, OneShotsAreNotPrepared) {
@@ -73,15 +76,37 @@ TEST_F(RpcPreparedTest, ACachedOneIsFromItsFirstSolveOn) {
 }
 
 TEST_F(RpcPreparedTest, TheReplySaysWhatItFellBackTo) {
-  const double small = 0.01 / PreparingSolver::kTrusted;
+  const double small = 0.01 / PreparingSolver::kMeasured;
   const SolvedAtOnce answer =
       FactorizeAndSolve(Header(true), Bytes({1, 0, 0, small}), Bytes({1, 1}));
   ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
   EXPECT_NE(answer.result.solver(), v1::SOLVER_CROUT_SOLVE);
   EXPECT_NE(answer.result.solver(), v1::SOLVER_UNSPECIFIED);
+  EXPECT_EQ(answer.result.fallback(), v1::SOLVER_FALLBACK_CONDITION);
   Solved solved;
   ASSERT_TRUE(Solve(answer.factor.handle(), {1, 1}, &solved).ok());
   EXPECT_EQ(solved.result.solver(), answer.result.solver());
+}
+
+// The solver's last unknown is wrong from the fifth digit on.
+class RpcInaccurateTest : public RpcPreparedTest {
+ protected:
+  void SetUp() override { StartServer({.prepares = true, .prepared_error = 1e-5}); }
+};
+
+TEST_F(RpcInaccurateTest, AnAnswerThatFallsShortIsReplacedAndCounted) {
+  const SolvedAtOnce answer = FactorizeAndSolve(Header(true), Bytes({4, 1, 1, 4}), Bytes({5, 5}));
+  ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
+  Solved solved;
+  ASSERT_TRUE(Solve(answer.factor.handle(), {5, 5}, &solved).ok());
+  for (const v1::SolveResult& result : {answer.result, solved.result}) {
+    EXPECT_NE(result.solver(), v1::SOLVER_CROUT_SOLVE);
+    EXPECT_EQ(result.fallback(), v1::SOLVER_FALLBACK_BACKWARD_ERROR);
+    EXPECT_LT(result.backward_error(), 1e-15);
+  }
+  EXPECT_THAT(
+      SampleOf(core().metrics.Scrape(), "crout_solver_fallbacks_total{reason=\"backward_error\"}"),
+      ::testing::Optional(2));
 }
 
 }  // namespace

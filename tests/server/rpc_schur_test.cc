@@ -165,6 +165,38 @@ TEST_F(RpcSchurTest, NanIsRefusedAndNothingIsKept) {
   ExpectHeldSoon(Holdings());
 }
 
+TEST_F(RpcSchurTest, SaysHowFarSCanBeTrusted) {
+  constexpr int64_t kN = 30;
+  StartServer();
+  std::vector<double> a = Matrix(kN);
+  const Answer good = Compute(Header(kN, 10), Bytes(a));
+  ASSERT_TRUE(good.status.ok()) << good.status.error_message();
+  EXPECT_GT(good.result.backward_error(), 0);
+  EXPECT_LT(good.result.backward_error(), 1e-15);
+  EXPECT_LT(good.result.growth(), 10);
+  EXPECT_THAT(good.result.warnings(), ::testing::IsEmpty());
+
+  a[0] = 1e-12;
+  auto header = Header(kN, 10);
+  header.mutable_options()->set_algorithm(v1::ALGORITHM_CM);
+  header.set_solver(v1::SOLVER_TRSM);
+  const Answer poor = Compute(header, Bytes(a));
+  ASSERT_TRUE(poor.status.ok()) << poor.status.error_message();
+  EXPECT_GT(poor.result.backward_error(), 1e-12);
+  EXPECT_GT(poor.result.growth(), 1e6);
+  EXPECT_THAT(poor.result.warnings(), ::testing::ElementsAre(v1::WARNING_POOR_COMPLEMENT));
+  EXPECT_THAT(poor.factor.warnings(), ::testing::ElementsAre(v1::WARNING_POOR_FACTOR));
+  const std::string scrape = core().metrics.Scrape();
+  for (const char* result : {"factor", "complement"}) {
+    EXPECT_THAT(scrape, HasSubstr("crout_poor_results_total{algorithm=\"cm\",result=\"" +
+                                  std::string(result) + "\"} 1"));
+  }
+
+  const Answer none = Compute(Header(kN, kN), Bytes(Matrix(kN)));
+  EXPECT_FALSE(none.result.has_backward_error());
+  EXPECT_FALSE(none.result.has_growth());
+}
+
 TEST_F(RpcSchurTest, IsCountedUnderItsName) {
   StartServer();
   ASSERT_TRUE(Compute(Header(2, 1), Bytes({1, 0, 0, 1})).status.ok());

@@ -1,5 +1,6 @@
 #include "server/rpc/wire.h"
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -97,12 +98,7 @@ TEST(StreamMessageTest, UnknownFieldsAreSkipped) {
 TEST(SerializeTest, DataIsAppendedAsProtobufWouldWriteIt) {
   v1::SolveResponse response;
   response.mutable_result()->set_nrhs(3);
-  class HeapMemory final : public MemoryResource {
-    absl::StatusOr<void*> DoAllocate(size_t bytes) override { return ::operator new(bytes); }
-    void DoDeallocate(void* data, size_t) override { ::operator delete(data); }
-  } memory;
-  auto owner = std::make_shared<const Buffer>(*memory.Allocate(1000));
-  std::fill_n(owner->data(), 1000, std::byte{'z'});
+  const auto owner = std::make_shared<const std::vector<std::byte>>(1000, std::byte{'z'});
   const grpc::ByteBuffer buffer = SerializeWithData(response, v1::SolveResponse::kDataFieldNumber,
                                                     {owner->data(), 1000}, owner);
   v1::SolveResponse read;

@@ -1,4 +1,6 @@
+#include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +15,7 @@
 namespace crout {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Optional;
 
@@ -93,10 +96,77 @@ TEST_F(DevicePoolTest, ChoosesByNameOrLeastLoad) {
   EXPECT_EQ(Chosen("host"), "host");
   EXPECT_EQ(Chosen("cuda:1"), "cuda:1");
   EXPECT_EQ(Chosen(""), "cuda:0") << "a GPU before the host";
+  EXPECT_EQ(Chosen(""), "cuda:1") << "and equals in turn";
   Occupy(*pool_->slots()[1]);
   EXPECT_EQ(Chosen(""), "cuda:1");
   Occupy(*pool_->slots()[2]);
   EXPECT_EQ(Chosen(""), "host");
+}
+
+// Each choice is for a job that stays on its way.
+TEST_F(DevicePoolTest, UploadsUnderWayCountAndAFasterDeviceGetsMore) {
+  Add(DeviceKind::kCuda, "fast");
+  Add(DeviceKind::kCuda, "slow");
+  Create();
+  const auto demand = [](DeviceSlot& slot) -> absl::StatusOr<JobDemand> {
+    return JobDemand{.seconds = slot.index == 0 ? 1.0 : 2.0};
+  };
+  std::deque<ExpectedJobs::Job> jobs;
+  std::vector<int> chosen = {0, 0};
+  for (int i = 0; i < 30; ++i) {
+    auto slot = pool_->Choose("", demand);
+    ASSERT_TRUE(slot.ok());
+    ++chosen[(*slot)->index];
+    jobs.emplace_back((*slot)->expected, demand(**slot)->seconds, 0);
+  }
+  EXPECT_THAT(chosen, ElementsAre(20, 10));
+}
+
+TEST_F(DevicePoolTest, QueuedWorkCounts) {
+  Add(DeviceKind::kCuda, "cuda:0");
+  Add(DeviceKind::kCuda, "cuda:1");
+  Create();
+  Occupy(*pool_->slots()[0]);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(Chosen(""), "cuda:1");
+}
+
+TEST_F(DevicePoolTest, PrefersRoomAndThenWhatNeedNotBeEvicted) {
+  Add(DeviceKind::kCuda, "cuda:0");
+  Add(DeviceKind::kCuda, "cuda:1");
+  Create({.scheduler = {}, .device_budget_bytes = 1000});
+  DeviceSlot& first = *pool_->slots()[0];
+  DeviceSlot& second = *pool_->slots()[1];
+  const auto chosen_for = [&](size_t bytes) {
+    const auto slot = pool_->Choose(
+        "", [&](DeviceSlot&) -> absl::StatusOr<JobDemand> { return JobDemand{.bytes = bytes}; });
+    return (*slot)->device->info().name;
+  };
+  std::optional<Reservation> taken = first.budget->TryReserve(600);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(chosen_for(500), "cuda:1") << "the first has no room";
+  {
+    const ExpectedJobs::Job coming(second.expected, /*seconds=*/1, 700);
+    EXPECT_EQ(chosen_for(400), "cuda:0") << "that room is spoken for";
+  }
+  first.idle_bytes = 600;
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(chosen_for(500), "cuda:1") << "nothing to evict there";
+  const ExpectedJobs::Job coming(second.expected, /*seconds=*/1, 0);
+  EXPECT_EQ(chosen_for(500), "cuda:0") << "evicting is quicker than waiting";
+  EXPECT_EQ(chosen_for(2000), "cuda:0") << "none has room: the least loaded";
+}
+
+TEST_F(DevicePoolTest, PassesOverDevicesThatCannot) {
+  Add(DeviceKind::kCuda, "cuda:0");
+  Add(DeviceKind::kCuda, "cuda:1");
+  Create();
+  const auto only_second = [](DeviceSlot& slot) -> absl::StatusOr<JobDemand> {
+    if (slot.index == 0) return absl::UnimplementedError("not here");
+    return JobDemand{.seconds = 1000};
+  };
+  for (int i = 0; i < 3; ++i) EXPECT_EQ((*pool_->Choose("", only_second))->index, 1);
+  const auto nowhere = [](DeviceSlot&) -> absl::StatusOr<JobDemand> {
+    return absl::UnimplementedError("nowhere");
+  };
+  EXPECT_EQ(pool_->Choose("", nowhere).status().message(), "nowhere");
 }
 
 TEST_F(DevicePoolTest, NamesItsDevicesToWhoAsksForAnother) {

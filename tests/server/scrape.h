@@ -25,6 +25,20 @@ inline std::optional<double> SampleOf(std::string_view exposition, std::string_v
   return std::nullopt;
 }
 
+// Streaming and unary calls that ended with an error, of all methods.
+inline double CallsRefused(std::string_view exposition) {
+  double count = 0;
+  std::istringstream lines{std::string(exposition)};
+  for (std::string line; std::getline(lines, line);) {
+    double value = 0;
+    if (line.starts_with("crout_requests_total{") && line.find("code=\"OK\"") == line.npos &&
+        absl::SimpleAtod(line.substr(line.rfind(' ') + 1), &value)) {
+      count += value;
+    }
+  }
+  return count;
+}
+
 }  // namespace crout
 
 #endif  // CROUT_TESTS_SERVER_SCRAPE_H_

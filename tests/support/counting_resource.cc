@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/util/size_class.h"
 
 namespace crout::testing {
 namespace {
@@ -64,25 +65,27 @@ bool CountingResource::TakesFault() {
 }
 
 absl::StatusOr<void*> CountingResource::DoAllocate(size_t bytes) {
+  gate_.Pass();
   MutexLock lock(&mutex_);
-  if (TakesFault() || bytes > capacity_ - live_bytes_) {
+  if (TakesFault() || BlockBytes(bytes) > capacity_ - live_bytes_) {
     return absl::ResourceExhaustedError(absl::StrCat("no memory for ", bytes, " bytes"));
   }
   void* block = nullptr;
   if (posix_memalign(&block, kAlignment, bytes) != 0) {
     return absl::ResourceExhaustedError("the heap is exhausted");
   }
-  live_bytes_ += bytes;
+  live_bytes_ += BlockBytes(bytes);
   peak_bytes_ = std::max(peak_bytes_, live_bytes_);
   ++live_buffers_;
   return block;
 }
 
 void CountingResource::DoDeallocate(void* data, size_t bytes) {
+  gate_.Pass();
   MutexLock lock(&mutex_);
   if (in_use_.erase(data) > 0) ++freed_in_use_;
   std::free(data);
-  live_bytes_ -= bytes;
+  live_bytes_ -= BlockBytes(bytes);
   --live_buffers_;
 }
 

@@ -8,10 +8,12 @@
 #include "absl/base/thread_annotations.h"
 #include "kernels/memory.h"
 #include "kernels/util/mutex.h"
+#include "tests/support/gate.h"
 
 namespace crout::testing {
 
 // Blocks of exactly the size asked for, from the heap, so that AddressSanitizer sees every overrun.
+// Counted as what they occupy in a CachingResource.
 // Thread-safe.
 class CountingResource final : public MemoryResource {
  public:
@@ -25,6 +27,9 @@ class CountingResource final : public MemoryResource {
 
   // The next `count` allocations fail with RESOURCE_EXHAUSTED, once `after` more have succeeded.
   void FailAllocations(int count, int after = 0);
+
+  // Allocations and frees wait here.
+  Gate& gate() { return gate_; }
 
   // From BeginUse to EndUse work on a device uses the block that begins at `data`. Blocks that were
   // freed in between are counted.
@@ -40,6 +45,7 @@ class CountingResource final : public MemoryResource {
   bool TakesFault() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const size_t capacity_;
+  Gate gate_;
   mutable Mutex mutex_;
   size_t live_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t peak_bytes_ ABSL_GUARDED_BY(mutex_) = 0;

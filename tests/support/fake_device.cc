@@ -15,15 +15,20 @@ namespace {
 // The same algorithm behind a gate.
 class GatedAlgorithm final : public LuAlgorithm {
  public:
-  GatedAlgorithm(const LuAlgorithm& inner, Gate& gate) : inner_(inner), gate_(gate) {}
+  GatedAlgorithm(const LuAlgorithm& inner, Gate& gate, double slowness)
+      : inner_(inner), gate_(gate), slowness_(slowness) {}
 
   const AlgorithmTraits& traits() const override { return inner_.traits(); }
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n,
                                         const LuParameters& parameters) const override {
     return inner_.WorkspaceBytes(dtype, n, parameters);
   }
+  absl::StatusOr<size_t> ReportBytes(DType dtype, int64_t n,
+                                     const LuParameters& parameters) const override {
+    return inner_.ReportBytes(dtype, n, parameters);
+  }
   double PredictSeconds(DType dtype, int64_t n) const override {
-    return inner_.PredictSeconds(dtype, n);
+    return slowness_ * inner_.PredictSeconds(dtype, n);
   }
   absl::Status Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
                       std::span<std::byte> workspace, const LuParameters& parameters,
@@ -39,6 +44,7 @@ class GatedAlgorithm final : public LuAlgorithm {
  private:
   const LuAlgorithm& inner_;
   Gate& gate_;
+  const double slowness_;
 };
 
 class GatedSolver final : public TriangularSolver {
@@ -175,13 +181,15 @@ FakeDevice::FakeDevice(const FakeDeviceOptions& options)
       memory_(options.memory_bytes),
       staging_(options.staging_bytes) {
   for (const auto& algorithm : host_->algorithms()) {
-    algorithms_.push_back(std::make_unique<GatedAlgorithm>(*algorithm, factor_gate_));
+    algorithms_.push_back(
+        std::make_unique<GatedAlgorithm>(*algorithm, factor_gate_, options.slowness));
   }
   for (const auto& solver : host_->solvers()) {
     solvers_.push_back(std::make_unique<GatedSolver>(*solver, solve_gate_));
   }
   if (options.prepares) {
-    solvers_.push_back(std::make_unique<PreparingSolver>(*solvers_.front()));
+    solvers_.push_back(
+        std::make_unique<PreparingSolver>(*solvers_.front(), options.prepared_error));
   }
   direct_solvers_.push_back(std::make_unique<GatedDirectSolver>(solve_gate_));
 }
@@ -206,9 +214,24 @@ bool FakeDevice::WaitForUploads(absl::AnyInvocable<void()>& on_ready) {
   return uploads_held_;
 }
 
+void FakeDevice::Wedge() {
+  HoldUploads();
+  for (Gate* gate : {&factor_gate_, &solve_gate_, &memory_.gate()}) gate->Close();
+}
+
+void FakeDevice::Recover() {
+  for (Gate* gate : {&factor_gate_, &solve_gate_, &memory_.gate()}) gate->Open();
+  ReleaseUploads();
+}
+
 void FakeDevice::HoldUploads() {
   MutexLock lock(&mutex_);
   uploads_held_ = true;
+}
+
+int FakeDevice::waiting_uploads() const {
+  MutexLock lock(&mutex_);
+  return static_cast<int>(waiting_uploads_.size());
 }
 
 void FakeDevice::ReleaseUploads() {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/device.h"
+#include "kernels/util/failpoint.h"
 #include "tests/support/counting_resource.h"
 #include "tests/support/gate.h"
 
@@ -21,7 +22,9 @@ struct FakeDeviceOptions {
   size_t staging_bytes = size_t{64} << 20;
   size_t staging_block_bytes = size_t{256} << 10;  // the longest span that an uploader gives
   int parallelism = 2;
-  bool prepares = false;  // has a PreparingSolver too
+  bool prepares = false;      // has a PreparingSolver too
+  double prepared_error = 0;  // of that
+  double slowness = 1;        // the seconds that it predicts for a factorization, over the host's
 };
 
 // Has the algorithms and solvers of the host device under the same names, and a direct solver of
@@ -39,10 +42,16 @@ class FakeDevice final : public Device {
   Gate& factor_gate() { return factor_gate_; }
   Gate& solve_gate() { return solve_gate_; }
 
+  // As a GPU whose work does not end any more: until it recovers, jobs, uploads, allocations and
+  // frees are held.
+  void Wedge();
+  void Recover();
+
   // Until released, Reserve of every uploader gives an empty span; then each `on_ready` that was
   // left is called once, on the releasing thread.
   void HoldUploads();
   void ReleaseUploads();
+  int waiting_uploads() const;
 
   // An upload is in use from Join until the context that it was joined to synchronizes: see
   // freed_in_use().
@@ -52,7 +61,7 @@ class FakeDevice final : public Device {
   int live_uploaders() const { return live_uploaders_; }
 
   const DeviceInfo& info() const override { return info_; }
-  bool healthy() const override { return healthy_; }
+  bool healthy() const override { return healthy_ && Failpoint("fake_device.healthy").ok(); }
   absl::StatusOr<std::unique_ptr<ExecutionContext>> CreateContext() override;
   MemoryResource& memory() override { return memory_; }
   MemoryResource& staging_memory() override { return staging_; }
@@ -86,7 +95,7 @@ class FakeDevice final : public Device {
   std::atomic<int> live_contexts_{0};
   std::atomic<int> live_uploaders_{0};
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   bool uploads_held_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<absl::AnyInvocable<void()>> waiting_uploads_ ABSL_GUARDED_BY(mutex_);
 };

@@ -63,8 +63,10 @@ absl::StatusOr<SolveOptions> JobRunner::Options(const SolveRequest& request,
                                                     factor.factor_dtype, factor.n, nrhs));
   options.op = request.op;
   options.verify = request.verify;
+  options.componentwise_error = request.componentwise_error;
   options.error_bound = request.error_bound;
   options.max_refinement_steps = request.max_refinement_steps;
+  options.refine_componentwise = request.refine_componentwise;
   return options;
 }
 

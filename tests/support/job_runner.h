@@ -31,8 +31,10 @@ struct SolveRequest {
   Layout layout = Layout::kColumnMajor;
   Op op = Op::kNone;
   bool verify = true;
+  bool componentwise_error = false;
   bool error_bound = false;
   int max_refinement_steps = 0;
+  bool refine_componentwise = false;
 };
 
 struct Solution {

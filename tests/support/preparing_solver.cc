@@ -49,11 +49,20 @@ absl::Status PreparingSolver::Solve(ExecutionContext& context, const FactorView&
       std::memcmp(factor.prepared, diagonal.data(), diagonal.size() * sizeof(double)) != 0) {
     return absl::InternalError("the factor was not prepared");
   }
-  return inner_.Solve(context, factor, op, tolerance, b, workspace);
+  const absl::Status status = inner_.Solve(context, factor, op, tolerance, b, workspace);
+  DispatchDType(b.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const MatrixView<T> x = b.As<T>();
+    for (int64_t j = 0; j < x.cols; ++j) x(x.rows - 1, j) *= static_cast<T>(1 + error_);
+  });
+  return status;
 }
 
-bool PreparingSolver::Trusts(const PreparationStats& preparation, DType, Op op) const {
-  return (op == Op::kNone ? preparation.condition : preparation.transposed_condition) <= kTrusted;
+Trust PreparingSolver::Trusts(const PreparationStats& preparation, DType, int64_t, Op op) const {
+  const double condition =
+      op == Op::kNone ? preparation.condition : preparation.transposed_condition;
+  if (!(condition <= kMeasured)) return Trust::kNone;
+  return condition <= kTrusted ? Trust::kFull : Trust::kMeasured;
 }
 
 }  // namespace crout::testing

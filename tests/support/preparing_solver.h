@@ -7,13 +7,16 @@
 namespace crout::testing {
 
 // "crout_solve" in host memory: solves as `inner`, which outlives it, but only with a factor that
-// it prepared. Predicts less time than any other. The condition that it finds is the largest |u_ii|
-// or |l_ii| over the least, for A^T 1; up to kTrusted it trusts itself.
+// it prepared, and leaves the last unknown too large by `error`, relative to itself. Predicts less
+// time than any other. The condition that it finds is the largest |u_ii| or |l_ii| over the least,
+// for A^T 1; up to kTrusted it trusts itself fully, up to kMeasured where it is measured.
 class PreparingSolver final : public TriangularSolver {
  public:
   static constexpr double kTrusted = 1e3;
+  static constexpr double kMeasured = 1e5;
 
-  explicit PreparingSolver(const TriangularSolver& inner) : inner_(inner) {}
+  explicit PreparingSolver(const TriangularSolver& inner, double error = 0)
+      : inner_(inner), error_(error) {}
 
   std::string_view name() const override { return "crout_solve"; }
   bool Supports(UnitDiagonal unit_diagonal) const override {
@@ -30,10 +33,11 @@ class PreparingSolver final : public TriangularSolver {
   absl::StatusOr<size_t> PreparedBytes(DType dtype, int64_t n) const override;
   absl::Status Prepare(ExecutionContext& context, const FactorView& factor,
                        std::span<std::byte> prepared) const override;
-  bool Trusts(const PreparationStats& preparation, DType dtype, Op op) const override;
+  Trust Trusts(const PreparationStats& preparation, DType dtype, int64_t n, Op op) const override;
 
  private:
   const TriangularSolver& inner_;
+  const double error_;
 };
 
 }  // namespace crout::testing

@@ -226,6 +226,24 @@ double BackwardError(const HostMatrix& a, int64_t n, Op op, const HostMatrix& x,
   return worst;
 }
 
+double ComponentwiseError(const HostMatrix& a, int64_t n, Op op, const HostMatrix& x,
+                          const HostMatrix& b, int64_t nrhs) {
+  double worst = 0;
+  for (int64_t j = 0; j < nrhs; ++j) {
+    for (int64_t i = 0; i < n; ++i) {
+      long double left = b[i + j * n];
+      long double scale = std::abs(left);
+      for (int64_t k = 0; k < n; ++k) {
+        const long double element = op == Op::kNone ? a[i + k * n] : a[k + i * n];
+        left -= element * x[k + j * n];
+        scale += std::abs(element * x[k + j * n]);
+      }
+      worst = std::max(worst, Ratio(std::abs(left), scale));
+    }
+  }
+  return worst;
+}
+
 double ExactRcond(const HostMatrix& a, int64_t n) {
   if (n == 0) return 1;
   LongInverse inverse(a, n);

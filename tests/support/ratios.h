@@ -47,6 +47,11 @@ double ErrorOverBound(const HostMatrix& x, const HostMatrix& x_true, int64_t n, 
 double BackwardError(const HostMatrix& a, int64_t n, Op op, const HostMatrix& x,
                      const HostMatrix& b, int64_t nrhs);
 
+// LAPACK's berr of a solve, in long double: max over columns and rows of
+// |b - op(A) x|_i / (|op(A)| |x| + |b|)_i, 0/0 as 0.
+double ComponentwiseError(const HostMatrix& a, int64_t n, Op op, const HostMatrix& x,
+                          const HostMatrix& b, int64_t nrhs);
+
 // Norms by definition, in long double.
 double NormOne(const HostMatrix& a, int64_t n);
 double NormInf(const HostMatrix& a, int64_t n);

@@ -1,0 +1,40 @@
+#include "server/croutd.h"
+
+#include <malloc.h>
+
+#include <variant>
+
+#include "kernels/host/openmp_environment.h"
+#include "server/config.h"
+#include "server/grpc_log.h"
+#include "server/log.h"
+
+namespace crout {
+namespace {
+
+// gRPC receives into buffers from malloc, a megabyte and more at a time, on one thread after the
+// other. By default each would be mapped, faulted in page by page and unmapped again, and every
+// thread's arena would keep its own: both cost more than the copy.
+void KeepReceiveBuffersWarm() {
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, 32 << 20);
+  mallopt(M_ARENA_MAX, 1);
+}
+
+}  // namespace
+
+int RunCroutd(int argc, char** argv, OpenDevicesFunction open_devices) {
+  UsePassiveOpenMpWaits(argv);
+  KeepReceiveBuffersWarm();
+  const StopSignals signals;  // before any thread starts
+  const auto parsed = ParseCommandLine(argc, argv);
+  if (const int* code = std::get_if<int>(&parsed)) return *code;
+  const auto& config = std::get<Config>(parsed);
+  ConfigureLog(config.log_level, config.log_format);
+  SendGrpcLogsToOurs();
+  const int code = Serve(config, open_devices, signals);
+  FlushLog();
+  return code;
+}
+
+}  // namespace crout

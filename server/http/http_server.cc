@@ -1,0 +1,152 @@
+#include "server/http/http_server.h"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <exception>
+#include <list>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/util/status_macros.h"
+#include "server/http/http_connection.h"
+#include "server/http/listen_address.h"
+
+namespace crout {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+
+// Before the next attempt to accept, when the process has no descriptor left.
+constexpr std::chrono::milliseconds kAcceptPause(100);
+
+absl::Status Bind(tcp::acceptor& acceptor, const tcp::endpoint& endpoint) {
+  boost::system::error_code error;
+  acceptor.open(endpoint.protocol(), error);
+  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (!error) return absl::OkStatus();
+  boost::system::error_code ignored;
+  acceptor.close(ignored);
+  return absl::UnavailableError(error.message());
+}
+
+}  // namespace
+
+// Everything but construction and destruction happens on thread_.
+class HttpServer::Listener {
+ public:
+  Listener(HttpRoutes routes, const HttpLimits& limits)
+      : site_{std::move(routes), limits, PageMaker(&io_)},
+        events_{.answered = [this](HttpConnection* connection) { MoveToBack(connection); },
+                .ended = [this](HttpConnection* connection) { Remove(connection); }} {}
+
+  ~Listener() {
+    io_.stop();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  absl::StatusOr<int> Listen(const HostPort& address) {
+    boost::system::error_code error;
+    tcp::resolver resolver(io_);
+    const auto endpoints =
+        resolver.resolve(address.host, std::to_string(address.port),
+                         tcp::resolver::passive | tcp::resolver::numeric_service, error);
+    absl::Status status = absl::UnavailableError(error ? error.message() : "no such host");
+    for (const auto& entry : endpoints) {
+      status = Bind(acceptor_, entry.endpoint());
+      if (status.ok()) break;
+    }
+    CROUT_RETURN_IF_ERROR(status);
+    Accept();
+    thread_ = std::thread([this] { Run(); });
+    return acceptor_.local_endpoint(error).port();
+  }
+
+ private:
+  using Connections = std::list<std::shared_ptr<HttpConnection>>;
+
+  void Run() {
+    for (;;) {
+      try {
+        io_.run();
+        return;
+      } catch (const std::exception&) {
+        // Memory ran out under one connection, which stays until it is displaced.
+      }
+    }
+  }
+
+  void Accept() {
+    acceptor_.async_accept([this](const boost::system::error_code& error, tcp::socket socket) {
+      if (error) {
+        pause_.expires_after(kAcceptPause);
+        pause_.async_wait([this](const boost::system::error_code&) { Accept(); });
+        return;
+      }
+      Accept();
+      Add(std::move(socket));
+    });
+  }
+
+  void Add(tcp::socket socket) {
+    boost::system::error_code ignored;
+    socket.set_option(tcp::no_delay(true), ignored);
+    while (connections_.size() >= site_.limits.connections) Displace();
+    connections_.push_back(std::make_shared<HttpConnection>(std::move(socket), &site_, &events_));
+    // The list's own copy goes when the connection ends, perhaps at once.
+    const auto connection = connections_.back();
+    connection->Begin();
+  }
+
+  // The first that has nothing to answer; the first of all where there is none.
+  void Displace() {
+    auto chosen = connections_.begin();
+    while (chosen != connections_.end() && !(*chosen)->awaits_request()) ++chosen;
+    if (chosen == connections_.end()) chosen = connections_.begin();
+    const auto connection = *chosen;
+    connection->Close();
+  }
+
+  // At most limits.connections: a search costs less than an index.
+  Connections::iterator Find(HttpConnection* connection) {
+    auto found = connections_.begin();
+    while (found != connections_.end() && found->get() != connection) ++found;
+    return found;
+  }
+  void MoveToBack(HttpConnection* connection) {
+    connections_.splice(connections_.end(), connections_, Find(connection));
+  }
+  void Remove(HttpConnection* connection) { connections_.erase(Find(connection)); }
+
+  asio::io_context io_{1};  // first: what follows refers to it
+  HttpSite site_;
+  const HttpConnection::Events events_;
+  Connections connections_;  // in the order in which they began to await a request
+  tcp::acceptor acceptor_{io_};
+  asio::steady_timer pause_{io_};
+  std::thread thread_;
+};
+
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& address,
+                                                              HttpRoutes routes,
+                                                              const HttpLimits& limits) {
+  CROUT_ASSIGN_OR_RETURN(const HostPort host_port, ParseHostPort(address));
+  auto listener = std::make_unique<Listener>(std::move(routes), limits);
+  const absl::StatusOr<int> port = listener->Listen(host_port);
+  if (!port.ok()) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot serve on ", address, ": ", port.status().message()));
+  }
+  return std::unique_ptr<HttpServer>(new HttpServer(std::move(listener), WithPort(address, *port)));
+}
+
+HttpServer::HttpServer(std::unique_ptr<Listener> listener, std::string address)
+    : listener_(std::move(listener)), address_(std::move(address)) {}
+
+HttpServer::~HttpServer() = default;
+
+}  // namespace crout

@@ -1,0 +1,22 @@
+// The pages of the metrics port, for those who run the daemon.
+#ifndef CROUT_SERVER_OPERATIONS_PAGES_H_
+#define CROUT_SERVER_OPERATIONS_PAGES_H_
+
+#include <functional>
+
+#include "server/http/http_page.h"
+#include "server/metrics/metrics.h"
+
+namespace crout {
+
+// /         links to the others
+// /metrics  the text exposition
+// /healthz  200 while the process answers at all
+// /readyz   200 while `ready`, 503 otherwise: before it serves, while it drains, without a device
+//
+// `metrics` and what `ready` refers to outlive the pages. `ready` does not block.
+HttpRoutes OperationsPages(const Metrics& metrics, std::function<bool()> ready);
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_OPERATIONS_PAGES_H_

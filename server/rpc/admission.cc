@@ -1,0 +1,45 @@
+#include "server/rpc/admission.h"
+
+#include <utility>
+
+#include "kernels/util/status_macros.h"
+
+namespace crout {
+namespace {
+
+// One budget serves both.
+JobMemory Divide(Reservation both, const MemoryNeed& need) {
+  Reservation host = both.Split(need.host);
+  return {std::move(both), std::move(host)};
+}
+
+}  // namespace
+
+std::optional<JobMemory> TryReserve(ServerCore& core, DeviceSlot& slot, const MemoryNeed& need) {
+  if (slot.on_host()) {
+    auto both = slot.budget->TryReserve(need.device + need.host);
+    if (!both) return std::nullopt;
+    return Divide(*std::move(both), need);
+  }
+  auto host = core.devices.host_budget().TryReserve(need.host);
+  if (!host) return std::nullopt;
+  auto device = slot.budget->TryReserve(need.device);
+  if (!device) return std::nullopt;
+  return JobMemory{*std::move(device), *std::move(host)};
+}
+
+absl::StatusOr<JobMemory> Reserve(ServerCore& core, DeviceSlot& slot, const MemoryNeed& need) {
+  if (slot.on_host()) {
+    CROUT_ASSIGN_OR_RETURN(Reservation both,
+                           core.cache.ReserveOnDevice(slot, need.device + need.host));
+    return Divide(std::move(both), need);
+  }
+  JobMemory memory;
+  // What the device refuses anyway evicts nothing from host memory.
+  CROUT_RETURN_IF_ERROR(core.cache.CheckReachable(slot, need.device));
+  CROUT_ASSIGN_OR_RETURN(memory.host, core.cache.ReserveOnHost(need.host));
+  CROUT_ASSIGN_OR_RETURN(memory.device, core.cache.ReserveOnDevice(slot, need.device));
+  return memory;
+}
+
+}  // namespace crout

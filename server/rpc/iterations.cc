@@ -1,0 +1,85 @@
+#include "server/rpc/iterations.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "kernels/util/status_macros.h"
+#include "server/rpc/codec.h"
+#include "server/rpc/status.h"
+
+namespace crout {
+namespace {
+
+constexpr int64_t kMaxPageSize = 65536;
+
+// Where a page begins: the number of its first count, and the version that it is of.
+struct Place {
+  int64_t version = 0;  // 0: whichever there is
+  int64_t first = 0;
+};
+
+absl::StatusOr<Place> DecodeToken(const std::string& token) {
+  Place place;
+  if (token.empty()) return place;
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(token, absl::MaxSplits('.', 1));
+  if (!absl::SimpleAtoi(parts.first, &place.version) || place.version <= 0 ||
+      !absl::SimpleAtoi(parts.second, &place.first) || place.first < 0) {
+    return BadField("page_token", "not a token that GetIterations returned");
+  }
+  return place;
+}
+
+// Of the counts [first, end) those that `counts` has, the first of which is number `base`.
+template <class Field>
+void AddRange(const std::vector<int64_t>& counts, int64_t base, int64_t first, int64_t end,
+              Field* field) {
+  const auto size = static_cast<int64_t>(counts.size());
+  const int64_t from = std::clamp<int64_t>(first - base, 0, size);
+  const int64_t to = std::clamp<int64_t>(end - base, 0, size);
+  field->Add(counts.begin() + from, counts.begin() + to);
+}
+
+}  // namespace
+
+absl::Status GetIterations(ServerCore& core, const std::string& tenant,
+                           const v1::GetIterationsRequest& request,
+                           v1::GetIterationsResponse* response) {
+  if (request.page_size() < 0) return BadField("page_size", "negative");
+  CROUT_ASSIGN_OR_RETURN(const Place place, DecodeToken(request.page_token()));
+  CROUT_ASSIGN_OR_RETURN(const Handle handle, DecodeHandle(request.handle()));
+  CROUT_ASSIGN_OR_RETURN(const FactorInfo info, core.cache.Describe(tenant, handle));
+  if (!info.summary.iterations) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(info.summary.algorithm, " does not iterate: it keeps no counts"));
+  }
+  if (info.record == nullptr) {
+    return absl::FailedPreconditionError(
+        "the counts of this factor were dropped, since host memory was short");
+  }
+  if (place.version != 0 && place.version != info.version) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("version ", place.version, " was replaced: start again from the first page"));
+  }
+  const IterationRecord& record = *info.record;
+  const auto sweeps = static_cast<int64_t>(record.sweeps.size());
+  const int64_t total = sweeps + static_cast<int64_t>(record.pivots.size());
+  const int64_t size = request.page_size() == 0
+                           ? kMaxPageSize
+                           : std::min<int64_t>(request.page_size(), kMaxPageSize);
+  const int64_t first = std::min(place.first, total);
+  const int64_t end = std::min(first + size, total);
+  response->set_version(info.version);
+  response->set_sections(info.summary.iterations->sections);
+  AddRange(record.sweeps, 0, first, end, response->mutable_sweeps());
+  AddRange(record.pivots, sweeps, first, end, response->mutable_pivots());
+  if (end < total) response->set_next_page_token(absl::StrCat(info.version, ".", end));
+  return absl::OkStatus();
+}
+
+}  // namespace crout

@@ -1,0 +1,20 @@
+// GetIterations: the record of an iterative method, in pages.
+#ifndef CROUT_SERVER_RPC_ITERATIONS_H_
+#define CROUT_SERVER_RPC_ITERATIONS_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "crout/v1/factorization_service.pb.h"
+#include "server/rpc/core.h"
+
+namespace crout {
+
+// The statuses of GetIterations.
+absl::Status GetIterations(ServerCore& core, const std::string& tenant,
+                           const v1::GetIterationsRequest& request,
+                           v1::GetIterationsResponse* response);
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_RPC_ITERATIONS_H_

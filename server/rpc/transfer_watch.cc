@@ -1,0 +1,34 @@
+#include "server/rpc/transfer_watch.h"
+
+namespace crout {
+
+void TransferWatch::Await(Clock::time_point now) {
+  if (turn_) return;
+  turn_ = now;
+  silent_ = now;
+}
+
+void TransferWatch::Rest(Clock::time_point now) {
+  if (!turn_) return;
+  before_ += now - *turn_;
+  turn_.reset();
+}
+
+void TransferWatch::Moved(size_t bytes, Clock::time_point now) {
+  if (bytes == 0) return;
+  bytes_ += bytes;
+  silent_ = now;
+}
+
+TransferWatch::Fault TransferWatch::Check(Clock::time_point now) const {
+  if (absl::FromChrono(now - start_) > limits_.max_time) return Fault::kLong;
+  if (!turn_) return Fault::kNone;
+  if (absl::FromChrono(now - *silent_) > limits_.idle_timeout) return Fault::kIdle;
+  const bool patient = limits_.idle_timeout == absl::InfiniteDuration();
+  const absl::Duration counted =
+      absl::FromChrono(before_ + (now - *turn_)) - (patient ? kGrace : limits_.idle_timeout);
+  const double wanted = static_cast<double>(limits_.min_rate) * absl::ToDoubleSeconds(counted);
+  return static_cast<double>(bytes_) < wanted ? Fault::kSlow : Fault::kNone;
+}
+
+}  // namespace crout

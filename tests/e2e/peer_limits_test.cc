@@ -1,0 +1,192 @@
+// What one connection may take of the real daemon: headers, streams, pings, silence, age.
+#include <gmock/gmock.h>
+#include <grpcpp/client_context.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/time/clock.h"
+#include "tests/e2e/daemon.h"
+#include "tests/e2e/raw_calls.h"
+#include "tests/support/http_peer.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout::e2e {
+namespace {
+
+using crout::testing::HttpPeer;
+using ::testing::HasSubstr;
+
+// HTTP/2 by hand (RFC 9113).
+std::string Frame(char type, char flags, uint32_t stream, const std::string& payload) {
+  std::string frame;
+  for (const int shift : {16, 8, 0}) frame += static_cast<char>(payload.size() >> shift);
+  frame += type;
+  frame += flags;
+  for (const int shift : {24, 16, 8, 0}) frame += static_cast<char>(stream >> shift);
+  return frame + payload;
+}
+const std::string& Preface() {
+  static const auto* const preface =
+      new std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + Frame(/*SETTINGS*/ 4, 0, 0, ""));
+  return *preface;
+}
+std::string Ping() { return Frame(6, 0, 0, std::string(8, 'p')); }
+
+// An HPACK literal that enters no table.
+std::string Header(const std::string& name, const std::string& value) {
+  return std::string(1, '\0') + static_cast<char>(name.size()) + name +
+         static_cast<char>(value.size()) + value;
+}
+// A call of GetServerInfo that begins, and is reset at once.
+std::string CallAndReset(uint32_t stream) {
+  const std::string headers = Header(":method", "POST") + Header(":scheme", "http") +
+                              Header(":path", "/crout.v1.FactorizationService/GetServerInfo") +
+                              Header(":authority", "localhost") + Header("te", "trailers") +
+                              Header("content-type", "application/grpc");
+  constexpr char kEndHeaders = 4;
+  return Frame(/*HEADERS*/ 1, kEndHeaders, stream, headers) +
+         Frame(/*RST_STREAM*/ 3, 0, stream, std::string("\0\0\0\x08", 4));
+}
+
+double UploadsInFlight(const Daemon& daemon) {
+  constexpr char kSeries[] = "\ncrout_uploads_in_flight ";
+  const std::string metrics = daemon.ScrapeMetrics();
+  const std::string rest = metrics.substr(metrics.find(kSeries) + sizeof kSeries - 1);
+  double value = -1;
+  EXPECT_TRUE(absl::SimpleAtod(rest.substr(0, rest.find('\n')), &value));
+  return value;
+}
+
+// Factorize of order 1, whose eight bytes come when Complete() sends them.
+class OpenCall {
+ public:
+  explicit OpenCall(v1::FactorizationService::Stub& stub) : stream_(stub.Factorize(&context_)) {
+    v1::FactorizeRequest request;
+    *request.mutable_header()->mutable_matrix() = DenseSpecOf(1, 1);
+    EXPECT_TRUE(stream_->Write(request));
+  }
+  absl::Status Complete() {
+    v1::FactorizeRequest rest;
+    rest.set_data(Bytes<double>({2}));
+    stream_->Write(rest);
+    stream_->WritesDone();
+    v1::FactorizeResponse response;
+    while (stream_->Read(&response)) {
+    }
+    return client::ToAbslStatus(stream_->Finish());
+  }
+
+ private:
+  grpc::ClientContext context_;
+  const std::unique_ptr<grpc::ClientReaderWriter<v1::FactorizeRequest, v1::FactorizeResponse>>
+      stream_;
+};
+
+// With `filler` bytes of metadata.
+absl::Status ServerInfo(v1::FactorizationService::Stub& stub, absl::Duration patience,
+                        size_t filler = 0) {
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + patience));
+  if (filler > 0) context.AddMetadata("x-filler", std::string(filler, 'x'));
+  v1::GetServerInfoResponse response;
+  return client::ToAbslStatus(stub.GetServerInfo(&context, {}, &response));
+}
+
+TEST(PeerLimitsTest, LargeHeadersAreRefused) {
+  Daemon daemon;
+  const auto stub = daemon.NewStub();
+  EXPECT_OK(ServerInfo(*stub, kPatience, 6000));
+  EXPECT_EQ(ServerInfo(*stub, kPatience, 9000).code(), absl::StatusCode::kResourceExhausted);
+  // gRPC may end the connection too, and with it a call that has just begun.
+  EXPECT_TRUE(Eventually([&] { return ServerInfo(*stub, kPatience).ok(); }));
+}
+
+TEST(PeerLimitsTest, StreamsOfAConnectionAreBounded) {
+  constexpr int kLimit = 256;
+  Daemon daemon;
+  const auto stub = daemon.NewStub();
+  std::vector<std::unique_ptr<OpenCall>> calls;
+  for (int i = 0; i < kLimit; ++i) calls.push_back(std::make_unique<OpenCall>(*stub));
+  EXPECT_TRUE(Eventually([&] { return UploadsInFlight(daemon) == kLimit; }));
+  EXPECT_EQ(ServerInfo(*stub, absl::Milliseconds(300)).code(), absl::StatusCode::kDeadlineExceeded)
+      << "one more waits at the client";
+  EXPECT_OK(daemon.NewClient()->ServerInfo()) << "another connection has its own";
+  EXPECT_OK(calls.back()->Complete());
+  calls.pop_back();
+  EXPECT_OK(ServerInfo(*stub, kPatience));
+  for (const auto& call : calls) EXPECT_OK(call->Complete());
+}
+
+// The first may come at any time, each of the others is too soon; two are forgiven.
+TEST(PeerLimitsTest, TooManyPingsEndTheConnection) {
+  Daemon daemon;
+  HttpPeer patient(daemon.address());
+  ASSERT_TRUE(patient.Send(Preface() + Ping() + Ping() + Ping()));
+  HttpPeer peer(daemon.address());
+  ASSERT_TRUE(peer.Send(Preface() + Ping() + Ping() + Ping() + Ping()));
+  EXPECT_THAT(peer.ReadToEnd(), HasSubstr("too_many_pings"));
+  // However long that took: at most the first of these is in time.
+  EXPECT_TRUE(patient.Send(Ping() + Ping() + Ping() + Ping())) << "still there";
+  EXPECT_THAT(patient.ReadToEnd(), HasSubstr("too_many_pings"));
+  EXPECT_OK(daemon.NewClient()->ServerInfo());
+}
+
+// It takes as long as the limit, ten seconds.
+TEST(PeerLimitsTest, ConnectionsThatSayNothingAreClosed) {
+  Daemon daemon;
+  HttpPeer silent(daemon.address());
+  HttpPeer half(daemon.address());
+  ASSERT_TRUE(half.Send(Preface().substr(0, 20)));
+  silent.ReadToEnd();
+  EXPECT_TRUE(silent.ended());
+  half.ReadToEnd();
+  EXPECT_TRUE(half.ended());
+  EXPECT_OK(daemon.NewClient()->ServerInfo());
+}
+
+// A flood of calls that are taken back at once (CVE-2023-44487) costs the server work, but nothing
+// stays, and others are served.
+TEST(PeerLimitsTest, ResetStreamsLeaveNothing) {
+  Daemon daemon({"--log-calls=none"});
+  const auto client = daemon.NewClient();
+  HttpPeer peer(daemon.address());
+  ASSERT_TRUE(peer.Send(Preface()));
+  uint32_t stream = 1;
+  for (int burst = 0; burst < 20; ++burst) {
+    std::string calls;
+    for (int i = 0; i < 500; ++i, stream += 2) calls += CallAndReset(stream);
+    if (!peer.Send(calls)) break;
+    EXPECT_OK(client->ServerInfo());
+  }
+  EXPECT_OK(client->ServerInfo());
+  EXPECT_EQ(HoldingsOf(*client), Holdings());
+}
+
+// Whether the channel leaves its connection, for whose end it need not wait.
+bool LeavesItsConnection(grpc::Channel& channel) {
+  const auto deadline = absl::ToChronoTime(absl::Now() + kPatience);
+  return channel.WaitForStateChange(GRPC_CHANNEL_READY, deadline) &&
+         channel.GetState(false) == GRPC_CHANNEL_IDLE;
+}
+
+TEST(PeerLimitsTest, AgeOfAConnectionCutsNoCall) {
+  Daemon daemon({"--max-connection-age=1s", "--upload-min-rate=0", "--upload-idle-timeout=0"});
+  const auto channel = daemon.NewChannel();
+  const auto stub = v1::FactorizationService::NewStub(channel);
+  OpenCall open(*stub);
+  ASSERT_TRUE(Eventually([&] { return UploadsInFlight(daemon) == 1; }));
+  EXPECT_TRUE(LeavesItsConnection(*channel));
+  OpenCall next(*stub);
+  EXPECT_TRUE(Eventually([&] { return UploadsInFlight(daemon) == 2; })) << "on a new connection";
+  EXPECT_TRUE(LeavesItsConnection(*channel));
+  EXPECT_OK(open.Complete());
+  EXPECT_OK(next.Complete());
+}
+
+}  // namespace
+}  // namespace crout::e2e

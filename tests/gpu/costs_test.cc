@@ -1,0 +1,96 @@
+// The costs of this GPU: measured in bounded time, kept, and near what jobs take.
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "kernels/algorithm_registry.h"
+#include "kernels/trial_problem.h"
+#include "tests/gpu/gpu_testing.h"
+
+namespace crout {
+namespace {
+
+using ::testing::HasSubstr;
+
+class CostsTest : public GpuTest {
+ protected:
+  void SetUp() override {
+    GpuTest::SetUp();
+    directory_ =
+        std::filesystem::temp_directory_path() / ("crout_costs_" + std::to_string(getpid()));
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  // A device whose first context was made.
+  std::unique_ptr<Device> Make(const std::string& directory) {
+    CudaOptions options;
+    options.calibrate = true;
+    options.state_directory = directory;
+    options.log = [this](const std::string& report) { report_ = report; };
+    auto device = MakeCudaDevice(0, options);
+    EXPECT_TRUE(device.ok()) << device.status();
+    Bench bench(**device);
+    return *std::move(device);
+  }
+
+  std::filesystem::path directory_;
+  std::string report_;
+};
+
+TEST_F(CostsTest, MeasuredOnceInBoundedTime) {
+  (void)Make(directory_);
+  EXPECT_THAT(report_, HasSubstr("measured in"));
+  EXPECT_THAT(report_, HasSubstr("kept in"));
+  std::printf("first start: %s\n", report_.c_str());
+  const double seconds = std::stod(report_.substr(report_.find(" in ") + 4));
+  EXPECT_LT(seconds, 3);
+  (void)Make(directory_);
+  EXPECT_THAT(report_, HasSubstr("read from"));
+  (void)Make("");
+  EXPECT_THAT(report_, HasSubstr("measured in"));
+}
+
+TEST_F(CostsTest, PredictionsAreNearWhatIsMeasured) {
+  const std::unique_ptr<Device> device = Make("");
+  Bench bench(*device);
+  for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
+    for (const int64_t n : {256, 700, 1024, 2048, 4096, 6000}) {
+      for (const char* name : {"getrf", "crout_lu", "pcmpp", "block_lu"}) {
+        const LuAlgorithm* algorithm = *FindAlgorithm(*device, name, dtype, n);
+        auto problem = TrialProblem::Create(*device, dtype, n, {{algorithm}});
+        ASSERT_TRUE(problem.ok()) << problem.status();
+        std::vector<double> seconds;
+        for (int turn = 0; turn < 3; ++turn) {
+          seconds.push_back(problem->TimeFactor(bench.context(), *algorithm).value());
+        }
+        const double ratio = Median(seconds) / algorithm->PredictSeconds(dtype, n);
+        EXPECT_GT(ratio, 0.4) << name << " n=" << n << " " << NameOf(dtype);
+        EXPECT_LT(ratio, 2.5) << name << " n=" << n << " " << NameOf(dtype);
+        std::printf("%s %s n=%d: measured / predicted %.2f\n", name, NameOf(dtype).data(),
+                    static_cast<int>(n), ratio);
+      }
+    }
+  }
+}
+
+TEST_F(CostsTest, AutoTakesTheFastestOfThoseMeasured) {
+  const std::unique_ptr<Device> device = Make("");
+  for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
+    for (const int64_t n : {256, 1024, 4096}) {
+      const LuAlgorithm* chosen = *FindAlgorithm(*device, "auto", dtype, n);
+      for (const char* name : {"getrf", "crout_lu", "pcmpp"}) {
+        const LuAlgorithm* other = *FindAlgorithm(*device, name, dtype, n);
+        EXPECT_LE(chosen->PredictSeconds(dtype, n), other->PredictSeconds(dtype, n)) << name;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace crout

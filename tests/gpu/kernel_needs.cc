@@ -1,0 +1,55 @@
+// Prints the most dynamic shared memory that kernels are launched with, in bytes, on a GPU with so
+// much of it for a block of threads: what their machine code does not say. For kernel_needs.py;
+// needs no GPU.
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "kernels/cuda/block_row.h"
+#include "kernels/cuda/device_limits.h"
+#include "kernels/cuda/icm_panel.h"
+#include "kernels/cuda/icm_plan.h"
+#include "kernels/cuda/icm_start.h"
+#include "kernels/cuda/invert_diagonal.h"
+#include "kernels/cuda/section_sweeps.h"
+
+namespace crout {
+namespace {
+
+void Print(const char* kernel, const char* arguments, size_t bytes) {
+  std::printf("%s<%s>\t%zu\n", kernel, arguments, bytes);
+}
+
+template <class T>
+void PrintFor(const DeviceLimits& limits, const char* type) {
+  const auto with = [type](const char* rest) { return std::string(type) + rest; };
+  const size_t most = limits.DynamicBytes(0);
+  // Not launched where it does not fit.
+  if (BlockRowBytes<T>() <= most) {
+    Print("BlockRowKernel", with(", true").c_str(), BlockRowBytes<T>());
+  }
+  Print("BlockRowKernel", with(", false").c_str(), SolveRowsBytes<T>());
+  Print("InvertDiagonalKernel", type, InvertDiagonalBytes(MostInvertedOrder(limits)));
+  for (const char* columns : {", 8", ", 16", ", 32"}) {
+    Print("SectionSweepsKernel", with(columns).c_str(), SectionSweepsBytes(limits));
+  }
+  if (!IcmFits(limits, true)) return;
+  Print("PanelKernel", type, IcmPanelBytes<T>());
+  Print("ExchangeKernel", type, IcmExchangeBytes<T>(MostSearchedColumns(limits)));
+}
+
+}  // namespace
+}  // namespace crout
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: %s BYTES\n", argv[0]);
+    return 2;
+  }
+  crout::DeviceLimits limits;
+  limits.shared_bytes = std::strtoull(argv[1], nullptr, 10);
+  crout::PrintFor<double>(limits, "double");
+  crout::PrintFor<float>(limits, "float");
+  std::printf("ComposeKernel\t%zu\n", crout::IcmComposeBytes(limits));
+  return 0;
+}

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Writes a table of what every kernel needs on each architecture that a build has code for.
+
+  cmake -S . -B BUILD -G Ninja -DCMAKE_BUILD_TYPE=Release "-DCROUT_CUDA_ARCHITECTURES=80;86;90;100"
+  ninja -C BUILD crout_cuda_device kernel_needs     # minutes: not for every CI run
+  tests/gpu/kernel_needs.py BUILD [--cuobjdump PATH] > docs/kernel-needs.md
+
+Registers and static shared memory are the machine code's, as cuobjdump reports them; dynamic shared
+memory is what the program kernel_needs says that launches ask for. Exit status: 1 if a kernel does
+not fit an architecture.
+"""
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+
+# By compute capability, CUDA C++ programming guide, table of technical specifications: shared memory
+# of one block of threads where it asks for it, and whether there are clusters.
+SHARED_BYTES = {75: 64 << 10, 80: 163 << 10, 86: 99 << 10, 89: 99 << 10, 90: 227 << 10,
+                100: 227 << 10, 103: 227 << 10, 120: 99 << 10}
+# For the system in every block, beside those: counted by reports from 9.0 on.
+RESERVED_BYTES = 1024
+CLUSTERS_FROM = 90
+
+
+def output(*command, text=None):
+  return subprocess.run(command, input=text, check=True, capture_output=True, text=True).stdout
+
+
+def short_names(mangled):
+  """Kernels by name and template arguments, without scopes and parameters."""
+  names = {}
+  for symbol, name in zip(mangled, output("c++filt", text="\n".join(mangled)).splitlines()):
+    found = re.search(r"(\w+Kernel)(<[^()]*>)?\(", name.replace("(anonymous namespace)", ""))
+    names[symbol] = (found.group(1) + re.sub(r"\((int|bool)\)", "", found.group(2) or "")
+                     if found else None)
+  return names
+
+
+def resources(cuobjdump, objects):
+  """{architecture: {kernel: (registers, static bytes, bytes of stack)}}"""
+  found = {}
+  for path in objects:
+    architecture = symbol = None
+    in_code = False
+    for line in output(cuobjdump, "-res-usage", str(path)).splitlines():
+      if line.startswith("Fatbin"):
+        in_code = "elf" in line
+      elif match := re.match(r"arch = sm_(\d+)", line):
+        architecture = int(match.group(1))
+      elif match := re.match(r" Function (\w+):", line):
+        symbol = match.group(1)
+      elif in_code and symbol and (match := re.search(
+          r"REG:(\d+) STACK:(\d+) SHARED:(\d+)", line)):
+        registers, stack, shared = map(int, match.groups())
+        counted = RESERVED_BYTES if architecture >= 90 else 0
+        found.setdefault(architecture, {})[path.stem.split(".")[0], symbol] = (
+            registers, max(0, shared - counted), stack)
+        symbol = None
+  names = short_names(sorted({key[1] for kernels in found.values() for key in kernels}))
+  return {architecture: {(source, names[symbol]): need for (source, symbol), need in kernels.items()
+                         if names[symbol]}
+          for architecture, kernels in found.items()}
+
+
+def dynamic_bytes(program, architecture):
+  lines = output(program, str(SHARED_BYTES[architecture])).splitlines()
+  return {name: int(count) for name, count in (line.split("\t") for line in lines)}
+
+
+def most_cluster(name):
+  """Blocks of the variants in lu_panel_variants.h and crout_panel.h; 0 for kernels without."""
+  if not name.startswith(("CroutPanelClusterKernel", "LuPanelKernel")) or name.endswith("false>"):
+    return 0
+  return 8 if re.match(r"LuPanelKernel<\w+, 32, 1, 128, true>", name) else 16
+
+
+def is_after_clusters(name):
+  """Launched only by GPUs with clusters."""
+  return name.startswith(("CroutPanelClusterKernel", "LuPanelKernel", "BlockRowKernel"))
+
+
+def main():
+  parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+  parser.add_argument("build", type=pathlib.Path)
+  parser.add_argument("--cuobjdump", default="cuobjdump")
+  parser.add_argument("--revision", default="HEAD", help="what was built")
+  arguments = parser.parse_args()
+  objects = sorted(arguments.build.glob("kernels/cuda/CMakeFiles/crout_cuda_device.dir/*.cu.o"))
+  if not objects:
+    sys.exit(f"{arguments.build}: no objects of crout_cuda_device; see --help")
+  found = resources(arguments.cuobjdump, objects)
+  architectures = sorted(found)
+  program = next(arguments.build.glob("tests/gpu/kernel_needs"))
+  dynamic = {architecture: dynamic_bytes(program, architecture) for architecture in architectures}
+  commit = output("git", "-C", str(pathlib.Path(__file__).parent), "log", "-1", "--format=%h %cs",
+                  arguments.revision)
+
+  print("# What kernels need\n")
+  print("Written by `tests/gpu/kernel_needs.py` from the machine code of commit "
+        f"{commit.split()[0]} ({commit.split()[1]}); the sizes that launches ask for are by "
+        "`DeviceLimits`.")
+  print("For each architecture: registers of a thread / shared memory of a block of threads in bytes, "
+        "static + the most dynamic; a stack, if any, in brackets. Cluster: the most blocks that are "
+        "tried, from compute capability 9.0 on; fewer where the GPU has no place for them. "
+        "`-`: not launched there.\n")
+  print("A block of threads may have " + ", ".join(
+      f"{SHARED_BYTES[a]} bytes on sm_{a}" for a in architectures) + ".\n")
+  print("| source | kernel | cluster | " + " | ".join(f"sm_{a}" for a in architectures) + " |")
+  print("| --- | --- | --- |" + " --- |" * len(architectures))
+  failed = []
+  for source, name in sorted(set().union(*found.values())):
+    cells = []
+    for architecture in architectures:
+      need = found[architecture].get((source, name))
+      known = any(name in by_name for by_name in dynamic.values())
+      if (need is None or (is_after_clusters(name) and architecture < CLUSTERS_FROM) or
+          (known and name not in dynamic[architecture])):
+        cells.append("-")
+        continue
+      registers, static, stack = need
+      more = dynamic[architecture].get(name, 0)
+      if static + more > SHARED_BYTES[architecture]:
+        failed.append(f"{name} on sm_{architecture}")
+      cells.append(f"{registers} / {static}" + (f" + {more}" if more else "") +
+                   (f" [{stack}]" if stack else ""))
+    print(f"| {source} | `{name}` | {most_cluster(name) or ''} | " + " | ".join(cells) + " |")
+  print("\nKernels that do not fit: " + (", ".join(failed) if failed else "none") + ".")
+  return 1 if failed else 0
+
+
+if __name__ == "__main__":
+  sys.exit(main())

@@ -1,0 +1,107 @@
+#include "kernels/host/cgroup_memory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "kernels/host/host_info.h"
+
+namespace crout {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::Optional;
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+
+// A file system of its own, with the files that matter here.
+class CgroupMemoryTest : public ::testing::Test {
+ protected:
+  CgroupMemoryTest() {
+    root_ = (fs::path(::testing::TempDir()) / "crout-cgroup-XXXXXX").string();
+    EXPECT_NE(mkdtemp(root_.data()), nullptr);
+  }
+  ~CgroupMemoryTest() override { fs::remove_all(root_); }
+
+  void Write(const std::string& file, const std::string& text) {
+    const fs::path path = fs::path(root_) / file;
+    fs::create_directories(path.parent_path());
+    std::ofstream(path) << text << "\n";
+  }
+  std::optional<uint64_t> Limit() { return CgroupMemoryLimit(root_); }
+
+  std::string root_;
+};
+
+TEST_F(CgroupMemoryTest, NoneWithoutGroupsOrLimits) {
+  EXPECT_EQ(Limit(), std::nullopt);
+  Write("proc/self/cgroup", "0::/system.slice/croutd.service");
+  EXPECT_EQ(Limit(), std::nullopt);
+  Write("sys/fs/cgroup/system.slice/croutd.service/memory.max", "max");
+  Write("sys/fs/cgroup/system.slice/memory.max", "max");
+  EXPECT_EQ(Limit(), std::nullopt);
+}
+
+TEST_F(CgroupMemoryTest, OwnLimit) {
+  Write("proc/self/cgroup", "0::/system.slice/croutd.service");
+  Write("sys/fs/cgroup/system.slice/croutd.service/memory.max", std::to_string(512 * kMiB));
+  EXPECT_THAT(Limit(), Optional(512 * kMiB));
+}
+
+TEST_F(CgroupMemoryTest, LeastOfAllAncestors) {
+  Write("proc/self/cgroup", "0::/a/b/c/d");
+  Write("sys/fs/cgroup/a/b/c/d/memory.max", "max");
+  Write("sys/fs/cgroup/a/b/c/memory.max", std::to_string(900 * kMiB));
+  Write("sys/fs/cgroup/a/b/memory.max", std::to_string(300 * kMiB));
+  Write("sys/fs/cgroup/a/memory.max", std::to_string(700 * kMiB));
+  Write("sys/fs/cgroup/other/memory.max", std::to_string(kMiB));
+  EXPECT_THAT(Limit(), Optional(300 * kMiB));
+  Write("sys/fs/cgroup/memory.max", std::to_string(200 * kMiB));  // of a container, in its own view
+  EXPECT_THAT(Limit(), Optional(200 * kMiB));
+}
+
+TEST_F(CgroupMemoryTest, HighCountsAsMaxDoes) {
+  Write("proc/self/cgroup", "0::/a");
+  Write("sys/fs/cgroup/a/memory.max", std::to_string(512 * kMiB));
+  Write("sys/fs/cgroup/a/memory.high", std::to_string(400 * kMiB));
+  EXPECT_THAT(Limit(), Optional(400 * kMiB));
+}
+
+// A container's mount shows its own group as the topmost, its path is the host's.
+TEST_F(CgroupMemoryTest, PathThatIsNotInTheMount) {
+  Write("proc/self/cgroup", "0::/docker/0123");
+  Write("sys/fs/cgroup/memory.max", std::to_string(256 * kMiB));
+  EXPECT_THAT(Limit(), Optional(256 * kMiB));
+  Write("proc/self/cgroup", "0::/../../elsewhere");
+  EXPECT_THAT(Limit(), Optional(256 * kMiB));
+}
+
+TEST_F(CgroupMemoryTest, VersionOneAndBothAtOnce) {
+  Write("proc/self/cgroup", "12:pids:/a\n7:cpu,memory:/a/b\n0::/c");
+  Write("sys/fs/cgroup/memory/a/b/memory.limit_in_bytes", "9223372036854771712");
+  Write("sys/fs/cgroup/memory/a/memory.limit_in_bytes", std::to_string(600 * kMiB));
+  EXPECT_THAT(Limit(), Optional(600 * kMiB));
+  Write("sys/fs/cgroup/unified/c/memory.max", std::to_string(500 * kMiB));
+  EXPECT_THAT(Limit(), Optional(500 * kMiB));
+}
+
+TEST_F(CgroupMemoryTest, WhatIsNoNumberIsNoLimit) {
+  Write("proc/self/cgroup", "nonsense\n0::/a\n:::\n");
+  Write("sys/fs/cgroup/a/memory.max", "-5");
+  EXPECT_EQ(Limit(), std::nullopt);
+}
+
+TEST(SystemMemoryTest, IsWithinTheMachineAndTheGroup) {
+  const auto machine = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  EXPECT_GT(SystemMemoryBytes(), 0u);
+  EXPECT_LE(SystemMemoryBytes(), machine);
+  EXPECT_LE(SystemMemoryBytes(), CgroupMemoryLimit().value_or(machine));
+}
+
+}  // namespace
+}  // namespace crout

@@ -1,0 +1,61 @@
+// Orders that the host's getrf factors panel by panel: the result, info, and that it can be
+// stopped.
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "kernels/host/host_device.h"
+#include "tests/support/job_runner.h"
+#include "tests/support/matrices.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout::testing {
+namespace {
+
+constexpr int64_t kN = 4200;  // nine panels, the last a narrow one
+
+class GetrfPanelsTest : public ::testing::Test {
+ protected:
+  static FactorRequest Request() {
+    FactorRequest request;
+    request.algorithm = "getrf";
+    request.factor_dtype = DType::kFloat32;
+    return request;
+  }
+
+  const std::unique_ptr<Device> device_ = MakeHostDevice({});
+  JobRunner runner_{*device_};
+  HostMatrix a_ = RandomMatrix(kN, kN, 1);
+};
+
+TEST_F(GetrfPanelsTest, SolvesAsWellAsTheWholeWould) {
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a_, kN, Request()));
+  EXPECT_EQ(factor.summary.info, 0);
+  EXPECT_LT(factor.summary.pivot_growth, 1000);
+  ASSERT_OK_AND_ASSIGN(const Solution solution,
+                       runner_.Solve(factor, RandomMatrix(kN, 1, 2), 1, {}));
+  EXPECT_LT(*solution.summary.backward_error, 1e-5);
+}
+
+TEST_F(GetrfPanelsTest, NamesTheFirstZeroPivot) {
+  for (const int64_t zero : {int64_t{3000}, int64_t{3500}}) {
+    for (int64_t i = 0; i < kN; ++i) a_[i + zero * kN] = 0;
+  }
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a_, kN, Request()));
+  EXPECT_EQ(factor.summary.info, 3001);
+}
+
+TEST_F(GetrfPanelsTest, StopsBetweenPanelsAndTellsHowFarItIs) {
+  DeviceReport& report = runner_.context().report();
+  std::vector<int64_t> told;
+  const auto stop = [&] {
+    told.push_back(report.ColumnsDone());
+    return told.back() >= 1024;
+  };
+  EXPECT_THAT(runner_.Factor(a_, kN, Request(), stop),
+              FailsWith(absl::StatusCode::kCancelled, "stopped"));
+  EXPECT_EQ(told.back(), 1024);
+  EXPECT_EQ(report.ColumnsDone(), 1024) << "and went no further";
+}
+
+}  // namespace
+}  // namespace crout::testing

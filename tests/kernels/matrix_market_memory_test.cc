@@ -1,0 +1,250 @@
+// The reader's law: what it holds at any time, and its tasks on the way, was granted before.
+// Counted where every allocation of this program passes.
+#include <malloc.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "kernels/io/matrix_market_reader.h"
+#include "kernels/util/mutex.h"
+#include "tests/kernels/matrix_market_testing.h"
+
+namespace {
+
+// Bytes that are allocated, those that were granted, and the most by which the first exceeded the
+// second. A grant is given before its memory is taken and withdrawn after that is free.
+std::atomic<int64_t> live_bytes = 0;
+std::atomic<int64_t> granted_bytes = 0;
+std::atomic<int64_t> worst_excess = 0;
+
+void Raise(std::atomic<int64_t>& most, int64_t value) {
+  int64_t seen = most.load();
+  while (value > seen && !most.compare_exchange_weak(seen, value)) {
+  }
+}
+
+void* Allocate(size_t bytes) {
+  void* const block = std::malloc(bytes);
+  if (block == nullptr) throw std::bad_alloc();
+  const int64_t live = live_bytes += static_cast<int64_t>(bytes);
+  Raise(worst_excess, live - granted_bytes.load());
+  return block;
+}
+
+}  // namespace
+
+// Sized deletes tell how much goes; the library and the compiler use no others for what grows.
+void* operator new(size_t bytes) { return Allocate(bytes); }
+// std::stable_sort asks so, and does with less where there is none.
+void* operator new(size_t bytes, const std::nothrow_t& /*tag*/) noexcept {
+  try {
+    return Allocate(bytes);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+void operator delete(void* block) noexcept {
+  if (block != nullptr) live_bytes -= static_cast<int64_t>(malloc_usable_size(block));
+  std::free(block);
+}
+void operator delete(void* block, size_t bytes) noexcept {
+  if (block != nullptr) live_bytes -= static_cast<int64_t>(bytes);
+  std::free(block);
+}
+
+namespace crout {
+namespace {
+
+// The heap's small things: this test's own, and what a reader costs beside the memory that grows.
+constexpr int64_t kSlack = 64 << 10;
+
+// Grants up to a limit.
+class CountedGrant final : public MemoryGrant {
+ public:
+  explicit CountedGrant(size_t limit = SIZE_MAX) : limit_(limit) {}
+  bool TryTake(size_t bytes) override {
+    MutexLock lock(&mutex_);
+    if (bytes > limit_ - taken_) return false;
+    taken_ += bytes;
+    most_ = std::max(most_, taken_);
+    granted_bytes += static_cast<int64_t>(bytes);
+    return true;
+  }
+  absl::Status Take(size_t bytes) override {
+    if (TryTake(bytes)) return absl::OkStatus();
+    return absl::ResourceExhaustedError("the grant is used up");
+  }
+  void Give(size_t bytes) override {
+    MutexLock lock(&mutex_);
+    EXPECT_LE(bytes, taken_);
+    taken_ -= bytes;
+    granted_bytes -= static_cast<int64_t>(bytes);
+  }
+
+  size_t most() const {
+    MutexLock lock(&mutex_);
+    return most_;
+  }
+  size_t taken() const {
+    MutexLock lock(&mutex_);
+    return taken_;
+  }
+
+ private:
+  const size_t limit_;
+  mutable Mutex mutex_;
+  size_t taken_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t most_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+enum class Shape { kCoordinate, kPattern, kArray, kBlank, kOneColumn };
+
+// Text whose entries take more than itself, or nothing, or lie in one column and out of order.
+std::string Text(Shape shape) {
+  constexpr int kLines = 300000;
+  std::string lines;
+  for (int i = 0; i < kLines; ++i) {
+    switch (shape) {
+      case Shape::kCoordinate:
+        absl::StrAppend(&lines, i % 1000 + 1, " ", i / 1000 + 1, " 1.5\n");
+        break;
+      case Shape::kPattern:
+        absl::StrAppend(&lines, "1 1\n");
+        break;
+      case Shape::kArray:
+        absl::StrAppend(&lines, "1\n");
+        break;
+      case Shape::kBlank:
+        absl::StrAppend(&lines, i % 100 == 0 ? "1 1 1\n" : "\n%\n");
+        break;
+      case Shape::kOneColumn:
+        absl::StrAppend(&lines, kLines - i, " 1 1\n");
+        break;
+    }
+  }
+  constexpr char kBanner[] = "%%MatrixMarket matrix ";
+  switch (shape) {
+    case Shape::kCoordinate:
+      return absl::StrCat(kBanner, "coordinate real symmetric\n1000 1000 300000\n", lines);
+    case Shape::kPattern:
+      return absl::StrCat(kBanner, "coordinate pattern general\n2 2 300000\n", lines);
+    case Shape::kArray:
+      return absl::StrCat(kBanner, "array real general\n1000 300\n", lines);
+    case Shape::kBlank:
+      return absl::StrCat(kBanner, "coordinate real general\n2 2 3000\n", lines);
+    case Shape::kOneColumn:
+      return absl::StrCat(kBanner, "coordinate real symmetric\n300000 300000 300000\n", lines);
+  }
+  return "";
+}
+
+struct Case {
+  Shape shape;
+  bool gzip;
+  int threads;  // 0: no pool
+  size_t segment_bytes;
+};
+
+class MatrixMarketMemoryTest : public ::testing::TestWithParam<Case> {
+ protected:
+  // Gives the file to a reader in pieces of `piece` bytes.
+  static absl::Status Read(std::string_view file, size_t piece, MatrixMarketReader* reader) {
+    while (!file.empty()) {
+      const std::string_view given = file.substr(0, piece);
+      file.remove_prefix(given.size());
+      if (!reader->TryReserve(given.size())) {
+        if (absl::Status status = reader->Reserve(given.size()); !status.ok()) return status;
+      }
+      if (absl::Status status = reader->Append(given); !status.ok()) return status;
+    }
+    return reader->Finish();
+  }
+
+  // Reads the file within a grant of `limit` bytes; without a limit it must succeed, else be
+  // refused. Returns the most that was taken.
+  static size_t ReadGranted(std::string_view file, size_t piece, size_t limit) {
+    MatrixMarketLimits limits;
+    limits.max_gzip_ratio = 1e6;
+    limits.segment_bytes = GetParam().segment_bytes;
+    const auto grant = std::make_shared<CountedGrant>(limit);
+    granted_bytes = live_bytes.load();
+    worst_excess = 0;
+    {
+      const int threads = GetParam().threads;
+      const auto pool = threads > 0 ? std::make_unique<ThreadPool>(threads) : nullptr;
+      MatrixMarketReader reader(limits, pool.get(), grant);
+      const absl::Status status = Read(file, piece, &reader);
+      if (limit == SIZE_MAX) {
+        EXPECT_TRUE(status.ok()) << status;
+        GiveResult(&reader, grant.get());
+      } else {
+        EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+      }
+    }
+    EXPECT_LE(worst_excess.load(), kSlack);
+    EXPECT_EQ(grant->taken(), 0u);
+    return grant->most();
+  }
+
+  static void GiveResult(MatrixMarketReader* reader, MemoryGrant* grant) {
+    const size_t held = reader->memory_bytes();
+    {
+      const SparseMatrix sparse = reader->TakeSparse();
+      const std::vector<double> dense = reader->TakeDense();
+    }
+    EXPECT_GT(held, reader->memory_bytes());
+    grant->Give(held - reader->memory_bytes());
+  }
+};
+
+TEST_P(MatrixMarketMemoryTest, NothingIsHeldThatWasNotGranted) {
+  const std::string text = Text(GetParam().shape);
+  const std::string file = GetParam().gzip ? Gzip(text) : text;
+  for (const size_t piece : {size_t{997}, size_t{100000}, size_t{4} << 20}) {
+    SCOPED_TRACE(absl::StrCat("pieces of ", piece));
+    ReadGranted(file, piece, SIZE_MAX);
+  }
+}
+
+TEST_P(MatrixMarketMemoryTest, ARefusalDropsEverything) {
+  const std::string text = Text(GetParam().shape);
+  const std::string file = GetParam().gzip ? Gzip(text) : text;
+  constexpr size_t kPiece = 4096;
+  const size_t most = ReadGranted(file, kPiece, SIZE_MAX);
+  for (const size_t part : {50, 10}) {
+    SCOPED_TRACE(absl::StrCat("a grant of 1/", part));
+    EXPECT_LE(ReadGranted(file, kPiece, most / part), most / part);
+  }
+}
+
+std::string NameOf(const ::testing::TestParamInfo<Case>& info) {
+  constexpr const char* kShapes[] = {"Coordinate", "Pattern", "Array", "Blank", "OneColumn"};
+  const Case& c = info.param;
+  return absl::StrCat(kShapes[static_cast<int>(c.shape)], c.gzip ? "Gzip" : "Plain", c.threads,
+                      "Threads", c.segment_bytes >> 10, "KiB");
+}
+
+std::vector<Case> Cases() {
+  std::vector<Case> cases;
+  for (const Shape shape :
+       {Shape::kCoordinate, Shape::kPattern, Shape::kArray, Shape::kBlank, Shape::kOneColumn}) {
+    for (const bool gzip : {false, true}) {
+      cases.push_back({shape, gzip, 0, size_t{1} << 20});
+      cases.push_back({shape, gzip, 3, size_t{1} << 20});
+      cases.push_back({shape, gzip, 2, size_t{128} << 10});
+    }
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, MatrixMarketMemoryTest, ::testing::ValuesIn(Cases()), NameOf);
+
+}  // namespace
+}  // namespace crout

@@ -1,0 +1,364 @@
+// What a device's methods cost beside their tables: measured by a clock of the test's, kept in
+// files that may hold anything.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <utility>
+
+#include "gmock/gmock.h"
+#include "kernels/algorithm_registry.h"
+#include "kernels/cost_ratios.h"
+#include "kernels/host/host_device.h"
+#include "kernels/kept_costs.h"
+#include "kernels/measure_costs.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout {
+namespace {
+
+using testing::FailsWith;
+using ::testing::HasSubstr;
+
+constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat64};
+
+double Table(int64_t n) { return 1e-6 * static_cast<double>(n); }
+
+// Takes what it is told to, by the test's clock.
+struct Clock {
+  double now = 100;
+};
+using SecondsOf = std::function<double(DType dtype, int64_t n)>;
+
+class TimedAlgorithm final : public LuAlgorithm {
+ public:
+  TimedAlgorithm(const char* name, Clock& clock, SecondsOf seconds)
+      : clock_(clock), seconds_(std::move(seconds)) {
+    traits_.name = name;
+  }
+  const AlgorithmTraits& traits() const override { return traits_; }
+  absl::StatusOr<size_t> WorkspaceBytes(DType, int64_t, const LuParameters&) const override {
+    return 0;
+  }
+  double PredictSeconds(DType dtype, int64_t n) const override {
+    return Table(n) * ratios_.Of(traits_.name, dtype, n);
+  }
+  absl::Status Factor(ExecutionContext&, const AnyMatrix& a, int64_t*, std::span<std::byte>,
+                      const LuParameters&, StopRequested) const override {
+    const double seconds = seconds_(a.dtype, a.rows);
+    clock_.now += std::abs(seconds);
+    return seconds < 0 ? absl::InternalError("broken") : absl::OkStatus();
+  }
+  void Calibrate(const CostRatios& ratios) { ratios_ = ratios; }
+
+ private:
+  Clock& clock_;
+  const SecondsOf seconds_;
+  AlgorithmTraits traits_;
+  CostRatios ratios_;
+};
+
+class TimedSolver final : public TriangularSolver {
+ public:
+  TimedSolver(Clock& clock, SecondsOf seconds) : clock_(clock), seconds_(std::move(seconds)) {}
+  std::string_view name() const override { return "solver"; }
+  bool Supports(UnitDiagonal) const override { return true; }
+  double PredictSeconds(DType, int64_t n, int64_t) const override { return Table(n); }
+  absl::StatusOr<size_t> WorkspaceBytes(DType, int64_t, int64_t) const override { return 0; }
+  absl::Status Solve(ExecutionContext&, const FactorView& factor, Op, double, const AnyMatrix&,
+                     std::span<std::byte>) const override {
+    clock_.now += seconds_(factor.lu.dtype, factor.lu.rows);
+    return absl::OkStatus();
+  }
+
+ private:
+  Clock& clock_;
+  const SecondsOf seconds_;
+};
+
+// The host's memory and operations, with methods of the test's.
+class TimedDevice final : public Device {
+ public:
+  class Context final : public ExecutionContext {
+   public:
+    Context(TimedDevice& device, std::unique_ptr<ExecutionContext> host)
+        : device_(device), host_(std::move(host)) {}
+    Device& device() override { return device_; }
+    MatrixOps& ops() override { return host_->ops(); }
+    DeviceReport& report() override { return host_->report(); }
+    absl::Status Synchronize() override { return absl::OkStatus(); }
+
+   private:
+    TimedDevice& device_;
+    const std::unique_ptr<ExecutionContext> host_;
+  };
+
+  TimedAlgorithm& Add(const char* name, SecondsOf seconds) {
+    auto algorithm = std::make_unique<TimedAlgorithm>(name, clock_, std::move(seconds));
+    TimedAlgorithm& added = *algorithm;
+    algorithms_.push_back(std::move(algorithm));
+    return added;
+  }
+  void AddSolver(SecondsOf seconds) {
+    solvers_.push_back(std::make_unique<TimedSolver>(clock_, std::move(seconds)));
+  }
+  absl::StatusOr<CostRatios> Measure(const CostTrials& trials) {
+    Context context(*this, *host_->CreateContext());
+    return MeasureCosts(context, trials, [this] { return clock_.now; });
+  }
+
+  const DeviceInfo& info() const override { return host_->info(); }
+  bool healthy() const override { return true; }
+  absl::StatusOr<std::unique_ptr<ExecutionContext>> CreateContext() override {
+    return std::make_unique<Context>(*this, *host_->CreateContext());
+  }
+  MemoryResource& memory() override { return host_->memory(); }
+  MemoryResource& staging_memory() override { return host_->staging_memory(); }
+  absl::StatusOr<std::unique_ptr<Uploader>> StartUpload(std::span<std::byte> to) override {
+    return host_->StartUpload(to);
+  }
+  std::span<const std::unique_ptr<LuAlgorithm>> algorithms() const override { return algorithms_; }
+  std::span<const std::unique_ptr<TriangularSolver>> solvers() const override { return solvers_; }
+
+ private:
+  Clock clock_;
+  const std::unique_ptr<Device> host_ = MakeHostDevice({.threads = 1});
+  std::vector<std::unique_ptr<LuAlgorithm>> algorithms_;
+  std::vector<std::unique_ptr<TriangularSolver>> solvers_;
+};
+
+CostTrials Trials(double most_seconds = 10) {
+  return {{"slow", "fast", "absent"}, {"solver"}, {16, 64, 128}, most_seconds};
+}
+
+TEST(MeasureCostsTest, RatiosAreOfWhatWasMeasured) {
+  TimedDevice device;
+  device.Add("slow",
+             [](DType dtype, int64_t n) { return (dtype == DType::kFloat64 ? 64 : 2) * Table(n); });
+  device.Add("fast", [](DType, int64_t n) { return n == 128 ? Table(n) / 4 : Table(n) * 4; });
+  device.AddSolver([](DType, int64_t n) { return 3 * Table(n); });
+  ASSERT_OK_AND_ASSIGN(const CostRatios ratios, device.Measure(Trials()));
+  for (const int64_t n : {1, 16, 40, 64, 128, 5000}) {
+    EXPECT_NEAR(ratios.Of("slow", DType::kFloat64, n), 64, 1e-6);
+    EXPECT_NEAR(ratios.Of("slow", DType::kFloat32, n), 2, 1e-6);
+    EXPECT_NEAR(ratios.Of("solver", DType::kFloat32, n), 3, 1e-6);
+    EXPECT_EQ(ratios.Of("absent", DType::kFloat32, n), 1);
+  }
+  EXPECT_NEAR(ratios.Of("fast", DType::kFloat64, 64), 4, 1e-6);
+  EXPECT_NEAR(ratios.Of("fast", DType::kFloat64, 90), 1, 0.03);  // half way, by a power law
+  EXPECT_NEAR(ratios.Of("fast", DType::kFloat64, 1000), 0.25, 1e-6);
+}
+
+TEST(MeasureCostsTest, AutoAndEstimatesFollowThem) {
+  TimedDevice device;
+  TimedAlgorithm& slow = device.Add("slow", [](DType dtype, int64_t n) {
+    return (dtype == DType::kFloat64 ? 10 : 0.1) * Table(n);
+  });
+  TimedAlgorithm& fast = device.Add("fast", [](DType, int64_t n) { return Table(n); });
+  ASSERT_OK_AND_ASSIGN(const CostRatios ratios, device.Measure(Trials()));
+  for (TimedAlgorithm* algorithm : {&slow, &fast}) algorithm->Calibrate(ratios);
+  for (const int64_t n : {10, 100, 1000}) {
+    EXPECT_EQ(*FindAlgorithm(device, "auto", DType::kFloat64, n), &fast);
+    EXPECT_EQ(*FindAlgorithm(device, "auto", DType::kFloat32, n), &slow);
+    EXPECT_NEAR(slow.PredictSeconds(DType::kFloat64, n), 10 * Table(n), 1e-9);
+  }
+}
+
+// Two unlike devices with one table: predictions tell them apart, which placement goes by.
+TEST(MeasureCostsTest, UnlikeDevicesPredictUnlikeTimes) {
+  double predicted[2];
+  for (const int which : {0, 1}) {
+    TimedDevice device;
+    TimedAlgorithm& method =
+        device.Add("slow", [&](DType, int64_t n) { return (which == 0 ? 1 : 30) * Table(n); });
+    ASSERT_OK_AND_ASSIGN(const CostRatios ratios, device.Measure(Trials()));
+    method.Calibrate(ratios);
+    predicted[which] = method.PredictSeconds(DType::kFloat64, 300);
+  }
+  EXPECT_NEAR(predicted[1] / predicted[0], 30, 1e-6);
+}
+
+TEST(MeasureCostsTest, LargeOrdersAreLeftOutWhereTheyTakeTooLong) {
+  TimedDevice device;
+  int64_t largest = 0;
+  device.Add("slow", [&](DType, int64_t n) {
+    largest = std::max(largest, n);
+    return 1e-5 * static_cast<double>(n * n * n);  // 0.04, 2.6 and 21 seconds
+  });
+  ASSERT_OK_AND_ASSIGN(const CostRatios ratios, device.Measure(Trials(2)));
+  EXPECT_EQ(largest, 16);
+  EXPECT_NEAR(ratios.Of("slow", DType::kFloat64, 128), 1e-5 * 16 * 16 * 16 / Table(16), 1e-3);
+}
+
+TEST(MeasureCostsTest, ADisturbedTurnDoesNotCount) {
+  TimedDevice device;
+  int call = 0;
+  device.Add("slow", [&](DType, int64_t n) { return (call++ % 3 == 1 ? 500 : 2) * Table(n); });
+  ASSERT_OK_AND_ASSIGN(const CostRatios ratios, device.Measure(Trials()));
+  EXPECT_NEAR(ratios.Of("slow", DType::kFloat64, 64), 2, 1e-6);
+}
+
+TEST(MeasureCostsTest, AMethodThatFailsIsAnError) {
+  TimedDevice device;
+  device.Add("slow", [](DType, int64_t n) { return n > 16 ? -1.0 : 1.0; });
+  EXPECT_THAT(device.Measure(Trials(1000)), FailsWith(absl::StatusCode::kInternal, "broken"));
+}
+
+CostRatios Some() {
+  CostRatios ratios;
+  ratios.Set("getrf", DType::kFloat64, 256, 12.25);
+  ratios.Set("getrf", DType::kFloat64, 4096, 63.5);
+  ratios.Set("crout_lu", DType::kFloat32, 256, 0.03125);
+  return ratios;
+}
+
+TEST(CostRatiosTest, ReadAsWritten) {
+  const std::string text = Some().Serialize("a GPU; 1");
+  ASSERT_OK_AND_ASSIGN(const CostRatios read, CostRatios::Parse(text, "a GPU; 1"));
+  for (const DType dtype : kTypes) {
+    for (const int64_t n : {10, 256, 1000, 4096, 10000}) {
+      for (const char* method : {"getrf", "crout_lu", "other"}) {
+        EXPECT_EQ(read.Of(method, dtype, n), Some().Of(method, dtype, n));
+      }
+    }
+  }
+  EXPECT_THAT(CostRatios::Parse(text, "a GPU; 2"),
+              FailsWith(absl::StatusCode::kInvalidArgument, "another device or version"));
+}
+
+TEST(CostRatiosTest, AnythingElseIsRefused) {
+  const std::string key = "key";
+  const std::string text = Some().Serialize(key);
+  for (size_t i = 0; i < text.size(); ++i) {
+    std::string damaged = text;
+    damaged[i] ^= 1;
+    EXPECT_FALSE(CostRatios::Parse(damaged, key).ok()) << i;
+    EXPECT_FALSE(CostRatios::Parse(text.substr(0, i), key).ok()) << i;
+  }
+  EXPECT_FALSE(CostRatios::Parse(text + "\n", key).ok());
+  EXPECT_FALSE(CostRatios::Parse(std::string(CostRatios::kMaxTextBytes + 1, 'a'), key).ok());
+}
+
+// With a checksum that is right, as whoever can write the file can make it.
+TEST(CostRatiosTest, LinesThatNobodyWritesAreRefused) {
+  const auto with_line = [](const std::string& line) {
+    CostRatios none;
+    std::string text = none.Serialize("key\n" + line);  // the key's second line is a ratio's
+    return text;
+  };
+  EXPECT_TRUE(CostRatios::Parse(with_line("getrf f64 256 1.5"), "key").ok());
+  for (const char* line : {"",
+                           "getrf",
+                           "getrf f64 256",
+                           "getrf f64 256 1.5 ",
+                           "getrf f65 256 1.5",
+                           "getrf f64 0 1.5",
+                           "getrf f64 -1 1.5",
+                           "getrf f64 1e3 1.5",
+                           "getrf f64 99999999999999999999 1.5",
+                           "getrf f64 256 nan",
+                           "getrf f64 256 inf",
+                           "getrf f64 256 0",
+                           "getrf f64 256 -1",
+                           "getrf f64 256 1e9",
+                           "getrf f64 256 0x1p2",
+                           "getrf f64 256 1.50",
+                           "Getrf f64 256 1.5",
+                           "getrf\tf64 256 1.5",
+                           "getrf f64 256 1.5\ngetrf f64 256 1.5",
+                           "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa f64 256 1.5"}) {
+    EXPECT_FALSE(CostRatios::Parse(with_line(line), "key").ok()) << line;
+  }
+}
+
+class KeptCostsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = std::filesystem::temp_directory_path() /
+                 ("crout_costs_" + std::to_string(getpid()) + "_" +
+                  ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::filesystem::create_directory(directory_);
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  std::string Path(const std::string& name = "costs.txt") const { return directory_ / name; }
+  KeptCosts Keep(const std::string& path, const std::string& key = "key") {
+    return KeepCosts(path, key, [this]() -> absl::StatusOr<CostRatios> {
+      ++measured_;
+      return Some();
+    });
+  }
+  static void Write(const std::string& path, const std::string& text) {
+    std::ofstream(path) << text;
+  }
+
+  std::filesystem::path directory_;
+  int measured_ = 0;
+};
+
+TEST_F(KeptCostsTest, MeasuredOnce) {
+  const std::string path = Path("a/b/costs.txt");
+  EXPECT_THAT(Keep(path).report, HasSubstr("kept in"));
+  const KeptCosts again = Keep(path);
+  EXPECT_THAT(again.report, HasSubstr("read from"));
+  EXPECT_EQ(measured_, 1);
+  EXPECT_EQ(again.ratios.Of("getrf", DType::kFloat64, 256), 12.25);
+  struct stat about;
+  ASSERT_EQ(stat(path.c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 0777, 0600u);
+  // Nothing but the file is left.
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory_ / "a/b"),
+                          std::filesystem::directory_iterator()),
+            1);
+}
+
+TEST_F(KeptCostsTest, AFileThatDoesNotFitIsReplaced) {
+  for (const std::string& text :
+       {std::string(), std::string("garbage"), Some().Serialize("another key"),
+        std::string(size_t{1} << 20, 'x')}) {
+    Write(Path(), text);
+    measured_ = 0;
+    EXPECT_THAT(Keep(Path()).report, HasSubstr("kept in"));
+    EXPECT_THAT(Keep(Path()).report, HasSubstr("read from"));
+    EXPECT_EQ(measured_, 1);
+  }
+}
+
+TEST_F(KeptCostsTest, WhereNothingCanBeKeptItIsMeasuredAgain) {
+  Write(Path("file"), "");
+  ASSERT_EQ(mkfifo(Path("fifo").c_str(), 0600), 0);
+  std::filesystem::create_directory(Path("directory"));
+  for (const std::string& path : {std::string(), Path("file") + "/costs.txt", Path("directory")}) {
+    measured_ = 0;
+    for (int run = 0; run < 2; ++run) {
+      const KeptCosts costs = Keep(path);
+      EXPECT_THAT(costs.report, HasSubstr("measured in")) << path;
+      EXPECT_FALSE(costs.ratios.empty());
+    }
+    EXPECT_EQ(measured_, 2) << path;
+  }
+  EXPECT_THAT(Keep(Path("fifo")).report, HasSubstr("no small file"));  // without waiting for it
+}
+
+TEST_F(KeptCostsTest, LinksAreNotFollowed) {
+  Write(Path("elsewhere"), Some().Serialize("key"));
+  std::filesystem::create_symlink(Path("elsewhere"), Path());
+  EXPECT_THAT(Keep(Path()).report, HasSubstr("kept in"));
+  EXPECT_FALSE(std::filesystem::is_symlink(Path()));
+}
+
+TEST_F(KeptCostsTest, WhereMeasuringFailsTheTablesStay) {
+  const KeptCosts costs = KeepCosts(Path(), "key", []() -> absl::StatusOr<CostRatios> {
+    return absl::InternalError("no such kernel");
+  });
+  EXPECT_TRUE(costs.ratios.empty());
+  EXPECT_THAT(costs.report, HasSubstr("no such kernel"));
+  EXPECT_FALSE(std::filesystem::exists(Path()));
+}
+
+}  // namespace
+}  // namespace crout

@@ -1,0 +1,26 @@
+// The solves' common cases on the host.
+#include "tests/support/solve_cases.h"
+
+#include "gtest/gtest.h"
+#include "kernels/host/host_device.h"
+
+namespace crout::testing {
+namespace {
+
+class SolveCasesTest : public ::testing::Test {
+ protected:
+  const std::unique_ptr<Device> device_ = MakeHostDevice({});
+};
+
+TEST_F(SolveCasesTest, MultiplesOfRightHandSidesSolveAlike) {
+  ExpectMultiplesOfRightHandSidesSolveAlike(*device_);
+}
+
+TEST_F(SolveCasesTest, ComponentwiseRefinementMends) {
+  ExpectComponentwiseRefinementMends(*device_);
+}
+
+TEST_F(SolveCasesTest, ErrorsAtTheEndOfTheRange) { ExpectErrorsAtTheEndOfTheRange(*device_); }
+
+}  // namespace
+}  // namespace crout::testing

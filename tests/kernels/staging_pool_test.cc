@@ -1,0 +1,199 @@
+// The accounts of staging blocks: none is lost, and whoever waits is told once.
+#include "kernels/staging_pool.h"
+
+#include <chrono>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "kernels/host/host_device.h"
+#include "tests/support/gate.h"
+
+namespace crout {
+namespace {
+
+using testing::Gate;
+
+constexpr size_t kBlock = 4096;
+
+// A callback to wait for. The callback owns what it sets: whoever waits may go on before it
+// returns.
+class Telling {
+ public:
+  std::function<void()> callback() const {
+    return [told = told_] { told->set_value(); };
+  }
+  // False only if it is never called.
+  bool Await() { return future_.wait_for(std::chrono::minutes(1)) == std::future_status::ready; }
+
+ private:
+  const std::shared_ptr<std::promise<void>> told_ = std::make_shared<std::promise<void>>();
+  const std::future<void> future_ = told_->get_future();
+};
+
+class StagingPoolTest : public ::testing::Test {
+ protected:
+  // Copies end while `copies_` is open.
+  void Make(int blocks, int copies_per_upload) {
+    pool_.emplace(*host_->staging_memory().Allocate(kBlock * blocks),
+                  StagingPoolOptions{kBlock, blocks, copies_per_upload},
+                  [this](int) { copies_.Pass(); });
+  }
+  void TearDown() override { copies_.Open(); }
+
+  using Upload = StagingPool::Upload;
+  std::unique_ptr<Upload> NewUpload() { return std::make_unique<Upload>(*pool_); }
+  static void NotExpected() { ADD_FAILURE() << "a block was at hand"; }
+
+  // Sends all blocks of the pool, whose copies then do not end.
+  void Exhaust(Upload& upload, int blocks) {
+    copies_.Close();
+    for (int i = 0; i < blocks; ++i) {
+      ASSERT_FALSE(upload.Take(&NotExpected).empty());
+      upload.Send();
+    }
+  }
+  // Copies may be under way. False only if no block ever comes.
+  static bool TakeOrWait(Upload& upload) {
+    Telling ready;
+    if (!upload.Take(ready.callback()).empty()) return true;
+    return ready.Await() && !upload.Take(&NotExpected).empty();
+  }
+  // Blocks that new uploads can take, which then have them no more.
+  int Available() {
+    std::vector<std::unique_ptr<Upload>> uploads;
+    while (true) {
+      uploads.push_back(NewUpload());
+      if (uploads.back()->Take([] {}).empty()) return static_cast<int>(uploads.size()) - 1;
+    }
+  }
+
+  const std::unique_ptr<Device> host_ = MakeHostDevice({.threads = 1});
+  Gate copies_;
+  std::optional<StagingPool> pool_;
+};
+
+TEST_F(StagingPoolTest, TheBlockAtHandStaysUntilItIsSent) {
+  Make(2, 2);
+  const auto upload = NewUpload();
+  const auto block = upload->Take(&NotExpected);
+  EXPECT_EQ(block.size(), kBlock);
+  EXPECT_EQ(upload->Take(&NotExpected).data(), block.data());
+  const int index = upload->block();
+  upload->Send();
+  EXPECT_EQ(upload->block(), -1);
+  EXPECT_TRUE(TakeOrWait(*upload));
+  EXPECT_GE(index, 0);
+  EXPECT_GE(upload->block(), 0);
+}
+
+TEST_F(StagingPoolTest, AskingAgainWhileWaitingLosesNoBlock) {
+  Make(4, 4);
+  auto sender = NewUpload();
+  Exhaust(*sender, 4);
+  auto waiting = NewUpload();
+  ASSERT_TRUE(waiting->Take([] { ADD_FAILURE() << "was replaced"; }).empty());
+  int calls = 0;
+  ASSERT_TRUE(waiting->Take([&] { ++calls; }).empty());
+  auto last = NewUpload();
+  Telling ready;
+  ASSERT_TRUE(last->Take(ready.callback()).empty());
+  copies_.Open();
+  ASSERT_TRUE(ready.Await());  // whoever waited before has been told as well
+  EXPECT_EQ(calls, 1);
+  EXPECT_FALSE(waiting->Take(&NotExpected).empty());
+  EXPECT_FALSE(last->Take(&NotExpected).empty());
+  sender.reset();
+  waiting.reset();
+  last.reset();
+  std::vector<std::unique_ptr<Upload>> uploads;
+  for (int i = 0; i < 4; ++i) {
+    uploads.push_back(NewUpload());
+    ASSERT_TRUE(TakeOrWait(*uploads.back())) << i;
+  }
+  EXPECT_EQ(Available(), 0);
+  uploads.clear();
+  EXPECT_EQ(Available(), 4);
+}
+
+TEST_F(StagingPoolTest, OneUploadHasOnlyItsShareInFlight) {
+  Make(4, 2);
+  const auto upload = NewUpload();
+  Exhaust(*upload, 2);
+  Telling ready;
+  ASSERT_TRUE(upload->Take(ready.callback()).empty());
+  EXPECT_FALSE(pool_->scarce());
+  EXPECT_EQ(Available(), 2);
+  copies_.Open();
+  ASSERT_TRUE(ready.Await());
+  EXPECT_FALSE(upload->Take(&NotExpected).empty());
+}
+
+TEST_F(StagingPoolTest, WhoeverStopsWaitingLeavesNothingBehind) {
+  Make(1, 1);
+  const auto sender = NewUpload();
+  Exhaust(*sender, 1);
+  auto first = NewUpload();
+  const auto held = std::make_shared<int>(0);
+  ASSERT_TRUE(first->Take([held] { ADD_FAILURE() << *held << ": gone"; }).empty());
+  const auto second = NewUpload();
+  Telling ready;
+  ASSERT_TRUE(second->Take(ready.callback()).empty());
+  EXPECT_EQ(held.use_count(), 2);
+  first.reset();
+  EXPECT_EQ(held.use_count(), 1);
+  copies_.Open();
+  ASSERT_TRUE(ready.Await());
+  EXPECT_FALSE(second->Take(&NotExpected).empty());
+}
+
+TEST_F(StagingPoolTest, BlocksThatAreNotUsedWakeWhoeverWaits) {
+  Make(1, 1);
+  auto first = NewUpload();
+  ASSERT_FALSE(first->Take(&NotExpected).empty());
+  EXPECT_TRUE(pool_->scarce());
+  const auto second = NewUpload();
+  Telling returned;
+  ASSERT_TRUE(second->Take(returned.callback()).empty());
+  first->Return();
+  ASSERT_TRUE(returned.Await());
+  ASSERT_FALSE(second->Take(&NotExpected).empty());
+  Telling given_up;
+  ASSERT_TRUE(first->Take(given_up.callback()).empty());
+  second->Return();
+  ASSERT_TRUE(given_up.Await());
+}
+
+TEST_F(StagingPoolTest, AnUploadMayDieInItsOwnCallback) {
+  Make(1, 1);
+  auto first = NewUpload();
+  ASSERT_FALSE(first->Take(&NotExpected).empty());
+  auto second = NewUpload();
+  Telling gone;
+  ASSERT_TRUE(second
+                  ->Take([&second, tell = gone.callback()] {
+                    second.reset();
+                    tell();
+                  })
+                  .empty());
+  first.reset();
+  ASSERT_TRUE(gone.Await());
+  EXPECT_FALSE(NewUpload()->Take(&NotExpected).empty());
+}
+
+TEST_F(StagingPoolTest, ItsEndWaitsForCopies) {
+  Make(2, 2);
+  auto upload = NewUpload();
+  Exhaust(*upload, 2);
+  upload.reset();
+  copies_.WaitUntilHeld();
+  copies_.Open();
+  pool_.reset();
+  EXPECT_EQ(copies_.arrivals(), 2);
+}
+
+}  // namespace
+}  // namespace crout

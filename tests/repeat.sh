@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Runs a build tree's tests again and again as on a small, busy machine: on two cores, beside four
+# loops that never rest. What fails only here depends on how fast something is.
+#
+# usage: tests/repeat.sh BUILD_DIRECTORY TIMES [CTEST_ARGUMENTS...]
+# The output of each run is left in BUILD_DIRECTORY/repeat. Exit status: 0 if every run passed.
+set -u
+if [ $# -lt 2 ]; then
+  echo "usage: $0 BUILD_DIRECTORY TIMES [CTEST_ARGUMENTS...]" >&2
+  exit 2
+fi
+build=$1
+times=$2
+shift 2
+logs=$build/repeat
+mkdir -p "$logs" || exit 2
+
+first_two_cores() {
+  local range
+  for range in $(taskset -cp $$ | sed 's/.*: //; s/,/ /g'); do
+    seq "${range%-*}" "${range#*-}"
+  done | head -n 2 | paste -sd,
+}
+taskset -cp "$(first_two_cores)" $$ >/dev/null || exit 2
+
+loops=()
+trap 'kill "${loops[@]}" 2>/dev/null' EXIT
+trap 'exit 1' INT TERM
+for _ in 1 2 3 4; do
+  while :; do :; done &
+  loops+=($!)
+done
+
+failed=0
+for ((run = 1; run <= times; ++run)); do
+  if ctest --test-dir "$build" --parallel 2 --output-on-failure "$@" >"$logs/$run.log" 2>&1; then
+    result=passed
+  else
+    result=FAILED
+    failed=1
+  fi
+  echo "run $run of $times: $result: $(grep 'tests passed' "$logs/$run.log")"
+  sed -n '/^The following tests FAILED/,$p' "$logs/$run.log"
+done
+exit $failed

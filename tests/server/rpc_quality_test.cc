@@ -1,0 +1,106 @@
+// What replies, metrics and lists say of factors and Schur complements that are not to be relied
+// on.
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "tests/server/rpc_fixture.h"
+#include "tests/server/scrape.h"
+
+namespace crout::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Optional;
+
+class RpcQualityTest : public RpcTest {
+ protected:
+  void SetUp() override { StartServer(); }
+
+  // A matrix that needs pivoting.
+  static std::string NeedsPivoting() {
+    std::vector<double> a = Matrix(kOrder);
+    a[0] = 1e-12;
+    return Bytes(a);
+  }
+
+  v1::Factor Factorize(v1::Algorithm algorithm, const std::string& data) {
+    grpc::ClientContext context;
+    auto stream = stub().Factorize(&context);
+    v1::FactorizeRequest request;
+    *request.mutable_header()->mutable_matrix() = Dense(kOrder, kOrder);
+    request.mutable_header()->mutable_options()->set_algorithm(algorithm);
+    request.set_data(data);
+    stream->Write(request);
+    stream->WritesDone();
+    v1::Factor factor;
+    v1::FactorizeResponse response;
+    while (stream->Read(&response)) {
+      if (response.has_factor()) factor = response.factor();
+    }
+    const grpc::Status status = stream->Finish();
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return factor;
+  }
+
+  std::optional<double> Counted(const std::string& algorithm, const std::string& result) {
+    return SampleOf(core().metrics.Scrape(), "crout_poor_results_total{algorithm=\"" + algorithm +
+                                                 "\",result=\"" + result + "\"}");
+  }
+
+  static constexpr int64_t kOrder = 30;
+};
+
+TEST_F(RpcQualityTest, AGoodFactorHasAFigureAndNoWarning) {
+  const v1::Factor factor = Factorize(v1::ALGORITHM_GETRF, NeedsPivoting());
+  EXPECT_GT(factor.quality(), 0);
+  EXPECT_LT(factor.quality(), 1);
+  EXPECT_THAT(factor.warnings(), IsEmpty());
+  EXPECT_EQ(Counted("getrf", "factor"), std::nullopt);
+}
+
+TEST_F(RpcQualityTest, APoorFactorIsWarnedOfAndCounted) {
+  const v1::Factor factor = Factorize(v1::ALGORITHM_CM, NeedsPivoting());
+  EXPECT_EQ(factor.info(), 0);
+  EXPECT_GT(factor.quality(), 30);
+  EXPECT_THAT(factor.warnings(), ElementsAre(v1::WARNING_POOR_FACTOR));
+  EXPECT_THAT(Counted("cm", "factor"), Optional(1));
+  // Whoever asks later is told as well.
+  v1::DescribeFactorRequest request;
+  request.set_handle(factor.handle());
+  v1::DescribeFactorResponse described;
+  grpc::ClientContext context;
+  ASSERT_TRUE(stub().DescribeFactor(&context, request, &described).ok());
+  EXPECT_EQ(described.factor().quality(), factor.quality());
+  EXPECT_THAT(described.factor().warnings(), ElementsAre(v1::WARNING_POOR_FACTOR));
+}
+
+TEST_F(RpcQualityTest, OneShotsAreWarnedOfTooAndGaussJordanHasNoFactor) {
+  v1::FactorizeAndSolveHeader header;
+  *header.mutable_matrix() = Dense(kOrder, kOrder);
+  *header.mutable_rhs() = Dense(kOrder, 1);
+  header.mutable_options()->set_algorithm(v1::ALGORITHM_CM);
+  const std::string b = Bytes(std::vector<double>(kOrder, 1.0));
+  const SolvedAtOnce poor = FactorizeAndSolve(header, NeedsPivoting(), b);
+  ASSERT_TRUE(poor.status.ok()) << poor.status.error_message();
+  EXPECT_THAT(poor.factor.warnings(), ElementsAre(v1::WARNING_POOR_FACTOR));
+  EXPECT_THAT(Counted("cm", "factor"), Optional(1));
+  header.mutable_options()->set_algorithm(v1::ALGORITHM_GAUSS_JORDAN);
+  const SolvedAtOnce direct = FactorizeAndSolve(header, Bytes(Matrix(kOrder)), b);
+  ASSERT_TRUE(direct.status.ok()) << direct.status.error_message();
+  EXPECT_FALSE(direct.factor.has_quality());
+  EXPECT_THAT(direct.factor.warnings(), IsEmpty());
+}
+
+TEST_F(RpcQualityTest, ASingularMatrixHasNoFigure) {
+  const v1::Factor factor =
+      Factorize(v1::ALGORITHM_CMPP, Bytes(std::vector<double>(kOrder * kOrder, 0.0)));
+  EXPECT_EQ(factor.info(), 1);
+  EXPECT_FALSE(factor.has_quality());
+  EXPECT_THAT(factor.warnings(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace crout::testing

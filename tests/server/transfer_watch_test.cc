@@ -1,0 +1,79 @@
+#include "server/rpc/transfer_watch.h"
+
+#include "gtest/gtest.h"
+
+namespace crout {
+namespace {
+
+using Fault = TransferWatch::Fault;
+
+class TransferWatchTest : public ::testing::Test {
+ protected:
+  TransferWatch::Clock::time_point At(double seconds) const {
+    return start_ + absl::ToChronoNanoseconds(absl::Seconds(seconds));
+  }
+
+  const TransferWatch::Clock::time_point start_ = TransferWatch::Clock::now();
+  const TransferLimits limits_{
+      .idle_timeout = absl::Seconds(30), .min_rate = 100, .max_time = absl::Minutes(10)};
+  TransferWatch watch_{limits_, start_};
+};
+
+TEST_F(TransferWatchTest, ThePeersSilenceIsLimited) {
+  watch_.Await(At(5));
+  watch_.Moved(100'000, At(8));
+  EXPECT_EQ(watch_.Check(At(38)), Fault::kNone);
+  EXPECT_EQ(watch_.Check(At(38.1)), Fault::kIdle);
+}
+
+TEST_F(TransferWatchTest, NothingMovedIsSilence) {
+  watch_.Await(At(0));
+  watch_.Moved(100'000, At(1));
+  watch_.Moved(0, At(30));
+  EXPECT_EQ(watch_.Check(At(32)), Fault::kIdle);
+}
+
+TEST_F(TransferWatchTest, TheServersTurnIsNotThePeers) {
+  watch_.Await(At(0));
+  watch_.Moved(100, At(1));
+  watch_.Rest(At(1));
+  EXPECT_EQ(watch_.Check(At(500)), Fault::kNone);
+  watch_.Await(At(500));
+  EXPECT_EQ(watch_.Check(At(529)), Fault::kNone) << "30 seconds by the peer's clock";
+  EXPECT_EQ(watch_.Check(At(531)), Fault::kIdle);
+}
+
+TEST_F(TransferWatchTest, TheRateIsAnAverageWithoutTheIdleTimeout) {
+  watch_.Await(At(0));
+  watch_.Moved(500, At(20));
+  EXPECT_EQ(watch_.Check(At(34.9)), Fault::kNone);
+  EXPECT_EQ(watch_.Check(At(35.1)), Fault::kSlow);
+  watch_.Moved(1500, At(40));
+  EXPECT_EQ(watch_.Check(At(49.9)), Fault::kNone);
+  EXPECT_EQ(watch_.Check(At(50.1)), Fault::kSlow);
+}
+
+TEST_F(TransferWatchTest, TheRateCountsWithoutAnIdleTimeoutToo) {
+  TransferWatch watch({.idle_timeout = absl::InfiniteDuration(), .min_rate = 100}, start_);
+  watch.Await(At(0));
+  EXPECT_EQ(watch.Check(At(30)), Fault::kNone);
+  EXPECT_EQ(watch.Check(At(30.1)), Fault::kSlow);
+}
+
+TEST_F(TransferWatchTest, TheWholeIsLimitedWhoeversTurnItIs) {
+  watch_.Rest(At(0));
+  EXPECT_EQ(watch_.Check(At(600)), Fault::kNone);
+  EXPECT_EQ(watch_.Check(At(601)), Fault::kLong);
+}
+
+TEST_F(TransferWatchTest, LimitsCanBeAbsent) {
+  TransferWatch free({.idle_timeout = absl::InfiniteDuration(),
+                      .min_rate = 0,
+                      .max_time = absl::InfiniteDuration()},
+                     start_);
+  free.Await(At(0));
+  EXPECT_EQ(free.Check(At(1e9)), Fault::kNone);
+}
+
+}  // namespace
+}  // namespace crout
