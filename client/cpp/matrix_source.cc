@@ -52,12 +52,18 @@ class FileReader : public ChunkReader {
 
   absl::StatusOr<grpc::Slice> Next(size_t limit, BorrowCount*) override {
     grpc::Slice chunk(limit);
-    ssize_t got;
-    do {
-      got = read(fd_, const_cast<uint8_t*>(chunk.begin()), limit);
-    } while (got < 0 && errno == EINTR);
-    if (got < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", path_));
-    return chunk.sub(0, static_cast<size_t>(got));
+    size_t filled = 0;
+    // A pipe gives what is in it: chunks of that size would make a message of hundreds of fields.
+    while (filled < limit) {
+      const ssize_t got = read(fd_, const_cast<uint8_t*>(chunk.begin()) + filled, limit - filled);
+      if (got == 0) break;
+      if (got > 0) {
+        filled += static_cast<size_t>(got);
+      } else if (errno != EINTR) {
+        return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", path_));
+      }
+    }
+    return chunk.sub(0, filled);
   }
 
  private:

@@ -1,6 +1,9 @@
 // Uploads: what arrives, who hears of it, and how calls end early.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -99,6 +102,31 @@ TEST_F(StreamTest, FileIsStreamed) {
   ASSERT_TRUE(factor.ok()) << factor.status();
   EXPECT_EQ(upload_.data, text);
   EXPECT_TRUE(upload_.header.matrix().has_matrix_market());
+}
+
+// A pipe whose writer is slow gives few bytes a read; what is sent does not depend on it.
+TEST_F(StreamTest, PipeIsSentInWholeChunks) {
+  AnswerWithFactor();
+  const std::string path = testing::TempDir() + "/crout_stream_test." + std::to_string(getpid());
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  std::string text((size_t{1} << 20) + 1234, 'x');
+  for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + i % 23);
+  std::thread writer([&] {
+    const int fd = open(path.c_str(), O_WRONLY);
+    for (size_t offset = 0; offset < text.size(); offset += 4096) {
+      const std::string piece = text.substr(offset, 4096);
+      EXPECT_EQ(write(fd, piece.data(), piece.size()), static_cast<ssize_t>(piece.size()));
+      int unread = 1;  // until the client has taken this piece alone
+      while (unread > 0 && ioctl(fd, FIONREAD, &unread) == 0) std::this_thread::yield();
+    }
+    close(fd);
+  });
+  const auto factor = client_->Factorize(MatrixSource::MatrixMarketFile(path), {}, {});
+  writer.join();
+  unlink(path.c_str());
+  ASSERT_TRUE(factor.ok()) << factor.status();
+  EXPECT_TRUE(upload_.data == text);
+  EXPECT_EQ(upload_.chunks, (std::vector<size_t>{size_t{1} << 20, 1234}));
 }
 
 TEST_F(StreamTest, WhatCannotBeReadFailsBeforeTheCall) {
