@@ -9,33 +9,15 @@
 #include <memory>
 #include <string>
 
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/host/host_device.h"
 #include "kernels/host/openmp_environment.h"
 #include "tests/bench/bench_result.h"
+#include "tests/bench/crout_bench/open_device.h"
 #include "tests/bench/crout_bench/options.h"
 #include "tests/bench/crout_bench/runner.h"
-#ifdef CROUT_HAVE_CUDA
-#include "kernels/cuda/cuda_device.h"
-#endif
 
 namespace crout::bench {
 namespace {
-
-absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const std::string& name) {
-  if (name == "host") return MakeHostDevice({});
-  int ordinal = 0;
-  if (!absl::StartsWith(name, "cuda:") || !absl::SimpleAtoi(name.substr(5), &ordinal)) {
-    return absl::InvalidArgumentError(absl::StrCat("'", name, "' is neither host nor cuda:N"));
-  }
-#ifdef CROUT_HAVE_CUDA
-  return MakeCudaDevice(ordinal, CudaOptions());
-#else
-  return absl::UnimplementedError("this build has no CUDA support");
-#endif
-}
 
 int Main(int argc, char** argv) {
   CLI::App app("Runs LU methods over matrices and reports times and accuracy as JSON");
