@@ -117,6 +117,49 @@ TEST_F(WideRangeResidualTest, AsOnTheHost) {
   }
 }
 
+// Beside a row near the end of the range the others keep their own errors.
+TEST_F(WideRangeResidualTest, OfRowsFarApart) {
+  for (const double small : {1e-200, 1e-290}) {
+    const System system{2, 2, 1, Op::kNone, 0, 0};
+    // The second of x is wrong, and solves nothing but the first row.
+    const Result got = OnGpu(system, {1e308, 0, 0, small}, {1, 1}, {1e308, 2 * small});
+    EXPECT_EQ(got.r, std::vector<double>({0, small}));
+    EXPECT_NEAR(got.stats.componentwise_error, 1.0 / 3, 1e-15);
+    EXPECT_EQ(got.stats.backward_error, 0) << "beside the norm it is nothing";
+    // The row's largest entry meets a zero: its other one counts.
+    const Result other = OnGpu(system, {1e308, 1e308, 0, small}, {0, 1}, {0, 2 * small});
+    EXPECT_EQ(other.r, std::vector<double>({0, small}));
+    EXPECT_NEAR(other.stats.componentwise_error, 1.0 / 3, 1e-15);
+  }
+}
+
+TEST_F(WideRangeResidualTest, OfRowsOfEverySizeAsOnTheHost) {
+  constexpr int64_t kN = 300;
+  const System system{kN, kN, 2, Op::kNone, 0, 0};
+  std::vector<double> a = RandomVector<double>(kN * kN, 94);
+  const std::vector<double> x = RandomVector<double>(kN * 2, 95);
+  std::vector<double> b = RandomVector<double>(kN * 2, 96);
+  for (int64_t i = 0; i < kN; ++i) {
+    const auto exponent = static_cast<int>(1023 - 7 * i);  // to 2^-1070, where the guard counts
+    for (int64_t k = 0; k < kN; ++k) a[i + k * kN] = std::ldexp(a[i + k * kN], exponent);
+    for (int64_t c = 0; c < 2; ++c) b[i + c * kN] = std::ldexp(b[i + c * kN], exponent);
+  }
+  const Result got = OnGpu(system, a, x, b);
+  const Result expected = OnHost(system, a, x, b);
+  EXPECT_NEAR(got.stats.backward_error, expected.stats.backward_error,
+              1e-12 * expected.stats.backward_error);
+  EXPECT_NEAR(got.stats.componentwise_error, expected.stats.componentwise_error,
+              1e-12 * expected.stats.componentwise_error);
+  for (size_t i = 0; i < b.size(); ++i) {
+    if (std::isinf(expected.r[i])) {
+      EXPECT_EQ(got.r[i], expected.r[i]);
+    } else {
+      const double term = std::ldexp(1.0, 1023 - 7 * static_cast<int>(i % kN));
+      ASSERT_NEAR(got.r[i], expected.r[i], 1e-15 * kN * term + 0x1p-1074) << i;
+    }
+  }
+}
+
 TEST_F(WideRangeResidualTest, NanWhereAColumnIsNotFinite) {
   const System system{2, 2, 2, Op::kNone, 0, 0};
   const std::vector<double> good = {1, 2, 3, 4};

@@ -287,6 +287,21 @@ TEST_F(MatrixOpsTest, WideRangeResidualIsTheOrdinaryOneOfASmallerSystem) {
   }
 }
 
+// Beside a row near the end of the range the others keep their own errors.
+TEST_F(MatrixOpsTest, WideRangeResidualOfRowsFarApart) {
+  for (const double small : {1e-200, 1e-290}) {
+    HostMatrix a = {1e308, 0, 0, small};
+    HostMatrix x = {1, 1};
+    HostMatrix b = {1e308, 2 * small};  // for which the second of x is wrong
+    HostMatrix r(2);
+    ASSERT_OK(ops_.WideRangeResidual(AsAny(View(a, 2, 2)), Op::kNone, View(x, 2, 1), View(b, 2, 1),
+                                     View(r, 2, 1)));
+    EXPECT_EQ(r, HostMatrix({0, small}));
+    EXPECT_NEAR(report_.residual.componentwise_error, 1.0 / 3, 1e-15);
+    EXPECT_EQ(report_.residual.backward_error, 0) << "beside the norm it is nothing";
+  }
+}
+
 TEST_F(MatrixOpsTest, InspectFactorFindsNanAnywhere) {
   const std::vector<int64_t> ipiv = {2, 2};
   HostMatrix lu = {2, 0.5, -8, 3};
