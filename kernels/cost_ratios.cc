@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <cmath>
 #include <iterator>
 #include <optional>
@@ -41,6 +42,12 @@ uint64_t Checksum(absl::string_view text) {
 
 absl::Status Malformed(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("cost ratios: ", what));
+}
+
+// The shortest text that is read back as the same number.
+std::string ToText(double ratio) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, ratio).ptr};
 }
 
 struct Line {
@@ -92,8 +99,8 @@ std::string CostRatios::Serialize(std::string_view key) const {
   std::string text = absl::StrCat(kFirstLine, ToAbsl(key), "\n");
   for (const auto& [place, by_order] : ratios_) {
     for (const auto& [n, ratio] : by_order) {
-      absl::StrAppend(&text, place.first, " ", ToAbsl(NameOf(place.second)), " ", n, " ", ratio,
-                      "\n");
+      absl::StrAppend(&text, place.first, " ", ToAbsl(NameOf(place.second)), " ", n, " ",
+                      ToText(ratio), "\n");
     }
   }
   absl::StrAppend(&text, kChecksum, absl::Hex(Checksum(text), absl::kZeroPad16), "\n");

@@ -25,7 +25,8 @@ class CostRatios {
 
   bool empty() const { return ratios_.empty(); }
 
-  // A file's text, with a checksum. `key`, one line, says what was measured where.
+  // A file's text, with a checksum, that Parse reads back to the last bit. `key`, one line, says
+  // what was measured where.
   std::string Serialize(std::string_view key) const;
 
   // Strict: INVALID_ARGUMENT for whatever Serialize(key) does not write, another key included.

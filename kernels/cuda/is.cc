@@ -88,10 +88,12 @@ class TriangleJob {
 
 }  // namespace
 
+// Never less than trsm: what was measured with one right-hand side is no reason for `auto` to take
+// the sweeps for many.
 double CudaIs::PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const {
-  return core_.Calibrated(
-      "trsm", dtype, n,
-      std::max(kSecondsPerUnknown * static_cast<double>(n), PredictTrsmSeconds(n, nrhs)));
+  const double sweeps =
+      core_.Calibrated("is", dtype, n, kSecondsPerUnknown * static_cast<double>(n));
+  return std::max(sweeps, core_.Calibrated("trsm", dtype, n, PredictTrsmSeconds(n, nrhs)));
 }
 
 absl::Status CudaIs::SolveTriangle(CudaContext& context, const FactorView& factor, bool lower,

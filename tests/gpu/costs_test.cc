@@ -3,6 +3,8 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -26,6 +28,13 @@ class CostsTest : public GpuTest {
         std::filesystem::temp_directory_path() / ("crout_costs_" + std::to_string(getpid()));
   }
   void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  // What the one file of the directory holds.
+  std::string Kept() const {
+    const std::filesystem::directory_iterator only(directory_);
+    std::ifstream file(only->path());
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
 
   // A device whose first context was made.
   std::unique_ptr<Device> Make(const std::string& directory) {
@@ -56,6 +65,17 @@ TEST_F(CostsTest, MeasuredOnceInBoundedTime) {
   EXPECT_THAT(report_, HasSubstr("measured in"));
 }
 
+TEST_F(CostsTest, EverySolverIsMeasured) {
+  const std::unique_ptr<Device> device = Make(directory_);
+  const std::string kept = Kept();
+  for (const auto& solver : device->solvers()) {
+    for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
+      EXPECT_THAT(kept, HasSubstr("\n" + std::string(solver->name()) + " " +
+                                  std::string(NameOf(dtype)) + " 256 "));
+    }
+  }
+}
+
 TEST_F(CostsTest, PredictionsAreNearWhatIsMeasured) {
   const std::unique_ptr<Device> device = Make("");
   Bench bench(*device);
@@ -74,6 +94,30 @@ TEST_F(CostsTest, PredictionsAreNearWhatIsMeasured) {
         EXPECT_LT(ratio, 2.5) << name << " n=" << n << " " << NameOf(dtype);
         std::printf("%s %s n=%d: measured / predicted %.2f\n", name, NameOf(dtype).data(),
                     static_cast<int>(n), ratio);
+      }
+    }
+  }
+}
+
+TEST_F(CostsTest, PredictionsOfSolversToo) {
+  const std::unique_ptr<Device> device = Make("");
+  Bench bench(*device);
+  for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
+    const LuAlgorithm* algorithm = *FindAlgorithm(*device, "getrf", dtype, 1024);
+    for (const int64_t n : {256, 700, 1024, 4096}) {
+      for (const auto& solver : device->solvers()) {
+        auto problem = TrialProblem::Create(*device, dtype, n, {{algorithm}}, {{solver.get()}});
+        ASSERT_TRUE(problem.ok()) << problem.status();
+        ASSERT_TRUE(problem->TimeFactor(bench.context(), *algorithm).ok());
+        std::vector<double> seconds;
+        for (int turn = 0; turn < 3; ++turn) {
+          seconds.push_back(problem->TimeSolve(bench.context(), *solver).value());
+        }
+        const double ratio = Median(seconds) / solver->PredictSeconds(dtype, n, 1);
+        EXPECT_GT(ratio, 0.4) << solver->name() << " n=" << n << " " << NameOf(dtype);
+        EXPECT_LT(ratio, 2.5) << solver->name() << " n=" << n << " " << NameOf(dtype);
+        std::printf("%s %s n=%d: measured / predicted %.2f\n", std::string(solver->name()).c_str(),
+                    NameOf(dtype).data(), static_cast<int>(n), ratio);
       }
     }
   }

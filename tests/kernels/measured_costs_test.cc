@@ -316,6 +316,27 @@ TEST_F(KeptCostsTest, MeasuredOnce) {
             1);
 }
 
+// To the last bit: `auto` may not choose otherwise at the second start.
+TEST_F(KeptCostsTest, TheFirstStartGoesByWhatIsRead) {
+  const auto keep = [this] {
+    return KeepCosts(Path(), "key", []() -> absl::StatusOr<CostRatios> {
+      CostRatios ratios;
+      ratios.Set("getrf", DType::kFloat64, 256, 100.0 / 3);
+      ratios.Set("getrf", DType::kFloat64, 1024, 1e-4 / 0.7);
+      ratios.Set("getrf", DType::kFloat64, 4096, 1e5);  // out of range
+      return ratios;
+    });
+  };
+  const KeptCosts measured = keep();
+  const KeptCosts read = keep();
+  EXPECT_THAT(read.report, HasSubstr("read from"));
+  for (const int64_t n : {100, 256, 500, 1024, 3000, 4096}) {
+    EXPECT_EQ(read.ratios.Of("getrf", DType::kFloat64, n),
+              measured.ratios.Of("getrf", DType::kFloat64, n))
+        << n;
+  }
+}
+
 TEST_F(KeptCostsTest, AFileThatDoesNotFitIsReplaced) {
   for (const std::string& text :
        {std::string(), std::string("garbage"), Some().Serialize("another key"),
