@@ -131,6 +131,21 @@ TEST_F(PreparedFactorTest, TrustWithinMeasureIsForMeasuredSolves) {
   EXPECT_EQ(refined.solver, "crout_solve");
 }
 
+// The bound's own solves are not measured, whatever else is.
+TEST_F(PreparedFactorTest, TheBoundTakesFullTrustOrAnotherSolver) {
+  SolveOptions options = With(Getrs());
+  options.error_bound = true;
+  ASSERT_OK_AND_ASSIGN(const SolveSummary trusted, SolveOnes(Factor(Diagonal(2)), options));
+  EXPECT_EQ(trusted.solver, "crout_solve");
+  const Factorization factor = Factor(Diagonal(2 / PreparingSolver::kMeasured));
+  ASSERT_OK_AND_ASSIGN(const SolveSummary measured, SolveOnes(factor, options));
+  EXPECT_EQ(measured.solver, "getrs");
+  EXPECT_EQ(measured.fallback, SolverFallback::kCondition);
+  options.fallback = nullptr;
+  EXPECT_THAT(SolveOnes(factor, options),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "not accurate"));
+}
+
 TEST_F(PreparedFactorTest, TrustIsByOperationAndTheBoundNeedsBoth) {
   const Factorization factor = Factor(Diagonal(1e-6));
   SolveOptions options = With(Getrs());

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "gmock/gmock.h"
+#include "server/rpc/admission.h"
 #include "tests/server/rpc_fixture.h"
+#include "tests/support/status_matchers.h"
 
 namespace crout::testing {
 namespace {
@@ -65,6 +67,24 @@ TEST_F(RpcCacheTest, ThreeFactorsMoreThanTheDeviceHoldsAllStillSolve) {
   EXPECT_GE(promoted, 3);
   const std::string scrape = core().metrics.Scrape();
   EXPECT_THAT(scrape, HasSubstr("crout_cache_promotion_seconds_count " + std::to_string(promoted)));
+}
+
+// A job that its device has no room for anyway takes no factor out of host memory.
+TEST_F(RpcCacheTest, WhatTheDeviceRefusesEvictsNothingFromTheHost) {
+  StartServer();
+  v1::Factor factor;
+  ASSERT_TRUE(Factorize(200, &factor).ok());
+  WaitUntil([&] { return Held().calls == 0; }, "the call's memory given back");
+  DeviceSlot& slot = *core().devices.slots()[0];
+  // All of the device is taken: the factor goes to host memory, and stands in the way there.
+  ASSERT_OK_AND_ASSIGN(const Reservation whole,
+                       core().cache.ReserveOnDevice(slot, slot.budget->limit()));
+  const MemoryBudget& host = core().devices.host_budget();
+  ASSERT_GT(host.reserved(), 0u);
+  const MemoryNeed need = {.device = 1, .host = host.limit()};
+  EXPECT_THAT(Reserve(core(), slot, need),
+              FailsWith(absl::StatusCode::kResourceExhausted, "cuda:0"));
+  EXPECT_EQ(core().cache.size(), 1u) << "the factor is still there";
 }
 
 TEST_F(RpcCacheTest, EachSolveSeesOneVersionWhole) {

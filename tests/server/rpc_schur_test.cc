@@ -2,16 +2,21 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
+#include "spdlog/sinks/ringbuffer_sink.h"
+#include "spdlog/spdlog.h"
 #include "tests/server/rpc_fixture.h"
 
 namespace crout::testing {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 class RpcSchurTest : public RpcTest {
  protected:
@@ -165,6 +170,48 @@ TEST_F(RpcSchurTest, NanIsRefusedAndNothingIsKept) {
   ExpectHeldSoon(Holdings());
 }
 
+// Any caller can cause these warnings: the log has them as it has calls.
+class RpcSchurLogTest : public RpcSchurTest {
+ protected:
+  RpcSchurLogTest() : before_(spdlog::default_logger()) {
+    spdlog::set_default_logger(std::make_shared<spdlog::logger>("test", sink_));
+  }
+  ~RpcSchurLogTest() override { spdlog::set_default_logger(before_); }
+
+  // What the log says of a poor factor and a poor complement.
+  std::vector<std::string> Warnings(LogCalls calls) {
+    Config config = SmallConfig();
+    config.call_log.calls = calls;
+    StartServer({}, config);
+    std::vector<double> a = Matrix(30);
+    a[0] = 1e-12;
+    auto header = Header(30, 10);
+    header.mutable_options()->set_algorithm(v1::ALGORITHM_CM);
+    header.set_solver(v1::SOLVER_TRSM);
+    EXPECT_TRUE(Compute(header, Bytes(a)).status.ok());
+    WaitUntil([&] { return Held().calls == 0; }, "over");
+    std::vector<std::string> warnings;
+    for (const std::string& line : sink_->last_formatted()) {
+      if (line.find("poor_") != std::string::npos) warnings.push_back(line);
+    }
+    return warnings;
+  }
+
+ private:
+  const std::shared_ptr<spdlog::sinks::ringbuffer_sink_mt> sink_ =
+      std::make_shared<spdlog::sinks::ringbuffer_sink_mt>(100);
+  const std::shared_ptr<spdlog::logger> before_;
+};
+
+TEST_F(RpcSchurLogTest, WarnsWithTheCalls) {
+  EXPECT_THAT(Warnings(LogCalls::kAll),
+              ElementsAre(HasSubstr("poor_factor"), HasSubstr("poor_complement")));
+}
+
+TEST_F(RpcSchurLogTest, DoesNotWarnWithoutThem) {
+  EXPECT_THAT(Warnings(LogCalls::kNone), IsEmpty());
+}
+
 TEST_F(RpcSchurTest, SaysHowFarSCanBeTrusted) {
   constexpr int64_t kN = 30;
   StartServer();
@@ -174,7 +221,7 @@ TEST_F(RpcSchurTest, SaysHowFarSCanBeTrusted) {
   EXPECT_GT(good.result.backward_error(), 0);
   EXPECT_LT(good.result.backward_error(), 1e-15);
   EXPECT_LT(good.result.growth(), 10);
-  EXPECT_THAT(good.result.warnings(), ::testing::IsEmpty());
+  EXPECT_THAT(good.result.warnings(), IsEmpty());
 
   a[0] = 1e-12;
   auto header = Header(kN, 10);
@@ -184,8 +231,8 @@ TEST_F(RpcSchurTest, SaysHowFarSCanBeTrusted) {
   ASSERT_TRUE(poor.status.ok()) << poor.status.error_message();
   EXPECT_GT(poor.result.backward_error(), 1e-12);
   EXPECT_GT(poor.result.growth(), 1e6);
-  EXPECT_THAT(poor.result.warnings(), ::testing::ElementsAre(v1::WARNING_POOR_COMPLEMENT));
-  EXPECT_THAT(poor.factor.warnings(), ::testing::ElementsAre(v1::WARNING_POOR_FACTOR));
+  EXPECT_THAT(poor.result.warnings(), ElementsAre(v1::WARNING_POOR_COMPLEMENT));
+  EXPECT_THAT(poor.factor.warnings(), ElementsAre(v1::WARNING_POOR_FACTOR));
   const std::string scrape = core().metrics.Scrape();
   for (const char* result : {"factor", "complement"}) {
     EXPECT_THAT(scrape, HasSubstr("crout_poor_results_total{algorithm=\"cm\",result=\"" +
