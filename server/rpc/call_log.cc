@@ -58,26 +58,31 @@ Fields FieldsOf(const ObservedCall& call, double seconds) {
 
 }  // namespace
 
-std::optional<int64_t> CallLog::Admit(bool always, bool fault) {
+bool CallLog::IsDue(Kind kind) const {
+  if (kind == Kind::kFault || options_.calls == LogCalls::kAll) return true;
+  if (options_.calls == LogCalls::kNone) return false;
+  const int lines = lines_[static_cast<size_t>(kind)];
+  if (kind == Kind::kSlow) return lines < kSlowPerSecond;
+  return options_.calls == LogCalls::kSampled && lines < kSampledPerSecond;
+}
+
+std::optional<int64_t> CallLog::Admit(Kind kind) {
   const auto now = SteadyNow();
   MutexLock lock(&mutex_);
   if (now - second_ >= std::chrono::seconds(1)) {
     second_ = now;
-    lines_ = 0;
+    lines_ = {};
   }
-  bool due = always || options_.calls == LogCalls::kAll;
-  if (!due && options_.calls == LogCalls::kSampled) due = lines_ < kSampledPerSecond;
-  if (options_.calls == LogCalls::kNone) due = fault;
-  if (!due) {
+  if (!IsDue(kind)) {
     ++skipped_;
     return std::nullopt;
   }
-  if (!always) ++lines_;
+  ++lines_[static_cast<size_t>(kind)];
   return std::exchange(skipped_, 0);
 }
 
 bool CallLog::AdmitEvent() {
-  const std::optional<int64_t> skipped = Admit(/*always=*/false, /*fault=*/false);
+  const std::optional<int64_t> skipped = Admit(Kind::kOther);
   if (!skipped) return false;
   MutexLock lock(&mutex_);
   skipped_ += *skipped;  // for a line of its own kind
@@ -87,7 +92,8 @@ bool CallLog::AdmitEvent() {
 void CallLog::Write(const ObservedCall& call, double seconds) {
   const bool fault = IsServerFault(call.status.code());
   const bool slow = seconds >= absl::ToDoubleSeconds(options_.slow);
-  const std::optional<int64_t> skipped = Admit(fault || slow, fault);
+  const Kind kind = fault ? Kind::kFault : slow ? Kind::kSlow : Kind::kOther;
+  const std::optional<int64_t> skipped = Admit(kind);
   if (!skipped) return;
   Fields fields = FieldsOf(call, seconds);
   if (slow) fields["slow"] = true;

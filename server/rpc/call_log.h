@@ -2,6 +2,7 @@
 #ifndef CROUT_SERVER_RPC_CALL_LOG_H_
 #define CROUT_SERVER_RPC_CALL_LOG_H_
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -16,8 +17,8 @@ struct ObservedCall;
 // What the log says of calls. Each includes those before it.
 enum class LogCalls : uint8_t {
   kNone,     // nothing but failures of the server's own (INTERNAL, UNKNOWN, DATA_LOSS)
-  kSlow,     // calls that took CallLogOptions::slow or longer
-  kSampled,  // up to kSampledPerSecond others in each second, the first of them
+  kSlow,     // in each second the first kSlowPerSecond that took CallLogOptions::slow or longer
+  kSampled,  // and the first kSampledPerSecond others
   kAll,
 };
 
@@ -30,6 +31,8 @@ struct CallLogOptions {
 class CallLog {
  public:
   static constexpr int kSampledPerSecond = 10;
+  // Callers can make calls slow, thousands at once.
+  static constexpr int kSlowPerSecond = 100;
 
   explicit CallLog(const CallLogOptions& options) : options_(options) {}
 
@@ -40,13 +43,16 @@ class CallLog {
   bool AdmitEvent();
 
  private:
+  enum class Kind : uint8_t { kFault, kSlow, kOther };
+
   // Calls skipped since the last line, if one is due now.
-  std::optional<int64_t> Admit(bool always, bool fault);
+  std::optional<int64_t> Admit(Kind kind);
+  bool IsDue(Kind kind) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const CallLogOptions options_;
   Mutex mutex_;
   std::chrono::steady_clock::time_point second_ ABSL_GUARDED_BY(mutex_);  // when it began
-  int lines_ ABSL_GUARDED_BY(mutex_) = 0;                                 // in it
+  std::array<int, 3> lines_ ABSL_GUARDED_BY(mutex_) = {};                 // in it, by kind
   int64_t skipped_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -22,6 +22,7 @@ namespace {
 using crout::testing::Failpoints;
 using ::testing::AllOf;
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
@@ -75,6 +76,32 @@ TEST_F(CallLogTest, SampledBySecondButSlowOnesAndFaultsAlways) {
   EXPECT_THAT(Lines(), SizeIs(1)) << "a second later there is room again";
 }
 
+TEST_F(CallLogTest, SlowCallsHaveALargerShareAndSayHowManyWentWithout) {
+  CallLog log({.calls = LogCalls::kSlow, .slow = absl::Seconds(3)});
+  constexpr size_t kCalls = 2000;
+  size_t lines = 0;
+  size_t skipped = 0;
+  const auto read = [&] {
+    for (const std::string& line : Lines()) {
+      ++lines;
+      const size_t at = line.find(" skipped=");
+      if (at != std::string::npos) skipped += std::stoul(line.substr(at + 9));
+    }
+  };
+  for (size_t i = 0; i < kCalls; ++i) Write(log, 4);
+  read();
+  EXPECT_GE(lines, size_t{CallLog::kSlowPerSecond});
+  EXPECT_LT(lines, kCalls / 2) << "unless the test took ten seconds";
+  failpoints_.Advance(absl::Seconds(1));
+  Write(log, 4);
+  read();
+  EXPECT_EQ(lines + skipped, kCalls + 1);
+  for (int i = 0; i < 2 * CallLog::kSlowPerSecond; ++i) {
+    Write(log, 4, absl::InternalError("broken"));
+  }
+  EXPECT_THAT(Lines(), SizeIs(2 * CallLog::kSlowPerSecond)) << "faults are no caller's to make";
+}
+
 TEST_F(CallLogTest, NoSecondHasMoreThanItsShare) {
   CallLog log({.calls = LogCalls::kSampled, .slow = absl::InfiniteDuration()});
   size_t lines = 0;
@@ -85,6 +112,18 @@ TEST_F(CallLogTest, NoSecondHasMoreThanItsShare) {
   }
   EXPECT_GE(lines, size_t{5} * CallLog::kSampledPerSecond);
   EXPECT_LT(lines, size_t{10} * CallLog::kSampledPerSecond) << "unless the test took five seconds";
+}
+
+TEST_F(CallLogTest, EventsThatCallersCauseAreSampledWithTheCalls) {
+  CallLog log({.calls = LogCalls::kSampled, .slow = absl::InfiniteDuration()});
+  int events = 0;
+  for (int i = 0; i < 2000; ++i) events += log.AdmitEvent() ? 1 : 0;
+  EXPECT_GE(events, CallLog::kSampledPerSecond);
+  EXPECT_LT(events, 1000) << "unless the test took a hundred seconds";
+  failpoints_.Advance(absl::Seconds(1));
+  EXPECT_TRUE(log.AdmitEvent());
+  Write(log, 0.1);
+  EXPECT_THAT(Lines(), ElementsAre(HasSubstr(" skipped=" + std::to_string(2000 - events))));
 }
 
 TEST_F(CallLogTest, LevelsOfItsOwn) {
