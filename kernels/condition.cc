@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/host_vector_solver.h"
+#include "kernels/max_abs.h"
 #include "kernels/norm_estimator.h"
 #include "kernels/normalizing_scale.h"
 #include "kernels/sync_on_exit.h"
@@ -19,18 +20,12 @@ namespace {
 
 absl::StatusOr<size_t> VectorBytes(int64_t n) { return MatrixBytes(n, 1, DType::kFloat64); }
 
-double LargestMagnitude(std::span<const double> x) {
-  double largest = 0;
-  for (const double v : x) largest = std::max(largest, std::abs(v));
-  return largest;
-}
-
 // Powers of two, kept as multiples of the largest: their products with a vector then stay in range.
 class NormalizedScales {
  public:
   NormalizedScales() = default;  // the identity
   explicit NormalizedScales(std::vector<double> scales)
-      : scales_(std::move(scales)), largest_(LargestMagnitude(scales_)) {
+      : scales_(std::move(scales)), largest_(MaxAbs(scales_)) {
     for (double& scale : scales_) scale /= largest_;
   }
 
@@ -54,7 +49,7 @@ struct Inverse {
   absl::Status Apply(bool transpose, std::span<double> x) {
     (transpose ? col : row).Apply(x);
     // The solve sees numbers near 1, whatever the range of the factor's type.
-    const double scale = NormalizingScale(LargestMagnitude(x));
+    const double scale = NormalizingScale(MaxAbs(x));
     for (double& v : x) v *= scale;
     CROUT_RETURN_IF_ERROR(solver.Solve(transpose ? Op::kTranspose : Op::kNone, x));
     for (double& v : x) v /= scale;

@@ -7,6 +7,7 @@
 
 #include "kernels/componentwise.h"
 #include "kernels/host_vector_solver.h"
+#include "kernels/max_abs.h"
 #include "kernels/norm_estimator.h"
 #include "kernels/sync_on_exit.h"
 #include "kernels/util/checked_math.h"
@@ -39,12 +40,6 @@ std::vector<double> ErrorScale(const ColumnData& column) {
     f[i] = std::abs(column.r[i]) + weight * column.w[i] + guard.Addend(column.w[i]);
   }
   return f;
-}
-
-double MaxAbs(const std::vector<double>& x) {
-  double max = 0;
-  for (double v : x) max = std::max(max, std::abs(v));
-  return max;
 }
 
 // est(|inv(op(A)) diag(f)|_inf), as the 1-norm of the transpose.

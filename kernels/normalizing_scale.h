@@ -5,14 +5,20 @@
 #include <algorithm>
 #include <cmath>
 
+#ifdef __CUDACC__
+#define CROUT_HOST_DEVICE __host__ __device__
+#else
+#define CROUT_HOST_DEVICE
+#endif
+
 namespace crout {
 
-// A power of two, in float64's range with its reciprocal, whose product with `largest` is near 1:
-// in [1, 2) for those in [2^-1000, 2^1001), nearer to that for others. 1 for 0, Inf and NaN.
-inline double NormalizingScale(double largest) {
-  constexpr int kLargest = 1000;
+// A power of two, in float64's range with its reciprocal, whose product with `largest` is in
+// [2^exponent, 2^(exponent + 1)), or as near to that as such powers come. 1 for 0, Inf and NaN.
+CROUT_HOST_DEVICE inline double NormalizingScale(double largest, int exponent = 0) {
+  constexpr int kLargest = 1022;
   if (!(largest > 0) || !std::isfinite(largest)) return 1;
-  return std::ldexp(1.0, -std::clamp(std::ilogb(largest), -kLargest, kLargest));
+  return std::ldexp(1.0, std::clamp(exponent - std::ilogb(largest), -kLargest, kLargest));
 }
 
 }  // namespace crout

@@ -2,6 +2,7 @@
 
 #include "kernels/cuda/equilibration.h"
 #include "kernels/cuda/reduction.cuh"
+#include "kernels/normalizing_scale.h"
 
 namespace crout {
 namespace {
@@ -10,17 +11,10 @@ constexpr int kTile = 32;
 constexpr int kColumns =
     kBlockThreads / kTile;  // columns that a block of the row kernel reads at once
 constexpr int kUnroll = 8;
-constexpr int kMaxExponent = 1022;
 constexpr double kSafeMinimum = 0x1p-1022;  // dlamch('S')
 
 enum Least { kRowMin, kColMin, kZeroRow, kZeroCol };
 enum Greatest { kRowMax, kColMax };
-
-// The power of two that brings `largest` into [2^exponent, 2^(exponent + 1)); 1 for zero.
-__device__ double ScaleFor(double largest, int exponent = 0) {
-  if (largest == 0) return 1;
-  return ldexp(1.0, min(max(exponent - ilogb(largest), -kMaxExponent), kMaxExponent));
-}
 
 // From the largest entry of a line: its scale, and what it adds to the statistics.
 __device__ double ScaleOf(double largest, int64_t line, Least least, Greatest greatest, Least zero,
@@ -28,7 +22,7 @@ __device__ double ScaleOf(double largest, int64_t line, Least least, Greatest gr
   atomicMin(&scratch->least[least], AbsBits(largest));
   atomicMax(&scratch->greatest[greatest], AbsBits(largest));
   if (largest == 0) atomicMin(&scratch->least[zero], static_cast<unsigned long long>(line));
-  return ScaleFor(largest);
+  return NormalizingScale(largest);
 }
 
 template <class T>
@@ -113,7 +107,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   }
   largest = BlockReduce(largest, Max());
   if (threadIdx.x != 0) return;
-  down[j] = isfinite(largest) ? ScaleFor(largest, exponent) : 1;
+  down[j] = NormalizingScale(largest, exponent);
   up[j] = 1 / down[j];
 }
 

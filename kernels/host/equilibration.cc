@@ -7,20 +7,14 @@
 #include "kernels/host/lanes.h"
 #include "kernels/host/parallel_for.h"
 #include "kernels/host/vector_clones.h"
+#include "kernels/normalizing_scale.h"
 
 namespace crout {
 namespace {
 
 constexpr int64_t kRowBlock = 512;
-constexpr int kMaxExponent = 1022;
 
 double Larger(double a, double b) { return a > b ? a : b; }
-
-// The power of two that brings `largest` into [2^exponent, 2^(exponent + 1)); 1 for zero.
-double ScaleFor(double largest, int exponent = 0) {
-  if (largest == 0) return 1;
-  return std::ldexp(1.0, std::clamp(exponent - std::ilogb(largest), -kMaxExponent, kMaxExponent));
-}
 
 // largest[i] := max(largest[i], |column[i]|)
 template <class T>
@@ -75,14 +69,14 @@ ScaleStats Compute(int cores, const MatrixView<T>& a, double* row, double* col) 
   if (a.rows > 0) stats.max_abs = *std::max_element(row, row + a.rows);
   stats.row_condition = Condition(row, a.rows);
   stats.zero_line = FirstZero(row, a.rows);
-  std::transform(row, row + a.rows, row, [](double largest) { return ScaleFor(largest); });
+  std::transform(row, row + a.rows, row, [](double largest) { return NormalizingScale(largest); });
 
   ColumnMaxima(cores, a, row, col);
   stats.col_condition = Condition(col, a.cols);
   if (const int64_t zero_col = FirstZero(col, a.cols); stats.zero_line == 0 && zero_col > 0) {
     stats.zero_line = a.rows + zero_col;
   }
-  std::transform(col, col + a.cols, col, [](double largest) { return ScaleFor(largest); });
+  std::transform(col, col + a.cols, col, [](double largest) { return NormalizingScale(largest); });
   return stats;
 }
 
@@ -103,7 +97,7 @@ void ComputeColumnScales(int cores, const MatrixView<double>& in, const double* 
       if (!(v <= largest)) largest = v;
       if (std::isnan(v)) break;
     }
-    down[j] = std::isfinite(largest) ? ScaleFor(largest, exponent) : 1;
+    down[j] = NormalizingScale(largest, exponent);
     up[j] = 1 / down[j];
   });
 }

@@ -8,6 +8,7 @@
 
 #include "kernels/componentwise.h"
 #include "kernels/host/convert.h"
+#include "kernels/max_abs.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {
@@ -59,15 +60,6 @@ absl::Status AddPanels(int cores, double alpha, bool absolute, const AnyMatrix& 
   return absl::OkStatus();
 }
 
-double MaxAbs(const double* x, int64_t count) {
-  double max = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    if (std::isnan(x[i])) return x[i];
-    max = std::max(max, std::abs(x[i]));
-  }
-  return max;
-}
-
 }  // namespace
 
 absl::Status SubtractProduct(int cores, const AnyMatrix& a, Op op, const MatrixView<double>& x,
@@ -92,9 +84,9 @@ double NormwiseBackwardError(double norm_op_a, const MatrixView<double>& x,
                              const MatrixView<double>& b, const MatrixView<double>& r) {
   double worst = 0;
   for (int64_t j = 0; j < x.cols; ++j) {
-    const double x_max = MaxAbs(&x(0, j), x.rows);
-    const double b_max = MaxAbs(&b(0, j), b.rows);
-    const double r_max = MaxAbs(&r(0, j), r.rows);
+    const double x_max = MaxAbs(x, j);
+    const double b_max = MaxAbs(b, j);
+    const double r_max = MaxAbs(r, j);
     if (!std::isfinite(norm_op_a + x_max) || !std::isfinite(b_max) || !std::isfinite(r_max)) {
       return std::numeric_limits<double>::quiet_NaN();
     }

@@ -8,6 +8,7 @@
 
 #include "kernels/componentwise.h"
 #include "kernels/host/parallel_for.h"
+#include "kernels/max_abs.h"
 
 namespace crout {
 namespace {
@@ -78,16 +79,6 @@ Maxima MeasureRows(const MatrixView<const T>& a, Op op, const double* x, const d
   return maxima;
 }
 
-// NaN for a column that is not finite.
-double MaxAbs(const MatrixView<double>& m, int64_t j) {
-  double most = 0;
-  for (int64_t i = 0; i < m.rows; ++i) {
-    if (!std::isfinite(m(i, j))) return kNan;
-    most = std::max(most, std::abs(m(i, j)));
-  }
-  return most;
-}
-
 template <class T>
 ResidualStats Compute(int cores, const MatrixView<const T>& a, Op op, const MatrixView<double>& x,
                       const MatrixView<double>& b, const MatrixView<double>& r) {
@@ -103,7 +94,7 @@ ResidualStats Compute(int cores, const MatrixView<const T>& a, Op op, const Matr
     Maxima all;
     for (const Maxima& block : blocks) all.Raise(block);
     const Wide scale = all.norm * MaxAbs(x, j) + MaxAbs(b, j);
-    if (std::isnan(scale)) return {kNan, kNan};
+    if (!std::isfinite(scale)) return {kNan, kNan};
     if (all.residual == 0) continue;
     stats.backward_error =
         std::max(stats.backward_error, static_cast<double>(all.residual / scale));
