@@ -43,6 +43,7 @@ absl::StatusOr<void*> CachingResource::DoAllocate(size_t bytes) {
   std::vector<Block> given_back;
   if (void* block = Take(bytes, given_back)) return block;
   GiveBack(given_back);
+  CROUT_RETURN_IF_ERROR(Failpoint("memory.acquire"));
   const size_t block_bytes = BlockBytes(bytes);
   auto block = source_->Acquire(block_bytes);
   if (!block.ok()) {

@@ -2,11 +2,14 @@
 #include <cuda_runtime_api.h>
 
 #include <cmath>
+#include <cstdio>
 #include <limits>
 #include <numeric>
 #include <utility>
 
+#include "kernels/util/stopwatch.h"
 #include "tests/gpu/jobs.h"
+#include "tests/support/failpoints.h"
 
 namespace crout {
 namespace {
@@ -19,6 +22,7 @@ class GpuLargeTest : public GpuTest {
     GpuTest::SetUp();
     if (IsSkipped()) return;
     gpu_ = std::make_unique<Bench>(Gpu());
+    Gpu().memory().TrimTo(0);  // what tests before left in the pool is not free to the driver
     size_t free = 0;
     size_t total = 0;
     ASSERT_EQ(cudaMemGetInfo(&free, &total), cudaSuccess);
@@ -27,8 +31,8 @@ class GpuLargeTest : public GpuTest {
   }
 
   template <class T>
-  Buffer Zeros() {
-    Buffer buffer = gpu_->Allocate(kN * kN * sizeof(T));
+  Buffer Zeros(int64_t n = kN) {
+    Buffer buffer = gpu_->Allocate(n * n * sizeof(T));
     EXPECT_EQ(cudaMemset(buffer.data(), 0, buffer.size()), cudaSuccess);
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);  // cudaMemset may return before it has run
     return buffer;
@@ -99,6 +103,35 @@ TEST_F(GpuLargeTest, FactorsAndSolvesAPermutation) {
     ASSERT_TRUE(solved.ok()) << solved.status();
     EXPECT_EQ(solved->x, expected) << solver;
   }
+}
+
+// Blocks over 8 GiB stay in the pool as others do.
+TEST_F(GpuLargeTest, TheSecondFactorizationAsksTheDriverForNothing) {
+  constexpr int64_t kOrder = 40'000;
+  testing::Failpoints failpoints;
+  const std::vector<double> ones(kOrder, 1.0);
+  const auto factor_identity = [&] {
+    Stopwatch watch;
+    Buffer a = Zeros<double>(kOrder);
+    EXPECT_EQ(cudaMemcpy2D(a.data(), (kOrder + 1) * sizeof(double), ones.data(), sizeof(double),
+                           sizeof(double), kOrder, cudaMemcpyHostToDevice),
+              cudaSuccess);
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    KernelTimings timings;
+    const PackedMatrix shape{nullptr, DType::kFloat64, Layout::kColumnMajor, kOrder, kOrder};
+    const auto factor = Factorize(
+        gpu_->context(), std::move(a), shape, OptionsOf(Gpu(), DType::kFloat64),
+        [] { return false; }, timings);
+    EXPECT_TRUE(factor.ok()) << factor.status();
+    std::printf("n=%d: %.3f s in all, %.3f s of it the factorization; blocks from the driver: %d\n",
+                static_cast<int>(kOrder), watch.Lap(), timings.factor,
+                failpoints.reached("memory.acquire"));
+  };
+  factor_identity();
+  const int first = failpoints.reached("memory.acquire");
+  EXPECT_GE(first, 2) << "the matrix and its factor";
+  factor_identity();
+  EXPECT_EQ(failpoints.reached("memory.acquire"), first);
 }
 
 }  // namespace
