@@ -108,19 +108,12 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   virtual void ReleaseResources() = 0;
   // Runs the job's work; between BeginWork and EndWork.
   virtual void RunJob(ExecutionContext& context) = 0;
-  // From now on the call holds something of that device: its threads release it.
-  void ReleaseOn(DeviceSlot& slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    releasing_ = slot.releasing.get();
-  }
+  // From now on the call holds something of that device: its threads release it, and where the call
+  // fails since the device is lost, the status says so.
+  void ReleaseOn(DeviceSlot& slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { slot_ = &slot; }
   // Whether the work is to go on now that the client is gone or its deadline has passed. Once true,
   // it stays so.
   virtual bool OutlivesClient() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return false; }
-
-  // The status of a job that failed on `device`: when the device is lost, that is the reason.
-  static absl::Status JobStatus(absl::Status status, const Device& device) {
-    if (device.healthy()) return status;
-    return WithReason(std::move(status), kReasonDeviceLost);
-  }
 
   // Whether the client has its answer, or left.
   bool ended() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ended_; }
@@ -154,8 +147,12 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
     return {held, held->reply.get()};
   }
 
-  // Marks the start of the reply; ReplyTimings() then counts sending from here.
-  void StartReply(const CallTimings& timings) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  // Marks the start of the reply about a matrix of order n; ReplyTimings() then counts sending from
+  // here.
+  void StartReply(const CallTimings& timings, const Device& device, int64_t n)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    observed_.device = device.info().name;
+    observed_.n = n;
     observed_.timings = timings;
     reply_start_ = observed_.Seconds();
   }
@@ -270,10 +267,17 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
     return observed_;
   }
 
+  // A fault of the device: when the device is lost, that is the reason.
+  absl::Status NamingLostDevice(absl::Status status) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const bool fault = absl::IsUnavailable(status) || absl::IsInternal(status);
+    if (!fault || ReasonOf(status) || slot_ == nullptr || slot_->device->healthy()) return status;
+    return WithReason(std::move(status), kReasonDeviceLost);
+  }
+
   // What the call ends with; an error goes before the OK that is still on its way.
   void Answer(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (ended_ && !end_.ok()) return;
-    end_ = std::move(status);
+    end_ = NamingLostDevice(std::move(status));
     ended_ = true;
     end_time_ = SteadyNow();
   }
@@ -348,7 +352,8 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   void ReleaseIfIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (wanted_ || working_ > 0 || released_) return;
     released_ = true;
-    releasing_->Schedule([self = this->shared_from_this()] { self->ReleaseResources(); });
+    ThreadPool& threads = slot_ == nullptr ? core_.releasing : *slot_->releasing;
+    threads.Schedule([self = this->shared_from_this()] { self->ReleaseResources(); });
   }
 
   Reservation charge_;          // of what the call itself costs, as long as it lives
@@ -363,7 +368,7 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
       ABSL_GUARDED_BY(mutex_);                      // while gRPC has some of the reply
   double reply_start_ ABSL_GUARDED_BY(mutex_) = 0;  // seconds since the call's start
   bool write_in_flight_ ABSL_GUARDED_BY(mutex_) = false;
-  ThreadPool* releasing_ ABSL_GUARDED_BY(mutex_) = &core_.releasing;
+  DeviceSlot* slot_ ABSL_GUARDED_BY(mutex_) = nullptr;  // of which the call holds something
   int working_ ABSL_GUARDED_BY(mutex_) = 0;  // a job can start before the task that queued it ends
   std::optional<Clock::time_point> wasting_since_ ABSL_GUARDED_BY(mutex_);  // works for nobody
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;

@@ -28,6 +28,16 @@ absl::StatusOr<std::optional<NewFactor>> FindSingular(ServerCore& core, DeviceSl
   return std::optional(std::move(factor));
 }
 
+FactorInfo DescribeDropped(NewFactor factor) {
+  FactorInfo info;
+  info.summary = std::move(factor.factorization.summary);
+  info.record = std::move(factor.record);
+  info.device = factor.slot->device->info().name;
+  info.nnz = factor.nnz;
+  info.timings = factor.timings;
+  return info;
+}
+
 absl::StatusOr<std::unique_ptr<FactorStep>> FactorStep::Create(ServerCore& core,
                                                                const v1::MatrixSpec& matrix,
                                                                const v1::FactorizeOptions& options,

@@ -16,6 +16,9 @@ absl::StatusOr<std::optional<NewFactor>> FindSingular(ServerCore& core, DeviceSl
                                                       MatrixUpload& upload,
                                                       const FactorizeOptions& options, int64_t n);
 
+// What is said of a factor that is not kept: nothing that concerns the cache.
+FactorInfo DescribeDropped(NewFactor factor);
+
 class FactorStep final : public PayloadStep {
  public:
   // Checks what can be checked before the payload. A factor that is `cached` is prepared for the

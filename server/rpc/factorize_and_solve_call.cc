@@ -65,13 +65,7 @@ v1::Factor FactorizeAndSolveCall::Store(NewFactor factor) {
   factor.timings = ReplyTimings();
   ObserveQuality(core_, observed_, factor.factorization.summary);
   if (insert_) return EncodeWithCounts(core_.cache.Insert(std::move(factor), *insert_));
-  FactorInfo info;
-  info.summary = std::move(factor.factorization.summary);
-  info.record = std::move(factor.record);
-  info.device = observed_.device;
-  info.nnz = factor.nnz;
-  info.timings = factor.timings;
-  return EncodeWithCounts(info);
+  return EncodeWithCounts(DescribeDropped(std::move(factor)));
 }
 
 void FactorizeAndSolveCall::RunJob(ExecutionContext& context) {
@@ -86,28 +80,23 @@ void FactorizeAndSolveCall::RunJob(ExecutionContext& context) {
   const absl::Status status = Run(context, timings, &factor, &solution);
 
   MutexLock lock(&mutex_);
-  StartReply(timings);
-  observed_.device = context.device().info().name;
-  observed_.n = factor_->upload().shape().rows;
+  StartReply(timings, context.device(), factor_->upload().shape().rows);
   if (ended()) return;
-  if (!status.ok()) return End(JobStatus(status, context.device()));
+  if (!status.ok()) return End(status);
   const FactorSummary summary = factor->factorization.summary;
   Reply(Store(*std::move(factor)), summary, solution);
 }
 
 void FactorizeAndSolveCall::RunDirect(ExecutionContext& context, CallTimings timings) {
   FactorInfo info;
-  info.device = context.device().info().name;
   std::optional<Solution> solution;
   const absl::Status status = direct_->Run(
       context, [this] { return stop_requested(); }, timings, &info.summary, &solution);
 
   MutexLock lock(&mutex_);
-  StartReply(timings);
-  observed_.device = info.device;
-  observed_.n = direct_->n();
+  StartReply(timings, context.device(), direct_->n());
   if (ended()) return;
-  if (!status.ok()) return End(JobStatus(status, context.device()));
+  if (!status.ok()) return End(status);
   ReplyDirect(std::move(info), solution);
 }
 
@@ -120,9 +109,7 @@ absl::StatusOr<bool> FactorizeAndSolveCall::AnswerSingular() {
   if (!factor) return false;
   const CallTimings timings = ArrivalTimings();
   MutexLock lock(&mutex_);
-  StartReply(timings);
-  observed_.device = factor_->slot().device->info().name;
-  observed_.n = n;
+  StartReply(timings, *factor_->slot().device, n);
   if (ended()) return true;
   const FactorSummary summary = factor->factorization.summary;
   Reply(Store(*std::move(factor)), summary, std::nullopt);
@@ -135,14 +122,13 @@ absl::StatusOr<bool> FactorizeAndSolveCall::AnswerSingularDirect() {
   if (!singular) return false;
   const CallTimings timings = ArrivalTimings();
   MutexLock lock(&mutex_);
-  StartReply(timings);
-  info.device = observed_.device = direct_->steps().front()->slot().device->info().name;
-  observed_.n = direct_->n();
+  StartReply(timings, *direct_->steps().front()->slot().device, direct_->n());
   if (!ended()) ReplyDirect(std::move(info), std::nullopt);
   return true;
 }
 
 void FactorizeAndSolveCall::ReplyDirect(FactorInfo info, const std::optional<Solution>& solution) {
+  info.device = observed_.device;
   info.nnz = direct_->nnz();
   info.timings = ReplyTimings();
   v1::Factor factor = crout::Encode(info);

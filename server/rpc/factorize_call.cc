@@ -31,11 +31,9 @@ void FactoringCall::RunJob(ExecutionContext& context) {
       context, [&] { return StopFactoring(context, n); }, timings);
 
   MutexLock lock(&mutex_);
-  StartReply(timings);
-  observed_.device = context.device().info().name;
-  observed_.n = n;
+  StartReply(timings, context.device(), n);
   if (!wanted()) return;
-  if (!factor.ok()) return End(JobStatus(factor.status(), context.device()));
+  if (!factor.ok()) return End(factor.status());
   StoreAndReply(*std::move(factor));
 }
 
@@ -44,9 +42,7 @@ absl::StatusOr<bool> FactoringCall::AnswerSingular() {
   if (!factor) return false;
   const CallTimings timings = ArrivalTimings();
   MutexLock lock(&mutex_);
-  StartReply(timings);
-  observed_.device = factor_->slot().device->info().name;
-  observed_.n = factor_->upload().shape().rows;
+  StartReply(timings, *factor_->slot().device, factor_->upload().shape().rows);
   if (wanted()) StoreAndReply(*std::move(factor));
   return true;
 }
@@ -174,13 +170,8 @@ absl::StatusOr<FactorInfo> RefactorizeCall::Store(NewFactor factor) {
   }
   CROUT_ASSIGN_OR_RETURN(const FactorInfo kept, core_.cache.Describe(tenant_, handle_));
   kept_version_ = kept.version;
-  FactorInfo dropped;
+  FactorInfo dropped = DescribeDropped(std::move(factor));
   dropped.version = 0;
-  dropped.summary = std::move(factor.factorization.summary);
-  dropped.record = std::move(factor.record);
-  dropped.device = kept.device;
-  dropped.nnz = factor.nnz;
-  dropped.timings = factor.timings;
   return dropped;
 }
 

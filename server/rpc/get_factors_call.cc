@@ -114,9 +114,7 @@ void GetFactorsCall::RunJob(ExecutionContext& context) {
   CallTimings timings;
   absl::StatusOr<FactorStorage> copy = Copy(context, timings);
   MutexLock lock(&mutex_);
-  StartReply(timings);
-  observed_.device = context.device().info().name;
-  observed_.n = pin_->summary().n;
+  StartReply(timings, context.device(), pin_->summary().n);
   if (ended()) return;
   if (!copy.ok()) return End(copy.status());
   v1::GetFactorsResponse head;

@@ -41,11 +41,9 @@ void SchurCall::RunJob(ExecutionContext& context) {
       context, [this] { return stop_requested(); }, timings, &complement);
 
   MutexLock lock(&mutex_);
-  StartReply(timings);
-  observed_.device = context.device().info().name;
-  observed_.n = schur_->upload().shape().rows;
+  StartReply(timings, context.device(), schur_->upload().shape().rows);
   if (ended()) return;
-  if (!factor.ok()) return End(JobStatus(factor.status(), context.device()));
+  if (!factor.ok()) return End(factor.status());
   const FactorSummary summary = factor->factorization.summary;
   ObserveQuality(core_, observed_, summary, complement.summary.value_or(SchurSummary()));
   v1::ComputeSchurComplementResponse first = Store(*std::move(factor));
@@ -58,9 +56,7 @@ absl::StatusOr<bool> SchurCall::AnswerSingular() {
   if (!factor) return false;
   const CallTimings timings = ArrivalTimings();
   MutexLock lock(&mutex_);
-  StartReply(timings);
-  observed_.device = schur_->slot().device->info().name;
-  observed_.n = schur_->upload().shape().rows;
+  StartReply(timings, *schur_->slot().device, schur_->upload().shape().rows);
   if (ended()) return true;
   const FactorSummary summary = factor->factorization.summary;
   ReplySingular(Store(*std::move(factor)), summary);

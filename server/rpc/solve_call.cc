@@ -45,11 +45,9 @@ void SolveCall::RunJob(ExecutionContext& context) {
   const absl::StatusOr<Solution> solution = Run(context, timings, &promoted);
 
   MutexLock lock(&mutex_);
-  StartReply(timings);
-  observed_.device = pin_->slot().device->info().name;
-  observed_.n = pin_->summary().n;
+  StartReply(timings, context.device(), pin_->summary().n);
   if (ended()) return;
-  if (!solution.ok()) return End(JobStatus(solution.status(), context.device()));
+  if (!solution.ok()) return End(solution.status());
   observed_.algorithm = solution->summary.solver;
   v1::SolveResult result = crout::Encode(*solution, pin_->version(), observed_.device);
   result.set_promoted(promoted);

@@ -99,16 +99,29 @@ v1::MatrixSpec RpcTest::Dense(int64_t rows, int64_t cols) {
   return spec;
 }
 
+v1::MatrixSpec RpcTest::Text(v1::Dtype dtype) {
+  v1::MatrixSpec spec;
+  spec.mutable_matrix_market()->set_dtype(dtype);
+  return spec;
+}
+
 std::string RpcTest::Bytes(const std::vector<double>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double)};
 }
 
 grpc::Status RpcTest::Factorize(int64_t n, v1::Factor* factor, int seed) {
+  v1::FactorizeHeader header;
+  *header.mutable_matrix() = Dense(n, n);
+  return Factorize(header, Bytes(Matrix(n, seed)), factor);
+}
+
+grpc::Status RpcTest::Factorize(const v1::FactorizeHeader& header, const std::string& data,
+                                v1::Factor* factor) {
   grpc::ClientContext context;
   auto stream = stub_->Factorize(&context);
   v1::FactorizeRequest request;
-  *request.mutable_header()->mutable_matrix() = Dense(n, n);
-  request.set_data(Bytes(Matrix(n, seed)));
+  *request.mutable_header() = header;
+  request.set_data(data);
   stream->Write(request);
   stream->WritesDone();
   v1::FactorizeResponse response;

@@ -61,10 +61,13 @@ class RpcTest : public ::testing::Test {
   // A diagonally dominant n x n matrix, column-major; `seed` makes others.
   static std::vector<double> Matrix(int64_t n, int seed = 0);
   static v1::MatrixSpec Dense(int64_t rows, int64_t cols);
+  static v1::MatrixSpec Text(v1::Dtype dtype = v1::DTYPE_FLOAT64);
   static std::string Bytes(const std::vector<double>& values);
 
   // Whole calls.
   grpc::Status Factorize(int64_t n, v1::Factor* factor, int seed = 0);
+  grpc::Status Factorize(const v1::FactorizeHeader& header, const std::string& data,
+                         v1::Factor* factor);
   struct Solved {
     v1::SolveResult result;
     std::vector<double> x;

@@ -39,7 +39,7 @@ namespace {
 class RpcMemoryTest : public RpcTest {
  protected:
   // A matrix of order n with `lines` lines, a diagonal and duplicates of its first entry.
-  static std::string Text(int64_t n, int64_t lines) {
+  static std::string TextOf(int64_t n, int64_t lines) {
     std::string text = absl::StrCat("%%MatrixMarket matrix coordinate real general\n", n, " ", n,
                                     " ", lines, "\n");
     for (int64_t i = 0; i < lines; ++i) {
@@ -50,18 +50,9 @@ class RpcMemoryTest : public RpcTest {
   }
 
   grpc::Status FactorizeText(const std::string& text, v1::Factor* factor) {
-    grpc::ClientContext context;
-    auto stream = stub().Factorize(&context);
-    v1::FactorizeRequest request;
-    request.mutable_header()->mutable_matrix()->mutable_matrix_market();
-    request.set_data(text);
-    stream->Write(request);
-    stream->WritesDone();
-    v1::FactorizeResponse response;
-    while (stream->Read(&response)) {
-      if (response.has_factor()) *factor = response.factor();
-    }
-    return stream->Finish();
+    v1::FactorizeHeader header;
+    *header.mutable_matrix() = Text();
+    return Factorize(header, text, factor);
   }
 
   // The call is refused when the allocation of `bytes` bytes is, and works when it is not.
@@ -80,17 +71,17 @@ class RpcMemoryTest : public RpcTest {
 TEST_F(RpcMemoryTest, OnTheThreadThatReceives) {
   StartServer();
   // A segment of text, with its terminator.
-  ExpectRefused((size_t{1} << 20) + 1, Text(50, 200000));
+  ExpectRefused((size_t{1} << 20) + 1, TextOf(50, 200000));
 }
 
 TEST_F(RpcMemoryTest, OnTheThreadThatParses) {
   StartServer();
-  ExpectRefused(12347 * sizeof(MatrixEntry), Text(50, 12347));
+  ExpectRefused(12347 * sizeof(MatrixEntry), TextOf(50, 12347));
 }
 
 TEST_F(RpcMemoryTest, OnTheThreadThatAssembles) {
   StartServer();
-  ExpectRefused((777 + 1) * sizeof(int64_t), Text(777, 777));
+  ExpectRefused((777 + 1) * sizeof(int64_t), TextOf(777, 777));
 }
 
 TEST_F(RpcMemoryTest, OnTheThreadThatWorks) {

@@ -12,12 +12,6 @@ namespace {
 
 constexpr char kBanner[] = "%%MatrixMarket matrix coordinate real general\n";
 
-v1::MatrixSpec Text(v1::Dtype dtype = v1::DTYPE_FLOAT64) {
-  v1::MatrixSpec spec;
-  spec.mutable_matrix_market()->set_dtype(dtype);
-  return spec;
-}
-
 class RpcSingularTest : public RpcTest {
  protected:
   void SetUp() override {
@@ -29,20 +23,11 @@ class RpcSingularTest : public RpcTest {
 
   grpc::Status FactorizeText(const std::string& text, v1::Factor* factor,
                              v1::Dtype dtype = v1::DTYPE_FLOAT64) {
-    grpc::ClientContext context;
-    auto stream = stub().Factorize(&context);
-    v1::FactorizeRequest request;
-    *request.mutable_header()->mutable_matrix() = Text(dtype);
-    request.mutable_header()->mutable_options()->set_determinant(true);
-    request.mutable_header()->mutable_options()->set_condition(true);
-    request.set_data(text);
-    stream->Write(request);
-    stream->WritesDone();
-    v1::FactorizeResponse response;
-    while (stream->Read(&response)) {
-      if (response.has_factor()) *factor = response.factor();
-    }
-    return stream->Finish();
+    v1::FactorizeHeader header;
+    *header.mutable_matrix() = Text(dtype);
+    header.mutable_options()->set_determinant(true);
+    header.mutable_options()->set_condition(true);
+    return Factorize(header, text, factor);
   }
 
   void ExpectSingular(const v1::Factor& factor, int64_t n, v1::SingularReason reason,

@@ -156,6 +156,7 @@ class FakeDevice::StagedUploader final : public Uploader {
     if (bytes > std::min(staging_.size(), left_.size())) {
       return absl::InvalidArgumentError("more bytes than were reserved");
     }
+    if (!device_.healthy()) return absl::UnavailableError("the device broke down");
     std::memcpy(left_.data(), staging_.data(), bytes);
     left_ = left_.subspan(bytes);
     return absl::OkStatus();
