@@ -27,12 +27,14 @@ absl::Status MessageWriter::Advance(size_t limit) {
 }
 
 absl::StatusOr<MessageWriter::Message> MessageWriter::Next() {
+  size_t most = kChunkBytes;
   if (!primed_) {
     primed_ = true;
-    if (absl::Status status = Advance(kChunkBytes); !status.ok()) return status;
+    most = kFirstChunkBytes;
+    if (absl::Status status = Advance(most); !status.ok()) return status;
   }
   size_t filled = 0;
-  while (ahead_.size() > 0 && filled + ahead_.size() <= kChunkBytes) {
+  while (ahead_.size() > 0 && filled + ahead_.size() <= most) {
     filled += ahead_.size();
     const int number = payloads_[current_].number;
     AppendBytesField(number, std::move(ahead_), &message_);

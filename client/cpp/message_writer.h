@@ -24,8 +24,11 @@ struct PayloadField {
 
 class MessageWriter {
  public:
-  // Payload bytes per message: 1 MiB.
-  static constexpr size_t kChunkBytes = size_t{1} << 20;
+  // Most payload bytes of a message: about half of what the server, with its default limits, wants
+  // of the slowest client while one message arrives.
+  static constexpr size_t kChunkBytes = size_t{256} << 10;
+  // And of the first: a call that waits for its request_id keeps no larger one.
+  static constexpr size_t kFirstChunkBytes = size_t{32} << 10;
 
   // `first` is the serialised first message without payload; `payloads` follow in order, and as
   // much of them as fits rides in the first message. `borrowed` counts slices given to gRPC.

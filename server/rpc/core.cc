@@ -1,5 +1,6 @@
 #include "server/rpc/core.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +12,11 @@ namespace {
 constexpr double kRetrySeconds = 1;
 
 }  // namespace
+
+size_t Limits::ReplyChunkBytes() const {
+  constexpr size_t kLeast = size_t{4} << 10;  // below it messages cost more than what they carry
+  return std::min(reply_chunk_bytes, std::max(kLeast, LargestMessage(transfer) / 2));
+}
 
 absl::StatusOr<Reservation> ServerCore::ChargeCall() {
   auto charge = call_memory.TryReserve(kCallBytes);

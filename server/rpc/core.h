@@ -23,12 +23,16 @@ namespace crout {
 struct Limits {
   int64_t max_n = 131072;
   size_t max_message_bytes = size_t{16} << 20;
-  size_t reply_chunk_bytes = size_t{1} << 20;
+  size_t reply_chunk_bytes = size_t{1} << 20;  // at most
   absl::Duration default_lease = absl::Hours(1);
   absl::Duration max_lease = absl::Hours(24 * 7);
   absl::Duration max_life = absl::InfiniteDuration();  // of a factor, however often it is used
   TransferLimits transfer;                             // of each upload and each reply
   size_t queue_capacity = 256;
+
+  // Payload of one message of a reply, which counts as read when all of it is: half of what a
+  // client at the least rate reads within the idle timeout.
+  size_t ReplyChunkBytes() const;
 };
 
 // References to the daemon's parts; all outlive every call, and are thread-safe.

@@ -123,7 +123,7 @@ void GetFactorsCall::RunJob(ExecutionContext& context) {
       std::make_shared<const ReplyData>(ReplyData{std::move(memory_.host), std::move(copy->lu)});
   StreamData(
       head, InFlight(std::move(lu)), v1::GetFactorsResponse::kDataFieldNumber,
-      core_.limits.reply_chunk_bytes, [](v1::GetFactorsResponse&) {},
+      core_.limits.ReplyChunkBytes(), [](v1::GetFactorsResponse&) {},
       [this](Message message) {
         mutex_.AssertHeld();
         Send(std::move(message));

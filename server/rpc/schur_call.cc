@@ -95,7 +95,7 @@ void SchurCall::SendComplement(const Complement& complement,
     if (summary->is_poor) result->add_warnings(v1::WARNING_POOR_COMPLEMENT);
   };
   StreamData(first, InFlight(complement.s), Response::kDataFieldNumber,
-             core_.limits.reply_chunk_bytes, tail, [this](Message message) {
+             core_.limits.ReplyChunkBytes(), tail, [this](Message message) {
                mutex_.AssertHeld();
                Send(std::move(message));
              });

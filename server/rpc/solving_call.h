@@ -27,7 +27,7 @@ class SolvingCall : public UploadCall {
       *response.mutable_result()->mutable_timings() = crout::Encode(ReplyTimings());
     };
     StreamData(first, InFlight(solution.x), Response::kDataFieldNumber,
-               core_.limits.reply_chunk_bytes, tail, [this](Message message) {
+               core_.limits.ReplyChunkBytes(), tail, [this](Message message) {
                  mutex_.AssertHeld();
                  Send(std::move(message));
                });

@@ -1,6 +1,16 @@
 #include "server/rpc/transfer_watch.h"
 
+#include <limits>
+
 namespace crout {
+
+size_t LargestMessage(const TransferLimits& limits) {
+  constexpr auto kAll = std::numeric_limits<size_t>::max();
+  if (limits.min_rate == 0) return kAll;
+  const double bytes =
+      static_cast<double>(limits.min_rate) * absl::ToDoubleSeconds(limits.idle_timeout);
+  return bytes < static_cast<double>(kAll) ? static_cast<size_t>(bytes) : kAll;
+}
 
 void TransferWatch::Await(Clock::time_point now) {
   if (turn_) return;

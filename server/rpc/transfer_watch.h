@@ -22,6 +22,10 @@ struct TransferLimits {
   absl::Duration max_time = absl::Hours(1);
 };
 
+// The most bytes that a peer at the least rate moves within the idle timeout: a message counts when
+// it is whole, so that a larger one comes too late. All there are where one of them is no limit.
+size_t LargestMessage(const TransferLimits& limits);
+
 // One upload, or one reply; a stream that stays open between them has a watch for each. Time in
 // which the server is busy is not the peer's: it counts for max_time alone. Not thread-safe.
 class TransferWatch {

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <numeric>
@@ -77,8 +78,11 @@ TEST_F(StreamTest, DenseUploadArrivesWholeInChunks) {
   EXPECT_EQ(upload_.header.matrix().dense().layout(), v1::LAYOUT_ROW_MAJOR);
   ASSERT_EQ(upload_.data.size(), a.size() * 8);
   EXPECT_EQ(std::memcmp(upload_.data.data(), a.data(), upload_.data.size()), 0);
-  EXPECT_EQ(upload_.chunks.size(), 8u);
-  for (const size_t chunk : upload_.chunks) EXPECT_LE(chunk, size_t{1} << 20);
+  // The first is no more than a call may wait with, the others than the slowest client that the
+  // server has patience with, 16 KiB a second, sends within the idle timeout of 30 s.
+  EXPECT_LE(upload_.chunks.front(), size_t{60} << 10);
+  for (const size_t chunk : upload_.chunks) EXPECT_LE(chunk, size_t{480} << 10);
+  EXPECT_LE(upload_.chunks.size(), upload_.data.size() / (size_t{256} << 10) + 2);
 }
 
 TEST_F(StreamTest, SmallAndEmptyMatricesRideInOneMessage) {
@@ -224,7 +228,9 @@ TEST_F(StreamTest, ProgressCountsBytesAndPassesPhasesOn) {
   ASSERT_TRUE(
       client_->Factorize(MatrixSource::Dense(absl::MakeConstSpan(a), 1024, 512), {}, {}, call)
           .ok());
-  EXPECT_THAT(sent, testing::ElementsAre(1 << 20, 2 << 20, 3 << 20, 4 << 20));
+  EXPECT_GE(sent.size(), 8u) << "of chunks";
+  EXPECT_TRUE(std::is_sorted(sent.begin(), sent.end()));
+  EXPECT_EQ(sent.back(), 4 << 20);
   EXPECT_THAT(phases, testing::ElementsAre(v1::PHASE_QUEUE, v1::PHASE_FACTOR));
 }
 

@@ -99,6 +99,27 @@ TEST_F(ReplyTest, AReaderThatStoppedDoesNotOutliveTheServersEnd) {
   ExpectHeldSoon(idle_);
 }
 
+// In half of the idle timeout, at the least rate.
+TEST_F(ReplyTest, ChunksAreAsLargeAsTheSlowestReaderCanTake) {
+  v1::Factor factor;
+  constexpr int64_t kLarge = 256;
+  constexpr size_t kMost = (size_t{16} << 10) * 30 / 2;
+  ASSERT_TRUE(Factorize(kLarge, &factor).ok());
+  core().limits.reply_chunk_bytes = Limits().reply_chunk_bytes;
+  v1::GetFactorsRequest request;
+  request.set_handle(factor.handle());
+  grpc::ClientContext context;
+  auto stream = stub().GetFactors(&context, request);
+  v1::GetFactorsResponse response;
+  size_t read = 0;
+  while (stream->Read(&response)) {
+    EXPECT_LE(response.data().size(), kMost);
+    read += response.data().size();
+  }
+  EXPECT_TRUE(stream->Finish().ok());
+  EXPECT_EQ(read, kLarge * kLarge * sizeof(double));
+}
+
 // What each call reserves when its header has come, before any payload.
 TEST_F(ReplyTest, FactorizeAndSolveReservesItsReplyAtTheHeader) {
   for (const auto algorithm : {v1::ALGORITHM_GETRF, v1::ALGORITHM_GAUSS_JORDAN}) {

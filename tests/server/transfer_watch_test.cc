@@ -1,6 +1,9 @@
 #include "server/rpc/transfer_watch.h"
 
+#include <limits>
+
 #include "gtest/gtest.h"
+#include "server/rpc/core.h"
 
 namespace crout {
 namespace {
@@ -64,6 +67,27 @@ TEST_F(TransferWatchTest, TheWholeIsLimitedWhoeversTurnItIs) {
   watch_.Rest(At(0));
   EXPECT_EQ(watch_.Check(At(600)), Fault::kNone);
   EXPECT_EQ(watch_.Check(At(601)), Fault::kLong);
+}
+
+TEST_F(TransferWatchTest, TheLargestMessageIsWhatTheLeastRateMovesInTime) {
+  EXPECT_EQ(LargestMessage(limits_), 3000u);
+  constexpr auto kAll = std::numeric_limits<size_t>::max();
+  EXPECT_EQ(LargestMessage({.idle_timeout = absl::InfiniteDuration()}), kAll);
+  EXPECT_EQ(LargestMessage({.min_rate = 0}), kAll);
+  EXPECT_EQ(LargestMessage({.idle_timeout = absl::Hours(1), .min_rate = kAll}), kAll);
+}
+
+TEST_F(TransferWatchTest, ChunksOfRepliesFollowTheLimits) {
+  Limits limits;
+  EXPECT_EQ(limits.ReplyChunkBytes(), size_t{240} << 10);
+  limits.transfer.min_rate = 0;
+  EXPECT_EQ(limits.ReplyChunkBytes(), limits.reply_chunk_bytes);
+  limits.transfer = {.idle_timeout = absl::InfiniteDuration()};
+  EXPECT_EQ(limits.ReplyChunkBytes(), limits.reply_chunk_bytes);
+  limits.transfer = {.min_rate = size_t{1} << 30};
+  EXPECT_EQ(limits.ReplyChunkBytes(), limits.reply_chunk_bytes);
+  limits.transfer = {.idle_timeout = absl::Milliseconds(1), .min_rate = 1};
+  EXPECT_EQ(limits.ReplyChunkBytes(), size_t{4} << 10);
 }
 
 TEST_F(TransferWatchTest, LimitsCanBeAbsent) {
