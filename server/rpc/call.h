@@ -1,4 +1,4 @@
-// What the streaming calls share: replies in order, one end, cancellation, and the accounts at it.
+// What all calls share: replies in order, one end, cancellation, and the accounts at it.
 #ifndef CROUT_SERVER_RPC_CALL_H_
 #define CROUT_SERVER_RPC_CALL_H_
 
@@ -26,12 +26,13 @@
 #include "server/rpc/observe.h"
 #include "server/rpc/status.h"
 #include "server/rpc/transfer_watch.h"
+#include "server/rpc/wire.h"
 #include "server/scheduling/device_scheduler.h"
 #include "server/scheduling/reason.h"
 
 namespace crout {
 
-// A streaming call; Reactor is grpc::ServerBidiReactor or ServerWriteReactor over ByteBuffer.
+// Reactor is grpc::ServerBidiReactor or ServerWriteReactor over ByteBuffer, or UnaryReactor.
 //
 // Lives until gRPC is done with it and no job or task refers to it. Reactions, jobs and tasks run
 // on different threads; `mutex_` orders them. gRPC runs no reaction inside a Start* or Finish call
@@ -115,6 +116,18 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   // it stays so.
   virtual bool OutlivesClient() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return false; }
 
+  // Parses a request that is one message. gRPC keeps it as long as the call lives: it is charged.
+  absl::Status TakeRequest(const grpc::ByteBuffer& buffer, google::protobuf::Message* request) {
+    CROUT_RETURN_IF_ERROR(ParseMessage(buffer, request));
+    return ChargeMore(buffer.Length());
+  }
+  // Charges the call, as long as it lives, for a small message that it keeps.
+  absl::Status ChargeMore(size_t bytes) {
+    CROUT_ASSIGN_OR_RETURN(Reservation more, core_.ChargeCall(bytes));
+    charge_.Absorb(std::move(more));
+    return absl::OkStatus();
+  }
+
   // Whether the client has its answer, or left.
   bool ended() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ended_; }
   // Whether the work, or what came of it, is of use to anybody. True until the end.
@@ -180,6 +193,12 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
     wanted_ = false;
     SendNext();
     ReleaseIfIdle();
+  }
+
+  // Ends the call with its last message, which leaves together with the end.
+  void EndWith(Message message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!ended_) replies_.push_back(std::move(message));
+    EndAfterReplies(absl::OkStatus());
   }
 
   // Brackets work outside reactions. BeginWork is false when nobody wants it: then do nothing.
@@ -356,7 +375,7 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
     threads.Schedule([self = this->shared_from_this()] { self->ReleaseResources(); });
   }
 
-  Reservation charge_;          // of what the call itself costs, as long as it lives
+  Reservation charge_;          // of what the call costs beside its job, as long as it lives
   std::shared_ptr<Call> self_;  // gRPC's reference, from Enter() to OnDone()
   std::shared_ptr<const CallRegistry::Ticket> ticket_;
   std::atomic<bool> stop_ = false;

@@ -18,14 +18,14 @@ size_t Limits::ReplyChunkBytes() const {
   return std::min(reply_chunk_bytes, std::max(kLeast, LargestMessage(transfer) / 2));
 }
 
-absl::StatusOr<Reservation> ServerCore::ChargeCall() {
-  auto charge = call_memory.TryReserve(kCallBytes);
+absl::StatusOr<Reservation> ServerCore::ChargeCall(size_t bytes) {
+  auto charge = call_memory.TryReserve(bytes);
   if (charge) return *std::move(charge);
-  return WithRetryAfter(
-      WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                     "the server has ", call_memory.limit() / kCallBytes, " calls open already")),
-                 kReasonMemoryExhausted),
-      kRetrySeconds);
+  return WithRetryAfter(WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                                       "open calls hold the ", call_memory.limit() >> 10,
+                                       " KiB that the server has for them")),
+                                   kReasonMemoryExhausted),
+                        kRetrySeconds);
 }
 
 }  // namespace crout

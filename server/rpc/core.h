@@ -43,7 +43,7 @@ struct ServerCore {
   Metrics& metrics;
   CallLog& call_log;
   CallRegistry& calls;
-  // For the calls themselves, whatever they move: kCallBytes each.
+  // For the calls themselves, whatever they move.
   MemoryBudget& call_memory;
   // Host memory for replies and text uploads, under DevicePool::host_budget().
   MemoryResource& host_memory;
@@ -54,11 +54,11 @@ struct ServerCore {
   ThreadPool& parsers;
   absl::Time start_time;
 
-  // What a streaming call costs beside all that it reserves: the stream, its buffers, its state.
+  // What a call costs beside all that it reserves: the stream, its buffers, its state.
   static constexpr size_t kCallBytes = size_t{32} << 10;
-  // To be held as long as the call lives. RESOURCE_EXHAUSTED (reason MEMORY_EXHAUSTED) when there
-  // are as many as there is memory for.
-  absl::StatusOr<Reservation> ChargeCall();
+  // For a call, as long as it lives, or for small messages that it keeps. RESOURCE_EXHAUSTED
+  // (reason MEMORY_EXHAUSTED) when open calls hold all that there is for them.
+  absl::StatusOr<Reservation> ChargeCall(size_t bytes = kCallBytes);
 
   // Set by the daemon as soon as it is asked to stop.
   std::atomic<bool> draining = false;

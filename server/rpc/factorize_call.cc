@@ -89,9 +89,11 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeCall::Claim() {
     }
     if (living.ok()) {
       claim_.emplace(&core_.cache, tenant_, insert_.request_id);
+      waiting_.Release();
       return std::vector<PayloadStep*>{factor_.get()};
     }
     if (!absl::IsAborted(living.status())) return living.status();
+    CROUT_ASSIGN_OR_RETURN(waiting_, KeepFirstMessage());
     const std::shared_ptr<RequestWaiter> waiter(shared_from_this(), this);
     if (core_.cache.AwaitRequest(tenant_, insert_.request_id, waiter)) {
       return std::vector<PayloadStep*>{};

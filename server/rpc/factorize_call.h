@@ -57,7 +57,8 @@ class FactoringCall : public UploadCall {
 };
 
 // With a request_id, a call whose payload has arrived outlives its client: the factor is kept for
-// who asks again. A later call with the id waits for the one that holds it.
+// who asks again. A later call with the id waits for the one that holds it, with no more than a
+// small first message, charged.
 class FactorizeCall final : public FactoringCall, public RequestWaiter {
  public:
   FactorizeCall(ServerCore& core, grpc::CallbackServerContext* context)
@@ -85,6 +86,7 @@ class FactorizeCall final : public FactoringCall, public RequestWaiter {
 
   InsertOptions insert_;
   std::optional<RequestClaim> claim_;
+  Reservation waiting_;  // for the first message, while the call waits
 };
 
 class RefactorizeCall final : public FactoringCall {

@@ -47,7 +47,7 @@ void GetFactorsCall::Begin(const grpc::ByteBuffer& request) {
 
 absl::Status GetFactorsCall::Start(const grpc::ByteBuffer& request) {
   CROUT_RETURN_IF_ERROR(Enter());
-  CROUT_RETURN_IF_ERROR(ParseMessage(request, &request_));
+  CROUT_RETURN_IF_ERROR(TakeRequest(request, &request_));
   CROUT_ASSIGN_OR_RETURN(const Handle handle, DecodeHandle(request_.handle()));
   {
     MutexLock lock(&mutex_);

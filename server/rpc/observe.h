@@ -40,7 +40,7 @@ struct ObservedCall {
   std::string algorithm;      // the method or solver that ran
   std::string device;
   int64_t n = -1;               // -1: not known
-  uint64_t received_bytes = 0;  // of messages; unary calls are not counted
+  uint64_t received_bytes = 0;  // of messages; unary requests are not counted
   uint64_t sent_bytes = 0;
   CallTimings timings;
 };

@@ -12,11 +12,11 @@
 #include "server/rpc/factorize_call.h"
 #include "server/rpc/get_factors_call.h"
 #include "server/rpc/iterations.h"
-#include "server/rpc/observe.h"
 #include "server/rpc/schur_call.h"
 #include "server/rpc/server_info.h"
 #include "server/rpc/solve_call.h"
 #include "server/rpc/status.h"
+#include "server/rpc/unary_call.h"
 
 namespace crout {
 namespace {
@@ -28,6 +28,17 @@ template <class Call>
 Call* BeginUpload(ServerCore& core, grpc::CallbackServerContext* context) {
   auto call = std::make_shared<Call>(core, context);
   call->Begin();  // from here on it keeps itself alive until gRPC is done with it
+  return call.get();
+}
+
+template <class Request, class Response>
+FactorizationService::Unary* BeginUnary(
+    ServerCore& core, grpc::CallbackServerContext* context, Method method,
+    const grpc::ByteBuffer& request, grpc::ByteBuffer* reply,
+    typename UnaryCall<Request, Response>::Handler handler,
+    typename UnaryCall<Request, Response>::Threads threads = nullptr) {
+  auto call = std::make_shared<UnaryCall<Request, Response>>(core, context, method, handler);
+  call->Begin(request, reply, threads);
   return call.get();
 }
 
@@ -49,37 +60,52 @@ absl::Status List(ServerCore& core, const std::string& tenant,
   return absl::OkStatus();
 }
 
-absl::Status Describe(ServerCore& core, const std::string& tenant, const std::string& text,
-                      v1::Factor* factor) {
-  CROUT_ASSIGN_OR_RETURN(const Handle handle, DecodeHandle(text));
+absl::Status Describe(ServerCore& core, const std::string& tenant,
+                      const v1::DescribeFactorRequest& request,
+                      v1::DescribeFactorResponse* response) {
+  CROUT_ASSIGN_OR_RETURN(const Handle handle, DecodeHandle(request.handle()));
   CROUT_ASSIGN_OR_RETURN(const FactorInfo info, core.cache.Describe(tenant, handle));
-  *factor = Encode(info);
+  *response->mutable_factor() = Encode(info);
   return absl::OkStatus();
 }
 
 absl::Status Renew(ServerCore& core, const std::string& tenant,
-                   const v1::RenewLeaseRequest& request, google::protobuf::Timestamp* end) {
+                   const v1::RenewLeaseRequest& request, v1::RenewLeaseResponse* response) {
   CROUT_ASSIGN_OR_RETURN(const Handle handle, DecodeHandle(request.handle()));
   CROUT_ASSIGN_OR_RETURN(const absl::Duration lease,
                          DecodeLease(request.lease(), "lease", core.limits));
   CROUT_ASSIGN_OR_RETURN(const FactorInfo info, core.cache.Renew(tenant, handle, lease));
-  *end = EncodeTime(info.lease_expire_time);
+  *response->mutable_lease_expire_time() = EncodeTime(info.lease_expire_time);
   return absl::OkStatus();
 }
 
+absl::Status Release(ServerCore& core, const std::string& tenant,
+                     const v1::ReleaseFactorRequest& request,
+                     v1::ReleaseFactorResponse* /*response*/) {
+  CROUT_ASSIGN_OR_RETURN(const Handle handle, DecodeHandle(request.handle()));
+  return core.cache.Release(tenant, handle);
+}
+
 // Those of the factor's device, if there is such a factor.
-ThreadPool& ReleasingThreads(ServerCore& core, const grpc::CallbackServerContext& context,
-                             const std::string& text) {
-  const absl::StatusOr<std::string> tenant = DecodeTenant(context);
-  const absl::StatusOr<Handle> handle = DecodeHandle(text);
-  if (!tenant.ok() || !handle.ok()) return core.releasing;
-  const absl::StatusOr<DeviceSlot*> slot = core.cache.SlotOf(*tenant, *handle);
+ThreadPool& ReleasingThreads(ServerCore& core, const std::string& tenant,
+                             const v1::ReleaseFactorRequest& request) {
+  const absl::StatusOr<Handle> handle = DecodeHandle(request.handle());
+  if (!handle.ok()) return core.releasing;
+  const absl::StatusOr<DeviceSlot*> slot = core.cache.SlotOf(tenant, *handle);
   return slot.ok() ? *(*slot)->releasing : core.releasing;
 }
 
-absl::Status Release(ServerCore& core, const std::string& tenant, const std::string& text) {
-  CROUT_ASSIGN_OR_RETURN(const Handle handle, DecodeHandle(text));
-  return core.cache.Release(tenant, handle);
+absl::Status Estimate(ServerCore& core, const std::string& /*tenant*/,
+                      const v1::EstimateFactorizeRequest& request,
+                      v1::EstimateFactorizeResponse* response) {
+  return EstimateFactorization(core, request, response);
+}
+
+absl::Status Info(ServerCore& core, const std::string& /*tenant*/,
+                  const v1::GetServerInfoRequest& /*request*/,
+                  v1::GetServerInfoResponse* response) {
+  DescribeServer(core, response);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -115,100 +141,54 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* FactorizationService::GetFactors(
   return call.get();
 }
 
-template <class Handler>
-grpc::ServerUnaryReactor* FactorizationService::Unary(grpc::CallbackServerContext* context,
-                                                      Method method, Handler handler,
-                                                      const std::string& handle) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  Answer(context, method, reactor, handler, handle);
-  return reactor;
+FactorizationService::Unary* FactorizationService::ListFactors(grpc::CallbackServerContext* context,
+                                                               const grpc::ByteBuffer* request,
+                                                               grpc::ByteBuffer* reply) {
+  return BeginUnary<v1::ListFactorsRequest, v1::ListFactorsResponse>(
+      core_, context, Method::kListFactors, *request, reply, List);
 }
 
-template <class Handler>
-void FactorizationService::Answer(grpc::CallbackServerContext* context, Method method,
-                                  grpc::ServerUnaryReactor* reactor, Handler handler,
-                                  const std::string& handle) {
-  ObservedCall observed(method, context);
-  observed.Concerns(handle);
-  const auto run = [&]() -> absl::Status {
-    CROUT_ASSIGN_OR_RETURN(const CallRegistry::Ticket ticket, core_.calls.Enter({}));
-    CROUT_ASSIGN_OR_RETURN(observed.tenant, DecodeTenant(*context));
-    return handler(observed.tenant);
-  };
-  observed.status = run();
-  ObserveCall(core_, observed);
-  reactor->Finish(ToGrpcStatus(observed.status, context));
+FactorizationService::Unary* FactorizationService::DescribeFactor(
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
+    grpc::ByteBuffer* reply) {
+  return BeginUnary<v1::DescribeFactorRequest, v1::DescribeFactorResponse>(
+      core_, context, Method::kDescribeFactor, *request, reply, Describe);
 }
 
-grpc::ServerUnaryReactor* FactorizationService::ListFactors(grpc::CallbackServerContext* context,
-                                                            const v1::ListFactorsRequest* request,
-                                                            v1::ListFactorsResponse* response) {
-  return Unary(context, Method::kListFactors,
-               [&](const std::string& tenant) { return List(core_, tenant, *request, response); });
+FactorizationService::Unary* FactorizationService::GetIterations(
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
+    grpc::ByteBuffer* reply) {
+  return BeginUnary<v1::GetIterationsRequest, v1::GetIterationsResponse>(
+      core_, context, Method::kGetIterations, *request, reply, crout::GetIterations);
 }
 
-grpc::ServerUnaryReactor* FactorizationService::DescribeFactor(
-    grpc::CallbackServerContext* context, const v1::DescribeFactorRequest* request,
-    v1::DescribeFactorResponse* response) {
-  return Unary(
-      context, Method::kDescribeFactor,
-      [&](const std::string& tenant) {
-        return Describe(core_, tenant, request->handle(), response->mutable_factor());
-      },
-      request->handle());
+FactorizationService::Unary* FactorizationService::RenewLease(grpc::CallbackServerContext* context,
+                                                              const grpc::ByteBuffer* request,
+                                                              grpc::ByteBuffer* reply) {
+  return BeginUnary<v1::RenewLeaseRequest, v1::RenewLeaseResponse>(
+      core_, context, Method::kRenewLease, *request, reply, Renew);
 }
 
-grpc::ServerUnaryReactor* FactorizationService::GetIterations(
-    grpc::CallbackServerContext* context, const v1::GetIterationsRequest* request,
-    v1::GetIterationsResponse* response) {
-  return Unary(
-      context, Method::kGetIterations,
-      [&](const std::string& tenant) {
-        return crout::GetIterations(core_, tenant, *request, response);
-      },
-      request->handle());
-}
-
-grpc::ServerUnaryReactor* FactorizationService::RenewLease(grpc::CallbackServerContext* context,
-                                                           const v1::RenewLeaseRequest* request,
-                                                           v1::RenewLeaseResponse* response) {
-  return Unary(
-      context, Method::kRenewLease,
-      [&](const std::string& tenant) {
-        return Renew(core_, tenant, *request, response->mutable_lease_expire_time());
-      },
-      request->handle());
-}
-
-grpc::ServerUnaryReactor* FactorizationService::ReleaseFactor(
-    grpc::CallbackServerContext* context, const v1::ReleaseFactorRequest* request,
-    v1::ReleaseFactorResponse* /*response*/) {
+FactorizationService::Unary* FactorizationService::ReleaseFactor(
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
+    grpc::ByteBuffer* reply) {
   // Giving gigabytes back to the system takes a while: not in a reaction.
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  ReleasingThreads(core_, *context, request->handle()).Schedule([this, context, request, reactor] {
-    Answer(
-        context, Method::kReleaseFactor, reactor,
-        [&](const std::string& tenant) { return Release(core_, tenant, request->handle()); },
-        request->handle());
-  });
-  return reactor;
+  return BeginUnary<v1::ReleaseFactorRequest, v1::ReleaseFactorResponse>(
+      core_, context, Method::kReleaseFactor, *request, reply, Release, ReleasingThreads);
 }
 
-grpc::ServerUnaryReactor* FactorizationService::EstimateFactorize(
-    grpc::CallbackServerContext* context, const v1::EstimateFactorizeRequest* request,
-    v1::EstimateFactorizeResponse* response) {
-  return Unary(context, Method::kEstimateFactorize, [&](const std::string& /*tenant*/) {
-    return EstimateFactorization(core_, *request, response);
-  });
+FactorizationService::Unary* FactorizationService::EstimateFactorize(
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
+    grpc::ByteBuffer* reply) {
+  return BeginUnary<v1::EstimateFactorizeRequest, v1::EstimateFactorizeResponse>(
+      core_, context, Method::kEstimateFactorize, *request, reply, Estimate);
 }
 
-grpc::ServerUnaryReactor* FactorizationService::GetServerInfo(
-    grpc::CallbackServerContext* context, const v1::GetServerInfoRequest* /*request*/,
-    v1::GetServerInfoResponse* response) {
-  return Unary(context, Method::kGetServerInfo, [&](const std::string& /*tenant*/) {
-    DescribeServer(core_, response);
-    return absl::OkStatus();
-  });
+FactorizationService::Unary* FactorizationService::GetServerInfo(
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
+    grpc::ByteBuffer* reply) {
+  return BeginUnary<v1::GetServerInfoRequest, v1::GetServerInfoResponse>(
+      core_, context, Method::kGetServerInfo, *request, reply, Info);
 }
 
 }  // namespace crout

@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
 #include "server/rpc/status.h"
@@ -249,6 +250,23 @@ void UploadCall::Proceed(std::vector<PayloadStep*> steps) {
   }
   slot.admitting->Schedule(
       [self = shared_from_this(), this, need = *need] { DoWork([&] { AdmitDenseSlowly(need); }); });
+}
+
+absl::StatusOr<Reservation> UploadCall::KeepFirstMessage() {
+  constexpr double kRetrySeconds = 1;
+  StreamMessage& first = inbox_.front();
+  if (first.size() > kMaxRequestBytes) {
+    return WithRetryAfter(
+        WithReason(absl::AbortedError(absl::StrCat(
+                       "another call with this request_id is under way, and to wait for it the "
+                       "first message has to be no larger than ",
+                       kMaxRequestBytes >> 10, " KiB: send the payload in later ones")),
+                   kReasonRequestInProgress),
+        kRetrySeconds);
+  }
+  CROUT_ASSIGN_OR_RETURN(Reservation charge, core_.ChargeCall(first.size()));
+  first.Detach();
+  return charge;
 }
 
 void UploadCall::AdmitDenseSlowly(const MemoryNeed& need) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl.h"
@@ -25,10 +26,12 @@ constexpr int kHeaderField = 1;
 constexpr int kRhsDataField = 3;  // the last of them; `data` is 2
 
 // Far more than any client writes: a message may not cost more than its bytes.
-constexpr size_t kMaxHeaderBytes = size_t{64} << 10;
 constexpr size_t kMaxFields = 64;  // of data, in one message
 
-absl::Status TooMuch() { return absl::InvalidArgumentError("the header is larger than 64 KiB"); }
+absl::Status TooMuch(absl::string_view what) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("the ", what, " is larger than ", kMaxRequestBytes >> 10, " KiB"));
+}
 
 absl::Status Malformed() {
   return absl::InvalidArgumentError(
@@ -56,6 +59,7 @@ bool TakeSegments(CodedInputStream* in, int field, uint32_t length, size_t most,
 
 absl::StatusOr<StreamMessage> StreamMessage::Parse(const grpc::ByteBuffer& buffer) {
   StreamMessage message;
+  message.size_ = buffer.Length();
   if (!buffer.Dump(&message.slices_).ok()) return Malformed();
   std::deque<ArrayInputStream> arrays;  // they cannot move
   std::vector<ZeroCopyInputStream*> streams;
@@ -82,7 +86,7 @@ absl::StatusOr<StreamMessage> StreamMessage::Parse(const grpc::ByteBuffer& buffe
       // Repeated occurrences of a message field merge: so does concatenating their bytes.
       std::string bytes;
       if (!message.header_) message.header_.emplace();
-      if (length > kMaxHeaderBytes - message.header_->size()) return TooMuch();
+      if (length > kMaxRequestBytes - message.header_->size()) return TooMuch("header");
       if (!in.ReadString(&bytes, static_cast<int>(length))) return Malformed();
       message.header_->append(bytes);
     } else if (!TakeSegments(&in, field, length, most_segments, &message.segments_)) {
@@ -93,15 +97,27 @@ absl::StatusOr<StreamMessage> StreamMessage::Parse(const grpc::ByteBuffer& buffe
   return message;
 }
 
+void StreamMessage::Detach() {
+  std::vector<grpc::Slice> slices;
+  slices.reserve(segments_.size());  // A short slice holds its bytes itself: it may not move.
+  for (DataSegment& segment : segments_) {
+    const grpc::Slice& copy = slices.emplace_back(segment.bytes.data(), segment.bytes.size());
+    segment.bytes = {reinterpret_cast<const std::byte*>(copy.begin()), copy.size()};
+  }
+  slices_ = std::move(slices);
+}
+
 absl::Status StreamMessage::ParseHeader(google::protobuf::Message* message) const {
   if (!message->ParseFromString(header_.value_or(""))) return Malformed();
   return absl::OkStatus();
 }
 
 absl::Status ParseMessage(const grpc::ByteBuffer& buffer, google::protobuf::Message* message) {
+  if (buffer.Length() > kMaxRequestBytes) return TooMuch("request");
   grpc::ByteBuffer copy(buffer);
   grpc::ProtoBufferReader reader(&copy);
   if (!reader.status().ok() || !message->ParseFromZeroCopyStream(&reader)) return Malformed();
+  message->DiscardUnknownFields();
   return absl::OkStatus();
 }
 

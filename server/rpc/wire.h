@@ -39,13 +39,24 @@ class StreamMessage {
   // In the order of the wire.
   const std::vector<DataSegment>& segments() const { return segments_; }
 
+  // Bytes of the message, all of them.
+  size_t size() const { return size_; }
+  // For a message that is kept for long: copies the payload out of gRPC's buffers, which may be far
+  // larger than what a message has of them.
+  void Detach();
+
  private:
+  size_t size_ = 0;
   std::vector<grpc::Slice> slices_;
   std::optional<std::string> header_;
   std::vector<DataSegment> segments_;
 };
 
-// INVALID_ARGUMENT if `buffer` is not such a message.
+// The most bytes of a header, or of a request that is one message: far more than any client writes.
+inline constexpr size_t kMaxRequestBytes = size_t{64} << 10;
+
+// INVALID_ARGUMENT if `buffer` is not such a message, or has more than kMaxRequestBytes. Unknown
+// fields are dropped.
 absl::Status ParseMessage(const grpc::ByteBuffer& buffer, google::protobuf::Message* message);
 
 grpc::ByteBuffer Serialize(const google::protobuf::Message& message);

@@ -2,7 +2,7 @@
 crout_library(rpc_fixture SOURCES rpc_fixture.cc
   DEPS crout::daemon crout::proto crout::test_support GTest::gmock)
 foreach(test cancel cache iterations load lost_device memory placement prepared quality reply request_id schur
-        singular direct_solve)
+        singular direct_solve unary)
   crout_test(rpc_${test}_test LABELS rpc SOURCES rpc_${test}_test.cc DEPS crout::rpc_fixture)
 endforeach()
 crout_test(config_test LABELS rpc SOURCES config_test.cc DEPS crout::daemon)

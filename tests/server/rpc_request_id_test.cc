@@ -3,6 +3,7 @@
 #include <string>
 #include <thread>
 
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "tests/server/rpc_fixture.h"
 #include "tests/server/scrape.h"
@@ -17,10 +18,14 @@ class RequestIdTest : public RpcTest {
   // A Factorize with the same id and the same matrix each time.
   class Attempt {
    public:
-    explicit Attempt(RequestIdTest& test) : stream_(test.stub().Factorize(&context_)) {
+    // `data` comes with the header.
+    explicit Attempt(RequestIdTest& test, const std::string& data = "", int64_t order = kOrder) {
+      context_.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
+      stream_ = test.stub().Factorize(&context_);
       v1::FactorizeRequest request;
-      *request.mutable_header()->mutable_matrix() = Dense(kOrder, kOrder);
+      *request.mutable_header()->mutable_matrix() = Dense(order, order);
       request.mutable_header()->mutable_cache()->set_request_id("step-17");
+      request.set_data(data);
       stream_->Write(request);
     }
     void SendMatrix() {
@@ -29,6 +34,7 @@ class RequestIdTest : public RpcTest {
       stream_->Write(request);
       stream_->WritesDone();
     }
+    void EndPayload() { stream_->WritesDone(); }
     void Cancel() { context_.TryCancel(); }
     grpc::Status Await(v1::Factor* factor = nullptr) {
       v1::FactorizeResponse response;
@@ -40,8 +46,7 @@ class RequestIdTest : public RpcTest {
 
    private:
     grpc::ClientContext context_;
-    const std::unique_ptr<grpc::ClientReaderWriter<v1::FactorizeRequest, v1::FactorizeResponse>>
-        stream_;
+    std::unique_ptr<grpc::ClientReaderWriter<v1::FactorizeRequest, v1::FactorizeResponse>> stream_;
   };
 
   // An attempt whose job runs, held at the gate.
@@ -132,6 +137,55 @@ TEST_F(RequestIdTest, AnUploadThatBreaksOffLeavesTheIdToWhoWaits) {
   second.SendMatrix();
   v1::Factor factor;
   EXPECT_TRUE(second.Await(&factor).ok());
+  EXPECT_EQ(factor.n(), kOrder);
+}
+
+TEST_F(RequestIdTest, WhatACallHoldsWhileItWaitsIsCharged) {
+  StartServer();
+  const auto first = Running();
+  const size_t before = core().call_memory.reserved();
+  const std::string data = Bytes(Matrix(kOrder));
+  ASSERT_LT(data.size(), size_t{64} << 10);
+  Attempt second(*this, data);
+  WaitUntil([this] { return Awaited(); }, "second waits");
+  EXPECT_GE(core().call_memory.reserved(), before + ServerCore::kCallBytes + data.size());
+  first->Cancel();
+  core().calls.AbortAll(absl::UnavailableError("no more"));
+  device().factor_gate().Open();
+  first->Await();
+  second.Await();
+  WaitUntil([this] { return core().call_memory.reserved() == 0; }, "given back");
+}
+
+TEST_F(RequestIdTest, ASmallMatrixThatCameWithTheHeaderIsFactoredAfterTheWait) {
+  StartServer();
+  Attempt broken(*this);
+  WaitUntil([this] { return Held().uploads == 1; }, "upload open");
+  Attempt second(*this, Bytes(Matrix(kOrder)));
+  second.EndPayload();
+  WaitUntil([this] { return Awaited(); }, "second waits");
+  Leave(broken);
+  v1::Factor factor;
+  EXPECT_TRUE(second.Await(&factor).ok());
+  Solved solved;
+  EXPECT_TRUE(Solve(factor.handle(), std::vector<double>(kOrder, 1.0), &solved).ok());
+  EXPECT_LT(solved.result.backward_error(), 1e-14);
+}
+
+TEST_F(RequestIdTest, ACallWithALargeFirstMessageDoesNotWait) {
+  StartServer();
+  const auto first = Running();
+  constexpr int64_t kLarge = 100;
+  Attempt second(*this, Bytes(Matrix(kLarge)), kLarge);
+  const grpc::Status status = second.Await();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::ABORTED);
+  EXPECT_THAT(status.error_message(), ::testing::HasSubstr("64 KiB"));
+  EXPECT_THAT(status.error_details(), ::testing::HasSubstr("REQUEST_IN_PROGRESS"));
+  device().factor_gate().Open();
+  EXPECT_TRUE(first->Await().ok());
+  v1::Factor factor;
+  Attempt third(*this, Bytes(Matrix(kLarge)), kLarge);
+  EXPECT_TRUE(third.Await(&factor).ok()) << "answered at once, whatever it brings";
   EXPECT_EQ(factor.n(), kOrder);
 }
 

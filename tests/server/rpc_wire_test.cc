@@ -95,6 +95,32 @@ TEST(StreamMessageTest, UnknownFieldsAreSkipped) {
   EXPECT_EQ(DataOf(*message, 2), "hi");
 }
 
+TEST(StreamMessageTest, DetachedItHoldsItsBytesItself) {
+  const std::string bytes = std::string("\x0a\x00\x12\x02hi\x1a\x03you", 11);
+  for (const size_t piece : {1, 100}) {
+    grpc::ByteBuffer buffer = Sliced(bytes, piece);
+    absl::StatusOr<StreamMessage> message = StreamMessage::Parse(buffer);
+    ASSERT_TRUE(message.ok()) << message.status();
+    EXPECT_EQ(message->size(), bytes.size());
+    message->Detach();
+    buffer.Clear();
+    const StreamMessage moved = *std::move(message);
+    EXPECT_TRUE(moved.has_header());
+    EXPECT_EQ(DataOf(moved, 2), "hi");
+    EXPECT_EQ(DataOf(moved, 3), "you");
+  }
+}
+
+TEST(ParseMessageTest, LargeRequestsAreRefusedAndUnknownFieldsDropped) {
+  v1::GetFactorsRequest request;
+  request.GetReflection()->MutableUnknownFields(&request)->AddVarint(1000, 7);
+  v1::GetFactorsRequest read;
+  ASSERT_TRUE(ParseMessage(Serialize(request), &read).ok());
+  EXPECT_TRUE(read.GetReflection()->GetUnknownFields(read).empty());
+  request.set_handle(std::string(kMaxRequestBytes, 'x'));
+  EXPECT_EQ(ParseMessage(Serialize(request), &read).code(), absl::StatusCode::kInvalidArgument);
+}
+
 TEST(SerializeTest, DataIsAppendedAsProtobufWouldWriteIt) {
   v1::SolveResponse response;
   response.mutable_result()->set_nrhs(3);

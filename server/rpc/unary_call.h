@@ -1,0 +1,88 @@
+// Calls of one message each way.
+#ifndef CROUT_SERVER_RPC_UNARY_CALL_H_
+#define CROUT_SERVER_RPC_UNARY_CALL_H_
+
+#include <string>
+#include <utility>
+
+#include "grpcpp/support/server_callback.h"
+#include "server/rpc/call.h"
+#include "server/rpc/wire.h"
+
+namespace crout {
+
+// A unary reactor as Call sees it: the reply leaves with the end.
+class UnaryReactor : public grpc::ServerUnaryReactor {
+ public:
+  virtual void OnWriteDone(bool /*ok*/) {}
+
+ protected:
+  void StartWriteAndFinish(const grpc::ByteBuffer* message, grpc::WriteOptions /*options*/,
+                           grpc::Status status) {
+    *reply_ = *message;
+    Finish(std::move(status));
+  }
+  void StartWrite(const grpc::ByteBuffer* /*message*/) {}  // There is none before the end.
+
+  grpc::ByteBuffer* reply_ = nullptr;  // gRPC's
+};
+
+// Answers a Request with what a handler makes of it. Both messages are charged until gRPC is done
+// with the call. The client's end does not end the work, which is short.
+template <class Request, class Response>
+class UnaryCall final : public Call<UnaryReactor> {
+ public:
+  using Handler = absl::Status (*)(ServerCore& core, const std::string& tenant,
+                                   const Request& request, Response* response);
+  // The threads for a handler that takes its time.
+  using Threads = ThreadPool& (*)(ServerCore& core, const std::string& tenant,
+                                  const Request& request);
+
+  UnaryCall(ServerCore& core, grpc::CallbackServerContext* context, Method method, Handler handler)
+      : Call(core, context, method), handler_(handler) {}
+
+  // After construction; without `threads`, answers at once.
+  void Begin(const grpc::ByteBuffer& request, grpc::ByteBuffer* reply, Threads threads) {
+    reply_ = reply;
+    DoWork([&] {
+      absl::Status status = Start(request);
+      if (!status.ok()) return Abort(std::move(status));
+      if (threads == nullptr) return Work();
+      threads(core_, tenant_, request_).Schedule([self = shared_from_this(), this] {
+        DoWork([this] { Work(); });
+      });
+    });
+  }
+
+ private:
+  absl::Status Start(const grpc::ByteBuffer& request) {
+    CROUT_RETURN_IF_ERROR(Enter());
+    CROUT_RETURN_IF_ERROR(TakeRequest(request, &request_));
+    MutexLock lock(&mutex_);
+    if constexpr (requires { request_.handle(); }) observed_.Concerns(request_.handle());
+    return absl::OkStatus();
+  }
+  absl::StatusOr<grpc::ByteBuffer> MakeReply() {
+    Response response;
+    CROUT_RETURN_IF_ERROR(handler_(core_, tenant_, request_, &response));
+    grpc::ByteBuffer reply = Serialize(response);
+    CROUT_RETURN_IF_ERROR(ChargeMore(reply.Length()));
+    return reply;
+  }
+  void Work() {
+    absl::StatusOr<grpc::ByteBuffer> reply = MakeReply();
+    MutexLock lock(&mutex_);
+    if (!reply.ok()) return End(reply.status());
+    EndWith([reply = *std::move(reply)] { return reply; });
+  }
+  bool OutlivesClient() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return true; }
+  void RunJob(ExecutionContext& /*context*/) override {}  // has none
+  void ReleaseResources() override {}
+
+  const Handler handler_;
+  Request request_;  // constant after Start()
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_RPC_UNARY_CALL_H_
