@@ -39,6 +39,8 @@ constexpr int kKeepaliveTimeoutMs = 20'000;
 // sooner ends the connection.
 constexpr int kLeastPingIntervalMs = 10'000;
 constexpr int kPingStrikes = 2;
+// Of gRPC's own, for its reflection, which holds one for each call; all else uses callbacks.
+constexpr int kMaxGrpcThreads = 8;
 constexpr int kFrameBytes = 4 << 20;
 constexpr auto kHousekeepingPeriod = std::chrono::seconds(1);
 // How long answered calls may take to leave once they were told to.
@@ -101,6 +103,7 @@ absl::Status Daemon::Bind() {
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kFrameBytes);
   grpc::ResourceQuota quota("croutd");
   quota.Resize(config_.receive_buffer_bytes);
+  quota.SetMaxThreads(kMaxGrpcThreads);
   builder.SetResourceQuota(quota);
   // Two daemons on one port would share its calls, and a handle is known to one of them.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
