@@ -4,7 +4,6 @@
 // takes part once the last byte was given. MB/s/core: text over the processor time of all threads,
 // so that it holds on a machine that does other things too.
 #include <benchmark/benchmark.h>
-#include <zlib.h>
 
 #include <cstdint>
 #include <cstdio>
@@ -18,6 +17,7 @@
 #include "kernels/host/host_info.h"
 #include "kernels/io/matrix_market_entries.h"
 #include "kernels/io/matrix_market_reader.h"
+#include "tests/support/gzip.h"
 
 namespace crout {
 namespace {
@@ -59,20 +59,6 @@ const std::string& Text(int kind) {
   return texts[kind];
 }
 
-std::string Gzip(std::string_view text) {
-  z_stream stream = {};
-  deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
-  std::string compressed(deflateBound(&stream, text.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = text.size();
-  stream.next_out = reinterpret_cast<Bytef*>(compressed.data());
-  stream.avail_out = compressed.size();
-  deflate(&stream, Z_FINISH);
-  compressed.resize(stream.total_out);
-  deflateEnd(&stream);
-  return compressed;
-}
-
 void Read(benchmark::State& state, std::string_view file, size_t text_bytes) {
   const int threads = static_cast<int>(state.range(0));
   const auto pool = threads > 0 ? std::make_unique<ThreadPool>(threads) : nullptr;
@@ -97,7 +83,7 @@ void BM_Coordinate17Digits(benchmark::State& state) { Read(state, Text(0), Text(
 void BM_Coordinate6Digits(benchmark::State& state) { Read(state, Text(1), Text(1).size()); }
 void BM_Array17Digits(benchmark::State& state) { Read(state, Text(2), Text(2).size()); }
 void BM_Coordinate17DigitsGzip(benchmark::State& state) {
-  static const std::string compressed = Gzip(Text(0));
+  static const std::string compressed = testing::Gzip(Text(0));
   Read(state, compressed, Text(0).size());
 }
 

@@ -1,8 +1,6 @@
 // What a hostile client can send, eight at a time, against a daemon with small budgets. Its
 // resident memory stays within what they allow, all that was reserved is given back, and an honest
 // client beside it is served throughout.
-#include <zlib.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -23,6 +21,7 @@
 #include "tests/e2e/open_call.h"
 #include "tests/e2e/raw_calls.h"
 #include "tests/server/scrape.h"
+#include "tests/support/gzip.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::e2e {
@@ -149,20 +148,6 @@ class AttackTest : public ::testing::Test {
   const std::unique_ptr<client::Client> client_ = daemon_.NewClient();
 };
 
-std::string Gzip(const std::string& text) {
-  z_stream stream = {};
-  deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY);
-  std::string compressed(deflateBound(&stream, text.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = text.size();
-  stream.next_out = reinterpret_cast<Bytef*>(compressed.data());
-  stream.avail_out = compressed.size();
-  deflate(&stream, Z_FINISH);
-  compressed.resize(stream.total_out);
-  deflateEnd(&stream);
-  return compressed;
-}
-
 // Text of 8 million entries, 32 MB, that gzip makes about 150 times smaller: just below what is
 // refused for its ratio. Each entry of 4 bytes becomes one of 16.
 std::string CompressibleText() {
@@ -188,7 +173,7 @@ v1::CacheOptions ShortLease() {
 
 TEST_F(AttackTest, GzipText) {
   const std::string text = CompressibleText();
-  const std::string file = Gzip(text);
+  const std::string file = testing::Gzip(text, 9);
   ASSERT_GT(text.size(), 100 * file.size());
   ASSERT_LT(text.size(), 200 * file.size());
   Attack([&](int) {

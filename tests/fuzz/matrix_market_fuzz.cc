@@ -5,7 +5,6 @@
 // An input is the file, then a few bytes that steer how it is given: a small file that stands in
 // the corpus as it is remains readable.
 #include <fuzzer/FuzzedDataProvider.h>
-#include <zlib.h>
 
 #include <cmath>
 #include <cstddef>
@@ -17,6 +16,7 @@
 
 #include "kernels/io/matrix_market_reader.h"
 #include "kernels/util/thread_pool.h"
+#include "tests/support/gzip.h"
 
 namespace crout {
 namespace {
@@ -32,20 +32,6 @@ MatrixMarketLimits FuzzLimits(size_t segment_bytes) {
   limits.max_peak_bytes = 64 << 20;
   limits.segment_bytes = segment_bytes;
   return limits;
-}
-
-std::string Gzip(std::string_view text) {
-  z_stream stream = {};
-  Require(deflateInit2(&stream, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK);
-  std::string compressed(deflateBound(&stream, text.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = text.size();
-  stream.next_out = reinterpret_cast<Bytef*>(compressed.data());
-  stream.avail_out = compressed.size();
-  Require(deflate(&stream, Z_FINISH) == Z_STREAM_END);
-  compressed.resize(stream.total_out);
-  deflateEnd(&stream);
-  return compressed;
 }
 
 struct Outcome {
@@ -128,7 +114,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::vector<size_t> sizes(4);
   for (size_t& piece : sizes) piece = provider.ConsumeIntegralInRange<size_t>(1, 255);
   std::string bytes = provider.ConsumeRemainingBytesAsString();
-  if (gzip) bytes = crout::Gzip(bytes);
+  if (gzip) bytes = crout::testing::Gzip(bytes, 1);
 
   const crout::Outcome whole =
       crout::Read(bytes, size_t{1} << 20, nullptr, [&] { return bytes.size(); });

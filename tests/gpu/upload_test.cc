@@ -11,6 +11,14 @@ namespace {
 
 class UploadTest : public GpuTest {};
 
+// Asks for room that there is none of; set once there is. The promise is the callback's own: that
+// may return after the wait for it.
+std::future<void> AwaitRoom(Uploader& uploader) {
+  const auto ready = std::make_shared<std::promise<void>>();
+  EXPECT_TRUE(uploader.Reserve([ready] { ready->set_value(); }).empty());
+  return ready->get_future();
+}
+
 // Sends `bytes` with pieces of at most `piece`, waiting where the uploader says so.
 absl::Status Send(Uploader& uploader, std::span<const std::byte> bytes, size_t piece) {
   while (!bytes.empty()) {
@@ -109,14 +117,13 @@ TEST_F(UploadTest, AbandonedUploadsGiveTheirBlocksBack) {
     ASSERT_FALSE((*second)->Reserve([] {}).empty());
     auto third = (*device)->StartUpload(to);
     ASSERT_TRUE(third.ok());
-    std::promise<void> ready;
-    ASSERT_TRUE((*third)->Reserve([&] { ready.set_value(); }).empty());
+    const std::future<void> ready = AwaitRoom(**third);
     if (round % 2 == 0) {
       third->reset();  // while it waits: its callback may never run
       continue;
     }
     first->reset();
-    ready.get_future().wait();
+    ready.wait();
     EXPECT_FALSE((*third)->Reserve([] {}).empty());
   }
 }
@@ -141,12 +148,9 @@ TEST_F(UploadTest, AskingAgainWhileWaitingLosesNoBlock) {
     auto waiting = (*device)->StartUpload(to);
     ASSERT_TRUE(waiting.ok());
     for (int i = 0; i < 3; ++i) ASSERT_TRUE((*waiting)->Reserve([] {}).empty());
-    // The callback's own: it may return after the wait for it.
-    const auto ready = std::make_shared<std::promise<void>>();
-    std::future<void> told = ready->get_future();
-    ASSERT_TRUE((*waiting)->Reserve([ready] { ready->set_value(); }).empty());
+    const std::future<void> ready = AwaitRoom(**waiting);
     holding.clear();
-    told.wait();
+    ready.wait();
     EXPECT_FALSE((*waiting)->Reserve([] {}).empty());
   }
 }

@@ -2,7 +2,7 @@
 add_library(crout_matrix_market_testing STATIC
   "${PROJECT_SOURCE_DIR}/tests/kernels/matrix_market_testing.cc")
 target_link_libraries(crout_matrix_market_testing
-  PUBLIC crout::io PRIVATE crout_flags absl::str_format ZLIB::ZLIB)
+  PUBLIC crout::io crout::test_gzip PRIVATE crout_flags absl::str_format)
 
 foreach(name matrix_market_reader matrix_market_errors matrix_market_files matrix_market_memory thread_pool)
   crout_test(${name}_test LABELS unit

@@ -1,7 +1,5 @@
 #include "tests/kernels/matrix_market_testing.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -62,20 +60,6 @@ std::string Difference(const ReadResult& a, const ReadResult& b) {
   if (!SameBits(a.sparse.value, b.sparse.value)) return "value";
   if (!SameBits(a.dense, b.dense)) return "dense";
   return "";
-}
-
-std::string Gzip(std::string_view text, int level) {
-  z_stream stream = {};
-  deflateInit2(&stream, level, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
-  std::string compressed(deflateBound(&stream, text.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = text.size();
-  stream.next_out = reinterpret_cast<Bytef*>(compressed.data());
-  stream.avail_out = compressed.size();
-  deflate(&stream, Z_FINISH);
-  compressed.resize(stream.total_out);
-  deflateEnd(&stream);
-  return compressed;
 }
 
 NaiveMatrix ReadNaively(const std::string& text) {

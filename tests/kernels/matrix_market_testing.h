@@ -17,6 +17,7 @@
 #include "kernels/io/matrix_market.h"
 #include "kernels/io/sparse_matrix.h"
 #include "kernels/util/thread_pool.h"
+#include "tests/support/gzip.h"
 
 namespace crout {
 
@@ -38,8 +39,7 @@ ReadResult ReadWhole(std::string_view text, const MatrixMarketLimits& limits = {
 // Empty if both results agree bit by bit, the text of the errors included; else what differs.
 std::string Difference(const ReadResult& a, const ReadResult& b);
 
-// One gzip member.
-std::string Gzip(std::string_view text, int level = 6);
+using testing::Gzip;
 
 // What a file means, read slowly by the C library: iostreams, strtod and a map. Shares no code
 // with the reader, and knows well-formed files alone. Stored zeros are entries too.

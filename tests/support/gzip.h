@@ -1,0 +1,15 @@
+// Files as gzip makes them; apart from the product's code.
+#ifndef CROUT_TESTS_SUPPORT_GZIP_H_
+#define CROUT_TESTS_SUPPORT_GZIP_H_
+
+#include <string>
+#include <string_view>
+
+namespace crout::testing {
+
+// `text` as one gzip member.
+std::string Gzip(std::string_view text, int level = 6);
+
+}  // namespace crout::testing
+
+#endif  // CROUT_TESTS_SUPPORT_GZIP_H_
