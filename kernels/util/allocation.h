@@ -2,11 +2,17 @@
 #ifndef CROUT_KERNELS_UTIL_ALLOCATION_H_
 #define CROUT_KERNELS_UTIL_ALLOCATION_H_
 
+#include <atomic>
+#include <cstdint>
 #include <new>
 
 #include "absl/status/status.h"
 
 namespace crout {
+
+inline absl::Status OutOfSystemMemory() {
+  return absl::ResourceExhaustedError("the system has no memory left");
+}
 
 // Runs `work`, which returns a status, where nothing above could catch: std::bad_alloc becomes
 // RESOURCE_EXHAUSTED. Not a way to handle other errors, which are statuses already.
@@ -15,7 +21,22 @@ absl::Status CatchBadAlloc(Work work) {
   try {
     return work();
   } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("the system has no memory left");
+    return OutOfSystemMemory();
+  }
+}
+
+// Times that GoOnWithoutMemory() had to, since the process began.
+inline std::atomic<uint64_t> work_without_memory = 0;
+inline uint64_t WorkWithoutMemory() { return work_without_memory; }
+
+// Runs `work` for which nobody waits, on a thread that is to go on: std::bad_alloc ends the work
+// alone, and is counted. Who waits for an answer must be told by the work itself.
+template <class Work>
+void GoOnWithoutMemory(Work work) {
+  try {
+    work();
+  } catch (const std::bad_alloc&) {
+    ++work_without_memory;
   }
 }
 

@@ -25,34 +25,37 @@ FactorCache::FactorCache(DevicePool* pool, MemoryResource* host_memory, Metrics*
 FactorCache::~FactorCache() = default;
 
 FactorInfo FactorCache::Insert(NewFactor factor, const InsertOptions& options) {
-  auto entry = std::make_unique<Entry>();
-  entry->handle = Handle::Random();
-  entry->tenant = options.tenant;
-  entry->name = options.name;
-  entry->request_id = options.request_id;
+  auto entry = std::make_unique<Entry>(options);
   entry->create_time = WallNow();
   entry->life_end = entry->create_time + options.life;
   entry->lease = options.lease;
   entry->lease_expire_time = std::min(entry->create_time + options.lease, entry->life_end);
   auto stored = MakeStored(std::move(factor));
 
-  FactorInfo info;
+  FactorInfo info = Info(*entry, *stored, entry->create_time);
+  // What the indexes are to hold, made before the first of them changes.
+  Requests requests;
+  if (!entry->request_id.empty()) requests[RequestKey(entry->tenant, entry->request_id)];
+  std::set<std::pair<absl::Time, Entry*>> by_end = {{EndOf(*entry), entry.get()}};
+  std::map<ListKey, Entry*> listed;
   Waiters waiters;
   {
     MutexLock lock(&mutex_);
     entry->sequence = ++last_sequence_;
-    listed_.emplace(ListKey(entry->tenant, "", entry->sequence), entry.get());
-    listed_.emplace(ListKey(entry->tenant, entry->name, entry->sequence), entry.get());
-    by_end_.emplace(EndOf(*entry), entry.get());
-    Attach(*entry, std::move(stored));
-    if (!entry->request_id.empty()) {
-      Request& request = requests_[RequestKey(entry->tenant, entry->request_id)];
-      request.factor = entry->handle;
+    listed.emplace(ListKey(entry->tenant, "", entry->sequence), entry.get());
+    listed.emplace(ListKey(entry->tenant, entry->name, entry->sequence), entry.get());
+    Entry& added = *entries_.emplace(info.handle, std::move(entry)).first->second;
+    // From here on nothing can fail.
+    listed_.merge(listed);
+    by_end_.merge(by_end);
+    requests_.merge(requests);  // unless it was claimed
+    if (!added.request_id.empty()) {
+      Request& request = requests_.find(RequestView(added.tenant, added.request_id))->second;
+      request.factor = added.handle;
       waiters.swap(request.waiters);
     }
-    Settle(*entry->stored);
-    info = Info(*entry, entry->create_time);
-    entries_.emplace(info.handle, std::move(entry));
+    Attach(added, std::move(stored));
+    Settle(*added.stored);
   }
   Notify(waiters);
   return info;
@@ -72,16 +75,16 @@ absl::StatusOr<std::optional<FactorInfo>> FactorCache::ClaimRequest(std::string_
   }
   CacheMiss miss;
   auto entry = Find(tenant, *request->second.factor, now, &miss);
-  if (entry.ok()) return Info(**entry, now);
+  if (entry.ok()) return Info(**entry, *(*entry)->stored, now);
   request->second.factor.reset();  // It is over, only not swept yet.
   return std::optional<FactorInfo>();
 }
 
-void FactorCache::AbandonRequest(std::string_view tenant, std::string_view request_id) {
+void FactorCache::AbandonRequest(std::string_view tenant, std::string_view request_id) noexcept {
   Waiters waiters;
   {
     MutexLock lock(&mutex_);
-    const auto request = requests_.find(RequestKey(tenant, request_id));
+    const auto request = requests_.find(RequestView(tenant, request_id));
     if (request == requests_.end() || request->second.factor.has_value()) return;
     waiters.swap(request->second.waiters);
     requests_.erase(request);
@@ -92,26 +95,26 @@ void FactorCache::AbandonRequest(std::string_view tenant, std::string_view reque
 bool FactorCache::AwaitRequest(std::string_view tenant, std::string_view request_id,
                                const std::shared_ptr<RequestWaiter>& waiter) {
   MutexLock lock(&mutex_);
-  const auto request = requests_.find(RequestKey(tenant, request_id));
+  const auto request = requests_.find(RequestView(tenant, request_id));
   if (request == requests_.end() || request->second.factor.has_value()) return false;
   request->second.waiters.emplace(waiter.get(), waiter);
   return true;
 }
 
 void FactorCache::StopAwaiting(std::string_view tenant, std::string_view request_id,
-                               const RequestWaiter* waiter) {
+                               const RequestWaiter* waiter) noexcept {
   MutexLock lock(&mutex_);
-  const auto request = requests_.find(RequestKey(tenant, request_id));
+  const auto request = requests_.find(RequestView(tenant, request_id));
   if (request != requests_.end()) request->second.waiters.erase(waiter);
 }
 
 bool FactorCache::IsAwaited(std::string_view tenant, std::string_view request_id) const {
   MutexLock lock(&mutex_);
-  const auto request = requests_.find(RequestKey(tenant, request_id));
+  const auto request = requests_.find(RequestView(tenant, request_id));
   return request != requests_.end() && !request->second.waiters.empty();
 }
 
-void FactorCache::Notify(const Waiters& waiters) {
+void FactorCache::Notify(const Waiters& waiters) noexcept {
   for (const auto& [key, weak] : waiters) {
     if (const auto waiter = weak.lock()) waiter->OnRequestSettled();
   }
@@ -130,13 +133,15 @@ absl::StatusOr<FactorInfo> FactorCache::Replace(std::string_view tenant, const H
     return found.status();
   }
   Entry& entry = **found;
+  next->version = entry.stored->version + 1;
+  FactorInfo info = Info(entry, *next, now);
+  // From here on nothing can fail.
   const std::shared_ptr<Stored> last = Detach(entry);
   metrics_->CountCacheEviction(TierOf(*last), CacheEviction::kReplaced);
-  next->version = last->version + 1;
   Attach(entry, std::move(next));
   Settle(*entry.stored);
   freed = Settle(*last);
-  return Info(entry, now);
+  return info;
 }
 
 absl::StatusOr<FactorCache::Pin> FactorCache::Acquire(std::string_view tenant,
@@ -150,8 +155,8 @@ absl::StatusOr<FactorCache::Pin> FactorCache::Acquire(std::string_view tenant,
     return entry.status();
   }
   Stored& stored = *(*entry)->stored;
-  Unlist(stored);
   Rehome(stored);
+  Unlist(stored);
   metrics_->CountCacheHit(TierOf(stored));
   ++stored.pins;
   Reschedule(**entry, [&] { ++(*entry)->uses; });
@@ -165,7 +170,7 @@ absl::StatusOr<FactorInfo> FactorCache::Describe(std::string_view tenant,
   MutexLock lock(&mutex_);
   CacheMiss miss;
   CROUT_ASSIGN_OR_RETURN(const Entry* entry, Find(tenant, handle, now, &miss));
-  return Info(*entry, now);
+  return Info(*entry, *entry->stored, now);
 }
 
 absl::StatusOr<FactorInfo> FactorCache::Renew(std::string_view tenant, const Handle& handle,
@@ -174,11 +179,13 @@ absl::StatusOr<FactorInfo> FactorCache::Renew(std::string_view tenant, const Han
   MutexLock lock(&mutex_);
   CacheMiss miss;
   CROUT_ASSIGN_OR_RETURN(Entry * entry, Find(tenant, handle, now, &miss));
+  FactorInfo info = Info(*entry, *entry->stored, now);
   Reschedule(*entry, [&] {
     entry->lease = lease;
     entry->lease_expire_time = std::min(now + lease, entry->life_end);
   });
-  return Info(*entry, now);
+  info.lease_expire_time = LeaseEndOf(*entry, now);
+  return info;
 }
 
 absl::Status FactorCache::Release(std::string_view tenant, const Handle& handle) {
@@ -219,7 +226,7 @@ std::vector<FactorInfo> FactorCache::List(std::string_view tenant, std::string_v
       break;
     }
     last = entry->sequence;
-    if (!DueDeparture(*entry, now)) infos.push_back(Info(*entry, now));
+    if (!DueDeparture(*entry, now)) infos.push_back(Info(*entry, *entry->stored, now));
   }
   return infos;
 }
@@ -237,6 +244,7 @@ void FactorCache::SweepFor(const DeviceSlot* slot) {
 std::vector<FactorCache::Charged> FactorCache::SweepSome(absl::Time now) {
   constexpr size_t kBatch = 256;  // so that calls come in between
   std::vector<Charged> freed;
+  freed.reserve(kBatch);
   MutexLock lock(&mutex_);
   while (!by_end_.empty() && by_end_.begin()->first <= now && freed.size() < kBatch) {
     freed.push_back(Settle(*Remove(by_end_.begin()->second->handle, Departure::kExpired)));
@@ -250,8 +258,9 @@ std::vector<FactorCache::Charged> FactorCache::SweepLostDevices() {
     if (slot->on_host() || slot->device->healthy()) continue;
     MutexLock lock(&mutex_);
     const auto& lost = shelves_[ShelfOf(*slot)].stored;
+    freed.reserve(freed.size() + lost.size());
     while (!lost.empty()) {
-      freed.push_back(Settle(*Remove((*lost.begin())->handle, Departure::kDeviceLost)));
+      freed.push_back(Settle(*Remove(lost.front()->handle, Departure::kDeviceLost)));
     }
   }
   return freed;

@@ -25,7 +25,6 @@
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -98,7 +97,7 @@ class RequestWaiter {
   virtual ~RequestWaiter() = default;
 
   // Once: the id has its factor now, or is free. From any thread; must not block.
-  virtual void OnRequestSettled() = 0;
+  virtual void OnRequestSettled() noexcept = 0;
 };
 
 struct InsertOptions {
@@ -160,6 +159,9 @@ class FactorCache {
   FactorCache(const FactorCache&) = delete;  // Pins point to it.
   FactorCache& operator=(const FactorCache&) = delete;
 
+  // Where memory lacks, Insert, Replace, Acquire, Renew, Release and the claims of requests throw
+  // std::bad_alloc and leave the cache as it was.
+
   // Adds a factor. While a request_id is claimed (below), Insert with it completes the claim.
   FactorInfo Insert(NewFactor factor, const InsertOptions& options);
 
@@ -169,12 +171,12 @@ class FactorCache {
   // AbandonRequest.
   absl::StatusOr<std::optional<FactorInfo>> ClaimRequest(std::string_view tenant,
                                                          std::string_view request_id);
-  void AbandonRequest(std::string_view tenant, std::string_view request_id);
+  void AbandonRequest(std::string_view tenant, std::string_view request_id) noexcept;
   // Tells `waiter`, unless it is gone by then, when the claim ends; false if nobody holds one.
   bool AwaitRequest(std::string_view tenant, std::string_view request_id,
                     const std::shared_ptr<RequestWaiter>& waiter);
   void StopAwaiting(std::string_view tenant, std::string_view request_id,
-                    const RequestWaiter* waiter);
+                    const RequestWaiter* waiter) noexcept;
   // Whether anybody waits.
   bool IsAwaited(std::string_view tenant, std::string_view request_id) const;
 
@@ -231,19 +233,25 @@ class FactorCache {
   size_t size() const;
 
  private:
-  using RequestKey = std::pair<std::string, std::string>;  // tenant, request_id
+  using RequestKey = std::pair<std::string, std::string>;             // tenant, request_id
+  using RequestView = std::pair<std::string_view, std::string_view>;  // the same, to look it up
+  struct RequestLess {
+    using is_transparent = void;
+    bool operator()(const RequestView& a, const RequestView& b) const { return a < b; }
+  };
   using Waiters = std::map<const RequestWaiter*, std::weak_ptr<RequestWaiter>>;
   struct Request {
     std::optional<Handle> factor;  // nullopt: claimed, its factor is being made
     Waiters waiters;               // while claimed
   };
+  using Requests = std::map<RequestKey, Request, RequestLess>;
 
   // tenant, name, order of creation; views of the entry's strings
   using ListKey = std::tuple<std::string_view, std::string_view, int64_t>;
 
   // The versions in one memory that entries have, and their bytes together.
   struct Shelf {
-    std::unordered_set<Stored*> stored;
+    std::list<Stored*> stored;
     size_t bytes = 0;
     // Those of them that nothing uses, least recently used first.
     std::list<Stored*> idle;
@@ -262,14 +270,17 @@ class FactorCache {
                               CacheMiss* miss) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // How an entry that was not swept yet is over at `now`, if it is.
   static std::optional<Departure> DueDeparture(const Entry& entry, absl::Time now);
-  FactorInfo Info(const Entry& entry, absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The entry with that version, its own or one that is to be.
+  static FactorInfo Info(const Entry& entry, const Stored& stored, absl::Time now);
 
   // When a lease of the entry's length ends that starts now, and when the entry is over unless a
   // use begins or ends before.
   static absl::Time LeaseFrom(const Entry& entry, absl::Time now);
   static absl::Time EndOf(const Entry& entry);
+  // When the lease ends, if a use that is under way ended now.
+  static absl::Time LeaseEndOf(const Entry& entry, absl::Time now);
   // Changes what EndOf(entry) depends on.
-  void Reschedule(Entry& entry, absl::FunctionRef<void()> change)
+  void Reschedule(Entry& entry, absl::FunctionRef<void()> change) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // As Sweep(), but what is in the memory of `slot`'s device is free on return.
   void SweepFor(const DeviceSlot* slot);
@@ -281,33 +292,38 @@ class FactorCache {
   // its device.
   static void Free(std::vector<Charged> freed, const DeviceSlot* slot);
 
+  // The changes themselves. They need no memory, so that an operation which begins with what does
+  // takes place as a whole or not at all.
+
   // An entry's version: from here on it is on a shelf, until Detach.
-  void Attach(Entry& entry, std::shared_ptr<Stored> stored) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Attach(Entry& entry, std::shared_ptr<Stored> stored) noexcept
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The result is to be settled.
-  std::shared_ptr<Stored> Detach(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<Stored> Detach(Entry& entry) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Changes the memory that a version is in.
-  void Move(Stored& stored, absl::FunctionRef<void()> change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Move(Stored& stored, absl::FunctionRef<void()> change) noexcept
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Tells the shelf's device what of it is idle.
-  void TellIdle(size_t shelf) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Shelve(Stored& stored) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Unshelve(Stored& stored) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TellIdle(size_t shelf) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Shelve(Stored& stored) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Unshelve(Stored& stored) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends an entry. Its version is detached; Settle() it.
-  std::shared_ptr<Stored> Remove(const Handle& handle, Departure departure)
+  std::shared_ptr<Stored> Remove(const Handle& handle, Departure departure) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // To be called when a version's pins, entry or tier changed: lists it if it is idle; takes its
   // bytes if nobody will use it again. The result is to be destroyed after the lock.
-  Charged Settle(Stored& stored) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Unlist(Stored& stored) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Charged Settle(Stored& stored) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Unlist(Stored& stored) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Counts the version's iteration record among those that can be dropped, or no longer.
-  void ListRecord(Stored& stored) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::shared_ptr<const IterationRecord> TakeRecordOf(Stored& stored)
+  void ListRecord(Stored& stored) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<const IterationRecord> TakeRecordOf(Stored& stored) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Until `bytes` are free in the host budget, or no record is left.
   void DropRecords(size_t bytes);
-  static void Notify(const Waiters& waiters);
+  static void Notify(const Waiters& waiters) noexcept;
   // Gives a host copy whose device is lost to a healthy one.
   void Rehome(Stored& stored) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Unpin(std::shared_ptr<Stored> stored) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Unpin(std::shared_ptr<Stored> stored) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Tiers (factor_cache_tiers.cc).
   absl::StatusOr<Reservation> Reserve(DeviceSlot* slot, MemoryBudget& budget, size_t shelf,
@@ -342,7 +358,7 @@ class FactorCache {
   std::map<ListKey, Entry*> listed_ ABSL_GUARDED_BY(mutex_);
   std::set<std::pair<absl::Time, Entry*>> by_end_ ABSL_GUARDED_BY(mutex_);  // EndOf
   int64_t last_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::map<RequestKey, Request> requests_ ABSL_GUARDED_BY(mutex_);
+  Requests requests_ ABSL_GUARDED_BY(mutex_);
   // Versions with an iteration record, oldest first.
   std::list<Stored*> records_ ABSL_GUARDED_BY(mutex_);
   size_t record_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // what those are charged

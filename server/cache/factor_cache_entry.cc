@@ -71,14 +71,18 @@ absl::Time FactorCache::EndOf(const Entry& entry) {
   return entry.uses > 0 ? entry.life_end : entry.lease_expire_time;
 }
 
-void FactorCache::Reschedule(Entry& entry, absl::FunctionRef<void()> change) {
-  by_end_.erase({EndOf(entry), &entry});
-  change();
-  by_end_.emplace(EndOf(entry), &entry);
+absl::Time FactorCache::LeaseEndOf(const Entry& entry, absl::Time now) {
+  return entry.uses > 0 ? LeaseFrom(entry, now) : entry.lease_expire_time;
 }
 
-FactorInfo FactorCache::Info(const Entry& entry, absl::Time now) const {
-  const Stored& stored = *entry.stored;
+void FactorCache::Reschedule(Entry& entry, absl::FunctionRef<void()> change) noexcept {
+  auto node = by_end_.extract({EndOf(entry), &entry});
+  change();
+  node.value().first = EndOf(entry);
+  by_end_.insert(std::move(node));
+}
+
+FactorInfo FactorCache::Info(const Entry& entry, const Stored& stored, absl::Time now) {
   return {.handle = entry.handle,
           .tenant = entry.tenant,
           .name = entry.name,
@@ -91,26 +95,28 @@ FactorInfo FactorCache::Info(const Entry& entry, absl::Time now) const {
           .tier = TierOf(stored),
           .bytes = stored.bytes,
           .create_time = entry.create_time,
-          .lease_expire_time = entry.uses > 0 ? LeaseFrom(entry, now) : entry.lease_expire_time,
+          .lease_expire_time = LeaseEndOf(entry, now),
           .timings = stored.timings};
 }
 
 std::shared_ptr<FactorCache::Stored> FactorCache::Remove(const Handle& handle,
-                                                         Departure departure) {
+                                                         Departure departure) noexcept {
   auto node = entries_.extract(handle);
   Entry& entry = *node.mapped();
   metrics_->CountCacheEviction(TierOf(*entry.stored), EvictionOf(departure));
-  tombstones_.Add(handle, entry.tenant, departure);
+  tombstones_.Add(std::move(entry.tombstone), departure);
   by_end_.erase({EndOf(entry), &entry});
   listed_.erase(ListKey(entry.tenant, "", entry.sequence));
   listed_.erase(ListKey(entry.tenant, entry.name, entry.sequence));
   // The request may belong to a later factor by now.
-  const auto request = requests_.find(RequestKey(entry.tenant, entry.request_id));
-  if (request != requests_.end() && request->second.factor == handle) requests_.erase(request);
+  const auto request = requests_.find(RequestView(entry.tenant, entry.request_id));
+  if (request != requests_.end() && request->second.factor == entry.handle) {
+    requests_.erase(request);
+  }
   return Detach(entry);
 }
 
-void FactorCache::Attach(Entry& entry, std::shared_ptr<Stored> stored) {
+void FactorCache::Attach(Entry& entry, std::shared_ptr<Stored> stored) noexcept {
   stored->handle = entry.handle;
   stored->entry = &entry;
   Shelve(*stored);
@@ -118,32 +124,32 @@ void FactorCache::Attach(Entry& entry, std::shared_ptr<Stored> stored) {
   entry.stored = std::move(stored);
 }
 
-std::shared_ptr<FactorCache::Stored> FactorCache::Detach(Entry& entry) {
+std::shared_ptr<FactorCache::Stored> FactorCache::Detach(Entry& entry) noexcept {
   Unshelve(*entry.stored);
   entry.stored->entry = nullptr;
   return std::move(entry.stored);
 }
 
-void FactorCache::Move(Stored& stored, absl::FunctionRef<void()> change) {
+void FactorCache::Move(Stored& stored, absl::FunctionRef<void()> change) noexcept {
   if (stored.entry != nullptr) Unshelve(stored);
   change();
   if (stored.entry != nullptr) Shelve(stored);
 }
 
-void FactorCache::Shelve(Stored& stored) {
+void FactorCache::Shelve(Stored& stored) noexcept {
   Shelf& shelf = shelves_[ShelfOf(stored)];
-  shelf.stored.insert(&stored);
+  stored.shelved.Take(shelf.stored);
   shelf.bytes += stored.bytes;
 }
 
-void FactorCache::Unshelve(Stored& stored) {
+void FactorCache::Unshelve(Stored& stored) noexcept {
   Unlist(stored);
   Shelf& shelf = shelves_[ShelfOf(stored)];
-  shelf.stored.erase(&stored);
+  stored.shelved.Leave(shelf.stored);
   shelf.bytes -= stored.bytes;
 }
 
-FactorCache::Charged FactorCache::Settle(Stored& stored) {
+FactorCache::Charged FactorCache::Settle(Stored& stored) noexcept {
   Unlist(stored);
   if (stored.pins > 0 || stored.moving) return {};
   if (stored.entry == nullptr) {
@@ -154,37 +160,35 @@ FactorCache::Charged FactorCache::Settle(Stored& stored) {
             .record = TakeRecordOf(stored)};
   }
   Shelf& shelf = shelves_[ShelfOf(stored)];
-  stored.position = shelf.idle.insert(shelf.idle.end(), &stored);
-  stored.listed = true;
+  stored.idle.Take(shelf.idle);
   shelf.idle_bytes += stored.bytes;
   TellIdle(ShelfOf(stored));
   return {};
 }
 
-void FactorCache::Unlist(Stored& stored) {
-  if (!std::exchange(stored.listed, false)) return;
+void FactorCache::Unlist(Stored& stored) noexcept {
+  if (!stored.idle.taken()) return;
   Shelf& shelf = shelves_[ShelfOf(stored)];
-  shelf.idle.erase(stored.position);
+  stored.idle.Leave(shelf.idle);
   shelf.idle_bytes -= stored.bytes;
   TellIdle(ShelfOf(stored));
 }
 
-void FactorCache::TellIdle(size_t shelf) {
+void FactorCache::TellIdle(size_t shelf) noexcept {
   for (const auto& slot : pool_->slots()) {
     if (ShelfOf(*slot) == shelf) slot->idle_bytes = shelves_[shelf].idle_bytes;
   }
 }
 
-void FactorCache::ListRecord(Stored& stored) {
+void FactorCache::ListRecord(Stored& stored) noexcept {
   if (stored.record == nullptr) return;
-  stored.record_position = records_.insert(records_.end(), &stored);
-  stored.record_listed = true;
+  stored.recorded.Take(records_);
   record_bytes_ += stored.record->reservation.bytes();
 }
 
-std::shared_ptr<const IterationRecord> FactorCache::TakeRecordOf(Stored& stored) {
-  if (std::exchange(stored.record_listed, false)) {
-    records_.erase(stored.record_position);
+std::shared_ptr<const IterationRecord> FactorCache::TakeRecordOf(Stored& stored) noexcept {
+  if (stored.recorded.taken()) {
+    stored.recorded.Leave(records_);
     record_bytes_ -= stored.record->reservation.bytes();
   }
   return std::move(stored.record);
@@ -228,7 +232,7 @@ absl::StatusOr<const Factorization*> FactorCache::Pin::OnDevice(ExecutionContext
   return cache_->MakeResident(*stored_, context, std::move(room), promoted);
 }
 
-void FactorCache::Unpin(std::shared_ptr<Stored> stored) {
+void FactorCache::Unpin(std::shared_ptr<Stored> stored) noexcept {
   const absl::Time now = WallNow();
   Charged freed;
   MutexLock lock(&mutex_);

@@ -26,6 +26,24 @@ struct FactorCache::Charged {
   std::shared_ptr<const IterationRecord> record;
 };
 
+// A place in a std::list of `T*` that is there before it is used: to take it and to leave it needs
+// no memory.
+template <class T>
+class ListPlace {
+ public:
+  explicit ListPlace(T* value) : outside_{value}, position_(outside_.begin()) {}
+  ListPlace(const ListPlace&) = delete;  // The list refers to it.
+  ListPlace& operator=(const ListPlace&) = delete;
+
+  bool taken() const { return outside_.empty(); }
+  void Take(std::list<T*>& list) noexcept { list.splice(list.end(), outside_); }
+  void Leave(std::list<T*>& list) noexcept { outside_.splice(outside_.end(), list, position_); }
+
+ private:
+  std::list<T*> outside_;
+  const typename std::list<T*>::iterator position_;  // wherever it is
+};
+
 // Lives while an entry, a pin or a move holds it; its bytes go as soon as it is detached, unpinned
 // and not moving. The cache's mutex guards all but the first group and what the others say.
 struct FactorCache::Stored {
@@ -52,21 +70,23 @@ struct FactorCache::Stored {
   bool moving = false;     // taken by an eviction
   bool wanted = false;     // pinned since it was taken: the eviction leaves it alone
   Entry* entry = nullptr;  // null once detached
-  bool listed = false;     // among its shelf's idle ones, at `position`
-  std::list<Stored*>::iterator position;
+  ListPlace<Stored> shelved{this};
+  ListPlace<Stored> idle{this};  // among its shelf's idle ones
 
   std::shared_ptr<const IterationRecord> record;
-  bool record_listed = false;  // in the cache's records_, at `record_position`
-  std::list<Stored*>::iterator record_position;
+  ListPlace<Stored> recorded{this};  // in the cache's records_
 
   Mutex promotion;  // Taken before the cache's mutex.
 };
 
 struct FactorCache::Entry {
-  Handle handle;
-  std::string tenant;
-  std::string name;
-  std::string request_id;
+  explicit Entry(const InsertOptions& options)
+      : tenant(options.tenant), name(options.name), request_id(options.request_id) {}
+
+  const Handle handle = Handle::Random();
+  const std::string tenant;
+  const std::string name;
+  const std::string request_id;
   int64_t sequence = 0;
   absl::Time create_time;
   absl::Time life_end;
@@ -74,6 +94,8 @@ struct FactorCache::Entry {
   absl::Time lease_expire_time;  // no later than life_end
   int uses = 0;                  // pins of this version and of those before
   std::shared_ptr<Stored> stored;
+  // What will be left of it.
+  Tombstones tombstone = Tombstones::Of(handle, tenant);
 };
 
 }  // namespace crout

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/util/allocation.h"
 #include "kernels/util/failpoint.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
@@ -109,7 +110,7 @@ void FactorCache::Drop(const std::shared_ptr<Stored>& victim) {
 void FactorCache::Demote(const std::shared_ptr<Stored>& victim) {
   Charged copy;  // Then what is left over: the device's bytes, or the copy when it is not wanted.
   uint64_t checksum = 0;
-  const absl::Status copied = CopyToHost(*victim, &copy, &checksum);
+  const absl::Status copied = CatchBadAlloc([&] { return CopyToHost(*victim, &copy, &checksum); });
 
   Charged freed;
   MutexLock lock(&mutex_);

@@ -23,7 +23,7 @@ class Handle {
 
   std::string ToString() const;
 
-  friend bool operator==(const Handle&, const Handle&) = default;
+  friend auto operator<=>(const Handle&, const Handle&) = default;
   template <class H>
   friend H AbslHashValue(H h, const Handle& handle) {
     return H::combine(std::move(h), handle.bits_);

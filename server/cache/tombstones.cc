@@ -47,13 +47,21 @@ CacheMiss MissOf(Departure departure) { return TraitsOf(departure).miss; }
 
 CacheEviction EvictionOf(Departure departure) { return TraitsOf(departure).eviction; }
 
-void Tombstones::Add(const Handle& handle, std::string_view tenant, Departure departure) {
+Tombstones Tombstones::Of(const Handle& handle, std::string_view tenant) {
+  Tombstones one(/*capacity=*/1);
+  one.tombstones_.emplace(handle, Tombstone{std::string(tenant), Departure::kReleased});
+  one.order_.push_back(handle);
+  return one;
+}
+
+void Tombstones::Add(Tombstones of, Departure departure) noexcept {
   if (order_.size() == capacity_) {
     tombstones_.erase(order_.front());
     order_.pop_front();
   }
-  order_.push_back(handle);
-  tombstones_.emplace(handle, Tombstone{std::string(tenant), departure});
+  of.tombstones_.begin()->second.departure = departure;
+  tombstones_.merge(of.tombstones_);
+  order_.splice(order_.end(), of.order_);
 }
 
 const Tombstones::Tombstone* Tombstones::Find(const Handle& handle) const {

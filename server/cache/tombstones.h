@@ -4,13 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <optional>
+#include <list>
+#include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 
-#include "absl/hash/hash.h"
 #include "absl/status/status.h"
 #include "server/cache/handle.h"
 #include "server/metrics/labels.h"
@@ -40,15 +38,17 @@ class Tombstones {
 
   explicit Tombstones(size_t capacity = kDefaultCapacity) : capacity_(capacity) {}
 
+  // The tombstone of one factor, made while that lives: a departure needs no memory.
+  static Tombstones Of(const Handle& handle, std::string_view tenant);
   // A handle departs once.
-  void Add(const Handle& handle, std::string_view tenant, Departure departure);
+  void Add(Tombstones of, Departure departure) noexcept;
   // nullptr if it never was, or too long ago.
   const Tombstone* Find(const Handle& handle) const;
 
  private:
-  const size_t capacity_;
-  std::unordered_map<Handle, Tombstone, absl::Hash<Handle>> tombstones_;
-  std::deque<Handle> order_;  // oldest first
+  size_t capacity_;
+  std::map<Handle, Tombstone> tombstones_;
+  std::list<Handle> order_;  // oldest first
 };
 
 }  // namespace crout

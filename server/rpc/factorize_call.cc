@@ -1,5 +1,7 @@
 #include "server/rpc/factorize_call.h"
 
+#include <new>
+
 #include "absl/strings/str_cat.h"
 #include "kernels/util/status_macros.h"
 #include "server/rpc/placement.h"
@@ -101,8 +103,17 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeCall::Claim() {
   }
 }
 
-void FactorizeCall::OnRequestSettled() {
-  core_.releasing.Schedule([self = shared_from_this(), this] {
+void FactorizeCall::OnRequestSettled() noexcept {
+  try {
+    core_.releasing.Schedule(
+        [self = std::static_pointer_cast<FactorizeCall>(shared_from_this())] { self->GoOn(); });
+  } catch (const std::bad_alloc&) {
+    settled_ = true;
+  }
+}
+
+void FactorizeCall::GoOn() {
+  DoWork([this] {
     MutexLock lock(&mutex_);
     if (!wanted()) return;
     absl::StatusOr<std::vector<PayloadStep*>> steps = Claim();
@@ -115,6 +126,7 @@ void FactorizeCall::OnRequestSettled() {
 
 void FactorizeCall::EnforceLimits(Clock::time_point now) {
   FactoringCall::EnforceLimits(now);
+  if (settled_.exchange(false)) OnRequestSettled();
   MutexLock lock(&mutex_);
   if (!wanted() || !left() || now - *left() < kKeepForRetry) return;
   if (core_.cache.IsAwaited(tenant_, insert_.request_id)) return;

@@ -2,10 +2,10 @@
 #ifndef CROUT_SERVER_RPC_FACTORIZE_CALL_H_
 #define CROUT_SERVER_RPC_FACTORIZE_CALL_H_
 
+#include <atomic>
 #include <memory>
 #include <optional>
-#include <string>
-#include <utility>
+#include <string_view>
 #include <vector>
 
 #include "server/rpc/factor_step.h"
@@ -16,8 +16,9 @@ namespace crout {
 // Holds a request_id while its call runs, and lets go of it unless the factor was inserted.
 class RequestClaim {
  public:
-  RequestClaim(FactorCache* cache, std::string tenant, std::string request_id)
-      : cache_(cache), tenant_(std::move(tenant)), request_id_(std::move(request_id)) {}
+  // The names outlive it: once the id is claimed, nothing may fail before this holds it.
+  RequestClaim(FactorCache* cache, std::string_view tenant, std::string_view request_id)
+      : cache_(cache), tenant_(tenant), request_id_(request_id) {}
   ~RequestClaim() {
     if (cache_ != nullptr) cache_->AbandonRequest(tenant_, request_id_);
   }
@@ -29,8 +30,8 @@ class RequestClaim {
 
  private:
   FactorCache* cache_;
-  const std::string tenant_;
-  const std::string request_id_;
+  const std::string_view tenant_;
+  const std::string_view request_id_;
 };
 
 // A call that answers with a factor. Its members are constant from Start() to ReleaseResources().
@@ -65,7 +66,7 @@ class FactorizeCall final : public FactoringCall, public RequestWaiter {
       : FactoringCall(core, context, Method::kFactorize) {}
 
   void EnforceLimits(Clock::time_point now) override;
-  void OnRequestSettled() override;
+  void OnRequestSettled() noexcept override;
 
  private:
   // How long the work goes on for nobody.
@@ -74,6 +75,8 @@ class FactorizeCall final : public FactoringCall, public RequestWaiter {
   // The step, once the id is this call's. None where the call has been answered with the id's
   // factor, or waits for it: then OnRequestSettled() comes.
   absl::StatusOr<std::vector<PayloadStep*>> Claim() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Claims again, and goes on or answers.
+  void GoOn();
   bool OutlivesClient() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return claim_.has_value() && half_closed();
   }
@@ -87,6 +90,8 @@ class FactorizeCall final : public FactoringCall, public RequestWaiter {
   InsertOptions insert_;
   std::optional<RequestClaim> claim_;
   Reservation waiting_;  // for the first message, while the call waits
+  // OnRequestSettled() could not tell: EnforceLimits() does.
+  std::atomic<bool> settled_ = false;
 };
 
 class RefactorizeCall final : public FactoringCall {

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/util/allocation.h"
 #include "kernels/util/clock.h"
 #include "kernels/util/failpoint.h"
 #include "server/scheduling/reason.h"
@@ -62,7 +63,11 @@ DeviceScheduler::~DeviceScheduler() { Stop(); }
 
 absl::Status DeviceScheduler::Submit(std::shared_ptr<Job> job) {
   if (!device_->healthy()) return FencedStatus(*device_);
-  const bool has_deadline = job->deadline != Clock::time_point::max();
+  // What the queue and its indexes are to hold, made before the first of them changes.
+  Deadlines deadlines;
+  if (job->deadline != Clock::time_point::max()) deadlines.emplace(job->deadline, job.get());
+  Queue queued(1, std::move(job));
+  const Job& added = *queued.front();
   bool wake_reaper = false;
   {
     MutexLock lock(&mutex_);
@@ -73,13 +78,12 @@ absl::Status DeviceScheduler::Submit(std::shared_ptr<Job> job) {
                                        kReasonQueueFull),
                             std::max(kShortestRetrySeconds, BacklogSeconds()));
     }
-    if (has_deadline) {
-      wake_reaper = job->deadline < reap_at_;
-      deadlines_.emplace(job->deadline, job.get());
-    }
-    queued_seconds_ += job->predicted_seconds;
-    const Job* const name = job.get();
-    positions_.emplace(name, queue_.insert(queue_.end(), std::move(job)));
+    positions_.emplace(&added, queued.begin());
+    // From here on nothing can fail.
+    wake_reaper = !deadlines.empty() && added.deadline < reap_at_;
+    deadlines_.merge(deadlines);
+    queued_seconds_ += added.predicted_seconds;
+    queue_.splice(queue_.end(), queued);
   }
   work_.Signal();
   if (wake_reaper) reap_.Signal();
@@ -179,22 +183,19 @@ std::shared_ptr<Job> DeviceScheduler::Next(size_t stream) {
 }
 
 void DeviceScheduler::Reap() {
-  while (true) {
-    std::vector<std::shared_ptr<Job>> late = WaitForLate();
-    if (late.empty()) return;
-    for (auto& job : late) std::exchange(job, nullptr)->Drop(DeadlineStatus());
+  const absl::Status status = DeadlineStatus();
+  while (const std::shared_ptr<Job> job = WaitForLate()) {
+    GoOnWithoutMemory([&] { job->Drop(status); });
   }
 }
 
-std::vector<std::shared_ptr<Job>> DeviceScheduler::WaitForLate() {
-  std::vector<std::shared_ptr<Job>> late;
+std::shared_ptr<Job> DeviceScheduler::WaitForLate() {
   MutexLock lock(&mutex_);
-  while (!stopping_ && late.empty()) {
+  while (!stopping_) {
     const auto now = SteadyNow();
-    while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
-      late.push_back(Take(positions_.at(deadlines_.begin()->second)));
+    if (!deadlines_.empty() && deadlines_.begin()->first <= now) {
+      return Take(positions_.find(deadlines_.begin()->second)->second);
     }
-    if (!late.empty()) break;
     if (deadlines_.empty()) {
       reap_at_ = Clock::time_point::max();
       reap_.Wait(&mutex_);
@@ -203,10 +204,10 @@ std::vector<std::shared_ptr<Job>> DeviceScheduler::WaitForLate() {
       reap_.WaitUntil(&mutex_, reap_at_);
     }
   }
-  return late;
+  return nullptr;
 }
 
-std::shared_ptr<Job> DeviceScheduler::Take(Queue::iterator position) {
+std::shared_ptr<Job> DeviceScheduler::Take(Queue::iterator position) noexcept {
   std::shared_ptr<Job> job = std::move(*position);
   queue_.erase(position);
   positions_.erase(job.get());

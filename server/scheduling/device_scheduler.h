@@ -88,6 +88,7 @@ class DeviceScheduler {
 
  private:
   using Queue = std::list<std::shared_ptr<Job>>;
+  using Deadlines = std::set<std::pair<Job::Clock::time_point, const Job*>>;
 
   // What a stream is doing.
   struct Stream {
@@ -105,9 +106,11 @@ class DeviceScheduler {
   std::shared_ptr<Job> Next(size_t stream) ABSL_LOCKS_EXCLUDED(mutex_);
   // Drops jobs as their deadlines pass, however busy the workers are.
   void Reap();
-  std::vector<std::shared_ptr<Job>> WaitForLate() ABSL_LOCKS_EXCLUDED(mutex_);
+  // nullptr when stopping.
+  std::shared_ptr<Job> WaitForLate() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  std::shared_ptr<Job> Take(Queue::iterator position) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<Job> Take(Queue::iterator position) noexcept
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   double BacklogSeconds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   double WorkSeconds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -123,7 +126,7 @@ class DeviceScheduler {
   Queue queue_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<const Job*, Queue::iterator> positions_ ABSL_GUARDED_BY(mutex_);
   // Of the queued jobs that have one.
-  std::set<std::pair<Job::Clock::time_point, const Job*>> deadlines_ ABSL_GUARDED_BY(mutex_);
+  Deadlines deadlines_ ABSL_GUARDED_BY(mutex_);
   // The reaper looks again at this time without being woken.
   Job::Clock::time_point reap_at_ ABSL_GUARDED_BY(mutex_) = Job::Clock::time_point::max();
   double queued_seconds_ ABSL_GUARDED_BY(mutex_) = 0;

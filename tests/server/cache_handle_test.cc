@@ -50,10 +50,10 @@ TEST(TombstonesTest, RemembersTheLatest) {
   Tombstones tombstones(/*capacity=*/2);
   const Handle handles[] = {Handle::Random(), Handle::Random(), Handle::Random()};
   EXPECT_EQ(tombstones.Find(handles[0]), nullptr);
-  tombstones.Add(handles[0], "a", Departure::kEvicted);
-  tombstones.Add(handles[1], "b", Departure::kExpired);
+  tombstones.Add(Tombstones::Of(handles[0], "a"), Departure::kEvicted);
+  tombstones.Add(Tombstones::Of(handles[1], "b"), Departure::kExpired);
   ASSERT_NE(tombstones.Find(handles[0]), nullptr);
-  tombstones.Add(handles[2], "c", Departure::kReleased);
+  tombstones.Add(Tombstones::Of(handles[2], "c"), Departure::kReleased);
   EXPECT_EQ(tombstones.Find(handles[0]), nullptr);
   ASSERT_NE(tombstones.Find(handles[1]), nullptr);
   EXPECT_EQ(tombstones.Find(handles[1])->tenant, "b");

@@ -1,0 +1,65 @@
+#include "tests/support/refused_allocations.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "absl/base/attributes.h"
+
+namespace {
+
+std::atomic<bool> refused = false;
+// 0: none.
+std::atomic<size_t> refused_size = 0;
+// Of each of both kinds of threads: how many allocations are left until then; negative: none.
+std::atomic<int> until_refused_here = -1;
+std::atomic<int> until_refused_elsewhere = -1;
+thread_local bool here = false;  // who asked last
+
+bool IsRefused(size_t bytes) {
+  size_t size = bytes;
+  if (bytes != 0 && refused_size.compare_exchange_strong(size, 0)) return true;
+  std::atomic<int>& left = here ? until_refused_here : until_refused_elsewhere;
+  return left.load(std::memory_order_relaxed) >= 0 && left-- == 0;
+}
+
+}  // namespace
+
+// With AddressSanitizer, libraries may get its operator new and this file's delete, which is as
+// well.
+extern "C" const char* __asan_default_options() { return "alloc_dealloc_mismatch=0"; }  // NOLINT
+
+// Not inlined: the compiler would take free() for a mistake.
+ABSL_ATTRIBUTE_NOINLINE void* operator new(size_t bytes) {
+  if (IsRefused(bytes)) {
+    refused = true;
+    throw std::bad_alloc();
+  }
+  void* const block = std::malloc(bytes);
+  if (block == nullptr) throw std::bad_alloc();
+  return block;
+}
+ABSL_ATTRIBUTE_NOINLINE void operator delete(void* block) noexcept { std::free(block); }
+ABSL_ATTRIBUTE_NOINLINE void operator delete(void* block, size_t) noexcept { std::free(block); }
+
+namespace crout::testing {
+
+void RefuseSize(size_t bytes) {
+  StopRefusing();
+  refused_size = bytes;
+}
+
+void RefuseAfter(int passed, Threads of) {
+  StopRefusing();
+  here = true;
+  (of == Threads::kThis ? until_refused_here : until_refused_elsewhere) = passed;
+}
+
+bool StopRefusing() {
+  refused_size = 0;
+  until_refused_here = -1;
+  until_refused_elsewhere = -1;
+  return refused.exchange(false);
+}
+
+}  // namespace crout::testing
