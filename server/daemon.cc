@@ -13,6 +13,7 @@
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/server_builder.h"
+#include "kernels/util/allocation.h"
 #include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
 #include "server/http/listen_address.h"
@@ -172,7 +173,7 @@ void Daemon::HousekeepingLoop() {
   MutexLock lock(&mutex_);
   while (!stopping_) {
     mutex_.Unlock();
-    Housekeep();
+    GoOnWithoutMemory([this] { Housekeep(); });
     mutex_.Lock();
     if (!stopping_) wake_.WaitUntil(&mutex_, SteadyNow() + kHousekeepingPeriod);
   }

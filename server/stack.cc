@@ -7,6 +7,7 @@
 
 #include "kernels/host/host_memory.h"
 #include "kernels/util/clock.h"
+#include "kernels/util/allocation.h"
 #include "kernels/util/status_macros.h"
 #include "server/log.h"
 
@@ -96,8 +97,14 @@ void Stack::Trim(size_t bytes) {
 }
 
 void Stack::Housekeep() {
-  cache_->Sweep();
-  calls_.EnforceLimits(SteadyNow());
+  GoOnWithoutMemory([this] { cache_->Sweep(); });
+  GoOnWithoutMemory([this] { calls_.EnforceLimits(SteadyNow()); });
+  GoOnWithoutMemory([this] {
+    const uint64_t times = WorkWithoutMemory();
+    if (times == times_without_memory_) return;
+    Log(LogLevel::kError, "out_of_memory", {{"times", times - times_without_memory_}});
+    times_without_memory_ = times;
+  });
 }
 
 ServerState Stack::State() const {

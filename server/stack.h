@@ -2,6 +2,7 @@
 #ifndef CROUT_SERVER_STACK_H_
 #define CROUT_SERVER_STACK_H_
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -31,8 +32,8 @@ class Stack {
   ServerCore& core() { return *core_; }
   FactorizationService& service() { return *service_; }
 
-  // Ends leases that are over and calls whose clients stopped sending or reading; every second or
-  // so.
+  // Ends leases that are over and calls whose clients stopped sending or reading, and logs that
+  // memory lacked; every second or so, by one thread. What it lacks memory for comes again.
   void Housekeep();
 
  private:
@@ -52,6 +53,7 @@ class Stack {
   std::unique_ptr<ThreadPool> releasing_;
   std::unique_ptr<ServerCore> core_;
   std::unique_ptr<FactorizationService> service_;
+  uint64_t times_without_memory_ = 0;  // that the log knows
 };
 
 }  // namespace crout

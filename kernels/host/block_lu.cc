@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <new>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -35,6 +36,7 @@ class BlockLu {
 #pragma omp parallel num_threads(cores)
 #pragma omp single
     for (int64_t k = 0; k < tiles_; ++k) SpawnStep(k);
+    if (no_memory_) throw std::bad_alloc();
   }
 
   // LAPACK's info, or the first pivot that underflows.
@@ -87,7 +89,7 @@ class BlockLu {
   void FactorDiagonal(int64_t k) {
     if (!Takes(k)) return;
     report_.TellColumns(k * kTile);
-    if (stop_()) {
+    if (Stops()) {
       stopped_ = true;
       return;
     }
@@ -96,6 +98,16 @@ class BlockLu {
       info_ = k * kTile + refused;
     } else {
       Inverses(k).Fill();
+    }
+  }
+
+  // What leaves a parallel region ends the process.
+  bool Stops() {
+    try {
+      return stop_();
+    } catch (const std::bad_alloc&) {
+      no_memory_ = true;
+      return true;
     }
   }
 
@@ -114,6 +126,7 @@ class BlockLu {
   std::vector<char> token_;
   std::atomic<int64_t> info_{0};
   std::atomic<bool> stopped_{false};
+  std::atomic<bool> no_memory_{false};
 };
 
 class HostBlockLu final : public LuAlgorithm {

@@ -2,20 +2,31 @@
 #ifndef CROUT_KERNELS_HOST_PARALLEL_FOR_H_
 #define CROUT_KERNELS_HOST_PARALLEL_FOR_H_
 
+#include <atomic>
 #include <cstdint>
+#include <new>
 
 namespace crout {
 
 // Calls f(i) for i in [0, count), split statically over `cores` threads. Only from work that a
-// HostExecutor runs, with the number it was given.
+// HostExecutor runs, with the number it was given. Throws std::bad_alloc, at its end, where f does.
 template <class F>
 void ParallelFor(int cores, int64_t count, const F& f) {
   if (cores == 1) {
     for (int64_t i = 0; i < count; ++i) f(i);
     return;
   }
+  // What leaves a parallel region ends the process.
+  std::atomic<bool> no_memory = false;
 #pragma omp parallel for num_threads(cores) schedule(static)
-  for (int64_t i = 0; i < count; ++i) f(i);
+  for (int64_t i = 0; i < count; ++i) {
+    try {
+      f(i);
+    } catch (const std::bad_alloc&) {
+      no_memory = true;
+    }
+  }
+  if (no_memory) throw std::bad_alloc();
 }
 
 }  // namespace crout

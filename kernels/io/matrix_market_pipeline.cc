@@ -1,10 +1,12 @@
 #include "kernels/io/matrix_market_pipeline.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "kernels/io/matrix_market_entries.h"
 #include "kernels/util/allocation.h"
+#include "kernels/util/status_macros.h"
 
 namespace crout {
 namespace {
@@ -159,11 +161,11 @@ void MatrixMarketPipeline::Publish(std::vector<std::string> segments, absl::Stat
     body_.Start(*header_, splitter_.header_lines());
   }
   for (std::string& text : segments) {
-    segment_bytes_ += text.capacity();
-    waiting_.push_back({next_segment_++, std::move(text)});
-    if (pool_ != nullptr) {
-      pool_->Schedule([self = shared_from_this()] { self->ParseStep(); });
-    }
+    const size_t bytes = text.capacity();
+    waiting_.push_back({next_segment_, std::move(text)});
+    ++next_segment_;
+    segment_bytes_ += bytes;
+    Schedule(&MatrixMarketPipeline::ParseStep);
   }
   if (status.ok()) return;
   // The segments that wait come before this error and may hold an earlier one.
@@ -171,6 +173,16 @@ void MatrixMarketPipeline::Publish(std::vector<std::string> segments, absl::Stat
   ended_ = true;
   compressed_.clear();
   compressed_bytes_ = 0;
+}
+
+bool MatrixMarketPipeline::Schedule(bool (MatrixMarketPipeline::*step)()) {
+  if (pool_ == nullptr) return false;
+  try {
+    pool_->Schedule([self = shared_from_this(), step] { ((*self).*step)(); });
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 
 bool MatrixMarketPipeline::ParseStep() {
@@ -189,22 +201,21 @@ bool MatrixMarketPipeline::ParseStep() {
     ++parsing_;
     ScheduleInflate();
   }
-  segment = CountLines(std::move(segment.text));
-  const size_t claim = ParseBytes(header, segment);
-  const absl::Status granted = Claim(claim);
-  absl::Status parsed = granted;
-  if (granted.ok()) {
-    parsed = CatchBadAlloc([&] {
-      ParseSegment(header, &segment);
-      return absl::OkStatus();
-    });
-  }
+  size_t claim = 0;
+  absl::Status parsed = CatchBadAlloc([&]() -> absl::Status {
+    segment = CountLines(std::move(segment.text));
+    const size_t wanted = ParseBytes(header, segment);
+    CROUT_RETURN_IF_ERROR(Claim(wanted));
+    claim = wanted;
+    ParseSegment(header, &segment);
+    return absl::OkStatus();
+  });
   MutexLock lock(&mutex_);
   --parsing_;
   segment_bytes_ -= text_bytes;
   changed_.SignalAll();
   EndParse(index, std::move(segment), std::move(parsed));
-  Settle(granted.ok() ? claim : 0);
+  Settle(claim);
   return true;
 }
 
@@ -213,7 +224,11 @@ void MatrixMarketPipeline::EndParse(int64_t index, ParsedSegment segment, absl::
   if (!parsed.ok()) return Fail(std::move(parsed));
   // Segments were taken in order: those that still wait come after the faulty line.
   if (segment.faulty.has_value()) DropInput();
-  body_.Add(index, std::move(segment));
+  try {
+    body_.Add(index, std::move(segment));
+  } catch (const std::bad_alloc&) {
+    return Fail(OutOfSystemMemory());
+  }
   if (!body_.status().ok()) DropInput();
 }
 
@@ -228,9 +243,8 @@ bool MatrixMarketPipeline::MayInflate() const {
 }
 
 void MatrixMarketPipeline::ScheduleInflate() {
-  if (pool_ == nullptr || inflate_scheduled_ || !MayInflate()) return;
-  inflate_scheduled_ = true;
-  pool_->Schedule([self = shared_from_this()] { self->InflateStep(); });
+  if (inflate_scheduled_ || !MayInflate()) return;
+  inflate_scheduled_ = Schedule(&MatrixMarketPipeline::InflateStep);
 }
 
 bool MatrixMarketPipeline::InflateStep() {
@@ -248,20 +262,19 @@ bool MatrixMarketPipeline::InflateStep() {
       compressed_bytes_ -= chunk_bytes_;
     }
   }
-  const size_t claim = InflateBytes();
-  const absl::Status granted = Claim(claim);
-  absl::Status inflated = granted;
-  if (granted.ok()) {
-    inflated = CatchBadAlloc([&] {
-      InflateSome();
-      return absl::OkStatus();
-    });
-  }
+  size_t claim = 0;
+  absl::Status inflated = CatchBadAlloc([&]() -> absl::Status {
+    const size_t wanted = InflateBytes();
+    CROUT_RETURN_IF_ERROR(Claim(wanted));
+    claim = wanted;
+    InflateSome();
+    return absl::OkStatus();
+  });
   MutexLock lock(&mutex_);
   inflating_ = false;
   changed_.SignalAll();
   if (!inflated.ok()) Fail(std::move(inflated));
-  Settle(granted.ok() ? claim : 0);
+  Settle(claim);
   ScheduleInflate();
   return true;
 }

@@ -103,6 +103,9 @@ class MatrixMarketPipeline : public std::enable_shared_from_this<MatrixMarketPip
   // Each does one piece of work, if there is one, and returns whether there was.
   bool InflateStep() ABSL_LOCKS_EXCLUDED(mutex_);
   bool ParseStep() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Gives a step to the pool; false where there is none, or no memory to. Drain() does what no task
+  // does.
+  bool Schedule(bool (MatrixMarketPipeline::*step)());
   // `parsed`: whether there was memory for it.
   void EndParse(int64_t index, ParsedSegment segment, absl::Status parsed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/util/allocation.h"
+
 namespace crout {
 
 ThreadPool::ThreadPool(int threads) {
@@ -37,7 +39,7 @@ void ThreadPool::Work() {
       task = std::move(tasks_.front());
       tasks_.pop_front();
     }
-    std::move(task)();
+    GoOnWithoutMemory([&] { std::move(task)(); });
   }
 }
 

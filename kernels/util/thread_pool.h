@@ -14,6 +14,7 @@ namespace crout {
 
 // Thread-safe. Tasks start in FIFO order; with more than one thread they may finish in another.
 // A task may schedule tasks; it must not wait for one, which deadlocks when every thread does so.
+// A task that throws std::bad_alloc ends there, and is counted (GoOnWithoutMemory()).
 class ThreadPool {
  public:
   using Task = absl::AnyInvocable<void() &&>;

@@ -1,5 +1,6 @@
 #include "server/http/http_server.h"
 
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -21,6 +22,8 @@ using asio::ip::tcp;
 
 // Before the next attempt to accept, when the process has no descriptor left.
 constexpr std::chrono::milliseconds kAcceptPause(100);
+// After an operation for which memory lacked.
+constexpr std::chrono::milliseconds kMemoryPause(10);
 
 absl::Status Bind(tcp::acceptor& acceptor, const tcp::endpoint& endpoint) {
   boost::system::error_code error;
@@ -68,28 +71,47 @@ class HttpServer::Listener {
 
  private:
   using Connections = std::list<std::shared_ptr<HttpConnection>>;
+  // Held by the operation that leads to the next connection: it is gone when that was lost.
+  struct Accepting {};
 
   void Run() {
-    for (;;) {
+    while (!io_.stopped()) {
       try {
+        if (accepting_.expired()) Accept();
         io_.run();
-        return;
       } catch (const std::exception&) {
-        // Memory ran out under one connection, which stays until it is displaced.
+        EndLost();
+        std::this_thread::sleep_for(kMemoryPause);
       }
     }
   }
 
+  // Memory ran out under an operation, whichever it was. A connection that no operation refers to
+  // would wait for ever; one whose page is being made is among them, and its peer asks again.
+  void EndLost() {
+    for (auto next = connections_.begin(); next != connections_.end();) {
+      const Connections::iterator it = next++;
+      if (it->use_count() > 1) continue;
+      const auto connection = *it;
+      connection->Close();
+    }
+  }
+
   void Accept() {
-    acceptor_.async_accept([this](const boost::system::error_code& error, tcp::socket socket) {
-      if (error) {
-        pause_.expires_after(kAcceptPause);
-        pause_.async_wait([this](const boost::system::error_code&) { Accept(); });
-        return;
-      }
+    auto accepting = std::make_shared<const Accepting>();
+    accepting_ = accepting;
+    acceptor_.async_accept([this, accepting = std::move(accepting)](
+                               const boost::system::error_code& error, tcp::socket socket) {
+      if (error) return Pause(accepting);
       Accept();
       Add(std::move(socket));
     });
+  }
+
+  void Pause(std::shared_ptr<const Accepting> accepting) {
+    pause_.expires_after(kAcceptPause);
+    pause_.async_wait(
+        [this, accepting = std::move(accepting)](const boost::system::error_code&) { Accept(); });
   }
 
   void Add(tcp::socket socket) {
@@ -123,9 +145,12 @@ class HttpServer::Listener {
   void Remove(HttpConnection* connection) { connections_.erase(Find(connection)); }
 
   asio::io_context io_{1};  // first: what follows refers to it
+  // Runs on when the one operation was lost.
+  const asio::executor_work_guard<asio::io_context::executor_type> work_{io_.get_executor()};
   HttpSite site_;
   const HttpConnection::Events events_;
   Connections connections_;  // in the order in which they began to await a request
+  std::weak_ptr<const Accepting> accepting_;
   tcp::acceptor acceptor_{io_};
   asio::steady_timer pause_{io_};
   std::thread thread_;

@@ -1,22 +1,40 @@
 #include "server/http/page_maker.h"
 
 #include <boost/asio/post.hpp>
+#include <chrono>
 #include <exception>
+#include <new>
+#include <thread>
 #include <utility>
 
 #include "server/http/compression.h"
 
 namespace crout {
 
-std::shared_ptr<const MadePage> MakePage(const HttpRoute& route, bool gzip) {
+namespace {
+
+// Before the next attempt to hand a page out, when there is no memory to say that it is made.
+constexpr std::chrono::milliseconds kMemoryPause(10);
+
+// There from the start: without memory it could not be made either.
+const std::shared_ptr<const MadePage> kUnmade = [] {
   auto made = std::make_shared<MadePage>();
+  made->page.status = 503;
+  made->page.body = "this page cannot be made now\n";
+  return made;
+}();
+
+}  // namespace
+
+std::shared_ptr<const MadePage> MakePage(const HttpRoute& route, bool gzip) noexcept {
   try {
+    auto made = std::make_shared<MadePage>();
     made->page = route.make();
     if (gzip) made->gzip = Gzip(made->page.body);
+    return made;
   } catch (const std::exception&) {
-    made->page = {.status = 503, .body = "this page cannot be made now\n"};
+    return kUnmade;
   }
-  return made;
 }
 
 void PageMaker::Make(const HttpRoute& route, Taker taker) {
@@ -26,15 +44,28 @@ void PageMaker::Make(const HttpRoute& route, Taker taker) {
 }
 
 void PageMaker::MakeNext(const HttpRoute& route, Queue& queue) {
-  queue.making = true;
-  boost::asio::post(thread_, [this, &route, &queue, takers = std::exchange(queue.waiting, {})] {
-    auto made = MakePage(route, /*gzip=*/true);
-    boost::asio::post(*io_, [this, &route, &queue, takers, made = std::move(made)] {
-      for (const Taker& taker : takers) taker(made);
-      queue.making = false;
-      if (!queue.waiting.empty()) MakeNext(route, queue);
-    });
+  const auto takers = std::make_shared<const std::vector<Taker>>(queue.waiting);
+  boost::asio::post(thread_, [this, &route, &queue, takers] {
+    const auto made = MakePage(route, /*gzip=*/true);
+    while (!ending_) {
+      try {
+        boost::asio::post(
+            *io_, [this, &route, &queue, takers, made] { HandOut(route, queue, *takers, made); });
+        return;
+      } catch (const std::bad_alloc&) {
+        std::this_thread::sleep_for(kMemoryPause);
+      }
+    }
   });
+  queue.waiting.clear();
+  queue.making = true;
+}
+
+void PageMaker::HandOut(const HttpRoute& route, Queue& queue, const std::vector<Taker>& takers,
+                        const std::shared_ptr<const MadePage>& page) {
+  queue.making = false;
+  if (!queue.waiting.empty()) MakeNext(route, queue);
+  for (const Taker& taker : takers) taker(page);
 }
 
 }  // namespace crout

@@ -2,6 +2,7 @@
 #ifndef CROUT_SERVER_HTTP_PAGE_MAKER_H_
 #define CROUT_SERVER_HTTP_PAGE_MAKER_H_
 
+#include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <functional>
@@ -21,7 +22,7 @@ struct MadePage {
 };
 
 // A page of `make`, 503 if that throws (memory is what it can lack).
-std::shared_ptr<const MadePage> MakePage(const HttpRoute& route, bool gzip);
+std::shared_ptr<const MadePage> MakePage(const HttpRoute& route, bool gzip) noexcept;
 
 // Used on the thread of `io` alone.
 class PageMaker {
@@ -30,7 +31,10 @@ class PageMaker {
 
   explicit PageMaker(boost::asio::io_context* io) : io_(io) {}
   // Waits for the page in progress; its takers are not called any more.
-  ~PageMaker() { thread_.join(); }
+  ~PageMaker() {
+    ending_ = true;
+    thread_.join();
+  }
   PageMaker(const PageMaker&) = delete;  // Its thread refers to it.
   PageMaker& operator=(const PageMaker&) = delete;
 
@@ -44,9 +48,13 @@ class PageMaker {
     std::vector<Taker> waiting;  // for the next page
   };
   void MakeNext(const HttpRoute& route, Queue& queue);
+  // On the thread of io_.
+  void HandOut(const HttpRoute& route, Queue& queue, const std::vector<Taker>& takers,
+               const std::shared_ptr<const MadePage>& page);
 
   boost::asio::io_context* const io_;
   std::map<const HttpRoute*, Queue> queues_;  // nodes stay where they are
+  std::atomic<bool> ending_ = false;
   boost::asio::thread_pool thread_{1};
 };
 

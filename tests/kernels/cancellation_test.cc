@@ -1,6 +1,11 @@
 // A job that is told to stop ends between phases, gives all memory back and writes nothing.
 #include <algorithm>
+#include <atomic>
+#include <memory>
+#include <new>
+#include <string>
 
+#include "kernels/host/host_device.h"
 #include "tests/support/fake_device.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/status_matchers.h"
@@ -60,6 +65,30 @@ TEST_F(CancellationTest, SolveStopsAtEveryQuestionAndWritesNothing) {
     EXPECT_THAT(result, FailsWith(absl::StatusCode::kCancelled, "stopped"));
     EXPECT_TRUE(
         std::all_of(out.begin(), out.end(), [](std::byte v) { return v == std::byte{0x5a}; }));
+  }
+}
+
+// The question is asked by several threads at once, and who answers may lack memory.
+TEST_F(CancellationTest, AQuestionWithoutMemoryEndsTheJobAlone) {
+  constexpr int64_t kWide = 1024;
+  const HostMatrix a = GalleryNamed("diagonally_dominant").make(kWide);
+  const std::unique_ptr<Device> host = MakeHostDevice({.threads = 2});
+  JobRunner runner(*host);
+  struct Case {
+    const char* algorithm;
+    int last;  // question
+  };
+  for (const auto& [algorithm, last] :
+       {Case{"icm", 2}, Case{"icm", 100}, Case{"block_lu", 2}, Case{"block_lu", 4}}) {
+    SCOPED_TRACE(std::string(algorithm) + " " + std::to_string(last));
+    FactorRequest request;
+    request.algorithm = algorithm;
+    std::atomic<int> asked = 0;
+    const auto ask = [&asked, last = last] {
+      if (++asked >= last) throw std::bad_alloc();
+      return false;
+    };
+    EXPECT_THROW((void)runner.Factor(a, kWide, request, ask), std::bad_alloc);
   }
 }
 

@@ -9,6 +9,9 @@ foreach(name matrix_market_reader matrix_market_errors matrix_market_files matri
     SOURCES "${PROJECT_SOURCE_DIR}/tests/kernels/${name}_test.cc"
     DEPS crout_matrix_market_testing)
 endforeach()
+crout_test(matrix_market_refusal_test LABELS unit
+  SOURCES "${PROJECT_SOURCE_DIR}/tests/kernels/matrix_market_refusal_test.cc"
+  DEPS crout_matrix_market_testing crout::test_refused_allocations)
 target_link_libraries(matrix_market_files_test PRIVATE ZLIB::ZLIB)
 target_compile_definitions(matrix_market_files_test
   PRIVATE "CROUT_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\"")

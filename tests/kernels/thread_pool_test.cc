@@ -4,10 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
+#include <new>
 #include <numeric>
 #include <utility>
 #include <vector>
+
+#include "kernels/util/allocation.h"
 
 namespace crout {
 namespace {
@@ -63,6 +67,18 @@ TEST(ThreadPoolTest, TakesMoveOnlyTasks) {
     pool.Schedule([&result, owned = std::make_unique<int>(7)] { result = *owned; });
   }
   EXPECT_EQ(result, 7);
+}
+
+TEST(ThreadPoolTest, ATaskWithoutMemoryEndsAloneAndIsCounted) {
+  const uint64_t before = WorkWithoutMemory();
+  int runs = 0;
+  {
+    ThreadPool pool(1);
+    pool.Schedule([] { throw std::bad_alloc(); });
+    pool.Schedule([&runs] { ++runs; });
+  }
+  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(WorkWithoutMemory() - before, 1u);
 }
 
 }  // namespace

@@ -1,10 +1,12 @@
 # The server on a fake device, with gRPC inside the test: label `rpc`, which TSan runs leave out.
 crout_library(rpc_fixture SOURCES rpc_fixture.cc
   DEPS crout::daemon crout::proto crout::test_support GTest::gmock)
-foreach(test cancel cache iterations load lost_device memory placement prepared quality reply request_id schur
-        singular direct_solve unary)
+foreach(test cancel cache direct_solve iterations load lost_device placement prepared quality reply request_id
+        schur singular unary)
   crout_test(rpc_${test}_test LABELS rpc SOURCES rpc_${test}_test.cc DEPS crout::rpc_fixture)
 endforeach()
+crout_test(rpc_memory_test LABELS rpc SOURCES rpc_memory_test.cc
+  DEPS crout::rpc_fixture crout::test_refused_allocations)
 crout_test(config_test LABELS rpc SOURCES config_test.cc DEPS crout::daemon)
 crout_test(transfer_watch_test LABELS rpc SOURCES transfer_watch_test.cc DEPS crout::rpc)
 foreach(test wire status)

@@ -1,37 +1,16 @@
 // Memory that the system does not give: it ends the call that asked, and nothing else. Each case
 // refuses one allocation of the standard library, known by its size, on another kind of thread.
-#include <atomic>
-#include <cstdlib>
-#include <new>
 #include <string>
 
-#include "absl/base/attributes.h"
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "kernels/io/sparse_matrix.h"
+#include "kernels/util/allocation.h"
 #include "server/rpc/core.h"
 #include "tests/server/rpc_fixture.h"
-
-namespace {
-
-// The next allocation of exactly so many bytes is refused; 0: none.
-std::atomic<size_t> refused_size = 0;
-
-}  // namespace
-
-// With AddressSanitizer, libraries may get its operator new and this file's delete, which is as
-// well.
-extern "C" const char* __asan_default_options() { return "alloc_dealloc_mismatch=0"; }  // NOLINT
-
-// Not inlined: the compiler would take free() for a mistake.
-ABSL_ATTRIBUTE_NOINLINE void* operator new(size_t bytes) {
-  size_t refused = bytes;
-  if (bytes != 0 && refused_size.compare_exchange_strong(refused, 0)) throw std::bad_alloc();
-  void* const block = std::malloc(bytes);
-  if (block == nullptr) throw std::bad_alloc();
-  return block;
-}
-ABSL_ATTRIBUTE_NOINLINE void operator delete(void* block) noexcept { std::free(block); }
-ABSL_ATTRIBUTE_NOINLINE void operator delete(void* block, size_t) noexcept { std::free(block); }
+#include "tests/server/scrape.h"
+#include "tests/support/gate.h"
+#include "tests/support/refused_allocations.h"
 
 namespace crout::testing {
 namespace {
@@ -59,9 +38,9 @@ class RpcMemoryTest : public RpcTest {
   void ExpectRefused(size_t bytes, const std::string& text) {
     const Holdings before = Held();
     v1::Factor factor;
-    refused_size = bytes;
+    RefuseSize(bytes);
     const grpc::Status status = FactorizeText(text, &factor);
-    EXPECT_EQ(refused_size.exchange(0), 0u) << "nothing of that size was allocated";
+    EXPECT_TRUE(StopRefusing()) << "nothing of that size was allocated";
     EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
     ExpectHeldSoon(before);
     EXPECT_TRUE(FactorizeText(text, &factor).ok());
@@ -101,11 +80,61 @@ TEST_F(RpcMemoryTest, OnTheThreadThatWorks) {
   };
   WaitUntil([&] { return Held().calls == 0; }, "no call");
   const Holdings before = Held();
-  refused_size = kN * sizeof(int64_t);  // the permutation
+  RefuseSize(kN * sizeof(int64_t));  // the permutation
   EXPECT_EQ(download().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_EQ(refused_size.exchange(0), 0u);
+  EXPECT_TRUE(StopRefusing());
   ExpectHeldSoon(before);
   EXPECT_TRUE(download().ok());
+}
+
+// A call that waits for another one's request is waiting for an answer.
+TEST_F(RpcMemoryTest, OnTheThreadThatGoesOnAfterAnother) {
+  Config config = SmallConfig();
+  config.call_log.calls = LogCalls::kNone;
+  StartServer({}, config);
+  const Holdings before = Held();
+  const std::string id(113, 'r');  // with a size that nothing else has
+  v1::FactorizeRequest request;
+  *request.mutable_header()->mutable_matrix() = Dense(20, 20);
+  request.mutable_header()->mutable_cache()->set_request_id(id);
+  grpc::ClientContext first_context, second_context;
+  auto first = stub().Factorize(&first_context);
+  first->Write(request);
+  WaitUntil([&] { return Held().uploads == 1; }, "the first");
+  auto second = stub().Factorize(&second_context);
+  second->Write(request);
+  WaitUntil([&] { return core().cache.IsAwaited("default", id); }, "the second");
+  // The first ends, and keeps its claim meanwhile.
+  Gate release;
+  release.Close();
+  ThreadPool& releasing = *core().devices.slots()[0]->releasing;
+  for (int i = 0; i < releasing.thread_count(); ++i) releasing.Schedule([&] { release.Pass(); });
+  release.WaitUntilHeld(releasing.thread_count());
+  first_context.TryCancel();
+  EXPECT_EQ(first->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  WaitUntil(
+      [&] {
+        return SampleOf(core().metrics.Scrape(),
+                        "crout_requests_total{code=\"CANCELLED\",method=\"Factorize\"}") == 1;
+      },
+      "the first is done");
+  RefuseSize(id.size() + 1);
+  release.Open();
+  EXPECT_EQ(second->Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_TRUE(StopRefusing());
+  ExpectHeldSoon(before);
+}
+
+TEST_F(RpcMemoryTest, OnTheThreadThatKeepsHouse) {
+  StartServer();
+  constexpr int kAllocations = 20;  // more than housekeeping makes
+  const uint64_t before = WorkWithoutMemory();
+  for (int i = 0; i < kAllocations; ++i) {
+    RefuseAfter(i, Threads::kThis);
+    EXPECT_NO_THROW(stack().Housekeep());
+    StopRefusing();
+  }
+  EXPECT_GT(WorkWithoutMemory(), before);
 }
 
 TEST_F(RpcMemoryTest, OfThePool) {
