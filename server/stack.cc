@@ -1,13 +1,14 @@
 #include "server/stack.h"
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 #include <thread>
 #include <utility>
 
 #include "kernels/host/host_memory.h"
-#include "kernels/util/clock.h"
 #include "kernels/util/allocation.h"
+#include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
 #include "server/log.h"
 
@@ -111,13 +112,16 @@ ServerState Stack::State() const {
   ServerState state;
   for (const auto& slot : devices_->slots()) {
     const DeviceScheduler::Load load = slot->scheduler->load();
-    const DeviceMemoryStats memory = slot->device->memory_stats();
+    const MemoryWatch::Answer answer = slot->memory_watch->last();
+    const DeviceMemoryStats& memory = answer.stats;
+    const std::chrono::duration<double> age = SteadyNow() - answer.asked;
     DeviceState device;
     device.budget_bytes = static_cast<int64_t>(slot->budget->limit());
     device.reserved_bytes = static_cast<int64_t>(slot->budget->reserved());
     device.pool_used_bytes = static_cast<int64_t>(memory.pool_used_bytes);
     device.pool_cached_bytes = static_cast<int64_t>(memory.pool_cached_bytes);
     device.driver_used_bytes = static_cast<int64_t>(memory.driver_used_bytes);
+    device.memory_age_seconds = age.count();
     device.queue_depth = static_cast<int64_t>(load.queue_depth);
     device.streams = load.streams;
     device.streams_busy = load.streams_busy;
@@ -125,7 +129,10 @@ ServerState Stack::State() const {
     state.devices.push_back(device);
   }
   state.cache = cache_->tiers();
+  state.call_memory_limit = static_cast<int64_t>(call_memory_->limit());
+  state.call_memory_reserved = static_cast<int64_t>(call_memory_->reserved());
   state.log_lines_dropped = DroppedLogLines();
+  state.work_without_memory = WorkWithoutMemory();
   return state;
 }
 

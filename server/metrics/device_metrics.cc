@@ -31,6 +31,10 @@ DeviceMetrics::DeviceMetrics(prometheus::Registry& registry, const DeviceLabels&
       pool_used_(AddMemory(registry, labels.name, "pool_used")),
       pool_cached_(AddMemory(registry, labels.name, "pool_cached")),
       driver_used_(AddMemory(registry, labels.name, "driver_used")),
+      memory_age_(AddGauge(registry, "crout_device_memory_age_seconds",
+                           "Time since a device last said what of its pool and of its memory is in "
+                           "use.",
+                           {{"device", labels.name}})),
       queue_depth_(AddGauge(registry, "crout_queue_depth", "Jobs waiting for a device.",
                             {{"device", labels.name}})),
       streams_(AddGauge(registry, "crout_streams", "Jobs that a device runs side by side.",
@@ -94,6 +98,7 @@ void DeviceMetrics::Set(const DeviceState& state) {
   pool_used_->Set(static_cast<double>(state.pool_used_bytes));
   pool_cached_->Set(static_cast<double>(state.pool_cached_bytes));
   driver_used_->Set(static_cast<double>(state.driver_used_bytes));
+  memory_age_->Set(state.memory_age_seconds);
   queue_depth_->Set(static_cast<double>(state.queue_depth));
   streams_->Set(static_cast<double>(state.streams));
   streams_busy_->Set(static_cast<double>(state.streams_busy));

@@ -58,6 +58,7 @@ class DeviceMetrics {
   prometheus::Gauge* pool_used_;
   prometheus::Gauge* pool_cached_;
   prometheus::Gauge* driver_used_;
+  prometheus::Gauge* memory_age_;
   prometheus::Gauge* queue_depth_;
   prometheus::Gauge* streams_;
   prometheus::Gauge* streams_busy_;

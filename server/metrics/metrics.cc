@@ -175,6 +175,13 @@ void Metrics::RegisterCache() {
 }
 
 void Metrics::RegisterProcess(const std::string& cuda) {
+  auto& call_memory = AddGauges(*registry_, "crout_call_memory_bytes",
+                                "Memory for calls themselves, and what of it is reserved.");
+  call_memory_limit_ = &call_memory.Add({{"kind", "limit"}});
+  call_memory_reserved_ = &call_memory.Add({{"kind", "reserved"}});
+  out_of_memory_ = &AddCounters(*registry_, "crout_out_of_memory_total",
+                                "Times that work of the daemon's own ended for want of memory.")
+                        .Add({});
   log_dropped_ = &AddCounters(*registry_, "crout_log_dropped_total",
                               "Log lines that were dropped because nobody read them.")
                       .Add({});
@@ -269,7 +276,11 @@ void Metrics::RefreshGauges() const {
     cache_entries_[tier]->Set(static_cast<double>(state.cache[tier].entries));
     cache_bytes_[tier]->Set(static_cast<double>(state.cache[tier].bytes));
   }
+  call_memory_limit_->Set(static_cast<double>(state.call_memory_limit));
+  call_memory_reserved_->Set(static_cast<double>(state.call_memory_reserved));
   log_dropped_->Increment(static_cast<double>(state.log_lines_dropped) - log_dropped_->Value());
+  out_of_memory_->Increment(static_cast<double>(state.work_without_memory) -
+                            out_of_memory_->Value());
 }
 
 std::string Metrics::Scrape() const {

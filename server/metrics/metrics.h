@@ -146,7 +146,10 @@ class Metrics {
   prometheus::Histogram* promotion_duration_;
   std::array<prometheus::Gauge*, kCacheTierNames.size()> cache_entries_;
   std::array<prometheus::Gauge*, kCacheTierNames.size()> cache_bytes_;
+  prometheus::Gauge* call_memory_limit_;
+  prometheus::Gauge* call_memory_reserved_;
   prometheus::Counter* log_dropped_;
+  prometheus::Counter* out_of_memory_;
 
   // Held while the source runs, so that SetStateSource(nullptr) waits for it.
   mutable Mutex source_mutex_;

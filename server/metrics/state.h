@@ -16,6 +16,7 @@ struct DeviceState {
   int64_t pool_used_bytes = 0;    // of the pool: handed out
   int64_t pool_cached_bytes = 0;  // of the pool: kept for reuse
   int64_t driver_used_bytes = 0;  // of the device, by anyone, as its driver (or system) says
+  double memory_age_seconds = 0;  // of what the pool and the driver say
   int64_t queue_depth = 0;        // jobs waiting
   int64_t streams = 0;            // jobs that can run side by side
   int64_t streams_busy = 0;
@@ -30,7 +31,10 @@ struct TierState {
 struct ServerState {
   std::vector<DeviceState> devices;  // in the order of MetricsOptions::devices
   std::array<TierState, 2> cache;    // indexed by CacheTier
+  int64_t call_memory_limit = 0;     // bytes for calls themselves,
+  int64_t call_memory_reserved = 0;  // and those that they take
   uint64_t log_lines_dropped = 0;    // since the process began
+  uint64_t work_without_memory = 0;  // likewise
 };
 
 }  // namespace crout

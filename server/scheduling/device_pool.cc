@@ -120,6 +120,7 @@ absl::Status DevicePool::Add(std::unique_ptr<Device> device, const DevicePoolOpt
   auto scheduler = DeviceScheduler::Create(slot->device.get(), options.scheduler);
   if (!scheduler.ok()) return scheduler.status();
   slot->scheduler = *std::move(scheduler);
+  slot->memory_watch = std::make_unique<MemoryWatch>(*slot->device);
   slot->admitting = std::make_unique<ThreadPool>(kAdmittingThreads);
   slot->texts = std::make_unique<ThreadPool>(kTextThreads);
   slot->releasing = std::make_unique<ThreadPool>(kReleasingThreads);

@@ -19,6 +19,7 @@
 #include "kernels/util/thread_pool.h"
 #include "server/scheduling/device_scheduler.h"
 #include "server/scheduling/memory_budget.h"
+#include "server/scheduling/memory_watch.h"
 
 namespace crout {
 
@@ -59,6 +60,7 @@ class ExpectedJobs {
 struct DeviceSlot {
   std::unique_ptr<Device> device;
   std::unique_ptr<DeviceScheduler> scheduler;
+  std::unique_ptr<MemoryWatch> memory_watch;
   // The host device's budget is the host budget itself, since both are the same memory.
   MemoryBudget* budget = nullptr;
   // Runs copies from the device to host memory beside the jobs.

@@ -65,7 +65,11 @@ TEST(MetricsTest, SeriesExistAtZero) {
            "crout_sent_bytes_total",
            "crout_upload_size_bytes_count",
            "crout_uploads_in_flight",
+           "crout_call_memory_bytes{kind=\"limit\"}",
+           "crout_call_memory_bytes{kind=\"reserved\"}",
+           "crout_device_memory_age_seconds{device=\"cuda:0\"}",
            "crout_log_dropped_total",
+           "crout_out_of_memory_total",
            "crout_wasted_seconds_total",
        }) {
     EXPECT_THAT(SampleOf(text, series), Optional(0)) << series;
@@ -206,7 +210,11 @@ TEST(MetricsTest, GaugesMirrorTheSourceAtEveryScrape) {
   state.devices[1].healthy = false;
   state.devices[0].queue_depth = 3;
   state.cache[static_cast<size_t>(CacheTier::kHost)] = {.entries = 2, .bytes = 512};
+  state.devices[1].memory_age_seconds = 2.5;
+  state.call_memory_limit = 4096;
+  state.call_memory_reserved = 1024;
   state.log_lines_dropped = 7;
+  state.work_without_memory = 3;
   std::string text = metrics.Scrape();
   EXPECT_THAT(SampleOf(text, "crout_device_memory_bytes{device=\"cuda:0\",kind=\"reserved\"}"),
               Optional(1 << 20));
@@ -215,7 +223,11 @@ TEST(MetricsTest, GaugesMirrorTheSourceAtEveryScrape) {
   EXPECT_THAT(SampleOf(text, "crout_queue_depth{device=\"host\"}"), Optional(3));
   EXPECT_THAT(SampleOf(text, "crout_cache_entries{tier=\"host\"}"), Optional(2));
   EXPECT_THAT(SampleOf(text, "crout_cache_bytes{tier=\"host\"}"), Optional(512));
+  EXPECT_THAT(SampleOf(text, "crout_device_memory_age_seconds{device=\"cuda:0\"}"), Optional(2.5));
+  EXPECT_THAT(SampleOf(text, "crout_call_memory_bytes{kind=\"limit\"}"), Optional(4096));
+  EXPECT_THAT(SampleOf(text, "crout_call_memory_bytes{kind=\"reserved\"}"), Optional(1024));
   EXPECT_THAT(SampleOf(text, "crout_log_dropped_total"), Optional(7));
+  EXPECT_THAT(SampleOf(text, "crout_out_of_memory_total"), Optional(3));
   EXPECT_THAT(SampleOf(metrics.Scrape(), "crout_log_dropped_total"), Optional(7)) << "not again";
   state.devices[0].queue_depth = 0;
   EXPECT_THAT(SampleOf(metrics.Scrape(), "crout_queue_depth{device=\"host\"}"), Optional(0));

@@ -1,4 +1,5 @@
 // A server that has enough: full queues, full memory, idle uploads, text that outgrows the budget.
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -298,6 +299,25 @@ TEST_F(RpcLoadTest, StagingThatStaysFullEndsTextToo) {
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
   device().ReleaseUploads();
   ExpectHeldSoon(Holdings());
+}
+
+// A scrape shows what the device last said, and since when it says nothing.
+TEST_F(RpcLoadTest, AScrapeDoesNotWaitForADevice) {
+  StartServer();
+  constexpr char kAsked[] = "fake_device.memory_stats";
+  const auto scrape = [&] {
+    return std::async(std::launch::async, [&] { return core().metrics.Scrape(); });
+  };
+  failpoints().Hold(kAsked);
+  const int asked = failpoints().reached(kAsked);
+  std::future<std::string> first = scrape();
+  failpoints().AwaitReached(kAsked, asked + 1);
+  failpoints().Advance(absl::Seconds(10));
+  std::future<std::string> second = scrape();
+  EXPECT_EQ(second.wait_for(absl::ToChronoSeconds(kPatience)), std::future_status::ready);
+  failpoints().Release(kAsked);
+  first.wait();
+  EXPECT_GE(SampleOf(second.get(), "crout_device_memory_age_seconds{device=\"cuda:0\"}"), 10.0);
 }
 
 }  // namespace

@@ -172,6 +172,10 @@ TEST_F(RpcMemoryTest, CallsAreChargedAsLongAsTheyLive) {
   EXPECT_NE(refused.error_message().find("hold the 96 KiB"), std::string::npos);
   contexts[0].TryCancel();
   calls[0]->Finish();
+  EXPECT_THAT(SampleOf(core().metrics.Scrape(), "crout_call_memory_bytes{kind=\"limit\"}"),
+              ::testing::Optional(kFit * ServerCore::kCallBytes));
+  EXPECT_THAT(SampleOf(core().metrics.Scrape(), "crout_call_memory_bytes{kind=\"reserved\"}"),
+              ::testing::Optional(::testing::Ge((kFit - 1) * ServerCore::kCallBytes)));
   WaitUntil([&] { return core().call_memory.reserved() == (kFit - 1) * ServerCore::kCallBytes; },
             "given back");
   const auto last = open(&contexts[kFit + 1]);

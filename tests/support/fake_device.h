@@ -65,6 +65,10 @@ class FakeDevice final : public Device {
   absl::StatusOr<std::unique_ptr<ExecutionContext>> CreateContext() override;
   MemoryResource& memory() override { return memory_; }
   MemoryResource& staging_memory() override { return staging_; }
+  DeviceMemoryStats memory_stats() const override {
+    (void)Failpoint("fake_device.memory_stats");
+    return {.pool_used_bytes = memory_.live_bytes()};
+  }
   absl::StatusOr<std::unique_ptr<Uploader>> StartUpload(std::span<std::byte> destination) override;
   std::span<const std::unique_ptr<LuAlgorithm>> algorithms() const override { return algorithms_; }
   std::span<const std::unique_ptr<TriangularSolver>> solvers() const override { return solvers_; }
