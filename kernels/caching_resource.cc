@@ -1,6 +1,7 @@
 #include "kernels/caching_resource.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "kernels/util/failpoint.h"
@@ -20,16 +21,13 @@ CachingResource::CachingResource(std::unique_ptr<BlockSource> source, size_t max
 
 CachingResource::~CachingResource() { TrimTo(0); }
 
-void* CachingResource::Take(size_t bytes, std::vector<Block>& given_back) {
+void* CachingResource::Take(size_t bytes) {
   const SizeClass id = SizeClassOf(bytes);
   MutexLock lock(&mutex_);
   FreeList& size_class = classes_[id.index];
   size_class.block_bytes = id.block_bytes;
   size_class.last_use = ++clock_;
-  if (size_class.free.empty()) {
-    EvictTo(MostCached(id.block_bytes), given_back);
-    return nullptr;
-  }
+  if (size_class.free.empty()) return nullptr;
   void* block = size_class.free.back();
   size_class.free.pop_back();
   stats_.bytes_cached -= id.block_bytes;
@@ -40,11 +38,10 @@ void* CachingResource::Take(size_t bytes, std::vector<Block>& given_back) {
 absl::StatusOr<void*> CachingResource::DoAllocate(size_t bytes) {
   CROUT_RETURN_IF_ERROR(Failpoint("memory.allocate"));
   if (bytes > kLargestBlock) return absl::ResourceExhaustedError("request above 2^62 bytes");
-  std::vector<Block> given_back;
-  if (void* block = Take(bytes, given_back)) return block;
-  GiveBack(given_back);
-  CROUT_RETURN_IF_ERROR(Failpoint("memory.acquire"));
+  if (void* block = Take(bytes)) return block;
   const size_t block_bytes = BlockBytes(bytes);
+  GiveBack(max_cached_bytes_, block_bytes);  // what a new block leaves no place for
+  CROUT_RETURN_IF_ERROR(Failpoint("memory.acquire"));
   auto block = source_->Acquire(block_bytes);
   if (!block.ok()) {
     TrimTo(0);
@@ -57,23 +54,27 @@ absl::StatusOr<void*> CachingResource::DoAllocate(size_t bytes) {
 }
 
 void CachingResource::DoDeallocate(void* data, size_t bytes) {
-  const SizeClass id = SizeClassOf(bytes);
-  std::vector<Block> given_back;
-  {
-    MutexLock lock(&mutex_);
-    stats_.bytes_in_use -= id.block_bytes;
-    const size_t most = MostCached(0);
-    if (id.block_bytes <= most) {
-      EvictTo(most - id.block_bytes, given_back);
-      FreeList& size_class = classes_[id.index];
-      size_class.last_use = ++clock_;
-      size_class.free.push_back(data);
-      stats_.bytes_cached += id.block_bytes;
-    } else {
-      given_back.push_back({data, id.block_bytes});
-    }
+  if (Keep(data, bytes)) {
+    GiveBack(max_cached_bytes_, 0);
+  } else {
+    source_->Release(data, BlockBytes(bytes));
   }
-  GiveBack(given_back);
+}
+
+bool CachingResource::Keep(void* block, size_t bytes) noexcept {
+  const SizeClass id = SizeClassOf(bytes);
+  MutexLock lock(&mutex_);
+  stats_.bytes_in_use -= id.block_bytes;
+  if (id.block_bytes > MostCached(0)) return false;
+  FreeList& size_class = classes_[id.index];
+  try {
+    size_class.free.push_back(block);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  size_class.last_use = ++clock_;
+  stats_.bytes_cached += id.block_bytes;
+  return true;
 }
 
 size_t CachingResource::MostCached(size_t bytes) const {
@@ -81,9 +82,22 @@ size_t CachingResource::MostCached(size_t bytes) const {
   return std::min(max_cached_bytes_, max_held_bytes_ - handed_out);
 }
 
-void CachingResource::GiveBack(const std::vector<Block>& blocks) {
-  // Unmapping takes milliseconds for large blocks: not under the lock.
-  for (const Block& block : blocks) source_->Release(block.data, block.bytes);
+size_t CachingResource::GiveBack(size_t most, size_t bytes) noexcept {
+  while (true) {
+    void* block = nullptr;
+    size_t block_bytes = 0;
+    {
+      MutexLock lock(&mutex_);
+      if (stats_.bytes_cached <= std::min(most, MostCached(bytes))) return stats_.bytes_cached;
+      FreeList& size_class = *LeastRecentlyUsed();
+      block = size_class.free.back();
+      block_bytes = size_class.block_bytes;
+      size_class.free.pop_back();
+      stats_.bytes_cached -= block_bytes;
+    }
+    // Unmapping takes milliseconds for large blocks: not under the lock.
+    source_->Release(block, block_bytes);
+  }
 }
 
 CachingResource::FreeList* CachingResource::LeastRecentlyUsed() {
@@ -95,26 +109,7 @@ CachingResource::FreeList* CachingResource::LeastRecentlyUsed() {
   return oldest;
 }
 
-void CachingResource::EvictTo(size_t most, std::vector<Block>& evicted) {
-  while (stats_.bytes_cached > most) {
-    FreeList* size_class = LeastRecentlyUsed();
-    evicted.push_back({size_class->free.back(), size_class->block_bytes});
-    size_class->free.pop_back();
-    stats_.bytes_cached -= size_class->block_bytes;
-  }
-}
-
-size_t CachingResource::TrimTo(size_t bytes) {
-  std::vector<Block> given_back;
-  size_t kept = 0;
-  {
-    MutexLock lock(&mutex_);
-    EvictTo(bytes, given_back);
-    kept = stats_.bytes_cached;
-  }
-  GiveBack(given_back);
-  return kept;
-}
+size_t CachingResource::TrimTo(size_t bytes) { return GiveBack(bytes, 0); }
 
 CachingResource::Stats CachingResource::stats() const {
   MutexLock lock(&mutex_);

@@ -61,19 +61,16 @@ class CachingResource final : public MemoryResource {
     uint64_t last_use = 0;
     std::vector<void*> free;
   };
-  struct Block {
-    void* data;
-    size_t bytes;
-  };
 
-  // Null where no block of the class is free; then `given_back` gets what a new one leaves no place
-  // for.
-  void* Take(size_t bytes, std::vector<Block>& given_back) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Null where no block of the class is free.
+  void* Take(size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether there is a place for the block among the free ones.
+  bool Keep(void* block, size_t bytes) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
   // What may be kept beside the blocks handed out and `bytes` more.
   size_t MostCached(size_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Takes free blocks out until no more than `most` bytes are cached.
-  void EvictTo(size_t most, std::vector<Block>& evicted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void GiveBack(const std::vector<Block>& blocks);
+  // Gives free blocks back until no more than `most` bytes are cached, and what may be beside
+  // `bytes` more; returns how many are. Needs no memory.
+  size_t GiveBack(size_t most, size_t bytes) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
   FreeList* LeastRecentlyUsed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Constant after construction.

@@ -9,6 +9,7 @@
 
 #include "kernels/host/host_memory.h"
 #include "kernels/util/size_class.h"
+#include "tests/support/refused_allocations.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout {
@@ -184,6 +185,25 @@ TEST(HostMemoryTest, CachedPagesStay) {
   ASSERT_OK_AND_ASSIGN(const Buffer again, resource.Allocate(bytes));
   // Pages that had been given back would read as zero, and be faulted anew.
   for (size_t k = 0; k < bytes; k += 4096) ASSERT_EQ(std::to_integer<int>(again.data()[k]), 1);
+}
+
+// Buffers are freed by destructors.
+TEST(CachingResourceTest, FreeingNeedsNoMemory) {
+  constexpr size_t kMostCached = 20000;
+  Cache cache(1 << 20, kMostCached);
+  std::vector<Buffer> buffers;
+  for (const size_t bytes : {9000, 9000, 4000, 2000, 12000, 30000}) {
+    ASSERT_OK_AND_ASSIGN(Buffer buffer, cache.resource->Allocate(bytes));
+    buffers.push_back(std::move(buffer));
+  }
+  for (Buffer& buffer : buffers) {
+    testing::RefuseAfter(0, testing::Threads::kThis);
+    EXPECT_NO_THROW(buffer.reset());
+    testing::StopRefusing();
+  }
+  EXPECT_EQ(cache.resource->stats().bytes_in_use, 0u);
+  EXPECT_LE(cache.resource->stats().bytes_cached, kMostCached);
+  EXPECT_EQ(cache.source->used(), cache.resource->stats().bytes_cached);
 }
 
 }  // namespace
