@@ -10,8 +10,13 @@
 
 namespace crout {
 
+// A message is memory, too: where there is none for it, the code alone.
 inline absl::Status OutOfSystemMemory() {
-  return absl::ResourceExhaustedError("the system has no memory left");
+  try {
+    return absl::ResourceExhaustedError("the system has no memory left");
+  } catch (const std::bad_alloc&) {
+    return {absl::StatusCode::kResourceExhausted, ""};
+  }
 }
 
 // Runs `work`, which returns a status, where nothing above could catch: std::bad_alloc becomes

@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "kernels/util/allocation.h"
 #include "kernels/util/clock.h"
 #include "kernels/util/mutex.h"
 #include "kernels/util/status_macros.h"
@@ -59,6 +60,7 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   // A client that does not read its reply holds the reply's memory.
   void EnforceLimits(Clock::time_point now) override {
     MutexLock lock(&mutex_);
+    ReleaseIfIdle();
     if (done_ || !sending_) return;
     if (stop_requested()) {
       if (now - end_time_ < kLeaveTime) return;
@@ -85,8 +87,8 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   }
 
   void OnDone() override {
-    ObserveCall(core_, Done());
-    self_.reset();
+    const std::shared_ptr<Call> self = std::move(self_);
+    GoOnWithoutMemory([this] { ObserveCall(core_, Done()); });
   }
 
  protected:
@@ -301,6 +303,15 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
     end_time_ = SteadyNow();
   }
 
+  // What gRPC is told; the bare code where there is no memory for more.
+  grpc::Status EndStatus() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    try {
+      return ToGrpcStatus(end_, context_);
+    } catch (const std::bad_alloc&) {
+      return {grpc::StatusCode::RESOURCE_EXHAUSTED, ""};
+    }
+  }
+
   // More than one reaction can tell it.
   void ClientLeft(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (left_) return;
@@ -352,7 +363,7 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
     sending_->Await(now);
     if (replies_.empty()) {
       finished_ = true;
-      return this->Finish(ToGrpcStatus(end_, context_));
+      return this->Finish(EndStatus());
     }
     message_ = replies_.front()();  // may lack memory: then the call is not finished
     finished_ = last;
@@ -361,7 +372,7 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
     core_.metrics.CountSent(message_bytes_);
     observed_.sent_bytes += message_bytes_;
     if (last) {
-      this->StartWriteAndFinish(&message_, grpc::WriteOptions(), ToGrpcStatus(end_, context_));
+      this->StartWriteAndFinish(&message_, grpc::WriteOptions(), EndStatus());
       return;
     }
     write_in_flight_ = true;
@@ -370,9 +381,13 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
 
   void ReleaseIfIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (wanted_ || working_ > 0 || released_) return;
-    released_ = true;
     ThreadPool& threads = slot_ == nullptr ? core_.releasing : *slot_->releasing;
-    threads.Schedule([self = this->shared_from_this()] { self->ReleaseResources(); });
+    bool scheduled = false;
+    GoOnWithoutMemory([&] {
+      threads.Schedule([self = this->shared_from_this()] { self->ReleaseResources(); });
+      scheduled = true;
+    });
+    released_ = scheduled;  // if not, EnforceLimits() comes back to it
   }
 
   Reservation charge_;          // of what the call costs beside its job, as long as it lives

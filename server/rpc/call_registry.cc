@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/util/allocation.h"
 #include "kernels/util/clock.h"
 #include "server/scheduling/reason.h"
 
@@ -75,7 +76,9 @@ void CallRegistry::AbortAll(const absl::Status& status) {
 }
 
 void CallRegistry::EnforceLimits(LiveCall::Clock::time_point now) {
-  for (const auto& call : Snapshot()) call->EnforceLimits(now);
+  for (const auto& call : Snapshot()) {
+    GoOnWithoutMemory([&] { call->EnforceLimits(now); });  // the others have theirs
+  }
 }
 
 size_t CallRegistry::in_flight() const {

@@ -1,9 +1,11 @@
 #include "server/rpc/status.h"
+#include "kernels/util/allocation.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <new>
 #include <optional>
 #include <string>
 
@@ -11,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
+#include "kernels/util/allocation.h"
 #include "server/scheduling/reason.h"
 
 namespace crout {
@@ -38,8 +41,12 @@ absl::Status BadField(absl::string_view field, absl::string_view description) {
 }
 
 absl::Status OutOfMemory() {
-  return WithReason(absl::ResourceExhaustedError("the system has no memory left"),
-                    kReasonMemoryExhausted);
+  const absl::Status status = OutOfSystemMemory();
+  try {
+    return WithReason(status, kReasonMemoryExhausted);
+  } catch (const std::bad_alloc&) {
+    return status;
+  }
 }
 
 std::string_view CodeName(grpc::StatusCode code) {
