@@ -24,9 +24,9 @@ struct PayloadField {
 
 class MessageWriter {
  public:
-  // Most payload bytes of a message: about half of what the server, with its default limits, wants
-  // of the slowest client while one message arrives.
-  static constexpr size_t kChunkBytes = size_t{256} << 10;
+  // Most payload bytes of a message: about half of what the slowest client that the server, with
+  // its default limits, has patience with sends while one message arrives.
+  static constexpr size_t kChunkBytes = size_t{1} << 20;
   // And of the first: a call that waits for its request_id keeps no larger one.
   static constexpr size_t kFirstChunkBytes = size_t{32} << 10;
 

@@ -17,7 +17,7 @@ struct TransferLimits {
   // Bytes for each second of the peer's turns together, the first idle_timeout of them not counted
   // (or TransferWatch::kGrace, without one): a pause that is not too long does no harm. 0: no
   // limit.
-  size_t min_rate = size_t{16} << 10;
+  size_t min_rate = size_t{64} << 10;
   // From first to last. Infinite: no limit.
   absl::Duration max_time = absl::Hours(1);
 };

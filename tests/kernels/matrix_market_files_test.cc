@@ -48,7 +48,7 @@ int64_t Nonzeros(const ReadResult& result) {
   return std::count_if(values.begin(), values.end(), [](double value) { return value != 0; });
 }
 
-class MatrixMarketFilesTest : public testing::Test {
+class MatrixMarketFilesTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!fs::exists(Directory() / "INDEX.tsv")) {
@@ -177,7 +177,7 @@ TEST_F(MatrixMarketFilesTest, EveryMalformedFileGetsItsVerdict) {
     if (verdict->second.code == kOk) {
       EXPECT_EQ(Difference(result, ReadNaively(Text(entry.path()))), "");
     } else {
-      EXPECT_THAT(std::string(result.status.message()), testing::HasSubstr(verdict->second.reason));
+      EXPECT_THAT(std::string(result.status.message()), ::testing::HasSubstr(verdict->second.reason));
     }
   }
 }

@@ -29,7 +29,7 @@ TEST(ConfigTest, ZeroAndInfAreNoTimeLimit) {
     EXPECT_EQ(Transfer({"--upload-max-time=" + none}).max_time, absl::InfiniteDuration());
   }
   EXPECT_EQ(Transfer({"--upload-idle-timeout=5s"}).idle_timeout, absl::Seconds(5));
-  EXPECT_EQ(Transfer({"--upload-min-rate=64KiB"}).min_rate, size_t{64} << 10);
+  EXPECT_EQ(Transfer({"--upload-min-rate=128KiB"}).min_rate, size_t{128} << 10);
 }
 
 TEST(ConfigTest, StateGoesWhereTheEnvironmentSays) {

@@ -106,6 +106,7 @@ TEST_F(ReplyTest, ChunksAreAsLargeAsTheSlowestReaderCanTake) {
   constexpr size_t kMost = (size_t{16} << 10) * 30 / 2;
   ASSERT_TRUE(Factorize(kLarge, &factor).ok());
   core().limits.reply_chunk_bytes = Limits().reply_chunk_bytes;
+  core().limits.transfer = {.idle_timeout = absl::Seconds(30), .min_rate = size_t{16} << 10};
   v1::GetFactorsRequest request;
   request.set_handle(factor.handle());
   grpc::ClientContext context;

@@ -79,7 +79,7 @@ TEST_F(TransferWatchTest, TheLargestMessageIsWhatTheLeastRateMovesInTime) {
 
 TEST_F(TransferWatchTest, ChunksOfRepliesFollowTheLimits) {
   Limits limits;
-  EXPECT_EQ(limits.ReplyChunkBytes(), size_t{240} << 10);
+  EXPECT_EQ(limits.ReplyChunkBytes(), size_t{960} << 10);
   limits.transfer.min_rate = 0;
   EXPECT_EQ(limits.ReplyChunkBytes(), limits.reply_chunk_bytes);
   limits.transfer = {.idle_timeout = absl::InfiniteDuration()};
