@@ -116,8 +116,8 @@ __device__ inline void MeetCluster() {
 
 // 16 bytes from this block's memory to `to` in the cluster, counted at the barrier `at` beside it.
 __device__ inline void CopyToCluster(uint32_t from, uint32_t to, uint32_t at) {
-  uint64_t x;
-  uint64_t y;
+  [[maybe_unused]] uint64_t x;  // where there are no clusters
+  [[maybe_unused]] uint64_t y;
   asm volatile("ld.shared.v2.b64 {%0, %1}, [%2];" : "=l"(x), "=l"(y) : "r"(from));
   CROUT_CLUSTER_ASM(
       "st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b64 [%0], {%1, %2}, [%3];" ::"r"(

@@ -80,7 +80,7 @@ Metrics::Metrics(const MetricsOptions& options) : registry_(std::make_unique<Reg
   for (const DeviceLabels& labels : options.devices) {
     devices_.push_back(std::make_unique<DeviceMetrics>(*registry_, labels));
   }
-  RegisterNumerics();
+  RegisterNumerics(options.devices);
   RegisterCache();
   RegisterProcess(options.cuda);
 }
@@ -121,7 +121,7 @@ void Metrics::RegisterPayloads() {
            .Add({});
 }
 
-void Metrics::RegisterNumerics() {
+void Metrics::RegisterNumerics(const std::vector<DeviceLabels>& devices) {
   constexpr std::array<std::string_view, 2> kDTypeNames = {NameOf(DType::kFloat32),
                                                            NameOf(DType::kFloat64)};
   backward_error_ =
@@ -134,6 +134,11 @@ void Metrics::RegisterNumerics() {
                               "reason", kSolverFallbackNames, {});
   poor_results_ = &AddCounters(*registry_, "crout_poor_results_total",
                                "Factors and Schur complements that replies warned of.");
+  for (const DeviceLabels& device : devices) {
+    for (const std::string& algorithm : device.algorithms) {
+      for (const std::string_view result : kPoorResultNames) PoorResults(algorithm, result);
+    }
+  }
   auto& iterations = AddCounters(*registry_, "crout_iterations_total",
                                  "Iterations of the iterative Crout methods.");
   auto& sections =
@@ -240,11 +245,13 @@ void Metrics::CountIterations(std::string_view algorithm, Start start, int64_t i
   }
 }
 
+prometheus::Counter& Metrics::PoorResults(std::string_view algorithm, std::string_view result) {
+  return poor_results_->Add(
+      {{"algorithm", std::string(algorithm)}, {"result", std::string(result)}});
+}
+
 void Metrics::CountPoorResult(std::string_view algorithm, PoorResult result) {
-  poor_results_
-      ->Add({{"algorithm", std::string(algorithm)},
-             {"result", std::string(kPoorResultNames[Index(result)])}})
-      .Increment();
+  PoorResults(algorithm, kPoorResultNames[Index(result)]).Increment();
 }
 
 void Metrics::CountCacheHit(CacheTier tier) { cache_hits_[Index(tier)]->Increment(); }

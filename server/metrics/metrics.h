@@ -88,7 +88,7 @@ class Metrics {
                        int64_t sections, int64_t pivots);
 
   // A factor or a Schur complement beyond the threshold of its error figure. `algorithm` factored
-  // it. Its series exists from then on.
+  // it.
   void CountPoorResult(std::string_view algorithm, PoorResult result);
 
   void CountCacheHit(CacheTier tier);
@@ -116,7 +116,9 @@ class Metrics {
 
   void RegisterRequests();
   void RegisterPayloads();
-  void RegisterNumerics();
+  void RegisterNumerics(const std::vector<DeviceLabels>& devices);
+  // The methods of the devices have theirs from the start: an alert reads them.
+  prometheus::Counter& PoorResults(std::string_view algorithm, std::string_view result);
   void RegisterCache();
   void RegisterProcess(const std::string& cuda);
   void RefreshGauges() const;

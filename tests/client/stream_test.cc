@@ -229,7 +229,7 @@ TEST_F(StreamTest, ProgressCountsBytesAndPassesPhasesOn) {
   ASSERT_TRUE(
       client_->Factorize(MatrixSource::Dense(absl::MakeConstSpan(a), 1024, 512), {}, {}, call)
           .ok());
-  EXPECT_GE(sent.size(), 8u) << "of chunks";
+  EXPECT_GE(sent.size(), 4u) << "of chunks";
   EXPECT_TRUE(std::is_sorted(sent.begin(), sent.end()));
   EXPECT_EQ(sent.back(), 4 << 20);
   EXPECT_THAT(phases, testing::ElementsAre(v1::PHASE_QUEUE, v1::PHASE_FACTOR));
