@@ -2,6 +2,7 @@
 
 #include <malloc.h>
 
+#include <csignal>
 #include <variant>
 
 #include "kernels/host/openmp_environment.h"
@@ -27,11 +28,14 @@ int RunCroutd(int argc, char** argv, OpenDevicesFunction open_devices) {
   UsePassiveOpenMpWaits(argv);
   KeepReceiveBuffersWarm();
   const StopSignals signals;  // before any thread starts
+  // A peer or a reader of the log that is gone is an error of that write, not the end of the
+  // daemon.
+  std::signal(SIGPIPE, SIG_IGN);
   const auto parsed = ParseCommandLine(argc, argv);
   if (const int* code = std::get_if<int>(&parsed)) return *code;
   const auto& config = std::get<Config>(parsed);
   ConfigureLog(config.log_level, config.log_format);
-  SendGrpcLogsToOurs();
+  TakeLibraryLogs();
   const int code = Serve(config, open_devices, signals);
   FlushLog();
   return code;

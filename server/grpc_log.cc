@@ -4,15 +4,17 @@
 
 #include <string_view>
 
+#include "google/protobuf/stubs/common.h"
 #include "grpcpp/version_info.h"
+#include "kernels/util/allocation.h"
 #include "server/log.h"
 
 namespace crout {
 
-// Later versions log through Abseil, and have nothing to set here.
-#if GRPC_CPP_VERSION_MAJOR == 1 && GRPC_CPP_VERSION_MINOR < 66
-
 namespace {
+
+// Later versions of both log through Abseil, and have nothing to set here.
+#if GRPC_CPP_VERSION_MAJOR == 1 && GRPC_CPP_VERSION_MINOR < 66
 
 LogLevel LevelOf(gpr_log_severity severity) {
   switch (severity) {
@@ -28,18 +30,31 @@ LogLevel LevelOf(gpr_log_severity severity) {
 
 void Forward(gpr_log_func_args* args) {
   const std::string_view file = args->file;
-  Log(LevelOf(args->severity), "grpc",
-      {{"source", file.substr(file.rfind('/') + 1)}, {"message", args->message}});
+  GoOnWithoutMemory([&] {
+    Log(LevelOf(args->severity), "grpc",
+        {{"source", file.substr(file.rfind('/') + 1)}, {"message", args->message}});
+  });
+}
+
+void TakeGrpcLogs() { gpr_set_log_function(Forward); }
+
+#else
+
+void TakeGrpcLogs() {}
+
+#endif
+
+void TakeProtobufLogs() {
+#if GOOGLE_PROTOBUF_VERSION < 4022000
+  google::protobuf::SetLogHandler(nullptr);
+#endif
 }
 
 }  // namespace
 
-void SendGrpcLogsToOurs() { gpr_set_log_function(Forward); }
-
-#else
-
-void SendGrpcLogsToOurs() {}
-
-#endif
+void TakeLibraryLogs() {
+  TakeGrpcLogs();
+  TakeProtobufLogs();
+}
 
 }  // namespace crout

@@ -1,12 +1,13 @@
-// gRPC's own log, which it would write to standard error itself, waiting for whoever reads it.
+// What libraries would write to standard error themselves, waiting for whoever reads it.
 #ifndef CROUT_SERVER_GRPC_LOG_H_
 #define CROUT_SERVER_GRPC_LOG_H_
 
 namespace crout {
 
-// From now on gRPC's messages (those of GRPC_VERBOSITY: errors by default) are events of our log.
-// After ConfigureLog, before the first use of gRPC.
-void SendGrpcLogsToOurs();
+// From now on gRPC's messages (those of GRPC_VERBOSITY: errors by default) are events of our log,
+// and protobuf's, each about a request whose sender is told, are dropped. After ConfigureLog,
+// before the first use of either.
+void TakeLibraryLogs();
 
 }  // namespace crout
 

@@ -45,7 +45,7 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
 
 // Replaces bytes that are not UTF-8: fields can hold what a client sent.
 std::string Dump(const nlohmann::ordered_json& value) {
-  return value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return value.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 // The members of an object without its braces: the time and level go before them.

@@ -85,6 +85,21 @@ TEST(LogTest, ItsReaderIsGone) {
   EXPECT_EQ(daemon.process().Wait(), 0);
 }
 
+// protobuf has something to say about a text that is not UTF-8.
+TEST(LogTest, LibrariesDoNotWriteThemselves) {
+  for (const bool gone : {true, false}) {
+    Fifo fifo;
+    Daemon daemon({"--log-calls=none"}, "croutd", fifo.path());
+    if (gone) fifo.CloseReader();
+    const auto client = daemon.NewClient();
+    for (int i = 0; i < 100; ++i) {  // more than the FIFO holds
+      ASSERT_EQ(client->Describe("\xff\xfe").status().code(), absl::StatusCode::kInvalidArgument);
+    }
+    daemon.process().Signal(SIGTERM);
+    EXPECT_EQ(daemon.process().Wait(), 0);
+  }
+}
+
 TEST(LogTest, SaysWhatItServesWithAndWhatCallsDid) {
   Daemon daemon({"--devices=auto", "--max-n=777"});
   const auto client = daemon.NewClient("alice");
