@@ -22,7 +22,7 @@ namespace crout {
 // Limits that a request is checked against.
 struct Limits {
   int64_t max_n = 131072;
-  size_t max_message_bytes = size_t{16} << 20;
+  size_t max_message_bytes = size_t{4} << 20;
   size_t reply_chunk_bytes = size_t{1} << 20;  // at most
   absl::Duration default_lease = absl::Hours(1);
   absl::Duration max_lease = absl::Hours(24 * 7);

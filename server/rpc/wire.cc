@@ -27,6 +27,9 @@ constexpr int kRhsDataField = 3;  // the last of them; `data` is 2
 
 // Far more than any client writes: a message may not cost more than its bytes.
 constexpr size_t kMaxFields = 64;  // of data, in one message
+// Slices of a message that came as clients send it: gRPC makes one for each frame, of 16 KiB.
+constexpr size_t kFewSlices = 256;
+constexpr size_t kSliceBytes = 1024;
 
 absl::Status TooMuch(absl::string_view what) {
   return absl::InvalidArgumentError(
@@ -61,6 +64,12 @@ absl::StatusOr<StreamMessage> StreamMessage::Parse(const grpc::ByteBuffer& buffe
   StreamMessage message;
   message.size_ = buffer.Length();
   if (!buffer.Dump(&message.slices_).ok()) return Malformed();
+  // A message that came in crumbs is copied together: each of them would cost more than it holds.
+  if (message.slices_.size() > kFewSlices + message.size_ / kSliceBytes) {
+    grpc::Slice whole;
+    if (!buffer.DumpToSingleSlice(&whole).ok()) return Malformed();
+    message.slices_.assign(1, std::move(whole));
+  }
   std::deque<ArrayInputStream> arrays;  // they cannot move
   std::vector<ZeroCopyInputStream*> streams;
   for (const grpc::Slice& slice : message.slices_) {

@@ -88,6 +88,16 @@ TEST(StreamMessageTest, CountlessTinySegmentsAreRefused) {
             absl::StatusCode::kInvalidArgument);
 }
 
+// Whoever sends them a byte a frame: what is kept for each slice would be many times the message.
+TEST(StreamMessageTest, CrumbsArePutTogether) {
+  v1::FactorizeRequest request;
+  request.set_data(std::string(10000, 'x'));
+  const auto message = StreamMessage::Parse(Sliced(request.SerializeAsString(), 1));
+  ASSERT_TRUE(message.ok()) << message.status();
+  EXPECT_EQ(DataOf(*message, 2), request.data());
+  EXPECT_EQ(message->segments().size(), 1U);
+}
+
 TEST(StreamMessageTest, UnknownFieldsAreSkipped) {
   const std::string bytes = std::string("\x50\x07\x12\x02hi", 6);  // field 10 = 7, then data
   const auto message = StreamMessage::Parse(Sliced(bytes, 100));
