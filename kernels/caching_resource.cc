@@ -109,6 +109,12 @@ CachingResource::FreeList* CachingResource::LeastRecentlyUsed() {
   return oldest;
 }
 
+bool CachingResource::HasFree(size_t bytes) const {
+  if (bytes > kLargestBlock) return false;
+  MutexLock lock(&mutex_);
+  return !classes_[SizeClassOf(bytes).index].free.empty();
+}
+
 size_t CachingResource::TrimTo(size_t bytes) { return GiveBack(bytes, 0); }
 
 CachingResource::Stats CachingResource::stats() const {

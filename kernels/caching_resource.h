@@ -46,6 +46,8 @@ class CachingResource final : public MemoryResource {
                   size_t max_held_bytes = std::numeric_limits<size_t>::max());
   ~CachingResource() override;
 
+  bool HasFree(size_t bytes) const override;
+
   // The blocks used least recently go first.
   size_t TrimTo(size_t bytes) override;
 

@@ -22,6 +22,13 @@ class MemoryResource {
   // names the bytes asked for.
   absl::StatusOr<Buffer> Allocate(size_t bytes);
 
+  // Whether Allocate(bytes) would be served from what is kept, without asking the driver or the
+  // system, which can take as long as a device works. Another thread may come between.
+  virtual bool HasFree(size_t bytes) const {
+    (void)bytes;
+    return true;
+  }
+
   // Gives back what is kept for later requests until that is at most `bytes`; returns how much it
   // is then. Resources that keep nothing have nothing to do.
   virtual size_t TrimTo(size_t bytes) {

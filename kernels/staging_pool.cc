@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/util/allocation.h"
+
 namespace crout {
 
 StagingPool::StagingPool(Buffer memory, const StagingPoolOptions& options,
@@ -63,8 +65,8 @@ void StagingPool::TakeBack(Block* block) {
 }
 
 void StagingPool::Notify(Grant grant) {
-  grant.on_ready();
-  grant.on_ready = nullptr;  // before others hear that nothing of it is in use
+  GoOnWithoutMemory([&] { grant.on_ready(); });  // its upload then ends by its limits
+  grant.on_ready = nullptr;                      // before others hear that nothing of it is in use
   MutexLock lock(&mutex_);
   notifying_ = nullptr;
   notified_.SignalAll();
@@ -128,7 +130,8 @@ int StagingPool::Upload::block() const {
 
 void StagingPool::Upload::Send() {
   MutexLock lock(&pool_.mutex_);
-  pool_.in_flight_.push_back(std::exchange(current_, nullptr));
+  pool_.in_flight_.push_back(current_);
+  current_ = nullptr;
   ++in_flight_;
   pool_.wake_.Signal();
 }

@@ -10,6 +10,8 @@
 #include <thread>
 #include <utility>
 
+#include "kernels/util/clock.h"
+
 namespace crout {
 
 LogWriter* LogWriter::Start(int fd, size_t capacity) {
@@ -41,7 +43,7 @@ bool LogWriter::Flush(std::chrono::milliseconds patience) {
   MutexLock lock(&mutex_);
   while (!pending_.empty() || writing_) {
     const uint64_t before = written_bytes_;
-    const bool told = progress_.WaitUntil(&mutex_, std::chrono::steady_clock::now() + patience);
+    const bool told = progress_.WaitUntil(&mutex_, SteadyNow() + patience);
     if (!told && written_bytes_ == before) return false;
   }
   return true;

@@ -22,8 +22,7 @@ HttpPage Index() {
 HttpRoutes OperationsPages(const Metrics& metrics, std::function<bool()> ready) {
   HttpRoutes routes;
   routes["/"] = {.make = Index};
-  // Gauges are read from caches, schedulers and devices: a device that hangs must hang nothing
-  // else.
+  // Gauges are read under the locks of caches and schedulers: not on the thread of the connections.
   routes["/metrics"] = {.make =
                             [&metrics] {
                               return HttpPage{

@@ -73,7 +73,7 @@ void SortColumn(int64_t begin, int64_t end, SparseMatrix* matrix, std::vector<So
   if (IsSorted(*matrix, begin, end)) return;
   scratch->clear();
   if (scratch->capacity() < static_cast<size_t>(end - begin)) {
-    *scratch = {};  // First, or reserve() would hold both.
+    std::vector<Sortable>().swap(*scratch);  // First, or reserve() would hold both.
     scratch->reserve(end - begin);
   }
   for (int64_t i = begin; i < end; ++i) scratch->emplace_back(matrix->row[i], matrix->value[i]);

@@ -11,12 +11,16 @@
 namespace crout {
 
 // A message is memory, too: where there is none for it, the code alone.
-inline absl::Status OutOfSystemMemory() {
+inline absl::Status StatusOf(absl::StatusCode code, const char* message) {
   try {
-    return absl::ResourceExhaustedError("the system has no memory left");
+    return {code, message};
   } catch (const std::bad_alloc&) {
-    return {absl::StatusCode::kResourceExhausted, ""};
+    return {code, ""};
   }
+}
+
+inline absl::Status OutOfSystemMemory() {
+  return StatusOf(absl::StatusCode::kResourceExhausted, "the system has no memory left");
 }
 
 // Runs `work`, which returns a status, where nothing above could catch: std::bad_alloc becomes

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -33,6 +34,7 @@ std::string Gzip(std::string_view text) {
       Z_OK) {
     return "";
   }
+  const absl::Cleanup end = [&] { deflateEnd(&stream); };
   std::string packed(deflateBound(&stream, text.size()), '\0');
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
   stream.avail_in = static_cast<uInt>(text.size());
@@ -40,7 +42,6 @@ std::string Gzip(std::string_view text) {
   stream.avail_out = static_cast<uInt>(packed.size());
   const int result = deflate(&stream, Z_FINISH);
   packed.resize(result == Z_STREAM_END ? stream.total_out : 0);
-  deflateEnd(&stream);
   return packed;
 }
 

@@ -74,8 +74,8 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   void OnCancel() override {
     const bool late = std::chrono::system_clock::now() >= context_->deadline();
     MutexLock lock(&mutex_);
-    ClientLeft(late ? absl::DeadlineExceededError("the call's deadline passed")
-                    : absl::CancelledError("the client cancelled the call"));
+    ClientLeft(late ? StatusOf(absl::StatusCode::kDeadlineExceeded, "the call's deadline passed")
+                    : StatusOf(absl::StatusCode::kCancelled, "the client cancelled the call"));
   }
 
   void OnWriteDone(bool ok) override {
@@ -242,12 +242,9 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
     if (!OutlivesClient()) job->deadline = SteadyDeadline();
     job->predicted_seconds = predicted_seconds;
     scheduler_ = &scheduler;
-    job_ = job;
-    const absl::Status status = scheduler.Submit(std::move(job));
-    if (!status.ok()) {
-      job_.reset();
-      End(status);
-    }
+    const absl::Status status = scheduler.Submit(job);
+    if (!status.ok()) return End(status);
+    job_ = std::move(job);  // If it runs already, ForgetJob() waits for the mutex.
   }
   size_t JobsAhead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return job_ == nullptr ? 0 : scheduler_->JobsAhead(job_.get());

@@ -65,6 +65,7 @@ bool CallRegistry::WaitUntilEmpty(LiveCall::Clock::time_point deadline,
 std::vector<std::shared_ptr<LiveCall>> CallRegistry::Snapshot() const {
   std::vector<std::shared_ptr<LiveCall>> live;
   MutexLock lock(&mutex_);
+  live.reserve(calls_.size());  // A call whose last reference went here would lock the mutex.
   for (const auto& [id, weak] : calls_) {
     if (auto call = weak.lock()) live.push_back(std::move(call));
   }

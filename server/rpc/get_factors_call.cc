@@ -30,19 +30,21 @@ absl::StatusOr<size_t> ReplyBytes(const FactorSummary& factor) {
 }  // namespace
 
 void GetFactorsCall::Begin(const grpc::ByteBuffer& request) {
-  const absl::Status status = Start(request);
-  if (!status.ok()) return Abort(status);
-  admitting_->Schedule([self = shared_from_this(), this] {
-    DoWork([this] {
-      absl::Status reserved = ReserveMemory();
-      MutexLock lock(&mutex_);
-      if (reserved.ok()) {
-        Submit(*pin_->slot().scheduler, 0);
-      } else {
-        End(std::move(reserved));
-      }
-    });
+  DoWork([&] {
+    const absl::Status status = Start(request);
+    if (!status.ok()) return Abort(status);
+    admitting_->Schedule([self = shared_from_this(), this] { DoWork([this] { Admit(); }); });
   });
+}
+
+void GetFactorsCall::Admit() {
+  absl::Status reserved = ReserveMemory();
+  MutexLock lock(&mutex_);
+  if (reserved.ok()) {
+    Submit(*pin_->slot().scheduler, 0);
+  } else {
+    End(std::move(reserved));
+  }
 }
 
 absl::Status GetFactorsCall::Start(const grpc::ByteBuffer& request) {

@@ -23,6 +23,8 @@ class GetFactorsCall final : public Call<grpc::ServerWriteReactor<grpc::ByteBuff
  private:
   absl::Status Start(const grpc::ByteBuffer& request);
   // Blocks while room is made.
+  // On a thread that may block: reserves the memory and queues the job.
+  void Admit();
   absl::Status ReserveMemory();
   void RunJob(ExecutionContext& context) override;
   absl::StatusOr<FactorStorage> Copy(ExecutionContext& context, CallTimings& timings);

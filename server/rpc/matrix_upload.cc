@@ -155,7 +155,7 @@ absl::Status MatrixUpload::Assemble(StopRequested stop) {
 
 void MatrixUpload::FreeText() {
   sparse_ = {};
-  dense_values_ = {};
+  std::vector<double>().swap(dense_values_);  // an assignment would keep the memory
   grant_->Release();
 }
 

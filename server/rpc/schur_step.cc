@@ -19,6 +19,11 @@ absl::StatusOr<std::unique_ptr<SchurStep>> SchurStep::Create(
   auto step = std::unique_ptr<SchurStep>(new SchurStep(core, spec, slot));
   CROUT_ASSIGN_OR_RETURN(step->options_.factor, DecodeOptions(header.options(), spec.shape.dtype));
   if (header.leading_order() < 0) return BadField("header.leading_order", "negative");
+  if (header.leading_order() > core.limits.max_n) {
+    return BadField(
+        "header.leading_order",
+        absl::StrCat("larger than the largest dimension of a matrix, ", core.limits.max_n));
+  }
   step->options_.leading = header.leading_order();
   step->options_.layout = spec.shape.layout;
   step->request_ = header.options();

@@ -84,7 +84,8 @@ absl::Status EstimateFactorization(ServerCore& core, const v1::EstimateFactorize
   CROUT_ASSIGN_OR_RETURN(const JobBytes bytes, FactorizeBytes(options, matrix_dtype, request.n()));
   response->set_algorithm(AlgorithmFromName(options.algorithm->traits().name));
   response->set_device(slot->device->info().name);
-  response->set_peak_bytes(static_cast<int64_t>(FactorCache::Charge(bytes.peak)));
+  const size_t peak = FactorCache::Charge(bytes.peak);
+  response->set_peak_bytes(static_cast<int64_t>(peak));
   response->set_cached_bytes(static_cast<int64_t>(FactorCache::Charge(bytes.kept)));
   response->set_predicted_seconds(
       options.algorithm->PredictSeconds(options.factor_dtype, request.n()));
@@ -92,7 +93,8 @@ absl::Status EstimateFactorization(ServerCore& core, const v1::EstimateFactorize
   // Two readings, not one: a factor may come between them.
   const size_t reserved = slot->budget->reserved();
   const size_t busy = reserved - std::min(reserved, core.cache.EvictableBytes(*slot));
-  response->set_fits(busy <= slot->budget->limit() && bytes.peak <= slot->budget->limit() - busy);
+  const size_t need = slot->on_host() ? peak + bytes.report : peak;
+  response->set_fits(busy <= slot->budget->limit() && need <= slot->budget->limit() - busy);
   return absl::OkStatus();
 }
 

@@ -1,5 +1,4 @@
 #include "server/rpc/status.h"
-#include "kernels/util/allocation.h"
 
 #include <algorithm>
 #include <array>

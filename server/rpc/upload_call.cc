@@ -46,14 +46,16 @@ absl::Status UploadStatus(TransferWatch::Fault fault) {
 }  // namespace
 
 void UploadCall::Begin() {
-  const absl::Status status = Enter();
-  MutexLock lock(&mutex_);
-  if (!status.ok()) return End(status);
-  const Clock::time_point now = SteadyNow();
-  receiving_.emplace(core_.limits.transfer, now);
-  receiving_->Await(now);
-  reading_ = true;
-  StartRead(&incoming_);
+  DoWork([this] {
+    const absl::Status status = Enter();
+    MutexLock lock(&mutex_);
+    if (!status.ok()) return End(status);
+    const Clock::time_point now = SteadyNow();
+    receiving_.emplace(core_.limits.transfer, now);
+    receiving_->Await(now);
+    reading_ = true;
+    StartRead(&incoming_);
+  });
 }
 
 void UploadCall::OnReadDone(bool ok) {
@@ -233,7 +235,6 @@ absl::Status UploadCall::AdmitSteps(bool text, JobMemory memory) {
 }
 
 void UploadCall::Proceed(std::vector<PayloadStep*> steps) {
-  // Beyond this size a driver call or a system call may be needed for the memory.
   constexpr size_t kQuickBytes = size_t{8} << 20;
   steps_ = std::move(steps);
   in_flight_.emplace(core_.metrics);
@@ -242,7 +243,7 @@ void UploadCall::Proceed(std::vector<PayloadStep*> steps) {
   const absl::StatusOr<MemoryNeed> need = PlanSteps(false);
   if (!need.ok()) return End(need.status());
   expected_.emplace(slot.expected, PredictSeconds(), need->device);
-  if (need->device <= kQuickBytes) {
+  if (need->device <= kQuickBytes && IsMemoryAtHand()) {
     if (auto memory = TryReserve(core_, slot, *need)) {
       const absl::Status status = AdmitSteps(false, *std::move(memory));
       return status.ok() ? BeginUpload() : End(status);
@@ -250,6 +251,14 @@ void UploadCall::Proceed(std::vector<PayloadStep*> steps) {
   }
   slot.admitting->Schedule(
       [self = shared_from_this(), this, need = *need] { DoWork([&] { AdmitDenseSlowly(need); }); });
+}
+
+// A reaction may not wait for a driver or the system.
+bool UploadCall::IsMemoryAtHand() const {
+  return std::all_of(steps_.begin(), steps_.end(), [](PayloadStep* step) {
+    const size_t bytes = step->upload().text() ? 0 : step->upload().shape().bytes();
+    return bytes == 0 || step->slot().device->memory().HasFree(bytes);
+  });
 }
 
 absl::StatusOr<Reservation> UploadCall::KeepFirstMessage() {

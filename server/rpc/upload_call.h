@@ -117,6 +117,7 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   // Makes room for text on a thread that may block, then goes on with Pump().
   void ReserveSlowly(PayloadStep* step, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  bool IsMemoryAtHand() const;  // for the dense payloads
   absl::StatusOr<MemoryNeed> PlanSteps(bool text);
   absl::Status AdmitSteps(bool text, JobMemory memory);
   void AdmitDenseSlowly(const MemoryNeed& need);

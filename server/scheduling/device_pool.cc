@@ -1,16 +1,14 @@
 #include "server/scheduling/device_pool.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdint>
-#include <fstream>
 #include <string>
 #include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "kernels/host/host_info.h"
 #include "server/scheduling/reason.h"
 
 namespace crout {
@@ -20,15 +18,6 @@ namespace {
 constexpr int kAdmittingThreads = 4;
 constexpr int kTextThreads = 2;
 constexpr int kReleasingThreads = 2;
-
-// Of the machine, or of the container (cgroup v2) where that is less.
-size_t UsableHostMemory() {
-  const size_t physical =
-      static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGE_SIZE));
-  uint64_t limit = 0;
-  std::ifstream file("/sys/fs/cgroup/memory.max");  // "max" where there is no limit
-  return file >> limit && limit > 0 ? std::min<size_t>(physical, limit) : physical;
-}
 
 // Bytes a second that leave a device when factors are evicted: PCI Express, roughly.
 constexpr double kEvictionRate = 10e9;
@@ -94,7 +83,7 @@ absl::StatusOr<std::unique_ptr<DevicePool>> DevicePool::Create(
   if (devices.empty()) return absl::InvalidArgumentError("no device to serve with");
   std::unique_ptr<DevicePool> pool(new DevicePool);
   pool->host_budget_ = std::make_unique<MemoryBudget>(
-      options.host_budget_bytes != 0 ? options.host_budget_bytes : UsableHostMemory() / 2);
+      options.host_budget_bytes != 0 ? options.host_budget_bytes : SystemMemoryBytes() / 2);
   for (auto& device : devices) {
     if (auto status = pool->Add(std::move(device), options); !status.ok()) return status;
   }

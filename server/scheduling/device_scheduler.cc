@@ -52,6 +52,8 @@ DeviceScheduler::DeviceScheduler(Device* device, size_t queue_capacity,
                                  std::vector<std::unique_ptr<ExecutionContext>> contexts)
     : device_(device),
       queue_capacity_(queue_capacity),
+      late_(DeadlineStatus()),
+      fenced_(FencedStatus(*device)),
       contexts_(std::move(contexts)),
       streams_(contexts_.size()) {
   MutexLock lock(&join_mutex_);
@@ -62,7 +64,7 @@ DeviceScheduler::DeviceScheduler(Device* device, size_t queue_capacity,
 DeviceScheduler::~DeviceScheduler() { Stop(); }
 
 absl::Status DeviceScheduler::Submit(std::shared_ptr<Job> job) {
-  if (!device_->healthy()) return FencedStatus(*device_);
+  if (!device_->healthy()) return fenced_;
   // What the queue and its indexes are to hold, made before the first of them changes.
   Deadlines deadlines;
   if (job->deadline != Clock::time_point::max()) deadlines.emplace(job->deadline, job.get());
@@ -163,9 +165,9 @@ void DeviceScheduler::RunOrDrop(Job& job, ExecutionContext& context) {
   if (!failpoint.ok()) {
     job.Drop(std::move(failpoint));
   } else if (job.deadline <= SteadyNow()) {
-    job.Drop(DeadlineStatus());
+    job.Drop(late_);
   } else if (!device_->healthy()) {
-    job.Drop(FencedStatus(*device_));
+    job.Drop(fenced_);
   } else {
     job.Run(context);
   }
@@ -183,9 +185,8 @@ std::shared_ptr<Job> DeviceScheduler::Next(size_t stream) {
 }
 
 void DeviceScheduler::Reap() {
-  const absl::Status status = DeadlineStatus();
   while (const std::shared_ptr<Job> job = WaitForLate()) {
-    GoOnWithoutMemory([&] { job->Drop(status); });
+    GoOnWithoutMemory([&] { job->Drop(late_); });
   }
 }
 

@@ -117,6 +117,9 @@ class DeviceScheduler {
   // Constant after construction; each context is its worker's own.
   Device* const device_;
   const size_t queue_capacity_;
+  // What dropped jobs are told, made while there is memory for it.
+  const absl::Status late_;
+  const absl::Status fenced_;
   const std::vector<std::unique_ptr<ExecutionContext>> contexts_;
 
   mutable Mutex mutex_;

@@ -19,13 +19,6 @@ void Reservation::Shrink(size_t bytes) {
   bytes_ = bytes;
 }
 
-bool Reservation::TryGrow(size_t bytes) {
-  if (bytes == 0) return true;
-  if (budget_ == nullptr || !budget_->Take(bytes)) return false;
-  bytes_ += bytes;
-  return true;
-}
-
 Reservation Reservation::Split(size_t bytes) {
   bytes = std::min(bytes, bytes_);
   bytes_ -= bytes;

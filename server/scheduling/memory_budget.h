@@ -26,8 +26,6 @@ class Reservation {
   size_t bytes() const { return bytes_; }
   // Gives back all but `bytes`; no effect if less is held.
   void Shrink(size_t bytes);
-  // Adds `bytes` if the budget has them free.
-  bool TryGrow(size_t bytes);
   // Takes over `other`, which is of the same budget.
   void Absorb(Reservation other);
   // Moves `bytes` (at most what is held) into a reservation of their own.

@@ -72,7 +72,9 @@ TEST_F(FactorCacheTest, DescribesWhatWasPutIn) {
 
 TEST_F(FactorCacheTest, KeepsNoMoreReservedThanTheFactorHas) {
   ASSERT_OK_AND_ASSIGN(NewFactor factor, Make('a'));
-  ASSERT_TRUE(factor.reservation.TryGrow(2 * kUnit));
+  auto more = factor.slot->budget->TryReserve(2 * kUnit);
+  ASSERT_TRUE(more);
+  factor.reservation.Absorb(*std::move(more));
   cache_->Insert(std::move(factor),
                  {.tenant = "alice", .name = "", .request_id = "", .lease = absl::Hours(1)});
   EXPECT_EQ(DeviceUnits(), 1u);

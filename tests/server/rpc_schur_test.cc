@@ -147,6 +147,8 @@ TEST_F(RpcSchurTest, RefusesWhatMakesNoSense) {
   StartServer();
   ExpectRefused(Header(2, -1), kInvalid, "header.leading_order: negative");
   ExpectRefused(Header(2, 3), kInvalid, "header.leading_order: 3, but the matrix has order 2");
+  ExpectRefused(Header(2, int64_t{1} << 62), kInvalid,
+                "header.leading_order: larger than the largest dimension of a matrix");
   auto header = Header(2, 1);
   header.mutable_matrix()->mutable_dense()->set_cols(1);
   ExpectRefused(header, kInvalid, "header.matrix");
