@@ -8,9 +8,11 @@
 #include "grpcpp/version_info.h"
 #include "kernels/util/allocation.h"
 #include "server/log.h"
+#if GOOGLE_PROTOBUF_VERSION < 4022000
+#include "google/protobuf/stubs/logging.h"
+#endif
 
 namespace crout {
-
 namespace {
 
 // Later versions of both log through Abseil, and have nothing to set here.
