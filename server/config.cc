@@ -6,8 +6,10 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "crout_version.h"
 #include "server/http/listen_address.h"
 
@@ -21,6 +23,14 @@ std::string MistakeIn(const absl::Status& status) { return std::string(status.me
 
 std::string EnvironmentName(const std::string& flag) {
   return absl::StrCat("CROUT_", absl::AsciiStrToUpper(absl::StrReplaceAll(flag, {{"-", "_"}})));
+}
+
+// Whether the device is there is found out when it is opened.
+bool IsDevice(absl::string_view name) {
+  if (name == "auto" || name == "host" || name == "cuda") return true;
+  absl::ConsumePrefix(&name, "cuda:");  // "cuda:0,1" arrives as "cuda:0" and "1"
+  int ordinal = 0;
+  return absl::SimpleAtoi(name, &ordinal) && ordinal >= 0;
 }
 
 // Adds options that can also come from the environment and the configuration file.
@@ -41,7 +51,28 @@ class Options {
   }
 
   CLI::Option* AddBytes(const std::string& flag, size_t& value, const std::string& help) {
-    return Add(flag, value, help)->transform(CLI::AsSizeValue(false))->type_name("BYTES");
+    const auto parse = [](const std::string& text) {
+      std::string bytes = text;
+      CLI::AsSizeValue(false)(bytes);  // takes -1, as 2^64 - 1
+      int64_t count = 0;
+      if (text.find('-') == std::string::npos && absl::SimpleAtoi(bytes, &count)) return bytes;
+      throw CLI::ValidationError(text + " is not in [0, 2^63) bytes");
+    };
+    return Add(flag, value, help)->transform(parse)->type_name("BYTES");
+  }
+
+  // One of `words`, in any case.
+  template <class E>
+  CLI::Option* AddEnum(const std::string& flag, E& value, const std::map<std::string, E>& words,
+                       const std::string& help) {
+    const auto set = [&value, words](const std::string& word) { value = words.at(word); };
+    CLI::Option* option = app_.add_option_function<std::string>("--" + flag, set, help)
+                              ->envname(EnvironmentName(flag))
+                              ->transform(CLI::IsMember(words, CLI::ignore_case));
+    for (const auto& [word, meaning] : words) {
+      if (meaning == value) option->default_str(word);
+    }
+    return option;
   }
 
   // Durations as "90s", "1h30m".
@@ -91,16 +122,16 @@ class Options {
 };
 
 void AddOptions(CLI::App& app, Config& config) {
-  static const std::map<std::string, LogLevel> kLevels = {{"debug", LogLevel::kDebug},
-                                                          {"info", LogLevel::kInfo},
-                                                          {"warn", LogLevel::kWarn},
-                                                          {"error", LogLevel::kError}};
-  static const std::map<std::string, LogFormat> kFormats = {{"text", LogFormat::kText},
-                                                            {"json", LogFormat::kJson}};
-  static const std::map<std::string, LogCalls> kCalls = {{"none", LogCalls::kNone},
-                                                         {"slow", LogCalls::kSlow},
-                                                         {"sampled", LogCalls::kSampled},
-                                                         {"all", LogCalls::kAll}};
+  const std::map<std::string, LogLevel> levels = {{"debug", LogLevel::kDebug},
+                                                  {"info", LogLevel::kInfo},
+                                                  {"warn", LogLevel::kWarn},
+                                                  {"error", LogLevel::kError}};
+  const std::map<std::string, LogFormat> formats = {{"text", LogFormat::kText},
+                                                    {"json", LogFormat::kJson}};
+  const std::map<std::string, LogCalls> calls = {{"none", LogCalls::kNone},
+                                                 {"slow", LogCalls::kSlow},
+                                                 {"sampled", LogCalls::kSampled},
+                                                 {"all", LogCalls::kAll}};
   Options options(app);
   options
       .AddList("listen", config.listen,
@@ -109,24 +140,22 @@ void AddOptions(CLI::App& app, Config& config) {
       ->check([](const std::string& text) { return MistakeIn(CheckListenAddress(text)); });
   options.Add("metrics-listen", config.metrics_listen, "host:port of the metrics endpoint")
       ->check([](const std::string& text) { return MistakeIn(ParseHostPort(text).status()); });
-  options.AddList("devices", config.devices,
-                  "auto (GPUs, or the host where there is none), host, cuda, cuda:0, ...");
+  options
+      .AddList("devices", config.devices,
+               "auto (GPUs, or the host where there is none), host, cuda, cuda:0, ...")
+      ->check([](const std::string& text) {
+        return IsDevice(text) ? "" : "'" + text + "' is none of auto, host, cuda, cuda:0, ...";
+      });
   options
       .Add("state-dir", config.state_dir,
            "Directory for what is kept between runs, the measured costs of GPUs; none: nothing is")
       ->transform([](const std::string& text) { return text == "none" ? "" : text; });
-  options.Add("log-level", config.log_level, "debug, info, warn or error")
-      ->transform(CLI::CheckedTransformer(kLevels, CLI::ignore_case))
-      ->default_str("info");
-  options.Add("log-format", config.log_format, "text or json")
-      ->transform(CLI::CheckedTransformer(kFormats, CLI::ignore_case))
-      ->default_str("text");
-  options
-      .Add("log-calls", config.call_log.calls,
-           "Calls that get a line: none, slow, sampled (up to 10 in a second besides) or all; the "
-           "server's own failures always do")
-      ->transform(CLI::CheckedTransformer(kCalls, CLI::ignore_case))
-      ->default_str("sampled");
+  options.AddEnum("log-level", config.log_level, levels,
+                  "Least level of the lines that are logged");
+  options.AddEnum("log-format", config.log_format, formats, "How a line looks");
+  options.AddEnum("log-calls", config.call_log.calls, calls,
+                  "Calls that get a line: none, slow, sampled (up to 10 in a second besides) or "
+                  "all; the server's own failures always do");
   options.AddDuration("log-slow-call", config.call_log.slow, "From here on a call is slow");
   options
       .Add("streams", config.pool.scheduler.streams,
@@ -176,6 +205,14 @@ void AddOptions(CLI::App& app, Config& config) {
                       "After the grace: calls in flight may finish, new ones are refused");
 }
 
+void CheckLeases(const Limits& limits) {
+  if (absl::ZeroDuration() < limits.default_lease && limits.default_lease <= limits.max_lease)
+    return;
+  throw CLI::ValidationError(absl::StrCat(
+      "--default-lease: ", absl::FormatDuration(limits.default_lease),
+      " is not above 0 and at most --max-lease, ", absl::FormatDuration(limits.max_lease)));
+}
+
 }  // namespace
 
 std::string DefaultStateDir() {
@@ -201,6 +238,13 @@ std::variant<Config, int> ParseCommandLine(int argc, char** argv) {
   AddOptions(app, config);
   try {
     app.parse(argc, argv);
+    CheckLeases(config.limits);
+  } catch (const CLI::ConfigError& error) {
+    const auto file = app.get_config_ptr()->as<std::string>();
+    const auto what =
+        absl::StrReplaceAll(error.what(), {{"INI was not able to parse", "unknown setting"}});
+    app.exit(CLI::ConfigError(absl::StrCat(file, ": ", what)));
+    return kUsageError;
   } catch (const CLI::ParseError& error) {
     // CLI11 reports by exceptions; its own exit() prints the message or the help.
     return app.exit(error) == 0 ? 0 : kUsageError;

@@ -1,10 +1,16 @@
 #include "server/config.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
+#include <fstream>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace crout {
@@ -59,6 +65,70 @@ TEST(ConfigTest, OtherDurationsAreFiniteAndNotNegative) {
   const auto parsed = Parse({"--drain-grace=0s"});
   ASSERT_TRUE(std::holds_alternative<Config>(parsed));
   EXPECT_EQ(std::get<Config>(parsed).drain_grace, absl::ZeroDuration());
+}
+
+// What is refused, and what is said of it.
+std::string Refusal(const std::vector<std::string>& arguments) {
+  ::testing::internal::CaptureStderr();
+  const auto parsed = Parse(arguments);
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  const int* const code = std::get_if<int>(&parsed);
+  return code == nullptr ? "taken" : *code == 2 ? said : absl::StrCat("exit code ", *code);
+}
+
+TEST(ConfigTest, BytesAreNeitherNegativeNorBeyondInt64) {
+  using ::testing::HasSubstr;
+  for (const std::string flag :
+       {"device-budget", "host-budget", "receive-buffers", "call-memory", "upload-min-rate"}) {
+    for (const std::string bad : {"-1", "-1KiB", "-18446744073709551615", "9223372036854775808",
+                                  "8EiB", "18446744073709551616", "some"}) {
+      EXPECT_THAT(Refusal({"--" + flag + "=" + bad}), HasSubstr("--" + flag)) << bad;
+    }
+    EXPECT_THAT(Refusal({"--" + flag + "=-1"}), HasSubstr("-1 is not in [0, 2^63) bytes"));
+  }
+  const auto most = Parse({"--host-budget=9223372036854775807"});
+  EXPECT_EQ(std::get<Config>(most).pool.host_budget_bytes, size_t{9223372036854775807});
+}
+
+TEST(ConfigTest, UnknownDevicesAreBadUsage) {
+  for (const std::string bad : {"foo", "cuda:", "cuda:x", "cuda:-1", "host:0", "-1"}) {
+    EXPECT_THAT(Refusal({"--devices=host," + bad}), ::testing::HasSubstr("'" + bad + "'"));
+  }
+  EXPECT_EQ(std::get<Config>(Parse({"--devices=auto,host,cuda,cuda:0,1"})).devices.size(), 5u);
+}
+
+TEST(ConfigTest, LeasesArePositiveAndTheDefaultOneIsGranted) {
+  for (const std::vector<std::string>& bad : {std::vector<std::string>{"--default-lease=0"},
+                                              {"--max-lease=0"},
+                                              {"--default-lease=0", "--max-lease=0"},
+                                              {"--default-lease=2h", "--max-lease=1h"},
+                                              {"--default-lease=1000h"}}) {
+    EXPECT_THAT(Refusal(bad), ::testing::HasSubstr("--max-lease")) << bad[0];
+  }
+  const auto equal = Parse({"--default-lease=2h", "--max-lease=2h"});
+  EXPECT_EQ(std::get<Config>(equal).limits.default_lease, absl::Hours(2));
+}
+
+TEST(ConfigTest, UnknownSettingsAreNamedWithTheirFile) {
+  const std::string path = ::testing::TempDir() + "/crout_config_test." + std::to_string(getpid());
+  std::ofstream(path) << "max-n = 7\nfrobnicate = 1\n";
+  EXPECT_THAT(Refusal({"--config=" + path}),
+              ::testing::AllOf(::testing::HasSubstr(path), ::testing::HasSubstr("frobnicate")));
+  std::ofstream(path) << "max-n = 7\n";
+  EXPECT_EQ(std::get<Config>(Parse({"--config=" + path})).limits.max_n, 7);
+  unlink(path.c_str());
+}
+
+TEST(ConfigTest, WordsAreListedAndMayBeInAnyCase) {
+  ::testing::internal::CaptureStdout();
+  EXPECT_EQ(std::get<int>(Parse({"--help"})), 0);
+  const std::string help = ::testing::internal::GetCapturedStdout();
+  for (const char c : help) EXPECT_TRUE(c == '\n' || absl::ascii_isprint(c)) << int{c};
+  EXPECT_THAT(help, ::testing::HasSubstr("{debug,error,info,warn}"));
+  EXPECT_THAT(Refusal({"--log-level=loud"}), ::testing::HasSubstr("{debug,error,info,warn}"));
+  const Config config = std::get<Config>(Parse({"--log-level=Warn", "--log-calls=ALL"}));
+  EXPECT_EQ(config.log_level, LogLevel::kWarn);
+  EXPECT_EQ(config.call_log.calls, LogCalls::kAll);
 }
 
 }  // namespace
