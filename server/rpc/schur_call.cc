@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/util/status_macros.h"
 #include "server/rpc/codec.h"
 #include "server/rpc/data_stream.h"
@@ -9,6 +10,7 @@
 #include "server/rpc/placement.h"
 #include "server/rpc/solve_step.h"
 #include "server/rpc/status.h"
+#include "server/scheduling/reason.h"
 
 namespace crout {
 
@@ -74,8 +76,12 @@ v1::ComputeSchurComplementResponse SchurCall::Store(NewFactor factor) {
 
 void SchurCall::ReplySingular(v1::ComputeSchurComplementResponse first,
                               const FactorSummary& summary) {
+  const absl::Status status = WithReason(
+      absl::FailedPreconditionError(absl::StrCat("the leading block (order ", first.factor().n(),
+                                                 ") is singular: ", WhySingular(summary))),
+      kReasonSingular);
   Send([first = std::move(first)] { return Serialize(first); });
-  EndAfterReplies(CheckSolvable(summary));
+  EndAfterReplies(status);
 }
 
 void SchurCall::SendComplement(const Complement& complement,

@@ -299,9 +299,11 @@ TEST_F(CroutctlTest, RefusedCallsExitWith1AndNameTheStatus) {
     arguments.insert(arguments.begin(), "--json");
     const Finished finished = daemon_.Ctl(arguments);
     EXPECT_EQ(finished.exit_code, 1) << status << finished.errors;
-    EXPECT_THAT(finished.errors, ::testing::StartsWith("croutctl: " + status + ": "));
+    EXPECT_THAT(finished.errors, ::testing::HasSubstr("croutctl: " + status + ": "));
     EXPECT_EQ(finished.output, "");
   }
+  EXPECT_THAT(daemon_.Ctl({"schur", singular_, "--leading=2"}).errors,
+              ::testing::HasSubstr("the leading block (order 2) is singular: row 2 (1-based) is"));
 }
 
 TEST_F(CroutctlTest, BadUsageExitsWith2) {
