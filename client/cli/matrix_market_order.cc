@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
@@ -16,9 +17,13 @@ absl::StatusOr<int64_t> MatrixMarketRows(const std::string& path) {
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);
   if (file == nullptr) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
   char buffer[4096];
-  while (gzgets(file.get(), buffer, sizeof buffer) != nullptr) {
+  bool starts = true;  // A line longer than the buffer comes in pieces.
+  bool comment = false;
+  for (; gzgets(file.get(), buffer, sizeof buffer) != nullptr;
+       starts = absl::EndsWith(buffer, "\n")) {
     const absl::string_view line = absl::StripAsciiWhitespace(buffer);
-    if (line.empty() || line[0] == '%') continue;
+    if (starts) comment = absl::StartsWith(line, "%");
+    if (comment || line.empty()) continue;
     int64_t rows = 0;
     if (absl::SimpleAtoi(line.substr(0, line.find_first_of(" \t")), &rows) && rows >= 0) {
       return rows;

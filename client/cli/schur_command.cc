@@ -27,8 +27,12 @@ absl::Status RunSchur(Session* session, const SchurArguments& arguments) {
     result = session->client().ComputeSchurComplement(arguments.matrix.Source(), arguments.header,
                                                       &factor, &s, call);
   }
-  if (!result.ok()) return result.status();
-  if (absl::Status status = s.Close(); !status.ok()) return status;
+  absl::Status status = result.status();
+  if (status.ok()) status = s.Close();
+  if (!status.ok()) {
+    session->WarnIfKept(factor);
+    return status;
+  }
   Json json = ToJson(*result);
   json["factor"] = ToJson(factor);
   session->Print(json);

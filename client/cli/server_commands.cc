@@ -36,7 +36,11 @@ absl::Status RunDevices(Session* session) {
 }
 
 absl::Status RunStatus(Session* session) {
-  const auto info = session->client().ServerInfo(session->call());
+  client::CallOptions call = session->call();
+  // A health check: what does not answer in time is not there.
+  if (!call.timeout) call.timeout = absl::Seconds(5);
+  const auto info = session->client().ServerInfo(call);
+  if (absl::IsDeadlineExceeded(info.status())) session->ExitWith(kUnreachable);
   if (!info.ok()) return info.status();
   const Json json = ToJson(*info);
   Json summary = json;
@@ -62,8 +66,10 @@ void AddServerCommands(CLI::App* app, Session* session) {
                       [=] { return RunAlgorithms(session); });
   session->AddCommand(app, "devices", "The server's devices and their load",
                       [=] { return RunDevices(session); });
-  session->AddCommand(app, "status", "The server's version, limits and load",
-                      [=] { return RunStatus(session); });
+  session->AddCommand(
+      app, "status",
+      "The server's version, limits and load; waits 5 s unless --timeout says otherwise",
+      [=] { return RunStatus(session); });
 
   const auto request = std::make_shared<v1::EstimateFactorizeRequest>();
   CLI::App* estimate =

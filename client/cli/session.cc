@@ -45,7 +45,11 @@ CLI::App* Session::AddCommand(CLI::App* app, const std::string& name,
 
 int Session::Run() {
   const absl::Status status = action_();
-  if (status.ok()) return exit_code_.value_or(0);
+  if (status.ok()) {
+    if (std::cout.flush()) return exit_code_.value_or(0);
+    std::cerr << "croutctl: cannot write standard output\n";
+    return kRefused;
+  }
   std::cerr << "croutctl: " << absl::StatusCodeToString(status.code()) << ": " << status.message()
             << "\n";
   return client::IsUnreachable(status) ? kUnreachable : exit_code_.value_or(kRefused);
@@ -77,6 +81,10 @@ void Session::Print(const Json& json, const std::string& text) const {
 
 void Session::Warn(const std::string& text) const {
   std::cerr << "croutctl: warning: " << text << "\n";
+}
+
+void Session::WarnIfKept(const v1::Factor& factor) const {
+  if (!factor.handle().empty()) Warn("the factor is kept: " + factor.handle());
 }
 
 void Session::Print(const Json& json) const { Print(json, FormatObject(json)); }

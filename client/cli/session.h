@@ -52,6 +52,8 @@ class Session {
   void Print(const Json& json) const;
   // A line on standard error.
   void Warn(const std::string& text) const;
+  // Names a factor that a call left behind, though it failed later; it may have left none.
+  void WarnIfKept(const v1::Factor& factor) const;
 
  private:
   std::string server_ = "127.0.0.1:50051";

@@ -1,6 +1,5 @@
 // solve, lu
 #include <memory>
-#include <vector>
 
 #include "client/cli/array_writer.h"
 #include "client/cli/commands.h"
@@ -13,8 +12,9 @@ namespace crout::cli {
 namespace {
 
 struct SolveArguments {
-  std::string handle;     // solve
-  MatrixArgument matrix;  // lu; its dtype is the right-hand side's too
+  std::string handle;                       // solve
+  v1::Dtype dtype = v1::DTYPE_UNSPECIFIED;  // solve, where given
+  MatrixArgument matrix;                    // lu; its dtype is the right-hand side's too
   v1::FactorizeOptions factorize;
   v1::CacheOptions cache;
   bool keep = false;
@@ -23,27 +23,6 @@ struct SolveArguments {
   int64_t nrhs = 1;
   v1::SolveOptions options;
   std::string output;
-};
-
-// The right-hand side, and the ones that it may consist of.
-struct RightHandSide {
-  std::vector<double> doubles;
-  std::vector<float> floats;
-  client::MatrixSource source;
-
-  static RightHandSide File(const MatrixArgument& file) { return {{}, {}, file.Source()}; }
-
-  static RightHandSide Ones(int64_t rows, int64_t cols, v1::Dtype dtype) {
-    const auto count = static_cast<size_t>(rows * cols);
-    if (dtype == v1::DTYPE_FLOAT32) {
-      std::vector<float> ones(count, 1.0f);
-      const auto source = client::MatrixSource::Dense(absl::MakeConstSpan(ones), rows, cols);
-      return {{}, std::move(ones), source};  // Moving a vector leaves its elements in place.
-    }
-    std::vector<double> ones(count, 1.0);
-    const auto source = client::MatrixSource::Dense(absl::MakeConstSpan(ones), rows, cols);
-    return {std::move(ones), {}, source};
-  }
 };
 
 void AddRhsOptions(CLI::App* command, SolveArguments* arguments) {
@@ -69,23 +48,27 @@ void AddRhsOptions(CLI::App* command, SolveArguments* arguments) {
   });
 }
 
-absl::Status RunSolve(Session* session, const SolveArguments& arguments) {
-  client::CallOptions call = session->call();
-  MatrixArgument file{arguments.rhs_path, arguments.matrix.dtype};
-  absl::StatusOr<v1::Factor> factor;
-  if (arguments.ones) {
-    factor = session->client().Describe(arguments.handle, call);
-    if (!factor.ok()) return factor.status();
+absl::StatusOr<client::MatrixSource> SolveRhs(Session* session, const SolveArguments& arguments) {
+  const bool given = arguments.dtype != v1::DTYPE_UNSPECIFIED;
+  if (!arguments.ones) {
+    return MatrixArgument{arguments.rhs_path, given ? arguments.dtype : v1::DTYPE_FLOAT64}.Source();
   }
-  const RightHandSide rhs =
-      arguments.ones ? RightHandSide::Ones(factor->n(), arguments.nrhs, factor->matrix_dtype())
-                     : RightHandSide::File(file);
+  const auto factor = session->client().Describe(arguments.handle, session->call());
+  if (!factor.ok()) return factor.status();
+  return client::MatrixSource::Ones(factor->n(), arguments.nrhs,
+                                    given ? arguments.dtype : factor->matrix_dtype());
+}
+
+absl::Status RunSolve(Session* session, const SolveArguments& arguments) {
+  const auto rhs = SolveRhs(session, arguments);
+  if (!rhs.ok()) return rhs.status();
   OptionalFileSink x(arguments.output);
   absl::StatusOr<v1::SolveResult> result;
   {
     ProgressBar bar;
+    client::CallOptions call = session->call();
     call.on_progress = [&](const client::ProgressUpdate& update) { bar.Update(update); };
-    result = session->client().Solve(arguments.handle, rhs.source, arguments.options, &x, call);
+    result = session->client().Solve(arguments.handle, *rhs, arguments.options, &x, call);
   }
   if (!result.ok()) return result.status();
   if (absl::Status status = x.Close(); !status.ok()) return status;
@@ -93,13 +76,11 @@ absl::Status RunSolve(Session* session, const SolveArguments& arguments) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<RightHandSide> LuRhs(const SolveArguments& arguments) {
-  if (!arguments.ones) {
-    return RightHandSide::File({arguments.rhs_path, arguments.matrix.dtype});
-  }
+absl::StatusOr<client::MatrixSource> LuRhs(const SolveArguments& arguments) {
+  if (!arguments.ones) return MatrixArgument{arguments.rhs_path, arguments.matrix.dtype}.Source();
   const auto rows = MatrixMarketRows(arguments.matrix.path);
   if (!rows.ok()) return rows.status();
-  return RightHandSide::Ones(*rows, arguments.nrhs, arguments.matrix.dtype);
+  return client::MatrixSource::Ones(*rows, arguments.nrhs, arguments.matrix.dtype);
 }
 
 absl::Status RunLu(Session* session, const SolveArguments& arguments) {
@@ -116,11 +97,15 @@ absl::Status RunLu(Session* session, const SolveArguments& arguments) {
     ProgressBar bar;
     client::CallOptions call = session->call();
     call.on_progress = [&](const client::ProgressUpdate& update) { bar.Update(update); };
-    result = session->client().FactorizeAndSolve(arguments.matrix.Source(), rhs->source,
-                                                 std::move(header), &factor, &x, call);
+    result = session->client().FactorizeAndSolve(arguments.matrix.Source(), *rhs, std::move(header),
+                                                 &factor, &x, call);
   }
-  if (!result.ok()) return result.status();
-  if (absl::Status status = x.Close(); !status.ok()) return status;
+  absl::Status status = result.status();
+  if (status.ok()) status = x.Close();
+  if (!status.ok()) {
+    session->WarnIfKept(factor);
+    return status;
+  }
   Json json = ToJson(*result);
   json["factor"] = ToJson(factor);
   session->Print(json);
@@ -135,7 +120,8 @@ void AddSolveCommands(CLI::App* app, Session* session) {
   CLI::App* solve = session->AddCommand(app, "solve", "Solve with the factor of a handle",
                                         [=] { return RunSolve(session, *arguments); });
   solve->add_option("handle", arguments->handle)->required();
-  AddEnumOption(solve, "--dtype", &arguments->matrix.dtype, "Type of B and X");
+  AddEnumOption(solve, "--dtype", &arguments->dtype,
+                "Type of B and X; of ones, the matrix's unless given");
   AddRhsOptions(solve, arguments.get());
 
   CLI::App* lu = session->AddCommand(app, "lu", "Factor and solve in one go",

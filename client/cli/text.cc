@@ -15,7 +15,7 @@ bool IsZero(const Json& value) { return value.is_number() && value.get<double>()
 std::vector<std::vector<std::string>> Rows(const Json& object, const std::string& indent) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& [key, value] : object.items()) {
-    if (!indent.empty() && IsZero(value)) continue;
+    if (!indent.empty() && absl::EndsWith(key, "_seconds") && IsZero(value)) continue;
     if (value.is_array() && value.empty()) continue;
     rows.push_back({indent + key, value.is_object() ? "" : FormatValue(key, value)});
     if (!value.is_object()) continue;

@@ -17,7 +17,7 @@ std::string FormatBytes(double bytes);
 std::string FormatSeconds(double seconds);
 
 // One "key  value" line for each member, keys aligned; members of objects are indented below their
-// key, and of those, zeros are left out; so are empty lists.
+// key, and of those, times of zero are left out; so are empty lists.
 std::string FormatObject(const Json& object);
 
 // Rows under `header`, columns aligned; the last column is not padded.

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -35,6 +37,35 @@ class MemoryReader : public ChunkReader {
  private:
   const int64_t size_;
   absl::Span<const std::byte> rest_;
+};
+
+class OnesReader : public ChunkReader {
+ public:
+  OnesReader(int64_t size, v1::Dtype dtype)
+      : size_(size),
+        block_(dtype == v1::DTYPE_FLOAT32 ? Block<float>(size) : Block<double>(size)) {}
+
+  int64_t size() const override { return size_; }
+
+  absl::StatusOr<grpc::Slice> Next(size_t limit, BorrowCount*) override {
+    // An element may be cut between two chunks.
+    const size_t begin = static_cast<size_t>(sent_) % sizeof(double);
+    const int64_t count = std::min<int64_t>(std::min(limit, block_.size() - begin), size_ - sent_);
+    sent_ += count;
+    return block_.sub(begin, begin + static_cast<size_t>(count));
+  }
+
+ private:
+  template <class T>
+  static grpc::Slice Block(int64_t size) {
+    constexpr int64_t kMost = int64_t{1} << 20;  // a message of one field
+    const std::vector<T> ones(static_cast<size_t>(std::min(size, kMost)) / sizeof(T), T{1});
+    return {ones.data(), ones.size() * sizeof(T)};
+  }
+
+  const int64_t size_;
+  const grpc::Slice block_;  // sent again and again
+  int64_t sent_ = 0;
 };
 
 class FileReader : public ChunkReader {
@@ -105,6 +136,24 @@ MatrixSource MatrixSource::Dense(absl::Span<const float> values, int64_t rows, i
   return DenseBytes(v1::DTYPE_FLOAT32, sizeof(float), AsBytes(values), rows, cols, layout);
 }
 
+MatrixSource MatrixSource::Ones(int64_t rows, int64_t cols, v1::Dtype dtype) {
+  MatrixSource source;
+  v1::DenseSpec* dense = source.spec_.mutable_dense();
+  dense->set_dtype(dtype);
+  dense->set_layout(v1::LAYOUT_COLUMN_MAJOR);
+  dense->set_rows(rows);
+  dense->set_cols(cols);
+  const __int128 bytes = static_cast<__int128>(rows) * cols * (dtype == v1::DTYPE_FLOAT32 ? 4 : 8);
+  if (rows < 0 || cols < 0 || bytes > std::numeric_limits<int64_t>::max() ||
+      (dtype != v1::DTYPE_FLOAT32 && dtype != v1::DTYPE_FLOAT64)) {
+    source.status_ = absl::InvalidArgumentError(
+        absl::StrCat("cannot send ", rows, " x ", cols, " ones of ", v1::Dtype_Name(dtype)));
+  } else {
+    source.ones_ = static_cast<int64_t>(bytes);
+  }
+  return source;
+}
+
 MatrixSource MatrixSource::MatrixMarket(absl::string_view text, v1::Dtype dtype) {
   MatrixSource source;
   source.spec_.mutable_matrix_market()->set_dtype(dtype);
@@ -128,6 +177,7 @@ bool MatrixSource::repeatable() const {
 absl::StatusOr<std::unique_ptr<ChunkReader>> MatrixSource::Open() const {
   if (!status_.ok()) return status_;
   if (!path_.empty()) return FileReader::Open(path_);
+  if (ones_ >= 0) return std::make_unique<OnesReader>(ones_, spec_.dense().dtype());
   return std::make_unique<MemoryReader>(bytes_);
 }
 

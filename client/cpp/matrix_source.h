@@ -41,6 +41,10 @@ class MatrixSource {
   static MatrixSource Dense(absl::Span<const float> values, int64_t rows, int64_t cols,
                             v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
 
+  // rows * cols ones, which take no memory. INVALID_ARGUMENT from the call if either is negative,
+  // they are more bytes than an int64_t counts, or `dtype` is neither float32 nor float64.
+  static MatrixSource Ones(int64_t rows, int64_t cols, v1::Dtype dtype = v1::DTYPE_FLOAT64);
+
   // Matrix Market text, plain or gzip; `dtype` is the type that its values are kept in.
   static MatrixSource MatrixMarket(absl::string_view text, v1::Dtype dtype = v1::DTYPE_FLOAT64);
 
@@ -66,7 +70,8 @@ class MatrixSource {
   v1::MatrixSpec spec_;
   absl::Status status_;
   absl::Span<const std::byte> bytes_;
-  std::string path_;  // not empty: a file, and bytes_ is unused
+  std::string path_;   // not empty: a file, and bytes_ is unused
+  int64_t ones_ = -1;  // not negative: bytes of ones, and bytes_ is unused
 };
 
 }  // namespace crout::client

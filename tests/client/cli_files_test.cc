@@ -93,6 +93,14 @@ TEST_F(CliFilesTest, RowsAreReadFromPlainAndGzipFiles) {
   EXPECT_EQ(*MatrixMarketRows(path_), 42);
 }
 
+TEST_F(CliFilesTest, CommentsMayBeLongerThanABuffer) {
+  for (const size_t length : {4093, 4094, 4095, 4096, 10'000}) {
+    std::ofstream(path_) << "%%MatrixMarket matrix coordinate real general\n%"
+                         << std::string(length, '7') << " 5 5\n42 43 7\n";
+    EXPECT_EQ(*MatrixMarketRows(path_), 42) << length;
+  }
+}
+
 TEST_F(CliFilesTest, FilesWithoutRowsAreRefused) {
   for (const char* text : {"", "%%MatrixMarket\n", "%%MatrixMarket\nx 3\n", "-3 3 1\n"}) {
     std::ofstream(path_) << text;

@@ -86,8 +86,8 @@ TEST(TextTest, ColumnsAreAligned) {
   EXPECT_EQ(FormatObject(Json{{"n", 3},
                               {"handle", "ab"},
                               {"warnings", Json::array()},
-                              {"timings", {{"a", 0}, {"b", 2}}}}),
-            "n        3\nhandle   ab\ntimings\n  b      2\n");
+                              {"timings", {{"a_seconds", 0}, {"info", 0}, {"b", 2}}}}),
+            "n        3\nhandle   ab\ntimings\n  info   0\n  b      2\n");
   EXPECT_EQ(FormatObjects({"name", "n"}, Json{{{"name", "long name"}, {"n", 1}}, {{"n", 22}}}),
             "name       n\nlong name  1\n-          22\n");
 }

@@ -52,6 +52,12 @@ class CroutctlTest : public ::testing::Test {
     return json;
   }
 
+  Finished RunInShell(const std::vector<std::string>& arguments, const std::string& redirections) {
+    std::vector<std::string> command = {"/bin/sh", "-c", "exec \"$@\" " + redirections, "sh"};
+    for (const std::string& word : daemon_.CtlCommand(arguments)) command.push_back(word);
+    return RunToEnd(command);
+  }
+
   std::string Factor() { return RunJson({"factor", matrix_})["handle"]; }
 
   Daemon daemon_;
@@ -116,6 +122,73 @@ TEST_F(CroutctlTest, LuFactorsAndSolvesInOneGo) {
   const Json kept = RunJson({"lu", matrix_, "--ones", "--keep", "--name=k", "--dtype=f32"});
   EXPECT_EQ(kept["factor"]["factor_dtype"], "f32");
   EXPECT_EQ(RunJson({"info", kept["factor"]["handle"]})["name"], "k");
+}
+
+// Whatever a file or an option says, the server's limits answer, not the client's memory.
+TEST_F(CroutctlTest, OnesTakeNoMemory) {
+  const std::string huge = directory_.File("huge.mtx");
+  WriteFile(huge,
+            "%%MatrixMarket matrix coordinate real general\n"
+            "9000000000000000000 9000000000000000000 0\n");
+  const std::string handle = Factor();
+  const std::vector<std::vector<std::string>> refused = {
+      {"lu", huge, "--ones", "--nrhs=16777216"},
+      {"lu", huge, "--ones"},
+      {"lu", matrix_, "--ones", "--nrhs=16777216"},
+      {"solve", handle, "--ones", "--nrhs=16777216"},
+  };
+  for (const auto& arguments : refused) {
+    const Finished finished = daemon_.Ctl(arguments);
+    EXPECT_EQ(finished.exit_code, 1) << finished.errors;
+    EXPECT_THAT(finished.errors, ::testing::StartsWith("croutctl: INVALID_ARGUMENT: "));
+  }
+  const std::string x = directory_.File("x.mtx");
+  RunJson({"solve", handle, "--ones", "--nrhs=100000", "-o", x});
+  const std::vector<double> values = ArrayValues(x);
+  ASSERT_EQ(values.size(), 300'000u);
+  for (size_t i = 0; i < values.size(); ++i) EXPECT_DOUBLE_EQ(values[i], values[i % 3]) << i;
+  EXPECT_DOUBLE_EQ(values[0], 0.4375);
+}
+
+TEST_F(CroutctlTest, OnesAreOfTheTypeThatIsAskedFor) {
+  const std::string three = directory_.File("three.mtx");
+  const std::string x = directory_.File("x.mtx");
+  WriteFile(three, "%%MatrixMarket matrix array real general\n1 1\n3\n");
+  const std::string handle = RunJson({"factor", three})["handle"];
+  RunJson({"solve", handle, "--ones", "--dtype=f32", "-o", x});
+  EXPECT_THAT(ReadFile(x), ::testing::EndsWith("\n0.33333334\n"));
+  RunJson({"solve", handle, "--ones", "-o", x});
+  EXPECT_THAT(ReadFile(x), ::testing::EndsWith("\n0.3333333333333333\n"));
+}
+
+TEST_F(CroutctlTest, SaysThatStandardOutputCannotBeWritten) {
+  for (const char* to : {">/dev/full", ">&-"}) {
+    for (const std::vector<std::string>& arguments :
+         {std::vector<std::string>{"list", "--json"}, {"status"}, {"factor", matrix_}}) {
+      const Finished finished = RunInShell(arguments, to);
+      EXPECT_EQ(finished.exit_code, 1) << to;
+      EXPECT_EQ(finished.errors, "croutctl: cannot write standard output\n") << to;
+    }
+  }
+}
+
+TEST_F(CroutctlTest, FailedCallsNameTheFactorThatTheyKept) {
+  const std::vector<std::vector<std::string>> failing = {
+      {"lu", singular_, "--ones", "--keep"},
+      {"lu", matrix_, "--ones", "--keep", "-o", "/dev/full"},
+      {"schur", singular_, "--leading=2"},
+      {"schur", matrix_, "--leading=2", "-o", "/no/such/directory/s.mtx"},
+  };
+  for (const auto& arguments : failing) {
+    const Finished finished = daemon_.Ctl(arguments);
+    EXPECT_EQ(finished.exit_code, 1);
+    const std::string handle = RunJson({"list"})["factors"][0]["handle"];
+    EXPECT_THAT(finished.errors,
+                ::testing::HasSubstr("croutctl: warning: the factor is kept: " + handle + "\n"));
+    RunJson({"release", handle});
+  }
+  EXPECT_THAT(daemon_.Ctl({"lu", singular_, "--ones"}).errors,
+              ::testing::Not(::testing::HasSubstr("kept")));
 }
 
 TEST_F(CroutctlTest, GaussJordanSolvesWithoutFactors) {
@@ -335,6 +408,7 @@ TEST_F(CroutctlTest, BadUsageExitsWith2) {
     EXPECT_NE(finished.errors, "");
     EXPECT_EQ(finished.output, "");
   }
+  EXPECT_THAT(daemon_.Ctl({"frobnicate", matrix_}).errors, ::testing::HasSubstr("frobnicate"));
   EXPECT_EQ(daemon_.Ctl({"--help"}).exit_code, 0);
   EXPECT_EQ(daemon_.Ctl({"solve", "--help"}).exit_code, 0);
 }
@@ -345,6 +419,15 @@ TEST_F(CroutctlTest, UnreachableServerExitsWith3) {
     EXPECT_EQ(finished.exit_code, 3) << finished.errors;
     EXPECT_THAT(finished.errors, ::testing::HasSubstr("UNAVAILABLE"));
   }
+}
+
+// A health check must end, though nobody said when.
+TEST_F(CroutctlTest, StatusOfAStoppedServerExitsWith3) {
+  daemon_.process().Signal(SIGSTOP);
+  const Finished finished = daemon_.Ctl({"status"});
+  daemon_.process().Signal(SIGCONT);
+  EXPECT_EQ(finished.exit_code, 3) << finished.errors;
+  EXPECT_THAT(finished.errors, ::testing::StartsWith("croutctl: DEADLINE_EXCEEDED: "));
 }
 
 TEST_F(CroutctlTest, DrainingServerRefusesRatherThanBeingUnreachable) {
