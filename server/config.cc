@@ -174,7 +174,11 @@ void AddOptions(CLI::App& app, Config& config) {
   options
       .Add("memory-fraction", config.pool.memory_fraction,
            "Share of a GPU's memory for jobs and cached factors")
-      ->check(CLI::Range(0.01, 1.0));
+      ->check([](const std::string& text) {
+        double share = 0;
+        const bool good = absl::SimpleAtod(text, &share) && share >= 0.01 && share <= 1;  // no NaN
+        return good ? "" : "'" + text + "' is not in [0.01, 1]";
+      });
   options.AddBytes("host-budget", config.pool.host_budget_bytes,
                    "Host memory for jobs, evicted factors, text and replies; 0: half of it");
   options.AddBytes("receive-buffers", config.receive_buffer_bytes,
@@ -203,6 +207,12 @@ void AddOptions(CLI::App& app, Config& config) {
                       "After SIGTERM: not ready, but serving everything");
   options.AddDuration("drain-limit", config.drain_limit,
                       "After the grace: calls in flight may finish, new ones are refused");
+}
+
+// With less gRPC answers nobody.
+void CheckReceiveBuffers(size_t bytes) {
+  constexpr size_t kLeast = size_t{1} << 20;
+  if (bytes < kLeast) throw CLI::ValidationError("--receive-buffers: less than 1MiB");
 }
 
 void CheckLeases(const Limits& limits) {
@@ -239,6 +249,7 @@ std::variant<Config, int> ParseCommandLine(int argc, char** argv) {
   try {
     app.parse(argc, argv);
     CheckLeases(config.limits);
+    CheckReceiveBuffers(config.receive_buffer_bytes);
   } catch (const CLI::ConfigError& error) {
     const auto file = app.get_config_ptr()->as<std::string>();
     const auto what =

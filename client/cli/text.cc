@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -34,7 +35,31 @@ std::string FormatRow(const std::vector<std::string>& row, const std::vector<siz
   return line + "\n";
 }
 
+// How many bytes of UTF-8 at the front of `text` are a character that moves a terminal or the words
+// beside it: C0, DEL and C1, ends of lines and paragraphs, and those that change the direction.
+size_t ControlBytes(absl::string_view text) {
+  const auto byte = [&](size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
+  };
+  if (byte(0) < 0x20 || byte(0) == 0x7f) return 1;
+  if (byte(0) == 0xc2 && byte(1) >= 0x80 && byte(1) < 0xa0) return 2;
+  if (byte(0) != 0xe2) return 0;
+  if (byte(1) == 0x80 && byte(2) >= 0xa8 && byte(2) <= 0xae) return 3;
+  return byte(1) == 0x81 && byte(2) >= 0xa6 && byte(2) <= 0xa9 ? 3 : 0;
+}
+
 }  // namespace
+
+std::string Printable(absl::string_view text) {
+  std::string printable;
+  while (!text.empty()) {
+    const size_t bytes = ControlBytes(text);
+    const absl::string_view next = text.substr(0, std::max<size_t>(bytes, 1));
+    absl::StrAppend(&printable, bytes > 0 ? absl::CHexEscape(next) : std::string(next));
+    text.remove_prefix(next.size());
+  }
+  return printable;
+}
 
 std::string FormatBytes(double bytes) {
   const char* const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -50,7 +75,7 @@ std::string FormatSeconds(double seconds) {
 }
 
 std::string FormatValue(const std::string& key, const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
+  if (value.is_string()) return Printable(value.get<std::string>());
   if (value.is_number()) {
     if (key == "bytes" || absl::EndsWith(key, "_bytes")) return FormatBytes(value.get<double>());
     if (absl::EndsWith(key, "_seconds")) return FormatSeconds(value.get<double>());

@@ -13,6 +13,9 @@ namespace crout::cli {
 // digits, everything else as it is.
 std::string FormatValue(const std::string& key, const Json& value);
 
+// What others chose, such as a factor's name, without what would move a terminal: escaped as \\x1b.
+std::string Printable(absl::string_view text);
+
 std::string FormatBytes(double bytes);
 std::string FormatSeconds(double seconds);
 

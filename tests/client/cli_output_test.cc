@@ -82,6 +82,12 @@ TEST(TextTest, UnitsFollowTheKey) {
   EXPECT_EQ(FormatValue("algorithms", Json({"getrf", "cmpp"})), "getrf cmpp");
 }
 
+TEST(TextTest, NamesMoveNoTerminal) {
+  EXPECT_EQ(FormatValue("name", "M\u00fcller \u00e9"), "M\u00fcller \u00e9");
+  EXPECT_EQ(FormatValue("name", "a\x1b[31m\n\u009b2J\u202eb"),
+            "a\\x1b[31m\\n\\xc2\\x9b2J\\xe2\\x80\\xaeb");
+}
+
 TEST(TextTest, ColumnsAreAligned) {
   EXPECT_EQ(FormatObject(Json{{"n", 3},
                               {"handle", "ab"},

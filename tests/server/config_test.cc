@@ -109,6 +109,12 @@ TEST(ConfigTest, LeasesArePositiveAndTheDefaultOneIsGranted) {
   EXPECT_EQ(std::get<Config>(equal).limits.default_lease, absl::Hours(2));
 }
 
+TEST(ConfigTest, WhatNothingCouldRunWithIsRefused) {
+  EXPECT_THAT(Refusal({"--receive-buffers=0"}), ::testing::HasSubstr("less than 1MiB"));
+  EXPECT_THAT(Refusal({"--memory-fraction=nan"}), ::testing::HasSubstr("not in [0.01, 1]"));
+  EXPECT_THAT(Refusal({"--memory-fraction=1.5"}), ::testing::HasSubstr("not in [0.01, 1]"));
+}
+
 TEST(ConfigTest, UnknownSettingsAreNamedWithTheirFile) {
   const std::string path = ::testing::TempDir() + "/crout_config_test." + std::to_string(getpid());
   std::ofstream(path) << "max-n = 7\nfrobnicate = 1\n";
