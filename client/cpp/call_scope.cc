@@ -1,13 +1,25 @@
 #include "client/cpp/call_scope.h"
 
+#include "absl/time/clock.h"
+
 namespace crout::client {
 
 CallScope::CallScope(const ClientOptions& client, const CallOptions& call, absl::Time deadline)
-    : cancellation_(call.cancellation), context_(std::make_unique<grpc::ClientContext>()) {
+    : cancellation_(call.cancellation),
+      deadline_(deadline),
+      context_(std::make_unique<grpc::ClientContext>()) {
   if (!client.tenant.empty()) context_->AddMetadata("crout-tenant", client.tenant);
   if (!call.traceparent.empty()) context_->AddMetadata("traceparent", call.traceparent);
   if (deadline != absl::InfiniteFuture()) context_->set_deadline(absl::ToChronoTime(deadline));
   if (cancellation_ != nullptr) cancellation_->Attach(context_.get());
+}
+
+absl::Status CallScope::Check() const {
+  if (cancellation_ != nullptr && cancellation_->cancelled()) {
+    return absl::CancelledError("cancelled while the matrix was read");
+  }
+  if (absl::Now() < deadline_) return absl::OkStatus();
+  return absl::DeadlineExceededError("the deadline passed while the matrix was read");
 }
 
 void CallScope::Close() {

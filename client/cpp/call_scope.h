@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "client/cpp/options.h"
 
@@ -21,11 +22,15 @@ class CallScope {
 
   grpc::ClientContext* context() { return context_.get(); }
 
+  // Why a call that has not started should not: its deadline has passed, or it was cancelled.
+  absl::Status Check() const;
+
   // Destroys the context, and with it the call.
   void Close();
 
  private:
   Cancellation* const cancellation_;
+  const absl::Time deadline_;
   std::unique_ptr<grpc::ClientContext> context_;
 };
 

@@ -1,6 +1,7 @@
 #include "client/cpp/matrix_source.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,7 +28,8 @@ class MemoryReader : public ChunkReader {
 
   int64_t size() const override { return size_; }
 
-  absl::StatusOr<grpc::Slice> Next(size_t limit, BorrowCount* borrowed) override {
+  absl::StatusOr<grpc::Slice> Next(size_t limit, BorrowCount* borrowed,
+                                   absl::FunctionRef<absl::Status()>) override {
     if (rest_.empty()) return grpc::Slice();
     const auto chunk = rest_.subspan(0, limit);
     rest_.remove_prefix(chunk.size());
@@ -47,7 +49,8 @@ class OnesReader : public ChunkReader {
 
   int64_t size() const override { return size_; }
 
-  absl::StatusOr<grpc::Slice> Next(size_t limit, BorrowCount*) override {
+  absl::StatusOr<grpc::Slice> Next(size_t limit, BorrowCount*,
+                                   absl::FunctionRef<absl::Status()>) override {
     // An element may be cut between two chunks.
     const size_t begin = static_cast<size_t>(sent_) % sizeof(double);
     const int64_t count = std::min<int64_t>(std::min(limit, block_.size() - begin), size_ - sent_);
@@ -71,7 +74,7 @@ class OnesReader : public ChunkReader {
 class FileReader : public ChunkReader {
  public:
   static absl::StatusOr<std::unique_ptr<ChunkReader>> Open(const std::string& path) {
-    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
     struct stat info;
     const bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
@@ -81,16 +84,23 @@ class FileReader : public ChunkReader {
 
   int64_t size() const override { return size_; }
 
-  absl::StatusOr<grpc::Slice> Next(size_t limit, BorrowCount*) override {
+  absl::StatusOr<grpc::Slice> Next(size_t limit, BorrowCount*,
+                                   absl::FunctionRef<absl::Status()> while_silent) override {
     grpc::Slice chunk(limit);
     size_t filled = 0;
     // A pipe gives what is in it: chunks of that size would make a message of hundreds of fields.
     while (filled < limit) {
+      // A pipe that nobody has opened to write yet seems to be at its end, until it is polled.
+      pollfd input{fd_, POLLIN, 0};
+      if (size_ < 0 && poll(&input, 1, kSilentMillis) == 0) {
+        if (absl::Status status = while_silent(); !status.ok()) return status;
+        continue;
+      }
       const ssize_t got = read(fd_, const_cast<uint8_t*>(chunk.begin()) + filled, limit - filled);
       if (got == 0) break;
       if (got > 0) {
         filled += static_cast<size_t>(got);
-      } else if (errno != EINTR) {
+      } else if (errno != EINTR && errno != EAGAIN) {
         return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", path_));
       }
     }
@@ -100,6 +110,8 @@ class FileReader : public ChunkReader {
  private:
   FileReader(int fd, std::string path, int64_t size)
       : fd_(fd), path_(std::move(path)), size_(size) {}
+
+  static constexpr int kSilentMillis = 100;
 
   const int fd_;
   const std::string path_;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -26,8 +27,10 @@ class ChunkReader {
   virtual int64_t size() const = 0;
 
   // The next 1 to `limit` bytes; an empty slice at the end. Slices may refer to memory of the
-  // source: those are counted in `borrowed`.
-  virtual absl::StatusOr<grpc::Slice> Next(size_t limit, BorrowCount* borrowed) = 0;
+  // source: those are counted in `borrowed`. `while_silent` is called time and again while a pipe
+  // gives nothing; its error is returned.
+  virtual absl::StatusOr<grpc::Slice> Next(size_t limit, BorrowCount* borrowed,
+                                           absl::FunctionRef<absl::Status()> while_silent) = 0;
 };
 
 // What to upload: a description and where the bytes are. A small value; refers to the caller's

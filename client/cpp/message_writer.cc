@@ -14,10 +14,11 @@ MessageWriter::MessageWriter(std::string first, std::vector<PayloadField> payloa
   }
 }
 
-absl::Status MessageWriter::Advance(size_t limit) {
+absl::Status MessageWriter::Advance(size_t limit, absl::FunctionRef<absl::Status()> while_silent) {
   ahead_ = grpc::Slice();
   while (current_ < payloads_.size()) {
-    absl::StatusOr<grpc::Slice> chunk = payloads_[current_].reader->Next(limit, borrowed_);
+    absl::StatusOr<grpc::Slice> chunk =
+        payloads_[current_].reader->Next(limit, borrowed_, while_silent);
     if (!chunk.ok()) return chunk.status();
     ahead_ = *std::move(chunk);
     if (ahead_.size() > 0) return absl::OkStatus();
@@ -26,19 +27,20 @@ absl::Status MessageWriter::Advance(size_t limit) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<MessageWriter::Message> MessageWriter::Next() {
+absl::StatusOr<MessageWriter::Message> MessageWriter::Next(
+    absl::FunctionRef<absl::Status()> while_silent) {
   size_t most = kChunkBytes;
   if (!primed_) {
     primed_ = true;
     most = kFirstChunkBytes;
-    if (absl::Status status = Advance(most); !status.ok()) return status;
+    if (absl::Status status = Advance(most, while_silent); !status.ok()) return status;
   }
   size_t filled = 0;
   while (ahead_.size() > 0 && filled + ahead_.size() <= most) {
     filled += ahead_.size();
     const int number = payloads_[current_].number;
     AppendBytesField(number, std::move(ahead_), &message_);
-    if (absl::Status status = Advance(kChunkBytes); !status.ok()) return status;
+    if (absl::Status status = Advance(kChunkBytes, while_silent); !status.ok()) return status;
   }
   produced_ += static_cast<int64_t>(filled);
   Message result{grpc::ByteBuffer(message_.data(), message_.size()), ahead_.size() == 0};

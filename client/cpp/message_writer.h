@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "client/cpp/matrix_source.h"
 #include "client/cpp/wire.h"
@@ -38,15 +39,16 @@ class MessageWriter {
     grpc::ByteBuffer buffer;
     bool last;
   };
-  // Not to be called after the last message. Errors are those of reading the payload.
-  absl::StatusOr<Message> Next();
+  // Not to be called after the last message. Errors are those of reading the payload, and of
+  // `while_silent`, which is called while a pipe gives nothing.
+  absl::StatusOr<Message> Next(absl::FunctionRef<absl::Status()> while_silent);
 
   int64_t payload_bytes_produced() const { return produced_; }
   int64_t payload_bytes_total() const { return total_; }  // -1: not known
 
  private:
   // Makes `ahead_` the next chunk of at most `limit` bytes, empty when all payloads are done.
-  absl::Status Advance(size_t limit);
+  absl::Status Advance(size_t limit, absl::FunctionRef<absl::Status()> while_silent);
 
   std::vector<grpc::Slice> message_;
   std::vector<PayloadField> payloads_;

@@ -15,25 +15,31 @@ namespace {
 // One call. The owner's thread alone drives it: completions come from a queue of its own.
 class StreamCall {
  public:
-  StreamCall(grpc::ClientContext* context, MessageWriter* writer,
+  StreamCall(CallScope* scope, grpc::CompletionQueue* cq, MessageWriter* writer,
              const std::function<void(int64_t, int64_t)>& on_sent,
              absl::FunctionRef<absl::Status(grpc::ByteBuffer*)> on_response)
-      : context_(context), writer_(writer), on_sent_(on_sent), on_response_(on_response) {}
+      : scope_(scope),
+        context_(scope->context()),
+        cq_(cq),
+        writer_(writer),
+        on_sent_(on_sent),
+        on_response_(on_response) {}
 
-  absl::Status Run(grpc::GenericStub* stub, const std::string& method, grpc::CompletionQueue* cq) {
-    absl::StatusOr<MessageWriter::Message> message = writer_->Next();
+  absl::Status Run(grpc::GenericStub* stub, const std::string& method) {
+    absl::StatusOr<MessageWriter::Message> message =
+        writer_->Next([this] { return scope_->Check(); });
     if (!message.ok()) return message.status();
     // Metadata, first message and, in small calls, the half-close leave in one write.
     context_->set_initial_metadata_corked(true);
-    stream_ = stub->PrepareCall(context_, method, cq);
+    stream_ = stub->PrepareCall(context_, method, cq_);
     stream_->StartCall(nullptr);
     StartWrite(*std::move(message));
     StartRead();
     while (writing_ || !finished_) {
       void* tag = nullptr;
       bool ok = false;
-      cq->Next(&tag, &ok);
-      OnCompletion(static_cast<Tag>(reinterpret_cast<intptr_t>(tag)), ok);
+      cq_->Next(&tag, &ok);
+      OnCompletion(tag, ok);
     }
     return local_error_.ok() ? ToAbslStatus(status_) : local_error_;
   }
@@ -42,8 +48,8 @@ class StreamCall {
   enum class Tag : intptr_t { kWrite = 1, kRead, kFinish };
   static void* AsPointer(Tag tag) { return reinterpret_cast<void*>(tag); }
 
-  void OnCompletion(Tag tag, bool ok) {
-    switch (tag) {
+  void OnCompletion(void* tag, bool ok) {
+    switch (static_cast<Tag>(reinterpret_cast<intptr_t>(tag))) {
       case Tag::kWrite:
         return OnWritten(ok);
       case Tag::kRead:
@@ -67,8 +73,21 @@ class StreamCall {
     if (!ok || !local_error_.ok()) return;
     if (on_sent_) on_sent_(writer_->payload_bytes_produced(), writer_->payload_bytes_total());
     if (last_written_ || read_all_) return;
-    absl::StatusOr<MessageWriter::Message> message = writer_->Next();
+    absl::StatusOr<MessageWriter::Message> message =
+        writer_->Next([this] { return WhileSilent(); });
+    if (read_all_ || !local_error_.ok()) return;
     message.ok() ? StartWrite(*std::move(message)) : Abandon(message.status());
+  }
+
+  // Nothing is being written meanwhile, but the call may end. An error ends the wait.
+  absl::Status WhileSilent() {
+    void* tag = nullptr;
+    bool ok = false;
+    const auto at_once = std::chrono::system_clock::now() + std::chrono::milliseconds(1);
+    while (!finished_ && cq_->AsyncNext(&tag, &ok, at_once) == grpc::CompletionQueue::GOT_EVENT) {
+      OnCompletion(tag, ok);
+    }
+    return read_all_ ? absl::CancelledError("the call has ended") : local_error_;
   }
 
   void StartRead() {
@@ -93,7 +112,9 @@ class StreamCall {
     context_->TryCancel();
   }
 
+  CallScope* const scope_;
   grpc::ClientContext* const context_;
+  grpc::CompletionQueue* const cq_;
   MessageWriter* const writer_;
   const std::function<void(int64_t, int64_t)>& on_sent_;
   const absl::FunctionRef<absl::Status(grpc::ByteBuffer*)> on_response_;
@@ -142,8 +163,7 @@ absl::Status RunStreamCall(grpc::GenericStub* stub, CallScope* scope, const Stre
   absl::Status status;
   {
     MessageWriter writer(request.first, *std::move(payloads), &borrowed);
-    status =
-        StreamCall(scope->context(), &writer, on_sent, on_response).Run(stub, request.method, &cq);
+    status = StreamCall(scope, &cq, &writer, on_sent, on_response).Run(stub, request.method);
   }
   scope->Close();  // The call itself holds references until then.
   AwaitReturn(borrowed, &cq);

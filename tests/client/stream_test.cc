@@ -134,6 +134,59 @@ TEST_F(StreamTest, PipeIsSentInWholeChunks) {
   EXPECT_EQ(upload_.chunks, (std::vector<size_t>{kFirst, size_t{1} << 20, 1234}));
 }
 
+// A pipe that somebody holds open without writing to it.
+class SilentPipe {
+ public:
+  SilentPipe() {
+    EXPECT_EQ(mkfifo(path.c_str(), 0600), 0);
+    fd = open(path.c_str(), O_RDWR);
+  }
+  ~SilentPipe() {
+    close(fd);
+    unlink(path.c_str());
+  }
+
+  const std::string path = testing::TempDir() + "/crout_stream_test." + std::to_string(getpid());
+  int fd;
+};
+
+TEST_F(StreamTest, DeadlineWhileAPipeIsSilent) {
+  const SilentPipe pipe;
+  CallOptions call;
+  call.timeout = absl::Milliseconds(50);
+  const auto factor = client_->Factorize(MatrixSource::MatrixMarketFile(pipe.path), {}, {}, call);
+  EXPECT_EQ(factor.status().code(), absl::StatusCode::kDeadlineExceeded) << factor.status();
+}
+
+TEST_F(StreamTest, CancelWhileAPipeIsSilent) {
+  const SilentPipe pipe;
+  Cancellation cancellation;
+  CallOptions call;
+  call.cancellation = &cancellation;
+  std::thread canceller([&] { cancellation.Cancel(); });
+  const auto factor = client_->Factorize(MatrixSource::MatrixMarketFile(pipe.path), {}, {}, call);
+  canceller.join();
+  EXPECT_EQ(factor.status().code(), absl::StatusCode::kCancelled) << factor.status();
+}
+
+TEST_F(StreamTest, RefusalWhileAPipeIsSilent) {
+  server_.service.factorize = [](grpc::ServerContext*, FactorizeStream* stream) {
+    v1::FactorizeRequest request;
+    stream->Read(&request);
+    return ServerStatus(grpc::StatusCode::INVALID_ARGUMENT, "DIMENSION_TOO_LARGE");
+  };
+  const SilentPipe pipe;
+  // Enough for the first message, which leaves when what follows it is known.
+  const std::string text((size_t{1} << 20) + (size_t{36} << 10), 'x');
+  std::thread writer([&] {
+    EXPECT_EQ(write(pipe.fd, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  });
+  const auto factor = client_->Factorize(MatrixSource::MatrixMarketFile(pipe.path), {}, {});
+  writer.join();
+  EXPECT_EQ(factor.status().code(), absl::StatusCode::kInvalidArgument) << factor.status();
+  EXPECT_EQ(Reason(factor.status()), "DIMENSION_TOO_LARGE");
+}
+
 TEST_F(StreamTest, WhatCannotBeReadFailsBeforeTheCall) {
   EXPECT_EQ(client_->Factorize(MatrixSource::MatrixMarketFile("/no/such"), {}, {}).status().code(),
             absl::StatusCode::kNotFound);
