@@ -242,8 +242,11 @@ std::variant<Config, int> ParseCommandLine(int argc, char** argv) {
   config.state_dir = DefaultStateDir();
   CLI::App app("croutd: a long-running LU factorization service", "croutd");
   app.set_version_flag("--version", absl::StrCat(CROUT_VERSION, " (", CROUT_COMMIT, ")"));
-  app.set_config("--config", "", "TOML or INI file with any of these settings")
-      ->envname("CROUT_CONFIG");
+  // CLI11 reads the file before it looks at the environment.
+  const char* const named = std::getenv("CROUT_CONFIG");  // NOLINT(concurrency-mt-unsafe): at start
+  const std::string file = named == nullptr ? "" : named;
+  app.set_config("--config", file, "TOML or INI file with any of these settings (Env:CROUT_CONFIG)",
+                 !file.empty());
   app.allow_config_extras(CLI::config_extras_mode::error);
   AddOptions(app, config);
   try {

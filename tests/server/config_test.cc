@@ -122,7 +122,12 @@ TEST(ConfigTest, UnknownSettingsAreNamedWithTheirFile) {
               ::testing::AllOf(::testing::HasSubstr(path), ::testing::HasSubstr("frobnicate")));
   std::ofstream(path) << "max-n = 7\n";
   EXPECT_EQ(std::get<Config>(Parse({"--config=" + path})).limits.max_n, 7);
+  setenv("CROUT_CONFIG", path.c_str(), 1);
+  EXPECT_EQ(std::get<Config>(Parse({})).limits.max_n, 7);
   unlink(path.c_str());
+  EXPECT_THAT(Refusal({}), ::testing::HasSubstr(path));
+  unsetenv("CROUT_CONFIG");
+  EXPECT_TRUE(std::holds_alternative<Config>(Parse({})));
 }
 
 TEST(ConfigTest, WordsAreListedAndMayBeInAnyCase) {
