@@ -20,11 +20,12 @@ struct ComponentwiseGuard {
   // What belongs on top of |r_i|, and of w_i.
   constexpr double Addend(double w) const { return w > safe2 ? 0 : safe1; }
 
-  // The backward error of one component from |r_i| and w_i, 0/0 as 0; NaN if either is not finite.
+  // The backward error of one component from |r_i| and w_i, 0 without a residual; NaN if either is
+  // not finite.
   constexpr double Error(double r, double w) const {
     constexpr double kLargest = std::numeric_limits<double>::max();
     if (!(r <= kLargest && w <= kLargest)) return std::numeric_limits<double>::quiet_NaN();
-    if (r == 0 && w == 0) return 0;
+    if (r == 0) return 0;
     const double addend = Addend(w);
     return (r + addend) / (w + addend);
   }

@@ -1,4 +1,6 @@
 // GET07: the forward error bound holds, and is not idle.
+#include <cmath>
+
 #include "kernels/host/host_device.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
@@ -66,6 +68,123 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"diagonally_dominant", "getrf", kF32, kF64, kOff, 0},
                       Case{"diagonally_dominant", "cmpp", kF32, kF64, kOn, 5},
                       Case{"upper_triangular", "getrf", kF64, kF64, kOn, 0}));
+
+HostMatrix OnGrid(HostMatrix m, double spacing) {
+  for (double& v : m) v = std::nearbyint(v / spacing) * spacing;
+  return m;
+}
+
+class RoughFactorTest : public ::testing::Test {
+ protected:
+  absl::StatusOr<Factorization> Factor(const HostMatrix& a, int64_t n) {
+    FactorRequest request;
+    request.factor_dtype = DType::kFloat32;
+    return runner_.Factor(a, n, request);
+  }
+
+  absl::StatusOr<Solution> Solve(const Factorization& factor, const HostMatrix& b, int steps,
+                                 Op op = Op::kNone) {
+    SolveRequest request;
+    request.op = op;
+    request.error_bound = true;
+    request.max_refinement_steps = steps;
+    return runner_.Solve(factor, b, 1, request);
+  }
+
+  const std::unique_ptr<Device> device_ = MakeHostDevice({});
+  JobRunner runner_{*device_};
+};
+
+TEST_F(RoughFactorTest, BoundHoldsWhereTheFactorIsNoInverse) {
+  for (const double condition : {1e4, 1e6, 1e8, 1e10}) {
+    for (const int64_t n : {3, 10, 30}) {
+      for (uint64_t seed = 0; seed < 20; ++seed) {
+        SCOPED_TRACE(::testing::Message() << condition << " " << n << " " << seed);
+        // Few digits, so that b is exact and the true solution known.
+        const HostMatrix a = OnGrid(WithCondition(n, condition, seed), 0x1p-40);
+        const HostMatrix x_true = OnGrid(RandomMatrix(n, 1, seed), 0x1p-5);
+        ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor(a, n));
+        if (factor.summary.info > 0) continue;
+        for (const int steps : {0, 30}) {
+          const Op op = seed % 2 == 0 ? Op::kNone : Op::kTranspose;
+          const HostMatrix b = Multiply(a, n, op, x_true, 1);
+          ASSERT_OK_AND_ASSIGN(const Solution solution, Solve(factor, b, steps, op));
+          const double bound = *solution.summary.forward_error_bound;
+          EXPECT_LE(ErrorOverBound(solution.x, x_true, n, 1, bound), 1) << bound;
+          if (condition == 1e4) {
+            EXPECT_LT(bound, steps == 0 ? 0.1 : 1e-9);
+          }
+        }
+      }
+    }
+  }
+}
+
+// Of condition 2.6e14: in float32 there is nothing left of its inverse. The true error is 0.87.
+TEST_F(RoughFactorTest, BoundIsNotSmallWhereRefinementHasAFalseEnd) {
+  const HostMatrix a = {4.8571430000069,  0.8571429999396,     2.2857139998937,
+                        -5.1428569999682, -5.1428569999013005, -9.539999999999999e-11,
+                        1.1428570000353,  5.1428570002324,     -2.285714000095};
+  const HostMatrix b = {0.8571430000740001, 0.8571430002706997, -2.966999979037155e-10};
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor(a, 3));
+  ASSERT_OK_AND_ASSIGN(const Solution solution, Solve(factor, b, 30));
+  EXPECT_GT(*solution.summary.forward_error_bound, 0.87);
+}
+
+// The estimate of a norm is a lower bound, and can be one of the very error that is to be bounded.
+TEST_F(RoughFactorTest, BoundHoldsForManyRandomMatrices) {
+  for (uint64_t seed = 0; seed < 700; ++seed) {
+    SCOPED_TRACE(seed);
+    const auto n = static_cast<int64_t>(2 + seed % 28);
+    const HostMatrix a = OnGrid(RandomMatrix(n, n, seed), 0x1p-40);
+    const HostMatrix x_true = OnGrid(RandomMatrix(n, 1, seed + 1000), 0x1p-5);
+    ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor(a, n));
+    const HostMatrix b = Multiply(a, n, Op::kNone, x_true, 1);
+    ASSERT_OK_AND_ASSIGN(const Solution solution, Solve(factor, b, 0));
+    const double bound = *solution.summary.forward_error_bound;
+    EXPECT_LE(ErrorOverBound(solution.x, x_true, n, 1, bound), 1) << bound;
+  }
+}
+
+TEST(ErrorBoundEdgeTest, OfZeros) {
+  const std::unique_ptr<Device> device = MakeHostDevice({});
+  JobRunner runner(*device);
+  SolveRequest solve;
+  solve.error_bound = true;
+  ASSERT_OK_AND_ASSIGN(const Factorization one, runner.Factor({1}, 1, {}));
+  ASSERT_OK_AND_ASSIGN(const Solution zero, runner.Solve(one, {0}, 1, solve));
+  EXPECT_EQ(*zero.summary.forward_error_bound, 0);
+  // X underflows: no number is near its true value relative to 0.
+  ASSERT_OK_AND_ASSIGN(const Factorization large, runner.Factor({1e200}, 1, {}));
+  ASSERT_OK_AND_ASSIGN(const Solution underflow, runner.Solve(large, {1e-200}, 1, solve));
+  EXPECT_EQ(underflow.x, HostMatrix{0});
+  EXPECT_EQ(*underflow.summary.forward_error_bound, INFINITY);
+}
+
+// Badly scaled columns alone are no reason to say Infinity, nor are growing rows.
+TEST(ErrorBoundEdgeTest, DoesNotDependOnTheScalesOfRowsAndColumns) {
+  const std::unique_ptr<Device> device = MakeHostDevice({});
+  JobRunner runner(*device);
+  const int64_t n = 20;
+  HostMatrix a = RandomMatrix(n, n, 5);
+  for (int64_t j = 0; j < n; ++j) {
+    for (int64_t i = 0; i < n; ++i)
+      a[i + j * n] *= std::ldexp(1.0, static_cast<int>(10 * j - 5 * i));
+  }
+  SolveRequest solve;
+  solve.error_bound = true;
+  for (const EquilibrateMode mode : {EquilibrateMode::kOff, EquilibrateMode::kOn}) {
+    FactorRequest request;
+    request.equilibrate = mode;
+    ASSERT_OK_AND_ASSIGN(const Factorization factor, runner.Factor(a, n, request));
+    for (const Op op : {Op::kNone, Op::kTranspose}) {
+      solve.op = op;
+      ASSERT_OK_AND_ASSIGN(const Solution solution,
+                           runner.Solve(factor, RandomMatrix(n, 1, 6), 1, solve));
+      EXPECT_TRUE(std::isfinite(*solution.summary.forward_error_bound));
+    }
+  }
+}
 
 }  // namespace
 }  // namespace crout::testing

@@ -252,6 +252,10 @@ TEST_F(MatrixOpsTest, ComponentwiseErrorByDefinition) {
   ASSERT_OK(ops_.ComponentwiseError(View(r, 2, 1), View(w, 2, 1)));
   const double safe1 = 3 * 0x1p-1022;
   EXPECT_EQ(report_.residual.componentwise_error, (1e-310 + safe1) / (1e-305 + safe1));
+  // Nothing is left to guard where there is no residual.
+  r = {0, 0};
+  ASSERT_OK(ops_.ComponentwiseError(View(r, 2, 1), View(w, 2, 1)));
+  EXPECT_EQ(report_.residual.componentwise_error, 0);
   for (HostMatrix* bad : {&r, &w}) {
     for (const double value : {NAN, INFINITY}) {
       const double kept = std::exchange((*bad)[0], value);
