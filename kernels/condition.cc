@@ -109,7 +109,8 @@ absl::StatusOr<double> EstimateRcond(ExecutionContext& context, const Factorizat
   const double norm = std::min(norm_one, std::numeric_limits<double>::max());
   const long double rcond =
       1.0L / inverse_norm / inverse.row.largest() / inverse.col.largest() / norm;
-  return std::isfinite(rcond) ? static_cast<double>(rcond) : 0.0;
+  // A factor that was rounded more than the norm can seem to be better than any matrix.
+  return std::isfinite(rcond) ? static_cast<double>(std::min(rcond, 1.0L)) : 0.0;
 }
 
 }  // namespace crout

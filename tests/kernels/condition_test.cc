@@ -46,6 +46,16 @@ TEST_P(ConditionTest, NearSingularIsFound) {
   EXPECT_GT(*factor.summary.rcond, 1e-20);
 }
 
+TEST_P(ConditionTest, NeverExceedsOne) {
+  // The factor is 1, the norm less.
+  FactorRequest request;
+  request.algorithm = GetParam();
+  request.factor_dtype = DType::kFloat32;
+  request.condition = true;
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor({1 - 0x1p-26}, 1, request));
+  EXPECT_EQ(*factor.summary.rcond, 1);
+}
+
 TEST_P(ConditionTest, SingularIsZero) {
   FactorRequest request;
   request.algorithm = GetParam();
