@@ -5,8 +5,9 @@
 // E = PA - LU it is below |E|_1, and about |E|_1 / sqrt(n) where the errors of a column are spread
 // over its rows, as rounding errors are. Multiplied by sqrt(n) and divided by n |A|_1 eps it is
 // therefore an estimate of the factor ratio |PA - LU|_1 / (n |A|_1 eps) by which LAPACK's tests
-// accept a factorization: never above sqrt(n) times the ratio, and below a tenth of it for one
-// choice of the signs of z in ten. Products from the left suit matrices stored by columns: no sum
+// accept a factorization: but for its own rounding, which is about eps |L| |U| and counts where
+// entries grow, never above sqrt(n) times the ratio, and below a tenth of it for one choice of the
+// signs of z in ten. Products from the left suit matrices stored by columns: no sum
 // leaves its column.
 #ifndef CROUT_KERNELS_FACTOR_PROBE_H_
 #define CROUT_KERNELS_FACTOR_PROBE_H_
