@@ -29,7 +29,8 @@ struct KernelTimings {
   double device_to_host = 0;
 };
 
-// Why a matrix is singular. An empty row or column has no entry but zeros.
+// Why a matrix is singular, or seems so to a method without pivoting. An empty row or column has no
+// entry but zeros.
 enum class SingularReason : uint8_t { kNone, kZeroPivot, kEmptyRow, kEmptyColumn };
 
 // LAPACK's threshold for scaled errors, as its tests have it.
@@ -43,8 +44,10 @@ struct FactorSummary {
   DType matrix_dtype = DType::kFloat64;
   UnitDiagonal unit_diagonal = UnitDiagonal::kL;
   // > 0: singular. The 1-based index of the first exactly zero pivot; n where a row or column was
-  // seen to be empty: nothing was factored then.
+  // seen to be empty: nothing was factored then. Without pivoting the factor alone is unusable, at
+  // a pivot that is zero or, to some methods, too small.
   int64_t info = 0;
+  bool pivots = true;  // whether the method looked for pivots
   SingularReason singular = SingularReason::kNone;
   int64_t empty_index = 0;  // 1-based, of the empty row or column
   // Largest |u_ij| over the largest entry of the (equilibrated) matrix that was factored; 0/0, as
@@ -60,11 +63,12 @@ struct FactorSummary {
   bool row_scaled = false;  // by equilibration
   bool col_scaled = false;
   // On request: 1-norm reciprocal condition estimate of A as it arrived. 0 if singular, or if the
-  // estimate left the range of the factor's type; 1 for n = 0.
+  // factor or the estimate left the range of its type; 1 for n = 0. Unset if says_nothing().
   std::optional<double> rcond;
   // The same of the equilibrated matrix that was factored; only where it was scaled.
   std::optional<double> rcond_scaled;
-  std::optional<double> det_sign;  // on request, of A as it arrived
+  // On request, of A as it arrived. Unset if says_nothing(), and where the factor left its range.
+  std::optional<double> det_sign;
   std::optional<double> det_log_abs;
   std::optional<IterationReport> iterations;    // of iterative methods
   std::optional<PreparationStats> preparation;  // where the factor was prepared for a solver
@@ -73,6 +77,8 @@ struct FactorSummary {
   bool has_factors() const {
     return singular == SingularReason::kNone || singular == SingularReason::kZeroPivot;
   }
+  // Whether a pivot was zero, or too small, for which a regular matrix may have had a better one.
+  bool says_nothing() const { return singular == SingularReason::kZeroPivot && !pivots; }
   // Whether L U is further from PA than LAPACK's tests accept.
   bool is_poor() const { return quality.value_or(0) > kPoorQuality; }
 };
@@ -182,8 +188,8 @@ struct SolveSummary {
   std::optional<double> backward_error;
   // On request, likewise: max over columns and rows of |b - op(A) x|_i / (|op(A)| |x| + |b|)_i.
   std::optional<double> componentwise_error;
-  // On request: bound on max over columns of |x - x_true|_inf / |x|_inf, of X as delivered (LAPACK
-  // gerfs). Inf where no finite bound is known.
+  // On request: estimate of a bound on max over columns of |x - x_true|_inf / |x|_inf, of X as
+  // delivered (error_bound.h). Inf where no finite bound is known.
   std::optional<double> forward_error_bound;
   int refinement_steps = 0;  // whose corrections X holds
 };

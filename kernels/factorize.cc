@@ -163,6 +163,8 @@ absl::Status FactorizeJob::FillSummary() {
   summary_.matrix_dtype = packed_.dtype;
   summary_.unit_diagonal = traits.unit_diagonal;
   summary_.info = report.info;
+  const PivotCriterion by_method{.rule = traits.pivoting};
+  summary_.pivots = options_.parameters.pivoting.value_or(by_method).rule != PivotRule::kNone;
   if (report.info > 0) summary_.singular = SingularReason::kZeroPivot;
   summary_.pivot_growth = PivotGrowth(report.factor.max_abs_u, factored_.max_abs);
   if (report.info == 0) {
@@ -177,6 +179,8 @@ absl::Status FactorizeJob::FillSummary() {
 }
 
 absl::Status FactorizeJob::FillDeterminant() {
+  // Of a factor that is not whole, or not finite, the product of the pivots is any number.
+  if (summary_.says_nothing() || !std::isfinite(summary_.pivot_growth)) return absl::OkStatus();
   const FactorStats& stats = context_.report().factor;
   summary_.det_sign = stats.det_sign;
   summary_.det_log_abs = stats.det_log_abs;
@@ -250,7 +254,7 @@ absl::StatusOr<Factorization> FactorizeJob::Run(StopRequested stop, KernelTiming
   if (usable && options_.prepare != nullptr) CROUT_RETURN_IF_ERROR(Prepare());
   sync.Dismiss();
   Factorization result = TakeResult();
-  if (options_.condition_solver != nullptr) {
+  if (options_.condition_solver != nullptr && !result.summary.says_nothing()) {
     result.summary.rcond = 0;
     if (scaling_.any()) result.summary.rcond_scaled = 0;
     if (usable) CROUT_RETURN_IF_ERROR(FillCondition(result, stop));

@@ -59,6 +59,30 @@ absl::Status CheckSupports(const TriangularSolver& solver, UnitDiagonal unit_dia
       "solver '", ToAbsl(solver.name()), "' cannot use factors of '", ToAbsl(algorithm), "'"));
 }
 
+std::string WhySingular(const FactorSummary& factor) {
+  switch (factor.singular) {
+    case SingularReason::kEmptyRow:
+      return absl::StrCat("row ", factor.empty_index, " (1-based) is empty");
+    case SingularReason::kEmptyColumn:
+      return absl::StrCat("column ", factor.empty_index, " (1-based) is empty");
+    case SingularReason::kNone:
+    case SingularReason::kZeroPivot:
+      break;
+  }
+  return absl::StrCat("pivot ", factor.info, " (1-based) is exactly zero");
+}
+
+absl::Status CheckUsable(const FactorSummary& factor) {
+  if (factor.info == 0) return absl::OkStatus();
+  if (factor.says_nothing()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("pivot ", factor.info, " (1-based) is zero (or too small) and ",
+                     factor.algorithm, " does not pivot: the factor is unusable"));
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("the matrix is singular: ", WhySingular(factor)));
+}
+
 absl::Status CheckTolerance(const TriangularSolver& solver, double tolerance) {
   if (!(tolerance >= 0 && tolerance < 1)) {
     return absl::InvalidArgumentError(

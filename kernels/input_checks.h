@@ -3,9 +3,11 @@
 #define CROUT_KERNELS_INPUT_CHECKS_H_
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "kernels/factorization.h"
 #include "kernels/lu_algorithm.h"
 #include "kernels/matrix.h"
 #include "kernels/matrix_ops.h"
@@ -29,6 +31,12 @@ absl::Status CheckSquareUpload(const PackedMatrix& shape, size_t upload_bytes, s
 // FAILED_PRECONDITION unless the solver supports the unit diagonal that `algorithm` left.
 absl::Status CheckSupports(const TriangularSolver& solver, UnitDiagonal unit_diagonal,
                            std::string_view algorithm);
+
+// "pivot 3 (1-based) is exactly zero", of a singular factor.
+std::string WhySingular(const FactorSummary& factor);
+
+// FAILED_PRECONDITION, saying why, where info > 0.
+absl::Status CheckUsable(const FactorSummary& factor);
 
 // INVALID_ARGUMENT unless `tolerance` is in [0, 1), and 0 where the solver takes none.
 absl::Status CheckTolerance(const TriangularSolver& solver, double tolerance);

@@ -261,10 +261,7 @@ absl::Status CheckArguments(const Factorization& factor, const PackedMatrix& sha
     return absl::InvalidArgumentError(
         absl::StrCat("right-hand side has ", upload_bytes, " bytes, its shape ", plan.upload));
   }
-  if (summary.info > 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the matrix is singular: pivot ", summary.info, " (1-based) is exactly zero"));
-  }
+  CROUT_RETURN_IF_ERROR(CheckUsable(summary));
   CROUT_RETURN_IF_ERROR(CheckSupports(solver, summary.unit_diagonal, summary.algorithm));
   CROUT_RETURN_IF_ERROR(CheckTolerance(solver, options.solver_tolerance));
   if (plan.needs_residual && summary.n > 0 && !factor.storage.matrix) {

@@ -12,24 +12,9 @@
 
 namespace crout {
 
-std::string WhySingular(const FactorSummary& factor) {
-  switch (factor.singular) {
-    case SingularReason::kEmptyRow:
-      return absl::StrCat("row ", factor.empty_index, " (1-based) is empty");
-    case SingularReason::kEmptyColumn:
-      return absl::StrCat("column ", factor.empty_index, " (1-based) is empty");
-    case SingularReason::kNone:
-    case SingularReason::kZeroPivot:
-      break;
-  }
-  return absl::StrCat("pivot ", factor.info, " (1-based) is exactly zero");
-}
-
 absl::Status CheckSolvable(const FactorSummary& factor) {
-  if (factor.info == 0) return absl::OkStatus();
-  return WithReason(
-      absl::FailedPreconditionError(absl::StrCat("the matrix is singular: ", WhySingular(factor))),
-      kReasonSingular);
+  const absl::Status usable = CheckUsable(factor);
+  return usable.ok() ? usable : WithReason(usable, kReasonSingular);
 }
 
 v1::SolveResult Encode(const Solution& solution, int64_t factor_version,

@@ -17,10 +17,7 @@ struct Solution {
   SolveSummary summary;
 };
 
-// "pivot 3 (1-based) is exactly zero", of a singular factor.
-std::string WhySingular(const FactorSummary& factor);
-
-// FAILED_PRECONDITION, saying why, if the factor is singular.
+// FAILED_PRECONDITION, saying why, if no system can be solved with the factor.
 absl::Status CheckSolvable(const FactorSummary& factor);
 
 // What the contract says of a solve; its timings and whether the factor was promoted aside.

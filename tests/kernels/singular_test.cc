@@ -56,8 +56,13 @@ TEST_P(SingularTest, GrowthBeyondTheTypeIsReported) {
   EXPECT_EQ(factor.summary.info, 0);
   EXPECT_EQ(factor.summary.pivot_growth, INFINITY);
   EXPECT_EQ(*factor.summary.rcond, 0);
+  EXPECT_FALSE(factor.summary.det_sign.has_value());
+  EXPECT_FALSE(factor.summary.det_log_abs.has_value());
+  SolveRequest solve;
+  solve.error_bound = true;
   ASSERT_OK_AND_ASSIGN(const Solution solution,
-                       runner_.Solve(factor, RandomMatrix(n, 1, 1), 1, {}));
+                       runner_.Solve(factor, RandomMatrix(n, 1, 1), 1, solve));
+  EXPECT_EQ(*solution.summary.forward_error_bound, INFINITY);
   // NaN, or visibly wrong where the Inf divided an entry to zero.
   EXPECT_FALSE(*solution.summary.backward_error < 1e-6);
 }
@@ -94,7 +99,47 @@ TEST_P(SingularTest, EquilibrationCuresSubnormalPivots) {
   EXPECT_GT(*factor.summary.rcond_scaled, 1e100 * *factor.summary.rcond);
 }
 
+TEST_P(SingularTest, OverflowHasNoBoundAndNoDeterminant) {
+  // u_22 = -6e38.
+  const HostMatrix a = {3e38, -3e38, 3e38, 3e38};
+  FactorRequest request = Request();
+  request.matrix_dtype = request.factor_dtype = DType::kFloat32;
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a, 2, request));
+  EXPECT_EQ(factor.summary.pivot_growth, INFINITY);
+  EXPECT_FALSE(factor.summary.det_sign.has_value());
+  SolveRequest solve;
+  solve.dtype = DType::kFloat32;
+  solve.error_bound = true;
+  ASSERT_OK_AND_ASSIGN(const Solution solution, runner_.Solve(factor, {1, 1}, 1, solve));
+  EXPECT_EQ(*solution.summary.forward_error_bound, INFINITY);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, SingularTest, ::testing::Values("getrf", "gem", "cmpp"));
+
+// A zero pivot says nothing of A where no other could take its place.
+class WithoutPivotingTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(WithoutPivotingTest, SaysNothingOfARegularMatrix) {
+  const std::unique_ptr<Device> device = MakeHostDevice({});
+  JobRunner runner(*device);
+  FactorRequest request;
+  request.algorithm = GetParam();
+  request.condition = request.determinant = true;
+  // Pivot 2 vanishes after pivot 1.
+  ASSERT_OK_AND_ASSIGN(const Factorization factor,
+                       runner.Factor({2, 4, 1, 1, 2, 1, 1, 1, -1}, 3, request));
+  EXPECT_EQ(factor.summary.info, 2);
+  EXPECT_EQ(factor.summary.singular, SingularReason::kZeroPivot);
+  EXPECT_FALSE(factor.summary.rcond.has_value());
+  EXPECT_FALSE(factor.summary.det_sign.has_value());
+  EXPECT_FALSE(factor.summary.det_log_abs.has_value());
+  EXPECT_THAT(runner.Solve(factor, {1, 1, 1}, 1, {}),
+              FailsWith(absl::StatusCode::kFailedPrecondition,
+                        std::string("pivot 2 (1-based) is zero (or too small) and ") + GetParam() +
+                            " does not pivot"));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, WithoutPivotingTest, ::testing::Values("cm", "icm", "block_lu"));
 
 }  // namespace
 }  // namespace crout::testing

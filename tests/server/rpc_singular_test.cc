@@ -128,6 +128,27 @@ TEST_F(RpcSingularTest, OthersAreFactored) {
   EXPECT_EQ(overflow.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << "the value comes first";
 }
 
+TEST_F(RpcSingularTest, WithoutPivotingAZeroPivotIsTheMethodsAffair) {
+  device().factor_gate().Open();
+  v1::FactorizeHeader header;
+  *header.mutable_matrix() = Text();
+  header.mutable_options()->set_algorithm(v1::ALGORITHM_BLOCK_LU);
+  header.mutable_options()->set_determinant(true);
+  header.mutable_options()->set_condition(true);
+  v1::Factor factor;
+  ASSERT_TRUE(Factorize(header, absl::StrCat(kBanner, "2 2 2\n1 2 1\n2 1 1\n"), &factor).ok());
+  EXPECT_EQ(factor.info(), 1);
+  EXPECT_EQ(factor.singular_reason(), v1::SINGULAR_REASON_ZERO_PIVOT);
+  EXPECT_FALSE(factor.has_rcond());
+  EXPECT_FALSE(factor.has_determinant());
+  Solved solved;
+  const grpc::Status solve = Solve(factor.handle(), {1, 1}, &solved);
+  EXPECT_EQ(solve.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_NE(solve.error_message().find("block_lu does not pivot: the factor is unusable"),
+            std::string::npos)
+      << solve.error_message();
+}
+
 TEST_F(RpcSingularTest, FactorizeAndSolveSaysSo) {
   const std::string text = absl::StrCat(kBanner, "3 3 2\n1 1 1\n2 2 1\n");
   for (const v1::Algorithm algorithm : {v1::ALGORITHM_AUTO, v1::ALGORITHM_GAUSS_JORDAN}) {
