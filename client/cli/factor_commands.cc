@@ -42,7 +42,7 @@ absl::Status RunFactor(Session* session, const FactorArguments& arguments) {
   if (!factor.ok()) return factor.status();
   session->Print(ToJson(*factor));
   if (singular) {
-    session->Warn(absl::StrCat("the matrix is singular (info ", factor->info(),
+    session->Warn(absl::StrCat("the factor is singular (info ", factor->info(),
                                "): no system can be solved with this factor"));
   }
   return absl::OkStatus();
@@ -50,7 +50,7 @@ absl::Status RunFactor(Session* session, const FactorArguments& arguments) {
 
 void AddFailSingular(CLI::App* command, FactorArguments* arguments) {
   command->add_flag("--fail-singular", arguments->fail_singular,
-                    absl::StrCat("Exit with ", kSingular, " if the matrix is singular"));
+                    absl::StrCat("Exit with ", kSingular, " if the factor is singular"));
 }
 
 CLI::Option* AddReplaceIfSingular(CLI::App* command, FactorArguments* arguments) {

@@ -331,7 +331,7 @@ TEST_F(CroutctlTest, SingularMatricesWarnAndFailWhereAsked) {
     EXPECT_THAT(finished.errors, ::testing::HasSubstr(errors));
     return finished.output;
   };
-  const std::string warning = "croutctl: warning: the matrix is singular";
+  const std::string warning = "croutctl: warning: the factor is singular";
   EXPECT_EQ(Json::parse(expect({"--json", "factor", singular_}, 0, warning))["info"], 2);
   EXPECT_NE(expect({"factor", singular_, "--fail-singular"}, 10, warning), "");
   EXPECT_EQ(daemon_.Ctl({"factor", matrix_, "--fail-singular"}).exit_code, 0);
