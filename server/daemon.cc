@@ -182,10 +182,10 @@ void Daemon::HousekeepingLoop() {
 bool Daemon::Drain(const std::function<bool()>& hurry) {
   CallRegistry& calls = stack_->core().calls;
   stack_->core().draining = true;
+  const auto grace_end = SteadyNow() + ToChrono(config_.drain_grace);
   SetServing(false);
   Log(LogLevel::kInfo, "drain_grace", {{"in_flight", calls.in_flight()}});
   constexpr auto kPoll = std::chrono::milliseconds(20);  // `hurry` reads a signal's flag
-  const auto grace_end = SteadyNow() + ToChrono(config_.drain_grace);
   while (SteadyNow() < grace_end && !hurry()) std::this_thread::sleep_for(kPoll);
 
   calls.Close();

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "tests/e2e/daemon.h"
 #include "tests/e2e/health.h"
 #include "tests/support/status_matchers.h"
@@ -33,6 +34,9 @@ TEST(LostDeviceTest, TheDaemonSaysSoDrainsAndExitsWithAFailure) {
   // The factor was in the device's memory.
   const auto described = client->Describe(factor->handle());
   EXPECT_THAT(described, FailsWith(absl::StatusCode::kNotFound, "device"));
+  // Not serving is told before the drain begins, whose grace is to be over.
+  EXPECT_TRUE(
+      Eventually([&] { return absl::StrContains(daemon.process().Errors(), "drain_grace"); }));
   daemon.failpoints().Advance(absl::Hours(1));
   const auto exit_code = daemon.process().Wait();
   ASSERT_TRUE(exit_code.has_value()) << "still running";
