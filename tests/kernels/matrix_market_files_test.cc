@@ -177,7 +177,8 @@ TEST_F(MatrixMarketFilesTest, EveryMalformedFileGetsItsVerdict) {
     if (verdict->second.code == kOk) {
       EXPECT_EQ(Difference(result, ReadNaively(Text(entry.path()))), "");
     } else {
-      EXPECT_THAT(std::string(result.status.message()), ::testing::HasSubstr(verdict->second.reason));
+      EXPECT_THAT(std::string(result.status.message()),
+                  ::testing::HasSubstr(verdict->second.reason));
     }
   }
 }

@@ -34,8 +34,8 @@ class FakeDevice final : public Device {
   explicit FakeDevice(const FakeDeviceOptions& options = {});
   ~FakeDevice() override;
 
-  // From now on the device is fenced: healthy() is false, Synchronize, CreateContext and uploads fail
-  // with UNAVAILABLE.
+  // From now on the device is fenced: healthy() is false, Synchronize, CreateContext and uploads
+  // fail with UNAVAILABLE.
   void BreakDown() { healthy_ = false; }
 
   // A job is held inside Factor, or Solve, while the gate is closed.
