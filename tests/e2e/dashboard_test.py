@@ -170,16 +170,23 @@ class Loads:
         self._daemon.failpoint("hold scheduler.job")
         callers = [threading.Thread(target=self._daemon.factor, args=(self._medium,))
                    for _ in range(3)]
-        for caller in callers:
-            caller.start()
+        started = callers[:1]
         try:
-            wait_until(lambda: re.search(r"^crout_queue_depth\S* 2$", self._daemon.scrape(), re.M),
-                       "a full queue")
+            callers[0].start()
+            self._await_gauge("crout_streams_busy", 1)  # Until then it takes a place in the queue.
+            for caller in callers[1:]:
+                caller.start()
+                started.append(caller)
+            self._await_gauge("crout_queue_depth", 2)
             yield lambda: self._daemon.factor(self._small)
         finally:
             self._daemon.failpoint("release scheduler.job")
-            for caller in callers:
+            for caller in started:
                 caller.join()
+
+    def _await_gauge(self, name, value):
+        wait_until(lambda: re.search(rf"^{name}\S* {value}$", self._daemon.scrape(), re.M),
+                   f"{name} {value}")
 
     def crowd_out(self):
         """More factors than the budget holds."""
