@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "kernels/factor_probe.h"
 #include "kernels/matrix.h"
+#include "kernels/numerics/factor_probe.h"
 
 namespace crout {
 

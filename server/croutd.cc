@@ -5,7 +5,7 @@
 #include <csignal>
 #include <variant>
 
-#include "kernels/host/openmp_environment.h"
+#include "kernels/host/device/openmp_environment.h"
 #include "server/config.h"
 #include "server/grpc_log.h"
 #include "server/log.h"
@@ -25,7 +25,7 @@ void KeepReceiveBuffersWarm() {
 }  // namespace
 
 int RunCroutd(int argc, char** argv, OpenDevicesFunction open_devices) {
-  UsePassiveOpenMpWaits(argv);
+  host::UsePassiveOpenMpWaits(argv);
   KeepReceiveBuffersWarm();
   const StopSignals signals;  // before any thread starts
   // A peer or a reader of the log that is gone is an error of that write, not the end of the

@@ -7,12 +7,12 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "kernels/host/host_device.h"
+#include "kernels/host/device/host_device.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/strings.h"
 #include "server/log.h"
 #ifdef CROUT_HAVE_CUDA
-#include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/device/cuda_device.h"
 #endif
 
 namespace crout {
@@ -30,7 +30,7 @@ struct Selection {
 
 int CountGpus() {
 #ifdef CROUT_HAVE_CUDA
-  return CountCudaDevices();
+  return cuda::CountCudaDevices();
 #else
   return 0;
 #endif
@@ -39,7 +39,7 @@ int CountGpus() {
 // Why there is no GPU that can be used.
 std::string WhyNoGpu() {
 #ifdef CROUT_HAVE_CUDA
-  return std::string(CheckCudaDevices().message());
+  return std::string(cuda::CheckCudaDevices().message());
 #else
   return "this build has no CUDA support";
 #endif
@@ -79,7 +79,7 @@ absl::Status Select(std::string_view name, int gpu_count, Selection* selection) 
 
 #ifdef CROUT_HAVE_CUDA
 absl::StatusOr<std::unique_ptr<Device>> OpenGpu(int ordinal, const Config& config) {
-  CudaOptions options;
+  cuda::Options options;
   options.memory_bytes = config.pool.device_budget_bytes;
   options.memory_fraction = config.pool.memory_fraction;
   if (config.pool.scheduler.streams > 0) options.streams = config.pool.scheduler.streams;
@@ -89,7 +89,7 @@ absl::StatusOr<std::unique_ptr<Device>> OpenGpu(int ordinal, const Config& confi
     Log(LogLevel::kInfo, "device_costs",
         {{"device", absl::StrCat("cuda:", ordinal)}, {"costs", report}});
   };
-  return MakeCudaDevice(ordinal, options);
+  return cuda::MakeDevice(ordinal, options);
 }
 #else
 absl::StatusOr<std::unique_ptr<Device>> OpenGpu(int /*ordinal*/, const Config& /*config*/) {
@@ -109,7 +109,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Device>>> OpenDevices(const Config& c
   for (const int ordinal : selection.gpus) {
     CROUT_ASSIGN_OR_RETURN(devices.emplace_back(), OpenGpu(ordinal, config));
   }
-  if (selection.host) devices.push_back(MakeHostDevice({.threads = config.host_threads}));
+  if (selection.host) devices.push_back(host::MakeDevice({.threads = config.host_threads}));
   return devices;
 }
 

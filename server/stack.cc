@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "kernels/host/host_memory.h"
+#include "kernels/host/device/host_memory.h"
 #include "kernels/util/allocation.h"
 #include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
@@ -56,7 +56,7 @@ absl::StatusOr<std::unique_ptr<Stack>> Stack::Create(std::vector<std::unique_ptr
   std::unique_ptr<Stack> stack(new Stack(config));
   CROUT_ASSIGN_OR_RETURN(stack->devices_, DevicePool::Create(std::move(devices), config.pool));
   stack->host_memory_ =
-      std::make_unique<CachingResource>(std::make_unique<HostMemory>(), kCachedHostBytes);
+      std::make_unique<CachingResource>(std::make_unique<host::HostMemory>(), kCachedHostBytes);
   stack->devices_->host_budget().SetTrim([stack = stack.get()](size_t free) { stack->Trim(free); });
   stack->call_memory_ = std::make_unique<MemoryBudget>(config.call_memory_bytes);
   stack->metrics_ = std::make_unique<Metrics>(MetricsOptionsFor(*stack->devices_));

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "kernels/caching_resource.h"
+#include "kernels/memory/caching_resource.h"
 #include "kernels/util/thread_pool.h"
 #include "server/cache/factor_cache.h"
 #include "server/config.h"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "kernels/direct_solve.h"
+#include "kernels/jobs/direct_solve.h"
 #include "server/rpc/solve_step.h"
 #include "server/rpc/upload_call.h"
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/input_checks.h"
-#include "kernels/permutation.h"
+#include "kernels/jobs/input_checks.h"
+#include "kernels/numerics/permutation.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"

@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "grpcpp/server_context.h"
-#include "kernels/schur.h"
+#include "kernels/jobs/schur.h"
 #include "server/cache/factor_cache.h"
 #include "server/rpc/core.h"
 

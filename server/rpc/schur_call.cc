@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/input_checks.h"
+#include "kernels/jobs/input_checks.h"
 #include "kernels/util/status_macros.h"
 #include "server/rpc/codec.h"
 #include "server/rpc/data_stream.h"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "kernels/schur.h"
+#include "kernels/jobs/schur.h"
 #include "server/rpc/data_stream.h"
 #include "server/rpc/upload_call.h"
 

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/algorithm_registry.h"
-#include "kernels/input_checks.h"
+#include "kernels/jobs/input_checks.h"
 #include "kernels/util/status_macros.h"
 #include "server/rpc/names.h"
 #include "server/rpc/status.h"

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "kernels/host/host_info.h"
+#include "kernels/host/device/host_info.h"
 #include "server/scheduling/reason.h"
 
 namespace crout {
@@ -83,7 +83,7 @@ absl::StatusOr<std::unique_ptr<DevicePool>> DevicePool::Create(
   if (devices.empty()) return absl::InvalidArgumentError("no device to serve with");
   std::unique_ptr<DevicePool> pool(new DevicePool);
   pool->host_budget_ = std::make_unique<MemoryBudget>(
-      options.host_budget_bytes != 0 ? options.host_budget_bytes : SystemMemoryBytes() / 2);
+      options.host_budget_bytes != 0 ? options.host_budget_bytes : host::SystemMemoryBytes() / 2);
   for (auto& device : devices) {
     if (auto status = pool->Add(std::move(device), options); !status.ok()) return status;
   }

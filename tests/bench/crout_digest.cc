@@ -16,9 +16,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "kernels/algorithm_registry.h"
-#include "kernels/direct_solve.h"
 #include "kernels/factorization.h"
-#include "kernels/host/openmp_environment.h"
+#include "kernels/host/device/openmp_environment.h"
+#include "kernels/jobs/direct_solve.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/strings.h"
 #include "tests/bench/bench_result.h"
@@ -228,6 +228,6 @@ int Main(int argc, char** argv) {
 }  // namespace crout::bench
 
 int main(int argc, char** argv) {
-  crout::UsePassiveOpenMpWaits(argv);  // as croutd does
+  crout::host::UsePassiveOpenMpWaits(argv);  // as croutd does
   return crout::bench::Main(argc, argv);
 }

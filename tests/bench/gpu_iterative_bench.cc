@@ -12,7 +12,7 @@
 #include <random>
 
 #include "kernels/algorithm_registry.h"
-#include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/device/cuda_device.h"
 #include "tests/bench/bench_result.h"
 #include "tests/bench/factor_residual.h"
 
@@ -279,11 +279,11 @@ Options Parse(int argc, char** argv) {
 }
 
 int Main(const Options& options) {
-  if (CountCudaDevices() == 0) {
+  if (cuda::CountCudaDevices() == 0) {
     std::cerr << "no CUDA device on this machine\n";
     return 1;
   }
-  auto device = Check(MakeCudaDevice(0, CudaOptions()));
+  auto device = Check(cuda::MakeDevice(0, cuda::Options()));
   auto context = Check(device->CreateContext());
   Json result = ResultHeader("gpu_iterative", device->info());
   double ours = 0;

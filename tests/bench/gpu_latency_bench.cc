@@ -4,7 +4,7 @@
 #include <span>
 
 #include "kernels/algorithm_registry.h"
-#include "kernels/cuda/cuda_context.h"
+#include "kernels/cuda/device/cuda_context.h"
 #include "tests/bench/gpu_bench.h"
 
 namespace crout {
@@ -16,7 +16,7 @@ constexpr int kRounds = 301;
 class BareGetrf {
  public:
   BareGetrf(ExecutionContext& context, const DeviceMatrix& matrix)
-      : context_(CudaContext::From(context)), matrix_(matrix), n_(matrix.shape().rows) {
+      : context_(cuda::Context::From(context)), matrix_(matrix), n_(matrix.shape().rows) {
     Device& device = context.device();
     const LuAlgorithm* getrf = Check(FindAlgorithm(device, "getrf", DType::kFloat64, n_));
     workspace_ =
@@ -36,7 +36,7 @@ class BareGetrf {
   }
 
  private:
-  CudaContext& context_;
+  cuda::Context& context_;
   const DeviceMatrix& matrix_;
   const int64_t n_;
   Buffer workspace_;

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "kernels/algorithm_registry.h"
-#include "kernels/cuda/cuda_device.h"
-#include "kernels/cuda/cuda_status.h"
+#include "kernels/cuda/device/cuda_device.h"
+#include "kernels/cuda/device/cuda_status.h"
 #include "tests/bench/bench_result.h"
 #include "tests/bench/gpu_bench.h"
 #include "tests/bench/gpu_lu_gallery.h"
@@ -43,13 +43,13 @@ void PutRatios(const std::vector<double>& vendor, const std::vector<double>& our
 
 // TFLOP/s of cuBLAS's product of the factor and itself.
 double ProductTflops(LuInput<double>& input) {
-  CudaContext& context = input.context();
+  cuda::Context& context = input.context();
   const MatrixView<double> a = input.a();
   const Buffer product = input.Allocate(a.rows * a.cols * sizeof(double));
   const double one = 1;
   const double zero = 0;
   const double seconds = Time([&] {
-    Check(CublasStatus(
+    Check(cuda::CublasStatus(
         cublasDgemm_64(context.cublas(), CUBLAS_OP_N, CUBLAS_OP_N, a.rows, a.cols, a.cols, &one,
                        a.data, a.ld, a.data, a.ld, &zero, product.as<double>(), a.rows),
         "cublasDgemm"));
@@ -60,8 +60,8 @@ double ProductTflops(LuInput<double>& input) {
 }
 
 template <class T>
-Json BenchShape(CudaContext& context, const LuPanelKernels& kernels, const LuPanelKernels& portable,
-                LuShape shape) {
+Json BenchShape(cuda::Context& context, const cuda::LuPanelKernels& kernels,
+                const cuda::LuPanelKernels& portable, LuShape shape) {
   LuInput<T> input(context, shape, Uniform<T>(shape.rows * shape.cols));
   Getrf<T> getrf(input);
   CroutLuRun<T> crout_lu(input, kernels);
@@ -107,19 +107,20 @@ Json BenchShape(CudaContext& context, const LuPanelKernels& kernels, const LuPan
 }
 
 int Main(int argc, char** argv) {
-  if (CountCudaDevices() == 0) {
+  if (cuda::CountCudaDevices() == 0) {
     std::cerr << "no CUDA device on this machine\n";
     return 1;
   }
   std::vector<int64_t> orders(std::begin(kOrders), std::end(kOrders));
   if (argc > 1) orders.clear();
   for (int i = 1; i < argc; ++i) orders.push_back(std::atoll(argv[i]));
-  auto device = Check(MakeCudaDevice(0, CudaOptions()));
+  auto device = Check(cuda::MakeDevice(0, cuda::Options()));
   auto owned = Check(device->CreateContext());
-  CudaContext& context = CudaContext::From(*owned);
-  const LuPanelKernels kernels = Check(LuPanelKernels::Create(Check(DeviceLimits::OfCurrent())));
-  const LuPanelKernels portable =
-      Check(LuPanelKernels::Create(Check(DeviceLimits::OfCurrent({.cluster_blocks = 0}))));
+  cuda::Context& context = cuda::Context::From(*owned);
+  const cuda::LuPanelKernels kernels =
+      Check(cuda::LuPanelKernels::Create(Check(cuda::DeviceLimits::OfCurrent())));
+  const cuda::LuPanelKernels portable = Check(
+      cuda::LuPanelKernels::Create(Check(cuda::DeviceLimits::OfCurrent({.cluster_blocks = 0}))));
   Json result = ResultHeader("gpu_lu", device->info());
   for (const int64_t n : orders) {
     result["square"].push_back(BenchShape<double>(context, kernels, portable, {n, n}));

@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 constexpr int64_t kOrders[] = {1000, 3000};
 
 template <class T>
-Json BenchKind(CudaContext& context, const LuPanelKernels& kernels, const std::string& kind,
+Json BenchKind(cuda::Context& context, const cuda::LuPanelKernels& kernels, const std::string& kind,
                const testing::HostMatrix& matrix, int64_t n) {
   const std::vector<T> host(matrix.begin(), matrix.end());
   double max_abs = 0;
@@ -40,7 +40,7 @@ Json BenchKind(CudaContext& context, const LuPanelKernels& kernels, const std::s
 
 }  // namespace
 
-Json BenchLuGallery(CudaContext& context, const LuPanelKernels& kernels) {
+Json BenchLuGallery(cuda::Context& context, const cuda::LuPanelKernels& kernels) {
   Json rows = Json::array();
   for (const int64_t n : kOrders) {
     for (const testing::GalleryKind& kind : testing::Gallery()) {

@@ -2,14 +2,14 @@
 #ifndef CROUT_TESTS_BENCH_GPU_LU_GALLERY_H_
 #define CROUT_TESTS_BENCH_GPU_LU_GALLERY_H_
 
-#include "kernels/cuda/cuda_context.h"
-#include "kernels/cuda/lu_panel.h"
+#include "kernels/cuda/crout_lu/lu_panel.h"
+#include "kernels/cuda/device/cuda_context.h"
 #include "nlohmann/json.hpp"
 
 namespace crout {
 
 // A record for every kind, type and order: factor ratio, pivot growth and info of either.
-nlohmann::ordered_json BenchLuGallery(CudaContext& context, const LuPanelKernels& kernels);
+nlohmann::ordered_json BenchLuGallery(cuda::Context& context, const cuda::LuPanelKernels& kernels);
 
 }  // namespace crout
 

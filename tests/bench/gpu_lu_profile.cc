@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "kernels/algorithm_registry.h"
-#include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/device/cuda_device.h"
 #include "tests/bench/gpu_bench.h"
 #include "tests/bench/lu_runs.h"
 
@@ -78,7 +78,7 @@ void CUPTIAPI TakeBuffer(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t va
 
 // A kernel that starts while the one before it in its stream ends counts from that one's end on.
 template <class T>
-Json Profile(CudaContext& context, const LuPanelKernels& kernels, int64_t n) {
+Json Profile(cuda::Context& context, const cuda::LuPanelKernels& kernels, int64_t n) {
   LuInput<T> input(context, {n, n}, Uniform<T>(n * n));
   CroutLuRun<T> crout_lu(input, kernels);
   for (int i = 0; i < 2; ++i) input.Factor([&] { crout_lu(); });
@@ -133,7 +133,7 @@ Json Profile(CudaContext& context, const LuPanelKernels& kernels, int64_t n) {
 }
 
 int Main(int argc, char** argv) {
-  if (CountCudaDevices() == 0) {
+  if (cuda::CountCudaDevices() == 0) {
     std::cerr << "no CUDA device on this machine\n";
     return 1;
   }
@@ -141,17 +141,18 @@ int Main(int argc, char** argv) {
   std::vector<int64_t> orders(std::begin(kOrders), std::end(kOrders));
   if (argc > 1) orders.clear();
   for (int i = 1; i < argc; ++i) orders.push_back(std::atoll(argv[i]));
-  auto device = Check(MakeCudaDevice(0, CudaOptions()));
+  auto device = Check(cuda::MakeDevice(0, cuda::Options()));
   auto owned = Check(device->CreateContext());
-  const LuPanelKernels kernels = Check(LuPanelKernels::Create(Check(DeviceLimits::OfCurrent())));
+  const cuda::LuPanelKernels kernels =
+      Check(cuda::LuPanelKernels::Create(Check(cuda::DeviceLimits::OfCurrent())));
   Json result = ResultHeader("gpu_lu_profile", device->info());
   result["kernels"] = Json::array();
   const auto add = [&](Json rows) {
     for (Json& row : rows) result["kernels"].push_back(std::move(row));
   };
   for (const int64_t n : orders) {
-    add(Profile<double>(CudaContext::From(*owned), kernels, n));
-    add(Profile<float>(CudaContext::From(*owned), kernels, n));
+    add(Profile<double>(cuda::Context::From(*owned), kernels, n));
+    add(Profile<float>(cuda::Context::From(*owned), kernels, n));
   }
   std::cout << result.dump(2) << "\n";
   return 0;

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/algorithm_registry.h"
-#include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/device/cuda_device.h"
 #include "kernels/direct_solver.h"
 #include "tests/bench/bench_result.h"
 #include "tests/bench/gpu_bench.h"
@@ -146,14 +146,14 @@ nlohmann::ordered_json BenchSolve(ExecutionContext& context, int64_t n) {
 }
 
 int Main(int argc, char** argv) {
-  if (CountCudaDevices() == 0) {
+  if (cuda::CountCudaDevices() == 0) {
     std::cerr << "no CUDA device on this machine\n";
     return 1;
   }
   std::vector<int64_t> orders = {256, 512, 1024, 2048, 4096, 8192, 10135, 16384};
   if (argc > 1) orders.clear();
   for (int i = 1; i < argc; ++i) orders.push_back(std::atoll(argv[i]));
-  auto device = Check(MakeCudaDevice(0, CudaOptions()));
+  auto device = Check(cuda::MakeDevice(0, cuda::Options()));
   auto context = Check(device->CreateContext());
   nlohmann::ordered_json result = ResultHeader("gpu_methods", device->info());
   for (const int64_t n : orders) {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "kernels/algorithm_registry.h"
-#include "kernels/cuda/cuda_device.h"
-#include "kernels/factor_probe.h"
+#include "kernels/cuda/device/cuda_device.h"
+#include "kernels/numerics/factor_probe.h"
 #include "tests/bench/bench_result.h"
 #include "tests/bench/gpu_bench.h"
 
@@ -84,11 +84,11 @@ void BenchProbe(ExecutionContext& context, int64_t n) {
 }
 
 int Main(int argc, char** argv) {
-  if (CountCudaDevices() == 0) Check(absl::NotFoundError("no CUDA device on this machine"));
+  if (cuda::CountCudaDevices() == 0) Check(absl::NotFoundError("no CUDA device on this machine"));
   std::vector<int64_t> orders = {256, 1024, 4096, 16384};
   if (argc > 1) orders.clear();
   for (int i = 1; i < argc; ++i) orders.push_back(std::atoll(argv[i]));
-  const auto device = Check(MakeCudaDevice(0, CudaOptions()));
+  const auto device = Check(cuda::MakeDevice(0, cuda::Options()));
   const auto context = Check(device->CreateContext());
   std::printf("%s, Crout %s (%s); median [range]\n", device->info().description.c_str(),
               CROUT_VERSION, CROUT_COMMIT);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/algorithm_registry.h"
-#include "kernels/schur.h"
+#include "kernels/jobs/schur.h"
 #include "tests/bench/bench_result.h"
 #include "tests/bench/gpu_bench.h"
 

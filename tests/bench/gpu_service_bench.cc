@@ -3,18 +3,18 @@
 
 #include <iostream>
 
-#include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/device/cuda_device.h"
 #include "tests/bench/gpu_bench.h"
 
 namespace crout {
 namespace {
 
 int Main() {
-  if (CountCudaDevices() == 0) {
+  if (cuda::CountCudaDevices() == 0) {
     std::cerr << "no CUDA device on this machine\n";
     return 1;
   }
-  auto device = Check(MakeCudaDevice(0, CudaOptions()));
+  auto device = Check(cuda::MakeDevice(0, cuda::Options()));
   nlohmann::ordered_json result = ResultHeader("gpu_service", device->info());
   result["latency"] = BenchLatency(*device);
   result["concurrency"] = BenchConcurrency(*device);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/algorithm_registry.h"
-#include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/device/cuda_device.h"
 #include "tests/bench/gpu_bench.h"
 
 namespace crout {
@@ -180,11 +180,11 @@ nlohmann::ordered_json Bench::Solve(int64_t nrhs, Op op) {
 }
 
 int Main() {
-  if (CountCudaDevices() == 0) {
+  if (cuda::CountCudaDevices() == 0) {
     std::cerr << "no CUDA device on this machine\n";
     return 1;
   }
-  auto device = Check(MakeCudaDevice(0, CudaOptions()));
+  auto device = Check(cuda::MakeDevice(0, cuda::Options()));
   auto context = Check(device->CreateContext());
   nlohmann::ordered_json result = ResultHeader("gpu_solve", device->info());
   const double bandwidth = CopyBandwidth(*context);

@@ -2,7 +2,7 @@
 #include <future>
 #include <span>
 
-#include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/device/cuda_device.h"
 #include "tests/bench/gpu_bench.h"
 
 namespace crout {
@@ -16,7 +16,7 @@ using Source = std::vector<std::byte>;
 
 // Receives into warm pinned memory, the same block again and again: as fast as receiving can be.
 double ReceiveAlone(const Source& source, const Buffer& pinned) {
-  const size_t block = CudaOptions().upload_block_bytes;
+  const size_t block = cuda::Options().upload_block_bytes;
   return Time([&] {
     for (size_t at = 0; at < kBytes; at += kMessage) {
       std::memcpy(pinned.data() + at % block, source.data() + at, kMessage);
@@ -26,7 +26,7 @@ double ReceiveAlone(const Source& source, const Buffer& pinned) {
 
 // Copies pinned blocks to the device; nothing is received.
 double CopyAlone(ExecutionContext& context, const Buffer& pinned, const Buffer& destination) {
-  const size_t block = CudaOptions().upload_block_bytes;
+  const size_t block = cuda::Options().upload_block_bytes;
   return Time([&] {
     for (size_t at = 0; at < kBytes; at += block) {
       Check(context.ops().CopyToDevice(pinned.data() + at % pinned.size(), destination.data() + at,

@@ -18,10 +18,10 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/host/executor.h"
-#include "kernels/host/getrf.h"
-#include "kernels/host/host_device.h"
-#include "kernels/host/host_info.h"
+#include "kernels/host/device/executor.h"
+#include "kernels/host/device/host_device.h"
+#include "kernels/host/device/host_info.h"
+#include "kernels/host/getrf/getrf.h"
 #include "tests/bench/bench_result.h"
 
 namespace crout {
@@ -49,11 +49,11 @@ lapack_int CallGetrf(std::vector<double>& a, lapack_int n, lapack_int* ipiv) {
 template <class T>
 class Subject {
  public:
-  Subject(HostExecutor& executor, ExecutionContext& context, int64_t n)
+  Subject(host::Executor& executor, ExecutionContext& context, int64_t n)
       : executor_(executor),
         context_(context),
         n_(n),
-        getrf_(MakeHostGetrf(executor)),
+        getrf_(host::MakeGetrf(executor)),
         original_(n * n),
         a_(n * n),
         ipiv_(n),
@@ -69,7 +69,7 @@ class Subject {
                           ipiv_.data(), workspace_, {}, stop);
   }
   void AtOnce() {
-    executor_.Run(WidthFor(n_ * n_), [&](int) {
+    executor_.Run(host::WidthFor(n_ * n_), [&](int) {
       CallGetrf(a_, static_cast<lapack_int>(n_), reinterpret_cast<lapack_int*>(workspace_.data()));
     });
   }
@@ -83,7 +83,7 @@ class Subject {
   }
 
  private:
-  HostExecutor& executor_;
+  host::Executor& executor_;
   ExecutionContext& context_;
   const int64_t n_;
   const std::unique_ptr<LuAlgorithm> getrf_;
@@ -117,7 +117,7 @@ void Print(const char* what, const std::vector<Spent>& panels, const std::vector
 }
 
 template <class T>
-void Compare(HostExecutor& executor, ExecutionContext& context, int64_t n, int rounds) {
+void Compare(host::Executor& executor, ExecutionContext& context, int64_t n, int rounds) {
   Subject<T> subject(executor, context, n);
   const auto by_panels = [&] { Check(subject.ByPanels([] { return false; })); };
   const auto at_once = [&] { subject.AtOnce(); };
@@ -142,7 +142,7 @@ void Compare(HostExecutor& executor, ExecutionContext& context, int64_t n, int r
 
 // Told to stop after each of some shares of the time that the whole takes.
 template <class T>
-void Cancel(HostExecutor& executor, ExecutionContext& context, int64_t n) {
+void Cancel(host::Executor& executor, ExecutionContext& context, int64_t n) {
   Subject<T> subject(executor, context, n);
   const double whole =
       subject.Measure([&] { Check(subject.ByPanels([] { return false; })); }).elapsed;
@@ -177,11 +177,11 @@ int Main(int argc, char** argv) {
   std::vector<int64_t> orders = {4096, 6000, 9000};
   if (argc > 2) orders.clear();
   for (int i = 2; i < argc; ++i) orders.push_back(std::atoll(argv[i]));
-  HostExecutor executor(AvailableCores());
-  const std::unique_ptr<Device> device = MakeHostDevice({});  // for its context alone
+  host::Executor executor(host::AvailableCores());
+  const std::unique_ptr<Device> device = host::MakeDevice({});  // for its context alone
   const auto context = Check(device->CreateContext());
-  std::printf("%s, %d cores, Crout %s (%s)\n", ProcessorName().c_str(), AvailableCores(),
-              CROUT_VERSION, CROUT_COMMIT);
+  std::printf("%s, %d cores, Crout %s (%s)\n", host::ProcessorName().c_str(),
+              host::AvailableCores(), CROUT_VERSION, CROUT_COMMIT);
   for (const int64_t n : orders) {
     Compare<double>(executor, *context, n, rounds);
     Compare<float>(executor, *context, n, rounds);

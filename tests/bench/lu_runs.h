@@ -7,9 +7,9 @@
 #include <functional>
 #include <vector>
 
-#include "kernels/cuda/crout_lu.h"
-#include "kernels/cuda/cuda_context.h"
-#include "kernels/cuda/cuda_status.h"
+#include "kernels/cuda/crout_lu/crout_lu.h"
+#include "kernels/cuda/device/cuda_context.h"
+#include "kernels/cuda/device/cuda_status.h"
 #include "tests/bench/bench_result.h"
 #include "tests/bench/factor_residual.h"
 
@@ -25,7 +25,7 @@ template <class T>
 class LuInput {
  public:
   // `host`: column-major.
-  LuInput(CudaContext& context, LuShape shape, const std::vector<T>& host)
+  LuInput(cuda::Context& context, LuShape shape, const std::vector<T>& host)
       : context_(context),
         shape_(shape),
         bytes_(static_cast<size_t>(shape.rows * shape.cols) * sizeof(T)),
@@ -60,14 +60,14 @@ class LuInput {
     Check(context_.Synchronize());
     return context_.report().factor.max_abs_u / max_abs;
   }
-  CudaContext& context() { return context_; }
+  cuda::Context& context() { return context_; }
 
  private:
   AnyMatrix View(const Buffer& buffer) const {
     return {buffer.data(), kDTypeOf<T>, shape_.rows, shape_.cols, shape_.rows};
   }
 
-  CudaContext& context_;
+  cuda::Context& context_;
   const LuShape shape_;
   const size_t bytes_;
   Buffer original_;
@@ -76,7 +76,7 @@ class LuInput {
 };
 
 // What the device holds at `from`, once everything enqueued is done.
-inline int ReadInt(CudaContext& context, const int* from) {
+inline int ReadInt(cuda::Context& context, const int* from) {
   int value = 0;
   Check(context.ops().CopyToHost(from, &value, sizeof(value)));
   Check(context.Synchronize());
@@ -90,7 +90,7 @@ class Getrf {
   explicit Getrf(LuInput<T>& input) : input_(input), context_(input.context()) {
     const MatrixView<T> a = input.a();
     size_t host = 0;
-    Check(CusolverStatus(
+    Check(cuda::CusolverStatus(
         cusolverDnXgetrf_bufferSize(context_.cusolver(), context_.getrf_params(), a.rows, a.cols,
                                     kType, a.data, a.ld, kType, &bytes_, &host),
         "cusolverDnXgetrf_bufferSize"));
@@ -100,7 +100,7 @@ class Getrf {
 
   void operator()() {
     const MatrixView<T> a = input_.a();
-    Check(CusolverStatus(
+    Check(cuda::CusolverStatus(
         cusolverDnXgetrf(context_.cusolver(), context_.getrf_params(), a.rows, a.cols, kType,
                          a.data, a.ld, input_.ipiv(), kType, workspace_.data(), bytes_,
                          host_workspace_.data(), host_workspace_.size(), context_.info()),
@@ -110,10 +110,10 @@ class Getrf {
   int Info() { return ReadInt(context_, context_.info()); }
 
  private:
-  static constexpr cudaDataType kType = CudaTypeOf(kDTypeOf<T>);
+  static constexpr cudaDataType kType = cuda::CudaTypeOf(kDTypeOf<T>);
 
   LuInput<T>& input_;
-  CudaContext& context_;
+  cuda::Context& context_;
   size_t bytes_ = 0;
   Buffer workspace_;
   std::vector<std::byte> host_workspace_;
@@ -122,28 +122,31 @@ class Getrf {
 template <class T>
 class CroutLuRun {
  public:
-  CroutLuRun(LuInput<T>& input, const LuPanelKernels& kernels)
+  CroutLuRun(LuInput<T>& input, const cuda::LuPanelKernels& kernels)
       : input_(input),
         context_(input.context()),
         kernels_(kernels),
         columns_(std::min(input.a().rows, input.a().cols)),
-        blocking_(LuBlocking::For(kDTypeOf<T>, columns_)),
-        bytes_(CroutLuWorkspaceBytes(kernels, blocking_, kDTypeOf<T>, input.a().rows, columns_)),
+        blocking_(cuda::LuBlocking::For(kDTypeOf<T>, columns_)),
+        bytes_(
+            cuda::CroutLuWorkspaceBytes(kernels, blocking_, kDTypeOf<T>, input.a().rows, columns_)),
         workspace_(input.Allocate(bytes_)) {}
 
   void operator()() {
-    Check(EnqueueCroutLu(context_, kernels_, blocking_, input_.a(), input_.ipiv(),
-                         {workspace_.data(), bytes_}, [] { return false; }));
+    Check(cuda::EnqueueCroutLu(context_, kernels_, blocking_, input_.a(), input_.ipiv(),
+                               {workspace_.data(), bytes_}, [] { return false; }));
   }
 
-  int Info() { return ReadInt(context_, CroutLuInfo(kDTypeOf<T>, {workspace_.data(), bytes_})); }
+  int Info() {
+    return ReadInt(context_, cuda::CroutLuInfo(kDTypeOf<T>, {workspace_.data(), bytes_}));
+  }
 
  private:
   LuInput<T>& input_;
-  CudaContext& context_;
-  const LuPanelKernels& kernels_;
+  cuda::Context& context_;
+  const cuda::LuPanelKernels& kernels_;
   const int64_t columns_;
-  const LuBlocking blocking_;
+  const cuda::LuBlocking blocking_;
   const size_t bytes_;
   const Buffer workspace_;
 };

@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "crout_version.h"
-#include "kernels/host/host_info.h"
+#include "kernels/host/device/host_info.h"
 #include "kernels/io/matrix_market_entries.h"
 #include "kernels/io/matrix_market_reader.h"
 #include "tests/support/gzip.h"
@@ -128,7 +128,7 @@ BENCHMARK(BM_ParseSegment)->Arg(0)->Arg(1)->Arg(2);
 
 int main(int argc, char** argv) {
   // With the date, which the framework adds, what every result tells.
-  benchmark::AddCustomContext("device", crout::ProcessorName());
+  benchmark::AddCustomContext("device", crout::host::ProcessorName());
   benchmark::AddCustomContext("commit", CROUT_COMMIT);
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;

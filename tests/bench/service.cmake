@@ -1,7 +1,7 @@
 # The service from outside: `ninja service_bench`, then `service_bench [host|cuda:0]`.
 add_executable(service_bench "${PROJECT_SOURCE_DIR}/tests/bench/service_bench.cc")
 target_link_libraries(service_bench PRIVATE
-  crout::e2e_support crout::kernels crout_flags crout_version nlohmann_json::nlohmann_json)
+  crout::e2e_support crout::host crout_flags crout_version nlohmann_json::nlohmann_json)
 if(CROUT_HAVE_CUDA)
   target_link_libraries(service_bench PRIVATE crout::cuda)
 endif()

@@ -25,12 +25,12 @@
 #include <vector>
 
 #include "kernels/algorithm_registry.h"
-#include "kernels/host/host_device.h"
+#include "kernels/host/device/host_device.h"
 #include "nlohmann/json.hpp"
 #include "tests/bench/bench_result.h"
 #include "tests/e2e/daemon.h"
 #ifdef CROUT_HAVE_CUDA
-#include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/device/cuda_device.h"
 #endif
 
 namespace crout {
@@ -138,10 +138,10 @@ nlohmann::ordered_json BenchPayload(const std::string& device) {
 
 std::unique_ptr<Device> OpenDevice(const std::string& name) {
 #ifdef CROUT_HAVE_CUDA
-  if (name != "host") return Check(MakeCudaDevice(0, CudaOptions()));
+  if (name != "host") return Check(cuda::MakeDevice(0, cuda::Options()));
 #endif
   if (name != "host") Check(absl::UnimplementedError("this build has no CUDA support"));
-  return MakeHostDevice({});
+  return host::MakeDevice({});
 }
 
 // Median seconds of the vendor's getrf alone, everything allocated before.

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/strings/strip.h"
-#include "kernels/host/openmp_environment.h"
+#include "kernels/host/device/openmp_environment.h"
 #include "server/croutd.h"
 #include "server/devices.h"
 #include "tests/e2e/failpoint_channel.h"
@@ -30,7 +30,7 @@ absl::StatusOr<std::vector<std::unique_ptr<crout::Device>>> OpenFakeDevice(const
 }  // namespace
 
 int main(int argc, char** argv) {
-  crout::UsePassiveOpenMpWaits(argv);  // may start the process anew: before the socket is there
+  crout::host::UsePassiveOpenMpWaits(argv);  // may start the process anew: before the socket is there
   std::vector<char*> rest;
   std::string socket;
   bool fake_device = false;

@@ -9,8 +9,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/strip.h"
 #include "kernels/algorithm_registry.h"
-#include "kernels/direct_solve.h"
-#include "kernels/host/host_device.h"
+#include "kernels/host/device/host_device.h"
+#include "kernels/jobs/direct_solve.h"
 #include "tests/e2e/daemon.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/status_matchers.h"
@@ -57,7 +57,7 @@ class MethodsTest : public ::testing::Test {
 
   Daemon daemon_{{"--host-threads=1"}};
   const std::unique_ptr<client::Client> client_ = daemon_.NewClient();
-  const std::unique_ptr<Device> device_ = MakeHostDevice({.threads = 1});
+  const std::unique_ptr<Device> device_ = host::MakeDevice({.threads = 1});
   JobRunner runner_{*device_};
   // No method without pivoting fails on it.
   const HostMatrix a_ = crout::testing::GalleryNamed("diagonally_dominant").make(kOrder);

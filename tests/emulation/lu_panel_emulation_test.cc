@@ -1,7 +1,7 @@
 // The panels of crout_lu, the device's own code, by threads of the host: every element, and under
 // ThreadSanitizer every meeting of a cluster's blocks, which compute-sanitizer's racecheck does not
 // follow.
-#include "kernels/cuda/lu_panel.cuh"
+#include "kernels/cuda/crout_lu/lu_panel.cuh"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 
 #include "tests/support/gallery.h"
 
-namespace crout {
+namespace crout::cuda {
 namespace {
 
 template <class T>
@@ -159,4 +159,4 @@ TEST(LuPanelEmulationTest, HaltsWhenAskedTo) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::cuda

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "crout_version.h"
-#include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/device/cuda_device.h"
 
 namespace crout {
 
@@ -12,7 +12,7 @@ Announcement::Announcement(std::function<std::string()> describe)
     : describe_(std::move(describe)) {}
 
 void Announcement::SetUp() {
-  if (CountCudaDevices() == 0) {
+  if (cuda::CountCudaDevices() == 0) {
     std::puts("ALL TESTS SKIPPED: no CUDA device on this machine");
     return;
   }

@@ -1,5 +1,5 @@
 // Products of a block with a few columns: against sums in float64 on the host.
-#include "kernels/cuda/block_product.h"
+#include "kernels/cuda/solve/block_product.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include "tests/gpu/kernel_test.h"
 #include "tests/gpu/vectors.h"
 
-namespace crout {
+namespace crout::cuda {
 namespace {
 
 enum class Addend : uint8_t { kNone, kOther, kOut };  // c
@@ -267,4 +267,4 @@ TEST_F(BlockProductTest, AnEarlyStartChangesNothing) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::cuda

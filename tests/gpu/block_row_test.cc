@@ -1,5 +1,5 @@
 // A block row of U by one kernel: against substitution on the host.
-#include "kernels/cuda/block_row.h"
+#include "kernels/cuda/crout_lu/block_row.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,11 +7,11 @@
 #include <random>
 #include <vector>
 
-#include "kernels/cuda/interchange_rows.h"
+#include "kernels/cuda/blocked/interchange_rows.h"
 #include "tests/gpu/kernel_test.h"
 #include "tests/support/gallery.h"
 
-namespace crout {
+namespace crout::cuda {
 namespace {
 
 using testing::HostMatrix;
@@ -195,4 +195,4 @@ TEST_F(BlockRowTest, InterchangesOfRowsAreThoseOfLaswp) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::cuda

@@ -12,7 +12,7 @@
 
 #include "gmock/gmock.h"
 #include "kernels/algorithm_registry.h"
-#include "kernels/trial_problem.h"
+#include "kernels/costs/trial_problem.h"
 #include "tests/gpu/gpu_testing.h"
 
 namespace crout {
@@ -38,11 +38,11 @@ class CostsTest : public GpuTest {
 
   // A device whose first context was made.
   std::unique_ptr<Device> Make(const std::string& directory) {
-    CudaOptions options;
+    cuda::Options options;
     options.calibrate = true;
     options.state_directory = directory;
     options.log = [this](const std::string& report) { report_ = report; };
-    auto device = MakeCudaDevice(0, options);
+    auto device = cuda::MakeDevice(0, options);
     EXPECT_TRUE(device.ok()) << device.status();
     Bench bench(**device);
     return *std::move(device);

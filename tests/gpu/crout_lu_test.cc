@@ -1,17 +1,17 @@
 // crout_lu below the registry: any shape, both kinds of panels, every way of cutting it up, against
 // cuSOLVER's getrf.
-#include "kernels/cuda/crout_lu.h"
+#include "kernels/cuda/crout_lu/crout_lu.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
 
-#include "kernels/cuda/cuda_status.h"
+#include "kernels/cuda/device/cuda_status.h"
 #include "tests/gpu/gpu_testing.h"
 #include "tests/gpu/jobs.h"
 
-namespace crout {
+namespace crout::cuda {
 namespace {
 
 const StopRequested kNever = [] { return false; };
@@ -29,7 +29,7 @@ class CroutLuTest : public GpuTest {
     if (!IsSkipped()) gpu_ = std::make_unique<Bench>(Gpu());
   }
 
-  CudaContext& context() { return CudaContext::From(gpu_->context()); }
+  Context& context() { return Context::From(gpu_->context()); }
 
   static DeviceLimits Limits(const CudaLimits& most) { return Must(DeviceLimits::OfCurrent(most)); }
 
@@ -99,9 +99,10 @@ class CroutLuTest : public GpuTest {
   void ExpectAsGetrf(int64_t m, int64_t n, int clusters, LuBlocking blocking) {
     SCOPED_TRACE(::testing::Message()
                  << m << " x " << n << " float" << 8 * sizeof(T) << " clusters " << clusters
-                 << " block " << blocking.block << " wide " << blocking.wide << " follow "
-                 << blocking.follow << " look-ahead " << blocking.look_ahead << " tf32 "
-                 << blocking.tf32 << " beside " << blocking.beside);
+                 << " block " << blocking.block << " two blocks left " << blocking.two_blocks_left
+                 << " right-looking " << blocking.right_looking << " look-ahead "
+                 << blocking.look_ahead << " tf32 " << blocking.tf32 << " overlap left "
+                 << blocking.overlap_left);
     const HostMatrix a = testing::RandomMatrix(m, n, 11);
     const Factored ours = CroutLu<T>(a, m, n, clusters, blocking);
     const Factored theirs = Getrf<T>(a, m, n);
@@ -158,8 +159,8 @@ class CroutLuTest : public GpuTest {
   std::unique_ptr<Bench> gpu_;
 };
 
-constexpr int64_t kAllFollow = int64_t{1} << 30;
-constexpr int64_t kSomeFollow = int64_t{1} << 18;
+constexpr int64_t kAllRightLooking = int64_t{1} << 30;
+constexpr int64_t kSomeRightLooking = int64_t{1} << 18;
 
 // The largest clusters, and none.
 constexpr int kClusters = 16;
@@ -169,7 +170,7 @@ constexpr int kGrid = 0;
 constexpr int64_t kAll = 0;
 constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
 
-LuBlocking OneBlock(int64_t columns) { return {columns, kNone, kAllFollow, false, false}; }
+LuBlocking OneBlock(int64_t columns) { return {columns, kNone, kAllRightLooking, false, false}; }
 
 TEST_F(CroutLuTest, SquareAsGetrf) {
   for (const int64_t n : {1, 2, 31, 32, 33, 64, 255, 257, 513, 700}) {
@@ -183,16 +184,17 @@ TEST_F(CroutLuTest, SquareAsGetrf) {
 TEST_F(CroutLuTest, EveryWayOfCuttingItUp) {
   for (const int64_t n : {255, 256, 257, 700, 1100}) {
     for (const bool look_ahead : {false, true}) {
-      for (const LuBlocking blocking : {LuBlocking{32, kNone, kAllFollow, look_ahead, false},
-                                        LuBlocking{64, 200, 0, look_ahead, look_ahead},
-                                        LuBlocking{64, kAll, kSomeFollow, look_ahead, false},
-                                        LuBlocking{64, kAll, 0, look_ahead, false, kNone},
-                                        LuBlocking{96, kAll, kSomeFollow, look_ahead, false},
-                                        LuBlocking{32, 200, 0, look_ahead, look_ahead, 500},
-                                        LuBlocking{160, kAll, 0, look_ahead, look_ahead},
-                                        LuBlocking{256, kNone, kSomeFollow, look_ahead, look_ahead},
-                                        LuBlocking{256, kAll, 0, look_ahead, look_ahead},
-                                        LuBlocking{512, kNone, kAllFollow, look_ahead, false}}) {
+      for (const LuBlocking blocking :
+           {LuBlocking{32, kNone, kAllRightLooking, look_ahead, false},
+            LuBlocking{64, 200, 0, look_ahead, look_ahead},
+            LuBlocking{64, kAll, kSomeRightLooking, look_ahead, false},
+            LuBlocking{64, kAll, 0, look_ahead, false, kNone},
+            LuBlocking{96, kAll, kSomeRightLooking, look_ahead, false},
+            LuBlocking{32, 200, 0, look_ahead, look_ahead, 500},
+            LuBlocking{160, kAll, 0, look_ahead, look_ahead},
+            LuBlocking{256, kNone, kSomeRightLooking, look_ahead, look_ahead},
+            LuBlocking{256, kAll, 0, look_ahead, look_ahead},
+            LuBlocking{512, kNone, kAllRightLooking, look_ahead, false}}) {
         ExpectAsGetrf<double>(n, n, kClusters, blocking);
         ExpectAsGetrf<float>(n, n, kClusters, blocking);
         ExpectAsGetrf<double>(n, n, kGrid, blocking);
@@ -217,16 +219,16 @@ TEST_F(CroutLuTest, RectangularAsGetrf) {
     ExpectAsGetrf<double>(shape.m, shape.n, kClusters, {64, 100, 0, true, false});
     ExpectAsGetrf<double>(shape.m, shape.n, kClusters, {32, 100, 0, true, false, 400});
     ExpectAsGetrf<double>(shape.m, shape.n, kGrid, {32, kAll, 0, true, false});
-    ExpectAsGetrf<float>(shape.m, shape.n, kClusters, {64, kAll, kAllFollow, true, true});
+    ExpectAsGetrf<float>(shape.m, shape.n, kClusters, {64, kAll, kAllRightLooking, true, true});
   }
 }
 
 // Panels of more rows than a cluster holds, and below it in the same matrix; and a GPU without
 // clusters, with an update that takes longer than its panels.
 TEST_F(CroutLuTest, PanelsOnAGridInsideLookAhead) {
-  for (const LuBlocking& blocking :
-       {LuBlocking{64, kAll, 0, true, false}, LuBlocking{64, kAll, kSomeFollow, true, false, kNone},
-        LuBlocking{96, kNone, 0, true, false}}) {
+  for (const LuBlocking& blocking : {LuBlocking{64, kAll, 0, true, false},
+                                     LuBlocking{64, kAll, kSomeRightLooking, true, false, kNone},
+                                     LuBlocking{96, kNone, 0, true, false}}) {
     ExpectAsGetrf<double>(40'000, 400, kClusters, blocking);
     ExpectAsGetrf<double>(32'900, 400, kClusters, blocking);
     ExpectAsGetrf<double>(2'500, 2'500, kGrid, blocking);
@@ -313,11 +315,11 @@ void CroutLuTest::StopsInAnyPanel(const LuBlocking& blocking) {
   }
 }
 
-// Rows move beside products in no panel, in some and in all.
+// Rows are interchanged while products run in no panel, in some and in all.
 TEST_F(CroutLuTest, StopsInAnyPanel) {
-  for (const int64_t beside : {kNone, int64_t{400}, kAll}) {
-    StopsInAnyPanel<double>({64, kAll, 0, true, false, beside});
-    StopsInAnyPanel<float>({64, kAll, 0, true, true, beside});
+  for (const int64_t overlap_left : {kNone, int64_t{400}, kAll}) {
+    StopsInAnyPanel<double>({64, kAll, 0, true, false, overlap_left});
+    StopsInAnyPanel<float>({64, kAll, 0, true, true, overlap_left});
   }
 }
 
@@ -331,4 +333,4 @@ TEST_F(CroutLuTest, RefusesASmallWorkspace) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::cuda

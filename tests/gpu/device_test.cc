@@ -24,11 +24,11 @@ TEST_F(GpuDeviceTest, DescribesItself) {
 }
 
 TEST_F(GpuDeviceTest, RefusesWhatIsNotThere) {
-  EXPECT_EQ(MakeCudaDevice(CountCudaDevices(), CudaOptions()).status().code(),
+  EXPECT_EQ(cuda::MakeDevice(cuda::CountCudaDevices(), cuda::Options()).status().code(),
             absl::StatusCode::kNotFound);
-  CudaOptions none;
+  cuda::Options none;
   none.upload_blocks = 0;
-  EXPECT_EQ(MakeCudaDevice(0, none).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(cuda::MakeDevice(0, none).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(GpuDeviceTest, LackOfMemoryIsAnAnswerNotAFault) {

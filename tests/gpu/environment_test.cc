@@ -9,7 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/cuda/vendor_environment.h"
+#include "kernels/cuda/device/vendor_environment.h"
 #include "tests/gpu/jobs.h"
 
 namespace crout {
@@ -87,7 +87,7 @@ TEST_F(GpuEnvironmentTest, ChangesNoBit) {
   std::string cleared;
   std::string raised;
   std::string lowered;
-  for (const char* name : kPrecisionVariables) {
+  for (const char* name : cuda::kPrecisionVariables) {
     absl::StrAppend(&cleared, "env -u ", name, " ");
     absl::StrAppend(&raised, name, "=1 ");
     absl::StrAppend(&lowered, name, "=0 ");

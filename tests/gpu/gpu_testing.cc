@@ -14,7 +14,7 @@ namespace {
 
 Device& Gpu() {
   static Device* const device = [] {
-    auto made = MakeCudaDevice(0, CudaOptions());
+    auto made = cuda::MakeDevice(0, cuda::Options());
     if (!made.ok()) {
       std::fprintf(stderr, "cuda:0: %s\n", made.status().ToString().c_str());
       std::abort();
@@ -25,7 +25,7 @@ Device& Gpu() {
 }
 
 Device& Host() {
-  static Device* const device = MakeHostDevice(HostOptions()).release();
+  static Device* const device = host::MakeDevice({}).release();
   return *device;
 }
 

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/device/cuda_device.h"
 #include "kernels/device.h"
 #include "kernels/factorization.h"
-#include "kernels/host/host_device.h"
+#include "kernels/host/device/host_device.h"
 #include "tests/gpu/vectors.h"
 
 namespace crout {
@@ -25,7 +25,7 @@ Device& Host();
 class GpuTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (CountCudaDevices() == 0) GTEST_SKIP() << "no CUDA device on this machine";
+    if (cuda::CountCudaDevices() == 0) GTEST_SKIP() << "no CUDA device on this machine";
   }
 };
 

@@ -6,13 +6,13 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cuda/deferred_interchanges.h"
-#include "kernels/cuda/interchange_rows.h"
-#include "kernels/cuda/permute_rows.h"
+#include "kernels/cuda/blocked/interchange_rows.h"
+#include "kernels/cuda/crout_lu/deferred_interchanges.h"
+#include "kernels/cuda/ops/permute_rows.h"
 #include "tests/gpu/kernel_test.h"
 #include "tests/gpu/vectors.h"
 
-namespace crout {
+namespace crout::cuda {
 namespace {
 
 // Rows of a matrix, its columns that are factored, and the columns of a block.
@@ -20,13 +20,13 @@ struct Shape {
   int64_t rows;
   int64_t columns;
   int64_t block;
-  int64_t wide = 0;  // columns in panels of two blocks
+  int64_t two_blocks_end = 0;  // columns in panels of two blocks
 };
 
 ::testing::Message Name(const Shape& shape) {
   return ::testing::Message() << shape.rows << " rows, " << shape.columns
-                              << " interchanges in blocks of " << shape.block << ", " << shape.wide
-                              << " of them in pairs";
+                              << " interchanges in blocks of " << shape.block << ", "
+                              << shape.two_blocks_end << " of them in pairs";
 }
 
 // Of rows near and far, some of them often; 1-based.
@@ -184,7 +184,7 @@ void InterchangesTest::ExpectDeferred(const Shape& shape) {
   const std::vector<int64_t> ipiv = Interchanges(shape.columns, shape.rows);
   std::vector<T> expected = a;
   for (int64_t j = 0; j < shape.columns; ++j) {
-    const int64_t width = j < shape.wide ? 2 * shape.block : shape.block;
+    const int64_t width = j < shape.two_blocks_end ? 2 * shape.block : shape.block;
     const int64_t behind = (j / width + 1) * width;
     if (behind < shape.columns) Laswp(ipiv, behind, shape.columns, &expected[j * ld]);
   }
@@ -193,7 +193,7 @@ void InterchangesTest::ExpectDeferred(const Shape& shape) {
     const auto matrix = Send(a);
     const auto pivots = Send(ipiv);
     const auto control = halted ? Halted<T>() : Control<T>();
-    const PanelLayout panels = {shape.columns, shape.block, shape.wide};
+    const PanelLayout panels = {shape.columns, shape.block, shape.two_blocks_end};
     const auto workspace =
         Allocate<std::byte>(DeferredInterchangesBytes(kDTypeOf<T>, shape.rows, panels));
     ASSERT_EQ(LaunchDeferredInterchanges<T>({matrix.get(), shape.rows, shape.columns + kBeside, ld},
@@ -217,4 +217,4 @@ TEST_F(InterchangesTest, DeferredToTheEnd) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::cuda

@@ -1,6 +1,6 @@
 // Inverses of a factor's diagonal blocks and their condition numbers: against products and sums in
 // float64 on the host.
-#include "kernels/cuda/invert_diagonal.h"
+#include "kernels/cuda/solve/invert_diagonal.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 #include "tests/gpu/kernel_test.h"
 #include "tests/gpu/vectors.h"
 
-namespace crout {
+namespace crout::cuda {
 namespace {
 
 constexpr int64_t kLuPadding = 3;
@@ -225,4 +225,4 @@ TEST_F(InvertDiagonalTest, ASingularFactorIsNotFinite) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::cuda

@@ -5,15 +5,15 @@
 #include <cstdlib>
 #include <string>
 
-#include "kernels/cuda/block_row.h"
-#include "kernels/cuda/device_limits.h"
-#include "kernels/cuda/icm_panel.h"
-#include "kernels/cuda/icm_plan.h"
-#include "kernels/cuda/icm_start.h"
-#include "kernels/cuda/invert_diagonal.h"
-#include "kernels/cuda/section_sweeps.h"
+#include "kernels/cuda/crout_lu/block_row.h"
+#include "kernels/cuda/device/device_limits.h"
+#include "kernels/cuda/icm/icm_panel.h"
+#include "kernels/cuda/icm/icm_plan.h"
+#include "kernels/cuda/icm/icm_start.h"
+#include "kernels/cuda/icm/section_sweeps.h"
+#include "kernels/cuda/solve/invert_diagonal.h"
 
-namespace crout {
+namespace crout::cuda {
 namespace {
 
 void Print(const char* kernel, const char* arguments, size_t bytes) {
@@ -39,7 +39,7 @@ void PrintFor(const DeviceLimits& limits, const char* type) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::cuda
 
 int main(int argc, char** argv) {
   if (argc != 2) {

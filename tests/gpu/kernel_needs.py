@@ -87,7 +87,7 @@ def main():
   parser.add_argument("--cuobjdump", default="cuobjdump")
   parser.add_argument("--revision", default="HEAD", help="what was built")
   arguments = parser.parse_args()
-  objects = sorted(arguments.build.glob("kernels/cuda/CMakeFiles/crout_cuda_device.dir/*.cu.o"))
+  objects = sorted(arguments.build.glob("kernels/cuda/CMakeFiles/crout_cuda_device.dir/**/*.cu.o"))
   if not objects:
     sys.exit(f"{arguments.build}: no objects of crout_cuda_device; see --help")
   found = resources(arguments.cuobjdump, objects)

@@ -2,10 +2,10 @@
 
 #include <string>
 
-#include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/device/cuda_device.h"
 #include "tests/gpu/announcement.h"
 
-namespace crout {
+namespace crout::cuda {
 namespace {
 
 std::string NameOfGpu() {
@@ -28,4 +28,4 @@ KernelTest::Stream KernelTest::MakeStream() {
   return {stream, &cudaStreamDestroy};
 }
 
-}  // namespace crout
+}  // namespace crout::cuda

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "kernels/cuda/lu_control.h"
+#include "kernels/cuda/blocked/lu_control.h"
 
-namespace crout {
+namespace crout::cuda {
 
 // Skips where no GPU is.
 class KernelTest : public ::testing::Test {
@@ -61,6 +61,6 @@ class KernelTest : public ::testing::Test {
   static Stream MakeStream();
 };
 
-}  // namespace crout
+}  // namespace crout::cuda
 
 #endif  // CROUT_TESTS_GPU_KERNEL_TEST_H_

@@ -5,14 +5,14 @@
 #include <string>
 
 #include "kernels/algorithm_registry.h"
-#include "kernels/cuda/device_limits.h"
-#include "kernels/cuda/icm_plan.h"
-#include "kernels/cuda/invert_diagonal.h"
-#include "kernels/cuda/section_sweeps.h"
+#include "kernels/cuda/device/device_limits.h"
+#include "kernels/cuda/icm/icm_plan.h"
+#include "kernels/cuda/icm/section_sweeps.h"
+#include "kernels/cuda/solve/invert_diagonal.h"
 #include "tests/gpu/jobs.h"
 #include "tests/support/ratios.h"
 
-namespace crout {
+namespace crout::cuda {
 namespace {
 
 using ::crout::testing::GalleryNamed;
@@ -54,9 +54,9 @@ class LimitsTest : public GpuTest, public ::testing::WithParamInterface<LesserGp
     static auto* const devices = new std::map<std::string, std::unique_ptr<Device>>();
     std::unique_ptr<Device>& device = (*devices)[GetParam().name];
     if (device == nullptr) {
-      CudaOptions options;
+      Options options;
       options.limits = GetParam().limits;
-      auto made = MakeCudaDevice(0, options);
+      auto made = MakeDevice(0, options);
       EXPECT_TRUE(made.ok()) << made.status();
       if (made.ok()) device = *std::move(made);
     }
@@ -191,4 +191,4 @@ TEST(DeviceLimitsTest, SizesFitWhatIsThere) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::cuda

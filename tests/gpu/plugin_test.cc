@@ -8,8 +8,8 @@
 
 #include "gtest/gtest.h"
 #include "kernels/algorithm_registry.h"
-#include "kernels/cuda/cuda_device.h"
-#include "kernels/cuda/vendor_environment.h"
+#include "kernels/cuda/device/cuda_device.h"
+#include "kernels/cuda/device/vendor_environment.h"
 #include "kernels/factorization.h"
 
 namespace crout {
@@ -36,23 +36,23 @@ absl::StatusOr<Factorization> FactorIdentity(Device& device) {
 
 // As a careless environment would have them, before the libraries are loaded.
 [[maybe_unused]] const bool kVariablesAreSet = [] {
-  for (const char* name : kPrecisionVariables) setenv(name, "1", 1);  // NOLINT: one thread
+  for (const char* name : cuda::kPrecisionVariables) setenv(name, "1", 1);  // NOLINT: one thread
   return true;
 }();
 
 TEST(GpuPluginTest, ClearsVariablesThatChangeThePrecision) {
-  CountCudaDevices();
-  for (const char* name : kPrecisionVariables) {
+  cuda::CountCudaDevices();
+  for (const char* name : cuda::kPrecisionVariables) {
     EXPECT_EQ(getenv(name), nullptr) << name;  // NOLINT(concurrency-mt-unsafe)
   }
 }
 
 TEST(GpuPluginTest, FactorsThroughTheLoadedLibrary) {
-  if (CountCudaDevices() == 0) {
+  if (cuda::CountCudaDevices() == 0) {
     std::puts("ALL TESTS SKIPPED: no CUDA device on this machine");
     GTEST_SKIP() << "no CUDA device on this machine";
   }
-  auto device = MakeCudaDevice(0, CudaOptions());
+  auto device = cuda::MakeDevice(0, cuda::Options());
   ASSERT_TRUE(device.ok()) << device.status();
   auto factor = FactorIdentity(**device);
   ASSERT_TRUE(factor.ok()) << factor.status();
@@ -62,7 +62,7 @@ TEST(GpuPluginTest, FactorsThroughTheLoadedLibrary) {
 
 // The CUDA libraries must not eat into the stacks of threads that others make small.
 TEST(GpuPluginTest, LeavesSmallStacksUsable) {
-  CountCudaDevices();
+  cuda::CountCudaDevices();
   pthread_attr_t attributes;
   ASSERT_EQ(pthread_attr_init(&attributes), 0);
   EXPECT_EQ(pthread_attr_setstacksize(&attributes, 102'400), 0);
@@ -75,7 +75,7 @@ TEST(GpuPluginTest, LeavesSmallStacksUsable) {
 }
 
 TEST(GpuPluginTest, RefusesAGpuThatIsNotThere) {
-  const auto device = MakeCudaDevice(CountCudaDevices(), CudaOptions());
+  const auto device = cuda::MakeDevice(cuda::CountCudaDevices(), cuda::Options());
   EXPECT_TRUE(absl::IsNotFound(device.status()) || absl::IsUnavailable(device.status()))
       << device.status();
 }

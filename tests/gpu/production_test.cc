@@ -7,8 +7,8 @@
 #include <cmath>
 #include <utility>
 
-#include "kernels/factor_probe.h"
-#include "kernels/normalizing_scale.h"
+#include "kernels/numerics/factor_probe.h"
+#include "kernels/numerics/normalizing_scale.h"
 #include "tests/gpu/jobs.h"
 #include "tests/support/ratios.h"
 

@@ -1,5 +1,5 @@
 // Residuals, their scale and the backward error: against sums in float64 on the host.
-#include "kernels/cuda/residual.h"
+#include "kernels/cuda/ops/residual.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 #include "tests/gpu/kernel_test.h"
 #include "tests/gpu/vectors.h"
 
-namespace crout {
+namespace crout::cuda {
 namespace {
 
 constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
@@ -181,4 +181,4 @@ TEST_F(ResidualTest, BackwardErrorsOfSpecialNumbers) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::cuda

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "kernels/direct_solve.h"
-#include "kernels/schur.h"
+#include "kernels/jobs/direct_solve.h"
+#include "kernels/jobs/schur.h"
 #include "tests/gpu/jobs.h"
 #include "tests/support/ratios.h"
 

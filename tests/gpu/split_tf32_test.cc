@@ -1,5 +1,5 @@
 // float32 numbers as sums of two that the tensor cores take.
-#include "kernels/cuda/split_tf32.h"
+#include "kernels/cuda/crout_lu/split_tf32.h"
 
 #include <algorithm>
 #include <bit>
@@ -11,7 +11,7 @@
 #include "tests/gpu/kernel_test.h"
 #include "tests/gpu/vectors.h"
 
-namespace crout {
+namespace crout::cuda {
 namespace {
 
 using Limits = std::numeric_limits<float>;
@@ -128,4 +128,4 @@ TEST_F(SplitTf32Test, NothingAfterAHalt) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::cuda

@@ -56,7 +56,7 @@ std::vector<std::byte> Roundtrip(Device& device, const std::vector<std::byte>& b
 }
 
 TEST_F(UploadTest, ArrivesWhole) {
-  const size_t block = CudaOptions().upload_block_bytes;
+  const size_t block = cuda::Options().upload_block_bytes;
   for (const size_t size :
        {size_t{1}, size_t{4096}, block - 1, block, block + 1, 9 * block + 12345}) {
     for (const size_t piece : {size_t{65'521}, size_t{1} << 20, 3 * block}) {
@@ -67,11 +67,11 @@ TEST_F(UploadTest, ArrivesWhole) {
 }
 
 TEST_F(UploadTest, ManySideBySideShareFewBlocks) {
-  CudaOptions options;
+  cuda::Options options;
   options.upload_block_bytes = 64 << 10;
   options.upload_blocks = 3;
   options.blocks_per_upload = 2;
-  auto device = MakeCudaDevice(0, options);
+  auto device = cuda::MakeDevice(0, options);
   ASSERT_TRUE(device.ok()) << device.status();
   std::vector<std::thread> threads;
   std::atomic<int> whole{0};
@@ -101,10 +101,10 @@ TEST_F(UploadTest, ReservesNoMoreThanIsLeft) {
 }
 
 TEST_F(UploadTest, AbandonedUploadsGiveTheirBlocksBack) {
-  CudaOptions options;
+  cuda::Options options;
   options.upload_block_bytes = 64 << 10;
   options.upload_blocks = 2;
-  auto device = MakeCudaDevice(0, options);
+  auto device = cuda::MakeDevice(0, options);
   ASSERT_TRUE(device.ok()) << device.status();
   Bench bench(**device);
   const Buffer destination = bench.Allocate(1 << 20);
@@ -129,10 +129,10 @@ TEST_F(UploadTest, AbandonedUploadsGiveTheirBlocksBack) {
 }
 
 TEST_F(UploadTest, AskingAgainWhileWaitingLosesNoBlock) {
-  CudaOptions options;
+  cuda::Options options;
   options.upload_block_bytes = 64 << 10;
   options.upload_blocks = 4;
-  auto device = MakeCudaDevice(0, options);
+  auto device = cuda::MakeDevice(0, options);
   ASSERT_TRUE(device.ok()) << device.status();
   Bench bench(**device);
   const Buffer destination = bench.Allocate(1 << 20);
@@ -156,10 +156,10 @@ TEST_F(UploadTest, AskingAgainWhileWaitingLosesNoBlock) {
 }
 
 TEST_F(UploadTest, UploaderMayDieInItsOwnCallback) {
-  CudaOptions options;
+  cuda::Options options;
   options.upload_block_bytes = 64 << 10;
   options.upload_blocks = 1;
-  auto device = MakeCudaDevice(0, options);
+  auto device = cuda::MakeDevice(0, options);
   ASSERT_TRUE(device.ok()) << device.status();
   Bench bench(**device);
   const Buffer destination = bench.Allocate(1 << 20);

@@ -1,15 +1,15 @@
 // Residuals of systems whose terms overflow: against long double on the host.
-#include "kernels/cuda/wide_range_residual.h"
+#include "kernels/cuda/ops/wide_range_residual.h"
 
 #include <cmath>
 #include <limits>
 #include <vector>
 
-#include "kernels/host/wide_range_residual.h"
+#include "kernels/host/ops/wide_range_residual.h"
 #include "tests/gpu/kernel_test.h"
 #include "tests/gpu/vectors.h"
 
-namespace crout {
+namespace crout::cuda {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -75,12 +75,12 @@ class WideRangeResidualTest : public KernelTest {
     Result result;
     result.r.resize(b.size());
     result.stats =
-        ComputeWideRangeResidual(1,
-                                 {reinterpret_cast<std::byte*>(a.data()), DType::kFloat64,
-                                  system.rows, system.cols, system.rows},
-                                 system.op, {x.data(), depth, system.columns, depth},
-                                 {b.data(), height, system.columns, height},
-                                 {result.r.data(), height, system.columns, height});
+        host::ComputeWideRangeResidual(1,
+                                       {reinterpret_cast<std::byte*>(a.data()), DType::kFloat64,
+                                        system.rows, system.cols, system.rows},
+                                       system.op, {x.data(), depth, system.columns, depth},
+                                       {b.data(), height, system.columns, height},
+                                       {result.r.data(), height, system.columns, height});
     return result;
   }
 };
@@ -183,4 +183,4 @@ TEST_F(WideRangeResidualTest, NothingLeftIsNoError) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::cuda

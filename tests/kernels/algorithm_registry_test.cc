@@ -1,6 +1,6 @@
 #include "kernels/algorithm_registry.h"
 
-#include "kernels/host/host_device.h"
+#include "kernels/host/device/host_device.h"
 #include "tests/support/fake_device.h"
 #include "tests/support/status_matchers.h"
 
@@ -12,7 +12,7 @@ using testing::FakeDevice;
 
 class RegistryTest : public ::testing::Test {
  protected:
-  const std::unique_ptr<Device> device_ = MakeHostDevice({.threads = 1});
+  const std::unique_ptr<Device> device_ = host::MakeDevice({.threads = 1});
 };
 
 TEST_F(RegistryTest, FindsByName) {

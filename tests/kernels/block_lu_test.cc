@@ -1,5 +1,5 @@
 // Blocked LU without pivoting: values, refusals, and bits that no thread count changes.
-#include "kernels/host/host_device.h"
+#include "kernels/host/device/host_device.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
 #include "tests/support/sanitizers.h"
@@ -15,7 +15,7 @@ FactorRequest Request() {
 }
 
 HostFactor FactorOn(int threads, const HostMatrix& a, int64_t n) {
-  const std::unique_ptr<Device> device = MakeHostDevice({.threads = threads});
+  const std::unique_ptr<Device> device = host::MakeDevice({.threads = threads});
   JobRunner runner(*device);
   const auto factor = runner.Factor(a, n, Request());
   EXPECT_OK(factor);
@@ -54,7 +54,7 @@ TEST(BlockLuTest, RefusesAPivotThatUnderflows) {
       const int64_t n = 300;
       HostMatrix a = GalleryNamed("lower_triangular").make(n);
       a[k + k * n] = pivot;
-      const std::unique_ptr<Device> device = MakeHostDevice({});
+      const std::unique_ptr<Device> device = host::MakeDevice({});
       JobRunner runner(*device);
       ASSERT_OK_AND_ASSIGN(const Factorization factor, runner.Factor(a, n, Request()));
       EXPECT_EQ(factor.summary.info, k + 1);
@@ -69,7 +69,7 @@ TEST(BlockLuTest, ARefusalIsTheSameEveryTime) {
   HostMatrix a = GalleryNamed("diagonally_dominant").make(n);
   for (int64_t j = 0; j < n; ++j) a[520 + j * n] = a[3 + j * n];  // two equal rows
   const auto run = [&] {
-    const std::unique_ptr<Device> device = MakeHostDevice({.threads = 4});
+    const std::unique_ptr<Device> device = host::MakeDevice({.threads = 4});
     JobRunner runner(*device);
     auto factor = runner.Factor(a, n, Request());
     EXPECT_OK(factor);
@@ -82,7 +82,7 @@ TEST(BlockLuTest, ARefusalIsTheSameEveryTime) {
 TEST(BlockLuTest, StopsBetweenTiles) {
   const int64_t n = 600;
   const HostMatrix a = GalleryNamed("diagonally_dominant").make(n);
-  const std::unique_ptr<Device> device = MakeHostDevice({});
+  const std::unique_ptr<Device> device = host::MakeDevice({});
   JobRunner runner(*device);
   int asked = 0;
   ASSERT_OK(runner.Factor(a, n, Request(), [&] { return ++asked < 0; }));

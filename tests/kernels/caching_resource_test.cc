@@ -1,4 +1,4 @@
-#include "kernels/caching_resource.h"
+#include "kernels/memory/caching_resource.h"
 
 #include <cstdint>
 #include <cstring>
@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/host/host_memory.h"
+#include "kernels/host/device/host_memory.h"
 #include "kernels/util/size_class.h"
 #include "tests/support/refused_allocations.h"
 #include "tests/support/status_matchers.h"
@@ -148,7 +148,7 @@ TEST(CachingResourceTest, TrimReturnsEverything) {
 }
 
 TEST(CachingResourceTest, ManyThreads) {
-  CachingResource resource(std::make_unique<HostMemory>(), size_t{4} << 20);
+  CachingResource resource(std::make_unique<host::HostMemory>(), size_t{4} << 20);
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&resource, t] {
@@ -166,7 +166,7 @@ TEST(CachingResourceTest, ManyThreads) {
 }
 
 TEST(HostMemoryTest, LargeBlocksAreAlignedAndZero) {
-  HostMemory memory;
+  host::HostMemory memory;
   for (const size_t bytes : {size_t{1} << 20, (size_t{1} << 20) + 4096, size_t{9} << 20}) {
     ASSERT_OK_AND_ASSIGN(void* block, memory.Acquire(bytes));
     EXPECT_EQ(reinterpret_cast<uintptr_t>(block) % (2 << 20), 0u);
@@ -176,7 +176,7 @@ TEST(HostMemoryTest, LargeBlocksAreAlignedAndZero) {
 }
 
 TEST(HostMemoryTest, CachedPagesStay) {
-  CachingResource resource(std::make_unique<HostMemory>(), size_t{64} << 20);
+  CachingResource resource(std::make_unique<host::HostMemory>(), size_t{64} << 20);
   const size_t bytes = size_t{16} << 20;
   {
     ASSERT_OK_AND_ASSIGN(const Buffer buffer, resource.Allocate(bytes));

@@ -1,12 +1,12 @@
 // What small matrices take is measured, on methods whose times are known.
-#include "kernels/host/calibration.h"
+#include "kernels/host/device/calibration.h"
 
 #include <cmath>
 #include <functional>
 #include <utility>
 
 #include "gtest/gtest.h"
-#include "kernels/host/host_device.h"
+#include "kernels/host/device/host_device.h"
 #include "tests/support/failpoints.h"
 #include "tests/support/status_matchers.h"
 
@@ -58,14 +58,14 @@ class CalibrationTest : public ::testing::Test {
   void Run() {
     auto context = device_->CreateContext();
     ASSERT_OK(context);
-    Calibrate(**context, algorithms_);
+    host::Calibrate(**context, algorithms_);
   }
   double Predict(int method, int64_t n, DType dtype = DType::kFloat64) const {
     return algorithms_[method]->PredictSeconds(dtype, n);
   }
 
   testing::Failpoints clock_;
-  const std::unique_ptr<Device> device_ = MakeHostDevice({.threads = 1});
+  const std::unique_ptr<Device> device_ = host::MakeDevice({.threads = 1});
   std::vector<std::unique_ptr<LuAlgorithm>> algorithms_;
 };
 
@@ -89,10 +89,10 @@ TEST_F(CalibrationTest, PredictsWhatWasMeasured) {
 TEST_F(CalibrationTest, BeyondTheLargestOrderTheCorrectionFades) {
   Add(Always(absl::Seconds(30)));
   Run();
-  const double own = 1e-3 * kLargestCalibrated;
-  const double wrong_by = Predict(0, kLargestCalibrated) / own;
+  const double own = 1e-3 * host::kLargestCalibrated;
+  const double wrong_by = Predict(0, host::kLargestCalibrated) / own;
   EXPECT_GT(wrong_by, 100);
-  EXPECT_NEAR(Predict(0, 2 * kLargestCalibrated) / (2 * own), std::sqrt(wrong_by), 1e-6);
+  EXPECT_NEAR(Predict(0, 2 * host::kLargestCalibrated) / (2 * own), std::sqrt(wrong_by), 1e-6);
   EXPECT_NEAR(Predict(0, 1000000) / 1e3, 1, 1e-3);
 }
 

@@ -5,7 +5,7 @@
 #include <new>
 #include <string>
 
-#include "kernels/host/host_device.h"
+#include "kernels/host/device/host_device.h"
 #include "tests/support/fake_device.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/status_matchers.h"
@@ -72,7 +72,7 @@ TEST_F(CancellationTest, SolveStopsAtEveryQuestionAndWritesNothing) {
 TEST_F(CancellationTest, AQuestionWithoutMemoryEndsTheJobAlone) {
   constexpr int64_t kWide = 1024;
   const HostMatrix a = GalleryNamed("diagonally_dominant").make(kWide);
-  const std::unique_ptr<Device> host = MakeHostDevice({.threads = 2});
+  const std::unique_ptr<Device> host = host::MakeDevice({.threads = 2});
   JobRunner runner(*host);
   struct Case {
     const char* algorithm;

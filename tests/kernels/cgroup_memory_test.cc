@@ -1,4 +1,4 @@
-#include "kernels/host/cgroup_memory.h"
+#include "kernels/host/device/cgroup_memory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <fstream>
 #include <string>
 
-#include "kernels/host/host_info.h"
+#include "kernels/host/device/host_info.h"
 
 namespace crout {
 namespace {
@@ -33,7 +33,7 @@ class CgroupMemoryTest : public ::testing::Test {
     fs::create_directories(path.parent_path());
     std::ofstream(path) << text << "\n";
   }
-  std::optional<uint64_t> Limit() { return CgroupMemoryLimit(root_); }
+  std::optional<uint64_t> Limit() { return host::CgroupMemoryLimit(root_); }
 
   std::string root_;
 };
@@ -98,9 +98,9 @@ TEST_F(CgroupMemoryTest, WhatIsNoNumberIsNoLimit) {
 
 TEST(SystemMemoryTest, IsWithinTheMachineAndTheGroup) {
   const auto machine = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  EXPECT_GT(SystemMemoryBytes(), 0u);
-  EXPECT_LE(SystemMemoryBytes(), machine);
-  EXPECT_LE(SystemMemoryBytes(), CgroupMemoryLimit().value_or(machine));
+  EXPECT_GT(host::SystemMemoryBytes(), 0u);
+  EXPECT_LE(host::SystemMemoryBytes(), machine);
+  EXPECT_LE(host::SystemMemoryBytes(), host::CgroupMemoryLimit().value_or(machine));
 }
 
 }  // namespace

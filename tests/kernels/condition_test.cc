@@ -2,8 +2,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "kernels/host/host_device.h"
-#include "kernels/norm_estimator.h"
+#include "kernels/host/device/host_device.h"
+#include "kernels/numerics/norm_estimator.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
@@ -13,7 +13,7 @@ namespace {
 
 class ConditionTest : public ::testing::TestWithParam<std::string> {
  protected:
-  const std::unique_ptr<Device> device_ = MakeHostDevice({});
+  const std::unique_ptr<Device> device_ = host::MakeDevice({});
   JobRunner runner_{*device_};
 };
 

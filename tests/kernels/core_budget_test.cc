@@ -1,6 +1,6 @@
 // Concurrent host jobs together never use more threads than cores, and their bits do not depend on
 // each other.
-#include "kernels/host/core_budget.h"
+#include "kernels/host/device/core_budget.h"
 
 #include <atomic>
 #include <filesystem>
@@ -8,9 +8,9 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/host/executor.h"
-#include "kernels/host/host_device.h"
-#include "kernels/host/host_info.h"
+#include "kernels/host/device/executor.h"
+#include "kernels/host/device/host_device.h"
+#include "kernels/host/device/host_info.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/patience.h"
 #include "tests/support/status_matchers.h"
@@ -19,13 +19,13 @@ namespace crout::testing {
 namespace {
 
 TEST(CoreBudgetTest, NeverLeasesMoreThanThereAre) {
-  CoreBudget budget(4);
+  host::CoreBudget budget(4);
   std::atomic<int> running{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < 8; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < 200; ++i) {
-        const CoreBudget::Lease lease = budget.Acquire(1 + (t + i) % 4);
+        const host::CoreBudget::Lease lease = budget.Acquire(1 + (t + i) % 4);
         EXPECT_LE(running += lease.cores(), 4);
         running -= lease.cores();
       }
@@ -37,14 +37,14 @@ TEST(CoreBudgetTest, NeverLeasesMoreThanThereAre) {
 }
 
 TEST(CoreBudgetTest, ALargeRequestIsNotStarved) {
-  CoreBudget budget(2);
+  host::CoreBudget budget(2);
   std::atomic<bool> done{false};
   std::thread large;
   std::thread small;
   {
-    const CoreBudget::Lease held = budget.Acquire(1);
+    const host::CoreBudget::Lease held = budget.Acquire(1);
     large = std::thread([&] {
-      const CoreBudget::Lease both = budget.Acquire(2);
+      const host::CoreBudget::Lease both = budget.Acquire(2);
       EXPECT_EQ(budget.waiting(), 1) << "a later request has overtaken";
       done = true;
     });
@@ -62,19 +62,19 @@ TEST(CoreBudgetTest, ALargeRequestIsNotStarved) {
 }
 
 TEST(HostExecutorTest, WideWorkGetsAllCoresAndNarrowOne) {
-  HostExecutor executor(3);
+  host::Executor executor(3);
   int wide = 0;
   int narrow = 0;
-  executor.Run(Width::kAllCores, [&](int cores) { wide = cores; });
-  executor.Run(Width::kOneCore, [&](int cores) { narrow = cores; });
+  executor.Run(host::Width::kAllCores, [&](int cores) { wide = cores; });
+  executor.Run(host::Width::kOneCore, [&](int cores) { narrow = cores; });
   EXPECT_EQ(wide, 3);
   EXPECT_EQ(narrow, 1);
   EXPECT_EQ(executor.budget().peak(), 3);
 }
 
 TEST(HostExecutorTest, MemoryThatWorkDoesNotGetIsTheCallersConcern) {
-  HostExecutor executor(2);
-  for (const Width width : {Width::kAllCores, Width::kOneCore}) {
+  host::Executor executor(2);
+  for (const host::Width width : {host::Width::kAllCores, host::Width::kOneCore}) {
     EXPECT_THROW(executor.Run(width, [](int) { throw std::bad_alloc(); }), std::bad_alloc);
     int cores = 0;
     executor.Run(width, [&](int given) { cores = given; });
@@ -92,9 +92,9 @@ int ThreadCount() {
 }
 
 TEST(HostDeviceTest, OneTeamHoweverManyThreadsSubmit) {
-  const int cores = AvailableCores();
+  const int cores = host::AvailableCores();
   const int before = ThreadCount();
-  const std::unique_ptr<Device> device = MakeHostDevice({.threads = cores});
+  const std::unique_ptr<Device> device = host::MakeDevice({.threads = cores});
   constexpr int kSubmitters = 6;
   constexpr int64_t kWide = 1100;
   const HostMatrix a = RandomMatrix(kWide, kWide, 1);
@@ -117,8 +117,8 @@ TEST(HostDeviceTest, OneTeamHoweverManyThreadsSubmit) {
 }
 
 TEST(HostDeviceTest, BitsDoNotDependOnTheLoad) {
-  const std::unique_ptr<Device> device = MakeHostDevice({});
-  EXPECT_EQ(device->info().parallelism, AvailableCores());
+  const std::unique_ptr<Device> device = host::MakeDevice({});
+  EXPECT_EQ(device->info().parallelism, host::AvailableCores());
   JobRunner alone(*device);
   const std::vector<int64_t> sizes = {50, 300, 1050};
   std::vector<HostMatrix> expected;

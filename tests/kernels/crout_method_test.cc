@@ -1,5 +1,5 @@
 // Crout's direct method: its pivot rules, and cm without any.
-#include "kernels/host/host_device.h"
+#include "kernels/host/device/host_device.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
@@ -23,7 +23,7 @@ class CroutMethodTest : public ::testing::Test {
     return request;
   }
 
-  const std::unique_ptr<Device> device_ = MakeHostDevice({});
+  const std::unique_ptr<Device> device_ = host::MakeDevice({});
   JobRunner runner_{*device_};
   int64_t info_ = 0;
 };

@@ -1,5 +1,5 @@
 // Solving without factors, around a solver that is known to work.
-#include "kernels/direct_solve.h"
+#include "kernels/jobs/direct_solve.h"
 
 #include <cmath>
 #include <limits>

@@ -1,9 +1,9 @@
 // Scaling by powers of two: the criteria, and that solves and determinants do not see it.
-#include "kernels/equilibrate.h"
+#include "kernels/numerics/equilibrate.h"
 
 #include <cmath>
 
-#include "kernels/host/host_device.h"
+#include "kernels/host/device/host_device.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
@@ -42,7 +42,7 @@ HostMatrix BadlyScaled(int64_t n) {
 
 class EquilibrateTest : public ::testing::TestWithParam<const char*> {
  protected:
-  const std::unique_ptr<Device> device_ = MakeHostDevice({});
+  const std::unique_ptr<Device> device_ = host::MakeDevice({});
   JobRunner runner_{*device_};
 };
 

@@ -1,7 +1,7 @@
 // GET07: the forward error bound holds, and is not idle.
 #include <cmath>
 
-#include "kernels/host/host_device.h"
+#include "kernels/host/device/host_device.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
@@ -22,7 +22,7 @@ class ErrorBoundTest : public ::testing::TestWithParam<Case> {};
 
 TEST_P(ErrorBoundTest, Holds) {
   const Case& c = GetParam();
-  const std::unique_ptr<Device> device = MakeHostDevice({});
+  const std::unique_ptr<Device> device = host::MakeDevice({});
   JobRunner runner(*device);
   for (const int64_t n : {1, 2, 10, 50}) {
     // Integers, so that b is exact and the true solution known.
@@ -91,7 +91,7 @@ class RoughFactorTest : public ::testing::Test {
     return runner_.Solve(factor, b, 1, request);
   }
 
-  const std::unique_ptr<Device> device_ = MakeHostDevice({});
+  const std::unique_ptr<Device> device_ = host::MakeDevice({});
   JobRunner runner_{*device_};
 };
 
@@ -147,7 +147,7 @@ TEST_F(RoughFactorTest, BoundHoldsForManyRandomMatrices) {
 }
 
 TEST(ErrorBoundEdgeTest, OfZeros) {
-  const std::unique_ptr<Device> device = MakeHostDevice({});
+  const std::unique_ptr<Device> device = host::MakeDevice({});
   JobRunner runner(*device);
   SolveRequest solve;
   solve.error_bound = true;
@@ -163,7 +163,7 @@ TEST(ErrorBoundEdgeTest, OfZeros) {
 
 // Badly scaled columns alone are no reason to say Infinity, nor are growing rows.
 TEST(ErrorBoundEdgeTest, DoesNotDependOnTheScalesOfRowsAndColumns) {
-  const std::unique_ptr<Device> device = MakeHostDevice({});
+  const std::unique_ptr<Device> device = host::MakeDevice({});
   JobRunner runner(*device);
   const int64_t n = 20;
   HostMatrix a = RandomMatrix(n, n, 5);

@@ -1,5 +1,5 @@
 // The probe of a factorization: by its definition, and that it tells bad factors from good ones.
-#include "kernels/factor_probe.h"
+#include "kernels/numerics/factor_probe.h"
 
 #include <cmath>
 #include <limits>
@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/host/host_device.h"
-#include "kernels/normalizing_scale.h"
+#include "kernels/host/device/host_device.h"
+#include "kernels/numerics/normalizing_scale.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
@@ -25,7 +25,7 @@ class FactorProbeTest : public ::testing::Test {
                  bool unit_in_u, DType dtype);
   double QualityOf(const HostMatrix& a, int64_t n, const FactorRequest& request);
 
-  const std::unique_ptr<Device> device_ = MakeHostDevice({});
+  const std::unique_ptr<Device> device_ = host::MakeDevice({});
   JobRunner runner_{*device_};
   MatrixOps& ops_ = runner_.context().ops();
 };

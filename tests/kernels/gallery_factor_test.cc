@@ -5,7 +5,7 @@
 #include <string>
 #include <tuple>
 
-#include "kernels/host/host_device.h"
+#include "kernels/host/device/host_device.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
 #include "tests/support/sanitizers.h"
@@ -24,7 +24,7 @@ class GalleryFactorTest
   const std::string algorithm_ = std::get<0>(GetParam());
   const GalleryKind& kind_ = GalleryNamed(std::get<1>(GetParam()));
   const DType dtype_ = std::get<2>(GetParam());
-  const std::unique_ptr<Device> device_ = MakeHostDevice({});
+  const std::unique_ptr<Device> device_ = host::MakeDevice({});
   JobRunner runner_{*device_};
 };
 
@@ -84,7 +84,7 @@ void GalleryFactorTest::Check(int64_t n) {
 }
 
 TEST(GrowthTest, WilkinsonsIsReported) {
-  const std::unique_ptr<Device> device = MakeHostDevice({});
+  const std::unique_ptr<Device> device = host::MakeDevice({});
   JobRunner runner(*device);
   for (const char* algorithm : {"getrf", "gem", "cmpp", "icmpp"}) {
     FactorRequest request;

@@ -4,7 +4,7 @@
 #include <string>
 #include <tuple>
 
-#include "kernels/host/host_device.h"
+#include "kernels/host/device/host_device.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
 #include "tests/support/sanitizers.h"
@@ -28,7 +28,7 @@ class GallerySolveTest : public ::testing::TestWithParam<std::tuple<Pair, std::s
   const Pair pair_ = std::get<0>(GetParam());
   const GalleryKind& kind_ = GalleryNamed(std::get<1>(GetParam()));
   const DType dtype_ = std::get<2>(GetParam());
-  const std::unique_ptr<Device> device_ = MakeHostDevice({});
+  const std::unique_ptr<Device> device_ = host::MakeDevice({});
   JobRunner runner_{*device_};
 };
 
@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(Some, LargeGallerySolveTest,
                          TestName);
 
 TEST(LayoutTest, RowMajorGivesTheSameBits) {
-  const std::unique_ptr<Device> device = MakeHostDevice({});
+  const std::unique_ptr<Device> device = host::MakeDevice({});
   JobRunner runner(*device);
   for (const bool keep : {true, false}) {
     for (const DType factor_dtype : {DType::kFloat32, DType::kFloat64}) {
@@ -136,7 +136,7 @@ TEST(LayoutTest, RowMajorGivesTheSameBits) {
 }
 
 TEST(DTypeTest, EveryCombinationOfTypesSolves) {
-  const std::unique_ptr<Device> device = MakeHostDevice({});
+  const std::unique_ptr<Device> device = host::MakeDevice({});
   JobRunner runner(*device);
   const int64_t n = 20;
   const HostMatrix a = Rounded(GalleryNamed("diagonally_dominant").make(n), DType::kFloat32);

@@ -1,7 +1,7 @@
 // Gauss-Jordan on the host: solutions, inverses and singular matrices.
 #include <cstring>
 
-#include "kernels/host/host_device.h"
+#include "kernels/host/device/host_device.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
 #include "tests/support/sanitizers.h"
@@ -28,7 +28,7 @@ class GaussJordanTest : public ::testing::TestWithParam<DType> {
     return Unpacked(rhs.data(), {nullptr, GetParam(), Layout::kColumnMajor, n, nrhs});
   }
 
-  const std::unique_ptr<Device> device_ = MakeHostDevice({});
+  const std::unique_ptr<Device> device_ = host::MakeDevice({});
   JobRunner runner_{*device_};
   int32_t info_ = -1;
 };

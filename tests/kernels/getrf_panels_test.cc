@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "kernels/host/host_device.h"
+#include "kernels/host/device/host_device.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/matrices.h"
 #include "tests/support/status_matchers.h"
@@ -22,7 +22,7 @@ class GetrfPanelsTest : public ::testing::Test {
     return request;
   }
 
-  const std::unique_ptr<Device> device_ = MakeHostDevice({});
+  const std::unique_ptr<Device> device_ = host::MakeDevice({});
   JobRunner runner_{*device_};
   HostMatrix a_ = RandomMatrix(kN, kN, 1);
 };

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/host/host_device.h"
+#include "kernels/host/device/host_device.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
@@ -20,7 +20,7 @@ class IcmFailuresTest : public ::testing::Test {
     return request;
   }
 
-  const std::unique_ptr<Device> device_ = MakeHostDevice({});
+  const std::unique_ptr<Device> device_ = host::MakeDevice({});
   JobRunner runner_{*device_};
 };
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "kernels/host/host_device.h"
+#include "kernels/host/device/host_device.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
 #include "tests/support/sanitizers.h"
@@ -61,7 +61,7 @@ class IcmTest : public ::testing::Test {
             factor.summary.unit_diagonal};
   }
 
-  const std::unique_ptr<Device> device_ = MakeHostDevice({});
+  const std::unique_ptr<Device> device_ = host::MakeDevice({});
   JobRunner runner_{*device_};
 };
 

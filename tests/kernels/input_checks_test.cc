@@ -1,10 +1,10 @@
 // What is refused, with its position: NaN, Inf, overflow, shapes; and that nothing near it is.
-#include "kernels/input_checks.h"
+#include "kernels/jobs/input_checks.h"
 
 #include <cmath>
 #include <limits>
 
-#include "kernels/host/host_device.h"
+#include "kernels/host/device/host_device.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/status_matchers.h"
 
@@ -18,7 +18,7 @@ const double kInf = std::numeric_limits<double>::infinity();
 
 class InputChecksTest : public ::testing::Test {
  protected:
-  const std::unique_ptr<Device> device_ = MakeHostDevice({});
+  const std::unique_ptr<Device> device_ = host::MakeDevice({});
   JobRunner runner_{*device_};
 };
 

@@ -1,10 +1,10 @@
 // What host and device versions of the iterative Crout method share.
 #include <cmath>
 
-#include "kernels/iterative_crout/pivot_rule.h"
-#include "kernels/iterative_crout/run_record.h"
+#include "kernels/icm/pivot_rule.h"
+#include "kernels/icm/run_record.h"
 #include "kernels/lu_algorithm.h"
-#include "kernels/permutation.h"
+#include "kernels/numerics/permutation.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing {

@@ -1,8 +1,8 @@
 // The iterative triangular solver: tolerance, the fixed point, and NaN that never converges.
 #include <cmath>
 
-#include "kernels/host/host_device.h"
-#include "kernels/host/solvers.h"
+#include "kernels/host/device/host_device.h"
+#include "kernels/host/solve/solvers.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/status_matchers.h"
 
@@ -13,7 +13,7 @@ class IterativeSolverTest : public ::testing::Test {
  protected:
   // X with the factor `lu` (float64, unit diagonal in L, no exchanges).
   HostMatrix Solve(HostMatrix lu, int64_t n, Op op, HostMatrix b, double tolerance) {
-    const auto solver = MakeHostIs(executor_);
+    const auto solver = host::MakeIs(executor_);
     std::vector<int64_t> ipiv(n);
     for (int64_t i = 0; i < n; ++i) ipiv[i] = i + 1;
     std::vector<std::byte> workspace(*solver->WorkspaceBytes(DType::kFloat64, n, 1));
@@ -24,8 +24,8 @@ class IterativeSolverTest : public ::testing::Test {
     return b;
   }
 
-  HostExecutor executor_{2};
-  const std::unique_ptr<Device> device_ = MakeHostDevice({});
+  host::Executor executor_{2};
+  const std::unique_ptr<Device> device_ = host::MakeDevice({});
   JobRunner runner_{*device_};
 };
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "kernels/host/host_device.h"
+#include "kernels/host/device/host_device.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
@@ -23,7 +23,7 @@ class MatrixOpsTest : public ::testing::Test {
     return {m.data(), rows, cols, std::max<int64_t>(1, rows)};
   }
 
-  const std::unique_ptr<Device> device_ = MakeHostDevice({});
+  const std::unique_ptr<Device> device_ = host::MakeDevice({});
   JobRunner runner_{*device_};
   MatrixOps& ops_ = runner_.context().ops();
   DeviceReport& report_ = runner_.context().report();

@@ -12,10 +12,10 @@
 
 #include "gmock/gmock.h"
 #include "kernels/algorithm_registry.h"
-#include "kernels/cost_ratios.h"
-#include "kernels/host/host_device.h"
-#include "kernels/kept_costs.h"
-#include "kernels/measure_costs.h"
+#include "kernels/costs/cost_ratios.h"
+#include "kernels/costs/kept_costs.h"
+#include "kernels/costs/measure_costs.h"
+#include "kernels/host/device/host_device.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout {
@@ -126,7 +126,7 @@ class TimedDevice final : public Device {
 
  private:
   Clock clock_;
-  const std::unique_ptr<Device> host_ = MakeHostDevice({.threads = 1});
+  const std::unique_ptr<Device> host_ = host::MakeDevice({.threads = 1});
   std::vector<std::unique_ptr<LuAlgorithm>> algorithms_;
   std::vector<std::unique_ptr<TriangularSolver>> solvers_;
 };

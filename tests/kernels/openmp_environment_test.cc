@@ -1,4 +1,4 @@
-#include "kernels/host/openmp_environment.h"
+#include "kernels/host/device/openmp_environment.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -20,7 +20,7 @@ TEST(OpenMpEnvironmentTest, StartsAnewWithPassiveWaits) {
     std::string name = "openmp_environment_test";
     std::string filter = "--gtest_filter=OpenMpEnvironmentTest.StartedAnew";
     char* argv[] = {name.data(), filter.data(), nullptr};
-    UsePassiveOpenMpWaits(argv);
+    host::UsePassiveOpenMpWaits(argv);
     _exit(99);  // It returned: the program was not started anew.
   }
   int status = 0;
@@ -32,12 +32,12 @@ TEST(OpenMpEnvironmentTest, StartsAnewWithPassiveWaits) {
 TEST(OpenMpEnvironmentTest, StartedAnew) {
   if (getenv("CROUT_TEST_STARTED_ANEW") == nullptr) GTEST_SKIP() << "run by the test above";
   EXPECT_STREQ(getenv("OMP_WAIT_POLICY"), "passive");
-  UsePassiveOpenMpWaits(nullptr);  // and not again
+  host::UsePassiveOpenMpWaits(nullptr);  // and not again
 }
 
 TEST(OpenMpEnvironmentTest, LeavesASetPolicyAlone) {
   setenv("OMP_WAIT_POLICY", "active", 1);
-  UsePassiveOpenMpWaits(nullptr);
+  host::UsePassiveOpenMpWaits(nullptr);
   EXPECT_STREQ(getenv("OMP_WAIT_POLICY"), "active");
 }
 // NOLINTEND(concurrency-mt-unsafe)

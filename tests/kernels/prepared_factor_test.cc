@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "kernels/algorithm_registry.h"
-#include "kernels/factorize_plan.h"
+#include "kernels/jobs/factorize_plan.h"
 #include "tests/support/fake_device.h"
 #include "tests/support/gallery.h"
 #include "tests/support/preparing_solver.h"

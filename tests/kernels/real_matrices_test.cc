@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "kernels/host/host_device.h"
+#include "kernels/host/device/host_device.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/matrices.h"
 #include "tests/support/ratios.h"
@@ -29,7 +29,7 @@ class RealMatricesTest : public ::testing::Test {
   int scaled_ = 0;
   int checked_ = 0;
   int not_square_ = 0;
-  const std::unique_ptr<Device> device_ = MakeHostDevice({});
+  const std::unique_ptr<Device> device_ = host::MakeDevice({});
   JobRunner runner_{*device_};
 };
 

@@ -1,5 +1,5 @@
 // Iterative refinement: a float32 factor of a float64 matrix reaches float64 backward error.
-#include "kernels/host/host_device.h"
+#include "kernels/host/device/host_device.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
@@ -16,7 +16,7 @@ class RefinementTest : public ::testing::TestWithParam<const char*> {
     return runner_.Factor(a, n, request);
   }
 
-  const std::unique_ptr<Device> device_ = MakeHostDevice({});
+  const std::unique_ptr<Device> device_ = host::MakeDevice({});
   JobRunner runner_{*device_};
 };
 

@@ -1,11 +1,11 @@
 // Schur complements against their definition, and the factors that come with them.
-#include "kernels/schur.h"
+#include "kernels/jobs/schur.h"
 
 #include <cmath>
 #include <limits>
 
-#include "kernels/schur_plan.h"
-#include "kernels/schur_probe.h"
+#include "kernels/jobs/schur_plan.h"
+#include "kernels/numerics/schur_probe.h"
 #include "tests/support/fake_device.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"

@@ -1,7 +1,7 @@
 // Singular matrices and factors that overflow are results that do not look fine.
 #include <cmath>
 
-#include "kernels/host/host_device.h"
+#include "kernels/host/device/host_device.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
@@ -18,7 +18,7 @@ class SingularTest : public ::testing::TestWithParam<const char*> {
     return request;
   }
 
-  const std::unique_ptr<Device> device_ = MakeHostDevice({});
+  const std::unique_ptr<Device> device_ = host::MakeDevice({});
   JobRunner runner_{*device_};
 };
 
@@ -120,7 +120,7 @@ INSTANTIATE_TEST_SUITE_P(All, SingularTest, ::testing::Values("getrf", "gem", "c
 class WithoutPivotingTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(WithoutPivotingTest, SaysNothingOfARegularMatrix) {
-  const std::unique_ptr<Device> device = MakeHostDevice({});
+  const std::unique_ptr<Device> device = host::MakeDevice({});
   JobRunner runner(*device);
   FactorRequest request;
   request.algorithm = GetParam();

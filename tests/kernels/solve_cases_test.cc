@@ -2,14 +2,14 @@
 #include "tests/support/solve_cases.h"
 
 #include "gtest/gtest.h"
-#include "kernels/host/host_device.h"
+#include "kernels/host/device/host_device.h"
 
 namespace crout::testing {
 namespace {
 
 class SolveCasesTest : public ::testing::Test {
  protected:
-  const std::unique_ptr<Device> device_ = MakeHostDevice({});
+  const std::unique_ptr<Device> device_ = host::MakeDevice({});
 };
 
 TEST_F(SolveCasesTest, MultiplesOfRightHandSidesSolveAlike) {

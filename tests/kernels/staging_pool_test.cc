@@ -1,5 +1,5 @@
 // The accounts of staging blocks: none is lost, and whoever waits is told once.
-#include "kernels/staging_pool.h"
+#include "kernels/memory/staging_pool.h"
 
 #include <chrono>
 #include <functional>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "kernels/host/host_device.h"
+#include "kernels/host/device/host_device.h"
 #include "tests/support/gate.h"
 
 namespace crout {
@@ -71,7 +71,7 @@ class StagingPoolTest : public ::testing::Test {
     }
   }
 
-  const std::unique_ptr<Device> host_ = MakeHostDevice({.threads = 1});
+  const std::unique_ptr<Device> host_ = host::MakeDevice({.threads = 1});
   Gate copies_;
   std::optional<StagingPool> pool_;
 };

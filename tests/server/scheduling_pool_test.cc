@@ -7,7 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/host/host_info.h"
+#include "kernels/host/device/host_info.h"
 #include "server/scheduling/device_pool.h"
 #include "server/scheduling/reason.h"
 #include "tests/server/event.h"
@@ -86,7 +86,8 @@ TEST_F(DevicePoolTest, TakesExplicitAndDefaultBudgets) {
   Add(DeviceKind::kCuda, "cuda:0");
   Create({.scheduler = {}, .device_budget_bytes = 12345});
   EXPECT_EQ(pool_->slots()[0]->budget->limit(), 12345u);
-  EXPECT_EQ(pool_->host_budget().limit(), SystemMemoryBytes() / 2) << "control groups included";
+  EXPECT_EQ(pool_->host_budget().limit(), host::SystemMemoryBytes() / 2)
+      << "control groups included";
 }
 
 TEST_F(DevicePoolTest, ChoosesByNameOrLeastLoad) {

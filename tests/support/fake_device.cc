@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "kernels/host/host_device.h"
+#include "kernels/host/device/host_device.h"
 #include "kernels/util/status_macros.h"
 #include "tests/support/plain_direct_solver.h"
 #include "tests/support/preparing_solver.h"
@@ -178,7 +178,7 @@ class FakeDevice::StagedUploader final : public Uploader {
 FakeDevice::FakeDevice(const FakeDeviceOptions& options)
     : staging_block_bytes_(options.staging_block_bytes),
       info_{options.kind, options.name, "a fake device", options.memory_bytes, options.parallelism},
-      host_(MakeHostDevice({.threads = 1, .cached_bytes = 0})),
+      host_(host::MakeDevice({.threads = 1, .cached_bytes = 0})),
       memory_(options.memory_bytes),
       staging_(options.staging_bytes) {
   for (const auto& algorithm : host_->algorithms()) {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/host/openmp_environment.h"
+#include "kernels/host/device/openmp_environment.h"
 #include "tests/bench/bench_result.h"
 #include "tests/bench/crout_bench/open_device.h"
 #include "tests/bench/crout_bench/options.h"
@@ -40,6 +40,6 @@ int Main(int argc, char** argv) {
 }  // namespace crout::bench
 
 int main(int argc, char** argv) {
-  crout::UsePassiveOpenMpWaits(argv);  // as croutd does
+  crout::host::UsePassiveOpenMpWaits(argv);  // as croutd does
   return crout::bench::Main(argc, argv);
 }

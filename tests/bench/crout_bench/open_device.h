@@ -9,22 +9,22 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/host/host_device.h"
+#include "kernels/host/device/host_device.h"
 #ifdef CROUT_HAVE_CUDA
-#include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/device/cuda_device.h"
 #endif
 
 namespace crout::bench {
 
 // "host" or "cuda:N". INVALID_ARGUMENT for another name, UNIMPLEMENTED in a build without CUDA.
 inline absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const std::string& name) {
-  if (name == "host") return MakeHostDevice({});
+  if (name == "host") return host::MakeDevice({});
   int ordinal = 0;
   if (!absl::StartsWith(name, "cuda:") || !absl::SimpleAtoi(name.substr(5), &ordinal)) {
     return absl::InvalidArgumentError(absl::StrCat("'", name, "' is neither host nor cuda:N"));
   }
 #ifdef CROUT_HAVE_CUDA
-  return MakeCudaDevice(ordinal, CudaOptions());
+  return cuda::MakeDevice(ordinal, cuda::Options());
 #else
   return absl::UnimplementedError("this build has no CUDA support");
 #endif

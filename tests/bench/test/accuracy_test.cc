@@ -4,7 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/host/host_device.h"
+#include "kernels/host/device/host_device.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
@@ -20,7 +20,7 @@ using ::testing::ElementsAre;
 
 // By the slow oracle, for either unit diagonal, and with a factor that is wrong in one place.
 TEST(AccuracyTest, FactorRatioIsTheOracles) {
-  const auto host = MakeHostDevice({});
+  const auto host = host::MakeDevice({});
   JobRunner runner(*host);
   for (const char* algorithm : {"getrf", "cmpp"}) {
     for (const int64_t n : {1, 2, 33, 70}) {

@@ -1,6 +1,6 @@
 #include "tests/bench/crout_bench/cases.h"
 
-#include "kernels/host/host_device.h"
+#include "kernels/host/device/host_device.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::bench {
@@ -19,7 +19,7 @@ const LuAlgorithm& Named(const Device& device, std::string_view name) {
 }
 
 TEST(CasesTest, EveryCombinationOfWhatAMethodTakes) {
-  const auto device = MakeHostDevice({});
+  const auto device = host::MakeDevice({});
   Options options;
   options.tolerances = {0, 1e-10};
   options.section_sizes = {0, kPublishedSection};
@@ -41,7 +41,7 @@ TEST(CasesTest, PublishedSectionSizes) {
 }
 
 TEST(CasesTest, NamesThatTheDeviceLacksAreReported) {
-  const auto device = MakeHostDevice({});
+  const auto device = host::MakeDevice({});
   std::vector<std::string> missing;
   const auto chosen = ChosenAlgorithms(*device, {"cmpp", "lu9", "getrf"},
                                        [&](const std::string& name, const absl::Status& status) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/host/host_device.h"
+#include "kernels/host/device/host_device.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::bench {
@@ -47,7 +47,7 @@ class RunnerTest : public ::testing::Test {
     return some;
   }
 
-  const std::unique_ptr<Device> device_ = MakeHostDevice({});
+  const std::unique_ptr<Device> device_ = host::MakeDevice({});
   std::filesystem::path directory_;
   Options options_;
 };

@@ -1,0 +1,27 @@
+// Gaussian elimination without pivoting of one tile, in shared memory.
+#ifndef CROUT_KERNELS_CUDA_BLOCKED_LU_TILE_H_
+#define CROUT_KERNELS_CUDA_BLOCKED_LU_TILE_H_
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "kernels/cuda/blocked/lu_control.h"
+#include "kernels/cuda/device/host_line.h"
+#include "kernels/matrix.h"
+
+namespace crout::cuda {
+
+// Enqueues tile := its L (unit diagonal) and U; at most kMaxTile rows and columns. A pivot that is
+// zero, below the type's normal range, or NaN is refused: control->info becomes `first` plus its
+// 1-based index, the tile stays as it was, and `control` halts, as it does where the host says so.
+template <class T>
+cudaError_t LaunchLuTile(const MatrixView<T>& tile, int64_t first, const HostLine& host,
+                         LuControl<T>* control, cudaStream_t stream);
+
+// Enqueues ipiv[k] := k + 1 for k in [0, n).
+cudaError_t LaunchIdentityPivots(int64_t* ipiv, int64_t n, cudaStream_t stream);
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_BLOCKED_LU_TILE_H_

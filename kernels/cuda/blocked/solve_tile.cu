@@ -1,0 +1,160 @@
+#include "kernels/cuda/blocked/solve_tile.h"
+
+#include <limits>
+
+#include "kernels/cuda/ops/reduction.cuh"
+
+namespace crout::cuda {
+namespace {
+
+constexpr int kWarps = 8;
+constexpr int kSystems = 4;  // of a warp
+
+// Element (i, j) at data[i * row + j * col].
+template <class T>
+struct Strided {
+  T* data;
+  int64_t row;
+  int64_t col;
+
+  __device__ T& operator()(int64_t i, int64_t j) const { return data[i * row + j * col]; }
+};
+
+// A lower triangle. columns[k][i] is its element (i, k) below the diagonal, else 0; beyond its
+// order it is the identity.
+template <class T, int kTile>
+struct Triangle {
+  T columns[kTile][kTile];
+  T diagonal[kTile];
+  T reciprocals[kTile];  // of the diagonal
+};
+
+// Returns whether the reciprocals will do: none left the normal range.
+template <class T, int kTile>
+__device__ bool Load(const Strided<const T>& from, int order, bool unit, Triangle<T, kTile>& t) {
+  constexpr int kEach = kTile * kTile / (kWarps * kWarp);
+  T elements[kEach];  // all loads before the first use
+#pragma unroll
+  for (int e = 0; e < kEach; ++e) {
+    const int index = e * kWarps * kWarp + threadIdx.x;
+    const int i = index % kTile;
+    const int k = index / kTile;
+    elements[e] = i > k && i < order ? from(i, k) : T{0};
+  }
+  bool normal = true;
+  if (threadIdx.x < kTile) {
+    const int k = threadIdx.x;
+    const T diagonal = unit || k >= order ? T{1} : from(k, k);
+    t.diagonal[k] = diagonal;
+    t.reciprocals[k] = T{1} / diagonal;
+    const T size = fabs(t.reciprocals[k]);
+    normal = size >= std::numeric_limits<T>::min() && size <= std::numeric_limits<T>::max();
+  }
+#pragma unroll
+  for (int e = 0; e < kEach; ++e) {
+    const int index = e * kWarps * kWarp + threadIdx.x;
+    t.columns[index / kTile][index % kTile] = elements[e];
+  }
+  return __syncthreads_and(normal) != 0;
+}
+
+// Substitution forwards in a warp's systems; a lane holds every 32nd unknown of each. Division is
+// most of a solve's time; it is needed where a diagonal element is zero or has no good reciprocal.
+template <bool kDivide, class T, int kTile>
+__device__ void Substitute(const Triangle<T, kTile>& t, T (&x)[kSystems][kTile / kWarp]) {
+  constexpr int kParts = kTile / kWarp;
+  const int lane = threadIdx.x % kWarp;
+#pragma unroll
+  for (int part = 0; part < kParts; ++part) {
+#pragma unroll 1
+    for (int step = 0; step < kWarp; ++step) {
+      const int k = part * kWarp + step;
+      T l[kParts];
+#pragma unroll
+      for (int p = part; p < kParts; ++p) l[p] = t.columns[k][p * kWarp + lane];
+#pragma unroll
+      for (int s = 0; s < kSystems; ++s) {
+        T value = __shfl_sync(kAllLanes, x[s][part], step);
+        if (!kDivide) {
+          value *= t.reciprocals[k];
+        } else {
+          value = t.diagonal[k] == 0 ? T{0} : value / t.diagonal[k];
+        }
+        if (lane == step) x[s][part] = value;
+#pragma unroll
+        for (int p = part; p < kParts; ++p) x[s][p] -= l[p] * value;
+      }
+    }
+  }
+}
+
+// Every kind of solve is a lower triangle's: an upper one is read backwards (both axes of the
+// strides are reversed), one from the right transposed. A warp takes kSystems of them.
+template <class T, int kTile>
+__global__ void __launch_bounds__(kWarps* kWarp)
+    SolveTileKernel(Strided<const T> triangle, bool unit, int order, Strided<T> b, int64_t systems,
+                    const LuControl<T>* control) {
+  constexpr int kParts = kTile / kWarp;
+  __shared__ Triangle<T, kTile> t;
+  if (BlockHalted(control)) return;
+  const bool normal = Load(triangle, order, unit, t);
+  const int lane = threadIdx.x % kWarp;
+  const int64_t warp = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / kWarp;
+  const int64_t first = warp * kSystems;
+  T x[kSystems][kParts];
+#pragma unroll
+  for (int s = 0; s < kSystems; ++s) {
+#pragma unroll
+    for (int p = 0; p < kParts; ++p) {
+      const int i = p * kWarp + lane;
+      x[s][p] = i < order && first + s < systems ? b(i, first + s) : T{0};
+    }
+  }
+  if (normal) {
+    Substitute<false>(t, x);
+  } else {
+    Substitute<true>(t, x);
+  }
+#pragma unroll
+  for (int s = 0; s < kSystems; ++s) {
+#pragma unroll
+    for (int p = 0; p < kParts; ++p) {
+      const int i = p * kWarp + lane;
+      if (i < order && first + s < systems) b(i, first + s) = x[s][p];
+    }
+  }
+}
+
+}  // namespace
+
+template <class T>
+cudaError_t LaunchSolveTile(TileSolve solve, const MatrixView<T>& tile, const MatrixView<T>& b,
+                            const LuControl<T>* control, cudaStream_t stream) {
+  Strided<const T> triangle = {tile.data, 1, tile.ld};
+  Strided<T> unknowns = {b.data, 1, b.ld};
+  int64_t systems = b.cols;
+  if (solve == TileSolve::kUnitUpper) {
+    triangle = {&tile(tile.rows - 1, tile.rows - 1), -1, -tile.ld};
+    unknowns = {b.data + tile.rows - 1, -1, b.ld};
+  } else if (solve == TileSolve::kUpperFromRight) {
+    triangle = {tile.data, tile.ld, 1};
+    unknowns = {b.data, b.ld, 1};
+    systems = b.rows;
+  }
+  if (systems == 0) return cudaSuccess;
+  const bool unit = solve == TileSolve::kUnitLower || solve == TileSolve::kUnitUpper;
+  constexpr int64_t kPerBlock = kWarps * kSystems;
+  const auto blocks = static_cast<unsigned>((systems + kPerBlock - 1) / kPerBlock);
+  const auto kernel = tile.rows <= 32 ? SolveTileKernel<T, 32> : SolveTileKernel<T, 64>;
+  kernel<<<blocks, kWarps * kWarp, 0, stream>>>(triangle, unit, static_cast<int>(tile.rows),
+                                                unknowns, systems, control);
+  return cudaGetLastError();
+}
+
+template cudaError_t LaunchSolveTile(TileSolve, const MatrixView<float>&, const MatrixView<float>&,
+                                     const LuControl<float>*, cudaStream_t);
+template cudaError_t LaunchSolveTile(TileSolve, const MatrixView<double>&,
+                                     const MatrixView<double>&, const LuControl<double>*,
+                                     cudaStream_t);
+
+}  // namespace crout::cuda

@@ -1,0 +1,32 @@
+// Triangular solves with one tile of a factor: the leaves of blocked solves.
+#ifndef CROUT_KERNELS_CUDA_BLOCKED_SOLVE_TILE_H_
+#define CROUT_KERNELS_CUDA_BLOCKED_SOLVE_TILE_H_
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "kernels/cuda/blocked/lu_control.h"
+#include "kernels/matrix.h"
+
+namespace crout::cuda {
+
+enum class TileSolve : uint8_t {
+  kLower,           // b := L^-1 b, L with its diagonal
+  kUnitLower,       // b := L^-1 b, unit diagonal
+  kUnitUpper,       // b := U^-1 b, unit diagonal
+  kUpperFromRight,  // b := b U^-1, U with its diagonal
+};
+
+inline constexpr int64_t kMaxTile = 64;
+
+// Enqueues a solve by substitution with a triangle of `tile` (order at most kMaxTile; the other
+// triangle is not read). Where the diagonal holds a zero the unknown becomes 0. Nothing once
+// `control` has halted.
+template <class T>
+cudaError_t LaunchSolveTile(TileSolve solve, const MatrixView<T>& tile, const MatrixView<T>& b,
+                            const LuControl<T>* control, cudaStream_t stream);
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_BLOCKED_SOLVE_TILE_H_

@@ -1,0 +1,96 @@
+#include "kernels/cuda/crout/pcm.h"
+
+#include "kernels/cuda/crout/blocked_crout.h"
+#include "kernels/cuda/device/cuda_context.h"
+#include "kernels/cuda/device/cuda_status.h"
+#include "kernels/cuda/device/own_costs.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout::cuda {
+namespace {
+
+class CudaPcm final : public LuAlgorithm {
+ public:
+  CudaPcm(DeviceCore& core, const PcmPanelKernels& kernels, const AlgorithmTraits& traits)
+      : core_(core), kernels_(kernels), traits_(traits) {}
+
+  const AlgorithmTraits& traits() const override { return traits_; }
+
+  absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n,
+                                        const LuParameters& parameters) const override {
+    CROUT_RETURN_IF_ERROR(CheckPanelHeight(traits_.name, n, kernels_.MaxRows(dtype)));
+    const int width = Width(dtype, n, parameters);
+    return DispatchDType(dtype, [&](auto tag) {
+      return BlockedCrout<typename decltype(tag)::type>::WorkspaceBytes(n, width);
+    });
+  }
+
+  double PredictSeconds(DType dtype, int64_t n) const override {
+    if (n > kernels_.MaxRows(dtype)) return kTooLarge;
+    return core_.Calibrated("pcmpp", dtype, n, PredictPcmSeconds(n));
+  }
+
+  absl::Status Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
+                      std::span<std::byte> workspace, const LuParameters& parameters,
+                      StopRequested stop) const override {
+    CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
+    return core_.Observe(DispatchDType(a.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      return Enqueue(Context::From(context), a.As<T>(), ipiv, workspace, parameters, stop);
+    }));
+  }
+
+ private:
+  int Width(DType dtype, int64_t n, const LuParameters& parameters) const {
+    const int wanted = parameters.block_size;
+    return kernels_.WidthFor(dtype, n, wanted == 0 ? PcmPanelKernels::kMaxWidth : wanted);
+  }
+
+  template <class T>
+  absl::Status Enqueue(Context& context, const MatrixView<T>& a, int64_t* ipiv,
+                       std::span<std::byte> workspace, const LuParameters& parameters,
+                       StopRequested stop) const {
+    typename BlockedCrout<T>::Options options;
+    options.width = Width(kDTypeOf<T>, a.rows, parameters);
+    options.pivoting.rule = traits_.pivoting;
+    if (parameters.pivoting.has_value()) options.pivoting = *parameters.pivoting;
+    CROUT_ASSIGN_OR_RETURN(const LuControl<T>* control,
+                           BlockedCrout<T>::Start(context, a.rows, options.width, workspace));
+    BlockedCrout<T> steps(context, kernels_, a, ipiv, workspace, options, stop);
+    CROUT_RETURN_IF_ERROR(steps.Factor(0, a.rows));
+    CROUT_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(&context.report().info, &control->info, sizeof(int),
+                                               cudaMemcpyDeviceToHost, context.stream()));
+    return absl::OkStatus();
+  }
+
+  DeviceCore& core_;
+  const PcmPanelKernels kernels_;
+  const AlgorithmTraits traits_;
+};
+
+absl::StatusOr<std::unique_ptr<LuAlgorithm>> Make(DeviceCore& core, const AlgorithmTraits& traits) {
+  CROUT_RETURN_IF_ERROR(core.MakeCurrent());
+  CROUT_ASSIGN_OR_RETURN(const PcmPanelKernels kernels, PcmPanelKernels::Create(core.limits()));
+  return std::make_unique<CudaPcm>(core, kernels, traits);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<LuAlgorithm>> MakePcm(DeviceCore& core) {
+  AlgorithmTraits traits{"pcm", UnitDiagonal::kU, PivotRule::kNone,
+                         "parallel Crout's method without pivoting (Cejka 2023), blocked"};
+  traits.takes_block_size = true;
+  traits.stoppable = true;
+  return Make(core, traits);
+}
+
+absl::StatusOr<std::unique_ptr<LuAlgorithm>> MakePcmpp(DeviceCore& core) {
+  AlgorithmTraits traits{"pcmpp", UnitDiagonal::kU, PivotRule::kPartial,
+                         "parallel Crout's method with partial pivoting (Cejka 2023), blocked"};
+  traits.takes_pivoting = true;
+  traits.takes_block_size = true;
+  traits.stoppable = true;
+  return Make(core, traits);
+}
+
+}  // namespace crout::cuda

@@ -1,0 +1,139 @@
+#include "kernels/cuda/crout/pcm_panel.cuh"
+
+#include <type_traits>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/cuda/device/cuda_status.h"
+#include "kernels/util/status_macros.h"
+#include "kernels/util/strings.h"
+
+namespace crout::cuda {
+namespace {
+
+constexpr int kGridThreads = 256;
+
+template <class T, int kWidth>
+__global__ void __launch_bounds__(kGridThreads, 2) CroutPanelGridKernel(const PcmPanel<T> panel) {
+  using Slot = PanelSlot<T, kWidth>;
+  FactorPanel<T, kWidth, kGridThreads>(GridTeam<Slot>(reinterpret_cast<Slot*>(panel.scratch)),
+                                       panel);
+}
+
+template <class T, int kWidth, int kThreads>
+__global__ void __launch_bounds__(kThreads, 1) CroutPanelClusterKernel(const PcmPanel<T> panel) {
+  using Slot = PanelSlot<T, kWidth>;
+  __shared__ Slot slots[2];
+  FactorPanel<T, kWidth, kThreads>(ClusterTeam<Slot>(slots), panel);
+}
+
+// Calls f(integral constant) for the width.
+template <class F>
+decltype(auto) DispatchWidth(int width, F&& f) {
+  if (width == 8) return f(std::integral_constant<int, 8>{});
+  if (width == 16) return f(std::integral_constant<int, 16>{});
+  return f(std::integral_constant<int, 32>{});
+}
+
+int WidthIndex(int width) { return width == 8 ? 0 : width == 16 ? 1 : 2; }
+int TypeIndex(DType dtype) { return dtype == DType::kFloat32 ? 0 : 1; }
+
+// Of a block, the first that holds the rows with its cluster.
+constexpr int kClusterThreads[] = {256, 512};
+
+template <class T, int kWidth, int kThreads>
+int64_t LargestClustersRows(const DeviceLimits& limits) {
+  const auto* kernel = reinterpret_cast<const void*>(CroutPanelClusterKernel<T, kWidth, kThreads>);
+  return int64_t{kThreads} * limits.LargestCluster(kernel, kThreads, kMaxClusterBlocks);
+}
+
+template <class T, int kWidth, int kThreads>
+cudaError_t LaunchCluster(const PcmPanel<T>& panel, cudaStream_t stream) {
+  unsigned blocks = 1;
+  while (static_cast<int64_t>(blocks) * kThreads < panel.a.rows) blocks *= 2;
+  cudaLaunchAttribute cluster;
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {blocks, 1, 1};
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(blocks);
+  config.blockDim = dim3(kThreads);
+  config.stream = stream;
+  config.attrs = &cluster;
+  config.numAttrs = 1;
+  return cudaLaunchKernelEx(&config, CroutPanelClusterKernel<T, kWidth, kThreads>, panel);
+}
+
+template <class T, int kWidth>
+cudaError_t LaunchGrid(const PcmPanel<T>& panel, cudaStream_t stream) {
+  const auto blocks = static_cast<unsigned>((panel.a.rows + kGridThreads - 1) / kGridThreads);
+  PcmPanel<T> argument = panel;
+  void* arguments[] = {&argument};
+  return cudaLaunchCooperativeKernel(CroutPanelGridKernel<T, kWidth>, dim3(blocks),
+                                     dim3(kGridThreads), arguments, 0, stream);
+}
+
+}  // namespace
+
+absl::StatusOr<PcmPanelKernels> PcmPanelKernels::Create(const DeviceLimits& limits) {
+  PcmPanelKernels kernels;
+  for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
+    for (const int width : {8, 16, 32}) {
+      int64_t& rows = kernels.grid_rows_[TypeIndex(dtype)][WidthIndex(width)];
+      auto& of_clusters = kernels.cluster_rows_[TypeIndex(dtype)][WidthIndex(width)];
+      CROUT_RETURN_IF_ERROR(DispatchDType(dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        return DispatchWidth(width, [&](auto w) -> absl::Status {
+          int blocks = 0;
+          CROUT_RETURN_IF_CUDA_ERROR(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+              &blocks, CroutPanelGridKernel<T, w()>, kGridThreads, 0));
+          rows = static_cast<int64_t>(blocks) * limits.multiprocessors * kGridThreads;
+          of_clusters[0] = LargestClustersRows<T, w(), kClusterThreads[0]>(limits);
+          of_clusters[1] = LargestClustersRows<T, w(), kClusterThreads[1]>(limits);
+          return absl::OkStatus();
+        });
+      }));
+    }
+  }
+  return kernels;
+}
+
+int64_t PcmPanelKernels::MaxRows(DType dtype) const {
+  return grid_rows_[TypeIndex(dtype)][WidthIndex(8)];
+}
+
+int PcmPanelKernels::WidthFor(DType dtype, int64_t n, int wanted) const {
+  int width = wanted;
+  while (width > 8 && n > grid_rows_[TypeIndex(dtype)][WidthIndex(width)]) width /= 2;
+  return width;
+}
+
+size_t PcmPanelKernels::ScratchBytes(DType dtype, int64_t n, int width) {
+  const size_t slot = DispatchDType(dtype, [&](auto tag) {
+    return DispatchWidth(
+        width, [&](auto w) { return sizeof(PanelSlot<typename decltype(tag)::type, w()>); });
+  });
+  return 2 * static_cast<size_t>((n + kGridThreads - 1) / kGridThreads) * slot;
+}
+
+absl::Status CheckPanelHeight(std::string_view method, int64_t n, int64_t max_rows) {
+  if (n <= max_rows) return absl::OkStatus();
+  return absl::UnimplementedError(
+      absl::StrCat(ToAbsl(method), " takes matrices of at most ", max_rows,
+                   " rows on this GPU, whose blocks of threads meet: use auto or getrf"));
+}
+
+template <class T>
+cudaError_t PcmPanelKernels::Launch(const PcmPanel<T>& panel, int width,
+                                    cudaStream_t stream) const {
+  const int64_t rows = panel.a.rows;
+  return DispatchWidth(width, [&](auto w) {
+    const auto& of_clusters = cluster_rows_[TypeIndex(kDTypeOf<T>)][WidthIndex(w())];
+    if (rows <= of_clusters[0]) return LaunchCluster<T, w(), kClusterThreads[0]>(panel, stream);
+    if (rows <= of_clusters[1]) return LaunchCluster<T, w(), kClusterThreads[1]>(panel, stream);
+    return LaunchGrid<T, w()>(panel, stream);
+  });
+}
+
+template cudaError_t PcmPanelKernels::Launch(const PcmPanel<float>&, int, cudaStream_t) const;
+template cudaError_t PcmPanelKernels::Launch(const PcmPanel<double>&, int, cudaStream_t) const;
+
+}  // namespace crout::cuda

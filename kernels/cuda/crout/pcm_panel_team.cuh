@@ -1,0 +1,101 @@
+// The blocks that factor one panel together, and how they meet once in each of its columns.
+#ifndef CROUT_KERNELS_CUDA_CROUT_PCM_PANEL_TEAM_CUH_
+#define CROUT_KERNELS_CUDA_CROUT_PCM_PANEL_TEAM_CUH_
+
+#include <cooperative_groups.h>
+
+#include "kernels/cuda/crout/pcm_panel.h"
+#include "kernels/cuda/ops/reduction.cuh"
+
+namespace crout::cuda {
+
+// A block's candidate for the pivot; read by one 16-byte load.
+struct alignas(16) PanelOffer {
+  unsigned long long best_key;  // bits of the candidate's |x|
+  int best_position;            // its row, counted from the panel's first
+  int diagonal_position;        // the row in the pivot's place, if it is in this block
+};
+
+// What a block tells the others before a step. Rows begin at the step's column.
+template <class T, int kWidth>
+struct alignas(16) PanelSlot {
+  PanelOffer offer;
+  T best_row[kWidth];
+  T diagonal_row[kWidth];
+  unsigned epoch;  // GridTeam: what was last told
+};
+
+// Every team has two slots for each block, used in turns: a block tells step k + 2 only after all
+// blocks told step k + 1, and so have read step k. Meet() is called by every thread; after it, warp
+// 0 of each block sees what all blocks wrote to their slots of that parity before.
+
+// Blocks of one cooperative grid, which tell each other through device memory.
+template <class Slot>
+class GridTeam {
+ public:
+  // slots: 2 * gridDim.x, with epochs below any that will be used.
+  __device__ explicit GridTeam(Slot* slots) : slots_(slots) {}
+
+  __device__ int size() const { return static_cast<int>(gridDim.x); }
+  __device__ Slot& Own(int parity) { return At(parity, static_cast<int>(blockIdx.x)); }
+  __device__ const Slot& Of(int parity, int block) { return At(parity, block); }
+
+  // `epoch` rises from call to call, over all panels of a factorization.
+  __device__ void Meet(int parity, unsigned epoch) {
+    __syncthreads();
+    if (threadIdx.x >= kWarp) return;
+    if (threadIdx.x == 0) Release(&Own(parity).epoch, epoch);
+    for (int block = threadIdx.x; block < size(); block += kWarp) {
+      while (Acquire(&At(parity, block).epoch) != epoch) {
+      }
+    }
+    __syncwarp();
+  }
+
+  // After the last Meet(), by every thread.
+  __device__ void Leave() {}
+
+ private:
+  __device__ Slot& At(int parity, int block) { return slots_[2 * block + parity]; }
+  __device__ static void Release(unsigned* word, unsigned value) {
+    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
+  }
+  __device__ static unsigned Acquire(const unsigned* word) {
+    unsigned value;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+    return value;
+  }
+
+  Slot* const slots_;
+};
+
+// Blocks of one cluster, which read each other's shared memory: a fraction of the latency.
+template <class Slot>
+class ClusterTeam {
+ public:
+  // slots: two in this block's shared memory.
+  __device__ explicit ClusterTeam(Slot* slots) : slots_(slots) {}
+
+  __device__ int size() const { return static_cast<int>(gridDim.x); }
+  __device__ Slot& Own(int parity) { return slots_[parity]; }
+
+#if __CUDA_ARCH__ >= 900
+  __device__ const Slot& Of(int parity, int block) {
+    return *cooperative_groups::this_cluster().map_shared_rank(&slots_[parity], block);
+  }
+  __device__ void Meet(int, unsigned) { cooperative_groups::this_cluster().sync(); }
+  // Others may still read this block's slots.
+  __device__ void Leave() { cooperative_groups::this_cluster().sync(); }
+#else  // never launched there
+  __device__ const Slot& Of(int parity, int) { return slots_[parity]; }
+  __device__ void Meet(int, unsigned) { __trap(); }
+  __device__ void Leave() { __trap(); }
+#endif
+
+ private:
+  Slot* const slots_;
+};
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_CROUT_PCM_PANEL_TEAM_CUH_

@@ -1,0 +1,348 @@
+#include "kernels/cuda/crout_lu/block_row.h"
+
+#include <cuda/barrier>
+
+#include "kernels/cuda/blocked/interchange_plan.cuh"
+#include "kernels/cuda/device/dependent_launch.cuh"
+#include "kernels/cuda/ops/tile_product.cuh"
+
+namespace crout::cuda {
+namespace {
+
+constexpr int kTile = BlockRowPlan<double>::kTile;
+constexpr int kMaxRows = BlockRowPlan<double>::kMaxRows;
+// Of an inverse's elements. They are at most 3 or so where pivoting finds what it hopes for; at 1
+// substitution and product have the same error bounds.
+constexpr double kMostOfInverse = 16;
+
+// The part of a 32 x 32 tile that a lane holds of it as a left operand: 2 x 4 tiles of 16 x 8.
+constexpr int kHalves = kTile / 16;
+constexpr int kSteps = kTile / 8;
+
+// Where element (row, column) of an inverse is: what the lanes of a warp load at once lies side by
+// side.
+__device__ constexpr int InverseIndex(int row, int column) {
+  const int tile = row / 16 * kSteps + column / 8;
+  const int element = row % 16 / 8 * 2 + column % 8 / 4;
+  return (tile * 4 + element) * kWarp + row % 8 * 4 + column % 4;
+}
+
+// A row of the inverse in each lane: y with y L = e, from the last element to the first. `l` has
+// the rows of L one after the other.
+template <class T>
+__device__ void InvertTile(const T (&l)[kTile][kTile], TileInverse<T>* inverse) {
+  const int lane = threadIdx.x % kWarp;
+  T y[kTile];
+#pragma unroll
+  for (int j = 0; j < kTile; ++j) y[j] = j == lane ? T{1} : T{0};
+#pragma unroll
+  for (int k = kTile - 1; k > 0; --k) {
+#pragma unroll
+    for (int j = 0; j < k; ++j) y[j] -= y[k] * l[k][j];
+  }
+  bool large = false;
+#pragma unroll
+  for (int j = 0; j < kTile; ++j) {
+    inverse->elements[InverseIndex(lane, j)] = y[j];
+    large = large || !(fabs(y[j]) <= kMostOfInverse);
+  }
+  const bool any_large = __any_sync(kAllLanes, large);
+  if (lane == 0) inverse->substitute = any_large ? 1 : 0;
+}
+
+// The first block finds the interchanges, each other one inverts a tile.
+template <class T>
+__global__ void __launch_bounds__(kMaxRows)
+    PlanBlockRowKernel(MatrixView<T> block, const int64_t* ipiv, int64_t above,
+                       BlockRowPlan<T>* plan, const LuControl<T>* control) {
+  __shared__ __align__(16) T rows[kTile][kTile];
+  AwaitKernelBefore();
+  ReleaseKernelBehind();
+  if (control->halt != 0) return;
+  if (blockIdx.x == 0) {
+    const int count = ipiv != nullptr ? static_cast<int>(block.cols) : 0;
+    FindInterchangePlan(ipiv, above, count, &plan->interchanges);
+    return;
+  }
+  const int tile = static_cast<int>(blockIdx.x) - 1;
+  const int first = tile * kTile;
+  for (int e = threadIdx.x; e < kTile * kTile; e += kMaxRows) {
+    const int i = e % kTile;
+    const int k = e / kTile;
+    rows[i][k] = i > k && first + i < block.cols ? block(first + i, first + k) : T{0};
+  }
+  __syncthreads();
+  if (threadIdx.x < kWarp) InvertTile(rows, &plan->tiles[tile]);
+}
+
+// What a block of threads takes of b, and its shared memory. Where rows move, that is most of the
+// time, and more columns would meet more of memory's pages; else they read the triangle less often.
+template <class T, bool kMoves>
+struct BlockRowShape {
+  static constexpr int kRows = kMoves ? kMaxRows : static_cast<int>(kSolvedRows);
+  static constexpr int kColumns = kMoves ? 8 : sizeof(T) == 8 ? 16 : 32;
+  // Rows are apart so that lanes that read several of them meet different banks.
+  static constexpr int kPitch = kColumns + (kColumns == 32 ? 8 : 4);
+  using Row = T[kPitch];
+
+  struct Memory {
+    // Of each tile's rows: a warp that waits takes no turns.
+    ::cuda::barrier<::cuda::thread_scope_block> solved[kRows / kTile];
+    alignas(16) T inverses[kRows / kTile][kTile * kTile];
+    Row rows[kRows];
+  };
+};
+
+// x := L^-1 x for the tile of a warp.
+template <class T, int kColumns, class Row>
+__device__ __noinline__ void Substitute(const MatrixView<T>& tile, Row* rows) {
+  const int lane = threadIdx.x % kWarp;
+  const int order = min(kTile, static_cast<int>(tile.rows));
+  for (int c = 0; c < kColumns; ++c) {
+    T x = rows[lane][c];
+    for (int k = 0; k < order; ++k) {
+      const T l = lane > k && lane < order ? tile(lane, k) : T{0};
+      x -= l * __shfl_sync(kAllLanes, x, k);
+    }
+    rows[lane][c] = x;
+  }
+}
+
+// A block of threads takes some columns of b, a warp a tile of 32 of their rows: minus the product
+// with each tile above as soon as that is solved, and then its own solve.
+template <class T, bool kMoves>
+__global__ void __launch_bounds__(BlockRowShape<T, kMoves>::kRows)
+    BlockRowKernel(MatrixView<T> block, const InterchangePlan* moves, const TileInverse<T>* tiles,
+                   MatrixView<T> b, const LuControl<T>* control) {
+  using Shape = BlockRowShape<T, kMoves>;
+  constexpr int kColumns = Shape::kColumns;
+  constexpr int kSides = kColumns / 8;
+  extern __shared__ __align__(16) unsigned char memory[];
+  auto& shared = *reinterpret_cast<typename Shape::Memory*>(memory);
+  AwaitKernelBefore();
+  ReleaseKernelBehind();
+  if (BlockHalted(control)) return;
+  const auto order = static_cast<int>(block.cols);
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int own = warp * kTile;
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * kColumns;
+  const auto columns = static_cast<int>(min(static_cast<int64_t>(kColumns), b.cols - first));
+#pragma unroll 8
+  for (int e = lane; e < kTile * kTile; e += kWarp) {
+    shared.inverses[warp][e] = tiles[warp].elements[e];
+  }
+  if (lane == 0) init(&shared.solved[warp], kWarp);
+
+  // What this thread holds of the warp's rows of b.
+  struct Row {
+    int index;
+    int from;
+    int other;
+    int other_from;
+  };
+  Row rows[kHalves][2];
+  using Tiles = TileOfC<T>[kSides][kHalves];
+  Tiles c;
+  // Calls f(value, row, column) for each element.
+  const auto for_each = [&](Tiles& elements, auto f) {
+#pragma unroll
+    for (int n = 0; n < kSides; ++n) {
+#pragma unroll
+      for (int h = 0; h < kHalves; ++h) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+#pragma unroll
+          for (int side = 0; side < 2; ++side) {
+            f(elements[n][h].values[2 * half + side], rows[h][half],
+              8 * n + 2 * TileThread() + side);
+          }
+        }
+      }
+    }
+  };
+#pragma unroll
+  for (int h = 0; h < kHalves; ++h) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int i = own + 16 * h + 8 * half + TileGroup();
+      if constexpr (kMoves) {
+        rows[h][half] = {i, i < order ? moves->row_from[i] : 0, moves->other[i],
+                         moves->other_from[i]};
+      } else {
+        rows[h][half] = {i, min(i, order - 1), -1, 0};
+      }
+    }
+  }
+  // Where there is nothing to load, something else is: branches would take longer.
+  for_each(c, [&](T& x, const Row& row, int column) {
+    x = b(row.from, first + min(column, columns - 1));
+  });
+  if constexpr (kMoves) {
+    Tiles others;
+    for_each(others, [&](T& x, const Row& row, int column) {
+      x = b(row.other_from, first + min(column, columns - 1));
+    });
+    __syncthreads();
+    for_each(others, [&](const T& x, const Row& row, int column) {
+      if (row.other >= 0 && column < columns) b(row.other, first + column) = x;
+    });
+  } else {
+    __syncthreads();  // the barriers are there
+  }
+  for_each(c, [&](T& x, const Row& row, int) {
+    if (row.index >= order) x = 0;
+  });
+
+  // Tiles of a left operand by element(h, half, s, step).
+  using Left = TileOfA<T>[kSteps][kHalves];
+  const auto load = [](Left& a, auto element) {
+#pragma unroll
+    for (int s = 0; s < kSteps; ++s) {
+#pragma unroll
+      for (int h = 0; h < kHalves; ++h) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+#pragma unroll
+          for (int step = 0; step < 2; ++step) {
+            a[s][h].values[half][step] = element(h, half, s, step);
+          }
+        }
+      }
+    }
+  };
+  // c += a times the 32 rows from k on.
+  const auto add_product = [&](const Left& a, int k) {
+#pragma unroll
+    for (int s = 0; s < kSteps; ++s) {
+#pragma unroll
+      for (int n = 0; n < kSides; ++n) {
+        TileOfB<T> x;
+#pragma unroll
+        for (int step = 0; step < 2; ++step) {
+          x.values[step] = shared.rows[k + 8 * s + 4 * step + TileThread()][8 * n + TileGroup()];
+        }
+#pragma unroll
+        for (int h = 0; h < kHalves; ++h) AddTileProduct(a[s][h], x, c[n][h]);
+      }
+    }
+  };
+  Left a;
+  for (int k = 0; k < own; k += kTile) {
+    load(a, [&](int h, int half, int s, int step) {
+      const int row = min(rows[h][half].index, order - 1);
+      return block(row, k + 8 * s + 4 * step + TileThread());
+    });
+    shared.solved[k / kTile].wait_parity(false);
+    add_product(a, k);
+  }
+
+  const auto keep = [&](T sign) {
+    for_each(c, [&](const T& x, const Row& row, int column) {
+      shared.rows[row.index][column] = sign * x;
+    });
+    __syncwarp();
+  };
+  keep(1);
+  if (tiles[warp].substitute == 0) {
+    for_each(c, [](T& x, const Row&, int) { x = 0; });
+    load(a, [&](int h, int half, int s, int step) {
+      return shared.inverses[warp][((h * kSteps + s) * 4 + half * 2 + step) * kWarp + lane];
+    });
+    add_product(a, own);
+  } else {
+    MatrixView<T> tile = block;
+    tile.data += own + own * block.ld;
+    tile.rows = order - own;
+    Substitute<T, kColumns>(tile, &shared.rows[own]);
+    __syncwarp();
+    for_each(c, [&](T& x, const Row& row, int column) { x = shared.rows[row.index][column]; });
+  }
+  __syncwarp();
+  keep(-1);  // what the warps below subtract is added
+  (void)shared.solved[warp].arrive();
+  for_each(c, [&](const T& x, const Row& row, int column) {
+    if (row.index < order && column < columns) b(row.index, first + column) = x;
+  });
+}
+
+unsigned Blocks(int64_t count, int64_t each) {
+  return static_cast<unsigned>((count + each - 1) / each);
+}
+
+template <class T, bool kMoves>
+cudaError_t Launch(const MatrixView<T>& block, const InterchangePlan* moves,
+                   const TileInverse<T>* tiles, const MatrixView<T>& b, const LuControl<T>* control,
+                   bool overlap, cudaStream_t stream) {
+  if (block.cols == 0 || b.cols == 0) return cudaSuccess;
+  using Shape = BlockRowShape<T, kMoves>;
+  constexpr int kBytes = sizeof(typename Shape::Memory);
+  if (const cudaError_t error = cudaFuncSetAttribute(
+          BlockRowKernel<T, kMoves>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
+      error != cudaSuccess) {
+    return error;
+  }
+  return LaunchBehind(BlockRowKernel<T, kMoves>, dim3(Blocks(b.cols, Shape::kColumns)),
+                      Blocks(block.cols, kWarp) * kWarp, kBytes, overlap, stream, block, moves,
+                      tiles, b, control);
+}
+
+}  // namespace
+
+template <class T>
+cudaError_t LaunchPlanBlockRow(const MatrixView<T>& block, const int64_t* ipiv, int64_t above,
+                               BlockRowPlan<T>* plan, const LuControl<T>* control, bool overlap,
+                               cudaStream_t stream) {
+  if (block.cols == 0) return cudaSuccess;
+  return LaunchBehind(PlanBlockRowKernel<T>, dim3(1 + Blocks(block.cols, kTile)), kMaxRows, 0,
+                      overlap, stream, block, ipiv, above, plan, control);
+}
+
+template <class T>
+size_t BlockRowBytes() {
+  return sizeof(typename BlockRowShape<T, true>::Memory);
+}
+
+template <class T>
+size_t SolveRowsBytes() {
+  return sizeof(typename BlockRowShape<T, false>::Memory);
+}
+
+template <class T>
+cudaError_t LaunchBlockRow(const MatrixView<T>& block, const BlockRowPlan<T>* plan,
+                           const MatrixView<T>& b, const LuControl<T>* control, bool overlap,
+                           cudaStream_t stream) {
+  return Launch<T, true>(block, &plan->interchanges, plan->tiles, b, control, overlap, stream);
+}
+
+template <class T>
+cudaError_t LaunchSolveRows(const MatrixView<T>& block, const TileInverse<T>* tiles,
+                            const MatrixView<T>& b, const LuControl<T>* control, bool overlap,
+                            cudaStream_t stream) {
+  return Launch<T, false>(block, nullptr, tiles, b, control, overlap, stream);
+}
+
+template cudaError_t LaunchPlanBlockRow(const MatrixView<float>&, const int64_t*, int64_t,
+                                        BlockRowPlan<float>*, const LuControl<float>*, bool,
+                                        cudaStream_t);
+template cudaError_t LaunchPlanBlockRow(const MatrixView<double>&, const int64_t*, int64_t,
+                                        BlockRowPlan<double>*, const LuControl<double>*, bool,
+                                        cudaStream_t);
+template size_t BlockRowBytes<float>();
+template size_t BlockRowBytes<double>();
+template size_t SolveRowsBytes<float>();
+template size_t SolveRowsBytes<double>();
+template cudaError_t LaunchBlockRow(const MatrixView<float>&, const BlockRowPlan<float>*,
+                                    const MatrixView<float>&, const LuControl<float>*, bool,
+                                    cudaStream_t);
+template cudaError_t LaunchBlockRow(const MatrixView<double>&, const BlockRowPlan<double>*,
+                                    const MatrixView<double>&, const LuControl<double>*, bool,
+                                    cudaStream_t);
+template cudaError_t LaunchSolveRows(const MatrixView<float>&, const TileInverse<float>*,
+                                     const MatrixView<float>&, const LuControl<float>*, bool,
+                                     cudaStream_t);
+template cudaError_t LaunchSolveRows(const MatrixView<double>&, const TileInverse<double>*,
+                                     const MatrixView<double>&, const LuControl<double>*, bool,
+                                     cudaStream_t);
+
+}  // namespace crout::cuda

@@ -1,0 +1,64 @@
+// crout_lu as one of the device's algorithms.
+#include "kernels/cuda/crout_lu/crout_lu.h"
+#include "kernels/cuda/device/cuda_status.h"
+#include "kernels/cuda/device/own_costs.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout::cuda {
+namespace {
+
+class CudaCroutLu final : public LuAlgorithm {
+ public:
+  CudaCroutLu(DeviceCore& core, const LuPanelKernels& kernels) : core_(core), kernels_(kernels) {
+    traits_.stoppable = true;
+  }
+
+  const AlgorithmTraits& traits() const override { return traits_; }
+
+  absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n,
+                                        const LuParameters&) const override {
+    CROUT_RETURN_IF_ERROR(CheckPanelHeight(traits_.name, n, kernels_.MaxRows(dtype)));
+    return CroutLuWorkspaceBytes(kernels_, LuBlocking::For(dtype, n), dtype, n, n);
+  }
+
+  double PredictSeconds(DType dtype, int64_t n) const override {
+    if (n > kernels_.MaxRows(dtype)) return kTooLarge;
+    return core_.Calibrated("crout_lu", dtype, n, PredictCroutLuSeconds(n, kernels_.clusters()));
+  }
+
+  absl::Status Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
+                      std::span<std::byte> workspace, const LuParameters&,
+                      StopRequested stop) const override {
+    CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
+    return core_.Observe(Enqueue(Context::From(context), a, ipiv, workspace, stop));
+  }
+
+ private:
+  absl::Status Enqueue(Context& context, const AnyMatrix& a, int64_t* ipiv,
+                       std::span<std::byte> workspace, const StopRequested& stop) const {
+    CROUT_RETURN_IF_ERROR(DispatchDType(a.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      return EnqueueCroutLu(context, kernels_, LuBlocking::For(a.dtype, a.rows), a.As<T>(), ipiv,
+                            workspace, stop);
+    }));
+    CROUT_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(&context.report().info,
+                                               CroutLuInfo(a.dtype, workspace), sizeof(int),
+                                               cudaMemcpyDeviceToHost, context.stream()));
+    return absl::OkStatus();
+  }
+
+  DeviceCore& core_;
+  const LuPanelKernels kernels_;
+  AlgorithmTraits traits_{"crout_lu", UnitDiagonal::kL, PivotRule::kPartial,
+                          "blocked LU with partial pivoting and look-ahead, panels in clusters"};
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<LuAlgorithm>> MakeCroutLu(DeviceCore& core) {
+  CROUT_RETURN_IF_ERROR(core.MakeCurrent());
+  CROUT_ASSIGN_OR_RETURN(const LuPanelKernels kernels, LuPanelKernels::Create(core.limits()));
+  return std::make_unique<CudaCroutLu>(core, kernels);
+}
+
+}  // namespace crout::cuda

@@ -1,0 +1,31 @@
+// The interchanges that a blocked factorization leaves to its end.
+#ifndef CROUT_KERNELS_CUDA_CROUT_LU_DEFERRED_INTERCHANGES_H_
+#define CROUT_KERNELS_CUDA_CROUT_LU_DEFERRED_INTERCHANGES_H_
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cuda/blocked/lu_control.h"
+#include "kernels/cuda/crout_lu/panel_layout.h"
+#include "kernels/dtype.h"
+#include "kernels/matrix.h"
+
+namespace crout::cuda {
+
+// Bytes of workspace for a matrix of m rows.
+size_t DeferredInterchangesBytes(DType dtype, int64_t m, const PanelLayout& panels);
+
+// Enqueues, in every one of the panels' columns, the interchanges of the panels behind the column's
+// own, of ipiv[0..panels.columns): one pass over the columns that reads and writes each element
+// once, where an interchange at a time touches a sector of memory for each element. Nothing once
+// `control` has halted. `workspace`: DeferredInterchangesBytes() of device memory.
+template <class T>
+cudaError_t LaunchDeferredInterchanges(const MatrixView<T>& a, const int64_t* ipiv,
+                                       const PanelLayout& panels, std::byte* workspace,
+                                       const LuControl<T>* control, cudaStream_t stream);
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_CROUT_LU_DEFERRED_INTERCHANGES_H_

@@ -1,0 +1,31 @@
+#include "kernels/cuda/crout_lu/lu_blocking.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace crout::cuda {
+
+LuBlocking LuBlocking::For(DType dtype, int64_t columns) {
+  // In matrices of more columns than `beyond`, while `left` are left.
+  struct TwoBlocks {
+    int64_t beyond;
+    int64_t left;
+  };
+  const bool doubles = dtype == DType::kFloat64;
+  const TwoBlocks two = doubles ? TwoBlocks{12288, 8192} : TwoBlocks{24576, 16384};
+  return {.block = 512,
+          .two_blocks_left = columns > two.beyond ? two.left : std::numeric_limits<int64_t>::max(),
+          .right_looking = int64_t{1} << 20,
+          .look_ahead = columns > 1024,
+          .tf32 = !doubles && columns > 4096,
+          .overlap_left = std::max<int64_t>(12288, columns / 2)};
+}
+
+PanelLayout LuBlocking::panels(int64_t columns) const {
+  const int64_t width = PanelLayout::kMostBlocks * block;
+  const int64_t end =
+      columns < two_blocks_left ? 0 : ((columns - two_blocks_left) / width + 1) * width;
+  return {columns, block, std::min(end, columns / width * width)};
+}
+
+}  // namespace crout::cuda

@@ -1,0 +1,28 @@
+// Where the panels of a factorization with look-ahead begin and end.
+#ifndef CROUT_KERNELS_CUDA_CROUT_LU_PANEL_LAYOUT_H_
+#define CROUT_KERNELS_CUDA_CROUT_LU_PANEL_LAYOUT_H_
+
+#include <cstdint>
+
+namespace crout::cuda {
+
+// Panels of two blocks each up to column `two_blocks_end`, a multiple of that, and then of one.
+// constexpr, so that device code may call it too.
+struct PanelLayout {
+  static constexpr int kMostBlocks = 2;  // of a panel
+
+  int64_t columns;
+  int64_t block;
+  int64_t two_blocks_end;
+
+  // The end of the panel that has column `j`; `columns` where there is none.
+  constexpr int64_t EndOf(int64_t j) const {
+    const int64_t width = j < two_blocks_end ? kMostBlocks * block : block;
+    const int64_t end = (j / width + 1) * width;
+    return end < columns ? end : columns;
+  }
+};
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_CROUT_LU_PANEL_LAYOUT_H_

@@ -1,0 +1,165 @@
+#include "kernels/cuda/crout_lu/panel_update.h"
+
+#include "kernels/cuda/blocked/interchanges.cuh"
+#include "kernels/cuda/device/dependent_launch.cuh"
+
+namespace crout::cuda {
+namespace {
+
+constexpr int kWarps = 4;
+constexpr int kColumns = 4;  // of a warp
+
+// A lane holds a row of each of its warp's columns, and the row of L that is its own.
+template <class T>
+__global__ void __launch_bounds__(kWarps* kWarp)
+    SwapAndSolveKernel(const LuPanel<T> panel, MatrixView<T> left, MatrixView<T> right,
+                       MatrixView<T> beyond) {
+  AwaitKernelBefore();
+  ReleaseKernelBehind();
+  const int halt = panel.control->halt;
+  const int lane = threadIdx.x % kWarp;
+  const auto width = static_cast<int>(panel.a.cols);
+  int64_t first = (static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / kWarp) * kColumns;
+  // A warp's columns are of one of them.
+  MatrixView<T> a = right;
+  const bool solves = first < a.cols;
+  for (const MatrixView<T>& next : {left, beyond}) {
+    if (first < a.cols) break;
+    first -= (a.cols + kColumns - 1) / kColumns * kColumns;
+    a = next;
+  }
+  T l[kWarp];
+  if (solves) {
+#pragma unroll
+    for (int k = 0; k < kWarp - 1; ++k) l[k] = lane > k && lane < width ? panel.a(lane, k) : T{0};
+  }
+  const Moves moves = Trace(panel.ipiv + panel.begin, panel.begin, 0, width);
+  if (halt != 0) return;
+  T rows[kColumns];
+  T others[kColumns];
+#pragma unroll
+  for (int c = 0; c < kColumns; ++c) {
+    const bool exists = first + c < a.cols;
+    rows[c] = exists && lane < width ? a(moves.row_from, first + c) : T{0};
+    if (exists && moves.other_moves) others[c] = a(moves.other_from, first + c);
+  }
+  __syncwarp();
+  if (solves) {
+#pragma unroll
+    for (int k = 0; k < kWarp - 1; ++k) {
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) rows[c] -= l[k] * __shfl_sync(kAllLanes, rows[c], k);
+    }
+  }
+#pragma unroll
+  for (int c = 0; c < kColumns; ++c) {
+    if (first + c >= a.cols) break;
+    if (lane < width) a(lane, first + c) = rows[c];
+    if (moves.other_moves) a(moves.other, first + c) = others[c];
+  }
+}
+
+constexpr int kTile = 32;
+constexpr int kTileThreads = 128;
+constexpr int kRows = 2;         // of a thread, half a tile apart
+constexpr int kTileColumns = 4;  // of a thread, side by side
+constexpr int kPadding = 16;     // bytes
+
+// A tile of the product's rows and columns for each block.
+template <class T>
+__global__ void __launch_bounds__(kTileThreads)
+    SubtractPanelKernel(const LuPanel<T> panel, MatrixView<T> right) {
+  constexpr int kPitch = kTile + kPadding / static_cast<int>(sizeof(T));
+  constexpr int kEach = kTile * kTile / kTileThreads;
+  __shared__ __align__(16) T left[kTile][kTile];  // a column of L after the other
+  __shared__ __align__(16) T top[kTile][kPitch];  // a row of U after the other
+  const auto width = static_cast<int>(panel.a.cols);
+  const int64_t row = width + static_cast<int64_t>(blockIdx.x) * kTile;
+  const int64_t column = static_cast<int64_t>(blockIdx.y) * kTile;
+  const int64_t rows = right.rows - row;
+  const int64_t columns = right.cols - column;
+  // The kernel before lets this one start when L is there.
+#pragma unroll
+  for (int e = 0; e < kEach; ++e) {
+    const int i = threadIdx.x % kTile;
+    const int k = e * (kTileThreads / kTile) + threadIdx.x / kTile;
+    left[k][i] = k < width && i < rows ? panel.a(row + i, k) : T{0};
+  }
+  AwaitKernelBefore();
+  ReleaseKernelBehind();
+  const int halt = panel.control->halt;
+#pragma unroll
+  for (int e = 0; e < kEach; ++e) {
+    const int k = threadIdx.x % kTile;
+    const int j = e * (kTileThreads / kTile) + threadIdx.x / kTile;
+    top[k][j] = k < width && j < columns ? right(k, column + j) : T{0};
+  }
+  const int first_row = threadIdx.x % (kTile / kRows);
+  const int first_column = threadIdx.x / (kTile / kRows) * kTileColumns;
+  T sums[kRows][kTileColumns];
+  const auto for_each = [&](auto f) {
+#pragma unroll
+    for (int c = 0; c < kTileColumns; ++c) {
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const int i = first_row + r * (kTile / kRows);
+        const int j = first_column + c;
+        if (i < rows && j < columns) f(right(row + i, column + j), sums[r][c]);
+      }
+    }
+  };
+  for_each([](const T& element, T& sum) { sum = element; });
+  if (halt != 0) return;
+  __syncthreads();
+#pragma unroll 8
+  for (int k = 0; k < kTile; ++k) {
+    T l[kRows];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) l[r] = left[k][first_row + r * (kTile / kRows)];
+#pragma unroll
+    for (int c = 0; c < kTileColumns; ++c) {
+      const T u = top[k][first_column + c];
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) sums[r][c] -= l[r] * u;
+    }
+  }
+  for_each([](T& element, const T& sum) { element = sum; });
+}
+
+unsigned Blocks(int64_t count, int64_t each) {
+  return static_cast<unsigned>((count + each - 1) / each);
+}
+
+}  // namespace
+
+template <class T>
+cudaError_t LaunchSwapAndSolve(const LuPanel<T>& panel, const MatrixView<T>& left,
+                               const MatrixView<T>& right, const MatrixView<T>& beyond,
+                               bool overlap, cudaStream_t stream) {
+  const unsigned warps =
+      Blocks(left.cols, kColumns) + Blocks(right.cols, kColumns) + Blocks(beyond.cols, kColumns);
+  if (warps == 0) return cudaSuccess;
+  return LaunchBehind(SwapAndSolveKernel<T>, dim3(Blocks(warps, kWarps)), kWarps * kWarp, 0,
+                      overlap, stream, panel, left, right, beyond);
+}
+
+template <class T>
+cudaError_t LaunchSubtractPanel(const LuPanel<T>& panel, const MatrixView<T>& right, bool overlap,
+                                cudaStream_t stream) {
+  const dim3 grid(Blocks(right.rows - panel.a.cols, kTile), Blocks(right.cols, kTile));
+  if (grid.x == 0 || grid.y == 0) return cudaSuccess;
+  return LaunchBehind(SubtractPanelKernel<T>, grid, kTileThreads, 0, overlap, stream, panel, right);
+}
+
+template cudaError_t LaunchSwapAndSolve(const LuPanel<float>&, const MatrixView<float>&,
+                                        const MatrixView<float>&, const MatrixView<float>&, bool,
+                                        cudaStream_t);
+template cudaError_t LaunchSwapAndSolve(const LuPanel<double>&, const MatrixView<double>&,
+                                        const MatrixView<double>&, const MatrixView<double>&, bool,
+                                        cudaStream_t);
+template cudaError_t LaunchSubtractPanel(const LuPanel<float>&, const MatrixView<float>&, bool,
+                                         cudaStream_t);
+template cudaError_t LaunchSubtractPanel(const LuPanel<double>&, const MatrixView<double>&, bool,
+                                         cudaStream_t);
+
+}  // namespace crout::cuda

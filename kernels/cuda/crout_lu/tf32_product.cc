@@ -1,0 +1,60 @@
+#include "kernels/cuda/crout_lu/tf32_product.h"
+
+#include <algorithm>
+
+#include "kernels/cuda/crout_lu/split_tf32.h"
+#include "kernels/cuda/device/cuda_status.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout::cuda {
+namespace {
+
+constexpr int64_t kParts = 3;
+
+// Columns of b at a time: enough to fill the device, at a fraction of the space.
+int64_t ColumnsAtOnce(int64_t rows) { return rows <= 8192 ? 4096 : 8192; }
+
+// Columns begin at multiples of 32 bytes, as the fastest kernels want them.
+int64_t Padded(int64_t rows) { return (rows + 7) / 8 * 8; }
+
+}  // namespace
+
+size_t Tf32ProductBytes(int64_t rows, int64_t depth) {
+  return (Padded(kParts * depth) * rows + ColumnsAtOnce(rows) * kParts * depth) * sizeof(float);
+}
+
+absl::Status SubtractTf32Product(const Lane& lane, const LuControl<float>& control,
+                                 const MatrixView<float>& a, const MatrixView<float>& b,
+                                 const MatrixView<float>& c, std::byte* workspace) {
+  if (c.rows == 0 || c.cols == 0 || a.cols == 0) return absl::OkStatus();
+  const int64_t depth = a.cols;
+  // Both transposed: cuBLAS's products of transposes are the fastest of TF32, by a quarter.
+  const int64_t left_ld = Padded(kParts * depth);
+  const int64_t columns_at_once = ColumnsAtOnce(a.rows);
+  const int64_t right_ld = Padded(std::min(columns_at_once, b.cols));
+  auto* const left = reinterpret_cast<float*>(workspace);
+  auto* const right = left + left_ld * a.rows;
+  const auto of_a = [&](int64_t part) {
+    return MatrixView<float>{left + part * depth, depth, a.rows, left_ld};
+  };
+  CROUT_RETURN_IF_CUDA_ERROR(
+      LaunchSplitTf32(a, {of_a(0), of_a(1), of_a(2)}, &control, lane.stream));
+  for (int64_t first = 0; first < b.cols; first += columns_at_once) {
+    const int64_t columns = std::min(columns_at_once, b.cols - first);
+    const auto of_b = [&](int64_t part) {
+      return MatrixView<float>{right + part * depth * right_ld, columns, depth, right_ld};
+    };
+    // high high + high low + low high
+    CROUT_RETURN_IF_CUDA_ERROR(LaunchSplitTf32({&b(0, first), depth, columns, b.ld},
+                                               {of_b(0), of_b(2), of_b(1)}, &control, lane.stream));
+    CROUT_RETURN_IF_ERROR(CublasStatus(
+        cublasGemmEx_64(lane.cublas, CUBLAS_OP_T, CUBLAS_OP_T, c.rows, columns, kParts * depth,
+                        &control.minus_one, left, CUDA_R_32F, left_ld, right, CUDA_R_32F, right_ld,
+                        &control.one, &c(0, first), CUDA_R_32F, c.ld, CUBLAS_COMPUTE_32F_FAST_TF32,
+                        CUBLAS_GEMM_DEFAULT),
+        "cublasGemmEx"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace crout::cuda

@@ -1,0 +1,30 @@
+// Large products in float32 on the tensor cores.
+#ifndef CROUT_KERNELS_CUDA_CROUT_LU_TF32_PRODUCT_H_
+#define CROUT_KERNELS_CUDA_CROUT_LU_TF32_PRODUCT_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "kernels/cuda/blocked/lu_control.h"
+#include "kernels/cuda/device/look_ahead.h"
+#include "kernels/matrix.h"
+
+namespace crout::cuda {
+
+// Bytes of workspace for a product whose first factor is rows x depth, or smaller.
+size_t Tf32ProductBytes(int64_t rows, int64_t depth);
+
+// Enqueues c := c - a b, or nothing once `control` has halted. Each factor is split into a high and
+// a low part of TF32 numbers; three of the four products of parts, as one product of three times
+// the depth, give what a float32 product would to a few of its roundings (Markidis et al. 2018;
+// Ootomo and Yokota 2022).
+// Where |b| is below 1e-31 its low parts leave the normal range, and with them that accuracy. The
+// handle has DeviceScalars. `workspace`: Tf32ProductBytes(a.rows, a.cols) of device memory.
+absl::Status SubtractTf32Product(const Lane& lane, const LuControl<float>& control,
+                                 const MatrixView<float>& a, const MatrixView<float>& b,
+                                 const MatrixView<float>& c, std::byte* workspace);
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_CROUT_LU_TF32_PRODUCT_H_

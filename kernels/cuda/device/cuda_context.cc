@@ -1,0 +1,81 @@
+#include "kernels/cuda/device/cuda_context.h"
+
+#include <chrono>
+#include <new>
+#include <thread>
+
+#include "kernels/cuda/device/cuda_status.h"
+#include "kernels/cuda/ops/cuda_matrix_ops.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout::cuda {
+
+absl::StatusOr<std::unique_ptr<Context>> Context::Create(Device& device, DeviceCore& core) {
+  CROUT_RETURN_IF_ERROR(core.MakeCurrent());
+  auto context = std::unique_ptr<Context>(new Context(device, core));
+  CROUT_RETURN_IF_ERROR(core.Observe(context->Initialize()));
+  return context;
+}
+
+absl::Status Context::Initialize() {
+  CROUT_ASSIGN_OR_RETURN(stream_, MakeStream());
+  CROUT_ASSIGN_OR_RETURN(report_, device_.staging_memory().Allocate(sizeof(DeviceReport)));
+  new (report_.data()) DeviceReport();
+  CROUT_ASSIGN_OR_RETURN(device_words_,
+                         device_.memory().Allocate(sizeof(ReductionScratch) + sizeof(int)));
+  const ReductionScratch initial;
+  // On the context's own stream: a plain cudaMemcpy may still run when the first kernel does.
+  CROUT_RETURN_IF_CUDA_ERROR(
+      cudaMemcpyAsync(scratch(), &initial, sizeof(initial), cudaMemcpyHostToDevice, stream()));
+  CROUT_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream()));
+  CROUT_ASSIGN_OR_RETURN(cublas_workspace_, device_.memory().Allocate(kCublasWorkspaceBytes));
+  CROUT_ASSIGN_OR_RETURN(cublas_, MakeCublasHandle(stream()));
+  CROUT_RETURN_IF_CUBLAS_ERROR(
+      cublasSetWorkspace(cublas(), cublas_workspace_.data(), kCublasWorkspaceBytes));
+  CROUT_ASSIGN_OR_RETURN(
+      look_ahead_,
+      LookAhead::Create(lane(), {cublas_workspace_.data(), kCublasWorkspaceBytes}, core_.limits()));
+  CROUT_ASSIGN_OR_RETURN(cusolver_, MakeCusolverHandle(stream()));
+  CROUT_ASSIGN_OR_RETURN(getrf_params_, MakeGetrfParams());
+  ops_ = std::make_unique<CudaMatrixOps>(*this);
+  return absl::OkStatus();
+}
+
+Context::~Context() {
+  // Work in flight still uses what is about to be freed. Of a lost device nothing runs any more.
+  if (cudaSetDevice(core_.ordinal()) == cudaSuccess && stream_ != nullptr) {
+    (void)cudaStreamSynchronize(stream());
+    if (look_ahead_) {
+      (void)cudaStreamSynchronize(look_ahead_->urgent().stream);
+      (void)cudaStreamSynchronize(look_ahead_->trailing().stream);
+    }
+  }
+}
+
+absl::Status Context::Synchronize() {
+  CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
+  return core_.Observe(CudaStatus(cudaStreamSynchronize(stream()), "cudaStreamSynchronize"));
+}
+
+absl::Status Context::SynchronizeOrStop(StopRequested stop) {
+  // Long jobs only: how long a caller that gave up holds the stream, beside a panel or a sweep.
+  constexpr auto kPoll = std::chrono::microseconds(200);
+  CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
+  while (cudaStreamQuery(stream()) == cudaErrorNotReady) {
+    if (stop()) report().stop = 1;
+    std::this_thread::sleep_for(kPoll);
+  }
+  return Synchronize();
+}
+
+absl::StatusOr<std::byte*> Context::HostWorkspace(size_t bytes) {
+  if (bytes > host_workspace_.size()) {
+    // The routine enqueued last may still read the piece that is about to go. Happens only when a
+    // larger matrix than ever comes to this context.
+    CROUT_RETURN_IF_ERROR(Synchronize());
+    host_workspace_.resize(bytes);
+  }
+  return host_workspace_.data();
+}
+
+}  // namespace crout::cuda

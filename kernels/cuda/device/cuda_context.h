@@ -1,0 +1,76 @@
+// One stream of a GPU with its vendor handles and workspaces.
+#ifndef CROUT_KERNELS_CUDA_DEVICE_CUDA_CONTEXT_H_
+#define CROUT_KERNELS_CUDA_DEVICE_CUDA_CONTEXT_H_
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kernels/cuda/device/cuda_device_core.h"
+#include "kernels/cuda/device/cuda_handles.h"
+#include "kernels/cuda/device/look_ahead.h"
+#include "kernels/cuda/ops/reduction_scratch.h"
+#include "kernels/device.h"
+#include "kernels/execution_context.h"
+#include "kernels/memory.h"
+
+namespace crout::cuda {
+
+class Context final : public ExecutionContext {
+ public:
+  // A cuBLAS workspace of its own: with one per stream, results do not depend on what other streams
+  // run. The size is cuBLAS's own choice for Hopper.
+  static constexpr size_t kCublasWorkspaceBytes = size_t{32} << 20;
+
+  static absl::StatusOr<std::unique_ptr<Context>> Create(Device& device, DeviceCore& core);
+  ~Context() override;
+
+  // The context behind the interface, in code that only ever meets contexts of its own device.
+  static Context& From(ExecutionContext& context) { return static_cast<Context&>(context); }
+
+  Device& device() override { return device_; }
+  MatrixOps& ops() override { return *ops_; }
+  DeviceReport& report() override { return *report_.as<DeviceReport>(); }
+  absl::Status Synchronize() override;
+  absl::Status SynchronizeOrStop(StopRequested stop) override;
+
+  DeviceCore& core() { return core_; }
+  cudaStream_t stream() { return stream_.get(); }
+  cublasHandle_t cublas() { return cublas_.get(); }
+  Lane lane() { return {stream(), cublas()}; }
+  // Beside the stream; its urgent lane has no workspace of its own.
+  LookAhead& look_ahead() { return *look_ahead_; }
+  cusolverDnHandle_t cusolver() { return cusolver_.get(); }
+  cusolverDnParams_t getrf_params() { return getrf_params_.get(); }
+
+  // In device memory: the accumulators of reductions, and where vendor routines leave their info.
+  ReductionScratch* scratch() { return reinterpret_cast<ReductionScratch*>(device_words_.data()); }
+  int* info() { return reinterpret_cast<int*>(device_words_.data() + sizeof(ReductionScratch)); }
+
+  // Host memory that a vendor routine asks for; valid until a larger piece is asked for.
+  absl::StatusOr<std::byte*> HostWorkspace(size_t bytes);
+
+ private:
+  Context(Device& device, DeviceCore& core) : device_(device), core_(core) {}
+  absl::Status Initialize();
+
+  Device& device_;
+  DeviceCore& core_;
+  // In the order of construction: handles enqueue on the stream until they are gone.
+  Stream stream_;
+  Buffer report_;        // pinned
+  Buffer device_words_;  // ReductionScratch, int info
+  Buffer cublas_workspace_;
+  CublasHandle cublas_;
+  std::optional<LookAhead> look_ahead_;
+  CusolverHandle cusolver_;
+  CusolverParams getrf_params_;
+  std::vector<std::byte> host_workspace_;
+  std::unique_ptr<MatrixOps> ops_;
+};
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_DEVICE_CUDA_CONTEXT_H_

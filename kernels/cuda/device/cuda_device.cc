@@ -1,0 +1,189 @@
+#include "kernels/cuda/device/cuda_device.h"
+
+#include <cuda_runtime_api.h>
+
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/cuda/block_lu/block_lu.h"
+#include "kernels/cuda/crout/pcm.h"
+#include "kernels/cuda/crout_lu/crout_lu.h"
+#include "kernels/cuda/device/cuda_context.h"
+#include "kernels/cuda/device/cuda_costs.h"
+#include "kernels/cuda/device/cuda_device_core.h"
+#include "kernels/cuda/device/cuda_memory.h"
+#include "kernels/cuda/device/cuda_status.h"
+#include "kernels/cuda/device/upload_pool.h"
+#include "kernels/cuda/device/vendor_environment.h"
+#include "kernels/cuda/device/warm_up.h"
+#include "kernels/cuda/gauss_jordan/gauss_jordan.h"
+#include "kernels/cuda/getrf/getrf.h"
+#include "kernels/cuda/icm/icm.h"
+#include "kernels/cuda/solve/crout_solve.h"
+#include "kernels/cuda/solve/getrs.h"
+#include "kernels/cuda/solve/is.h"
+#include "kernels/cuda/solve/trsm.h"
+#include "kernels/memory/caching_resource.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout::cuda {
+namespace {
+
+class CudaDevice final : public Device {
+ public:
+  // `memory_bytes`: what jobs and factors may use, and the pool holds.
+  CudaDevice(int ordinal, size_t memory_bytes, const Options& options)
+      : core_(ordinal),
+        memory_(std::make_unique<CudaDeviceMemory>(ordinal), memory_bytes, memory_bytes),
+        staging_(std::make_unique<CudaPinnedMemory>(ordinal), options.max_cached_staging_bytes),
+        options_(options) {}
+
+  absl::Status Initialize();
+
+  const DeviceInfo& info() const override { return info_; }
+  bool healthy() const override { return core_.healthy(); }
+  absl::StatusOr<std::unique_ptr<ExecutionContext>> CreateContext() override;
+  MemoryResource& memory() override { return memory_; }
+  MemoryResource& staging_memory() override { return staging_; }
+  DeviceMemoryStats memory_stats() const override;
+  absl::StatusOr<std::unique_ptr<Uploader>> StartUpload(std::span<std::byte> to) override {
+    return uploads_->Start(to);
+  }
+  std::span<const std::unique_ptr<LuAlgorithm>> algorithms() const override { return algorithms_; }
+  std::span<const std::unique_ptr<TriangularSolver>> solvers() const override { return solvers_; }
+  std::span<const std::unique_ptr<DirectSolver>> direct_solvers() const override {
+    return direct_solvers_;
+  }
+
+ private:
+  absl::Status Describe();
+  void Calibrate(Context& context);
+
+  mutable DeviceCore core_;  // any call may find the device lost
+  CachingResource memory_;
+  CachingResource staging_;
+  const Options options_;
+  std::once_flag calibrated_;
+  DeviceInfo info_;
+  std::vector<std::unique_ptr<LuAlgorithm>> algorithms_;
+  std::vector<std::unique_ptr<TriangularSolver>> solvers_;
+  std::vector<std::unique_ptr<DirectSolver>> direct_solvers_;
+  std::unique_ptr<UploadPool> uploads_;
+};
+
+absl::Status CudaDevice::Describe() {
+  cudaDeviceProp properties;
+  CROUT_RETURN_IF_CUDA_ERROR(cudaGetDeviceProperties(&properties, core_.ordinal()));
+  info_.kind = DeviceKind::kCuda;
+  info_.name = absl::StrCat("cuda:", core_.ordinal());
+  info_.description = properties.name;
+  info_.memory_bytes = properties.totalGlobalMem;
+  info_.parallelism = options_.streams;
+  return absl::OkStatus();
+}
+
+absl::Status CudaDevice::Initialize() {
+  CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
+  CROUT_RETURN_IF_ERROR(core_.AskLimits(options_.limits));
+  CROUT_RETURN_IF_ERROR(Describe());
+  CROUT_ASSIGN_OR_RETURN(auto getrf, CudaGetrf::Create(core_));
+  algorithms_.push_back(std::move(getrf));
+  CROUT_ASSIGN_OR_RETURN(auto crout_lu, MakeCroutLu(core_));
+  algorithms_.push_back(std::move(crout_lu));
+  CROUT_ASSIGN_OR_RETURN(auto pcmpp, MakePcmpp(core_));
+  algorithms_.push_back(std::move(pcmpp));
+  CROUT_ASSIGN_OR_RETURN(auto pcm, MakePcm(core_));
+  algorithms_.push_back(std::move(pcm));
+  algorithms_.push_back(MakeBlockLu(core_));
+  CROUT_ASSIGN_OR_RETURN(auto gauss_jordan, MakeGaussJordan(core_));
+  direct_solvers_.push_back(std::move(gauss_jordan));
+  for (const bool pivoting : {false, true}) {
+    if (!IcmFits(core_.limits(), pivoting)) continue;
+    algorithms_.push_back(std::make_unique<CudaIcm>(core_, pivoting));
+  }
+  solvers_.push_back(std::make_unique<CroutSolve>(core_));
+  solvers_.push_back(std::make_unique<CudaTrsm>(core_));
+  solvers_.push_back(std::make_unique<CudaGetrs>(core_));
+  solvers_.push_back(std::make_unique<CudaIs>(core_));
+  CROUT_ASSIGN_OR_RETURN(uploads_, UploadPool::Create(core_, staging_, options_));
+  return absl::OkStatus();
+}
+
+DeviceMemoryStats CudaDevice::memory_stats() const {
+  const CachingResource::Stats pool = memory_.stats();
+  size_t free = 0;
+  size_t total = 0;
+  // A fenced device has no figure to give; its health says why.
+  if (!core_.MakeCurrent().ok() || cudaMemGetInfo(&free, &total) != cudaSuccess) free = total = 0;
+  return {pool.bytes_in_use, pool.bytes_cached, total - free};
+}
+
+absl::StatusOr<std::unique_ptr<ExecutionContext>> CudaDevice::CreateContext() {
+  CROUT_ASSIGN_OR_RETURN(auto context, Context::Create(*this, core_));
+  CROUT_RETURN_IF_ERROR(WarmUp(*context));
+  if (options_.calibrate) std::call_once(calibrated_, [&] { Calibrate(*context); });
+  return context;
+}
+
+void CudaDevice::Calibrate(Context& context) {
+  KeptCosts costs = CalibrateCosts(context, options_.state_directory);
+  core_.SetCosts(std::move(costs.ratios));
+  if (options_.log) options_.log(costs.report);
+}
+
+absl::StatusOr<size_t> UsableBytes(int ordinal, const Options& options) {
+  if (options.memory_bytes != 0) return options.memory_bytes;
+  cudaDeviceProp properties;
+  CROUT_RETURN_IF_CUDA_ERROR(cudaGetDeviceProperties(&properties, ordinal));
+  return static_cast<size_t>(static_cast<double>(properties.totalGlobalMem) *
+                             options.memory_fraction);
+}
+
+bool MakeSense(const Options& options) {
+  return options.streams > 0 && options.upload_block_bytes > 0 && options.upload_blocks > 0 &&
+         options.blocks_per_upload > 0 && options.memory_fraction > 0 &&
+         options.memory_fraction <= 1;
+}
+
+}  // namespace
+
+int CountCudaDevices() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
+  (void)cudaGetLastError();
+  return 0;
+}
+
+absl::Status CheckCudaDevices() {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error == cudaSuccess && count > 0) return absl::OkStatus();
+  (void)cudaGetLastError();
+  if (error == cudaErrorInsufficientDriver) {
+    return absl::NotFoundError(
+        absl::StrCat("the NVIDIA driver is not installed, or older than CUDA ",
+                     CUDART_VERSION / 1000, " needs"));
+  }
+  return absl::NotFoundError(
+      absl::StrCat("the CUDA runtime says: ",
+                   cudaGetErrorString(error == cudaSuccess ? cudaErrorNoDevice : error)));
+}
+
+absl::StatusOr<std::unique_ptr<Device>> MakeDevice(int ordinal, const Options& options) {
+  if (!MakeSense(options)) {
+    return absl::InvalidArgumentError("CUDA options: counts and sizes must be positive");
+  }
+  if (const int count = CountCudaDevices(); ordinal < 0 || ordinal >= count) {
+    return absl::NotFoundError(
+        absl::StrCat("there is no cuda:", ordinal, "; GPUs that can be used: ", count));
+  }
+  ClearPrecisionVariables();
+  CROUT_ASSIGN_OR_RETURN(const size_t memory_bytes, UsableBytes(ordinal, options));
+  auto device = std::make_unique<CudaDevice>(ordinal, memory_bytes, options);
+  CROUT_RETURN_IF_ERROR(device->Initialize());
+  return device;
+}
+
+}  // namespace crout::cuda

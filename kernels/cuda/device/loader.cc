@@ -1,0 +1,65 @@
+// kernels/cuda/cuda_device.h for programs: by way of the library, loaded at the first call.
+#include <dlfcn.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "kernels/cuda/device/cuda_device.h"
+#include "kernels/cuda/device/plugin.h"
+#include "kernels/cuda/device/vendor_environment.h"
+
+namespace crout::cuda {
+namespace {
+
+struct Loaded {
+  const CudaPlugin* plugin = nullptr;
+  std::string error;
+
+  absl::Status status() const {
+    if (plugin != nullptr) return absl::OkStatus();
+    return absl::UnavailableError(absl::StrCat("the CUDA device cannot be loaded: ", error));
+  }
+};
+
+// The loader's message with the names of files, but not of their directories.
+std::string WithoutDirectories(absl::string_view message) {
+  std::vector<std::string> words = absl::StrSplit(message, ' ');
+  for (std::string& word : words) word.erase(0, word.rfind('/') + 1);
+  return absl::StrJoin(words, " ");
+}
+
+Loaded Load() {
+  ClearPrecisionVariables();
+  // Found through the program's RPATH. Never unloaded: its threads may outlive static objects.
+  void* library = dlopen(kCudaPluginFile, RTLD_NOW | RTLD_LOCAL);
+  void* symbol = library == nullptr ? nullptr : dlsym(library, kCudaPluginSymbol);
+  if (symbol == nullptr)
+    return {nullptr, WithoutDirectories(dlerror())};  // NOLINT(concurrency-mt-unsafe): once
+  return {static_cast<const CudaPlugin*>(symbol), ""};
+}
+
+const Loaded& Library() {
+  static const auto* const loaded = new Loaded(Load());
+  return *loaded;
+}
+
+}  // namespace
+
+int CountCudaDevices() {
+  return Library().plugin == nullptr ? 0 : Library().plugin->count_devices();
+}
+
+absl::Status CheckCudaDevices() {
+  return Library().plugin == nullptr ? Library().status() : Library().plugin->check_devices();
+}
+
+absl::StatusOr<std::unique_ptr<Device>> MakeDevice(int ordinal, const Options& options) {
+  if (Library().plugin == nullptr) return Library().status();
+  return Library().plugin->make_device(ordinal, options);
+}
+
+}  // namespace crout::cuda

@@ -1,0 +1,65 @@
+#include "kernels/cuda/device/own_costs.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace crout::cuda {
+namespace {
+
+// Fitted to one H100 80GB HBM3, CUDA 13.0, float64, n = 256 to 16384; float32 takes nearly the
+// same, since the latency of the panels is most of it.
+constexpr double kCall = 1e-5;
+constexpr double kFlopsPerSecond = 48e12;
+constexpr double kCroutColumn = 2.9e-6;
+constexpr double kCroutElement = 0.2e-9;  // interchanges and solves with tiles
+constexpr double kPanelColumn = 0.72e-6;  // in clusters
+constexpr double kPanelElement = 0.08e-9;
+constexpr double kBlockColumn = 0.9e-6;
+constexpr double kBlockElement = 0.06e-9;
+
+// By n unknowns and nrhs: the latency of the products with diagonal blocks grows as a power of the
+// columns until they fill the device; the factor is read at the memory's speed.
+constexpr double kSolveCall = 3e-5;
+constexpr double kSolveUnknown = 13e-9;
+constexpr double kSolvePower = 0.4;
+constexpr double kSolveFill = 64;
+constexpr double kSolveElement = 3e-12;
+constexpr double kSolveColumn = 1.6e-14;  // of one element
+
+double LuFlops(double n) { return 2.0 / 3.0 * n * n * n; }
+
+}  // namespace
+
+double PredictPcmSeconds(int64_t order) {
+  const auto n = static_cast<double>(order);
+  return kCall + kCroutColumn * n + kCroutElement * n * n + LuFlops(n) / kFlopsPerSecond;
+}
+
+double PredictCroutLuSeconds(int64_t order, bool clusters) {
+  const auto n = static_cast<double>(order);
+  const double column = clusters ? kPanelColumn : kCroutColumn;
+  return kCall + column * n + kPanelElement * n * n + LuFlops(n) / kFlopsPerSecond;
+}
+
+double PredictBlockLuSeconds(int64_t order) {
+  const auto n = static_cast<double>(order);
+  return kCall + kBlockColumn * n + kBlockElement * n * n + LuFlops(n) / kFlopsPerSecond;
+}
+
+double PredictGaussJordanSeconds(int64_t order, int64_t nrhs) {
+  const auto n = static_cast<double>(order);
+  const auto columns = static_cast<double>(nrhs);
+  return kCall + kCroutColumn * n + kCroutElement * n * (n + columns) +
+         n * n * (n + 2 * columns) / kFlopsPerSecond;
+}
+
+double PredictCroutSolveSeconds(int64_t order, int64_t nrhs) {
+  const auto n = static_cast<double>(order);
+  const auto columns = static_cast<double>(nrhs);
+  const double latency =
+      std::pow(std::min(columns, kSolveFill), kSolvePower) * std::max(1.0, columns / kSolveFill);
+  return kSolveCall + kSolveUnknown * n * latency +
+         (kSolveElement + kSolveColumn * columns) * n * n;
+}
+
+}  // namespace crout::cuda

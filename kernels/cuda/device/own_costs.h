@@ -1,0 +1,27 @@
+// What our own methods cost, as measured on an H100: with the ratios of the GPU at hand
+// (DeviceCore::Calibrated) the cost model of admission.
+#ifndef CROUT_KERNELS_CUDA_DEVICE_OWN_COSTS_H_
+#define CROUT_KERNELS_CUDA_DEVICE_OWN_COSTS_H_
+
+#include <cstdint>
+
+namespace crout::cuda {
+
+// Seconds of `pcm` and `pcmpp` with the default block size, in either type.
+double PredictPcmSeconds(int64_t n);
+
+// Seconds of `crout_lu` in either type, with its panels in clusters or without.
+double PredictCroutLuSeconds(int64_t n, bool clusters);
+
+// Seconds of `block_lu`.
+double PredictBlockLuSeconds(int64_t n);
+
+// Seconds of `gauss_jordan` with nrhs right-hand sides.
+double PredictGaussJordanSeconds(int64_t n, int64_t nrhs);
+
+// Seconds of `crout_solve` with a prepared factor, in either type.
+double PredictCroutSolveSeconds(int64_t n, int64_t nrhs);
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_DEVICE_OWN_COSTS_H_

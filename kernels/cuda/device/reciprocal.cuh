@@ -1,0 +1,44 @@
+// Reciprocals that other instructions can run beside.
+#ifndef CROUT_KERNELS_CUDA_DEVICE_RECIPROCAL_CUH_
+#define CROUT_KERNELS_CUDA_DEVICE_RECIPROCAL_CUH_
+
+#include "kernels/cuda/ops/reduction.cuh"
+
+namespace crout::cuda {
+
+// Whether x and 1 / x are far enough inside the normal range for Reciprocal(x).
+__device__ inline bool HasReciprocal(double x) {
+  const auto exponent = static_cast<unsigned>(AbsBits(x) >> 52);
+  return exponent - 32 < 1980;
+}
+__device__ inline bool HasReciprocal(float x) {
+  const unsigned exponent = (__float_as_uint(x) >> 23) & 0xff;
+  return exponent - 8 < 236;
+}
+
+// 1 / x to the last bit or two by Newton's iteration: a division's branches would keep other
+// instructions from running beside it.
+__device__ inline double Reciprocal(double x) {
+  double r;
+  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(x));  // 20 bits
+  double e = fma(-x, r, 1.0);
+  e = fma(e, e, e);
+  r = fma(r, e, r);
+  e = fma(-x, r, 1.0);
+  return fma(r, e, r);
+}
+__device__ inline float Reciprocal(float x) {
+  float r;
+  asm("rcp.approx.f32 %0, %1;" : "=f"(r) : "f"(x));
+  const float e = fmaf(-x, r, 1.0F);
+  return fmaf(r, e, r);
+}
+
+template <class T>
+__device__ __noinline__ T Divide(T a, T b) {
+  return a / b;
+}
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_DEVICE_RECIPROCAL_CUH_

@@ -1,0 +1,133 @@
+// Shared memory of this block and of the cluster's others, by its 32-bit addresses: the compiler
+// finds out a generic pointer's block anew at every access.
+#ifndef CROUT_KERNELS_CUDA_DEVICE_SHARED_MEMORY_CUH_
+#define CROUT_KERNELS_CUDA_DEVICE_SHARED_MEMORY_CUH_
+
+#include <cstdint>
+
+namespace crout::cuda {
+
+// This block's, uninitialised. One for each type.
+template <class S>
+__device__ S& SharedByBlock() {
+  __shared__ S shared;
+  return shared;
+}
+
+__device__ inline uint32_t SharedAddress(const void* p) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(p));
+}
+
+// 16 bytes at a time.
+template <class T>
+struct SharedChunk;
+
+template <>
+struct SharedChunk<double> {
+  static constexpr int kCount = 2;
+  static __device__ void Load(uint32_t from, double* x) {
+    asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(x[0]), "=d"(x[1]) : "r"(from));
+  }
+  static __device__ void Store(uint32_t to, const double* x) {
+    asm volatile("st.shared.v2.f64 [%0], {%1, %2};" ::"r"(to), "d"(x[0]), "d"(x[1]) : "memory");
+  }
+};
+
+template <>
+struct SharedChunk<float> {
+  static constexpr int kCount = 4;
+  static __device__ void Load(uint32_t from, float* x) {
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3])
+                 : "r"(from));
+  }
+  static __device__ void Store(uint32_t to, const float* x) {
+    asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(x[0]), "f"(x[1]),
+                 "f"(x[2]), "f"(x[3])
+                 : "memory");
+  }
+};
+
+__device__ inline uint64_t LoadShared64(uint32_t from) {
+  uint64_t x;
+  asm volatile("ld.shared.b64 %0, [%1];" : "=l"(x) : "r"(from));
+  return x;
+}
+
+__device__ inline void StoreShared64(uint32_t to, uint64_t x) {
+  asm volatile("st.shared.b64 [%0], %1;" ::"r"(to), "l"(x) : "memory");
+}
+
+// Instructions of GPUs with clusters; code that has them is never launched on others.
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+#define CROUT_CLUSTER_ASM(...) asm volatile(__VA_ARGS__)
+#else
+#define CROUT_CLUSTER_ASM(...) __trap()
+#endif
+
+// The address of block `rank` of the cluster that `own` is in this block.
+__device__ inline uint32_t ClusterAddress(uint32_t own, uint32_t rank) {
+  uint32_t address = 0;
+  CROUT_CLUSTER_ASM("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(address) : "r"(own), "r"(rank));
+  return address;
+}
+
+// A barrier in shared memory that ends a phase when one thread has arrived and the bytes that it
+// announced have. Bytes of the phase may come before the announcement.
+class ByteBarrier {
+ public:
+  __device__ explicit ByteBarrier(uint32_t address) : address_(address) {}
+
+  // By one thread; FenceStarts() and MeetCluster() before others use it.
+  __device__ void Start() const {
+    CROUT_CLUSTER_ASM("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address_) : "memory");
+  }
+  __device__ static void FenceStarts() {
+    CROUT_CLUSTER_ASM("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  __device__ void Announce(uint32_t bytes) const {
+    CROUT_CLUSTER_ASM(
+        "{.reg .b64 state;\n"
+        "mbarrier.arrive.expect_tx.shared::cta.b64 state, [%0], %1;}" ::"r"(address_),
+        "r"(bytes)
+        : "memory");
+  }
+  // Until the phase of that parity has ended; what arrived in it is seen. With the scope of the
+  // block, as what arrived is in its memory: the cluster's would invalidate the first-level cache.
+  __device__ void Wait(uint32_t parity) const {
+    CROUT_CLUSTER_ASM(
+        "{.reg .pred ended;\n"
+        "again:\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 ended, [%0], %1;\n"
+        "@!ended bra again;}" ::"r"(address_),
+        "r"(parity)
+        : "memory");
+  }
+
+ private:
+  uint32_t address_;
+};
+
+// By every thread of the cluster's blocks. Orders the starts of barriers and nothing else.
+__device__ inline void MeetCluster() {
+  CROUT_CLUSTER_ASM("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+  CROUT_CLUSTER_ASM("barrier.cluster.wait.aligned;" ::: "memory");
+}
+
+// 16 bytes from this block's memory to `to` in the cluster, counted at the barrier `at` beside it.
+__device__ inline void CopyToCluster(uint32_t from, uint32_t to, uint32_t at) {
+  [[maybe_unused]] uint64_t x;  // where there are no clusters
+  [[maybe_unused]] uint64_t y;
+  asm volatile("ld.shared.v2.b64 {%0, %1}, [%2];" : "=l"(x), "=l"(y) : "r"(from));
+  CROUT_CLUSTER_ASM(
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b64 [%0], {%1, %2}, [%3];" ::"r"(
+          to),
+      "l"(x), "l"(y), "r"(at)
+      : "memory");
+}
+
+#undef CROUT_CLUSTER_ASM
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_DEVICE_SHARED_MEMORY_CUH_

@@ -1,0 +1,14 @@
+#include "kernels/cuda/device/vendor_environment.h"
+
+#include <cstdlib>
+
+namespace crout::cuda {
+
+void ClearPrecisionVariables() {
+  for (const char* name : kPrecisionVariables) {
+    // The header says when.
+    if (getenv(name) != nullptr) unsetenv(name);  // NOLINT(concurrency-mt-unsafe)
+  }
+}
+
+}  // namespace crout::cuda

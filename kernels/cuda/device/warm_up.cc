@@ -1,0 +1,106 @@
+#include "kernels/cuda/device/warm_up.h"
+
+#include <algorithm>
+
+#include "kernels/cuda/device/cuda_status.h"
+#include "kernels/jobs/sync_on_exit.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout::cuda {
+namespace {
+
+// The vendor's routines choose other kernels for larger matrices.
+constexpr int64_t kOrders[] = {256, 2048};
+
+struct WarmUpBuffers {
+  Buffer matrix;
+  Buffer ipiv;
+  Buffer rhs;
+  Buffer workspace;
+  Buffer prepared;
+  Buffer probe;
+};
+
+absl::StatusOr<WarmUpBuffers> Allocate(Context& context, DType dtype, int64_t n) {
+  Device& device = context.device();
+  size_t workspace = 2 * n * sizeof(double);  // for the scales
+  size_t prepared = 0;
+  for (const auto& algorithm : device.algorithms()) {
+    CROUT_ASSIGN_OR_RETURN(const size_t bytes, algorithm->WorkspaceBytes(dtype, n, {}));
+    workspace = std::max(workspace, bytes);
+  }
+  for (const auto& solver : device.solvers()) {
+    CROUT_ASSIGN_OR_RETURN(const size_t bytes, solver->WorkspaceBytes(dtype, n, 1));
+    workspace = std::max(workspace, bytes);
+    CROUT_ASSIGN_OR_RETURN(const size_t beside, solver->PreparedBytes(dtype, n));
+    prepared = std::max(prepared, beside);
+  }
+  WarmUpBuffers buffers;
+  CROUT_ASSIGN_OR_RETURN(buffers.matrix, device.memory().Allocate(n * n * SizeOf(dtype)));
+  CROUT_ASSIGN_OR_RETURN(buffers.ipiv, device.memory().Allocate(n * sizeof(int64_t)));
+  CROUT_ASSIGN_OR_RETURN(buffers.rhs, device.memory().Allocate(n * sizeof(double)));
+  CROUT_ASSIGN_OR_RETURN(buffers.workspace, device.memory().Allocate(workspace));
+  CROUT_ASSIGN_OR_RETURN(buffers.prepared, device.memory().Allocate(prepared));
+  CROUT_ASSIGN_OR_RETURN(buffers.probe,
+                         device.memory().Allocate(kFactorProbeVectors * n * sizeof(double)));
+  return buffers;
+}
+
+absl::Status Solve(Context& context, const WarmUpBuffers& buffers, const FactorView& factor) {
+  const int64_t n = factor.lu.rows;
+  const AnyMatrix b = {buffers.rhs.data(), factor.lu.dtype, n, 1, n};
+  for (const auto& solver : context.device().solvers()) {
+    if (!solver->Supports(factor.unit_diagonal)) continue;
+    CROUT_RETURN_IF_ERROR(
+        solver->Prepare(context, factor, {buffers.prepared.data(), buffers.prepared.size()}));
+    CROUT_RETURN_IF_ERROR(solver->Solve(context, factor, Op::kNone, 0, b,
+                                        {buffers.workspace.data(), buffers.workspace.size()}));
+  }
+  const MatrixView<double> x = {buffers.rhs.as<double>(), n, 1, n};
+  const MatrixView<double> r = {buffers.workspace.as<double>(), n, 1, n};
+  return context.ops().Residual(factor.lu, Op::kNone, 1, x, x, r);
+}
+
+// The zero matrix will do: nothing looks at the result.
+absl::Status Run(Context& context, const WarmUpBuffers& buffers, DType dtype, int64_t n) {
+  const AnyMatrix a = {buffers.matrix.data(), dtype, n, n, n};
+  auto* ipiv = buffers.ipiv.as<int64_t>();
+  auto* scales = buffers.workspace.as<double>();
+  CROUT_RETURN_IF_CUDA_ERROR(cudaMemsetAsync(a.data, 0, buffers.matrix.size(), context.stream()));
+  CROUT_RETURN_IF_CUDA_ERROR(
+      cudaMemsetAsync(buffers.rhs.data(), 0, buffers.rhs.size(), context.stream()));
+  CROUT_RETURN_IF_ERROR(context.ops().Import({a.data, dtype, Layout::kColumnMajor, n, n}, a));
+  CROUT_RETURN_IF_ERROR(context.ops().EquilibrationScales(a, scales, scales + n));
+  CROUT_RETURN_IF_ERROR(context.ops().CopyScaled(a, scales, scales + n, a));
+  const FactorProbe probe = {n, 1, buffers.probe.as<double>()};
+  CROUT_RETURN_IF_ERROR(context.ops().StartProbe(a, probe));
+  for (const auto& algorithm : context.device().algorithms()) {
+    CROUT_RETURN_IF_ERROR(algorithm->Factor(context, a, ipiv,
+                                            {buffers.workspace.data(), buffers.workspace.size()},
+                                            {}, [] { return false; }));
+    const UnitDiagonal unit = algorithm->traits().unit_diagonal;
+    CROUT_RETURN_IF_ERROR(context.ops().InspectFactor(a, unit == UnitDiagonal::kU, ipiv, probe));
+    CROUT_RETURN_IF_ERROR(Solve(context, buffers, {a, ipiv, unit, buffers.prepared.data(), {}}));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WarmUpWith(Context& context, DType dtype, int64_t n) {
+  CROUT_ASSIGN_OR_RETURN(const WarmUpBuffers buffers, Allocate(context, dtype, n));
+  SyncOnExit sync(context);
+  CROUT_RETURN_IF_ERROR(Run(context, buffers, dtype, n));
+  CROUT_RETURN_IF_ERROR(context.Synchronize());
+  sync.Dismiss();
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status WarmUp(Context& context) {
+  for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
+    for (const int64_t n : kOrders) CROUT_RETURN_IF_ERROR(WarmUpWith(context, dtype, n));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace crout::cuda

@@ -1,0 +1,107 @@
+#include "kernels/cuda/gauss_jordan/gauss_jordan.h"
+
+#include <algorithm>
+
+#include "kernels/cuda/crout/blocked_crout.h"
+#include "kernels/cuda/device/cuda_context.h"
+#include "kernels/cuda/device/cuda_status.h"
+#include "kernels/cuda/device/own_costs.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout::cuda {
+namespace {
+
+// Deep enough for products at the device's speed; the stripe's own columns are a panel's latency
+// each, whatever its width.
+constexpr int64_t kStripe = 256;
+
+// The stripe [begin, end) was factored: reduces the columns of b (n rows) by it. Below, the stripe
+// holds L = A21 U^-1 and takes multiples of L^-1 B1; above, it is untouched and takes multiples of
+// U^-1 L^-1 B1.
+template <class T>
+absl::Status Reduce(BlockedCrout<T>& steps, int64_t begin, int64_t end, const MatrixView<T>& b) {
+  if (b.cols == 0) return absl::OkStatus();
+  CROUT_RETURN_IF_ERROR(steps.Interchange(begin, end, b));
+  CROUT_RETURN_IF_ERROR(steps.SolveLower(begin, end, b));
+  CROUT_RETURN_IF_ERROR(steps.Subtract(end, b.rows, begin, end, b, b));
+  CROUT_RETURN_IF_ERROR(steps.SolveUpper(begin, end, b));
+  return steps.Subtract(0, begin, begin, end, b, b);
+}
+
+class CudaGaussJordan final : public DirectSolver {
+ public:
+  CudaGaussJordan(DeviceCore& core, const PcmPanelKernels& kernels)
+      : core_(core), kernels_(kernels) {}
+
+  std::string_view name() const override { return "gauss_jordan"; }
+  std::string_view description() const override {
+    return "Gauss-Jordan elimination by stripes with partial pivoting (Carcenac 2014)";
+  }
+
+  // The panels' workspace, then ipiv.
+  absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n, int64_t) const override {
+    CROUT_RETURN_IF_ERROR(CheckPanelHeight(name(), n, kernels_.MaxRows(dtype)));
+    return DispatchDType(dtype, [&](auto tag) {
+      return PanelBytes<typename decltype(tag)::type>(n) + n * sizeof(int64_t);
+    });
+  }
+
+  double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override {
+    if (n > kernels_.MaxRows(dtype)) return kTooLarge;
+    return core_.Calibrated("pcmpp", dtype, n, PredictGaussJordanSeconds(n, nrhs));
+  }
+
+  absl::Status Solve(ExecutionContext& context, const AnyMatrix& a, const AnyMatrix& b,
+                     std::span<std::byte> workspace, StopRequested stop) const override {
+    CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
+    return core_.Observe(DispatchDType(a.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      return Enqueue(Context::From(context), a.As<T>(), b.As<T>(), workspace, stop);
+    }));
+  }
+
+ private:
+  template <class T>
+  int Width(int64_t n) const {
+    return kernels_.WidthFor(kDTypeOf<T>, n, PcmPanelKernels::kMaxWidth);
+  }
+
+  template <class T>
+  size_t PanelBytes(int64_t n) const {
+    return BlockedCrout<T>::WorkspaceBytes(n, Width<T>(n));
+  }
+
+  template <class T>
+  absl::Status Enqueue(Context& context, const MatrixView<T>& a, const MatrixView<T>& b,
+                       std::span<std::byte> workspace, StopRequested stop) const {
+    const int64_t n = a.rows;
+    typename BlockedCrout<T>::Options options;
+    options.width = Width<T>(n);
+    CROUT_ASSIGN_OR_RETURN(const LuControl<T>* control,
+                           BlockedCrout<T>::Start(context, n, options.width, workspace));
+    auto* ipiv = reinterpret_cast<int64_t*>(workspace.data() + PanelBytes<T>(n));
+    BlockedCrout<T> steps(context, kernels_, a, ipiv, workspace, options, stop);
+    for (int64_t begin = 0; begin < n; begin += kStripe) {
+      const int64_t end = std::min(begin + kStripe, n);
+      CROUT_RETURN_IF_ERROR(steps.Factor(begin, end));
+      CROUT_RETURN_IF_ERROR(Reduce(steps, begin, end, Columns(a, end, n)));
+      CROUT_RETURN_IF_ERROR(Reduce(steps, begin, end, b));
+    }
+    CROUT_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(&context.report().info, &control->info, sizeof(int),
+                                               cudaMemcpyDeviceToHost, context.stream()));
+    return absl::OkStatus();
+  }
+
+  DeviceCore& core_;
+  const PcmPanelKernels kernels_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DirectSolver>> MakeGaussJordan(DeviceCore& core) {
+  CROUT_RETURN_IF_ERROR(core.MakeCurrent());
+  CROUT_ASSIGN_OR_RETURN(const PcmPanelKernels kernels, PcmPanelKernels::Create(core.limits()));
+  return std::make_unique<CudaGaussJordan>(core, kernels);
+}
+
+}  // namespace crout::cuda

@@ -1,0 +1,49 @@
+// The iterative Crout method on the device.
+#ifndef CROUT_KERNELS_CUDA_ICM_ICM_H_
+#define CROUT_KERNELS_CUDA_ICM_ICM_H_
+
+#include "absl/status/statusor.h"
+#include "kernels/cuda/device/cuda_device_core.h"
+#include "kernels/cuda/icm/icm_plan.h"
+#include "kernels/lu_algorithm.h"
+
+namespace crout::cuda {
+
+// "icm" without and "icmpp" with pivoting, unit diagonal in U, after L. M. Cejka, Parallel
+// Computation of LU Decomposition on GPUs (CTU in Prague, 2023): L and U are the fixed point of
+//   l_ij = a_ij - sum_{k<j} l_ik u_kj            i >= j
+//   u_ij = (a_ij - sum_{k<i} l_ik u_kj) / l_ii   i < j
+// iterated by square sections, the diagonal one first, then those below and right of it. Products
+// with final sections are subtracted once, by matrix products; sweeps run to convergence inside one
+// kernel; nothing waits for the host.
+//
+// Where the rule can find any element bad, a cold start goes through the diagonal section and those
+// below it column by column (icm_panel.h). A warm start, `icm` and the interval rule sweep whole
+// sections first (icm_diagonal.h) and search by columns only where a bad element turns up. Where
+// l_ii is exactly zero, u_ij := 0 and info names it. Pivoting is partial unless a parameter says
+// otherwise, and by threshold(0.1) in warm starts, which keep their pivots while those will do.
+class CudaIcm final : public LuAlgorithm {
+ public:
+  // For GPUs that IcmFits.
+  CudaIcm(DeviceCore& core, bool pivoting);
+
+  const AlgorithmTraits& traits() const override { return traits_; }
+  absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n,
+                                        const LuParameters& parameters) const override;
+  absl::StatusOr<size_t> ReportBytes(DType dtype, int64_t n,
+                                     const LuParameters& parameters) const override;
+  double PredictSeconds(DType dtype, int64_t n) const override;
+  absl::Status Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
+                      std::span<std::byte> workspace, const LuParameters& parameters,
+                      StopRequested stop) const override;
+  absl::Status Finish(ExecutionContext& context, std::span<std::byte> workspace,
+                      IterationReport* report) const override;
+
+ private:
+  DeviceCore& core_;
+  const AlgorithmTraits traits_;
+};
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_ICM_ICM_H_

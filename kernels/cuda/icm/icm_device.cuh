@@ -1,0 +1,44 @@
+// Device code that the kernels of the iterative Crout method share.
+#ifndef CROUT_KERNELS_CUDA_ICM_ICM_DEVICE_CUH_
+#define CROUT_KERNELS_CUDA_ICM_ICM_DEVICE_CUH_
+
+#include "kernels/cuda/icm/icm_state.h"
+#include "kernels/icm/pivot_rule.h"
+
+namespace crout::cuda {
+
+__device__ inline bool Halted(const IcmState* state) {
+  return state->stopped != 0 || state->end != static_cast<int32_t>(IcmEnd::kDone);
+}
+
+// IsBad where the column's largest candidate is known: the partial rule, too, leaves that in place.
+__device__ inline bool GivesWay(const PivotCriterion& rule, double pivot, double largest) {
+  if (rule.rule == PivotRule::kPartial) return !(pivot >= largest);
+  return IsBad(rule, pivot, largest);
+}
+
+template <class T>
+__device__ bool SameBits(T a, T b) {
+  return a == b || (isnan(a) && isnan(b));
+}
+
+__device__ inline void End(IcmState* state, IcmEnd end, unsigned long long position) {
+  atomicMin(&state->position, position);
+  state->end = static_cast<int32_t>(end);
+}
+
+// Element (i, j) of the start with the unit diagonal in U, whichever factor has it there. Where
+// d_ii is zero any estimate will do.
+template <class T>
+__device__ T StartElement(const IcmStart<T>& start, int64_t i, int64_t j) {
+  const int64_t from = start.origin[i];
+  const T value = start.lu[from + j * start.ld];
+  if (start.unit_in_u || i == j) return value;
+  if (i > j) return value * start.lu[start.origin[j] + j * start.ld];
+  const T d = start.lu[from + i * start.ld];
+  return d == T{0} ? value : value / d;
+}
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_ICM_ICM_DEVICE_CUH_

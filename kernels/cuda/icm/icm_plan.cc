@@ -1,0 +1,103 @@
+#include "kernels/cuda/icm/icm_plan.h"
+
+#include <algorithm>
+
+#include "kernels/cuda/icm/icm_panel.h"
+#include "kernels/cuda/icm/icm_state.h"
+#include "kernels/cuda/icm/section_sweeps.h"
+#include "kernels/util/checked_math.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout::cuda {
+namespace {
+
+constexpr size_t kAlignment = 256;
+// By measurement. A section searched by columns is best as small as a tile: the products between
+// sections are the fast part. One that is swept whole amortises its launches better when larger.
+constexpr int64_t kSearchedSection = 32;
+constexpr int64_t kSweptSection = 128;
+constexpr int64_t kSweptSectionOfLarge = 64;
+constexpr int64_t kLarge = 6000;
+constexpr int64_t kBlock = 256;
+
+int64_t RoundUp(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
+
+int64_t DefaultSection(int64_t n, bool sweeps_first) {
+  if (!sweeps_first) return kSearchedSection;
+  return n < kLarge ? kSweptSection : kSweptSectionOfLarge;
+}
+
+int64_t MostSection(const DeviceLimits& limits, bool searches) {
+  const int64_t swept = MostSweptUnknowns(limits);
+  return searches ? std::min(swept, MostSearchedColumns(limits)) : swept;
+}
+
+int64_t SectionSize(int64_t n, const LuParameters& parameters, bool sweeps_first, int64_t most) {
+  const int64_t wanted =
+      parameters.section_size > 0 ? parameters.section_size : DefaultSection(n, sweeps_first);
+  return std::min(RoundUp(std::min(wanted, most), kIcmTile), most);
+}
+
+// Takes pieces of the workspace one after the other.
+class Layout {
+ public:
+  size_t Take(size_t count, size_t size) {
+    const size_t offset = total_;
+    total_ += RoundUp(static_cast<int64_t>(count * size), kAlignment);
+    return offset;
+  }
+  size_t total() const { return total_; }
+
+ private:
+  size_t total_ = 0;
+};
+
+void LayOut(DType dtype, int multiprocessors, IcmPlan& plan) {
+  Layout layout;
+  const size_t element = SizeOf(dtype);
+  plan.state = layout.Take(1, sizeof(IcmState));
+  plan.sweeps = layout.Take(plan.sections * plan.sections, sizeof(int32_t));
+  plan.pivots = layout.Take(plan.sections, sizeof(int32_t));
+  plan.candidates = layout.Take(2 * multiprocessors, sizeof(IcmCandidate));
+  plan.moves = layout.Take(2 * plan.section, sizeof(IcmMove));
+  plan.largest = layout.Take(plan.section, sizeof(unsigned long long));
+  for (size_t& buffer : plan.buffers) buffer = layout.Take(plan.section * plan.section, element);
+  if (plan.sweeps_first) plan.below = layout.Take(plan.n * plan.section, element);
+  if (plan.warm) {
+    plan.origin = layout.Take(plan.n, sizeof(int32_t));
+    plan.permutations = layout.Take(2 * plan.n, sizeof(int64_t));
+    plan.scratch = layout.Take(plan.n * std::max<int64_t>(multiprocessors, 2), element);
+  }
+  plan.bytes = layout.total();
+}
+
+}  // namespace
+
+bool IcmFits(const DeviceLimits& limits, bool pivoting) {
+  return MostSection(limits, pivoting) >= kSweptSection;
+}
+
+absl::StatusOr<IcmPlan> PlanIcm(DType dtype, int64_t n, const LuParameters& parameters,
+                                PivotRule default_rule, const DeviceLimits& limits) {
+  // Rows are named by 21 bits of a position.
+  if (n < 0 || n >= int64_t{1} << 21) {
+    return absl::InvalidArgumentError("the iterative Crout method takes n below 2^21");
+  }
+  IcmPlan plan;
+  plan.n = n;
+  plan.warm = parameters.start.has_value();
+  // A start's pivots are kept while they will do: the largest in every column would be others.
+  const bool relaxed = plan.warm && default_rule == PivotRule::kPartial;
+  plan.criterion.rule = relaxed ? PivotRule::kThreshold : default_rule;
+  if (parameters.pivoting.has_value()) plan.criterion = *parameters.pivoting;
+  plan.searches = plan.criterion.rule != PivotRule::kNone;
+  plan.sweeps_first = plan.warm || plan.criterion.rule == PivotRule::kNone ||
+                      plan.criterion.rule == PivotRule::kInterval;
+  plan.section = SectionSize(n, parameters, plan.sweeps_first, MostSection(limits, plan.searches));
+  plan.block = std::max(plan.section, RoundUp(kBlock, plan.section));
+  plan.sections = (n + plan.section - 1) / plan.section;
+  LayOut(dtype, limits.multiprocessors, plan);
+  return plan;
+}
+
+}  // namespace crout::cuda

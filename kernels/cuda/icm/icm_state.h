@@ -1,0 +1,80 @@
+// What the kernels of the iterative Crout method share: the run's state in device memory, the
+// parameters that every kernel reads, and the elements of a warm start.
+#ifndef CROUT_KERNELS_CUDA_ICM_ICM_STATE_H_
+#define CROUT_KERNELS_CUDA_ICM_ICM_STATE_H_
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "kernels/cuda/device/host_line.h"
+#include "kernels/lu_parameters.h"
+#include "kernels/matrix.h"
+
+namespace crout::cuda {
+
+inline constexpr int kIcmTile = 32;  // sections are whole tiles, but for the last
+inline constexpr int64_t kIcmMaxSection = 1024;
+
+enum class IcmEnd : int32_t { kDone, kSweepLimit, kNotFinite };
+
+// At the head of the workspace. Kernels of one run follow each other on one stream; what one writes
+// the next reads.
+struct IcmState {
+  int32_t end;           // IcmEnd
+  int32_t stopped;       // the host asked for it
+  int32_t info;          // LAPACK's
+  int32_t swept;         // the diagonal section converged by sweeps, to what `diagonal` says
+  int32_t diagonal;      // which of the two buffers holds it
+  int32_t committed;     // and its pivots satisfy the rule: the section needs no search by columns
+  int32_t moves;         // rows that the section's interchanges move
+  int32_t interchanges;  // of the whole run
+  unsigned long long position;  // PositionKey of the element that ended the run
+  // What the host reads a report by: offsets in the workspace, and the run's shape.
+  int64_t sweeps;
+  int64_t pivots;
+  int64_t sections;
+  int64_t section_size;
+  int64_t warm;  // as wide as the others: no gap is left that the host would read uninitialised
+  // Of a sweep, in turn for three of them: the lowest index min(i, j) of an element whose bits
+  // changed, the position of the first that has not converged, the first bad diagonal element.
+  int32_t changed[3];
+  int32_t bad[3];
+  unsigned long long open[3];
+};
+
+// Orders elements by min(i, j), on which their depth in the recurrence depends.
+constexpr unsigned long long PositionKey(int64_t i, int64_t j) {
+  return (static_cast<unsigned long long>(i < j ? i : j) << 42) |
+         (static_cast<unsigned long long>(i) << 21) | static_cast<unsigned long long>(j);
+}
+inline constexpr unsigned long long kNoPosition = ~0ULL;
+inline constexpr int32_t kNoIndex = 0x7fffffff;
+
+// The factors that a warm start begins with. Element (i, j) of the matrix being factored, whose
+// rows have moved since: origin[i] names the row's place in the start.
+template <class T>
+struct IcmStart {
+  const T* lu = nullptr;  // null: a cold start
+  int64_t ld = 1;
+  bool unit_in_u = true;
+  const int32_t* origin = nullptr;
+};
+
+// The same for every kernel of a run.
+struct IcmRun {
+  IcmState* state = nullptr;
+  HostLine host;
+  int32_t* sweeps = nullptr;  // sections x sections
+  int32_t* pivots = nullptr;  // sections
+  int64_t sections = 0;
+  int64_t section_size = 0;
+  bool warm = false;
+  PivotCriterion criterion;
+  double tolerance = 0;
+  int64_t sweep_limit = 0;  // 0: none but the recurrence's depth
+};
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_ICM_ICM_STATE_H_

@@ -1,0 +1,58 @@
+// Sweeps of sections that depend on one final triangle: those below and right of a diagonal section
+// of the iterative Crout method, and those of the iterative triangular solver.
+#ifndef CROUT_KERNELS_CUDA_ICM_SECTION_SWEEPS_H_
+#define CROUT_KERNELS_CUDA_ICM_SECTION_SWEEPS_H_
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "kernels/cuda/device/device_limits.h"
+#include "kernels/cuda/icm/icm_state.h"
+
+namespace crout::cuda {
+
+// Columns x of unknowns, each the fixed point of
+//   x_p = (b_p - sum_{k<p} m_pk x_k) / d_p,   0 <= p < unknowns.
+// Strides may be negative, so that an upper triangle is a lower one.
+template <class T>
+struct SectionSweeps {
+  int64_t unknowns = 0;
+  int64_t columns = 0;
+  const T* m = nullptr;  // m_pk at m[p * m_row + k * m_col]
+  int64_t m_row = 0, m_col = 0;
+  const T* second_m = nullptr;  // taken instead where the state's `diagonal` says so
+  bool unit = true;             // d = 1; otherwise d_p = m_pp, and 0 makes x_p := 0
+  const T* b = nullptr;         // b_p of column c at b[p * b_row + c * b_col]; may be x
+  int64_t b_row = 0, b_col = 0;
+  T* x = nullptr;
+  int64_t x_row = 0, x_col = 0;
+  // The sweeps begin with b, or b / d if `scaled`, or with a warm start: element (p, c) is then
+  // start(row + p, col + c), or, transposed, start(row + c, col + p).
+  bool scaled = false;
+  IcmStart<T> start;
+  int64_t row = 0, col = 0;
+  bool transposed = false;
+  // For each p, the largest |x_p| seen so far, as bits. May be null.
+  unsigned long long* largest = nullptr;
+  // Below a section that was not swept there is nothing to do yet.
+  bool only_if_swept = false;
+  int32_t* sweeps = nullptr;  // of the section of columns that begins at c: sweeps[c / size * step]
+  int64_t sweeps_step = 0;
+};
+
+// The most unknowns that the GPU has the shared memory for: a multiple of kIcmTile up to
+// kIcmMaxSection; 0 if not even for two tiles.
+int64_t MostSweptUnknowns(const DeviceLimits& limits);
+size_t SectionSweepsBytes(const DeviceLimits& limits);  // the most dynamic shared memory
+
+// Enqueues synchronous sweeps of each column, of at most MostSweptUnknowns(limits) each, until
+// every element has converged. `run.state` may be null: then nothing is reported, and elements that
+// are not finite are left as they are once all they depend on is final.
+template <class T>
+cudaError_t LaunchSectionSweeps(const IcmRun& run, const SectionSweeps<T>& work,
+                                const DeviceLimits& limits, cudaStream_t stream);
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_ICM_SECTION_SWEEPS_H_

@@ -1,0 +1,51 @@
+// MatrixOps on a GPU.
+#ifndef CROUT_KERNELS_CUDA_OPS_CUDA_MATRIX_OPS_H_
+#define CROUT_KERNELS_CUDA_OPS_CUDA_MATRIX_OPS_H_
+
+#include "kernels/cuda/device/cuda_context.h"
+#include "kernels/matrix_ops.h"
+
+namespace crout::cuda {
+
+// Each call enqueues a few kernels and allocates nothing.
+class CudaMatrixOps final : public MatrixOps {
+ public:
+  explicit CudaMatrixOps(Context& context) : context_(context) {}
+
+  absl::Status Import(const PackedMatrix& in, const AnyMatrix& out) override;
+  absl::Status Export(const AnyMatrix& in, const PackedMatrix& layout, std::byte* out) override;
+  absl::Status CopyScaled(const AnyMatrix& in, const double* row, const double* col,
+                          const AnyMatrix& out) override;
+  absl::Status EquilibrationScales(const AnyMatrix& a, double* row, double* col) override;
+  absl::Status ColumnScales(const MatrixView<double>& in, const double* row, int exponent,
+                            double* down, double* up) override;
+  absl::Status StartProbe(const AnyMatrix& a, const FactorProbe& probe) override;
+  absl::Status InspectFactor(const AnyMatrix& lu, bool unit_in_u, const int64_t* ipiv,
+                             const FactorProbe& probe) override;
+  absl::Status Residual(const AnyMatrix& a, Op op, double norm_op_a, const MatrixView<double>& x,
+                        const MatrixView<double>& b, const MatrixView<double>& r) override;
+  absl::Status WideRangeResidual(const AnyMatrix& a, Op op, const MatrixView<double>& x,
+                                 const MatrixView<double>& b, const MatrixView<double>& r) override;
+  absl::Status ComponentwiseError(const MatrixView<double>& r,
+                                  const MatrixView<double>& w) override;
+  absl::Status AbsProduct(const AnyMatrix& a, Op op, const MatrixView<double>& x,
+                          const MatrixView<double>& b, const MatrixView<double>& w) override;
+  absl::Status Add(const MatrixView<double>& d, const MatrixView<double>& x) override;
+  absl::Status MultiplySubtract(const AnyMatrix& a, const AnyMatrix& b,
+                                const AnyMatrix& c) override;
+  absl::Status CopyOnDevice(const void* from, void* to, size_t bytes) override;
+  absl::Status CopyToDevice(const void* host, void* device, size_t bytes) override;
+  absl::Status CopyToHost(const void* device, void* host, size_t bytes) override;
+
+ private:
+  // r := -op(a) x.
+  absl::Status NegativeProduct(const MatrixView<double>& a, Op op, const MatrixView<double>& x,
+                               const MatrixView<double>& r);
+  absl::Status Copy(const void* from, void* to, size_t bytes, cudaMemcpyKind kind);
+
+  Context& context_;
+};
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_OPS_CUDA_MATRIX_OPS_H_

@@ -1,0 +1,139 @@
+#include <algorithm>
+
+#include "kernels/cuda/ops/equilibration.h"
+#include "kernels/cuda/ops/reduction.cuh"
+#include "kernels/numerics/normalizing_scale.h"
+
+namespace crout::cuda {
+namespace {
+
+constexpr int kTile = 32;
+constexpr int kColumns =
+    kBlockThreads / kTile;  // columns that a block of the row kernel reads at once
+constexpr int kUnroll = 8;
+constexpr double kSafeMinimum = 0x1p-1022;  // dlamch('S')
+
+enum Least { kRowMin, kColMin, kZeroRow, kZeroCol };
+enum Greatest { kRowMax, kColMax };
+
+// From the largest entry of a line: its scale, and what it adds to the statistics.
+__device__ double ScaleOf(double largest, int64_t line, Least least, Greatest greatest, Least zero,
+                          ReductionScratch* scratch) {
+  atomicMin(&scratch->least[least], AbsBits(largest));
+  atomicMax(&scratch->greatest[greatest], AbsBits(largest));
+  if (largest == 0) atomicMin(&scratch->least[zero], static_cast<unsigned long long>(line));
+  return NormalizingScale(largest);
+}
+
+template <class T>
+__global__ void __launch_bounds__(kBlockThreads)
+    RowScalesKernel(MatrixView<const T> a, double* row, ReductionScratch* scratch) {
+  const int x = threadIdx.x % kTile;
+  const int y = threadIdx.x / kTile;
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kTile + x;
+  double largest = 0;
+  if (i < a.rows) {
+    int64_t j = y;
+    for (; j + (kUnroll - 1) * kColumns < a.cols; j += kUnroll * kColumns) {
+      T values[kUnroll];
+#pragma unroll
+      for (int u = 0; u < kUnroll; ++u) values[u] = a(i, j + u * kColumns);
+#pragma unroll
+      for (int u = 0; u < kUnroll; ++u) largest = fmax(largest, fabs(double{values[u]}));
+    }
+    for (; j < a.cols; j += kColumns) largest = fmax(largest, fabs(double{a(i, j)}));
+  }
+  __shared__ double partial[kColumns][kTile];
+  partial[y][x] = largest;
+  __syncthreads();
+  if (y != 0 || i >= a.rows) return;
+  for (int k = 1; k < kColumns; ++k) largest = fmax(largest, partial[k][x]);
+  row[i] = ScaleOf(largest, i, kRowMin, kRowMax, kZeroRow, scratch);
+}
+
+// Smallest over largest, each kept away from under- and overflow as in geequb.
+__device__ double Condition(const ReductionScratch& scratch, Least least, Greatest greatest) {
+  const double smallest = FromBits(Load(scratch.least[least]));
+  const double largest = FromBits(Load(scratch.greatest[greatest]));
+  return fmax(smallest, kSafeMinimum) / fmin(fmax(largest, kSafeMinimum), 1 / kSafeMinimum);
+}
+
+__device__ void Publish(int64_t rows, int64_t cols, ReductionScratch* scratch, ScaleStats* report) {
+  const unsigned long long zero_row = Load(scratch->least[kZeroRow]);
+  const unsigned long long zero_col = Load(scratch->least[kZeroCol]);
+  ScaleStats stats;
+  if (zero_row != ReductionScratch::kNone) {
+    stats.zero_line = static_cast<int64_t>(zero_row) + 1;
+  } else if (zero_col != ReductionScratch::kNone) {
+    stats.zero_line = rows + static_cast<int64_t>(zero_col) + 1;
+  }
+  if (rows > 0 && cols > 0) {
+    stats.row_condition = Condition(*scratch, kRowMin, kRowMax);
+    stats.col_condition = Condition(*scratch, kColMin, kColMax);
+    stats.max_abs = FromBits(Load(scratch->greatest[kRowMax]));
+  }
+  *report = stats;
+  Reset(scratch);
+}
+
+// One block for each column, after the rows' scales are there.
+template <class T>
+__global__ void __launch_bounds__(kBlockThreads)
+    ColScalesKernel(MatrixView<const T> a, const double* row, double* col,
+                    ReductionScratch* scratch, ScaleStats* report) {
+  const int64_t j = blockIdx.x;
+  if (j < a.cols) {
+    double largest = 0;
+#pragma unroll 4
+    for (int64_t i = threadIdx.x; i < a.rows; i += kBlockThreads) {
+      largest = fmax(largest, fabs(double{a(i, j)}) * row[i]);
+    }
+    largest = BlockReduce(largest, Max());
+    if (threadIdx.x == 0) col[j] = ScaleOf(largest, j, kColMin, kColMax, kZeroCol, scratch);
+  }
+  if (IsLastBlock(scratch) && threadIdx.x == 0) Publish(a.rows, a.cols, scratch, report);
+}
+
+// One block for each column.
+__global__ void __launch_bounds__(kBlockThreads)
+    ColumnScalesKernel(MatrixView<double> in, const double* row, int exponent, double* down,
+                       double* up) {
+  const int64_t j = blockIdx.x;
+  double largest = 0;
+#pragma unroll 4
+  for (int64_t i = threadIdx.x; i < in.rows; i += kBlockThreads) {
+    const double value = in(i, j);
+    largest = MaxKeepingNan(largest, fabs(row == nullptr ? value : row[i] * value));
+  }
+  largest = BlockReduce(largest, Max());
+  if (threadIdx.x != 0) return;
+  down[j] = NormalizingScale(largest, exponent);
+  up[j] = 1 / down[j];
+}
+
+}  // namespace
+
+cudaError_t LaunchColumnScales(const MatrixView<double>& in, const double* row, int exponent,
+                               double* down, double* up, cudaStream_t stream) {
+  if (in.cols == 0) return cudaSuccess;
+  ColumnScalesKernel<<<static_cast<unsigned>(in.cols), kBlockThreads, 0, stream>>>(
+      in, row, exponent, down, up);
+  return cudaGetLastError();
+}
+
+cudaError_t LaunchEquilibrationScales(const AnyMatrix& a, double* row, double* col,
+                                      ReductionScratch* scratch, ScaleStats* report,
+                                      cudaStream_t stream) {
+  // One block even for an empty matrix: it publishes.
+  const auto tiles = static_cast<unsigned>(std::max<int64_t>(1, (a.rows + kTile - 1) / kTile));
+  const auto cols = static_cast<unsigned>(std::max<int64_t>(1, a.cols));
+  DispatchDType(a.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const MatrixView<const T> view{reinterpret_cast<const T*>(a.data), a.rows, a.cols, a.ld};
+    RowScalesKernel<<<tiles, kBlockThreads, 0, stream>>>(view, row, scratch);
+    ColScalesKernel<<<cols, kBlockThreads, 0, stream>>>(view, row, col, scratch, report);
+  });
+  return cudaGetLastError();
+}
+
+}  // namespace crout::cuda

@@ -1,0 +1,24 @@
+// Row and column scales of LAPACK's geequb, and scales of the columns of right-hand sides.
+#ifndef CROUT_KERNELS_CUDA_OPS_EQUILIBRATION_H_
+#define CROUT_KERNELS_CUDA_OPS_EQUILIBRATION_H_
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/cuda/ops/reduction_scratch.h"
+#include "kernels/matrix_ops.h"
+
+namespace crout::cuda {
+
+// Enqueues row[i], col[j] := powers of two as MatrixOps::EquilibrationScales says, and *report :=
+// their statistics, in memory that both sides see. Two launches.
+cudaError_t LaunchEquilibrationScales(const AnyMatrix& a, double* row, double* col,
+                                      ReductionScratch* scratch, ScaleStats* report,
+                                      cudaStream_t stream);
+
+// Enqueues down[j], up[j] := powers of two as MatrixOps::ColumnScales says.
+cudaError_t LaunchColumnScales(const MatrixView<double>& in, const double* row, int exponent,
+                               double* down, double* up, cudaStream_t stream);
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_OPS_EQUILIBRATION_H_

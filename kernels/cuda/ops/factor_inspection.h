@@ -1,0 +1,20 @@
+// Pivot growth and determinant of a factor, and the end of its probe.
+#ifndef CROUT_KERNELS_CUDA_OPS_FACTOR_INSPECTION_H_
+#define CROUT_KERNELS_CUDA_OPS_FACTOR_INSPECTION_H_
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/cuda/ops/reduction_scratch.h"
+#include "kernels/matrix_ops.h"
+
+namespace crout::cuda {
+
+// Enqueues *report := FactorStats of `lu`, as MatrixOps::InspectFactor says, in memory that both
+// sides see. One launch. `probe`: empty, or with the products of A and of L.
+cudaError_t LaunchInspectFactor(const AnyMatrix& lu, bool unit_in_u, const int64_t* ipiv,
+                                const FactorProbe& probe, ReductionScratch* scratch,
+                                FactorStats* report, cudaStream_t stream);
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_OPS_FACTOR_INSPECTION_H_

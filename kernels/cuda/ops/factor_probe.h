@@ -1,0 +1,22 @@
+// The products of a factorization's probe.
+#ifndef CROUT_KERNELS_CUDA_OPS_FACTOR_PROBE_H_
+#define CROUT_KERNELS_CUDA_OPS_FACTOR_PROBE_H_
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/matrix.h"
+#include "kernels/numerics/factor_probe.h"
+
+namespace crout::cuda {
+
+// Enqueues probe.matrix_products() := z^T A, at the memory's speed. One launch.
+cudaError_t LaunchProbeMatrix(const AnyMatrix& a, const FactorProbe& probe, cudaStream_t stream);
+
+// Enqueues probe.lower_products() := (P z)^T L. `ipiv`: null for no interchanges. Two launches;
+// what is left to do goes with the inspection of U.
+cudaError_t LaunchProbeLower(const AnyMatrix& lu, bool unit_in_u, const int64_t* ipiv,
+                             const FactorProbe& probe, cudaStream_t stream);
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_OPS_FACTOR_PROBE_H_

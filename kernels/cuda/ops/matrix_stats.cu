@@ -1,0 +1,129 @@
+#include <algorithm>
+
+#include "kernels/cuda/ops/matrix_stats.h"
+#include "kernels/cuda/ops/reduction.cuh"
+
+namespace crout::cuda {
+namespace {
+
+// A packed matrix is `lines` lines (columns, or rows if row-major) of `length` contiguous
+// elements. One kernel sums along the lines in some of its blocks and across them in the others:
+// the second read of a matrix of up to about 2,500 x 2,500 comes from the L2 cache, and no sum ever
+// spans two blocks.
+constexpr int kTile = 32;                     // positions of a block that sums across the lines
+constexpr int kRows = kBlockThreads / kTile;  // lines that it reads at once
+constexpr int kUnroll = 8;                    // loads in flight for each thread
+
+enum Least { kNonFinite, kOverflow };
+enum Greatest { kAlong, kAcross, kMaxAbs };
+
+struct PackedLines {
+  const void* data;
+  int64_t lines;
+  int64_t length;
+  bool narrow;        // conversion is to float32
+  bool along_is_one;  // sums along the lines give the 1-norm
+};
+
+template <class T>
+__device__ void SumAlong(const PackedLines& in, int64_t line, ReductionScratch* scratch) {
+  const T* data = static_cast<const T*>(in.data) + line * in.length;
+  double sum = 0;
+  double greatest = 0;
+  unsigned long long non_finite = ReductionScratch::kNone;
+  unsigned long long overflow = ReductionScratch::kNone;
+#pragma unroll 4
+  for (int64_t i = threadIdx.x; i < in.length; i += kBlockThreads) {
+    const T value = data[i];
+    const double magnitude = fabs(static_cast<double>(value));
+    sum += magnitude;
+    greatest = fmax(greatest, magnitude);  // drops NaN, which is reported as non-finite instead
+    const auto offset = static_cast<unsigned long long>(line * in.length + i);
+    if (!isfinite(magnitude)) {
+      non_finite = min(non_finite, offset);
+    } else if (in.narrow && !isfinite(static_cast<float>(value))) {
+      overflow = min(overflow, offset);
+    }
+  }
+  sum = BlockReduce(sum, Sum());
+  greatest = BlockReduce(greatest, Max());
+  if (non_finite != ReductionScratch::kNone) atomicMin(&scratch->least[kNonFinite], non_finite);
+  if (overflow != ReductionScratch::kNone) atomicMin(&scratch->least[kOverflow], overflow);
+  if (threadIdx.x == 0) {
+    atomicMax(&scratch->greatest[kAlong], AbsBits(sum));
+    atomicMax(&scratch->greatest[kMaxAbs], AbsBits(greatest));
+  }
+}
+
+template <class T>
+__device__ void SumAcross(const PackedLines& in, int64_t tile, ReductionScratch* scratch) {
+  const int x = threadIdx.x % kTile;
+  const int y = threadIdx.x / kTile;
+  const int64_t position = tile * kTile + x;
+  const T* data = static_cast<const T*>(in.data) + position;
+  double sum = 0;
+  if (position < in.length) {
+    int64_t line = y;
+    for (; line + (kUnroll - 1) * kRows < in.lines; line += kUnroll * kRows) {
+      T values[kUnroll];
+#pragma unroll
+      for (int u = 0; u < kUnroll; ++u) values[u] = data[(line + u * kRows) * in.length];
+#pragma unroll
+      for (int u = 0; u < kUnroll; ++u) sum += fabs(static_cast<double>(values[u]));
+    }
+    for (; line < in.lines; line += kRows) sum += fabs(static_cast<double>(data[line * in.length]));
+  }
+  __shared__ double sums[kRows][kTile];
+  sums[y][x] = sum;
+  __syncthreads();
+  if (y != 0) return;
+  for (int row = 1; row < kRows; ++row) sum += sums[row][x];
+  atomicMax(&scratch->greatest[kAcross], AbsBits(sum));
+}
+
+__device__ int64_t Offset(unsigned long long word) {
+  return word == ReductionScratch::kNone ? -1 : static_cast<int64_t>(word);
+}
+
+template <class T>
+__global__ void __launch_bounds__(kBlockThreads)
+    MatrixStatsKernel(PackedLines in, int64_t tiles, ReductionScratch* scratch,
+                      MatrixStats* report) {
+  if (blockIdx.x < tiles) {
+    SumAcross<T>(in, blockIdx.x, scratch);
+  } else if (blockIdx.x - tiles < in.lines) {
+    SumAlong<T>(in, blockIdx.x - tiles, scratch);
+  }
+  if (!IsLastBlock(scratch) || threadIdx.x != 0) return;
+  report->first_non_finite = Offset(Load(scratch->least[kNonFinite]));
+  report->first_overflow = Offset(Load(scratch->least[kOverflow]));
+  const double along = FromBits(Load(scratch->greatest[kAlong]));
+  const double across = FromBits(Load(scratch->greatest[kAcross]));
+  report->norm_one = in.along_is_one ? along : across;
+  report->norm_inf = in.along_is_one ? across : along;
+  report->max_abs = FromBits(Load(scratch->greatest[kMaxAbs]));
+  Reset(scratch);
+}
+
+}  // namespace
+
+cudaError_t LaunchMatrixStats(const PackedMatrix& in, DType target, ReductionScratch* scratch,
+                              MatrixStats* report, cudaStream_t stream) {
+  const bool row_major = in.layout == Layout::kRowMajor;
+  PackedLines lines;
+  lines.data = in.data;
+  lines.lines = row_major ? in.rows : in.cols;
+  lines.length = row_major ? in.cols : in.rows;
+  lines.narrow = target == DType::kFloat32;
+  lines.along_is_one = !row_major;
+  const int64_t tiles = (lines.length + kTile - 1) / kTile;
+  // One block even for an empty matrix: it publishes zeros.
+  const auto blocks = static_cast<unsigned>(std::max<int64_t>(1, tiles + lines.lines));
+  DispatchDType(in.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    MatrixStatsKernel<T><<<blocks, kBlockThreads, 0, stream>>>(lines, tiles, scratch, report);
+  });
+  return cudaGetLastError();
+}
+
+}  // namespace crout::cuda

@@ -1,0 +1,19 @@
+// Norms and bad entries of a packed matrix.
+#ifndef CROUT_KERNELS_CUDA_OPS_MATRIX_STATS_H_
+#define CROUT_KERNELS_CUDA_OPS_MATRIX_STATS_H_
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/cuda/ops/reduction_scratch.h"
+#include "kernels/matrix_ops.h"
+
+namespace crout::cuda {
+
+// Enqueues *report := MatrixStats of `in`, whose elements will be converted to `target`. `report`
+// is memory that both sides see. One launch.
+cudaError_t LaunchMatrixStats(const PackedMatrix& in, DType target, ReductionScratch* scratch,
+                              MatrixStats* report, cudaStream_t stream);
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_OPS_MATRIX_STATS_H_

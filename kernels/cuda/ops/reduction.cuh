@@ -1,0 +1,82 @@
+// Reductions inside a block, and the choice of the last block of a grid. All in a fixed order:
+// the same input gives the same bits.
+#ifndef CROUT_KERNELS_CUDA_OPS_REDUCTION_CUH_
+#define CROUT_KERNELS_CUDA_OPS_REDUCTION_CUH_
+
+#include <cstdint>
+
+#include "kernels/cuda/ops/reduction_scratch.h"
+
+namespace crout::cuda {
+
+inline constexpr int kBlockThreads = 256;
+inline constexpr int kWarp = 32;
+inline constexpr unsigned kAllLanes = 0xffffffffU;
+
+// |x| as bits that order as the numbers do; NaN above Inf.
+__device__ inline unsigned long long AbsBits(double x) {
+  return static_cast<unsigned long long>(__double_as_longlong(x)) & 0x7fffffffffffffffULL;
+}
+
+__device__ inline double FromBits(unsigned long long bits) {
+  return __longlong_as_double(static_cast<long long>(bits));
+}
+
+// max(a, b) that returns NaN if either is one; fmax drops it.
+__device__ inline double MaxKeepingNan(double a, double b) { return (b > a || b != b) ? b : a; }
+
+struct Sum {
+  template <class V>
+  __device__ V operator()(V a, V b) const {
+    return a + b;
+  }
+};
+
+struct Max {
+  __device__ double operator()(double a, double b) const { return MaxKeepingNan(a, b); }
+};
+
+// Combines one value of each of kBlockThreads threads; the result is valid in thread 0. Every
+// thread of the block calls it.
+template <class V, class Combine>
+__device__ V BlockReduce(V value, Combine combine) {
+  __shared__ V warps[kBlockThreads / kWarp];
+  for (int step = kWarp / 2; step > 0; step /= 2) {
+    value = combine(value, __shfl_down_sync(kAllLanes, value, step));
+  }
+  __syncthreads();  // `warps` may still be read from the call before
+  if (threadIdx.x % kWarp == 0) warps[threadIdx.x / kWarp] = value;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    for (int w = 1; w < kBlockThreads / kWarp; ++w) value = combine(value, warps[w]);
+  }
+  return value;
+}
+
+// True in every thread of the block that came here last of the grid: it sees what all threads of
+// all blocks did to `scratch` before, and is the one to publish and reset it. Every thread calls
+// it.
+__device__ inline bool IsLastBlock(ReductionScratch* scratch) {
+  __shared__ bool last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    last = atomicAdd(&scratch->blocks_done, 1U) == gridDim.x - 1;
+    __threadfence();
+  }
+  __syncthreads();
+  return last;
+}
+
+// What atomics left there, past a stale first-level cache line.
+__device__ inline unsigned long long Load(const unsigned long long& word) { return __ldcg(&word); }
+
+__device__ inline void Reset(ReductionScratch* scratch) {
+  for (unsigned long long& word : scratch->least) word = ReductionScratch::kNone;
+  for (unsigned long long& word : scratch->greatest) word = 0;
+  scratch->blocks_done = 0;
+}
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_OPS_REDUCTION_CUH_

@@ -1,0 +1,34 @@
+// Residuals, their componentwise scale, and the backward error.
+#ifndef CROUT_KERNELS_CUDA_OPS_RESIDUAL_H_
+#define CROUT_KERNELS_CUDA_OPS_RESIDUAL_H_
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/cuda/ops/reduction_scratch.h"
+#include "kernels/matrix_ops.h"
+
+namespace crout::cuda {
+
+enum class ProductKind { kResidual, kAbsolute };
+
+// Enqueues w := b - op(a) x (kResidual) or |b| + |op(a)| |x| (kAbsolute), accumulated in float64.
+// Reads `a` once for every four columns of x: at the memory's speed for few of them.
+cudaError_t LaunchProduct(ProductKind kind, const AnyMatrix& a, Op op, const MatrixView<double>& x,
+                          const MatrixView<double>& b, const MatrixView<double>& w,
+                          cudaStream_t stream);
+
+// Enqueues *report := the backward error of x with the residual r, in memory that both sides see.
+// `add_rhs`: r holds -op(a) x, and becomes the residual.
+cudaError_t LaunchBackwardError(double norm_op_a, const MatrixView<double>& x,
+                                const MatrixView<double>& b, const MatrixView<double>& r,
+                                bool add_rhs, ReductionScratch* scratch, ResidualStats* report,
+                                cudaStream_t stream);
+
+// Enqueues report->componentwise_error := what MatrixOps::ComponentwiseError says.
+cudaError_t LaunchComponentwiseError(const MatrixView<double>& r, const MatrixView<double>& w,
+                                     ReductionScratch* scratch, ResidualStats* report,
+                                     cudaStream_t stream);
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_OPS_RESIDUAL_H_

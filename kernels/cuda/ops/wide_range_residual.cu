@@ -1,0 +1,183 @@
+#include <algorithm>
+
+#include "kernels/cuda/ops/reduction.cuh"
+#include "kernels/cuda/ops/wide_range_residual.h"
+#include "kernels/numerics/componentwise.h"
+
+namespace crout::cuda {
+namespace {
+
+enum Greatest { kNormwise, kComponentwise, kNorm };
+
+// The norm alone is kept as a number, times 2^-kNormExponent: billions of the largest entries do
+// not overflow, and what underflows is nothing beside the norm of a system that came here because
+// it overflowed.
+constexpr int kNormExponent = 64;
+
+// significand * 2^exponent, in a range that no product of two numbers leaves. Zero counts as less
+// than any other.
+struct Wide {
+  double significand;
+  int exponent;
+
+  // Times 2^-unit.
+  __device__ double In(int unit) const { return scalbn(significand, exponent - unit); }
+};
+
+__device__ Wide Widen(double x) {
+  constexpr int kOfZero = -10000;
+  Wide wide;
+  wide.significand = frexp(x, &wide.exponent);
+  if (x == 0) wide.exponent = kOfZero;
+  return wide;
+}
+
+__device__ Wide operator*(const Wide& a, const Wide& b) {
+  return {a.significand * b.significand, a.exponent + b.exponent};
+}
+
+// op(a) as rows of elements.
+template <class T>
+struct Rows {
+  const T* data;
+  int64_t row_stride;
+  int64_t stride;
+  int64_t length;
+
+  __device__ double operator()(int64_t i, int64_t k) const {
+    return data[i * row_stride + k * stride];
+  }
+};
+
+// scratch->greatest[kNorm] := |op(a)|_inf 2^-kNormExponent. The kernel after this one takes it from
+// there, and resets it.
+template <class T>
+__global__ void __launch_bounds__(kBlockThreads)
+    ScaledNormKernel(Rows<T> rows, ReductionScratch* scratch) {
+  double sum = 0;
+  for (int64_t k = threadIdx.x; k < rows.length; k += kBlockThreads) {
+    sum += scalbn(fabs(rows(blockIdx.x, k)), -kNormExponent);
+  }
+  sum = BlockReduce(sum, Sum());
+  if (threadIdx.x == 0) atomicMax(&scratch->greatest[kNorm], AbsBits(sum));
+}
+
+// Thread 0's, in every thread.
+template <class V>
+__device__ V Broadcast(V value) {
+  __shared__ V shared;
+  __syncthreads();  // `shared` may still be read from the call before
+  if (threadIdx.x == 0) shared = value;
+  __syncthreads();
+  return shared;
+}
+
+// The largest |entry| of a column, in every thread; NaN if it holds one.
+__device__ double ColumnMax(const MatrixView<double>& m, int64_t c) {
+  double largest = 0;
+  for (int64_t i = threadIdx.x; i < m.rows; i += kBlockThreads) {
+    largest = MaxKeepingNan(largest, fabs(m(i, c)));
+  }
+  return Broadcast(BlockReduce(largest, Max()));
+}
+
+// The exponent of the largest of a row's terms and b, in every thread.
+template <class T>
+__device__ int UnitOf(const Rows<T>& rows, int64_t i, const MatrixView<double>& x, int64_t c,
+                      double b) {
+  int unit = Widen(b).exponent;
+  for (int64_t k = threadIdx.x; k < rows.length; k += kBlockThreads) {
+    unit = max(unit, (Widen(rows(i, k)) * Widen(x(k, c))).exponent);
+  }
+  return Broadcast(BlockReduce(unit, [](int one, int other) { return max(one, other); }));
+}
+
+// |op(a)|_inf |x|_inf + |b|_inf
+__device__ Wide NormwiseScale(double scaled_norm, double x_max, double b_max) {
+  Wide product = Widen(scaled_norm) * Widen(x_max);
+  product.exponent += kNormExponent;
+  const Wide rhs = Widen(b_max);
+  const int unit = max(product.exponent, rhs.exponent);
+  return {product.In(unit) + rhs.In(unit), unit};
+}
+
+// From |r| and w times 2^-unit. The guard is about underflow: what is beyond float64's range needs
+// none.
+__device__ double ComponentError(const ComponentwiseGuard& guard, double r, double w, int unit) {
+  const double whole = scalbn(w, unit);
+  return isinf(whole) ? r / w : guard.Error(scalbn(r, unit), whole);
+}
+
+// Row i of r, and what it adds to the figures.
+template <class T>
+__device__ void MeasureRow(const Rows<T>& rows, int64_t i, const MatrixView<double>& x,
+                           const MatrixView<double>& b, const MatrixView<double>& r, int64_t c,
+                           ReductionScratch* scratch) {
+  const double x_max = ColumnMax(x, c);
+  const double b_max = ColumnMax(b, c);
+  if (!isfinite(x_max) || !isfinite(b_max)) {
+    if (threadIdx.x != 0) return;
+    r(i, c) = nan("");
+    atomicMax(&scratch->greatest[kNormwise], AbsBits(nan("")));
+    atomicMax(&scratch->greatest[kComponentwise], AbsBits(nan("")));
+    return;
+  }
+  // In a unit of the row's own: what underflows is nothing beside its largest term, however small
+  // the row is beside others.
+  const int unit = UnitOf(rows, i, x, c, b(i, c));
+  double product = 0;
+  double scale = 0;
+  for (int64_t k = threadIdx.x; k < rows.length; k += kBlockThreads) {
+    const double term = (Widen(rows(i, k)) * Widen(x(k, c))).In(unit);
+    product += term;
+    scale += fabs(term);
+  }
+  product = BlockReduce(product, Sum());
+  scale = BlockReduce(scale, Sum());
+  if (threadIdx.x != 0) return;
+  const double rhs = Widen(b(i, c)).In(unit);
+  const double left = rhs - product;
+  r(i, c) = scalbn(left, unit);
+  if (left == 0) return;  // no error, whatever it is divided by
+  const Wide whole = NormwiseScale(FromBits(Load(scratch->greatest[kNorm])), x_max, b_max);
+  atomicMax(&scratch->greatest[kNormwise],
+            AbsBits(scalbn(left / whole.significand, unit - whole.exponent)));
+  const ComponentwiseGuard guard(b.rows);
+  atomicMax(&scratch->greatest[kComponentwise],
+            AbsBits(ComponentError(guard, fabs(left), scale + fabs(rhs), unit)));
+}
+
+template <class T>
+__global__ void __launch_bounds__(kBlockThreads)
+    WideRangeResidualKernel(Rows<T> rows, MatrixView<double> x, MatrixView<double> b,
+                            MatrixView<double> r, ReductionScratch* scratch,
+                            ResidualStats* report) {
+  if (blockIdx.x < b.rows) {
+    for (int64_t c = 0; c < b.cols; ++c) MeasureRow(rows, blockIdx.x, x, b, r, c, scratch);
+  }
+  if (!IsLastBlock(scratch) || threadIdx.x != 0) return;
+  report->backward_error = FromBits(Load(scratch->greatest[kNormwise]));
+  report->componentwise_error = FromBits(Load(scratch->greatest[kComponentwise]));
+  Reset(scratch);
+}
+
+}  // namespace
+
+cudaError_t LaunchWideRangeResidual(const AnyMatrix& a, Op op, const MatrixView<double>& x,
+                                    const MatrixView<double>& b, const MatrixView<double>& r,
+                                    ReductionScratch* scratch, ResidualStats* report,
+                                    cudaStream_t stream) {
+  const bool plain = op == Op::kNone;
+  // One block even for an empty matrix: it publishes.
+  const auto blocks = static_cast<unsigned>(std::max<int64_t>(1, b.rows));
+  DispatchDType(a.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const Rows<T> rows{reinterpret_cast<const T*>(a.data), plain ? 1 : a.ld, plain ? a.ld : 1,
+                       b.rows == 0 ? 0 : x.rows};
+    if (b.rows > 0) ScaledNormKernel<<<blocks, kBlockThreads, 0, stream>>>(rows, scratch);
+    WideRangeResidualKernel<<<blocks, kBlockThreads, 0, stream>>>(rows, x, b, r, scratch, report);
+  });
+  return cudaGetLastError();
+}
+
+}  // namespace crout::cuda

@@ -1,0 +1,21 @@
+// Residuals of systems whose numbers are near the end of float64's range.
+#ifndef CROUT_KERNELS_CUDA_OPS_WIDE_RANGE_RESIDUAL_H_
+#define CROUT_KERNELS_CUDA_OPS_WIDE_RANGE_RESIDUAL_H_
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/cuda/ops/reduction_scratch.h"
+#include "kernels/matrix_ops.h"
+
+namespace crout::cuda {
+
+// Enqueues r := b - op(a) x and *report := its figures, in memory that both sides see, as
+// MatrixOps::WideRangeResidual says. Two launches; a block for each row of op(a).
+cudaError_t LaunchWideRangeResidual(const AnyMatrix& a, Op op, const MatrixView<double>& x,
+                                    const MatrixView<double>& b, const MatrixView<double>& r,
+                                    ReductionScratch* scratch, ResidualStats* report,
+                                    cudaStream_t stream);
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_OPS_WIDE_RANGE_RESIDUAL_H_

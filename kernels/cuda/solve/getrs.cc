@@ -1,0 +1,27 @@
+#include "kernels/cuda/solve/getrs.h"
+
+#include "kernels/cuda/device/cuda_context.h"
+#include "kernels/cuda/device/cuda_status.h"
+#include "kernels/cuda/device/vendor_costs.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout::cuda {
+
+double CudaGetrs::PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const {
+  return core_.Calibrated("getrs", dtype, n, PredictGetrsSeconds(n, nrhs));
+}
+
+absl::Status CudaGetrs::Solve(ExecutionContext& context, const FactorView& factor, Op op, double,
+                              const AnyMatrix& b, std::span<std::byte>) const {
+  if (b.rows == 0 || b.cols == 0) return absl::OkStatus();
+  Context& cuda = Context::From(context);
+  CROUT_RETURN_IF_ERROR(cuda.core().MakeCurrent());
+  const AnyMatrix& lu = factor.lu;
+  const cusolverStatus_t code = cusolverDnXgetrs(
+      cuda.cusolver(), cuda.getrf_params(), op == Op::kNone ? CUBLAS_OP_N : CUBLAS_OP_T, lu.rows,
+      b.cols, CudaTypeOf(lu.dtype), lu.data, lu.ld, factor.ipiv, CudaTypeOf(b.dtype), b.data, b.ld,
+      cuda.info());
+  return cuda.core().Observe(CusolverStatus(code, "cusolverDnXgetrs"));
+}
+
+}  // namespace crout::cuda

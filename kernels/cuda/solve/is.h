@@ -1,0 +1,34 @@
+// Solves by iterated triangular sections.
+#ifndef CROUT_KERNELS_CUDA_SOLVE_IS_H_
+#define CROUT_KERNELS_CUDA_SOLVE_IS_H_
+
+#include "kernels/cuda/solve/permuted_solver.h"
+
+namespace crout::cuda {
+
+// "is": op(A) X = B by the iterative triangular solver of L. M. Cejka, Parallel Computation of LU
+// Decomposition on GPUs (CTU in Prague, 2023), for factors with the unit diagonal in either
+// triangle. Of a triangle T with diagonal d, section by section,
+//   x_i = (b_i - sum_{k before i} t_ik x_k) / d_i
+// is iterated for all i at once, from x = b / d until no unknown changes by more than the
+// tolerance, which takes no more sweeps than a section has rows; products with sections that are
+// done are subtracted once. Values that are not finite never count as converged: they are what
+// substitution gives, too.
+class CudaIs final : public PermutedSolver {
+ public:
+  explicit CudaIs(const DeviceCore& core) : core_(core) {}
+
+  std::string_view name() const override { return "is"; }
+  bool takes_tolerance() const override { return true; }
+  double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override;
+
+ private:
+  absl::Status SolveTriangle(Context& context, const FactorView& factor, bool lower, Op op,
+                             double tolerance, const AnyMatrix& b) const override;
+
+  const DeviceCore& core_;
+};
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_SOLVE_IS_H_

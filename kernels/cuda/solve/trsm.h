@@ -1,0 +1,26 @@
+// Solves by cuBLAS triangular solves.
+#ifndef CROUT_KERNELS_CUDA_SOLVE_TRSM_H_
+#define CROUT_KERNELS_CUDA_SOLVE_TRSM_H_
+
+#include "kernels/cuda/solve/permuted_solver.h"
+
+namespace crout::cuda {
+
+// "trsm": two cublas?trsm.
+class CudaTrsm final : public PermutedSolver {
+ public:
+  explicit CudaTrsm(const DeviceCore& core) : core_(core) {}
+
+  std::string_view name() const override { return "trsm"; }
+  double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override;
+
+ private:
+  absl::Status SolveTriangle(Context& context, const FactorView& factor, bool lower, Op op,
+                             double tolerance, const AnyMatrix& b) const override;
+
+  const DeviceCore& core_;
+};
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_SOLVE_TRSM_H_

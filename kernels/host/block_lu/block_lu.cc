@@ -1,0 +1,180 @@
+#include "kernels/host/block_lu/block_lu.h"
+
+#include <algorithm>
+#include <atomic>
+#include <new>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "kernels/host/block_lu/tile_lu.h"
+#include "kernels/host/device/cost_model.h"
+#include "kernels/host/solve/tile_solve.h"
+#include "kernels/util/checked_math.h"
+
+namespace crout::host {
+namespace {
+
+constexpr int64_t kTile = 256;
+// The tile that the next step begins with, its row and column, everything else. The runtime keeps
+// to them where OMP_MAX_TASK_PRIORITY allows.
+constexpr int kFirst = 2;
+constexpr int kNext = 1;
+
+template <class T>
+class BlockLu {
+ public:
+  // `inverses`: 2 * kInverseLeaf elements for each row.
+  BlockLu(const MatrixView<T>& a, T* inverses, DeviceReport& report, StopRequested stop)
+      : a_(a),
+        inverses_(inverses),
+        report_(report),
+        stop_(stop),
+        tiles_((a.rows + kTile - 1) / kTile),
+        token_(tiles_ * tiles_) {}
+
+  void Run(int cores) {
+#pragma omp parallel num_threads(cores)
+#pragma omp single
+    for (int64_t k = 0; k < tiles_; ++k) SpawnStep(k);
+    if (no_memory_) throw std::bad_alloc();
+  }
+
+  // LAPACK's info, or the first pivot that underflows.
+  int64_t info() const { return info_; }
+  bool stopped() const { return stopped_; }
+
+ private:
+  MatrixView<T> Tile(int64_t i, int64_t j) const {
+    const int64_t rows = std::min(kTile, a_.rows - i * kTile);
+    const int64_t cols = std::min(kTile, a_.cols - j * kTile);
+    return Block(a_, i * kTile, j * kTile, rows, cols);
+  }
+
+  TileInverses<T> Inverses(int64_t k) const {
+    return {Tile(k, k), inverses_ + 2 * kInverseLeaf * kTile * k};
+  }
+
+  // Stands for tile (i, j) in depend clauses.
+  char* Token(int64_t i, int64_t j) { return &token_[i + j * tiles_]; }
+
+  void SpawnStep(int64_t k) {
+    [[maybe_unused]] char* const diagonal = Token(k, k);
+#pragma omp task depend(inout : diagonal[0]) priority(kFirst)
+    FactorDiagonal(k);
+    for (int64_t m = k + 1; m < tiles_; ++m) SpawnRowAndColumn(k, m, diagonal);
+    // Column by column: step k + 1 begins with the first.
+    for (int64_t j = k + 1; j < tiles_; ++j) {
+      for (int64_t i = k + 1; i < tiles_; ++i) SpawnUpdate(k, i, j);
+    }
+  }
+
+  void SpawnRowAndColumn(int64_t k, int64_t m, [[maybe_unused]] const char* diagonal) {
+    [[maybe_unused]] char* const row = Token(k, m);
+    [[maybe_unused]] char* const column = Token(m, k);
+#pragma omp task depend(in : diagonal[0]) depend(inout : column[0]) priority(kNext)
+    if (Takes(k)) Inverses(k).SolveRight(Tile(m, k));
+#pragma omp task depend(in : diagonal[0]) depend(inout : row[0]) priority(kNext)
+    if (Takes(k)) Inverses(k).SolveLeft(Tile(k, m));
+  }
+
+  void SpawnUpdate(int64_t k, int64_t i, int64_t j) {
+    [[maybe_unused]] char* const left = Token(i, k);
+    [[maybe_unused]] char* const top = Token(k, j);
+    [[maybe_unused]] char* const tile = Token(i, j);
+    [[maybe_unused]] const int priority = i == k + 1 || j == k + 1 ? kNext : 0;
+#pragma omp task depend(in : left[0], top[0]) depend(inout : tile[0]) priority(priority)
+    if (Takes(k)) SubtractProduct(Tile(i, k), Tile(k, j), Tile(i, j));
+  }
+
+  void FactorDiagonal(int64_t k) {
+    if (!Takes(k)) return;
+    report_.TellColumns(k * kTile);
+    if (Stops()) {
+      stopped_ = true;
+      return;
+    }
+    const int64_t refused = FactorTile(Tile(k, k));
+    if (refused != 0) {
+      info_ = k * kTile + refused;
+    } else {
+      Inverses(k).Fill();
+    }
+  }
+
+  // What leaves a parallel region ends the process.
+  bool Stops() {
+    try {
+      return stop_();
+    } catch (const std::bad_alloc&) {
+      no_memory_ = true;
+      return true;
+    }
+  }
+
+  // Whether step k was not refused. Tasks of earlier steps go on beside a refusal, so that what it
+  // leaves is the same every time.
+  bool Takes(int64_t k) const {
+    const int64_t info = info_;
+    return !stopped_ && (info == 0 || k < (info - 1) / kTile);
+  }
+
+  const MatrixView<T> a_;
+  T* const inverses_;
+  DeviceReport& report_;
+  const StopRequested stop_;
+  const int64_t tiles_;
+  std::vector<char> token_;
+  std::atomic<int64_t> info_{0};
+  std::atomic<bool> stopped_{false};
+  std::atomic<bool> no_memory_{false};
+};
+
+class HostBlockLu final : public LuAlgorithm {
+ public:
+  explicit HostBlockLu(Executor& executor) : executor_(executor) {}
+
+  const AlgorithmTraits& traits() const override { return traits_; }
+
+  absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n,
+                                        const LuParameters&) const override {
+    return MatrixBytes(n, 2 * kInverseLeaf, dtype);
+  }
+
+  double PredictSeconds(DType dtype, int64_t n) const override {
+    // As fast as getrf, for fewer matrices: `auto` must not take it.
+    return BlockedLuSeconds(dtype, n, WidthFor(n * n), executor_.budget().total(), kTileLeaf);
+  }
+
+  absl::Status Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
+                      std::span<std::byte> workspace, const LuParameters&,
+                      StopRequested stop) const override {
+    for (int64_t k = 0; k < a.rows; ++k) ipiv[k] = k + 1;
+    bool stopped = false;
+    executor_.Run(WidthFor(a.rows * a.cols), [&](int cores) {
+      DispatchDType(a.dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        BlockLu lu(a.As<T>(), reinterpret_cast<T*>(workspace.data()), context.report(), stop);
+        lu.Run(cores);
+        context.report().info = static_cast<int32_t>(lu.info());
+        stopped = lu.stopped();
+      });
+    });
+    return stopped ? absl::CancelledError("stopped between tiles") : absl::OkStatus();
+  }
+
+ private:
+  Executor& executor_;
+  const AlgorithmTraits traits_{.name = "block_lu",
+                                .unit_diagonal = UnitDiagonal::kL,
+                                .pivoting = PivotRule::kNone,
+                                .description = "blocked LU without pivoting, OpenMP task graph",
+                                .stoppable = true};
+};
+
+}  // namespace
+
+std::unique_ptr<LuAlgorithm> MakeBlockLu(Executor& executor) {
+  return std::make_unique<HostBlockLu>(executor);
+}
+
+}  // namespace crout::host

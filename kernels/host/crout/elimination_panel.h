@@ -1,0 +1,58 @@
+// Gaussian elimination of a few columns, below which blocked methods hand their work to BLAS.
+#ifndef CROUT_KERNELS_HOST_CROUT_ELIMINATION_PANEL_H_
+#define CROUT_KERNELS_HOST_CROUT_ELIMINATION_PANEL_H_
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+#include "kernels/matrix.h"
+
+namespace crout::host {
+
+// The row of the element of largest absolute value in column[begin, end), the first if several.
+template <class T>
+int64_t LargestRow(const T* column, int64_t begin, int64_t end) {
+  const T* largest = std::max_element(column + begin, column + end,
+                                      [](T x, T y) { return std::abs(x) < std::abs(y); });
+  return largest - column;
+}
+
+// Exchanges rows k and ipiv[k] - 1 of a column, for k in [begin, end) in turn.
+template <class T>
+void InterchangeRows(const int64_t* ipiv, int64_t begin, int64_t end, T* column) {
+  for (int64_t k = begin; k < end; ++k) {
+    if (ipiv[k] - 1 != k) std::swap(column[k], column[ipiv[k] - 1]);
+  }
+}
+
+// Factors the columns [begin, end) of `a` from row `begin` down, with partial pivoting and the unit
+// diagonal in L; rows are exchanged in these columns alone. ipiv[begin, end): 1-based rows of `a`.
+// Returns the 1-based index of the first exactly zero pivot, whose column of L is zero; or 0.
+template <class T>
+int64_t EliminatePanel(const MatrixView<T>& a, int64_t begin, int64_t end, int64_t* ipiv) {
+  int64_t info = 0;
+  for (int64_t k = begin; k < end; ++k) {
+    T* column = &a(0, k);
+    InterchangeRows(ipiv, begin, k, column);
+    for (int64_t m = begin; m < k; ++m) {
+      const T* l = &a(0, m);
+      const T u = column[m];
+      for (int64_t i = m + 1; i < a.rows; ++i) column[i] -= l[i] * u;
+    }
+    const int64_t p = LargestRow(column, k, a.rows);
+    ipiv[k] = p + 1;
+    for (int64_t j = begin; j <= k; ++j) std::swap(a(k, j), a(p, j));
+    if (column[k] == T{0}) {
+      if (info == 0) info = k + 1;
+      continue;
+    }
+    for (int64_t i = k + 1; i < a.rows; ++i) column[i] /= column[k];
+  }
+  return info;
+}
+
+}  // namespace crout::host
+
+#endif  // CROUT_KERNELS_HOST_CROUT_ELIMINATION_PANEL_H_

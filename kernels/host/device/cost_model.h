@@ -1,0 +1,48 @@
+// Seconds that work on the host takes, for admission and the choice of `auto`: within a factor of
+// about three on x86-64 servers, right in the order of the alternatives but for matrices of a few
+// rows, which are measured (calibration.h).
+#ifndef CROUT_KERNELS_HOST_DEVICE_COST_MODEL_H_
+#define CROUT_KERNELS_HOST_DEVICE_COST_MODEL_H_
+
+#include <cstdint>
+
+#include "kernels/dtype.h"
+#include "kernels/host/device/executor.h"
+
+namespace crout::host {
+
+inline constexpr double kCallSeconds = 2e-6;
+inline constexpr double kVendorFlopsPerCore = 2.5e10;    // float64, OpenBLAS level 3
+inline constexpr double kReferenceFlopsPerCore = 2e9;    // float64, our own loops
+inline constexpr double kMemoryElementsPerSecond = 1e9;  // float64, one core
+
+// float32 runs at twice the rate.
+constexpr double RateFactor(DType dtype) { return dtype == DType::kFloat32 ? 2 : 1; }
+
+constexpr double LuFlops(int64_t n) {
+  return 2.0 / 3.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
+}
+
+// An LU factorization in blocks of `block` columns: our loops on one core within them, products
+// beside them. Always more than getrf's.
+constexpr double BlockedLuSeconds(DType dtype, int64_t n, Width width, int cores, int64_t block) {
+  const double rate = RateFactor(dtype);
+  const int used = width == Width::kAllCores ? cores : 1;
+  const double panels = static_cast<double>(n) * static_cast<double>(n) * block;
+  return 2 * kCallSeconds + LuFlops(n) / (kVendorFlopsPerCore * rate * used) +
+         panels / (kReferenceFlopsPerCore * rate);
+}
+
+constexpr double SolveFlops(int64_t n, int64_t nrhs) {
+  return 2.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(nrhs);
+}
+
+// Reading the factor once.
+constexpr double FactorReadSeconds(DType dtype, int64_t n) {
+  return static_cast<double>(n) * static_cast<double>(n) /
+         (kMemoryElementsPerSecond * RateFactor(dtype));
+}
+
+}  // namespace crout::host
+
+#endif  // CROUT_KERNELS_HOST_DEVICE_COST_MODEL_H_

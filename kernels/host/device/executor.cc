@@ -1,0 +1,65 @@
+#include "kernels/host/device/executor.h"
+
+#include <omp.h>
+
+#include <new>
+#include <utility>
+
+namespace crout::host {
+
+Executor::Executor(int cores) : budget_(cores) {
+  if (cores > 1) team_ = std::thread([this] { TeamLoop(); });
+}
+
+Executor::~Executor() {
+  if (!team_.joinable()) return;
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+    changed_.SignalAll();
+  }
+  team_.join();
+}
+
+void Executor::Run(Width width, Work work) {
+  const bool wide = width == Width::kAllCores && budget_.total() > 1;
+  const CoreBudget::Lease lease = budget_.Acquire(wide ? budget_.total() : 1);
+  if (wide) {
+    RunWide(work);
+  } else {
+    omp_set_num_threads(1);  // Of this thread alone; OpenBLAS reads it at each call.
+    work(1);
+  }
+}
+
+void Executor::RunWide(Work work) {
+  // The lease is for all cores: nobody else is here.
+  MutexLock lock(&mutex_);
+  work_ = &work;
+  changed_.SignalAll();
+  while (work_ != nullptr) changed_.Wait(&mutex_);
+  if (std::exchange(no_memory_, false)) throw std::bad_alloc();
+}
+
+void Executor::TeamLoop() {
+  omp_set_num_threads(budget_.total());
+  MutexLock lock(&mutex_);
+  while (true) {
+    while (work_ == nullptr && !stopping_) changed_.Wait(&mutex_);
+    if (stopping_) return;
+    const Work work = *work_;
+    mutex_.Unlock();
+    bool no_memory = false;
+    try {
+      work(budget_.total());
+    } catch (const std::bad_alloc&) {
+      no_memory = true;  // Nobody here could say so to the caller.
+    }
+    mutex_.Lock();
+    no_memory_ = no_memory;
+    work_ = nullptr;
+    changed_.SignalAll();
+  }
+}
+
+}  // namespace crout::host

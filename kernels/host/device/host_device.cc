@@ -1,0 +1,119 @@
+#include "kernels/host/device/host_device.h"
+
+#include <utility>
+#include <vector>
+
+#include "kernels/host/block_lu/block_lu.h"
+#include "kernels/host/crout/cmpp.h"
+#include "kernels/host/crout/gem.h"
+#include "kernels/host/device/calibration.h"
+#include "kernels/host/device/executor.h"
+#include "kernels/host/device/host_info.h"
+#include "kernels/host/device/host_memory.h"
+#include "kernels/host/gauss_jordan/gauss_jordan.h"
+#include "kernels/host/getrf/getrf.h"
+#include "kernels/host/icm/icm.h"
+#include "kernels/host/ops/host_ops.h"
+#include "kernels/host/solve/solvers.h"
+#include "kernels/memory/caching_resource.h"
+
+namespace crout::host {
+namespace {
+
+class HostContext final : public ExecutionContext {
+ public:
+  HostContext(Device& device, Executor& executor)
+      : device_(device), ops_(executor, device.memory(), report_) {}
+
+  Device& device() override { return device_; }
+  MatrixOps& ops() override { return ops_; }
+  DeviceReport& report() override { return report_; }
+  absl::Status Synchronize() override { return absl::OkStatus(); }
+
+ private:
+  Device& device_;
+  DeviceReport report_;
+  HostOps ops_;
+};
+
+// Bytes go straight to their destination.
+class HostUploader final : public Uploader {
+ public:
+  explicit HostUploader(std::span<std::byte> destination) : left_(destination) {}
+
+  std::span<std::byte> Reserve(absl::AnyInvocable<void()>) override { return left_; }
+
+  absl::Status Commit(size_t bytes) override {
+    if (bytes > left_.size()) return absl::InvalidArgumentError("more bytes than were reserved");
+    left_ = left_.subspan(bytes);
+    return absl::OkStatus();
+  }
+
+  absl::Status Join(ExecutionContext&) override {
+    if (!left_.empty()) return absl::FailedPreconditionError("the upload is not complete");
+    return absl::OkStatus();
+  }
+
+ private:
+  std::span<std::byte> left_;
+};
+
+class HostDevice final : public Device {
+ public:
+  explicit HostDevice(const Options& options)
+      : executor_(options.threads > 0 ? options.threads : AvailableCores()),
+        memory_(std::make_unique<HostMemory>(), options.cached_bytes),
+        info_{DeviceKind::kHost, "host", ProcessorName(), SystemMemoryBytes(),
+              executor_.budget().total()} {
+    algorithms_.push_back(MakeGetrf(executor_));
+    algorithms_.push_back(MakeBlockLu(executor_));
+    algorithms_.push_back(MakeGem(executor_));
+    algorithms_.push_back(MakeCmpp(executor_));
+    algorithms_.push_back(MakeCm(executor_));
+    algorithms_.push_back(MakeIcmpp(executor_));
+    algorithms_.push_back(MakeIcm(executor_));
+    solvers_.push_back(MakeGetrs(executor_));
+    solvers_.push_back(MakeTrsm(executor_));
+    solvers_.push_back(MakeSs(executor_));
+    solvers_.push_back(MakeIs(executor_));
+    direct_solvers_.push_back(MakeGaussJordan(executor_));
+    HostContext context(*this, executor_);
+    Calibrate(context, algorithms_);
+  }
+
+  const DeviceInfo& info() const override { return info_; }
+  bool healthy() const override { return true; }
+  absl::StatusOr<std::unique_ptr<ExecutionContext>> CreateContext() override {
+    return std::make_unique<HostContext>(*this, executor_);
+  }
+  MemoryResource& memory() override { return memory_; }
+  MemoryResource& staging_memory() override { return memory_; }
+  DeviceMemoryStats memory_stats() const override {
+    const CachingResource::Stats pool = memory_.stats();
+    return {pool.bytes_in_use, pool.bytes_cached, UsedMemoryBytes()};
+  }
+  absl::StatusOr<std::unique_ptr<Uploader>> StartUpload(std::span<std::byte> destination) override {
+    return std::make_unique<HostUploader>(destination);
+  }
+  std::span<const std::unique_ptr<LuAlgorithm>> algorithms() const override { return algorithms_; }
+  std::span<const std::unique_ptr<TriangularSolver>> solvers() const override { return solvers_; }
+  std::span<const std::unique_ptr<DirectSolver>> direct_solvers() const override {
+    return direct_solvers_;
+  }
+
+ private:
+  Executor executor_;
+  CachingResource memory_;
+  const DeviceInfo info_;
+  std::vector<std::unique_ptr<LuAlgorithm>> algorithms_;
+  std::vector<std::unique_ptr<TriangularSolver>> solvers_;
+  std::vector<std::unique_ptr<DirectSolver>> direct_solvers_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> MakeDevice(const Options& options) {
+  return std::make_unique<HostDevice>(options);
+}
+
+}  // namespace crout::host

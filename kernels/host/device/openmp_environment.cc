@@ -1,0 +1,25 @@
+#include "kernels/host/device/openmp_environment.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+namespace crout::host {
+
+void UsePassiveOpenMpWaits(char** argv) {
+  constexpr char kWaits[] = "OMP_WAIT_POLICY";
+  constexpr const char* kStacks[] = {"OMP_STACKSIZE", "GOMP_STACKSIZE", "KMP_STACKSIZE"};
+  // NOLINTBEGIN(concurrency-mt-unsafe): one thread, as the header demands.
+  bool as_wanted = getenv(kWaits) != nullptr;
+  for (const char* stack : kStacks) as_wanted = as_wanted && getenv(stack) == nullptr;
+  if (as_wanted) return;
+  if (setenv(kWaits, "passive", 0) != 0) return;
+  for (const char* stack : kStacks) unsetenv(stack);
+  // block_lu's tasks have priorities from 0 to 2, which the runtime ignores by default.
+  setenv("OMP_MAX_TASK_PRIORITY", "2", 0);
+  // NOLINTEND(concurrency-mt-unsafe)
+  // The runtime reads the environment when it is loaded, which is before main.
+  execv("/proc/self/exe", argv);
+}
+
+}  // namespace crout::host

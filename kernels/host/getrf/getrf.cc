@@ -1,0 +1,164 @@
+#include "kernels/host/getrf/getrf.h"
+
+#include <lapacke.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/host/device/cost_model.h"
+#include "kernels/host/ops/blas.h"
+#include "kernels/jobs/cancellation.h"
+#include "kernels/util/checked_math.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout::host {
+namespace {
+
+lapack_int CallGetrf(const MatrixView<float>& a, lapack_int* ipiv) {
+  return LAPACKE_sgetrf_work(LAPACK_COL_MAJOR, a.rows, a.cols, a.data, a.ld, ipiv);
+}
+
+lapack_int CallGetrf(const MatrixView<double>& a, lapack_int* ipiv) {
+  return LAPACKE_dgetrf_work(LAPACK_COL_MAJOR, a.rows, a.cols, a.data, a.ld, ipiv);
+}
+
+void InterchangeRows(const MatrixView<float>& a, lapack_int first, lapack_int last,
+                     const lapack_int* ipiv) {
+  LAPACKE_slaswp_work(LAPACK_COL_MAJOR, a.cols, a.data, a.ld, first, last, ipiv, 1);
+}
+
+void InterchangeRows(const MatrixView<double>& a, lapack_int first, lapack_int last,
+                     const lapack_int* ipiv) {
+  LAPACKE_dlaswp_work(LAPACK_COL_MAJOR, a.cols, a.data, a.ld, first, last, ipiv, 1);
+}
+
+// From this order on the vendor's routine is called panel by panel, so that the factorization can
+// be stopped; below it, it is over before anybody waits for that.
+constexpr int64_t kSmallestInPanels = 4096;
+constexpr int64_t kPanelColumns = 512;
+// Of the products between two looks at `stop`.
+constexpr double kStripFlops = 5e9;
+
+// Right-looking: each panel by xGETRF, then the columns right of it, a strip at a time.
+template <class T>
+class PanelGetrf {
+ public:
+  PanelGetrf(const MatrixView<T>& a, lapack_int* ipiv, DeviceReport& report, StopRequested stop)
+      : a_(a), ipiv_(ipiv), report_(report), stop_(stop) {}
+
+  lapack_int info() const { return info_; }  // as LAPACK's
+
+  absl::Status Run() {
+    for (int64_t j = 0; j < a_.cols; j += kPanelColumns) {
+      report_.TellColumns(j);
+      CROUT_RETURN_IF_ERROR(CheckNotStopped(stop_));
+      const int64_t width = std::min(kPanelColumns, a_.cols - j);
+      if (!FactorPanel(j, width)) return absl::OkStatus();
+      CROUT_RETURN_IF_ERROR(Update(j, width));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // False if xGETRF refused an argument.
+  bool FactorPanel(int64_t j, int64_t width) {
+    const lapack_int info = CallGetrf(Block(a_, j, j, a_.rows - j, width), ipiv_ + j);
+    if (info < 0) {
+      info_ = info;
+      return false;
+    }
+    if (info > 0 && info_ == 0) info_ = static_cast<lapack_int>(j) + info;
+    for (int64_t k = j; k < j + width; ++k) ipiv_[k] += static_cast<lapack_int>(j);
+    if (j > 0) InterchangeRows(Block(a_, 0, 0, a_.rows, j), j + 1, j + width, ipiv_);
+    return true;
+  }
+
+  absl::Status Update(int64_t j, int64_t width) {
+    const int64_t begin = j + width;
+    const int64_t rows = a_.rows - begin;
+    const double flops_per_column = 2.0 * static_cast<double>(rows) * static_cast<double>(width);
+    const auto strip = std::max<int64_t>(
+        kPanelColumns, static_cast<int64_t>(kStripFlops / std::max(1.0, flops_per_column)));
+    const MatrixView<T> diagonal = Block(a_, j, j, width, width);
+    const MatrixView<T> below = Block(a_, begin, j, rows, width);
+    for (int64_t q = begin; q < a_.cols; q += strip) {
+      if (q > begin) CROUT_RETURN_IF_ERROR(CheckNotStopped(stop_));
+      const int64_t cols = std::min(strip, a_.cols - q);
+      InterchangeRows(Block(a_, 0, q, a_.rows, cols), j + 1, begin, ipiv_);
+      const MatrixView<T> right = Block(a_, j, q, width, cols);
+      TriangularSolve(CblasLeft, CblasLower, CblasUnit, diagonal, right);
+      SubtractProduct(below, right, Block(a_, begin, q, rows, cols));
+    }
+    return absl::OkStatus();
+  }
+
+  const MatrixView<T> a_;
+  lapack_int* const ipiv_;
+  DeviceReport& report_;
+  const StopRequested stop_;
+  lapack_int info_ = 0;
+};
+
+class HostGetrf final : public LuAlgorithm {
+ public:
+  explicit HostGetrf(Executor& executor) : executor_(executor) {}
+
+  const AlgorithmTraits& traits() const override { return traits_; }
+
+  // LAPACK's 32-bit pivots.
+  absl::StatusOr<size_t> WorkspaceBytes(DType, int64_t n, const LuParameters&) const override {
+    if (n > std::numeric_limits<lapack_int>::max()) {
+      return absl::InvalidArgumentError(absl::StrCat("n = ", n, " is beyond LAPACK's integers"));
+    }
+    return MatrixBytes(n, 1, DType::kFloat32);
+  }
+
+  double PredictSeconds(DType dtype, int64_t n) const override {
+    const int cores = WidthFor(n * n) == Width::kAllCores ? executor_.budget().total() : 1;
+    return kCallSeconds + LuFlops(n) / (kVendorFlopsPerCore * RateFactor(dtype) * cores);
+  }
+
+  absl::Status Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
+                      std::span<std::byte> workspace, const LuParameters&,
+                      StopRequested stop) const override {
+    static_assert(sizeof(lapack_int) == sizeof(float));
+    auto* pivots = reinterpret_cast<lapack_int*>(workspace.data());
+    lapack_int info = 0;
+    absl::Status status;
+    executor_.Run(WidthFor(a.rows * a.cols), [&](int) {
+      DispatchDType(a.dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        if (a.rows < kSmallestInPanels) {
+          info = CallGetrf(a.As<T>(), pivots);
+          return;
+        }
+        PanelGetrf<T> panels(a.As<T>(), pivots, context.report(), stop);
+        status = panels.Run();
+        info = panels.info();
+      });
+    });
+    CROUT_RETURN_IF_ERROR(status);
+    if (info < 0) return absl::InternalError(absl::StrCat("getrf refused argument ", -info));
+    std::copy_n(pivots, a.rows, ipiv);
+    context.report().info = info;
+    return absl::OkStatus();
+  }
+
+ private:
+  Executor& executor_;
+  const AlgorithmTraits traits_{
+      .name = "getrf",
+      .unit_diagonal = UnitDiagonal::kL,
+      .pivoting = PivotRule::kPartial,
+      .description = "LAPACK xGETRF (OpenBLAS): Gaussian elimination, partial pivoting",
+      .stoppable = true};
+};
+
+}  // namespace
+
+std::unique_ptr<LuAlgorithm> MakeGetrf(Executor& executor) {
+  return std::make_unique<HostGetrf>(executor);
+}
+
+}  // namespace crout::host

@@ -1,0 +1,277 @@
+// One run of the iterative Crout method on the host: sections, pivots, limits.
+#ifndef CROUT_KERNELS_HOST_ICM_ICM_RUN_H_
+#define CROUT_KERNELS_HOST_ICM_ICM_RUN_H_
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "kernels/execution_context.h"
+#include "kernels/host/crout/elimination_panel.h"
+#include "kernels/host/icm/section_sweeps.h"
+#include "kernels/icm/run_record.h"
+#include "kernels/stop_requested.h"
+
+namespace crout::host {
+
+struct IcmOptions {
+  PivotCriterion criterion;
+  double tolerance = 0;
+  int64_t sweep_limit = 0;
+  int cores = 1;
+};
+
+// Memory of a run.
+template <class T>
+struct IcmBuffers {
+  MatrixView<T> lu;     // n x n: on entry the estimate, on exit L and U
+  MatrixView<T> a;      // n x n: on entry A, its rows in the estimate's order; used up
+  T* next = nullptr;    // size * size elements
+  T* strips = nullptr;  // size * kSweepTile elements for each core
+};
+
+template <class T>
+class IcmRun {
+ public:
+  // `permutation`: of the rows of A, on entry the estimate's; pivots compose with it. `record` has
+  // its grid set and its counts zero.
+  IcmRun(const IcmBuffers<T>& buffers, std::vector<int64_t>& permutation, const IcmOptions& options,
+         DeviceReport& report, StopRequested stop, RunRecord& record)
+      : lu_(buffers.lu),
+        a_(buffers.a),
+        buffers_(buffers),
+        permutation_(permutation),
+        options_(options),
+        tolerance_(static_cast<T>(options.tolerance)),
+        report_(report),
+        stop_(stop),
+        record_(record),
+        grid_(record.grid) {}
+
+  // Returns LAPACK's info. With info = k > 0 columns beyond k are unfinished: without l_kk there is
+  // no row k of U with the unit diagonal.
+  int64_t Run() {
+    int64_t info = 0;
+    for (int64_t d = 0; d < grid_.count() && info == 0 && Going(); ++d) info = RunSection(d);
+    if (Going()) record_.outcome = RunOutcome::kDone;
+    return info;
+  }
+
+ private:
+  struct Ending {
+    RunOutcome outcome = RunOutcome::kRunning;
+    int64_t row = 0;
+    int64_t column = 0;
+    int64_t sweeps = 0;
+  };
+
+  bool Going() const { return record_.outcome == RunOutcome::kRunning; }
+
+  // The diagonal section d, those below and right of it, and its part of the products beyond.
+  int64_t RunSection(int64_t d) {
+    const int64_t begin = grid_.begin(d);
+    const int64_t end = grid_.end(d);
+    report_.TellColumns(begin);
+    int64_t final = begin;      // rows of U and columns of L before are final
+    int64_t undecided = begin;  // no pivot before is bad
+    while (true) {
+      int64_t bad = FirstBad(undecided, end);
+      if (const int64_t info = SweepDiagonal(d, final, undecided, bad)) return info;
+      if (!Going()) return 0;
+      SweepSectionsBelow(d, final, std::min(bad + 1, end));
+      if (!Going()) return 0;
+      bad = FirstBadOfAllRows(undecided, std::min(bad, end), bad);
+      if (bad == end) break;
+      if (!Pivot(d, bad)) return bad + 1;
+      Advance(final, bad, end);
+      final = bad;
+      undecided = bad + 1;
+    }
+    for (int64_t j = begin; j < end; ++j) {
+      if (lu_(j, j) == T{0}) return j + 1;
+    }
+    SweepSectionsRight(d);
+    if (Going()) SubtractFrom(end, begin, end, end, lu_.cols);
+    return 0;
+  }
+
+  // Sweeps until nothing changes; on exit the mask that this happened with is in `bad`. Returns k +
+  // 1 for an l_kk that is final and zero, with a u_kj that it divided.
+  int64_t SweepDiagonal(int64_t d, int64_t final, int64_t undecided, int64_t& bad) {
+    const int64_t end = grid_.end(d);
+    const int64_t order = end - final;
+    DiagonalSweep<T> sweep(Block(a_, final, final, order, order),
+                           Block(lu_, final, final, order, order), buffers_.next, tolerance_,
+                           options_.cores);
+    Ending ending;
+    int64_t first = 0;
+    while (CountSweep(d, d, ending)) {
+      const SweepResult result = sweep.Run(bad - final, first);
+      if (result.not_finite <= first) {
+        const int64_t row = final + result.row;
+        if (result.row < result.column && lu_(row, row) == T{0}) return row + 1;
+        ending = {RunOutcome::kNotFinite, row, final + result.column};
+        break;
+      }
+      const int64_t swept_with = std::exchange(bad, FirstBad(undecided, end));
+      if (result.converged() && bad == swept_with) break;
+      // What the mask hid has yet to be swept.
+      first = std::min(result.first_change, 2 * (swept_with - final) + 1);
+    }
+    Conclude(ending);
+    return 0;
+  }
+
+  // Columns [left, right) of the sections below section (d, d).
+  void SweepSectionsBelow(int64_t d, int64_t left, int64_t right) {
+    const int64_t width = right - left;
+    const MatrixView<T> u = Block(lu_, left, left, width, width);
+    ForSectionsAfter(d, [&](int64_t i, T* strip) {
+      const int64_t row = grid_.begin(i);
+      const int64_t rows = grid_.end(i) - row;
+      return Iterate(i, d, row, left, [&](int64_t first) {
+        return SweepBelow(Block(a_, row, left, rows, width), u, Block(lu_, row, left, rows, width),
+                          strip, tolerance_, first);
+      });
+    });
+  }
+
+  void SweepSectionsRight(int64_t d) {
+    const int64_t row = grid_.begin(d);
+    const int64_t rows = grid_.end(d) - row;
+    const MatrixView<T> l = Block(lu_, row, row, rows, rows);
+    ForSectionsAfter(d, [&](int64_t j, T* strip) {
+      const int64_t left = grid_.begin(j);
+      const int64_t width = grid_.end(j) - left;
+      return Iterate(d, j, row, left, [&](int64_t first) {
+        return SweepRight(Block(a_, row, left, rows, width), l, Block(lu_, row, left, rows, width),
+                          strip, tolerance_, first);
+      });
+    });
+  }
+
+  // f(i, strip) for the sections after d, side by side. Each runs to its own end, and the first
+  // that failed counts: the outcome does not depend on the threads.
+  template <class F>
+  void ForSectionsAfter(int64_t d, const F& f) {
+    const int64_t strip = grid_.size * kSweepTile;
+    std::vector<Ending> endings(grid_.count());
+    ParallelFor(options_.cores, options_.cores, [&](int64_t core) {
+      for (int64_t i = d + 1 + core; i < grid_.count(); i += options_.cores) {
+        endings[i] = f(i, buffers_.strips + core * strip);
+      }
+    });
+    for (const Ending& ending : endings) Conclude(ending);
+  }
+
+  // Sweeps section (i, j), whose swept part begins at (row, column), until nothing changes.
+  template <class Sweep>
+  Ending Iterate(int64_t i, int64_t j, int64_t row, int64_t column, const Sweep& sweep) {
+    Ending ending;
+    int64_t first = 0;
+    while (CountSweep(i, j, ending)) {
+      const SweepResult result = sweep(first);
+      if (result.converged()) break;
+      if (result.not_finite <= first) {
+        return {RunOutcome::kNotFinite, row + result.row, column + result.column};
+      }
+      first = result.first_change;
+    }
+    return ending;
+  }
+
+  // False, with the reason, where section (i, j) must not be swept once more.
+  bool CountSweep(int64_t i, int64_t j, Ending& ending) {
+    int64_t& sweeps = record_.section_sweeps()[i + j * grid_.count()];
+    if (stop_()) ending.outcome = RunOutcome::kStopped;
+    if (sweeps == options_.sweep_limit) ending = {RunOutcome::kSweepLimit, i, j, sweeps};
+    if (ending.outcome != RunOutcome::kRunning) return false;
+    ++sweeps;
+    return true;
+  }
+
+  void Conclude(const Ending& ending) {
+    if (!Going()) return;
+    record_.outcome = ending.outcome;
+    record_.row = ending.row;
+    record_.column = ending.column;
+    record_.sweeps = ending.sweeps;
+  }
+
+  T AbsDiagonal(int64_t j) const { return std::abs(lu_(j, j)); }
+
+  // Largest |l_ij| over i in [j, bottom); NaN is passed over.
+  T LargestInColumn(int64_t j, int64_t bottom) const {
+    T largest = 0;
+    for (int64_t i = j; i < bottom; ++i) {
+      if (std::abs(lu_(i, j)) > largest) largest = std::abs(lu_(i, j));
+    }
+    return largest;
+  }
+
+  bool Bad(int64_t j, int64_t bottom) const {
+    const bool compares = options_.criterion.rule == PivotRule::kThreshold;
+    return IsBad(options_.criterion, AbsDiagonal(j), compares ? LargestInColumn(j, bottom) : 0);
+  }
+
+  // The first bad pivot in [from, end) by what is known within the section, or `end`.
+  int64_t FirstBad(int64_t from, int64_t end) const {
+    for (int64_t j = from; j < end; ++j) {
+      if (Bad(j, end)) return j;
+    }
+    return end;
+  }
+
+  // The first bad pivot in [from, to) by all candidates, which are final; or `otherwise`.
+  int64_t FirstBadOfAllRows(int64_t from, int64_t to, int64_t otherwise) const {
+    for (int64_t j = from; j < to; ++j) {
+      if (Bad(j, lu_.rows)) return j;
+    }
+    return otherwise;
+  }
+
+  // False if all candidates are zero.
+  bool Pivot(int64_t d, int64_t k) {
+    const int64_t p = LargestRow(&lu_(0, k), k, lu_.rows);
+    if (lu_(p, k) == T{0}) return false;
+    if (p == k) return true;
+    for (int64_t j = 0; j < lu_.cols; ++j) {
+      std::swap(lu_(k, j), lu_(p, j));
+      std::swap(a_(k, j), a_(p, j));
+    }
+    std::swap(permutation_[k], permutation_[p]);
+    ++record_.pivots()[d];
+    return true;
+  }
+
+  // Takes the products of the steps [from, to) from the rest of the section's columns. Column `to`
+  // of L is final: it stays as it is to the last bit, or the next sweeps would see it change.
+  void Advance(int64_t from, int64_t to, int64_t end) {
+    SubtractFrom(to, from, to, to, end);
+    std::copy(&lu_(to, to), &lu_(0, to) + lu_.rows, &a_(to, to));
+  }
+
+  // a[top:, left:right] -= L[top:, from:to] U[from:to, left:right]
+  void SubtractFrom(int64_t top, int64_t from, int64_t to, int64_t left, int64_t right) {
+    SubtractProduct(Block(lu_, top, from, lu_.rows - top, to - from),
+                    Block(lu_, from, left, to - from, right - left),
+                    Block(a_, top, left, lu_.rows - top, right - left));
+  }
+
+  const MatrixView<T> lu_;
+  const MatrixView<T> a_;
+  const IcmBuffers<T> buffers_;
+  std::vector<int64_t>& permutation_;
+  const IcmOptions options_;
+  const T tolerance_;
+  DeviceReport& report_;
+  const StopRequested stop_;
+  RunRecord& record_;
+  const SectionGrid grid_;
+};
+
+}  // namespace crout::host
+
+#endif  // CROUT_KERNELS_HOST_ICM_ICM_RUN_H_

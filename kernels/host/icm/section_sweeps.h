@@ -1,0 +1,224 @@
+// Synchronous sweeps of the iterative Crout method over one section, on the host.
+//
+// Throughout, `s` holds the section's elements of A less the products with everything that was
+// final before the sweeps, `x` the iterate (L with its diagonal, U without), and 0-based indices
+// count from the first row and column that are not final. A sweep replaces every element by its
+// formula with the iterate before it on the right.
+#ifndef CROUT_KERNELS_HOST_ICM_SECTION_SWEEPS_H_
+#define CROUT_KERNELS_HOST_ICM_SECTION_SWEEPS_H_
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "kernels/host/device/parallel_for.h"
+#include "kernels/host/ops/blas.h"
+#include "kernels/icm/pivot_rule.h"
+
+namespace crout::host {
+
+inline constexpr int64_t kSweepTile = 32;
+inline constexpr int64_t kNowhere = std::numeric_limits<int64_t>::max();
+
+// What a sweep found. Elements are ordered by depth, such that each depends on elements of less
+// depth alone: all that are not beyond the first change of a sweep are final after the next.
+struct SweepResult {
+  int64_t first_change = kNowhere;  // the least depth of an element that did not converge
+  int64_t not_finite = kNowhere;    // the least depth of an Inf or NaN,
+  int64_t row = 0;                  // which is here
+  int64_t column = 0;
+
+  bool converged() const { return first_change == kNowhere; }
+
+  void Add(int64_t depth, bool has_converged, bool finite, int64_t i, int64_t j) {
+    if (!has_converged && depth < first_change) first_change = depth;
+    if (!finite && depth < not_finite) {
+      not_finite = depth;
+      row = i;
+      column = j;
+    }
+  }
+
+  void Add(const SweepResult& other) {
+    first_change = std::min(first_change, other.first_change);
+    if (other.not_finite < not_finite) {
+      not_finite = other.not_finite;
+      row = other.row;
+      column = other.column;
+    }
+  }
+};
+
+// x := now, and what changed.
+template <class T>
+void Accept(T now, T& x, T tolerance, int64_t depth, int64_t i, int64_t j, SweepResult& result) {
+  const bool has_converged = HasConverged(x, now, tolerance);
+  x = now;
+  // What has converged is finite.
+  if (!has_converged) result.Add(depth, false, std::isfinite(now), i, j);
+}
+
+// One diagonal section. Depths: 2 j for l_ij, 2 i + 1 for u_ij.
+template <class T>
+class DiagonalSweep {
+ public:
+  // s and x: order x order. `next` holds as many elements.
+  DiagonalSweep(const MatrixView<T>& s, const MatrixView<T>& x, T* next, T tolerance, int cores)
+      : s_(s),
+        x_(x),
+        next_{next, s.rows, s.cols, std::max<int64_t>(1, s.rows)},
+        tolerance_(tolerance),
+        cores_(s.rows < kSweepTile ? 1 : cores) {}
+
+  // Leaves out elements with row >= `bad` and column > `bad` (bad <= order), and those of less
+  // depth than `first`, where that fills tiles: they are final.
+  SweepResult Run(int64_t bad, int64_t first) {
+    const int64_t order = s_.rows;
+    columns_ = std::min(bad + 1, order);
+    rows_ = std::min(bad, order);
+    from_ = std::min(first, 2 * order) / 2 / kSweepTile * kSweepTile;
+    const int64_t tiles = std::max<int64_t>(0, (columns_ - from_ + kSweepTile - 1) / kSweepTile);
+    const int cores = columns_ - from_ < kSweepTile ? 1 : cores_;
+    ParallelFor(cores, 2 * tiles, [&](int64_t t) {
+      const int64_t begin = from_ + t / 2 * kSweepTile;
+      const int64_t end = std::min(begin + kSweepTile, columns_);
+      if (t % 2 == 0) {
+        SweepColumns(begin, end);
+      } else {
+        SweepRows(begin, end);
+      }
+    });
+    std::vector<SweepResult> found(order - from_);
+    ParallelFor(cores, order - from_, [&](int64_t j) { found[j] = AcceptColumn(from_ + j); });
+    SweepResult result;
+    for (const SweepResult& column : found) result.Add(column);
+    return result;
+  }
+
+ private:
+  // L in columns [begin, end), and U in the same rows.
+  void SweepColumns(int64_t begin, int64_t end) {
+    const int64_t height = s_.rows - begin;
+    Prepare(begin, begin, height, end - begin);
+    for (int64_t k = begin; k < end; ++k) SubtractStep(k, s_.rows, k + 1, end);
+    for (int64_t j = begin; j < end; ++j) {
+      for (int64_t i = begin; i < j; ++i) next_(i, j) /= x_(i, i);
+    }
+  }
+
+  // U in rows [begin, end) to the right of the columns [begin, end).
+  void SweepRows(int64_t begin, int64_t end) {
+    const int64_t bottom = std::min(end, rows_);
+    if (bottom <= begin) return;
+    Prepare(begin, end, bottom - begin, s_.cols - end);
+    for (int64_t k = begin; k < bottom; ++k) SubtractStep(k, bottom, end, s_.cols);
+    for (int64_t j = end; j < s_.cols; ++j) {
+      for (int64_t i = begin; i < bottom; ++i) next_(i, j) /= x_(i, i);
+    }
+  }
+
+  // next := s - L U with the steps that every element of the block has before it.
+  void Prepare(int64_t row, int64_t column, int64_t rows, int64_t cols) {
+    const int64_t steps = std::min(row, column);
+    for (int64_t j = column; j < column + cols; ++j) {
+      std::copy_n(&s_(row, j), rows, &next_(row, j));
+    }
+    SubtractProduct(Block(x_, row, 0, rows, steps), Block(x_, 0, column, steps, cols),
+                    Block(next_, row, column, rows, cols));
+  }
+
+  // Step k of the sum, in rows (k, bottom) and columns [left, right).
+  void SubtractStep(int64_t k, int64_t bottom, int64_t left, int64_t right) {
+    const T* l = &x_(0, k);
+    for (int64_t j = left; j < right; ++j) {
+      const T u = x_(k, j);
+      T* target = &next_(0, j);
+      for (int64_t i = k + 1; i < bottom; ++i) target[i] -= l[i] * u;
+    }
+  }
+
+  SweepResult AcceptColumn(int64_t j) {
+    SweepResult result;
+    for (int64_t i = from_; i < std::min(j, rows_); ++i) {
+      Accept(next_(i, j), x_(i, j), tolerance_, 2 * i + 1, i, j, result);
+    }
+    if (j >= columns_) return result;
+    for (int64_t i = j; i < s_.rows; ++i) {
+      Accept(next_(i, j), x_(i, j), tolerance_, 2 * j, i, j, result);
+    }
+    return result;
+  }
+
+  const MatrixView<T> s_;
+  const MatrixView<T> x_;
+  const MatrixView<T> next_;
+  const T tolerance_;
+  const int cores_;
+  int64_t columns_ = 0;  // of L that are swept
+  int64_t rows_ = 0;     // of U, likewise
+  int64_t from_ = 0;     // of both: those before are final
+};
+
+// A section below the diagonal: l_ij = s_ij - sum_{k<j} l_ik u_kj, over all columns of `s`. `u`
+// holds the final U. Depth: j. Columns are swept from the last to the first, in place: each depends
+// on those before it alone. `strip` holds rows * kSweepTile elements.
+template <class T>
+SweepResult SweepBelow(const MatrixView<T>& s, const MatrixView<T>& u, const MatrixView<T>& x,
+                       T* strip, T tolerance, int64_t first) {
+  SweepResult result;
+  const int64_t from = std::min(first, s.cols) / kSweepTile * kSweepTile;
+  for (int64_t begin = (s.cols - 1) / kSweepTile * kSweepTile; begin >= from; begin -= kSweepTile) {
+    const int64_t width = std::min(kSweepTile, s.cols - begin);
+    const MatrixView<T> next{strip, s.rows, width, std::max<int64_t>(1, s.rows)};
+    for (int64_t j = 0; j < width; ++j) std::copy_n(&s(0, begin + j), s.rows, &next(0, j));
+    SubtractProduct(Block(x, 0, 0, s.rows, begin), Block(u, 0, begin, begin, width), next);
+    for (int64_t j = 0; j < width; ++j) {
+      for (int64_t k = 0; k < j; ++k) {
+        const T factor = u(begin + k, begin + j);
+        const T* l = &x(0, begin + k);
+        for (int64_t i = 0; i < s.rows; ++i) next(i, j) -= l[i] * factor;
+      }
+    }
+    for (int64_t j = 0; j < width; ++j) {
+      for (int64_t i = 0; i < s.rows; ++i) {
+        Accept(next(i, j), x(i, begin + j), tolerance, begin + j, i, begin + j, result);
+      }
+    }
+  }
+  return result;
+}
+
+// A section right of the diagonal: u_ij = (s_ij - sum_{k<i} l_ik u_kj) / l_ii. `l` holds the final
+// L. Depth: i. Rows are swept from the last to the first. `strip` holds kSweepTile * cols elements.
+template <class T>
+SweepResult SweepRight(const MatrixView<T>& s, const MatrixView<T>& l, const MatrixView<T>& x,
+                       T* strip, T tolerance, int64_t first) {
+  SweepResult result;
+  const int64_t from = std::min(first, s.rows) / kSweepTile * kSweepTile;
+  for (int64_t begin = (s.rows - 1) / kSweepTile * kSweepTile; begin >= from; begin -= kSweepTile) {
+    const int64_t height = std::min(kSweepTile, s.rows - begin);
+    const MatrixView<T> next{strip, height, s.cols, height};
+    for (int64_t j = 0; j < s.cols; ++j) std::copy_n(&s(begin, j), height, &next(0, j));
+    SubtractProduct(Block(l, begin, 0, height, begin), Block(x, 0, 0, begin, s.cols), next);
+    for (int64_t j = 0; j < s.cols; ++j) {
+      for (int64_t k = 0; k < height; ++k) {
+        const T factor = x(begin + k, j);
+        const T* column = &l(begin, begin + k);
+        for (int64_t i = k + 1; i < height; ++i) next(i, j) -= column[i] * factor;
+      }
+      for (int64_t i = 0; i < height; ++i) next(i, j) /= l(begin + i, begin + i);
+    }
+    for (int64_t j = 0; j < s.cols; ++j) {
+      for (int64_t i = 0; i < height; ++i) {
+        Accept(next(i, j), x(begin + i, j), tolerance, begin + i, begin + i, j, result);
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace crout::host
+
+#endif  // CROUT_KERNELS_HOST_ICM_SECTION_SWEEPS_H_

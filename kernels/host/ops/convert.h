@@ -1,0 +1,23 @@
+// Element-wise copies between types, layouts and scales.
+#ifndef CROUT_KERNELS_HOST_OPS_CONVERT_H_
+#define CROUT_KERNELS_HOST_OPS_CONVERT_H_
+
+#include "kernels/matrix.h"
+
+namespace crout::host {
+
+// All run on `cores` as ParallelFor does.
+
+// Column-major out := packed in, converted.
+void Unpack(int cores, const PackedMatrix& in, const AnyMatrix& out);
+
+// Packed out := column-major in, converted to layout's type and order.
+void Pack(int cores, const AnyMatrix& in, const PackedMatrix& layout, std::byte* out);
+
+// out := diag(row) in diag(col), as MatrixOps::CopyScaled.
+void ScaleInto(int cores, const AnyMatrix& in, const double* row, const double* col,
+               const AnyMatrix& out);
+
+}  // namespace crout::host
+
+#endif  // CROUT_KERNELS_HOST_OPS_CONVERT_H_

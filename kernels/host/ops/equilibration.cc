@@ -1,0 +1,105 @@
+#include "kernels/host/ops/equilibration.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/host/device/parallel_for.h"
+#include "kernels/host/ops/lanes.h"
+#include "kernels/host/ops/vector_clones.h"
+#include "kernels/numerics/normalizing_scale.h"
+
+namespace crout::host {
+namespace {
+
+constexpr int64_t kRowBlock = 512;
+
+double Larger(double a, double b) { return a > b ? a : b; }
+
+// largest[i] := max(largest[i], |column[i]|)
+template <class T>
+CROUT_VECTOR_CLONES void RaiseToMagnitudes(const T* column, int64_t count, double* largest) {
+  for (int64_t i = 0; i < count; ++i) {
+    largest[i] = Larger(std::abs(static_cast<double>(column[i])), largest[i]);
+  }
+}
+
+template <class T>
+CROUT_VECTOR_CLONES double LargestScaled(const T* column, const double* scales, int64_t count) {
+  return MaxInLanes<double>(count, [column, scales](int64_t i) {
+    return std::abs(static_cast<double>(column[i])) * scales[i];
+  });
+}
+
+template <class T>
+void RowMaxima(int cores, const MatrixView<T>& a, double* largest) {
+  const int64_t blocks = (a.rows + kRowBlock - 1) / kRowBlock;
+  ParallelFor(cores, blocks, [&](int64_t block) {
+    const int64_t begin = block * kRowBlock;
+    const int64_t end = std::min(begin + kRowBlock, a.rows);
+    std::fill(largest + begin, largest + end, 0.0);
+    for (int64_t j = 0; j < a.cols; ++j) {
+      RaiseToMagnitudes(&a(begin, j), end - begin, largest + begin);
+    }
+  });
+}
+
+template <class T>
+void ColumnMaxima(int cores, const MatrixView<T>& a, const double* row, double* largest) {
+  ParallelFor(cores, a.cols, [&](int64_t j) { largest[j] = LargestScaled(&a(0, j), row, a.rows); });
+}
+
+// Smallest over largest, each kept away from under- and overflow as in geequb.
+double Condition(const double* largest, int64_t count) {
+  if (count == 0) return 1;
+  const auto [min, max] = std::minmax_element(largest, largest + count);
+  const double safe = std::numeric_limits<double>::min();
+  return std::max(*min, safe) / std::min(std::max(*max, safe), 1 / safe);
+}
+
+int64_t FirstZero(const double* largest, int64_t count) {
+  const double* zero = std::find(largest, largest + count, 0.0);
+  return zero == largest + count ? 0 : zero - largest + 1;
+}
+
+template <class T>
+ScaleStats Compute(int cores, const MatrixView<T>& a, double* row, double* col) {
+  ScaleStats stats;
+  RowMaxima(cores, a, row);
+  if (a.rows > 0) stats.max_abs = *std::max_element(row, row + a.rows);
+  stats.row_condition = Condition(row, a.rows);
+  stats.zero_line = FirstZero(row, a.rows);
+  std::transform(row, row + a.rows, row, [](double largest) { return NormalizingScale(largest); });
+
+  ColumnMaxima(cores, a, row, col);
+  stats.col_condition = Condition(col, a.cols);
+  if (const int64_t zero_col = FirstZero(col, a.cols); stats.zero_line == 0 && zero_col > 0) {
+    stats.zero_line = a.rows + zero_col;
+  }
+  std::transform(col, col + a.cols, col, [](double largest) { return NormalizingScale(largest); });
+  return stats;
+}
+
+}  // namespace
+
+ScaleStats ComputeScales(int cores, const AnyMatrix& a, double* row, double* col) {
+  return DispatchDType(a.dtype, [&](auto tag) {
+    return Compute(cores, a.As<typename decltype(tag)::type>(), row, col);
+  });
+}
+
+void ComputeColumnScales(int cores, const MatrixView<double>& in, const double* row, int exponent,
+                         double* down, double* up) {
+  ParallelFor(cores, in.cols, [&](int64_t j) {
+    double largest = 0;
+    for (int64_t i = 0; i < in.rows; ++i) {
+      const double v = std::abs(row == nullptr ? in(i, j) : row[i] * in(i, j));
+      if (!(v <= largest)) largest = v;
+      if (std::isnan(v)) break;
+    }
+    down[j] = NormalizingScale(largest, exponent);
+    up[j] = 1 / down[j];
+  });
+}
+
+}  // namespace crout::host

@@ -1,0 +1,18 @@
+// Scales of LAPACK geequb.
+#ifndef CROUT_KERNELS_HOST_OPS_EQUILIBRATION_H_
+#define CROUT_KERNELS_HOST_OPS_EQUILIBRATION_H_
+
+#include "kernels/matrix_ops.h"
+
+namespace crout::host {
+
+// As MatrixOps::EquilibrationScales. `cores` as for ParallelFor; the result does not depend on it.
+ScaleStats ComputeScales(int cores, const AnyMatrix& a, double* row, double* col);
+
+// As MatrixOps::ColumnScales.
+void ComputeColumnScales(int cores, const MatrixView<double>& in, const double* row, int exponent,
+                         double* down, double* up);
+
+}  // namespace crout::host
+
+#endif  // CROUT_KERNELS_HOST_OPS_EQUILIBRATION_H_

@@ -1,0 +1,20 @@
+// The probe of a factorization in host memory.
+#ifndef CROUT_KERNELS_HOST_OPS_FACTOR_PROBE_H_
+#define CROUT_KERNELS_HOST_OPS_FACTOR_PROBE_H_
+
+#include "kernels/matrix_ops.h"
+#include "kernels/numerics/factor_probe.h"
+
+namespace crout::host {
+
+// As MatrixOps::StartProbe. `cores` as for ParallelFor; no result depends on it.
+void StartFactorProbe(int cores, const AnyMatrix& a, const FactorProbe& probe);
+
+// FactorStats::probe of a factor, as MatrixOps::InspectFactor. An ipiv that is no permutation, as a
+// factorization that stopped leaves it, does no harm.
+double FinishFactorProbe(int cores, const AnyMatrix& lu, bool unit_in_u, const int64_t* ipiv,
+                         const FactorProbe& probe);
+
+}  // namespace crout::host
+
+#endif  // CROUT_KERNELS_HOST_OPS_FACTOR_PROBE_H_

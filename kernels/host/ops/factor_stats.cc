@@ -1,0 +1,84 @@
+#include "kernels/host/ops/factor_stats.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/host/device/parallel_for.h"
+#include "kernels/host/ops/lanes.h"
+#include "kernels/host/ops/vector_clones.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout::host {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+// Whether all of x is finite.
+template <class T>
+bool AllFinite(const T* x, int64_t count) {
+  T bad = 0;  // stays 0 unless an Inf or NaN makes it NaN
+#pragma omp simd reduction(+ : bad)
+  for (int64_t i = 0; i < count; ++i) bad += x[i] * T{0};
+  return !std::isnan(bad);
+}
+
+template <class T>
+double MaxAbs(const T* x, int64_t count) {
+  return static_cast<double>(MaxInLanes<T>(count, [x](int64_t i) { return std::abs(x[i]); }));
+}
+
+// Largest entry of column j of U, or of diag(L) U with U's unit diagonal.
+template <class T>
+CROUT_VECTOR_CLONES double ColumnMax(const MatrixView<T>& lu, bool unit_in_u, int64_t j) {
+  const T* column = &lu(0, j);
+  if (!AllFinite(column, lu.rows)) return kNan;
+  if (!unit_in_u) return MaxAbs(column, j + 1);
+  double max = std::abs(static_cast<double>(lu(j, j)));
+  for (int64_t i = 0; i < j; ++i) {
+    max = std::max(max, std::abs(static_cast<double>(lu(i, i)) * static_cast<double>(column[i])));
+  }
+  return max;
+}
+
+template <class T>
+void TakeDeterminant(const MatrixView<T>& lu, const int64_t* ipiv, FactorStats& stats) {
+  bool negative = false;
+  bool zero = false;
+  for (int64_t j = 0; j < lu.rows; ++j) {
+    const auto d = static_cast<double>(lu(j, j));
+    zero |= d == 0;
+    negative ^= d < 0;
+    if (ipiv != nullptr) negative ^= ipiv[j] != j + 1;
+    stats.det_log_abs += std::log(std::abs(d));
+  }
+  stats.det_sign = zero ? 0 : negative ? -1 : 1;
+  if (zero) stats.det_log_abs = -std::numeric_limits<double>::infinity();
+}
+
+template <class T>
+absl::StatusOr<FactorStats> Compute(int cores, const MatrixView<T>& lu, bool unit_in_u,
+                                    const int64_t* ipiv, MemoryResource& scratch) {
+  FactorStats stats;
+  CROUT_ASSIGN_OR_RETURN(const Buffer memory, scratch.Allocate(lu.cols * sizeof(double)));
+  auto* column_max = memory.as<double>();
+  ParallelFor(cores, lu.cols, [&](int64_t j) { column_max[j] = ColumnMax(lu, unit_in_u, j); });
+  for (int64_t j = 0; j < lu.cols; ++j) {
+    if (std::isnan(column_max[j])) stats.max_abs_u = kNan;
+    if (column_max[j] > stats.max_abs_u) stats.max_abs_u = column_max[j];
+  }
+  TakeDeterminant(lu, ipiv, stats);
+  return stats;
+}
+
+}  // namespace
+
+absl::StatusOr<FactorStats> ComputeFactorStats(int cores, const AnyMatrix& lu, bool unit_in_u,
+                                               const int64_t* ipiv, MemoryResource& scratch) {
+  if (lu.rows == 0) return FactorStats();
+  return DispatchDType(lu.dtype, [&](auto tag) {
+    return Compute(cores, lu.As<typename decltype(tag)::type>(), unit_in_u, ipiv, scratch);
+  });
+}
+
+}  // namespace crout::host

@@ -1,0 +1,173 @@
+#include "kernels/host/ops/host_ops.h"
+
+#include <cblas.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/host/device/parallel_for.h"
+#include "kernels/host/ops/convert.h"
+#include "kernels/host/ops/equilibration.h"
+#include "kernels/host/ops/factor_probe.h"
+#include "kernels/host/ops/factor_stats.h"
+#include "kernels/host/ops/matrix_stats.h"
+#include "kernels/host/ops/residual.h"
+#include "kernels/host/ops/wide_range_residual.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout::host {
+namespace {
+
+int64_t Elements(const AnyMatrix& m) { return m.rows * m.cols; }
+
+bool SamePlace(const PackedMatrix& in, const AnyMatrix& out) {
+  return in.data == out.data && in.dtype == out.dtype && in.layout == Layout::kColumnMajor &&
+         out.ld == std::max<int64_t>(1, in.rows);
+}
+
+void CopyView(const MatrixView<double>& from, const MatrixView<double>& to, int cores) {
+  ScaleInto(cores, AsAny(from), nullptr, nullptr, AsAny(to));
+}
+
+void SubtractGemm(const MatrixView<float>& a, const MatrixView<float>& b,
+                  const MatrixView<float>& c) {
+  cblas_sgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, c.rows, c.cols, a.cols, -1, a.data, a.ld,
+              b.data, b.ld, 1, c.data, c.ld);
+}
+
+void SubtractGemm(const MatrixView<double>& a, const MatrixView<double>& b,
+                  const MatrixView<double>& c) {
+  cblas_dgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, c.rows, c.cols, a.cols, -1, a.data, a.ld,
+              b.data, b.ld, 1, c.data, c.ld);
+}
+
+}  // namespace
+
+absl::Status HostOps::Import(const PackedMatrix& in, const AnyMatrix& out) {
+  absl::Status status;
+  executor_.Run(WidthFor(in.rows * in.cols), [&](int cores) {
+    auto stats = ComputeMatrixStats(cores, in, out.dtype, scratch_);
+    status = stats.status();
+    if (!status.ok()) return;
+    report_.matrix = *stats;
+    if (!SamePlace(in, out)) Unpack(cores, in, out);
+  });
+  return status;
+}
+
+absl::Status HostOps::Export(const AnyMatrix& in, const PackedMatrix& layout, std::byte* out) {
+  executor_.Run(WidthFor(Elements(in)), [&](int cores) { Pack(cores, in, layout, out); });
+  return absl::OkStatus();
+}
+
+absl::Status HostOps::CopyScaled(const AnyMatrix& in, const double* row, const double* col,
+                                 const AnyMatrix& out) {
+  executor_.Run(WidthFor(Elements(in)), [&](int cores) { ScaleInto(cores, in, row, col, out); });
+  return absl::OkStatus();
+}
+
+absl::Status HostOps::EquilibrationScales(const AnyMatrix& a, double* row, double* col) {
+  executor_.Run(WidthFor(Elements(a)),
+                [&](int cores) { report_.scale = ComputeScales(cores, a, row, col); });
+  return absl::OkStatus();
+}
+
+absl::Status HostOps::ColumnScales(const MatrixView<double>& in, const double* row, int exponent,
+                                   double* down, double* up) {
+  executor_.Run(WidthFor(in.rows * in.cols),
+                [&](int cores) { ComputeColumnScales(cores, in, row, exponent, down, up); });
+  return absl::OkStatus();
+}
+
+absl::Status HostOps::StartProbe(const AnyMatrix& a, const FactorProbe& probe) {
+  executor_.Run(WidthFor(Elements(a)), [&](int cores) { StartFactorProbe(cores, a, probe); });
+  return absl::OkStatus();
+}
+
+absl::Status HostOps::InspectFactor(const AnyMatrix& lu, bool unit_in_u, const int64_t* ipiv,
+                                    const FactorProbe& probe) {
+  absl::Status status;
+  executor_.Run(WidthFor(Elements(lu)), [&](int cores) {
+    auto stats = ComputeFactorStats(cores, lu, unit_in_u, ipiv, scratch_);
+    status = stats.status();
+    if (!status.ok()) return;
+    report_.factor = *stats;
+    if (probe.work == nullptr) return;
+    report_.factor.probe = FinishFactorProbe(cores, lu, unit_in_u, ipiv, probe);
+  });
+  return status;
+}
+
+absl::Status HostOps::Residual(const AnyMatrix& a, Op op, double norm_op_a,
+                               const MatrixView<double>& x, const MatrixView<double>& b,
+                               const MatrixView<double>& r) {
+  absl::Status status;
+  executor_.Run(WidthFor(Elements(a)), [&](int cores) {
+    CopyView(b, r, cores);
+    status = SubtractProduct(cores, a, op, x, r, scratch_);
+    report_.residual.backward_error = NormwiseBackwardError(norm_op_a, x, b, r);
+  });
+  return status;
+}
+
+absl::Status HostOps::WideRangeResidual(const AnyMatrix& a, Op op, const MatrixView<double>& x,
+                                        const MatrixView<double>& b, const MatrixView<double>& r) {
+  executor_.Run(WidthFor(Elements(a)), [&](int cores) {
+    report_.residual = ComputeWideRangeResidual(cores, a, op, x, b, r);
+  });
+  return absl::OkStatus();
+}
+
+absl::Status HostOps::ComponentwiseError(const MatrixView<double>& r, const MatrixView<double>& w) {
+  executor_.Run(Width::kOneCore, [&](int) {
+    report_.residual.componentwise_error = host::ComponentwiseError(r, w);
+  });
+  return absl::OkStatus();
+}
+
+absl::Status HostOps::AbsProduct(const AnyMatrix& a, Op op, const MatrixView<double>& x,
+                                 const MatrixView<double>& b, const MatrixView<double>& w) {
+  absl::Status status;
+  executor_.Run(WidthFor(Elements(a)), [&](int cores) {
+    for (int64_t j = 0; j < b.cols; ++j) {
+      std::transform(&b(0, j), &b(0, j) + b.rows, &w(0, j), [](double v) { return std::abs(v); });
+    }
+    status = AddAbsProduct(cores, a, op, x, w, scratch_);
+  });
+  return status;
+}
+
+absl::Status HostOps::Add(const MatrixView<double>& d, const MatrixView<double>& x) {
+  executor_.Run(WidthFor(d.rows * d.cols), [&](int cores) {
+    ParallelFor(cores, d.cols, [&](int64_t j) {
+      for (int64_t i = 0; i < d.rows; ++i) x(i, j) += d(i, j);
+    });
+  });
+  return absl::OkStatus();
+}
+
+absl::Status HostOps::MultiplySubtract(const AnyMatrix& a, const AnyMatrix& b, const AnyMatrix& c) {
+  if (c.rows == 0 || c.cols == 0 || a.cols == 0) return absl::OkStatus();
+  executor_.Run(WidthFor(c.rows * std::max(c.cols, a.cols)), [&](int) {
+    DispatchDType(c.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      SubtractGemm(a.As<T>(), b.As<T>(), c.As<T>());
+    });
+  });
+  return absl::OkStatus();
+}
+
+absl::Status HostOps::CopyOnDevice(const void* from, void* to, size_t bytes) {
+  executor_.Run(Width::kOneCore, [&](int) { std::memcpy(to, from, bytes); });
+  return absl::OkStatus();
+}
+
+absl::Status HostOps::CopyToDevice(const void* host, void* device, size_t bytes) {
+  return CopyOnDevice(host, device, bytes);
+}
+
+absl::Status HostOps::CopyToHost(const void* device, void* host, size_t bytes) {
+  return CopyOnDevice(device, host, bytes);
+}
+
+}  // namespace crout::host

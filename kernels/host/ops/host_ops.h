@@ -1,0 +1,52 @@
+// MatrixOps in host memory.
+#ifndef CROUT_KERNELS_HOST_OPS_HOST_OPS_H_
+#define CROUT_KERNELS_HOST_OPS_HOST_OPS_H_
+
+#include "kernels/execution_context.h"
+#include "kernels/host/device/executor.h"
+#include "kernels/matrix_ops.h"
+#include "kernels/memory.h"
+
+namespace crout::host {
+
+// Everything has happened when a call returns. Used by one thread at a time, beside other HostOps
+// on the same executor.
+class HostOps final : public MatrixOps {
+ public:
+  HostOps(Executor& executor, MemoryResource& scratch, DeviceReport& report)
+      : executor_(executor), scratch_(scratch), report_(report) {}
+
+  absl::Status Import(const PackedMatrix& in, const AnyMatrix& out) override;
+  absl::Status Export(const AnyMatrix& in, const PackedMatrix& layout, std::byte* out) override;
+  absl::Status CopyScaled(const AnyMatrix& in, const double* row, const double* col,
+                          const AnyMatrix& out) override;
+  absl::Status EquilibrationScales(const AnyMatrix& a, double* row, double* col) override;
+  absl::Status ColumnScales(const MatrixView<double>& in, const double* row, int exponent,
+                            double* down, double* up) override;
+  absl::Status StartProbe(const AnyMatrix& a, const FactorProbe& probe) override;
+  absl::Status InspectFactor(const AnyMatrix& lu, bool unit_in_u, const int64_t* ipiv,
+                             const FactorProbe& probe) override;
+  absl::Status Residual(const AnyMatrix& a, Op op, double norm_op_a, const MatrixView<double>& x,
+                        const MatrixView<double>& b, const MatrixView<double>& r) override;
+  absl::Status WideRangeResidual(const AnyMatrix& a, Op op, const MatrixView<double>& x,
+                                 const MatrixView<double>& b, const MatrixView<double>& r) override;
+  absl::Status ComponentwiseError(const MatrixView<double>& r,
+                                  const MatrixView<double>& w) override;
+  absl::Status AbsProduct(const AnyMatrix& a, Op op, const MatrixView<double>& x,
+                          const MatrixView<double>& b, const MatrixView<double>& w) override;
+  absl::Status Add(const MatrixView<double>& d, const MatrixView<double>& x) override;
+  absl::Status MultiplySubtract(const AnyMatrix& a, const AnyMatrix& b,
+                                const AnyMatrix& c) override;
+  absl::Status CopyOnDevice(const void* from, void* to, size_t bytes) override;
+  absl::Status CopyToDevice(const void* host, void* device, size_t bytes) override;
+  absl::Status CopyToHost(const void* device, void* host, size_t bytes) override;
+
+ private:
+  Executor& executor_;
+  MemoryResource& scratch_;
+  DeviceReport& report_;
+};
+
+}  // namespace crout::host
+
+#endif  // CROUT_KERNELS_HOST_OPS_HOST_OPS_H_

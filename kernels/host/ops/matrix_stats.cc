@@ -1,0 +1,121 @@
+#include "kernels/host/ops/matrix_stats.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/host/device/parallel_for.h"
+#include "kernels/host/ops/lanes.h"
+#include "kernels/host/ops/vector_clones.h"
+#include "kernels/jobs/input_checks.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout::host {
+namespace {
+
+// A packed matrix as `lines` contiguous runs (columns, or rows) of `length` elements.
+template <class T>
+struct Lines {
+  const T* data;
+  int64_t lines;
+  int64_t length;
+};
+
+constexpr int64_t kBlock = 512;  // Elements of a line that one task sums: a few KiB, in cache.
+
+// Sums |a| of elements [begin, end) of every line into `line_sums`, and across lines into
+// `cross_sums` (indexed from begin). Returns the largest |a|, NaN aside.
+template <class T>
+CROUT_VECTOR_CLONES double SumBlock(const Lines<T>& in, int64_t begin, int64_t end,
+                                    double* line_sums, double* cross_sums) {
+  const int64_t count = end - begin;
+  const int64_t whole = count / kLanes * kLanes;
+  std::fill_n(cross_sums, count, 0.0);
+  double max = 0;
+  for (int64_t line = 0; line < in.lines; ++line) {
+    const T* a = in.data + line * in.length + begin;
+    double sum[kLanes] = {};
+    for (int64_t i = 0; i < whole; i += kLanes) {
+#pragma omp simd
+      for (int k = 0; k < kLanes; ++k) sum[k] += std::abs(static_cast<double>(a[i + k]));
+    }
+    for (int64_t i = whole; i < count; ++i) sum[i - whole] += std::abs(static_cast<double>(a[i]));
+    line_sums[line] =
+        ((sum[0] + sum[4]) + (sum[1] + sum[5])) + ((sum[2] + sum[6]) + (sum[3] + sum[7]));
+#pragma omp simd reduction(max : max)
+    for (int64_t i = 0; i < count; ++i) {
+      const double v = std::abs(static_cast<double>(a[i]));
+      cross_sums[i] += v;
+      max = v > max ? v : max;
+    }
+  }
+  return max;
+}
+
+template <class T, class Predicate>
+int64_t FirstWhere(const Lines<T>& in, Predicate predicate) {
+  const T* end = in.data + in.lines * in.length;
+  const T* found = std::find_if(in.data, end, predicate);
+  return found == end ? -1 : found - in.data;
+}
+
+double MaxOrNan(const double* x, int64_t count) {
+  double max = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    if (std::isnan(x[i])) return x[i];
+    max = std::max(max, x[i]);
+  }
+  return max;
+}
+
+template <class T>
+absl::StatusOr<MatrixStats> Compute(int cores, const Lines<T>& in, bool row_major,
+                                    DType converted_to, MemoryResource& scratch) {
+  const int64_t blocks = (in.length + kBlock - 1) / kBlock;
+  CROUT_ASSIGN_OR_RETURN(
+      const Buffer memory,
+      scratch.Allocate((blocks * in.lines + in.length + blocks) * sizeof(double)));
+  double* line_sums = memory.as<double>();  // blocks x lines
+  double* cross_sums = line_sums + blocks * in.lines;
+  double* block_max = cross_sums + in.length;
+  ParallelFor(cores, blocks, [&](int64_t b) {
+    const int64_t begin = b * kBlock;
+    const int64_t end = std::min(begin + kBlock, in.length);
+    block_max[b] = SumBlock(in, begin, end, line_sums + b * in.lines, cross_sums + begin);
+  });
+  for (int64_t b = 1; b < blocks; ++b) {
+    for (int64_t l = 0; l < in.lines; ++l) line_sums[l] += line_sums[b * in.lines + l];
+  }
+
+  MatrixStats stats;
+  const double line_norm = MaxOrNan(line_sums, in.lines);
+  const double cross_norm = MaxOrNan(cross_sums, in.length);
+  stats.norm_one = row_major ? cross_norm : line_norm;
+  stats.norm_inf = row_major ? line_norm : cross_norm;
+  stats.max_abs = MaxOrNan(block_max, blocks);
+  // Searched for only when known to be there (or when a sum of finite entries overflowed).
+  if (!std::isfinite(line_norm)) {
+    stats.first_non_finite = FirstWhere(in, [](T v) { return !std::isfinite(v); });
+  }
+  const double limit = LargestConvertible(converted_to);
+  if (stats.max_abs > limit) {
+    stats.first_overflow = FirstWhere(
+        in, [limit](T v) { return std::isfinite(v) && std::abs(static_cast<double>(v)) > limit; });
+  }
+  return stats;
+}
+
+}  // namespace
+
+absl::StatusOr<MatrixStats> ComputeMatrixStats(int cores, const PackedMatrix& in,
+                                               DType converted_to, MemoryResource& scratch) {
+  if (in.rows == 0 || in.cols == 0) return MatrixStats();
+  const bool row_major = in.layout == Layout::kRowMajor;
+  return DispatchDType(in.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const Lines<T> lines{reinterpret_cast<const T*>(in.data), row_major ? in.rows : in.cols,
+                         row_major ? in.cols : in.rows};
+    return Compute<T>(cores, lines, row_major, converted_to, scratch);
+  });
+}
+
+}  // namespace crout::host

@@ -1,0 +1,18 @@
+// Norms of a packed matrix and where it is not finite, in one pass.
+#ifndef CROUT_KERNELS_HOST_OPS_MATRIX_STATS_H_
+#define CROUT_KERNELS_HOST_OPS_MATRIX_STATS_H_
+
+#include "absl/status/statusor.h"
+#include "kernels/matrix_ops.h"
+#include "kernels/memory.h"
+
+namespace crout::host {
+
+// `cores` as for ParallelFor; the result does not depend on it. `converted_to`: the type whose
+// overflow is looked for. Fails only for want of `scratch` memory.
+absl::StatusOr<MatrixStats> ComputeMatrixStats(int cores, const PackedMatrix& in,
+                                               DType converted_to, MemoryResource& scratch);
+
+}  // namespace crout::host
+
+#endif  // CROUT_KERNELS_HOST_OPS_MATRIX_STATS_H_

@@ -1,0 +1,16 @@
+// Residuals of systems whose numbers are near the end of float64's range.
+#ifndef CROUT_KERNELS_HOST_OPS_WIDE_RANGE_RESIDUAL_H_
+#define CROUT_KERNELS_HOST_OPS_WIDE_RANGE_RESIDUAL_H_
+
+#include "kernels/matrix_ops.h"
+
+namespace crout::host {
+
+// As MatrixOps::WideRangeResidual.
+ResidualStats ComputeWideRangeResidual(int cores, const AnyMatrix& a, Op op,
+                                       const MatrixView<double>& x, const MatrixView<double>& b,
+                                       const MatrixView<double>& r);
+
+}  // namespace crout::host
+
+#endif  // CROUT_KERNELS_HOST_OPS_WIDE_RANGE_RESIDUAL_H_

@@ -1,0 +1,70 @@
+#include <lapacke.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/host/device/cost_model.h"
+#include "kernels/host/solve/solvers.h"
+#include "kernels/util/checked_math.h"
+
+namespace crout::host {
+namespace {
+
+lapack_int CallGetrs(char trans, const MatrixView<float>& lu, const lapack_int* ipiv,
+                     const MatrixView<float>& b) {
+  return LAPACKE_sgetrs_work(LAPACK_COL_MAJOR, trans, lu.rows, b.cols, lu.data, lu.ld, ipiv, b.data,
+                             b.ld);
+}
+
+lapack_int CallGetrs(char trans, const MatrixView<double>& lu, const lapack_int* ipiv,
+                     const MatrixView<double>& b) {
+  return LAPACKE_dgetrs_work(LAPACK_COL_MAJOR, trans, lu.rows, b.cols, lu.data, lu.ld, ipiv, b.data,
+                             b.ld);
+}
+
+class HostGetrs final : public TriangularSolver {
+ public:
+  explicit HostGetrs(Executor& executor) : executor_(executor) {}
+
+  std::string_view name() const override { return "getrs"; }
+  bool Supports(UnitDiagonal unit_diagonal) const override {
+    return unit_diagonal == UnitDiagonal::kL;
+  }
+  double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override {
+    return kCallSeconds + FactorReadSeconds(dtype, n) +
+           SolveFlops(n, nrhs) / (kVendorFlopsPerCore * RateFactor(dtype));
+  }
+
+  // LAPACK's 32-bit pivots.
+  absl::StatusOr<size_t> WorkspaceBytes(DType, int64_t n, int64_t) const override {
+    return MatrixBytes(n, 1, DType::kFloat32);
+  }
+
+  absl::Status Solve(ExecutionContext&, const FactorView& factor, Op op, double, const AnyMatrix& b,
+                     std::span<std::byte> workspace) const override {
+    auto* pivots = reinterpret_cast<lapack_int*>(workspace.data());
+    std::transform(factor.ipiv, factor.ipiv + b.rows, pivots,
+                   [](int64_t p) { return static_cast<lapack_int>(p); });
+    const char trans = op == Op::kNone ? 'N' : 'T';
+    lapack_int info = 0;
+    executor_.Run(WidthFor(b.rows * std::max(b.rows, b.cols)), [&](int) {
+      info = DispatchDType(b.dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        return CallGetrs(trans, factor.lu.As<T>(), pivots, b.As<T>());
+      });
+    });
+    if (info != 0) return absl::InternalError(absl::StrCat("getrs refused argument ", -info));
+    return absl::OkStatus();
+  }
+
+ private:
+  Executor& executor_;
+};
+
+}  // namespace
+
+std::unique_ptr<TriangularSolver> MakeGetrs(Executor& executor) {
+  return std::make_unique<HostGetrs>(executor);
+}
+
+}  // namespace crout::host

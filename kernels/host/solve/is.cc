@@ -1,0 +1,171 @@
+#include <algorithm>
+
+#include "kernels/host/device/cost_model.h"
+#include "kernels/host/device/parallel_for.h"
+#include "kernels/host/ops/interchanges.h"
+#include "kernels/host/solve/solvers.h"
+#include "kernels/icm/pivot_rule.h"
+#include "kernels/util/checked_math.h"
+
+namespace crout::host {
+namespace {
+
+// One triangle of a factor, or its transpose, as rows in the order of substitution: row 0 depends
+// on nothing, row i on those before it.
+template <class T>
+class Triangle {
+ public:
+  Triangle(const MatrixView<T>& lu, bool lower, bool transposed, bool unit)
+      : lu_(lu), transposed_(transposed), forward_(lower != transposed), unit_(unit) {}
+
+  int64_t order() const { return lu_.rows; }
+  // Row i's place in a right-hand side.
+  int64_t Place(int64_t i) const { return forward_ ? i : lu_.rows - 1 - i; }
+  T Diagonal(int64_t place) const { return unit_ ? T{1} : lu_(place, place); }
+
+  // y := y - t[final:, from:to] x[from:to] with t's strict triangle, rows and columns in the order
+  // of substitution, x and y by place. Along the columns in memory, whichever those are.
+  void Subtract(int64_t final, int64_t from, int64_t to, const T* x, T* y) const {
+    if (transposed_) {
+      for (int64_t i = final; i < order(); ++i)
+        y[Place(i)] -= RowTimes(i, from, std::min(i, to), x);
+      return;
+    }
+    for (int64_t k = from; k < to; ++k) {
+      const int64_t place = Place(k);
+      const T* column = &lu_(0, place);
+      const T factor = x[place];
+      const int64_t begin = forward_ ? std::max(k + 1, final) : 0;
+      const int64_t end = forward_ ? order() : std::min(place, order() - final);
+      for (int64_t i = begin; i < end; ++i) y[i] -= column[i] * factor;
+    }
+  }
+
+ private:
+  // t[i, from:to] x[from:to], where t is transposed.
+  T RowTimes(int64_t i, int64_t from, int64_t to, const T* x) const {
+    if (from >= to) return T{0};
+    const T* row = &lu_(0, Place(i));
+    const int64_t begin = forward_ ? from : Place(to - 1);
+    const int64_t end = forward_ ? to : Place(from) + 1;
+    T sum = 0;
+    for (int64_t k = begin; k < end; ++k) sum += row[k] * x[k];
+    return sum;
+  }
+
+  const MatrixView<T> lu_;
+  const bool transposed_;
+  const bool forward_;
+  const bool unit_;
+};
+
+// Jacobi's iteration on T x = b: x := D^-1 (b - (T - D) x), from x = D^-1 b. The iteration's matrix
+// is nilpotent. When a sweep's first change is row f, the rows before it are final, and so is f
+// after the next: at most `order` sweeps change anything.
+template <class T>
+class TriangularIteration {
+ public:
+  TriangularIteration(const Triangle<T>& triangle, T tolerance)
+      : t_(triangle), tolerance_(tolerance) {}
+
+  // `b`: the right-hand side, used up; `next`: scratch. Both of length `order`, as x.
+  void Solve(T* b, T* next, T* x) const {
+    const int64_t n = t_.order();
+    for (int64_t i = 0; i < n; ++i) x[i] = b[i] / t_.Diagonal(i);
+    for (int64_t final = 0, changed = 0; final < n; final = changed) {
+      changed = Sweep(final, b, next, x);
+      t_.Subtract(changed, final, changed, x, b);
+    }
+  }
+
+ private:
+  // Sweeps the rows from `final` on; returns the first that is not final yet: one after the first
+  // that changed, or `order` if none did.
+  int64_t Sweep(int64_t final, const T* b, T* next, T* x) const {
+    const int64_t n = t_.order();
+    std::copy_n(b, n, next);
+    t_.Subtract(final, final, n, x, next);
+    int64_t changed = n;
+    for (int64_t i = final; i < n; ++i) {
+      const int64_t place = t_.Place(i);
+      const T now = next[place] / t_.Diagonal(place);
+      // NaN and Inf never pass for converged.
+      if (!HasConverged(x[place], now, tolerance_)) changed = std::min(changed, i + 1);
+      x[place] = now;
+    }
+    return changed;
+  }
+
+  const Triangle<T> t_;
+  const T tolerance_;
+};
+
+template <class T>
+void SolveColumn(const MatrixView<T>& lu, bool unit_in_l, Op op, T tolerance, T* x, T* scratch) {
+  const bool transposed = op == Op::kTranspose;
+  const Triangle<T> l(lu, true, transposed, unit_in_l);
+  const Triangle<T> u(lu, false, transposed, !unit_in_l);
+  for (const Triangle<T>& triangle : {transposed ? u : l, transposed ? l : u}) {
+    std::copy_n(x, lu.rows, scratch);
+    TriangularIteration<T>(triangle, tolerance).Solve(scratch, scratch + lu.rows, x);
+  }
+}
+
+class HostIs final : public TriangularSolver {
+ public:
+  explicit HostIs(Executor& executor) : executor_(executor) {}
+
+  std::string_view name() const override { return "is"; }
+  bool Supports(UnitDiagonal) const override { return true; }
+  bool takes_tolerance() const override { return true; }
+
+  // Some tens of sweeps where the factor is diagonally dominant.
+  double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override {
+    constexpr double kSweeps = 50;
+    return 2 * kCallSeconds +
+           kSweeps * (FactorReadSeconds(dtype, n) * static_cast<double>(nrhs) +
+                      SolveFlops(n, nrhs) / (kReferenceFlopsPerCore * RateFactor(dtype)));
+  }
+
+  // Two columns for each core.
+  absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n, int64_t) const override {
+    return MatrixBytes(n, 2 * executor_.budget().total(), dtype);
+  }
+
+  absl::Status Solve(ExecutionContext&, const FactorView& factor, Op op, double tolerance,
+                     const AnyMatrix& b, std::span<std::byte> workspace) const override {
+    executor_.Run(WidthFor(b.rows * std::max(b.rows, b.cols)), [&](int cores) {
+      DispatchDType(b.dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        SolveAll(factor, op, static_cast<T>(tolerance), b.As<T>(),
+                 reinterpret_cast<T*>(workspace.data()), cores);
+      });
+    });
+    return absl::OkStatus();
+  }
+
+ private:
+  template <class T>
+  void SolveAll(const FactorView& factor, Op op, T tolerance, const MatrixView<T>& b, T* scratch,
+                int cores) const {
+    const bool unit_in_l = factor.unit_diagonal == UnitDiagonal::kL;
+    if (op == Op::kNone) ApplyInterchanges(factor.ipiv, InterchangeOrder::kForward, b);
+    ParallelFor(cores, cores, [&](int64_t core) {
+      for (int64_t j = core; j < b.cols; j += cores) {
+        SolveColumn(factor.lu.As<T>(), unit_in_l, op, tolerance, &b(0, j),
+                    scratch + 2 * core * b.rows);
+      }
+    });
+    if (op == Op::kTranspose) ApplyInterchanges(factor.ipiv, InterchangeOrder::kBackward, b);
+  }
+
+  Executor& executor_;
+};
+
+}  // namespace
+
+std::unique_ptr<TriangularSolver> MakeIs(Executor& executor) {
+  return std::make_unique<HostIs>(executor);
+}
+
+}  // namespace crout::host

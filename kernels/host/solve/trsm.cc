@@ -1,0 +1,72 @@
+#include <cblas.h>
+
+#include <algorithm>
+
+#include "kernels/host/device/cost_model.h"
+#include "kernels/host/ops/interchanges.h"
+#include "kernels/host/solve/solvers.h"
+
+namespace crout::host {
+namespace {
+
+void CallTrsm(CBLAS_UPLO uplo, CBLAS_TRANSPOSE trans, CBLAS_DIAG diag, const MatrixView<float>& lu,
+              const MatrixView<float>& b) {
+  cblas_strsm(CblasColMajor, CblasLeft, uplo, trans, diag, b.rows, b.cols, 1, lu.data, lu.ld,
+              b.data, b.ld);
+}
+
+void CallTrsm(CBLAS_UPLO uplo, CBLAS_TRANSPOSE trans, CBLAS_DIAG diag, const MatrixView<double>& lu,
+              const MatrixView<double>& b) {
+  cblas_dtrsm(CblasColMajor, CblasLeft, uplo, trans, diag, b.rows, b.cols, 1, lu.data, lu.ld,
+              b.data, b.ld);
+}
+
+template <class T>
+void SolveWith(const FactorView& factor, Op op, const MatrixView<T>& b) {
+  const MatrixView<T> lu = factor.lu.As<T>();
+  const bool unit_in_l = factor.unit_diagonal == UnitDiagonal::kL;
+  const CBLAS_DIAG lower_diag = unit_in_l ? CblasUnit : CblasNonUnit;
+  const CBLAS_DIAG upper_diag = unit_in_l ? CblasNonUnit : CblasUnit;
+  if (op == Op::kNone) {
+    ApplyInterchanges(factor.ipiv, InterchangeOrder::kForward, b);
+    CallTrsm(CblasLower, CblasNoTrans, lower_diag, lu, b);
+    CallTrsm(CblasUpper, CblasNoTrans, upper_diag, lu, b);
+  } else {
+    CallTrsm(CblasUpper, CblasTrans, upper_diag, lu, b);
+    CallTrsm(CblasLower, CblasTrans, lower_diag, lu, b);
+    ApplyInterchanges(factor.ipiv, InterchangeOrder::kBackward, b);
+  }
+}
+
+class HostTrsm final : public TriangularSolver {
+ public:
+  explicit HostTrsm(Executor& executor) : executor_(executor) {}
+
+  std::string_view name() const override { return "trsm"; }
+  bool Supports(UnitDiagonal) const override { return true; }
+  double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override {
+    return 2 * kCallSeconds + FactorReadSeconds(dtype, n) +
+           SolveFlops(n, nrhs) / (kVendorFlopsPerCore * RateFactor(dtype));
+  }
+  absl::StatusOr<size_t> WorkspaceBytes(DType, int64_t, int64_t) const override { return 0; }
+
+  absl::Status Solve(ExecutionContext&, const FactorView& factor, Op op, double, const AnyMatrix& b,
+                     std::span<std::byte>) const override {
+    executor_.Run(WidthFor(b.rows * std::max(b.rows, b.cols)), [&](int) {
+      DispatchDType(b.dtype,
+                    [&](auto tag) { SolveWith(factor, op, b.As<typename decltype(tag)::type>()); });
+    });
+    return absl::OkStatus();
+  }
+
+ private:
+  Executor& executor_;
+};
+
+}  // namespace
+
+std::unique_ptr<TriangularSolver> MakeTrsm(Executor& executor) {
+  return std::make_unique<HostTrsm>(executor);
+}
+
+}  // namespace crout::host

@@ -1,0 +1,41 @@
+#include "kernels/icm/run_record.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace crout {
+namespace {
+
+void Fill(const RunRecord& record, IterationReport& report) {
+  const int64_t count = record.grid.count();
+  report.warm = record.warm != 0;
+  report.section_size = record.grid.size;
+  report.block_size = record.block_size;
+  report.sections = count;
+  report.sweeps.assign(record.section_sweeps(), record.section_sweeps() + count * count);
+  report.pivots.assign(record.pivots(), record.pivots() + count);
+}
+
+}  // namespace
+
+absl::Status FinishRun(const RunRecord& record, IterationReport* report) {
+  if (report != nullptr) Fill(record, *report);
+  switch (record.outcome) {
+    case RunOutcome::kDone:
+      return absl::OkStatus();
+    case RunOutcome::kStopped:
+      return absl::CancelledError("stopped between sweeps");
+    case RunOutcome::kSweepLimit:
+      return absl::AbortedError(absl::StrCat(
+          "section (", record.row, ", ", record.column, ") of ", record.grid.count(), " x ",
+          record.grid.count(), " has not converged after ", record.sweeps, " sweeps"));
+    case RunOutcome::kNotFinite:
+      return absl::InvalidArgumentError(
+          absl::StrCat("the factor leaves the range of its type: element (", record.row, ", ",
+                       record.column, "), 0-based, is final and not finite"));
+    case RunOutcome::kRunning:
+      break;
+  }
+  return absl::InternalError("the iterative method has not run to an end");
+}
+
+}  // namespace crout

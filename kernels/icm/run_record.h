@@ -1,0 +1,49 @@
+// How a run of the iterative Crout method ended, in memory that Factor leaves for Finish.
+#ifndef CROUT_KERNELS_ICM_RUN_RECORD_H_
+#define CROUT_KERNELS_ICM_RUN_RECORD_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "kernels/icm/sections.h"
+#include "kernels/lu_parameters.h"
+
+namespace crout {
+
+enum class RunOutcome : int32_t {
+  kRunning,
+  kDone,        // with a factor, singular or not
+  kStopped,     // on request
+  kSweepLimit,  // section (row, column) did not converge
+  kNotFinite,   // the final element (row, column) is Inf or NaN
+};
+
+// Followed in memory by the sweeps of each section (count * count, column-major) and the pivots
+// under each diagonal section (count), as int64_t.
+struct RunRecord {
+  SectionGrid grid;
+  RunOutcome outcome = RunOutcome::kRunning;
+  int32_t warm = 0;
+  int32_t block_size = 0;
+  int64_t row = 0;  // see RunOutcome; 0-based
+  int64_t column = 0;
+  int64_t sweeps = 0;  // spent on section (row, column) at the limit
+
+  int64_t* section_sweeps() { return reinterpret_cast<int64_t*>(this + 1); }
+  const int64_t* section_sweeps() const { return reinterpret_cast<const int64_t*>(this + 1); }
+  int64_t* pivots() { return section_sweeps() + grid.count() * grid.count(); }
+  const int64_t* pivots() const { return section_sweeps() + grid.count() * grid.count(); }
+};
+
+constexpr size_t RunRecordBytes(const SectionGrid& grid) {
+  const auto count = static_cast<size_t>(grid.count());
+  return sizeof(RunRecord) + (count + 1) * count * sizeof(int64_t);
+}
+
+// LuAlgorithm::Finish for a record in host memory.
+absl::Status FinishRun(const RunRecord& record, IterationReport* report);
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_ICM_RUN_RECORD_H_

@@ -1,0 +1,16 @@
+// Ends a job between its phases.
+#ifndef CROUT_KERNELS_JOBS_CANCELLATION_H_
+#define CROUT_KERNELS_JOBS_CANCELLATION_H_
+
+#include "absl/status/status.h"
+#include "kernels/factorization.h"
+
+namespace crout {
+
+inline absl::Status CheckNotStopped(StopRequested stop) {
+  return stop() ? absl::CancelledError("stopped between phases") : absl::OkStatus();
+}
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_JOBS_CANCELLATION_H_

@@ -1,0 +1,96 @@
+#include "kernels/jobs/input_checks.h"
+
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/util/strings.h"
+
+namespace crout {
+namespace {
+
+// "at row R, column C (0-based), first in payload order" for a packed offset.
+std::string At(int64_t offset, const PackedMatrix& shape) {
+  const bool row_major = shape.layout == Layout::kRowMajor;
+  const int64_t line = row_major ? shape.cols : shape.rows;
+  const int64_t row = row_major ? offset / line : offset % line;
+  const int64_t column = row_major ? offset % line : offset / line;
+  return absl::StrCat("at row ", row, ", column ", column, " (0-based), first in payload order");
+}
+
+}  // namespace
+
+double LargestConvertible(DType dtype) {
+  // Half a unit in the last place above FLT_MAX, and what ties to even there, becomes Inf.
+  constexpr double kBelowFloatOverflow = 0x1.fffffefffffffp127;
+  return dtype == DType::kFloat32 ? kBelowFloatOverflow : std::numeric_limits<double>::max();
+}
+
+absl::Status CheckFinite(const MatrixStats& stats, const PackedMatrix& shape,
+                         std::string_view what) {
+  if (stats.first_non_finite < 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(ToAbsl(what), " has a NaN or Inf ", At(stats.first_non_finite, shape)));
+}
+
+absl::Status CheckNoOverflow(const MatrixStats& stats, const PackedMatrix& shape, DType dtype,
+                             std::string_view what) {
+  if (stats.first_overflow < 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(ToAbsl(what), " has an entry that overflows ",
+                                                 ToAbsl(NameOf(dtype)), " ",
+                                                 At(stats.first_overflow, shape)));
+}
+
+absl::Status CheckSquareUpload(const PackedMatrix& shape, size_t upload_bytes, size_t expected) {
+  if (shape.rows != shape.cols) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("matrix is ", shape.rows, " x ", shape.cols, ", not square"));
+  }
+  if (upload_bytes != expected) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("matrix has ", upload_bytes, " bytes, its shape ", expected));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSupports(const TriangularSolver& solver, UnitDiagonal unit_diagonal,
+                           std::string_view algorithm) {
+  if (solver.Supports(unit_diagonal)) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "solver '", ToAbsl(solver.name()), "' cannot use factors of '", ToAbsl(algorithm), "'"));
+}
+
+std::string WhySingular(const FactorSummary& factor) {
+  switch (factor.singular) {
+    case SingularReason::kEmptyRow:
+      return absl::StrCat("row ", factor.empty_index, " (1-based) is empty");
+    case SingularReason::kEmptyColumn:
+      return absl::StrCat("column ", factor.empty_index, " (1-based) is empty");
+    case SingularReason::kNone:
+    case SingularReason::kZeroPivot:
+      break;
+  }
+  return absl::StrCat("pivot ", factor.info, " (1-based) is exactly zero");
+}
+
+absl::Status CheckUsable(const FactorSummary& factor) {
+  if (factor.info == 0) return absl::OkStatus();
+  if (factor.says_nothing()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("pivot ", factor.info, " (1-based) is zero (or too small) and ",
+                     factor.algorithm, " does not pivot: the factor is unusable"));
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("the matrix is singular: ", WhySingular(factor)));
+}
+
+absl::Status CheckTolerance(const TriangularSolver& solver, double tolerance) {
+  if (!(tolerance >= 0 && tolerance < 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the solver's tolerance, ", tolerance, ", is not in [0, 1)"));
+  }
+  if (tolerance == 0 || solver.takes_tolerance()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("solver '", ToAbsl(solver.name()), "' takes no tolerance"));
+}
+
+}  // namespace crout

@@ -1,0 +1,46 @@
+// What the jobs refuse of their arguments and of the numbers of an upload.
+#ifndef CROUT_KERNELS_JOBS_INPUT_CHECKS_H_
+#define CROUT_KERNELS_JOBS_INPUT_CHECKS_H_
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "kernels/factorization.h"
+#include "kernels/lu_algorithm.h"
+#include "kernels/matrix.h"
+#include "kernels/matrix_ops.h"
+
+namespace crout {
+
+// Largest magnitude that still rounds to a finite value of `dtype`.
+double LargestConvertible(DType dtype);
+
+// INVALID_ARGUMENT if `stats`, of `shape`, name a NaN or Inf. `what`: "matrix", "right-hand side".
+absl::Status CheckFinite(const MatrixStats& stats, const PackedMatrix& shape,
+                         std::string_view what);
+
+// INVALID_ARGUMENT if `stats` name an element that overflowed when it was converted to `dtype`.
+absl::Status CheckNoOverflow(const MatrixStats& stats, const PackedMatrix& shape, DType dtype,
+                             std::string_view what);
+
+// INVALID_ARGUMENT unless `shape` is square and its upload has `expected` bytes.
+absl::Status CheckSquareUpload(const PackedMatrix& shape, size_t upload_bytes, size_t expected);
+
+// FAILED_PRECONDITION unless the solver supports the unit diagonal that `algorithm` left.
+absl::Status CheckSupports(const TriangularSolver& solver, UnitDiagonal unit_diagonal,
+                           std::string_view algorithm);
+
+// "pivot 3 (1-based) is exactly zero", of a singular factor.
+std::string WhySingular(const FactorSummary& factor);
+
+// FAILED_PRECONDITION, saying why, where info > 0.
+absl::Status CheckUsable(const FactorSummary& factor);
+
+// INVALID_ARGUMENT unless `tolerance` is in [0, 1), and 0 where the solver takes none.
+absl::Status CheckTolerance(const TriangularSolver& solver, double tolerance);
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_JOBS_INPUT_CHECKS_H_

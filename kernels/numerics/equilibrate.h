@@ -1,0 +1,23 @@
+// Whether a matrix is worth scaling.
+#ifndef CROUT_KERNELS_NUMERICS_EQUILIBRATE_H_
+#define CROUT_KERNELS_NUMERICS_EQUILIBRATE_H_
+
+#include "kernels/factorization.h"
+
+namespace crout {
+
+struct ScaleDecision {
+  bool rows = false;
+  bool cols = false;
+
+  bool any() const { return rows || cols; }
+};
+
+// LAPACK laqge's criteria for kAuto, in the factor's type: rows where row_condition < 0.1 or the
+// largest entry is outside [safe_min / eps, eps / safe_min]; columns where col_condition < 0.1.
+// kOn scales both. A matrix with a zero row or column is never scaled.
+ScaleDecision DecideScaling(EquilibrateMode mode, const ScaleStats& stats, DType factor_dtype);
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_NUMERICS_EQUILIBRATE_H_

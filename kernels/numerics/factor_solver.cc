@@ -1,0 +1,129 @@
+#include "kernels/numerics/factor_solver.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/util/checked_math.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout {
+namespace {
+
+// Larger powers of two are not needed to keep a solve inside float32's range, and would make it
+// harder for what the solve adds.
+constexpr int kFarthestExponent = 60;
+
+struct SolverBytes {
+  size_t converted = 0;
+  size_t column_scales = 0;
+  size_t workspace = 0;
+};
+
+absl::StatusOr<SolverBytes> PlanBytes(const TriangularSolver& solver,
+                                      const TriangularSolver* fallback, DType factor_dtype,
+                                      int64_t n, int64_t nrhs) {
+  SolverBytes bytes;
+  if (factor_dtype != DType::kFloat64) {
+    CROUT_ASSIGN_OR_RETURN(bytes.converted, MatrixBytes(n, nrhs, factor_dtype));
+    CROUT_ASSIGN_OR_RETURN(bytes.column_scales, MatrixBytes(2, nrhs, DType::kFloat64));
+  }
+  CROUT_ASSIGN_OR_RETURN(bytes.workspace, solver.WorkspaceBytes(factor_dtype, n, nrhs));
+  if (fallback == nullptr) return bytes;
+  CROUT_ASSIGN_OR_RETURN(const size_t other, fallback->WorkspaceBytes(factor_dtype, n, nrhs));
+  bytes.workspace = std::max(bytes.workspace, other);
+  return bytes;
+}
+
+}  // namespace
+
+absl::StatusOr<size_t> FactorSolver::Bytes(const TriangularSolver& solver, DType factor_dtype,
+                                           int64_t n, int64_t nrhs,
+                                           const TriangularSolver* fallback) {
+  CROUT_ASSIGN_OR_RETURN(const SolverBytes bytes,
+                         PlanBytes(solver, fallback, factor_dtype, n, nrhs));
+  return ByteSum()
+      .AddBuffer(bytes.converted)
+      .AddBuffer(bytes.column_scales)
+      .AddBuffer(bytes.workspace)
+      .total();
+}
+
+absl::StatusOr<FactorSolver> FactorSolver::Create(ExecutionContext& context,
+                                                  const Factorization& factor,
+                                                  const TriangularSolver& solver, double tolerance,
+                                                  int64_t max_nrhs,
+                                                  const TriangularSolver* fallback) {
+  const FactorSummary& summary = factor.summary;
+  MemoryResource& memory = context.device().memory();
+  CROUT_ASSIGN_OR_RETURN(const SolverBytes bytes,
+                         PlanBytes(solver, fallback, summary.factor_dtype, summary.n, max_nrhs));
+  FactorSolver result(context, factor, solver, fallback, tolerance, max_nrhs);
+  CROUT_ASSIGN_OR_RETURN(result.converted_, memory.Allocate(bytes.converted));
+  CROUT_ASSIGN_OR_RETURN(result.column_scales_, memory.Allocate(bytes.column_scales));
+  CROUT_ASSIGN_OR_RETURN(result.workspace_, memory.Allocate(bytes.workspace));
+  return result;
+}
+
+FactorSolver::FactorSolver(ExecutionContext& context, const Factorization& factor,
+                           const TriangularSolver& solver, const TriangularSolver* fallback,
+                           double tolerance, int64_t max_nrhs)
+    : context_(&context),
+      summary_(&factor.summary),
+      solver_(&solver),
+      fallback_(fallback),
+      tolerance_(tolerance),
+      max_nrhs_(max_nrhs),
+      view_(factor.view()) {
+  const double* scales = factor.storage.scales.as<double>();
+  row_scales_ = summary_->row_scaled ? scales : nullptr;
+  col_scales_ = summary_->col_scaled ? scales + summary_->n : nullptr;
+}
+
+int FactorSolver::WorkExponent() const {
+  // Scaled rows have their largest entry near 1; without them columns are only made alike.
+  if (summary_->row_scaled || summary_->norm_inf == 0) return 0;
+  return std::clamp(std::ilogb(summary_->norm_inf), -kFarthestExponent, kFarthestExponent);
+}
+
+AnyMatrix FactorSolver::Work(const MatrixView<double>& out) const {
+  if (!converted_) return AsAny(out);
+  return {converted_.data(), summary_->factor_dtype, out.rows, out.cols, out.rows};
+}
+
+absl::Status FactorSolver::FillWork(const MatrixView<double>& in, const double* scales,
+                                    const AnyMatrix& work) {
+  if (work.data == AsAny(in).data && scales == nullptr) return absl::OkStatus();
+  if (!converted_) return context_->ops().CopyScaled(AsAny(in), scales, nullptr, work);
+  auto* const down = column_scales_.as<double>();
+  CROUT_RETURN_IF_ERROR(
+      context_->ops().ColumnScales(in, scales, WorkExponent(), down, down + max_nrhs_));
+  return context_->ops().CopyScaled(AsAny(in), scales, down, work);
+}
+
+absl::Status FactorSolver::SolveWork(Op op, const AnyMatrix& work, const double* scales,
+                                     const MatrixView<double>& out) {
+  const std::span<std::byte> workspace(workspace_.data(), workspace_.size());
+  CROUT_RETURN_IF_ERROR(solver_->Solve(*context_, view_, op, tolerance_, work, workspace));
+  if (!converted_ && scales == nullptr) return absl::OkStatus();
+  const double* up = converted_ ? column_scales_.as<double>() + max_nrhs_ : nullptr;
+  return context_->ops().CopyScaled(work, scales, up, AsAny(out));
+}
+
+absl::Status FactorSolver::Solve(Op op, SolveWith with, const MatrixView<double>& in,
+                                 const MatrixView<double>& out) {
+  const bool scales = with == SolveWith::kOriginal;
+  const AnyMatrix work = Work(out);
+  CROUT_RETURN_IF_ERROR(FillWork(in, scales ? RhsScales(op) : nullptr, work));
+  return SolveWork(op, work, scales ? SolutionScales(op) : nullptr, out);
+}
+
+absl::Status FactorSolver::SolveAndInspect(Op op, const MatrixView<double>& in,
+                                           const MatrixView<double>& out) {
+  const AnyMatrix work = Work(out);
+  CROUT_RETURN_IF_ERROR(FillWork(in, RhsScales(op), work));
+  const PackedMatrix packed{work.data, work.dtype, Layout::kColumnMajor, work.rows, work.cols};
+  CROUT_RETURN_IF_ERROR(context_->ops().Import(packed, work));
+  return SolveWork(op, work, SolutionScales(op), out);
+}
+
+}  // namespace crout

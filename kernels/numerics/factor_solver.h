@@ -1,0 +1,87 @@
+// Solves with a factorization in float64, whatever the factor's type and scales.
+#ifndef CROUT_KERNELS_NUMERICS_FACTOR_SOLVER_H_
+#define CROUT_KERNELS_NUMERICS_FACTOR_SOLVER_H_
+
+#include <cstdint>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "kernels/device.h"
+#include "kernels/factorization.h"
+#include "kernels/lu_algorithm.h"
+
+namespace crout {
+
+// Which matrix a solve is with: A as it arrived, or the equilibrated one that was factored.
+enum class SolveWith : uint8_t { kOriginal, kFactored };
+
+// Borrows the factorization and the context; used as they may be. Its own buffers are in use until
+// Synchronize().
+class FactorSolver {
+ public:
+  // Device memory that a FactorSolver for `nrhs` columns owns.
+  static absl::StatusOr<size_t> Bytes(const TriangularSolver& solver, DType factor_dtype, int64_t n,
+                                      int64_t nrhs, const TriangularSolver* fallback = nullptr);
+
+  // `fallback`: what FallBack() turns to; null for none.
+  static absl::StatusOr<FactorSolver> Create(ExecutionContext& context, const Factorization& factor,
+                                             const TriangularSolver& solver, double tolerance,
+                                             int64_t max_nrhs,
+                                             const TriangularSolver* fallback = nullptr);
+
+  // From now on the fallback solves. Allocates nothing.
+  void FallBack() { solver_ = fallback_; }
+  std::string_view name() const { return solver_->name(); }
+
+  // Enqueues out := op(A)^-1 in. Both n x k with k <= max_nrhs; `out` may be `in`. For a float32
+  // factor each column is scaled by a power of two on the way, so that what float64 can hold the
+  // solves neither overflow nor underflow on.
+  absl::Status Solve(Op op, SolveWith with, const MatrixView<double>& in,
+                     const MatrixView<double>& out);
+
+  // Whether Solve, with the matrix as it arrived, scales its right-hand sides.
+  bool ScalesRhs(Op op) const { return RhsScales(op) != nullptr; }
+
+  // As Solve with kOriginal, and fills report().matrix with the statistics of `in` as the
+  // triangular solves get it: scaled, in the factor's type. A NaN or Inf there is one of `in`, or
+  // what scaling it as the matrix was made of it.
+  absl::Status SolveAndInspect(Op op, const MatrixView<double>& in, const MatrixView<double>& out);
+
+ private:
+  FactorSolver(ExecutionContext& context, const Factorization& factor,
+               const TriangularSolver& solver, const TriangularSolver* fallback, double tolerance,
+               int64_t max_nrhs);
+
+  // With As = diag(r) A diag(c): A x = b is As (x / c) = r b, and A^T x = b is As^T (x / r) = c b.
+  const double* RhsScales(Op op) const { return op == Op::kNone ? row_scales_ : col_scales_; }
+  const double* SolutionScales(Op op) const { return op == Op::kNone ? col_scales_ : row_scales_; }
+
+  // Of the right-hand sides in the factor's type: as large as the norm of the matrix that was
+  // factored, so that solutions are about 1, but far from the end of float32's range.
+  int WorkExponent() const;
+
+  // Where the triangular solves happen on the way to `out`.
+  AnyMatrix Work(const MatrixView<double>& out) const;
+  absl::Status FillWork(const MatrixView<double>& in, const double* scales, const AnyMatrix& work);
+  absl::Status SolveWork(Op op, const AnyMatrix& work, const double* scales,
+                         const MatrixView<double>& out);
+
+  ExecutionContext* context_;
+  const FactorSummary* summary_;
+  const TriangularSolver* solver_;
+  const TriangularSolver* fallback_;
+  double tolerance_;
+  int64_t max_nrhs_;
+  FactorView view_;
+  const double* row_scales_;  // null where the matrix was not scaled
+  const double* col_scales_;
+  // Empty for float64: the right-hand sides in the factor's type, and the scales of their columns
+  // there (max_nrhs) and back.
+  Buffer converted_;
+  Buffer column_scales_;
+  Buffer workspace_;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_NUMERICS_FACTOR_SOLVER_H_

@@ -1,0 +1,26 @@
+// Powers of two that bring numbers into range without rounding them.
+#ifndef CROUT_KERNELS_NUMERICS_NORMALIZING_SCALE_H_
+#define CROUT_KERNELS_NUMERICS_NORMALIZING_SCALE_H_
+
+#include <algorithm>
+#include <cmath>
+
+#ifdef __CUDACC__
+#define CROUT_HOST_DEVICE __host__ __device__
+#else
+#define CROUT_HOST_DEVICE
+#endif
+
+namespace crout {
+
+// A power of two, in float64's range with its reciprocal, whose product with `largest` is in
+// [2^exponent, 2^(exponent + 1)), or as near to that as such powers come. 1 for 0, Inf and NaN.
+CROUT_HOST_DEVICE inline double NormalizingScale(double largest, int exponent = 0) {
+  constexpr int kLargest = 1022;
+  if (!(largest > 0) || !std::isfinite(largest)) return 1;
+  return std::ldexp(1.0, std::clamp(exponent - std::ilogb(largest), -kLargest, kLargest));
+}
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_NUMERICS_NORMALIZING_SCALE_H_

@@ -1,0 +1,21 @@
+// How much an elimination lets the entries grow.
+#ifndef CROUT_KERNELS_NUMERICS_PIVOT_GROWTH_H_
+#define CROUT_KERNELS_NUMERICS_PIVOT_GROWTH_H_
+
+#include <cmath>
+#include <limits>
+
+namespace crout {
+
+// Largest entry of what the elimination made over the largest of its matrix: 0/0 is 1, and +Inf
+// stands for what left the range of its type.
+inline double PivotGrowth(double max_abs_made, double max_abs_a) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (!std::isfinite(max_abs_made)) return kInfinity;
+  if (max_abs_a == 0) return max_abs_made == 0 ? 1 : kInfinity;
+  return max_abs_made / max_abs_a;
+}
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_NUMERICS_PIVOT_GROWTH_H_

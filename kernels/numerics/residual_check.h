@@ -1,0 +1,59 @@
+// The backward error of a solution, whatever the range of its numbers.
+#ifndef CROUT_KERNELS_NUMERICS_RESIDUAL_CHECK_H_
+#define CROUT_KERNELS_NUMERICS_RESIDUAL_CHECK_H_
+
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/execution_context.h"
+#include "kernels/matrix.h"
+
+namespace crout {
+
+// op(A) X = B with an X that may change, and the memory that a residual takes.
+struct CheckedSystem {
+  AnyMatrix a;
+  Op op = Op::kNone;
+  double norm = 0;       // |op(A)|_inf; Inf where that is not a float64
+  MatrixView<double> x;  // n x nrhs, as the others
+  MatrixView<double> b;
+  MatrixView<double> r;
+  // Where |op(A)| |X| + |B| goes; unset: the componentwise error is not asked for.
+  std::optional<MatrixView<double>> w;
+};
+
+// As ResidualStats has them; the second is 0 where it was not asked for.
+struct BackwardErrors {
+  double normwise = 0;
+  double componentwise = 0;
+};
+
+// Borrows everything.
+class ResidualCheck {
+ public:
+  ResidualCheck(ExecutionContext& context, const CheckedSystem& system);
+
+  // Enqueues r := b - op(A) x and its figures.
+  absl::Status Enqueue();
+
+  // What the last Enqueue found; call it after Synchronize(). Where numbers near the end of the
+  // range spoilt the residual it is taken anew in a wider one, which blocks, and so from then on.
+  // NaN if X, or what is asked for beside it, is not finite.
+  absl::StatusOr<BackwardErrors> Read();
+
+  // Enqueue, Synchronize and Read.
+  absl::StatusOr<BackwardErrors> Measure();
+
+ private:
+  absl::Status EnqueueWide();
+  BackwardErrors Reported() const;
+
+  ExecutionContext& context_;
+  const CheckedSystem system_;
+  bool wide_;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_NUMERICS_RESIDUAL_CHECK_H_

@@ -1,0 +1,73 @@
+#include "kernels/numerics/schur_probe.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/jobs/schur_plan.h"
+#include "kernels/numerics/factor_probe.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout {
+namespace {
+
+enum Vectors { kV, kMinusAv, kMinusSz, kZeros };
+
+double LargestKeepingNan(double largest, double x) {
+  return std::isnan(x) || std::abs(x) > largest ? std::abs(x) : largest;
+}
+
+}  // namespace
+
+SchurProbe::SchurProbe(ExecutionContext& context, const MatrixStats& a, int64_t n, int64_t k,
+                       double* work)
+    : context_(context),
+      norm_inf_(a.norm_inf),
+      n_(n),
+      k_(k),
+      work_(work),
+      host_(kSchurProbeVectors * n, 0.0) {
+  const double scale = ProbeScale(a.max_abs);
+  for (int64_t i = k; i < n; ++i) host_[kV * n + i] = ProbeWeight(i) * scale;
+}
+
+absl::Status SchurProbe::Multiply(const AnyMatrix& m, const MatrixView<double>& x,
+                                  const MatrixView<double>& out) {
+  return context_.ops().Residual(m, Op::kNone, 0, x, Vector(kZeros, 0, out.rows), out);
+}
+
+absl::Status SchurProbe::Start(const AnyMatrix& a, const AnyMatrix& x) {
+  const size_t bytes = host_.size() * sizeof(double);
+  CROUT_RETURN_IF_ERROR(context_.ops().CopyToDevice(host_.data(), work_, bytes));
+  CROUT_RETURN_IF_ERROR(Multiply(x, Vector(kV, k_, n_ - k_), Vector(kV, 0, k_)));
+  return Multiply(a, Vector(kV, 0, n_), Vector(kMinusAv, 0, n_));
+}
+
+absl::Status SchurProbe::Finish(const AnyMatrix& s) {
+  return Multiply(s, Vector(kV, k_, n_ - k_), Vector(kMinusSz, k_, n_ - k_));
+}
+
+absl::StatusOr<double> SchurProbe::BackwardError() {
+  const size_t bytes = kZeros * n_ * sizeof(double);
+  CROUT_RETURN_IF_ERROR(context_.ops().CopyToHost(work_, host_.data(), bytes));
+  CROUT_RETURN_IF_ERROR(context_.Synchronize());
+  double error = 0;
+  double largest_v = 0;
+  double largest_s = 0;
+  for (int64_t i = 0; i < n_; ++i) {
+    const double s = host_[kMinusSz * n_ + i];  // 0 above S
+    error = LargestKeepingNan(error, host_[kMinusAv * n_ + i] - s);
+    largest_v = LargestKeepingNan(largest_v, host_[kV * n_ + i]);
+    largest_s = LargestKeepingNan(largest_s, s);
+  }
+  if (!std::isfinite(error + largest_v + largest_s)) {
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+  if (error == 0) return 0;
+  // A's norm may be beyond float64's range: then the largest number there takes its place, and the
+  // product has a wider one.
+  const long double norm = std::min(norm_inf_, std::numeric_limits<double>::max());
+  return static_cast<double>(error / (norm * largest_v + largest_s));
+}
+
+}  // namespace crout

@@ -1,0 +1,112 @@
+// The device's shared memory by the host's: the same names, addresses of block rank * 2^24 +
+// offset, and barriers that count bytes as the device's do.
+#ifndef CROUT_TESTS_EMULATION_INCLUDE_KERNELS_CUDA_DEVICE_SHARED_MEMORY_CUH_
+#define CROUT_TESTS_EMULATION_INCLUDE_KERNELS_CUDA_DEVICE_SHARED_MEMORY_CUH_
+
+#include <condition_variable>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+
+#include "tests/emulation/emulated_grid.h"
+
+namespace crout::cuda {
+
+template <class S>
+S& SharedByBlock() {
+  static_assert(sizeof(S) <= EmulatedBlock::kMemory);
+  return *reinterpret_cast<S*>(EmulatedThread::Block().memory());
+}
+
+inline constexpr int kRankShift = 24;
+
+inline uint32_t SharedAddress(const void* p) {
+  const auto offset =
+      static_cast<uint32_t>(static_cast<const std::byte*>(p) - EmulatedThread::Block().memory());
+  return EmulatedThread::BlockIndex() << kRankShift | offset;
+}
+
+// As misaligned an access as the device would refuse ends the test.
+inline std::byte* At(uint32_t address, uint32_t alignment) {
+  if (address % alignment != 0) std::abort();
+  const uint32_t offset = address & ((1U << kRankShift) - 1);
+  return EmulatedThread::Grid().block(address >> kRankShift).memory() + offset;
+}
+
+template <class T>
+struct SharedChunk {
+  static constexpr int kCount = 16 / sizeof(T);
+  static void Load(uint32_t from, T* x) { std::memcpy(x, At(from, 16), 16); }
+  static void Store(uint32_t to, const T* x) { std::memcpy(At(to, 16), x, 16); }
+};
+
+inline uint64_t LoadShared64(uint32_t from) {
+  uint64_t x;
+  std::memcpy(&x, At(from, 8), 8);
+  return x;
+}
+inline void StoreShared64(uint32_t to, uint64_t x) { std::memcpy(At(to, 8), &x, 8); }
+
+inline uint32_t ClusterAddress(uint32_t own, uint32_t rank) {
+  return rank << kRankShift | (own & ((1U << kRankShift) - 1));
+}
+inline void MeetCluster() { EmulatedThread::Grid().Meet(); }
+
+// One arrival and the bytes that it announces end a phase; bytes may come first.
+class ByteBarrier {
+ public:
+  explicit ByteBarrier(uint32_t address) : address_(address) {}
+
+  void Start() const { EmulatedThread::Grid().Attach(address_, std::make_shared<State>()); }
+  static void FenceStarts() {}
+  void Announce(uint32_t bytes) const {
+    Change([&](State& state) {
+      state.bytes += bytes;
+      --state.arrivals;
+    });
+  }
+  void Count(uint32_t bytes) const {
+    Change([&](State& state) { state.bytes -= bytes; });
+  }
+  void Wait(uint32_t parity) const {
+    State& state = Get();
+    std::unique_lock lock(state.mutex);
+    state.ended.wait(lock, [&] { return (state.phase & 1) != parity; });
+  }
+
+ private:
+  struct State {
+    std::mutex mutex;
+    std::condition_variable ended;
+    int arrivals = 1;
+    int64_t bytes = 0;  // announced and not there yet
+    unsigned phase = 0;
+  };
+
+  State& Get() const {
+    return *static_cast<State*>(EmulatedThread::Grid().Attached(address_).get());
+  }
+  template <class F>
+  void Change(F&& f) const {
+    State& state = Get();
+    const std::lock_guard lock(state.mutex);
+    f(state);
+    if (state.arrivals != 0 || state.bytes != 0) return;
+    state.arrivals = 1;
+    ++state.phase;
+    state.ended.notify_all();
+  }
+
+  uint32_t address_;
+};
+
+inline void CopyToCluster(uint32_t from, uint32_t to, uint32_t at) {
+  std::memcpy(At(to, 16), At(from, 16), 16);
+  ByteBarrier(at).Count(16);
+}
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_TESTS_EMULATION_INCLUDE_KERNELS_CUDA_DEVICE_SHARED_MEMORY_CUH_
