@@ -1,4 +1,4 @@
-// A factorization and the two jobs that make and use it, written once for every device.
+// A factorization: what is known of it, and its bytes.
 #ifndef CROUT_KERNELS_FACTORIZATION_H_
 #define CROUT_KERNELS_FACTORIZATION_H_
 
@@ -15,8 +15,6 @@
 #include "kernels/util/size_class.h"
 
 namespace crout {
-
-enum class EquilibrateMode : uint8_t { kAuto, kOn, kOff };
 
 // Seconds spent in each phase that happens on a device; the preparation of a factor counts as
 // `factor`. Jobs add to `factor`, `solve`, `refine` and `device_to_host`; `host_to_device` belongs
@@ -112,102 +110,6 @@ struct Factorization {
             summary.preparation.value_or(PreparationStats())};
   }
 };
-
-struct FactorizeOptions {
-  const LuAlgorithm* algorithm = nullptr;
-  LuParameters parameters;  // that the algorithm takes
-  DType factor_dtype = DType::kFloat64;
-  EquilibrateMode equilibrate = EquilibrateMode::kAuto;
-  bool keep_matrix = true;
-  bool determinant = false;
-  // Set: estimate the condition number, solving with this. It supports the algorithm's unit
-  // diagonal.
-  const TriangularSolver* condition_solver = nullptr;
-  // Set: prepare the factor, unless it is singular, for this solver.
-  const TriangularSolver* prepare = nullptr;
-};
-
-// Bytes of device memory for a job, every buffer charged as BlockBytes(): `kept` stays with the
-// result, `peak` is the most in use at any time, the upload included. `report`: of host memory, for
-// what an iterative method says of its run.
-struct JobBytes {
-  size_t kept = 0;
-  size_t peak = 0;
-  size_t report = 0;
-};
-
-absl::StatusOr<JobBytes> FactorizeBytes(const FactorizeOptions& options, DType matrix_dtype,
-                                        int64_t n);
-
-// Factors the n x n matrix in `upload` (device memory, packed as `shape` says; consumed, and reused
-// as the kept matrix where it has the right layout). Its upload is joined to `context` and need not
-// have ended: on every way out the memory is freed only after it. Blocks until the device is done:
-// call it from a worker thread, never from an RPC reaction. INVALID_ARGUMENT for NaN, Inf or a
-// conversion that overflows (to float32, unless equilibration brings it into range; what underflows
-// becomes subnormal or zero), with row and column (0-based) of the first in payload order;
-// CANCELLED as above. A singular matrix is a result with info > 0.
-absl::StatusOr<Factorization> Factorize(ExecutionContext& context, Buffer upload,
-                                        PackedMatrix shape, const FactorizeOptions& options,
-                                        StopRequested stop, KernelTimings& timings);
-
-// The result for an n x n matrix in which a row or column, number `empty_index` from 1, is empty:
-// info = n, and no factors. The norms are left at 0.
-Factorization SingularFactorization(const FactorizeOptions& options, DType matrix_dtype, int64_t n,
-                                    SingularReason reason, int64_t empty_index);
-
-struct SolveOptions {
-  const TriangularSolver* solver = nullptr;
-  // Takes the place of a `solver` that does not trust what it prepared, or whose measured backward
-  // error is above AcceptedBackwardError. Null: no other would do.
-  const TriangularSolver* fallback = nullptr;
-  double solver_tolerance = 0;  // of a solver that takes one, in refinement and the bound too
-  Op op = Op::kNone;
-  // What to report. All of it needs the kept matrix.
-  bool verify = true;                // the backward error
-  bool componentwise_error = false;  // the componentwise backward error (LAPACK's berr)
-  bool error_bound = false;          // a forward error bound (LAPACK gerfs)
-  int max_refinement_steps = 0;  // stops early once a step no longer halves the backward error, or
-                                 // it is at roundoff
-  // Refinement goes by the componentwise backward error, which is then reported too.
-  bool refine_componentwise = false;
-
-  bool wants_componentwise() const { return componentwise_error || refine_componentwise; }
-};
-
-// Why another solver than the one that was asked for gave the answer.
-enum class SolverFallback : uint8_t {
-  kNone,           // it is that one's
-  kCondition,      // what was prepared for it is too ill-conditioned
-  kBackwardError,  // its answer had too large a backward error, and was dropped
-};
-
-struct SolveSummary {
-  std::string solver;  // whose answer X is
-  SolverFallback fallback = SolverFallback::kNone;
-  // When verified: of X as delivered, rounded to B's type. NaN if X holds a NaN or Inf.
-  std::optional<double> backward_error;
-  // On request, likewise: max over columns and rows of |b - op(A) x|_i / (|op(A)| |x| + |b|)_i.
-  std::optional<double> componentwise_error;
-  // On request: estimate of a bound on max over columns of |x - x_true|_inf / |x|_inf, of X as
-  // delivered (error_bound.h). Inf where no finite bound is known.
-  std::optional<double> forward_error_bound;
-  int refinement_steps = 0;  // whose corrections X holds
-};
-
-absl::StatusOr<JobBytes> SolveBytes(const SolveOptions& options, const FactorSummary& factor,
-                                    PackedMatrix rhs_shape);
-
-// Solves op(A) X = B for the right-hand sides in `upload` (n x nrhs, device memory, packed as
-// `shape`). X goes to `out`, host memory of shape.bytes(), in B's type and layout; nothing is
-// written there unless the solve gets that far. Blocks as Factorize does. FAILED_PRECONDITION if
-// the factor is singular (with the pivot's index), B has another number of rows, the solver cannot
-// use the factor or needs one that was prepared, or an error, refinement or a bound is asked
-// for without the kept matrix; INVALID_ARGUMENT for a tolerance that the solver does not take, for
-// NaN or Inf in B as in Factorize, and where B overflows when it is equilibrated as the factor is
-// (with B's largest entry instead of a position).
-absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const Factorization& factor,
-                                   Buffer upload, PackedMatrix shape, const SolveOptions& options,
-                                   std::byte* out, StopRequested stop, KernelTimings& timings);
 
 // Copies a factorization's storage to the other tier: from device memory to `to` (host) or back.
 // Blocks until the copy is complete.

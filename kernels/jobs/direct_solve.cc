@@ -15,78 +15,66 @@
 namespace crout {
 namespace {
 
-// Sizes in bytes of the buffers of one call; 0 for those it does without.
-struct DirectSolvePlan {
-  size_t matrix = 0;  // both uploads
-  size_t rhs = 0;
-  size_t a = 0;         // A as the method destroys it; 0 where that is the upload
-  size_t x = 0;         // B, then X, in the method's type; 0 where that is the upload
-  size_t b = 0;         // B in float64 for the residual; 0 where the upload is that already
-  size_t solution = 0;  // X in float64 for the residual; 0 where x is that
-  size_t residual = 0;
-  size_t workspace = 0;
-  JobBytes bytes;
-};
-
 bool IsColumnMajor(const PackedMatrix& shape, DType dtype) {
   return shape.dtype == dtype && shape.layout == Layout::kColumnMajor;
 }
 
-absl::Status AddUp(DirectSolvePlan& plan) {
-  ByteSum sum;
-  sum.AddBuffer(plan.matrix).AddBuffer(plan.rhs).AddBuffer(plan.a).AddBuffer(plan.x);
-  sum.AddBuffer(plan.b).AddBuffer(plan.solution).AddBuffer(plan.residual);
-  CROUT_ASSIGN_OR_RETURN(plan.bytes.peak, sum.AddBuffer(plan.workspace).total());
-  return absl::OkStatus();
-}
-
-absl::StatusOr<DirectSolvePlan> PlanDirectSolve(const DirectSolveOptions& options,
-                                                const PackedMatrix& matrix,
-                                                const PackedMatrix& rhs) {
-  if (options.solver == nullptr) return absl::InvalidArgumentError("no solver is given");
+// A as the method destroys it, and X where it makes it: uploads, where nothing else reads those.
+absl::Status AddBuffers(DirectSolvePlan& plan) {
+  const DirectSolveOptions& options = plan.options;
+  const PackedMatrix& a = plan.matrix_shape;
+  const PackedMatrix& b = plan.rhs_shape;
+  BufferPlan& buffers = plan.buffers;
+  CROUT_ASSIGN_OR_RETURN(const size_t matrix, MatrixBytes(a.rows, a.cols, a.dtype));
+  CROUT_ASSIGN_OR_RETURN(const size_t rhs, MatrixBytes(b.rows, b.cols, b.dtype));
+  CROUT_ASSIGN_OR_RETURN(const size_t destroyed, MatrixBytes(a.rows, a.cols, options.dtype));
+  CROUT_ASSIGN_OR_RETURN(const size_t x, MatrixBytes(b.rows, b.cols, options.dtype));
+  CROUT_ASSIGN_OR_RETURN(const size_t doubles, MatrixBytes(b.rows, b.cols, DType::kFloat64));
+  CROUT_ASSIGN_OR_RETURN(const size_t workspace,
+                         options.solver->WorkspaceBytes(options.dtype, b.rows, b.cols));
   const bool verify = options.verify;
-  DirectSolvePlan plan;
-  CROUT_ASSIGN_OR_RETURN(plan.matrix, MatrixBytes(matrix.rows, matrix.cols, matrix.dtype));
-  CROUT_ASSIGN_OR_RETURN(plan.rhs, MatrixBytes(rhs.rows, rhs.cols, rhs.dtype));
-  CROUT_ASSIGN_OR_RETURN(plan.a, MatrixBytes(matrix.rows, matrix.cols, options.dtype));
-  CROUT_ASSIGN_OR_RETURN(plan.x, MatrixBytes(rhs.rows, rhs.cols, options.dtype));
-  CROUT_ASSIGN_OR_RETURN(const size_t doubles, MatrixBytes(rhs.rows, rhs.cols, DType::kFloat64));
-  CROUT_ASSIGN_OR_RETURN(plan.workspace,
-                         options.solver->WorkspaceBytes(options.dtype, rhs.rows, rhs.cols));
-  if (!verify && IsColumnMajor(matrix, options.dtype)) plan.a = 0;
-  if (!verify && IsColumnMajor(rhs, options.dtype)) plan.x = 0;
-  if (verify) {
-    plan.b = IsColumnMajor(rhs, DType::kFloat64) ? 0 : doubles;
-    plan.solution = options.dtype == DType::kFloat64 ? 0 : doubles;
-    plan.residual = doubles;
+  plan.matrix_upload = buffers.Add("matrix", BufferKind::kUpload, matrix);
+  plan.rhs_upload = buffers.Add("right-hand sides", BufferKind::kUpload, rhs);
+  plan.a = !verify && IsColumnMajor(a, options.dtype) ? plan.matrix_upload
+                                                      : buffers.Add("working copy", destroyed);
+  plan.x =
+      !verify && IsColumnMajor(b, options.dtype) ? plan.rhs_upload : buffers.Add("solution", x);
+  plan.b = plan.rhs_upload;
+  plan.solution = plan.x;
+  if (verify && !IsColumnMajor(b, DType::kFloat64)) {
+    plan.b = buffers.Add("right-hand sides in float64", doubles);
   }
-  CROUT_RETURN_IF_ERROR(AddUp(plan));
-  return plan;
+  if (verify && options.dtype != DType::kFloat64) {
+    plan.solution = buffers.Add("solution in float64", doubles);
+  }
+  plan.residual = buffers.Add("residual", verify ? doubles : 0);
+  plan.workspace = buffers.Add("workspace", workspace);
+  buffers.Add("reply", BufferKind::kReply, rhs);
+  return absl::OkStatus();
 }
 
 // One SolveDirectly call. Its members are the buffers that enqueued work uses.
 class DirectSolveJob {
  public:
-  DirectSolveJob(ExecutionContext& context, Buffer matrix_upload, const PackedMatrix& matrix,
-                 Buffer rhs_upload, const PackedMatrix& rhs, const DirectSolveOptions& options,
-                 const DirectSolvePlan& plan)
+  DirectSolveJob(ExecutionContext& context, const DirectSolvePlan& plan, Buffer matrix_upload,
+                 Buffer rhs_upload)
       : context_(context),
-        options_(options),
         plan_(plan),
-        n_(matrix.rows),
-        matrix_(matrix),
-        rhs_(rhs),
-        matrix_upload_(std::move(matrix_upload)),
-        rhs_upload_(std::move(rhs_upload)) {
-    matrix_.data = matrix_upload_.data();
-    rhs_.data = rhs_upload_.data();
+        options_(plan.options),
+        n_(plan.matrix_shape.rows),
+        matrix_(plan.matrix_shape),
+        rhs_(plan.rhs_shape),
+        buffers_(plan.buffers) {
+    matrix_.data = matrix_upload.data();
+    rhs_.data = rhs_upload.data();
+    buffers_.Give(plan.matrix_upload, std::move(matrix_upload));
+    buffers_.Give(plan.rhs_upload, std::move(rhs_upload));
   }
 
   absl::StatusOr<DirectSolveSummary> Run(std::byte* out, StopRequested stop,
                                          KernelTimings& timings);
 
  private:
-  absl::Status AllocateBuffers();
   absl::Status ImportMatrix();
   absl::Status ImportRhs();
   absl::Status Solve(StopRequested stop);
@@ -96,45 +84,24 @@ class DirectSolveJob {
   MatrixOps& ops() { return context_.ops(); }
   // Without right-hand sides only A is looked at.
   bool has_rhs() const { return rhs_.cols > 0; }
-  AnyMatrix A() const {
-    return {(plan_.a == 0 ? matrix_upload_ : a_).data(), options_.dtype, n_, n_, n_};
+  AnyMatrix A() const { return {buffers_[plan_.a].data(), options_.dtype, n_, n_, n_}; }
+  AnyMatrix Columns(BufferPlan::Id id, DType dtype) const {
+    return {buffers_[id].data(), dtype, n_, rhs_.cols, n_};
   }
-  AnyMatrix Columns(const Buffer& buffer, DType dtype) const {
-    return {buffer.data(), dtype, n_, rhs_.cols, n_};
-  }
-  AnyMatrix X() const { return Columns(plan_.x == 0 ? rhs_upload_ : x_, options_.dtype); }
-  AnyMatrix B() const { return Columns(plan_.b == 0 ? rhs_upload_ : b_, DType::kFloat64); }
-  AnyMatrix Solution() const {
-    return plan_.solution == 0 ? X() : Columns(solution_, DType::kFloat64);
-  }
+  AnyMatrix X() const { return Columns(plan_.x, options_.dtype); }
+  // These two where the solution is verified.
+  AnyMatrix B() const { return Columns(plan_.b, DType::kFloat64); }
+  AnyMatrix Solution() const { return Columns(plan_.solution, DType::kFloat64); }
 
   ExecutionContext& context_;
-  const DirectSolveOptions& options_;
   const DirectSolvePlan& plan_;
+  const DirectSolveOptions& options_;
   const int64_t n_;
   PackedMatrix matrix_;
   PackedMatrix rhs_;
-  Buffer matrix_upload_;
-  Buffer rhs_upload_;
-  Buffer a_;
-  Buffer x_;
-  Buffer b_;
-  Buffer solution_;
-  Buffer residual_;
-  Buffer workspace_;
+  JobBuffers buffers_;
   DirectSolveSummary summary_;
 };
-
-absl::Status DirectSolveJob::AllocateBuffers() {
-  MemoryResource& memory = context_.device().memory();
-  CROUT_ASSIGN_OR_RETURN(a_, memory.Allocate(plan_.a));
-  CROUT_ASSIGN_OR_RETURN(x_, memory.Allocate(plan_.x));
-  CROUT_ASSIGN_OR_RETURN(b_, memory.Allocate(plan_.b));
-  CROUT_ASSIGN_OR_RETURN(solution_, memory.Allocate(plan_.solution));
-  CROUT_ASSIGN_OR_RETURN(residual_, memory.Allocate(plan_.residual));
-  CROUT_ASSIGN_OR_RETURN(workspace_, memory.Allocate(plan_.workspace));
-  return absl::OkStatus();
-}
 
 absl::Status DirectSolveJob::ImportMatrix() {
   CROUT_RETURN_IF_ERROR(ops().Import(matrix_, A()));
@@ -148,7 +115,7 @@ absl::Status DirectSolveJob::ImportMatrix() {
 }
 
 absl::Status DirectSolveJob::ImportRhs() {
-  if (plan_.b > 0) CROUT_RETURN_IF_ERROR(ops().Import(rhs_, B()));
+  if (plan_.b != plan_.rhs_upload) CROUT_RETURN_IF_ERROR(ops().Import(rhs_, B()));
   CROUT_RETURN_IF_ERROR(ops().Import(rhs_, X()));
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
   const MatrixStats& stats = context_.report().matrix;
@@ -157,8 +124,8 @@ absl::Status DirectSolveJob::ImportRhs() {
 }
 
 absl::Status DirectSolveJob::Solve(StopRequested stop) {
-  const std::span<std::byte> workspace(workspace_.data(), workspace_.size());
-  CROUT_RETURN_IF_ERROR(options_.solver->Solve(context_, A(), X(), workspace, stop));
+  CROUT_RETURN_IF_ERROR(
+      options_.solver->Solve(context_, A(), X(), buffers_.Span(plan_.workspace), stop));
   CROUT_RETURN_IF_ERROR(context_.SynchronizeOrStop(stop));
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   summary_.info = context_.report().info;
@@ -166,22 +133,23 @@ absl::Status DirectSolveJob::Solve(StopRequested stop) {
 }
 
 absl::Status DirectSolveJob::Verify() {
-  if (plan_.solution > 0)
+  if (plan_.solution != plan_.x) {
     CROUT_RETURN_IF_ERROR(ops().CopyScaled(X(), nullptr, nullptr, Solution()));
+  }
   if (options_.dtype == DType::kFloat64 && rhs_.dtype == DType::kFloat32) {
     // As it will be delivered. The upload has been read: it has room.
-    const AnyMatrix rounded = Columns(rhs_upload_, rhs_.dtype);
+    const AnyMatrix rounded = Columns(plan_.rhs_upload, rhs_.dtype);
     CROUT_RETURN_IF_ERROR(ops().CopyScaled(Solution(), nullptr, nullptr, rounded));
     CROUT_RETURN_IF_ERROR(ops().CopyScaled(rounded, nullptr, nullptr, Solution()));
   }
   // Where A arrived by rows, the upload holds A^T by columns.
   CheckedSystem system;
-  system.a = {matrix_upload_.data(), matrix_.dtype, n_, n_, n_};
+  system.a = {buffers_[plan_.matrix_upload].data(), matrix_.dtype, n_, n_, n_};
   system.op = matrix_.layout == Layout::kColumnMajor ? Op::kNone : Op::kTranspose;
   system.norm = summary_.norm_inf;
   system.x = Solution().As<double>();
   system.b = B().As<double>();
-  system.r = Columns(residual_, DType::kFloat64).As<double>();
+  system.r = Columns(plan_.residual, DType::kFloat64).As<double>();
   CROUT_ASSIGN_OR_RETURN(const BackwardErrors errors, ResidualCheck(context_, system).Measure());
   summary_.backward_error = errors.normwise;
   return absl::OkStatus();
@@ -190,10 +158,10 @@ absl::Status DirectSolveJob::Verify() {
 absl::Status DirectSolveJob::Deliver(std::byte* out) {
   const std::byte* delivered = X().data;
   if (!IsColumnMajor(rhs_, options_.dtype)) {
-    CROUT_RETURN_IF_ERROR(ops().Export(X(), rhs_, rhs_upload_.data()));
-    delivered = rhs_upload_.data();
+    CROUT_RETURN_IF_ERROR(ops().Export(X(), rhs_, buffers_[plan_.rhs_upload].data()));
+    delivered = buffers_[plan_.rhs_upload].data();
   }
-  CROUT_RETURN_IF_ERROR(ops().CopyToHost(delivered, out, plan_.rhs));
+  CROUT_RETURN_IF_ERROR(ops().CopyToHost(delivered, out, rhs_.bytes()));
   return context_.Synchronize();
 }
 
@@ -203,7 +171,7 @@ absl::StatusOr<DirectSolveSummary> DirectSolveJob::Run(std::byte* out, StopReque
   SyncOnExit sync(context_);
   CROUT_RETURN_IF_ERROR(Failpoint("direct_solve.run"));
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
-  CROUT_RETURN_IF_ERROR(AllocateBuffers());
+  CROUT_RETURN_IF_ERROR(buffers_.Allocate(context_.device().memory()));
   CROUT_RETURN_IF_ERROR(ImportMatrix());
   if (has_rhs()) CROUT_RETURN_IF_ERROR(ImportRhs());
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
@@ -225,21 +193,6 @@ absl::StatusOr<DirectSolveSummary> DirectSolveJob::Run(std::byte* out, StopReque
   return std::move(summary_);
 }
 
-absl::Status CheckArguments(const PackedMatrix& matrix, size_t matrix_bytes,
-                            const PackedMatrix& rhs, size_t rhs_bytes,
-                            const DirectSolvePlan& plan) {
-  CROUT_RETURN_IF_ERROR(CheckSquareUpload(matrix, matrix_bytes, plan.matrix));
-  if (rhs.rows != matrix.rows) {
-    return absl::InvalidArgumentError(absl::StrCat("right-hand side has ", rhs.rows,
-                                                   " rows, the matrix is of order ", matrix.rows));
-  }
-  if (rhs_bytes != plan.rhs) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("right-hand side has ", rhs_bytes, " bytes, its shape ", plan.rhs));
-  }
-  return absl::OkStatus();
-}
-
 DirectSolveSummary EmptySolve(const DirectSolveOptions& options, DType matrix_dtype) {
   DirectSolveSummary summary;
   summary.solver = std::string(options.solver->name());
@@ -251,10 +204,38 @@ DirectSolveSummary EmptySolve(const DirectSolveOptions& options, DType matrix_dt
 
 }  // namespace
 
-absl::StatusOr<JobBytes> DirectSolveBytes(const DirectSolveOptions& options,
-                                          const PackedMatrix& matrix, const PackedMatrix& rhs) {
-  CROUT_ASSIGN_OR_RETURN(const DirectSolvePlan plan, PlanDirectSolve(options, matrix, rhs));
-  return plan.bytes;
+absl::StatusOr<DirectSolvePlan> PlanDirectSolve(const DirectSolveOptions& options,
+                                                PackedMatrix matrix_shape, PackedMatrix rhs_shape) {
+  if (options.solver == nullptr) return absl::InvalidArgumentError("no solver is given");
+  CROUT_RETURN_IF_ERROR(CheckSquare(matrix_shape));
+  if (rhs_shape.rows != matrix_shape.rows) {
+    return absl::InvalidArgumentError(absl::StrCat("right-hand side has ", rhs_shape.rows,
+                                                   " rows, the matrix is of order ",
+                                                   matrix_shape.rows));
+  }
+  DirectSolvePlan plan;
+  plan.options = options;
+  plan.matrix_shape = matrix_shape;
+  plan.rhs_shape = rhs_shape;
+  CROUT_RETURN_IF_ERROR(AddBuffers(plan));
+  CROUT_ASSIGN_OR_RETURN(plan.bytes, plan.buffers.Sum());
+  plan.seconds = options.solver->PredictSeconds(options.dtype, rhs_shape.rows, rhs_shape.cols);
+  return plan;
+}
+
+absl::StatusOr<DirectSolveSummary> SolveDirectly(ExecutionContext& context,
+                                                 const DirectSolvePlan& plan, Buffer matrix_upload,
+                                                 Buffer rhs_upload, std::byte* out,
+                                                 StopRequested stop, KernelTimings& timings) {
+  SyncOnExit sync(context);  // The uploads may still be arriving.
+  CROUT_RETURN_IF_ERROR(
+      CheckUpload(matrix_upload.size(), plan.buffers.bytes(plan.matrix_upload), "matrix"));
+  CROUT_RETURN_IF_ERROR(
+      CheckUpload(rhs_upload.size(), plan.buffers.bytes(plan.rhs_upload), "right-hand side"));
+  if (plan.matrix_shape.rows == 0) return EmptySolve(plan.options, plan.matrix_shape.dtype);
+  DirectSolveJob job(context, plan, std::move(matrix_upload), std::move(rhs_upload));
+  sync.Dismiss();  // Run has its own, before the job's buffers are destroyed.
+  return job.Run(out, stop, timings);
 }
 
 absl::StatusOr<DirectSolveSummary> SolveDirectly(ExecutionContext& context, Buffer matrix_upload,
@@ -262,16 +243,12 @@ absl::StatusOr<DirectSolveSummary> SolveDirectly(ExecutionContext& context, Buff
                                                  PackedMatrix rhs_shape,
                                                  const DirectSolveOptions& options, std::byte* out,
                                                  StopRequested stop, KernelTimings& timings) {
-  SyncOnExit sync(context);  // The uploads may still be arriving.
+  SyncOnExit sync(context);  // on an error of the plan too
   CROUT_ASSIGN_OR_RETURN(const DirectSolvePlan plan,
                          PlanDirectSolve(options, matrix_shape, rhs_shape));
-  CROUT_RETURN_IF_ERROR(
-      CheckArguments(matrix_shape, matrix_upload.size(), rhs_shape, rhs_upload.size(), plan));
-  if (matrix_shape.rows == 0) return EmptySolve(options, matrix_shape.dtype);
-  DirectSolveJob job(context, std::move(matrix_upload), matrix_shape, std::move(rhs_upload),
-                     rhs_shape, options, plan);
-  sync.Dismiss();  // Run has its own, before the job's buffers are destroyed.
-  return job.Run(out, stop, timings);
+  sync.Dismiss();
+  return SolveDirectly(context, plan, std::move(matrix_upload), std::move(rhs_upload), out, stop,
+                       timings);
 }
 
 }  // namespace crout

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/direct_solver.h"
 #include "kernels/factorization.h"
+#include "kernels/jobs/buffer_plan.h"
 
 namespace crout {
 
@@ -32,17 +33,42 @@ struct DirectSolveSummary {
   std::optional<double> backward_error;
 };
 
-// Bytes of device memory for a SolveDirectly call, both uploads included; nothing is kept.
-absl::StatusOr<JobBytes> DirectSolveBytes(const DirectSolveOptions& options,
-                                          const PackedMatrix& matrix, const PackedMatrix& rhs);
+// A solve without factors, decided before it runs, and its buffers. Where two ids are equal one
+// buffer serves for both. Made by PlanDirectSolve, then constant.
+struct DirectSolvePlan {
+  DirectSolveOptions options;
+  PackedMatrix matrix_shape;  // of A and B as they arrive, without data
+  PackedMatrix rhs_shape;
+  BufferPlan buffers;
+  BufferPlan::Id matrix_upload = 0;
+  BufferPlan::Id rhs_upload = 0;
+  BufferPlan::Id a = 0;         // A as the method destroys it
+  BufferPlan::Id x = 0;         // B, then X, in the method's type
+  BufferPlan::Id b = 0;         // B in float64; this and the next two to verify the solution
+  BufferPlan::Id solution = 0;  // X in float64
+  BufferPlan::Id residual = 0;
+  BufferPlan::Id workspace = 0;
+  JobBytes bytes;      // nothing is kept
+  double seconds = 0;  // predicted
+};
+
+// INVALID_ARGUMENT for shapes that do not fit, a size that overflows or options without a solver.
+absl::StatusOr<DirectSolvePlan> PlanDirectSolve(const DirectSolveOptions& options,
+                                                PackedMatrix matrix_shape, PackedMatrix rhs_shape);
 
 // Solves A X = B: A (n x n) in `matrix_upload`, B (n x nrhs) in `rhs_upload`, device memory, packed
-// as the shapes say; both are consumed and, like the upload of Factorize, need not have arrived. X
+// as the plan says; both are consumed and, like the upload of Factorize, need not have arrived. X
 // goes to `out`, host memory of rhs_shape.bytes(), in B's type and layout; nothing is written there
 // unless the solve gets that far. A singular matrix is a result with info > 0, without X. Blocks as
 // Factorize does. INVALID_ARGUMENT for shapes that do not fit, and for NaN, Inf or an overflow of
 // options.dtype in A or B, with row and column (0-based) of the first in payload order; CANCELLED
 // when stopped.
+absl::StatusOr<DirectSolveSummary> SolveDirectly(ExecutionContext& context,
+                                                 const DirectSolvePlan& plan, Buffer matrix_upload,
+                                                 Buffer rhs_upload, std::byte* out,
+                                                 StopRequested stop, KernelTimings& timings);
+
+// Both at once.
 absl::StatusOr<DirectSolveSummary> SolveDirectly(ExecutionContext& context, Buffer matrix_upload,
                                                  PackedMatrix matrix_shape, Buffer rhs_upload,
                                                  PackedMatrix rhs_shape,

@@ -1,16 +1,15 @@
+#include "kernels/jobs/factorize.h"
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <utility>
 #include <vector>
 
-#include "kernels/factorization.h"
 #include "kernels/jobs/cancellation.h"
-#include "kernels/jobs/factorize_plan.h"
 #include "kernels/jobs/input_checks.h"
 #include "kernels/jobs/sync_on_exit.h"
 #include "kernels/numerics/condition.h"
-#include "kernels/numerics/equilibrate.h"
 #include "kernels/numerics/pivot_growth.h"
 #include "kernels/util/failpoint.h"
 #include "kernels/util/status_macros.h"
@@ -22,21 +21,20 @@ namespace {
 // One Factorize call. Its members are the buffers that enqueued work uses.
 class FactorizeJob {
  public:
-  FactorizeJob(ExecutionContext& context, Buffer upload, const PackedMatrix& shape,
-               const FactorizeOptions& options, const FactorizePlan& plan)
+  FactorizeJob(ExecutionContext& context, const FactorizePlan& plan, Buffer upload)
       : context_(context),
-        options_(options),
         plan_(plan),
-        n_(shape.rows),
-        packed_(shape),
-        upload_(std::move(upload)) {
-    packed_.data = upload_.data();
+        options_(plan.options),
+        n_(plan.shape.rows),
+        packed_(plan.shape),
+        buffers_(plan.buffers) {
+    packed_.data = upload.data();
+    buffers_.Give(plan.upload, std::move(upload));
   }
 
   absl::StatusOr<Factorization> Run(StopRequested stop, KernelTimings& timings);
 
  private:
-  absl::Status AllocateBuffers();
   // Converts to column-major, takes the statistics and decides on scaling: the first of two waits.
   absl::Status Inspect();
   absl::Status FillFactorInput();
@@ -50,30 +48,23 @@ class FactorizeJob {
   Factorization TakeResult();
 
   MatrixOps& ops() { return context_.ops(); }
-  std::byte* MatrixData() const { return (plan_.upload_is_matrix ? upload_ : matrix_).data(); }
-  std::byte* LuData() const {
-    if (plan_.lu_is_matrix) return MatrixData();
-    return (plan_.lu_is_upload ? upload_ : lu_).data();
+  AnyMatrix Square(BufferPlan::Id id, DType dtype) const {
+    return {buffers_[id].data(), dtype, n_, n_, n_};
   }
-  AnyMatrix Square(std::byte* data, DType dtype) const { return {data, dtype, n_, n_, n_}; }
-  AnyMatrix Matrix() const { return Square(MatrixData(), packed_.dtype); }
-  AnyMatrix Lu() const { return Square(LuData(), options_.factor_dtype); }
-  const double* RowScales() const { return scaling_.rows ? scales_.as<double>() : nullptr; }
-  const double* ColScales() const { return scaling_.cols ? scales_.as<double>() + n_ : nullptr; }
+  AnyMatrix Matrix() const { return Square(plan_.matrix, packed_.dtype); }
+  AnyMatrix Lu() const { return Square(plan_.lu, options_.factor_dtype); }
+  int64_t* Ipiv() const { return buffers_[plan_.ipiv].as<int64_t>(); }
+  // Null without equilibration.
+  double* Scales() const { return buffers_[plan_.scales].as<double>(); }
+  const double* RowScales() const { return scaling_.rows ? Scales() : nullptr; }
+  const double* ColScales() const { return scaling_.cols ? Scales() + n_ : nullptr; }
 
   ExecutionContext& context_;
-  const FactorizeOptions& options_;
   const FactorizePlan& plan_;
+  const FactorizeOptions& options_;
   const int64_t n_;
   PackedMatrix packed_;
-  Buffer upload_;
-  Buffer matrix_;
-  Buffer lu_;
-  Buffer ipiv_;
-  Buffer scales_;
-  Buffer prepared_;
-  Buffer probe_memory_;
-  Buffer workspace_;
+  JobBuffers buffers_;
   FactorProbe probe_;
   ScaleDecision scaling_;
   MatrixStats original_;  // of A as it arrived
@@ -81,31 +72,16 @@ class FactorizeJob {
   FactorSummary summary_;
 };
 
-absl::Status FactorizeJob::AllocateBuffers() {
-  MemoryResource& memory = context_.device().memory();
-  CROUT_ASSIGN_OR_RETURN(
-      const size_t workspace_bytes,
-      options_.algorithm->WorkspaceBytes(options_.factor_dtype, n_, options_.parameters));
-  CROUT_ASSIGN_OR_RETURN(matrix_, memory.Allocate(plan_.matrix));
-  CROUT_ASSIGN_OR_RETURN(lu_, memory.Allocate(plan_.lu));
-  CROUT_ASSIGN_OR_RETURN(ipiv_, memory.Allocate(plan_.ipiv));
-  CROUT_ASSIGN_OR_RETURN(scales_, memory.Allocate(plan_.scales));
-  CROUT_ASSIGN_OR_RETURN(prepared_, memory.Allocate(plan_.prepared));
-  CROUT_ASSIGN_OR_RETURN(probe_memory_, memory.Allocate(plan_.probe));
-  CROUT_ASSIGN_OR_RETURN(workspace_, memory.Allocate(workspace_bytes));
-  return absl::OkStatus();
-}
-
 absl::Status FactorizeJob::Inspect() {
   CROUT_RETURN_IF_ERROR(ops().Import(packed_, Matrix()));
-  if (scales_) {
-    double* scales = scales_.as<double>();
+  double* const scales = Scales();
+  if (scales != nullptr) {
     CROUT_RETURN_IF_ERROR(ops().EquilibrationScales(Matrix(), scales, scales + n_));
   }
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
   original_ = factored_ = context_.report().matrix;
   CROUT_RETURN_IF_ERROR(CheckFinite(original_, packed_, "matrix"));
-  if (scales_) {
+  if (scales != nullptr) {
     scaling_ = DecideScaling(options_.equilibrate, context_.report().scale, options_.factor_dtype);
   }
   if (!scaling_.any() && original_.max_abs > LargestConvertible(options_.factor_dtype)) {
@@ -122,26 +98,26 @@ absl::Status FactorizeJob::LocateOverflow() {
 }
 
 absl::Status FactorizeJob::FillFactorInput() {
-  if (scaling_.any() || LuData() != MatrixData()) {
+  if (scaling_.any() || plan_.lu != plan_.matrix) {
     CROUT_RETURN_IF_ERROR(ops().CopyScaled(Matrix(), RowScales(), ColScales(), Lu()));
   }
   if (!scaling_.any()) return absl::OkStatus();
   // Growth and rcond are of the scaled matrix: its norms, taken where it lies.
-  const PackedMatrix scaled{LuData(), options_.factor_dtype, Layout::kColumnMajor, n_, n_};
+  const PackedMatrix scaled{Lu().data, options_.factor_dtype, Layout::kColumnMajor, n_, n_};
   return ops().Import(scaled, Lu());
 }
 
 absl::Status FactorizeJob::Factor(StopRequested stop) {
-  auto* ipiv = ipiv_.as<int64_t>();
   const LuAlgorithm& algorithm = *options_.algorithm;
-  const std::span<std::byte> workspace(workspace_.data(), workspace_.size());
+  const std::span<std::byte> workspace = buffers_.Span(plan_.workspace);
   // Scaled rows have their largest entries near 1.
-  probe_ = {n_, scaling_.rows ? 1 : ProbeScale(original_.max_abs), probe_memory_.as<double>()};
+  probe_ = {n_, scaling_.rows ? 1 : ProbeScale(original_.max_abs),
+            buffers_[plan_.probe].as<double>()};
   CROUT_RETURN_IF_ERROR(ops().StartProbe(Lu(), probe_));
   CROUT_RETURN_IF_ERROR(
-      algorithm.Factor(context_, Lu(), ipiv, workspace, options_.parameters, stop));
+      algorithm.Factor(context_, Lu(), Ipiv(), workspace, options_.parameters, stop));
   const bool unit_in_u = algorithm.traits().unit_diagonal == UnitDiagonal::kU;
-  CROUT_RETURN_IF_ERROR(ops().InspectFactor(Lu(), unit_in_u, ipiv, probe_));
+  CROUT_RETURN_IF_ERROR(ops().InspectFactor(Lu(), unit_in_u, Ipiv(), probe_));
   CROUT_RETURN_IF_ERROR(algorithm.traits().stoppable ? context_.SynchronizeOrStop(stop)
                                                      : context_.Synchronize());
   if (algorithm.traits().stoppable) CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
@@ -186,8 +162,7 @@ absl::Status FactorizeJob::FillDeterminant() {
   summary_.det_log_abs = stats.det_log_abs;
   if (!scaling_.any()) return absl::OkStatus();
   std::vector<double> scales(2 * n_);
-  CROUT_RETURN_IF_ERROR(
-      ops().CopyToHost(scales_.data(), scales.data(), scales.size() * sizeof(double)));
+  CROUT_RETURN_IF_ERROR(ops().CopyToHost(Scales(), scales.data(), scales.size() * sizeof(double)));
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
   // The scales are positive powers of two: whole exponents add up without rounding.
   double exponent = 0;
@@ -200,9 +175,8 @@ absl::Status FactorizeJob::FillDeterminant() {
 }
 
 absl::Status FactorizeJob::Prepare() {
-  const FactorView view{Lu(), ipiv_.as<int64_t>(), summary_.unit_diagonal};
-  CROUT_RETURN_IF_ERROR(
-      options_.prepare->Prepare(context_, view, {prepared_.data(), prepared_.size()}));
+  const FactorView view{Lu(), Ipiv(), summary_.unit_diagonal};
+  CROUT_RETURN_IF_ERROR(options_.prepare->Prepare(context_, view, buffers_.Span(plan_.prepared)));
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
   summary_.preparation = context_.report().preparation;
   return absl::OkStatus();
@@ -224,16 +198,11 @@ Factorization FactorizeJob::TakeResult() {
   Factorization result;
   result.summary = std::move(summary_);
   FactorStorage& storage = result.storage;
-  Buffer& a = plan_.upload_is_matrix ? upload_ : matrix_;
-  if (plan_.lu_is_matrix) {
-    storage.lu = std::move(a);
-  } else {
-    storage.lu = std::move(plan_.lu_is_upload ? upload_ : lu_);
-    if (options_.keep_matrix) storage.matrix = std::move(a);
-  }
-  storage.ipiv = std::move(ipiv_);
-  if (result.summary.preparation) storage.prepared = std::move(prepared_);
-  if (scaling_.any()) storage.scales = std::move(scales_);
+  storage.lu = buffers_.Take(plan_.lu);
+  if (options_.keep_matrix) storage.matrix = buffers_.Take(plan_.matrix);
+  storage.ipiv = buffers_.Take(plan_.ipiv);
+  if (result.summary.preparation) storage.prepared = buffers_.Take(plan_.prepared);
+  if (scaling_.any()) storage.scales = buffers_.Take(plan_.scales);
   return result;
 }
 
@@ -242,7 +211,7 @@ absl::StatusOr<Factorization> FactorizeJob::Run(StopRequested stop, KernelTiming
   SyncOnExit sync(context_);
   context_.report().TellColumns(0);  // the context's last job left its own
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
-  CROUT_RETURN_IF_ERROR(AllocateBuffers());
+  CROUT_RETURN_IF_ERROR(buffers_.Allocate(context_.device().memory()));
   CROUT_RETURN_IF_ERROR(Inspect());
   CROUT_RETURN_IF_ERROR(Failpoint("factorize.factor"));
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
@@ -289,18 +258,6 @@ Factorization EmptyFactorization(const FactorizeOptions& options, DType matrix_d
   return result;
 }
 
-absl::Status CheckArguments(const FactorizeOptions& options, const PackedMatrix& shape,
-                            size_t upload_bytes, const FactorizePlan& plan) {
-  CROUT_RETURN_IF_ERROR(CheckSquareUpload(shape, upload_bytes, plan.upload));
-  CROUT_RETURN_IF_ERROR(CheckParameters(options.algorithm->traits(), options.parameters));
-  const AlgorithmTraits& traits = options.algorithm->traits();
-  for (const TriangularSolver* solver : {options.condition_solver, options.prepare}) {
-    if (solver == nullptr) continue;
-    CROUT_RETURN_IF_ERROR(CheckSupports(*solver, traits.unit_diagonal, traits.name));
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 Factorization SingularFactorization(const FactorizeOptions& options, DType matrix_dtype, int64_t n,
@@ -319,17 +276,23 @@ Factorization SingularFactorization(const FactorizeOptions& options, DType matri
   return result;
 }
 
+absl::StatusOr<Factorization> Factorize(ExecutionContext& context, const FactorizePlan& plan,
+                                        Buffer upload, StopRequested stop, KernelTimings& timings) {
+  SyncOnExit sync(context);  // `upload` may still be arriving.
+  CROUT_RETURN_IF_ERROR(CheckUpload(upload.size(), plan.buffers.bytes(plan.upload), "matrix"));
+  if (plan.shape.rows == 0) return EmptyFactorization(plan.options, plan.shape.dtype);
+  FactorizeJob job(context, plan, std::move(upload));
+  sync.Dismiss();  // Run has its own, before the job's buffers are destroyed.
+  return job.Run(stop, timings);
+}
+
 absl::StatusOr<Factorization> Factorize(ExecutionContext& context, Buffer upload,
                                         PackedMatrix shape, const FactorizeOptions& options,
                                         StopRequested stop, KernelTimings& timings) {
-  SyncOnExit sync(context);  // `upload` may still be arriving.
-  CROUT_ASSIGN_OR_RETURN(const FactorizePlan plan,
-                         PlanFactorize(options, shape.dtype, shape.layout, shape.rows));
-  CROUT_RETURN_IF_ERROR(CheckArguments(options, shape, upload.size(), plan));
-  if (shape.rows == 0) return EmptyFactorization(options, shape.dtype);
-  FactorizeJob job(context, std::move(upload), shape, options, plan);
-  sync.Dismiss();  // Run has its own, before the job's buffers are destroyed.
-  return job.Run(stop, timings);
+  SyncOnExit sync(context);  // on an error of the plan too
+  CROUT_ASSIGN_OR_RETURN(const FactorizePlan plan, PlanFactorize(options, shape));
+  sync.Dismiss();
+  return Factorize(context, plan, std::move(upload), stop, timings);
 }
 
 }  // namespace crout

@@ -1,7 +1,5 @@
-#include "kernels/jobs/factorize_plan.h"
-
-#include <algorithm>
-
+#include "kernels/jobs/factorize.h"
+#include "kernels/jobs/input_checks.h"
 #include "kernels/numerics/condition.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
@@ -9,67 +7,77 @@
 namespace crout {
 namespace {
 
-absl::StatusOr<size_t> WorkspaceBytes(const FactorizeOptions& options, int64_t n) {
-  CROUT_ASSIGN_OR_RETURN(const size_t factor, options.algorithm->WorkspaceBytes(
-                                                  options.factor_dtype, n, options.parameters));
-  if (options.condition_solver == nullptr) return BlockBytes(factor);
-  CROUT_ASSIGN_OR_RETURN(const size_t condition,
-                         RcondBytes(*options.condition_solver, options.factor_dtype, n));
-  // The estimate's buffers come beside the algorithm's workspace, which is not given back between.
-  return ByteSum().AddBuffer(factor).Add(condition).total();
+// A as it arrives, as it is kept, and the factor: at most three buffers, and one at least.
+absl::Status AddMatrices(FactorizePlan& plan) {
+  const FactorizeOptions& options = plan.options;
+  BufferPlan& buffers = plan.buffers;
+  const int64_t n = plan.shape.rows;
+  CROUT_ASSIGN_OR_RETURN(const size_t matrix, MatrixBytes(n, n, plan.shape.dtype));
+  CROUT_ASSIGN_OR_RETURN(const size_t lu, MatrixBytes(n, n, options.factor_dtype));
+  const bool by_columns = plan.shape.layout == Layout::kColumnMajor;
+  plan.upload = buffers.Add("upload", BufferKind::kUpload, matrix);
+  plan.matrix = by_columns ? plan.upload : buffers.Add("matrix", matrix);
+  if (options.factor_dtype != plan.shape.dtype || (options.keep_matrix && by_columns)) {
+    plan.lu = buffers.Add("lu", lu);
+  } else {
+    plan.lu = options.keep_matrix ? plan.upload : plan.matrix;
+  }
+  buffers.Keep(plan.lu);
+  if (options.keep_matrix) buffers.Keep(plan.matrix);
+  return absl::OkStatus();
 }
 
-absl::Status AddUp(const FactorizeOptions& options, size_t matrix_bytes, size_t lu_bytes,
-                   FactorizePlan& plan) {
-  ByteSum kept;
-  kept.AddBuffer(lu_bytes).AddBuffer(plan.ipiv).AddBuffer(plan.scales);
-  kept.AddBuffer(options.keep_matrix ? matrix_bytes : 0).AddBuffer(plan.prepared);
-  CROUT_ASSIGN_OR_RETURN(plan.bytes.kept, kept.total());
-  ByteSum peak;
-  peak.AddBuffer(plan.upload).AddBuffer(plan.matrix).AddBuffer(plan.lu).AddBuffer(plan.ipiv);
-  peak.AddBuffer(plan.scales).AddBuffer(plan.prepared).AddBuffer(plan.probe).Add(plan.workspace);
-  CROUT_ASSIGN_OR_RETURN(plan.bytes.peak, peak.total());
+absl::Status AddRest(FactorizePlan& plan) {
+  const FactorizeOptions& options = plan.options;
+  BufferPlan& buffers = plan.buffers;
+  const int64_t n = plan.shape.rows;
+  const DType dtype = options.factor_dtype;
+  const bool may_scale = options.equilibrate != EquilibrateMode::kOff;
+  CROUT_ASSIGN_OR_RETURN(const size_t ipiv, MatrixBytes(n, 1, DType::kFloat64));
+  CROUT_ASSIGN_OR_RETURN(const size_t scales, MatrixBytes(n, may_scale ? 2 : 0, DType::kFloat64));
+  CROUT_ASSIGN_OR_RETURN(const size_t probe, MatrixBytes(n, kFactorProbeVectors, DType::kFloat64));
+  CROUT_ASSIGN_OR_RETURN(const size_t workspace,
+                         options.algorithm->WorkspaceBytes(dtype, n, options.parameters));
+  CROUT_ASSIGN_OR_RETURN(const size_t report,
+                         options.algorithm->ReportBytes(dtype, n, options.parameters));
+  size_t prepared = 0;
+  if (options.prepare != nullptr) {
+    CROUT_ASSIGN_OR_RETURN(prepared, options.prepare->PreparedBytes(dtype, n));
+  }
+  constexpr Held kKept = {0, Held::kByResult};
+  plan.ipiv = buffers.Add("ipiv", ipiv, kKept);
+  plan.scales = buffers.Add("scales", scales, kKept);
+  plan.prepared = buffers.Add("prepared", prepared, kKept);
+  plan.probe = buffers.Add("probe", probe);
+  plan.workspace = buffers.Add("workspace", workspace);
+  if (options.condition_solver != nullptr) {
+    // Its buffers come beside the algorithm's workspace, which is not given back between.
+    CROUT_ASSIGN_OR_RETURN(const size_t condition, RcondBytes(*options.condition_solver, dtype, n));
+    buffers.Add("condition estimate", BufferKind::kPart, condition);
+  }
+  buffers.Add("report", BufferKind::kReport, report);
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<FactorizePlan> PlanFactorize(const FactorizeOptions& options, DType matrix_dtype,
-                                            Layout layout, int64_t n) {
+absl::StatusOr<FactorizePlan> PlanFactorize(const FactorizeOptions& options, PackedMatrix shape) {
   if (options.algorithm == nullptr) return absl::InvalidArgumentError("no algorithm is given");
-  FactorizePlan plan;
-  CROUT_ASSIGN_OR_RETURN(plan.upload, MatrixBytes(n, n, matrix_dtype));
-  CROUT_ASSIGN_OR_RETURN(const size_t lu_bytes, MatrixBytes(n, n, options.factor_dtype));
-  CROUT_ASSIGN_OR_RETURN(plan.ipiv, MatrixBytes(n, 1, DType::kFloat64));
-  const bool may_scale = options.equilibrate != EquilibrateMode::kOff;
-  CROUT_ASSIGN_OR_RETURN(plan.scales, MatrixBytes(n, may_scale ? 2 : 0, DType::kFloat64));
-  CROUT_ASSIGN_OR_RETURN(plan.probe, MatrixBytes(n, kFactorProbeVectors, DType::kFloat64));
-  CROUT_ASSIGN_OR_RETURN(plan.workspace, WorkspaceBytes(options, n));
-  if (options.prepare != nullptr) {
-    CROUT_ASSIGN_OR_RETURN(plan.prepared, options.prepare->PreparedBytes(options.factor_dtype, n));
+  CROUT_RETURN_IF_ERROR(CheckSquare(shape));
+  const AlgorithmTraits& traits = options.algorithm->traits();
+  CROUT_RETURN_IF_ERROR(CheckParameters(traits, options.parameters));
+  for (const TriangularSolver* solver : {options.condition_solver, options.prepare}) {
+    if (solver == nullptr) continue;
+    CROUT_RETURN_IF_ERROR(CheckSupports(*solver, traits.unit_diagonal, traits.name));
   }
-
-  const bool same_type = options.factor_dtype == matrix_dtype;
-  plan.upload_is_matrix = layout == Layout::kColumnMajor;
-  plan.lu_is_matrix = same_type && !options.keep_matrix;
-  plan.lu_is_upload = same_type && options.keep_matrix && !plan.upload_is_matrix;
-  plan.matrix = plan.upload_is_matrix ? 0 : plan.upload;
-  plan.lu = plan.lu_is_matrix || plan.lu_is_upload ? 0 : lu_bytes;
-  CROUT_RETURN_IF_ERROR(AddUp(options, plan.upload, lu_bytes, plan));
-  CROUT_ASSIGN_OR_RETURN(plan.bytes.report, options.algorithm->ReportBytes(options.factor_dtype, n,
-                                                                           options.parameters));
+  FactorizePlan plan;
+  plan.options = options;
+  plan.shape = shape;
+  CROUT_RETURN_IF_ERROR(AddMatrices(plan));
+  CROUT_RETURN_IF_ERROR(AddRest(plan));
+  CROUT_ASSIGN_OR_RETURN(plan.bytes, plan.buffers.Sum());
+  plan.seconds = options.algorithm->PredictSeconds(options.factor_dtype, shape.rows);
   return plan;
-}
-
-absl::StatusOr<JobBytes> FactorizeBytes(const FactorizeOptions& options, DType matrix_dtype,
-                                        int64_t n) {
-  // The layout is not known yet: the worse of the two.
-  CROUT_ASSIGN_OR_RETURN(const FactorizePlan row_major,
-                         PlanFactorize(options, matrix_dtype, Layout::kRowMajor, n));
-  CROUT_ASSIGN_OR_RETURN(const FactorizePlan column_major,
-                         PlanFactorize(options, matrix_dtype, Layout::kColumnMajor, n));
-  return JobBytes{row_major.bytes.kept, std::max(row_major.bytes.peak, column_major.bytes.peak),
-                  row_major.bytes.report};
 }
 
 }  // namespace crout

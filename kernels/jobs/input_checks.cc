@@ -40,16 +40,16 @@ absl::Status CheckNoOverflow(const MatrixStats& stats, const PackedMatrix& shape
                                                  At(stats.first_overflow, shape)));
 }
 
-absl::Status CheckSquareUpload(const PackedMatrix& shape, size_t upload_bytes, size_t expected) {
-  if (shape.rows != shape.cols) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("matrix is ", shape.rows, " x ", shape.cols, ", not square"));
-  }
-  if (upload_bytes != expected) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("matrix has ", upload_bytes, " bytes, its shape ", expected));
-  }
-  return absl::OkStatus();
+absl::Status CheckSquare(const PackedMatrix& shape) {
+  if (shape.rows == shape.cols) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("matrix is ", shape.rows, " x ", shape.cols, ", not square"));
+}
+
+absl::Status CheckUpload(size_t bytes, size_t expected, std::string_view what) {
+  if (bytes == expected) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(ToAbsl(what), " has ", bytes, " bytes, its shape ", expected));
 }
 
 absl::Status CheckSupports(const TriangularSolver& solver, UnitDiagonal unit_diagonal,

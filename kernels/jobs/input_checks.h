@@ -25,8 +25,11 @@ absl::Status CheckFinite(const MatrixStats& stats, const PackedMatrix& shape,
 absl::Status CheckNoOverflow(const MatrixStats& stats, const PackedMatrix& shape, DType dtype,
                              std::string_view what);
 
-// INVALID_ARGUMENT unless `shape` is square and its upload has `expected` bytes.
-absl::Status CheckSquareUpload(const PackedMatrix& shape, size_t upload_bytes, size_t expected);
+// INVALID_ARGUMENT unless `shape` is square.
+absl::Status CheckSquare(const PackedMatrix& shape);
+
+// INVALID_ARGUMENT unless the upload has the bytes of its shape. `what`: as above.
+absl::Status CheckUpload(size_t bytes, size_t expected, std::string_view what);
 
 // FAILED_PRECONDITION unless the solver supports the unit diagonal that `algorithm` left.
 absl::Status CheckSupports(const TriangularSolver& solver, UnitDiagonal unit_diagonal,

@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/jobs/cancellation.h"
+#include "kernels/jobs/factorize.h"
 #include "kernels/jobs/input_checks.h"
-#include "kernels/jobs/schur_plan.h"
 #include "kernels/jobs/sync_on_exit.h"
 #include "kernels/numerics/pivot_growth.h"
 #include "kernels/numerics/schur_probe.h"
@@ -23,16 +23,16 @@ namespace {
 // One ComputeSchurComplement call. Its members are the buffers that enqueued work uses.
 class SchurJob {
  public:
-  SchurJob(ExecutionContext& context, Buffer upload, const PackedMatrix& shape,
-           const SchurOptions& options, const SchurPlan& plan)
+  SchurJob(ExecutionContext& context, const SchurPlan& plan, Buffer upload)
       : context_(context),
-        options_(options),
         plan_(plan),
-        n_(shape.rows),
-        k_(options.leading),
-        packed_(shape),
-        upload_(std::move(upload)) {
-    packed_.data = upload_.data();
+        options_(plan.options),
+        n_(plan.shape.rows),
+        k_(plan.options.leading),
+        packed_(plan.shape),
+        buffers_(plan.buffers) {
+    packed_.data = upload.data();
+    buffers_.Give(plan.upload, std::move(upload));
   }
 
   absl::StatusOr<SchurResult> Run(std::byte* out, StopRequested stop, KernelTimings& timings);
@@ -54,34 +54,29 @@ class SchurJob {
   MemoryResource& memory() { return context_.device().memory(); }
   // The block of A from (row, col) on.
   AnyMatrix Block(int64_t row, int64_t col, int64_t rows, int64_t cols) const {
-    std::byte* data = (plan_.matrix == 0 ? upload_ : matrix_).data();
+    std::byte* data = buffers_[plan_.matrix].data();
     if (rows > 0 && cols > 0) data += (row + col * n_) * SizeOf(packed_.dtype);
     return {data, packed_.dtype, rows, cols, n_};
   }
-  AnyMatrix Work() const { return {work_.data(), options_.factor.factor_dtype, k_, n_ - k_, k_}; }
-  AnyMatrix X() const {
-    return plan_.x == 0 ? Work() : AnyMatrix{x_.data(), packed_.dtype, k_, n_ - k_, k_};
+  AnyMatrix RightBlock(BufferPlan::Id id, DType dtype) const {
+    return {buffers_[id].data(), dtype, k_, n_ - k_, k_};
   }
+  AnyMatrix Work() const { return RightBlock(plan_.work, options_.factor.factor_dtype); }
+  AnyMatrix X() const { return RightBlock(plan_.x, packed_.dtype); }
 
   ExecutionContext& context_;
-  const SchurOptions& options_;
   const SchurPlan& plan_;
+  const SchurOptions& options_;
   const int64_t n_;
   const int64_t k_;
   PackedMatrix packed_;
-  Buffer upload_;
-  Buffer matrix_;
-  Buffer work_;
-  Buffer x_;
-  Buffer workspace_;
-  Buffer s_;
-  Buffer probe_;
+  JobBuffers buffers_;
   MatrixStats stats_;  // of A
   double backward_error_ = 0;
 };
 
 absl::Status SchurJob::ImportMatrix() {
-  CROUT_ASSIGN_OR_RETURN(matrix_, memory().Allocate(plan_.matrix));
+  CROUT_RETURN_IF_ERROR(buffers_.Allocate(memory(), /*phase=*/0));
   CROUT_RETURN_IF_ERROR(ops().Import(packed_, Block(0, 0, n_, n_)));
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
   stats_ = context_.report().matrix;
@@ -90,16 +85,16 @@ absl::Status SchurJob::ImportMatrix() {
 
 absl::StatusOr<Factorization> SchurJob::FactorLeadingBlock(StopRequested stop,
                                                            KernelTimings& timings) {
-  CROUT_ASSIGN_OR_RETURN(Buffer leading, memory().Allocate(plan_.leading));
+  const FactorizePlan& factor = plan_.factor;
+  CROUT_ASSIGN_OR_RETURN(Buffer leading, memory().Allocate(factor.buffers.bytes(factor.upload)));
   const AnyMatrix copy{leading.data(), packed_.dtype, k_, k_, k_};
   if (k_ > 0) CROUT_RETURN_IF_ERROR(ops().CopyScaled(Block(0, 0, k_, k_), nullptr, nullptr, copy));
-  const PackedMatrix shape{nullptr, packed_.dtype, Layout::kColumnMajor, k_, k_};
-  return Factorize(context_, std::move(leading), shape, options_.factor, stop, timings);
+  return Factorize(context_, factor, std::move(leading), stop, timings);
 }
 
 absl::Status SchurJob::FillWork(const double* row_scales) {
   CROUT_RETURN_IF_ERROR(ops().CopyScaled(Block(0, k_, k_, n_ - k_), row_scales, nullptr, Work()));
-  const PackedMatrix packed{work_.data(), Work().dtype, Layout::kColumnMajor, k_, n_ - k_};
+  const PackedMatrix packed{Work().data, Work().dtype, Layout::kColumnMajor, k_, n_ - k_};
   CROUT_RETURN_IF_ERROR(ops().Import(packed, Work()));  // its statistics
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
   if (context_.report().matrix.first_non_finite < 0) return absl::OkStatus();
@@ -112,20 +107,15 @@ absl::Status SchurJob::FillWork(const double* row_scales) {
 absl::Status SchurJob::SolveForX(const Factorization& factor) {
   const FactorSummary& summary = factor.summary;
   const double* scales = factor.storage.scales.as<double>();
-  CROUT_ASSIGN_OR_RETURN(work_, memory().Allocate(plan_.work));
-  CROUT_ASSIGN_OR_RETURN(x_, memory().Allocate(plan_.x));
-  CROUT_ASSIGN_OR_RETURN(workspace_, memory().Allocate(plan_.workspace));
   CROUT_RETURN_IF_ERROR(FillWork(summary.row_scaled ? scales : nullptr));
-  const std::span<std::byte> workspace(workspace_.data(), workspace_.size());
-  CROUT_RETURN_IF_ERROR(
-      options_.solver->Solve(context_, factor.view(), Op::kNone, 0, Work(), workspace));
-  if (plan_.x == 0 && !summary.col_scaled) return absl::OkStatus();
+  CROUT_RETURN_IF_ERROR(options_.solver->Solve(context_, factor.view(), Op::kNone, 0, Work(),
+                                               buffers_.Span(plan_.workspace)));
+  if (plan_.x == plan_.work && !summary.col_scaled) return absl::OkStatus();
   return ops().CopyScaled(Work(), summary.col_scaled ? scales + k_ : nullptr, nullptr, X());
 }
 
 absl::Status SchurJob::Eliminate(const Factorization& factor) {
-  CROUT_ASSIGN_OR_RETURN(probe_, memory().Allocate(plan_.probe));
-  SchurProbe probe(context_, stats_, n_, k_, probe_.as<double>());
+  SchurProbe probe(context_, stats_, n_, k_, buffers_[plan_.probe].as<double>());
   SyncOnExit sync(context_);  // The probe and the factor's storage are in use, on an error too.
   CROUT_RETURN_IF_ERROR(SolveForX(factor));
   CROUT_RETURN_IF_ERROR(probe.Start(Block(0, 0, n_, n_), X()));
@@ -138,9 +128,8 @@ absl::Status SchurJob::Eliminate(const Factorization& factor) {
 }
 
 absl::Status SchurJob::Deliver(std::byte* out) {
-  CROUT_ASSIGN_OR_RETURN(s_, memory().Allocate(plan_.packed));
-  std::byte* const delivered = (plan_.packed == 0 ? upload_ : s_).data();
-  const PackedMatrix shape = SchurShape(options_, packed_.dtype, n_);
+  std::byte* const delivered = buffers_[plan_.packed].data();
+  const PackedMatrix& shape = plan_.complement;
   CROUT_RETURN_IF_ERROR(ops().Export(Block(k_, k_, n_ - k_, n_ - k_), shape, delivered));
   // Its statistics; the largest entry is the same by rows and by columns.
   const AnyMatrix same{delivered, shape.dtype, shape.rows, shape.cols, shape.rows};
@@ -173,6 +162,7 @@ absl::StatusOr<SchurResult> SchurJob::Run(std::byte* out, StopRequested stop,
   CROUT_ASSIGN_OR_RETURN(Factorization factor, FactorLeadingBlock(stop, timings));
   if (factor.summary.info > 0 || k_ == n_) return SchurResult{std::move(factor), std::nullopt};
   watch.Lap();  // Factorize has counted its own.
+  CROUT_RETURN_IF_ERROR(buffers_.Allocate(memory(), /*phase=*/1));
   if (k_ > 0) CROUT_RETURN_IF_ERROR(Eliminate(factor));
   timings.solve += watch.Lap();
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
@@ -183,26 +173,26 @@ absl::StatusOr<SchurResult> SchurJob::Run(std::byte* out, StopRequested stop,
   return SchurResult{std::move(factor), summary};
 }
 
-absl::Status CheckArguments(const SchurOptions& options, const PackedMatrix& shape,
-                            size_t upload_bytes, const SchurPlan& plan) {
-  CROUT_RETURN_IF_ERROR(CheckSquareUpload(shape, upload_bytes, plan.upload));
-  const AlgorithmTraits& traits = options.factor.algorithm->traits();
-  return CheckSupports(*options.solver, traits.unit_diagonal, traits.name);
-}
-
 }  // namespace
+
+absl::StatusOr<SchurResult> ComputeSchurComplement(ExecutionContext& context, const SchurPlan& plan,
+                                                   Buffer upload, std::byte* out,
+                                                   StopRequested stop, KernelTimings& timings) {
+  SyncOnExit sync(context);  // `upload` may still be arriving.
+  CROUT_RETURN_IF_ERROR(CheckUpload(upload.size(), plan.buffers.bytes(plan.upload), "matrix"));
+  SchurJob job(context, plan, std::move(upload));
+  sync.Dismiss();  // Run has its own, before the job's buffers are destroyed.
+  return job.Run(out, stop, timings);
+}
 
 absl::StatusOr<SchurResult> ComputeSchurComplement(ExecutionContext& context, Buffer upload,
                                                    PackedMatrix shape, const SchurOptions& options,
                                                    std::byte* out, StopRequested stop,
                                                    KernelTimings& timings) {
-  SyncOnExit sync(context);  // `upload` may still be arriving.
-  CROUT_ASSIGN_OR_RETURN(const SchurPlan plan,
-                         PlanSchur(options, shape.dtype, shape.layout, shape.rows));
-  CROUT_RETURN_IF_ERROR(CheckArguments(options, shape, upload.size(), plan));
-  SchurJob job(context, std::move(upload), shape, options, plan);
-  sync.Dismiss();  // Run has its own, before the job's buffers are destroyed.
-  return job.Run(out, stop, timings);
+  SyncOnExit sync(context);  // on an error of the plan too
+  CROUT_ASSIGN_OR_RETURN(const SchurPlan plan, PlanSchur(options, shape));
+  sync.Dismiss();
+  return ComputeSchurComplement(context, plan, std::move(upload), out, stop, timings);
 }
 
 }  // namespace crout

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
-#include "kernels/factorization.h"
+#include "kernels/jobs/factorize.h"
 
 namespace crout {
 
@@ -36,21 +36,44 @@ struct SchurResult {
   std::optional<SchurSummary> complement;  // unset where A11 is singular, or S is empty
 };
 
-// `kept` stays with the factor of A11; `peak` counts the upload.
-absl::StatusOr<JobBytes> SchurBytes(const SchurOptions& options, DType matrix_dtype, int64_t n);
+// A Schur complement, decided before it runs, and its buffers. Where two ids are equal one buffer
+// serves for both. Made by PlanSchur, then constant.
+struct SchurPlan {
+  SchurOptions options;
+  PackedMatrix shape;       // of A as it arrives, without data
+  PackedMatrix complement;  // of S as it is delivered, of A's type, without data
+  FactorizePlan factor;     // of A11
+  BufferPlan buffers;
+  BufferPlan::Id upload = 0;
+  BufferPlan::Id matrix = 0;     // A by columns: the upload, where it arrived so
+  BufferPlan::Id work = 0;       // A12, then X, in the factor's type
+  BufferPlan::Id x = 0;          // X in the matrix's type
+  BufferPlan::Id workspace = 0;  // of the solver
+  BufferPlan::Id probe = 0;      // v, A v, S z and zeros, n float64 each
+  BufferPlan::Id packed = 0;     // S as it is delivered: an upload by rows has room for it
+  JobBytes bytes;                // `kept` stays with the factor of A11
+  double seconds = 0;            // predicted
+};
 
-// S, without data: (n - k) x (n - k), of the matrix's type.
-PackedMatrix SchurShape(const SchurOptions& options, DType matrix_dtype, int64_t n);
+// INVALID_ARGUMENT for a size that overflows, a shape that is not square, a k out of range, or
+// options without an algorithm or a solver; FAILED_PRECONDITION where the solver does not support
+// the algorithm's unit diagonal.
+absl::StatusOr<SchurPlan> PlanSchur(const SchurOptions& options, PackedMatrix shape);
 
 // With A = [A11 A12; A21 A22], A11 of order k, factors A11 and computes S = A22 - A21 A11^-1 A12:
 // the solve in the factor's type, the product and S in the matrix's. `upload` is consumed, and need
 // not have arrived, as in Factorize. The factor is what Factorize would return for A11 as a
-// column-major upload; S goes to `out`, host memory of SchurShape().bytes(). It is not written
-// where A11 is singular (info > 0), nor on an error; where the factorization or the product left
-// the range of its type it holds Inf or NaN. k = 0: S is A; k = n: S is empty. Blocks as Factorize
-// does. INVALID_ARGUMENT for a k out of range, and as in Factorize: a NaN or Inf anywhere in A with
-// its position, an overflow of the factor's type in A11 with its position, in A12 without.
-// FAILED_PRECONDITION if the solver cannot use the factors; CANCELLED when stopped.
+// column-major upload; S goes to `out`, host memory of plan.complement.bytes(). It is not
+// written where A11 is singular (info > 0), nor on an error; where the factorization or the product
+// left the range of its type it holds Inf or NaN. k = 0: S is A; k = n: S is empty. Blocks as
+// Factorize does. INVALID_ARGUMENT for a k out of range, and as in Factorize: a NaN or Inf anywhere
+// in A with its position, an overflow of the factor's type in A11 with its position, in A12
+// without. FAILED_PRECONDITION if the solver cannot use the factors; CANCELLED when stopped.
+absl::StatusOr<SchurResult> ComputeSchurComplement(ExecutionContext& context, const SchurPlan& plan,
+                                                   Buffer upload, std::byte* out,
+                                                   StopRequested stop, KernelTimings& timings);
+
+// Both at once.
 absl::StatusOr<SchurResult> ComputeSchurComplement(ExecutionContext& context, Buffer upload,
                                                    PackedMatrix shape, const SchurOptions& options,
                                                    std::byte* out, StopRequested stop,

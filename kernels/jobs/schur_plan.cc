@@ -1,73 +1,78 @@
-#include "kernels/jobs/schur_plan.h"
-
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
-#include "kernels/jobs/factorize_plan.h"
+#include "kernels/jobs/factorize.h"
+#include "kernels/jobs/input_checks.h"
+#include "kernels/jobs/schur.h"
+#include "kernels/numerics/schur_probe.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {
 namespace {
 
-absl::Status AddUp(const JobBytes& factor, SchurPlan& plan) {
-  // While A11 is factored, then while its factors are used.
-  ByteSum factoring;
-  factoring.AddBuffer(plan.upload).AddBuffer(plan.matrix).Add(factor.peak);
-  ByteSum using_it;
-  using_it.AddBuffer(plan.upload).AddBuffer(plan.matrix).Add(factor.kept);
-  using_it.AddBuffer(plan.work).AddBuffer(plan.x);
-  CROUT_ASSIGN_OR_RETURN(const size_t first, factoring.total());
-  CROUT_ASSIGN_OR_RETURN(
-      const size_t second,
-      using_it.AddBuffer(plan.workspace).AddBuffer(plan.packed).AddBuffer(plan.probe).total());
-  plan.bytes = {factor.kept, std::max(first, second), factor.report};
+// The phases: A11 is factored, then its factors are used.
+constexpr int kFactoring = 0;
+constexpr int kUsing = 1;
+
+absl::Status AddBuffers(SchurPlan& plan) {
+  const PackedMatrix& shape = plan.shape;
+  BufferPlan& buffers = plan.buffers;
+  const int64_t n = shape.rows;
+  const int64_t k = plan.options.leading;
+  const DType factor_dtype = plan.options.factor.factor_dtype;
+  CROUT_ASSIGN_OR_RETURN(const size_t matrix, MatrixBytes(n, n, shape.dtype));
+  CROUT_ASSIGN_OR_RETURN(const size_t work, MatrixBytes(k, n - k, factor_dtype));
+  CROUT_ASSIGN_OR_RETURN(const size_t x, MatrixBytes(k, n - k, shape.dtype));
+  CROUT_ASSIGN_OR_RETURN(const size_t workspace,
+                         plan.options.solver->WorkspaceBytes(factor_dtype, k, n - k));
+  CROUT_ASSIGN_OR_RETURN(const size_t probe, MatrixBytes(n, kSchurProbeVectors, DType::kFloat64));
+  constexpr Held kBoth = {kFactoring, kUsing};
+  constexpr Held kLater = {kUsing, kUsing};
+  const bool by_rows = shape.layout == Layout::kRowMajor;
+  plan.upload = buffers.Add("upload", BufferKind::kUpload, matrix, kBoth);
+  plan.matrix = by_rows ? buffers.Add("matrix", matrix, kBoth) : plan.upload;
+  buffers.AddJob(plan.factor.buffers, kFactoring);
+  plan.work = buffers.Add("right block", work, kLater);
+  plan.x = factor_dtype == shape.dtype ? plan.work : buffers.Add("solution", x, kLater);
+  plan.workspace = buffers.Add("workspace", workspace, kLater);
+  plan.probe = buffers.Add("probe", probe, kLater);
+  plan.packed = by_rows ? plan.upload : buffers.Add("complement", plan.complement.bytes(), kLater);
+  buffers.Add("reply", BufferKind::kReply, plan.complement.bytes());
   return absl::OkStatus();
+}
+
+double PredictSeconds(const SchurPlan& plan) {
+  const int64_t k = plan.options.leading;
+  const int64_t rest = plan.complement.rows;
+  if (k == 0 || rest == 0) return plan.factor.seconds;
+  // The product has rest / k times the operations of the solve.
+  const double solve =
+      plan.options.solver->PredictSeconds(plan.options.factor.factor_dtype, k, rest);
+  return plan.factor.seconds + solve * (1 + static_cast<double>(rest) / static_cast<double>(k));
 }
 
 }  // namespace
 
-absl::StatusOr<SchurPlan> PlanSchur(const SchurOptions& options, DType matrix_dtype, Layout layout,
-                                    int64_t n) {
+absl::StatusOr<SchurPlan> PlanSchur(const SchurOptions& options, PackedMatrix shape) {
   if (options.solver == nullptr) return absl::InvalidArgumentError("no solver is given");
-  SchurPlan plan;
-  CROUT_ASSIGN_OR_RETURN(plan.upload, MatrixBytes(n, n, matrix_dtype));
+  CROUT_RETURN_IF_ERROR(CheckSquare(shape));
+  const int64_t n = shape.rows;
   const int64_t k = options.leading;
   if (k < 0 || k > n) {
     return absl::InvalidArgumentError(
         absl::StrCat("the leading block is of order ", k, ", the matrix of order ", n));
   }
-  CROUT_ASSIGN_OR_RETURN(const FactorizePlan factor,
-                         PlanFactorize(options.factor, matrix_dtype, Layout::kColumnMajor, k));
-  const DType factor_dtype = options.factor.factor_dtype;
-  CROUT_ASSIGN_OR_RETURN(plan.leading, MatrixBytes(k, k, matrix_dtype));
-  CROUT_ASSIGN_OR_RETURN(plan.work, MatrixBytes(k, n - k, factor_dtype));
-  CROUT_ASSIGN_OR_RETURN(const size_t x, MatrixBytes(k, n - k, matrix_dtype));
-  CROUT_ASSIGN_OR_RETURN(plan.workspace, options.solver->WorkspaceBytes(factor_dtype, k, n - k));
-  CROUT_ASSIGN_OR_RETURN(plan.probe, MatrixBytes(n, kSchurProbeVectors, DType::kFloat64));
-  plan.x = factor_dtype == matrix_dtype ? 0 : x;
-  if (layout == Layout::kRowMajor) {
-    plan.matrix = plan.upload;
-  } else {
-    CROUT_ASSIGN_OR_RETURN(plan.packed, MatrixBytes(n - k, n - k, matrix_dtype));
-  }
-  CROUT_RETURN_IF_ERROR(AddUp(factor.bytes, plan));
+  SchurPlan plan;
+  plan.options = options;
+  plan.shape = shape;
+  plan.complement = {nullptr, shape.dtype, options.layout, n - k, n - k};
+  CROUT_ASSIGN_OR_RETURN(plan.factor, PlanFactorize(options.factor, {nullptr, shape.dtype,
+                                                                     Layout::kColumnMajor, k, k}));
+  const AlgorithmTraits& traits = options.factor.algorithm->traits();
+  CROUT_RETURN_IF_ERROR(CheckSupports(*options.solver, traits.unit_diagonal, traits.name));
+  CROUT_RETURN_IF_ERROR(AddBuffers(plan));
+  CROUT_ASSIGN_OR_RETURN(plan.bytes, plan.buffers.Sum());
+  plan.seconds = PredictSeconds(plan);
   return plan;
-}
-
-absl::StatusOr<JobBytes> SchurBytes(const SchurOptions& options, DType matrix_dtype, int64_t n) {
-  // The layout is not known yet: the worse of the two.
-  CROUT_ASSIGN_OR_RETURN(const SchurPlan row_major,
-                         PlanSchur(options, matrix_dtype, Layout::kRowMajor, n));
-  CROUT_ASSIGN_OR_RETURN(const SchurPlan column_major,
-                         PlanSchur(options, matrix_dtype, Layout::kColumnMajor, n));
-  return JobBytes{row_major.bytes.kept, std::max(row_major.bytes.peak, column_major.bytes.peak),
-                  row_major.bytes.report};
-}
-
-PackedMatrix SchurShape(const SchurOptions& options, DType matrix_dtype, int64_t n) {
-  const int64_t order = n - options.leading;
-  return {nullptr, matrix_dtype, options.layout, order, order};
 }
 
 }  // namespace crout

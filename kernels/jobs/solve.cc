@@ -1,13 +1,13 @@
+#include "kernels/jobs/solve.h"
+
 #include <algorithm>
 #include <cmath>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/factorization.h"
 #include "kernels/jobs/cancellation.h"
 #include "kernels/jobs/input_checks.h"
-#include "kernels/jobs/solve_plan.h"
 #include "kernels/jobs/solver_choice.h"
 #include "kernels/jobs/sync_on_exit.h"
 #include "kernels/numerics/error_bound.h"
@@ -24,17 +24,17 @@ namespace {
 // One Solve call. Its members are the buffers that enqueued work uses.
 class SolveJob {
  public:
-  SolveJob(ExecutionContext& context, const Factorization& factor, Buffer upload,
-           const PackedMatrix& shape, const SolverChoice& choice, const SolveOptions& options,
-           const SolvePlan& plan)
+  SolveJob(ExecutionContext& context, const SolvePlan& plan, const Factorization& factor,
+           const SolverChoice& choice, Buffer upload)
       : context_(context),
+        plan_(plan),
+        options_(plan.options),
         factor_(factor),
         choice_(choice),
-        options_(options),
-        plan_(plan),
-        packed_(shape),
-        upload_(std::move(upload)) {
-    packed_.data = upload_.data();
+        packed_(plan.shape),
+        buffers_(plan.buffers) {
+    packed_.data = upload.data();
+    buffers_.Give(plan.upload, std::move(upload));
   }
 
   absl::StatusOr<SolveSummary> Run(std::byte* out, StopRequested stop, KernelTimings& timings);
@@ -55,12 +55,12 @@ class SolveJob {
   SolveSummary Summary() const;
 
   MatrixOps& ops() { return context_.ops(); }
-  MatrixView<double> Doubles(const Buffer& buffer) const {
-    return {buffer.as<double>(), packed_.rows, packed_.cols, packed_.rows};
+  MatrixView<double> Doubles(BufferPlan::Id id) const {
+    return {buffers_[id].as<double>(), packed_.rows, packed_.cols, packed_.rows};
   }
-  MatrixView<double> Rhs() const { return Doubles(plan_.upload_is_rhs ? upload_ : rhs_); }
-  MatrixView<double> Solution() const { return plan_.needs_residual ? Doubles(solution_) : Rhs(); }
-  MatrixView<double> Residual() const { return Doubles(residual_); }
+  MatrixView<double> Rhs() const { return Doubles(plan_.rhs); }
+  MatrixView<double> Solution() const { return Doubles(plan_.solution); }
+  MatrixView<double> Residual() const { return Doubles(plan_.residual); }
   CheckedSystem System() const;
   // What refinement lowers.
   double Error() const {
@@ -68,17 +68,12 @@ class SolveJob {
   }
 
   ExecutionContext& context_;
+  const SolvePlan& plan_;
+  const SolveOptions& options_;
   const Factorization& factor_;
   const SolverChoice choice_;
-  const SolveOptions& options_;
-  const SolvePlan& plan_;
   PackedMatrix packed_;
-  Buffer upload_;
-  Buffer rhs_;
-  Buffer solution_;
-  Buffer residual_;
-  Buffer scale_;
-  Buffer previous_;
+  JobBuffers buffers_;
   std::optional<FactorSolver> solver_;
   std::optional<ResidualCheck> check_;  // where the plan has a residual
   double rhs_max_abs_ = 0;
@@ -88,12 +83,7 @@ class SolveJob {
 };
 
 absl::Status SolveJob::AllocateBuffers() {
-  MemoryResource& memory = context_.device().memory();
-  CROUT_ASSIGN_OR_RETURN(rhs_, memory.Allocate(plan_.rhs));
-  CROUT_ASSIGN_OR_RETURN(solution_, memory.Allocate(plan_.solution));
-  CROUT_ASSIGN_OR_RETURN(residual_, memory.Allocate(plan_.residual));
-  CROUT_ASSIGN_OR_RETURN(scale_, memory.Allocate(plan_.scale));
-  CROUT_ASSIGN_OR_RETURN(previous_, memory.Allocate(plan_.previous));
+  CROUT_RETURN_IF_ERROR(buffers_.Allocate(context_.device().memory()));
   CROUT_ASSIGN_OR_RETURN(
       solver_, FactorSolver::Create(context_, factor_, *choice_.solver, options_.solver_tolerance,
                                     packed_.cols, choice_.in_reserve));
@@ -111,7 +101,7 @@ CheckedSystem SolveJob::System() const {
   system.x = Solution();
   system.b = Rhs();
   system.r = Residual();
-  if (scale_) system.w = Doubles(scale_);
+  if (buffers_[plan_.scale]) system.w = Doubles(plan_.scale);
   return system;
 }
 
@@ -169,11 +159,12 @@ absl::StatusOr<bool> SolveJob::RefinementStep() {
   const double before = Error();
   const MatrixView<double> correction = Residual();  // Solved for in place.
   CROUT_RETURN_IF_ERROR(solver_->Solve(options_.op, SolveWith::kOriginal, correction, correction));
-  CROUT_RETURN_IF_ERROR(ops().CopyOnDevice(solution_.data(), previous_.data(), plan_.previous));
+  const Buffer& previous = buffers_[plan_.previous];
+  CROUT_RETURN_IF_ERROR(ops().CopyOnDevice(Solution().data, previous.data(), previous.size()));
   CROUT_RETURN_IF_ERROR(ops().Add(correction, Solution()));
   CROUT_RETURN_IF_ERROR(MeasureErrors());
   if (Error() < before) return true;
-  CROUT_RETURN_IF_ERROR(ops().CopyOnDevice(previous_.data(), solution_.data(), plan_.previous));
+  CROUT_RETURN_IF_ERROR(ops().CopyOnDevice(previous.data(), Solution().data, previous.size()));
   CROUT_RETURN_IF_ERROR(MeasureErrors());
   return false;
 }
@@ -194,19 +185,21 @@ absl::Status SolveJob::Refine(StopRequested stop) {
 absl::Status SolveJob::RoundToDelivered() {
   if (packed_.dtype == DType::kFloat64) return absl::OkStatus();
   // The upload has been read: room for X as it will be delivered.
-  const AnyMatrix rounded{upload_.data(), packed_.dtype, packed_.rows, packed_.cols, packed_.rows};
+  const AnyMatrix rounded{buffers_[plan_.upload].data(), packed_.dtype, packed_.rows, packed_.cols,
+                          packed_.rows};
   CROUT_RETURN_IF_ERROR(ops().CopyScaled(AsAny(Solution()), nullptr, nullptr, rounded));
   CROUT_RETURN_IF_ERROR(ops().CopyScaled(rounded, nullptr, nullptr, AsAny(Solution())));
   return MeasureErrors();
 }
 
 absl::Status SolveJob::Deliver(std::byte* out) {
+  const Buffer& upload = buffers_[plan_.upload];
   const std::byte* delivered = reinterpret_cast<const std::byte*>(Solution().data);
-  if (!plan_.upload_is_rhs) {
-    CROUT_RETURN_IF_ERROR(ops().Export(AsAny(Solution()), packed_, upload_.data()));
-    delivered = upload_.data();
+  if (plan_.rhs != plan_.upload) {
+    CROUT_RETURN_IF_ERROR(ops().Export(AsAny(Solution()), packed_, upload.data()));
+    delivered = upload.data();
   }
-  CROUT_RETURN_IF_ERROR(ops().CopyToHost(delivered, out, plan_.upload));
+  CROUT_RETURN_IF_ERROR(ops().CopyToHost(delivered, out, upload.size()));
   return context_.Synchronize();
 }
 
@@ -249,21 +242,18 @@ absl::StatusOr<SolveSummary> SolveJob::Run(std::byte* out, StopRequested stop,
   return summary;
 }
 
-absl::Status CheckArguments(const Factorization& factor, const PackedMatrix& shape,
-                            size_t upload_bytes, const TriangularSolver& solver,
-                            const SolveOptions& options, const SolvePlan& plan) {
+absl::Status CheckArguments(const SolvePlan& plan, const Factorization& factor,
+                            const TriangularSolver& solver, size_t upload_bytes) {
   const FactorSummary& summary = factor.summary;
-  if (shape.rows != summary.n) {
-    return absl::FailedPreconditionError(absl::StrCat("right-hand side has ", shape.rows,
+  if (plan.shape.rows != summary.n) {
+    return absl::FailedPreconditionError(absl::StrCat("right-hand side has ", plan.shape.rows,
                                                       " rows, the factor is of order ", summary.n));
   }
-  if (upload_bytes != plan.upload) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("right-hand side has ", upload_bytes, " bytes, its shape ", plan.upload));
-  }
+  CROUT_RETURN_IF_ERROR(
+      CheckUpload(upload_bytes, plan.buffers.bytes(plan.upload), "right-hand side"));
   CROUT_RETURN_IF_ERROR(CheckUsable(summary));
   CROUT_RETURN_IF_ERROR(CheckSupports(solver, summary.unit_diagonal, summary.algorithm));
-  CROUT_RETURN_IF_ERROR(CheckTolerance(solver, options.solver_tolerance));
+  CROUT_RETURN_IF_ERROR(CheckTolerance(solver, plan.options.solver_tolerance));
   if (plan.needs_residual && summary.n > 0 && !factor.storage.matrix) {
     return absl::FailedPreconditionError(
         "backward errors, refinement and error bounds need the matrix, which was not kept");
@@ -283,22 +273,30 @@ SolveSummary EmptySolve(const SolverChoice& choice, const SolveOptions& options)
 
 }  // namespace
 
-absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const Factorization& factor,
-                                   Buffer upload, PackedMatrix shape, const SolveOptions& options,
-                                   std::byte* out, StopRequested stop, KernelTimings& timings) {
+absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const SolvePlan& plan,
+                                   const Factorization& factor, Buffer upload, std::byte* out,
+                                   StopRequested stop, KernelTimings& timings) {
   SyncOnExit sync(context);  // `upload` may still be arriving.
-  CROUT_ASSIGN_OR_RETURN(const SolvePlan plan, PlanSolve(options, factor.summary, shape));
+  const SolveOptions& options = plan.options;
   // A singular factor was not prepared: that it is singular says more.
   SolverChoice choice{options.solver};
   if (factor.summary.info == 0) {
     CROUT_ASSIGN_OR_RETURN(choice, ChooseSolver(factor.summary, options, plan.needs_residual));
   }
-  CROUT_RETURN_IF_ERROR(
-      CheckArguments(factor, shape, upload.size(), *choice.solver, options, plan));
-  if (shape.rows == 0 || shape.cols == 0) return EmptySolve(choice, options);
-  SolveJob job(context, factor, std::move(upload), shape, choice, options, plan);
+  CROUT_RETURN_IF_ERROR(CheckArguments(plan, factor, *choice.solver, upload.size()));
+  if (plan.shape.rows == 0 || plan.shape.cols == 0) return EmptySolve(choice, options);
+  SolveJob job(context, plan, factor, choice, std::move(upload));
   sync.Dismiss();  // Run has its own, before the job's buffers are destroyed.
   return job.Run(out, stop, timings);
+}
+
+absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const Factorization& factor,
+                                   Buffer upload, PackedMatrix shape, const SolveOptions& options,
+                                   std::byte* out, StopRequested stop, KernelTimings& timings) {
+  SyncOnExit sync(context);  // on an error of the plan too
+  CROUT_ASSIGN_OR_RETURN(const SolvePlan plan, PlanSolve(options, factor.summary, shape));
+  sync.Dismiss();
+  return Solve(context, plan, factor, std::move(upload), out, stop, timings);
 }
 
 }  // namespace crout

@@ -1,43 +1,52 @@
-#include "kernels/jobs/solve_plan.h"
-
+#include "kernels/jobs/solve.h"
 #include "kernels/numerics/error_bound.h"
 #include "kernels/numerics/factor_solver.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {
+namespace {
 
-absl::StatusOr<SolvePlan> PlanSolve(const SolveOptions& options, const FactorSummary& factor,
-                                    const PackedMatrix& rhs) {
-  if (options.solver == nullptr) return absl::InvalidArgumentError("no solver is given");
-  SolvePlan plan;
-  CROUT_ASSIGN_OR_RETURN(plan.upload, MatrixBytes(rhs.rows, rhs.cols, rhs.dtype));
+absl::Status AddBuffers(const FactorSummary& factor, SolvePlan& plan) {
+  const SolveOptions& options = plan.options;
+  const PackedMatrix& rhs = plan.shape;
+  BufferPlan& buffers = plan.buffers;
+  CROUT_ASSIGN_OR_RETURN(const size_t upload, MatrixBytes(rhs.rows, rhs.cols, rhs.dtype));
   CROUT_ASSIGN_OR_RETURN(const size_t doubles, MatrixBytes(rhs.rows, rhs.cols, DType::kFloat64));
   // Which of the two will solve is known only when the factor is, and what the first one answers.
-  CROUT_ASSIGN_OR_RETURN(plan.solver, FactorSolver::Bytes(*options.solver, factor.factor_dtype,
-                                                          rhs.rows, rhs.cols, options.fallback));
-  plan.needs_residual = options.verify || options.wants_componentwise() || options.error_bound ||
-                        options.max_refinement_steps > 0;
-  plan.upload_is_rhs = rhs.dtype == DType::kFloat64 && rhs.layout == Layout::kColumnMajor;
-  plan.rhs = plan.upload_is_rhs ? 0 : doubles;
-  plan.solution = plan.needs_residual ? doubles : 0;
-  plan.residual = plan.needs_residual ? doubles : 0;
-  plan.scale = options.wants_componentwise() ? doubles : 0;
-  plan.previous = options.max_refinement_steps > 0 ? doubles : 0;
+  CROUT_ASSIGN_OR_RETURN(const size_t solver,
+                         FactorSolver::Bytes(*options.solver, factor.factor_dtype, rhs.rows,
+                                             rhs.cols, options.fallback));
+  const bool as_it_is = rhs.dtype == DType::kFloat64 && rhs.layout == Layout::kColumnMajor;
+  plan.upload = buffers.Add("upload", BufferKind::kUpload, upload);
+  plan.rhs = as_it_is ? plan.upload : buffers.Add("right-hand sides", doubles);
+  plan.solution = plan.needs_residual ? buffers.Add("solution", doubles) : plan.rhs;
+  plan.residual = buffers.Add("residual", plan.needs_residual ? doubles : 0);
+  plan.scale = buffers.Add("scale of the residual", options.wants_componentwise() ? doubles : 0);
+  plan.previous = buffers.Add("previous solution", options.max_refinement_steps > 0 ? doubles : 0);
+  buffers.Add("solver", BufferKind::kPart, solver);
   if (options.error_bound) {
-    CROUT_ASSIGN_OR_RETURN(plan.bound, ForwardErrorBytes(rhs.rows));
+    CROUT_ASSIGN_OR_RETURN(const size_t bound, ForwardErrorBytes(rhs.rows));
+    buffers.Add("error bound", BufferKind::kPart, BlockBytes(bound));
   }
-  ByteSum peak;
-  peak.AddBuffer(plan.upload).AddBuffer(plan.rhs).AddBuffer(plan.solution).AddBuffer(plan.scale);
-  peak.AddBuffer(plan.residual).AddBuffer(plan.previous).Add(plan.solver).AddBuffer(plan.bound);
-  CROUT_ASSIGN_OR_RETURN(plan.bytes.peak, peak.total());
-  return plan;
+  buffers.Add("reply", BufferKind::kReply, upload);
+  return absl::OkStatus();
 }
 
-absl::StatusOr<JobBytes> SolveBytes(const SolveOptions& options, const FactorSummary& factor,
-                                    PackedMatrix rhs_shape) {
-  CROUT_ASSIGN_OR_RETURN(const SolvePlan plan, PlanSolve(options, factor, rhs_shape));
-  return plan.bytes;
+}  // namespace
+
+absl::StatusOr<SolvePlan> PlanSolve(const SolveOptions& options, const FactorSummary& factor,
+                                    PackedMatrix shape) {
+  if (options.solver == nullptr) return absl::InvalidArgumentError("no solver is given");
+  SolvePlan plan;
+  plan.options = options;
+  plan.shape = shape;
+  plan.needs_residual = options.verify || options.wants_componentwise() || options.error_bound ||
+                        options.max_refinement_steps > 0;
+  CROUT_RETURN_IF_ERROR(AddBuffers(factor, plan));
+  CROUT_ASSIGN_OR_RETURN(plan.bytes, plan.buffers.Sum());
+  plan.seconds = options.solver->PredictSeconds(factor.factor_dtype, factor.n, shape.cols);
+  return plan;
 }
 
 }  // namespace crout

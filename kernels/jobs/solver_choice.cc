@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/jobs/solve.h"
 #include "kernels/util/strings.h"
 
 namespace crout {

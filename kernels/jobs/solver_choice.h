@@ -4,6 +4,7 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/factorization.h"
+#include "kernels/jobs/solve.h"
 
 namespace crout {
 

@@ -2,9 +2,14 @@
 #ifndef CROUT_KERNELS_NUMERICS_EQUILIBRATE_H_
 #define CROUT_KERNELS_NUMERICS_EQUILIBRATE_H_
 
-#include "kernels/factorization.h"
+#include <cstdint>
+
+#include "kernels/dtype.h"
+#include "kernels/matrix_ops.h"
 
 namespace crout {
+
+enum class EquilibrateMode : uint8_t { kAuto, kOn, kOff };
 
 struct ScaleDecision {
   bool rows = false;

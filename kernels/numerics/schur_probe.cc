@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/jobs/schur_plan.h"
 #include "kernels/numerics/factor_probe.h"
 #include "kernels/util/status_macros.h"
 

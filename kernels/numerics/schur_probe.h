@@ -11,6 +11,8 @@
 
 namespace crout {
 
+inline constexpr int64_t kSchurProbeVectors = 4;
+
 // SchurSummary::backward_error, in two steps: S takes the place of A22 between them. Its vectors in
 // host memory may be in use until Synchronize(); so is `work`.
 class SchurProbe {

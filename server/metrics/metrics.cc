@@ -11,6 +11,7 @@
 
 #include "crout_version.h"
 #include "kernels/factorization.h"
+#include "kernels/jobs/solve.h"
 #include "server/metrics/buckets.h"
 
 namespace crout {

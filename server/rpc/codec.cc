@@ -6,6 +6,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/algorithm_registry.h"
+#include "kernels/jobs/factorize.h"
+#include "kernels/jobs/solve.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/strings.h"

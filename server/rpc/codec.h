@@ -11,6 +11,8 @@
 #include "crout/v1/factorization_service.pb.h"
 #include "grpcpp/server_context.h"
 #include "kernels/factorization.h"
+#include "kernels/jobs/factorize.h"
+#include "kernels/jobs/solve.h"
 #include "server/cache/factor_cache.h"
 #include "server/rpc/core.h"
 

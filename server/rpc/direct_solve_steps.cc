@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "kernels/algorithm_registry.h"
+#include "kernels/jobs/factorize.h"
+#include "kernels/jobs/solve.h"
 #include "kernels/util/status_macros.h"
 #include "server/rpc/names.h"
 #include "server/rpc/status.h"
@@ -39,17 +41,12 @@ absl::Status CheckNeedsNoFactors(const v1::FactorizeAndSolveHeader& header) {
 
 }  // namespace
 
-absl::Status DirectSolveSteps::Step::Admit(JobMemory memory) {
-  reservation_ = std::move(memory.device);
-  return upload_.Open(parent_.slot_);
-}
-
 absl::StatusOr<MemoryNeed> DirectSolveSteps::MatrixStep::Plan() {
   CROUT_RETURN_IF_ERROR(CheckSquare(upload().shape(), upload().field()));
   PackedMatrix none;
   none.rows = upload().shape().rows;
-  CROUT_ASSIGN_OR_RETURN(const size_t bytes, parent_.BytesFor(none));
-  return MemoryNeed{.device = bytes};
+  CROUT_ASSIGN_OR_RETURN(const DirectSolvePlan plan, parent_.PlanFor(none));
+  return MemoryNeed{.device = plan.bytes.peak};
 }
 
 absl::StatusOr<MemoryNeed> DirectSolveSteps::RhsStep::Plan() {
@@ -58,14 +55,10 @@ absl::StatusOr<MemoryNeed> DirectSolveSteps::RhsStep::Plan() {
                                   absl::StatusCode::kInvalidArgument));
   PackedMatrix none;
   none.rows = shape.rows;
-  CROUT_ASSIGN_OR_RETURN(const size_t without, parent_.BytesFor(none));
-  CROUT_ASSIGN_OR_RETURN(const size_t with, parent_.BytesFor(shape));
-  return MemoryNeed{.device = with - std::min(with, without), .host = BlockBytes(shape.bytes())};
-}
-
-absl::Status DirectSolveSteps::RhsStep::Admit(JobMemory memory) {
-  parent_.reply_ = std::move(memory.host);
-  return Step::Admit(std::move(memory));
+  CROUT_ASSIGN_OR_RETURN(const DirectSolvePlan without, parent_.PlanFor(none));
+  CROUT_ASSIGN_OR_RETURN(const DirectSolvePlan with, parent_.PlanFor(shape));
+  const size_t more = with.bytes.peak - std::min(with.bytes.peak, without.bytes.peak);
+  return MemoryNeed{.device = more, .host = with.bytes.reply};
 }
 
 DirectSolveSteps::DirectSolveSteps(ServerCore& core, DeviceSlot& slot, const PayloadSpec& matrix,
@@ -100,9 +93,8 @@ PackedMatrix DirectSolveSteps::MatrixShape() {
   return shape;
 }
 
-absl::StatusOr<size_t> DirectSolveSteps::BytesFor(const PackedMatrix& rhs) {
-  CROUT_ASSIGN_OR_RETURN(const JobBytes bytes, DirectSolveBytes(options_, MatrixShape(), rhs));
-  return bytes.peak;
+absl::StatusOr<DirectSolvePlan> DirectSolveSteps::PlanFor(const PackedMatrix& rhs) {
+  return PlanDirectSolve(options_, MatrixShape(), rhs);
 }
 
 double DirectSolveSteps::PredictSeconds() {
@@ -161,7 +153,7 @@ absl::Status DirectSolveSteps::Run(ExecutionContext& context, StopRequested stop
   }
   Solution& answer = solution->emplace();
   answer.shape = shape;
-  answer.x = std::make_shared<const ReplyData>(ReplyData{std::move(reply_), std::move(out)});
+  answer.x = std::make_shared<const ReplyData>(ReplyData{rhs_.TakeReply(), std::move(out)});
   answer.summary.solver = direct.solver;
   answer.summary.backward_error = direct.backward_error;
   return absl::OkStatus();

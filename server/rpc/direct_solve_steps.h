@@ -42,17 +42,10 @@ class DirectSolveSteps {
   class Step : public PayloadStep {
    public:
     Step(DirectSolveSteps& parent, const PayloadSpec& spec, const char* field)
-        : parent_(parent), upload_(parent.core_, spec, field) {}
-    MatrixUpload& upload() override { return upload_; }
-    DeviceSlot& slot() override { return parent_.slot_; }
-    absl::Status Admit(JobMemory memory) override;
+        : PayloadStep(parent.core_, spec, field, parent.slot_), parent_(parent) {}
 
    protected:
     DirectSolveSteps& parent_;
-
-   private:
-    Reservation reservation_;  // of the upload's memory: given back after it
-    MatrixUpload upload_;
   };
   // The matrix reserves what a solve without right-hand sides takes, the right-hand side the rest.
   class MatrixStep final : public Step {
@@ -64,7 +57,7 @@ class DirectSolveSteps {
    public:
     using Step::Step;
     absl::StatusOr<MemoryNeed> Plan() override;
-    absl::Status Admit(JobMemory memory) override;
+    Reservation TakeReply() { return std::move(memory_.host); }
   };
 
   DirectSolveSteps(ServerCore& core, DeviceSlot& slot, const PayloadSpec& matrix,
@@ -72,12 +65,11 @@ class DirectSolveSteps {
 
   // Of the matrix, or, while its text has not been read, what it has to be.
   PackedMatrix MatrixShape();
-  absl::StatusOr<size_t> BytesFor(const PackedMatrix& rhs);
+  absl::StatusOr<DirectSolvePlan> PlanFor(const PackedMatrix& rhs);
 
   ServerCore& core_;
   DeviceSlot& slot_;
   DirectSolveOptions options_;
-  Reservation reply_;  // of X
   MatrixStep matrix_;
   RhsStep rhs_;
 };

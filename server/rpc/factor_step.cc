@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "kernels/algorithm_registry.h"
+#include "kernels/jobs/factorize.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
 
@@ -75,9 +76,9 @@ absl::StatusOr<MemoryNeed> FactorStep::Plan() {
     options_.parameters.start.emplace();  // The view is known when the job runs.
     promotion_bytes_ = start_->promotion_bytes();
   }
-  CROUT_ASSIGN_OR_RETURN(const JobBytes bytes, FactorizeBytes(options_, shape.dtype, shape.rows));
-  return MemoryNeed{.device = FactorCache::Charge(bytes.peak) + promotion_bytes_,
-                    .host = bytes.report};
+  CROUT_ASSIGN_OR_RETURN(plan_, PlanFactorize(options_, shape));
+  return MemoryNeed{.device = FactorCache::Charge(plan_->bytes.peak) + promotion_bytes_,
+                    .host = plan_->bytes.report};
 }
 
 bool FactorStep::StartsWarm() const {
@@ -85,13 +86,6 @@ bool FactorStep::StartsWarm() const {
   const FactorSummary& start = start_->summary();
   return start.info == 0 && start.n == upload_.shape().rows && start.n > 0 &&
          start.factor_dtype == options_.factor_dtype;
-}
-
-absl::Status FactorStep::Admit(JobMemory memory) {
-  promotion_ = memory.device.Split(promotion_bytes_);
-  reservation_ = std::move(memory.device);
-  report_ = std::move(memory.host);
-  return upload_.Open(slot_);
 }
 
 absl::Status FactorStep::ExpectOrder(int64_t n) {
@@ -113,10 +107,6 @@ FactorSummary FactorStep::Expected() const {
   return summary;
 }
 
-double FactorStep::PredictSeconds() const {
-  return options_.algorithm->PredictSeconds(options_.factor_dtype, upload_.shape().rows);
-}
-
 absl::StatusOr<std::optional<NewFactor>> FactorStep::FindSingular() {
   CROUT_RETURN_IF_ERROR(Plan().status());  // its checks
   return crout::FindSingular(core_, slot_, upload_, options_, upload_.shape().rows);
@@ -125,24 +115,25 @@ absl::StatusOr<std::optional<NewFactor>> FactorStep::FindSingular() {
 absl::StatusOr<NewFactor> FactorStep::Run(ExecutionContext& context, StopRequested stop,
                                           CallTimings& timings) {
   CROUT_ASSIGN_OR_RETURN(Buffer matrix, upload_.Take(context));
-  if (options_.parameters.start) {
+  if (plan_->options.parameters.start) {
     Stopwatch watch;
     bool promoted = false;
-    CROUT_ASSIGN_OR_RETURN(const Factorization* start,
-                           start_->OnDevice(context, std::move(promotion_), &promoted));
-    options_.parameters.start = start->view();
+    CROUT_ASSIGN_OR_RETURN(
+        const Factorization* start,
+        start_->OnDevice(context, memory_.device.Split(promotion_bytes_), &promoted));
+    plan_->options.parameters.start = start->view();
     timings.host_to_device += watch.Lap();
   }
   KernelTimings kernel;
   NewFactor factor;
-  CROUT_ASSIGN_OR_RETURN(factor.factorization, Factorize(context, std::move(matrix),
-                                                         upload_.shape(), options_, stop, kernel));
+  CROUT_ASSIGN_OR_RETURN(factor.factorization,
+                         Factorize(context, *plan_, std::move(matrix), stop, kernel));
   timings.host_to_device += kernel.host_to_device;
   timings.factor += kernel.factor;
   Observe(factor.factorization.summary, kernel.factor);
-  reservation_.Shrink(FactorCache::Charge(factor.factorization.storage.bytes()));
-  factor.reservation = std::move(reservation_);
-  factor.record = TakeRecord(factor.factorization.summary, std::move(report_));
+  memory_.device.Shrink(FactorCache::Charge(factor.factorization.storage.bytes()));
+  factor.reservation = std::move(memory_.device);
+  factor.record = TakeRecord(factor.factorization.summary, std::move(memory_.host));
   factor.slot = &slot_;
   factor.nnz = upload_.nnz();
   return factor;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "kernels/jobs/factorize.h"
 #include "server/rpc/upload_call.h"
 
 namespace crout {
@@ -28,10 +29,7 @@ class FactorStep final : public PayloadStep {
                                                             const v1::FactorizeOptions& options,
                                                             DeviceSlot& slot, bool cached);
 
-  MatrixUpload& upload() override { return upload_; }
-  DeviceSlot& slot() override { return slot_; }
   absl::StatusOr<MemoryNeed> Plan() override;
-  absl::Status Admit(JobMemory memory) override;
 
   // The order that text should turn out to have, for what must be planned before it was read.
   absl::Status ExpectOrder(int64_t n);
@@ -44,7 +42,7 @@ class FactorStep final : public PayloadStep {
   // What will be known of the factor before it exists: order, types, unit diagonal. After Plan() or
   // ExpectOrder().
   FactorSummary Expected() const;
-  double PredictSeconds() const;
+  double PredictSeconds() const { return plan_ ? plan_->seconds : 0; }
 
   // After the text was parsed: the result, where it can be told without a job.
   absl::StatusOr<std::optional<NewFactor>> FindSingular();
@@ -55,24 +53,19 @@ class FactorStep final : public PayloadStep {
 
  private:
   FactorStep(ServerCore& core, const PayloadSpec& spec, DeviceSlot& slot)
-      : core_(core), slot_(slot), upload_(core, spec, "header.matrix") {}
+      : PayloadStep(core, spec, "header.matrix", slot) {}
 
   // The algorithm for this order, and what its factor is prepared for.
   absl::Status ResolveFor(int64_t n);
   bool StartsWarm() const;
   void Observe(const FactorSummary& summary, double seconds) const;
 
-  ServerCore& core_;
-  DeviceSlot& slot_;
   FactorCache::Pin* start_ = nullptr;
   size_t promotion_bytes_ = 0;  // of the start
-  Reservation promotion_;
-  Reservation reservation_;  // of the upload's memory: given back after it
-  Reservation report_;       // of what an iterative method tells of its run
-  MatrixUpload upload_;
   int64_t expected_n_ = 0;
   v1::FactorizeOptions request_;
   FactorizeOptions options_;
+  std::optional<FactorizePlan> plan_;
   std::optional<int64_t> order_;
   bool cached_ = false;
 };

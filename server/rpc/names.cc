@@ -2,6 +2,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/jobs/solve.h"
 #include "kernels/util/strings.h"
 
 namespace crout {

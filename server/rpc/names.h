@@ -9,6 +9,7 @@
 #include "crout/v1/matrix.pb.h"
 #include "kernels/dtype.h"
 #include "kernels/factorization.h"
+#include "kernels/jobs/solve.h"
 #include "kernels/lu_algorithm.h"
 #include "kernels/matrix.h"
 

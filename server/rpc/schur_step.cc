@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/algorithm_registry.h"
+#include "kernels/jobs/factorize.h"
 #include "kernels/util/status_macros.h"
 #include "server/rpc/factor_step.h"
 #include "server/rpc/names.h"
@@ -52,28 +53,9 @@ absl::StatusOr<MemoryNeed> SchurStep::Plan() {
                     absl::StrCat(options_.leading, ", but the matrix has order ", shape.rows));
   }
   CROUT_RETURN_IF_ERROR(ResolveFor(shape.rows));
-  CROUT_ASSIGN_OR_RETURN(const JobBytes bytes, SchurBytes(options_, shape.dtype, shape.rows));
-  report_bytes_ = bytes.report;
-  const size_t reply = BlockBytes(SchurShape(options_, shape.dtype, shape.rows).bytes());
-  return MemoryNeed{.device = FactorCache::Charge(bytes.peak), .host = reply + report_bytes_};
-}
-
-absl::Status SchurStep::Admit(JobMemory memory) {
-  reservation_ = std::move(memory.device);
-  report_ = memory.host.Split(report_bytes_);
-  reply_ = std::move(memory.host);
-  return upload_.Open(slot_);
-}
-
-double SchurStep::PredictSeconds() const {
-  const int64_t k = options_.leading;
-  const int64_t rest = upload_.shape().rows - k;
-  const DType dtype = options_.factor.factor_dtype;
-  const double factor = options_.factor.algorithm->PredictSeconds(dtype, k);
-  if (k == 0 || rest == 0) return factor;
-  // The product has rest / k times the operations of the solve.
-  const double solve = options_.solver->PredictSeconds(dtype, k, rest);
-  return factor + solve * (1 + static_cast<double>(rest) / static_cast<double>(k));
+  CROUT_ASSIGN_OR_RETURN(plan_, PlanSchur(options_, shape));
+  const JobBytes& bytes = plan_->bytes;
+  return MemoryNeed{.device = FactorCache::Charge(bytes.peak), .host = bytes.reply + bytes.report};
 }
 
 absl::StatusOr<std::optional<NewFactor>> SchurStep::FindSingular() {
@@ -83,15 +65,14 @@ absl::StatusOr<std::optional<NewFactor>> SchurStep::FindSingular() {
 
 absl::StatusOr<NewFactor> SchurStep::Run(ExecutionContext& context, StopRequested stop,
                                          CallTimings& timings, Complement* complement) {
-  const PackedMatrix& shape = upload_.shape();
-  const PackedMatrix s = SchurShape(options_, shape.dtype, shape.rows);
+  const PackedMatrix& s = plan_->complement;
   CROUT_ASSIGN_OR_RETURN(Buffer out, core_.host_memory.Allocate(s.bytes()));
   CROUT_ASSIGN_OR_RETURN(Buffer matrix, upload_.Take(context));
   KernelTimings kernel;
   NewFactor factor;
-  CROUT_ASSIGN_OR_RETURN(SchurResult result,
-                         ComputeSchurComplement(context, std::move(matrix), shape, options_,
-                                                out.data(), stop, kernel));
+  CROUT_ASSIGN_OR_RETURN(
+      SchurResult result,
+      ComputeSchurComplement(context, *plan_, std::move(matrix), out.data(), stop, kernel));
   factor.factorization = std::move(result.factor);
   timings.host_to_device += kernel.host_to_device;
   timings.factor += kernel.factor;
@@ -100,12 +81,14 @@ absl::StatusOr<NewFactor> SchurStep::Run(ExecutionContext& context, StopRequeste
   const FactorSummary& summary = factor.factorization.summary;
   core_.metrics.device(static_cast<size_t>(slot_.index))
       .ObserveFactor(summary.algorithm, summary.factor_dtype, summary.n, kernel.factor);
-  reservation_.Shrink(FactorCache::Charge(factor.factorization.storage.bytes()));
-  factor.reservation = std::move(reservation_);
-  factor.record = TakeRecord(factor.factorization.summary, std::move(report_));
+  Reservation report = memory_.host.Split(plan_->bytes.report);
+  memory_.device.Shrink(FactorCache::Charge(factor.factorization.storage.bytes()));
+  factor.reservation = std::move(memory_.device);
+  factor.record = TakeRecord(factor.factorization.summary, std::move(report));
   factor.slot = &slot_;
-  *complement = {s, std::make_shared<const ReplyData>(ReplyData{std::move(reply_), std::move(out)}),
-                 std::string(options_.solver->name()), result.complement};
+  *complement = {
+      s, std::make_shared<const ReplyData>(ReplyData{std::move(memory_.host), std::move(out)}),
+      std::string(options_.solver->name()), result.complement};
   return factor;
 }
 

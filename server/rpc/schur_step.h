@@ -25,12 +25,9 @@ class SchurStep final : public PayloadStep {
   static absl::StatusOr<std::unique_ptr<SchurStep>> Create(
       ServerCore& core, const v1::ComputeSchurComplementHeader& header, DeviceSlot& slot);
 
-  MatrixUpload& upload() override { return upload_; }
-  DeviceSlot& slot() override { return slot_; }
   absl::StatusOr<MemoryNeed> Plan() override;
-  absl::Status Admit(JobMemory memory) override;
 
-  double PredictSeconds() const;
+  double PredictSeconds() const { return plan_ ? plan_->seconds : 0; }
 
   // After the text was parsed: the factor of A11, where a job would only find that singular.
   absl::StatusOr<std::optional<NewFactor>> FindSingular();
@@ -42,21 +39,15 @@ class SchurStep final : public PayloadStep {
 
  private:
   SchurStep(ServerCore& core, const PayloadSpec& spec, DeviceSlot& slot)
-      : core_(core), slot_(slot), upload_(core, spec, "header.matrix") {}
+      : PayloadStep(core, spec, "header.matrix", slot) {}
 
   // Finds the methods by name: they may depend on the order of A.
   absl::Status ResolveFor(int64_t n);
 
-  ServerCore& core_;
-  DeviceSlot& slot_;
-  Reservation reservation_;  // of the upload's memory: given back after it
-  Reservation reply_;        // of S
-  Reservation report_;       // of what an iterative method tells of its run
-  size_t report_bytes_ = 0;
-  MatrixUpload upload_;
   v1::FactorizeOptions request_;
   std::string solver_;
   SchurOptions options_;
+  std::optional<SchurPlan> plan_;
 };
 
 }  // namespace crout

@@ -4,6 +4,7 @@
 
 #include "crout_version.h"
 #include "kernels/algorithm_registry.h"
+#include "kernels/jobs/factorize.h"
 #include "kernels/util/status_macros.h"
 #include "server/rpc/codec.h"
 #include "server/rpc/factor_step.h"
@@ -81,14 +82,16 @@ absl::Status EstimateFactorization(ServerCore& core, const v1::EstimateFactorize
   DeviceSlot* const slot = &step->slot();
   CROUT_RETURN_IF_ERROR(Resolve(request.options(), *slot->device, request.n(), &options));
   options.prepare = FindSolverToPrepare(*slot->device, options.algorithm->traits().unit_diagonal);
-  CROUT_ASSIGN_OR_RETURN(const JobBytes bytes, FactorizeBytes(options, matrix_dtype, request.n()));
+  // The layout is not known yet: by rows it takes the most.
+  const PackedMatrix shape{nullptr, matrix_dtype, Layout::kRowMajor, request.n(), request.n()};
+  CROUT_ASSIGN_OR_RETURN(const FactorizePlan plan, PlanFactorize(options, shape));
+  const JobBytes& bytes = plan.bytes;
   response->set_algorithm(AlgorithmFromName(options.algorithm->traits().name));
   response->set_device(slot->device->info().name);
   const size_t peak = FactorCache::Charge(bytes.peak);
   response->set_peak_bytes(static_cast<int64_t>(peak));
   response->set_cached_bytes(static_cast<int64_t>(FactorCache::Charge(bytes.kept)));
-  response->set_predicted_seconds(
-      options.algorithm->PredictSeconds(options.factor_dtype, request.n()));
+  response->set_predicted_seconds(plan.seconds);
   response->set_predicted_queue_seconds(slot->scheduler->load().backlog_seconds);
   // Two readings, not one: a factor may come between them.
   const size_t reserved = slot->budget->reserved();

@@ -3,6 +3,7 @@
 #define CROUT_SERVER_RPC_SERVICE_H_
 
 #include "crout/v1/factorization_service.grpc.pb.h"
+#include "kernels/jobs/factorize.h"
 #include "server/rpc/core.h"
 
 namespace crout {

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/algorithm_registry.h"
 #include "kernels/jobs/input_checks.h"
+#include "kernels/jobs/solve.h"
 #include "kernels/util/status_macros.h"
 #include "server/rpc/names.h"
 #include "server/rpc/status.h"
@@ -59,21 +60,8 @@ absl::StatusOr<MemoryNeed> SolveStep::Plan() {
   }
   const absl::Status taken = CheckTolerance(*options_.solver, options_.solver_tolerance);
   if (!taken.ok()) return BadField(absl::StrCat(field_, ".solver_tolerance"), taken.message());
-  CROUT_ASSIGN_OR_RETURN(const JobBytes bytes, SolveBytes(options_, factor, shape));
-  return MemoryNeed{.device = bytes.peak + promotion_bytes_, .host = BlockBytes(shape.bytes())};
-}
-
-absl::Status SolveStep::Admit(JobMemory memory) {
-  promotion_ = memory.device.Split(promotion_bytes_);
-  reservation_ = std::move(memory.device);
-  reply_ = std::move(memory.host);
-  return upload_.Open(slot_);
-}
-
-double SolveStep::PredictSeconds() const {
-  if (options_.solver == nullptr) return 0;  // The text has not been read.
-  const FactorSummary factor = expected_();
-  return options_.solver->PredictSeconds(factor.factor_dtype, factor.n, upload_.shape().cols);
+  CROUT_ASSIGN_OR_RETURN(plan_, PlanSolve(options_, factor, shape));
+  return MemoryNeed{.device = plan_->bytes.peak + promotion_bytes_, .host = plan_->bytes.reply};
 }
 
 absl::StatusOr<Solution> SolveStep::Run(ExecutionContext& context, const Factorization& factor,
@@ -91,7 +79,7 @@ absl::StatusOr<Solution> SolveStep::Run(ExecutionContext& context, const Factori
   timings.solve += kernel.solve;
   timings.refine += kernel.refine;
   timings.device_to_host += kernel.device_to_host;
-  reservation_.Release();
+  memory_.device.Release();
   const FactorSummary& summary = factor.summary;
   core_.metrics.device(static_cast<size_t>(slot_.index))
       .ObserveSolve(solution.summary.solver, summary.factor_dtype, summary.n, kernel.solve);
@@ -99,7 +87,8 @@ absl::StatusOr<Solution> SolveStep::Run(ExecutionContext& context, const Factori
     core_.metrics.ObserveBackwardError(summary.factor_dtype, *solution.summary.backward_error);
   }
   core_.metrics.CountSolverFallback(solution.summary.fallback);
-  solution.x = std::make_shared<const ReplyData>(ReplyData{std::move(reply_), std::move(out)});
+  solution.x =
+      std::make_shared<const ReplyData>(ReplyData{std::move(memory_.host), std::move(out)});
   return solution;
 }
 

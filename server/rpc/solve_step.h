@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "kernels/jobs/solve.h"
 #include "server/rpc/data_stream.h"
 #include "server/rpc/upload_call.h"
 
@@ -33,18 +34,15 @@ class SolveStep final : public PayloadStep {
       absl::string_view field, DeviceSlot& slot, std::function<FactorSummary()> expected,
       absl::StatusCode mismatch);
 
-  MatrixUpload& upload() override { return upload_; }
-  DeviceSlot& slot() override { return slot_; }
   absl::StatusOr<MemoryNeed> Plan() override;
-  absl::Status Admit(JobMemory memory) override;
 
   // 0 before Plan().
-  double PredictSeconds() const;
+  double PredictSeconds() const { return plan_ ? plan_->seconds : 0; }
 
   // Device bytes that the factor needs to come back from host memory, reserved together with the
   // solve's own. To be set before Plan().
   void AddPromotion(size_t bytes) { promotion_bytes_ = bytes; }
-  Reservation TakePromotion() { return std::move(promotion_); }
+  Reservation TakePromotion() { return memory_.device.Split(promotion_bytes_); }
 
   // Worker thread.
   absl::StatusOr<Solution> Run(ExecutionContext& context, const Factorization& factor,
@@ -52,20 +50,15 @@ class SolveStep final : public PayloadStep {
 
  private:
   SolveStep(ServerCore& core, const PayloadSpec& spec, DeviceSlot& slot)
-      : core_(core), slot_(slot), upload_(core, spec, "header.rhs") {}
+      : PayloadStep(core, spec, "header.rhs", slot) {}
 
-  ServerCore& core_;
-  DeviceSlot& slot_;
-  Reservation reservation_;  // of the upload's memory: given back after it
-  Reservation reply_;        // of X
-  MatrixUpload upload_;
   std::function<FactorSummary()> expected_;
   absl::StatusCode mismatch_ = absl::StatusCode::kInvalidArgument;
   std::string field_;  // of the options
   std::string solver_;
   SolveOptions options_;
+  std::optional<SolvePlan> plan_;
   size_t promotion_bytes_ = 0;
-  Reservation promotion_;
 };
 
 }  // namespace crout

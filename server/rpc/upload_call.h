@@ -16,19 +16,33 @@
 
 namespace crout {
 
-// A payload of a call and the part of the job that needs it. Implemented by FactorStep, SolveStep
-// and SchurStep.
+// A payload of a call and the part of the job that needs it. Implemented by FactorStep, SolveStep,
+// SchurStep and DirectSolveSteps.
 class PayloadStep {
  public:
   virtual ~PayloadStep() = default;
+  PayloadStep(const PayloadStep&) = delete;  // gRPC's reactions refer to the upload.
+  PayloadStep& operator=(const PayloadStep&) = delete;
 
-  virtual MatrixUpload& upload() = 0;
-  virtual DeviceSlot& slot() = 0;
-  // Checks the shape, now known, against the request and says the most memory that this step will
-  // use.
+  MatrixUpload& upload() { return upload_; }
+  DeviceSlot& slot() { return slot_; }
+  // Checks the shape, now known, against the request, plans the job and says what it takes.
   virtual absl::StatusOr<MemoryNeed> Plan() = 0;
   // Takes the reservations of that size and opens the upload.
-  virtual absl::Status Admit(JobMemory memory) = 0;
+  absl::Status Admit(JobMemory memory) {
+    memory_ = std::move(memory);
+    return upload_.Open(slot_);
+  }
+
+ protected:
+  // `field`: of the payload in the header, for errors.
+  PayloadStep(ServerCore& core, const PayloadSpec& spec, const char* field, DeviceSlot& slot)
+      : core_(core), slot_(slot), upload_(core, spec, field) {}
+
+  ServerCore& core_;
+  DeviceSlot& slot_;
+  JobMemory memory_;  // the upload's included: given back after it
+  MatrixUpload upload_;
 };
 
 // What a step would take on its device, as far as it is known before the payload: nothing of a

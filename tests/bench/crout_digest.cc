@@ -19,6 +19,8 @@
 #include "kernels/factorization.h"
 #include "kernels/host/device/openmp_environment.h"
 #include "kernels/jobs/direct_solve.h"
+#include "kernels/jobs/factorize.h"
+#include "kernels/jobs/solve.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/strings.h"
 #include "tests/bench/bench_result.h"

@@ -3,6 +3,7 @@
 #include <random>
 
 #include "kernels/algorithm_registry.h"
+#include "kernels/jobs/factorize.h"
 
 namespace crout {
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "gmock/gmock.h"
+#include "kernels/jobs/solve.h"
 #include "tests/gpu/prepared_solves.h"
 #include "tests/support/ratios.h"
 

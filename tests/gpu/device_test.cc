@@ -3,6 +3,8 @@
 #include <thread>
 
 #include "gmock/gmock.h"
+#include "kernels/jobs/factorize.h"
+#include "kernels/jobs/solve.h"
 #include "tests/gpu/jobs.h"
 #include "tests/support/ratios.h"
 

@@ -5,6 +5,8 @@
 #include <thread>
 
 #include "kernels/algorithm_registry.h"
+#include "kernels/jobs/factorize.h"
+#include "kernels/jobs/solve.h"
 #include "tests/gpu/jobs.h"
 #include "tests/support/ratios.h"
 

@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/cuda/device/vendor_environment.h"
+#include "kernels/jobs/solve.h"
 #include "tests/gpu/jobs.h"
 
 namespace crout {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "gmock/gmock.h"
+#include "kernels/jobs/factorize.h"
 #include "tests/gpu/jobs.h"
 #include "tests/support/ratios.h"
 

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "gmock/gmock.h"
+#include "kernels/jobs/factorize.h"
 #include "tests/gpu/jobs.h"
 #include "tests/support/ratios.h"
 

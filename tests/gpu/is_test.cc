@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "gmock/gmock.h"
+#include "kernels/jobs/solve.h"
 #include "tests/gpu/jobs.h"
 #include "tests/support/ratios.h"
 

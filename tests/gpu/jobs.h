@@ -7,6 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/factorization.h"
+#include "kernels/jobs/factorize.h"
+#include "kernels/jobs/solve.h"
 #include "tests/gpu/gpu_testing.h"
 #include "tests/support/gallery.h"
 

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <utility>
 
+#include "kernels/jobs/factorize.h"
+#include "kernels/jobs/solve.h"
 #include "kernels/util/stopwatch.h"
 #include "tests/gpu/jobs.h"
 #include "tests/support/failpoints.h"

@@ -9,6 +9,8 @@
 #include "kernels/cuda/icm/icm_plan.h"
 #include "kernels/cuda/icm/section_sweeps.h"
 #include "kernels/cuda/solve/invert_diagonal.h"
+#include "kernels/jobs/factorize.h"
+#include "kernels/jobs/solve.h"
 #include "tests/gpu/jobs.h"
 #include "tests/support/ratios.h"
 

@@ -11,6 +11,7 @@
 #include "kernels/cuda/device/cuda_device.h"
 #include "kernels/cuda/device/vendor_environment.h"
 #include "kernels/factorization.h"
+#include "kernels/jobs/factorize.h"
 
 namespace crout {
 namespace {

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/jobs/factorize.h"
 #include "tests/support/ratios.h"
 
 namespace crout {

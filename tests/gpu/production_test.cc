@@ -7,6 +7,8 @@
 #include <cmath>
 #include <utility>
 
+#include "kernels/jobs/factorize.h"
+#include "kernels/jobs/solve.h"
 #include "kernels/numerics/factor_probe.h"
 #include "kernels/numerics/normalizing_scale.h"
 #include "tests/gpu/jobs.h"

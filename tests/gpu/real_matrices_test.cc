@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <string>
 
+#include "kernels/jobs/solve.h"
 #include "tests/gpu/jobs.h"
 #include "tests/support/matrices.h"
 #include "tests/support/ratios.h"

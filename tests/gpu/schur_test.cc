@@ -5,6 +5,7 @@
 #include <string>
 
 #include "kernels/jobs/direct_solve.h"
+#include "kernels/jobs/factorize.h"
 #include "kernels/jobs/schur.h"
 #include "tests/gpu/jobs.h"
 #include "tests/support/ratios.h"

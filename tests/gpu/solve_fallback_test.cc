@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "kernels/jobs/factorize.h"
+#include "kernels/jobs/solve.h"
 #include "tests/gpu/prepared_solves.h"
 #include "tests/support/ratios.h"
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "gmock/gmock.h"
+#include "kernels/jobs/solve.h"
 #include "tests/gpu/jobs.h"
 #include "tests/support/ratios.h"
 #include "tests/support/solve_cases.h"

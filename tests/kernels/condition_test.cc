@@ -3,6 +3,7 @@
 #include <numbers>
 
 #include "kernels/host/device/host_device.h"
+#include "kernels/jobs/factorize.h"
 #include "kernels/numerics/norm_estimator.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"

@@ -2,6 +2,8 @@
 // do not exist.
 #include <limits>
 
+#include "kernels/jobs/factorize.h"
+#include "kernels/jobs/solve.h"
 #include "tests/support/fake_device.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/status_matchers.h"
@@ -48,8 +50,10 @@ class DeviceMemoryTest : public ::testing::Test {
 TEST_F(DeviceMemoryTest, FactorizeStaysWithinItsDeclaration) {
   for (const FactorRequest& request : FactorRequests()) {
     ASSERT_OK_AND_ASSIGN(const FactorizeOptions options, runner_.Options(request, kN));
-    ASSERT_OK_AND_ASSIGN(const JobBytes declared,
-                         FactorizeBytes(options, request.matrix_dtype, kN));
+    ASSERT_OK_AND_ASSIGN(
+        const FactorizePlan plan,
+        PlanFactorize(options, {nullptr, request.matrix_dtype, request.layout, kN, kN}));
+    const JobBytes& declared = plan.bytes;
     memory_.ResetPeak();
     ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a_, kN, request));
     EXPECT_LE(memory_.peak_bytes(), declared.peak);
@@ -74,8 +78,9 @@ TEST_F(DeviceMemoryTest, SolveStaysWithinItsDeclaration) {
           ASSERT_OK_AND_ASSIGN(const SolveOptions options,
                                runner_.Options(solve, factor.summary, kNrhs));
           ASSERT_OK_AND_ASSIGN(
-              const JobBytes declared,
-              SolveBytes(options, factor.summary, {nullptr, dtype, layout, kN, kNrhs}));
+              const SolvePlan plan,
+              PlanSolve(options, factor.summary, {nullptr, dtype, layout, kN, kNrhs}));
+          const JobBytes& declared = plan.bytes;
           memory_.ResetPeak();
           ASSERT_OK(runner_.Solve(factor, b_, kNrhs, solve));
           EXPECT_EQ(memory_.peak_bytes() - kept, declared.peak);
@@ -145,13 +150,16 @@ TEST_F(DeviceMemoryTest, StorageMovesBetweenTiers) {
 
 TEST_F(DeviceMemoryTest, SizesThatDoNotExistAreRefused) {
   ASSERT_OK_AND_ASSIGN(const FactorizeOptions options, runner_.Options(FactorRequest{}, kN));
+  const auto square = [](int64_t n) {
+    return PackedMatrix{nullptr, DType::kFloat64, Layout::kColumnMajor, n, n};
+  };
   for (const int64_t n : {int64_t{-1}, int64_t{1} << 31, int64_t{1} << 32, int64_t{1} << 62,
                           std::numeric_limits<int64_t>::max()}) {
-    const auto bytes = FactorizeBytes(options, DType::kFloat64, n);
-    EXPECT_FALSE(bytes.ok()) << n;
-    EXPECT_EQ(bytes.status().code(), absl::StatusCode::kInvalidArgument);
+    const auto plan = PlanFactorize(options, square(n));
+    EXPECT_FALSE(plan.ok()) << n;
+    EXPECT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument);
   }
-  EXPECT_OK(FactorizeBytes(options, DType::kFloat64, int64_t{1} << 20));
+  EXPECT_OK(PlanFactorize(options, square(int64_t{1} << 20)));
 }
 
 }  // namespace

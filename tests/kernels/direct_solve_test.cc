@@ -59,21 +59,21 @@ absl::StatusOr<Result> DirectSolveTest::Solve(const HostMatrix& a, int64_t n, co
                                               StopRequested stop) {
   const PackedMatrix matrix{nullptr, arrival.matrix, arrival.matrix_layout, n, n};
   const PackedMatrix rhs{nullptr, arrival.rhs, arrival.rhs_layout, n, nrhs};
-  const auto bytes = DirectSolveBytes(options_, matrix, rhs);
-  if (!bytes.ok()) return bytes.status();
+  const auto plan = PlanDirectSolve(options_, matrix, rhs);
+  if (!plan.ok()) return plan.status();
   memory_.ResetPeak();
   Buffer a_upload = *runner_.Upload(Packed(a, n, n, matrix.dtype, matrix.layout));
   Buffer b_upload = *runner_.Upload(Packed(b, n, nrhs, rhs.dtype, rhs.layout));
   constexpr std::byte kUntouched{0x5a};
   std::vector<std::byte> out(rhs.bytes(), kUntouched);
   if (fault_ >= 0) memory_.FailAllocations(1, fault_);
-  auto summary = SolveDirectly(runner_.context(), std::move(a_upload), matrix, std::move(b_upload),
-                               rhs, options_, out.data(), stop, timings_);
-  EXPECT_LE(memory_.peak_bytes(), bytes->peak);
-  EXPECT_EQ(bytes->kept, 0u);
+  auto summary = SolveDirectly(runner_.context(), *plan, std::move(a_upload), std::move(b_upload),
+                               out.data(), stop, timings_);
+  EXPECT_LE(memory_.peak_bytes(), plan->bytes.peak);
+  EXPECT_EQ(plan->bytes.kept, 0u);
   if (!summary.ok()) return summary.status();
   if (n > 0) {
-    EXPECT_EQ(memory_.peak_bytes(), bytes->peak);
+    EXPECT_EQ(memory_.peak_bytes(), plan->bytes.peak);
   }
   const bool written = out != std::vector<std::byte>(out.size(), kUntouched);
   return Result{*std::move(summary), Unpacked(out.data(), rhs), written};
@@ -203,7 +203,7 @@ TEST_F(DirectSolveTest, RefusesShapesThatDoNotFit) {
               FailsWith(kInvalid, "matrix has 32 bytes, its shape 8"));
   other.rows = 2;
   EXPECT_THAT(solve(square, other), FailsWith(kInvalid, "right-hand side has 32 bytes"));
-  other.rows = std::numeric_limits<int64_t>::max();
+  other.cols = std::numeric_limits<int64_t>::max();
   EXPECT_THAT(solve(square, other), FailsWith(kInvalid, "no valid size"));
   options_.solver = nullptr;
   EXPECT_THAT(solve(square, square), FailsWith(kInvalid, "no solver"));

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "kernels/host/device/host_device.h"
+#include "kernels/jobs/factorize.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"

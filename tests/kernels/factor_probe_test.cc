@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/host/device/host_device.h"
+#include "kernels/jobs/factorize.h"
 #include "kernels/numerics/normalizing_scale.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"

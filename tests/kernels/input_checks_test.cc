@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "kernels/host/device/host_device.h"
+#include "kernels/jobs/factorize.h"
+#include "kernels/jobs/solve.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/status_matchers.h"
 

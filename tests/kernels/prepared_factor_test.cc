@@ -2,7 +2,8 @@
 #include <algorithm>
 
 #include "kernels/algorithm_registry.h"
-#include "kernels/jobs/factorize_plan.h"
+#include "kernels/jobs/factorize.h"
+#include "kernels/jobs/solve.h"
 #include "tests/support/fake_device.h"
 #include "tests/support/gallery.h"
 #include "tests/support/preparing_solver.h"
@@ -177,13 +178,15 @@ TEST_F(PreparedFactorTest, ASingularFactorIsNotPreparedAndSaysThatItIsSingular) 
 }
 
 TEST_F(PreparedFactorTest, ItsBytesAreDeclaredAndKept) {
-  ASSERT_OK_AND_ASSIGN(const JobBytes declared, FactorizeBytes(options_, DType::kFloat64, kN));
+  const PackedMatrix shape{nullptr, DType::kFloat64, Layout::kColumnMajor, kN, kN};
+  ASSERT_OK_AND_ASSIGN(const FactorizePlan with, PlanFactorize(options_, shape));
+  const JobBytes& declared = with.bytes;
   FactorizeOptions plain = options_;
   plain.prepare = nullptr;
-  ASSERT_OK_AND_ASSIGN(const JobBytes without, FactorizeBytes(plain, DType::kFloat64, kN));
+  ASSERT_OK_AND_ASSIGN(const FactorizePlan without, PlanFactorize(plain, shape));
   const size_t prepared = BlockBytes(*options_.prepare->PreparedBytes(DType::kFloat64, kN));
-  EXPECT_EQ(declared.kept, without.kept + prepared);
-  EXPECT_EQ(declared.peak, without.peak + prepared);
+  EXPECT_EQ(declared.kept, without.bytes.kept + prepared);
+  EXPECT_EQ(declared.peak, without.bytes.peak + prepared);
   const Factorization factor = Factor(Diagonal(2));
   EXPECT_EQ(factor.storage.bytes(), declared.kept);
   EXPECT_EQ(device_.counting_memory().live_bytes(), declared.kept);
@@ -247,11 +250,11 @@ TEST_F(InaccurateSolverTest, ItsBytesAreInThePlan) {
   const Factorization factor = Factor(Diagonal(2));
   PackedMatrix shape = kShape;
   shape.cols = 1;
-  ASSERT_OK_AND_ASSIGN(const JobBytes declared, SolveBytes(With(Getrs()), factor.summary, shape));
+  ASSERT_OK_AND_ASSIGN(const SolvePlan plan, PlanSolve(With(Getrs()), factor.summary, shape));
   device_.counting_memory().ResetPeak();
   const size_t before = device_.counting_memory().live_bytes();
   ASSERT_OK(SolveOnes(factor, With(Getrs())));
-  EXPECT_LE(device_.counting_memory().peak_bytes() - before, declared.peak);
+  EXPECT_LE(device_.counting_memory().peak_bytes() - before, plan.bytes.peak);
 }
 
 TEST_F(InaccurateSolverTest, WithoutAnotherTheFigureSaysIt) {

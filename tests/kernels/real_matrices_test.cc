@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kernels/host/device/host_device.h"
+#include "kernels/jobs/factorize.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/matrices.h"
 #include "tests/support/ratios.h"

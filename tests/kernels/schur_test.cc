@@ -4,7 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/jobs/schur_plan.h"
+#include "kernels/jobs/factorize.h"
+#include "kernels/jobs/schur.h"
 #include "kernels/numerics/schur_probe.h"
 #include "tests/support/fake_device.h"
 #include "tests/support/job_runner.h"
@@ -82,22 +83,22 @@ absl::StatusOr<Complement> SchurTest::Compute(const HostMatrix& a, int64_t n,
   const FactorRequest& factor = request.factor;
   const auto options = Options(request, n);
   if (!options.ok()) return options.status();
-  const auto bytes = SchurBytes(*options, factor.matrix_dtype, n);
-  if (!bytes.ok()) return bytes.status();
+  const PackedMatrix shape{nullptr, factor.matrix_dtype, factor.layout, n, n};
+  const auto plan = PlanSchur(*options, shape);
+  if (!plan.ok()) return plan.status();
   const size_t before = memory_.live_bytes();
   memory_.ResetPeak();
   Buffer upload = *runner_.Upload(Packed(a, n, n, factor.matrix_dtype, factor.layout));
-  const PackedMatrix shape{nullptr, factor.matrix_dtype, factor.layout, n, n};
-  const PackedMatrix s = SchurShape(*options, factor.matrix_dtype, n);
+  const PackedMatrix& s = plan->complement;
   constexpr std::byte kUntouched{0x5a};
   std::vector<std::byte> out(s.bytes(), kUntouched);
   if (fault_ >= 0) memory_.FailAllocations(1, fault_);
-  auto result = ComputeSchurComplement(runner_.context(), std::move(upload), shape, *options,
-                                       out.data(), stop, timings_);
+  auto result = ComputeSchurComplement(runner_.context(), *plan, std::move(upload), out.data(),
+                                       stop, timings_);
   memory_.FailAllocations(0);
-  EXPECT_LE(memory_.peak_bytes() - before, bytes->peak);
+  EXPECT_LE(memory_.peak_bytes() - before, plan->bytes.peak);
   if (!result.ok()) return result.status();
-  EXPECT_LE(result->factor.storage.bytes(), bytes->kept);
+  EXPECT_LE(result->factor.storage.bytes(), plan->bytes.kept);
   EXPECT_EQ(memory_.live_bytes() - before, result->factor.storage.bytes());
   const bool written = out != std::vector<std::byte>(out.size(), kUntouched);
   return Complement{std::move(result->factor), result->complement, Unpacked(out.data(), s),
@@ -433,9 +434,10 @@ TEST_F(SchurTest, StaysWithinItsDeclarationAndSurvivesFailedAllocations) {
     EXPECT_GE(fault_, 7);
     fault_ = -1;
     ASSERT_OK_AND_ASSIGN(const SchurOptions options, Options(request, 12));
-    ASSERT_OK_AND_ASSIGN(const JobBytes bytes, SchurBytes(options, DType::kFloat64, 12));
+    const PackedMatrix shape{nullptr, DType::kFloat64, Layout::kColumnMajor, 12, 12};
+    ASSERT_OK_AND_ASSIGN(const SchurPlan plan, PlanSchur(options, shape));
     ASSERT_OK_AND_ASSIGN(const Complement complement, Compute(a, 12, request));
-    EXPECT_GE(2 * memory_.peak_bytes(), bytes.peak);  // and the declaration is not idle
+    EXPECT_GE(2 * memory_.peak_bytes(), plan.bytes.peak);  // and the declaration is not idle
   }
 }
 

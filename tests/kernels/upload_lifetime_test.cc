@@ -1,4 +1,6 @@
 // A job frees its upload only once the copy that fills it has ended, however early the job ends.
+#include "kernels/jobs/factorize.h"
+#include "kernels/jobs/solve.h"
 #include "tests/support/fake_device.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/status_matchers.h"

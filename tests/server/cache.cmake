@@ -3,5 +3,5 @@ foreach(test factor_cache lease index tiers solve stress)
   crout_test(cache_${test}_test LABELS unit SOURCES cache_${test}_test.cc cache_fixture.cc
     DEPS crout::cache crout::test_support)
 endforeach()
-crout_test(cache_memory_test LABELS unit SOURCES cache_memory_test.cc cache_fixture.cc
+crout_test(cache_memory_test OWN_NEW LABELS unit SOURCES cache_memory_test.cc cache_fixture.cc
   DEPS crout::cache crout::test_support crout::test_refused_allocations)

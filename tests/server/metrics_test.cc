@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/factorization.h"
+#include "kernels/jobs/solve.h"
 #include "server/metrics/buckets.h"
 #include "tests/server/scrape.h"
 

@@ -5,7 +5,7 @@ foreach(test cancel cache direct_solve iterations load lost_device placement pre
         schur singular unary)
   crout_test(rpc_${test}_test LABELS rpc SOURCES rpc_${test}_test.cc DEPS crout::rpc_fixture)
 endforeach()
-crout_test(rpc_memory_test LABELS rpc SOURCES rpc_memory_test.cc
+crout_test(rpc_memory_test OWN_NEW LABELS rpc SOURCES rpc_memory_test.cc
   DEPS crout::rpc_fixture crout::test_refused_allocations)
 crout_test(config_test LABELS rpc SOURCES config_test.cc DEPS crout::daemon)
 crout_test(transfer_watch_test LABELS rpc SOURCES transfer_watch_test.cc DEPS crout::rpc)

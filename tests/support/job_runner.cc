@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "kernels/algorithm_registry.h"
+#include "kernels/jobs/factorize.h"
+#include "kernels/jobs/solve.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::testing {

@@ -9,6 +9,8 @@
 #include "absl/status/statusor.h"
 #include "kernels/device.h"
 #include "kernels/factorization.h"
+#include "kernels/jobs/factorize.h"
+#include "kernels/jobs/solve.h"
 #include "tests/support/gallery.h"
 
 namespace crout::testing {

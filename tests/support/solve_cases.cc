@@ -3,6 +3,7 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/jobs/factorize.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"

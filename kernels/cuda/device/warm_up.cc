@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/device/cuda_status.h"
+#include "kernels/jobs/solve.h"
 #include "kernels/jobs/sync_on_exit.h"
 #include "kernels/util/status_macros.h"
 

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "kernels/algorithm_registry.h"
+#include "kernels/jobs/factorize.h"
+#include "kernels/jobs/solve.h"
 #include "kernels/util/status_macros.h"
 #include "tests/bench/crout_bench/accuracy.h"
 

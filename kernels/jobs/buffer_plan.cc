@@ -1,0 +1,81 @@
+#include "kernels/jobs/buffer_plan.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/util/checked_math.h"
+#include "kernels/util/size_class.h"
+#include "kernels/util/status_macros.h"
+#include "kernels/util/strings.h"
+
+namespace crout {
+namespace {
+
+bool OnDevice(BufferKind kind) { return kind != BufferKind::kReport && kind != BufferKind::kReply; }
+
+// Those for which `counts` holds.
+template <class Counts>
+absl::StatusOr<size_t> SumIf(std::span<const PlannedBuffer> buffers, Counts counts) {
+  ByteSum sum;
+  for (const PlannedBuffer& buffer : buffers) {
+    if (counts(buffer)) sum.Add(buffer.charged);
+  }
+  return sum.total();
+}
+
+}  // namespace
+
+BufferPlan::Id BufferPlan::Add(std::string_view name, BufferKind kind, size_t bytes, Held held) {
+  const bool rounded = kind != BufferKind::kPart && kind != BufferKind::kReport;
+  buffers_.push_back({name, kind, held, bytes, rounded ? BlockBytes(bytes) : bytes});
+  return buffers_.size() - 1;
+}
+
+void BufferPlan::AddJob(const BufferPlan& job, int phase) {
+  for (PlannedBuffer buffer : job.buffers_) {
+    if (OnDevice(buffer.kind)) buffer.kind = BufferKind::kPart;
+    buffer.held.first = phase;
+    if (buffer.held.last != Held::kByResult) buffer.held.last = phase;
+    buffers_.push_back(buffer);
+  }
+}
+
+absl::StatusOr<JobBytes> BufferPlan::Sum() const {
+  JobBytes bytes;
+  const auto of_kind = [&](BufferKind kind) {
+    return SumIf(buffers_, [kind](const PlannedBuffer& buffer) { return buffer.kind == kind; });
+  };
+  CROUT_ASSIGN_OR_RETURN(bytes.report, of_kind(BufferKind::kReport));
+  CROUT_ASSIGN_OR_RETURN(bytes.reply, of_kind(BufferKind::kReply));
+  CROUT_ASSIGN_OR_RETURN(bytes.kept, SumIf(buffers_, [](const PlannedBuffer& buffer) {
+                           return OnDevice(buffer.kind) && buffer.held.last == Held::kByResult;
+                         }));
+  // Most is in use in a phase in which something comes.
+  for (const PlannedBuffer& added : buffers_) {
+    const int phase = added.held.first;
+    CROUT_ASSIGN_OR_RETURN(
+        const size_t in_use, SumIf(buffers_, [phase](const PlannedBuffer& buffer) {
+          return OnDevice(buffer.kind) && buffer.held.first <= phase && phase <= buffer.held.last;
+        }));
+    bytes.peak = std::max(bytes.peak, in_use);
+  }
+  return bytes;
+}
+
+absl::Status JobBuffers::Allocate(MemoryResource& memory, int phase) {
+  for (BufferPlan::Id id = 0; id < buffers_.size(); ++id) {
+    const PlannedBuffer& planned = plan_.buffers()[id];
+    if (planned.kind != BufferKind::kOwn || planned.held.first != phase) continue;
+    absl::StatusOr<Buffer> buffer = memory.Allocate(planned.bytes);
+    if (!buffer.ok()) {
+      return {buffer.status().code(),
+              absl::StrCat(ToAbsl(planned.name), ": ", buffer.status().message())};
+    }
+    buffers_[id] = *std::move(buffer);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace crout
