@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/numerics/condition.h"
+#include "kernels/numerics/factor_solver.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
 
@@ -13,10 +14,11 @@ absl::StatusOr<size_t> WorkspaceBytes(const FactorizeOptions& options, int64_t n
   CROUT_ASSIGN_OR_RETURN(const size_t factor, options.algorithm->WorkspaceBytes(
                                                   options.factor_dtype, n, options.parameters));
   if (options.condition_solver == nullptr) return BlockBytes(factor);
-  CROUT_ASSIGN_OR_RETURN(const size_t condition,
-                         RcondBytes(*options.condition_solver, options.factor_dtype, n));
+  CROUT_ASSIGN_OR_RETURN(const size_t inverse, FactorSolver::Bytes(*options.condition_solver,
+                                                                   options.factor_dtype, n, 1));
+  CROUT_ASSIGN_OR_RETURN(const size_t condition, RcondBytes(n));
   // The estimate's buffers come beside the algorithm's workspace, which is not given back between.
-  return ByteSum().AddBuffer(factor).Add(condition).total();
+  return ByteSum().AddBuffer(factor).Add(inverse).AddBuffer(condition).total();
 }
 
 absl::Status AddUp(const FactorizeOptions& options, size_t matrix_bytes, size_t lu_bytes,
