@@ -8,17 +8,16 @@
 #include <utility>
 
 #include "kernels/host/device/host_device.h"
-#include "kernels/host/ops/residual.h"
 #include "kernels/numerics/condition.h"
 #include "kernels/numerics/dense_operand.h"
 #include "kernels/numerics/error_bound.h"
 #include "kernels/numerics/factor_solver.h"
-#include "kernels/numerics/max_abs.h"
 #include "kernels/numerics/refinement.h"
 #include "kernels/numerics/residual_check.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/triplets.h"
 
 namespace crout::testing {
 namespace {
@@ -172,107 +171,6 @@ TEST_P(OldFactorTest, RefinementStops) {
 
 INSTANTIATE_TEST_SUITE_P(Factors, OldFactorTest,
                          ::testing::Values(DType::kFloat64, DType::kFloat32));
-
-// A matrix of few entries, multiplied on the host.
-class Triplets final : public Operand {
- public:
-  struct Entry {
-    int64_t i;
-    int64_t j;
-    double v;
-  };
-
-  Triplets(int64_t n, std::vector<Entry> entries) : n_(n), entries_(std::move(entries)) {}
-
-  HostMatrix Dense() const {
-    HostMatrix a(n_ * n_);
-    for (const Entry& e : entries_) a[e.i + e.j * n_] += e.v;
-    return a;
-  }
-  int wide_residuals() const { return wide_residuals_; }
-
-  int64_t order() const override { return n_; }
-  double NormInf(Op op) const override { return static_cast<double>(WideNormInf(op)); }
-  absl::Status Residual(ExecutionContext& context, Op op, const MatrixView<double>& x,
-                        const MatrixView<double>& b, const MatrixView<double>& r) const override {
-    for (int64_t k = 0; k < b.cols; ++k) {
-      for (int64_t i = 0; i < n_; ++i) r(i, k) = b(i, k);
-      ForEach(op, [&](int64_t i, int64_t j, double v) { r(i, k) -= v * x(j, k); });
-    }
-    context.report().residual.backward_error = host::NormwiseBackwardError(NormInf(op), x, b, r);
-    return absl::OkStatus();
-  }
-  absl::Status WideRangeResidual(ExecutionContext& context, Op op, const MatrixView<double>& x,
-                                 const MatrixView<double>& b,
-                                 const MatrixView<double>& r) const override {
-    ++wide_residuals_;
-    ResidualStats& stats = context.report().residual;
-    stats = {};
-    const long double norm = WideNormInf(op);
-    for (int64_t k = 0; k < b.cols; ++k) {
-      std::vector<long double> sum(n_);
-      std::vector<long double> scale(n_);
-      for (int64_t i = 0; i < n_; ++i) scale[i] = std::abs(sum[i] = b(i, k));
-      ForEach(op, [&](int64_t i, int64_t j, long double v) {
-        sum[i] -= v * x(j, k);
-        scale[i] += std::abs(v * x(j, k));
-      });
-      const long double largest = norm * MaxAbs(x, k) + MaxAbs(b, k);
-      for (int64_t i = 0; i < n_; ++i) {
-        r(i, k) = static_cast<double>(sum[i]);
-        Raise(std::abs(sum[i]), largest, stats.backward_error);
-        Raise(std::abs(sum[i]), scale[i], stats.componentwise_error);
-      }
-    }
-    return absl::OkStatus();
-  }
-  absl::Status AbsProduct(ExecutionContext&, Op op, const MatrixView<double>& x,
-                          const MatrixView<double>& b, const MatrixView<double>& w) const override {
-    for (int64_t k = 0; k < b.cols; ++k) {
-      for (int64_t i = 0; i < n_; ++i) w(i, k) = std::abs(b(i, k));
-      ForEach(op, [&](int64_t i, int64_t j, double v) { w(i, k) += std::abs(v * x(j, k)); });
-    }
-    return absl::OkStatus();
-  }
-  absl::Status EquilibrationScales(ExecutionContext&, double* row, double* col) const override {
-    std::fill_n(row, n_, 1);
-    std::fill_n(col, n_, 1);
-    Equilibrate(Op::kNone, col, row);
-    Equilibrate(Op::kTranspose, row, col);
-    return absl::OkStatus();
-  }
-
- private:
-  // Row and column of op(A), and the entry there.
-  template <class Visit>
-  void ForEach(Op op, Visit visit) const {
-    for (const Entry& e : entries_) {
-      op == Op::kNone ? visit(e.i, e.j, e.v) : visit(e.j, e.i, e.v);
-    }
-  }
-  long double WideNormInf(Op op) const {
-    std::vector<long double> sums(n_);
-    ForEach(op, [&](int64_t i, int64_t, double v) { sums[i] += std::abs(v); });
-    return *std::max_element(sums.begin(), sums.end());
-  }
-  static void Raise(long double error, long double over, double& worst) {
-    if (error > 0) worst = std::max(worst, static_cast<double>(error / over));
-  }
-  // Of the rows of op(A) diag(across).
-  void Equilibrate(Op op, const double* across, double* scales) const {
-    std::vector<double> largest(n_);
-    ForEach(op, [&](int64_t i, int64_t j, double v) {
-      largest[i] = std::max(largest[i], std::abs(v) * across[j]);
-    });
-    for (int64_t i = 0; i < n_; ++i) {
-      if (largest[i] > 0) scales[i] = std::ldexp(1.0, -std::ilogb(largest[i]));
-    }
-  }
-
-  const int64_t n_;
-  const std::vector<Entry> entries_;
-  mutable int wide_residuals_ = 0;
-};
 
 // Diagonally dominant, of few digits, and not symmetric.
 Triplets Dominant(int64_t n) {
