@@ -3,7 +3,7 @@
 #define CROUT_KERNELS_JOBS_CANCELLATION_H_
 
 #include "absl/status/status.h"
-#include "kernels/factorization.h"
+#include "kernels/stop_requested.h"
 
 namespace crout {
 

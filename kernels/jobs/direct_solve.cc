@@ -6,6 +6,7 @@
 #include "kernels/jobs/cancellation.h"
 #include "kernels/jobs/input_checks.h"
 #include "kernels/jobs/sync_on_exit.h"
+#include "kernels/numerics/dense_operand.h"
 #include "kernels/numerics/residual_check.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/failpoint.h"
@@ -143,15 +144,19 @@ absl::Status DirectSolveJob::Verify() {
     CROUT_RETURN_IF_ERROR(ops().CopyScaled(rounded, nullptr, nullptr, Solution()));
   }
   // Where A arrived by rows, the upload holds A^T by columns.
+  const bool transposed = matrix_.layout == Layout::kRowMajor;
+  const DenseOperand a({buffers_[plan_.matrix_upload].data(), matrix_.dtype, n_, n_, n_},
+                       transposed ? summary_.norm_inf : summary_.norm_one,
+                       transposed ? summary_.norm_one : summary_.norm_inf);
   CheckedSystem system;
-  system.a = {buffers_[plan_.matrix_upload].data(), matrix_.dtype, n_, n_, n_};
-  system.op = matrix_.layout == Layout::kColumnMajor ? Op::kNone : Op::kTranspose;
-  system.norm = summary_.norm_inf;
+  system.a = &a;
+  system.op = transposed ? Op::kTranspose : Op::kNone;
   system.x = Solution().As<double>();
   system.b = B().As<double>();
   system.r = Columns(plan_.residual, DType::kFloat64).As<double>();
-  CROUT_ASSIGN_OR_RETURN(const BackwardErrors errors, ResidualCheck(context_, system).Measure());
-  summary_.backward_error = errors.normwise;
+  ResidualCheck check(context_, system);
+  CROUT_RETURN_IF_ERROR(check.Measure());
+  summary_.backward_error = check.errors().normwise;
   return absl::OkStatus();
 }
 

@@ -10,6 +10,7 @@
 #include "kernels/jobs/input_checks.h"
 #include "kernels/jobs/sync_on_exit.h"
 #include "kernels/numerics/condition.h"
+#include "kernels/numerics/factor_solver.h"
 #include "kernels/numerics/pivot_growth.h"
 #include "kernels/util/failpoint.h"
 #include "kernels/util/status_macros.h"
@@ -41,6 +42,7 @@ class FactorizeJob {
   absl::Status Factor(StopRequested stop);  // the second wait
   absl::Status LocateOverflow();
   absl::Status FillSummary();
+  absl::StatusOr<HostScales> DownloadScales(const Buffer& scales);
   absl::Status FillDeterminant();
   absl::Status Prepare();
   absl::Status FillCondition(Factorization& result, StopRequested stop);
@@ -154,6 +156,23 @@ absl::Status FactorizeJob::FillSummary() {
   return options_.determinant ? FillDeterminant() : absl::OkStatus();
 }
 
+absl::StatusOr<HostScales> FactorizeJob::DownloadScales(const Buffer& scales) {
+  HostScales host;
+  if (!scaling_.any()) return host;
+  host.row.resize(n_);
+  host.col.resize(n_);
+  const size_t bytes = n_ * sizeof(double);
+  const double* const data = scales.as<double>();
+  SyncOnExit sync(context_);
+  CROUT_RETURN_IF_ERROR(ops().CopyToHost(data, host.row.data(), bytes));
+  CROUT_RETURN_IF_ERROR(ops().CopyToHost(data + n_, host.col.data(), bytes));
+  CROUT_RETURN_IF_ERROR(context_.Synchronize());
+  sync.Dismiss();
+  if (!scaling_.rows) host.row.clear();
+  if (!scaling_.cols) host.col.clear();
+  return host;
+}
+
 absl::Status FactorizeJob::FillDeterminant() {
   // Of a factor that is not whole, or not finite, the product of the pivots is any number.
   if (summary_.says_nothing() || !std::isfinite(summary_.pivot_growth)) return absl::OkStatus();
@@ -161,15 +180,11 @@ absl::Status FactorizeJob::FillDeterminant() {
   summary_.det_sign = stats.det_sign;
   summary_.det_log_abs = stats.det_log_abs;
   if (!scaling_.any()) return absl::OkStatus();
-  std::vector<double> scales(2 * n_);
-  CROUT_RETURN_IF_ERROR(ops().CopyToHost(Scales(), scales.data(), scales.size() * sizeof(double)));
-  CROUT_RETURN_IF_ERROR(context_.Synchronize());
+  CROUT_ASSIGN_OR_RETURN(const HostScales scales, DownloadScales(buffers_[plan_.scales]));
   // The scales are positive powers of two: whole exponents add up without rounding.
   double exponent = 0;
-  for (int64_t i = 0; i < n_; ++i) {
-    if (scaling_.rows) exponent += std::ilogb(scales[i]);
-    if (scaling_.cols) exponent += std::ilogb(scales[n_ + i]);
-  }
+  for (const double scale : scales.row) exponent += std::ilogb(scale);
+  for (const double scale : scales.col) exponent += std::ilogb(scale);
   *summary_.det_log_abs -= exponent * std::log(2.0);
   return absl::OkStatus();
 }
@@ -183,14 +198,16 @@ absl::Status FactorizeJob::Prepare() {
 }
 
 absl::Status FactorizeJob::FillCondition(Factorization& result, StopRequested stop) {
-  const TriangularSolver& solver = *options_.condition_solver;
   CROUT_ASSIGN_OR_RETURN(
-      result.summary.rcond,
-      EstimateRcond(context_, result, solver, SolveWith::kOriginal, original_.norm_one, stop));
+      FactorSolver inverse,
+      FactorSolver::Create(context_, result, *options_.condition_solver, /*tolerance=*/0,
+                           /*max_nrhs=*/1, /*fallback=*/nullptr, InverseOf::kFactored));
+  CROUT_ASSIGN_OR_RETURN(const HostScales scales, DownloadScales(result.storage.scales));
+  CROUT_ASSIGN_OR_RETURN(result.summary.rcond,
+                         EstimateRcond(context_, inverse, scales, original_.norm_one, stop));
   if (!scaling_.any()) return absl::OkStatus();
-  CROUT_ASSIGN_OR_RETURN(
-      result.summary.rcond_scaled,
-      EstimateRcond(context_, result, solver, SolveWith::kFactored, factored_.norm_one, stop));
+  CROUT_ASSIGN_OR_RETURN(result.summary.rcond_scaled,
+                         EstimateRcond(context_, inverse, {}, factored_.norm_one, stop));
   return absl::OkStatus();
 }
 

@@ -1,6 +1,7 @@
 #include "kernels/jobs/factorize.h"
 #include "kernels/jobs/input_checks.h"
 #include "kernels/numerics/condition.h"
+#include "kernels/numerics/factor_solver.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
 
@@ -52,8 +53,11 @@ absl::Status AddRest(FactorizePlan& plan) {
   plan.workspace = buffers.Add("workspace", workspace);
   if (options.condition_solver != nullptr) {
     // Its buffers come beside the algorithm's workspace, which is not given back between.
-    CROUT_ASSIGN_OR_RETURN(const size_t condition, RcondBytes(*options.condition_solver, dtype, n));
-    buffers.Add("condition estimate", BufferKind::kPart, condition);
+    CROUT_ASSIGN_OR_RETURN(const size_t inverse,
+                           FactorSolver::Bytes(*options.condition_solver, dtype, n, 1));
+    CROUT_ASSIGN_OR_RETURN(const size_t vectors, RcondBytes(n));
+    buffers.Add("condition estimate: solver", BufferKind::kPart, inverse);
+    buffers.Add("condition estimate: vectors", BufferKind::kPart, BlockBytes(vectors));
   }
   buffers.Add("report", BufferKind::kReport, report);
   return absl::OkStatus();

@@ -10,8 +10,10 @@
 #include "kernels/jobs/input_checks.h"
 #include "kernels/jobs/solver_choice.h"
 #include "kernels/jobs/sync_on_exit.h"
+#include "kernels/numerics/dense_operand.h"
 #include "kernels/numerics/error_bound.h"
 #include "kernels/numerics/factor_solver.h"
+#include "kernels/numerics/refinement.h"
 #include "kernels/numerics/residual_check.h"
 #include "kernels/util/failpoint.h"
 #include "kernels/util/status_macros.h"
@@ -20,6 +22,15 @@
 
 namespace crout {
 namespace {
+
+// A as it arrived: the matrix that was kept with its factor.
+DenseOperand KeptMatrix(const Factorization& factor) {
+  const FactorSummary& summary = factor.summary;
+  const int64_t n = summary.n;
+  return {{factor.storage.matrix.data(), summary.matrix_dtype, n, n, n},
+          summary.norm_one,
+          summary.norm_inf};
+}
 
 // One Solve call. Its members are the buffers that enqueued work uses.
 class SolveJob {
@@ -30,6 +41,7 @@ class SolveJob {
         plan_(plan),
         options_(plan.options),
         factor_(factor),
+        matrix_(KeptMatrix(factor)),
         choice_(choice),
         packed_(plan.shape),
         buffers_(plan.buffers) {
@@ -47,10 +59,7 @@ class SolveJob {
   // Solves again where the answer falls short and another solver is in reserve.
   absl::Status MendFirstSolve();
   absl::Status Refine(StopRequested stop);
-  // One correction; false, with X as it was, if that did not lower the backward error.
-  absl::StatusOr<bool> RefinementStep();
   absl::Status RoundToDelivered();
-  absl::Status MeasureErrors();
   absl::Status Deliver(std::byte* out);
   SolveSummary Summary() const;
 
@@ -60,17 +69,13 @@ class SolveJob {
   }
   MatrixView<double> Rhs() const { return Doubles(plan_.rhs); }
   MatrixView<double> Solution() const { return Doubles(plan_.solution); }
-  MatrixView<double> Residual() const { return Doubles(plan_.residual); }
   CheckedSystem System() const;
-  // What refinement lowers.
-  double Error() const {
-    return options_.refine_componentwise ? errors_.componentwise : errors_.normwise;
-  }
 
   ExecutionContext& context_;
   const SolvePlan& plan_;
   const SolveOptions& options_;
   const Factorization& factor_;
+  const DenseOperand matrix_;  // read only where the plan has a residual
   const SolverChoice choice_;
   PackedMatrix packed_;
   JobBuffers buffers_;
@@ -78,7 +83,6 @@ class SolveJob {
   std::optional<ResidualCheck> check_;  // where the plan has a residual
   double rhs_max_abs_ = 0;
   SolverFallback fallback_ = choice_.fallback;
-  BackwardErrors errors_;
   int refinement_steps_ = 0;
 };
 
@@ -92,15 +96,12 @@ absl::Status SolveJob::AllocateBuffers() {
 }
 
 CheckedSystem SolveJob::System() const {
-  const FactorSummary& summary = factor_.summary;
-  const int64_t n = packed_.rows;
   CheckedSystem system;
-  system.a = {factor_.storage.matrix.data(), summary.matrix_dtype, n, n, n};
+  system.a = &matrix_;
   system.op = options_.op;
-  system.norm = options_.op == Op::kNone ? summary.norm_inf : summary.norm_one;
   system.x = Solution();
   system.b = Rhs();
-  system.r = Residual();
+  system.r = Doubles(plan_.residual);
   if (buffers_[plan_.scale]) system.w = Doubles(plan_.scale);
   return system;
 }
@@ -108,15 +109,14 @@ CheckedSystem SolveJob::System() const {
 absl::Status SolveJob::FirstSolve() {
   const bool scaled = solver_->ScalesRhs(options_.op);
   CROUT_RETURN_IF_ERROR(ops().Import(packed_, AsAny(Rhs())));
-  CROUT_RETURN_IF_ERROR(scaled
-                            ? EnqueueScaledSolve()
-                            : solver_->Solve(options_.op, SolveWith::kOriginal, Rhs(), Solution()));
+  CROUT_RETURN_IF_ERROR(scaled ? EnqueueScaledSolve()
+                               : solver_->Apply(options_.op, Rhs(), Solution()));
   if (check_) CROUT_RETURN_IF_ERROR(check_->Enqueue());
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
   CROUT_RETURN_IF_ERROR(scaled ? CheckScaledRhs()
                                : CheckFinite(context_.report().matrix, packed_, "right-hand side"));
   if (!check_) return absl::OkStatus();
-  CROUT_ASSIGN_OR_RETURN(errors_, check_->Read());
+  CROUT_RETURN_IF_ERROR(check_->Read());
   return MendFirstSolve();
 }
 
@@ -124,13 +124,13 @@ absl::Status SolveJob::MendFirstSolve() {
   if (choice_.in_reserve == nullptr) return absl::OkStatus();
   const FactorSummary& summary = factor_.summary;
   // A NaN is not below either.
-  if (errors_.normwise <= AcceptedBackwardError(summary.factor_dtype, summary.n)) {
+  if (check_->errors().normwise <= AcceptedBackwardError(summary.factor_dtype, summary.n)) {
     return absl::OkStatus();
   }
   solver_->FallBack();
   fallback_ = SolverFallback::kBackwardError;
-  CROUT_RETURN_IF_ERROR(solver_->Solve(options_.op, SolveWith::kOriginal, Rhs(), Solution()));
-  return MeasureErrors();
+  CROUT_RETURN_IF_ERROR(solver_->Apply(options_.op, Rhs(), Solution()));
+  return check_->Measure();
 }
 
 absl::Status SolveJob::EnqueueScaledSolve() {
@@ -150,35 +150,12 @@ absl::Status SolveJob::CheckScaledRhs() const {
                    ", overflows when it is equilibrated as the factor is"));
 }
 
-absl::Status SolveJob::MeasureErrors() {
-  CROUT_ASSIGN_OR_RETURN(errors_, check_->Measure());
-  return absl::OkStatus();
-}
-
-absl::StatusOr<bool> SolveJob::RefinementStep() {
-  const double before = Error();
-  const MatrixView<double> correction = Residual();  // Solved for in place.
-  CROUT_RETURN_IF_ERROR(solver_->Solve(options_.op, SolveWith::kOriginal, correction, correction));
-  const Buffer& previous = buffers_[plan_.previous];
-  CROUT_RETURN_IF_ERROR(ops().CopyOnDevice(Solution().data, previous.data(), previous.size()));
-  CROUT_RETURN_IF_ERROR(ops().Add(correction, Solution()));
-  CROUT_RETURN_IF_ERROR(MeasureErrors());
-  if (Error() < before) return true;
-  CROUT_RETURN_IF_ERROR(ops().CopyOnDevice(previous.data(), Solution().data, previous.size()));
-  CROUT_RETURN_IF_ERROR(MeasureErrors());
-  return false;
-}
-
 absl::Status SolveJob::Refine(StopRequested stop) {
-  const double roundoff = UnitRoundoff(packed_.dtype);
-  while (refinement_steps_ < options_.max_refinement_steps && Error() > roundoff) {
-    CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
-    const double before = Error();
-    CROUT_ASSIGN_OR_RETURN(const bool better, RefinementStep());
-    if (!better) break;
-    ++refinement_steps_;
-    if (Error() > before / 2) break;
-  }
+  const RefinementLimits limits{.max_steps = options_.max_refinement_steps,
+                                .enough = UnitRoundoff(packed_.dtype),
+                                .componentwise = options_.refine_componentwise};
+  CROUT_ASSIGN_OR_RETURN(refinement_steps_, crout::Refine(context_, *check_, *solver_, limits,
+                                                          Doubles(plan_.previous), stop));
   return absl::OkStatus();
 }
 
@@ -189,7 +166,7 @@ absl::Status SolveJob::RoundToDelivered() {
                           packed_.rows};
   CROUT_RETURN_IF_ERROR(ops().CopyScaled(AsAny(Solution()), nullptr, nullptr, rounded));
   CROUT_RETURN_IF_ERROR(ops().CopyScaled(rounded, nullptr, nullptr, AsAny(Solution())));
-  return MeasureErrors();
+  return check_->Measure();
 }
 
 absl::Status SolveJob::Deliver(std::byte* out) {
@@ -208,8 +185,8 @@ SolveSummary SolveJob::Summary() const {
   summary.solver = std::string(solver_->name());
   summary.fallback = fallback_;
   summary.refinement_steps = refinement_steps_;
-  if (options_.verify) summary.backward_error = errors_.normwise;
-  if (options_.wants_componentwise()) summary.componentwise_error = errors_.componentwise;
+  if (options_.verify) summary.backward_error = check_->errors().normwise;
+  if (options_.wants_componentwise()) summary.componentwise_error = check_->errors().componentwise;
   return summary;
 }
 
@@ -229,9 +206,9 @@ absl::StatusOr<SolveSummary> SolveJob::Run(std::byte* out, StopRequested stop,
   }
   SolveSummary summary = Summary();
   if (options_.error_bound) {
-    CROUT_ASSIGN_OR_RETURN(summary.forward_error_bound,
-                           BoundForwardError(context_, factor_, *solver_, options_.op, Solution(),
-                                             Rhs(), Residual(), stop));
+    CROUT_ASSIGN_OR_RETURN(
+        summary.forward_error_bound,
+        BoundForwardError(context_, check_->system(), *solver_, solver_->RelativeError(), stop));
   }
   timings.refine += watch.Lap();
 

@@ -1,22 +1,34 @@
-// Reciprocal condition numbers from a factor.
+// Reciprocal condition numbers from an inverse.
 #ifndef CROUT_KERNELS_NUMERICS_CONDITION_H_
 #define CROUT_KERNELS_NUMERICS_CONDITION_H_
 
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
 #include "absl/status/statusor.h"
-#include "kernels/factorization.h"
-#include "kernels/numerics/factor_solver.h"
+#include "kernels/execution_context.h"
+#include "kernels/inverse_operator.h"
+#include "kernels/stop_requested.h"
 
 namespace crout {
 
-// Bytes of device memory that EstimateRcond owns.
-absl::StatusOr<size_t> RcondBytes(const TriangularSolver& solver, DType factor_dtype, int64_t n);
+// Powers of two that equilibrated a matrix, in host memory: n each, or none where its rows, or
+// columns, were not scaled.
+struct HostScales {
+  std::vector<double> row;
+  std::vector<double> col;
+};
 
-// 1 / (|A|_1 est(|A^-1|_1)), LAPACK gecon, of the matrix as it arrived or of the one that was
-// factored. `norm_one`: of that matrix. Not singular. At most 1; 0 where the estimate overflows.
-// Blocks; `stop` is asked before each solve.
-absl::StatusOr<double> EstimateRcond(ExecutionContext& context, const Factorization& factor,
-                                     const TriangularSolver& solver, SolveWith with,
-                                     double norm_one, StopRequested stop);
+// Bytes of device memory that EstimateRcond owns.
+absl::StatusOr<size_t> RcondBytes(int64_t n);
+
+// 1 / (|A|_1 est(|A^-1|_1)), LAPACK gecon, where `inverse` is of diag(row) A diag(col), which is
+// not singular. That the scales are apart from it lets them, and A^-1, leave float64's range.
+// `norm_one` is |A|_1. At most 1; 0 where the estimate overflows. Blocks; `stop` is asked before
+// each product.
+absl::StatusOr<double> EstimateRcond(ExecutionContext& context, InverseOperator& inverse,
+                                     const HostScales& scales, double norm_one, StopRequested stop);
 
 }  // namespace crout
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/device.h"
 #include "kernels/jobs/sync_on_exit.h"
 #include "kernels/numerics/componentwise.h"
 #include "kernels/numerics/host_vector_solver.h"
@@ -61,38 +62,33 @@ absl::StatusOr<double> EstimateScaledInverse(HostVectorSolver& inverse, Op op,
   return EstimateNormOne(static_cast<int64_t>(right.size()), apply);
 }
 
-// q for |M E|, with the inverse M that the factor stands for and its error E = M^-1 - op(A). The
-// error e = op(A)^-1 r of a solution is M r + M E e, so that |e| <= |M r| / (1 - q); from q = 1 on
-// op(A) may be singular for all that the factor tells.
-// |E| is taken as a multiple of |op(A)|: what the probe measured of the elimination, whose n errors
-// a row of M adds up as rounding errors do, and some roundings of the matrix and the solves. It is
-// for every e: with |op(A)| |x| in the place of |op(A)| it would miss those that are unlike x.
-// Scales that make the columns of op(A) alike let it be the same whatever the units of x.
-absl::StatusOr<double> BoundInverseError(ExecutionContext& context, const FactorSummary& summary,
-                                         const AnyMatrix& a, Op op, double* memory,
-                                         HostVectorSolver& inverse) {
-  constexpr double kFewRoundings = 4;
-  const int64_t n = summary.n;
+// q for |M E|, where M is the inverse transposed as A is, and E = M^-1 - op(A) its error. The error
+// e = op(A)^-1 r of a solution is M r + M E e, so that |e| <= |M r| / (1 - q); from q = 1 on op(A)
+// may be singular for all that M tells. |E| is taken as `error`, a multiple of |op(A)|. It is for
+// every e: with |op(A)| |x| in the place of |op(A)| it would miss those that are unlike x. Scales
+// that make the columns of op(A) alike let it be the same whatever the units of x.
+absl::StatusOr<double> BoundInverseError(ExecutionContext& context, const Operand& a, Op op,
+                                         double error, double* memory, HostVectorSolver& inverse) {
+  const int64_t n = a.order();
   const size_t bytes = n * sizeof(double);
   double* const w = memory;
   double* x = memory + n;          // row scales
   double* zeros = memory + 2 * n;  // column scales
   MatrixOps& ops = context.ops();
-  CROUT_RETURN_IF_ERROR(ops.EquilibrationScales(a, x, zeros));
+  CROUT_RETURN_IF_ERROR(a.EquilibrationScales(context, x, zeros));
   if (op == Op::kNone) std::swap(x, zeros);
   std::vector<double> left(n);
   std::vector<double> right(n, 0.0);
   SyncOnExit sync(context);  // before the vectors go
   CROUT_RETURN_IF_ERROR(ops.CopyToDevice(right.data(), zeros, bytes));
-  CROUT_RETURN_IF_ERROR(ops.AbsProduct(a, op, {x, n, 1, n}, {zeros, n, 1, n}, {w, n, 1, n}));
+  CROUT_RETURN_IF_ERROR(a.AbsProduct(context, op, {x, n, 1, n}, {zeros, n, 1, n}, {w, n, 1, n}));
   CROUT_RETURN_IF_ERROR(ops.CopyToHost(x, left.data(), bytes));
   CROUT_RETURN_IF_ERROR(ops.CopyToHost(w, right.data(), bytes));
   CROUT_RETURN_IF_ERROR(context.Synchronize());
   sync.Dismiss();
   for (double& v : left) v = 1 / v;
   CROUT_ASSIGN_OR_RETURN(const double norm, EstimateScaledInverse(inverse, op, left, right));
-  return norm * UnitRoundoff(summary.factor_dtype) *
-         (kFewRoundings + std::sqrt(static_cast<double>(n)) * summary.quality.value_or(kInfinity));
+  return norm * error;
 }
 
 // Of one column from an estimate, a lower bound, of |M f|. M r is known, and can be larger.
@@ -111,31 +107,30 @@ absl::StatusOr<double> BoundColumn(HostVectorSolver& inverse, Op op, ColumnData&
 
 absl::StatusOr<size_t> ForwardErrorBytes(int64_t n) { return MatrixBytes(n, 3, DType::kFloat64); }
 
-absl::StatusOr<double> BoundForwardError(ExecutionContext& context, const Factorization& factor,
-                                         FactorSolver& solver, Op op, const MatrixView<double>& x,
-                                         const MatrixView<double>& b, const MatrixView<double>& r,
+absl::StatusOr<double> BoundForwardError(ExecutionContext& context, const CheckedSystem& system,
+                                         InverseOperator& inverse, double inverse_error,
                                          StopRequested stop) {
-  const FactorSummary& summary = factor.summary;
-  const int64_t n = summary.n;
-  const AnyMatrix a{factor.storage.matrix.data(), summary.matrix_dtype, n, n, n};
+  const Operand& a = *system.a;
+  const int64_t n = a.order();
   const size_t vector_bytes = n * sizeof(double);
   CROUT_ASSIGN_OR_RETURN(const size_t bytes, ForwardErrorBytes(n));
   CROUT_ASSIGN_OR_RETURN(Buffer memory, context.device().memory().Allocate(bytes));
   const MatrixView<double> w{memory.as<double>(), n, 1, n};
   ColumnData column(n);
   SyncOnExit sync(context);
-  HostVectorSolver inverse(context, solver, w.data, SolveWith::kOriginal, stop);
+  HostVectorSolver solver(context, inverse, w.data, stop);
   MatrixOps& ops = context.ops();
   CROUT_ASSIGN_OR_RETURN(const double q,
-                         BoundInverseError(context, summary, a, op, w.data, inverse));
+                         BoundInverseError(context, a, system.op, inverse_error, w.data, solver));
   double worst = 0;
-  for (int64_t j = 0; j < x.cols; ++j) {
-    CROUT_RETURN_IF_ERROR(ops.AbsProduct(a, op, Column(x, j), Column(b, j), w));
+  for (int64_t j = 0; j < system.x.cols; ++j) {
+    CROUT_RETURN_IF_ERROR(
+        a.AbsProduct(context, system.op, Column(system.x, j), Column(system.b, j), w));
     CROUT_RETURN_IF_ERROR(ops.CopyToHost(w.data, column.w.data(), vector_bytes));
-    CROUT_RETURN_IF_ERROR(ops.CopyToHost(Column(x, j).data, column.x.data(), vector_bytes));
-    CROUT_RETURN_IF_ERROR(ops.CopyToHost(Column(r, j).data, column.r.data(), vector_bytes));
+    CROUT_RETURN_IF_ERROR(ops.CopyToHost(Column(system.x, j).data, column.x.data(), vector_bytes));
+    CROUT_RETURN_IF_ERROR(ops.CopyToHost(Column(system.r, j).data, column.r.data(), vector_bytes));
     CROUT_RETURN_IF_ERROR(context.Synchronize());
-    CROUT_ASSIGN_OR_RETURN(const double bound, BoundColumn(inverse, op, column, q));
+    CROUT_ASSIGN_OR_RETURN(const double bound, BoundColumn(solver, system.op, column, q));
     worst = std::max(worst, bound);
   }
   sync.Dismiss();

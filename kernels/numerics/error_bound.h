@@ -2,24 +2,32 @@
 #ifndef CROUT_KERNELS_NUMERICS_ERROR_BOUND_H_
 #define CROUT_KERNELS_NUMERICS_ERROR_BOUND_H_
 
+#include <cstddef>
+#include <cstdint>
+
 #include "absl/status/statusor.h"
-#include "kernels/factorization.h"
-#include "kernels/numerics/factor_solver.h"
+#include "kernels/execution_context.h"
+#include "kernels/inverse_operator.h"
+#include "kernels/numerics/residual_check.h"
+#include "kernels/stop_requested.h"
 
 namespace crout {
 
 // Bytes of device memory that BoundForwardError owns.
 absl::StatusOr<size_t> ForwardErrorBytes(int64_t n);
 
-// The bound of LAPACK gerfs for all columns of `x` against op(A) x = b, in which est() may be below
-// what it estimates: max over j of
-//   est(| |op(A)^-1| (|r_j| + (n+1) eps (|op(A)| |x_j| + |b_j|)) |_inf) / |x_j|_inf,
-// at least |op(A)^-1 r_j|_inf / |x_j|_inf, and divided by 1 - q where q bounds what the error of
-// the factor makes of it. Inf from q = 1 on, and for x_j = 0 unless b_j = 0: then 0. `r` holds the
-// residuals b - op(A) x. Blocks; `stop` is asked before each solve.
-absl::StatusOr<double> BoundForwardError(ExecutionContext& context, const Factorization& factor,
-                                         FactorSolver& solver, Op op, const MatrixView<double>& x,
-                                         const MatrixView<double>& b, const MatrixView<double>& r,
+// The bound of LAPACK gerfs for all columns of X in op(A) X = B, in which est() may be below what
+// it estimates: max over j of
+//   est(| |op(M)| (|r_j| + (n+1) eps (|op(A)| |x_j| + |b_j|)) |_inf) / |x_j|_inf,
+// at least |op(M) r_j|_inf / |x_j|_inf, and divided by 1 - q where q bounds what the error of M,
+// the `inverse`, makes of it. Inf from q = 1 on, and for x_j = 0 unless b_j = 0: then 0.
+//
+// `system.r` holds the residuals B - op(A) X; `system.w` is not used. `inverse_error` is an e for
+// which |M^-1 - A| <= e |A|, elementwise: FactorSolver::RelativeError() for a factor of the very A;
+// for that of another matrix, how far the two are apart comes on top. Inf where it is not known,
+// and then of the bound too. Blocks; `stop` is asked before each product with M.
+absl::StatusOr<double> BoundForwardError(ExecutionContext& context, const CheckedSystem& system,
+                                         InverseOperator& inverse, double inverse_error,
                                          StopRequested stop);
 
 }  // namespace crout

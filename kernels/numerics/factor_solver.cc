@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
@@ -48,16 +49,14 @@ absl::StatusOr<size_t> FactorSolver::Bytes(const TriangularSolver& solver, DType
       .total();
 }
 
-absl::StatusOr<FactorSolver> FactorSolver::Create(ExecutionContext& context,
-                                                  const Factorization& factor,
-                                                  const TriangularSolver& solver, double tolerance,
-                                                  int64_t max_nrhs,
-                                                  const TriangularSolver* fallback) {
+absl::StatusOr<FactorSolver> FactorSolver::Create(
+    ExecutionContext& context, const Factorization& factor, const TriangularSolver& solver,
+    double tolerance, int64_t max_nrhs, const TriangularSolver* fallback, InverseOf inverse_of) {
   const FactorSummary& summary = factor.summary;
   MemoryResource& memory = context.device().memory();
   CROUT_ASSIGN_OR_RETURN(const SolverBytes bytes,
                          PlanBytes(solver, fallback, summary.factor_dtype, summary.n, max_nrhs));
-  FactorSolver result(context, factor, solver, fallback, tolerance, max_nrhs);
+  FactorSolver result(context, factor, solver, fallback, tolerance, max_nrhs, inverse_of);
   CROUT_ASSIGN_OR_RETURN(result.converted_, memory.Allocate(bytes.converted));
   CROUT_ASSIGN_OR_RETURN(result.column_scales_, memory.Allocate(bytes.column_scales));
   CROUT_ASSIGN_OR_RETURN(result.workspace_, memory.Allocate(bytes.workspace));
@@ -66,7 +65,7 @@ absl::StatusOr<FactorSolver> FactorSolver::Create(ExecutionContext& context,
 
 FactorSolver::FactorSolver(ExecutionContext& context, const Factorization& factor,
                            const TriangularSolver& solver, const TriangularSolver* fallback,
-                           double tolerance, int64_t max_nrhs)
+                           double tolerance, int64_t max_nrhs, InverseOf inverse_of)
     : context_(&context),
       summary_(&factor.summary),
       solver_(&solver),
@@ -74,6 +73,7 @@ FactorSolver::FactorSolver(ExecutionContext& context, const Factorization& facto
       tolerance_(tolerance),
       max_nrhs_(max_nrhs),
       view_(factor.view()) {
+  if (inverse_of == InverseOf::kFactored) return;
   const double* scales = factor.storage.scales.as<double>();
   row_scales_ = summary_->row_scaled ? scales : nullptr;
   col_scales_ = summary_->col_scaled ? scales + summary_->n : nullptr;
@@ -109,12 +109,20 @@ absl::Status FactorSolver::SolveWork(Op op, const AnyMatrix& work, const double*
   return context_->ops().CopyScaled(work, scales, up, AsAny(out));
 }
 
-absl::Status FactorSolver::Solve(Op op, SolveWith with, const MatrixView<double>& in,
+absl::Status FactorSolver::Apply(Op op, const MatrixView<double>& in,
                                  const MatrixView<double>& out) {
-  const bool scales = with == SolveWith::kOriginal;
   const AnyMatrix work = Work(out);
-  CROUT_RETURN_IF_ERROR(FillWork(in, scales ? RhsScales(op) : nullptr, work));
-  return SolveWork(op, work, scales ? SolutionScales(op) : nullptr, out);
+  CROUT_RETURN_IF_ERROR(FillWork(in, RhsScales(op), work));
+  return SolveWork(op, work, SolutionScales(op), out);
+}
+
+double FactorSolver::RelativeError() const {
+  // Some roundings of the matrix and the solves, and the n errors of the elimination, which a row
+  // of the inverse adds up as rounding errors do.
+  constexpr double kFewRoundings = 4;
+  const double eliminated = summary_->quality.value_or(std::numeric_limits<double>::infinity());
+  return UnitRoundoff(summary_->factor_dtype) *
+         (kFewRoundings + std::sqrt(static_cast<double>(summary_->n)) * eliminated);
 }
 
 absl::Status FactorSolver::SolveAndInspect(Op op, const MatrixView<double>& in,

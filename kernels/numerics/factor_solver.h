@@ -1,4 +1,4 @@
-// Solves with a factorization in float64, whatever the factor's type and scales.
+// The inverse that a factorization stands for, by a triangular solver.
 #ifndef CROUT_KERNELS_NUMERICS_FACTOR_SOLVER_H_
 #define CROUT_KERNELS_NUMERICS_FACTOR_SOLVER_H_
 
@@ -8,49 +8,54 @@
 #include "absl/status/statusor.h"
 #include "kernels/device.h"
 #include "kernels/factorization.h"
+#include "kernels/inverse_operator.h"
 #include "kernels/lu_algorithm.h"
 
 namespace crout {
 
-// Which matrix a solve is with: A as it arrived, or the equilibrated one that was factored.
-enum class SolveWith : uint8_t { kOriginal, kFactored };
+// Which matrix's inverse a FactorSolver is: that of A as it arrived, or of the equilibrated one
+// that was factored.
+enum class InverseOf : uint8_t { kOriginal, kFactored };
 
 // Borrows the factorization and the context; used as they may be. Its own buffers are in use until
-// Synchronize().
-class FactorSolver {
+// Synchronize(). For a float32 factor each column is scaled by a power of two on the way, so that
+// what float64 can hold the solves neither overflow nor underflow on.
+class FactorSolver final : public InverseOperator {
  public:
   // Device memory that a FactorSolver for `nrhs` columns owns.
   static absl::StatusOr<size_t> Bytes(const TriangularSolver& solver, DType factor_dtype, int64_t n,
                                       int64_t nrhs, const TriangularSolver* fallback = nullptr);
 
-  // `fallback`: what FallBack() turns to; null for none.
+  // For up to `max_nrhs` columns. `fallback`: what FallBack() turns to; null for none.
   static absl::StatusOr<FactorSolver> Create(ExecutionContext& context, const Factorization& factor,
                                              const TriangularSolver& solver, double tolerance,
                                              int64_t max_nrhs,
-                                             const TriangularSolver* fallback = nullptr);
+                                             const TriangularSolver* fallback = nullptr,
+                                             InverseOf inverse_of = InverseOf::kOriginal);
 
   // From now on the fallback solves. Allocates nothing.
   void FallBack() { solver_ = fallback_; }
   std::string_view name() const { return solver_->name(); }
 
-  // Enqueues out := op(A)^-1 in. Both n x k with k <= max_nrhs; `out` may be `in`. For a float32
-  // factor each column is scaled by a power of two on the way, so that what float64 can hold the
-  // solves neither overflow nor underflow on.
-  absl::Status Solve(Op op, SolveWith with, const MatrixView<double>& in,
-                     const MatrixView<double>& out);
+  int64_t order() const override { return summary_->n; }
+  absl::Status Apply(Op op, const MatrixView<double>& in, const MatrixView<double>& out) override;
 
-  // Whether Solve, with the matrix as it arrived, scales its right-hand sides.
+  // Estimate of e for which |M^-1 - A| <= e |A|, elementwise, where M is what Apply applies: what
+  // the factorization's probe measured, and some roundings. +Inf where nothing was measured.
+  double RelativeError() const;
+
+  // Whether Apply scales its right-hand sides.
   bool ScalesRhs(Op op) const { return RhsScales(op) != nullptr; }
 
-  // As Solve with kOriginal, and fills report().matrix with the statistics of `in` as the
-  // triangular solves get it: scaled, in the factor's type. A NaN or Inf there is one of `in`, or
-  // what scaling it as the matrix was made of it.
+  // As Apply, and fills report().matrix with the statistics of `in` as the triangular solves get
+  // it: scaled, in the factor's type. A NaN or Inf there is one of `in`, or what scaling it as the
+  // matrix was made of it.
   absl::Status SolveAndInspect(Op op, const MatrixView<double>& in, const MatrixView<double>& out);
 
  private:
   FactorSolver(ExecutionContext& context, const Factorization& factor,
                const TriangularSolver& solver, const TriangularSolver* fallback, double tolerance,
-               int64_t max_nrhs);
+               int64_t max_nrhs, InverseOf inverse_of);
 
   // With As = diag(r) A diag(c): A x = b is As (x / c) = r b, and A^T x = b is As^T (x / r) = c b.
   const double* RhsScales(Op op) const { return op == Op::kNone ? row_scales_ : col_scales_; }
@@ -73,8 +78,8 @@ class FactorSolver {
   double tolerance_;
   int64_t max_nrhs_;
   FactorView view_;
-  const double* row_scales_;  // null where the matrix was not scaled
-  const double* col_scales_;
+  const double* row_scales_ = nullptr;  // null where the matrix was not scaled
+  const double* col_scales_ = nullptr;
   // Empty for float64: the right-hand sides in the factor's type, and the scales of their columns
   // there (max_nrhs) and back.
   Buffer converted_;

@@ -13,7 +13,7 @@ absl::Status HostVectorSolver::Solve(Op op, std::span<double> x) {
   const auto n = static_cast<int64_t>(x.size());
   const MatrixView<double> v{device_vector_, n, 1, std::max<int64_t>(1, n)};
   CROUT_RETURN_IF_ERROR(ops.CopyToDevice(x.data(), device_vector_, x.size_bytes()));
-  CROUT_RETURN_IF_ERROR(solver_.Solve(op, with_, v, v));
+  CROUT_RETURN_IF_ERROR(inverse_.Apply(op, v, v));
   CROUT_RETURN_IF_ERROR(ops.CopyToHost(device_vector_, x.data(), x.size_bytes()));
   return context_.Synchronize();
 }

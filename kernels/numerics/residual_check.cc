@@ -5,22 +5,33 @@
 #include "kernels/util/status_macros.h"
 
 namespace crout {
+namespace {
+
+bool HasNan(const BackwardErrors& errors) {
+  return std::isnan(errors.normwise + errors.componentwise);
+}
+
+}  // namespace
 
 ResidualCheck::ResidualCheck(ExecutionContext& context, const CheckedSystem& system)
-    : context_(context), system_(system), wide_(!std::isfinite(system.norm)) {}
+    : context_(context), system_(system), wide_(NeedsWideRange()) {}
 
 absl::Status ResidualCheck::Enqueue() {
   if (wide_) return EnqueueWide();
-  MatrixOps& ops = context_.ops();
-  CROUT_RETURN_IF_ERROR(
-      ops.Residual(system_.a, system_.op, system_.norm, system_.x, system_.b, system_.r));
-  if (!system_.w) return absl::OkStatus();
-  CROUT_RETURN_IF_ERROR(ops.AbsProduct(system_.a, system_.op, system_.x, system_.b, *system_.w));
-  return ops.ComponentwiseError(system_.r, *system_.w);
+  const auto& [a, op, x, b, r, w] = system_;
+  CROUT_RETURN_IF_ERROR(a->Residual(context_, op, x, b, r));
+  if (!w) return absl::OkStatus();
+  CROUT_RETURN_IF_ERROR(a->AbsProduct(context_, op, x, b, *w));
+  return context_.ops().ComponentwiseError(r, *w);
+}
+
+bool ResidualCheck::NeedsWideRange() const {
+  return !std::isfinite(system_.a->NormInf(system_.op));
 }
 
 absl::Status ResidualCheck::EnqueueWide() {
-  return context_.ops().WideRangeResidual(system_.a, system_.op, system_.x, system_.b, system_.r);
+  const auto& [a, op, x, b, r, w] = system_;
+  return a->WideRangeResidual(context_, op, x, b, r);
 }
 
 BackwardErrors ResidualCheck::Reported() const {
@@ -28,19 +39,19 @@ BackwardErrors ResidualCheck::Reported() const {
   return {stats.backward_error, system_.w ? stats.componentwise_error : 0};
 }
 
-absl::StatusOr<BackwardErrors> ResidualCheck::Read() {
-  const BackwardErrors errors = Reported();
-  if (wide_ || !std::isnan(errors.normwise + errors.componentwise)) return errors;
+absl::Status ResidualCheck::Read() {
+  errors_ = Reported();
+  if (wide_ || !HasNan(errors_)) return absl::OkStatus();
   wide_ = true;
   CROUT_RETURN_IF_ERROR(EnqueueWide());
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
-  const BackwardErrors again = Reported();
+  errors_ = Reported();
   // Then it was X that is not finite, and the next X may be.
-  if (std::isnan(again.normwise + again.componentwise)) wide_ = !std::isfinite(system_.norm);
-  return again;
+  if (HasNan(errors_)) wide_ = NeedsWideRange();
+  return absl::OkStatus();
 }
 
-absl::StatusOr<BackwardErrors> ResidualCheck::Measure() {
+absl::Status ResidualCheck::Measure() {
   CROUT_RETURN_IF_ERROR(Enqueue());
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
   return Read();

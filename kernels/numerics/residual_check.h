@@ -8,14 +8,14 @@
 #include "absl/status/statusor.h"
 #include "kernels/execution_context.h"
 #include "kernels/matrix.h"
+#include "kernels/operand.h"
 
 namespace crout {
 
 // op(A) X = B with an X that may change, and the memory that a residual takes.
 struct CheckedSystem {
-  AnyMatrix a;
+  const Operand* a = nullptr;
   Op op = Op::kNone;
-  double norm = 0;       // |op(A)|_inf; Inf where that is not a float64
   MatrixView<double> x;  // n x nrhs, as the others
   MatrixView<double> b;
   MatrixView<double> r;
@@ -37,21 +37,27 @@ class ResidualCheck {
   // Enqueues r := b - op(A) x and its figures.
   absl::Status Enqueue();
 
-  // What the last Enqueue found; call it after Synchronize(). Where numbers near the end of the
-  // range spoilt the residual it is taken anew in a wider one, which blocks, and so from then on.
-  // NaN if X, or what is asked for beside it, is not finite.
-  absl::StatusOr<BackwardErrors> Read();
+  // Keeps what the last Enqueue found; call it after Synchronize(). Where numbers near the end of
+  // the range spoilt the residual it is taken anew in a wider one, which blocks, and so from then
+  // on.
+  absl::Status Read();
 
   // Enqueue, Synchronize and Read.
-  absl::StatusOr<BackwardErrors> Measure();
+  absl::Status Measure();
+
+  // What was read last. NaN if X, or what is asked for beside it, was not finite.
+  const BackwardErrors& errors() const { return errors_; }
+  const CheckedSystem& system() const { return system_; }
 
  private:
+  bool NeedsWideRange() const;  // for the norm alone
   absl::Status EnqueueWide();
   BackwardErrors Reported() const;
 
   ExecutionContext& context_;
   const CheckedSystem system_;
   bool wide_;
+  BackwardErrors errors_;
 };
 
 }  // namespace crout

@@ -1,0 +1,29 @@
+#include "kernels/numerics/dense_operand.h"
+
+namespace crout {
+
+absl::Status DenseOperand::Residual(ExecutionContext& context, Op op, const MatrixView<double>& x,
+                                    const MatrixView<double>& b,
+                                    const MatrixView<double>& r) const {
+  return context.ops().Residual(a_, op, NormInf(op), x, b, r);
+}
+
+absl::Status DenseOperand::WideRangeResidual(ExecutionContext& context, Op op,
+                                             const MatrixView<double>& x,
+                                             const MatrixView<double>& b,
+                                             const MatrixView<double>& r) const {
+  return context.ops().WideRangeResidual(a_, op, x, b, r);
+}
+
+absl::Status DenseOperand::AbsProduct(ExecutionContext& context, Op op, const MatrixView<double>& x,
+                                      const MatrixView<double>& b,
+                                      const MatrixView<double>& w) const {
+  return context.ops().AbsProduct(a_, op, x, b, w);
+}
+
+absl::Status DenseOperand::EquilibrationScales(ExecutionContext& context, double* row,
+                                               double* col) const {
+  return context.ops().EquilibrationScales(a_, row, col);
+}
+
+}  // namespace crout

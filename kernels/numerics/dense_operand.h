@@ -1,0 +1,36 @@
+// An operand that is stored in full.
+#ifndef CROUT_KERNELS_NUMERICS_DENSE_OPERAND_H_
+#define CROUT_KERNELS_NUMERICS_DENSE_OPERAND_H_
+
+#include "kernels/operand.h"
+
+namespace crout {
+
+// Of a column-major n x n matrix, by the MatrixOps of any device. A view: it borrows the elements.
+class DenseOperand final : public Operand {
+ public:
+  // The norms are of `a`, as MatrixStats has them.
+  DenseOperand(const AnyMatrix& a, double norm_one, double norm_inf)
+      : a_(a), norm_one_(norm_one), norm_inf_(norm_inf) {}
+
+  int64_t order() const override { return a_.rows; }
+  double NormInf(Op op) const override { return op == Op::kNone ? norm_inf_ : norm_one_; }
+  absl::Status Residual(ExecutionContext& context, Op op, const MatrixView<double>& x,
+                        const MatrixView<double>& b, const MatrixView<double>& r) const override;
+  absl::Status WideRangeResidual(ExecutionContext& context, Op op, const MatrixView<double>& x,
+                                 const MatrixView<double>& b,
+                                 const MatrixView<double>& r) const override;
+  absl::Status AbsProduct(ExecutionContext& context, Op op, const MatrixView<double>& x,
+                          const MatrixView<double>& b, const MatrixView<double>& w) const override;
+  absl::Status EquilibrationScales(ExecutionContext& context, double* row,
+                                   double* col) const override;
+
+ private:
+  AnyMatrix a_;
+  double norm_one_;
+  double norm_inf_;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_NUMERICS_DENSE_OPERAND_H_

@@ -1,0 +1,49 @@
+#include "kernels/numerics/refinement.h"
+
+#include "kernels/jobs/cancellation.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout {
+namespace {
+
+absl::Status Copy(ExecutionContext& context, const MatrixView<double>& from,
+                  const MatrixView<double>& to) {
+  return context.ops().CopyOnDevice(from.data, to.data, from.rows * from.cols * sizeof(double));
+}
+
+// Adds the correction for the residual that is there, and leaves what X was in `previous`.
+absl::Status Correct(ExecutionContext& context, ResidualCheck& check, InverseOperator& inverse,
+                     const MatrixView<double>& previous) {
+  const CheckedSystem& system = check.system();
+  const MatrixView<double>& correction = system.r;  // Solved for in place.
+  CROUT_RETURN_IF_ERROR(inverse.Apply(system.op, correction, correction));
+  CROUT_RETURN_IF_ERROR(Copy(context, system.x, previous));
+  CROUT_RETURN_IF_ERROR(context.ops().Add(correction, system.x));
+  return check.Measure();
+}
+
+}  // namespace
+
+absl::StatusOr<int> Refine(ExecutionContext& context, ResidualCheck& check,
+                           InverseOperator& inverse, const RefinementLimits& limits,
+                           const MatrixView<double>& previous, StopRequested stop) {
+  const auto error = [&] {
+    return limits.componentwise ? check.errors().componentwise : check.errors().normwise;
+  };
+  int steps = 0;
+  while (steps < limits.max_steps && error() > limits.enough) {
+    CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
+    const double before = error();
+    CROUT_RETURN_IF_ERROR(Correct(context, check, inverse, previous));
+    if (!(error() < before)) {
+      CROUT_RETURN_IF_ERROR(Copy(context, previous, check.system().x));
+      CROUT_RETURN_IF_ERROR(check.Measure());
+      break;
+    }
+    ++steps;
+    if (error() > before / 2) break;
+  }
+  return steps;
+}
+
+}  // namespace crout

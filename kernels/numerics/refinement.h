@@ -1,0 +1,33 @@
+// Iterative refinement: a solution becomes better by what the inverse makes of its residual.
+#ifndef CROUT_KERNELS_NUMERICS_REFINEMENT_H_
+#define CROUT_KERNELS_NUMERICS_REFINEMENT_H_
+
+#include "absl/status/statusor.h"
+#include "kernels/execution_context.h"
+#include "kernels/inverse_operator.h"
+#include "kernels/numerics/residual_check.h"
+#include "kernels/stop_requested.h"
+
+namespace crout {
+
+// When refinement ends, beside where a step no longer halves the error.
+struct RefinementLimits {
+  int max_steps = 0;
+  double enough = 0;           // no step is taken from an error that is not above this
+  bool componentwise = false;  // which of the two backward errors counts
+};
+
+// Adds corrections op(M) (b - op(A) x) to X as long as they lower its backward error. M, `inverse`,
+// is near A^-1: of a factor of A, in whatever precision, or of a matrix close to it; the nearer,
+// the fewer steps. With one that is far off X stays as it is.
+//
+// On entry X and its residual are as `check` has measured them, on exit too; X is never worse than
+// it was. X, the residual and `previous`, device memory for another X, are without gaps between
+// columns (ld = n). Returns how many corrections X holds. Blocks; `stop` is asked before each step.
+absl::StatusOr<int> Refine(ExecutionContext& context, ResidualCheck& check,
+                           InverseOperator& inverse, const RefinementLimits& limits,
+                           const MatrixView<double>& previous, StopRequested stop);
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_NUMERICS_REFINEMENT_H_

@@ -1,0 +1,57 @@
+// An operand that is not dense: the smallest implementation of the interface, on the host device.
+#ifndef CROUT_TESTS_SUPPORT_TRIPLETS_H_
+#define CROUT_TESTS_SUPPORT_TRIPLETS_H_
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "kernels/operand.h"
+#include "tests/support/gallery.h"
+
+namespace crout::testing {
+
+// A matrix of few entries, each in its own place, multiplied one by one. Used by one thread at a
+// time.
+class Triplets final : public Operand {
+ public:
+  struct Entry {
+    int64_t i;
+    int64_t j;
+    double v;
+  };
+
+  Triplets(int64_t n, std::vector<Entry> entries) : n_(n), entries_(std::move(entries)) {}
+
+  HostMatrix Dense() const;
+  // Calls of WideRangeResidual.
+  int wide_residuals() const { return wide_residuals_; }
+
+  int64_t order() const override { return n_; }
+  double NormInf(Op op) const override { return static_cast<double>(WideNormInf(op)); }
+  absl::Status Residual(ExecutionContext& context, Op op, const MatrixView<double>& x,
+                        const MatrixView<double>& b, const MatrixView<double>& r) const override;
+  absl::Status WideRangeResidual(ExecutionContext& context, Op op, const MatrixView<double>& x,
+                                 const MatrixView<double>& b,
+                                 const MatrixView<double>& r) const override;
+  absl::Status AbsProduct(ExecutionContext& context, Op op, const MatrixView<double>& x,
+                          const MatrixView<double>& b, const MatrixView<double>& w) const override;
+  absl::Status EquilibrationScales(ExecutionContext& context, double* row,
+                                   double* col) const override;
+
+ private:
+  // visit(i, j, v) for the entries of op(A).
+  template <class Visit>
+  void ForEach(Op op, Visit visit) const;
+  long double WideNormInf(Op op) const;
+  // Fills the scales of the rows of op(A) diag(across).
+  void Equilibrate(Op op, const double* across, double* scales) const;
+
+  const int64_t n_;
+  const std::vector<Entry> entries_;
+  mutable int wide_residuals_ = 0;
+};
+
+}  // namespace crout::testing
+
+#endif  // CROUT_TESTS_SUPPORT_TRIPLETS_H_
