@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <deque>
-#include <functional>
 #include <memory>
 #include <new>
 #include <optional>
@@ -24,9 +22,10 @@
 #include "server/rpc/codec.h"
 #include "server/rpc/core.h"
 #include "server/rpc/data_stream.h"
+#include "server/rpc/job_ticket.h"
 #include "server/rpc/observe.h"
+#include "server/rpc/reply_writer.h"
 #include "server/rpc/status.h"
-#include "server/rpc/transfer_watch.h"
 #include "server/rpc/wire.h"
 #include "server/scheduling/device_scheduler.h"
 #include "server/scheduling/reason.h"
@@ -44,13 +43,11 @@ namespace crout {
 // any. Only where OutlivesClient() says so does the work go on when the client has left, until it
 // ends by itself or another End() comes.
 //
-// What gRPC is given is watched until it is gone, the last of it until OnDone(): a client that does
-// not read its reply in time is cut off.
+// A client that does not read its reply in time (ReplyWriter) is cut off.
 template <class Reactor>
 class Call : public Reactor, public LiveCall, public std::enable_shared_from_this<Call<Reactor>> {
  public:
-  // A reply, made when its turn comes: so that the last one can tell how long sending took.
-  using Message = std::function<grpc::ByteBuffer()>;
+  using Message = ReplyWriter::Message;
 
   void Abort(absl::Status status) override {
     MutexLock lock(&mutex_);
@@ -61,11 +58,11 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   void EnforceLimits(Clock::time_point now) override {
     MutexLock lock(&mutex_);
     ReleaseIfIdle();
-    if (done_ || !sending_) return;
+    if (!writer_.sending()) return;
     if (stop_requested()) {
       if (now - end_time_ < kLeaveTime) return;
     } else {
-      if (sending_->Check(now) == TransferWatch::Fault::kNone) return;
+      if (writer_.Check(now) == TransferWatch::Fault::kNone) return;
       ClientLeft(absl::DeadlineExceededError("the client did not read its reply in time"));
     }
     context_->TryCancel();  // Ends the write or the end that gRPC still has.
@@ -93,13 +90,13 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
 
  protected:
   Call(ServerCore& core, grpc::CallbackServerContext* context, Method method)
-      : core_(core), context_(context), observed_(method, context) {}
+      : core_(core), context_(context), observed_(method, context), writer_(core.limits.transfer) {}
 
   // First step, right after construction: registers and charges the call and reads its tenant.
   absl::Status Enter() {
     self_ = this->shared_from_this();
-    CROUT_ASSIGN_OR_RETURN(CallRegistry::Ticket ticket, core_.calls.Enter(self_));
-    ticket_ = std::make_shared<const CallRegistry::Ticket>(std::move(ticket));
+    CROUT_ASSIGN_OR_RETURN(CallRegistry::Ticket entry, core_.calls.Enter(self_));
+    entry_ = std::make_shared<const CallRegistry::Ticket>(std::move(entry));
     CROUT_ASSIGN_OR_RETURN(charge_, core_.ChargeCall());
     CROUT_ASSIGN_OR_RETURN(tenant_, DecodeTenant(*context_));
     MutexLock lock(&mutex_);
@@ -131,7 +128,7 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   }
 
   // Whether the client has its answer, or left.
-  bool ended() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ended_; }
+  bool ended() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return writer_.closed(); }
   // Whether the work, or what came of it, is of use to anybody. True until the end.
   bool wanted() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return wanted_; }
   // When the client left a call whose work goes on.
@@ -141,13 +138,10 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   bool stop_requested() const { return stop_.load(std::memory_order_relaxed); }
 
   // Whether gRPC has taken all that was sent.
-  bool AllSent() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return replies_.empty() && !write_in_flight_;
-  }
+  bool AllSent() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return writer_.empty(); }
 
   void Send(Message message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (ended_) return;
-    replies_.push_back(std::move(message));
+    writer_.Push(std::move(message));
     SendNext();
   }
 
@@ -155,10 +149,10 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   // daemon does not end before.
   std::shared_ptr<const ReplyData> InFlight(std::shared_ptr<const ReplyData> reply) const {
     struct Held {
-      std::shared_ptr<const CallRegistry::Ticket> ticket;
+      std::shared_ptr<const CallRegistry::Ticket> entry;
       std::shared_ptr<const ReplyData> reply;
     };
-    const auto held = std::make_shared<const Held>(Held{ticket_, std::move(reply)});
+    const auto held = std::make_shared<const Held>(Held{entry_, std::move(reply)});
     return {held, held->reply.get()};
   }
 
@@ -182,10 +176,9 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   // drops it, and cuts short an end that is still sending.
   void End(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!status.ok()) {
-      replies_.clear();
+      writer_.Drop();
       stop_.store(true, std::memory_order_relaxed);
-      if (job_ != nullptr && scheduler_->Remove(job_.get())) job_.reset();
-      if (working_ > 0 && !wasting_since_) wasting_since_ = Clock::now();
+      ticket_.Abandon(Clock::now());
     }
     EndAfterReplies(std::move(status));
   }
@@ -199,7 +192,7 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
 
   // Ends the call with its last message, which leaves together with the end.
   void EndWith(Message message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (!ended_) replies_.push_back(std::move(message));
+    writer_.Push(std::move(message));
     EndAfterReplies(absl::OkStatus());
   }
 
@@ -207,17 +200,12 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   bool BeginWork() {
     MutexLock lock(&mutex_);
     if (!wanted_) return false;
-    ++working_;
+    ticket_.BeginWork();
     return true;
   }
   void EndWork() {
     MutexLock lock(&mutex_);
-    --working_;
-    if (working_ == 0 && wasting_since_) {
-      const std::chrono::duration<double> wasted = Clock::now() - *wasting_since_;
-      core_.metrics.CountWasted(wasted.count());
-      wasting_since_.reset();
-    }
+    core_.metrics.CountWasted(ticket_.EndWork(Clock::now()));
     ReleaseIfIdle();
   }
 
@@ -241,14 +229,11 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
     auto job = std::make_shared<CallJob>(this->shared_from_this());
     if (!OutlivesClient()) job->deadline = SteadyDeadline();
     job->predicted_seconds = predicted_seconds;
-    scheduler_ = &scheduler;
-    const absl::Status status = scheduler.Submit(job);
-    if (!status.ok()) return End(status);
-    job_ = std::move(job);  // If it runs already, ForgetJob() waits for the mutex.
+    // If it runs already, LeaveQueue() waits for the mutex.
+    absl::Status status = ticket_.Submit(scheduler, std::move(job));
+    if (!status.ok()) End(std::move(status));
   }
-  size_t JobsAhead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return job_ == nullptr ? 0 : scheduler_->JobsAhead(job_.get());
-  }
+  size_t JobsAhead() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ticket_.JobsAhead(); }
 
   ServerCore& core_;
   grpc::CallbackServerContext* const context_;
@@ -265,11 +250,11 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
    public:
     explicit CallJob(std::shared_ptr<Call> call) : call_(std::move(call)) {}
     void Run(ExecutionContext& context) override {
-      call_->ForgetJob();  // first, or a call that ended meanwhile would keep itself alive
+      call_->LeaveQueue();  // first, or a call that ended meanwhile would keep itself alive
       call_->DoWork([&] { call_->RunJob(context); });
     }
     void Drop(absl::Status status) override {
-      call_->ForgetJob();
+      call_->LeaveQueue();
       call_->Abort(std::move(status));
     }
 
@@ -280,7 +265,7 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   // gRPC is done with the call: from now on its context is gone.
   ObservedCall Done() {
     MutexLock lock(&mutex_);
-    done_ = true;
+    writer_.Done();
     observed_.status = end_;
     return observed_;
   }
@@ -294,9 +279,9 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
 
   // What the call ends with; an error goes before the OK that is still on its way.
   void Answer(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (ended_ && !end_.ok()) return;
+    if (ended() && !end_.ok()) return;
     end_ = NamingLostDevice(std::move(status));
-    ended_ = true;
+    writer_.Close();
     end_time_ = SteadyNow();
   }
 
@@ -312,17 +297,16 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   // More than one reaction can tell it.
   void ClientLeft(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (left_) return;
-    if (ended_ || !OutlivesClient()) return End(std::move(status));
+    if (ended() || !OutlivesClient()) return End(std::move(status));
     left_ = SteadyNow();
-    replies_.clear();
+    writer_.Drop();
     Answer(std::move(status));
     SendNext();
   }
 
-  // The job refers to the call: breaking the cycle as soon as the job left the queue.
-  void ForgetJob() {
+  void LeaveQueue() {
     MutexLock lock(&mutex_);
-    job_.reset();
+    ticket_.Redeem();
   }
 
   Job::Clock::time_point SteadyDeadline() const {
@@ -339,45 +323,33 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   // A write has ended.
   void GoOnSending(bool ok) {
     MutexLock lock(&mutex_);
-    write_in_flight_ = false;
-    const Clock::time_point now = SteadyNow();
-    sending_->Moved(message_bytes_, now);
-    sending_->Rest(now);
-    message_.Clear();  // Its bytes are charged while it holds them.
+    writer_.Written(SteadyNow());
     if (!ok) ClientLeft(absl::CancelledError("the client went away"));
     SendNext();
   }
 
+  // Gives gRPC what it is to have next.
   void SendNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (write_in_flight_ || finished_) return;
-    const bool last = ended_ && replies_.size() <= 1;
-    if (replies_.empty() && !last) {
-      sending_.reset();  // What comes later is another transfer.
-      return;
+    switch (writer_.Next(SteadyNow())) {
+      case ReplyWriter::Step::kNone:
+        return;
+      case ReplyWriter::Step::kWrite:
+        CountSent();
+        return this->StartWrite(&writer_.message());
+      case ReplyWriter::Step::kWriteLast:
+        CountSent();
+        return this->StartWriteAndFinish(&writer_.message(), grpc::WriteOptions(), EndStatus());
+      case ReplyWriter::Step::kFinish:
+        return this->Finish(EndStatus());
     }
-    const Clock::time_point now = SteadyNow();
-    if (!sending_) sending_.emplace(core_.limits.transfer, now);
-    sending_->Await(now);
-    if (replies_.empty()) {
-      finished_ = true;
-      return this->Finish(EndStatus());
-    }
-    message_ = replies_.front()();  // may lack memory: then the call is not finished
-    finished_ = last;
-    replies_.pop_front();
-    message_bytes_ = message_.Length();
-    core_.metrics.CountSent(message_bytes_);
-    observed_.sent_bytes += message_bytes_;
-    if (last) {
-      this->StartWriteAndFinish(&message_, grpc::WriteOptions(), EndStatus());
-      return;
-    }
-    write_in_flight_ = true;
-    this->StartWrite(&message_);
+  }
+  void CountSent() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    core_.metrics.CountSent(writer_.message().Length());
+    observed_.sent_bytes += writer_.message().Length();
   }
 
   void ReleaseIfIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (wanted_ || working_ > 0 || released_) return;
+    if (wanted_ || ticket_.working() || released_) return;
     ThreadPool& threads = slot_ == nullptr ? core_.releasing : *slot_->releasing;
     bool scheduled = false;
     GoOnWithoutMemory([&] {
@@ -389,29 +361,18 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
 
   Reservation charge_;          // of what the call costs beside its job, as long as it lives
   std::shared_ptr<Call> self_;  // gRPC's reference, from Enter() to OnDone()
-  std::shared_ptr<const CallRegistry::Ticket> ticket_;
+  std::shared_ptr<const CallRegistry::Ticket> entry_;  // in the registry
   std::atomic<bool> stop_ = false;
 
-  std::deque<Message> replies_ ABSL_GUARDED_BY(mutex_);
-  grpc::ByteBuffer message_;  // gRPC's while a write is in flight
-  size_t message_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::optional<TransferWatch> sending_
-      ABSL_GUARDED_BY(mutex_);                      // while gRPC has some of the reply
-  double reply_start_ ABSL_GUARDED_BY(mutex_) = 0;  // seconds since the call's start
-  bool write_in_flight_ ABSL_GUARDED_BY(mutex_) = false;
+  ReplyWriter writer_ ABSL_GUARDED_BY(mutex_);
+  JobTicket ticket_ ABSL_GUARDED_BY(mutex_);
+  double reply_start_ ABSL_GUARDED_BY(mutex_) = 0;      // seconds since the call's start
   DeviceSlot* slot_ ABSL_GUARDED_BY(mutex_) = nullptr;  // of which the call holds something
-  int working_ ABSL_GUARDED_BY(mutex_) = 0;  // a job can start before the task that queued it ends
-  std::optional<Clock::time_point> wasting_since_ ABSL_GUARDED_BY(mutex_);  // works for nobody
-  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   bool wanted_ ABSL_GUARDED_BY(mutex_) = true;
-  bool finished_ ABSL_GUARDED_BY(mutex_) = false;  // gRPC has the end
-  bool done_ ABSL_GUARDED_BY(mutex_) = false;      // and is done with it
   bool released_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status end_ ABSL_GUARDED_BY(mutex_);
   Clock::time_point end_time_ ABSL_GUARDED_BY(mutex_);
   std::optional<Clock::time_point> left_ ABSL_GUARDED_BY(mutex_);
-  std::shared_ptr<Job> job_ ABSL_GUARDED_BY(mutex_);
-  DeviceScheduler* scheduler_ ABSL_GUARDED_BY(mutex_) = nullptr;
 };
 
 }  // namespace crout
