@@ -3,7 +3,6 @@
 #define CROUT_SERVER_RPC_UPLOAD_CALL_H_
 
 #include <cstddef>
-#include <deque>
 #include <optional>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "server/rpc/admission.h"
 #include "server/rpc/call.h"
 #include "server/rpc/matrix_upload.h"
+#include "server/rpc/request_reader.h"
 #include "server/rpc/wire.h"
 
 namespace crout {
@@ -60,7 +60,8 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   void Begin();
 
  protected:
-  using Call::Call;
+  UploadCall(ServerCore& core, grpc::CallbackServerContext* context, Method method)
+      : Call(core, context, method), reader_(core.limits.transfer) {}
 
   // The header has arrived: decodes it and returns the steps, in the order of their payloads;
   // the pointers stay valid until ReleaseResources(). No steps: the call has been answered, or goes
@@ -87,7 +88,7 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   // until then. ABORTED (reason REQUEST_IN_PROGRESS) if that is too much to be kept.
   absl::StatusOr<Reservation> KeepFirstMessage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether all of the payload is here, if not yet on the device.
-  bool half_closed() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return half_closed_; }
+  bool half_closed() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return reader_.half_closed(); }
 
   // Timings of the phases before the job, which starts now.
   CallTimings ArrivalTimings();
@@ -106,10 +107,10 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
 
   // The reaction to a message or to the end of the stream.
   void TakeMessage(bool ok);
-  // Reads ahead by one message, so that gRPC receives the next while this one is copied.
+  // Has gRPC read on, where there is room for another message.
   void ReadAhead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status HandleMessage(const grpc::ByteBuffer& buffer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status HandleHeader(const StreamMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status HandleHeader(StreamMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<bool> Consume() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<PayloadStep*> StepFor(int field) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -129,19 +130,13 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   absl::StatusOr<bool> FinishText();
   void SubmitJob() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  grpc::ByteBuffer incoming_;  // gRPC's while a read is in flight
+  RequestReader reader_ ABSL_GUARDED_BY(mutex_);
+  StreamMessage* first_ ABSL_GUARDED_BY(mutex_) = nullptr;  // the reader's, until it is consumed
   bool seen_header_ ABSL_GUARDED_BY(mutex_) = false;
-  bool half_closed_ ABSL_GUARDED_BY(mutex_) = false;
-  bool reading_ ABSL_GUARDED_BY(mutex_) = false;
   bool admitted_ ABSL_GUARDED_BY(mutex_) = false;
-  bool reserving_ ABSL_GUARDED_BY(mutex_) = false;  // ReserveSlowly is under way
-  std::deque<StreamMessage> inbox_ ABSL_GUARDED_BY(mutex_);
-  size_t segment_ ABSL_GUARDED_BY(mutex_) = 0;              // of inbox_.front(), next to consume
-  size_t segment_offset_ ABSL_GUARDED_BY(mutex_) = 0;       // within it
+  bool reserving_ ABSL_GUARDED_BY(mutex_) = false;          // ReserveSlowly is under way
   size_t step_ ABSL_GUARDED_BY(mutex_) = 0;                 // whose payload is arriving
   Clock::time_point next_telling_ ABSL_GUARDED_BY(mutex_);  // of a factorization's columns
-  // Of the header, then of the upload.
-  std::optional<TransferWatch> receiving_ ABSL_GUARDED_BY(mutex_);
   std::optional<Clock::time_point> received_ ABSL_GUARDED_BY(mutex_);         // last byte
   std::optional<Metrics::UploadInFlight> in_flight_ ABSL_GUARDED_BY(mutex_);  // header to last byte
   std::optional<ExpectedJobs::Job> expected_ ABSL_GUARDED_BY(mutex_);         // until it is queued

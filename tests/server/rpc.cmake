@@ -12,7 +12,7 @@ crout_test(transfer_watch_test LABELS rpc SOURCES transfer_watch_test.cc DEPS cr
 foreach(test wire status reply_writer)
   crout_test(rpc_${test}_test LABELS rpc SOURCES rpc_${test}_test.cc DEPS crout::rpc)
 endforeach()
-foreach(test call_log job_ticket)
+foreach(test call_log job_ticket request_reader)
   crout_test(rpc_${test}_test LABELS rpc SOURCES rpc_${test}_test.cc
     DEPS crout::rpc crout::test_support)
 endforeach()
