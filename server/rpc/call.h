@@ -18,6 +18,7 @@
 #include "kernels/util/clock.h"
 #include "kernels/util/mutex.h"
 #include "kernels/util/status_macros.h"
+#include "server/rpc/call_phase.h"
 #include "server/rpc/call_registry.h"
 #include "server/rpc/codec.h"
 #include "server/rpc/core.h"
@@ -127,10 +128,13 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
     return absl::OkStatus();
   }
 
-  // Whether the client has its answer, or left.
-  bool ended() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return writer_.closed(); }
-  // Whether the work, or what came of it, is of use to anybody. True until the end.
-  bool wanted() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return wanted_; }
+  CallPhase phase() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return phase_; }
+  // The next phase begins; no effect on a call that is there or beyond, as one that has ended is.
+  void MoveTo(CallPhase next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    phase_ = std::max(phase_, next);
+  }
+  // Whether the work, or what came of it, is of use to anybody.
+  bool wanted() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return phase_ < CallPhase::kReply; }
   // When the client left a call whose work goes on.
   std::optional<Clock::time_point> left() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return left_;
@@ -185,7 +189,7 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   // As End, but what was sent before goes out whatever the status.
   void EndAfterReplies(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     Answer(std::move(status));
-    wanted_ = false;
+    MoveTo(CallPhase::kReply);
     SendNext();
     ReleaseIfIdle();
   }
@@ -199,7 +203,7 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   // Brackets work outside reactions. BeginWork is false when nobody wants it: then do nothing.
   bool BeginWork() {
     MutexLock lock(&mutex_);
-    if (!wanted_) return false;
+    if (!wanted()) return false;
     ticket_.BeginWork();
     return true;
   }
@@ -225,7 +229,8 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   // Queues the job. An error has ended the call.
   void Submit(DeviceScheduler& scheduler, double predicted_seconds)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (!wanted_) return;
+    if (!wanted()) return;
+    MoveTo(CallPhase::kQueue);
     auto job = std::make_shared<CallJob>(this->shared_from_this());
     if (!OutlivesClient()) job->deadline = SteadyDeadline();
     job->predicted_seconds = predicted_seconds;
@@ -279,7 +284,7 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
 
   // What the call ends with; an error goes before the OK that is still on its way.
   void Answer(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (ended() && !end_.ok()) return;
+    if (writer_.closed() && !end_.ok()) return;
     end_ = NamingLostDevice(std::move(status));
     writer_.Close();
     end_time_ = SteadyNow();
@@ -297,7 +302,7 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   // More than one reaction can tell it.
   void ClientLeft(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (left_) return;
-    if (ended() || !OutlivesClient()) return End(std::move(status));
+    if (writer_.closed() || !OutlivesClient()) return End(std::move(status));
     left_ = SteadyNow();
     writer_.Drop();
     Answer(std::move(status));
@@ -307,6 +312,7 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   void LeaveQueue() {
     MutexLock lock(&mutex_);
     ticket_.Redeem();
+    MoveTo(CallPhase::kWork);
   }
 
   Job::Clock::time_point SteadyDeadline() const {
@@ -349,14 +355,13 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   }
 
   void ReleaseIfIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (wanted_ || ticket_.working() || released_) return;
+    if (phase_ != CallPhase::kReply || ticket_.working()) return;
     ThreadPool& threads = slot_ == nullptr ? core_.releasing : *slot_->releasing;
-    bool scheduled = false;
     GoOnWithoutMemory([&] {
       threads.Schedule([self = this->shared_from_this()] { self->ReleaseResources(); });
-      scheduled = true;
+      mutex_.AssertHeld();
+      MoveTo(CallPhase::kEnd);  // not without memory: EnforceLimits() comes back to it
     });
-    released_ = scheduled;  // if not, EnforceLimits() comes back to it
   }
 
   Reservation charge_;          // of what the call costs beside its job, as long as it lives
@@ -368,8 +373,7 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   JobTicket ticket_ ABSL_GUARDED_BY(mutex_);
   double reply_start_ ABSL_GUARDED_BY(mutex_) = 0;      // seconds since the call's start
   DeviceSlot* slot_ ABSL_GUARDED_BY(mutex_) = nullptr;  // of which the call holds something
-  bool wanted_ ABSL_GUARDED_BY(mutex_) = true;
-  bool released_ ABSL_GUARDED_BY(mutex_) = false;
+  CallPhase phase_ ABSL_GUARDED_BY(mutex_) = CallPhase::kHeader;
   absl::Status end_ ABSL_GUARDED_BY(mutex_);
   Clock::time_point end_time_ ABSL_GUARDED_BY(mutex_);
   std::optional<Clock::time_point> left_ ABSL_GUARDED_BY(mutex_);

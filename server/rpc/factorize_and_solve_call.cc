@@ -81,7 +81,7 @@ void FactorizeAndSolveCall::RunJob(ExecutionContext& context) {
 
   MutexLock lock(&mutex_);
   StartReply(timings, context.device(), factor_->upload().shape().rows);
-  if (ended()) return;
+  if (!wanted()) return;
   if (!status.ok()) return End(status);
   const FactorSummary summary = factor->factorization.summary;
   Reply(Store(*std::move(factor)), summary, solution);
@@ -95,7 +95,7 @@ void FactorizeAndSolveCall::RunDirect(ExecutionContext& context, CallTimings tim
 
   MutexLock lock(&mutex_);
   StartReply(timings, context.device(), direct_->n());
-  if (ended()) return;
+  if (!wanted()) return;
   if (!status.ok()) return End(status);
   ReplyDirect(std::move(info), solution);
 }
@@ -110,7 +110,7 @@ absl::StatusOr<bool> FactorizeAndSolveCall::AnswerSingular() {
   const CallTimings timings = ArrivalTimings();
   MutexLock lock(&mutex_);
   StartReply(timings, *factor_->slot().device, n);
-  if (ended()) return true;
+  if (!wanted()) return true;
   const FactorSummary summary = factor->factorization.summary;
   Reply(Store(*std::move(factor)), summary, std::nullopt);
   return true;
@@ -123,7 +123,7 @@ absl::StatusOr<bool> FactorizeAndSolveCall::AnswerSingularDirect() {
   const CallTimings timings = ArrivalTimings();
   MutexLock lock(&mutex_);
   StartReply(timings, *direct_->steps().front()->slot().device, direct_->n());
-  if (!ended()) ReplyDirect(std::move(info), std::nullopt);
+  if (wanted()) ReplyDirect(std::move(info), std::nullopt);
   return true;
 }
 

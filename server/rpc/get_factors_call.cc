@@ -64,6 +64,7 @@ absl::Status GetFactorsCall::Start(const grpc::ByteBuffer& request) {
                       kReasonSingular);
   }
   MutexLock lock(&mutex_);
+  MoveTo(CallPhase::kAdmission);
   pin_.emplace(std::move(pin));
   ReleaseOn(pin_->slot());
   // Whoever ends the call from now on takes the pin away.
@@ -118,7 +119,7 @@ void GetFactorsCall::RunJob(ExecutionContext& context) {
   absl::StatusOr<FactorStorage> copy = Copy(context, timings);
   MutexLock lock(&mutex_);
   StartReply(timings, context.device(), pin_->summary().n);
-  if (ended()) return;
+  if (!wanted()) return;
   if (!copy.ok()) return End(copy.status());
   v1::GetFactorsResponse head;
   *head.mutable_header() = Header(*copy);

@@ -45,7 +45,7 @@ void SchurCall::RunJob(ExecutionContext& context) {
 
   MutexLock lock(&mutex_);
   StartReply(timings, context.device(), schur_->upload().shape().rows);
-  if (ended()) return;
+  if (!wanted()) return;
   if (!factor.ok()) return End(factor.status());
   const FactorSummary summary = factor->factorization.summary;
   ObserveQuality(core_, observed_, summary, complement.summary.value_or(SchurSummary()));
@@ -60,7 +60,7 @@ absl::StatusOr<bool> SchurCall::AnswerSingular() {
   const CallTimings timings = ArrivalTimings();
   MutexLock lock(&mutex_);
   StartReply(timings, *schur_->slot().device, schur_->upload().shape().rows);
-  if (ended()) return true;
+  if (!wanted()) return true;
   const FactorSummary summary = factor->factorization.summary;
   ReplySingular(Store(*std::move(factor)), summary);
   return true;

@@ -46,7 +46,7 @@ void SolveCall::RunJob(ExecutionContext& context) {
 
   MutexLock lock(&mutex_);
   StartReply(timings, context.device(), pin_->summary().n);
-  if (ended()) return;
+  if (!wanted()) return;
   if (!solution.ok()) return End(solution.status());
   observed_.algorithm = solution->summary.solver;
   v1::SolveResult result = crout::Encode(*solution, pin_->version(), observed_.device);

@@ -45,11 +45,12 @@ void UploadCall::TakeMessage(bool ok) {
   if (ok) {
     // Copying holds the mutex: the reaction to the message read ahead waits for it, at most for
     // the time of one copy, and the order stays.
-    if (admitted_) ReadAhead();
+    if (phase() == CallPhase::kPayload) ReadAhead();
     status = HandleMessage(buffer);
   } else {
     reader_.HalfClose();
-    if (!seen_header_) status = BadField("header", "the stream ended before its first message");
+    if (phase() == CallPhase::kHeader)
+      status = BadField("header", "the stream ended before its first message");
   }
   if (!status.ok()) return End(std::move(status));
   Pump();
@@ -63,7 +64,7 @@ absl::Status UploadCall::HandleMessage(const grpc::ByteBuffer& buffer) {
   core_.metrics.CountReceived(buffer.Length());
   observed_.received_bytes += buffer.Length();
   CROUT_ASSIGN_OR_RETURN(StreamMessage * message, reader_.Add(buffer, SteadyNow()));
-  if (!seen_header_) return HandleHeader(*message);
+  if (phase() == CallPhase::kHeader) return HandleHeader(*message);
   if (message->has_header()) {
     return BadField("header", "repeated: only the first message carries one");
   }
@@ -74,7 +75,7 @@ absl::Status UploadCall::HandleHeader(StreamMessage& message) {
   if (!message.has_header()) {
     return BadField("header", "missing: the first message carries the header");
   }
-  seen_header_ = true;
+  MoveTo(CallPhase::kAdmission);
   reader_.StopWatch();
   first_ = &message;
   CROUT_ASSIGN_OR_RETURN(std::vector<PayloadStep*> steps, Start(message));
@@ -88,7 +89,7 @@ void UploadCall::Pump() {
 }
 
 void UploadCall::Advance() {
-  if (!wanted() || !admitted_ || reserving_) return;
+  if (phase() != CallPhase::kPayload || making_room_) return;
   const absl::StatusOr<bool> consumed = Consume();
   if (!consumed.ok()) return End(consumed.status());
   if (!*consumed) return;  // Resume() comes.
@@ -120,12 +121,12 @@ absl::StatusOr<bool> UploadCall::Consume() {
 }
 
 void UploadCall::ReserveSlowly(PayloadStep* step, size_t bytes) {
-  reserving_ = true;
+  making_room_ = true;
   step->slot().admitting->Schedule([self = shared_from_this(), this, step, bytes] {
     DoWork([&] {
       absl::Status status = step->upload().Reserve(bytes);
       MutexLock lock(&mutex_);
-      reserving_ = false;
+      making_room_ = false;
       if (status.ok()) {
         Pump();
       } else {
@@ -241,12 +242,13 @@ void UploadCall::AdmitDenseSlowly(const MemoryNeed& need) {
 }
 
 void UploadCall::BeginUpload() {
-  admitted_ = true;
+  MoveTo(CallPhase::kPayload);
   expected_->Reserved();
   reader_.StartWatch(SteadyNow());
 }
 
 void UploadCall::Complete() {
+  MoveTo(CallPhase::kQueue);
   in_flight_.reset();
   reader_.StopWatch();
   for (; step_ < steps_.size(); ++step_) {

@@ -132,9 +132,7 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
 
   RequestReader reader_ ABSL_GUARDED_BY(mutex_);
   StreamMessage* first_ ABSL_GUARDED_BY(mutex_) = nullptr;  // the reader's, until it is consumed
-  bool seen_header_ ABSL_GUARDED_BY(mutex_) = false;
-  bool admitted_ ABSL_GUARDED_BY(mutex_) = false;
-  bool reserving_ ABSL_GUARDED_BY(mutex_) = false;          // ReserveSlowly is under way
+  bool making_room_ ABSL_GUARDED_BY(mutex_) = false;        // ReserveSlowly is under way
   size_t step_ ABSL_GUARDED_BY(mutex_) = 0;                 // whose payload is arriving
   Clock::time_point next_telling_ ABSL_GUARDED_BY(mutex_);  // of a factorization's columns
   std::optional<Clock::time_point> received_ ABSL_GUARDED_BY(mutex_);         // last byte
