@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <new>
 #include <optional>
@@ -107,8 +108,6 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
 
   // Frees what the call holds on devices and budgets. Once, after the end.
   virtual void ReleaseResources() = 0;
-  // Runs the job's work; between BeginWork and EndWork.
-  virtual void RunJob(ExecutionContext& context) = 0;
   // From now on the call holds something of that device: its threads release it, and where the call
   // fails since the device is lost, the status says so.
   void ReleaseOn(DeviceSlot& slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { slot_ = &slot; }
@@ -149,17 +148,6 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
     SendNext();
   }
 
-  // `reply` for messages: the call counts as in flight until gRPC has let go of it, so that the
-  // daemon does not end before.
-  std::shared_ptr<const ReplyData> InFlight(std::shared_ptr<const ReplyData> reply) const {
-    struct Held {
-      std::shared_ptr<const CallRegistry::Ticket> entry;
-      std::shared_ptr<const ReplyData> reply;
-    };
-    const auto held = std::make_shared<const Held>(Held{entry_, std::move(reply)});
-    return {held, held->reply.get()};
-  }
-
   // Marks the start of the reply about a matrix of order n; ReplyTimings() then counts sending from
   // here.
   void StartReply(const CallTimings& timings, const Device& device, int64_t n)
@@ -194,6 +182,19 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
     ReleaseIfIdle();
   }
 
+  // Answers with `head`, `data` in as many messages as it takes, and what `tail(response)` adds to
+  // the last of them; and ends the call.
+  template <class Response, class Tail>
+  void SendData(const Response& head, std::shared_ptr<const ReplyData> data, Tail tail)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    StreamData(head, InFlight(std::move(data)), Response::kDataFieldNumber,
+               core_.limits.ReplyChunkBytes(), std::move(tail), [this](Message message) {
+                 mutex_.AssertHeld();
+                 Send(std::move(message));
+               });
+    End(absl::OkStatus());
+  }
+
   // Ends the call with its last message, which leaves together with the end.
   void EndWith(Message message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     writer_.Push(std::move(message));
@@ -226,12 +227,13 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
     EndWork();
   }
 
-  // Queues the job. An error has ended the call.
-  void Submit(DeviceScheduler& scheduler, double predicted_seconds)
+  // Queues a job: `work`, unless nobody wants it by then. An error has ended the call.
+  using JobWork = std::function<void(ExecutionContext&)>;
+  void Submit(DeviceScheduler& scheduler, double predicted_seconds, JobWork work)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!wanted()) return;
     MoveTo(CallPhase::kQueue);
-    auto job = std::make_shared<CallJob>(this->shared_from_this());
+    auto job = std::make_shared<CallJob>(this->shared_from_this(), std::move(work));
     if (!OutlivesClient()) job->deadline = SteadyDeadline();
     job->predicted_seconds = predicted_seconds;
     // If it runs already, LeaveQueue() waits for the mutex.
@@ -253,10 +255,11 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   // Keeps the call alive while it is queued or runs.
   class CallJob final : public Job {
    public:
-    explicit CallJob(std::shared_ptr<Call> call) : call_(std::move(call)) {}
+    CallJob(std::shared_ptr<Call> call, JobWork work)
+        : call_(std::move(call)), work_(std::move(work)) {}
     void Run(ExecutionContext& context) override {
       call_->LeaveQueue();  // first, or a call that ended meanwhile would keep itself alive
-      call_->DoWork([&] { call_->RunJob(context); });
+      call_->DoWork([&] { work_(context); });
     }
     void Drop(absl::Status status) override {
       call_->LeaveQueue();
@@ -265,7 +268,19 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
 
    private:
     const std::shared_ptr<Call> call_;
+    const JobWork work_;
   };
+
+  // `reply` for messages: the call counts as in flight until gRPC has let go of it, so that the
+  // daemon does not end before.
+  std::shared_ptr<const ReplyData> InFlight(std::shared_ptr<const ReplyData> reply) const {
+    struct Held {
+      std::shared_ptr<const CallRegistry::Ticket> entry;
+      std::shared_ptr<const ReplyData> reply;
+    };
+    const auto held = std::make_shared<const Held>(Held{entry_, std::move(reply)});
+    return {held, held->reply.get()};
+  }
 
   // gRPC is done with the call: from now on its context is gone.
   ObservedCall Done() {

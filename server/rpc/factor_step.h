@@ -60,7 +60,6 @@ class FactorStep final : public PayloadStep {
   // The algorithm for this order, and what its factor is prepared for.
   absl::Status ResolveFor(int64_t n);
   bool StartsWarm() const;
-  void Observe(const FactorSummary& summary, double seconds) const;
 
   ServerCore& core_;
   DeviceSlot& slot_;

@@ -42,7 +42,7 @@ void GetFactorsCall::Admit() {
   absl::Status reserved = ReserveMemory();
   MutexLock lock(&mutex_);
   if (reserved.ok()) {
-    Submit(*pin_->slot().scheduler, 0);
+    Submit(*pin_->slot().scheduler, 0, [this](ExecutionContext& context) { RunJob(context); });
   } else {
     End(std::move(reserved));
   }
@@ -125,14 +125,7 @@ void GetFactorsCall::RunJob(ExecutionContext& context) {
   *head.mutable_header() = Header(*copy);
   auto lu =
       std::make_shared<const ReplyData>(ReplyData{std::move(memory_.host), std::move(copy->lu)});
-  StreamData(
-      head, InFlight(std::move(lu)), v1::GetFactorsResponse::kDataFieldNumber,
-      core_.limits.ReplyChunkBytes(), [](v1::GetFactorsResponse&) {},
-      [this](Message message) {
-        mutex_.AssertHeld();
-        Send(std::move(message));
-      });
-  End(absl::OkStatus());
+  SendData(head, std::move(lu), [](v1::GetFactorsResponse&) {});
 }
 
 void GetFactorsCall::ReleaseResources() {

@@ -26,7 +26,7 @@ class GetFactorsCall final : public Call<grpc::ServerWriteReactor<grpc::ByteBuff
   // On a thread that may block: reserves the memory and queues the job.
   void Admit();
   absl::Status ReserveMemory();
-  void RunJob(ExecutionContext& context) override;
+  void RunJob(ExecutionContext& context);
   absl::StatusOr<FactorStorage> Copy(ExecutionContext& context, CallTimings& timings);
   v1::GetFactorsHeader Header(const FactorStorage& storage) const;
   void ReleaseResources() override;

@@ -8,6 +8,7 @@
 #include "kernels/util/status_macros.h"
 #include "server/rpc/factor_step.h"
 #include "server/rpc/names.h"
+#include "server/rpc/observe.h"
 #include "server/rpc/status.h"
 
 namespace crout {
@@ -98,8 +99,7 @@ absl::StatusOr<NewFactor> SchurStep::Run(ExecutionContext& context, StopRequeste
   timings.solve += kernel.solve;
   timings.device_to_host += kernel.device_to_host;
   const FactorSummary& summary = factor.factorization.summary;
-  core_.metrics.device(static_cast<size_t>(slot_.index))
-      .ObserveFactor(summary.algorithm, summary.factor_dtype, summary.n, kernel.factor);
+  ObserveFactor(core_, slot_, summary, kernel.factor);
   reservation_.Shrink(FactorCache::Charge(factor.factorization.storage.bytes()));
   factor.reservation = std::move(reservation_);
   factor.record = TakeRecord(factor.factorization.summary, std::move(report_));

@@ -31,6 +31,7 @@ class SchurStep final : public PayloadStep {
   absl::Status Admit(JobMemory memory) override;
 
   double PredictSeconds() const;
+  int64_t leading() const { return options_.leading; }  // order of A11
 
   // After the text was parsed: the factor of A11, where a job would only find that singular.
   absl::StatusOr<std::optional<NewFactor>> FindSingular();

@@ -291,12 +291,16 @@ absl::StatusOr<bool> UploadCall::FinishText() {
 void UploadCall::SubmitJob() {
   DeviceSlot& slot = steps_.front()->slot();
   const double predicted = PredictSeconds();
-  Submit(*slot.scheduler, predicted);
+  Submit(*slot.scheduler, predicted, [this](ExecutionContext& context) { RunJob(context); });
   expected_.reset();
   if (!wanted()) return;  // Refused: the steps may be gone.
   const size_t ahead = JobsAhead();
-  if (IsLong() || ahead > 0)
-    SendProgress(v1::PHASE_QUEUE, ahead, slot.scheduler->load().backlog_seconds);
+  if (!IsLong() && ahead == 0) return;
+  v1::Progress progress;
+  progress.set_phase(v1::PHASE_QUEUE);
+  progress.set_jobs_ahead(static_cast<int32_t>(ahead));
+  progress.set_predicted_seconds(slot.scheduler->load().backlog_seconds);
+  SendProgress(std::move(progress));
 }
 
 void UploadCall::ReleaseResources() {
@@ -304,12 +308,8 @@ void UploadCall::ReleaseResources() {
   expected_.reset();
 }
 
-void UploadCall::SendProgress(v1::Phase phase, size_t jobs_ahead, double predicted_seconds) {
-  v1::Progress progress;
-  progress.set_phase(phase);
-  progress.set_jobs_ahead(static_cast<int32_t>(jobs_ahead));
-  progress.set_predicted_seconds(predicted_seconds);
-  Send([this, progress] { return Encode(progress); });
+void UploadCall::SendProgress(v1::Progress progress) {
+  Send([encode = encode_, progress = std::move(progress)] { return encode(progress); });
 }
 
 bool UploadCall::StopFactoring(ExecutionContext& context, int64_t n) {
@@ -325,7 +325,7 @@ bool UploadCall::StopFactoring(ExecutionContext& context, int64_t n) {
   progress.set_predicted_seconds(PredictSeconds());
   progress.set_columns_done(done);
   progress.set_columns(n);
-  Send([this, progress] { return Encode(progress); });
+  SendProgress(std::move(progress));
   return false;
 }
 
@@ -335,6 +335,22 @@ CallTimings UploadCall::ArrivalTimings() {
   timings.receive = std::chrono::duration<double>(*received_ - observed_.start).count();
   timings.queue = std::chrono::duration<double>(Clock::now() - *received_).count();
   return timings;
+}
+
+CallTimings UploadCall::StartJob(v1::Phase phase) {
+  const CallTimings timings = ArrivalTimings();
+  MutexLock lock(&mutex_);
+  if (!IsLong()) return timings;
+  v1::Progress progress;
+  progress.set_phase(phase);
+  progress.set_predicted_seconds(PredictSeconds());
+  SendProgress(std::move(progress));
+  return timings;
+}
+
+void UploadCall::StartReply(const CallTimings& timings) {
+  PayloadStep& first = *steps_.front();
+  Call::StartReply(timings, *first.slot().device, first.upload().shape().rows);
 }
 
 }  // namespace crout

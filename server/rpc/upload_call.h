@@ -60,8 +60,11 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   void Begin();
 
  protected:
-  UploadCall(ServerCore& core, grpc::CallbackServerContext* context, Method method)
-      : Call(core, context, method), reader_(core.limits.transfer) {}
+  // `encode` makes an event of the call's response type.
+  using EncodeProgress = grpc::ByteBuffer (*)(const v1::Progress& progress);
+  UploadCall(ServerCore& core, grpc::CallbackServerContext* context, Method method,
+             EncodeProgress encode)
+      : Call(core, context, method), encode_(encode), reader_(core.limits.transfer) {}
 
   // The header has arrived: decodes it and returns the steps, in the order of their payloads;
   // the pointers stay valid until ReleaseResources(). No steps: the call has been answered, or goes
@@ -70,12 +73,10 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
   // The cost model's seconds for the whole job.
   virtual double PredictSeconds() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
-  // The text has been parsed, and nothing reserved for its dense form: answers, and ends the call,
-  // where an empty row or column shows the matrix to be singular; false where there is a job to do.
-  // On a thread that may block, without the mutex.
-  virtual absl::StatusOr<bool> AnswerSingular() { return false; }
-  // A progress event in this call's response type.
-  virtual grpc::ByteBuffer Encode(const v1::Progress& progress) = 0;
+  // The job, on a worker's thread, and what it answers when its text shows that there is none to
+  // do: see JobCall.
+  virtual void RunJob(ExecutionContext& context) = 0;
+  virtual absl::StatusOr<bool> AnswerSingular() = 0;
 
   void ReleaseResources() override;
 
@@ -90,16 +91,25 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   // Whether all of the payload is here, if not yet on the device.
   bool half_closed() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return reader_.half_closed(); }
 
-  // Timings of the phases before the job, which starts now.
+  // Timings of the phases before the job, which starts, or is answered, now.
   CallTimings ArrivalTimings();
-  // Tells the client that a phase of a long job has begun.
-  void SendProgress(v1::Phase phase, size_t jobs_ahead, double predicted_seconds)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The same; tells the client that a long job begins, with this phase.
+  CallTimings StartJob(v1::Phase phase);
+  // Call's, of the first payload's matrix.
+  void StartReply(const CallTimings& timings) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // As SendData(), with a result that has the timings as of its sending.
+  template <class Response, class Result>
+  void SendDataAndResult(const Response& head, std::shared_ptr<const ReplyData> data,
+                         const Result& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    SendData(head, std::move(data), [this, result](Response& response) {
+      mutex_.AssertHeld();  // Messages are made where they are sent.
+      *response.mutable_result() = result;
+      *response.mutable_result()->mutable_timings() = Encode(ReplyTimings());
+    });
+  }
   // The question that a factorization of order n asks as it goes: whether to stop. Tells the client
   // how far it is, if it told and some time has passed. From any thread, without the mutex.
   bool StopFactoring(ExecutionContext& context, int64_t n);
-  // Whether the job is long enough for progress events.
-  bool IsLong() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return PredictSeconds() > kLongSeconds; }
 
  private:
   static constexpr double kLongSeconds = 0.05;
@@ -129,7 +139,11 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   // Whether there is a job to do.
   absl::StatusOr<bool> FinishText();
   void SubmitJob() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the job is long enough for progress events.
+  bool IsLong() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return PredictSeconds() > kLongSeconds; }
+  void SendProgress(v1::Progress progress) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  const EncodeProgress encode_;
   RequestReader reader_ ABSL_GUARDED_BY(mutex_);
   StreamMessage* first_ ABSL_GUARDED_BY(mutex_) = nullptr;  // the reader's, until it is consumed
   bool making_room_ ABSL_GUARDED_BY(mutex_) = false;        // ReserveSlowly is under way
@@ -140,6 +154,14 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   std::optional<ExpectedJobs::Job> expected_ ABSL_GUARDED_BY(mutex_);         // until it is queued
   std::vector<PayloadStep*> steps_;  // constant between Start() and ReleaseResources()
 };
+
+// UploadCall::EncodeProgress for the calls that answer with Responses.
+template <class Response>
+grpc::ByteBuffer ProgressEvent(const v1::Progress& progress) {
+  Response response;
+  *response.mutable_progress() = progress;
+  return Serialize(response);
+}
 
 }  // namespace crout
 
