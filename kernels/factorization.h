@@ -118,6 +118,8 @@ absl::StatusOr<FactorStorage> CopyStorageToHost(ExecutionContext& context,
 // Without the matrix and what was prepared.
 absl::StatusOr<FactorStorage> CopyFactorsToHost(ExecutionContext& context,
                                                 const FactorStorage& from, MemoryResource& to);
+// The same of a copy that is in host memory; no device takes part.
+absl::StatusOr<FactorStorage> CopyFactorsOnHost(const FactorStorage& from, MemoryResource& to);
 absl::StatusOr<FactorStorage> CopyStorageToDevice(ExecutionContext& context,
                                                   const FactorStorage& from);
 

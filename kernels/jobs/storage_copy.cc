@@ -1,3 +1,4 @@
+#include <cstring>
 #include <span>
 
 #include "absl/functional/function_ref.h"
@@ -47,6 +48,17 @@ absl::StatusOr<FactorStorage> CopyStorageToHost(ExecutionContext& context,
 absl::StatusOr<FactorStorage> CopyFactorsToHost(ExecutionContext& context,
                                                 const FactorStorage& from, MemoryResource& to) {
   return CopyToHost(kFactors, context, from, to);
+}
+
+absl::StatusOr<FactorStorage> CopyFactorsOnHost(const FactorStorage& from, MemoryResource& to) {
+  FactorStorage copy;
+  for (const Part part : kFactors) {
+    const Buffer& source = from.*part;
+    if (!source) continue;
+    CROUT_ASSIGN_OR_RETURN(copy.*part, to.Allocate(source.size()));
+    std::memcpy((copy.*part).data(), source.data(), source.size());
+  }
+  return copy;
 }
 
 absl::StatusOr<FactorStorage> CopyStorageToDevice(ExecutionContext& context,

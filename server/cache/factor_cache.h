@@ -144,6 +144,12 @@ class FactorCache {
     absl::StatusOr<const Factorization*> OnDevice(ExecutionContext& context, Reservation room,
                                                   bool* promoted);
 
+    // A copy in `memory`, of the host, of what can be downloaded of the factorization, if that is
+    // in host memory at this moment; nullopt if it is on its device, where it then stays while the
+    // pin lives. Blocks; needs no device, but waits for an OnDevice() of the version that is under
+    // way. DATA_LOSS as that; RESOURCE_EXHAUSTED if there is no memory.
+    absl::StatusOr<std::optional<FactorStorage>> CopyFromHost(MemoryResource& memory);
+
    private:
     friend class FactorCache;
     Pin(FactorCache* cache, std::shared_ptr<Stored> stored);
@@ -338,7 +344,9 @@ class FactorCache {
   bool IsResident(const Stored& stored) const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<const Factorization*> MakeResident(Stored& stored, ExecutionContext& context,
                                                     Reservation room, bool* promoted);
-  absl::Status DropCorrupted(Stored& stored);
+  absl::StatusOr<std::optional<FactorStorage>> CopyIfOnHost(Stored& stored, MemoryResource& memory);
+  // DATA_LOSS, and the factor is dropped, if a host copy is not what it was. Under `promotion`.
+  absl::Status CheckHostCopy(Stored& stored);
 
   // Constant after construction.
   DevicePool* const pool_;

@@ -232,6 +232,11 @@ absl::StatusOr<const Factorization*> FactorCache::Pin::OnDevice(ExecutionContext
   return cache_->MakeResident(*stored_, context, std::move(room), promoted);
 }
 
+absl::StatusOr<std::optional<FactorStorage>> FactorCache::Pin::CopyFromHost(
+    MemoryResource& memory) {
+  return cache_->CopyIfOnHost(*stored_, memory);
+}
+
 void FactorCache::Unpin(std::shared_ptr<Stored> stored) noexcept {
   const absl::Time now = WallNow();
   Charged freed;

@@ -161,11 +161,7 @@ absl::StatusOr<const Factorization*> FactorCache::MakeResident(Stored& stored,
     return ExhaustedStatus(stored.slot, stored.bytes, *stored.slot->budget);
   }
   Stopwatch stopwatch;
-  const Buffer& lu = stored.factorization.storage.lu;
-  CROUT_RETURN_IF_ERROR(Failpoint("cache.promote", {lu.data(), lu.size()}));
-  if (StorageChecksum(stored.factorization.storage) != stored.checksum) {
-    return DropCorrupted(stored);
-  }
+  CROUT_RETURN_IF_ERROR(CheckHostCopy(stored));
   Charged charged;
   CROUT_ASSIGN_OR_RETURN(charged.storage,
                          CopyStorageToDevice(context, stored.factorization.storage));
@@ -184,7 +180,18 @@ absl::StatusOr<const Factorization*> FactorCache::MakeResident(Stored& stored,
   return &stored.factorization;
 }
 
-absl::Status FactorCache::DropCorrupted(Stored& stored) {
+absl::StatusOr<std::optional<FactorStorage>> FactorCache::CopyIfOnHost(Stored& stored,
+                                                                       MemoryResource& memory) {
+  MutexLock promotion(&stored.promotion);
+  if (IsResident(stored)) return std::nullopt;
+  CROUT_RETURN_IF_ERROR(CheckHostCopy(stored));
+  return CopyFactorsOnHost(stored.factorization.storage, memory);
+}
+
+absl::Status FactorCache::CheckHostCopy(Stored& stored) {
+  const FactorStorage& storage = stored.factorization.storage;
+  CROUT_RETURN_IF_ERROR(Failpoint("cache.host_copy", {storage.lu.data(), storage.lu.size()}));
+  if (StorageChecksum(storage) == stored.checksum) return absl::OkStatus();
   {
     MutexLock lock(&mutex_);
     // The caller's pin keeps its bytes until it goes.

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <new>
@@ -20,13 +19,15 @@
 #include "kernels/util/clock.h"
 #include "kernels/util/mutex.h"
 #include "kernels/util/status_macros.h"
+#include "server/rpc/call_phase.h"
 #include "server/rpc/call_registry.h"
 #include "server/rpc/codec.h"
 #include "server/rpc/core.h"
 #include "server/rpc/data_stream.h"
+#include "server/rpc/job_ticket.h"
 #include "server/rpc/observe.h"
+#include "server/rpc/reply_writer.h"
 #include "server/rpc/status.h"
-#include "server/rpc/transfer_watch.h"
 #include "server/rpc/wire.h"
 #include "server/scheduling/device_scheduler.h"
 #include "server/scheduling/reason.h"
@@ -44,13 +45,11 @@ namespace crout {
 // any. Only where OutlivesClient() says so does the work go on when the client has left, until it
 // ends by itself or another End() comes.
 //
-// What gRPC is given is watched until it is gone, the last of it until OnDone(): a client that does
-// not read its reply in time is cut off.
+// A client that does not read its reply in time (ReplyWriter) is cut off.
 template <class Reactor>
 class Call : public Reactor, public LiveCall, public std::enable_shared_from_this<Call<Reactor>> {
  public:
-  // A reply, made when its turn comes: so that the last one can tell how long sending took.
-  using Message = std::function<grpc::ByteBuffer()>;
+  using Message = ReplyWriter::Message;
 
   void Abort(absl::Status status) override {
     MutexLock lock(&mutex_);
@@ -61,11 +60,11 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   void EnforceLimits(Clock::time_point now) override {
     MutexLock lock(&mutex_);
     ReleaseIfIdle();
-    if (done_ || !sending_) return;
+    if (!writer_.sending()) return;
     if (stop_requested()) {
       if (now - end_time_ < kLeaveTime) return;
     } else {
-      if (sending_->Check(now) == TransferWatch::Fault::kNone) return;
+      if (writer_.Check(now) == TransferWatch::Fault::kNone) return;
       ClientLeft(absl::DeadlineExceededError("the client did not read its reply in time"));
     }
     context_->TryCancel();  // Ends the write or the end that gRPC still has.
@@ -93,13 +92,13 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
 
  protected:
   Call(ServerCore& core, grpc::CallbackServerContext* context, Method method)
-      : core_(core), context_(context), observed_(method, context) {}
+      : core_(core), context_(context), observed_(method, context), writer_(core.limits.transfer) {}
 
   // First step, right after construction: registers and charges the call and reads its tenant.
   absl::Status Enter() {
     self_ = this->shared_from_this();
-    CROUT_ASSIGN_OR_RETURN(CallRegistry::Ticket ticket, core_.calls.Enter(self_));
-    ticket_ = std::make_shared<const CallRegistry::Ticket>(std::move(ticket));
+    CROUT_ASSIGN_OR_RETURN(CallRegistry::Ticket entry, core_.calls.Enter(self_));
+    entry_ = std::make_shared<const CallRegistry::Ticket>(std::move(entry));
     CROUT_ASSIGN_OR_RETURN(charge_, core_.ChargeCall());
     CROUT_ASSIGN_OR_RETURN(tenant_, DecodeTenant(*context_));
     MutexLock lock(&mutex_);
@@ -109,8 +108,6 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
 
   // Frees what the call holds on devices and budgets. Once, after the end.
   virtual void ReleaseResources() = 0;
-  // Runs the job's work; between BeginWork and EndWork.
-  virtual void RunJob(ExecutionContext& context) = 0;
   // From now on the call holds something of that device: its threads release it, and where the call
   // fails since the device is lost, the status says so.
   void ReleaseOn(DeviceSlot& slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { slot_ = &slot; }
@@ -130,10 +127,13 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
     return absl::OkStatus();
   }
 
-  // Whether the client has its answer, or left.
-  bool ended() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ended_; }
-  // Whether the work, or what came of it, is of use to anybody. True until the end.
-  bool wanted() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return wanted_; }
+  CallPhase phase() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return phase_; }
+  // The next phase begins; no effect on a call that is there or beyond, as one that has ended is.
+  void MoveTo(CallPhase next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    phase_ = std::max(phase_, next);
+  }
+  // Whether the work, or what came of it, is of use to anybody.
+  bool wanted() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return phase_ < CallPhase::kReply; }
   // When the client left a call whose work goes on.
   std::optional<Clock::time_point> left() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return left_;
@@ -141,25 +141,11 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   bool stop_requested() const { return stop_.load(std::memory_order_relaxed); }
 
   // Whether gRPC has taken all that was sent.
-  bool AllSent() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return replies_.empty() && !write_in_flight_;
-  }
+  bool AllSent() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return writer_.empty(); }
 
   void Send(Message message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (ended_) return;
-    replies_.push_back(std::move(message));
+    writer_.Push(std::move(message));
     SendNext();
-  }
-
-  // `reply` for messages: the call counts as in flight until gRPC has let go of it, so that the
-  // daemon does not end before.
-  std::shared_ptr<const ReplyData> InFlight(std::shared_ptr<const ReplyData> reply) const {
-    struct Held {
-      std::shared_ptr<const CallRegistry::Ticket> ticket;
-      std::shared_ptr<const ReplyData> reply;
-    };
-    const auto held = std::make_shared<const Held>(Held{ticket_, std::move(reply)});
-    return {held, held->reply.get()};
   }
 
   // Marks the start of the reply about a matrix of order n; ReplyTimings() then counts sending from
@@ -182,42 +168,49 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   // drops it, and cuts short an end that is still sending.
   void End(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!status.ok()) {
-      replies_.clear();
+      writer_.Drop();
       stop_.store(true, std::memory_order_relaxed);
-      if (job_ != nullptr && scheduler_->Remove(job_.get())) job_.reset();
-      if (working_ > 0 && !wasting_since_) wasting_since_ = Clock::now();
+      ticket_.Abandon(Clock::now());
     }
     EndAfterReplies(std::move(status));
   }
   // As End, but what was sent before goes out whatever the status.
   void EndAfterReplies(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     Answer(std::move(status));
-    wanted_ = false;
+    MoveTo(CallPhase::kReply);
     SendNext();
     ReleaseIfIdle();
   }
 
+  // Answers with `head`, `data` in as many messages as it takes, and what `tail(response)` adds to
+  // the last of them; and ends the call.
+  template <class Response, class Tail>
+  void SendData(const Response& head, std::shared_ptr<const ReplyData> data, Tail tail)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    StreamData(head, InFlight(std::move(data)), Response::kDataFieldNumber,
+               core_.limits.ReplyChunkBytes(), std::move(tail), [this](Message message) {
+                 mutex_.AssertHeld();
+                 Send(std::move(message));
+               });
+    End(absl::OkStatus());
+  }
+
   // Ends the call with its last message, which leaves together with the end.
   void EndWith(Message message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (!ended_) replies_.push_back(std::move(message));
+    writer_.Push(std::move(message));
     EndAfterReplies(absl::OkStatus());
   }
 
   // Brackets work outside reactions. BeginWork is false when nobody wants it: then do nothing.
   bool BeginWork() {
     MutexLock lock(&mutex_);
-    if (!wanted_) return false;
-    ++working_;
+    if (!wanted()) return false;
+    ticket_.BeginWork();
     return true;
   }
   void EndWork() {
     MutexLock lock(&mutex_);
-    --working_;
-    if (working_ == 0 && wasting_since_) {
-      const std::chrono::duration<double> wasted = Clock::now() - *wasting_since_;
-      core_.metrics.CountWasted(wasted.count());
-      wasting_since_.reset();
-    }
+    core_.metrics.CountWasted(ticket_.EndWork(Clock::now()));
     ReleaseIfIdle();
   }
 
@@ -234,21 +227,20 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
     EndWork();
   }
 
-  // Queues the job. An error has ended the call.
-  void Submit(DeviceScheduler& scheduler, double predicted_seconds)
+  // Queues a job: `work`, unless nobody wants it by then. An error has ended the call.
+  using JobWork = std::function<void(ExecutionContext&)>;
+  void Submit(DeviceScheduler& scheduler, double predicted_seconds, JobWork work)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (!wanted_) return;
-    auto job = std::make_shared<CallJob>(this->shared_from_this());
+    if (!wanted()) return;
+    MoveTo(CallPhase::kQueue);
+    auto job = std::make_shared<CallJob>(this->shared_from_this(), std::move(work));
     if (!OutlivesClient()) job->deadline = SteadyDeadline();
     job->predicted_seconds = predicted_seconds;
-    scheduler_ = &scheduler;
-    const absl::Status status = scheduler.Submit(job);
-    if (!status.ok()) return End(status);
-    job_ = std::move(job);  // If it runs already, ForgetJob() waits for the mutex.
+    // If it runs already, LeaveQueue() waits for the mutex.
+    absl::Status status = ticket_.Submit(scheduler, std::move(job));
+    if (!status.ok()) End(std::move(status));
   }
-  size_t JobsAhead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return job_ == nullptr ? 0 : scheduler_->JobsAhead(job_.get());
-  }
+  size_t JobsAhead() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ticket_.JobsAhead(); }
 
   ServerCore& core_;
   grpc::CallbackServerContext* const context_;
@@ -263,24 +255,37 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   // Keeps the call alive while it is queued or runs.
   class CallJob final : public Job {
    public:
-    explicit CallJob(std::shared_ptr<Call> call) : call_(std::move(call)) {}
+    CallJob(std::shared_ptr<Call> call, JobWork work)
+        : call_(std::move(call)), work_(std::move(work)) {}
     void Run(ExecutionContext& context) override {
-      call_->ForgetJob();  // first, or a call that ended meanwhile would keep itself alive
-      call_->DoWork([&] { call_->RunJob(context); });
+      call_->LeaveQueue();  // first, or a call that ended meanwhile would keep itself alive
+      call_->DoWork([&] { work_(context); });
     }
     void Drop(absl::Status status) override {
-      call_->ForgetJob();
+      call_->LeaveQueue();
       call_->Abort(std::move(status));
     }
 
    private:
     const std::shared_ptr<Call> call_;
+    const JobWork work_;
   };
+
+  // `reply` for messages: the call counts as in flight until gRPC has let go of it, so that the
+  // daemon does not end before.
+  std::shared_ptr<const ReplyData> InFlight(std::shared_ptr<const ReplyData> reply) const {
+    struct Held {
+      std::shared_ptr<const CallRegistry::Ticket> entry;
+      std::shared_ptr<const ReplyData> reply;
+    };
+    const auto held = std::make_shared<const Held>(Held{entry_, std::move(reply)});
+    return {held, held->reply.get()};
+  }
 
   // gRPC is done with the call: from now on its context is gone.
   ObservedCall Done() {
     MutexLock lock(&mutex_);
-    done_ = true;
+    writer_.Done();
     observed_.status = end_;
     return observed_;
   }
@@ -294,9 +299,9 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
 
   // What the call ends with; an error goes before the OK that is still on its way.
   void Answer(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (ended_ && !end_.ok()) return;
+    if (writer_.closed() && !end_.ok()) return;
     end_ = NamingLostDevice(std::move(status));
-    ended_ = true;
+    writer_.Close();
     end_time_ = SteadyNow();
   }
 
@@ -312,17 +317,17 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   // More than one reaction can tell it.
   void ClientLeft(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (left_) return;
-    if (ended_ || !OutlivesClient()) return End(std::move(status));
+    if (writer_.closed() || !OutlivesClient()) return End(std::move(status));
     left_ = SteadyNow();
-    replies_.clear();
+    writer_.Drop();
     Answer(std::move(status));
     SendNext();
   }
 
-  // The job refers to the call: breaking the cycle as soon as the job left the queue.
-  void ForgetJob() {
+  void LeaveQueue() {
     MutexLock lock(&mutex_);
-    job_.reset();
+    ticket_.Redeem();
+    MoveTo(CallPhase::kWork);
   }
 
   Job::Clock::time_point SteadyDeadline() const {
@@ -339,79 +344,54 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   // A write has ended.
   void GoOnSending(bool ok) {
     MutexLock lock(&mutex_);
-    write_in_flight_ = false;
-    const Clock::time_point now = SteadyNow();
-    sending_->Moved(message_bytes_, now);
-    sending_->Rest(now);
-    message_.Clear();  // Its bytes are charged while it holds them.
+    writer_.Written(SteadyNow());
     if (!ok) ClientLeft(absl::CancelledError("the client went away"));
     SendNext();
   }
 
+  // Gives gRPC what it is to have next.
   void SendNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (write_in_flight_ || finished_) return;
-    const bool last = ended_ && replies_.size() <= 1;
-    if (replies_.empty() && !last) {
-      sending_.reset();  // What comes later is another transfer.
-      return;
+    switch (writer_.Next(SteadyNow())) {
+      case ReplyWriter::Step::kNone:
+        return;
+      case ReplyWriter::Step::kWrite:
+        CountSent();
+        return this->StartWrite(&writer_.message());
+      case ReplyWriter::Step::kWriteLast:
+        CountSent();
+        return this->StartWriteAndFinish(&writer_.message(), grpc::WriteOptions(), EndStatus());
+      case ReplyWriter::Step::kFinish:
+        return this->Finish(EndStatus());
     }
-    const Clock::time_point now = SteadyNow();
-    if (!sending_) sending_.emplace(core_.limits.transfer, now);
-    sending_->Await(now);
-    if (replies_.empty()) {
-      finished_ = true;
-      return this->Finish(EndStatus());
-    }
-    message_ = replies_.front()();  // may lack memory: then the call is not finished
-    finished_ = last;
-    replies_.pop_front();
-    message_bytes_ = message_.Length();
-    core_.metrics.CountSent(message_bytes_);
-    observed_.sent_bytes += message_bytes_;
-    if (last) {
-      this->StartWriteAndFinish(&message_, grpc::WriteOptions(), EndStatus());
-      return;
-    }
-    write_in_flight_ = true;
-    this->StartWrite(&message_);
+  }
+  void CountSent() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    core_.metrics.CountSent(writer_.message().Length());
+    observed_.sent_bytes += writer_.message().Length();
   }
 
   void ReleaseIfIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (wanted_ || working_ > 0 || released_) return;
+    if (phase_ != CallPhase::kReply || ticket_.working()) return;
     ThreadPool& threads = slot_ == nullptr ? core_.releasing : *slot_->releasing;
-    bool scheduled = false;
     GoOnWithoutMemory([&] {
       threads.Schedule([self = this->shared_from_this()] { self->ReleaseResources(); });
-      scheduled = true;
+      mutex_.AssertHeld();
+      MoveTo(CallPhase::kEnd);  // not without memory: EnforceLimits() comes back to it
     });
-    released_ = scheduled;  // if not, EnforceLimits() comes back to it
   }
 
   Reservation charge_;          // of what the call costs beside its job, as long as it lives
   std::shared_ptr<Call> self_;  // gRPC's reference, from Enter() to OnDone()
-  std::shared_ptr<const CallRegistry::Ticket> ticket_;
+  std::shared_ptr<const CallRegistry::Ticket> entry_;  // in the registry
   std::atomic<bool> stop_ = false;
 
-  std::deque<Message> replies_ ABSL_GUARDED_BY(mutex_);
-  grpc::ByteBuffer message_;  // gRPC's while a write is in flight
-  size_t message_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::optional<TransferWatch> sending_
-      ABSL_GUARDED_BY(mutex_);                      // while gRPC has some of the reply
-  double reply_start_ ABSL_GUARDED_BY(mutex_) = 0;  // seconds since the call's start
-  bool write_in_flight_ ABSL_GUARDED_BY(mutex_) = false;
+  ReplyWriter writer_ ABSL_GUARDED_BY(mutex_);
+  JobTicket ticket_ ABSL_GUARDED_BY(mutex_);
+  double reply_start_ ABSL_GUARDED_BY(mutex_) = 0;      // seconds since the call's start
   DeviceSlot* slot_ ABSL_GUARDED_BY(mutex_) = nullptr;  // of which the call holds something
-  int working_ ABSL_GUARDED_BY(mutex_) = 0;  // a job can start before the task that queued it ends
-  std::optional<Clock::time_point> wasting_since_ ABSL_GUARDED_BY(mutex_);  // works for nobody
-  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
-  bool wanted_ ABSL_GUARDED_BY(mutex_) = true;
-  bool finished_ ABSL_GUARDED_BY(mutex_) = false;  // gRPC has the end
-  bool done_ ABSL_GUARDED_BY(mutex_) = false;      // and is done with it
-  bool released_ ABSL_GUARDED_BY(mutex_) = false;
+  CallPhase phase_ ABSL_GUARDED_BY(mutex_) = CallPhase::kHeader;
   absl::Status end_ ABSL_GUARDED_BY(mutex_);
   Clock::time_point end_time_ ABSL_GUARDED_BY(mutex_);
   std::optional<Clock::time_point> left_ ABSL_GUARDED_BY(mutex_);
-  std::shared_ptr<Job> job_ ABSL_GUARDED_BY(mutex_);
-  DeviceScheduler* scheduler_ ABSL_GUARDED_BY(mutex_) = nullptr;
 };
 
 }  // namespace crout

@@ -7,6 +7,7 @@
 #include "kernels/jobs/factorize.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
+#include "server/rpc/observe.h"
 
 namespace crout {
 
@@ -130,23 +131,13 @@ absl::StatusOr<NewFactor> FactorStep::Run(ExecutionContext& context, StopRequest
                          Factorize(context, *plan_, std::move(matrix), stop, kernel));
   timings.host_to_device += kernel.host_to_device;
   timings.factor += kernel.factor;
-  Observe(factor.factorization.summary, kernel.factor);
+  ObserveFactor(core_, slot_, factor.factorization.summary, kernel.factor);
   memory_.device.Shrink(FactorCache::Charge(factor.factorization.storage.bytes()));
   factor.reservation = std::move(memory_.device);
   factor.record = TakeRecord(factor.factorization.summary, std::move(memory_.host));
   factor.slot = &slot_;
   factor.nnz = upload_.nnz();
   return factor;
-}
-
-void FactorStep::Observe(const FactorSummary& summary, double seconds) const {
-  core_.metrics.device(static_cast<size_t>(slot_.index))
-      .ObserveFactor(summary.algorithm, summary.factor_dtype, summary.n, seconds);
-  if (!summary.iterations) return;
-  const IterationReport& report = *summary.iterations;
-  core_.metrics.CountIterations(summary.algorithm, report.warm ? Start::kWarm : Start::kCold,
-                                report.total_sweeps, report.sections * report.sections,
-                                report.total_pivots);
 }
 
 }  // namespace crout

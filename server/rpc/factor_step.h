@@ -58,7 +58,6 @@ class FactorStep final : public PayloadStep {
   // The algorithm for this order, and what its factor is prepared for.
   absl::Status ResolveFor(int64_t n);
   bool StartsWarm() const;
-  void Observe(const FactorSummary& summary, double seconds) const;
 
   FactorCache::Pin* start_ = nullptr;
   size_t promotion_bytes_ = 0;  // of the start

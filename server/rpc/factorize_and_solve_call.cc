@@ -45,120 +45,81 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeAndSolveCall::StartDirect(
   return direct_->steps();
 }
 
-absl::Status FactorizeAndSolveCall::Run(ExecutionContext& context, CallTimings& timings,
-                                        std::optional<NewFactor>* factor,
-                                        std::optional<Solution>* solution) {
+FactorAndSolution FactorizeAndSolveCall::DirectAnswer() {
+  FactorAndSolution answer;
+  answer.factor.slot = &direct_->steps().front()->slot();
+  answer.factor.nnz = direct_->nnz();
+  return answer;
+}
+
+absl::Status FactorizeAndSolveCall::CheckRhs() {
+  return CheckRows(solve_->upload().shape(), factor_->upload().shape().rows, "header.rhs",
+                   absl::StatusCode::kInvalidArgument);
+}
+
+absl::StatusOr<FactorAndSolution> FactorizeAndSolveCall::Run(ExecutionContext& context,
+                                                             CallTimings& timings) {
+  const auto stop = [this] { return stop_requested(); };
+  if (direct_ != nullptr) {
+    FactorAndSolution answer = DirectAnswer();
+    FactorSummary& summary = answer.factor.factorization.summary;
+    CROUT_RETURN_IF_ERROR(direct_->Run(context, stop, timings, &summary, &answer.solution));
+    return answer;
+  }
+  CROUT_RETURN_IF_ERROR(CheckRhs());
+  FactorAndSolution answer;
   const int64_t n = factor_->upload().shape().rows;
-  CROUT_RETURN_IF_ERROR(
-      CheckRows(solve_->upload().shape(), n, "header.rhs", absl::StatusCode::kInvalidArgument));
-  CROUT_ASSIGN_OR_RETURN(*factor, factor_->Run(
-                                      context, [&] { return StopFactoring(context, n); }, timings));
-  const Factorization& factorization = (*factor)->factorization;
-  if (factorization.summary.info > 0) return absl::OkStatus();
-  CROUT_ASSIGN_OR_RETURN(*solution,
-                         solve_->Run(
-                             context, factorization, [this] { return stop_requested(); }, timings));
-  return absl::OkStatus();
+  CROUT_ASSIGN_OR_RETURN(answer.factor,
+                         factor_->Run(
+                             context, [&] { return StopFactoring(context, n); }, timings));
+  const Factorization& factorization = answer.factor.factorization;
+  if (factorization.summary.info > 0) return answer;
+  CROUT_ASSIGN_OR_RETURN(answer.solution, solve_->Run(context, factorization, stop, timings));
+  return answer;
+}
+
+absl::StatusOr<std::optional<FactorAndSolution>> FactorizeAndSolveCall::FindSingular() {
+  if (direct_ != nullptr) {
+    FactorAndSolution answer = DirectAnswer();
+    CROUT_ASSIGN_OR_RETURN(const bool singular,
+                           direct_->FindSingular(&answer.factor.factorization.summary));
+    return singular ? std::optional(std::move(answer)) : std::nullopt;
+  }
+  CROUT_RETURN_IF_ERROR(CheckRhs());
+  CROUT_ASSIGN_OR_RETURN(std::optional<NewFactor> factor, factor_->FindSingular());
+  if (!factor) return std::optional<FactorAndSolution>();
+  return std::optional(FactorAndSolution{*std::move(factor), std::nullopt});
 }
 
 v1::Factor FactorizeAndSolveCall::Store(NewFactor factor) {
   factor.timings = ReplyTimings();
   ObserveQuality(core_, observed_, factor.factorization.summary);
   if (insert_) return EncodeWithCounts(core_.cache.Insert(std::move(factor), *insert_));
-  return EncodeWithCounts(DescribeDropped(std::move(factor)));
-}
-
-void FactorizeAndSolveCall::RunJob(ExecutionContext& context) {
-  CallTimings timings = ArrivalTimings();
-  {
-    MutexLock lock(&mutex_);
-    if (IsLong()) SendProgress(v1::PHASE_FACTOR, 0, PredictSeconds());
+  v1::Factor dropped = EncodeWithCounts(DescribeDropped(std::move(factor)));
+  if (direct_ != nullptr) {
+    dropped.clear_version();  // There are no factors that these could be said of.
+    dropped.clear_unit_diagonal();
   }
-  if (direct_ != nullptr) return RunDirect(context, timings);
-  std::optional<NewFactor> factor;
-  std::optional<Solution> solution;
-  const absl::Status status = Run(context, timings, &factor, &solution);
-
-  MutexLock lock(&mutex_);
-  StartReply(timings, context.device(), factor_->upload().shape().rows);
-  if (ended()) return;
-  if (!status.ok()) return End(status);
-  const FactorSummary summary = factor->factorization.summary;
-  Reply(Store(*std::move(factor)), summary, solution);
+  return dropped;
 }
 
-void FactorizeAndSolveCall::RunDirect(ExecutionContext& context, CallTimings timings) {
-  FactorInfo info;
-  std::optional<Solution> solution;
-  const absl::Status status = direct_->Run(
-      context, [this] { return stop_requested(); }, timings, &info.summary, &solution);
-
-  MutexLock lock(&mutex_);
-  StartReply(timings, context.device(), direct_->n());
-  if (ended()) return;
-  if (!status.ok()) return End(status);
-  ReplyDirect(std::move(info), solution);
-}
-
-absl::StatusOr<bool> FactorizeAndSolveCall::AnswerSingular() {
-  if (direct_ != nullptr) return AnswerSingularDirect();
-  const int64_t n = factor_->upload().shape().rows;
-  CROUT_RETURN_IF_ERROR(
-      CheckRows(solve_->upload().shape(), n, "header.rhs", absl::StatusCode::kInvalidArgument));
-  CROUT_ASSIGN_OR_RETURN(std::optional<NewFactor> factor, factor_->FindSingular());
-  if (!factor) return false;
-  const CallTimings timings = ArrivalTimings();
-  MutexLock lock(&mutex_);
-  StartReply(timings, *factor_->slot().device, n);
-  if (ended()) return true;
-  const FactorSummary summary = factor->factorization.summary;
-  Reply(Store(*std::move(factor)), summary, std::nullopt);
-  return true;
-}
-
-absl::StatusOr<bool> FactorizeAndSolveCall::AnswerSingularDirect() {
-  FactorInfo info;
-  CROUT_ASSIGN_OR_RETURN(const bool singular, direct_->FindSingular(&info.summary));
-  if (!singular) return false;
-  const CallTimings timings = ArrivalTimings();
-  MutexLock lock(&mutex_);
-  StartReply(timings, *direct_->steps().front()->slot().device, direct_->n());
-  if (!ended()) ReplyDirect(std::move(info), std::nullopt);
-  return true;
-}
-
-void FactorizeAndSolveCall::ReplyDirect(FactorInfo info, const std::optional<Solution>& solution) {
-  info.device = observed_.device;
-  info.nnz = direct_->nnz();
-  info.timings = ReplyTimings();
-  v1::Factor factor = crout::Encode(info);
-  factor.clear_version();  // There are no factors that these could be said of.
-  factor.clear_unit_diagonal();
-  Reply(factor, info.summary, solution);
-}
-
-void FactorizeAndSolveCall::Reply(const v1::Factor& factor, const FactorSummary& summary,
-                                  const std::optional<Solution>& solution) {
-  observed_.Concerns(factor.handle());
+void FactorizeAndSolveCall::Reply(FactorAndSolution answer) {
+  const FactorSummary summary = answer.factor.factorization.summary;
+  v1::FactorizeAndSolveResponse head;
+  *head.mutable_factor() = Store(std::move(answer.factor));
+  observed_.Concerns(head.factor().handle());
   observed_.algorithm = summary.algorithm;
-  v1::FactorizeAndSolveResponse first;
-  *first.mutable_factor() = factor;
-  if (!solution) {
-    Send([first] { return Serialize(first); });
+  if (!answer.solution) {
+    Send([head] { return Serialize(head); });
     return EndAfterReplies(CheckSolvable(summary));
   }
-  v1::SolveResult result = crout::Encode(*solution, factor.version(), observed_.device);
-  SendSolution(*solution, std::move(result), std::move(first));
-}
-
-grpc::ByteBuffer FactorizeAndSolveCall::Encode(const v1::Progress& progress) {
-  v1::FactorizeAndSolveResponse response;
-  *response.mutable_progress() = progress;
-  return Serialize(response);
+  *head.mutable_header()->mutable_solution() = EncodeDense(answer.solution->shape);
+  SendDataAndResult(head, answer.solution->x,
+                    Encode(*answer.solution, head.factor().version(), observed_.device));
 }
 
 void FactorizeAndSolveCall::ReleaseResources() {
-  SolvingCall::ReleaseResources();
+  UploadCall::ReleaseResources();
   direct_.reset();
   solve_.reset();
   factor_.reset();

@@ -8,14 +8,22 @@
 
 #include "server/rpc/direct_solve_steps.h"
 #include "server/rpc/factor_step.h"
-#include "server/rpc/solving_call.h"
+#include "server/rpc/job_call.h"
+#include "server/rpc/solve_step.h"
 
 namespace crout {
 
-class FactorizeAndSolveCall final : public SolvingCall {
+// Of a method that leaves no factors, what is known of A stands in their place.
+struct FactorAndSolution {
+  NewFactor factor;
+  std::optional<Solution> solution;  // unset where A is singular
+};
+
+class FactorizeAndSolveCall final : public JobCall<FactorAndSolution> {
  public:
   FactorizeAndSolveCall(ServerCore& core, grpc::CallbackServerContext* context)
-      : SolvingCall(core, context, Method::kFactorizeAndSolve) {}
+      : JobCall(core, context, Method::kFactorizeAndSolve,
+                ProgressEvent<v1::FactorizeAndSolveResponse>) {}
 
  private:
   absl::StatusOr<std::vector<PayloadStep*>> Start(const StreamMessage& first) override
@@ -24,27 +32,18 @@ class FactorizeAndSolveCall final : public SolvingCall {
     return direct_ != nullptr ? direct_->PredictSeconds()
                               : factor_->PredictSeconds() + solve_->PredictSeconds();
   }
-  grpc::ByteBuffer Encode(const v1::Progress& progress) override;
-  void RunJob(ExecutionContext& context) override;
-  absl::StatusOr<bool> AnswerSingular() override;
+  absl::StatusOr<FactorAndSolution> Run(ExecutionContext& context, CallTimings& timings) override;
+  absl::StatusOr<std::optional<FactorAndSolution>> FindSingular() override;
+  void Reply(FactorAndSolution answer) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseResources() override;
 
   absl::StatusOr<std::vector<PayloadStep*>> StartDirect(const v1::FactorizeAndSolveHeader& header)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The whole of RunJob() for a method that leaves no factors.
-  void RunDirect(ExecutionContext& context, CallTimings timings);
-  // What RunDirect() ends with.
-  void ReplyDirect(FactorInfo info, const std::optional<Solution>& solution)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<bool> AnswerSingularDirect();
-  // Factors, and solves unless the matrix is singular.
-  absl::Status Run(ExecutionContext& context, CallTimings& timings,
-                   std::optional<NewFactor>* factor, std::optional<Solution>* solution);
+  // What a method that leaves no factors answers with.
+  FactorAndSolution DirectAnswer();
+  absl::Status CheckRhs();
   // Caches the factor if the call asks for it and says what it is.
   v1::Factor Store(NewFactor factor) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Answers with what is known of A and, unless it is singular, X; and ends the call.
-  void Reply(const v1::Factor& factor, const FactorSummary& summary,
-             const std::optional<Solution>& solution) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Constant from Start() to ReleaseResources(): the first, or the other two.
   std::unique_ptr<DirectSolveSteps> direct_;

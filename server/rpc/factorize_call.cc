@@ -10,54 +10,22 @@
 #include "server/scheduling/reason.h"
 
 namespace crout {
-namespace {
 
-// Of FactorizeResponse and RefactorizeResponse.
-template <class Response>
-grpc::ByteBuffer ProgressEvent(const v1::Progress& progress) {
-  Response response;
-  *response.mutable_progress() = progress;
-  return Serialize(response);
-}
-
-}  // namespace
-
-void FactoringCall::RunJob(ExecutionContext& context) {
-  CallTimings timings = ArrivalTimings();
-  {
-    MutexLock lock(&mutex_);
-    if (IsLong()) SendProgress(v1::PHASE_FACTOR, 0, PredictSeconds());
-  }
+absl::StatusOr<NewFactor> FactoringCall::Run(ExecutionContext& context, CallTimings& timings) {
   const int64_t n = factor_->upload().shape().rows;
-  absl::StatusOr<NewFactor> factor = factor_->Run(
+  return factor_->Run(
       context, [&] { return StopFactoring(context, n); }, timings);
-
-  MutexLock lock(&mutex_);
-  StartReply(timings, context.device(), n);
-  if (!wanted()) return;
-  if (!factor.ok()) return End(factor.status());
-  StoreAndReply(*std::move(factor));
 }
 
-absl::StatusOr<bool> FactoringCall::AnswerSingular() {
-  CROUT_ASSIGN_OR_RETURN(std::optional<NewFactor> factor, factor_->FindSingular());
-  if (!factor) return false;
-  const CallTimings timings = ArrivalTimings();
-  MutexLock lock(&mutex_);
-  StartReply(timings, *factor_->slot().device, factor_->upload().shape().rows);
-  if (wanted()) StoreAndReply(*std::move(factor));
-  return true;
-}
-
-void FactoringCall::StoreAndReply(NewFactor factor) {
+void FactoringCall::Reply(NewFactor factor) {
   factor.timings = ReplyTimings();
   ObserveQuality(core_, observed_, factor.factorization.summary);
   const absl::StatusOr<FactorInfo> info = Store(std::move(factor));
   if (!info.ok()) return End(info.status());
-  Reply(*info);
+  SendFactor(*info);
 }
 
-void FactoringCall::Reply(const FactorInfo& info) {
+void FactoringCall::SendFactor(const FactorInfo& info) {
   observed_.Concerns(info.handle.ToString());
   observed_.algorithm = info.summary.algorithm;
   Send([this, factor = EncodeWithCounts(info)] { return Encode(factor); });
@@ -86,7 +54,7 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeCall::Claim() {
   while (true) {
     const auto living = core_.cache.ClaimRequest(tenant_, insert_.request_id);
     if (living.ok() && living->has_value()) {
-      Reply(**living);
+      SendFactor(**living);
       return std::vector<PayloadStep*>{};
     }
     if (living.ok()) {
@@ -139,10 +107,6 @@ absl::StatusOr<FactorInfo> FactorizeCall::Store(NewFactor factor) {
   return info;
 }
 
-grpc::ByteBuffer FactorizeCall::Encode(const v1::Progress& progress) {
-  return ProgressEvent<v1::FactorizeResponse>(progress);
-}
-
 grpc::ByteBuffer FactorizeCall::Encode(const v1::Factor& factor) {
   v1::FactorizeResponse response;
   *response.mutable_factor() = factor;
@@ -189,8 +153,8 @@ absl::StatusOr<FactorInfo> RefactorizeCall::Store(NewFactor factor) {
   return dropped;
 }
 
-void RefactorizeCall::Reply(const FactorInfo& info) {
-  if (kept_version_ == 0) return FactoringCall::Reply(info);
+void RefactorizeCall::SendFactor(const FactorInfo& info) {
+  if (kept_version_ == 0) return FactoringCall::SendFactor(info);
   Send([this, factor = EncodeWithCounts(info)] { return Encode(factor); });
   EndAfterReplies(
       WithReason(absl::FailedPreconditionError(absl::StrCat(
@@ -202,10 +166,6 @@ void RefactorizeCall::Reply(const FactorInfo& info) {
 void RefactorizeCall::ReleaseResources() {
   FactoringCall::ReleaseResources();
   old_.reset();
-}
-
-grpc::ByteBuffer RefactorizeCall::Encode(const v1::Progress& progress) {
-  return ProgressEvent<v1::RefactorizeResponse>(progress);
 }
 
 grpc::ByteBuffer RefactorizeCall::Encode(const v1::Factor& factor) {

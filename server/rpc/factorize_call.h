@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "server/rpc/factor_step.h"
-#include "server/rpc/upload_call.h"
+#include "server/rpc/job_call.h"
 
 namespace crout {
 
@@ -35,26 +35,25 @@ class RequestClaim {
 };
 
 // A call that answers with a factor. Its members are constant from Start() to ReleaseResources().
-class FactoringCall : public UploadCall {
+class FactoringCall : public JobCall<NewFactor> {
  protected:
-  using UploadCall::UploadCall;
+  using JobCall::JobCall;
 
   // Puts the factor where the call wants it.
   virtual absl::StatusOr<FactorInfo> Store(NewFactor factor)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
   virtual grpc::ByteBuffer Encode(const v1::Factor& factor) = 0;
-  using UploadCall::Encode;
-
-  double PredictSeconds() override { return factor_->PredictSeconds(); }
-  void RunJob(ExecutionContext& context) override;
-  absl::StatusOr<bool> AnswerSingular() override;
-  void ReleaseResources() override;
-  // Stores the factor and answers.
-  void StoreAndReply(NewFactor factor) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Answers and ends the call.
-  virtual void Reply(const FactorInfo& info) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  virtual void SendFactor(const FactorInfo& info) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReleaseResources() override;
 
   std::unique_ptr<FactorStep> factor_;
+
+ private:
+  double PredictSeconds() final { return factor_->PredictSeconds(); }
+  absl::StatusOr<NewFactor> Run(ExecutionContext& context, CallTimings& timings) final;
+  absl::StatusOr<std::optional<NewFactor>> FindSingular() final { return factor_->FindSingular(); }
+  void Reply(NewFactor factor) final ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 };
 
 // With a request_id, a call whose payload has arrived outlives its client: the factor is kept for
@@ -63,7 +62,7 @@ class FactoringCall : public UploadCall {
 class FactorizeCall final : public FactoringCall, public RequestWaiter {
  public:
   FactorizeCall(ServerCore& core, grpc::CallbackServerContext* context)
-      : FactoringCall(core, context, Method::kFactorize) {}
+      : FactoringCall(core, context, Method::kFactorize, ProgressEvent<v1::FactorizeResponse>) {}
 
   void EnforceLimits(Clock::time_point now) override;
   void OnRequestSettled() noexcept override;
@@ -83,7 +82,6 @@ class FactorizeCall final : public FactoringCall, public RequestWaiter {
   absl::StatusOr<std::vector<PayloadStep*>> Start(const StreamMessage& first) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<FactorInfo> Store(NewFactor factor) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  grpc::ByteBuffer Encode(const v1::Progress& progress) override;
   grpc::ByteBuffer Encode(const v1::Factor& factor) override;
   void ReleaseResources() override;
 
@@ -97,7 +95,8 @@ class FactorizeCall final : public FactoringCall, public RequestWaiter {
 class RefactorizeCall final : public FactoringCall {
  public:
   RefactorizeCall(ServerCore& core, grpc::CallbackServerContext* context)
-      : FactoringCall(core, context, Method::kRefactorize) {}
+      : FactoringCall(core, context, Method::kRefactorize, ProgressEvent<v1::RefactorizeResponse>) {
+  }
 
  private:
   absl::StatusOr<std::vector<PayloadStep*>> Start(const StreamMessage& first) override
@@ -105,10 +104,8 @@ class RefactorizeCall final : public FactoringCall {
   // Drops a singular factor that the caller does not want: its description has no handle.
   absl::StatusOr<FactorInfo> Store(NewFactor factor) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // After such a one, FAILED_PRECONDITION.
-  void Reply(const FactorInfo& info) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  grpc::ByteBuffer Encode(const v1::Progress& progress) override;
+  void SendFactor(const FactorInfo& info) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   grpc::ByteBuffer Encode(const v1::Factor& factor) override;
-
   void ReleaseResources() override;
 
   Handle handle_;

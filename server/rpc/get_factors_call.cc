@@ -39,13 +39,15 @@ void GetFactorsCall::Begin(const grpc::ByteBuffer& request) {
 }
 
 void GetFactorsCall::Admit() {
-  absl::Status reserved = ReserveMemory();
+  absl::StatusOr<std::optional<FactorStorage>> copy = CopyFromHost();
   MutexLock lock(&mutex_);
-  if (reserved.ok()) {
-    Submit(*pin_->slot().scheduler, 0);
-  } else {
-    End(std::move(reserved));
+  if (!wanted()) return;
+  if (!copy.ok()) return End(copy.status());
+  if (*copy) {
+    StartReply({}, *pin_->slot().device, pin_->summary().n);
+    return Reply(**std::move(copy));
   }
+  Submit(*pin_->slot().scheduler, 0, [this](ExecutionContext& context) { RunJob(context); });
 }
 
 absl::Status GetFactorsCall::Start(const grpc::ByteBuffer& request) {
@@ -64,6 +66,7 @@ absl::Status GetFactorsCall::Start(const grpc::ByteBuffer& request) {
                       kReasonSingular);
   }
   MutexLock lock(&mutex_);
+  MoveTo(CallPhase::kAdmission);
   pin_.emplace(std::move(pin));
   ReleaseOn(pin_->slot());
   // Whoever ends the call from now on takes the pin away.
@@ -75,24 +78,17 @@ absl::Status GetFactorsCall::Start(const grpc::ByteBuffer& request) {
   return absl::OkStatus();
 }
 
-absl::Status GetFactorsCall::ReserveMemory() {
-  CROUT_ASSIGN_OR_RETURN(const size_t reply, ReplyBytes(pin_->summary()));
-  CROUT_ASSIGN_OR_RETURN(
-      memory_, Reserve(core_, pin_->slot(), {.device = pin_->promotion_bytes(), .host = reply}));
-  return absl::OkStatus();
+absl::StatusOr<std::optional<FactorStorage>> GetFactorsCall::CopyFromHost() {
+  CROUT_ASSIGN_OR_RETURN(const size_t bytes, ReplyBytes(pin_->summary()));
+  CROUT_ASSIGN_OR_RETURN(JobMemory memory, Reserve(core_, pin_->slot(), {.host = bytes}));
+  reply_ = std::move(memory.host);
+  return pin_->CopyFromHost(core_.host_memory);
 }
 
-absl::StatusOr<FactorStorage> GetFactorsCall::Copy(ExecutionContext& context,
-                                                   CallTimings& timings) {
-  Stopwatch watch;
-  bool promoted = false;
-  CROUT_ASSIGN_OR_RETURN(const Factorization* factor,
-                         pin_->OnDevice(context, std::move(memory_.device), &promoted));
-  timings.host_to_device += watch.Lap();
-  CROUT_ASSIGN_OR_RETURN(FactorStorage copy,
-                         CopyFactorsToHost(context, factor->storage, core_.host_memory));
-  timings.device_to_host += watch.Lap();
-  return copy;
+absl::StatusOr<FactorStorage> GetFactorsCall::CopyFromDevice(ExecutionContext& context) {
+  bool promoted = false;  // It was on its device, and the pin keeps it there.
+  CROUT_ASSIGN_OR_RETURN(const Factorization* factor, pin_->OnDevice(context, {}, &promoted));
+  return CopyFactorsToHost(context, factor->storage, core_.host_memory);
 }
 
 v1::GetFactorsHeader GetFactorsCall::Header(const FactorStorage& storage) const {
@@ -115,28 +111,27 @@ v1::GetFactorsHeader GetFactorsCall::Header(const FactorStorage& storage) const 
 
 void GetFactorsCall::RunJob(ExecutionContext& context) {
   CallTimings timings;
-  absl::StatusOr<FactorStorage> copy = Copy(context, timings);
+  Stopwatch watch;
+  absl::StatusOr<FactorStorage> copy = CopyFromDevice(context);
+  timings.device_to_host = watch.Lap();
   MutexLock lock(&mutex_);
   StartReply(timings, context.device(), pin_->summary().n);
-  if (ended()) return;
+  if (!wanted()) return;
   if (!copy.ok()) return End(copy.status());
+  Reply(*std::move(copy));
+}
+
+void GetFactorsCall::Reply(FactorStorage copy) {
   v1::GetFactorsResponse head;
-  *head.mutable_header() = Header(*copy);
-  auto lu =
-      std::make_shared<const ReplyData>(ReplyData{std::move(memory_.host), std::move(copy->lu)});
-  StreamData(
-      head, InFlight(std::move(lu)), v1::GetFactorsResponse::kDataFieldNumber,
-      core_.limits.ReplyChunkBytes(), [](v1::GetFactorsResponse&) {},
-      [this](Message message) {
-        mutex_.AssertHeld();
-        Send(std::move(message));
-      });
-  End(absl::OkStatus());
+  *head.mutable_header() = Header(copy);
+  SendData(head,
+           std::make_shared<const ReplyData>(ReplyData{std::move(reply_), std::move(copy.lu)}),
+           [](v1::GetFactorsResponse&) {});
 }
 
 void GetFactorsCall::ReleaseResources() {
   pin_.reset();
-  memory_ = {};
+  reply_.Release();
 }
 
 }  // namespace crout

@@ -22,12 +22,13 @@ class GetFactorsCall final : public Call<grpc::ServerWriteReactor<grpc::ByteBuff
 
  private:
   absl::Status Start(const grpc::ByteBuffer& request);
-  // Blocks while room is made.
-  // On a thread that may block: reserves the memory and queues the job.
+  // On a thread that may block: reserves the reply's memory, and answers with a factor that lies in
+  // host memory, or queues the job for one on its device.
   void Admit();
-  absl::Status ReserveMemory();
-  void RunJob(ExecutionContext& context) override;
-  absl::StatusOr<FactorStorage> Copy(ExecutionContext& context, CallTimings& timings);
+  absl::StatusOr<std::optional<FactorStorage>> CopyFromHost();
+  void RunJob(ExecutionContext& context);
+  absl::StatusOr<FactorStorage> CopyFromDevice(ExecutionContext& context);
+  void Reply(FactorStorage copy) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   v1::GetFactorsHeader Header(const FactorStorage& storage) const;
   void ReleaseResources() override;
 
@@ -36,7 +37,7 @@ class GetFactorsCall final : public Call<grpc::ServerWriteReactor<grpc::ByteBuff
   std::optional<FactorCache::Pin> pin_;
   ThreadPool* admitting_ = nullptr;
   FactorInfo info_;
-  JobMemory memory_;  // of the promotion, and of the reply
+  Reservation reply_;
 };
 
 }  // namespace crout

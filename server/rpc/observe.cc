@@ -77,6 +77,17 @@ std::array<double, kJobPhaseNames.size()> PhasesOf(const CallTimings& timings) {
           timings.solve,   timings.refine, timings.device_to_host, timings.send};
 }
 
+void ObserveFactor(ServerCore& core, const DeviceSlot& slot, const FactorSummary& factor,
+                   double seconds) {
+  core.metrics.device(static_cast<size_t>(slot.index))
+      .ObserveFactor(factor.algorithm, factor.factor_dtype, factor.n, seconds);
+  if (!factor.iterations) return;
+  const IterationReport& report = *factor.iterations;
+  core.metrics.CountIterations(factor.algorithm, report.warm ? Start::kWarm : Start::kCold,
+                               report.total_sweeps, report.sections * report.sections,
+                               report.total_pivots);
+}
+
 void ObserveQuality(ServerCore& core, const ObservedCall& call, const FactorSummary& factor) {
   if (!factor.is_poor()) return;
   core.metrics.CountPoorResult(factor.algorithm, PoorResult::kFactor);

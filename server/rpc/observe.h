@@ -48,6 +48,10 @@ struct ObservedCall {
 // The seconds of each phase, in the order of JobPhase.
 std::array<double, kJobPhaseNames.size()> PhasesOf(const CallTimings& timings);
 
+// Counts a factor that a job made in so many seconds, and the iterations of its method.
+void ObserveFactor(ServerCore& core, const DeviceSlot& slot, const FactorSummary& factor,
+                   double seconds);
+
 // Counts and logs a factor, or a Schur complement of a matrix of order `n`, that its reply warns
 // of.
 void ObserveQuality(ServerCore& core, const ObservedCall& call, const FactorSummary& factor);

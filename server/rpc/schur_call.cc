@@ -6,7 +6,6 @@
 #include "kernels/jobs/input_checks.h"
 #include "kernels/util/status_macros.h"
 #include "server/rpc/codec.h"
-#include "server/rpc/data_stream.h"
 #include "server/rpc/names.h"
 #include "server/rpc/placement.h"
 #include "server/rpc/solve_step.h"
@@ -33,37 +32,38 @@ void SchurCall::ReleaseResources() {
   schur_.reset();
 }
 
-void SchurCall::RunJob(ExecutionContext& context) {
-  CallTimings timings = ArrivalTimings();
-  {
-    MutexLock lock(&mutex_);
-    if (IsLong()) SendProgress(v1::PHASE_FACTOR, 0, PredictSeconds());
-  }
-  Complement complement;
-  absl::StatusOr<NewFactor> factor = schur_->Run(
-      context, [this] { return stop_requested(); }, timings, &complement);
-
-  MutexLock lock(&mutex_);
-  StartReply(timings, context.device(), schur_->upload().shape().rows);
-  if (ended()) return;
-  if (!factor.ok()) return End(factor.status());
-  const FactorSummary summary = factor->factorization.summary;
-  ObserveQuality(core_, observed_, summary, complement.summary.value_or(SchurSummary()));
-  v1::ComputeSchurComplementResponse first = Store(*std::move(factor));
-  if (summary.info > 0) return ReplySingular(std::move(first), summary);
-  SendComplement(complement, std::move(first));
+absl::StatusOr<FactorAndComplement> SchurCall::Run(ExecutionContext& context,
+                                                   CallTimings& timings) {
+  FactorAndComplement answer;
+  CROUT_ASSIGN_OR_RETURN(answer.factor,
+                         schur_->Run(
+                             context, [&] { return StopFactoring(context, schur_->leading()); },
+                             timings, &answer.complement));
+  return answer;
 }
 
-absl::StatusOr<bool> SchurCall::AnswerSingular() {
+absl::StatusOr<std::optional<FactorAndComplement>> SchurCall::FindSingular() {
   CROUT_ASSIGN_OR_RETURN(std::optional<NewFactor> factor, schur_->FindSingular());
-  if (!factor) return false;
-  const CallTimings timings = ArrivalTimings();
-  MutexLock lock(&mutex_);
-  StartReply(timings, *schur_->slot().device, schur_->upload().shape().rows);
-  if (ended()) return true;
-  const FactorSummary summary = factor->factorization.summary;
-  ReplySingular(Store(*std::move(factor)), summary);
-  return true;
+  if (!factor) return std::optional<FactorAndComplement>();
+  return std::optional(FactorAndComplement{*std::move(factor), {}});
+}
+
+void SchurCall::Reply(FactorAndComplement answer) {
+  const FactorSummary leading = answer.factor.factorization.summary;
+  const Complement& complement = answer.complement;
+  ObserveQuality(core_, observed_, leading, complement.summary.value_or(SchurSummary()));
+  v1::ComputeSchurComplementResponse head = Store(std::move(answer.factor));
+  if (leading.info > 0) return ReplySingular(std::move(head), leading);
+  *head.mutable_header()->mutable_complement() = EncodeDense(complement.shape);
+  v1::ComplementResult result;
+  result.set_solver(SolverFromName(complement.solver));
+  result.set_device(observed_.device);
+  if (complement.summary) {
+    result.set_backward_error(complement.summary->backward_error);
+    result.set_growth(complement.summary->growth);
+    if (complement.summary->is_poor) result.add_warnings(v1::WARNING_POOR_COMPLEMENT);
+  }
+  SendDataAndResult(head, complement.s, result);
 }
 
 v1::ComputeSchurComplementResponse SchurCall::Store(NewFactor factor) {
@@ -83,36 +83,6 @@ void SchurCall::ReplySingular(v1::ComputeSchurComplementResponse first,
       kReasonSingular);
   Send([first = std::move(first)] { return Serialize(first); });
   EndAfterReplies(status);
-}
-
-void SchurCall::SendComplement(const Complement& complement,
-                               v1::ComputeSchurComplementResponse first) {
-  using Response = v1::ComputeSchurComplementResponse;
-  *first.mutable_header()->mutable_complement() = EncodeDense(complement.shape);
-  const auto tail = [this, solver = SolverFromName(complement.solver),
-                     summary = complement.summary](Response& response) {
-    mutex_.AssertHeld();  // Messages are made where they are sent.
-    v1::ComplementResult* result = response.mutable_result();
-    result->set_solver(solver);
-    result->set_device(observed_.device);
-    *result->mutable_timings() = crout::Encode(ReplyTimings());
-    if (!summary) return;
-    result->set_backward_error(summary->backward_error);
-    result->set_growth(summary->growth);
-    if (summary->is_poor) result->add_warnings(v1::WARNING_POOR_COMPLEMENT);
-  };
-  StreamData(first, InFlight(complement.s), Response::kDataFieldNumber,
-             core_.limits.ReplyChunkBytes(), tail, [this](Message message) {
-               mutex_.AssertHeld();
-               Send(std::move(message));
-             });
-  End(absl::OkStatus());
-}
-
-grpc::ByteBuffer SchurCall::Encode(const v1::Progress& progress) {
-  v1::ComputeSchurComplementResponse response;
-  *response.mutable_progress() = progress;
-  return Serialize(response);
 }
 
 }  // namespace crout

@@ -3,34 +3,38 @@
 #define CROUT_SERVER_RPC_SCHUR_CALL_H_
 
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "server/rpc/job_call.h"
 #include "server/rpc/schur_step.h"
-#include "server/rpc/upload_call.h"
 
 namespace crout {
 
-class SchurCall final : public UploadCall {
+struct FactorAndComplement {
+  NewFactor factor;       // of the leading block
+  Complement complement;  // nothing where that is singular
+};
+
+class SchurCall final : public JobCall<FactorAndComplement> {
  public:
   SchurCall(ServerCore& core, grpc::CallbackServerContext* context)
-      : UploadCall(core, context, Method::kComputeSchurComplement) {}
+      : JobCall(core, context, Method::kComputeSchurComplement,
+                ProgressEvent<v1::ComputeSchurComplementResponse>) {}
 
  private:
   absl::StatusOr<std::vector<PayloadStep*>> Start(const StreamMessage& first) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   double PredictSeconds() override { return schur_->PredictSeconds(); }
-  grpc::ByteBuffer Encode(const v1::Progress& progress) override;
-  void RunJob(ExecutionContext& context) override;
-  absl::StatusOr<bool> AnswerSingular() override;
+  absl::StatusOr<FactorAndComplement> Run(ExecutionContext& context, CallTimings& timings) override;
+  absl::StatusOr<std::optional<FactorAndComplement>> FindSingular() override;
+  void Reply(FactorAndComplement answer) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseResources() override;
 
   // Keeps the factor and says what it is.
   v1::ComputeSchurComplementResponse Store(NewFactor factor) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Answers that A11 is singular, and ends the call.
   void ReplySingular(v1::ComputeSchurComplementResponse first, const FactorSummary& summary)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Answers with `first`, the shape, S and the result, and ends the call.
-  void SendComplement(const Complement& complement, v1::ComputeSchurComplementResponse first)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Constant from Start() to ReleaseResources().

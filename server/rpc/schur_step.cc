@@ -9,6 +9,7 @@
 #include "kernels/util/status_macros.h"
 #include "server/rpc/factor_step.h"
 #include "server/rpc/names.h"
+#include "server/rpc/observe.h"
 #include "server/rpc/status.h"
 
 namespace crout {
@@ -79,8 +80,7 @@ absl::StatusOr<NewFactor> SchurStep::Run(ExecutionContext& context, StopRequeste
   timings.solve += kernel.solve;
   timings.device_to_host += kernel.device_to_host;
   const FactorSummary& summary = factor.factorization.summary;
-  core_.metrics.device(static_cast<size_t>(slot_.index))
-      .ObserveFactor(summary.algorithm, summary.factor_dtype, summary.n, kernel.factor);
+  ObserveFactor(core_, slot_, summary, kernel.factor);
   Reservation report = memory_.host.Split(plan_->bytes.report);
   memory_.device.Shrink(FactorCache::Charge(factor.factorization.storage.bytes()));
   factor.reservation = std::move(memory_.device);

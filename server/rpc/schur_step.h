@@ -28,6 +28,7 @@ class SchurStep final : public PayloadStep {
   absl::StatusOr<MemoryNeed> Plan() override;
 
   double PredictSeconds() const { return plan_ ? plan_->seconds : 0; }
+  int64_t leading() const { return options_.leading; }  // order of A11
 
   // After the text was parsed: the factor of A11, where a job would only find that singular.
   absl::StatusOr<std::optional<NewFactor>> FindSingular();

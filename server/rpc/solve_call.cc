@@ -25,43 +25,30 @@ absl::StatusOr<std::vector<PayloadStep*>> SolveCall::Start(const StreamMessage& 
   return std::vector<PayloadStep*>{solve_.get()};
 }
 
-absl::StatusOr<Solution> SolveCall::Run(ExecutionContext& context, CallTimings& timings,
-                                        bool* promoted) {
+absl::StatusOr<SolveAnswer> SolveCall::Run(ExecutionContext& context, CallTimings& timings) {
   Stopwatch watch;
+  SolveAnswer answer;
   CROUT_ASSIGN_OR_RETURN(const Factorization* factor,
-                         pin_->OnDevice(context, solve_->TakePromotion(), promoted));
+                         pin_->OnDevice(context, solve_->TakePromotion(), &answer.promoted));
   timings.host_to_device += watch.Lap();
-  return solve_->Run(
-      context, *factor, [this] { return stop_requested(); }, timings);
+  CROUT_ASSIGN_OR_RETURN(answer.solution,
+                         solve_->Run(
+                             context, *factor, [this] { return stop_requested(); }, timings));
+  return answer;
 }
 
-void SolveCall::RunJob(ExecutionContext& context) {
-  CallTimings timings = ArrivalTimings();
-  {
-    MutexLock lock(&mutex_);
-    if (IsLong()) SendProgress(v1::PHASE_SOLVE, 0, PredictSeconds());
-  }
-  bool promoted = false;
-  const absl::StatusOr<Solution> solution = Run(context, timings, &promoted);
-
-  MutexLock lock(&mutex_);
-  StartReply(timings, context.device(), pin_->summary().n);
-  if (ended()) return;
-  if (!solution.ok()) return End(solution.status());
-  observed_.algorithm = solution->summary.solver;
-  v1::SolveResult result = crout::Encode(*solution, pin_->version(), observed_.device);
-  result.set_promoted(promoted);
-  SendSolution<v1::SolveResponse>(*solution, std::move(result), {});
-}
-
-grpc::ByteBuffer SolveCall::Encode(const v1::Progress& progress) {
-  v1::SolveResponse response;
-  *response.mutable_progress() = progress;
-  return Serialize(response);
+void SolveCall::Reply(SolveAnswer answer) {
+  const Solution& solution = answer.solution;
+  observed_.algorithm = solution.summary.solver;
+  v1::SolveResult result = Encode(solution, pin_->version(), observed_.device);
+  result.set_promoted(answer.promoted);
+  v1::SolveResponse head;
+  *head.mutable_header()->mutable_solution() = EncodeDense(solution.shape);
+  SendDataAndResult(head, solution.x, result);
 }
 
 void SolveCall::ReleaseResources() {
-  SolvingCall::ReleaseResources();
+  UploadCall::ReleaseResources();
   solve_.reset();
   pin_.reset();
 }

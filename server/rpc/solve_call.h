@@ -6,24 +6,28 @@
 #include <optional>
 #include <vector>
 
-#include "server/rpc/solving_call.h"
+#include "server/rpc/job_call.h"
+#include "server/rpc/solve_step.h"
 
 namespace crout {
 
-class SolveCall final : public SolvingCall {
+struct SolveAnswer {
+  Solution solution;
+  bool promoted = false;  // the factor, to its device
+};
+
+class SolveCall final : public JobCall<SolveAnswer, v1::PHASE_SOLVE> {
  public:
   SolveCall(ServerCore& core, grpc::CallbackServerContext* context)
-      : SolvingCall(core, context, Method::kSolve) {}
+      : JobCall(core, context, Method::kSolve, ProgressEvent<v1::SolveResponse>) {}
 
  private:
   absl::StatusOr<std::vector<PayloadStep*>> Start(const StreamMessage& first) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   double PredictSeconds() override { return solve_->PredictSeconds(); }
-  grpc::ByteBuffer Encode(const v1::Progress& progress) override;
-  void RunJob(ExecutionContext& context) override;
+  absl::StatusOr<SolveAnswer> Run(ExecutionContext& context, CallTimings& timings) override;
+  void Reply(SolveAnswer answer) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseResources() override;
-
-  absl::StatusOr<Solution> Run(ExecutionContext& context, CallTimings& timings, bool* promoted);
 
   // Constant from Start() to ReleaseResources().
   std::optional<FactorCache::Pin> pin_;

@@ -76,7 +76,6 @@ class UnaryCall final : public Call<UnaryReactor> {
     EndWith([reply = *std::move(reply)] { return reply; });
   }
   bool OutlivesClient() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return true; }
-  void RunJob(ExecutionContext& /*context*/) override {}  // has none
   void ReleaseResources() override {}
 
   const Handler handler_;

@@ -15,34 +15,6 @@ namespace {
 
 constexpr int kFirstDataField = 2;
 
-size_t PayloadBytes(const StreamMessage& message) {
-  size_t bytes = 0;
-  for (const DataSegment& segment : message.segments()) bytes += segment.bytes.size();
-  return bytes;
-}
-
-absl::Status UploadStatus(TransferWatch::Fault fault) {
-  switch (fault) {
-    case TransferWatch::Fault::kNone:
-      break;
-    case TransferWatch::Fault::kIdle:
-      return WithReason(
-          absl::DeadlineExceededError("no payload arrived within the upload idle timeout: send the "
-                                      "matrix without pausing"),
-          kReasonUploadIdle);
-    case TransferWatch::Fault::kSlow:
-      return WithReason(
-          absl::DeadlineExceededError("the payload arrives more slowly than the server's least "
-                                      "rate for uploads"),
-          kReasonUploadSlow);
-    case TransferWatch::Fault::kLong:
-      return WithReason(
-          absl::DeadlineExceededError("the upload took longer than the server's limit for one"),
-          kReasonUploadSlow);
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 void UploadCall::Begin() {
@@ -50,11 +22,9 @@ void UploadCall::Begin() {
     const absl::Status status = Enter();
     MutexLock lock(&mutex_);
     if (!status.ok()) return End(status);
-    const Clock::time_point now = SteadyNow();
-    receiving_.emplace(core_.limits.transfer, now);
-    receiving_->Await(now);
-    reading_ = true;
-    StartRead(&incoming_);
+    reader_.StartWatch(SteadyNow());
+    ReadAhead();
+    reader_.UpdateTurn(SteadyNow());
   });
 }
 
@@ -68,52 +38,46 @@ void UploadCall::OnReadDone(bool ok) {
 
 void UploadCall::TakeMessage(bool ok) {
   MutexLock lock(&mutex_);
-  reading_ = false;
+  const grpc::ByteBuffer buffer = reader_.EndRead();
   if (!wanted()) return;
   if (!ok && context_->IsCancelled()) return;  // The stream broke off: OnCancel says why.
   absl::Status status;
   if (ok) {
-    grpc::ByteBuffer buffer;
-    buffer.Swap(&incoming_);
     // Copying holds the mutex: the reaction to the message read ahead waits for it, at most for
     // the time of one copy, and the order stays.
-    ReadAhead();
+    if (phase() == CallPhase::kPayload) ReadAhead();
     status = HandleMessage(buffer);
   } else {
-    half_closed_ = true;
-    if (!seen_header_) status = BadField("header", "the stream ended before its first message");
+    reader_.HalfClose();
+    if (phase() == CallPhase::kHeader)
+      status = BadField("header", "the stream ended before its first message");
   }
   if (!status.ok()) return End(std::move(status));
   Pump();
 }
 
 void UploadCall::ReadAhead() {
-  constexpr size_t kInbox = 2;
-  if (!admitted_ || reading_ || half_closed_ || inbox_.size() >= kInbox) return;
-  reading_ = true;
-  StartRead(&incoming_);
+  if (grpc::ByteBuffer* buffer = reader_.StartRead()) StartRead(buffer);
 }
 
 absl::Status UploadCall::HandleMessage(const grpc::ByteBuffer& buffer) {
   core_.metrics.CountReceived(buffer.Length());
   observed_.received_bytes += buffer.Length();
-  CROUT_ASSIGN_OR_RETURN(StreamMessage message, StreamMessage::Parse(buffer));
-  // Nothing else counts: a client that sends empty messages is idle.
-  if (receiving_) receiving_->Moved(PayloadBytes(message), SteadyNow());
-  inbox_.push_back(std::move(message));
-  if (!seen_header_) return HandleHeader(inbox_.front());
-  if (inbox_.back().has_header()) {
+  CROUT_ASSIGN_OR_RETURN(StreamMessage * message, reader_.Add(buffer, SteadyNow()));
+  if (phase() == CallPhase::kHeader) return HandleHeader(*message);
+  if (message->has_header()) {
     return BadField("header", "repeated: only the first message carries one");
   }
   return absl::OkStatus();
 }
 
-absl::Status UploadCall::HandleHeader(const StreamMessage& message) {
+absl::Status UploadCall::HandleHeader(StreamMessage& message) {
   if (!message.has_header()) {
     return BadField("header", "missing: the first message carries the header");
   }
-  seen_header_ = true;
-  receiving_.reset();
+  MoveTo(CallPhase::kAdmission);
+  reader_.StopWatch();
+  first_ = &message;
   CROUT_ASSIGN_OR_RETURN(std::vector<PayloadStep*> steps, Start(message));
   if (!steps.empty()) Proceed(std::move(steps));
   return absl::OkStatus();
@@ -121,20 +85,15 @@ absl::Status UploadCall::HandleHeader(const StreamMessage& message) {
 
 void UploadCall::Pump() {
   Advance();
-  if (!receiving_) return;
-  if (reading_ && inbox_.empty()) {
-    receiving_->Await(SteadyNow());
-  } else {
-    receiving_->Rest(SteadyNow());
-  }
+  reader_.UpdateTurn(SteadyNow());
 }
 
 void UploadCall::Advance() {
-  if (!wanted() || !admitted_ || reserving_) return;
+  if (phase() != CallPhase::kPayload || making_room_) return;
   const absl::StatusOr<bool> consumed = Consume();
   if (!consumed.ok()) return End(consumed.status());
   if (!*consumed) return;  // Resume() comes.
-  if (half_closed_) return Complete();
+  if (reader_.half_closed()) return Complete();
   ReadAhead();
 }
 
@@ -143,34 +102,31 @@ absl::StatusOr<bool> UploadCall::Consume() {
   const auto resume = [self = shared_from_this(), this, threads] {
     threads->Schedule([self, this] { Resume(); });
   };
-  for (; !inbox_.empty(); inbox_.pop_front(), segment_ = 0) {
-    const std::vector<DataSegment>& segments = inbox_.front().segments();
-    for (; segment_ < segments.size(); ++segment_, segment_offset_ = 0) {
-      CROUT_ASSIGN_OR_RETURN(PayloadStep * step, StepFor(segments[segment_].field));
-      const auto rest = segments[segment_].bytes.subspan(segment_offset_);
-      if (!step->upload().TryReserve(rest.size())) {
-        ReserveSlowly(step, rest.size());
-        return false;
-      }
-      CROUT_ASSIGN_OR_RETURN(const size_t taken, step->upload().Append(rest, resume));
-      segment_offset_ += taken;
-      if (taken < rest.size()) return false;
-      received_ = Clock::now();
+  while (const std::optional<DataSegment> rest = reader_.Next()) {
+    CROUT_ASSIGN_OR_RETURN(PayloadStep * step, StepFor(rest->field));
+    const size_t bytes = rest->bytes.size();
+    if (!step->upload().TryReserve(bytes)) {
+      ReserveSlowly(step, bytes);
+      return false;
     }
+    CROUT_ASSIGN_OR_RETURN(const size_t taken, step->upload().Append(rest->bytes, resume));
+    reader_.Consume(taken);
+    if (taken < bytes) return false;
+    received_ = Clock::now();
   }
-  if (step_ < steps_.size() && !half_closed_) {
+  if (step_ < steps_.size() && !reader_.half_closed()) {
     CROUT_RETURN_IF_ERROR(steps_[step_]->upload().Pause());
   }
   return true;
 }
 
 void UploadCall::ReserveSlowly(PayloadStep* step, size_t bytes) {
-  reserving_ = true;
+  making_room_ = true;
   step->slot().admitting->Schedule([self = shared_from_this(), this, step, bytes] {
     DoWork([&] {
       absl::Status status = step->upload().Reserve(bytes);
       MutexLock lock(&mutex_);
-      reserving_ = false;
+      making_room_ = false;
       if (status.ok()) {
         Pump();
       } else {
@@ -208,8 +164,7 @@ void UploadCall::EnforceLimits(Clock::time_point now) {
       return End(StagingTimeout());
     }
   }
-  if (!receiving_) return;
-  absl::Status status = UploadStatus(receiving_->Check(now));
+  absl::Status status = reader_.Check(now);
   if (!status.ok()) End(std::move(status));
 }
 
@@ -263,8 +218,7 @@ bool UploadCall::IsMemoryAtHand() const {
 
 absl::StatusOr<Reservation> UploadCall::KeepFirstMessage() {
   constexpr double kRetrySeconds = 1;
-  StreamMessage& first = inbox_.front();
-  if (first.size() > kMaxRequestBytes) {
+  if (first_->size() > kMaxRequestBytes) {
     return WithRetryAfter(
         WithReason(absl::AbortedError(absl::StrCat(
                        "another call with this request_id is under way, and to wait for it the "
@@ -273,8 +227,8 @@ absl::StatusOr<Reservation> UploadCall::KeepFirstMessage() {
                    kReasonRequestInProgress),
         kRetrySeconds);
   }
-  CROUT_ASSIGN_OR_RETURN(Reservation charge, core_.ChargeCall(first.size()));
-  first.Detach();
+  CROUT_ASSIGN_OR_RETURN(Reservation charge, core_.ChargeCall(first_->size()));
+  first_->Detach();
   return charge;
 }
 
@@ -288,16 +242,15 @@ void UploadCall::AdmitDenseSlowly(const MemoryNeed& need) {
 }
 
 void UploadCall::BeginUpload() {
-  admitted_ = true;
+  MoveTo(CallPhase::kPayload);
   expected_->Reserved();
-  const Clock::time_point now = SteadyNow();
-  receiving_.emplace(core_.limits.transfer, now);
-  for (const StreamMessage& message : inbox_) receiving_->Moved(PayloadBytes(message), now);
+  reader_.StartWatch(SteadyNow());
 }
 
 void UploadCall::Complete() {
+  MoveTo(CallPhase::kQueue);
   in_flight_.reset();
-  receiving_.reset();
+  reader_.StopWatch();
   for (; step_ < steps_.size(); ++step_) {
     const absl::Status status = steps_[step_]->upload().Close();
     if (!status.ok()) return End(status);
@@ -338,12 +291,16 @@ absl::StatusOr<bool> UploadCall::FinishText() {
 void UploadCall::SubmitJob() {
   DeviceSlot& slot = steps_.front()->slot();
   const double predicted = PredictSeconds();
-  Submit(*slot.scheduler, predicted);
+  Submit(*slot.scheduler, predicted, [this](ExecutionContext& context) { RunJob(context); });
   expected_.reset();
   if (!wanted()) return;  // Refused: the steps may be gone.
   const size_t ahead = JobsAhead();
-  if (IsLong() || ahead > 0)
-    SendProgress(v1::PHASE_QUEUE, ahead, slot.scheduler->load().backlog_seconds);
+  if (!IsLong() && ahead == 0) return;
+  v1::Progress progress;
+  progress.set_phase(v1::PHASE_QUEUE);
+  progress.set_jobs_ahead(static_cast<int32_t>(ahead));
+  progress.set_predicted_seconds(slot.scheduler->load().backlog_seconds);
+  SendProgress(std::move(progress));
 }
 
 void UploadCall::ReleaseResources() {
@@ -351,12 +308,8 @@ void UploadCall::ReleaseResources() {
   expected_.reset();
 }
 
-void UploadCall::SendProgress(v1::Phase phase, size_t jobs_ahead, double predicted_seconds) {
-  v1::Progress progress;
-  progress.set_phase(phase);
-  progress.set_jobs_ahead(static_cast<int32_t>(jobs_ahead));
-  progress.set_predicted_seconds(predicted_seconds);
-  Send([this, progress] { return Encode(progress); });
+void UploadCall::SendProgress(v1::Progress progress) {
+  Send([encode = encode_, progress = std::move(progress)] { return encode(progress); });
 }
 
 bool UploadCall::StopFactoring(ExecutionContext& context, int64_t n) {
@@ -372,7 +325,7 @@ bool UploadCall::StopFactoring(ExecutionContext& context, int64_t n) {
   progress.set_predicted_seconds(PredictSeconds());
   progress.set_columns_done(done);
   progress.set_columns(n);
-  Send([this, progress] { return Encode(progress); });
+  SendProgress(std::move(progress));
   return false;
 }
 
@@ -382,6 +335,22 @@ CallTimings UploadCall::ArrivalTimings() {
   timings.receive = std::chrono::duration<double>(*received_ - observed_.start).count();
   timings.queue = std::chrono::duration<double>(Clock::now() - *received_).count();
   return timings;
+}
+
+CallTimings UploadCall::StartJob(v1::Phase phase) {
+  const CallTimings timings = ArrivalTimings();
+  MutexLock lock(&mutex_);
+  if (!IsLong()) return timings;
+  v1::Progress progress;
+  progress.set_phase(phase);
+  progress.set_predicted_seconds(PredictSeconds());
+  SendProgress(std::move(progress));
+  return timings;
+}
+
+void UploadCall::StartReply(const CallTimings& timings) {
+  PayloadStep& first = *steps_.front();
+  Call::StartReply(timings, *first.slot().device, first.upload().shape().rows);
 }
 
 }  // namespace crout

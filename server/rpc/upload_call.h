@@ -3,7 +3,6 @@
 #define CROUT_SERVER_RPC_UPLOAD_CALL_H_
 
 #include <cstddef>
-#include <deque>
 #include <optional>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "server/rpc/admission.h"
 #include "server/rpc/call.h"
 #include "server/rpc/matrix_upload.h"
+#include "server/rpc/request_reader.h"
 #include "server/rpc/wire.h"
 
 namespace crout {
@@ -74,7 +74,11 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   void Begin();
 
  protected:
-  using Call::Call;
+  // `encode` makes an event of the call's response type.
+  using EncodeProgress = grpc::ByteBuffer (*)(const v1::Progress& progress);
+  UploadCall(ServerCore& core, grpc::CallbackServerContext* context, Method method,
+             EncodeProgress encode)
+      : Call(core, context, method), encode_(encode), reader_(core.limits.transfer) {}
 
   // The header has arrived: decodes it and returns the steps, in the order of their payloads;
   // the pointers stay valid until ReleaseResources(). No steps: the call has been answered, or goes
@@ -83,12 +87,10 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
   // The cost model's seconds for the whole job.
   virtual double PredictSeconds() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
-  // The text has been parsed, and nothing reserved for its dense form: answers, and ends the call,
-  // where an empty row or column shows the matrix to be singular; false where there is a job to do.
-  // On a thread that may block, without the mutex.
-  virtual absl::StatusOr<bool> AnswerSingular() { return false; }
-  // A progress event in this call's response type.
-  virtual grpc::ByteBuffer Encode(const v1::Progress& progress) = 0;
+  // The job, on a worker's thread, and what it answers when its text shows that there is none to
+  // do: see JobCall.
+  virtual void RunJob(ExecutionContext& context) = 0;
+  virtual absl::StatusOr<bool> AnswerSingular() = 0;
 
   void ReleaseResources() override;
 
@@ -101,18 +103,27 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   // until then. ABORTED (reason REQUEST_IN_PROGRESS) if that is too much to be kept.
   absl::StatusOr<Reservation> KeepFirstMessage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether all of the payload is here, if not yet on the device.
-  bool half_closed() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return half_closed_; }
+  bool half_closed() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return reader_.half_closed(); }
 
-  // Timings of the phases before the job, which starts now.
+  // Timings of the phases before the job, which starts, or is answered, now.
   CallTimings ArrivalTimings();
-  // Tells the client that a phase of a long job has begun.
-  void SendProgress(v1::Phase phase, size_t jobs_ahead, double predicted_seconds)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The same; tells the client that a long job begins, with this phase.
+  CallTimings StartJob(v1::Phase phase);
+  // Call's, of the first payload's matrix.
+  void StartReply(const CallTimings& timings) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // As SendData(), with a result that has the timings as of its sending.
+  template <class Response, class Result>
+  void SendDataAndResult(const Response& head, std::shared_ptr<const ReplyData> data,
+                         const Result& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    SendData(head, std::move(data), [this, result](Response& response) {
+      mutex_.AssertHeld();  // Messages are made where they are sent.
+      *response.mutable_result() = result;
+      *response.mutable_result()->mutable_timings() = Encode(ReplyTimings());
+    });
+  }
   // The question that a factorization of order n asks as it goes: whether to stop. Tells the client
   // how far it is, if it told and some time has passed. From any thread, without the mutex.
   bool StopFactoring(ExecutionContext& context, int64_t n);
-  // Whether the job is long enough for progress events.
-  bool IsLong() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return PredictSeconds() > kLongSeconds; }
 
  private:
   static constexpr double kLongSeconds = 0.05;
@@ -120,10 +131,10 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
 
   // The reaction to a message or to the end of the stream.
   void TakeMessage(bool ok);
-  // Reads ahead by one message, so that gRPC receives the next while this one is copied.
+  // Has gRPC read on, where there is room for another message.
   void ReadAhead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status HandleMessage(const grpc::ByteBuffer& buffer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status HandleHeader(const StreamMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status HandleHeader(StreamMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<bool> Consume() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<PayloadStep*> StepFor(int field) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -142,25 +153,29 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   // Whether there is a job to do.
   absl::StatusOr<bool> FinishText();
   void SubmitJob() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the job is long enough for progress events.
+  bool IsLong() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return PredictSeconds() > kLongSeconds; }
+  void SendProgress(v1::Progress progress) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  grpc::ByteBuffer incoming_;  // gRPC's while a read is in flight
-  bool seen_header_ ABSL_GUARDED_BY(mutex_) = false;
-  bool half_closed_ ABSL_GUARDED_BY(mutex_) = false;
-  bool reading_ ABSL_GUARDED_BY(mutex_) = false;
-  bool admitted_ ABSL_GUARDED_BY(mutex_) = false;
-  bool reserving_ ABSL_GUARDED_BY(mutex_) = false;  // ReserveSlowly is under way
-  std::deque<StreamMessage> inbox_ ABSL_GUARDED_BY(mutex_);
-  size_t segment_ ABSL_GUARDED_BY(mutex_) = 0;              // of inbox_.front(), next to consume
-  size_t segment_offset_ ABSL_GUARDED_BY(mutex_) = 0;       // within it
+  const EncodeProgress encode_;
+  RequestReader reader_ ABSL_GUARDED_BY(mutex_);
+  StreamMessage* first_ ABSL_GUARDED_BY(mutex_) = nullptr;  // the reader's, until it is consumed
+  bool making_room_ ABSL_GUARDED_BY(mutex_) = false;        // ReserveSlowly is under way
   size_t step_ ABSL_GUARDED_BY(mutex_) = 0;                 // whose payload is arriving
   Clock::time_point next_telling_ ABSL_GUARDED_BY(mutex_);  // of a factorization's columns
-  // Of the header, then of the upload.
-  std::optional<TransferWatch> receiving_ ABSL_GUARDED_BY(mutex_);
   std::optional<Clock::time_point> received_ ABSL_GUARDED_BY(mutex_);         // last byte
   std::optional<Metrics::UploadInFlight> in_flight_ ABSL_GUARDED_BY(mutex_);  // header to last byte
   std::optional<ExpectedJobs::Job> expected_ ABSL_GUARDED_BY(mutex_);         // until it is queued
   std::vector<PayloadStep*> steps_;  // constant between Start() and ReleaseResources()
 };
+
+// UploadCall::EncodeProgress for the calls that answer with Responses.
+template <class Response>
+grpc::ByteBuffer ProgressEvent(const v1::Progress& progress) {
+  Response response;
+  *response.mutable_progress() = progress;
+  return Serialize(response);
+}
 
 }  // namespace crout
 

@@ -167,6 +167,30 @@ TEST_F(MethodsTest, LongFactorizationsTellHowFarTheyAre) {
   }
 }
 
+TEST_F(MethodsTest, ASchurComplementTellsHowFarItsLeadingBlockIs) {
+  constexpr int64_t kLarge = 2048;
+  constexpr int64_t kLeading = 2000;
+  const HostMatrix a = crout::testing::GalleryNamed("diagonally_dominant").make(kLarge);
+  v1::ComputeSchurComplementHeader header;
+  header.set_leading_order(kLeading);
+  header.mutable_options()->set_algorithm(v1::ALGORITHM_CMPP);
+  int64_t told = 0;
+  client::CallOptions call;
+  call.on_progress = [&](const client::ProgressUpdate& update) {
+    if (!update.phase || update.phase->columns_done() == 0) return;
+    EXPECT_EQ(update.phase->columns(), kLeading);
+    told = update.phase->columns_done();
+  };
+  v1::Factor factor;
+  client::BufferSink s;
+  ASSERT_THAT(client_->ComputeSchurComplement(
+                  client::MatrixSource::Dense(absl::MakeConstSpan(a), kLarge, kLarge), header,
+                  &factor, &s, call),
+              crout::testing::IsOk());
+  EXPECT_GT(told, 0);
+  EXPECT_LE(told, kLeading);
+}
+
 TEST_F(MethodsTest, GaussJordanOverTheWire) {
   ASSERT_THAT(algorithms_, ::testing::Contains(v1::ALGORITHM_GAUSS_JORDAN));
   DirectSolveOptions options;

@@ -216,6 +216,26 @@ TEST_F(CacheTiersTest, ACorruptCopyIsDataLossOnceAndThenGone) {
   EXPECT_EQ(DeviceUnits(), 0u);
 }
 
+TEST_F(CacheTiersTest, AFactorOnItsDeviceHasNoHostCopy) {
+  Start(/*device_units=*/1, /*host_units=*/4);
+  const Handle a = Put('a');
+  ASSERT_OK_AND_ASSIGN(FactorCache::Pin pin, cache_->Acquire(kTenant, a));
+  ASSERT_OK_AND_ASSIGN(const auto copy, pin.CopyFromHost(host_memory_));
+  EXPECT_FALSE(copy.has_value());
+}
+
+TEST_F(CacheTiersTest, ACopyFromHostMemoryMovesNothing) {
+  Start(/*device_units=*/1, /*host_units=*/4);
+  const Handle a = Put('a');
+  Put('b');
+  ASSERT_OK_AND_ASSIGN(FactorCache::Pin pin, cache_->Acquire(kTenant, a));
+  ASSERT_OK_AND_ASSIGN(const auto copy, pin.CopyFromHost(host_memory_));
+  ASSERT_TRUE(copy.has_value());
+  EXPECT_EQ(copy->lu.data()[0], std::byte{'a'});
+  EXPECT_FALSE(copy->matrix);
+  EXPECT_EQ(TierOf(a), Tier::kHost);
+}
+
 TEST_F(CacheTiersTest, WithoutRoomAFactorStaysInHostMemory) {
   Start(/*device_units=*/1, /*host_units=*/4);
   const Handle a = Put('a');

@@ -26,7 +26,27 @@ double MaxResidual(int64_t n, const std::vector<double>& a, const std::vector<do
   return worst;
 }
 
-class RpcCacheTest : public RpcTest {};
+class RpcCacheTest : public RpcTest {
+ protected:
+  // Packed L and U; none where the call fails.
+  grpc::Status Download(const std::string& handle, std::string* lu) {
+    v1::GetFactorsRequest request;
+    request.set_handle(handle);
+    grpc::ClientContext context;
+    const auto stream = stub().GetFactors(&context, request);
+    v1::GetFactorsResponse response;
+    while (stream->Read(&response)) *lu += response.data();
+    return stream->Finish();
+  }
+  // All of the device, so that what was there is in host memory.
+  Reservation TakeDevice() {
+    DeviceSlot& slot = *core().devices.slots()[0];
+    WaitUntil([&] { return Held().calls == 0; }, "the calls' memory given back");
+    auto all = core().cache.ReserveOnDevice(slot, slot.budget->limit());
+    EXPECT_OK(all);
+    return all.ok() ? *std::move(all) : Reservation();
+  }
+};
 
 TEST_F(RpcCacheTest, ThreeFactorsMoreThanTheDeviceHoldsAllStillSolve) {
   constexpr int64_t n = 200;
@@ -85,6 +105,36 @@ TEST_F(RpcCacheTest, WhatTheDeviceRefusesEvictsNothingFromTheHost) {
   EXPECT_THAT(Reserve(core(), slot, need),
               FailsWith(absl::StatusCode::kResourceExhausted, "cuda:0"));
   EXPECT_EQ(core().cache.size(), 1u) << "the factor is still there";
+}
+
+TEST_F(RpcCacheTest, AFactorInHostMemoryIsDownloadedWithoutItsDevice) {
+  StartServer();
+  v1::Factor factor;
+  ASSERT_TRUE(Factorize(200, &factor).ok());
+  std::string from_device;
+  ASSERT_TRUE(Download(factor.handle(), &from_device).ok());
+  ASSERT_EQ(from_device.size(), 200 * 200 * sizeof(double));
+  const Reservation whole = TakeDevice();
+  const int jobs = failpoints().reached("scheduler.job");
+  std::string from_host;
+  const grpc::Status status = Download(factor.handle(), &from_host);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(from_host, from_device);
+  EXPECT_EQ(failpoints().reached("scheduler.job"), jobs);
+  EXPECT_THAT(core().metrics.Scrape(), HasSubstr("crout_cache_promotion_seconds_count 0"));
+}
+
+TEST_F(RpcCacheTest, ACorruptCopyIsNotDownloaded) {
+  StartServer();
+  v1::Factor factor;
+  ASSERT_TRUE(Factorize(200, &factor).ok());
+  const Reservation whole = TakeDevice();
+  failpoints().FlipBit("cache.host_copy", 12345);
+  std::string lu;
+  const grpc::Status status = Download(factor.handle(), &lu);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::DATA_LOSS) << status.error_message();
+  EXPECT_EQ(lu, "");
+  EXPECT_EQ(Download(factor.handle(), &lu).error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
 TEST_F(RpcCacheTest, EachSolveSeesOneVersionWhole) {

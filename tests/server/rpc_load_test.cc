@@ -261,6 +261,48 @@ TEST_F(RpcLoadTest, StagingThatIsFullDelaysTheUploadAndLosesNothing) {
   EXPECT_LT(solved.result.backward_error(), 1e-14);
 }
 
+// The upload is woken for its data and for the end of its stream; the first of the two ends it.
+TEST_F(RpcLoadTest, AnUploadThatIsWokenTwiceIsOneJob) {
+  StartServer();
+  const int jobs = failpoints().reached("scheduler.job");
+  device().HoldUploads();
+  device().factor_gate().Close();
+  v1::Factor factor;
+  std::thread uploading([&] {
+    v1::FactorizeRequest request;
+    *request.mutable_header()->mutable_matrix() = Dense(10, 10);
+    grpc::ClientContext context;
+    auto stream = stub().Factorize(&context);
+    stream->Write(request);
+    request.clear_header();
+    request.set_data(Bytes(Matrix(10)));
+    stream->Write(request);
+    stream->WritesDone();
+    v1::FactorizeResponse response;
+    while (stream->Read(&response)) {
+    }
+    EXPECT_TRUE(stream->Finish().ok());
+  });
+  WaitUntil([this] { return device().waiting_uploads() == 2; }, "two wakers");
+  device().ReleaseUploads();
+  device().factor_gate().WaitUntilHeld();
+  // Threads take what they are given in turn: with one more task each, the wakers are over.
+  ThreadPool& threads = *core().devices.slots()[0]->releasing;
+  Gate over;
+  over.Close();
+  for (int i = 0; i < threads.thread_count(); ++i) {
+    threads.Schedule([&over] { over.Pass(); });
+  }
+  over.WaitUntilHeld(threads.thread_count());
+  over.Open();
+  device().factor_gate().Open();
+  uploading.join();
+  ExpectHeldSoon({.device_reserved = Held().device_reserved,
+                  .device_bytes = Held().device_bytes,
+                  .factors = 1});
+  EXPECT_EQ(failpoints().reached("scheduler.job"), jobs + 1);
+}
+
 TEST_F(RpcLoadTest, StagingThatStaysFullEndsTheUpload) {
   StartServer();
   device().HoldUploads();

@@ -6,10 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "spdlog/sinks/ringbuffer_sink.h"
 #include "spdlog/spdlog.h"
 #include "tests/server/rpc_fixture.h"
+#include "tests/server/scrape.h"
 
 namespace crout::testing {
 namespace {
@@ -140,6 +142,27 @@ TEST_F(RpcSchurTest, ASingularLeadingBlockIsKeptAndRefused) {
   EXPECT_NE(answer.factor.handle(), "");
   EXPECT_EQ(answer.data, "");
   EXPECT_FALSE(answer.header.has_complement());
+}
+
+// As a factorization does, in its reply and in the metrics.
+TEST_F(RpcSchurTest, TellsOfTheIterationsOfItsMethod) {
+  constexpr int64_t kLeading = 4;
+  StartServer();
+  auto header = Header(2 * kLeading, kLeading);
+  header.mutable_options()->set_algorithm(v1::ALGORITHM_ICMPP);
+  header.mutable_options()->mutable_parameters()->set_section_size(2);
+  const Answer answer = Compute(header, Bytes(Matrix(2 * kLeading)));
+  ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
+  const v1::Iterations& iterations = answer.factor.iterations();
+  EXPECT_EQ(iterations.sections(), 2);
+  EXPECT_EQ(iterations.sweeps_size(), 4);
+  EXPECT_EQ(iterations.pivots_size(), 2);
+  const std::string scrape = core().metrics.Scrape();
+  constexpr char kLabels[] = "{algorithm=\"icmpp\",start=\"cold\"}";
+  EXPECT_GT(iterations.total_sweeps(), 0);
+  EXPECT_EQ(SampleOf(scrape, absl::StrCat("crout_iterations_total", kLabels)),
+            iterations.total_sweeps());
+  EXPECT_EQ(SampleOf(scrape, absl::StrCat("crout_sections_total", kLabels)), 4);
 }
 
 TEST_F(RpcSchurTest, RefusesWhatMakesNoSense) {

@@ -1,0 +1,27 @@
+// How far a call is.
+#ifndef CROUT_SERVER_RPC_CALL_PHASE_H_
+#define CROUT_SERVER_RPC_CALL_PHASE_H_
+
+#include <cstdint>
+
+namespace crout {
+
+// | phase      | what happens                                      | who begins it                |
+// | ---------- | ------------------------------------------------- | ---------------------------- |
+// | kHeader    | the request is awaited, read and decoded          | gRPC, which opened the call  |
+// | kAdmission | memory is made free; a request_id may be awaited  | the reaction to the request  |
+// | kPayload   | bytes arrive and go where they belong             | who got the memory           |
+// | kQueue     | text is parsed and assembled; the job waits       | who took in the last byte    |
+// | kWork      | the job runs                                      | a worker of the device       |
+// | kReply     | the answer is known: nothing is done for it, or   | anybody, at any time: the    |
+// |            | wanted, any more; what was sent still goes out    | work, the client, the daemon |
+// | kEnd       | what the call held was given to a thread that     | who ended the last piece of  |
+// |            | frees it; gRPC may still have some of the reply   | work, or came to kReply      |
+//
+// Only forward. Calls skip what they do not have: a payload, a job. Whether the client is still
+// there is another matter: see Call::OutlivesClient().
+enum class CallPhase : uint8_t { kHeader, kAdmission, kPayload, kQueue, kWork, kReply, kEnd };
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_RPC_CALL_PHASE_H_
