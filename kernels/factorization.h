@@ -6,11 +6,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "kernels/device.h"
+#include "kernels/factor_parts.h"
 #include "kernels/lu_algorithm.h"
-#include "kernels/memory.h"
 #include "kernels/stop_requested.h"
 #include "kernels/util/size_class.h"
 
@@ -81,47 +82,37 @@ struct FactorSummary {
   bool is_poor() const { return quality.value_or(0) > kPoorQuality; }
 };
 
-// The bytes of a factorization in one memory tier. Device memory, or host memory for a copy.
-struct FactorStorage {
-  Buffer lu;        // n x n, factor type, column-major, ld = n
-  Buffer ipiv;      // n x int64, 1-based row interchanges
-  Buffer matrix;    // n x n, matrix type, column-major: A as it arrived. Empty if not kept.
-  Buffer scales;    // n row scales, then n column scales, float64. Empty without equilibration.
-  Buffer prepared;  // by TriangularSolver::Prepare; empty if the factor was not prepared
+// The parts of a dense LU factorization.
+inline constexpr std::string_view kLuPart = "lu";
+inline constexpr std::string_view kIpivPart = "ipiv";
+inline constexpr std::string_view kScalesPart = "scales";
+inline constexpr std::string_view kMatrixPart = "matrix";
+inline constexpr std::string_view kPreparedPart = "prepared";
 
-  // As charged.
-  size_t bytes() const {
-    return BlockBytes(lu.size()) + BlockBytes(ipiv.size()) + BlockBytes(matrix.size()) +
-           BlockBytes(scales.size()) + BlockBytes(prepared.size());
-  }
-};
-
+// The result of a dense LU method.
 struct Factorization {
   FactorSummary summary;
-  FactorStorage storage;
+  FactorParts parts;
+
+  const Buffer& lu() const { return parts[kLuPart]; }      // n x n, factor type, ld = n
+  const Buffer& ipiv() const { return parts[kIpivPart]; }  // n x int64, 1-based row interchanges
+  // n row scales, then n column scales, float64. Empty without equilibration.
+  const Buffer& scales() const { return parts[kScalesPart]; }
+  // n x n, matrix type, by columns: A as it arrived. Empty if not kept.
+  const Buffer& matrix() const { return parts[kMatrixPart]; }
+  // By TriangularSolver::Prepare; empty if the factor was not prepared.
+  const Buffer& prepared() const { return parts[kPreparedPart]; }
 
   // As solvers see it.
   FactorView view() const {
     const int64_t n = summary.n;
-    return {{storage.lu.data(), summary.factor_dtype, n, n, std::max<int64_t>(1, n)},
-            storage.ipiv.as<int64_t>(),
+    return {{lu().data(), summary.factor_dtype, n, n, std::max<int64_t>(1, n)},
+            ipiv().as<int64_t>(),
             summary.unit_diagonal,
-            storage.prepared.data(),
+            prepared().data(),
             summary.preparation.value_or(PreparationStats())};
   }
 };
-
-// Copies a factorization's storage to the other tier: from device memory to `to` (host) or back.
-// Blocks until the copy is complete.
-absl::StatusOr<FactorStorage> CopyStorageToHost(ExecutionContext& context,
-                                                const FactorStorage& from, MemoryResource& to);
-// Without the matrix and what was prepared.
-absl::StatusOr<FactorStorage> CopyFactorsToHost(ExecutionContext& context,
-                                                const FactorStorage& from, MemoryResource& to);
-// The same of a copy that is in host memory; no device takes part.
-absl::StatusOr<FactorStorage> CopyFactorsOnHost(const FactorStorage& from, MemoryResource& to);
-absl::StatusOr<FactorStorage> CopyStorageToDevice(ExecutionContext& context,
-                                                  const FactorStorage& from);
 
 }  // namespace crout
 

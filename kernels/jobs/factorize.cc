@@ -202,7 +202,7 @@ absl::Status FactorizeJob::FillCondition(Factorization& result, StopRequested st
       FactorSolver inverse,
       FactorSolver::Create(context_, result, *options_.condition_solver, /*tolerance=*/0,
                            /*max_nrhs=*/1, /*fallback=*/nullptr, InverseOf::kFactored));
-  CROUT_ASSIGN_OR_RETURN(const HostScales scales, DownloadScales(result.storage.scales));
+  CROUT_ASSIGN_OR_RETURN(const HostScales scales, DownloadScales(result.scales()));
   CROUT_ASSIGN_OR_RETURN(result.summary.rcond,
                          EstimateRcond(context_, inverse, scales, original_.norm_one, stop));
   if (!scaling_.any()) return absl::OkStatus();
@@ -214,12 +214,15 @@ absl::Status FactorizeJob::FillCondition(Factorization& result, StopRequested st
 Factorization FactorizeJob::TakeResult() {
   Factorization result;
   result.summary = std::move(summary_);
-  FactorStorage& storage = result.storage;
-  storage.lu = buffers_.Take(plan_.lu);
-  if (options_.keep_matrix) storage.matrix = buffers_.Take(plan_.matrix);
-  storage.ipiv = buffers_.Take(plan_.ipiv);
-  if (result.summary.preparation) storage.prepared = buffers_.Take(plan_.prepared);
-  if (scaling_.any()) storage.scales = buffers_.Take(plan_.scales);
+  FactorParts& parts = result.parts;
+  const auto hand_over = [&](std::string_view name, PartKind kind, BufferPlan::Id id) {
+    parts.Add(name, kind, buffers_.Take(id));
+  };
+  hand_over(kLuPart, PartKind::kFactor, plan_.lu);
+  hand_over(kIpivPart, PartKind::kFactor, plan_.ipiv);
+  if (scaling_.any()) hand_over(kScalesPart, PartKind::kFactor, plan_.scales);
+  if (options_.keep_matrix) hand_over(kMatrixPart, PartKind::kOperand, plan_.matrix);
+  if (result.summary.preparation) hand_over(kPreparedPart, PartKind::kPrepared, plan_.prepared);
   return result;
 }
 

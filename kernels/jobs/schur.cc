@@ -106,7 +106,7 @@ absl::Status SchurJob::FillWork(const double* row_scales) {
 
 absl::Status SchurJob::SolveForX(const Factorization& factor) {
   const FactorSummary& summary = factor.summary;
-  const double* scales = factor.storage.scales.as<double>();
+  const double* scales = factor.scales().as<double>();
   CROUT_RETURN_IF_ERROR(FillWork(summary.row_scaled ? scales : nullptr));
   CROUT_RETURN_IF_ERROR(options_.solver->Solve(context_, factor.view(), Op::kNone, 0, Work(),
                                                buffers_.Span(plan_.workspace)));

@@ -27,9 +27,8 @@ namespace {
 DenseOperand KeptMatrix(const Factorization& factor) {
   const FactorSummary& summary = factor.summary;
   const int64_t n = summary.n;
-  return {{factor.storage.matrix.data(), summary.matrix_dtype, n, n, n},
-          summary.norm_one,
-          summary.norm_inf};
+  return {
+      {factor.matrix().data(), summary.matrix_dtype, n, n, n}, summary.norm_one, summary.norm_inf};
 }
 
 // One Solve call. Its members are the buffers that enqueued work uses.
@@ -231,7 +230,7 @@ absl::Status CheckArguments(const SolvePlan& plan, const Factorization& factor,
   CROUT_RETURN_IF_ERROR(CheckUsable(summary));
   CROUT_RETURN_IF_ERROR(CheckSupports(solver, summary.unit_diagonal, summary.algorithm));
   CROUT_RETURN_IF_ERROR(CheckTolerance(solver, plan.options.solver_tolerance));
-  if (plan.needs_residual && summary.n > 0 && !factor.storage.matrix) {
+  if (plan.needs_residual && summary.n > 0 && !factor.matrix()) {
     return absl::FailedPreconditionError(
         "backward errors, refinement and error bounds need the matrix, which was not kept");
   }

@@ -74,7 +74,7 @@ FactorSolver::FactorSolver(ExecutionContext& context, const Factorization& facto
       max_nrhs_(max_nrhs),
       view_(factor.view()) {
   if (inverse_of == InverseOf::kFactored) return;
-  const double* scales = factor.storage.scales.as<double>();
+  const double* scales = factor.scales().as<double>();
   row_scales_ = summary_->row_scaled ? scales : nullptr;
   col_scales_ = summary_->col_scaled ? scales + summary_->n : nullptr;
 }

@@ -148,7 +148,7 @@ class FactorCache {
     // in host memory at this moment; nullopt if it is on its device, where it then stays while the
     // pin lives. Blocks; needs no device, but waits for an OnDevice() of the version that is under
     // way. DATA_LOSS as that; RESOURCE_EXHAUSTED if there is no memory.
-    absl::StatusOr<std::optional<FactorStorage>> CopyFromHost(MemoryResource& memory);
+    absl::StatusOr<std::optional<FactorParts>> CopyFromHost(MemoryResource& memory);
 
    private:
     friend class FactorCache;
@@ -344,7 +344,7 @@ class FactorCache {
   bool IsResident(const Stored& stored) const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<const Factorization*> MakeResident(Stored& stored, ExecutionContext& context,
                                                     Reservation room, bool* promoted);
-  absl::StatusOr<std::optional<FactorStorage>> CopyIfOnHost(Stored& stored, MemoryResource& memory);
+  absl::StatusOr<std::optional<FactorParts>> CopyIfOnHost(Stored& stored, MemoryResource& memory);
   // DATA_LOSS, and the factor is dropped, if a host copy is not what it was. Under `promotion`.
   absl::Status CheckHostCopy(Stored& stored);
 

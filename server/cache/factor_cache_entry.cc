@@ -24,8 +24,8 @@ std::shared_ptr<FactorCache::Stored> FactorCache::MakeStored(NewFactor factor) {
   stored->nnz = factor.nnz;
   stored->timings = factor.timings;
   // A 0 x 0 matrix has no bytes to keep, and nothing that they could tell.
-  stored->has_matrix = factor.factorization.storage.matrix || factor.factorization.summary.n == 0;
-  stored->bytes = Charge(factor.factorization.storage.bytes());
+  stored->has_matrix = factor.factorization.matrix() || factor.factorization.summary.n == 0;
+  stored->bytes = Charge(factor.factorization.parts.bytes());
   stored->slot = factor.slot;
   stored->reservation = std::move(factor.reservation);
   stored->reservation.Shrink(stored->bytes);
@@ -156,7 +156,7 @@ FactorCache::Charged FactorCache::Settle(Stored& stored) noexcept {
     const bool on_host = ShelfOf(stored) == kHostShelf;
     return {.slot = on_host ? nullptr : stored.slot,
             .reservation = std::move(stored.reservation),
-            .storage = std::move(stored.factorization.storage),
+            .parts = std::move(stored.factorization.parts),
             .record = TakeRecordOf(stored)};
   }
   Shelf& shelf = shelves_[ShelfOf(stored)];
@@ -232,8 +232,7 @@ absl::StatusOr<const Factorization*> FactorCache::Pin::OnDevice(ExecutionContext
   return cache_->MakeResident(*stored_, context, std::move(room), promoted);
 }
 
-absl::StatusOr<std::optional<FactorStorage>> FactorCache::Pin::CopyFromHost(
-    MemoryResource& memory) {
+absl::StatusOr<std::optional<FactorParts>> FactorCache::Pin::CopyFromHost(MemoryResource& memory) {
   return cache_->CopyIfOnHost(*stored_, memory);
 }
 

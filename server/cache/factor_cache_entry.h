@@ -22,7 +22,7 @@ namespace crout {
 struct FactorCache::Charged {
   DeviceSlot* slot = nullptr;  // in whose device's memory it is; null: host memory
   Reservation reservation;
-  FactorStorage storage;
+  FactorParts parts;
   std::shared_ptr<const IterationRecord> record;
 };
 
@@ -59,7 +59,7 @@ struct FactorCache::Stored {
   DeviceSlot* slot = nullptr;
 
   Reservation reservation;
-  // The summary is constant. The storage of an idle or resident version changes under the mutex
+  // The summary is constant. The parts of an idle or resident version changes under the mutex
   // alone; who has it pinned or moving reads it without. That of a pinned version that is not
   // resident is read and replaced under `promotion`.
   Factorization factorization;

@@ -7,7 +7,7 @@
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
 #include "server/cache/factor_cache_entry.h"
-#include "server/cache/storage_checksum.h"
+#include "server/cache/parts_checksum.h"
 #include "server/scheduling/reason.h"
 
 namespace crout {
@@ -120,7 +120,7 @@ void FactorCache::Demote(const std::shared_ptr<Stored>& victim) {
     metrics_->CountCacheEviction(CacheTier::kDevice, CacheEviction::kPressure);
     Move(*victim, [&] {
       std::swap(victim->reservation, copy.reservation);
-      std::swap(victim->factorization.storage, copy.storage);
+      std::swap(victim->factorization.parts, copy.parts);
       victim->checksum = checksum;
       victim->resident = false;
     });
@@ -136,11 +136,10 @@ absl::Status FactorCache::CopyToHost(const Stored& from, Charged* to, uint64_t* 
   {
     DeviceSlot& slot = *from.slot;
     MutexLock lock(&slot.transfer_mutex);
-    CROUT_ASSIGN_OR_RETURN(
-        to->storage,
-        CopyStorageToHost(*slot.transfer_context, from.factorization.storage, *host_memory_));
+    CROUT_ASSIGN_OR_RETURN(to->parts, crout::CopyToHost(*slot.transfer_context,
+                                                        from.factorization.parts, *host_memory_));
   }
-  *checksum = StorageChecksum(to->storage);
+  *checksum = PartsChecksum(to->parts);
   return absl::OkStatus();
 }
 
@@ -163,15 +162,14 @@ absl::StatusOr<const Factorization*> FactorCache::MakeResident(Stored& stored,
   Stopwatch stopwatch;
   CROUT_RETURN_IF_ERROR(CheckHostCopy(stored));
   Charged charged;
-  CROUT_ASSIGN_OR_RETURN(charged.storage,
-                         CopyStorageToDevice(context, stored.factorization.storage));
+  CROUT_ASSIGN_OR_RETURN(charged.parts, CopyToDevice(context, stored.factorization.parts));
   room.Shrink(stored.bytes);
   charged.reservation = std::move(room);
   {
     MutexLock lock(&mutex_);
     Move(stored, [&] {
       std::swap(stored.reservation, charged.reservation);
-      std::swap(stored.factorization.storage, charged.storage);
+      std::swap(stored.factorization.parts, charged.parts);
       stored.resident = true;
     });
   }
@@ -180,18 +178,20 @@ absl::StatusOr<const Factorization*> FactorCache::MakeResident(Stored& stored,
   return &stored.factorization;
 }
 
-absl::StatusOr<std::optional<FactorStorage>> FactorCache::CopyIfOnHost(Stored& stored,
-                                                                       MemoryResource& memory) {
+absl::StatusOr<std::optional<FactorParts>> FactorCache::CopyIfOnHost(Stored& stored,
+                                                                     MemoryResource& memory) {
   MutexLock promotion(&stored.promotion);
   if (IsResident(stored)) return std::nullopt;
   CROUT_RETURN_IF_ERROR(CheckHostCopy(stored));
-  return CopyFactorsOnHost(stored.factorization.storage, memory);
+  return CopyForDownload(stored.factorization.parts, memory);
 }
 
 absl::Status FactorCache::CheckHostCopy(Stored& stored) {
-  const FactorStorage& storage = stored.factorization.storage;
-  CROUT_RETURN_IF_ERROR(Failpoint("cache.host_copy", {storage.lu.data(), storage.lu.size()}));
-  if (StorageChecksum(storage) == stored.checksum) return absl::OkStatus();
+  const FactorParts& parts = stored.factorization.parts;
+  for (const FactorPart& part : parts) {
+    CROUT_RETURN_IF_ERROR(Failpoint("cache.host_copy", {part.buffer.data(), part.buffer.size()}));
+  }
+  if (PartsChecksum(parts) == stored.checksum) return absl::OkStatus();
   {
     MutexLock lock(&mutex_);
     // The caller's pin keeps its bytes until it goes.

@@ -132,7 +132,7 @@ absl::StatusOr<NewFactor> FactorStep::Run(ExecutionContext& context, StopRequest
   timings.host_to_device += kernel.host_to_device;
   timings.factor += kernel.factor;
   ObserveFactor(core_, slot_, factor.factorization.summary, kernel.factor);
-  memory_.device.Shrink(FactorCache::Charge(factor.factorization.storage.bytes()));
+  memory_.device.Shrink(FactorCache::Charge(factor.factorization.parts.bytes()));
   factor.reservation = std::move(memory_.device);
   factor.record = TakeRecord(factor.factorization.summary, std::move(memory_.host));
   factor.slot = &slot_;

@@ -39,7 +39,7 @@ void GetFactorsCall::Begin(const grpc::ByteBuffer& request) {
 }
 
 void GetFactorsCall::Admit() {
-  absl::StatusOr<std::optional<FactorStorage>> copy = CopyFromHost();
+  absl::StatusOr<std::optional<FactorParts>> copy = CopyFromHost();
   MutexLock lock(&mutex_);
   if (!wanted()) return;
   if (!copy.ok()) return End(copy.status());
@@ -78,28 +78,28 @@ absl::Status GetFactorsCall::Start(const grpc::ByteBuffer& request) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::optional<FactorStorage>> GetFactorsCall::CopyFromHost() {
+absl::StatusOr<std::optional<FactorParts>> GetFactorsCall::CopyFromHost() {
   CROUT_ASSIGN_OR_RETURN(const size_t bytes, ReplyBytes(pin_->summary()));
   CROUT_ASSIGN_OR_RETURN(JobMemory memory, Reserve(core_, pin_->slot(), {.host = bytes}));
   reply_ = std::move(memory.host);
   return pin_->CopyFromHost(core_.host_memory);
 }
 
-absl::StatusOr<FactorStorage> GetFactorsCall::CopyFromDevice(ExecutionContext& context) {
+absl::StatusOr<FactorParts> GetFactorsCall::CopyFromDevice(ExecutionContext& context) {
   bool promoted = false;  // It was on its device, and the pin keeps it there.
   CROUT_ASSIGN_OR_RETURN(const Factorization* factor, pin_->OnDevice(context, {}, &promoted));
-  return CopyFactorsToHost(context, factor->storage, core_.host_memory);
+  return CopyForDownload(context, factor->parts, core_.host_memory);
 }
 
-v1::GetFactorsHeader GetFactorsCall::Header(const FactorStorage& storage) const {
+v1::GetFactorsHeader GetFactorsCall::Header(const FactorParts& parts) const {
   const FactorSummary& summary = pin_->summary();
   v1::GetFactorsHeader header;
   *header.mutable_factor() = Encode(info_);
-  const auto* ipiv = storage.ipiv.as<int64_t>();
+  const auto* ipiv = parts[kIpivPart].as<int64_t>();
   const std::vector<int64_t> permutation = PermutationOf(ipiv, summary.n);
   header.mutable_permutation()->Add(permutation.begin(), permutation.end());
   if (request_.include_ipiv()) header.mutable_ipiv()->Add(ipiv, ipiv + summary.n);
-  const auto* scales = storage.scales.as<double>();
+  const auto* scales = parts[kScalesPart].as<double>();
   if (summary.row_scaled) header.mutable_row_scales()->Add(scales, scales + summary.n);
   if (summary.col_scaled) {
     header.mutable_col_scales()->Add(scales + summary.n, scales + 2 * summary.n);
@@ -112,7 +112,7 @@ v1::GetFactorsHeader GetFactorsCall::Header(const FactorStorage& storage) const 
 void GetFactorsCall::RunJob(ExecutionContext& context) {
   CallTimings timings;
   Stopwatch watch;
-  absl::StatusOr<FactorStorage> copy = CopyFromDevice(context);
+  absl::StatusOr<FactorParts> copy = CopyFromDevice(context);
   timings.device_to_host = watch.Lap();
   MutexLock lock(&mutex_);
   StartReply(timings, context.device(), pin_->summary().n);
@@ -121,11 +121,11 @@ void GetFactorsCall::RunJob(ExecutionContext& context) {
   Reply(*std::move(copy));
 }
 
-void GetFactorsCall::Reply(FactorStorage copy) {
+void GetFactorsCall::Reply(FactorParts copy) {
   v1::GetFactorsResponse head;
   *head.mutable_header() = Header(copy);
   SendData(head,
-           std::make_shared<const ReplyData>(ReplyData{std::move(reply_), std::move(copy.lu)}),
+           std::make_shared<const ReplyData>(ReplyData{std::move(reply_), copy.Take(kLuPart)}),
            [](v1::GetFactorsResponse&) {});
 }
 

@@ -25,11 +25,11 @@ class GetFactorsCall final : public Call<grpc::ServerWriteReactor<grpc::ByteBuff
   // On a thread that may block: reserves the reply's memory, and answers with a factor that lies in
   // host memory, or queues the job for one on its device.
   void Admit();
-  absl::StatusOr<std::optional<FactorStorage>> CopyFromHost();
+  absl::StatusOr<std::optional<FactorParts>> CopyFromHost();
   void RunJob(ExecutionContext& context);
-  absl::StatusOr<FactorStorage> CopyFromDevice(ExecutionContext& context);
-  void Reply(FactorStorage copy) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  v1::GetFactorsHeader Header(const FactorStorage& storage) const;
+  absl::StatusOr<FactorParts> CopyFromDevice(ExecutionContext& context);
+  void Reply(FactorParts copy) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  v1::GetFactorsHeader Header(const FactorParts& parts) const;
   void ReleaseResources() override;
 
   // Constant from Start() to ReleaseResources().

@@ -82,7 +82,7 @@ absl::StatusOr<NewFactor> SchurStep::Run(ExecutionContext& context, StopRequeste
   const FactorSummary& summary = factor.factorization.summary;
   ObserveFactor(core_, slot_, summary, kernel.factor);
   Reservation report = memory_.host.Split(plan_->bytes.report);
-  memory_.device.Shrink(FactorCache::Charge(factor.factorization.storage.bytes()));
+  memory_.device.Shrink(FactorCache::Charge(factor.factorization.parts.bytes()));
   factor.reservation = std::move(memory_.device);
   factor.record = TakeRecord(factor.factorization.summary, std::move(report));
   factor.slot = &slot_;

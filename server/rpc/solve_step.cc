@@ -71,7 +71,7 @@ absl::StatusOr<Solution> SolveStep::Run(ExecutionContext& context, const Factori
   CROUT_ASSIGN_OR_RETURN(Buffer out, core_.host_memory.Allocate(solution.shape.bytes()));
   CROUT_ASSIGN_OR_RETURN(Buffer rhs, upload_.Take(context));
   // Without the matrix there is nothing to verify against: the reply then has no backward error.
-  options_.verify &= static_cast<bool>(factor.storage.matrix) || factor.summary.n == 0;
+  options_.verify &= static_cast<bool>(factor.matrix()) || factor.summary.n == 0;
   KernelTimings kernel;
   CROUT_ASSIGN_OR_RETURN(solution.summary, Solve(context, factor, std::move(rhs), solution.shape,
                                                  options_, out.data(), stop, kernel));

@@ -136,9 +136,8 @@ class Digests {
   }
 
   absl::StatusOr<std::string> FactorDigests(const Factorization& factor) {
-    const FactorStorage& storage = factor.storage;
     std::vector<std::string> digests;
-    for (const Buffer* part : {&storage.lu, &storage.ipiv, &storage.scales, &storage.matrix}) {
+    for (const Buffer* part : {&factor.lu(), &factor.ipiv(), &factor.scales(), &factor.matrix()}) {
       CROUT_ASSIGN_OR_RETURN(std::string digest, BufferDigest(*part));
       digests.push_back(std::move(digest));
     }

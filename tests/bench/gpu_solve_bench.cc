@@ -98,7 +98,7 @@ class Bench {
 double Bench::Seconds(const TriangularSolver& solver, Op op, int64_t nrhs, bool residual) {
   Check(context_.ops().CopyOnDevice(b_.data(), x_.data(), b_.size()));
   Check(context_.Synchronize());
-  const AnyMatrix a{factor_.storage.matrix.data(), DType::kFloat64, n_, n_, n_};
+  const AnyMatrix a{factor_.matrix().data(), DType::kFloat64, n_, n_, n_};
   const FactorSummary& summary = factor_.summary;
   const double norm = op == Op::kNone ? summary.norm_inf : summary.norm_one;
   return Time([&] {
@@ -147,8 +147,7 @@ nlohmann::ordered_json Bench::Solve(int64_t nrhs, Op op) {
   }
   workspace_ = Allocate(workspace);
   // From the middle of a column on: no solution is a unit vector.
-  Check(
-      context_.ops().CopyOnDevice(factor_.storage.matrix.as<double>() + n_ / 2, b_.data(), bytes));
+  Check(context_.ops().CopyOnDevice(factor_.matrix().as<double>() + n_ / 2, b_.data(), bytes));
   std::vector<double> ours, getrs, verified;
   for (int round = -kWarmUps; round < kRounds; ++round) {
     const double theirs = Seconds(getrs_, op, nrhs, false);

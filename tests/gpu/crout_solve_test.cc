@@ -42,7 +42,7 @@ class GpuCroutSolveTest : public PreparedSolveTest {
     options.solver = ours_;
     options.fallback = SolverOf(Gpu(), "trsm");
     options.op = op;
-    options.verify = static_cast<bool>(factor.storage.matrix);
+    options.verify = static_cast<bool>(factor.matrix());
     return SolveOn(*gpu_, factor, b, nrhs, factor.summary.matrix_dtype, Layout::kColumnMajor,
                    options);
   }
@@ -220,9 +220,9 @@ TEST_F(GpuCroutSolveTest, SameBitsTwiceAndAfterATripThroughHostMemory) {
     const auto second = Solve(*factor, Op::kNone, b, nrhs);
     ASSERT_TRUE(first.ok() && second.ok());
     EXPECT_EQ(first->x, second->x);
-    auto host = CopyStorageToHost(gpu_->context(), factor->storage, Host().memory());
+    auto host = CopyToHost(gpu_->context(), factor->parts, Host().memory());
     ASSERT_TRUE(host.ok()) << host.status();
-    auto back = CopyStorageToDevice(gpu_->context(), *host);
+    auto back = CopyToDevice(gpu_->context(), *host);
     ASSERT_TRUE(back.ok()) << back.status();
     const Factorization promoted{factor->summary, *std::move(back)};
     const auto third = Solve(promoted, Op::kNone, b, nrhs);
@@ -246,7 +246,7 @@ TEST_F(GpuCroutSolveTest, ASingularFactorIsNotPrepared) {
   const auto factor = Prepared(GalleryNamed("zero_last_column").make(kN), kN, DType::kFloat64);
   ASSERT_TRUE(factor.ok()) << factor.status();
   EXPECT_FALSE(factor->summary.preparation.has_value());
-  EXPECT_EQ(factor->storage.prepared.size(), 0u);
+  EXPECT_EQ(factor->prepared().size(), 0u);
 }
 
 TEST_F(GpuCroutSolveTest, ErrorBoundAndRefinementUseIt) {

@@ -55,16 +55,16 @@ TEST_F(GpuDeviceTest, FactorsSurviveTheHostTier) {
   auto factor = FactorizeOn(gpu, a, kN, DType::kFloat64, Layout::kRowMajor, options);
   ASSERT_TRUE(factor.ok());
   const HostFactor before = Download(gpu, *factor);
-  const size_t bytes = factor->storage.bytes();
+  const size_t bytes = factor->parts.bytes();
   for (MemoryResource* tier : {&Gpu().staging_memory(), &Host().memory()}) {
-    auto on_host = CopyStorageToHost(gpu.context(), factor->storage, *tier);
+    auto on_host = CopyToHost(gpu.context(), factor->parts, *tier);
     ASSERT_TRUE(on_host.ok()) << on_host.status();
-    factor->storage = {};
-    auto back = CopyStorageToDevice(gpu.context(), *on_host);
+    factor->parts = {};
+    auto back = CopyToDevice(gpu.context(), *on_host);
     ASSERT_TRUE(back.ok()) << back.status();
-    factor->storage = *std::move(back);
+    factor->parts = *std::move(back);
   }
-  EXPECT_EQ(factor->storage.bytes(), bytes);
+  EXPECT_EQ(factor->parts.bytes(), bytes);
   const HostFactor after = Download(gpu, *factor);
   EXPECT_TRUE(SameBits(after.lu, before.lu));
   EXPECT_EQ(after.ipiv, before.ipiv);

@@ -51,7 +51,7 @@ TEST_F(GpuEnvironmentTest, Work) {
       const auto factor =
           FactorizeOn(gpu, a, kN, dtype, Layout::kColumnMajor, OptionsOf(Gpu(), dtype, algorithm));
       ASSERT_TRUE(factor.ok()) << factor.status();
-      const auto lu = gpu.Get<std::byte>(factor->storage.lu);
+      const auto lu = gpu.Get<std::byte>(factor->lu());
       digest.Add(lu.data(), lu.size());
       for (const char* solver : {"getrs", "trsm"}) {
         SolveOptions options;

@@ -174,7 +174,7 @@ TEST_F(GpuFactorizeTest, WithoutTheMatrixLessIsKept) {
   for (const Layout layout : {Layout::kColumnMajor, Layout::kRowMajor}) {
     auto factor = FactorizeOn(*gpu_, a, kN, DType::kFloat64, layout, options);
     ASSERT_TRUE(factor.ok()) << factor.status();
-    EXPECT_FALSE(factor->storage.matrix);
+    EXPECT_FALSE(factor->matrix());
     EXPECT_LT(FactorRatioOf(*gpu_, *factor, a), kThreshold);
   }
 }

@@ -273,10 +273,9 @@ class GpuIcmWarmTest : public GpuIcmTest {
  protected:
   FactorizeOptions Warm(const Factorization& start, FactorizeOptions options, double tolerance) {
     const int64_t n = start.summary.n;
-    options.parameters.start =
-        FactorView{{start.storage.lu.data(), start.summary.factor_dtype, n, n, n},
-                   start.storage.ipiv.as<int64_t>(),
-                   start.summary.unit_diagonal};
+    options.parameters.start = FactorView{{start.lu().data(), start.summary.factor_dtype, n, n, n},
+                                          start.ipiv().as<int64_t>(),
+                                          start.summary.unit_diagonal};
     options.parameters.tolerance = tolerance;
     return options;
   }

@@ -98,18 +98,18 @@ Factorization StoredFactor(Bench& bench, const HostMatrix& lu, int64_t n, DType 
   factor.summary.n = n;
   factor.summary.factor_dtype = factor.summary.matrix_dtype = dtype;
   factor.summary.unit_diagonal = unit;
-  factor.storage.lu = bench.Put(testing::Packed(lu, n, n, dtype));
+  factor.parts.Add(kLuPart, PartKind::kFactor, bench.Put(testing::Packed(lu, n, n, dtype)));
   std::vector<int64_t> ipiv(n);
   for (int64_t i = 0; i < n; ++i) ipiv[i] = i + 1;
-  factor.storage.ipiv = bench.Put(ipiv);
+  factor.parts.Add(kIpivPart, PartKind::kFactor, bench.Put(ipiv));
   return factor;
 }
 
 HostFactor Download(Bench& bench, const Factorization& factor) {
   HostFactor host;
-  host.lu = Doubles(bench, factor.storage.lu, factor.summary.factor_dtype);
-  host.ipiv = bench.Get<int64_t>(factor.storage.ipiv);
-  host.scales = bench.Get<double>(factor.storage.scales);
+  host.lu = Doubles(bench, factor.lu(), factor.summary.factor_dtype);
+  host.ipiv = bench.Get<int64_t>(factor.ipiv());
+  host.scales = bench.Get<double>(factor.scales());
   return host;
 }
 

@@ -87,8 +87,9 @@ absl::StatusOr<Factorization> PreparedSolveTest::Prepared(const HostMatrix& a, i
 Factorization PreparedSolveTest::PreparedStored(const HostMatrix& lu, int64_t n, DType dtype,
                                                 UnitDiagonal unit) {
   Factorization factor = StoredFactor(*gpu_, lu, n, dtype, unit);
-  factor.storage.prepared = gpu_->Allocate(*ours_->PreparedBytes(dtype, n));
-  const Buffer& prepared = factor.storage.prepared;
+  factor.parts.Add(kPreparedPart, PartKind::kPrepared,
+                   gpu_->Allocate(*ours_->PreparedBytes(dtype, n)));
+  const Buffer& prepared = factor.prepared();
   EXPECT_TRUE(
       ours_->Prepare(gpu_->context(), factor.view(), {prepared.data(), prepared.size()}).ok());
   factor.summary.preparation = gpu_->Wait().preparation;
@@ -98,7 +99,7 @@ Factorization PreparedSolveTest::PreparedStored(const HostMatrix& lu, int64_t n,
 Factorization PreparedSolveTest::PreparedWithMatrix(const HostMatrix& lu, const HostMatrix& a,
                                                     int64_t n, DType dtype, UnitDiagonal unit) {
   Factorization factor = PreparedStored(lu, n, dtype, unit);
-  factor.storage.matrix = gpu_->Put(testing::Packed(a, n, n, dtype));
+  factor.parts.Add(kMatrixPart, PartKind::kOperand, gpu_->Put(testing::Packed(a, n, n, dtype)));
   factor.summary.norm_one = testing::NormOne(a, n);
   factor.summary.norm_inf = testing::NormInf(a, n);
   return factor;

@@ -75,16 +75,14 @@ void GpuProductionTest::ExpectSolves(const Factorization& factor) {
 template <class T>
 void GpuProductionTest::ExpectProbeSeesAnError(const Factorization& factor) {
   const int64_t n = factor.summary.n;
-  T* const last = factor.storage.lu.template as<T>() + n * n - 1;
+  T* const last = factor.lu().template as<T>() + n * n - 1;
   const T wrong = 1e4;
   ASSERT_TRUE(gpu_->ops().CopyToDevice(&wrong, last, sizeof(wrong)).ok());
   const Buffer work = gpu_->Allocate(kFactorProbeVectors * n * sizeof(double));
   const FactorProbe probe{n, 1, work.as<double>()};
+  ASSERT_TRUE(gpu_->ops().StartProbe({factor.matrix().data(), kDTypeOf<T>, n, n, n}, probe).ok());
   ASSERT_TRUE(
-      gpu_->ops().StartProbe({factor.storage.matrix.data(), kDTypeOf<T>, n, n, n}, probe).ok());
-  ASSERT_TRUE(gpu_->ops()
-                  .InspectFactor(factor.view().lu, false, factor.storage.ipiv.as<int64_t>(), probe)
-                  .ok());
+      gpu_->ops().InspectFactor(factor.view().lu, false, factor.ipiv().as<int64_t>(), probe).ok());
   EXPECT_GT(FactorQuality(gpu_->Wait().factor.probe, probe, factor.summary.norm_one, kDTypeOf<T>),
             testing::kThreshold);
 }

@@ -32,12 +32,13 @@ absl::StatusOr<HostMatrix> SchurOn(Bench& bench, const HostMatrix& a, int64_t n,
   options.leading = k;
   options.layout = layout;
   Buffer upload = bench.Put(Packed(a, n, n, dtype, layout));
-  const PackedMatrix s = SchurShape(options, dtype, n);
+  const auto plan = PlanSchur(options, {nullptr, dtype, layout, n, n});
+  if (!plan.ok()) return plan.status();
+  const PackedMatrix& s = plan->complement;
   std::vector<std::byte> out(s.bytes());
   KernelTimings timings;
   const auto result =
-      ComputeSchurComplement(bench.context(), std::move(upload), {nullptr, dtype, layout, n, n},
-                             options, out.data(), Never, timings);
+      ComputeSchurComplement(bench.context(), *plan, std::move(upload), out.data(), Never, timings);
   if (!result.ok()) return result.status();
   EXPECT_EQ(result->factor.summary.info, 0);
   EXPECT_EQ(result->complement.has_value(), k < n);

@@ -160,7 +160,7 @@ TEST_F(GpuSolveFallbackTest, AnAnswerThatFallsShortIsReplaced) {
     auto factor = Prepared(a, kN, dtype);
     ASSERT_TRUE(factor.ok()) << factor.status();
     std::vector<std::byte> zeros(64 * SizeOf(dtype));  // of the first column of L's first inverse
-    std::byte* const inverse = factor->storage.prepared.data() + kN * sizeof(int64_t);
+    std::byte* const inverse = factor->prepared().data() + kN * sizeof(int64_t);
     ASSERT_TRUE(gpu_->ops().CopyToDevice(zeros.data(), inverse, zeros.size()).ok());
     gpu_->Wait();
     const HostMatrix b = RandomMatrix(kN, 3, 5);

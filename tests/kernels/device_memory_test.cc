@@ -57,8 +57,8 @@ TEST_F(DeviceMemoryTest, FactorizeStaysWithinItsDeclaration) {
     memory_.ResetPeak();
     ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a_, kN, request));
     EXPECT_LE(memory_.peak_bytes(), declared.peak);
-    EXPECT_LE(factor.storage.bytes(), declared.kept);
-    EXPECT_EQ(memory_.live_bytes(), factor.storage.bytes());
+    EXPECT_LE(factor.parts.bytes(), declared.kept);
+    EXPECT_EQ(memory_.live_bytes(), factor.parts.bytes());
     EXPECT_GE(2 * memory_.peak_bytes(), declared.peak);  // and the declaration is not idle
   }
 }
@@ -133,17 +133,16 @@ TEST_F(DeviceMemoryTest, StorageMovesBetweenTiers) {
   ASSERT_OK_AND_ASSIGN(Factorization factor, runner_.Factor(a_, kN, request));
   ASSERT_OK_AND_ASSIGN(const Solution before, runner_.Solve(factor, b_, kNrhs, {}));
   CountingResource host(1 << 20);
-  ASSERT_OK_AND_ASSIGN(const FactorStorage copy,
-                       CopyStorageToHost(runner_.context(), factor.storage, host));
-  EXPECT_EQ(copy.bytes(), factor.storage.bytes());
+  ASSERT_OK_AND_ASSIGN(const FactorParts copy, CopyToHost(runner_.context(), factor.parts, host));
+  EXPECT_EQ(copy.bytes(), factor.parts.bytes());
   EXPECT_EQ(host.live_bytes(), copy.bytes());
-  factor.storage = FactorStorage();
+  factor.parts = FactorParts();
   EXPECT_EQ(memory_.live_bytes(), 0u);
-  ASSERT_OK_AND_ASSIGN(factor.storage, CopyStorageToDevice(runner_.context(), copy));
+  ASSERT_OK_AND_ASSIGN(factor.parts, CopyToDevice(runner_.context(), copy));
   ASSERT_OK_AND_ASSIGN(const Solution after, runner_.Solve(factor, b_, kNrhs, {}));
   EXPECT_EQ(after.x, before.x);
   host.FailAllocations(1, 1);
-  EXPECT_THAT(CopyStorageToHost(runner_.context(), factor.storage, host),
+  EXPECT_THAT(CopyToHost(runner_.context(), factor.parts, host),
               FailsWith(absl::StatusCode::kResourceExhausted, "bytes"));
   EXPECT_EQ(host.live_bytes(), copy.bytes());
 }

@@ -112,7 +112,7 @@ TEST_P(EquilibrateTest, AutoLeavesAGoodMatrixAlone) {
   request.equilibrate = kAuto;
   ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a, 20, request));
   EXPECT_FALSE(factor.summary.row_scaled || factor.summary.col_scaled);
-  EXPECT_FALSE(bool{factor.storage.scales});
+  EXPECT_FALSE(bool{factor.scales()});
 }
 
 TEST_P(EquilibrateTest, ScaledFactorIsOfTheScaledMatrix) {
@@ -123,7 +123,7 @@ TEST_P(EquilibrateTest, ScaledFactorIsOfTheScaledMatrix) {
   request.equilibrate = EquilibrateMode::kOn;
   ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a, n, request));
   ASSERT_OK_AND_ASSIGN(const HostFactor parts, runner_.Download(factor));
-  const double* scales = factor.storage.scales.as<double>();  // host memory, this being the host
+  const double* scales = factor.scales().as<double>();  // host memory, this being the host
   HostMatrix as = a;
   for (int64_t j = 0; j < n; ++j) {
     for (int64_t i = 0; i < n; ++i) as[i + j * n] *= scales[i] * scales[n + j];

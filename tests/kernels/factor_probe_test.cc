@@ -159,7 +159,7 @@ TEST_F(FactorProbeTest, EstimatesTheFactorRatio) {
         ASSERT_OK_AND_ASSIGN(const HostFactor parts, runner_.Download(factor));
         HostMatrix factored = Rounded(a, DType::kFloat32);
         if (mode == EquilibrateMode::kOn) {
-          const double* scales = factor.storage.scales.as<double>();
+          const double* scales = factor.scales().as<double>();
           for (int64_t k = 0; k < n * n; ++k) factored[k] *= scales[k % n] * scales[n + k / n];
         }
         const double ratio = FactorRatio(factored, n, parts.lu, parts.ipiv,

@@ -130,7 +130,7 @@ TEST(LayoutTest, RowMajorGivesTheSameBits) {
       EXPECT_EQ(lu_columns.ipiv, lu_rows.ipiv);
       EXPECT_EQ(x_columns.x, x_rows.x);
       EXPECT_DOUBLE_EQ(columns.summary.norm_one, rows.summary.norm_one);
-      EXPECT_EQ(bool{columns.storage.matrix}, keep);
+      EXPECT_EQ(bool{columns.matrix()}, keep);
     }
   }
 }

@@ -121,8 +121,8 @@ TEST_F(IcmFailuresTest, AStartOfAnotherOrderOrTypeIsRefused) {
   const HostMatrix a = RandomMatrix(10, 10, 1);
   ASSERT_OK_AND_ASSIGN(const Factorization start, runner_.Factor(a, 10, FactorRequest{}));
   FactorRequest request = Request("icmpp", 0);
-  request.parameters.start = FactorView{{start.storage.lu.data(), DType::kFloat64, 10, 10, 10},
-                                        start.storage.ipiv.as<int64_t>(),
+  request.parameters.start = FactorView{{start.lu().data(), DType::kFloat64, 10, 10, 10},
+                                        start.ipiv().as<int64_t>(),
                                         UnitDiagonal::kL};
   EXPECT_THAT(runner_.Factor(RandomMatrix(9, 9, 1), 9, request),
               FailsWith(absl::StatusCode::kInvalidArgument, "order 10"));

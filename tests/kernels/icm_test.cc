@@ -56,8 +56,8 @@ class IcmTest : public ::testing::Test {
 
   static FactorView ViewOf(const Factorization& factor) {
     const int64_t n = factor.summary.n;
-    return {{factor.storage.lu.data(), factor.summary.factor_dtype, n, n, n},
-            factor.storage.ipiv.as<int64_t>(),
+    return {{factor.lu().data(), factor.summary.factor_dtype, n, n, n},
+            factor.ipiv().as<int64_t>(),
             factor.summary.unit_diagonal};
   }
 

@@ -185,7 +185,7 @@ TEST_F(InputChecksTest, EmptySystems) {
   EXPECT_EQ(factor.summary.info, 0);
   EXPECT_EQ(factor.summary.pivot_growth, 1);
   EXPECT_EQ(*factor.summary.rcond, 1);
-  EXPECT_EQ(factor.storage.bytes(), 0u);
+  EXPECT_EQ(factor.parts.bytes(), 0u);
   SolveRequest solve;
   solve.error_bound = true;
   ASSERT_OK_AND_ASSIGN(const Solution none, runner_.Solve(factor, {}, 2, solve));

@@ -172,7 +172,7 @@ TEST_F(PreparedFactorTest, AnUnpreparedFactorIsRefused) {
 TEST_F(PreparedFactorTest, ASingularFactorIsNotPreparedAndSaysThatItIsSingular) {
   const Factorization factor = Factor(Diagonal(0));
   EXPECT_FALSE(factor.summary.preparation.has_value());
-  EXPECT_FALSE(factor.storage.prepared);
+  EXPECT_FALSE(factor.prepared());
   EXPECT_THAT(SolveOnes(factor, With(Getrs())),
               FailsWith(absl::StatusCode::kFailedPrecondition, "singular"));
 }
@@ -188,22 +188,24 @@ TEST_F(PreparedFactorTest, ItsBytesAreDeclaredAndKept) {
   EXPECT_EQ(declared.kept, without.bytes.kept + prepared);
   EXPECT_EQ(declared.peak, without.bytes.peak + prepared);
   const Factorization factor = Factor(Diagonal(2));
-  EXPECT_EQ(factor.storage.bytes(), declared.kept);
+  EXPECT_EQ(factor.parts.bytes(), declared.kept);
   EXPECT_EQ(device_.counting_memory().live_bytes(), declared.kept);
 }
 
 TEST_F(PreparedFactorTest, SurvivesATripThroughHostMemory) {
   const Factorization factor = Factor(Diagonal(2));
-  ASSERT_OK_AND_ASSIGN(FactorStorage host,
-                       CopyStorageToHost(*context_, factor.storage, device_.staging_memory()));
-  EXPECT_EQ(host.bytes(), factor.storage.bytes());
-  ASSERT_OK_AND_ASSIGN(FactorStorage back, CopyStorageToDevice(*context_, host));
+  ASSERT_OK_AND_ASSIGN(FactorParts host,
+                       CopyToHost(*context_, factor.parts, device_.staging_memory()));
+  EXPECT_EQ(host.bytes(), factor.parts.bytes());
+  ASSERT_OK_AND_ASSIGN(FactorParts back, CopyToDevice(*context_, host));
   const Factorization promoted{factor.summary, std::move(back)};
   ASSERT_OK_AND_ASSIGN(const SolveSummary summary, SolveOnes(promoted, With(nullptr)));
   EXPECT_EQ(summary.solver, "crout_solve");
-  ASSERT_OK_AND_ASSIGN(const FactorStorage download,
-                       CopyFactorsToHost(*context_, factor.storage, device_.staging_memory()));
-  EXPECT_FALSE(download.prepared);
+  ASSERT_OK_AND_ASSIGN(const FactorParts download,
+                       CopyForDownload(*context_, factor.parts, device_.staging_memory()));
+  EXPECT_FALSE(download.Has(PartKind::kPrepared));
+  EXPECT_FALSE(download.Has(PartKind::kOperand));
+  EXPECT_TRUE(download[kLuPart]);
 }
 
 TEST_F(PreparedFactorTest, OfOrderZero) {

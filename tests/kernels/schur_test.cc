@@ -98,8 +98,8 @@ absl::StatusOr<Complement> SchurTest::Compute(const HostMatrix& a, int64_t n,
   memory_.FailAllocations(0);
   EXPECT_LE(memory_.peak_bytes() - before, plan->bytes.peak);
   if (!result.ok()) return result.status();
-  EXPECT_LE(result->factor.storage.bytes(), plan->bytes.kept);
-  EXPECT_EQ(memory_.live_bytes() - before, result->factor.storage.bytes());
+  EXPECT_LE(result->factor.parts.bytes(), plan->bytes.kept);
+  EXPECT_EQ(memory_.live_bytes() - before, result->factor.parts.bytes());
   const bool written = out != std::vector<std::byte>(out.size(), kUntouched);
   return Complement{std::move(result->factor), result->complement, Unpacked(out.data(), s),
                     written};
@@ -222,7 +222,7 @@ TEST_F(SchurTest, TheFactorIsThatOfTheLeadingBlock) {
       ASSERT_OK_AND_ASSIGN(const Complement complement, Compute(a, kN, request));
       const Factorization& factor = complement.factor;
       ASSERT_OK_AND_ASSIGN(const Factorization expected, runner_.Factor(a11, kK, request.factor));
-      EXPECT_EQ(factor.storage.bytes(), expected.storage.bytes());
+      EXPECT_EQ(factor.parts.bytes(), expected.parts.bytes());
       EXPECT_EQ(factor.summary.norm_one, expected.summary.norm_one);
       EXPECT_EQ(factor.summary.pivot_growth, expected.summary.pivot_growth);
       EXPECT_EQ(*factor.summary.rcond, *expected.summary.rcond);

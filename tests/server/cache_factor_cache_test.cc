@@ -276,7 +276,7 @@ TEST_F(FactorCacheTest, MemoryIsFreeBeforeTheBudgetSaysSo) {
   {
     NewFactor factor;
     ASSERT_OK_AND_ASSIGN(factor.reservation, cache_->ReserveOnDevice(slot(), kUnit));
-    ASSERT_OK_AND_ASSIGN(factor.factorization.storage.lu, memory.Allocate(kUnitData));
+    ASSERT_OK_AND_ASSIGN(factor.factorization.lu(), memory.Allocate(kUnitData));
   }
   EXPECT_EQ(memory.reserved_at_release(), kUnit);
 }

@@ -16,9 +16,9 @@ namespace {
 
 // The bytes of `from` in the memory of its context's device.
 char FillOf(const Factorization& factor) {
-  const std::byte* data = factor.storage.lu.data();
+  const std::byte* data = factor.lu().data();
   const bool even =
-      std::all_of(data, data + factor.storage.lu.size(), [&](std::byte b) { return b == data[0]; });
+      std::all_of(data, data + factor.lu().size(), [&](std::byte b) { return b == data[0]; });
   return even ? static_cast<char>(data[0]) : '!';
 }
 
@@ -68,10 +68,10 @@ absl::StatusOr<NewFactor> CacheTest::Make(char fill, size_t bytes, size_t slot_i
   NewFactor factor;
   factor.slot = &slot(slot_index);
   CROUT_ASSIGN_OR_RETURN(factor.reservation, cache_->ReserveOnDevice(*factor.slot, bytes));
-  FactorStorage& storage = factor.factorization.storage;
   const size_t data = bytes - FactorCache::kEntryBytes;
-  CROUT_ASSIGN_OR_RETURN(storage.lu, device(slot_index).memory().Allocate(data));
-  if (data > 0) std::memset(storage.lu.data(), fill, data);
+  CROUT_ASSIGN_OR_RETURN(Buffer lu, device(slot_index).memory().Allocate(data));
+  if (data > 0) std::memset(lu.data(), fill, data);
+  factor.factorization.parts.Add(kLuPart, PartKind::kFactor, std::move(lu));
   factor.factorization.summary.n = fill;
   return factor;
 }

@@ -31,7 +31,7 @@ class CacheSolveTest : public CacheTest {
     testing::JobRunner runner(device());
     auto factorization = runner.Factor(Matrix(id), kN, {});
     if (!factorization.ok()) return factorization.status();
-    EXPECT_EQ(factorization->storage.bytes() + FactorCache::kEntryBytes, kPerFactor);
+    EXPECT_EQ(factorization->parts.bytes() + FactorCache::kEntryBytes, kPerFactor);
     NewFactor factor;
     factor.factorization = *std::move(factorization);
     factor.reservation = *std::move(room);

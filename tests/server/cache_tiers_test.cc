@@ -231,8 +231,8 @@ TEST_F(CacheTiersTest, ACopyFromHostMemoryMovesNothing) {
   ASSERT_OK_AND_ASSIGN(FactorCache::Pin pin, cache_->Acquire(kTenant, a));
   ASSERT_OK_AND_ASSIGN(const auto copy, pin.CopyFromHost(host_memory_));
   ASSERT_TRUE(copy.has_value());
-  EXPECT_EQ(copy->lu.data()[0], std::byte{'a'});
-  EXPECT_FALSE(copy->matrix);
+  EXPECT_EQ((*copy)[kLuPart].data()[0], std::byte{'a'});
+  EXPECT_FALSE(copy->Has(PartKind::kOperand));
   EXPECT_EQ(TierOf(a), Tier::kHost);
 }
 

@@ -98,15 +98,14 @@ absl::StatusOr<Solution> JobRunner::Solve(const Factorization& factor, const Hos
 
 absl::StatusOr<HostFactor> JobRunner::Download(const Factorization& factor) {
   const int64_t n = factor.summary.n;
-  const FactorStorage& storage = factor.storage;
   HostFactor result;
-  std::vector<std::byte> lu(storage.lu.size());
+  std::vector<std::byte> lu(factor.lu().size());
   result.ipiv.resize(n);
   if (n > 0) {
     MatrixOps& ops = context_->ops();
-    CROUT_RETURN_IF_ERROR(ops.CopyToHost(storage.lu.data(), lu.data(), lu.size()));
+    CROUT_RETURN_IF_ERROR(ops.CopyToHost(factor.lu().data(), lu.data(), lu.size()));
     CROUT_RETURN_IF_ERROR(
-        ops.CopyToHost(storage.ipiv.data(), result.ipiv.data(), n * sizeof(int64_t)));
+        ops.CopyToHost(factor.ipiv().data(), result.ipiv.data(), n * sizeof(int64_t)));
     CROUT_RETURN_IF_ERROR(context_->Synchronize());
   }
   result.lu =

@@ -74,13 +74,13 @@ void AddSolves(const Workbench& bench, const Factorization& factor, int refine, 
 
 absl::Status AddAccuracy(const Workbench& bench, const std::vector<double>& values,
                          const EvaluationOptions& options, Evaluation& result) {
-  const FactorStorage& storage = result.factor.storage;
+  const Factorization& factor = result.factor;
   std::vector<std::byte> lu_bytes(bench.matrix_bytes());
   std::vector<int64_t> ipiv(bench.n());
   MatrixOps& ops = bench.context().ops();
-  CROUT_RETURN_IF_ERROR(ops.CopyToHost(storage.lu.data(), lu_bytes.data(), lu_bytes.size()));
+  CROUT_RETURN_IF_ERROR(ops.CopyToHost(factor.lu().data(), lu_bytes.data(), lu_bytes.size()));
   CROUT_RETURN_IF_ERROR(
-      ops.CopyToHost(storage.ipiv.data(), ipiv.data(), ipiv.size() * sizeof(int64_t)));
+      ops.CopyToHost(factor.ipiv().data(), ipiv.data(), ipiv.size() * sizeof(int64_t)));
   CROUT_RETURN_IF_ERROR(bench.context().Synchronize());
   const std::vector<double> lu = Unpacked(bench.dtype(), lu_bytes);
   if (options.accuracy) {

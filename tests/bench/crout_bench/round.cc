@@ -97,10 +97,10 @@ void Round::AdvanceStart(Entry& entry) {
   entry.c.parameters.start.reset();
   entry.start = std::exchange(entry.next, std::nullopt);
   if (!entry.start || entry.start->summary.info != 0) return;
-  const FactorStorage& storage = entry.start->storage;
+  const Factorization& start = *entry.start;
   const int64_t n = bench_.n();
-  entry.c.parameters.start = FactorView{{storage.lu.data(), bench_.dtype(), n, n, n},
-                                        storage.ipiv.as<int64_t>(),
+  entry.c.parameters.start = FactorView{{start.lu().data(), bench_.dtype(), n, n, n},
+                                        start.ipiv().as<int64_t>(),
                                         entry.start->summary.unit_diagonal};
 }
 
