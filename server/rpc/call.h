@@ -201,34 +201,27 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
     EndAfterReplies(absl::OkStatus());
   }
 
-  // Brackets work outside reactions. BeginWork is false when nobody wants it: then do nothing.
-  bool BeginWork() {
-    MutexLock lock(&mutex_);
-    if (!wanted()) return false;
-    ticket_.BeginWork();
-    return true;
-  }
-  void EndWork() {
-    MutexLock lock(&mutex_);
-    core_.metrics.CountWasted(ticket_.EndWork(Clock::now()));
-    ReleaseIfIdle();
-  }
-
   // Runs `work`, unless nobody wants it, on a thread of its own, where nothing above could catch:
   // memory that the standard library does not get ends this call alone.
   template <class Work>
   void DoWork(Work work) {
-    if (!BeginWork()) return;
+    {
+      MutexLock lock(&mutex_);
+      if (!wanted()) return;
+      ticket_.BeginWork();
+    }
     try {
       work();
     } catch (const std::bad_alloc&) {
       Abort(OutOfMemory());
     }
-    EndWork();
+    MutexLock lock(&mutex_);
+    core_.metrics.CountWasted(ticket_.EndWork(Clock::now()));
+    ReleaseIfIdle();
   }
 
-  // Queues a job: `work`, unless nobody wants it by then. An error has ended the call.
   using JobWork = std::function<void(ExecutionContext&)>;
+  // Queues a job: `work`, unless nobody wants it by then. An error has ended the call.
   void Submit(DeviceScheduler& scheduler, double predicted_seconds, JobWork work)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!wanted()) return;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "kernels/util/status_macros.h"
 #include "server/rpc/upload_call.h"
 
 namespace crout {

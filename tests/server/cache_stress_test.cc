@@ -1,5 +1,5 @@
-// Everything at once: acquire, solve's use, release, replace, eviction, sweep. Each use must see
-// one version whole, and nothing may be left over. Made for ThreadSanitizer.
+// Everything at once: acquire, solve's use, download, release, replace, eviction, sweep. Each use
+// must see one version whole, and nothing may be left over. Made for ThreadSanitizer.
 #include <atomic>
 #include <chrono>
 #include <random>
@@ -52,6 +52,19 @@ class CacheStressTest : public CacheTest {
     }
   }
 
+  // As GetFactors does with what lies in host memory.
+  void CopyOne(const Handle& handle) {
+    auto pin = cache_->Acquire(kTenant, handle);
+    if (!pin.ok()) return;
+    const auto copy = pin->CopyFromHost(host_memory_);
+    if (!copy.ok()) {
+      ++wrong_;
+    } else if (copy->has_value()) {
+      ++copies_;
+      if ((*copy)->lu.data()[0] != std::byte(pin->summary().n)) ++wrong_;
+    }
+  }
+
   void Step(std::mt19937& random) {
     const int i = static_cast<int>(random() % kSlots);
     const Handle handle = HandleAt(i);
@@ -79,6 +92,9 @@ class CacheStressTest : public CacheTest {
         cache_->tiers();
         return;
       }
+      case 3:
+        CopyOne(handle);
+        return;
       default:
         UseOne(handle);
     }
@@ -86,6 +102,7 @@ class CacheStressTest : public CacheTest {
 
   std::atomic<int> wrong_ = 0;
   std::atomic<int> uses_ = 0;
+  std::atomic<int> copies_ = 0;
   Mutex mutex_;
   std::vector<Handle> handles_ ABSL_GUARDED_BY(mutex_) = std::vector<Handle>(kSlots);
 };
@@ -102,6 +119,7 @@ TEST_F(CacheStressTest, NothingIsTornOrLeft) {
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(wrong_, 0);
   EXPECT_GT(uses_, kThreads * kSteps / 10);
+  EXPECT_GT(copies_, 0);
   EXPECT_GT(Metric("crout_cache_promotions_total"), 0);
 
   Sweep();  // what earlier ones removed is free
