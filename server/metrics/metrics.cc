@@ -254,11 +254,11 @@ void Metrics::CountPoorResult(std::string_view algorithm, PoorResult result) {
   PoorResults(algorithm, kPoorResultNames[Index(result)]).Increment();
 }
 
-void Metrics::CountCacheHit(CacheTier tier) { cache_hits_[Index(tier)]->Increment(); }
+void Metrics::CountCacheHit(Tier tier) { cache_hits_[Index(tier)]->Increment(); }
 
 void Metrics::CountCacheMiss(CacheMiss reason) { cache_misses_[Index(reason)]->Increment(); }
 
-void Metrics::CountCacheEviction(CacheTier tier, CacheEviction reason) {
+void Metrics::CountCacheEviction(Tier tier, CacheEviction reason) {
   cache_evictions_[Index(tier)][Index(reason)]->Increment();
 }
 

@@ -31,6 +31,7 @@ class Family;
 namespace crout {
 
 enum class SolverFallback : uint8_t;
+enum class Tier : uint8_t;
 
 struct MetricsOptions {
   std::vector<DeviceLabels> devices;
@@ -91,9 +92,9 @@ class Metrics {
   // it.
   void CountPoorResult(std::string_view algorithm, PoorResult result);
 
-  void CountCacheHit(CacheTier tier);
+  void CountCacheHit(Tier tier);
   void CountCacheMiss(CacheMiss reason);
-  void CountCacheEviction(CacheTier tier, CacheEviction reason);
+  void CountCacheEviction(Tier tier, CacheEviction reason);
   // A factor that came back from host memory to its device.
   void ObservePromotion(double seconds);
 

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/factorization.h"
+#include "server/cache/tier.h"
 #include "server/metrics/buckets.h"
 #include "tests/server/scrape.h"
 
@@ -111,9 +112,9 @@ TEST(MetricsTest, CountsWhatItIsTold) {
   metrics.CountIterations("getrf", Start::kCold, 9, 9, 9);
   metrics.CountPoorResult("cm", PoorResult::kComplement);
   metrics.CountPoorResult("cm", PoorResult::kComplement);
-  metrics.CountCacheHit(CacheTier::kHost);
+  metrics.CountCacheHit(Tier::kHost);
   metrics.CountCacheMiss(CacheMiss::kExpired);
-  metrics.CountCacheEviction(CacheTier::kDevice, CacheEviction::kPressure);
+  metrics.CountCacheEviction(Tier::kDevice, CacheEviction::kPressure);
   metrics.ObservePromotion(0.5);
   const std::string text = metrics.Scrape();
   auto expect = [&](const char* series, double value) {
@@ -208,7 +209,7 @@ TEST(MetricsTest, GaugesMirrorTheSourceAtEveryScrape) {
   state.devices[1].reserved_bytes = 1 << 20;
   state.devices[1].healthy = false;
   state.devices[0].queue_depth = 3;
-  state.cache[static_cast<size_t>(CacheTier::kHost)] = {.entries = 2, .bytes = 512};
+  state.cache[static_cast<size_t>(Tier::kHost)] = {.entries = 2, .bytes = 512};
   state.devices[1].memory_age_seconds = 2.5;
   state.call_memory_limit = 4096;
   state.call_memory_reserved = 1024;
