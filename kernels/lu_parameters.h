@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "kernels/matrix.h"
 
 namespace crout {
@@ -46,7 +47,7 @@ struct PivotCriterion {
   double threshold = 0.1;
 };
 
-// Unset and 0: the method's own choice. A method takes those that its traits name.
+// Unset and 0: the method's own choice. A method takes those that its MethodTraits name.
 struct LuParameters {
   std::optional<PivotCriterion> pivoting;
   // Iterative methods: an element has converged when it changes by no more than this, relative to
@@ -58,6 +59,11 @@ struct LuParameters {
   // Warm start: factors of a matrix near this one, of the same order and type, on the same device.
   std::optional<FactorView> start;
 };
+
+struct MethodTraits;
+
+// INVALID_ARGUMENT for a parameter that the method does not take, or out of its range.
+absl::Status CheckParameters(const MethodTraits& traits, const LuParameters& parameters);
 
 // What an iterative method did, section by section.
 struct IterationReport {

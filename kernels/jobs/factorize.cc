@@ -155,7 +155,7 @@ absl::Status FactorizeJob::Factor(StopRequested stop) {
 
 absl::Status FactorizeJob::FillSummary() {
   const DeviceReport& report = context_.report();
-  const AlgorithmTraits& traits = options_.algorithm->traits();
+  const MethodTraits& traits = options_.algorithm->traits();
   if (scaling_.any()) factored_ = report.matrix;
   summary_.algorithm = std::string(traits.name);
   summary_.n = n_;
@@ -293,7 +293,7 @@ absl::Status CheckArguments(const FactorizeOptions& options, const PackedMatrix&
                             size_t upload_bytes, const FactorizePlan& plan) {
   CROUT_RETURN_IF_ERROR(CheckSquareUpload(shape, upload_bytes, plan.upload));
   CROUT_RETURN_IF_ERROR(CheckParameters(options.algorithm->traits(), options.parameters));
-  const AlgorithmTraits& traits = options.algorithm->traits();
+  const MethodTraits& traits = options.algorithm->traits();
   for (const TriangularSolver* solver : {options.condition_solver, options.prepare}) {
     if (solver == nullptr) continue;
     CROUT_RETURN_IF_ERROR(CheckSupports(*solver, traits.unit_diagonal, traits.name));

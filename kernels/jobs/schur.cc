@@ -186,7 +186,7 @@ absl::StatusOr<SchurResult> SchurJob::Run(std::byte* out, StopRequested stop,
 absl::Status CheckArguments(const SchurOptions& options, const PackedMatrix& shape,
                             size_t upload_bytes, const SchurPlan& plan) {
   CROUT_RETURN_IF_ERROR(CheckSquareUpload(shape, upload_bytes, plan.upload));
-  const AlgorithmTraits& traits = options.factor.algorithm->traits();
+  const MethodTraits& traits = options.factor.algorithm->traits();
   return CheckSupports(*options.solver, traits.unit_diagonal, traits.name);
 }
 

@@ -18,14 +18,11 @@ void DescribeDevice(const DeviceSlot& slot, v1::DeviceStatus* status) {
   status->set_name(device.info().name);
   status->set_description(device.info().description);
   status->set_healthy(device.healthy());
-  for (const auto& algorithm : device.algorithms()) {
-    status->add_algorithms(AlgorithmFromName(algorithm->traits().name));
+  for (const MethodTraits& traits : device.catalogue().algorithm_traits()) {
+    status->add_algorithms(AlgorithmFromName(traits.name));
   }
-  for (const auto& solver : device.direct_solvers()) {
-    status->add_algorithms(AlgorithmFromName(solver->name()));
-  }
-  for (const auto& solver : device.solvers()) {
-    status->add_solvers(SolverFromName(solver->name()));
+  for (const MethodTraits& traits : device.catalogue().solver_traits()) {
+    status->add_solvers(SolverFromName(traits.name));
   }
   status->set_memory_bytes(static_cast<int64_t>(device.info().memory_bytes));
   status->set_budget_bytes(static_cast<int64_t>(slot.budget->limit()));
@@ -80,7 +77,8 @@ absl::Status EstimateFactorization(ServerCore& core, const v1::EstimateFactorize
       }));
   DeviceSlot* const slot = &step->slot();
   CROUT_RETURN_IF_ERROR(Resolve(request.options(), *slot->device, request.n(), &options));
-  options.prepare = FindSolverToPrepare(*slot->device, options.algorithm->traits().unit_diagonal);
+  options.prepare = FindSolverToPrepare(*slot->device, options.algorithm->traits().unit_diagonal,
+                                        options.factor_dtype);
   CROUT_ASSIGN_OR_RETURN(const JobBytes bytes, FactorizeBytes(options, matrix_dtype, request.n()));
   response->set_algorithm(AlgorithmFromName(options.algorithm->traits().name));
   response->set_device(slot->device->info().name);
