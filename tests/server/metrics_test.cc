@@ -24,10 +24,18 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::Optional;
 
+MethodTraits Named(const char* name, bool iterative = false) {
+  return {.name = name, .description = "", .iterative = iterative};
+}
+
 MetricsOptions TwoDevices() {
-  return {
-      .devices = {{"host", {"getrf", "cmpp"}, {"getrs", "ss"}}, {"cuda:0", {"getrf"}, {"trsm"}}},
-      .cuda = "none"};
+  return {.devices = {{.name = "host",
+                       .algorithms = {Named("getrf"), Named("cmpp"), Named("icm", true)},
+                       .solvers = {Named("getrs"), Named("ss", true)}},
+                      {.name = "cuda:0",
+                       .algorithms = {Named("getrf"), Named("icm", true), Named("icmpp", true)},
+                       .solvers = {Named("trsm")}}},
+          .cuda = "none"};
 }
 
 TEST(ScrapeTest, FindsExactSeriesOnly) {
@@ -109,7 +117,7 @@ TEST(MetricsTest, CountsWhatItIsTold) {
     metrics.CountSolverFallback(fallback);
   }
   metrics.CountIterations("icm", Start::kWarm, 3, 2, 1);
-  metrics.CountIterations("getrf", Start::kCold, 9, 9, 9);
+  metrics.CountIterations("getrf", Start::kCold, 9, 9, 9);  // does not iterate
   metrics.CountPoorResult("cm", PoorResult::kComplement);
   metrics.CountPoorResult("cm", PoorResult::kComplement);
   metrics.CountCacheHit(Tier::kHost);
@@ -134,6 +142,8 @@ TEST(MetricsTest, CountsWhatItIsTold) {
   expect("crout_sections_total{algorithm=\"icm\",start=\"warm\"}", 2);
   expect("crout_pivots_total{algorithm=\"icm\",start=\"warm\"}", 1);
   expect("crout_iterations_total{algorithm=\"icm\",start=\"cold\"}", 0);
+  EXPECT_THAT(text, Not(HasSubstr("crout_iterations_total{algorithm=\"getrf\"")));
+  EXPECT_THAT(text, Not(HasSubstr("crout_iterations_total{algorithm=\"ss\"")));
   expect("crout_poor_results_total{algorithm=\"cm\",result=\"complement\"}", 2);
   expect("crout_poor_results_total{algorithm=\"getrf\",result=\"factor\"}", 0);
   expect("crout_cache_hits_total{tier=\"host\"}", 1);
