@@ -7,7 +7,6 @@
 #include <optional>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "kernels/matrix.h"
 
 namespace crout {
@@ -59,11 +58,6 @@ struct LuParameters {
   // Warm start: factors of a matrix near this one, of the same order and type, on the same device.
   std::optional<FactorView> start;
 };
-
-struct MethodTraits;
-
-// INVALID_ARGUMENT for a parameter that the method does not take, or out of its range.
-absl::Status CheckParameters(const MethodTraits& traits, const LuParameters& parameters);
 
 // What an iterative method did, section by section.
 struct IterationReport {

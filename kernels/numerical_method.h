@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "absl/status/status.h"
 #include "kernels/dtype.h"
 #include "kernels/lu_parameters.h"
 #include "kernels/util/enum_set.h"
@@ -45,6 +46,9 @@ struct MethodTraits {
   // Timed where a device measures its speed (costs/measure_costs.h); others go by a timed one's.
   bool is_timed = false;
 };
+
+// INVALID_ARGUMENT for a parameter that such an LuAlgorithm does not take, or out of its range.
+absl::Status CheckParameters(const MethodTraits& traits, const LuParameters& parameters);
 
 // What LuAlgorithm, TriangularSolver and DirectSolver have in common. Immutable and thread-safe.
 class NumericalMethod {

@@ -1,9 +1,8 @@
-#include "kernels/lu_parameters.h"
+#include "kernels/numerical_method.h"
 
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/numerical_method.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/strings.h"
 
