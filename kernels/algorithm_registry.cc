@@ -1,6 +1,6 @@
 #include "kernels/algorithm_registry.h"
 
-#include <string>
+#include <memory>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +11,7 @@ namespace crout {
 namespace {
 
 constexpr std::string_view kAuto = "auto";
+constexpr std::string_view kAlgorithm = "algorithm";
 
 template <class T, class Cost>
 const T* Cheapest(const std::vector<const T*>& candidates, Cost cost) {
@@ -21,40 +22,63 @@ const T* Cheapest(const std::vector<const T*>& candidates, Cost cost) {
   return best;
 }
 
+template <class T>
+const T* Named(const std::vector<std::unique_ptr<T>>& methods, std::string_view name) {
+  for (const auto& method : methods) {
+    if (method->name() == name) return method.get();
+  }
+  return nullptr;
+}
+
+template <class T>
+std::vector<absl::string_view> NamesOf(const T& methods) {
+  std::vector<absl::string_view> names;
+  for (const auto& method : methods) names.push_back(ToAbsl(method->name()));
+  return names;
+}
+
 absl::Status NoSuchName(const Device& device, std::string_view what, std::string_view name,
-                        const std::vector<std::string>& has) {
+                        const std::vector<absl::string_view>& has) {
   return absl::UnimplementedError(absl::StrCat(ToAbsl(what), " '", ToAbsl(name),
                                                "' is not available on device ", device.info().name,
                                                "; it has: ", absl::StrJoin(has, ", ")));
 }
 
-absl::Status Incompatible(std::string_view name, const FactorSummary& factor, bool unprepared,
-                          const std::vector<const TriangularSolver*>& compatible) {
-  std::vector<absl::string_view> names;
-  names.reserve(compatible.size());
-  for (const TriangularSolver* solver : compatible) names.push_back(ToAbsl(solver->name()));
-  const absl::string_view unit = factor.unit_diagonal == UnitDiagonal::kL ? "L" : "U";
-  return absl::FailedPreconditionError(
-      absl::StrCat("solver '", ToAbsl(name), "' cannot use a factor ",
-                   unprepared ? "that was not prepared for it"
-                              : absl::StrCat("with the unit diagonal in ", unit),
-                   "; compatible: ", absl::StrJoin(names, ", ")));
+absl::Status DoesNotTake(const Device& device, std::string_view name, DType dtype) {
+  return absl::UnimplementedError(absl::StrCat("algorithm '", ToAbsl(name),
+                                               "' is not available in ", ToAbsl(NameOf(dtype)),
+                                               " on device ", device.info().name));
+}
+
+// What keeps `solver` from using such a factor; empty if nothing does.
+std::string_view Obstacle(const TriangularSolver& solver, const FactorSummary& factor) {
+  if (!solver.TakesDense(factor.factor_dtype)) return "of this type";
+  if (!solver.Supports(factor.unit_diagonal)) {
+    const bool unit_in_l = factor.unit_diagonal == UnitDiagonal::kL;
+    return unit_in_l ? "with the unit diagonal in L" : "with the unit diagonal in U";
+  }
+  if (solver.needs_preparation() && !factor.preparation) return "that was not prepared for it";
+  return "";
 }
 
 }  // namespace
 
 absl::StatusOr<const LuAlgorithm*> FindAlgorithm(const Device& device, std::string_view name,
                                                  DType dtype, int64_t n) {
-  std::vector<const LuAlgorithm*> pivoting;
-  std::vector<std::string> names;
-  for (const auto& algorithm : device.algorithms()) {
-    if (algorithm->traits().name == name) return algorithm.get();
-    names.emplace_back(algorithm->traits().name);
-    // Nobody chose to go without pivoting where "auto" was asked for.
-    if (algorithm->traits().pivoting != PivotRule::kNone) pivoting.push_back(algorithm.get());
+  if (name != kAuto) {
+    const LuAlgorithm* named = Named(device.algorithms(), name);
+    if (named == nullptr) return NoSuchName(device, kAlgorithm, name, NamesOf(device.algorithms()));
+    if (!named->TakesDense(dtype)) return DoesNotTake(device, name, dtype);
+    return named;
   }
-  if (name != kAuto) return NoSuchName(device, "algorithm", name, names);
-  return Cheapest(pivoting, [&](const LuAlgorithm& a) { return a.PredictSeconds(dtype, n); });
+  std::vector<const LuAlgorithm*> candidates;
+  for (const auto& algorithm : device.algorithms()) {
+    // Nobody chose to go without pivoting where "auto" was asked for.
+    const bool pivots = algorithm->traits().pivoting != PivotRule::kNone;
+    if (pivots && algorithm->TakesDense(dtype)) candidates.push_back(algorithm.get());
+  }
+  if (candidates.empty()) return DoesNotTake(device, name, dtype);
+  return Cheapest(candidates, [&](const LuAlgorithm& a) { return a.PredictSeconds(dtype, n); });
 }
 
 absl::StatusOr<const TriangularSolver*> FindSolver(const Device& device, std::string_view name,
@@ -69,45 +93,51 @@ absl::StatusOr<const TriangularSolver*> FindSolver(const Device& device, std::st
 
 absl::StatusOr<const TriangularSolver*> FindSolver(const Device& device, std::string_view name,
                                                    const FactorSummary& factor, int64_t nrhs) {
+  const TriangularSolver* named = name == kAuto ? nullptr : Named(device.solvers(), name);
+  if (name != kAuto && named == nullptr) {
+    return NoSuchName(device, "solver", name, NamesOf(device.solvers()));
+  }
+  if (named != nullptr && Obstacle(*named, factor).empty()) return named;
   std::vector<const TriangularSolver*> compatible;
-  std::vector<std::string> names;
-  bool exists = false;
-  bool unprepared = false;
   for (const auto& solver : device.solvers()) {
-    names.emplace_back(solver->name());
-    exists |= solver->name() == name;
-    if (!solver->Supports(factor.unit_diagonal)) continue;
-    if (solver->needs_preparation() && !factor.preparation) {
-      unprepared |= solver->name() == name;
-      continue;
-    }
-    if (solver->name() == name) return solver.get();
-    compatible.push_back(solver.get());
+    if (Obstacle(*solver, factor).empty()) compatible.push_back(solver.get());
   }
-  if (exists || (name == kAuto && compatible.empty())) {
-    return Incompatible(name, factor, unprepared, compatible);
+  if (named != nullptr || compatible.empty()) {
+    const std::string_view obstacle = named != nullptr ? Obstacle(*named, factor) : "of this kind";
+    return absl::FailedPreconditionError(
+        absl::StrCat("solver '", ToAbsl(name), "' cannot use a factor ", ToAbsl(obstacle),
+                     "; compatible: ", absl::StrJoin(NamesOf(compatible), ", ")));
   }
-  if (name != kAuto) return NoSuchName(device, "solver", name, names);
   return Cheapest(compatible, [&](const TriangularSolver& s) {
     return s.PredictSeconds(factor.factor_dtype, factor.n, nrhs);
   });
 }
 
-const TriangularSolver* FindSolverToPrepare(const Device& device, UnitDiagonal unit_diagonal) {
+const TriangularSolver* FindSolverToPrepare(const Device& device, UnitDiagonal unit_diagonal,
+                                            DType dtype) {
   for (const auto& solver : device.solvers()) {
-    if (solver->needs_preparation() && solver->Supports(unit_diagonal)) return solver.get();
+    if (solver->needs_preparation() && solver->Supports(unit_diagonal) &&
+        solver->TakesDense(dtype)) {
+      return solver.get();
+    }
   }
   return nullptr;
 }
 
-absl::StatusOr<const DirectSolver*> FindDirectSolver(const Device& device, std::string_view name) {
-  std::vector<std::string> names;
-  for (const auto& algorithm : device.algorithms()) names.emplace_back(algorithm->traits().name);
-  for (const auto& solver : device.direct_solvers()) {
-    if (solver->name() == name) return solver.get();
-    names.emplace_back(solver->name());
+absl::StatusOr<const DirectSolver*> FindDirectSolver(const Device& device, std::string_view name,
+                                                     DType dtype) {
+  const DirectSolver* named = Named(device.direct_solvers(), name);
+  if (named == nullptr) {
+    std::vector<absl::string_view> names = NamesOf(device.algorithms());
+    for (const auto& solver : device.direct_solvers()) names.push_back(ToAbsl(solver->name()));
+    return NoSuchName(device, kAlgorithm, name, names);
   }
-  return NoSuchName(device, "algorithm", name, names);
+  if (!named->TakesDense(dtype)) return DoesNotTake(device, name, dtype);
+  return named;
+}
+
+bool SolvesDirectly(const Device& device, std::string_view name) {
+  return Named(device.direct_solvers(), name) != nullptr;
 }
 
 }  // namespace crout

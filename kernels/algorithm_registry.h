@@ -1,4 +1,4 @@
-// Resolves algorithm names on a device.
+// Chooses among the methods of a device's catalogue: by name, or by their predicted seconds.
 #ifndef CROUT_KERNELS_ALGORITHM_REGISTRY_H_
 #define CROUT_KERNELS_ALGORITHM_REGISTRY_H_
 
@@ -10,14 +10,15 @@
 
 namespace crout {
 
-// `name` on `device`, or, for "auto", the one with the least PredictSeconds among those that pivot.
-// UNIMPLEMENTED where the device has no algorithm of that name; the message lists those it has.
+// `name` on `device`, or, for "auto", the one with the least PredictSeconds among those that pivot
+// and take `dtype`. UNIMPLEMENTED where the device has no algorithm of that name, of which the
+// message lists those it has, or none that takes `dtype`.
 absl::StatusOr<const LuAlgorithm*> FindAlgorithm(const Device& device, std::string_view name,
                                                  DType dtype, int64_t n);
 
 // As above, among the solvers that support `unit_diagonal` and need no preparation.
-// FAILED_PRECONDITION where the named solver exists but cannot use such a factor; the message lists
-// the compatible ones.
+// FAILED_PRECONDITION where the named solver exists but cannot use such a factor, of which the
+// message lists the compatible ones, or where "auto" finds none that can.
 absl::StatusOr<const TriangularSolver*> FindSolver(const Device& device, std::string_view name,
                                                    UnitDiagonal unit_diagonal, DType dtype,
                                                    int64_t n, int64_t nrhs);
@@ -27,11 +28,17 @@ absl::StatusOr<const TriangularSolver*> FindSolver(const Device& device, std::st
                                                    const FactorSummary& factor, int64_t nrhs);
 
 // The solver that such factors on `device` are prepared for; null where none needs it.
-const TriangularSolver* FindSolverToPrepare(const Device& device, UnitDiagonal unit_diagonal);
+const TriangularSolver* FindSolverToPrepare(const Device& device, UnitDiagonal unit_diagonal,
+                                            DType dtype);
 
 // The method of that name that solves without leaving factors. UNIMPLEMENTED where the device has
-// none of that name; the message lists these methods and the algorithms.
-absl::StatusOr<const DirectSolver*> FindDirectSolver(const Device& device, std::string_view name);
+// none of that name, of which the message lists these methods and the algorithms, or where it does
+// not take `dtype`.
+absl::StatusOr<const DirectSolver*> FindDirectSolver(const Device& device, std::string_view name,
+                                                     DType dtype);
+
+// Whether the device has a method of that name that solves without leaving factors.
+bool SolvesDirectly(const Device& device, std::string_view name);
 
 }  // namespace crout
 

@@ -9,9 +9,8 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
-#include "kernels/direct_solver.h"
+#include "kernels/catalogue.h"
 #include "kernels/execution_context.h"
-#include "kernels/lu_algorithm.h"
 #include "kernels/memory.h"
 
 namespace crout {
@@ -85,11 +84,12 @@ class Device {
   virtual absl::StatusOr<std::unique_ptr<Uploader>> StartUpload(
       std::span<std::byte> destination) = 0;
 
-  // Registered at construction, fastest first; solvers likewise. Never empty.
-  virtual std::span<const std::unique_ptr<LuAlgorithm>> algorithms() const = 0;
-  virtual std::span<const std::unique_ptr<TriangularSolver>> solvers() const = 0;
-  // Methods that solve without leaving factors; none on some devices.
-  virtual std::span<const std::unique_ptr<DirectSolver>> direct_solvers() const { return {}; }
+  // Its methods, the same from construction on: at least an algorithm, and a solver for each unit
+  // diagonal that its algorithms leave.
+  virtual const Catalogue& catalogue() const = 0;
+  const auto& algorithms() const { return catalogue().algorithms; }
+  const auto& solvers() const { return catalogue().solvers; }
+  const auto& direct_solvers() const { return catalogue().direct_solvers; }
 };
 
 }  // namespace crout

@@ -5,12 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/execution_context.h"
 #include "kernels/matrix.h"
+#include "kernels/numerical_method.h"
 #include "kernels/stop_requested.h"
 
 namespace crout {
@@ -18,13 +18,8 @@ namespace crout {
 // Solves AX = B for a square A; with B = I, X is the inverse. What it did to A serves no later
 // right-hand side: whoever solves again with the same A wants an LuAlgorithm. Immutable and
 // thread-safe; each call runs on its own context.
-class DirectSolver {
+class DirectSolver : public NumericalMethod {
  public:
-  virtual ~DirectSolver() = default;
-
-  virtual std::string_view name() const = 0;         // the design's: "gauss_jordan"
-  virtual std::string_view description() const = 0;  // one line: method and source
-
   // Bytes of device memory that Solve needs beside its arguments, for an n x n matrix and an
   // n x nrhs right-hand side.
   virtual absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n, int64_t nrhs) const = 0;

@@ -5,39 +5,21 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
-#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/execution_context.h"
 #include "kernels/lu_parameters.h"
 #include "kernels/matrix.h"
+#include "kernels/numerical_method.h"
 #include "kernels/stop_requested.h"
 
 namespace crout {
 
-struct AlgorithmTraits {
-  std::string_view name;  // the design's: "getrf", "cmpp", ...
-  UnitDiagonal unit_diagonal = UnitDiagonal::kL;
-  PivotRule pivoting = PivotRule::kPartial;  // unless a parameter says otherwise
-  std::string_view description;              // one line: method and source
-  // The LuParameters that it takes; others are refused.
-  bool takes_pivoting = false;
-  bool takes_block_size = false;
-  bool iterative = false;  // takes tolerance, section size, sweep limit and start
-  // Between panels or sweeps it asks `stop` (host) or reads DeviceReport::stop, and tells there how
-  // many columns are done.
-  bool stoppable = false;
-};
-
 // Factors a square matrix in place: PA = LU, L and U in getrf's storage (the unit diagonal is not
 // stored). Immutable and thread-safe; each call runs on its own context.
-class LuAlgorithm {
+class LuAlgorithm : public NumericalMethod {
  public:
-  virtual ~LuAlgorithm() = default;
-
-  virtual const AlgorithmTraits& traits() const = 0;
-
   // Bytes of device memory that Factor needs beside its arguments, for an n x n matrix.
   virtual absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n,
                                                 const LuParameters& parameters) const = 0;
@@ -74,9 +56,6 @@ class LuAlgorithm {
   }
 };
 
-// INVALID_ARGUMENT for a parameter that the method does not take, or out of its range.
-absl::Status CheckParameters(const AlgorithmTraits& traits, const LuParameters& parameters);
-
 // What a solve may leave as backward error before it is said to fall short of substitution: n u,
 // and for small n what a few roundings leave.
 constexpr double AcceptedBackwardError(DType factor_dtype, int64_t n) {
@@ -92,13 +71,13 @@ enum class Trust : uint8_t {
 };
 
 // Solves op(A) X = B with the factors of A. Immutable and thread-safe.
-class TriangularSolver {
+class TriangularSolver : public NumericalMethod {
  public:
-  virtual ~TriangularSolver() = default;
+  bool Supports(UnitDiagonal unit_diagonal) const {
+    return traits().solves_with.contains(unit_diagonal);
+  }
+  bool needs_preparation() const { return traits().needs_preparation; }
 
-  virtual std::string_view name() const = 0;  // "getrs", "trsm", "is", ...
-  virtual bool Supports(UnitDiagonal unit_diagonal) const = 0;
-  virtual bool takes_tolerance() const { return false; }
   virtual double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const = 0;
 
   // Bytes of device memory that Solve needs beside its arguments.
@@ -111,9 +90,6 @@ class TriangularSolver {
   virtual absl::Status Solve(ExecutionContext& context, const FactorView& factor, Op op,
                              double tolerance, const AnyMatrix& b,
                              std::span<std::byte> workspace) const = 0;
-
-  // Whether Solve needs a factor that went through Prepare, once, before.
-  virtual bool needs_preparation() const { return false; }
 
   // Bytes of device memory that Prepare fills, to be kept as long as the factor.
   virtual absl::StatusOr<size_t> PreparedBytes(DType dtype, int64_t n) const {

@@ -46,7 +46,7 @@ struct PivotCriterion {
   double threshold = 0.1;
 };
 
-// Unset and 0: the method's own choice. A method takes those that its traits name.
+// Unset and 0: the method's own choice. A method takes those that its MethodTraits name.
 struct LuParameters {
   std::optional<PivotCriterion> pivoting;
   // Iterative methods: an element has converged when it changes by no more than this, relative to

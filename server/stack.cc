@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <string>
 #include <thread>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
 #include "server/log.h"
+#include "server/rpc/names.h"
 
 namespace crout {
 namespace {
@@ -20,25 +20,12 @@ constexpr int kReleasingThreads = 2;
 // Host memory kept warm for replies and text.
 constexpr size_t kCachedHostBytes = size_t{256} << 20;
 
-std::vector<std::string> NamesOf(const Device& device, bool solvers) {
-  std::vector<std::string> names;
-  if (solvers) {
-    for (const auto& solver : device.solvers()) names.emplace_back(solver->name());
-  } else {
-    for (const auto& algorithm : device.algorithms()) {
-      names.emplace_back(algorithm->traits().name);
-    }
-    for (const auto& solver : device.direct_solvers()) names.emplace_back(solver->name());
-  }
-  return names;
-}
-
 MetricsOptions MetricsOptionsFor(const DevicePool& pool) {
   MetricsOptions options;
   for (const auto& slot : pool.slots()) {
     options.devices.push_back({.name = slot->device->info().name,
-                               .algorithms = NamesOf(*slot->device, false),
-                               .solvers = NamesOf(*slot->device, true)});
+                               .algorithms = slot->device->catalogue().algorithm_traits(),
+                               .solvers = slot->device->catalogue().solver_traits()});
   }
   options.cuda = "none";
 #ifdef CROUT_CUDA_VERSION
@@ -53,6 +40,7 @@ MetricsOptions MetricsOptionsFor(const DevicePool& pool) {
 
 absl::StatusOr<std::unique_ptr<Stack>> Stack::Create(std::vector<std::unique_ptr<Device>> devices,
                                                      const Config& config) {
+  for (const auto& device : devices) CROUT_RETURN_IF_ERROR(CheckNames(device->catalogue()));
   std::unique_ptr<Stack> stack(new Stack(config));
   CROUT_ASSIGN_OR_RETURN(stack->devices_, DevicePool::Create(std::move(devices), config.pool));
   stack->host_memory_ =

@@ -135,7 +135,7 @@ void AddSolveOptions(CLI::App* app, v1::SolveOptions* options) {
   AddSolverOption(app, [=](v1::Solver solver) { options->set_solver(solver); });
   AddValue<double>(
       app, "--solver-tolerance", [=](double value) { options->set_solver_tolerance(value); },
-      "Relative change at which --solver=is stops; 0: when nothing changes");
+      "Relative change at which an iterative solver stops; 0: when nothing changes");
   AddFlag(
       app, "--no-verify", [=](bool on) { options->set_skip_verification(on); },
       "Do not compute the backward error");

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <memory>
 
 #include "kernels/device.h"
 #include "kernels/util/status_macros.h"
@@ -11,16 +13,18 @@ namespace {
 
 constexpr int kTurns = 3;
 
-template <class Method, class Owners, class NameOfMethod>
-std::vector<const Method*> Named(const std::vector<std::string_view>& names, const Owners& owners,
-                                 NameOfMethod name_of) {
-  std::vector<const Method*> found;
-  for (const std::string_view name : names) {
-    for (const auto& owner : owners) {
-      if (name_of(*owner) == name) found.push_back(owner.get());
-    }
+constexpr DType kTypes[] = {DType::kFloat64, DType::kFloat32};
+
+// Those to be timed, which is in all types or not at all.
+template <class Method>
+std::vector<const Method*> Timed(const std::vector<std::unique_ptr<Method>>& methods) {
+  std::vector<const Method*> timed;
+  for (const auto& method : methods) {
+    const bool takes_all = std::all_of(std::begin(kTypes), std::end(kTypes),
+                                       [&](DType dtype) { return method->TakesDense(dtype); });
+    if (method->traits().is_timed && takes_all) timed.push_back(method.get());
   }
-  return found;
+  return timed;
 }
 
 // One order and type.
@@ -31,12 +35,10 @@ struct Times {
 
 class Trials {
  public:
-  Trials(ExecutionContext& context, const CostTrials& trials, Timer timer)
+  Trials(ExecutionContext& context, Timer timer)
       : context_(context),
-        algorithms_(Named<LuAlgorithm>(trials.algorithms, context.device().algorithms(),
-                                       [](const LuAlgorithm& a) { return a.traits().name; })),
-        solvers_(Named<TriangularSolver>(trials.solvers, context.device().solvers(),
-                                         [](const TriangularSolver& s) { return s.name(); })),
+        algorithms_(Timed(context.device().algorithms())),
+        solvers_(Timed(context.device().solvers())),
         timer_(timer) {}
 
   // Until the clock says `end`.
@@ -52,7 +54,7 @@ class Trials {
       if (start + last * growth > end) break;
       CROUT_ASSIGN_OR_RETURN(const Times times, Time(dtype, n));
       for (size_t i = 0; i < algorithms_.size(); ++i) {
-        ratios.Set(algorithms_[i]->traits().name, dtype, n,
+        ratios.Set(algorithms_[i]->name(), dtype, n,
                    times.algorithms[i] / algorithms_[i]->PredictSeconds(dtype, n));
       }
       for (size_t i = 0; i < solvers_.size(); ++i) {
@@ -69,7 +71,7 @@ class Trials {
   absl::StatusOr<Times> Time(DType dtype, int64_t n) {
     CROUT_ASSIGN_OR_RETURN(TrialProblem problem, TrialProblem::Create(context_.device(), dtype, n,
                                                                       algorithms_, solvers_));
-    if (algorithms_.empty()) return absl::NotFoundError("none of the methods to be timed is here");
+    if (algorithms_.empty()) return absl::NotFoundError("the device has no algorithm to be timed");
     std::vector<std::vector<double>> factor(algorithms_.size());
     std::vector<std::vector<double>> solve(solvers_.size());
     for (int turn = 0; turn < kTurns; ++turn) {
@@ -99,12 +101,14 @@ class Trials {
 absl::StatusOr<CostRatios> MeasureCosts(ExecutionContext& context, const CostTrials& trials,
                                         Timer timer) {
   CostRatios ratios;
-  Trials both(context, trials, timer);
+  Trials methods(context, timer);
   const double start = timer();
-  CROUT_RETURN_IF_ERROR(
-      both.Measure(DType::kFloat64, trials.orders, start + trials.most_seconds / 2, ratios));
-  CROUT_RETURN_IF_ERROR(
-      both.Measure(DType::kFloat32, trials.orders, start + trials.most_seconds, ratios));
+  double share = 0;  // of the time, until this type's end
+  for (const DType dtype : kTypes) {
+    share += 1.0 / std::size(kTypes);
+    CROUT_RETURN_IF_ERROR(
+        methods.Measure(dtype, trials.orders, start + trials.most_seconds * share, ratios));
+  }
   return ratios;
 }
 

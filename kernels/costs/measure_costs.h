@@ -3,7 +3,6 @@
 #define CROUT_KERNELS_COSTS_MEASURE_COSTS_H_
 
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -14,18 +13,15 @@
 namespace crout {
 
 struct CostTrials {
-  // By name; those that the device lacks are left out. The first algorithm's factors are those that
-  // the solvers solve with.
-  std::vector<std::string_view> algorithms;
-  std::vector<std::string_view> solvers;
   std::vector<int64_t> orders;  // ascending
   double most_seconds = 2;      // for both types together, about
 };
 
-// Times them in turns, medians counting, in both types, and divides by what each predicts. All of
-// one order and type are measured or none: measured times of some and guesses of others must not be
-// compared. Larger orders are left out where they would take too long, from what the ones before
-// took. The error of a method that fails.
+// Times the device's methods that say so (MethodTraits::is_timed) in turns, medians counting, in
+// both types, and divides by what each predicts. All of one order and type are measured or none:
+// measured times of some and guesses of others must not be compared. The first algorithm's factors
+// are those that the solvers solve with. Larger orders are left out where they would take too long,
+// from what the ones before took. The error of a method that fails.
 absl::StatusOr<CostRatios> MeasureCosts(ExecutionContext& context, const CostTrials& trials,
                                         Timer timer = SteadySeconds);
 

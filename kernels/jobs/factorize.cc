@@ -133,7 +133,7 @@ absl::Status FactorizeJob::Factor(StopRequested stop) {
 
 absl::Status FactorizeJob::FillSummary() {
   const DeviceReport& report = context_.report();
-  const AlgorithmTraits& traits = options_.algorithm->traits();
+  const MethodTraits& traits = options_.algorithm->traits();
   if (scaling_.any()) factored_ = report.matrix;
   summary_.algorithm = std::string(traits.name);
   summary_.n = n_;

@@ -68,7 +68,7 @@ absl::Status AddRest(FactorizePlan& plan) {
 absl::StatusOr<FactorizePlan> PlanFactorize(const FactorizeOptions& options, PackedMatrix shape) {
   if (options.algorithm == nullptr) return absl::InvalidArgumentError("no algorithm is given");
   CROUT_RETURN_IF_ERROR(CheckSquare(shape));
-  const AlgorithmTraits& traits = options.algorithm->traits();
+  const MethodTraits& traits = options.algorithm->traits();
   CROUT_RETURN_IF_ERROR(CheckParameters(traits, options.parameters));
   for (const TriangularSolver* solver : {options.condition_solver, options.prepare}) {
     if (solver == nullptr) continue;

@@ -88,7 +88,7 @@ absl::Status CheckTolerance(const TriangularSolver& solver, double tolerance) {
     return absl::InvalidArgumentError(
         absl::StrCat("the solver's tolerance, ", tolerance, ", is not in [0, 1)"));
   }
-  if (tolerance == 0 || solver.takes_tolerance()) return absl::OkStatus();
+  if (tolerance == 0 || solver.traits().iterative) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("solver '", ToAbsl(solver.name()), "' takes no tolerance"));
 }

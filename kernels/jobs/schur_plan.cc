@@ -67,7 +67,7 @@ absl::StatusOr<SchurPlan> PlanSchur(const SchurOptions& options, PackedMatrix sh
   plan.complement = {nullptr, shape.dtype, options.layout, n - k, n - k};
   CROUT_ASSIGN_OR_RETURN(plan.factor, PlanFactorize(options.factor, {nullptr, shape.dtype,
                                                                      Layout::kColumnMajor, k, k}));
-  const AlgorithmTraits& traits = options.factor.algorithm->traits();
+  const MethodTraits& traits = options.factor.algorithm->traits();
   CROUT_RETURN_IF_ERROR(CheckSupports(*options.solver, traits.unit_diagonal, traits.name));
   CROUT_RETURN_IF_ERROR(AddBuffers(plan));
   CROUT_ASSIGN_OR_RETURN(plan.bytes, plan.buffers.Sum());

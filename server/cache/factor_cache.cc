@@ -281,7 +281,7 @@ std::array<TierState, 2> FactorCache::tiers() const {
   std::array<TierState, 2> tiers;
   MutexLock lock(&mutex_);
   for (size_t i = 0; i < shelves_.size(); ++i) {
-    const CacheTier tier = i == kHostShelf ? CacheTier::kHost : CacheTier::kDevice;
+    const Tier tier = i == kHostShelf ? Tier::kHost : Tier::kDevice;
     TierState& state = tiers[static_cast<size_t>(tier)];
     state.entries += static_cast<int64_t>(shelves_[i].stored.size());
     state.bytes += static_cast<int64_t>(shelves_[i].bytes);

@@ -38,28 +38,15 @@
 #include "kernels/util/mutex.h"
 #include "server/cache/handle.h"
 #include "server/cache/iteration_record.h"
+#include "server/cache/tier.h"
 #include "server/cache/tombstones.h"
+#include "server/call_timings.h"
 #include "server/metrics/labels.h"
 #include "server/metrics/metrics.h"
 #include "server/metrics/state.h"
 #include "server/scheduling/device_pool.h"
 
 namespace crout {
-
-using Tier = CacheTier;
-
-// Seconds of a call's phases, as in the contract's Timings.
-struct CallTimings {
-  double receive = 0;
-  double queue = 0;
-  double host_to_device = 0;
-  double factor = 0;
-  double solve = 0;
-  double refine = 0;
-  double device_to_host = 0;
-  double send = 0;
-  double total = 0;
-};
 
 // What a cached factor is, at one moment: a copy, safe to keep.
 struct FactorInfo {
@@ -233,7 +220,7 @@ class FactorCache {
   // second.
   void Sweep() { SweepFor(/*slot=*/nullptr); }
 
-  // What the tiers hold, indexed by CacheTier: replaced and released versions that calls still use
+  // What the tiers hold, indexed by Tier: replaced and released versions that calls still use
   // not included.
   std::array<TierState, 2> tiers() const;
   size_t size() const;
@@ -266,7 +253,7 @@ class FactorCache {
   // The shelf of the host tier; device i has shelf i + 1.
   static constexpr size_t kHostShelf = 0;
 
-  static CacheTier TierOf(const Stored& stored);
+  static Tier TierOf(const Stored& stored);
   static size_t ShelfOf(const Stored& stored);
   static size_t ShelfOf(const DeviceSlot& slot);
   static std::shared_ptr<Stored> MakeStored(NewFactor factor);

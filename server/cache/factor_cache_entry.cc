@@ -7,8 +7,8 @@
 
 namespace crout {
 
-CacheTier FactorCache::TierOf(const Stored& stored) {
-  return ShelfOf(stored) == kHostShelf ? CacheTier::kHost : CacheTier::kDevice;
+Tier FactorCache::TierOf(const Stored& stored) {
+  return ShelfOf(stored) == kHostShelf ? Tier::kHost : Tier::kDevice;
 }
 
 size_t FactorCache::ShelfOf(const Stored& stored) {
@@ -56,7 +56,7 @@ absl::StatusOr<FactorCache::Entry*> FactorCache::Find(std::string_view tenant, c
 std::optional<Departure> FactorCache::DueDeparture(const Entry& entry, absl::Time now) {
   if (now >= EndOf(entry)) return Departure::kExpired;
   const Stored& stored = *entry.stored;
-  if (TierOf(stored) == CacheTier::kDevice && !stored.slot->device->healthy()) {
+  if (TierOf(stored) == Tier::kDevice && !stored.slot->device->healthy()) {
     return Departure::kDeviceLost;
   }
   return std::nullopt;

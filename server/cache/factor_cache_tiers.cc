@@ -117,7 +117,7 @@ void FactorCache::Demote(const std::shared_ptr<Stored>& victim) {
   victim->moving = false;
   const bool idle = victim->entry != nullptr && !victim->wanted;
   if (idle && copied.ok()) {
-    metrics_->CountCacheEviction(CacheTier::kDevice, CacheEviction::kPressure);
+    metrics_->CountCacheEviction(Tier::kDevice, CacheEviction::kPressure);
     Move(*victim, [&] {
       std::swap(victim->reservation, copy.reservation);
       std::swap(victim->factorization.parts, copy.parts);

@@ -52,13 +52,13 @@ DeviceMetrics::DeviceMetrics(prometheus::Registry& registry, const DeviceLabels&
                     .Name("crout_solve_duration_seconds")
                     .Help("Time of a triangular solve on its device, by the order of the matrix.")
                     .Register(registry);
-  auto add = [&](LazyHistogram::Family& family, const char* label, const std::string& name) {
-    Durations durations{.name = name, .histograms = {}};
+  auto add = [&](LazyHistogram::Family& family, const char* label, const MethodTraits& method) {
+    Durations durations{.name = std::string(method.name), .histograms = {}};
     for (DType dtype : {DType::kFloat32, DType::kFloat64}) {
       for (size_t size = 0; size < kSizeClassNames.size(); ++size) {
         durations.histograms[static_cast<size_t>(dtype)][size] = std::make_unique<LazyHistogram>(
             family,
-            LazyHistogram::Labels{{label, name},
+            LazyHistogram::Labels{{label, durations.name},
                                   {"device", labels.name},
                                   {"dtype", std::string(NameOf(dtype))},
                                   {"size_class", std::string(kSizeClassNames[size])}},
@@ -67,9 +67,12 @@ DeviceMetrics::DeviceMetrics(prometheus::Registry& registry, const DeviceLabels&
     }
     return durations;
   };
-  for (const std::string& name : labels.algorithms)
-    factor_.push_back(add(factor, "algorithm", name));
-  for (const std::string& name : labels.solvers) solve_.push_back(add(solve, "solver", name));
+  for (const MethodTraits& method : labels.algorithms) {
+    factor_.push_back(add(factor, "algorithm", method));
+  }
+  for (const MethodTraits& method : labels.solvers) {
+    solve_.push_back(add(solve, "solver", method));
+  }
 }
 
 // At most fourteen names: a linear search costs less than a hash.

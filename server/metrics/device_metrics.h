@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/dtype.h"
+#include "kernels/numerical_method.h"
 #include "server/metrics/labels.h"
 #include "server/metrics/lazy_histogram.h"
 #include "server/metrics/state.h"
@@ -21,11 +22,11 @@ class Registry;
 
 namespace crout {
 
-// A device's label value, and the names that its factorizations and solves can carry.
+// A device's label value, and the methods whose names its factorizations and solves can carry.
 struct DeviceLabels {
-  std::string name;                     // "host", "cuda:0"
-  std::vector<std::string> algorithms;  // "getrf", "cmpp"
-  std::vector<std::string> solvers;     // "getrs", "ss"
+  std::string name;  // "host", "cuda:0"
+  std::vector<MethodTraits> algorithms;
+  std::vector<MethodTraits> solvers;
 };
 
 // Thread-safe. Lives as long as the Metrics that it belongs to.

@@ -65,8 +65,7 @@ enum class Rejection : uint8_t {
 inline constexpr std::array<std::string_view, 5> kRejectionNames = {
     "queue_full", "memory", "draining", "device_lost", "upload_idle"};
 
-// Label `tier`: where a cached factor is kept.
-enum class CacheTier : uint8_t { kDevice, kHost };
+// Label `tier`: the cache's Tier.
 inline constexpr std::array<std::string_view, 2> kCacheTierNames = {"device", "host"};
 
 // Label `reason` of crout_cache_misses_total: what a handle that was not found had been.

@@ -29,7 +29,6 @@ constexpr std::array<std::string_view, 17> kCodeNames = {
     "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
     "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
     "DATA_LOSS", "UNAUTHENTICATED"};
-constexpr std::array<std::string_view, 2> kIterativeNames = {"icm", "icmpp"};
 
 Family<Counter>& AddCounters(Registry& registry, const char* name, const char* help) {
   return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
@@ -130,27 +129,32 @@ void Metrics::RegisterNumerics(const std::vector<DeviceLabels>& devices) {
                                   "Backward error of verified solves, by the type of the factor."),
                     "dtype", kDTypeNames, BackwardErrorBuckets);
   backward_error_[Index(DType::kFloat64)]->Appear();  // CroutBackwardErrorHigh
-  solver_fallbacks_ = AddEach(AddCounters(*registry_, "crout_solver_fallbacks_total",
-                                          "Solves whose answer crout_solve left to another."),
-                              "reason", kSolverFallbackNames, {});
+  solver_fallbacks_ =
+      AddEach(AddCounters(*registry_, "crout_solver_fallbacks_total",
+                          "Solves that a solver of prepared factors left to another."),
+              "reason", kSolverFallbackNames, {});
   poor_results_ = &AddCounters(*registry_, "crout_poor_results_total",
                                "Factors and Schur complements that replies warned of.");
   for (const DeviceLabels& device : devices) {
-    for (const std::string& algorithm : device.algorithms) {
-      for (const std::string_view result : kPoorResultNames) PoorResults(algorithm, result);
+    for (const MethodTraits& algorithm : device.algorithms) {
+      for (const std::string_view result : kPoorResultNames) PoorResults(algorithm.name, result);
     }
   }
-  auto& iterations = AddCounters(*registry_, "crout_iterations_total",
-                                 "Iterations of the iterative Crout methods.");
+  auto& iterations =
+      AddCounters(*registry_, "crout_iterations_total", "Iterations of the iterative methods.");
   auto& sections =
-      AddCounters(*registry_, "crout_sections_total", "Sections of the iterative Crout methods.");
-  auto& pivots = AddCounters(*registry_, "crout_pivots_total",
-                             "Row interchanges of the iterative Crout methods.");
-  for (size_t i = 0; i < kIterativeNames.size(); ++i) {
-    const prometheus::Labels algorithm = {{"algorithm", std::string(kIterativeNames[i])}};
-    iterations_[i] = AddEach(iterations, "start", kStartNames, algorithm);
-    sections_[i] = AddEach(sections, "start", kStartNames, algorithm);
-    pivots_[i] = AddEach(pivots, "start", kStartNames, algorithm);
+      AddCounters(*registry_, "crout_sections_total", "Sections of the iterative methods.");
+  auto& pivots =
+      AddCounters(*registry_, "crout_pivots_total", "Row interchanges of the iterative methods.");
+  for (const DeviceLabels& device : devices) {
+    for (const MethodTraits& method : device.algorithms) {
+      if (!method.iterative) continue;
+      const prometheus::Labels algorithm = {{"algorithm", std::string(method.name)}};
+      runs_.try_emplace(std::string(method.name),
+                        RunCounters{AddEach(iterations, "start", kStartNames, algorithm),
+                                    AddEach(sections, "start", kStartNames, algorithm),
+                                    AddEach(pivots, "start", kStartNames, algorithm)});
+    }
   }
 }
 
@@ -238,12 +242,11 @@ void Metrics::CountSolverFallback(SolverFallback reason) {
 
 void Metrics::CountIterations(std::string_view algorithm, Start start, int64_t iterations,
                               int64_t sections, int64_t pivots) {
-  for (size_t i = 0; i < kIterativeNames.size(); ++i) {
-    if (kIterativeNames[i] != algorithm) continue;
-    iterations_[i][Index(start)]->Increment(static_cast<double>(iterations));
-    sections_[i][Index(start)]->Increment(static_cast<double>(sections));
-    pivots_[i][Index(start)]->Increment(static_cast<double>(pivots));
-  }
+  const auto run = runs_.find(algorithm);
+  if (run == runs_.end()) return;
+  run->second.iterations[Index(start)]->Increment(static_cast<double>(iterations));
+  run->second.sections[Index(start)]->Increment(static_cast<double>(sections));
+  run->second.pivots[Index(start)]->Increment(static_cast<double>(pivots));
 }
 
 prometheus::Counter& Metrics::PoorResults(std::string_view algorithm, std::string_view result) {
@@ -255,11 +258,11 @@ void Metrics::CountPoorResult(std::string_view algorithm, PoorResult result) {
   PoorResults(algorithm, kPoorResultNames[Index(result)]).Increment();
 }
 
-void Metrics::CountCacheHit(CacheTier tier) { cache_hits_[Index(tier)]->Increment(); }
+void Metrics::CountCacheHit(Tier tier) { cache_hits_[Index(tier)]->Increment(); }
 
 void Metrics::CountCacheMiss(CacheMiss reason) { cache_misses_[Index(reason)]->Increment(); }
 
-void Metrics::CountCacheEviction(CacheTier tier, CacheEviction reason) {
+void Metrics::CountCacheEviction(Tier tier, CacheEviction reason) {
   cache_evictions_[Index(tier)][Index(reason)]->Increment();
 }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -31,6 +32,7 @@ class Family;
 namespace crout {
 
 enum class SolverFallback : uint8_t;
+enum class Tier : uint8_t;
 
 struct MetricsOptions {
   std::vector<DeviceLabels> devices;
@@ -83,7 +85,7 @@ class Metrics {
   void ObserveBackwardError(DType factor_dtype, double backward_error);
   // Of every solve; none is not counted.
   void CountSolverFallback(SolverFallback reason);
-  // Of one run of icm or icmpp (others are not counted).
+  // Of one run of an iterative method of the devices (others are not counted).
   void CountIterations(std::string_view algorithm, Start start, int64_t iterations,
                        int64_t sections, int64_t pivots);
 
@@ -91,9 +93,9 @@ class Metrics {
   // it.
   void CountPoorResult(std::string_view algorithm, PoorResult result);
 
-  void CountCacheHit(CacheTier tier);
+  void CountCacheHit(Tier tier);
   void CountCacheMiss(CacheMiss reason);
-  void CountCacheEviction(CacheTier tier, CacheEviction reason);
+  void CountCacheEviction(Tier tier, CacheEviction reason);
   // A factor that came back from host memory to its device.
   void ObservePromotion(double seconds);
 
@@ -112,7 +114,12 @@ class Metrics {
   template <size_t size>
   using LazyHistograms = std::array<std::unique_ptr<LazyHistogram>, size>;
   static constexpr size_t kCodes = 17;
-  static constexpr size_t kIterativeMethods = 2;
+  // Of an iterative method, by Start.
+  struct RunCounters {
+    Counters<kStartNames.size()> iterations;
+    Counters<kStartNames.size()> sections;
+    Counters<kStartNames.size()> pivots;
+  };
 
   void RegisterRequests();
   void RegisterPayloads();
@@ -138,9 +145,7 @@ class Metrics {
   LazyHistograms<2> backward_error_;  // by DType
   Counters<kSolverFallbackNames.size()> solver_fallbacks_;
   prometheus::Family<prometheus::Counter>* poor_results_;
-  std::array<Counters<kStartNames.size()>, kIterativeMethods> iterations_;
-  std::array<Counters<kStartNames.size()>, kIterativeMethods> sections_;
-  std::array<Counters<kStartNames.size()>, kIterativeMethods> pivots_;
+  std::map<std::string, RunCounters, std::less<>> runs_;  // by algorithm
   Counters<kCacheTierNames.size()> cache_hits_;
   Counters<kCacheMissNames.size()> cache_misses_;
   std::array<Counters<kCacheEvictionNames.size()>, kCacheTierNames.size()> cache_evictions_;

@@ -226,13 +226,12 @@ absl::StatusOr<FactorizeOptions> DecodeOptions(const v1::FactorizeOptions& optio
 
 absl::Status Resolve(const v1::FactorizeOptions& options, const Device& device, int64_t n,
                      FactorizeOptions* decoded) {
-  if (options.algorithm() == v1::ALGORITHM_GAUSS_JORDAN) {
+  const std::string name = AlgorithmName(options.algorithm());
+  if (SolvesDirectly(device, name)) {
     return absl::FailedPreconditionError(
-        "gauss_jordan solves and leaves no factors: use FactorizeAndSolve");
+        absl::StrCat(name, " solves and leaves no factors: use FactorizeAndSolve"));
   }
-  CROUT_ASSIGN_OR_RETURN(
-      decoded->algorithm,
-      FindAlgorithm(device, AlgorithmName(options.algorithm()), decoded->factor_dtype, n));
+  CROUT_ASSIGN_OR_RETURN(decoded->algorithm, FindAlgorithm(device, name, decoded->factor_dtype, n));
   const absl::Status taken = CheckParameters(decoded->algorithm->traits(), decoded->parameters);
   if (!taken.ok()) return BadField("header.options.parameters", taken.message());
   if (!options.condition()) return absl::OkStatus();

@@ -34,12 +34,22 @@ absl::Status CheckNeedsNoFactors(const v1::FactorizeAndSolveHeader& header) {
       {solve.refine_componentwise(), "header.solve.refine_componentwise"},
   };
   for (const auto& [is_asked, field] : asked) {
-    if (is_asked) return BadField(field, "needs factors, and gauss_jordan leaves none");
+    if (is_asked) {
+      return BadField(field, absl::StrCat("needs factors, and ", AlgorithmName(options.algorithm()),
+                                          " leaves none"));
+    }
   }
   return absl::OkStatus();
 }
 
 }  // namespace
+
+bool DirectSolveSteps::IsAskedFor(const ServerCore& core, const v1::FactorizeOptions& options) {
+  const std::string name = AlgorithmName(options.algorithm());
+  const auto& slots = core.devices.slots();
+  return std::any_of(slots.begin(), slots.end(),
+                     [&](const auto& slot) { return SolvesDirectly(*slot->device, name); });
+}
 
 absl::StatusOr<MemoryNeed> DirectSolveSteps::MatrixStep::Plan() {
   CROUT_RETURN_IF_ERROR(CheckSquare(upload().shape(), upload().field()));
@@ -80,7 +90,8 @@ absl::StatusOr<std::unique_ptr<DirectSolveSteps>> DirectSolveSteps::Create(
   CROUT_ASSIGN_OR_RETURN(const SolveOptions solve, DecodeOptions(header.solve(), "header.solve"));
   auto steps = std::unique_ptr<DirectSolveSteps>(new DirectSolveSteps(core, slot, matrix, rhs));
   const std::string name = AlgorithmName(header.options().algorithm());
-  CROUT_ASSIGN_OR_RETURN(steps->options_.solver, FindDirectSolver(*slot.device, name));
+  CROUT_ASSIGN_OR_RETURN(steps->options_.solver,
+                         FindDirectSolver(*slot.device, name, options.factor_dtype));
   steps->options_.dtype = options.factor_dtype;
   steps->options_.verify = solve.verify;
   return steps;

@@ -15,6 +15,9 @@ namespace crout {
 // Two payloads, one job.
 class DirectSolveSteps {
  public:
+  // Whether the algorithm that a call names is one that leaves no factors, on any device.
+  static bool IsAskedFor(const ServerCore& core, const v1::FactorizeOptions& options);
+
   // Checks what can be checked before the payloads. INVALID_ARGUMENT for what needs factors.
   static absl::StatusOr<std::unique_ptr<DirectSolveSteps>> Create(
       ServerCore& core, const v1::FactorizeAndSolveHeader& header, DeviceSlot& slot);

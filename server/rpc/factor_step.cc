@@ -59,7 +59,8 @@ absl::Status FactorStep::ResolveFor(int64_t n) {
   const Device& device = *slot_.device;
   CROUT_RETURN_IF_ERROR(Resolve(request_, device, n, &options_));
   const UnitDiagonal unit_diagonal = options_.algorithm->traits().unit_diagonal;
-  options_.prepare = cached_ ? FindSolverToPrepare(device, unit_diagonal) : nullptr;
+  options_.prepare =
+      cached_ ? FindSolverToPrepare(device, unit_diagonal, options_.factor_dtype) : nullptr;
   return absl::OkStatus();
 }
 

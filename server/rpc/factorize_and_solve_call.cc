@@ -12,7 +12,7 @@ namespace crout {
 absl::StatusOr<std::vector<PayloadStep*>> FactorizeAndSolveCall::Start(const StreamMessage& first) {
   v1::FactorizeAndSolveHeader header;
   CROUT_RETURN_IF_ERROR(first.ParseHeader(&header));
-  if (header.options().algorithm() == v1::ALGORITHM_GAUSS_JORDAN) return StartDirect(header);
+  if (DirectSolveSteps::IsAskedFor(core_, header.options())) return StartDirect(header);
   if (header.has_cache()) {
     if (!header.cache().request_id().empty()) {
       return BadField("header.cache.request_id",

@@ -42,6 +42,20 @@ v1::Solver SolverFromName(std::string_view name) {
   return solver;
 }
 
+absl::Status CheckNames(const Catalogue& catalogue) {
+  const auto lacks = [](const MethodTraits& traits) {
+    return absl::InternalError(
+        absl::StrCat("crout.v1 has no value for the method '", ToAbsl(traits.name), "'"));
+  };
+  for (const MethodTraits& traits : catalogue.algorithm_traits()) {
+    if (AlgorithmFromName(traits.name) <= v1::ALGORITHM_AUTO) return lacks(traits);
+  }
+  for (const MethodTraits& traits : catalogue.solver_traits()) {
+    if (SolverFromName(traits.name) <= v1::SOLVER_AUTO) return lacks(traits);
+  }
+  return absl::OkStatus();
+}
+
 v1::Dtype ToProto(DType dtype) {
   return dtype == DType::kFloat32 ? v1::DTYPE_FLOAT32 : v1::DTYPE_FLOAT64;
 }

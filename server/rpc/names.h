@@ -5,12 +5,13 @@
 #include <string>
 #include <string_view>
 
+#include "absl/status/status.h"
 #include "crout/v1/factor.pb.h"
 #include "crout/v1/matrix.pb.h"
+#include "kernels/catalogue.h"
 #include "kernels/dtype.h"
 #include "kernels/factorization.h"
 #include "kernels/jobs/solve.h"
-#include "kernels/lu_algorithm.h"
 #include "kernels/matrix.h"
 
 namespace crout {
@@ -22,6 +23,10 @@ std::string SolverName(v1::Solver solver);
 // The reverse; UNSPECIFIED for a name that the contract lacks.
 v1::Algorithm AlgorithmFromName(std::string_view name);
 v1::Solver SolverFromName(std::string_view name);
+
+// INTERNAL where the contract lacks a name of the catalogue: such a method could not be asked for,
+// nor named in a reply.
+absl::Status CheckNames(const Catalogue& catalogue);
 
 v1::Dtype ToProto(DType dtype);
 v1::Layout ToProto(Layout layout);

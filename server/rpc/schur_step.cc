@@ -39,7 +39,8 @@ absl::Status SchurStep::ResolveFor(int64_t n) {
   const int64_t k = options_.leading;
   FactorizeOptions& factor = options_.factor;
   CROUT_RETURN_IF_ERROR(Resolve(request_, *slot_.device, k, &factor));
-  factor.prepare = FindSolverToPrepare(*slot_.device, factor.algorithm->traits().unit_diagonal);
+  factor.prepare = FindSolverToPrepare(*slot_.device, factor.algorithm->traits().unit_diagonal,
+                                       factor.factor_dtype);
   CROUT_ASSIGN_OR_RETURN(
       options_.solver, FindSolver(*slot_.device, solver_, factor.algorithm->traits().unit_diagonal,
                                   factor.factor_dtype, k, n - k));

@@ -19,14 +19,11 @@ void DescribeDevice(const DeviceSlot& slot, v1::DeviceStatus* status) {
   status->set_name(device.info().name);
   status->set_description(device.info().description);
   status->set_healthy(device.healthy());
-  for (const auto& algorithm : device.algorithms()) {
-    status->add_algorithms(AlgorithmFromName(algorithm->traits().name));
+  for (const MethodTraits& traits : device.catalogue().algorithm_traits()) {
+    status->add_algorithms(AlgorithmFromName(traits.name));
   }
-  for (const auto& solver : device.direct_solvers()) {
-    status->add_algorithms(AlgorithmFromName(solver->name()));
-  }
-  for (const auto& solver : device.solvers()) {
-    status->add_solvers(SolverFromName(solver->name()));
+  for (const MethodTraits& traits : device.catalogue().solver_traits()) {
+    status->add_solvers(SolverFromName(traits.name));
   }
   status->set_memory_bytes(static_cast<int64_t>(device.info().memory_bytes));
   status->set_budget_bytes(static_cast<int64_t>(slot.budget->limit()));
@@ -81,7 +78,8 @@ absl::Status EstimateFactorization(ServerCore& core, const v1::EstimateFactorize
       }));
   DeviceSlot* const slot = &step->slot();
   CROUT_RETURN_IF_ERROR(Resolve(request.options(), *slot->device, request.n(), &options));
-  options.prepare = FindSolverToPrepare(*slot->device, options.algorithm->traits().unit_diagonal);
+  options.prepare = FindSolverToPrepare(*slot->device, options.algorithm->traits().unit_diagonal,
+                                        options.factor_dtype);
   // The layout is not known yet: by rows it takes the most.
   const PackedMatrix shape{nullptr, matrix_dtype, Layout::kRowMajor, request.n(), request.n()};
   CROUT_ASSIGN_OR_RETURN(const FactorizePlan plan, PlanFactorize(options, shape));

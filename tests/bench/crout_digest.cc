@@ -123,7 +123,8 @@ class Digests {
     options.algorithm = &algorithm;
     options.parameters.start = start;
     options.factor_dtype = matrix_.dtype;
-    options.prepare = FindSolverToPrepare(context_.device(), algorithm.traits().unit_diagonal);
+    options.prepare =
+        FindSolverToPrepare(context_.device(), algorithm.traits().unit_diagonal, matrix_.dtype);
     KernelTimings timings;
     return Factorize(context_, std::move(upload), matrix_, options, Never, timings);
   }

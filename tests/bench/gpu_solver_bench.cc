@@ -38,7 +38,7 @@ nlohmann::json BenchSolvers(Device& device) {
     Factorization factor;
     const double seconds = Time([&] {
       factor = FactorOnce(*context, matrix.Copy(*context), matrix.shape(),
-                          FindSolverToPrepare(device, UnitDiagonal::kL));
+                          FindSolverToPrepare(device, UnitDiagonal::kL, DType::kFloat64));
     });
     const FactorView view = factor.view();
     for (const int64_t nrhs : {1, 10, 64}) {

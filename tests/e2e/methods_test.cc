@@ -194,7 +194,7 @@ TEST_F(MethodsTest, ASchurComplementTellsHowFarItsLeadingBlockIs) {
 TEST_F(MethodsTest, GaussJordanOverTheWire) {
   ASSERT_THAT(algorithms_, ::testing::Contains(v1::ALGORITHM_GAUSS_JORDAN));
   DirectSolveOptions options;
-  const auto solver = FindDirectSolver(*device_, "gauss_jordan");
+  const auto solver = FindDirectSolver(*device_, "gauss_jordan", DType::kFloat64);
   ASSERT_THAT(solver, crout::testing::IsOk());
   options.solver = *solver;
   auto matrix = runner_.Upload(crout::testing::Packed(a_, kOrder, kOrder, DType::kFloat64));

@@ -84,7 +84,7 @@ void LimitsTest::ExpectFactors(const LuAlgorithm& algorithm, int64_t n, DType dt
   options.factor_dtype = dtype;
   options.equilibrate = EquilibrateMode::kOff;
   options.parameters.section_size = section;
-  options.prepare = FindSolverToPrepare(*device_, algorithm.traits().unit_diagonal);
+  options.prepare = FindSolverToPrepare(*device_, algorithm.traits().unit_diagonal, dtype);
   auto factor = FactorizeOn(*gpu_, a, n, dtype, Layout::kColumnMajor, options);
   ASSERT_TRUE(factor.ok()) << factor.status();
   EXPECT_EQ(factor->summary.info, 0);

@@ -1,14 +1,19 @@
 #include "kernels/algorithm_registry.h"
 
+#include "gmock/gmock.h"
 #include "kernels/host/device/host_device.h"
 #include "tests/support/fake_device.h"
+#include "tests/support/plain_direct_solver.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/toy_lu.h"
 
 namespace crout {
 namespace {
 
 using testing::FailsWith;
 using testing::FakeDevice;
+using testing::PlainDirectSolver;
+using testing::ToyLu;
 
 class RegistryTest : public ::testing::Test {
  protected:
@@ -66,12 +71,51 @@ TEST_F(RegistryTest, UnknownNamesListWhatThereIs) {
 
 TEST_F(RegistryTest, DirectSolversAreApart) {
   const FakeDevice fake;
-  ASSERT_OK_AND_ASSIGN(const DirectSolver* solver, FindDirectSolver(fake, "gauss_jordan"));
+  ASSERT_OK_AND_ASSIGN(const DirectSolver* solver,
+                       FindDirectSolver(fake, "gauss_jordan", DType::kFloat64));
   EXPECT_EQ(solver->name(), "gauss_jordan");
-  EXPECT_THAT(FindDirectSolver(fake, "none"),
+  EXPECT_THAT(FindDirectSolver(fake, "none", DType::kFloat64),
               FailsWith(absl::StatusCode::kUnimplemented, ", gauss_jordan"));
   EXPECT_THAT(FindAlgorithm(fake, "gauss_jordan", DType::kFloat64, 10),
               FailsWith(absl::StatusCode::kUnimplemented, "'gauss_jordan' is not available"));
+  EXPECT_TRUE(SolvesDirectly(fake, "gauss_jordan"));
+  EXPECT_FALSE(SolvesDirectly(fake, "getrf"));
+}
+
+TEST_F(RegistryTest, EveryMethodSaysWhatItIs) {
+  const Catalogue& catalogue = device_->catalogue();
+  std::vector<std::string> names;
+  for (const auto& list : {catalogue.algorithm_traits(), catalogue.solver_traits()}) {
+    for (const MethodTraits& traits : list) {
+      EXPECT_FALSE(traits.description.empty()) << traits.name;
+      names.emplace_back(traits.name);
+    }
+  }
+  EXPECT_THAT(names, ::testing::ElementsAre("getrf", "block_lu", "gem", "cmpp", "cm", "icmpp",
+                                            "icm", "gauss_jordan", "getrs", "trsm", "ss", "is"));
+}
+
+TEST_F(RegistryTest, MethodsAreChosenForTheMatricesThatTheyTake) {
+  const FakeDevice fake({.register_more = [](Catalogue& catalogue) {
+    catalogue.algorithms.push_back(std::make_unique<ToyLu>("doubles"));  // and the fastest
+    catalogue.direct_solvers.push_back(std::make_unique<PlainDirectSolver>(
+        MethodTraits{.name = "floats", .description = "", .types = {DType::kFloat32}}));
+    catalogue.direct_solvers.push_back(std::make_unique<PlainDirectSolver>(
+        MethodTraits{.name = "nothing", .description = "", .operands = {}}));
+  }});
+  for (const char* name : {"auto", "doubles"}) {
+    ASSERT_OK_AND_ASSIGN(const LuAlgorithm* chosen, FindAlgorithm(fake, name, DType::kFloat64, 10));
+    EXPECT_EQ(chosen->name(), "doubles");
+  }
+  ASSERT_OK_AND_ASSIGN(const LuAlgorithm* other, FindAlgorithm(fake, "auto", DType::kFloat32, 10));
+  EXPECT_NE(other->name(), "doubles");
+  EXPECT_THAT(FindAlgorithm(fake, "doubles", DType::kFloat32, 10),
+              FailsWith(absl::StatusCode::kUnimplemented, "'doubles' is not available in f32"));
+  EXPECT_OK(FindDirectSolver(fake, "floats", DType::kFloat32));
+  for (const char* name : {"floats", "nothing"}) {
+    EXPECT_THAT(FindDirectSolver(fake, name, DType::kFloat64),
+                FailsWith(absl::StatusCode::kUnimplemented, "is not available in f64"));
+  }
 }
 
 TEST_F(RegistryTest, IncompatibleSolverListsCompatibleOnes) {

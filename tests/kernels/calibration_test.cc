@@ -25,7 +25,7 @@ class Pretending final : public LuAlgorithm {
     traits_.pivoting = pivoting;
   }
 
-  const AlgorithmTraits& traits() const override { return traits_; }
+  const MethodTraits& traits() const override { return traits_; }
   absl::StatusOr<size_t> WorkspaceBytes(DType, int64_t, const LuParameters&) const override {
     return 0;
   }
@@ -37,7 +37,7 @@ class Pretending final : public LuAlgorithm {
   }
 
  private:
-  AlgorithmTraits traits_;
+  MethodTraits traits_;
   testing::Failpoints& clock_;
   const TimeOf time_;
   const absl::Status status_;

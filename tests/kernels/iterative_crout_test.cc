@@ -65,7 +65,7 @@ TEST(PermutationTest, GoesToInterchangesAndBack) {
 }
 
 TEST(CheckParametersTest, IterativeMethodsTakeWhatOthersRefuse) {
-  AlgorithmTraits traits;
+  MethodTraits traits;
   traits.iterative = true;
   LuParameters parameters;
   parameters.tolerance = 1e-8;

@@ -39,8 +39,9 @@ class TimedAlgorithm final : public LuAlgorithm {
   TimedAlgorithm(const char* name, Clock& clock, SecondsOf seconds)
       : clock_(clock), seconds_(std::move(seconds)) {
     traits_.name = name;
+    traits_.is_timed = true;
   }
-  const AlgorithmTraits& traits() const override { return traits_; }
+  const MethodTraits& traits() const override { return traits_; }
   absl::StatusOr<size_t> WorkspaceBytes(DType, int64_t, const LuParameters&) const override {
     return 0;
   }
@@ -58,15 +59,17 @@ class TimedAlgorithm final : public LuAlgorithm {
  private:
   Clock& clock_;
   const SecondsOf seconds_;
-  AlgorithmTraits traits_;
+  MethodTraits traits_;
   CostRatios ratios_;
 };
 
 class TimedSolver final : public TriangularSolver {
  public:
   TimedSolver(Clock& clock, SecondsOf seconds) : clock_(clock), seconds_(std::move(seconds)) {}
-  std::string_view name() const override { return "solver"; }
-  bool Supports(UnitDiagonal) const override { return true; }
+  const MethodTraits& traits() const override {
+    static constexpr MethodTraits kTraits = {.name = "solver", .description = "", .is_timed = true};
+    return kTraits;
+  }
   double PredictSeconds(DType, int64_t n, int64_t) const override { return Table(n); }
   absl::StatusOr<size_t> WorkspaceBytes(DType, int64_t, int64_t) const override { return 0; }
   absl::Status Solve(ExecutionContext&, const FactorView& factor, Op, double, const AnyMatrix&,
@@ -100,11 +103,11 @@ class TimedDevice final : public Device {
   TimedAlgorithm& Add(const char* name, SecondsOf seconds) {
     auto algorithm = std::make_unique<TimedAlgorithm>(name, clock_, std::move(seconds));
     TimedAlgorithm& added = *algorithm;
-    algorithms_.push_back(std::move(algorithm));
+    catalogue_.algorithms.push_back(std::move(algorithm));
     return added;
   }
   void AddSolver(SecondsOf seconds) {
-    solvers_.push_back(std::make_unique<TimedSolver>(clock_, std::move(seconds)));
+    catalogue_.solvers.push_back(std::make_unique<TimedSolver>(clock_, std::move(seconds)));
   }
   absl::StatusOr<CostRatios> Measure(const CostTrials& trials) {
     Context context(*this, *host_->CreateContext());
@@ -121,19 +124,15 @@ class TimedDevice final : public Device {
   absl::StatusOr<std::unique_ptr<Uploader>> StartUpload(std::span<std::byte> to) override {
     return host_->StartUpload(to);
   }
-  std::span<const std::unique_ptr<LuAlgorithm>> algorithms() const override { return algorithms_; }
-  std::span<const std::unique_ptr<TriangularSolver>> solvers() const override { return solvers_; }
+  const Catalogue& catalogue() const override { return catalogue_; }
 
  private:
   Clock clock_;
   const std::unique_ptr<Device> host_ = host::MakeDevice({.threads = 1});
-  std::vector<std::unique_ptr<LuAlgorithm>> algorithms_;
-  std::vector<std::unique_ptr<TriangularSolver>> solvers_;
+  Catalogue catalogue_;
 };
 
-CostTrials Trials(double most_seconds = 10) {
-  return {{"slow", "fast", "absent"}, {"solver"}, {16, 64, 128}, most_seconds};
-}
+CostTrials Trials(double most_seconds = 10) { return {{16, 64, 128}, most_seconds}; }
 
 TEST(MeasureCostsTest, RatiosAreOfWhatWasMeasured) {
   TimedDevice device;

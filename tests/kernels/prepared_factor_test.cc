@@ -23,7 +23,7 @@ class PreparedFactorTest : public ::testing::Test {
     ASSERT_OK_AND_ASSIGN(context_, device_.CreateContext());
     ASSERT_OK_AND_ASSIGN(options_.algorithm, FindAlgorithm(device_, "getrf", DType::kFloat64, kN));
     options_.equilibrate = EquilibrateMode::kOff;
-    options_.prepare = FindSolverToPrepare(device_, UnitDiagonal::kL);
+    options_.prepare = FindSolverToPrepare(device_, UnitDiagonal::kL, DType::kFloat64);
     ASSERT_NE(options_.prepare, nullptr);
   }
 
@@ -90,12 +90,12 @@ TEST_F(PreparedFactorTest, ByNameItRefusesAnUnpreparedFactor) {
 
 TEST_F(PreparedFactorTest, ADeviceWithoutSuchASolverPreparesNothing) {
   FakeDevice plain;
-  EXPECT_EQ(FindSolverToPrepare(plain, UnitDiagonal::kL), nullptr);
+  EXPECT_EQ(FindSolverToPrepare(plain, UnitDiagonal::kL, DType::kFloat64), nullptr);
 }
 
 TEST_F(PreparedFactorTest, NorIsOnePreparedForASolverThatCannotUseIt) {
   // The fake device's solver is getrs, which wants the unit diagonal in L.
-  EXPECT_EQ(FindSolverToPrepare(device_, UnitDiagonal::kU), nullptr);
+  EXPECT_EQ(FindSolverToPrepare(device_, UnitDiagonal::kU, DType::kFloat64), nullptr);
 }
 
 TEST_F(PreparedFactorTest, SolvesWithWhatWasPrepared) {
@@ -163,7 +163,7 @@ TEST_F(PreparedFactorTest, AnUnpreparedFactorIsRefused) {
   const Factorization factor = Factor(Diagonal(2));
   EXPECT_FALSE(factor.summary.preparation.has_value());
   SolveOptions options;
-  options.solver = FindSolverToPrepare(device_, UnitDiagonal::kL);
+  options.solver = FindSolverToPrepare(device_, UnitDiagonal::kL, DType::kFloat64);
   options.fallback = Getrs();
   EXPECT_THAT(SolveOnes(factor, options),
               FailsWith(absl::StatusCode::kFailedPrecondition, "prepared"));

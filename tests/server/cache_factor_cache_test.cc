@@ -276,7 +276,8 @@ TEST_F(FactorCacheTest, MemoryIsFreeBeforeTheBudgetSaysSo) {
   {
     NewFactor factor;
     ASSERT_OK_AND_ASSIGN(factor.reservation, cache_->ReserveOnDevice(slot(), kUnit));
-    ASSERT_OK_AND_ASSIGN(factor.factorization.lu(), memory.Allocate(kUnitData));
+    ASSERT_OK_AND_ASSIGN(Buffer lu, memory.Allocate(kUnitData));
+    factor.factorization.parts.Add(kLuPart, PartKind::kFactor, std::move(lu));
   }
   EXPECT_EQ(memory.reserved_at_release(), kUnit);
 }

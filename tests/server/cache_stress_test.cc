@@ -61,7 +61,7 @@ class CacheStressTest : public CacheTest {
       ++wrong_;
     } else if (copy->has_value()) {
       ++copies_;
-      if ((*copy)->lu.data()[0] != std::byte(pin->summary().n)) ++wrong_;
+      if ((**copy)[kLuPart].data()[0] != std::byte(pin->summary().n)) ++wrong_;
     }
   }
 

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/factorization.h"
 #include "kernels/jobs/solve.h"
+#include "server/cache/tier.h"
 #include "server/metrics/buckets.h"
 #include "tests/server/scrape.h"
 
@@ -24,10 +25,18 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::Optional;
 
+MethodTraits Named(const char* name, bool iterative = false) {
+  return {.name = name, .description = "", .iterative = iterative};
+}
+
 MetricsOptions TwoDevices() {
-  return {
-      .devices = {{"host", {"getrf", "cmpp"}, {"getrs", "ss"}}, {"cuda:0", {"getrf"}, {"trsm"}}},
-      .cuda = "none"};
+  return {.devices = {{.name = "host",
+                       .algorithms = {Named("getrf"), Named("cmpp"), Named("icm", true)},
+                       .solvers = {Named("getrs"), Named("ss", true)}},
+                      {.name = "cuda:0",
+                       .algorithms = {Named("getrf"), Named("icm", true), Named("icmpp", true)},
+                       .solvers = {Named("trsm")}}},
+          .cuda = "none"};
 }
 
 TEST(ScrapeTest, FindsExactSeriesOnly) {
@@ -109,12 +118,12 @@ TEST(MetricsTest, CountsWhatItIsTold) {
     metrics.CountSolverFallback(fallback);
   }
   metrics.CountIterations("icm", Start::kWarm, 3, 2, 1);
-  metrics.CountIterations("getrf", Start::kCold, 9, 9, 9);
+  metrics.CountIterations("getrf", Start::kCold, 9, 9, 9);  // does not iterate
   metrics.CountPoorResult("cm", PoorResult::kComplement);
   metrics.CountPoorResult("cm", PoorResult::kComplement);
-  metrics.CountCacheHit(CacheTier::kHost);
+  metrics.CountCacheHit(Tier::kHost);
   metrics.CountCacheMiss(CacheMiss::kExpired);
-  metrics.CountCacheEviction(CacheTier::kDevice, CacheEviction::kPressure);
+  metrics.CountCacheEviction(Tier::kDevice, CacheEviction::kPressure);
   metrics.ObservePromotion(0.5);
   const std::string text = metrics.Scrape();
   auto expect = [&](const char* series, double value) {
@@ -134,6 +143,8 @@ TEST(MetricsTest, CountsWhatItIsTold) {
   expect("crout_sections_total{algorithm=\"icm\",start=\"warm\"}", 2);
   expect("crout_pivots_total{algorithm=\"icm\",start=\"warm\"}", 1);
   expect("crout_iterations_total{algorithm=\"icm\",start=\"cold\"}", 0);
+  EXPECT_THAT(text, Not(HasSubstr("crout_iterations_total{algorithm=\"getrf\"")));
+  EXPECT_THAT(text, Not(HasSubstr("crout_iterations_total{algorithm=\"ss\"")));
   expect("crout_poor_results_total{algorithm=\"cm\",result=\"complement\"}", 2);
   expect("crout_poor_results_total{algorithm=\"getrf\",result=\"factor\"}", 0);
   expect("crout_cache_hits_total{tier=\"host\"}", 1);
@@ -209,7 +220,7 @@ TEST(MetricsTest, GaugesMirrorTheSourceAtEveryScrape) {
   state.devices[1].reserved_bytes = 1 << 20;
   state.devices[1].healthy = false;
   state.devices[0].queue_depth = 3;
-  state.cache[static_cast<size_t>(CacheTier::kHost)] = {.entries = 2, .bytes = 512};
+  state.cache[static_cast<size_t>(Tier::kHost)] = {.entries = 2, .bytes = 512};
   state.devices[1].memory_age_seconds = 2.5;
   state.call_memory_limit = 4096;
   state.call_memory_reserved = 1024;

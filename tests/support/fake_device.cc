@@ -18,7 +18,7 @@ class GatedAlgorithm final : public LuAlgorithm {
   GatedAlgorithm(const LuAlgorithm& inner, Gate& gate, double slowness)
       : inner_(inner), gate_(gate), slowness_(slowness) {}
 
-  const AlgorithmTraits& traits() const override { return inner_.traits(); }
+  const MethodTraits& traits() const override { return inner_.traits(); }
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n,
                                         const LuParameters& parameters) const override {
     return inner_.WorkspaceBytes(dtype, n, parameters);
@@ -51,11 +51,7 @@ class GatedSolver final : public TriangularSolver {
  public:
   GatedSolver(const TriangularSolver& inner, Gate& gate) : inner_(inner), gate_(gate) {}
 
-  std::string_view name() const override { return inner_.name(); }
-  bool Supports(UnitDiagonal unit_diagonal) const override {
-    return inner_.Supports(unit_diagonal);
-  }
-  bool takes_tolerance() const override { return inner_.takes_tolerance(); }
+  const MethodTraits& traits() const override { return inner_.traits(); }
   double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override {
     return inner_.PredictSeconds(dtype, n, nrhs);
   }
@@ -77,8 +73,7 @@ class GatedDirectSolver final : public DirectSolver {
  public:
   explicit GatedDirectSolver(Gate& gate) : gate_(gate) {}
 
-  std::string_view name() const override { return inner_.name(); }
-  std::string_view description() const override { return inner_.description(); }
+  const MethodTraits& traits() const override { return inner_.traits(); }
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n, int64_t nrhs) const override {
     return inner_.WorkspaceBytes(dtype, n, nrhs);
   }
@@ -182,17 +177,18 @@ FakeDevice::FakeDevice(const FakeDeviceOptions& options)
       memory_(options.memory_bytes),
       staging_(options.staging_bytes) {
   for (const auto& algorithm : host_->algorithms()) {
-    algorithms_.push_back(
+    catalogue_.algorithms.push_back(
         std::make_unique<GatedAlgorithm>(*algorithm, factor_gate_, options.slowness));
   }
   for (const auto& solver : host_->solvers()) {
-    solvers_.push_back(std::make_unique<GatedSolver>(*solver, solve_gate_));
+    catalogue_.solvers.push_back(std::make_unique<GatedSolver>(*solver, solve_gate_));
   }
   if (options.prepares) {
-    solvers_.push_back(
-        std::make_unique<PreparingSolver>(*solvers_.front(), options.prepared_error));
+    catalogue_.solvers.push_back(
+        std::make_unique<PreparingSolver>(*catalogue_.solvers.front(), options.prepared_error));
   }
-  direct_solvers_.push_back(std::make_unique<GatedDirectSolver>(solve_gate_));
+  catalogue_.direct_solvers.push_back(std::make_unique<GatedDirectSolver>(solve_gate_));
+  if (options.register_more) options.register_more(catalogue_);
 }
 
 FakeDevice::~FakeDevice() = default;

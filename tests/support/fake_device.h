@@ -4,6 +4,7 @@
 #define CROUT_TESTS_SUPPORT_FAKE_DEVICE_H_
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,6 +26,7 @@ struct FakeDeviceOptions {
   bool prepares = false;      // has a PreparingSolver too
   double prepared_error = 0;  // of that
   double slowness = 1;        // the seconds that it predicts for a factorization, over the host's
+  std::function<void(Catalogue&)> register_more = nullptr;  // methods of the test's own
 };
 
 // Has the algorithms and solvers of the host device under the same names, and a direct solver of
@@ -70,11 +72,7 @@ class FakeDevice final : public Device {
     return {.pool_used_bytes = memory_.live_bytes()};
   }
   absl::StatusOr<std::unique_ptr<Uploader>> StartUpload(std::span<std::byte> destination) override;
-  std::span<const std::unique_ptr<LuAlgorithm>> algorithms() const override { return algorithms_; }
-  std::span<const std::unique_ptr<TriangularSolver>> solvers() const override { return solvers_; }
-  std::span<const std::unique_ptr<DirectSolver>> direct_solvers() const override {
-    return direct_solvers_;
-  }
+  const Catalogue& catalogue() const override { return catalogue_; }
 
  private:
   class Context;
@@ -87,9 +85,7 @@ class FakeDevice final : public Device {
   const size_t staging_block_bytes_;
   const DeviceInfo info_;
   const std::unique_ptr<Device> host_;
-  std::vector<std::unique_ptr<LuAlgorithm>> algorithms_;
-  std::vector<std::unique_ptr<TriangularSolver>> solvers_;
-  std::vector<std::unique_ptr<DirectSolver>> direct_solvers_;
+  Catalogue catalogue_;
 
   CountingResource memory_;
   CountingResource staging_;

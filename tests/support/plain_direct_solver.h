@@ -10,12 +10,19 @@ namespace crout::testing {
 // partial pivoting; asks for a stop before each. Writes all of its workspace of n + nrhs elements.
 class PlainDirectSolver final : public DirectSolver {
  public:
-  std::string_view name() const override { return "gauss_jordan"; }
-  std::string_view description() const override { return "Gauss-Jordan by the textbook"; }
+  explicit PlainDirectSolver(
+      const MethodTraits& traits = {.name = "gauss_jordan",
+                                    .description = "Gauss-Jordan by the textbook"})
+      : traits_(traits) {}
+
+  const MethodTraits& traits() const override { return traits_; }
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n, int64_t nrhs) const override;
   double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override;
   absl::Status Solve(ExecutionContext& context, const AnyMatrix& a, const AnyMatrix& b,
                      std::span<std::byte> workspace, StopRequested stop) const override;
+
+ private:
+  const MethodTraits traits_;
 };
 
 }  // namespace crout::testing

@@ -16,12 +16,14 @@ class PreparingSolver final : public TriangularSolver {
   static constexpr double kMeasured = 1e5;
 
   explicit PreparingSolver(const TriangularSolver& inner, double error = 0)
-      : inner_(inner), error_(error) {}
+      : inner_(inner),
+        traits_{.name = "crout_solve",
+                .description = "another's answer",
+                .solves_with = inner.traits().solves_with,
+                .needs_preparation = true},
+        error_(error) {}
 
-  std::string_view name() const override { return "crout_solve"; }
-  bool Supports(UnitDiagonal unit_diagonal) const override {
-    return inner_.Supports(unit_diagonal);
-  }
+  const MethodTraits& traits() const override { return traits_; }
   double PredictSeconds(DType, int64_t, int64_t) const override { return 0; }
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n, int64_t nrhs) const override {
     return inner_.WorkspaceBytes(dtype, n, nrhs);
@@ -29,7 +31,6 @@ class PreparingSolver final : public TriangularSolver {
   absl::Status Solve(ExecutionContext& context, const FactorView& factor, Op op, double tolerance,
                      const AnyMatrix& b, std::span<std::byte> workspace) const override;
 
-  bool needs_preparation() const override { return true; }
   absl::StatusOr<size_t> PreparedBytes(DType dtype, int64_t n) const override;
   absl::Status Prepare(ExecutionContext& context, const FactorView& factor,
                        std::span<std::byte> prepared) const override;
@@ -37,6 +38,7 @@ class PreparingSolver final : public TriangularSolver {
 
  private:
   const TriangularSolver& inner_;
+  const MethodTraits traits_;
   const double error_;
 };
 

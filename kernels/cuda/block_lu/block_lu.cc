@@ -55,9 +55,9 @@ absl::Status Enqueue(Context& context, const MatrixView<T>& a, int64_t* ipiv,
 
 class CudaBlockLu final : public LuAlgorithm {
  public:
-  explicit CudaBlockLu(DeviceCore& core) : core_(core) { traits_.stoppable = true; }
+  explicit CudaBlockLu(DeviceCore& core) : core_(core) {}
 
-  const AlgorithmTraits& traits() const override { return traits_; }
+  const MethodTraits& traits() const override { return traits_; }
 
   absl::StatusOr<size_t> WorkspaceBytes(DType, int64_t, const LuParameters&) const override {
     return sizeof(LuControl<double>);
@@ -79,8 +79,12 @@ class CudaBlockLu final : public LuAlgorithm {
 
  private:
   DeviceCore& core_;
-  AlgorithmTraits traits_{"block_lu", UnitDiagonal::kL, PivotRule::kNone,
-                          "blocked LU without pivoting, tiles in shared memory"};
+  const MethodTraits traits_{.name = "block_lu",
+                             .description = "blocked LU without pivoting, tiles in shared memory",
+                             .unit_diagonal = UnitDiagonal::kL,
+                             .pivoting = PivotRule::kNone,
+                             .stoppable = true,
+                             .is_timed = true};
 };
 
 }  // namespace

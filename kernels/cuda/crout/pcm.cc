@@ -11,10 +11,10 @@ namespace {
 
 class CudaPcm final : public LuAlgorithm {
  public:
-  CudaPcm(DeviceCore& core, const PcmPanelKernels& kernels, const AlgorithmTraits& traits)
+  CudaPcm(DeviceCore& core, const PcmPanelKernels& kernels, const MethodTraits& traits)
       : core_(core), kernels_(kernels), traits_(traits) {}
 
-  const AlgorithmTraits& traits() const override { return traits_; }
+  const MethodTraits& traits() const override { return traits_; }
 
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n,
                                         const LuParameters& parameters) const override {
@@ -65,10 +65,10 @@ class CudaPcm final : public LuAlgorithm {
 
   DeviceCore& core_;
   const PcmPanelKernels kernels_;
-  const AlgorithmTraits traits_;
+  const MethodTraits traits_;
 };
 
-absl::StatusOr<std::unique_ptr<LuAlgorithm>> Make(DeviceCore& core, const AlgorithmTraits& traits) {
+absl::StatusOr<std::unique_ptr<LuAlgorithm>> Make(DeviceCore& core, const MethodTraits& traits) {
   CROUT_RETURN_IF_ERROR(core.MakeCurrent());
   CROUT_ASSIGN_OR_RETURN(const PcmPanelKernels kernels, PcmPanelKernels::Create(core.limits()));
   return std::make_unique<CudaPcm>(core, kernels, traits);
@@ -77,20 +77,25 @@ absl::StatusOr<std::unique_ptr<LuAlgorithm>> Make(DeviceCore& core, const Algori
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LuAlgorithm>> MakePcm(DeviceCore& core) {
-  AlgorithmTraits traits{"pcm", UnitDiagonal::kU, PivotRule::kNone,
-                         "parallel Crout's method without pivoting (Cejka 2023), blocked"};
-  traits.takes_block_size = true;
-  traits.stoppable = true;
-  return Make(core, traits);
+  return Make(core,
+              {.name = "pcm",
+               .description = "parallel Crout's method without pivoting (Cejka 2023), blocked",
+               .unit_diagonal = UnitDiagonal::kU,
+               .pivoting = PivotRule::kNone,
+               .takes_block_size = true,
+               .stoppable = true});
 }
 
 absl::StatusOr<std::unique_ptr<LuAlgorithm>> MakePcmpp(DeviceCore& core) {
-  AlgorithmTraits traits{"pcmpp", UnitDiagonal::kU, PivotRule::kPartial,
-                         "parallel Crout's method with partial pivoting (Cejka 2023), blocked"};
-  traits.takes_pivoting = true;
-  traits.takes_block_size = true;
-  traits.stoppable = true;
-  return Make(core, traits);
+  return Make(core,
+              {.name = "pcmpp",
+               .description = "parallel Crout's method with partial pivoting (Cejka 2023), blocked",
+               .unit_diagonal = UnitDiagonal::kU,
+               .pivoting = PivotRule::kPartial,
+               .takes_pivoting = true,
+               .takes_block_size = true,
+               .stoppable = true,
+               .is_timed = true});
 }
 
 }  // namespace crout::cuda

@@ -9,11 +9,9 @@ namespace {
 
 class CudaCroutLu final : public LuAlgorithm {
  public:
-  CudaCroutLu(DeviceCore& core, const LuPanelKernels& kernels) : core_(core), kernels_(kernels) {
-    traits_.stoppable = true;
-  }
+  CudaCroutLu(DeviceCore& core, const LuPanelKernels& kernels) : core_(core), kernels_(kernels) {}
 
-  const AlgorithmTraits& traits() const override { return traits_; }
+  const MethodTraits& traits() const override { return traits_; }
 
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n,
                                         const LuParameters&) const override {
@@ -49,8 +47,13 @@ class CudaCroutLu final : public LuAlgorithm {
 
   DeviceCore& core_;
   const LuPanelKernels kernels_;
-  AlgorithmTraits traits_{"crout_lu", UnitDiagonal::kL, PivotRule::kPartial,
-                          "blocked LU with partial pivoting and look-ahead, panels in clusters"};
+  const MethodTraits traits_{
+      .name = "crout_lu",
+      .description = "blocked LU with partial pivoting and look-ahead, panels in clusters",
+      .unit_diagonal = UnitDiagonal::kL,
+      .pivoting = PivotRule::kPartial,
+      .stoppable = true,
+      .is_timed = true};
 };
 
 }  // namespace

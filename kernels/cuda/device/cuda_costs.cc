@@ -15,16 +15,6 @@ namespace {
 // To be raised with the tables, with what is measured, and where a method becomes another.
 constexpr int kVersion = 2;
 
-// The first algorithm leaves what the solvers solve with.
-const CostTrials& Trials() {
-  static const auto* const trials =
-      new CostTrials{.algorithms = {"getrf", "crout_lu", "pcmpp", "block_lu"},
-                     .solvers = {"crout_solve", "trsm", "getrs", "is"},
-                     .orders = {256, 1024, 4096},
-                     .most_seconds = 2};
-  return *trials;
-}
-
 struct Identity {
   std::string file;  // name of
   std::string key;
@@ -71,7 +61,9 @@ KeptCosts CalibrateCosts(Context& context, const std::string& directory) {
     return {{}, absl::StrCat("as in the tables: ", identity.status().message())};
   }
   return KeepCosts(directory.empty() ? "" : absl::StrCat(directory, "/", identity->file),
-                   identity->key, [&] { return MeasureCosts(context, Trials()); });
+                   identity->key, [&] {
+                     return MeasureCosts(context, {.orders = {256, 1024, 4096}, .most_seconds = 2});
+                   });
 }
 
 }  // namespace crout::cuda

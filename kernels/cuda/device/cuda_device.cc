@@ -4,7 +4,6 @@
 
 #include <mutex>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/cuda/block_lu/block_lu.h"
@@ -51,11 +50,7 @@ class CudaDevice final : public Device {
   absl::StatusOr<std::unique_ptr<Uploader>> StartUpload(std::span<std::byte> to) override {
     return uploads_->Start(to);
   }
-  std::span<const std::unique_ptr<LuAlgorithm>> algorithms() const override { return algorithms_; }
-  std::span<const std::unique_ptr<TriangularSolver>> solvers() const override { return solvers_; }
-  std::span<const std::unique_ptr<DirectSolver>> direct_solvers() const override {
-    return direct_solvers_;
-  }
+  const Catalogue& catalogue() const override { return catalogue_; }
 
  private:
   absl::Status Describe();
@@ -67,9 +62,7 @@ class CudaDevice final : public Device {
   const Options options_;
   std::once_flag calibrated_;
   DeviceInfo info_;
-  std::vector<std::unique_ptr<LuAlgorithm>> algorithms_;
-  std::vector<std::unique_ptr<TriangularSolver>> solvers_;
-  std::vector<std::unique_ptr<DirectSolver>> direct_solvers_;
+  Catalogue catalogue_;
   std::unique_ptr<UploadPool> uploads_;
 };
 
@@ -89,24 +82,24 @@ absl::Status CudaDevice::Initialize() {
   CROUT_RETURN_IF_ERROR(core_.AskLimits(options_.limits));
   CROUT_RETURN_IF_ERROR(Describe());
   CROUT_ASSIGN_OR_RETURN(auto getrf, CudaGetrf::Create(core_));
-  algorithms_.push_back(std::move(getrf));
+  catalogue_.algorithms.push_back(std::move(getrf));
   CROUT_ASSIGN_OR_RETURN(auto crout_lu, MakeCroutLu(core_));
-  algorithms_.push_back(std::move(crout_lu));
+  catalogue_.algorithms.push_back(std::move(crout_lu));
   CROUT_ASSIGN_OR_RETURN(auto pcmpp, MakePcmpp(core_));
-  algorithms_.push_back(std::move(pcmpp));
+  catalogue_.algorithms.push_back(std::move(pcmpp));
   CROUT_ASSIGN_OR_RETURN(auto pcm, MakePcm(core_));
-  algorithms_.push_back(std::move(pcm));
-  algorithms_.push_back(MakeBlockLu(core_));
+  catalogue_.algorithms.push_back(std::move(pcm));
+  catalogue_.algorithms.push_back(MakeBlockLu(core_));
   CROUT_ASSIGN_OR_RETURN(auto gauss_jordan, MakeGaussJordan(core_));
-  direct_solvers_.push_back(std::move(gauss_jordan));
+  catalogue_.direct_solvers.push_back(std::move(gauss_jordan));
   for (const bool pivoting : {false, true}) {
     if (!IcmFits(core_.limits(), pivoting)) continue;
-    algorithms_.push_back(std::make_unique<CudaIcm>(core_, pivoting));
+    catalogue_.algorithms.push_back(std::make_unique<CudaIcm>(core_, pivoting));
   }
-  solvers_.push_back(std::make_unique<CroutSolve>(core_));
-  solvers_.push_back(std::make_unique<CudaTrsm>(core_));
-  solvers_.push_back(std::make_unique<CudaGetrs>(core_));
-  solvers_.push_back(std::make_unique<CudaIs>(core_));
+  catalogue_.solvers.push_back(std::make_unique<CroutSolve>(core_));
+  catalogue_.solvers.push_back(std::make_unique<CudaTrsm>(core_));
+  catalogue_.solvers.push_back(std::make_unique<CudaGetrs>(core_));
+  catalogue_.solvers.push_back(std::make_unique<CudaIs>(core_));
   CROUT_ASSIGN_OR_RETURN(uploads_, UploadPool::Create(core_, staging_, options_));
   return absl::OkStatus();
 }

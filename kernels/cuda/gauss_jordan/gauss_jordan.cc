@@ -33,9 +33,11 @@ class CudaGaussJordan final : public DirectSolver {
   CudaGaussJordan(DeviceCore& core, const PcmPanelKernels& kernels)
       : core_(core), kernels_(kernels) {}
 
-  std::string_view name() const override { return "gauss_jordan"; }
-  std::string_view description() const override {
-    return "Gauss-Jordan elimination by stripes with partial pivoting (Carcenac 2014)";
+  const MethodTraits& traits() const override {
+    static constexpr MethodTraits kTraits = {
+        .name = "gauss_jordan",
+        .description = "Gauss-Jordan elimination by stripes with partial pivoting (Carcenac 2014)"};
+    return kTraits;
   }
 
   // The panels' workspace, then ipiv.

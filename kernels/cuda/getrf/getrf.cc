@@ -57,10 +57,14 @@ absl::StatusOr<std::unique_ptr<LuAlgorithm>> CudaGetrf::Create(DeviceCore& core)
   return algorithm;
 }
 
-const AlgorithmTraits& CudaGetrf::traits() const {
-  static constexpr AlgorithmTraits kTraits = {
-      "getrf", UnitDiagonal::kL, PivotRule::kPartial,
-      "blocked Gaussian elimination with partial pivoting, cuSOLVER cusolverDnXgetrf"};
+const MethodTraits& CudaGetrf::traits() const {
+  static constexpr MethodTraits kTraits = {
+      .name = "getrf",
+      .description =
+          "blocked Gaussian elimination with partial pivoting, cuSOLVER cusolverDnXgetrf",
+      .unit_diagonal = UnitDiagonal::kL,
+      .pivoting = PivotRule::kPartial,
+      .is_timed = true};
   return kTraits;
 }
 

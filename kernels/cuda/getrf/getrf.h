@@ -16,7 +16,7 @@ class CudaGetrf final : public LuAlgorithm {
  public:
   static absl::StatusOr<std::unique_ptr<LuAlgorithm>> Create(DeviceCore& core);
 
-  const AlgorithmTraits& traits() const override;
+  const MethodTraits& traits() const override;
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n,
                                         const LuParameters& parameters) const override;
   double PredictSeconds(DType dtype, int64_t n) const override;

@@ -23,18 +23,18 @@ namespace {
 // A cold start beside cuSOLVER's getrf.
 constexpr double kTimesGetrf = 2.5;
 
-constexpr AlgorithmTraits kIcm = {
+constexpr MethodTraits kIcm = {
     .name = "icm",
+    .description = "iterative Crout method by sections, no pivoting (Cejka 2023)",
     .unit_diagonal = UnitDiagonal::kU,
     .pivoting = PivotRule::kNone,
-    .description = "iterative Crout method by sections, no pivoting (Cejka 2023)",
     .iterative = true,
     .stoppable = true};
-constexpr AlgorithmTraits kIcmpp = {
+constexpr MethodTraits kIcmpp = {
     .name = "icmpp",
+    .description = "iterative Crout method by sections, pivoting by rule (Cejka 2023)",
     .unit_diagonal = UnitDiagonal::kU,
     .pivoting = PivotRule::kPartial,
-    .description = "iterative Crout method by sections, pivoting by rule (Cejka 2023)",
     .takes_pivoting = true,
     .iterative = true,
     .stoppable = true};
@@ -258,7 +258,7 @@ absl::Status IcmJob<T>::SweepRight(int64_t begin, int64_t end, int64_t from, int
   return absl::OkStatus();
 }
 
-absl::Status StatusOf(const IcmState& state, const AlgorithmTraits& traits) {
+absl::Status StatusOf(const IcmState& state, const MethodTraits& traits) {
   const auto row = static_cast<int64_t>(state.position >> 21 & 0x1fffff);
   const auto column = static_cast<int64_t>(state.position & 0x1fffff);
   const std::string where =

@@ -27,7 +27,7 @@ class CudaIcm final : public LuAlgorithm {
   // For GPUs that IcmFits.
   CudaIcm(DeviceCore& core, bool pivoting);
 
-  const AlgorithmTraits& traits() const override { return traits_; }
+  const MethodTraits& traits() const override { return traits_; }
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n,
                                         const LuParameters& parameters) const override;
   absl::StatusOr<size_t> ReportBytes(DType dtype, int64_t n,
@@ -41,7 +41,7 @@ class CudaIcm final : public LuAlgorithm {
 
  private:
   DeviceCore& core_;
-  const AlgorithmTraits traits_;
+  const MethodTraits traits_;
 };
 
 }  // namespace crout::cuda

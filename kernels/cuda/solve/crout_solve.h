@@ -20,14 +20,19 @@ class CroutSolve final : public TriangularSolver {
  public:
   explicit CroutSolve(const DeviceCore& core) : core_(core) {}
 
-  std::string_view name() const override { return "crout_solve"; }
-  bool Supports(UnitDiagonal) const override { return true; }
+  const MethodTraits& traits() const override {
+    static constexpr MethodTraits kTraits = {
+        .name = "crout_solve",
+        .description = "matrix products with inverted diagonal blocks and one correction",
+        .needs_preparation = true,
+        .is_timed = true};
+    return kTraits;
+  }
   double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override;
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n, int64_t nrhs) const override;
   absl::Status Solve(ExecutionContext& context, const FactorView& factor, Op op, double tolerance,
                      const AnyMatrix& b, std::span<std::byte> workspace) const override;
 
-  bool needs_preparation() const override { return true; }
   // The row permutation and the inverses: n int64 and n x nb of the factor's type.
   absl::StatusOr<size_t> PreparedBytes(DType dtype, int64_t n) const override;
   absl::Status Prepare(ExecutionContext& context, const FactorView& factor,

@@ -12,9 +12,12 @@ class CudaGetrs final : public TriangularSolver {
  public:
   explicit CudaGetrs(const DeviceCore& core) : core_(core) {}
 
-  std::string_view name() const override { return "getrs"; }
-  bool Supports(UnitDiagonal unit_diagonal) const override {
-    return unit_diagonal == UnitDiagonal::kL;
+  const MethodTraits& traits() const override {
+    static constexpr MethodTraits kTraits = {.name = "getrs",
+                                             .description = "cuSOLVER cusolverDnXgetrs",
+                                             .solves_with = {UnitDiagonal::kL},
+                                             .is_timed = true};
+    return kTraits;
   }
   double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override;
   absl::StatusOr<size_t> WorkspaceBytes(DType, int64_t, int64_t) const override { return 0; }

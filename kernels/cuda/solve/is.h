@@ -18,8 +18,14 @@ class CudaIs final : public PermutedSolver {
  public:
   explicit CudaIs(const DeviceCore& core) : core_(core) {}
 
-  std::string_view name() const override { return "is"; }
-  bool takes_tolerance() const override { return true; }
+  const MethodTraits& traits() const override {
+    static constexpr MethodTraits kTraits = {
+        .name = "is",
+        .description = "iterated triangular sections (Cejka 2023)",
+        .iterative = true,
+        .is_timed = true};
+    return kTraits;
+  }
   double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override;
 
  private:

@@ -11,7 +11,6 @@ namespace crout::cuda {
 // either: A = P^T L U gives X = U^-1 L^-1 P B, and with op the transpose X = P^T L^-T U^-T B.
 class PermutedSolver : public TriangularSolver {
  public:
-  bool Supports(UnitDiagonal) const final { return true; }
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n, int64_t nrhs) const final;
   absl::Status Solve(ExecutionContext& context, const FactorView& factor, Op op, double tolerance,
                      const AnyMatrix& b, std::span<std::byte> workspace) const final;

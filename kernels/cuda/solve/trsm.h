@@ -11,7 +11,11 @@ class CudaTrsm final : public PermutedSolver {
  public:
   explicit CudaTrsm(const DeviceCore& core) : core_(core) {}
 
-  std::string_view name() const override { return "trsm"; }
+  const MethodTraits& traits() const override {
+    static constexpr MethodTraits kTraits = {
+        .name = "trsm", .description = "one row permutation and two cublas?trsm", .is_timed = true};
+    return kTraits;
+  }
   double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override;
 
  private:

@@ -133,7 +133,7 @@ class HostBlockLu final : public LuAlgorithm {
  public:
   explicit HostBlockLu(Executor& executor) : executor_(executor) {}
 
-  const AlgorithmTraits& traits() const override { return traits_; }
+  const MethodTraits& traits() const override { return traits_; }
 
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n,
                                         const LuParameters&) const override {
@@ -164,11 +164,11 @@ class HostBlockLu final : public LuAlgorithm {
 
  private:
   Executor& executor_;
-  const AlgorithmTraits traits_{.name = "block_lu",
-                                .unit_diagonal = UnitDiagonal::kL,
-                                .pivoting = PivotRule::kNone,
-                                .description = "blocked LU without pivoting, OpenMP task graph",
-                                .stoppable = true};
+  const MethodTraits traits_{.name = "block_lu",
+                             .description = "blocked LU without pivoting, OpenMP task graph",
+                             .unit_diagonal = UnitDiagonal::kL,
+                             .pivoting = PivotRule::kNone,
+                             .stoppable = true};
 };
 
 }  // namespace

@@ -162,10 +162,10 @@ class CroutMethod {
 
 class HostCrout final : public LuAlgorithm {
  public:
-  HostCrout(Executor& executor, const AlgorithmTraits& traits)
+  HostCrout(Executor& executor, const MethodTraits& traits)
       : executor_(executor), traits_(traits) {}
 
-  const AlgorithmTraits& traits() const override { return traits_; }
+  const MethodTraits& traits() const override { return traits_; }
 
   absl::StatusOr<size_t> WorkspaceBytes(DType, int64_t, const LuParameters&) const override {
     return 0;
@@ -193,7 +193,7 @@ class HostCrout final : public LuAlgorithm {
 
  private:
   Executor& executor_;
-  const AlgorithmTraits traits_;
+  const MethodTraits traits_;
 };
 
 }  // namespace
@@ -201,21 +201,21 @@ class HostCrout final : public LuAlgorithm {
 std::unique_ptr<LuAlgorithm> MakeCmpp(Executor& executor) {
   return std::make_unique<HostCrout>(
       executor,
-      AlgorithmTraits{.name = "cmpp",
-                      .unit_diagonal = UnitDiagonal::kU,
-                      .pivoting = PivotRule::kPartial,
-                      .description = "Crout's method, partial or conditional pivoting (Cejka 2023)",
-                      .takes_pivoting = true,
-                      .stoppable = true});
+      MethodTraits{.name = "cmpp",
+                   .description = "Crout's method, partial or conditional pivoting (Cejka 2023)",
+                   .unit_diagonal = UnitDiagonal::kU,
+                   .pivoting = PivotRule::kPartial,
+                   .takes_pivoting = true,
+                   .stoppable = true});
 }
 
 std::unique_ptr<LuAlgorithm> MakeCm(Executor& executor) {
-  return std::make_unique<HostCrout>(
-      executor, AlgorithmTraits{.name = "cm",
-                                .unit_diagonal = UnitDiagonal::kU,
-                                .pivoting = PivotRule::kNone,
-                                .description = "Crout's method without pivoting",
-                                .stoppable = true});
+  return std::make_unique<HostCrout>(executor,
+                                     MethodTraits{.name = "cm",
+                                                  .description = "Crout's method without pivoting",
+                                                  .unit_diagonal = UnitDiagonal::kU,
+                                                  .pivoting = PivotRule::kNone,
+                                                  .stoppable = true});
 }
 
 }  // namespace crout::host

@@ -55,7 +55,7 @@ class HostGem final : public LuAlgorithm {
  public:
   explicit HostGem(Executor& executor) : executor_(executor) {}
 
-  const AlgorithmTraits& traits() const override { return traits_; }
+  const MethodTraits& traits() const override { return traits_; }
 
   absl::StatusOr<size_t> WorkspaceBytes(DType, int64_t, const LuParameters&) const override {
     return 0;
@@ -81,11 +81,11 @@ class HostGem final : public LuAlgorithm {
 
  private:
   Executor& executor_;
-  const AlgorithmTraits traits_{.name = "gem",
-                                .unit_diagonal = UnitDiagonal::kL,
-                                .pivoting = PivotRule::kPartial,
-                                .description = "Gaussian elimination, partial pivoting, in blocks",
-                                .stoppable = true};
+  const MethodTraits traits_{.name = "gem",
+                             .description = "Gaussian elimination, partial pivoting, in blocks",
+                             .unit_diagonal = UnitDiagonal::kL,
+                             .pivoting = PivotRule::kPartial,
+                             .stoppable = true};
 };
 
 }  // namespace

@@ -27,7 +27,7 @@ class CalibratedAlgorithm final : public LuAlgorithm {
   CalibratedAlgorithm(std::unique_ptr<LuAlgorithm> inner, const Measured& measured)
       : inner_(std::move(inner)), measured_(measured) {}
 
-  const AlgorithmTraits& traits() const override { return inner_->traits(); }
+  const MethodTraits& traits() const override { return inner_->traits(); }
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n,
                                         const LuParameters& parameters) const override {
     return inner_->WorkspaceBytes(dtype, n, parameters);
@@ -63,6 +63,12 @@ class CalibratedAlgorithm final : public LuAlgorithm {
   const std::unique_ptr<LuAlgorithm> inner_;
   const Measured measured_;
 };
+
+// In every type, so that one run of the trials serves all.
+bool IsChosenByAuto(const LuAlgorithm& algorithm) {
+  return algorithm.traits().pivoting != PivotRule::kNone && algorithm.TakesDense(DType::kFloat32) &&
+         algorithm.TakesDense(DType::kFloat64);
+}
 
 absl::Status TimeInTurns(ExecutionContext& context, TrialProblem& problem, int turns,
                          const std::vector<const LuAlgorithm*>& methods,
@@ -100,7 +106,7 @@ void Calibrate(ExecutionContext& context, std::vector<std::unique_ptr<LuAlgorith
   std::vector<std::unique_ptr<LuAlgorithm>*> slots;
   std::vector<const LuAlgorithm*> methods;
   for (std::unique_ptr<LuAlgorithm>& algorithm : algorithms) {
-    if (algorithm->traits().pivoting == PivotRule::kNone) continue;
+    if (!IsChosenByAuto(*algorithm)) continue;
     slots.push_back(&algorithm);
     methods.push_back(algorithm.get());
   }

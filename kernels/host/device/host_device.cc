@@ -1,7 +1,6 @@
 #include "kernels/host/device/host_device.h"
 
 #include <utility>
-#include <vector>
 
 #include "kernels/host/block_lu/block_lu.h"
 #include "kernels/host/crout/cmpp.h"
@@ -65,20 +64,20 @@ class HostDevice final : public Device {
         memory_(std::make_unique<HostMemory>(), options.cached_bytes),
         info_{DeviceKind::kHost, "host", ProcessorName(), SystemMemoryBytes(),
               executor_.budget().total()} {
-    algorithms_.push_back(MakeGetrf(executor_));
-    algorithms_.push_back(MakeBlockLu(executor_));
-    algorithms_.push_back(MakeGem(executor_));
-    algorithms_.push_back(MakeCmpp(executor_));
-    algorithms_.push_back(MakeCm(executor_));
-    algorithms_.push_back(MakeIcmpp(executor_));
-    algorithms_.push_back(MakeIcm(executor_));
-    solvers_.push_back(MakeGetrs(executor_));
-    solvers_.push_back(MakeTrsm(executor_));
-    solvers_.push_back(MakeSs(executor_));
-    solvers_.push_back(MakeIs(executor_));
-    direct_solvers_.push_back(MakeGaussJordan(executor_));
+    catalogue_.algorithms.push_back(MakeGetrf(executor_));
+    catalogue_.algorithms.push_back(MakeBlockLu(executor_));
+    catalogue_.algorithms.push_back(MakeGem(executor_));
+    catalogue_.algorithms.push_back(MakeCmpp(executor_));
+    catalogue_.algorithms.push_back(MakeCm(executor_));
+    catalogue_.algorithms.push_back(MakeIcmpp(executor_));
+    catalogue_.algorithms.push_back(MakeIcm(executor_));
+    catalogue_.solvers.push_back(MakeGetrs(executor_));
+    catalogue_.solvers.push_back(MakeTrsm(executor_));
+    catalogue_.solvers.push_back(MakeSs(executor_));
+    catalogue_.solvers.push_back(MakeIs(executor_));
+    catalogue_.direct_solvers.push_back(MakeGaussJordan(executor_));
     HostContext context(*this, executor_);
-    Calibrate(context, algorithms_);
+    Calibrate(context, catalogue_.algorithms);
   }
 
   const DeviceInfo& info() const override { return info_; }
@@ -95,19 +94,13 @@ class HostDevice final : public Device {
   absl::StatusOr<std::unique_ptr<Uploader>> StartUpload(std::span<std::byte> destination) override {
     return std::make_unique<HostUploader>(destination);
   }
-  std::span<const std::unique_ptr<LuAlgorithm>> algorithms() const override { return algorithms_; }
-  std::span<const std::unique_ptr<TriangularSolver>> solvers() const override { return solvers_; }
-  std::span<const std::unique_ptr<DirectSolver>> direct_solvers() const override {
-    return direct_solvers_;
-  }
+  const Catalogue& catalogue() const override { return catalogue_; }
 
  private:
   Executor executor_;
   CachingResource memory_;
   const DeviceInfo info_;
-  std::vector<std::unique_ptr<LuAlgorithm>> algorithms_;
-  std::vector<std::unique_ptr<TriangularSolver>> solvers_;
-  std::vector<std::unique_ptr<DirectSolver>> direct_solvers_;
+  Catalogue catalogue_;
 };
 
 }  // namespace

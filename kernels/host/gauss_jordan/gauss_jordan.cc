@@ -75,9 +75,12 @@ class HostGaussJordan final : public DirectSolver {
  public:
   explicit HostGaussJordan(Executor& executor) : executor_(executor) {}
 
-  std::string_view name() const override { return "gauss_jordan"; }
-  std::string_view description() const override {
-    return "Gauss-Jordan elimination by stripes, partial pivoting (Carcenac; Eyvazov 2022)";
+  const MethodTraits& traits() const override {
+    static constexpr MethodTraits kTraits = {
+        .name = "gauss_jordan",
+        .description =
+            "Gauss-Jordan elimination by stripes, partial pivoting (Carcenac; Eyvazov 2022)"};
+    return kTraits;
   }
 
   // The interchanges.

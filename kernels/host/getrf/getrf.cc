@@ -104,7 +104,7 @@ class HostGetrf final : public LuAlgorithm {
  public:
   explicit HostGetrf(Executor& executor) : executor_(executor) {}
 
-  const AlgorithmTraits& traits() const override { return traits_; }
+  const MethodTraits& traits() const override { return traits_; }
 
   // LAPACK's 32-bit pivots.
   absl::StatusOr<size_t> WorkspaceBytes(DType, int64_t n, const LuParameters&) const override {
@@ -147,11 +147,11 @@ class HostGetrf final : public LuAlgorithm {
 
  private:
   Executor& executor_;
-  const AlgorithmTraits traits_{
+  const MethodTraits traits_{
       .name = "getrf",
+      .description = "LAPACK xGETRF (OpenBLAS): Gaussian elimination, partial pivoting",
       .unit_diagonal = UnitDiagonal::kL,
       .pivoting = PivotRule::kPartial,
-      .description = "LAPACK xGETRF (OpenBLAS): Gaussian elimination, partial pivoting",
       .stoppable = true};
 };
 

@@ -51,10 +51,9 @@ absl::StatusOr<Sizes> LayOut(DType dtype, const SectionGrid& grid, int cores) {
 
 class HostIcm final : public LuAlgorithm {
  public:
-  HostIcm(Executor& executor, const AlgorithmTraits& traits)
-      : executor_(executor), traits_(traits) {}
+  HostIcm(Executor& executor, const MethodTraits& traits) : executor_(executor), traits_(traits) {}
 
-  const AlgorithmTraits& traits() const override { return traits_; }
+  const MethodTraits& traits() const override { return traits_; }
 
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n,
                                         const LuParameters& parameters) const override {
@@ -147,30 +146,30 @@ class HostIcm final : public LuAlgorithm {
   }
 
   Executor& executor_;
-  const AlgorithmTraits traits_;
+  const MethodTraits traits_;
 };
 
 }  // namespace
 
 std::unique_ptr<LuAlgorithm> MakeIcm(Executor& executor) {
   return std::make_unique<HostIcm>(
-      executor, AlgorithmTraits{.name = "icm",
-                                .unit_diagonal = UnitDiagonal::kU,
-                                .pivoting = PivotRule::kNone,
-                                .description = "iterative Crout's method, no pivoting (Cejka 2023)",
-                                .iterative = true,
-                                .stoppable = true});
+      executor, MethodTraits{.name = "icm",
+                             .description = "iterative Crout's method, no pivoting (Cejka 2023)",
+                             .unit_diagonal = UnitDiagonal::kU,
+                             .pivoting = PivotRule::kNone,
+                             .iterative = true,
+                             .stoppable = true});
 }
 
 std::unique_ptr<LuAlgorithm> MakeIcmpp(Executor& executor) {
   return std::make_unique<HostIcm>(
-      executor, AlgorithmTraits{.name = "icmpp",
-                                .unit_diagonal = UnitDiagonal::kU,
-                                .pivoting = PivotRule::kPartial,
-                                .description = "iterative Crout's method, pivoting (Cejka 2023)",
-                                .takes_pivoting = true,
-                                .iterative = true,
-                                .stoppable = true});
+      executor, MethodTraits{.name = "icmpp",
+                             .description = "iterative Crout's method, pivoting (Cejka 2023)",
+                             .unit_diagonal = UnitDiagonal::kU,
+                             .pivoting = PivotRule::kPartial,
+                             .takes_pivoting = true,
+                             .iterative = true,
+                             .stoppable = true});
 }
 
 }  // namespace crout::host

@@ -26,9 +26,11 @@ class HostGetrs final : public TriangularSolver {
  public:
   explicit HostGetrs(Executor& executor) : executor_(executor) {}
 
-  std::string_view name() const override { return "getrs"; }
-  bool Supports(UnitDiagonal unit_diagonal) const override {
-    return unit_diagonal == UnitDiagonal::kL;
+  const MethodTraits& traits() const override {
+    static constexpr MethodTraits kTraits = {.name = "getrs",
+                                             .description = "LAPACK xGETRS (OpenBLAS)",
+                                             .solves_with = {UnitDiagonal::kL}};
+    return kTraits;
   }
   double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override {
     return kCallSeconds + FactorReadSeconds(dtype, n) +

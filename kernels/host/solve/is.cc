@@ -115,9 +115,13 @@ class HostIs final : public TriangularSolver {
  public:
   explicit HostIs(Executor& executor) : executor_(executor) {}
 
-  std::string_view name() const override { return "is"; }
-  bool Supports(UnitDiagonal) const override { return true; }
-  bool takes_tolerance() const override { return true; }
+  const MethodTraits& traits() const override {
+    static constexpr MethodTraits kTraits = {
+        .name = "is",
+        .description = "iterative substitution by Jacobi's sweeps (Cejka 2023)",
+        .iterative = true};
+    return kTraits;
+  }
 
   // Some tens of sweeps where the factor is diagonally dominant.
   double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override {

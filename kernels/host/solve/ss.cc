@@ -68,8 +68,11 @@ class HostSs final : public TriangularSolver {
  public:
   explicit HostSs(Executor& executor) : executor_(executor) {}
 
-  std::string_view name() const override { return "ss"; }
-  bool Supports(UnitDiagonal) const override { return true; }
+  const MethodTraits& traits() const override {
+    static constexpr MethodTraits kTraits = {
+        .name = "ss", .description = "sequential forward and backward substitution"};
+    return kTraits;
+  }
   double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override {
     return 2 * kCallSeconds + FactorReadSeconds(dtype, n) +
            SolveFlops(n, nrhs) / (kReferenceFlopsPerCore * RateFactor(dtype));

@@ -42,8 +42,11 @@ class HostTrsm final : public TriangularSolver {
  public:
   explicit HostTrsm(Executor& executor) : executor_(executor) {}
 
-  std::string_view name() const override { return "trsm"; }
-  bool Supports(UnitDiagonal) const override { return true; }
+  const MethodTraits& traits() const override {
+    static constexpr MethodTraits kTraits = {
+        .name = "trsm", .description = "row interchanges and two BLAS xTRSM (OpenBLAS)"};
+    return kTraits;
+  }
   double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override {
     return 2 * kCallSeconds + FactorReadSeconds(dtype, n) +
            SolveFlops(n, nrhs) / (kVendorFlopsPerCore * RateFactor(dtype));

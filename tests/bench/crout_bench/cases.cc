@@ -33,7 +33,7 @@ std::vector<const LuAlgorithm*> ChosenAlgorithms(
 }
 
 std::vector<Case> CasesOf(const LuAlgorithm& algorithm, const Options& options, int64_t n) {
-  const AlgorithmTraits& traits = algorithm.traits();
+  const MethodTraits& traits = algorithm.traits();
   const Options defaults;
   const auto& pivotings = traits.takes_pivoting ? options.pivotings : defaults.pivotings;
   const auto& blocks = traits.takes_block_size ? options.block_sizes : defaults.block_sizes;

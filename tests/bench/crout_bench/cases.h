@@ -20,7 +20,7 @@ struct Case {
   LuParameters parameters;
   bool published_section = false;  // its section size is the published choice for its order
 
-  const AlgorithmTraits& traits() const { return algorithm->traits(); }
+  const MethodTraits& traits() const { return algorithm->traits(); }
 };
 
 // Clamp(n / 10, 256, 1024), rounded up to the block size: the thesis' choice.

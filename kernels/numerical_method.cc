@@ -1,9 +1,8 @@
-#include "kernels/lu_parameters.h"
+#include "kernels/numerical_method.h"
 
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/lu_algorithm.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/strings.h"
 
@@ -14,7 +13,7 @@ absl::Status Bad(std::string_view parameter, std::string_view expected) {
   return absl::InvalidArgumentError(absl::StrCat(ToAbsl(parameter), " must be ", ToAbsl(expected)));
 }
 
-absl::Status NotTaken(const AlgorithmTraits& traits, std::string_view parameter) {
+absl::Status NotTaken(const MethodTraits& traits, std::string_view parameter) {
   return absl::InvalidArgumentError(
       absl::StrCat("algorithm '", ToAbsl(traits.name), "' takes no ", ToAbsl(parameter)));
 }
@@ -33,7 +32,7 @@ absl::Status CheckCriterion(const PivotCriterion& criterion) {
 
 }  // namespace
 
-absl::Status CheckParameters(const AlgorithmTraits& traits, const LuParameters& parameters) {
+absl::Status CheckParameters(const MethodTraits& traits, const LuParameters& parameters) {
   if (parameters.pivoting.has_value()) {
     if (!traits.takes_pivoting) return NotTaken(traits, "pivoting rule");
     CROUT_RETURN_IF_ERROR(CheckCriterion(*parameters.pivoting));

@@ -1,0 +1,29 @@
+// The list of a device's methods.
+#ifndef CROUT_KERNELS_CATALOGUE_H_
+#define CROUT_KERNELS_CATALOGUE_H_
+
+#include <memory>
+#include <vector>
+
+#include "kernels/direct_solver.h"
+#include "kernels/lu_algorithm.h"
+
+namespace crout {
+
+// A device registers each of its methods here, when it is made, by one line, fastest first; that is
+// the only place where a method is named outside its own folder and the contract. Whatever chooses,
+// lists, counts, times or warms up methods reads this.
+struct Catalogue {
+  std::vector<std::unique_ptr<LuAlgorithm>> algorithms;
+  std::vector<std::unique_ptr<TriangularSolver>> solvers;
+  std::vector<std::unique_ptr<DirectSolver>> direct_solvers;  // none on some devices
+
+  // What a request can name as its algorithm: `algorithms`, then `direct_solvers`.
+  std::vector<MethodTraits> algorithm_traits() const;
+  // What it can name as its solver.
+  std::vector<MethodTraits> solver_traits() const;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_CATALOGUE_H_
