@@ -30,7 +30,8 @@ absl::StatusOr<std::vector<std::unique_ptr<crout::Device>>> OpenFakeDevice(const
 }  // namespace
 
 int main(int argc, char** argv) {
-  crout::host::UsePassiveOpenMpWaits(argv);  // may start the process anew: before the socket is there
+  crout::host::UsePassiveOpenMpWaits(
+      argv);  // may start the process anew: before the socket is there
   std::vector<char*> rest;
   std::string socket;
   bool fake_device = false;
