@@ -120,6 +120,7 @@ class FactorCache {
     int64_t version() const;
     DeviceSlot& slot() const;
     std::optional<int64_t> nnz() const;
+    bool has_matrix() const;
     // Bytes that must be reserved on the device before OnDevice(): 0 unless the version is in host
     // memory at this moment.
     size_t promotion_bytes() const;

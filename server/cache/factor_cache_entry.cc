@@ -223,6 +223,8 @@ int64_t FactorCache::Pin::version() const { return stored_->version; }
 DeviceSlot& FactorCache::Pin::slot() const { return *stored_->slot; }
 std::optional<int64_t> FactorCache::Pin::nnz() const { return stored_->nnz; }
 
+bool FactorCache::Pin::has_matrix() const { return stored_->has_matrix; }
+
 size_t FactorCache::Pin::promotion_bytes() const {
   return cache_->IsResident(*stored_) ? 0 : stored_->bytes;
 }

@@ -42,6 +42,7 @@ class FactorStep final : public PayloadStep {
   // What will be known of the factor before it exists: order, types, unit diagonal. After Plan() or
   // ExpectOrder().
   FactorSummary Expected() const;
+  bool keeps_matrix() const { return options_.keep_matrix; }
   double PredictSeconds() const { return plan_ ? plan_->seconds : 0; }
 
   // After the text was parsed: the result, where it can be told without a job.

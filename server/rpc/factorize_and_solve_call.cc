@@ -25,10 +25,13 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeAndSolveCall::Start(const Str
                            return FactorStep::Create(core_, header.matrix(), header.options(), slot,
                                                      insert_.has_value());
                          }));
-  CROUT_ASSIGN_OR_RETURN(
-      solve_, SolveStep::Create(
-                  core_, header.rhs(), header.solve(), "header.solve", factor_->slot(),
-                  [this] { return factor_->Expected(); }, absl::StatusCode::kInvalidArgument));
+  CROUT_ASSIGN_OR_RETURN(solve_,
+                         SolveStep::Create(
+                             core_, header.rhs(), header.solve(), "header.solve", factor_->slot(),
+                             [this] {
+                               return ExpectedFactor{factor_->Expected(), factor_->keeps_matrix()};
+                             },
+                             absl::StatusCode::kInvalidArgument));
   if (factor_->upload().text() && !solve_->upload().text()) {
     // B is admitted before A's text was read to its end; Run() holds A to it.
     CROUT_RETURN_IF_ERROR(factor_->ExpectOrder(solve_->upload().shape().rows));

@@ -17,10 +17,13 @@ absl::StatusOr<std::vector<PayloadStep*>> SolveCall::Start(const StreamMessage& 
   pin_.emplace(std::move(pin));
   ReleaseOn(pin_->slot());
   CROUT_RETURN_IF_ERROR(CheckSolvable(pin_->summary()));
-  CROUT_ASSIGN_OR_RETURN(
-      solve_, SolveStep::Create(
-                  core_, header.rhs(), header.options(), "header.options", pin_->slot(),
-                  [this] { return pin_->summary(); }, absl::StatusCode::kFailedPrecondition));
+  CROUT_ASSIGN_OR_RETURN(solve_,
+                         SolveStep::Create(
+                             core_, header.rhs(), header.options(), "header.options", pin_->slot(),
+                             [this] {
+                               return ExpectedFactor{pin_->summary(), pin_->has_matrix()};
+                             },
+                             absl::StatusCode::kFailedPrecondition));
   solve_->AddPromotion(pin_->promotion_bytes());
   return std::vector<PayloadStep*>{solve_.get()};
 }

@@ -36,7 +36,7 @@ v1::SolveResult Encode(const Solution& solution, int64_t factor_version,
 
 absl::StatusOr<std::unique_ptr<SolveStep>> SolveStep::Create(
     ServerCore& core, const v1::MatrixSpec& rhs, const v1::SolveOptions& options,
-    absl::string_view field, DeviceSlot& slot, std::function<FactorSummary()> expected,
+    absl::string_view field, DeviceSlot& slot, std::function<ExpectedFactor()> expected,
     absl::StatusCode mismatch) {
   CROUT_ASSIGN_OR_RETURN(const PayloadSpec spec, DecodePayload(rhs, "header.rhs", core.limits));
   auto step = std::unique_ptr<SolveStep>(new SolveStep(core, spec, slot));
@@ -49,7 +49,7 @@ absl::StatusOr<std::unique_ptr<SolveStep>> SolveStep::Create(
 }
 
 absl::StatusOr<MemoryNeed> SolveStep::Plan() {
-  const FactorSummary factor = expected_();
+  const auto [factor, has_matrix] = expected_();
   const PackedMatrix& shape = upload_.shape();
   CROUT_RETURN_IF_ERROR(CheckRows(shape, factor.n, upload_.field(), mismatch_));
   CROUT_ASSIGN_OR_RETURN(options_.solver, FindSolver(*slot_.device, solver_, factor, shape.cols));
@@ -60,21 +60,21 @@ absl::StatusOr<MemoryNeed> SolveStep::Plan() {
   }
   const absl::Status taken = CheckTolerance(*options_.solver, options_.solver_tolerance);
   if (!taken.ok()) return BadField(absl::StrCat(field_, ".solver_tolerance"), taken.message());
-  CROUT_ASSIGN_OR_RETURN(plan_, PlanSolve(options_, factor, shape));
+  SolveOptions options = options_;
+  options.verify &= has_matrix;
+  CROUT_ASSIGN_OR_RETURN(plan_, PlanSolve(options, factor, shape));
   return MemoryNeed{.device = plan_->bytes.peak + promotion_bytes_, .host = plan_->bytes.reply};
 }
 
 absl::StatusOr<Solution> SolveStep::Run(ExecutionContext& context, const Factorization& factor,
                                         StopRequested stop, CallTimings& timings) {
   Solution solution;
-  solution.shape = upload_.shape();
+  solution.shape = plan_->shape;
   CROUT_ASSIGN_OR_RETURN(Buffer out, core_.host_memory.Allocate(solution.shape.bytes()));
   CROUT_ASSIGN_OR_RETURN(Buffer rhs, upload_.Take(context));
-  // Without the matrix there is nothing to verify against: the reply then has no backward error.
-  options_.verify &= static_cast<bool>(factor.matrix()) || factor.summary.n == 0;
   KernelTimings kernel;
-  CROUT_ASSIGN_OR_RETURN(solution.summary, Solve(context, factor, std::move(rhs), solution.shape,
-                                                 options_, out.data(), stop, kernel));
+  CROUT_ASSIGN_OR_RETURN(solution.summary,
+                         Solve(context, *plan_, factor, std::move(rhs), out.data(), stop, kernel));
   timings.host_to_device += kernel.host_to_device;
   timings.solve += kernel.solve;
   timings.refine += kernel.refine;

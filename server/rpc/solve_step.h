@@ -18,6 +18,12 @@ struct Solution {
   SolveSummary summary;
 };
 
+// A factor, or what is known of one that does not exist yet.
+struct ExpectedFactor {
+  FactorSummary summary;
+  bool has_matrix = false;  // kept, for backward errors
+};
+
 // FAILED_PRECONDITION, saying why, if no system can be solved with the factor.
 absl::Status CheckSolvable(const FactorSummary& factor);
 
@@ -26,12 +32,12 @@ v1::SolveResult Encode(const Solution& solution, int64_t factor_version, const s
 
 class SolveStep final : public PayloadStep {
  public:
-  // `expected` is the factor, or what is known of one that does not exist yet; called when needed.
-  // `field`: of the options, for errors. `mismatch`: the code for a right-hand side of the wrong
-  // height.
+  // `expected` is called when the job is planned. Where the factor has no matrix there is nothing
+  // to verify against, and the reply has no backward error. `field`: of the options, for errors.
+  // `mismatch`: the code for a right-hand side of the wrong height.
   static absl::StatusOr<std::unique_ptr<SolveStep>> Create(
       ServerCore& core, const v1::MatrixSpec& rhs, const v1::SolveOptions& options,
-      absl::string_view field, DeviceSlot& slot, std::function<FactorSummary()> expected,
+      absl::string_view field, DeviceSlot& slot, std::function<ExpectedFactor()> expected,
       absl::StatusCode mismatch);
 
   absl::StatusOr<MemoryNeed> Plan() override;
@@ -52,7 +58,7 @@ class SolveStep final : public PayloadStep {
   SolveStep(ServerCore& core, const PayloadSpec& spec, DeviceSlot& slot)
       : PayloadStep(core, spec, "header.rhs", slot) {}
 
-  std::function<FactorSummary()> expected_;
+  std::function<ExpectedFactor()> expected_;
   absl::StatusCode mismatch_ = absl::StatusCode::kInvalidArgument;
   std::string field_;  // of the options
   std::string solver_;

@@ -46,10 +46,10 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: %s BYTES\n", argv[0]);
     return 2;
   }
-  crout::DeviceLimits limits;
+  crout::cuda::DeviceLimits limits;
   limits.shared_bytes = std::strtoull(argv[1], nullptr, 10);
-  crout::PrintFor<double>(limits, "double");
-  crout::PrintFor<float>(limits, "float");
-  std::printf("ComposeKernel\t%zu\n", crout::IcmComposeBytes(limits));
+  crout::cuda::PrintFor<double>(limits, "double");
+  crout::cuda::PrintFor<float>(limits, "float");
+  std::printf("ComposeKernel\t%zu\n", crout::cuda::IcmComposeBytes(limits));
   return 0;
 }
