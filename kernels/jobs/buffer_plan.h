@@ -81,6 +81,8 @@ class BufferPlan {
 // flight uses them.
 class JobBuffers {
  public:
+  // May throw std::bad_alloc: an upload that may still be arriving is given after it, by a
+  // reference to what outlives the wait for it.
   explicit JobBuffers(const BufferPlan& plan) : plan_(plan), buffers_(plan.buffers().size()) {}
 
   // Allocates those of kOwn that this phase is the first to hold. RESOURCE_EXHAUSTED names the one

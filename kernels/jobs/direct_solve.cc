@@ -57,8 +57,8 @@ absl::Status AddBuffers(DirectSolvePlan& plan) {
 // One SolveDirectly call. Its members are the buffers that enqueued work uses.
 class DirectSolveJob {
  public:
-  DirectSolveJob(ExecutionContext& context, const DirectSolvePlan& plan, Buffer matrix_upload,
-                 Buffer rhs_upload)
+  DirectSolveJob(ExecutionContext& context, const DirectSolvePlan& plan, Buffer&& matrix_upload,
+                 Buffer&& rhs_upload)
       : context_(context),
         plan_(plan),
         options_(plan.options),

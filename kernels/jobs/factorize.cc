@@ -22,7 +22,7 @@ namespace {
 // One Factorize call. Its members are the buffers that enqueued work uses.
 class FactorizeJob {
  public:
-  FactorizeJob(ExecutionContext& context, const FactorizePlan& plan, Buffer upload)
+  FactorizeJob(ExecutionContext& context, const FactorizePlan& plan, Buffer&& upload)
       : context_(context),
         plan_(plan),
         options_(plan.options),

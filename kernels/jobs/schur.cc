@@ -23,7 +23,7 @@ namespace {
 // One ComputeSchurComplement call. Its members are the buffers that enqueued work uses.
 class SchurJob {
  public:
-  SchurJob(ExecutionContext& context, const SchurPlan& plan, Buffer upload)
+  SchurJob(ExecutionContext& context, const SchurPlan& plan, Buffer&& upload)
       : context_(context),
         plan_(plan),
         options_(plan.options),
@@ -156,6 +156,7 @@ absl::StatusOr<SchurResult> SchurJob::Run(std::byte* out, StopRequested stop,
                                           KernelTimings& timings) {
   Stopwatch watch;
   SyncOnExit sync(context_);
+  context_.report().TellColumns(0);  // the context's last job left its own
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   if (n_ > 0) CROUT_RETURN_IF_ERROR(ImportMatrix());
   timings.factor += watch.Lap();

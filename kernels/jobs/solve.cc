@@ -35,7 +35,7 @@ DenseOperand KeptMatrix(const Factorization& factor) {
 class SolveJob {
  public:
   SolveJob(ExecutionContext& context, const SolvePlan& plan, const Factorization& factor,
-           const SolverChoice& choice, Buffer upload)
+           const SolverChoice& choice, Buffer&& upload)
       : context_(context),
         plan_(plan),
         options_(plan.options),
@@ -230,11 +230,7 @@ absl::Status CheckArguments(const SolvePlan& plan, const Factorization& factor,
   CROUT_RETURN_IF_ERROR(CheckUsable(summary));
   CROUT_RETURN_IF_ERROR(CheckSupports(solver, summary.unit_diagonal, summary.algorithm));
   CROUT_RETURN_IF_ERROR(CheckTolerance(solver, plan.options.solver_tolerance));
-  if (plan.needs_residual && summary.n > 0 && !factor.matrix()) {
-    return absl::FailedPreconditionError(
-        "backward errors, refinement and error bounds need the matrix, which was not kept");
-  }
-  return absl::OkStatus();
+  return CheckMatrix(plan, summary, static_cast<bool>(factor.matrix()));
 }
 
 SolveSummary EmptySolve(const SolverChoice& choice, const SolveOptions& options) {
@@ -248,6 +244,12 @@ SolveSummary EmptySolve(const SolverChoice& choice, const SolveOptions& options)
 }
 
 }  // namespace
+
+absl::Status CheckMatrix(const SolvePlan& plan, const FactorSummary& factor, bool has_matrix) {
+  if (!plan.needs_residual || has_matrix || factor.n == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "backward errors, refinement and error bounds need the matrix, which was not kept");
+}
 
 absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const SolvePlan& plan,
                                    const Factorization& factor, Buffer upload, std::byte* out,

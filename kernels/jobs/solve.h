@@ -74,6 +74,9 @@ struct SolvePlan {
 absl::StatusOr<SolvePlan> PlanSolve(const SolveOptions& options, const FactorSummary& factor,
                                     PackedMatrix shape);
 
+// FAILED_PRECONDITION where the plan has residuals to take and the factor has no matrix.
+absl::Status CheckMatrix(const SolvePlan& plan, const FactorSummary& factor, bool has_matrix);
+
 // Solves op(A) X = B for the right-hand sides in `upload` (n x nrhs, device memory, packed as the
 // plan's shape says). X goes to `out`, host memory of shape.bytes(), in B's type and layout;
 // nothing is written there unless the solve gets that far. Blocks as Factorize does.

@@ -116,7 +116,6 @@ absl::StatusOr<std::optional<NewFactor>> FactorStep::FindSingular() {
 
 absl::StatusOr<NewFactor> FactorStep::Run(ExecutionContext& context, StopRequested stop,
                                           CallTimings& timings) {
-  CROUT_ASSIGN_OR_RETURN(Buffer matrix, upload_.Take(context));
   if (plan_->options.parameters.start) {
     Stopwatch watch;
     bool promoted = false;
@@ -126,6 +125,8 @@ absl::StatusOr<NewFactor> FactorStep::Run(ExecutionContext& context, StopRequest
     plan_->options.parameters.start = start->view();
     timings.host_to_device += watch.Lap();
   }
+  // Taken last: until then the upload waits for what still arrives, on every way out.
+  CROUT_ASSIGN_OR_RETURN(Buffer matrix, upload_.Take(context));
   KernelTimings kernel;
   NewFactor factor;
   CROUT_ASSIGN_OR_RETURN(factor.factorization,

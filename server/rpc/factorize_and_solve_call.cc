@@ -25,13 +25,15 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeAndSolveCall::Start(const Str
                            return FactorStep::Create(core_, header.matrix(), header.options(), slot,
                                                      insert_.has_value());
                          }));
-  CROUT_ASSIGN_OR_RETURN(solve_,
-                         SolveStep::Create(
-                             core_, header.rhs(), header.solve(), "header.solve", factor_->slot(),
-                             [this] {
-                               return ExpectedFactor{factor_->Expected(), factor_->keeps_matrix()};
-                             },
-                             absl::StatusCode::kInvalidArgument));
+  CROUT_ASSIGN_OR_RETURN(
+      solve_, SolveStep::Create(
+                  core_, header.rhs(), header.solve(), "header.solve", factor_->slot(),
+                  [this] {
+                    const FactorSummary factor = factor_->Expected();
+                    // A 0 x 0 matrix has nothing to keep.
+                    return ExpectedFactor{factor, factor_->keeps_matrix() || factor.n == 0};
+                  },
+                  absl::StatusCode::kInvalidArgument));
   if (factor_->upload().text() && !solve_->upload().text()) {
     // B is admitted before A's text was read to its end; Run() holds A to it.
     CROUT_RETURN_IF_ERROR(factor_->ExpectOrder(solve_->upload().shape().rows));

@@ -63,6 +63,7 @@ absl::StatusOr<MemoryNeed> SolveStep::Plan() {
   SolveOptions options = options_;
   options.verify &= has_matrix;
   CROUT_ASSIGN_OR_RETURN(plan_, PlanSolve(options, factor, shape));
+  CROUT_RETURN_IF_ERROR(CheckMatrix(*plan_, factor, has_matrix));  // before the payload
   return MemoryNeed{.device = plan_->bytes.peak + promotion_bytes_, .host = plan_->bytes.reply};
 }
 

@@ -63,12 +63,14 @@ bool TakeSegments(CodedInputStream* in, int field, uint32_t length, size_t most,
 absl::StatusOr<StreamMessage> StreamMessage::Parse(const grpc::ByteBuffer& buffer) {
   StreamMessage message;
   message.size_ = buffer.Length();
+  message.buffer_ = buffer;
   if (!buffer.Dump(&message.slices_).ok()) return Malformed();
   // A message that came in crumbs is copied together: each of them would cost more than it holds.
   if (message.slices_.size() > kFewSlices + message.size_ / kSliceBytes) {
     grpc::Slice whole;
     if (!buffer.DumpToSingleSlice(&whole).ok()) return Malformed();
     message.slices_.assign(1, std::move(whole));
+    message.buffer_.Clear();
   }
   std::deque<ArrayInputStream> arrays;  // they cannot move
   std::vector<ZeroCopyInputStream*> streams;
@@ -114,6 +116,7 @@ void StreamMessage::Detach() {
     segment.bytes = {reinterpret_cast<const std::byte*>(copy.begin()), copy.size()};
   }
   slices_ = std::move(slices);
+  buffer_.Clear();
 }
 
 absl::Status StreamMessage::ParseHeader(google::protobuf::Message* message) const {

@@ -28,6 +28,9 @@ struct DataSegment {
 // Movable; owns what its segments point into.
 class StreamMessage {
  public:
+  StreamMessage(StreamMessage&&) = default;
+  StreamMessage& operator=(StreamMessage&&) = delete;  // would let go of buffer_ before slices_
+
   // INVALID_ARGUMENT if the bytes are not such a message. Unknown fields are skipped, as protobuf
   // does.
   static absl::StatusOr<StreamMessage> Parse(const grpc::ByteBuffer& buffer);
@@ -46,7 +49,13 @@ class StreamMessage {
   void Detach();
 
  private:
+  StreamMessage() = default;
+
   size_t size_ = 0;
+  // Outlives the slices: the last reference to memory that gRPC received into has to be a buffer's.
+  // Where its quota is full, that memory's end schedules work of gRPC's, for which destroying a
+  // buffer prepares, and destroying a slice (in gRPC 1.51) does not: it would end the daemon.
+  grpc::ByteBuffer buffer_;
   std::vector<grpc::Slice> slices_;
   std::optional<std::string> header_;
   std::vector<DataSegment> segments_;

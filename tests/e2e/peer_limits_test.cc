@@ -9,6 +9,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -241,6 +242,32 @@ TEST(PeerLimitsTest, AgeOfAConnectionCutsNoCall) {
   EXPECT_TRUE(LeavesItsConnection(*channel));
   EXPECT_OK(open.Complete());
   EXPECT_OK(next.Complete());
+}
+
+// Messages of which one alone is more than the receive buffers: gRPC, short of memory all the time,
+// then frees what the daemon has read.
+TEST(PeerLimitsTest, MoreThanTheReceiveBuffersOnlyWaits) {
+  Daemon daemon({"--receive-buffers=1MiB", "--log-calls=none"});
+  constexpr int64_t kN = 700;
+  const std::string a = DominantBytes(kN);
+  std::vector<std::thread> uploaders;
+  for (int i = 0; i < 8; ++i) {
+    uploaders.emplace_back([&] {
+      const auto stub = daemon.NewStub();
+      for (int round = 0; round < 5; ++round) {
+        v1::FactorizeRequest request;
+        *request.mutable_header()->mutable_matrix() = DenseSpecOf(kN, kN);
+        request.set_data(a);
+        grpc::ClientContext context;
+        // Some end with a refusal of gRPC's own.
+        (void)Exchange<v1::FactorizeRequest, v1::FactorizeResponse>(stub->Factorize(&context),
+                                                                    {request});
+      }
+    });
+  }
+  for (std::thread& uploader : uploaders) uploader.join();
+  const auto client = daemon.NewClient();
+  EXPECT_TRUE(Eventually([&] { return client->ServerInfo().ok(); })) << "the daemon is alive";
 }
 
 }  // namespace

@@ -417,6 +417,21 @@ TEST_F(SchurTest, StopsBetweenPhases) {
   EXPECT_GE(allowed, 4);
 }
 
+TEST_F(SchurTest, TellsNoColumnsOfTheJobBefore) {
+  const HostMatrix a = RandomMatrix(6, 6, 1);
+  SchurRequest request;
+  request.leading = 3;
+  DeviceReport& report = runner_.context().report();
+  report.TellColumns(4000);
+  int64_t most = 0;
+  const auto ask = [&] {
+    most = std::max(most, report.ColumnsDone());
+    return false;
+  };
+  ASSERT_OK(Compute(a, 6, request, ask));
+  EXPECT_LE(most, request.leading);
+}
+
 TEST_F(SchurTest, StaysWithinItsDeclarationAndSurvivesFailedAllocations) {
   const HostMatrix a = RandomMatrix(12, 12, 1);
   for (const Layout layout : {Layout::kColumnMajor, Layout::kRowMajor}) {

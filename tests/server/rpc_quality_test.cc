@@ -94,6 +94,39 @@ TEST_F(RpcQualityTest, OneShotsAreWarnedOfTooAndGaussJordanHasNoFactor) {
   EXPECT_THAT(direct.factor.warnings(), IsEmpty());
 }
 
+// What a solve is verified against: the kept matrix, of which one without elements has all there
+// is.
+TEST_F(RpcQualityTest, ABackwardErrorNeedsTheMatrix) {
+  StartServer();
+  const auto solve = [&](int64_t n, bool drop, const std::string& a, const std::string& b) {
+    v1::FactorizeAndSolveHeader header;
+    *header.mutable_matrix() = Dense(n, n);
+    *header.mutable_rhs() = Dense(n, 1);
+    header.mutable_options()->set_drop_matrix(drop);
+    const SolvedAtOnce answer = FactorizeAndSolve(header, a, b);
+    EXPECT_TRUE(answer.status.ok()) << answer.status.error_message();
+    return answer.result;
+  };
+  EXPECT_TRUE(solve(1, false, Bytes({2}), Bytes({4})).has_backward_error());
+  EXPECT_FALSE(solve(1, true, Bytes({2}), Bytes({4})).has_backward_error());
+  EXPECT_TRUE(solve(0, true, "", "").has_backward_error());
+}
+
+TEST_F(RpcQualityTest, ABoundWithoutTheMatrixIsRefusedBeforeThePayload) {
+  StartServer();
+  grpc::ClientContext context;
+  const auto stream = stub().FactorizeAndSolve(&context);
+  v1::FactorizeAndSolveRequest request;
+  *request.mutable_header()->mutable_matrix() = Dense(2, 2);
+  *request.mutable_header()->mutable_rhs() = Dense(2, 1);
+  request.mutable_header()->mutable_options()->set_drop_matrix(true);
+  request.mutable_header()->mutable_solve()->set_error_bound(true);
+  ASSERT_TRUE(stream->Write(request));  // and no more
+  const grpc::Status status = stream->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(status.error_message(), ::testing::HasSubstr("the matrix, which was not kept"));
+}
+
 TEST_F(RpcQualityTest, ASingularMatrixHasNoFigure) {
   const v1::Factor factor =
       Factorize(v1::ALGORITHM_CMPP, Bytes(std::vector<double>(kOrder * kOrder, 0.0)));
