@@ -97,7 +97,6 @@ TEST_F(RpcQualityTest, OneShotsAreWarnedOfTooAndGaussJordanHasNoFactor) {
 // What a solve is verified against: the kept matrix, of which one without elements has all there
 // is.
 TEST_F(RpcQualityTest, ABackwardErrorNeedsTheMatrix) {
-  StartServer();
   const auto solve = [&](int64_t n, bool drop, const std::string& a, const std::string& b) {
     v1::FactorizeAndSolveHeader header;
     *header.mutable_matrix() = Dense(n, n);
@@ -113,7 +112,6 @@ TEST_F(RpcQualityTest, ABackwardErrorNeedsTheMatrix) {
 }
 
 TEST_F(RpcQualityTest, ABoundWithoutTheMatrixIsRefusedBeforeThePayload) {
-  StartServer();
   grpc::ClientContext context;
   const auto stream = stub().FactorizeAndSolve(&context);
   v1::FactorizeAndSolveRequest request;
