@@ -1,7 +1,6 @@
 #include "kernels/jobs/buffer_plan.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

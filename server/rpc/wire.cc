@@ -108,6 +108,14 @@ absl::StatusOr<StreamMessage> StreamMessage::Parse(const grpc::ByteBuffer& buffe
   return message;
 }
 
+StreamMessage::StreamMessage(StreamMessage&& other) noexcept
+    : size_(other.size_),
+      slices_(std::move(other.slices_)),
+      header_(std::move(other.header_)),
+      segments_(std::move(other.segments_)) {
+  buffer_.Swap(&other.buffer_);  // A buffer has no move; its copy refers to each slice again.
+}
+
 void StreamMessage::Detach() {
   std::vector<grpc::Slice> slices;
   slices.reserve(segments_.size());  // A short slice holds its bytes itself: it may not move.

@@ -28,7 +28,7 @@ struct DataSegment {
 // Movable; owns what its segments point into.
 class StreamMessage {
  public:
-  StreamMessage(StreamMessage&&) = default;
+  StreamMessage(StreamMessage&& other) noexcept;
   StreamMessage& operator=(StreamMessage&&) = delete;  // would let go of buffer_ before slices_
 
   // INVALID_ARGUMENT if the bytes are not such a message. Unknown fields are skipped, as protobuf

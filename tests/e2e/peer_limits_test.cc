@@ -246,7 +246,7 @@ TEST(PeerLimitsTest, AgeOfAConnectionCutsNoCall) {
 
 // Messages of which one alone is more than the receive buffers: gRPC, short of memory all the time,
 // then frees what the daemon has read.
-TEST(PeerLimitsTest, MoreThanTheReceiveBuffersOnlyWaits) {
+TEST(PeerLimitsTest, FullReceiveBuffersDoNotEndTheDaemon) {
   Daemon daemon({"--receive-buffers=1MiB", "--log-calls=none"});
   constexpr int64_t kN = 700;
   const std::string a = DominantBytes(kN);
