@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 #include <type_traits>
 
@@ -19,6 +20,13 @@ constexpr std::string_view NameOf(DType dtype) { return dtype == DType::kFloat32
 
 // Unit roundoff, as in the definition of the factor ratio: 2^-24 or 2^-53.
 constexpr double UnitRoundoff(DType dtype) { return dtype == DType::kFloat32 ? 0x1p-24 : 0x1p-53; }
+
+// Largest magnitude that still rounds to a finite value of `dtype`.
+constexpr double LargestConvertible(DType dtype) {
+  // Half a unit in the last place above FLT_MAX, and what ties to even there, becomes Inf.
+  constexpr double kBelowFloatOverflow = 0x1.fffffefffffffp127;
+  return dtype == DType::kFloat32 ? kBelowFloatOverflow : std::numeric_limits<double>::max();
+}
 
 template <class T>
 inline constexpr DType kDTypeOf = std::is_same_v<T, float> ? DType::kFloat32 : DType::kFloat64;

@@ -5,7 +5,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "kernels/device.h"
-#include "kernels/jobs/sync_on_exit.h"
+#include "kernels/sync_on_exit.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {

@@ -3,11 +3,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/jobs/cancellation.h"
 #include "kernels/jobs/input_checks.h"
-#include "kernels/jobs/sync_on_exit.h"
 #include "kernels/numerics/dense_operand.h"
 #include "kernels/numerics/residual_check.h"
+#include "kernels/stop_requested.h"
+#include "kernels/sync_on_exit.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/failpoint.h"
 #include "kernels/util/status_macros.h"

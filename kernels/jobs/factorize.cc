@@ -6,12 +6,12 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/jobs/cancellation.h"
 #include "kernels/jobs/input_checks.h"
-#include "kernels/jobs/sync_on_exit.h"
 #include "kernels/numerics/condition.h"
 #include "kernels/numerics/factor_solver.h"
 #include "kernels/numerics/pivot_growth.h"
+#include "kernels/stop_requested.h"
+#include "kernels/sync_on_exit.h"
 #include "kernels/util/failpoint.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"

@@ -19,12 +19,6 @@ std::string At(int64_t offset, const PackedMatrix& shape) {
 
 }  // namespace
 
-double LargestConvertible(DType dtype) {
-  // Half a unit in the last place above FLT_MAX, and what ties to even there, becomes Inf.
-  constexpr double kBelowFloatOverflow = 0x1.fffffefffffffp127;
-  return dtype == DType::kFloat32 ? kBelowFloatOverflow : std::numeric_limits<double>::max();
-}
-
 absl::Status CheckFinite(const MatrixStats& stats, const PackedMatrix& shape,
                          std::string_view what) {
   if (stats.first_non_finite < 0) return absl::OkStatus();

@@ -14,9 +14,6 @@
 
 namespace crout {
 
-// Largest magnitude that still rounds to a finite value of `dtype`.
-double LargestConvertible(DType dtype);
-
 // INVALID_ARGUMENT if `stats`, of `shape`, name a NaN or Inf. `what`: "matrix", "right-hand side".
 absl::Status CheckFinite(const MatrixStats& stats, const PackedMatrix& shape,
                          std::string_view what);

@@ -6,15 +6,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/jobs/cancellation.h"
 #include "kernels/jobs/input_checks.h"
 #include "kernels/jobs/solver_choice.h"
-#include "kernels/jobs/sync_on_exit.h"
 #include "kernels/numerics/dense_operand.h"
 #include "kernels/numerics/error_bound.h"
 #include "kernels/numerics/factor_solver.h"
 #include "kernels/numerics/refinement.h"
 #include "kernels/numerics/residual_check.h"
+#include "kernels/stop_requested.h"
+#include "kernels/sync_on_exit.h"
 #include "kernels/util/failpoint.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/jobs/cancellation.h"
+#include "kernels/stop_requested.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {

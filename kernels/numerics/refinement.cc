@@ -1,6 +1,6 @@
 #include "kernels/numerics/refinement.h"
 
-#include "kernels/jobs/cancellation.h"
+#include "kernels/stop_requested.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {

@@ -2,7 +2,7 @@
 
 #include "kernels/cuda/blocked/solve_tile.h"
 #include "kernels/cuda/device/cuda_status.h"
-#include "kernels/jobs/cancellation.h"
+#include "kernels/stop_requested.h"
 
 namespace crout::cuda {
 

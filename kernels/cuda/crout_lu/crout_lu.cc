@@ -12,7 +12,7 @@
 #include "kernels/cuda/crout_lu/panel_update.h"
 #include "kernels/cuda/crout_lu/tf32_product.h"
 #include "kernels/cuda/device/cuda_status.h"
-#include "kernels/jobs/cancellation.h"
+#include "kernels/stop_requested.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::cuda {

@@ -4,7 +4,7 @@
 
 #include "kernels/cuda/device/cuda_status.h"
 #include "kernels/jobs/solve.h"
-#include "kernels/jobs/sync_on_exit.h"
+#include "kernels/sync_on_exit.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::cuda {

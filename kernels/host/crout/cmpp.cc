@@ -10,7 +10,7 @@
 #include "kernels/host/device/parallel_for.h"
 #include "kernels/host/ops/blas.h"
 #include "kernels/icm/pivot_rule.h"
-#include "kernels/jobs/cancellation.h"
+#include "kernels/stop_requested.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::host {

@@ -6,7 +6,7 @@
 #include "kernels/host/device/cost_model.h"
 #include "kernels/host/device/parallel_for.h"
 #include "kernels/host/ops/blas.h"
-#include "kernels/jobs/cancellation.h"
+#include "kernels/stop_requested.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::host {

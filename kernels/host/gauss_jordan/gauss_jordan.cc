@@ -6,7 +6,7 @@
 #include "kernels/host/crout/elimination_panel.h"
 #include "kernels/host/device/cost_model.h"
 #include "kernels/host/ops/blas.h"
-#include "kernels/jobs/cancellation.h"
+#include "kernels/stop_requested.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/dtype.h"
 #include "kernels/host/device/parallel_for.h"
 #include "kernels/host/ops/lanes.h"
 #include "kernels/host/ops/vector_clones.h"
-#include "kernels/jobs/input_checks.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::host {

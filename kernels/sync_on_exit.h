@@ -1,6 +1,6 @@
 // Keeps buffers alive until the device is done with them, on every way out of a job.
-#ifndef CROUT_KERNELS_JOBS_SYNC_ON_EXIT_H_
-#define CROUT_KERNELS_JOBS_SYNC_ON_EXIT_H_
+#ifndef CROUT_KERNELS_SYNC_ON_EXIT_H_
+#define CROUT_KERNELS_SYNC_ON_EXIT_H_
 
 #include "kernels/execution_context.h"
 
@@ -26,4 +26,4 @@ class SyncOnExit {
 
 }  // namespace crout
 
-#endif  // CROUT_KERNELS_JOBS_SYNC_ON_EXIT_H_
+#endif  // CROUT_KERNELS_SYNC_ON_EXIT_H_
