@@ -372,9 +372,10 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
     });
   }
 
+  // In the registry, until all else that the call holds has been given back.
+  std::shared_ptr<const CallRegistry::Ticket> entry_;
   Reservation charge_;          // of what the call costs beside its job, as long as it lives
   std::shared_ptr<Call> self_;  // gRPC's reference, from Enter() to OnDone()
-  std::shared_ptr<const CallRegistry::Ticket> entry_;  // in the registry
   std::atomic<bool> stop_ = false;
 
   ReplyWriter writer_ ABSL_GUARDED_BY(mutex_);

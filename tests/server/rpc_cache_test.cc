@@ -41,7 +41,7 @@ class RpcCacheTest : public RpcTest {
   // All of the device, so that what was there is in host memory.
   Reservation TakeDevice() {
     DeviceSlot& slot = *core().devices.slots()[0];
-    WaitUntil([&] { return Held().calls == 0; }, "the calls' memory given back");
+    Idle();
     auto all = core().cache.ReserveOnDevice(slot, slot.budget->limit());
     EXPECT_OK(all);
     return all.ok() ? *std::move(all) : Reservation();
@@ -94,7 +94,7 @@ TEST_F(RpcCacheTest, WhatTheDeviceRefusesEvictsNothingFromTheHost) {
   StartServer();
   v1::Factor factor;
   ASSERT_TRUE(Factorize(200, &factor).ok());
-  WaitUntil([&] { return Held().calls == 0; }, "the call's memory given back");
+  Idle();
   DeviceSlot& slot = *core().devices.slots()[0];
   // All of the device is taken: the factor goes to host memory, and stands in the way there.
   ASSERT_OK_AND_ASSIGN(const Reservation whole,

@@ -215,7 +215,7 @@ TEST_P(CancelTest, LeavesNothingBehind) {
   StartServer();
   v1::Factor factor;
   ASSERT_TRUE(Factorize(kOrder, &factor).ok());
-  WaitUntil([this] { return Held().calls == 0; }, "idle");
+  Idle();
 
   // A job of somebody else's keeps the only stream busy while the call under test is queued.
   std::thread other;

@@ -69,6 +69,15 @@ void RpcTest::WaitUntil(const std::function<bool()>& condition, const std::strin
   ASSERT_TRUE(Eventually(condition)) << "still not: " << what;
 }
 
+Holdings RpcTest::Idle() {
+  const auto idle = [this] {
+    const Holdings held = Held();
+    return held.calls == 0 && held.streams_busy == 0;
+  };
+  WaitUntil(idle, "idle");
+  return Held();
+}
+
 void RpcTest::ExpectHeldSoon(const Holdings& expected) {
   Eventually([&] { return Held() == expected; });
   EXPECT_EQ(Held(), expected);

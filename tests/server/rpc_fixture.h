@@ -50,6 +50,9 @@ class RpcTest : public ::testing::Test {
 
   // Of the first device.
   Holdings Held() const;
+  // Waits until no call is open and no stream busy: what the server holds then. A stream counts as
+  // busy for a moment after its job's call is gone.
+  Holdings Idle();
   // Waits until the server holds what `expected` says; fails the test if it does not.
   void ExpectHeldSoon(const Holdings& expected);
   // Waits until the condition is true; fails the test if it does not become so.

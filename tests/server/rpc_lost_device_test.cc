@@ -61,7 +61,7 @@ TEST_F(LostDeviceTest, WhileATextIsAssembledOnIt) {
 TEST_F(LostDeviceTest, WhileAFactorIsDownloadedFromIt) {
   v1::Factor factor;
   ASSERT_TRUE(Factorize(kOrder, &factor).ok());
-  WaitUntil([this] { return Held().calls == 0; }, "idle");
+  Idle();
   const int allocations = failpoints().reached("memory.allocate");
   failpoints().Hold("memory.allocate");  // that of the copy in host memory
   grpc::ClientContext context;

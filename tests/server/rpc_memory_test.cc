@@ -36,7 +36,7 @@ class RpcMemoryTest : public RpcTest {
 
   // The call is refused when the allocation of `bytes` bytes is, and works when it is not.
   void ExpectRefused(size_t bytes, const std::string& text) {
-    const Holdings before = Held();
+    const Holdings before = Idle();
     v1::Factor factor;
     RefuseSize(bytes);
     const grpc::Status status = FactorizeText(text, &factor);
@@ -78,8 +78,7 @@ TEST_F(RpcMemoryTest, OnTheThreadThatWorks) {
     }
     return stream->Finish();
   };
-  WaitUntil([&] { return Held().calls == 0; }, "no call");
-  const Holdings before = Held();
+  const Holdings before = Idle();
   RefuseSize(kN * sizeof(int64_t));  // the permutation
   EXPECT_EQ(download().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_TRUE(StopRefusing());
@@ -142,8 +141,7 @@ TEST_F(RpcMemoryTest, OfThePool) {
   constexpr int64_t kN = 20;
   v1::Factor factor;
   ASSERT_TRUE(Factorize(kN, &factor).ok());
-  WaitUntil([&] { return Held().calls == 0; }, "no call");
-  const Holdings before = Held();
+  const Holdings before = Idle();
   Solved solved;
   failpoints().Fail("memory.allocate", absl::ResourceExhaustedError("refused"), 1);
   const grpc::Status status = Solve(factor.handle(), std::vector<double>(kN, 1.0), &solved);

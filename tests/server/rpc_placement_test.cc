@@ -206,7 +206,7 @@ TEST_F(PlacementTest, EndsOfTextsHoldUpNoAdmissions) {
 TEST_F(PlacementTest, ASweepWaitsForNoDevice) {
   Start();
   FactorOn("cuda:0", kLarge);
-  WaitUntil([&] { return Held().calls == 0; }, "idle");
+  Idle();
   failpoints().Advance(absl::Hours(2));
   device(0).Wedge();
   stack().Housekeep();

@@ -24,8 +24,7 @@ class ReplyTest : public RpcTest {
     v1::Factor factor;
     ASSERT_TRUE(Factorize(kOrder, &factor).ok());
     handle_ = factor.handle();
-    WaitUntil([this] { return Held().calls == 0; }, "idle");
-    idle_ = Held();
+    idle_ = Idle();
   }
 
   // A Solve whose client reads all of its reply but the last chunk.

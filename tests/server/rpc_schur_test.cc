@@ -214,7 +214,7 @@ class RpcSchurLogTest : public RpcSchurTest {
     header.mutable_options()->set_algorithm(v1::ALGORITHM_CM);
     header.set_solver(v1::SOLVER_TRSM);
     EXPECT_TRUE(Compute(header, Bytes(a)).status.ok());
-    WaitUntil([&] { return Held().calls == 0; }, "over");
+    Idle();
     std::vector<std::string> warnings;
     for (const std::string& line : sink_->last_formatted()) {
       if (line.find("poor_") != std::string::npos) warnings.push_back(line);

@@ -109,7 +109,7 @@ TEST_F(UnaryTest, AReplyThatIsNotReadIsChargedAndCutOff) {
     ASSERT_TRUE(Factorize(1, &factor).ok());
   }
   WaitUntil([this] { return Charged() == 0; }, "idle");
-  const Holdings idle = Held();
+  const Holdings idle = Idle();
   Reader reader(*this);
   constexpr size_t kReply = 50 * 100;  // at least
   EXPECT_GE(Charged(), ServerCore::kCallBytes + kReply);
