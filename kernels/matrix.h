@@ -38,9 +38,10 @@ struct AnyMatrix {
   }
 };
 
-// A float64 view as one whose type is known at run time.
-inline AnyMatrix AsAny(const MatrixView<double>& view) {
-  return {reinterpret_cast<std::byte*>(view.data), DType::kFloat64, view.rows, view.cols, view.ld};
+// A view as one whose type is known at run time.
+template <class T>
+AnyMatrix AsAny(const MatrixView<T>& view) {
+  return {reinterpret_cast<std::byte*>(view.data), kDTypeOf<T>, view.rows, view.cols, view.ld};
 }
 
 // A packed matrix as it came over the wire: no gaps between rows (row-major) or columns.
@@ -54,8 +55,12 @@ struct PackedMatrix {
   size_t bytes() const { return static_cast<size_t>(rows) * cols * SizeOf(dtype); }
 };
 
-// op(A) in op(A) X = B.
-enum class Op : uint8_t { kNone, kTranspose };
+// op(A) in op(A) X = B. Of a real matrix the last two are the same.
+enum class Op : uint8_t { kNone, kTranspose, kConjugateTranspose };
+
+// An operation whose matrix has the moduli of op(A)^H: what products with the adjoint of op(A)^-1
+// solve with, where only moduli count.
+constexpr Op AdjointOf(Op op) { return op == Op::kNone ? Op::kConjugateTranspose : Op::kNone; }
 
 }  // namespace crout
 

@@ -23,7 +23,7 @@ struct MethodTraits {
   std::string_view name;
   std::string_view description;  // one line: method and source
   EnumSet<OperandKind> operands = {OperandKind::kDense};
-  EnumSet<DType> types = {DType::kFloat32, DType::kFloat64};  // that it computes in
+  EnumSet<DType> types = kRealTypes;  // that it computes in
 
   // Of an LuAlgorithm: which of its factors has the unit diagonal.
   UnitDiagonal unit_diagonal = UnitDiagonal::kL;

@@ -51,7 +51,7 @@ absl::StatusOr<TrialProblem> TrialProblem::Create(
 
 void TrialProblem::Fill() {
   uint64_t state = static_cast<uint64_t>(n_);
-  DispatchDType(dtype_, [&](auto tag) {
+  DispatchReal(dtype_, [&](auto tag) {
     using T = typename decltype(tag)::type;
     std::generate_n(matrix_.as<T>(), n_ * n_, [&] {  // splitmix64, since matrices are large
       uint64_t z = state += 0x9e3779b97f4a7c15;

@@ -145,7 +145,7 @@ absl::StatusOr<std::optional<LeadingBlock>> MatrixUpload::InspectLeadingBlock(in
 
 absl::Status MatrixUpload::Assemble(StopRequested stop) {
   const bool coordinate = nnz_.has_value();
-  const absl::Status status = DispatchDType(shape_.dtype, [&](auto tag) {
+  const absl::Status status = DispatchReal(shape_.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     return coordinate ? AssembleSparse<T>(stop) : AssembleDense<T>(stop);
   });

@@ -39,7 +39,7 @@ class GaussJordanTest : public GpuTest {
   Result Solve(
       const HostMatrix& a, int64_t n, const HostMatrix& b, int64_t nrhs, DType dtype,
       StopRequested stop = [] { return false; }) {
-    return DispatchDType(dtype, [&](auto tag) {
+    return DispatchReal(dtype, [&](auto tag) {
       return SolveAs<typename decltype(tag)::type>(a, n, b, nrhs, stop);
     });
   }

@@ -17,7 +17,7 @@ namespace {
 bool Never() { return false; }
 
 HostMatrix Doubles(Bench& bench, const Buffer& buffer, DType dtype) {
-  return DispatchDType(dtype, [&](auto tag) {
+  return DispatchReal(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     std::vector<T> values = bench.Get<T>(buffer);
     if constexpr (std::is_same_v<T, double>) {

@@ -208,7 +208,7 @@ std::vector<std::byte> Packed(const HostMatrix& a, int64_t rows, int64_t cols, D
     return Packed(Transposed(a, rows, cols), cols, rows, dtype, Layout::kColumnMajor);
   }
   std::vector<std::byte> bytes(a.size() * SizeOf(dtype));
-  DispatchDType(dtype, [&](auto tag) {
+  DispatchReal(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     std::copy(a.begin(), a.end(), reinterpret_cast<T*>(bytes.data()));
   });
@@ -217,7 +217,7 @@ std::vector<std::byte> Packed(const HostMatrix& a, int64_t rows, int64_t cols, D
 
 HostMatrix Unpacked(const std::byte* data, const PackedMatrix& shape) {
   HostMatrix a(shape.rows * shape.cols);
-  DispatchDType(shape.dtype, [&](auto tag) {
+  DispatchReal(shape.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     std::vector<T> typed(a.size());
     if (!a.empty()) std::memcpy(typed.data(), data, typed.size() * sizeof(T));

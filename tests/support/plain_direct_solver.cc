@@ -58,7 +58,7 @@ absl::Status PlainDirectSolver::Solve(ExecutionContext& context, const AnyMatrix
                                       const AnyMatrix& b, std::span<std::byte> workspace,
                                       StopRequested stop) const {
   std::fill(workspace.begin(), workspace.end(), std::byte{0xff});
-  context.report().info = DispatchDType(a.dtype, [&](auto tag) {
+  context.report().info = DispatchReal(a.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     return Reduce(a.As<T>(), b.As<T>(), reinterpret_cast<T*>(workspace.data()), stop);
   });

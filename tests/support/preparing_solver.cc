@@ -12,7 +12,7 @@ namespace {
 
 // What is kept of the factor: its diagonal.
 std::vector<double> DiagonalOf(const FactorView& factor) {
-  return DispatchDType(factor.lu.dtype, [&](auto tag) {
+  return DispatchReal(factor.lu.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const MatrixView<T> lu = factor.lu.As<T>();
     std::vector<double> diagonal(lu.rows);
@@ -50,7 +50,7 @@ absl::Status PreparingSolver::Solve(ExecutionContext& context, const FactorView&
     return absl::InternalError("the factor was not prepared");
   }
   const absl::Status status = inner_.Solve(context, factor, op, tolerance, b, workspace);
-  DispatchDType(b.dtype, [&](auto tag) {
+  DispatchReal(b.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const MatrixView<T> x = b.As<T>();
     for (int64_t j = 0; j < x.cols; ++j) x(x.rows - 1, j) *= static_cast<T>(1 + error_);

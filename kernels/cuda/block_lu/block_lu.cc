@@ -71,7 +71,7 @@ class CudaBlockLu final : public LuAlgorithm {
                       std::span<std::byte> workspace, const LuParameters&,
                       StopRequested stop) const override {
     CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
-    return core_.Observe(DispatchDType(a.dtype, [&](auto tag) {
+    return core_.Observe(DispatchReal(a.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
       return Enqueue(Context::From(context), a.As<T>(), ipiv, workspace, stop);
     }));

@@ -20,7 +20,7 @@ class CudaPcm final : public LuAlgorithm {
                                         const LuParameters& parameters) const override {
     CROUT_RETURN_IF_ERROR(CheckPanelHeight(traits_.name, n, kernels_.MaxRows(dtype)));
     const int width = Width(dtype, n, parameters);
-    return DispatchDType(dtype, [&](auto tag) {
+    return DispatchReal(dtype, [&](auto tag) {
       return BlockedCrout<typename decltype(tag)::type>::WorkspaceBytes(n, width);
     });
   }
@@ -34,7 +34,7 @@ class CudaPcm final : public LuAlgorithm {
                       std::span<std::byte> workspace, const LuParameters& parameters,
                       StopRequested stop) const override {
     CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
-    return core_.Observe(DispatchDType(a.dtype, [&](auto tag) {
+    return core_.Observe(DispatchReal(a.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
       return Enqueue(Context::From(context), a.As<T>(), ipiv, workspace, parameters, stop);
     }));

@@ -79,7 +79,7 @@ absl::StatusOr<PcmPanelKernels> PcmPanelKernels::Create(const DeviceLimits& limi
     for (const int width : {8, 16, 32}) {
       int64_t& rows = kernels.grid_rows_[TypeIndex(dtype)][WidthIndex(width)];
       auto& of_clusters = kernels.cluster_rows_[TypeIndex(dtype)][WidthIndex(width)];
-      CROUT_RETURN_IF_ERROR(DispatchDType(dtype, [&](auto tag) {
+      CROUT_RETURN_IF_ERROR(DispatchReal(dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         return DispatchWidth(width, [&](auto w) -> absl::Status {
           int blocks = 0;
@@ -107,7 +107,7 @@ int PcmPanelKernels::WidthFor(DType dtype, int64_t n, int wanted) const {
 }
 
 size_t PcmPanelKernels::ScratchBytes(DType dtype, int64_t n, int width) {
-  const size_t slot = DispatchDType(dtype, [&](auto tag) {
+  const size_t slot = DispatchReal(dtype, [&](auto tag) {
     return DispatchWidth(
         width, [&](auto w) { return sizeof(PanelSlot<typename decltype(tag)::type, w()>); });
   });

@@ -28,7 +28,7 @@ constexpr int kPlans = kPlansOfPanels + 1;
 constexpr unsigned kMovingBlocks = LookAhead::kSparedMultiprocessors;
 
 size_t PlanBytes(DType dtype) {
-  return DispatchDType(dtype,
+  return DispatchReal(dtype,
                        [](auto tag) { return sizeof(BlockRowPlan<typename decltype(tag)::type>); });
 }
 
@@ -399,7 +399,7 @@ size_t CroutLuWorkspaceBytes(const LuPanelKernels& kernels, const LuBlocking& bl
 }
 
 const int* CroutLuInfo(DType dtype, std::span<const std::byte> workspace) {
-  return DispatchDType(dtype, [&](auto tag) {
+  return DispatchReal(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     return &reinterpret_cast<const LuControl<T>*>(workspace.data())->info;
   });

@@ -34,7 +34,7 @@ class CudaCroutLu final : public LuAlgorithm {
  private:
   absl::Status Enqueue(Context& context, const AnyMatrix& a, int64_t* ipiv,
                        std::span<std::byte> workspace, const StopRequested& stop) const {
-    CROUT_RETURN_IF_ERROR(DispatchDType(a.dtype, [&](auto tag) {
+    CROUT_RETURN_IF_ERROR(DispatchReal(a.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
       return EnqueueCroutLu(context, kernels_, LuBlocking::For(a.dtype, a.rows), a.As<T>(), ipiv,
                             workspace, stop);

@@ -19,7 +19,7 @@ absl::StatusOr<LuPanelKernels> LuPanelKernels::Create(const DeviceLimits& limits
 
 int LuPanelKernels::WidthFor(DType dtype, int64_t m, int64_t begin) const {
   int width = 0;
-  DispatchDType(dtype, [&](auto tag) {
+  DispatchReal(dtype, [&](auto tag) {
     return LuPanelVariants<typename decltype(tag)::type>::Any([&, v = 0](auto variant) mutable {
       if (m - begin > heights(dtype).rows[v++]) return false;
       width = variant.kWidth;

@@ -43,7 +43,7 @@ class CudaGaussJordan final : public DirectSolver {
   // The panels' workspace, then ipiv.
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n, int64_t) const override {
     CROUT_RETURN_IF_ERROR(CheckPanelHeight(name(), n, kernels_.MaxRows(dtype)));
-    return DispatchDType(dtype, [&](auto tag) {
+    return DispatchReal(dtype, [&](auto tag) {
       return PanelBytes<typename decltype(tag)::type>(n) + n * sizeof(int64_t);
     });
   }
@@ -56,7 +56,7 @@ class CudaGaussJordan final : public DirectSolver {
   absl::Status Solve(ExecutionContext& context, const AnyMatrix& a, const AnyMatrix& b,
                      std::span<std::byte> workspace, StopRequested stop) const override {
     CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
-    return core_.Observe(DispatchDType(a.dtype, [&](auto tag) {
+    return core_.Observe(DispatchReal(a.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
       return Enqueue(Context::From(context), a.As<T>(), b.As<T>(), workspace, stop);
     }));

@@ -314,7 +314,7 @@ absl::Status CudaIcm::Factor(ExecutionContext& context, const AnyMatrix& a, int6
   }
   CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
   cuda.report().stop = 0;
-  return core_.Observe(DispatchDType(a.dtype, [&](auto tag) {
+  return core_.Observe(DispatchReal(a.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     return IcmJob<T>(cuda, plan, a.As<T>(), ipiv, workspace, parameters).Run();
   }));

@@ -89,9 +89,9 @@ cudaError_t LaunchCopyScaled(const AnyMatrix& in, const double* row, const doubl
   const bool plain = row == nullptr && col == nullptr && in.ld == in.rows && out.ld == out.rows;
   const AnyMatrix from = plain ? AsColumn(in) : in;
   const AnyMatrix to = plain ? AsColumn(out) : out;
-  DispatchDType(in.dtype, [&](auto in_tag) {
+  DispatchReal(in.dtype, [&](auto in_tag) {
     using In = typename decltype(in_tag)::type;
-    DispatchDType(out.dtype, [&](auto out_tag) {
+    DispatchReal(out.dtype, [&](auto out_tag) {
       using Out = typename decltype(out_tag)::type;
       CopyScaledKernel<<<ColumnGrid(from.rows, from.cols), kThreads, 0, stream>>>(
           ConstView<In>(from), row, col, to.As<Out>());
@@ -104,9 +104,9 @@ cudaError_t LaunchTranspose(const AnyMatrix& in, const AnyMatrix& out, cudaStrea
   if (in.rows == 0 || in.cols == 0) return cudaSuccess;
   const int64_t down = (in.rows + kTile - 1) / kTile;
   const auto blocks = static_cast<unsigned>(down * ((in.cols + kTile - 1) / kTile));
-  DispatchDType(in.dtype, [&](auto in_tag) {
+  DispatchReal(in.dtype, [&](auto in_tag) {
     using In = typename decltype(in_tag)::type;
-    DispatchDType(out.dtype, [&](auto out_tag) {
+    DispatchReal(out.dtype, [&](auto out_tag) {
       using Out = typename decltype(out_tag)::type;
       TransposeKernel<<<blocks, dim3(kTile, kTileRows), 0, stream>>>(ConstView<In>(in),
                                                                      out.As<Out>(), down);

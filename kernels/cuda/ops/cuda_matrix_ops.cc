@@ -186,7 +186,7 @@ absl::Status CudaMatrixOps::MultiplySubtract(const AnyMatrix& a, const AnyMatrix
                                              const AnyMatrix& c) {
   if (c.rows == 0 || c.cols == 0 || a.cols == 0) return absl::OkStatus();
   CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
-  return context_.core().Observe(DispatchDType(c.dtype, [&](auto tag) {
+  return context_.core().Observe(DispatchReal(c.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     return CublasStatus(SubtractGemm(context_.cublas(), a.As<T>(), b.As<T>(), c.As<T>()),
                         "cublasXgemm");

@@ -127,7 +127,7 @@ cudaError_t LaunchEquilibrationScales(const AnyMatrix& a, double* row, double* c
   // One block even for an empty matrix: it publishes.
   const auto tiles = static_cast<unsigned>(std::max<int64_t>(1, (a.rows + kTile - 1) / kTile));
   const auto cols = static_cast<unsigned>(std::max<int64_t>(1, a.cols));
-  DispatchDType(a.dtype, [&](auto tag) {
+  DispatchReal(a.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const MatrixView<const T> view{reinterpret_cast<const T*>(a.data), a.rows, a.cols, a.ld};
     RowScalesKernel<<<tiles, kBlockThreads, 0, stream>>>(view, row, scratch);

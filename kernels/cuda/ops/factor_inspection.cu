@@ -89,7 +89,7 @@ cudaError_t LaunchInspectFactor(const AnyMatrix& lu, bool unit_in_u, const int64
                                 FactorStats* report, cudaStream_t stream) {
   // One block even for an empty matrix: it publishes.
   const auto blocks = static_cast<unsigned>(std::max<int64_t>(1, lu.cols));
-  DispatchDType(lu.dtype, [&](auto tag) {
+  DispatchReal(lu.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const MatrixView<const T> view{reinterpret_cast<const T*>(lu.data), lu.rows, lu.cols, lu.ld};
     InspectFactorKernel<<<blocks, kBlockThreads, 0, stream>>>(view, unit_in_u, ipiv, probe, scratch,

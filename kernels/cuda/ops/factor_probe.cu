@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(kBlockThreads)
 
 cudaError_t LaunchProbeMatrix(const AnyMatrix& a, const FactorProbe& probe, cudaStream_t stream) {
   if (a.cols == 0) return cudaSuccess;
-  DispatchDType(a.dtype, [&](auto tag) {
+  DispatchReal(a.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const MatrixView<const T> view{reinterpret_cast<const T*>(a.data), a.rows, a.cols, a.ld};
     ProbeMatrixKernel<<<static_cast<unsigned>(a.cols), kBlockThreads, 0, stream>>>(
@@ -59,7 +59,7 @@ cudaError_t LaunchProbeLower(const AnyMatrix& lu, bool unit_in_u, const int64_t*
     const cudaError_t code = LaunchTracePermutation(ipiv, lu.rows, p, stream);
     if (code != cudaSuccess) return code;
   }
-  DispatchDType(lu.dtype, [&](auto tag) {
+  DispatchReal(lu.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const MatrixView<const T> view{reinterpret_cast<const T*>(lu.data), lu.rows, lu.cols, lu.ld};
     ProbeLowerKernel<<<static_cast<unsigned>(lu.cols), kBlockThreads, 0, stream>>>(

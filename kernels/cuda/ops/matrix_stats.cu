@@ -119,7 +119,7 @@ cudaError_t LaunchMatrixStats(const PackedMatrix& in, DType target, ReductionScr
   const int64_t tiles = (lines.length + kTile - 1) / kTile;
   // One block even for an empty matrix: it publishes zeros.
   const auto blocks = static_cast<unsigned>(std::max<int64_t>(1, tiles + lines.lines));
-  DispatchDType(in.dtype, [&](auto tag) {
+  DispatchReal(in.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     MatrixStatsKernel<T><<<blocks, kBlockThreads, 0, stream>>>(lines, tiles, scratch, report);
   });

@@ -172,12 +172,12 @@ __global__ void __launch_bounds__(kBlockThreads)
 template <ProductKind kKind>
 void Launch(const AnyMatrix& a, Op op, const MatrixView<double>& x, const MatrixView<double>& b,
             const MatrixView<double>& w, cudaStream_t stream) {
-  const bool transpose = op == Op::kTranspose;
+  const bool transpose = op != Op::kNone;
   const int64_t blocks = transpose ? a.cols : (a.rows + kTile - 1) / kTile;
   const int64_t groups = (x.cols + kGroup - 1) / kGroup;
   const dim3 grid(static_cast<unsigned>(blocks),
                   static_cast<unsigned>(std::min(groups, kMaxGridY)));
-  DispatchDType(a.dtype, [&](auto tag) {
+  DispatchReal(a.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const MatrixView<const T> view{reinterpret_cast<const T*>(a.data), a.rows, a.cols, a.ld};
     ProductKernel<kKind><<<grid, kBlockThreads, 0, stream>>>(view, transpose, x, b, w);

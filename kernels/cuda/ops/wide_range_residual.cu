@@ -170,7 +170,7 @@ cudaError_t LaunchWideRangeResidual(const AnyMatrix& a, Op op, const MatrixView<
   const bool plain = op == Op::kNone;
   // One block even for an empty matrix: it publishes.
   const auto blocks = static_cast<unsigned>(std::max<int64_t>(1, b.rows));
-  DispatchDType(a.dtype, [&](auto tag) {
+  DispatchReal(a.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const Rows<T> rows{reinterpret_cast<const T*>(a.data), plain ? 1 : a.ld, plain ? a.ld : 1,
                        b.rows == 0 ? 0 : x.rows};

@@ -225,7 +225,7 @@ absl::Status CroutSolve::Prepare(ExecutionContext& context, const FactorView& fa
   CROUT_ASSIGN_OR_RETURN(const size_t needed, PreparedBytes(factor.lu.dtype, n));
   CROUT_RETURN_IF_ERROR(CheckMemory("memory beside the factor", needed, prepared.size()));
   CROUT_RETURN_IF_ERROR(cuda.core().MakeCurrent());
-  return cuda.core().Observe(DispatchDType(factor.lu.dtype, [&](auto tag) {
+  return cuda.core().Observe(DispatchReal(factor.lu.dtype, [&](auto tag) {
     return PrepareWith<typename decltype(tag)::type>(cuda, factor, prepared.data());
   }));
 }
@@ -249,7 +249,7 @@ absl::Status CroutSolve::Solve(ExecutionContext& context, const FactorView& fact
   CROUT_ASSIGN_OR_RETURN(const size_t needed, WorkspaceBytes(b.dtype, b.rows, b.cols));
   CROUT_RETURN_IF_ERROR(CheckMemory("workspace", needed, workspace.size()));
   CROUT_RETURN_IF_ERROR(cuda.core().MakeCurrent());
-  return cuda.core().Observe(DispatchDType(b.dtype, [&](auto tag) {
+  return cuda.core().Observe(DispatchReal(b.dtype, [&](auto tag) {
     return SolveWith<typename decltype(tag)::type>(cuda, factor, op, b, workspace.data());
   }));
 }

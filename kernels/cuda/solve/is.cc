@@ -98,7 +98,7 @@ double CudaIs::PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const {
 
 absl::Status CudaIs::SolveTriangle(Context& context, const FactorView& factor, bool lower, Op op,
                                    double tolerance, const AnyMatrix& b) const {
-  return DispatchDType(b.dtype, [&](auto tag) {
+  return DispatchReal(b.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     return TriangleJob<T>(context, factor, lower, op, tolerance, b.As<T>()).Run();
   });

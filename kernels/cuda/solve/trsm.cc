@@ -30,7 +30,7 @@ double CudaTrsm::PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const {
 absl::Status CudaTrsm::SolveTriangle(Context& context, const FactorView& factor, bool lower, Op op,
                                      double, const AnyMatrix& b) const {
   const bool unit = lower == (factor.unit_diagonal == UnitDiagonal::kL);
-  return DispatchDType(b.dtype, [&](auto tag) {
+  return DispatchReal(b.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     return CublasStatus(
         Trsm(context.cublas(), lower ? CUBLAS_FILL_MODE_LOWER : CUBLAS_FILL_MODE_UPPER,

@@ -182,7 +182,7 @@ class HostCrout final : public LuAlgorithm {
         parameters.pivoting.value_or(PivotCriterion{.rule = traits_.pivoting});
     absl::Status status;
     executor_.Run(WidthFor(a.rows * a.cols), [&](int cores) {
-      DispatchDType(a.dtype, [&](auto tag) {
+      DispatchReal(a.dtype, [&](auto tag) {
         CroutMethod method(a.As<typename decltype(tag)::type>(), ipiv, criterion, cores);
         status = method.Run(context.report(), stop);
         context.report().info = static_cast<int32_t>(method.info());

@@ -105,7 +105,7 @@ class HostGaussJordan final : public DirectSolver {
     }
     absl::Status status;
     executor_.Run(WidthFor(a.rows * std::max(a.rows, b.cols)), [&](int cores) {
-      DispatchDType(a.dtype, [&](auto tag) {
+      DispatchReal(a.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         GaussJordan method(a.As<T>(), b.As<T>(), reinterpret_cast<int64_t*>(workspace.data()),
                            cores);

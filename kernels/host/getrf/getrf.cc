@@ -127,7 +127,7 @@ class HostGetrf final : public LuAlgorithm {
     lapack_int info = 0;
     absl::Status status;
     executor_.Run(WidthFor(a.rows * a.cols), [&](int) {
-      DispatchDType(a.dtype, [&](auto tag) {
+      DispatchReal(a.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         if (a.rows < kSmallestInPanels) {
           info = CallGetrf(a.As<T>(), pivots);

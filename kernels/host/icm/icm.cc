@@ -89,7 +89,7 @@ class HostIcm final : public LuAlgorithm {
     record->warm = parameters.start.has_value() ? 1 : 0;
     CROUT_ASSIGN_OR_RETURN(const Sizes layout, LayOut(a.dtype, grid, executor_.budget().total()));
     executor_.Run(WidthFor(a.rows * a.cols), [&](int cores) {
-      DispatchDType(a.dtype, [&](auto tag) {
+      DispatchReal(a.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         std::byte* memory = workspace.data() + layout.record;
         IcmBuffers<T> buffers;

@@ -1,10 +1,11 @@
-// BLAS level 3 on views. Only from work that a Executor runs: OpenBLAS then takes the cores
-// that the work was given, and one inside a parallel region.
+// BLAS levels 2 and 3 on views, for all four types. Only from work that a Executor runs: OpenBLAS
+// then takes the cores that the work was given, and one inside a parallel region.
 #ifndef CROUT_KERNELS_HOST_OPS_BLAS_H_
 #define CROUT_KERNELS_HOST_OPS_BLAS_H_
 
 #include <cblas.h>
 
+#include <complex>
 #include <cstdint>
 
 #include "kernels/matrix.h"
@@ -17,47 +18,72 @@ MatrixView<T> Block(const MatrixView<T>& m, int64_t row, int64_t col, int64_t ro
   return {m.data + row + col * m.ld, rows, cols, m.ld};
 }
 
-// c := a b. None of the dimensions is 0.
-inline void Product(const MatrixView<double>& a, const MatrixView<double>& b,
-                    const MatrixView<double>& c) {
-  cblas_dgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, c.rows, c.cols, a.cols, 1, a.data, a.ld,
-              b.data, b.ld, 0, c.data, c.ld);
+constexpr CBLAS_TRANSPOSE ToCblas(Op op) {
+  switch (op) {
+    case Op::kTranspose:
+      return CblasTrans;
+    case Op::kConjugateTranspose:
+      return CblasConjTrans;
+    case Op::kNone:
+      break;
+  }
+  return CblasNoTrans;
 }
 
-inline void Product(const MatrixView<float>& a, const MatrixView<float>& b,
-                    const MatrixView<float>& c) {
-  cblas_sgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, c.rows, c.cols, a.cols, 1, a.data, a.ld,
-              b.data, b.ld, 0, c.data, c.ld);
+// c := alpha op(a) b + beta c. None of the dimensions is 0.
+template <class T>
+void MultiplyAdd(T alpha, Op op, const MatrixView<T>& a, const MatrixView<T>& b, T beta,
+                 const MatrixView<T>& c) {
+  const auto call = [&](auto gemm, auto factor, auto addend) {
+    gemm(CblasColMajor, ToCblas(op), CblasNoTrans, c.rows, c.cols, b.rows, factor, a.data, a.ld,
+         b.data, b.ld, addend, c.data, c.ld);
+  };
+  if constexpr (kDTypeOf<T> == DType::kFloat32) call(cblas_sgemm, alpha, beta);
+  if constexpr (kDTypeOf<T> == DType::kFloat64) call(cblas_dgemm, alpha, beta);
+  if constexpr (kDTypeOf<T> == DType::kComplex64) call(cblas_cgemm, &alpha, &beta);
+  if constexpr (kDTypeOf<T> == DType::kComplex128) call(cblas_zgemm, &alpha, &beta);
+}
+
+// The same for vectors: b and c have one column.
+template <class T>
+void MultiplyAddVector(T alpha, Op op, const MatrixView<T>& a, const MatrixView<T>& b, T beta,
+                       const MatrixView<T>& c) {
+  const auto call = [&](auto gemv, auto factor, auto addend) {
+    gemv(CblasColMajor, ToCblas(op), a.rows, a.cols, factor, a.data, a.ld, b.data, 1, addend,
+         c.data, 1);
+  };
+  if constexpr (kDTypeOf<T> == DType::kFloat32) call(cblas_sgemv, alpha, beta);
+  if constexpr (kDTypeOf<T> == DType::kFloat64) call(cblas_dgemv, alpha, beta);
+  if constexpr (kDTypeOf<T> == DType::kComplex64) call(cblas_cgemv, &alpha, &beta);
+  if constexpr (kDTypeOf<T> == DType::kComplex128) call(cblas_zgemv, &alpha, &beta);
+}
+
+// c := a b. None of the dimensions is 0.
+template <class T>
+void Product(const MatrixView<T>& a, const MatrixView<T>& b, const MatrixView<T>& c) {
+  MultiplyAdd(T{1}, Op::kNone, a, b, T{0}, c);
 }
 
 // c := c - a b. Nothing where a dimension is 0.
-inline void SubtractProduct(const MatrixView<double>& a, const MatrixView<double>& b,
-                            const MatrixView<double>& c) {
+template <class T>
+void SubtractProduct(const MatrixView<T>& a, const MatrixView<T>& b, const MatrixView<T>& c) {
   if (c.rows == 0 || c.cols == 0 || a.cols == 0) return;
-  cblas_dgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, c.rows, c.cols, a.cols, -1, a.data, a.ld,
-              b.data, b.ld, 1, c.data, c.ld);
-}
-
-inline void SubtractProduct(const MatrixView<float>& a, const MatrixView<float>& b,
-                            const MatrixView<float>& c) {
-  if (c.rows == 0 || c.cols == 0 || a.cols == 0) return;
-  cblas_sgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, c.rows, c.cols, a.cols, -1, a.data, a.ld,
-              b.data, b.ld, 1, c.data, c.ld);
+  MultiplyAdd(T{-1}, Op::kNone, a, b, T{1}, c);
 }
 
 // b := a^-1 b (left) or b a^-1 (right), a triangular. It multiplies by reciprocals of the diagonal.
-inline void TriangularSolve(CBLAS_SIDE side, CBLAS_UPLO uplo, CBLAS_DIAG diag,
-                            const MatrixView<double>& a, const MatrixView<double>& b) {
+template <class T>
+void TriangularSolve(CBLAS_SIDE side, CBLAS_UPLO uplo, CBLAS_DIAG diag, const MatrixView<T>& a,
+                     const MatrixView<T>& b, CBLAS_TRANSPOSE trans = CblasNoTrans) {
   if (b.rows == 0 || b.cols == 0) return;
-  cblas_dtrsm(CblasColMajor, side, uplo, CblasNoTrans, diag, b.rows, b.cols, 1, a.data, a.ld,
-              b.data, b.ld);
-}
-
-inline void TriangularSolve(CBLAS_SIDE side, CBLAS_UPLO uplo, CBLAS_DIAG diag,
-                            const MatrixView<float>& a, const MatrixView<float>& b) {
-  if (b.rows == 0 || b.cols == 0) return;
-  cblas_strsm(CblasColMajor, side, uplo, CblasNoTrans, diag, b.rows, b.cols, 1, a.data, a.ld,
-              b.data, b.ld);
+  const T one = 1;
+  const auto call = [&](auto trsm, auto alpha) {
+    trsm(CblasColMajor, side, uplo, trans, diag, b.rows, b.cols, alpha, a.data, a.ld, b.data, b.ld);
+  };
+  if constexpr (kDTypeOf<T> == DType::kFloat32) call(cblas_strsm, one);
+  if constexpr (kDTypeOf<T> == DType::kFloat64) call(cblas_dtrsm, one);
+  if constexpr (kDTypeOf<T> == DType::kComplex64) call(cblas_ctrsm, &one);
+  if constexpr (kDTypeOf<T> == DType::kComplex128) call(cblas_ztrsm, &one);
 }
 
 }  // namespace crout::host

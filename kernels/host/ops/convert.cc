@@ -36,8 +36,8 @@ void Transpose(int cores, const MatrixView<From>& in, const MatrixView<To>& out)
 // Calls f with typed views of both.
 template <class F>
 void DispatchPair(const AnyMatrix& in, const AnyMatrix& out, F f) {
-  DispatchDType(in.dtype, [&](auto from) {
-    DispatchDType(out.dtype, [&](auto to) {
+  DispatchReal(in.dtype, [&](auto from) {
+    DispatchReal(out.dtype, [&](auto to) {
       f(in.As<typename decltype(from)::type>(), out.As<typename decltype(to)::type>());
     });
   });

@@ -83,7 +83,7 @@ ScaleStats Compute(int cores, const MatrixView<T>& a, double* row, double* col) 
 }  // namespace
 
 ScaleStats ComputeScales(int cores, const AnyMatrix& a, double* row, double* col) {
-  return DispatchDType(a.dtype, [&](auto tag) {
+  return DispatchReal(a.dtype, [&](auto tag) {
     return Compute(cores, a.As<typename decltype(tag)::type>(), row, col);
   });
 }

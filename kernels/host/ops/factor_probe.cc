@@ -54,7 +54,7 @@ double LargestDifference(int cores, const MatrixView<T>& lu, bool unit_in_u,
 void StartFactorProbe(int cores, const AnyMatrix& a, const FactorProbe& probe) {
   double* const z = probe.permuted();
   for (int64_t i = 0; i < probe.n; ++i) z[i] = ProbeWeight(i) * probe.scale;
-  DispatchDType(a.dtype, [&](auto tag) {
+  DispatchReal(a.dtype, [&](auto tag) {
     const auto view = a.As<typename decltype(tag)::type>();
     ParallelFor(cores, a.cols,
                 [&](int64_t j) { probe.matrix_products()[j] = Dot(&view(0, j), z, a.rows); });
@@ -65,7 +65,7 @@ double FinishFactorProbe(int cores, const AnyMatrix& lu, bool unit_in_u, const i
                          const FactorProbe& probe) {
   double* const z = probe.permuted();
   if (ipiv != nullptr) Permute(ipiv, probe.n, z);
-  return DispatchDType(lu.dtype, [&](auto tag) {
+  return DispatchReal(lu.dtype, [&](auto tag) {
     const auto view = lu.As<typename decltype(tag)::type>();
     ParallelFor(cores, lu.cols, [&](int64_t k) {
       const double diagonal = unit_in_u ? static_cast<double>(view(k, k)) : 1;

@@ -76,7 +76,7 @@ absl::StatusOr<FactorStats> Compute(int cores, const MatrixView<T>& lu, bool uni
 absl::StatusOr<FactorStats> ComputeFactorStats(int cores, const AnyMatrix& lu, bool unit_in_u,
                                                const int64_t* ipiv, MemoryResource& scratch) {
   if (lu.rows == 0) return FactorStats();
-  return DispatchDType(lu.dtype, [&](auto tag) {
+  return DispatchReal(lu.dtype, [&](auto tag) {
     return Compute(cores, lu.As<typename decltype(tag)::type>(), unit_in_u, ipiv, scratch);
   });
 }

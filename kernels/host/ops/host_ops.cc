@@ -149,7 +149,7 @@ absl::Status HostOps::Add(const MatrixView<double>& d, const MatrixView<double>&
 absl::Status HostOps::MultiplySubtract(const AnyMatrix& a, const AnyMatrix& b, const AnyMatrix& c) {
   if (c.rows == 0 || c.cols == 0 || a.cols == 0) return absl::OkStatus();
   executor_.Run(WidthFor(c.rows * std::max(c.cols, a.cols)), [&](int) {
-    DispatchDType(c.dtype, [&](auto tag) {
+    DispatchReal(c.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
       SubtractGemm(a.As<T>(), b.As<T>(), c.As<T>());
     });

@@ -110,7 +110,7 @@ absl::StatusOr<MatrixStats> ComputeMatrixStats(int cores, const PackedMatrix& in
                                                DType converted_to, MemoryResource& scratch) {
   if (in.rows == 0 || in.cols == 0) return MatrixStats();
   const bool row_major = in.layout == Layout::kRowMajor;
-  return DispatchDType(in.dtype, [&](auto tag) {
+  return DispatchReal(in.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const Lines<T> lines{reinterpret_cast<const T*>(in.data), row_major ? in.rows : in.cols,
                          row_major ? in.cols : in.rows};

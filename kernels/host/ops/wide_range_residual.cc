@@ -108,7 +108,7 @@ ResidualStats Compute(int cores, const MatrixView<const T>& a, Op op, const Matr
 ResidualStats ComputeWideRangeResidual(int cores, const AnyMatrix& a, Op op,
                                        const MatrixView<double>& x, const MatrixView<double>& b,
                                        const MatrixView<double>& r) {
-  return DispatchDType(a.dtype, [&](auto tag) {
+  return DispatchReal(a.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     return Compute(cores, a.As<const T>(), op, x, b, r);
   });

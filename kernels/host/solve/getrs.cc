@@ -50,7 +50,7 @@ class HostGetrs final : public TriangularSolver {
     const char trans = op == Op::kNone ? 'N' : 'T';
     lapack_int info = 0;
     executor_.Run(WidthFor(b.rows * std::max(b.rows, b.cols)), [&](int) {
-      info = DispatchDType(b.dtype, [&](auto tag) {
+      info = DispatchReal(b.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         return CallGetrs(trans, factor.lu.As<T>(), pivots, b.As<T>());
       });

@@ -139,7 +139,7 @@ class HostIs final : public TriangularSolver {
   absl::Status Solve(ExecutionContext&, const FactorView& factor, Op op, double tolerance,
                      const AnyMatrix& b, std::span<std::byte> workspace) const override {
     executor_.Run(WidthFor(b.rows * std::max(b.rows, b.cols)), [&](int cores) {
-      DispatchDType(b.dtype, [&](auto tag) {
+      DispatchReal(b.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         SolveAll(factor, op, static_cast<T>(tolerance), b.As<T>(),
                  reinterpret_cast<T*>(workspace.data()), cores);

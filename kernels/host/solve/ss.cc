@@ -82,7 +82,7 @@ class HostSs final : public TriangularSolver {
   absl::Status Solve(ExecutionContext&, const FactorView& factor, Op op, double, const AnyMatrix& b,
                      std::span<std::byte>) const override {
     executor_.Run(Width::kOneCore, [&](int) {
-      DispatchDType(b.dtype,
+      DispatchReal(b.dtype,
                     [&](auto tag) { SolveAll(factor, op, b.As<typename decltype(tag)::type>()); });
     });
     return absl::OkStatus();

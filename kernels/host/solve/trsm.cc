@@ -56,7 +56,7 @@ class HostTrsm final : public TriangularSolver {
   absl::Status Solve(ExecutionContext&, const FactorView& factor, Op op, double, const AnyMatrix& b,
                      std::span<std::byte>) const override {
     executor_.Run(WidthFor(b.rows * std::max(b.rows, b.cols)), [&](int) {
-      DispatchDType(b.dtype,
+      DispatchReal(b.dtype,
                     [&](auto tag) { SolveWith(factor, op, b.As<typename decltype(tag)::type>()); });
     });
     return absl::OkStatus();
