@@ -68,6 +68,7 @@ struct FactorSummary {
   std::optional<double> rcond_scaled;
   // On request, of A as it arrived. Unset if says_nothing(), and where the factor left its range.
   std::optional<double> det_sign;
+  double det_sign_imaginary = 0;  // of a complex determinant, whose sign is of modulus 1
   std::optional<double> det_log_abs;
   std::optional<IterationReport> iterations;    // of iterative methods
   std::optional<PreparationStats> preparation;  // where the factor was prepared for a solver

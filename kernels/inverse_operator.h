@@ -17,12 +17,13 @@ class InverseOperator {
   virtual ~InverseOperator() = default;
 
   virtual int64_t order() const = 0;
+  // Of its vectors: kFloat64, or kComplex128 where M is complex.
+  virtual DType vector_type() const = 0;
 
-  // Enqueues out := op(M) in. Both n x k in float64, in the device's memory, with k up to what the
-  // operator was made for; `out` may be `in`. The status is of the device, never a statement about
-  // the numbers.
-  virtual absl::Status Apply(Op op, const MatrixView<double>& in,
-                             const MatrixView<double>& out) = 0;
+  // Enqueues out := op(M) in. Both n x k of vector_type(), in the
+  // device's memory, with k up to what the operator was made for; `out` may be `in`. The status is
+  // of the device, never a statement about the numbers.
+  virtual absl::Status Apply(Op op, const AnyMatrix& in, const AnyMatrix& out) = 0;
 };
 
 }  // namespace crout

@@ -58,9 +58,13 @@ struct PackedMatrix {
 // op(A) in op(A) X = B. Of a real matrix the last two are the same.
 enum class Op : uint8_t { kNone, kTranspose, kConjugateTranspose };
 
-// An operation whose matrix has the moduli of op(A)^H: what products with the adjoint of op(A)^-1
-// solve with, where only moduli count.
-constexpr Op AdjointOf(Op op) { return op == Op::kNone ? Op::kConjugateTranspose : Op::kNone; }
+// An operation whose matrix has the moduli of op(A)^H, for A of type T: what products with the
+// adjoint of op(A)^-1 solve with, where only moduli count.
+template <class T>
+constexpr Op AdjointOf(Op op) {
+  if (op != Op::kNone) return Op::kNone;
+  return kIsComplex<T> ? Op::kConjugateTranspose : Op::kTranspose;
+}
 
 }  // namespace crout
 

@@ -11,7 +11,8 @@
 
 namespace crout {
 
-// Filled by MatrixOps::Import. Norms are of the matrix as it arrived, in float64.
+// Filled by MatrixOps::Import. Norms are of the matrix as it arrived, in float64; of complex
+// entries they take the modulus.
 struct MatrixStats {
   // Packed offset (in the order of the payload) of the first NaN or Inf; -1 if there is none. When
   // it is >= 0 the norms are unspecified.
@@ -24,7 +25,8 @@ struct MatrixStats {
   double max_abs = 0;
 };
 
-// Filled by MatrixOps::EquilibrationScales; LAPACK geequb's rowcnd, colcnd and amax.
+// Filled by MatrixOps::EquilibrationScales; LAPACK geequb's rowcnd, colcnd and amax. Of a complex
+// entry its larger part counts, which is never out of range.
 struct ScaleStats {
   double row_condition = 1;
   double col_condition = 1;
@@ -45,6 +47,8 @@ struct FactorStats {
   // |z^T (A - P^T L U)|_inf with the z of the probe; NaN or Inf if the factor holds one. 0 without
   // a probe.
   double probe = 0;
+  // Where A is complex, the sign is a number of modulus 1: det_sign + i det_sign_imaginary.
+  double det_sign_imaginary = 0;
 };
 
 // Filled by MatrixOps::Residual, WideRangeResidual and ComponentwiseError.
@@ -53,7 +57,8 @@ struct ResidualStats {
   // NaN if anything in it is not finite.
   double backward_error = 0;
   // max over columns and rows i of |b - op(A) x|_i / (|op(A)| |x| + |b|)_i, small components
-  // guarded as in LAPACK gerfs (kernels/componentwise.h); NaN if anything in it is not finite.
+  // guarded as in LAPACK gerfs (numerics/componentwise.h), of complex numbers |Re| + |Im|; NaN if
+  // anything in it is not finite.
   double componentwise_error = 0;
 };
 
@@ -65,16 +70,18 @@ class MatrixOps {
   virtual ~MatrixOps() = default;
 
   // out := in, converted to out's type and column-major order, and report().matrix := statistics of
-  // `in`. Shapes agree. `out` may not overlap `in`, unless it is the same memory with the same type
-  // and column-major layout: then only the statistics are taken.
+  // `in`. Shapes agree, but that a real `out` of a complex `in` has twice as many columns: first
+  // all real parts, then all imaginary ones. `out` may not overlap `in`, unless it is the same
+  // memory with the same type and column-major layout: then only the statistics are taken.
   virtual absl::Status Import(const PackedMatrix& in, const AnyMatrix& out) = 0;
 
-  // packed column- or row-major out := in, converted. `out.data` is in device memory.
+  // packed column- or row-major out := in, converted; a complex `layout` of a real `in` as above.
+  // `out.data` is in device memory.
   virtual absl::Status Export(const AnyMatrix& in, const PackedMatrix& layout, std::byte* out) = 0;
 
-  // out := diag(row) in diag(col), converted; each element as (row_i in_ij) col_j in float64. row,
-  // col: float64 scales in device memory, null for the identity. `out` may be `in` itself, with the
-  // same type and ld.
+  // out := diag(row) in diag(col), converted; each element as (row_i in_ij) col_j in float64, or
+  // complex128; both matrices are real, or both complex. row, col: float64 scales in device memory,
+  // null for the identity. `out` may be `in` itself, with the same type and ld.
   virtual absl::Status CopyScaled(const AnyMatrix& in, const double* row, const double* col,
                                   const AnyMatrix& out) = 0;
 
@@ -83,10 +90,11 @@ class MatrixOps {
   // scales of a zero line are 1; with a NaN or Inf in `a` all of this is unspecified.
   virtual absl::Status EquilibrationScales(const AnyMatrix& a, double* row, double* col) = 0;
 
-  // Powers of two, with exponents within +-1022: down[j] brings the largest |row_i in_ij| of column
-  // j into [2^exponent, 2^(exponent + 1)), and up[j] is its inverse. 1 for a column that is zero or
-  // not finite. row: float64 in device memory, null for ones.
-  virtual absl::Status ColumnScales(const MatrixView<double>& in, const double* row, int exponent,
+  // Powers of two, with exponents within +-1022: down[j] brings the largest |row_i in_ij|, or part
+  // of it where that is complex, of column j into [2^exponent, 2^(exponent + 1)), and up[j] is its
+  // inverse. 1 for a column that is zero or not finite. row: float64 in device memory, null for
+  // ones.
+  virtual absl::Status ColumnScales(const AnyMatrix& in, const double* row, int exponent,
                                     double* down, double* up) = 0;
 
   // Begins the probe of the factorization of the n x n matrix `a`, which may be overwritten then.
@@ -98,29 +106,28 @@ class MatrixOps {
   virtual absl::Status InspectFactor(const AnyMatrix& lu, bool unit_in_u, const int64_t* ipiv,
                                      const FactorProbe& probe) = 0;
 
-  // r := b - op(a) x in float64 and report().residual. norm_op_a = |op(a)|_inf. a: rows x cols in
-  // either type; x, b, r: float64; r may not overlap the others.
-  virtual absl::Status Residual(const AnyMatrix& a, Op op, double norm_op_a,
-                                const MatrixView<double>& x, const MatrixView<double>& b,
-                                const MatrixView<double>& r) = 0;
+  // r := b - op(a) x and report().residual. norm_op_a = |op(a)|_inf. a: rows x cols in any type; x,
+  // b, r: in float64, or complex128 where `a` is complex, as the products are; r may not overlap
+  // the others.
+  virtual absl::Status Residual(const AnyMatrix& a, Op op, double norm_op_a, const AnyMatrix& x,
+                                const AnyMatrix& b, const AnyMatrix& r) = 0;
 
   // The same where Residual's products or norm left float64's range, taken in a range wide enough
   // for all finite a, x and b; fills both figures of report().residual. Several times as slow.
-  virtual absl::Status WideRangeResidual(const AnyMatrix& a, Op op, const MatrixView<double>& x,
-                                         const MatrixView<double>& b,
-                                         const MatrixView<double>& r) = 0;
+  virtual absl::Status WideRangeResidual(const AnyMatrix& a, Op op, const AnyMatrix& x,
+                                         const AnyMatrix& b, const AnyMatrix& r) = 0;
 
   // Fills report().residual.componentwise_error from residuals r and what AbsProduct made of the
   // same system.
-  virtual absl::Status ComponentwiseError(const MatrixView<double>& r,
-                                          const MatrixView<double>& w) = 0;
+  virtual absl::Status ComponentwiseError(const AnyMatrix& r, const MatrixView<double>& w) = 0;
 
-  // w := |op(a)| |x| + |b|, elementwise in float64: the componentwise scale of LAPACK gerfs.
-  virtual absl::Status AbsProduct(const AnyMatrix& a, Op op, const MatrixView<double>& x,
-                                  const MatrixView<double>& b, const MatrixView<double>& w) = 0;
+  // w := |op(a)| |x| + |b|, elementwise in float64: the componentwise scale of LAPACK gerfs, which
+  // takes |Re| + |Im| of complex numbers.
+  virtual absl::Status AbsProduct(const AnyMatrix& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
+                                  const MatrixView<double>& w) = 0;
 
   // x := x + d.
-  virtual absl::Status Add(const MatrixView<double>& d, const MatrixView<double>& x) = 0;
+  virtual absl::Status Add(const AnyMatrix& d, const AnyMatrix& x) = 0;
 
   // c := c - a b, in the one type of all three. c may not overlap the others; each may be a block
   // of a larger matrix.

@@ -64,7 +64,27 @@ constexpr To ConvertTo(From x) {
 
 // T in float64: double or std::complex<double>.
 template <class T>
-using Wide = std::conditional_t<kIsComplex<T>, std::complex<double>, double>;
+using WideType = std::conditional_t<kIsComplex<T>, std::complex<double>, double>;
+
+template <class T>
+WideType<T> Widen(T x) {
+  return ConvertTo<WideType<T>>(x);
+}
+
+// |x| in float64, without underflow or overflow on the way.
+template <class T>
+double Modulus(T x) {
+  if constexpr (kIsComplex<T>) {
+    const double re = x.real();
+    const double im = x.imag();
+    const double square = re * re + im * im;
+    constexpr double kSmall = 0x1p-960;  // of squares that lost no digits
+    constexpr double kLarge = 0x1p960;
+    return square > kSmall && square < kLarge ? std::sqrt(square) : std::hypot(re, im);
+  } else {
+    return std::abs(static_cast<double>(x));
+  }
+}
 
 }  // namespace crout
 

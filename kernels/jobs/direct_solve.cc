@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/jobs/input_checks.h"
+#include "kernels/jobs/solution_shape.h"
 #include "kernels/numerics/dense_operand.h"
 #include "kernels/numerics/residual_check.h"
 #include "kernels/stop_requested.h"
@@ -29,10 +30,12 @@ absl::Status AddBuffers(DirectSolvePlan& plan) {
   CROUT_ASSIGN_OR_RETURN(const size_t matrix, MatrixBytes(a.rows, a.cols, a.dtype));
   CROUT_ASSIGN_OR_RETURN(const size_t rhs, MatrixBytes(b.rows, b.cols, b.dtype));
   CROUT_ASSIGN_OR_RETURN(const size_t destroyed, MatrixBytes(a.rows, a.cols, options.dtype));
-  CROUT_ASSIGN_OR_RETURN(const size_t x, MatrixBytes(b.rows, b.cols, options.dtype));
-  CROUT_ASSIGN_OR_RETURN(const size_t doubles, MatrixBytes(b.rows, b.cols, DType::kFloat64));
+  CROUT_ASSIGN_OR_RETURN(const size_t x, MatrixBytes(b.rows, plan.columns, options.dtype));
+  const DType wide = WideOf(options.dtype);
+  CROUT_ASSIGN_OR_RETURN(const size_t vectors, MatrixBytes(b.rows, plan.columns, wide));
+  CROUT_ASSIGN_OR_RETURN(const size_t delivered, MatrixBytes(b.rows, b.cols, plan.delivered.dtype));
   CROUT_ASSIGN_OR_RETURN(const size_t workspace,
-                         options.solver->WorkspaceBytes(options.dtype, b.rows, b.cols));
+                         options.solver->WorkspaceBytes(options.dtype, b.rows, plan.columns));
   const bool verify = options.verify;
   plan.matrix_upload = buffers.Add("matrix", BufferKind::kUpload, matrix);
   plan.rhs_upload = buffers.Add("right-hand sides", BufferKind::kUpload, rhs);
@@ -42,15 +45,15 @@ absl::Status AddBuffers(DirectSolvePlan& plan) {
       !verify && IsColumnMajor(b, options.dtype) ? plan.rhs_upload : buffers.Add("solution", x);
   plan.b = plan.rhs_upload;
   plan.solution = plan.x;
-  if (verify && !IsColumnMajor(b, DType::kFloat64)) {
-    plan.b = buffers.Add("right-hand sides in float64", doubles);
+  if (verify && !IsColumnMajor(b, wide)) {
+    plan.b = buffers.Add("wide right-hand sides", vectors);
   }
-  if (verify && options.dtype != DType::kFloat64) {
-    plan.solution = buffers.Add("solution in float64", doubles);
-  }
-  plan.residual = buffers.Add("residual", verify ? doubles : 0);
+  if (verify && options.dtype != wide) plan.solution = buffers.Add("wide solution", vectors);
+  plan.residual = buffers.Add("residual", verify ? vectors : 0);
+  plan.packed =
+      delivered == rhs ? plan.rhs_upload : buffers.Add("solution as delivered", delivered);
   plan.workspace = buffers.Add("workspace", workspace);
-  buffers.Add("reply", BufferKind::kReply, rhs);
+  buffers.Add("reply", BufferKind::kReply, delivered);
   return absl::OkStatus();
 }
 
@@ -87,12 +90,12 @@ class DirectSolveJob {
   bool has_rhs() const { return rhs_.cols > 0; }
   AnyMatrix A() const { return {buffers_[plan_.a].data(), options_.dtype, n_, n_, n_}; }
   AnyMatrix Columns(BufferPlan::Id id, DType dtype) const {
-    return {buffers_[id].data(), dtype, n_, rhs_.cols, n_};
+    return {buffers_[id].data(), dtype, n_, plan_.columns, n_};
   }
   AnyMatrix X() const { return Columns(plan_.x, options_.dtype); }
   // These two where the solution is verified.
-  AnyMatrix B() const { return Columns(plan_.b, DType::kFloat64); }
-  AnyMatrix Solution() const { return Columns(plan_.solution, DType::kFloat64); }
+  AnyMatrix B() const { return Columns(plan_.b, WideOf(options_.dtype)); }
+  AnyMatrix Solution() const { return Columns(plan_.solution, WideOf(options_.dtype)); }
 
   ExecutionContext& context_;
   const DirectSolvePlan& plan_;
@@ -137,9 +140,10 @@ absl::Status DirectSolveJob::Verify() {
   if (plan_.solution != plan_.x) {
     CROUT_RETURN_IF_ERROR(ops().CopyScaled(X(), nullptr, nullptr, Solution()));
   }
-  if (options_.dtype == DType::kFloat64 && rhs_.dtype == DType::kFloat32) {
-    // As it will be delivered. The upload has been read: it has room.
-    const AnyMatrix rounded = Columns(plan_.rhs_upload, rhs_.dtype);
+  if (RealOf(options_.dtype) == DType::kFloat64 && RealOf(rhs_.dtype) == DType::kFloat32) {
+    // As it will be delivered. The upload has been read: where X is delivered from there is room.
+    const bool complex = IsComplex(options_.dtype);
+    const AnyMatrix rounded = Columns(plan_.packed, complex ? DType::kComplex64 : DType::kFloat32);
     CROUT_RETURN_IF_ERROR(ops().CopyScaled(Solution(), nullptr, nullptr, rounded));
     CROUT_RETURN_IF_ERROR(ops().CopyScaled(rounded, nullptr, nullptr, Solution()));
   }
@@ -151,9 +155,9 @@ absl::Status DirectSolveJob::Verify() {
   CheckedSystem system;
   system.a = &a;
   system.op = transposed ? Op::kTranspose : Op::kNone;
-  system.x = Solution().As<double>();
-  system.b = B().As<double>();
-  system.r = Columns(plan_.residual, DType::kFloat64).As<double>();
+  system.x = Solution();
+  system.b = B();
+  system.r = Columns(plan_.residual, WideOf(options_.dtype));
   ResidualCheck check(context_, system);
   CROUT_RETURN_IF_ERROR(check.Measure());
   summary_.backward_error = check.errors().normwise;
@@ -163,10 +167,10 @@ absl::Status DirectSolveJob::Verify() {
 absl::Status DirectSolveJob::Deliver(std::byte* out) {
   const std::byte* delivered = X().data;
   if (!IsColumnMajor(rhs_, options_.dtype)) {
-    CROUT_RETURN_IF_ERROR(ops().Export(X(), rhs_, buffers_[plan_.rhs_upload].data()));
-    delivered = buffers_[plan_.rhs_upload].data();
+    delivered = buffers_[plan_.packed].data();
+    CROUT_RETURN_IF_ERROR(ops().Export(X(), plan_.delivered, buffers_[plan_.packed].data()));
   }
-  CROUT_RETURN_IF_ERROR(ops().CopyToHost(delivered, out, rhs_.bytes()));
+  CROUT_RETURN_IF_ERROR(ops().CopyToHost(delivered, out, plan_.delivered.bytes()));
   return context_.Synchronize();
 }
 
@@ -218,13 +222,17 @@ absl::StatusOr<DirectSolvePlan> PlanDirectSolve(const DirectSolveOptions& option
                                                    " rows, the matrix is of order ",
                                                    matrix_shape.rows));
   }
+  CROUT_RETURN_IF_ERROR(CheckSameField(matrix_shape.dtype, options.dtype));
   DirectSolvePlan plan;
   plan.options = options;
   plan.matrix_shape = matrix_shape;
   plan.rhs_shape = rhs_shape;
+  CROUT_ASSIGN_OR_RETURN(const SolutionShape solution, ShapeSolution(options.dtype, rhs_shape));
+  plan.delivered = solution.delivered;
+  plan.columns = solution.columns;
   CROUT_RETURN_IF_ERROR(AddBuffers(plan));
   CROUT_ASSIGN_OR_RETURN(plan.bytes, plan.buffers.Sum());
-  plan.seconds = options.solver->PredictSeconds(options.dtype, rhs_shape.rows, rhs_shape.cols);
+  plan.seconds = options.solver->PredictSeconds(options.dtype, rhs_shape.rows, plan.columns);
   return plan;
 }
 

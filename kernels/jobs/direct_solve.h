@@ -39,14 +39,19 @@ struct DirectSolvePlan {
   DirectSolveOptions options;
   PackedMatrix matrix_shape;  // of A and B as they arrive, without data
   PackedMatrix rhs_shape;
+  PackedMatrix delivered;  // of X, likewise: B's, but complex where A is
+  // Of B as it is solved for: where A is real and B complex, its real parts and its imaginary ones
+  // are columns of their own.
+  int64_t columns = 0;
   BufferPlan buffers;
   BufferPlan::Id matrix_upload = 0;
   BufferPlan::Id rhs_upload = 0;
   BufferPlan::Id a = 0;         // A as the method destroys it
   BufferPlan::Id x = 0;         // B, then X, in the method's type
-  BufferPlan::Id b = 0;         // B in float64; this and the next two to verify the solution
-  BufferPlan::Id solution = 0;  // X in float64
+  BufferPlan::Id b = 0;         // B in the wide type; this and the next two to verify the solution
+  BufferPlan::Id solution = 0;  // X in the wide type
   BufferPlan::Id residual = 0;
+  BufferPlan::Id packed = 0;  // X as it is delivered: the upload of B, where that has room
   BufferPlan::Id workspace = 0;
   JobBytes bytes;      // nothing is kept
   double seconds = 0;  // predicted
@@ -58,11 +63,11 @@ absl::StatusOr<DirectSolvePlan> PlanDirectSolve(const DirectSolveOptions& option
 
 // Solves A X = B: A (n x n) in `matrix_upload`, B (n x nrhs) in `rhs_upload`, device memory, packed
 // as the plan says; both are consumed and, like the upload of Factorize, need not have arrived. X
-// goes to `out`, host memory of rhs_shape.bytes(), in B's type and layout; nothing is written there
-// unless the solve gets that far. A singular matrix is a result with info > 0, without X. Blocks as
-// Factorize does. INVALID_ARGUMENT for shapes that do not fit, and for NaN, Inf or an overflow of
-// options.dtype in A or B, with row and column (0-based) of the first in payload order; CANCELLED
-// when stopped.
+// goes to `out`, host memory of the plan's delivered.bytes(), in B's precision and layout; nothing
+// is written there unless the solve gets that far. A singular matrix is a result with info > 0,
+// without X. Blocks as Factorize does. INVALID_ARGUMENT for shapes that do not fit, and for NaN,
+// Inf or an overflow of options.dtype in A or B, with row and column (0-based) of the first in
+// payload order; CANCELLED when stopped.
 absl::StatusOr<DirectSolveSummary> SolveDirectly(ExecutionContext& context,
                                                  const DirectSolvePlan& plan, Buffer matrix_upload,
                                                  Buffer rhs_upload, std::byte* out,

@@ -86,14 +86,15 @@ absl::Status FactorizeJob::Inspect() {
   if (scales != nullptr) {
     scaling_ = DecideScaling(options_.equilibrate, context_.report().scale, options_.factor_dtype);
   }
-  if (!scaling_.any() && original_.max_abs > LargestConvertible(options_.factor_dtype)) {
+  const bool narrows = RealOf(options_.factor_dtype) != RealOf(packed_.dtype);
+  if (narrows && !scaling_.any() && original_.max_abs > LargestConvertible(options_.factor_dtype)) {
     return LocateOverflow();
   }
   return absl::OkStatus();
 }
 
 absl::Status FactorizeJob::LocateOverflow() {
-  // Only float64 to float32 gets here, where the factor has memory of its own.
+  // Only a conversion to single precision gets here, where the factor has memory of its own.
   CROUT_RETURN_IF_ERROR(ops().Import(packed_, Lu()));
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
   return CheckNoOverflow(context_.report().matrix, packed_, options_.factor_dtype, "matrix");
@@ -178,6 +179,7 @@ absl::Status FactorizeJob::FillDeterminant() {
   if (summary_.says_nothing() || !std::isfinite(summary_.pivot_growth)) return absl::OkStatus();
   const FactorStats& stats = context_.report().factor;
   summary_.det_sign = stats.det_sign;
+  summary_.det_sign_imaginary = stats.det_sign_imaginary;
   summary_.det_log_abs = stats.det_log_abs;
   if (!scaling_.any()) return absl::OkStatus();
   CROUT_ASSIGN_OR_RETURN(const HostScales scales, DownloadScales(buffers_[plan_.scales]));

@@ -45,9 +45,9 @@ struct FactorizePlan {
 };
 
 // For an A of this shape; by rows it may take more than by columns, never less. INVALID_ARGUMENT
-// for options without an algorithm, parameters that it does not take, a shape that is not square or
-// a size that overflows; FAILED_PRECONDITION where a solver does not support the algorithm's unit
-// diagonal.
+// for options without an algorithm, parameters that it does not take, a shape that is not square, a
+// factor that is real where the matrix is complex or the reverse, or a size that overflows;
+// FAILED_PRECONDITION where a solver does not support the algorithm's unit diagonal.
 absl::StatusOr<FactorizePlan> PlanFactorize(const FactorizeOptions& options, PackedMatrix shape);
 
 // Factors the n x n matrix in `upload` (device memory, packed as the plan's shape says; consumed,

@@ -36,7 +36,8 @@ absl::Status AddRest(FactorizePlan& plan) {
   const bool may_scale = options.equilibrate != EquilibrateMode::kOff;
   CROUT_ASSIGN_OR_RETURN(const size_t ipiv, MatrixBytes(n, 1, DType::kFloat64));
   CROUT_ASSIGN_OR_RETURN(const size_t scales, MatrixBytes(n, may_scale ? 2 : 0, DType::kFloat64));
-  CROUT_ASSIGN_OR_RETURN(const size_t probe, MatrixBytes(n, kFactorProbeVectors, DType::kFloat64));
+  CROUT_ASSIGN_OR_RETURN(const size_t probe,
+                         MatrixBytes(n, FactorProbeVectors(dtype), DType::kFloat64));
   CROUT_ASSIGN_OR_RETURN(const size_t workspace,
                          options.algorithm->WorkspaceBytes(dtype, n, options.parameters));
   CROUT_ASSIGN_OR_RETURN(const size_t report,
@@ -55,7 +56,7 @@ absl::Status AddRest(FactorizePlan& plan) {
     // Its buffers come beside the algorithm's workspace, which is not given back between.
     CROUT_ASSIGN_OR_RETURN(const size_t inverse,
                            FactorSolver::Bytes(*options.condition_solver, dtype, n, 1));
-    CROUT_ASSIGN_OR_RETURN(const size_t vectors, RcondBytes(n));
+    CROUT_ASSIGN_OR_RETURN(const size_t vectors, RcondBytes(dtype, n));
     buffers.Add("condition estimate: solver", BufferKind::kPart, inverse);
     buffers.Add("condition estimate: vectors", BufferKind::kPart, BlockBytes(vectors));
   }
@@ -68,6 +69,7 @@ absl::Status AddRest(FactorizePlan& plan) {
 absl::StatusOr<FactorizePlan> PlanFactorize(const FactorizeOptions& options, PackedMatrix shape) {
   if (options.algorithm == nullptr) return absl::InvalidArgumentError("no algorithm is given");
   CROUT_RETURN_IF_ERROR(CheckSquare(shape));
+  CROUT_RETURN_IF_ERROR(CheckSameField(shape.dtype, options.factor_dtype));
   const MethodTraits& traits = options.algorithm->traits();
   CROUT_RETURN_IF_ERROR(CheckParameters(traits, options.parameters));
   for (const TriangularSolver* solver : {options.condition_solver, options.prepare}) {

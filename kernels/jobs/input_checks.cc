@@ -40,6 +40,13 @@ absl::Status CheckSquare(const PackedMatrix& shape) {
       absl::StrCat("matrix is ", shape.rows, " x ", shape.cols, ", not square"));
 }
 
+absl::Status CheckSameField(DType matrix, DType factor) {
+  if (IsComplex(matrix) == IsComplex(factor)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("a matrix in ", ToAbsl(NameOf(matrix)), " cannot have a factor in ",
+                   ToAbsl(NameOf(factor)), ": both are real, or both complex"));
+}
+
 absl::Status CheckUpload(size_t bytes, size_t expected, std::string_view what) {
   if (bytes == expected) return absl::OkStatus();
   return absl::InvalidArgumentError(

@@ -25,6 +25,9 @@ absl::Status CheckNoOverflow(const MatrixStats& stats, const PackedMatrix& shape
 // INVALID_ARGUMENT unless `shape` is square.
 absl::Status CheckSquare(const PackedMatrix& shape);
 
+// INVALID_ARGUMENT unless both are real, or both complex.
+absl::Status CheckSameField(DType matrix, DType factor);
+
 // INVALID_ARGUMENT unless the upload has the bytes of its shape. `what`: as above.
 absl::Status CheckUpload(size_t bytes, size_t expected, std::string_view what);
 

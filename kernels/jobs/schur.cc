@@ -115,7 +115,7 @@ absl::Status SchurJob::SolveForX(const Factorization& factor) {
 }
 
 absl::Status SchurJob::Eliminate(const Factorization& factor) {
-  SchurProbe probe(context_, stats_, n_, k_, buffers_[plan_.probe].as<double>());
+  SchurProbe probe(context_, stats_, WideOf(packed_.dtype), n_, k_, buffers_[plan_.probe].data());
   SyncOnExit sync(context_);  // The probe and the factor's storage are in use, on an error too.
   CROUT_RETURN_IF_ERROR(SolveForX(factor));
   CROUT_RETURN_IF_ERROR(probe.Start(Block(0, 0, n_, n_), X()));

@@ -49,7 +49,7 @@ struct SchurPlan {
   BufferPlan::Id work = 0;       // A12, then X, in the factor's type
   BufferPlan::Id x = 0;          // X in the matrix's type
   BufferPlan::Id workspace = 0;  // of the solver
-  BufferPlan::Id probe = 0;      // v, A v, S z and zeros, n float64 each
+  BufferPlan::Id probe = 0;      // v, A v, S z and zeros, n each, in the wide type
   BufferPlan::Id packed = 0;     // S as it is delivered: an upload by rows has room for it
   JobBytes bytes;                // `kept` stays with the factor of A11
   double seconds = 0;            // predicted

@@ -24,7 +24,8 @@ absl::Status AddBuffers(SchurPlan& plan) {
   CROUT_ASSIGN_OR_RETURN(const size_t x, MatrixBytes(k, n - k, shape.dtype));
   CROUT_ASSIGN_OR_RETURN(const size_t workspace,
                          plan.options.solver->WorkspaceBytes(factor_dtype, k, n - k));
-  CROUT_ASSIGN_OR_RETURN(const size_t probe, MatrixBytes(n, kSchurProbeVectors, DType::kFloat64));
+  CROUT_ASSIGN_OR_RETURN(const size_t probe,
+                         MatrixBytes(n, kSchurProbeVectors, WideOf(shape.dtype)));
   constexpr Held kBoth = {kFactoring, kUsing};
   constexpr Held kLater = {kUsing, kUsing};
   const bool by_rows = shape.layout == Layout::kRowMajor;

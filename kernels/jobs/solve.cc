@@ -63,11 +63,12 @@ class SolveJob {
   SolveSummary Summary() const;
 
   MatrixOps& ops() { return context_.ops(); }
-  MatrixView<double> Doubles(BufferPlan::Id id) const {
-    return {buffers_[id].as<double>(), packed_.rows, packed_.cols, packed_.rows};
+  AnyMatrix Columns(BufferPlan::Id id, DType dtype) const {
+    return {buffers_[id].data(), dtype, packed_.rows, plan_.columns, packed_.rows};
   }
-  MatrixView<double> Rhs() const { return Doubles(plan_.rhs); }
-  MatrixView<double> Solution() const { return Doubles(plan_.solution); }
+  AnyMatrix Vectors(BufferPlan::Id id) const { return Columns(id, plan_.vector_type); }
+  AnyMatrix Rhs() const { return Vectors(plan_.rhs); }
+  AnyMatrix Solution() const { return Vectors(plan_.solution); }
   CheckedSystem System() const;
 
   ExecutionContext& context_;
@@ -89,7 +90,7 @@ absl::Status SolveJob::AllocateBuffers() {
   CROUT_RETURN_IF_ERROR(buffers_.Allocate(context_.device().memory()));
   CROUT_ASSIGN_OR_RETURN(
       solver_, FactorSolver::Create(context_, factor_, *choice_.solver, options_.solver_tolerance,
-                                    packed_.cols, choice_.in_reserve));
+                                    plan_.columns, choice_.in_reserve));
   if (plan_.needs_residual) check_.emplace(context_, System());
   return absl::OkStatus();
 }
@@ -100,14 +101,14 @@ CheckedSystem SolveJob::System() const {
   system.op = options_.op;
   system.x = Solution();
   system.b = Rhs();
-  system.r = Doubles(plan_.residual);
-  if (buffers_[plan_.scale]) system.w = Doubles(plan_.scale);
+  system.r = Vectors(plan_.residual);
+  if (buffers_[plan_.scale]) system.w = Columns(plan_.scale, DType::kFloat64).As<double>();
   return system;
 }
 
 absl::Status SolveJob::FirstSolve() {
   const bool scaled = solver_->ScalesRhs(options_.op);
-  CROUT_RETURN_IF_ERROR(ops().Import(packed_, AsAny(Rhs())));
+  CROUT_RETURN_IF_ERROR(ops().Import(packed_, Rhs()));
   CROUT_RETURN_IF_ERROR(scaled ? EnqueueScaledSolve()
                                : solver_->Apply(options_.op, Rhs(), Solution()));
   if (check_) CROUT_RETURN_IF_ERROR(check_->Enqueue());
@@ -154,28 +155,27 @@ absl::Status SolveJob::Refine(StopRequested stop) {
                                 .enough = UnitRoundoff(packed_.dtype),
                                 .componentwise = options_.refine_componentwise};
   CROUT_ASSIGN_OR_RETURN(refinement_steps_, crout::Refine(context_, *check_, *solver_, limits,
-                                                          Doubles(plan_.previous), stop));
+                                                          Vectors(plan_.previous), stop));
   return absl::OkStatus();
 }
 
 absl::Status SolveJob::RoundToDelivered() {
-  if (packed_.dtype == DType::kFloat64) return absl::OkStatus();
-  // The upload has been read: room for X as it will be delivered.
-  const AnyMatrix rounded{buffers_[plan_.upload].data(), packed_.dtype, packed_.rows, packed_.cols,
-                          packed_.rows};
-  CROUT_RETURN_IF_ERROR(ops().CopyScaled(AsAny(Solution()), nullptr, nullptr, rounded));
-  CROUT_RETURN_IF_ERROR(ops().CopyScaled(rounded, nullptr, nullptr, AsAny(Solution())));
+  if (RealOf(packed_.dtype) == DType::kFloat64) return absl::OkStatus();
+  // The upload has been read: where X is delivered from there is room for it.
+  const DType single = IsComplex(plan_.vector_type) ? DType::kComplex64 : DType::kFloat32;
+  const AnyMatrix rounded = Columns(plan_.packed, single);
+  CROUT_RETURN_IF_ERROR(ops().CopyScaled(Solution(), nullptr, nullptr, rounded));
+  CROUT_RETURN_IF_ERROR(ops().CopyScaled(rounded, nullptr, nullptr, Solution()));
   return check_->Measure();
 }
 
 absl::Status SolveJob::Deliver(std::byte* out) {
-  const Buffer& upload = buffers_[plan_.upload];
-  const std::byte* delivered = reinterpret_cast<const std::byte*>(Solution().data);
+  const std::byte* delivered = Solution().data;
   if (plan_.rhs != plan_.upload) {
-    CROUT_RETURN_IF_ERROR(ops().Export(AsAny(Solution()), packed_, upload.data()));
-    delivered = upload.data();
+    delivered = buffers_[plan_.packed].data();
+    CROUT_RETURN_IF_ERROR(ops().Export(Solution(), plan_.delivered, buffers_[plan_.packed].data()));
   }
-  CROUT_RETURN_IF_ERROR(ops().CopyToHost(delivered, out, upload.size()));
+  CROUT_RETURN_IF_ERROR(ops().CopyToHost(delivered, out, plan_.delivered.bytes()));
   return context_.Synchronize();
 }
 

@@ -56,11 +56,17 @@ struct SolveSummary {
 // both. Made by PlanSolve, then constant.
 struct SolvePlan {
   SolveOptions options;
-  PackedMatrix shape;  // of B as it arrives, without data
+  PackedMatrix shape;      // of B as it arrives, without data
+  PackedMatrix delivered;  // of X as it is delivered, likewise: B's, but complex where A is
+  // In which X is computed: float64 or complex128. Where A is real and B complex, its real parts
+  // and its imaginary ones are columns of their own.
+  DType vector_type = DType::kFloat64;
+  int64_t columns = 0;
   BufferPlan buffers;
   BufferPlan::Id upload = 0;
-  BufferPlan::Id rhs = 0;       // B in float64, by columns: the upload, where it arrived so
-  BufferPlan::Id solution = 0;  // X in float64: B, where no residual is taken
+  BufferPlan::Id rhs = 0;       // B in vector_type, by columns: the upload, where it arrived so
+  BufferPlan::Id solution = 0;  // X in vector_type: B, where no residual is taken
+  BufferPlan::Id packed = 0;    // X as it is delivered: the upload, where that has room
   BufferPlan::Id residual = 0;
   BufferPlan::Id scale = 0;     // |op(A)| |X| + |B|
   BufferPlan::Id previous = 0;  // X before a refinement step
@@ -78,13 +84,14 @@ absl::StatusOr<SolvePlan> PlanSolve(const SolveOptions& options, const FactorSum
 absl::Status CheckMatrix(const SolvePlan& plan, const FactorSummary& factor, bool has_matrix);
 
 // Solves op(A) X = B for the right-hand sides in `upload` (n x nrhs, device memory, packed as the
-// plan's shape says). X goes to `out`, host memory of shape.bytes(), in B's type and layout;
-// nothing is written there unless the solve gets that far. Blocks as Factorize does.
-// FAILED_PRECONDITION if the factor is singular (with the pivot's index), B has another number of
-// rows, the solver cannot use the factor or needs one that was prepared, or an error, refinement or
-// a bound is asked for without the kept matrix; INVALID_ARGUMENT for a tolerance that the solver
-// does not take, for NaN or Inf in B as in Factorize, and where B overflows when it is equilibrated
-// as the factor is (with B's largest entry instead of a position).
+// plan's shape says). X goes to `out`, host memory of the plan's delivered.bytes(), in B's
+// precision and layout; nothing is written there unless the solve gets that far. Blocks as
+// Factorize does. FAILED_PRECONDITION if the factor is singular (with the pivot's index), B has
+// another number of rows, the solver cannot use the factor or needs one that was prepared, or an
+// error, refinement or a bound is asked for without the kept matrix; INVALID_ARGUMENT for a
+// tolerance that the solver does not take, for NaN or Inf in B as in Factorize, and where B
+// overflows when it is equilibrated as the factor is (with B's largest entry instead of a
+// position).
 absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const SolvePlan& plan,
                                    const Factorization& factor, Buffer upload, std::byte* out,
                                    StopRequested stop, KernelTimings& timings);

@@ -1,3 +1,4 @@
+#include "kernels/jobs/solution_shape.h"
 #include "kernels/jobs/solve.h"
 #include "kernels/numerics/error_bound.h"
 #include "kernels/numerics/factor_solver.h"
@@ -12,24 +13,29 @@ absl::Status AddBuffers(const FactorSummary& factor, SolvePlan& plan) {
   const PackedMatrix& rhs = plan.shape;
   BufferPlan& buffers = plan.buffers;
   CROUT_ASSIGN_OR_RETURN(const size_t upload, MatrixBytes(rhs.rows, rhs.cols, rhs.dtype));
-  CROUT_ASSIGN_OR_RETURN(const size_t doubles, MatrixBytes(rhs.rows, rhs.cols, DType::kFloat64));
+  CROUT_ASSIGN_OR_RETURN(const size_t delivered,
+                         MatrixBytes(rhs.rows, rhs.cols, plan.delivered.dtype));
+  CROUT_ASSIGN_OR_RETURN(const size_t vectors,
+                         MatrixBytes(rhs.rows, plan.columns, plan.vector_type));
   // Which of the two will solve is known only when the factor is, and what the first one answers.
   CROUT_ASSIGN_OR_RETURN(const size_t solver,
                          FactorSolver::Bytes(*options.solver, factor.factor_dtype, rhs.rows,
-                                             rhs.cols, options.fallback));
-  const bool as_it_is = rhs.dtype == DType::kFloat64 && rhs.layout == Layout::kColumnMajor;
+                                             plan.columns, options.fallback));
+  const bool as_it_is = rhs.dtype == plan.vector_type && rhs.layout == Layout::kColumnMajor;
   plan.upload = buffers.Add("upload", BufferKind::kUpload, upload);
-  plan.rhs = as_it_is ? plan.upload : buffers.Add("right-hand sides", doubles);
-  plan.solution = plan.needs_residual ? buffers.Add("solution", doubles) : plan.rhs;
-  plan.residual = buffers.Add("residual", plan.needs_residual ? doubles : 0);
-  plan.scale = buffers.Add("scale of the residual", options.wants_componentwise() ? doubles : 0);
-  plan.previous = buffers.Add("previous solution", options.max_refinement_steps > 0 ? doubles : 0);
+  plan.rhs = as_it_is ? plan.upload : buffers.Add("right-hand sides", vectors);
+  plan.solution = plan.needs_residual ? buffers.Add("solution", vectors) : plan.rhs;
+  plan.packed = delivered == upload ? plan.upload : buffers.Add("solution as delivered", delivered);
+  plan.residual = buffers.Add("residual", plan.needs_residual ? vectors : 0);
+  CROUT_ASSIGN_OR_RETURN(const size_t scale, MatrixBytes(rhs.rows, plan.columns, DType::kFloat64));
+  plan.scale = buffers.Add("scale of the residual", options.wants_componentwise() ? scale : 0);
+  plan.previous = buffers.Add("previous solution", options.max_refinement_steps > 0 ? vectors : 0);
   buffers.Add("solver", BufferKind::kPart, solver);
   if (options.error_bound) {
-    CROUT_ASSIGN_OR_RETURN(const size_t bound, ForwardErrorBytes(rhs.rows));
+    CROUT_ASSIGN_OR_RETURN(const size_t bound, ForwardErrorBytes(factor.matrix_dtype, rhs.rows));
     buffers.Add("error bound", BufferKind::kPart, BlockBytes(bound));
   }
-  buffers.Add("reply", BufferKind::kReply, upload);
+  buffers.Add("reply", BufferKind::kReply, delivered);
   return absl::OkStatus();
 }
 
@@ -41,11 +47,18 @@ absl::StatusOr<SolvePlan> PlanSolve(const SolveOptions& options, const FactorSum
   SolvePlan plan;
   plan.options = options;
   plan.shape = shape;
+  const bool complex = IsComplex(factor.factor_dtype);
+  // Of a real matrix the two are one, and methods are asked for the usual one.
+  if (!complex && options.op == Op::kConjugateTranspose) plan.options.op = Op::kTranspose;
+  CROUT_ASSIGN_OR_RETURN(const SolutionShape solution, ShapeSolution(factor.factor_dtype, shape));
+  plan.delivered = solution.delivered;
+  plan.columns = solution.columns;
+  plan.vector_type = WideOf(factor.factor_dtype);
   plan.needs_residual = options.verify || options.wants_componentwise() || options.error_bound ||
                         options.max_refinement_steps > 0;
   CROUT_RETURN_IF_ERROR(AddBuffers(factor, plan));
   CROUT_ASSIGN_OR_RETURN(plan.bytes, plan.buffers.Sum());
-  plan.seconds = options.solver->PredictSeconds(factor.factor_dtype, factor.n, shape.cols);
+  plan.seconds = options.solver->PredictSeconds(factor.factor_dtype, factor.n, plan.columns);
   return plan;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <limits>
 #include <span>
 #include <utility>
@@ -24,12 +25,14 @@ class NormalizedScales {
  public:
   // The identity of none.
   explicit NormalizedScales(std::vector<double> scales)
-      : scales_(std::move(scales)), largest_(scales_.empty() ? 1 : MaxAbs(scales_)) {
+      : scales_(std::move(scales)),
+        largest_(scales_.empty() ? 1 : MaxAbs(std::span<const double>(scales_))) {
     for (double& scale : scales_) scale /= largest_;
   }
 
   double largest() const { return largest_; }
-  void Apply(std::span<double> x) const {
+  template <class T>
+  void Apply(std::span<T> x) const {
     for (size_t i = 0; i < scales_.size(); ++i) x[i] *= scales_[i];
   }
 
@@ -44,35 +47,44 @@ struct ScaledInverse {
   NormalizedScales row;
   NormalizedScales col;
 
-  absl::Status Apply(bool transpose, std::span<double> x) {
-    (transpose ? col : row).Apply(x);
+  template <class T>
+  absl::Status Apply(bool adjoint, std::span<T> x) {
+    (adjoint ? col : row).Apply(x);
     // The solve sees numbers near 1, whatever the range of the factor's type.
     const double scale = NormalizingScale(MaxAbs(x));
-    for (double& v : x) v *= scale;
-    CROUT_RETURN_IF_ERROR(solver.Solve(transpose ? Op::kTranspose : Op::kNone, x));
-    for (double& v : x) v /= scale;
-    (transpose ? row : col).Apply(x);
+    for (T& v : x) v *= scale;
+    CROUT_RETURN_IF_ERROR(solver.Solve(adjoint ? AdjointOf<T>(Op::kNone) : Op::kNone, x));
+    for (T& v : x) v /= scale;
+    (adjoint ? row : col).Apply(x);
     return absl::OkStatus();
   }
 };
 
+template <class T>
+absl::StatusOr<double> EstimateInverseNorm(int64_t n, ScaledInverse& inverse) {
+  return EstimateNormOne<T>(
+      n, [&](bool adjoint, std::span<T> x) { return inverse.Apply<T>(adjoint, x); });
+}
+
 }  // namespace
 
-absl::StatusOr<size_t> RcondBytes(int64_t n) { return MatrixBytes(n, 1, DType::kFloat64); }
+absl::StatusOr<size_t> RcondBytes(DType factor_dtype, int64_t n) {
+  return MatrixBytes(n, 1, WideOf(factor_dtype));
+}
 
 absl::StatusOr<double> EstimateRcond(ExecutionContext& context, InverseOperator& inverse,
                                      const HostScales& scales, double norm_one,
                                      StopRequested stop) {
-  CROUT_ASSIGN_OR_RETURN(const size_t bytes, RcondBytes(inverse.order()));
+  CROUT_ASSIGN_OR_RETURN(const size_t bytes, RcondBytes(inverse.vector_type(), inverse.order()));
   CROUT_ASSIGN_OR_RETURN(Buffer vector, context.device().memory().Allocate(bytes));
   SyncOnExit sync(context);
-  ScaledInverse scaled = {{context, inverse, vector.as<double>(), stop},
+  ScaledInverse scaled = {{context, inverse, vector.data(), stop},
                           NormalizedScales(scales.row),
                           NormalizedScales(scales.col)};
   CROUT_ASSIGN_OR_RETURN(const double inverse_norm,
-                         EstimateNormOne(inverse.order(), [&](bool transpose, std::span<double> x) {
-                           return scaled.Apply(transpose, x);
-                         }));
+                         IsComplex(inverse.vector_type())
+                             ? EstimateInverseNorm<std::complex<double>>(inverse.order(), scaled)
+                             : EstimateInverseNorm<double>(inverse.order(), scaled));
   sync.Dismiss();
   // Extended range: A's norm, its inverse's and the scales may be far from each other. A norm
   // beyond float64's is at most n times the largest number there, which takes its place.

@@ -21,7 +21,7 @@ struct HostScales {
 };
 
 // Bytes of device memory that EstimateRcond owns.
-absl::StatusOr<size_t> RcondBytes(int64_t n);
+absl::StatusOr<size_t> RcondBytes(DType factor_dtype, int64_t n);
 
 // 1 / (|A|_1 est(|A^-1|_1)), LAPACK gecon, where `inverse` is of diag(row) A diag(col), which is
 // not singular. That the scales are apart from it lets them, and A^-1, leave float64's range.

@@ -2,22 +2,18 @@
 
 namespace crout {
 
-absl::Status DenseOperand::Residual(ExecutionContext& context, Op op, const MatrixView<double>& x,
-                                    const MatrixView<double>& b,
-                                    const MatrixView<double>& r) const {
+absl::Status DenseOperand::Residual(ExecutionContext& context, Op op, const AnyMatrix& x,
+                                    const AnyMatrix& b, const AnyMatrix& r) const {
   return context.ops().Residual(a_, op, NormInf(op), x, b, r);
 }
 
-absl::Status DenseOperand::WideRangeResidual(ExecutionContext& context, Op op,
-                                             const MatrixView<double>& x,
-                                             const MatrixView<double>& b,
-                                             const MatrixView<double>& r) const {
+absl::Status DenseOperand::WideRangeResidual(ExecutionContext& context, Op op, const AnyMatrix& x,
+                                             const AnyMatrix& b, const AnyMatrix& r) const {
   return context.ops().WideRangeResidual(a_, op, x, b, r);
 }
 
-absl::Status DenseOperand::AbsProduct(ExecutionContext& context, Op op, const MatrixView<double>& x,
-                                      const MatrixView<double>& b,
-                                      const MatrixView<double>& w) const {
+absl::Status DenseOperand::AbsProduct(ExecutionContext& context, Op op, const AnyMatrix& x,
+                                      const AnyMatrix& b, const MatrixView<double>& w) const {
   return context.ops().AbsProduct(a_, op, x, b, w);
 }
 

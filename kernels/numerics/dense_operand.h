@@ -14,14 +14,14 @@ class DenseOperand final : public Operand {
       : a_(a), norm_one_(norm_one), norm_inf_(norm_inf) {}
 
   int64_t order() const override { return a_.rows; }
+  DType vector_type() const override { return WideOf(a_.dtype); }
   double NormInf(Op op) const override { return op == Op::kNone ? norm_inf_ : norm_one_; }
-  absl::Status Residual(ExecutionContext& context, Op op, const MatrixView<double>& x,
-                        const MatrixView<double>& b, const MatrixView<double>& r) const override;
-  absl::Status WideRangeResidual(ExecutionContext& context, Op op, const MatrixView<double>& x,
-                                 const MatrixView<double>& b,
-                                 const MatrixView<double>& r) const override;
-  absl::Status AbsProduct(ExecutionContext& context, Op op, const MatrixView<double>& x,
-                          const MatrixView<double>& b, const MatrixView<double>& w) const override;
+  absl::Status Residual(ExecutionContext& context, Op op, const AnyMatrix& x, const AnyMatrix& b,
+                        const AnyMatrix& r) const override;
+  absl::Status WideRangeResidual(ExecutionContext& context, Op op, const AnyMatrix& x,
+                                 const AnyMatrix& b, const AnyMatrix& r) const override;
+  absl::Status AbsProduct(ExecutionContext& context, Op op, const AnyMatrix& x, const AnyMatrix& b,
+                          const MatrixView<double>& w) const override;
   absl::Status EquilibrationScales(ExecutionContext& context, double* row,
                                    double* col) const override;
 

@@ -19,7 +19,7 @@ ScaleDecision DecideScaling(EquilibrateMode mode, const ScaleStats& stats, DType
   if (mode == EquilibrateMode::kOff || stats.zero_line > 0) return {};
   if (mode == EquilibrateMode::kOn) return {true, true};
   const double small =
-      factor_dtype == DType::kFloat32 ? SmallestSafe<float>() : SmallestSafe<double>();
+      RealOf(factor_dtype) == DType::kFloat32 ? SmallestSafe<float>() : SmallestSafe<double>();
   const bool out_of_range = stats.max_abs < small || stats.max_abs > 1 / small;
   return {stats.row_condition < kWorthScaling || out_of_range, stats.col_condition < kWorthScaling};
 }

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
+#include <cstddef>
 #include <limits>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "kernels/device.h"
@@ -12,6 +13,7 @@
 #include "kernels/numerics/host_vector_solver.h"
 #include "kernels/numerics/max_abs.h"
 #include "kernels/numerics/norm_estimator.h"
+#include "kernels/scalar.h"
 #include "kernels/sync_on_exit.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
@@ -21,120 +23,163 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-MatrixView<double> Column(const MatrixView<double>& m, int64_t j) {
-  return {m.data + j * m.ld, m.rows, 1, m.ld};
+AnyMatrix Column(const AnyMatrix& m, int64_t j) {
+  return {m.data + j * m.ld * SizeOf(m.dtype), m.dtype, m.rows, 1, m.ld};
 }
 
 // What one column's bound is made of, in host memory.
+template <class T>
 struct ColumnData {
   explicit ColumnData(int64_t n) : x(n), r(n), w(n) {}
-  std::vector<double> x;
-  std::vector<double> r;
+  std::vector<T> x;
+  std::vector<T> r;
   std::vector<double> w;  // |op(A)| |x| + |b|
 };
 
 // f := |r| + (n+1) eps w, with gerfs' guard against components that underflow.
-std::vector<double> ErrorScale(const ColumnData& column) {
+template <class T>
+std::vector<double> ErrorScale(const ColumnData<T>& column) {
   const auto n = static_cast<int64_t>(column.w.size());
   const ComponentwiseGuard guard(n);
   const double weight = static_cast<double>(n + 1) * UnitRoundoff(DType::kFloat64);
   std::vector<double> f(column.w.size());
   for (size_t i = 0; i < f.size(); ++i) {
-    f[i] = std::abs(column.r[i]) + weight * column.w[i] + guard.Addend(column.w[i]);
+    f[i] = Abs1(column.r[i]) + weight * column.w[i] + guard.Addend(column.w[i]);
   }
   return f;
 }
 
-// est(|diag(left) inv(op(A)) diag(right)|_inf), as the 1-norm of the transpose.
+// est(|diag(left) inv(op(A)) diag(right)|_inf), as the 1-norm of the adjoint.
+template <class T>
 absl::StatusOr<double> EstimateScaledInverse(HostVectorSolver& inverse, Op op,
                                              const std::vector<double>& left,
                                              const std::vector<double>& right) {
-  const Op transposed = op == Op::kNone ? Op::kTranspose : Op::kNone;
-  const auto scale = [](const std::vector<double>& by, std::span<double> x) {
+  const auto scale = [](const std::vector<double>& by, std::span<T> x) {
     for (size_t i = 0; i < x.size(); ++i) x[i] *= by[i];
   };
-  const auto apply = [&](bool transpose, std::span<double> x) -> absl::Status {
-    scale(transpose ? right : left, x);
-    CROUT_RETURN_IF_ERROR(inverse.Solve(transpose ? op : transposed, x));
-    scale(transpose ? left : right, x);
+  const auto apply = [&](bool adjoint, std::span<T> x) -> absl::Status {
+    scale(adjoint ? right : left, x);
+    CROUT_RETURN_IF_ERROR(inverse.Solve(adjoint ? op : AdjointOf<T>(op), x));
+    scale(adjoint ? left : right, x);
     return absl::OkStatus();
   };
-  return EstimateNormOne(static_cast<int64_t>(right.size()), apply);
+  return EstimateNormOne<T>(static_cast<int64_t>(right.size()), apply);
 }
+
+// In device memory: two of the operand's vector type, and one of float64. Products with the inverse
+// go by way of x.
+struct DeviceVectors {
+  std::byte* x;
+  std::byte* zeros;
+  double* w;
+};
 
 // q for |M E|, where M is the inverse transposed as A is, and E = M^-1 - op(A) its error. The error
 // e = op(A)^-1 r of a solution is M r + M E e, so that |e| <= |M r| / (1 - q); from q = 1 on op(A)
 // may be singular for all that M tells. |E| is taken as `error`, a multiple of |op(A)|. It is for
 // every e: with |op(A)| |x| in the place of |op(A)| it would miss those that are unlike x. Scales
 // that make the columns of op(A) alike let it be the same whatever the units of x.
+template <class T>
 absl::StatusOr<double> BoundInverseError(ExecutionContext& context, const Operand& a, Op op,
-                                         double error, double* memory, HostVectorSolver& inverse) {
+                                         double error, const DeviceVectors& vectors,
+                                         HostVectorSolver& inverse) {
   const int64_t n = a.order();
-  const size_t bytes = n * sizeof(double);
-  double* const w = memory;
-  double* x = memory + n;          // row scales
-  double* zeros = memory + 2 * n;  // column scales
   MatrixOps& ops = context.ops();
-  CROUT_RETURN_IF_ERROR(a.EquilibrationScales(context, x, zeros));
-  if (op == Op::kNone) std::swap(x, zeros);
   std::vector<double> left(n);
-  std::vector<double> right(n, 0.0);
+  std::vector<double> right(n);
+  std::vector<T> x(n);
+  const std::vector<T> zeros(n);
+  const size_t bytes = n * sizeof(T);
+  const AnyMatrix x_view{vectors.x, kDTypeOf<T>, n, 1, n};
+  const AnyMatrix zeros_view{vectors.zeros, kDTypeOf<T>, n, 1, n};
   SyncOnExit sync(context);  // before the vectors go
-  CROUT_RETURN_IF_ERROR(ops.CopyToDevice(right.data(), zeros, bytes));
-  CROUT_RETURN_IF_ERROR(a.AbsProduct(context, op, {x, n, 1, n}, {zeros, n, 1, n}, {w, n, 1, n}));
-  CROUT_RETURN_IF_ERROR(ops.CopyToHost(x, left.data(), bytes));
-  CROUT_RETURN_IF_ERROR(ops.CopyToHost(w, right.data(), bytes));
+  auto* const row = reinterpret_cast<double*>(vectors.x);
+  auto* const col = reinterpret_cast<double*>(vectors.zeros);
+  CROUT_RETURN_IF_ERROR(a.EquilibrationScales(context, row, col));
+  CROUT_RETURN_IF_ERROR(
+      ops.CopyToHost(op == Op::kNone ? col : row, left.data(), n * sizeof(double)));
+  CROUT_RETURN_IF_ERROR(context.Synchronize());
+  std::copy(left.begin(), left.end(), x.begin());
+  CROUT_RETURN_IF_ERROR(ops.CopyToDevice(x.data(), vectors.x, bytes));
+  CROUT_RETURN_IF_ERROR(ops.CopyToDevice(zeros.data(), vectors.zeros, bytes));
+  CROUT_RETURN_IF_ERROR(a.AbsProduct(context, op, x_view, zeros_view, {vectors.w, n, 1, n}));
+  CROUT_RETURN_IF_ERROR(ops.CopyToHost(vectors.w, right.data(), n * sizeof(double)));
   CROUT_RETURN_IF_ERROR(context.Synchronize());
   sync.Dismiss();
   for (double& v : left) v = 1 / v;
-  CROUT_ASSIGN_OR_RETURN(const double norm, EstimateScaledInverse(inverse, op, left, right));
+  CROUT_ASSIGN_OR_RETURN(const double norm, EstimateScaledInverse<T>(inverse, op, left, right));
   return norm * error;
 }
 
 // Of one column from an estimate, a lower bound, of |M f|. M r is known, and can be larger.
-absl::StatusOr<double> BoundColumn(HostVectorSolver& inverse, Op op, ColumnData& column, double q) {
-  const double x_max = MaxAbs(column.x);
-  if (x_max == 0) return MaxAbs(column.r) == 0 ? 0 : kInfinity;
+template <class T>
+absl::StatusOr<double> BoundColumn(HostVectorSolver& inverse, Op op, ColumnData<T>& column,
+                                   double q) {
+  const double x_max = MaxAbs(std::span(column.x));
+  if (x_max == 0) return MaxAbs(std::span(column.r)) == 0 ? 0 : kInfinity;
   const std::vector<double> ones(column.x.size(), 1.0);
   CROUT_ASSIGN_OR_RETURN(const double estimate,
-                         EstimateScaledInverse(inverse, op, ones, ErrorScale(column)));
-  CROUT_RETURN_IF_ERROR(inverse.Solve(op, column.r));
-  const double bound = std::max(MaxAbs(column.r), estimate) / x_max / (1 - q);
+                         EstimateScaledInverse<T>(inverse, op, ones, ErrorScale(column)));
+  CROUT_RETURN_IF_ERROR(inverse.Solve(op, std::span(column.r)));
+  const double bound = std::max(MaxAbs(std::span(column.r)), estimate) / x_max / (1 - q);
   return q < 1 && std::isfinite(bound) ? bound : kInfinity;
 }
 
-}  // namespace
-
-absl::StatusOr<size_t> ForwardErrorBytes(int64_t n) { return MatrixBytes(n, 3, DType::kFloat64); }
-
-absl::StatusOr<double> BoundForwardError(ExecutionContext& context, const CheckedSystem& system,
-                                         InverseOperator& inverse, double inverse_error,
-                                         StopRequested stop) {
-  const Operand& a = *system.a;
-  const int64_t n = a.order();
-  const size_t vector_bytes = n * sizeof(double);
-  CROUT_ASSIGN_OR_RETURN(const size_t bytes, ForwardErrorBytes(n));
-  CROUT_ASSIGN_OR_RETURN(Buffer memory, context.device().memory().Allocate(bytes));
-  const MatrixView<double> w{memory.as<double>(), n, 1, n};
-  ColumnData column(n);
-  SyncOnExit sync(context);
-  HostVectorSolver solver(context, inverse, w.data, stop);
+template <class T>
+absl::StatusOr<double> BoundColumns(ExecutionContext& context, const CheckedSystem& system,
+                                    const DeviceVectors& vectors, HostVectorSolver& inverse,
+                                    double q) {
+  const auto& [a, op, x, b, r, unused] = system;
+  const int64_t n = a->order();
   MatrixOps& ops = context.ops();
-  CROUT_ASSIGN_OR_RETURN(const double q,
-                         BoundInverseError(context, a, system.op, inverse_error, w.data, solver));
+  ColumnData<T> column(n);
+  SyncOnExit sync(context);
   double worst = 0;
-  for (int64_t j = 0; j < system.x.cols; ++j) {
+  for (int64_t j = 0; j < x.cols; ++j) {
     CROUT_RETURN_IF_ERROR(
-        a.AbsProduct(context, system.op, Column(system.x, j), Column(system.b, j), w));
-    CROUT_RETURN_IF_ERROR(ops.CopyToHost(w.data, column.w.data(), vector_bytes));
-    CROUT_RETURN_IF_ERROR(ops.CopyToHost(Column(system.x, j).data, column.x.data(), vector_bytes));
-    CROUT_RETURN_IF_ERROR(ops.CopyToHost(Column(system.r, j).data, column.r.data(), vector_bytes));
+        a->AbsProduct(context, op, Column(x, j), Column(b, j), {vectors.w, n, 1, n}));
+    CROUT_RETURN_IF_ERROR(ops.CopyToHost(vectors.w, column.w.data(), n * sizeof(double)));
+    CROUT_RETURN_IF_ERROR(ops.CopyToHost(Column(x, j).data, column.x.data(), n * sizeof(T)));
+    CROUT_RETURN_IF_ERROR(ops.CopyToHost(Column(r, j).data, column.r.data(), n * sizeof(T)));
     CROUT_RETURN_IF_ERROR(context.Synchronize());
-    CROUT_ASSIGN_OR_RETURN(const double bound, BoundColumn(solver, system.op, column, q));
+    CROUT_ASSIGN_OR_RETURN(const double bound, BoundColumn(inverse, op, column, q));
     worst = std::max(worst, bound);
   }
   sync.Dismiss();
   return worst;
+}
+
+template <class T>
+absl::StatusOr<double> Bound(ExecutionContext& context, const CheckedSystem& system,
+                             InverseOperator& inverse, double inverse_error, StopRequested stop) {
+  const int64_t n = system.a->order();
+  CROUT_ASSIGN_OR_RETURN(const size_t bytes, ForwardErrorBytes(kDTypeOf<T>, n));
+  CROUT_ASSIGN_OR_RETURN(Buffer memory, context.device().memory().Allocate(bytes));
+  SyncOnExit sync(context);
+  const DeviceVectors vectors{memory.data(), memory.data() + n * sizeof(T),
+                              memory.as<double>() + 2 * n * sizeof(T) / sizeof(double)};
+  HostVectorSolver solver(context, inverse, vectors.x, stop);
+  CROUT_ASSIGN_OR_RETURN(const double q, BoundInverseError<T>(context, *system.a, system.op,
+                                                              inverse_error, vectors, solver));
+  auto bound = BoundColumns<T>(context, system, vectors, solver, q);
+  if (bound.ok()) sync.Dismiss();
+  return bound;
+}
+
+}  // namespace
+
+absl::StatusOr<size_t> ForwardErrorBytes(DType matrix_dtype, int64_t n) {
+  // Two vectors of A's wide type and one of float64.
+  return MatrixBytes(n, IsComplex(matrix_dtype) ? 5 : 3, DType::kFloat64);
+}
+
+absl::StatusOr<double> BoundForwardError(ExecutionContext& context, const CheckedSystem& system,
+                                         InverseOperator& inverse, double inverse_error,
+                                         StopRequested stop) {
+  if (IsComplex(system.a->vector_type())) {
+    return Bound<std::complex<double>>(context, system, inverse, inverse_error, stop);
+  }
+  return Bound<double>(context, system, inverse, inverse_error, stop);
 }
 
 }  // namespace crout

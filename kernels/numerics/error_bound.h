@@ -14,7 +14,7 @@
 namespace crout {
 
 // Bytes of device memory that BoundForwardError owns.
-absl::StatusOr<size_t> ForwardErrorBytes(int64_t n);
+absl::StatusOr<size_t> ForwardErrorBytes(DType matrix_dtype, int64_t n);
 
 // The bound of LAPACK gerfs for all columns of X in op(A) X = B, in which est() may be below what
 // it estimates: max over j of

@@ -36,15 +36,28 @@ double ProbeScale(double max_abs);
 struct FactorProbe {
   int64_t n = 0;
   double scale = 1;        // of z: ProbeScale
-  double* work = nullptr;  // device memory, kFactorProbeVectors * n
+  double* work = nullptr;  // device memory, FactorProbeVectors * n
 
-  // constexpr, so that device code may call them too.
-  constexpr double* matrix_products() const { return work; }     // z^T A
-  constexpr double* lower_products() const { return work + n; }  // (P z)^T L
-  constexpr double* permuted() const { return work + 2 * n; }    // in what form a device keeps P z
+  // T: double, or std::complex<double> where A is complex. constexpr, so that device code may call
+  // them too.
+  template <class T = double>
+  constexpr T* matrix_products() const {  // z^T A
+    return reinterpret_cast<T*>(work);
+  }
+  template <class T = double>
+  constexpr T* lower_products() const {  // (P z)^T L
+    return matrix_products<T>() + n;
+  }
+  template <class T = double>
+  constexpr double* permuted() const {  // in what form a device keeps P z
+    return reinterpret_cast<double*>(lower_products<T>() + n);
+  }
 };
 
-constexpr size_t kFactorProbeVectors = 3;  // of n float64
+constexpr size_t kFactorProbeVectors = 3;  // of n float64, where A is real
+constexpr size_t FactorProbeVectors(DType dtype) {
+  return IsComplex(dtype) ? 5 : kFactorProbeVectors;
+}
 
 // The estimate from the probe of a matrix of this 1-norm, which may have overflowed. +Inf for a
 // probe that is not finite; 0 for one that is 0.

@@ -24,7 +24,7 @@ absl::StatusOr<SolverBytes> PlanBytes(const TriangularSolver& solver,
                                       const TriangularSolver* fallback, DType factor_dtype,
                                       int64_t n, int64_t nrhs) {
   SolverBytes bytes;
-  if (factor_dtype != DType::kFloat64) {
+  if (factor_dtype != WideOf(factor_dtype)) {
     CROUT_ASSIGN_OR_RETURN(bytes.converted, MatrixBytes(n, nrhs, factor_dtype));
     CROUT_ASSIGN_OR_RETURN(bytes.column_scales, MatrixBytes(2, nrhs, DType::kFloat64));
   }
@@ -85,32 +85,31 @@ int FactorSolver::WorkExponent() const {
   return std::clamp(std::ilogb(summary_->norm_inf), -kFarthestExponent, kFarthestExponent);
 }
 
-AnyMatrix FactorSolver::Work(const MatrixView<double>& out) const {
-  if (!converted_) return AsAny(out);
+AnyMatrix FactorSolver::Work(const AnyMatrix& out) const {
+  if (!converted_) return out;
   return {converted_.data(), summary_->factor_dtype, out.rows, out.cols, out.rows};
 }
 
-absl::Status FactorSolver::FillWork(const MatrixView<double>& in, const double* scales,
+absl::Status FactorSolver::FillWork(const AnyMatrix& in, const double* scales,
                                     const AnyMatrix& work) {
-  if (work.data == AsAny(in).data && scales == nullptr) return absl::OkStatus();
-  if (!converted_) return context_->ops().CopyScaled(AsAny(in), scales, nullptr, work);
+  if (work.data == in.data && scales == nullptr) return absl::OkStatus();
+  if (!converted_) return context_->ops().CopyScaled(in, scales, nullptr, work);
   auto* const down = column_scales_.as<double>();
   CROUT_RETURN_IF_ERROR(
       context_->ops().ColumnScales(in, scales, WorkExponent(), down, down + max_nrhs_));
-  return context_->ops().CopyScaled(AsAny(in), scales, down, work);
+  return context_->ops().CopyScaled(in, scales, down, work);
 }
 
 absl::Status FactorSolver::SolveWork(Op op, const AnyMatrix& work, const double* scales,
-                                     const MatrixView<double>& out) {
+                                     const AnyMatrix& out) {
   const std::span<std::byte> workspace(workspace_.data(), workspace_.size());
   CROUT_RETURN_IF_ERROR(solver_->Solve(*context_, view_, op, tolerance_, work, workspace));
   if (!converted_ && scales == nullptr) return absl::OkStatus();
   const double* up = converted_ ? column_scales_.as<double>() + max_nrhs_ : nullptr;
-  return context_->ops().CopyScaled(work, scales, up, AsAny(out));
+  return context_->ops().CopyScaled(work, scales, up, out);
 }
 
-absl::Status FactorSolver::Apply(Op op, const MatrixView<double>& in,
-                                 const MatrixView<double>& out) {
+absl::Status FactorSolver::Apply(Op op, const AnyMatrix& in, const AnyMatrix& out) {
   const AnyMatrix work = Work(out);
   CROUT_RETURN_IF_ERROR(FillWork(in, RhsScales(op), work));
   return SolveWork(op, work, SolutionScales(op), out);
@@ -125,8 +124,7 @@ double FactorSolver::RelativeError() const {
          (kFewRoundings + std::sqrt(static_cast<double>(summary_->n)) * eliminated);
 }
 
-absl::Status FactorSolver::SolveAndInspect(Op op, const MatrixView<double>& in,
-                                           const MatrixView<double>& out) {
+absl::Status FactorSolver::SolveAndInspect(Op op, const AnyMatrix& in, const AnyMatrix& out) {
   const AnyMatrix work = Work(out);
   CROUT_RETURN_IF_ERROR(FillWork(in, RhsScales(op), work));
   const PackedMatrix packed{work.data, work.dtype, Layout::kColumnMajor, work.rows, work.cols};

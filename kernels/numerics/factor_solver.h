@@ -18,8 +18,8 @@ namespace crout {
 enum class InverseOf : uint8_t { kOriginal, kFactored };
 
 // Borrows the factorization and the context; used as they may be. Its own buffers are in use until
-// Synchronize(). For a float32 factor each column is scaled by a power of two on the way, so that
-// what float64 can hold the solves neither overflow nor underflow on.
+// Synchronize(). For a factor in single precision each column is scaled by a power of two on the
+// way, so that what float64 can hold the solves neither overflow nor underflow on.
 class FactorSolver final : public InverseOperator {
  public:
   // Device memory that a FactorSolver for `nrhs` columns owns.
@@ -38,7 +38,8 @@ class FactorSolver final : public InverseOperator {
   std::string_view name() const { return solver_->name(); }
 
   int64_t order() const override { return summary_->n; }
-  absl::Status Apply(Op op, const MatrixView<double>& in, const MatrixView<double>& out) override;
+  DType vector_type() const override { return WideOf(summary_->factor_dtype); }
+  absl::Status Apply(Op op, const AnyMatrix& in, const AnyMatrix& out) override;
 
   // Estimate of e for which |M^-1 - A| <= e |A|, elementwise, where M is what Apply applies: what
   // the factorization's probe measured, and some roundings. +Inf where nothing was measured.
@@ -50,7 +51,7 @@ class FactorSolver final : public InverseOperator {
   // As Apply, and fills report().matrix with the statistics of `in` as the triangular solves get
   // it: scaled, in the factor's type. A NaN or Inf there is one of `in`, or what scaling it as the
   // matrix was made of it.
-  absl::Status SolveAndInspect(Op op, const MatrixView<double>& in, const MatrixView<double>& out);
+  absl::Status SolveAndInspect(Op op, const AnyMatrix& in, const AnyMatrix& out);
 
  private:
   FactorSolver(ExecutionContext& context, const Factorization& factor,
@@ -66,10 +67,9 @@ class FactorSolver final : public InverseOperator {
   int WorkExponent() const;
 
   // Where the triangular solves happen on the way to `out`.
-  AnyMatrix Work(const MatrixView<double>& out) const;
-  absl::Status FillWork(const MatrixView<double>& in, const double* scales, const AnyMatrix& work);
-  absl::Status SolveWork(Op op, const AnyMatrix& work, const double* scales,
-                         const MatrixView<double>& out);
+  AnyMatrix Work(const AnyMatrix& out) const;
+  absl::Status FillWork(const AnyMatrix& in, const double* scales, const AnyMatrix& work);
+  absl::Status SolveWork(Op op, const AnyMatrix& work, const double* scales, const AnyMatrix& out);
 
   ExecutionContext* context_;
   const FactorSummary* summary_;
@@ -80,8 +80,8 @@ class FactorSolver final : public InverseOperator {
   FactorView view_;
   const double* row_scales_ = nullptr;  // null where the matrix was not scaled
   const double* col_scales_ = nullptr;
-  // Empty for float64: the right-hand sides in the factor's type, and the scales of their columns
-  // there (max_nrhs) and back.
+  // Empty for a factor in the wide type: the right-hand sides in the factor's type, and the scales
+  // of their columns there (max_nrhs) and back.
   Buffer converted_;
   Buffer column_scales_;
   Buffer workspace_;

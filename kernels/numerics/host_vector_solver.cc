@@ -7,14 +7,14 @@
 
 namespace crout {
 
-absl::Status HostVectorSolver::Solve(Op op, std::span<double> x) {
+absl::Status HostVectorSolver::Solve(Op op, void* x, DType dtype, int64_t n) {
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop_));
   MatrixOps& ops = context_.ops();
-  const auto n = static_cast<int64_t>(x.size());
-  const MatrixView<double> v{device_vector_, n, 1, std::max<int64_t>(1, n)};
-  CROUT_RETURN_IF_ERROR(ops.CopyToDevice(x.data(), device_vector_, x.size_bytes()));
+  const AnyMatrix v{device_vector_, dtype, n, 1, std::max<int64_t>(1, n)};
+  const size_t bytes = n * SizeOf(dtype);
+  CROUT_RETURN_IF_ERROR(ops.CopyToDevice(x, device_vector_, bytes));
   CROUT_RETURN_IF_ERROR(inverse_.Apply(op, v, v));
-  CROUT_RETURN_IF_ERROR(ops.CopyToHost(device_vector_, x.data(), x.size_bytes()));
+  CROUT_RETURN_IF_ERROR(ops.CopyToHost(device_vector_, x, bytes));
   return context_.Synchronize();
 }
 

@@ -2,6 +2,8 @@
 #ifndef CROUT_KERNELS_NUMERICS_HOST_VECTOR_SOLVER_H_
 #define CROUT_KERNELS_NUMERICS_HOST_VECTOR_SOLVER_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "absl/status/status.h"
@@ -11,20 +13,25 @@
 
 namespace crout {
 
-// Borrows everything. `device_vector`: n float64 in device memory.
+// Borrows everything. `device_vector`: n numbers of the inverse's vector_type() in device memory.
 class HostVectorSolver {
  public:
-  HostVectorSolver(ExecutionContext& context, InverseOperator& inverse, double* device_vector,
+  HostVectorSolver(ExecutionContext& context, InverseOperator& inverse, std::byte* device_vector,
                    StopRequested stop)
       : context_(context), inverse_(inverse), device_vector_(device_vector), stop_(stop) {}
 
-  // x := op(A)^-1 x. Blocks; CANCELLED if a stop was requested.
-  absl::Status Solve(Op op, std::span<double> x);
+  // x := op(A)^-1 x, x of the inverse's vector_type(). Blocks; CANCELLED if a stop was requested.
+  template <class T>
+  absl::Status Solve(Op op, std::span<T> x) {
+    return Solve(op, x.data(), kDTypeOf<T>, static_cast<int64_t>(x.size()));
+  }
 
  private:
+  absl::Status Solve(Op op, void* x, DType dtype, int64_t n);
+
   ExecutionContext& context_;
   InverseOperator& inverse_;
-  double* device_vector_;
+  std::byte* device_vector_;
   StopRequested stop_;
 };
 

@@ -7,22 +7,30 @@
 #include <span>
 
 #include "kernels/matrix.h"
+#include "kernels/scalar.h"
 
 namespace crout {
 
-// The largest |x_i|, 0 of none; NaN if one of them is.
-inline double MaxAbs(std::span<const double> x) {
+// The largest |x_i|, 0 of none; NaN if one of them is. Of real or complex float64 numbers.
+template <class T>
+double MaxAbs(std::span<const T> x) {
   double largest = 0;
-  for (const double v : x) {
-    if (std::isnan(v)) return v;
-    if (std::abs(v) > largest) largest = std::abs(v);
+  for (const T& v : x) {
+    const double magnitude = std::abs(v);
+    if (std::isnan(magnitude)) return magnitude;
+    if (magnitude > largest) largest = magnitude;
   }
   return largest;
 }
+template <class T>
+double MaxAbs(std::span<T> x) {
+  return MaxAbs(std::span<const T>(x));
+}
 
 // Of column j.
-inline double MaxAbs(const MatrixView<double>& m, int64_t j) {
-  return MaxAbs(std::span(m.data + j * m.ld, m.rows));
+template <class T>
+double MaxAbs(const MatrixView<T>& m, int64_t j) {
+  return MaxAbs(std::span<const T>(m.data + j * m.ld, m.rows));
 }
 
 }  // namespace crout

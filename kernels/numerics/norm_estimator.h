@@ -11,13 +11,16 @@
 
 namespace crout {
 
-// x := M x, or M^T x if `transpose`. x has n elements, in host memory.
-using ApplyOperator = absl::FunctionRef<absl::Status(bool transpose, std::span<double> x)>;
+// x := M x, or M^H x if `adjoint`. x has n elements, in host memory.
+template <class T>
+using ApplyOperator = absl::FunctionRef<absl::Status(bool adjoint, std::span<T> x)>;
 
 // A lower bound of |M|_1, most often within a factor of 3, from at most 11 products (LAPACK lacn2;
 // N. J. Higham, FORTRAN codes for estimating the one-norm of a real or complex matrix, ACM TOMS 14,
 // 1988). +Inf once a product is not finite; 0 for n = 0. An error of `apply` is returned as it is.
-absl::StatusOr<double> EstimateNormOne(int64_t n, ApplyOperator apply);
+// T is double or std::complex<double>.
+template <class T>
+absl::StatusOr<double> EstimateNormOne(int64_t n, ApplyOperator<T> apply);
 
 }  // namespace crout
 

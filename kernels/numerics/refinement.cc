@@ -6,16 +6,15 @@
 namespace crout {
 namespace {
 
-absl::Status Copy(ExecutionContext& context, const MatrixView<double>& from,
-                  const MatrixView<double>& to) {
-  return context.ops().CopyOnDevice(from.data, to.data, from.rows * from.cols * sizeof(double));
+absl::Status Copy(ExecutionContext& context, const AnyMatrix& from, const AnyMatrix& to) {
+  return context.ops().CopyOnDevice(from.data, to.data, from.rows * from.cols * SizeOf(from.dtype));
 }
 
 // Adds the correction for the residual that is there, and leaves what X was in `previous`.
 absl::Status Correct(ExecutionContext& context, ResidualCheck& check, InverseOperator& inverse,
-                     const MatrixView<double>& previous) {
+                     const AnyMatrix& previous) {
   const CheckedSystem& system = check.system();
-  const MatrixView<double>& correction = system.r;  // Solved for in place.
+  const AnyMatrix& correction = system.r;  // Solved for in place.
   CROUT_RETURN_IF_ERROR(inverse.Apply(system.op, correction, correction));
   CROUT_RETURN_IF_ERROR(Copy(context, system.x, previous));
   CROUT_RETURN_IF_ERROR(context.ops().Add(correction, system.x));
@@ -26,7 +25,7 @@ absl::Status Correct(ExecutionContext& context, ResidualCheck& check, InverseOpe
 
 absl::StatusOr<int> Refine(ExecutionContext& context, ResidualCheck& check,
                            InverseOperator& inverse, const RefinementLimits& limits,
-                           const MatrixView<double>& previous, StopRequested stop) {
+                           const AnyMatrix& previous, StopRequested stop) {
   const auto error = [&] {
     return limits.componentwise ? check.errors().componentwise : check.errors().normwise;
   };

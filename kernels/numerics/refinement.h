@@ -26,7 +26,7 @@ struct RefinementLimits {
 // columns (ld = n). Returns how many corrections X holds. Blocks; `stop` is asked before each step.
 absl::StatusOr<int> Refine(ExecutionContext& context, ResidualCheck& check,
                            InverseOperator& inverse, const RefinementLimits& limits,
-                           const MatrixView<double>& previous, StopRequested stop);
+                           const AnyMatrix& previous, StopRequested stop);
 
 }  // namespace crout
 

@@ -16,9 +16,9 @@ namespace crout {
 struct CheckedSystem {
   const Operand* a = nullptr;
   Op op = Op::kNone;
-  MatrixView<double> x;  // n x nrhs, as the others
-  MatrixView<double> b;
-  MatrixView<double> r;
+  AnyMatrix x;  // n x nrhs, as the others, in the wide type of A's: see Operand
+  AnyMatrix b;
+  AnyMatrix r;
   // Where |op(A)| |X| + |B| goes; unset: the componentwise error is not asked for.
   std::optional<MatrixView<double>> w;
 };

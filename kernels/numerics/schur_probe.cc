@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <limits>
 
 #include "kernels/numerics/factor_probe.h"
+#include "kernels/scalar.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {
@@ -18,20 +20,26 @@ double LargestKeepingNan(double largest, double x) {
 
 }  // namespace
 
-SchurProbe::SchurProbe(ExecutionContext& context, const MatrixStats& a, int64_t n, int64_t k,
-                       double* work)
+SchurProbe::SchurProbe(ExecutionContext& context, const MatrixStats& a, DType dtype, int64_t n,
+                       int64_t k, std::byte* work)
     : context_(context),
       norm_inf_(a.norm_inf),
+      dtype_(dtype),
+      parts_(IsComplex(dtype) ? 2 : 1),
       n_(n),
       k_(k),
       work_(work),
-      host_(kSchurProbeVectors * n, 0.0) {
+      host_(kSchurProbeVectors * n * parts_, 0.0) {
   const double scale = ProbeScale(a.max_abs);
-  for (int64_t i = k; i < n; ++i) host_[kV * n + i] = ProbeWeight(i) * scale;
+  for (int64_t i = k; i < n; ++i) *HostParts(kV, i) = ProbeWeight(i) * scale;
 }
 
-absl::Status SchurProbe::Multiply(const AnyMatrix& m, const MatrixView<double>& x,
-                                  const MatrixView<double>& out) {
+double SchurProbe::HostMagnitude(int which, int64_t i) {
+  const double* const parts = HostParts(which, i);
+  return parts_ == 1 ? std::abs(parts[0]) : Modulus(std::complex<double>(parts[0], parts[1]));
+}
+
+absl::Status SchurProbe::Multiply(const AnyMatrix& m, const AnyMatrix& x, const AnyMatrix& out) {
   return context_.ops().Residual(m, Op::kNone, 0, x, Vector(kZeros, 0, out.rows), out);
 }
 
@@ -47,17 +55,19 @@ absl::Status SchurProbe::Finish(const AnyMatrix& s) {
 }
 
 absl::StatusOr<double> SchurProbe::BackwardError() {
-  const size_t bytes = kZeros * n_ * sizeof(double);
+  const size_t bytes = kZeros * n_ * SizeOf(dtype_);
   CROUT_RETURN_IF_ERROR(context_.ops().CopyToHost(work_, host_.data(), bytes));
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
   double error = 0;
   double largest_v = 0;
   double largest_s = 0;
   for (int64_t i = 0; i < n_; ++i) {
-    const double s = host_[kMinusSz * n_ + i];  // 0 above S
-    error = LargestKeepingNan(error, host_[kMinusAv * n_ + i] - s);
-    largest_v = LargestKeepingNan(largest_v, host_[kV * n_ + i]);
-    largest_s = LargestKeepingNan(largest_s, s);
+    largest_v = LargestKeepingNan(largest_v, HostMagnitude(kV, i));
+    largest_s = LargestKeepingNan(largest_s, HostMagnitude(kMinusSz, i));  // 0 above S
+    for (int64_t part = 0; part < parts_; ++part) {
+      HostParts(kMinusAv, i)[part] -= HostParts(kMinusSz, i)[part];
+    }
+    error = LargestKeepingNan(error, HostMagnitude(kMinusAv, i));
   }
   if (!std::isfinite(error + largest_v + largest_s)) {
     return std::numeric_limits<double>::quiet_NaN();

@@ -95,11 +95,12 @@ absl::Status CudaMatrixOps::EquilibrationScales(const AnyMatrix& a, double* row,
                  "EquilibrationScales"));
 }
 
-absl::Status CudaMatrixOps::ColumnScales(const MatrixView<double>& in, const double* row,
-                                         int exponent, double* down, double* up) {
+absl::Status CudaMatrixOps::ColumnScales(const AnyMatrix& in, const double* row, int exponent,
+                                         double* down, double* up) {
   CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
-  return context_.core().Observe(CudaStatus(
-      LaunchColumnScales(in, row, exponent, down, up, context_.stream()), "ColumnScales"));
+  return context_.core().Observe(
+      CudaStatus(LaunchColumnScales(in.As<double>(), row, exponent, down, up, context_.stream()),
+                 "ColumnScales"));
 }
 
 absl::Status CudaMatrixOps::StartProbe(const AnyMatrix& a, const FactorProbe& probe) {
@@ -122,21 +123,23 @@ absl::Status CudaMatrixOps::InspectFactor(const AnyMatrix& lu, bool unit_in_u, c
 }
 
 absl::Status CudaMatrixOps::Residual(const AnyMatrix& a, Op op, double norm_op_a,
-                                     const MatrixView<double>& x, const MatrixView<double>& b,
-                                     const MatrixView<double>& r) {
+                                     const AnyMatrix& x, const AnyMatrix& b, const AnyMatrix& r) {
   CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
   const bool large = x.cols >= kGemmColumns || a.rows * a.cols >= kGemmElements;
   const bool by_gemm = a.dtype == DType::kFloat64 && large && r.rows > 0 && x.rows > 0;
   if (by_gemm) {
-    CROUT_RETURN_IF_ERROR(context_.core().Observe(NegativeProduct(a.As<double>(), op, x, r)));
+    CROUT_RETURN_IF_ERROR(context_.core().Observe(
+        NegativeProduct(a.As<double>(), op, x.As<double>(), r.As<double>())));
   } else {
-    CROUT_RETURN_IF_ERROR(context_.core().Observe(CudaStatus(
-        LaunchProduct(ProductKind::kResidual, a, op, x, b, r, context_.stream()), "Residual")));
+    CROUT_RETURN_IF_ERROR(context_.core().Observe(
+        CudaStatus(LaunchProduct(ProductKind::kResidual, a, op, x.As<double>(), b.As<double>(),
+                                 r.As<double>(), context_.stream()),
+                   "Residual")));
   }
-  return context_.core().Observe(
-      CudaStatus(LaunchBackwardError(norm_op_a, x, b, r, by_gemm, context_.scratch(),
-                                     &context_.report().residual, context_.stream()),
-                 "Residual"));
+  return context_.core().Observe(CudaStatus(
+      LaunchBackwardError(norm_op_a, x.As<double>(), b.As<double>(), r.As<double>(), by_gemm,
+                          context_.scratch(), &context_.report().residual, context_.stream()),
+      "Residual"));
 }
 
 absl::Status CudaMatrixOps::NegativeProduct(const MatrixView<double>& a, Op op,
@@ -150,36 +153,36 @@ absl::Status CudaMatrixOps::NegativeProduct(const MatrixView<double>& a, Op op,
   return absl::OkStatus();
 }
 
-absl::Status CudaMatrixOps::WideRangeResidual(const AnyMatrix& a, Op op,
-                                              const MatrixView<double>& x,
-                                              const MatrixView<double>& b,
-                                              const MatrixView<double>& r) {
+absl::Status CudaMatrixOps::WideRangeResidual(const AnyMatrix& a, Op op, const AnyMatrix& x,
+                                              const AnyMatrix& b, const AnyMatrix& r) {
   CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
-  return context_.core().Observe(
-      CudaStatus(LaunchWideRangeResidual(a, op, x, b, r, context_.scratch(),
-                                         &context_.report().residual, context_.stream()),
-                 "WideRangeResidual"));
+  return context_.core().Observe(CudaStatus(
+      LaunchWideRangeResidual(a, op, x.As<double>(), b.As<double>(), r.As<double>(),
+                              context_.scratch(), &context_.report().residual, context_.stream()),
+      "WideRangeResidual"));
 }
 
-absl::Status CudaMatrixOps::ComponentwiseError(const MatrixView<double>& r,
-                                               const MatrixView<double>& w) {
+absl::Status CudaMatrixOps::ComponentwiseError(const AnyMatrix& r, const MatrixView<double>& w) {
   CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
   return context_.core().Observe(
-      CudaStatus(LaunchComponentwiseError(r, w, context_.scratch(), &context_.report().residual,
-                                          context_.stream()),
+      CudaStatus(LaunchComponentwiseError(r.As<double>(), w, context_.scratch(),
+                                          &context_.report().residual, context_.stream()),
                  "ComponentwiseError"));
 }
 
-absl::Status CudaMatrixOps::AbsProduct(const AnyMatrix& a, Op op, const MatrixView<double>& x,
-                                       const MatrixView<double>& b, const MatrixView<double>& w) {
+absl::Status CudaMatrixOps::AbsProduct(const AnyMatrix& a, Op op, const AnyMatrix& x,
+                                       const AnyMatrix& b, const MatrixView<double>& w) {
   CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
-  return context_.core().Observe(CudaStatus(
-      LaunchProduct(ProductKind::kAbsolute, a, op, x, b, w, context_.stream()), "AbsProduct"));
+  return context_.core().Observe(
+      CudaStatus(LaunchProduct(ProductKind::kAbsolute, a, op, x.As<double>(), b.As<double>(), w,
+                               context_.stream()),
+                 "AbsProduct"));
 }
 
-absl::Status CudaMatrixOps::Add(const MatrixView<double>& d, const MatrixView<double>& x) {
+absl::Status CudaMatrixOps::Add(const AnyMatrix& d, const AnyMatrix& x) {
   CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
-  return context_.core().Observe(CudaStatus(LaunchAdd(d, x, context_.stream()), "Add"));
+  return context_.core().Observe(
+      CudaStatus(LaunchAdd(d.As<double>(), x.As<double>(), context_.stream()), "Add"));
 }
 
 absl::Status CudaMatrixOps::MultiplySubtract(const AnyMatrix& a, const AnyMatrix& b,

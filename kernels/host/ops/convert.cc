@@ -3,23 +3,24 @@
 #include <algorithm>
 
 #include "kernels/host/device/parallel_for.h"
+#include "kernels/scalar.h"
 
 namespace crout::host {
 namespace {
 
 constexpr int64_t kTile = 32;  // Two tiles of float64 fit the first-level cache.
 
-template <class From, class To>
-void CopyColumns(int cores, const MatrixView<From>& in, const MatrixView<To>& out) {
+// assign(out(i, j), in(i, j)) for all elements.
+template <class From, class To, class Assign>
+void CopyColumns(int cores, const MatrixView<From>& in, const MatrixView<To>& out, Assign assign) {
   ParallelFor(cores, in.cols, [&](int64_t j) {
-    std::transform(&in(0, j), &in(0, j) + in.rows, &out(0, j),
-                   [](From v) { return static_cast<To>(v); });
+    for (int64_t i = 0; i < in.rows; ++i) assign(out(i, j), in(i, j));
   });
 }
 
-// out(i, j) := in(j, i), tile by tile.
-template <class From, class To>
-void Transpose(int cores, const MatrixView<From>& in, const MatrixView<To>& out) {
+// assign(out(i, j), in(j, i)), tile by tile.
+template <class From, class To, class Assign>
+void Transpose(int cores, const MatrixView<From>& in, const MatrixView<To>& out, Assign assign) {
   const int64_t tiles = (out.cols + kTile - 1) / kTile;
   ParallelFor(cores, tiles, [&](int64_t tile) {
     const int64_t j0 = tile * kTile;
@@ -27,20 +28,38 @@ void Transpose(int cores, const MatrixView<From>& in, const MatrixView<To>& out)
     for (int64_t i0 = 0; i0 < out.rows; i0 += kTile) {
       const int64_t i1 = std::min(i0 + kTile, out.rows);
       for (int64_t j = j0; j < j1; ++j) {
-        for (int64_t i = i0; i < i1; ++i) out(i, j) = static_cast<To>(in(j, i));
+        for (int64_t i = i0; i < i1; ++i) assign(out(i, j), in(j, i));
       }
     }
   });
 }
 
+template <class From, class To, class Assign>
+void Transfer(int cores, const MatrixView<From>& in, const MatrixView<To>& out, bool transpose,
+              Assign assign) {
+  if (transpose) {
+    Transpose(cores, in, out, assign);
+  } else {
+    CopyColumns(cores, in, out, assign);
+  }
+}
+
 // Calls f with typed views of both.
 template <class F>
 void DispatchPair(const AnyMatrix& in, const AnyMatrix& out, F f) {
-  DispatchReal(in.dtype, [&](auto from) {
-    DispatchReal(out.dtype, [&](auto to) {
+  DispatchDType(in.dtype, [&](auto from) {
+    DispatchDType(out.dtype, [&](auto to) {
       f(in.As<typename decltype(from)::type>(), out.As<typename decltype(to)::type>());
     });
   });
+}
+
+// The real parts, or the imaginary ones, of a complex matrix that is stored as a real one with
+// twice as many columns.
+template <class T>
+MatrixView<T> HalfOf(const MatrixView<T>& m, bool imaginary) {
+  const int64_t cols = m.cols / 2;
+  return {imaginary ? m.data + cols * m.ld : m.data, m.rows, cols, m.ld};
 }
 
 // The packed matrix as a column-major one: itself, or its transpose if it is row-major.
@@ -51,14 +70,26 @@ AnyMatrix AsColumns(const PackedMatrix& shape, std::byte* data) {
   return {data, shape.dtype, rows, cols, std::max<int64_t>(1, rows)};
 }
 
+// One matrix is packed by rows where `transpose`: it is the transpose of what it stores.
 void CopyOrTranspose(int cores, const AnyMatrix& in, bool transpose, const AnyMatrix& out) {
-  DispatchPair(in, out, [&](const auto& from, const auto& to) {
-    if (transpose) {
-      Transpose(cores, from, to);
-    } else {
-      CopyColumns(cores, from, to);
-    }
-  });
+  DispatchPair(
+      in, out, [&]<class From, class To>(const MatrixView<From>& from, const MatrixView<To>& to) {
+        if constexpr (kIsComplex<From> && !kIsComplex<To>) {
+          Transfer(cores, from, HalfOf(to, false), transpose,
+                   [](To& out, From v) { out = static_cast<To>(v.real()); });
+          Transfer(cores, from, HalfOf(to, true), transpose,
+                   [](To& out, From v) { out = static_cast<To>(v.imag()); });
+        } else if constexpr (!kIsComplex<From> && kIsComplex<To>) {
+          const bool splits = from.rows * from.cols == 2 * to.rows * to.cols;
+          const auto first = splits ? HalfOf(from, false) : from;
+          Transfer(cores, first, to, transpose, [](To& out, From v) { out = ConvertTo<To>(v); });
+          if (!splits) return;
+          Transfer(cores, HalfOf(from, true), to, transpose,
+                   [](To& out, From v) { out.imag(static_cast<RealPart<To>>(v)); });
+        } else {
+          Transfer(cores, from, to, transpose, [](To& out, From v) { out = ConvertTo<To>(v); });
+        }
+      });
 }
 
 }  // namespace
@@ -78,17 +109,21 @@ void Pack(int cores, const AnyMatrix& in, const PackedMatrix& layout, std::byte*
 void ScaleInto(int cores, const AnyMatrix& in, const double* row, const double* col,
                const AnyMatrix& out) {
   if (in.rows == 0 || in.cols == 0) return;
-  DispatchPair(in, out,
-               [&]<class From, class To>(const MatrixView<From>& from, const MatrixView<To>& to) {
-                 if (row == nullptr && col == nullptr) return CopyColumns(cores, from, to);
-                 ParallelFor(cores, from.cols, [&](int64_t j) {
-                   const double c = col == nullptr ? 1.0 : col[j];
-                   for (int64_t i = 0; i < from.rows; ++i) {
-                     const double r = row == nullptr ? 1.0 : row[i];
-                     to(i, j) = static_cast<To>(static_cast<double>(from(i, j)) * r * c);
-                   }
-                 });
-               });
+  DispatchPair(
+      in, out, [&]<class From, class To>(const MatrixView<From>& from, const MatrixView<To>& to) {
+        if constexpr (kIsComplex<From> == kIsComplex<To>) {
+          if (row == nullptr && col == nullptr) {
+            return CopyColumns(cores, from, to, [](To& out, From v) { out = ConvertTo<To>(v); });
+          }
+          ParallelFor(cores, from.cols, [&](int64_t j) {
+            const double c = col == nullptr ? 1.0 : col[j];
+            for (int64_t i = 0; i < from.rows; ++i) {
+              const double r = row == nullptr ? 1.0 : row[i];
+              to(i, j) = ConvertTo<To>(Widen(from(i, j)) * r * c);
+            }
+          });
+        }
+      });
 }
 
 }  // namespace crout::host

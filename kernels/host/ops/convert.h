@@ -8,10 +8,12 @@ namespace crout::host {
 
 // All run on `cores` as ParallelFor does.
 
-// Column-major out := packed in, converted.
+// Column-major out := packed in, converted; a real `out` of a complex `in` has twice as many
+// columns, first all real parts, then all imaginary ones.
 void Unpack(int cores, const PackedMatrix& in, const AnyMatrix& out);
 
-// Packed out := column-major in, converted to layout's type and order.
+// Packed out := column-major in, converted to layout's type and order; from real to complex as
+// above, or, with as many columns, with imaginary parts of 0.
 void Pack(int cores, const AnyMatrix& in, const PackedMatrix& layout, std::byte* out);
 
 // out := diag(row) in diag(col), as MatrixOps::CopyScaled.

@@ -8,6 +8,7 @@
 #include "kernels/host/ops/lanes.h"
 #include "kernels/host/ops/vector_clones.h"
 #include "kernels/numerics/normalizing_scale.h"
+#include "kernels/scalar.h"
 
 namespace crout::host {
 namespace {
@@ -20,15 +21,14 @@ double Larger(double a, double b) { return a > b ? a : b; }
 template <class T>
 CROUT_VECTOR_CLONES void RaiseToMagnitudes(const T* column, int64_t count, double* largest) {
   for (int64_t i = 0; i < count; ++i) {
-    largest[i] = Larger(std::abs(static_cast<double>(column[i])), largest[i]);
+    largest[i] = Larger(LargestPart(Widen(column[i])), largest[i]);
   }
 }
 
 template <class T>
 CROUT_VECTOR_CLONES double LargestScaled(const T* column, const double* scales, int64_t count) {
-  return MaxInLanes<double>(count, [column, scales](int64_t i) {
-    return std::abs(static_cast<double>(column[i])) * scales[i];
-  });
+  return MaxInLanes<double>(
+      count, [column, scales](int64_t i) { return LargestPart(Widen(column[i])) * scales[i]; });
 }
 
 template <class T>
@@ -83,17 +83,20 @@ ScaleStats Compute(int cores, const MatrixView<T>& a, double* row, double* col) 
 }  // namespace
 
 ScaleStats ComputeScales(int cores, const AnyMatrix& a, double* row, double* col) {
-  return DispatchReal(a.dtype, [&](auto tag) {
+  return DispatchDType(a.dtype, [&](auto tag) {
     return Compute(cores, a.As<typename decltype(tag)::type>(), row, col);
   });
 }
 
-void ComputeColumnScales(int cores, const MatrixView<double>& in, const double* row, int exponent,
+void ComputeColumnScales(int cores, const AnyMatrix& in, const double* row, int exponent,
                          double* down, double* up) {
+  // Parts of complex numbers are numbers of their own here.
+  const int parts = IsComplex(in.dtype) ? 2 : 1;
   ParallelFor(cores, in.cols, [&](int64_t j) {
+    const double* const column = reinterpret_cast<const double*>(in.data) + j * in.ld * parts;
     double largest = 0;
-    for (int64_t i = 0; i < in.rows; ++i) {
-      const double v = std::abs(row == nullptr ? in(i, j) : row[i] * in(i, j));
+    for (int64_t i = 0; i < in.rows * parts; ++i) {
+      const double v = std::abs(row == nullptr ? column[i] : row[i / parts] * column[i]);
       if (!(v <= largest)) largest = v;
       if (std::isnan(v)) break;
     }

@@ -10,7 +10,7 @@ namespace crout::host {
 ScaleStats ComputeScales(int cores, const AnyMatrix& a, double* row, double* col);
 
 // As MatrixOps::ColumnScales.
-void ComputeColumnScales(int cores, const MatrixView<double>& in, const double* row, int exponent,
+void ComputeColumnScales(int cores, const AnyMatrix& in, const double* row, int exponent,
                          double* down, double* up);
 
 }  // namespace crout::host

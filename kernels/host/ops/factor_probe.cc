@@ -6,22 +6,23 @@
 #include "kernels/host/device/parallel_for.h"
 #include "kernels/host/ops/lanes.h"
 #include "kernels/host/ops/vector_clones.h"
+#include "kernels/scalar.h"
 
 namespace crout::host {
 namespace {
 
-// x^T y in float64. Compiled without contraction: the clones add and round alike.
-template <class T>
-CROUT_VECTOR_CLONES double Dot(const T* x, const double* y, int64_t count) {
-  double lanes[kLanes] = {};
+// x^T y in float64, or complex128. Compiled without contraction: the clones add and round alike.
+template <class T, class Y>
+CROUT_VECTOR_CLONES WideType<T> Dot(const T* x, const Y* y, int64_t count) {
+  WideType<T> lanes[kLanes] = {};
   const int64_t whole = count - count % kLanes;
   for (int64_t i = 0; i < whole; i += kLanes) {
 #pragma omp simd
-    for (int k = 0; k < kLanes; ++k) lanes[k] += static_cast<double>(x[i + k]) * y[i + k];
+    for (int k = 0; k < kLanes; ++k) lanes[k] += Widen(x[i + k]) * y[i + k];
   }
-  for (int64_t i = whole; i < count; ++i) lanes[i - whole] += static_cast<double>(x[i]) * y[i];
-  double sum = 0;
-  for (const double lane : lanes) sum += lane;
+  for (int64_t i = whole; i < count; ++i) lanes[i - whole] += Widen(x[i]) * y[i];
+  WideType<T> sum = 0;
+  for (const WideType<T>& lane : lanes) sum += lane;
   return sum;
 }
 
@@ -35,15 +36,17 @@ void Permute(const int64_t* ipiv, int64_t n, double* z) {
 template <class T>
 double LargestDifference(int cores, const MatrixView<T>& lu, bool unit_in_u,
                          const FactorProbe& probe) {
-  const double* const lower = probe.lower_products();
-  double* const difference = probe.matrix_products();
+  using Wide = WideType<T>;
+  const Wide* const lower = probe.lower_products<Wide>();
+  Wide* const difference = probe.matrix_products<Wide>();
   ParallelFor(cores, lu.cols, [&](int64_t j) {
-    const double diagonal = unit_in_u ? 1 : static_cast<double>(lu(j, j));
+    const Wide diagonal = unit_in_u ? Wide{1} : Widen(lu(j, j));
     difference[j] -= Dot(&lu(0, j), lower, j) + diagonal * lower[j];
   });
   double largest = 0;
   for (int64_t j = 0; j < lu.cols; ++j) {
-    if (!(std::abs(difference[j]) <= largest)) largest = std::abs(difference[j]);
+    const double magnitude = Modulus(difference[j]);
+    if (!(magnitude <= largest)) largest = magnitude;
     if (std::isnan(largest)) break;
   }
   return largest;
@@ -52,26 +55,29 @@ double LargestDifference(int cores, const MatrixView<T>& lu, bool unit_in_u,
 }  // namespace
 
 void StartFactorProbe(int cores, const AnyMatrix& a, const FactorProbe& probe) {
-  double* const z = probe.permuted();
-  for (int64_t i = 0; i < probe.n; ++i) z[i] = ProbeWeight(i) * probe.scale;
-  DispatchReal(a.dtype, [&](auto tag) {
-    const auto view = a.As<typename decltype(tag)::type>();
-    ParallelFor(cores, a.cols,
-                [&](int64_t j) { probe.matrix_products()[j] = Dot(&view(0, j), z, a.rows); });
+  DispatchDType(a.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    double* const z = probe.permuted<WideType<T>>();
+    for (int64_t i = 0; i < probe.n; ++i) z[i] = ProbeWeight(i) * probe.scale;
+    auto* const products = probe.matrix_products<WideType<T>>();
+    const auto view = a.As<T>();
+    ParallelFor(cores, a.cols, [&](int64_t j) { products[j] = Dot(&view(0, j), z, a.rows); });
   });
 }
 
 double FinishFactorProbe(int cores, const AnyMatrix& lu, bool unit_in_u, const int64_t* ipiv,
                          const FactorProbe& probe) {
-  double* const z = probe.permuted();
-  if (ipiv != nullptr) Permute(ipiv, probe.n, z);
-  return DispatchReal(lu.dtype, [&](auto tag) {
-    const auto view = lu.As<typename decltype(tag)::type>();
+  return DispatchDType(lu.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using Wide = WideType<T>;
+    double* const z = probe.permuted<Wide>();
+    if (ipiv != nullptr) Permute(ipiv, probe.n, z);
+    const auto view = lu.As<T>();
+    Wide* const lower = probe.lower_products<Wide>();
     ParallelFor(cores, lu.cols, [&](int64_t k) {
-      const double diagonal = unit_in_u ? static_cast<double>(view(k, k)) : 1;
+      const Wide diagonal = unit_in_u ? Widen(view(k, k)) : Wide{1};
       const int64_t below = lu.rows - k - 1;
-      probe.lower_products()[k] =
-          diagonal * z[k] + (below > 0 ? Dot(&view(k, k) + 1, z + k + 1, below) : 0);
+      lower[k] = diagonal * z[k] + (below > 0 ? Dot(&view(k, k) + 1, z + k + 1, below) : Wide{0});
     });
     return LargestDifference(cores, view, unit_in_u, probe);
   });

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <limits>
 
 #include "kernels/host/device/parallel_for.h"
 #include "kernels/host/ops/lanes.h"
 #include "kernels/host/ops/vector_clones.h"
+#include "kernels/scalar.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::host {
@@ -17,15 +19,22 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 // Whether all of x is finite.
 template <class T>
 bool AllFinite(const T* x, int64_t count) {
-  T bad = 0;  // stays 0 unless an Inf or NaN makes it NaN
+  using Part = RealPart<T>;
+  const auto* const parts = reinterpret_cast<const Part*>(x);
+  const int64_t end = count * static_cast<int64_t>(sizeof(T) / sizeof(Part));
+  Part bad = 0;  // stays 0 unless an Inf or NaN makes it NaN
 #pragma omp simd reduction(+ : bad)
-  for (int64_t i = 0; i < count; ++i) bad += x[i] * T{0};
+  for (int64_t i = 0; i < end; ++i) bad += parts[i] * Part{0};
   return !std::isnan(bad);
 }
 
 template <class T>
 double MaxAbs(const T* x, int64_t count) {
-  return static_cast<double>(MaxInLanes<T>(count, [x](int64_t i) { return std::abs(x[i]); }));
+  if constexpr (kIsComplex<T>) {
+    return MaxInLanes<double>(count, [x](int64_t i) { return Modulus(x[i]); });
+  } else {
+    return static_cast<double>(MaxInLanes<T>(count, [x](int64_t i) { return std::abs(x[i]); }));
+  }
 }
 
 // Largest entry of column j of U, or of diag(L) U with U's unit diagonal.
@@ -34,26 +43,33 @@ CROUT_VECTOR_CLONES double ColumnMax(const MatrixView<T>& lu, bool unit_in_u, in
   const T* column = &lu(0, j);
   if (!AllFinite(column, lu.rows)) return kNan;
   if (!unit_in_u) return MaxAbs(column, j + 1);
-  double max = std::abs(static_cast<double>(lu(j, j)));
+  double max = Modulus(lu(j, j));
   for (int64_t i = 0; i < j; ++i) {
-    max = std::max(max, std::abs(static_cast<double>(lu(i, i)) * static_cast<double>(column[i])));
+    max = std::max(max, Modulus(Widen(lu(i, i)) * Widen(column[i])));
   }
   return max;
 }
 
 template <class T>
 void TakeDeterminant(const MatrixView<T>& lu, const int64_t* ipiv, FactorStats& stats) {
-  bool negative = false;
-  bool zero = false;
+  bool negative = false;  // an odd number of interchanges
+  WideType<T> sign = 1;
   for (int64_t j = 0; j < lu.rows; ++j) {
-    const auto d = static_cast<double>(lu(j, j));
-    zero |= d == 0;
-    negative ^= d < 0;
+    const WideType<T> d = Widen(lu(j, j));
+    const double modulus = Modulus(d);
+    if (modulus == 0) {
+      stats.det_sign = 0;
+      stats.det_log_abs = -std::numeric_limits<double>::infinity();
+      return;
+    }
+    sign *= d / modulus;
     if (ipiv != nullptr) negative ^= ipiv[j] != j + 1;
-    stats.det_log_abs += std::log(std::abs(d));
+    stats.det_log_abs += std::log(modulus);
   }
-  stats.det_sign = zero ? 0 : negative ? -1 : 1;
-  if (zero) stats.det_log_abs = -std::numeric_limits<double>::infinity();
+  // Roundings would leave its modulus near 1 only.
+  sign /= negative ? -Modulus(sign) : Modulus(sign);
+  stats.det_sign = std::real(sign);
+  stats.det_sign_imaginary = std::imag(sign);
 }
 
 template <class T>
@@ -76,7 +92,7 @@ absl::StatusOr<FactorStats> Compute(int cores, const MatrixView<T>& lu, bool uni
 absl::StatusOr<FactorStats> ComputeFactorStats(int cores, const AnyMatrix& lu, bool unit_in_u,
                                                const int64_t* ipiv, MemoryResource& scratch) {
   if (lu.rows == 0) return FactorStats();
-  return DispatchReal(lu.dtype, [&](auto tag) {
+  return DispatchDType(lu.dtype, [&](auto tag) {
     return Compute(cores, lu.As<typename decltype(tag)::type>(), unit_in_u, ipiv, scratch);
   });
 }

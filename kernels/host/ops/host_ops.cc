@@ -1,11 +1,10 @@
 #include "kernels/host/ops/host_ops.h"
 
-#include <cblas.h>
-
 #include <algorithm>
 #include <cstring>
 
 #include "kernels/host/device/parallel_for.h"
+#include "kernels/host/ops/blas.h"
 #include "kernels/host/ops/convert.h"
 #include "kernels/host/ops/equilibration.h"
 #include "kernels/host/ops/factor_probe.h"
@@ -23,22 +22,6 @@ int64_t Elements(const AnyMatrix& m) { return m.rows * m.cols; }
 bool SamePlace(const PackedMatrix& in, const AnyMatrix& out) {
   return in.data == out.data && in.dtype == out.dtype && in.layout == Layout::kColumnMajor &&
          out.ld == std::max<int64_t>(1, in.rows);
-}
-
-void CopyView(const MatrixView<double>& from, const MatrixView<double>& to, int cores) {
-  ScaleInto(cores, AsAny(from), nullptr, nullptr, AsAny(to));
-}
-
-void SubtractGemm(const MatrixView<float>& a, const MatrixView<float>& b,
-                  const MatrixView<float>& c) {
-  cblas_sgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, c.rows, c.cols, a.cols, -1, a.data, a.ld,
-              b.data, b.ld, 1, c.data, c.ld);
-}
-
-void SubtractGemm(const MatrixView<double>& a, const MatrixView<double>& b,
-                  const MatrixView<double>& c) {
-  cblas_dgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, c.rows, c.cols, a.cols, -1, a.data, a.ld,
-              b.data, b.ld, 1, c.data, c.ld);
 }
 
 }  // namespace
@@ -72,7 +55,7 @@ absl::Status HostOps::EquilibrationScales(const AnyMatrix& a, double* row, doubl
   return absl::OkStatus();
 }
 
-absl::Status HostOps::ColumnScales(const MatrixView<double>& in, const double* row, int exponent,
+absl::Status HostOps::ColumnScales(const AnyMatrix& in, const double* row, int exponent,
                                    double* down, double* up) {
   executor_.Run(WidthFor(in.rows * in.cols),
                 [&](int cores) { ComputeColumnScales(cores, in, row, exponent, down, up); });
@@ -98,49 +81,51 @@ absl::Status HostOps::InspectFactor(const AnyMatrix& lu, bool unit_in_u, const i
   return status;
 }
 
-absl::Status HostOps::Residual(const AnyMatrix& a, Op op, double norm_op_a,
-                               const MatrixView<double>& x, const MatrixView<double>& b,
-                               const MatrixView<double>& r) {
+absl::Status HostOps::Residual(const AnyMatrix& a, Op op, double norm_op_a, const AnyMatrix& x,
+                               const AnyMatrix& b, const AnyMatrix& r) {
   absl::Status status;
   executor_.Run(WidthFor(Elements(a)), [&](int cores) {
-    CopyView(b, r, cores);
+    ScaleInto(cores, b, nullptr, nullptr, r);
     status = SubtractProduct(cores, a, op, x, r, scratch_);
     report_.residual.backward_error = NormwiseBackwardError(norm_op_a, x, b, r);
   });
   return status;
 }
 
-absl::Status HostOps::WideRangeResidual(const AnyMatrix& a, Op op, const MatrixView<double>& x,
-                                        const MatrixView<double>& b, const MatrixView<double>& r) {
+absl::Status HostOps::WideRangeResidual(const AnyMatrix& a, Op op, const AnyMatrix& x,
+                                        const AnyMatrix& b, const AnyMatrix& r) {
   executor_.Run(WidthFor(Elements(a)), [&](int cores) {
     report_.residual = ComputeWideRangeResidual(cores, a, op, x, b, r);
   });
   return absl::OkStatus();
 }
 
-absl::Status HostOps::ComponentwiseError(const MatrixView<double>& r, const MatrixView<double>& w) {
+absl::Status HostOps::ComponentwiseError(const AnyMatrix& r, const MatrixView<double>& w) {
   executor_.Run(Width::kOneCore, [&](int) {
     report_.residual.componentwise_error = host::ComponentwiseError(r, w);
   });
   return absl::OkStatus();
 }
 
-absl::Status HostOps::AbsProduct(const AnyMatrix& a, Op op, const MatrixView<double>& x,
-                                 const MatrixView<double>& b, const MatrixView<double>& w) {
+absl::Status HostOps::AbsProduct(const AnyMatrix& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
+                                 const MatrixView<double>& w) {
   absl::Status status;
   executor_.Run(WidthFor(Elements(a)), [&](int cores) {
-    for (int64_t j = 0; j < b.cols; ++j) {
-      std::transform(&b(0, j), &b(0, j) + b.rows, &w(0, j), [](double v) { return std::abs(v); });
-    }
+    TakeMagnitudes(cores, b, w);
     status = AddAbsProduct(cores, a, op, x, w, scratch_);
   });
   return status;
 }
 
-absl::Status HostOps::Add(const MatrixView<double>& d, const MatrixView<double>& x) {
+absl::Status HostOps::Add(const AnyMatrix& d, const AnyMatrix& x) {
   executor_.Run(WidthFor(d.rows * d.cols), [&](int cores) {
-    ParallelFor(cores, d.cols, [&](int64_t j) {
-      for (int64_t i = 0; i < d.rows; ++i) x(i, j) += d(i, j);
+    DispatchDType(x.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      const auto from = d.As<T>();
+      const auto to = x.As<T>();
+      ParallelFor(cores, d.cols, [&](int64_t j) {
+        for (int64_t i = 0; i < d.rows; ++i) to(i, j) += from(i, j);
+      });
     });
   });
   return absl::OkStatus();
@@ -149,9 +134,9 @@ absl::Status HostOps::Add(const MatrixView<double>& d, const MatrixView<double>&
 absl::Status HostOps::MultiplySubtract(const AnyMatrix& a, const AnyMatrix& b, const AnyMatrix& c) {
   if (c.rows == 0 || c.cols == 0 || a.cols == 0) return absl::OkStatus();
   executor_.Run(WidthFor(c.rows * std::max(c.cols, a.cols)), [&](int) {
-    DispatchReal(c.dtype, [&](auto tag) {
+    DispatchDType(c.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      SubtractGemm(a.As<T>(), b.As<T>(), c.As<T>());
+      host::SubtractProduct(a.As<T>(), b.As<T>(), c.As<T>());
     });
   });
   return absl::OkStatus();

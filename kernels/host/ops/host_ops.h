@@ -21,20 +21,19 @@ class HostOps final : public MatrixOps {
   absl::Status CopyScaled(const AnyMatrix& in, const double* row, const double* col,
                           const AnyMatrix& out) override;
   absl::Status EquilibrationScales(const AnyMatrix& a, double* row, double* col) override;
-  absl::Status ColumnScales(const MatrixView<double>& in, const double* row, int exponent,
-                            double* down, double* up) override;
+  absl::Status ColumnScales(const AnyMatrix& in, const double* row, int exponent, double* down,
+                            double* up) override;
   absl::Status StartProbe(const AnyMatrix& a, const FactorProbe& probe) override;
   absl::Status InspectFactor(const AnyMatrix& lu, bool unit_in_u, const int64_t* ipiv,
                              const FactorProbe& probe) override;
-  absl::Status Residual(const AnyMatrix& a, Op op, double norm_op_a, const MatrixView<double>& x,
-                        const MatrixView<double>& b, const MatrixView<double>& r) override;
-  absl::Status WideRangeResidual(const AnyMatrix& a, Op op, const MatrixView<double>& x,
-                                 const MatrixView<double>& b, const MatrixView<double>& r) override;
-  absl::Status ComponentwiseError(const MatrixView<double>& r,
-                                  const MatrixView<double>& w) override;
-  absl::Status AbsProduct(const AnyMatrix& a, Op op, const MatrixView<double>& x,
-                          const MatrixView<double>& b, const MatrixView<double>& w) override;
-  absl::Status Add(const MatrixView<double>& d, const MatrixView<double>& x) override;
+  absl::Status Residual(const AnyMatrix& a, Op op, double norm_op_a, const AnyMatrix& x,
+                        const AnyMatrix& b, const AnyMatrix& r) override;
+  absl::Status WideRangeResidual(const AnyMatrix& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
+                                 const AnyMatrix& r) override;
+  absl::Status ComponentwiseError(const AnyMatrix& r, const MatrixView<double>& w) override;
+  absl::Status AbsProduct(const AnyMatrix& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
+                          const MatrixView<double>& w) override;
+  absl::Status Add(const AnyMatrix& d, const AnyMatrix& x) override;
   absl::Status MultiplySubtract(const AnyMatrix& a, const AnyMatrix& b,
                                 const AnyMatrix& c) override;
   absl::Status CopyOnDevice(const void* from, void* to, size_t bytes) override;

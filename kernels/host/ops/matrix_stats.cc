@@ -7,6 +7,7 @@
 #include "kernels/host/device/parallel_for.h"
 #include "kernels/host/ops/lanes.h"
 #include "kernels/host/ops/vector_clones.h"
+#include "kernels/scalar.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::host {
@@ -36,14 +37,14 @@ CROUT_VECTOR_CLONES double SumBlock(const Lines<T>& in, int64_t begin, int64_t e
     double sum[kLanes] = {};
     for (int64_t i = 0; i < whole; i += kLanes) {
 #pragma omp simd
-      for (int k = 0; k < kLanes; ++k) sum[k] += std::abs(static_cast<double>(a[i + k]));
+      for (int k = 0; k < kLanes; ++k) sum[k] += Modulus(a[i + k]);
     }
-    for (int64_t i = whole; i < count; ++i) sum[i - whole] += std::abs(static_cast<double>(a[i]));
+    for (int64_t i = whole; i < count; ++i) sum[i - whole] += Modulus(a[i]);
     line_sums[line] =
         ((sum[0] + sum[4]) + (sum[1] + sum[5])) + ((sum[2] + sum[6]) + (sum[3] + sum[7]));
 #pragma omp simd reduction(max : max)
     for (int64_t i = 0; i < count; ++i) {
-      const double v = std::abs(static_cast<double>(a[i]));
+      const double v = Modulus(a[i]);
       cross_sums[i] += v;
       max = v > max ? v : max;
     }
@@ -94,12 +95,12 @@ absl::StatusOr<MatrixStats> Compute(int cores, const Lines<T>& in, bool row_majo
   stats.max_abs = MaxOrNan(block_max, blocks);
   // Searched for only when known to be there (or when a sum of finite entries overflowed).
   if (!std::isfinite(line_norm)) {
-    stats.first_non_finite = FirstWhere(in, [](T v) { return !std::isfinite(v); });
+    stats.first_non_finite = FirstWhere(in, [](T v) { return !IsFinite(v); });
   }
   const double limit = LargestConvertible(converted_to);
   if (stats.max_abs > limit) {
-    stats.first_overflow = FirstWhere(
-        in, [limit](T v) { return std::isfinite(v) && std::abs(static_cast<double>(v)) > limit; });
+    stats.first_overflow =
+        FirstWhere(in, [limit](T v) { return IsFinite(v) && LargestPart(Widen(v)) > limit; });
   }
   return stats;
 }
@@ -110,7 +111,7 @@ absl::StatusOr<MatrixStats> ComputeMatrixStats(int cores, const PackedMatrix& in
                                                DType converted_to, MemoryResource& scratch) {
   if (in.rows == 0 || in.cols == 0) return MatrixStats();
   const bool row_major = in.layout == Layout::kRowMajor;
-  return DispatchReal(in.dtype, [&](auto tag) {
+  return DispatchDType(in.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const Lines<T> lines{reinterpret_cast<const T*>(in.data), row_major ? in.rows : in.cols,
                          row_major ? in.cols : in.rows};

@@ -1,14 +1,16 @@
 #include "kernels/host/ops/residual.h"
 
-#include <cblas.h>
-
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <limits>
 
+#include "kernels/host/device/parallel_for.h"
+#include "kernels/host/ops/blas.h"
 #include "kernels/host/ops/convert.h"
 #include "kernels/numerics/componentwise.h"
 #include "kernels/numerics/max_abs.h"
+#include "kernels/scalar.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::host {
@@ -16,72 +18,55 @@ namespace {
 
 constexpr int64_t kPanel = 64;  // Columns of `a` converted to float64 at a time.
 
-MatrixView<double> Rows(const MatrixView<double>& m, int64_t begin, int64_t count) {
+template <class T>
+MatrixView<T> Rows(const MatrixView<T>& m, int64_t begin, int64_t count) {
   return {m.data + begin, count, m.cols, m.ld};
 }
 
 // w := w + alpha op(a) x.
-void Gemm(double alpha, Op op, const MatrixView<double>& a, const MatrixView<double>& x,
-          const MatrixView<double>& w) {
-  const auto trans = op == Op::kNone ? CblasNoTrans : CblasTrans;
-  if (w.cols == 1) {
-    cblas_dgemv(CblasColMajor, trans, a.rows, a.cols, alpha, a.data, a.ld, x.data, 1, 1.0, w.data,
-                1);
-    return;
-  }
-  cblas_dgemm(CblasColMajor, trans, CblasNoTrans, w.rows, w.cols, x.rows, alpha, a.data, a.ld,
-              x.data, x.ld, 1.0, w.data, w.ld);
+template <class T>
+void AddProduct(T alpha, Op op, const MatrixView<T>& a, const MatrixView<T>& x,
+                const MatrixView<T>& w) {
+  if (w.cols == 1) return MultiplyAddVector(alpha, op, a, x, T{1}, w);
+  MultiplyAdd(alpha, op, a, x, T{1}, w);
 }
 
-void TakeAbs(const MatrixView<double>& m) {
-  for (int64_t j = 0; j < m.cols; ++j) {
-    std::for_each_n(&m(0, j), m.rows, [](double& v) { v = std::abs(v); });
-  }
-}
-
-// w := w + alpha op(f(a)) x, where f is the identity or the absolute value, panel by panel: each
-// panel is made in float64 in `scratch` memory.
-absl::Status AddPanels(int cores, double alpha, bool absolute, const AnyMatrix& a, Op op,
-                       const MatrixView<double>& x, const MatrixView<double>& w,
-                       MemoryResource& scratch) {
-  CROUT_ASSIGN_OR_RETURN(const Buffer memory, scratch.Allocate(a.rows * kPanel * sizeof(double)));
+// w := w + alpha op(f(a)) x, panel by panel: fill(part, panel) makes f of each in `scratch` memory,
+// in the type of the vectors.
+template <class T, class Fill>
+absl::Status AddPanels(T alpha, const AnyMatrix& a, Op op, const MatrixView<T>& x,
+                       const MatrixView<T>& w, MemoryResource& scratch, Fill fill) {
+  CROUT_ASSIGN_OR_RETURN(const Buffer memory, scratch.Allocate(a.rows * kPanel * sizeof(T)));
   for (int64_t j = 0; j < a.cols; j += kPanel) {
     const int64_t width = std::min(kPanel, a.cols - j);
     const AnyMatrix part{a.data + j * a.ld * SizeOf(a.dtype), a.dtype, a.rows, width, a.ld};
-    const AnyMatrix panel{memory.data(), DType::kFloat64, a.rows, width, a.rows};
-    ScaleInto(cores, part, nullptr, nullptr, panel);
-    if (absolute) TakeAbs(panel.As<double>());
+    const MatrixView<T> panel{memory.as<T>(), a.rows, width, a.rows};
+    fill(part, panel);
     if (op == Op::kNone) {
-      Gemm(alpha, op, panel.As<double>(), Rows(x, j, width), w);
+      AddProduct(alpha, op, panel, Rows(x, j, width), w);
     } else {
-      Gemm(alpha, op, panel.As<double>(), x, Rows(w, j, width));
+      AddProduct(alpha, op, panel, x, Rows(w, j, width));
     }
   }
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::Status SubtractProduct(int cores, const AnyMatrix& a, Op op, const MatrixView<double>& x,
-                             const MatrixView<double>& w, MemoryResource& scratch) {
-  if (a.dtype == DType::kFloat64) {
-    Gemm(-1, op, a.As<double>(), x, w);
+template <class T>
+absl::Status Subtract(int cores, const AnyMatrix& a, Op op, const AnyMatrix& x, const AnyMatrix& w,
+                      MemoryResource& scratch) {
+  if (a.dtype == kDTypeOf<T>) {
+    AddProduct(T{-1}, op, a.As<T>(), x.As<T>(), w.As<T>());
     return absl::OkStatus();
   }
-  return AddPanels(cores, -1, /*absolute=*/false, a, op, x, w, scratch);
+  return AddPanels(T{-1}, a, op, x.As<T>(), w.As<T>(), scratch,
+                   [&](const AnyMatrix& part, const MatrixView<T>& panel) {
+                     ScaleInto(cores, part, nullptr, nullptr, AsAny(panel));
+                   });
 }
 
-absl::Status AddAbsProduct(int cores, const AnyMatrix& a, Op op, const MatrixView<double>& x,
-                           const MatrixView<double>& w, MemoryResource& scratch) {
-  CROUT_ASSIGN_OR_RETURN(const Buffer memory, scratch.Allocate(x.rows * x.cols * sizeof(double)));
-  const MatrixView<double> abs_x{memory.as<double>(), x.rows, x.cols, x.rows};
-  ScaleInto(cores, AsAny(x), nullptr, nullptr, AsAny(abs_x));
-  TakeAbs(abs_x);
-  return AddPanels(cores, 1, /*absolute=*/true, a, op, abs_x, w, scratch);
-}
-
-double NormwiseBackwardError(double norm_op_a, const MatrixView<double>& x,
-                             const MatrixView<double>& b, const MatrixView<double>& r) {
+template <class T>
+double BackwardError(double norm_op_a, const MatrixView<T>& x, const MatrixView<T>& b,
+                     const MatrixView<T>& r) {
   double worst = 0;
   for (int64_t j = 0; j < x.cols; ++j) {
     const double x_max = MaxAbs(x, j);
@@ -97,17 +82,60 @@ double NormwiseBackwardError(double norm_op_a, const MatrixView<double>& x,
   return worst;
 }
 
-double ComponentwiseError(const MatrixView<double>& r, const MatrixView<double>& w) {
+template <class T>
+double LargestComponentError(const MatrixView<T>& r, const MatrixView<double>& w) {
   const ComponentwiseGuard guard(r.rows);
   double worst = 0;
   for (int64_t j = 0; j < r.cols; ++j) {
     for (int64_t i = 0; i < r.rows; ++i) {
-      const double error = guard.Error(std::abs(r(i, j)), w(i, j));
+      const double error = guard.Error(Abs1(r(i, j)), w(i, j));
       if (std::isnan(error)) return error;
       worst = std::max(worst, error);
     }
   }
   return worst;
+}
+
+}  // namespace
+
+absl::Status SubtractProduct(int cores, const AnyMatrix& a, Op op, const AnyMatrix& x,
+                             const AnyMatrix& w, MemoryResource& scratch) {
+  return IsComplex(a.dtype) ? Subtract<std::complex<double>>(cores, a, op, x, w, scratch)
+                            : Subtract<double>(cores, a, op, x, w, scratch);
+}
+
+void TakeMagnitudes(int cores, const AnyMatrix& in, const MatrixView<double>& out) {
+  DispatchDType(in.dtype, [&](auto tag) {
+    const auto view = in.As<typename decltype(tag)::type>();
+    ParallelFor(cores, in.cols, [&](int64_t j) {
+      for (int64_t i = 0; i < in.rows; ++i) out(i, j) = Abs1(Widen(view(i, j)));
+    });
+  });
+}
+
+absl::Status AddAbsProduct(int cores, const AnyMatrix& a, Op op, const AnyMatrix& x,
+                           const MatrixView<double>& w, MemoryResource& scratch) {
+  CROUT_ASSIGN_OR_RETURN(const Buffer memory, scratch.Allocate(x.rows * x.cols * sizeof(double)));
+  const MatrixView<double> abs_x{memory.as<double>(), x.rows, x.cols, x.rows};
+  TakeMagnitudes(cores, x, abs_x);
+  return AddPanels(1.0, a, op, abs_x, w, scratch,
+                   [&](const AnyMatrix& part, const MatrixView<double>& panel) {
+                     TakeMagnitudes(cores, part, panel);
+                   });
+}
+
+double NormwiseBackwardError(double norm_op_a, const AnyMatrix& x, const AnyMatrix& b,
+                             const AnyMatrix& r) {
+  using Complex = std::complex<double>;
+  if (!IsComplex(x.dtype)) {
+    return BackwardError(norm_op_a, x.As<double>(), b.As<double>(), r.As<double>());
+  }
+  return BackwardError(norm_op_a, x.As<Complex>(), b.As<Complex>(), r.As<Complex>());
+}
+
+double ComponentwiseError(const AnyMatrix& r, const MatrixView<double>& w) {
+  if (!IsComplex(r.dtype)) return LargestComponentError(r.As<double>(), w);
+  return LargestComponentError(r.As<std::complex<double>>(), w);
 }
 
 }  // namespace crout::host

@@ -1,4 +1,4 @@
-// Products of a stored matrix with float64 vectors: residuals and their componentwise scale.
+// Products of a stored matrix with vectors: residuals and their componentwise scale.
 #ifndef CROUT_KERNELS_HOST_OPS_RESIDUAL_H_
 #define CROUT_KERNELS_HOST_OPS_RESIDUAL_H_
 
@@ -7,20 +7,25 @@
 
 namespace crout::host {
 
-// w := w - op(a) x, in float64 whatever the type of `a`. Fails only for want of `scratch` memory.
-absl::Status SubtractProduct(int cores, const AnyMatrix& a, Op op, const MatrixView<double>& x,
-                             const MatrixView<double>& w, MemoryResource& scratch);
+// Vectors are float64, or complex128 where `a` is complex.
 
-// w := w + |op(a)| |x|.
-absl::Status AddAbsProduct(int cores, const AnyMatrix& a, Op op, const MatrixView<double>& x,
+// w := w - op(a) x, whatever the precision of `a`. Fails only for want of `scratch` memory.
+absl::Status SubtractProduct(int cores, const AnyMatrix& a, Op op, const AnyMatrix& x,
+                             const AnyMatrix& w, MemoryResource& scratch);
+
+// out_ij := |in_ij|, of complex numbers |Re| + |Im|.
+void TakeMagnitudes(int cores, const AnyMatrix& in, const MatrixView<double>& out);
+
+// w := w + |op(a)| |x|, with such magnitudes.
+absl::Status AddAbsProduct(int cores, const AnyMatrix& a, Op op, const AnyMatrix& x,
                            const MatrixView<double>& w, MemoryResource& scratch);
 
 // As MatrixOps::Residual defines it, from a residual r that is there.
-double NormwiseBackwardError(double norm_op_a, const MatrixView<double>& x,
-                             const MatrixView<double>& b, const MatrixView<double>& r);
+double NormwiseBackwardError(double norm_op_a, const AnyMatrix& x, const AnyMatrix& b,
+                             const AnyMatrix& r);
 
 // As MatrixOps::ComponentwiseError defines it.
-double ComponentwiseError(const MatrixView<double>& r, const MatrixView<double>& w);
+double ComponentwiseError(const AnyMatrix& r, const MatrixView<double>& w);
 
 }  // namespace crout::host
 

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <complex>
 #include <limits>
 #include <vector>
 
 #include "kernels/host/device/parallel_for.h"
 #include "kernels/numerics/componentwise.h"
 #include "kernels/numerics/max_abs.h"
+#include "kernels/scalar.h"
 
 namespace crout::host {
 namespace {
@@ -21,23 +23,37 @@ static_assert(std::numeric_limits<Wide>::max_exponent >
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr int64_t kRows = 64;  // of op(A) at a time
 
+// In that range: real, or complex as T is.
+template <class T>
+using WideNumber = std::conditional_t<kIsComplex<T>, std::complex<Wide>, Wide>;
+
+template <class T>
+WideNumber<T> InWideRange(T x) {
+  return WideNumber<T>(x);
+}
+
 // Sums for rows [begin, begin + kRows) of op(A).
+template <class T>
 struct Sums {
-  std::array<Wide, kRows> product = {};  // op(A) x
-  std::array<Wide, kRows> scale = {};    // |op(A)| |x|
-  std::array<Wide, kRows> line = {};     // |op(A)| 1
+  std::array<WideNumber<T>, kRows> product = {};  // op(A) x
+  std::array<Wide, kRows> scale = {};             // |op(A)| |x|
+  std::array<Wide, kRows> line = {};              // |op(A)| 1
 };
 
 template <class T>
-Sums SumRows(const MatrixView<const T>& a, Op op, const double* x, int64_t begin, int64_t count) {
-  Sums sums;
+Sums<T> SumRows(const MatrixView<const T>& a, Op op, const WideType<T>* x, int64_t begin,
+                int64_t count) {
+  Sums<T> sums;
   const int64_t depth = op == Op::kNone ? a.cols : a.rows;
   for (int64_t k = 0; k < depth; ++k) {
+    const WideNumber<T> factor = InWideRange(x[k]);
+    const Wide magnitude = Abs1(factor);
     for (int64_t i = 0; i < count; ++i) {
-      const Wide element = op == Op::kNone ? a(begin + i, k) : a(k, begin + i);
-      const Wide term = element * x[k];
-      sums.product[i] += term;
-      sums.scale[i] += std::abs(term);
+      const T stored = op == Op::kNone ? a(begin + i, k) : a(k, begin + i);
+      const WideNumber<T> element =
+          InWideRange(op == Op::kConjugateTranspose ? Conj(stored) : stored);
+      sums.product[i] += element * factor;
+      sums.scale[i] += Abs1(element) * magnitude;
       sums.line[i] += std::abs(element);
     }
   }
@@ -65,23 +81,24 @@ double ComponentError(const ComponentwiseGuard& guard, Wide r, Wide w) {
 
 // Fills rows [begin, begin + count) of r.
 template <class T>
-Maxima MeasureRows(const MatrixView<const T>& a, Op op, const double* x, const double* b, double* r,
-                   int64_t begin, int64_t count, const ComponentwiseGuard& guard) {
-  const Sums sums = SumRows(a, op, x, begin, count);
+Maxima MeasureRows(const MatrixView<const T>& a, Op op, const WideType<T>* x, const WideType<T>* b,
+                   WideType<T>* r, int64_t begin, int64_t count, const ComponentwiseGuard& guard) {
+  const Sums<T> sums = SumRows(a, op, x, begin, count);
   Maxima maxima;
   for (int64_t i = 0; i < count; ++i) {
-    const Wide rhs = b[begin + i];
-    const Wide left = rhs - sums.product[i];
-    r[begin + i] = static_cast<double>(left);
+    const WideNumber<T> rhs = InWideRange(b[begin + i]);
+    const WideNumber<T> left = rhs - sums.product[i];
+    r[begin + i] = static_cast<WideType<T>>(left);
     maxima.Raise({std::abs(left), sums.line[i],
-                  ComponentError(guard, std::abs(left), sums.scale[i] + std::abs(rhs))});
+                  ComponentError(guard, Abs1(left), sums.scale[i] + Abs1(rhs))});
   }
   return maxima;
 }
 
 template <class T>
-ResidualStats Compute(int cores, const MatrixView<const T>& a, Op op, const MatrixView<double>& x,
-                      const MatrixView<double>& b, const MatrixView<double>& r) {
+ResidualStats Compute(int cores, const MatrixView<const T>& a, Op op,
+                      const MatrixView<WideType<T>>& x, const MatrixView<WideType<T>>& b,
+                      const MatrixView<WideType<T>>& r) {
   const ComponentwiseGuard guard(b.rows);
   std::vector<Maxima> blocks((b.rows + kRows - 1) / kRows);
   ResidualStats stats;
@@ -105,12 +122,12 @@ ResidualStats Compute(int cores, const MatrixView<const T>& a, Op op, const Matr
 
 }  // namespace
 
-ResidualStats ComputeWideRangeResidual(int cores, const AnyMatrix& a, Op op,
-                                       const MatrixView<double>& x, const MatrixView<double>& b,
-                                       const MatrixView<double>& r) {
-  return DispatchReal(a.dtype, [&](auto tag) {
+ResidualStats ComputeWideRangeResidual(int cores, const AnyMatrix& a, Op op, const AnyMatrix& x,
+                                       const AnyMatrix& b, const AnyMatrix& r) {
+  return DispatchDType(a.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    return Compute(cores, a.As<const T>(), op, x, b, r);
+    using Vector = WideType<T>;
+    return Compute<T>(cores, a.As<const T>(), op, x.As<Vector>(), b.As<Vector>(), r.As<Vector>());
   });
 }
 

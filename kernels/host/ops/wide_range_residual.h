@@ -7,9 +7,8 @@
 namespace crout::host {
 
 // As MatrixOps::WideRangeResidual.
-ResidualStats ComputeWideRangeResidual(int cores, const AnyMatrix& a, Op op,
-                                       const MatrixView<double>& x, const MatrixView<double>& b,
-                                       const MatrixView<double>& r);
+ResidualStats ComputeWideRangeResidual(int cores, const AnyMatrix& a, Op op, const AnyMatrix& x,
+                                       const AnyMatrix& b, const AnyMatrix& r);
 
 }  // namespace crout::host
 
