@@ -23,6 +23,7 @@ struct DeviceInfo {
   std::string description;    // "NVIDIA H100 80GB HBM3", or the processor's
   uint64_t memory_bytes = 0;  // of the device, as the driver or the system says
   int parallelism = 1;        // jobs that can run side by side: streams, or cores
+  EnumSet<DType> types = kRealTypes;  // of the matrices and right-hand sides that it takes
 };
 
 // Bytes of a device's memory, at one moment.

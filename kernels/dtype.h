@@ -17,6 +17,8 @@ namespace crout {
 // Complex numbers are a real part, then an imaginary one, as std::complex has them.
 enum class DType : uint8_t { kFloat32, kFloat64, kComplex64, kComplex128 };
 
+inline constexpr DType kDTypes[] = {DType::kFloat32, DType::kFloat64, DType::kComplex64,
+                                    DType::kComplex128};
 inline constexpr EnumSet<DType> kRealTypes = {DType::kFloat32, DType::kFloat64};
 inline constexpr EnumSet<DType> kAllTypes = {DType::kFloat32, DType::kFloat64, DType::kComplex64,
                                              DType::kComplex128};

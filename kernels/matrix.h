@@ -12,6 +12,8 @@ namespace crout {
 
 enum class Layout : uint8_t { kColumnMajor, kRowMajor };
 
+struct AnyMatrix;
+
 // Element (i, j), 0-based, is at data[i + j * ld]; ld >= max(1, rows).
 template <class T>
 struct MatrixView {
@@ -22,6 +24,9 @@ struct MatrixView {
 
   // constexpr, so that device code may call it too.
   constexpr T& operator()(int64_t i, int64_t j) const { return data[i + j * ld]; }
+
+  // As one whose type is known at run time.
+  operator AnyMatrix() const;
 };
 
 // A column-major matrix whose element type is known at run time.
@@ -38,11 +43,13 @@ struct AnyMatrix {
   }
 };
 
-// A view as one whose type is known at run time.
 template <class T>
-AnyMatrix AsAny(const MatrixView<T>& view) {
-  return {reinterpret_cast<std::byte*>(view.data), kDTypeOf<T>, view.rows, view.cols, view.ld};
+MatrixView<T>::operator AnyMatrix() const {
+  return {reinterpret_cast<std::byte*>(data), kDTypeOf<T>, rows, cols, ld};
 }
+
+// A float64 view as one whose type is known at run time.
+inline AnyMatrix AsAny(const MatrixView<double>& view) { return view; }
 
 // A packed matrix as it came over the wire: no gaps between rows (row-major) or columns.
 struct PackedMatrix {

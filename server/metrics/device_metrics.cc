@@ -54,7 +54,7 @@ DeviceMetrics::DeviceMetrics(prometheus::Registry& registry, const DeviceLabels&
                     .Register(registry);
   auto add = [&](LazyHistogram::Family& family, const char* label, const MethodTraits& method) {
     Durations durations{.name = std::string(method.name), .histograms = {}};
-    for (DType dtype : {DType::kFloat32, DType::kFloat64}) {
+    for (const DType dtype : kDTypes) {
       for (size_t size = 0; size < kSizeClassNames.size(); ++size) {
         durations.histograms[static_cast<size_t>(dtype)][size] = std::make_unique<LazyHistogram>(
             family,

@@ -46,7 +46,9 @@ class DeviceMetrics {
   // The histograms of one algorithm or solver, by type and size class.
   struct Durations {
     std::string name;
-    std::array<std::array<std::unique_ptr<LazyHistogram>, kSizeClassNames.size()>, 2> histograms;
+    std::array<std::array<std::unique_ptr<LazyHistogram>, kSizeClassNames.size()>,
+               std::size(kDTypes)>
+        histograms;
   };
   static void Observe(std::vector<Durations>& durations, std::string_view name, DType dtype,
                       int64_t n, double seconds);

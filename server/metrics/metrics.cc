@@ -122,12 +122,12 @@ void Metrics::RegisterPayloads() {
 }
 
 void Metrics::RegisterNumerics(const std::vector<DeviceLabels>& devices) {
-  constexpr std::array<std::string_view, 2> kDTypeNames = {NameOf(DType::kFloat32),
-                                                           NameOf(DType::kFloat64)};
+  std::array<std::string_view, std::size(kDTypes)> names;
+  std::transform(std::begin(kDTypes), std::end(kDTypes), names.begin(), NameOf);
   backward_error_ =
       AddEachLazily(AddHistograms(*registry_, "crout_backward_error",
                                   "Backward error of verified solves, by the type of the factor."),
-                    "dtype", kDTypeNames, BackwardErrorBuckets);
+                    "dtype", names, BackwardErrorBuckets);
   backward_error_[Index(DType::kFloat64)]->Appear();  // CroutBackwardErrorHigh
   solver_fallbacks_ =
       AddEach(AddCounters(*registry_, "crout_solver_fallbacks_total",

@@ -142,7 +142,7 @@ class Metrics {
   prometheus::Counter* sent_bytes_;
   prometheus::Histogram* upload_size_;
   prometheus::Gauge* uploads_in_flight_;
-  LazyHistograms<2> backward_error_;  // by DType
+  LazyHistograms<std::size(kDTypes)> backward_error_;  // by DType
   Counters<kSolverFallbackNames.size()> solver_fallbacks_;
   prometheus::Family<prometheus::Counter>* poor_results_;
   std::map<std::string, RunCounters, std::less<>> runs_;  // by algorithm

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/algorithm_registry.h"
 #include "kernels/jobs/factorize.h"
+#include "kernels/jobs/input_checks.h"
 #include "kernels/jobs/solve.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
@@ -33,9 +34,9 @@ absl::StatusOr<DType> DecodeDtype(v1::Dtype dtype, DType unspecified, absl::stri
     case v1::DTYPE_FLOAT64:
       return DType::kFloat64;
     case v1::DTYPE_COMPLEX64:
+      return DType::kComplex64;
     case v1::DTYPE_COMPLEX128:
-      return absl::UnimplementedError(
-          absl::StrCat(field, ": complex types are reserved; send float32 or float64"));
+      return DType::kComplex128;
     default:
       return BadField(field, absl::StrCat("unknown type ", static_cast<int>(dtype)));
   }
@@ -171,12 +172,22 @@ absl::StatusOr<PayloadSpec> DecodePayload(const v1::MatrixSpec& spec, absl::stri
       CROUT_ASSIGN_OR_RETURN(payload.shape.dtype,
                              DecodeDtype(spec.matrix_market().dtype(), DType::kFloat64,
                                          absl::StrCat(field, ".matrix_market.dtype")));
+      if (IsComplex(payload.shape.dtype)) {
+        return absl::UnimplementedError(absl::StrCat(
+            field, ".matrix_market.dtype: texts are real; send a complex matrix dense"));
+      }
       return payload;
     }
     case v1::MatrixSpec::FORMAT_NOT_SET:
       break;
   }
   return BadField(field, "no format: set dense or matrix_market");
+}
+
+absl::Status CheckTakes(const Device& device, DType dtype, absl::string_view field) {
+  if (device.info().types.contains(dtype)) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat(field, ": device ", device.info().name,
+                                               " does not take ", ToAbsl(NameOf(dtype))));
 }
 
 absl::StatusOr<DType> DecodeProblem(const v1::EstimateFactorizeRequest& request,
@@ -205,6 +216,8 @@ absl::StatusOr<FactorizeOptions> DecodeOptions(const v1::FactorizeOptions& optio
   CROUT_ASSIGN_OR_RETURN(decoded.parameters, DecodeParameters(options.parameters()));
   CROUT_ASSIGN_OR_RETURN(decoded.factor_dtype, DecodeDtype(options.factor_dtype(), matrix_dtype,
                                                            "header.options.factor_dtype"));
+  const absl::Status field = CheckSameField(matrix_dtype, decoded.factor_dtype);
+  if (!field.ok()) return BadField("header.options.factor_dtype", field.message());
   switch (options.equilibrate()) {
     case v1::EQUILIBRATE_UNSPECIFIED:
     case v1::EQUILIBRATE_AUTO:
@@ -251,6 +264,9 @@ absl::StatusOr<SolveOptions> DecodeOptions(const v1::SolveOptions& options,
       break;
     case v1::OPERATION_TRANSPOSE:
       decoded.op = Op::kTranspose;
+      break;
+    case v1::OPERATION_CONJUGATE_TRANSPOSE:
+      decoded.op = Op::kConjugateTranspose;
       break;
     default:
       return BadField(absl::StrCat(field, ".operation"), "unknown value");
@@ -379,6 +395,7 @@ v1::Factor Encode(const FactorInfo& info) {
   if (summary.is_poor()) factor.add_warnings(v1::WARNING_POOR_FACTOR);
   if (summary.det_sign) {
     factor.mutable_determinant()->set_sign(*summary.det_sign);
+    factor.mutable_determinant()->set_sign_imaginary(summary.det_sign_imaginary);
     factor.mutable_determinant()->set_log_abs(*summary.det_log_abs);
   }
   factor.set_row_scaled(summary.row_scaled);

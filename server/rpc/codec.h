@@ -29,6 +29,9 @@ struct PayloadSpec {
 absl::StatusOr<PayloadSpec> DecodePayload(const v1::MatrixSpec& spec, absl::string_view field,
                                           const Limits& limits);
 
+// UNIMPLEMENTED for a type that the device does not take.
+absl::Status CheckTakes(const Device& device, DType dtype, absl::string_view field);
+
 // Checks the order of the matrix to estimate for, and returns its type.
 absl::StatusOr<DType> DecodeProblem(const v1::EstimateFactorizeRequest& request,
                                     const Limits& limits);

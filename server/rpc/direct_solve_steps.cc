@@ -17,7 +17,7 @@ namespace {
 absl::Status CheckNeedsNoFactors(const v1::FactorizeAndSolveHeader& header) {
   const v1::FactorizeOptions& options = header.options();
   const v1::SolveOptions& solve = header.solve();
-  const bool transpose = solve.operation() == v1::OPERATION_TRANSPOSE;
+  const bool transpose = solve.operation() > v1::OPERATION_NONE;
   const bool named = solve.solver() != v1::SOLVER_UNSPECIFIED && solve.solver() != v1::SOLVER_AUTO;
   const std::pair<bool, const char*> asked[] = {
       {header.has_cache(), "header.cache"},
@@ -66,9 +66,10 @@ absl::StatusOr<MemoryNeed> DirectSolveSteps::RhsStep::Plan() {
   PackedMatrix none;
   none.rows = shape.rows;
   CROUT_ASSIGN_OR_RETURN(const DirectSolvePlan without, parent_.PlanFor(none));
-  CROUT_ASSIGN_OR_RETURN(const DirectSolvePlan with, parent_.PlanFor(shape));
-  const size_t more = with.bytes.peak - std::min(with.bytes.peak, without.bytes.peak);
-  return MemoryNeed{.device = more, .host = with.bytes.reply};
+  CROUT_ASSIGN_OR_RETURN(parent_.plan_, parent_.PlanFor(shape));
+  const JobBytes& with = parent_.plan_->bytes;
+  const size_t more = with.peak - std::min(with.peak, without.bytes.peak);
+  return MemoryNeed{.device = more, .host = with.reply};
 }
 
 DirectSolveSteps::DirectSolveSteps(ServerCore& core, DeviceSlot& slot, const PayloadSpec& matrix,
@@ -135,16 +136,16 @@ absl::StatusOr<bool> DirectSolveSteps::FindSingular(FactorSummary* summary) {
 absl::Status DirectSolveSteps::Run(ExecutionContext& context, StopRequested stop,
                                    CallTimings& timings, FactorSummary* summary,
                                    std::optional<Solution>* solution) {
-  const PackedMatrix& shape = rhs_.upload().shape();
-  CROUT_RETURN_IF_ERROR(CheckRows(shape, matrix_.upload().shape().rows, "header.rhs",
-                                  absl::StatusCode::kInvalidArgument));
-  CROUT_ASSIGN_OR_RETURN(Buffer out, core_.host_memory.Allocate(shape.bytes()));
+  // The plan was for a matrix of this order, whatever a text turned out to have.
+  CROUT_RETURN_IF_ERROR(CheckRows(rhs_.upload().shape(), matrix_.upload().shape().rows,
+                                  "header.rhs", absl::StatusCode::kInvalidArgument));
+  CROUT_ASSIGN_OR_RETURN(Buffer out, core_.host_memory.Allocate(plan_->delivered.bytes()));
   CROUT_ASSIGN_OR_RETURN(Buffer matrix, matrix_.upload().Take(context));
   CROUT_ASSIGN_OR_RETURN(Buffer rhs, rhs_.upload().Take(context));
   KernelTimings kernel;
-  CROUT_ASSIGN_OR_RETURN(const DirectSolveSummary direct,
-                         SolveDirectly(context, std::move(matrix), matrix_.upload().shape(),
-                                       std::move(rhs), shape, options_, out.data(), stop, kernel));
+  CROUT_ASSIGN_OR_RETURN(
+      const DirectSolveSummary direct,
+      SolveDirectly(context, *plan_, std::move(matrix), std::move(rhs), out.data(), stop, kernel));
   timings.solve += kernel.solve;
   timings.refine += kernel.refine;
   timings.device_to_host += kernel.device_to_host;
@@ -163,7 +164,7 @@ absl::Status DirectSolveSteps::Run(ExecutionContext& context, StopRequested stop
     core_.metrics.ObserveBackwardError(direct.dtype, *direct.backward_error);
   }
   Solution& answer = solution->emplace();
-  answer.shape = shape;
+  answer.shape = plan_->delivered;
   answer.x = std::make_shared<const ReplyData>(ReplyData{rhs_.TakeReply(), std::move(out)});
   answer.summary.solver = direct.solver;
   answer.summary.backward_error = direct.backward_error;

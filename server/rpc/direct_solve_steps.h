@@ -73,6 +73,7 @@ class DirectSolveSteps {
   ServerCore& core_;
   DeviceSlot& slot_;
   DirectSolveOptions options_;
+  std::optional<DirectSolvePlan> plan_;  // once the right-hand side was planned for
   MatrixStep matrix_;
   RhsStep rhs_;
 };

@@ -57,7 +57,17 @@ absl::Status CheckNames(const Catalogue& catalogue) {
 }
 
 v1::Dtype ToProto(DType dtype) {
-  return dtype == DType::kFloat32 ? v1::DTYPE_FLOAT32 : v1::DTYPE_FLOAT64;
+  switch (dtype) {
+    case DType::kFloat32:
+      return v1::DTYPE_FLOAT32;
+    case DType::kFloat64:
+      return v1::DTYPE_FLOAT64;
+    case DType::kComplex64:
+      return v1::DTYPE_COMPLEX64;
+    case DType::kComplex128:
+      return v1::DTYPE_COMPLEX128;
+  }
+  return v1::DTYPE_UNSPECIFIED;
 }
 
 v1::Layout ToProto(Layout layout) {

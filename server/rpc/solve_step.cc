@@ -39,6 +39,7 @@ absl::StatusOr<std::unique_ptr<SolveStep>> SolveStep::Create(
     absl::string_view field, DeviceSlot& slot, std::function<ExpectedFactor()> expected,
     absl::StatusCode mismatch) {
   CROUT_ASSIGN_OR_RETURN(const PayloadSpec spec, DecodePayload(rhs, "header.rhs", core.limits));
+  CROUT_RETURN_IF_ERROR(CheckTakes(*slot.device, spec.shape.dtype, "header.rhs"));
   auto step = std::unique_ptr<SolveStep>(new SolveStep(core, spec, slot));
   CROUT_ASSIGN_OR_RETURN(step->options_, DecodeOptions(options, field));
   step->field_ = std::string(field);
@@ -70,7 +71,7 @@ absl::StatusOr<MemoryNeed> SolveStep::Plan() {
 absl::StatusOr<Solution> SolveStep::Run(ExecutionContext& context, const Factorization& factor,
                                         StopRequested stop, CallTimings& timings) {
   Solution solution;
-  solution.shape = plan_->shape;
+  solution.shape = plan_->delivered;
   CROUT_ASSIGN_OR_RETURN(Buffer out, core_.host_memory.Allocate(solution.shape.bytes()));
   CROUT_ASSIGN_OR_RETURN(Buffer rhs, upload_.Take(context));
   KernelTimings kernel;

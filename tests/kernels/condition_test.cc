@@ -114,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(All, ConditionTest, ::testing::Values("getrf", "cmpp"))
 
 // Applies a stored matrix.
 absl::StatusOr<double> Estimate(const HostMatrix& m, int64_t n) {
-  return EstimateNormOne(n, [&](bool transpose, std::span<double> x) {
+  return EstimateNormOne<double>(n, [&](bool transpose, std::span<double> x) {
     const HostMatrix y =
         Multiply(m, n, transpose ? Op::kTranspose : Op::kNone, HostMatrix(x.begin(), x.end()), 1);
     std::copy(y.begin(), y.end(), x.begin());
@@ -138,7 +138,7 @@ TEST(NormEstimatorTest, OneProductThatIsNotFiniteIsInfinity) {
     for (int at = 1;; ++at) {
       int products = 0;
       ASSERT_OK_AND_ASSIGN(const double estimate,
-                           EstimateNormOne(3, [&](bool, std::span<double> x) {
+                           EstimateNormOne<double>(3, [&](bool, std::span<double> x) {
                              if (++products == at) x[1] = bad;
                              return absl::OkStatus();
                            }));
@@ -151,8 +151,9 @@ TEST(NormEstimatorTest, OneProductThatIsNotFiniteIsInfinity) {
 TEST(NormEstimatorTest, OverflowIsInfinityAndErrorsPass) {
   ASSERT_OK_AND_ASSIGN(const double estimate, Estimate({1e308, 1e308, 1e308, INFINITY}, 2));
   EXPECT_EQ(estimate, INFINITY);
-  EXPECT_THAT(EstimateNormOne(3, [](bool, std::span<double>) { return absl::CancelledError("c"); }),
-              FailsWith(absl::StatusCode::kCancelled, "c"));
+  EXPECT_THAT(
+      EstimateNormOne<double>(3, [](bool, std::span<double>) { return absl::CancelledError("c"); }),
+      FailsWith(absl::StatusCode::kCancelled, "c"));
 }
 
 }  // namespace

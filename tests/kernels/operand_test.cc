@@ -240,7 +240,10 @@ class DiagonalInverse final : public InverseOperator {
   explicit DiagonalInverse(std::vector<double> diagonal) : diagonal_(std::move(diagonal)) {}
 
   int64_t order() const override { return static_cast<int64_t>(diagonal_.size()); }
-  absl::Status Apply(Op, const MatrixView<double>& in, const MatrixView<double>& out) override {
+  DType vector_type() const override { return DType::kFloat64; }
+  absl::Status Apply(Op, const AnyMatrix& any_in, const AnyMatrix& any_out) override {
+    const auto in = any_in.As<double>();
+    const auto out = any_out.As<double>();
     for (int64_t k = 0; k < in.cols; ++k) {
       for (int64_t i = 0; i < in.rows; ++i) out(i, k) = in(i, k) / diagonal_[i];
     }

@@ -318,7 +318,8 @@ TEST_F(SchurTest, TheProbeSeesAWrongXAndAWrongS) {
     x.back() += wrong_x;
     s.back() += wrong_s;
     std::vector<double> work(kSchurProbeVectors * kN, NAN);
-    SchurProbe probe(context, stats, kN, kK, work.data());
+    SchurProbe probe(context, stats, DType::kFloat64, kN, kK,
+                     reinterpret_cast<std::byte*>(work.data()));
     EXPECT_OK(probe.Start(AsAny({a.data(), kN, kN, kN}), AsAny({x.data(), kK, kN - kK, kK})));
     EXPECT_OK(probe.Finish(AsAny({s.data(), kN - kK, kN - kK, kN - kK})));
     return probe.BackwardError().value_or(-1);

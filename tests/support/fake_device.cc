@@ -172,7 +172,8 @@ class FakeDevice::StagedUploader final : public Uploader {
 
 FakeDevice::FakeDevice(const FakeDeviceOptions& options)
     : staging_block_bytes_(options.staging_block_bytes),
-      info_{options.kind, options.name, "a fake device", options.memory_bytes, options.parallelism},
+      info_{options.kind, options.name, "a fake device", options.memory_bytes, options.parallelism,
+            kAllTypes},
       host_(host::MakeDevice({.threads = 1, .cached_bytes = 0})),
       memory_(options.memory_bytes),
       staging_(options.staging_bytes) {

@@ -34,8 +34,11 @@ long double Triplets::WideNormInf(Op op) const {
   return *std::max_element(sums.begin(), sums.end());
 }
 
-absl::Status Triplets::Residual(ExecutionContext& context, Op op, const MatrixView<double>& x,
-                                const MatrixView<double>& b, const MatrixView<double>& r) const {
+absl::Status Triplets::Residual(ExecutionContext& context, Op op, const AnyMatrix& x_any,
+                                const AnyMatrix& b_any, const AnyMatrix& r_any) const {
+  const auto x = x_any.As<double>();
+  const auto b = b_any.As<double>();
+  const auto r = r_any.As<double>();
   for (int64_t k = 0; k < b.cols; ++k) {
     for (int64_t i = 0; i < n_; ++i) r(i, k) = b(i, k);
     ForEach(op, [&](int64_t i, int64_t j, double v) { r(i, k) -= v * x(j, k); });
@@ -44,9 +47,11 @@ absl::Status Triplets::Residual(ExecutionContext& context, Op op, const MatrixVi
   return absl::OkStatus();
 }
 
-absl::Status Triplets::WideRangeResidual(ExecutionContext& context, Op op,
-                                         const MatrixView<double>& x, const MatrixView<double>& b,
-                                         const MatrixView<double>& r) const {
+absl::Status Triplets::WideRangeResidual(ExecutionContext& context, Op op, const AnyMatrix& x_any,
+                                         const AnyMatrix& b_any, const AnyMatrix& r_any) const {
+  const auto x = x_any.As<double>();
+  const auto b = b_any.As<double>();
+  const auto r = r_any.As<double>();
   ++wide_residuals_;
   ResidualStats& stats = context.report().residual;
   stats = {};
@@ -68,8 +73,10 @@ absl::Status Triplets::WideRangeResidual(ExecutionContext& context, Op op,
   return absl::OkStatus();
 }
 
-absl::Status Triplets::AbsProduct(ExecutionContext&, Op op, const MatrixView<double>& x,
-                                  const MatrixView<double>& b, const MatrixView<double>& w) const {
+absl::Status Triplets::AbsProduct(ExecutionContext&, Op op, const AnyMatrix& x_any,
+                                  const AnyMatrix& b_any, const MatrixView<double>& w) const {
+  const auto x = x_any.As<double>();
+  const auto b = b_any.As<double>();
   for (int64_t k = 0; k < b.cols; ++k) {
     for (int64_t i = 0; i < n_; ++i) w(i, k) = std::abs(b(i, k));
     ForEach(op, [&](int64_t i, int64_t j, double v) { w(i, k) += std::abs(v * x(j, k)); });

@@ -28,14 +28,14 @@ class Triplets final : public Operand {
   int wide_residuals() const { return wide_residuals_; }
 
   int64_t order() const override { return n_; }
+  DType vector_type() const override { return DType::kFloat64; }
   double NormInf(Op op) const override { return static_cast<double>(WideNormInf(op)); }
-  absl::Status Residual(ExecutionContext& context, Op op, const MatrixView<double>& x,
-                        const MatrixView<double>& b, const MatrixView<double>& r) const override;
-  absl::Status WideRangeResidual(ExecutionContext& context, Op op, const MatrixView<double>& x,
-                                 const MatrixView<double>& b,
-                                 const MatrixView<double>& r) const override;
-  absl::Status AbsProduct(ExecutionContext& context, Op op, const MatrixView<double>& x,
-                          const MatrixView<double>& b, const MatrixView<double>& w) const override;
+  absl::Status Residual(ExecutionContext& context, Op op, const AnyMatrix& x, const AnyMatrix& b,
+                        const AnyMatrix& r) const override;
+  absl::Status WideRangeResidual(ExecutionContext& context, Op op, const AnyMatrix& x,
+                                 const AnyMatrix& b, const AnyMatrix& r) const override;
+  absl::Status AbsProduct(ExecutionContext& context, Op op, const AnyMatrix& x, const AnyMatrix& b,
+                          const MatrixView<double>& w) const override;
   absl::Status EquilibrationScales(ExecutionContext& context, double* row,
                                    double* col) const override;
 

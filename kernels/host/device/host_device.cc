@@ -63,7 +63,7 @@ class HostDevice final : public Device {
       : executor_(options.threads > 0 ? options.threads : AvailableCores()),
         memory_(std::make_unique<HostMemory>(), options.cached_bytes),
         info_{DeviceKind::kHost, "host", ProcessorName(), SystemMemoryBytes(),
-              executor_.budget().total()} {
+              executor_.budget().total(), kAllTypes} {
     catalogue_.algorithms.push_back(MakeGetrf(executor_));
     catalogue_.algorithms.push_back(MakeBlockLu(executor_));
     catalogue_.algorithms.push_back(MakeGem(executor_));

@@ -60,7 +60,7 @@ absl::Status Subtract(int cores, const AnyMatrix& a, Op op, const AnyMatrix& x, 
   }
   return AddPanels(T{-1}, a, op, x.As<T>(), w.As<T>(), scratch,
                    [&](const AnyMatrix& part, const MatrixView<T>& panel) {
-                     ScaleInto(cores, part, nullptr, nullptr, AsAny(panel));
+                     ScaleInto(cores, part, nullptr, nullptr, panel);
                    });
 }
 
