@@ -225,6 +225,12 @@ const ComplexGalleryKind& ComplexGalleryNamed(const std::string& name) {
   std::abort();  // A misspelt name is a bug of the test.
 }
 
+ComplexMatrix GalleryMatrix(const std::string& name, int64_t n, DType dtype) {
+  return Rounded(
+      IsComplex(dtype) ? ComplexGalleryNamed(name).make(n) : AsComplex(GalleryNamed(name).make(n)),
+      dtype);
+}
+
 const std::vector<int64_t>& GallerySizes() {
   static const auto* sizes = new std::vector<int64_t>{0, 1, 2, 3, 5, 10, 33, 129};
   return *sizes;

@@ -48,6 +48,9 @@ const std::vector<ComplexGalleryKind>& ComplexGallery();
 
 const ComplexGalleryKind& ComplexGalleryNamed(const std::string& name);
 
+// The kind of that name for the type, in its precision.
+ComplexMatrix GalleryMatrix(const std::string& name, int64_t n, DType dtype);
+
 // 0, 1, 2, 3, 5, 10, 33, 129; and 1000 for those who ask.
 const std::vector<int64_t>& GallerySizes();
 
