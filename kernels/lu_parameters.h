@@ -31,7 +31,8 @@ struct FactorView {
   PreparationStats preparation = {};    // what is known of that
 };
 
-// When a diagonal element is bad, so that the column's largest candidate takes its place.
+// When a diagonal element is bad, so that the column's largest candidate takes its place. |x| is
+// Abs1 of a complex number.
 enum class PivotRule : uint8_t {
   kNone,       // never
   kPartial,    // always: partial pivoting

@@ -50,6 +50,14 @@ std::string ToText(double ratio) {
   return {text, std::to_chars(text, text + sizeof text, ratio).ptr};
 }
 
+std::optional<DType> DTypeNamed(absl::string_view name) {
+  for (const DType dtype :
+       {DType::kFloat32, DType::kFloat64, DType::kComplex64, DType::kComplex128}) {
+    if (name == ToAbsl(NameOf(dtype))) return dtype;
+  }
+  return std::nullopt;
+}
+
 struct Line {
   absl::string_view method;
   DType dtype = DType::kFloat64;
@@ -62,11 +70,9 @@ std::optional<Line> ParseLine(absl::string_view text) {
   Line line;
   if (fields.size() != 4 || !IsMethod(fields[0])) return std::nullopt;
   line.method = fields[0];
-  if (fields[1] == ToAbsl(NameOf(DType::kFloat32))) {
-    line.dtype = DType::kFloat32;
-  } else if (fields[1] != ToAbsl(NameOf(DType::kFloat64))) {
-    return std::nullopt;
-  }
+  const std::optional<DType> dtype = DTypeNamed(fields[1]);
+  if (!dtype) return std::nullopt;
+  line.dtype = *dtype;
   if (!absl::SimpleAtoi(fields[2], &line.n) || line.n < 1 || line.n > kMaxOrder ||
       !absl::SimpleAtod(fields[3], &line.ratio) || !IsRatio(line.ratio)) {
     return std::nullopt;

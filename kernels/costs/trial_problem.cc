@@ -51,9 +51,10 @@ absl::StatusOr<TrialProblem> TrialProblem::Create(
 
 void TrialProblem::Fill() {
   uint64_t state = static_cast<uint64_t>(n_);
-  DispatchReal(dtype_, [&](auto tag) {
+  const int64_t parts = IsComplex(dtype_) ? 2 : 1;
+  DispatchReal(RealOf(dtype_), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    std::generate_n(matrix_.as<T>(), n_ * n_, [&] {  // splitmix64, since matrices are large
+    std::generate_n(matrix_.as<T>(), parts * n_ * n_, [&] {  // splitmix64, since matrices are large
       uint64_t z = state += 0x9e3779b97f4a7c15;
       z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
       z = (z ^ z >> 27) * 0x94d049bb133111eb;

@@ -20,7 +20,8 @@ double SteadySeconds();
 
 double Median(std::vector<double> values);  // not empty
 
-// n x n, entries uniform in (-1, 1), with memory of the device for any of the methods.
+// n x n, entries (parts of complex ones) uniform in (-1, 1), with memory of the device for any of
+// the methods.
 class TrialProblem {
  public:
   static absl::StatusOr<TrialProblem> Create(Device& device, DType dtype, int64_t n,

@@ -2,13 +2,16 @@
 #ifndef CROUT_KERNELS_ICM_PIVOT_RULE_H_
 #define CROUT_KERNELS_ICM_PIVOT_RULE_H_
 
+#include <complex>
+
 #include "kernels/lu_parameters.h"
 
 namespace crout {
 
 // Whether a diagonal element must give way to its column's largest candidate. Both arguments are
-// absolute values: of l_jj, and the largest of l_ij, i >= j (read only by the threshold rule). Zero
-// and NaN are bad by every rule but kNone.
+// absolute values (Abs1 of complex numbers, which chooses the candidate too): of l_jj, and the
+// largest of l_ij, i >= j (read only by the threshold rule). Zero and NaN are bad by every rule but
+// kNone.
 constexpr bool IsBad(const PivotCriterion& criterion, double diagonal, double largest) {
   switch (criterion.rule) {
     case PivotRule::kNone:
@@ -30,6 +33,17 @@ constexpr bool HasConverged(T before, T now, T tolerance) {
   const T change = now > before ? now - before : before - now;
   const T size = now < 0 ? -now : now;
   return change - change == 0 && change <= tolerance * size;
+}
+
+// The same of complex iterates, both measured by |Re| + |Im| (Abs1), which needs no square root.
+template <class Part>
+constexpr bool HasConverged(const std::complex<Part>& before, const std::complex<Part>& now,
+                            Part tolerance) {
+  const auto abs = [](Part x) { return x < 0 ? -x : x; };
+  const Part change = abs(now.real() - before.real()) + abs(now.imag() - before.imag());
+  // Each part by itself: their sum may be beyond the range, and times a tolerance of 0 NaN.
+  const Part size = tolerance * abs(now.real()) + tolerance * abs(now.imag());
+  return change - change == 0 && change <= size;
 }
 
 }  // namespace crout

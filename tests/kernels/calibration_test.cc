@@ -19,10 +19,12 @@ class Pretending final : public LuAlgorithm {
  public:
   using TimeOf = std::function<absl::Duration(DType dtype, int64_t n, int call)>;
 
-  Pretending(testing::Failpoints& clock, PivotRule pivoting, TimeOf time, absl::Status status)
+  Pretending(testing::Failpoints& clock, PivotRule pivoting, EnumSet<DType> types, TimeOf time,
+             absl::Status status)
       : clock_(clock), time_(std::move(time)), status_(std::move(status)) {
     traits_.name = "pretending";
     traits_.pivoting = pivoting;
+    traits_.types = types;
   }
 
   const MethodTraits& traits() const override { return traits_; }
@@ -53,7 +55,7 @@ class CalibrationTest : public ::testing::Test {
   void Add(Pretending::TimeOf time, PivotRule pivoting = PivotRule::kPartial,
            absl::Status status = absl::OkStatus()) {
     algorithms_.push_back(
-        std::make_unique<Pretending>(clock_, pivoting, std::move(time), std::move(status)));
+        std::make_unique<Pretending>(clock_, pivoting, types_, std::move(time), std::move(status)));
   }
   void Run() {
     auto context = device_->CreateContext();
@@ -64,6 +66,7 @@ class CalibrationTest : public ::testing::Test {
     return algorithms_[method]->PredictSeconds(dtype, n);
   }
 
+  EnumSet<DType> types_ = kAllTypes;  // of those that are added
   testing::Failpoints clock_;
   const std::unique_ptr<Device> device_ = host::MakeDevice({.threads = 1});
   std::vector<std::unique_ptr<LuAlgorithm>> algorithms_;
@@ -84,6 +87,19 @@ TEST_F(CalibrationTest, PredictsWhatWasMeasured) {
   EXPECT_GT(Predict(1, 24), Predict(0, 24));
   EXPECT_LT(Predict(1, 24, DType::kFloat32), Predict(0, 24, DType::kFloat32));
   EXPECT_GT(Predict(1, 40, DType::kFloat32), Predict(0, 40, DType::kFloat32));
+}
+
+TEST_F(CalibrationTest, EachTypeIsMeasuredWithTheMethodsThatTakeIt) {
+  Add([](DType dtype, int64_t, int) { return (1 + static_cast<int>(dtype)) * absl::Seconds(10); });
+  types_ = {DType::kComplex64};
+  Add(Always(absl::Seconds(7)));
+  Run();
+  for (const DType dtype :
+       {DType::kFloat32, DType::kFloat64, DType::kComplex64, DType::kComplex128}) {
+    EXPECT_NEAR(Predict(0, 16, dtype), 10 * (1 + static_cast<int>(dtype)), 1);
+    const bool taken = dtype == DType::kComplex64;
+    EXPECT_NEAR(Predict(1, 16, dtype), taken ? 7 : 16e-3, taken ? 1 : 0);
+  }
 }
 
 TEST_F(CalibrationTest, BeyondTheLargestOrderTheCorrectionFades) {

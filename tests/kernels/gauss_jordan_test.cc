@@ -1,8 +1,6 @@
-// Gauss-Jordan on the host: solutions, inverses and singular matrices.
-#include <cstring>
-
+// Gauss-Jordan on the host, in every type: solutions, inverses and singular matrices.
 #include "kernels/host/device/host_device.h"
-#include "tests/support/job_runner.h"
+#include "tests/support/method_runner.h"
 #include "tests/support/ratios.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/status_matchers.h"
@@ -12,54 +10,59 @@ namespace {
 
 class GaussJordanTest : public ::testing::TestWithParam<DType> {
  protected:
-  // X, with info in info_.
-  absl::StatusOr<HostMatrix> Solve(const HostMatrix& a, int64_t n, const HostMatrix& b,
-                                   int64_t nrhs, StopRequested stop = JobRunner::NeverStop()) {
-    const DirectSolver& solver = *device_->direct_solvers().front();
-    std::vector<std::byte> lhs = Packed(a, n, n, GetParam());
-    std::vector<std::byte> rhs = Packed(b, n, nrhs, GetParam());
-    std::vector<std::byte> workspace(*solver.WorkspaceBytes(GetParam(), n, nrhs));
-    const int64_t ld = std::max<int64_t>(1, n);
-    const absl::Status status =
-        solver.Solve(runner_.context(), {lhs.data(), GetParam(), n, n, ld},
-                     {rhs.data(), GetParam(), n, nrhs, ld}, workspace, stop);
-    if (!status.ok()) return status;
-    info_ = runner_.context().report().info;
-    return Unpacked(rhs.data(), {nullptr, GetParam(), Layout::kColumnMajor, n, nrhs});
+  absl::StatusOr<DirectSolution> Solve(
+      const ComplexMatrix& a, int64_t n, const ComplexMatrix& b, int64_t nrhs,
+      StopRequested stop = [] { return false; }) {
+    return runner_.SolveDirectly(a, n, b, nrhs, dtype_, stop);
   }
 
+  // Right-hand sides of the type, the same numbers in those of equal precision.
+  ComplexMatrix RightHandSides(int64_t n, int64_t nrhs) const {
+    return Rounded(
+        IsComplex(dtype_) ? RandomComplex(n, nrhs, 3) : AsComplex(RandomMatrix(n, nrhs, 3)),
+        dtype_);
+  }
+
+  const DType dtype_ = GetParam();
   const std::unique_ptr<Device> device_ = host::MakeDevice({});
-  JobRunner runner_{*device_};
-  int32_t info_ = -1;
+  MethodRunner runner_{*device_};
 };
 
-HostMatrix Identity(int64_t n) {
-  HostMatrix i(n * n, 0.0);
+ComplexMatrix Identity(int64_t n) {
+  ComplexMatrix i(n * n);
   for (int64_t k = 0; k < n; ++k) i[k + k * n] = 1;
   return i;
 }
 
 TEST_P(GaussJordanTest, ByHand) {
   // [0 2; 4 0] X = [2 4; 8 12]: X = [2 3; 1 2].
-  ASSERT_OK_AND_ASSIGN(HostMatrix x, Solve({0, 4, 2, 0}, 2, {2, 8, 4, 12}, 2));
-  EXPECT_EQ(x, (HostMatrix{2, 1, 3, 2}));
-  EXPECT_EQ(info_, 0);
-  ASSERT_OK_AND_ASSIGN(x, Solve({0, 4, 2, 0}, 2, Identity(2), 2));
-  EXPECT_EQ(x, (HostMatrix{0, 0.5, 0.25, 0}));
+  ASSERT_OK_AND_ASSIGN(DirectSolution solution, Solve({0, 4, 2, 0}, 2, {2, 8, 4, 12}, 2));
+  EXPECT_EQ(solution.x, (ComplexMatrix{2, 1, 3, 2}));
+  EXPECT_EQ(solution.info, 0);
+  EXPECT_EQ(solution.ipiv, (std::vector<int64_t>{2, 2}));
+  ASSERT_OK_AND_ASSIGN(solution, Solve({0, 4, 2, 0}, 2, Identity(2), 2));
+  EXPECT_EQ(solution.x, (ComplexMatrix{0, 0.5, 0.25, 0}));
+  if (!IsComplex(dtype_)) return;
+  const std::complex<double> i{0, 1};
+  ASSERT_OK_AND_ASSIGN(solution, Solve({0, 4.0 * i, 2, 0}, 2, {2, 8, 4.0 * i, 12}, 2));
+  EXPECT_EQ(solution.x, (ComplexMatrix{-2.0 * i, 1, -3.0 * i, 2.0 * i}));
 }
 
 TEST_P(GaussJordanTest, SolvesTheGallery) {
-  for (const char* name : {"random", "diagonally_dominant", "upper_triangular", "lower_triangular",
-                           "shift", "near_underflow", "near_overflow"}) {
+  std::vector<std::string> names = {
+      "random", "diagonally_dominant", "upper_triangular", "lower_triangular",
+      "shift",  "near_underflow",      "near_overflow"};
+  if (IsComplex(dtype_)) names.insert(names.end(), {"complex_random", "helmholtz"});
+  for (const std::string& name : names) {
     for (const int64_t n : {0, 1, 2, 3, 5, 10, 31, 33, 63, 64, 65, 129, 257}) {
-      SCOPED_TRACE(std::string(name) + " " + std::to_string(n));
-      const HostMatrix a = Rounded(GalleryNamed(name).make(n), GetParam());
+      SCOPED_TRACE(name + " " + std::to_string(n));
+      const ComplexMatrix a = GalleryMatrix(name, n, dtype_);
       for (const int64_t nrhs : {0, 1, 7, 130}) {
-        const HostMatrix x_true = RandomMatrix(n, nrhs, 3);
-        const HostMatrix b = Rounded(Multiply(a, n, Op::kNone, x_true, nrhs), GetParam());
-        ASSERT_OK_AND_ASSIGN(const HostMatrix x, Solve(a, n, b, nrhs));
-        EXPECT_EQ(info_, 0);
-        EXPECT_LT(SolveRatio(a, n, Op::kNone, x, b, nrhs, GetParam()), kThreshold);
+        const ComplexMatrix x_true = RightHandSides(n, nrhs);
+        const ComplexMatrix b = Rounded(Multiply(a, n, Op::kNone, x_true, nrhs), dtype_);
+        ASSERT_OK_AND_ASSIGN(const DirectSolution solution, Solve(a, n, b, nrhs));
+        EXPECT_EQ(solution.info, 0);
+        EXPECT_LT(SolveRatio(a, n, Op::kNone, solution.x, b, nrhs, dtype_), kThreshold);
       }
     }
   }
@@ -67,23 +70,32 @@ TEST_P(GaussJordanTest, SolvesTheGallery) {
 
 TEST_P(GaussJordanTest, Inverts) {
   const int64_t n = kSanitized ? 300 : 1050;  // wide
-  const HostMatrix a = Rounded(GalleryNamed("diagonally_dominant").make(n), GetParam());
-  ASSERT_OK_AND_ASSIGN(const HostMatrix x, Solve(a, n, Identity(n), n));
-  EXPECT_LT(SolveRatio(a, n, Op::kNone, x, Identity(n), n, GetParam()), kThreshold);
+  const ComplexMatrix a = GalleryMatrix("diagonally_dominant", n, dtype_);
+  ASSERT_OK_AND_ASSIGN(const DirectSolution inverse, Solve(a, n, Identity(n), n));
+  // A few columns tell of all, and the residuals of all take long.
+  const int64_t last = n - 3;
+  ComplexMatrix x(inverse.x.begin() + last * n, inverse.x.end());
+  ComplexMatrix i = Identity(n);
+  i.erase(i.begin(), i.begin() + last * n);
+  EXPECT_LT(SolveRatio(a, n, Op::kNone, x, i, 3, dtype_), kThreshold);
+  x.assign(inverse.x.begin(), inverse.x.begin() + 3 * n);
+  i = Identity(n);
+  i.resize(3 * n);
+  EXPECT_LT(SolveRatio(a, n, Op::kNone, x, i, 3, dtype_), kThreshold);
 }
 
 TEST_P(GaussJordanTest, NamesTheColumnWithoutAPivot) {
   for (const char* name : {"zero", "zero_first_column", "zero_half_columns", "zero_last_column"}) {
-    const GalleryKind& kind = GalleryNamed(name);
     for (const int64_t n : {1, 10, 129}) {
-      ASSERT_OK(Solve(kind.make(n), n, RandomMatrix(n, 2, 1), 2));
-      EXPECT_EQ(info_, kind.singular_at(n));
+      ASSERT_OK_AND_ASSIGN(const DirectSolution solution,
+                           Solve(GalleryMatrix(name, n, dtype_), n, RightHandSides(n, 2), 2));
+      EXPECT_EQ(solution.info, GalleryNamed(name).singular_at(n));
     }
   }
 }
 
 TEST_P(GaussJordanTest, StopsBetweenBlocks) {
-  const HostMatrix a = RandomMatrix(200, 200, 1);
+  const ComplexMatrix a = GalleryMatrix("random", 200, dtype_);
   int asked = 0;
   EXPECT_THAT(Solve(a, 200, Identity(200), 200, [&] { return ++asked == 3; }),
               FailsWith(absl::StatusCode::kCancelled, "stopped"));
@@ -91,18 +103,19 @@ TEST_P(GaussJordanTest, StopsBetweenBlocks) {
 }
 
 TEST_P(GaussJordanTest, ShapesMustAgree) {
-  std::vector<double> memory(100);
+  std::vector<std::complex<double>> memory(100);
   auto* data = reinterpret_cast<std::byte*>(memory.data());
   const DirectSolver& solver = *device_->direct_solvers().front();
   EXPECT_EQ(solver.name(), "gauss_jordan");
-  EXPECT_THAT(solver.Solve(runner_.context(), {data, GetParam(), 3, 3, 3},
-                           {data, GetParam(), 2, 1, 2}, {}, JobRunner::NeverStop()),
+  EXPECT_THAT(solver.Solve(runner_.context(), {data, dtype_, 3, 3, 3}, {data, dtype_, 2, 1, 2}, {},
+                           [] { return false; }),
               FailsWith(absl::StatusCode::kInvalidArgument, "3 x 3"));
-  EXPECT_LT(solver.PredictSeconds(GetParam(), 100, 1), solver.PredictSeconds(GetParam(), 1000, 1));
+  EXPECT_LT(solver.PredictSeconds(dtype_, 100, 1), solver.PredictSeconds(dtype_, 1000, 1));
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, GaussJordanTest,
-                         ::testing::Values(DType::kFloat32, DType::kFloat64),
+                         ::testing::Values(DType::kFloat32, DType::kFloat64, DType::kComplex64,
+                                           DType::kComplex128),
                          [](const auto& info) { return std::string(NameOf(info.param)); });
 
 }  // namespace

@@ -1,5 +1,7 @@
 // What host and device versions of the iterative Crout method share.
 #include <cmath>
+#include <complex>
+#include <limits>
 
 #include "kernels/icm/pivot_rule.h"
 #include "kernels/icm/run_record.h"
@@ -36,6 +38,25 @@ TEST(HasConvergedTest, IsRelativeAndNeverTrueForNotFinite) {
     EXPECT_FALSE(HasConverged(wrong, wrong, 0.5));
     EXPECT_FALSE(HasConverged(1.0, wrong, 0.5));
     EXPECT_FALSE(HasConverged(wrong, 1.0, 0.5));
+  }
+}
+
+TEST(HasConvergedTest, OfComplexNumbersGoesByTheSumOfTheParts) {
+  using Complex = std::complex<double>;
+  EXPECT_TRUE(HasConverged(Complex{1, 2}, Complex{1, 2}, 0.0));
+  EXPECT_FALSE(HasConverged(Complex{1, 2}, Complex{1, std::nextafter(2.0, 3)}, 0.0));
+  // The parts change by 1 in all; the modulus of 60 + 40 i is 72.
+  EXPECT_TRUE(HasConverged(Complex{59.5, 40.5}, Complex{60, 40}, 0.01));
+  EXPECT_FALSE(HasConverged(Complex{59.5, 40.75}, Complex{60, 40}, 0.01));
+  EXPECT_FALSE(HasConverged(Complex{1e-300, 1e-300}, Complex{0, 0}, 0.5));
+  constexpr double kLargest = std::numeric_limits<double>::max();
+  EXPECT_TRUE(HasConverged(Complex{kLargest, kLargest}, Complex{kLargest, kLargest}, 0.0));
+  for (const double wrong : {double{NAN}, double{INFINITY}, -double{INFINITY}}) {
+    for (const Complex bad : {Complex{wrong, 0}, Complex{0, wrong}}) {
+      EXPECT_FALSE(HasConverged(bad, bad, 0.5));
+      EXPECT_FALSE(HasConverged(Complex{1, 1}, bad, 0.5));
+      EXPECT_FALSE(HasConverged(bad, Complex{1, 1}, 0.5));
+    }
   }
 }
 

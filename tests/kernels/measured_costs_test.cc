@@ -249,7 +249,9 @@ TEST(CostRatiosTest, LinesThatNobodyWritesAreRefused) {
     std::string text = none.Serialize("key\n" + line);  // the key's second line is a ratio's
     return text;
   };
-  EXPECT_TRUE(CostRatios::Parse(with_line("getrf f64 256 1.5"), "key").ok());
+  for (const char* line : {"getrf f64 256 1.5", "getrf c64 256 1.5", "getrf c128 256 1.5"}) {
+    EXPECT_TRUE(CostRatios::Parse(with_line(line), "key").ok());
+  }
   for (const char* line : {"",
                            "getrf",
                            "getrf f64 256",
@@ -264,6 +266,7 @@ TEST(CostRatiosTest, LinesThatNobodyWritesAreRefused) {
                            "getrf f64 256 0",
                            "getrf f64 256 -1",
                            "getrf f64 256 1e9",
+                           "getrf f16 256 1.5",
                            "getrf f64 256 0x1p2",
                            "getrf f64 256 1.50",
                            "Getrf f64 256 1.5",

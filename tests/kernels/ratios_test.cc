@@ -29,7 +29,7 @@ HostMatrix Product(bool unit_in_l) {
 }
 
 // The ratio itself, and its probe.
-class FactorRatioTest : public ::testing::TestWithParam<decltype(&FactorRatio)> {
+class FactorRatioTest : public ::testing::TestWithParam<decltype(&FactorRatio<double>)> {
  protected:
   static double Ratio(const HostMatrix& a, const HostMatrix& lu, const std::vector<int64_t>& ipiv,
                       UnitDiagonal unit_diagonal, DType dtype) {
@@ -71,7 +71,7 @@ TEST_P(FactorRatioTest, IsMeasuredInUnitsOfTheType) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, FactorRatioTest,
-                         ::testing::Values(&FactorRatio, &ProbedFactorRatio));
+                         ::testing::Values(&FactorRatio<double>, &ProbedFactorRatio<double>));
 
 // One wrong element is all that either can see.
 TEST(ProbedFactorRatioTest, IsTheRatioWhereOneElementIsWrong) {

@@ -6,8 +6,24 @@
 #include <cstring>
 #include <random>
 
+#include "kernels/scalar.h"
+
 namespace crout::testing {
 namespace {
+
+template <class Scalar>
+using Long = std::conditional_t<kIsComplex<Scalar>, std::complex<long double>, long double>;
+
+// x in another type. A complex number becomes a real one only if it is one.
+template <class To, class From>
+To Element(From x) {
+  if constexpr (kIsComplex<From> && !kIsComplex<To>) {
+    if (x.imag() != 0) std::abort();  // A bug of the test.
+    return static_cast<To>(x.real());
+  } else {
+    return ConvertTo<To>(x);
+  }
+}
 
 HostMatrix Zero(int64_t n) { return HostMatrix(n * n, 0.0); }
 
@@ -114,6 +130,43 @@ void Reflect(HostMatrix& a, int64_t n, uint64_t seed) {
   }
 }
 
+// Row i and column j times random numbers of modulus 1.
+ComplexMatrix WithPhases(const HostMatrix& a, int64_t n) {
+  constexpr double kPi = 3.14159265358979323846;
+  const HostMatrix angles = RandomMatrix(2 * n, 1, 9);
+  ComplexMatrix out(a.size());
+  for (int64_t j = 0; j < n; ++j) {
+    for (int64_t i = 0; i < n; ++i) {
+      out[i + j * n] = std::polar(1.0, kPi * (angles[i] + angles[n + j])) * a[i + j * n];
+    }
+  }
+  return out;
+}
+
+ComplexMatrix ComplexRandom(int64_t n) { return RandomComplex(n, n, 1); }
+
+ComplexMatrix Hermitian(int64_t n) {
+  ComplexMatrix a = RandomComplex(n, n, 2);
+  for (int64_t j = 0; j < n; ++j) {
+    for (int64_t i = 0; i < j; ++i) a[j + i * n] = std::conj(a[i + j * n]);
+    a[j + j * n] = a[j + j * n].real();
+  }
+  return a;
+}
+
+ComplexMatrix Helmholtz(int64_t n) {
+  const auto width = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(n))));
+  ComplexMatrix a(n * n);
+  for (int64_t i = 0; i < n; ++i) {
+    a[i + i * n] = {4 - 1.5, 0.7};
+    for (const int64_t j : {i + 1, i + width}) {
+      if (j >= n || (j == i + 1 && j % width == 0)) continue;
+      a[i + j * n] = a[j + i * n] = -1;
+    }
+  }
+  return a;
+}
+
 }  // namespace
 
 const std::vector<GalleryKind>& Gallery() {
@@ -148,6 +201,36 @@ const GalleryKind& GalleryNamed(const std::string& name) {
   std::abort();  // A misspelt name is a bug of the test.
 }
 
+const std::vector<ComplexGalleryKind>& ComplexGallery() {
+  static const auto* kinds = [] {
+    auto* all = new std::vector<ComplexGalleryKind>{
+        {"complex_random", ComplexRandom, Never, false},
+        {"hermitian", Hermitian, Never, false},
+        {"helmholtz", Helmholtz, Never, true},
+    };
+    for (const GalleryKind& kind : Gallery()) {
+      if (kind.name == "gfpp") continue;
+      const auto make = [real = kind.make](int64_t n) { return WithPhases(real(n), n); };
+      all->push_back({kind.name, make, kind.singular_at, kind.well_conditioned});
+    }
+    return all;
+  }();
+  return *kinds;
+}
+
+const ComplexGalleryKind& ComplexGalleryNamed(const std::string& name) {
+  for (const ComplexGalleryKind& kind : ComplexGallery()) {
+    if (kind.name == name) return kind;
+  }
+  std::abort();  // A misspelt name is a bug of the test.
+}
+
+ComplexMatrix GalleryMatrix(const std::string& name, int64_t n, DType dtype) {
+  return Rounded(
+      IsComplex(dtype) ? ComplexGalleryNamed(name).make(n) : AsComplex(GalleryNamed(name).make(n)),
+      dtype);
+}
+
 const std::vector<int64_t>& GallerySizes() {
   static const auto* sizes = new std::vector<int64_t>{0, 1, 2, 3, 5, 10, 33, 129};
   return *sizes;
@@ -173,57 +256,95 @@ HostMatrix WithCondition(int64_t n, double condition, uint64_t seed) {
   return a;
 }
 
-HostMatrix Rounded(HostMatrix a, DType dtype) {
-  if (dtype == DType::kFloat32) {
-    for (double& v : a) v = static_cast<float>(v);
+ComplexMatrix RandomComplex(int64_t rows, int64_t cols, uint64_t seed) {
+  const HostMatrix re = RandomMatrix(rows, cols, 2 * seed);
+  const HostMatrix im = RandomMatrix(rows, cols, 2 * seed + 1);
+  ComplexMatrix a(re.size());
+  for (size_t i = 0; i < a.size(); ++i) a[i] = {re[i], im[i]};
+  return a;
+}
+
+ComplexMatrix AsComplex(const HostMatrix& a) { return {a.begin(), a.end()}; }
+
+template <class Scalar>
+std::vector<Scalar> Rounded(std::vector<Scalar> a, DType dtype) {
+  if (RealOf(dtype) == DType::kFloat32) {
+    using Narrow = std::conditional_t<kIsComplex<Scalar>, std::complex<float>, float>;
+    for (Scalar& v : a) v = ConvertTo<Scalar>(ConvertTo<Narrow>(v));
   }
   return a;
 }
 
-HostMatrix Transposed(const HostMatrix& a, int64_t rows, int64_t cols) {
-  HostMatrix t(a.size());
+template <class Scalar>
+std::vector<Scalar> Transposed(const std::vector<Scalar>& a, int64_t rows, int64_t cols) {
+  std::vector<Scalar> t(a.size());
   for (int64_t j = 0; j < cols; ++j) {
     for (int64_t i = 0; i < rows; ++i) t[j + i * cols] = a[i + j * rows];
   }
   return t;
 }
 
-HostMatrix Multiply(const HostMatrix& a, int64_t n, Op op, const HostMatrix& x, int64_t nrhs) {
-  const HostMatrix m = op == Op::kNone ? a : Transposed(a, n, n);
-  HostMatrix b(n * nrhs);
+template <class Scalar>
+std::vector<Scalar> Applied(Op op, const std::vector<Scalar>& a, int64_t n) {
+  if (op == Op::kNone) return a;
+  std::vector<Scalar> t = Transposed(a, n, n);
+  if (op == Op::kConjugateTranspose) std::transform(t.begin(), t.end(), t.begin(), Conj<Scalar>);
+  return t;
+}
+
+template <class Scalar>
+std::vector<Scalar> Multiply(const std::vector<Scalar>& a, int64_t n, Op op,
+                             const std::vector<Scalar>& x, int64_t nrhs) {
+  const std::vector<Scalar> m = Applied(op, a, n);
+  std::vector<Scalar> b(n * nrhs);
   for (int64_t j = 0; j < nrhs; ++j) {
-    std::vector<long double> sum(n, 0);
+    std::vector<Long<Scalar>> sum(n);
     for (int64_t k = 0; k < n; ++k) {
-      const long double xk = x[k + j * n];
-      for (int64_t i = 0; i < n; ++i) sum[i] += m[i + k * n] * xk;
+      const Long<Scalar> xk(x[k + j * n]);
+      for (int64_t i = 0; i < n; ++i) sum[i] += Long<Scalar>(m[i + k * n]) * xk;
     }
-    for (int64_t i = 0; i < n; ++i) b[i + j * n] = static_cast<double>(sum[i]);
+    std::transform(sum.begin(), sum.end(), &b[j * n], ConvertTo<Scalar, Long<Scalar>>);
   }
   return b;
 }
 
-std::vector<std::byte> Packed(const HostMatrix& a, int64_t rows, int64_t cols, DType dtype,
+template <class Scalar>
+std::vector<std::byte> Packed(const std::vector<Scalar>& a, int64_t rows, int64_t cols, DType dtype,
                               Layout layout) {
   if (layout == Layout::kRowMajor) {
     return Packed(Transposed(a, rows, cols), cols, rows, dtype, Layout::kColumnMajor);
   }
   std::vector<std::byte> bytes(a.size() * SizeOf(dtype));
-  DispatchReal(dtype, [&](auto tag) {
+  DispatchDType(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    std::copy(a.begin(), a.end(), reinterpret_cast<T*>(bytes.data()));
+    std::transform(a.begin(), a.end(), reinterpret_cast<T*>(bytes.data()), Element<T, Scalar>);
   });
   return bytes;
 }
 
-HostMatrix Unpacked(const std::byte* data, const PackedMatrix& shape) {
-  HostMatrix a(shape.rows * shape.cols);
-  DispatchReal(shape.dtype, [&](auto tag) {
+template <class Scalar>
+std::vector<Scalar> Unpacked(const std::byte* data, const PackedMatrix& shape) {
+  std::vector<Scalar> a(shape.rows * shape.cols);
+  DispatchDType(shape.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     std::vector<T> typed(a.size());
     if (!a.empty()) std::memcpy(typed.data(), data, typed.size() * sizeof(T));
-    std::copy(typed.begin(), typed.end(), a.begin());
+    std::transform(typed.begin(), typed.end(), a.begin(), Element<Scalar, T>);
   });
   return shape.layout == Layout::kRowMajor ? Transposed(a, shape.cols, shape.rows) : a;
 }
+
+#define CROUT_INSTANTIATE(Scalar)                                                             \
+  template std::vector<Scalar> Rounded(std::vector<Scalar>, DType);                           \
+  template std::vector<Scalar> Transposed(const std::vector<Scalar>&, int64_t, int64_t);      \
+  template std::vector<Scalar> Applied(Op, const std::vector<Scalar>&, int64_t);              \
+  template std::vector<Scalar> Multiply(const std::vector<Scalar>&, int64_t, Op,              \
+                                        const std::vector<Scalar>&, int64_t);                 \
+  template std::vector<std::byte> Packed(const std::vector<Scalar>&, int64_t, int64_t, DType, \
+                                         Layout);                                             \
+  template std::vector<Scalar> Unpacked(const std::byte*, const PackedMatrix&)
+CROUT_INSTANTIATE(double);
+CROUT_INSTANTIATE(std::complex<double>);
+#undef CROUT_INSTANTIATE
 
 }  // namespace crout::testing

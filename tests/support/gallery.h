@@ -2,7 +2,9 @@
 #ifndef CROUT_TESTS_SUPPORT_GALLERY_H_
 #define CROUT_TESTS_SUPPORT_GALLERY_H_
 
+#include <complex>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -10,8 +12,10 @@
 
 namespace crout::testing {
 
-// n x n, column-major, element (i, j) at [i + j * n].
+// n x n, column-major, element (i, j) at [i + j * n]. The functions below that take either are
+// templates over its elements, double where a call has braces alone.
 using HostMatrix = std::vector<double>;
+using ComplexMatrix = std::vector<std::complex<double>>;
 
 struct GalleryKind {
   std::string name;
@@ -28,29 +32,63 @@ const std::vector<GalleryKind>& Gallery();
 
 const GalleryKind& GalleryNamed(const std::string& name);
 
+// The same for complex types.
+struct ComplexGalleryKind {
+  std::string name;
+  std::function<ComplexMatrix(int64_t n)> make;
+  int64_t (*singular_at)(int64_t n);
+  bool well_conditioned;
+};
+
+// The kinds of Gallery(), each row and column of them times a random phase, which leaves singular
+// values as they are; but for "gfpp", whose growth needs moduli that are equal to the last bit. And
+// "complex_random", "hermitian" (indefinite), "helmholtz": a five-point Laplacian on a square
+// grid, less a complex shift.
+const std::vector<ComplexGalleryKind>& ComplexGallery();
+
+const ComplexGalleryKind& ComplexGalleryNamed(const std::string& name);
+
+// The kind of that name for the type, in its precision.
+ComplexMatrix GalleryMatrix(const std::string& name, int64_t n, DType dtype);
+
 // 0, 1, 2, 3, 5, 10, 33, 129; and 1000 for those who ask.
 const std::vector<int64_t>& GallerySizes();
 
 // n x nrhs, uniform in [-1, 1].
 HostMatrix RandomMatrix(int64_t rows, int64_t cols, uint64_t seed);
 
+// Both parts uniform in [-1, 1].
+ComplexMatrix RandomComplex(int64_t rows, int64_t cols, uint64_t seed);
+
 // Reflected on both sides: singular values 1, ..., 1/condition in geometric progression.
 HostMatrix WithCondition(int64_t n, double condition, uint64_t seed);
 
-// Rounds every entry to `dtype`'s precision.
-HostMatrix Rounded(HostMatrix a, DType dtype);
+ComplexMatrix AsComplex(const HostMatrix& a);
 
-HostMatrix Transposed(const HostMatrix& a, int64_t rows, int64_t cols);
+// Rounds every entry to `dtype`'s precision.
+template <class Scalar = double>
+std::vector<Scalar> Rounded(std::vector<Scalar> a, DType dtype);
+
+template <class Scalar = double>
+std::vector<Scalar> Transposed(const std::vector<Scalar>& a, int64_t rows, int64_t cols);
+
+// op(A), n x n.
+template <class Scalar = double>
+std::vector<Scalar> Applied(Op op, const std::vector<Scalar>& a, int64_t n);
 
 // op(A) X in long double, rounded.
-HostMatrix Multiply(const HostMatrix& a, int64_t n, Op op, const HostMatrix& x, int64_t nrhs);
+template <class Scalar = double>
+std::vector<Scalar> Multiply(const std::vector<Scalar>& a, int64_t n, Op op,
+                             const std::vector<Scalar>& x, int64_t nrhs);
 
-// The bytes of a packed matrix of `dtype` and `layout`.
-std::vector<std::byte> Packed(const HostMatrix& a, int64_t rows, int64_t cols, DType dtype,
+// The bytes of a packed matrix of `dtype` and `layout`. The elements of a real type are real.
+template <class Scalar = double>
+std::vector<std::byte> Packed(const std::vector<Scalar>& a, int64_t rows, int64_t cols, DType dtype,
                               Layout layout = Layout::kColumnMajor);
 
-// The inverse of Packed.
-HostMatrix Unpacked(const std::byte* data, const PackedMatrix& shape);
+// The inverse of Packed. `Scalar` is complex where the type is.
+template <class Scalar = double>
+std::vector<Scalar> Unpacked(const std::byte* data, const PackedMatrix& shape);
 
 }  // namespace crout::testing
 

@@ -151,7 +151,7 @@ class HostBlockLu final : public LuAlgorithm {
     for (int64_t k = 0; k < a.rows; ++k) ipiv[k] = k + 1;
     bool stopped = false;
     executor_.Run(WidthFor(a.rows * a.cols), [&](int cores) {
-      DispatchReal(a.dtype, [&](auto tag) {
+      DispatchDType(a.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         BlockLu lu(a.As<T>(), reinterpret_cast<T*>(workspace.data()), context.report(), stop);
         lu.Run(cores);
@@ -166,6 +166,7 @@ class HostBlockLu final : public LuAlgorithm {
   Executor& executor_;
   const MethodTraits traits_{.name = "block_lu",
                              .description = "blocked LU without pivoting, OpenMP task graph",
+                             .types = kAllTypes,
                              .unit_diagonal = UnitDiagonal::kL,
                              .pivoting = PivotRule::kNone,
                              .stoppable = true};

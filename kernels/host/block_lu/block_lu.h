@@ -15,9 +15,9 @@ namespace crout::host {
 // diagonally dominant ones. Each tile sees the same operations in the same order however many
 // threads there are: the bits do not depend on their number.
 //
-// It refuses where a pivot underflows, that is, where |u_kk| is below the type's smallest normal
-// number: info = k + 1, and rows and columns from k on are left unfinished. A pivot that is merely
-// small is taken; the pivot growth tells.
+// It refuses where a pivot underflows, that is, where |u_kk| (Abs1 of a complex one) is below the
+// type's smallest normal number: info = k + 1, and rows and columns from k on are left unfinished.
+// A pivot that is merely small is taken; the pivot growth tells.
 std::unique_ptr<LuAlgorithm> MakeBlockLu(Executor& executor);
 
 }  // namespace crout::host

@@ -2,11 +2,11 @@
 #ifndef CROUT_KERNELS_HOST_BLOCK_LU_TILE_LU_H_
 #define CROUT_KERNELS_HOST_BLOCK_LU_TILE_LU_H_
 
-#include <cmath>
 #include <cstdint>
 #include <limits>
 
 #include "kernels/host/ops/blas.h"
+#include "kernels/scalar.h"
 
 namespace crout::host {
 
@@ -15,7 +15,7 @@ inline constexpr int64_t kTileLeaf = 16;
 template <class T>
 int64_t FactorLeaf(const MatrixView<T>& a) {
   for (int64_t k = 0; k < a.rows; ++k) {
-    if (std::abs(a(k, k)) < std::numeric_limits<T>::min()) return k + 1;
+    if (Abs1(a(k, k)) < std::numeric_limits<RealPart<T>>::min()) return k + 1;
     for (int64_t i = k + 1; i < a.rows; ++i) a(i, k) /= a(k, k);
     for (int64_t j = k + 1; j < a.cols; ++j) {
       for (int64_t i = k + 1; i < a.rows; ++i) a(i, j) -= a(i, k) * a(k, j);

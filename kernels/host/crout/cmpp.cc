@@ -1,7 +1,6 @@
 #include "kernels/host/crout/cmpp.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "kernels/host/device/parallel_for.h"
 #include "kernels/host/ops/blas.h"
 #include "kernels/icm/pivot_rule.h"
+#include "kernels/scalar.h"
 #include "kernels/stop_requested.h"
 #include "kernels/util/status_macros.h"
 
@@ -136,9 +136,9 @@ class CroutMethod {
 
   // BLAS multiplies by reciprocals: those must be normal numbers.
   bool ReciprocalsAreSafe(int64_t begin, int64_t end) const {
-    constexpr T kSmallest = std::numeric_limits<T>::min();
+    constexpr RealPart<T> kSmallest = std::numeric_limits<RealPart<T>>::min();
     for (int64_t k = begin; k < end; ++k) {
-      const T pivot = std::abs(a_(k, k));
+      const RealPart<T> pivot = Abs1(a_(k, k));
       if (!(pivot >= kSmallest && pivot <= 1 / kSmallest)) return false;
     }
     return true;
@@ -147,7 +147,7 @@ class CroutMethod {
   // Exchanges rows within the panel [begin, end) alone.
   void Pivot(int64_t k, int64_t begin, int64_t end) {
     const int64_t p = LargestRow(&a_(0, k), k, a_.rows);
-    if (p == k || !IsBad(criterion_, std::abs(a_(k, k)), std::abs(a_(p, k)))) return;
+    if (p == k || !IsBad(criterion_, Abs1(a_(k, k)), Abs1(a_(p, k)))) return;
     ipiv_[k] = p + 1;
     for (int64_t j = begin; j < end; ++j) std::swap(a_(k, j), a_(p, j));
   }
@@ -182,7 +182,7 @@ class HostCrout final : public LuAlgorithm {
         parameters.pivoting.value_or(PivotCriterion{.rule = traits_.pivoting});
     absl::Status status;
     executor_.Run(WidthFor(a.rows * a.cols), [&](int cores) {
-      DispatchReal(a.dtype, [&](auto tag) {
+      DispatchDType(a.dtype, [&](auto tag) {
         CroutMethod method(a.As<typename decltype(tag)::type>(), ipiv, criterion, cores);
         status = method.Run(context.report(), stop);
         context.report().info = static_cast<int32_t>(method.info());
@@ -203,6 +203,7 @@ std::unique_ptr<LuAlgorithm> MakeCmpp(Executor& executor) {
       executor,
       MethodTraits{.name = "cmpp",
                    .description = "Crout's method, partial or conditional pivoting (Cejka 2023)",
+                   .types = kAllTypes,
                    .unit_diagonal = UnitDiagonal::kU,
                    .pivoting = PivotRule::kPartial,
                    .takes_pivoting = true,
@@ -213,6 +214,7 @@ std::unique_ptr<LuAlgorithm> MakeCm(Executor& executor) {
   return std::make_unique<HostCrout>(executor,
                                      MethodTraits{.name = "cm",
                                                   .description = "Crout's method without pivoting",
+                                                  .types = kAllTypes,
                                                   .unit_diagonal = UnitDiagonal::kU,
                                                   .pivoting = PivotRule::kNone,
                                                   .stoppable = true});

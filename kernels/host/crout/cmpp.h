@@ -14,7 +14,8 @@ namespace crout::host {
 //
 // For k = 0, 1, ...:
 //   l_ik = a_ik - sum_{m<k} l_im u_mk            i >= k
-//   where l_kk is bad, exchange rows k and p, where |l_pk| is largest over i >= k
+//   where l_kk is bad, exchange rows k and p, where |l_pk| is largest over i >= k (of complex
+//   numbers |Re| + |Im|, Abs1, here and in the rules below)
 //   u_kj = (a_kj - sum_{m<k} l_km u_mj) / l_kk   j > k
 
 // "cmpp": every l_kk is bad (partial pivoting), unless LuParameters::pivoting says otherwise:

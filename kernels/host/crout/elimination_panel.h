@@ -3,19 +3,20 @@
 #define CROUT_KERNELS_HOST_CROUT_ELIMINATION_PANEL_H_
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <utility>
 
 #include "kernels/matrix.h"
+#include "kernels/scalar.h"
 
 namespace crout::host {
 
-// The row of the element of largest absolute value in column[begin, end), the first if several.
+// The row of the element of largest absolute value (Abs1 of a complex one, as LAPACK's pivots) in
+// column[begin, end), the first if several.
 template <class T>
 int64_t LargestRow(const T* column, int64_t begin, int64_t end) {
-  const T* largest = std::max_element(column + begin, column + end,
-                                      [](T x, T y) { return std::abs(x) < std::abs(y); });
+  const T* largest =
+      std::max_element(column + begin, column + end, [](T x, T y) { return Abs1(x) < Abs1(y); });
   return largest - column;
 }
 

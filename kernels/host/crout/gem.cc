@@ -70,7 +70,7 @@ class HostGem final : public LuAlgorithm {
                       StopRequested stop) const override {
     absl::Status status;
     executor_.Run(WidthFor(a.rows * a.cols), [&](int cores) {
-      DispatchReal(a.dtype, [&](auto tag) {
+      DispatchDType(a.dtype, [&](auto tag) {
         Gem gem(a.As<typename decltype(tag)::type>(), ipiv, cores);
         status = gem.Run(context.report(), stop);
         context.report().info = static_cast<int32_t>(gem.info());
@@ -83,6 +83,7 @@ class HostGem final : public LuAlgorithm {
   Executor& executor_;
   const MethodTraits traits_{.name = "gem",
                              .description = "Gaussian elimination, partial pivoting, in blocks",
+                             .types = kAllTypes,
                              .unit_diagonal = UnitDiagonal::kL,
                              .pivoting = PivotRule::kPartial,
                              .stoppable = true};

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
+#include <map>
 #include <utility>
 
 #include "kernels/costs/trial_problem.h"
@@ -16,7 +18,7 @@ constexpr std::array<int64_t, 5> kOrders = {4, 8, 16, 32, kLargestCalibrated};
 constexpr std::array<int, kOrders.size()> kTurns = {15, 9, 5, 3, 3};
 
 using Seconds = std::array<double, kOrders.size()>;  // by order
-using Measured = std::array<Seconds, 2>;             // by type
+using Measured = std::map<DType, Seconds>;           // the types that a method computes in
 
 double LogRatio(int64_t a, int64_t b) {
   return std::log(static_cast<double>(a) / static_cast<double>(b));
@@ -37,7 +39,9 @@ class CalibratedAlgorithm final : public LuAlgorithm {
     return inner_->ReportBytes(dtype, n, parameters);
   }
   double PredictSeconds(DType dtype, int64_t n) const override {
-    const Seconds& seconds = measured_[static_cast<size_t>(dtype)];
+    const auto found = measured_.find(dtype);
+    if (found == measured_.end()) return inner_->PredictSeconds(dtype, n);
+    const Seconds& seconds = found->second;
     if (n <= kOrders.front()) return seconds.front();
     if (n >= kOrders.back()) {
       const double wrong_by = seconds.back() / inner_->PredictSeconds(dtype, kOrders.back());
@@ -64,56 +68,58 @@ class CalibratedAlgorithm final : public LuAlgorithm {
   const Measured measured_;
 };
 
-// In every type, so that one run of the trials serves all.
 bool IsChosenByAuto(const LuAlgorithm& algorithm) {
-  return algorithm.traits().pivoting != PivotRule::kNone && algorithm.TakesDense(DType::kFloat32) &&
-         algorithm.TakesDense(DType::kFloat64);
+  return algorithm.traits().pivoting != PivotRule::kNone;
 }
 
-absl::Status TimeInTurns(ExecutionContext& context, TrialProblem& problem, int turns,
-                         const std::vector<const LuAlgorithm*>& methods,
-                         std::vector<double>& medians) {
+absl::StatusOr<std::vector<double>> TimeInTurns(ExecutionContext& context, TrialProblem& problem,
+                                                int turns,
+                                                const std::vector<const LuAlgorithm*>& methods) {
   std::vector<std::vector<double>> seconds(methods.size());
   for (int turn = 0; turn < turns; ++turn) {
     for (size_t i = 0; i < methods.size(); ++i) {
       CROUT_ASSIGN_OR_RETURN(seconds[i].emplace_back(), problem.TimeFactor(context, *methods[i]));
     }
   }
-  for (size_t i = 0; i < methods.size(); ++i) medians[i] = Median(seconds[i]);
-  return absl::OkStatus();
+  std::vector<double> medians;
+  for (std::vector<double>& of_method : seconds) medians.push_back(Median(std::move(of_method)));
+  return medians;
 }
 
-absl::StatusOr<std::vector<Measured>> Measure(ExecutionContext& context,
-                                              const std::vector<const LuAlgorithm*>& methods) {
-  std::vector<Measured> measured(methods.size());
-  std::vector<double> medians(methods.size());
-  for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
-    for (size_t o = 0; o < kOrders.size(); ++o) {
-      CROUT_ASSIGN_OR_RETURN(TrialProblem problem,
-                             TrialProblem::Create(context.device(), dtype, kOrders[o], methods));
-      CROUT_RETURN_IF_ERROR(TimeInTurns(context, problem, kTurns[o], methods, medians));
-      for (size_t i = 0; i < methods.size(); ++i) {
-        measured[i][static_cast<size_t>(dtype)][o] = medians[i];
-      }
-    }
+using MeasuredMethods = std::map<const LuAlgorithm*, Measured>;
+
+// Times those of `all` that compute in the type.
+absl::Status Measure(ExecutionContext& context, DType dtype,
+                     const std::vector<const LuAlgorithm*>& all, MeasuredMethods& measured) {
+  std::vector<const LuAlgorithm*> methods;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(methods),
+               [dtype](const LuAlgorithm* method) { return method->TakesDense(dtype); });
+  for (size_t o = 0; o < kOrders.size(); ++o) {
+    CROUT_ASSIGN_OR_RETURN(TrialProblem problem,
+                           TrialProblem::Create(context.device(), dtype, kOrders[o], methods));
+    CROUT_ASSIGN_OR_RETURN(const std::vector<double> medians,
+                           TimeInTurns(context, problem, kTurns[o], methods));
+    for (size_t i = 0; i < methods.size(); ++i) measured[methods[i]][dtype][o] = medians[i];
   }
-  return measured;
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 void Calibrate(ExecutionContext& context, std::vector<std::unique_ptr<LuAlgorithm>>& algorithms) {
-  std::vector<std::unique_ptr<LuAlgorithm>*> slots;
   std::vector<const LuAlgorithm*> methods;
-  for (std::unique_ptr<LuAlgorithm>& algorithm : algorithms) {
-    if (!IsChosenByAuto(*algorithm)) continue;
-    slots.push_back(&algorithm);
-    methods.push_back(algorithm.get());
+  for (const auto& algorithm : algorithms) {
+    if (IsChosenByAuto(*algorithm)) methods.push_back(algorithm.get());
   }
-  const absl::StatusOr<std::vector<Measured>> measured = Measure(context, methods);
-  if (!measured.ok()) return;
-  for (size_t i = 0; i < slots.size(); ++i) {
-    *slots[i] = std::make_unique<CalibratedAlgorithm>(std::move(*slots[i]), (*measured)[i]);
+  MeasuredMethods measured;
+  for (const DType dtype :
+       {DType::kFloat32, DType::kFloat64, DType::kComplex64, DType::kComplex128}) {
+    if (!Measure(context, dtype, methods, measured).ok()) return;
+  }
+  for (std::unique_ptr<LuAlgorithm>& algorithm : algorithms) {
+    const auto found = measured.find(algorithm.get());
+    if (found == measured.end()) continue;
+    algorithm = std::make_unique<CalibratedAlgorithm>(std::move(algorithm), found->second);
   }
 }
 

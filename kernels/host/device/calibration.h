@@ -15,12 +15,12 @@ namespace crout::host {
 inline constexpr int64_t kLargestCalibrated = 48;
 
 // Times those of `algorithms` that pivot, from which `auto` chooses, on random matrices of orders 4
-// to kLargestCalibrated, and puts in place of each the same method with another PredictSeconds:
-// what it took, between the orders by a power law; beyond them its own prediction times what that
-// was wrong by at the last, a factor that fades to 1. They take turns and medians count, so that
-// other work on the machine disturbs none of them alone. Takes some milliseconds, on the calling
-// thread and with the cores that jobs of these sizes lease. Where a method fails all stay as they
-// were.
+// to kLargestCalibrated, in every type that they compute in, and puts in place of each the same
+// method with another PredictSeconds: what it took, between the orders by a power law; beyond them
+// its own prediction times what that was wrong by at the last, a factor that fades to 1. They take
+// turns and medians count, so that other work on the machine disturbs none of them alone. Takes
+// some milliseconds, on the calling thread and with the cores that jobs of these sizes lease. Where
+// a method fails all stay as they were.
 void Calibrate(ExecutionContext& context, std::vector<std::unique_ptr<LuAlgorithm>>& algorithms);
 
 }  // namespace crout::host

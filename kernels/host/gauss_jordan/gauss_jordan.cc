@@ -79,13 +79,14 @@ class HostGaussJordan final : public DirectSolver {
     static constexpr MethodTraits kTraits = {
         .name = "gauss_jordan",
         .description =
-            "Gauss-Jordan elimination by stripes, partial pivoting (Carcenac; Eyvazov 2022)"};
+            "Gauss-Jordan elimination by stripes, partial pivoting (Carcenac; Eyvazov 2022)",
+        .types = kAllTypes};
     return kTraits;
   }
 
   // The interchanges.
-  absl::StatusOr<size_t> WorkspaceBytes(DType, int64_t n, int64_t nrhs) const override {
-    CROUT_RETURN_IF_ERROR(MatrixBytes(n, nrhs, DType::kFloat64).status());
+  absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n, int64_t nrhs) const override {
+    CROUT_RETURN_IF_ERROR(MatrixBytes(n, nrhs, dtype).status());
     return MatrixBytes(n, 1, DType::kFloat64);
   }
 
@@ -105,7 +106,7 @@ class HostGaussJordan final : public DirectSolver {
     }
     absl::Status status;
     executor_.Run(WidthFor(a.rows * std::max(a.rows, b.cols)), [&](int cores) {
-      DispatchReal(a.dtype, [&](auto tag) {
+      DispatchDType(a.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         GaussJordan method(a.As<T>(), b.As<T>(), reinterpret_cast<int64_t*>(workspace.data()),
                            cores);

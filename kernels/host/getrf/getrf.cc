@@ -1,37 +1,18 @@
 #include "kernels/host/getrf/getrf.h"
 
-#include <lapacke.h>
-
 #include <algorithm>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/host/device/cost_model.h"
 #include "kernels/host/ops/blas.h"
+#include "kernels/host/ops/lapack.h"
 #include "kernels/stop_requested.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::host {
 namespace {
-
-lapack_int CallGetrf(const MatrixView<float>& a, lapack_int* ipiv) {
-  return LAPACKE_sgetrf_work(LAPACK_COL_MAJOR, a.rows, a.cols, a.data, a.ld, ipiv);
-}
-
-lapack_int CallGetrf(const MatrixView<double>& a, lapack_int* ipiv) {
-  return LAPACKE_dgetrf_work(LAPACK_COL_MAJOR, a.rows, a.cols, a.data, a.ld, ipiv);
-}
-
-void InterchangeRows(const MatrixView<float>& a, lapack_int first, lapack_int last,
-                     const lapack_int* ipiv) {
-  LAPACKE_slaswp_work(LAPACK_COL_MAJOR, a.cols, a.data, a.ld, first, last, ipiv, 1);
-}
-
-void InterchangeRows(const MatrixView<double>& a, lapack_int first, lapack_int last,
-                     const lapack_int* ipiv) {
-  LAPACKE_dlaswp_work(LAPACK_COL_MAJOR, a.cols, a.data, a.ld, first, last, ipiv, 1);
-}
 
 // From this order on the vendor's routine is called panel by panel, so that the factorization can
 // be stopped; below it, it is over before anybody waits for that.
@@ -63,14 +44,14 @@ class PanelGetrf {
  private:
   // False if xGETRF refused an argument.
   bool FactorPanel(int64_t j, int64_t width) {
-    const lapack_int info = CallGetrf(Block(a_, j, j, a_.rows - j, width), ipiv_ + j);
+    const lapack_int info = Getrf(Block(a_, j, j, a_.rows - j, width), ipiv_ + j);
     if (info < 0) {
       info_ = info;
       return false;
     }
     if (info > 0 && info_ == 0) info_ = static_cast<lapack_int>(j) + info;
     for (int64_t k = j; k < j + width; ++k) ipiv_[k] += static_cast<lapack_int>(j);
-    if (j > 0) InterchangeRows(Block(a_, 0, 0, a_.rows, j), j + 1, j + width, ipiv_);
+    if (j > 0) Laswp(Block(a_, 0, 0, a_.rows, j), j + 1, j + width, ipiv_);
     return true;
   }
 
@@ -85,7 +66,7 @@ class PanelGetrf {
     for (int64_t q = begin; q < a_.cols; q += strip) {
       if (q > begin) CROUT_RETURN_IF_ERROR(CheckNotStopped(stop_));
       const int64_t cols = std::min(strip, a_.cols - q);
-      InterchangeRows(Block(a_, 0, q, a_.rows, cols), j + 1, begin, ipiv_);
+      Laswp(Block(a_, 0, q, a_.rows, cols), j + 1, begin, ipiv_);
       const MatrixView<T> right = Block(a_, j, q, width, cols);
       TriangularSolve(CblasLeft, CblasLower, CblasUnit, diagonal, right);
       SubtractProduct(below, right, Block(a_, begin, q, rows, cols));
@@ -127,10 +108,10 @@ class HostGetrf final : public LuAlgorithm {
     lapack_int info = 0;
     absl::Status status;
     executor_.Run(WidthFor(a.rows * a.cols), [&](int) {
-      DispatchReal(a.dtype, [&](auto tag) {
+      DispatchDType(a.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         if (a.rows < kSmallestInPanels) {
-          info = CallGetrf(a.As<T>(), pivots);
+          info = Getrf(a.As<T>(), pivots);
           return;
         }
         PanelGetrf<T> panels(a.As<T>(), pivots, context.report(), stop);
@@ -150,6 +131,7 @@ class HostGetrf final : public LuAlgorithm {
   const MethodTraits traits_{
       .name = "getrf",
       .description = "LAPACK xGETRF (OpenBLAS): Gaussian elimination, partial pivoting",
+      .types = kAllTypes,
       .unit_diagonal = UnitDiagonal::kL,
       .pivoting = PivotRule::kPartial,
       .stoppable = true};

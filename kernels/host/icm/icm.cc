@@ -89,7 +89,7 @@ class HostIcm final : public LuAlgorithm {
     record->warm = parameters.start.has_value() ? 1 : 0;
     CROUT_ASSIGN_OR_RETURN(const Sizes layout, LayOut(a.dtype, grid, executor_.budget().total()));
     executor_.Run(WidthFor(a.rows * a.cols), [&](int cores) {
-      DispatchReal(a.dtype, [&](auto tag) {
+      DispatchDType(a.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         std::byte* memory = workspace.data() + layout.record;
         IcmBuffers<T> buffers;
@@ -155,6 +155,7 @@ std::unique_ptr<LuAlgorithm> MakeIcm(Executor& executor) {
   return std::make_unique<HostIcm>(
       executor, MethodTraits{.name = "icm",
                              .description = "iterative Crout's method, no pivoting (Cejka 2023)",
+                             .types = kAllTypes,
                              .unit_diagonal = UnitDiagonal::kU,
                              .pivoting = PivotRule::kNone,
                              .iterative = true,
@@ -165,6 +166,7 @@ std::unique_ptr<LuAlgorithm> MakeIcmpp(Executor& executor) {
   return std::make_unique<HostIcm>(
       executor, MethodTraits{.name = "icmpp",
                              .description = "iterative Crout's method, pivoting (Cejka 2023)",
+                             .types = kAllTypes,
                              .unit_diagonal = UnitDiagonal::kU,
                              .pivoting = PivotRule::kPartial,
                              .takes_pivoting = true,

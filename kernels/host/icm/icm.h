@@ -20,7 +20,8 @@ namespace crout::host {
 // Where pivoting: the first bad l_bb of a section masks what is beyond its row and column until it
 // has converged and rows are exchanged. An element counts as converged when it changes by no more
 // than the tolerance relative to itself, with all elements that it depends on; Inf and NaN never
-// do, and are an error only where all that they depend on is final. A section that no pivot
+// do, and are an error only where all that they depend on is final. Pivots and changes of complex
+// numbers are measured by |Re| + |Im| (Abs1). A section that no pivot
 // interrupts takes at most 2 s sweeps with tolerance 0 (s: its order), 2 s + p - 1 with p pivots if
 // it is dense and the first.
 //

@@ -3,7 +3,6 @@
 #define CROUT_KERNELS_HOST_ICM_ICM_RUN_H_
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "kernels/host/crout/elimination_panel.h"
 #include "kernels/host/icm/section_sweeps.h"
 #include "kernels/icm/run_record.h"
+#include "kernels/scalar.h"
 #include "kernels/stop_requested.h"
 
 namespace crout::host {
@@ -44,7 +44,7 @@ class IcmRun {
         buffers_(buffers),
         permutation_(permutation),
         options_(options),
-        tolerance_(static_cast<T>(options.tolerance)),
+        tolerance_(static_cast<RealPart<T>>(options.tolerance)),
         report_(report),
         stop_(stop),
         record_(record),
@@ -200,20 +200,18 @@ class IcmRun {
     record_.sweeps = ending.sweeps;
   }
 
-  T AbsDiagonal(int64_t j) const { return std::abs(lu_(j, j)); }
-
-  // Largest |l_ij| over i in [j, bottom); NaN is passed over.
-  T LargestInColumn(int64_t j, int64_t bottom) const {
-    T largest = 0;
+  // Largest |l_ij| (Abs1) over i in [j, bottom); NaN is passed over.
+  RealPart<T> LargestInColumn(int64_t j, int64_t bottom) const {
+    RealPart<T> largest = 0;
     for (int64_t i = j; i < bottom; ++i) {
-      if (std::abs(lu_(i, j)) > largest) largest = std::abs(lu_(i, j));
+      if (Abs1(lu_(i, j)) > largest) largest = Abs1(lu_(i, j));
     }
     return largest;
   }
 
   bool Bad(int64_t j, int64_t bottom) const {
     const bool compares = options_.criterion.rule == PivotRule::kThreshold;
-    return IsBad(options_.criterion, AbsDiagonal(j), compares ? LargestInColumn(j, bottom) : 0);
+    return IsBad(options_.criterion, Abs1(lu_(j, j)), compares ? LargestInColumn(j, bottom) : 0);
   }
 
   // The first bad pivot in [from, end) by what is known within the section, or `end`.
@@ -265,7 +263,7 @@ class IcmRun {
   const IcmBuffers<T> buffers_;
   std::vector<int64_t>& permutation_;
   const IcmOptions options_;
-  const T tolerance_;
+  const RealPart<T> tolerance_;
   DeviceReport& report_;
   const StopRequested stop_;
   RunRecord& record_;

@@ -8,7 +8,6 @@
 #define CROUT_KERNELS_HOST_ICM_SECTION_SWEEPS_H_
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "kernels/host/device/parallel_for.h"
 #include "kernels/host/ops/blas.h"
 #include "kernels/icm/pivot_rule.h"
+#include "kernels/scalar.h"
 
 namespace crout::host {
 
@@ -53,11 +53,12 @@ struct SweepResult {
 
 // x := now, and what changed.
 template <class T>
-void Accept(T now, T& x, T tolerance, int64_t depth, int64_t i, int64_t j, SweepResult& result) {
+void Accept(T now, T& x, RealPart<T> tolerance, int64_t depth, int64_t i, int64_t j,
+            SweepResult& result) {
   const bool has_converged = HasConverged(x, now, tolerance);
   x = now;
   // What has converged is finite.
-  if (!has_converged) result.Add(depth, false, std::isfinite(now), i, j);
+  if (!has_converged) result.Add(depth, false, IsFinite(now), i, j);
 }
 
 // One diagonal section. Depths: 2 j for l_ij, 2 i + 1 for u_ij.
@@ -65,7 +66,8 @@ template <class T>
 class DiagonalSweep {
  public:
   // s and x: order x order. `next` holds as many elements.
-  DiagonalSweep(const MatrixView<T>& s, const MatrixView<T>& x, T* next, T tolerance, int cores)
+  DiagonalSweep(const MatrixView<T>& s, const MatrixView<T>& x, T* next, RealPart<T> tolerance,
+                int cores)
       : s_(s),
         x_(x),
         next_{next, s.rows, s.cols, std::max<int64_t>(1, s.rows)},
@@ -154,7 +156,7 @@ class DiagonalSweep {
   const MatrixView<T> s_;
   const MatrixView<T> x_;
   const MatrixView<T> next_;
-  const T tolerance_;
+  const RealPart<T> tolerance_;
   const int cores_;
   int64_t columns_ = 0;  // of L that are swept
   int64_t rows_ = 0;     // of U, likewise
@@ -166,7 +168,7 @@ class DiagonalSweep {
 // on those before it alone. `strip` holds rows * kSweepTile elements.
 template <class T>
 SweepResult SweepBelow(const MatrixView<T>& s, const MatrixView<T>& u, const MatrixView<T>& x,
-                       T* strip, T tolerance, int64_t first) {
+                       T* strip, RealPart<T> tolerance, int64_t first) {
   SweepResult result;
   const int64_t from = std::min(first, s.cols) / kSweepTile * kSweepTile;
   for (int64_t begin = (s.cols - 1) / kSweepTile * kSweepTile; begin >= from; begin -= kSweepTile) {
@@ -194,7 +196,7 @@ SweepResult SweepBelow(const MatrixView<T>& s, const MatrixView<T>& u, const Mat
 // L. Depth: i. Rows are swept from the last to the first. `strip` holds kSweepTile * cols elements.
 template <class T>
 SweepResult SweepRight(const MatrixView<T>& s, const MatrixView<T>& l, const MatrixView<T>& x,
-                       T* strip, T tolerance, int64_t first) {
+                       T* strip, RealPart<T> tolerance, int64_t first) {
   SweepResult result;
   const int64_t from = std::min(first, s.rows) / kSweepTile * kSweepTile;
   for (int64_t begin = (s.rows - 1) / kSweepTile * kSweepTile; begin >= from; begin -= kSweepTile) {

@@ -1,26 +1,13 @@
-#include <lapacke.h>
-
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/host/device/cost_model.h"
+#include "kernels/host/ops/lapack.h"
 #include "kernels/host/solve/solvers.h"
 #include "kernels/util/checked_math.h"
 
 namespace crout::host {
 namespace {
-
-lapack_int CallGetrs(char trans, const MatrixView<float>& lu, const lapack_int* ipiv,
-                     const MatrixView<float>& b) {
-  return LAPACKE_sgetrs_work(LAPACK_COL_MAJOR, trans, lu.rows, b.cols, lu.data, lu.ld, ipiv, b.data,
-                             b.ld);
-}
-
-lapack_int CallGetrs(char trans, const MatrixView<double>& lu, const lapack_int* ipiv,
-                     const MatrixView<double>& b) {
-  return LAPACKE_dgetrs_work(LAPACK_COL_MAJOR, trans, lu.rows, b.cols, lu.data, lu.ld, ipiv, b.data,
-                             b.ld);
-}
 
 class HostGetrs final : public TriangularSolver {
  public:
@@ -29,6 +16,7 @@ class HostGetrs final : public TriangularSolver {
   const MethodTraits& traits() const override {
     static constexpr MethodTraits kTraits = {.name = "getrs",
                                              .description = "LAPACK xGETRS (OpenBLAS)",
+                                             .types = kAllTypes,
                                              .solves_with = {UnitDiagonal::kL}};
     return kTraits;
   }
@@ -47,12 +35,11 @@ class HostGetrs final : public TriangularSolver {
     auto* pivots = reinterpret_cast<lapack_int*>(workspace.data());
     std::transform(factor.ipiv, factor.ipiv + b.rows, pivots,
                    [](int64_t p) { return static_cast<lapack_int>(p); });
-    const char trans = op == Op::kNone ? 'N' : 'T';
     lapack_int info = 0;
     executor_.Run(WidthFor(b.rows * std::max(b.rows, b.cols)), [&](int) {
-      info = DispatchReal(b.dtype, [&](auto tag) {
+      info = DispatchDType(b.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
-        return CallGetrs(trans, factor.lu.As<T>(), pivots, b.As<T>());
+        return Getrs(op, factor.lu.As<T>(), pivots, b.As<T>());
       });
     });
     if (info != 0) return absl::InternalError(absl::StrCat("getrs refused argument ", -info));

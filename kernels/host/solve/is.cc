@@ -3,6 +3,7 @@
 #include "kernels/host/device/cost_model.h"
 #include "kernels/host/device/parallel_for.h"
 #include "kernels/host/ops/interchanges.h"
+#include "kernels/host/solve/conjugate.h"
 #include "kernels/host/solve/solvers.h"
 #include "kernels/icm/pivot_rule.h"
 #include "kernels/util/checked_math.h"
@@ -65,7 +66,7 @@ class Triangle {
 template <class T>
 class TriangularIteration {
  public:
-  TriangularIteration(const Triangle<T>& triangle, T tolerance)
+  TriangularIteration(const Triangle<T>& triangle, RealPart<T> tolerance)
       : t_(triangle), tolerance_(tolerance) {}
 
   // `b`: the right-hand side, used up; `next`: scratch. Both of length `order`, as x.
@@ -97,12 +98,13 @@ class TriangularIteration {
   }
 
   const Triangle<T> t_;
-  const T tolerance_;
+  const RealPart<T> tolerance_;
 };
 
 template <class T>
-void SolveColumn(const MatrixView<T>& lu, bool unit_in_l, Op op, T tolerance, T* x, T* scratch) {
-  const bool transposed = op == Op::kTranspose;
+void SolveColumn(const MatrixView<T>& lu, bool unit_in_l, Op op, RealPart<T> tolerance, T* x,
+                 T* scratch) {
+  const bool transposed = op != Op::kNone;
   const Triangle<T> l(lu, true, transposed, unit_in_l);
   const Triangle<T> u(lu, false, transposed, !unit_in_l);
   for (const Triangle<T>& triangle : {transposed ? u : l, transposed ? l : u}) {
@@ -119,6 +121,7 @@ class HostIs final : public TriangularSolver {
     static constexpr MethodTraits kTraits = {
         .name = "is",
         .description = "iterative substitution by Jacobi's sweeps (Cejka 2023)",
+        .types = kAllTypes,
         .iterative = true};
     return kTraits;
   }
@@ -139,9 +142,9 @@ class HostIs final : public TriangularSolver {
   absl::Status Solve(ExecutionContext&, const FactorView& factor, Op op, double tolerance,
                      const AnyMatrix& b, std::span<std::byte> workspace) const override {
     executor_.Run(WidthFor(b.rows * std::max(b.rows, b.cols)), [&](int cores) {
-      DispatchReal(b.dtype, [&](auto tag) {
+      DispatchDType(b.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
-        SolveAll(factor, op, static_cast<T>(tolerance), b.As<T>(),
+        SolveAll(factor, op, static_cast<RealPart<T>>(tolerance), b.As<T>(),
                  reinterpret_cast<T*>(workspace.data()), cores);
       });
     });
@@ -150,17 +153,19 @@ class HostIs final : public TriangularSolver {
 
  private:
   template <class T>
-  void SolveAll(const FactorView& factor, Op op, T tolerance, const MatrixView<T>& b, T* scratch,
-                int cores) const {
+  void SolveAll(const FactorView& factor, Op op, RealPart<T> tolerance, const MatrixView<T>& b,
+                T* scratch, int cores) const {
     const bool unit_in_l = factor.unit_diagonal == UnitDiagonal::kL;
     if (op == Op::kNone) ApplyInterchanges(factor.ipiv, InterchangeOrder::kForward, b);
+    if (op == Op::kConjugateTranspose) Conjugate(b);
     ParallelFor(cores, cores, [&](int64_t core) {
       for (int64_t j = core; j < b.cols; j += cores) {
         SolveColumn(factor.lu.As<T>(), unit_in_l, op, tolerance, &b(0, j),
                     scratch + 2 * core * b.rows);
       }
     });
-    if (op == Op::kTranspose) ApplyInterchanges(factor.ipiv, InterchangeOrder::kBackward, b);
+    if (op == Op::kConjugateTranspose) Conjugate(b);
+    if (op != Op::kNone) ApplyInterchanges(factor.ipiv, InterchangeOrder::kBackward, b);
   }
 
   Executor& executor_;

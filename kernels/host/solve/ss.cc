@@ -1,5 +1,6 @@
 #include "kernels/host/device/cost_model.h"
 #include "kernels/host/ops/interchanges.h"
+#include "kernels/host/solve/conjugate.h"
 #include "kernels/host/solve/solvers.h"
 
 namespace crout::host {
@@ -52,6 +53,7 @@ template <class T>
 void SolveAll(const FactorView& factor, Op op, const MatrixView<T>& b) {
   const Substitution<T> substitution(factor.lu.As<T>(), factor.unit_diagonal == UnitDiagonal::kL);
   if (op == Op::kNone) ApplyInterchanges(factor.ipiv, InterchangeOrder::kForward, b);
+  if (op == Op::kConjugateTranspose) Conjugate(b);
   for (int64_t j = 0; j < b.cols; ++j) {
     if (op == Op::kNone) {
       substitution.SolveL(&b(0, j));
@@ -61,7 +63,8 @@ void SolveAll(const FactorView& factor, Op op, const MatrixView<T>& b) {
       substitution.SolveTransposedL(&b(0, j));
     }
   }
-  if (op == Op::kTranspose) ApplyInterchanges(factor.ipiv, InterchangeOrder::kBackward, b);
+  if (op == Op::kConjugateTranspose) Conjugate(b);
+  if (op != Op::kNone) ApplyInterchanges(factor.ipiv, InterchangeOrder::kBackward, b);
 }
 
 class HostSs final : public TriangularSolver {
@@ -70,7 +73,9 @@ class HostSs final : public TriangularSolver {
 
   const MethodTraits& traits() const override {
     static constexpr MethodTraits kTraits = {
-        .name = "ss", .description = "sequential forward and backward substitution"};
+        .name = "ss",
+        .description = "sequential forward and backward substitution",
+        .types = kAllTypes};
     return kTraits;
   }
   double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override {
@@ -82,7 +87,7 @@ class HostSs final : public TriangularSolver {
   absl::Status Solve(ExecutionContext&, const FactorView& factor, Op op, double, const AnyMatrix& b,
                      std::span<std::byte>) const override {
     executor_.Run(Width::kOneCore, [&](int) {
-      DispatchReal(b.dtype,
+      DispatchDType(b.dtype,
                     [&](auto tag) { SolveAll(factor, op, b.As<typename decltype(tag)::type>()); });
     });
     return absl::OkStatus();

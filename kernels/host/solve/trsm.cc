@@ -1,25 +1,12 @@
-#include <cblas.h>
-
 #include <algorithm>
 
 #include "kernels/host/device/cost_model.h"
+#include "kernels/host/ops/blas.h"
 #include "kernels/host/ops/interchanges.h"
 #include "kernels/host/solve/solvers.h"
 
 namespace crout::host {
 namespace {
-
-void CallTrsm(CBLAS_UPLO uplo, CBLAS_TRANSPOSE trans, CBLAS_DIAG diag, const MatrixView<float>& lu,
-              const MatrixView<float>& b) {
-  cblas_strsm(CblasColMajor, CblasLeft, uplo, trans, diag, b.rows, b.cols, 1, lu.data, lu.ld,
-              b.data, b.ld);
-}
-
-void CallTrsm(CBLAS_UPLO uplo, CBLAS_TRANSPOSE trans, CBLAS_DIAG diag, const MatrixView<double>& lu,
-              const MatrixView<double>& b) {
-  cblas_dtrsm(CblasColMajor, CblasLeft, uplo, trans, diag, b.rows, b.cols, 1, lu.data, lu.ld,
-              b.data, b.ld);
-}
 
 template <class T>
 void SolveWith(const FactorView& factor, Op op, const MatrixView<T>& b) {
@@ -29,11 +16,11 @@ void SolveWith(const FactorView& factor, Op op, const MatrixView<T>& b) {
   const CBLAS_DIAG upper_diag = unit_in_l ? CblasNonUnit : CblasUnit;
   if (op == Op::kNone) {
     ApplyInterchanges(factor.ipiv, InterchangeOrder::kForward, b);
-    CallTrsm(CblasLower, CblasNoTrans, lower_diag, lu, b);
-    CallTrsm(CblasUpper, CblasNoTrans, upper_diag, lu, b);
+    TriangularSolve(CblasLeft, CblasLower, lower_diag, lu, b);
+    TriangularSolve(CblasLeft, CblasUpper, upper_diag, lu, b);
   } else {
-    CallTrsm(CblasUpper, CblasTrans, upper_diag, lu, b);
-    CallTrsm(CblasLower, CblasTrans, lower_diag, lu, b);
+    TriangularSolve(CblasLeft, CblasUpper, upper_diag, lu, b, ToCblas(op));
+    TriangularSolve(CblasLeft, CblasLower, lower_diag, lu, b, ToCblas(op));
     ApplyInterchanges(factor.ipiv, InterchangeOrder::kBackward, b);
   }
 }
@@ -44,7 +31,9 @@ class HostTrsm final : public TriangularSolver {
 
   const MethodTraits& traits() const override {
     static constexpr MethodTraits kTraits = {
-        .name = "trsm", .description = "row interchanges and two BLAS xTRSM (OpenBLAS)"};
+        .name = "trsm",
+        .description = "row interchanges and two BLAS xTRSM (OpenBLAS)",
+        .types = kAllTypes};
     return kTraits;
   }
   double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override {
@@ -56,7 +45,7 @@ class HostTrsm final : public TriangularSolver {
   absl::Status Solve(ExecutionContext&, const FactorView& factor, Op op, double, const AnyMatrix& b,
                      std::span<std::byte>) const override {
     executor_.Run(WidthFor(b.rows * std::max(b.rows, b.cols)), [&](int) {
-      DispatchReal(b.dtype,
+      DispatchDType(b.dtype,
                     [&](auto tag) { SolveWith(factor, op, b.As<typename decltype(tag)::type>()); });
     });
     return absl::OkStatus();

@@ -1,0 +1,25 @@
+// Solves with the conjugate transpose by those with the transpose.
+#ifndef CROUT_KERNELS_HOST_SOLVE_CONJUGATE_H_
+#define CROUT_KERNELS_HOST_SOLVE_CONJUGATE_H_
+
+#include <algorithm>
+
+#include "kernels/matrix.h"
+#include "kernels/scalar.h"
+
+namespace crout::host {
+
+// b := conj(b). A^H X = B is A^T conj(X) = conj(B): before and after a solve with the transpose
+// this makes it one with the conjugate transpose, exactly. Nothing for real types.
+template <class T>
+void Conjugate([[maybe_unused]] const MatrixView<T>& b) {
+  if constexpr (kIsComplex<T>) {
+    for (int64_t j = 0; j < b.cols; ++j) {
+      std::transform(&b(0, j), &b(0, j) + b.rows, &b(0, j), Conj<T>);
+    }
+  }
+}
+
+}  // namespace crout::host
+
+#endif  // CROUT_KERNELS_HOST_SOLVE_CONJUGATE_H_

@@ -1,0 +1,260 @@
+// What methods of the host do beside factoring and solving, in complex types: values by hand,
+// stops, warm starts, tolerances, refusals, what is not finite, predictions.
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <limits>
+#include <numeric>
+
+#include "kernels/host/device/host_device.h"
+#include "tests/support/method_runner.h"
+#include "tests/support/ratios.h"
+#include "tests/support/sanitizers.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout::testing {
+namespace {
+
+using Complex = std::complex<double>;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+// Each entry a little off, relative to itself.
+ComplexMatrix Perturbed(ComplexMatrix a, double change, uint64_t seed) {
+  const ComplexMatrix noise = RandomComplex(static_cast<int64_t>(a.size()), 1, seed);
+  for (size_t i = 0; i < a.size(); ++i) a[i] *= 1.0 + change * noise[i];
+  return a;
+}
+
+int64_t Sum(const std::vector<int64_t>& counts) {
+  return std::accumulate(counts.begin(), counts.end(), int64_t{0});
+}
+
+class ComplexMethodsTest : public ::testing::TestWithParam<DType> {
+ protected:
+  double Ratio(const ComplexMatrix& a, const MethodFactor& factor) const {
+    return FactorRatio(a, factor.n, factor.lu, factor.ipiv, factor.unit_diagonal, GetParam());
+  }
+
+  const DType dtype_ = GetParam();
+  const std::unique_ptr<Device> device_ = host::MakeDevice({});
+  MethodRunner runner_{*device_};
+};
+
+TEST_P(ComplexMethodsTest, FactorsAndSolvesByHand) {
+  const Complex i{0, 1};
+  // [2i 1; -4 5i] = [1 0; 2i 1] [2i 1; 0 3i] = [2i 0; -4 3i] [1 -i/2; 0 1].
+  const ComplexMatrix a = {2.0 * i, -4, 1, 5.0 * i};
+  for (const char* method : {"block_lu", "cm", "icm"}) {
+    ASSERT_OK_AND_ASSIGN(const MethodFactor factor, runner_.Factor(method, a, 2, dtype_));
+    const ComplexMatrix expected = factor.unit_diagonal == UnitDiagonal::kL
+                                       ? ComplexMatrix{2.0 * i, 2.0 * i, 1, 3.0 * i}
+                                       : ComplexMatrix{2.0 * i, -4, -0.5 * i, 3.0 * i};
+    EXPECT_EQ(factor.lu, expected) << method;
+  }
+  // With rows exchanged: x = [1; i] is the solution of these.
+  ASSERT_OK_AND_ASSIGN(MethodFactor factor, runner_.Factor("getrf", a, 2, dtype_));
+  EXPECT_EQ(factor.ipiv, (std::vector<int64_t>{2, 2}));
+  for (const char* solver : {"getrs", "trsm", "ss", "is"}) {
+    const auto expect = [&](Op op, const ComplexMatrix& b) {
+      ASSERT_OK_AND_ASSIGN(const ComplexMatrix x, runner_.Solve(solver, factor, op, b, 1));
+      EXPECT_NEAR(std::abs(x[0] - 1.0) + std::abs(x[1] - i), 0, 8 * UnitRoundoff(dtype_)) << solver;
+    };
+    expect(Op::kNone, {3.0 * i, -9});
+    expect(Op::kTranspose, {-2.0 * i, -4});
+    expect(Op::kConjugateTranspose, {-6.0 * i, 6});
+  }
+}
+
+TEST_P(ComplexMethodsTest, EveryStoppableMethodStopsBetweenPanels) {
+  const int64_t n = 600;
+  const ComplexMatrix a = GalleryMatrix("diagonally_dominant", n, dtype_);
+  for (const char* method : {"gem", "cmpp", "cm", "icm", "icmpp", "block_lu"}) {
+    int asked = 0;
+    EXPECT_THAT(runner_.Factor(method, a, n, dtype_, {}, [&] { return ++asked > 2; }),
+                FailsWith(absl::StatusCode::kCancelled, "stopped"))
+        << method;
+  }
+}
+
+TEST_P(ComplexMethodsTest, PivotRulesFactorAcrossBlocks) {
+  for (const int64_t n : {31, 33, 129, 257}) {
+    ComplexMatrix a = Rounded(RandomComplex(n, n, 4), dtype_);
+    for (int64_t k = 0; k + 1 < n; k += 2) a[k + k * n] = 0;
+    for (const PivotRule rule : {PivotRule::kPartial, PivotRule::kThreshold}) {
+      for (const char* method : {"cmpp", "icmpp"}) {
+        SCOPED_TRACE(std::string(method) + " " + std::to_string(n));
+        LuParameters parameters;
+        parameters.pivoting = PivotCriterion{.rule = rule};
+        ASSERT_OK_AND_ASSIGN(const MethodFactor factor,
+                             runner_.Factor(method, a, n, dtype_, parameters));
+        EXPECT_LT(Ratio(a, factor), kThreshold);
+      }
+    }
+  }
+}
+
+TEST_P(ComplexMethodsTest, WithoutPivotingAZeroEndsIt) {
+  for (const char* method : {"cm", "icm", "block_lu"}) {
+    for (const int64_t k : {0, 1, 31, 64, 256, 270}) {
+      ComplexMatrix a = GalleryMatrix("lower_triangular", 271, dtype_);
+      a[k + k * 271] = 0;
+      ASSERT_OK_AND_ASSIGN(const MethodFactor factor, runner_.Factor(method, a, 271, dtype_));
+      EXPECT_EQ(factor.info, k + 1) << method;
+    }
+  }
+}
+
+TEST_P(ComplexMethodsTest, BlockLuRefusesAPivotOfWhichBothPartsUnderflow) {
+  const double smallest = RealOf(dtype_) == DType::kFloat32 ? 0x1p-126 : 0x1p-1022;
+  for (const int64_t k : {0, 70, 299}) {
+    ComplexMatrix a = GalleryMatrix("lower_triangular", 300, dtype_);
+    a[k + k * 300] = {smallest / 4, -smallest / 4};
+    ASSERT_OK_AND_ASSIGN(const MethodFactor refused, runner_.Factor("block_lu", a, 300, dtype_));
+    EXPECT_EQ(refused.info, k + 1);
+    a[k + k * 300] = {smallest / 2, -smallest / 2};
+    ASSERT_OK_AND_ASSIGN(const MethodFactor taken, runner_.Factor("block_lu", a, 300, dtype_));
+    EXPECT_EQ(taken.info, 0);
+  }
+}
+
+TEST_P(ComplexMethodsTest, BitsDoNotDependOnTheThreads) {
+  if (kSanitized) GTEST_SKIP() << "order 1030 is for optimised builds";
+  const int64_t n = 1030;  // wide
+  const ComplexMatrix a = GalleryMatrix("diagonally_dominant", n, dtype_);
+  ComplexMatrix alone;
+  for (const int threads : {1, 2, 3}) {
+    const std::unique_ptr<Device> device = host::MakeDevice({.threads = threads});
+    ASSERT_OK_AND_ASSIGN(const MethodFactor factor,
+                         MethodRunner(*device).Factor("block_lu", a, n, dtype_));
+    if (threads == 1) alone = factor.lu;
+    EXPECT_EQ(factor.lu, alone) << threads;
+  }
+}
+
+TEST_P(ComplexMethodsTest, AWarmStartEndsInTheSameBits) {
+  const int64_t n = 129;
+  const ComplexMatrix before = ComplexGalleryNamed("diagonally_dominant").make(n);
+  const ComplexMatrix a = Rounded(Perturbed(before, 1e-3, 5), dtype_);
+  LuParameters parameters;
+  parameters.section_size = 50;
+  parameters.pivoting = PivotCriterion{.rule = PivotRule::kThreshold};
+  ASSERT_OK_AND_ASSIGN(MethodFactor start,
+                       runner_.Factor("icmpp", Rounded(before, dtype_), n, dtype_, parameters));
+  ASSERT_OK_AND_ASSIGN(const MethodFactor cold, runner_.Factor("icmpp", a, n, dtype_, parameters));
+  parameters.start = start.view();
+  ASSERT_OK_AND_ASSIGN(const MethodFactor warm, runner_.Factor("icmpp", a, n, dtype_, parameters));
+  EXPECT_TRUE(warm.iterations.warm);
+  EXPECT_EQ(warm.packed, cold.packed);
+  EXPECT_EQ(warm.ipiv, cold.ipiv);
+}
+
+TEST_P(ComplexMethodsTest, AStartWithUnitLIsRescaledAndAToleranceSavesSweeps) {
+  const int64_t n = 129;
+  const ComplexMatrix before = RandomComplex(n, n, 6);
+  const ComplexMatrix a = Rounded(Perturbed(before, 1e-6, 7), dtype_);
+  ASSERT_OK_AND_ASSIGN(MethodFactor start,
+                       runner_.Factor("getrf", Rounded(before, dtype_), n, dtype_));
+  LuParameters parameters;
+  parameters.section_size = 40;
+  ASSERT_OK_AND_ASSIGN(const MethodFactor cold, runner_.Factor("icmpp", a, n, dtype_, parameters));
+  parameters.start = start.view();
+  ASSERT_OK_AND_ASSIGN(const MethodFactor exact, runner_.Factor("icmpp", a, n, dtype_, parameters));
+  EXPECT_EQ(exact.ipiv, start.ipiv);  // getrf's order serves
+  EXPECT_LT(Ratio(a, exact), kThreshold);
+  parameters.tolerance = 1e-2;
+  ASSERT_OK_AND_ASSIGN(const MethodFactor rough, runner_.Factor("icmpp", a, n, dtype_, parameters));
+  EXPECT_LT(Sum(rough.iterations.sweeps), Sum(cold.iterations.sweeps) / 4);
+}
+
+TEST_P(ComplexMethodsTest, TheSweepLimitAborts) {
+  LuParameters parameters;
+  parameters.sweep_limit = 3;
+  EXPECT_THAT(runner_.Factor("icm", RandomComplex(50, 50, 1), 50, dtype_, parameters),
+              FailsWith(absl::StatusCode::kAborted, "after 3 sweeps"));
+}
+
+TEST_P(ComplexMethodsTest, AnElementOfWhichAPartIsNotFiniteNeverConverges) {
+  // l_10 of these, in one part alone.
+  for (const Complex bad : {Complex{0, kNan}, Complex{kNan, 0}, Complex{0, INFINITY}}) {
+    for (const char* method : {"icm", "icmpp"}) {
+      EXPECT_THAT(runner_.Factor(method, {1, bad, 0, 1}, 2, dtype_),
+                  FailsWith(absl::StatusCode::kInvalidArgument, "not finite"))
+          << method << " " << bad;
+    }
+  }
+}
+
+TEST_P(ComplexMethodsTest, SolversDeliverNanOfEitherPart) {
+  for (const Complex bad : {Complex{0, kNan}, Complex{kNan, 0}}) {
+    MethodFactor factor;
+    factor.n = 3;
+    factor.dtype = dtype_;
+    factor.ipiv = {1, 2, 3};
+    // l_20.
+    factor.packed = Packed(ComplexMatrix{1, 0.5, bad, 0, 1, 0.5, 0, 0, 1}, 3, 3, dtype_);
+    for (const char* solver : {"getrs", "trsm", "ss", "is"}) {
+      ASSERT_OK_AND_ASSIGN(const ComplexMatrix x,
+                           runner_.Solve(solver, factor, Op::kNone, {1, 1, 1}, 1));
+      EXPECT_TRUE(std::isnan(x[2].real()) || std::isnan(x[2].imag())) << solver;
+    }
+  }
+}
+
+TEST_P(ComplexMethodsTest, ATolerantSolveIsLessAccurate) {
+  const int64_t n = 100;
+  const ComplexMatrix a = GalleryMatrix("diagonally_dominant", n, dtype_);
+  ASSERT_OK_AND_ASSIGN(MethodFactor factor, runner_.Factor("getrf", a, n, dtype_));
+  const ComplexMatrix b = Rounded(RandomComplex(n, 2, 1), dtype_);
+  for (const Op op : {Op::kNone, Op::kConjugateTranspose}) {
+    ASSERT_OK_AND_ASSIGN(const ComplexMatrix rough, runner_.Solve("is", factor, op, b, 2, 1e-1));
+    EXPECT_GT(SolveRatio(a, n, op, rough, b, 2, dtype_), kThreshold);
+    EXPECT_LT(BackwardError(a, n, op, rough, b, 2), 1e-1);
+  }
+}
+
+// A complex operation is four real ones.
+TEST_P(ComplexMethodsTest, PredictionsGrowAsTheWorkDoes) {
+  const DType real = RealOf(dtype_);
+  const auto expect = [](std::string_view name, double complex, double real) {
+    EXPECT_GT(complex, 2.5 * real) << name;
+    EXPECT_LT(complex, 6 * real) << name;
+  };
+  for (const auto& method : device_->algorithms()) {
+    expect(method->name(), method->PredictSeconds(dtype_, 8000),
+           method->PredictSeconds(real, 8000));
+    for (const int64_t n : {0, 1, 10, 100}) EXPECT_GT(method->PredictSeconds(dtype_, n), 0);
+  }
+  for (const auto& solver : device_->solvers()) {
+    expect(solver->name(), solver->PredictSeconds(dtype_, 8000, 1000),
+           solver->PredictSeconds(real, 8000, 1000));
+  }
+  for (const auto& solver : device_->direct_solvers()) {
+    expect(solver->name(), solver->PredictSeconds(dtype_, 8000, 1000),
+           solver->PredictSeconds(real, 8000, 1000));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, ComplexMethodsTest,
+                         ::testing::Values(DType::kComplex64, DType::kComplex128),
+                         [](const auto& info) { return std::string(NameOf(info.param)); });
+
+// From order 4096 on, in panels.
+TEST(ComplexGetrfPanelsTest, FactorsNamesTheZeroPivotAndStops) {
+  if (kSanitized) GTEST_SKIP() << "order 4096 is for optimised builds";
+  constexpr int64_t kN = 4100;
+  const std::unique_ptr<Device> device = host::MakeDevice({});
+  MethodRunner runner(*device);
+  ComplexMatrix a = Rounded(RandomComplex(kN, kN, 1), DType::kComplex64);
+  int asked = 0;
+  EXPECT_THAT(runner.Factor("getrf", a, kN, DType::kComplex64, {}, [&] { return ++asked > 1; }),
+              FailsWith(absl::StatusCode::kCancelled, "stopped"));
+  std::fill_n(a.begin() + 3000 * kN, kN, 0);
+  ASSERT_OK_AND_ASSIGN(const MethodFactor factor, runner.Factor("getrf", a, kN, DType::kComplex64));
+  EXPECT_EQ(factor.info, 3001);
+  EXPECT_LT(ProbedFactorRatio(a, kN, factor.lu, factor.ipiv, UnitDiagonal::kL, DType::kComplex64),
+            kThreshold);
+}
+
+}  // namespace
+}  // namespace crout::testing
