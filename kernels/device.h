@@ -19,10 +19,11 @@ enum class DeviceKind : uint8_t { kHost, kCuda };
 
 struct DeviceInfo {
   DeviceKind kind = DeviceKind::kHost;
-  std::string name;           // "host", "cuda:0": in replies, labels and on the command line
-  std::string description;    // "NVIDIA H100 80GB HBM3", or the processor's
-  uint64_t memory_bytes = 0;  // of the device, as the driver or the system says
-  int parallelism = 1;        // jobs that can run side by side: streams, or cores
+  std::string name;             // "host", "cuda:0": in replies, labels and on the command line
+  std::string description;      // "NVIDIA H100 80GB HBM3", or the processor's
+  uint64_t memory_bytes = 0;    // of the device, as the driver or the system says
+  int parallelism = 1;          // jobs that can run side by side: streams, or cores
+  bool has_sparse_ops = false;  // whether matrices may stay sparse there (sparse_ops.h)
 };
 
 // Bytes of a device's memory, at one moment.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/host/device/parallel_for.h"
 #include "kernels/host/ops/convert.h"
 #include "kernels/numerics/componentwise.h"
 #include "kernels/numerics/max_abs.h"
@@ -60,6 +61,25 @@ absl::Status AddPanels(int cores, double alpha, bool absolute, const AnyMatrix& 
   return absl::OkStatus();
 }
 
+// out(i, j) := combine(b(i, j), sum over k of term(op(a)(i, k), x(k, j))), the sums in the order of
+// k.
+template <class Term, class Combine>
+void SumRows(int cores, const AnySparse& a, Op op, const MatrixView<double>& x,
+             const MatrixView<double>& b, const MatrixView<double>& out, Term term,
+             Combine combine) {
+  DispatchDType(a.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const SparseView<T> view = a.As<T>();
+    ParallelFor(cores, a.n, [&](int64_t i) {
+      for (int64_t j = 0; j < x.cols; ++j) {
+        double sum = 0;
+        view.ForRow(op, i, [&](int64_t k, T v) { sum += term(static_cast<double>(v), x(k, j)); });
+        out(i, j) = combine(b(i, j), sum);
+      }
+    });
+  });
+}
+
 }  // namespace
 
 absl::Status SubtractProduct(int cores, const AnyMatrix& a, Op op, const MatrixView<double>& x,
@@ -78,6 +98,20 @@ absl::Status AddAbsProduct(int cores, const AnyMatrix& a, Op op, const MatrixVie
   ScaleInto(cores, AsAny(x), nullptr, nullptr, AsAny(abs_x));
   TakeAbs(abs_x);
   return AddPanels(cores, 1, /*absolute=*/true, a, op, abs_x, w, scratch);
+}
+
+void ComputeResidual(int cores, const AnySparse& a, Op op, const MatrixView<double>& x,
+                     const MatrixView<double>& b, const MatrixView<double>& r) {
+  SumRows(
+      cores, a, op, x, b, r, [](double v, double x_k) { return v * x_k; },
+      [](double b_i, double sum) { return b_i - sum; });
+}
+
+void ComputeAbsProduct(int cores, const AnySparse& a, Op op, const MatrixView<double>& x,
+                       const MatrixView<double>& b, const MatrixView<double>& w) {
+  SumRows(
+      cores, a, op, x, b, w, [](double v, double x_k) { return std::abs(v) * std::abs(x_k); },
+      [](double b_i, double sum) { return sum + std::abs(b_i); });
 }
 
 double NormwiseBackwardError(double norm_op_a, const MatrixView<double>& x,

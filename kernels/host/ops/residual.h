@@ -4,6 +4,7 @@
 
 #include "kernels/matrix_ops.h"
 #include "kernels/memory.h"
+#include "kernels/sparse_view.h"
 
 namespace crout::host {
 
@@ -14,6 +15,13 @@ absl::Status SubtractProduct(int cores, const AnyMatrix& a, Op op, const MatrixV
 // w := w + |op(a)| |x|.
 absl::Status AddAbsProduct(int cores, const AnyMatrix& a, Op op, const MatrixView<double>& x,
                            const MatrixView<double>& w, MemoryResource& scratch);
+
+// r := b - op(a) x and w := |op(a)| |x| + |b|, in float64. `cores` as for ParallelFor; the result
+// does not depend on it.
+void ComputeResidual(int cores, const AnySparse& a, Op op, const MatrixView<double>& x,
+                     const MatrixView<double>& b, const MatrixView<double>& r);
+void ComputeAbsProduct(int cores, const AnySparse& a, Op op, const MatrixView<double>& x,
+                       const MatrixView<double>& b, const MatrixView<double>& w);
 
 // As MatrixOps::Residual defines it, from a residual r that is there.
 double NormwiseBackwardError(double norm_op_a, const MatrixView<double>& x,

@@ -23,6 +23,14 @@ constexpr int64_t kRows = 64;  // of op(A) at a time
 
 // Sums for rows [begin, begin + kRows) of op(A).
 struct Sums {
+  // For row i of those: an element of op(A), and of x what it is multiplied by.
+  void Add(int64_t i, Wide element, double x) {
+    const Wide term = element * x;
+    product[i] += term;
+    scale[i] += std::abs(term);
+    line[i] += std::abs(element);
+  }
+
   std::array<Wide, kRows> product = {};  // op(A) x
   std::array<Wide, kRows> scale = {};    // |op(A)| |x|
   std::array<Wide, kRows> line = {};     // |op(A)| 1
@@ -34,12 +42,18 @@ Sums SumRows(const MatrixView<const T>& a, Op op, const double* x, int64_t begin
   const int64_t depth = op == Op::kNone ? a.cols : a.rows;
   for (int64_t k = 0; k < depth; ++k) {
     for (int64_t i = 0; i < count; ++i) {
-      const Wide element = op == Op::kNone ? a(begin + i, k) : a(k, begin + i);
-      const Wide term = element * x[k];
-      sums.product[i] += term;
-      sums.scale[i] += std::abs(term);
-      sums.line[i] += std::abs(element);
+      sums.Add(i, op == Op::kNone ? a(begin + i, k) : a(k, begin + i), x[k]);
     }
+  }
+  return sums;
+}
+
+// In the order of the dense form, where zeros add nothing.
+template <class T>
+Sums SumRows(const SparseView<T>& a, Op op, const double* x, int64_t begin, int64_t count) {
+  Sums sums;
+  for (int64_t i = 0; i < count; ++i) {
+    a.ForRow(op, begin + i, [&](int64_t k, T v) { sums.Add(i, v, x[k]); });
   }
   return sums;
 }
@@ -64,8 +78,8 @@ double ComponentError(const ComponentwiseGuard& guard, Wide r, Wide w) {
 }
 
 // Fills rows [begin, begin + count) of r.
-template <class T>
-Maxima MeasureRows(const MatrixView<const T>& a, Op op, const double* x, const double* b, double* r,
+template <class Matrix>
+Maxima MeasureRows(const Matrix& a, Op op, const double* x, const double* b, double* r,
                    int64_t begin, int64_t count, const ComponentwiseGuard& guard) {
   const Sums sums = SumRows(a, op, x, begin, count);
   Maxima maxima;
@@ -79,8 +93,8 @@ Maxima MeasureRows(const MatrixView<const T>& a, Op op, const double* x, const d
   return maxima;
 }
 
-template <class T>
-ResidualStats Compute(int cores, const MatrixView<const T>& a, Op op, const MatrixView<double>& x,
+template <class Matrix>
+ResidualStats Compute(int cores, const Matrix& a, Op op, const MatrixView<double>& x,
                       const MatrixView<double>& b, const MatrixView<double>& r) {
   const ComponentwiseGuard guard(b.rows);
   std::vector<Maxima> blocks((b.rows + kRows - 1) / kRows);
@@ -111,6 +125,14 @@ ResidualStats ComputeWideRangeResidual(int cores, const AnyMatrix& a, Op op,
   return DispatchDType(a.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     return Compute(cores, a.As<const T>(), op, x, b, r);
+  });
+}
+
+ResidualStats ComputeWideRangeResidual(int cores, const AnySparse& a, Op op,
+                                       const MatrixView<double>& x, const MatrixView<double>& b,
+                                       const MatrixView<double>& r) {
+  return DispatchDType(a.dtype, [&](auto tag) {
+    return Compute(cores, a.As<typename decltype(tag)::type>(), op, x, b, r);
   });
 }
 
