@@ -24,6 +24,7 @@ struct DeviceInfo {
   uint64_t memory_bytes = 0;  // of the device, as the driver or the system says
   int parallelism = 1;        // jobs that can run side by side: streams, or cores
   EnumSet<DType> types = kRealTypes;  // of the matrices and right-hand sides that it takes
+  bool has_sparse_ops = false;        // whether matrices may stay sparse there (sparse_ops.h)
 };
 
 // Bytes of a device's memory, at one moment.

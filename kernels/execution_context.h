@@ -12,6 +12,7 @@
 namespace crout {
 
 class Device;
+class SparseOps;
 
 // What kernels tell the host. Lives in host memory that the device can write (pinned, for CUDA);
 // a field is valid after Synchronize() following the call that fills it.
@@ -43,6 +44,8 @@ class ExecutionContext {
 
   virtual Device& device() = 0;
   virtual MatrixOps& ops() = 0;
+  // Null where DeviceInfo::has_sparse_ops is false.
+  virtual SparseOps* sparse_ops() { return nullptr; }
   virtual DeviceReport& report() = 0;
 
   // Waits until everything enqueued has run. An error of the device, once seen, stays: the status

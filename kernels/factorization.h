@@ -59,7 +59,8 @@ struct FactorSummary {
   std::optional<double> quality;
   double norm_one = 0;  // of A as it arrived
   double norm_inf = 0;
-  bool row_scaled = false;  // by equilibration
+  int64_t matrix_nonzeros = 0;  // entries of A, where it is kept as a sparse matrix
+  bool row_scaled = false;      // by equilibration
   bool col_scaled = false;
   // On request: 1-norm reciprocal condition estimate of A as it arrived. 0 if singular, or if the
   // factor or the estimate left the range of its type; 1 for n = 0. Unset if says_nothing().
@@ -88,6 +89,7 @@ inline constexpr std::string_view kLuPart = "lu";
 inline constexpr std::string_view kIpivPart = "ipiv";
 inline constexpr std::string_view kScalesPart = "scales";
 inline constexpr std::string_view kMatrixPart = "matrix";
+inline constexpr std::string_view kSparseMatrixPart = "sparse matrix";
 inline constexpr std::string_view kPreparedPart = "prepared";
 
 // The result of a dense LU method.
@@ -99,8 +101,12 @@ struct Factorization {
   const Buffer& ipiv() const { return parts[kIpivPart]; }  // n x int64, 1-based row interchanges
   // n row scales, then n column scales, float64. Empty without equilibration.
   const Buffer& scales() const { return parts[kScalesPart]; }
-  // n x n, matrix type, by columns: A as it arrived. Empty if not kept.
+  // n x n, matrix type, by columns: A as it arrived. Empty if not kept, or kept sparse.
   const Buffer& matrix() const { return parts[kMatrixPart]; }
+  // As AnySparse, matrix type: A as it arrived. Empty if not kept, or kept dense. KeptOperand() is
+  // whichever there is.
+  const Buffer& sparse_matrix() const { return parts[kSparseMatrixPart]; }
+  bool has_matrix() const { return parts.Has(PartKind::kOperand); }
   // By TriangularSolver::Prepare; empty if the factor was not prepared.
   const Buffer& prepared() const { return parts[kPreparedPart]; }
 

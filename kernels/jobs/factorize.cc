@@ -10,6 +10,7 @@
 #include "kernels/numerics/condition.h"
 #include "kernels/numerics/factor_solver.h"
 #include "kernels/numerics/pivot_growth.h"
+#include "kernels/sparse_ops.h"
 #include "kernels/stop_requested.h"
 #include "kernels/sync_on_exit.h"
 #include "kernels/util/failpoint.h"
@@ -36,8 +37,12 @@ class FactorizeJob {
   absl::StatusOr<Factorization> Run(StopRequested stop, KernelTimings& timings);
 
  private:
-  // Converts to column-major, takes the statistics and decides on scaling: the first of two waits.
+  // Takes the statistics, of a dense matrix as it is converted to column-major, and decides on
+  // scaling: the first of two waits.
   absl::Status Inspect();
+  absl::Status EnqueueStatistics();
+  absl::Status EnqueueScales(double* row, double* col);
+  // The factor := diag(r) A diag(c), where it is not A already.
   absl::Status FillFactorInput();
   absl::Status Factor(StopRequested stop);  // the second wait
   absl::Status LocateOverflow();
@@ -50,6 +55,11 @@ class FactorizeJob {
   Factorization TakeResult();
 
   MatrixOps& ops() { return context_.ops(); }
+  SparseOps& sparse_ops() { return *context_.sparse_ops(); }
+  // Of a plan that has it so.
+  AnySparse SparseMatrix() const {
+    return {buffers_[plan_.matrix].data(), packed_.dtype, n_, *plan_.nonzeros};
+  }
   AnyMatrix Square(BufferPlan::Id id, DType dtype) const {
     return {buffers_[id].data(), dtype, n_, n_, n_};
   }
@@ -74,12 +84,20 @@ class FactorizeJob {
   FactorSummary summary_;
 };
 
+absl::Status FactorizeJob::EnqueueStatistics() {
+  return plan_.nonzeros ? sparse_ops().Inspect(SparseMatrix(), options_.factor_dtype)
+                        : ops().Import(packed_, Matrix());
+}
+
+absl::Status FactorizeJob::EnqueueScales(double* row, double* col) {
+  return plan_.nonzeros ? sparse_ops().EquilibrationScales(SparseMatrix(), row, col)
+                        : ops().EquilibrationScales(Matrix(), row, col);
+}
+
 absl::Status FactorizeJob::Inspect() {
-  CROUT_RETURN_IF_ERROR(ops().Import(packed_, Matrix()));
+  CROUT_RETURN_IF_ERROR(EnqueueStatistics());
   double* const scales = Scales();
-  if (scales != nullptr) {
-    CROUT_RETURN_IF_ERROR(ops().EquilibrationScales(Matrix(), scales, scales + n_));
-  }
+  if (scales != nullptr) CROUT_RETURN_IF_ERROR(EnqueueScales(scales, scales + n_));
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
   original_ = factored_ = context_.report().matrix;
   CROUT_RETURN_IF_ERROR(CheckFinite(original_, packed_, "matrix"));
@@ -94,14 +112,19 @@ absl::Status FactorizeJob::Inspect() {
 }
 
 absl::Status FactorizeJob::LocateOverflow() {
-  // Only a conversion to single precision gets here, where the factor has memory of its own.
-  CROUT_RETURN_IF_ERROR(ops().Import(packed_, Lu()));
-  CROUT_RETURN_IF_ERROR(context_.Synchronize());
+  // Only a conversion to single precision gets here, where the factor has memory of its own. Sparse
+  // matrices have been searched.
+  if (!plan_.nonzeros) {
+    CROUT_RETURN_IF_ERROR(ops().Import(packed_, Lu()));
+    CROUT_RETURN_IF_ERROR(context_.Synchronize());
+  }
   return CheckNoOverflow(context_.report().matrix, packed_, options_.factor_dtype, "matrix");
 }
 
 absl::Status FactorizeJob::FillFactorInput() {
-  if (scaling_.any() || plan_.lu != plan_.matrix) {
+  if (plan_.nonzeros) {
+    CROUT_RETURN_IF_ERROR(sparse_ops().Densify(SparseMatrix(), RowScales(), ColScales(), Lu()));
+  } else if (scaling_.any() || plan_.lu != plan_.matrix) {
     CROUT_RETURN_IF_ERROR(ops().CopyScaled(Matrix(), RowScales(), ColScales(), Lu()));
   }
   if (!scaling_.any()) return absl::OkStatus();
@@ -223,7 +246,10 @@ Factorization FactorizeJob::TakeResult() {
   hand_over(kLuPart, PartKind::kFactor, plan_.lu);
   hand_over(kIpivPart, PartKind::kFactor, plan_.ipiv);
   if (scaling_.any()) hand_over(kScalesPart, PartKind::kFactor, plan_.scales);
-  if (options_.keep_matrix) hand_over(kMatrixPart, PartKind::kOperand, plan_.matrix);
+  if (options_.keep_matrix) {
+    if (plan_.nonzeros) result.summary.matrix_nonzeros = *plan_.nonzeros;
+    hand_over(plan_.nonzeros ? kSparseMatrixPart : kMatrixPart, PartKind::kOperand, plan_.matrix);
+  }
   if (result.summary.preparation) hand_over(kPreparedPart, PartKind::kPrepared, plan_.prepared);
   return result;
 }
@@ -302,6 +328,9 @@ absl::StatusOr<Factorization> Factorize(ExecutionContext& context, const Factori
                                         Buffer upload, StopRequested stop, KernelTimings& timings) {
   SyncOnExit sync(context);  // `upload` may still be arriving.
   CROUT_RETURN_IF_ERROR(CheckUpload(upload.size(), plan.buffers.bytes(plan.upload), "matrix"));
+  if (plan.nonzeros && context.sparse_ops() == nullptr) {
+    return absl::UnimplementedError("the device has no operations for sparse matrices");
+  }
   if (plan.shape.rows == 0) return EmptyFactorization(plan.options, plan.shape.dtype);
   FactorizeJob job(context, plan, std::move(upload));
   sync.Dismiss();  // Run has its own, before the job's buffers are destroyed.

@@ -3,6 +3,7 @@
 #define CROUT_KERNELS_JOBS_FACTORIZE_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "kernels/factorization.h"
@@ -31,9 +32,11 @@ struct FactorizeOptions {
 struct FactorizePlan {
   FactorizeOptions options;
   PackedMatrix shape;  // of A as it arrives, without data
+  // Set: A arrives as a sparse matrix (AnySparse) with so many entries.
+  std::optional<int64_t> nonzeros;
   BufferPlan buffers;
   BufferPlan::Id upload = 0;
-  BufferPlan::Id matrix = 0;  // A by columns: the upload, where it arrived so
+  BufferPlan::Id matrix = 0;  // A by columns: the upload, where it arrived so, or is sparse
   BufferPlan::Id lu = 0;      // the factor: A, if that is not kept, or else an upload by rows
   BufferPlan::Id ipiv = 0;
   BufferPlan::Id scales = 0;
@@ -44,19 +47,27 @@ struct FactorizePlan {
   double seconds = 0;  // predicted
 };
 
-// For an A of this shape; by rows it may take more than by columns, never less. INVALID_ARGUMENT
-// for options without an algorithm, parameters that it does not take, a shape that is not square, a
-// factor that is real where the matrix is complex or the reverse, or a size that overflows;
-// FAILED_PRECONDITION where a solver does not support the algorithm's unit diagonal.
-absl::StatusOr<FactorizePlan> PlanFactorize(const FactorizeOptions& options, PackedMatrix shape);
+// For an A of this shape; by rows it may take more than by columns, never less. `nonzeros`: as the
+// plan has it; the layout then says nothing. INVALID_ARGUMENT for options without an algorithm,
+// parameters that it does not take, a shape that is not square, a factor that is real where the
+// matrix is complex or the reverse, or a size that overflows; FAILED_PRECONDITION where a solver
+// does not support the algorithm's unit diagonal.
+absl::StatusOr<FactorizePlan> PlanFactorize(const FactorizeOptions& options, PackedMatrix shape,
+                                            std::optional<int64_t> nonzeros = std::nullopt);
 
-// Factors the n x n matrix in `upload` (device memory, packed as the plan's shape says; consumed,
-// and reused as the kept matrix where it has the right layout). Its upload is joined to `context`
-// and need not have ended: on every way out the memory is freed only after it. Blocks until the
-// device is done: call it from a worker thread, never from an RPC reaction. INVALID_ARGUMENT for
-// NaN, Inf or a conversion that overflows (to float32, unless equilibration brings it into range;
-// what underflows becomes subnormal or zero), with row and column (0-based) of the first in payload
-// order; CANCELLED as above. A singular matrix is a result with info > 0.
+// Whether a matrix of order n with so many entries takes fewer bytes as AnySparse than in full, so
+// that it should arrive so where the device has SparseOps.
+bool IsSmallerSparse(int64_t n, int64_t nonzeros, DType dtype);
+
+// Factors the n x n matrix in `upload` (device memory, packed as the plan's shape says, or sparse;
+// consumed, and reused as the kept matrix where it has the right layout). L, U and the interchanges
+// of a sparse one have the bits that its dense form by columns gives. Its upload is joined to
+// `context` and need not have ended: on every way out the memory is freed only after it. Blocks
+// until the device is done: call it from a worker thread, never from an RPC reaction.
+// INVALID_ARGUMENT for NaN, Inf or a conversion that overflows (to float32, unless equilibration
+// brings it into range; what underflows becomes subnormal or zero), with row and column (0-based)
+// of the first in payload order; UNIMPLEMENTED for a sparse one where the context has no SparseOps;
+// CANCELLED as above. A singular matrix is a result with info > 0.
 absl::StatusOr<Factorization> Factorize(ExecutionContext& context, const FactorizePlan& plan,
                                         Buffer upload, StopRequested stop, KernelTimings& timings);
 

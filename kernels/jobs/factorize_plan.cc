@@ -2,14 +2,27 @@
 #include "kernels/jobs/input_checks.h"
 #include "kernels/numerics/condition.h"
 #include "kernels/numerics/factor_solver.h"
+#include "kernels/sparse_view.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {
 namespace {
 
+// A as it arrives and is kept, and the factor, which its dense form becomes in place.
+absl::Status AddSparse(FactorizePlan& plan) {
+  const int64_t n = plan.shape.rows;
+  CROUT_ASSIGN_OR_RETURN(const size_t matrix, SparseBytes(n, *plan.nonzeros, plan.shape.dtype));
+  CROUT_ASSIGN_OR_RETURN(const size_t lu, MatrixBytes(n, n, plan.options.factor_dtype));
+  plan.upload = plan.buffers.Add("upload", BufferKind::kUpload, matrix);
+  plan.matrix = plan.upload;
+  plan.lu = plan.buffers.Add("lu", lu, {0, Held::kByResult});
+  if (plan.options.keep_matrix) plan.buffers.Keep(plan.matrix);
+  return absl::OkStatus();
+}
+
 // A as it arrives, as it is kept, and the factor: at most three buffers, and one at least.
-absl::Status AddMatrices(FactorizePlan& plan) {
+absl::Status AddDense(FactorizePlan& plan) {
   const FactorizeOptions& options = plan.options;
   BufferPlan& buffers = plan.buffers;
   const int64_t n = plan.shape.rows;
@@ -66,7 +79,14 @@ absl::Status AddRest(FactorizePlan& plan) {
 
 }  // namespace
 
-absl::StatusOr<FactorizePlan> PlanFactorize(const FactorizeOptions& options, PackedMatrix shape) {
+bool IsSmallerSparse(int64_t n, int64_t nonzeros, DType dtype) {
+  const absl::StatusOr<size_t> sparse = SparseBytes(n, nonzeros, dtype);
+  const absl::StatusOr<size_t> dense = MatrixBytes(n, n, dtype);
+  return sparse.ok() && dense.ok() && *sparse < *dense;
+}
+
+absl::StatusOr<FactorizePlan> PlanFactorize(const FactorizeOptions& options, PackedMatrix shape,
+                                            std::optional<int64_t> nonzeros) {
   if (options.algorithm == nullptr) return absl::InvalidArgumentError("no algorithm is given");
   CROUT_RETURN_IF_ERROR(CheckSquare(shape));
   CROUT_RETURN_IF_ERROR(CheckSameField(shape.dtype, options.factor_dtype));
@@ -79,7 +99,8 @@ absl::StatusOr<FactorizePlan> PlanFactorize(const FactorizeOptions& options, Pac
   FactorizePlan plan;
   plan.options = options;
   plan.shape = shape;
-  CROUT_RETURN_IF_ERROR(AddMatrices(plan));
+  plan.nonzeros = nonzeros;
+  CROUT_RETURN_IF_ERROR(nonzeros ? AddSparse(plan) : AddDense(plan));
   CROUT_RETURN_IF_ERROR(AddRest(plan));
   CROUT_ASSIGN_OR_RETURN(plan.bytes, plan.buffers.Sum());
   plan.seconds = options.algorithm->PredictSeconds(options.factor_dtype, shape.rows);

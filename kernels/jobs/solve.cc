@@ -2,15 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/jobs/input_checks.h"
 #include "kernels/jobs/solver_choice.h"
-#include "kernels/numerics/dense_operand.h"
 #include "kernels/numerics/error_bound.h"
 #include "kernels/numerics/factor_solver.h"
+#include "kernels/numerics/kept_operand.h"
 #include "kernels/numerics/refinement.h"
 #include "kernels/numerics/residual_check.h"
 #include "kernels/stop_requested.h"
@@ -23,14 +24,6 @@
 namespace crout {
 namespace {
 
-// A as it arrived: the matrix that was kept with its factor.
-DenseOperand KeptMatrix(const Factorization& factor) {
-  const FactorSummary& summary = factor.summary;
-  const int64_t n = summary.n;
-  return {
-      {factor.matrix().data(), summary.matrix_dtype, n, n, n}, summary.norm_one, summary.norm_inf};
-}
-
 // One Solve call. Its members are the buffers that enqueued work uses.
 class SolveJob {
  public:
@@ -40,7 +33,7 @@ class SolveJob {
         plan_(plan),
         options_(plan.options),
         factor_(factor),
-        matrix_(KeptMatrix(factor)),
+        matrix_(KeptOperand(factor)),
         choice_(choice),
         packed_(plan.shape),
         buffers_(plan.buffers) {
@@ -75,7 +68,7 @@ class SolveJob {
   const SolvePlan& plan_;
   const SolveOptions& options_;
   const Factorization& factor_;
-  const DenseOperand matrix_;  // read only where the plan has a residual
+  const std::unique_ptr<const Operand> matrix_;  // read only where the plan has a residual
   const SolverChoice choice_;
   PackedMatrix packed_;
   JobBuffers buffers_;
@@ -97,7 +90,7 @@ absl::Status SolveJob::AllocateBuffers() {
 
 CheckedSystem SolveJob::System() const {
   CheckedSystem system;
-  system.a = &matrix_;
+  system.a = matrix_.get();
   system.op = options_.op;
   system.x = Solution();
   system.b = Rhs();
@@ -230,7 +223,7 @@ absl::Status CheckArguments(const SolvePlan& plan, const Factorization& factor,
   CROUT_RETURN_IF_ERROR(CheckUsable(summary));
   CROUT_RETURN_IF_ERROR(CheckSupports(solver, summary.unit_diagonal, summary.algorithm));
   CROUT_RETURN_IF_ERROR(CheckTolerance(solver, plan.options.solver_tolerance));
-  return CheckMatrix(plan, summary, static_cast<bool>(factor.matrix()));
+  return CheckMatrix(plan, summary, factor.has_matrix());
 }
 
 SolveSummary EmptySolve(const SolverChoice& choice, const SolveOptions& options) {

@@ -24,7 +24,7 @@ std::shared_ptr<FactorCache::Stored> FactorCache::MakeStored(NewFactor factor) {
   stored->nnz = factor.nnz;
   stored->timings = factor.timings;
   // A 0 x 0 matrix has no bytes to keep, and nothing that they could tell.
-  stored->has_matrix = factor.factorization.matrix() || factor.factorization.summary.n == 0;
+  stored->has_matrix = factor.factorization.has_matrix() || factor.factorization.summary.n == 0;
   stored->bytes = Charge(factor.factorization.parts.bytes());
   stored->slot = factor.slot;
   stored->reservation = std::move(factor.reservation);

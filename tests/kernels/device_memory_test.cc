@@ -6,6 +6,7 @@
 #include "kernels/jobs/solve.h"
 #include "tests/support/fake_device.h"
 #include "tests/support/job_runner.h"
+#include "tests/support/packed_sparse.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing {
@@ -30,6 +31,9 @@ std::vector<FactorRequest> FactorRequests() {
             request.condition = keep;
             request.equilibrate = keep ? EquilibrateMode::kOn : EquilibrateMode::kAuto;
             requests.push_back(request);
+            if (layout == Layout::kRowMajor) continue;
+            request.sparse = true;
+            requests.push_back(request);
           }
         }
       }
@@ -40,19 +44,46 @@ std::vector<FactorRequest> FactorRequests() {
 
 class DeviceMemoryTest : public ::testing::Test {
  protected:
-  FakeDevice device_;
+  absl::StatusOr<FactorizePlan> Plan(const FactorRequest& request) const {
+    const auto options = runner_.Options(request, kN);
+    if (!options.ok()) return options.status();
+    const PackedMatrix shape{nullptr, request.matrix_dtype, request.layout, kN, kN};
+    if (!request.sparse) return PlanFactorize(*options, shape);
+    return PlanFactorize(*options, shape, PackSparse(a_, kN, request.matrix_dtype).nonzeros);
+  }
+
+  // To host memory, where there is room for it, and back.
+  void ExpectSolvesAfterAMove(Factorization factor) {
+    SolveRequest request;
+    request.max_refinement_steps = 2;
+    request.error_bound = true;
+    ASSERT_OK_AND_ASSIGN(const Solution before, runner_.Solve(factor, b_, kNrhs, request));
+    CountingResource host(1 << 20);
+    ASSERT_OK_AND_ASSIGN(const FactorParts copy, CopyToHost(runner_.context(), factor.parts, host));
+    EXPECT_EQ(copy.bytes(), factor.parts.bytes());
+    EXPECT_EQ(host.live_bytes(), copy.bytes());
+    factor.parts = FactorParts();
+    EXPECT_EQ(memory_.live_bytes(), 0u);
+    ASSERT_OK_AND_ASSIGN(factor.parts, CopyToDevice(runner_.context(), copy));
+    ASSERT_OK_AND_ASSIGN(const Solution after, runner_.Solve(factor, b_, kNrhs, request));
+    EXPECT_EQ(after.x, before.x);
+    EXPECT_EQ(after.summary.forward_error_bound, before.summary.forward_error_bound);
+    host.FailAllocations(1, 1);
+    EXPECT_THAT(CopyToHost(runner_.context(), factor.parts, host),
+                FailsWith(absl::StatusCode::kResourceExhausted, "bytes"));
+    EXPECT_EQ(host.live_bytes(), copy.bytes());
+  }
+
+  FakeDevice device_{{.has_sparse_ops = true}};
   CountingResource& memory_ = device_.counting_memory();
   JobRunner runner_{device_};
-  const HostMatrix a_ = RandomMatrix(kN, kN, 1);
+  const HostMatrix a_ = RandomSparse(kN, 0.2, 1);
   const HostMatrix b_ = RandomMatrix(kN, kNrhs, 2);
 };
 
 TEST_F(DeviceMemoryTest, FactorizeStaysWithinItsDeclaration) {
   for (const FactorRequest& request : FactorRequests()) {
-    ASSERT_OK_AND_ASSIGN(const FactorizeOptions options, runner_.Options(request, kN));
-    ASSERT_OK_AND_ASSIGN(
-        const FactorizePlan plan,
-        PlanFactorize(options, {nullptr, request.matrix_dtype, request.layout, kN, kN}));
+    ASSERT_OK_AND_ASSIGN(const FactorizePlan plan, Plan(request));
     const JobBytes& declared = plan.bytes;
     memory_.ResetPeak();
     ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a_, kN, request));
@@ -64,9 +95,11 @@ TEST_F(DeviceMemoryTest, FactorizeStaysWithinItsDeclaration) {
 }
 
 TEST_F(DeviceMemoryTest, SolveStaysWithinItsDeclaration) {
-  for (const DType factor_dtype : {DType::kFloat32, DType::kFloat64}) {
+  for (const auto& [factor_dtype, sparse] :
+       {std::pair(DType::kFloat32, false), {DType::kFloat64, false}, {DType::kFloat64, true}}) {
     FactorRequest request;
     request.factor_dtype = factor_dtype;
+    request.sparse = sparse;
     ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a_, kN, request));
     const size_t kept = memory_.live_bytes();
     for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
@@ -97,15 +130,18 @@ TEST_F(DeviceMemoryTest, EveryFailedAllocationIsReportedAndGivesAllBack) {
   request.factor_dtype = DType::kFloat32;
   request.condition = true;
   request.equilibrate = EquilibrateMode::kOn;
-  int failures = 0;
-  for (;; ++failures) {
-    memory_.FailAllocations(1, failures);
-    const auto factor = runner_.Factor(a_, kN, request);
-    if (factor.ok()) break;
-    EXPECT_THAT(factor, FailsWith(absl::StatusCode::kResourceExhausted, "bytes"));
-    EXPECT_EQ(memory_.live_buffers(), 0);
+  for (const bool sparse : {false, true}) {
+    request.sparse = sparse;
+    int failures = 0;
+    for (;; ++failures) {
+      memory_.FailAllocations(1, failures);
+      const auto factor = runner_.Factor(a_, kN, request);
+      if (factor.ok()) break;
+      EXPECT_THAT(factor, FailsWith(absl::StatusCode::kResourceExhausted, "bytes"));
+      EXPECT_EQ(memory_.live_buffers(), 0);
+    }
+    EXPECT_GE(failures, 6);  // upload, lu, ipiv, scales, workspace and the estimator's
   }
-  EXPECT_GE(failures, 6);  // upload, lu, ipiv, scales, workspace and the estimator's
 }
 
 TEST_F(DeviceMemoryTest, EveryFailedAllocationOfASolveGivesAllBack) {
@@ -130,21 +166,11 @@ TEST_F(DeviceMemoryTest, EveryFailedAllocationOfASolveGivesAllBack) {
 TEST_F(DeviceMemoryTest, StorageMovesBetweenTiers) {
   FactorRequest request;
   request.equilibrate = EquilibrateMode::kOn;
-  ASSERT_OK_AND_ASSIGN(Factorization factor, runner_.Factor(a_, kN, request));
-  ASSERT_OK_AND_ASSIGN(const Solution before, runner_.Solve(factor, b_, kNrhs, {}));
-  CountingResource host(1 << 20);
-  ASSERT_OK_AND_ASSIGN(const FactorParts copy, CopyToHost(runner_.context(), factor.parts, host));
-  EXPECT_EQ(copy.bytes(), factor.parts.bytes());
-  EXPECT_EQ(host.live_bytes(), copy.bytes());
-  factor.parts = FactorParts();
-  EXPECT_EQ(memory_.live_bytes(), 0u);
-  ASSERT_OK_AND_ASSIGN(factor.parts, CopyToDevice(runner_.context(), copy));
-  ASSERT_OK_AND_ASSIGN(const Solution after, runner_.Solve(factor, b_, kNrhs, {}));
-  EXPECT_EQ(after.x, before.x);
-  host.FailAllocations(1, 1);
-  EXPECT_THAT(CopyToHost(runner_.context(), factor.parts, host),
-              FailsWith(absl::StatusCode::kResourceExhausted, "bytes"));
-  EXPECT_EQ(host.live_bytes(), copy.bytes());
+  for (const bool sparse : {false, true}) {
+    request.sparse = sparse;
+    ASSERT_OK_AND_ASSIGN(Factorization factor, runner_.Factor(a_, kN, request));
+    ExpectSolvesAfterAMove(std::move(factor));
+  }
 }
 
 TEST_F(DeviceMemoryTest, SizesThatDoNotExistAreRefused) {

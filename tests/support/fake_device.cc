@@ -112,6 +112,9 @@ class FakeDevice::Context final : public ExecutionContext {
 
   Device& device() override { return device_; }
   MatrixOps& ops() override { return inner_->ops(); }
+  SparseOps* sparse_ops() override {
+    return device_.info().has_sparse_ops ? inner_->sparse_ops() : nullptr;
+  }
   DeviceReport& report() override { return inner_->report(); }
   absl::Status Synchronize() override {
     EndUploads();
@@ -172,8 +175,8 @@ class FakeDevice::StagedUploader final : public Uploader {
 
 FakeDevice::FakeDevice(const FakeDeviceOptions& options)
     : staging_block_bytes_(options.staging_block_bytes),
-      info_{options.kind, options.name, "a fake device", options.memory_bytes, options.parallelism,
-            kAllTypes},
+      info_{options.kind,        options.name, "a fake device",       options.memory_bytes,
+            options.parallelism, kAllTypes,    options.has_sparse_ops},
       host_(host::MakeDevice({.threads = 1, .cached_bytes = 0})),
       memory_(options.memory_bytes),
       staging_(options.staging_bytes) {

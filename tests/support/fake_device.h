@@ -23,9 +23,10 @@ struct FakeDeviceOptions {
   size_t staging_bytes = size_t{64} << 20;
   size_t staging_block_bytes = size_t{256} << 10;  // the longest span that an uploader gives
   int parallelism = 2;
-  bool prepares = false;      // has a PreparingSolver too
-  double prepared_error = 0;  // of that
-  double slowness = 1;        // the seconds that it predicts for a factorization, over the host's
+  bool has_sparse_ops = false;  // the host's
+  bool prepares = false;        // has a PreparingSolver too
+  double prepared_error = 0;    // of that
+  double slowness = 1;          // the seconds that it predicts for a factorization, over the host's
   std::function<void(Catalogue&)> register_more = nullptr;  // methods of the test's own
 };
 

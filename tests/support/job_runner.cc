@@ -9,6 +9,7 @@
 #include "kernels/jobs/factorize.h"
 #include "kernels/jobs/solve.h"
 #include "kernels/util/status_macros.h"
+#include "tests/support/packed_sparse.h"
 
 namespace crout::testing {
 namespace {
@@ -75,9 +76,16 @@ absl::StatusOr<SolveOptions> JobRunner::Options(const SolveRequest& request,
 absl::StatusOr<Factorization> JobRunner::Factor(const HostMatrix& a, int64_t n,
                                                 const FactorRequest& request, StopRequested stop) {
   CROUT_ASSIGN_OR_RETURN(const FactorizeOptions options, Options(request, n));
+  const PackedMatrix shape{nullptr, request.matrix_dtype, request.layout, n, n};
+  if (request.sparse) {
+    const PackedSparse packed = PackSparse(a, n, request.matrix_dtype);
+    CROUT_ASSIGN_OR_RETURN(const FactorizePlan plan,
+                           PlanFactorize(options, shape, packed.nonzeros));
+    CROUT_ASSIGN_OR_RETURN(Buffer upload, Upload(packed.bytes));
+    return crout::Factorize(*context_, plan, std::move(upload), stop, timings_);
+  }
   CROUT_ASSIGN_OR_RETURN(Buffer upload,
                          Upload(Packed(a, n, n, request.matrix_dtype, request.layout)));
-  const PackedMatrix shape{nullptr, request.matrix_dtype, request.layout, n, n};
   return crout::Factorize(*context_, std::move(upload), shape, options, stop, timings_);
 }
 

@@ -22,6 +22,7 @@ struct FactorRequest {
   Layout layout = Layout::kColumnMajor;
   EquilibrateMode equilibrate = EquilibrateMode::kOff;
   bool keep_matrix = true;
+  bool sparse = false;  // A arrives so: of a device with SparseOps
   bool condition = false;
   bool determinant = false;
   LuParameters parameters;

@@ -13,6 +13,7 @@
 #include "kernels/host/getrf/getrf.h"
 #include "kernels/host/icm/icm.h"
 #include "kernels/host/ops/host_ops.h"
+#include "kernels/host/ops/host_sparse_ops.h"
 #include "kernels/host/solve/solvers.h"
 #include "kernels/memory/caching_resource.h"
 
@@ -22,10 +23,11 @@ namespace {
 class HostContext final : public ExecutionContext {
  public:
   HostContext(Device& device, Executor& executor)
-      : device_(device), ops_(executor, device.memory(), report_) {}
+      : device_(device), ops_(executor, device.memory(), report_), sparse_ops_(executor, report_) {}
 
   Device& device() override { return device_; }
   MatrixOps& ops() override { return ops_; }
+  SparseOps* sparse_ops() override { return &sparse_ops_; }
   DeviceReport& report() override { return report_; }
   absl::Status Synchronize() override { return absl::OkStatus(); }
 
@@ -33,6 +35,7 @@ class HostContext final : public ExecutionContext {
   Device& device_;
   DeviceReport report_;
   HostOps ops_;
+  HostSparseOps sparse_ops_;
 };
 
 // Bytes go straight to their destination.
@@ -62,8 +65,8 @@ class HostDevice final : public Device {
   explicit HostDevice(const Options& options)
       : executor_(options.threads > 0 ? options.threads : AvailableCores()),
         memory_(std::make_unique<HostMemory>(), options.cached_bytes),
-        info_{DeviceKind::kHost, "host", ProcessorName(), SystemMemoryBytes(),
-              executor_.budget().total(), kAllTypes} {
+        info_{DeviceKind::kHost,          "host",    ProcessorName(),        SystemMemoryBytes(),
+              executor_.budget().total(), kAllTypes, /*has_sparse_ops=*/true} {
     catalogue_.algorithms.push_back(MakeGetrf(executor_));
     catalogue_.algorithms.push_back(MakeBlockLu(executor_));
     catalogue_.algorithms.push_back(MakeGem(executor_));

@@ -106,6 +106,28 @@ void Pack(int cores, const AnyMatrix& in, const PackedMatrix& layout, std::byte*
   CopyOrTranspose(cores, in, layout.layout == Layout::kRowMajor, AsColumns(layout, out));
 }
 
+void ScaleInto(int cores, const AnySparse& in, const double* row, const double* col,
+               const AnyMatrix& out) {
+  DispatchDType(in.dtype, [&](auto from) {
+    DispatchDType(out.dtype, [&](auto to) {
+      using From = typename decltype(from)::type;
+      using To = typename decltype(to)::type;
+      if constexpr (kIsComplex<From> == kIsComplex<To>) {
+        const SparseView<From> a = in.As<From>();
+        const MatrixView<To> full = out.As<To>();
+        ParallelFor(cores, in.n, [&](int64_t j) {
+          std::fill_n(&full(0, j), in.n, To{0});
+          const double c = col == nullptr ? 1.0 : col[j];
+          a.ForRow(Op::kTranspose, j, [&](int64_t i, From v) {
+            const double r = row == nullptr ? 1.0 : row[i];
+            full(i, j) = ConvertTo<To>(Widen(v) * r * c);
+          });
+        });
+      }
+    });
+  });
+}
+
 void ScaleInto(int cores, const AnyMatrix& in, const double* row, const double* col,
                const AnyMatrix& out) {
   if (in.rows == 0 || in.cols == 0) return;

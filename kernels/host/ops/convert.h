@@ -3,6 +3,7 @@
 #define CROUT_KERNELS_HOST_OPS_CONVERT_H_
 
 #include "kernels/matrix.h"
+#include "kernels/sparse_view.h"
 
 namespace crout::host {
 
@@ -18,6 +19,10 @@ void Pack(int cores, const AnyMatrix& in, const PackedMatrix& layout, std::byte*
 
 // out := diag(row) in diag(col), as MatrixOps::CopyScaled.
 void ScaleInto(int cores, const AnyMatrix& in, const double* row, const double* col,
+               const AnyMatrix& out);
+
+// The same of a sparse matrix: out in full, to the bits that its dense form would give.
+void ScaleInto(int cores, const AnySparse& in, const double* row, const double* col,
                const AnyMatrix& out);
 
 }  // namespace crout::host

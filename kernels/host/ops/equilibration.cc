@@ -49,6 +49,25 @@ void ColumnMaxima(int cores, const MatrixView<T>& a, const double* row, double* 
   ParallelFor(cores, a.cols, [&](int64_t j) { largest[j] = LargestScaled(&a(0, j), row, a.rows); });
 }
 
+template <class T>
+void RowMaxima(int cores, const SparseView<T>& a, double* largest) {
+  ParallelFor(cores, a.n, [&](int64_t i) {
+    double max = 0;
+    a.ForRow(Op::kNone, i, [&](int64_t, T v) { max = Larger(LargestPart(Widen(v)), max); });
+    largest[i] = max;
+  });
+}
+
+template <class T>
+void ColumnMaxima(int cores, const SparseView<T>& a, const double* row, double* largest) {
+  ParallelFor(cores, a.n, [&](int64_t j) {
+    double max = 0;
+    a.ForRow(Op::kTranspose, j,
+             [&](int64_t i, T v) { max = Larger(LargestPart(Widen(v)) * row[i], max); });
+    largest[j] = max;
+  });
+}
+
 // Smallest over largest, each kept away from under- and overflow as in geequb.
 double Condition(const double* largest, int64_t count) {
   if (count == 0) return 1;
@@ -62,21 +81,23 @@ int64_t FirstZero(const double* largest, int64_t count) {
   return zero == largest + count ? 0 : zero - largest + 1;
 }
 
-template <class T>
-ScaleStats Compute(int cores, const MatrixView<T>& a, double* row, double* col) {
+// Of a matrix of this shape.
+template <class Matrix>
+ScaleStats Compute(int cores, const Matrix& a, int64_t rows, int64_t cols, double* row,
+                   double* col) {
   ScaleStats stats;
   RowMaxima(cores, a, row);
-  if (a.rows > 0) stats.max_abs = *std::max_element(row, row + a.rows);
-  stats.row_condition = Condition(row, a.rows);
-  stats.zero_line = FirstZero(row, a.rows);
-  std::transform(row, row + a.rows, row, [](double largest) { return NormalizingScale(largest); });
+  if (rows > 0) stats.max_abs = *std::max_element(row, row + rows);
+  stats.row_condition = Condition(row, rows);
+  stats.zero_line = FirstZero(row, rows);
+  std::transform(row, row + rows, row, [](double largest) { return NormalizingScale(largest); });
 
   ColumnMaxima(cores, a, row, col);
-  stats.col_condition = Condition(col, a.cols);
-  if (const int64_t zero_col = FirstZero(col, a.cols); stats.zero_line == 0 && zero_col > 0) {
-    stats.zero_line = a.rows + zero_col;
+  stats.col_condition = Condition(col, cols);
+  if (const int64_t zero_col = FirstZero(col, cols); stats.zero_line == 0 && zero_col > 0) {
+    stats.zero_line = rows + zero_col;
   }
-  std::transform(col, col + a.cols, col, [](double largest) { return NormalizingScale(largest); });
+  std::transform(col, col + cols, col, [](double largest) { return NormalizingScale(largest); });
   return stats;
 }
 
@@ -84,7 +105,13 @@ ScaleStats Compute(int cores, const MatrixView<T>& a, double* row, double* col) 
 
 ScaleStats ComputeScales(int cores, const AnyMatrix& a, double* row, double* col) {
   return DispatchDType(a.dtype, [&](auto tag) {
-    return Compute(cores, a.As<typename decltype(tag)::type>(), row, col);
+    return Compute(cores, a.As<typename decltype(tag)::type>(), a.rows, a.cols, row, col);
+  });
+}
+
+ScaleStats ComputeScales(int cores, const AnySparse& a, double* row, double* col) {
+  return DispatchDType(a.dtype, [&](auto tag) {
+    return Compute(cores, a.As<typename decltype(tag)::type>(), a.n, a.n, row, col);
   });
 }
 

@@ -3,11 +3,14 @@
 #define CROUT_KERNELS_HOST_OPS_EQUILIBRATION_H_
 
 #include "kernels/matrix_ops.h"
+#include "kernels/sparse_view.h"
 
 namespace crout::host {
 
-// As MatrixOps::EquilibrationScales. `cores` as for ParallelFor; the result does not depend on it.
+// As MatrixOps::EquilibrationScales; of a sparse matrix those of its dense form. `cores` as for
+// ParallelFor; the result does not depend on it.
 ScaleStats ComputeScales(int cores, const AnyMatrix& a, double* row, double* col);
+ScaleStats ComputeScales(int cores, const AnySparse& a, double* row, double* col);
 
 // As MatrixOps::ColumnScales.
 void ComputeColumnScales(int cores, const AnyMatrix& in, const double* row, int exponent,

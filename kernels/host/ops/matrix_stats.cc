@@ -1,7 +1,9 @@
 #include "kernels/host/ops/matrix_stats.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <vector>
 
 #include "kernels/dtype.h"
 #include "kernels/host/device/parallel_for.h"
@@ -40,8 +42,7 @@ CROUT_VECTOR_CLONES double SumBlock(const Lines<T>& in, int64_t begin, int64_t e
       for (int k = 0; k < kLanes; ++k) sum[k] += Modulus(a[i + k]);
     }
     for (int64_t i = whole; i < count; ++i) sum[i - whole] += Modulus(a[i]);
-    line_sums[line] =
-        ((sum[0] + sum[4]) + (sum[1] + sum[5])) + ((sum[2] + sum[6]) + (sum[3] + sum[7]));
+    line_sums[line] = SumOfLanes(sum);
 #pragma omp simd reduction(max : max)
     for (int64_t i = 0; i < count; ++i) {
       const double v = Modulus(a[i]);
@@ -105,7 +106,98 @@ absl::StatusOr<MatrixStats> Compute(int cores, const Lines<T>& in, bool row_majo
   return stats;
 }
 
+// |a| summed over column j, with the bits that SumBlock's sums have of the dense form: in the same
+// lanes and blocks, where zeros add nothing.
+template <class T>
+double ColumnSum(const SparseView<T>& a, int64_t j) {
+  double total = 0;
+  double sum[kLanes] = {};
+  int64_t block = 0;
+  a.ForRow(Op::kTranspose, j, [&](int64_t i, T v) {
+    if (i / kBlock != block) {
+      total += SumOfLanes(sum);
+      std::fill_n(sum, kLanes, 0.0);
+      block = i / kBlock;
+    }
+    sum[i % kLanes] += Modulus(v);
+  });
+  return total + SumOfLanes(sum);
+}
+
+// The same over row i: across the lines, SumBlock adds one after the other.
+template <class T>
+double RowSum(const SparseView<T>& a, int64_t i) {
+  double sum = 0;
+  a.ForRow(Op::kNone, i, [&](int64_t, T v) { sum += Modulus(v); });
+  return sum;
+}
+
+// Of the first entry, by columns, the offset in the dense form; -1 if there is none.
+template <class T, class Predicate>
+int64_t FirstWhere(const SparseView<T>& a, Predicate predicate) {
+  for (int64_t j = 0; j < a.n; ++j) {
+    for (int64_t e = a.column_start[j]; e < a.column_start[j + 1]; ++e) {
+      if (predicate(a.value[e])) return a.row[e] + j * a.n;
+    }
+  }
+  return -1;
+}
+
+// The largest of what some lines, rows and columns, have.
+struct Maxima {
+  double column_sum = 0;
+  double row_sum = 0;
+  double max_abs = 0;  // NaN aside
+};
+
+template <class T>
+Maxima MaximaOf(const SparseView<T>& a, int64_t begin, int64_t end) {
+  Maxima maxima;
+  std::array<double, kBlock> sums;
+  const auto largest = [&](auto sum_of) {
+    for (int64_t line = begin; line < end; ++line) sums[line - begin] = sum_of(a, line);
+    return MaxOrNan(sums.data(), end - begin);
+  };
+  maxima.column_sum = largest(ColumnSum<T>);
+  maxima.row_sum = largest(RowSum<T>);
+  for (int64_t e = a.column_start[begin]; e < a.column_start[end]; ++e) {
+    const double v = Modulus(a.value[e]);
+    maxima.max_abs = v > maxima.max_abs ? v : maxima.max_abs;
+  }
+  return maxima;
+}
+
+template <class T>
+MatrixStats Compute(int cores, const SparseView<T>& a, DType converted_to) {
+  std::vector<Maxima> blocks((a.n + kBlock - 1) / kBlock);
+  ParallelFor(cores, std::ssize(blocks), [&](int64_t b) {
+    blocks[b] = MaximaOf(a, b * kBlock, std::min((b + 1) * kBlock, a.n));
+  });
+  MatrixStats stats;
+  const auto raise = [](double& to, double v) { to = std::isnan(to) || v <= to ? to : v; };
+  for (const Maxima& block : blocks) {
+    raise(stats.norm_one, block.column_sum);
+    raise(stats.norm_inf, block.row_sum);
+    raise(stats.max_abs, block.max_abs);
+  }
+  if (!std::isfinite(stats.norm_one)) {
+    stats.first_non_finite = FirstWhere(a, [](T v) { return !IsFinite(v); });
+  }
+  const double limit = LargestConvertible(converted_to);
+  if (stats.max_abs > limit) {
+    stats.first_overflow =
+        FirstWhere(a, [limit](T v) { return IsFinite(v) && LargestPart(Widen(v)) > limit; });
+  }
+  return stats;
+}
+
 }  // namespace
+
+MatrixStats ComputeMatrixStats(int cores, const AnySparse& in, DType converted_to) {
+  return DispatchDType(in.dtype, [&](auto tag) {
+    return Compute(cores, in.As<typename decltype(tag)::type>(), converted_to);
+  });
+}
 
 absl::StatusOr<MatrixStats> ComputeMatrixStats(int cores, const PackedMatrix& in,
                                                DType converted_to, MemoryResource& scratch) {

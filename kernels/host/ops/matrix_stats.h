@@ -5,6 +5,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/matrix_ops.h"
 #include "kernels/memory.h"
+#include "kernels/sparse_view.h"
 
 namespace crout::host {
 
@@ -12,6 +13,9 @@ namespace crout::host {
 // overflow is looked for. Fails only for want of `scratch` memory.
 absl::StatusOr<MatrixStats> ComputeMatrixStats(int cores, const PackedMatrix& in,
                                                DType converted_to, MemoryResource& scratch);
+
+// What is said of the dense form, packed by columns, to the bit.
+MatrixStats ComputeMatrixStats(int cores, const AnySparse& in, DType converted_to);
 
 }  // namespace crout::host
 

@@ -51,6 +51,42 @@ absl::Status AddPanels(T alpha, const AnyMatrix& a, Op op, const MatrixView<T>& 
   return absl::OkStatus();
 }
 
+// out(i, j) := combine(b(i, j), sum over k of term(op(a)(i, k), x(k, j))), the sums in the order of
+// k. T: of the vectors; Out: of the sums.
+template <class T, class Out, class Term, class Combine>
+void SumRows(int cores, const AnySparse& a, Op op, const MatrixView<T>& x, const MatrixView<T>& b,
+             const MatrixView<Out>& out, Term term, Combine combine) {
+  DispatchDType(a.dtype, [&](auto tag) {
+    using Entry = typename decltype(tag)::type;
+    if constexpr (kIsComplex<Entry> == kIsComplex<T>) {
+      const SparseView<Entry> view = a.As<Entry>();
+      ParallelFor(cores, a.n, [&](int64_t i) {
+        for (int64_t j = 0; j < x.cols; ++j) {
+          Out sum = 0;
+          view.ForRow(op, i, [&](int64_t k, Entry v) { sum += term(Widen(v), x(k, j)); });
+          out(i, j) = combine(b(i, j), sum);
+        }
+      });
+    }
+  });
+}
+
+template <class T>
+void SubtractSparse(int cores, const AnySparse& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
+                    const AnyMatrix& r) {
+  SumRows(
+      cores, a, op, x.As<T>(), b.As<T>(), r.As<T>(), [](T v, T x_k) { return v * x_k; },
+      [](T b_i, T sum) { return b_i - sum; });
+}
+
+template <class T>
+void AddAbsSparse(int cores, const AnySparse& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
+                  const MatrixView<double>& w) {
+  SumRows(
+      cores, a, op, x.As<T>(), b.As<T>(), w, [](T v, T x_k) { return Abs1(v) * Abs1(x_k); },
+      [](T b_i, double sum) { return sum + Abs1(b_i); });
+}
+
 template <class T>
 absl::Status Subtract(int cores, const AnyMatrix& a, Op op, const AnyMatrix& x, const AnyMatrix& w,
                       MemoryResource& scratch) {
@@ -102,6 +138,18 @@ absl::Status SubtractProduct(int cores, const AnyMatrix& a, Op op, const AnyMatr
                              const AnyMatrix& w, MemoryResource& scratch) {
   return IsComplex(a.dtype) ? Subtract<std::complex<double>>(cores, a, op, x, w, scratch)
                             : Subtract<double>(cores, a, op, x, w, scratch);
+}
+
+void ComputeResidual(int cores, const AnySparse& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
+                     const AnyMatrix& r) {
+  IsComplex(a.dtype) ? SubtractSparse<std::complex<double>>(cores, a, op, x, b, r)
+                     : SubtractSparse<double>(cores, a, op, x, b, r);
+}
+
+void ComputeAbsProduct(int cores, const AnySparse& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
+                       const MatrixView<double>& w) {
+  IsComplex(a.dtype) ? AddAbsSparse<std::complex<double>>(cores, a, op, x, b, w)
+                     : AddAbsSparse<double>(cores, a, op, x, b, w);
 }
 
 void TakeMagnitudes(int cores, const AnyMatrix& in, const MatrixView<double>& out) {

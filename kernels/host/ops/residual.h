@@ -4,6 +4,7 @@
 
 #include "kernels/matrix_ops.h"
 #include "kernels/memory.h"
+#include "kernels/sparse_view.h"
 
 namespace crout::host {
 
@@ -19,6 +20,13 @@ void TakeMagnitudes(int cores, const AnyMatrix& in, const MatrixView<double>& ou
 // w := w + |op(a)| |x|, with such magnitudes.
 absl::Status AddAbsProduct(int cores, const AnyMatrix& a, Op op, const AnyMatrix& x,
                            const MatrixView<double>& w, MemoryResource& scratch);
+
+// r := b - op(a) x and w := |op(a)| |x| + |b|, in float64. `cores` as for ParallelFor; the result
+// does not depend on it.
+void ComputeResidual(int cores, const AnySparse& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
+                     const AnyMatrix& r);
+void ComputeAbsProduct(int cores, const AnySparse& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
+                       const MatrixView<double>& w);
 
 // As MatrixOps::Residual defines it, from a residual r that is there.
 double NormwiseBackwardError(double norm_op_a, const AnyMatrix& x, const AnyMatrix& b,

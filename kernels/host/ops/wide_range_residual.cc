@@ -35,6 +35,15 @@ WideNumber<T> InWideRange(T x) {
 // Sums for rows [begin, begin + kRows) of op(A).
 template <class T>
 struct Sums {
+  // For row i of those: an element of op(A), and of x what it is multiplied by.
+  void Add(int64_t i, T stored, WideType<T> x) {
+    const WideNumber<T> element = InWideRange(stored);
+    const WideNumber<T> factor = InWideRange(x);
+    product[i] += element * factor;
+    scale[i] += Abs1(element) * Abs1(factor);
+    line[i] += std::abs(element);
+  }
+
   std::array<WideNumber<T>, kRows> product = {};  // op(A) x
   std::array<Wide, kRows> scale = {};             // |op(A)| |x|
   std::array<Wide, kRows> line = {};              // |op(A)| 1
@@ -46,16 +55,20 @@ Sums<T> SumRows(const MatrixView<const T>& a, Op op, const WideType<T>* x, int64
   Sums<T> sums;
   const int64_t depth = op == Op::kNone ? a.cols : a.rows;
   for (int64_t k = 0; k < depth; ++k) {
-    const WideNumber<T> factor = InWideRange(x[k]);
-    const Wide magnitude = Abs1(factor);
     for (int64_t i = 0; i < count; ++i) {
       const T stored = op == Op::kNone ? a(begin + i, k) : a(k, begin + i);
-      const WideNumber<T> element =
-          InWideRange(op == Op::kConjugateTranspose ? Conj(stored) : stored);
-      sums.product[i] += element * factor;
-      sums.scale[i] += Abs1(element) * magnitude;
-      sums.line[i] += std::abs(element);
+      sums.Add(i, op == Op::kConjugateTranspose ? Conj(stored) : stored, x[k]);
     }
+  }
+  return sums;
+}
+
+// In the order of the dense form, where zeros add nothing.
+template <class T>
+Sums<T> SumRows(const SparseView<T>& a, Op op, const WideType<T>* x, int64_t begin, int64_t count) {
+  Sums<T> sums;
+  for (int64_t i = 0; i < count; ++i) {
+    a.ForRow(op, begin + i, [&](int64_t k, T v) { sums.Add(i, v, x[k]); });
   }
   return sums;
 }
@@ -80,8 +93,8 @@ double ComponentError(const ComponentwiseGuard& guard, Wide r, Wide w) {
 }
 
 // Fills rows [begin, begin + count) of r.
-template <class T>
-Maxima MeasureRows(const MatrixView<const T>& a, Op op, const WideType<T>* x, const WideType<T>* b,
+template <class T, class Matrix>
+Maxima MeasureRows(const Matrix& a, Op op, const WideType<T>* x, const WideType<T>* b,
                    WideType<T>* r, int64_t begin, int64_t count, const ComponentwiseGuard& guard) {
   const Sums<T> sums = SumRows(a, op, x, begin, count);
   Maxima maxima;
@@ -95,18 +108,17 @@ Maxima MeasureRows(const MatrixView<const T>& a, Op op, const WideType<T>* x, co
   return maxima;
 }
 
-template <class T>
-ResidualStats Compute(int cores, const MatrixView<const T>& a, Op op,
-                      const MatrixView<WideType<T>>& x, const MatrixView<WideType<T>>& b,
-                      const MatrixView<WideType<T>>& r) {
+template <class T, class Matrix>
+ResidualStats Compute(int cores, const Matrix& a, Op op, const MatrixView<WideType<T>>& x,
+                      const MatrixView<WideType<T>>& b, const MatrixView<WideType<T>>& r) {
   const ComponentwiseGuard guard(b.rows);
   std::vector<Maxima> blocks((b.rows + kRows - 1) / kRows);
   ResidualStats stats;
   for (int64_t j = 0; j < b.cols; ++j) {
     ParallelFor(cores, std::ssize(blocks), [&](int64_t block) {
       const int64_t begin = block * kRows;
-      blocks[block] = MeasureRows(a, op, &x(0, j), &b(0, j), &r(0, j), begin,
-                                  std::min(kRows, b.rows - begin), guard);
+      blocks[block] = MeasureRows<T>(a, op, &x(0, j), &b(0, j), &r(0, j), begin,
+                                     std::min(kRows, b.rows - begin), guard);
     });
     Maxima all;
     for (const Maxima& block : blocks) all.Raise(block);
@@ -128,6 +140,15 @@ ResidualStats ComputeWideRangeResidual(int cores, const AnyMatrix& a, Op op, con
     using T = typename decltype(tag)::type;
     using Vector = WideType<T>;
     return Compute<T>(cores, a.As<const T>(), op, x.As<Vector>(), b.As<Vector>(), r.As<Vector>());
+  });
+}
+
+ResidualStats ComputeWideRangeResidual(int cores, const AnySparse& a, Op op, const AnyMatrix& x,
+                                       const AnyMatrix& b, const AnyMatrix& r) {
+  return DispatchDType(a.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using Vector = WideType<T>;
+    return Compute<T>(cores, a.As<T>(), op, x.As<Vector>(), b.As<Vector>(), r.As<Vector>());
   });
 }
 

@@ -3,11 +3,15 @@
 #define CROUT_KERNELS_HOST_OPS_WIDE_RANGE_RESIDUAL_H_
 
 #include "kernels/matrix_ops.h"
+#include "kernels/sparse_view.h"
 
 namespace crout::host {
 
-// As MatrixOps::WideRangeResidual.
+// As MatrixOps::WideRangeResidual; of a sparse matrix to the bits of its dense form. `cores` as for
+// ParallelFor; the result does not depend on it.
 ResidualStats ComputeWideRangeResidual(int cores, const AnyMatrix& a, Op op, const AnyMatrix& x,
+                                       const AnyMatrix& b, const AnyMatrix& r);
+ResidualStats ComputeWideRangeResidual(int cores, const AnySparse& a, Op op, const AnyMatrix& x,
                                        const AnyMatrix& b, const AnyMatrix& r);
 
 }  // namespace crout::host

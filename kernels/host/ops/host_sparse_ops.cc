@@ -1,0 +1,60 @@
+#include "kernels/host/ops/host_sparse_ops.h"
+
+#include "kernels/host/ops/convert.h"
+#include "kernels/host/ops/equilibration.h"
+#include "kernels/host/ops/matrix_stats.h"
+#include "kernels/host/ops/residual.h"
+#include "kernels/host/ops/wide_range_residual.h"
+
+namespace crout::host {
+namespace {
+
+// By what a product with `columns` vectors reads.
+Width WidthFor(const AnySparse& a, int64_t columns = 1) {
+  return host::WidthFor((a.n + a.nonzeros) * columns);
+}
+
+}  // namespace
+
+absl::Status HostSparseOps::Inspect(const AnySparse& a, DType converted_to) {
+  executor_.Run(WidthFor(a),
+                [&](int cores) { report_.matrix = ComputeMatrixStats(cores, a, converted_to); });
+  return absl::OkStatus();
+}
+
+absl::Status HostSparseOps::Densify(const AnySparse& a, const double* row, const double* col,
+                                    const AnyMatrix& out) {
+  executor_.Run(host::WidthFor(out.rows * out.cols),
+                [&](int cores) { ScaleInto(cores, a, row, col, out); });
+  return absl::OkStatus();
+}
+
+absl::Status HostSparseOps::EquilibrationScales(const AnySparse& a, double* row, double* col) {
+  executor_.Run(WidthFor(a), [&](int cores) { report_.scale = ComputeScales(cores, a, row, col); });
+  return absl::OkStatus();
+}
+
+absl::Status HostSparseOps::Residual(const AnySparse& a, Op op, double norm_op_a,
+                                     const AnyMatrix& x, const AnyMatrix& b, const AnyMatrix& r) {
+  executor_.Run(WidthFor(a, b.cols), [&](int cores) {
+    ComputeResidual(cores, a, op, x, b, r);
+    report_.residual.backward_error = NormwiseBackwardError(norm_op_a, x, b, r);
+  });
+  return absl::OkStatus();
+}
+
+absl::Status HostSparseOps::WideRangeResidual(const AnySparse& a, Op op, const AnyMatrix& x,
+                                              const AnyMatrix& b, const AnyMatrix& r) {
+  executor_.Run(WidthFor(a, b.cols), [&](int cores) {
+    report_.residual = ComputeWideRangeResidual(cores, a, op, x, b, r);
+  });
+  return absl::OkStatus();
+}
+
+absl::Status HostSparseOps::AbsProduct(const AnySparse& a, Op op, const AnyMatrix& x,
+                                       const AnyMatrix& b, const MatrixView<double>& w) {
+  executor_.Run(WidthFor(a, b.cols), [&](int cores) { ComputeAbsProduct(cores, a, op, x, b, w); });
+  return absl::OkStatus();
+}
+
+}  // namespace crout::host

@@ -1,0 +1,35 @@
+// SparseOps in host memory.
+#ifndef CROUT_KERNELS_HOST_OPS_HOST_SPARSE_OPS_H_
+#define CROUT_KERNELS_HOST_OPS_HOST_SPARSE_OPS_H_
+
+#include "kernels/execution_context.h"
+#include "kernels/host/device/executor.h"
+#include "kernels/sparse_ops.h"
+
+namespace crout::host {
+
+// Everything has happened when a call returns. Used by one thread at a time, beside other ops on
+// the same executor. Each line of a result is one thread's: no bits depend on their number.
+class HostSparseOps final : public SparseOps {
+ public:
+  HostSparseOps(Executor& executor, DeviceReport& report) : executor_(executor), report_(report) {}
+
+  absl::Status Inspect(const AnySparse& a, DType converted_to) override;
+  absl::Status Densify(const AnySparse& a, const double* row, const double* col,
+                       const AnyMatrix& out) override;
+  absl::Status EquilibrationScales(const AnySparse& a, double* row, double* col) override;
+  absl::Status Residual(const AnySparse& a, Op op, double norm_op_a, const AnyMatrix& x,
+                        const AnyMatrix& b, const AnyMatrix& r) override;
+  absl::Status WideRangeResidual(const AnySparse& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
+                                 const AnyMatrix& r) override;
+  absl::Status AbsProduct(const AnySparse& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
+                          const MatrixView<double>& w) override;
+
+ private:
+  Executor& executor_;
+  DeviceReport& report_;
+};
+
+}  // namespace crout::host
+
+#endif  // CROUT_KERNELS_HOST_OPS_HOST_SPARSE_OPS_H_

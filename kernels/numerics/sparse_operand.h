@@ -1,0 +1,38 @@
+// An operand of which only the entries are stored that are not zero.
+#ifndef CROUT_KERNELS_NUMERICS_SPARSE_OPERAND_H_
+#define CROUT_KERNELS_NUMERICS_SPARSE_OPERAND_H_
+
+#include "kernels/operand.h"
+#include "kernels/sparse_view.h"
+
+namespace crout {
+
+// By the SparseOps of the contexts that it is used with, which have them. A view: it borrows the
+// entries.
+class SparseOperand final : public Operand {
+ public:
+  // The norms are of `a`, as MatrixStats has them.
+  SparseOperand(const AnySparse& a, double norm_one, double norm_inf)
+      : a_(a), norm_one_(norm_one), norm_inf_(norm_inf) {}
+
+  int64_t order() const override { return a_.n; }
+  DType vector_type() const override { return WideOf(a_.dtype); }
+  double NormInf(Op op) const override { return op == Op::kNone ? norm_inf_ : norm_one_; }
+  absl::Status Residual(ExecutionContext& context, Op op, const AnyMatrix& x, const AnyMatrix& b,
+                        const AnyMatrix& r) const override;
+  absl::Status WideRangeResidual(ExecutionContext& context, Op op, const AnyMatrix& x,
+                                 const AnyMatrix& b, const AnyMatrix& r) const override;
+  absl::Status AbsProduct(ExecutionContext& context, Op op, const AnyMatrix& x, const AnyMatrix& b,
+                          const MatrixView<double>& w) const override;
+  absl::Status EquilibrationScales(ExecutionContext& context, double* row,
+                                   double* col) const override;
+
+ private:
+  AnySparse a_;
+  double norm_one_;
+  double norm_inf_;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_NUMERICS_SPARSE_OPERAND_H_

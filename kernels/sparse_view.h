@@ -1,0 +1,100 @@
+// Views of square sparse matrices: compressed columns, with an index by rows.
+#ifndef CROUT_KERNELS_SPARSE_VIEW_H_
+#define CROUT_KERNELS_SPARSE_VIEW_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/matrix.h"
+#include "kernels/scalar.h"
+
+namespace crout {
+
+// The entries of a matrix of order n that are stored: all others are zero. Column j has those
+// from column_start[j] to column_start[j + 1] - 1, row i, by the index, those from row_start[i] to
+// row_start[i + 1] - 1. Rows ascend strictly within a column, columns within a row. 0-based.
+//
+// Both ways around, a line of op(A) is read in one order, that of its indices: who gives a line of
+// the result to one thread, or to one warp, sums without atomics, and always to the same bits.
+template <class T>
+struct SparseView {
+  int64_t n = 0;
+  const int64_t* column_start = nullptr;  // n + 1
+  const int64_t* row_start = nullptr;     // n + 1
+  const T* value = nullptr;               // by columns, as `row`
+  const int32_t* row = nullptr;
+  const int32_t* column = nullptr;    // by rows, as `position`
+  const int32_t* position = nullptr;  // of the entry in `value`
+
+  // visit(k, v) for every entry v in row i and column k of op(A), k ascending.
+  template <class Visit>
+  void ForRow(Op op, int64_t i, Visit&& visit) const {
+    if (op == Op::kNone) {
+      for (int64_t e = row_start[i]; e < row_start[i + 1]; ++e)
+        visit(column[e], value[position[e]]);
+    } else {
+      for (int64_t e = column_start[i]; e < column_start[i + 1]; ++e) {
+        visit(row[e], op == Op::kConjugateTranspose ? Conj(value[e]) : value[e]);
+      }
+    }
+  }
+};
+
+// Where each array begins in the one block of memory that holds them all, in bytes. Those of wider
+// elements come first: with the block, every array is aligned.
+struct SparseLayout {
+  // 0 <= n, nonzeros < 2^31.
+  constexpr SparseLayout(int64_t n, int64_t nonzeros, DType dtype)
+      : row_start((n + 1) * sizeof(int64_t)),
+        value(2 * row_start),
+        row(value + nonzeros * SizeOf(dtype)),
+        column(row + nonzeros * sizeof(int32_t)),
+        position(column + nonzeros * sizeof(int32_t)),
+        bytes(position + nonzeros * sizeof(int32_t)) {}
+
+  size_t column_start = 0;
+  size_t row_start;
+  size_t value;
+  size_t row;
+  size_t column;
+  size_t position;
+  size_t bytes;  // of the block
+};
+
+// A sparse matrix whose element type is known at run time, in a block as SparseLayout says.
+struct AnySparse {
+  const std::byte* data = nullptr;
+  DType dtype = DType::kFloat64;
+  int64_t n = 0;
+  int64_t nonzeros = 0;
+
+  template <class T>
+  SparseView<T> As() const {
+    const SparseLayout at(n, nonzeros, dtype);
+    return {n,
+            reinterpret_cast<const int64_t*>(data + at.column_start),
+            reinterpret_cast<const int64_t*>(data + at.row_start),
+            reinterpret_cast<const T*>(data + at.value),
+            reinterpret_cast<const int32_t*>(data + at.row),
+            reinterpret_cast<const int32_t*>(data + at.column),
+            reinterpret_cast<const int32_t*>(data + at.position)};
+  }
+};
+
+// The bytes of the block. INVALID_ARGUMENT for an order or a number of entries that is negative or
+// beyond the indices.
+inline absl::StatusOr<size_t> SparseBytes(int64_t n, int64_t nonzeros, DType dtype) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  if (n < 0 || n > kMost || nonzeros < 0 || nonzeros > kMost) {
+    return absl::InvalidArgumentError(absl::StrCat("a sparse matrix of order ", n, " with ",
+                                                   nonzeros, " entries has no valid size"));
+  }
+  return SparseLayout(n, nonzeros, dtype).bytes;
+}
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_SPARSE_VIEW_H_
