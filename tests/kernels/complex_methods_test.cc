@@ -115,6 +115,16 @@ TEST_P(ComplexMethodsTest, SubnormalPivotsAreNotZero) {
     EXPECT_EQ(factor.info, 0) << method;
     EXPECT_LT(Ratio(a, factor), kThreshold) << method;
   }
+  // A row of such numbers, whose quotients by its pivot are of the usual size.
+  const int64_t n = 100;
+  ComplexMatrix b = GalleryMatrix("diagonally_dominant", n, dtype_);
+  for (int64_t j = 0; j < n; ++j) b[5 + j * n] *= s;
+  b = Rounded(b, dtype_);
+  for (const char* method : {"cm", "icm"}) {
+    ASSERT_OK_AND_ASSIGN(const MethodFactor factor, runner_.Factor(method, b, n, dtype_));
+    EXPECT_EQ(factor.info, 0) << method;
+    EXPECT_LT(Ratio(b, factor), kThreshold) << method;
+  }
 }
 
 TEST_P(ComplexMethodsTest, BlockLuRefusesAPivotOfWhichBothPartsUnderflow) {
