@@ -1,7 +1,9 @@
 // The acceptance ratios accept what is right and reject what is not.
 #include "tests/support/ratios.h"
 
+#include <algorithm>
 #include <cmath>
+#include <complex>
 
 #include <gtest/gtest.h>
 
@@ -130,6 +132,62 @@ TEST_F(SolutionRatioTest, BackwardErrorIsTheDesigns) {
   HostMatrix b = b_;
   b[0] += 0.5;
   EXPECT_DOUBLE_EQ(BackwardError(a_, kN, Op::kNone, x_, b, 1), 0.5 / (18 * 4 + 68));
+}
+
+// Complex matrices: the same code, of which these hold what real ones cannot tell.
+class ComplexRatioTest : public ::testing::Test {
+ protected:
+  using Complex = std::complex<double>;
+
+  static double Solved(Op op, const ComplexMatrix& x, const ComplexMatrix& b) {
+    return SolveRatio(kA, 2, op, x, b, 1, DType::kComplex128);
+  }
+
+  // [2i 1; -4 5i] = [1 0; 2i 1] [2i 1; 0 3i], and x = [1; i].
+  static inline const ComplexMatrix kA = {{0, 2}, -4, 1, {0, 5}};
+  static inline const ComplexMatrix kLu = {{0, 2}, {0, 2}, 1, {0, 3}};
+  static inline const ComplexMatrix kX = {1, {0, 1}};
+};
+
+TEST_F(ComplexRatioTest, FactorsAreAcceptedWithBothPartsAlone) {
+  const auto ratio = [](const ComplexMatrix& lu) {
+    return std::max(FactorRatio(kA, 2, lu, {1, 2}, UnitDiagonal::kL, DType::kComplex128),
+                    ProbedFactorRatio(kA, 2, lu, {1, 2}, UnitDiagonal::kL, DType::kComplex128));
+  };
+  EXPECT_EQ(ratio(kLu), 0);
+  for (size_t k = 0; k < kLu.size(); ++k) {
+    for (const Complex error : {Complex{1e-11, 0}, Complex{0, 1e-11}, Complex{0, NAN}}) {
+      ComplexMatrix lu = kLu;
+      lu[k] += error;
+      EXPECT_FALSE(ratio(lu) < kThreshold) << k << " " << error;
+    }
+  }
+}
+
+TEST_F(ComplexRatioTest, SolutionsAreOfTheOperationAlone) {
+  const Op ops[] = {Op::kNone, Op::kTranspose, Op::kConjugateTranspose};
+  for (const Op op : ops) {
+    const ComplexMatrix b = Multiply(kA, 2, op, kX, 1);
+    for (const Op other : ops) EXPECT_EQ(Solved(other, kX, b) < kThreshold, other == op);
+    for (const Complex wrong : {Complex{1, 1e-12}, Complex{1 + 1e-12, 0}, Complex{1, NAN}}) {
+      const ComplexMatrix x = {wrong, kX[1]};
+      EXPECT_GT(Solved(op, x, b), kThreshold);
+      EXPECT_GT(ForwardRatio(x, kX, 2, 1, 0.1, DType::kComplex128), kThreshold);
+      EXPECT_GT(BackwardError(kA, 2, op, x, b, 1), 1e-14);
+      EXPECT_GT(ComponentwiseError(kA, 2, op, x, b, 1), 1e-14);
+      EXPECT_GT(ErrorOverBound(x, kX, 2, 1, 1e-13), 1);
+    }
+  }
+  EXPECT_EQ(Multiply(kA, 2, Op::kConjugateTranspose, kX, 1), (ComplexMatrix{{0, -6}, 6}));
+}
+
+TEST_F(ComplexRatioTest, NormsAreOfModuliAndComponentsOfSumsOfParts) {
+  const ComplexMatrix a = {{3, 4}, 0, 0, {0, 1}};
+  EXPECT_EQ(NormOne(a, 2), 5);
+  EXPECT_EQ(NormInf(a, 2), 5);
+  EXPECT_DOUBLE_EQ(ExactRcond(a, 2), 0.2);
+  // r = 1 + i in the first component, of (3 + 4) * 1 + (4 + 5).
+  EXPECT_DOUBLE_EQ(ComponentwiseError(a, 2, Op::kNone, {1, 1}, {{4, 5}, {0, 1}}, 1), 2.0 / 16);
 }
 
 TEST(RcondRatioTest, AcceptsEqualAndRejectsDifferent) {

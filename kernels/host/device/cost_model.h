@@ -16,8 +16,8 @@ inline constexpr double kVendorFlopsPerCore = 2.5e10;    // float64, OpenBLAS le
 inline constexpr double kReferenceFlopsPerCore = 2e9;    // float64, our own loops
 inline constexpr double kMemoryElementsPerSecond = 1e9;  // float64, one core
 
-// What of the operations above takes the time of one in float64: float32 runs at twice the rate,
-// and a complex operation is four real ones.
+// How many operations of a type take as long as one in float64: float32 runs at twice the rate, and
+// a complex operation is four real ones.
 constexpr double RateFactor(DType dtype) {
   const double real = RealOf(dtype) == DType::kFloat32 ? 2 : 1;
   return IsComplex(dtype) ? real / 4 : real;
