@@ -156,15 +156,22 @@ bool AddFirst(const std::vector<int64_t>& counts, Field* field) {
   return size == counts.size();
 }
 
+absl::Status CheckTakes(const Device& device, DType dtype, absl::string_view field) {
+  if (device.info().types.contains(dtype)) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat(field, ": device ", device.info().name,
+                                               " does not take ", ToAbsl(NameOf(dtype))));
+}
+
 }  // namespace
 
 absl::StatusOr<PayloadSpec> DecodePayload(const v1::MatrixSpec& spec, absl::string_view field,
-                                          const Limits& limits) {
+                                          const Limits& limits, const Device& device) {
   PayloadSpec payload;
   switch (spec.format_case()) {
     case v1::MatrixSpec::kDense: {
       CROUT_ASSIGN_OR_RETURN(payload.shape,
                              DecodeDense(spec.dense(), absl::StrCat(field, ".dense"), limits));
+      CROUT_RETURN_IF_ERROR(CheckTakes(device, payload.shape.dtype, field));
       return payload;
     }
     case v1::MatrixSpec::kMatrixMarket: {
@@ -182,12 +189,6 @@ absl::StatusOr<PayloadSpec> DecodePayload(const v1::MatrixSpec& spec, absl::stri
       break;
   }
   return BadField(field, "no format: set dense or matrix_market");
-}
-
-absl::Status CheckTakes(const Device& device, DType dtype, absl::string_view field) {
-  if (device.info().types.contains(dtype)) return absl::OkStatus();
-  return absl::UnimplementedError(absl::StrCat(field, ": device ", device.info().name,
-                                               " does not take ", ToAbsl(NameOf(dtype))));
 }
 
 absl::StatusOr<DType> DecodeProblem(const v1::EstimateFactorizeRequest& request,

@@ -25,12 +25,10 @@ struct PayloadSpec {
   PackedMatrix shape;
 };
 
-// `field` is the path of `spec` in the request, for messages.
+// `field` is the path of `spec` in the request, for messages. UNIMPLEMENTED for a type that the
+// device does not take.
 absl::StatusOr<PayloadSpec> DecodePayload(const v1::MatrixSpec& spec, absl::string_view field,
-                                          const Limits& limits);
-
-// UNIMPLEMENTED for a type that the device does not take.
-absl::Status CheckTakes(const Device& device, DType dtype, absl::string_view field);
+                                          const Limits& limits, const Device& device);
 
 // Checks the order of the matrix to estimate for, and returns its type.
 absl::StatusOr<DType> DecodeProblem(const v1::EstimateFactorizeRequest& request,

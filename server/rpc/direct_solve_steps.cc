@@ -82,10 +82,10 @@ DirectSolveSteps::DirectSolveSteps(ServerCore& core, DeviceSlot& slot, const Pay
 absl::StatusOr<std::unique_ptr<DirectSolveSteps>> DirectSolveSteps::Create(
     ServerCore& core, const v1::FactorizeAndSolveHeader& header, DeviceSlot& slot) {
   CROUT_RETURN_IF_ERROR(CheckNeedsNoFactors(header));
-  CROUT_ASSIGN_OR_RETURN(const PayloadSpec matrix,
-                         DecodePayload(header.matrix(), "header.matrix", core.limits));
+  CROUT_ASSIGN_OR_RETURN(const PayloadSpec matrix, DecodePayload(header.matrix(), "header.matrix",
+                                                                 core.limits, *slot.device));
   CROUT_ASSIGN_OR_RETURN(const PayloadSpec rhs,
-                         DecodePayload(header.rhs(), "header.rhs", core.limits));
+                         DecodePayload(header.rhs(), "header.rhs", core.limits, *slot.device));
   CROUT_ASSIGN_OR_RETURN(const FactorizeOptions options,
                          DecodeOptions(header.options(), matrix.shape.dtype));
   CROUT_ASSIGN_OR_RETURN(const SolveOptions solve, DecodeOptions(header.solve(), "header.solve"));

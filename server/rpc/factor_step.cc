@@ -45,7 +45,7 @@ absl::StatusOr<std::unique_ptr<FactorStep>> FactorStep::Create(ServerCore& core,
                                                                const v1::FactorizeOptions& options,
                                                                DeviceSlot& slot, bool cached) {
   CROUT_ASSIGN_OR_RETURN(const PayloadSpec spec,
-                         DecodePayload(matrix, "header.matrix", core.limits));
+                         DecodePayload(matrix, "header.matrix", core.limits, *slot.device));
   auto step = std::unique_ptr<FactorStep>(new FactorStep(core, spec, slot));
   CROUT_ASSIGN_OR_RETURN(step->options_, DecodeOptions(options, spec.shape.dtype));
   step->cached_ = cached;

@@ -16,8 +16,8 @@ namespace crout {
 
 absl::StatusOr<std::unique_ptr<SchurStep>> SchurStep::Create(
     ServerCore& core, const v1::ComputeSchurComplementHeader& header, DeviceSlot& slot) {
-  CROUT_ASSIGN_OR_RETURN(const PayloadSpec spec,
-                         DecodePayload(header.matrix(), "header.matrix", core.limits));
+  CROUT_ASSIGN_OR_RETURN(const PayloadSpec spec, DecodePayload(header.matrix(), "header.matrix",
+                                                               core.limits, *slot.device));
   auto step = std::unique_ptr<SchurStep>(new SchurStep(core, spec, slot));
   CROUT_ASSIGN_OR_RETURN(step->options_.factor, DecodeOptions(header.options(), spec.shape.dtype));
   if (header.leading_order() < 0) return BadField("header.leading_order", "negative");

@@ -38,8 +38,8 @@ absl::StatusOr<std::unique_ptr<SolveStep>> SolveStep::Create(
     ServerCore& core, const v1::MatrixSpec& rhs, const v1::SolveOptions& options,
     absl::string_view field, DeviceSlot& slot, std::function<ExpectedFactor()> expected,
     absl::StatusCode mismatch) {
-  CROUT_ASSIGN_OR_RETURN(const PayloadSpec spec, DecodePayload(rhs, "header.rhs", core.limits));
-  CROUT_RETURN_IF_ERROR(CheckTakes(*slot.device, spec.shape.dtype, "header.rhs"));
+  CROUT_ASSIGN_OR_RETURN(const PayloadSpec spec,
+                         DecodePayload(rhs, "header.rhs", core.limits, *slot.device));
   auto step = std::unique_ptr<SolveStep>(new SolveStep(core, spec, slot));
   CROUT_ASSIGN_OR_RETURN(step->options_, DecodeOptions(options, field));
   step->field_ = std::string(field);

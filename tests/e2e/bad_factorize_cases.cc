@@ -92,8 +92,7 @@ void AddOptions(std::vector<Case>* cases) {
       header->mutable_matrix()->mutable_dense()->set_dtype(static_cast<v1::Dtype>(value));
     };
   };
-  cases->push_back(FactorizeWith("complex64", unimplemented, dtype(v1::DTYPE_COMPLEX64)));
-  cases->push_back(FactorizeWith("complex128", unimplemented, dtype(v1::DTYPE_COMPLEX128)));
+  cases->push_back(FactorizeWith("half of complex128", invalid, dtype(v1::DTYPE_COMPLEX128)));
   cases->push_back(FactorizeWith("unknown dtype", invalid, dtype(99)));
   cases->push_back(FactorizeWith("unknown layout", invalid, [](auto* header) {
     header->mutable_matrix()->mutable_dense()->set_layout(static_cast<v1::Layout>(99));
@@ -111,7 +110,7 @@ void AddOptions(std::vector<Case>* cases) {
   cases->push_back(FactorizeWith("unknown equilibrate", invalid, [](auto* header) {
     header->mutable_options()->set_equilibrate(static_cast<v1::Equilibrate>(99));
   }));
-  cases->push_back(FactorizeWith("complex factors", unimplemented, [](auto* header) {
+  cases->push_back(FactorizeWith("complex factors of a real matrix", invalid, [](auto* header) {
     header->mutable_options()->set_factor_dtype(v1::DTYPE_COMPLEX64);
   }));
   cases->push_back(FactorizeWith("negative lease", invalid, [](auto* header) {

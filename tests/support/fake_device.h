@@ -23,6 +23,7 @@ struct FakeDeviceOptions {
   size_t staging_bytes = size_t{64} << 20;
   size_t staging_block_bytes = size_t{256} << 10;  // the longest span that an uploader gives
   int parallelism = 2;
+  EnumSet<DType> types = kAllTypes;
   bool has_sparse_ops = false;  // the host's
   bool prepares = false;        // has a PreparingSolver too
   double prepared_error = 0;    // of that
