@@ -301,7 +301,7 @@ std::vector<Scalar> Multiply(const std::vector<Scalar>& a, int64_t n, Op op,
     std::vector<Long<Scalar>> sum(n);
     for (int64_t k = 0; k < n; ++k) {
       const Long<Scalar> xk(x[k + j * n]);
-      for (int64_t i = 0; i < n; ++i) sum[i] += Long<Scalar>(m[i + k * n]) * xk;
+      for (int64_t i = 0; i < n; ++i) sum[i] += Long<Scalar>{m[i + k * n]} * xk;
     }
     std::transform(sum.begin(), sum.end(), &b[j * n], ConvertTo<Scalar, Long<Scalar>>);
   }

@@ -17,7 +17,7 @@ using Long = std::conditional_t<kIsComplex<Scalar>, std::complex<long double>, l
 
 template <class Scalar>
 long double Abs(const Scalar& x) {
-  return std::abs(Long<Scalar>(x));
+  return std::abs(Long<Scalar>{x});
 }
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -78,7 +78,7 @@ std::vector<Scalar> ResidualColumn(const std::vector<Scalar>& a, int64_t n,
   std::vector<Long<Scalar>> r(b.begin() + j * n, b.begin() + (j + 1) * n);
   for (int64_t k = 0; k < n; ++k) {
     const Long<Scalar> xk(x[k + j * n]);
-    for (int64_t i = 0; i < n; ++i) r[i] -= Long<Scalar>(a[i + k * n]) * xk;
+    for (int64_t i = 0; i < n; ++i) r[i] -= Long<Scalar>{a[i + k * n]} * xk;
   }
   std::vector<Scalar> rounded(n);
   std::transform(r.begin(), r.end(), rounded.begin(), ConvertTo<Scalar, Long<Scalar>>);
@@ -180,14 +180,14 @@ double ProbedFactorRatio(const std::vector<Scalar>& a, int64_t n, const std::vec
   std::vector<Long<Scalar>> y(n);  // Uz, then LUz
   for (int64_t j = 0; j < n; ++j) {
     const long double z = generator() % 2 == 0 ? 1 : -1;
-    for (int64_t i = 0; i < n; ++i) az[i] += Long<Scalar>(a[i + j * n]) * z;
-    for (int64_t i = 0; i < j; ++i) y[i] += Long<Scalar>(lu[i + j * n]) * z;
-    y[j] += Long<Scalar>(unit_in_l ? lu[j + j * n] : Scalar{1}) * z;
+    for (int64_t i = 0; i < n; ++i) az[i] += Long<Scalar>{a[i + j * n]} * z;
+    for (int64_t i = 0; i < j; ++i) y[i] += Long<Scalar>{lu[i + j * n]} * z;
+    y[j] += Long<Scalar>{unit_in_l ? lu[j + j * n] : Scalar{1}} * z;
   }
   // From the last column on: each takes its y before that becomes an element of LUz.
   for (int64_t k = n - 1; k >= 0; --k) {
-    for (int64_t i = k + 1; i < n; ++i) y[i] += Long<Scalar>(lu[i + k * n]) * y[k];
-    if (!unit_in_l) y[k] *= Long<Scalar>(lu[k + k * n]);
+    for (int64_t i = k + 1; i < n; ++i) y[i] += Long<Scalar>{lu[i + k * n]} * y[k];
+    if (!unit_in_l) y[k] *= Long<Scalar>{lu[k + k * n]};
   }
   for (int64_t i = 0; i < n; ++i) std::swap(az[i], az[ipiv[i] - 1]);
   long double sum = 0;

@@ -81,8 +81,8 @@ absl::StatusOr<std::vector<double>> TimeInTurns(ExecutionContext& context, Trial
       CROUT_ASSIGN_OR_RETURN(seconds[i].emplace_back(), problem.TimeFactor(context, *methods[i]));
     }
   }
-  std::vector<double> medians;
-  for (std::vector<double>& of_method : seconds) medians.push_back(Median(std::move(of_method)));
+  std::vector<double> medians(methods.size());
+  std::transform(seconds.begin(), seconds.end(), medians.begin(), Median);
   return medians;
 }
 
