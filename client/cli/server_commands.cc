@@ -79,6 +79,9 @@ void AddServerCommands(CLI::App* app, Session* session) {
       ->add_option_function<int64_t>(
           "n", [=](const int64_t& n) { request->set_n(n); }, "Order of the matrix")
       ->required();
+  estimate->add_option_function<int64_t>(
+      "--nnz", [=](const int64_t& nnz) { request->set_nnz(nnz); },
+      "Entries of a coordinate text, symmetric ones counted twice; without: a dense matrix");
   const auto* dtype = v1::Dtype_descriptor();
   estimate
       ->add_option_function<std::string>(

@@ -37,7 +37,8 @@ struct FactorizePlan {
   BufferPlan buffers;
   BufferPlan::Id upload = 0;
   BufferPlan::Id matrix = 0;  // A by columns: the upload, where it arrived so, or is sparse
-  BufferPlan::Id lu = 0;      // the factor: A, if that is not kept, or else an upload by rows
+  // The factor: a dense A, if that is not kept, or else its upload by rows, or a buffer of its own.
+  BufferPlan::Id lu = 0;
   BufferPlan::Id ipiv = 0;
   BufferPlan::Id scales = 0;
   BufferPlan::Id prepared = 0;  // for a solver
@@ -55,9 +56,10 @@ struct FactorizePlan {
 absl::StatusOr<FactorizePlan> PlanFactorize(const FactorizeOptions& options, PackedMatrix shape,
                                             std::optional<int64_t> nonzeros = std::nullopt);
 
-// Whether a matrix of order n with so many entries takes fewer bytes as AnySparse than in full, so
-// that it should arrive so where the device has SparseOps.
-bool IsSmallerSparse(int64_t n, int64_t nonzeros, DType dtype);
+// Whether a matrix of order n with so many entries should arrive there as a sparse one: the device
+// has SparseOps, and the matrix takes at most a quarter of the bytes so that it takes in full. From
+// about there on products with many columns are faster with the dense one.
+bool ArrivesSparse(const Device& device, int64_t n, int64_t nonzeros, DType dtype);
 
 // Factors the n x n matrix in `upload` (device memory, packed as the plan's shape says, or sparse;
 // consumed, and reused as the kept matrix where it has the right layout). L, U and the interchanges

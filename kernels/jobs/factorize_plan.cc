@@ -79,10 +79,11 @@ absl::Status AddRest(FactorizePlan& plan) {
 
 }  // namespace
 
-bool IsSmallerSparse(int64_t n, int64_t nonzeros, DType dtype) {
+bool ArrivesSparse(const Device& device, int64_t n, int64_t nonzeros, DType dtype) {
+  if (!device.info().has_sparse_ops) return false;
   const absl::StatusOr<size_t> sparse = SparseBytes(n, nonzeros, dtype);
   const absl::StatusOr<size_t> dense = MatrixBytes(n, n, dtype);
-  return sparse.ok() && dense.ok() && *sparse < *dense;
+  return sparse.ok() && dense.ok() && *sparse <= *dense / 4;
 }
 
 absl::StatusOr<FactorizePlan> PlanFactorize(const FactorizeOptions& options, PackedMatrix shape,

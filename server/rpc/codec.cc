@@ -194,6 +194,9 @@ absl::StatusOr<PayloadSpec> DecodePayload(const v1::MatrixSpec& spec, absl::stri
 absl::StatusOr<DType> DecodeProblem(const v1::EstimateFactorizeRequest& request,
                                     const Limits& limits) {
   CROUT_RETURN_IF_ERROR(CheckDimension(request.n(), "n", limits));
+  if (request.nnz() < 0 || request.nnz() > request.n() * request.n()) {
+    return BadField("nnz", absl::StrCat(request.nnz(), ", of a matrix of order ", request.n()));
+  }
   return DecodeDtype(request.matrix_dtype(), DType::kFloat64, "matrix_dtype");
 }
 

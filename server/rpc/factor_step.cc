@@ -78,7 +78,10 @@ absl::StatusOr<MemoryNeed> FactorStep::Plan() {
     options_.parameters.start.emplace();  // The view is known when the job runs.
     promotion_bytes_ = start_->promotion_bytes();
   }
-  CROUT_ASSIGN_OR_RETURN(plan_, PlanFactorize(options_, shape));
+  const std::optional<int64_t> nnz = upload_.nnz();
+  const bool sparse = nnz && ArrivesSparse(*slot_.device, shape.rows, *nnz, shape.dtype);
+  if (sparse) upload_.KeepSparse();
+  CROUT_ASSIGN_OR_RETURN(plan_, PlanFactorize(options_, shape, sparse ? nnz : std::nullopt));
   return MemoryNeed{.device = FactorCache::Charge(plan_->bytes.peak) + promotion_bytes_,
                     .host = plan_->bytes.report};
 }

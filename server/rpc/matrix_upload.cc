@@ -10,6 +10,8 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "kernels/io/row_index.h"
+#include "kernels/sparse_view.h"
 #include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
@@ -54,11 +56,15 @@ MatrixUpload::MatrixUpload(ServerCore& core, const PayloadSpec& spec, std::strin
 }
 
 absl::Status MatrixUpload::Open(DeviceSlot& slot) {
-  if (shape_.bytes() == 0) return absl::OkStatus();
-  CROUT_ASSIGN_OR_RETURN(destination_, slot.device->memory().Allocate(shape_.bytes()));
-  CROUT_ASSIGN_OR_RETURN(uploader_,
-                         slot.device->StartUpload({destination_.data(), shape_.bytes()}));
+  const size_t bytes = DestinationBytes();
+  if (bytes == 0) return absl::OkStatus();
+  CROUT_ASSIGN_OR_RETURN(destination_, slot.device->memory().Allocate(bytes));
+  CROUT_ASSIGN_OR_RETURN(uploader_, slot.device->StartUpload({destination_.data(), bytes}));
   return absl::OkStatus();
+}
+
+size_t MatrixUpload::DestinationBytes() const {
+  return keep_sparse_ ? SparseLayout(shape_.rows, *nnz_, shape_.dtype).bytes : shape_.bytes();
 }
 
 absl::StatusOr<size_t> MatrixUpload::Append(std::span<const std::byte> bytes,
@@ -147,6 +153,7 @@ absl::Status MatrixUpload::Assemble(StopRequested stop) {
   const bool coordinate = nnz_.has_value();
   const absl::Status status = DispatchReal(shape_.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
+    if (keep_sparse_) return SendSparse<T>(stop);
     return coordinate ? AssembleSparse<T>(stop) : AssembleDense<T>(stop);
   });
   FreeText();
@@ -160,8 +167,7 @@ void MatrixUpload::FreeText() {
 }
 
 template <class T, class Fill>
-absl::Status MatrixUpload::Write(StopRequested stop, Fill fill) {
-  const int64_t count = shape_.rows * shape_.cols;
+absl::Status MatrixUpload::Write(int64_t count, StopRequested stop, Fill fill) {
   for (int64_t done = 0; done < count;) {
     // Shared: the callback may come after this gave up waiting for it.
     const auto ready = std::make_shared<std::binary_semaphore>(0);
@@ -176,7 +182,8 @@ absl::Status MatrixUpload::Write(StopRequested stop, Fill fill) {
       }
       continue;
     }
-    const std::span<T> elements(reinterpret_cast<T*>(block.data()), block.size() / sizeof(T));
+    const size_t fit = std::min<size_t>(block.size() / sizeof(T), count - done);
+    const std::span<T> elements(reinterpret_cast<T*>(block.data()), fit);
     CROUT_RETURN_IF_ERROR(fill(done, elements));
     CROUT_RETURN_IF_ERROR(uploader_->Commit(elements.size_bytes()));
     done += static_cast<int64_t>(elements.size());
@@ -185,10 +192,45 @@ absl::Status MatrixUpload::Write(StopRequested stop, Fill fill) {
 }
 
 template <class T>
+absl::Status MatrixUpload::SendSparse(StopRequested stop) {
+  CROUT_RETURN_IF_ERROR(NamingField(grant_->Take(RowIndexBytes(sparse_))));
+  const RowIndex index = IndexRows(sparse_);
+  const auto copy = [&]<class E>(const std::vector<E>& from) {
+    return Write<E>(std::ssize(from), stop, [&](int64_t offset, std::span<E> block) {
+      std::copy_n(from.begin() + offset, block.size(), block.begin());
+      return absl::OkStatus();
+    });
+  };
+  // In the order of SparseLayout, in which no element is cut by the end of a block.
+  CROUT_RETURN_IF_ERROR(copy(sparse_.column_start));
+  CROUT_RETURN_IF_ERROR(copy(index.row_start));
+  CROUT_RETURN_IF_ERROR(SendValues<T>(stop));
+  CROUT_RETURN_IF_ERROR(copy(sparse_.row));
+  CROUT_RETURN_IF_ERROR(copy(index.column));
+  return copy(index.position);
+}
+
+template <class T>
+absl::Status MatrixUpload::SendValues(StopRequested stop) {
+  return Write<T>(*nnz_, stop, [&](int64_t offset, std::span<T> block) -> absl::Status {
+    for (size_t i = 0; i < block.size(); ++i) {
+      const int64_t entry = offset + static_cast<int64_t>(i);
+      block[i] = static_cast<T>(sparse_.value[entry]);
+      if (std::isfinite(block[i])) continue;
+      const auto& start = sparse_.column_start;
+      const auto next = std::upper_bound(start.begin(), start.end(), entry);
+      return Overflow<T>(field_, sparse_.row[entry], next - start.begin() - 1);
+    }
+    return absl::OkStatus();
+  });
+}
+
+template <class T>
 absl::Status MatrixUpload::AssembleSparse(StopRequested stop) {
   int64_t column = 0;
   int64_t next = 0;  // entry
-  return Write<T>(stop, [&](int64_t offset, std::span<T> block) -> absl::Status {
+  const int64_t count = shape_.rows * shape_.cols;
+  return Write<T>(count, stop, [&](int64_t offset, std::span<T> block) -> absl::Status {
     std::fill(block.begin(), block.end(), T{0});
     const int64_t end = offset + static_cast<int64_t>(block.size());
     for (; next < sparse_.nonzeros(); ++next) {
@@ -205,7 +247,8 @@ absl::Status MatrixUpload::AssembleSparse(StopRequested stop) {
 
 template <class T>
 absl::Status MatrixUpload::AssembleDense(StopRequested stop) {
-  return Write<T>(stop, [&](int64_t offset, std::span<T> block) -> absl::Status {
+  const int64_t count = shape_.rows * shape_.cols;
+  return Write<T>(count, stop, [&](int64_t offset, std::span<T> block) -> absl::Status {
     for (size_t i = 0; i < block.size(); ++i) {
       const int64_t position = offset + static_cast<int64_t>(i);
       block[i] = static_cast<T>(dense_values_[position]);

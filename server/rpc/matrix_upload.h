@@ -24,8 +24,9 @@ namespace crout {
 absl::Status StagingTimeout();
 
 // Dense: Open, Append..., Close, Take. Its bytes go straight to the device.
-// Text:  Append..., Close, Parse, Open, Assemble, Take. It is parsed while it arrives; the dense
-//        form is made only when its size is known and reserved.
+// Text:  Append..., Close, Parse, [KeepSparse], Open, Assemble, Take. It is parsed while it
+// arrives;
+//        what the device gets is made only when its size is known and reserved.
 // One thread at a time. Parse, Assemble and the destructor may block: not for RPC reactions.
 class MatrixUpload {
  public:
@@ -70,11 +71,15 @@ class MatrixUpload {
   // Of a coordinate text, after Parse(): its leading block of order n. None of other payloads, and
   // where a value overflows the type: Assemble() says so.
   absl::StatusOr<std::optional<LeadingBlock>> InspectLeadingBlock(int64_t n);
+  // Of a coordinate text with fewer than 2^31 entries, between Parse() and Open(): the device gets
+  // the block of an AnySparse, and not the packed matrix.
+  void KeepSparse() { keep_sparse_ = true; }
   // `stop` is asked while staging memory is awaited; true ends with CANCELLED. Awaited for longer
   // than Limits::transfer.idle_timeout, it ends with StagingTimeout().
   absl::Status Assemble(StopRequested stop);
 
-  // The packed matrix in device memory, for work enqueued on `context` from now on.
+  // The packed matrix, or the sparse one, in device memory, for work enqueued on `context` from now
+  // on.
   absl::StatusOr<Buffer> Take(ExecutionContext& context);
 
  private:
@@ -82,14 +87,22 @@ class MatrixUpload {
                                      const std::function<void()>& on_ready);
   absl::Status AppendText(std::span<const std::byte> bytes);
   absl::Status NamingField(const absl::Status& status) const;
+  // Of what the device gets.
+  size_t DestinationBytes() const;
   void FreeText();
+  // The parsed matrix: sparse as it is, in full from sparse, and in full from an array.
+  template <class T>
+  absl::Status SendSparse(StopRequested stop);
+  template <class T>
+  absl::Status SendValues(StopRequested stop);
   template <class T>
   absl::Status AssembleSparse(StopRequested stop);
   template <class T>
   absl::Status AssembleDense(StopRequested stop);
-  // Fills the whole destination, block by block: fill(offset in elements, block).
+  // Writes the next `count` elements of the destination, block by block: fill(offset from the first
+  // of them, block).
   template <class T, class Fill>
-  absl::Status Write(StopRequested stop, Fill fill);
+  absl::Status Write(int64_t count, StopRequested stop, Fill fill);
 
   ServerCore& core_;
   const std::string field_;
@@ -106,6 +119,7 @@ class MatrixUpload {
   SparseMatrix sparse_;
   std::vector<double> dense_values_;
   std::optional<int64_t> nnz_;
+  bool keep_sparse_ = false;
 };
 
 }  // namespace crout

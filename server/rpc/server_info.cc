@@ -1,6 +1,7 @@
 #include "server/rpc/server_info.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "crout_version.h"
 #include "kernels/algorithm_registry.h"
@@ -32,6 +33,19 @@ void DescribeDevice(const DeviceSlot& slot, v1::DeviceStatus* status) {
   status->set_streams(load.streams);
   status->set_streams_busy(load.streams_busy);
   status->set_queue_depth(static_cast<int32_t>(load.queue_depth));
+}
+
+// The matrix as it would arrive.
+v1::MatrixSpec SpecOf(const v1::EstimateFactorizeRequest& request) {
+  v1::MatrixSpec matrix;
+  if (request.has_nnz()) {
+    matrix.mutable_matrix_market()->set_dtype(request.matrix_dtype());
+    return matrix;
+  }
+  matrix.mutable_dense()->set_dtype(request.matrix_dtype());
+  matrix.mutable_dense()->set_rows(request.n());
+  matrix.mutable_dense()->set_cols(request.n());
+  return matrix;
 }
 
 }  // namespace
@@ -68,10 +82,7 @@ absl::Status EstimateFactorization(ServerCore& core, const v1::EstimateFactorize
                                    v1::EstimateFactorizeResponse* response) {
   CROUT_ASSIGN_OR_RETURN(const DType matrix_dtype, DecodeProblem(request, core.limits));
   CROUT_ASSIGN_OR_RETURN(FactorizeOptions options, DecodeOptions(request.options(), matrix_dtype));
-  v1::MatrixSpec matrix;
-  matrix.mutable_dense()->set_dtype(request.matrix_dtype());
-  matrix.mutable_dense()->set_rows(request.n());
-  matrix.mutable_dense()->set_cols(request.n());
+  const v1::MatrixSpec matrix = SpecOf(request);
   CROUT_ASSIGN_OR_RETURN(
       const auto step, PlaceStep(core, request.options().device(), [&](DeviceSlot& slot) {
         return FactorStep::Create(core, matrix, request.options(), slot, /*cached=*/true);
@@ -80,9 +91,15 @@ absl::Status EstimateFactorization(ServerCore& core, const v1::EstimateFactorize
   CROUT_RETURN_IF_ERROR(Resolve(request.options(), *slot->device, request.n(), &options));
   options.prepare = FindSolverToPrepare(*slot->device, options.algorithm->traits().unit_diagonal,
                                         options.factor_dtype);
-  // The layout is not known yet: by rows it takes the most.
-  const PackedMatrix shape{nullptr, matrix_dtype, Layout::kRowMajor, request.n(), request.n()};
-  CROUT_ASSIGN_OR_RETURN(const FactorizePlan plan, PlanFactorize(options, shape));
+  const int64_t n = request.n();
+  const bool text = request.has_nnz();
+  // The layout of a dense one is not known yet: by rows it takes the most.
+  const PackedMatrix shape{nullptr, matrix_dtype, text ? Layout::kColumnMajor : Layout::kRowMajor,
+                           n, n};
+  const bool sparse = text && ArrivesSparse(*slot->device, n, request.nnz(), matrix_dtype);
+  CROUT_ASSIGN_OR_RETURN(
+      const FactorizePlan plan,
+      PlanFactorize(options, shape, sparse ? std::optional(request.nnz()) : std::nullopt));
   const JobBytes& bytes = plan.bytes;
   response->set_algorithm(AlgorithmFromName(options.algorithm->traits().name));
   response->set_device(slot->device->info().name);

@@ -62,6 +62,14 @@ void AddUnaries(std::vector<Case>* cases) {
         "estimate: n of " + std::to_string(n), invalid, &Stub::EstimateFactorize,
         [n](auto&, auto* request) { request->set_n(n); }));
   }
+  for (const int64_t nnz : {int64_t{-1}, int64_t{101}}) {
+    cases->push_back(Unary<v1::EstimateFactorizeRequest>("estimate: nnz of " + std::to_string(nnz),
+                                                         invalid, &Stub::EstimateFactorize,
+                                                         [nnz](auto&, auto* request) {
+                                                           request->set_n(10);
+                                                           request->set_nnz(nnz);
+                                                         }));
+  }
   cases->push_back({"get: unknown handle", not_found, [](Fixture& fixture) {
                       v1::GetFactorsRequest request;
                       request.set_handle("aaaaaaaaaaaaaaaaaaaaaaaaaa");

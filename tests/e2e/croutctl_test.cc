@@ -287,6 +287,7 @@ TEST_F(CroutctlTest, ServerCommands) {
   EXPECT_GT(RunJson({"devices"})["devices"][0]["budget_bytes"], 0);
   EXPECT_EQ(RunJson({"status"})["draining"], false);
   EXPECT_GE(RunJson({"estimate", "1000", "--dtype=f32"})["peak_bytes"], 4'000'000);
+  EXPECT_LT(RunJson({"estimate", "1000", "--nnz=5000"})["cached_bytes"], 9'000'000);
 }
 
 TEST_F(CroutctlTest, BenchReportsPercentiles) {

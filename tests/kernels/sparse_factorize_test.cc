@@ -224,6 +224,21 @@ TEST_F(SparseFactorizeTest, AFewEntriesCostLittleBesideTheFactor) {
   EXPECT_LT(plan.bytes.peak, lu + lu / 100) << "no second dense matrix, at no time";
 }
 
+TEST_F(SparseFactorizeTest, ArrivesSoWhereThatTakesLess) {
+  const auto arrives = [&](int64_t n, int64_t nonzeros, DType dtype = DType::kFloat64) {
+    return ArrivesSparse(*device_, n, nonzeros, dtype);
+  };
+  EXPECT_FALSE(arrives(0, 0));
+  EXPECT_FALSE(arrives(1, 1));
+  EXPECT_TRUE(arrives(8000, 40000));
+  // 16 * 101 + 20 * nonzeros against a quarter of 80,000 bytes.
+  EXPECT_TRUE(arrives(100, 919));
+  EXPECT_FALSE(arrives(100, 920));
+  EXPECT_FALSE(arrives(100, 919, DType::kFloat32));
+  EXPECT_FALSE(arrives(100000, int64_t{1} << 31)) << "beyond the indices";
+  EXPECT_FALSE(ArrivesSparse(FakeDevice(), 8000, 40000, DType::kFloat64)) << "no operations";
+}
+
 TEST_F(SparseFactorizeTest, NeedsSparseOps) {
   FakeDevice gpu;
   ASSERT_FALSE(gpu.info().has_sparse_ops);

@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "kernels/host/device/host_device.h"
-#include "kernels/jobs/factorize.h"
 #include "kernels/numerics/dense_operand.h"
 #include "kernels/numerics/sparse_operand.h"
 #include "tests/support/job_runner.h"
@@ -267,16 +266,6 @@ TEST(SparseBytesTest, AreThoseOfItsArrays) {
     EXPECT_EQ(SparseBytes(n, nonzeros, DType::kFloat64).status().code(),
               absl::StatusCode::kInvalidArgument);
   }
-}
-
-TEST(SparseBytesTest, DecideWhetherAMatrixArrivesSparse) {
-  EXPECT_FALSE(IsSmallerSparse(0, 0, DType::kFloat64));
-  EXPECT_FALSE(IsSmallerSparse(1, 1, DType::kFloat64));
-  EXPECT_TRUE(IsSmallerSparse(8000, 40000, DType::kFloat64));
-  // 16 * 101 + 20 * nonzeros against 80,000 bytes.
-  EXPECT_TRUE(IsSmallerSparse(100, 3919, DType::kFloat64));
-  EXPECT_FALSE(IsSmallerSparse(100, 3920, DType::kFloat64));
-  EXPECT_FALSE(IsSmallerSparse(100000, int64_t{1} << 31, DType::kFloat64));
 }
 
 }  // namespace

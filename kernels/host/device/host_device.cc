@@ -65,8 +65,13 @@ class HostDevice final : public Device {
   explicit HostDevice(const Options& options)
       : executor_(options.threads > 0 ? options.threads : AvailableCores()),
         memory_(std::make_unique<HostMemory>(), options.cached_bytes),
-        info_{DeviceKind::kHost,          "host",    ProcessorName(),        SystemMemoryBytes(),
-              executor_.budget().total(), kAllTypes, /*has_sparse_ops=*/true} {
+        info_{.kind = DeviceKind::kHost,
+              .name = "host",
+              .description = ProcessorName(),
+              .memory_bytes = SystemMemoryBytes(),
+              .parallelism = executor_.budget().total(),
+              .types = kAllTypes,
+              .has_sparse_ops = true} {
     catalogue_.algorithms.push_back(MakeGetrf(executor_));
     catalogue_.algorithms.push_back(MakeBlockLu(executor_));
     catalogue_.algorithms.push_back(MakeGem(executor_));

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <complex>
 #include <limits>
+#include <type_traits>
 
 #include "kernels/host/device/parallel_for.h"
 #include "kernels/host/ops/blas.h"
@@ -17,6 +18,8 @@ namespace crout::host {
 namespace {
 
 constexpr int64_t kPanel = 64;  // Columns of `a` converted to float64 at a time.
+// Columns multiplied by a sparse row at a time.
+constexpr std::integral_constant<int, 8> kTogether;
 
 template <class T>
 MatrixView<T> Rows(const MatrixView<T>& m, int64_t begin, int64_t count) {
@@ -61,11 +64,17 @@ void SumRows(int cores, const AnySparse& a, Op op, const MatrixView<T>& x, const
     if constexpr (kIsComplex<Entry> == kIsComplex<T>) {
       const SparseView<Entry> view = a.As<Entry>();
       ParallelFor(cores, a.n, [&](int64_t i) {
-        for (int64_t j = 0; j < x.cols; ++j) {
-          Out sum = 0;
-          view.ForRow(op, i, [&](int64_t k, Entry v) { sum += term(Widen(v), x(k, j)); });
-          out(i, j) = combine(b(i, j), sum);
-        }
+        // Sums of several columns side by side: each alone would wait for its last addition.
+        const auto sum_columns = [&]<int kCount>(int64_t j, std::integral_constant<int, kCount>) {
+          Out sum[kCount] = {};
+          view.ForRow(op, i, [&](int64_t k, Entry v) {
+            for (int c = 0; c < kCount; ++c) sum[c] += term(Widen(v), x(k, j + c));
+          });
+          for (int c = 0; c < kCount; ++c) out(i, j + c) = combine(b(i, j + c), sum[c]);
+        };
+        int64_t j = 0;
+        for (; j + kTogether <= x.cols; j += kTogether) sum_columns(j, kTogether);
+        for (; j < x.cols; ++j) sum_columns(j, std::integral_constant<int, 1>());
       });
     }
   });
