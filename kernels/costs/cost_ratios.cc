@@ -51,8 +51,7 @@ std::string ToText(double ratio) {
 }
 
 std::optional<DType> DTypeNamed(absl::string_view name) {
-  for (const DType dtype :
-       {DType::kFloat32, DType::kFloat64, DType::kComplex64, DType::kComplex128}) {
+  for (const DType dtype : kDTypes) {
     if (name == ToAbsl(NameOf(dtype))) return dtype;
   }
   return std::nullopt;

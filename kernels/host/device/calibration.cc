@@ -112,8 +112,7 @@ void Calibrate(ExecutionContext& context, std::vector<std::unique_ptr<LuAlgorith
     if (IsChosenByAuto(*algorithm)) methods.push_back(algorithm.get());
   }
   MeasuredMethods measured;
-  for (const DType dtype :
-       {DType::kFloat32, DType::kFloat64, DType::kComplex64, DType::kComplex128}) {
+  for (const DType dtype : kDTypes) {
     if (!Measure(context, dtype, methods, measured).ok()) return;
   }
   for (std::unique_ptr<LuAlgorithm>& algorithm : algorithms) {
