@@ -26,6 +26,9 @@ void DescribeDevice(const DeviceSlot& slot, v1::DeviceStatus* status) {
   for (const MethodTraits& traits : device.catalogue().solver_traits()) {
     status->add_solvers(SolverFromName(traits.name));
   }
+  for (const DType dtype : kDTypes) {
+    if (device.info().types.contains(dtype)) status->add_types(ToProto(dtype));
+  }
   status->set_memory_bytes(static_cast<int64_t>(device.info().memory_bytes));
   status->set_budget_bytes(static_cast<int64_t>(slot.budget->limit()));
   status->set_reserved_bytes(static_cast<int64_t>(slot.budget->reserved()));

@@ -160,6 +160,20 @@ TEST_F(RpcComplexTest, ADeviceThatTakesNoComplexNumbersSaysSo) {
   ExpectHeldSoon(Idle());
 }
 
+TEST_F(RpcComplexTest, DevicesSayWhichTypesTheyTake) {
+  FakeDeviceOptions real;
+  real.types = kRealTypes;
+  FakeDeviceOptions all;
+  all.name = "cuda:1";
+  StartServers({real, all}, SmallConfig());
+  grpc::ClientContext context;
+  v1::GetServerInfoResponse info;
+  ASSERT_TRUE(stub().GetServerInfo(&context, {}, &info).ok());
+  EXPECT_THAT(info.devices(0).types(),
+              ::testing::ElementsAre(v1::DTYPE_FLOAT32, v1::DTYPE_FLOAT64));
+  EXPECT_EQ(info.devices(1).types_size(), 4);
+}
+
 TEST_F(RpcComplexTest, WhereOneDeviceTakesComplexNumbersTheyGoThere) {
   FakeDeviceOptions real;
   real.types = kRealTypes;
