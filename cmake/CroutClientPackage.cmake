@@ -27,7 +27,7 @@ install(TARGETS crout_c EXPORT crout-c-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT client
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT crout-c-targets NAMESPACE crout:: DESTINATION "${package_dir}" COMPONENT client)
-file(RELATIVE_PATH up "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" /)
+string(REGEX REPLACE "[^/]+" ".." up "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 configure_file(client/c/crout.pc.in crout.pc @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/crout.pc" DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
   COMPONENT client)

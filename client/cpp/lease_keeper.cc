@@ -14,8 +14,9 @@ namespace {
 // Of the lease's length.
 constexpr int kRenewAfter = 2;
 constexpr int kRetryAfter = 16;
-// However short the lease: a server that is gone is not asked more often.
+// However short or long the lease is said to be: a server that is gone is not asked more often.
 constexpr absl::Duration kShortestPause = absl::Milliseconds(20);
+constexpr absl::Duration kLongestPause = absl::Hours(24);
 // A renewal may take a quarter of the lease, within these.
 constexpr absl::Duration kShortestTimeout = absl::Seconds(5);
 constexpr absl::Duration kLongestTimeout = absl::Minutes(1);
@@ -106,7 +107,8 @@ void LeaseKeeper::Settle(const std::shared_ptr<Lease>& lease, Clock::time_point 
   lease->status = std::move(status);
   if (IsFinal(lease->status)) return;
   const absl::Duration pause = lease->length / (lease->status.ok() ? kRenewAfter : kRetryAfter);
-  Enqueue(lease, begin + absl::ToChronoNanoseconds(std::max(pause, kShortestPause)));
+  Enqueue(lease,
+          begin + absl::ToChronoNanoseconds(std::clamp(pause, kShortestPause, kLongestPause)));
 }
 
 void LeaseKeeper::Enqueue(const std::shared_ptr<Lease>& lease, Clock::time_point due) {

@@ -20,9 +20,9 @@
 namespace crout::client {
 
 // One thread, started by the first lease, renews all leases that it keeps: each after half of its
-// length, counted on this side's clock, and after a failure every sixteenth of it, until it
-// succeeds or the server says that there is no such factor. Thread-safe. (A standard mutex: waits
-// go by the steady clock, which absl::CondVar does not know.)
+// length, counted on this side's clock, and after a failure every sixteenth of it, at least once a
+// day in either case, until it succeeds or the server says that there is no such factor.
+// Thread-safe. (A standard mutex: waits go by the steady clock, which absl::CondVar does not know.)
 class LeaseKeeper {
  public:
   using Renew = std::function<absl::Status(const std::string& handle, absl::Duration length,

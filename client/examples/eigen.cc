@@ -32,8 +32,9 @@ int main(int argc, char** argv) {
   absl::Status status = client.status();
   if (status.ok()) {
     const std::shared_ptr<crout::client::Client> shared = *std::move(client);
-    const Eigen::MatrixXd big = Eigen::MatrixXd::NullaryExpr(
-        6, 6, [](auto i, auto j) { return 1.0 / (1.0 + i + 2 * j * j); });
+    Eigen::MatrixXd big = Eigen::MatrixXd::NullaryExpr(
+        6, 6, [](auto i, auto j) { return static_cast<double>(i - 2 * j); });
+    big.diagonal(1).setConstant(40);  // of the block
     status = Solve(shared, big);
     if (status.ok()) status = Solve(shared, RowMajorMatrix(big));
   }

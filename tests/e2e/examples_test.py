@@ -68,7 +68,7 @@ class Examples(unittest.TestCase):
         cls.prefix = (cls.directory / "made").rename(cls.directory / "moved")
         cls.programs = cls.directory / "programs"
         cls.configure(cls.programs, cls.prefix / "share/crout/examples",
-                      "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS=-std=c99 -pedantic -Wall -Wextra -Werror")
+                      "-DCMAKE_C_FLAGS=-std=c99 -pedantic -Wall -Wextra -Werror")
         run("cmake", "--build", cls.programs)
         cls.address = cls.enterClassContext(daemon(cls.prefix / "bin/croutd"))
 
@@ -105,20 +105,33 @@ class Examples(unittest.TestCase):
         self.assertIn(("example", "solve.cc"), seen)
         self.assertIn(("output", "schwarz"), seen)
 
-    @unittest.skipUnless(shutil.which("pkg-config"), "no pkg-config")
-    def test_pkg_config_builds_c_and_fortran(self):
+    def test_eigen_matrices_of_both_orders(self):
+        program = self.programs / "solve_eigen"
+        if not program.exists():
+            self.skipTest("no Eigen")
+        self.assertEqual(run(program, self.address), "X is right\n" * 2)
+
+    def pkg_config(self, *options):
+        """What pkg-config says of crout, word by word."""
+        if not shutil.which("pkg-config"):
+            self.skipTest("no pkg-config")
         env = dict(os.environ, PKG_CONFIG_PATH=str(self.prefix / "lib/pkgconfig"))
-        rpath = f"-Wl,-rpath,{self.prefix}/lib"
-        flags = run("pkg-config", "--cflags", "--libs", "crout", env=env).split()
-        work = self.directory / "by_hand"
-        work.mkdir()
-        run("cc", "-o", "c", EXAMPLES / "solve.c", *flags, rpath, cwd=work)
-        self.assertIn("x = 1.0000 2.0000 3.0000", run(work / "c", self.address))
-        if shutil.which("gfortran"):
-            module = run("pkg-config", "--variable=fortran_module", "crout", env=env).strip()
-            run("gfortran", "-std=f2008", "-Wall", "-Werror", "-o", "fortran", module,
-                EXAMPLES / "solve.f90", *flags, rpath, cwd=work)
-            self.assertIn("x =  1.0000  2.0000  3.0000", run(work / "fortran", self.address))
+        return run("pkg-config", *options, "crout", env=env).split()
+
+    def test_c_by_pkg_config(self):
+        program = self.directory / "by_hand"
+        run("cc", "-o", program, EXAMPLES / "solve.c", *self.pkg_config("--cflags", "--libs"),
+            f"-Wl,-rpath,{self.prefix}/lib")
+        self.assertIn("x = 1.0000 2.0000 3.0000", run(program, self.address))
+
+    @unittest.skipUnless(shutil.which("gfortran"), "no gfortran")
+    def test_the_fortran_module_by_pkg_config(self):
+        program = self.directory / "crout_f90_test"
+        run("gfortran", "-std=f2008", "-Wall", "-Wextra", "-Werror", "-o", program,
+            *self.pkg_config("--variable=fortran_module"),
+            pathlib.Path(__file__).with_name("crout_f90_test.f90"),
+            *self.pkg_config("--libs"), f"-Wl,-rpath,{self.prefix}/lib", cwd=self.directory)
+        run(program, self.address)
 
     def test_c_needs_no_development_files_of_grpc(self):
         self.configure(self.directory / "c_only", self.prefix / "share/crout/examples",
