@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -80,6 +81,23 @@ StridedSink SinkLike(const crout_matrix& m, void* x, int64_t ldx) {
       m, x, [&](auto* data) { return StridedSink(data, m.rows, m.cols, ldx, LayoutOf(m)); });
 }
 
+// Bytes from the first element of a matrix like `m`, with leading dimension `ld`, to behind its
+// last.
+__int128 Extent(const crout_matrix& m, int64_t ld) {
+  if (m.rows <= 0 || m.cols <= 0) return 0;
+  const bool by_rows = m.layout == CROUT_ROW_MAJOR;
+  const int64_t count = by_rows ? m.rows : m.cols;
+  const int64_t length = by_rows ? m.cols : m.rows;
+  return (static_cast<__int128>(count - 1) * ld + length) * (m.dtype == CROUT_FLOAT32 ? 4 : 8);
+}
+
+// Whether X would be written to where B is read.
+bool Overlap(const crout_matrix& b, const void* x, int64_t ldx) {
+  const __int128 from = reinterpret_cast<uintptr_t>(b.data);
+  const __int128 to = reinterpret_cast<uintptr_t>(x);
+  return from < to + Extent(b, ldx) && to < from + Extent(b, b.ld);
+}
+
 absl::Status ReadOptions(const crout_factorize_options& given, v1::FactorizeOptions* options,
                          v1::CacheOptions* cache) {
   if (given.name != nullptr) cache->set_name(given.name);
@@ -120,6 +138,7 @@ absl::Status Solve(const crout_factor& factor, const crout_matrix& b,
   if (!wanted.ok()) return wanted.status();
   if (const auto known = Known(out); !known.ok()) return known.status();
   if (x == nullptr && b.rows > 0 && b.cols > 0) return absl::InvalidArgumentError("x is null");
+  if (Overlap(b, x, ldx)) return absl::InvalidArgumentError("x overlaps b");
   v1::SolveOptions options;
   options.set_operation(wanted->transpose != 0 ? v1::OPERATION_TRANSPOSE : v1::OPERATION_NONE);
   options.set_max_refinement_steps(wanted->max_refinement_steps);

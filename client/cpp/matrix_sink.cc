@@ -1,7 +1,10 @@
 #include "crout/matrix_sink.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 
@@ -68,9 +71,14 @@ StridedSink::StridedSink(float* values, int64_t rows, int64_t cols, int64_t stri
 absl::Status StridedSink::Begin(const v1::DenseSpec& spec) {
   const bool by_rows = spec.layout() == v1::LAYOUT_ROW_MAJOR;
   const bool empty = spec.rows() == 0 || spec.cols() == 0;
+  const int64_t length = by_rows ? spec.cols() : spec.rows();
+  // As many bytes as memory can have, at most.
+  const int64_t longest = std::numeric_limits<ptrdiff_t>::max() /
+                          std::max<int64_t>(1, by_rows ? spec.rows() : spec.cols()) /
+                          static_cast<int64_t>(sizeof(double));
   if (spec.dtype() != expected_.dtype() || spec.rows() != expected_.rows() ||
       spec.cols() != expected_.cols() || by_rows != (expected_.layout() == v1::LAYOUT_ROW_MAJOR) ||
-      (!empty && (memory_ == nullptr || stride_ < (by_rows ? spec.cols() : spec.rows())))) {
+      (!empty && (memory_ == nullptr || stride_ < length || stride_ > longest))) {
     return absl::InvalidArgumentError(absl::StrCat("the result, ", spec.ShortDebugString(),
                                                    ", does not fit into room of stride ", stride_,
                                                    " for ", expected_.ShortDebugString()));

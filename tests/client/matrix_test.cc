@@ -115,8 +115,10 @@ TYPED_TEST(StridedTest, ResultsLeaveWhatLiesBetween) {
   other = spec;
   other.set_dtype(v1::DTYPE_UNSPECIFIED);
   EXPECT_EQ(sink.Begin(other).code(), absl::StatusCode::kInvalidArgument);
-  StridedSink narrow(memory.data(), 3, 2, 2);
-  EXPECT_EQ(narrow.Begin(spec).code(), absl::StatusCode::kInvalidArgument);
+  for (const int64_t stride : {int64_t{2}, int64_t{-3}, kHuge, kHuge / 8}) {
+    StridedSink impossible(memory.data(), 3, 2, stride);
+    EXPECT_EQ(impossible.Begin(spec).code(), absl::StatusCode::kInvalidArgument) << stride;
+  }
 }
 
 }  // namespace

@@ -263,6 +263,15 @@ TEST_F(CApiTest, SolvesByRowsAndSaysHowWell) {
   EXPECT_EQ(result.factor_version, 1);
   EXPECT_EQ(crout_solve(factor, &rhs, nullptr, x.data(), 1, nullptr), CROUT_INVALID_ARGUMENT);
   EXPECT_EQ(crout_solve(factor, &rhs, nullptr, nullptr, 2, nullptr), CROUT_INVALID_ARGUMENT);
+  EXPECT_EQ(crout_solve(factor, &rhs, nullptr, x.data(), kHuge, nullptr), CROUT_INVALID_ARGUMENT);
+  std::vector<double> both(9, 1);
+  const crout_matrix inside = {&both[4], CROUT_FLOAT64, CROUT_COLUMN_MAJOR, 2, 1, 2};
+  EXPECT_EQ(crout_solve(factor, &inside, nullptr, &both[4], 2, nullptr), CROUT_INVALID_ARGUMENT);
+  EXPECT_THAT(crout_last_error(), HasSubstr("overlaps"));
+  EXPECT_EQ(crout_solve(factor, &inside, nullptr, &both[3], 2, nullptr), CROUT_INVALID_ARGUMENT);
+  EXPECT_EQ(crout_solve(factor, &inside, nullptr, &both[5], 2, nullptr), CROUT_INVALID_ARGUMENT);
+  EXPECT_EQ(crout_solve(factor, &inside, nullptr, &both[2], 2, nullptr), CROUT_OK);
+  EXPECT_EQ(crout_solve(factor, &inside, nullptr, &both[6], 2, nullptr), CROUT_OK);
   crout_release(factor);
 }
 

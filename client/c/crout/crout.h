@@ -28,8 +28,8 @@
  * to themselves. Factors may outlive crout_disconnect. The last error is each thread's own.
  *
  * No function throws or ends the process, whatever the server does; only gRPC itself gives up where
- * it gets no memory. A process may not use libcrout and the C++ library crout::client both: each
- * registers the same protocol types.
+ * it gets no memory. But a program cannot load libcrout beside crout::client, or another library
+ * with protocol types of google.rpc: libprotobuf ends programs that register a type twice.
  */
 #ifndef CROUT_CROUT_H_
 #define CROUT_CROUT_H_
@@ -163,8 +163,8 @@ typedef struct crout_solve_result {
 } crout_solve_result;
 
 /* Solves op(A) X = B. X goes to `x`, in the type, shape and layout of B, with leading dimension
- * ldx; not to B's own memory. Its contents are undefined on failure. `options` and `result` may be
- * null. */
+ * ldx; CROUT_INVALID_ARGUMENT where that overlaps B. Its contents are undefined on failure.
+ * `options` and `result` may be null. */
 CROUT_API int crout_solve(const crout_factor* factor, const crout_matrix* b,
                           const crout_solve_options* options, void* x, int64_t ldx,
                           crout_solve_result* result);

@@ -1,7 +1,7 @@
 // The C++ client of a Crout daemon.
 //
 // crout/factor.h has a factor as an object, which most programs want; this is every call of the
-// contract. client/examples/solve.cc shows both.
+// contract. client/examples has programs.
 //
 // Errors are those that proto/crout/v1 states, with the server's details (status.h); besides,
 // UNAVAILABLE without details where no server answers, and INVALID_ARGUMENT or a status of errno
