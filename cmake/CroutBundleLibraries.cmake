@@ -6,7 +6,7 @@ set(runtimes "^lib(c|m|dl|rt|pthread|resolv|util|anl|nsl|stdc\\+\\+|gcc_s)\\.so"
 set(cuda "^lib(cuda|cudart|cublas|cublasLt|cusolver|cusparse|nvJitLink|nvrtc|nvidia-.*)\\.so")
 
 file(GET_RUNTIME_DEPENDENCIES
-  EXECUTABLES ${crout_programs}  # and the plugin: all with an RPATH of their own
+  EXECUTABLES ${crout_programs}  # the plugin and libcrout too: all with an RPATH of their own
   RESOLVED_DEPENDENCIES_VAR resolved
   UNRESOLVED_DEPENDENCIES_VAR unresolved
   PRE_EXCLUDE_REGEXES ${runtimes} ${cuda})

@@ -5,9 +5,9 @@
 # they are absent, the daemon serves from the host.
 #
 #   bin/                   croutd, croutctl, crout-bench
-#   lib/crout/             shared libraries for these alone
-#   lib/, include/crout/   the client library, static
-#   share/crout/proto/     the wire contract
+#   lib/crout/             shared libraries for these and libcrout alone
+#   lib/, include/crout/   the client libraries (CroutClientPackage.cmake)
+#   share/crout/           the wire contract, the Fortran module, examples
 #   libexec/crout/         tests and benchmarks, with CROUT_PACKAGE_TESTS
 
 set(CROUT_CUDA_RPATH "/usr/local/cuda/lib64" CACHE STRING
@@ -53,22 +53,7 @@ if(CROUT_PACKAGE_TESTS)
   endif()
 endif()
 
-# The client library: users call find_package(crout) and link crout::client.
-install(TARGETS crout_client crout_proto EXPORT crout-targets
-  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT client
-  INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/crout)
-set_target_properties(crout_client PROPERTIES EXPORT_NAME client)
-set_target_properties(crout_proto PROPERTIES EXPORT_NAME proto)
-install(EXPORT crout-targets NAMESPACE crout:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/crout
-  COMPONENT client)
-install(FILES cmake/crout-config.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/crout
-  COMPONENT client)
-install(DIRECTORY client/cpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/crout/client
-  COMPONENT client FILES_MATCHING PATTERN "*.h")
-install(DIRECTORY "${PROJECT_BINARY_DIR}/proto/" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/crout
-  COMPONENT client FILES_MATCHING PATTERN "*.pb.h" PATTERN CMakeFiles EXCLUDE)
-install(DIRECTORY proto/ DESTINATION ${CMAKE_INSTALL_DATADIR}/crout/proto
-  COMPONENT client FILES_MATCHING PATTERN "*.proto")
+include(CroutClientPackage)
 
 get_property(programs GLOBAL PROPERTY CROUT_BUNDLED_PROGRAMS)
 if(programs)

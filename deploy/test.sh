@@ -27,8 +27,9 @@ stage() {  # stage NAME COMMAND...
 }
 
 formatting() {
-  find kernels server client tests \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh' \) \
-    -print0 | xargs -0 clang-format --dry-run --Werror
+  find kernels server client tests \
+    \( -name '*.h' -o -name '*.c' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh' \) -print0 |
+    xargs -0 clang-format --dry-run --Werror
 }
 
 monitoring() {

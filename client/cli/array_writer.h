@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "client/cpp/matrix_sink.h"
+#include "crout/matrix_sink.h"
 
 namespace crout::cli {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "client/cpp/matrix_sink.h"
+#include "crout/matrix_sink.h"
 
 namespace crout::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/cli/latency_histogram.h"
-#include "client/cpp/client.h"
+#include "crout/client.h"
 
 namespace crout::cli {
 

@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "client/cpp/matrix_source.h"
+#include "crout/matrix_source.h"
 #include "crout/v1/factorization_service.pb.h"
 
 namespace crout::cli {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "client/cli/text.h"
-#include "client/cpp/status.h"
+#include "crout/status.h"
 
 namespace crout::cli {
 

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "client/cli/json.h"
-#include "client/cpp/client.h"
+#include "crout/client.h"
 
 namespace crout::cli {
 

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "client/cpp/options.h"
+#include "crout/options.h"
 
 namespace crout::client {
 

@@ -1,4 +1,4 @@
-#include "client/cpp/cancellation.h"
+#include "crout/cancellation.h"
 
 #include <grpcpp/client_context.h>
 

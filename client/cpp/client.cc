@@ -1,4 +1,4 @@
-#include "client/cpp/client.h"
+#include "crout/client.h"
 
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
@@ -7,6 +7,9 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "client/cpp/call_scope.h"
+#include "client/cpp/lease_keeper.h"
+#include "client/cpp/retry.h"
 
 namespace crout::client {
 namespace {
@@ -47,7 +50,13 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(ClientOptions options) {
 Client::Client(ClientOptions options, std::shared_ptr<grpc::Channel> channel)
     : options_(std::move(options)),
       stub_(v1::FactorizationService::NewStub(channel)),
-      generic_stub_(channel) {}
+      generic_stub_(channel),
+      leases_(std::make_unique<LeaseKeeper>(
+          [this](const std::string& handle, absl::Duration lease, const CallOptions& call) {
+            return Renew(handle, lease, call).status();
+          })) {}
+
+Client::~Client() = default;
 
 absl::Status Client::RunWithRetries(RetryClass retry_class, const CallOptions& call,
                                     absl::FunctionRef<absl::Status(CallScope*)> attempt) {

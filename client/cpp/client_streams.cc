@@ -2,9 +2,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/cpp/client.h"
+#include "client/cpp/call_scope.h"
+#include "client/cpp/retry.h"
 #include "client/cpp/solution_receiver.h"
+#include "client/cpp/stream_call.h"
 #include "client/cpp/wire.h"
+#include "crout/client.h"
 
 namespace crout::client {
 namespace {

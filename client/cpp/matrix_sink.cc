@@ -1,7 +1,10 @@
-#include "client/cpp/matrix_sink.h"
+#include "crout/matrix_sink.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 
@@ -43,6 +46,59 @@ absl::Status SpanSink::Append(absl::Span<const std::byte> bytes) {
   if (bytes.empty()) return absl::OkStatus();
   std::memcpy(rest_.data(), bytes.data(), bytes.size());
   rest_.remove_prefix(bytes.size());
+  return absl::OkStatus();
+}
+
+StridedSink::StridedSink(std::byte* memory, v1::Dtype dtype, int64_t rows, int64_t cols,
+                         int64_t stride, v1::Layout layout)
+    : memory_(memory), stride_(stride) {
+  expected_.set_dtype(dtype);
+  expected_.set_layout(layout);
+  expected_.set_rows(rows);
+  expected_.set_cols(cols);
+}
+
+StridedSink::StridedSink(double* values, int64_t rows, int64_t cols, int64_t stride,
+                         v1::Layout layout)
+    : StridedSink(reinterpret_cast<std::byte*>(values), v1::DTYPE_FLOAT64, rows, cols, stride,
+                  layout) {}
+
+StridedSink::StridedSink(float* values, int64_t rows, int64_t cols, int64_t stride,
+                         v1::Layout layout)
+    : StridedSink(reinterpret_cast<std::byte*>(values), v1::DTYPE_FLOAT32, rows, cols, stride,
+                  layout) {}
+
+absl::Status StridedSink::Begin(const v1::DenseSpec& spec) {
+  const bool by_rows = spec.layout() == v1::LAYOUT_ROW_MAJOR;
+  const bool empty = spec.rows() == 0 || spec.cols() == 0;
+  const int64_t length = by_rows ? spec.cols() : spec.rows();
+  // As many bytes as memory can have, at most.
+  const int64_t longest = std::numeric_limits<ptrdiff_t>::max() /
+                          std::max<int64_t>(1, by_rows ? spec.rows() : spec.cols()) /
+                          static_cast<int64_t>(sizeof(double));
+  if (spec.dtype() != expected_.dtype() || spec.rows() != expected_.rows() ||
+      spec.cols() != expected_.cols() || by_rows != (expected_.layout() == v1::LAYOUT_ROW_MAJOR) ||
+      (!empty && (memory_ == nullptr || stride_ < length || stride_ > longest))) {
+    return absl::InvalidArgumentError(absl::StrCat("the result, ", spec.ShortDebugString(),
+                                                   ", does not fit into room of stride ", stride_,
+                                                   " for ", expected_.ShortDebugString()));
+  }
+  written_ = 0;
+  return absl::OkStatus();
+}
+
+absl::Status StridedSink::Append(absl::Span<const std::byte> bytes) {
+  const auto element = static_cast<int64_t>(ElementSize(expected_.dtype()));
+  const bool by_rows = expected_.layout() == v1::LAYOUT_ROW_MAJOR;
+  const int64_t length = element * (by_rows ? expected_.cols() : expected_.rows());
+  while (!bytes.empty()) {
+    const int64_t offset = written_ % length;
+    const auto piece = bytes.subspan(0, static_cast<size_t>(length - offset));
+    std::memcpy(memory_ + written_ / length * stride_ * element + offset, piece.data(),
+                piece.size());
+    written_ += static_cast<int64_t>(piece.size());
+    bytes.remove_prefix(piece.size());
+  }
   return absl::OkStatus();
 }
 

@@ -1,4 +1,4 @@
-#include "client/cpp/matrix_source.h"
+#include "crout/matrix_source.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -7,11 +7,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <limits>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/cpp/chunk_reader.h"
 
 namespace crout::client {
 namespace {
@@ -39,6 +41,38 @@ class MemoryReader : public ChunkReader {
  private:
   const int64_t size_;
   absl::Span<const std::byte> rest_;
+};
+
+// Chunks are put together, since a message of a field for each short column would have thousands.
+class StridedReader : public ChunkReader {
+ public:
+  explicit StridedReader(const StridedVectors& vectors)
+      : vectors_(vectors), size_(vectors.count * vectors.length) {}
+
+  int64_t size() const override { return size_; }
+
+  absl::StatusOr<grpc::Slice> Next(size_t limit, BorrowCount*,
+                                   absl::FunctionRef<absl::Status()>) override {
+    const int64_t wanted = std::min(static_cast<int64_t>(limit), size_ - read_);
+    if (wanted == 0) return grpc::Slice();
+    grpc::Slice chunk(static_cast<size_t>(wanted));
+    uint8_t* to = const_cast<uint8_t*>(chunk.begin());
+    for (int64_t left = wanted; left > 0;) {
+      const int64_t offset = read_ % vectors_.length;
+      const int64_t piece = std::min(left, vectors_.length - offset);
+      const std::byte* vector = vectors_.begin + read_ / vectors_.length * vectors_.stride;
+      std::memcpy(to, vector + offset, static_cast<size_t>(piece));
+      to += piece;
+      read_ += piece;
+      left -= piece;
+    }
+    return chunk;
+  }
+
+ private:
+  const StridedVectors vectors_;
+  const int64_t size_;
+  int64_t read_ = 0;
 };
 
 class OnesReader : public ChunkReader {
@@ -120,15 +154,20 @@ class FileReader : public ChunkReader {
 
 }  // namespace
 
-MatrixSource MatrixSource::DenseBytes(v1::Dtype dtype, size_t element_size,
-                                      absl::Span<const std::byte> bytes, int64_t rows, int64_t cols,
-                                      v1::Layout layout) {
+MatrixSource MatrixSource::OfShape(v1::Dtype dtype, int64_t rows, int64_t cols, v1::Layout layout) {
   MatrixSource source;
   v1::DenseSpec* dense = source.spec_.mutable_dense();
   dense->set_dtype(dtype);
   dense->set_layout(layout);
   dense->set_rows(rows);
   dense->set_cols(cols);
+  return source;
+}
+
+MatrixSource MatrixSource::DenseBytes(v1::Dtype dtype, size_t element_size,
+                                      absl::Span<const std::byte> bytes, int64_t rows, int64_t cols,
+                                      v1::Layout layout) {
+  MatrixSource source = OfShape(dtype, rows, cols, layout);
   source.bytes_ = bytes;
   const auto elements = static_cast<__int128>(bytes.size() / element_size);
   if (rows < 0 || cols < 0 || static_cast<__int128>(rows) * cols != elements) {
@@ -148,13 +187,50 @@ MatrixSource MatrixSource::Dense(absl::Span<const float> values, int64_t rows, i
   return DenseBytes(v1::DTYPE_FLOAT32, sizeof(float), AsBytes(values), rows, cols, layout);
 }
 
-MatrixSource MatrixSource::Ones(int64_t rows, int64_t cols, v1::Dtype dtype) {
+MatrixSource MatrixSource::StridedBytes(v1::Dtype dtype, size_t element_size, const void* values,
+                                        int64_t rows, int64_t cols, int64_t stride,
+                                        v1::Layout layout) {
+  const bool by_rows = layout == v1::LAYOUT_ROW_MAJOR;
+  const int64_t count = by_rows ? rows : cols;
+  const int64_t length = by_rows ? cols : rows;
+  const auto element = static_cast<int64_t>(element_size);
+  const bool empty = rows == 0 || cols == 0;
+  if (rows < 0 || cols < 0 || (!empty && (stride < length || values == nullptr)) ||
+      static_cast<__int128>(count) * std::max<int64_t>(stride, 1) >
+          std::numeric_limits<int64_t>::max() / element) {
+    return Invalid(absl::InvalidArgumentError(
+        absl::StrCat("cannot send a ", rows, " x ", cols, " matrix of stride ", stride,
+                     values == nullptr ? " from a null pointer" : "")));
+  }
+  const auto* begin = static_cast<const std::byte*>(values);
+  MatrixSource source = OfShape(dtype, rows, cols, layout);
+  if (empty) return source;
+  if (stride == length || count == 1) {
+    source.bytes_ = {begin, static_cast<size_t>(rows * cols * element)};
+  } else {
+    source.vectors_ = {begin, count, length * element, stride * element};
+  }
+  return source;
+}
+
+MatrixSource MatrixSource::Strided(const double* values, int64_t rows, int64_t cols, int64_t stride,
+                                   v1::Layout layout) {
+  return StridedBytes(v1::DTYPE_FLOAT64, sizeof *values, values, rows, cols, stride, layout);
+}
+
+MatrixSource MatrixSource::Strided(const float* values, int64_t rows, int64_t cols, int64_t stride,
+                                   v1::Layout layout) {
+  return StridedBytes(v1::DTYPE_FLOAT32, sizeof *values, values, rows, cols, stride, layout);
+}
+
+MatrixSource MatrixSource::Invalid(absl::Status why) {
   MatrixSource source;
-  v1::DenseSpec* dense = source.spec_.mutable_dense();
-  dense->set_dtype(dtype);
-  dense->set_layout(v1::LAYOUT_COLUMN_MAJOR);
-  dense->set_rows(rows);
-  dense->set_cols(cols);
+  source.status_ = std::move(why);
+  return source;
+}
+
+MatrixSource MatrixSource::Ones(int64_t rows, int64_t cols, v1::Dtype dtype) {
+  MatrixSource source = OfShape(dtype, rows, cols, v1::LAYOUT_COLUMN_MAJOR);
   const __int128 bytes = static_cast<__int128>(rows) * cols * (dtype == v1::DTYPE_FLOAT32 ? 4 : 8);
   if (rows < 0 || cols < 0 || bytes > std::numeric_limits<int64_t>::max() ||
       (dtype != v1::DTYPE_FLOAT32 && dtype != v1::DTYPE_FLOAT64)) {
@@ -190,6 +266,7 @@ absl::StatusOr<std::unique_ptr<ChunkReader>> MatrixSource::Open() const {
   if (!status_.ok()) return status_;
   if (!path_.empty()) return FileReader::Open(path_);
   if (ones_ >= 0) return std::make_unique<OnesReader>(ones_, spec_.dense().dtype());
+  if (vectors_.count > 0) return std::make_unique<StridedReader>(vectors_);
   return std::make_unique<MemoryReader>(bytes_);
 }
 

@@ -12,7 +12,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "client/cpp/matrix_source.h"
+#include "client/cpp/chunk_reader.h"
 #include "client/cpp/wire.h"
 
 namespace crout::client {

@@ -1,4 +1,4 @@
-#include "client/cpp/options.h"
+#include "crout/options.h"
 
 namespace crout::client {
 

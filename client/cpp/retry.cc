@@ -5,7 +5,7 @@
 
 #include "absl/random/random.h"
 #include "absl/time/clock.h"
-#include "client/cpp/status.h"
+#include "crout/status.h"
 
 namespace crout::client {
 namespace {

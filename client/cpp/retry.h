@@ -7,11 +7,11 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "client/cpp/options.h"
+#include "crout/options.h"
 
 namespace crout::client {
 
-enum class RetryClass {
+enum class RetryClass : int {
   // What was sent cannot be sent again.
   kNever,
   // A second attempt could do the thing twice: only refusals before any effect, which are

@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "client/cpp/matrix_sink.h"
+#include "crout/matrix_sink.h"
 #include "crout/v1/matrix.pb.h"
 
 namespace crout::client {

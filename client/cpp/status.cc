@@ -1,4 +1,4 @@
-#include "client/cpp/status.h"
+#include "crout/status.h"
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "client/cpp/status.h"
+#include "crout/status.h"
 
 namespace crout::client {
 namespace {

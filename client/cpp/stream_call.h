@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "client/cpp/call_scope.h"
 #include "client/cpp/message_writer.h"
+#include "crout/matrix_source.h"
 
 namespace crout::client {
 

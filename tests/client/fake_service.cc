@@ -51,6 +51,20 @@ grpc::Status FakeService::ListFactors(grpc::ServerContext* context,
   return list(context, *request, response);
 }
 
+grpc::Status FakeService::RenewLease(grpc::ServerContext* context,
+                                     const v1::RenewLeaseRequest* request,
+                                     v1::RenewLeaseResponse* response) {
+  if (!renew) return {grpc::StatusCode::UNIMPLEMENTED, "no handler"};
+  return renew(context, *request, response);
+}
+
+grpc::Status FakeService::ReleaseFactor(grpc::ServerContext* context,
+                                        const v1::ReleaseFactorRequest* request,
+                                        v1::ReleaseFactorResponse* response) {
+  if (!release) return {grpc::StatusCode::UNIMPLEMENTED, "no handler"};
+  return release(context, *request, response);
+}
+
 FakeServer::FakeServer() {
   int port = 0;
   grpc::ServerBuilder builder;

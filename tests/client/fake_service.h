@@ -9,7 +9,7 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "client/cpp/client.h"
+#include "crout/client.h"
 #include "crout/v1/factorization_service.grpc.pb.h"
 
 namespace crout::client {
@@ -31,6 +31,8 @@ class FakeService : public v1::FactorizationService::Service {
   StreamHandler<v1::RefactorizeResponse, v1::RefactorizeRequest> refactorize;
   UnaryHandler<v1::DescribeFactorResponse, v1::DescribeFactorRequest> describe;
   UnaryHandler<v1::ListFactorsResponse, v1::ListFactorsRequest> list;
+  UnaryHandler<v1::RenewLeaseResponse, v1::RenewLeaseRequest> renew;
+  UnaryHandler<v1::ReleaseFactorResponse, v1::ReleaseFactorRequest> release;
 
  private:
   grpc::Status Factorize(grpc::ServerContext* context,
@@ -48,6 +50,10 @@ class FakeService : public v1::FactorizationService::Service {
                               v1::DescribeFactorResponse* response) override;
   grpc::Status ListFactors(grpc::ServerContext* context, const v1::ListFactorsRequest* request,
                            v1::ListFactorsResponse* response) override;
+  grpc::Status RenewLease(grpc::ServerContext* context, const v1::RenewLeaseRequest* request,
+                          v1::RenewLeaseResponse* response) override;
+  grpc::Status ReleaseFactor(grpc::ServerContext* context, const v1::ReleaseFactorRequest* request,
+                             v1::ReleaseFactorResponse* response) override;
 };
 
 // The fake behind a TCP port of loopback, and a client of it.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "client/cpp/retry.h"
 #include "tests/client/fake_service.h"
 
 namespace crout::client {

@@ -1,4 +1,4 @@
-#include "client/cpp/status.h"
+#include "crout/status.h"
 
 #include <gtest/gtest.h>
 

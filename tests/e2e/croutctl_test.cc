@@ -7,7 +7,7 @@
 #include <sstream>
 #include <vector>
 
-#include "client/cpp/matrix_sink.h"
+#include "crout/matrix_sink.h"
 #include "tests/e2e/daemon.h"
 
 namespace crout::e2e {

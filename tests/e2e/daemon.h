@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "client/cpp/client.h"
+#include "crout/client.h"
 #include "tests/e2e/failpoint_channel.h"
 #include "tests/e2e/process.h"
 #include "tests/support/patience.h"

@@ -62,6 +62,9 @@ TEST_F(LifecycleTest, FactorSolveDescribeListRenewRelease) {
   EXPECT_GT(factor.bytes(), n * n * 8);
   EXPECT_GT(factor.timings().total_seconds(), 0);
   EXPECT_GT(factor.timings().factor_seconds(), 0);
+  // What crout::Factor takes for the lease's length where it asked for none.
+  EXPECT_EQ(factor.lease_expire_time().seconds() - factor.create_time().seconds(), 3600);
+  EXPECT_EQ(factor.lease_expire_time().nanos(), factor.create_time().nanos());
 
   for (const bool transpose : {false, true}) {
     v1::SolveOptions options;

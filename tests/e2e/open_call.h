@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "client/cpp/status.h"
+#include "crout/status.h"
 #include "crout/v1/factorization_service.grpc.pb.h"
 
 namespace crout::e2e {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "client/cpp/status.h"
+#include "crout/status.h"
 #include "crout/v1/factorization_service.grpc.pb.h"
 
 namespace crout::e2e {

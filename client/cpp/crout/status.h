@@ -1,6 +1,6 @@
 // grpc::Status as absl::Status, with the details that the server attached.
-#ifndef CROUT_CLIENT_CPP_STATUS_H_
-#define CROUT_CLIENT_CPP_STATUS_H_
+#ifndef CROUT_CROUT_STATUS_H_
+#define CROUT_CROUT_STATUS_H_
 
 #include <grpcpp/support/status.h>
 
@@ -31,4 +31,4 @@ bool IsUnreachable(const absl::Status& status);
 
 }  // namespace crout::client
 
-#endif  // CROUT_CLIENT_CPP_STATUS_H_
+#endif  // CROUT_CROUT_STATUS_H_

@@ -1,6 +1,6 @@
 // A way to cancel calls from another thread.
-#ifndef CROUT_CLIENT_CPP_CANCELLATION_H_
-#define CROUT_CLIENT_CPP_CANCELLATION_H_
+#ifndef CROUT_CROUT_CANCELLATION_H_
+#define CROUT_CROUT_CANCELLATION_H_
 
 #include <vector>
 
@@ -41,4 +41,4 @@ class Cancellation {
 
 }  // namespace crout::client
 
-#endif  // CROUT_CLIENT_CPP_CANCELLATION_H_
+#endif  // CROUT_CROUT_CANCELLATION_H_

@@ -1,9 +1,7 @@
 // The C++ client of a Crout daemon.
 //
-//   auto client = crout::client::Client::Connect({.server = "127.0.0.1:50051"});
-//   auto factor = (*client)->Factorize(MatrixSource::Dense(a, n, n), {}, {});
-//   SpanSink x(absl::MakeSpan(solution));
-//   auto result = (*client)->Solve(factor->handle(), MatrixSource::Dense(b, n, 1), {}, &x);
+// crout/factor.h has a factor as an object, which most programs want; this is every call of the
+// contract. client/examples has programs.
 //
 // Errors are those that proto/crout/v1 states, with the server's details (status.h); besides,
 // UNAVAILABLE without details where no server answers, and INVALID_ARGUMENT or a status of errno
@@ -11,8 +9,8 @@
 //
 // Thread safety: a Client may be used by any number of threads at once; calls share its one
 // connection. Streaming calls work on the calling thread; callbacks come on it too.
-#ifndef CROUT_CLIENT_CPP_CLIENT_H_
-#define CROUT_CLIENT_CPP_CLIENT_H_
+#ifndef CROUT_CROUT_CLIENT_H_
+#define CROUT_CROUT_CLIENT_H_
 
 #include <grpcpp/channel.h>
 #include <grpcpp/generic/generic_stub.h>
@@ -25,15 +23,22 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "client/cpp/matrix_sink.h"
-#include "client/cpp/matrix_source.h"
-#include "client/cpp/options.h"
-#include "client/cpp/retry.h"
-#include "client/cpp/status.h"
-#include "client/cpp/stream_call.h"
+#include "crout/matrix_sink.h"
+#include "crout/matrix_source.h"
+#include "crout/options.h"
+#include "crout/status.h"
 #include "crout/v1/factorization_service.grpc.pb.h"
 
+namespace crout {
+class Factor;
+}
+
 namespace crout::client {
+
+class CallScope;
+class LeaseKeeper;
+enum class RetryClass : int;
+struct StreamRequest;
 
 class Client {
  public:
@@ -41,6 +46,7 @@ class Client {
   // again after a loss; each Client has a connection of its own.
   static absl::StatusOr<std::unique_ptr<Client>> Connect(ClientOptions options);
 
+  ~Client();
   Client(const Client&) = delete;  // Calls in progress refer to it.
   Client& operator=(const Client&) = delete;
 
@@ -110,6 +116,8 @@ class Client {
   absl::StatusOr<v1::GetServerInfoResponse> ServerInfo(const CallOptions& call = {});
 
  private:
+  friend class crout::Factor;  // whose lease is kept here
+
   Client(ClientOptions options, std::shared_ptr<grpc::Channel> channel);
 
   // Runs `attempt` with a fresh context each time, under the call's deadline.
@@ -133,8 +141,9 @@ class Client {
   const ClientOptions options_;
   const std::unique_ptr<v1::FactorizationService::Stub> stub_;
   grpc::GenericStub generic_stub_;
+  const std::unique_ptr<LeaseKeeper> leases_;  // last: its thread makes calls
 };
 
 }  // namespace crout::client
 
-#endif  // CROUT_CLIENT_CPP_CLIENT_H_
+#endif  // CROUT_CROUT_CLIENT_H_

@@ -1,36 +1,27 @@
 // Matrices to upload, wherever they are kept.
-#ifndef CROUT_CLIENT_CPP_MATRIX_SOURCE_H_
-#define CROUT_CLIENT_CPP_MATRIX_SOURCE_H_
-
-#include <grpcpp/support/slice.h>
+#ifndef CROUT_CROUT_MATRIX_SOURCE_H_
+#define CROUT_CROUT_MATRIX_SOURCE_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "client/cpp/wire.h"
 #include "crout/v1/matrix.pb.h"
 
 namespace crout::client {
 
-// One pass over the bytes of a payload.
-class ChunkReader {
- public:
-  virtual ~ChunkReader() = default;
+class ChunkReader;
 
-  // Bytes in all; -1 when not known (a pipe).
-  virtual int64_t size() const = 0;
-
-  // The next 1 to `limit` bytes; an empty slice at the end. Slices may refer to memory of the
-  // source: those are counted in `borrowed`. `while_silent` is called time and again while a pipe
-  // gives nothing; its error is returned.
-  virtual absl::StatusOr<grpc::Slice> Next(size_t limit, BorrowCount* borrowed,
-                                           absl::FunctionRef<absl::Status()> while_silent) = 0;
+// Columns or rows in memory with the same distance from each to the next, in bytes.
+struct StridedVectors {
+  const std::byte* begin = nullptr;
+  int64_t count = 0;
+  int64_t length = 0;
+  int64_t stride = 0;  // at least `length`
 };
 
 // What to upload: a description and where the bytes are. A small value; refers to the caller's
@@ -43,6 +34,18 @@ class MatrixSource {
                             v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
   static MatrixSource Dense(absl::Span<const float> values, int64_t rows, int64_t cols,
                             v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
+
+  // The same with a stride, LAPACK's leading dimension: column j (row i, in row-major order) starts
+  // at values + j * stride. Sent without a copy of the whole. INVALID_ARGUMENT from the call if
+  // the stride is shorter than a column (row), `values` is null though the matrix is not empty, or
+  // there are more bytes than an int64_t counts.
+  static MatrixSource Strided(const double* values, int64_t rows, int64_t cols, int64_t stride,
+                              v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
+  static MatrixSource Strided(const float* values, int64_t rows, int64_t cols, int64_t stride,
+                              v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
+
+  // Not a matrix: every call that is given it ends with `why`.
+  static MatrixSource Invalid(absl::Status why);
 
   // rows * cols ones, which take no memory. INVALID_ARGUMENT from the call if either is negative,
   // they are more bytes than an int64_t counts, or `dtype` is neither float32 nor float64.
@@ -66,17 +69,21 @@ class MatrixSource {
 
  private:
   MatrixSource() = default;
+  static MatrixSource OfShape(v1::Dtype dtype, int64_t rows, int64_t cols, v1::Layout layout);
   static MatrixSource DenseBytes(v1::Dtype dtype, size_t element_size,
                                  absl::Span<const std::byte> bytes, int64_t rows, int64_t cols,
                                  v1::Layout layout);
+  static MatrixSource StridedBytes(v1::Dtype dtype, size_t element_size, const void* values,
+                                   int64_t rows, int64_t cols, int64_t stride, v1::Layout layout);
 
   v1::MatrixSpec spec_;
   absl::Status status_;
   absl::Span<const std::byte> bytes_;
-  std::string path_;   // not empty: a file, and bytes_ is unused
-  int64_t ones_ = -1;  // not negative: bytes of ones, and bytes_ is unused
+  StridedVectors vectors_;  // where they are apart: then bytes_ is unused
+  std::string path_;        // not empty: a file, and bytes_ is unused
+  int64_t ones_ = -1;       // not negative: bytes of ones, and bytes_ is unused
 };
 
 }  // namespace crout::client
 
-#endif  // CROUT_CLIENT_CPP_MATRIX_SOURCE_H_
+#endif  // CROUT_CROUT_MATRIX_SOURCE_H_

@@ -1,8 +1,9 @@
 // Where the matrices that a call returns are put.
-#ifndef CROUT_CLIENT_CPP_MATRIX_SINK_H_
-#define CROUT_CLIENT_CPP_MATRIX_SINK_H_
+#ifndef CROUT_CROUT_MATRIX_SINK_H_
+#define CROUT_CROUT_MATRIX_SINK_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -40,6 +41,28 @@ class SpanSink : public MatrixSink {
   absl::Span<std::byte> rest_;
 };
 
+// The same with a stride, as in MatrixSource::Strided: what lies between the columns (rows) stays
+// as it is. The matrix must have exactly this shape, layout and type: else INVALID_ARGUMENT.
+class StridedSink : public MatrixSink {
+ public:
+  StridedSink(double* values, int64_t rows, int64_t cols, int64_t stride,
+              v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
+  StridedSink(float* values, int64_t rows, int64_t cols, int64_t stride,
+              v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
+
+  absl::Status Begin(const v1::DenseSpec& spec) override;
+  absl::Status Append(absl::Span<const std::byte> bytes) override;
+
+ private:
+  StridedSink(std::byte* memory, v1::Dtype dtype, int64_t rows, int64_t cols, int64_t stride,
+              v1::Layout layout);
+
+  std::byte* const memory_;
+  const int64_t stride_;  // elements
+  v1::DenseSpec expected_;
+  int64_t written_ = 0;  // bytes
+};
+
 // Into memory of its own, which grows as data arrives.
 class BufferSink : public MatrixSink {
  public:
@@ -63,4 +86,4 @@ size_t ElementSize(v1::Dtype dtype);
 
 }  // namespace crout::client
 
-#endif  // CROUT_CLIENT_CPP_MATRIX_SINK_H_
+#endif  // CROUT_CROUT_MATRIX_SINK_H_

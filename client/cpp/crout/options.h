@@ -1,6 +1,6 @@
 // What a client and each of its calls can be told.
-#ifndef CROUT_CLIENT_CPP_OPTIONS_H_
-#define CROUT_CLIENT_CPP_OPTIONS_H_
+#ifndef CROUT_CROUT_OPTIONS_H_
+#define CROUT_CROUT_OPTIONS_H_
 
 #include <cstdint>
 #include <functional>
@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "client/cpp/cancellation.h"
+#include "crout/cancellation.h"
 #include "crout/v1/factorization_service.pb.h"
 
 namespace crout::client {
@@ -56,4 +56,4 @@ google::protobuf::Duration ToProtoDuration(absl::Duration duration);
 
 }  // namespace crout::client
 
-#endif  // CROUT_CLIENT_CPP_OPTIONS_H_
+#endif  // CROUT_CROUT_OPTIONS_H_

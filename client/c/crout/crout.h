@@ -1,0 +1,194 @@
+/* Crout from C: LU factorizations on a server, and solves with them by handle.
+ *
+ *   crout_connection *server = NULL;
+ *   crout_factor *lu = NULL;
+ *   int64_t info = crout_connect("127.0.0.1:50051", NULL, 0, &server);
+ *   if (info == 0) info = crout_dgetrf(server, n, a, lda, &lu);
+ *   if (info == 0) info = crout_dgetrs(lu, 'N', n, 1, b, n);    (b now holds x)
+ *   if (info < 0) fprintf(stderr, "%s\n", crout_last_error());
+ *   crout_release(lu);
+ *   crout_disconnect(server);
+ *
+ * Matrices are column-major with a leading dimension, as LAPACK has them, unless a crout_matrix
+ * says otherwise. A matrix with gaps between its columns is sent without a copy of the whole.
+ *
+ * Errors. Functions return 0 (CROUT_OK), or a negative code: one of crout_code, and, from
+ * crout_?getrf and crout_?getrs, -i where argument i (from 1) is illegal, as LAPACK has it. A
+ * positive value is LAPACK's info > 0: the matrix is singular. crout_last_error() says more of
+ * negative ones. Where a function fails, what it was to write is unchanged, unless said otherwise.
+ * Calls that the server refused before any effect, or that are safe to repeat, are tried again
+ * until the connection's timeout.
+ *
+ * Leases. The server drops a factor whose lease ends. While a crout_factor lives, a background
+ * thread renews its lease. If that fails, the next function that uses the factor tries it again and
+ * returns its error: CROUT_NOT_FOUND means that the server has lost the factor.
+ *
+ * Thread safety. A connection may be used by any number of threads at once, and so may a factor by
+ * crout_?getrs, crout_solve and crout_describe. crout_refactorize and crout_release need the factor
+ * to themselves. Factors may outlive crout_disconnect. The last error is each thread's own.
+ *
+ * No function throws or ends the process, whatever the server does; only gRPC itself gives up where
+ * it gets no memory. But a program cannot load libcrout beside crout::client, or another library
+ * with protocol types of google.rpc: libprotobuf ends programs that register a type twice.
+ */
+#ifndef CROUT_CROUT_H_
+#define CROUT_CROUT_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define CROUT_API __attribute__((visibility("default")))
+#else
+#define CROUT_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Of this header. */
+#define CROUT_VERSION_MAJOR 0
+#define CROUT_VERSION_MINOR 1
+#define CROUT_VERSION_PATCH 0
+#define CROUT_VERSION "0.1.0"
+
+/* Of the library that runs, as "0.1.0". One of the same SONAME and a newer version has all that
+ * this header declares. */
+CROUT_API const char* crout_version(void);
+
+/* Below what LAPACK's -i can be. Values are never given another meaning; more may come. */
+typedef enum crout_code {
+  CROUT_OK = 0,
+  CROUT_INVALID_ARGUMENT = -101,    /* refused here or by the server: the text says what to do */
+  CROUT_NOT_FOUND = -102,           /* the server has no such factor any more: factor again */
+  CROUT_SINGULAR = -103,            /* no solve with a singular factor; none replaced by one */
+  CROUT_FAILED_PRECONDITION = -104, /* not in this state: another order, a released factor */
+  CROUT_UNREACHABLE = -105,         /* no server answered, or the connection was lost */
+  CROUT_UNAVAILABLE = -106,         /* the server answered that it cannot serve now */
+  CROUT_RESOURCE_EXHAUSTED = -107,  /* the server's queue or memory is full: later again */
+  CROUT_DEADLINE_EXCEEDED = -108,   /* the connection's timeout, or the server's for uploads */
+  CROUT_CANCELLED = -109,           /* the server cut the call off */
+  CROUT_UNIMPLEMENTED = -110,       /* this server does not offer that */
+  CROUT_OUT_OF_MEMORY = -111,       /* in this process */
+  CROUT_INTERNAL = -112             /* a defect, of the server or of this library */
+} crout_code;
+
+/* Of the calling thread's last function that returned a negative code. CROUT_OK and "" before the
+ * first. An illegal argument -i is CROUT_INVALID_ARGUMENT here. The text, in English and without a
+ * newline, is valid until the thread's next failure. */
+CROUT_API crout_code crout_last_error_code(void);
+CROUT_API const char* crout_last_error(void);
+
+typedef struct crout_connection crout_connection;
+typedef struct crout_factor crout_factor;
+
+/* Makes a connection to `server` ("host:port" or "unix:PATH"). Does not wait for the server: the
+ * first call that needs one finds out. `tenant`: null or empty for the server's default.
+ * `timeout`: seconds for each call, retries included; 0 for two hours, INFINITY for none. On exit
+ * *connection is the caller's, to be given to crout_disconnect; null on failure. */
+CROUT_API int crout_connect(const char* server, const char* tenant, double timeout,
+                            crout_connection** connection);
+
+/* Null is allowed. */
+CROUT_API void crout_disconnect(crout_connection* connection);
+
+/* LAPACK's getrf on the server: A = P L U, A n x n, column-major, lda >= max(1, n). A is not
+ * overwritten. On exit *factor holds P, L and U, and is the caller's, to be given to crout_release;
+ * null where the code is negative. info > 0: U(info, info) is exactly zero; the factor can be
+ * described, but not solved with.
+ * Arguments for -i: 1 connection, 2 n, 3 a, 4 lda, 5 factor. */
+CROUT_API int64_t crout_sgetrf(crout_connection* connection, int64_t n, const float* a, int64_t lda,
+                               crout_factor** factor);
+CROUT_API int64_t crout_dgetrf(crout_connection* connection, int64_t n, const double* a,
+                               int64_t lda, crout_factor** factor);
+
+/* LAPACK's getrs on the server: op(A) X = B with A = A^T for trans 'T' (and 'C', which is the same
+ * for real matrices), A for 'N'; small letters too. `n` is the order of A. B is n x nrhs,
+ * column-major, ldb >= max(1, n); on exit X, and unchanged on failure. Memory for X is taken
+ * besides. Arguments for -i: 1 factor, 2 trans, 3 n, 4 nrhs, 5 b, 6 ldb. */
+CROUT_API int64_t crout_sgetrs(const crout_factor* factor, char trans, int64_t n, int64_t nrhs,
+                               float* b, int64_t ldb);
+CROUT_API int64_t crout_dgetrs(const crout_factor* factor, char trans, int64_t n, int64_t nrhs,
+                               double* b, int64_t ldb);
+
+typedef enum crout_dtype { CROUT_FLOAT32 = 1, CROUT_FLOAT64 = 2 } crout_dtype;
+typedef enum crout_layout { CROUT_COLUMN_MAJOR = 1, CROUT_ROW_MAJOR = 2 } crout_layout;
+
+/* A dense matrix in the caller's memory. Column (row) j starts at data + j * ld elements; ld is at
+ * least the length of a column (row). `data` may be null where the matrix is empty. */
+typedef struct crout_matrix {
+  const void* data;
+  int32_t dtype;  /* crout_dtype */
+  int32_t layout; /* crout_layout */
+  int64_t rows;
+  int64_t cols;
+  int64_t ld;
+} crout_matrix;
+
+/* Structures below begin with their size, which the caller sets: initialise them with
+ * {.struct_size = sizeof s}. Zeros are the defaults. Newer versions may add fields at the end. */
+
+typedef struct crout_factorize_options {
+  size_t struct_size;
+  const char* name;      /* to find the factor by; at most 128 bytes of UTF-8; null: none */
+  const char* algorithm; /* as croutctl names it: "getrf"; null: the server's choice */
+  double lease;          /* seconds; 0: the server's default */
+  int32_t condition;     /* not 0: estimate the reciprocal condition, at the cost of a few solves */
+} crout_factorize_options;
+
+/* Factors a square matrix. `options`: null for the defaults. Returns 0 also where the matrix is
+ * singular: crout_describe has info. On exit as crout_dgetrf. */
+CROUT_API int crout_factorize(crout_connection* connection, const crout_matrix* a,
+                              const crout_factorize_options* options, crout_factor** factor);
+
+/* Replaces the factor by that of another matrix of the same order, with the options it was made
+ * with; solves that run meanwhile use one or the other. CROUT_SINGULAR where the new matrix is
+ * singular. On failure the factor stays as it was, unless the connection was lost: then either. */
+CROUT_API int crout_refactorize(crout_factor* factor, const crout_matrix* a);
+
+typedef struct crout_solve_options {
+  size_t struct_size;
+  int32_t transpose;            /* not 0: A^T X = B */
+  int32_t max_refinement_steps; /* of iterative refinement, at most 100 */
+  int32_t error_bound;          /* not 0: estimate the forward error, at the cost of a few solves */
+} crout_solve_options;
+
+typedef struct crout_solve_result {
+  size_t struct_size;
+  double backward_error; /* max over columns of |b - op(A) x| / (|op(A)| |x| + |b|), inf-norms */
+  double forward_error_bound; /* NaN unless asked for */
+  int64_t factor_version;     /* which factor was used: 1, or more after crout_refactorize */
+  int32_t refinement_steps;   /* whose corrections X holds */
+} crout_solve_result;
+
+/* Solves op(A) X = B. X goes to `x`, in the type, shape and layout of B, with leading dimension
+ * ldx; CROUT_INVALID_ARGUMENT where that overlaps B. Its contents are undefined on failure.
+ * `options` and `result` may be null. */
+CROUT_API int crout_solve(const crout_factor* factor, const crout_matrix* b,
+                          const crout_solve_options* options, void* x, int64_t ldx,
+                          crout_solve_result* result);
+
+typedef struct crout_description {
+  size_t struct_size;
+  int64_t n;           /* order of A */
+  int64_t version;     /* 1, and one more for each crout_refactorize */
+  int64_t info;        /* LAPACK's: 0, or the first pivot that is exactly zero, from 1 */
+  double rcond;        /* reciprocal condition estimate in the 1-norm; NaN unless asked for */
+  double pivot_growth; /* largest |entry| of U over largest |entry| of A */
+  double quality;      /* |P A - L U| / (n |A| eps): around 1 is good, 30 poor; NaN: not known */
+  double norm_one;     /* 1-norm of A */
+  char handle[32];     /* names the factor to other clients of the tenant */
+} crout_description;
+
+/* As of the last factorization; does not ask the server. */
+CROUT_API int crout_describe(const crout_factor* factor, crout_description* description);
+
+/* Drops the factor on the server, and its object here whatever the code. Null is allowed. */
+CROUT_API int crout_release(crout_factor* factor);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* CROUT_CROUT_H_ */

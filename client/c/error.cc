@@ -1,0 +1,77 @@
+#include "client/c/error.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "crout/status.h"
+
+namespace crout::c {
+namespace {
+
+// Without memory of its own: there may be none left.
+struct LastError {
+  crout_code code = CROUT_OK;
+  char text[1024] = "";
+};
+
+LastError& OfThisThread() {
+  thread_local LastError last;
+  return last;
+}
+
+crout_code CodeOf(const absl::Status& status) {
+  if (client::IsUnreachable(status)) return CROUT_UNREACHABLE;
+  if (client::Reason(status) == "SINGULAR_MATRIX") return CROUT_SINGULAR;
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return CROUT_OK;
+    case absl::StatusCode::kInvalidArgument:
+      return CROUT_INVALID_ARGUMENT;
+    case absl::StatusCode::kNotFound:
+      return CROUT_NOT_FOUND;
+    case absl::StatusCode::kFailedPrecondition:
+      return CROUT_FAILED_PRECONDITION;
+    case absl::StatusCode::kUnavailable:
+      return CROUT_UNAVAILABLE;
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kResourceExhausted:
+      return CROUT_RESOURCE_EXHAUSTED;
+    case absl::StatusCode::kDeadlineExceeded:
+      return CROUT_DEADLINE_EXCEEDED;
+    case absl::StatusCode::kCancelled:
+      return CROUT_CANCELLED;
+    case absl::StatusCode::kUnimplemented:
+      return CROUT_UNIMPLEMENTED;
+    default:
+      return CROUT_INTERNAL;
+  }
+}
+
+}  // namespace
+
+crout_code Fail(crout_code code, absl::string_view text) noexcept {
+  LastError& last = OfThisThread();
+  last.code = code;
+  const size_t length = std::min(text.size(), sizeof last.text - 1);
+  // The text may be that of the last error itself.
+  std::memmove(last.text, text.data(), length);
+  last.text[length] = '\0';
+  std::replace(last.text, last.text + length, '\n', ' ');
+  return code;
+}
+
+crout_code ToCode(const absl::Status& status) noexcept {
+  if (status.ok()) return CROUT_OK;
+  // Looking at the server's details takes memory.
+  return Guarded([&] { return Fail(CodeOf(status), status.message()); });
+}
+
+int64_t IllegalArgument(int position, absl::string_view text) noexcept {
+  Fail(CROUT_INVALID_ARGUMENT, text);
+  return -position;
+}
+
+}  // namespace crout::c
+
+crout_code crout_last_error_code(void) { return crout::c::OfThisThread().code; }
+const char* crout_last_error(void) { return crout::c::OfThisThread().text; }

@@ -1,0 +1,38 @@
+// From statuses and exceptions to the codes of crout.h.
+#ifndef CROUT_CLIENT_C_ERROR_H_
+#define CROUT_CLIENT_C_ERROR_H_
+
+#include <cstdint>
+#include <exception>
+#include <new>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "crout/crout.h"
+
+namespace crout::c {
+
+// Notes the calling thread's last error, and returns `code`. Long texts are cut.
+crout_code Fail(crout_code code, absl::string_view text) noexcept;
+// CROUT_OK for OK, which leaves the last error as it is.
+crout_code ToCode(const absl::Status& status) noexcept;
+// LAPACK's -position, with CROUT_INVALID_ARGUMENT as the last error.
+int64_t IllegalArgument(int position, absl::string_view text) noexcept;
+
+// What `body` returns, or the code for what it throws: no exception may pass into C.
+template <class Body>
+auto Guarded(Body body) noexcept -> decltype(body()) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return Fail(CROUT_OUT_OF_MEMORY, "out of memory in this process");
+  } catch (const std::exception& error) {
+    return Fail(CROUT_INTERNAL, error.what());
+  } catch (...) {
+    return Fail(CROUT_INTERNAL, "an exception of unknown type");
+  }
+}
+
+}  // namespace crout::c
+
+#endif  // CROUT_CLIENT_C_ERROR_H_

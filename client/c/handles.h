@@ -1,0 +1,30 @@
+// What the opaque handles of crout.h are.
+#ifndef CROUT_CLIENT_C_HANDLES_H_
+#define CROUT_CLIENT_C_HANDLES_H_
+
+#include <memory>
+
+#include "crout/client.h"
+#include "crout/crout.h"
+#include "crout/factor.h"
+#include "crout/matrix_source.h"
+
+struct crout_connection {
+  std::shared_ptr<crout::client::Client> client;
+};
+
+struct crout_factor {
+  crout::Factor factor;
+  crout::v1::FactorizeOptions options;  // for crout_refactorize
+};
+
+namespace crout::c {
+
+// Factors and makes the handle, which is null unless the status is OK.
+absl::Status MakeFactor(const crout_connection& connection, const client::MatrixSource& a,
+                        const v1::FactorizeOptions& options, const v1::CacheOptions& cache,
+                        crout_factor** handle);
+
+}  // namespace crout::c
+
+#endif  // CROUT_CLIENT_C_HANDLES_H_

@@ -1,0 +1,100 @@
+// crout_?getrf and crout_?getrs.
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <new>
+
+#include "client/c/error.h"
+#include "client/c/handles.h"
+#include "crout/matrix_sink.h"
+
+namespace crout::c {
+namespace {
+
+using client::MatrixSource;
+
+template <class T>
+int64_t Getrf(const crout_connection* connection, int64_t n, const T* a, int64_t lda,
+              crout_factor** factor) {
+  return Guarded([&]() -> int64_t {
+    if (factor == nullptr) return IllegalArgument(5, "factor is null");
+    *factor = nullptr;
+    if (connection == nullptr) return IllegalArgument(1, "connection is null");
+    if (n < 0) return IllegalArgument(2, "n is negative");
+    if (a == nullptr && n > 0) return IllegalArgument(3, "a is null");
+    if (lda < std::max<int64_t>(1, n)) return IllegalArgument(4, "lda is less than max(1, n)");
+    const auto status =
+        MakeFactor(*connection, MatrixSource::Strided(a, n, n, lda), {}, {}, factor);
+    if (!status.ok()) return ToCode(status);
+    return (*factor)->factor.description().info();
+  });
+}
+
+v1::Operation OperationOf(char trans) {
+  switch (trans) {
+    case 'N':
+    case 'n':
+      return v1::OPERATION_NONE;
+    case 'T':
+    case 't':
+    case 'C':
+    case 'c':
+      return v1::OPERATION_TRANSPOSE;
+    default:
+      return v1::OPERATION_UNSPECIFIED;
+  }
+}
+
+template <class T>
+int64_t Getrs(const crout_factor* factor, char trans, int64_t n, int64_t nrhs, T* b, int64_t ldb) {
+  return Guarded([&]() -> int64_t {
+    const v1::Operation operation = OperationOf(trans);
+    if (factor == nullptr) return IllegalArgument(1, "factor is null");
+    if (operation == v1::OPERATION_UNSPECIFIED) {
+      return IllegalArgument(2, "trans is none of 'N', 'T' and 'C'");
+    }
+    if (n != factor->factor.description().n()) return IllegalArgument(3, "n is not the order of A");
+    if (nrhs < 0) return IllegalArgument(4, "nrhs is negative");
+    if (b == nullptr && n > 0 && nrhs > 0) return IllegalArgument(5, "b is null");
+    if (ldb < std::max<int64_t>(1, n)) return IllegalArgument(6, "ldb is less than max(1, n)");
+    if (static_cast<__int128>(ldb) * nrhs >
+        std::numeric_limits<ptrdiff_t>::max() / static_cast<int64_t>(sizeof(T))) {
+      return IllegalArgument(4, "nrhs columns are more bytes than there are addresses");
+    }
+    // Not into B at once: a lost connection would leave a mixture, which could not be sent again.
+    const auto size = static_cast<size_t>(n * nrhs);
+    const std::unique_ptr<T[]> x(new T[size]);
+    client::SpanSink sink(absl::MakeSpan(x.get(), size));
+    v1::SolveOptions options;
+    options.set_operation(operation);
+    options.set_skip_verification(true);  // LAPACK's signature has no place for it
+    const auto result =
+        factor->factor.Solve(MatrixSource::Strided(b, n, nrhs, ldb), options, &sink);
+    if (!result.ok()) return ToCode(result.status());
+    for (int64_t j = 0; j < nrhs; ++j) std::copy_n(x.get() + j * n, n, b + j * ldb);
+    return CROUT_OK;
+  });
+}
+
+}  // namespace
+}  // namespace crout::c
+
+int64_t crout_sgetrf(crout_connection* connection, int64_t n, const float* a, int64_t lda,
+                     crout_factor** factor) {
+  return crout::c::Getrf(connection, n, a, lda, factor);
+}
+
+int64_t crout_dgetrf(crout_connection* connection, int64_t n, const double* a, int64_t lda,
+                     crout_factor** factor) {
+  return crout::c::Getrf(connection, n, a, lda, factor);
+}
+
+int64_t crout_sgetrs(const crout_factor* factor, char trans, int64_t n, int64_t nrhs, float* b,
+                     int64_t ldb) {
+  return crout::c::Getrs(factor, trans, n, nrhs, b, ldb);
+}
+
+int64_t crout_dgetrs(const crout_factor* factor, char trans, int64_t n, int64_t nrhs, double* b,
+                     int64_t ldb) {
+  return crout::c::Getrs(factor, trans, n, nrhs, b, ldb);
+}

@@ -1,0 +1,75 @@
+// Eigen's dense matrices as what calls send and fill. Header only; needs Eigen 3.3 or newer, which
+// crout/client.h does not.
+//
+//   Eigen::MatrixXd a = ..., b = ..., x(b.rows(), b.cols());
+//   auto factor = crout::Factor::Factorize(client, crout::ToSource(a));
+//   crout::client::StridedSink sink = crout::ToSink(x);
+//   auto result = factor->Solve(crout::ToSource(b), {}, &sink);
+#ifndef CROUT_CROUT_EIGEN_H_
+#define CROUT_CROUT_EIGEN_H_
+
+#include <Eigen/Core>
+#include <cstdint>
+#include <type_traits>
+
+#include "absl/status/status.h"
+#include "crout/matrix_sink.h"
+#include "crout/matrix_source.h"
+
+namespace crout {
+namespace internal {
+
+// Matrices, maps, and blocks of them: what lies in memory with one stride between columns (rows).
+template <class Derived>
+constexpr void RequireDenseReal() {
+  using Scalar = typename Derived::Scalar;
+  static_assert(std::is_same_v<Scalar, float> || std::is_same_v<Scalar, double>,
+                "Crout takes matrices of float and double");
+  static_assert((Eigen::internal::traits<Derived>::Flags & Eigen::DirectAccessBit) != 0,
+                "an expression has no memory: evaluate it into a matrix first");
+}
+
+template <class Derived>
+v1::Layout LayoutOf() {
+  return Derived::IsRowMajor ? v1::LAYOUT_ROW_MAJOR : v1::LAYOUT_COLUMN_MAJOR;
+}
+
+// What lies between the starts of two columns (rows).
+template <class Derived>
+int64_t StrideOf(const Derived& matrix) {
+  return Derived::IsVectorAtCompileTime ? matrix.size() : matrix.outerStride();
+}
+
+}  // namespace internal
+
+// Refers to the memory of `matrix`: a matrix, map or block, of either storage order. Every call
+// ends with INVALID_ARGUMENT where elements of a column (row) do not lie side by side (an inner
+// stride).
+template <class Derived>
+client::MatrixSource ToSource(const Eigen::DenseBase<Derived>& matrix) {
+  internal::RequireDenseReal<Derived>();
+  const Derived& m = matrix.derived();
+  if (m.innerStride() != 1) {
+    return client::MatrixSource::Invalid(
+        absl::InvalidArgumentError("the Eigen matrix has an inner stride: copy it first"));
+  }
+  return client::MatrixSource::Strided(m.data(), m.rows(), m.cols(), internal::StrideOf(m),
+                                       internal::LayoutOf<Derived>());
+}
+// Would refer to memory that is gone when it is sent.
+template <class Derived>
+client::MatrixSource ToSource(Eigen::PlainObjectBase<Derived>&& matrix) = delete;
+
+// Fills `matrix`, which has the shape and storage order of the right-hand side. An Eigen vector is
+// a matrix of one column. INVALID_ARGUMENT from the call for another shape and for an inner stride.
+template <class Derived>
+client::StridedSink ToSink(Eigen::DenseBase<Derived>& matrix) {
+  internal::RequireDenseReal<Derived>();
+  Derived& m = matrix.derived();
+  const int64_t stride = m.innerStride() == 1 ? internal::StrideOf(m) : 0;  // 0: refused
+  return client::StridedSink(m.data(), m.rows(), m.cols(), stride, internal::LayoutOf<Derived>());
+}
+
+}  // namespace crout
+
+#endif  // CROUT_CROUT_EIGEN_H_

@@ -1,0 +1,151 @@
+#include "client/cpp/lease_keeper.h"
+
+#include <algorithm>
+#include <exception>
+#include <system_error>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace crout::client {
+namespace {
+
+// Of the lease's length.
+constexpr int kRenewAfter = 2;
+constexpr int kRetryAfter = 16;
+// However short or long the lease is said to be: a server that is gone is not asked more often.
+constexpr absl::Duration kShortestPause = absl::Milliseconds(20);
+constexpr absl::Duration kLongestPause = absl::Hours(24);
+// A renewal may take a quarter of the lease, within these.
+constexpr absl::Duration kShortestTimeout = absl::Seconds(5);
+constexpr absl::Duration kLongestTimeout = absl::Minutes(1);
+
+// Whether there is no use in another attempt.
+bool IsFinal(const absl::Status& status) {
+  return absl::IsNotFound(status) || absl::IsInvalidArgument(status);
+}
+
+absl::Status OfRenewal(const absl::Status& status) {
+  absl::Status result(status.code(),
+                      absl::StrCat("the factor's lease was not renewed: ", status.message()));
+  status.ForEachPayload([&](absl::string_view type_url, const absl::Cord& payload) {
+    result.SetPayload(type_url, payload);
+  });
+  return result;
+}
+
+}  // namespace
+
+struct LeaseKeeper::Lease {
+  const std::string handle;
+  const absl::Duration length;
+  // Guarded by the keeper's mutex.
+  absl::Status status;
+  Clock::time_point due;
+  bool dropped = false;
+};
+
+LeaseKeeper::LeaseKeeper(Renew renew) : renew_(std::move(renew)) {}
+
+LeaseKeeper::~LeaseKeeper() {
+  stop_.Cancel();
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+    wake_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+std::shared_ptr<LeaseKeeper::Lease> LeaseKeeper::Keep(std::string handle, absl::Duration length) {
+  auto lease = std::make_shared<Lease>(Lease{std::move(handle), length, absl::OkStatus(), {}});
+  std::lock_guard lock(mutex_);
+  Settle(lease, Clock::now(), absl::OkStatus());
+  return lease;
+}
+
+void LeaseKeeper::Drop(const std::shared_ptr<Lease>& lease) {
+  std::lock_guard lock(mutex_);
+  lease->dropped = true;
+  queue_.erase({lease->due, lease});
+}
+
+absl::Status LeaseKeeper::StatusOf(const Lease& lease) const {
+  std::lock_guard lock(mutex_);
+  return lease.status;
+}
+
+absl::Status LeaseKeeper::Confirm(const std::shared_ptr<Lease>& lease, const CallOptions& call) {
+  const absl::Status last = StatusOf(*lease);
+  if (last.ok() || IsFinal(last)) return last;
+  const Clock::time_point begin = Clock::now();
+  CallOptions renewal;
+  renewal.timeout = call.timeout;
+  renewal.cancellation = call.cancellation;
+  renewal.traceparent = call.traceparent;
+  const absl::Status status = RenewNow(*lease, renewal);
+  std::lock_guard lock(mutex_);
+  Settle(lease, begin, status);
+  return status;
+}
+
+absl::Status LeaseKeeper::RenewNow(const Lease& lease, const CallOptions& call) const {
+  // Nothing may leave a thread by an exception; all that is thrown below is lack of memory.
+  try {
+    const absl::Status status = renew_(lease.handle, lease.length, call);
+    return status.ok() ? status : OfRenewal(status);
+  } catch (const std::exception&) {
+    return absl::ResourceExhaustedError("");
+  }
+}
+
+void LeaseKeeper::Settle(const std::shared_ptr<Lease>& lease, Clock::time_point begin,
+                         absl::Status status) {
+  if (lease->dropped) return;
+  queue_.erase({lease->due, lease});
+  lease->status = std::move(status);
+  if (IsFinal(lease->status)) return;
+  const absl::Duration pause = lease->length / (lease->status.ok() ? kRenewAfter : kRetryAfter);
+  Enqueue(lease,
+          begin + absl::ToChronoNanoseconds(std::clamp(pause, kShortestPause, kLongestPause)));
+}
+
+void LeaseKeeper::Enqueue(const std::shared_ptr<Lease>& lease, Clock::time_point due) {
+  lease->due = due;
+  queue_.insert({due, lease});
+  if (!thread_.joinable()) {
+    try {
+      thread_ = std::thread([this] { Run(); });
+    } catch (const std::system_error& error) {
+      lease->status = OfRenewal(absl::ResourceExhaustedError(error.what()));
+    }
+  }
+  wake_.notify_all();
+}
+
+void LeaseKeeper::Run() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    if (queue_.empty()) {
+      wake_.wait(lock);
+      continue;
+    }
+    const auto [due, lease] = *queue_.begin();
+    const Clock::time_point begin = Clock::now();
+    if (begin < due) {
+      wake_.wait_until(lock, due);
+      continue;
+    }
+    queue_.erase(queue_.begin());
+    lock.unlock();
+    CallOptions call;
+    call.timeout = std::clamp(lease->length / 4, kShortestTimeout, kLongestTimeout);
+    call.cancellation = &stop_;
+    const absl::Status status = RenewNow(*lease, call);
+    lock.lock();
+    Settle(lease, begin, status);
+  }
+}
+
+}  // namespace crout::client

@@ -1,0 +1,355 @@
+!> Crout from Fortran 2008: LU factorizations on a server, over libcrout's crout.h.
+!>
+!>   call crout_connect("127.0.0.1:50051", server, info)
+!>   call crout_getrf(server, n, a, lda, lu, info)         ! A = P L U, on the server
+!>   call crout_getrs(lu, "N", n, nrhs, b, ldb, info)      ! op(A) X = B; B is X on exit
+!>   call crout_refactor(lu, n, a, lda, info)              ! another A of the same order
+!>   call crout_release(lu, info)
+!>   call crout_disconnect(server)
+!>
+!> Arguments are LAPACK's, with real32 or real64 arrays. `info` is 0; positive where A is singular; or
+!> negative: -i where the i-th argument of crout.h's function is illegal, else one of the codes below.
+!> crout_last_error() says more. Thread safety is that of crout.h.
+!>
+!> Compile this file with the program's own compiler, as module files fit no other, and link libcrout:
+!>   gfortran $(pkg-config --variable=fortran_module crout) app.f90 $(pkg-config --libs crout)
+module crout
+  use, intrinsic :: iso_c_binding
+  use, intrinsic :: iso_fortran_env, only: real32, real64
+  implicit none
+  private
+
+  public :: crout_connection, crout_factor, crout_description
+  public :: crout_connect, crout_disconnect, crout_getrf, crout_getrs, crout_refactor
+  public :: crout_describe, crout_release, crout_last_error, crout_version
+
+  !> The codes of crout.h.
+  enum, bind(C)
+    enumerator :: crout_ok = 0
+    enumerator :: crout_invalid_argument = -101
+    enumerator :: crout_not_found = -102
+    enumerator :: crout_singular = -103
+    enumerator :: crout_failed_precondition = -104
+    enumerator :: crout_unreachable = -105
+    enumerator :: crout_unavailable = -106
+    enumerator :: crout_resource_exhausted = -107
+    enumerator :: crout_deadline_exceeded = -108
+    enumerator :: crout_cancelled = -109
+    enumerator :: crout_unimplemented = -110
+    enumerator :: crout_out_of_memory = -111
+    enumerator :: crout_internal = -112
+  end enum
+  public :: crout_ok, crout_invalid_argument, crout_not_found, crout_singular
+  public :: crout_failed_precondition, crout_unreachable, crout_unavailable
+  public :: crout_resource_exhausted, crout_deadline_exceeded, crout_cancelled
+  public :: crout_unimplemented, crout_out_of_memory, crout_internal
+
+  !> Not to be copied while connected.
+  type :: crout_connection
+    private
+    type(c_ptr) :: ptr = c_null_ptr
+  end type
+
+  !> Not to be copied while it holds a factor.
+  type :: crout_factor
+    private
+    type(c_ptr) :: ptr = c_null_ptr
+  end type
+
+  !> crout.h's, field by field.
+  type, bind(C) :: crout_description
+    integer(c_size_t) :: struct_size
+    integer(c_int64_t) :: n
+    integer(c_int64_t) :: version
+    integer(c_int64_t) :: info
+    real(c_double) :: rcond
+    real(c_double) :: pivot_growth
+    real(c_double) :: quality
+    real(c_double) :: norm_one
+    character(kind=c_char) :: handle(32)
+  end type
+
+  type, bind(C) :: matrix_view
+    type(c_ptr) :: data
+    integer(c_int32_t) :: dtype
+    integer(c_int32_t) :: layout
+    integer(c_int64_t) :: rows
+    integer(c_int64_t) :: cols
+    integer(c_int64_t) :: ld
+  end type
+  integer(c_int32_t), parameter :: float32 = 1, float64 = 2, column_major = 1
+
+  !> call crout_getrf(connection, n, a, lda, factor, info)
+  !> Factors the n x n matrix in a(lda, *), which stays as it is. A factor that `factor` held is
+  !> released first. It is there on exit where info >= 0; with info > 0 no system can be solved.
+  interface crout_getrf
+    module procedure getrf_real32, getrf_real64
+  end interface
+
+  !> call crout_getrs(factor, trans, n, nrhs, b, ldb, info)
+  !> Solves op(A) X = B, op by trans: "N", or "T". B is n x nrhs in b(ldb, *), or one vector b(*); on
+  !> exit X, and unchanged where info is not 0.
+  interface crout_getrs
+    module procedure getrs_real32, getrs_real64, getrs_vector_real32, getrs_vector_real64
+  end interface
+
+  !> call crout_refactor(factor, n, a, lda, info)
+  !> Replaces the factor by that of another matrix of the same order. It stays where info is not 0.
+  interface crout_refactor
+    module procedure refactor_real32, refactor_real64
+  end interface
+
+  interface
+    function crout_sgetrf(connection, n, a, lda, factor) result(info) bind(C)
+      import
+      type(c_ptr), value :: connection
+      integer(c_int64_t), value :: n, lda
+      real(c_float), intent(in) :: a(*)
+      type(c_ptr), intent(out) :: factor
+      integer(c_int64_t) :: info
+    end function
+    function crout_dgetrf(connection, n, a, lda, factor) result(info) bind(C)
+      import
+      type(c_ptr), value :: connection
+      integer(c_int64_t), value :: n, lda
+      real(c_double), intent(in) :: a(*)
+      type(c_ptr), intent(out) :: factor
+      integer(c_int64_t) :: info
+    end function
+    function crout_sgetrs(factor, trans, n, nrhs, b, ldb) result(info) bind(C)
+      import
+      type(c_ptr), value :: factor
+      integer(c_signed_char), value :: trans  ! gfortran 12 passes characters by value wrongly
+      integer(c_int64_t), value :: n, nrhs, ldb
+      real(c_float), intent(inout) :: b(*)
+      integer(c_int64_t) :: info
+    end function
+    function crout_dgetrs(factor, trans, n, nrhs, b, ldb) result(info) bind(C)
+      import
+      type(c_ptr), value :: factor
+      integer(c_signed_char), value :: trans  ! gfortran 12 passes characters by value wrongly
+      integer(c_int64_t), value :: n, nrhs, ldb
+      real(c_double), intent(inout) :: b(*)
+      integer(c_int64_t) :: info
+    end function
+    function c_connect(server, tenant, timeout, connection) result(code) &
+        bind(C, name="crout_connect")
+      import
+      character(kind=c_char), intent(in) :: server(*), tenant(*)
+      real(c_double), value :: timeout
+      type(c_ptr), intent(out) :: connection
+      integer(c_int) :: code
+    end function
+    subroutine c_disconnect(connection) bind(C, name="crout_disconnect")
+      import
+      type(c_ptr), value :: connection
+    end subroutine
+    function c_refactorize(factor, a) result(code) bind(C, name="crout_refactorize")
+      import
+      type(c_ptr), value :: factor
+      type(matrix_view), intent(in) :: a
+      integer(c_int) :: code
+    end function
+    function c_describe(factor, description) result(code) bind(C, name="crout_describe")
+      import
+      type(c_ptr), value :: factor
+      type(crout_description), intent(inout) :: description
+      integer(c_int) :: code
+    end function
+    function c_release(factor) result(code) bind(C, name="crout_release")
+      import
+      type(c_ptr), value :: factor
+      integer(c_int) :: code
+    end function
+    function c_last_error() result(text) bind(C, name="crout_last_error")
+      import
+      type(c_ptr) :: text
+    end function
+    function c_version() result(text) bind(C, name="crout_version")
+      import
+      type(c_ptr) :: text
+    end function
+    function c_strlen(text) result(length) bind(C, name="strlen")
+      import
+      type(c_ptr), value :: text
+      integer(c_size_t) :: length
+    end function
+  end interface
+
+contains
+
+  !> `server`: "host:port" or "unix:PATH"; trailing blanks do not count. `timeout`: seconds for each
+  !> call; absent for two hours. Does not wait for the server. `connection` is disconnected first.
+  subroutine crout_connect(server, connection, info, tenant, timeout)
+    character(len=*), intent(in) :: server
+    type(crout_connection), intent(inout) :: connection
+    integer, intent(out) :: info
+    character(len=*), intent(in), optional :: tenant
+    real(real64), intent(in), optional :: timeout
+    character(len=:), allocatable :: whose
+    real(c_double) :: seconds
+
+    whose = ""
+    if (present(tenant)) whose = trim(tenant)
+    seconds = 0
+    if (present(timeout)) seconds = timeout
+    call crout_disconnect(connection)
+    info = c_connect(trim(server)//c_null_char, whose//c_null_char, seconds, connection%ptr)
+  end subroutine
+
+  !> Nothing where it is not connected.
+  subroutine crout_disconnect(connection)
+    type(crout_connection), intent(inout) :: connection
+
+    call c_disconnect(connection%ptr)
+    connection%ptr = c_null_ptr
+  end subroutine
+
+  subroutine getrf_real32(connection, n, a, lda, factor, info)
+    type(crout_connection), intent(in) :: connection
+    integer, intent(in) :: n, lda
+    real(real32), intent(in) :: a(lda, *)
+    type(crout_factor), intent(inout) :: factor
+    integer, intent(out) :: info
+
+    call crout_release(factor, info)
+    info = int(crout_sgetrf(connection%ptr, int(n, c_int64_t), a, int(lda, c_int64_t), factor%ptr))
+  end subroutine
+
+  subroutine getrf_real64(connection, n, a, lda, factor, info)
+    type(crout_connection), intent(in) :: connection
+    integer, intent(in) :: n, lda
+    real(real64), intent(in) :: a(lda, *)
+    type(crout_factor), intent(inout) :: factor
+    integer, intent(out) :: info
+
+    call crout_release(factor, info)
+    info = int(crout_dgetrf(connection%ptr, int(n, c_int64_t), a, int(lda, c_int64_t), factor%ptr))
+  end subroutine
+
+  subroutine getrs_real32(factor, trans, n, nrhs, b, ldb, info)
+    type(crout_factor), intent(in) :: factor
+    character, intent(in) :: trans
+    integer, intent(in) :: n, nrhs, ldb
+    real(real32), intent(inout) :: b(ldb, *)
+    integer, intent(out) :: info
+
+    info = int(crout_sgetrs(factor%ptr, code_of(trans), int(n, c_int64_t), int(nrhs, c_int64_t), b, &
+                            int(ldb, c_int64_t)))
+  end subroutine
+
+  subroutine getrs_real64(factor, trans, n, nrhs, b, ldb, info)
+    type(crout_factor), intent(in) :: factor
+    character, intent(in) :: trans
+    integer, intent(in) :: n, nrhs, ldb
+    real(real64), intent(inout) :: b(ldb, *)
+    integer, intent(out) :: info
+
+    info = int(crout_dgetrs(factor%ptr, code_of(trans), int(n, c_int64_t), int(nrhs, c_int64_t), b, &
+                            int(ldb, c_int64_t)))
+  end subroutine
+
+  ! A vector of one right-hand side (or more, one after the other).
+  subroutine getrs_vector_real32(factor, trans, n, nrhs, b, ldb, info)
+    type(crout_factor), intent(in) :: factor
+    character, intent(in) :: trans
+    integer, intent(in) :: n, nrhs, ldb
+    real(real32), intent(inout) :: b(*)
+    integer, intent(out) :: info
+
+    info = int(crout_sgetrs(factor%ptr, code_of(trans), int(n, c_int64_t), int(nrhs, c_int64_t), b, &
+                            int(ldb, c_int64_t)))
+  end subroutine
+
+  subroutine getrs_vector_real64(factor, trans, n, nrhs, b, ldb, info)
+    type(crout_factor), intent(in) :: factor
+    character, intent(in) :: trans
+    integer, intent(in) :: n, nrhs, ldb
+    real(real64), intent(inout) :: b(*)
+    integer, intent(out) :: info
+
+    info = int(crout_dgetrs(factor%ptr, code_of(trans), int(n, c_int64_t), int(nrhs, c_int64_t), b, &
+                            int(ldb, c_int64_t)))
+  end subroutine
+
+  function code_of(trans) result(code)
+    character, intent(in) :: trans
+    integer(c_signed_char) :: code
+
+    code = int(iachar(trans), c_signed_char)
+  end function
+
+  subroutine refactor_real32(factor, n, a, lda, info)
+    type(crout_factor), intent(in) :: factor
+    integer, intent(in) :: n, lda
+    real(real32), intent(in), target :: a(lda, *)
+    integer, intent(out) :: info
+
+    info = c_refactorize(factor%ptr, square(c_loc(a), float32, n, lda))
+  end subroutine
+
+  subroutine refactor_real64(factor, n, a, lda, info)
+    type(crout_factor), intent(in) :: factor
+    integer, intent(in) :: n, lda
+    real(real64), intent(in), target :: a(lda, *)
+    integer, intent(out) :: info
+
+    info = c_refactorize(factor%ptr, square(c_loc(a), float64, n, lda))
+  end subroutine
+
+  function square(data, dtype, n, lda) result(view)
+    type(c_ptr), intent(in) :: data
+    integer(c_int32_t), intent(in) :: dtype
+    integer, intent(in) :: n, lda
+    type(matrix_view) :: view
+
+    view = matrix_view(data, dtype, column_major, int(n, c_int64_t), int(n, c_int64_t), &
+                       int(lda, c_int64_t))
+  end function
+
+  !> As of the last factorization; does not ask the server.
+  subroutine crout_describe(factor, description, info)
+    type(crout_factor), intent(in) :: factor
+    type(crout_description), intent(out) :: description
+    integer, intent(out) :: info
+
+    description%struct_size = c_sizeof(description)
+    info = c_describe(factor%ptr, description)
+  end subroutine
+
+  !> Drops the factor, if there is one; `factor` is then empty whatever info is.
+  subroutine crout_release(factor, info)
+    type(crout_factor), intent(inout) :: factor
+    integer, intent(out) :: info
+
+    info = c_release(factor%ptr)
+    factor%ptr = c_null_ptr
+  end subroutine
+
+  !> What crout.h's function of this name says.
+  function crout_last_error() result(text)
+    character(len=:), allocatable :: text
+
+    text = to_fortran(c_last_error())
+  end function
+
+  !> Of libcrout, as "0.1.0".
+  function crout_version() result(text)
+    character(len=:), allocatable :: text
+
+    text = to_fortran(c_version())
+  end function
+
+  function to_fortran(chars) result(text)
+    type(c_ptr), intent(in) :: chars
+    character(len=:), allocatable :: text
+    character(kind=c_char), pointer :: letters(:)
+    integer :: i
+
+    call c_f_pointer(chars, letters, [c_strlen(chars)])
+    allocate (character(len=size(letters)) :: text)
+    do i = 1, size(letters)
+      text(i:i) = letters(i)
+    end do
+  end function
+end module

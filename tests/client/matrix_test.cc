@@ -1,0 +1,125 @@
+// Matrices with a stride: what is sent of them, and where results are put.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "client/cpp/chunk_reader.h"
+#include "crout/matrix_sink.h"
+#include "crout/matrix_source.h"
+
+namespace crout::client {
+namespace {
+
+constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
+
+// What the source sends, read in chunks of `limit` bytes.
+template <class T>
+std::vector<T> Sent(const MatrixSource& source, size_t limit) {
+  BorrowCount borrowed = 0;
+  std::string bytes;
+  {
+    const auto reader = *source.Open();
+    for (;;) {
+      const auto chunk = *reader->Next(limit, &borrowed, [] { return absl::OkStatus(); });
+      if (chunk.size() == 0) break;
+      EXPECT_LE(chunk.size(), limit);
+      bytes.append(reinterpret_cast<const char*>(chunk.begin()), chunk.size());
+    }
+    EXPECT_EQ(reader->size(), static_cast<int64_t>(bytes.size()));
+  }
+  EXPECT_EQ(borrowed, 0);
+  const T* values = reinterpret_cast<const T*>(bytes.data());
+  return {values, values + bytes.size() / sizeof(T)};
+}
+
+// 0, 1, 2, ...
+template <class T>
+std::vector<T> Numbers(size_t count) {
+  std::vector<T> numbers(count);
+  std::iota(numbers.begin(), numbers.end(), T{0});
+  return numbers;
+}
+
+template <class T>
+class StridedTest : public testing::Test {};
+using Types = testing::Types<float, double>;
+TYPED_TEST_SUITE(StridedTest, Types);
+
+TYPED_TEST(StridedTest, SendsColumnsOrRowsWithoutWhatLiesBetween) {
+  const auto memory = Numbers<TypeParam>(35);
+  for (const size_t limit : {1, 7, 24, 1000}) {
+    EXPECT_THAT(Sent<TypeParam>(MatrixSource::Strided(memory.data(), 3, 2, 5), limit),
+                testing::ElementsAre(0, 1, 2, 5, 6, 7));
+    EXPECT_THAT(
+        Sent<TypeParam>(MatrixSource::Strided(memory.data(), 3, 2, 5, v1::LAYOUT_ROW_MAJOR), limit),
+        testing::ElementsAre(0, 1, 5, 6, 10, 11));
+    EXPECT_THAT(Sent<TypeParam>(MatrixSource::Strided(memory.data(), 3, 2, 3), limit),
+                testing::ElementsAre(0, 1, 2, 3, 4, 5));
+    EXPECT_THAT(Sent<TypeParam>(MatrixSource::Strided(memory.data(), 3, 1, 100), limit),
+                testing::ElementsAre(0, 1, 2));
+  }
+}
+
+TYPED_TEST(StridedTest, EmptyMatricesSendNothing) {
+  const TypeParam* none = nullptr;
+  for (const auto& source :
+       {MatrixSource::Strided(none, 0, 0, 0), MatrixSource::Strided(none, 0, 5, 1),
+        MatrixSource::Strided(none, 5, 0, 5)}) {
+    EXPECT_THAT(Sent<TypeParam>(source, 8), testing::IsEmpty());
+  }
+}
+
+TYPED_TEST(StridedTest, ImpossibleMatricesAreRefused) {
+  const auto memory = Numbers<TypeParam>(4);
+  const TypeParam* none = nullptr;
+  for (const auto& source :
+       {MatrixSource::Strided(memory.data(), -1, 2, 2),
+        MatrixSource::Strided(memory.data(), 2, -1, 2),
+        MatrixSource::Strided(memory.data(), 2, 2, 1),
+        MatrixSource::Strided(memory.data(), 2, 2, -2), MatrixSource::Strided(none, 2, 2, 2),
+        MatrixSource::Strided(memory.data(), 1, 2, kHuge),
+        MatrixSource::Strided(memory.data(), 2, kHuge / 4, 2),
+        MatrixSource::Strided(memory.data(), kHuge, kHuge, kHuge)}) {
+    EXPECT_EQ(source.Open().status().code(), absl::StatusCode::kInvalidArgument);
+  }
+}
+
+TYPED_TEST(StridedTest, ResultsLeaveWhatLiesBetween) {
+  const auto sent = Numbers<TypeParam>(6);
+  const auto bytes = absl::MakeConstSpan(reinterpret_cast<const std::byte*>(sent.data()),
+                                         sent.size() * sizeof(TypeParam));
+  v1::DenseSpec spec;
+  spec.set_dtype(sizeof(TypeParam) == 4 ? v1::DTYPE_FLOAT32 : v1::DTYPE_FLOAT64);
+  spec.set_layout(v1::LAYOUT_COLUMN_MAJOR);
+  spec.set_rows(3);
+  spec.set_cols(2);
+  std::vector<TypeParam> memory(8, -1);
+  StridedSink sink(memory.data(), 3, 2, 4);
+  for (const size_t chunk : {1, 7, 100}) {
+    ASSERT_TRUE(sink.Begin(spec).ok());
+    for (size_t at = 0; at < bytes.size(); at += chunk) {
+      ASSERT_TRUE(sink.Append(bytes.subspan(at, chunk)).ok());
+    }
+    EXPECT_THAT(memory, testing::ElementsAre(0, 1, 2, -1, 3, 4, 5, -1));
+  }
+  v1::DenseSpec other = spec;
+  other.set_layout(v1::LAYOUT_ROW_MAJOR);
+  EXPECT_EQ(sink.Begin(other).code(), absl::StatusCode::kInvalidArgument);
+  other = spec;
+  other.set_rows(2);
+  EXPECT_EQ(sink.Begin(other).code(), absl::StatusCode::kInvalidArgument);
+  other = spec;
+  other.set_dtype(v1::DTYPE_UNSPECIFIED);
+  EXPECT_EQ(sink.Begin(other).code(), absl::StatusCode::kInvalidArgument);
+  for (const int64_t stride : {int64_t{2}, int64_t{-3}, kHuge, kHuge / 8}) {
+    StridedSink impossible(memory.data(), 3, 2, stride);
+    EXPECT_EQ(impossible.Begin(spec).code(), absl::StatusCode::kInvalidArgument) << stride;
+  }
+}
+
+}  // namespace
+}  // namespace crout::client

@@ -1,0 +1,315 @@
+// crout.h against the real daemon.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "crout/crout.h"
+#include "tests/e2e/daemon.h"
+#include "tests/support/gallery.h"
+#include "tests/support/ratios.h"
+
+namespace crout::e2e {
+namespace {
+
+using crout::testing::HostMatrix;
+using crout::testing::kThreshold;
+using crout::testing::RandomMatrix;
+using crout::testing::Rounded;
+using crout::testing::SolveRatio;
+using ::testing::HasSubstr;
+
+constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
+
+template <class T>
+struct Lapack;
+template <>
+struct Lapack<float> {
+  static constexpr auto getrf = crout_sgetrf;
+  static constexpr auto getrs = crout_sgetrs;
+  static constexpr DType dtype = DType::kFloat32;
+};
+template <>
+struct Lapack<double> {
+  static constexpr auto getrf = crout_dgetrf;
+  static constexpr auto getrs = crout_dgetrs;
+  static constexpr DType dtype = DType::kFloat64;
+};
+
+// Columns of `rows` elements of `values`, `ld` apart, with -1 between them.
+template <class T>
+std::vector<T> Apart(const HostMatrix& values, int64_t rows, int64_t ld) {
+  std::vector<T> apart;
+  for (size_t k = 0; k < values.size(); ++k) {
+    apart.push_back(static_cast<T>(values[k]));
+    if ((k + 1) % rows == 0) apart.resize(apart.size() + static_cast<size_t>(ld - rows), T{-1});
+  }
+  return apart;
+}
+
+// A structure of crout.h with its size and zeros.
+template <class Struct>
+Struct Sized() {
+  Struct s = {};
+  s.struct_size = sizeof s;
+  return s;
+}
+
+class CApiTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(crout_connect(daemon_.address().c_str(), nullptr, 30, &connection_), CROUT_OK);
+  }
+  void TearDown() override { crout_disconnect(connection_); }
+
+  // A factor of `a`; of the 2 x 2 matrix (4 1; 1 3) by default.
+  crout_factor* Factor(const std::vector<double>& a = {4, 1, 1, 3}) {
+    const auto n = static_cast<int64_t>(std::lround(std::sqrt(a.size())));
+    crout_factor* factor = nullptr;
+    EXPECT_GE(crout_dgetrf(connection_, n, a.data(), n, &factor), 0) << crout_last_error();
+    return factor;
+  }
+
+  static crout_matrix Matrix(const std::vector<double>& values, int64_t rows, int64_t cols) {
+    return {values.data(), CROUT_FLOAT64, CROUT_COLUMN_MAJOR, rows, cols, rows};
+  }
+
+  template <class T>
+  void FactorAndSolve(char trans) {
+    constexpr int64_t n = 50, nrhs = 3, lda = 57, ldb = 53;
+    const HostMatrix a = RandomMatrix(n, n, 1), b = RandomMatrix(n, nrhs, 2);
+    const std::vector<T> wide_a = Apart<T>(a, n, lda);
+    std::vector<T> wide_x = Apart<T>(b, n, ldb);
+    crout_factor* factor = nullptr;
+    ASSERT_EQ(Lapack<T>::getrf(connection_, n, wide_a.data(), lda, &factor), 0)
+        << crout_last_error();
+    ASSERT_EQ(Lapack<T>::getrs(factor, trans, n, nrhs, wide_x.data(), ldb), 0)
+        << crout_last_error();
+    EXPECT_EQ(crout_release(factor), CROUT_OK);
+    HostMatrix x;
+    for (size_t k = 0; k < wide_x.size(); ++k) {
+      if (k % ldb < n) {
+        x.push_back(wide_x[k]);
+      } else {
+        EXPECT_EQ(wide_x[k], T{-1});
+      }
+    }
+    const Op op = trans == 'N' || trans == 'n' ? Op::kNone : Op::kTranspose;
+    EXPECT_LT(SolveRatio(Rounded(a, Lapack<T>::dtype), n, op, x, Rounded(b, Lapack<T>::dtype), nrhs,
+                         Lapack<T>::dtype),
+              kThreshold);
+  }
+
+  Daemon daemon_;
+  crout_connection* connection_ = nullptr;
+};
+
+TEST_F(CApiTest, FactorsAndSolvesWithLeadingDimensions) {
+  for (const char trans : {'N', 'n', 'T', 't', 'C', 'c'}) {
+    FactorAndSolve<float>(trans);
+    FactorAndSolve<double>(trans);
+  }
+}
+
+TEST_F(CApiTest, EmptyMatricesAndRightHandSides) {
+  crout_factor* factor = nullptr;
+  ASSERT_EQ(crout_dgetrf(connection_, 0, nullptr, 1, &factor), 0) << crout_last_error();
+  EXPECT_EQ(crout_dgetrs(factor, 'N', 0, 2, nullptr, 1), 0) << crout_last_error();
+  crout_release(factor);
+  factor = Factor();
+  EXPECT_EQ(crout_dgetrs(factor, 'N', 2, 0, nullptr, 2), 0) << crout_last_error();
+  crout_release(factor);
+}
+
+TEST_F(CApiTest, IllegalArgumentsAreNumbered) {
+  const std::vector<double> a = {4, 1, 1, 3};
+  crout_factor* none = nullptr;
+  EXPECT_EQ(crout_dgetrf(nullptr, 2, a.data(), 2, &none), -1);
+  EXPECT_EQ(crout_dgetrf(connection_, -1, a.data(), 2, &none), -2);
+  EXPECT_EQ(crout_dgetrf(connection_, 2, nullptr, 2, &none), -3);
+  EXPECT_EQ(crout_dgetrf(connection_, 2, a.data(), 1, &none), -4);
+  EXPECT_EQ(crout_dgetrf(connection_, 0, a.data(), 0, &none), -4);
+  EXPECT_EQ(crout_dgetrf(connection_, 2, a.data(), 2, nullptr), -5);
+  EXPECT_EQ(none, nullptr);
+  EXPECT_EQ(crout_last_error_code(), CROUT_INVALID_ARGUMENT);
+  crout_factor* factor = Factor();
+  std::vector<double> b = {1, 2};
+  EXPECT_EQ(crout_dgetrs(nullptr, 'N', 2, 1, b.data(), 2), -1);
+  EXPECT_EQ(crout_dgetrs(factor, 'X', 2, 1, b.data(), 2), -2);
+  EXPECT_EQ(crout_dgetrs(factor, 'N', 3, 1, b.data(), 3), -3);
+  EXPECT_EQ(crout_dgetrs(factor, 'N', 2, -1, b.data(), 2), -4);
+  EXPECT_EQ(crout_dgetrs(factor, 'N', 2, kHuge / 2, b.data(), 2), -4);
+  EXPECT_EQ(crout_dgetrs(factor, 'N', 2, 1, nullptr, 2), -5);
+  EXPECT_EQ(crout_dgetrs(factor, 'N', 2, 1, b.data(), 1), -6);
+  EXPECT_THAT(crout_last_error(), HasSubstr("ldb"));
+  EXPECT_THAT(b, ::testing::ElementsAre(1, 2));
+  crout_release(factor);
+}
+
+TEST_F(CApiTest, WhatCannotBeIsRefused) {
+  const std::vector<double> a = {4, 1, 1, 3};
+  crout_connection* connection = nullptr;
+  EXPECT_EQ(crout_connect(nullptr, nullptr, 0, &connection), CROUT_INVALID_ARGUMENT);
+  EXPECT_EQ(crout_connect("", nullptr, 0, &connection), CROUT_INVALID_ARGUMENT);
+  EXPECT_EQ(crout_connect("h:1", nullptr, -1, &connection), CROUT_INVALID_ARGUMENT);
+  EXPECT_EQ(crout_connect("h:1", nullptr, NAN, &connection), CROUT_INVALID_ARGUMENT);
+  EXPECT_EQ(crout_connect("h:1", nullptr, 0, nullptr), CROUT_INVALID_ARGUMENT);
+  EXPECT_EQ(connection, nullptr);
+  auto options = Sized<crout_factorize_options>();
+  const auto refused = [&](const crout_matrix& matrix) {
+    crout_factor* factor = nullptr;
+    EXPECT_EQ(crout_factorize(connection_, &matrix, &options, &factor), CROUT_INVALID_ARGUMENT);
+    EXPECT_EQ(factor, nullptr);
+    return std::string(crout_last_error());
+  };
+  crout_matrix matrix = Matrix(a, 2, 2);
+  matrix.dtype = 9;
+  EXPECT_THAT(refused(matrix), HasSubstr("dtype"));
+  matrix = Matrix(a, 2, 2);
+  matrix.layout = 0;
+  EXPECT_THAT(refused(matrix), HasSubstr("layout"));
+  matrix = Matrix(a, 2, 2);
+  matrix.ld = 1;
+  EXPECT_THAT(refused(matrix), HasSubstr("stride"));
+  matrix = Matrix(a, kHuge, kHuge);
+  EXPECT_THAT(refused(matrix), HasSubstr("cannot send"));
+  matrix = Matrix(a, 2, 1);
+  refused(matrix);  // by the server: not square
+  matrix = Matrix(a, 2, 2);
+  options.struct_size = 0;
+  EXPECT_THAT(refused(matrix), HasSubstr("struct_size"));
+  options = Sized<crout_factorize_options>();
+  options.algorithm = "lu";
+  EXPECT_THAT(refused(matrix), HasSubstr("lu"));
+  options = Sized<crout_factorize_options>();
+  options.lease = NAN;
+  EXPECT_THAT(refused(matrix), HasSubstr("lease"));
+  EXPECT_EQ(crout_describe(nullptr, nullptr), CROUT_INVALID_ARGUMENT);
+  EXPECT_EQ(crout_solve(nullptr, &matrix, nullptr, nullptr, 2, nullptr), CROUT_INVALID_ARGUMENT);
+  EXPECT_EQ(crout_refactorize(nullptr, &matrix), CROUT_INVALID_ARGUMENT);
+  EXPECT_EQ(crout_release(nullptr), CROUT_OK);
+  crout_disconnect(nullptr);
+}
+
+TEST_F(CApiTest, ASingularMatrixIsAnAnswer) {
+  crout_factor* singular = nullptr;
+  const std::vector<double> a = {1, 2, 2, 4};
+  EXPECT_EQ(crout_dgetrf(connection_, 2, a.data(), 2, &singular), 2);
+  std::vector<double> b = {1, 1};
+  EXPECT_EQ(crout_dgetrs(singular, 'N', 2, 1, b.data(), 2), CROUT_SINGULAR);
+  EXPECT_THAT(b, ::testing::ElementsAre(1, 1));
+  crout_release(singular);
+  crout_factor* factor = Factor();
+  const crout_matrix other = Matrix(a, 2, 2);
+  EXPECT_EQ(crout_refactorize(factor, &other), CROUT_SINGULAR);
+  b = {6, 7};
+  EXPECT_EQ(crout_dgetrs(factor, 'N', 2, 1, b.data(), 2), 0);
+  EXPECT_NEAR(b[0], 1, 1e-15);
+  crout_release(factor);
+}
+
+TEST_F(CApiTest, DescribesWhatItsCallerKnows) {
+  const std::vector<double> a = {4, 1, 1, 3};
+  const crout_matrix matrix = Matrix(a, 2, 2);
+  auto options = Sized<crout_factorize_options>();
+  options.name = "from C";
+  options.algorithm = "getrf";
+  options.lease = 60;
+  options.condition = 1;
+  crout_factor* factor = nullptr;
+  ASSERT_EQ(crout_factorize(connection_, &matrix, &options, &factor), 0) << crout_last_error();
+  ASSERT_EQ(crout_refactorize(factor, &matrix), CROUT_OK) << crout_last_error();
+  auto now = Sized<crout_description>();
+  ASSERT_EQ(crout_describe(factor, &now), CROUT_OK);
+  EXPECT_EQ(now.n, 2);
+  EXPECT_EQ(now.version, 2);
+  EXPECT_EQ(now.info, 0);
+  EXPECT_NEAR(now.rcond, 11.0 / 25.0, 1e-12);  // and the options were used again
+  EXPECT_EQ(now.pivot_growth, 1);
+  EXPECT_EQ(now.norm_one, 5);
+  EXPECT_LT(now.quality, 1);
+  const auto described = daemon_.NewClient()->Describe(now.handle);
+  ASSERT_TRUE(described.ok()) << described.status();
+  EXPECT_EQ(described->name(), "from C");
+  // A program that was built when the structure ended with `version`.
+  std::memset(&now, 0x55, sizeof now);
+  now.struct_size = offsetof(crout_description, info);
+  ASSERT_EQ(crout_describe(factor, &now), CROUT_OK);
+  EXPECT_EQ(now.version, 2);
+  EXPECT_EQ(now.info, 0x5555555555555555);
+  crout_release(factor);
+}
+
+TEST_F(CApiTest, SolvesByRowsAndSaysHowWell) {
+  crout_factor* factor = Factor({4, 2, 1, 3});         // (4 1; 2 3)
+  const std::vector<double> b = {6, 4, -1, 8, 6, -1};  // rows (6 4), (8 6)
+  const crout_matrix rhs = {b.data(), CROUT_FLOAT64, CROUT_ROW_MAJOR, 2, 2, 3};
+  auto options = Sized<crout_solve_options>();
+  options.max_refinement_steps = 2;
+  options.error_bound = 1;
+  auto result = Sized<crout_solve_result>();
+  std::vector<double> x(8, -1);
+  ASSERT_EQ(crout_solve(factor, &rhs, &options, x.data(), 4, &result), CROUT_OK)
+      << crout_last_error();
+  const auto near = [](double value) { return ::testing::DoubleNear(value, 1e-14); };
+  EXPECT_THAT(x, ::testing::ElementsAre(near(1), near(0.6), -1, -1, near(2), near(1.6), -1, -1));
+  EXPECT_LT(result.backward_error, 1e-15);
+  EXPECT_GT(result.forward_error_bound, 0);
+  EXPECT_EQ(result.factor_version, 1);
+  EXPECT_EQ(crout_solve(factor, &rhs, nullptr, x.data(), 1, nullptr), CROUT_INVALID_ARGUMENT);
+  EXPECT_EQ(crout_solve(factor, &rhs, nullptr, nullptr, 2, nullptr), CROUT_INVALID_ARGUMENT);
+  EXPECT_EQ(crout_solve(factor, &rhs, nullptr, x.data(), kHuge, nullptr), CROUT_INVALID_ARGUMENT);
+  std::vector<double> both(9, 1);
+  const crout_matrix inside = {&both[4], CROUT_FLOAT64, CROUT_COLUMN_MAJOR, 2, 1, 2};
+  EXPECT_EQ(crout_solve(factor, &inside, nullptr, &both[4], 2, nullptr), CROUT_INVALID_ARGUMENT);
+  EXPECT_THAT(crout_last_error(), HasSubstr("overlaps"));
+  EXPECT_EQ(crout_solve(factor, &inside, nullptr, &both[3], 2, nullptr), CROUT_INVALID_ARGUMENT);
+  EXPECT_EQ(crout_solve(factor, &inside, nullptr, &both[5], 2, nullptr), CROUT_INVALID_ARGUMENT);
+  EXPECT_EQ(crout_solve(factor, &inside, nullptr, &both[2], 2, nullptr), CROUT_OK);
+  EXPECT_EQ(crout_solve(factor, &inside, nullptr, &both[6], 2, nullptr), CROUT_OK);
+  crout_release(factor);
+}
+
+TEST_F(CApiTest, AFactorThatTheServerDroppedIsNotFound) {
+  crout_factor* factor = Factor();
+  auto now = Sized<crout_description>();
+  ASSERT_EQ(crout_describe(factor, &now), CROUT_OK);
+  ASSERT_TRUE(daemon_.NewClient()->Release(now.handle).ok());
+  std::vector<double> b = {1, 2};
+  EXPECT_EQ(crout_dgetrs(factor, 'N', 2, 1, b.data(), 2), CROUT_NOT_FOUND);
+  EXPECT_THAT(b, ::testing::ElementsAre(1, 2));
+  EXPECT_EQ(crout_release(factor), CROUT_NOT_FOUND);
+}
+
+TEST_F(CApiTest, AFactorOutlivesItsConnectionAndServesManyThreads) {
+  crout_factor* factor = Factor();
+  crout_disconnect(std::exchange(connection_, nullptr));
+  std::vector<std::thread> threads;
+  for (int k = 0; k < 4; ++k) {
+    threads.emplace_back([&] {
+      EXPECT_EQ(crout_last_error_code(), CROUT_OK);  // each thread's own
+      std::vector<double> b = {6, 7};
+      EXPECT_EQ(crout_dgetrs(factor, 'N', 2, 1, b.data(), 2), 0) << crout_last_error();
+      EXPECT_NEAR(b[0], 1, 1e-15);
+      EXPECT_EQ(crout_dgetrs(factor, 'N', 2, 1, b.data(), 1), -6);
+      EXPECT_EQ(crout_last_error_code(), CROUT_INVALID_ARGUMENT);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(crout_release(factor), CROUT_OK);
+}
+
+TEST(CApiVersionTest, HeaderAndLibraryAgree) {
+  EXPECT_STREQ(crout_version(), CROUT_VERSION);
+  EXPECT_EQ(std::string(CROUT_VERSION), std::to_string(CROUT_VERSION_MAJOR) + "." +
+                                            std::to_string(CROUT_VERSION_MINOR) + "." +
+                                            std::to_string(CROUT_VERSION_PATCH));
+}
+
+}  // namespace
+}  // namespace crout::e2e

@@ -1,0 +1,106 @@
+! The Fortran module against a real daemon: every generic by every type and rank, and its errors.
+!
+! usage: crout_f90_test HOST:PORT     ends with 1 at the first thing that is wrong
+program crout_f90_test
+  use crout
+  use, intrinsic :: iso_fortran_env, only: error_unit, real32, real64
+  implicit none
+
+  integer, parameter :: n = 3, lda = 5, nrhs = 2
+  type(crout_connection) :: server
+  type(crout_factor) :: lu
+  type(crout_description) :: description
+  character(len=200) :: address
+  integer :: info
+
+  call get_command_argument(1, address)
+  call expect("the version", index(crout_version(), "0.1.") == 1)
+  call expect("no error", crout_last_error() == "")
+  call crout_connect(address, server, info, tenant="fortran", timeout=30.0_real64)
+  call expect("connected", info == crout_ok)
+  call solve_real32()
+  call solve_real64()
+  call errors()
+  call crout_disconnect(server)
+  call crout_disconnect(server)
+
+contains
+
+  subroutine solve_real32()
+    real(real32) :: a(lda, n), b(lda, nrhs), x(n)
+
+    call fill(a, b, x)
+    call crout_getrf(server, n, a, lda, lu, info)
+    call expect("getrf of real32", info == 0)
+    call crout_getrs(lu, "N", n, nrhs, b, lda, info)
+    call expect("getrs of real32", info == 0 .and. all(abs(b(:n, 1) - [1, 2, 3]) < 1e-5))
+    call expect("the second column", all(abs(b(:n, 2) - [2, 4, 6]) < 1e-5))
+    call expect("what is below stays", all(abs(b(n + 1:, :) + 1) < tiny(b)))
+    call crout_refactor(lu, n, 2*a, lda, info)
+    call expect("refactor of real32", info == 0)
+    call crout_getrs(lu, "T", n, 1, x, n, info)
+    call expect("a vector of real32", info == 0 .and. all(abs(x - [0.5, 1.0, 1.5]) < 1e-5))
+  end subroutine
+
+  subroutine fill(a, b, x)
+    real(real32), intent(out) :: a(lda, n), b(lda, nrhs), x(n)
+
+    a = -1
+    a(:n, :) = reshape(real([4, 1, 0, 2, 4, 1, 0, 2, 4], real32), [n, n])
+    b = -1
+    b(:n, 1) = [8, 15, 14]  ! A (1, 2, 3)
+    b(:n, 2) = 2*b(:n, 1)
+    x = [6, 13, 16]         ! A^T (1, 2, 3)
+  end subroutine
+
+  subroutine solve_real64()
+    real(real32) :: a(lda, n), b(lda, nrhs), x(n)
+    real(real64) :: a64(lda, n), b64(lda, nrhs), x64(n)
+
+    call fill(a, b, x)
+    a64 = a
+    b64 = b
+    x64 = x
+    call crout_getrf(server, n, a64, lda, lu, info)  ! in place of the one of real32
+    call expect("getrf of real64", info == 0)
+    call crout_getrs(lu, "N", n, nrhs, b64, lda, info)
+    call expect("getrs of real64", info == 0 .and. all(abs(b64(:n, 1) - [1, 2, 3]) < 1e-14))
+    call crout_refactor(lu, n, 2*a64, lda, info)
+    call expect("refactor of real64", info == 0)
+    call crout_getrs(lu, "T", n, 1, x64, n, info)
+    call expect("a vector of real64", info == 0)
+    call expect("and right", all(abs(x64 - [0.5_real64, 1.0_real64, 1.5_real64]) < 1e-14))
+    call crout_describe(lu, description, info)
+    call expect("describe", info == 0 .and. description%n == n .and. description%version == 2)
+    call expect("a handle", index("abcdefghijklmnopqrstuvwxyz234567", description%handle(26)) > 0)
+  end subroutine
+
+  subroutine errors()
+    real(real64) :: singular(2, 2), b(2)
+
+    call crout_getrs(lu, "X", n, 1, b, n, info)
+    call expect("the second argument", info == -2 .and. index(crout_last_error(), "trans") == 1)
+    singular = reshape(real([1, 2, 2, 4], real64), [2, 2])
+    call crout_refactor(lu, 2, singular, 2, info)
+    call expect("another order", info == crout_failed_precondition)
+    call crout_getrf(server, 2, singular, 2, lu, info)
+    call expect("the second pivot", info == 2)
+    call crout_getrs(lu, "N", 2, 1, b, 2, info)
+    call expect("no solve", info == crout_singular)
+    call crout_release(lu, info)
+    call expect("released", info == crout_ok)
+    call crout_release(lu, info)
+    call expect("nothing to release", info == crout_ok)
+    call crout_getrs(lu, "N", 2, 1, b, 2, info)
+    call expect("no factor", info == -1)
+  end subroutine
+
+  subroutine expect(what, holds)
+    character(len=*), intent(in) :: what
+    logical, intent(in) :: holds
+
+    if (holds) return
+    write (error_unit, '("not so: ", a, "; info = ", i0, ", ", a)') what, info, crout_last_error()
+    stop 1
+  end subroutine
+end program

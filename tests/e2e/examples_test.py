@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""The client libraries as their users meet them: installed, moved to another place, found by CMake and
+pkg-config, and driven by the examples against the installed daemon. README.md shows parts of the
+examples and what they print; both must be what is there.
+
+    examples_test.py BUILD [--write]    --write puts them into README.md
+
+Needs a C and a C++ compiler; what needs a Fortran compiler, pkg-config or Eigen runs where they are.
+"""
+
+import argparse
+import contextlib
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+README = ROOT / "README.md"
+EXAMPLES = ROOT / "client" / "examples"
+# A fenced block of README.md after a line that says where it is from.
+BLOCK = re.compile(r"(<!-- (example|output): (\S+) -->\n```\w*\n)(.*?)(```\n)", re.DOTALL)
+BUILD = None
+WRITE = False
+
+
+def run(*command, cwd=None, env=None, status=0):
+    """What a command prints; a failure with all of it where its status is another."""
+    done = subprocess.run([str(part) for part in command], cwd=cwd, env=env, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300)
+    if done.returncode != status:
+        raise AssertionError(f"{command} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    return done.stdout if status == 0 else done.stderr
+
+
+@contextlib.contextmanager
+def daemon(croutd):
+    """The address of a daemon that lives as long as the context."""
+    process = subprocess.Popen([croutd, "--listen=127.0.0.1:0", "--metrics-listen=127.0.0.1:0",
+                                "--devices=host", "--drain-grace=0s"], text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        yield re.match(r"croutd ready listen=(\S+)", process.stdout.readline()).group(1)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=60)
+        process.stdout.close()
+
+
+def snippet(name):
+    """What stands between an example's [README] and [end], without the indentation they share."""
+    lines = (EXAMPLES / name).read_text(encoding="utf-8").splitlines()
+    begin = next(i for i, line in enumerate(lines) if "[README]" in line)
+    end = next(i for i, line in enumerate(lines) if "[end]" in line)
+    indentation = len(lines[begin]) - len(lines[begin].lstrip())
+    return "".join(line[indentation:] + "\n" for line in lines[begin + 1:end])
+
+
+class Examples(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        run("cmake", "--install", BUILD, "--prefix", cls.directory / "made", "--strip")
+        cls.prefix = (cls.directory / "made").rename(cls.directory / "moved")
+        cls.programs = cls.directory / "programs"
+        cls.configure(cls.programs, cls.prefix / "share/crout/examples",
+                      "-DCMAKE_C_FLAGS=-std=c99 -pedantic -Wall -Wextra -Werror")
+        run("cmake", "--build", cls.programs)
+        cls.address = cls.enterClassContext(daemon(cls.prefix / "bin/croutd"))
+
+    @classmethod
+    def configure(cls, build, source, *options, status=0):
+        ccache = [f"-DCMAKE_{language}_COMPILER_LAUNCHER=ccache" for language in ("C", "CXX")
+                  if shutil.which("ccache")]
+        return run("cmake", "-S", source, "-B", build, "-G", "Ninja",
+                   f"-DCMAKE_PREFIX_PATH={cls.prefix}", *ccache, *options, status=status)
+
+    def outputs(self):
+        """What each example prints, by its program's name."""
+        return {path.name: run(path, self.address) for path in sorted(self.programs.iterdir())
+                if path.is_file() and os.access(path, os.X_OK)}
+
+    def test_readme_shows_the_examples_and_what_they_print(self):
+        outputs = self.outputs()
+        self.assertLessEqual({"schwarz", "solve_c", "solve_cc"}, outputs.keys())
+        text = README.read_text(encoding="utf-8")
+        seen = []
+
+        def current(block):
+            kind, name = block.group(2, 3)
+            seen.append((kind, name))
+            if kind == "example":
+                return block.group(1) + snippet(name) + block.group(5)
+            return block.group(1) + outputs.get(name, block.group(4)) + block.group(5)
+
+        written = BLOCK.sub(current, text)
+        if WRITE:
+            README.write_text(written, encoding="utf-8")
+        else:
+            self.assertEqual(text, written, "run examples_test.py BUILD --write")
+        self.assertIn(("example", "solve.cc"), seen)
+        self.assertIn(("output", "schwarz"), seen)
+
+    def test_eigen_matrices_of_both_orders(self):
+        program = self.programs / "solve_eigen"
+        if not program.exists():
+            self.skipTest("no Eigen")
+        self.assertEqual(run(program, self.address), "X is right\n" * 2)
+
+    def pkg_config(self, *options):
+        """What pkg-config says of crout, word by word."""
+        if not shutil.which("pkg-config"):
+            self.skipTest("no pkg-config")
+        env = dict(os.environ, PKG_CONFIG_PATH=str(self.prefix / "lib/pkgconfig"))
+        return run("pkg-config", *options, "crout", env=env).split()
+
+    def test_c_by_pkg_config(self):
+        program = self.directory / "by_hand"
+        run("cc", "-o", program, EXAMPLES / "solve.c", *self.pkg_config("--cflags", "--libs"),
+            f"-Wl,-rpath,{self.prefix}/lib")
+        self.assertIn("x = 1.0000 2.0000 3.0000", run(program, self.address))
+
+    @unittest.skipUnless(shutil.which("gfortran"), "no gfortran")
+    def test_the_fortran_module_by_pkg_config(self):
+        program = self.directory / "crout_f90_test"
+        run("gfortran", "-std=f2008", "-Wall", "-Wextra", "-Werror", "-o", program,
+            *self.pkg_config("--variable=fortran_module"),
+            pathlib.Path(__file__).with_name("crout_f90_test.f90"),
+            *self.pkg_config("--libs"), f"-Wl,-rpath,{self.prefix}/lib", cwd=self.directory)
+        run(program, self.address)
+
+    def test_c_needs_no_development_files_of_grpc(self):
+        self.configure(self.directory / "c_only", self.prefix / "share/crout/examples",
+                       "-DWITH_CXX=OFF", "-DCMAKE_DISABLE_FIND_PACKAGE_gRPC=ON",
+                       "-DCMAKE_DISABLE_FIND_PACKAGE_Protobuf=ON")
+
+    def test_another_minor_version_is_not_taken(self):
+        source = self.directory / "newer"
+        source.mkdir()
+        (source / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.16)\nproject(newer LANGUAGES NONE)\n"
+            "find_package(crout 0.2 REQUIRED COMPONENTS c)\n", encoding="utf-8")
+        errors = self.configure(self.directory / "newer_build", source, status=1)
+        self.assertIn("requested version", errors)
+
+    def test_only_what_the_header_declares_is_exported(self):
+        header = (self.prefix / "include/crout/crout.h").read_text(encoding="utf-8")
+        declared = set(re.findall(r"^CROUT_API .*?(crout_\w+)\(", header, re.MULTILINE))
+        listed = run("nm", "-D", "--defined-only", self.prefix / "lib/libcrout.so").split("\n")
+        exported = {line.split()[2].split("@")[0] for line in listed
+                    if len(line.split()) == 3 and line.split()[1] != "A"}
+        self.assertEqual(exported, declared)
+
+    def test_without_a_server_every_program_says_so(self):
+        for name in self.outputs():
+            with self.subTest(name):
+                self.assertIn("failed to connect", run(self.programs / name, "127.0.0.1:1", status=1))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--write", action="store_true")
+    arguments = parser.parse_args()
+    BUILD, WRITE = arguments.build.resolve(), arguments.write
+    unittest.main(argv=["examples_test.py"], verbosity=2)
