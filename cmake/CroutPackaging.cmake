@@ -8,6 +8,7 @@
 #   lib/crout/             shared libraries for these alone
 #   lib/, include/crout/   the client library, static
 #   share/crout/proto/     the wire contract
+#   share/crout/python/    the Python client's source: pip install share/crout/python
 #   libexec/crout/         tests and benchmarks, with CROUT_PACKAGE_TESTS
 
 set(CROUT_CUDA_RPATH "/usr/local/cuda/lib64" CACHE STRING
@@ -69,6 +70,9 @@ install(DIRECTORY "${PROJECT_BINARY_DIR}/proto/" DESTINATION ${CMAKE_INSTALL_INC
   COMPONENT client FILES_MATCHING PATTERN "*.pb.h" PATTERN CMakeFiles EXCLUDE)
 install(DIRECTORY proto/ DESTINATION ${CMAKE_INSTALL_DATADIR}/crout/proto
   COMPONENT client FILES_MATCHING PATTERN "*.proto")
+install(DIRECTORY client/python DESTINATION ${CMAKE_INSTALL_DATADIR}/crout COMPONENT client
+  PATTERN build EXCLUDE PATTERN tests EXCLUDE PATTERN "*.egg-info" EXCLUDE PATTERN __pycache__ EXCLUDE
+  PATTERN src/crout/v1 EXCLUDE PATTERN requirements-lint.txt EXCLUDE)
 
 get_property(programs GLOBAL PROPERTY CROUT_BUNDLED_PROGRAMS)
 if(programs)
