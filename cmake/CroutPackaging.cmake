@@ -70,9 +70,12 @@ install(DIRECTORY "${PROJECT_BINARY_DIR}/proto/" DESTINATION ${CMAKE_INSTALL_INC
   COMPONENT client FILES_MATCHING PATTERN "*.pb.h" PATTERN CMakeFiles EXCLUDE)
 install(DIRECTORY proto/ DESTINATION ${CMAKE_INSTALL_DATADIR}/crout/proto
   COMPONENT client FILES_MATCHING PATTERN "*.proto")
-install(DIRECTORY client/python DESTINATION ${CMAKE_INSTALL_DATADIR}/crout COMPONENT client
-  PATTERN build EXCLUDE PATTERN tests EXCLUDE PATTERN "*.egg-info" EXCLUDE PATTERN __pycache__ EXCLUDE
-  PATTERN src/crout/v1 EXCLUDE PATTERN requirements-lint.txt EXCLUDE)
+install(FILES client/python/README.md client/python/pyproject.toml client/python/setup.py
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/crout/python COMPONENT client)
+install(DIRECTORY client/python/src client/python/examples
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/crout/python COMPONENT client
+  FILES_MATCHING PATTERN "*.py" PATTERN py.typed PATTERN src/crout/v1 EXCLUDE
+  PATTERN "*.egg-info" EXCLUDE PATTERN __pycache__ EXCLUDE)
 
 get_property(programs GLOBAL PROPERTY CROUT_BUNDLED_PROGRAMS)
 if(programs)

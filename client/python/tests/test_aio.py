@@ -64,6 +64,7 @@ async def test_factor_and_solve(address, regular):
             assert (await f.describe()).version == 2
             assert f.handle in [listed.handle async for listed in c.factors("aio")]
             assert await f.renew("1h") > f.record.lease_expire_time
+            assert not f._renewal.done()
         with pytest.raises(crout.HandleExpired):
             await f.solve(b)
         assert_solves(A, await c.solve(A, b), b)

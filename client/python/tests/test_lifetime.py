@@ -50,6 +50,12 @@ def test_a_block_renews_the_lease(client):
         assert eventually(lambda: f.describe().lease_expire_time > first)
 
 
+def test_a_block_renews_with_the_lease_that_it_was_given_last(daemon):
+    with crout.connect(daemon.address) as c, c.lu_factor(np.eye(3), lease="1h") as f:
+        f.renew("30m")
+        assert c._renewals._held[f.handle][0] == 1800
+
+
 def test_renewals_go_on_until_the_lease_is_dropped():
     calls = []
     third = threading.Event()

@@ -1,6 +1,8 @@
 """Factor and solve, against SciPy."""
 
 import gzip
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -148,14 +150,48 @@ def test_progress_tells_what_is_sent(client, regular):
     assert [s.bytes_sent for s in steps] == sorted(s.bytes_sent for s in steps)
 
 
-def test_an_error_of_the_callback_ends_the_call(daemon, regular):
+class FakeTqdm(types.ModuleType):
+    """In place of tqdm, which may or may not be there."""
+
+    def __init__(self):
+        super().__init__("tqdm")
+        self.n = 0
+        self.closed = False
+        self.description = ""
+
+    def tqdm(self, **options):
+        return self
+
+    def set_description_str(self, text, refresh):
+        self.description = text
+
+    def update(self, count):
+        self.n += count
+
+    def close(self):
+        self.closed = True
+
+
+def test_a_progress_bar(client, regular, monkeypatch):
+    bar = FakeTqdm()
+    monkeypatch.setitem(sys.modules, "tqdm", bar)
+    client.lu_factor(regular(500), progress=True)
+    assert (bar.n, bar.closed) == (500 * 500 * 8, True)
+    monkeypatch.setitem(sys.modules, "tqdm", None)  # Not installed.
+    client.lu_factor(regular(50), progress=True)
+
+
+@pytest.mark.parametrize("after", [0, 3 << 20], ids=["at once", "in the midst"])
+def test_an_error_of_the_callback_ends_the_call(daemon, regular, after, capfd):
     def refuse(progress):
-        raise KeyError("no")
+        if progress.bytes_sent >= after:
+            raise KeyError("no")
 
     with crout.connect(daemon.address) as client:
         with pytest.raises(KeyError):
-            client.lu_factor(regular(500), progress=refuse)
+            client.lu_factor(regular(800), progress=refuse)
         assert list(client.factors()) == []
+    assert "Traceback" not in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

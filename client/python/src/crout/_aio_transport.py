@@ -36,16 +36,16 @@ class AsyncTransport:
         if self._channel is None:
             self._channel = grpc.aio.insecure_channel(self._server.address, CHANNEL_OPTIONS)
         attempts = self._server.attempts(call)
-        report = report_for(call)
-        while True:
-            reply = call.reply()
-            try:
-                await self._attempt(call, reply, report, attempts.begin())
-                return reply.finish()
-            except CroutError as error:
-                reply.explain(error)
-                delay = attempts.delay_after(error, reply.repeatable)
-            await asyncio.sleep(delay)
+        with report_for(call) as report:
+            while True:
+                reply = call.reply()
+                try:
+                    await self._attempt(call, reply, report, attempts.begin())
+                    return reply.finish()
+                except CroutError as error:
+                    reply.explain(error)
+                    delay = attempts.delay_after(error, reply.repeatable)
+                await asyncio.sleep(delay)
 
     async def _attempt(
         self, call: Call[T], reply: Reply[T], report: ProgressReport, timeout: float | None
@@ -64,9 +64,10 @@ class AsyncTransport:
                 if several is None
                 else self._channel.stream_stream(path)(several, **options)
             )
+            outgoing.cancel = running.cancel
             await self._receive(running, reply, report)
         except asyncio.CancelledError:
-            if outgoing.error is not None:  # gRPC cancels a call that it gets no request for.
+            if outgoing.error is not None:  # The call was cancelled for it, not its caller.
                 raise outgoing.error from None
             raise
         except grpc.RpcError as status:

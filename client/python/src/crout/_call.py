@@ -6,6 +6,7 @@ No gRPC here: `crout._transport` and `crout._aio_transport` move the bytes.
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
@@ -98,23 +99,34 @@ class Call(Generic[T]):
 
 
 class ProgressReport:
-    """Tells a callback of both what is sent and what the server reports."""
+    """Tells a callback of both what is sent and what the server reports, one at a time.
+
+    A context manager: at its end the callback's ``close``, if it has one, is called.
+    """
 
     def __init__(self, callback: ProgressCallback | None) -> None:
         self._callback = callback
+        self._lock = threading.Lock()
         self._last = Progress(bytes_sent=0)
+
+    def __enter__(self) -> ProgressReport:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        close = getattr(self._callback, "close", None)
+        if close is not None:
+            close()
 
     def on_sent(self, count: int) -> None:
         """Payload bytes were handed to gRPC, `count` in all."""
         if self._callback is not None:
-            self._tell(dataclasses.replace(self._last, bytes_sent=count))
+            with self._lock:
+                self._last = dataclasses.replace(self._last, bytes_sent=count)
+                self._callback(self._last)
 
     def on_phase(self, message: Any) -> None:
         """The server sent a Progress message."""
         if self._callback is not None:
-            self._tell(results.progress(message, self._last.bytes_sent))
-
-    def _tell(self, progress: Progress) -> None:
-        self._last = progress
-        if self._callback is not None:
-            self._callback(progress)
+            with self._lock:
+                self._last = results.progress(message, self._last.bytes_sent)
+                self._callback(self._last)

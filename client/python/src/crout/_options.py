@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping
@@ -13,7 +14,6 @@ from google.protobuf.duration_pb2 import Duration
 
 from crout import _payload
 from crout.errors import InvalidRequest
-from crout.results import Progress
 from crout.v1 import factor_pb2, matrix_pb2
 from crout.v1 import factorization_service_pb2 as service
 
@@ -114,11 +114,16 @@ def distribute(options: Mapping[str, Any], *sources: Callable[..., Any]) -> list
     left = dict(options)
     shares = []
     for source in sources:
-        names = [p.name for p in inspect.signature(source).parameters.values() if p.kind is p.KEYWORD_ONLY]
-        shares.append({name: left.pop(name) for name in names if name in left})
+        shares.append({name: left.pop(name) for name in _keywords(source) if name in left})
     if left:
         raise TypeError(f"unexpected keyword argument {next(iter(left))!r}")
     return shares
+
+
+@functools.cache
+def _keywords(function: Callable[..., Any]) -> tuple[str, ...]:
+    parameters = inspect.signature(function).parameters.values()
+    return tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
 
 
 def call_options(
@@ -239,24 +244,13 @@ def duration(lease: Lease) -> Duration:
 
 
 def _value(enum: Any, prefix: str, word: str, option: str) -> Any:
-    known = [name.removeprefix(prefix).lower() for name in enum.keys()[1:]]
+    known = _words(enum, prefix)
     if word not in known:
         raise InvalidRequest(f"no {option} is called {word!r}; there are {', '.join(known)}")
-    return enum.Value(prefix + word.upper())
+    return known[word]
 
 
-def progress_bar() -> Callable[[Progress], None]:
-    """What ``progress=True`` means: a line of tqdm, where that is installed, else nothing."""
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        return lambda progress: None
-    bar = tqdm(unit="B", unit_scale=True, unit_divisor=1024)
-
-    def show(progress: Progress) -> None:
-        bar.set_description_str(progress.phase or "send", refresh=False)
-        if progress.columns:
-            bar.set_postfix_str(f"{progress.columns_done} of {progress.columns} columns")
-        bar.update(progress.bytes_sent - bar.n)
-
-    return show
+@functools.cache
+def _words(enum: Any, prefix: str) -> dict[str, Any]:
+    """The values of an enum by the words for them; what is unspecified has none."""
+    return {name.removeprefix(prefix).lower(): value for name, value in enum.items() if value != 0}

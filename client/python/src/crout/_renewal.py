@@ -35,6 +35,11 @@ class Renewals:
                 self._thread.start()
             self._changed.notify()
 
+    def holds(self, handle: str) -> bool:
+        """Whether it is renewed."""
+        with self._changed:
+            return handle in self._held
+
     def drop(self, handle: str) -> None:
         """Renew it no more. A renewal under way may still end after this."""
         with self._changed:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import grpc
 
-from crout import _options
 from crout._call import Call, ProgressReport, Reply
+from crout._progress_bar import ProgressBar
 from crout._retry import Attempts, RetryPolicy
 from crout._status import error_from
 from crout.errors import CroutError
@@ -65,7 +65,7 @@ class Server:
 def report_for(call: Call[Any]) -> ProgressReport:
     """Whom the call's caller wants told."""
     if call.progress is True:
-        return ProgressReport(_options.progress_bar())
+        return ProgressReport(ProgressBar())
     return ProgressReport(call.progress or None)
 
 
@@ -76,12 +76,15 @@ class Outgoing:
     ----------
     error : Exception or None
         What went wrong where the payload was read.
+    cancel : callable or None
+        Ends the call, once there is one.
     """
 
     def __init__(self, call: Call[Any], report: ProgressReport) -> None:
         self._messages = call.messages()
         self._report = report
         self.error: Exception | None = None
+        self.cancel: Callable[[], object] | None = None
 
     def __iter__(self) -> Iterator[bytes]:
         try:
@@ -89,8 +92,11 @@ class Outgoing:
                 yield message
                 self._report.on_sent(sent)
         except Exception as error:
+            if self.cancel is None:
+                raise
+            # Raised here, it would be logged by gRPC; so whoever waits for the reply raises it.
             self.error = error
-            raise
+            self.cancel()
 
 
 def first_two(messages: Iterator[bytes]) -> tuple[bytes, Iterator[bytes] | None]:
@@ -116,16 +122,16 @@ class Transport:
     def run(self, call: Call[T]) -> T:
         """Make the call, again where that is safe and of use; its result."""
         attempts = self._server.attempts(call)
-        report = report_for(call)
-        while True:
-            reply = call.reply()
-            try:
-                self._attempt(call, reply, report, attempts.begin())
-                return reply.finish()
-            except CroutError as error:
-                reply.explain(error)
-                delay = attempts.delay_after(error, reply.repeatable)
-            time.sleep(delay)
+        with report_for(call) as report:
+            while True:
+                reply = call.reply()
+                try:
+                    self._attempt(call, reply, report, attempts.begin())
+                    return reply.finish()
+                except CroutError as error:
+                    reply.explain(error)
+                    delay = attempts.delay_after(error, reply.repeatable)
+                time.sleep(delay)
 
     def _attempt(self, call: Call[T], reply: Reply[T], report: ProgressReport, timeout: float | None) -> None:
         outgoing = Outgoing(call, report)
@@ -142,6 +148,7 @@ class Transport:
                 if several is None
                 else self._channel.stream_stream(path)(several, **options)
             )
+            outgoing.cancel = running.cancel
             self._receive(running, reply, report)
         except grpc.RpcError as status:
             if outgoing.error is not None:

@@ -219,17 +219,24 @@ class AsyncFactor(FactorView):
 
     @_like(Factor.renew)
     async def renew(self, lease: Lease | None = None) -> datetime.datetime:
+        end = await self._client.renew(self, lease)
         self._lease = lease
-        return await self._client.renew(self, lease)
+        if self._renewal is not None:
+            await self._stop_renewing()
+            await self.__aenter__()
+        return end
 
     @_like(Factor.release)
     async def release(self) -> None:
-        if self._renewal is not None:
-            self._renewal.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._renewal
-            self._renewal = None
+        await self._stop_renewing()
         await self._client.release(self)
+
+    async def _stop_renewing(self) -> None:
+        renewal, self._renewal = self._renewal, None
+        if renewal is not None:
+            renewal.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await renewal
 
 
 class AsyncClient:

@@ -308,9 +308,15 @@ class Factor(FactorView):
         return self._client.describe(self)
 
     def renew(self, lease: Lease | None = None) -> datetime.datetime:
-        """Give the lease another length, counted from now; when it ends, on the server's clock."""
+        """Give the lease another length, counted from now; when it ends, on the server's clock.
+
+        In a ``with`` block that is the length with which it is renewed from then on.
+        """
+        end = self._client.renew(self, lease)
         self._lease = lease
-        return self._client.renew(self, lease)
+        if self._client._renewals.holds(self.handle):
+            self.__enter__()
+        return end
 
     def release(self) -> None:
         """Drop it on the server. Calls that use it finish; later ones raise `HandleExpired`."""
