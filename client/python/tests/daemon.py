@@ -4,6 +4,7 @@ import re
 import socket
 import subprocess
 import time
+import urllib.request
 from pathlib import Path
 
 PATIENCE = 60.0
@@ -39,17 +40,28 @@ class Daemon:
             stderr=self._log,
             text=True,
         )
-        ready = re.match(r"croutd ready listen=(\S+)", self._process.stdout.readline())
+        ready = re.match(r"croutd ready listen=(\S+) metrics=(\S+)", self._process.stdout.readline())
         if ready is None:
             self.stop()
             raise RuntimeError((directory / "croutd.log").read_text())
         self.address = ready[1]
+        self._metrics = f"http://{ready[2]}/metrics"
 
     def stop(self) -> None:
         self._process.terminate()
         self._process.wait(PATIENCE)
         self._process.stdout.close()
         self._log.close()
+
+    def await_ended(self, method: str, *codes: str) -> None:
+        """Wait until a call of `method` has ended, for the daemon, with one of these codes."""
+        assert eventually(lambda: any(self._ended(method, code) for code in codes))
+
+    def _ended(self, method: str, code: str) -> bool:
+        with urllib.request.urlopen(self._metrics, timeout=PATIENCE) as page:
+            text = page.read().decode()
+        series = f'crout_requests_total{{code="{code}",method="{method}"}} '
+        return any(line.startswith(series) and not line.endswith(" 0") for line in text.splitlines())
 
     def hold(self, place: str) -> None:
         """Whoever reaches `place` waits there until it is released."""

@@ -89,8 +89,9 @@ async def test_many_messages_many_calls(address, regular, rng):
 
 
 @run
-async def test_a_block_renews_the_lease(address):
-    async with crout.aio.connect(address) as c, await c.lu_factor(np.eye(3), lease=2) as f:
+async def test_a_block_renews_the_lease(address, monkeypatch):
+    monkeypatch.setattr("crout.aio.pause", lambda lease, failed=False: 0.01)
+    async with crout.aio.connect(address) as c, await c.lu_factor(np.eye(3), lease="1h") as f:
         first = f.record.lease_expire_time
         while (await f.describe()).lease_expire_time <= first:
             await asyncio.sleep(0.01)
@@ -106,6 +107,7 @@ async def test_cancellation_ends_the_call_on_the_server(daemon, n):
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+        await asyncio.to_thread(daemon.await_ended, "Factorize", "CANCELLED")
         daemon.release("scheduler.job")
         while any(device.streams_busy for device in (await c.server_info()).devices):
             await asyncio.sleep(0.01)

@@ -13,7 +13,7 @@ from accuracy import assert_solves
 from daemon import PATIENCE, eventually
 
 import crout
-from crout._renewal import Renewals
+from crout._renewal import Renewals, pause
 
 
 def test_the_end_of_a_block_releases(client):
@@ -37,15 +37,25 @@ def test_an_expired_lease_says_so(daemon):
         f.renew("1h")
         daemon.advance(600)
         f.solve(np.ones(3))
-        daemon.advance(7200)
+
+        def expired():
+            daemon.advance(7200)  # Again, where the use ends only after its reply.
+            try:
+                f.describe()
+            except crout.HandleExpired:
+                return True
+            return False
+
+        assert eventually(expired)
         with pytest.raises(crout.HandleExpired, match="Factor the matrix again") as caught:
             f.solve(np.ones(3))
         assert caught.value.reason == "HANDLE_EXPIRED"
         assert caught.value.code == "NOT_FOUND"
 
 
-def test_a_block_renews_the_lease(client):
-    with client.lu_factor(np.eye(3), lease=2) as f:
+def test_a_block_renews_the_lease(client, monkeypatch):
+    monkeypatch.setattr("crout._renewal.pause", lambda lease, failed=False: 0.01)
+    with client.lu_factor(np.eye(3), lease="1h") as f:
         first = f.record.lease_expire_time
         assert eventually(lambda: f.describe().lease_expire_time > first)
 
@@ -54,6 +64,11 @@ def test_a_block_renews_with_the_lease_that_it_was_given_last(daemon):
     with crout.connect(daemon.address) as c, c.lu_factor(np.eye(3), lease="1h") as f:
         f.renew("30m")
         assert c._renewals._held[f.handle][0] == 1800
+
+
+def test_two_renewals_may_fail_before_a_lease_ends():
+    lease = 60.0
+    assert 0 < pause(lease) + 2 * pause(lease, failed=True) < lease
 
 
 def test_renewals_go_on_until_the_lease_is_dropped():
@@ -135,6 +150,7 @@ def test_a_deadline_is_a_timeout_and_ends_the_work(daemon):
         with pytest.raises(crout.DeadlineExceeded, match="longer timeout") as caught:
             c.lu_factor(np.eye(3))
         assert isinstance(caught.value, TimeoutError)
+        daemon.await_ended("Factorize", "DEADLINE_EXCEEDED", "CANCELLED")
         daemon.release("scheduler.job")
         assert eventually(lambda: _busy(daemon) == 0)
         assert list(crout.connect(daemon.address).factors()) == []
@@ -143,7 +159,11 @@ def test_a_deadline_is_a_timeout_and_ends_the_work(daemon):
 @pytest.mark.parametrize("n", [3, 600], ids=["one message", "many"])
 def test_ctrl_c_ends_the_call_on_the_server(daemon, n):
     daemon.hold("scheduler.job")
-    script = "import crout, numpy, sys\ncrout.connect(sys.argv[1]).lu_factor(numpy.eye(int(sys.argv[2])))\n"
+    script = (
+        "import crout, numpy, signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # A shell may have it ignored.
+        "crout.connect(sys.argv[1]).lu_factor(numpy.eye(int(sys.argv[2])))\n"
+    )
     child = subprocess.Popen(
         [sys.executable, "-c", script, daemon.address, str(n)], stderr=subprocess.PIPE, text=True
     )
@@ -151,6 +171,7 @@ def test_ctrl_c_ends_the_call_on_the_server(daemon, n):
     child.send_signal(signal.SIGINT)
     errors = child.communicate(timeout=PATIENCE)[1]
     assert errors.rstrip().endswith("KeyboardInterrupt")
+    daemon.await_ended("Factorize", "CANCELLED")
     daemon.release("scheduler.job")
     assert eventually(lambda: _busy(daemon) == 0)
     with crout.connect(daemon.address) as c:
