@@ -8,6 +8,7 @@
 #   lib/crout/             shared libraries for these and libcrout alone
 #   lib/, include/crout/   the client libraries (CroutClientPackage.cmake)
 #   share/crout/           the wire contract, the Fortran module, examples
+#   share/crout/python/    the Python client's source: pip install share/crout/python
 #   libexec/crout/         tests and benchmarks, with CROUT_PACKAGE_TESTS
 
 set(CROUT_CUDA_RPATH "/usr/local/cuda/lib64" CACHE STRING
@@ -54,6 +55,12 @@ if(CROUT_PACKAGE_TESTS)
 endif()
 
 include(CroutClientPackage)
+install(FILES client/python/README.md client/python/pyproject.toml client/python/setup.py
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/crout/python COMPONENT client)
+install(DIRECTORY client/python/src client/python/examples
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/crout/python COMPONENT client
+  FILES_MATCHING PATTERN "*.py" PATTERN py.typed PATTERN src/crout/v1 EXCLUDE
+  PATTERN "*.egg-info" EXCLUDE PATTERN __pycache__ EXCLUDE)
 
 get_property(programs GLOBAL PROPERTY CROUT_BUNDLED_PROGRAMS)
 if(programs)

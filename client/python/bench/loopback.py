@@ -1,0 +1,139 @@
+"""What a call costs from Python beside the C++ client, against the same daemon.
+
+usage: loopback.py CROUTCTL [ADDRESS]
+
+Medians of wall-clock time, of rounds by turns. "C++" is `croutctl bench`. Below each solve stand the same
+bytes moved by gRPC alone: as a stream, as one message whose reply is a stream (what the client does), and as
+one message for one, which only a server whose reply is one message can be asked for; last the two
+bare calls to a Python server that does nothing.
+"""
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from concurrent import futures
+
+import grpc
+import numpy as np
+
+import crout
+from crout import _requests
+from crout._transport import CHANNEL_OPTIONS, SERVICE
+
+ORDERS = [1, 16, 64, 256]
+CALLS = 300
+FACTORIZATIONS = 10
+ROUNDS = 5
+SINGLE_THREADED = ("SingleThreadedUnaryStream", 1)
+
+
+def median(function, calls, after=None):
+    times = []
+    for _ in range(calls):
+        begin = time.perf_counter()
+        result = function()
+        times.append(time.perf_counter() - begin)
+        if after is not None:
+            after(result)
+    return statistics.median(times)
+
+
+def cpp(croutctl, address, mode, n, calls):
+    """The C++ client's median."""
+    command = [croutctl, f"--server={address}", "bench", "--json", f"--mode={mode}", f"--n={n}", "--nrhs=1"]
+    command += ["--concurrency=1", f"--requests={calls}"]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return json.loads(output)["results"][0]["p50_seconds"]
+
+
+def take_turns(title, runs):
+    """Print of each run the median over the rounds, and the quietest round's, beside the first's."""
+    medians = {name: [] for name in runs}
+    for _ in range(ROUNDS):
+        for name, run in runs.items():
+            medians[name].append(run())
+    print(title)
+    first = next(iter(medians.values()))
+    for name, values in medians.items():
+        line = f"  {name:34}"
+        for kind in (statistics.median, min):
+            seconds, reference = kind(values), kind(first)
+            more = (seconds - reference) * 1e6
+            line += f"{seconds * 1e6:8.0f} us {more:+7.0f} us x {seconds / reference:4.2f}   "
+        print(line.rstrip())
+
+
+def factorizations(client, croutctl, address):
+    for n in (100, 1000):
+        A = np.random.default_rng(0).standard_normal((n, n)) + n * np.eye(n)
+        runs = {
+            "C++": lambda n=n: cpp(croutctl, address, "factor", n, FACTORIZATIONS),
+            "Python": lambda A=A: median(lambda: client.lu_factor(A), FACTORIZATIONS, client.release),
+        }
+        take_turns(f"lu_factor, n = {n}", runs)
+
+
+def bare_calls(channel, method, message):
+    """The same bytes, by gRPC alone."""
+    stream = channel.stream_stream(SERVICE + method)
+    one = channel.unary_stream(SERVICE + method)
+    unary = channel.unary_unary(SERVICE + method)
+    return {
+        "gRPC: a stream": lambda: median(lambda: list(stream(iter([message]))), CALLS),
+        "gRPC: one message, streamed reply": lambda: median(lambda: list(one(message)), CALLS),
+        "gRPC: one message for one": lambda: median(lambda: unary(message), CALLS),
+    }
+
+
+def solves(client, croutctl, address):
+    channel = grpc.insecure_channel(address, options=[*CHANNEL_OPTIONS, SINGLE_THREADED])
+    for n in ORDERS:
+        A, b = np.random.default_rng(0).standard_normal((n, n)) + n * np.eye(n), np.ones(n)
+        f = client.lu_factor(A)
+        [(message, _)] = _requests.solve(f.record, b).messages()
+        runs = {
+            "C++": lambda n=n: cpp(croutctl, address, "solve", n, CALLS),
+            "Python": lambda f=f, b=b: median(lambda: f.solve(b), CALLS),
+            **bare_calls(channel, "Solve", message),
+        }
+        take_turns(f"solve, n = {n}", runs)
+        f.release()
+
+
+class Nothing(grpc.GenericRpcHandler):
+    """Answers with what came."""
+
+    def service(self, details):
+        if details.method.endswith("Stream"):
+            return grpc.unary_stream_rpc_method_handler(lambda request, context: iter([request]))
+        return grpc.unary_unary_rpc_method_handler(lambda request, context: request)
+
+
+def trivial_server():
+    server = grpc.server(futures.ThreadPoolExecutor(1), handlers=[Nothing()])
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    channel = grpc.insecure_channel(f"127.0.0.1:{port}", options=[SINGLE_THREADED])
+    unary, stream = channel.unary_unary("/x/Unary"), channel.unary_stream("/x/Stream")
+    runs = {
+        "one message for one": lambda: median(lambda: unary(b"x" * 300), CALLS),
+        "one message, streamed reply": lambda: median(lambda: list(stream(b"x" * 300)), CALLS),
+    }
+    take_turns("a Python server that does nothing", runs)
+    server.stop(None).wait()
+
+
+def main(croutctl, address="127.0.0.1:50051"):
+    print(f"crout {crout.__version__}, grpcio {grpc.__version__}, NumPy {np.__version__}")
+    with crout.connect(address) as client:
+        info = client.server_info()
+        print(f"croutd {info.version} ({info.commit}), {info.devices[0].description}")
+        factorizations(client, croutctl, address)
+        solves(client, croutctl, address)
+    trivial_server()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

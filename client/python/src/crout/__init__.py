@@ -1,0 +1,69 @@
+"""LU factorizations on a Crout server, in the manner of SciPy.
+
+    import crout
+
+    c = crout.connect("localhost:50051")
+    with c.lu_factor(A) as f:      # the factors stay on the server
+        x = f.solve(b)
+
+`crout.aio` has the same for asyncio.
+"""
+
+from crout._retry import RetryPolicy
+from crout.client import Client, connect
+from crout.errors import (
+    Cancelled,
+    CroutError,
+    DeadlineExceeded,
+    HandleExpired,
+    InvalidRequest,
+    LinAlgWarning,
+    NotConverged,
+    NotSupported,
+    Overloaded,
+    ProtocolError,
+    Singular,
+    Unavailable,
+)
+from crout.factor import Factor
+from crout.results import (
+    Complement,
+    DeviceStatus,
+    Estimate,
+    FactorRecord,
+    Iterations,
+    Progress,
+    ServerInfo,
+    SlogDet,
+    Solution,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Cancelled",
+    "Client",
+    "Complement",
+    "CroutError",
+    "DeadlineExceeded",
+    "DeviceStatus",
+    "Estimate",
+    "Factor",
+    "FactorRecord",
+    "HandleExpired",
+    "InvalidRequest",
+    "Iterations",
+    "LinAlgWarning",
+    "NotConverged",
+    "NotSupported",
+    "Overloaded",
+    "Progress",
+    "ProtocolError",
+    "RetryPolicy",
+    "ServerInfo",
+    "Singular",
+    "SlogDet",
+    "Solution",
+    "Unavailable",
+    "connect",
+]

@@ -1,0 +1,160 @@
+"""Downloaded factors, and what SciPy and NumPy would make of them.
+
+The server keeps P^T (R A C) = L U, with R and C diagonal matrices of powers of two where A was
+equilibrated, and the unit diagonal in L or in U. SciPy's form, A = P L U with the unit diagonal in L,
+follows from it: with D = P^T R^-1 P,
+
+    A = R^-1 P L U C^-1 = P (D L D^-1) (D U C^-1),
+
+without a rounding, since D and C are powers of two; and L U = (L E^-1) (E U) with E = diag(L) where
+the unit diagonal is in U, with one rounding an entry.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crout import _wire, results
+from crout._replies import Target, checked_record, convert, parse
+from crout.errors import CroutError, ProtocolError
+from crout.results import FactorRecord, SlogDet
+from crout.v1 import factorization_service_pb2 as service
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class PackedFactors:
+    """L and U in one array, as the server keeps them.
+
+    Attributes
+    ----------
+    lu : ndarray, shape (n, n)
+        L strictly below the diagonal, U above; the diagonal is that of the factor which does not have
+        the unit diagonal.
+    permutation : ndarray of int, shape (n,)
+        Row i of L U is row permutation[i] of R A C. 0-based.
+    piv : ndarray of int, shape (n,)
+        Row i was interchanged with row piv[i]. 0-based, as SciPy's.
+    row_scales, col_scales : ndarray, shape (n,)
+        The diagonals of R and C; ones where A was not scaled.
+    record : FactorRecord
+        Of the version that was downloaded.
+    """
+
+    lu: Array
+    permutation: Array
+    piv: Array
+    row_scales: Array
+    col_scales: Array
+    record: FactorRecord
+
+    def lu_piv(self) -> tuple[Array, Array]:
+        """As `scipy.linalg.lu_factor` returns it: `scipy.linalg.lu_solve` takes it."""
+        lower, upper = self._triangles()
+        return np.tril(lower, -1) + upper, self.piv
+
+    def plu(self) -> tuple[Array, Array, Array]:
+        """P, L and U with A = P L U, as `scipy.linalg.lu` returns them."""
+        lower, upper = self._triangles()
+        n = len(self.permutation)
+        permutation = np.zeros((n, n), self.lu.dtype)
+        permutation[self.permutation, np.arange(n)] = 1
+        return permutation, lower, upper
+
+    def _triangles(self) -> tuple[Array, Array]:
+        """L, with the unit diagonal, and U."""
+        diagonal = np.diagonal(self.lu)
+        lower = np.tril(self.lu, -1)
+        upper = np.triu(self.lu, 1)
+        if self.record.unit_diagonal == "u":
+            with np.errstate(divide="ignore", invalid="ignore"):  # Of a singular matrix.
+                lower /= diagonal
+            upper *= diagonal[:, None]
+        unscaled = 1 / self.row_scales[self.permutation]  # The diagonal of D.
+        lower *= unscaled[:, None] / unscaled
+        upper += np.diag(diagonal)
+        upper *= unscaled[:, None] / self.col_scales
+        np.fill_diagonal(lower, 1)
+        return lower, upper
+
+    def slogdet(self) -> SlogDet:
+        """The determinant of A."""
+        diagonal = np.diagonal(self.lu).astype(float)
+        if not diagonal.all():
+            return SlogDet(0.0, -np.inf)
+        swaps = np.count_nonzero(self.piv != np.arange(len(self.piv)))
+        sign = np.prod(np.sign(diagonal)) * (-1) ** swaps
+        scales = np.log(self.row_scales).sum() + np.log(self.col_scales).sum()
+        return SlogDet(float(sign), float(np.log(np.abs(diagonal)).sum() - scales))
+
+
+class FactorsReply:
+    """Of GetFactors."""
+
+    repeatable = True
+
+    def __init__(self, n: int) -> None:
+        self._n = n
+        self._target = Target(n, n, None)
+        self._header: service.GetFactorsHeader | None = None
+
+    def feed(self, message: bytes) -> None:
+        """As in Reply."""
+        rest, pieces = _wire.split(message, 2)
+        response = parse(service.GetFactorsResponse, rest)
+        if response.HasField("header"):
+            self._header = response.header
+            self._target.begin(response.header.lu)
+        for piece in pieces:
+            self._target.append(piece)
+
+    def finish(self) -> PackedFactors:
+        """As in Reply."""
+        lu = self._target.finish()
+        if self._header is None:
+            raise ProtocolError("the server sent no header")
+        header, n = self._header, self._n
+        permutation = convert(np.array, header.permutation).astype(np.intp)
+        piv = convert(np.array, header.ipiv).astype(np.intp) - 1
+        if not np.array_equal(np.sort(permutation), np.arange(n)):
+            raise ProtocolError("the server sent no permutation")
+        if piv.shape != (n,) or not ((piv >= 0) & (piv < n)).all():
+            raise ProtocolError("the server sent interchanges of rows that do not exist")
+        return PackedFactors(
+            lu=lu,
+            permutation=permutation,
+            piv=piv,
+            row_scales=self._scales(header.row_scales),
+            col_scales=self._scales(header.col_scales),
+            record=checked_record(header.factor, n),
+        )
+
+    def _scales(self, sent: Any) -> Array:
+        if not sent:
+            return np.ones(self._n)
+        scales = np.array(sent)
+        if scales.shape != (self._n,) or not (np.isfinite(scales) & (scales > 0)).all():
+            raise ProtocolError("the server sent impossible scales")
+        return scales
+
+    def explain(self, error: CroutError) -> None:
+        """As in Reply."""
+
+
+def iterations(pages: list[service.GetIterationsResponse]) -> results.Iterations:
+    """All pages of GetIterations put together. Raises ProtocolError where counts are missing."""
+    sections = pages[0].sections
+    sweeps = [count for page in pages for count in page.sweeps]
+    pivots = [count for page in pages for count in page.pivots]
+    if len(sweeps) != sections * sections or len(pivots) != sections:
+        raise ProtocolError("the server sent another number of counts than it announced")
+    return results.Iterations(
+        version=pages[0].version,
+        sweeps=np.array(sweeps, int).reshape(sections, sections, order="F"),
+        pivots=np.array(pivots, int),
+    )

@@ -1,0 +1,39 @@
+"""A factor as a linear operator: what a preconditioner is to SciPy's iterative solvers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from crout.factor import Factor
+
+Array = npt.NDArray[Any]
+
+
+def inverse_operator(factor: Factor, **options: Any) -> Any:
+    """The inverse of a factor's matrix, as a `scipy.sparse.linalg.LinearOperator`."""
+    from scipy.sparse.linalg import LinearOperator
+
+    def apply(b: Array, trans: Literal[0, 1]) -> Array:
+        """Solve; of a complex b, real and imaginary part as columns of one call."""
+        if not np.iscomplexobj(b) or factor.dtype.kind == "c":
+            return factor._solve(b, trans=trans, **options).x
+        columns = b.reshape(b.shape[0], -1)
+        parts = factor._solve(np.hstack([columns.real, columns.imag]), trans=trans, **options).x
+        real, imaginary = np.hsplit(parts, 2)
+        both: Array = (real + 1j * imaginary).reshape(b.shape)
+        return both
+
+    n = factor.n
+    return LinearOperator(
+        (n, n),
+        matvec=lambda b: apply(b, 0),
+        rmatvec=lambda b: apply(b, 1),
+        matmat=lambda b: apply(b, 0),
+        rmatmat=lambda b: apply(b, 1),
+        # Named, so that SciPy need not find out by a solve.
+        dtype=factor.record.matrix_dtype,
+    )

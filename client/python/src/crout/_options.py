@@ -1,0 +1,256 @@
+"""The options of calls: their types, and their way into the messages of the contract."""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
+
+import numpy.typing as npt
+from google.protobuf.duration_pb2 import Duration
+
+from crout import _payload
+from crout.errors import InvalidRequest
+from crout.v1 import factor_pb2, matrix_pb2
+from crout.v1 import factorization_service_pb2 as service
+
+if TYPE_CHECKING:
+    from crout._call import ProgressCallback
+
+Lease = str | float | datetime.timedelta
+Trans = Literal[0, 1, 2, "N", "T", "C"]
+
+_SECONDS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+class CallOptions(TypedDict, total=False):
+    """Of every call that moves a matrix."""
+
+    timeout: float | None
+    progress: ProgressCallback | bool
+
+
+class FactorizeOptions(CallOptions, total=False):
+    """How to factor."""
+
+    algorithm: str
+    device: str
+    dtype: npt.DTypeLike | None
+    equilibrate: bool | Literal["auto"]
+    keep_matrix: bool
+    rcond: bool
+    determinant: bool
+    parameters: Mapping[str, Any]
+
+
+class CacheOptions(TypedDict, total=False):
+    """How long and under which name a factor is kept."""
+
+    name: str
+    lease: Lease | None
+
+
+class LuFactorOptions(FactorizeOptions, CacheOptions, total=False):
+    """Of lu_factor."""
+
+    request_id: str
+
+
+class SchurOptions(FactorizeOptions, CacheOptions, total=False):
+    """Of schur_complement."""
+
+
+class RefactorOptions(FactorizeOptions, total=False):
+    """Of refactor."""
+
+    replace_if_singular: bool
+
+
+class SolveOptions(CallOptions, total=False):
+    """How to solve."""
+
+    trans: Trans
+    refine: int
+    componentwise: bool
+    error_bound: bool
+    componentwise_error: bool
+    verify: bool
+    solver: str
+    tolerance: float
+    overwrite_b: bool
+
+
+class FactorAndSolveOptions(FactorizeOptions, SolveOptions, total=False):
+    """Of solve, which does both."""
+
+
+def takes(*sources: Callable[..., Any]) -> Callable[[_F], _F]:
+    """Show, where a function takes ``**options``, the keywords of `sources` in its signature.
+
+    They stand written out once, where they are put into messages; type checkers go by the TypedDict.
+    """
+
+    def decorate(function: _F) -> _F:
+        signature = inspect.signature(function)
+        shown = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        known = {parameter.name for parameter in shown}
+        for source in sources:
+            for parameter in inspect.signature(source).parameters.values():
+                if parameter.kind is parameter.KEYWORD_ONLY and parameter.name not in known:
+                    shown.append(parameter)
+                    known.add(parameter.name)
+        function.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
+        return function
+
+    return decorate
+
+
+def distribute(options: Mapping[str, Any], *sources: Callable[..., Any]) -> list[dict[str, Any]]:
+    """The options of each of `sources`; TypeError for one that none of them takes."""
+    left = dict(options)
+    shares = []
+    for source in sources:
+        shares.append({name: left.pop(name) for name in _keywords(source) if name in left})
+    if left:
+        raise TypeError(f"unexpected keyword argument {next(iter(left))!r}")
+    return shares
+
+
+@functools.cache
+def _keywords(function: Callable[..., Any]) -> tuple[str, ...]:
+    parameters = inspect.signature(function).parameters.values()
+    return tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+
+
+def call_options(
+    *, timeout: float | None = None, progress: ProgressCallback | bool = False
+) -> dict[str, Any]:
+    """Seconds for the whole call, repetitions included, and who is told how far it is."""
+    if timeout is not None and timeout <= 0:
+        raise InvalidRequest(f"the timeout is {timeout} s: give a positive one, or None for none")
+    return {"timeout": timeout, "progress": progress}
+
+
+def factorize_options(
+    *,
+    algorithm: str = "auto",
+    device: str = "",
+    dtype: npt.DTypeLike | None = None,
+    equilibrate: bool | Literal["auto"] = "auto",
+    keep_matrix: bool = True,
+    rcond: bool = False,
+    determinant: bool = False,
+    parameters: Mapping[str, Any] | None = None,
+) -> service.FactorizeOptions:
+    """How to factor."""
+    return service.FactorizeOptions(
+        algorithm=_value(factor_pb2.Algorithm, "ALGORITHM_", algorithm, "algorithm"),
+        device=device,
+        factor_dtype=(matrix_pb2.DTYPE_UNSPECIFIED if dtype is None else _payload.dtype_code(dtype)),
+        equilibrate=_equilibrate(equilibrate),
+        drop_matrix=not keep_matrix,
+        condition=rcond,
+        determinant=determinant,
+        parameters=None if parameters is None else _method_parameters(**parameters),
+    )
+
+
+def _equilibrate(value: bool | Literal["auto"]) -> service.Equilibrate:
+    if value == "auto":
+        return service.EQUILIBRATE_AUTO
+    return service.EQUILIBRATE_ON if value else service.EQUILIBRATE_OFF
+
+
+def _method_parameters(
+    *,
+    pivot_rule: str | None = None,
+    interval: tuple[float, float] = (0.0, 0.0),
+    threshold: float = 0.0,
+    tolerance: float = 0.0,
+    section_size: int = 0,
+    block_size: int = 0,
+    sweep_limit: int = 0,
+) -> service.MethodParameters:
+    """What a method leaves to its caller; 0 leaves it to the method."""
+    rule = service.PIVOT_RULE_UNSPECIFIED
+    if pivot_rule is not None:
+        rule = _value(service.PivotRule, "PIVOT_RULE_", pivot_rule, "pivot_rule")
+    return service.MethodParameters(
+        pivot_rule=rule,
+        interval_low=interval[0],
+        interval_high=interval[1],
+        threshold=threshold,
+        tolerance=tolerance,
+        section_size=section_size,
+        block_size=block_size,
+        sweep_limit=sweep_limit,
+    )
+
+
+def cache_options(*, name: str = "", lease: Lease | None = None) -> service.CacheOptions:
+    """How long and under which name to keep a factor."""
+    return service.CacheOptions(name=name, lease=None if lease is None else duration(lease))
+
+
+def solve_options(
+    *,
+    trans: Trans = 0,
+    refine: int = 0,
+    componentwise: bool = False,
+    error_bound: bool = False,
+    componentwise_error: bool = False,
+    verify: bool = True,
+    solver: str = "auto",
+    tolerance: float = 0.0,
+) -> service.SolveOptions:
+    """How to solve."""
+    if trans not in (0, 1, 2, "N", "T", "C"):
+        raise InvalidRequest(f"trans is {trans!r}: use 0 for A, 1 for its transpose")
+    transposed = trans not in (0, "N")
+    return service.SolveOptions(
+        operation=service.OPERATION_TRANSPOSE if transposed else service.OPERATION_NONE,
+        solver=_value(factor_pb2.Solver, "SOLVER_", solver, "solver"),
+        skip_verification=not verify,
+        error_bound=error_bound,
+        max_refinement_steps=refine,
+        solver_tolerance=tolerance,
+        componentwise_error=componentwise_error,
+        refine_componentwise=componentwise,
+    )
+
+
+def lease_seconds(lease: Lease) -> float:
+    """Seconds of a lease: a number of them, a timedelta, or text as "90s", "10m", "1h", "2d"."""
+    if isinstance(lease, datetime.timedelta):
+        return lease.total_seconds()
+    if not isinstance(lease, str):
+        return float(lease)
+    match = re.fullmatch(r"(\d+\.?\d*)\s*([a-z]+)", lease.strip())
+    if match is None or match[2] not in _SECONDS:
+        raise InvalidRequest(f'the lease is {lease!r}: write seconds, or "90s", "10m", "1h", "2d"')
+    return float(match[1]) * _SECONDS[match[2]]
+
+
+def duration(lease: Lease) -> Duration:
+    """A lease as the contract has it."""
+    nanos = round(lease_seconds(lease) * 1e9)
+    if not 0 < nanos <= 10**9 * 315_576_000_000:  # What a Duration can say.
+        raise InvalidRequest(f"the lease is {lease!r}: give a positive length of time")
+    return Duration(seconds=nanos // 10**9, nanos=nanos % 10**9)
+
+
+def _value(enum: Any, prefix: str, word: str, option: str) -> Any:
+    known = _words(enum, prefix)
+    if word not in known:
+        raise InvalidRequest(f"no {option} is called {word!r}; there are {', '.join(known)}")
+    return known[word]
+
+
+@functools.cache
+def _words(enum: Any, prefix: str) -> dict[str, Any]:
+    """The values of an enum by the words for them; what is unspecified has none."""
+    return {name.removeprefix(prefix).lower(): value for name, value in enum.items() if value != 0}

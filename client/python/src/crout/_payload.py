@@ -1,0 +1,188 @@
+"""What travels: matrices of any make, as a specification and the bytes that follow it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crout import _matrix_market
+from crout.errors import InvalidRequest
+from crout.v1 import matrix_pb2
+
+Array = npt.NDArray[Any]
+Bytes = bytes | memoryview
+
+CHUNK = 1 << 20
+"""Most payload bytes of a message, as the contract advises."""
+
+_DTYPES = {
+    "f4": matrix_pb2.DTYPE_FLOAT32,
+    "f8": matrix_pb2.DTYPE_FLOAT64,
+    "c8": matrix_pb2.DTYPE_COMPLEX64,
+    "c16": matrix_pb2.DTYPE_COMPLEX128,
+}
+_DLPACK_CPU = 1
+
+
+@dataclass(frozen=True)
+class Payload:
+    """A matrix on its way to the server.
+
+    Attributes
+    ----------
+    spec : MatrixSpec
+        For the header.
+    dtype : numpy.dtype
+        Of the elements, as the server keeps them.
+    shape : tuple of int, or None
+        Rows and columns; None where only the text says.
+    open : callable
+        The bytes from the start, in pieces; views of the caller's memory where it is dense.
+    """
+
+    spec: matrix_pb2.MatrixSpec
+    dtype: np.dtype[Any]
+    shape: tuple[int, int] | None
+    open: Callable[[], Iterator[Bytes]]
+
+
+def dtype_code(dtype: npt.DTypeLike) -> matrix_pb2.Dtype:
+    """The contract's name of a NumPy type.
+
+    Complex ones have a name there: whether they can be factored is for the server to say.
+    """
+    code = _DTYPES.get(np.dtype(dtype).str[1:])
+    if code is None:
+        raise InvalidRequest(f"no factors of type {np.dtype(dtype)}: use float32 or float64")
+    return code
+
+
+def numpy_dtype(code: int) -> np.dtype[Any]:
+    """The little-endian NumPy type of a contract's dtype; 0 is float64."""
+    for name, known in _DTYPES.items():
+        if known == code:
+            return np.dtype("<" + name)
+    return np.dtype("<f8")
+
+
+def as_array(value: Any) -> Array:
+    """`value` as an array in host memory, without a copy where it is one that can be shared.
+
+    NumPy arrays, whatever speaks DLPack (PyTorch, CuPy, JAX, ...; from a GPU it is copied), else what
+    `numpy.asarray` takes.
+    """
+    if isinstance(value, np.ndarray) or not hasattr(value, "__dlpack__"):
+        return np.asarray(value)
+    if value.__dlpack_device__()[0] != _DLPACK_CPU:
+        value = _to_host(value)
+        if isinstance(value, np.ndarray):
+            return value
+    if hasattr(value, "detach"):  # PyTorch exports nothing that gradients flow through.
+        value = value.detach()
+    return np.from_dlpack(value)
+
+
+def _to_host(value: Any) -> Any:
+    for method in ("get", "cpu"):  # CuPy's, PyTorch's.
+        if hasattr(value, method):
+            return getattr(value, method)()
+    raise InvalidRequest(f"{type(value).__name__} is not in host memory: copy it there first")
+
+
+def as_elements(array: Array) -> Array:
+    """`array` in a type that the contract knows, little-endian; a copy only where it has another.
+
+    Integers and booleans become float64, float16 becomes float32, both as exactly as they can.
+    """
+    kind, size = array.dtype.kind, array.dtype.itemsize
+    if kind in "iub":
+        return array.astype("<f8")
+    if kind == "f" and size == 2:
+        return array.astype("<f4")
+    if array.dtype.str[1:] not in _DTYPES:
+        raise InvalidRequest(f"arrays of {array.dtype} cannot be sent: convert to float64 first")
+    return array.astype(array.dtype.newbyteorder("<"), copy=False)
+
+
+def matrix(value: Any) -> Payload:
+    """A matrix: two-dimensional array, scipy.sparse matrix, or path of a Matrix Market file."""
+    if isinstance(value, (str, os.PathLike)):
+        return _file(os.fspath(value))
+    if is_sparse(value):
+        return _sparse(value)
+    array = as_array(value)
+    if array.ndim != 2:
+        raise InvalidRequest(f"a matrix has two dimensions, this array has {array.ndim}")
+    return dense(as_elements(array))
+
+
+def square(value: Any) -> Payload:
+    """As `matrix`, refusing what is known not to be square."""
+    payload = matrix(value)
+    if payload.shape is not None and payload.shape[0] != payload.shape[1]:
+        raise InvalidRequest(f"the matrix is {payload.shape[0]} x {payload.shape[1]}, not square")
+    return payload
+
+
+def is_sparse(value: Any) -> bool:
+    """Whether it is one of scipy.sparse; without SciPy loaded nothing is."""
+    sparse = sys.modules.get("scipy.sparse")
+    return sparse is not None and bool(sparse.issparse(value))
+
+
+def dense(array: Array) -> Payload:
+    """An array as `as_elements` returns it; both storage orders go as they are."""
+    if not (array.flags.c_contiguous or array.flags.f_contiguous):
+        array = np.ascontiguousarray(array)
+    row_major = array.flags.c_contiguous
+    rows, cols = array.shape
+    spec = matrix_pb2.MatrixSpec(
+        dense=matrix_pb2.DenseSpec(
+            dtype=dtype_code(array.dtype),
+            layout=matrix_pb2.LAYOUT_ROW_MAJOR if row_major else matrix_pb2.LAYOUT_COLUMN_MAJOR,
+            rows=rows,
+            cols=cols,
+        )
+    )
+    memory = array.ravel(order="K").view(np.uint8).data
+
+    def pieces() -> Iterator[Bytes]:
+        for start in range(0, len(memory), CHUNK):
+            yield memory[start : start + CHUNK]
+
+    return Payload(spec, array.dtype, (rows, cols), pieces)
+
+
+def _text(dtype: np.dtype[Any]) -> matrix_pb2.MatrixSpec:
+    return matrix_pb2.MatrixSpec(matrix_market=matrix_pb2.MatrixMarketSpec(dtype=dtype_code(dtype)))
+
+
+def _sparse(value: Any) -> Payload:
+    coordinates = value.tocoo()
+    rows, cols = coordinates.shape
+    data = as_elements(coordinates.data)
+    row, col = coordinates.row, coordinates.col
+    return Payload(
+        _text(data.dtype),
+        data.dtype,
+        (rows, cols),
+        lambda: _matrix_market.coordinate_text((rows, cols), row, col, data),
+    )
+
+
+def _file(path: str) -> Payload:
+    os.stat(path)  # The error of a path that is wrong, before any call.
+
+    def pieces() -> Iterator[Bytes]:
+        with open(path, "rb") as file:
+            while piece := file.read(CHUNK):
+                yield piece
+
+    dtype = np.dtype("<f8")
+    return Payload(_text(dtype), dtype, None, pieces)

@@ -1,0 +1,32 @@
+"""What ``progress=True`` means: a bar of tqdm, where that is installed, else nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crout.results import Progress
+
+
+class ProgressBar:
+    """Shows the bytes that were sent, the phase, and the columns that are done."""
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+        try:
+            from tqdm import tqdm
+        except ImportError:
+            return
+        self._bar = tqdm(unit="B", unit_scale=True, unit_divisor=1024)
+
+    def __call__(self, progress: Progress) -> None:
+        if self._bar is None:
+            return
+        self._bar.set_description_str(progress.phase or "send", refresh=False)
+        if progress.columns:
+            self._bar.set_postfix_str(f"{progress.columns_done} of {progress.columns} columns")
+        self._bar.update(progress.bytes_sent - self._bar.n)
+
+    def close(self) -> None:
+        """Leave the line as it is."""
+        if self._bar is not None:
+            self._bar.close()

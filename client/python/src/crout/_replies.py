@@ -1,0 +1,327 @@
+"""Takes replies apart and holds the server to its word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from google.protobuf.message import DecodeError, Message
+
+from crout import _wire, results
+from crout._payload import dtype_code, numpy_dtype
+from crout.errors import CroutError, ProtocolError, Singular, warn
+from crout.results import FactorRecord, Solution
+from crout.v1 import factor_pb2, matrix_pb2
+from crout.v1 import factorization_service_pb2 as service
+
+Array = npt.NDArray[Any]
+T = TypeVar("T")
+M = TypeVar("M", bound=Message)
+
+# Of a solve's backward error in units of n eps: where LAPACK's tests refuse a solution.
+_POOR = 30.0
+
+
+def parse(kind: type[M], message: bytes) -> M:
+    """A message of the contract. Raises ProtocolError."""
+    try:
+        return kind.FromString(message)
+    except DecodeError:
+        raise ProtocolError("the server sent a malformed message") from None
+
+
+def convert(make: Callable[[Any], T], message: Any) -> T:
+    """`make(message)`, where numbers that Python has no date for are the server's fault."""
+    try:
+        return make(message)
+    except (OverflowError, ValueError) as error:
+        raise ProtocolError(f"the server sent an impossible value: {error}") from None
+
+
+class UnaryReply(Generic[T]):
+    """A reply of one message."""
+
+    repeatable = True
+
+    def __init__(self, kind: type[Message], make: Callable[[Any], T]) -> None:
+        self._kind = kind
+        self._make = make
+        self._results: list[T] = []
+
+    def feed(self, message: bytes) -> None:
+        """As in Reply."""
+        self._results.append(convert(self._make, parse(self._kind, message)))
+
+    def finish(self) -> T:
+        """As in Reply."""
+        if len(self._results) != 1:
+            raise ProtocolError("the server sent no reply")
+        return self._results[0]
+
+    def explain(self, error: CroutError) -> None:
+        """As in Reply."""
+
+
+class FactorReply:
+    """Of Factorize and Refactorize: progress, then the factor."""
+
+    repeatable = True
+
+    def __init__(
+        self,
+        kind: type[service.FactorizeResponse] | type[service.RefactorizeResponse],
+        n: int | None,
+    ) -> None:
+        self._kind = kind
+        self._n = n
+        self._record: FactorRecord | None = None
+
+    def feed(self, message: bytes) -> service.Progress | None:
+        """As in Reply."""
+        response = parse(self._kind, message)
+        if response.HasField("factor"):
+            self._record = checked_record(response.factor, self._n)
+        return response.progress if response.HasField("progress") else None
+
+    def finish(self) -> FactorRecord:
+        """As in Reply; warns of what should be looked at."""
+        if self._record is None:
+            raise ProtocolError("the server sent no factor")
+        warn_of_factor(self._record)
+        return self._record
+
+    def explain(self, error: CroutError) -> None:
+        """As in Reply."""
+        if isinstance(error, Singular):
+            error.factor = self._record
+
+
+def checked_record(message: factor_pb2.Factor, n: int | None) -> FactorRecord:
+    """The record of a factor of order `n`, if that is known. Raises ProtocolError."""
+    if n is not None and message.n != n:
+        raise ProtocolError(f"the server sent a factor of order {message.n} instead of {n}")
+    return convert(results.factor_record, message)
+
+
+def warn_of_factor(record: FactorRecord) -> None:
+    """Warn where a factor should not be relied on without a look at it."""
+    if record.info > 0:
+        where = record.singular_reason or "zero_pivot"
+        warn(
+            f"the matrix is singular, or its factor unusable (info={record.info}, {where}): "
+            "solves with it raise Singular"
+        )
+        return
+    if np.isinf(record.pivot_growth):
+        warn("the factorization overflowed: use equilibrate=True or dtype=float64")
+    elif "poor_factor" in record.warnings:
+        warn(
+            f"the factor is poor (quality {record.quality:.3g}, pivot growth "
+            f"{record.pivot_growth:.3g}): solve with refine=, or use an algorithm that pivots"
+        )
+    eps = np.finfo(record.dtype).eps
+    if record.rcond is not None and record.rcond < eps:
+        warn(f"the matrix is ill-conditioned (rcond={record.rcond:.6g}): solutions may be inaccurate")
+
+
+def warn_of_solution(solution: Solution, n: int, dtype: np.dtype[Any]) -> None:
+    """Warn where a solution with factors of type `dtype` should not be relied on without a look at it."""
+    error = solution.backward_error
+    eps = max(np.finfo(solution.x.dtype).eps, np.finfo(dtype).eps)
+    if error is not None and not error <= _POOR * max(n, 1) * eps:
+        warn(f"the solution is poor (backward error {error:.3g}): solve with refine=")
+    bound = solution.forward_error_bound
+    if bound is not None and not bound < 1:
+        warn(f"the solution may have no correct digit (forward error bound {bound:.3g})")
+
+
+class Target:
+    """What a downloaded matrix is written to, byte by byte as it comes.
+
+    Parameters
+    ----------
+    rows, cols : int or None
+        What was asked for; None where only the server knows.
+    dtype : numpy.dtype or None
+        Likewise.
+    into : ndarray or None
+        Contiguous memory to use instead of new, of the shape, type and order that is expected.
+    """
+
+    def __init__(
+        self,
+        rows: int | None,
+        cols: int | None,
+        dtype: np.dtype[Any] | None,
+        into: Array | None = None,
+    ) -> None:
+        self._expected = (rows, cols, None if dtype is None else dtype_code(dtype))
+        self._into = into
+        self._array: Array | None = None
+        self._memory = memoryview(b"")
+        self._filled = 0
+
+    @property
+    def untouched(self) -> bool:
+        """Whether nothing has been written to the caller's memory."""
+        return self._into is None or self._filled == 0
+
+    def begin(self, spec: matrix_pb2.DenseSpec) -> None:
+        """The matrix is announced. Raises ProtocolError where it is not what was asked for."""
+        if self._array is not None:
+            raise ProtocolError("the server sent two headers")
+        for expected, announced in zip(self._expected, (spec.rows, spec.cols, spec.dtype), strict=True):
+            if announced < 0 or expected not in (None, announced):
+                raise ProtocolError("the server announced another matrix than was asked for")
+        self._array = self._allocate(spec)
+        self._memory = self._array.ravel(order="K").view(np.uint8).data
+
+    def _allocate(self, spec: matrix_pb2.DenseSpec) -> Array:
+        row_major = spec.layout == matrix_pb2.LAYOUT_ROW_MAJOR
+        if self._into is not None:
+            flags = self._into.flags
+            if not (flags.c_contiguous if row_major else flags.f_contiguous):
+                raise ProtocolError("the server announced another layout than was asked for")
+            return self._into
+        try:
+            dtype = numpy_dtype(spec.dtype)
+            return np.empty((spec.rows, spec.cols), dtype, "C" if row_major else "F")
+        except (MemoryError, ValueError):
+            raise ProtocolError(
+                f"no memory for the {spec.rows} x {spec.cols} matrix that the server announced"
+            ) from None
+
+    def append(self, piece: memoryview) -> None:
+        """The next bytes. Raises ProtocolError where there are too many."""
+        end = self._filled + len(piece)
+        if self._array is None or end > len(self._memory):
+            raise ProtocolError("the server sent more data than it announced")
+        self._memory[self._filled : end] = piece
+        self._filled = end
+
+    def finish(self) -> Array:
+        """The whole matrix. Raises ProtocolError where bytes are missing."""
+        if self._array is None or self._filled != len(self._memory):
+            raise ProtocolError("the server sent less data than it announced")
+        return self._array
+
+
+class SolutionReply:
+    """Of Solve and FactorizeAndSolve: X, its result, and where there is one the factor.
+
+    Parameters
+    ----------
+    kind : type
+        The message's.
+    n : int or None
+        Order of the matrix; None where only the server knows.
+    dtype : numpy.dtype
+        Of the factors, unless the reply has some.
+    target : Target
+        For X.
+    shape : tuple of int or None
+        Of X as the caller wants it; None for that of the target.
+    """
+
+    _DATA = 3  # The field of both messages.
+
+    def __init__(
+        self,
+        kind: type[service.SolveResponse] | type[service.FactorizeAndSolveResponse],
+        n: int | None,
+        dtype: np.dtype[Any],
+        target: Target,
+        shape: tuple[int, ...] | None,
+    ) -> None:
+        self._kind = kind
+        self._n = n
+        self._dtype = dtype
+        self._target = target
+        self._shape = shape
+        self._factor: FactorRecord | None = None
+        self._result: service.SolveResult | None = None
+
+    @property
+    def repeatable(self) -> bool:
+        """As in Reply."""
+        return self._target.untouched
+
+    def feed(self, message: bytes) -> service.Progress | None:
+        """As in Reply."""
+        rest, pieces = _wire.split(message, self._DATA)
+        response = parse(self._kind, rest)
+        if isinstance(response, service.FactorizeAndSolveResponse) and response.HasField("factor"):
+            self._factor = checked_record(response.factor, self._n)
+        if response.HasField("header"):
+            self._target.begin(response.header.solution)
+        for piece in pieces:
+            self._target.append(piece)
+        if response.HasField("result"):
+            self._result = response.result
+        return response.progress if response.HasField("progress") else None
+
+    def finish(self) -> Solution:
+        """As in Reply; warns of what should be looked at."""
+        x = self._target.finish()
+        if self._result is None:
+            raise ProtocolError("the server sent no result")
+        n = x.shape[0]
+        if self._shape is not None:
+            x = x.reshape(self._shape)
+        solution = results.solution(x, self._result, self._factor)
+        dtype = self._dtype
+        if self._factor is not None:
+            warn_of_factor(self._factor)
+            dtype = self._factor.dtype
+        warn_of_solution(solution, n, dtype)
+        return solution
+
+    def explain(self, error: CroutError) -> None:
+        """As in Reply."""
+        if isinstance(error, Singular):
+            error.factor = self._factor
+
+
+class ComplementReply:
+    """Of ComputeSchurComplement: the factor of A11, S, and its result."""
+
+    repeatable = True
+
+    def __init__(self, leading_order: int, order: int | None, dtype: np.dtype[Any]) -> None:
+        self._leading_order = leading_order
+        rest = None if order is None else order - leading_order
+        self._target = Target(rest, rest, dtype)
+        self._factor: FactorRecord | None = None
+        self._result: service.ComplementResult | None = None
+
+    def feed(self, message: bytes) -> service.Progress | None:
+        """As in Reply."""
+        rest, pieces = _wire.split(message, 3)
+        response = parse(service.ComputeSchurComplementResponse, rest)
+        if response.HasField("factor"):
+            self._factor = checked_record(response.factor, self._leading_order)
+        if response.HasField("header"):
+            self._target.begin(response.header.complement)
+        for piece in pieces:
+            self._target.append(piece)
+        if response.HasField("result"):
+            self._result = response.result
+        return response.progress if response.HasField("progress") else None
+
+    def finish(self) -> results.Complement:
+        """As in Reply; warns of what should be looked at."""
+        s = self._target.finish()
+        if self._factor is None or self._result is None:
+            raise ProtocolError("the server sent no result")
+        warn_of_factor(self._factor)
+        complement = results.complement(s, self._result, self._factor)
+        if self._result.warnings:
+            warn(f"the Schur complement is poor (backward error {complement.backward_error})")
+        return complement
+
+    def explain(self, error: CroutError) -> None:
+        """As in Reply."""
+        if isinstance(error, Singular):
+            error.factor = self._factor

@@ -1,0 +1,259 @@
+"""Builds every call of the service from what the caller gives. No gRPC here."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crout import _options, _payload, results
+from crout._call import Call
+from crout._lu import FactorsReply, PackedFactors
+from crout._options import (
+    cache_options,
+    call_options,
+    distribute,
+    duration,
+    factorize_options,
+    solve_options,
+)
+from crout._replies import ComplementReply, FactorReply, SolutionReply, Target, UnaryReply
+from crout._retry import RetryClass
+from crout.errors import InvalidRequest
+from crout.results import (
+    Complement,
+    Estimate,
+    FactorPage,
+    FactorRecord,
+    ServerInfo,
+    Solution,
+)
+from crout.v1 import factorization_service_pb2 as service
+
+Array = npt.NDArray[Any]
+
+_DATA, _RHS_DATA = 2, 3  # The `bytes` fields of the requests.
+
+
+def _order(payload: _payload.Payload) -> int | None:
+    return None if payload.shape is None else payload.shape[0]
+
+
+def request_id_option(*, request_id: str = "") -> str:
+    """By which a repeated call finds the factor of the first."""
+    return request_id
+
+
+def factorize(A: Any, **options: Any) -> Call[FactorRecord]:
+    """Factorize."""
+    call, how, cache, identity = distribute(
+        options, call_options, factorize_options, cache_options, request_id_option
+    )
+    request_id = request_id_option(**identity)
+    payload = _payload.square(A)
+    header = service.FactorizeHeader(
+        matrix=payload.spec, options=factorize_options(**how), cache=cache_options(**cache)
+    )
+    header.cache.request_id = request_id
+    return Call(
+        "Factorize",
+        service.FactorizeRequest(header=header).SerializeToString(),
+        lambda: FactorReply(service.FactorizeResponse, _order(payload)),
+        RetryClass.IDEMPOTENT if request_id else RetryClass.REFUSED_ONLY,
+        ((_DATA, payload),),
+        waits=bool(request_id),
+        **call_options(**call),
+    )
+
+
+def replace_option(*, replace_if_singular: bool = False) -> bool:
+    """Whether a factor with which no system can be solved may take another's place."""
+    return replace_if_singular
+
+
+def refactorize(record: FactorRecord, A: Any, **options: Any) -> Call[FactorRecord]:
+    """Refactorize: never tried again after a lost connection, since it may have happened."""
+    call, how, replace = distribute(options, call_options, factorize_options, replace_option)
+    payload = _payload.square(A)
+    if payload.shape is not None and payload.shape[0] != record.n:
+        raise InvalidRequest(
+            f"the matrix has order {payload.shape[0]}, the factor {record.n}: use lu_factor for it"
+        )
+    header = service.RefactorizeHeader(
+        handle=record.handle,
+        matrix=payload.spec,
+        options=factorize_options(**how),
+        replace_if_singular=replace_option(**replace),
+    )
+    return Call(
+        "Refactorize",
+        service.RefactorizeRequest(header=header).SerializeToString(),
+        lambda: FactorReply(service.RefactorizeResponse, record.n),
+        RetryClass.REFUSED_ONLY,
+        ((_DATA, payload),),
+        **call_options(**call),
+    )
+
+
+def overwrite_option(*, overwrite_b: bool = False) -> bool:
+    """Whether X may take B's memory."""
+    return overwrite_b
+
+
+class _Rhs:
+    """B on its way out, and what X will be."""
+
+    def __init__(self, b: Any, n: int | None, dtype: np.dtype[Any], overwrite: bool) -> None:
+        self._array: Array | None = None
+        self.shape: tuple[int, ...] | None = None
+        if isinstance(b, (str, os.PathLike)):
+            self.payload = _payload.matrix(b)
+            self._rows, self._cols, self._dtype = n, None, self.payload.dtype
+            return
+        array = _payload.as_array(b.toarray() if _payload.is_sparse(b) else b)
+        if array.ndim not in (1, 2):
+            raise InvalidRequest(f"b has {array.ndim} dimensions: give one or two")
+        if n is not None and array.shape[0] != n:
+            raise InvalidRequest(f"b has {array.shape[0]} rows, the matrix is {n} x {n}")
+        elements = _payload.as_elements(array)
+        # As in SciPy, the wider type of both.
+        elements = elements.astype(np.result_type(elements.dtype, dtype), copy=False)
+        self.shape = elements.shape
+        columns = elements if elements.ndim == 2 else elements[:, None]
+        self.payload = _payload.dense(columns)
+        self._rows, self._cols = columns.shape
+        self._dtype = elements.dtype
+        flags = columns.flags
+        if overwrite and flags.writeable and (flags.c_contiguous or flags.f_contiguous):
+            self._array = columns
+
+    def target(self) -> Target:
+        return Target(self._rows, self._cols, self._dtype, self._array)
+
+
+def solve(record: FactorRecord, b: Any, **options: Any) -> Call[Solution]:
+    """Solve."""
+    call, how, overwrite = distribute(options, call_options, solve_options, overwrite_option)
+    rhs = _Rhs(b, record.n, record.matrix_dtype, overwrite_option(**overwrite))
+    header = service.SolveHeader(handle=record.handle, rhs=rhs.payload.spec, options=solve_options(**how))
+    return Call(
+        "Solve",
+        service.SolveRequest(header=header).SerializeToString(),
+        lambda: SolutionReply(service.SolveResponse, record.n, record.dtype, rhs.target(), rhs.shape),
+        payloads=((_DATA, rhs.payload),),
+        **call_options(**call),
+    )
+
+
+def factorize_and_solve(A: Any, b: Any, **options: Any) -> Call[Solution]:
+    """FactorizeAndSolve, without a cached factor: nothing stays behind that an attempt could double."""
+    call, how, solving, overwrite = distribute(
+        options, call_options, factorize_options, solve_options, overwrite_option
+    )
+    payload = _payload.square(A)
+    n = _order(payload)
+    rhs = _Rhs(b, n, payload.dtype, overwrite_option(**overwrite))
+    header = service.FactorizeAndSolveHeader(
+        matrix=payload.spec,
+        options=factorize_options(**how),
+        rhs=rhs.payload.spec,
+        solve=solve_options(**solving),
+    )
+    return Call(
+        "FactorizeAndSolve",
+        service.FactorizeAndSolveRequest(header=header).SerializeToString(),
+        lambda: SolutionReply(service.FactorizeAndSolveResponse, n, payload.dtype, rhs.target(), rhs.shape),
+        payloads=((_DATA, payload), (_RHS_DATA, rhs.payload)),
+        **call_options(**call),
+    )
+
+
+def schur_complement(A: Any, leading_order: int, **options: Any) -> Call[Complement]:
+    """ComputeSchurComplement."""
+    call, how, cache = distribute(options, call_options, factorize_options, cache_options)
+    payload = _payload.square(A)
+    order = _order(payload)
+    if leading_order < 0 or (order is not None and leading_order > order):
+        raise InvalidRequest(f"the leading block has order {leading_order}, the matrix {order}")
+    header = service.ComputeSchurComplementHeader(
+        matrix=payload.spec,
+        leading_order=leading_order,
+        options=factorize_options(**how),
+        cache=cache_options(**cache),
+    )
+    return Call(
+        "ComputeSchurComplement",
+        service.ComputeSchurComplementRequest(header=header).SerializeToString(),
+        lambda: ComplementReply(leading_order, order, payload.dtype),
+        RetryClass.REFUSED_ONLY,
+        ((_DATA, payload),),
+        **call_options(**call),
+    )
+
+
+def get_factors(record: FactorRecord) -> Call[PackedFactors]:
+    """GetFactors."""
+    request = service.GetFactorsRequest(handle=record.handle, include_ipiv=True)
+    return Call("GetFactors", request.SerializeToString(), lambda: FactorsReply(record.n))
+
+
+def list_factors(name: str, page_token: str) -> Call[FactorPage]:
+    """ListFactors, one page."""
+    request = service.ListFactorsRequest(name=name, page_token=page_token)
+    return _unary("ListFactors", request, service.ListFactorsResponse, results.factor_page)
+
+
+def describe(handle: str) -> Call[FactorRecord]:
+    """DescribeFactor."""
+    return _unary(
+        "DescribeFactor",
+        service.DescribeFactorRequest(handle=handle),
+        service.DescribeFactorResponse,
+        lambda response: results.factor_record(response.factor),
+    )
+
+
+def get_iterations(handle: str, page_token: str) -> Call[service.GetIterationsResponse]:
+    """GetIterations, one page."""
+    request = service.GetIterationsRequest(handle=handle, page_token=page_token)
+    return _unary("GetIterations", request, service.GetIterationsResponse, lambda page: page)
+
+
+def renew(handle: str, lease: _options.Lease | None) -> Call[datetime.datetime]:
+    """RenewLease."""
+    request = service.RenewLeaseRequest(handle=handle, lease=None if lease is None else duration(lease))
+    return _unary("RenewLease", request, service.RenewLeaseResponse, results.lease_end)
+
+
+def release(handle: str) -> Call[None]:
+    """ReleaseFactor: not tried again after a lost connection, when it would not be found."""
+    return _unary(
+        "ReleaseFactor",
+        service.ReleaseFactorRequest(handle=handle),
+        service.ReleaseFactorResponse,
+        lambda response: None,
+        RetryClass.REFUSED_ONLY,
+    )
+
+
+def estimate(n: int, matrix_dtype: npt.DTypeLike, **options: Any) -> Call[Estimate]:
+    """EstimateFactorize."""
+    request = service.EstimateFactorizeRequest(
+        n=n, matrix_dtype=_payload.dtype_code(matrix_dtype), options=factorize_options(**options)
+    )
+    return _unary("EstimateFactorize", request, service.EstimateFactorizeResponse, results.estimate)
+
+
+def server_info() -> Call[ServerInfo]:
+    """GetServerInfo."""
+    request = service.GetServerInfoRequest()
+    return _unary("GetServerInfo", request, service.GetServerInfoResponse, results.server_info)
+
+
+def _unary(
+    method: str, request: Any, response: Any, make: Any, retry: RetryClass = RetryClass.IDEMPOTENT
+) -> Call[Any]:
+    return Call(method, request.SerializeToString(), lambda: UnaryReply(response, make), retry, unary=True)

@@ -1,0 +1,84 @@
+"""Which refused calls are tried again, and when: the policy of the C++ client (client/cpp/retry.h)."""
+
+from __future__ import annotations
+
+import enum
+import random
+import time
+from dataclasses import dataclass
+
+from crout.errors import CroutError
+
+
+class RetryClass(enum.Enum):
+    """What a second attempt could do."""
+
+    # The thing twice: only refusals before any effect, which are RESOURCE_EXHAUSTED and ABORTED with
+    # the server's delay.
+    REFUSED_ONLY = enum.auto()
+    # Nothing that the first did not: reads, and calls that a request_id makes so. UNAVAILABLE as well.
+    IDEMPOTENT = enum.auto()
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """How refused calls are tried again.
+
+    The server's delay goes before the exponential one; both end where the call's timeout does.
+
+    Attributes
+    ----------
+    max_attempts : int
+        1: never try again.
+    initial_backoff, max_backoff : float
+        Seconds before the second attempt, and most seconds before any; twice as long each time.
+    max_server_delay : float
+        What a server says is its own affair; how long a caller sleeps is not.
+    """
+
+    max_attempts: int = 4
+    initial_backoff: float = 0.05
+    max_backoff: float = 5.0
+    max_server_delay: float = 30.0
+
+    def __post_init__(self) -> None:
+        if self.max_attempts < 1:
+            raise ValueError("max_attempts is less than 1")
+
+
+class Attempts:
+    """Counts the attempts of one call and watches its deadline."""
+
+    def __init__(self, policy: RetryPolicy, retry: RetryClass, timeout: float | None) -> None:
+        self._policy = policy
+        self._retry = retry
+        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self._made = 0
+
+    def begin(self) -> float | None:
+        """Count an attempt; the seconds that it has, None for no limit."""
+        self._made += 1
+        if self._deadline is None:
+            return None
+        return max(0.0, self._deadline - time.monotonic())
+
+    def delay_after(self, error: CroutError, repeatable: bool) -> float:
+        """Seconds to wait before the next attempt. Raises `error` where there is to be none."""
+        if not repeatable or self._made >= self._policy.max_attempts or not self._may_retry(error):
+            raise error
+        delay = self._delay(error.retry_delay)
+        if self._deadline is not None and time.monotonic() + delay >= self._deadline:
+            raise error
+        return delay
+
+    def _may_retry(self, error: CroutError) -> bool:
+        if error.code in ("RESOURCE_EXHAUSTED", "ABORTED"):
+            return error.retry_delay is not None
+        return error.code == "UNAVAILABLE" and self._retry is RetryClass.IDEMPOTENT
+
+    def _delay(self, asked: float | None) -> float:
+        """Spread, so that many who were refused at once do not come back at once."""
+        if asked is not None:
+            return min(asked, self._policy.max_server_delay) * random.uniform(1.0, 1.2)
+        backoff: float = self._policy.initial_backoff * 2 ** (self._made - 1)
+        return min(backoff, self._policy.max_backoff) * random.uniform(0.5, 1.0)

@@ -1,0 +1,115 @@
+"""Turns the status of a call into an exception that says what to do next.
+
+The details are google.rpc messages in the grpc-status-details-bin trailer. They are read with
+_wire, since a generated google.rpc would collide with the one of googleapis-common-protos in
+protobuf's registry.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import DecodeError
+
+from crout import _wire
+from crout.errors import (
+    Cancelled,
+    CroutError,
+    DeadlineExceeded,
+    HandleExpired,
+    InvalidRequest,
+    NotConverged,
+    NotSupported,
+    Overloaded,
+    ProtocolError,
+    Singular,
+    Unavailable,
+)
+
+_TRAILER = "grpc-status-details-bin"
+
+_CLASSES: dict[str, type[CroutError]] = {
+    "INVALID_ARGUMENT": InvalidRequest,
+    "OUT_OF_RANGE": InvalidRequest,
+    "FAILED_PRECONDITION": InvalidRequest,
+    "UNIMPLEMENTED": NotSupported,
+    "NOT_FOUND": HandleExpired,
+    "RESOURCE_EXHAUSTED": Overloaded,
+    "UNAVAILABLE": Unavailable,
+    "DEADLINE_EXCEEDED": DeadlineExceeded,
+    "CANCELLED": Cancelled,
+    "ABORTED": NotConverged,
+}
+
+_HINTS: dict[type[CroutError], str] = {
+    HandleExpired: "Factor the matrix again; to keep a factor, use `with client.lu_factor(A) as f`, "
+    "or give a longer lease=",
+    DeadlineExceeded: "Give the call a longer timeout=, or the client, or none",
+    Singular: "Look at the factor's info; factor a regular matrix, or solve in the least-squares "
+    "sense elsewhere",
+}
+
+
+def error_from(
+    code: str, message: str, trailers: Iterable[tuple[str, str | bytes]], address: str
+) -> CroutError:
+    """The exception for a status other than OK of a call to `address`."""
+    packed = b""
+    for key, value in trailers:
+        if key == _TRAILER and isinstance(value, bytes):
+            packed = value
+    # Details that cannot be read are no reason to hide the status.
+    reason, delay = "", None
+    details: dict[str, str] = {}
+    with contextlib.suppress(ProtocolError, DecodeError, UnicodeDecodeError):
+        reason, details, delay = _read_details(packed)
+    kind = _class_of(code, reason, delay)
+    hint = _hint_for(kind, reason, delay, address)
+    text = f"{message.rstrip('.')}. {hint}." if hint else message
+    return kind(text, code=code, reason=reason, details=details, retry_delay=delay)
+
+
+def _class_of(code: str, reason: str, delay: float | None) -> type[CroutError]:
+    if reason == "SINGULAR_MATRIX":
+        return Singular
+    if code == "ABORTED" and delay is not None:
+        return Overloaded  # Another call with this request_id is under way.
+    return _CLASSES.get(code, CroutError)
+
+
+def _hint_for(kind: type[CroutError], reason: str, delay: float | None, address: str) -> str:
+    if kind is Unavailable and not reason:
+        return f"Is croutd running at {address}? Start it there, or connect to where it is"
+    if kind is Overloaded and delay is None:
+        return "Release factors, factor a smaller matrix, or give the server more memory"
+    if kind is Overloaded:
+        return f"Try again in {delay:.3g} s"
+    return _HINTS.get(kind, "")
+
+
+def _read_details(packed: bytes) -> tuple[str, dict[str, str], float | None]:
+    """Reason, metadata and retry delay of a google.rpc.Status."""
+    reason = ""
+    details: dict[str, str] = {}
+    delay = None
+    for any_message in _wire.values(packed, 3):
+        kind = _text(any_message, 1).rpartition("/")[2]
+        value = b"".join(_wire.values(any_message, 2))
+        if kind == "google.rpc.ErrorInfo":
+            reason = _text(value, 1)
+            for entry in _wire.values(value, 3):
+                details[_text(entry, 1)] = _text(entry, 2)
+        elif kind == "google.rpc.RetryInfo":
+            for encoded in _wire.values(value, 1):
+                duration = Duration.FromString(encoded)
+                delay = max(0.0, duration.seconds + duration.nanos * 1e-9)
+        elif kind == "google.rpc.BadRequest":
+            for violation in _wire.values(value, 1):
+                details["field"] = _text(violation, 1)
+    return reason, details, delay
+
+
+def _text(message: bytes, number: int) -> str:
+    return b"".join(_wire.values(message, number)).decode()

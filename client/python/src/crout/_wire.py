@@ -1,0 +1,102 @@
+"""The one place that handles protobuf's wire format itself.
+
+So matrix bytes are copied once on their way into a message, and not at all out of one: a `bytes`
+field is written as key and length in front of the caller's memory, and handed out where gRPC
+received it. Both rely only on the encoding (https://protobuf.dev/programming-guides/encoding): a
+message is a sequence of fields in any order, and a length-delimited field is its key,
+(number << 3) | 2, then its length as a varint, then its bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from crout.errors import ProtocolError
+
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_LONGEST_VARINT = 10
+
+
+def bytes_field(number: int, length: int) -> bytes:
+    """What stands before the `length` bytes of field `number`."""
+    return _varint(number << 3 | _BYTES) + _varint(length)
+
+
+def split(message: bytes, number: int) -> tuple[bytes, list[memoryview]]:
+    """Separate a message from what its `bytes` field `number` holds.
+
+    Returns
+    -------
+    rest : bytes
+        The message without that field.
+    pieces : list of memoryview
+        The field's values in order; they refer to `message`.
+
+    Raises
+    ------
+    ProtocolError
+        The message is malformed.
+    """
+    rest = []
+    pieces = []
+    for field, start, value, end in _fields(memoryview(message)):
+        if field == number:
+            pieces.append(memoryview(message)[value:end])
+        else:
+            rest.append(message[start:end])
+    return b"".join(rest), pieces
+
+
+def _fields(view: memoryview) -> Iterator[tuple[int, int, int, int]]:
+    """Each field's number, and where it, its value and what follows start.
+
+    Only a length-delimited field has its number; of others, which no caller takes apart, it is 0.
+    """
+    position = 0
+    while position < len(view):
+        start = position
+        key, position = _read_varint(view, position)
+        number, kind = key >> 3, key & 7
+        if kind == _BYTES:
+            length, position = _read_varint(view, position)
+            value, position = position, position + length
+        else:
+            value = position
+            number = 0
+            if kind == _VARINT:
+                _, position = _read_varint(view, position)
+            elif kind in (_FIXED32, _FIXED64):
+                position += 4 if kind == _FIXED32 else 8
+            else:
+                raise _malformed()
+        if position > len(view):
+            raise _malformed()
+        yield number, start, value, position
+
+
+def values(message: bytes, number: int) -> list[bytes]:
+    """The values of length-delimited field `number`, in order."""
+    return [bytes(piece) for piece in split(message, number)[1]]
+
+
+def _varint(value: int) -> bytes:
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def _read_varint(view: memoryview, position: int) -> tuple[int, int]:
+    value = 0
+    for index in range(min(_LONGEST_VARINT, len(view) - position)):
+        byte = view[position + index]
+        value |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            return value, position + index + 1
+    raise _malformed()
+
+
+def _malformed() -> ProtocolError:
+    return ProtocolError("the server sent a malformed message")

@@ -1,0 +1,401 @@
+"""The same as `crout`, for asyncio.
+
+Every method that asks the server is awaited, those that yield are iterated with ``async for``, and
+`AsyncFactor.rcond` is awaited, too. What each takes, returns and raises stands with its namesake in
+`crout.Client` and `crout.Factor`. A client belongs to the loop of its first call. A sparse matrix is
+put into text, and a file read, between the messages of its upload, on the loop.
+
+    async with crout.aio.connect("localhost:50051") as c:
+        async with await c.lu_factor(A) as f:
+            x = await f.solve(b)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import datetime
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from crout import _condition, _lu, _options, _requests
+from crout._aio_transport import AsyncTransport
+from crout._call import Call
+from crout._renewal import pause
+from crout._retry import RetryPolicy
+from crout._series import right_hand_sides
+from crout._transport import Server
+from crout.client import Client, make_server
+from crout.errors import CroutError, HandleExpired
+from crout.factor import Factor, FactorView
+from crout.results import (
+    Complement,
+    Estimate,
+    FactorRecord,
+    Iterations,
+    ServerInfo,
+    SlogDet,
+    Solution,
+)
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+    from crout._options import (
+        FactorAndSolveOptions,
+        FactorizeOptions,
+        Lease,
+        LuFactorOptions,
+        RefactorOptions,
+        SchurOptions,
+        SolveOptions,
+    )
+
+__all__ = ["AsyncClient", "AsyncFactor", "connect"]
+
+Array = npt.NDArray[Any]
+T = TypeVar("T")
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def connect(
+    address: str = "127.0.0.1:50051",
+    tenant: str | None = None,
+    timeout: float | None = None,
+    *,
+    retry: RetryPolicy | None = None,
+) -> AsyncClient:
+    """As `crout.connect`; not awaited."""
+    return AsyncClient(make_server(address, tenant, timeout, retry))
+
+
+def _like(namesake: Any) -> Callable[[_F], _F]:
+    """Show the signature and the docstring of the synchronous function."""
+
+    def decorate(function: _F) -> _F:
+        signature = getattr(namesake, "__signature__", None)
+        if signature is not None:
+            function.__signature__ = signature  # type: ignore[attr-defined]
+        function.__doc__ = namesake.__doc__
+        return function
+
+    return decorate
+
+
+class AsyncFactor(FactorView):
+    """An LU factorization on the server, as `crout.Factor`."""
+
+    def __init__(self, client: AsyncClient, record: FactorRecord, lease: Lease | None = None) -> None:
+        super().__init__(record, lease)
+        self._client = client
+        self._renewal: asyncio.Task[None] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the renewal, which is the original's."""
+        return {**self.__dict__, "_renewal": None}
+
+    async def __aenter__(self) -> Self:
+        """Renew the lease in the background until the block ends."""
+        if self._lease is None:
+            lease = (await self._client.server_info()).default_lease
+        else:
+            lease = _options.lease_seconds(self._lease)
+        self._renewal = asyncio.create_task(self._renew_while_held(lease))
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Release it. One that is gone already is as good."""
+        try:
+            await self.release()
+        except HandleExpired:
+            pass
+        except CroutError:
+            if error is None:
+                raise
+
+    async def _renew_while_held(self, lease: float) -> None:
+        failed = False
+        while True:
+            await asyncio.sleep(pause(lease, failed))
+            try:
+                await self._client.renew(self, lease)
+                failed = False
+            except HandleExpired:
+                return  # Its next use says so.
+            except CroutError:
+                failed = True
+
+    @overload
+    async def solve(
+        self, b: Any, *, full_output: Literal[False] = False, **options: Unpack[SolveOptions]
+    ) -> Array: ...
+    @overload
+    async def solve(
+        self, b: Any, *, full_output: Literal[True], **options: Unpack[SolveOptions]
+    ) -> Solution: ...
+    @overload
+    async def solve(
+        self, b: Any, *, full_output: bool, **options: Unpack[SolveOptions]
+    ) -> Array | Solution: ...
+
+    @_like(Factor.solve)
+    async def solve(
+        self, b: Any, *, full_output: bool = False, **options: Unpack[SolveOptions]
+    ) -> Array | Solution:
+        solution = await self._solve(b, **options)
+        return solution if full_output else solution.x
+
+    async def _solve(self, b: Any, **options: Any) -> Solution:
+        return await self._client._run(_requests.solve(self.record, b, **options))
+
+    @_like(Factor.refactor)
+    async def refactor(self, A: Any, **options: Unpack[RefactorOptions]) -> Self:
+        self.record = await self._client._run(_requests.refactorize(self.record, A, **options))
+        return self
+
+    @property
+    def rcond(self) -> Awaitable[float]:
+        """As `crout.Factor.rcond`; awaited."""
+        return self._rcond()
+
+    async def _rcond(self) -> float:
+        if self.record.rcond is None:
+            self.record = _condition.with_rcond(self.record, await self._inverse_norm())
+        assert self.record.rcond is not None
+        return self.record.rcond
+
+    async def _inverse_norm(self) -> float:
+        if self.info > 0:
+            return np.inf
+        steps = _condition.inverse_norm(self.n)
+        try:
+            b, trans = next(steps)
+            while True:
+                b, trans = steps.send(await self.solve(b, trans=trans, verify=False))
+        except StopIteration as end:
+            return float(end.value)
+
+    @_like(Factor.to_lu)
+    async def to_lu(self) -> tuple[Array, Array, Array]:
+        return (await self._download()).plu()
+
+    @_like(Factor.to_lu_piv)
+    async def to_lu_piv(self) -> tuple[Array, Array]:
+        return (await self._download()).lu_piv()
+
+    async def _download(self) -> _lu.PackedFactors:
+        return await self._client._run(_requests.get_factors(self.record))
+
+    @_like(Factor.slogdet)
+    async def slogdet(self) -> SlogDet:
+        return self.record.determinant or (await self._download()).slogdet()
+
+    @_like(Factor.det)
+    async def det(self) -> float:
+        sign, logarithm = await self.slogdet()
+        return float(sign * np.exp(logarithm))
+
+    @_like(Factor.iterations)
+    async def iterations(self) -> Iterations:
+        pages = [await self._client._run(_requests.get_iterations(self.handle, ""))]
+        while pages[-1].next_page_token:
+            token = pages[-1].next_page_token
+            pages.append(await self._client._run(_requests.get_iterations(self.handle, token)))
+        return _lu.iterations(pages)
+
+    @_like(Factor.describe)
+    async def describe(self) -> FactorRecord:
+        return await self._client.describe(self)
+
+    @_like(Factor.renew)
+    async def renew(self, lease: Lease | None = None) -> datetime.datetime:
+        end = await self._client.renew(self, lease)
+        self._lease = lease
+        if self._renewal is not None:
+            await self._stop_renewing()
+            await self.__aenter__()
+        return end
+
+    @_like(Factor.release)
+    async def release(self) -> None:
+        await self._stop_renewing()
+        await self._client.release(self)
+
+    async def _stop_renewing(self) -> None:
+        renewal, self._renewal = self._renewal, None
+        if renewal is not None:
+            renewal.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await renewal
+
+
+class AsyncClient:
+    """A connection to a server, from `connect`; as `crout.Client`."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._transport = AsyncTransport(server)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    @_like(Client.close)
+    async def close(self) -> None:
+        await self._transport.close()
+
+    def __repr__(self) -> str:
+        return f"<crout.aio.AsyncClient of {self._server.address}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return AsyncClient, (self._server,)
+
+    async def _run(self, call: Call[T]) -> T:
+        return await self._transport.run(call)
+
+    @_like(Client.lu_factor)
+    async def lu_factor(self, A: Any, **options: Unpack[LuFactorOptions]) -> AsyncFactor:
+        record = await self._run(_requests.factorize(A, **options))
+        return AsyncFactor(self, record, options.get("lease"))
+
+    @overload
+    async def solve(
+        self,
+        A: Any,
+        b: Any,
+        *,
+        full_output: Literal[False] = False,
+        **options: Unpack[FactorAndSolveOptions],
+    ) -> Array: ...
+    @overload
+    async def solve(
+        self,
+        A: Any,
+        b: Any,
+        *,
+        full_output: Literal[True],
+        **options: Unpack[FactorAndSolveOptions],
+    ) -> Solution: ...
+    @overload
+    async def solve(
+        self, A: Any, b: Any, *, full_output: bool, **options: Unpack[FactorAndSolveOptions]
+    ) -> Array | Solution: ...
+
+    @_like(Client.solve)
+    async def solve(
+        self,
+        A: Any,
+        b: Any,
+        *,
+        full_output: bool = False,
+        **options: Unpack[FactorAndSolveOptions],
+    ) -> Array | Solution:
+        solution = await self._run(_requests.factorize_and_solve(A, b, **options))
+        return solution if full_output else solution.x
+
+    @_like(Client.lu_solve)
+    async def lu_solve(
+        self,
+        f: AsyncFactor | str,
+        b: Any,
+        trans: _options.Trans = 0,
+        **options: Any,
+    ) -> Array:
+        factor = await self.factor(f) if isinstance(f, str) else f
+        return (await factor._solve(b, trans=trans, **options)).x
+
+    @_like(Client.schur_complement)
+    async def schur_complement(
+        self, A: Any, leading_order: int, **options: Unpack[SchurOptions]
+    ) -> tuple[Complement, AsyncFactor]:
+        complement = await self._run(_requests.schur_complement(A, leading_order, **options))
+        return complement, AsyncFactor(self, complement.record, options.get("lease"))
+
+    @_like(Client.slogdet)
+    async def slogdet(self, A: Any, **options: Unpack[FactorizeOptions]) -> SlogDet:
+        options["determinant"] = True
+        factor = await self.lu_factor(A, **options)
+        try:
+            return await factor.slogdet()
+        finally:
+            await factor.release()
+
+    @_like(Client.det)
+    async def det(self, A: Any, **options: Unpack[FactorizeOptions]) -> float:
+        sign, logarithm = await self.slogdet(A, **options)
+        return float(sign * np.exp(logarithm))
+
+    @_like(Client.series)
+    async def series(
+        self, matrices: Iterable[Any], rhs: Any, **options: Unpack[FactorizeOptions]
+    ) -> AsyncIterator[Solution]:
+        factor: AsyncFactor | None = None
+        try:
+            for A, b in zip(matrices, right_hand_sides(rhs), strict=False):
+                if factor is None:
+                    factor = await (await self.lu_factor(A, **options)).__aenter__()
+                else:
+                    await factor.refactor(A, **options)
+                solution = await factor.solve(b, full_output=True)
+                yield dataclasses.replace(solution, factor=factor.record)
+        finally:
+            if factor is not None:
+                await factor.__aexit__(None, None, None)
+
+    @_like(Client.factors)
+    async def factors(self, name: str = "") -> AsyncIterator[AsyncFactor]:
+        token = ""
+        while True:
+            page = await self._run(_requests.list_factors(name, token))
+            for record in page.records:
+                yield AsyncFactor(self, record)
+            token = page.next_page_token
+            if not token:
+                return
+
+    @_like(Client.factor)
+    async def factor(self, handle: str) -> AsyncFactor:
+        return AsyncFactor(self, await self.describe(handle))
+
+    @_like(Client.describe)
+    async def describe(self, f: AsyncFactor | str) -> FactorRecord:
+        return await self._run(_requests.describe(_handle(f)))
+
+    @_like(Client.renew)
+    async def renew(self, f: AsyncFactor | str, lease: Lease | None = None) -> datetime.datetime:
+        return await self._run(_requests.renew(_handle(f), lease))
+
+    @_like(Client.release)
+    async def release(self, f: AsyncFactor | str) -> None:
+        await self._run(_requests.release(_handle(f)))
+
+    @_like(Client.estimate)
+    async def estimate(
+        self, n: int, matrix_dtype: npt.DTypeLike = float, **options: Unpack[FactorizeOptions]
+    ) -> Estimate:
+        return await self._run(_requests.estimate(n, matrix_dtype, **options))
+
+    @_like(Client.server_info)
+    async def server_info(self) -> ServerInfo:
+        return await self._run(_requests.server_info())
+
+
+def _handle(f: AsyncFactor | str) -> str:
+    return f if isinstance(f, str) else f.handle

@@ -1,0 +1,379 @@
+"""A connection to a server."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import threading
+import weakref
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from crout import _options, _requests
+from crout._call import Call
+from crout._renewal import Renewals
+from crout._retry import RetryPolicy
+from crout._series import right_hand_sides
+from crout._transport import Server, Transport
+from crout.factor import Factor
+from crout.results import Complement, Estimate, FactorRecord, ServerInfo, SlogDet, Solution
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+    from crout._options import (
+        FactorAndSolveOptions,
+        FactorizeOptions,
+        Lease,
+        LuFactorOptions,
+        SchurOptions,
+    )
+
+Array = npt.NDArray[Any]
+T = TypeVar("T")
+
+
+def connect(
+    address: str = "127.0.0.1:50051",
+    tenant: str | None = None,
+    timeout: float | None = None,
+    *,
+    retry: RetryPolicy | None = None,
+) -> Client:
+    """Connect to a Crout server; the connection is made by the first call.
+
+    Parameters
+    ----------
+    address : str
+        "host:port" or "unix:PATH".
+    tenant : str, optional
+        Whose factors these are; at most 64 of [A-Za-z0-9_.-]. The server's default unless given.
+    timeout : float, optional
+        Seconds for each call, repetitions included; None for no limit.
+    retry : RetryPolicy, optional
+        How refused calls are tried again.
+
+    Returns
+    -------
+    Client
+    """
+    return Client(make_server(address, tenant, timeout, retry))
+
+
+def make_server(address: str, tenant: str | None, timeout: float | None, retry: RetryPolicy | None) -> Server:
+    """What `connect` was given, checked."""
+    if not address:
+        raise ValueError("the server's address is empty")
+    if timeout is not None and timeout <= 0:
+        raise ValueError(f"the timeout is {timeout} s: give a positive one, or None for none")
+    return Server(address, tenant, timeout, retry or RetryPolicy())
+
+
+class Client:
+    """A connection to a server, from `connect`.
+
+    It may be used by several threads at once, and pickled: a process makes one connection of all the
+    copies that it gets. Used as a context manager it is closed at the end.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._transport = Transport(server)
+        self._renewals = Renewals(lambda handle, lease: self.renew(handle, lease))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection. Factors stay on the server until their leases end."""
+        self._renewals.close()
+        self._transport.close()
+
+    def __repr__(self) -> str:
+        return f"<crout.Client of {self._server.address}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _client_of, (self._server,)
+
+    def _run(self, call: Call[T]) -> T:
+        return self._transport.run(call)
+
+    @_options.takes(
+        _options.cache_options,
+        _requests.request_id_option,
+        _options.factorize_options,
+        _options.call_options,
+    )
+    def lu_factor(self, A: Any, **options: Unpack[LuFactorOptions]) -> Factor:
+        """Factor a square matrix, P A = L U; the factors stay on the server.
+
+        Parameters
+        ----------
+        A : array_like, sparse matrix or path, shape (n, n)
+            A NumPy array (C- and Fortran-ordered ones go without a copy), anything with DLPack or
+            ``__array__`` (PyTorch, CuPy, ...), a scipy.sparse matrix, or the path of a Matrix Market
+            file, plain or gzipped. Integers are converted to float64, float16 to float32.
+        name : str
+            To find it by; at most 128 bytes of UTF-8.
+        lease : str, float or timedelta, optional
+            How long the factor lives unless it is used: "90s", "10m", "1h", or seconds. The server's
+            default, often an hour, unless given.
+        request_id : str
+            Makes the call safe to repeat after a lost connection: whoever asks with the same id gets
+            the same factor. The server then goes on with it though the caller is gone.
+        algorithm : str
+            As `ServerInfo.devices` names them; "auto" for the fastest that pivots.
+        device : str
+            "host", "cuda:0", ...; where it is done first unless given.
+        dtype : dtype
+            Of L and U, float32 or float64; A's unless given. Solves with float32 factors are refined
+            to A's accuracy by ``refine=``.
+        equilibrate : bool or "auto"
+            Scale rows and columns before factoring, transparently to solves.
+        keep_matrix : bool
+            Keep A too, as verification, refinement and error bounds need.
+        rcond : bool
+            Estimate the reciprocal condition number along with it.
+        determinant : bool
+            Compute the determinant.
+        parameters : mapping, optional
+            Of the method: pivot_rule ("partial", "interval", "threshold"), interval, threshold,
+            tolerance, section_size, block_size, sweep_limit.
+        timeout : float, optional
+            Seconds for the whole call, repetitions included; the client's unless given.
+        progress : callable or bool
+            Called with a `Progress` now and then, from any thread; True: a bar of tqdm.
+
+        Returns
+        -------
+        Factor
+            Of a singular matrix too, as in SciPy: ``info > 0``, and a `LinAlgWarning`, which there
+            also is where growth, quality or condition are poor.
+
+        Raises
+        ------
+        InvalidRequest
+            A is not square or not finite, or an option makes no sense.
+        NotSupported
+            The server has no such method, or not for A's type (complex numbers, as yet).
+        Overloaded
+            After the server asked for patience more often than the `RetryPolicy` has it.
+        Unavailable, DeadlineExceeded, NotConverged, ProtocolError
+        """
+        record = self._run(_requests.factorize(A, **options))
+        return Factor(self, record, options.get("lease"))
+
+    @overload
+    def solve(
+        self,
+        A: Any,
+        b: Any,
+        *,
+        full_output: Literal[False] = False,
+        **options: Unpack[FactorAndSolveOptions],
+    ) -> Array: ...
+    @overload
+    def solve(
+        self,
+        A: Any,
+        b: Any,
+        *,
+        full_output: Literal[True],
+        **options: Unpack[FactorAndSolveOptions],
+    ) -> Solution: ...
+    @overload
+    def solve(
+        self, A: Any, b: Any, *, full_output: bool, **options: Unpack[FactorAndSolveOptions]
+    ) -> Array | Solution: ...
+
+    @_options.takes(
+        _options.solve_options,
+        _requests.overwrite_option,
+        _options.factorize_options,
+        _options.call_options,
+    )
+    def solve(
+        self,
+        A: Any,
+        b: Any,
+        *,
+        full_output: bool = False,
+        **options: Unpack[FactorAndSolveOptions],
+    ) -> Array | Solution:
+        """Factor A and solve A x = b in one call; no factor stays behind.
+
+        Parameters
+        ----------
+        A, b
+            As in `lu_factor` and `Factor.solve`.
+        full_output : bool
+            Return a `Solution`, with errors, timings and the factor's numbers, instead of x alone.
+        **options
+            Of `lu_factor`, without those of its cache, and of `Factor.solve`.
+
+        Returns
+        -------
+        ndarray, shape of b
+            Or the `Solution` that has it as ``x``.
+
+        Raises
+        ------
+        Singular
+            A is; ``error.factor`` says where.
+        InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
+        """
+        solution = self._run(_requests.factorize_and_solve(A, b, **options))
+        return solution if full_output else solution.x
+
+    @_options.takes(_options.solve_options, _requests.overwrite_option, _options.call_options)
+    def lu_solve(self, f: Factor | str, b: Any, trans: _options.Trans = 0, **options: Any) -> Array:
+        """Solve with a factor, or a handle, as `scipy.linalg.lu_solve`; see `Factor.solve`."""
+        factor = self.factor(f) if isinstance(f, str) else f
+        return factor._solve(b, trans=trans, **options).x
+
+    @_options.takes(_options.cache_options, _options.factorize_options, _options.call_options)
+    def schur_complement(
+        self, A: Any, leading_order: int, **options: Unpack[SchurOptions]
+    ) -> tuple[Complement, Factor]:
+        """Eliminate the leading block: S = A22 - A21 A11^-1 A12.
+
+        Parameters
+        ----------
+        A : array_like, sparse matrix or path, shape (n, n)
+            [A11 A12; A21 A22].
+        leading_order : int
+            Order of A11, 0 to n.
+        **options
+            Of `lu_factor`, for A11.
+
+        Returns
+        -------
+        complement : Complement
+            S, of shape (n - leading_order, n - leading_order), and how far it can be trusted.
+        factor : Factor
+            Of A11, which stays on the server.
+
+        Raises
+        ------
+        Singular
+            A11 is.
+        InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
+        """
+        complement = self._run(_requests.schur_complement(A, leading_order, **options))
+        return complement, Factor(self, complement.record, options.get("lease"))
+
+    @_options.takes(_options.factorize_options, _options.call_options)
+    def slogdet(self, A: Any, **options: Unpack[FactorizeOptions]) -> SlogDet:
+        """Sign and logarithm of the determinant of A, as `numpy.linalg.slogdet`; no factor stays."""
+        options["determinant"] = True
+        factor = self.lu_factor(A, **options)
+        try:
+            return factor.slogdet()
+        finally:
+            factor.release()
+
+    @_options.takes(_options.factorize_options, _options.call_options)
+    def det(self, A: Any, **options: Unpack[FactorizeOptions]) -> float:
+        """The determinant of A, which overflows early: see `slogdet`."""
+        sign, logarithm = self.slogdet(A, **options)
+        return float(sign * np.exp(logarithm))
+
+    def series(
+        self, matrices: Iterable[Any], rhs: Any, **options: Unpack[FactorizeOptions]
+    ) -> Iterator[Solution]:
+        """Solve with one matrix after another, each of which replaces the factor of the one before.
+
+        Parameters
+        ----------
+        matrices : iterable of array_like, sparse matrix or path, shape (n, n)
+            They may be made while the series runs.
+        rhs : array_like, shape (n,) or (n, nrhs), or iterator of such
+            The same for all, or one for each.
+        **options
+            Of each factorization, as in `lu_factor`.
+
+        Yields
+        ------
+        Solution
+            ``x``, ``backward_error``, ..., and ``factor``, the record of that matrix's factor. When
+            the series ends, or is closed, its factor is released.
+        """
+        factor: Factor | None = None
+        try:
+            for A, b in zip(matrices, right_hand_sides(rhs), strict=False):
+                if factor is None:
+                    factor = self.lu_factor(A, **options).__enter__()
+                else:
+                    factor.refactor(A, **options)
+                solution = factor.solve(b, full_output=True)
+                yield dataclasses.replace(solution, factor=factor.record)
+        finally:
+            if factor is not None:
+                factor.__exit__(None, None, None)
+
+    def factors(self, name: str = "") -> Iterator[Factor]:
+        """The tenant's factors, newest first; of this name alone, if one is given."""
+        token = ""
+        while True:
+            page = self._run(_requests.list_factors(name, token))
+            for record in page.records:
+                yield Factor(self, record)
+            token = page.next_page_token
+            if not token:
+                return
+
+    def factor(self, handle: str) -> Factor:
+        """The factor of a handle. Raises `HandleExpired` where the server has none."""
+        return Factor(self, self.describe(handle))
+
+    def describe(self, f: Factor | str) -> FactorRecord:
+        """What the server knows now of a factor, or a handle."""
+        return self._run(_requests.describe(_handle(f)))
+
+    def renew(self, f: Factor | str, lease: Lease | None = None) -> datetime.datetime:
+        """Give a lease another length, counted from now; when it ends, on the server's clock."""
+        return self._run(_requests.renew(_handle(f), lease))
+
+    def release(self, f: Factor | str) -> None:
+        """Drop a factor. Raises `HandleExpired` where the server has none."""
+        self._run(_requests.release(_handle(f)))
+
+    @_options.takes(_options.factorize_options)
+    def estimate(
+        self, n: int, matrix_dtype: npt.DTypeLike = float, **options: Unpack[FactorizeOptions]
+    ) -> Estimate:
+        """Bytes and seconds that `lu_factor` of an n x n matrix of that type would take."""
+        return self._run(_requests.estimate(n, matrix_dtype, **options))
+
+    def server_info(self) -> ServerInfo:
+        """The server's version, devices and limits."""
+        return self._run(_requests.server_info())
+
+
+def _handle(f: Factor | str) -> str:
+    return f if isinstance(f, str) else f.handle
+
+
+_unpickled: weakref.WeakValueDictionary[Server, Client] = weakref.WeakValueDictionary()
+_unpickled_lock = threading.Lock()
+
+
+def _client_of(server: Server) -> Client:
+    """The client of this process for what was pickled in another."""
+    with _unpickled_lock:
+        client = _unpickled.get(server)
+        if client is None:
+            client = _unpickled[server] = Client(server)
+        return client

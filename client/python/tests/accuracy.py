@@ -1,0 +1,25 @@
+"""What counts as right."""
+
+import numpy as np
+
+
+def backward_error(A, x, b):
+    """Largest over the columns of |b - A x| / (|A| |x| + |b|), in the infinity-norm and float64."""
+    A, x, b = (np.asarray(part, float) for part in (A, x, b))
+    x, b = x.reshape(len(A), -1), b.reshape(len(A), -1)
+    scale = np.abs(A).sum(axis=1).max(initial=0) * np.abs(x).max(axis=0, initial=0)
+    scale = scale + np.abs(b).max(axis=0, initial=0)
+    return (np.abs(b - A @ x).max(axis=0, initial=0) / np.where(scale == 0, 1, scale)).max(initial=0)
+
+
+def assert_solves(A, x, b, dtype=float):
+    """X is as good as LAPACK's tests want it in that type."""
+    assert backward_error(A, x, b) <= 30 * max(len(A), 1) * np.finfo(dtype).eps
+
+
+def assert_close(actual, expected, dtype=float, factor=100):
+    """As close as some operations in that type leave it, in the largest entry."""
+    expected = np.asarray(expected)
+    assert actual.shape == expected.shape
+    scale = max(np.abs(expected).max(initial=0), 1)
+    assert np.abs(actual - expected).max(initial=0) <= factor * np.finfo(dtype).eps * scale

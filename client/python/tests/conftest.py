@@ -1,0 +1,57 @@
+import os
+
+import numpy as np
+import pytest
+from daemon import Daemon
+
+import crout
+
+
+@pytest.fixture(scope="session")
+def program():
+    path = os.environ.get("CROUT_CROUTD_TEST")
+    if path is None:
+        pytest.exit("CROUT_CROUTD_TEST is to be the path of a croutd_test: build/ci/tests/e2e/croutd_test", 2)
+    return path
+
+
+@pytest.fixture(scope="session")
+def shared_daemon(program, tmp_path_factory):
+    """For tests that neither hold it nor move its clock."""
+    daemon = Daemon(program, tmp_path_factory.mktemp("croutd"))
+    yield daemon
+    daemon.stop()
+
+
+@pytest.fixture
+def daemon(program, tmp_path):
+    """For a test that does with it what it likes."""
+    daemon = Daemon(program, tmp_path)
+    yield daemon
+    daemon.stop()
+
+
+@pytest.fixture
+def address(shared_daemon):
+    return shared_daemon.address
+
+
+@pytest.fixture
+def client(address):
+    with crout.connect(address, timeout=60) as client:
+        yield client
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(7)
+
+
+@pytest.fixture
+def regular(rng):
+    """A well-conditioned matrix without symmetry."""
+
+    def make(n, dtype=float):
+        return (rng.standard_normal((n, n)) + n * np.eye(n)).astype(dtype)
+
+    return make

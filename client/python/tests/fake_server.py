@@ -1,0 +1,77 @@
+"""A server that answers as a test wants."""
+
+import threading
+from concurrent import futures
+
+import grpc
+from google.protobuf.any_pb2 import Any
+from google.protobuf.duration_pb2 import Duration
+
+
+class FakeServer(grpc.GenericRpcHandler):
+    """Answers call after call with `replies`: a list of messages each, or a status.
+
+    Attributes
+    ----------
+    address : str
+    requests : list of list of bytes
+        What came, call by call.
+    """
+
+    def __init__(self, *replies):
+        self._replies = list(replies)
+        self._lock = threading.Lock()
+        self.requests = []
+        self._server = grpc.server(futures.ThreadPoolExecutor(4), handlers=[self])
+        self.address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
+        self._server.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self._server.stop(None).wait()
+
+    def service(self, details):
+        return grpc.stream_stream_rpc_method_handler(self._answer)
+
+    def _answer(self, requests, context):
+        received = list(requests)
+        with self._lock:
+            self.requests.append(received)
+            reply = self._replies.pop(0)
+        if isinstance(reply, Status):
+            reply.end(context)
+        yield from reply
+
+
+class Status:
+    def __init__(self, code, message="no", *, details=b""):
+        self._code, self._message, self._details = code, message, details
+
+    def end(self, context):
+        context.set_trailing_metadata([("grpc-status-details-bin", self._details)])
+        context.abort(self._code, self._message)
+
+
+def field(number, value):
+    """A length-delimited field of at most 16 KiB."""
+    value = value.encode() if isinstance(value, str) else value
+    size = len(value)
+    length = bytes([size]) if size < 128 else bytes([size & 0x7F | 0x80, size >> 7])
+    return bytes([number << 3 | 2]) + length + value
+
+
+def status_details(reason, metadata=None, delay=None, bad_field=None):
+    """A google.rpc.Status with what Crout sends."""
+    entries = b"".join(field(3, field(1, key) + field(2, value)) for key, value in (metadata or {}).items())
+    parts = [("ErrorInfo", field(1, reason) + field(2, "crout") + entries)]
+    if delay is not None:
+        duration = Duration(seconds=int(delay), nanos=round(delay % 1 * 1e9))
+        parts.append(("RetryInfo", field(1, duration.SerializeToString())))
+    if bad_field is not None:
+        parts.append(("BadRequest", field(1, field(1, bad_field))))
+    return b"".join(
+        field(3, Any(type_url=f"type.googleapis.com/google.rpc.{name}", value=value).SerializeToString())
+        for name, value in parts
+    )

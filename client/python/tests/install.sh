@@ -1,0 +1,9 @@
+#!/bin/bash
+# Installs the client into a fresh virtual environment, with nothing but what the system has.
+#
+# usage: install.sh PYTHON DIRECTORY     PYTHON has grpcio, protobuf, numpy, setuptools and wheel
+set -euo pipefail
+package=$(realpath "$(dirname "${BASH_SOURCE[0]}")/..")
+"$1" -m venv --clear --system-site-packages "$2"
+"$2/bin/pip" install --quiet --no-index --no-build-isolation --no-deps "$package"
+"$2/bin/python" -c 'import crout; print("crout", crout.__version__, "in", crout.__file__)'

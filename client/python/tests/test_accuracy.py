@@ -1,0 +1,22 @@
+"""The comparisons themselves can fail."""
+
+import numpy as np
+import pytest
+from accuracy import assert_close, assert_solves
+
+
+def test_a_perturbed_solution_is_refused(regular):
+    A, x = regular(10), np.ones(10)
+    assert_solves(A, x, A @ x)
+    x[3] += 1e-9
+    with pytest.raises(AssertionError):
+        assert_solves(A, x, A @ np.ones(10))
+
+
+def test_a_perturbed_entry_is_refused():
+    expected = np.arange(6.0).reshape(2, 3)
+    assert_close(expected + 1e-16, expected)
+    with pytest.raises(AssertionError):
+        assert_close(expected + 1e-9, expected)
+    with pytest.raises(AssertionError):
+        assert_close(expected.T, expected)

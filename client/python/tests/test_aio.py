@@ -1,0 +1,147 @@
+"""The same, awaited."""
+
+import asyncio
+import functools
+import inspect
+
+import numpy as np
+import pytest
+from accuracy import assert_close, assert_solves
+from daemon import PATIENCE
+
+import crout
+import crout.aio
+
+
+def run(test):
+    """Run a coroutine function as a test, so that no plugin is needed."""
+
+    @functools.wraps(test)
+    def wrapped(*args, **kwargs):
+        asyncio.run(asyncio.wait_for(test(*args, **kwargs), PATIENCE))
+
+    return wrapped
+
+
+def _public(kind):
+    return {name for name in dir(kind) if not name.startswith("_")}
+
+
+def test_the_surface_is_the_same():
+    assert _public(crout.aio.AsyncClient) == _public(crout.Client)
+    # SciPy's operators cannot be awaited.
+    assert _public(crout.aio.AsyncFactor) == _public(crout.Factor) - {"as_linear_operator"}
+    pairs = [(crout.aio.AsyncClient, crout.Client), (crout.aio.AsyncFactor, crout.Factor)]
+    for ours, theirs in pairs:
+        for name in _public(ours):
+            mine, other = getattr(ours, name), getattr(theirs, name)
+            if callable(mine):
+                assert list(inspect.signature(mine).parameters) == list(inspect.signature(other).parameters)
+                assert mine.__doc__ == other.__doc__ is not None, name
+
+
+def test_help_shows_the_keywords():
+    parameters = inspect.signature(crout.aio.AsyncClient.lu_factor).parameters
+    assert {"A", "name", "lease", "algorithm", "rcond", "timeout", "progress"} <= set(parameters)
+    assert inspect.signature(crout.Factor.solve).parameters["refine"].default == 0
+
+
+@run
+async def test_factor_and_solve(address, regular):
+    A, B, b = regular(30), regular(30), np.ones((30, 2))
+    async with crout.aio.connect(address) as c:
+        async with await c.lu_factor(A, name="aio", lease="1m", determinant=True) as f:
+            assert_solves(A, await f.solve(b), b)
+            assert_solves(A.T, await c.lu_solve(f, b, trans=1), b)
+            assert_solves(A, await c.lu_solve(f.handle, b), b)
+            assert (await f.solve(b, full_output=True)).backward_error < 1e-14
+            assert_close(np.linalg.multi_dot(await f.to_lu()), A)
+            assert (await f.to_lu_piv())[1].shape == (30,)
+            assert await f.rcond == pytest.approx(crout.connect(address).lu_factor(A).rcond)
+            assert tuple(await f.slogdet()) == pytest.approx(tuple(np.linalg.slogdet(A)))
+            assert await f.det() == pytest.approx(await c.det(A))
+            assert await f.refactor(B) is f
+            assert (await f.describe()).version == 2
+            assert f.handle in [listed.handle async for listed in c.factors("aio")]
+            assert await f.renew("1h") > f.record.lease_expire_time
+            assert not f._renewal.done()
+        with pytest.raises(crout.HandleExpired):
+            await f.solve(b)
+        assert_solves(A, await c.solve(A, b), b)
+        complement, _ = await c.schur_complement(A, 10)
+        assert complement.S.shape == (20, 20)
+        steps = [step async for step in c.series([A, B], b)]
+        assert [step.factor.version for step in steps] == [1, 2]
+        icm = await c.lu_factor(A, algorithm="icm")
+        assert (await icm.iterations()).sweeps.size >= 1
+        assert (await c.estimate(100)).fits
+        assert (await c.server_info()).devices
+
+
+@run
+async def test_many_messages_many_calls(address, regular, rng):
+    A = regular(500)
+    async with crout.aio.connect(address) as c:
+        f = await c.lu_factor(A)
+        sides = [rng.standard_normal((500, 300)) for _ in range(8)]
+        for x, b in zip(await asyncio.gather(*map(f.solve, sides)), sides, strict=True):
+            assert_solves(A, x, b)
+
+
+@run
+async def test_a_block_renews_the_lease(address, monkeypatch):
+    monkeypatch.setattr("crout.aio.pause", lambda lease, failed=False: 0.01)
+    async with crout.aio.connect(address) as c, await c.lu_factor(np.eye(3), lease="1h") as f:
+        first = f.record.lease_expire_time
+        while (await f.describe()).lease_expire_time <= first:
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("n", [3, 600], ids=["one message", "many"])
+@run
+async def test_cancellation_ends_the_call_on_the_server(daemon, n):
+    async with crout.aio.connect(daemon.address) as c:
+        daemon.hold("scheduler.job")
+        task = asyncio.create_task(c.lu_factor(np.eye(n)))
+        await asyncio.to_thread(daemon.await_reached, "scheduler.job", 1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.to_thread(daemon.await_ended, "Factorize", "CANCELLED")
+        daemon.release("scheduler.job")
+        while any(device.streams_busy for device in (await c.server_info()).devices):
+            await asyncio.sleep(0.01)
+        assert [f async for f in c.factors()] == []
+
+
+@run
+async def test_an_unreadable_file_ends_the_call(address, tmp_path):
+    path = tmp_path / "A.mtx"
+    path.mkdir()  # Exists, and cannot be read.
+    async with crout.aio.connect(address) as c:
+        with pytest.raises(IsADirectoryError):
+            await c.lu_factor(path)
+
+
+@run
+async def test_a_callback_that_raises_ends_a_long_upload(address, regular):
+    def refuse(progress):
+        if progress.bytes_sent > 2 << 20:
+            raise KeyError("no")
+
+    async with crout.aio.connect(address) as c:
+        with pytest.raises(KeyError):
+            await c.lu_factor(regular(700), progress=refuse)
+
+
+@run
+async def test_errors_are_the_same(address):
+    async with crout.aio.connect(address) as c:
+        with pytest.raises(crout.InvalidRequest):
+            await c.lu_factor(np.ones((2, 3)))
+        with pytest.raises(crout.Singular):
+            await c.solve(np.ones((2, 2)), np.ones(2))
+    with pytest.raises(crout.CroutError, match="connect anew"):
+        await c.server_info()
+    with pytest.raises(crout.Unavailable, match="Is croutd running"):
+        await crout.aio.connect("127.0.0.1:1", retry=crout.RetryPolicy(1)).server_info()

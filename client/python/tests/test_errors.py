@@ -1,0 +1,267 @@
+"""Statuses, repetitions, and replies that contradict the contract."""
+
+import asyncio
+import math
+import pickle
+import time
+
+import grpc
+import numpy as np
+import pytest
+from fake_server import FakeServer, Status, status_details
+
+import crout
+import crout.aio
+from crout._retry import Attempts, RetryClass
+from crout._status import error_from
+from crout.v1 import factor_pb2, matrix_pb2
+from crout.v1 import factorization_service_pb2 as service
+
+QUICK = crout.RetryPolicy(initial_backoff=1e-3, max_backoff=1e-3)
+FULL = Status(
+    grpc.StatusCode.RESOURCE_EXHAUSTED,
+    "the queue is full",
+    details=status_details("QUEUE_FULL", {"device": "host"}, delay=0.02),
+)
+LOST = Status(grpc.StatusCode.UNAVAILABLE, "lost")
+
+
+def factor(n=2, **fields):
+    return factor_pb2.Factor(
+        handle="h", version=1, n=n, factor_dtype=2, matrix_dtype=2, unit_diagonal=1, **fields
+    )
+
+
+def made(**fields):
+    return [service.FactorizeResponse(factor=factor(**fields)).SerializeToString()]
+
+
+def connect(server, retry=QUICK):
+    return crout.connect(server.address, timeout=30, retry=retry)
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "delay", "kind"),
+    [
+        ("INVALID_ARGUMENT", "INVALID_ARGUMENT", None, crout.InvalidRequest),
+        ("FAILED_PRECONDITION", "SINGULAR_MATRIX", None, crout.Singular),
+        ("FAILED_PRECONDITION", "SHAPE_MISMATCH", None, crout.InvalidRequest),
+        ("NOT_FOUND", "HANDLE_EVICTED", None, crout.HandleExpired),
+        ("RESOURCE_EXHAUSTED", "QUEUE_FULL", 1.5, crout.Overloaded),
+        ("RESOURCE_EXHAUSTED", "MEMORY_EXHAUSTED", None, crout.Overloaded),
+        ("ABORTED", "REQUEST_IN_PROGRESS", 0.25, crout.Overloaded),
+        ("ABORTED", "ABORTED", None, crout.NotConverged),
+        ("UNAVAILABLE", "DRAINING", None, crout.Unavailable),
+        ("DEADLINE_EXCEEDED", "UPLOAD_SLOW", None, crout.DeadlineExceeded),
+        ("CANCELLED", "CANCELLED", None, crout.Cancelled),
+        ("UNIMPLEMENTED", "UNIMPLEMENTED", None, crout.NotSupported),
+        ("DATA_LOSS", "DATA_LOSS", None, crout.CroutError),
+    ],
+)
+def test_statuses(code, reason, delay, kind):
+    packed = status_details(reason, {"limit": "7"}, delay, bad_field="header.handle")
+    error = error_from(code, "what happened", [("grpc-status-details-bin", packed)], "here:1")
+    assert type(error) is kind
+    assert (error.code, error.reason, error.retry_delay) == (code, reason, delay)
+    assert error.details == {"limit": "7", "field": "header.handle"}
+    assert str(error).startswith("what happened")
+    copy = pickle.loads(pickle.dumps(error))
+    assert (type(copy), str(copy), copy.reason, copy.retry_delay) == (kind, str(error), reason, delay)
+
+
+@pytest.mark.parametrize("packed", [b"\xff", b"\x1a\x7f", b"\x1a\x02\x0a\x00", bytes(range(256))])
+def test_details_that_cannot_be_read_do_not_hide_the_status(packed):
+    error = error_from("NOT_FOUND", "gone", [("grpc-status-details-bin", packed)], "here:1")
+    assert type(error) is crout.HandleExpired
+
+
+def test_the_servers_delay_is_obeyed():
+    with FakeServer(FULL, FULL, made()) as server, connect(server) as c:
+        begin = time.monotonic()
+        assert c.lu_factor(np.eye(2)).handle == "h"
+        assert time.monotonic() - begin >= 0.04
+        assert server.requests[0] == server.requests[1] == server.requests[2]
+
+
+def test_patience_ends():
+    with FakeServer(*[FULL] * 4) as server, connect(server) as c:
+        with pytest.raises(crout.Overloaded, match=r"Try again in 0\.02 s") as caught:
+            c.lu_factor(np.eye(2))
+        assert caught.value.retry_delay == pytest.approx(0.02)
+        assert caught.value.reason == "QUEUE_FULL"
+        assert len(server.requests) == 4
+
+
+def test_a_delay_past_the_deadline_is_not_waited_for():
+    busy = Status(grpc.StatusCode.RESOURCE_EXHAUSTED, details=status_details("QUEUE_FULL", delay=100))
+    with FakeServer(busy) as server, connect(server) as c:
+        with pytest.raises(crout.Overloaded):
+            c.lu_factor(np.eye(2), timeout=20)
+        assert len(server.requests) == 1
+
+
+def test_after_a_lost_connection_only_what_is_safe_is_repeated():
+    solved = solution_messages(2)
+    with FakeServer(LOST, made(), LOST, solved, LOST, LOST, made()) as server, connect(server) as c:
+        f = c.lu_factor(np.eye(2), request_id="once")
+        f.solve(np.ones(2))
+        with pytest.raises(crout.Unavailable):
+            c.lu_factor(np.eye(2))
+        assert len(server.requests) == 5
+        with pytest.raises(crout.Unavailable):
+            f.refactor(np.eye(2))
+        assert len(server.requests) == 6
+
+
+def test_delays():
+    asked = crout.Overloaded("no", retry_delay=1e9)
+    attempts = Attempts(crout.RetryPolicy(3), RetryClass.REFUSED_ONLY, None)
+    attempts.begin()
+    assert 30 <= attempts.delay_after(asked, True) <= 36
+    with pytest.raises(crout.Overloaded):
+        attempts.delay_after(asked, False)
+    lost = crout.Unavailable("no")
+    attempts = Attempts(crout.RetryPolicy(3), RetryClass.IDEMPOTENT, None)
+    for most in (0.05, 0.1):
+        attempts.begin()
+        assert most / 2 <= attempts.delay_after(lost, True) <= most
+    attempts.begin()
+    with pytest.raises(crout.Unavailable):
+        attempts.delay_after(lost, True)
+
+
+def solution_messages(rows, cols=1, data=b"\0" * 16, dtype=2, layout=1, result=True, factor=None):
+    spec = matrix_pb2.DenseSpec(dtype=dtype, layout=layout, rows=rows, cols=cols)
+    kind = service.SolveResponse if factor is None else service.FactorizeAndSolveResponse
+    message = kind(header=service.SolutionHeader(solution=spec), data=data)
+    if factor is not None:
+        message.factor.CopyFrom(factor)
+    if result:
+        message.result.backward_error = 0
+    return [message.SerializeToString()]
+
+
+HEADER_TWICE = solution_messages(2, result=False) + solution_messages(2)
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [],
+        [b""],
+        [b"\xff"],
+        [b"\x1a\x05ab"],
+        [b"\x0b"],
+        [b"\x1a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"],
+        solution_messages(2, data=b"\0" * 15),
+        solution_messages(2, data=b"\0" * 17),
+        solution_messages(2, result=False),
+        solution_messages(3, data=b"\0" * 24),
+        solution_messages(2, 2, data=b"\0" * 32),
+        solution_messages(-2),
+        solution_messages(2**62, 2**62),
+        solution_messages(2, dtype=1, data=b"\0" * 8),
+        solution_messages(2, dtype=77),
+        HEADER_TWICE,
+        [service.SolveResponse(data=b"\0" * 16).SerializeToString()],
+        [service.SolveResponse(result=service.SolveResult()).SerializeToString()],
+    ],
+)
+def test_hostile_solutions(messages):
+    with FakeServer(made(), messages, messages) as server, connect(server) as c:
+        f = c.lu_factor(np.eye(2))
+        with pytest.raises(crout.ProtocolError):
+            f.solve(np.ones(2))
+        assert len(server.requests) == 2
+
+        async def awaited():
+            async with crout.aio.connect(server.address) as a:
+                await crout.aio.AsyncFactor(a, f.record).solve(np.ones(2))
+
+        with pytest.raises(crout.ProtocolError):
+            asyncio.run(awaited())
+
+
+def test_what_arrived_before_an_error_in_overwritten_memory_is_not_sent_again():
+    truncated = solution_messages(2, data=b"\1" * 8, result=False)
+
+    class ThenLost(list):
+        def __iter__(self):
+            yield from truncated
+            raise RuntimeError("the connection is lost")  # UNKNOWN to the client.
+
+    with FakeServer(made(), ThenLost()) as server, connect(server) as c:
+        f = c.lu_factor(np.eye(2))
+        with pytest.raises(crout.CroutError):
+            f.solve(np.ones(2), overwrite_b=True)
+        assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [],
+        made(n=3),
+        made(n=-1),
+        [service.FactorizeResponse().SerializeToString()],
+        made(create_time={"seconds": 2**62}),
+    ],
+)
+def test_hostile_factors(messages):
+    with FakeServer(messages) as server, connect(server) as c, pytest.raises(crout.ProtocolError):
+        c.lu_factor(np.eye(2))
+
+
+def factors_message(rows=2, permutation=(0, 1), ipiv=(1, 2), size=32, scales=(), n=2):
+    spec = matrix_pb2.DenseSpec(dtype=2, layout=1, rows=rows, cols=2)
+    header = service.GetFactorsHeader(
+        factor=factor(n), permutation=permutation, ipiv=ipiv, row_scales=scales, lu=spec
+    )
+    return [service.GetFactorsResponse(header=header, data=bytes(size)).SerializeToString()]
+
+
+def test_factors_arrive():
+    with FakeServer(made(), factors_message()) as server, connect(server) as c:
+        P, L, U = c.lu_factor(np.eye(2)).to_lu()
+        np.testing.assert_array_equal(P @ L, np.eye(2))
+        np.testing.assert_array_equal(U, 0)
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        factors_message(rows=3, size=48),
+        factors_message(permutation=(0, 0)),
+        factors_message(permutation=(0,)),
+        factors_message(permutation=(0, 2**62)),
+        factors_message(ipiv=(0, 1)),
+        factors_message(ipiv=(1, 3)),
+        factors_message(ipiv=()),
+        factors_message(size=31),
+        factors_message(scales=(1.0,)),
+        factors_message(scales=(1.0, 0.0)),
+        factors_message(scales=(1.0, math.nan)),
+        factors_message(n=3),
+    ],
+)
+def test_hostile_downloads(messages):
+    with FakeServer(made(), messages) as server, connect(server) as c:
+        f = c.lu_factor(np.eye(2))
+        with pytest.raises(crout.ProtocolError):
+            f.to_lu()
+
+
+def test_unavailable_says_where(address):
+    with pytest.raises(crout.Unavailable, match=r"Is croutd running at 127\.0\.0\.1:1\?") as caught:
+        crout.connect("127.0.0.1:1", retry=crout.RetryPolicy(1)).lu_factor(np.eye(2))
+    assert isinstance(caught.value, ConnectionError)
+
+
+@pytest.mark.parametrize(
+    "options", [{"address": ""}, {"timeout": 0}, {"timeout": -1.0}], ids=["address", "zero", "negative"]
+)
+def test_connect_refuses_what_makes_no_sense(options):
+    with pytest.raises(ValueError, match=r"address|timeout"):
+        crout.connect(**options)
+    with pytest.raises(ValueError, match="max_attempts"):
+        crout.RetryPolicy(0)

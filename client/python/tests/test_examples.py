@@ -1,0 +1,37 @@
+"""The example runs, and the README shows what it says."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from daemon import PATIENCE
+
+PACKAGE = Path(__file__).resolve().parents[1]
+EXAMPLE = PACKAGE / "examples/first_steps.py"
+README = PACKAGE.parents[1] / "README.md"
+
+
+def _run(*arguments):
+    command = [sys.executable, "-W", "error", *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=PATIENCE).stdout
+
+
+def test_the_readme_shows_the_example_and_its_output(address):
+    output = _run(EXAMPLE, address)
+    readme = README.read_text()
+    section = readme[readme.index("\n## Python\n") :]
+    _, code, _, shown = section.split("```", 4)[:4]
+    first_cell = EXAMPLE.read_text().index("# %%")
+    assert code.removeprefix("python\n") == EXAMPLE.read_text()[first_cell:]
+    assert shown.lstrip("\n") == "$ python client/python/examples/first_steps.py\n" + output
+
+
+@pytest.mark.parametrize("block", range(2))
+def test_the_packages_readme(address, tmp_path, block):
+    code = (PACKAGE / "README.md").read_text().split("```python\n")[1 + block].split("```")[0]
+    script = tmp_path / "snippet.py"
+    script.write_text(
+        f"import numpy\nA, b = 4 * numpy.eye(4), numpy.ones(4)\n{code.replace('localhost:50051', address)}"
+    )
+    _run(script)

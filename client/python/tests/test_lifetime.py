@@ -1,0 +1,183 @@
+"""Leases, renewals, handles in other threads and processes, and the ends of calls."""
+
+import concurrent.futures
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from accuracy import assert_solves
+from daemon import PATIENCE, eventually
+
+import crout
+from crout._renewal import Renewals, pause
+
+
+def test_the_end_of_a_block_releases(client):
+    with client.lu_factor(np.eye(3)) as f:
+        assert f.solve(np.ones(3)).tolist() == [1, 1, 1]
+    with pytest.raises(crout.HandleExpired) as caught:
+        f.solve(np.ones(3))
+    assert caught.value.reason == "HANDLE_RELEASED"
+    assert isinstance(caught.value, LookupError)
+
+
+def test_a_released_factor_ends_its_block_quietly(client):
+    with client.lu_factor(np.eye(3)) as f:
+        f.release()
+
+
+def test_an_expired_lease_says_so(daemon):
+    with crout.connect(daemon.address) as c:
+        f = c.lu_factor(np.eye(3), lease="1m")
+        daemon.advance(30)
+        f.renew("1h")
+        daemon.advance(600)
+        f.solve(np.ones(3))
+
+        def expired():
+            daemon.advance(7200)  # Again, where the use ends only after its reply.
+            try:
+                f.describe()
+            except crout.HandleExpired:
+                return True
+            return False
+
+        assert eventually(expired)
+        with pytest.raises(crout.HandleExpired, match="Factor the matrix again") as caught:
+            f.solve(np.ones(3))
+        assert caught.value.reason == "HANDLE_EXPIRED"
+        assert caught.value.code == "NOT_FOUND"
+
+
+def test_a_block_renews_the_lease(client, monkeypatch):
+    monkeypatch.setattr("crout._renewal.pause", lambda lease, failed=False: 0.01)
+    with client.lu_factor(np.eye(3), lease="1h") as f:
+        first = f.record.lease_expire_time
+        assert eventually(lambda: f.describe().lease_expire_time > first)
+
+
+def test_a_block_renews_with_the_lease_that_it_was_given_last(daemon):
+    with crout.connect(daemon.address) as c, c.lu_factor(np.eye(3), lease="1h") as f:
+        f.renew("30m")
+        assert c._renewals._held[f.handle][0] == 1800
+
+
+def test_two_renewals_may_fail_before_a_lease_ends():
+    lease = 60.0
+    assert 0 < pause(lease) + 2 * pause(lease, failed=True) < lease
+
+
+def test_renewals_go_on_until_the_lease_is_dropped():
+    calls = []
+    third = threading.Event()
+
+    def renew(handle, lease):
+        calls.append((handle, lease))
+        if len(calls) == 3:
+            third.set()
+        if len(calls) == 1:
+            raise crout.Unavailable("once")  # Is tried again.
+
+    renewals = Renewals(renew)
+    renewals.hold("a", 0.003)
+    assert third.wait(PATIENCE)
+    renewals.drop("a")
+    renewals.close()
+    assert set(calls) == {("a", 0.003)}
+
+
+def test_the_nearest_lease_is_renewed_first():
+    order = []
+    done = threading.Event()
+
+    def renew(handle, lease):
+        order.append(handle)
+        renewals.drop(handle)
+        done.set()
+
+    renewals = Renewals(renew)
+    renewals.hold("late", 3600)
+    renewals.hold("soon", 0.003)
+    assert done.wait(PATIENCE)
+    renewals.close()
+    assert order == ["soon"]
+
+
+def test_threads_share_a_client(client, regular):
+    A = regular(30)
+    f = client.lu_factor(A)
+
+    def work(seed):
+        b = np.random.default_rng(seed).standard_normal((30, 4))
+        assert_solves(A, f.solve(b), b)
+        assert_solves(A, client.solve(A, b), b)
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(64)))
+
+
+def test_a_pickled_factor_solves_in_another_process(client, regular, tmp_path):
+    A = regular(10)
+    f = client.lu_factor(A)
+    (tmp_path / "factor").write_bytes(pickle.dumps(f))
+    script = (
+        "import pickle, sys, numpy\n"
+        "f = pickle.load(open(sys.argv[1] + '/factor', 'rb'))\n"
+        "numpy.save(sys.argv[1] + '/x.npy', f.solve(numpy.ones(10)))\n"
+    )
+    subprocess.run([sys.executable, "-c", script, tmp_path], check=True, timeout=PATIENCE)
+    assert_solves(A, np.load(tmp_path / "x.npy"), np.ones(10))
+    copies = [pickle.loads(pickle.dumps(f)) for _ in range(2)]
+    assert copies[0].record == f.record
+    assert copies[0]._client is copies[1]._client
+
+
+def test_a_closed_client_says_so(address):
+    client = crout.connect(address)
+    client.server_info()
+    client.close()
+    with pytest.raises(crout.CroutError, match="connect anew"):
+        client.server_info()
+
+
+def test_a_deadline_is_a_timeout_and_ends_the_work(daemon):
+    with crout.connect(daemon.address, timeout=0.2) as c:
+        daemon.hold("scheduler.job")
+        with pytest.raises(crout.DeadlineExceeded, match="longer timeout") as caught:
+            c.lu_factor(np.eye(3))
+        assert isinstance(caught.value, TimeoutError)
+        daemon.await_ended("Factorize", "DEADLINE_EXCEEDED", "CANCELLED")
+        daemon.release("scheduler.job")
+        assert eventually(lambda: _busy(daemon) == 0)
+        assert list(crout.connect(daemon.address).factors()) == []
+
+
+@pytest.mark.parametrize("n", [3, 600], ids=["one message", "many"])
+def test_ctrl_c_ends_the_call_on_the_server(daemon, n):
+    daemon.hold("scheduler.job")
+    script = (
+        "import crout, numpy, signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # A shell may have it ignored.
+        "crout.connect(sys.argv[1]).lu_factor(numpy.eye(int(sys.argv[2])))\n"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", script, daemon.address, str(n)], stderr=subprocess.PIPE, text=True
+    )
+    daemon.await_reached("scheduler.job", 1)
+    child.send_signal(signal.SIGINT)
+    errors = child.communicate(timeout=PATIENCE)[1]
+    assert errors.rstrip().endswith("KeyboardInterrupt")
+    daemon.await_ended("Factorize", "CANCELLED")
+    daemon.release("scheduler.job")
+    assert eventually(lambda: _busy(daemon) == 0)
+    with crout.connect(daemon.address) as c:
+        assert list(c.factors()) == []
+
+
+def _busy(daemon):
+    with crout.connect(daemon.address) as c:
+        return sum(device.streams_busy for device in c.server_info().devices)

@@ -1,0 +1,131 @@
+"""What becomes bytes, and what of it is copied."""
+
+import io
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse
+
+import crout
+from crout import _payload, _wire
+from crout._call import Call
+
+
+def bytes_of(payload):
+    return b"".join(payload.open())
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_contiguous_arrays_are_not_copied(order):
+    A = np.asarray(np.arange(600_000.0).reshape(600, 1000), order=order)
+    payload = _payload.matrix(A)
+    pieces = list(payload.open())
+    assert max(map(len, pieces)) <= _payload.CHUNK
+    assert all(np.shares_memory(np.frombuffer(piece, np.uint8), A) for piece in pieces)
+    np.testing.assert_array_equal(np.frombuffer(bytes_of(payload)), A.ravel(order))
+    assert payload.spec.dense.layout == (2 if order == "C" else 1)
+
+
+class Exporter:
+    """Speaks DLPack, as if it were on a device of that type."""
+
+    def __init__(self, array, device=1):
+        self._array, self._device = array, device
+
+    def __dlpack_device__(self):
+        return (self._device, 0)
+
+    def __dlpack__(self, **options):
+        assert self._device == 1
+        return self._array.__dlpack__()
+
+
+class FakeCupy(Exporter):
+    def get(self):
+        return self._array
+
+
+class FakeTorch(Exporter):
+    detached = False
+
+    def cpu(self):
+        return FakeTorch(self._array)
+
+    def detach(self):
+        tensor = FakeTorch(self._array, self._device)
+        tensor.detached = True
+        return tensor
+
+    def __dlpack__(self, **options):
+        assert self.detached
+        return super().__dlpack__()
+
+
+@pytest.mark.parametrize("make", [Exporter, FakeCupy, FakeTorch])
+def test_dlpack_on_the_host_is_not_copied(make):
+    A = np.arange(4.0).reshape(2, 2)
+    assert np.shares_memory(_payload.as_array(make(A)), A)
+
+
+@pytest.mark.parametrize("make", [FakeCupy, FakeTorch])
+def test_dlpack_on_a_device_is_copied_to_the_host(make):
+    A = np.arange(4.0).reshape(2, 2)
+    np.testing.assert_array_equal(_payload.as_array(make(A, device=2)), A)
+    with pytest.raises(crout.InvalidRequest, match="Exporter is not in host memory"):
+        _payload.as_array(Exporter(A, device=2))
+
+
+def test_the_array_protocol():
+    class Wrapper:
+        def __array__(self, dtype=None, copy=None):
+            return np.eye(2)
+
+    assert bytes_of(_payload.matrix(Wrapper())) == np.eye(2).tobytes()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
+def test_text_keeps_every_bit(rng, dtype):
+    dense = rng.standard_normal((50, 50)) * 10.0 ** rng.integers(
+        -300 if dtype != np.float32 else -30, 30, (50, 50)
+    )
+    dense = (dense * (1 + 1j) if dtype == np.complex128 else dense).astype(dtype)
+    text = bytes_of(_payload.matrix(scipy.sparse.coo_matrix(dense)))
+    back = scipy.io.mmread(io.BytesIO(text)).toarray().astype(dtype)
+    np.testing.assert_array_equal(back, dense)
+
+
+def test_small_calls_are_one_message(rng):
+    def messages(n, **options):
+        payload = _payload.matrix(rng.random((n, n)))
+        return list(Call("M", b"head", lambda: None, payloads=((2, payload),), **options).messages())
+
+    assert len(messages(0)) == len(messages(300)) == 1
+    assert len(messages(60, waits=True)) == 1
+    assert [sent for _, sent in messages(100, waits=True)] == [0, 80_000]
+    assert [sent for _, sent in messages(600)] == [1 << 20, 2 << 20, 600 * 600 * 8]
+    message, _ = messages(300)[0]
+    assert message.startswith(b"head")
+
+
+def test_two_payloads_in_order():
+    A, b = _payload.matrix(np.full((2, 2), 1.0)), _payload.matrix(np.full((2, 1), 2.0))
+    [(message, sent)] = Call("M", b"", lambda: None, payloads=((2, A), (3, b))).messages()
+    assert sent == 48
+    rest, [first] = _wire.split(message, 2)
+    rest, [second] = _wire.split(rest, 3)
+    assert (rest, bytes(first), bytes(second)) == (b"", bytes_of(A), bytes_of(b))
+
+
+def test_wire_splits_what_protobuf_wrote():
+    from crout.v1 import factorization_service_pb2 as service
+
+    message = service.SolveResponse(data=b"x" * 300)
+    message.progress.columns = 2**40
+    message.progress.predicted_seconds = 0.5
+    encoded = message.SerializeToString() + b"\x0d1234" + b"\x1a\x01y"  # A fixed32, and data again.
+    rest, pieces = _wire.split(encoded, 3)
+    assert b"".join(pieces) == b"x" * 300 + b"y"
+    parsed = service.SolveResponse.FromString(rest)
+    assert parsed.progress == message.progress
+    assert parsed.data == b""

@@ -1,0 +1,240 @@
+"""Factor and solve, against SciPy."""
+
+import gzip
+import sys
+import types
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.linalg
+import scipy.sparse
+from accuracy import assert_close, assert_solves
+
+import crout
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("shape", [(40,), (40, 1), (40, 3)])
+def test_solves_as_scipy(client, regular, rng, dtype, order, shape):
+    A = np.asarray(regular(40, dtype), order=order)
+    b = np.asarray(rng.standard_normal(shape).astype(dtype), order=order)
+    f = client.lu_factor(A)
+    x = f.solve(b)
+    assert (x.shape, x.dtype) == (shape, dtype)
+    assert_solves(A, x, b, dtype)
+    assert_close(x, scipy.linalg.solve(A, b), dtype)
+    assert_solves(A.T, f.solve(b, trans=1), b, dtype)
+    assert_solves(A.T, client.lu_solve(f, b, trans=1), b, dtype)
+    assert_solves(A, client.lu_solve(f.handle, b), b, dtype)
+    assert_solves(A, client.solve(A, b), b, dtype)
+
+
+def test_many_messages(client, regular, rng):
+    A, b = regular(600), rng.standard_normal((600, 300))  # 2.75 MiB, 1.4 MiB: both in several.
+    assert_solves(A, client.lu_factor(A).solve(b), b)
+    assert_solves(A, client.solve(A, b), b)
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_smallest(client, n):
+    A, b = 2 * np.eye(n), np.ones(n)
+    f = client.lu_factor(A)
+    assert_close(f.solve(b), b / 2)
+    assert f.solve(np.ones((n, 0))).shape == (n, 0)
+    assert_close(f.to_lu()[2], A)
+    assert f.rcond == 1
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda A: A.tolist(),
+        lambda A: A.astype(int),
+        lambda A: A.astype(np.uint8),
+        lambda A: A.astype(np.float16),
+        lambda A: A.astype(">f8"),
+        lambda A: np.repeat(A, 2, axis=1)[:, ::2],
+        lambda A: A[::-1],
+        scipy.sparse.csr_matrix,
+        scipy.sparse.coo_array,
+    ],
+    ids=["list", "int", "uint8", "float16", "big-endian", "strided", "reversed", "csr", "coo"],
+)
+def test_matrices_of_every_make(client, rng, make):
+    A = rng.integers(0, 9, (12, 12)) + 50.0 * np.eye(12)
+    made = make(A)
+    dense = made.toarray() if scipy.sparse.issparse(made) else np.asarray(made, float)
+    b = np.arange(12)
+    f = client.lu_factor(made)
+    assert_solves(dense, f.solve(b), b, f.dtype)
+
+
+def test_sparse_and_files(client, rng, tmp_path):
+    A = scipy.sparse.random(60, 60, 0.1, random_state=1) * np.pi + scipy.sparse.diags(rng.random(60) + 5)
+    lu = scipy.linalg.lu_factor(A.toarray())[0]
+    scipy.io.mmwrite(tmp_path / "A.mtx", A, precision=17)
+    packed = tmp_path / "A.mtx.gz"
+    packed.write_bytes(gzip.compress((tmp_path / "A.mtx").read_bytes()))
+    for source in (A, tmp_path / "A.mtx", str(packed)):
+        f = client.lu_factor(source)
+        assert f.record.nnz == A.nnz
+        assert_close(f.to_lu_piv()[0], lu)
+
+
+def test_many_pieces_of_text(client, rng):
+    A = scipy.sparse.random(400, 400, 0.5, random_state=2) + 400 * scipy.sparse.eye(400)
+    f = client.lu_factor(A)
+    assert f.record.nnz == A.nnz
+    b = rng.standard_normal(400)
+    assert_solves(A.toarray(), f.solve(b), b)
+
+
+def test_right_hand_sides_of_every_make(client, regular, tmp_path):
+    A = regular(8)
+    b = np.arange(16.0).reshape(8, 2)
+    f = client.lu_factor(A)
+    scipy.io.mmwrite(tmp_path / "b.mtx", b, precision=17)
+    for source in (b.tolist(), scipy.sparse.csc_matrix(b), tmp_path / "b.mtx", b.astype(np.int32)):
+        assert_close(f.solve(source), np.linalg.solve(A, b))
+
+
+def test_types_are_widened_as_in_scipy(client, regular):
+    A = regular(10)
+    assert client.lu_factor(A).solve(np.ones(10, np.float32)).dtype == np.float64
+    single = client.lu_factor(A.astype(np.float32))
+    assert single.dtype == np.float32
+    assert single.solve(np.ones(10)).dtype == np.float64
+    assert client.solve(A, np.ones(10, np.float32)).dtype == np.float64
+
+
+def test_overwrite_b(client, regular):
+    A, b = regular(10), np.ones((10, 2))
+    f = client.lu_factor(A)
+    assert np.shares_memory(f.solve(b, overwrite_b=True), b)
+    assert_close(b, np.linalg.solve(A, np.ones((10, 2))))
+    kept = np.ones(10)
+    assert not np.shares_memory(f.solve(kept), kept)
+    frozen = np.ones(10)
+    frozen.flags.writeable = False
+    assert_close(f.solve(frozen, overwrite_b=True), np.linalg.solve(A, frozen))
+    np.testing.assert_array_equal(frozen, 1)
+
+
+def test_diagnostics(client, regular):
+    A, b = regular(30), np.ones(30)
+    f = client.lu_factor(A, dtype=np.float32, rcond=True, determinant=True, name="mixed", lease="5m")
+    assert (f.name, f.version, f.n, f.shape, f.dtype, f.info) == ("mixed", 1, 30, (30, 30), np.float32, 0)
+    assert f.quality < 30
+    assert f.record.matrix_dtype == np.float64
+    life = (f.record.lease_expire_time - f.record.create_time).total_seconds()
+    assert life == pytest.approx(300, abs=60)
+    solution = f.solve(b, full_output=True, refine=5, error_bound=True, componentwise_error=True)
+    assert_solves(A, solution.x, b)
+    assert solution.backward_error <= 1e-15
+    assert solution.refinement_steps >= 1
+    assert 0 < solution.forward_error_bound < 1e-6
+    assert solution.componentwise_error is not None
+    assert solution.factor_version == 1
+    assert f.solve(b, full_output=True, verify=False).backward_error is None
+    both = client.solve(A, b, full_output=True)
+    assert both.factor.n == 30
+    assert not both.factor.handle
+
+
+def test_progress_tells_what_is_sent(client, regular):
+    steps = []
+    client.lu_factor(regular(500), progress=steps.append)
+    assert steps[-1].bytes_sent == 500 * 500 * 8
+    assert [s.bytes_sent for s in steps] == sorted(s.bytes_sent for s in steps)
+
+
+class FakeTqdm(types.ModuleType):
+    """In place of tqdm, which may or may not be there."""
+
+    def __init__(self):
+        super().__init__("tqdm")
+        self.n = 0
+        self.closed = False
+        self.description = ""
+
+    def tqdm(self, **options):
+        return self
+
+    def set_description_str(self, text, refresh):
+        self.description = text
+
+    def update(self, count):
+        self.n += count
+
+    def close(self):
+        self.closed = True
+
+
+def test_a_progress_bar(client, regular, monkeypatch):
+    bar = FakeTqdm()
+    monkeypatch.setitem(sys.modules, "tqdm", bar)
+    client.lu_factor(regular(500), progress=True)
+    assert (bar.n, bar.closed) == (500 * 500 * 8, True)
+    monkeypatch.setitem(sys.modules, "tqdm", None)  # Not installed.
+    client.lu_factor(regular(50), progress=True)
+
+
+@pytest.mark.parametrize("after", [0, 3 << 20], ids=["at once", "in the midst"])
+def test_an_error_of_the_callback_ends_the_call(daemon, regular, after, capfd):
+    def refuse(progress):
+        if progress.bytes_sent >= after:
+            raise KeyError("no")
+
+    with crout.connect(daemon.address) as client:
+        with pytest.raises(KeyError):
+            client.lu_factor(regular(800), progress=refuse)
+        assert list(client.factors()) == []
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda c: c.lu_factor(np.ones((2, 3))), "2 x 3, not square"),
+        (lambda c: c.lu_factor(np.ones(3)), "two dimensions"),
+        (lambda c: c.lu_factor(np.eye(2, dtype=object)), "arrays of object cannot be sent"),
+        (lambda c: c.lu_factor(np.array([["a"]])), "cannot be sent"),
+        (lambda c: c.lu_factor(np.eye(2), lease="1 week"), "the lease is '1 week'"),
+        (lambda c: c.lu_factor(np.eye(2), lease=-1), "positive length of time"),
+        (lambda c: c.lu_factor(np.eye(2), algorithm="qr"), "no algorithm is called 'qr'; there are auto"),
+        (lambda c: c.lu_factor(np.eye(2), timeout=0), "timeout"),
+        (lambda c: c.lu_factor(np.array([[1.0, np.nan], [0, 1]])), r"\(1, 2\)|nan|NaN|finite"),
+        (lambda c: c.lu_factor(np.eye(2), device="cuda:7"), "unknown device; there are: host"),
+        (lambda c: c.lu_factor(np.eye(2)).solve(np.ones(3)), "b has 3 rows, the matrix is 2 x 2"),
+        (lambda c: c.lu_factor(np.eye(2)).solve(np.ones(2), trans=3), "trans is 3"),
+        (lambda c: c.lu_factor(np.eye(2)).solve(np.ones((2, 1, 1))), "3 dimensions"),
+        (lambda c: c.lu_factor(np.eye(2)).solve(np.ones(2), refine=101), "refine"),
+        (lambda c: c.lu_factor(np.eye(2)).refactor(np.eye(3)), "order 3, the factor 2"),
+        (lambda c: c.lu_factor(np.eye(2), keep_matrix=False).solve(np.ones(2), refine=1), "need the matrix"),
+        (lambda c: c.schur_complement(np.eye(2), 3), "leading block has order 3"),
+    ],
+)
+def test_refusals_say_what_is_wrong(client, call, message):
+    with pytest.raises(crout.InvalidRequest, match=message) as caught:
+        call(client)
+    assert isinstance(caught.value, ValueError)
+    assert caught.value.code in ("INVALID_ARGUMENT", "FAILED_PRECONDITION")
+
+
+def test_complex_is_for_the_server_to_refuse(client):
+    for A in (np.eye(2) * 1j, scipy.sparse.eye(2) * 1j):
+        with pytest.raises(crout.NotSupported, match="complex") as caught:
+            client.lu_factor(A)
+        assert isinstance(caught.value, NotImplementedError)
+
+
+def test_what_is_no_keyword_is_a_type_error(client):
+    with pytest.raises(TypeError, match="algorythm"):
+        client.lu_factor(np.eye(2), algorythm="getrf")
+
+
+def test_a_missing_file_is_one(client):
+    with pytest.raises(FileNotFoundError):
+        client.lu_factor("no/such.mtx")
