@@ -71,7 +71,8 @@ typedef enum crout_code {
   CROUT_CANCELLED = -109,           /* the server cut the call off */
   CROUT_UNIMPLEMENTED = -110,       /* this server does not offer that */
   CROUT_OUT_OF_MEMORY = -111,       /* in this process */
-  CROUT_INTERNAL = -112             /* a defect, of the server or of this library */
+  CROUT_INTERNAL = -112,            /* a defect, of the server or of this library */
+  CROUT_ABORTED = -113              /* an iterative method came to its limit of sweeps */
 } crout_code;
 
 /* Of the calling thread's last function that returned a negative code. CROUT_OK and "" before the
