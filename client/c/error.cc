@@ -34,6 +34,7 @@ crout_code CodeOf(const absl::Status& status) {
     case absl::StatusCode::kUnavailable:
       return CROUT_UNAVAILABLE;
     case absl::StatusCode::kAborted:
+      return CROUT_ABORTED;
     case absl::StatusCode::kResourceExhausted:
       return CROUT_RESOURCE_EXHAUSTED;
     case absl::StatusCode::kDeadlineExceeded:

@@ -67,7 +67,6 @@ int64_t Getrs(const crout_factor* factor, char trans, int64_t n, int64_t nrhs, T
     client::SpanSink sink(absl::MakeSpan(x.get(), size));
     v1::SolveOptions options;
     options.set_operation(operation);
-    options.set_skip_verification(true);  // LAPACK's signature has no place for it
     const auto result =
         factor->factor.Solve(MatrixSource::Strided(b, n, nrhs, ldb), options, &sink);
     if (!result.ok()) return ToCode(result.status());

@@ -155,6 +155,16 @@ class Examples(unittest.TestCase):
                     if len(line.split()) == 3 and line.split()[1] != "A"}
         self.assertEqual(exported, declared)
 
+    def test_fortran_has_the_codes_of_the_header(self):
+        def codes(path, pattern):
+            return {name.lower(): int(value) for name, value
+                    in re.findall(pattern, path.read_text(encoding="utf-8"))}
+
+        header = codes(self.prefix / "include/crout/crout.h", r"\n  (CROUT_\w+) = (0|-\d+)")
+        module = codes(self.prefix / "share/crout/fortran/crout.f90", r"enumerator :: (\w+) = (\S+)")
+        self.assertEqual(header, module)
+        self.assertIn("crout_singular", header)
+
     def test_without_a_server_every_program_says_so(self):
         for name in self.outputs():
             with self.subTest(name):

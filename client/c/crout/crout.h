@@ -71,7 +71,8 @@ typedef enum crout_code {
   CROUT_CANCELLED = -109,           /* the server cut the call off */
   CROUT_UNIMPLEMENTED = -110,       /* this server does not offer that */
   CROUT_OUT_OF_MEMORY = -111,       /* in this process */
-  CROUT_INTERNAL = -112             /* a defect, of the server or of this library */
+  CROUT_INTERNAL = -112,            /* a defect, of the server or of this library */
+  CROUT_ABORTED = -113              /* an iterative method came to its limit of sweeps */
 } crout_code;
 
 /* Of the calling thread's last function that returned a negative code. CROUT_OK and "" before the
@@ -103,10 +104,12 @@ CROUT_API int64_t crout_sgetrf(crout_connection* connection, int64_t n, const fl
 CROUT_API int64_t crout_dgetrf(crout_connection* connection, int64_t n, const double* a,
                                int64_t lda, crout_factor** factor);
 
-/* LAPACK's getrs on the server: op(A) X = B with A = A^T for trans 'T' (and 'C', which is the same
- * for real matrices), A for 'N'; small letters too. `n` is the order of A. B is n x nrhs,
+/* LAPACK's getrs on the server: op(A) X = B, with op(A) = A for trans 'N', and A^T for 'T' and 'C',
+ * which is the same for real matrices; small letters too. `n` is the order of A. B is n x nrhs,
  * column-major, ldb >= max(1, n); on exit X, and unchanged on failure. Memory for X is taken
- * besides. Arguments for -i: 1 factor, 2 trans, 3 n, 4 nrhs, 5 b, 6 ldb. */
+ * besides. The server measures the backward error, and replaces what a fast solver got wrong;
+ * crout_solve says how large it is.
+ * Arguments for -i: 1 factor, 2 trans, 3 n, 4 nrhs, 5 b, 6 ldb. */
 CROUT_API int64_t crout_sgetrs(const crout_factor* factor, char trans, int64_t n, int64_t nrhs,
                                float* b, int64_t ldb);
 CROUT_API int64_t crout_dgetrs(const crout_factor* factor, char trans, int64_t n, int64_t nrhs,
