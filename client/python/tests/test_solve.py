@@ -223,11 +223,10 @@ def test_refusals_say_what_is_wrong(client, call, message):
     assert caught.value.code in ("INVALID_ARGUMENT", "FAILED_PRECONDITION")
 
 
-def test_complex_is_for_the_server_to_refuse(client):
-    for A in (np.eye(2) * 1j, scipy.sparse.eye(2) * 1j):
-        with pytest.raises(crout.NotSupported, match="complex") as caught:
-            client.lu_factor(A)
-        assert isinstance(caught.value, NotImplementedError)
+def test_what_the_server_does_not_take_yet_is_for_it_to_refuse(client):
+    with pytest.raises(crout.NotSupported, match="complex") as caught:
+        client.lu_factor(scipy.sparse.eye(2) * 1j)
+    assert isinstance(caught.value, NotImplementedError)
 
 
 def test_what_is_no_keyword_is_a_type_error(client):

@@ -16,7 +16,15 @@ Array = npt.NDArray[Any]
 _STEPS = 5  # LAPACK's; it rarely takes more than two.
 
 
-def inverse_norm(n: int) -> Generator[tuple[Array, Literal[0, 1]], Array, float]:
+def _signs(y: Array) -> Array:
+    """y / |y|, and 1 of 0."""
+    if not np.iscomplexobj(y):
+        return np.where(y < 0, -1.0, 1.0)
+    modulus = np.abs(y)
+    return np.where(modulus > 0, y / np.where(modulus > 0, modulus, 1), 1)
+
+
+def inverse_norm(n: int) -> Generator[tuple[Array, Literal[0, 2]], Array, float]:
     """Estimate the 1-norm of A^-1 by a few solves, as LAPACK's lacn2.
 
     N. J. Higham, "FORTRAN codes for estimating the one-norm of a real or complex matrix, with
@@ -26,8 +34,8 @@ def inverse_norm(n: int) -> Generator[tuple[Array, Literal[0, 1]], Array, float]
     Yields
     ------
     b : ndarray, shape (n,)
-    trans : 0 or 1
-        Which system to solve with it: A x = b or A^T x = b. Send x.
+    trans : 0 or 2
+        Which system to solve with it: A x = b or A^H x = b. Send x.
 
     Returns
     -------
@@ -38,10 +46,10 @@ def inverse_norm(n: int) -> Generator[tuple[Array, Literal[0, 1]], Array, float]
         return 0.0
     y = yield np.full(n, 1 / n), 0
     estimate = float(np.abs(y).sum())
-    signs = np.where(y < 0, -1.0, 1.0)
+    signs = _signs(y)
     column = -1
     for _ in range(_STEPS if n > 1 else 0):
-        z = yield signs, 1
+        z = yield signs, 2
         steepest = int(np.argmax(np.abs(z)))
         if column >= 0 and abs(z[steepest]) == abs(z[column]):
             break
@@ -50,7 +58,7 @@ def inverse_norm(n: int) -> Generator[tuple[Array, Literal[0, 1]], Array, float]
         unit[column] = 1
         y = yield unit, 0
         previous, estimate = estimate, max(estimate, float(np.abs(y).sum()))
-        before, signs = signs, np.where(y < 0, -1.0, 1.0)
+        before, signs = signs, _signs(y)
         if estimate <= previous or np.array_equal(signs, before):
             break
     if n > 1:  # A matrix on which the steps above are led astray is not by this one too.

@@ -62,7 +62,7 @@ class PackedFactors:
         """P, L and U with A = P L U, as `scipy.linalg.lu` returns them."""
         lower, upper = self._triangles()
         n = len(self.permutation)
-        permutation = np.zeros((n, n), self.lu.dtype)
+        permutation = np.zeros((n, n), self.lu.real.dtype)
         permutation[self.permutation, np.arange(n)] = 1
         return permutation, lower, upper
 
@@ -84,13 +84,13 @@ class PackedFactors:
 
     def slogdet(self) -> SlogDet:
         """The determinant of A."""
-        diagonal = np.diagonal(self.lu).astype(float)
+        diagonal = np.diagonal(self.lu).astype(complex if np.iscomplexobj(self.lu) else float)
         if not diagonal.all():
             return SlogDet(0.0, -np.inf)
         swaps = np.count_nonzero(self.piv != np.arange(len(self.piv)))
-        sign = np.prod(np.sign(diagonal)) * (-1) ** swaps
+        sign = np.prod(diagonal / np.abs(diagonal)) * (-1) ** swaps
         scales = np.log(self.row_scales).sum() + np.log(self.col_scales).sum()
-        return SlogDet(float(sign), float(np.log(np.abs(diagonal)).sum() - scales))
+        return SlogDet(sign.item(), float(np.log(np.abs(diagonal)).sum() - scales))
 
 
 class FactorsReply:

@@ -17,7 +17,7 @@ def inverse_operator(factor: Factor, **options: Any) -> Any:
     """The inverse of a factor's matrix, as a `scipy.sparse.linalg.LinearOperator`."""
     from scipy.sparse.linalg import LinearOperator
 
-    def apply(b: Array, trans: Literal[0, 1]) -> Array:
+    def apply(b: Array, trans: Literal[0, 2]) -> Array:
         """Solve; of a complex b, real and imaginary part as columns of one call."""
         if not np.iscomplexobj(b) or factor.dtype.kind == "c":
             return factor._solve(b, trans=trans, **options).x
@@ -31,9 +31,9 @@ def inverse_operator(factor: Factor, **options: Any) -> Any:
     return LinearOperator(
         (n, n),
         matvec=lambda b: apply(b, 0),
-        rmatvec=lambda b: apply(b, 1),
+        rmatvec=lambda b: apply(b, 2),
         matmat=lambda b: apply(b, 0),
-        rmatmat=lambda b: apply(b, 1),
+        rmatmat=lambda b: apply(b, 2),
         # Named, so that SciPy need not find out by a solve.
         dtype=factor.record.matrix_dtype,
     )

@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 
 Lease = str | float | datetime.timedelta
 Trans = Literal[0, 1, 2, "N", "T", "C"]
+_OPERATIONS = {
+    0: service.OPERATION_NONE,
+    "N": service.OPERATION_NONE,
+    1: service.OPERATION_TRANSPOSE,
+    "T": service.OPERATION_TRANSPOSE,
+    2: service.OPERATION_CONJUGATE_TRANSPOSE,
+    "C": service.OPERATION_CONJUGATE_TRANSPOSE,
+}
 
 _SECONDS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -208,11 +216,12 @@ def solve_options(
     tolerance: float = 0.0,
 ) -> service.SolveOptions:
     """How to solve."""
-    if trans not in (0, 1, 2, "N", "T", "C"):
-        raise InvalidRequest(f"trans is {trans!r}: use 0 for A, 1 for its transpose")
-    transposed = trans not in (0, "N")
+    if trans not in _OPERATIONS:
+        raise InvalidRequest(
+            f"trans is {trans!r}: use 0 for A, 1 for its transpose, 2 for the conjugate of that"
+        )
     return service.SolveOptions(
-        operation=service.OPERATION_TRANSPOSE if transposed else service.OPERATION_NONE,
+        operation=_OPERATIONS[trans],
         solver=_value(factor_pb2.Solver, "SOLVER_", solver, "solver"),
         skip_verification=not verify,
         error_bound=error_bound,

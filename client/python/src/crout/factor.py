@@ -144,7 +144,7 @@ class Factor(FactorView):
         full_output : bool
             Return a `Solution`, with the errors and timings, instead of x alone.
         trans : {0, 1, 2} or {"N", "T", "C"}
-            0: A x = b. 1 and 2: A^T x = b.
+            0: A x = b. 1: A^T x = b. 2: A^H x = b.
         refine : int
             At most so many steps of iterative refinement, residuals in float64; up to 100.
         componentwise : bool

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crout._payload import numpy_dtype
-from crout.v1 import factor_pb2, factorization_service_pb2
+from crout.v1 import factor_pb2, factorization_service_pb2, matrix_pb2
 
 Array = npt.NDArray[Any]
 
@@ -19,7 +19,7 @@ Array = npt.NDArray[Any]
 class SlogDet(NamedTuple):
     """A determinant, sign * exp(logabsdet), as `numpy.linalg.slogdet` returns it."""
 
-    sign: float
+    sign: complex  # a float where A is real
     logabsdet: float
 
 
@@ -146,7 +146,10 @@ def factor_record(message: factor_pb2.Factor) -> FactorRecord:
     """The record of a Factor message."""
     determinant = None
     if message.HasField("determinant"):
-        determinant = SlogDet(message.determinant.sign, message.determinant.log_abs)
+        sign: complex = message.determinant.sign
+        if message.matrix_dtype in (matrix_pb2.DTYPE_COMPLEX64, matrix_pb2.DTYPE_COMPLEX128):
+            sign = complex(message.determinant.sign, message.determinant.sign_imaginary)
+        determinant = SlogDet(sign, message.determinant.log_abs)
     reason = _optional(message, "singular_reason")
     return FactorRecord(
         handle=message.handle,
