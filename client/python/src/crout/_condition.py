@@ -17,7 +17,7 @@ _STEPS = 5  # LAPACK's; it rarely takes more than two.
 
 
 def _signs(y: Array) -> Array:
-    """y / |y|, and 1 of 0."""
+    """Divide each number by its modulus; 1 of 0."""
     if not np.iscomplexobj(y):
         return np.where(y < 0, -1.0, 1.0)
     modulus = np.abs(y)

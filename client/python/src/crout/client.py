@@ -167,7 +167,8 @@ class Client:
         InvalidRequest
             A is not square or not finite, or an option makes no sense.
         NotSupported
-            The server has no such method, or not for A's type: a GPU takes no complex numbers yet, the host does.
+            The server has no such method, or not for A's type: a GPU takes no complex numbers yet, the
+            host does.
         Overloaded
             After the server asked for patience more often than the `RetryPolicy` has it.
         Unavailable, DeadlineExceeded, NotConverged, ProtocolError
