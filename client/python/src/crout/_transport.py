@@ -135,37 +135,50 @@ class Transport:
 
     def _attempt(self, call: Call[T], reply: Reply[T], report: ProgressReport, timeout: float | None) -> None:
         outgoing = Outgoing(call, report)
+        failure: Exception
+        try:
+            self._exchange(call, outgoing, reply, report, timeout)
+            return
+        except grpc.RpcError as status:
+            failure = outgoing.error or self._server.error(status)
+        except ValueError as error:  # What gRPC says of a channel that was closed.
+            failure = _closed(error)
+        raise failure  # Here, so that it does not hold on to gRPC's call as its context.
+
+    def _exchange(
+        self,
+        call: Call[T],
+        outgoing: Outgoing,
+        reply: Reply[T],
+        report: ProgressReport,
+        timeout: float | None,
+    ) -> None:
         first, several = first_two(iter(outgoing))
         path = SERVICE + call.method
         options = {"timeout": timeout, "metadata": self._server.metadata()}
-        try:
-            if call.unary:
-                reply.feed(self._channel.unary_unary(path)(first, **options))
-                return
-            # On the wire a stream of one message is what a unary call sends.
-            running = (
-                self._channel.unary_stream(path)(first, **options)
-                if several is None
-                else self._channel.stream_stream(path)(several, **options)
-            )
-            outgoing.cancel = running.cancel
-            self._receive(running, reply, report)
-        except grpc.RpcError as status:
-            if outgoing.error is not None:
-                raise outgoing.error from None
-            raise self._server.error(status) from None
-        except ValueError as error:  # What gRPC says of a channel that was closed.
-            raise _closed(error) from None
-
-    def _receive(self, running: Any, reply: Reply[T], report: ProgressReport) -> None:
+        if call.unary:
+            reply.feed(self._channel.unary_unary(path)(first, **options))
+            return
+        # On the wire a stream of one message is what a unary call sends.
+        running = (
+            self._channel.unary_stream(path)(first, **options)
+            if several is None
+            else self._channel.stream_stream(path)(several, **options)
+        )
+        outgoing.cancel = running.cancel
         try:
             for message in running:
                 phase = reply.feed(message)
                 if phase is not None:
                     report.on_phase(phase)
-        except BaseException:  # Ctrl-C, a hostile reply, a callback that raised: the server stops.
+        except BaseException as error:  # Ctrl-C, a hostile reply, a callback that raised: the server stops.
             running.cancel()
-            raise
+            # Frames of gRPC hold the call. Where they live until the interpreter ends, as those of an
+            # uncaught exception do, the call's destructor can wait there for a lock whose thread is gone.
+            raise error.with_traceback(None)  # noqa: B904
+        finally:
+            outgoing.cancel = None
+            del running
 
 
 def _closed(error: ValueError) -> Exception:
