@@ -28,8 +28,8 @@ HostMatrix Doubles(Bench& bench, const Buffer& buffer, DType dtype) {
   });
 }
 
-double RatioOf(decltype(&testing::FactorRatio) ratio, Bench& bench, const Factorization& factor,
-               const HostMatrix& a) {
+double RatioOf(decltype(&testing::FactorRatio<double>) ratio, Bench& bench,
+               const Factorization& factor, const HostMatrix& a) {
   const FactorSummary& summary = factor.summary;
   const int64_t n = summary.n;
   const HostFactor host = Download(bench, factor);
@@ -114,11 +114,11 @@ HostFactor Download(Bench& bench, const Factorization& factor) {
 }
 
 double FactorRatioOf(Bench& bench, const Factorization& factor, const HostMatrix& a) {
-  return RatioOf(testing::FactorRatio, bench, factor, a);
+  return RatioOf(testing::FactorRatio<double>, bench, factor, a);
 }
 
 double ProbedFactorRatioOf(Bench& bench, const Factorization& factor, const HostMatrix& a) {
-  return RatioOf(testing::ProbedFactorRatio, bench, factor, a);
+  return RatioOf(testing::ProbedFactorRatio<double>, bench, factor, a);
 }
 
 absl::StatusOr<Solved> SolveOn(Bench& bench, const Factorization& factor, const HostMatrix& b,

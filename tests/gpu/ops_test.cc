@@ -338,11 +338,12 @@ TEST_F(OpsTest, ColumnScalesAreTheHosts) {
     const Buffer in_buffer = bench.Put(in);
     const Buffer row_buffer = bench.Put(row);
     const Buffer out = bench.Allocate(2 * exponents.size() * sizeof(double));
-    EXPECT_TRUE(bench.ops()
-                    .ColumnScales({in_buffer.as<double>(), kRows, std::ssize(exponents), kRows},
-                                  with_rows ? row_buffer.as<double>() : nullptr, 7,
-                                  out.as<double>(), out.as<double>() + exponents.size())
-                    .ok());
+    EXPECT_TRUE(
+        bench.ops()
+            .ColumnScales(AsAny({in_buffer.as<double>(), kRows, std::ssize(exponents), kRows}),
+                          with_rows ? row_buffer.as<double>() : nullptr, 7, out.as<double>(),
+                          out.as<double>() + exponents.size())
+            .ok());
     bench.Wait();
     return bench.Get<double>(out);
   };
@@ -365,7 +366,7 @@ TEST_F(OpsTest, ComponentwiseErrorsAreTheHosts) {
     const Buffer r_buffer = bench.Put(r);
     const Buffer w_buffer = bench.Put(w);
     EXPECT_TRUE(bench.ops()
-                    .ComponentwiseError({r_buffer.as<double>(), kRows, 3, kRows},
+                    .ComponentwiseError(AsAny({r_buffer.as<double>(), kRows, 3, kRows}),
                                         {w_buffer.as<double>(), kRows, 3, kRows})
                     .ok());
     return bench.Wait().residual.componentwise_error;
@@ -388,7 +389,9 @@ TEST_F(OpsTest, AddAddsWithGaps) {
   const Buffer d_buffer = gpu_->Put(d);
   const Buffer x_buffer = gpu_->Put(x);
   ASSERT_TRUE(
-      gpu_->ops().Add({d_buffer.as<double>(), 20, 3, 20}, {x_buffer.as<double>(), 20, 3, 32}).ok());
+      gpu_->ops()
+          .Add(AsAny({d_buffer.as<double>(), 20, 3, 20}), AsAny({x_buffer.as<double>(), 20, 3, 32}))
+          .ok());
   auto expected = x;
   for (int j = 0; j < 3; ++j) {
     for (int i = 0; i < 20; ++i) expected[i + 32 * j] += d[i + 20 * j];

@@ -74,13 +74,13 @@ class WideRangeResidualTest : public KernelTest {
     const int64_t depth = plain ? system.cols : system.rows;
     Result result;
     result.r.resize(b.size());
-    result.stats =
-        host::ComputeWideRangeResidual(1,
-                                       {reinterpret_cast<std::byte*>(a.data()), DType::kFloat64,
-                                        system.rows, system.cols, system.rows},
-                                       system.op, {x.data(), depth, system.columns, depth},
-                                       {b.data(), height, system.columns, height},
-                                       {result.r.data(), height, system.columns, height});
+    result.stats = host::ComputeWideRangeResidual(
+        1,
+        AnyMatrix{reinterpret_cast<std::byte*>(a.data()), DType::kFloat64, system.rows, system.cols,
+                  system.rows},
+        system.op, AsAny({x.data(), depth, system.columns, depth}),
+        AsAny({b.data(), height, system.columns, height}),
+        AsAny({result.r.data(), height, system.columns, height}));
     return result;
   }
 };
