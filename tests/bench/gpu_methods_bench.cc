@@ -133,9 +133,9 @@ nlohmann::ordered_json BenchSolve(ExecutionContext& context, int64_t n) {
     ours.push_back(mine);
   }
   // B = A: X is the identity.
-  const MatrixView<double> original = {matrix.as<double>(), n, n, n};
+  const AnyMatrix original = {matrix.data(), kType, n, n, n};
   Check(context.ops().Residual({matrix.data(), kType, n, n, n}, Op::kNone, static_cast<double>(n),
-                               x.As<double>(), original, {residual.as<double>(), n, n, n}));
+                               x, original, {residual.data(), kType, n, n, n}));
   Check(context.Synchronize());
   return {{"n", n},
           {"nrhs", n},
