@@ -4,6 +4,7 @@
 
 #include <grpcpp/support/slice.h>
 
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -44,8 +45,13 @@ class MatrixSource {
   static MatrixSource Dense(absl::Span<const float> values, int64_t rows, int64_t cols,
                             v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
 
+  static MatrixSource Dense(absl::Span<const std::complex<double>> values, int64_t rows,
+                            int64_t cols, v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
+  static MatrixSource Dense(absl::Span<const std::complex<float>> values, int64_t rows,
+                            int64_t cols, v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
+
   // rows * cols ones, which take no memory. INVALID_ARGUMENT from the call if either is negative,
-  // they are more bytes than an int64_t counts, or `dtype` is neither float32 nor float64.
+  // they are more bytes than an int64_t counts, or `dtype` is unspecified or unknown.
   static MatrixSource Ones(int64_t rows, int64_t cols, v1::Dtype dtype = v1::DTYPE_FLOAT64);
 
   // Matrix Market text, plain or gzip; `dtype` is the type that its values are kept in.
