@@ -25,14 +25,32 @@ void ArrayWriter::Add(T value) {
   *end++ = '\n';
   file_.write(text, end - text);
 }
+
+template <class T>
+void ArrayWriter::Add(std::complex<T> value) {
+  char text[80];
+  char* end = std::to_chars(text, text + 39, value.real()).ptr;
+  *end++ = ' ';
+  end = std::to_chars(end, text + sizeof text - 1, value.imag()).ptr;
+  *end++ = '\n';
+  file_.write(text, end - text);
+}
+
 template void ArrayWriter::Add(double);
 template void ArrayWriter::Add(float);
 template void ArrayWriter::Add(int64_t);
+template void ArrayWriter::Add(std::complex<double>);
+template void ArrayWriter::Add(std::complex<float>);
 
 absl::Status ArrayWriter::Close() {
   file_.close();
   if (!file_) return absl::DataLossError(absl::StrCat("cannot write all of ", path_));
   return absl::OkStatus();
+}
+
+const char* FieldOf(v1::Dtype dtype) {
+  const bool complex = dtype == v1::DTYPE_COMPLEX64 || dtype == v1::DTYPE_COMPLEX128;
+  return complex ? "complex" : "real";
 }
 
 void ElementDecoder::Begin(v1::Dtype dtype) {
@@ -46,7 +64,7 @@ absl::Status ArrayFileSink::Begin(const v1::DenseSpec& spec) {
     return absl::InternalError("the server answered in row-major order");
   }
   decoder_.Begin(spec.dtype());
-  return writer_.Open(path_, "real", spec.rows(), spec.cols());
+  return writer_.Open(path_, FieldOf(spec.dtype()), spec.rows(), spec.cols());
 }
 
 absl::Status ArrayFileSink::Append(absl::Span<const std::byte> bytes) {

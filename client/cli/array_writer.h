@@ -2,6 +2,7 @@
 #ifndef CROUT_CLIENT_CLI_ARRAY_WRITER_H_
 #define CROUT_CLIENT_CLI_ARRAY_WRITER_H_
 
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -19,10 +20,12 @@ namespace crout::cli {
 // value. Errors of the file are reported by Close.
 class ArrayWriter {
  public:
-  // `field` is "real" or "integer". Replaces the file.
+  // `field` is "real", "integer" or "complex". Replaces the file.
   absl::Status Open(const std::string& path, const char* field, int64_t rows, int64_t cols);
   template <class T>
   void Add(T value);
+  template <class T>
+  void Add(std::complex<T> value);
   absl::Status Close();
 
  private:
@@ -30,8 +33,11 @@ class ArrayWriter {
   std::ofstream file_;
 };
 
+// The field of a file with such elements: "real" or "complex".
+const char* FieldOf(v1::Dtype dtype);
+
 // Hands the elements of a matrix out one by one, wherever the pieces of it are cut. F is called as
-// f(index, value), value being float or double.
+// f(index, value), value being float, double or std::complex of one of them.
 class ElementDecoder {
  public:
   void Begin(v1::Dtype dtype);
@@ -39,10 +45,14 @@ class ElementDecoder {
   void Append(absl::Span<const std::byte> bytes, F f);
 
  private:
+  // F is called with the element at `at`.
+  template <class F>
+  void Read(const std::byte* at, F f) const;
+
   v1::Dtype dtype_ = v1::DTYPE_FLOAT64;
   int64_t index_ = 0;
   size_t partial_size_ = 0;
-  std::byte partial_[8];
+  std::byte partial_[sizeof(std::complex<double>)];
 };
 
 // A sink that writes the matrix, which must be column-major, to a file.
@@ -79,19 +89,27 @@ class OptionalFileSink : public client::MatrixSink {
 };
 
 template <class F>
+void ElementDecoder::Read(const std::byte* at, F f) const {
+  const auto read = [&](auto value) {
+    std::memcpy(&value, at, sizeof value);
+    f(value);
+  };
+  switch (dtype_) {
+    case v1::DTYPE_FLOAT32:
+      return read(float{});
+    case v1::DTYPE_COMPLEX64:
+      return read(std::complex<float>{});
+    case v1::DTYPE_COMPLEX128:
+      return read(std::complex<double>{});
+    default:
+      return read(double{});
+  }
+}
+
+template <class F>
 void ElementDecoder::Append(absl::Span<const std::byte> bytes, F f) {
   const size_t size = client::ElementSize(dtype_);
-  const auto emit = [&](const std::byte* at) {
-    if (dtype_ == v1::DTYPE_FLOAT32) {
-      float value;
-      std::memcpy(&value, at, sizeof value);
-      f(index_++, value);
-    } else {
-      double value;
-      std::memcpy(&value, at, sizeof value);
-      f(index_++, value);
-    }
-  };
+  const auto emit = [&](const std::byte* at) { Read(at, [&](auto value) { f(index_++, value); }); };
   while (!bytes.empty()) {
     if (partial_size_ == 0 && bytes.size() >= size) {
       emit(bytes.data());

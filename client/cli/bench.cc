@@ -1,10 +1,13 @@
 #include "client/cli/bench.h"
 
 #include <atomic>
+#include <complex>
 #include <memory>
 #include <random>
 #include <thread>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/time/clock.h"
@@ -13,40 +16,66 @@
 namespace crout::cli {
 namespace {
 
+// Elements of one of the four types.
+using Elements = std::variant<std::vector<double>, std::vector<float>,
+                              std::vector<std::complex<double>>, std::vector<std::complex<float>>>;
+
+// `count` random elements, whose parts are uniform in (-1, 1).
+template <class T>
+std::vector<T> RandomElements(size_t count, std::mt19937_64* random) {
+  using Part = decltype(std::real(T()));
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  const auto draw = [&] { return static_cast<Part>(uniform(*random)); };
+  std::vector<T> elements(count);
+  for (T& element : elements) {
+    element = draw();
+    if constexpr (!std::is_same_v<T, Part>) element.imag(draw());
+  }
+  return elements;
+}
+
 // The data of all workers: read only.
 class Problem {
  public:
-  explicit Problem(const BenchOptions& options) : options_(options) {
-    std::mt19937_64 random(1);
-    std::uniform_real_distribution<double> uniform(-1, 1);
-    const auto n = static_cast<size_t>(options.n);
-    std::vector<double> a(n * n), b(n * static_cast<size_t>(options.nrhs));
-    for (double& value : a) value = uniform(random);
-    for (size_t i = 0; i < n; ++i) a[i * (n + 1)] += static_cast<double>(n);
-    for (double& value : b) value = uniform(random);
-    if (options.dtype == v1::DTYPE_FLOAT32) {
-      a32_.assign(a.begin(), a.end());
-      b32_.assign(b.begin(), b.end());
-    } else {
-      a_ = std::move(a);
-      b_ = std::move(b);
+  explicit Problem(const BenchOptions& options) : options_(options) { Make(); }
+
+  client::MatrixSource Matrix() const { return Source(a_, options_.n); }
+  client::MatrixSource Rhs() const { return Source(b_, options_.nrhs); }
+
+ private:
+  void Make() {
+    switch (options_.dtype) {
+      case v1::DTYPE_FLOAT32:
+        return Make<float>();
+      case v1::DTYPE_COMPLEX64:
+        return Make<std::complex<float>>();
+      case v1::DTYPE_COMPLEX128:
+        return Make<std::complex<double>>();
+      default:
+        return Make<double>();
     }
   }
 
-  client::MatrixSource Matrix() const { return Source(a_, a32_, options_.n); }
-  client::MatrixSource Rhs() const { return Source(b_, b32_, options_.nrhs); }
+  template <class T>
+  void Make() {
+    std::mt19937_64 random(1);
+    const auto n = static_cast<size_t>(options_.n);
+    std::vector<T> a = RandomElements<T>(n * n, &random);
+    for (size_t i = 0; i < n; ++i) a[i * (n + 1)] += static_cast<T>(options_.n);
+    a_ = std::move(a);
+    b_ = RandomElements<T>(n * static_cast<size_t>(options_.nrhs), &random);
+  }
 
- private:
-  client::MatrixSource Source(const std::vector<double>& doubles, const std::vector<float>& floats,
-                              int64_t cols) const {
-    return options_.dtype == v1::DTYPE_FLOAT32
-               ? client::MatrixSource::Dense(absl::MakeConstSpan(floats), options_.n, cols)
-               : client::MatrixSource::Dense(absl::MakeConstSpan(doubles), options_.n, cols);
+  client::MatrixSource Source(const Elements& elements, int64_t cols) const {
+    return std::visit(
+        [&](const auto& values) {
+          return client::MatrixSource::Dense(absl::MakeConstSpan(values), options_.n, cols);
+        },
+        elements);
   }
 
   const BenchOptions& options_;
-  std::vector<double> a_, b_;
-  std::vector<float> a32_, b32_;
+  Elements a_, b_;
 };
 
 // When to stop: by time, or by the number of calls that all workers have begun.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "client/cli/enum_names.h"
+#include "client/cli/matrix_market_order.h"
 #include "client/cli/session.h"
 
 namespace crout::cli {
@@ -66,6 +67,8 @@ void AddMethodParameters(CLI::App* app, v1::FactorizeOptions* options) {
       "Sweeps of a section before an iterative method gives up");
 }
 
+std::string FilePath(const std::string& path) { return path == "-" ? "/dev/stdin" : path; }
+
 }  // namespace
 
 CLI::Validator InputFile() {
@@ -74,12 +77,19 @@ CLI::Validator InputFile() {
       "FILE|-");
 }
 
+v1::Dtype MatrixArgument::Type() const {
+  if (dtype != v1::DTYPE_UNSPECIFIED) return dtype;
+  return MatrixMarketIsComplex(FilePath(path)) ? v1::DTYPE_COMPLEX128 : v1::DTYPE_FLOAT64;
+}
+
 client::MatrixSource MatrixArgument::Source() const {
-  return client::MatrixSource::MatrixMarketFile(path == "-" ? "/dev/stdin" : path, dtype);
+  return client::MatrixSource::MatrixMarketFile(FilePath(path), Type());
 }
 
 CLI::Option* AddMatrixArgument(CLI::App* app, MatrixArgument* matrix) {
-  AddEnumOption(app, "--dtype", &matrix->dtype, "Type that the values are kept and computed in");
+  AddEnumOption(app, "--dtype", &matrix->dtype,
+                "Type that the values are kept and computed in; f64 unless given, c128 where the "
+                "file says complex (of a pipe only this option tells)");
   return app->add_option("matrix", matrix->path, "Matrix Market file, plain or gzip")
       ->check(InputFile());
 }
@@ -132,6 +142,11 @@ void AddSolveOptions(CLI::App* app, v1::SolveOptions* options) {
   AddFlag(
       app, "--transpose", [=](bool) { options->set_operation(v1::OPERATION_TRANSPOSE); },
       "Solve with the transpose of A");
+  AddFlag(
+      app, "--conjugate-transpose",
+      [=](bool) { options->set_operation(v1::OPERATION_CONJUGATE_TRANSPOSE); },
+      "Solve with the conjugate transpose of A");
+  app->get_option("--conjugate-transpose")->excludes(app->get_option("--transpose"));
   AddSolverOption(app, [=](v1::Solver solver) { options->set_solver(solver); });
   AddValue<double>(
       app, "--solver-tolerance", [=](double value) { options->set_solver_tolerance(value); },

@@ -14,8 +14,9 @@ namespace crout::cli {
 // A matrix on the command line: a Matrix Market file, plain or gzip, or - for standard input.
 struct MatrixArgument {
   std::string path;
-  v1::Dtype dtype = v1::DTYPE_FLOAT64;
+  v1::Dtype dtype = v1::DTYPE_UNSPECIFIED;  // unspecified: as the file's banner says
 
+  v1::Dtype Type() const;
   client::MatrixSource Source() const;
 };
 

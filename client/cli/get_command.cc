@@ -19,10 +19,11 @@ class FactorFiles : public client::MatrixSink {
     n_ = spec.rows();
     unit_in_l_ = header_.factor().unit_diagonal() == v1::UNIT_DIAGONAL_L;
     decoder_.Begin(spec.dtype());
-    if (absl::Status status = l_.Open(prefix_ + "_L.mtx", "real", n_, n_); !status.ok()) {
+    const char* const field = FieldOf(spec.dtype());
+    if (absl::Status status = l_.Open(prefix_ + "_L.mtx", field, n_, n_); !status.ok()) {
       return status;
     }
-    return u_.Open(prefix_ + "_U.mtx", "real", n_, n_);
+    return u_.Open(prefix_ + "_U.mtx", field, n_, n_);
   }
 
   absl::Status Append(absl::Span<const std::byte> bytes) override {

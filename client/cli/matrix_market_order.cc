@@ -1,14 +1,17 @@
 #include "client/cli/matrix_market_order.h"
 
+#include <sys/stat.h>
 #include <zlib.h>
 
 #include <cerrno>
 #include <memory>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 
 namespace crout::cli {
 
@@ -31,6 +34,17 @@ absl::StatusOr<int64_t> MatrixMarketRows(const std::string& path) {
     break;
   }
   return absl::InvalidArgumentError(absl::StrCat(path, " has no Matrix Market size line"));
+}
+
+bool MatrixMarketIsComplex(const std::string& path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return false;
+  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);
+  char buffer[4096];
+  if (file == nullptr || gzgets(file.get(), buffer, sizeof buffer) == nullptr) return false;
+  const std::vector<std::string> words =
+      absl::StrSplit(buffer, absl::ByAnyChar(" \t\r\n"), absl::SkipEmpty());
+  return words.size() > 3 && absl::EqualsIgnoreCase(words[3], "complex");
 }
 
 }  // namespace crout::cli

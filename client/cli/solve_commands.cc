@@ -14,7 +14,7 @@ namespace {
 struct SolveArguments {
   std::string handle;                       // solve
   v1::Dtype dtype = v1::DTYPE_UNSPECIFIED;  // solve, where given
-  MatrixArgument matrix;                    // lu; its dtype is the right-hand side's too
+  MatrixArgument matrix;  // lu; its dtype, where given, is the right-hand side's too
   v1::FactorizeOptions factorize;
   v1::CacheOptions cache;
   bool keep = false;
@@ -49,10 +49,8 @@ void AddRhsOptions(CLI::App* command, SolveArguments* arguments) {
 }
 
 absl::StatusOr<client::MatrixSource> SolveRhs(Session* session, const SolveArguments& arguments) {
+  if (!arguments.ones) return MatrixArgument{arguments.rhs_path, arguments.dtype}.Source();
   const bool given = arguments.dtype != v1::DTYPE_UNSPECIFIED;
-  if (!arguments.ones) {
-    return MatrixArgument{arguments.rhs_path, given ? arguments.dtype : v1::DTYPE_FLOAT64}.Source();
-  }
   const auto factor = session->client().Describe(arguments.handle, session->call());
   if (!factor.ok()) return factor.status();
   return client::MatrixSource::Ones(factor->n(), arguments.nrhs,
@@ -80,7 +78,7 @@ absl::StatusOr<client::MatrixSource> LuRhs(const SolveArguments& arguments) {
   if (!arguments.ones) return MatrixArgument{arguments.rhs_path, arguments.matrix.dtype}.Source();
   const auto rows = MatrixMarketRows(arguments.matrix.path);
   if (!rows.ok()) return rows.status();
-  return client::MatrixSource::Ones(*rows, arguments.nrhs, arguments.matrix.dtype);
+  return client::MatrixSource::Ones(*rows, arguments.nrhs, arguments.matrix.Type());
 }
 
 absl::Status RunLu(Session* session, const SolveArguments& arguments) {
@@ -121,7 +119,7 @@ void AddSolveCommands(CLI::App* app, Session* session) {
                                         [=] { return RunSolve(session, *arguments); });
   solve->add_option("handle", arguments->handle)->required();
   AddEnumOption(solve, "--dtype", &arguments->dtype,
-                "Type of B and X; of ones, the matrix's unless given");
+                "Type of B and X; as the file of B says unless given, of ones the matrix's");
   AddRhsOptions(solve, arguments.get());
 
   CLI::App* lu = session->AddCommand(app, "lu", "Factor and solve in one go",

@@ -17,6 +17,10 @@ size_t ElementSize(v1::Dtype dtype) {
       return sizeof(double);
     case v1::DTYPE_FLOAT32:
       return sizeof(float);
+    case v1::DTYPE_COMPLEX128:
+      return sizeof(std::complex<double>);
+    case v1::DTYPE_COMPLEX64:
+      return sizeof(std::complex<float>);
     default:
       return 0;
   }
@@ -29,6 +33,16 @@ SpanSink::SpanSink(absl::Span<double> values)
 SpanSink::SpanSink(absl::Span<float> values)
     : memory_(reinterpret_cast<std::byte*>(values.data()), values.size() * sizeof(float)),
       dtype_(v1::DTYPE_FLOAT32) {}
+
+SpanSink::SpanSink(absl::Span<std::complex<double>> values)
+    : memory_(reinterpret_cast<std::byte*>(values.data()),
+              values.size() * sizeof(std::complex<double>)),
+      dtype_(v1::DTYPE_COMPLEX128) {}
+
+SpanSink::SpanSink(absl::Span<std::complex<float>> values)
+    : memory_(reinterpret_cast<std::byte*>(values.data()),
+              values.size() * sizeof(std::complex<float>)),
+      dtype_(v1::DTYPE_COMPLEX64) {}
 
 absl::Status SpanSink::Begin(const v1::DenseSpec& spec) {
   const size_t elements = memory_.size() / ElementSize(dtype_);

@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cpp/chunk_reader.h"
+#include "crout/matrix_sink.h"
 
 namespace crout::client {
 namespace {
@@ -77,22 +78,33 @@ class StridedReader : public ChunkReader {
 
 class OnesReader : public ChunkReader {
  public:
-  OnesReader(int64_t size, v1::Dtype dtype)
-      : size_(size),
-        block_(dtype == v1::DTYPE_FLOAT32 ? Block<float>(size) : Block<double>(size)) {}
+  OnesReader(int64_t size, v1::Dtype dtype) : size_(size), block_(Block(size, dtype)) {}
 
   int64_t size() const override { return size_; }
 
   absl::StatusOr<grpc::Slice> Next(size_t limit, BorrowCount*,
                                    absl::FunctionRef<absl::Status()>) override {
     // An element may be cut between two chunks.
-    const size_t begin = static_cast<size_t>(sent_) % sizeof(double);
+    const size_t begin = static_cast<size_t>(sent_) % sizeof(std::complex<double>);
     const int64_t count = std::min<int64_t>(std::min(limit, block_.size() - begin), size_ - sent_);
     sent_ += count;
     return block_.sub(begin, begin + static_cast<size_t>(count));
   }
 
  private:
+  static grpc::Slice Block(int64_t size, v1::Dtype dtype) {
+    switch (dtype) {
+      case v1::DTYPE_FLOAT32:
+        return Block<float>(size);
+      case v1::DTYPE_COMPLEX64:
+        return Block<std::complex<float>>(size);
+      case v1::DTYPE_COMPLEX128:
+        return Block<std::complex<double>>(size);
+      default:
+        return Block<double>(size);
+    }
+  }
+
   template <class T>
   static grpc::Slice Block(int64_t size) {
     constexpr int64_t kMost = int64_t{1} << 20;  // a message of one field
@@ -187,6 +199,16 @@ MatrixSource MatrixSource::Dense(absl::Span<const float> values, int64_t rows, i
   return DenseBytes(v1::DTYPE_FLOAT32, sizeof(float), AsBytes(values), rows, cols, layout);
 }
 
+MatrixSource MatrixSource::Dense(absl::Span<const std::complex<double>> values, int64_t rows,
+                                 int64_t cols, v1::Layout layout) {
+  return DenseBytes(v1::DTYPE_COMPLEX128, sizeof values[0], AsBytes(values), rows, cols, layout);
+}
+
+MatrixSource MatrixSource::Dense(absl::Span<const std::complex<float>> values, int64_t rows,
+                                 int64_t cols, v1::Layout layout) {
+  return DenseBytes(v1::DTYPE_COMPLEX64, sizeof values[0], AsBytes(values), rows, cols, layout);
+}
+
 MatrixSource MatrixSource::StridedBytes(v1::Dtype dtype, size_t element_size, const void* values,
                                         int64_t rows, int64_t cols, int64_t stride,
                                         v1::Layout layout) {
@@ -231,13 +253,14 @@ MatrixSource MatrixSource::Invalid(absl::Status why) {
 
 MatrixSource MatrixSource::Ones(int64_t rows, int64_t cols, v1::Dtype dtype) {
   MatrixSource source = OfShape(dtype, rows, cols, v1::LAYOUT_COLUMN_MAJOR);
-  const __int128 bytes = static_cast<__int128>(rows) * cols * (dtype == v1::DTYPE_FLOAT32 ? 4 : 8);
-  if (rows < 0 || cols < 0 || bytes > std::numeric_limits<int64_t>::max() ||
-      (dtype != v1::DTYPE_FLOAT32 && dtype != v1::DTYPE_FLOAT64)) {
+  const size_t element = dtype == v1::DTYPE_UNSPECIFIED ? 0 : ElementSize(dtype);
+  const __int128 elements = static_cast<__int128>(rows) * cols;
+  if (rows < 0 || cols < 0 || element == 0 ||
+      elements > std::numeric_limits<int64_t>::max() / static_cast<int64_t>(element)) {
     source.status_ = absl::InvalidArgumentError(
         absl::StrCat("cannot send ", rows, " x ", cols, " ones of ", v1::Dtype_Name(dtype)));
   } else {
-    source.ones_ = static_cast<int64_t>(bytes);
+    source.ones_ = static_cast<int64_t>(elements) * static_cast<int64_t>(element);
   }
   return source;
 }

@@ -1,12 +1,16 @@
 #include "kernels/io/leading_block.h"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
+
+#include "kernels/scalar.h"
 
 namespace crout {
 
-LeadingBlock InspectLeadingBlock(const SparseMatrix& matrix, int64_t n, bool as_float32) {
+namespace {
+
+template <class T>
+LeadingBlock Inspect(const SparseMatrix& matrix, int64_t n) {
   LeadingBlock block;
   std::vector<double> row_sums(n);
   for (int64_t j = 0; j < n; ++j) {
@@ -14,9 +18,9 @@ LeadingBlock InspectLeadingBlock(const SparseMatrix& matrix, int64_t n, bool as_
     // Rows ascend.
     for (int64_t i = matrix.column_start[j]; i < matrix.column_start[j + 1] && matrix.row[i] < n;
          ++i) {
-      const double value = as_float32 ? static_cast<float>(matrix.value[i]) : matrix.value[i];
-      column_sum += std::abs(value);
-      row_sums[matrix.row[i]] += std::abs(value);
+      const double modulus = Modulus(ConvertTo<T>(matrix.Value<WideType<T>>(i)));
+      column_sum += modulus;
+      row_sums[matrix.row[i]] += modulus;
     }
     if (column_sum == 0 && !block.empty_column) block.empty_column = j;
     block.norm_one = std::max(block.norm_one, column_sum);
@@ -26,6 +30,13 @@ LeadingBlock InspectLeadingBlock(const SparseMatrix& matrix, int64_t n, bool as_
     block.norm_inf = std::max(block.norm_inf, row_sums[i]);
   }
   return block;
+}
+
+}  // namespace
+
+LeadingBlock InspectLeadingBlock(const SparseMatrix& matrix, int64_t n, DType dtype) {
+  return DispatchDType(dtype,
+                       [&](auto tag) { return Inspect<typename decltype(tag)::type>(matrix, n); });
 }
 
 }  // namespace crout

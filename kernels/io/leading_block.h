@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "kernels/dtype.h"
 #include "kernels/io/sparse_matrix.h"
 
 namespace crout {
@@ -18,9 +19,9 @@ struct LeadingBlock {
   double norm_inf = 0;  // +Inf where a value overflows the type
 };
 
-// Of the n x n block, 0 <= n <= rows, columns, with its values rounded to float32 where
-// `as_float32`. Takes 8 n bytes.
-LeadingBlock InspectLeadingBlock(const SparseMatrix& matrix, int64_t n, bool as_float32);
+// Of the n x n block, 0 <= n <= rows, columns, with its values rounded to `dtype`, which
+// is complex where the matrix is. Takes 8 n bytes.
+LeadingBlock InspectLeadingBlock(const SparseMatrix& matrix, int64_t n, DType dtype);
 
 }  // namespace crout
 

@@ -10,16 +10,18 @@ int64_t PeakBytes(const MatrixMarketHeader& header) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   // Beyond 2^56 entries no product below is worth computing, and none overflows up to there.
   if (header.entries > int64_t{1} << 56) return kMost;
+  const int64_t imaginary = header.complex() ? sizeof(double) : 0;
+  const int64_t value = int64_t{sizeof(double)} + imaginary;
   if (!header.coordinate) {
     const int64_t full = header.rows * header.columns;
     if (full > int64_t{1} << 56) return kMost;
-    return (header.entries + full) * int64_t{sizeof(double)};
+    return (header.entries + full) * value;
   }
   const int64_t stored = header.symmetry == MatrixMarketHeader::Symmetry::kGeneral
                              ? header.entries
                              : 2 * header.entries;
-  return header.entries * int64_t{sizeof(MatrixEntry)} +
-         stored * int64_t{sizeof(int32_t) + sizeof(double)} +
+  return header.entries * (int64_t{sizeof(MatrixEntry)} + imaginary) +
+         stored * (int64_t{sizeof(int32_t)} + value) +
          2 * (header.columns + 1) * int64_t{sizeof(int64_t)};
 }
 

@@ -11,11 +11,12 @@
 namespace crout {
 
 struct MatrixMarketHeader {
-  enum class Field : uint8_t { kReal, kInteger, kPattern };
-  enum class Symmetry : uint8_t { kGeneral, kSymmetric, kSkewSymmetric };
+  enum class Field : uint8_t { kReal, kInteger, kPattern, kComplex };
+  enum class Symmetry : uint8_t { kGeneral, kSymmetric, kSkewSymmetric, kHermitian };
 
   // `coordinate`: one entry a line, "row column value", 1-based. `array`: one value a line, column
-  // by column; symmetric: the lower triangle alone, skew-symmetric: without the diagonal.
+  // by column; symmetric and hermitian: the lower triangle alone, skew-symmetric: without the
+  // diagonal. A value of `complex` is two numbers: the real part, then the imaginary one.
   bool coordinate = true;
   Field field = Field::kReal;
   Symmetry symmetry = Symmetry::kGeneral;
@@ -23,6 +24,8 @@ struct MatrixMarketHeader {
   int64_t columns = 0;
   // Lines with data that the file must hold. A claim of the sender's until the file was read.
   int64_t entries = 0;
+
+  bool complex() const { return field == Field::kComplex; }
 
   friend bool operator==(const MatrixMarketHeader&, const MatrixMarketHeader&) = default;
 };
@@ -34,6 +37,9 @@ struct MatrixMarketLimits {
   int64_t max_columns = int64_t{1} << 20;
   // Bytes, judged by PeakBytes() of the header: RESOURCE_EXHAUSTED as soon as it was read.
   int64_t max_peak_bytes = int64_t{64} << 30;
+  // A `complex` file is INVALID_ARGUMENT where this is false: who wants real numbers has no use for
+  // it.
+  bool complex = true;
   // Text over compressed bytes, judged once 1 MiB of text came out: INVALID_ARGUMENT.
   double max_gzip_ratio = 200;
   // Bytes of text that one task parses.
@@ -42,6 +48,15 @@ struct MatrixMarketLimits {
 
 // A longer line is INVALID_ARGUMENT, comments included (the format allows 1024 bytes).
 inline constexpr size_t kMaxMatrixMarketLine = size_t{64} << 10;
+
+// What the parts of an entry are multiplied by to give the one across the diagonal, where a file
+// gives one of the two: the same, its negative or its conjugate. 1 for `general`.
+constexpr double MirrorSign(MatrixMarketHeader::Symmetry symmetry) {
+  return symmetry == MatrixMarketHeader::Symmetry::kSkewSymmetric ? -1.0 : 1.0;
+}
+constexpr double ImaginaryMirrorSign(MatrixMarketHeader::Symmetry symmetry) {
+  return symmetry == MatrixMarketHeader::Symmetry::kHermitian ? -1.0 : MirrorSign(symmetry);
+}
 
 // The bytes that a reader holds at most for the entries of such a file, raw and assembled
 // together, text that waits to be parsed aside: what a server reserves once it knows the header.

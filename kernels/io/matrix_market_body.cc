@@ -32,9 +32,15 @@ std::string Describe(const MatrixMarketHeader& header, const FaultyLine& faulty)
                           Given(faulty));
     case LineFault::kNotFinite:
       return absl::StrCat("the value", where, " must be finite in float64, ", Given(faulty));
+    case LineFault::kImaginary:
+      return absl::StrCat("the imaginary part", where, " must be a decimal number, ",
+                          Given(faulty));
     case LineFault::kDiagonal:
       return absl::StrCat("the entry", where,
                           " is on the diagonal, which is zero in a skew-symmetric matrix");
+    case LineFault::kNotReal:
+      return absl::StrCat("the entry", where,
+                          " is on the diagonal, which is real in a hermitian matrix");
     case LineFault::kTrailing:
       return absl::StrCat("nothing may follow the entry", where, ", ", Given(faulty));
     case LineFault::kTooLong:
@@ -79,7 +85,20 @@ void MatrixMarketBody::Clear() {
   pending_.clear();
   entries_ = {};
   values_ = {};
+  imaginary_ = {};
   bytes_ = 0;
+}
+
+std::optional<int64_t> MatrixMarketBody::FindNotReal(const ParsedSegment& segment) {
+  if (header_.coordinate || header_.symmetry != MatrixMarketHeader::Symmetry::kHermitian) {
+    return std::nullopt;
+  }
+  for (; diagonal_ < header_.rows; ++diagonal_) {
+    const int64_t index = PackedDiagonal(header_, diagonal_) - count_;
+    if (index >= segment.count()) break;
+    if (segment.imaginary[index] != 0) return index;
+  }
+  return std::nullopt;
 }
 
 void MatrixMarketBody::Judge(Pending pending) {
@@ -87,6 +106,9 @@ void MatrixMarketBody::Judge(Pending pending) {
   const int64_t room = header_.entries - count_;
   if (!pending.error.ok()) {
     status_ = std::move(pending.error);
+  } else if (const std::optional<int64_t> not_real = FindNotReal(segment)) {
+    count_ += *not_real;
+    status_ = Explain({LineFault::kNotReal, LineOfEntry(segment.text, *not_real), 0, 0, ""});
   } else if (segment.count() > room) {
     status_ = LineError(
         lines_ + LineOfEntry(segment.text, room) + 1,
@@ -101,6 +123,7 @@ void MatrixMarketBody::Judge(Pending pending) {
     bytes_ += segment.bytes();
     if (!segment.entries.empty()) entries_.push_back(std::move(segment.entries));
     if (!segment.values.empty()) values_.push_back(std::move(segment.values));
+    if (!segment.imaginary.empty()) imaginary_.push_back(std::move(segment.imaginary));
   }
 }
 

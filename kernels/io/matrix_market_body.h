@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -45,6 +46,8 @@ class MatrixMarketBody {
   // The entries in file order; one of the two is empty.
   std::vector<std::vector<MatrixEntry>> TakeEntries() { return std::move(entries_); }
   std::vector<std::vector<double>> TakeValues() { return std::move(values_); }
+  // Of a `complex` file the imaginary parts, in the blocks of the entries or of the values.
+  std::vector<std::vector<double>> TakeImaginary() { return std::move(imaginary_); }
 
  private:
   struct Pending {
@@ -54,6 +57,9 @@ class MatrixMarketBody {
 
   void AddPending(int64_t index, Pending pending);
   void Judge(Pending pending);
+  // The first diagonal value of an `array` in `segment`, the next to judge, that is not real though
+  // the matrix is hermitian.
+  std::optional<int64_t> FindNotReal(const ParsedSegment& segment);
   void Clear();
   absl::Status Explain(const FaultyLine& faulty) const;
 
@@ -62,10 +68,12 @@ class MatrixMarketBody {
   int64_t next_ = 0;                    // The segment to judge next.
   int64_t lines_ = 0;                   // Lines before it, ...
   int64_t count_ = 0;                   // ... and entries.
+  int64_t diagonal_ = 0;                // Diagonal values that were looked at.
   size_t bytes_ = 0;
   absl::Status status_;
   std::vector<std::vector<MatrixEntry>> entries_;
   std::vector<std::vector<double>> values_;
+  std::vector<std::vector<double>> imaginary_;
 };
 
 }  // namespace crout

@@ -77,13 +77,20 @@ LineFault ParseValue(Cursor* cursor, double* value) {
   return LineFault::kNone;
 }
 
+LineFault ParseImaginary(Cursor* cursor, double* value) {
+  const LineFault fault = ParseValue<Field::kComplex>(cursor, value);
+  return fault == LineFault::kValue ? LineFault::kImaginary : fault;
+}
+
 LineFault ParseEnd(Cursor* cursor) {
   cursor->at = SkipBlanks(cursor->at);
   return *cursor->at == '\n' ? LineFault::kNone : LineFault::kTrailing;
 }
 
+// Sets *imaginary under `complex` alone.
 template <Field kField>
-LineFault ParseEntry(const MatrixMarketHeader& header, Cursor* cursor, MatrixEntry* entry) {
+LineFault ParseEntry(const MatrixMarketHeader& header, Cursor* cursor, MatrixEntry* entry,
+                     double* imaginary) {
   *entry = {-1, -1, 1.0};
   if (!ParseIndex(cursor, header.rows, &entry->row)) return LineFault::kRow;
   if (!ParseIndex(cursor, header.columns, &entry->column)) return LineFault::kColumn;
@@ -95,8 +102,16 @@ LineFault ParseEntry(const MatrixMarketHeader& header, Cursor* cursor, MatrixEnt
     const LineFault fault = ParseValue<kField>(cursor, &ignored);
     if (fault != LineFault::kNone) return fault;
   }
+  if (kField == Field::kComplex) {
+    const LineFault fault = ParseImaginary(cursor, imaginary);
+    if (fault != LineFault::kNone) return fault;
+  }
   if (entry->row == entry->column && header.symmetry == Symmetry::kSkewSymmetric) {
     return LineFault::kDiagonal;
+  }
+  if (kField == Field::kComplex && entry->row == entry->column && *imaginary != 0 &&
+      header.symmetry == Symmetry::kHermitian) {
+    return LineFault::kNotReal;
   }
   return ParseEnd(cursor);
 }
@@ -131,10 +146,13 @@ void ForEachLine(ParsedSegment* segment, ParseLine parse_line) {
 template <Field kField>
 void ParseCoordinate(const MatrixMarketHeader& header, ParsedSegment* segment) {
   MatrixEntry entry{-1, -1, 0};
+  double imaginary = 0;
   ForEachLine(segment, [&](Cursor* cursor) {
-    const LineFault fault = ParseEntry<kField>(header, cursor, &entry);
-    if (fault == LineFault::kNone) segment->entries.push_back(entry);
-    return fault;
+    const LineFault fault = ParseEntry<kField>(header, cursor, &entry, &imaginary);
+    if (fault != LineFault::kNone) return fault;
+    segment->entries.push_back(entry);
+    if (kField == Field::kComplex) segment->imaginary.push_back(imaginary);
+    return LineFault::kNone;
   });
   if (segment->faulty.has_value()) {
     segment->faulty->row = entry.row + 1;
@@ -146,10 +164,16 @@ template <Field kField>
 void ParseArray(ParsedSegment* segment) {
   ForEachLine(segment, [&](Cursor* cursor) {
     double value = 0;
+    double imaginary = 0;
     LineFault fault = ParseValue<kField>(cursor, &value);
+    if (kField == Field::kComplex && fault == LineFault::kNone) {
+      fault = ParseImaginary(cursor, &imaginary);
+    }
     if (fault == LineFault::kNone) fault = ParseEnd(cursor);
-    if (fault == LineFault::kNone) segment->values.push_back(value);
-    return fault;
+    if (fault != LineFault::kNone) return fault;
+    segment->values.push_back(value);
+    if (kField == Field::kComplex) segment->imaginary.push_back(imaginary);
+    return LineFault::kNone;
   });
 }
 
@@ -162,6 +186,7 @@ size_t MostEntries(const MatrixMarketHeader& header, const ParsedSegment& segmen
 template <Field kField>
 void ParseLines(const MatrixMarketHeader& header, ParsedSegment* segment) {
   const size_t most = MostEntries(header, *segment);
+  if (kField == Field::kComplex) segment->imaginary.reserve(most);
   if (header.coordinate) {
     segment->entries.reserve(most);
     ParseCoordinate<kField>(header, segment);
@@ -171,6 +196,7 @@ void ParseLines(const MatrixMarketHeader& header, ParsedSegment* segment) {
     ParseArray<kField>(segment);
     segment->values.shrink_to_fit();
   }
+  segment->imaginary.shrink_to_fit();
 }
 
 }  // namespace
@@ -185,8 +211,9 @@ ParsedSegment CountLines(std::string text) {
 
 size_t ParseBytes(const MatrixMarketHeader& header, const ParsedSegment& segment) {
   // Twice: while entries move to where they take no more than they need.
-  return 2 * MostEntries(header, segment) *
-         (header.coordinate ? sizeof(MatrixEntry) : sizeof(double));
+  const size_t entry = header.coordinate ? sizeof(MatrixEntry) : sizeof(double);
+  const size_t imaginary = header.complex() ? sizeof(double) : 0;
+  return 2 * MostEntries(header, segment) * (entry + imaginary);
 }
 
 void ParseSegment(const MatrixMarketHeader& header, ParsedSegment* segment) {
@@ -197,6 +224,8 @@ void ParseSegment(const MatrixMarketHeader& header, ParsedSegment* segment) {
       return ParseLines<Field::kInteger>(header, segment);
     case Field::kPattern:
       return ParseLines<Field::kPattern>(header, segment);
+    case Field::kComplex:
+      return ParseLines<Field::kComplex>(header, segment);
   }
 }
 

@@ -19,7 +19,9 @@ enum class LineFault : uint8_t {
   kValue,       // not a number
   kNotInteger,  // a number, but no integer, under `integer`
   kNotFinite,   // nan, inf, or too large for float64
+  kImaginary,   // no number follows the real part under `complex`
   kDiagonal,    // a diagonal entry under `skew-symmetric`
+  kNotReal,     // a diagonal entry with an imaginary part under `hermitian`
   kTrailing,    // something after the entry
   kTooLong,     // longer than kMaxMatrixMarketLine
 };
@@ -37,6 +39,7 @@ struct ParsedSegment {
   std::string text;                  // Whole lines, kept so that they can be counted later.
   std::vector<MatrixEntry> entries;  // `coordinate`
   std::vector<double> values;        // `array`
+  std::vector<double> imaginary;     // `complex`: of each of the entries or values
   int64_t lines = 0;                 // Newlines in `text`.
   std::optional<FaultyLine> faulty;  // What follows it was not parsed.
 
@@ -44,7 +47,7 @@ struct ParsedSegment {
   // Bytes held.
   size_t bytes() const {
     return text.capacity() + entries.capacity() * sizeof(MatrixEntry) +
-           values.capacity() * sizeof(double);
+           (values.capacity() + imaginary.capacity()) * sizeof(double);
   }
 };
 
@@ -55,6 +58,7 @@ ParsedSegment CountLines(std::string text);
 size_t ParseBytes(const MatrixMarketHeader& header, const ParsedSegment& segment);
 
 // Parses what CountLines() returned. Reads no state but its arguments: segments parse in parallel.
+// Of an `array` it does not know the diagonal, and leaves kNotReal to its caller.
 // Numbers are read by fast_float, correctly rounded; a value too small for float64 becomes zero.
 void ParseSegment(const MatrixMarketHeader& header, ParsedSegment* segment);
 

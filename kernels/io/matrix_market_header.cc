@@ -30,11 +30,14 @@ struct Word {
   T meaning;
 };
 
-constexpr Word<Field> kFields[] = {
-    {"real", Field::kReal}, {"integer", Field::kInteger}, {"pattern", Field::kPattern}};
+constexpr Word<Field> kFields[] = {{"real", Field::kReal},
+                                   {"integer", Field::kInteger},
+                                   {"pattern", Field::kPattern},
+                                   {"complex", Field::kComplex}};
 constexpr Word<Symmetry> kSymmetries[] = {{"general", Symmetry::kGeneral},
                                           {"symmetric", Symmetry::kSymmetric},
-                                          {"skew-symmetric", Symmetry::kSkewSymmetric}};
+                                          {"skew-symmetric", Symmetry::kSkewSymmetric},
+                                          {"hermitian", Symmetry::kHermitian}};
 
 // Sets *meaning and returns true if `words` has `token`, in whatever case.
 template <class T, size_t kCount>
@@ -82,8 +85,8 @@ absl::Status MatrixMarketHeaderParser::ParseBanner(absl::string_view line) {
       tokens[0].data() != line.data()) {
     return Invalid(
         "not a Matrix Market file: it must begin with "
-        "'%%MatrixMarket matrix coordinate|array real|integer|pattern "
-        "general|symmetric|skew-symmetric'");
+        "'%%MatrixMarket matrix coordinate|array real|integer|pattern|complex "
+        "general|symmetric|skew-symmetric|hermitian'");
   }
   if (tokens.size() != 5) {
     return Invalid(absl::StrCat("the banner has ", tokens.size(), " words, 5 are needed"));
@@ -96,23 +99,29 @@ absl::Status MatrixMarketHeaderParser::ParseBanner(absl::string_view line) {
     return Invalid(
         absl::StrCat("unknown format ", QuoteToken(tokens[2]), ", use 'coordinate' or 'array'"));
   }
-  if (absl::EqualsIgnoreCase(tokens[3], "complex") ||
-      absl::EqualsIgnoreCase(tokens[4], "hermitian")) {
-    return absl::UnimplementedError("line 1: complex and hermitian matrices are not supported");
-  }
   if (!LookUp(kFields, tokens[3], &header_.field)) {
     return Invalid(absl::StrCat("unknown field ", QuoteToken(tokens[3]),
-                                ", use 'real', 'integer' or 'pattern'"));
+                                ", use 'real', 'integer', 'pattern' or 'complex'"));
   }
   if (!LookUp(kSymmetries, tokens[4], &header_.symmetry)) {
     return Invalid(absl::StrCat("unknown symmetry ", QuoteToken(tokens[4]),
-                                ", use 'general', 'symmetric' or 'skew-symmetric'"));
+                                ", use 'general', 'symmetric', 'skew-symmetric' or 'hermitian'"));
   }
+  return CheckBanner();
+}
+
+absl::Status MatrixMarketHeaderParser::CheckBanner() const {
   if (header_.field == Field::kPattern &&
       (!header_.coordinate || header_.symmetry == Symmetry::kSkewSymmetric)) {
     return Invalid(
         "'pattern' has no values: it goes with 'coordinate' alone, and not with "
         "'skew-symmetric'");
+  }
+  if (header_.symmetry == Symmetry::kHermitian && !header_.complex()) {
+    return Invalid("'hermitian' goes with 'complex' alone: a real matrix is 'symmetric'");
+  }
+  if (header_.complex() && !limits_.complex) {
+    return Invalid("the matrix is complex: ask for the type complex128, or complex64");
   }
   return absl::OkStatus();
 }
@@ -144,8 +153,8 @@ absl::Status MatrixMarketHeaderParser::CheckSize() {
                                 ", at most ", max_rows, " by ", max_columns, " is accepted"));
   }
   if (header_.symmetry != Symmetry::kGeneral && header_.rows != header_.columns) {
-    return Invalid(absl::StrCat("a symmetric or skew-symmetric matrix must be square, not ",
-                                header_.rows, " by ", header_.columns));
+    return Invalid(absl::StrCat("a matrix that is not 'general' must be square, not ", header_.rows,
+                                " by ", header_.columns));
   }
   if (!header_.coordinate) header_.entries = PackedCount(header_);
   if (const int64_t bytes = PeakBytes(header_); bytes > limits_.max_peak_bytes) {

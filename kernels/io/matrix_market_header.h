@@ -17,8 +17,7 @@ class MatrixMarketHeaderParser {
   explicit MatrixMarketHeaderParser(const MatrixMarketLimits& limits) : limits_(limits) {}
 
   // The next line without its newline, while !done(). After an error nothing more may be added.
-  // UNIMPLEMENTED: `complex`, `hermitian`. RESOURCE_EXHAUSTED: PeakBytes() beyond the limit.
-  // INVALID_ARGUMENT: all else.
+  // RESOURCE_EXHAUSTED: PeakBytes() beyond the limit. INVALID_ARGUMENT: all else.
   absl::Status AddLine(absl::string_view line);
 
   // The size line was read: header() is whole.
@@ -31,6 +30,8 @@ class MatrixMarketHeaderParser {
 
  private:
   absl::Status ParseBanner(absl::string_view line);
+  // That the words of the banner go together.
+  absl::Status CheckBanner() const;
   absl::Status ParseSize(absl::string_view line);
   absl::Status CheckSize();
   absl::Status Invalid(absl::string_view what) const;

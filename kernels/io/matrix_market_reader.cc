@@ -34,16 +34,21 @@ absl::Status MatrixMarketReader::Finish() {
     return status;
   }
   if (!header.coordinate) {
-    dense_ = ExpandPacked(header, body.TakeValues());
-    pipeline_->HoldResult(dense_.capacity() * sizeof(double));
+    dense_ = ExpandPacked(header, MirrorSign(header.symmetry), body.TakeValues());
+    if (header.complex()) {
+      dense_imaginary_ =
+          ExpandPacked(header, ImaginaryMirrorSign(header.symmetry), body.TakeImaginary());
+    }
+    pipeline_->HoldResult((dense_.capacity() + dense_imaginary_.capacity()) * sizeof(double));
     return absl::OkStatus();
   }
-  absl::StatusOr<SparseMatrix> sparse = AssembleSparse(
-      header, body.TakeEntries(), [this](size_t bytes) { return pipeline_->Claim(bytes); });
+  absl::StatusOr<SparseMatrix> sparse =
+      AssembleSparse(header, body.TakeEntries(), body.TakeImaginary(),
+                     [this](size_t bytes) { return pipeline_->Claim(bytes); });
   if (sparse.ok()) sparse_ = *std::move(sparse);
   pipeline_->HoldResult(sparse_.column_start.capacity() * sizeof(int64_t) +
                         sparse_.row.capacity() * sizeof(int32_t) +
-                        sparse_.value.capacity() * sizeof(double));
+                        (sparse_.value.capacity() + sparse_.imaginary.capacity()) * sizeof(double));
   return sparse.status();
 }
 
@@ -59,6 +64,11 @@ SparseMatrix MatrixMarketReader::TakeSparse() {
 std::vector<double> MatrixMarketReader::TakeDense() {
   pipeline_->HandOver();
   return std::exchange(dense_, std::vector<double>());
+}
+
+std::vector<double> MatrixMarketReader::TakeDenseImaginary() {
+  pipeline_->HandOver();
+  return std::exchange(dense_imaginary_, std::vector<double>());
 }
 
 }  // namespace crout

@@ -18,16 +18,16 @@ namespace crout {
 
 class MatrixMarketPipeline;
 
-// Accepted: `coordinate` and `array`; real, integer, pattern (every value is 1, and one that
-// the line gives is ignored); general, symmetric, skew-symmetric; words in any case; lines that
+// Accepted: `coordinate` and `array`; real, integer, complex, pattern (every value is 1, and one
+// that the line gives is ignored); general, symmetric, skew-symmetric, hermitian (with complex
+// alone, the diagonal real); words in any case; lines that
 // start with % as comments and blank lines, anywhere after the banner; LF and CRLF; blanks and
 // tabs; a leading +; a last line without its newline; entries in any order, of symmetric files from
 // either triangle. Duplicates add up.
 //
-// Refused, with the line where there is one: UNIMPLEMENTED `complex` and `hermitian`;
-// RESOURCE_EXHAUSTED more memory than MatrixMarketLimits allows; INVALID_ARGUMENT all else that
-// is wrong, NaN and Inf and values that overflow float64 included (with row and column), and gzip
-// streams that are damaged, cut off or expand too far.
+// Refused, with the line where there is one: RESOURCE_EXHAUSTED more memory than MatrixMarketLimits
+// allows; INVALID_ARGUMENT all else that is wrong, NaN and Inf and values that overflow float64
+// included (with row and column), and gzip streams that are damaged, cut off or expand too far.
 //
 // Whatever the pieces and threads, the result has the same bits, and the error is the first of
 // the file (but for the gzip ratio and refused memory, which are judged as the bytes come). Memory
@@ -79,13 +79,16 @@ class MatrixMarketReader {
   // After Finish() returned OK, once. The caller gives the bytes that the result holds back to the
   // grant. A `coordinate` file:
   SparseMatrix TakeSparse();
-  // An `array` file: rows times columns values, column-major, lda = rows.
+  // An `array` file: rows times columns values, column-major, lda = rows; of a `complex` one their
+  // real parts, and the imaginary parts likewise, else none.
   std::vector<double> TakeDense();
+  std::vector<double> TakeDenseImaginary();
 
  private:
   const std::shared_ptr<MatrixMarketPipeline> pipeline_;
   SparseMatrix sparse_;
   std::vector<double> dense_;
+  std::vector<double> dense_imaginary_;
 };
 
 }  // namespace crout

@@ -13,6 +13,7 @@ int64_t FirstRow(const MatrixMarketHeader& header, int64_t j) {
     case Symmetry::kGeneral:
       return 0;
     case Symmetry::kSymmetric:
+    case Symmetry::kHermitian:
       return j;
     case Symmetry::kSkewSymmetric:
       return j + 1;
@@ -27,6 +28,7 @@ int64_t PackedCount(const MatrixMarketHeader& header) {
     case Symmetry::kGeneral:
       return header.rows * header.columns;
     case Symmetry::kSymmetric:
+    case Symmetry::kHermitian:
       return header.rows * (header.rows + 1) / 2;
     case Symmetry::kSkewSymmetric:
       return header.rows * (header.rows - 1) / 2;
@@ -42,13 +44,16 @@ std::pair<int64_t, int64_t> PackedPosition(const MatrixMarketHeader& header, int
   return {FirstRow(header, column) + index, column};
 }
 
-std::vector<double> ExpandPacked(const MatrixMarketHeader& header,
+int64_t PackedDiagonal(const MatrixMarketHeader& header, int64_t j) {
+  return j * header.rows - j * (j - 1) / 2;
+}
+
+std::vector<double> ExpandPacked(const MatrixMarketHeader& header, double mirror_sign,
                                  std::vector<std::vector<double>> blocks) {
   if (header.symmetry == Symmetry::kGeneral && blocks.size() == 1) return std::move(blocks[0]);
   const int64_t n = header.rows;
   std::vector<double> full(n * header.columns);
   const bool mirrored = header.symmetry != Symmetry::kGeneral;
-  const double sign = header.symmetry == Symmetry::kSkewSymmetric ? -1.0 : 1.0;
   int64_t row = 0;
   int64_t column = -1;
   int64_t left = 0;  // Values that belong to `column` still.
@@ -59,7 +64,7 @@ std::vector<double> ExpandPacked(const MatrixMarketHeader& header,
         left = n - row;
       }
       full[row + column * n] = value;
-      if (mirrored && row != column) full[column + row * n] = sign * value;
+      if (mirrored && row != column) full[column + row * n] = mirror_sign * value;
       ++row;
       --left;
     }

@@ -1,13 +1,14 @@
 #include "kernels/io/sparse_matrix.h"
 
 #include <algorithm>
-#include <cmath>
+#include <complex>
 #include <cstddef>
 #include <numeric>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/scalar.h"
 
 namespace crout {
 namespace {
@@ -29,27 +30,52 @@ std::vector<int64_t> CountColumns(const MatrixMarketHeader& header,
   return start;
 }
 
-// Moves every entry to its column, in file order.
-void Scatter(const MatrixMarketHeader& header, std::vector<std::vector<MatrixEntry>> blocks,
-             SparseMatrix* matrix) {
-  std::vector<int64_t> next(matrix->column_start.begin(), matrix->column_start.end() - 1);
-  const auto put = [&](int32_t row, int32_t column, double value) {
-    const int64_t at = next[column]++;
-    matrix->row[at] = row;
+// An entry of the matrix that is assembled; T is double or std::complex<double>.
+template <class T>
+void Put(int64_t at, int32_t row, T value, SparseMatrix* matrix) {
+  matrix->row[at] = row;
+  if constexpr (kIsComplex<T>) {
+    matrix->value[at] = value.real();
+    matrix->imaginary[at] = value.imag();
+  } else {
     matrix->value[at] = value;
-  };
-  const bool mirrored = header.symmetry != Symmetry::kGeneral;
-  const double sign = header.symmetry == Symmetry::kSkewSymmetric ? -1.0 : 1.0;
-  for (auto& block : blocks) {
-    for (const MatrixEntry& entry : block) {
-      put(entry.row, entry.column, entry.value);
-      if (mirrored && entry.row != entry.column) put(entry.column, entry.row, sign * entry.value);
-    }
-    std::vector<MatrixEntry>().swap(block);
   }
 }
 
-using Sortable = std::pair<int32_t, double>;
+// The entry across the diagonal.
+template <class T>
+T Mirrored(Symmetry symmetry, T value) {
+  if constexpr (kIsComplex<T>) {
+    return {MirrorSign(symmetry) * value.real(), ImaginaryMirrorSign(symmetry) * value.imag()};
+  } else {
+    return MirrorSign(symmetry) * value;
+  }
+}
+
+// Moves every entry to its column, in file order.
+template <class T>
+void Scatter(const MatrixMarketHeader& header, std::vector<std::vector<MatrixEntry>> blocks,
+             std::vector<std::vector<double>> imaginary, SparseMatrix* matrix) {
+  std::vector<int64_t> next(matrix->column_start.begin(), matrix->column_start.end() - 1);
+  const Symmetry symmetry = header.symmetry;
+  const bool mirrored = symmetry != Symmetry::kGeneral;
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    for (size_t i = 0; i < blocks[b].size(); ++i) {
+      const MatrixEntry& entry = blocks[b][i];
+      T value(entry.value);
+      if constexpr (kIsComplex<T>) value.imag(imaginary[b][i]);
+      Put(next[entry.column]++, entry.row, value, matrix);
+      if (mirrored && entry.row != entry.column) {
+        Put(next[entry.row]++, entry.column, Mirrored(symmetry, value), matrix);
+      }
+    }
+    std::vector<MatrixEntry>().swap(blocks[b]);
+    if constexpr (kIsComplex<T>) std::vector<double>().swap(imaginary[b]);
+  }
+}
+
+template <class T>
+using Sortable = std::pair<int32_t, T>;
 
 bool IsSorted(const SparseMatrix& matrix, int64_t begin, int64_t end) {
   const auto rows = matrix.row.begin();
@@ -57,6 +83,7 @@ bool IsSorted(const SparseMatrix& matrix, int64_t begin, int64_t end) {
 }
 
 // The bytes that SortColumn takes for the longest column, and stable_sort for half of it.
+template <class T>
 size_t SortBytes(const SparseMatrix& matrix) {
   int64_t longest = 0;
   for (int64_t j = 0; j < matrix.columns; ++j) {
@@ -64,45 +91,48 @@ size_t SortBytes(const SparseMatrix& matrix) {
     const int64_t end = matrix.column_start[j + 1];
     if (end - begin > longest && !IsSorted(matrix, begin, end)) longest = end - begin;
   }
-  return (longest + (longest + 1) / 2) * sizeof(Sortable);
+  return (longest + (longest + 1) / 2) * sizeof(Sortable<T>);
 }
 
 // Sorts one column by row; entries of one row keep their order. Files sorted by row or by column
 // arrive sorted, so that `scratch` is rarely used.
-void SortColumn(int64_t begin, int64_t end, SparseMatrix* matrix, std::vector<Sortable>* scratch) {
+template <class T>
+void SortColumn(int64_t begin, int64_t end, SparseMatrix* matrix,
+                std::vector<Sortable<T>>* scratch) {
   if (IsSorted(*matrix, begin, end)) return;
   scratch->clear();
   if (scratch->capacity() < static_cast<size_t>(end - begin)) {
-    std::vector<Sortable>().swap(*scratch);  // First, or reserve() would hold both.
+    std::vector<Sortable<T>>().swap(*scratch);  // First, or reserve() would hold both.
     scratch->reserve(end - begin);
   }
-  for (int64_t i = begin; i < end; ++i) scratch->emplace_back(matrix->row[i], matrix->value[i]);
+  for (int64_t i = begin; i < end; ++i) scratch->emplace_back(matrix->row[i], matrix->Value<T>(i));
   std::stable_sort(scratch->begin(), scratch->end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   for (int64_t i = begin; i < end; ++i) {
-    std::tie(matrix->row[i], matrix->value[i]) = (*scratch)[i - begin];
+    const auto& [row, value] = (*scratch)[i - begin];
+    Put(i, row, value, matrix);
   }
 }
 
 // Sorts every column and closes the gaps that summed duplicates leave.
+template <class T>
 absl::Status SortAndSum(SparseMatrix* matrix) {
-  std::vector<Sortable> scratch;
+  std::vector<Sortable<T>> scratch;
   int64_t out = 0;
   int64_t begin = 0;
   for (int64_t j = 0; j < matrix->columns; ++j) {
     const int64_t end = matrix->column_start[j + 1];
-    SortColumn(begin, end, matrix, &scratch);
+    SortColumn<T>(begin, end, matrix, &scratch);
     for (int64_t i = begin; i < end;) {
       const int32_t row = matrix->row[i];
-      double sum = matrix->value[i];
-      for (++i; i < end && matrix->row[i] == row; ++i) sum += matrix->value[i];
-      if (!std::isfinite(sum)) {
+      T sum = matrix->Value<T>(i);
+      for (++i; i < end && matrix->row[i] == row; ++i) sum += matrix->Value<T>(i);
+      if (!IsFinite(sum)) {
         return absl::InvalidArgumentError(
             absl::StrCat("the entries given for row ", row + 1, ", column ", j + 1,
                          " add up to a value beyond the range of float64"));
       }
-      matrix->row[out] = row;
-      matrix->value[out++] = sum;
+      Put(out++, row, sum, matrix);
     }
     matrix->column_start[j + 1] = out;
     begin = end;
@@ -110,29 +140,45 @@ absl::Status SortAndSum(SparseMatrix* matrix) {
   if (out < matrix->nonzeros()) {
     matrix->row.resize(out);
     matrix->value.resize(out);
+    if constexpr (kIsComplex<T>) matrix->imaginary.resize(out);
   }
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<SparseMatrix> AssembleSparse(const MatrixMarketHeader& header,
-                                            std::vector<std::vector<MatrixEntry>> blocks,
-                                            absl::FunctionRef<absl::Status(size_t)> claim) {
+// AssembleSparse() with values of type T.
+template <class T>
+absl::StatusOr<SparseMatrix> Assemble(const MatrixMarketHeader& header,
+                                      std::vector<std::vector<MatrixEntry>> blocks,
+                                      std::vector<std::vector<double>> imaginary,
+                                      absl::FunctionRef<absl::Status(size_t)> claim) {
   SparseMatrix matrix;
   matrix.rows = header.rows;
   matrix.columns = header.columns;
   matrix.column_start = CountColumns(header, blocks);
   matrix.row.resize(matrix.column_start.back());
   matrix.value.resize(matrix.column_start.back());
-  Scatter(header, std::move(blocks), &matrix);
-  const size_t sort = SortBytes(matrix);
-  const size_t freed = header.entries * sizeof(MatrixEntry);
+  if constexpr (kIsComplex<T>) matrix.imaginary.resize(matrix.column_start.back());
+  Scatter<T>(header, std::move(blocks), std::move(imaginary), &matrix);
+  const size_t sort = SortBytes<T>(matrix);
+  const size_t freed =
+      header.entries * (sizeof(MatrixEntry) + (kIsComplex<T> ? sizeof(double) : 0));
   if (sort > freed) {
     if (absl::Status status = claim(sort - freed); !status.ok()) return status;
   }
-  if (absl::Status status = SortAndSum(&matrix); !status.ok()) return status;
+  if (absl::Status status = SortAndSum<T>(&matrix); !status.ok()) return status;
   return matrix;
+}
+
+}  // namespace
+
+absl::StatusOr<SparseMatrix> AssembleSparse(const MatrixMarketHeader& header,
+                                            std::vector<std::vector<MatrixEntry>> blocks,
+                                            std::vector<std::vector<double>> imaginary,
+                                            absl::FunctionRef<absl::Status(size_t)> claim) {
+  if (header.complex()) {
+    return Assemble<std::complex<double>>(header, std::move(blocks), std::move(imaginary), claim);
+  }
+  return Assemble<double>(header, std::move(blocks), {}, claim);
 }
 
 }  // namespace crout

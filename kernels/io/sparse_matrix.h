@@ -9,6 +9,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kernels/dtype.h"
 #include "kernels/io/matrix_market.h"
 
 namespace crout {
@@ -21,19 +22,32 @@ struct SparseMatrix {
   std::vector<int64_t> column_start;  // columns + 1
   std::vector<int32_t> row;
   std::vector<double> value;
+  // Of complex matrices the imaginary parts, beside the real ones in `value`; empty of real ones.
+  std::vector<double> imaginary;
+
+  // An entry's value, double or std::complex<double>. A complex matrix has no real ones.
+  template <class T>
+  T Value(int64_t entry) const {
+    if constexpr (kIsComplex<T>) {
+      return {value[entry], imaginary.empty() ? 0 : imaginary[entry]};
+    } else {
+      return value[entry];
+    }
+  }
 
   int64_t nonzeros() const { return static_cast<int64_t>(row.size()); }
 };
 
-// An entry as a file gives it, 0-based.
+// An entry as a file gives it, 0-based; of a complex one the real part.
 struct MatrixEntry {
   int32_t row;
   int32_t column;
   double value;
 };
 
-// Entries in file order, in blocks, each freed once it was used. Those of symmetric and
-// skew-symmetric files are mirrored across the diagonal, from whichever triangle they are in.
+// Entries in file order, in blocks, each freed once it was used; of `complex` files also their
+// imaginary parts, in the same blocks. Those of symmetric, skew-symmetric and hermitian files are
+// mirrored across the diagonal, from whichever triangle they are in.
 // Duplicates are summed in file order, so that the same file gives the same bits.
 // INVALID_ARGUMENT: a sum that overflows. On entry every index is within the header's shape, and
 // there are as many entries as it says.
@@ -43,6 +57,7 @@ struct MatrixEntry {
 // error is returned.
 absl::StatusOr<SparseMatrix> AssembleSparse(const MatrixMarketHeader& header,
                                             std::vector<std::vector<MatrixEntry>> blocks,
+                                            std::vector<std::vector<double>> imaginary,
                                             absl::FunctionRef<absl::Status(size_t)> claim);
 
 }  // namespace crout

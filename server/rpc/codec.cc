@@ -179,10 +179,7 @@ absl::StatusOr<PayloadSpec> DecodePayload(const v1::MatrixSpec& spec, absl::stri
       CROUT_ASSIGN_OR_RETURN(payload.shape.dtype,
                              DecodeDtype(spec.matrix_market().dtype(), DType::kFloat64,
                                          absl::StrCat(field, ".matrix_market.dtype")));
-      if (IsComplex(payload.shape.dtype)) {
-        return absl::UnimplementedError(absl::StrCat(
-            field, ".matrix_market.dtype: texts are real; send a complex matrix dense"));
-      }
+      CROUT_RETURN_IF_ERROR(CheckTakes(device, payload.shape.dtype, field));
       return payload;
     }
     case v1::MatrixSpec::FORMAT_NOT_SET:

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "kernels/io/row_index.h"
+#include "kernels/scalar.h"
 #include "kernels/sparse_view.h"
 #include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
@@ -25,10 +26,11 @@ namespace {
 // How often a wait for staging memory looks whether the call still wants it.
 constexpr auto kStopPoll = std::chrono::milliseconds(50);
 
-MatrixMarketLimits TextLimits(const ServerCore& core) {
+MatrixMarketLimits TextLimits(const ServerCore& core, DType dtype) {
   MatrixMarketLimits limits;
   limits.max_rows = core.limits.max_n;
   limits.max_columns = core.limits.max_n;
+  limits.complex = IsComplex(dtype);
   limits.max_peak_bytes = static_cast<int64_t>(core.devices.host_budget().limit());
   return limits;
 }
@@ -52,7 +54,8 @@ MatrixUpload::MatrixUpload(ServerCore& core, const PayloadSpec& spec, std::strin
     : core_(core), field_(std::move(field)), shape_(spec.shape) {
   if (!spec.text) return;
   grant_ = std::make_shared<TextGrant>(core.cache, core.devices.host_budget());
-  reader_ = std::make_unique<MatrixMarketReader>(TextLimits(core), &core.parsers, grant_);
+  reader_ =
+      std::make_unique<MatrixMarketReader>(TextLimits(core, shape_.dtype), &core.parsers, grant_);
 }
 
 absl::Status MatrixUpload::Open(DeviceSlot& slot) {
@@ -134,6 +137,7 @@ absl::Status MatrixUpload::Parse() {
     nnz_ = sparse_.nonzeros();
   } else {
     dense_values_ = reader_->TakeDense();
+    dense_imaginary_ = reader_->TakeDenseImaginary();
   }
   return absl::OkStatus();
 }
@@ -142,8 +146,7 @@ absl::StatusOr<std::optional<LeadingBlock>> MatrixUpload::InspectLeadingBlock(in
   if (!nnz_) return std::optional<LeadingBlock>();
   const size_t scratch = static_cast<size_t>(n) * sizeof(double);
   CROUT_RETURN_IF_ERROR(NamingField(grant_->Take(scratch)));
-  const LeadingBlock block =
-      crout::InspectLeadingBlock(sparse_, n, shape_.dtype == DType::kFloat32);
+  const LeadingBlock block = crout::InspectLeadingBlock(sparse_, n, shape_.dtype);
   grant_->Give(scratch);
   if (!std::isfinite(block.norm_inf)) return std::optional<LeadingBlock>();
   return std::optional(block);
@@ -151,7 +154,7 @@ absl::StatusOr<std::optional<LeadingBlock>> MatrixUpload::InspectLeadingBlock(in
 
 absl::Status MatrixUpload::Assemble(StopRequested stop) {
   const bool coordinate = nnz_.has_value();
-  const absl::Status status = DispatchReal(shape_.dtype, [&](auto tag) {
+  const absl::Status status = DispatchDType(shape_.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if (keep_sparse_) return SendSparse<T>(stop);
     return coordinate ? AssembleSparse<T>(stop) : AssembleDense<T>(stop);
@@ -163,6 +166,7 @@ absl::Status MatrixUpload::Assemble(StopRequested stop) {
 void MatrixUpload::FreeText() {
   sparse_ = {};
   std::vector<double>().swap(dense_values_);  // an assignment would keep the memory
+  std::vector<double>().swap(dense_imaginary_);
   grant_->Release();
 }
 
@@ -215,8 +219,8 @@ absl::Status MatrixUpload::SendValues(StopRequested stop) {
   return Write<T>(*nnz_, stop, [&](int64_t offset, std::span<T> block) -> absl::Status {
     for (size_t i = 0; i < block.size(); ++i) {
       const int64_t entry = offset + static_cast<int64_t>(i);
-      block[i] = static_cast<T>(sparse_.value[entry]);
-      if (std::isfinite(block[i])) continue;
+      block[i] = ConvertTo<T>(sparse_.Value<WideType<T>>(entry));
+      if (IsFinite(block[i])) continue;
       const auto& start = sparse_.column_start;
       const auto next = std::upper_bound(start.begin(), start.end(), entry);
       return Overflow<T>(field_, sparse_.row[entry], next - start.begin() - 1);
@@ -237,8 +241,8 @@ absl::Status MatrixUpload::AssembleSparse(StopRequested stop) {
       while (next == sparse_.column_start[column + 1]) ++column;
       const int64_t position = column * shape_.rows + sparse_.row[next];
       if (position >= end) break;
-      const T value = static_cast<T>(sparse_.value[next]);
-      if (!std::isfinite(value)) return Overflow<T>(field_, sparse_.row[next], column);
+      const T value = ConvertTo<T>(sparse_.Value<WideType<T>>(next));
+      if (!IsFinite(value)) return Overflow<T>(field_, sparse_.row[next], column);
       block[position - offset] = value;
     }
     return absl::OkStatus();
@@ -251,8 +255,12 @@ absl::Status MatrixUpload::AssembleDense(StopRequested stop) {
   return Write<T>(count, stop, [&](int64_t offset, std::span<T> block) -> absl::Status {
     for (size_t i = 0; i < block.size(); ++i) {
       const int64_t position = offset + static_cast<int64_t>(i);
-      block[i] = static_cast<T>(dense_values_[position]);
-      if (!std::isfinite(block[i])) {
+      WideType<T> value = dense_values_[position];
+      if constexpr (kIsComplex<T>) {
+        if (!dense_imaginary_.empty()) value.imag(dense_imaginary_[position]);
+      }
+      block[i] = ConvertTo<T>(value);
+      if (!IsFinite(block[i])) {
         return Overflow<T>(field_, position % shape_.rows, position / shape_.rows);
       }
     }

@@ -118,6 +118,7 @@ class MatrixUpload {
   std::unique_ptr<MatrixMarketReader> reader_;
   SparseMatrix sparse_;
   std::vector<double> dense_values_;
+  std::vector<double> dense_imaginary_;  // of complex values, else empty
   std::optional<int64_t> nnz_;
   bool keep_sparse_ = false;
 };

@@ -3,6 +3,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <complex>
 #include <cstdio>
 #include <fstream>
 #include <limits>
@@ -71,6 +72,42 @@ TEST_F(CliFilesTest, Float32NumbersAreShort) {
   EXPECT_EQ(Contents(), "%%MatrixMarket matrix array real general\n1 1\n0.1\n");
 }
 
+template <class T>
+std::string WrittenComplex(const std::string& path, v1::Dtype dtype, size_t piece,
+                           const std::vector<std::complex<T>>& x) {
+  v1::DenseSpec spec;
+  spec.set_dtype(dtype);
+  spec.set_rows(static_cast<int64_t>(x.size()));
+  spec.set_cols(1);
+  ArrayFileSink sink(path);
+  EXPECT_TRUE(sink.Begin(spec).ok());
+  for (auto rest = Bytes(x); !rest.empty();) {
+    const auto head = rest.subspan(0, piece);
+    EXPECT_TRUE(sink.Append(head).ok());
+    rest.remove_prefix(head.size());
+  }
+  EXPECT_TRUE(sink.Close().ok());
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+TEST_F(CliFilesTest, ComplexNumbersAreTwo) {
+  for (const size_t piece : {1, 3, 8, 15, 17, 100}) {
+    EXPECT_EQ(WrittenComplex<double>(path_, v1::DTYPE_COMPLEX128, piece,
+                                     {{0.1, -2}, {-1e300, 1.0 / 3}, {-0.0, 5e-324}}),
+              "%%MatrixMarket matrix array complex general\n3 1\n0.1 -2\n"
+              "-1e+300 0.3333333333333333\n-0 5e-324\n");
+    EXPECT_EQ(WrittenComplex<float>(path_, v1::DTYPE_COMPLEX64, piece, {{0.1f, -2}, {0, 0.5f}}),
+              "%%MatrixMarket matrix array complex general\n2 1\n0.1 -2\n0 0.5\n");
+  }
+  // The longest numbers have room.
+  const double longest = -std::numeric_limits<double>::min() / 3;
+  EXPECT_EQ(WrittenComplex<double>(path_, v1::DTYPE_COMPLEX128, 16, {{longest, longest}}).size(),
+            std::string("%%MatrixMarket matrix array complex general\n1 1\n").size() +
+                2 * std::string("-7.41691286197675e-309 ").size());
+}
+
 TEST_F(CliFilesTest, FilesThatCannotBeWrittenAreReported) {
   v1::DenseSpec spec;
   EXPECT_EQ(ArrayFileSink("/no/such/directory/x").Begin(spec).code(), absl::StatusCode::kNotFound);
@@ -91,6 +128,23 @@ TEST_F(CliFilesTest, RowsAreReadFromPlainAndGzipFiles) {
   gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
   gzclose(file);
   EXPECT_EQ(*MatrixMarketRows(path_), 42);
+}
+
+TEST_F(CliFilesTest, TheBannerSaysWhetherAFileIsComplex) {
+  const std::string complex = "%%matrixmarket matrix\tArray COMPLEX general\r\n1 1\n1 1\n";
+  std::ofstream(path_) << complex;
+  EXPECT_TRUE(MatrixMarketIsComplex(path_));
+  const gzFile file = gzopen(path_.c_str(), "wb");
+  gzwrite(file, complex.data(), static_cast<unsigned>(complex.size()));
+  gzclose(file);
+  EXPECT_TRUE(MatrixMarketIsComplex(path_));
+  for (const char* text : {"", "complex", "%%MatrixMarket matrix array real general\n%complex\n",
+                           "%%MatrixMarket matrix complex"}) {
+    std::ofstream(path_) << text;
+    EXPECT_FALSE(MatrixMarketIsComplex(path_)) << text;
+  }
+  EXPECT_FALSE(MatrixMarketIsComplex("/no/such"));
+  EXPECT_FALSE(MatrixMarketIsComplex("/dev/null"));
 }
 
 TEST_F(CliFilesTest, CommentsMayBeLongerThanABuffer) {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <complex>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -18,10 +19,12 @@ using BothStream = FakeService::Stream<v1::FactorizeAndSolveResponse, v1::Factor
 grpc::Status Echo(SolveStream* stream, int64_t rows, int64_t cols, size_t chunk) {
   std::string data;
   v1::SolveRequest request;
-  while (stream->Read(&request)) data += request.data();
   v1::SolveResponse response;
   auto* solution = response.mutable_header()->mutable_solution();
-  solution->set_dtype(v1::DTYPE_FLOAT64);
+  while (stream->Read(&request)) {
+    data += request.data();
+    if (request.has_header()) solution->set_dtype(request.header().rhs().dense().dtype());
+  }
   solution->set_rows(rows);
   solution->set_cols(cols);
   for (size_t at = 0; at < data.size(); at += chunk) {
@@ -53,6 +56,35 @@ class SolveTest : public testing::Test {
     return b;
   }();
 };
+
+template <class T>
+void ExpectEchoed(Client* client) {
+  std::vector<std::complex<T>> b(30);
+  for (size_t i = 0; i < b.size(); ++i) b[i] = {static_cast<T>(i), T{1} / static_cast<T>(i + 1)};
+  std::vector<std::complex<T>> x(b.size());
+  SpanSink sink(absl::MakeSpan(x));
+  const auto source = MatrixSource::Dense(absl::MakeConstSpan(b), 10, 3);
+  const absl::Status status = client->Solve("h", source, {}, &sink).status();
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(x, b);
+}
+
+TEST_F(SolveTest, ComplexSpansGoThereAndBack) {
+  server_.service.solve = [](grpc::ServerContext*, SolveStream* stream) {
+    return Echo(stream, 10, 3, 7);
+  };
+  ExpectEchoed<double>(client_.get());
+  ExpectEchoed<float>(client_.get());
+  std::vector<double> parts(60);
+  SpanSink real(absl::MakeSpan(parts));
+  const auto ones = MatrixSource::Ones(10, 3, v1::DTYPE_COMPLEX128);
+  EXPECT_EQ(client_->Solve("h", ones, {}, &real).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  std::vector<std::complex<double>> x(30);
+  SpanSink sink(absl::MakeSpan(x));
+  EXPECT_TRUE(client_->Solve("h", ones, {}, &sink).ok());
+  EXPECT_EQ(x, std::vector<std::complex<double>>(30, 1.0));
+}
 
 TEST_F(SolveTest, SolutionLandsInTheCallersSpan) {
   for (const size_t chunk : {7, 1000, 100000}) {

@@ -148,14 +148,13 @@ void AddValues(std::vector<Case>* cases) {
 
 void AddTexts(std::vector<Case>* cases) {
   const auto invalid = StatusCode::kInvalidArgument;
-  const auto unimplemented = StatusCode::kUnimplemented;
   const std::string banner = "%%MatrixMarket matrix coordinate real general\n";
   cases->push_back(Text("empty", invalid, ""));
   cases->push_back(Text("no banner", invalid, "2 2 1\n1 1 1\n"));
   cases->push_back(Text("banner alone", invalid, banner));
-  cases->push_back(Text("complex", unimplemented,
+  cases->push_back(Text("complex", invalid,
                         "%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 1 0\n"));
-  cases->push_back(Text("hermitian", unimplemented,
+  cases->push_back(Text("hermitian", invalid,
                         "%%MatrixMarket matrix coordinate complex hermitian\n1 1 1\n1 1 1 0\n"));
   cases->push_back(Text("negative size", invalid, banner + "-2 -2 1\n1 1 1\n"));
   cases->push_back(Text("negative count", invalid, banner + "2 2 -1\n"));

@@ -22,6 +22,7 @@
 #include "google/protobuf/empty.pb.h"
 #include "google/protobuf/unknown_field_set.h"
 #include "kernels/io/matrix_market_reader.h"
+#include "kernels/scalar.h"
 #include "kernels/util/status_macros.h"
 #include "server/rpc/codec.h"
 #include "server/rpc/matrix_upload.h"
@@ -115,6 +116,7 @@ template <class T>
 std::optional<std::string> Expand(const std::string& text) {
   MatrixMarketLimits limits;
   limits.max_rows = limits.max_columns = kMaxN;
+  limits.complex = kIsComplex<T>;
   MatrixMarketReader reader(limits, nullptr);
   if (!reader.Append(text).ok() || !reader.Finish().ok()) return std::nullopt;
   const MatrixMarketHeader header = *reader.header();
@@ -123,12 +125,17 @@ std::optional<std::string> Expand(const std::string& text) {
     const SparseMatrix sparse = reader.TakeSparse();
     for (int64_t j = 0; j < sparse.columns; ++j) {
       for (int64_t i = sparse.column_start[j]; i < sparse.column_start[j + 1]; ++i) {
-        values[sparse.row[i] + j * sparse.rows] = static_cast<T>(sparse.value[i]);
+        values[sparse.row[i] + j * sparse.rows] = ConvertTo<T>(sparse.Value<WideType<T>>(i));
       }
     }
   } else {
-    std::ranges::transform(reader.TakeDense(), values.begin(),
-                           [](double value) { return static_cast<T>(value); });
+    const std::vector<double> dense = reader.TakeDense();
+    const std::vector<double> imaginary = reader.TakeDenseImaginary();
+    for (size_t i = 0; i < values.size(); ++i) {
+      WideType<T> value = dense[i];
+      if constexpr (kIsComplex<T>) value.imag(imaginary.empty() ? 0 : imaginary[i]);
+      values[i] = ConvertTo<T>(value);
+    }
   }
   return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
 }
@@ -158,7 +165,7 @@ class Assembler {
   void Assemble(const v1::MatrixSpec& spec, const StreamMessage& message, int field,
                 Steering* steering) {
     const absl::StatusOr<PayloadSpec> decoded =
-        DecodePayload(spec, "header.matrix", stack_->core().limits);
+        DecodePayload(spec, "header.matrix", stack_->core().limits, *device_);
     const absl::Status status =
         decoded.ok() ? Assemble(*decoded, message, field, steering) : decoded.status();
     if (!status.ok()) CheckRefusal(status);
@@ -230,8 +237,9 @@ class Assembler {
     Require(upload->bytes_received() == data.size());
     std::optional<std::string> expected = data;
     if (upload->text()) {
-      expected =
-          upload->shape().dtype == DType::kFloat32 ? Expand<float>(data) : Expand<double>(data);
+      expected = DispatchDType(upload->shape().dtype, [&](auto tag) {
+        return Expand<typename decltype(tag)::type>(data);
+      });
     }
     Require(expected.has_value() && expected->size() == upload->shape().bytes());
     const absl::StatusOr<Buffer> buffer = upload->Take(*context_);

@@ -15,7 +15,6 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
-constexpr auto kUnimplemented = absl::StatusCode::kUnimplemented;
 constexpr auto kExhausted = absl::StatusCode::kResourceExhausted;
 
 struct BadFile {
@@ -46,10 +45,10 @@ std::vector<BadFile> BadHeaders() {
       {b + "matrix coordinate real lower\n", kInvalid, "line 1: unknown symmetry 'lower'"},
       {b + "matrix array pattern general\n", kInvalid, "line 1: 'pattern' has no values"},
       {b + "matrix coordinate pattern skew-symmetric\n", kInvalid, "line 1: 'pattern' has no"},
-      {b + "matrix coordinate complex general\n", kUnimplemented, "line 1: complex"},
-      {b + "matrix array Complex symmetric\n", kUnimplemented, "line 1: complex"},
-      {b + "matrix coordinate complex hermitian\n", kUnimplemented, "line 1: complex"},
-      {b + "matrix coordinate real hermitian\n", kUnimplemented, "hermitian"},
+      {b + "matrix coordinate real hermitian\n", kInvalid, "line 1: 'hermitian' goes with"},
+      {b + "matrix coordinate pattern Hermitian\n", kInvalid, "line 1: 'hermitian' goes with"},
+      {b + "matrix array integer hermitian\n", kInvalid, "line 1: 'hermitian' goes with"},
+      {b + "matrix array complex hermitian\n2 3\n", kInvalid, "must be square, not 2 by 3"},
       {Coordinate(""), kInvalid, "the text ends after line 1 without a size line"},
       {Coordinate("%\n\n%"), kInvalid, "the text ends after line 4 without a size line"},
       {Coordinate("%\n3\n"), kInvalid, "line 3: the size line has 1 numbers, 'coordinate' needs 3"},
@@ -67,10 +66,44 @@ std::vector<BadFile> BadHeaders() {
       {Coordinate("1 1 9223372036854775807\n1 1 1\n"), kExhausted,
        "line 2: reading 9223372036854775807"},
       {b + "matrix array real general\n1000000 1000000\n", kExhausted, "bytes, the limit is"},
-      {b + "matrix coordinate real symmetric\n2 3 1\n", kInvalid, "line 2: a symmetric or skew"},
+      {b + "matrix coordinate real symmetric\n2 3 1\n", kInvalid, "line 2: a matrix that is not"},
       {b + "matrix array real skew-symmetric\n2 3\n", kInvalid, "must be square, not 2 by 3"},
       {std::string(70000, '%') + "\n", kInvalid, "line 1: the line is longer than 65536 bytes"},
       {Coordinate(std::string(70000, '%')), kInvalid, "line 2: the line is longer than 65536"},
+  };
+}
+
+std::vector<BadFile> BadComplexEntries() {
+  const std::string general = "%%MatrixMarket matrix coordinate complex general\n";
+  const std::string skew = "%%MatrixMarket matrix coordinate complex skew-symmetric\n";
+  const std::string hermitian = "%%MatrixMarket matrix coordinate complex hermitian\n";
+  const std::string array = "%%MatrixMarket matrix array complex general\n";
+  const std::string lower = "%%MatrixMarket matrix array complex hermitian\n";
+  return {
+      {general + "2 2 1\n1 2\n", kInvalid,
+       "line 3: the value at row 1, column 2 must be a decimal number, missing"},
+      {general + "2 2 1\n1 2 1\n", kInvalid,
+       "line 3: the imaginary part at row 1, column 2 must be a decimal number, missing"},
+      {general + "2 2 1\n1 2 1 2i\n", kInvalid,
+       "the imaginary part at row 1, column 2 must be a decimal number, '2i' given"},
+      {general + "2 2 1\n1 2 nan 1\n", kInvalid, "must be finite in float64, 'nan' given"},
+      {general + "2 2 1\n1 2 1 1e999\n", kInvalid, "must be finite in float64, '1e999' given"},
+      {general + "2 2 1\n1 2 1 -inf\n", kInvalid, "must be finite in float64, '-inf' given"},
+      {general + "2 2 1\n1 2 1 2 3\n", kInvalid,
+       "line 3: nothing may follow the entry at row 1, column 2, '3' given"},
+      {general + "1 1 2\n1 1 0 1e308\n1 1 0 1e308\n", kInvalid,
+       "row 1, column 1 add up to a value beyond the range"},
+      {skew + "2 2 1\n1 1 0 0\n", kInvalid, "line 3: the entry at row 1, column 1 is on the"},
+      {hermitian + "2 2 2\n2 1 1 1\n%\n2 2 1 1e-300\n", kInvalid,
+       "line 5: the entry at row 2, column 2 is on the diagonal, which is real in a hermitian"},
+      {hermitian + "2 3 1\n1 1 1 1\n", kInvalid, "must be square, not 2 by 3"},
+      {array + "2 1\n1 0\n1\n", kInvalid,
+       "line 4: the imaginary part at row 2, column 1 must be a decimal number, missing"},
+      {array + "1 1\n1 0\n1 0\n", kInvalid, "line 4: more entries than the 1"},
+      {lower + "3 3\n1 0\n1 1\n1 1\n1 0\n% c\n1 1\n1 -1\n", kInvalid,
+       "line 9: the entry at row 3, column 3 is on the diagonal, which is real in a hermitian"},
+      {lower + "2 2\n1 1\nx\n", kInvalid, "line 3: the entry at row 1, column 1 is on the"},
+      {lower + "2 2\n1 0\nx\n", kInvalid, "line 4: the value at row 2, column 1 must be a"},
   };
 }
 
@@ -157,8 +190,9 @@ std::vector<BadFile> BadEntries() {
 TEST(MatrixMarketErrorsTest, EachFileGivesItsStatus) {
   ThreadPool pool(2);
   std::vector<BadFile> files = BadHeaders();
-  const std::vector<BadFile> entries = BadEntries();
-  files.insert(files.end(), entries.begin(), entries.end());
+  for (const std::vector<BadFile>& more : {BadEntries(), BadComplexEntries()}) {
+    files.insert(files.end(), more.begin(), more.end());
+  }
   for (const BadFile& file : files) {
     SCOPED_TRACE(file.text.substr(0, 200));
     const ReadResult result = ReadWhole(file.text);
@@ -174,6 +208,18 @@ TEST(MatrixMarketErrorsTest, EachFileGivesItsStatus) {
               result.status);
     EXPECT_EQ(ReadWhole(Gzip(file.text), limits, &pool).status, result.status);
   }
+}
+
+TEST(MatrixMarketErrorsTest, ComplexFilesWhereOnlyRealOnesAreWanted) {
+  MatrixMarketLimits limits;
+  limits.complex = false;
+  const std::string banner = "%%MatrixMarket matrix coordinate complex ";
+  for (const char* symmetry : {"general\n", "hermitian\n"}) {
+    const absl::Status status = ReadWhole(banner + symmetry, limits).status;
+    EXPECT_EQ(status.code(), kInvalid);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("line 1: the matrix is complex: ask for"));
+  }
+  EXPECT_TRUE(ReadWhole(Coordinate("1 1 1\n1 1 1\n"), limits).status.ok());
 }
 
 TEST(MatrixMarketErrorsTest, TheFirstErrorOfTheFileWins) {

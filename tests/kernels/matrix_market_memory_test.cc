@@ -104,7 +104,16 @@ class CountedGrant final : public MemoryGrant {
   size_t most_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-enum class Shape { kCoordinate, kPattern, kArray, kBlank, kOneColumn };
+enum class Shape {
+  kCoordinate,
+  kPattern,
+  kArray,
+  kBlank,
+  kOneColumn,
+  kComplex,
+  kComplexArray,
+  kComplexColumn
+};
 
 // Text whose entries take more than itself, or nothing, or lie in one column and out of order.
 std::string Text(Shape shape) {
@@ -127,6 +136,16 @@ std::string Text(Shape shape) {
       case Shape::kOneColumn:
         absl::StrAppend(&lines, kLines - i, " 1 1\n");
         break;
+      case Shape::kComplex:
+        absl::StrAppend(&lines, i % 1000 + 1, " ", i / 1000 + 1,
+                        i % 1001 == 0 ? " 1 0\n" : " 1 2\n");
+        break;
+      case Shape::kComplexArray:
+        absl::StrAppend(&lines, "1 2\n");
+        break;
+      case Shape::kComplexColumn:
+        absl::StrAppend(&lines, kLines - i, " 1 1 2\n");
+        break;
     }
   }
   constexpr char kBanner[] = "%%MatrixMarket matrix ";
@@ -141,6 +160,12 @@ std::string Text(Shape shape) {
       return absl::StrCat(kBanner, "coordinate real general\n2 2 3000\n", lines);
     case Shape::kOneColumn:
       return absl::StrCat(kBanner, "coordinate real symmetric\n300000 300000 300000\n", lines);
+    case Shape::kComplex:
+      return absl::StrCat(kBanner, "coordinate complex hermitian\n1000 1000 300000\n", lines);
+    case Shape::kComplexArray:
+      return absl::StrCat(kBanner, "array complex general\n1000 300\n", lines);
+    case Shape::kComplexColumn:
+      return absl::StrCat(kBanner, "coordinate complex symmetric\n300000 300000 300000\n", lines);
   }
   return "";
 }
@@ -198,6 +223,7 @@ class MatrixMarketMemoryTest : public ::testing::TestWithParam<Case> {
     {
       const SparseMatrix sparse = reader->TakeSparse();
       const std::vector<double> dense = reader->TakeDense();
+      const std::vector<double> imaginary = reader->TakeDenseImaginary();
     }
     EXPECT_GT(held, reader->memory_bytes());
     grant->Give(held - reader->memory_bytes());
@@ -225,7 +251,8 @@ TEST_P(MatrixMarketMemoryTest, ARefusalDropsEverything) {
 }
 
 std::string NameOf(const ::testing::TestParamInfo<Case>& info) {
-  constexpr const char* kShapes[] = {"Coordinate", "Pattern", "Array", "Blank", "OneColumn"};
+  constexpr const char* kShapes[] = {"Coordinate", "Pattern", "Array",        "Blank",
+                                     "OneColumn",  "Complex", "ComplexArray", "ComplexColumn"};
   const Case& c = info.param;
   return absl::StrCat(kShapes[static_cast<int>(c.shape)], c.gzip ? "Gzip" : "Plain", c.threads,
                       "Threads", c.segment_bytes >> 10, "KiB");
@@ -234,7 +261,8 @@ std::string NameOf(const ::testing::TestParamInfo<Case>& info) {
 std::vector<Case> Cases() {
   std::vector<Case> cases;
   for (const Shape shape :
-       {Shape::kCoordinate, Shape::kPattern, Shape::kArray, Shape::kBlank, Shape::kOneColumn}) {
+       {Shape::kCoordinate, Shape::kPattern, Shape::kArray, Shape::kBlank, Shape::kOneColumn,
+        Shape::kComplex, Shape::kComplexArray, Shape::kComplexColumn}) {
     for (const bool gzip : {false, true}) {
       cases.push_back({shape, gzip, 0, size_t{1} << 20});
       cases.push_back({shape, gzip, 3, size_t{1} << 20});

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <complex>
 #include <limits>
+#include <map>
 #include <random>
 #include <string>
 #include <utility>
@@ -148,6 +150,52 @@ TEST(MatrixMarketReaderTest, ReadsArraysColumnByColumn) {
   EXPECT_THAT(ReadWhole(banner + "real skew-symmetric\n1 1\n").dense, ElementsAre(0));
 }
 
+TEST(MatrixMarketReaderTest, ReadsComplexFiles) {
+  const std::string coordinate = "%%MatrixMarket matrix coordinate complex ";
+  const std::string array = "%%MatrixMarket matrix array complex ";
+  using C = std::complex<double>;
+  const struct {
+    std::string text;
+    std::map<std::pair<int64_t, int64_t>, C> entries;  // (column, row), 0-based
+  } cases[] = {
+      {coordinate + "general\n2 2 2\n1 2 1.5 -2\n2 1 0 +4e0\n",
+       {{{1, 0}, C(1.5, -2)}, {{0, 1}, C(0, 4)}}},
+      {coordinate + "symmetric\n2 2 2\n1 1 1 2\n2 1 3 4\n",
+       {{{0, 0}, C(1, 2)}, {{0, 1}, C(3, 4)}, {{1, 0}, C(3, 4)}}},
+      {coordinate + "skew-symmetric\n2 2 1\n2 1 3 4\n", {{{0, 1}, C(3, 4)}, {{1, 0}, C(-3, -4)}}},
+      {coordinate + "hermitian\n2 2 2\n2 2 1 -0\n2 1 3 4\n",
+       {{{0, 1}, C(3, 4)}, {{1, 0}, C(3, -4)}, {{1, 1}, C(1, 0)}}},
+      {coordinate + "hermitian\n2 2 1\n1 2 3 4\n", {{{0, 1}, C(3, -4)}, {{1, 0}, C(3, 4)}}},
+      {coordinate + "general\n2 1 4\n2 1 1 2\n1 1 5 6\n2 1 3 4\n1 1 0 -6\n",
+       {{{0, 0}, C(5, 0)}, {{0, 1}, C(4, 6)}}},
+      {array + "general\n1 2\n1 2\n3 4\n", {{{0, 0}, C(1, 2)}, {{1, 0}, C(3, 4)}}},
+      {array + "symmetric\n2 2\n1 2\n3 4\n5 6\n",
+       {{{0, 0}, C(1, 2)}, {{0, 1}, C(3, 4)}, {{1, 0}, C(3, 4)}, {{1, 1}, C(5, 6)}}},
+      {array + "skew-symmetric\n2 2\n3 4\n", {{{0, 1}, C(3, 4)}, {{1, 0}, C(-3, -4)}}},
+      {array + "hermitian\n2 2\n1 0\n3 4\n5 -0\n",
+       {{{0, 0}, C(1, 0)}, {{0, 1}, C(3, 4)}, {{1, 0}, C(3, -4)}, {{1, 1}, C(5, 0)}}},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.text);
+    const ReadResult result = ReadWhole(c.text);
+    ASSERT_TRUE(result.status.ok()) << result.status;
+    const NaiveMatrix expected{result.header->rows, result.header->columns, c.entries};
+    EXPECT_EQ(Difference(result, expected), "");
+    EXPECT_EQ(Difference(result, ReadNaively(c.text)), "");
+    MatrixMarketLimits limits;
+    limits.segment_bytes = 1;
+    EXPECT_EQ(Difference(result, ReadPieces(
+                                     c.text, [] { return 3; }, limits)),
+              "");
+  }
+}
+
+TEST(MatrixMarketReaderTest, RealFilesHaveNoImaginaryParts) {
+  EXPECT_THAT(ReadWhole(RandomMatrixText(9, 9, 1)).sparse.imaginary, IsEmpty());
+  EXPECT_THAT(ReadWhole("%%MatrixMarket matrix array real general\n1 1\n1\n").dense_imaginary,
+              IsEmpty());
+}
+
 TEST(MatrixMarketReaderTest, HeaderSaysWhatTheFileDeclares) {
   MatrixMarketReader reader({}, nullptr);
   const std::string text = std::string(kReal) + "% c\n3 4 5";
@@ -165,9 +213,9 @@ TEST(MatrixMarketReaderTest, AgreesWithTheNaiveReader) {
   NaiveMatrix naive = ReadNaively(text);
   EXPECT_EQ(Difference(ReadWhole(text), naive), "");
   // The comparison sees one bit, one entry more, and one less.
-  double& value = naive.entries.begin()->second;
-  const double before = value;
-  value = std::nextafter(value, 10);
+  std::complex<double>& value = naive.entries.begin()->second;
+  const std::complex<double> before = value;
+  value.real(std::nextafter(value.real(), 10));
   EXPECT_NE(Difference(ReadWhole(text), naive), "");
   value = before;
   naive.entries.erase(std::prev(naive.entries.end()));

@@ -31,6 +31,7 @@ ReadResult ReadPieces(std::string_view text, const std::function<size_t()>& next
   if (!result.status.ok()) return result;
   result.sparse = reader.TakeSparse();
   result.dense = reader.TakeDense();
+  result.dense_imaginary = reader.TakeDenseImaginary();
   return result;
 }
 
@@ -58,7 +59,9 @@ std::string Difference(const ReadResult& a, const ReadResult& b) {
   if (a.sparse.column_start != b.sparse.column_start) return "column_start";
   if (a.sparse.row != b.sparse.row) return "row";
   if (!SameBits(a.sparse.value, b.sparse.value)) return "value";
+  if (!SameBits(a.sparse.imaginary, b.sparse.imaginary)) return "imaginary";
   if (!SameBits(a.dense, b.dense)) return "dense";
+  if (!SameBits(a.dense_imaginary, b.dense_imaginary)) return "dense_imaginary";
   return "";
 }
 
@@ -70,7 +73,9 @@ NaiveMatrix ReadNaively(const std::string& text) {
   const bool coordinate = line.find("coordinate") != std::string::npos;
   const bool pattern = line.find("pattern") != std::string::npos;
   const bool skew = line.find("skew-symmetric") != std::string::npos;
-  const bool mirrored = line.find("symmetric") != std::string::npos;
+  const bool complex = line.find("complex") != std::string::npos;
+  const bool hermitian = line.find("hermitian") != std::string::npos;
+  const bool mirrored = hermitian || line.find("symmetric") != std::string::npos;
   NaiveMatrix matrix;
   bool have_size = false;
   int64_t row = 0;
@@ -92,9 +97,12 @@ NaiveMatrix ReadNaively(const std::string& text) {
       --column;
       words >> word;
     }
-    const double value = pattern ? 1.0 : std::strtod(word.c_str(), nullptr);
+    std::complex<double> value = pattern ? 1.0 : std::strtod(word.c_str(), nullptr);
+    if (complex && words >> word) value.imag(std::strtod(word.c_str(), nullptr));
     matrix.entries[{column, row}] += value;
-    if (mirrored && row != column) matrix.entries[{row, column}] += skew ? -value : value;
+    if (mirrored && row != column) {
+      matrix.entries[{row, column}] += skew ? -value : hermitian ? std::conj(value) : value;
+    }
     if (!coordinate && ++row == matrix.rows) {
       ++column;
       row = skew ? column + 1 : mirrored ? column : 0;
@@ -105,23 +113,27 @@ NaiveMatrix ReadNaively(const std::string& text) {
 
 namespace {
 
+using Complex = std::complex<double>;
+
 // The entries of either form, in the order of the map.
-std::vector<std::pair<std::pair<int64_t, int64_t>, double>> Entries(const ReadResult& result) {
-  std::vector<std::pair<std::pair<int64_t, int64_t>, double>> entries;
+std::vector<std::pair<std::pair<int64_t, int64_t>, Complex>> Entries(const ReadResult& result) {
+  std::vector<std::pair<std::pair<int64_t, int64_t>, Complex>> entries;
   if (!result.header->coordinate) {
     const int64_t rows = result.header->rows;
     const bool skew = result.header->symmetry == MatrixMarketHeader::Symmetry::kSkewSymmetric;
     for (int64_t i = 0; i < static_cast<int64_t>(result.dense.size()); ++i) {
+      const Complex value(result.dense[i],
+                          result.header->complex() ? result.dense_imaginary[i] : 0);
       // A file does not give the zero diagonal.
-      if (skew && i / rows == i % rows && result.dense[i] == 0) continue;
-      entries.push_back({{i / rows, i % rows}, result.dense[i]});
+      if (skew && i / rows == i % rows && value == 0.0) continue;
+      entries.push_back({{i / rows, i % rows}, value});
     }
     return entries;
   }
   const SparseMatrix& sparse = result.sparse;
   for (int64_t j = 0; j < sparse.columns; ++j) {
     for (int64_t i = sparse.column_start[j]; i < sparse.column_start[j + 1]; ++i) {
-      entries.push_back({{j, sparse.row[i]}, sparse.value[i]});
+      entries.push_back({{j, sparse.row[i]}, sparse.Value<Complex>(i)});
     }
   }
   return entries;
@@ -140,8 +152,9 @@ std::string Difference(const ReadResult& result, const NaiveMatrix& naive) {
   for (const auto& [at, value] : naive.entries) {
     const auto& entry = entries[i++];
     if (entry.first != at || entry.second != value) {
-      return absl::StrFormat("entry (%d, %d) = %.17g / (%d, %d) = %.17g", entry.first.second,
-                             entry.first.first, entry.second, at.second, at.first, value);
+      return absl::StrFormat("entry (%d, %d) = %.17g, %.17g / (%d, %d) = %.17g, %.17g",
+                             entry.first.second, entry.first.first, entry.second.real(),
+                             entry.second.imag(), at.second, at.first, value.real(), value.imag());
     }
   }
   return "";

@@ -3,6 +3,7 @@
 #ifndef CROUT_TESTS_KERNELS_MATRIX_MARKET_TESTING_H_
 #define CROUT_TESTS_KERNELS_MATRIX_MARKET_TESTING_H_
 
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -26,6 +27,7 @@ struct ReadResult {
   std::optional<MatrixMarketHeader> header;
   SparseMatrix sparse;
   std::vector<double> dense;
+  std::vector<double> dense_imaginary;
 };
 
 // Gives `text` to a reader in pieces; `next_size` says how long each is (at least 1 is used).
@@ -46,7 +48,7 @@ using testing::Gzip;
 struct NaiveMatrix {
   int64_t rows = 0;
   int64_t columns = 0;
-  std::map<std::pair<int64_t, int64_t>, double> entries;  // (column, row), 0-based.
+  std::map<std::pair<int64_t, int64_t>, std::complex<double>> entries;  // (column, row), 0-based.
 };
 NaiveMatrix ReadNaively(const std::string& text);
 

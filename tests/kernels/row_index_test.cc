@@ -15,7 +15,8 @@ TEST(RowIndexTest, FindsEveryEntryInItsRow) {
                        .columns = 4,
                        .column_start = {0, 2, 3, 5, 5},
                        .row = {0, 2, 3, 0, 2},
-                       .value = {1, 2, 3, 4, 5}};
+                       .value = {1, 2, 3, 4, 5},
+                       .imaginary = {}};
   const RowIndex index = IndexRows(a);
   EXPECT_EQ(index.row_start, (std::vector<int64_t>{0, 2, 2, 4, 5, 5}));
   EXPECT_EQ(index.column, (std::vector<int32_t>{0, 2, 0, 2, 1}));
@@ -23,9 +24,10 @@ TEST(RowIndexTest, FindsEveryEntryInItsRow) {
 }
 
 TEST(RowIndexTest, OfNothing) {
-  const SparseMatrix empty{.column_start = {0}, .row = {}, .value = {}};
+  const SparseMatrix empty{.column_start = {0}, .row = {}, .value = {}, .imaginary = {}};
   EXPECT_EQ(IndexRows(empty).row_start, std::vector<int64_t>{0});
-  const SparseMatrix zero{.rows = 1, .columns = 1, .column_start = {0, 0}, .row = {}, .value = {}};
+  const SparseMatrix zero{
+      .rows = 1, .columns = 1, .column_start = {0, 0}, .row = {}, .value = {}, .imaginary = {}};
   EXPECT_EQ(IndexRows(zero).row_start, (std::vector<int64_t>{0, 0}));
 }
 

@@ -1,10 +1,14 @@
 // Complex matrices over the wire, and right-hand sides of the other kind than the matrix.
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "gmock/gmock.h"
 #include "tests/server/rpc_fixture.h"
 #include "tests/server/scrape.h"
@@ -185,6 +189,134 @@ TEST_F(RpcComplexTest, WhereOneDeviceTakesComplexNumbersTheyGoThere) {
   ASSERT_TRUE(FactorizeAs(RandomComplex(kN, kN, 10), DType::kComplex128, &factor).ok());
   EXPECT_EQ(factor.device(), "cuda:1");
 }
+
+// A sparse hermitian matrix of order kN, well conditioned, and its lower triangle as a text.
+ComplexMatrix SparseHermitian() {
+  ComplexMatrix a = RandomComplex(kN, kN, 11);
+  for (int64_t j = 0; j < kN; ++j) {
+    for (int64_t i = 0; i < j; ++i) {
+      if ((i + j) % 7 != 0) a[j + i * kN] = 0;
+      a[i + j * kN] = std::conj(a[j + i * kN]);
+    }
+    a[j + j * kN] = 5 + a[j + j * kN].real();
+  }
+  return a;
+}
+
+std::string LowerTriangleText(const ComplexMatrix& a) {
+  std::string lines;
+  int count = 0;
+  for (int64_t i = 0; i < kN; ++i) {
+    for (int64_t j = 0; j <= i; ++j) {
+      const Complex v = a[i + j * kN];
+      if (v == 0.0) continue;
+      absl::StrAppendFormat(&lines, "%d %d %.17g %.17g\n", i + 1, j + 1, v.real(), v.imag());
+      ++count;
+    }
+  }
+  return absl::StrCat("%%MatrixMarket matrix coordinate complex hermitian\n", kN, " ", kN, " ",
+                      count, "\n", lines);
+}
+
+std::string ArrayText(const ComplexMatrix& b) {
+  std::string text =
+      absl::StrCat("%%MatrixMarket matrix array complex general\n", b.size(), " 1\n");
+  for (const Complex v : b) absl::StrAppendFormat(&text, "%.17g %.17g\n", v.real(), v.imag());
+  return text;
+}
+
+// Of the device: whether coordinate texts stay sparse on it.
+class RpcComplexTextTest : public RpcComplexTest, public ::testing::WithParamInterface<bool> {
+ protected:
+  void Start() {
+    FakeDeviceOptions options;
+    options.has_sparse_ops = GetParam();
+    StartServer(options);
+  }
+  grpc::Status FactorizeText(const std::string& text, DType dtype, v1::Factor* factor) {
+    v1::FactorizeHeader header;
+    *header.mutable_matrix() = Text(Wire(dtype));
+    return Factorize(header, text, factor);
+  }
+};
+
+TEST_P(RpcComplexTextTest, ComplexTextsAreFactored) {
+  Start();
+  const ComplexMatrix a = SparseHermitian();
+  const ComplexMatrix b = RandomComplex(kN, 1, 12);
+  for (const DType dtype : {DType::kComplex128, DType::kComplex64}) {
+    v1::Factor factor;
+    const grpc::Status status = FactorizeText(LowerTriangleText(a), dtype, &factor);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    EXPECT_EQ(factor.matrix_dtype(), Wire(dtype));
+    EXPECT_EQ(factor.nnz(), std::count_if(a.begin(), a.end(), [](Complex v) { return v != 0.0; }));
+    const ComplexMatrix rounded = Rounded(a, dtype);
+    for (const auto& [operation, op] :
+         {std::pair(v1::OPERATION_NONE, Op::kNone),
+          std::pair(v1::OPERATION_TRANSPOSE, Op::kTranspose),
+          std::pair(v1::OPERATION_CONJUGATE_TRANSPOSE, Op::kConjugateTranspose)}) {
+      const Answer answer = SolveFor(factor.handle(), b, dtype, operation);
+      ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
+      EXPECT_LT(SolveRatio(rounded, kN, op, answer.x, Rounded(b, dtype), 1, dtype), 30);
+      EXPECT_LT(answer.result.backward_error(), kN * UnitRoundoff(dtype));
+    }
+  }
+}
+
+TEST_P(RpcComplexTextTest, RealTextsBecomeComplexAndRightHandSidesAreTextsToo) {
+  Start();
+  const ComplexMatrix b = RandomComplex(kN, 1, 13);
+  std::string diagonal = absl::StrCat("%%MatrixMarket matrix coordinate integer general\n", kN, " ",
+                                      kN, " ", kN, "\n");
+  for (int64_t i = 1; i <= kN; ++i) absl::StrAppend(&diagonal, i, " ", i, " 2\n");
+  v1::FactorizeAndSolveHeader header;
+  *header.mutable_matrix() = Text(v1::DTYPE_COMPLEX128);
+  *header.mutable_rhs() = Text(v1::DTYPE_COMPLEX128);
+  const SolvedAtOnce solved = FactorizeAndSolve(header, diagonal, ArrayText(b));
+  ASSERT_TRUE(solved.status.ok()) << solved.status.error_message();
+  const ComplexMatrix x = Values(solved.data, solved.header.solution());
+  for (int64_t i = 0; i < kN; ++i) EXPECT_EQ(x[i], b[i] / 2.0);
+}
+
+TEST_P(RpcComplexTextTest, AnEmptyColumnIsFoundAndImaginaryEntriesAreEntries) {
+  Start();
+  v1::Factor factor;
+  const std::string banner = "%%MatrixMarket matrix coordinate complex general\n3 3 3\n";
+  ASSERT_TRUE(
+      FactorizeText(banner + "1 1 0 3\n2 3 4 3\n3 2 0 0\n", DType::kComplex128, &factor).ok());
+  EXPECT_EQ(factor.singular_reason(), v1::SINGULAR_REASON_EMPTY_ROW);
+  EXPECT_EQ(factor.empty_index(), 3);
+  EXPECT_EQ(factor.norm_one(), 5);
+}
+
+TEST_P(RpcComplexTextTest, ValuesBeyondTheTypeAreRefused) {
+  Start();
+  const struct {
+    const char* value;
+    DType dtype;
+    const char* message;
+  } cases[] = {
+      {"1 1e40", DType::kComplex64, "row 0, column 0 (0-based) overflows c64"},
+      {"-1e40 0", DType::kComplex64, "row 0, column 0 (0-based) overflows c64"},
+      {"1 1e40", DType::kFloat64, "line 1: the matrix is complex: ask for the type complex128"},
+      {"1 0", DType::kFloat32, "line 1: the matrix is complex: ask for the type complex128"},
+  };
+  for (const auto& c : cases) {
+    for (const char* form :
+         {"coordinate complex general\n1 1 1\n1 1 ", "array complex general\n1 1\n"}) {
+      v1::Factor factor;
+      const grpc::Status status = FactorizeText(
+          absl::StrCat("%%MatrixMarket matrix ", form, c.value, "\n"), c.dtype, &factor);
+      EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+      EXPECT_THAT(status.error_message(), HasSubstr(c.message));
+    }
+  }
+  ExpectHeldSoon(Idle());
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, RpcComplexTextTest, ::testing::Bool(), [](const auto& info) {
+  return info.param ? "WithSparseOperations" : "Dense";
+});
 
 TEST_F(RpcComplexTest, MatrixAndFactorAreOfOneField) {
   StartServer();

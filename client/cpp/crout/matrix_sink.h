@@ -2,6 +2,7 @@
 #ifndef CROUT_CROUT_MATRIX_SINK_H_
 #define CROUT_CROUT_MATRIX_SINK_H_
 
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -31,6 +32,8 @@ class SpanSink : public MatrixSink {
  public:
   explicit SpanSink(absl::Span<double> values);
   explicit SpanSink(absl::Span<float> values);
+  explicit SpanSink(absl::Span<std::complex<double>> values);
+  explicit SpanSink(absl::Span<std::complex<float>> values);
 
   absl::Status Begin(const v1::DenseSpec& spec) override;
   absl::Status Append(absl::Span<const std::byte> bytes) override;
@@ -81,7 +84,7 @@ class BufferSink : public MatrixSink {
   std::vector<std::byte> bytes_;
 };
 
-// Bytes of one element; 0 for types that the contract only reserves.
+// Bytes of one element; 0 for types that the contract does not have.
 size_t ElementSize(v1::Dtype dtype);
 
 }  // namespace crout::client

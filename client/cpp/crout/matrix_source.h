@@ -2,6 +2,7 @@
 #ifndef CROUT_CROUT_MATRIX_SOURCE_H_
 #define CROUT_CROUT_MATRIX_SOURCE_H_
 
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -34,6 +35,10 @@ class MatrixSource {
                             v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
   static MatrixSource Dense(absl::Span<const float> values, int64_t rows, int64_t cols,
                             v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
+  static MatrixSource Dense(absl::Span<const std::complex<double>> values, int64_t rows,
+                            int64_t cols, v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
+  static MatrixSource Dense(absl::Span<const std::complex<float>> values, int64_t rows,
+                            int64_t cols, v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
 
   // The same with a stride, LAPACK's leading dimension: column j (row i, in row-major order) starts
   // at values + j * stride. Sent without a copy of the whole. INVALID_ARGUMENT from the call if
@@ -48,7 +53,7 @@ class MatrixSource {
   static MatrixSource Invalid(absl::Status why);
 
   // rows * cols ones, which take no memory. INVALID_ARGUMENT from the call if either is negative,
-  // they are more bytes than an int64_t counts, or `dtype` is neither float32 nor float64.
+  // they are more bytes than an int64_t counts, or `dtype` is unspecified or unknown.
   static MatrixSource Ones(int64_t rows, int64_t cols, v1::Dtype dtype = v1::DTYPE_FLOAT64);
 
   // Matrix Market text, plain or gzip; `dtype` is the type that its values are kept in.

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.sparse
 import scipy.sparse.linalg
 from accuracy import assert_close
 
@@ -56,8 +57,17 @@ def test_factors_determinant_and_condition(client, system, dtype):
     for determinant in (f.slogdet(), client.slogdet(A), client.lu_factor(A).slogdet()):
         assert abs(determinant.sign - sign) < 1e3 * np.finfo(dtype).eps
         assert abs(determinant.logabsdet - logabs) < 1e3 * np.finfo(dtype).eps
+    assert abs(f.det() / np.linalg.det(A.astype(complex)) - 1) < 1e4 * np.finfo(dtype).eps
     exact = 1 / np.linalg.cond(A.astype(complex), 1)
     assert exact * 0.99 <= f.rcond <= 3 * exact
+
+
+def test_a_sparse_matrix(client, system):
+    A, b = system(20, np.complex128)
+    A[np.abs(A) < 1] = 0
+    f = client.lu_factor(scipy.sparse.csr_matrix(A))
+    assert f.record.nnz == np.count_nonzero(A)
+    assert_close(f.solve(b), np.linalg.solve(A, b))
 
 
 def test_a_preconditioner(client, system):

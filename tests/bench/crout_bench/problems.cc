@@ -56,7 +56,9 @@ absl::StatusOr<std::vector<double>> ReadDense(const fs::path& path, const Option
                                               int64_t* n) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return absl::NotFoundError(absl::StrCat("cannot open ", path.string()));
-  MatrixMarketReader reader({}, nullptr);
+  MatrixMarketLimits limits;
+  limits.complex = false;
+  MatrixMarketReader reader(limits, nullptr);
   std::vector<char> piece(kPieceBytes);
   bool checked = false;
   while (file.read(piece.data(), kPieceBytes), file.gcount() > 0) {

@@ -201,9 +201,9 @@ class AsyncFactor(FactorView):
         return self.record.determinant or (await self._download()).slogdet()
 
     @_like(Factor.det)
-    async def det(self) -> float:
+    async def det(self) -> complex:
         sign, logarithm = await self.slogdet()
-        return float(sign * np.exp(logarithm))
+        return sign * float(np.exp(logarithm))
 
     @_like(Factor.iterations)
     async def iterations(self) -> Iterations:
@@ -338,9 +338,9 @@ class AsyncClient:
             await factor.release()
 
     @_like(Client.det)
-    async def det(self, A: Any, **options: Unpack[FactorizeOptions]) -> float:
+    async def det(self, A: Any, **options: Unpack[FactorizeOptions]) -> complex:
         sign, logarithm = await self.slogdet(A, **options)
-        return float(sign * np.exp(logarithm))
+        return sign * float(np.exp(logarithm))
 
     @_like(Client.series)
     async def series(

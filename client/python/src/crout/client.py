@@ -286,10 +286,10 @@ class Client:
             factor.release()
 
     @_options.takes(_options.factorize_options, _options.call_options)
-    def det(self, A: Any, **options: Unpack[FactorizeOptions]) -> float:
-        """The determinant of A, which overflows early: see `slogdet`."""
+    def det(self, A: Any, **options: Unpack[FactorizeOptions]) -> complex:
+        """The determinant of A, a float where A is real, which overflows early: see `slogdet`."""
         sign, logarithm = self.slogdet(A, **options)
-        return float(sign * np.exp(logarithm))
+        return sign * float(np.exp(logarithm))
 
     def series(
         self, matrices: Iterable[Any], rhs: Any, **options: Unpack[FactorizeOptions]

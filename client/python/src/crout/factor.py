@@ -271,10 +271,10 @@ class Factor(FactorView):
         """
         return self.record.determinant or self._download().slogdet()
 
-    def det(self) -> float:
-        """The determinant of A, which overflows early: see `slogdet`."""
+    def det(self) -> complex:
+        """The determinant of A, a float where A is real, which overflows early: see `slogdet`."""
         sign, logarithm = self.slogdet()
-        return float(sign * np.exp(logarithm))
+        return sign * float(np.exp(logarithm))
 
     def iterations(self) -> Iterations:
         """What an iterative method did, section by section."""
