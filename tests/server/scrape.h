@@ -25,13 +25,15 @@ inline std::optional<double> SampleOf(std::string_view exposition, std::string_v
   return std::nullopt;
 }
 
-// Streaming and unary calls that ended with an error, of all methods.
-inline double CallsRefused(std::string_view exposition) {
+// Streaming and unary calls that ended with an error, or with that `code`, of all methods.
+inline double CallsRefused(std::string_view exposition, std::string_view code = "") {
   double count = 0;
   std::istringstream lines{std::string(exposition)};
   for (std::string line; std::getline(lines, line);) {
     double value = 0;
-    if (line.starts_with("crout_requests_total{") && line.find("code=\"OK\"") == line.npos &&
+    const bool counts = code.empty() ? line.find("code=\"OK\"") == line.npos
+                                     : line.find("code=\"" + std::string(code) + "\"") != line.npos;
+    if (line.starts_with("crout_requests_total{") && counts &&
         absl::SimpleAtod(line.substr(line.rfind(' ') + 1), &value)) {
       count += value;
     }
