@@ -175,8 +175,8 @@ class FakeDevice::StagedUploader final : public Uploader {
 
 FakeDevice::FakeDevice(const FakeDeviceOptions& options)
     : staging_block_bytes_(options.staging_block_bytes),
-      info_{options.kind,        options.name, "a fake device",       options.memory_bytes,
-            options.parallelism, options.types,    options.has_sparse_ops},
+      info_{options.kind,        options.name,  "a fake device",       options.memory_bytes,
+            options.parallelism, options.types, options.has_sparse_ops},
       host_(host::MakeDevice({.threads = 1, .cached_bytes = 0})),
       memory_(options.memory_bytes),
       staging_(options.staging_bytes) {

@@ -29,7 +29,7 @@ constexpr unsigned kMovingBlocks = LookAhead::kSparedMultiprocessors;
 
 size_t PlanBytes(DType dtype) {
   return DispatchReal(dtype,
-                       [](auto tag) { return sizeof(BlockRowPlan<typename decltype(tag)::type>); });
+                      [](auto tag) { return sizeof(BlockRowPlan<typename decltype(tag)::type>); });
 }
 
 // Offsets of what the workspace holds behind the control. cuBLAS wants its own at a multiple of 256
