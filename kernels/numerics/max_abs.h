@@ -30,6 +30,7 @@ double MaxAbs(std::span<T> x) {
 // Of column j.
 template <class T>
 double MaxAbs(const MatrixView<T>& m, int64_t j) {
+  if (m.rows == 0) return 0;  // with no data, that may be null
   return MaxAbs(std::span<const T>(m.data + j * m.ld, m.rows));
 }
 

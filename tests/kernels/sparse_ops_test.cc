@@ -38,7 +38,8 @@ struct Both {
 };
 
 bool SameBits(const HostMatrix& a, const HostMatrix& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0);
 }
 
 class SparseOpsTest : public ::testing::TestWithParam<DType> {

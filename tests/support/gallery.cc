@@ -303,7 +303,7 @@ std::vector<Scalar> Multiply(const std::vector<Scalar>& a, int64_t n, Op op,
       const Long<Scalar> xk(x[k + j * n]);
       for (int64_t i = 0; i < n; ++i) sum[i] += Long<Scalar>{m[i + k * n]} * xk;
     }
-    std::transform(sum.begin(), sum.end(), &b[j * n], ConvertTo<Scalar, Long<Scalar>>);
+    std::transform(sum.begin(), sum.end(), b.begin() + j * n, ConvertTo<Scalar, Long<Scalar>>);
   }
   return b;
 }

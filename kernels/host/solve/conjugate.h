@@ -2,7 +2,7 @@
 #ifndef CROUT_KERNELS_HOST_SOLVE_CONJUGATE_H_
 #define CROUT_KERNELS_HOST_SOLVE_CONJUGATE_H_
 
-#include <algorithm>
+#include <cstdint>
 
 #include "kernels/matrix.h"
 #include "kernels/scalar.h"
@@ -15,7 +15,7 @@ template <class T>
 void Conjugate([[maybe_unused]] const MatrixView<T>& b) {
   if constexpr (kIsComplex<T>) {
     for (int64_t j = 0; j < b.cols; ++j) {
-      std::transform(&b(0, j), &b(0, j) + b.rows, &b(0, j), Conj<T>);
+      for (int64_t i = 0; i < b.rows; ++i) b(i, j) = Conj(b(i, j));
     }
   }
 }

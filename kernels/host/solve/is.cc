@@ -155,6 +155,7 @@ class HostIs final : public TriangularSolver {
   template <class T>
   void SolveAll(const FactorView& factor, Op op, RealPart<T> tolerance, const MatrixView<T>& b,
                 T* scratch, int cores) const {
+    if (b.rows == 0) return;  // with no data, that may be null
     const bool unit_in_l = factor.unit_diagonal == UnitDiagonal::kL;
     if (op == Op::kNone) ApplyInterchanges(factor.ipiv, InterchangeOrder::kForward, b);
     if (op == Op::kConjugateTranspose) Conjugate(b);

@@ -51,6 +51,7 @@ class Substitution {
 
 template <class T>
 void SolveAll(const FactorView& factor, Op op, const MatrixView<T>& b) {
+  if (b.rows == 0) return;  // with no data, that may be null
   const Substitution<T> substitution(factor.lu.As<T>(), factor.unit_diagonal == UnitDiagonal::kL);
   if (op == Op::kNone) ApplyInterchanges(factor.ipiv, InterchangeOrder::kForward, b);
   if (op == Op::kConjugateTranspose) Conjugate(b);
