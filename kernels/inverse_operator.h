@@ -20,9 +20,9 @@ class InverseOperator {
   // Of its vectors: kFloat64, or kComplex128 where M is complex.
   virtual DType vector_type() const = 0;
 
-  // Enqueues out := op(M) in. Both n x k of vector_type(), in the
-  // device's memory, with k up to what the operator was made for; `out` may be `in`. The status is
-  // of the device, never a statement about the numbers.
+  // Enqueues out := op(M) in. Both n x k of vector_type(), in the device's memory, with k up to
+  // what the operator was made for; `out` may be `in`. The status is of the device, never a
+  // statement about the numbers.
   virtual absl::Status Apply(Op op, const AnyMatrix& in, const AnyMatrix& out) = 0;
 };
 
