@@ -1,0 +1,86 @@
+// Complex numbers in device code: std::complex's arithmetic is not for kernels.
+#ifndef CROUT_KERNELS_CUDA_DEVICE_COMPLEX_H_
+#define CROUT_KERNELS_CUDA_DEVICE_COMPLEX_H_
+
+#include "kernels/dtype.h"
+
+namespace crout::cuda {
+
+// Has std::complex's and cuComplex's layout. Everything is constexpr and so usable in kernels and
+// on the host. Products do not repair NaN of infinite factors, as BLAS does not.
+template <class Part>
+struct alignas(2 * sizeof(Part)) Complex {
+  Part re;
+  Part im;
+
+  Complex() = default;
+  constexpr Complex(Part real, Part imaginary = 0) : re(real), im(imaginary) {}
+  template <class Other>
+  constexpr explicit Complex(const Complex<Other>& x)
+      : re(static_cast<Part>(x.re)), im(static_cast<Part>(x.im)) {}
+
+  constexpr Complex operator-() const { return {-re, -im}; }
+  constexpr Complex& operator+=(const Complex& x) { return *this = *this + x; }
+  constexpr Complex& operator-=(const Complex& x) { return *this = *this - x; }
+  constexpr Complex& operator*=(const Complex& x) { return *this = *this * x; }
+
+  friend constexpr Complex operator+(const Complex& a, const Complex& b) {
+    return {a.re + b.re, a.im + b.im};
+  }
+  friend constexpr Complex operator-(const Complex& a, const Complex& b) {
+    return {a.re - b.re, a.im - b.im};
+  }
+  friend constexpr Complex operator*(const Complex& a, const Complex& b) {
+    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+  }
+  // By Smith's method (1962): intermediates stay within the range of the parts as long as the
+  // quotient's do, but for a few units at the ends.
+  friend constexpr Complex operator/(const Complex& a, const Complex& b) {
+    const bool wide = (b.re < 0 ? -b.re : b.re) >= (b.im < 0 ? -b.im : b.im);
+    const Part large = wide ? b.re : b.im;
+    const Part ratio = (wide ? b.im : b.re) / large;
+    const Part scale = large + (wide ? b.im : b.re) * ratio;
+    return wide ? Complex((a.re + a.im * ratio) / scale, (a.im - a.re * ratio) / scale)
+                : Complex((a.re * ratio + a.im) / scale, (a.im * ratio - a.re) / scale);
+  }
+  friend constexpr bool operator==(const Complex& a, const Complex& b) = default;
+};
+
+}  // namespace crout::cuda
+
+namespace crout {
+
+template <class Part>
+inline constexpr bool kIsComplex<cuda::Complex<Part>> = true;
+template <class Part>
+struct PartOf<cuda::Complex<Part>> {
+  using type = Part;
+};
+
+namespace cuda {
+
+// T in kernels: Complex for std::complex, else T itself.
+template <class T>
+using DeviceType = std::conditional_t<kIsComplex<T>, Complex<RealPart<T>>, std::remove_const_t<T>>;
+
+// Calls f(TypeTag<T>{}) with the T that kernels have for `dtype`.
+template <class F>
+decltype(auto) DispatchDevice(DType dtype, F&& f) {
+  return DispatchDType(dtype, [&](auto tag) -> decltype(auto) {
+    return f(TypeTag<DeviceType<typename decltype(tag)::type>>{});
+  });
+}
+
+template <class T>
+constexpr T Conjugate(T x) {
+  if constexpr (kIsComplex<T>) {
+    return {x.re, -x.im};
+  } else {
+    return x;
+  }
+}
+
+}  // namespace cuda
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_CUDA_DEVICE_COMPLEX_H_
