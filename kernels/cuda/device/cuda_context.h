@@ -15,6 +15,7 @@
 #include "kernels/device.h"
 #include "kernels/execution_context.h"
 #include "kernels/memory.h"
+#include "kernels/sparse_ops.h"
 
 namespace crout::cuda {
 
@@ -32,6 +33,7 @@ class Context final : public ExecutionContext {
 
   Device& device() override { return device_; }
   MatrixOps& ops() override { return *ops_; }
+  SparseOps* sparse_ops() override { return sparse_ops_.get(); }
   DeviceReport& report() override { return *report_.as<DeviceReport>(); }
   absl::Status Synchronize() override;
   absl::Status SynchronizeOrStop(StopRequested stop) override;
@@ -69,6 +71,7 @@ class Context final : public ExecutionContext {
   CusolverParams getrf_params_;
   std::vector<std::byte> host_workspace_;
   std::unique_ptr<MatrixOps> ops_;
+  std::unique_ptr<SparseOps> sparse_ops_;
 };
 
 }  // namespace crout::cuda
