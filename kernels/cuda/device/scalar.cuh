@@ -1,0 +1,77 @@
+// What kernels for real and complex numbers alike ask of a number: kernels/scalar.h for T as
+// kernels have it (DeviceType), and the instructions that CUDA has for real numbers alone.
+#ifndef CROUT_KERNELS_CUDA_DEVICE_SCALAR_CUH_
+#define CROUT_KERNELS_CUDA_DEVICE_SCALAR_CUH_
+
+#include <type_traits>
+
+#include "kernels/cuda/device/complex.h"
+#include "kernels/cuda/ops/reduction.cuh"
+
+namespace crout::cuda {
+
+// |x|; of a complex number |Re x| + |Im x|, by which pivots are chosen and components measured.
+// NaN where x is.
+template <class T>
+__device__ RealPart<T> Abs1(T x) {
+  if constexpr (kIsComplex<T>) {
+    return fabs(x.re) + fabs(x.im);
+  } else {
+    return fabs(x);
+  }
+}
+
+template <class T>
+__device__ bool IsFinite(T x) {
+  if constexpr (kIsComplex<T>) {
+    return isfinite(x.re) && isfinite(x.im);
+  } else {
+    return isfinite(x);
+  }
+}
+
+// c - a b: of complex numbers two fused operations for each part, where the operators, which round
+// the product first, are three.
+template <class T>
+__device__ T MinusProduct(T c, T a, T b) {
+  if constexpr (kIsComplex<T>) {
+    return {c.re - a.re * b.re + a.im * b.im, c.im - a.re * b.im - a.im * b.re};
+  } else {
+    return c - a * b;
+  }
+}
+
+// Lane `from`'s x, and that of the lane whose index differs in the bits of `lanes`. By the whole
+// warp.
+template <class T>
+__device__ T Shuffle(T x, int from) {
+  if constexpr (kIsComplex<T>) {
+    return {__shfl_sync(kAllLanes, x.re, from), __shfl_sync(kAllLanes, x.im, from)};
+  } else {
+    return __shfl_sync(kAllLanes, x, from);
+  }
+}
+template <class T>
+__device__ T ShuffleXor(T x, int lanes) {
+  if constexpr (kIsComplex<T>) {
+    return {__shfl_xor_sync(kAllLanes, x.re, lanes), __shfl_xor_sync(kAllLanes, x.im, lanes)};
+  } else {
+    return __shfl_xor_sync(kAllLanes, x, lanes);
+  }
+}
+
+// *from past the first-level cache: what other blocks wrote before this one waited for them.
+template <class T>
+__device__ T LoadFresh(const T* from) {
+  if constexpr (kIsComplex<T>) {
+    using Pair = std::conditional_t<std::is_same_v<RealPart<T>, float>, float2, double2>;
+    const Pair value = __ldcg(reinterpret_cast<const Pair*>(from));
+    return {value.x, value.y};
+  } else {
+    return __ldcg(from);
+  }
+}
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_DEVICE_SCALAR_CUH_
