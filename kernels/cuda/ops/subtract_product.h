@@ -4,9 +4,8 @@
 
 #include <cublas_v2.h>
 
-#include <type_traits>
-
 #include "kernels/cuda/device/cuda_status.h"
+#include "kernels/cuda/ops/gemm.h"
 #include "kernels/matrix.h"
 
 namespace crout::cuda {
@@ -18,16 +17,7 @@ absl::Status SubtractProduct(cublasHandle_t handle, Op op, const MatrixView<cons
   if (c.rows == 0 || c.cols == 0 || b.rows == 0) return absl::OkStatus();
   const T minus_one = -1;
   const T one = 1;
-  const cublasOperation_t op_a = op == Op::kNone ? CUBLAS_OP_N : CUBLAS_OP_T;
-  if constexpr (std::is_same_v<T, float>) {
-    return CublasStatus(cublasSgemm_64(handle, op_a, CUBLAS_OP_N, c.rows, c.cols, b.rows,
-                                       &minus_one, a.data, a.ld, b.data, b.ld, &one, c.data, c.ld),
-                        "cublasSgemm");
-  } else {
-    return CublasStatus(cublasDgemm_64(handle, op_a, CUBLAS_OP_N, c.rows, c.cols, b.rows,
-                                       &minus_one, a.data, a.ld, b.data, b.ld, &one, c.data, c.ld),
-                        "cublasDgemm");
-  }
+  return CublasStatus(Gemm(handle, op, &minus_one, a, b, &one, c), "cublasXgemm");
 }
 
 }  // namespace crout::cuda
