@@ -13,14 +13,14 @@ namespace {
 constexpr int kGridThreads = 256;
 
 template <class T, int kWidth>
-__global__ void __launch_bounds__(kGridThreads, 2) CroutPanelGridKernel(const PcmPanel<T> panel) {
+__global__ void __launch_bounds__(kGridThreads, 2) PcmPanelGridKernel(const PcmPanel<T> panel) {
   using Slot = PanelSlot<T, kWidth>;
   FactorPanel<T, kWidth, kGridThreads>(GridTeam<Slot>(reinterpret_cast<Slot*>(panel.scratch)),
                                        panel);
 }
 
 template <class T, int kWidth, int kThreads>
-__global__ void __launch_bounds__(kThreads, 1) CroutPanelClusterKernel(const PcmPanel<T> panel) {
+__global__ void __launch_bounds__(kThreads, 1) PcmPanelClusterKernel(const PcmPanel<T> panel) {
   using Slot = PanelSlot<T, kWidth>;
   __shared__ Slot slots[2];
   FactorPanel<T, kWidth, kThreads>(ClusterTeam<Slot>(slots), panel);
@@ -42,7 +42,7 @@ constexpr int kClusterThreads[] = {256, 512};
 
 template <class T, int kWidth, int kThreads>
 int64_t LargestClustersRows(const DeviceLimits& limits) {
-  const auto* kernel = reinterpret_cast<const void*>(CroutPanelClusterKernel<T, kWidth, kThreads>);
+  const auto* kernel = reinterpret_cast<const void*>(PcmPanelClusterKernel<T, kWidth, kThreads>);
   return int64_t{kThreads} * limits.LargestCluster(kernel, kThreads, kMaxClusterBlocks);
 }
 
@@ -59,7 +59,7 @@ cudaError_t LaunchCluster(const PcmPanel<T>& panel, cudaStream_t stream) {
   config.stream = stream;
   config.attrs = &cluster;
   config.numAttrs = 1;
-  return cudaLaunchKernelEx(&config, CroutPanelClusterKernel<T, kWidth, kThreads>, panel);
+  return cudaLaunchKernelEx(&config, PcmPanelClusterKernel<T, kWidth, kThreads>, panel);
 }
 
 template <class T, int kWidth>
@@ -67,7 +67,7 @@ cudaError_t LaunchGrid(const PcmPanel<T>& panel, cudaStream_t stream) {
   const auto blocks = static_cast<unsigned>((panel.a.rows + kGridThreads - 1) / kGridThreads);
   PcmPanel<T> argument = panel;
   void* arguments[] = {&argument};
-  return cudaLaunchCooperativeKernel(CroutPanelGridKernel<T, kWidth>, dim3(blocks),
+  return cudaLaunchCooperativeKernel(PcmPanelGridKernel<T, kWidth>, dim3(blocks),
                                      dim3(kGridThreads), arguments, 0, stream);
 }
 
@@ -84,7 +84,7 @@ absl::StatusOr<PcmPanelKernels> PcmPanelKernels::Create(const DeviceLimits& limi
         return DispatchWidth(width, [&](auto w) -> absl::Status {
           int blocks = 0;
           CROUT_RETURN_IF_CUDA_ERROR(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-              &blocks, CroutPanelGridKernel<T, w()>, kGridThreads, 0));
+              &blocks, PcmPanelGridKernel<T, w()>, kGridThreads, 0));
           rows = static_cast<int64_t>(blocks) * limits.multiprocessors * kGridThreads;
           of_clusters[0] = LargestClustersRows<T, w(), kClusterThreads[0]>(limits);
           of_clusters[1] = LargestClustersRows<T, w(), kClusterThreads[1]>(limits);

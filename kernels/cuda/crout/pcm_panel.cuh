@@ -1,4 +1,4 @@
-// What the threads of a panel's blocks do. Included by crout_panel.cu alone.
+// What the threads of a panel's blocks do. Included by pcm_panel.cu alone.
 #ifndef CROUT_KERNELS_CUDA_CROUT_PCM_PANEL_CUH_
 #define CROUT_KERNELS_CUDA_CROUT_PCM_PANEL_CUH_
 
