@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/cuda/blocked/solve_tile.h"
+#include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/device/cuda_status.h"
 
 namespace crout::cuda {
@@ -91,5 +92,7 @@ absl::Status BlockedCrout<T>::SolveUpper(int64_t begin, int64_t end, const Matri
 
 template class BlockedCrout<float>;
 template class BlockedCrout<double>;
+template class BlockedCrout<Complex<float>>;
+template class BlockedCrout<Complex<double>>;
 
 }  // namespace crout::cuda
