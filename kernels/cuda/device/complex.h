@@ -43,7 +43,10 @@ struct alignas(2 * sizeof(Part)) Complex {
     return wide ? Complex((a.re + a.im * ratio) / scale, (a.im - a.re * ratio) / scale)
                 : Complex((a.re * ratio + a.im) / scale, (a.im * ratio - a.re) / scale);
   }
-  friend constexpr bool operator==(const Complex& a, const Complex& b) = default;
+  friend constexpr bool operator==(const Complex& a, const Complex& b) {
+    return a.re == b.re && a.im == b.im;
+  }
+  friend constexpr bool operator!=(const Complex& a, const Complex& b) { return !(a == b); }
 };
 
 }  // namespace crout::cuda
