@@ -133,8 +133,9 @@ class CroutLuRun {
         workspace_(input.Allocate(bytes_)) {}
 
   void operator()() {
-    Check(cuda::EnqueueCroutLu(context_, kernels_, blocking_, input_.a(), input_.ipiv(),
-                               {workspace_.data(), bytes_}, [] { return false; }));
+    const AnyMatrix a = input_.a();
+    Check(cuda::EnqueueCroutLu(context_, kernels_, blocking_, a.As<cuda::DeviceType<T>>(),
+                               input_.ipiv(), {workspace_.data(), bytes_}, [] { return false; }));
   }
 
   int Info() {
