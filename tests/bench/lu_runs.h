@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/cuda/crout_lu/crout_lu.h"
+#include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/device/cuda_context.h"
 #include "kernels/cuda/device/cuda_status.h"
 #include "tests/bench/bench_result.h"

@@ -73,7 +73,7 @@ class CroutLu {
       : context_(context),
         kernels_(kernels),
         by_products_(kernels.clusters() && SolveRowsBytes<T>() <= kernels.limits().DynamicBytes(0)),
-        moves_by_products_(by_products_ && BlockRowBytes<T>() <= kernels.limits().DynamicBytes(0)),
+        moves_by_products_(by_products_ && Moves(kernels.limits())),
         blocking_(blocking),
         a_(a),
         columns_(std::min(a.rows, a.cols)),
@@ -106,8 +106,11 @@ class CroutLu {
   // There is no GPU with the shared memory for blocks of complex128.
   static constexpr bool kHasMovingKernel = sizeof(T) <= sizeof(double);
   static bool Moves(const DeviceLimits& limits) {
-    if constexpr (kHasMovingKernel) return BlockRowBytes<T>() <= limits.DynamicBytes(0);
-    return false;
+    if constexpr (kHasMovingKernel) {
+      return BlockRowBytes<T>() <= limits.DynamicBytes(0);
+    } else {
+      return false;
+    }
   }
 
   // A plan whose first row is that; or, without one, the plans of the panel's blocks.
