@@ -1,11 +1,13 @@
 // The GPU's matrix operations against the host's.
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <limits>
 #include <numeric>
 #include <utility>
 
 #include "gmock/gmock.h"
+#include "kernels/scalar.h"
 #include "tests/gpu/gpu_testing.h"
 
 namespace crout {
@@ -13,6 +15,9 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+using Complex64 = std::complex<float>;
+using Complex128 = std::complex<double>;
 
 struct Shape {
   int64_t rows;
@@ -47,10 +52,12 @@ struct Imported {
 template <class In, class Out>
 Imported<Out> Import(Bench& bench, const std::vector<In>& values, Shape shape, Layout layout) {
   const Buffer in = bench.Put(values);
-  const std::vector<Out> poison(values.size(), static_cast<Out>(-77));
+  // A real form of a complex matrix has twice its columns.
+  const int64_t cols = kIsComplex<In> && !kIsComplex<Out> ? 2 * shape.cols : shape.cols;
+  const std::vector<Out> poison(shape.rows * cols, static_cast<Out>(-77));
   const Buffer out = bench.Put(poison);
   const PackedMatrix packed{in.data(), kDTypeOf<In>, layout, shape.rows, shape.cols};
-  const AnyMatrix matrix{out.data(), kDTypeOf<Out>, shape.rows, shape.cols, shape.rows};
+  const AnyMatrix matrix{out.data(), kDTypeOf<Out>, shape.rows, cols, shape.rows};
   EXPECT_TRUE(bench.ops().Import(packed, matrix).ok());
   const MatrixStats stats = bench.Wait().matrix;
   return {stats, bench.Get<Out>(out)};
@@ -62,7 +69,8 @@ void ExpectSame(const MatrixStats& actual, const MatrixStats& expected) {
   if (expected.first_non_finite >= 0) return;
   EXPECT_THAT(actual.norm_one, Near(expected.norm_one));
   EXPECT_THAT(actual.norm_inf, Near(expected.norm_inf));
-  EXPECT_EQ(actual.max_abs, expected.max_abs);
+  // Moduli of complex numbers have roundings.
+  EXPECT_THAT(actual.max_abs, Near(expected.max_abs, 1e-15));
 }
 
 template <class In, class Out>
@@ -85,6 +93,39 @@ TEST_F(OpsTest, ImportConvertsAndMeasures) {
   CheckImport<double, float>(*gpu_, *host_);
   CheckImport<float, double>(*gpu_, *host_);
   CheckImport<float, float>(*gpu_, *host_);
+  CheckImport<Complex128, Complex128>(*gpu_, *host_);
+  CheckImport<Complex128, Complex64>(*gpu_, *host_);
+  CheckImport<Complex64, Complex128>(*gpu_, *host_);
+  CheckImport<Complex64, Complex64>(*gpu_, *host_);
+}
+
+TEST_F(OpsTest, ImportMakesComplexOfRealAndRealOfComplex) {
+  CheckImport<double, Complex128>(*gpu_, *host_);
+  CheckImport<float, Complex128>(*gpu_, *host_);
+  CheckImport<Complex128, double>(*gpu_, *host_);
+  CheckImport<Complex64, double>(*gpu_, *host_);
+}
+
+TEST_F(OpsTest, ImportFindsBadPartsOfComplexNumbers) {
+  for (const Complex128 bad : {Complex128(kNan, 0), Complex128(0, kInf), Complex128(kInf, kNan)}) {
+    auto values = RandomVector<Complex128>(100 * 70, 5);
+    values[4321] = bad;
+    EXPECT_EQ((Import<Complex128, Complex128>(*gpu_, values, {100, 70}, Layout::kRowMajor)
+                   .stats.first_non_finite),
+              4321);
+  }
+  // A modulus, and a sum of moduli, beyond the range of the parts is neither.
+  auto values = RandomVector<Complex128>(100 * 70, 6);
+  values[1234] = {0x1.8p1023, 0x1.8p1023};
+  const auto large =
+      Import<Complex128, Complex128>(*gpu_, values, {100, 70}, Layout::kColumnMajor).stats;
+  EXPECT_EQ(large.first_non_finite, -1);
+  EXPECT_EQ(large.norm_one, kInf);
+  values[1234] = {3e38, 3e38};
+  values[2345] = {0, -1e39};
+  EXPECT_EQ((Import<Complex128, Complex64>(*gpu_, values, {100, 70}, Layout::kColumnMajor)
+                 .stats.first_overflow),
+            2345);
 }
 
 TEST_F(OpsTest, ImportFindsTheFirstBadEntryInPayloadOrder) {
@@ -125,46 +166,60 @@ TEST_F(OpsTest, ImportInPlaceOnlyMeasures) {
   EXPECT_TRUE(SameBits(gpu_->Get<double>(a), values));
 }
 
-TEST_F(OpsTest, ExportUndoesImport) {
+// Through `between`, wide enough; with twice the columns where a real one takes complex numbers.
+template <class T>
+void CheckRoundtrip(Bench& gpu, DType between) {
+  const int parts = kIsComplex<T> && !IsComplex(between) ? 2 : 1;
   for (const Shape shape : kShapes) {
-    const auto values = RandomVector<float>(shape.rows * shape.cols, 8);
-    const Buffer packed = gpu_->Put(values);
-    const Buffer matrix = gpu_->Allocate(values.size() * sizeof(double));
-    const Buffer back = gpu_->Allocate(values.size() * sizeof(float));
-    const PackedMatrix layout{packed.data(), DType::kFloat32, Layout::kRowMajor, shape.rows,
-                              shape.cols};
-    const AnyMatrix view{matrix.data(), DType::kFloat64, shape.rows, shape.cols, shape.rows};
-    ASSERT_TRUE(gpu_->ops().Import(layout, view).ok());
-    ASSERT_TRUE(gpu_->ops().Export(view, layout, back.data()).ok());
-    EXPECT_TRUE(SameBits(gpu_->Get<float>(back), values));
+    for (const Layout order : {Layout::kColumnMajor, Layout::kRowMajor}) {
+      SCOPED_TRACE(::testing::Message() << shape.rows << " x " << shape.cols << " layout "
+                                        << static_cast<int>(order) << " " << NameOf(between));
+      const auto values = RandomVector<T>(shape.rows * shape.cols, 8);
+      const Buffer packed = gpu.Put(values);
+      const Buffer matrix = gpu.Allocate(parts * values.size() * SizeOf(between));
+      const Buffer back = gpu.Allocate(values.size() * sizeof(T));
+      const PackedMatrix layout{packed.data(), kDTypeOf<T>, order, shape.rows, shape.cols};
+      const AnyMatrix view{matrix.data(), between, shape.rows, parts * shape.cols, shape.rows};
+      ASSERT_TRUE(gpu.ops().Import(layout, view).ok());
+      ASSERT_TRUE(gpu.ops().Export(view, layout, back.data()).ok());
+      EXPECT_TRUE(SameBits(gpu.Get<T>(back), values));
+    }
   }
 }
 
+TEST_F(OpsTest, ExportUndoesImport) {
+  CheckRoundtrip<float>(*gpu_, DType::kFloat64);
+  CheckRoundtrip<Complex64>(*gpu_, DType::kComplex128);
+  CheckRoundtrip<Complex64>(*gpu_, DType::kFloat64);
+  CheckRoundtrip<Complex128>(*gpu_, DType::kFloat64);
+}
+
+template <class T>
 struct Scaled {
   ScaleStats stats;
   std::vector<double> row;
   std::vector<double> col;
-  std::vector<double> matrix;
+  std::vector<WideType<T>> matrix;
 };
 
 template <class T>
-Scaled Equilibrate(Bench& bench, const std::vector<T>& values, Shape shape) {
+Scaled<T> Equilibrate(Bench& bench, const std::vector<T>& values, Shape shape) {
   const Buffer a = bench.Put(values);
   const Buffer row = bench.Allocate(shape.rows * sizeof(double));
   const Buffer col = bench.Allocate(shape.cols * sizeof(double));
-  const Buffer out = bench.Allocate(values.size() * sizeof(double));
+  const Buffer out = bench.Allocate(values.size() * sizeof(WideType<T>));
   const AnyMatrix view{a.data(), kDTypeOf<T>, shape.rows, shape.cols, shape.rows};
-  const AnyMatrix to{out.data(), DType::kFloat64, shape.rows, shape.cols, shape.rows};
+  const AnyMatrix to{out.data(), kDTypeOf<WideType<T>>, shape.rows, shape.cols, shape.rows};
   EXPECT_TRUE(bench.ops().EquilibrationScales(view, row.as<double>(), col.as<double>()).ok());
   EXPECT_TRUE(bench.ops().CopyScaled(view, row.as<double>(), col.as<double>(), to).ok());
   const ScaleStats stats = bench.Wait().scale;
-  return {stats, bench.Get<double>(row), bench.Get<double>(col), bench.Get<double>(out)};
+  return {stats, bench.Get<double>(row), bench.Get<double>(col), bench.Get<WideType<T>>(out)};
 }
 
 template <class T>
 void CheckScales(Bench& gpu, Bench& host, const std::vector<T>& values, Shape shape) {
-  const Scaled on_gpu = Equilibrate(gpu, values, shape);
-  const Scaled on_host = Equilibrate(host, values, shape);
+  const Scaled<T> on_gpu = Equilibrate(gpu, values, shape);
+  const Scaled<T> on_host = Equilibrate(host, values, shape);
   EXPECT_EQ(on_gpu.stats.zero_line, on_host.stats.zero_line);
   EXPECT_EQ(on_gpu.stats.row_condition, on_host.stats.row_condition);
   EXPECT_EQ(on_gpu.stats.col_condition, on_host.stats.col_condition);
@@ -181,6 +236,10 @@ TEST_F(OpsTest, ScalesAreTheHosts) {
     for (int64_t k = 0; k < std::ssize(values); ++k) values[k] *= std::pow(10, 250.0 * values[k]);
     CheckScales(*gpu_, *host_, values, shape);
     CheckScales(*gpu_, *host_, RandomVector<float>(shape.rows * shape.cols, 10), shape);
+    CheckScales(*gpu_, *host_, RandomVector<Complex64>(shape.rows * shape.cols, 10), shape);
+    auto complex = RandomVector<Complex128>(shape.rows * shape.cols, 9);
+    for (Complex128& v : complex) v *= std::pow(10, 250.0 * v.real());
+    CheckScales(*gpu_, *host_, complex, shape);
   }
 }
 
@@ -200,7 +259,7 @@ FactorStats Inspect(Bench& bench, const std::vector<T>& lu, int64_t n, bool unit
                     const std::vector<int64_t>& ipiv) {
   const Buffer factor = bench.Put(lu);
   const Buffer pivots = bench.Put(ipiv);
-  const Buffer work = bench.Allocate(kFactorProbeVectors * n * sizeof(double));
+  const Buffer work = bench.Allocate(FactorProbeVectors(kDTypeOf<T>) * n * sizeof(double));
   const FactorProbe probe{n, 0.5, work.as<double>()};
   EXPECT_TRUE(bench.ops().StartProbe({factor.data(), kDTypeOf<T>, n, n, n}, probe).ok());
   EXPECT_TRUE(bench.ops()
@@ -220,8 +279,15 @@ void CheckInspect(Bench& gpu, Bench& host) {
       const auto lu = RandomVector<T>(n * n, n);
       const FactorStats on_gpu = Inspect(gpu, lu, n, unit_in_u, ipiv);
       const FactorStats on_host = Inspect(host, lu, n, unit_in_u, ipiv);
-      EXPECT_EQ(on_gpu.max_abs_u, on_host.max_abs_u);
-      EXPECT_EQ(on_gpu.det_sign, on_host.det_sign);
+      if constexpr (kIsComplex<T>) {
+        EXPECT_THAT(on_gpu.max_abs_u, Near(on_host.max_abs_u, 1e-15));
+        EXPECT_NEAR(on_gpu.det_sign, on_host.det_sign, 1e-13);
+        EXPECT_NEAR(on_gpu.det_sign_imaginary, on_host.det_sign_imaginary, 1e-13);
+      } else {
+        EXPECT_EQ(on_gpu.max_abs_u, on_host.max_abs_u);
+        EXPECT_EQ(on_gpu.det_sign, on_host.det_sign);
+        EXPECT_EQ(on_gpu.det_sign_imaginary, 0);
+      }
       EXPECT_THAT(on_gpu.det_log_abs, Near(on_host.det_log_abs));
       EXPECT_NEAR(on_gpu.probe, on_host.probe, 1e-12 * on_host.probe);
       EXPECT_EQ(on_gpu.probe, Inspect(gpu, lu, n, unit_in_u, ipiv).probe);
@@ -231,6 +297,8 @@ void CheckInspect(Bench& gpu, Bench& host) {
 
 TEST_F(OpsTest, FactorStatsAreTheHosts) {
   CheckInspect<double>(*gpu_, *host_);
+  CheckInspect<Complex128>(*gpu_, *host_);
+  CheckInspect<Complex64>(*gpu_, *host_);
   CheckInspect<float>(*gpu_, *host_);
 }
 
@@ -256,47 +324,50 @@ TEST_F(OpsTest, FactorStatsKeepNanAndZeroPivots) {
   EXPECT_FALSE(std::isnan(stats.max_abs_u));
 }
 
+template <class T>
 struct ResidualCase {
-  std::vector<double> r;
+  std::vector<WideType<T>> r;
   std::vector<double> w;
   double backward_error;
 };
 
 template <class T>
-ResidualCase Residuals(Bench& bench, const std::vector<T>& a, Shape shape, Op op,
-                       const std::vector<double>& x, const std::vector<double>& b, int64_t nrhs) {
+ResidualCase<T> Residuals(Bench& bench, const std::vector<T>& a, Shape shape, Op op,
+                          const std::vector<WideType<T>>& x, const std::vector<WideType<T>>& b,
+                          int64_t nrhs) {
+  using V = WideType<T>;
   const int64_t x_rows = op == Op::kNone ? shape.cols : shape.rows;
   const int64_t b_rows = op == Op::kNone ? shape.rows : shape.cols;
   const Buffer a_buffer = bench.Put(a);
   const Buffer x_buffer = bench.Put(x);
   const Buffer b_buffer = bench.Put(b);
-  const Buffer r_buffer = bench.Put(std::vector<double>(b.size(), kNan));
+  const Buffer r_buffer = bench.Put(std::vector<V>(b.size(), kNan));
   const Buffer w_buffer = bench.Put(std::vector<double>(b.size(), kNan));
   const AnyMatrix a_view{a_buffer.data(), kDTypeOf<T>, shape.rows, shape.cols, shape.rows};
-  const MatrixView<double> x_view{x_buffer.as<double>(), x_rows, nrhs, x_rows};
-  const MatrixView<double> b_view{b_buffer.as<double>(), b_rows, nrhs, b_rows};
-  const MatrixView<double> r_view{r_buffer.as<double>(), b_rows, nrhs, b_rows};
+  const MatrixView<V> x_view{x_buffer.as<V>(), x_rows, nrhs, x_rows};
+  const MatrixView<V> b_view{b_buffer.as<V>(), b_rows, nrhs, b_rows};
+  const MatrixView<V> r_view{r_buffer.as<V>(), b_rows, nrhs, b_rows};
   const MatrixView<double> w_view{w_buffer.as<double>(), b_rows, nrhs, b_rows};
   EXPECT_TRUE(bench.ops().Residual(a_view, op, 3.0, x_view, b_view, r_view).ok());
   EXPECT_TRUE(bench.ops().AbsProduct(a_view, op, x_view, b_view, w_view).ok());
   const double backward_error = bench.Wait().residual.backward_error;
-  return {bench.Get<double>(r_buffer), bench.Get<double>(w_buffer), backward_error};
+  return {bench.Get<V>(r_buffer), bench.Get<double>(w_buffer), backward_error};
 }
 
 template <class T>
 void CheckResiduals(Bench& gpu, Bench& host) {
   for (const Shape shape : kShapes) {
-    for (const Op op : {Op::kNone, Op::kTranspose}) {
+    for (const Op op : {Op::kNone, Op::kTranspose, Op::kConjugateTranspose}) {
       for (const int64_t nrhs : {1, 4, 7, 15}) {
         SCOPED_TRACE(::testing::Message() << shape.rows << " x " << shape.cols << " op "
                                           << static_cast<int>(op) << " nrhs " << nrhs);
         const int64_t x_rows = op == Op::kNone ? shape.cols : shape.rows;
         const int64_t b_rows = op == Op::kNone ? shape.rows : shape.cols;
         const auto a = RandomVector<T>(shape.rows * shape.cols, 13);
-        const auto x = RandomVector<double>(x_rows * nrhs, 14);
-        const auto b = RandomVector<double>(b_rows * nrhs, 15);
-        const ResidualCase on_gpu = Residuals(gpu, a, shape, op, x, b, nrhs);
-        const ResidualCase on_host = Residuals(host, a, shape, op, x, b, nrhs);
+        const auto x = RandomVector<WideType<T>>(x_rows * nrhs, 14);
+        const auto b = RandomVector<WideType<T>>(b_rows * nrhs, 15);
+        const ResidualCase<T> on_gpu = Residuals(gpu, a, shape, op, x, b, nrhs);
+        const ResidualCase<T> on_host = Residuals(host, a, shape, op, x, b, nrhs);
         const double tolerance = 1e-15 * static_cast<double>(x_rows);
         for (size_t k = 0; k < b.size(); ++k) {
           // w bounds what rounding can do to r.
@@ -312,6 +383,8 @@ void CheckResiduals(Bench& gpu, Bench& host) {
 TEST_F(OpsTest, ResidualsAreTheHosts) {
   CheckResiduals<double>(*gpu_, *host_);
   CheckResiduals<float>(*gpu_, *host_);
+  CheckResiduals<Complex128>(*gpu_, *host_);
+  CheckResiduals<Complex64>(*gpu_, *host_);
 }
 
 TEST_F(OpsTest, BackwardErrorKeepsNan) {
@@ -326,77 +399,126 @@ TEST_F(OpsTest, BackwardErrorKeepsNan) {
   EXPECT_EQ(Residuals(*gpu_, a, {40, 40}, Op::kNone, zeros, zeros, 1).backward_error, 0);
 }
 
-TEST_F(OpsTest, ColumnScalesAreTheHosts) {
+template <class T>
+void CheckColumnScales(Bench& gpu, Bench& host) {
   constexpr int64_t kRows = 700;
   const std::vector<int> exponents = {0, 40, -1060, 990, -97, 0};
-  auto in = RandomVector<double>(kRows * std::ssize(exponents), 21);
+  auto in = RandomVector<T>(kRows * std::ssize(exponents), 21);
   auto row = RandomVector<double>(kRows, 22);
-  for (size_t k = 0; k < in.size(); ++k) in[k] = std::ldexp(in[k], exponents[k / kRows]);
+  for (size_t k = 0; k < in.size(); ++k) in[k] *= std::ldexp(1.0, exponents[k / kRows]);
   for (double& v : row) v = std::ldexp(1.0, static_cast<int>(40 * v));
   std::fill(in.end() - kRows, in.end(), 0.0);
   const auto scales = [&](Bench& bench, bool with_rows) {
     const Buffer in_buffer = bench.Put(in);
     const Buffer row_buffer = bench.Put(row);
     const Buffer out = bench.Allocate(2 * exponents.size() * sizeof(double));
-    EXPECT_TRUE(
-        bench.ops()
-            .ColumnScales(AsAny({in_buffer.as<double>(), kRows, std::ssize(exponents), kRows}),
-                          with_rows ? row_buffer.as<double>() : nullptr, 7, out.as<double>(),
-                          out.as<double>() + exponents.size())
-            .ok());
+    const MatrixView<T> view{in_buffer.as<T>(), kRows, std::ssize(exponents), kRows};
+    EXPECT_TRUE(bench.ops()
+                    .ColumnScales(view, with_rows ? row_buffer.as<double>() : nullptr, 7,
+                                  out.as<double>(), out.as<double>() + exponents.size())
+                    .ok());
     bench.Wait();
     return bench.Get<double>(out);
   };
   for (const bool with_rows : {false, true}) {
-    EXPECT_TRUE(SameBits(scales(*gpu_, with_rows), scales(*host_, with_rows)));
+    EXPECT_TRUE(SameBits(scales(gpu, with_rows), scales(host, with_rows)));
   }
   in[5] = kNan;
   in[kRows + 5] = kInf;
-  EXPECT_EQ(scales(*gpu_, false)[0], 1);
-  EXPECT_TRUE(SameBits(scales(*gpu_, false), scales(*host_, false)));
+  EXPECT_EQ(scales(gpu, false)[0], 1);
+  EXPECT_TRUE(SameBits(scales(gpu, false), scales(host, false)));
 }
 
-TEST_F(OpsTest, ComponentwiseErrorsAreTheHosts) {
+TEST_F(OpsTest, ColumnScalesAreTheHosts) {
+  CheckColumnScales<double>(*gpu_, *host_);
+  CheckColumnScales<Complex128>(*gpu_, *host_);
+}
+
+template <class T>
+void CheckComponentwiseErrors(Bench& gpu, Bench& host) {
   constexpr int64_t kRows = 700;
-  auto r = RandomVector<double>(kRows * 3, 23);
+  auto r = RandomVector<T>(kRows * 3, 23);
   auto w = RandomVector<double>(kRows * 3, 24);
   for (double& v : w) v = std::abs(v) + 1;
-  r[0] = w[0] = 0;
+  r[0] = 0;
+  w[0] = 0;
   const auto error = [&](Bench& bench) {
     const Buffer r_buffer = bench.Put(r);
     const Buffer w_buffer = bench.Put(w);
     EXPECT_TRUE(bench.ops()
-                    .ComponentwiseError(AsAny({r_buffer.as<double>(), kRows, 3, kRows}),
+                    .ComponentwiseError(MatrixView<T>{r_buffer.as<T>(), kRows, 3, kRows},
                                         {w_buffer.as<double>(), kRows, 3, kRows})
                     .ok());
     return bench.Wait().residual.componentwise_error;
   };
-  EXPECT_EQ(error(*gpu_), error(*host_));
+  EXPECT_EQ(error(gpu), error(host));
   w[1000] = 1e-310;  // guarded
-  EXPECT_EQ(error(*gpu_), error(*host_));
-  for (std::vector<double>* bad : {&r, &w}) {
+  EXPECT_EQ(error(gpu), error(host));
+  const auto expect_nan = [&](auto& values) {
     for (const double value : {kNan, kInf}) {
-      const double kept = std::exchange((*bad)[1500], value);
-      EXPECT_TRUE(std::isnan(error(*gpu_)));
-      (*bad)[1500] = kept;
+      const auto kept = std::exchange(values[1500], value);
+      EXPECT_TRUE(std::isnan(error(gpu)));
+      values[1500] = kept;
     }
-  }
+  };
+  expect_nan(r);
+  expect_nan(w);
 }
 
-TEST_F(OpsTest, AddAddsWithGaps) {
-  const auto d = RandomVector<double>(20 * 3, 19);
-  const auto x = RandomVector<double>(32 * 3, 20);
-  const Buffer d_buffer = gpu_->Put(d);
-  const Buffer x_buffer = gpu_->Put(x);
-  ASSERT_TRUE(
-      gpu_->ops()
-          .Add(AsAny({d_buffer.as<double>(), 20, 3, 20}), AsAny({x_buffer.as<double>(), 20, 3, 32}))
-          .ok());
+TEST_F(OpsTest, ComponentwiseErrorsAreTheHosts) {
+  CheckComponentwiseErrors<double>(*gpu_, *host_);
+  CheckComponentwiseErrors<Complex128>(*gpu_, *host_);
+}
+
+template <class T>
+void CheckAdd(Bench& gpu) {
+  const auto d = RandomVector<T>(20 * 3, 19);
+  const auto x = RandomVector<T>(32 * 3, 20);
+  const Buffer d_buffer = gpu.Put(d);
+  const Buffer x_buffer = gpu.Put(x);
+  const MatrixView<T> from{d_buffer.as<T>(), 20, 3, 20};
+  const MatrixView<T> to{x_buffer.as<T>(), 20, 3, 32};
+  ASSERT_TRUE(gpu.ops().Add(from, to).ok());
   auto expected = x;
   for (int j = 0; j < 3; ++j) {
     for (int i = 0; i < 20; ++i) expected[i + 32 * j] += d[i + 20 * j];
   }
-  EXPECT_TRUE(SameBits(gpu_->Get<double>(x_buffer), expected));
+  EXPECT_TRUE(SameBits(gpu.Get<T>(x_buffer), expected));
+}
+
+TEST_F(OpsTest, AddAddsWithGaps) {
+  CheckAdd<double>(*gpu_);
+  CheckAdd<Complex128>(*gpu_);
+}
+
+// c := c - a b of a block of each.
+template <class T>
+void CheckMultiplySubtract(Bench& gpu, Bench& host) {
+  constexpr int64_t kLd = 70;
+  const auto all = RandomVector<T>(3 * kLd * 50, 25);
+  const auto product = [&](Bench& bench) {
+    const Buffer memory = bench.Put(all);
+    T* const m = memory.as<T>();
+    const MatrixView<T> a{m, 64, 33, kLd};
+    const MatrixView<T> b{m + kLd * 50, 33, 20, kLd};
+    const MatrixView<T> c{m + 2 * kLd * 50, 64, 20, kLd};
+    EXPECT_TRUE(bench.ops().MultiplySubtract(a, b, c).ok());
+    bench.Wait();
+    return bench.Get<T>(memory);
+  };
+  const auto on_gpu = product(gpu);
+  const auto on_host = product(host);
+  const double tolerance = 100 * UnitRoundoff(kDTypeOf<T>);
+  for (size_t k = 0; k < all.size(); ++k) {
+    ASSERT_LE(std::abs(on_gpu[k] - on_host[k]), tolerance) << k;
+  }
+}
+
+TEST_F(OpsTest, ProductsAreSubtractedInEveryType) {
+  CheckMultiplySubtract<float>(*gpu_, *host_);
+  CheckMultiplySubtract<double>(*gpu_, *host_);
+  CheckMultiplySubtract<Complex64>(*gpu_, *host_);
+  CheckMultiplySubtract<Complex128>(*gpu_, *host_);
 }
 
 TEST_F(OpsTest, EmptyMatricesReportZeros) {

@@ -8,14 +8,25 @@
 #include <random>
 #include <vector>
 
+#include "kernels/dtype.h"
+
 namespace crout {
 
-// `count` numbers, uniform in [-1, 1).
+// `count` numbers, uniform in [-1, 1), as are the parts of complex ones.
 template <class T>
 std::vector<T> RandomVector(int64_t count, uint64_t seed) {
   std::mt19937_64 generator(seed);
+  using Part = RealPart<T>;
+  const auto next = [&] { return static_cast<Part>(std::ldexp(generator() >> 11, -52) - 1); };
   std::vector<T> values(count);
-  for (T& value : values) value = static_cast<T>(std::ldexp(generator() >> 11, -52) - 1);
+  for (T& value : values) {
+    if constexpr (kIsComplex<T>) {
+      const Part real = next();
+      value = {real, next()};
+    } else {
+      value = next();
+    }
+  }
   return values;
 }
 

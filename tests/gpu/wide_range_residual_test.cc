@@ -2,6 +2,7 @@
 #include "kernels/cuda/ops/wide_range_residual.h"
 
 #include <cmath>
+#include <complex>
 #include <limits>
 #include <vector>
 
@@ -23,15 +24,17 @@ struct System {
   int x_exponent;
 };
 
-std::vector<double> Random(int64_t count, int seed, int exponent) {
-  std::vector<double> values = RandomVector<double>(count, seed);
-  for (double& v : values) v = std::ldexp(v, exponent);
+template <class V>
+std::vector<V> Random(int64_t count, int seed, int exponent) {
+  std::vector<V> values = RandomVector<V>(count, seed);
+  for (V& v : values) v *= std::ldexp(1.0, exponent);
   return values;
 }
 
+template <class V>
 struct Result {
   ResidualStats stats;
-  std::vector<double> r;
+  std::vector<V> r;
 };
 
 class WideRangeResidualTest : public KernelTest {
@@ -41,25 +44,27 @@ class WideRangeResidualTest : public KernelTest {
     return std::min(1022, system.a_exponent + system.x_exponent);
   }
 
-  static Result OnGpu(const System& system, const std::vector<double>& a,
-                      const std::vector<double>& x, const std::vector<double>& b) {
+  // V: of the matrix, too.
+  template <class V>
+  static Result<V> OnGpu(const System& system, const std::vector<V>& a, const std::vector<V>& x,
+                         const std::vector<V>& b) {
     const bool plain = system.op == Op::kNone;
     const int64_t height = plain ? system.rows : system.cols;
     const int64_t depth = plain ? system.cols : system.rows;
     const auto a_sent = Send(a);
     const auto x_sent = Send(x);
     const auto b_sent = Send(b);
-    const auto r_sent = Send(std::vector<double>(b.size(), kNan));
+    const auto r_sent = Send(std::vector<V>(b.size(), kNan));
     const auto scratch = Send<ReductionScratch>({ReductionScratch()});
     const auto report = Send<ResidualStats>({{-1, -1}});
-    const AnyMatrix matrix{reinterpret_cast<std::byte*>(a_sent.get()), DType::kFloat64, system.rows,
-                           system.cols, system.rows};
-    EXPECT_EQ(
-        LaunchWideRangeResidual(matrix, system.op, {x_sent.get(), depth, system.columns, depth},
-                                {b_sent.get(), height, system.columns, height},
-                                {r_sent.get(), height, system.columns, height}, scratch.get(),
-                                report.get(), nullptr),
-        cudaSuccess);
+    const auto view = [](const auto& sent, int64_t rows, int64_t cols) {
+      return MatrixView<V>{sent.get(), rows, cols, rows};
+    };
+    EXPECT_EQ(LaunchWideRangeResidual(
+                  view(a_sent, system.rows, system.cols), system.op,
+                  view(x_sent, depth, system.columns), view(b_sent, height, system.columns),
+                  view(r_sent, height, system.columns), scratch.get(), report.get(), nullptr),
+              cudaSuccess);
     // As the next kernel needs it.
     const ReductionScratch left = Receive(scratch, 1)[0];
     for (const unsigned long long word : left.greatest) EXPECT_EQ(word, 0U);
@@ -67,27 +72,53 @@ class WideRangeResidualTest : public KernelTest {
     return {Receive(report, 1)[0], Receive(r_sent, b.size())};
   }
 
-  static Result OnHost(const System& system, std::vector<double> a, std::vector<double> x,
-                       std::vector<double> b) {
+  template <class V>
+  static Result<V> OnHost(const System& system, std::vector<V> a, std::vector<V> x,
+                          std::vector<V> b) {
     const bool plain = system.op == Op::kNone;
     const int64_t height = plain ? system.rows : system.cols;
     const int64_t depth = plain ? system.cols : system.rows;
-    Result result;
+    Result<V> result;
     result.r.resize(b.size());
+    const auto view = [](std::vector<V>& values, int64_t rows, int64_t cols) -> AnyMatrix {
+      return MatrixView<V>{values.data(), rows, cols, rows};
+    };
     result.stats = host::ComputeWideRangeResidual(
-        1,
-        AnyMatrix{reinterpret_cast<std::byte*>(a.data()), DType::kFloat64, system.rows, system.cols,
-                  system.rows},
-        system.op, AsAny({x.data(), depth, system.columns, depth}),
-        AsAny({b.data(), height, system.columns, height}),
-        AsAny({result.r.data(), height, system.columns, height}));
+        1, view(a, system.rows, system.cols), system.op, view(x, depth, system.columns),
+        view(b, height, system.columns), view(result.r, height, system.columns));
     return result;
   }
 };
 
-TEST_F(WideRangeResidualTest, AsOnTheHost) {
+// Part by part: Inf where that is, else within `error`.
+template <class V>
+void ExpectNear(V actual, V expected, double error) {
+  if constexpr (kIsComplex<V>) {
+    ExpectNear(actual.real(), expected.real(), error);
+    ExpectNear(actual.imag(), expected.imag(), error);
+  } else if (std::isinf(expected)) {
+    EXPECT_EQ(actual, expected);
+  } else {
+    EXPECT_NEAR(actual, expected, error);
+  }
+}
+
+template <class V>
+class TypedWideRangeResidualTest : public WideRangeResidualTest {
+ protected:
+  void ExpectSame(const ResidualStats& actual, const ResidualStats& expected) {
+    EXPECT_NEAR(actual.backward_error, expected.backward_error, 1e-12 * expected.backward_error);
+    EXPECT_NEAR(actual.componentwise_error, expected.componentwise_error,
+                1e-12 * expected.componentwise_error);
+  }
+};
+using Vectors = ::testing::Types<double, std::complex<double>>;
+TYPED_TEST_SUITE(TypedWideRangeResidualTest, Vectors);
+
+TYPED_TEST(TypedWideRangeResidualTest, AsOnTheHost) {
+  using V = TypeParam;
   for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{1, 1}, {33, 70}, {600, 300}}) {
-    for (const Op op : {Op::kNone, Op::kTranspose}) {
+    for (const Op op : {Op::kNone, Op::kTranspose, Op::kConjugateTranspose}) {
       for (const auto& [a_exponent, x_exponent] :
            {std::pair{0, 0}, {1023, 0}, {1023, -20}, {1000, 23}, {20, 1010}}) {
         const System system{rows, cols, 3, op, a_exponent, x_exponent};
@@ -95,22 +126,16 @@ TEST_F(WideRangeResidualTest, AsOnTheHost) {
                                           << " A 2^" << a_exponent << " x 2^" << x_exponent);
         const bool plain = op == Op::kNone;
         const int64_t depth = plain ? cols : rows;
-        const std::vector<double> a = Random(rows * cols, 91, a_exponent);
-        const std::vector<double> x = Random(depth * 3, 92, x_exponent);
-        const std::vector<double> b = Random((plain ? rows : cols) * 3, 93, RhsExponent(system));
-        const Result got = OnGpu(system, a, x, b);
-        const Result expected = OnHost(system, a, x, b);
-        EXPECT_NEAR(got.stats.backward_error, expected.stats.backward_error,
-                    1e-12 * expected.stats.backward_error);
-        EXPECT_NEAR(got.stats.componentwise_error, expected.stats.componentwise_error,
-                    1e-12 * expected.stats.componentwise_error);
+        const std::vector<V> a = Random<V>(rows * cols, 91, a_exponent);
+        const std::vector<V> x = Random<V>(depth * 3, 92, x_exponent);
+        const std::vector<V> b =
+            Random<V>((plain ? rows : cols) * 3, 93, this->RhsExponent(system));
+        const Result<V> got = this->OnGpu(system, a, x, b);
+        const Result<V> expected = this->OnHost(system, a, x, b);
+        this->ExpectSame(got.stats, expected.stats);
         const double term = std::ldexp(1.0, std::min(a_exponent + x_exponent, 1022));
         for (size_t i = 0; i < b.size(); ++i) {
-          if (std::isinf(expected.r[i])) {
-            EXPECT_EQ(got.r[i], expected.r[i]);
-          } else {
-            ASSERT_NEAR(got.r[i], expected.r[i], 1e-15 * static_cast<double>(depth) * term);
-          }
+          ExpectNear(got.r[i], expected.r[i], 1e-15 * static_cast<double>(depth) * term);
         }
       }
     }
@@ -122,52 +147,49 @@ TEST_F(WideRangeResidualTest, OfRowsFarApart) {
   for (const double small : {1e-200, 1e-290}) {
     const System system{2, 2, 1, Op::kNone, 0, 0};
     // The second of x is wrong, and solves nothing but the first row.
-    const Result got = OnGpu(system, {1e308, 0, 0, small}, {1, 1}, {1e308, 2 * small});
+    const Result<double> got =
+        OnGpu<double>(system, {1e308, 0, 0, small}, {1, 1}, {1e308, 2 * small});
     EXPECT_EQ(got.r, std::vector<double>({0, small}));
     EXPECT_NEAR(got.stats.componentwise_error, 1.0 / 3, 1e-15);
     EXPECT_EQ(got.stats.backward_error, 0) << "beside the norm it is nothing";
     // The row's largest entry meets a zero: its other one counts.
-    const Result other = OnGpu(system, {1e308, 1e308, 0, small}, {0, 1}, {0, 2 * small});
+    const Result<double> other =
+        OnGpu<double>(system, {1e308, 1e308, 0, small}, {0, 1}, {0, 2 * small});
     EXPECT_EQ(other.r, std::vector<double>({0, small}));
     EXPECT_NEAR(other.stats.componentwise_error, 1.0 / 3, 1e-15);
   }
 }
 
-TEST_F(WideRangeResidualTest, OfRowsOfEverySizeAsOnTheHost) {
+TYPED_TEST(TypedWideRangeResidualTest, OfRowsOfEverySizeAsOnTheHost) {
+  using V = TypeParam;
   constexpr int64_t kN = 300;
   const System system{kN, kN, 2, Op::kNone, 0, 0};
-  std::vector<double> a = RandomVector<double>(kN * kN, 94);
-  const std::vector<double> x = RandomVector<double>(kN * 2, 95);
-  std::vector<double> b = RandomVector<double>(kN * 2, 96);
+  std::vector<V> a = RandomVector<V>(kN * kN, 94);
+  const std::vector<V> x = RandomVector<V>(kN * 2, 95);
+  std::vector<V> b = RandomVector<V>(kN * 2, 96);
   for (int64_t i = 0; i < kN; ++i) {
-    const auto exponent = static_cast<int>(1023 - 7 * i);  // to 2^-1070, where the guard counts
-    for (int64_t k = 0; k < kN; ++k) a[i + k * kN] = std::ldexp(a[i + k * kN], exponent);
-    for (int64_t c = 0; c < 2; ++c) b[i + c * kN] = std::ldexp(b[i + c * kN], exponent);
+    const double scale = std::ldexp(1.0, static_cast<int>(1023 - 7 * i));  // the guard counts
+    for (int64_t k = 0; k < kN; ++k) a[i + k * kN] *= scale;
+    for (int64_t c = 0; c < 2; ++c) b[i + c * kN] *= scale;
   }
-  const Result got = OnGpu(system, a, x, b);
-  const Result expected = OnHost(system, a, x, b);
-  EXPECT_NEAR(got.stats.backward_error, expected.stats.backward_error,
-              1e-12 * expected.stats.backward_error);
-  EXPECT_NEAR(got.stats.componentwise_error, expected.stats.componentwise_error,
-              1e-12 * expected.stats.componentwise_error);
+  const Result<V> got = this->OnGpu(system, a, x, b);
+  const Result<V> expected = this->OnHost(system, a, x, b);
+  this->ExpectSame(got.stats, expected.stats);
   for (size_t i = 0; i < b.size(); ++i) {
-    if (std::isinf(expected.r[i])) {
-      EXPECT_EQ(got.r[i], expected.r[i]);
-    } else {
-      const double term = std::ldexp(1.0, 1023 - 7 * static_cast<int>(i % kN));
-      ASSERT_NEAR(got.r[i], expected.r[i], 1e-15 * kN * term + 0x1p-1074) << i;
-    }
+    const double term = std::ldexp(1.0, 1023 - 7 * static_cast<int>(i % kN));
+    ExpectNear(got.r[i], expected.r[i], 1e-15 * kN * term + 0x1p-1074);
   }
 }
 
-TEST_F(WideRangeResidualTest, NanWhereAColumnIsNotFinite) {
+TYPED_TEST(TypedWideRangeResidualTest, NanWhereAColumnIsNotFinite) {
+  using V = TypeParam;
   const System system{2, 2, 2, Op::kNone, 0, 0};
-  const std::vector<double> good = {1, 2, 3, 4};
+  const std::vector<V> good = {1, 2, 3, 4};
   for (const double bad : {kNan, std::numeric_limits<double>::infinity()}) {
-    std::vector<double> with_bad = good;
+    std::vector<V> with_bad = good;
     with_bad[3] = bad;
-    for (const Result& got :
-         {OnGpu(system, good, with_bad, good), OnGpu(system, good, good, with_bad)}) {
+    for (const Result<V>& got :
+         {this->OnGpu(system, good, with_bad, good), this->OnGpu(system, good, good, with_bad)}) {
       EXPECT_TRUE(std::isnan(got.stats.backward_error));
       EXPECT_TRUE(std::isnan(got.stats.componentwise_error));
     }
@@ -176,10 +198,10 @@ TEST_F(WideRangeResidualTest, NanWhereAColumnIsNotFinite) {
 
 TEST_F(WideRangeResidualTest, NothingLeftIsNoError) {
   const System system{1, 1, 1, Op::kNone, 0, 0};
-  const Result got = OnGpu(system, {0x1p1000}, {0x1p20}, {0x1p1020});
+  const Result<double> got = OnGpu<double>(system, {0x1p1000}, {0x1p20}, {0x1p1020});
   EXPECT_EQ(got.stats.backward_error, 0);
   EXPECT_EQ(got.stats.componentwise_error, 0);
-  EXPECT_EQ(OnGpu(system, {0}, {0}, {0}).stats.backward_error, 0);
+  EXPECT_EQ(OnGpu<double>(system, {0}, {0}, {0}).stats.backward_error, 0);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "kernels/cuda/blocked/lu_control.h"
 #include "kernels/cuda/device/cuda_status.h"
-#include "kernels/cuda/ops/gemm.h"
+#include "kernels/cuda/ops/blas.h"
 #include "kernels/matrix.h"
 
 namespace crout::cuda {

@@ -2,6 +2,9 @@
 #ifndef CROUT_KERNELS_CUDA_DEVICE_COMPLEX_H_
 #define CROUT_KERNELS_CUDA_DEVICE_COMPLEX_H_
 
+#include <cassert>
+#include <type_traits>
+
 #include "kernels/dtype.h"
 
 namespace crout::cuda {
@@ -43,6 +46,9 @@ struct alignas(2 * sizeof(Part)) Complex {
     return wide ? Complex((a.re + a.im * ratio) / scale, (a.im - a.re * ratio) / scale)
                 : Complex((a.re * ratio + a.im) / scale, (a.im * ratio - a.re) / scale);
   }
+  // By real numbers: part by part.
+  friend constexpr Complex operator*(const Complex& a, Part b) { return {a.re * b, a.im * b}; }
+  friend constexpr Complex operator/(const Complex& a, Part b) { return {a.re / b, a.im / b}; }
   friend constexpr bool operator==(const Complex& a, const Complex& b) {
     return a.re == b.re && a.im == b.im;
   }
@@ -72,6 +78,18 @@ decltype(auto) DispatchDevice(DType dtype, F&& f) {
   return DispatchDType(dtype, [&](auto tag) -> decltype(auto) {
     return f(TypeTag<DeviceType<typename decltype(tag)::type>>{});
   });
+}
+
+// T in float64: the type of residuals and refined solutions.
+template <class T>
+using WideType = std::conditional_t<kIsComplex<T>, Complex<double>, double>;
+
+// Calls f(TypeTag<T>{}) with the T that kernels have for a `dtype` of float64 parts.
+template <class F>
+decltype(auto) DispatchWide(DType dtype, F&& f) {
+  assert(RealOf(dtype) == DType::kFloat64);
+  if (IsComplex(dtype)) return f(TypeTag<Complex<double>>{});
+  return f(TypeTag<double>{});
 }
 
 template <class T>

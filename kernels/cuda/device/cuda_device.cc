@@ -74,6 +74,7 @@ absl::Status CudaDevice::Describe() {
   info_.description = properties.name;
   info_.memory_bytes = properties.totalGlobalMem;
   info_.parallelism = options_.streams;
+  info_.types = kAllTypes;
   return absl::OkStatus();
 }
 

@@ -49,7 +49,17 @@ absl::StatusOr<CusolverParams> MakeGetrfParams();
 
 // The vendor libraries' name of an element type.
 constexpr cudaDataType CudaTypeOf(DType dtype) {
-  return dtype == DType::kFloat32 ? CUDA_R_32F : CUDA_R_64F;
+  switch (dtype) {
+    case DType::kFloat32:
+      return CUDA_R_32F;
+    case DType::kComplex64:
+      return CUDA_C_32F;
+    case DType::kComplex128:
+      return CUDA_C_64F;
+    case DType::kFloat64:
+      break;
+  }
+  return CUDA_R_64F;
 }
 
 }  // namespace crout::cuda

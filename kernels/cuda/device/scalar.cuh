@@ -30,6 +30,48 @@ __device__ bool IsFinite(T x) {
   }
 }
 
+// x in float64, exactly.
+template <class T>
+__device__ WideType<T> Widen(T x) {
+  return static_cast<WideType<T>>(x);
+}
+
+// The larger of |Re x| and |Im x|: never beyond the range of the parts. A NaN in one of two parts
+// may be lost.
+template <class T>
+__device__ RealPart<T> LargestPart(T x) {
+  if constexpr (kIsComplex<T>) {
+    return fmax(fabs(x.re), fabs(x.im));
+  } else {
+    return fabs(x);
+  }
+}
+
+// |x| in float64, without underflow or overflow on the way.
+template <class T>
+__device__ double Modulus(T x) {
+  if constexpr (kIsComplex<T>) {
+    const double re = x.re;
+    const double im = x.im;
+    const double square = re * re + im * im;
+    constexpr double kSmall = 0x1p-960;  // of squares that lost no digits
+    constexpr double kLarge = 0x1p960;
+    return square > kSmall && square < kLarge ? sqrt(square) : hypot(re, im);
+  } else {
+    return fabs(static_cast<double>(x));
+  }
+}
+
+// c + a b: of complex numbers two fused operations for each part.
+template <class T>
+__device__ T PlusProduct(T c, T a, T b) {
+  if constexpr (kIsComplex<T>) {
+    return {c.re + a.re * b.re - a.im * b.im, c.im + a.re * b.im + a.im * b.re};
+  } else {
+    return c + a * b;
+  }
+}
+
 // c - a b: of complex numbers two fused operations for each part, where the operators, which round
 // the product first, are three.
 template <class T>

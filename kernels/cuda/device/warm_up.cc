@@ -41,11 +41,11 @@ absl::StatusOr<WarmUpBuffers> Allocate(Context& context, DType dtype, int64_t n)
   WarmUpBuffers buffers;
   CROUT_ASSIGN_OR_RETURN(buffers.matrix, device.memory().Allocate(n * n * SizeOf(dtype)));
   CROUT_ASSIGN_OR_RETURN(buffers.ipiv, device.memory().Allocate(n * sizeof(int64_t)));
-  CROUT_ASSIGN_OR_RETURN(buffers.rhs, device.memory().Allocate(n * sizeof(double)));
+  CROUT_ASSIGN_OR_RETURN(buffers.rhs, device.memory().Allocate(n * SizeOf(WideOf(dtype))));
   CROUT_ASSIGN_OR_RETURN(buffers.workspace, device.memory().Allocate(workspace));
   CROUT_ASSIGN_OR_RETURN(buffers.prepared, device.memory().Allocate(prepared));
   CROUT_ASSIGN_OR_RETURN(buffers.probe,
-                         device.memory().Allocate(kFactorProbeVectors * n * sizeof(double)));
+                         device.memory().Allocate(FactorProbeVectors(dtype) * n * sizeof(double)));
   return buffers;
 }
 
@@ -59,8 +59,9 @@ absl::Status Solve(Context& context, const WarmUpBuffers& buffers, const FactorV
     CROUT_RETURN_IF_ERROR(solver->Solve(context, factor, Op::kNone, 0, b,
                                         {buffers.workspace.data(), buffers.workspace.size()}));
   }
-  const MatrixView<double> x = {buffers.rhs.as<double>(), n, 1, n};
-  const MatrixView<double> r = {buffers.workspace.as<double>(), n, 1, n};
+  const DType wide = WideOf(factor.lu.dtype);
+  const AnyMatrix x = {buffers.rhs.data(), wide, n, 1, n};
+  const AnyMatrix r = {buffers.workspace.data(), wide, n, 1, n};
   return context.ops().Residual(factor.lu, Op::kNone, 1, x, x, r);
 }
 
@@ -101,7 +102,8 @@ absl::Status WarmUpWith(Context& context, DType dtype, int64_t n) {
 }  // namespace
 
 absl::Status WarmUp(Context& context) {
-  for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
+  for (const DType dtype :
+       {DType::kFloat64, DType::kFloat32, DType::kComplex128, DType::kComplex64}) {
     for (const int64_t n : kOrders) CROUT_RETURN_IF_ERROR(WarmUpWith(context, dtype, n));
   }
   return absl::OkStatus();

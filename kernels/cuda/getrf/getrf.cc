@@ -62,6 +62,7 @@ const MethodTraits& CudaGetrf::traits() const {
       .name = "getrf",
       .description =
           "blocked Gaussian elimination with partial pivoting, cuSOLVER cusolverDnXgetrf",
+      .types = kAllTypes,
       .unit_diagonal = UnitDiagonal::kL,
       .pivoting = PivotRule::kPartial,
       .is_timed = true};

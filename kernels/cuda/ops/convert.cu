@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/ops/convert.h"
 
 namespace crout::cuda {
@@ -32,93 +33,166 @@ __device__ void ForEachElement(int64_t rows, int64_t cols, F f) {
   }
 }
 
+// How kernels see a matrix: elements of type T in place...
+template <class T>
+struct Elements {
+  using Type = T;
+
+  __device__ T Get(int64_t i, int64_t j) const { return m(i, j); }
+  template <class From>
+  __device__ void Set(int64_t i, int64_t j, From value) const {
+    m(i, j) = static_cast<T>(value);
+  }
+
+  MatrixView<T> m;
+};
+
+// ... or complex ones of a real matrix that has twice their columns: first all real parts, then all
+// imaginary ones.
+template <class Part>
+struct SplitElements {
+  using Type = Complex<Part>;
+
+  __device__ Type Get(int64_t i, int64_t j) const { return {real(i, j), imaginary(i, j)}; }
+  template <class From>
+  __device__ void Set(int64_t i, int64_t j, From value) const {
+    real(i, j) = static_cast<Part>(value.re);
+    imaginary(i, j) = static_cast<Part>(value.im);
+  }
+
+  MatrixView<Part> real;
+  MatrixView<Part> imaginary;
+};
+
+// As (row_i in_ij) col_j.
 template <class In, class Out>
 __global__ void __launch_bounds__(kThreads)
-    CopyScaledKernel(MatrixView<const In> in, const double* row, const double* col,
-                     MatrixView<Out> out) {
-  ForEachElement(in.rows, in.cols, [&](int64_t i, int64_t j) {
-    double value = in(i, j);
-    if (row != nullptr) value *= row[i];
-    if (col != nullptr) value *= col[j];
-    out(i, j) = static_cast<Out>(value);
+    CopyScaledKernel(In in, int64_t rows, int64_t cols, const double* row, const double* col,
+                     Out out) {
+  ForEachElement(rows, cols, [&](int64_t i, int64_t j) {
+    auto value = Widen(in.Get(i, j));
+    if (row != nullptr) value = value * row[i];
+    if (col != nullptr) value = value * col[j];
+    out.Set(i, j, value);
   });
 }
 
-__global__ void __launch_bounds__(kThreads) AddKernel(MatrixView<double> d, MatrixView<double> x) {
+template <class T>
+__global__ void __launch_bounds__(kThreads) AddKernel(MatrixView<T> d, MatrixView<T> x) {
   ForEachElement(x.rows, x.cols, [&](int64_t i, int64_t j) { x(i, j) += d(i, j); });
 }
 
-// Through shared memory, so that both sides move whole cache lines.
+// Through shared memory, so that both sides move whole cache lines. in: rows x cols.
 template <class In, class Out>
 __global__ void __launch_bounds__(kTile* kTileRows)
-    TransposeKernel(MatrixView<const In> in, MatrixView<Out> out, int64_t tiles_down) {
-  __shared__ Out tile[kTile][kTile + 1];
+    TransposeKernel(In in, int64_t rows, int64_t cols, Out out, int64_t tiles_down) {
+  using Element = typename Out::Type;
+  __shared__ Element tile[kTile][kTile + 1];
   const int64_t i0 = (blockIdx.x % tiles_down) * kTile;
   const int64_t j0 = (blockIdx.x / tiles_down) * kTile;
   for (int k = threadIdx.y; k < kTile; k += kTileRows) {
     const int64_t i = i0 + threadIdx.x;
     const int64_t j = j0 + k;
-    if (i < in.rows && j < in.cols) tile[k][threadIdx.x] = static_cast<Out>(in(i, j));
+    if (i < rows && j < cols) tile[k][threadIdx.x] = static_cast<Element>(in.Get(i, j));
   }
   __syncthreads();
   for (int k = threadIdx.y; k < kTile; k += kTileRows) {
     const int64_t i = i0 + k;
     const int64_t j = j0 + threadIdx.x;
-    if (i < in.rows && j < in.cols) out(j, i) = tile[threadIdx.x][k];
+    if (i < rows && j < cols) out.Set(j, i, tile[threadIdx.x][k]);
   }
 }
 
+// Contiguous matrices are copied as one column: short columns would leave most threads idle.
 template <class T>
-MatrixView<const T> ConstView(const AnyMatrix& m) {
-  return {reinterpret_cast<const T*>(m.data), m.rows, m.cols, m.ld};
+MatrixView<T> AsColumn(const MatrixView<T>& m) {
+  return {m.data, m.rows * m.cols, 1, m.rows * m.cols};
+}
+template <class T>
+Elements<T> AsColumn(const Elements<T>& e) {
+  return {AsColumn(e.m)};
+}
+template <class Part>
+SplitElements<Part> AsColumn(const SplitElements<Part>& e) {
+  return {AsColumn(e.real), AsColumn(e.imaginary)};
 }
 
-// Contiguous matrices are copied as one column: short columns would leave most threads idle.
-AnyMatrix AsColumn(AnyMatrix m) {
-  m.rows *= m.cols;
-  m.cols = 1;
-  m.ld = m.rows;
-  return m;
+template <class T>
+SplitElements<T> Split(const MatrixView<T>& m) {
+  const int64_t cols = m.cols / 2;
+  return {{m.data, m.rows, cols, m.ld}, {m.data + cols * m.ld, m.rows, cols, m.ld}};
+}
+
+// Calls f(in, out) with both as kernels see them, where the matrix of fewer columns may be complex
+// and the other its parts; what is split has an even number of columns.
+template <class F>
+void DispatchElements(const AnyMatrix& in, const AnyMatrix& out, F f) {
+  const bool same_size = in.rows * in.cols == out.rows * out.cols;
+  DispatchDevice(in.dtype, [&](auto in_tag) {
+    using In = typename decltype(in_tag)::type;
+    DispatchDevice(out.dtype, [&](auto out_tag) {
+      using Out = typename decltype(out_tag)::type;
+      const Elements<In> from{in.As<In>()};
+      const Elements<Out> to{out.As<Out>()};
+      if constexpr (kIsComplex<In> && !kIsComplex<Out>) {
+        f(from, Split(to.m));
+      } else if constexpr (!kIsComplex<In> && kIsComplex<Out>) {
+        same_size ? f(from, to) : f(Split(from.m), to);
+      } else {
+        f(from, to);
+      }
+    });
+  });
 }
 
 }  // namespace
 
+cudaError_t LaunchCopy(const AnyMatrix& in, const AnyMatrix& out, cudaStream_t stream) {
+  if (in.rows == 0 || in.cols == 0) return cudaSuccess;
+  const int64_t cols = std::min(in.cols, out.cols);
+  const bool plain = in.ld == in.rows && out.ld == out.rows;
+  DispatchElements(in, out, [&](const auto& from, const auto& to) {
+    if (plain) {
+      const int64_t count = in.rows * cols;
+      CopyScaledKernel<<<ColumnGrid(count, 1), kThreads, 0, stream>>>(
+          AsColumn(from), count, 1, nullptr, nullptr, AsColumn(to));
+    } else {
+      CopyScaledKernel<<<ColumnGrid(in.rows, cols), kThreads, 0, stream>>>(from, in.rows, cols,
+                                                                           nullptr, nullptr, to);
+    }
+  });
+  return cudaGetLastError();
+}
+
 cudaError_t LaunchCopyScaled(const AnyMatrix& in, const double* row, const double* col,
                              const AnyMatrix& out, cudaStream_t stream) {
+  if (row == nullptr && col == nullptr) return LaunchCopy(in, out, stream);
   if (in.rows == 0 || in.cols == 0) return cudaSuccess;
-  const bool plain = row == nullptr && col == nullptr && in.ld == in.rows && out.ld == out.rows;
-  const AnyMatrix from = plain ? AsColumn(in) : in;
-  const AnyMatrix to = plain ? AsColumn(out) : out;
-  DispatchReal(in.dtype, [&](auto in_tag) {
-    using In = typename decltype(in_tag)::type;
-    DispatchReal(out.dtype, [&](auto out_tag) {
-      using Out = typename decltype(out_tag)::type;
-      CopyScaledKernel<<<ColumnGrid(from.rows, from.cols), kThreads, 0, stream>>>(
-          ConstView<In>(from), row, col, to.As<Out>());
-    });
+  DispatchElements(in, out, [&](const auto& from, const auto& to) {
+    CopyScaledKernel<<<ColumnGrid(in.rows, in.cols), kThreads, 0, stream>>>(from, in.rows, in.cols,
+                                                                            row, col, to);
   });
   return cudaGetLastError();
 }
 
 cudaError_t LaunchTranspose(const AnyMatrix& in, const AnyMatrix& out, cudaStream_t stream) {
   if (in.rows == 0 || in.cols == 0) return cudaSuccess;
-  const int64_t down = (in.rows + kTile - 1) / kTile;
-  const auto blocks = static_cast<unsigned>(down * ((in.cols + kTile - 1) / kTile));
-  DispatchReal(in.dtype, [&](auto in_tag) {
-    using In = typename decltype(in_tag)::type;
-    DispatchReal(out.dtype, [&](auto out_tag) {
-      using Out = typename decltype(out_tag)::type;
-      TransposeKernel<<<blocks, dim3(kTile, kTileRows), 0, stream>>>(ConstView<In>(in),
-                                                                     out.As<Out>(), down);
-    });
+  const int64_t rows = std::min(in.rows, out.cols);
+  const int64_t cols = std::min(in.cols, out.rows);
+  const int64_t down = (rows + kTile - 1) / kTile;
+  const auto blocks = static_cast<unsigned>(down * ((cols + kTile - 1) / kTile));
+  DispatchElements(in, out, [&](const auto& from, const auto& to) {
+    TransposeKernel<<<blocks, dim3(kTile, kTileRows), 0, stream>>>(from, rows, cols, to, down);
   });
   return cudaGetLastError();
 }
 
-cudaError_t LaunchAdd(const MatrixView<double>& d, const MatrixView<double>& x,
-                      cudaStream_t stream) {
+cudaError_t LaunchAdd(const AnyMatrix& d, const AnyMatrix& x, cudaStream_t stream) {
   if (x.rows == 0 || x.cols == 0) return cudaSuccess;
-  AddKernel<<<ColumnGrid(x.rows, x.cols), kThreads, 0, stream>>>(d, x);
+  DispatchWide(x.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    AddKernel<<<ColumnGrid(x.rows, x.cols), kThreads, 0, stream>>>(d.As<T>(), x.As<T>());
+  });
   return cudaGetLastError();
 }
 

@@ -1,16 +1,17 @@
 #include "kernels/cuda/ops/cuda_matrix_ops.h"
 
 #include <algorithm>
-#include <type_traits>
 #include <utility>
 
 #include "kernels/cuda/device/cuda_status.h"
+#include "kernels/cuda/ops/blas.h"
 #include "kernels/cuda/ops/convert.h"
 #include "kernels/cuda/ops/equilibration.h"
 #include "kernels/cuda/ops/factor_inspection.h"
 #include "kernels/cuda/ops/factor_probe.h"
 #include "kernels/cuda/ops/matrix_stats.h"
 #include "kernels/cuda/ops/residual.h"
+#include "kernels/cuda/ops/subtract_product.h"
 #include "kernels/cuda/ops/wide_range_residual.h"
 #include "kernels/util/status_macros.h"
 
@@ -39,22 +40,7 @@ PackedView View(const PackedMatrix& packed, std::byte* data) {
 
 cudaError_t CopyOrTranspose(bool transpose, const AnyMatrix& from, const AnyMatrix& to,
                             cudaStream_t stream) {
-  return transpose ? LaunchTranspose(from, to, stream)
-                   : LaunchCopyScaled(from, nullptr, nullptr, to, stream);
-}
-
-template <class T>
-cublasStatus_t SubtractGemm(cublasHandle_t handle, const MatrixView<T>& a, const MatrixView<T>& b,
-                            const MatrixView<T>& c) {
-  const T minus_one = -1;
-  const T one = 1;
-  if constexpr (std::is_same_v<T, float>) {
-    return cublasSgemm_64(handle, CUBLAS_OP_N, CUBLAS_OP_N, c.rows, c.cols, a.cols, &minus_one,
-                          a.data, a.ld, b.data, b.ld, &one, c.data, c.ld);
-  } else {
-    return cublasDgemm_64(handle, CUBLAS_OP_N, CUBLAS_OP_N, c.rows, c.cols, a.cols, &minus_one,
-                          a.data, a.ld, b.data, b.ld, &one, c.data, c.ld);
-  }
+  return transpose ? LaunchTranspose(from, to, stream) : LaunchCopy(from, to, stream);
 }
 
 }  // namespace
@@ -98,9 +84,8 @@ absl::Status CudaMatrixOps::EquilibrationScales(const AnyMatrix& a, double* row,
 absl::Status CudaMatrixOps::ColumnScales(const AnyMatrix& in, const double* row, int exponent,
                                          double* down, double* up) {
   CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
-  return context_.core().Observe(
-      CudaStatus(LaunchColumnScales(in.As<double>(), row, exponent, down, up, context_.stream()),
-                 "ColumnScales"));
+  return context_.core().Observe(CudaStatus(
+      LaunchColumnScales(in, row, exponent, down, up, context_.stream()), "ColumnScales"));
 }
 
 absl::Status CudaMatrixOps::StartProbe(const AnyMatrix& a, const FactorProbe& probe) {
@@ -126,47 +111,45 @@ absl::Status CudaMatrixOps::Residual(const AnyMatrix& a, Op op, double norm_op_a
                                      const AnyMatrix& x, const AnyMatrix& b, const AnyMatrix& r) {
   CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
   const bool large = x.cols >= kGemmColumns || a.rows * a.cols >= kGemmElements;
-  const bool by_gemm = a.dtype == DType::kFloat64 && large && r.rows > 0 && x.rows > 0;
+  const bool by_gemm = a.dtype == x.dtype && large && r.rows > 0 && x.rows > 0;
   if (by_gemm) {
-    CROUT_RETURN_IF_ERROR(context_.core().Observe(
-        NegativeProduct(a.As<double>(), op, x.As<double>(), r.As<double>())));
+    CROUT_RETURN_IF_ERROR(context_.core().Observe(NegativeProduct(a, op, x, r)));
   } else {
     CROUT_RETURN_IF_ERROR(context_.core().Observe(
-        CudaStatus(LaunchProduct(ProductKind::kResidual, a, op, x.As<double>(), b.As<double>(),
-                                 r.As<double>(), context_.stream()),
-                   "Residual")));
+        CudaStatus(LaunchResidual(a, op, x, b, r, context_.stream()), "Residual")));
   }
-  return context_.core().Observe(CudaStatus(
-      LaunchBackwardError(norm_op_a, x.As<double>(), b.As<double>(), r.As<double>(), by_gemm,
-                          context_.scratch(), &context_.report().residual, context_.stream()),
-      "Residual"));
+  return context_.core().Observe(
+      CudaStatus(LaunchBackwardError(norm_op_a, x, b, r, by_gemm, context_.scratch(),
+                                     &context_.report().residual, context_.stream()),
+                 "Residual"));
 }
 
-absl::Status CudaMatrixOps::NegativeProduct(const MatrixView<double>& a, Op op,
-                                            const MatrixView<double>& x,
-                                            const MatrixView<double>& r) {
-  const double minus_one = -1;
-  const double zero = 0;
-  CROUT_RETURN_IF_CUBLAS_ERROR(cublasDgemm_64(
-      context_.cublas(), op == Op::kNone ? CUBLAS_OP_N : CUBLAS_OP_T, CUBLAS_OP_N, r.rows, r.cols,
-      x.rows, &minus_one, a.data, a.ld, x.data, x.ld, &zero, r.data, r.ld));
-  return absl::OkStatus();
+absl::Status CudaMatrixOps::NegativeProduct(const AnyMatrix& a, Op op, const AnyMatrix& x,
+                                            const AnyMatrix& r) {
+  return DispatchWide(a.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T minus_one = -1;
+    const T zero = 0;
+    return CublasStatus(Gemm<T>(context_.cublas(), op, &minus_one, a.As<const T>(), x.As<const T>(),
+                                &zero, r.As<T>()),
+                        "cublasXgemm");
+  });
 }
 
 absl::Status CudaMatrixOps::WideRangeResidual(const AnyMatrix& a, Op op, const AnyMatrix& x,
                                               const AnyMatrix& b, const AnyMatrix& r) {
   CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
-  return context_.core().Observe(CudaStatus(
-      LaunchWideRangeResidual(a, op, x.As<double>(), b.As<double>(), r.As<double>(),
-                              context_.scratch(), &context_.report().residual, context_.stream()),
-      "WideRangeResidual"));
+  return context_.core().Observe(
+      CudaStatus(LaunchWideRangeResidual(a, op, x, b, r, context_.scratch(),
+                                         &context_.report().residual, context_.stream()),
+                 "WideRangeResidual"));
 }
 
 absl::Status CudaMatrixOps::ComponentwiseError(const AnyMatrix& r, const MatrixView<double>& w) {
   CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
   return context_.core().Observe(
-      CudaStatus(LaunchComponentwiseError(r.As<double>(), w, context_.scratch(),
-                                          &context_.report().residual, context_.stream()),
+      CudaStatus(LaunchComponentwiseError(r, w, context_.scratch(), &context_.report().residual,
+                                          context_.stream()),
                  "ComponentwiseError"));
 }
 
@@ -174,25 +157,21 @@ absl::Status CudaMatrixOps::AbsProduct(const AnyMatrix& a, Op op, const AnyMatri
                                        const AnyMatrix& b, const MatrixView<double>& w) {
   CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
   return context_.core().Observe(
-      CudaStatus(LaunchProduct(ProductKind::kAbsolute, a, op, x.As<double>(), b.As<double>(), w,
-                               context_.stream()),
-                 "AbsProduct"));
+      CudaStatus(LaunchAbsProduct(a, op, x, b, w, context_.stream()), "AbsProduct"));
 }
 
 absl::Status CudaMatrixOps::Add(const AnyMatrix& d, const AnyMatrix& x) {
   CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
-  return context_.core().Observe(
-      CudaStatus(LaunchAdd(d.As<double>(), x.As<double>(), context_.stream()), "Add"));
+  return context_.core().Observe(CudaStatus(LaunchAdd(d, x, context_.stream()), "Add"));
 }
 
 absl::Status CudaMatrixOps::MultiplySubtract(const AnyMatrix& a, const AnyMatrix& b,
                                              const AnyMatrix& c) {
-  if (c.rows == 0 || c.cols == 0 || a.cols == 0) return absl::OkStatus();
   CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
-  return context_.core().Observe(DispatchReal(c.dtype, [&](auto tag) {
+  return context_.core().Observe(DispatchDevice(c.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    return CublasStatus(SubtractGemm(context_.cublas(), a.As<T>(), b.As<T>(), c.As<T>()),
-                        "cublasXgemm");
+    return SubtractProduct<T>(context_.cublas(), Op::kNone, a.As<const T>(), b.As<const T>(),
+                              c.As<T>());
   }));
 }
 

@@ -37,9 +37,8 @@ class CudaMatrixOps final : public MatrixOps {
   absl::Status CopyToHost(const void* device, void* host, size_t bytes) override;
 
  private:
-  // r := -op(a) x.
-  absl::Status NegativeProduct(const MatrixView<double>& a, Op op, const MatrixView<double>& x,
-                               const MatrixView<double>& r);
+  // r := -op(a) x, all of one type.
+  absl::Status NegativeProduct(const AnyMatrix& a, Op op, const AnyMatrix& x, const AnyMatrix& r);
   absl::Status Copy(const void* from, void* to, size_t bytes, cudaMemcpyKind kind);
 
   Context& context_;

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/ops/equilibration.h"
 #include "kernels/cuda/ops/reduction.cuh"
 #include "kernels/numerics/normalizing_scale.h"
@@ -39,9 +40,13 @@ __global__ void __launch_bounds__(kBlockThreads)
 #pragma unroll
       for (int u = 0; u < kUnroll; ++u) values[u] = a(i, j + u * kColumns);
 #pragma unroll
-      for (int u = 0; u < kUnroll; ++u) largest = fmax(largest, fabs(double{values[u]}));
+      for (int u = 0; u < kUnroll; ++u) {
+        largest = fmax(largest, LargestPart(Widen(values[u])));
+      }
     }
-    for (; j < a.cols; j += kColumns) largest = fmax(largest, fabs(double{a(i, j)}));
+    for (; j < a.cols; j += kColumns) {
+      largest = fmax(largest, LargestPart(Widen(a(i, j))));
+    }
   }
   __shared__ double partial[kColumns][kTile];
   partial[y][x] = largest;
@@ -86,7 +91,7 @@ __global__ void __launch_bounds__(kBlockThreads)
     double largest = 0;
 #pragma unroll 4
     for (int64_t i = threadIdx.x; i < a.rows; i += kBlockThreads) {
-      largest = fmax(largest, fabs(double{a(i, j)}) * row[i]);
+      largest = fmax(largest, LargestPart(Widen(a(i, j))) * row[i]);
     }
     largest = BlockReduce(largest, Max());
     if (threadIdx.x == 0) col[j] = ScaleOf(largest, j, kColMin, kColMax, kZeroCol, scratch);
@@ -94,16 +99,19 @@ __global__ void __launch_bounds__(kBlockThreads)
   if (IsLastBlock(scratch) && threadIdx.x == 0) Publish(a.rows, a.cols, scratch, report);
 }
 
-// One block for each column.
+// One block for each column; the parts of complex numbers are numbers of their own here.
+template <class T>
 __global__ void __launch_bounds__(kBlockThreads)
-    ColumnScalesKernel(MatrixView<double> in, const double* row, int exponent, double* down,
+    ColumnScalesKernel(MatrixView<T> in, const double* row, int exponent, double* down,
                        double* up) {
+  constexpr int kParts = kIsComplex<T> ? 2 : 1;
   const int64_t j = blockIdx.x;
+  const auto* const column = reinterpret_cast<const double*>(&in(0, j));
   double largest = 0;
 #pragma unroll 4
-  for (int64_t i = threadIdx.x; i < in.rows; i += kBlockThreads) {
-    const double value = in(i, j);
-    largest = MaxKeepingNan(largest, fabs(row == nullptr ? value : row[i] * value));
+  for (int64_t i = threadIdx.x; i < in.rows * kParts; i += kBlockThreads) {
+    const double value = column[i];
+    largest = MaxKeepingNan(largest, fabs(row == nullptr ? value : row[i / kParts] * value));
   }
   largest = BlockReduce(largest, Max());
   if (threadIdx.x != 0) return;
@@ -113,11 +121,14 @@ __global__ void __launch_bounds__(kBlockThreads)
 
 }  // namespace
 
-cudaError_t LaunchColumnScales(const MatrixView<double>& in, const double* row, int exponent,
-                               double* down, double* up, cudaStream_t stream) {
+cudaError_t LaunchColumnScales(const AnyMatrix& in, const double* row, int exponent, double* down,
+                               double* up, cudaStream_t stream) {
   if (in.cols == 0) return cudaSuccess;
-  ColumnScalesKernel<<<static_cast<unsigned>(in.cols), kBlockThreads, 0, stream>>>(
-      in, row, exponent, down, up);
+  DispatchWide(in.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    ColumnScalesKernel<<<static_cast<unsigned>(in.cols), kBlockThreads, 0, stream>>>(
+        in.As<T>(), row, exponent, down, up);
+  });
   return cudaGetLastError();
 }
 
@@ -127,7 +138,7 @@ cudaError_t LaunchEquilibrationScales(const AnyMatrix& a, double* row, double* c
   // One block even for an empty matrix: it publishes.
   const auto tiles = static_cast<unsigned>(std::max<int64_t>(1, (a.rows + kTile - 1) / kTile));
   const auto cols = static_cast<unsigned>(std::max<int64_t>(1, a.cols));
-  DispatchReal(a.dtype, [&](auto tag) {
+  DispatchDevice(a.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const MatrixView<const T> view{reinterpret_cast<const T*>(a.data), a.rows, a.cols, a.ld};
     RowScalesKernel<<<tiles, kBlockThreads, 0, stream>>>(view, row, scratch);

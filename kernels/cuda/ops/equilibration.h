@@ -15,9 +15,10 @@ cudaError_t LaunchEquilibrationScales(const AnyMatrix& a, double* row, double* c
                                       ReductionScratch* scratch, ScaleStats* report,
                                       cudaStream_t stream);
 
-// Enqueues down[j], up[j] := powers of two as MatrixOps::ColumnScales says.
-cudaError_t LaunchColumnScales(const MatrixView<double>& in, const double* row, int exponent,
-                               double* down, double* up, cudaStream_t stream);
+// Enqueues down[j], up[j] := powers of two as MatrixOps::ColumnScales says; `in` is in float64 or
+// complex128.
+cudaError_t LaunchColumnScales(const AnyMatrix& in, const double* row, int exponent, double* down,
+                               double* up, cudaStream_t stream);
 
 }  // namespace crout::cuda
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/ops/factor_inspection.h"
 #include "kernels/cuda/ops/reduction.cuh"
 
@@ -9,30 +10,32 @@ namespace {
 enum Greatest { kMaxAbsU, kProbe };
 
 // What a column holds; valid in thread 0.
+template <class V>
 struct ColumnFacts {
   double largest = 0;  // entry of U; NaN if the column of L or of U holds a NaN or Inf
-  double product = 0;  // of `lower` and the column of U; 0 without `lower`
+  V product = {};      // of `lower` and the column of U; 0 without `lower`
 };
 
 template <class T>
-__device__ ColumnFacts Inspect(const MatrixView<const T>& lu, int64_t j, bool unit_in_u,
-                               const double* lower) {
-  ColumnFacts facts;
+__device__ ColumnFacts<WideType<T>> Inspect(const MatrixView<const T>& lu, int64_t j,
+                                            bool unit_in_u, const WideType<T>* lower) {
+  using Wide = WideType<T>;
+  ColumnFacts<Wide> facts;
   double& largest = facts.largest;
 #pragma unroll 4
   for (int64_t i = threadIdx.x; i < lu.rows; i += kBlockThreads) {
-    const double value = lu(i, j);
+    const Wide value = Widen(lu(i, j));
     if (lower != nullptr && i <= j) {
-      facts.product += (unit_in_u && i == j ? 1 : value) * lower[i];
+      facts.product = PlusProduct(facts.product, unit_in_u && i == j ? Wide{1} : value, lower[i]);
     }
-    if (!isfinite(value)) {
+    if (!IsFinite(value)) {
       largest = nan("");
     } else if (i > j) {
       continue;
     } else if (unit_in_u && i < j) {
-      largest = MaxKeepingNan(largest, fabs(value * double{lu(i, i)}));
+      largest = MaxKeepingNan(largest, Modulus(value * Widen(lu(i, i))));
     } else {
-      largest = MaxKeepingNan(largest, fabs(value));
+      largest = MaxKeepingNan(largest, Modulus(value));
     }
   }
   facts.largest = BlockReduce(facts.largest, Max());
@@ -40,24 +43,49 @@ __device__ ColumnFacts Inspect(const MatrixView<const T>& lu, int64_t j, bool un
   return facts;
 }
 
+struct Product {
+  template <class V>
+  __device__ V operator()(V a, V b) const {
+    return a * b;
+  }
+};
+
+// The sign of a complex one is a product of numbers of modulus 1, which roundings leave near that.
 template <class T>
 __device__ void Determinant(const MatrixView<const T>& lu, const int64_t* ipiv,
                             FactorStats* report) {
   double log_abs = 0;
-  int negatives = 0;
+  WideType<T> phase = 1;  // of complex pivots
+  int negatives = 0;      // of real ones, and interchanges
   int zeros = 0;
   for (int64_t i = threadIdx.x; i < lu.rows; i += kBlockThreads) {
-    const double pivot = lu(i, i);
-    log_abs += log(fabs(pivot));
-    negatives += (pivot < 0) != (ipiv != nullptr && ipiv[i] != i + 1);
-    zeros += pivot == 0;
+    const WideType<T> pivot = Widen(lu(i, i));
+    const double modulus = Modulus(pivot);
+    const bool interchanged = ipiv != nullptr && ipiv[i] != i + 1;
+    log_abs += log(modulus);
+    if constexpr (kIsComplex<T>) {
+      phase *= pivot / modulus;
+      negatives += interchanged;
+    } else {
+      negatives += (pivot < 0) != interchanged;
+    }
+    zeros += modulus == 0;
   }
   log_abs = BlockReduce(log_abs, Sum());
   negatives = BlockReduce(negatives, Sum());
   zeros = BlockReduce(zeros, Sum());
+  if constexpr (kIsComplex<T>) phase = BlockReduce(phase, Product());
   if (threadIdx.x != 0) return;
-  report->det_sign = zeros > 0 ? 0 : 1 - 2 * (negatives % 2);
+  const double sign = zeros > 0 ? 0 : 1 - 2 * (negatives % 2);
+  report->det_sign = sign;
+  report->det_sign_imaginary = 0;
   report->det_log_abs = zeros > 0 ? log(0.0) : log_abs;
+  if constexpr (kIsComplex<T>) {
+    if (zeros > 0) return;
+    const double modulus = Modulus(phase);
+    report->det_sign = sign * phase.re / modulus;
+    report->det_sign_imaginary = sign * phase.im / modulus;
+  }
 }
 
 template <class T>
@@ -67,11 +95,14 @@ __global__ void __launch_bounds__(kBlockThreads)
   const bool probes = probe.work != nullptr;
   const int64_t j = blockIdx.x;
   if (j < lu.cols) {
-    const ColumnFacts facts = Inspect(lu, j, unit_in_u, probes ? probe.lower_products() : nullptr);
+    using Wide = WideType<T>;
+    const auto facts = Inspect(lu, j, unit_in_u, probes ? probe.lower_products<Wide>() : nullptr);
     if (threadIdx.x == 0) {
       atomicMax(&scratch->greatest[kMaxAbsU], AbsBits(facts.largest));
-      if (probes)
-        atomicMax(&scratch->greatest[kProbe], AbsBits(probe.matrix_products()[j] - facts.product));
+      if (probes) {
+        const Wide difference = probe.matrix_products<Wide>()[j] - facts.product;
+        atomicMax(&scratch->greatest[kProbe], AbsBits(Modulus(difference)));
+      }
     }
   }
   if (!IsLastBlock(scratch)) return;
@@ -89,7 +120,7 @@ cudaError_t LaunchInspectFactor(const AnyMatrix& lu, bool unit_in_u, const int64
                                 FactorStats* report, cudaStream_t stream) {
   // One block even for an empty matrix: it publishes.
   const auto blocks = static_cast<unsigned>(std::max<int64_t>(1, lu.cols));
-  DispatchReal(lu.dtype, [&](auto tag) {
+  DispatchDevice(lu.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const MatrixView<const T> view{reinterpret_cast<const T*>(lu.data), lu.rows, lu.cols, lu.ld};
     InspectFactorKernel<<<blocks, kBlockThreads, 0, stream>>>(view, unit_in_u, ipiv, probe, scratch,

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/ops/matrix_stats.h"
 #include "kernels/cuda/ops/reduction.cuh"
 
@@ -21,7 +22,7 @@ struct PackedLines {
   const void* data;
   int64_t lines;
   int64_t length;
-  bool narrow;        // conversion is to float32
+  bool narrow;        // conversion is to parts in float32
   bool along_is_one;  // sums along the lines give the 1-norm
 };
 
@@ -35,13 +36,13 @@ __device__ void SumAlong(const PackedLines& in, int64_t line, ReductionScratch* 
 #pragma unroll 4
   for (int64_t i = threadIdx.x; i < in.length; i += kBlockThreads) {
     const T value = data[i];
-    const double magnitude = fabs(static_cast<double>(value));
+    const double magnitude = Modulus(value);
     sum += magnitude;
     greatest = fmax(greatest, magnitude);  // drops NaN, which is reported as non-finite instead
     const auto offset = static_cast<unsigned long long>(line * in.length + i);
-    if (!isfinite(magnitude)) {
+    if (!IsFinite(value)) {
       non_finite = min(non_finite, offset);
-    } else if (in.narrow && !isfinite(static_cast<float>(value))) {
+    } else if (in.narrow && !isfinite(static_cast<float>(LargestPart(value)))) {
       overflow = min(overflow, offset);
     }
   }
@@ -69,9 +70,9 @@ __device__ void SumAcross(const PackedLines& in, int64_t tile, ReductionScratch*
 #pragma unroll
       for (int u = 0; u < kUnroll; ++u) values[u] = data[(line + u * kRows) * in.length];
 #pragma unroll
-      for (int u = 0; u < kUnroll; ++u) sum += fabs(static_cast<double>(values[u]));
+      for (int u = 0; u < kUnroll; ++u) sum += Modulus(values[u]);
     }
-    for (; line < in.lines; line += kRows) sum += fabs(static_cast<double>(data[line * in.length]));
+    for (; line < in.lines; line += kRows) sum += Modulus(data[line * in.length]);
   }
   __shared__ double sums[kRows][kTile];
   sums[y][x] = sum;
@@ -114,12 +115,12 @@ cudaError_t LaunchMatrixStats(const PackedMatrix& in, DType target, ReductionScr
   lines.data = in.data;
   lines.lines = row_major ? in.rows : in.cols;
   lines.length = row_major ? in.cols : in.rows;
-  lines.narrow = target == DType::kFloat32;
+  lines.narrow = RealOf(target) == DType::kFloat32;
   lines.along_is_one = !row_major;
   const int64_t tiles = (lines.length + kTile - 1) / kTile;
   // One block even for an empty matrix: it publishes zeros.
   const auto blocks = static_cast<unsigned>(std::max<int64_t>(1, tiles + lines.lines));
-  DispatchReal(in.dtype, [&](auto tag) {
+  DispatchDevice(in.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     MatrixStatsKernel<T><<<blocks, kBlockThreads, 0, stream>>>(lines, tiles, scratch, report);
   });

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/ops/permute_rows.h"
 
 namespace crout::cuda {
@@ -66,7 +67,7 @@ cudaError_t LaunchPermuteRows(const AnyMatrix& in, const int64_t* p, bool invers
   if (in.rows == 0 || in.cols == 0) return cudaSuccess;
   const dim3 grid(static_cast<unsigned>((in.rows + kThreads - 1) / kThreads),
                   static_cast<unsigned>(std::min(in.cols, kMaxGridY)));
-  DispatchReal(in.dtype, [&](auto tag) {
+  DispatchDevice(in.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const MatrixView<const T> view{reinterpret_cast<const T*>(in.data), in.rows, in.cols, in.ld};
     PermuteRowsKernel<<<grid, kThreads, 0, stream>>>(view, p, inverse, out.As<T>());

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/ops/reduction_scratch.h"
 
 namespace crout::cuda {
@@ -36,13 +37,23 @@ struct Max {
   __device__ double operator()(double a, double b) const { return MaxKeepingNan(a, b); }
 };
 
+// The value of the lane `step` above.
+template <class V>
+__device__ V ShuffleDown(V value, int step) {
+  if constexpr (kIsComplex<V>) {
+    return {ShuffleDown(value.re, step), ShuffleDown(value.im, step)};
+  } else {
+    return __shfl_down_sync(kAllLanes, value, step);
+  }
+}
+
 // Combines one value of each of kBlockThreads threads; the result is valid in thread 0. Every
 // thread of the block calls it.
 template <class V, class Combine>
 __device__ V BlockReduce(V value, Combine combine) {
   __shared__ V warps[kBlockThreads / kWarp];
   for (int step = kWarp / 2; step > 0; step /= 2) {
-    value = combine(value, __shfl_down_sync(kAllLanes, value, step));
+    value = combine(value, ShuffleDown(value, step));
   }
   __syncthreads();  // `warps` may still be read from the call before
   if (threadIdx.x % kWarp == 0) warps[threadIdx.x / kWarp] = value;

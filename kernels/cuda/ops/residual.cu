@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/ops/reduction.cuh"
 #include "kernels/cuda/ops/residual.h"
 #include "kernels/numerics/componentwise.h"
@@ -13,34 +14,41 @@ constexpr int kGroup = 4;                      // columns of x for each pass ove
 constexpr int kBatch = 8;                      // elements that a thread has on their way at once
 constexpr int64_t kMaxGridY = 65535;
 
-__device__ double Term(ProductKind kind, double a, double x) {
-  return kind == ProductKind::kResidual ? a * x : fabs(a) * fabs(x);
-}
-
-__device__ void Store(ProductKind kind, const MatrixView<double>& b, const MatrixView<double>& w,
-                      int64_t i, int64_t c, double product) {
-  w(i, c) = kind == ProductKind::kResidual ? b(i, c) - product : fabs(b(i, c)) + product;
-}
+// A residual of systems with vectors of type V, and the componentwise scale of one.
+template <class V>
+struct ResidualTerms {
+  using Sum = V;
+  static __device__ V Add(V sum, V a, V x) { return PlusProduct(sum, a, x); }
+  static __device__ V Combine(V b, V sum) { return b - sum; }
+};
+template <class V>
+struct AbsoluteTerms {
+  using Sum = double;
+  static __device__ double Add(double sum, V a, V x) { return sum + Abs1(a) * Abs1(x); }
+  static __device__ double Combine(V b, double sum) { return Abs1(b) + sum; }
+};
 
 // op(A) = A: a block owns 32 rows and walks along the columns of A.
-template <ProductKind kKind, class T>
-__device__ void Product(const MatrixView<const T>& a, const MatrixView<double>& x,
-                        const MatrixView<double>& b, const MatrixView<double>& w, int64_t c0) {
+template <class Terms, class T, class V>
+__device__ void Product(const MatrixView<const T>& a, const MatrixView<V>& x,
+                        const MatrixView<V>& b, const MatrixView<typename Terms::Sum>& w,
+                        int64_t c0) {
+  using Sum = typename Terms::Sum;
   const int lane = threadIdx.x / kTile;
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kTile + threadIdx.x % kTile;
   const int group = static_cast<int>(min(static_cast<int64_t>(kGroup), x.cols - c0));
-  double sums[kGroup] = {};
+  Sum sums[kGroup] = {};
   if (i < a.rows) {
 #pragma unroll 4
     for (int64_t k = lane; k < a.cols; k += kLanes) {
-      const double value = a(i, k);
+      const V value = Widen(a(i, k));
 #pragma unroll
       for (int c = 0; c < kGroup; ++c) {
-        if (c < group) sums[c] += Term(kKind, value, x(k, c0 + c));
+        if (c < group) sums[c] = Terms::Add(sums[c], value, x(k, c0 + c));
       }
     }
   }
-  __shared__ double partial[kLanes][kTile];
+  __shared__ Sum partial[kLanes][kTile];
 #pragma unroll
   for (int c = 0; c < kGroup; ++c) {
     if (c >= group) break;
@@ -48,46 +56,48 @@ __device__ void Product(const MatrixView<const T>& a, const MatrixView<double>& 
     partial[lane][threadIdx.x % kTile] = sums[c];
     __syncthreads();
     if (lane != 0 || i >= a.rows) continue;
-    double sum = sums[c];
+    Sum sum = sums[c];
     for (int k = 1; k < kLanes; ++k) sum += partial[k][threadIdx.x];
-    Store(kKind, b, w, i, c0 + c, sum);
+    w(i, c0 + c) = Terms::Combine(b(i, c0 + c), sum);
   }
 }
 
-// op(A) = A^T: a block owns one column of A.
-template <ProductKind kKind, class T>
-__device__ void TransposedProduct(const MatrixView<const T>& a, const MatrixView<double>& x,
-                                  const MatrixView<double>& b, const MatrixView<double>& w,
-                                  int64_t c0) {
+// op(A) = A^T or A^H: a block owns one column of A.
+template <class Terms, class T, class V>
+__device__ void TransposedProduct(const MatrixView<const T>& a, bool conjugate,
+                                  const MatrixView<V>& x, const MatrixView<V>& b,
+                                  const MatrixView<typename Terms::Sum>& w, int64_t c0) {
+  using Sum = typename Terms::Sum;
   const int64_t j = blockIdx.x;
   const int group = static_cast<int>(min(static_cast<int64_t>(kGroup), x.cols - c0));
-  double sums[kGroup] = {};
+  Sum sums[kGroup] = {};
 #pragma unroll 4
   for (int64_t k = threadIdx.x; k < a.rows; k += kBlockThreads) {
-    const double value = a(k, j);
+    const V stored = Widen(a(k, j));
+    const V value = conjugate ? Conjugate(stored) : stored;
 #pragma unroll
     for (int c = 0; c < kGroup; ++c) {
-      if (c < group) sums[c] += Term(kKind, value, x(k, c0 + c));
+      if (c < group) sums[c] = Terms::Add(sums[c], value, x(k, c0 + c));
     }
   }
 #pragma unroll
   for (int c = 0; c < kGroup; ++c) {
     if (c >= group) break;
-    const double sum = BlockReduce(sums[c], Sum());
-    if (threadIdx.x == 0) Store(kKind, b, w, j, c0 + c, sum);
+    const Sum sum = BlockReduce(sums[c], cuda::Sum());
+    if (threadIdx.x == 0) w(j, c0 + c) = Terms::Combine(b(j, c0 + c), sum);
   }
 }
 
-template <ProductKind kKind, class T>
+template <class Terms, class T, class V>
 __global__ void __launch_bounds__(kBlockThreads)
-    ProductKernel(MatrixView<const T> a, bool transpose, MatrixView<double> x, MatrixView<double> b,
-                  MatrixView<double> w) {
+    ProductKernel(MatrixView<const T> a, Op op, MatrixView<V> x, MatrixView<V> b,
+                  MatrixView<typename Terms::Sum> w) {
   for (int64_t c0 = static_cast<int64_t>(blockIdx.y) * kGroup; c0 < x.cols;
        c0 += static_cast<int64_t>(gridDim.y) * kGroup) {
-    if (transpose) {
-      TransposedProduct<kKind>(a, x, b, w, c0);
+    if (op == Op::kNone) {
+      Product<Terms>(a, x, b, w, c0);
     } else {
-      Product<kKind>(a, x, b, w, c0);
+      TransposedProduct<Terms>(a, op == Op::kConjugateTranspose, x, b, w, c0);
     }
   }
 }
@@ -104,10 +114,10 @@ __device__ double ColumnError(double norm_op_a, double residual, double solution
 }
 
 // One block for each column.
+template <class V>
 __global__ void __launch_bounds__(kBlockThreads)
-    BackwardErrorKernel(double norm_op_a, MatrixView<double> x, MatrixView<double> b,
-                        MatrixView<double> r, bool add_rhs, ReductionScratch* scratch,
-                        ResidualStats* report) {
+    BackwardErrorKernel(double norm_op_a, MatrixView<V> x, MatrixView<V> b, MatrixView<V> r,
+                        bool add_rhs, ReductionScratch* scratch, ResidualStats* report) {
   const int64_t c = blockIdx.x;
   if (c < b.cols) {
     double solution = 0;
@@ -115,25 +125,25 @@ __global__ void __launch_bounds__(kBlockThreads)
     double residual = 0;
 #pragma unroll kBatch
     for (int64_t i = threadIdx.x; i < x.rows; i += kBlockThreads) {
-      solution = MaxKeepingNan(solution, fabs(x(i, c)));
+      solution = MaxKeepingNan(solution, Modulus(x(i, c)));
     }
     for (int64_t first = threadIdx.x; first < b.rows; first += kBatch * kBlockThreads) {
       // All loads before the first store: the compiler cannot know that r is apart from b.
-      double right[kBatch];
-      double left[kBatch];
+      V right[kBatch];
+      V left[kBatch];
 #pragma unroll
       for (int k = 0; k < kBatch; ++k) {
         const int64_t i = first + k * kBlockThreads;
-        right[k] = i < b.rows ? b(i, c) : 0;
-        left[k] = i < b.rows ? r(i, c) : 0;
+        right[k] = i < b.rows ? b(i, c) : V{};
+        left[k] = i < b.rows ? r(i, c) : V{};
       }
 #pragma unroll
       for (int k = 0; k < kBatch; ++k) {
         const int64_t i = first + k * kBlockThreads;
         if (add_rhs) left[k] += right[k];
         if (add_rhs && i < b.rows) r(i, c) = left[k];
-        rhs = MaxKeepingNan(rhs, fabs(right[k]));
-        residual = MaxKeepingNan(residual, fabs(left[k]));
+        rhs = MaxKeepingNan(rhs, Modulus(right[k]));
+        residual = MaxKeepingNan(residual, Modulus(left[k]));
       }
     }
     solution = BlockReduce(solution, Max());
@@ -150,8 +160,9 @@ __global__ void __launch_bounds__(kBlockThreads)
 }
 
 // One block for each column.
+template <class V>
 __global__ void __launch_bounds__(kBlockThreads)
-    ComponentwiseErrorKernel(MatrixView<double> r, MatrixView<double> w, ReductionScratch* scratch,
+    ComponentwiseErrorKernel(MatrixView<V> r, MatrixView<double> w, ReductionScratch* scratch,
                              ResidualStats* report) {
   const int64_t c = blockIdx.x;
   if (c < r.cols) {
@@ -159,7 +170,7 @@ __global__ void __launch_bounds__(kBlockThreads)
     double worst = 0;
 #pragma unroll 4
     for (int64_t i = threadIdx.x; i < r.rows; i += kBlockThreads) {
-      worst = MaxKeepingNan(worst, guard.Error(fabs(r(i, c)), w(i, c)));
+      worst = MaxKeepingNan(worst, guard.Error(Abs1(r(i, c)), w(i, c)));
     }
     worst = BlockReduce(worst, Max());
     if (threadIdx.x == 0) atomicMax(&scratch->greatest[0], AbsBits(worst));
@@ -169,52 +180,58 @@ __global__ void __launch_bounds__(kBlockThreads)
   Reset(scratch);
 }
 
-template <ProductKind kKind>
-void Launch(const AnyMatrix& a, Op op, const MatrixView<double>& x, const MatrixView<double>& b,
-            const MatrixView<double>& w, cudaStream_t stream) {
-  const bool transpose = op != Op::kNone;
-  const int64_t blocks = transpose ? a.cols : (a.rows + kTile - 1) / kTile;
+template <template <class> class Terms>
+cudaError_t Launch(const AnyMatrix& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
+                   const AnyMatrix& w, cudaStream_t stream) {
+  if (w.rows == 0 || w.cols == 0) return cudaSuccess;
+  const int64_t blocks = op == Op::kNone ? (a.rows + kTile - 1) / kTile : a.cols;
   const int64_t groups = (x.cols + kGroup - 1) / kGroup;
   const dim3 grid(static_cast<unsigned>(blocks),
                   static_cast<unsigned>(std::min(groups, kMaxGridY)));
-  DispatchReal(a.dtype, [&](auto tag) {
+  DispatchDevice(a.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
+    using V = WideType<T>;
     const MatrixView<const T> view{reinterpret_cast<const T*>(a.data), a.rows, a.cols, a.ld};
-    ProductKernel<kKind><<<grid, kBlockThreads, 0, stream>>>(view, transpose, x, b, w);
+    ProductKernel<Terms<V>><<<grid, kBlockThreads, 0, stream>>>(view, op, x.As<V>(), b.As<V>(),
+                                                                w.As<typename Terms<V>::Sum>());
   });
+  return cudaGetLastError();
 }
 
 }  // namespace
 
-cudaError_t LaunchProduct(ProductKind kind, const AnyMatrix& a, Op op, const MatrixView<double>& x,
-                          const MatrixView<double>& b, const MatrixView<double>& w,
-                          cudaStream_t stream) {
-  if (w.rows == 0 || w.cols == 0) return cudaSuccess;
-  if (kind == ProductKind::kResidual) {
-    Launch<ProductKind::kResidual>(a, op, x, b, w, stream);
-  } else {
-    Launch<ProductKind::kAbsolute>(a, op, x, b, w, stream);
-  }
-  return cudaGetLastError();
+cudaError_t LaunchResidual(const AnyMatrix& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
+                           const AnyMatrix& r, cudaStream_t stream) {
+  return Launch<ResidualTerms>(a, op, x, b, r, stream);
 }
 
-cudaError_t LaunchBackwardError(double norm_op_a, const MatrixView<double>& x,
-                                const MatrixView<double>& b, const MatrixView<double>& r,
-                                bool add_rhs, ReductionScratch* scratch, ResidualStats* report,
-                                cudaStream_t stream) {
+cudaError_t LaunchAbsProduct(const AnyMatrix& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
+                             const MatrixView<double>& w, cudaStream_t stream) {
+  return Launch<AbsoluteTerms>(a, op, x, b, w, stream);
+}
+
+cudaError_t LaunchBackwardError(double norm_op_a, const AnyMatrix& x, const AnyMatrix& b,
+                                const AnyMatrix& r, bool add_rhs, ReductionScratch* scratch,
+                                ResidualStats* report, cudaStream_t stream) {
   // One block even without columns: it publishes.
   const auto blocks = static_cast<unsigned>(std::max<int64_t>(1, b.cols));
-  BackwardErrorKernel<<<blocks, kBlockThreads, 0, stream>>>(norm_op_a, x, b, r, add_rhs, scratch,
-                                                            report);
+  DispatchWide(b.dtype, [&](auto tag) {
+    using V = typename decltype(tag)::type;
+    BackwardErrorKernel<<<blocks, kBlockThreads, 0, stream>>>(norm_op_a, x.As<V>(), b.As<V>(),
+                                                              r.As<V>(), add_rhs, scratch, report);
+  });
   return cudaGetLastError();
 }
 
-cudaError_t LaunchComponentwiseError(const MatrixView<double>& r, const MatrixView<double>& w,
+cudaError_t LaunchComponentwiseError(const AnyMatrix& r, const MatrixView<double>& w,
                                      ReductionScratch* scratch, ResidualStats* report,
                                      cudaStream_t stream) {
   // One block even without columns: it publishes.
   const auto blocks = static_cast<unsigned>(std::max<int64_t>(1, r.cols));
-  ComponentwiseErrorKernel<<<blocks, kBlockThreads, 0, stream>>>(r, w, scratch, report);
+  DispatchWide(r.dtype, [&](auto tag) {
+    using V = typename decltype(tag)::type;
+    ComponentwiseErrorKernel<<<blocks, kBlockThreads, 0, stream>>>(r.As<V>(), w, scratch, report);
+  });
   return cudaGetLastError();
 }
 

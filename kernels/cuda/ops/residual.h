@@ -9,23 +9,25 @@
 
 namespace crout::cuda {
 
-enum class ProductKind { kResidual, kAbsolute };
+// Vectors are in float64, or complex128 where the matrix is complex, as the products are.
 
-// Enqueues w := b - op(a) x (kResidual) or |b| + |op(a)| |x| (kAbsolute), accumulated in float64.
-// Reads `a` once for every four columns of x: at the memory's speed for few of them.
-cudaError_t LaunchProduct(ProductKind kind, const AnyMatrix& a, Op op, const MatrixView<double>& x,
-                          const MatrixView<double>& b, const MatrixView<double>& w,
-                          cudaStream_t stream);
+// Enqueues r := b - op(a) x. Reads `a` once for every four columns of x: at the memory's speed for
+// few of them.
+cudaError_t LaunchResidual(const AnyMatrix& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
+                           const AnyMatrix& r, cudaStream_t stream);
+
+// Enqueues w := |b| + |op(a)| |x| the same way, |Re| + |Im| of complex numbers.
+cudaError_t LaunchAbsProduct(const AnyMatrix& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
+                             const MatrixView<double>& w, cudaStream_t stream);
 
 // Enqueues *report := the backward error of x with the residual r, in memory that both sides see.
 // `add_rhs`: r holds -op(a) x, and becomes the residual.
-cudaError_t LaunchBackwardError(double norm_op_a, const MatrixView<double>& x,
-                                const MatrixView<double>& b, const MatrixView<double>& r,
-                                bool add_rhs, ReductionScratch* scratch, ResidualStats* report,
-                                cudaStream_t stream);
+cudaError_t LaunchBackwardError(double norm_op_a, const AnyMatrix& x, const AnyMatrix& b,
+                                const AnyMatrix& r, bool add_rhs, ReductionScratch* scratch,
+                                ResidualStats* report, cudaStream_t stream);
 
 // Enqueues report->componentwise_error := what MatrixOps::ComponentwiseError says.
-cudaError_t LaunchComponentwiseError(const MatrixView<double>& r, const MatrixView<double>& w,
+cudaError_t LaunchComponentwiseError(const AnyMatrix& r, const MatrixView<double>& w,
                                      ReductionScratch* scratch, ResidualStats* report,
                                      cudaStream_t stream);
 

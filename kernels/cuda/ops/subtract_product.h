@@ -5,7 +5,7 @@
 #include <cublas_v2.h>
 
 #include "kernels/cuda/device/cuda_status.h"
-#include "kernels/cuda/ops/gemm.h"
+#include "kernels/cuda/ops/blas.h"
 #include "kernels/matrix.h"
 
 namespace crout::cuda {

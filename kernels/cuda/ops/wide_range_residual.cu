@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/ops/reduction.cuh"
 #include "kernels/cuda/ops/wide_range_residual.h"
 #include "kernels/numerics/componentwise.h"
@@ -14,26 +15,48 @@ enum Greatest { kNormwise, kComponentwise, kNorm };
 // it overflowed.
 constexpr int kNormExponent = 64;
 
-// significand * 2^exponent, in a range that no product of two numbers leaves. Zero counts as less
-// than any other.
-struct Wide {
-  double significand;
+// x 2^exponent.
+__device__ double Scale(double x, int exponent) { return scalbn(x, exponent); }
+__device__ Complex<double> Scale(const Complex<double>& x, int exponent) {
+  return {scalbn(x.re, exponent), scalbn(x.im, exponent)};
+}
+
+// significand * 2^exponent, in a range that no product of two numbers leaves; parts of a complex
+// significand, the larger of which counts, are below 2. Zero counts as less than any other.
+template <class V>
+struct Ranged {
+  V significand;
   int exponent;
 
   // Times 2^-unit.
-  __device__ double In(int unit) const { return scalbn(significand, exponent - unit); }
+  __device__ V In(int unit) const { return Scale(significand, exponent - unit); }
 };
 
-__device__ Wide Widen(double x) {
+template <class V>
+__device__ Ranged<V> Range(V x) {
   constexpr int kOfZero = -10000;
-  Wide wide;
-  wide.significand = frexp(x, &wide.exponent);
-  if (x == 0) wide.exponent = kOfZero;
-  return wide;
+  Ranged<V> ranged;
+  if constexpr (kIsComplex<V>) {
+    const double largest = LargestPart(x);
+    (void)frexp(largest, &ranged.exponent);
+    ranged.significand = Scale(x, -ranged.exponent);
+    if (largest == 0) ranged.exponent = kOfZero;
+  } else {
+    ranged.significand = frexp(x, &ranged.exponent);
+    if (x == 0) ranged.exponent = kOfZero;
+  }
+  return ranged;
 }
 
-__device__ Wide operator*(const Wide& a, const Wide& b) {
+template <class V>
+__device__ Ranged<V> operator*(const Ranged<V>& a, const Ranged<V>& b) {
   return {a.significand * b.significand, a.exponent + b.exponent};
+}
+
+// |a| |b| as in the componentwise scale, times 2^-unit.
+template <class V>
+__device__ double AbsTerm(const Ranged<V>& a, const Ranged<V>& b, int unit) {
+  return scalbn(Abs1(a.significand) * Abs1(b.significand), a.exponent + b.exponent - unit);
 }
 
 // op(a) as rows of elements.
@@ -43,9 +66,11 @@ struct Rows {
   int64_t row_stride;
   int64_t stride;
   int64_t length;
+  bool conjugate;
 
-  __device__ double operator()(int64_t i, int64_t k) const {
-    return data[i * row_stride + k * stride];
+  __device__ WideType<T> operator()(int64_t i, int64_t k) const {
+    const WideType<T> stored = Widen(data[i * row_stride + k * stride]);
+    return conjugate ? Conjugate(stored) : stored;
   }
 };
 
@@ -56,7 +81,7 @@ __global__ void __launch_bounds__(kBlockThreads)
     ScaledNormKernel(Rows<T> rows, ReductionScratch* scratch) {
   double sum = 0;
   for (int64_t k = threadIdx.x; k < rows.length; k += kBlockThreads) {
-    sum += scalbn(fabs(rows(blockIdx.x, k)), -kNormExponent);
+    sum += Modulus(Scale(rows(blockIdx.x, k), -kNormExponent));
   }
   sum = BlockReduce(sum, Sum());
   if (threadIdx.x == 0) atomicMax(&scratch->greatest[kNorm], AbsBits(sum));
@@ -73,30 +98,30 @@ __device__ V Broadcast(V value) {
 }
 
 // The largest |entry| of a column, in every thread; NaN if it holds one.
-__device__ double ColumnMax(const MatrixView<double>& m, int64_t c) {
+template <class V>
+__device__ double ColumnMax(const MatrixView<V>& m, int64_t c) {
   double largest = 0;
   for (int64_t i = threadIdx.x; i < m.rows; i += kBlockThreads) {
-    largest = MaxKeepingNan(largest, fabs(m(i, c)));
+    largest = MaxKeepingNan(largest, Modulus(m(i, c)));
   }
   return Broadcast(BlockReduce(largest, Max()));
 }
 
 // The exponent of the largest of a row's terms and b, in every thread.
-template <class T>
-__device__ int UnitOf(const Rows<T>& rows, int64_t i, const MatrixView<double>& x, int64_t c,
-                      double b) {
-  int unit = Widen(b).exponent;
+template <class T, class V>
+__device__ int UnitOf(const Rows<T>& rows, int64_t i, const MatrixView<V>& x, int64_t c, V b) {
+  int unit = Range(b).exponent;
   for (int64_t k = threadIdx.x; k < rows.length; k += kBlockThreads) {
-    unit = max(unit, (Widen(rows(i, k)) * Widen(x(k, c))).exponent);
+    unit = max(unit, Range(rows(i, k)).exponent + Range(x(k, c)).exponent);
   }
   return Broadcast(BlockReduce(unit, [](int one, int other) { return max(one, other); }));
 }
 
 // |op(a)|_inf |x|_inf + |b|_inf
-__device__ Wide NormwiseScale(double scaled_norm, double x_max, double b_max) {
-  Wide product = Widen(scaled_norm) * Widen(x_max);
+__device__ Ranged<double> NormwiseScale(double scaled_norm, double x_max, double b_max) {
+  Ranged<double> product = Range(scaled_norm) * Range(x_max);
   product.exponent += kNormExponent;
-  const Wide rhs = Widen(b_max);
+  const Ranged<double> rhs = Range(b_max);
   const int unit = max(product.exponent, rhs.exponent);
   return {product.In(unit) + rhs.In(unit), unit};
 }
@@ -109,15 +134,15 @@ __device__ double ComponentError(const ComponentwiseGuard& guard, double r, doub
 }
 
 // Row i of r, and what it adds to the figures.
-template <class T>
-__device__ void MeasureRow(const Rows<T>& rows, int64_t i, const MatrixView<double>& x,
-                           const MatrixView<double>& b, const MatrixView<double>& r, int64_t c,
+template <class T, class V>
+__device__ void MeasureRow(const Rows<T>& rows, int64_t i, const MatrixView<V>& x,
+                           const MatrixView<V>& b, const MatrixView<V>& r, int64_t c,
                            ReductionScratch* scratch) {
   const double x_max = ColumnMax(x, c);
   const double b_max = ColumnMax(b, c);
   if (!isfinite(x_max) || !isfinite(b_max)) {
     if (threadIdx.x != 0) return;
-    r(i, c) = nan("");
+    r(i, c) = V(nan(""));
     atomicMax(&scratch->greatest[kNormwise], AbsBits(nan("")));
     atomicMax(&scratch->greatest[kComponentwise], AbsBits(nan("")));
     return;
@@ -125,33 +150,34 @@ __device__ void MeasureRow(const Rows<T>& rows, int64_t i, const MatrixView<doub
   // In a unit of the row's own: what underflows is nothing beside its largest term, however small
   // the row is beside others.
   const int unit = UnitOf(rows, i, x, c, b(i, c));
-  double product = 0;
+  V product = 0;
   double scale = 0;
   for (int64_t k = threadIdx.x; k < rows.length; k += kBlockThreads) {
-    const double term = (Widen(rows(i, k)) * Widen(x(k, c))).In(unit);
-    product += term;
-    scale += fabs(term);
+    const Ranged<V> element = Range(rows(i, k));
+    const Ranged<V> factor = Range(x(k, c));
+    product += (element * factor).In(unit);
+    scale += AbsTerm(element, factor, unit);
   }
   product = BlockReduce(product, Sum());
   scale = BlockReduce(scale, Sum());
   if (threadIdx.x != 0) return;
-  const double rhs = Widen(b(i, c)).In(unit);
-  const double left = rhs - product;
-  r(i, c) = scalbn(left, unit);
-  if (left == 0) return;  // no error, whatever it is divided by
-  const Wide whole = NormwiseScale(FromBits(Load(scratch->greatest[kNorm])), x_max, b_max);
+  const V rhs = Range(b(i, c)).In(unit);
+  const V left = rhs - product;
+  r(i, c) = Scale(left, unit);
+  if (left == V(0)) return;  // no error, whatever it is divided by
+  const Ranged<double> whole =
+      NormwiseScale(FromBits(Load(scratch->greatest[kNorm])), x_max, b_max);
   atomicMax(&scratch->greatest[kNormwise],
-            AbsBits(scalbn(left / whole.significand, unit - whole.exponent)));
+            AbsBits(scalbn(Modulus(left) / whole.significand, unit - whole.exponent)));
   const ComponentwiseGuard guard(b.rows);
   atomicMax(&scratch->greatest[kComponentwise],
-            AbsBits(ComponentError(guard, fabs(left), scale + fabs(rhs), unit)));
+            AbsBits(ComponentError(guard, Abs1(left), scale + Abs1(rhs), unit)));
 }
 
-template <class T>
+template <class T, class V>
 __global__ void __launch_bounds__(kBlockThreads)
-    WideRangeResidualKernel(Rows<T> rows, MatrixView<double> x, MatrixView<double> b,
-                            MatrixView<double> r, ReductionScratch* scratch,
-                            ResidualStats* report) {
+    WideRangeResidualKernel(Rows<T> rows, MatrixView<V> x, MatrixView<V> b, MatrixView<V> r,
+                            ReductionScratch* scratch, ResidualStats* report) {
   if (blockIdx.x < b.rows) {
     for (int64_t c = 0; c < b.cols; ++c) MeasureRow(rows, blockIdx.x, x, b, r, c, scratch);
   }
@@ -163,19 +189,21 @@ __global__ void __launch_bounds__(kBlockThreads)
 
 }  // namespace
 
-cudaError_t LaunchWideRangeResidual(const AnyMatrix& a, Op op, const MatrixView<double>& x,
-                                    const MatrixView<double>& b, const MatrixView<double>& r,
+cudaError_t LaunchWideRangeResidual(const AnyMatrix& a, Op op, const AnyMatrix& x,
+                                    const AnyMatrix& b, const AnyMatrix& r,
                                     ReductionScratch* scratch, ResidualStats* report,
                                     cudaStream_t stream) {
   const bool plain = op == Op::kNone;
   // One block even for an empty matrix: it publishes.
   const auto blocks = static_cast<unsigned>(std::max<int64_t>(1, b.rows));
-  DispatchReal(a.dtype, [&](auto tag) {
+  DispatchDevice(a.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
+    using V = WideType<T>;
     const Rows<T> rows{reinterpret_cast<const T*>(a.data), plain ? 1 : a.ld, plain ? a.ld : 1,
-                       b.rows == 0 ? 0 : x.rows};
+                       b.rows == 0 ? 0 : x.rows, op == Op::kConjugateTranspose};
     if (b.rows > 0) ScaledNormKernel<<<blocks, kBlockThreads, 0, stream>>>(rows, scratch);
-    WideRangeResidualKernel<<<blocks, kBlockThreads, 0, stream>>>(rows, x, b, r, scratch, report);
+    WideRangeResidualKernel<<<blocks, kBlockThreads, 0, stream>>>(rows, x.As<V>(), b.As<V>(),
+                                                                  r.As<V>(), scratch, report);
   });
   return cudaGetLastError();
 }

@@ -11,8 +11,8 @@ namespace crout::cuda {
 
 // Enqueues r := b - op(a) x and *report := its figures, in memory that both sides see, as
 // MatrixOps::WideRangeResidual says. Two launches; a block for each row of op(a).
-cudaError_t LaunchWideRangeResidual(const AnyMatrix& a, Op op, const MatrixView<double>& x,
-                                    const MatrixView<double>& b, const MatrixView<double>& r,
+cudaError_t LaunchWideRangeResidual(const AnyMatrix& a, Op op, const AnyMatrix& x,
+                                    const AnyMatrix& b, const AnyMatrix& r,
                                     ReductionScratch* scratch, ResidualStats* report,
                                     cudaStream_t stream);
 

@@ -3,6 +3,7 @@
 #include "kernels/cuda/device/cuda_context.h"
 #include "kernels/cuda/device/cuda_status.h"
 #include "kernels/cuda/device/vendor_costs.h"
+#include "kernels/cuda/ops/blas.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::cuda {
@@ -18,9 +19,8 @@ absl::Status CudaGetrs::Solve(ExecutionContext& context, const FactorView& facto
   CROUT_RETURN_IF_ERROR(cuda.core().MakeCurrent());
   const AnyMatrix& lu = factor.lu;
   const cusolverStatus_t code = cusolverDnXgetrs(
-      cuda.cusolver(), cuda.getrf_params(), op == Op::kNone ? CUBLAS_OP_N : CUBLAS_OP_T, lu.rows,
-      b.cols, CudaTypeOf(lu.dtype), lu.data, lu.ld, factor.ipiv, CudaTypeOf(b.dtype), b.data, b.ld,
-      cuda.info());
+      cuda.cusolver(), cuda.getrf_params(), BlasOp(op), lu.rows, b.cols, CudaTypeOf(lu.dtype),
+      lu.data, lu.ld, factor.ipiv, CudaTypeOf(b.dtype), b.data, b.ld, cuda.info());
   return cuda.core().Observe(CusolverStatus(code, "cusolverDnXgetrs"));
 }
 

@@ -15,6 +15,7 @@ class CudaGetrs final : public TriangularSolver {
   const MethodTraits& traits() const override {
     static constexpr MethodTraits kTraits = {.name = "getrs",
                                              .description = "cuSOLVER cusolverDnXgetrs",
+                                             .types = kAllTypes,
                                              .solves_with = {UnitDiagonal::kL},
                                              .is_timed = true};
     return kTraits;

@@ -16,9 +16,10 @@ absl::StatusOr<size_t> PermuteRhsBytes(DType dtype, int64_t n, int64_t nrhs) {
 
 absl::Status PermuteRhs(Context& context, const FactorView& factor, bool inverse,
                         const AnyMatrix& b, std::span<std::byte> workspace) {
-  auto* permutation = reinterpret_cast<int64_t*>(workspace.data());
-  const AnyMatrix copy = {workspace.data() + b.rows * sizeof(int64_t), b.dtype, b.rows, b.cols,
-                          b.rows};
+  // The copy first, whose elements may be wider and are then aligned.
+  const AnyMatrix copy = {workspace.data(), b.dtype, b.rows, b.cols, b.rows};
+  auto* permutation =
+      reinterpret_cast<int64_t*>(workspace.data() + b.rows * b.cols * SizeOf(b.dtype));
   CROUT_RETURN_IF_CUDA_ERROR(
       LaunchTracePermutation(factor.ipiv, b.rows, permutation, context.stream()));
   CROUT_RETURN_IF_CUDA_ERROR(LaunchCopyScaled(b, nullptr, nullptr, copy, context.stream()));

@@ -13,7 +13,10 @@ class CudaTrsm final : public PermutedSolver {
 
   const MethodTraits& traits() const override {
     static constexpr MethodTraits kTraits = {
-        .name = "trsm", .description = "one row permutation and two cublas?trsm", .is_timed = true};
+        .name = "trsm",
+        .description = "one row permutation and two cublas?trsm",
+        .types = kAllTypes,
+        .is_timed = true};
     return kTraits;
   }
   double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override;
