@@ -14,6 +14,7 @@
 #include "kernels/cuda/ops/reduction_scratch.h"
 #include "kernels/device.h"
 #include "kernels/execution_context.h"
+#include "kernels/krylov_ops.h"
 #include "kernels/memory.h"
 
 namespace crout::cuda {
@@ -32,6 +33,7 @@ class Context final : public ExecutionContext {
 
   Device& device() override { return device_; }
   MatrixOps& ops() override { return *ops_; }
+  KrylovOps* krylov_ops() override { return krylov_ops_.get(); }
   DeviceReport& report() override { return *report_.as<DeviceReport>(); }
   absl::Status Synchronize() override;
   absl::Status SynchronizeOrStop(StopRequested stop) override;
@@ -69,6 +71,7 @@ class Context final : public ExecutionContext {
   CusolverParams getrf_params_;
   std::vector<std::byte> host_workspace_;
   std::unique_ptr<MatrixOps> ops_;
+  std::unique_ptr<KrylovOps> krylov_ops_;
 };
 
 }  // namespace crout::cuda
