@@ -2,6 +2,7 @@
 
 #include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/ops/convert.h"
+#include "kernels/cuda/ops/sparse_rows.cuh"
 
 namespace crout::cuda {
 namespace {
@@ -74,6 +75,21 @@ __global__ void __launch_bounds__(kThreads)
     if (row != nullptr) value = value * row[i];
     if (col != nullptr) value = value * col[j];
     out.Set(i, j, value);
+  });
+}
+
+// The entries, a warp for each column; the rest of `out` is zero already.
+template <class In, class Out>
+__global__ void __launch_bounds__(kBlockThreads)
+    ScatterKernel(SparseRows<In> columns, const double* row, const double* col,
+                  MatrixView<Out> out) {
+  const int64_t j = RowOfWarp();
+  if (j >= columns.n) return;
+  columns.ForEach(j, LaneOfWarp(), kWarp, [&](int64_t i, In v) {
+    auto value = Widen(v);
+    if (row != nullptr) value = value * row[i];
+    if (col != nullptr) value = value * col[j];
+    out(i, j) = static_cast<Out>(value);
   });
 }
 
@@ -171,6 +187,26 @@ cudaError_t LaunchCopyScaled(const AnyMatrix& in, const double* row, const doubl
   DispatchElements(in, out, [&](const auto& from, const auto& to) {
     CopyScaledKernel<<<ColumnGrid(in.rows, in.cols), kThreads, 0, stream>>>(from, in.rows, in.cols,
                                                                             row, col, to);
+  });
+  return cudaGetLastError();
+}
+
+cudaError_t LaunchDensify(const AnySparse& in, const double* row, const double* col,
+                          const AnyMatrix& out, cudaStream_t stream) {
+  if (in.n == 0) return cudaSuccess;
+  const size_t bytes = SizeOf(out.dtype);
+  const cudaError_t code =
+      cudaMemset2DAsync(out.data, out.ld * bytes, 0, in.n * bytes, in.n, stream);
+  if (code != cudaSuccess) return code;
+  DispatchDevice(in.dtype, [&](auto in_tag) {
+    using In = typename decltype(in_tag)::type;
+    DispatchDevice(out.dtype, [&](auto out_tag) {
+      using Out = typename decltype(out_tag)::type;
+      if constexpr (kIsComplex<In> == kIsComplex<Out>) {
+        ScatterKernel<<<BlocksOfWarps(in.n), kBlockThreads, 0, stream>>>(
+            SparseRows<In>::Of(in, Op::kTranspose), row, col, out.As<Out>());
+      }
+    });
   });
   return cudaGetLastError();
 }

@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include "kernels/matrix.h"
+#include "kernels/sparse_view.h"
 
 namespace crout::cuda {
 
@@ -17,6 +18,10 @@ cudaError_t LaunchCopy(const AnyMatrix& in, const AnyMatrix& out, cudaStream_t s
 // complex.
 cudaError_t LaunchCopyScaled(const AnyMatrix& in, const double* row, const double* col,
                              const AnyMatrix& out, cudaStream_t stream);
+
+// Enqueues out := diag(row) in diag(col) in full, the same. out: n x n.
+cudaError_t LaunchDensify(const AnySparse& in, const double* row, const double* col,
+                          const AnyMatrix& out, cudaStream_t stream);
 
 // Enqueues out := transpose of in; real and complex ones as LaunchCopy has them, in the columns of
 // a matrix as it is before or after.
