@@ -35,15 +35,22 @@ constexpr bool HasConverged(T before, T now, T tolerance) {
   return change - change == 0 && change <= tolerance * size;
 }
 
-// The same of complex iterates, both measured by |Re| + |Im| (Abs1), which needs no square root.
+// The same of complex iterates by their parts, both measured by |Re| + |Im| (Abs1), which needs no
+// square root.
+template <class Part>
+constexpr bool HasConverged(Part before_re, Part before_im, Part now_re, Part now_im,
+                            Part tolerance) {
+  const auto abs = [](Part x) { return x < 0 ? -x : x; };
+  const Part change = abs(now_re - before_re) + abs(now_im - before_im);
+  // Each part by itself: their sum may be beyond the range, and times a tolerance of 0 NaN.
+  const Part size = tolerance * abs(now_re) + tolerance * abs(now_im);
+  return change - change == 0 && change <= size;
+}
+
 template <class Part>
 constexpr bool HasConverged(const std::complex<Part>& before, const std::complex<Part>& now,
                             Part tolerance) {
-  const auto abs = [](Part x) { return x < 0 ? -x : x; };
-  const Part change = abs(now.real() - before.real()) + abs(now.imag() - before.imag());
-  // Each part by itself: their sum may be beyond the range, and times a tolerance of 0 NaN.
-  const Part size = tolerance * abs(now.real()) + tolerance * abs(now.imag());
-  return change - change == 0 && change <= size;
+  return HasConverged(before.real(), before.imag(), now.real(), now.imag(), tolerance);
 }
 
 }  // namespace crout

@@ -25,14 +25,18 @@ nlohmann::json BenchSolvers(Device& device);
 // device, beside getrf, trsm and gemm alone; and how long S takes to pageable host memory.
 nlohmann::ordered_json BenchSchur(ExecutionContext& context, int64_t n, int64_t leading);
 
-// `count` values, uniform in [-1, 1), always the same.
+// `count` values, uniform in [-1, 1), parts of complex ones likewise, always the same.
 template <class T>
 std::vector<T> Uniform(int64_t count) {
-  std::vector<T> values(count);
   uint64_t state = 42;
-  for (T& value : values) {
+  const auto next = [&] {
     state = state * 6364136223846793005U + 1442695040888963407U;
-    value = static_cast<T>(std::ldexp(static_cast<double>(state >> 11), -52) - 1);
+    return static_cast<RealPart<T>>(std::ldexp(static_cast<double>(state >> 11), -52) - 1);
+  };
+  std::vector<T> values(count);
+  for (T& value : values) {
+    value = next();
+    if constexpr (kIsComplex<T>) value.imag(next());
   }
   return values;
 }

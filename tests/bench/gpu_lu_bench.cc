@@ -1,6 +1,7 @@
 // crout_lu beside cuSOLVER's getrf on the same matrices, in turn, so that clocks and neighbours
 // touch both alike. Prints one JSON object: gpu_lu_bench [N ...]
 #include <algorithm>
+#include <complex>
 #include <cstdlib>
 #include <functional>
 #include <iostream>
@@ -23,6 +24,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int64_t kOrders[] = {256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 40960};
 constexpr int64_t kPortableLargest = 8192;  // it is far behind by then
+constexpr int64_t kLargestComplex = 16384;
 // And beyond: no room to check the factor; beside cuBLAS's product instead, in float64.
 constexpr int64_t kHuge = 40960;
 constexpr LuShape kRectangles[] = {{8192, 256}, {32768, 256}, {65536, 512}, {1024, 8192}};
@@ -69,7 +71,7 @@ Json BenchShape(cuda::Context& context, const cuda::LuPanelKernels& kernels,
   const int64_t columns = std::min(shape.rows, shape.cols);
   const bool square = shape.rows == shape.cols;
   const bool runs_portable = square && columns <= kPortableLargest;
-  const bool checks = square && columns < kHuge;
+  const bool checks = square && columns < kHuge && !kIsComplex<T>;
   std::vector<double> vendor_seconds;
   std::vector<double> seconds;
   std::vector<double> portable_seconds;
@@ -94,7 +96,8 @@ Json BenchShape(cuda::Context& context, const cuda::LuPanelKernels& kernels,
               {"dtype", std::string(NameOf(kDTypeOf<T>))},
               {"getrf_ms", 1e3 * Median(vendor_seconds)}};
   PutRatios(vendor_seconds, seconds, "crout_lu", row);
-  row["crout_lu_tflops"] = (m * n * n - n * n * n / 3) / Median(seconds) * 1e-12;
+  const double flops = (m * n * n - n * n * n / 3) * (kIsComplex<T> ? 4 : 1);
+  row["crout_lu_tflops"] = flops / Median(seconds) * 1e-12;
   if (runs_portable) PutRatios(vendor_seconds, portable_seconds, "portable", row);
   if constexpr (std::is_same_v<T, double>) {
     if (columns >= kHuge) row["dgemm_tflops"] = ProductTflops(input);
@@ -126,6 +129,10 @@ int Main(int argc, char** argv) {
     result["square"].push_back(BenchShape<double>(context, kernels, portable, {n, n}));
     if (n >= kHuge) continue;
     result["square"].push_back(BenchShape<float>(context, kernels, portable, {n, n}));
+    if (n > kLargestComplex) continue;
+    result["square"].push_back(
+        BenchShape<std::complex<double>>(context, kernels, portable, {n, n}));
+    result["square"].push_back(BenchShape<std::complex<float>>(context, kernels, portable, {n, n}));
   }
   for (const LuShape& shape : kRectangles) {
     result["rectangular"].push_back(BenchShape<double>(context, kernels, portable, shape));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/cuda/crout_lu/crout_lu.h"
+#include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/device/cuda_context.h"
 #include "kernels/cuda/device/cuda_status.h"
 #include "tests/bench/bench_result.h"
@@ -133,8 +134,9 @@ class CroutLuRun {
         workspace_(input.Allocate(bytes_)) {}
 
   void operator()() {
-    Check(cuda::EnqueueCroutLu(context_, kernels_, blocking_, input_.a(), input_.ipiv(),
-                               {workspace_.data(), bytes_}, [] { return false; }));
+    const AnyMatrix a = input_.a();
+    Check(cuda::EnqueueCroutLu(context_, kernels_, blocking_, a.As<cuda::DeviceType<T>>(),
+                               input_.ipiv(), {workspace_.data(), bytes_}, [] { return false; }));
   }
 
   int Info() {

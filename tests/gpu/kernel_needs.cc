@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kernels/cuda/crout_lu/block_row.h"
+#include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/device/device_limits.h"
 #include "kernels/cuda/icm/icm_panel.h"
 #include "kernels/cuda/icm/icm_plan.h"
@@ -21,6 +22,16 @@ void Print(const char* kernel, const char* arguments, size_t bytes) {
 }
 
 template <class T>
+void PrintIcm(const DeviceLimits& limits, const char* type) {
+  for (const char* columns : {", 8", ", 16", ", 32"}) {
+    Print("SectionSweepsKernel", (std::string(type) + columns).c_str(), SectionSweepsBytes(limits));
+  }
+  if (!IcmFits(kDTypeOf<T>, limits, true)) return;
+  Print("PanelKernel", type, IcmPanelBytes<T>());
+  Print("ExchangeKernel", type, IcmExchangeBytes<T>(MostSearchedColumns(kDTypeOf<T>, limits)));
+}
+
+template <class T>
 void PrintFor(const DeviceLimits& limits, const char* type) {
   const auto with = [type](const char* rest) { return std::string(type) + rest; };
   const size_t most = limits.DynamicBytes(0);
@@ -30,12 +41,7 @@ void PrintFor(const DeviceLimits& limits, const char* type) {
   }
   Print("BlockRowKernel", with(", false").c_str(), SolveRowsBytes<T>());
   Print("InvertDiagonalKernel", type, InvertDiagonalBytes(MostInvertedOrder(limits)));
-  for (const char* columns : {", 8", ", 16", ", 32"}) {
-    Print("SectionSweepsKernel", with(columns).c_str(), SectionSweepsBytes(limits));
-  }
-  if (!IcmFits(limits, true)) return;
-  Print("PanelKernel", type, IcmPanelBytes<T>());
-  Print("ExchangeKernel", type, IcmExchangeBytes<T>(MostSearchedColumns(limits)));
+  PrintIcm<T>(limits, type);
 }
 
 }  // namespace
@@ -50,6 +56,8 @@ int main(int argc, char** argv) {
   limits.shared_bytes = std::strtoull(argv[1], nullptr, 10);
   crout::cuda::PrintFor<double>(limits, "double");
   crout::cuda::PrintFor<float>(limits, "float");
+  crout::cuda::PrintIcm<crout::cuda::Complex<double>>(limits, "Complex<double>");
+  crout::cuda::PrintIcm<crout::cuda::Complex<float>>(limits, "Complex<float>");
   std::printf("ComposeKernel\t%zu\n", crout::cuda::IcmComposeBytes(limits));
   return 0;
 }

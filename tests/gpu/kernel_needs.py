@@ -70,15 +70,15 @@ def dynamic_bytes(program, architecture):
 
 
 def most_cluster(name):
-  """Blocks of the variants in lu_panel_variants.h and crout_panel.h; 0 for kernels without."""
-  if not name.startswith(("CroutPanelClusterKernel", "LuPanelKernel")) or name.endswith("false>"):
+  """Blocks of the variants in lu_panel_variants.h and pcm_panel.h; 0 for kernels without."""
+  if not name.startswith(("PcmPanelClusterKernel", "LuPanelKernel")) or name.endswith("false>"):
     return 0
   return 8 if re.match(r"LuPanelKernel<\w+, 32, 1, 128, true>", name) else 16
 
 
 def is_after_clusters(name):
   """Launched only by GPUs with clusters."""
-  return name.startswith(("CroutPanelClusterKernel", "LuPanelKernel", "BlockRowKernel"))
+  return name.startswith(("PcmPanelClusterKernel", "LuPanelKernel", "BlockRowKernel"))
 
 
 def main():

@@ -24,12 +24,6 @@ namespace {
 
 using Complex = std::complex<double>;
 
-struct ComplexSolution {
-  ComplexMatrix x;
-  DType dtype = DType::kComplex128;  // as delivered
-  SolveSummary summary;
-};
-
 class ComplexJobsTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -39,32 +33,11 @@ class ComplexJobsTest : public ::testing::Test {
 
   absl::StatusOr<Factorization> Factor(const ComplexMatrix& a, int64_t n,
                                        const FactorRequest& request) {
-    CROUT_ASSIGN_OR_RETURN(const FactorizeOptions options, runner_->Options(request, n));
-    CROUT_ASSIGN_OR_RETURN(Buffer upload,
-                           runner_->Upload(Packed(a, n, n, request.matrix_dtype, request.layout)));
-    const PackedMatrix shape{nullptr, request.matrix_dtype, request.layout, n, n};
-    return Factorize(runner_->context(), std::move(upload), shape, options, JobRunner::NeverStop(),
-                     runner_->timings());
+    return runner_->FactorComplex(a, n, request);
   }
-
-  // The elements of `b` are real where its type is.
   absl::StatusOr<ComplexSolution> Solve(const Factorization& factor, const ComplexMatrix& b,
                                         int64_t nrhs, const SolveRequest& request) {
-    const int64_t n = factor.summary.n;
-    CROUT_ASSIGN_OR_RETURN(const SolveOptions options,
-                           runner_->Options(request, factor.summary, nrhs));
-    CROUT_ASSIGN_OR_RETURN(Buffer upload,
-                           runner_->Upload(Packed(b, n, nrhs, request.dtype, request.layout)));
-    const PackedMatrix shape{nullptr, request.dtype, request.layout, n, nrhs};
-    CROUT_ASSIGN_OR_RETURN(const SolvePlan plan, PlanSolve(options, factor.summary, shape));
-    std::vector<std::byte> out(plan.delivered.bytes());
-    ComplexSolution solution;
-    CROUT_ASSIGN_OR_RETURN(solution.summary,
-                           crout::Solve(runner_->context(), plan, factor, std::move(upload),
-                                        out.data(), JobRunner::NeverStop(), runner_->timings()));
-    solution.x = Unpacked<Complex>(out.data(), plan.delivered);
-    solution.dtype = plan.delivered.dtype;
-    return solution;
+    return runner_->SolveComplex(factor, b, nrhs, request);
   }
 
   std::optional<JobRunner> runner_;

@@ -164,7 +164,7 @@ TEST_P(ComplexMethodsTest, AWarmStartEndsInTheSameBits) {
   ASSERT_OK_AND_ASSIGN(MethodFactor start,
                        runner_.Factor("icmpp", Rounded(before, dtype_), n, dtype_, parameters));
   ASSERT_OK_AND_ASSIGN(const MethodFactor cold, runner_.Factor("icmpp", a, n, dtype_, parameters));
-  parameters.start = start.view();
+  ASSERT_OK_AND_ASSIGN(parameters.start, runner_.Keep(start));
   ASSERT_OK_AND_ASSIGN(const MethodFactor warm, runner_.Factor("icmpp", a, n, dtype_, parameters));
   EXPECT_TRUE(warm.iterations.warm);
   EXPECT_EQ(warm.packed, cold.packed);
@@ -180,7 +180,7 @@ TEST_P(ComplexMethodsTest, AStartWithUnitLIsRescaledAndAToleranceSavesSweeps) {
   LuParameters parameters;
   parameters.section_size = 40;
   ASSERT_OK_AND_ASSIGN(const MethodFactor cold, runner_.Factor("icmpp", a, n, dtype_, parameters));
-  parameters.start = start.view();
+  ASSERT_OK_AND_ASSIGN(parameters.start, runner_.Keep(start));
   ASSERT_OK_AND_ASSIGN(const MethodFactor exact, runner_.Factor("icmpp", a, n, dtype_, parameters));
   EXPECT_EQ(exact.ipiv, start.ipiv);  // getrf's order serves
   EXPECT_LT(Ratio(a, exact), kThreshold);

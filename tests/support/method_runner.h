@@ -1,9 +1,10 @@
-// Runs methods of the host by themselves, with no job around them, in any of the four types.
+// Runs methods of a device by themselves, with no job around them, in any of the four types.
 #ifndef CROUT_TESTS_SUPPORT_METHOD_RUNNER_H_
 #define CROUT_TESTS_SUPPORT_METHOD_RUNNER_H_
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -23,9 +24,6 @@ struct MethodFactor {
   ComplexMatrix lu;
   std::vector<int64_t> ipiv;
   IterationReport iterations;  // of an iterative method
-
-  // Valid while this lives where it is.
-  FactorView view();
 };
 
 // What DirectSolver::Solve left.
@@ -35,20 +33,23 @@ struct DirectSolution {
   std::vector<int64_t> ipiv;  // gauss_jordan's, which it keeps in its workspace
 };
 
-// On one context of a device whose memory is the host's. Used by one thread at a time. Elements of
-// matrices in a real type are real.
+// On one context of a device. Used by one thread at a time. Elements of matrices in a real type are
+// real.
 class MethodRunner {
  public:
   explicit MethodRunner(Device& device);
 
   ExecutionContext& context() { return *context_; }
 
+  // The factor in the device's memory, where it stays as long as this lives.
+  absl::StatusOr<FactorView> Keep(const MethodFactor& factor);
+
   // Of Factor or Finish what is not OK.
   absl::StatusOr<MethodFactor> Factor(
       std::string_view algorithm, const ComplexMatrix& a, int64_t n, DType dtype,
       const LuParameters& parameters = {}, StopRequested stop = [] { return false; });
 
-  absl::StatusOr<ComplexMatrix> Solve(std::string_view solver, MethodFactor& factor, Op op,
+  absl::StatusOr<ComplexMatrix> Solve(std::string_view solver, const MethodFactor& factor, Op op,
                                       const ComplexMatrix& b, int64_t nrhs, double tolerance = 0);
 
   // gauss_jordan.
@@ -57,8 +58,13 @@ class MethodRunner {
       StopRequested stop = [] { return false; });
 
  private:
+  // A copy of `bytes`, and the bytes of one.
+  absl::StatusOr<Buffer> Send(std::span<const std::byte> bytes);
+  absl::Status Receive(const void* from, std::span<std::byte> bytes);
+
   Device& device_;
   std::unique_ptr<ExecutionContext> context_;
+  std::vector<Buffer> kept_;
 };
 
 }  // namespace crout::testing

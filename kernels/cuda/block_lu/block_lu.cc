@@ -4,6 +4,7 @@
 #include "kernels/cuda/blocked/lu_tile.h"
 #include "kernels/cuda/blocked/recursive_lu.h"
 #include "kernels/cuda/blocked/solve_tile.h"
+#include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/device/cuda_context.h"
 #include "kernels/cuda/device/cuda_status.h"
 #include "kernels/cuda/device/own_costs.h"
@@ -16,7 +17,7 @@ template <class T>
 class BlockLuSteps final : public RecursiveLu<T> {
  public:
   BlockLuSteps(Context& context, const MatrixView<T>& a, LuControl<T>* control, StopRequested stop)
-      : RecursiveLu<T>(context, a, control, kMaxTile, stop) {}
+      : RecursiveLu<T>(context, a, control, kMaxSolveTile<T>, stop) {}
 
  private:
   absl::Status FactorPanel(int64_t begin, int64_t end) override {
@@ -60,7 +61,7 @@ class CudaBlockLu final : public LuAlgorithm {
   const MethodTraits& traits() const override { return traits_; }
 
   absl::StatusOr<size_t> WorkspaceBytes(DType, int64_t, const LuParameters&) const override {
-    return sizeof(LuControl<double>);
+    return sizeof(LuControl<Complex<double>>);
   }
 
   double PredictSeconds(DType dtype, int64_t n) const override {
@@ -71,7 +72,7 @@ class CudaBlockLu final : public LuAlgorithm {
                       std::span<std::byte> workspace, const LuParameters&,
                       StopRequested stop) const override {
     CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
-    return core_.Observe(DispatchReal(a.dtype, [&](auto tag) {
+    return core_.Observe(DispatchDevice(a.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
       return Enqueue(Context::From(context), a.As<T>(), ipiv, workspace, stop);
     }));
@@ -81,6 +82,7 @@ class CudaBlockLu final : public LuAlgorithm {
   DeviceCore& core_;
   const MethodTraits traits_{.name = "block_lu",
                              .description = "blocked LU without pivoting, tiles in shared memory",
+                             .types = kAllTypes,
                              .unit_diagonal = UnitDiagonal::kL,
                              .pivoting = PivotRule::kNone,
                              .stoppable = true,

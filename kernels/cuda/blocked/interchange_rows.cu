@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/blocked/interchange_plan.cuh"
 #include "kernels/cuda/blocked/interchanges.cuh"
+#include "kernels/cuda/device/complex.h"
 
 namespace crout::cuda {
 namespace {
@@ -133,5 +134,19 @@ template cudaError_t LaunchInterchangeRows(const MatrixView<float>&, const int64
 template cudaError_t LaunchInterchangeRows(const MatrixView<double>&, const int64_t*, int64_t,
                                            int64_t, InterchangePlan*, const LuControl<double>*,
                                            cudaStream_t);
+template cudaError_t LaunchInterchangeRows(const MatrixView<Complex<float>>&,
+                                           const InterchangePlan*, int64_t,
+                                           const LuControl<Complex<float>>*, cudaStream_t,
+                                           unsigned);
+template cudaError_t LaunchInterchangeRows(const MatrixView<Complex<double>>&,
+                                           const InterchangePlan*, int64_t,
+                                           const LuControl<Complex<double>>*, cudaStream_t,
+                                           unsigned);
+template cudaError_t LaunchInterchangeRows(const MatrixView<Complex<float>>&, const int64_t*,
+                                           int64_t, int64_t, InterchangePlan*,
+                                           const LuControl<Complex<float>>*, cudaStream_t);
+template cudaError_t LaunchInterchangeRows(const MatrixView<Complex<double>>&, const int64_t*,
+                                           int64_t, int64_t, InterchangePlan*,
+                                           const LuControl<Complex<double>>*, cudaStream_t);
 
 }  // namespace crout::cuda

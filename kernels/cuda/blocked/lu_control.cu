@@ -1,5 +1,7 @@
 #include "kernels/cuda/blocked/lu_control.h"
 
+#include "kernels/cuda/device/complex.h"
+
 namespace crout::cuda {
 namespace {
 
@@ -18,5 +20,7 @@ cudaError_t LaunchStartLu(LuControl<T>* control, cudaStream_t stream) {
 
 template cudaError_t LaunchStartLu(LuControl<float>*, cudaStream_t);
 template cudaError_t LaunchStartLu(LuControl<double>*, cudaStream_t);
+template cudaError_t LaunchStartLu(LuControl<Complex<float>>*, cudaStream_t);
+template cudaError_t LaunchStartLu(LuControl<Complex<double>>*, cudaStream_t);
 
 }  // namespace crout::cuda

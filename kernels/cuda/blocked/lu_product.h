@@ -4,11 +4,10 @@
 
 #include <cublas_v2.h>
 
-#include <type_traits>
-
 #include "absl/status/status.h"
 #include "kernels/cuda/blocked/lu_control.h"
 #include "kernels/cuda/device/cuda_status.h"
+#include "kernels/cuda/ops/blas.h"
 #include "kernels/matrix.h"
 
 namespace crout::cuda {
@@ -34,16 +33,9 @@ absl::Status SubtractLuProduct(cublasHandle_t handle, const LuControl<T>& contro
                                const MatrixView<T>& a, const MatrixView<T>& b,
                                const MatrixView<T>& c) {
   if (c.rows == 0 || c.cols == 0 || a.cols == 0) return absl::OkStatus();
-  constexpr auto kNo = CUBLAS_OP_N;
-  if constexpr (std::is_same_v<T, float>) {
-    return CublasStatus(cublasSgemm_64(handle, kNo, kNo, c.rows, c.cols, a.cols, &control.minus_one,
-                                       a.data, a.ld, b.data, b.ld, &control.one, c.data, c.ld),
-                        "cublasSgemm");
-  } else {
-    return CublasStatus(cublasDgemm_64(handle, kNo, kNo, c.rows, c.cols, a.cols, &control.minus_one,
-                                       a.data, a.ld, b.data, b.ld, &control.one, c.data, c.ld),
-                        "cublasDgemm");
-  }
+  return CublasStatus(Gemm<T>(handle, Op::kNone, &control.minus_one, {a.data, a.rows, a.cols, a.ld},
+                              {b.data, b.rows, b.cols, b.ld}, &control.one, c),
+                      "cublasXgemm");
 }
 
 }  // namespace crout::cuda

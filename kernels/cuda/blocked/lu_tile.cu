@@ -2,6 +2,7 @@
 
 #include "kernels/cuda/blocked/lu_tile.h"
 #include "kernels/cuda/blocked/solve_tile.h"
+#include "kernels/cuda/device/scalar.cuh"
 
 namespace crout::cuda {
 namespace {
@@ -46,13 +47,16 @@ __global__ void __launch_bounds__(kTile* kGroups)
       if (group == step) column[i] = values[part];
       __syncthreads();
       const T pivot = row[k];
-      if (refused == 0 && !(fabs(pivot) >= std::numeric_limits<T>::min())) refused = k + 1;
+      if (refused == 0 && !(Abs1(pivot) >= std::numeric_limits<RealPart<T>>::min()))
+        refused = k + 1;
       if (i <= k) continue;
       const T l = column[i] / pivot;
       if (group == step) values[part] = l;
 #pragma unroll
       for (int c = part; c < kColumns; ++c) {
-        if (c > part || group > step) values[c] -= l * row[c * kGroups + group];
+        if (c > part || group > step) {
+          values[c] = MinusProduct(values[c], l, row[c * kGroups + group]);
+        }
       }
     }
   }
@@ -93,5 +97,10 @@ template cudaError_t LaunchLuTile(const MatrixView<float>&, int64_t, const HostL
                                   LuControl<float>*, cudaStream_t);
 template cudaError_t LaunchLuTile(const MatrixView<double>&, int64_t, const HostLine&,
                                   LuControl<double>*, cudaStream_t);
+
+template cudaError_t LaunchLuTile(const MatrixView<Complex<float>>&, int64_t, const HostLine&,
+                                  LuControl<Complex<float>>*, cudaStream_t);
+template cudaError_t LaunchLuTile(const MatrixView<Complex<double>>&, int64_t, const HostLine&,
+                                  LuControl<Complex<double>>*, cudaStream_t);
 
 }  // namespace crout::cuda

@@ -1,6 +1,7 @@
 #include "kernels/cuda/blocked/recursive_lu.h"
 
 #include "kernels/cuda/blocked/solve_tile.h"
+#include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/device/cuda_status.h"
 #include "kernels/stop_requested.h"
 
@@ -57,8 +58,8 @@ absl::Status RecursiveLu<T>::Interchange(int64_t, int64_t, const MatrixView<T>&)
 template <class T>
 absl::Status RecursiveLu<T>::SolveLower(int64_t begin, int64_t end, const MatrixView<T>& b) {
   if (begin == end || b.cols == 0) return absl::OkStatus();
-  if (end - begin <= kMaxTile) return SolveLowerTile(begin, end, b);
-  const int64_t middle = Middle(begin, end, kMaxTile);
+  if (end - begin <= kMaxSolveTile<T>) return SolveLowerTile(begin, end, b);
+  const int64_t middle = Middle(begin, end, kMaxSolveTile<T>);
   CROUT_RETURN_IF_ERROR(SolveLower(begin, middle, b));
   CROUT_RETURN_IF_ERROR(Subtract(middle, end, begin, middle, b, b));
   return SolveLower(middle, end, b);
@@ -73,5 +74,7 @@ absl::Status RecursiveLu<T>::Subtract(int64_t begin, int64_t end, int64_t from, 
 
 template class RecursiveLu<float>;
 template class RecursiveLu<double>;
+template class RecursiveLu<Complex<float>>;
+template class RecursiveLu<Complex<double>>;
 
 }  // namespace crout::cuda

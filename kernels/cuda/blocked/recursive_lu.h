@@ -49,7 +49,7 @@ class RecursiveLu {
  protected:
   // Columns [begin, end), at most `width`, as Factor.
   virtual absl::Status FactorPanel(int64_t begin, int64_t end) = 0;
-  // SolveLower for at most kMaxTile rows.
+  // SolveLower for at most kMaxSolveTile rows.
   virtual absl::Status SolveLowerTile(int64_t begin, int64_t end, const MatrixView<T>& b) = 0;
 
   Context& context() { return context_; }

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/ops/reduction.cuh"
 
 namespace crout::cuda {
@@ -47,8 +48,9 @@ __device__ bool Load(const Strided<const T>& from, int order, bool unit, Triangl
     const T diagonal = unit || k >= order ? T{1} : from(k, k);
     t.diagonal[k] = diagonal;
     t.reciprocals[k] = T{1} / diagonal;
-    const T size = fabs(t.reciprocals[k]);
-    normal = size >= std::numeric_limits<T>::min() && size <= std::numeric_limits<T>::max();
+    const RealPart<T> size = Abs1(t.reciprocals[k]);
+    normal = size >= std::numeric_limits<RealPart<T>>::min() &&
+             size <= std::numeric_limits<RealPart<T>>::max();
   }
 #pragma unroll
   for (int e = 0; e < kEach; ++e) {
@@ -74,15 +76,15 @@ __device__ void Substitute(const Triangle<T, kTile>& t, T (&x)[kSystems][kTile /
       for (int p = part; p < kParts; ++p) l[p] = t.columns[k][p * kWarp + lane];
 #pragma unroll
       for (int s = 0; s < kSystems; ++s) {
-        T value = __shfl_sync(kAllLanes, x[s][part], step);
+        T value = Shuffle(x[s][part], step);
         if (!kDivide) {
           value *= t.reciprocals[k];
         } else {
-          value = t.diagonal[k] == 0 ? T{0} : value / t.diagonal[k];
+          value = t.diagonal[k] == T{0} ? T{0} : value / t.diagonal[k];
         }
         if (lane == step) x[s][part] = value;
 #pragma unroll
-        for (int p = part; p < kParts; ++p) x[s][p] -= l[p] * value;
+        for (int p = part; p < kParts; ++p) x[s][p] = MinusProduct(x[s][p], l[p], value);
       }
     }
   }
@@ -145,7 +147,8 @@ cudaError_t LaunchSolveTile(TileSolve solve, const MatrixView<T>& tile, const Ma
   const bool unit = solve == TileSolve::kUnitLower || solve == TileSolve::kUnitUpper;
   constexpr int64_t kPerBlock = kWarps * kSystems;
   const auto blocks = static_cast<unsigned>((systems + kPerBlock - 1) / kPerBlock);
-  const auto kernel = tile.rows <= 32 ? SolveTileKernel<T, 32> : SolveTileKernel<T, 64>;
+  const auto kernel = tile.rows <= 32 ? SolveTileKernel<T, 32>
+                                      : SolveTileKernel<T, static_cast<int>(kMaxSolveTile<T>)>;
   kernel<<<blocks, kWarps * kWarp, 0, stream>>>(triangle, unit, static_cast<int>(tile.rows),
                                                 unknowns, systems, control);
   return cudaGetLastError();
@@ -156,5 +159,11 @@ template cudaError_t LaunchSolveTile(TileSolve, const MatrixView<float>&, const 
 template cudaError_t LaunchSolveTile(TileSolve, const MatrixView<double>&,
                                      const MatrixView<double>&, const LuControl<double>*,
                                      cudaStream_t);
+template cudaError_t LaunchSolveTile(TileSolve, const MatrixView<Complex<float>>&,
+                                     const MatrixView<Complex<float>>&,
+                                     const LuControl<Complex<float>>*, cudaStream_t);
+template cudaError_t LaunchSolveTile(TileSolve, const MatrixView<Complex<double>>&,
+                                     const MatrixView<Complex<double>>&,
+                                     const LuControl<Complex<double>>*, cudaStream_t);
 
 }  // namespace crout::cuda

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/cuda/blocked/solve_tile.h"
+#include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/device/cuda_status.h"
 
 namespace crout::cuda {
@@ -77,8 +78,8 @@ absl::Status BlockedCrout<T>::SolveLowerTile(int64_t begin, int64_t end, const M
 template <class T>
 absl::Status BlockedCrout<T>::SolveUpper(int64_t begin, int64_t end, const MatrixView<T>& b) {
   if (begin == end || b.cols == 0) return absl::OkStatus();
-  if (end - begin > kMaxTile) {
-    const int64_t middle = this->Middle(begin, end, kMaxTile);
+  if (end - begin > kMaxSolveTile<T>) {
+    const int64_t middle = this->Middle(begin, end, kMaxSolveTile<T>);
     CROUT_RETURN_IF_ERROR(SolveUpper(middle, end, b));
     CROUT_RETURN_IF_ERROR(this->Subtract(begin, middle, middle, end, b, b));
     return SolveUpper(begin, middle, b);
@@ -91,5 +92,7 @@ absl::Status BlockedCrout<T>::SolveUpper(int64_t begin, int64_t end, const Matri
 
 template class BlockedCrout<float>;
 template class BlockedCrout<double>;
+template class BlockedCrout<Complex<float>>;
+template class BlockedCrout<Complex<double>>;
 
 }  // namespace crout::cuda

@@ -1,6 +1,7 @@
 #include "kernels/cuda/crout/pcm.h"
 
 #include "kernels/cuda/crout/blocked_crout.h"
+#include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/device/cuda_context.h"
 #include "kernels/cuda/device/cuda_status.h"
 #include "kernels/cuda/device/own_costs.h"
@@ -20,21 +21,21 @@ class CudaPcm final : public LuAlgorithm {
                                         const LuParameters& parameters) const override {
     CROUT_RETURN_IF_ERROR(CheckPanelHeight(traits_.name, n, kernels_.MaxRows(dtype)));
     const int width = Width(dtype, n, parameters);
-    return DispatchReal(dtype, [&](auto tag) {
+    return DispatchDevice(dtype, [&](auto tag) {
       return BlockedCrout<typename decltype(tag)::type>::WorkspaceBytes(n, width);
     });
   }
 
   double PredictSeconds(DType dtype, int64_t n) const override {
     if (n > kernels_.MaxRows(dtype)) return kTooLarge;
-    return core_.Calibrated("pcmpp", dtype, n, PredictPcmSeconds(n));
+    return core_.Calibrated("pcmpp", dtype, n, PredictPcmSeconds(dtype, n));
   }
 
   absl::Status Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
                       std::span<std::byte> workspace, const LuParameters& parameters,
                       StopRequested stop) const override {
     CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
-    return core_.Observe(DispatchReal(a.dtype, [&](auto tag) {
+    return core_.Observe(DispatchDevice(a.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
       return Enqueue(Context::From(context), a.As<T>(), ipiv, workspace, parameters, stop);
     }));
@@ -80,6 +81,7 @@ absl::StatusOr<std::unique_ptr<LuAlgorithm>> MakePcm(DeviceCore& core) {
   return Make(core,
               {.name = "pcm",
                .description = "parallel Crout's method without pivoting (Cejka 2023), blocked",
+               .types = kAllTypes,
                .unit_diagonal = UnitDiagonal::kU,
                .pivoting = PivotRule::kNone,
                .takes_block_size = true,
@@ -90,6 +92,7 @@ absl::StatusOr<std::unique_ptr<LuAlgorithm>> MakePcmpp(DeviceCore& core) {
   return Make(core,
               {.name = "pcmpp",
                .description = "parallel Crout's method with partial pivoting (Cejka 2023), blocked",
+               .types = kAllTypes,
                .unit_diagonal = UnitDiagonal::kU,
                .pivoting = PivotRule::kPartial,
                .takes_pivoting = true,

@@ -1,8 +1,10 @@
 #include "kernels/cuda/crout/pcm_panel.cuh"
 
+#include <algorithm>
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/device/cuda_status.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/strings.h"
@@ -13,36 +15,43 @@ namespace {
 constexpr int kGridThreads = 256;
 
 template <class T, int kWidth>
-__global__ void __launch_bounds__(kGridThreads, 2) CroutPanelGridKernel(const PcmPanel<T> panel) {
+__global__ void __launch_bounds__(kGridThreads, 2) PcmPanelGridKernel(const PcmPanel<T> panel) {
   using Slot = PanelSlot<T, kWidth>;
   FactorPanel<T, kWidth, kGridThreads>(GridTeam<Slot>(reinterpret_cast<Slot*>(panel.scratch)),
                                        panel);
 }
 
 template <class T, int kWidth, int kThreads>
-__global__ void __launch_bounds__(kThreads, 1) CroutPanelClusterKernel(const PcmPanel<T> panel) {
+__global__ void __launch_bounds__(kThreads, 1) PcmPanelClusterKernel(const PcmPanel<T> panel) {
   using Slot = PanelSlot<T, kWidth>;
   __shared__ Slot slots[2];
   FactorPanel<T, kWidth, kThreads>(ClusterTeam<Slot>(slots), panel);
 }
 
-// Calls f(integral constant) for the width.
-template <class F>
+constexpr int kWidths[] = {8, 16, 32};
+
+// Of the panels of a type: a row of them is in registers.
+constexpr int Widest(DType dtype) {
+  return SizeOf(dtype) > sizeof(double) ? 16 : PcmPanelKernels::kMaxWidth;
+}
+
+// Calls f(integral constant) for the width, at most Widest().
+template <class T, class F>
 decltype(auto) DispatchWidth(int width, F&& f) {
   if (width == 8) return f(std::integral_constant<int, 8>{});
   if (width == 16) return f(std::integral_constant<int, 16>{});
-  return f(std::integral_constant<int, 32>{});
+  return f(std::integral_constant<int, Widest(kDTypeOf<T>)>{});
 }
 
 int WidthIndex(int width) { return width == 8 ? 0 : width == 16 ? 1 : 2; }
-int TypeIndex(DType dtype) { return dtype == DType::kFloat32 ? 0 : 1; }
+int TypeIndex(DType dtype) { return static_cast<int>(dtype); }
 
 // Of a block, the first that holds the rows with its cluster.
 constexpr int kClusterThreads[] = {256, 512};
 
 template <class T, int kWidth, int kThreads>
 int64_t LargestClustersRows(const DeviceLimits& limits) {
-  const auto* kernel = reinterpret_cast<const void*>(CroutPanelClusterKernel<T, kWidth, kThreads>);
+  const auto* kernel = reinterpret_cast<const void*>(PcmPanelClusterKernel<T, kWidth, kThreads>);
   return int64_t{kThreads} * limits.LargestCluster(kernel, kThreads, kMaxClusterBlocks);
 }
 
@@ -59,7 +68,7 @@ cudaError_t LaunchCluster(const PcmPanel<T>& panel, cudaStream_t stream) {
   config.stream = stream;
   config.attrs = &cluster;
   config.numAttrs = 1;
-  return cudaLaunchKernelEx(&config, CroutPanelClusterKernel<T, kWidth, kThreads>, panel);
+  return cudaLaunchKernelEx(&config, PcmPanelClusterKernel<T, kWidth, kThreads>, panel);
 }
 
 template <class T, int kWidth>
@@ -67,7 +76,7 @@ cudaError_t LaunchGrid(const PcmPanel<T>& panel, cudaStream_t stream) {
   const auto blocks = static_cast<unsigned>((panel.a.rows + kGridThreads - 1) / kGridThreads);
   PcmPanel<T> argument = panel;
   void* arguments[] = {&argument};
-  return cudaLaunchCooperativeKernel(CroutPanelGridKernel<T, kWidth>, dim3(blocks),
+  return cudaLaunchCooperativeKernel(PcmPanelGridKernel<T, kWidth>, dim3(blocks),
                                      dim3(kGridThreads), arguments, 0, stream);
 }
 
@@ -75,16 +84,17 @@ cudaError_t LaunchGrid(const PcmPanel<T>& panel, cudaStream_t stream) {
 
 absl::StatusOr<PcmPanelKernels> PcmPanelKernels::Create(const DeviceLimits& limits) {
   PcmPanelKernels kernels;
-  for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
-    for (const int width : {8, 16, 32}) {
+  for (const DType dtype : kDTypes) {
+    for (const int width : kWidths) {
+      if (width > Widest(dtype)) continue;
       int64_t& rows = kernels.grid_rows_[TypeIndex(dtype)][WidthIndex(width)];
       auto& of_clusters = kernels.cluster_rows_[TypeIndex(dtype)][WidthIndex(width)];
-      CROUT_RETURN_IF_ERROR(DispatchReal(dtype, [&](auto tag) {
+      CROUT_RETURN_IF_ERROR(DispatchDevice(dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
-        return DispatchWidth(width, [&](auto w) -> absl::Status {
+        return DispatchWidth<T>(width, [&](auto w) -> absl::Status {
           int blocks = 0;
           CROUT_RETURN_IF_CUDA_ERROR(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-              &blocks, CroutPanelGridKernel<T, w()>, kGridThreads, 0));
+              &blocks, PcmPanelGridKernel<T, w()>, kGridThreads, 0));
           rows = static_cast<int64_t>(blocks) * limits.multiprocessors * kGridThreads;
           of_clusters[0] = LargestClustersRows<T, w(), kClusterThreads[0]>(limits);
           of_clusters[1] = LargestClustersRows<T, w(), kClusterThreads[1]>(limits);
@@ -101,15 +111,15 @@ int64_t PcmPanelKernels::MaxRows(DType dtype) const {
 }
 
 int PcmPanelKernels::WidthFor(DType dtype, int64_t n, int wanted) const {
-  int width = wanted;
+  int width = std::min(wanted, Widest(dtype));
   while (width > 8 && n > grid_rows_[TypeIndex(dtype)][WidthIndex(width)]) width /= 2;
   return width;
 }
 
 size_t PcmPanelKernels::ScratchBytes(DType dtype, int64_t n, int width) {
-  const size_t slot = DispatchReal(dtype, [&](auto tag) {
-    return DispatchWidth(
-        width, [&](auto w) { return sizeof(PanelSlot<typename decltype(tag)::type, w()>); });
+  const size_t slot = DispatchDevice(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return DispatchWidth<T>(width, [&](auto w) { return sizeof(PanelSlot<T, w()>); });
   });
   return 2 * static_cast<size_t>((n + kGridThreads - 1) / kGridThreads) * slot;
 }
@@ -125,7 +135,7 @@ template <class T>
 cudaError_t PcmPanelKernels::Launch(const PcmPanel<T>& panel, int width,
                                     cudaStream_t stream) const {
   const int64_t rows = panel.a.rows;
-  return DispatchWidth(width, [&](auto w) {
+  return DispatchWidth<T>(width, [&](auto w) {
     const auto& of_clusters = cluster_rows_[TypeIndex(kDTypeOf<T>)][WidthIndex(w())];
     if (rows <= of_clusters[0]) return LaunchCluster<T, w(), kClusterThreads[0]>(panel, stream);
     if (rows <= of_clusters[1]) return LaunchCluster<T, w(), kClusterThreads[1]>(panel, stream);
@@ -135,5 +145,9 @@ cudaError_t PcmPanelKernels::Launch(const PcmPanel<T>& panel, int width,
 
 template cudaError_t PcmPanelKernels::Launch(const PcmPanel<float>&, int, cudaStream_t) const;
 template cudaError_t PcmPanelKernels::Launch(const PcmPanel<double>&, int, cudaStream_t) const;
+template cudaError_t PcmPanelKernels::Launch(const PcmPanel<Complex<float>>&, int,
+                                             cudaStream_t) const;
+template cudaError_t PcmPanelKernels::Launch(const PcmPanel<Complex<double>>&, int,
+                                             cudaStream_t) const;
 
 }  // namespace crout::cuda

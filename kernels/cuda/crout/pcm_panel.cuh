@@ -1,4 +1,4 @@
-// What the threads of a panel's blocks do. Included by crout_panel.cu alone.
+// What the threads of a panel's blocks do. Included by pcm_panel.cu alone.
 #ifndef CROUT_KERNELS_CUDA_CROUT_PCM_PANEL_CUH_
 #define CROUT_KERNELS_CUDA_CROUT_PCM_PANEL_CUH_
 
@@ -6,6 +6,7 @@
 
 #include "kernels/cuda/crout/pcm_panel.h"
 #include "kernels/cuda/crout/pcm_panel_team.cuh"
+#include "kernels/cuda/device/scalar.cuh"
 
 namespace crout::cuda {
 
@@ -17,6 +18,16 @@ struct Candidate {
   unsigned long long key;
   int position;
 };
+
+// Candidate::key of an element: the bits of |x|, Abs1 of a complex one.
+template <class T>
+__device__ unsigned long long KeyOf(T x) {
+  if constexpr (kIsComplex<T>) {
+    return AbsBits(double{Abs1(x)});
+  } else {
+    return AbsBits(double{x});
+  }
+}
 
 // The largest key's candidate; of equal ones the first row, as LAPACK's iamax chooses.
 __device__ inline Candidate WarpBest(Candidate mine) {
@@ -84,7 +95,7 @@ __device__ Pivot ChoosePivot(Team& team, int parity, int step, const PivotCriter
   const int best_block = __shfl_sync(kAllLanes, mine_block, __ffs(holder) - 1);
   if (pivoting.rule == PivotRule::kPartial) return {best_block, best.position, false};
   diagonal_block = __reduce_max_sync(kAllLanes, diagonal_block);
-  const double diagonal = fabs(double{team.Of(parity, diagonal_block).diagonal_row[0]});
+  const double diagonal = double{Abs1(team.Of(parity, diagonal_block).diagonal_row[0])};
   if (KeepsDiagonal(pivoting, diagonal, FromBits(best.key))) return {diagonal_block, step, true};
   return {best_block, best.position, false};
 }
@@ -136,14 +147,14 @@ __device__ void FinishPivotRow(Team& team, int parity, int step, const PcmPanel<
   const T* row = pivot.diagonal ? slot.diagonal_row : slot.best_row;
   const int lane = threadIdx.x;
   const T mine = lane < kCount ? row[lane] : T{0};
-  const T l = __shfl_sync(kAllLanes, mine, 0);
+  const T l = Shuffle(mine, 0);
   const bool open = lane < kWidth - step;  // the elements behind are finished
   const bool divides = panel.unit_diagonal == UnitDiagonal::kU && lane != 0;
   if (lane < kCount)
-    result->u[lane] = !open || (divides && l == 0) ? T{0} : divides ? mine / l : mine;
+    result->u[lane] = !open || (divides && l == T{0}) ? T{0} : divides ? mine / l : mine;
   if (lane != 0) return;
   result->position = pivot.position;
-  if (l == 0 && *first_zero == 0) *first_zero = step + 1;
+  if (l == T{0} && *first_zero == 0) *first_zero = step + 1;
   if (blockIdx.x == 0) panel.ipiv[panel.begin + step] = panel.begin + pivot.position + 1;
 }
 
@@ -152,7 +163,7 @@ __device__ void Eliminate(PanelRow<T, kWidth>& row, const StepResult<T, kWidth>&
                           UnitDiagonal unit) {
   T l = row.values[0];
   if (unit == UnitDiagonal::kL && row.position >= step && row.position != result.position) {
-    l = result.u[0] == 0 ? T{0} : l / result.u[0];
+    l = result.u[0] == T{0} ? T{0} : l / result.u[0];
   }
   if (row.position == result.position) {
 #pragma unroll
@@ -164,7 +175,9 @@ __device__ void Eliminate(PanelRow<T, kWidth>& row, const StepResult<T, kWidth>&
     const T factor = row.position >= step ? l : T{0};  // a finished row just turns
     if (row.position == step) row.position = result.position;
 #pragma unroll
-    for (int j = 1; j < kCount; ++j) row.values[j - 1] = row.values[j] - factor * result.u[j];
+    for (int j = 1; j < kCount; ++j) {
+      row.values[j - 1] = MinusProduct(row.values[j], factor, result.u[j]);
+    }
   }
   row.values[kCount - 1] = l;
 }
@@ -193,8 +206,8 @@ __device__ void RunSteps(Team& team, PanelRow<T, kWidth>& row, const PcmPanel<T>
       }
       const int parity = step % 2;
       const bool open = row.position >= step;
-      const Candidate best = BlockBest<kThreads>(
-          {open ? AbsBits(double{row.values[0]}) : 0, open ? row.position : kNowhere});
+      const Candidate best =
+          BlockBest<kThreads>({open ? KeyOf(row.values[0]) : 0, open ? row.position : kNowhere});
       Tell<kCount>(team.Own(parity), row, best, step);
       team.Meet(parity, static_cast<unsigned>(2 * panel.begin + step + 1));
       if (threadIdx.x < kWarp) {

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 
 #include "absl/status/statusor.h"
@@ -44,11 +45,11 @@ absl::Status CheckPanelHeight(std::string_view method, int64_t n, int64_t max_ro
 //
 // Every thread keeps one row of the panel in registers: a thread block a tile of 256 or 512 rows by
 // `width` columns. For column k the blocks agree on the pivot (arg-max of |l_ik| over the rows that
-// have none yet) and each subtracts l_ik u_kj from the rest of its rows, u_kj = a_kj / l_kk (with
-// the unit diagonal in L, l_ik = a_ik / u_kk). They meet once a column: a block tells its candidate
-// together with the candidate's row. Rows move to their places at the end. Up to 8192 rows the
-// blocks are one cluster, where the GPU has one so large, and meet in shared memory; else they are
-// a cooperative grid.
+// have none yet, Abs1 of complex numbers) and each subtracts l_ik u_kj from the rest of its rows,
+// u_kj = a_kj / l_kk (with the unit diagonal in L, l_ik = a_ik / u_kk). They meet once a column: a
+// block tells its candidate together with the candidate's row. Rows move to their places at the
+// end. Up to 8192 rows the blocks are one cluster, where the GPU has one so large, and meet in
+// shared memory; else they are a cooperative grid.
 class PcmPanelKernels {
  public:
   static constexpr int kMaxWidth = 32;
@@ -59,7 +60,8 @@ class PcmPanelKernels {
   // The most rows of a matrix that panels of any width have place for.
   int64_t MaxRows(DType dtype) const;
 
-  // The widest panel, `wanted` (8, 16 or 32) or a narrower one, that this GPU holds n rows of.
+  // The widest panel, `wanted` (8, 16 or 32) or a narrower one, that this GPU holds n rows of: of
+  // complex128 at most 16.
   int WidthFor(DType dtype, int64_t n, int wanted) const;
 
   // Bytes that panels of a matrix of order n share.
@@ -76,8 +78,8 @@ class PcmPanelKernels {
   PcmPanelKernels() = default;
 
   // The most rows, by type and width.
-  int64_t grid_rows_[2][3] = {};
-  int64_t cluster_rows_[2][3][2] = {};  // and by threads of a block
+  int64_t grid_rows_[std::size(kDTypes)][3] = {};
+  int64_t cluster_rows_[std::size(kDTypes)][3][2] = {};  // and by threads of a block
 };
 
 }  // namespace crout::cuda

@@ -11,7 +11,7 @@ namespace crout::cuda {
 
 // A block's candidate for the pivot; read by one 16-byte load.
 struct alignas(16) PanelOffer {
-  unsigned long long best_key;  // bits of the candidate's |x|
+  unsigned long long best_key;  // bits of the candidate's |x| (Abs1)
   int best_position;            // its row, counted from the panel's first
   int diagonal_position;        // the row in the pivot's place, if it is in this block
 };

@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/blocked/interchange_plan.cuh"
 #include "kernels/cuda/device/dependent_launch.cuh"
+#include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/ops/tile_product.cuh"
 
 namespace crout::cuda {
@@ -38,13 +39,13 @@ __device__ void InvertTile(const T (&l)[kTile][kTile], TileInverse<T>* inverse) 
 #pragma unroll
   for (int k = kTile - 1; k > 0; --k) {
 #pragma unroll
-    for (int j = 0; j < k; ++j) y[j] -= y[k] * l[k][j];
+    for (int j = 0; j < k; ++j) y[j] = MinusProduct(y[j], y[k], l[k][j]);
   }
   bool large = false;
 #pragma unroll
   for (int j = 0; j < kTile; ++j) {
     inverse->elements[InverseIndex(lane, j)] = y[j];
-    large = large || !(fabs(y[j]) <= kMostOfInverse);
+    large = large || !(Abs1(y[j]) <= kMostOfInverse);
   }
   const bool any_large = __any_sync(kAllLanes, large);
   if (lane == 0) inverse->substitute = any_large ? 1 : 0;
@@ -80,7 +81,7 @@ __global__ void __launch_bounds__(kMaxRows)
 template <class T, bool kMoves>
 struct BlockRowShape {
   static constexpr int kRows = kMoves ? kMaxRows : static_cast<int>(kSolvedRows);
-  static constexpr int kColumns = kMoves ? 8 : sizeof(T) == 8 ? 16 : 32;
+  static constexpr int kColumns = kMoves ? 8 : 128 / static_cast<int>(sizeof(T));
   // Rows are apart so that lanes that read several of them meet different banks.
   static constexpr int kPitch = kColumns + (kColumns == 32 ? 8 : 4);
   using Row = T[kPitch];
@@ -102,50 +103,138 @@ __device__ __noinline__ void Substitute(const MatrixView<T>& tile, Row* rows) {
     T x = rows[lane][c];
     for (int k = 0; k < order; ++k) {
       const T l = lane > k && lane < order ? tile(lane, k) : T{0};
-      x -= l * __shfl_sync(kAllLanes, x, k);
+      x = MinusProduct(x, l, Shuffle(x, k));
     }
     rows[lane][c] = x;
   }
 }
 
-// A block of threads takes some columns of b, a warp a tile of 32 of their rows: minus the product
-// with each tile above as soon as that is solved, and then its own solve.
+// What a warp does: a tile of 32 rows of the block's columns of b.
 template <class T, bool kMoves>
-__global__ void __launch_bounds__(BlockRowShape<T, kMoves>::kRows)
-    BlockRowKernel(MatrixView<T> block, const InterchangePlan* moves, const TileInverse<T>* tiles,
-                   MatrixView<T> b, const LuControl<T>* control) {
+class BlockRowWarp {
+ public:
   using Shape = BlockRowShape<T, kMoves>;
-  constexpr int kColumns = Shape::kColumns;
-  constexpr int kSides = kColumns / 8;
-  extern __shared__ __align__(16) unsigned char memory[];
-  auto& shared = *reinterpret_cast<typename Shape::Memory*>(memory);
-  AwaitKernelBefore();
-  ReleaseKernelBehind();
-  if (BlockHalted(control)) return;
-  const auto order = static_cast<int>(block.cols);
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const int warp = static_cast<int>(threadIdx.x) / kWarp;
-  const int own = warp * kTile;
-  const int64_t first = static_cast<int64_t>(blockIdx.x) * kColumns;
-  const auto columns = static_cast<int>(min(static_cast<int64_t>(kColumns), b.cols - first));
-#pragma unroll 8
-  for (int e = lane; e < kTile * kTile; e += kWarp) {
-    shared.inverses[warp][e] = tiles[warp].elements[e];
-  }
-  if (lane == 0) init(&shared.solved[warp], kWarp);
+  using Memory = typename Shape::Memory;
 
-  // What this thread holds of the warp's rows of b.
+  __device__ BlockRowWarp(const MatrixView<T>& block, const MatrixView<T>& b, Memory& shared)
+      : block_(block),
+        b_(b),
+        shared_(shared),
+        order_(static_cast<int>(block.cols)),
+        lane_(static_cast<int>(threadIdx.x) % kWarp),
+        warp_(static_cast<int>(threadIdx.x) / kWarp),
+        own_(warp_ * kTile),
+        first_(static_cast<int64_t>(blockIdx.x) * kColumns),
+        columns_(static_cast<int>(min(static_cast<int64_t>(kColumns), b.cols - first_))) {}
+
+  // Brings the inverse of the warp's tile on its way.
+  __device__ void Start(const TileInverse<T>& tile) {
+#pragma unroll 8
+    for (int e = lane_; e < kTile * kTile; e += kWarp) {
+      shared_.inverses[warp_][e] = tile.elements[e];
+    }
+    if (lane_ == 0) init(&shared_.solved[warp_], kWarp);
+  }
+
+  // Loads the warp's rows of b, and interchanges as `moves` says. Meets the block's other warps.
+  __device__ void Load(const InterchangePlan* moves) {
+    FindRows(moves);
+    // Where there is nothing to load, something else is: branches would take longer.
+    ForEach(c_, [&](T& x, const Row& row, int column) {
+      x = b_(row.from, first_ + min(column, columns_ - 1));
+    });
+    if constexpr (kMoves) {
+      Tiles others;
+      ForEach(others, [&](T& x, const Row& row, int column) {
+        x = b_(row.other_from, first_ + min(column, columns_ - 1));
+      });
+      __syncthreads();
+      ForEach(others, [&](const T& x, const Row& row, int column) {
+        if (row.other >= 0 && column < columns_) b_(row.other, first_ + column) = x;
+      });
+    } else {
+      __syncthreads();  // the barriers are there
+    }
+    ForEach(c_, [&](T& x, const Row& row, int) {
+      if (row.index >= order_) x = 0;
+    });
+  }
+
+  // Minus the product with each tile above, as soon as that is solved.
+  __device__ void SubtractAbove() {
+    Left a;
+    for (int k = 0; k < own_; k += kTile) {
+      LoadLeft(a, [&](int h, int half, int s, int step) {
+        const int row = min(rows_[h][half].index, order_ - 1);
+        return block_(row, k + 8 * s + 4 * step + TileThread());
+      });
+      shared_.solved[k / kTile].wait_parity(false);
+      AddProduct(a, k);
+    }
+  }
+
+  // c := L^-1 c for the tile on the diagonal, which the warps below then wait for no more.
+  __device__ void Solve(bool substitute) {
+    Keep(false);
+    if (substitute) {
+      MatrixView<T> tile = block_;
+      tile.data += own_ + own_ * block_.ld;
+      tile.rows = order_ - own_;
+      Substitute<T, kColumns>(tile, &shared_.rows[own_]);
+      __syncwarp();
+      ForEach(c_, [&](T& x, const Row& row, int column) { x = shared_.rows[row.index][column]; });
+    } else {
+      ForEach(c_, [](T& x, const Row&, int) { x = 0; });
+      Left a;
+      LoadLeft(a, [&](int h, int half, int s, int step) {
+        return shared_.inverses[warp_][((h * kSteps + s) * 4 + half * 2 + step) * kWarp + lane_];
+      });
+      AddProduct(a, own_);
+    }
+    __syncwarp();
+    Keep(true);  // what the warps below subtract is added
+    (void)shared_.solved[warp_].arrive();
+  }
+
+  __device__ void Store() {
+    ForEach(c_, [&](const T& x, const Row& row, int column) {
+      if (row.index < order_ && column < columns_) b_(row.index, first_ + column) = x;
+    });
+  }
+
+ private:
+  static constexpr int kColumns = Shape::kColumns;
+  static constexpr int kSides = kColumns / 8;
+
+  // A row of b that this thread holds elements of.
   struct Row {
     int index;
     int from;
     int other;
     int other_from;
   };
-  Row rows[kHalves][2];
   using Tiles = TileOfC<T>[kSides][kHalves];
-  Tiles c;
+  using Left = TileOfA<T>[kSteps][kHalves];
+
+  __device__ void FindRows(const InterchangePlan* moves) {
+#pragma unroll
+    for (int h = 0; h < kHalves; ++h) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int i = own_ + 16 * h + 8 * half + TileGroup();
+        if constexpr (kMoves) {
+          rows_[h][half] = {i, i < order_ ? moves->row_from[i] : 0, moves->other[i],
+                            moves->other_from[i]};
+        } else {
+          rows_[h][half] = {i, min(i, order_ - 1), -1, 0};
+        }
+      }
+    }
+  }
+
   // Calls f(value, row, column) for each element.
-  const auto for_each = [&](Tiles& elements, auto f) {
+  template <class F>
+  __device__ void ForEach(Tiles& elements, F f) {
 #pragma unroll
     for (int n = 0; n < kSides; ++n) {
 #pragma unroll
@@ -154,49 +243,17 @@ __global__ void __launch_bounds__(BlockRowShape<T, kMoves>::kRows)
         for (int half = 0; half < 2; ++half) {
 #pragma unroll
           for (int side = 0; side < 2; ++side) {
-            f(elements[n][h].values[2 * half + side], rows[h][half],
+            f(elements[n][h].values[2 * half + side], rows_[h][half],
               8 * n + 2 * TileThread() + side);
           }
         }
       }
     }
-  };
-#pragma unroll
-  for (int h = 0; h < kHalves; ++h) {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int i = own + 16 * h + 8 * half + TileGroup();
-      if constexpr (kMoves) {
-        rows[h][half] = {i, i < order ? moves->row_from[i] : 0, moves->other[i],
-                         moves->other_from[i]};
-      } else {
-        rows[h][half] = {i, min(i, order - 1), -1, 0};
-      }
-    }
   }
-  // Where there is nothing to load, something else is: branches would take longer.
-  for_each(c, [&](T& x, const Row& row, int column) {
-    x = b(row.from, first + min(column, columns - 1));
-  });
-  if constexpr (kMoves) {
-    Tiles others;
-    for_each(others, [&](T& x, const Row& row, int column) {
-      x = b(row.other_from, first + min(column, columns - 1));
-    });
-    __syncthreads();
-    for_each(others, [&](const T& x, const Row& row, int column) {
-      if (row.other >= 0 && column < columns) b(row.other, first + column) = x;
-    });
-  } else {
-    __syncthreads();  // the barriers are there
-  }
-  for_each(c, [&](T& x, const Row& row, int) {
-    if (row.index >= order) x = 0;
-  });
 
   // Tiles of a left operand by element(h, half, s, step).
-  using Left = TileOfA<T>[kSteps][kHalves];
-  const auto load = [](Left& a, auto element) {
+  template <class F>
+  static __device__ void LoadLeft(Left& a, F element) {
 #pragma unroll
     for (int s = 0; s < kSteps; ++s) {
 #pragma unroll
@@ -210,9 +267,10 @@ __global__ void __launch_bounds__(BlockRowShape<T, kMoves>::kRows)
         }
       }
     }
-  };
+  }
+
   // c += a times the 32 rows from k on.
-  const auto add_product = [&](const Left& a, int k) {
+  __device__ void AddProduct(const Left& a, int k) {
 #pragma unroll
     for (int s = 0; s < kSteps; ++s) {
 #pragma unroll
@@ -220,50 +278,53 @@ __global__ void __launch_bounds__(BlockRowShape<T, kMoves>::kRows)
         TileOfB<T> x;
 #pragma unroll
         for (int step = 0; step < 2; ++step) {
-          x.values[step] = shared.rows[k + 8 * s + 4 * step + TileThread()][8 * n + TileGroup()];
+          x.values[step] = shared_.rows[k + 8 * s + 4 * step + TileThread()][8 * n + TileGroup()];
         }
 #pragma unroll
-        for (int h = 0; h < kHalves; ++h) AddTileProduct(a[s][h], x, c[n][h]);
+        for (int h = 0; h < kHalves; ++h) AddTileProduct(a[s][h], x, c_[n][h]);
       }
     }
-  };
-  Left a;
-  for (int k = 0; k < own; k += kTile) {
-    load(a, [&](int h, int half, int s, int step) {
-      const int row = min(rows[h][half].index, order - 1);
-      return block(row, k + 8 * s + 4 * step + TileThread());
-    });
-    shared.solved[k / kTile].wait_parity(false);
-    add_product(a, k);
   }
 
-  const auto keep = [&](T sign) {
-    for_each(c, [&](const T& x, const Row& row, int column) {
-      shared.rows[row.index][column] = sign * x;
+  // c or -c to shared memory.
+  __device__ void Keep(bool negative) {
+    ForEach(c_, [&](const T& x, const Row& row, int column) {
+      shared_.rows[row.index][column] = negative ? -x : x;
     });
     __syncwarp();
-  };
-  keep(1);
-  if (tiles[warp].substitute == 0) {
-    for_each(c, [](T& x, const Row&, int) { x = 0; });
-    load(a, [&](int h, int half, int s, int step) {
-      return shared.inverses[warp][((h * kSteps + s) * 4 + half * 2 + step) * kWarp + lane];
-    });
-    add_product(a, own);
-  } else {
-    MatrixView<T> tile = block;
-    tile.data += own + own * block.ld;
-    tile.rows = order - own;
-    Substitute<T, kColumns>(tile, &shared.rows[own]);
-    __syncwarp();
-    for_each(c, [&](T& x, const Row& row, int column) { x = shared.rows[row.index][column]; });
   }
-  __syncwarp();
-  keep(-1);  // what the warps below subtract is added
-  (void)shared.solved[warp].arrive();
-  for_each(c, [&](const T& x, const Row& row, int column) {
-    if (row.index < order && column < columns) b(row.index, first + column) = x;
-  });
+
+  const MatrixView<T>& block_;
+  const MatrixView<T>& b_;
+  Memory& shared_;
+  const int order_;
+  const int lane_;
+  const int warp_;
+  const int own_;  // the warp's first row
+  const int64_t first_;
+  const int columns_;
+  Row rows_[kHalves][2];
+  Tiles c_;
+};
+
+// A block of threads takes some columns of b, a warp a tile of 32 of their rows: minus the product
+// with each tile above as soon as that is solved, and then its own solve.
+template <class T, bool kMoves>
+__global__ void __launch_bounds__(BlockRowShape<T, kMoves>::kRows)
+    BlockRowKernel(MatrixView<T> block, const InterchangePlan* moves, const TileInverse<T>* tiles,
+                   MatrixView<T> b, const LuControl<T>* control) {
+  using Warp = BlockRowWarp<T, kMoves>;
+  extern __shared__ __align__(16) unsigned char memory[];
+  AwaitKernelBefore();
+  ReleaseKernelBehind();
+  if (BlockHalted(control)) return;
+  const TileInverse<T>& tile = tiles[threadIdx.x / kWarp];
+  Warp warp(block, b, *reinterpret_cast<typename Warp::Memory*>(memory));
+  warp.Start(tile);
+  warp.Load(moves);
+  warp.SubtractAbove();
+  warp.Solve(tile.substitute != 0);
+  warp.Store();
 }
 
 unsigned Blocks(int64_t count, int64_t each) {
@@ -322,27 +383,25 @@ cudaError_t LaunchSolveRows(const MatrixView<T>& block, const TileInverse<T>* ti
   return Launch<T, false>(block, nullptr, tiles, b, control, overlap, stream);
 }
 
-template cudaError_t LaunchPlanBlockRow(const MatrixView<float>&, const int64_t*, int64_t,
-                                        BlockRowPlan<float>*, const LuControl<float>*, bool,
-                                        cudaStream_t);
-template cudaError_t LaunchPlanBlockRow(const MatrixView<double>&, const int64_t*, int64_t,
-                                        BlockRowPlan<double>*, const LuControl<double>*, bool,
-                                        cudaStream_t);
-template size_t BlockRowBytes<float>();
-template size_t BlockRowBytes<double>();
-template size_t SolveRowsBytes<float>();
-template size_t SolveRowsBytes<double>();
-template cudaError_t LaunchBlockRow(const MatrixView<float>&, const BlockRowPlan<float>*,
-                                    const MatrixView<float>&, const LuControl<float>*, bool,
-                                    cudaStream_t);
-template cudaError_t LaunchBlockRow(const MatrixView<double>&, const BlockRowPlan<double>*,
-                                    const MatrixView<double>&, const LuControl<double>*, bool,
-                                    cudaStream_t);
-template cudaError_t LaunchSolveRows(const MatrixView<float>&, const TileInverse<float>*,
-                                     const MatrixView<float>&, const LuControl<float>*, bool,
-                                     cudaStream_t);
-template cudaError_t LaunchSolveRows(const MatrixView<double>&, const TileInverse<double>*,
-                                     const MatrixView<double>&, const LuControl<double>*, bool,
-                                     cudaStream_t);
+#define CROUT_SOLVE_ROWS(T)                                                              \
+  template cudaError_t LaunchPlanBlockRow(const MatrixView<T>&, const int64_t*, int64_t, \
+                                          BlockRowPlan<T>*, const LuControl<T>*, bool,   \
+                                          cudaStream_t);                                 \
+  template size_t SolveRowsBytes<T>();                                                   \
+  template cudaError_t LaunchSolveRows(const MatrixView<T>&, const TileInverse<T>*,      \
+                                       const MatrixView<T>&, const LuControl<T>*, bool,  \
+                                       cudaStream_t)
+#define CROUT_BLOCK_ROW(T)                                                             \
+  CROUT_SOLVE_ROWS(T);                                                                 \
+  template size_t BlockRowBytes<T>();                                                  \
+  template cudaError_t LaunchBlockRow(const MatrixView<T>&, const BlockRowPlan<T>*,    \
+                                      const MatrixView<T>&, const LuControl<T>*, bool, \
+                                      cudaStream_t)
+CROUT_BLOCK_ROW(float);
+CROUT_BLOCK_ROW(double);
+CROUT_BLOCK_ROW(Complex<float>);
+CROUT_SOLVE_ROWS(Complex<double>);
+#undef CROUT_BLOCK_ROW
+#undef CROUT_SOLVE_ROWS
 
 }  // namespace crout::cuda

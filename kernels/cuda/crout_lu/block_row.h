@@ -44,7 +44,7 @@ cudaError_t LaunchPlanBlockRow(const MatrixView<T>& block, const int64_t* ipiv, 
 // Enqueues the interchanges of the plan in `b`, later columns from the block's first row on, and
 // then b's first block.cols rows := L^-1 of them: by products with the tiles and their inverses,
 // and by substitution where an inverse is not to be used. Nothing once `control` has halted. For
-// GPUs that have BlockRowBytes() for it.
+// GPUs that have BlockRowBytes() for it, and elements of at most 8 bytes.
 template <class T>
 cudaError_t LaunchBlockRow(const MatrixView<T>& block, const BlockRowPlan<T>* plan,
                            const MatrixView<T>& b, const LuControl<T>* control, bool overlap,

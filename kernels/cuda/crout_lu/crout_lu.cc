@@ -11,6 +11,7 @@
 #include "kernels/cuda/crout_lu/deferred_interchanges.h"
 #include "kernels/cuda/crout_lu/panel_update.h"
 #include "kernels/cuda/crout_lu/tf32_product.h"
+#include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/device/cuda_status.h"
 #include "kernels/stop_requested.h"
 #include "kernels/util/status_macros.h"
@@ -28,8 +29,8 @@ constexpr int kPlans = kPlansOfPanels + 1;
 constexpr unsigned kMovingBlocks = LookAhead::kSparedMultiprocessors;
 
 size_t PlanBytes(DType dtype) {
-  return DispatchReal(dtype,
-                      [](auto tag) { return sizeof(BlockRowPlan<typename decltype(tag)::type>); });
+  return DispatchDevice(
+      dtype, [](auto tag) { return sizeof(BlockRowPlan<typename decltype(tag)::type>); });
 }
 
 // Offsets of what the workspace holds behind the control. cuBLAS wants its own at a multiple of 256
@@ -71,7 +72,8 @@ class CroutLu {
           const StopRequested& stop)
       : context_(context),
         kernels_(kernels),
-        by_products_(kernels.clusters() && BlockRowBytes<T>() <= kernels.limits().DynamicBytes(0)),
+        by_products_(kernels.clusters() && SolveRowsBytes<T>() <= kernels.limits().DynamicBytes(0)),
+        moves_by_products_(by_products_ && Moves(kernels.limits())),
         blocking_(blocking),
         a_(a),
         columns_(std::min(a.rows, a.cols)),
@@ -99,6 +101,22 @@ class CroutLu {
   struct Range {
     int64_t begin;
     int64_t end;
+  };
+
+  // There is no GPU with the shared memory for blocks of complex128.
+  static constexpr bool kHasMovingKernel = sizeof(T) <= sizeof(double);
+  static bool Moves(const DeviceLimits& limits) {
+    if constexpr (kHasMovingKernel) {
+      return BlockRowBytes<T>() <= limits.DynamicBytes(0);
+    } else {
+      return false;
+    }
+  }
+
+  // A plan whose first row is that; or, without one, the plans of the panel's blocks.
+  struct PlanFrom {
+    const BlockRowPlan<T>* plan = nullptr;
+    int64_t begin = 0;
   };
 
   MatrixView<T> Block(Range rows, Range columns) const {
@@ -253,7 +271,9 @@ class CroutLu {
     for (int64_t begin = factored.begin; begin < factored.end;) {
       const Range block = {begin, std::min(begin + kMaxBlock, factored.end)};
       CROUT_RETURN_IF_ERROR(Plan(lane, block, nullptr, PlanWithin()));
-      CROUT_RETURN_IF_ERROR(BlockRow(lane, block, PlanWithin(), columns));
+      CROUT_RETURN_IF_ERROR(moves_by_products_
+                                ? BlockRow(lane, block, PlanWithin(), columns)
+                                : SolveLower(lane, block, columns, {PlanWithin(), begin}));
       CROUT_RETURN_IF_ERROR(Subtract(lane, block, columns));
       begin = block.end;
     }
@@ -268,15 +288,17 @@ class CroutLu {
 
   // A block's interchanges and its rows of U.
   absl::Status BlockRow(const Lane& lane, Range block, const BlockRowPlan<T>* plan, Range columns) {
-    if (by_products_) {
-      CROUT_RETURN_IF_CUDA_ERROR(LaunchBlockRow(Block(block, block), plan,
-                                                Block({block.begin, a_.rows}, columns), control_,
-                                                true, lane.stream));
-      return absl::OkStatus();
+    if constexpr (kHasMovingKernel) {
+      if (moves_by_products_) {
+        CROUT_RETURN_IF_CUDA_ERROR(LaunchBlockRow(Block(block, block), plan,
+                                                  Block({block.begin, a_.rows}, columns), control_,
+                                                  true, lane.stream));
+        return absl::OkStatus();
+      }
     }
-    // Other GPUs have not the shared memory for it.
+    // Not all GPUs have the shared memory for it.
     CROUT_RETURN_IF_ERROR(Interchange(lane, block, plan, columns, kAnyBlocks));
-    return SolveLower(lane, block, columns);
+    return SolveLower(lane, block, columns, {plan, block.begin});
   }
 
   // The same of a whole panel.
@@ -304,25 +326,25 @@ class CroutLu {
 
   // The rows `block` of U, by products of a panel that has plans. By halves: the products between
   // them are where the operations are. Cut between the plans first.
-  absl::Status SolveLower(const Lane& lane, Range block, Range columns) {
+  absl::Status SolveLower(const Lane& lane, Range block, Range columns, PlanFrom plan = {}) {
     const int64_t order = block.end - block.begin;
-    const int64_t most = !by_products_             ? kMaxTile
+    const int64_t most = !by_products_             ? kMaxSolveTile<T>
                          : order > blocking_.block ? blocking_.block
                                                    : kSolvedRows;
-    if (order <= most) return SolvePiece(lane, block, columns);
+    if (order <= most) return SolvePiece(lane, block, columns, plan);
     const int64_t pieces = (order + most - 1) / most;
     const Range upper = {block.begin, block.begin + pieces / 2 * most};
     const Range lower = {upper.end, block.end};
-    CROUT_RETURN_IF_ERROR(SolveLower(lane, upper, columns));
+    CROUT_RETURN_IF_ERROR(SolveLower(lane, upper, columns, plan));
     CROUT_RETURN_IF_ERROR(Subtract(lane, lower, upper, columns));
-    return SolveLower(lane, lower, columns);
+    return SolveLower(lane, lower, columns, plan);
   }
-  absl::Status SolvePiece(const Lane& lane, Range piece, Range columns) {
+  absl::Status SolvePiece(const Lane& lane, Range piece, Range columns, PlanFrom plan) {
     const MatrixView<T> triangle = Block(piece, piece);
     const MatrixView<T> b = Block(piece, columns);
     if (by_products_) {
       CROUT_RETURN_IF_CUDA_ERROR(
-          LaunchSolveRows(triangle, TilesOf(piece.begin), b, control_, true, lane.stream));
+          LaunchSolveRows(triangle, TilesOf(piece.begin, plan), b, control_, true, lane.stream));
     } else {
       CROUT_RETURN_IF_CUDA_ERROR(
           LaunchSolveTile(TileSolve::kUnitLower, triangle, b, control_, lane.stream));
@@ -359,8 +381,10 @@ class CroutLu {
   BlockRowPlan<T>* PlanOf(int64_t column) const {
     return Plans() + column / blocking_.block % kPlansOfPanels;
   }
-  const TileInverse<T>* TilesOf(int64_t row) const {
-    return PlanOf(row)->tiles + row % blocking_.block / BlockRowPlan<T>::kTile;
+  const TileInverse<T>* TilesOf(int64_t row, PlanFrom from) const {
+    constexpr int64_t kTile = BlockRowPlan<T>::kTile;
+    if (from.plan != nullptr) return from.plan->tiles + (row - from.begin) / kTile;
+    return PlanOf(row)->tiles + row % blocking_.block / kTile;
   }
   BlockRowPlan<T>* PlanWithin() const { return Plans() + kPlansOfPanels; }
 
@@ -377,9 +401,10 @@ class CroutLu {
 
   Context& context_;
   const LuPanelKernels& kernels_;
-  // Rows of U are found by products with inverses of tiles: where the GPU has clusters, and the
-  // shared memory.
+  // Rows of U are found by products with inverses of tiles, where the GPU has clusters and the
+  // shared memory; and there with more of it by the kernel that interchanges their rows too.
   const bool by_products_;
+  const bool moves_by_products_;
   const LuBlocking blocking_;
   const MatrixView<T> a_;
   const int64_t columns_;
@@ -399,7 +424,7 @@ size_t CroutLuWorkspaceBytes(const LuPanelKernels& kernels, const LuBlocking& bl
 }
 
 const int* CroutLuInfo(DType dtype, std::span<const std::byte> workspace) {
-  return DispatchReal(dtype, [&](auto tag) {
+  return DispatchDevice(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     return &reinterpret_cast<const LuControl<T>*>(workspace.data())->info;
   });
@@ -429,5 +454,12 @@ template absl::Status EnqueueCroutLu(Context&, const LuPanelKernels&, const LuBl
 template absl::Status EnqueueCroutLu(Context&, const LuPanelKernels&, const LuBlocking&,
                                      const MatrixView<double>&, int64_t*, std::span<std::byte>,
                                      const StopRequested&);
+
+template absl::Status EnqueueCroutLu(Context&, const LuPanelKernels&, const LuBlocking&,
+                                     const MatrixView<Complex<float>>&, int64_t*,
+                                     std::span<std::byte>, const StopRequested&);
+template absl::Status EnqueueCroutLu(Context&, const LuPanelKernels&, const LuBlocking&,
+                                     const MatrixView<Complex<double>>&, int64_t*,
+                                     std::span<std::byte>, const StopRequested&);
 
 }  // namespace crout::cuda

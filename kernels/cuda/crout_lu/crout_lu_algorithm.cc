@@ -1,5 +1,6 @@
 // crout_lu as one of the device's algorithms.
 #include "kernels/cuda/crout_lu/crout_lu.h"
+#include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/device/cuda_status.h"
 #include "kernels/cuda/device/own_costs.h"
 #include "kernels/util/status_macros.h"
@@ -34,7 +35,7 @@ class CudaCroutLu final : public LuAlgorithm {
  private:
   absl::Status Enqueue(Context& context, const AnyMatrix& a, int64_t* ipiv,
                        std::span<std::byte> workspace, const StopRequested& stop) const {
-    CROUT_RETURN_IF_ERROR(DispatchReal(a.dtype, [&](auto tag) {
+    CROUT_RETURN_IF_ERROR(DispatchDevice(a.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
       return EnqueueCroutLu(context, kernels_, LuBlocking::For(a.dtype, a.rows), a.As<T>(), ipiv,
                             workspace, stop);
@@ -50,6 +51,7 @@ class CudaCroutLu final : public LuAlgorithm {
   const MethodTraits traits_{
       .name = "crout_lu",
       .description = "blocked LU with partial pivoting and look-ahead, panels in clusters",
+      .types = kAllTypes,
       .unit_diagonal = UnitDiagonal::kL,
       .pivoting = PivotRule::kPartial,
       .stoppable = true,

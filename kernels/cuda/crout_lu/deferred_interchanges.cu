@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/ops/permute_rows.h"
 
 namespace crout::cuda {
@@ -86,5 +87,12 @@ template cudaError_t LaunchDeferredInterchanges(const MatrixView<float>&, const 
 template cudaError_t LaunchDeferredInterchanges(const MatrixView<double>&, const int64_t*,
                                                 const PanelLayout&, std::byte*,
                                                 const LuControl<double>*, cudaStream_t);
+
+template cudaError_t LaunchDeferredInterchanges(const MatrixView<Complex<float>>&, const int64_t*,
+                                                const PanelLayout&, std::byte*,
+                                                const LuControl<Complex<float>>*, cudaStream_t);
+template cudaError_t LaunchDeferredInterchanges(const MatrixView<Complex<double>>&, const int64_t*,
+                                                const PanelLayout&, std::byte*,
+                                                const LuControl<Complex<double>>*, cudaStream_t);
 
 }  // namespace crout::cuda

@@ -11,13 +11,15 @@ LuBlocking LuBlocking::For(DType dtype, int64_t columns) {
     int64_t beyond;
     int64_t left;
   };
-  const bool doubles = dtype == DType::kFloat64;
-  const TwoBlocks two = doubles ? TwoBlocks{12288, 8192} : TwoBlocks{24576, 16384};
+  constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+  const TwoBlocks two = IsComplex(dtype)           ? TwoBlocks{kNever, kNever}
+                        : dtype == DType::kFloat64 ? TwoBlocks{12288, 8192}
+                                                   : TwoBlocks{24576, 16384};
   return {.block = 512,
-          .two_blocks_left = columns > two.beyond ? two.left : std::numeric_limits<int64_t>::max(),
+          .two_blocks_left = columns > two.beyond ? two.left : kNever,
           .right_looking = int64_t{1} << 20,
           .look_ahead = columns > 1024,
-          .tf32 = !doubles && columns > 4096,
+          .tf32 = dtype == DType::kFloat32 && columns > 4096,
           .overlap_left = std::max<int64_t>(12288, columns / 2)};
 }
 

@@ -12,14 +12,16 @@ absl::StatusOr<LuPanelKernels> LuPanelKernels::Create(const DeviceLimits& limits
   CROUT_ASSIGN_OR_RETURN(const PcmPanelKernels grid, PcmPanelKernels::Create(limits));
   LuPanelKernels kernels(limits, grid);
   if (!kernels.clusters()) return kernels;
-  kernels.heights_[0] = AskLuPanelHeights<float>(limits);
-  kernels.heights_[1] = AskLuPanelHeights<double>(limits);
+  for (const DType dtype : kDTypes) {
+    kernels.heights_[static_cast<int>(dtype)] = DispatchDevice(
+        dtype, [&](auto tag) { return AskLuPanelHeights<typename decltype(tag)::type>(limits); });
+  }
   return kernels;
 }
 
 int LuPanelKernels::WidthFor(DType dtype, int64_t m, int64_t begin) const {
   int width = 0;
-  DispatchReal(dtype, [&](auto tag) {
+  DispatchDevice(dtype, [&](auto tag) {
     return LuPanelVariants<typename decltype(tag)::type>::Any([&, v = 0](auto variant) mutable {
       if (m - begin > heights(dtype).rows[v++]) return false;
       width = variant.kWidth;
@@ -54,5 +56,7 @@ cudaError_t LuPanelKernels::Launch(const LuPanel<T>& panel, cudaStream_t stream)
 
 template cudaError_t LuPanelKernels::Launch(const LuPanel<float>&, cudaStream_t) const;
 template cudaError_t LuPanelKernels::Launch(const LuPanel<double>&, cudaStream_t) const;
+template cudaError_t LuPanelKernels::Launch(const LuPanel<Complex<float>>&, cudaStream_t) const;
+template cudaError_t LuPanelKernels::Launch(const LuPanel<Complex<double>>&, cudaStream_t) const;
 
 }  // namespace crout::cuda

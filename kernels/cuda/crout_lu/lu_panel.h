@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 #include "absl/status/statusor.h"
 #include "kernels/cuda/blocked/lu_control.h"
@@ -78,13 +79,11 @@ class LuPanelKernels {
   LuPanelKernels(const DeviceLimits& limits, const PcmPanelKernels& grid)
       : limits_(limits), grid_(grid) {}
 
-  const LuPanelHeights& heights(DType dtype) const {
-    return heights_[dtype == DType::kFloat32 ? 0 : 1];
-  }
+  const LuPanelHeights& heights(DType dtype) const { return heights_[static_cast<int>(dtype)]; }
 
   DeviceLimits limits_;
   PcmPanelKernels grid_;
-  LuPanelHeights heights_[2];
+  LuPanelHeights heights_[std::size(kDTypes)];
 };
 
 }  // namespace crout::cuda

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/crout_lu/lu_panel.h"
+#include "kernels/cuda/device/complex.h"
 
 namespace crout::cuda {
 
@@ -47,6 +48,19 @@ struct LuPanelVariants<float> {
            f(LuPanelVariant<32, 1, 128, 8>{}) || f(LuPanelVariant<32, 1, 256>{}) ||
            f(LuPanelVariant<32, 1, 512>{}) || f(LuPanelVariant<32, 4, 256>{}) ||
            f(LuPanelVariant<16, 4, 512>{}) || f(LuPanelVariant<8, 8, 512>{});
+  }
+};
+
+template <>
+struct LuPanelVariants<Complex<float>> : LuPanelVariants<double> {};
+
+template <>
+struct LuPanelVariants<Complex<double>> {
+  template <class F>
+  static bool Any(F&& f) {
+    return f(LuPanelVariant<32, 1, 256, 1>{}) || f(LuPanelVariant<32, 1, 128, 8>{}) ||
+           f(LuPanelVariant<32, 1, 256>{}) || f(LuPanelVariant<16, 1, 512>{}) ||
+           f(LuPanelVariant<8, 2, 512>{});
   }
 };
 

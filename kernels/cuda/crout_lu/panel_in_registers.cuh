@@ -76,7 +76,9 @@ class PanelInRegisters {
   static constexpr bool kUnrolled = kRows == 1;
   static constexpr int kGroup = kUnrolled ? kWidth : 4;
   static constexpr int32_t kZero = INT32_MIN;  // a pivot that is zero
-  static_assert(sizeof(Row) == (kWidth / kChunk + 1) * 16);
+  // Of 16 bytes, behind a row: the reciprocal and where the row lies.
+  static constexpr int kTailPieces = sizeof(T) > sizeof(double) ? 2 : 1;
+  static_assert(sizeof(Row) == (kWidth / kChunk + kTailPieces) * 16);
 
   // Step k's column among the window's, and the first that the next step has not updated yet.
   static __device__ int Place(int k) { return kUnrolled ? k : 0; }
@@ -153,7 +155,7 @@ class PanelInRegisters {
         if (c + i < from || c + i >= to) continue;
 #pragma unroll
         for (int r = 0; r < kRows; ++r) {
-          value_[r][c + i - (kUnrolled ? 0 : 1)] = value_[r][c + i] - factor_[r] * u[i];
+          value_[r][c + i - (kUnrolled ? 0 : 1)] = MinusProduct(value_[r][c + i], factor_[r], u[i]);
         }
       }
     }
@@ -224,14 +226,48 @@ class PanelInRegisters {
       const uint32_t end = to + kWindow * uint32_t{sizeof(T)};
       const bool normal = HasReciprocal(candidate);
       const int32_t origin = key == 0 ? kZero : normal ? position_[s] : ~position_[s];
-      if constexpr (sizeof(T) == 8) {
-        StoreShared64(end, __double_as_longlong(reciprocal));
-        StoreShared64(end + 8, static_cast<uint32_t>(origin));
-      } else {
-        const uint64_t high = static_cast<uint64_t>(static_cast<uint32_t>(origin)) << 32;
-        StoreShared64(end, high | __float_as_uint(reciprocal));
-      }
+      StoreTail(end, reciprocal, origin);
     }
+  }
+
+  // What follows a told row.
+  static __device__ void StoreTail(uint32_t to, float reciprocal, int32_t origin) {
+    const uint64_t high = static_cast<uint64_t>(static_cast<uint32_t>(origin)) << 32;
+    StoreShared64(to, high | __float_as_uint(reciprocal));
+  }
+  static __device__ void StoreTail(uint32_t to, double reciprocal, int32_t origin) {
+    StoreShared64(to, __double_as_longlong(reciprocal));
+    StoreShared64(to + 8, static_cast<uint32_t>(origin));
+  }
+  template <class Part>
+  static __device__ void StoreTail(uint32_t to, const Complex<Part>& reciprocal, int32_t origin) {
+    if constexpr (sizeof(Part) == 4) {
+      const uint64_t high = static_cast<uint64_t>(__float_as_uint(reciprocal.im)) << 32;
+      StoreShared64(to, high | __float_as_uint(reciprocal.re));
+    } else {
+      SharedChunk<T>::Store(to, &reciprocal);
+    }
+    StoreShared64(to + sizeof(T), static_cast<uint32_t>(origin));
+  }
+  static __device__ void LoadTail(uint32_t from, float& reciprocal, int32_t& origin) {
+    const uint64_t both = LoadShared64(from);
+    reciprocal = __uint_as_float(static_cast<uint32_t>(both));
+    origin = static_cast<int32_t>(both >> 32);
+  }
+  static __device__ void LoadTail(uint32_t from, double& reciprocal, int32_t& origin) {
+    reciprocal = __longlong_as_double(static_cast<long long>(LoadShared64(from)));
+    origin = static_cast<int32_t>(LoadShared64(from + 8));
+  }
+  template <class Part>
+  static __device__ void LoadTail(uint32_t from, Complex<Part>& reciprocal, int32_t& origin) {
+    if constexpr (sizeof(Part) == 4) {
+      const uint64_t both = LoadShared64(from);
+      reciprocal = {__uint_as_float(static_cast<uint32_t>(both)),
+                    __uint_as_float(static_cast<uint32_t>(both >> 32))};
+    } else {
+      SharedChunk<T>::Load(from, &reciprocal);
+    }
+    origin = static_cast<int32_t>(LoadShared64(from + sizeof(T)));
   }
 
   __device__ ByteBarrier Barrier(uint32_t parity) const {
@@ -242,7 +278,7 @@ class PanelInRegisters {
   static __device__ int FirstPiece(int k) { return Place(k) / kChunk; }
   template <int kWindow>
   static __device__ int Pieces(int k) {
-    return kWindow / kChunk + 1 - FirstPiece(k);
+    return kWindow / kChunk + kTailPieces - FirstPiece(k);
   }
 
   // Copies the row to all blocks. One warp alone would take longer than they need to meet.
@@ -357,16 +393,9 @@ class PanelInRegisters {
     }
     const T pivot = pair[place % kChunk];
     const uint32_t end = row + kWindow * uint32_t{sizeof(T)};
-    const uint64_t first = LoadShared64(end);
     T reciprocal;
     int32_t origin;
-    if constexpr (sizeof(T) == 8) {
-      reciprocal = __longlong_as_double(static_cast<long long>(first));
-      origin = static_cast<int32_t>(LoadShared64(end + 8));
-    } else {
-      reciprocal = __uint_as_float(static_cast<uint32_t>(first));
-      origin = static_cast<int32_t>(first >> 32);
-    }
+    LoadTail(end, reciprocal, origin);
     T l[kRows];
 #pragma unroll
     for (int r = 0; r < kRows; ++r) l[r] = value_[r][place] * reciprocal;
@@ -386,7 +415,7 @@ class PanelInRegisters {
       T& finished = kUnrolled ? value_[r][place] : finished_[r];
       finished = open ? l[r] : value_[r][place];
       if (!last) {
-        const T next = value_[r][place + 1] - factor_[r] * pair[place % kChunk + 1];
+        const T next = MinusProduct(value_[r][place + 1], factor_[r], pair[place % kChunk + 1]);
         value_[r][kUnrolled ? place + 1 : 0] = next;
       }
       position = position == origin ? k : position == k ? origin : position;

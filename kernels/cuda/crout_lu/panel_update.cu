@@ -2,6 +2,7 @@
 
 #include "kernels/cuda/blocked/interchanges.cuh"
 #include "kernels/cuda/device/dependent_launch.cuh"
+#include "kernels/cuda/device/scalar.cuh"
 
 namespace crout::cuda {
 namespace {
@@ -48,7 +49,9 @@ __global__ void __launch_bounds__(kWarps* kWarp)
 #pragma unroll
     for (int k = 0; k < kWarp - 1; ++k) {
 #pragma unroll
-      for (int c = 0; c < kColumns; ++c) rows[c] -= l[k] * __shfl_sync(kAllLanes, rows[c], k);
+      for (int c = 0; c < kColumns; ++c) {
+        rows[c] = MinusProduct(rows[c], l[k], Shuffle(rows[c], k));
+      }
     }
   }
 #pragma unroll
@@ -120,7 +123,7 @@ __global__ void __launch_bounds__(kTileThreads)
     for (int c = 0; c < kTileColumns; ++c) {
       const T u = top[k][first_column + c];
 #pragma unroll
-      for (int r = 0; r < kRows; ++r) sums[r][c] -= l[r] * u;
+      for (int r = 0; r < kRows; ++r) sums[r][c] = MinusProduct(sums[r][c], l[r], u);
     }
   }
   for_each([](T& element, const T& sum) { element = sum; });
@@ -157,6 +160,18 @@ template cudaError_t LaunchSwapAndSolve(const LuPanel<float>&, const MatrixView<
 template cudaError_t LaunchSwapAndSolve(const LuPanel<double>&, const MatrixView<double>&,
                                         const MatrixView<double>&, const MatrixView<double>&, bool,
                                         cudaStream_t);
+template cudaError_t LaunchSwapAndSolve(const LuPanel<Complex<float>>&,
+                                        const MatrixView<Complex<float>>&,
+                                        const MatrixView<Complex<float>>&,
+                                        const MatrixView<Complex<float>>&, bool, cudaStream_t);
+template cudaError_t LaunchSwapAndSolve(const LuPanel<Complex<double>>&,
+                                        const MatrixView<Complex<double>>&,
+                                        const MatrixView<Complex<double>>&,
+                                        const MatrixView<Complex<double>>&, bool, cudaStream_t);
+template cudaError_t LaunchSubtractPanel(const LuPanel<Complex<float>>&,
+                                         const MatrixView<Complex<float>>&, bool, cudaStream_t);
+template cudaError_t LaunchSubtractPanel(const LuPanel<Complex<double>>&,
+                                         const MatrixView<Complex<double>>&, bool, cudaStream_t);
 template cudaError_t LaunchSubtractPanel(const LuPanel<float>&, const MatrixView<float>&, bool,
                                          cudaStream_t);
 template cudaError_t LaunchSubtractPanel(const LuPanel<double>&, const MatrixView<double>&, bool,

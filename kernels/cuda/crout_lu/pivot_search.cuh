@@ -4,14 +4,19 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/ops/reduction.cuh"
 
 namespace crout::cuda {
 
-// |x| as bits that order as the numbers do.
+// |x|, Abs1 of a complex x, as bits that order as the numbers do.
 __device__ inline uint64_t KeyOf(double x) { return AbsBits(x); }
 __device__ inline uint64_t KeyOf(float x) {
   return static_cast<uint64_t>(__float_as_uint(x) & 0x7fffffffU) << 32;
+}
+template <class Part>
+__device__ uint64_t KeyOf(const Complex<Part>& x) {
+  return KeyOf(Abs1(x));
 }
 
 // The first of the lanes with the largest low word of those with the largest high one. Seldom

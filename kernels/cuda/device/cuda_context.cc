@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "kernels/cuda/device/cuda_status.h"
+#include "kernels/cuda/ops/cuda_krylov_ops.h"
 #include "kernels/cuda/ops/cuda_matrix_ops.h"
 #include "kernels/cuda/ops/cuda_sparse_ops.h"
 #include "kernels/util/status_macros.h"
@@ -39,6 +40,7 @@ absl::Status Context::Initialize() {
   CROUT_ASSIGN_OR_RETURN(cusolver_, MakeCusolverHandle(stream()));
   CROUT_ASSIGN_OR_RETURN(getrf_params_, MakeGetrfParams());
   ops_ = std::make_unique<CudaMatrixOps>(*this);
+  krylov_ops_ = std::make_unique<CudaKrylovOps>(*this);
   sparse_ops_ = std::make_unique<CudaSparseOps>(*this);
   return absl::OkStatus();
 }

@@ -95,7 +95,7 @@ absl::Status CudaDevice::Initialize() {
   CROUT_ASSIGN_OR_RETURN(auto gauss_jordan, MakeGaussJordan(core_));
   catalogue_.direct_solvers.push_back(std::move(gauss_jordan));
   for (const bool pivoting : {false, true}) {
-    if (!IcmFits(core_.limits(), pivoting)) continue;
+    if (!IcmFits(DType::kFloat64, core_.limits(), pivoting)) continue;
     catalogue_.algorithms.push_back(std::make_unique<CudaIcm>(core_, pivoting));
   }
   catalogue_.solvers.push_back(std::make_unique<CroutSolve>(core_));

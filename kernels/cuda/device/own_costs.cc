@@ -28,11 +28,17 @@ constexpr double kSolveColumn = 1.6e-14;  // of one element
 
 double LuFlops(double n) { return 2.0 / 3.0 * n * n * n; }
 
+// Of a number beside a real one: a complex product is four real ones, a complex number two. Float32
+// and complex64 go by the wider type.
+double Arithmetic(DType dtype) { return IsComplex(dtype) ? 4 : 1; }
+double Traffic(DType dtype) { return IsComplex(dtype) ? 2 : 1; }
+
 }  // namespace
 
-double PredictPcmSeconds(int64_t order) {
+double PredictPcmSeconds(DType dtype, int64_t order) {
   const auto n = static_cast<double>(order);
-  return kCall + kCroutColumn * n + kCroutElement * n * n + LuFlops(n) / kFlopsPerSecond;
+  return kCall + kCroutColumn * n + Traffic(dtype) * kCroutElement * n * n +
+         Arithmetic(dtype) * LuFlops(n) / kFlopsPerSecond;
 }
 
 double PredictCroutLuSeconds(int64_t order, bool clusters) {
@@ -46,11 +52,11 @@ double PredictBlockLuSeconds(int64_t order) {
   return kCall + kBlockColumn * n + kBlockElement * n * n + LuFlops(n) / kFlopsPerSecond;
 }
 
-double PredictGaussJordanSeconds(int64_t order, int64_t nrhs) {
+double PredictGaussJordanSeconds(DType dtype, int64_t order, int64_t nrhs) {
   const auto n = static_cast<double>(order);
   const auto columns = static_cast<double>(nrhs);
-  return kCall + kCroutColumn * n + kCroutElement * n * (n + columns) +
-         n * n * (n + 2 * columns) / kFlopsPerSecond;
+  return kCall + kCroutColumn * n + Traffic(dtype) * kCroutElement * n * (n + columns) +
+         Arithmetic(dtype) * n * n * (n + 2 * columns) / kFlopsPerSecond;
 }
 
 double PredictCroutSolveSeconds(int64_t order, int64_t nrhs) {

@@ -5,10 +5,12 @@
 
 #include <cstdint>
 
+#include "kernels/dtype.h"
+
 namespace crout::cuda {
 
-// Seconds of `pcm` and `pcmpp` with the default block size, in either type.
-double PredictPcmSeconds(int64_t n);
+// Seconds of `pcm` and `pcmpp` with the default block size.
+double PredictPcmSeconds(DType dtype, int64_t n);
 
 // Seconds of `crout_lu` in either type, with its panels in clusters or without.
 double PredictCroutLuSeconds(int64_t n, bool clusters);
@@ -17,7 +19,7 @@ double PredictCroutLuSeconds(int64_t n, bool clusters);
 double PredictBlockLuSeconds(int64_t n);
 
 // Seconds of `gauss_jordan` with nrhs right-hand sides.
-double PredictGaussJordanSeconds(int64_t n, int64_t nrhs);
+double PredictGaussJordanSeconds(DType dtype, int64_t n, int64_t nrhs);
 
 // Seconds of `crout_solve` with a prepared factor, in either type.
 double PredictCroutSolveSeconds(int64_t n, int64_t nrhs);

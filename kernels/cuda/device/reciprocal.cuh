@@ -2,6 +2,7 @@
 #ifndef CROUT_KERNELS_CUDA_DEVICE_RECIPROCAL_CUH_
 #define CROUT_KERNELS_CUDA_DEVICE_RECIPROCAL_CUH_
 
+#include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/ops/reduction.cuh"
 
 namespace crout::cuda {
@@ -32,6 +33,22 @@ __device__ inline float Reciprocal(float x) {
   asm("rcp.approx.f32 %0, %1;" : "=f"(r) : "f"(x));
   const float e = fmaf(-x, r, 1.0F);
   return fmaf(r, e, r);
+}
+
+// Of a complex number: the square of its modulus has to be that far inside.
+__device__ inline bool HasReciprocal(const Complex<double>& x) {
+  const auto exponent = static_cast<unsigned>(max(AbsBits(x.re), AbsBits(x.im)) >> 52);
+  return exponent - (1023 - 480) < 960;
+}
+__device__ inline bool HasReciprocal(const Complex<float>& x) {
+  const unsigned exponent =
+      max(__float_as_uint(x.re) & 0x7fffffffU, __float_as_uint(x.im) & 0x7fffffffU) >> 23;
+  return exponent - (127 - 54) < 108;
+}
+template <class Part>
+__device__ Complex<Part> Reciprocal(const Complex<Part>& x) {
+  const Part r = Reciprocal(x.re * x.re + x.im * x.im);
+  return {x.re * r, -x.im * r};
 }
 
 template <class T>

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/device/complex.h"
+
 namespace crout::cuda {
 
 // This block's, uninitialised. One for each type.
@@ -44,6 +46,32 @@ struct SharedChunk<float> {
   static __device__ void Store(uint32_t to, const float* x) {
     asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(x[0]), "f"(x[1]),
                  "f"(x[2]), "f"(x[3])
+                 : "memory");
+  }
+};
+
+template <>
+struct SharedChunk<Complex<double>> {
+  static constexpr int kCount = 1;
+  static __device__ void Load(uint32_t from, Complex<double>* x) {
+    asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(x->re), "=d"(x->im) : "r"(from));
+  }
+  static __device__ void Store(uint32_t to, const Complex<double>* x) {
+    asm volatile("st.shared.v2.f64 [%0], {%1, %2};" ::"r"(to), "d"(x->re), "d"(x->im) : "memory");
+  }
+};
+
+template <>
+struct SharedChunk<Complex<float>> {
+  static constexpr int kCount = 2;
+  static __device__ void Load(uint32_t from, Complex<float>* x) {
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(x[0].re), "=f"(x[0].im), "=f"(x[1].re), "=f"(x[1].im)
+                 : "r"(from));
+  }
+  static __device__ void Store(uint32_t to, const Complex<float>* x) {
+    asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(x[0].re), "f"(x[0].im),
+                 "f"(x[1].re), "f"(x[1].im)
                  : "memory");
   }
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/crout/blocked_crout.h"
+#include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/device/cuda_context.h"
 #include "kernels/cuda/device/cuda_status.h"
 #include "kernels/cuda/device/own_costs.h"
@@ -36,27 +37,28 @@ class CudaGaussJordan final : public DirectSolver {
   const MethodTraits& traits() const override {
     static constexpr MethodTraits kTraits = {
         .name = "gauss_jordan",
-        .description = "Gauss-Jordan elimination by stripes with partial pivoting (Carcenac 2014)"};
+        .description = "Gauss-Jordan elimination by stripes with partial pivoting (Carcenac 2014)",
+        .types = kAllTypes};
     return kTraits;
   }
 
   // The panels' workspace, then ipiv.
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n, int64_t) const override {
     CROUT_RETURN_IF_ERROR(CheckPanelHeight(name(), n, kernels_.MaxRows(dtype)));
-    return DispatchReal(dtype, [&](auto tag) {
+    return DispatchDevice(dtype, [&](auto tag) {
       return PanelBytes<typename decltype(tag)::type>(n) + n * sizeof(int64_t);
     });
   }
 
   double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override {
     if (n > kernels_.MaxRows(dtype)) return kTooLarge;
-    return core_.Calibrated("pcmpp", dtype, n, PredictGaussJordanSeconds(n, nrhs));
+    return core_.Calibrated("pcmpp", dtype, n, PredictGaussJordanSeconds(dtype, n, nrhs));
   }
 
   absl::Status Solve(ExecutionContext& context, const AnyMatrix& a, const AnyMatrix& b,
                      std::span<std::byte> workspace, StopRequested stop) const override {
     CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
-    return core_.Observe(DispatchReal(a.dtype, [&](auto tag) {
+    return core_.Observe(DispatchDevice(a.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
       return Enqueue(Context::From(context), a.As<T>(), b.As<T>(), workspace, stop);
     }));

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/device/cuda_context.h"
 #include "kernels/cuda/device/cuda_status.h"
 #include "kernels/cuda/device/vendor_costs.h"
@@ -26,6 +27,7 @@ constexpr double kTimesGetrf = 2.5;
 constexpr MethodTraits kIcm = {
     .name = "icm",
     .description = "iterative Crout method by sections, no pivoting (Cejka 2023)",
+    .types = kAllTypes,
     .unit_diagonal = UnitDiagonal::kU,
     .pivoting = PivotRule::kNone,
     .iterative = true,
@@ -33,11 +35,20 @@ constexpr MethodTraits kIcm = {
 constexpr MethodTraits kIcmpp = {
     .name = "icmpp",
     .description = "iterative Crout method by sections, pivoting by rule (Cejka 2023)",
+    .types = kAllTypes,
     .unit_diagonal = UnitDiagonal::kU,
     .pivoting = PivotRule::kPartial,
     .takes_pivoting = true,
     .iterative = true,
     .stoppable = true};
+
+MethodTraits TraitsOn(const DeviceLimits& limits, bool pivoting) {
+  MethodTraits traits = pivoting ? kIcmpp : kIcm;
+  if (!IcmFits(DType::kComplex128, limits, pivoting)) {
+    traits.types = {DType::kFloat32, DType::kFloat64, DType::kComplex64};
+  }
+  return traits;
+}
 
 template <class T>
 T* At(std::span<std::byte> workspace, size_t offset) {
@@ -279,7 +290,7 @@ absl::Status StatusOf(const IcmState& state, const MethodTraits& traits) {
 }  // namespace
 
 CudaIcm::CudaIcm(DeviceCore& core, bool pivoting)
-    : core_(core), traits_(pivoting ? kIcmpp : kIcm) {}
+    : core_(core), traits_(TraitsOn(core.limits(), pivoting)) {}
 
 absl::StatusOr<size_t> CudaIcm::WorkspaceBytes(DType dtype, int64_t n,
                                                const LuParameters& parameters) const {
@@ -314,7 +325,7 @@ absl::Status CudaIcm::Factor(ExecutionContext& context, const AnyMatrix& a, int6
   }
   CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
   cuda.report().stop = 0;
-  return core_.Observe(DispatchReal(a.dtype, [&](auto tag) {
+  return core_.Observe(DispatchDevice(a.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     return IcmJob<T>(cuda, plan, a.As<T>(), ipiv, workspace, parameters).Run();
   }));

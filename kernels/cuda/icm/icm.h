@@ -24,7 +24,7 @@ namespace crout::cuda {
 // otherwise, and by threshold(0.1) in warm starts, which keep their pivots while those will do.
 class CudaIcm final : public LuAlgorithm {
  public:
-  // For GPUs that IcmFits.
+  // For GPUs that IcmFits in float64; in complex128 where that fits too.
   CudaIcm(DeviceCore& core, bool pivoting);
 
   const MethodTraits& traits() const override { return traits_; }

@@ -2,6 +2,7 @@
 #ifndef CROUT_KERNELS_CUDA_ICM_ICM_DEVICE_CUH_
 #define CROUT_KERNELS_CUDA_ICM_ICM_DEVICE_CUH_
 
+#include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/icm/icm_state.h"
 #include "kernels/icm/pivot_rule.h"
 
@@ -19,7 +20,18 @@ __device__ inline bool GivesWay(const PivotCriterion& rule, double pivot, double
 
 template <class T>
 __device__ bool SameBits(T a, T b) {
-  return a == b || (isnan(a) && isnan(b));
+  if constexpr (kIsComplex<T>) {
+    return SameBits(a.re, b.re) && SameBits(a.im, b.im);
+  } else {
+    return a == b || (isnan(a) && isnan(b));
+  }
+}
+
+using ::crout::HasConverged;
+template <class Part>
+__device__ bool HasConverged(const Complex<Part>& before, const Complex<Part>& now,
+                             Part tolerance) {
+  return HasConverged(before.re, before.im, now.re, now.im, tolerance);
 }
 
 __device__ inline void End(IcmState* state, IcmEnd end, unsigned long long position) {

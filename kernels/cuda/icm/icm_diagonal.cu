@@ -13,7 +13,9 @@ namespace cg = cooperative_groups;
 
 constexpr int kTile = kIcmTile;
 constexpr int kRows = kTile * kTile / kBlockThreads;  // of a tile, for each thread
-constexpr int kBlocksPerMultiprocessor = 3;
+// Two where the tiles are large: their shared memory has to be there for all at once.
+template <class T>
+constexpr int kBlocksPerMultiprocessor = sizeof(T) > sizeof(double) ? 2 : 3;
 constexpr int kSweepsPerLook = 16;  // at the host's stop flag
 constexpr int32_t kStop = -1;       // for the lowest index that changed: the host said so
 
@@ -94,17 +96,17 @@ __device__ void DiagonalSweeps<T>::LoadTiles(int rows, int cols, int depth, cons
     const int other = row_ + r;
     const int i = rows * kTile + column_;
     const int k = depth * kTile + other;
-    l_[other][column_] = Inside(i, k) ? __ldcg(&before[i + k * ld_]) : T{0};
+    l_[other][column_] = Inside(i, k) ? LoadFresh(&before[i + k * ld_]) : T{0};
     const int ku = depth * kTile + column_;
     const int j = cols * kTile + other;
-    u_[column_][other] = Inside(ku, j) ? __ldcg(&before[ku + j * ld_]) : T{0};
+    u_[column_][other] = Inside(ku, j) ? LoadFresh(&before[ku + j * ld_]) : T{0};
   }
 }
 
 template <class T>
 __device__ void DiagonalSweeps<T>::Note(int i, int j, T before, T after, Found& found) const {
   if (!SameBits(before, after)) found.changed = min(found.changed, min(i, j));
-  if (!HasConverged(before, after, static_cast<T>(run_.tolerance))) {
+  if (!HasConverged(before, after, static_cast<RealPart<T>>(run_.tolerance))) {
     const unsigned long long key = PositionKey(work_.begin + i, work_.begin + j);
     found.open = min(found.open, key);
   }
@@ -129,7 +131,9 @@ __device__ void DiagonalSweeps<T>::SweepTile(int rows, int cols, const T* before
 #pragma unroll 8
       for (int k = 0; k < kTile; ++k) {
 #pragma unroll
-        for (int r = 0; r < kRows; ++r) sum[r] -= l_[k][row_ + r] * u_[k][column_];
+        for (int r = 0; r < kRows; ++r) {
+          sum[r] = MinusProduct(sum[r], l_[k][row_ + r], u_[k][column_]);
+        }
       }
       continue;
     }
@@ -137,24 +141,26 @@ __device__ void DiagonalSweeps<T>::SweepTile(int rows, int cols, const T* before
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       const int end = min(min(i0 + r, j) - depth * kTile, kTile);
-      for (int k = 0; k < end; ++k) sum[r] -= l_[k][row_ + r] * u_[k][column_];
+      for (int k = 0; k < end; ++k) {
+        sum[r] = MinusProduct(sum[r], l_[k][row_ + r], u_[k][column_]);
+      }
     }
   }
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
     const int i = i0 + r;
     if (!Inside(i, j)) continue;
-    const T old = __ldcg(&before[i + j * ld_]);
+    const T old = LoadFresh(&before[i + j * ld_]);
     T value = sum[r];
     if (i < j) {
-      const T d = __ldcg(&before[i + i * ld_]);
+      const T d = LoadFresh(&before[i + i * ld_]);
       value = d == T{0} ? T{0} : value / d;
     }
     if (i >= bad && j > bad) value = old;
     after[i + j * ld_] = value;
     if (i < bad || j <= bad) Note(i, j, old, value, found);
     if (i == j && run_.criterion.rule == PivotRule::kInterval &&
-        IsBad(run_.criterion, fabs(double{value}), 0)) {
+        IsBad(run_.criterion, double{Abs1(value)}, 0)) {
       found.bad = min(found.bad, i);
     }
   }
@@ -194,7 +200,7 @@ __device__ void DiagonalSweeps<T>::FindLargest(const T* result) {
     for (int r = 0; r < kRows; ++r) {
       const int i = tiles_.Row(tile) * kTile + row_ + r;
       if (Inside(i, j) && i >= j) {
-        largest = MaxKeepingNan(largest, fabs(double{__ldcg(&result[i + j * ld_])}));
+        largest = MaxKeepingNan(largest, double{Abs1(LoadFresh(&result[i + j * ld_]))});
       }
     }
     if (largest != 0) atomicMax(&work_.largest[j], AbsBits(largest));
@@ -208,7 +214,7 @@ __device__ void ResetSlot(IcmState* state, int slot) {
 }
 
 template <class T>
-__global__ void __launch_bounds__(kBlockThreads, kBlocksPerMultiprocessor)
+__global__ void __launch_bounds__(kBlockThreads, kBlocksPerMultiprocessor<T>)
     DiagonalKernel(IcmRun run, const __grid_constant__ IcmDiagonal<T> work) {
   __shared__ T l[kTile][kTile];
   __shared__ T u[kTile][kTile + 1];
@@ -281,7 +287,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   const int64_t ld = run.section_size;
   bool bad = false;
   for (int64_t j = threadIdx.x; j < work.width; j += kBlockThreads) {
-    const double pivot = fabs(double{result[j + j * ld]});
+    const double pivot = double{Abs1(result[j + j * ld])};
     bad |= GivesWay(run.criterion, pivot, FromBits(work.largest[j]));
     if (blockIdx.x == 0 && pivot == 0) {
       atomicMin(&state->info, static_cast<int32_t>(work.begin + j + 1));
@@ -307,7 +313,7 @@ cudaError_t LaunchIcmDiagonal(const IcmRun& run, const IcmDiagonal<T>& work,
                               const DeviceLimits& limits, cudaStream_t stream) {
   const int64_t tiles = (work.width + kTile - 1) / kTile;
   const dim3 blocks(static_cast<unsigned>(std::min<int64_t>(
-      tiles * tiles, int64_t{limits.multiprocessors} * kBlocksPerMultiprocessor)));
+      tiles * tiles, int64_t{limits.multiprocessors} * kBlocksPerMultiprocessor<T>)));
   IcmRun run_argument = run;
   IcmDiagonal<T> work_argument = work;
   void* arguments[] = {&run_argument, &work_argument};
@@ -329,9 +335,17 @@ template cudaError_t LaunchIcmDiagonal(const IcmRun&, const IcmDiagonal<float>&,
                                        const DeviceLimits&, cudaStream_t);
 template cudaError_t LaunchIcmDiagonal(const IcmRun&, const IcmDiagonal<double>&,
                                        const DeviceLimits&, cudaStream_t);
+template cudaError_t LaunchIcmDiagonal(const IcmRun&, const IcmDiagonal<Complex<float>>&,
+                                       const DeviceLimits&, cudaStream_t);
+template cudaError_t LaunchIcmDiagonal(const IcmRun&, const IcmDiagonal<Complex<double>>&,
+                                       const DeviceLimits&, cudaStream_t);
 template cudaError_t LaunchIcmCommit(const IcmRun&, const IcmDiagonal<float>&, const float*, int,
                                      cudaStream_t);
 template cudaError_t LaunchIcmCommit(const IcmRun&, const IcmDiagonal<double>&, const double*, int,
                                      cudaStream_t);
+template cudaError_t LaunchIcmCommit(const IcmRun&, const IcmDiagonal<Complex<float>>&,
+                                     const Complex<float>*, int, cudaStream_t);
+template cudaError_t LaunchIcmCommit(const IcmRun&, const IcmDiagonal<Complex<double>>&,
+                                     const Complex<double>*, int, cudaStream_t);
 
 }  // namespace crout::cuda

@@ -21,7 +21,8 @@ struct IcmDiagonal {
   int64_t index = 0;  // of the section
   IcmStart<T> start;
   T* buffers[2] = {};  // section_size^2 each; IcmState::diagonal says which holds the result
-  unsigned long long* largest = nullptr;  // largest[j]: max |l_ij| over the section's i >= j, bits
+  unsigned long long* largest =
+      nullptr;  // largest[j]: max |l_ij| (Abs1) over the section's i >= j, bits
 };
 
 // Enqueues sweeps over the whole section, all in one cooperative launch, as if no diagonal element

@@ -10,8 +10,6 @@ namespace {
 constexpr int kWarps = kBlockThreads / kWarp;
 constexpr int kColumnsPerLook = 32;  // at the host's stop flag; it is told the columns then
 constexpr int kCachedColumns = 32;   // of each thread's first row, in shared memory
-template <class T>
-constexpr size_t kCacheBytes = kCachedColumns* kBlockThreads * sizeof(T);
 
 // The larger; of equals the upper row. NaN never wins: it ends the run elsewhere.
 __device__ IcmCandidate Better(IcmCandidate a, IcmCandidate b) {
@@ -27,6 +25,16 @@ __device__ IcmCandidate WarpBest(IcmCandidate mine) {
                          __shfl_xor_sync(kAllLanes, mine.row, step), mine.turn});
   }
   return mine;
+}
+
+// IcmCandidate::value of an element.
+template <class T>
+__device__ double CandidateOf(T element) {
+  if constexpr (kIsComplex<T>) {
+    return Abs1(element);
+  } else {
+    return element;
+  }
 }
 
 // Both move the candidate as one: a reader that sees the turn sees the rest.
@@ -91,10 +99,17 @@ class Panel {
   __device__ IcmCandidate BestOfAll(int j, T& own);
   __device__ T Subtracted(T sum, const T* l, int64_t stride, int j) const;
   __device__ T RowElement(int j, int c);
+  __device__ T ElementOf(const IcmCandidate& candidate, int j) const {
+    if constexpr (kIsComplex<T>) {
+      return LoadFresh(&Element(candidate.row, j));
+    } else {
+      return static_cast<T>(candidate.value);
+    }
+  }
   __device__ IcmCandidate* candidates(int j) { return work_.candidates + j % 2 * gridDim.x; }
   __device__ T& Element(int64_t i, int j) const { return work_.a(i, work_.begin + j); }
   __device__ void CheckFinite(T value, int64_t i, int j) const {
-    if (!isfinite(value)) End(run_.state, IcmEnd::kNotFinite, PositionKey(i, work_.begin + j));
+    if (!IsFinite(value)) End(run_.state, IcmEnd::kNotFinite, PositionKey(i, work_.begin + j));
   }
 
   const IcmRun& run_;
@@ -120,7 +135,7 @@ __device__ void Panel<T>::Initialize() {
 template <class T>
 __device__ T Panel<T>::Subtracted(T sum, const T* l, int64_t stride, int j) const {
 #pragma unroll 8
-  for (int k = 0; k < j; ++k) sum -= l[k * stride] * shared_.u[k];
+  for (int k = 0; k < j; ++k) sum = MinusProduct(sum, l[k * stride], shared_.u[k]);
   return sum;
 }
 
@@ -143,7 +158,7 @@ __device__ void Panel<T>::FinishColumn(int j) {
     Element(i, j) = value;
     if (r == 0 && j + 1 < work_.width) next_ = Element(i, j + 1);
     CheckFinite(value, i, j);
-    best = Better(best, {double{value}, static_cast<int32_t>(i), turn});
+    best = Better(best, {CandidateOf(value), static_cast<int32_t>(i), turn});
   }
   best = WarpBest(best);
   if (lane_ == 0) shared_.warps[warp_] = best;
@@ -183,7 +198,7 @@ __device__ IcmCandidate Panel<T>::BestOfAll(int j, T& own) {
   }
   __threadfence();
   __syncwarp();
-  own = __ldcg(&Element(shared_.places.at[j], j));
+  own = LoadFresh(&Element(shared_.places.at[j], j));
   return WarpBest(best);
 }
 
@@ -194,8 +209,8 @@ __device__ void Panel<T>::ChoosePivot(int j) {
     const IcmCandidate best = BestOfAll(j, own);
     if (lane_ == 0) {
       const bool moves =
-          best.value != 0 && GivesWay(run_.criterion, fabs(double{own}), fabs(best.value));
-      shared_.pivot = moves ? static_cast<T>(best.value) : own;
+          best.value != 0 && GivesWay(run_.criterion, double{Abs1(own)}, fabs(best.value));
+      shared_.pivot = moves ? ElementOf(best, j) : own;
       shared_.pivot_row = moves ? best.row : shared_.places.at[j];
       Place(j, shared_.pivot_row);
       if (blockIdx.x == 0 && shared_.pivot == T{0}) {
@@ -216,10 +231,10 @@ template <class T>
 __device__ T Panel<T>::RowElement(int j, int c) {
   const int64_t row = shared_.pivot_row;
   const T* u = work_.u + c * run_.section_size;
-  const T before = __ldcg(&Element(row, c));
+  const T before = LoadFresh(&Element(row, c));
   T sum = 0;
-  for (int k = lane_; k < j; k += kWarp) sum += __ldcg(&Element(row, k)) * __ldcg(&u[k]);
-  for (int step = kWarp / 2; step > 0; step /= 2) sum += __shfl_xor_sync(kAllLanes, sum, step);
+  for (int k = lane_; k < j; k += kWarp) sum += LoadFresh(&Element(row, k)) * LoadFresh(&u[k]);
+  for (int step = kWarp / 2; step > 0; step /= 2) sum += ShuffleXor(sum, step);
   const T d = shared_.pivot;
   return d == T{0} ? T{0} : (before - sum) / d;
 }
@@ -245,7 +260,7 @@ __device__ void Panel<T>::FinishRow(int j) {
     }
     const T* above = work_.u + next * run_.section_size;
     for (int k = threadIdx.x - kWarp; k < j; k += kBlockThreads - kWarp) {
-      shared_.u[k] = __ldcg(&above[k]);
+      shared_.u[k] = LoadFresh(&above[k]);
     }
   }
   __syncthreads();
@@ -276,7 +291,7 @@ __device__ void Panel<T>::Report() {
 template <class T>
 __global__ void __launch_bounds__(kBlockThreads)
     PanelKernel(IcmRun run, const __grid_constant__ IcmPanel<T> work) {
-  extern __shared__ double cache[];
+  extern __shared__ __align__(16) double cache[];
   __shared__ PanelShared<T> shared;
   IcmState* const state = run.state;
   if (Halted(state) || state->committed != 0) return;
@@ -307,7 +322,7 @@ constexpr int kExchangeColumns = 4;
 template <class T>
 __global__ void __launch_bounds__(kBlockThreads)
     ExchangeKernel(IcmRun run, const __grid_constant__ IcmPanel<T> work) {
-  extern __shared__ double shared[];
+  extern __shared__ __align__(16) double shared[];
   T* const carried = reinterpret_cast<T*>(shared);
   const IcmState* const state = run.state;
   if (Halted(state) || state->committed != 0) return;
@@ -352,10 +367,16 @@ size_t IcmExchangeBytes(int64_t columns) {
   return 2 * columns * kExchangeColumns * sizeof(T);
 }
 
-int64_t MostSearchedColumns(const DeviceLimits& limits) {
-  if (IcmPanelBytes<double>() > limits.DynamicBytes(sizeof(PanelShared<double>))) return 0;
-  const size_t tiles = limits.DynamicBytes(0) / IcmExchangeBytes<double>(kIcmTile);
+template <class T>
+static int64_t MostColumns(const DeviceLimits& limits) {
+  if (IcmPanelBytes<T>() > limits.DynamicBytes(sizeof(PanelShared<T>))) return 0;
+  const size_t tiles = limits.DynamicBytes(0) / IcmExchangeBytes<T>(kIcmTile);
   return std::min(static_cast<int64_t>(tiles) * kIcmTile, kIcmMaxSection);
+}
+
+int64_t MostSearchedColumns(DType dtype, const DeviceLimits& limits) {
+  if (SizeOf(dtype) <= sizeof(double)) return MostColumns<double>(limits);
+  return MostColumns<Complex<double>>(limits);
 }
 
 template <class T>
@@ -382,9 +403,9 @@ cudaError_t LaunchIcmExchange(const IcmRun& run, const IcmPanel<T>& work,
   const auto blocks =
       static_cast<unsigned>((work.a.cols + kExchangeColumns - 1) / kExchangeColumns);
   const size_t bytes = IcmExchangeBytes<T>(work.width);
-  const cudaError_t error =
-      cudaFuncSetAttribute(ExchangeKernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                           static_cast<int>(IcmExchangeBytes<T>(MostSearchedColumns(limits))));
+  const cudaError_t error = cudaFuncSetAttribute(
+      ExchangeKernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+      static_cast<int>(IcmExchangeBytes<T>(MostSearchedColumns(kDTypeOf<T>, limits))));
   if (error != cudaSuccess) return error;
   ExchangeKernel<<<blocks, kBlockThreads, bytes, stream>>>(run, work);
   return cudaGetLastError();
@@ -392,15 +413,27 @@ cudaError_t LaunchIcmExchange(const IcmRun& run, const IcmPanel<T>& work,
 
 template size_t IcmPanelBytes<float>();
 template size_t IcmPanelBytes<double>();
+template size_t IcmPanelBytes<Complex<float>>();
+template size_t IcmPanelBytes<Complex<double>>();
 template size_t IcmExchangeBytes<float>(int64_t);
 template size_t IcmExchangeBytes<double>(int64_t);
+template size_t IcmExchangeBytes<Complex<float>>(int64_t);
+template size_t IcmExchangeBytes<Complex<double>>(int64_t);
 template cudaError_t LaunchIcmPanel(const IcmRun&, const IcmPanel<float>&, const DeviceLimits&,
                                     cudaStream_t);
 template cudaError_t LaunchIcmPanel(const IcmRun&, const IcmPanel<double>&, const DeviceLimits&,
                                     cudaStream_t);
+template cudaError_t LaunchIcmPanel(const IcmRun&, const IcmPanel<Complex<float>>&,
+                                    const DeviceLimits&, cudaStream_t);
+template cudaError_t LaunchIcmPanel(const IcmRun&, const IcmPanel<Complex<double>>&,
+                                    const DeviceLimits&, cudaStream_t);
 template cudaError_t LaunchIcmExchange(const IcmRun&, const IcmPanel<float>&, const DeviceLimits&,
                                        cudaStream_t);
 template cudaError_t LaunchIcmExchange(const IcmRun&, const IcmPanel<double>&, const DeviceLimits&,
                                        cudaStream_t);
+template cudaError_t LaunchIcmExchange(const IcmRun&, const IcmPanel<Complex<float>>&,
+                                       const DeviceLimits&, cudaStream_t);
+template cudaError_t LaunchIcmExchange(const IcmRun&, const IcmPanel<Complex<double>>&,
+                                       const DeviceLimits&, cudaStream_t);
 
 }  // namespace crout::cuda

@@ -21,7 +21,7 @@ struct IcmMove {
 // The largest candidate of a block of threads for the pivot of one column. Written and read whole:
 // with `turn` it says that the block is done with the column.
 struct alignas(16) IcmCandidate {
-  double value;
+  double value;  // the element; of a complex one the absolute value (Abs1)
   int32_t row;
   int32_t turn;
 };
@@ -54,9 +54,9 @@ template <class T>
 cudaError_t LaunchIcmExchange(const IcmRun& run, const IcmPanel<T>& work,
                               const DeviceLimits& limits, cudaStream_t stream);
 
-// The widest panel that the GPU has the shared memory for: a multiple of kIcmTile up to
-// kIcmMaxSection, 0 where it has not the memory for any.
-int64_t MostSearchedColumns(const DeviceLimits& limits);
+// The widest panel that the GPU has the shared memory for, of float32 as wide as of float64: a
+// multiple of kIcmTile up to kIcmMaxSection, 0 where it has not the memory for any.
+int64_t MostSearchedColumns(DType dtype, const DeviceLimits& limits);
 
 // Dynamic shared memory of the kernel that searches, and of the one that exchanges rows after a
 // panel of so many columns.

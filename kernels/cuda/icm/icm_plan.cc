@@ -22,19 +22,22 @@ constexpr int64_t kBlock = 256;
 
 int64_t RoundUp(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
-int64_t DefaultSection(int64_t n, bool sweeps_first) {
+int64_t DefaultSection(DType dtype, int64_t n, bool sweeps_first) {
   if (!sweeps_first) return kSearchedSection;
-  return n < kLarge ? kSweptSection : kSweptSectionOfLarge;
+  // Of complex128 a triangle of kSweptSection would not stay in shared memory between sweeps.
+  const bool large = n >= kLarge || SizeOf(dtype) > sizeof(double);
+  return large ? kSweptSectionOfLarge : kSweptSection;
 }
 
-int64_t MostSection(const DeviceLimits& limits, bool searches) {
-  const int64_t swept = MostSweptUnknowns(limits);
-  return searches ? std::min(swept, MostSearchedColumns(limits)) : swept;
+int64_t MostSection(DType dtype, const DeviceLimits& limits, bool searches) {
+  const int64_t swept = MostSweptUnknowns(dtype, limits);
+  return searches ? std::min(swept, MostSearchedColumns(dtype, limits)) : swept;
 }
 
-int64_t SectionSize(int64_t n, const LuParameters& parameters, bool sweeps_first, int64_t most) {
-  const int64_t wanted =
-      parameters.section_size > 0 ? parameters.section_size : DefaultSection(n, sweeps_first);
+int64_t SectionSize(DType dtype, int64_t n, const LuParameters& parameters, bool sweeps_first,
+                    int64_t most) {
+  const int64_t wanted = parameters.section_size > 0 ? parameters.section_size
+                                                     : DefaultSection(dtype, n, sweeps_first);
   return std::min(RoundUp(std::min(wanted, most), kIcmTile), most);
 }
 
@@ -73,8 +76,8 @@ void LayOut(DType dtype, int multiprocessors, IcmPlan& plan) {
 
 }  // namespace
 
-bool IcmFits(const DeviceLimits& limits, bool pivoting) {
-  return MostSection(limits, pivoting) >= kSweptSection;
+bool IcmFits(DType dtype, const DeviceLimits& limits, bool pivoting) {
+  return MostSection(dtype, limits, pivoting) >= kSweptSection;
 }
 
 absl::StatusOr<IcmPlan> PlanIcm(DType dtype, int64_t n, const LuParameters& parameters,
@@ -93,7 +96,8 @@ absl::StatusOr<IcmPlan> PlanIcm(DType dtype, int64_t n, const LuParameters& para
   plan.searches = plan.criterion.rule != PivotRule::kNone;
   plan.sweeps_first = plan.warm || plan.criterion.rule == PivotRule::kNone ||
                       plan.criterion.rule == PivotRule::kInterval;
-  plan.section = SectionSize(n, parameters, plan.sweeps_first, MostSection(limits, plan.searches));
+  plan.section = SectionSize(dtype, n, parameters, plan.sweeps_first,
+                             MostSection(dtype, limits, plan.searches));
   plan.block = std::max(plan.section, RoundUp(kBlock, plan.section));
   plan.sections = (n + plan.section - 1) / plan.section;
   LayOut(dtype, limits.multiprocessors, plan);

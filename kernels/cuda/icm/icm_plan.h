@@ -37,9 +37,9 @@ struct IcmPlan {
   size_t bytes = 0;
 };
 
-// Whether the GPU has the shared memory for sections as large as those taken by default, and, of
-// `pivoting`, for searching them.
-bool IcmFits(const DeviceLimits& limits, bool pivoting);
+// Whether the GPU has the shared memory for sections of that type as large as those taken by
+// default, and, of `pivoting`, for searching them.
+bool IcmFits(DType dtype, const DeviceLimits& limits, bool pivoting);
 
 // INVALID_ARGUMENT for an n whose workspace has no valid size.
 absl::StatusOr<IcmPlan> PlanIcm(DType dtype, int64_t n, const LuParameters& parameters,

@@ -130,5 +130,9 @@ template cudaError_t LaunchIcmPermute(const MatrixView<float>&, const int64_t*, 
                                       cudaStream_t);
 template cudaError_t LaunchIcmPermute(const MatrixView<double>&, const int64_t*, double*, int,
                                       cudaStream_t);
+template cudaError_t LaunchIcmPermute(const MatrixView<Complex<float>>&, const int64_t*,
+                                      Complex<float>*, int, cudaStream_t);
+template cudaError_t LaunchIcmPermute(const MatrixView<Complex<double>>&, const int64_t*,
+                                      Complex<double>*, int, cudaStream_t);
 
 }  // namespace crout::cuda

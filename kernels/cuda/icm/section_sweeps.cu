@@ -59,7 +59,7 @@ class Strip {
   // By a product where the inverse is one: a division takes longer than the whole sum.
   __device__ T Divided(T sum, int p) const {
     const T inverse = inverse_[p];
-    if (isfinite(inverse)) return sum * inverse;
+    if (IsFinite(inverse)) return sum * inverse;
     const T d = Divisor(p);
     return d == T{0} ? T{0} : sum / d;
   }
@@ -166,14 +166,14 @@ __device__ int Strip<T, kColumns>::Sweep(int from, double tolerance, int& open) 
       for (int k = 0; k < depth; ++k) {
         const T xk = x[k * kColumns];
 #pragma unroll
-        for (int r = 0; r < kRows; ++r) sum[r] -= tile[k * kTileLd + r] * xk;
+        for (int r = 0; r < kRows; ++r) sum[r] = MinusProduct(sum[r], tile[k * kTileLd + r], xk);
       }
       if (cols < rows) continue;
 #pragma unroll
       for (int r = 1; r < kRows; ++r) {
 #pragma unroll
         for (int k = 0; k < r; ++k) {
-          sum[r] -= tile[(row_ + k) * kTileLd + r] * x[(row_ + k) * kColumns];
+          sum[r] = MinusProduct(sum[r], tile[(row_ + k) * kTileLd + r], x[(row_ + k) * kColumns]);
         }
       }
     }
@@ -185,7 +185,7 @@ __device__ int Strip<T, kColumns>::Sweep(int from, double tolerance, int& open) 
       const T after = Divided(sum[r], p);
       T& x = x_[p * kColumns + column_];
       if (!SameBits(x, after)) changed = min(changed, p);
-      if (!HasConverged(x, after, static_cast<T>(tolerance))) open = min(open, p);
+      if (!HasConverged(x, after, static_cast<RealPart<T>>(tolerance))) open = min(open, p);
       x = after;
     }
   }
@@ -203,7 +203,7 @@ __device__ void Strip<T, kColumns>::Store() const {
   for (int64_t p = threadIdx.x; p < work_.unknowns; p += kBlockThreads) {
     double largest = 0;
     for (int c = 0; c < kColumns; ++c) {
-      largest = MaxKeepingNan(largest, fabs(double{x_[p * kColumns + c]}));
+      largest = MaxKeepingNan(largest, double{Abs1(x_[p * kColumns + c])});
     }
     atomicMax(&work_.largest[p], AbsBits(largest));
   }
@@ -220,7 +220,7 @@ __device__ int BlockMin(int value, int* slot) {
 template <class T, int kColumns>
 __global__ void __launch_bounds__(kBlockThreads)
     SectionSweepsKernel(IcmRun run, const __grid_constant__ SectionSweeps<T> work, bool resident) {
-  extern __shared__ double shared[];
+  extern __shared__ __align__(16) double shared[];
   __shared__ int changed[2], open[2];
   IcmState* state = run.state;
   if (state != nullptr && (Halted(state) || (work.only_if_swept && !state->swept))) return;
@@ -296,10 +296,11 @@ size_t SectionSweepsBytes(const DeviceLimits& limits) {
   return std::min(limits.DynamicBytes(kStaticBytes), kMaxSharedBytes);
 }
 
-int64_t MostSweptUnknowns(const DeviceLimits& limits) {
+int64_t MostSweptUnknowns(DType dtype, const DeviceLimits& limits) {
+  const size_t element = std::max(sizeof(double), SizeOf(dtype));
   int64_t unknowns = kIcmMaxSection;
   while (unknowns > 0 &&
-         StripBytes(sizeof(double), unknowns, kLeastColumns, false) > SectionSweepsBytes(limits)) {
+         StripBytes(element, unknowns, kLeastColumns, false) > SectionSweepsBytes(limits)) {
     unknowns -= kTile;
   }
   return unknowns < 2 * kTile ? 0 : unknowns;
@@ -332,6 +333,10 @@ cudaError_t LaunchSectionSweeps(const IcmRun& run, const SectionSweeps<T>& work,
 template cudaError_t LaunchSectionSweeps(const IcmRun&, const SectionSweeps<float>&,
                                          const DeviceLimits&, cudaStream_t);
 template cudaError_t LaunchSectionSweeps(const IcmRun&, const SectionSweeps<double>&,
+                                         const DeviceLimits&, cudaStream_t);
+template cudaError_t LaunchSectionSweeps(const IcmRun&, const SectionSweeps<Complex<float>>&,
+                                         const DeviceLimits&, cudaStream_t);
+template cudaError_t LaunchSectionSweeps(const IcmRun&, const SectionSweeps<Complex<double>>&,
                                          const DeviceLimits&, cudaStream_t);
 
 }  // namespace crout::cuda

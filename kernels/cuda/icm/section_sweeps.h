@@ -33,7 +33,7 @@ struct SectionSweeps {
   IcmStart<T> start;
   int64_t row = 0, col = 0;
   bool transposed = false;
-  // For each p, the largest |x_p| seen so far, as bits. May be null.
+  // For each p, the largest |x_p| (Abs1) seen so far, as bits. May be null.
   unsigned long long* largest = nullptr;
   // Below a section that was not swept there is nothing to do yet.
   bool only_if_swept = false;
@@ -41,12 +41,12 @@ struct SectionSweeps {
   int64_t sweeps_step = 0;
 };
 
-// The most unknowns that the GPU has the shared memory for: a multiple of kIcmTile up to
-// kIcmMaxSection; 0 if not even for two tiles.
-int64_t MostSweptUnknowns(const DeviceLimits& limits);
+// The most unknowns that the GPU has the shared memory for, of float32 as many as of float64: a
+// multiple of kIcmTile up to kIcmMaxSection; 0 if not even for two tiles.
+int64_t MostSweptUnknowns(DType dtype, const DeviceLimits& limits);
 size_t SectionSweepsBytes(const DeviceLimits& limits);  // the most dynamic shared memory
 
-// Enqueues synchronous sweeps of each column, of at most MostSweptUnknowns(limits) each, until
+// Enqueues synchronous sweeps of each column, of at most MostSweptUnknowns() each, until
 // every element has converged. `run.state` may be null: then nothing is reported, and elements that
 // are not finite are left as they are once all they depend on is final.
 template <class T>

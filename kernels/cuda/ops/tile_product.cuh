@@ -2,6 +2,7 @@
 #ifndef CROUT_KERNELS_CUDA_OPS_TILE_PRODUCT_CUH_
 #define CROUT_KERNELS_CUDA_OPS_TILE_PRODUCT_CUH_
 
+#include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/ops/dmma_tile.cuh"
 #include "kernels/cuda/ops/reduction.cuh"
 
@@ -87,6 +88,39 @@ __device__ inline void AddTileProduct(const TileOfA<float>& a, const TileOfB<flo
   AddTf32Product(a_low, b_high, c);
   AddTf32Product(a_high, b_low, c);
   AddTf32Product(a_high, b_high, c);
+}
+
+// Four real products: with three, as Gauss has it, the smaller part of a number may be lost.
+template <class Part>
+__device__ inline void AddTileProduct(const TileOfA<Complex<Part>>& a,
+                                      const TileOfB<Complex<Part>>& b, TileOfC<Complex<Part>>& c) {
+  TileOfA<Part> real;
+  TileOfA<Part> imaginary;
+  TileOfA<Part> minus_imaginary;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+#pragma unroll
+    for (int step = 0; step < 2; ++step) {
+      real.values[half][step] = a.values[half][step].re;
+      imaginary.values[half][step] = a.values[half][step].im;
+      minus_imaginary.values[half][step] = -a.values[half][step].im;
+    }
+  }
+  const TileOfB<Part> b_real = {b.values[0].re, b.values[1].re};
+  const TileOfB<Part> b_imaginary = {b.values[0].im, b.values[1].im};
+  TileOfC<Part> c_real;
+  TileOfC<Part> c_imaginary;
+#pragma unroll
+  for (int e = 0; e < 4; ++e) {
+    c_real.values[e] = c.values[e].re;
+    c_imaginary.values[e] = c.values[e].im;
+  }
+  AddTileProduct(real, b_real, c_real);
+  AddTileProduct(minus_imaginary, b_imaginary, c_real);
+  AddTileProduct(real, b_imaginary, c_imaginary);
+  AddTileProduct(imaginary, b_real, c_imaginary);
+#pragma unroll
+  for (int e = 0; e < 4; ++e) c.values[e] = {c_real.values[e], c_imaginary.values[e]};
 }
 
 }  // namespace crout::cuda

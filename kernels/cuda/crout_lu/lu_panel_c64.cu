@@ -1,0 +1,9 @@
+#include "kernels/cuda/crout_lu/lu_panel.cuh"
+
+namespace crout::cuda {
+
+template LuPanelHeights AskLuPanelHeights<Complex<float>>(const DeviceLimits&);
+template cudaError_t LaunchLuPanelCluster(const LuPanel<Complex<float>>&, const LuPanelHeights&,
+                                          cudaStream_t);
+
+}  // namespace crout::cuda

@@ -1,0 +1,17 @@
+// What is done to the columns of a block of vectors, each for itself.
+#ifndef CROUT_KERNELS_CUDA_OPS_VECTOR_COLUMNS_H_
+#define CROUT_KERNELS_CUDA_OPS_VECTOR_COLUMNS_H_
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/matrix.h"
+
+namespace crout::cuda {
+
+// As KrylovOps has them; w is of float64 or complex128. scales, most: device memory.
+cudaError_t LaunchScaleColumns(const double* scales, const AnyMatrix& w, cudaStream_t stream);
+cudaError_t LaunchColumnMaxAbs(const AnyMatrix& w, double* most, cudaStream_t stream);
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_OPS_VECTOR_COLUMNS_H_
