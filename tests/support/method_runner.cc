@@ -98,8 +98,17 @@ absl::StatusOr<ComplexMatrix> MethodRunner::Solve(std::string_view solver,
   CROUT_ASSIGN_OR_RETURN(const Buffer ipiv, Send(std::as_bytes(std::span(factor.ipiv))));
   std::vector<std::byte> x = Packed(b, factor.n, nrhs, factor.dtype);
   CROUT_ASSIGN_OR_RETURN(const Buffer on_device, Send(x));
-  const FactorView view = {View(lu, factor.dtype, factor.n, factor.n), ipiv.as<int64_t>(),
-                           factor.unit_diagonal};
+  FactorView view = {View(lu, factor.dtype, factor.n, factor.n), ipiv.as<int64_t>(),
+                     factor.unit_diagonal};
+  Buffer prepared;
+  if (method->needs_preparation()) {
+    CROUT_ASSIGN_OR_RETURN(const size_t size, method->PreparedBytes(factor.dtype, factor.n));
+    CROUT_ASSIGN_OR_RETURN(prepared, device_.memory().Allocate(size));
+    CROUT_RETURN_IF_ERROR(method->Prepare(*context_, view, {prepared.data(), size}));
+    CROUT_RETURN_IF_ERROR(context_->Synchronize());
+    view.prepared = prepared.data();
+    view.preparation = context_->report().preparation;
+  }
   CROUT_RETURN_IF_ERROR(method->Solve(*context_, view, op, tolerance,
                                       View(on_device, factor.dtype, factor.n, nrhs),
                                       {memory.data(), bytes}));

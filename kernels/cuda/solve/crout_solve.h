@@ -24,6 +24,7 @@ class CroutSolve final : public TriangularSolver {
     static constexpr MethodTraits kTraits = {
         .name = "crout_solve",
         .description = "matrix products with inverted diagonal blocks and one correction",
+        .types = kAllTypes,
         .needs_preparation = true,
         .is_timed = true};
     return kTraits;
