@@ -89,9 +89,13 @@ absl::StatusOr<ComplexMatrix> MethodRunner::Solve(std::string_view solver,
                                                   const MethodFactor& factor, Op op,
                                                   const ComplexMatrix& b, int64_t nrhs,
                                                   double tolerance) {
-  CROUT_ASSIGN_OR_RETURN(
-      const TriangularSolver* method,
-      FindSolver(device_, solver, factor.unit_diagonal, factor.dtype, factor.n, nrhs));
+  FactorSummary summary;
+  summary.n = factor.n;
+  summary.factor_dtype = factor.dtype;
+  summary.unit_diagonal = factor.unit_diagonal;
+  summary.preparation.emplace();  // see below
+  CROUT_ASSIGN_OR_RETURN(const TriangularSolver* method,
+                         FindSolver(device_, solver, summary, nrhs));
   CROUT_ASSIGN_OR_RETURN(const size_t bytes, method->WorkspaceBytes(factor.dtype, factor.n, nrhs));
   CROUT_ASSIGN_OR_RETURN(const Buffer memory, device_.memory().Allocate(bytes));
   CROUT_ASSIGN_OR_RETURN(const Buffer lu, Send(factor.packed));

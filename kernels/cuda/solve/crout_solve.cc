@@ -41,6 +41,10 @@ int64_t BlockOrder(DType dtype, int64_t n, const DeviceLimits& limits) {
   return std::min({n, order, MostInvertedOrder(dtype, limits)});
 }
 
+// Elements of the row permutation's memory: an even number, so that what comes behind it is aligned
+// for complex128.
+int64_t PermutationLength(int64_t n) { return n + n % 2; }
+
 // What Prepare left.
 template <class T>
 struct Prepared {
@@ -49,7 +53,7 @@ struct Prepared {
       : Prepared(const_cast<std::byte*>(factor.prepared), factor.lu.rows, limits) {}
   Prepared(std::byte* data, int64_t n, const DeviceLimits& limits)
       : permutation(reinterpret_cast<int64_t*>(data)),
-        inverse{reinterpret_cast<T*>(data + n * sizeof(int64_t)), n,
+        inverse{reinterpret_cast<T*>(data + PermutationLength(n) * sizeof(int64_t)), n,
                 BlockOrder(kDTypeOf<T>, n, limits), n} {}
 
   int64_t* permutation;  // 0-based: row permutation[i] of A is row i of L U
@@ -216,7 +220,8 @@ absl::StatusOr<size_t> CroutSolve::WorkspaceBytes(DType dtype, int64_t n, int64_
 }
 
 absl::StatusOr<size_t> CroutSolve::PreparedBytes(DType dtype, int64_t n) const {
-  CROUT_ASSIGN_OR_RETURN(const size_t permutation, MatrixBytes(n, 1, DType::kFloat64));
+  CROUT_ASSIGN_OR_RETURN(const size_t permutation,
+                         MatrixBytes(PermutationLength(n), 1, DType::kFloat64));
   CROUT_ASSIGN_OR_RETURN(const size_t inverse,
                          MatrixBytes(n, BlockOrder(dtype, n, core_.limits()), dtype));
   return ByteSum().Add(permutation).Add(inverse).total();
