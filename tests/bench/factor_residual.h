@@ -11,8 +11,8 @@
 namespace crout {
 
 // |PA - LU|_1 / (n |A|_1 eps), eps of the type, in device memory beside its arguments: three more
-// matrices. a and the factor have one order and type; the products are in that type for float64 and
-// in float64 for float32.
+// matrices. a and the factor have one order and type; the products have float64's precision. |z| is
+// the modulus.
 double FactorRatioOnDevice(ExecutionContext& context, const AnyMatrix& a, const FactorView& factor);
 
 }  // namespace crout

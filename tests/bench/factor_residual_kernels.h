@@ -1,4 +1,4 @@
-// Device code of FactorRatioOnDevice.
+// Device code of FactorRatioOnDevice, for double and cuda::Complex<double>.
 #ifndef CROUT_TESTS_BENCH_FACTOR_RESIDUAL_KERNELS_H_
 #define CROUT_TESTS_BENCH_FACTOR_RESIDUAL_KERNELS_H_
 
@@ -9,11 +9,13 @@
 namespace crout {
 
 // Enqueues u := U of lu, lu := L, both with their diagonals.
-cudaError_t LaunchSplit(const MatrixView<double>& lu, const MatrixView<double>& u, bool unit_in_u,
+template <class T>
+cudaError_t LaunchSplit(const MatrixView<T>& lu, const MatrixView<T>& u, bool unit_in_u,
                         cudaStream_t stream);
 
 // Enqueues sums[j] := sum over i of |a_ij|.
-cudaError_t LaunchColumnSums(const MatrixView<double>& a, double* sums, cudaStream_t stream);
+template <class T>
+cudaError_t LaunchColumnSums(const MatrixView<T>& a, double* sums, cudaStream_t stream);
 
 }  // namespace crout
 

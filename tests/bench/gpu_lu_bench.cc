@@ -71,7 +71,7 @@ Json BenchShape(cuda::Context& context, const cuda::LuPanelKernels& kernels,
   const int64_t columns = std::min(shape.rows, shape.cols);
   const bool square = shape.rows == shape.cols;
   const bool runs_portable = square && columns <= kPortableLargest;
-  const bool checks = square && columns < kHuge && !kIsComplex<T>;
+  const bool checks = square && columns < kHuge;
   std::vector<double> vendor_seconds;
   std::vector<double> seconds;
   std::vector<double> portable_seconds;
