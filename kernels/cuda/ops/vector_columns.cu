@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "kernels/cuda/device/complex.h"
+#include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/ops/reduction.cuh"
 #include "kernels/cuda/ops/vector_columns.h"
 
@@ -9,14 +9,6 @@ namespace {
 
 constexpr int kPerThread = 4;  // elements of one column for each thread
 constexpr int64_t kMaxGridY = 65535;
-
-__device__ double Scaled(double x, double scale) { return x * scale; }
-__device__ Complex<double> Scaled(const Complex<double>& x, double scale) {
-  return {x.re * scale, x.im * scale};
-}
-
-__device__ double ModulusOf(double x) { return fabs(x); }
-__device__ double ModulusOf(const Complex<double>& x) { return hypot(x.re, x.im); }
 
 template <class T>
 __global__ void __launch_bounds__(kBlockThreads)
@@ -27,7 +19,7 @@ __global__ void __launch_bounds__(kBlockThreads)
 #pragma unroll
     for (int k = 0; k < kPerThread; ++k) {
       const int64_t i = first + k * kBlockThreads;
-      if (i < w.rows) w(i, c) = Scaled(w(i, c), scale);
+      if (i < w.rows) w(i, c) = w(i, c) * scale;
     }
   }
 }
@@ -40,20 +32,10 @@ __global__ void __launch_bounds__(kBlockThreads)
   double largest = 0;
 #pragma unroll 4
   for (int64_t i = threadIdx.x; i < w.rows; i += kBlockThreads) {
-    largest = MaxKeepingNan(largest, ModulusOf(w(i, c)));
+    largest = MaxKeepingNan(largest, Modulus(w(i, c)));
   }
   largest = BlockReduce(largest, Max());
   if (threadIdx.x == 0) most[c] = largest;
-}
-
-// Calls f(TypeTag<T>{}) with the wide type as kernels have it.
-template <class F>
-void DispatchWide(DType dtype, F&& f) {
-  if (IsComplex(dtype)) {
-    f(TypeTag<Complex<double>>{});
-  } else {
-    f(TypeTag<double>{});
-  }
 }
 
 }  // namespace
