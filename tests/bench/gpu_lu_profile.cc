@@ -4,6 +4,7 @@
 #include <cxxabi.h>
 
 #include <algorithm>
+#include <complex>
 #include <cstdlib>
 #include <iostream>
 #include <map>
@@ -153,6 +154,7 @@ int Main(int argc, char** argv) {
   for (const int64_t n : orders) {
     add(Profile<double>(cuda::Context::From(*owned), kernels, n));
     add(Profile<float>(cuda::Context::From(*owned), kernels, n));
+    add(Profile<std::complex<double>>(cuda::Context::From(*owned), kernels, n));
   }
   std::cout << result.dump(2) << "\n";
   return 0;

@@ -309,8 +309,10 @@ class BlockRowWarp {
 
 // A block of threads takes some columns of b, a warp a tile of 32 of their rows: minus the product
 // with each tile above as soon as that is solved, and then its own solve.
+// A multiprocessor has one of those that move rows: with registers for two of them they would
+// spill.
 template <class T, bool kMoves>
-__global__ void __launch_bounds__(BlockRowShape<T, kMoves>::kRows)
+__global__ void __launch_bounds__(BlockRowShape<T, kMoves>::kRows, kMoves ? 1 : 0)
     BlockRowKernel(MatrixView<T> block, const InterchangePlan* moves, const TileInverse<T>* tiles,
                    MatrixView<T> b, const LuControl<T>* control) {
   using Warp = BlockRowWarp<T, kMoves>;

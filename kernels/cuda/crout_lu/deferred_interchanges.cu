@@ -69,15 +69,16 @@ cudaError_t LaunchDeferredInterchanges(const MatrixView<T>& a, const int64_t* ip
                                        const PanelLayout& panels, std::byte* workspace,
                                        const LuControl<T>* control, cudaStream_t stream) {
   if (panels.EndOf(0) == panels.columns) return cudaSuccess;
-  auto* const sources = reinterpret_cast<int64_t*>(workspace);
+  // Copies first: they are the ones that have to be aligned to more than 8 bytes.
+  T* const copies = reinterpret_cast<T*>(workspace);
+  auto* const sources = reinterpret_cast<int64_t*>(copies + kColumnsAtOnce * a.rows);
   if (const cudaError_t error =
           LaunchTraceInterchanges(ipiv, panels.columns, a.rows, panels.block, sources, stream);
       error != cudaSuccess) {
     return error;
   }
   const auto grid = static_cast<unsigned>(std::min(panels.columns, kColumnsAtOnce));
-  PermuteColumnsKernel<<<grid, kThreads, 0, stream>>>(
-      a, panels, sources, reinterpret_cast<T*>(sources + Blocks(panels) * a.rows), control);
+  PermuteColumnsKernel<<<grid, kThreads, 0, stream>>>(a, panels, sources, copies, control);
   return cudaGetLastError();
 }
 

@@ -15,7 +15,7 @@ LuBlocking LuBlocking::For(DType dtype, int64_t columns) {
   const TwoBlocks two = IsComplex(dtype)           ? TwoBlocks{kNever, kNever}
                         : dtype == DType::kFloat64 ? TwoBlocks{12288, 8192}
                                                    : TwoBlocks{24576, 16384};
-  return {.block = 512,
+  return {.block = IsComplex(dtype) && columns <= 6144 ? 256 : 512,
           .two_blocks_left = columns > two.beyond ? two.left : kNever,
           .right_looking = int64_t{1} << 20,
           .look_ahead = columns > 1024,

@@ -1,8 +1,11 @@
 #include "kernels/cuda/crout_lu/panel_update.h"
 
+#include <type_traits>
+
 #include "kernels/cuda/blocked/interchanges.cuh"
 #include "kernels/cuda/device/dependent_launch.cuh"
 #include "kernels/cuda/device/scalar.cuh"
+#include "kernels/cuda/ops/tile_product.cuh"
 
 namespace crout::cuda {
 namespace {
@@ -68,35 +71,27 @@ constexpr int kRows = 2;         // of a thread, half a tile apart
 constexpr int kTileColumns = 4;  // of a thread, side by side
 constexpr int kPadding = 16;     // bytes
 
-// A tile of the product's rows and columns for each block.
+// Four times the operations of real numbers are worth the tensor cores, but not where each takes
+// three products there.
 template <class T>
-__global__ void __launch_bounds__(kTileThreads)
-    SubtractPanelKernel(const LuPanel<T> panel, MatrixView<T> right) {
-  constexpr int kPitch = kTile + kPadding / static_cast<int>(sizeof(T));
-  constexpr int kEach = kTile * kTile / kTileThreads;
-  __shared__ __align__(16) T left[kTile][kTile];  // a column of L after the other
-  __shared__ __align__(16) T top[kTile][kPitch];  // a row of U after the other
-  const auto width = static_cast<int>(panel.a.cols);
-  const int64_t row = width + static_cast<int64_t>(blockIdx.x) * kTile;
-  const int64_t column = static_cast<int64_t>(blockIdx.y) * kTile;
+constexpr bool kOnTensorCores = std::is_same_v<T, Complex<double>>;
+
+// A row of a block's tiles in shared memory. Those are read by TileOfA and TileOfB, whose
+// lanes meet different banks where rows are 32 bytes off.
+template <class T>
+constexpr int kLeftPitch = kTile +
+                           (kOnTensorCores<T> ? 2 * kPadding / static_cast<int>(sizeof(T)) : 0);
+template <class T>
+constexpr int kTopPitch = kTile +
+                          (kOnTensorCores<T> ? 2 : 1) * kPadding / static_cast<int>(sizeof(T));
+
+// right's tile := itself - left top, once the block's threads have filled those; nothing on a halt.
+template <class T>
+__device__ void SubtractByThreads(const T (&left)[kTile][kLeftPitch<T>],
+                                  const T (&top)[kTile][kTopPitch<T>], const MatrixView<T>& right,
+                                  int64_t row, int64_t column, int halt) {
   const int64_t rows = right.rows - row;
   const int64_t columns = right.cols - column;
-  // The kernel before lets this one start when L is there.
-#pragma unroll
-  for (int e = 0; e < kEach; ++e) {
-    const int i = threadIdx.x % kTile;
-    const int k = e * (kTileThreads / kTile) + threadIdx.x / kTile;
-    left[k][i] = k < width && i < rows ? panel.a(row + i, k) : T{0};
-  }
-  AwaitKernelBefore();
-  ReleaseKernelBehind();
-  const int halt = panel.control->halt;
-#pragma unroll
-  for (int e = 0; e < kEach; ++e) {
-    const int k = threadIdx.x % kTile;
-    const int j = e * (kTileThreads / kTile) + threadIdx.x / kTile;
-    top[k][j] = k < width && j < columns ? right(k, column + j) : T{0};
-  }
   const int first_row = threadIdx.x % (kTile / kRows);
   const int first_column = threadIdx.x / (kTile / kRows) * kTileColumns;
   T sums[kRows][kTileColumns];
@@ -127,6 +122,89 @@ __global__ void __launch_bounds__(kTileThreads)
     }
   }
   for_each([](T& element, const T& sum) { element = sum; });
+}
+
+// The same on the tensor cores: a warp takes a quarter of the tile.
+template <class T>
+__device__ void SubtractOnTensorCores(const T (&left)[kTile][kLeftPitch<T>],
+                                      const T (&top)[kTile][kTopPitch<T>],
+                                      const MatrixView<T>& right, int64_t row, int64_t column,
+                                      int halt) {
+  constexpr int kSides = 2;  // 8 columns each
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int first_row = warp % 2 * 16 + TileGroup();
+  const int first_column = warp / 2 * 16;
+  TileOfC<T> sums[kSides];
+  const auto for_each = [&](auto f) {
+#pragma unroll
+    for (int n = 0; n < kSides; ++n) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const int64_t i = row + first_row + e / 2 * 8;
+        const int64_t j = column + first_column + 8 * n + 2 * TileThread() + e % 2;
+        if (i < right.rows && j < right.cols) f(right(i, j), sums[n].values[e]);
+      }
+    }
+  };
+  for_each([](const T& element, T& sum) { sum = element; });
+  if (halt != 0) return;
+  __syncthreads();
+#pragma unroll
+  for (int k = 0; k < kTile; k += 8) {
+    TileOfA<T> minus_l;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+#pragma unroll
+      for (int step = 0; step < 2; ++step) {
+        minus_l.values[half][step] = -left[k + 4 * step + TileThread()][first_row + 8 * half];
+      }
+    }
+#pragma unroll
+    for (int n = 0; n < kSides; ++n) {
+      TileOfB<T> u;
+#pragma unroll
+      for (int step = 0; step < 2; ++step) {
+        u.values[step] = top[k + 4 * step + TileThread()][first_column + 8 * n + TileGroup()];
+      }
+      AddTileProduct(minus_l, u, sums[n]);
+    }
+  }
+  for_each([](T& element, const T& sum) { element = sum; });
+}
+
+// A tile of the product's rows and columns for each block.
+template <class T>
+__global__ void __launch_bounds__(kTileThreads)
+    SubtractPanelKernel(const LuPanel<T> panel, MatrixView<T> right) {
+  constexpr int kEach = kTile * kTile / kTileThreads;
+  __shared__ __align__(16) T left[kTile][kLeftPitch<T>];  // a column of L after the other
+  __shared__ __align__(16) T top[kTile][kTopPitch<T>];    // a row of U after the other
+  const auto width = static_cast<int>(panel.a.cols);
+  const int64_t row = width + static_cast<int64_t>(blockIdx.x) * kTile;
+  const int64_t column = static_cast<int64_t>(blockIdx.y) * kTile;
+  const int64_t rows = right.rows - row;
+  const int64_t columns = right.cols - column;
+  // The kernel before lets this one start when L is there.
+#pragma unroll
+  for (int e = 0; e < kEach; ++e) {
+    const int i = threadIdx.x % kTile;
+    const int k = e * (kTileThreads / kTile) + threadIdx.x / kTile;
+    left[k][i] = k < width && i < rows ? panel.a(row + i, k) : T{0};
+  }
+  AwaitKernelBefore();
+  ReleaseKernelBehind();
+  const int halt = panel.control->halt;
+#pragma unroll
+  for (int e = 0; e < kEach; ++e) {
+    const int k = threadIdx.x % kTile;
+    const int j = e * (kTileThreads / kTile) + threadIdx.x / kTile;
+    top[k][j] = k < width && j < columns ? right(k, column + j) : T{0};
+  }
+  if constexpr (kOnTensorCores<T>) {
+    SubtractOnTensorCores(left, top, right, row, column, halt);
+  } else {
+    SubtractByThreads(left, top, right, row, column, halt);
+  }
 }
 
 unsigned Blocks(int64_t count, int64_t each) {

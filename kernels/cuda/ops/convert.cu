@@ -98,6 +98,11 @@ __global__ void __launch_bounds__(kThreads) AddKernel(MatrixView<T> d, MatrixVie
   ForEachElement(x.rows, x.cols, [&](int64_t i, int64_t j) { x(i, j) += d(i, j); });
 }
 
+template <class T>
+__global__ void __launch_bounds__(kThreads) ConjugateKernel(MatrixView<T> x) {
+  ForEachElement(x.rows, x.cols, [&](int64_t i, int64_t j) { x(i, j) = Conjugate(x(i, j)); });
+}
+
 // Through shared memory, so that both sides move whole cache lines. in: rows x cols.
 template <class In, class Out>
 __global__ void __launch_bounds__(kTile* kTileRows)
@@ -228,6 +233,17 @@ cudaError_t LaunchAdd(const AnyMatrix& d, const AnyMatrix& x, cudaStream_t strea
   DispatchWide(x.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     AddKernel<<<ColumnGrid(x.rows, x.cols), kThreads, 0, stream>>>(d.As<T>(), x.As<T>());
+  });
+  return cudaGetLastError();
+}
+
+cudaError_t LaunchConjugate(const AnyMatrix& x, cudaStream_t stream) {
+  if (x.rows == 0 || x.cols == 0) return cudaSuccess;
+  DispatchDevice(x.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (kIsComplex<T>) {
+      ConjugateKernel<<<ColumnGrid(x.rows, x.cols), kThreads, 0, stream>>>(x.As<T>());
+    }
   });
   return cudaGetLastError();
 }

@@ -30,6 +30,9 @@ cudaError_t LaunchTranspose(const AnyMatrix& in, const AnyMatrix& out, cudaStrea
 // Enqueues x := x + d, in float64 or complex128.
 cudaError_t LaunchAdd(const AnyMatrix& d, const AnyMatrix& x, cudaStream_t stream);
 
+// Enqueues x := conj(x) of a complex x.
+cudaError_t LaunchConjugate(const AnyMatrix& x, cudaStream_t stream);
+
 }  // namespace crout::cuda
 
 #endif  // CROUT_KERNELS_CUDA_OPS_CONVERT_H_
