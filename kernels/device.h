@@ -35,7 +35,7 @@ struct DeviceMemoryStats {
 };
 
 // Moves a stream of bytes from the network into a buffer of the device, while it arrives. One
-// upload, one thread at a time. Nothing here blocks.
+// upload, one thread at a time. Only Join blocks.
 class Uploader {
  public:
   virtual ~Uploader() = default;
@@ -53,7 +53,9 @@ class Uploader {
   // an upload which pauses holds none that others could use.
   virtual absl::Status Pause() { return absl::OkStatus(); }
 
-  // All bytes were committed: work enqueued on `context` from now on sees them.
+  // All bytes were committed: waits for those whose copy is still under way, at most the staging
+  // blocks of one upload, so that a job can tell that wait from its own time. Work enqueued on
+  // `context` from now on sees all of them.
   virtual absl::Status Join(ExecutionContext& context) = 0;
 
   // Destroying an uploader before Join leaves the destination undefined, and is safe only once

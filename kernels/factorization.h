@@ -18,10 +18,8 @@
 namespace crout {
 
 // Seconds spent in each phase that happens on a device; the preparation of a factor counts as
-// `factor`. Jobs add to `factor`, `solve`, `refine` and `device_to_host`; `host_to_device` belongs
-// to whoever joined the upload and promoted the factor.
+// `factor`. What a job works on is on the device when it starts: copies to there are not in it.
 struct KernelTimings {
-  double host_to_device = 0;
   double factor = 0;
   double solve = 0;
   double refine = 0;

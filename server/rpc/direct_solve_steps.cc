@@ -140,8 +140,8 @@ absl::Status DirectSolveSteps::Run(ExecutionContext& context, StopRequested stop
   CROUT_RETURN_IF_ERROR(CheckRows(rhs_.upload().shape(), matrix_.upload().shape().rows,
                                   "header.rhs", absl::StatusCode::kInvalidArgument));
   CROUT_ASSIGN_OR_RETURN(Buffer out, core_.host_memory.Allocate(plan_->delivered.bytes()));
-  CROUT_ASSIGN_OR_RETURN(Buffer matrix, matrix_.upload().Take(context));
-  CROUT_ASSIGN_OR_RETURN(Buffer rhs, rhs_.upload().Take(context));
+  CROUT_ASSIGN_OR_RETURN(Buffer matrix, matrix_.upload().Take(context, timings));
+  CROUT_ASSIGN_OR_RETURN(Buffer rhs, rhs_.upload().Take(context, timings));
   KernelTimings kernel;
   CROUT_ASSIGN_OR_RETURN(
       const DirectSolveSummary direct,

@@ -129,12 +129,11 @@ absl::StatusOr<NewFactor> FactorStep::Run(ExecutionContext& context, StopRequest
     timings.host_to_device += watch.Lap();
   }
   // Taken last: until then the upload waits for what still arrives, on every way out.
-  CROUT_ASSIGN_OR_RETURN(Buffer matrix, upload_.Take(context));
+  CROUT_ASSIGN_OR_RETURN(Buffer matrix, upload_.Take(context, timings));
   KernelTimings kernel;
   NewFactor factor;
   CROUT_ASSIGN_OR_RETURN(factor.factorization,
                          Factorize(context, *plan_, std::move(matrix), stop, kernel));
-  timings.host_to_device += kernel.host_to_device;
   timings.factor += kernel.factor;
   ObserveFactor(core_, slot_, factor.factorization.summary, kernel.factor);
   memory_.device.Shrink(FactorCache::Charge(factor.factorization.parts.bytes()));

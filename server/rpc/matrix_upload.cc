@@ -268,8 +268,10 @@ absl::Status MatrixUpload::AssembleDense(StopRequested stop) {
   });
 }
 
-absl::StatusOr<Buffer> MatrixUpload::Take(ExecutionContext& context) {
+absl::StatusOr<Buffer> MatrixUpload::Take(ExecutionContext& context, CallTimings& timings) {
+  Stopwatch watch;
   if (uploader_ != nullptr) CROUT_RETURN_IF_ERROR(uploader_->Join(context));
+  timings.host_to_device += watch.Lap();
   return std::move(destination_);
 }
 

@@ -15,6 +15,7 @@
 #include "kernels/device.h"
 #include "kernels/io/leading_block.h"
 #include "kernels/io/matrix_market_reader.h"
+#include "server/call_timings.h"
 #include "server/rpc/codec.h"
 #include "server/rpc/text_grant.h"
 
@@ -79,8 +80,8 @@ class MatrixUpload {
   absl::Status Assemble(StopRequested stop);
 
   // The packed matrix, or the sparse one, in device memory, for work enqueued on `context` from now
-  // on.
-  absl::StatusOr<Buffer> Take(ExecutionContext& context);
+  // on. Waits for what of the copy the receive did not hide, and adds that to `timings`.
+  absl::StatusOr<Buffer> Take(ExecutionContext& context, CallTimings& timings);
 
  private:
   absl::StatusOr<size_t> AppendDense(std::span<const std::byte> bytes,

@@ -69,14 +69,13 @@ absl::StatusOr<NewFactor> SchurStep::Run(ExecutionContext& context, StopRequeste
                                          CallTimings& timings, Complement* complement) {
   const PackedMatrix& s = plan_->complement;
   CROUT_ASSIGN_OR_RETURN(Buffer out, core_.host_memory.Allocate(s.bytes()));
-  CROUT_ASSIGN_OR_RETURN(Buffer matrix, upload_.Take(context));
+  CROUT_ASSIGN_OR_RETURN(Buffer matrix, upload_.Take(context, timings));
   KernelTimings kernel;
   NewFactor factor;
   CROUT_ASSIGN_OR_RETURN(
       SchurResult result,
       ComputeSchurComplement(context, *plan_, std::move(matrix), out.data(), stop, kernel));
   factor.factorization = std::move(result.factor);
-  timings.host_to_device += kernel.host_to_device;
   timings.factor += kernel.factor;
   timings.solve += kernel.solve;
   timings.device_to_host += kernel.device_to_host;

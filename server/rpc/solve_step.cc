@@ -73,11 +73,10 @@ absl::StatusOr<Solution> SolveStep::Run(ExecutionContext& context, const Factori
   Solution solution;
   solution.shape = plan_->delivered;
   CROUT_ASSIGN_OR_RETURN(Buffer out, core_.host_memory.Allocate(solution.shape.bytes()));
-  CROUT_ASSIGN_OR_RETURN(Buffer rhs, upload_.Take(context));
+  CROUT_ASSIGN_OR_RETURN(Buffer rhs, upload_.Take(context, timings));
   KernelTimings kernel;
   CROUT_ASSIGN_OR_RETURN(solution.summary,
                          Solve(context, *plan_, factor, std::move(rhs), out.data(), stop, kernel));
-  timings.host_to_device += kernel.host_to_device;
   timings.solve += kernel.solve;
   timings.refine += kernel.refine;
   timings.device_to_host += kernel.device_to_host;

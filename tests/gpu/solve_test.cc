@@ -1,17 +1,20 @@
 // Solves on the GPU, judged by LAPACK's ratios.
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
 
 #include "gmock/gmock.h"
 #include "kernels/jobs/solve.h"
 #include "tests/gpu/jobs.h"
+#include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
 #include "tests/support/solve_cases.h"
 
 namespace crout {
 namespace {
 
+using ::crout::testing::ComplexMatrix;
 using ::crout::testing::GalleryNamed;
 using ::crout::testing::kThreshold;
 using ::crout::testing::Multiply;
@@ -66,6 +69,64 @@ TEST_F(GpuSolveTest, SolversPassLapacksRatio) {
     }
   }
 }
+
+// Of complex factors with the unit diagonal in either triangle, by every solver that needs no
+// preparation.
+class GpuComplexSolveTest : public GpuTest, public ::testing::WithParamInterface<DType> {
+ protected:
+  void SetUp() override {
+    GpuTest::SetUp();
+    if (!IsSkipped()) runner_.emplace(Gpu());
+  }
+
+  void Check(const ComplexMatrix& a, const Factorization& factor, int64_t nrhs) {
+    const int64_t n = factor.summary.n;
+    for (const auto& solver : Gpu().solvers()) {
+      if (!solver->TakesDense(GetParam()) || solver->needs_preparation()) continue;
+      if (!solver->Supports(factor.summary.unit_diagonal)) continue;
+      for (const Op op : {Op::kNone, Op::kTranspose, Op::kConjugateTranspose}) {
+        SCOPED_TRACE(::testing::Message()
+                     << solver->name() << " op " << static_cast<int>(op) << " nrhs " << nrhs);
+        const ComplexMatrix x = testing::RandomComplex(n, nrhs, 99);
+        const ComplexMatrix b = Rounded(Multiply(a, n, op, x, nrhs), GetParam());
+        testing::SolveRequest request;
+        request.solver = std::string(solver->name());
+        request.dtype = GetParam();
+        request.op = op;
+        request.layout = nrhs > 1 ? Layout::kRowMajor : Layout::kColumnMajor;
+        const auto solution = runner_->SolveComplex(factor, b, nrhs, request);
+        ASSERT_TRUE(solution.ok()) << solution.status();
+        EXPECT_LT(testing::SolveRatio(a, n, op, solution->x, b, nrhs, GetParam()), kThreshold);
+        const double expected = testing::BackwardError(a, n, op, solution->x, b, nrhs);
+        EXPECT_NEAR(*solution->summary.backward_error, expected,
+                    0x1p-51 * static_cast<double>(n + 1));
+      }
+    }
+  }
+
+  std::optional<testing::JobRunner> runner_;
+};
+
+TEST_P(GpuComplexSolveTest, SolversPassLapacksRatio) {
+  for (const char* kind : {"complex_random", "hermitian", "helmholtz", "graded", "shift"}) {
+    for (const int64_t n : {1, 2, 3, 33, 65, 129, 300}) {
+      for (const char* algorithm : {"getrf", "icmpp"}) {
+        SCOPED_TRACE(::testing::Message() << kind << " n=" << n << " " << algorithm);
+        const ComplexMatrix a = testing::GalleryMatrix(kind, n, GetParam());
+        testing::FactorRequest request;
+        request.algorithm = algorithm;
+        request.matrix_dtype = request.factor_dtype = GetParam();
+        const auto factor = runner_->FactorComplex(a, n, request);
+        ASSERT_TRUE(factor.ok()) << factor.status();
+        for (const int64_t nrhs : {1, 15}) Check(a, *factor, nrhs);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, GpuComplexSolveTest,
+                         ::testing::Values(DType::kComplex64, DType::kComplex128),
+                         [](const auto& info) { return std::string(NameOf(info.param)); });
 
 TEST_F(GpuSolveTest, RefinementReachesTheMatrixsPrecision) {
   constexpr int64_t kN = 300;

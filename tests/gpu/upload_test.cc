@@ -100,6 +100,28 @@ TEST_F(UploadTest, ReservesNoMoreThanIsLeft) {
   EXPECT_TRUE((*uploader)->Join(bench.context()).ok());
 }
 
+// A stream that nobody told of the upload sees its last bytes.
+TEST_F(UploadTest, JoinWaitsForTheLastCopies) {
+  Bench bench(Gpu());
+  Bench other(Gpu());
+  const size_t block = cuda::Options().upload_block_bytes;
+  const auto bytes = Noise(3 * block, 5);
+  std::vector<std::byte> end(4096);
+  for (int round = 0; round < 20; ++round) {
+    const Buffer destination = bench.Put(std::vector<std::byte>(bytes.size()));
+    auto uploader = Gpu().StartUpload({destination.data(), destination.size()});
+    ASSERT_TRUE(uploader.ok()) << uploader.status();
+    ASSERT_TRUE(Send(**uploader, bytes, block).ok());
+    ASSERT_TRUE((*uploader)->Join(bench.context()).ok());
+    ASSERT_TRUE(
+        other.ops()
+            .CopyToHost(destination.data() + bytes.size() - end.size(), end.data(), end.size())
+            .ok());
+    other.Wait();
+    EXPECT_TRUE(std::equal(end.rbegin(), end.rend(), bytes.rbegin())) << "round " << round;
+  }
+}
+
 TEST_F(UploadTest, AbandonedUploadsGiveTheirBlocksBack) {
   cuda::Options options;
   options.upload_block_bytes = 64 << 10;

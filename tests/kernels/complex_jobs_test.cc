@@ -1,18 +1,19 @@
-// The jobs with complex matrices, and with a right-hand side of the other kind than the matrix.
+// On any device (device_under_test.h): the jobs with complex matrices, and with a right-hand side
+// of the other kind than the matrix.
 #include <cmath>
 #include <complex>
 #include <limits>
-#include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "kernels/algorithm_registry.h"
-#include "kernels/host/device/host_device.h"
 #include "kernels/jobs/direct_solve.h"
 #include "kernels/jobs/schur.h"
 #include "kernels/util/status_macros.h"
+#include "tests/support/device_under_test.h"
 #include "tests/support/gallery.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
@@ -23,46 +24,23 @@ namespace {
 
 using Complex = std::complex<double>;
 
-struct ComplexSolution {
-  ComplexMatrix x;
-  DType dtype = DType::kComplex128;  // as delivered
-  SolveSummary summary;
-};
-
 class ComplexJobsTest : public ::testing::Test {
  protected:
+  void SetUp() override {
+    if (DeviceUnderTest() == nullptr) GTEST_SKIP() << "the machine has no such device";
+    runner_.emplace(*DeviceUnderTest());
+  }
+
   absl::StatusOr<Factorization> Factor(const ComplexMatrix& a, int64_t n,
                                        const FactorRequest& request) {
-    CROUT_ASSIGN_OR_RETURN(const FactorizeOptions options, runner_.Options(request, n));
-    CROUT_ASSIGN_OR_RETURN(Buffer upload,
-                           runner_.Upload(Packed(a, n, n, request.matrix_dtype, request.layout)));
-    const PackedMatrix shape{nullptr, request.matrix_dtype, request.layout, n, n};
-    return Factorize(runner_.context(), std::move(upload), shape, options, JobRunner::NeverStop(),
-                     runner_.timings());
+    return runner_->FactorComplex(a, n, request);
   }
-
-  // The elements of `b` are real where its type is.
   absl::StatusOr<ComplexSolution> Solve(const Factorization& factor, const ComplexMatrix& b,
                                         int64_t nrhs, const SolveRequest& request) {
-    const int64_t n = factor.summary.n;
-    CROUT_ASSIGN_OR_RETURN(const SolveOptions options,
-                           runner_.Options(request, factor.summary, nrhs));
-    CROUT_ASSIGN_OR_RETURN(Buffer upload,
-                           runner_.Upload(Packed(b, n, nrhs, request.dtype, request.layout)));
-    const PackedMatrix shape{nullptr, request.dtype, request.layout, n, nrhs};
-    CROUT_ASSIGN_OR_RETURN(const SolvePlan plan, PlanSolve(options, factor.summary, shape));
-    std::vector<std::byte> out(plan.delivered.bytes());
-    ComplexSolution solution;
-    CROUT_ASSIGN_OR_RETURN(solution.summary,
-                           crout::Solve(runner_.context(), plan, factor, std::move(upload),
-                                        out.data(), JobRunner::NeverStop(), runner_.timings()));
-    solution.x = Unpacked<Complex>(out.data(), plan.delivered);
-    solution.dtype = plan.delivered.dtype;
-    return solution;
+    return runner_->SolveComplex(factor, b, nrhs, request);
   }
 
-  const std::unique_ptr<Device> device_ = host::MakeDevice({.threads = 2});
-  JobRunner runner_{*device_};
+  std::optional<JobRunner> runner_;
 };
 
 FactorRequest Request(DType matrix, DType factor, Layout layout = Layout::kColumnMajor) {
@@ -281,18 +259,18 @@ TEST_F(ComplexJobsTest, SchurComplementsOfComplexMatrices) {
   for (const auto& [matrix, factor_type] :
        {std::pair{kC128, kC128}, std::pair{kC128, kC64}, std::pair{kC64, kC64}}) {
     SchurOptions options;
-    ASSERT_OK_AND_ASSIGN(options.factor, runner_.Options(Request(matrix, factor_type), kK));
-    ASSERT_OK_AND_ASSIGN(options.solver,
-                         FindSolver(*device_, "auto", UnitDiagonal::kL, factor_type, kK, kN - kK));
+    ASSERT_OK_AND_ASSIGN(options.factor, runner_->Options(Request(matrix, factor_type), kK));
+    ASSERT_OK_AND_ASSIGN(options.solver, FindSolver(*DeviceUnderTest(), "auto", UnitDiagonal::kL,
+                                                    factor_type, kK, kN - kK));
     options.leading = kK;
     const PackedMatrix shape{nullptr, matrix, Layout::kRowMajor, kN, kN};
     ASSERT_OK_AND_ASSIGN(Buffer upload,
-                         runner_.Upload(Packed(a, kN, kN, matrix, Layout::kRowMajor)));
+                         runner_->Upload(Packed(a, kN, kN, matrix, Layout::kRowMajor)));
     std::vector<std::byte> out((kN - kK) * (kN - kK) * SizeOf(matrix));
     ASSERT_OK_AND_ASSIGN(
         const SchurResult result,
-        ComputeSchurComplement(runner_.context(), std::move(upload), shape, options, out.data(),
-                               JobRunner::NeverStop(), runner_.timings()));
+        ComputeSchurComplement(runner_->context(), std::move(upload), shape, options, out.data(),
+                               JobRunner::NeverStop(), runner_->timings()));
     const double eps = std::max(UnitRoundoff(matrix), UnitRoundoff(factor_type));
     EXPECT_LT(result.complement->backward_error, kN * eps);
     EXPECT_FALSE(result.complement->is_poor);
@@ -325,19 +303,20 @@ TEST_P(ComplexDirectSolveTest, Solves) {
   for (const bool verify : {false, true}) {
     for (const Layout layout : {Layout::kColumnMajor, Layout::kRowMajor}) {
       DirectSolveOptions options;
-      ASSERT_OK_AND_ASSIGN(options.solver, FindDirectSolver(*device_, "gauss_jordan", type));
+      ASSERT_OK_AND_ASSIGN(options.solver,
+                           FindDirectSolver(*DeviceUnderTest(), "gauss_jordan", type));
       options.dtype = type;
       options.verify = verify;
-      ASSERT_OK_AND_ASSIGN(Buffer a_upload, runner_.Upload(Packed(a, kN, kN, matrix, layout)));
-      ASSERT_OK_AND_ASSIGN(Buffer b_upload, runner_.Upload(Packed(b, kN, 2, rhs, layout)));
+      ASSERT_OK_AND_ASSIGN(Buffer a_upload, runner_->Upload(Packed(a, kN, kN, matrix, layout)));
+      ASSERT_OK_AND_ASSIGN(Buffer b_upload, runner_->Upload(Packed(b, kN, 2, rhs, layout)));
       ASSERT_OK_AND_ASSIGN(const DirectSolvePlan plan,
                            PlanDirectSolve(options, {nullptr, matrix, layout, kN, kN},
                                            {nullptr, rhs, layout, kN, 2}));
       std::vector<std::byte> out(plan.delivered.bytes());
       ASSERT_OK_AND_ASSIGN(
           const DirectSolveSummary summary,
-          SolveDirectly(runner_.context(), plan, std::move(a_upload), std::move(b_upload),
-                        out.data(), JobRunner::NeverStop(), runner_.timings()));
+          SolveDirectly(runner_->context(), plan, std::move(a_upload), std::move(b_upload),
+                        out.data(), JobRunner::NeverStop(), runner_->timings()));
       const ComplexMatrix x = Unpacked<Complex>(out.data(), plan.delivered);
       EXPECT_LT(SolveRatio(a, kN, Op::kNone, x, b, 2,
                            UnitRoundoff(type) > UnitRoundoff(rhs) ? type : rhs),

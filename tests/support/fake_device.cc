@@ -104,7 +104,7 @@ class FakeDevice::Context final : public ExecutionContext {
     --device_.live_contexts_;
   }
 
-  // The copy into the block that begins at `destination` ends with the next Synchronize.
+  // The work that uses the block at `destination` ends with the next Synchronize.
   void JoinUpload(const void* destination) {
     device_.memory_.BeginUse(destination);
     joined_.push_back(destination);
@@ -162,6 +162,7 @@ class FakeDevice::StagedUploader final : public Uploader {
 
   absl::Status Join(ExecutionContext& context) override {
     if (!left_.empty()) return absl::FailedPreconditionError("the upload is not complete");
+    device_.copy_gate_.Pass();
     if (destination_ != nullptr) static_cast<Context&>(context).JoinUpload(destination_);
     return absl::OkStatus();
   }

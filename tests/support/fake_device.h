@@ -46,6 +46,9 @@ class FakeDevice final : public Device {
   Gate& factor_gate() { return factor_gate_; }
   Gate& solve_gate() { return solve_gate_; }
 
+  // The last copy of an upload is held while the gate is closed, and with it the job that joins it.
+  Gate& copy_gate() { return copy_gate_; }
+
   // As a GPU whose work does not end any more: until it recovers, jobs, uploads, allocations and
   // frees are held.
   void Wedge();
@@ -93,6 +96,7 @@ class FakeDevice final : public Device {
   CountingResource staging_;
   Gate factor_gate_;
   Gate solve_gate_;
+  Gate copy_gate_;
   std::atomic<bool> healthy_{true};
   std::atomic<int> live_contexts_{0};
   std::atomic<int> live_uploaders_{0};

@@ -104,6 +104,33 @@ absl::StatusOr<Solution> JobRunner::Solve(const Factorization& factor, const Hos
   return solution;
 }
 
+absl::StatusOr<Factorization> JobRunner::FactorComplex(const ComplexMatrix& a, int64_t n,
+                                                       const FactorRequest& request,
+                                                       StopRequested stop) {
+  CROUT_ASSIGN_OR_RETURN(const FactorizeOptions options, Options(request, n));
+  CROUT_ASSIGN_OR_RETURN(Buffer upload,
+                         Upload(Packed(a, n, n, request.matrix_dtype, request.layout)));
+  const PackedMatrix shape{nullptr, request.matrix_dtype, request.layout, n, n};
+  return crout::Factorize(*context_, std::move(upload), shape, options, stop, timings_);
+}
+
+absl::StatusOr<ComplexSolution> JobRunner::SolveComplex(const Factorization& factor,
+                                                        const ComplexMatrix& b, int64_t nrhs,
+                                                        const SolveRequest& request) {
+  const int64_t n = factor.summary.n;
+  CROUT_ASSIGN_OR_RETURN(const SolveOptions options, Options(request, factor.summary, nrhs));
+  CROUT_ASSIGN_OR_RETURN(Buffer upload, Upload(Packed(b, n, nrhs, request.dtype, request.layout)));
+  const PackedMatrix shape{nullptr, request.dtype, request.layout, n, nrhs};
+  CROUT_ASSIGN_OR_RETURN(const SolvePlan plan, PlanSolve(options, factor.summary, shape));
+  std::vector<std::byte> out(plan.delivered.bytes());
+  ComplexSolution solution;
+  CROUT_ASSIGN_OR_RETURN(solution.summary, crout::Solve(*context_, plan, factor, std::move(upload),
+                                                        out.data(), NeverStop(), timings_));
+  solution.x = Unpacked<std::complex<double>>(out.data(), plan.delivered);
+  solution.dtype = plan.delivered.dtype;
+  return solution;
+}
+
 absl::StatusOr<HostFactor> JobRunner::Download(const Factorization& factor) {
   const int64_t n = factor.summary.n;
   HostFactor result;

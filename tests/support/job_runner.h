@@ -45,6 +45,12 @@ struct Solution {
   SolveSummary summary;
 };
 
+struct ComplexSolution {
+  ComplexMatrix x;
+  DType dtype = DType::kComplex128;  // as delivered
+  SolveSummary summary;
+};
+
 // A factor's parts in host memory.
 struct HostFactor {
   HostMatrix lu;
@@ -67,6 +73,13 @@ class JobRunner {
   absl::StatusOr<Solution> Solve(const Factorization& factor, const HostMatrix& b, int64_t nrhs,
                                  const SolveRequest& request, StopRequested stop = NeverStop());
   absl::StatusOr<HostFactor> Download(const Factorization& factor);
+
+  // The same of complex matrices, which are dense. Elements are real where the request's type is.
+  absl::StatusOr<Factorization> FactorComplex(const ComplexMatrix& a, int64_t n,
+                                              const FactorRequest& request,
+                                              StopRequested stop = NeverStop());
+  absl::StatusOr<ComplexSolution> SolveComplex(const Factorization& factor, const ComplexMatrix& b,
+                                               int64_t nrhs, const SolveRequest& request);
 
   absl::StatusOr<FactorizeOptions> Options(const FactorRequest& request, int64_t n) const;
   absl::StatusOr<SolveOptions> Options(const SolveRequest& request, const FactorSummary& factor,

@@ -1,12 +1,14 @@
 #include "tests/support/packed_sparse.h"
 
 #include <cmath>
+#include <complex>
 #include <cstring>
 
 namespace crout::testing {
 namespace {
 
 bool IsStored(double v) { return v != 0 || std::signbit(v); }
+bool IsStored(std::complex<double> v) { return IsStored(v.real()) || IsStored(v.imag()); }
 
 // Appends the bytes of the elements.
 template <class T>
@@ -17,14 +19,15 @@ void Append(const std::vector<T>& elements, std::vector<std::byte>& bytes) {
 
 }  // namespace
 
-PackedSparse PackSparse(const HostMatrix& a, int64_t n, DType dtype) {
+template <class Scalar>
+PackedSparse PackSparse(const std::vector<Scalar>& a, int64_t n, DType dtype) {
   std::vector<int64_t> column_start = {0}, row_start = {0};
   std::vector<int32_t> row, column, position;
-  std::vector<double> value;
+  std::vector<Scalar> value;
   std::vector<int32_t> place(n * n);  // of each stored element in `value`
   for (int64_t j = 0; j < n; ++j) {
     for (int64_t i = 0; i < n; ++i) {
-      const double v = a[i + j * n];
+      const Scalar v = a[i + j * n];
       if (!IsStored(v)) continue;
       place[i + j * n] = static_cast<int32_t>(value.size());
       row.push_back(static_cast<int32_t>(i));
@@ -50,6 +53,9 @@ PackedSparse PackSparse(const HostMatrix& a, int64_t n, DType dtype) {
   Append(position, packed.bytes);
   return packed;
 }
+
+template PackedSparse PackSparse(const HostMatrix&, int64_t, DType);
+template PackedSparse PackSparse(const ComplexMatrix&, int64_t, DType);
 
 HostMatrix RandomSparse(int64_t n, double density, uint64_t seed, bool holes) {
   HostMatrix a = RandomMatrix(n, n, seed);

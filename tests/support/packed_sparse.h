@@ -21,8 +21,10 @@ struct PackedSparse {
   int64_t nonzeros = 0;
 };
 
-// Of an n x n matrix; its zeros are left out, but for -0.
-PackedSparse PackSparse(const HostMatrix& a, int64_t n, DType dtype);
+// Of an n x n matrix; its zeros are left out, but for -0. `Scalar` may be complex for any type, and
+// its elements are real where that is.
+template <class Scalar = double>
+PackedSparse PackSparse(const std::vector<Scalar>& a, int64_t n, DType dtype);
 
 // About `density` of the entries, uniform in [-1, 1]; the others are 0, and -0 one in ten of the
 // entries. Every row and column has an entry on the diagonal, of magnitude 2 to 3, but for those

@@ -7,6 +7,7 @@
 #include "kernels/cuda/device/cuda_status.h"
 #include "kernels/cuda/ops/cuda_krylov_ops.h"
 #include "kernels/cuda/ops/cuda_matrix_ops.h"
+#include "kernels/cuda/ops/cuda_sparse_ops.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::cuda {
@@ -40,6 +41,7 @@ absl::Status Context::Initialize() {
   CROUT_ASSIGN_OR_RETURN(getrf_params_, MakeGetrfParams());
   ops_ = std::make_unique<CudaMatrixOps>(*this);
   krylov_ops_ = std::make_unique<CudaKrylovOps>(*this);
+  sparse_ops_ = std::make_unique<CudaSparseOps>(*this);
   return absl::OkStatus();
 }
 

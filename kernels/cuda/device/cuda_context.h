@@ -16,6 +16,7 @@
 #include "kernels/execution_context.h"
 #include "kernels/krylov_ops.h"
 #include "kernels/memory.h"
+#include "kernels/sparse_ops.h"
 
 namespace crout::cuda {
 
@@ -34,6 +35,7 @@ class Context final : public ExecutionContext {
   Device& device() override { return device_; }
   MatrixOps& ops() override { return *ops_; }
   KrylovOps* krylov_ops() override { return krylov_ops_.get(); }
+  SparseOps* sparse_ops() override { return sparse_ops_.get(); }
   DeviceReport& report() override { return *report_.as<DeviceReport>(); }
   absl::Status Synchronize() override;
   absl::Status SynchronizeOrStop(StopRequested stop) override;
@@ -72,6 +74,7 @@ class Context final : public ExecutionContext {
   std::vector<std::byte> host_workspace_;
   std::unique_ptr<MatrixOps> ops_;
   std::unique_ptr<KrylovOps> krylov_ops_;
+  std::unique_ptr<SparseOps> sparse_ops_;
 };
 
 }  // namespace crout::cuda

@@ -75,6 +75,7 @@ absl::Status CudaDevice::Describe() {
   info_.memory_bytes = properties.totalGlobalMem;
   info_.parallelism = options_.streams;
   info_.types = kAllTypes;
+  info_.has_sparse_ops = true;
   return absl::OkStatus();
 }
 

@@ -30,7 +30,7 @@ void DeviceCore::SetCosts(CostRatios ratios) {
 double DeviceCore::Calibrated(std::string_view method, DType dtype, int64_t n,
                               double seconds) const {
   const CostRatios* const costs = costs_.load(std::memory_order_acquire);
-  return costs == nullptr ? seconds : costs->Of(method, dtype, n) * seconds;
+  return costs == nullptr ? seconds : costs->Of(method, RealOf(dtype), n) * seconds;
 }
 
 absl::Status DeviceCore::Observe(absl::Status status) {

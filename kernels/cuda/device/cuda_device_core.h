@@ -37,7 +37,8 @@ class DeviceCore {
 
   // Once: what the methods cost beside their tables, from now on.
   void SetCosts(CostRatios ratios);
-  // `seconds`, by its table, as this GPU takes them: the table's until SetCosts.
+  // `seconds`, by its table, as this GPU takes them: the table's until SetCosts. A complex type
+  // goes by the real one of its precision, which alone is measured.
   double Calibrated(std::string_view method, DType dtype, int64_t n, double seconds) const;
 
  private:

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "kernels/cuda/device/cuda_context.h"
 #include "kernels/cuda/device/cuda_status.h"
 #include "kernels/util/status_macros.h"
 
@@ -55,13 +54,18 @@ absl::Status CudaUploader::EnqueueCopy() {
   return absl::OkStatus();
 }
 
-absl::Status CudaUploader::Join(ExecutionContext& context) {
+absl::Status CudaUploader::Join(ExecutionContext&) {
   if (committed_ != destination_.size()) {
     return absl::FailedPreconditionError("the upload is not complete");
   }
   CROUT_RETURN_IF_ERROR(pool_.core_.MakeCurrent());
-  return pool_.core_.Observe(CudaStatus(
-      cudaStreamWaitEvent(Context::From(context).stream(), copied_.get()), "cudaStreamWaitEvent"));
+  // Asks again and again, as a wait for a stream does: waiters for the event sleep, and to wake one
+  // can take as long as the copy.
+  cudaError_t state = cudaSuccess;
+  do {
+    state = cudaEventQuery(copied_.get());
+  } while (state == cudaErrorNotReady);
+  return pool_.core_.Observe(CudaStatus(state, "cudaEventQuery"));
 }
 
 CudaUploader::~CudaUploader() {

@@ -32,6 +32,11 @@ constexpr SolveTable kTrsm = {{
 }};
 constexpr double kLaunchMilliseconds = 0.01;
 
+// What a complex product and a complex number take beside real ones: three more products, and as
+// many bytes again.
+constexpr double kSecondsOfProducts = 3 * 2 / 50e12;
+constexpr double kSecondsOfElement = sizeof(double) / 3e12;
+
 // A power law between neighbours. Below the table the cost falls with n, down to a launch; above it
 // grows by `growth`, the arithmetic's power of n.
 double AtSize(const std::array<double, kSizes>& milliseconds, double n, double growth) {
@@ -44,7 +49,7 @@ double AtSize(const std::array<double, kSizes>& milliseconds, double n, double g
   return milliseconds[above - 1] * std::pow(milliseconds[above] / milliseconds[above - 1], share);
 }
 
-double PredictSolve(const SolveTable& table, int64_t n, int64_t nrhs) {
+double PredictRealSolve(const SolveTable& table, int64_t n, int64_t nrhs) {
   const auto columns = static_cast<double>(nrhs);
   double nrhs_below = 0;
   double below = kLaunchMilliseconds;
@@ -60,12 +65,27 @@ double PredictSolve(const SolveTable& table, int64_t n, int64_t nrhs) {
   return 1e-3 * below * columns / nrhs_below;
 }
 
+double PredictSolve(const SolveTable& table, DType dtype, int64_t n, int64_t nrhs) {
+  const double real = PredictRealSolve(table, n, nrhs);
+  if (!IsComplex(dtype)) return real;
+  const double elements = static_cast<double>(n) * static_cast<double>(n);
+  return real + elements * (kSecondsOfElement + kSecondsOfProducts * static_cast<double>(nrhs));
+}
+
 }  // namespace
 
-double PredictGetrfSeconds(int64_t n) { return 1e-3 * AtSize(kGetrf, static_cast<double>(n), 3); }
+double PredictGetrfSeconds(DType dtype, int64_t order) {
+  const auto n = static_cast<double>(order);
+  const double real = 1e-3 * AtSize(kGetrf, n, 3);
+  return IsComplex(dtype) ? real + kSecondsOfProducts * n * n * n / 3 : real;
+}
 
-double PredictGetrsSeconds(int64_t n, int64_t nrhs) { return PredictSolve(kGetrs, n, nrhs); }
+double PredictGetrsSeconds(DType dtype, int64_t n, int64_t nrhs) {
+  return PredictSolve(kGetrs, dtype, n, nrhs);
+}
 
-double PredictTrsmSeconds(int64_t n, int64_t nrhs) { return PredictSolve(kTrsm, n, nrhs); }
+double PredictTrsmSeconds(DType dtype, int64_t n, int64_t nrhs) {
+  return PredictSolve(kTrsm, dtype, n, nrhs);
+}
 
 }  // namespace crout::cuda

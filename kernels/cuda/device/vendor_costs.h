@@ -5,18 +5,20 @@
 
 #include <cstdint>
 
+#include "kernels/dtype.h"
+
 namespace crout::cuda {
 
-// Seconds of cusolverDnXgetrf for an n x n matrix. Float32 takes the same: both are bound by the
-// latency of the panels.
-double PredictGetrfSeconds(int64_t n);
+// Seconds of cusolverDnXgetrf for an n x n matrix. Float32 takes the same, since both are bound by
+// the latency of the panels, and complex types take more for their arithmetic alone.
+double PredictGetrfSeconds(DType dtype, int64_t n);
 
 // Seconds of cusolverDnXgetrs.
-double PredictGetrsSeconds(int64_t n, int64_t nrhs);
+double PredictGetrsSeconds(DType dtype, int64_t n, int64_t nrhs);
 
-// Seconds of the solver `trsm`: a permutation and two cublasDtrsm. Less than cusolverDnXgetrs for
+// Seconds of the solver `trsm`: a permutation and two cublas?trsm. Less than cusolverDnXgetrs for
 // every size measured.
-double PredictTrsmSeconds(int64_t n, int64_t nrhs);
+double PredictTrsmSeconds(DType dtype, int64_t n, int64_t nrhs);
 
 }  // namespace crout::cuda
 

@@ -80,7 +80,7 @@ absl::StatusOr<size_t> CudaGetrf::WorkspaceBytes(DType dtype, int64_t n,
 }
 
 double CudaGetrf::PredictSeconds(DType dtype, int64_t n) const {
-  return core_.Calibrated("getrf", dtype, n, PredictGetrfSeconds(n));
+  return core_.Calibrated("getrf", dtype, n, PredictGetrfSeconds(dtype, n));
 }
 
 absl::Status CudaGetrf::Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,

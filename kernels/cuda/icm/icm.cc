@@ -310,7 +310,7 @@ absl::StatusOr<size_t> CudaIcm::ReportBytes(DType dtype, int64_t n,
 }
 
 double CudaIcm::PredictSeconds(DType dtype, int64_t n) const {
-  return kTimesGetrf * core_.Calibrated("getrf", dtype, n, PredictGetrfSeconds(n));
+  return kTimesGetrf * core_.Calibrated("getrf", dtype, n, PredictGetrfSeconds(dtype, n));
 }
 
 absl::Status CudaIcm::Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,

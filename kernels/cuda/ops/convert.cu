@@ -2,6 +2,7 @@
 
 #include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/ops/convert.h"
+#include "kernels/cuda/ops/sparse_rows.cuh"
 
 namespace crout::cuda {
 namespace {
@@ -77,9 +78,29 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
+// The entries, a warp for each column; the rest of `out` is zero already.
+template <class In, class Out>
+__global__ void __launch_bounds__(kBlockThreads)
+    ScatterKernel(SparseRows<In> columns, const double* row, const double* col,
+                  MatrixView<Out> out) {
+  const int64_t j = RowOfWarp();
+  if (j >= columns.n) return;
+  columns.ForEach(j, LaneOfWarp(), kWarp, [&](int64_t i, In v) {
+    auto value = Widen(v);
+    if (row != nullptr) value = value * row[i];
+    if (col != nullptr) value = value * col[j];
+    out(i, j) = static_cast<Out>(value);
+  });
+}
+
 template <class T>
 __global__ void __launch_bounds__(kThreads) AddKernel(MatrixView<T> d, MatrixView<T> x) {
   ForEachElement(x.rows, x.cols, [&](int64_t i, int64_t j) { x(i, j) += d(i, j); });
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads) ConjugateKernel(MatrixView<T> x) {
+  ForEachElement(x.rows, x.cols, [&](int64_t i, int64_t j) { x(i, j) = Conjugate(x(i, j)); });
 }
 
 // Through shared memory, so that both sides move whole cache lines. in: rows x cols.
@@ -175,6 +196,26 @@ cudaError_t LaunchCopyScaled(const AnyMatrix& in, const double* row, const doubl
   return cudaGetLastError();
 }
 
+cudaError_t LaunchDensify(const AnySparse& in, const double* row, const double* col,
+                          const AnyMatrix& out, cudaStream_t stream) {
+  if (in.n == 0) return cudaSuccess;
+  const size_t bytes = SizeOf(out.dtype);
+  const cudaError_t code =
+      cudaMemset2DAsync(out.data, out.ld * bytes, 0, in.n * bytes, in.n, stream);
+  if (code != cudaSuccess) return code;
+  DispatchDevice(in.dtype, [&](auto in_tag) {
+    using In = typename decltype(in_tag)::type;
+    DispatchDevice(out.dtype, [&](auto out_tag) {
+      using Out = typename decltype(out_tag)::type;
+      if constexpr (kIsComplex<In> == kIsComplex<Out>) {
+        ScatterKernel<<<BlocksOfWarps(in.n), kBlockThreads, 0, stream>>>(
+            SparseRows<In>::Of(in, Op::kTranspose), row, col, out.As<Out>());
+      }
+    });
+  });
+  return cudaGetLastError();
+}
+
 cudaError_t LaunchTranspose(const AnyMatrix& in, const AnyMatrix& out, cudaStream_t stream) {
   if (in.rows == 0 || in.cols == 0) return cudaSuccess;
   const int64_t rows = std::min(in.rows, out.cols);
@@ -192,6 +233,17 @@ cudaError_t LaunchAdd(const AnyMatrix& d, const AnyMatrix& x, cudaStream_t strea
   DispatchWide(x.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     AddKernel<<<ColumnGrid(x.rows, x.cols), kThreads, 0, stream>>>(d.As<T>(), x.As<T>());
+  });
+  return cudaGetLastError();
+}
+
+cudaError_t LaunchConjugate(const AnyMatrix& x, cudaStream_t stream) {
+  if (x.rows == 0 || x.cols == 0) return cudaSuccess;
+  DispatchDevice(x.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (kIsComplex<T>) {
+      ConjugateKernel<<<ColumnGrid(x.rows, x.cols), kThreads, 0, stream>>>(x.As<T>());
+    }
   });
   return cudaGetLastError();
 }

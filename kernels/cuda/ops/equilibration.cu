@@ -3,6 +3,7 @@
 #include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/ops/equilibration.h"
 #include "kernels/cuda/ops/reduction.cuh"
+#include "kernels/cuda/ops/sparse_rows.cuh"
 #include "kernels/numerics/normalizing_scale.h"
 
 namespace crout::cuda {
@@ -99,6 +100,36 @@ __global__ void __launch_bounds__(kBlockThreads)
   if (IsLastBlock(scratch) && threadIdx.x == 0) Publish(a.rows, a.cols, scratch, report);
 }
 
+// A warp for each row.
+template <class T>
+__global__ void __launch_bounds__(kBlockThreads)
+    SparseRowScalesKernel(SparseRows<T> rows, double* row, ReductionScratch* scratch) {
+  const int64_t i = RowOfWarp();
+  if (i >= rows.n) return;
+  double largest = 0;
+  rows.ForEach(i, LaneOfWarp(), kWarp,
+               [&](int64_t, T v) { largest = fmax(largest, LargestPart(Widen(v))); });
+  largest = WarpReduce(largest, Max());
+  if (LaneOfWarp() == 0) row[i] = ScaleOf(largest, i, kRowMin, kRowMax, kZeroRow, scratch);
+}
+
+// A warp for each column, after the rows' scales are there.
+template <class T>
+__global__ void __launch_bounds__(kBlockThreads)
+    SparseColScalesKernel(SparseRows<T> columns, const double* row, double* col,
+                          ReductionScratch* scratch, ScaleStats* report) {
+  const int64_t j = RowOfWarp();
+  if (j < columns.n) {
+    double largest = 0;
+    columns.ForEach(j, LaneOfWarp(), kWarp, [&](int64_t i, T v) {
+      largest = fmax(largest, LargestPart(Widen(v)) * row[i]);
+    });
+    largest = WarpReduce(largest, Max());
+    if (LaneOfWarp() == 0) col[j] = ScaleOf(largest, j, kColMin, kColMax, kZeroCol, scratch);
+  }
+  if (IsLastBlock(scratch) && threadIdx.x == 0) Publish(columns.n, columns.n, scratch, report);
+}
+
 // One block for each column; the parts of complex numbers are numbers of their own here.
 template <class T>
 __global__ void __launch_bounds__(kBlockThreads)
@@ -143,6 +174,20 @@ cudaError_t LaunchEquilibrationScales(const AnyMatrix& a, double* row, double* c
     const MatrixView<const T> view{reinterpret_cast<const T*>(a.data), a.rows, a.cols, a.ld};
     RowScalesKernel<<<tiles, kBlockThreads, 0, stream>>>(view, row, scratch);
     ColScalesKernel<<<cols, kBlockThreads, 0, stream>>>(view, row, col, scratch, report);
+  });
+  return cudaGetLastError();
+}
+
+cudaError_t LaunchEquilibrationScales(const AnySparse& a, double* row, double* col,
+                                      ReductionScratch* scratch, ScaleStats* report,
+                                      cudaStream_t stream) {
+  const unsigned blocks = BlocksOfWarps(a.n);
+  DispatchDevice(a.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    SparseRowScalesKernel<<<blocks, kBlockThreads, 0, stream>>>(SparseRows<T>::Of(a, Op::kNone),
+                                                                row, scratch);
+    SparseColScalesKernel<<<blocks, kBlockThreads, 0, stream>>>(
+        SparseRows<T>::Of(a, Op::kTranspose), row, col, scratch, report);
   });
   return cudaGetLastError();
 }

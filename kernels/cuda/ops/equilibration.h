@@ -6,12 +6,17 @@
 
 #include "kernels/cuda/ops/reduction_scratch.h"
 #include "kernels/matrix_ops.h"
+#include "kernels/sparse_view.h"
 
 namespace crout::cuda {
 
 // Enqueues row[i], col[j] := powers of two as MatrixOps::EquilibrationScales says, and *report :=
 // their statistics, in memory that both sides see. Two launches.
 cudaError_t LaunchEquilibrationScales(const AnyMatrix& a, double* row, double* col,
+                                      ReductionScratch* scratch, ScaleStats* report,
+                                      cudaStream_t stream);
+
+cudaError_t LaunchEquilibrationScales(const AnySparse& a, double* row, double* col,
                                       ReductionScratch* scratch, ScaleStats* report,
                                       cudaStream_t stream);
 

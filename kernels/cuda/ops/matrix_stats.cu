@@ -3,6 +3,7 @@
 #include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/ops/matrix_stats.h"
 #include "kernels/cuda/ops/reduction.cuh"
+#include "kernels/cuda/ops/sparse_rows.cuh"
 
 namespace crout::cuda {
 namespace {
@@ -26,41 +27,66 @@ struct PackedLines {
   bool along_is_one;  // sums along the lines give the 1-norm
 };
 
+// What one thread saw of a line.
 template <class T>
-__device__ void SumAlong(const PackedLines& in, int64_t line, ReductionScratch* scratch) {
-  const T* data = static_cast<const T*>(in.data) + line * in.length;
+struct LineFacts {
+  // Of an element at that offset of the payload.
+  __device__ void Add(T value, unsigned long long offset, bool narrow) {
+    const double magnitude = Modulus(value);
+    sum += magnitude;
+    greatest = fmax(greatest, magnitude);  // drops NaN, which is reported as non-finite instead
+    if (!IsFinite(value)) {
+      non_finite = min(non_finite, offset);
+    } else if (narrow && !isfinite(static_cast<float>(LargestPart(value)))) {
+      overflow = min(overflow, offset);
+    }
+  }
+
+  // By every thread of the line's block.
+  __device__ void Raise(ReductionScratch* scratch) {
+    sum = BlockReduce(sum, Sum());
+    greatest = BlockReduce(greatest, Max());
+    if (non_finite != ReductionScratch::kNone) atomicMin(&scratch->least[kNonFinite], non_finite);
+    if (overflow != ReductionScratch::kNone) atomicMin(&scratch->least[kOverflow], overflow);
+    if (threadIdx.x == 0) {
+      atomicMax(&scratch->greatest[kAlong], AbsBits(sum));
+      atomicMax(&scratch->greatest[kMaxAbs], AbsBits(greatest));
+    }
+  }
+
   double sum = 0;
   double greatest = 0;
   unsigned long long non_finite = ReductionScratch::kNone;
   unsigned long long overflow = ReductionScratch::kNone;
+};
+
+template <class T>
+__device__ void SumAlong(const PackedLines& in, int64_t line, ReductionScratch* scratch) {
+  const T* data = static_cast<const T*>(in.data) + line * in.length;
+  LineFacts<T> facts;
 #pragma unroll 4
   for (int64_t i = threadIdx.x; i < in.length; i += kBlockThreads) {
-    const T value = data[i];
-    const double magnitude = Modulus(value);
-    sum += magnitude;
-    greatest = fmax(greatest, magnitude);  // drops NaN, which is reported as non-finite instead
-    const auto offset = static_cast<unsigned long long>(line * in.length + i);
-    if (!IsFinite(value)) {
-      non_finite = min(non_finite, offset);
-    } else if (in.narrow && !isfinite(static_cast<float>(LargestPart(value)))) {
-      overflow = min(overflow, offset);
-    }
+    facts.Add(data[i], static_cast<unsigned long long>(line * in.length + i), in.narrow);
   }
-  sum = BlockReduce(sum, Sum());
-  greatest = BlockReduce(greatest, Max());
-  if (non_finite != ReductionScratch::kNone) atomicMin(&scratch->least[kNonFinite], non_finite);
-  if (overflow != ReductionScratch::kNone) atomicMin(&scratch->least[kOverflow], overflow);
-  if (threadIdx.x == 0) {
-    atomicMax(&scratch->greatest[kAlong], AbsBits(sum));
-    atomicMax(&scratch->greatest[kMaxAbs], AbsBits(greatest));
-  }
+  facts.Raise(scratch);
+}
+
+// From the sums of kRows threads for each of kTile positions. Every thread of the block calls it.
+__device__ void RaiseAcross(double sum, ReductionScratch* scratch) {
+  const int x = threadIdx.x % kTile;
+  const int y = threadIdx.x / kTile;
+  __shared__ double sums[kRows][kTile];
+  sums[y][x] = sum;
+  __syncthreads();
+  if (y != 0) return;
+  for (int row = 1; row < kRows; ++row) sum += sums[row][x];
+  atomicMax(&scratch->greatest[kAcross], AbsBits(sum));
 }
 
 template <class T>
 __device__ void SumAcross(const PackedLines& in, int64_t tile, ReductionScratch* scratch) {
-  const int x = threadIdx.x % kTile;
   const int y = threadIdx.x / kTile;
-  const int64_t position = tile * kTile + x;
+  const int64_t position = tile * kTile + threadIdx.x % kTile;
   const T* data = static_cast<const T*>(in.data) + position;
   double sum = 0;
   if (position < in.length) {
@@ -74,16 +100,48 @@ __device__ void SumAcross(const PackedLines& in, int64_t tile, ReductionScratch*
     }
     for (; line < in.lines; line += kRows) sum += Modulus(data[line * in.length]);
   }
-  __shared__ double sums[kRows][kTile];
-  sums[y][x] = sum;
-  __syncthreads();
-  if (y != 0) return;
-  for (int row = 1; row < kRows; ++row) sum += sums[row][x];
-  atomicMax(&scratch->greatest[kAcross], AbsBits(sum));
+  RaiseAcross(sum, scratch);
+}
+
+// Of sparse columns and rows each thread takes the entries that it has of the dense form, where
+// zeros add nothing: the sums have the same bits. Most entries are another's, but lines are short.
+template <class T>
+__device__ void SumAlong(const SparseRows<T>& columns, int64_t j, bool narrow,
+                         ReductionScratch* scratch) {
+  LineFacts<T> facts;
+  columns.ForEach(j, 0, 1, [&](int64_t i, T v) {
+    if (i % kBlockThreads != threadIdx.x) return;
+    facts.Add(v, static_cast<unsigned long long>(j * columns.n + i), narrow);
+  });
+  facts.Raise(scratch);
+}
+
+template <class T>
+__device__ void SumAcross(const SparseRows<T>& rows, int64_t tile, ReductionScratch* scratch) {
+  const int64_t i = tile * kTile + threadIdx.x % kTile;
+  double sum = 0;
+  if (i < rows.n) {
+    rows.ForEach(i, 0, 1, [&](int64_t j, T v) {
+      if (j % kRows == threadIdx.x / kTile) sum += Modulus(v);
+    });
+  }
+  RaiseAcross(sum, scratch);
 }
 
 __device__ int64_t Offset(unsigned long long word) {
   return word == ReductionScratch::kNone ? -1 : static_cast<int64_t>(word);
+}
+
+// By the last block.
+__device__ void Publish(bool along_is_one, ReductionScratch* scratch, MatrixStats* report) {
+  report->first_non_finite = Offset(Load(scratch->least[kNonFinite]));
+  report->first_overflow = Offset(Load(scratch->least[kOverflow]));
+  const double along = FromBits(Load(scratch->greatest[kAlong]));
+  const double across = FromBits(Load(scratch->greatest[kAcross]));
+  report->norm_one = along_is_one ? along : across;
+  report->norm_inf = along_is_one ? across : along;
+  report->max_abs = FromBits(Load(scratch->greatest[kMaxAbs]));
+  Reset(scratch);
 }
 
 template <class T>
@@ -95,15 +153,19 @@ __global__ void __launch_bounds__(kBlockThreads)
   } else if (blockIdx.x - tiles < in.lines) {
     SumAlong<T>(in, blockIdx.x - tiles, scratch);
   }
-  if (!IsLastBlock(scratch) || threadIdx.x != 0) return;
-  report->first_non_finite = Offset(Load(scratch->least[kNonFinite]));
-  report->first_overflow = Offset(Load(scratch->least[kOverflow]));
-  const double along = FromBits(Load(scratch->greatest[kAlong]));
-  const double across = FromBits(Load(scratch->greatest[kAcross]));
-  report->norm_one = in.along_is_one ? along : across;
-  report->norm_inf = in.along_is_one ? across : along;
-  report->max_abs = FromBits(Load(scratch->greatest[kMaxAbs]));
-  Reset(scratch);
+  if (IsLastBlock(scratch) && threadIdx.x == 0) Publish(in.along_is_one, scratch, report);
+}
+
+template <class T>
+__global__ void __launch_bounds__(kBlockThreads)
+    SparseStatsKernel(SparseRows<T> rows, SparseRows<T> columns, bool narrow, int64_t tiles,
+                      ReductionScratch* scratch, MatrixStats* report) {
+  if (blockIdx.x < tiles) {
+    SumAcross(rows, blockIdx.x, scratch);
+  } else if (blockIdx.x - tiles < columns.n) {
+    SumAlong(columns, blockIdx.x - tiles, narrow, scratch);
+  }
+  if (IsLastBlock(scratch) && threadIdx.x == 0) Publish(true, scratch, report);
 }
 
 }  // namespace
@@ -123,6 +185,19 @@ cudaError_t LaunchMatrixStats(const PackedMatrix& in, DType target, ReductionScr
   DispatchDevice(in.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     MatrixStatsKernel<T><<<blocks, kBlockThreads, 0, stream>>>(lines, tiles, scratch, report);
+  });
+  return cudaGetLastError();
+}
+
+cudaError_t LaunchMatrixStats(const AnySparse& in, DType target, ReductionScratch* scratch,
+                              MatrixStats* report, cudaStream_t stream) {
+  const int64_t tiles = (in.n + kTile - 1) / kTile;
+  const auto blocks = static_cast<unsigned>(std::max<int64_t>(1, tiles + in.n));
+  DispatchDevice(in.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    SparseStatsKernel<<<blocks, kBlockThreads, 0, stream>>>(
+        SparseRows<T>::Of(in, Op::kNone), SparseRows<T>::Of(in, Op::kTranspose),
+        RealOf(target) == DType::kFloat32, tiles, scratch, report);
   });
   return cudaGetLastError();
 }

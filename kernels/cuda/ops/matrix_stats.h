@@ -6,12 +6,17 @@
 
 #include "kernels/cuda/ops/reduction_scratch.h"
 #include "kernels/matrix_ops.h"
+#include "kernels/sparse_view.h"
 
 namespace crout::cuda {
 
 // Enqueues *report := MatrixStats of `in`, whose elements will be converted to `target`. `report`
 // is memory that both sides see. One launch.
 cudaError_t LaunchMatrixStats(const PackedMatrix& in, DType target, ReductionScratch* scratch,
+                              MatrixStats* report, cudaStream_t stream);
+
+// The same of a sparse matrix, to the bit what it is of the dense form, packed by columns.
+cudaError_t LaunchMatrixStats(const AnySparse& in, DType target, ReductionScratch* scratch,
                               MatrixStats* report, cudaStream_t stream);
 
 }  // namespace crout::cuda

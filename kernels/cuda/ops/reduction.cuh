@@ -47,14 +47,19 @@ __device__ V ShuffleDown(V value, int step) {
   }
 }
 
+// Combines one value of each lane; the result is valid in lane 0. By the whole warp.
+template <class V, class Combine>
+__device__ V WarpReduce(V value, Combine combine) {
+  for (int step = kWarp / 2; step > 0; step /= 2) value = combine(value, ShuffleDown(value, step));
+  return value;
+}
+
 // Combines one value of each of kBlockThreads threads; the result is valid in thread 0. Every
 // thread of the block calls it.
 template <class V, class Combine>
 __device__ V BlockReduce(V value, Combine combine) {
   __shared__ V warps[kBlockThreads / kWarp];
-  for (int step = kWarp / 2; step > 0; step /= 2) {
-    value = combine(value, ShuffleDown(value, step));
-  }
+  value = WarpReduce(value, combine);
   __syncthreads();  // `warps` may still be read from the call before
   if (threadIdx.x % kWarp == 0) warps[threadIdx.x / kWarp] = value;
   __syncthreads();

@@ -3,6 +3,7 @@
 #include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/ops/reduction.cuh"
 #include "kernels/cuda/ops/residual.h"
+#include "kernels/cuda/ops/sparse_rows.cuh"
 #include "kernels/numerics/componentwise.h"
 
 namespace crout::cuda {
@@ -102,6 +103,34 @@ __global__ void __launch_bounds__(kBlockThreads)
   }
 }
 
+// Of a sparse op(A): a warp for each row.
+template <class Terms, class T, class V>
+__global__ void __launch_bounds__(kBlockThreads)
+    SparseProductKernel(SparseRows<T> rows, MatrixView<V> x, MatrixView<V> b,
+                        MatrixView<typename Terms::Sum> w) {
+  using Sum = typename Terms::Sum;
+  const int64_t i = RowOfWarp();
+  if (i >= rows.n) return;
+  for (int64_t c0 = static_cast<int64_t>(blockIdx.y) * kGroup; c0 < x.cols;
+       c0 += static_cast<int64_t>(gridDim.y) * kGroup) {
+    const int group = static_cast<int>(min(static_cast<int64_t>(kGroup), x.cols - c0));
+    Sum sums[kGroup] = {};
+    rows.ForEach(i, LaneOfWarp(), kWarp, [&](int64_t k, T v) {
+      const V value = Widen(v);
+#pragma unroll
+      for (int c = 0; c < kGroup; ++c) {
+        if (c < group) sums[c] = Terms::Add(sums[c], value, x(k, c0 + c));
+      }
+    });
+#pragma unroll
+    for (int c = 0; c < kGroup; ++c) {
+      if (c >= group) break;
+      const Sum sum = WarpReduce(sums[c], cuda::Sum());
+      if (LaneOfWarp() == 0) w(i, c0 + c) = Terms::Combine(b(i, c0 + c), sum);
+    }
+  }
+}
+
 __device__ double ColumnError(double norm_op_a, double residual, double solution, double rhs) {
   if (!isfinite(norm_op_a) || !isfinite(solution) || !isfinite(rhs) || !isfinite(residual)) {
     return nan("");
@@ -180,20 +209,37 @@ __global__ void __launch_bounds__(kBlockThreads)
   Reset(scratch);
 }
 
+// By groups of columns, of which a block may take several.
+unsigned GroupsOf(const AnyMatrix& x) {
+  return static_cast<unsigned>(std::min((x.cols + kGroup - 1) / kGroup, kMaxGridY));
+}
+
 template <template <class> class Terms>
 cudaError_t Launch(const AnyMatrix& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
                    const AnyMatrix& w, cudaStream_t stream) {
   if (w.rows == 0 || w.cols == 0) return cudaSuccess;
   const int64_t blocks = op == Op::kNone ? (a.rows + kTile - 1) / kTile : a.cols;
-  const int64_t groups = (x.cols + kGroup - 1) / kGroup;
-  const dim3 grid(static_cast<unsigned>(blocks),
-                  static_cast<unsigned>(std::min(groups, kMaxGridY)));
+  const dim3 grid(static_cast<unsigned>(blocks), GroupsOf(x));
   DispatchDevice(a.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using V = WideType<T>;
     const MatrixView<const T> view{reinterpret_cast<const T*>(a.data), a.rows, a.cols, a.ld};
     ProductKernel<Terms<V>><<<grid, kBlockThreads, 0, stream>>>(view, op, x.As<V>(), b.As<V>(),
                                                                 w.As<typename Terms<V>::Sum>());
+  });
+  return cudaGetLastError();
+}
+
+template <template <class> class Terms>
+cudaError_t Launch(const AnySparse& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
+                   const AnyMatrix& w, cudaStream_t stream) {
+  if (a.n == 0 || w.cols == 0) return cudaSuccess;
+  const dim3 grid(BlocksOfWarps(a.n), GroupsOf(x));
+  DispatchDevice(a.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using V = WideType<T>;
+    SparseProductKernel<Terms<V>><<<grid, kBlockThreads, 0, stream>>>(
+        SparseRows<T>::Of(a, op), x.As<V>(), b.As<V>(), w.As<typename Terms<V>::Sum>());
   });
   return cudaGetLastError();
 }
@@ -206,6 +252,16 @@ cudaError_t LaunchResidual(const AnyMatrix& a, Op op, const AnyMatrix& x, const 
 }
 
 cudaError_t LaunchAbsProduct(const AnyMatrix& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
+                             const MatrixView<double>& w, cudaStream_t stream) {
+  return Launch<AbsoluteTerms>(a, op, x, b, w, stream);
+}
+
+cudaError_t LaunchResidual(const AnySparse& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
+                           const AnyMatrix& r, cudaStream_t stream) {
+  return Launch<ResidualTerms>(a, op, x, b, r, stream);
+}
+
+cudaError_t LaunchAbsProduct(const AnySparse& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
                              const MatrixView<double>& w, cudaStream_t stream) {
   return Launch<AbsoluteTerms>(a, op, x, b, w, stream);
 }

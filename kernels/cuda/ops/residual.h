@@ -6,6 +6,7 @@
 
 #include "kernels/cuda/ops/reduction_scratch.h"
 #include "kernels/matrix_ops.h"
+#include "kernels/sparse_view.h"
 
 namespace crout::cuda {
 
@@ -18,6 +19,12 @@ cudaError_t LaunchResidual(const AnyMatrix& a, Op op, const AnyMatrix& x, const 
 
 // Enqueues w := |b| + |op(a)| |x| the same way, |Re| + |Im| of complex numbers.
 cudaError_t LaunchAbsProduct(const AnyMatrix& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
+                             const MatrixView<double>& w, cudaStream_t stream);
+
+// The same of a sparse matrix, which is read once for every four columns too.
+cudaError_t LaunchResidual(const AnySparse& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
+                           const AnyMatrix& r, cudaStream_t stream);
+cudaError_t LaunchAbsProduct(const AnySparse& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
                              const MatrixView<double>& w, cudaStream_t stream);
 
 // Enqueues *report := the backward error of x with the residual r, in memory that both sides see.

@@ -2,6 +2,7 @@
 
 #include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/ops/reduction.cuh"
+#include "kernels/cuda/ops/sparse_rows.cuh"
 #include "kernels/cuda/ops/wide_range_residual.h"
 #include "kernels/numerics/componentwise.h"
 
@@ -61,28 +62,32 @@ __device__ double AbsTerm(const Ranged<V>& a, const Ranged<V>& b, int unit) {
 
 // op(a) as rows of elements.
 template <class T>
-struct Rows {
+struct DenseRows {
   const T* data;
   int64_t row_stride;
   int64_t stride;
   int64_t length;
   bool conjugate;
 
-  __device__ WideType<T> operator()(int64_t i, int64_t k) const {
-    const WideType<T> stored = Widen(data[i * row_stride + k * stride]);
-    return conjugate ? Conjugate(stored) : stored;
+  // As SparseRows has it.
+  template <class Visit>
+  __device__ void ForEach(int64_t i, int first, int step, Visit visit) const {
+    for (int64_t k = first; k < length; k += step) {
+      const T stored = data[i * row_stride + k * stride];
+      visit(k, conjugate ? Conjugate(stored) : stored);
+    }
   }
 };
 
 // scratch->greatest[kNorm] := |op(a)|_inf 2^-kNormExponent. The kernel after this one takes it from
 // there, and resets it.
-template <class T>
+template <class Rows>
 __global__ void __launch_bounds__(kBlockThreads)
-    ScaledNormKernel(Rows<T> rows, ReductionScratch* scratch) {
+    ScaledNormKernel(Rows rows, ReductionScratch* scratch) {
   double sum = 0;
-  for (int64_t k = threadIdx.x; k < rows.length; k += kBlockThreads) {
-    sum += Modulus(Scale(rows(blockIdx.x, k), -kNormExponent));
-  }
+  rows.ForEach(blockIdx.x, threadIdx.x, kBlockThreads, [&](int64_t, auto element) {
+    sum += Modulus(Scale(Widen(element), -kNormExponent));
+  });
   sum = BlockReduce(sum, Sum());
   if (threadIdx.x == 0) atomicMax(&scratch->greatest[kNorm], AbsBits(sum));
 }
@@ -108,12 +113,12 @@ __device__ double ColumnMax(const MatrixView<V>& m, int64_t c) {
 }
 
 // The exponent of the largest of a row's terms and b, in every thread.
-template <class T, class V>
-__device__ int UnitOf(const Rows<T>& rows, int64_t i, const MatrixView<V>& x, int64_t c, V b) {
+template <class Rows, class V>
+__device__ int UnitOf(const Rows& rows, int64_t i, const MatrixView<V>& x, int64_t c, V b) {
   int unit = Range(b).exponent;
-  for (int64_t k = threadIdx.x; k < rows.length; k += kBlockThreads) {
-    unit = max(unit, Range(rows(i, k)).exponent + Range(x(k, c)).exponent);
-  }
+  rows.ForEach(i, threadIdx.x, kBlockThreads, [&](int64_t k, auto element) {
+    unit = max(unit, Range(Widen(element)).exponent + Range(x(k, c)).exponent);
+  });
   return Broadcast(BlockReduce(unit, [](int one, int other) { return max(one, other); }));
 }
 
@@ -134,8 +139,8 @@ __device__ double ComponentError(const ComponentwiseGuard& guard, double r, doub
 }
 
 // Row i of r, and what it adds to the figures.
-template <class T, class V>
-__device__ void MeasureRow(const Rows<T>& rows, int64_t i, const MatrixView<V>& x,
+template <class Rows, class V>
+__device__ void MeasureRow(const Rows& rows, int64_t i, const MatrixView<V>& x,
                            const MatrixView<V>& b, const MatrixView<V>& r, int64_t c,
                            ReductionScratch* scratch) {
   const double x_max = ColumnMax(x, c);
@@ -152,12 +157,12 @@ __device__ void MeasureRow(const Rows<T>& rows, int64_t i, const MatrixView<V>& 
   const int unit = UnitOf(rows, i, x, c, b(i, c));
   V product = 0;
   double scale = 0;
-  for (int64_t k = threadIdx.x; k < rows.length; k += kBlockThreads) {
-    const Ranged<V> element = Range(rows(i, k));
+  rows.ForEach(i, threadIdx.x, kBlockThreads, [&](int64_t k, auto stored) {
+    const Ranged<V> element = Range(Widen(stored));
     const Ranged<V> factor = Range(x(k, c));
     product += (element * factor).In(unit);
     scale += AbsTerm(element, factor, unit);
-  }
+  });
   product = BlockReduce(product, Sum());
   scale = BlockReduce(scale, Sum());
   if (threadIdx.x != 0) return;
@@ -174,9 +179,9 @@ __device__ void MeasureRow(const Rows<T>& rows, int64_t i, const MatrixView<V>& 
             AbsBits(ComponentError(guard, Abs1(left), scale + Abs1(rhs), unit)));
 }
 
-template <class T, class V>
+template <class Rows, class V>
 __global__ void __launch_bounds__(kBlockThreads)
-    WideRangeResidualKernel(Rows<T> rows, MatrixView<V> x, MatrixView<V> b, MatrixView<V> r,
+    WideRangeResidualKernel(Rows rows, MatrixView<V> x, MatrixView<V> b, MatrixView<V> r,
                             ReductionScratch* scratch, ResidualStats* report) {
   if (blockIdx.x < b.rows) {
     for (int64_t c = 0; c < b.cols; ++c) MeasureRow(rows, blockIdx.x, x, b, r, c, scratch);
@@ -187,6 +192,17 @@ __global__ void __launch_bounds__(kBlockThreads)
   Reset(scratch);
 }
 
+template <class V, class Rows>
+cudaError_t Launch(const Rows& rows, const AnyMatrix& x, const AnyMatrix& b, const AnyMatrix& r,
+                   ReductionScratch* scratch, ResidualStats* report, cudaStream_t stream) {
+  // One block even for an empty matrix: it publishes.
+  const auto blocks = static_cast<unsigned>(std::max<int64_t>(1, b.rows));
+  if (b.rows > 0) ScaledNormKernel<<<blocks, kBlockThreads, 0, stream>>>(rows, scratch);
+  WideRangeResidualKernel<<<blocks, kBlockThreads, 0, stream>>>(rows, x.As<V>(), b.As<V>(),
+                                                                r.As<V>(), scratch, report);
+  return cudaGetLastError();
+}
+
 }  // namespace
 
 cudaError_t LaunchWideRangeResidual(const AnyMatrix& a, Op op, const AnyMatrix& x,
@@ -194,18 +210,22 @@ cudaError_t LaunchWideRangeResidual(const AnyMatrix& a, Op op, const AnyMatrix& 
                                     ReductionScratch* scratch, ResidualStats* report,
                                     cudaStream_t stream) {
   const bool plain = op == Op::kNone;
-  // One block even for an empty matrix: it publishes.
-  const auto blocks = static_cast<unsigned>(std::max<int64_t>(1, b.rows));
-  DispatchDevice(a.dtype, [&](auto tag) {
+  return DispatchDevice(a.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    using V = WideType<T>;
-    const Rows<T> rows{reinterpret_cast<const T*>(a.data), plain ? 1 : a.ld, plain ? a.ld : 1,
-                       b.rows == 0 ? 0 : x.rows, op == Op::kConjugateTranspose};
-    if (b.rows > 0) ScaledNormKernel<<<blocks, kBlockThreads, 0, stream>>>(rows, scratch);
-    WideRangeResidualKernel<<<blocks, kBlockThreads, 0, stream>>>(rows, x.As<V>(), b.As<V>(),
-                                                                  r.As<V>(), scratch, report);
+    const DenseRows<T> rows{reinterpret_cast<const T*>(a.data), plain ? 1 : a.ld, plain ? a.ld : 1,
+                            b.rows == 0 ? 0 : x.rows, op == Op::kConjugateTranspose};
+    return Launch<WideType<T>>(rows, x, b, r, scratch, report, stream);
   });
-  return cudaGetLastError();
+}
+
+cudaError_t LaunchWideRangeResidual(const AnySparse& a, Op op, const AnyMatrix& x,
+                                    const AnyMatrix& b, const AnyMatrix& r,
+                                    ReductionScratch* scratch, ResidualStats* report,
+                                    cudaStream_t stream) {
+  return DispatchDevice(a.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return Launch<WideType<T>>(SparseRows<T>::Of(a, op), x, b, r, scratch, report, stream);
+  });
 }
 
 }  // namespace crout::cuda

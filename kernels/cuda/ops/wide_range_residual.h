@@ -6,12 +6,18 @@
 
 #include "kernels/cuda/ops/reduction_scratch.h"
 #include "kernels/matrix_ops.h"
+#include "kernels/sparse_view.h"
 
 namespace crout::cuda {
 
 // Enqueues r := b - op(a) x and *report := its figures, in memory that both sides see, as
 // MatrixOps::WideRangeResidual says. Two launches; a block for each row of op(a).
 cudaError_t LaunchWideRangeResidual(const AnyMatrix& a, Op op, const AnyMatrix& x,
+                                    const AnyMatrix& b, const AnyMatrix& r,
+                                    ReductionScratch* scratch, ResidualStats* report,
+                                    cudaStream_t stream);
+
+cudaError_t LaunchWideRangeResidual(const AnySparse& a, Op op, const AnyMatrix& x,
                                     const AnyMatrix& b, const AnyMatrix& r,
                                     ReductionScratch* scratch, ResidualStats* report,
                                     cudaStream_t stream);

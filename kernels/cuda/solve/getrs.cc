@@ -9,7 +9,7 @@
 namespace crout::cuda {
 
 double CudaGetrs::PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const {
-  return core_.Calibrated("getrs", dtype, n, PredictGetrsSeconds(n, nrhs));
+  return core_.Calibrated("getrs", dtype, n, PredictGetrsSeconds(dtype, n, nrhs));
 }
 
 absl::Status CudaGetrs::Solve(ExecutionContext& context, const FactorView& factor, Op op, double,

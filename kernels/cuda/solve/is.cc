@@ -6,18 +6,19 @@
 #include "kernels/cuda/device/cuda_status.h"
 #include "kernels/cuda/device/vendor_costs.h"
 #include "kernels/cuda/icm/section_sweeps.h"
+#include "kernels/cuda/ops/convert.h"
 #include "kernels/cuda/ops/subtract_product.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::cuda {
 namespace {
 
-constexpr int64_t kSection = 64;
+constexpr int64_t kSection = 64;  // or fewer, where shared memory has no room
 // Measured on an H100, n = 256 to 32768, 1 to 64 right-hand sides: what a section's sweeps take,
 // one after the other, on random factors, where they are as many as it has rows.
 constexpr double kSecondsPerUnknown = 3.9e-6;
 
-// op(T) X = B for one triangle T of the factor; b becomes X.
+// op(T) X = B for one triangle T of the factor, op the transpose or none; b becomes X.
 template <class T>
 class TriangleJob {
  public:
@@ -28,16 +29,17 @@ class TriangleJob {
         op_(op),
         unit_(lower == (factor.unit_diagonal == UnitDiagonal::kL)),
         forward_(lower == (op == Op::kNone)),
-        b_(b) {
+        b_(b),
+        section_(std::min(kSection, MostSweptUnknowns(kDTypeOf<T>, context.core().limits()))) {
     run_.tolerance = tolerance;
   }
 
   absl::Status Run() const {
     const int64_t n = lu_.rows;
-    const int64_t sections = (n + kSection - 1) / kSection;
+    const int64_t sections = (n + section_ - 1) / section_;
     for (int64_t s = 0; s < sections; ++s) {
-      const int64_t begin = (forward_ ? s : sections - 1 - s) * kSection;
-      const int64_t end = std::min(begin + kSection, n);
+      const int64_t begin = (forward_ ? s : sections - 1 - s) * section_;
+      const int64_t end = std::min(begin + section_, n);
       CROUT_RETURN_IF_ERROR(Sweep(begin, end));
       CROUT_RETURN_IF_ERROR(forward_ ? Subtract(end, n, begin, end)
                                      : Subtract(0, begin, begin, end));
@@ -83,6 +85,7 @@ class TriangleJob {
   const bool unit_;
   const bool forward_;
   const MatrixView<T> b_;
+  const int64_t section_;
   IcmRun run_;
 };
 
@@ -93,15 +96,21 @@ class TriangleJob {
 double CudaIs::PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const {
   const double sweeps =
       core_.Calibrated("is", dtype, n, kSecondsPerUnknown * static_cast<double>(n));
-  return std::max(sweeps, core_.Calibrated("trsm", dtype, n, PredictTrsmSeconds(n, nrhs)));
+  return std::max(sweeps, core_.Calibrated("trsm", dtype, n, PredictTrsmSeconds(dtype, n, nrhs)));
 }
 
 absl::Status CudaIs::SolveTriangle(Context& context, const FactorView& factor, bool lower, Op op,
                                    double tolerance, const AnyMatrix& b) const {
-  return DispatchReal(b.dtype, [&](auto tag) {
+  // A^H X = B is A^T conj(X) = conj(B).
+  const bool conjugate = op == Op::kConjugateTranspose && IsComplex(b.dtype);
+  if (conjugate) CROUT_RETURN_IF_CUDA_ERROR(LaunchConjugate(b, context.stream()));
+  CROUT_RETURN_IF_ERROR(DispatchDevice(b.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    return TriangleJob<T>(context, factor, lower, op, tolerance, b.As<T>()).Run();
-  });
+    const Op transpose = op == Op::kNone ? op : Op::kTranspose;
+    return TriangleJob<T>(context, factor, lower, transpose, tolerance, b.As<T>()).Run();
+  }));
+  if (conjugate) CROUT_RETURN_IF_CUDA_ERROR(LaunchConjugate(b, context.stream()));
+  return absl::OkStatus();
 }
 
 }  // namespace crout::cuda

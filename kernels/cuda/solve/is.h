@@ -22,6 +22,7 @@ class CudaIs final : public PermutedSolver {
     static constexpr MethodTraits kTraits = {
         .name = "is",
         .description = "iterated triangular sections (Cejka 2023)",
+        .types = kAllTypes,
         .iterative = true,
         .is_timed = true};
     return kTraits;

@@ -8,18 +8,25 @@
 
 namespace crout::cuda {
 
+namespace {
+
+// The permutation's elements, made even: the copy's after it, of up to 16 bytes, are then aligned.
+int64_t PermutationLength(int64_t n) { return n + n % 2; }
+
+}  // namespace
+
 absl::StatusOr<size_t> PermuteRhsBytes(DType dtype, int64_t n, int64_t nrhs) {
   CROUT_ASSIGN_OR_RETURN(const size_t copy, MatrixBytes(n, nrhs, dtype));
-  CROUT_ASSIGN_OR_RETURN(const size_t permutation, MatrixBytes(n, 1, DType::kFloat64));
+  CROUT_ASSIGN_OR_RETURN(const size_t permutation,
+                         MatrixBytes(PermutationLength(n), 1, DType::kFloat64));
   return ByteSum().Add(copy).Add(permutation).total();
 }
 
 absl::Status PermuteRhs(Context& context, const FactorView& factor, bool inverse,
                         const AnyMatrix& b, std::span<std::byte> workspace) {
-  // The copy first, whose elements may be wider and are then aligned.
-  const AnyMatrix copy = {workspace.data(), b.dtype, b.rows, b.cols, b.rows};
-  auto* permutation =
-      reinterpret_cast<int64_t*>(workspace.data() + b.rows * b.cols * SizeOf(b.dtype));
+  auto* permutation = reinterpret_cast<int64_t*>(workspace.data());
+  const AnyMatrix copy = {workspace.data() + PermutationLength(b.rows) * sizeof(int64_t), b.dtype,
+                          b.rows, b.cols, b.rows};
   CROUT_RETURN_IF_CUDA_ERROR(
       LaunchTracePermutation(factor.ipiv, b.rows, permutation, context.stream()));
   CROUT_RETURN_IF_CUDA_ERROR(LaunchCopyScaled(b, nullptr, nullptr, copy, context.stream()));

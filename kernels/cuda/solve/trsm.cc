@@ -8,7 +8,7 @@
 
 namespace crout::cuda {
 double CudaTrsm::PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const {
-  return core_.Calibrated("trsm", dtype, n, PredictTrsmSeconds(n, nrhs));
+  return core_.Calibrated("trsm", dtype, n, PredictTrsmSeconds(dtype, n, nrhs));
 }
 
 absl::Status CudaTrsm::SolveTriangle(Context& context, const FactorView& factor, bool lower, Op op,

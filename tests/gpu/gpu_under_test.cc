@@ -1,0 +1,8 @@
+#include "tests/gpu/gpu_testing.h"
+#include "tests/support/device_under_test.h"
+
+namespace crout::testing {
+
+Device* DeviceUnderTest() { return cuda::CountCudaDevices() == 0 ? nullptr : &Gpu(); }
+
+}  // namespace crout::testing

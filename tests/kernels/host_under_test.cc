@@ -1,0 +1,11 @@
+#include "kernels/host/device/host_device.h"
+#include "tests/support/device_under_test.h"
+
+namespace crout::testing {
+
+Device* DeviceUnderTest() {
+  static Device* const device = host::MakeDevice({.threads = 2}).release();
+  return device;
+}
+
+}  // namespace crout::testing
