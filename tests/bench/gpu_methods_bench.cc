@@ -1,6 +1,7 @@
 // Our direct methods beside the vendor's, on the same matrices in one run: one round of each after
 // the other, so that clocks and neighbours touch all alike.
 #include <algorithm>
+#include <complex>
 #include <cstdlib>
 #include <iostream>
 #include <span>
@@ -29,7 +30,7 @@ struct Method {
 
 std::vector<Method> Methods(Device& device, DType dtype, int64_t n) {
   std::vector<Method> methods;
-  for (const char* name : {"getrf", "pcmpp", "pcm", "block_lu"}) {
+  for (const char* name : {"getrf", "pcmpp", "pcm", "block_lu", "icmpp"}) {
     methods.push_back({name, Check(FindAlgorithm(device, name, dtype, n)), {}, {}});
   }
   for (const int block : {8, 16}) {
@@ -54,7 +55,7 @@ nlohmann::ordered_json BenchFactor(ExecutionContext& context, int64_t n) {
   Check(context.ops().CopyToDevice(host.data(), random.data(), bytes));
   Check(context.Synchronize());
   // No method needs pivots then.
-  for (int64_t i = 0; i < n; ++i) host[i + i * n] += static_cast<T>(n);
+  for (int64_t i = 0; i < n; ++i) host[i + i * n] += static_cast<RealPart<T>>(n);
   Check(context.ops().CopyToDevice(host.data(), dominant.data(), bytes));
   Check(context.Synchronize());
   std::vector<Method> methods = Methods(context.device(), kType, n);
@@ -159,6 +160,8 @@ int Main(int argc, char** argv) {
   for (const int64_t n : orders) {
     result["factor"].push_back(BenchFactor<double>(*context, n));
     result["factor"].push_back(BenchFactor<float>(*context, n));
+    result["factor"].push_back(BenchFactor<std::complex<double>>(*context, n));
+    result["factor"].push_back(BenchFactor<std::complex<float>>(*context, n));
     result["solve"].push_back(BenchSolve(*context, n));
     // Halves, and nearly all of it: an interior and its boundary.
     for (const int64_t leading : {n / 2, n - n / 16}) {
