@@ -1,4 +1,5 @@
-// Products of a block with a few columns: against sums in float64 on the host.
+// Products of a block with a few columns: against sums in float64 or complex128 on the
+// host.
 #include "kernels/cuda/solve/block_product.h"
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 
 #include "tests/gpu/kernel_test.h"
 #include "tests/gpu/vectors.h"
+#include "tests/gpu/wide.h"
 
 namespace crout::cuda {
 namespace {
@@ -23,15 +25,16 @@ struct Problem {
   bool transposed = false;
   Addend addend = Addend::kNone;
   bool subtract = false;
+  bool conjugate = false;
 };
 
-::testing::Message Name(const Problem& problem, size_t bytes) {
+::testing::Message Name(const Problem& problem, DType dtype) {
   return ::testing::Message() << problem.rows << " x " << problem.depth << " times "
-                              << problem.columns << " columns, float" << 8 * bytes << ", shape "
+                              << problem.columns << " columns, " << NameOf(dtype) << ", shape "
                               << static_cast<int>(problem.shape) << " unit " << problem.unit
                               << " transposed " << problem.transposed << " addend "
                               << static_cast<int>(problem.addend) << " subtract "
-                              << problem.subtract;
+                              << problem.subtract << " conjugate " << problem.conjugate;
 }
 
 // Whether the product takes element (i, k) of op(A) from memory.
@@ -52,7 +55,7 @@ struct Columns {
   // Where nothing may read.
   void SpoilPadding() {
     for (size_t e = 0; e < values.size(); ++e) {
-      if (static_cast<int64_t>(e) % ld >= rows) values[e] = std::numeric_limits<T>::quiet_NaN();
+      if (static_cast<int64_t>(e) % ld >= rows) values[e] = kNan<T>;
     }
   }
 
@@ -65,13 +68,24 @@ class BlockProductTest : public KernelTest {
  protected:
   template <class T>
   void ExpectAsOnTheHost(const Problem& problem);
+  // In every type; of complex ones, where op(A) is not A, both transposes.
+  void ExpectInEveryType(Problem problem) {
+    ExpectAsOnTheHost<double>(problem);
+    ExpectAsOnTheHost<float>(problem);
+    for (const bool conjugate : {false, true}) {
+      if (conjugate && !problem.transposed) continue;
+      problem.conjugate = conjugate;
+      ExpectAsOnTheHost<Complex<double>>(problem);
+      ExpectAsOnTheHost<Complex<float>>(problem);
+    }
+  }
   template <class T>
   void ExpectSameBitsWithAnEarlyStart(int64_t n, int64_t columns);
 };
 
 template <class T>
 void BlockProductTest::ExpectAsOnTheHost(const Problem& problem) {
-  SCOPED_TRACE(Name(problem, sizeof(T)));
+  SCOPED_TRACE(Name(problem, kDTypeOf<T>));
   const bool transposed = problem.transposed;
   Columns<T> a(transposed ? problem.depth : problem.rows, transposed ? problem.rows : problem.depth,
                2, 61);
@@ -84,7 +98,7 @@ void BlockProductTest::ExpectAsOnTheHost(const Problem& problem) {
   for (int64_t k = 0; k < problem.depth; ++k) {
     for (int64_t i = 0; i < problem.rows; ++i) {
       if (Stored(problem, i, k)) continue;
-      (transposed ? a(k, i) : a(i, k)) = std::numeric_limits<T>::quiet_NaN();
+      (transposed ? a(k, i) : a(i, k)) = kNan<T>;
     }
   }
 
@@ -106,32 +120,37 @@ void BlockProductTest::ExpectAsOnTheHost(const Problem& problem) {
     product.c = {out_sent.get(), problem.rows, problem.columns, out.ld};
   }
   product.subtract = problem.subtract;
+  product.conjugate = problem.conjugate;
   ASSERT_EQ(LaunchBlockProduct(product, ProductStart::kAfterAll, nullptr), cudaSuccess);
   const std::vector<T> got = Receive(out_sent, out.values.size());
 
   // Roundings of float64 for each term, here and there, and one of T.
+  using Wide = HostWide<T>;
   const double rounding =
-      static_cast<double>(problem.depth + 2) * std::numeric_limits<double>::epsilon();
+      static_cast<double>(kIsComplex<T> ? 2 * problem.depth + 2 : problem.depth + 2) *
+      std::numeric_limits<double>::epsilon();
   std::vector<T> expected = out.values;  // between the columns
   for (int64_t j = 0; j < problem.columns; ++j) {
     for (int64_t i = 0; i < problem.rows; ++i) {
-      double sum = 0;
+      Wide sum = 0;
       double terms = 0;
       for (int64_t k = 0; k < problem.depth; ++k) {
-        double element = problem.unit && i == k ? 1 : 0;
-        if (Stored(problem, i, k)) element = transposed ? a(k, i) : a(i, k);
-        sum += element * x(k, j);
-        terms += std::abs(element * x(k, j));
+        Wide element = problem.unit && i == k ? 1 : 0;
+        if (Stored(problem, i, k)) element = ToWide(transposed ? a(k, i) : a(i, k));
+        if (problem.conjugate && Stored(problem, i, k)) element = Conjugated(element);
+        const Wide term = element * ToWide(x(k, j));
+        sum += term;
+        terms += std::abs(term);
       }
-      double before = 0;
-      if (problem.addend == Addend::kOther) before = c(i, j);
-      if (problem.addend == Addend::kOut) before = out(i, j);
-      const double truth = problem.subtract ? before - sum : before + sum;
+      Wide before = 0;
+      if (problem.addend == Addend::kOther) before = ToWide(c(i, j));
+      if (problem.addend == Addend::kOut) before = ToWide(out(i, j));
+      const Wide truth = problem.subtract ? before - sum : before + sum;
       terms += std::abs(before);
       const int64_t e = i + j * out.ld;
-      ASSERT_NEAR(got[e], truth,
-                  rounding * terms + std::numeric_limits<T>::epsilon() * std::abs(truth))
-          << "row " << i << " of column " << j;
+      ASSERT_LE(std::abs(ToWide(got[e]) - truth),
+                rounding * terms + std::numeric_limits<RealPart<T>>::epsilon() * std::abs(truth))
+          << "row " << i << " of column " << j << ": " << ToWide(got[e]) << ", not " << truth;
       expected[e] = got[e];
     }
   }
@@ -158,8 +177,7 @@ TEST_F(BlockProductTest, WholeBlocks) {
         problem.addend = kAddends[turn % 3];
         problem.subtract = turn % 2 == 0;
         ++turn;
-        ExpectAsOnTheHost<double>(problem);
-        ExpectAsOnTheHost<float>(problem);
+        ExpectInEveryType(problem);
       }
     }
   }
@@ -176,8 +194,7 @@ TEST_F(BlockProductTest, Triangles) {
             problem.addend = kAddends[turn % 3];
             problem.subtract = turn / 3 % 2 == 0;
             ++turn;
-            ExpectAsOnTheHost<double>(problem);
-            ExpectAsOnTheHost<float>(problem);
+            ExpectInEveryType(problem);
           }
         }
       }
@@ -191,8 +208,7 @@ TEST_F(BlockProductTest, ALargeTriangle) {
     for (const bool transposed : {false, true}) {
       for (const int64_t columns : {1, 33}) {
         const Problem problem = {550, 550, columns, shape, true, transposed, Addend::kOut, true};
-        ExpectAsOnTheHost<double>(problem);
-        ExpectAsOnTheHost<float>(problem);
+        ExpectInEveryType(problem);
       }
     }
   }
@@ -205,8 +221,7 @@ TEST_F(BlockProductTest, EveryAddend) {
         Problem problem = {40, 50, columns};
         problem.addend = addend;
         problem.subtract = subtract;
-        ExpectAsOnTheHost<double>(problem);
-        ExpectAsOnTheHost<float>(problem);
+        ExpectInEveryType(problem);
       }
     }
   }
@@ -216,7 +231,7 @@ TEST_F(BlockProductTest, EveryAddend) {
 template <class T>
 void BlockProductTest::ExpectSameBitsWithAnEarlyStart(int64_t n, int64_t columns) {
   SCOPED_TRACE(::testing::Message()
-               << "order " << n << ", " << columns << " columns, float" << 8 * sizeof(T));
+               << "order " << n << ", " << columns << " columns, " << NameOf(kDTypeOf<T>));
   const std::vector<T> a = RandomVector<T>(n * n, 65);
   const std::vector<T> b = RandomVector<T>(n * columns, 66);
   const auto a_sent = Send(a);
@@ -262,6 +277,8 @@ TEST_F(BlockProductTest, AnEarlyStartChangesNothing) {
     for (const int64_t columns : {1, 10, 33}) {
       ExpectSameBitsWithAnEarlyStart<double>(n, columns);
       ExpectSameBitsWithAnEarlyStart<float>(n, columns);
+      ExpectSameBitsWithAnEarlyStart<Complex<double>>(n, columns);
+      ExpectSameBitsWithAnEarlyStart<Complex<float>>(n, columns);
     }
   }
 }

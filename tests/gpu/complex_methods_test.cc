@@ -378,6 +378,44 @@ TEST_P(GpuComplexMethodsTest, GaussJordanSolves) {
   EXPECT_EQ(one.x, two.x);
 }
 
+// Orders below, at and above the inverted blocks' 256 and 512, with a last block of every kind.
+TEST_P(GpuComplexMethodsTest, CroutSolveSolvesWithBothTransposes) {
+  for (const int64_t n : {1, 2, 15, 16, 17, 33, 255, 256, 257, 513, 1100}) {
+    const ComplexMatrix a = GalleryMatrix("complex_random", n, dtype_);
+    ASSERT_OK_AND_ASSIGN(const MethodFactor factor, runner_->Factor("getrf", a, n, dtype_));
+    for (const Op op : {Op::kNone, Op::kTranspose, Op::kConjugateTranspose}) {
+      for (const int64_t nrhs : {1, 3, 4, 9, 33}) {
+        SCOPED_TRACE("n=" + std::to_string(n) + " nrhs=" + std::to_string(nrhs) + " op " +
+                     std::to_string(static_cast<int>(op)));
+        const ComplexMatrix b = Rounded(RandomComplex(n, nrhs, 5), dtype_);
+        ASSERT_OK_AND_ASSIGN(const ComplexMatrix x,
+                             runner_->Solve("crout_solve", factor, op, b, nrhs));
+        EXPECT_LT(SolveRatio(a, n, op, x, b, nrhs, dtype_), kThreshold);
+      }
+    }
+  }
+}
+
+// The unit diagonal in U; blocks that are well-conditioned, so that there is no correction; and
+// such that need one.
+TEST_P(GpuComplexMethodsTest, CroutSolveTakesFactorsOfEveryMethod) {
+  for (const char* method : {"getrf", "pcmpp", "icmpp"}) {
+    for (const char* kind : {"diagonally_dominant", "hermitian", "helmholtz", "shift"}) {
+      const int64_t n = 600;
+      const ComplexMatrix a = GalleryMatrix(kind, n, dtype_);
+      ASSERT_OK_AND_ASSIGN(const MethodFactor factor, runner_->Factor(method, a, n, dtype_));
+      for (const Op op : {Op::kNone, Op::kTranspose, Op::kConjugateTranspose}) {
+        SCOPED_TRACE(std::string(method) + " " + kind + " op " +
+                     std::to_string(static_cast<int>(op)));
+        const ComplexMatrix b = Rounded(RandomComplex(n, 5, 6), dtype_);
+        ASSERT_OK_AND_ASSIGN(const ComplexMatrix x,
+                             runner_->Solve("crout_solve", factor, op, b, 5));
+        EXPECT_LT(SolveRatio(a, n, op, x, b, 5, dtype_), kThreshold);
+      }
+    }
+  }
+}
+
 // More rows than the blocks of one cluster hold.
 TEST_P(GpuComplexMethodsTest, TallPanels) {
   const int64_t n = 8500;

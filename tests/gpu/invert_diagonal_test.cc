@@ -1,5 +1,5 @@
 // Inverses of a factor's diagonal blocks and their condition numbers: against products and sums in
-// float64 on the host.
+// float64 or complex128 on the host.
 #include "kernels/cuda/solve/invert_diagonal.h"
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 
 #include "tests/gpu/kernel_test.h"
 #include "tests/gpu/vectors.h"
+#include "tests/gpu/wide.h"
 
 namespace crout::cuda {
 namespace {
@@ -26,8 +27,8 @@ struct Shape {
 constexpr Shape kShapes[] = {{1, 1},   {7, 7},    {16, 16},  {33, 32},   {40, 40},  {64, 32},
                              {70, 17}, {100, 33}, {100, 48}, {130, 100}, {300, 256}};
 
-// A factor whose blocks are well-conditioned: diagonal elements from 1 to 2 in size, of both signs,
-// the others small.
+// A factor whose blocks are well-conditioned: diagonal elements with a real part from 1 to 2 in
+// size, of both signs, the others small.
 template <class T>
 std::vector<T> Factor(int64_t n) {
   const int64_t ld = n + kLuPadding;
@@ -35,7 +36,9 @@ std::vector<T> Factor(int64_t n) {
   for (int64_t j = 0; j < n; ++j) {
     for (int64_t i = 0; i < n; ++i) {
       T& element = lu[i + j * ld];
-      element = i == j ? element + (element < 0 ? T{-1} : T{1}) : element / T{8};
+      const HostWide<T> wide = ToWide(element);
+      element =
+          i == j ? element + T(std::real(wide) < 0 ? -1 : 1) : element * T(RealPart<T>{0.125});
     }
   }
   return lu;
@@ -50,10 +53,10 @@ struct Triangle {
   bool lower;
   bool unit;
 
-  double operator()(int64_t i, int64_t k) const {
+  HostWide<T> operator()(int64_t i, int64_t k) const {
     if (i == k && unit) return 1;
     if (i != k && (k < i) != lower) return 0;
-    return double{data[i + k * ld]};
+    return ToWide(data[i + k * ld]);
   }
 };
 
@@ -122,18 +125,19 @@ class InvertDiagonalTest : public KernelTest {
 template <class T>
 void ExpectInverse(const Triangle<T>& triangle, const Triangle<T>& inverted) {
   const int64_t order = triangle.order;
-  const double rounding = std::numeric_limits<T>::epsilon() +
-                          static_cast<double>(order + 8) * std::numeric_limits<double>::epsilon();
+  const double rounding = std::numeric_limits<RealPart<T>>::epsilon() +
+                          static_cast<double>(kIsComplex<T> ? 4 * order + 16 : order + 8) *
+                              std::numeric_limits<double>::epsilon();
   for (int64_t j = 0; j < order; ++j) {
     for (int64_t i = 0; i < order; ++i) {
-      double product = 0;
+      HostWide<T> product = 0;
       double terms = 0;
       for (int64_t k = 0; k < order; ++k) {
-        const double term = triangle(i, k) * inverted(k, j);
+        const HostWide<T> term = triangle(i, k) * inverted(k, j);
         product += term;
         terms += std::abs(term);
       }
-      ASSERT_NEAR(product, i == j ? 1 : 0, rounding * terms)
+      ASSERT_LE(std::abs(product - (i == j ? 1.0 : 0.0)), rounding * terms)
           << "element (" << i << ", " << j << ") of a " << (triangle.lower ? "lower" : "upper")
           << " triangle";
     }
@@ -143,8 +147,8 @@ void ExpectInverse(const Triangle<T>& triangle, const Triangle<T>& inverted) {
 template <class T>
 void InvertDiagonalTest::ExpectInverses(const Shape& shape, UnitDiagonal unit) {
   SCOPED_TRACE(::testing::Message()
-               << "order " << shape.n << " in blocks of " << shape.block << ", float"
-               << 8 * sizeof(T) << ", unit diagonal " << static_cast<int>(unit));
+               << "order " << shape.n << " in blocks of " << shape.block << ", "
+               << NameOf(kDTypeOf<T>) << ", unit diagonal " << static_cast<int>(unit));
   const int64_t lu_ld = shape.n + kLuPadding;
   const int64_t inverse_ld = shape.n + kInversePadding;
   const std::vector<T> lu = Factor<T>(shape.n);
@@ -196,6 +200,8 @@ TEST_F(InvertDiagonalTest, InversesAndConditions) {
     for (const UnitDiagonal unit : {UnitDiagonal::kL, UnitDiagonal::kU}) {
       ExpectInverses<double>(shape, unit);
       ExpectInverses<float>(shape, unit);
+      ExpectInverses<Complex<double>>(shape, unit);
+      ExpectInverses<Complex<float>>(shape, unit);
     }
   }
 }
@@ -204,13 +210,14 @@ template <class T>
 void InvertDiagonalTest::ExpectNotFinite(const Shape& shape, int64_t zero) {
   for (const UnitDiagonal unit : {UnitDiagonal::kL, UnitDiagonal::kU}) {
     SCOPED_TRACE(::testing::Message() << "order " << shape.n << " in blocks of " << shape.block
-                                      << ", float" << 8 * sizeof(T) << ", unit diagonal "
+                                      << ", " << NameOf(kDTypeOf<T>) << ", unit diagonal "
                                       << static_cast<int>(unit) << ", zero at " << zero);
     std::vector<T> lu = Factor<T>(shape.n);
     lu[zero * (shape.n + kLuPadding + 1)] = 0;
     const int64_t inverse_ld = shape.n + kInversePadding;
     const Inverted<T> got = Invert(lu, shape, unit, std::vector<T>(inverse_ld * shape.block));
-    EXPECT_FALSE(std::isfinite(got.inverse[zero + zero % shape.block * inverse_ld]));
+    EXPECT_FALSE(
+        std::isfinite(std::abs(ToWide(got.inverse[zero + zero % shape.block * inverse_ld]))));
     EXPECT_TRUE(std::isnan(got.conditions.condition));
     EXPECT_TRUE(std::isnan(got.conditions.transposed_condition));
   }
@@ -221,6 +228,8 @@ TEST_F(InvertDiagonalTest, ASingularFactorIsNotFinite) {
   for (const int64_t zero : {0, 20, 70, 99}) {
     ExpectNotFinite<double>({100, 48}, zero);
     ExpectNotFinite<float>({100, 48}, zero);
+    ExpectNotFinite<Complex<double>>({100, 48}, zero);
+    ExpectNotFinite<Complex<float>>({100, 48}, zero);
   }
 }
 

@@ -32,6 +32,11 @@ void PrintIcm(const DeviceLimits& limits, const char* type) {
 }
 
 template <class T>
+void PrintInverse(const DeviceLimits& limits, const char* type) {
+  Print("InvertDiagonalKernel", type, InvertDiagonalBytes(MostInvertedOrder(kDTypeOf<T>, limits)));
+}
+
+template <class T>
 void PrintFor(const DeviceLimits& limits, const char* type) {
   const auto with = [type](const char* rest) { return std::string(type) + rest; };
   const size_t most = limits.DynamicBytes(0);
@@ -40,7 +45,7 @@ void PrintFor(const DeviceLimits& limits, const char* type) {
     Print("BlockRowKernel", with(", true").c_str(), BlockRowBytes<T>());
   }
   Print("BlockRowKernel", with(", false").c_str(), SolveRowsBytes<T>());
-  Print("InvertDiagonalKernel", type, InvertDiagonalBytes(MostInvertedOrder(limits)));
+  PrintInverse<T>(limits, type);
   PrintIcm<T>(limits, type);
 }
 
@@ -56,6 +61,8 @@ int main(int argc, char** argv) {
   limits.shared_bytes = std::strtoull(argv[1], nullptr, 10);
   crout::cuda::PrintFor<double>(limits, "double");
   crout::cuda::PrintFor<float>(limits, "float");
+  crout::cuda::PrintInverse<crout::cuda::Complex<double>>(limits, "Complex<double>");
+  crout::cuda::PrintInverse<crout::cuda::Complex<float>>(limits, "Complex<float>");
   crout::cuda::PrintIcm<crout::cuda::Complex<double>>(limits, "Complex<double>");
   crout::cuda::PrintIcm<crout::cuda::Complex<float>>(limits, "Complex<float>");
   std::printf("ComposeKernel\t%zu\n", crout::cuda::IcmComposeBytes(limits));

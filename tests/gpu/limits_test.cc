@@ -175,18 +175,20 @@ INSTANTIATE_TEST_SUITE_P(Gpus, LimitsTest, ::testing::ValuesIn(kLesserGpus),
 TEST(DeviceLimitsTest, SizesFitWhatIsThere) {
   DeviceLimits limits;
   limits.shared_bytes = size_t{227} << 10;  // Hopper's, Blackwell's
-  EXPECT_EQ(MostInvertedOrder(limits), kMaxInvertedOrder);
+  EXPECT_EQ(MostInvertedOrder(DType::kFloat64, limits), kMaxInvertedOrder);
+  EXPECT_EQ(MostInvertedOrder(DType::kComplex128, limits), kMaxInvertedOrder);
   EXPECT_EQ(MostSweptUnknowns(DType::kFloat64, limits), kIcmMaxSection);
   EXPECT_EQ(MostSweptUnknowns(DType::kComplex64, limits), kIcmMaxSection);
   EXPECT_GE(MostSweptUnknowns(DType::kComplex128, limits), kIcmMaxSection / 2);
   EXPECT_TRUE(IcmFits(DType::kFloat64, limits, true));
   EXPECT_TRUE(IcmFits(DType::kComplex128, limits, true));
   limits.shared_bytes = kShared80;
-  EXPECT_LT(MostInvertedOrder(limits), kMaxInvertedOrder);
-  EXPECT_GE(MostInvertedOrder(limits), 512);
+  EXPECT_LT(MostInvertedOrder(DType::kFloat64, limits), kMaxInvertedOrder);
+  EXPECT_GE(MostInvertedOrder(DType::kFloat64, limits), 512);
+  EXPECT_GE(MostInvertedOrder(DType::kComplex128, limits), 512);
   EXPECT_EQ(MostSweptUnknowns(DType::kFloat64, limits), kIcmMaxSection);
   limits.shared_bytes = kShared86;
-  EXPECT_GE(MostInvertedOrder(limits), 256);
+  EXPECT_GE(MostInvertedOrder(DType::kComplex128, limits), 256);
   EXPECT_LT(MostSweptUnknowns(DType::kFloat64, limits), kIcmMaxSection);
   EXPECT_TRUE(IcmFits(DType::kFloat64, limits, true));
   EXPECT_TRUE(IcmFits(DType::kComplex128, limits, false) &&
@@ -194,7 +196,7 @@ TEST(DeviceLimitsTest, SizesFitWhatIsThere) {
   limits.shared_bytes = kShared75;
   EXPECT_TRUE(IcmFits(DType::kFloat64, limits, false) && !IcmFits(DType::kFloat64, limits, true));
   limits.shared_bytes = size_t{48} << 10;
-  EXPECT_GE(MostInvertedOrder(limits), 32);
+  EXPECT_GE(MostInvertedOrder(DType::kComplex128, limits), 32);
 }
 
 }  // namespace

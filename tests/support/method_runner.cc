@@ -89,17 +89,30 @@ absl::StatusOr<ComplexMatrix> MethodRunner::Solve(std::string_view solver,
                                                   const MethodFactor& factor, Op op,
                                                   const ComplexMatrix& b, int64_t nrhs,
                                                   double tolerance) {
-  CROUT_ASSIGN_OR_RETURN(
-      const TriangularSolver* method,
-      FindSolver(device_, solver, factor.unit_diagonal, factor.dtype, factor.n, nrhs));
+  FactorSummary summary;
+  summary.n = factor.n;
+  summary.factor_dtype = factor.dtype;
+  summary.unit_diagonal = factor.unit_diagonal;
+  summary.preparation.emplace();  // see below
+  CROUT_ASSIGN_OR_RETURN(const TriangularSolver* method,
+                         FindSolver(device_, solver, summary, nrhs));
   CROUT_ASSIGN_OR_RETURN(const size_t bytes, method->WorkspaceBytes(factor.dtype, factor.n, nrhs));
   CROUT_ASSIGN_OR_RETURN(const Buffer memory, device_.memory().Allocate(bytes));
   CROUT_ASSIGN_OR_RETURN(const Buffer lu, Send(factor.packed));
   CROUT_ASSIGN_OR_RETURN(const Buffer ipiv, Send(std::as_bytes(std::span(factor.ipiv))));
   std::vector<std::byte> x = Packed(b, factor.n, nrhs, factor.dtype);
   CROUT_ASSIGN_OR_RETURN(const Buffer on_device, Send(x));
-  const FactorView view = {View(lu, factor.dtype, factor.n, factor.n), ipiv.as<int64_t>(),
-                           factor.unit_diagonal};
+  FactorView view = {View(lu, factor.dtype, factor.n, factor.n), ipiv.as<int64_t>(),
+                     factor.unit_diagonal};
+  Buffer prepared;
+  if (method->needs_preparation()) {
+    CROUT_ASSIGN_OR_RETURN(const size_t size, method->PreparedBytes(factor.dtype, factor.n));
+    CROUT_ASSIGN_OR_RETURN(prepared, device_.memory().Allocate(size));
+    CROUT_RETURN_IF_ERROR(method->Prepare(*context_, view, {prepared.data(), size}));
+    CROUT_RETURN_IF_ERROR(context_->Synchronize());
+    view.prepared = prepared.data();
+    view.preparation = context_->report().preparation;
+  }
   CROUT_RETURN_IF_ERROR(method->Solve(*context_, view, op, tolerance,
                                       View(on_device, factor.dtype, factor.n, nrhs),
                                       {memory.data(), bytes}));

@@ -49,6 +49,7 @@ class MethodRunner {
       std::string_view algorithm, const ComplexMatrix& a, int64_t n, DType dtype,
       const LuParameters& parameters = {}, StopRequested stop = [] { return false; });
 
+  // With a factor that is prepared here where the solver needs it.
   absl::StatusOr<ComplexMatrix> Solve(std::string_view solver, const MethodFactor& factor, Op op,
                                       const ComplexMatrix& b, int64_t nrhs, double tolerance = 0);
 

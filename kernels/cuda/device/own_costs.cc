@@ -59,13 +59,13 @@ double PredictGaussJordanSeconds(DType dtype, int64_t order, int64_t nrhs) {
          Arithmetic(dtype) * n * n * (n + 2 * columns) / kFlopsPerSecond;
 }
 
-double PredictCroutSolveSeconds(int64_t order, int64_t nrhs) {
+double PredictCroutSolveSeconds(DType dtype, int64_t order, int64_t nrhs) {
   const auto n = static_cast<double>(order);
   const auto columns = static_cast<double>(nrhs);
   const double latency =
       std::pow(std::min(columns, kSolveFill), kSolvePower) * std::max(1.0, columns / kSolveFill);
   return kSolveCall + kSolveUnknown * n * latency +
-         (kSolveElement + kSolveColumn * columns) * n * n;
+         (Traffic(dtype) * kSolveElement + Arithmetic(dtype) * kSolveColumn * columns) * n * n;
 }
 
 }  // namespace crout::cuda

@@ -21,8 +21,8 @@ double PredictBlockLuSeconds(int64_t n);
 // Seconds of `gauss_jordan` with nrhs right-hand sides.
 double PredictGaussJordanSeconds(DType dtype, int64_t n, int64_t nrhs);
 
-// Seconds of `crout_solve` with a prepared factor, in either type.
-double PredictCroutSolveSeconds(int64_t n, int64_t nrhs);
+// Seconds of `crout_solve` with a prepared factor.
+double PredictCroutSolveSeconds(DType dtype, int64_t n, int64_t nrhs);
 
 }  // namespace crout::cuda
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/device/cuda_context.h"
 #include "kernels/cuda/device/cuda_status.h"
 #include "kernels/cuda/device/own_costs.h"
@@ -35,10 +36,14 @@ double ConditionFor(Op op, const PreparationStats& preparation) {
 // Rows of a diagonal block. Larger ones take fewer steps, but more memory, at most half of the
 // factor's from n = 1024 on and a quarter from 4096 on, and a preparation that is to stay short
 // beside the factorization.
-int64_t BlockOrder(int64_t n, const DeviceLimits& limits) {
+int64_t BlockOrder(DType dtype, int64_t n, const DeviceLimits& limits) {
   const int64_t order = n <= 512 ? 256 : n < 4096 ? 512 : kMaxInvertedOrder;
-  return std::min({n, order, MostInvertedOrder(limits)});
+  return std::min({n, order, MostInvertedOrder(dtype, limits)});
 }
+
+// Elements of the row permutation's memory: an even number, so that what comes behind it is aligned
+// for complex128.
+int64_t PermutationLength(int64_t n) { return n + n % 2; }
 
 // What Prepare left.
 template <class T>
@@ -48,7 +53,8 @@ struct Prepared {
       : Prepared(const_cast<std::byte*>(factor.prepared), factor.lu.rows, limits) {}
   Prepared(std::byte* data, int64_t n, const DeviceLimits& limits)
       : permutation(reinterpret_cast<int64_t*>(data)),
-        inverse{reinterpret_cast<T*>(data + n * sizeof(int64_t)), n, BlockOrder(n, limits), n} {}
+        inverse{reinterpret_cast<T*>(data + PermutationLength(n) * sizeof(int64_t)), n,
+                BlockOrder(kDTypeOf<T>, n, limits), n} {}
 
   int64_t* permutation;  // 0-based: row permutation[i] of A is row i of L U
   MatrixView<T> inverse;
@@ -64,6 +70,7 @@ class TriangleJob {
         lu_(factor.lu.As<const T>()),
         inverse_(Prepared<T>(factor, context.core().limits()).inverse),
         corrected_(ConditionFor(op, factor.preparation) > kAccurate),
+        op_(op),
         plain_(op == Op::kNone),
         unit_(lower == (factor.unit_diagonal == UnitDiagonal::kL)),
         forward_(lower == plain_),
@@ -116,7 +123,7 @@ class TriangleJob {
       return Multiply(product, x, b, b);
     }
     start_ = early_;
-    return SubtractProduct<T>(context_.cublas(), plain_ ? Op::kNone : Op::kTranspose,
+    return SubtractProduct<T>(context_.cublas(), op_,
                               {a, plain_ ? b.rows : x.rows, plain_ ? x.rows : b.rows, lu_.ld},
                               {x.data, x.rows, x.cols, x.ld}, b);
   }
@@ -129,6 +136,7 @@ class TriangleJob {
     product.a = a;
     product.a_row = plain_ ? 1 : ld;
     product.a_col = plain_ ? ld : 1;
+    product.conjugate = op_ == Op::kConjugateTranspose;
     return product;
   }
   absl::Status Multiply(BlockProduct<T> product, const MatrixView<T>& x, const MatrixView<T>& c,
@@ -145,6 +153,7 @@ class TriangleJob {
   const MatrixView<const T> lu_;
   const MatrixView<T> inverse_;
   const bool corrected_;
+  const Op op_;
   const bool plain_;
   const bool unit_;
   const bool forward_;
@@ -202,7 +211,7 @@ absl::Status CheckMemory(const char* what, size_t needed, size_t given) {
 }  // namespace
 
 double CroutSolve::PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const {
-  return core_.Calibrated("crout_solve", dtype, n, PredictCroutSolveSeconds(n, nrhs));
+  return core_.Calibrated("crout_solve", dtype, n, PredictCroutSolveSeconds(dtype, n, nrhs));
 }
 
 absl::StatusOr<size_t> CroutSolve::WorkspaceBytes(DType dtype, int64_t n, int64_t nrhs) const {
@@ -211,9 +220,10 @@ absl::StatusOr<size_t> CroutSolve::WorkspaceBytes(DType dtype, int64_t n, int64_
 }
 
 absl::StatusOr<size_t> CroutSolve::PreparedBytes(DType dtype, int64_t n) const {
-  CROUT_ASSIGN_OR_RETURN(const size_t permutation, MatrixBytes(n, 1, DType::kFloat64));
+  CROUT_ASSIGN_OR_RETURN(const size_t permutation,
+                         MatrixBytes(PermutationLength(n), 1, DType::kFloat64));
   CROUT_ASSIGN_OR_RETURN(const size_t inverse,
-                         MatrixBytes(n, BlockOrder(n, core_.limits()), dtype));
+                         MatrixBytes(n, BlockOrder(dtype, n, core_.limits()), dtype));
   return ByteSum().Add(permutation).Add(inverse).total();
 }
 
@@ -225,7 +235,7 @@ absl::Status CroutSolve::Prepare(ExecutionContext& context, const FactorView& fa
   CROUT_ASSIGN_OR_RETURN(const size_t needed, PreparedBytes(factor.lu.dtype, n));
   CROUT_RETURN_IF_ERROR(CheckMemory("memory beside the factor", needed, prepared.size()));
   CROUT_RETURN_IF_ERROR(cuda.core().MakeCurrent());
-  return cuda.core().Observe(DispatchReal(factor.lu.dtype, [&](auto tag) {
+  return cuda.core().Observe(DispatchDevice(factor.lu.dtype, [&](auto tag) {
     return PrepareWith<typename decltype(tag)::type>(cuda, factor, prepared.data());
   }));
 }
@@ -233,7 +243,8 @@ absl::Status CroutSolve::Prepare(ExecutionContext& context, const FactorView& fa
 Trust CroutSolve::Trusts(const PreparationStats& preparation, DType dtype, int64_t n, Op op) const {
   const double condition = ConditionFor(op, preparation);
   // A NaN is not below either.
-  if (!(condition < (dtype == DType::kFloat64 ? kTrusted64 : kTrusted32))) return Trust::kNone;
+  if (!(condition < (RealOf(dtype) == DType::kFloat64 ? kTrusted64 : kTrusted32)))
+    return Trust::kNone;
   // One correction takes an error of kappa u to its square.
   const double left = condition * UnitRoundoff(dtype);
   return left * left <= AcceptedBackwardError(dtype, n) ? Trust::kFull : Trust::kMeasured;
@@ -249,7 +260,7 @@ absl::Status CroutSolve::Solve(ExecutionContext& context, const FactorView& fact
   CROUT_ASSIGN_OR_RETURN(const size_t needed, WorkspaceBytes(b.dtype, b.rows, b.cols));
   CROUT_RETURN_IF_ERROR(CheckMemory("workspace", needed, workspace.size()));
   CROUT_RETURN_IF_ERROR(cuda.core().MakeCurrent());
-  return cuda.core().Observe(DispatchReal(b.dtype, [&](auto tag) {
+  return cuda.core().Observe(DispatchDevice(b.dtype, [&](auto tag) {
     return SolveWith<typename decltype(tag)::type>(cuda, factor, op, b, workspace.data());
   }));
 }

@@ -24,6 +24,7 @@ class CroutSolve final : public TriangularSolver {
     static constexpr MethodTraits kTraits = {
         .name = "crout_solve",
         .description = "matrix products with inverted diagonal blocks and one correction",
+        .types = kAllTypes,
         .needs_preparation = true,
         .is_timed = true};
     return kTraits;
@@ -33,7 +34,8 @@ class CroutSolve final : public TriangularSolver {
   absl::Status Solve(ExecutionContext& context, const FactorView& factor, Op op, double tolerance,
                      const AnyMatrix& b, std::span<std::byte> workspace) const override;
 
-  // The row permutation and the inverses: n int64 and n x nb of the factor's type.
+  // The row permutation and the inverses: n int64, one more if n is odd, and n x nb of the factor's
+  // type.
   absl::StatusOr<size_t> PreparedBytes(DType dtype, int64_t n) const override;
   absl::Status Prepare(ExecutionContext& context, const FactorView& factor,
                        std::span<std::byte> prepared) const override;

@@ -1,7 +1,9 @@
 #include <algorithm>
 
+#include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/ops/dmma_tile.cuh"
 #include "kernels/cuda/ops/load_if.cuh"
+#include "kernels/cuda/ops/product_by_parts.cuh"
 #include "kernels/cuda/ops/reduction.cuh"
 #include "kernels/cuda/solve/invert_diagonal.h"
 
@@ -11,12 +13,17 @@ namespace {
 constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * 32;
 constexpr int kLeaf = 32;   // rows of one step of substitution
-constexpr int kStrip = 16;  // columns of an inverse for each block of threads
+constexpr int kStrip = 16;  // columns of an inverse, by parts, for each block of threads
 constexpr int kTiles = kStrip / kTileColumns;
-constexpr int kHalves = kLeaf / kTileRows;        // tiles of a leaf's rows, one above the other
-constexpr int kSharers = kWarps / kHalves;        // warps that share a tile's summation
-constexpr int kStripPitch = kStrip + 4;           // fewer bank conflicts
-constexpr int kColumnsPerWarp = kStrip / kWarps;  // of the leaf's substitution
+constexpr int kHalves = kLeaf / kTileRows;  // tiles of a leaf's rows, one above the other
+constexpr int kSharers = kWarps / kHalves;  // warps that share a tile's summation
+constexpr int kStripPitch = kStrip + 4;     // fewer bank conflicts
+
+// Columns of T in a strip, and of those in the leaf's substitution by one warp.
+template <class T>
+constexpr int kStripColumns = kStrip / kParts<T>;
+template <class T>
+constexpr int kColumnsPerWarp = kStripColumns<T> / kWarps;
 
 // One diagonal block's triangle as a lower one: an upper one is read from its last element back.
 template <class T>
@@ -27,10 +34,10 @@ struct Triangle {
   bool unit;
   int order;
 
-  __device__ double operator()(int i, int k) const {
+  __device__ WideType<T> operator()(int i, int k) const {
     if (i >= order) return i == k ? 1 : 0;
     if (i == k && unit) return 1;
-    return static_cast<double>(data[sign * (i + k * ld)]);
+    return static_cast<WideType<T>>(data[sign * (i + k * ld)]);
   }
 };
 
@@ -46,90 +53,136 @@ __device__ int OrderOf(int64_t begin, int64_t n, int64_t nb) {
 
 constexpr size_t kRowBytes = kStripPitch * sizeof(double);  // of the strip
 
+template <class T>
 struct Shared {
   double partial[kWarps][kTileRows * kStrip];
-  double leaf[kLeaf][kLeaf + 1];
+  WideType<T> leaf[kLeaf][kLeaf + 1];
 };
 
+// value / diagonal by its reciprocal: of real numbers the rounded quotient, at two more fused
+// operations.
+__device__ double Quotient(double value, double reciprocal, double diagonal) {
+  const double quotient = value * reciprocal;
+  return fma(fma(-quotient, diagonal, value), reciprocal, quotient);
+}
+__device__ Complex<double> Quotient(const Complex<double>& value, const Complex<double>& reciprocal,
+                                    const Complex<double>& diagonal) {
+  const Complex<double> quotient = value * reciprocal;
+  return PlusProduct(quotient, MinusProduct(value, quotient, diagonal), reciprocal);
+}
+
 // x := leaf^-1 x for this warp's columns; lane i holds row i.
-__device__ void SubstituteLeaf(const Shared& shared, double (&x)[kColumnsPerWarp]) {
+template <class T>
+__device__ void SubstituteLeaf(const Shared<T>& shared, WideType<T> (&x)[kColumnsPerWarp<T>]) {
+  using Wide = WideType<T>;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const double diagonal = shared.leaf[lane][lane];
-  const double reciprocal = 1 / diagonal;
+  const Wide diagonal = shared.leaf[lane][lane];
+  const Wide reciprocal = Wide(1) / diagonal;
 #pragma unroll 8
   for (int j = 0; j < kLeaf; ++j) {
-    const double factor = shared.leaf[lane][j];
+    const Wide factor = shared.leaf[lane][j];
 #pragma unroll
-    for (double& value : x) {
-      // The rounded quotient, at two fused operations.
-      double quotient = value * reciprocal;
-      quotient = fma(fma(-quotient, diagonal, value), reciprocal, quotient);
-      const double solved = __shfl_sync(kAllLanes, quotient, j);
-      value = lane == j ? solved : (lane > j ? value - factor * solved : value);
+    for (Wide& value : x) {
+      const Wide solved = Shuffle(Quotient(value, reciprocal, diagonal), j);
+      value = lane == j ? solved : (lane > j ? MinusProduct(value, factor, solved) : value);
     }
   }
 }
 
-// A block of threads finds 16 columns of one triangle's inverse, 32 rows at a time.
+// x := x - the warps' sums for element (i, c) of a leaf's rows.
+template <class T>
+__device__ WideType<T> MinusPartialSums(const Shared<T>& shared, int i, int c, WideType<T> x) {
+  for (int w = 0; w < kSharers; ++w) {
+    const double* sums = shared.partial[i / kTileRows * kSharers + w];
+    const auto at = [&](int part) {
+      return sums[(c * kParts<T> + part) * kTileRows + i % kTileRows];
+    };
+    if constexpr (kIsComplex<T>) {
+      x -= {at(0), at(1)};
+    } else {
+      x -= at(0);
+    }
+  }
+  return x;
+}
+
+// The strip's rows [start, r0), solved already, times the triangle's rows from r0 on: this warp's
+// share, in `partial`.
+template <class T>
+__device__ void MultiplySolved(const Triangle<T>& triangle, const double* strip, int start, int r0,
+                               Shared<T>& shared) {
+  constexpr int kEach = kParts<T>;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int half = warp / kSharers;
+  const int end = r0 * kEach;
+  const T* rows[2];
+  bool within[2];
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    const int i = r0 + half * kTileRows + TileRow(2 * h);
+    within[h] = i < triangle.order;
+    rows[h] = triangle.data + triangle.sign * i;
+  }
+  TileSums<kTiles> sums = {};
+  MultiplyTile<kSharers, kTiles>(
+      warp % kSharers, start * kEach, end,
+      [&](int h, int k) {
+        return LoadConstantIf(
+            within[h] && k < end,
+            PartsOf(rows[h] + triangle.sign * (k / kEach) * triangle.ld) + k % kEach);
+      },
+      [&](int j, int k) -> double {
+        if (k >= end) return 0;
+        const int column = j * kTileColumns + FragmentColumn();
+        const int part = column / kEach * kEach + PartOfX<T>(k, column);
+        return SignedPartOfX<T>(k, column, strip[k / kEach * kStripPitch + part]);
+      },
+      [] {}, sums);
+  StoreTile<kTiles>(sums, false, shared.partial[warp]);
+}
+
+// A block of threads finds a strip of one triangle's inverse, 32 rows at a time.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     InvertDiagonalKernel(MatrixView<const T> lu, bool unit_in_l, MatrixView<T> inverse) {
   extern __shared__ double strip[];  // rows x kStripPitch
-  __shared__ Shared shared;
+  __shared__ Shared<T> shared;
   const int64_t begin = static_cast<int64_t>(blockIdx.y) * inverse.cols;
   const int order = OrderOf(begin, lu.rows, inverse.cols);
   const bool lower = blockIdx.z == 0;
   const int sign = lower ? 1 : -1;
-  const int c0 = static_cast<int>(blockIdx.x) * kStrip;
+  const int c0 = static_cast<int>(blockIdx.x) * kStripColumns<T>;
   if (c0 >= order) return;
   const Triangle<T> triangle = {FirstOf(lu, begin, begin, order, lower), lu.ld, sign,
                                 lower == unit_in_l, order};
   T* const out = FirstOf(inverse, begin, 0, order, lower);
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int half = warp / kSharers;
   const int start = c0 / kLeaf * kLeaf;  // rows above are zero
   for (int r0 = start; r0 < order; r0 += kLeaf) {
-    TileSums<kTiles> sums = {};
-    const T* rows[2];
-    bool within[2];
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const int i = r0 + half * kTileRows + TileRow(2 * h);
-      within[h] = i < order;
-      rows[h] = triangle.data + sign * i;
-    }
-    MultiplyTile<kSharers, kTiles>(
-        warp % kSharers, start, r0,
-        [&](int h, int k) {
-          return LoadConstantIf(within[h] && k < r0, rows[h] + sign * k * lu.ld);
-        },
-        [&](int j, int k) {
-          return k < r0 ? strip[k * kStripPitch + j * kTileColumns + FragmentColumn()] : 0;
-        },
-        [] {}, sums);
-    StoreTile<kTiles>(sums, false, shared.partial[warp]);
+    MultiplySolved(triangle, strip, start, r0, shared);
     for (int e = static_cast<int>(threadIdx.x); e < kLeaf * kLeaf; e += kThreads) {
       const int i = e % kLeaf;
       const int k = e / kLeaf;
       shared.leaf[i][k] = k <= i ? triangle(r0 + i, r0 + k) : 0;
     }
     __syncthreads();
-    double x[kColumnsPerWarp];
+    WideType<T> x[kColumnsPerWarp<T>];
 #pragma unroll
-    for (int v = 0; v < kColumnsPerWarp; ++v) {
-      const int c = warp * kColumnsPerWarp + v;
-      x[v] = r0 + lane == c0 + c ? 1 : 0;
-      for (int w = 0; w < kSharers; ++w) {
-        x[v] -= shared.partial[lane / kTileRows * kSharers + w][c * kTileRows + lane % kTileRows];
-      }
+    for (int v = 0; v < kColumnsPerWarp<T>; ++v) {
+      const int c = warp * kColumnsPerWarp<T> + v;
+      x[v] = MinusPartialSums(shared, lane, c, r0 + lane == c0 + c ? 1 : 0);
     }
     SubstituteLeaf(shared, x);
 #pragma unroll
-    for (int v = 0; v < kColumnsPerWarp; ++v) {
+    for (int v = 0; v < kColumnsPerWarp<T>; ++v) {
       const int64_t i = r0 + lane;
-      const int64_t k = c0 + warp * kColumnsPerWarp + v;
-      strip[i * kStripPitch + k - c0] = x[v];
+      const int64_t c = warp * kColumnsPerWarp<T> + v;
+      const int64_t k = c0 + c;
+#pragma unroll
+      for (int part = 0; part < kParts<T>; ++part) {
+        strip[i * kStripPitch + c * kParts<T> + part] = PartsOf(&x[v])[part];
+      }
       const bool stored = k < i || (k == i && !triangle.unit);
       if (i < order && stored) out[sign * (i + k * inverse.ld)] = static_cast<T>(x[v]);
     }
@@ -146,7 +199,7 @@ __device__ double AbsoluteRow(const Triangle<T>& triangle, bool transposed, int 
   const int end = transposed ? triangle.order : i + 1;
 #pragma unroll 8
   for (int k = begin; k < end; ++k) {
-    sum += fabs(transposed ? triangle(k, i) : triangle(i, k)) * x[k];
+    sum += Modulus(transposed ? triangle(k, i) : triangle(i, k)) * x[k];
   }
   return sum;
 }
@@ -191,9 +244,10 @@ size_t InvertDiagonalBytes(int64_t order) {
   return static_cast<size_t>((order + kLeaf - 1) / kLeaf) * kLeaf * kRowBytes;
 }
 
-int64_t MostInvertedOrder(const DeviceLimits& limits) {
+int64_t MostInvertedOrder(DType dtype, const DeviceLimits& limits) {
   constexpr int64_t kUnit = 64;
-  const auto rows = static_cast<int64_t>(limits.DynamicBytes(sizeof(Shared)) / kRowBytes);
+  const size_t beside = IsComplex(dtype) ? sizeof(Shared<Complex<double>>) : sizeof(Shared<double>);
+  const auto rows = static_cast<int64_t>(limits.DynamicBytes(beside) / kRowBytes);
   return std::min(rows / kUnit * kUnit, kMaxInvertedOrder);
 }
 
@@ -204,11 +258,11 @@ cudaError_t LaunchInvertDiagonal(const MatrixView<const T>& lu, UnitDiagonal uni
   if (lu.rows == 0) return cudaSuccess;
   const size_t shared_bytes = InvertDiagonalBytes(inverse.cols);
   // The same for every size: other threads may be about to launch with theirs.
-  const auto most = static_cast<int>(InvertDiagonalBytes(MostInvertedOrder(limits)));
+  const auto most = static_cast<int>(InvertDiagonalBytes(MostInvertedOrder(kDTypeOf<T>, limits)));
   const cudaError_t code = cudaFuncSetAttribute(InvertDiagonalKernel<T>,
                                                 cudaFuncAttributeMaxDynamicSharedMemorySize, most);
   if (code != cudaSuccess) return code;
-  const dim3 grid(static_cast<unsigned>((inverse.cols + kStrip - 1) / kStrip),
+  const dim3 grid(static_cast<unsigned>((inverse.cols + kStripColumns<T> - 1) / kStripColumns<T>),
                   static_cast<unsigned>((lu.rows + inverse.cols - 1) / inverse.cols), 2);
   InvertDiagonalKernel<T>
       <<<grid, kThreads, shared_bytes, stream>>>(lu, unit_diagonal == UnitDiagonal::kL, inverse);
@@ -226,17 +280,17 @@ cudaError_t LaunchBlockConditions(const MatrixView<const T>& lu, UnitDiagonal un
   return cudaGetLastError();
 }
 
-template cudaError_t LaunchInvertDiagonal(const MatrixView<const float>&, UnitDiagonal,
-                                          const MatrixView<float>&, const DeviceLimits&,
-                                          cudaStream_t);
-template cudaError_t LaunchInvertDiagonal(const MatrixView<const double>&, UnitDiagonal,
-                                          const MatrixView<double>&, const DeviceLimits&,
-                                          cudaStream_t);
-template cudaError_t LaunchBlockConditions(const MatrixView<const float>&, UnitDiagonal,
-                                           const MatrixView<const float>&, ReductionScratch*,
-                                           PreparationStats*, cudaStream_t);
-template cudaError_t LaunchBlockConditions(const MatrixView<const double>&, UnitDiagonal,
-                                           const MatrixView<const double>&, ReductionScratch*,
-                                           PreparationStats*, cudaStream_t);
+#define CROUT_INSTANTIATE(T)                                                                \
+  template cudaError_t LaunchInvertDiagonal(const MatrixView<const T>&, UnitDiagonal,       \
+                                            const MatrixView<T>&, const DeviceLimits&,      \
+                                            cudaStream_t);                                  \
+  template cudaError_t LaunchBlockConditions(const MatrixView<const T>&, UnitDiagonal,      \
+                                             const MatrixView<const T>&, ReductionScratch*, \
+                                             PreparationStats*, cudaStream_t)
+CROUT_INSTANTIATE(float);
+CROUT_INSTANTIATE(double);
+CROUT_INSTANTIATE(Complex<float>);
+CROUT_INSTANTIATE(Complex<double>);
+#undef CROUT_INSTANTIATE
 
 }  // namespace crout::cuda
