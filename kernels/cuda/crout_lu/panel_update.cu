@@ -11,7 +11,9 @@ namespace crout::cuda {
 namespace {
 
 constexpr int kWarps = 4;
-constexpr int kColumns = 4;  // of a warp
+// Of a warp; fewer of those whose arithmetic takes longer than a step's wait.
+template <class T>
+constexpr int kColumns = std::is_same_v<T, Complex<double>> ? 2 : 4;
 
 // A lane holds a row of each of its warp's columns, and the row of L that is its own.
 template <class T>
@@ -23,13 +25,13 @@ __global__ void __launch_bounds__(kWarps* kWarp)
   const int halt = panel.control->halt;
   const int lane = threadIdx.x % kWarp;
   const auto width = static_cast<int>(panel.a.cols);
-  int64_t first = (static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / kWarp) * kColumns;
+  int64_t first = (static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / kWarp) * kColumns<T>;
   // A warp's columns are of one of them.
   MatrixView<T> a = right;
   const bool solves = first < a.cols;
   for (const MatrixView<T>& next : {left, beyond}) {
     if (first < a.cols) break;
-    first -= (a.cols + kColumns - 1) / kColumns * kColumns;
+    first -= (a.cols + kColumns<T> - 1) / kColumns<T> * kColumns<T>;
     a = next;
   }
   T l[kWarp];
@@ -39,10 +41,10 @@ __global__ void __launch_bounds__(kWarps* kWarp)
   }
   const Moves moves = Trace(panel.ipiv + panel.begin, panel.begin, 0, width);
   if (halt != 0) return;
-  T rows[kColumns];
-  T others[kColumns];
+  T rows[kColumns<T>];
+  T others[kColumns<T>];
 #pragma unroll
-  for (int c = 0; c < kColumns; ++c) {
+  for (int c = 0; c < kColumns<T>; ++c) {
     const bool exists = first + c < a.cols;
     rows[c] = exists && lane < width ? a(moves.row_from, first + c) : T{0};
     if (exists && moves.other_moves) others[c] = a(moves.other_from, first + c);
@@ -52,13 +54,13 @@ __global__ void __launch_bounds__(kWarps* kWarp)
 #pragma unroll
     for (int k = 0; k < kWarp - 1; ++k) {
 #pragma unroll
-      for (int c = 0; c < kColumns; ++c) {
+      for (int c = 0; c < kColumns<T>; ++c) {
         rows[c] = MinusProduct(rows[c], l[k], Shuffle(rows[c], k));
       }
     }
   }
 #pragma unroll
-  for (int c = 0; c < kColumns; ++c) {
+  for (int c = 0; c < kColumns<T>; ++c) {
     if (first + c >= a.cols) break;
     if (lane < width) a(lane, first + c) = rows[c];
     if (moves.other_moves) a(moves.other, first + c) = others[c];
@@ -217,8 +219,8 @@ template <class T>
 cudaError_t LaunchSwapAndSolve(const LuPanel<T>& panel, const MatrixView<T>& left,
                                const MatrixView<T>& right, const MatrixView<T>& beyond,
                                bool overlap, cudaStream_t stream) {
-  const unsigned warps =
-      Blocks(left.cols, kColumns) + Blocks(right.cols, kColumns) + Blocks(beyond.cols, kColumns);
+  const unsigned warps = Blocks(left.cols, kColumns<T>) + Blocks(right.cols, kColumns<T>) +
+                         Blocks(beyond.cols, kColumns<T>);
   if (warps == 0) return cudaSuccess;
   return LaunchBehind(SwapAndSolveKernel<T>, dim3(Blocks(warps, kWarps)), kWarps * kWarp, 0,
                       overlap, stream, panel, left, right, beyond);
