@@ -65,7 +65,7 @@ class CudaBlockLu final : public LuAlgorithm {
   }
 
   double PredictSeconds(DType dtype, int64_t n) const override {
-    return core_.Calibrated("block_lu", dtype, n, PredictBlockLuSeconds(n));
+    return core_.Calibrated("block_lu", dtype, n, PredictBlockLuSeconds(dtype, n));
   }
 
   absl::Status Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,

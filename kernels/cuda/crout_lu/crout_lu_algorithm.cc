@@ -22,7 +22,8 @@ class CudaCroutLu final : public LuAlgorithm {
 
   double PredictSeconds(DType dtype, int64_t n) const override {
     if (n > kernels_.MaxRows(dtype)) return kTooLarge;
-    return core_.Calibrated("crout_lu", dtype, n, PredictCroutLuSeconds(n, kernels_.clusters()));
+    return core_.Calibrated("crout_lu", dtype, n,
+                            PredictCroutLuSeconds(dtype, n, kernels_.clusters()));
   }
 
   absl::Status Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,

@@ -41,15 +41,17 @@ double PredictPcmSeconds(DType dtype, int64_t order) {
          Arithmetic(dtype) * LuFlops(n) / kFlopsPerSecond;
 }
 
-double PredictCroutLuSeconds(int64_t order, bool clusters) {
+double PredictCroutLuSeconds(DType dtype, int64_t order, bool clusters) {
   const auto n = static_cast<double>(order);
   const double column = clusters ? kPanelColumn : kCroutColumn;
-  return kCall + column * n + kPanelElement * n * n + LuFlops(n) / kFlopsPerSecond;
+  return kCall + column * n + Traffic(dtype) * kPanelElement * n * n +
+         Arithmetic(dtype) * LuFlops(n) / kFlopsPerSecond;
 }
 
-double PredictBlockLuSeconds(int64_t order) {
+double PredictBlockLuSeconds(DType dtype, int64_t order) {
   const auto n = static_cast<double>(order);
-  return kCall + kBlockColumn * n + kBlockElement * n * n + LuFlops(n) / kFlopsPerSecond;
+  return kCall + kBlockColumn * n + Traffic(dtype) * kBlockElement * n * n +
+         Arithmetic(dtype) * LuFlops(n) / kFlopsPerSecond;
 }
 
 double PredictGaussJordanSeconds(DType dtype, int64_t order, int64_t nrhs) {

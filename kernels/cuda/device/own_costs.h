@@ -12,11 +12,11 @@ namespace crout::cuda {
 // Seconds of `pcm` and `pcmpp` with the default block size.
 double PredictPcmSeconds(DType dtype, int64_t n);
 
-// Seconds of `crout_lu` in either type, with its panels in clusters or without.
-double PredictCroutLuSeconds(int64_t n, bool clusters);
+// Seconds of `crout_lu` with its panels in clusters or without.
+double PredictCroutLuSeconds(DType dtype, int64_t n, bool clusters);
 
 // Seconds of `block_lu`.
-double PredictBlockLuSeconds(int64_t n);
+double PredictBlockLuSeconds(DType dtype, int64_t n);
 
 // Seconds of `gauss_jordan` with nrhs right-hand sides.
 double PredictGaussJordanSeconds(DType dtype, int64_t n, int64_t nrhs);
