@@ -42,7 +42,9 @@ std::string UsageError(const CLI::App& app, const CLI::ParseError& error) {
     return absl::StrCat(error.what(), " (`croutctl ", command->get_name(), " --help`)");
   }
   for (const std::string& word : app.remaining()) {
-    if (absl::StartsWith(word, "-")) continue;
+    if (absl::StartsWith(word, "-")) {
+      return absl::StrCat("there is no option '", Printable(word), "' (`croutctl --help`)");
+    }
     std::vector<std::string> names;
     for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
     const std::string nearest = Nearest(word, names);

@@ -27,31 +27,30 @@ namespace {
 using Archive = std::unique_ptr<void, int (*)(unzFile)>;
 using TemporaryFile = std::unique_ptr<FILE, int (*)(FILE*)>;
 
-absl::Status Damaged(const std::string& path) {
-  return absl::InvalidArgumentError(absl::StrCat(path, " is no zip archive, or a damaged one"));
+absl::Status Damaged() {
+  return absl::InvalidArgumentError("this is no zip archive, or a damaged one");
 }
 
 // The member that is open in an archive.
 class MemberInput : public ByteInput {
  public:
-  MemberInput(unzFile archive, std::string path) : archive_(archive), path_(std::move(path)) {}
+  explicit MemberInput(unzFile archive) : archive_(archive) {}
 
   absl::StatusOr<size_t> Read(absl::Span<std::byte> to) override {
     const size_t limit = std::min<size_t>(to.size(), std::numeric_limits<int>::max());
     const int got = unzReadCurrentFile(archive_, to.data(), static_cast<unsigned>(limit));
-    if (got < 0) return Damaged(path_);
+    if (got < 0) return Damaged();
     // At its end the checksum is known.
-    if (got == 0 && unzCloseCurrentFile(archive_) != UNZ_OK) return Damaged(path_);
+    if (got == 0 && unzCloseCurrentFile(archive_) != UNZ_OK) return Damaged();
     return static_cast<size_t>(got);
   }
 
  private:
   const unzFile archive_;
-  const std::string path_;
 };
 
 // The members whose names end in .npy, without that.
-absl::StatusOr<std::vector<std::string>> ArraysOf(unzFile archive, const std::string& path) {
+absl::StatusOr<std::vector<std::string>> ArraysOf(unzFile archive) {
   std::vector<std::string> names;
   int next = unzGoToFirstFile(archive);
   for (; next == UNZ_OK; next = unzGoToNextFile(archive)) {
@@ -59,29 +58,30 @@ absl::StatusOr<std::vector<std::string>> ArraysOf(unzFile archive, const std::st
     unz_file_info64 info;
     if (unzGetCurrentFileInfo64(archive, &info, name, sizeof name - 1, nullptr, 0, nullptr, 0) !=
         UNZ_OK) {
-      return Damaged(path);
+      return Damaged();
     }
     if (absl::EndsWith(name, ".npy")) names.emplace_back(absl::StripSuffix(name, ".npy"));
   }
-  if (next != UNZ_END_OF_LIST_OF_FILE) return Damaged(path);
+  if (next != UNZ_END_OF_LIST_OF_FILE) return Damaged();
   return names;
 }
 
 // Leaves the archive at the member.
-absl::Status Choose(unzFile archive, const std::string& path, const std::string& name) {
-  const auto names = ArraysOf(archive, path);
+absl::Status Choose(unzFile archive, const std::string& name) {
+  const auto names = ArraysOf(archive);
   if (!names.ok()) return names.status();
   std::string wanted = name;
   if (name.empty() && names->size() == 1) wanted = names->front();
   if (wanted.empty() || std::find(names->begin(), names->end(), wanted) == names->end()) {
-    const std::string all = absl::StrJoin(*names, ", ");
-    return absl::InvalidArgumentError(absl::StrCat(
-        path, wanted.empty() ? "" : absl::StrCat(" has no array ", Printable(wanted), ": it"),
-        " has ", names->empty() ? "no arrays" : Printable(all), "; ", path, ":NAME takes one"));
+    const std::string all = Printable(absl::StrJoin(*names, ", "));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the archive has ", names->empty() ? "no arrays" : all,
+                     wanted.empty() ? "" : absl::StrCat(", but no ", Printable(wanted)),
+                     "; F.npz:NAME takes one"));
   }
   if (unzLocateFile(archive, absl::StrCat(wanted, ".npy").c_str(), 1) != UNZ_OK ||
       unzOpenCurrentFile(archive) != UNZ_OK) {
-    return Damaged(path);
+    return Damaged();
   }
   return absl::OkStatus();
 }
@@ -118,9 +118,9 @@ absl::StatusOr<Array> ReadNpz(const std::string& path, const std::string& name,
     file = absl::StrCat("/dev/fd/", fileno(copy.get()));
   }
   const Archive archive(unzOpen64(file.c_str()), unzClose);
-  if (archive == nullptr) return Damaged(path);
-  if (absl::Status status = Choose(archive.get(), path, name); !status.ok()) return status;
-  MemberInput member(archive.get(), path);
+  if (archive == nullptr) return Damaged();
+  if (absl::Status status = Choose(archive.get(), name); !status.ok()) return status;
+  MemberInput member(archive.get());
   return ReadNpy(&member);
 }
 

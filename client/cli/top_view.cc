@@ -31,7 +31,8 @@ std::string TopView(const std::string& server, const v1::GetServerInfoResponse& 
   std::string view =
       absl::StrCat(Printable(server), "  croutd ", Printable(info.version()), "  up ",
                    absl::FormatDuration(up), info.draining() ? "  draining" : "", "\n");
-  absl::StrAppend(&view, "cache  ", info.cached_factors(), " factors  host memory ",
+  absl::StrAppend(&view, "cache  ", info.cached_factors(),
+                  info.cached_factors() == 1 ? " factor" : " factors", "  host memory ",
                   Bar(static_cast<double>(info.host_reserved_bytes()),
                       static_cast<double>(info.host_budget_bytes()), FormatBytes),
                   "\n\n");

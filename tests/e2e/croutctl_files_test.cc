@@ -118,7 +118,7 @@ TEST_F(CroutctlTest, ArraysOfAnArchiveHaveNames) {
   EXPECT_EQ(RunJson({"lu", matrix_, archive + ":x"})["nrhs"], 1);
   const Finished finished = daemon_.Ctl({"lu", matrix_, archive + ":b"});
   EXPECT_EQ(finished.exit_code, 12);
-  EXPECT_THAT(finished.errors, ::testing::HasSubstr("has no array b: it has x"));
+  EXPECT_THAT(finished.errors, ::testing::HasSubstr("a.npz:b: the archive has x, but no b"));
 }
 
 TEST_F(CroutctlTest, VerifyNeedsNoServer) {

@@ -62,7 +62,7 @@ TEST_F(CroutctlTest, TopDrawsDevicesQueuesAndCache) {
   Factor();
   const Finished finished = daemon_.Ctl({"top", "--once"});
   EXPECT_EQ(finished.exit_code, 0) << finished.errors;
-  EXPECT_THAT(finished.output, ::testing::ContainsRegex("cache  1 factors  host memory \\[.*\\] "));
+  EXPECT_THAT(finished.output, ::testing::ContainsRegex("cache  1 factor  host memory \\[.*\\] "));
   EXPECT_THAT(finished.output, ::testing::ContainsRegex("host +\\[ +\\] 0 of [0-9]+ +0 of [0-9]+"));
   EXPECT_EQ(RunJson({"top", "--once"})["cached_factors"], 1);
   // Another view follows until the reader goes.

@@ -72,6 +72,7 @@ TEST_F(CroutctlTest, UnknownCommandsAreCalledSoWithTheNearest) {
   const Json error = Json::parse(json.errors)["error"];
   EXPECT_EQ(error["code"], "USAGE");
   EXPECT_THAT(error["message"].get<std::string>(), ::testing::HasSubstr("nearest is release"));
+  EXPECT_THAT(daemon_.Ctl({"--frob"}).errors, ::testing::HasSubstr("no option '--frob'"));
   EXPECT_THAT(daemon_.Ctl({"xyzzy"}).errors, ::testing::Not(::testing::HasSubstr("nearest")));
 }
 
