@@ -161,6 +161,17 @@ class Examples(unittest.TestCase):
         self.assertIn(("output", "schwarz"), seen)
         self.assertIn(("session", "errors"), seen)
 
+    def test_the_sample_configuration_has_every_setting(self):
+        sample = (self.prefix / "share/crout/croutd.toml").read_text(encoding="utf-8")
+        settings = self.directory / "croutd.toml"
+        settings.write_text(re.sub(r"^# ([\w-]+ = )", r"\1", sample, flags=re.MULTILINE),
+                            encoding="utf-8")
+        names = re.findall(r"^([\w-]+) = ", settings.read_text(encoding="utf-8"), re.MULTILINE)
+        croutd = self.prefix / "bin/croutd"
+        known = re.findall(r"^ +--([\w-]+) .*\(Env:CROUT_(?!CONFIG)", run(croutd, "--help"), re.MULTILINE)
+        self.assertEqual(sorted(names), sorted(known))
+        self.assertIn("make sense", run(croutd, f"--config={settings}", "--check-config"))
+
     def test_manual_pages_and_completion_are_installed(self):
         share = self.prefix / "share"
         for page in ("croutctl", "croutctl-solve", "croutctl-verify"):
