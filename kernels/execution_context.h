@@ -12,6 +12,7 @@
 namespace crout {
 
 class Device;
+class KrylovOps;
 class SparseOps;
 
 // What kernels tell the host. Lives in host memory that the device can write (pinned, for CUDA);
@@ -46,6 +47,8 @@ class ExecutionContext {
   virtual MatrixOps& ops() = 0;
   // Null where DeviceInfo::has_sparse_ops is false.
   virtual SparseOps* sparse_ops() { return nullptr; }
+  // Null on a device that has none.
+  virtual KrylovOps* krylov_ops() { return nullptr; }
   virtual DeviceReport& report() = 0;
 
   // Waits until everything enqueued has run. An error of the device, once seen, stays: the status

@@ -1,5 +1,6 @@
-// The bits of what a device computes: one line for each matrix, type, storage order, method and
-// solver, with digests of L and U, of the row interchanges, of the scales and of X. Two versions
+// The bits of what a device computes: one line for each matrix, type, form (by columns, by rows,
+// by its entries where it would arrive so), method and solver, with digests of L and U, of the row
+// interchanges, of the scales, of the kept matrix and of X. Two versions
 // that print the same lines on one machine compute the same; digests of different processors, or
 // numbers of cores, cannot be compared.
 //
@@ -18,9 +19,12 @@
 #include "kernels/algorithm_registry.h"
 #include "kernels/factorization.h"
 #include "kernels/host/device/openmp_environment.h"
+#include "kernels/io/row_index.h"
 #include "kernels/jobs/direct_solve.h"
 #include "kernels/jobs/factorize.h"
 #include "kernels/jobs/solve.h"
+#include "kernels/scalar.h"
+#include "kernels/sparse_view.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/strings.h"
 #include "tests/bench/bench_result.h"
@@ -50,19 +54,80 @@ std::string DigestOf(const std::vector<std::byte>& bytes) {
   return Digest(bytes.data(), bytes.size());
 }
 
-// The digests of one matrix on one device in one type and storage order.
+enum class Form { kColumns, kRows, kEntries };
+
+std::string_view NameOf(Form form) {
+  constexpr std::string_view kNames[] = {"columns", "rows", "entries"};
+  return kNames[static_cast<int>(form)];
+}
+
+std::string_view SuffixOf(Op op) {
+  constexpr std::string_view kSuffixes[] = {"", "-transposed", "-conjugate-transposed"};
+  return kSuffixes[static_cast<int>(op)];
+}
+
+// The entries of an n x n matrix of such a type, without its zeros.
+SparseMatrix EntriesOf(const std::vector<double>& values, int64_t n, DType dtype) {
+  const int64_t parts = IsComplex(dtype) ? 2 : 1;
+  SparseMatrix sparse;
+  sparse.rows = sparse.columns = n;
+  sparse.column_start = {0};
+  for (int64_t j = 0; j < n; ++j) {
+    for (int64_t i = 0; i < n; ++i) {
+      const double* element = values.data() + (i + j * n) * parts;
+      if (element[0] == 0 && element[parts - 1] == 0) continue;
+      sparse.row.push_back(static_cast<int32_t>(i));
+      sparse.value.push_back(element[0]);
+      if (parts == 2) sparse.imaginary.push_back(element[1]);
+    }
+    sparse.column_start.push_back(sparse.nonzeros());
+  }
+  return sparse;
+}
+
+// As SparseLayout has them.
+std::vector<std::byte> PackedEntries(const SparseMatrix& sparse, DType dtype) {
+  const SparseLayout layout(sparse.rows, sparse.nonzeros(), dtype);
+  const RowIndex index = IndexRows(sparse);
+  std::vector<std::byte> bytes(layout.bytes);
+  const auto put = [&](size_t at, const auto& array) {
+    std::memcpy(bytes.data() + at, array.data(), array.size() * sizeof(array[0]));
+  };
+  put(layout.column_start, sparse.column_start);
+  put(layout.row_start, index.row_start);
+  put(layout.row, sparse.row);
+  put(layout.column, index.column);
+  put(layout.position, index.position);
+  DispatchDType(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T* value = reinterpret_cast<T*>(bytes.data() + layout.value);
+    for (int64_t e = 0; e < sparse.nonzeros(); ++e) {
+      value[e] = ConvertTo<T>(sparse.Value<WideType<T>>(e));
+    }
+  });
+  return bytes;
+}
+
+// The digests of one matrix on one device in one type and form.
 class Digests {
  public:
-  Digests(ExecutionContext& context, const Problem& problem, DType dtype, Layout layout)
+  Digests(ExecutionContext& context, const Problem& problem, DType dtype, Form form)
       : context_(context),
-        matrix_{nullptr, dtype, layout, problem.n, problem.n},
+        matrix_{nullptr, dtype, form == Form::kRows ? Layout::kRowMajor : Layout::kColumnMajor,
+                problem.n, problem.n},
+        form_(form),
         values_(problem.values),
-        name_(absl::StrCat(problem.name, " ", ToAbsl(NameOf(dtype)), " ",
-                           layout == Layout::kColumnMajor ? "columns" : "rows")) {}
+        name_(absl::StrCat(problem.name, " ", ToAbsl(crout::NameOf(dtype)), " ",
+                           ToAbsl(NameOf(form)))) {}
 
   void Print() {
-    for (const auto& algorithm : context_.device().algorithms()) Print(*algorithm);
-    for (const auto& solver : context_.device().direct_solvers()) Print(*solver);
+    for (const auto& algorithm : context_.device().algorithms()) {
+      if (algorithm->traits().types.contains(matrix_.dtype)) Print(*algorithm);
+    }
+    if (form_ == Form::kEntries) return;  // a direct solver takes its dense form
+    for (const auto& solver : context_.device().direct_solvers()) {
+      if (solver->traits().types.contains(matrix_.dtype)) Print(*solver);
+    }
   }
 
  private:
@@ -88,12 +153,12 @@ class Digests {
     if (factor->summary.info != 0) return;
     for (const auto& solver : context_.device().solvers()) {
       if (!solver->Supports(factor->summary.unit_diagonal)) continue;
-      for (const Op op : {Op::kNone, Op::kTranspose}) {
+      for (const Op op : {Op::kNone, Op::kTranspose, Op::kConjugateTranspose}) {
+        if (op == Op::kConjugateTranspose && !IsComplex(matrix_.dtype)) continue;
         for (const int64_t nrhs : kColumns) {
           for (const int refine : {0, 2}) {
-            Line(absl::StrCat(ToAbsl(method), " ", ToAbsl(solver->name()),
-                              op == Op::kNone ? "" : "-transposed", " nrhs=", nrhs,
-                              " refine=", refine),
+            Line(absl::StrCat(ToAbsl(method), " ", ToAbsl(solver->name()), ToAbsl(SuffixOf(op)),
+                              " nrhs=", nrhs, " refine=", refine),
                  SolutionDigest(*factor, *solver, op, nrhs, refine));
           }
         }
@@ -108,7 +173,9 @@ class Digests {
   }
 
   absl::StatusOr<Buffer> Upload(const std::vector<double>& values) {
-    const std::vector<std::byte> bytes = Packed(matrix_.dtype, values);
+    return Upload(Packed(matrix_.dtype, values));
+  }
+  absl::StatusOr<Buffer> Upload(const std::vector<std::byte>& bytes) {
     CROUT_ASSIGN_OR_RETURN(Buffer upload, context_.device().memory().Allocate(bytes.size()));
     CROUT_RETURN_IF_ERROR(context_.ops().CopyToDevice(bytes.data(), upload.data(), bytes.size()));
     CROUT_RETURN_IF_ERROR(context_.Synchronize());
@@ -118,7 +185,6 @@ class Digests {
   absl::StatusOr<Factorization> Factor(const LuAlgorithm& algorithm,
                                        const std::vector<double>& values,
                                        std::optional<FactorView> start) {
-    CROUT_ASSIGN_OR_RETURN(Buffer upload, Upload(values));
     FactorizeOptions options;
     options.algorithm = &algorithm;
     options.parameters.start = start;
@@ -126,7 +192,15 @@ class Digests {
     options.prepare =
         FindSolverToPrepare(context_.device(), algorithm.traits().unit_diagonal, matrix_.dtype);
     KernelTimings timings;
-    return Factorize(context_, std::move(upload), matrix_, options, Never, timings);
+    if (form_ != Form::kEntries) {
+      CROUT_ASSIGN_OR_RETURN(Buffer upload, Upload(values));
+      return Factorize(context_, std::move(upload), matrix_, options, Never, timings);
+    }
+    const SparseMatrix sparse = EntriesOf(values, matrix_.rows, matrix_.dtype);
+    CROUT_ASSIGN_OR_RETURN(const FactorizePlan plan,
+                           PlanFactorize(options, matrix_, sparse.nonzeros()));
+    CROUT_ASSIGN_OR_RETURN(Buffer upload, Upload(PackedEntries(sparse, matrix_.dtype)));
+    return Factorize(context_, plan, std::move(upload), Never, timings);
   }
 
   absl::StatusOr<std::string> BufferDigest(const Buffer& buffer) {
@@ -151,16 +225,15 @@ class Digests {
 
   // Entries uniform in [-1, 1), the same in every storage order.
   std::vector<std::byte> RightHandSides(int64_t nrhs) const {
-    std::vector<double> values = Check(Generate("random", std::max(matrix_.rows, nrhs)));
-    values.resize(matrix_.rows * nrhs);
+    const bool complex = IsComplex(matrix_.dtype);
+    std::vector<double> values = Check(Generate("random", std::max(matrix_.rows, nrhs), complex));
+    values.resize(matrix_.rows * nrhs * (complex ? 2 : 1));
     return Packed(matrix_.dtype, values);
   }
   PackedMatrix RhsShape(int64_t nrhs) const {
     return {nullptr, matrix_.dtype, matrix_.layout, matrix_.rows, nrhs};
   }
-  absl::StatusOr<Buffer> UploadRightHandSides(int64_t nrhs) {
-    return Upload(Unpacked(matrix_.dtype, RightHandSides(nrhs)));
-  }
+  absl::StatusOr<Buffer> UploadRightHandSides(int64_t nrhs) { return Upload(RightHandSides(nrhs)); }
 
   absl::StatusOr<std::string> SolutionDigest(const Factorization& factor,
                                              const TriangularSolver& solver, Op op, int64_t nrhs,
@@ -195,9 +268,23 @@ class Digests {
 
   ExecutionContext& context_;
   const PackedMatrix matrix_;
+  const Form form_;
   const std::vector<double>& values_;
   const std::string name_;
 };
+
+void PrintAll(ExecutionContext& context, const Problem& problem) {
+  for (const DType dtype :
+       {DType::kFloat64, DType::kFloat32, DType::kComplex128, DType::kComplex64}) {
+    if (IsComplex(dtype) != problem.complex) continue;
+    for (const Form form : {Form::kColumns, Form::kRows}) {
+      Digests(context, problem, dtype, form).Print();
+    }
+    if (ArrivesSparse(context.device(), problem.n, problem.nonzeros, dtype)) {
+      Digests(context, problem, dtype, Form::kEntries).Print();
+    }
+  }
+}
 
 int Main(int argc, char** argv) {
   CLI::App app("Prints digests of what every method and solver of a device computes");
@@ -214,12 +301,10 @@ int Main(int argc, char** argv) {
   const std::unique_ptr<Device> device = Check(OpenDevice(options.device));
   const std::unique_ptr<ExecutionContext> context = Check(device->CreateContext());
   for (const ProblemSource& source : Check(ListProblems(options))) {
-    const absl::StatusOr<Problem> problem = source.load();
-    if (!problem.ok()) continue;  // not square, or larger than asked for
-    for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
-      for (const Layout layout : {Layout::kColumnMajor, Layout::kRowMajor}) {
-        Digests(*context, *problem, dtype, layout).Print();
-      }
+    for (const bool complex : {false, true}) {
+      const absl::StatusOr<Problem> problem = source.load(complex);
+      if (!problem.ok()) continue;  // not square, larger than asked for, or complex
+      PrintAll(*context, *problem);
     }
   }
   std::cout << std::flush;

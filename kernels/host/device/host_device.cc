@@ -12,6 +12,7 @@
 #include "kernels/host/gauss_jordan/gauss_jordan.h"
 #include "kernels/host/getrf/getrf.h"
 #include "kernels/host/icm/icm.h"
+#include "kernels/host/ops/host_krylov_ops.h"
 #include "kernels/host/ops/host_ops.h"
 #include "kernels/host/ops/host_sparse_ops.h"
 #include "kernels/host/solve/solvers.h"
@@ -23,11 +24,15 @@ namespace {
 class HostContext final : public ExecutionContext {
  public:
   HostContext(Device& device, Executor& executor)
-      : device_(device), ops_(executor, device.memory(), report_), sparse_ops_(executor, report_) {}
+      : device_(device),
+        ops_(executor, device.memory(), report_),
+        sparse_ops_(executor, report_),
+        krylov_ops_(executor) {}
 
   Device& device() override { return device_; }
   MatrixOps& ops() override { return ops_; }
   SparseOps* sparse_ops() override { return &sparse_ops_; }
+  KrylovOps* krylov_ops() override { return &krylov_ops_; }
   DeviceReport& report() override { return report_; }
   absl::Status Synchronize() override { return absl::OkStatus(); }
 
@@ -36,6 +41,7 @@ class HostContext final : public ExecutionContext {
   DeviceReport report_;
   HostOps ops_;
   HostSparseOps sparse_ops_;
+  HostKrylovOps krylov_ops_;
 };
 
 // Bytes go straight to their destination.

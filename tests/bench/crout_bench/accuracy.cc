@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
+#include <span>
 #include <utility>
 
 namespace crout::bench {
@@ -14,47 +16,88 @@ void Raise(double& most, double value) {
   if (!(value <= most)) most = value;
 }
 
-double MaxAbs(const double* values, int64_t count) {
+template <class T>
+double MaxAbs(const T* values, int64_t count) {
   double most = 0;
   for (int64_t i = 0; i < count; ++i) Raise(most, std::abs(values[i]));
   return most;
 }
 
-double SumAbs(const double* values, int64_t count) {
+template <class T>
+double SumAbs(const T* values, int64_t count) {
   double sum = 0;
   for (int64_t i = 0; i < count; ++i) sum += std::abs(values[i]);
   return sum;
 }
 
+// The elements whose parts `values` holds.
+template <class T>
+std::span<const T> ElementsOf(const std::vector<double>& values) {
+  return {reinterpret_cast<const T*>(values.data()), values.size() * sizeof(double) / sizeof(T)};
+}
+
+// Calls f(TypeTag<double>{}) or f(TypeTag<std::complex<double>>{}).
+template <class F>
+auto DispatchWide(DType dtype, F&& f) {
+  return IsComplex(dtype) ? f(TypeTag<std::complex<double>>{}) : f(TypeTag<double>{});
+}
+
+// u := L u, L the lower triangle of lu.
+void MultiplyLower(std::span<const double> lu, int64_t n, CBLAS_DIAG diag, double* u) {
+  cblas_dtrmm(CblasColMajor, CblasLeft, CblasLower, CblasNoTrans, diag, n, n, 1.0, lu.data(), n, u,
+              n);
+}
+void MultiplyLower(std::span<const std::complex<double>> lu, int64_t n, CBLAS_DIAG diag,
+                   std::complex<double>* u) {
+  const std::complex<double> one = 1;
+  cblas_ztrmm(CblasColMajor, CblasLeft, CblasLower, CblasNoTrans, diag, n, n, &one, lu.data(), n, u,
+              n);
+}
+
+// r := r - A x.
+void SubtractProduct(std::span<const double> a, std::span<const double> x, int64_t n, int64_t nrhs,
+                     double* r) {
+  cblas_dgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, n, nrhs, n, -1.0, a.data(), n, x.data(), n,
+              1.0, r, n);
+}
+void SubtractProduct(std::span<const std::complex<double>> a,
+                     std::span<const std::complex<double>> x, int64_t n, int64_t nrhs,
+                     std::complex<double>* r) {
+  const std::complex<double> minus_one = -1;
+  const std::complex<double> one = 1;
+  cblas_zgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, n, nrhs, n, &minus_one, a.data(), n,
+              x.data(), n, &one, r, n);
+}
+
 // L U: U as a full matrix, times L from the left.
-std::vector<double> Product(const std::vector<double>& lu, int64_t n, bool unit_in_l) {
-  std::vector<double> u(n * n, 0.0);
+template <class T>
+std::vector<T> Product(std::span<const T> lu, int64_t n, bool unit_in_l) {
+  std::vector<T> u(n * n, T{});
   for (int64_t j = 0; j < n; ++j) {
     std::copy_n(lu.data() + j * n, j + 1, u.data() + j * n);
     if (!unit_in_l) u[j * (n + 1)] = 1;
   }
-  cblas_dtrmm(CblasColMajor, CblasLeft, CblasLower, CblasNoTrans,
-              unit_in_l ? CblasUnit : CblasNonUnit, n, n, 1.0, lu.data(), n, u.data(), n);
+  MultiplyLower(lu, n, unit_in_l ? CblasUnit : CblasNonUnit, u.data());
   return u;
 }
 
 // Column j of PA, by the interchanges one after the other.
-void PermuteColumn(const std::vector<double>& a, const std::vector<int64_t>& ipiv, int64_t n,
-                   int64_t j, std::vector<double>& column) {
+template <class T>
+void PermuteColumn(std::span<const T> a, const std::vector<int64_t>& ipiv, int64_t n, int64_t j,
+                   std::vector<T>& column) {
   std::copy_n(a.data() + j * n, n, column.data());
   for (int64_t i = 0; i < n; ++i) std::swap(column[i], column[ipiv[i] - 1]);
 }
 
-}  // namespace
-
-FactorAccuracy MeasureFactor(const std::vector<double>& a, const std::vector<double>& lu,
-                             const std::vector<int64_t>& ipiv, int64_t n,
-                             UnitDiagonal unit_diagonal, DType dtype) {
-  const std::vector<double> product = Product(lu, n, unit_diagonal == UnitDiagonal::kL);
+template <class T>
+FactorAccuracy Measure(std::span<const T> a, std::span<const T> lu,
+                       const std::vector<int64_t>& ipiv, int64_t n, UnitDiagonal unit_diagonal,
+                       DType dtype) {
+  const std::vector<T> product = Product(lu, n, unit_diagonal == UnitDiagonal::kL);
   FactorAccuracy accuracy;
   double norm = 0;
   double difference = 0;
-  std::vector<double> column(n);
+  std::vector<T> column(n);
   for (int64_t j = 0; j < n; ++j) {
     Raise(norm, SumAbs(a.data() + j * n, n));
     PermuteColumn(a, ipiv, n, j, column);
@@ -67,11 +110,11 @@ FactorAccuracy MeasureFactor(const std::vector<double>& a, const std::vector<dou
   return accuracy;
 }
 
-double BackwardError(const std::vector<double>& a, const std::vector<double>& x,
-                     const std::vector<double>& b, int64_t n, int64_t nrhs) {
-  std::vector<double> residual = b;
-  cblas_dgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, n, nrhs, n, -1.0, a.data(), n, x.data(), n,
-              1.0, residual.data(), n);
+template <class T>
+double ErrorOf(std::span<const T> a, std::span<const T> x, std::span<const T> b, int64_t n,
+               int64_t nrhs) {
+  std::vector<T> residual(b.begin(), b.end());
+  SubtractProduct(a, x, n, nrhs, residual.data());
   std::vector<double> row_sums(n, 0.0);
   for (int64_t j = 0; j < n; ++j) {
     for (int64_t i = 0; i < n; ++i) row_sums[i] += std::abs(a[i + j * n]);
@@ -86,7 +129,8 @@ double BackwardError(const std::vector<double>& a, const std::vector<double>& x,
   return worst;
 }
 
-std::vector<std::string> CoarsePattern(const std::vector<double>& a, int64_t n, int64_t cells) {
+template <class T>
+std::vector<std::string> Pattern(std::span<const T> a, int64_t n, int64_t cells) {
   const int64_t side = std::min(n, cells);
   std::vector<int64_t> nonzeros(side * side, 0);
   std::vector<int64_t> lines(side, 0);  // rows, or columns, of a cell
@@ -94,7 +138,7 @@ std::vector<std::string> CoarsePattern(const std::vector<double>& a, int64_t n, 
     const int64_t cell_column = j * side / n;
     ++lines[cell_column];
     for (int64_t i = 0; i < n; ++i) {
-      nonzeros[i * side / n * side + cell_column] += a[i + j * n] != 0 ? 1 : 0;
+      nonzeros[i * side / n * side + cell_column] += a[i + j * n] != T{} ? 1 : 0;
     }
   }
   std::vector<std::string> pattern(side, std::string(side, '0'));
@@ -105,6 +149,32 @@ std::vector<std::string> CoarsePattern(const std::vector<double>& a, int64_t n, 
     }
   }
   return pattern;
+}
+
+}  // namespace
+
+FactorAccuracy MeasureFactor(const std::vector<double>& a, const std::vector<double>& lu,
+                             const std::vector<int64_t>& ipiv, int64_t n,
+                             UnitDiagonal unit_diagonal, DType dtype) {
+  return DispatchWide(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return Measure(ElementsOf<T>(a), ElementsOf<T>(lu), ipiv, n, unit_diagonal, dtype);
+  });
+}
+
+double BackwardError(const std::vector<double>& a, const std::vector<double>& x,
+                     const std::vector<double>& b, int64_t n, int64_t nrhs, DType dtype) {
+  return DispatchWide(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return ErrorOf(ElementsOf<T>(a), ElementsOf<T>(x), ElementsOf<T>(b), n, nrhs);
+  });
+}
+
+std::vector<std::string> CoarsePattern(const std::vector<double>& a, int64_t n, DType dtype,
+                                       int64_t cells) {
+  return DispatchWide(dtype, [&](auto tag) {
+    return Pattern(ElementsOf<typename decltype(tag)::type>(a), n, cells);
+  });
 }
 
 }  // namespace crout::bench

@@ -44,7 +44,7 @@ absl::Status AddBackwardError(const std::vector<double>& a, const std::vector<do
   CROUT_RETURN_IF_ERROR(peer.subject->Run());
   CROUT_RETURN_IF_ERROR(peer.subject->Check());
   CROUT_ASSIGN_OR_RETURN(const std::vector<double> x, rhs.Solution());
-  peer.json["backward_error"] = BackwardError(a, x, b, problem.n, problem.n);
+  peer.json["backward_error"] = BackwardError(a, x, b, problem.n, problem.n, rhs.b().dtype);
   return absl::OkStatus();
 }
 
@@ -60,6 +60,7 @@ absl::StatusOr<std::vector<Peer>> MakePeers(Workbench& bench, const Problem& pro
   peers.push_back(MakePeer(problem, bench, "getrf+getrs",
                            MakeFactorAndSolveSubject(bench, rhs, *getrf, *getrs)));
   for (const auto& solver : device.direct_solvers()) {
+    if (!solver->traits().types.contains(bench.dtype())) continue;
     peers.push_back(
         MakePeer(problem, bench, solver->name(), MakeDirectSubject(bench, rhs, *solver)));
   }
@@ -72,7 +73,7 @@ absl::Status RunDirect(Workbench& bench, const Problem& problem, const Options& 
                        Json& cases) {
   if (bench.context().device().direct_solvers().empty()) return absl::OkStatus();
   const std::vector<double> a = RoundedTo(bench.dtype(), problem.values);
-  CROUT_ASSIGN_OR_RETURN(std::vector<double> b, Generate("random", problem.n));
+  CROUT_ASSIGN_OR_RETURN(std::vector<double> b, Generate("random", problem.n, problem.complex));
   b = RoundedTo(bench.dtype(), std::move(b));
   CROUT_ASSIGN_OR_RETURN(RightHandSides rhs, RightHandSides::Create(bench, problem.n, b));
   CROUT_ASSIGN_OR_RETURN(std::vector<Peer> peers, MakePeers(bench, problem, rhs));

@@ -35,11 +35,18 @@ Json IterationsJson(const IterationReport& report) {
           {"pivots", report.pivots}};
 }
 
+std::vector<std::byte> Ones(DType dtype, int64_t n) {
+  const int64_t parts = IsComplex(dtype) ? 2 : 1;
+  std::vector<double> ones(n * parts, 0.0);
+  for (int64_t i = 0; i < n; ++i) ones[i * parts] = 1;
+  return Packed(dtype, ones);
+}
+
 // A x = 1, the thesis' right-hand side.
 absl::StatusOr<SolveSummary> SolveOnes(const Workbench& bench, const Factorization& factor,
                                        int refine, KernelTimings& timings) {
   ExecutionContext& context = bench.context();
-  const std::vector<std::byte> ones = Packed(bench.dtype(), std::vector<double>(bench.n(), 1.0));
+  const std::vector<std::byte> ones = Ones(bench.dtype(), bench.n());
   SolveOptions options;
   CROUT_ASSIGN_OR_RETURN(options.solver,
                          FindSolver(context.device(), "auto", factor.summary.unit_diagonal,
@@ -91,7 +98,7 @@ absl::Status AddAccuracy(const Workbench& bench, const std::vector<double>& valu
     result.json["max_abs_diff"] = accuracy.max_abs_diff;
   }
   if (options.pattern_cells > 0) {
-    result.lu_pattern = CoarsePattern(lu, bench.n(), options.pattern_cells);
+    result.lu_pattern = CoarsePattern(lu, bench.n(), bench.dtype(), options.pattern_cells);
   }
   return absl::OkStatus();
 }

@@ -32,11 +32,23 @@ void MakeDominant(int64_t n, Generator& generator, std::vector<double>& a) {
   for (int64_t i = 0; i < n; ++i) a[i * (n + 1)] += static_cast<double>(n);
 }
 
+// A + i A^T, a real part, then an imaginary one, for each element.
+std::vector<double> WithTranspose(const std::vector<double>& a, int64_t n) {
+  std::vector<double> parts(2 * a.size());
+  for (int64_t j = 0; j < n; ++j) {
+    for (int64_t i = 0; i < n; ++i) {
+      parts[2 * (i + j * n)] = a[i + j * n];
+      parts[2 * (i + j * n) + 1] = a[j + i * n];
+    }
+  }
+  return parts;
+}
+
 }  // namespace
 
 std::span<const std::string_view> FamilyNames() { return kNames; }
 
-absl::StatusOr<std::vector<double>> Generate(std::string_view family, int64_t n) {
+absl::StatusOr<std::vector<double>> Generate(std::string_view family, int64_t n, bool complex) {
   if (n < 1) return absl::InvalidArgumentError(absl::StrCat("order ", n, " is not positive"));
   Generator generator(static_cast<uint64_t>(n));
   std::vector<double> a(n * n);
@@ -53,7 +65,7 @@ absl::StatusOr<std::vector<double>> Generate(std::string_view family, int64_t n)
           absl::StrAppend(out, ToAbsl(name));
         })));
   }
-  return a;
+  return complex ? WithTranspose(a, n) : a;
 }
 
 void Perturb(double delta, uint64_t seed, std::vector<double>& a) {

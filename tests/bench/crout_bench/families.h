@@ -19,8 +19,10 @@ namespace crout::bench {
 // random    uniform in [-1, 1)
 std::span<const std::string_view> FamilyNames();
 
-// n x n, column-major. INVALID_ARGUMENT for a name that is not a family's, or n < 1.
-absl::StatusOr<std::vector<double>> Generate(std::string_view family, int64_t n);
+// n x n, column-major; of a complex matrix, A + i A^T, a real part, then an imaginary one, for each
+// element. INVALID_ARGUMENT for a name that is not a family's, or n < 1.
+absl::StatusOr<std::vector<double>> Generate(std::string_view family, int64_t n,
+                                             bool complex = false);
 
 // Every entry times 1 + delta r, r uniform in [-1, 1): the next step of a sequence whose relative
 // change per step is `delta`. Zeros stay.

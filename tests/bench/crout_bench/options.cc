@@ -36,10 +36,11 @@ absl::StatusOr<double> ParseNumber(std::string_view text) {
 }
 
 absl::StatusOr<DType> ParseDType(std::string_view text) {
-  for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
+  for (const DType dtype : kDTypes) {
     if (text == NameOf(dtype)) return dtype;
   }
-  return absl::InvalidArgumentError(absl::StrCat("'", ToAbsl(text), "' is neither f32 nor f64"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", ToAbsl(text), "' is none of f32, f64, c64, c128"));
 }
 
 absl::StatusOr<int64_t> ParseSection(std::string_view text) {
@@ -79,7 +80,7 @@ void AddInputs(CLI::App& app, Options& options) {
 }
 
 void AddParameters(CLI::App& app, Options& options) {
-  AddList(app, "--dtype", options.dtypes, ParseDType, "f64, f32");
+  AddList(app, "--dtype", options.dtypes, ParseDType, "f64, f32, c128, c64");
   AddList(app, "--pivoting", options.pivotings, ParsePivoting,
           "default, none, partial, interval[:LOW:HIGH], threshold[:T]");
   AddList(app, "--tolerance", options.tolerances, ParseNumber,

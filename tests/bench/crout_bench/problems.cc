@@ -29,7 +29,7 @@ std::string Stem(const fs::path& path) {
   return name.substr(0, name.rfind(".mtx"));
 }
 
-absl::Status CheckShape(const MatrixMarketHeader& header, const Options& options) {
+absl::Status CheckHeader(const MatrixMarketHeader& header, const Options& options, bool complex) {
   if (header.rows != header.columns) {
     return absl::FailedPreconditionError(
         absl::StrCat("is ", header.rows, " x ", header.columns, ", not square"));
@@ -38,46 +38,79 @@ absl::Status CheckShape(const MatrixMarketHeader& header, const Options& options
     return absl::FailedPreconditionError(
         absl::StrCat("order ", header.rows, " is beyond the limits of this run"));
   }
+  if (header.complex() && !complex) {
+    return absl::FailedPreconditionError("is complex: run it with --dtype=c128 or c64");
+  }
   return absl::OkStatus();
 }
 
-std::vector<double> Densify(const SparseMatrix& sparse) {
+// Real parts beside imaginary ones, an element after the other; without any, zeros.
+std::vector<double> Interleave(const std::vector<double>& real,
+                               const std::vector<double>& imaginary) {
+  std::vector<double> parts(2 * real.size(), 0.0);
+  for (size_t i = 0; i < real.size(); ++i) parts[2 * i] = real[i];
+  for (size_t i = 0; i < imaginary.size(); ++i) parts[2 * i + 1] = imaginary[i];
+  return parts;
+}
+
+// The n x n matrix that has `values` at its entries.
+std::vector<double> Densify(const SparseMatrix& sparse, const std::vector<double>& values) {
+  if (values.empty()) return {};
   std::vector<double> dense(sparse.rows * sparse.columns, 0.0);
   for (int64_t j = 0; j < sparse.columns; ++j) {
     for (int64_t k = sparse.column_start[j]; k < sparse.column_start[j + 1]; ++k) {
-      dense[sparse.row[k] + j * sparse.rows] = sparse.value[k];
+      dense[sparse.row[k] + j * sparse.rows] = values[k];
     }
   }
   return dense;
 }
 
+// Its parts, of n * n elements.
+std::vector<double> TakeValues(MatrixMarketReader& reader, bool complex) {
+  std::vector<double> real;
+  std::vector<double> imaginary;
+  if (reader.header()->coordinate) {
+    const SparseMatrix sparse = reader.TakeSparse();
+    real = Densify(sparse, sparse.value);
+    imaginary = Densify(sparse, sparse.imaginary);
+    real.resize(sparse.rows * sparse.columns);  // without an entry
+  } else {
+    real = reader.TakeDense();
+    imaginary = reader.TakeDenseImaginary();
+  }
+  return complex ? Interleave(real, imaginary) : real;
+}
+
 // Stops reading once the header says that the matrix is not wanted.
 absl::StatusOr<std::vector<double>> ReadDense(const fs::path& path, const Options& options,
-                                              int64_t* n) {
+                                              bool complex, int64_t* n) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return absl::NotFoundError(absl::StrCat("cannot open ", path.string()));
-  MatrixMarketLimits limits;
-  limits.complex = false;
-  MatrixMarketReader reader(limits, nullptr);
+  MatrixMarketReader reader({}, nullptr);
   std::vector<char> piece(kPieceBytes);
   bool checked = false;
   while (file.read(piece.data(), kPieceBytes), file.gcount() > 0) {
     CROUT_RETURN_IF_ERROR(reader.Append({piece.data(), static_cast<size_t>(file.gcount())}));
     if (!checked && reader.header().has_value()) {
-      CROUT_RETURN_IF_ERROR(CheckShape(*reader.header(), options));
+      CROUT_RETURN_IF_ERROR(CheckHeader(*reader.header(), options, complex));
       checked = true;
     }
   }
   CROUT_RETURN_IF_ERROR(reader.Finish());
-  CROUT_RETURN_IF_ERROR(CheckShape(*reader.header(), options));
+  CROUT_RETURN_IF_ERROR(CheckHeader(*reader.header(), options, complex));
   *n = reader.header()->rows;
-  return reader.header()->coordinate ? Densify(reader.TakeSparse()) : reader.TakeDense();
+  return TakeValues(reader, complex);
 }
 
-absl::StatusOr<Problem> MakeProblem(const ProblemSource& source, int64_t n,
-                                    std::vector<double> values) {
-  const int64_t zeros = std::count(values.begin(), values.end(), 0.0);
-  return Problem{source.name, source.source, n, n * n - zeros, std::move(values)};
+Problem MakeProblem(const ProblemSource& source, int64_t n, std::vector<double> values,
+                    bool complex) {
+  const int64_t parts = complex ? 2 : 1;
+  int64_t nonzeros = 0;
+  for (int64_t i = 0; i < n * n; ++i) {
+    const double* element = values.data() + i * parts;
+    nonzeros += element[0] != 0 || element[parts - 1] != 0 ? 1 : 0;
+  }
+  return Problem{source.name, source.source, n, nonzeros, std::move(values), complex};
 }
 
 absl::Status ListFiles(const Options& options, std::vector<ProblemSource>& sources) {
@@ -96,10 +129,10 @@ absl::Status ListFiles(const Options& options, std::vector<ProblemSource>& sourc
   std::sort(paths.begin(), paths.end());
   for (const fs::path& path : paths) {
     ProblemSource source{Stem(path), fs::relative(path, options.matrices).string(), nullptr};
-    source.load = [source, path, &options]() -> absl::StatusOr<Problem> {
+    source.load = [source, path, &options](bool complex) -> absl::StatusOr<Problem> {
       int64_t n = 0;
-      CROUT_ASSIGN_OR_RETURN(std::vector<double> values, ReadDense(path, options, &n));
-      return MakeProblem(source, n, std::move(values));
+      CROUT_ASSIGN_OR_RETURN(std::vector<double> values, ReadDense(path, options, complex, &n));
+      return MakeProblem(source, n, std::move(values), complex);
     };
     sources.push_back(std::move(source));
   }
@@ -114,9 +147,9 @@ absl::StatusOr<std::vector<ProblemSource>> ListProblems(const Options& options) 
   for (const FamilyOrders& family : options.generate) {
     for (const int64_t n : family.orders) {
       ProblemSource source{absl::StrCat(family.family, n), family.family, nullptr};
-      source.load = [source, n]() -> absl::StatusOr<Problem> {
-        CROUT_ASSIGN_OR_RETURN(std::vector<double> values, Generate(source.source, n));
-        return MakeProblem(source, n, std::move(values));
+      source.load = [source, n](bool complex) -> absl::StatusOr<Problem> {
+        CROUT_ASSIGN_OR_RETURN(std::vector<double> values, Generate(source.source, n, complex));
+        return MakeProblem(source, n, std::move(values), complex);
       };
       sources.push_back(std::move(source));
     }

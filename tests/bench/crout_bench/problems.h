@@ -17,14 +17,19 @@ struct Problem {
   std::string source;  // the family, or the file's path in the directory
   int64_t n = 0;
   int64_t nonzeros = 0;
-  std::vector<double> values;  // n x n, column-major
+  // n x n, column-major, in float64: of a complex matrix a real part, then an imaginary one, for
+  // each element.
+  std::vector<double> values;
+  bool complex = false;
 };
 
 struct ProblemSource {
   std::string name;
   std::string source;
-  // FAILED_PRECONDITION for a file that is not square or beyond the limits of order.
-  std::function<absl::StatusOr<Problem>()> load;
+  // As a real matrix or a complex one. A real file has no imaginary parts then; of a family there
+  // is A + i A^T. FAILED_PRECONDITION for a file that is not square or beyond the limits of order,
+  // and for a complex one that is asked for as a real one.
+  std::function<absl::StatusOr<Problem>(bool complex)> load;
 };
 
 // The files, by path, then the generated ones in the order asked for.

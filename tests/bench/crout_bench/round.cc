@@ -32,6 +32,7 @@ Round::Round(Workbench& bench, const Problem& problem, const Options& options,
              const std::vector<const LuAlgorithm*>& algorithms)
     : bench_(bench), problem_(problem), options_(options) {
   for (const LuAlgorithm* algorithm : algorithms) {
+    if (!algorithm->traits().types.contains(bench.dtype())) continue;
     for (const Case& c : CasesOf(*algorithm, options, problem.n)) {
       entries_.push_back({c, std::nullopt, std::nullopt});
     }
@@ -66,7 +67,7 @@ absl::Status Round::EvaluateEntry(const std::vector<double>& values, const Step&
     pattern_ = {{"matrix", problem_.name},
                 {"dtype", NameOf(bench_.dtype())},
                 {"algorithm", entry.c.traits().name},
-                {"a", CoarsePattern(values, bench_.n(), options.pattern_cells)},
+                {"a", CoarsePattern(values, bench_.n(), bench_.dtype(), options.pattern_cells)},
                 {"lu", std::move(evaluation.lu_pattern)}};
   }
   if (iterative && step.number > 0) entry.next = std::move(evaluation.factor);

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -90,13 +91,20 @@ absl::StatusOr<Json> Runner::Run() {
                           {"source", source.source},
                           {"reason", std::string(status.message())}});
     };
-    auto problem = source.load();
-    if (!problem.ok()) {
-      skip(problem.status());
-      continue;
-    }
-    std::fprintf(stderr, "%s (n = %ld)\n", source.name.c_str(), static_cast<long>(problem->n));
+    absl::StatusOr<Problem> problem = absl::NotFoundError("not loaded");
+    std::optional<bool> loaded_complex;
     for (const DType dtype : options_.dtypes) {
+      if (loaded_complex != IsComplex(dtype)) {
+        loaded_complex = IsComplex(dtype);
+        problem = source.load(IsComplex(dtype));
+        if (!problem.ok()) {
+          skip(problem.status());
+        } else {
+          std::fprintf(stderr, "%s (n = %ld)\n", source.name.c_str(),
+                       static_cast<long>(problem->n));
+        }
+      }
+      if (!problem.ok()) continue;
       const absl::Status status = RunProblem(*problem, dtype);
       if (!device_.healthy()) return status;
       if (!status.ok()) skip(status);

@@ -7,14 +7,14 @@
 namespace crout::bench {
 
 std::vector<double> RoundedTo(DType dtype, std::vector<double> values) {
-  if (dtype == DType::kFloat64) return values;
+  if (RealOf(dtype) == DType::kFloat64) return values;
   for (double& v : values) v = static_cast<float>(v);
   return values;
 }
 
 std::vector<std::byte> Packed(DType dtype, const std::vector<double>& values) {
-  std::vector<std::byte> bytes(values.size() * SizeOf(dtype));
-  DispatchReal(dtype, [&](auto tag) {
+  std::vector<std::byte> bytes(values.size() * SizeOf(RealOf(dtype)));
+  DispatchReal(RealOf(dtype), [&](auto tag) {
     using T = typename decltype(tag)::type;
     T* out = reinterpret_cast<T*>(bytes.data());
     for (size_t i = 0; i < values.size(); ++i) out[i] = static_cast<T>(values[i]);
@@ -23,8 +23,8 @@ std::vector<std::byte> Packed(DType dtype, const std::vector<double>& values) {
 }
 
 std::vector<double> Unpacked(DType dtype, const std::vector<std::byte>& bytes) {
-  std::vector<double> values(bytes.size() / SizeOf(dtype));
-  DispatchReal(dtype, [&](auto tag) {
+  std::vector<double> values(bytes.size() / SizeOf(RealOf(dtype)));
+  DispatchReal(RealOf(dtype), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* in = reinterpret_cast<const T*>(bytes.data());
     for (size_t i = 0; i < values.size(); ++i) values[i] = in[i];

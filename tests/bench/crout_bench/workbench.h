@@ -13,7 +13,8 @@
 
 namespace crout::bench {
 
-// `values` in `dtype`'s precision.
+// `values` in `dtype`'s precision. Here and below complex numbers are their parts, as Problem has
+// them.
 std::vector<double> RoundedTo(DType dtype, std::vector<double> values);
 // Packed elements of `dtype`, and back.
 std::vector<std::byte> Packed(DType dtype, const std::vector<double>& values);

@@ -49,7 +49,7 @@ TEST(AccuracyTest, ANanIsSeen) {
       MeasureFactor({2, 1, 1, 2}, {2, nan, 1, 1.5}, {1, 2}, 2, UnitDiagonal::kL, DType::kFloat64);
   EXPECT_TRUE(std::isnan(accuracy.ratio));
   EXPECT_TRUE(std::isnan(accuracy.max_abs_diff));
-  EXPECT_TRUE(std::isnan(BackwardError({1, 0, 0, 1}, {1, nan}, {1, 1}, 2, 1)));
+  EXPECT_TRUE(std::isnan(BackwardError({1, 0, 0, 1}, {1, nan}, {1, 1}, 2, 1, DType::kFloat64)));
 }
 
 TEST(AccuracyTest, BackwardErrorIsTheOracles) {
@@ -57,18 +57,38 @@ TEST(AccuracyTest, BackwardErrorIsTheOracles) {
   const HostMatrix a = RandomMatrix(n, n, 1);
   const HostMatrix x = RandomMatrix(n, 3, 2);
   HostMatrix b = testing::Multiply(a, n, Op::kNone, x, 3);
-  EXPECT_LT(BackwardError(a, x, b, n, 3), 1e-15);
+  EXPECT_LT(BackwardError(a, x, b, n, 3, DType::kFloat64), 1e-15);
   b[n] += 0.25;
-  EXPECT_NEAR(BackwardError(a, x, b, n, 3), testing::BackwardError(a, n, Op::kNone, x, b, 3),
-              1e-12);
+  EXPECT_NEAR(BackwardError(a, x, b, n, 3, DType::kFloat64),
+              testing::BackwardError(a, n, Op::kNone, x, b, 3), 1e-12);
+}
+
+// z = 3 + 4i: moduli, not parts or |Re| + |Im|.
+TEST(AccuracyTest, ComplexNumbersAreMeasuredByTheirModulus) {
+  constexpr DType kComplex = DType::kComplex128;
+  // A = [2, 0; 2z, 1] with rows in order: L = [1, 0; z, 1], U = [2, 0; 0, 1].
+  const std::vector<double> a{2, 0, 6, 8, 0, 0, 1, 0};
+  std::vector<double> lu{2, 0, 3, 4, 0, 0, 1, 0};
+  EXPECT_EQ(MeasureFactor(a, lu, {1, 2}, 2, UnitDiagonal::kL, kComplex).ratio, 0);
+  lu[6] += 3;
+  lu[7] += 4;  // an error of modulus 5
+  const FactorAccuracy wrong = MeasureFactor(a, lu, {1, 2}, 2, UnitDiagonal::kL, kComplex);
+  EXPECT_DOUBLE_EQ(wrong.max_abs_diff, 5);
+  EXPECT_DOUBLE_EQ(wrong.ratio, 5 / (2 * 12 * UnitRoundoff(kComplex)));
+  // x = (1, 1), b one off by z: |A| = 11 in the infinity norm, |b| = |2 z + 1 + z|.
+  const double norm_b = std::hypot(10, 12);
+  EXPECT_DOUBLE_EQ(BackwardError(a, {1, 0, 1, 0}, {2, 0, 10, 12}, 2, 1, kComplex),
+                   5 / (11 + norm_b));
+  EXPECT_THAT(CoarsePattern({0, 1, 0, 0, 0, 0, 1, 0}, 2, kComplex, 2), ElementsAre("90", "09"));
 }
 
 TEST(AccuracyTest, PatternsCountNonzerosByCell) {
   // Rows 1 0 0 2 / 0 3 0 0 / 0 0 0 0 / 4 4 4 4.
   const std::vector<double> a{1, 0, 0, 4, 0, 3, 0, 4, 0, 0, 0, 4, 2, 0, 0, 4};
-  EXPECT_THAT(CoarsePattern(a, 4, 2), ElementsAre("53", "55"));
-  EXPECT_THAT(CoarsePattern(a, 4, 100), ElementsAre("9009", "0900", "0000", "9999"));
-  EXPECT_THAT(CoarsePattern({7}, 1, 3), ElementsAre("9"));
+  EXPECT_THAT(CoarsePattern(a, 4, DType::kFloat64, 2), ElementsAre("53", "55"));
+  EXPECT_THAT(CoarsePattern(a, 4, DType::kFloat64, 100),
+              ElementsAre("9009", "0900", "0000", "9999"));
+  EXPECT_THAT(CoarsePattern({7}, 1, DType::kFloat64, 3), ElementsAre("9"));
 }
 
 }  // namespace

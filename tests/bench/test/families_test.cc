@@ -65,6 +65,19 @@ TEST(FamiliesTest, DominantMatricesAreDominantByRowsAndColumns) {
   }
 }
 
+TEST(FamiliesTest, AComplexMatrixHasItsTransposeForImaginaryParts) {
+  const int64_t n = 7;
+  ASSERT_OK_AND_ASSIGN(const auto a, Generate("thesis", n));
+  ASSERT_OK_AND_ASSIGN(const auto parts, Generate("thesis", n, true));
+  ASSERT_EQ(parts.size(), 2 * a.size());
+  for (int64_t j = 0; j < n; ++j) {
+    for (int64_t i = 0; i < n; ++i) {
+      EXPECT_EQ(parts[2 * (i + j * n)], a[i + j * n]);
+      EXPECT_EQ(parts[2 * (i + j * n) + 1], a[j + i * n]);
+    }
+  }
+}
+
 TEST(FamiliesTest, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(Generate("thesiss", 3),
               FailsWith(absl::StatusCode::kInvalidArgument, "thesis, dominant, random"));

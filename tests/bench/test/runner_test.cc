@@ -81,6 +81,28 @@ TEST_F(RunnerTest, ACaseSaysAllThereIsToKnow) {
   }
 }
 
+TEST_F(RunnerTest, ComplexTypesHaveCasesOfTheirOwn) {
+  Write("a.mtx", kTwoByTwo);
+  Write("z.mtx", "coordinate complex general\n2 2 3\n1 1 4 1\n1 2 1 0\n2 2 2 -1\n");
+  options_.generate = {{"thesis", {64}}};
+  options_.dtypes = {DType::kFloat64, DType::kComplex128, DType::kComplex64};
+  options_.direct = true;
+  const Json result = Run();
+  for (const char* matrix : {"a", "z", "thesis64"}) {
+    std::vector<std::string> types;
+    for (const Json& c : CasesOf(result, matrix, "cmpp")) {
+      types.push_back(c["dtype"]);
+      EXPECT_LT(c["factor_ratio"], 30);
+      EXPECT_LT(c["backward_error"], c["dtype"] == "c64" ? 1e-5 : 1e-14);
+    }
+    EXPECT_EQ(types.size(), matrix[0] == 'z' ? 2u : 3u) << matrix;
+    EXPECT_EQ(CasesOf(result, matrix, "gauss_jordan").size(), types.size()) << matrix;
+  }
+  EXPECT_EQ(CasesOf(result, "z", "cmpp")[0]["nonzeros"], 3);
+  ASSERT_EQ(result["skipped"].size(), 1u);
+  EXPECT_THAT(result["skipped"][0]["reason"], HasSubstr("--dtype=c128"));
+}
+
 TEST_F(RunnerTest, IterativeMethodsReportTheirSections) {
   options_.algorithms = {"icmpp"};
   options_.generate = {{"thesis", {64}}};

@@ -1,0 +1,28 @@
+// KrylovOps in host memory.
+#ifndef CROUT_KERNELS_HOST_OPS_HOST_KRYLOV_OPS_H_
+#define CROUT_KERNELS_HOST_OPS_HOST_KRYLOV_OPS_H_
+
+#include "kernels/host/device/executor.h"
+#include "kernels/krylov_ops.h"
+
+namespace crout::host {
+
+// Everything has happened when a call returns. Used by one thread at a time, beside other ops on
+// the same executor.
+class HostKrylovOps final : public KrylovOps {
+ public:
+  explicit HostKrylovOps(Executor& executor) : executor_(executor) {}
+
+  absl::Status Dots(const KrylovBases& v, const AnyMatrix& w, const AnyMatrix& h) override;
+  absl::Status AddCombination(double alpha, const KrylovBases& v, const AnyMatrix& h,
+                              const AnyMatrix& w) override;
+  absl::Status ScaleColumns(const double* scales, const AnyMatrix& w) override;
+  absl::Status ColumnMaxAbs(const AnyMatrix& w, double* most) override;
+
+ private:
+  Executor& executor_;
+};
+
+}  // namespace crout::host
+
+#endif  // CROUT_KERNELS_HOST_OPS_HOST_KRYLOV_OPS_H_

@@ -1,0 +1,267 @@
+#include "kernels/numerics/gmres.h"
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <span>
+#include <vector>
+
+#include "kernels/numerics/hessenberg.h"
+#include "kernels/scalar.h"
+#include "kernels/util/checked_math.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout {
+namespace {
+
+// A residual that is estimated to be so far below what is enough, is.
+constexpr double kMargin = 0.5;
+
+size_t Aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+// 0 where the reciprocal is of no use.
+double ReciprocalOrZero(double x) {
+  const double reciprocal = 1 / x;
+  return x > 0 && std::isfinite(reciprocal) ? reciprocal : 0;
+}
+
+template <class T>
+class Run {
+ public:
+  Run(ExecutionContext& context, ResidualCheck& check, InverseOperator& inverse,
+      const GmresLimits& limits, const GmresMemory& memory, StopRequested stop)
+      : context_(context),
+        krylov_(*context.krylov_ops()),
+        check_(check),
+        system_(check.system()),
+        inverse_(inverse),
+        limits_(limits),
+        memory_(memory),
+        stop_(stop),
+        nrhs_(system_.x.cols),
+        rows_(limits.restart + 1) {}
+
+  absl::StatusOr<GmresResult> Solve() {
+    while (result_.iterations < limits_.max_iterations && !check_.wide_range() &&
+           check_.errors().normwise > limits_.enough) {
+      const double before = check_.errors().normwise;
+      CROUT_RETURN_IF_ERROR(StartCycle());
+      const int64_t vectors =
+          std::min(limits_.restart, limits_.max_iterations - result_.iterations);
+      int64_t used = 0;
+      while (used < vectors && AnyActive()) CROUT_RETURN_IF_ERROR(Extend(used++));
+      if (used == 0) break;
+      CROUT_RETURN_IF_ERROR(Correct(used));
+      if (!(check_.errors().normwise < before)) {
+        CROUT_RETURN_IF_ERROR(Copy(memory_.previous, system_.x));
+        CROUT_RETURN_IF_ERROR(check_.Measure());
+        break;
+      }
+      ++result_.cycles;
+      if (check_.errors().normwise > before / 2) break;
+    }
+    return result_;
+  }
+
+ private:
+  // One right-hand side in a cycle.
+  struct Column {
+    explicit Column(double beta) : least_squares(beta) {}
+
+    HessenbergLeastSquares<T> least_squares;
+    double unit = 0;    // the residual's largest entry: the least squares are in units of that
+    double target = 0;  // of the residual's 2-norm, in the same units
+    bool active = false;
+  };
+
+  bool AnyActive() const {
+    return std::any_of(columns_.begin(), columns_.end(),
+                       [](const Column& column) { return column.active; });
+  }
+
+  absl::Status Copy(const AnyMatrix& from, const AnyMatrix& to) {
+    return context_.ops().CopyOnDevice(from.data, to.data,
+                                       from.rows * from.cols * SizeOf(from.dtype));
+  }
+  absl::Status Scale(const std::vector<double>& scales, const AnyMatrix& w) {
+    CROUT_RETURN_IF_ERROR(
+        context_.ops().CopyToDevice(scales.data(), memory_.scales, nrhs_ * sizeof(double)));
+    return krylov_.ScaleColumns(memory_.scales, w);
+  }
+  // Enqueues |w(:, c)|_2^2, and its way to squares_.
+  absl::Status Squares(const AnyMatrix& w) {
+    CROUT_RETURN_IF_ERROR(krylov_.Dots({w, nrhs_}, w, memory_.squares));
+    return Fetch(memory_.squares, squares_);
+  }
+  absl::Status Fetch(const AnyMatrix& from, std::vector<T>& to) {
+    to.resize(from.ld * from.cols);
+    return context_.ops().CopyToHost(from.data, to.data(), to.size() * sizeof(T));
+  }
+  absl::Status FetchMaxAbs(const AnyMatrix& w, double* device, std::vector<double>& to) {
+    to.resize(nrhs_);
+    CROUT_RETURN_IF_ERROR(krylov_.ColumnMaxAbs(w, device));
+    return context_.ops().CopyToHost(device, to.data(), nrhs_ * sizeof(double));
+  }
+
+  // The first vectors: the residuals, of norm 1.
+  absl::Status StartCycle() {
+    std::vector<double> solution;
+    std::vector<double> rhs;
+    std::vector<double> residual;
+    CROUT_RETURN_IF_ERROR(FetchMaxAbs(system_.x, memory_.solution_max, solution));
+    CROUT_RETURN_IF_ERROR(FetchMaxAbs(system_.b, memory_.rhs_max, rhs));
+    CROUT_RETURN_IF_ERROR(FetchMaxAbs(system_.r, memory_.residual_max, residual));
+    CROUT_RETURN_IF_ERROR(context_.Synchronize());
+
+    // First to entries of at most 1, whose squares neither overflow nor all underflow.
+    const AnyMatrix first = memory_.bases.Block(0);
+    CROUT_RETURN_IF_ERROR(Copy(system_.r, first));
+    scales_.assign(nrhs_, 0);
+    for (int64_t c = 0; c < nrhs_; ++c) scales_[c] = ReciprocalOrZero(residual[c]);
+    CROUT_RETURN_IF_ERROR(Scale(scales_, first));
+    CROUT_RETURN_IF_ERROR(Squares(first));
+    CROUT_RETURN_IF_ERROR(context_.Synchronize());
+
+    columns_.clear();
+    const double norm_a = system_.a->NormInf(system_.op);
+    for (int64_t c = 0; c < nrhs_; ++c) {
+      const double norm = std::sqrt(Modulus(squares_[c]));
+      const double enough = limits_.enough * (norm_a * solution[c] + rhs[c]);
+      Column& column = columns_.emplace_back(norm);
+      column.unit = residual[c];
+      // The shares of the entries in the 2-norm are taken to stay what they are.
+      column.target = kMargin * enough / residual[c] * norm;
+      column.active = residual[c] > enough && std::isfinite(norm) && norm > 0;
+      scales_[c] = ReciprocalOrZero(norm);
+    }
+    return Scale(scales_, first);
+  }
+
+  // Vector j + 1 of every space.
+  absl::Status Extend(int64_t j) {
+    CROUT_RETURN_IF_ERROR(CheckNotStopped(stop_));
+    const AnyMatrix v = memory_.bases.Block(j);
+    const AnyMatrix w = memory_.bases.Block(j + 1);
+    const AnyMatrix image = memory_.images.Block(j);
+    CROUT_RETURN_IF_ERROR(inverse_.Apply(system_.op, v, image));
+    CROUT_RETURN_IF_ERROR(system_.a->Residual(context_, system_.op, image, v, w));
+    const KrylovBases before = memory_.bases.Blocks(0, j + 1);
+    for (AnyMatrix h : {memory_.coefficients, memory_.again}) {
+      h.rows = j + 1;
+      CROUT_RETURN_IF_ERROR(krylov_.Dots(before, w, h));
+      CROUT_RETURN_IF_ERROR(krylov_.AddCombination(-1, before, h, w));
+    }
+    CROUT_RETURN_IF_ERROR(Fetch(memory_.coefficients, first_));
+    CROUT_RETURN_IF_ERROR(Fetch(memory_.again, second_));
+    CROUT_RETURN_IF_ERROR(Squares(w));
+    CROUT_RETURN_IF_ERROR(context_.Synchronize());
+    ++result_.iterations;
+    for (int64_t c = 0; c < nrhs_; ++c) {
+      const double norm = std::sqrt(Modulus(squares_[c]));
+      scales_[c] = ReciprocalOrZero(norm);
+      if (columns_[c].active) Append(c, j, norm);
+    }
+    return Scale(scales_, w);
+  }
+
+  void Append(int64_t c, int64_t j, double norm) {
+    // With E = I - A M: E v_j = sum of h_i v_i, of which A M has e_j - h.
+    std::vector<T> h(j + 2);
+    double sum = norm;
+    for (int64_t i = 0; i <= j; ++i) {
+      const T of_e = first_[i + c * rows_] + second_[i + c * rows_];
+      h[i] = T(i == j ? 1 : 0) - of_e;
+      sum += Modulus(of_e);
+    }
+    h[j + 1] = -norm;
+    Column& column = columns_[c];
+    column.active = std::isfinite(sum);
+    if (!column.active) return;  // it left the range: without this vector
+    column.least_squares.Append(h);
+    column.active = column.least_squares.residual() > column.target && norm > 0;
+  }
+
+  // X := X + Z y, Z the images.
+  absl::Status Correct(int64_t used) {
+    first_.assign(rows_ * nrhs_, T{});
+    for (int64_t c = 0; c < nrhs_; ++c) {
+      const std::vector<T> y = columns_[c].least_squares.Solve();
+      for (size_t i = 0; i < y.size(); ++i) first_[i + c * rows_] = y[i] * columns_[c].unit;
+    }
+    AnyMatrix y = memory_.coefficients;
+    CROUT_RETURN_IF_ERROR(
+        context_.ops().CopyToDevice(first_.data(), y.data, first_.size() * sizeof(T)));
+    y.rows = used;
+    CROUT_RETURN_IF_ERROR(Copy(system_.x, memory_.previous));
+    CROUT_RETURN_IF_ERROR(krylov_.AddCombination(1, memory_.images.Blocks(0, used), y, system_.x));
+    return check_.Measure();
+  }
+
+  ExecutionContext& context_;
+  KrylovOps& krylov_;
+  ResidualCheck& check_;
+  const CheckedSystem& system_;
+  InverseOperator& inverse_;
+  const GmresLimits& limits_;
+  const GmresMemory& memory_;
+  const StopRequested stop_;
+  const int64_t nrhs_;
+  const int64_t rows_;  // of the coefficients' arrays
+  std::vector<Column> columns_;
+  std::vector<double> scales_;  // as they were enqueued last
+  std::vector<T> first_;
+  std::vector<T> second_;
+  std::vector<T> squares_;
+  GmresResult result_;
+};
+
+}  // namespace
+
+absl::StatusOr<size_t> GmresMemory::Bytes(int64_t n, int64_t nrhs, DType vector_type, int restart) {
+  if (nrhs < 1 || restart < 1) {
+    return absl::InvalidArgumentError("GMRES takes a right-hand side and a vector, at least");
+  }
+  CROUT_ASSIGN_OR_RETURN(const size_t vector, MatrixBytes(n, nrhs, vector_type));
+  CROUT_ASSIGN_OR_RETURN(const size_t small, MatrixBytes(restart + 1, nrhs, vector_type));
+  ByteSum sum;
+  for (int block = 0; block < 2 * restart + 1; ++block) sum.Add(vector);
+  // What alignment adds is below a block each, of ten arrays.
+  sum.Add(10 * 256).Add(vector).Add(small).Add(small);
+  sum.Add(nrhs * SizeOf(vector_type)).Add(4 * nrhs * sizeof(double));
+  return sum.total();
+}
+
+GmresMemory::GmresMemory(std::byte* block, int64_t n, int64_t nrhs, DType vector_type,
+                         int restart) {
+  const auto take = [&](int64_t rows, int64_t cols) {
+    const AnyMatrix matrix{block, vector_type, rows, cols, std::max<int64_t>(1, rows)};
+    block += Aligned(rows * cols * SizeOf(vector_type));
+    return matrix;
+  };
+  const auto take_reals = [&] {
+    double* reals = reinterpret_cast<double*>(block);
+    block += Aligned(nrhs * sizeof(double));
+    return reals;
+  };
+  bases = {take(n, nrhs * (restart + 1)), nrhs};
+  images = {take(n, nrhs * restart), nrhs};
+  previous = take(n, nrhs);
+  coefficients = take(restart + 1, nrhs);
+  again = take(restart + 1, nrhs);
+  squares = take(1, nrhs);
+  scales = take_reals();
+  solution_max = take_reals();
+  rhs_max = take_reals();
+  residual_max = take_reals();
+}
+
+absl::StatusOr<GmresResult> Gmres(ExecutionContext& context, ResidualCheck& check,
+                                  InverseOperator& inverse, const GmresLimits& limits,
+                                  const GmresMemory& memory, StopRequested stop) {
+  if (IsComplex(check.system().x.dtype)) {
+    return Run<std::complex<double>>(context, check, inverse, limits, memory, stop).Solve();
+  }
+  return Run<double>(context, check, inverse, limits, memory, stop).Solve();
+}
+
+}  // namespace crout

@@ -1,0 +1,262 @@
+// GMRES with an old factor where refinement fails: a matrix far from it, or a factor in single
+// precision of an ill-conditioned one.
+#include "kernels/numerics/gmres.h"
+
+#include <cmath>
+#include <complex>
+#include <utility>
+
+#include "kernels/host/device/host_device.h"
+#include "kernels/numerics/dense_operand.h"
+#include "kernels/numerics/factor_solver.h"
+#include "kernels/numerics/refinement.h"
+#include "tests/support/job_runner.h"
+#include "tests/support/ratios.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout::testing {
+namespace {
+
+constexpr double kRoundoff = 0x1p-53;
+constexpr Op kOps[] = {Op::kNone, Op::kTranspose, Op::kConjugateTranspose};
+
+// The vectors of op(A) X = B, in host memory, which is the host device's own.
+template <class T>
+struct Vectors {
+  explicit Vectors(std::vector<T> rhs) : b(std::move(rhs)), x(b.size()), r(b.size()) {}
+
+  std::vector<T> b;
+  std::vector<T> x;  // 0 at first
+  std::vector<T> r;
+};
+
+template <class T>
+class GmresTest : public ::testing::Test {
+ protected:
+  using Matrix = std::vector<T>;
+
+  static Matrix Random(int64_t rows, int64_t cols, uint64_t seed) {
+    if constexpr (kIsComplex<T>) {
+      return RandomComplex(rows, cols, seed);
+    } else {
+      return RandomMatrix(rows, cols, seed);
+    }
+  }
+  // `a` with entries changed by up to `change` of the largest.
+  static Matrix Near(const Matrix& a, int64_t n, double change) {
+    Matrix near = a;
+    const Matrix random = Random(n, n, 77);
+    for (size_t i = 0; i < a.size(); ++i) near[i] += change * random[i];
+    return near;
+  }
+  static MatrixView<T> View(Matrix& m, int64_t n) {
+    return {m.data(), n, n == 0 ? 0 : static_cast<int64_t>(m.size()) / n, std::max<int64_t>(1, n)};
+  }
+  static DenseOperand Dense(Matrix& a, int64_t n) {
+    return {View(a, n), NormOne(a, n), NormInf(a, n)};
+  }
+
+  absl::StatusOr<Factorization> Factor(const Matrix& a, int64_t n, bool single) {
+    auto upload = runner_.Upload(Packed(a, n, n, kDTypeOf<T>));
+    if (!upload.ok()) return upload.status();
+    FactorRequest request;
+    request.matrix_dtype = kDTypeOf<T>;
+    request.factor_dtype = !single         ? kDTypeOf<T>
+                           : kIsComplex<T> ? DType::kComplex64
+                                           : DType::kFloat32;
+    auto options = runner_.Options(request, n);
+    if (!options.ok()) return options.status();
+    return Factorize(context_, *std::move(upload),
+                     {nullptr, kDTypeOf<T>, Layout::kColumnMajor, n, n}, *options,
+                     JobRunner::NeverStop(), runner_.timings());
+  }
+  absl::StatusOr<FactorSolver> Inverse(const Factorization& factor, int64_t nrhs) {
+    auto options = runner_.Options(SolveRequest{}, factor.summary, nrhs);
+    if (!options.ok()) return options.status();
+    return FactorSolver::Create(context_, factor, *options->solver, 0, nrhs);
+  }
+  // From X as it is.
+  absl::StatusOr<GmresResult> Solve(const Operand& a, Op op, InverseOperator& inverse,
+                                    const GmresLimits& limits, Vectors<T>& v,
+                                    StopRequested stop = JobRunner::NeverStop()) {
+    const int64_t n = a.order();
+    ResidualCheck check(context_, {&a, op, View(v.x, n), View(v.b, n), View(v.r, n), {}});
+    if (absl::Status status = check.Measure(); !status.ok()) return status;
+    const int64_t nrhs = View(v.b, n).cols;
+    auto bytes = GmresMemory::Bytes(n, nrhs, kDTypeOf<T>, limits.restart);
+    if (!bytes.ok()) return bytes.status();
+    auto block = context_.device().memory().Allocate(*bytes);
+    if (!block.ok()) return block.status();
+    const GmresMemory memory(block->data(), n, nrhs, kDTypeOf<T>, limits.restart);
+    auto result = Gmres(context_, check, inverse, limits, memory, stop);
+    error_ = check.errors().normwise;
+    return result;
+  }
+  // Refinement from X = 0, as far as it comes.
+  double RefinedError(const Operand& a, Op op, InverseOperator& inverse, Vectors<T> v) {
+    const int64_t n = a.order();
+    ResidualCheck check(context_, {&a, op, View(v.x, n), View(v.b, n), View(v.r, n), {}});
+    EXPECT_OK(check.Measure());
+    Matrix previous(v.b.size());
+    EXPECT_OK(Refine(context_, check, inverse, {.max_steps = 100, .enough = kRoundoff},
+                     View(previous, n), JobRunner::NeverStop()));
+    return check.errors().normwise;
+  }
+
+  const std::unique_ptr<Device> device_ = host::MakeDevice({});
+  JobRunner runner_{*device_};
+  ExecutionContext& context_ = runner_.context();
+  double error_ = 0;  // of the last Solve
+};
+
+using Types = ::testing::Types<double, std::complex<double>>;
+TYPED_TEST_SUITE(GmresTest, Types);
+
+TYPED_TEST(GmresTest, SolvesWithTheFactorOfAMatrixTooFarForRefinement) {
+  constexpr int64_t kN = 120;
+  constexpr int64_t kColumns = 3;
+  const auto old = this->Random(kN, kN, 3);
+  auto far = this->Near(old, kN, 0.2);
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, this->Factor(old, kN, false));
+  ASSERT_OK_AND_ASSIGN(FactorSolver inverse, this->Inverse(factor, kColumns));
+  const DenseOperand a = this->Dense(far, kN);
+  for (const Op op : kOps) {
+    Vectors<TypeParam> v(this->Random(kN, kColumns, 5));
+    EXPECT_GT(this->RefinedError(a, op, inverse, v), 1e-3);
+    const GmresLimits limits{.max_iterations = 500, .restart = kN, .enough = 10 * kRoundoff};
+    ASSERT_OK_AND_ASSIGN(const GmresResult result, this->Solve(a, op, inverse, limits, v));
+    EXPECT_LE(result.iterations, kN + 5);
+    EXPECT_GE(result.cycles, 1);
+    EXPECT_LE(this->error_, 10 * kRoundoff);
+    EXPECT_LE(BackwardError(far, kN, op, v.x, v.b, kColumns), 11 * kRoundoff);
+  }
+}
+
+TYPED_TEST(GmresTest, SolvesWithAFactorInSinglePrecisionOfAnIllConditionedMatrix) {
+  constexpr int64_t kN = 80;
+  HostMatrix real = WithCondition(kN, 1e11, 3);
+  std::vector<TypeParam> matrix(real.begin(), real.end());
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, this->Factor(matrix, kN, true));
+  ASSERT_OK_AND_ASSIGN(FactorSolver inverse, this->Inverse(factor, 1));
+  const DenseOperand a = this->Dense(matrix, kN);
+  Vectors<TypeParam> v(this->Random(kN, 1, 5));
+  EXPECT_GT(this->RefinedError(a, Op::kNone, inverse, v), 1e-13);
+  const GmresLimits limits{.max_iterations = 200, .restart = 40, .enough = 10 * kRoundoff};
+  ASSERT_OK(this->Solve(a, Op::kNone, inverse, limits, v));
+  EXPECT_LE(BackwardError(matrix, kN, Op::kNone, v.x, v.b, 1), 11 * kRoundoff);
+}
+
+TYPED_TEST(GmresTest, AFewVectorsAtATime) {
+  constexpr int64_t kN = 60;
+  const auto old = this->Random(kN, kN, 3);
+  auto near = this->Near(old, kN, 0.01);
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, this->Factor(old, kN, false));
+  ASSERT_OK_AND_ASSIGN(FactorSolver inverse, this->Inverse(factor, 2));
+  const DenseOperand a = this->Dense(near, kN);
+  Vectors<TypeParam> v(this->Random(kN, 2, 5));
+  const GmresLimits limits{.max_iterations = 500, .restart = 6, .enough = 4 * kRoundoff};
+  ASSERT_OK_AND_ASSIGN(const GmresResult result, this->Solve(a, Op::kNone, inverse, limits, v));
+  EXPECT_GT(result.cycles, 1);
+  EXPECT_LE(this->error_, 4 * kRoundoff);
+}
+
+// A right-hand side that is done is left alone; one that is zero has its answer.
+TYPED_TEST(GmresTest, RightHandSidesEndByThemselves) {
+  constexpr int64_t kN = 50;
+  const auto old = this->Random(kN, kN, 3);
+  auto near = this->Near(old, kN, 0.05);
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, this->Factor(old, kN, false));
+  ASSERT_OK_AND_ASSIGN(FactorSolver inverse, this->Inverse(factor, 3));
+  const DenseOperand a = this->Dense(near, kN);
+  const auto known = this->Random(kN, 1, 9);
+  std::vector<TypeParam> b(3 * kN);
+  const auto exact = Multiply(near, kN, Op::kNone, known, 1);
+  const auto other = this->Random(kN, 1, 10);
+  std::copy(exact.begin(), exact.end(), b.begin());
+  std::copy(other.begin(), other.end(), b.begin() + 2 * kN);
+  Vectors<TypeParam> v(b);
+  std::copy(known.begin(), known.end(), v.x.begin());  // solved before it begins
+  const GmresLimits limits{.max_iterations = 200, .restart = 50, .enough = 10 * kRoundoff};
+  ASSERT_OK(this->Solve(a, Op::kNone, inverse, limits, v));
+  EXPECT_LE(this->error_, 10 * kRoundoff);
+  for (int64_t i = 0; i < kN; ++i) {
+    EXPECT_EQ(v.x[i], known[i]);
+    EXPECT_EQ(v.x[kN + i], TypeParam{});
+  }
+}
+
+TYPED_TEST(GmresTest, SizesOfRightHandSidesDoNotMatter) {
+  constexpr int64_t kN = 40;
+  const auto old = this->Random(kN, kN, 3);
+  auto near = this->Near(old, kN, 0.01);
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, this->Factor(old, kN, false));
+  ASSERT_OK_AND_ASSIGN(FactorSolver inverse, this->Inverse(factor, 3));
+  const DenseOperand a = this->Dense(near, kN);
+  std::vector<TypeParam> b = this->Random(kN, 3, 5);
+  for (int64_t i = 0; i < kN; ++i) {
+    b[i] *= 1e-280;
+    b[kN + i] *= 1e280;
+  }
+  Vectors<TypeParam> v(b);
+  const GmresLimits limits{.max_iterations = 200, .restart = 40, .enough = 10 * kRoundoff};
+  ASSERT_OK(this->Solve(a, Op::kNone, inverse, limits, v));
+  EXPECT_LE(this->error_, 10 * kRoundoff);
+  EXPECT_LE(BackwardError(near, kN, Op::kNone, v.x, v.b, 3), 11 * kRoundoff);
+}
+
+TYPED_TEST(GmresTest, KeepsItsLimitAndNeverMakesItWorse) {
+  constexpr int64_t kN = 100;
+  const auto old = this->Random(kN, kN, 3);
+  auto unrelated = this->Random(kN, kN, 4);
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, this->Factor(old, kN, false));
+  ASSERT_OK_AND_ASSIGN(FactorSolver inverse, this->Inverse(factor, 2));
+  const DenseOperand a = this->Dense(unrelated, kN);
+  Vectors<TypeParam> v(this->Random(kN, 2, 5));
+  for (const int iterations : {0, 1, 7}) {
+    const GmresLimits limits{.max_iterations = iterations, .restart = 5, .enough = kRoundoff};
+    const double before = BackwardError(unrelated, kN, Op::kNone, v.x, v.b, 2);
+    ASSERT_OK_AND_ASSIGN(const GmresResult result, this->Solve(a, Op::kNone, inverse, limits, v));
+    EXPECT_LE(result.iterations, iterations);
+    EXPECT_LE(BackwardError(unrelated, kN, Op::kNone, v.x, v.b, 2), before * (1 + 1e-12));
+  }
+}
+
+TYPED_TEST(GmresTest, StopsBetweenIterations) {
+  constexpr int64_t kN = 30;
+  auto matrix = this->Random(kN, kN, 3);
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, this->Factor(matrix, kN, true));
+  ASSERT_OK_AND_ASSIGN(FactorSolver inverse, this->Inverse(factor, 1));
+  const DenseOperand a = this->Dense(matrix, kN);
+  Vectors<TypeParam> v(this->Random(kN, 1, 5));
+  int asked = 0;
+  const GmresLimits limits{.max_iterations = 20, .restart = 20, .enough = 0};
+  EXPECT_THAT(this->Solve(a, Op::kNone, inverse, limits, v, [&] { return ++asked == 3; }),
+              FailsWith(absl::StatusCode::kCancelled, ""));
+  EXPECT_EQ(asked, 3);
+}
+
+TYPED_TEST(GmresTest, SmallOrdersAndExactInverses) {
+  for (const int64_t n : {1, 2}) {
+    auto matrix = this->Random(n, n, 3);
+    ASSERT_OK_AND_ASSIGN(const Factorization factor, this->Factor(matrix, n, false));
+    ASSERT_OK_AND_ASSIGN(FactorSolver inverse, this->Inverse(factor, 1));
+    const DenseOperand a = this->Dense(matrix, n);
+    Vectors<TypeParam> v(this->Random(n, 1, 5));
+    const GmresLimits limits{.max_iterations = 10, .restart = 10, .enough = 2 * kRoundoff};
+    ASSERT_OK_AND_ASSIGN(const GmresResult result, this->Solve(a, Op::kNone, inverse, limits, v));
+    EXPECT_LE(result.iterations, 2);
+    EXPECT_LE(this->error_, 2 * kRoundoff);
+  }
+}
+
+TEST(GmresMemoryTest, RefusesSizesThatAreNone) {
+  EXPECT_THAT(GmresMemory::Bytes(10, 0, DType::kFloat64, 5),
+              FailsWith(absl::StatusCode::kInvalidArgument, ""));
+  EXPECT_THAT(GmresMemory::Bytes(10, 1, DType::kFloat64, 0),
+              FailsWith(absl::StatusCode::kInvalidArgument, ""));
+  EXPECT_THAT(GmresMemory::Bytes(int64_t{1} << 40, int64_t{1} << 20, DType::kFloat64, 5),
+              FailsWith(absl::StatusCode::kInvalidArgument, "no valid size"));
+}
+
+}  // namespace
+}  // namespace crout::testing
