@@ -14,6 +14,11 @@ find_package(prometheus-cpp CONFIG REQUIRED)
 find_package(CLI11 CONFIG REQUIRED)
 find_package(nlohmann_json CONFIG REQUIRED)
 find_package(FastFloat CONFIG REQUIRED)
+find_path(CROUT_MINIZIP_INCLUDE minizip/unzip.h REQUIRED)
+find_library(CROUT_MINIZIP_LIBRARY minizip REQUIRED)
+add_library(crout_minizip INTERFACE)
+target_include_directories(crout_minizip SYSTEM INTERFACE "${CROUT_MINIZIP_INCLUDE}")
+target_link_libraries(crout_minizip INTERFACE "${CROUT_MINIZIP_LIBRARY}")
 
 find_program(CROUT_GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
 

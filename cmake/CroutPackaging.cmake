@@ -7,7 +7,7 @@
 #   bin/                   croutd, croutctl, crout-bench
 #   lib/crout/             shared libraries for these and libcrout alone
 #   lib/, include/crout/   the client libraries (CroutClientPackage.cmake)
-#   share/crout/           the wire contract, the Fortran module, examples
+#   share/crout/           the wire contract, the Fortran module, examples, a sample configuration
 #   share/crout/python/    the Python client's source: pip install share/crout/python
 #   libexec/crout/         tests and benchmarks, with CROUT_PACKAGE_TESTS
 
@@ -53,6 +53,8 @@ if(CROUT_PACKAGE_TESTS)
       COMPONENT tests)
   endif()
 endif()
+
+install(FILES deploy/croutd.toml DESTINATION ${CMAKE_INSTALL_DATADIR}/crout COMPONENT runtime)
 
 include(CroutClientPackage)
 install(FILES client/python/README.md client/python/pyproject.toml client/python/setup.py

@@ -1,7 +1,9 @@
 #include "server/config.h"
 
 #include <cstdlib>
+#include <iostream>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "CLI/CLI.hpp"
@@ -11,6 +13,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "crout_version.h"
+#include "server/config_file.h"
 #include "server/http/listen_address.h"
 
 namespace crout {
@@ -248,6 +251,11 @@ std::variant<Config, int> ParseCommandLine(int argc, char** argv) {
   app.set_config("--config", file, "TOML or INI file with any of these settings (Env:CROUT_CONFIG)",
                  !file.empty());
   app.allow_config_extras(CLI::config_extras_mode::error);
+  const auto config_file = std::make_shared<ConfigFile>();
+  app.config_formatter(config_file);
+  bool check = false;
+  app.add_flag("--check-config", check, "Say whether the settings make sense, and end")
+      ->configurable(false);
   AddOptions(app, config);
   try {
     app.parse(argc, argv);
@@ -255,13 +263,21 @@ std::variant<Config, int> ParseCommandLine(int argc, char** argv) {
     CheckReceiveBuffers(config.receive_buffer_bytes);
   } catch (const CLI::ConfigError& error) {
     const auto file = app.get_config_ptr()->as<std::string>();
-    const auto what =
-        absl::StrReplaceAll(error.what(), {{"INI was not able to parse", "unknown setting"}});
+    std::string what = error.what();
+    absl::string_view unknown = what;
+    if (absl::ConsumePrefix(&unknown, "INI was not able to parse ")) {
+      const int line = config_file->LineOf(std::string(unknown));
+      what = absl::StrCat("line ", line, ": unknown setting ", unknown);
+    }
     app.exit(CLI::ConfigError(absl::StrCat(file, ": ", what)));
     return kUsageError;
   } catch (const CLI::ParseError& error) {
     // CLI11 reports by exceptions; its own exit() prints the message or the help.
     return app.exit(error) == 0 ? 0 : kUsageError;
+  }
+  if (check) {
+    std::cout << "croutd: the settings make sense\n" << std::flush;
+    return 0;
   }
   config.pool.scheduler.queue_capacity = config.limits.queue_capacity;
   return config;

@@ -51,17 +51,26 @@ v1::Layout LayoutOf(const crout_matrix& matrix) {
 // Calls `typed` with `data` as a pointer to the matrix's type.
 template <class Result, class Data, class Typed>
 Result WithType(const crout_matrix& matrix, Data* data, Typed typed) {
-  constexpr bool kConst = std::is_const_v<Data>;
-  if (matrix.dtype == CROUT_FLOAT32) {
-    return typed(static_cast<std::conditional_t<kConst, const float, float>*>(data));
+  const auto as = [&](auto zero) {
+    using T = decltype(zero);
+    return typed(static_cast<std::conditional_t<std::is_const_v<Data>, const T, T>*>(data));
+  };
+  switch (matrix.dtype) {
+    case CROUT_FLOAT32:
+      return as(float{});
+    case CROUT_COMPLEX64:
+      return as(crout_complex_float{});
+    case CROUT_COMPLEX128:
+      return as(crout_complex_double{});
+    default:
+      return as(double{});
   }
-  return typed(static_cast<std::conditional_t<kConst, const double, double>*>(data));
 }
 
 // What is wrong with a matrix in itself; its sizes are MatrixSource's to check.
 absl::Status Check(const crout_matrix* matrix) {
   if (matrix == nullptr) return absl::InvalidArgumentError("the matrix is null");
-  if (matrix->dtype != CROUT_FLOAT32 && matrix->dtype != CROUT_FLOAT64) {
+  if (matrix->dtype < CROUT_FLOAT32 || matrix->dtype > CROUT_COMPLEX128) {
     return absl::InvalidArgumentError(absl::StrCat("no dtype has the number ", matrix->dtype));
   }
   if (matrix->layout != CROUT_COLUMN_MAJOR && matrix->layout != CROUT_ROW_MAJOR) {
@@ -88,7 +97,8 @@ __int128 Extent(const crout_matrix& m, int64_t ld) {
   const bool by_rows = m.layout == CROUT_ROW_MAJOR;
   const int64_t count = by_rows ? m.rows : m.cols;
   const int64_t length = by_rows ? m.cols : m.rows;
-  return (static_cast<__int128>(count - 1) * ld + length) * (m.dtype == CROUT_FLOAT32 ? 4 : 8);
+  const auto element = WithType<size_t>(m, m.data, [](const auto* p) { return sizeof *p; });
+  return (static_cast<__int128>(count - 1) * ld + length) * static_cast<__int128>(element);
 }
 
 // Whether X would be written to where B is read.
@@ -131,6 +141,20 @@ crout_description Describe(const v1::Factor& factor) {
   return description;
 }
 
+// OPERATION_UNSPECIFIED where there is none of that number.
+v1::Operation OperationOf(int32_t transpose) {
+  switch (transpose) {
+    case CROUT_NO_TRANSPOSE:
+      return v1::OPERATION_NONE;
+    case CROUT_TRANSPOSE:
+      return v1::OPERATION_TRANSPOSE;
+    case CROUT_CONJUGATE_TRANSPOSE:
+      return v1::OPERATION_CONJUGATE_TRANSPOSE;
+    default:
+      return v1::OPERATION_UNSPECIFIED;
+  }
+}
+
 absl::Status Solve(const crout_factor& factor, const crout_matrix& b,
                    const crout_solve_options* given, void* x, int64_t ldx,
                    crout_solve_result* out) {
@@ -140,7 +164,10 @@ absl::Status Solve(const crout_factor& factor, const crout_matrix& b,
   if (x == nullptr && b.rows > 0 && b.cols > 0) return absl::InvalidArgumentError("x is null");
   if (Overlap(b, x, ldx)) return absl::InvalidArgumentError("x overlaps b");
   v1::SolveOptions options;
-  options.set_operation(wanted->transpose != 0 ? v1::OPERATION_TRANSPOSE : v1::OPERATION_NONE);
+  options.set_operation(OperationOf(wanted->transpose));
+  if (options.operation() == v1::OPERATION_UNSPECIFIED) {
+    return absl::InvalidArgumentError(absl::StrCat("no operation is ", wanted->transpose));
+  }
   options.set_max_refinement_steps(wanted->max_refinement_steps);
   options.set_error_bound(wanted->error_bound != 0);
   StridedSink sink = SinkLike(b, x, ldx);

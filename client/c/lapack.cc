@@ -37,9 +37,10 @@ v1::Operation OperationOf(char trans) {
       return v1::OPERATION_NONE;
     case 'T':
     case 't':
+      return v1::OPERATION_TRANSPOSE;
     case 'C':
     case 'c':
-      return v1::OPERATION_TRANSPOSE;
+      return v1::OPERATION_CONJUGATE_TRANSPOSE;
     default:
       return v1::OPERATION_UNSPECIFIED;
   }
@@ -88,6 +89,16 @@ int64_t crout_dgetrf(crout_connection* connection, int64_t n, const double* a, i
   return crout::c::Getrf(connection, n, a, lda, factor);
 }
 
+int64_t crout_cgetrf(crout_connection* connection, int64_t n, const crout_complex_float* a,
+                     int64_t lda, crout_factor** factor) {
+  return crout::c::Getrf(connection, n, a, lda, factor);
+}
+
+int64_t crout_zgetrf(crout_connection* connection, int64_t n, const crout_complex_double* a,
+                     int64_t lda, crout_factor** factor) {
+  return crout::c::Getrf(connection, n, a, lda, factor);
+}
+
 int64_t crout_sgetrs(const crout_factor* factor, char trans, int64_t n, int64_t nrhs, float* b,
                      int64_t ldb) {
   return crout::c::Getrs(factor, trans, n, nrhs, b, ldb);
@@ -95,5 +106,15 @@ int64_t crout_sgetrs(const crout_factor* factor, char trans, int64_t n, int64_t 
 
 int64_t crout_dgetrs(const crout_factor* factor, char trans, int64_t n, int64_t nrhs, double* b,
                      int64_t ldb) {
+  return crout::c::Getrs(factor, trans, n, nrhs, b, ldb);
+}
+
+int64_t crout_cgetrs(const crout_factor* factor, char trans, int64_t n, int64_t nrhs,
+                     crout_complex_float* b, int64_t ldb) {
+  return crout::c::Getrs(factor, trans, n, nrhs, b, ldb);
+}
+
+int64_t crout_zgetrs(const crout_factor* factor, char trans, int64_t n, int64_t nrhs,
+                     crout_complex_double* b, int64_t ldb) {
   return crout::c::Getrs(factor, trans, n, nrhs, b, ldb);
 }

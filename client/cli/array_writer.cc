@@ -2,74 +2,269 @@
 
 #include <cerrno>
 #include <charconv>
+#include <cmath>
+#include <complex>
+#include <fstream>
+#include <iostream>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "client/cli/exit_codes.h"
+#include "client/cli/npy.h"
+#include "client/cli/npz.h"
 
 namespace crout::cli {
+namespace {
 
-absl::Status ArrayWriter::Open(const std::string& path, const char* field, int64_t rows,
-                               int64_t cols) {
-  path_ = path;
-  file_.close();
-  file_.clear();
-  file_.open(path, std::ios::trunc);
-  if (!file_) return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path));
-  file_ << "%%MatrixMarket matrix array " << field << " general\n" << rows << " " << cols << "\n";
-  return absl::OkStatus();
+// A file, or standard output.
+class Output {
+ public:
+  explicit Output(std::string path) : path_(std::move(path)) {}
+
+  absl::Status Open() {
+    if (path_ == "-") {
+      if (begun_) return FileError("the call had to be tried again, and half of X was printed");
+      begun_ = true;
+      return absl::OkStatus();
+    }
+    file_.close();
+    file_.clear();
+    errno = 0;
+    file_.open(path_, std::ios::trunc | std::ios::binary);
+    if (!file_) return FileErrnoError(errno, absl::StrCat("cannot write ", path_));
+    return absl::OkStatus();
+  }
+
+  void Write(absl::string_view text) {
+    stream().write(text.data(), static_cast<std::streamsize>(text.size()));
+  }
+
+  absl::Status Close() {
+    if (path_ == "-") {
+      if (!std::cout.flush()) return FileError("cannot write standard output");
+      return absl::OkStatus();
+    }
+    file_.close();
+    if (!file_) return FileError(absl::StrCat("cannot write all of ", path_));
+    return absl::OkStatus();
+  }
+
+ private:
+  std::ostream& stream() { return path_ == "-" ? std::cout : file_; }
+
+  const std::string path_;
+  std::ofstream file_;
+  bool begun_ = false;  // of standard output
+};
+
+// Numbers in the fewest digits that read back to the same.
+class NumberText {
+ public:
+  template <class T>
+  void Add(T value) {
+    end_ = std::to_chars(end_, text_ + sizeof text_, value).ptr;
+  }
+  void AddChar(char c) { *end_++ = c; }
+  absl::string_view text() const { return {text_, static_cast<size_t>(end_ - text_)}; }
+
+ private:
+  char text_[80];
+  char* end_ = text_;
+};
+
+class MatrixMarketWriter : public ArrayWriter {
+ public:
+  explicit MatrixMarketWriter(std::string path) : output_(std::move(path)) {}
+
+  absl::Status Begin(Element element, int64_t rows, int64_t cols) override {
+    decoder_ = ElementDecoder(element);
+    if (absl::Status status = output_.Open(); !status.ok()) return status;
+    const char* const field = IsComplex(element)           ? "complex"
+                              : element == Element::kInt64 ? "integer"
+                                                           : "real";
+    output_.Write(
+        absl::StrCat("%%MatrixMarket matrix array ", field, " general\n", rows, " ", cols, "\n"));
+    return absl::OkStatus();
+  }
+
+  absl::Status Append(absl::Span<const std::byte> bytes) override {
+    decoder_.Append(bytes, [this](auto value) {
+      NumberText number;
+      if constexpr (std::is_arithmetic_v<decltype(value)>) {
+        number.Add(value);
+      } else {
+        number.Add(value.real());
+        number.AddChar(' ');
+        number.Add(value.imag());
+      }
+      number.AddChar('\n');
+      output_.Write(number.text());
+    });
+    return absl::OkStatus();
+  }
+
+  absl::Status Close() override { return output_.Close(); }
+
+ private:
+  Output output_;
+  ElementDecoder decoder_{Element::kFloat64};
+};
+
+class NpyWriter : public ArrayWriter {
+ public:
+  explicit NpyWriter(std::string path) : output_(std::move(path)) {}
+
+  absl::Status Begin(Element element, int64_t rows, int64_t cols) override {
+    if (absl::Status status = output_.Open(); !status.ok()) return status;
+    output_.Write(NpyHeader(element, rows, cols));
+    return absl::OkStatus();
+  }
+  absl::Status Append(absl::Span<const std::byte> bytes) override {
+    output_.Write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    return absl::OkStatus();
+  }
+  absl::Status Close() override { return output_.Close(); }
+
+ private:
+  Output output_;
+};
+
+class NpzArrayWriter : public ArrayWriter {
+ public:
+  explicit NpzArrayWriter(std::string path) : path_(std::move(path)) {}
+
+  absl::Status Begin(Element element, int64_t rows, int64_t cols) override {
+    writer_ = nullptr;
+    auto writer = NpzWriter::Open(path_);
+    if (!writer.ok()) return writer.status();
+    writer_ = *std::move(writer);
+    if (absl::Status status = writer_->BeginArray("x"); !status.ok()) return status;
+    return writer_->Write(NpyHeader(element, rows, cols));
+  }
+  absl::Status Append(absl::Span<const std::byte> bytes) override {
+    return writer_->Write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  }
+  absl::Status Close() override { return writer_->Close(); }
+
+ private:
+  const std::string path_;
+  std::unique_ptr<NpzWriter> writer_;
+};
+
+class TextWriter : public ArrayWriter {
+ public:
+  explicit TextWriter(std::string path)
+      : separator_(absl::EndsWith(path, ".csv") ? ',' : ' '), output_(std::move(path)) {}
+
+  absl::Status Begin(Element element, int64_t rows, int64_t cols) override {
+    element_ = element;
+    rows_ = static_cast<size_t>(rows);
+    cols_ = static_cast<size_t>(cols);
+    bytes_.clear();
+    return output_.Open();
+  }
+  absl::Status Append(absl::Span<const std::byte> bytes) override {
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+    return absl::OkStatus();
+  }
+  absl::Status Close() override {
+    for (size_t i = 0; i < rows_; ++i) {
+      for (size_t j = 0; j < cols_; ++j) {
+        const std::byte* at = &bytes_[(i + j * rows_) * SizeOf(element_)];
+        WithElement(element_, at, [&](auto value) { Write(value, j + 1 < cols_); });
+      }
+      if (cols_ == 0) output_.Write("\n");
+    }
+    return output_.Close();
+  }
+
+ private:
+  template <class T>
+  void Write(T value, bool more) {
+    NumberText number;
+    if constexpr (std::is_arithmetic_v<T>) {
+      number.Add(value);
+    } else {
+      number.AddChar('(');
+      number.Add(value.real());
+      if (!std::signbit(value.imag())) number.AddChar('+');
+      number.Add(value.imag());
+      number.AddChar('j');
+      number.AddChar(')');
+    }
+    number.AddChar(more ? separator_ : '\n');
+    output_.Write(number.text());
+  }
+
+  const char separator_;
+  Output output_;
+  Element element_ = Element::kFloat64;
+  size_t rows_ = 0, cols_ = 0;
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace
+
+FileFormat FormatOf(const std::string& path) {
+  if (absl::EndsWith(path, ".npy")) return FileFormat::kNpy;
+  if (absl::EndsWith(path, ".npz")) return FileFormat::kNpz;
+  if (absl::EndsWith(path, ".txt") || absl::EndsWith(path, ".csv")) return FileFormat::kText;
+  return FileFormat::kMatrixMarket;
 }
 
-template <class T>
-void ArrayWriter::Add(T value) {
-  char text[40];
-  char* end = std::to_chars(text, text + sizeof text - 1, value).ptr;
-  *end++ = '\n';
-  file_.write(text, end - text);
+const char* NameOf(FileFormat format) {
+  switch (format) {
+    case FileFormat::kNpy:
+      return "npy";
+    case FileFormat::kNpz:
+      return "npz";
+    case FileFormat::kText:
+      return "txt";
+    default:
+      return "mtx";
+  }
 }
 
-template <class T>
-void ArrayWriter::Add(std::complex<T> value) {
-  char text[80];
-  char* end = std::to_chars(text, text + 39, value.real()).ptr;
-  *end++ = ' ';
-  end = std::to_chars(end, text + sizeof text - 1, value.imag()).ptr;
-  *end++ = '\n';
-  file_.write(text, end - text);
+absl::StatusOr<std::unique_ptr<ArrayWriter>> NewArrayWriter(const std::string& path,
+                                                            FileFormat format) {
+  switch (format) {
+    case FileFormat::kNpy:
+      return std::make_unique<NpyWriter>(path);
+    case FileFormat::kNpz:
+      if (path == "-") {
+        return absl::InvalidArgumentError("an .npz archive needs a file: write .npy instead");
+      }
+      return std::make_unique<NpzArrayWriter>(path);
+    case FileFormat::kText:
+      return std::make_unique<TextWriter>(path);
+    default:
+      return std::make_unique<MatrixMarketWriter>(path);
+  }
 }
 
-template void ArrayWriter::Add(double);
-template void ArrayWriter::Add(float);
-template void ArrayWriter::Add(int64_t);
-template void ArrayWriter::Add(std::complex<double>);
-template void ArrayWriter::Add(std::complex<float>);
-
-absl::Status ArrayWriter::Close() {
-  file_.close();
-  if (!file_) return absl::DataLossError(absl::StrCat("cannot write all of ", path_));
-  return absl::OkStatus();
-}
-
-const char* FieldOf(v1::Dtype dtype) {
-  const bool complex = dtype == v1::DTYPE_COMPLEX64 || dtype == v1::DTYPE_COMPLEX128;
-  return complex ? "complex" : "real";
-}
-
-void ElementDecoder::Begin(v1::Dtype dtype) {
-  dtype_ = dtype;
-  index_ = 0;
-  partial_size_ = 0;
+ArrayFileSink::ArrayFileSink(const std::string& path, FileFormat format) {
+  if (path.empty()) return;
+  auto writer = NewArrayWriter(path, format);
+  status_ = writer.status();
+  if (writer.ok()) writer_ = *std::move(writer);
 }
 
 absl::Status ArrayFileSink::Begin(const v1::DenseSpec& spec) {
   if (spec.layout() == v1::LAYOUT_ROW_MAJOR) {
     return absl::InternalError("the server answered in row-major order");
   }
-  decoder_.Begin(spec.dtype());
-  return writer_.Open(path_, FieldOf(spec.dtype()), spec.rows(), spec.cols());
+  if (writer_ == nullptr) return status_;
+  return writer_->Begin(ElementOf(spec.dtype()), spec.rows(), spec.cols());
 }
 
 absl::Status ArrayFileSink::Append(absl::Span<const std::byte> bytes) {
-  decoder_.Append(bytes, [this](int64_t, auto value) { writer_.Add(value); });
-  return absl::OkStatus();
+  return writer_ == nullptr ? absl::OkStatus() : writer_->Append(bytes);
+}
+
+absl::Status ArrayFileSink::Close() {
+  return writer_ == nullptr ? absl::OkStatus() : writer_->Close();
 }
 
 }  // namespace crout::cli

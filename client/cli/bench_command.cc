@@ -63,24 +63,29 @@ void AddBenchCommand(CLI::App* app, Session* session) {
   BenchOptions* options = &arguments->options;
   CLI::App* bench = session->AddCommand(app, "bench", "Load the server; percentiles and throughput",
                                         [=] { return Run(session, *arguments); });
-  bench->add_option("--mode", options->mode, "solve, factor or mixed")
+  bench->add_option("--mode", options->mode, "solve, factor or mixed; solve unless given")
       ->transform(
           CLI::CheckedTransformer(std::map<std::string, BenchMode>{{"solve", BenchMode::kSolve},
                                                                    {"factor", BenchMode::kFactor},
                                                                    {"mixed", BenchMode::kMixed}}));
   bench->add_option("--n", options->n, "Order of the matrix")
+      ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 16));
   bench->add_option("--nrhs", options->nrhs, "Columns of the right-hand side")
+      ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 16));
   bench->add_option("--concurrency", arguments->concurrency, "Workers; several runs: 1,4,16")
+      ->capture_default_str()
       ->delimiter(',')
       ->check(CLI::Range(1, 1024));
   AddDurationOption(
       bench, "--duration", [=](absl::Duration value) { options->duration = value; },
       "Length of each run; 5s unless given");
-  bench->add_option("--requests", options->requests, "Length of each run in calls")
+  bench
+      ->add_option("--requests", options->requests,
+                   "Length of each run in calls, instead of --duration")
       ->check(CLI::PositiveNumber);
-  AddEnumOption(bench, "--dtype", &options->dtype, "Type of the matrix");
+  AddEnumOption(bench, "--dtype", &options->dtype, "Type of the matrix; f64 unless given");
   AddFactorizeOptions(bench, &options->factorize);
 }
 

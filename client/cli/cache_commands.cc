@@ -1,12 +1,29 @@
 // list, info, iterations, renew, release
 #include <memory>
+#include <utility>
+#include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "client/cli/commands.h"
+#include "client/cli/exit_codes.h"
 #include "client/cli/text.h"
 
 namespace crout::cli {
 namespace {
+
+std::vector<std::string> KeysOf(const Json& object) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : object.items()) keys.push_back(key);
+  return keys;
+}
+
+void AddFactorsArgument(CLI::App* command, std::vector<std::string>* factors) {
+  command
+      ->add_option("factors", *factors, "Handles of factors, or names: the newest factor of each")
+      ->required();
+}
 
 absl::Status RunList(Session* session, const std::string& name) {
   Json factors = Json::array();
@@ -25,15 +42,19 @@ absl::Status RunList(Session* session, const std::string& name) {
   return absl::OkStatus();
 }
 
-absl::Status RunInfo(Session* session, const std::string& handle) {
-  const auto factor = session->client().Describe(handle, session->call());
+absl::Status RunInfo(Session* session, const std::string& name) {
+  const auto handle = session->Handle(name);
+  if (!handle.ok()) return handle.status();
+  const auto factor = session->client().Describe(*handle, session->call());
   if (!factor.ok()) return factor.status();
   session->Print(ToJson(*factor));
   return absl::OkStatus();
 }
 
-absl::Status RunIterations(Session* session, const std::string& handle) {
-  const auto iterations = session->client().Iterations(handle, session->call());
+absl::Status RunIterations(Session* session, const std::string& name) {
+  const auto handle = session->Handle(name);
+  if (!handle.ok()) return handle.status();
+  const auto iterations = session->client().Iterations(*handle, session->call());
   if (!iterations.ok()) return iterations.status();
   Json json = ToJson(*iterations);
   json.erase("next_page_token");
@@ -41,26 +62,56 @@ absl::Status RunIterations(Session* session, const std::string& handle) {
   return absl::OkStatus();
 }
 
-absl::Status RunRenew(Session* session, const std::string& handle, absl::Duration lease) {
-  const auto expiry = session->client().Renew(handle, lease, session->call());
-  if (!expiry.ok()) return expiry.status();
-  session->Print(Json{{"handle", handle},
-                      {"lease_expire_time",
-                       absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", *expiry, absl::UTCTimeZone())}});
-  return absl::OkStatus();
+// Does `one` to each of `factors`, and prints what it returns: one object, or a list of several. An
+// error ends neither the others nor hides them: each is printed, and the first is the command's.
+absl::Status ForEachFactor(Session* session, const std::vector<std::string>& factors,
+                           absl::FunctionRef<absl::StatusOr<Json>(const std::string& handle)> one) {
+  Json done = Json::array();
+  absl::Status first_error;
+  for (const std::string& factor : factors) {
+    const auto handle = session->Handle(factor);
+    auto result = handle.ok() ? one(*handle) : handle.status();
+    if (result.ok()) {
+      done.push_back(*std::move(result));
+    } else if (first_error.ok()) {
+      first_error = result.status();
+    } else {
+      session->Warn(
+          absl::StrCat(factor, ": ", ErrorName(result.status()), ": ", result.status().message()));
+    }
+  }
+  if (factors.size() == 1 && !done.empty()) {
+    session->Print(done[0]);
+  } else if (!done.empty()) {
+    session->Print(Json{{"factors", done}}, FormatObjects(KeysOf(done[0]), done));
+  }
+  return first_error;
 }
 
-absl::Status RunRelease(Session* session, const std::string& handle) {
-  const absl::Status status = session->client().Release(handle, session->call());
-  if (!status.ok()) return status;
-  session->Print(Json{{"handle", handle}, {"released", true}});
-  return absl::OkStatus();
+absl::Status RunRenew(Session* session, const std::vector<std::string>& factors,
+                      absl::Duration lease) {
+  return ForEachFactor(session, factors, [&](const std::string& handle) -> absl::StatusOr<Json> {
+    const auto expiry = session->client().Renew(handle, lease, session->call());
+    if (!expiry.ok()) return expiry.status();
+    return Json{{"handle", handle},
+                {"lease_expire_time",
+                 absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", *expiry, absl::UTCTimeZone())}};
+  });
+}
+
+absl::Status RunRelease(Session* session, const std::vector<std::string>& factors) {
+  return ForEachFactor(session, factors, [&](const std::string& handle) -> absl::StatusOr<Json> {
+    const absl::Status status = session->client().Release(handle, session->call());
+    if (!status.ok()) return status;
+    return Json{{"handle", handle}, {"released", true}};
+  });
 }
 
 }  // namespace
 
 void AddCacheCommands(CLI::App* app, Session* session) {
-  const auto handle = std::make_shared<std::string>();
+  const auto factor = std::make_shared<std::string>();
+  const auto factors = std::make_shared<std::vector<std::string>>();
   const auto name = std::make_shared<std::string>();
   const auto lease = std::make_shared<absl::Duration>();
 
@@ -68,23 +119,22 @@ void AddCacheCommands(CLI::App* app, Session* session) {
       ->AddCommand(app, "list", "List the tenant's factors, newest first",
                    [=] { return RunList(session, *name); })
       ->add_option("--name", *name, "Only factors of this name");
-  session->AddCommand(app, "info", "Describe a factor", [=] { return RunInfo(session, *handle); })
-      ->add_option("handle", *handle)
-      ->required();
-  session
-      ->AddCommand(app, "iterations", "What an iterative method did, section by section",
-                   [=] { return RunIterations(session, *handle); })
-      ->add_option("handle", *handle)
-      ->required();
-  CLI::App* renew = session->AddCommand(app, "renew", "Set a new end of a factor's lease",
-                                        [=] { return RunRenew(session, *handle, *lease); });
-  renew->add_option("handle", *handle)->required();
+  CLI::App* info = session->AddCommand(app, "info", "Describe a factor",
+                                       [=] { return RunInfo(session, *factor); });
+  AddFactorArgument(info, factor.get());
+  CLI::App* iterations =
+      session->AddCommand(app, "iterations", "What an iterative method did, section by section",
+                          [=] { return RunIterations(session, *factor); });
+  AddFactorArgument(iterations, factor.get());
+  CLI::App* renew = session->AddCommand(app, "renew", "Set a new end of factors' leases",
+                                        [=] { return RunRenew(session, *factors, *lease); });
+  AddFactorsArgument(renew, factors.get());
   AddDurationOption(
       renew, "--lease", [=](absl::Duration value) { *lease = value; },
-      "From now; the server's default unless given");
-  session->AddCommand(app, "release", "Drop a factor", [=] { return RunRelease(session, *handle); })
-      ->add_option("handle", *handle)
-      ->required();
+      "From now; the server's default (1h unless configured) unless given");
+  CLI::App* release = session->AddCommand(app, "release", "Drop factors",
+                                          [=] { return RunRelease(session, *factors); });
+  AddFactorsArgument(release, factors.get());
 }
 
 }  // namespace crout::cli

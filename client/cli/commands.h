@@ -11,9 +11,15 @@ void AddFactorCommands(CLI::App* app, Session* session);  // factor, refactor
 void AddSolveCommands(CLI::App* app, Session* session);   // solve, lu
 void AddSchurCommand(CLI::App* app, Session* session);    // schur
 void AddGetCommand(CLI::App* app, Session* session);      // get
+void AddVerifyCommand(CLI::App* app, Session* session);   // verify
 void AddCacheCommands(CLI::App* app, Session* session);   // list, info, renew, release
 void AddServerCommands(CLI::App* app, Session* session);  // algorithms, devices, status, estimate
+void AddTopCommand(CLI::App* app, Session* session);      // top
 void AddBenchCommand(CLI::App* app, Session* session);    // bench
+void AddManualCommands(CLI::App* app, Session* session);  // completion, man, version
+
+// All of them, and the exit codes in every help.
+void AddCommands(CLI::App* app, Session* session);
 
 }  // namespace crout::cli
 

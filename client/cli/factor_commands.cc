@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
+#include "client/cli/exit_codes.h"
 #include "client/cli/factor_options.h"
 #include "client/cli/progress_bar.h"
 
@@ -14,24 +15,30 @@ struct FactorArguments {
   MatrixArgument matrix;
   v1::FactorizeOptions options;
   v1::CacheOptions cache;
-  std::string handle;  // not empty: the factor to replace
+  std::string factor;  // not empty: the handle or name of the factor to replace
   bool replace_if_singular = false;
   bool fail_singular = false;
 };
 
 absl::StatusOr<v1::Factor> Send(Session* session, const FactorArguments& arguments) {
+  const auto matrix =
+      MatrixInput::Open(arguments.matrix.path, arguments.matrix.dtype, session->deadline());
+  if (!matrix.ok()) return matrix.status();
+  v1::RefactorizeHeader header;
+  if (!arguments.factor.empty()) {
+    auto handle = session->Handle(arguments.factor);
+    if (!handle.ok()) return handle.status();
+    header.set_handle(*std::move(handle));
+  }
   ProgressBar bar;
   client::CallOptions call = session->call();
   call.on_progress = [&](const client::ProgressUpdate& update) { bar.Update(update); };
-  const client::MatrixSource matrix = arguments.matrix.Source();
-  if (arguments.handle.empty()) {
-    return session->client().Factorize(matrix, arguments.options, arguments.cache, call);
+  if (arguments.factor.empty()) {
+    return session->client().Factorize(matrix->Source(), arguments.options, arguments.cache, call);
   }
-  v1::RefactorizeHeader header;
-  header.set_handle(arguments.handle);
   *header.mutable_options() = arguments.options;
   header.set_replace_if_singular(arguments.replace_if_singular);
-  return session->client().Refactorize(matrix, std::move(header), call);
+  return session->client().Refactorize(matrix->Source(), std::move(header), call);
 }
 
 absl::Status RunFactor(Session* session, const FactorArguments& arguments) {
@@ -70,8 +77,8 @@ void AddFactorCommands(CLI::App* app, Session* session) {
   AddFactorizeOptions(factor, &arguments->options);
   AddCacheOptions(factor, &arguments->cache);
   AddRequestIdOption(factor, &arguments->cache);
-  CLI::Option* from = factor->add_option("--from", arguments->handle,
-                                         "Replace the factor of this handle, as refactor does");
+  CLI::Option* from = factor->add_option(
+      "--from", arguments->factor, "Replace the factor of this handle or name, as refactor does");
   for (const char* kept : {"--lease", "--name", "--request-id"}) {
     from->excludes(factor->get_option(kept));  // They stay as they are.
   }
@@ -79,8 +86,8 @@ void AddFactorCommands(CLI::App* app, Session* session) {
   AddFailSingular(factor, arguments.get());
 
   CLI::App* refactor = session->AddCommand(
-      app, "refactor", "Replace the factor behind a handle by that of another matrix", run);
-  refactor->add_option("handle", arguments->handle)->required();
+      app, "refactor", "Replace the factor of a handle by that of another matrix", run);
+  AddFactorArgument(refactor, &arguments->factor);
   AddMatrixArgument(refactor, &arguments->matrix)->required();
   AddFactorizeOptions(refactor, &arguments->options);
   AddReplaceIfSingular(refactor, arguments.get());

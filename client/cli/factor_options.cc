@@ -1,10 +1,12 @@
 #include "client/cli/factor_options.h"
 
+#include <map>
 #include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
 
 #include "client/cli/enum_names.h"
-#include "client/cli/matrix_market_order.h"
-#include "client/cli/session.h"
 
 namespace crout::cli {
 namespace {
@@ -37,6 +39,15 @@ CLI::Option* AddValue(CLI::App* app, const std::string& name, Set set,
       name, [set](const T& value) { set(value); }, description);
 }
 
+// Those that a server of this version has on some device.
+std::vector<std::string> OfferedAlgorithms() {
+  std::vector<std::string> names;
+  for (const std::string& name : ShortNames(*v1::Algorithm_descriptor())) {
+    if (name != "irr_lu" && name != "multifrontal") names.push_back(name);
+  }
+  return names;
+}
+
 void AddMethodParameters(CLI::App* app, v1::FactorizeOptions* options) {
   const auto parameters = [options] { return options->mutable_parameters(); };
   AddEnum<v1::PivotRule>(
@@ -48,56 +59,81 @@ void AddMethodParameters(CLI::App* app, v1::FactorizeOptions* options) {
         parameters()->set_interval_low(interval.first);
         parameters()->set_interval_high(interval.second);
       },
-      "Pivots of good magnitude: LOW HIGH; for --pivoting=interval");
+      "Pivots of good magnitude: LOW HIGH, absolute; for --pivoting=interval; 1e-5 1e5 unless "
+      "given");
   AddValue<double>(
       app, "--threshold", [=](double value) { parameters()->set_threshold(value); },
-      "Share of the column's largest that will do; for --pivoting=threshold");
+      "Share of the column's largest that will do, in (0, 1]; for --pivoting=threshold; 0.1 unless "
+      "given");
   AddValue<double>(
       app, "--tolerance", [=](double value) { parameters()->set_tolerance(value); },
-      "Relative change at which an iterative method stops; 0: when nothing changes");
+      "Relative change at which an iterative method stops, in [0, 1); 0, the default: when nothing "
+      "changes");
   AddValue<int64_t>(
       app, "--section-size", [=](int64_t value) { parameters()->set_section_size(value); },
-      "Rows and columns of a section of an iterative method");
+      "Rows and columns of a section of an iterative method; the method's choice unless given");
   AddValue<int32_t>(
       app, "--block-size", [=](int32_t value) { parameters()->set_block_size(value); },
-      "Threads of a block along each dimension")
+      "Threads of a block along each dimension, on a GPU; the method's choice unless given")
       ->check(CLI::IsMember({8, 16, 32}));
   AddValue<int64_t>(
       app, "--sweep-limit", [=](int64_t value) { parameters()->set_sweep_limit(value); },
-      "Sweeps of a section before an iterative method gives up");
+      "Sweeps of a section before an iterative method gives up; the method's choice unless given");
 }
-
-std::string FilePath(const std::string& path) { return path == "-" ? "/dev/stdin" : path; }
 
 }  // namespace
 
-CLI::Validator InputFile() {
-  return CLI::Validator(
-      [](const std::string& path) { return path == "-" ? std::string() : CLI::ExistingFile(path); },
-      "FILE|-");
+ArrayFileSink OutputArgument::Open(Session* session) const {
+  if (path == "-") session->ReportOnStandardError();
+  return ArrayFileSink(path, format.value_or(FormatOf(path)));
 }
 
-v1::Dtype MatrixArgument::Type() const {
-  if (dtype != v1::DTYPE_UNSPECIFIED) return dtype;
-  return MatrixMarketIsComplex(FilePath(path)) ? v1::DTYPE_COMPLEX128 : v1::DTYPE_FLOAT64;
+void AddFormatOption(CLI::App* app, std::initializer_list<FileFormat> formats,
+                     std::function<void(FileFormat)> set, const std::string& description) {
+  std::map<std::string, FileFormat> by_name;
+  std::vector<std::string> names;
+  for (const FileFormat format : formats) {
+    names.emplace_back(NameOf(format));
+    by_name[names.back()] = format;
+  }
+  app->add_option_function<std::string>(
+         "--format", [=](const std::string& name) { set(by_name.at(name)); }, description)
+      ->check(CLI::IsMember(names));
 }
 
-client::MatrixSource MatrixArgument::Source() const {
-  return client::MatrixSource::MatrixMarketFile(FilePath(path), Type());
+void AddOutputOptions(CLI::App* app, const std::string& what, OutputArgument* output) {
+  app->add_option("-o,--output", output->path,
+                  absl::StrCat("Write ", what,
+                               " to this file, or to standard output: the report "
+                               "goes to standard error then"))
+      ->type_name("FILE|-");
+  AddFormatOption(
+      app, {FileFormat::kMatrixMarket, FileFormat::kNpy, FileFormat::kNpz, FileFormat::kText},
+      [=](FileFormat format) { output->format = format; },
+      "Of the output: mtx (Matrix Market), npy, npz (an array x) or txt; as the name ends unless "
+      "given, and mtx for all other endings");
 }
 
 CLI::Option* AddMatrixArgument(CLI::App* app, MatrixArgument* matrix) {
   AddEnumOption(app, "--dtype", &matrix->dtype,
-                "Type that the values are kept and computed in; f64 unless given, c128 where the "
-                "file says complex (of a pipe only this option tells)");
-  return app->add_option("matrix", matrix->path, "Matrix Market file, plain or gzip")
+                "Type that the values are kept and computed in; as the file says unless given, and "
+                "f64, or c128 if it is complex, where it does not (Matrix Market, text); of Matrix "
+                "Market on a pipe only this option tells");
+  return app
+      ->add_option("matrix", matrix->path,
+                   "Matrix Market, plain or gzip, .npy, .npz (F.npz:NAME) or text")
       ->check(InputFile());
 }
 
 void AddFactorizeOptions(CLI::App* app, v1::FactorizeOptions* options) {
-  AddEnum<v1::Algorithm>(
-      app, "--algorithm", [=](auto value) { options->set_algorithm(value); },
-      "LU method; the device must offer it");
+  const auto* algorithm = v1::Algorithm_descriptor();
+  AddValue<std::string>(
+      app, "--algorithm",
+      [=](const std::string& name) {
+        options->set_algorithm(static_cast<v1::Algorithm>(ParseShortName(*algorithm, name)));
+      },
+      "LU method; the device must offer it (`croutctl algorithms`); auto unless given")
+      ->check(CLI::IsMember(OfferedAlgorithms()));
   AddValue<std::string>(
       app, "--device", [=](const auto& value) { options->set_device(value); },
       "host, cuda:0 ...; where it is done first unless given");
@@ -106,7 +142,7 @@ void AddFactorizeOptions(CLI::App* app, v1::FactorizeOptions* options) {
       "Type of L and U; the matrix's unless given");
   AddEnum<v1::Equilibrate>(
       app, "--equilibrate", [=](auto value) { options->set_equilibrate(value); },
-      "Scale rows and columns");
+      "Scale rows and columns; auto unless given");
   AddFlag(
       app, "--drop-matrix", [=](bool on) { options->set_drop_matrix(on); },
       "Keep the factors only: solves are neither verified nor refined");
@@ -123,9 +159,11 @@ void AddCacheOptions(CLI::App* app, v1::CacheOptions* options) {
   AddDurationOption(
       app, "--lease",
       [=](absl::Duration lease) { *options->mutable_lease() = client::ToProtoDuration(lease); },
-      "How long the factor is kept");
+      "How long the factor is kept after its last use; the server's default (1h unless configured) "
+      "unless given");
   AddValue<std::string>(
-      app, "--name", [=](const auto& value) { options->set_name(value); }, "Name of the factor");
+      app, "--name", [=](const auto& value) { options->set_name(value); },
+      "Name of the factor, at most 128 bytes");
 }
 
 void AddRequestIdOption(CLI::App* app, v1::CacheOptions* options) {
@@ -135,7 +173,8 @@ void AddRequestIdOption(CLI::App* app, v1::CacheOptions* options) {
 }
 
 void AddSolverOption(CLI::App* app, std::function<void(v1::Solver)> set) {
-  AddEnum<v1::Solver>(app, "--solver", std::move(set), "Triangular solver");
+  AddEnum<v1::Solver>(app, "--solver", std::move(set),
+                      "Triangular solver; auto, the cheapest, unless given");
 }
 
 void AddSolveOptions(CLI::App* app, v1::SolveOptions* options) {
@@ -150,7 +189,8 @@ void AddSolveOptions(CLI::App* app, v1::SolveOptions* options) {
   AddSolverOption(app, [=](v1::Solver solver) { options->set_solver(solver); });
   AddValue<double>(
       app, "--solver-tolerance", [=](double value) { options->set_solver_tolerance(value); },
-      "Relative change at which an iterative solver stops; 0: when nothing changes");
+      "Relative change at which the solver `is` stops, in [0, 1); 0, the default: when nothing "
+      "changes");
   AddFlag(
       app, "--no-verify", [=](bool on) { options->set_skip_verification(on); },
       "Do not compute the backward error");
@@ -162,7 +202,7 @@ void AddSolveOptions(CLI::App* app, v1::SolveOptions* options) {
       "Report a forward error bound");
   AddValue<int32_t>(
       app, "--refine", [=](int32_t steps) { options->set_max_refinement_steps(steps); },
-      "At most this many steps of iterative refinement")
+      "At most this many steps of iterative refinement; 0 unless given")
       ->check(CLI::Range(0, 100));
   AddFlag(
       app, "--refine-componentwise", [=](bool on) { options->set_refine_componentwise(on); },

@@ -4,20 +4,30 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <initializer_list>
+#include <optional>
 #include <string>
 
-#include "crout/matrix_source.h"
+#include "client/cli/array_writer.h"
+#include "client/cli/matrix_input.h"
+#include "client/cli/session.h"
 #include "crout/v1/factorization_service.pb.h"
 
 namespace crout::cli {
 
-// A matrix on the command line: a Matrix Market file, plain or gzip, or - for standard input.
+// A matrix on the command line, and the type that is asked for.
 struct MatrixArgument {
   std::string path;
-  v1::Dtype dtype = v1::DTYPE_UNSPECIFIED;  // unspecified: as the file's banner says
+  v1::Dtype dtype = v1::DTYPE_UNSPECIFIED;  // unspecified: as the file says
+};
 
-  v1::Dtype Type() const;
-  client::MatrixSource Source() const;
+// Where a matrix that comes back goes.
+struct OutputArgument {
+  std::string path;                  // empty: nowhere
+  std::optional<FileFormat> format;  // unset: by the ending of the name
+
+  // Where the path is -, the session's report goes elsewhere.
+  ArrayFileSink Open(Session* session) const;
 };
 
 // Each adds its options to `app`, which write to the second argument when the line is parsed.
@@ -27,9 +37,11 @@ void AddCacheOptions(CLI::App* app, v1::CacheOptions* options);  // but --reques
 void AddRequestIdOption(CLI::App* app, v1::CacheOptions* options);
 void AddSolverOption(CLI::App* app, std::function<void(v1::Solver)> set);
 void AddSolveOptions(CLI::App* app, v1::SolveOptions* options);
-
-// An existing file, or - for standard input.
-CLI::Validator InputFile();
+// --format, one of `formats`.
+void AddFormatOption(CLI::App* app, std::initializer_list<FileFormat> formats,
+                     std::function<void(FileFormat)> set, const std::string& description);
+// -o and --format; `what` is written: "X".
+void AddOutputOptions(CLI::App* app, const std::string& what, OutputArgument* output);
 
 }  // namespace crout::cli
 

@@ -2,10 +2,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
-
-#include "client/cli/commands.h"
-#include "crout_version.h"
+#include "client/cli/command_line.h"
 
 namespace {
 
@@ -23,26 +20,5 @@ void OccupyStandardStreams() {
 
 int main(int argc, char** argv) {
   OccupyStandardStreams();
-  CLI::App app("Factors matrices on a Crout daemon and solves with the factors.", "croutctl");
-  app.set_version_flag("--version", "croutctl " CROUT_VERSION " (" CROUT_COMMIT ")");
-  app.require_subcommand(1);
-  crout::cli::Session session(&app);
-  crout::cli::AddFactorCommands(&app, &session);
-  crout::cli::AddSolveCommands(&app, &session);
-  crout::cli::AddSchurCommand(&app, &session);
-  crout::cli::AddGetCommand(&app, &session);
-  crout::cli::AddCacheCommands(&app, &session);
-  crout::cli::AddServerCommands(&app, &session);
-  crout::cli::AddBenchCommand(&app, &session);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::RequiredError& error) {
-    // A word that is no command is told as such, not as a missing command.
-    const bool unknown = app.get_subcommands().empty() && app.remaining_size() > 0;
-    unknown ? app.exit(CLI::ExtrasError(app.remaining())) : app.exit(error);
-    return crout::cli::kBadUsage;
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : crout::cli::kBadUsage;
-  }
-  return session.Run();
+  return crout::cli::RunCommandLine(argc, argv);
 }

@@ -13,19 +13,22 @@ namespace {
 struct SchurArguments {
   MatrixArgument matrix;
   v1::ComputeSchurComplementHeader header;
-  std::string output;
+  OutputArgument output;
 };
 
 absl::Status RunSchur(Session* session, const SchurArguments& arguments) {
-  OptionalFileSink s(arguments.output);
+  const auto matrix = MatrixInput::OpenByColumns(arguments.matrix.path, arguments.matrix.dtype,
+                                                 session->deadline());
+  if (!matrix.ok()) return matrix.status();
+  ArrayFileSink s = arguments.output.Open(session);
   v1::Factor factor;
   absl::StatusOr<v1::ComplementResult> result;
   {
     ProgressBar bar;
     client::CallOptions call = session->call();
     call.on_progress = [&](const client::ProgressUpdate& update) { bar.Update(update); };
-    result = session->client().ComputeSchurComplement(arguments.matrix.Source(), arguments.header,
-                                                      &factor, &s, call);
+    result = session->client().ComputeSchurComplement(matrix->Source(), arguments.header, &factor,
+                                                      &s, call);
   }
   absl::Status status = result.status();
   if (status.ok()) status = s.Close();
@@ -54,8 +57,7 @@ void AddSchurCommand(CLI::App* app, Session* session) {
           "Order of the leading block")
       ->required()
       ->check(CLI::NonNegativeNumber);
-  schur->add_option("-o,--output", arguments->output,
-                    "Write the complement to this Matrix Market file");
+  AddOutputOptions(schur, "the complement", &arguments->output);
   AddSolverOption(schur, [=](v1::Solver solver) { header->set_solver(solver); });
   AddFactorizeOptions(schur, header->mutable_options());
   AddCacheOptions(schur, header->mutable_cache());

@@ -3,6 +3,7 @@
 
 #include "client/cli/commands.h"
 #include "client/cli/enum_names.h"
+#include "client/cli/exit_codes.h"
 #include "client/cli/factor_options.h"
 #include "client/cli/text.h"
 
@@ -89,7 +90,7 @@ void AddServerCommands(CLI::App* app, Session* session) {
           [=](const std::string& name) {
             request->set_matrix_dtype(static_cast<v1::Dtype>(ParseShortName(*dtype, name)));
           },
-          "Type of the matrix")
+          "Type of the matrix; f64 unless given")
       ->check(CLI::IsMember(ShortNames(*dtype)));
   AddFactorizeOptions(estimate, request->mutable_options());
 }

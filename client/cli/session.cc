@@ -1,13 +1,59 @@
 #include "client/cli/session.h"
 
-#include <cstdio>
+#include <algorithm>
 #include <iostream>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client/cli/exit_codes.h"
 #include "client/cli/text.h"
 #include "crout/status.h"
 
 namespace crout::cli {
+namespace {
+
+// A handle or a name need not be printable; replace what is no UTF-8.
+std::string Dump(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+// Handles are 26 digits of base32.
+bool IsHandle(const std::string& text) {
+  return text.size() == 26 &&
+         text.find_first_not_of("abcdefghijklmnopqrstuvwxyz234567") == std::string::npos;
+}
+
+// What the server said of an error besides its message.
+Json DetailsOf(const absl::Status& status) {
+  Json details = Json::object();
+  if (const std::string reason = client::Reason(status); !reason.empty()) {
+    details["reason"] = reason;
+  }
+  if (const auto delay = client::RetryDelay(status)) {
+    details["retry_delay_seconds"] = absl::ToDoubleSeconds(*delay);
+  }
+  return details;
+}
+
+}  // namespace
+
+void PrintError(bool json, const std::string& name, const std::string& message, int exit_code,
+                const Json& details) {
+  if (!json) {
+    std::cerr << "croutctl: " << name << ": " << message << "\n";
+    return;
+  }
+  Json error = {{"code", name}, {"message", message}, {"exit_code", exit_code}};
+  error.update(details);
+  std::cerr << Dump(Json{{"error", error}}, -1) << "\n";
+}
+
+CLI::Option* AddFactorArgument(CLI::App* app, std::string* factor) {
+  return app
+      ->add_option("factor", *factor, "Handle of a factor, or a name: the newest factor of it")
+      ->required();
+}
 
 CLI::Option* AddDurationOption(CLI::App* app, const std::string& name,
                                std::function<void(absl::Duration)> set,
@@ -26,12 +72,13 @@ Session::Session(CLI::App* app) {
   app->add_option("--server", server_, "host:port or unix:PATH")
       ->envname("CROUT_SERVER")
       ->capture_default_str();
-  app->add_option("--tenant", tenant_, "Whose handles to use")->envname("CROUT_TENANT");
+  app->add_option("--tenant", tenant_, "Whose handles to use; the server's default unless given")
+      ->envname("CROUT_TENANT");
   AddDurationOption(
       app, "--timeout", [this](absl::Duration timeout) { timeout_ = timeout; },
-      "Give up after this long, retries included; 0: never");
+      "Give up after this long, retries included; 2h unless given; 0: never");
   app->add_option("--traceparent", traceparent_, "W3C trace context")->envname("TRACEPARENT");
-  app->add_flag("--json", json_, "Print one JSON object on standard output");
+  app->add_flag("--json", json_, "Print one JSON object; warnings and errors are objects too");
 }
 
 CLI::App* Session::AddCommand(CLI::App* app, const std::string& name,
@@ -44,15 +91,13 @@ CLI::App* Session::AddCommand(CLI::App* app, const std::string& name,
 }
 
 int Session::Run() {
-  const absl::Status status = action_();
-  if (status.ok()) {
-    if (std::cout.flush()) return exit_code_.value_or(0);
-    std::cerr << "croutctl: cannot write standard output\n";
-    return kRefused;
-  }
-  std::cerr << "croutctl: " << absl::StatusCodeToString(status.code()) << ": " << status.message()
-            << "\n";
-  return client::IsUnreachable(status) ? kUnreachable : exit_code_.value_or(kRefused);
+  absl::Status status = action_();
+  if (status.ok() && !std::cout.flush()) status = FileError("cannot write standard output");
+  if (status.ok()) return exit_code_.value_or(0);
+  const bool ours = client::IsUnreachable(status) || IsFileError(status);
+  const int exit_code = ours ? ExitCodeOf(status) : exit_code_.value_or(ExitCodeOf(status));
+  PrintError(json_, ErrorName(status), std::string(status.message()), exit_code, DetailsOf(status));
+  return exit_code;
 }
 
 client::ClientOptions Session::client_options() const {
@@ -74,13 +119,46 @@ client::CallOptions Session::call() const {
   return call;
 }
 
+absl::Time Session::deadline() const {
+  const absl::Duration timeout = timeout_.value_or(client_options().timeout);
+  return timeout == absl::ZeroDuration() ? absl::InfiniteFuture() : absl::Now() + timeout;
+}
+
+absl::StatusOr<std::string> Session::Handle(const std::string& factor) {
+  if (IsHandle(factor)) return factor;
+  if (factor.empty()) return absl::InvalidArgumentError("a factor's handle or name is empty");
+  std::string newest;
+  int64_t count = 0;
+  const absl::Status listed = client().List(
+      factor,
+      [&](const v1::Factor& listed_factor) {
+        if (count++ == 0) newest = listed_factor.handle();
+        return true;
+      },
+      call());
+  if (!listed.ok()) return listed;
+  if (count == 0) {
+    return absl::NotFoundError(absl::StrCat(
+        "no factor", tenant_.empty() ? "" : absl::StrCat(" of tenant ", tenant_), " is named '",
+        Printable(factor), "': it was never made, was released or evicted, or its lease ended"));
+  }
+  if (count > 1) {
+    Warn(absl::StrCat(count, " factors are named '", Printable(factor), "': taking the newest, ",
+                      newest));
+  }
+  return newest;
+}
+
 void Session::Print(const Json& json, const std::string& text) const {
-  // A handle or a name need not be printable; replace what is no UTF-8.
-  std::cout << (json_ ? json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n" : text);
+  (report_on_error_ ? std::cerr : std::cout) << (json_ ? Dump(json, 2) + "\n" : text);
 }
 
 void Session::Warn(const std::string& text) const {
-  std::cerr << "croutctl: warning: " << text << "\n";
+  if (json_) {
+    std::cerr << Dump(Json{{"warning", text}}, -1) << "\n";
+  } else {
+    std::cerr << "croutctl: warning: " << text << "\n";
+  }
 }
 
 void Session::WarnIfKept(const v1::Factor& factor) const {

@@ -9,17 +9,12 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/cli/json.h"
 #include "crout/client.h"
 
 namespace crout::cli {
-
-// Exit codes of croutctl.
-inline constexpr int kRefused = 1;
-inline constexpr int kBadUsage = 2;
-inline constexpr int kUnreachable = 3;
-inline constexpr int kSingular = 10;  // where it was asked for
 
 // Not thread-safe; the client it makes is.
 class Session {
@@ -42,15 +37,23 @@ class Session {
   client::Client& client();
   client::ClientOptions client_options() const;
   client::CallOptions call() const;
+  // When a command that starts now ends by --timeout.
+  absl::Time deadline() const;
 
-  bool json() const { return json_; }
+  // The handle that `factor` stands for: itself where it has a handle's form, else that of the
+  // newest factor of that name. NOT_FOUND where there is none; warns where there are several.
+  absl::StatusOr<std::string> Handle(const std::string& factor);
+
   const std::string& server() const { return server_; }
+
+  // From here on Print goes to standard error: standard output gets a matrix.
+  void ReportOnStandardError() { report_on_error_ = true; }
 
   // Prints `json` with --json, and otherwise `text`.
   void Print(const Json& json, const std::string& text) const;
   // The same with FormatObject(json) as text.
   void Print(const Json& json) const;
-  // A line on standard error.
+  // A line on standard error; {"warning": text} with --json.
   void Warn(const std::string& text) const;
   // Names a factor that a call left behind, though it failed later; it may have left none.
   void WarnIfKept(const v1::Factor& factor) const;
@@ -61,10 +64,19 @@ class Session {
   std::string traceparent_;
   std::optional<absl::Duration> timeout_;
   bool json_ = false;
+  bool report_on_error_ = false;
   std::optional<int> exit_code_;
   std::function<absl::Status()> action_;
   std::unique_ptr<client::Client> client_;
 };
+
+// Says on standard error why croutctl ends with `exit_code`: a line "croutctl: NAME: message", or
+// with `json` one object {"error": {...}}. `name`: "NOT_FOUND", "USAGE".
+void PrintError(bool json, const std::string& name, const std::string& message, int exit_code,
+                const Json& details = Json::object());
+
+// Adds the positional argument of a command that works on a factor: its handle or name.
+CLI::Option* AddFactorArgument(CLI::App* app, std::string* factor);
 
 // Adds an option that takes a duration such as "90s", "1h30m", and not less than zero.
 CLI::Option* AddDurationOption(CLI::App* app, const std::string& name,

@@ -1,18 +1,20 @@
 // solve, lu
 #include <memory>
+#include <optional>
+#include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "client/cli/array_writer.h"
 #include "client/cli/commands.h"
 #include "client/cli/enum_names.h"
 #include "client/cli/factor_options.h"
-#include "client/cli/matrix_market_order.h"
 #include "client/cli/progress_bar.h"
 
 namespace crout::cli {
 namespace {
 
 struct SolveArguments {
-  std::string handle;                       // solve
+  std::string factor;                       // solve
   v1::Dtype dtype = v1::DTYPE_UNSPECIFIED;  // solve, where given
   MatrixArgument matrix;  // lu; its dtype, where given, is the right-hand side's too
   v1::FactorizeOptions factorize;
@@ -22,18 +24,21 @@ struct SolveArguments {
   bool ones = false;
   int64_t nrhs = 1;
   v1::SolveOptions options;
-  std::string output;
+  OutputArgument output;
 };
 
 void AddRhsOptions(CLI::App* command, SolveArguments* arguments) {
-  CLI::Option* file = command->add_option("rhs", arguments->rhs_path, "Matrix Market file of B")
+  CLI::Option* file = command
+                          ->add_option("rhs", arguments->rhs_path,
+                                       "B: Matrix Market, .npy, .npz (F.npz:NAME) or text")
                           ->check(InputFile());
   CLI::Option* ones = command->add_flag("--ones", arguments->ones, "B is a matrix of ones");
   ones->excludes(file);
   command->add_option("--nrhs", arguments->nrhs, "Columns of the matrix of ones")
+      ->capture_default_str()
       ->needs(ones)
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 24));
-  command->add_option("-o,--output", arguments->output, "Write X to this Matrix Market file");
+  AddOutputOptions(command, "X", &arguments->output);
   AddSolveOptions(command, &arguments->options);
   // B must be one or the other; CLI11 counts what was given only after parsing.
   command->parse_complete_callback([=] {
@@ -48,25 +53,40 @@ void AddRhsOptions(CLI::App* command, SolveArguments* arguments) {
   });
 }
 
-absl::StatusOr<client::MatrixSource> SolveRhs(Session* session, const SolveArguments& arguments) {
-  if (!arguments.ones) return MatrixArgument{arguments.rhs_path, arguments.dtype}.Source();
+// What `ones` makes where they are asked for, else what is in the file, which `file` then keeps.
+absl::StatusOr<client::MatrixSource> Rhs(
+    const Session& session, const SolveArguments& arguments, v1::Dtype dtype,
+    std::optional<MatrixInput>* file,
+    absl::FunctionRef<absl::StatusOr<client::MatrixSource>()> ones) {
+  if (arguments.ones) return ones();
+  auto input = MatrixInput::OpenByColumns(arguments.rhs_path, dtype, session.deadline());
+  if (!input.ok()) return input.status();
+  return file->emplace(*std::move(input)).Source();
+}
+
+absl::StatusOr<client::MatrixSource> OnesFor(Session* session, const std::string& handle,
+                                             const SolveArguments& arguments) {
   const bool given = arguments.dtype != v1::DTYPE_UNSPECIFIED;
-  const auto factor = session->client().Describe(arguments.handle, session->call());
+  const auto factor = session->client().Describe(handle, session->call());
   if (!factor.ok()) return factor.status();
   return client::MatrixSource::Ones(factor->n(), arguments.nrhs,
                                     given ? arguments.dtype : factor->matrix_dtype());
 }
 
 absl::Status RunSolve(Session* session, const SolveArguments& arguments) {
-  const auto rhs = SolveRhs(session, arguments);
+  const auto handle = session->Handle(arguments.factor);
+  if (!handle.ok()) return handle.status();
+  std::optional<MatrixInput> file;
+  const auto rhs = Rhs(*session, arguments, arguments.dtype, &file,
+                       [&] { return OnesFor(session, *handle, arguments); });
   if (!rhs.ok()) return rhs.status();
-  OptionalFileSink x(arguments.output);
+  ArrayFileSink x = arguments.output.Open(session);
   absl::StatusOr<v1::SolveResult> result;
   {
     ProgressBar bar;
     client::CallOptions call = session->call();
     call.on_progress = [&](const client::ProgressUpdate& update) { bar.Update(update); };
-    result = session->client().Solve(arguments.handle, *rhs, arguments.options, &x, call);
+    result = session->client().Solve(*handle, *rhs, arguments.options, &x, call);
   }
   if (!result.ok()) return result.status();
   if (absl::Status status = x.Close(); !status.ok()) return status;
@@ -74,29 +94,31 @@ absl::Status RunSolve(Session* session, const SolveArguments& arguments) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<client::MatrixSource> LuRhs(const SolveArguments& arguments) {
-  if (!arguments.ones) return MatrixArgument{arguments.rhs_path, arguments.matrix.dtype}.Source();
-  const auto rows = MatrixMarketRows(arguments.matrix.path);
-  if (!rows.ok()) return rows.status();
-  return client::MatrixSource::Ones(*rows, arguments.nrhs, arguments.matrix.Type());
-}
-
 absl::Status RunLu(Session* session, const SolveArguments& arguments) {
-  const auto rhs = LuRhs(arguments);
+  const auto matrix =
+      MatrixInput::Open(arguments.matrix.path, arguments.matrix.dtype, session->deadline());
+  if (!matrix.ok()) return matrix.status();
+  std::optional<MatrixInput> file;
+  const auto rhs = Rhs(*session, arguments, arguments.matrix.dtype, &file,
+                       [&]() -> absl::StatusOr<client::MatrixSource> {
+                         const auto rows = matrix->Rows();
+                         if (!rows.ok()) return rows.status();
+                         return client::MatrixSource::Ones(*rows, arguments.nrhs, matrix->dtype());
+                       });
   if (!rhs.ok()) return rhs.status();
   v1::FactorizeAndSolveHeader header;
   *header.mutable_options() = arguments.factorize;
   *header.mutable_solve() = arguments.options;
   if (arguments.keep) *header.mutable_cache() = arguments.cache;
-  OptionalFileSink x(arguments.output);
+  ArrayFileSink x = arguments.output.Open(session);
   v1::Factor factor;
   absl::StatusOr<v1::SolveResult> result;
   {
     ProgressBar bar;
     client::CallOptions call = session->call();
     call.on_progress = [&](const client::ProgressUpdate& update) { bar.Update(update); };
-    result = session->client().FactorizeAndSolve(arguments.matrix.Source(), *rhs, std::move(header),
-                                                 &factor, &x, call);
+    result = session->client().FactorizeAndSolve(matrix->Source(), *rhs, std::move(header), &factor,
+                                                 &x, call);
   }
   absl::Status status = result.status();
   if (status.ok()) status = x.Close();
@@ -115,9 +137,9 @@ absl::Status RunLu(Session* session, const SolveArguments& arguments) {
 void AddSolveCommands(CLI::App* app, Session* session) {
   const auto arguments = std::make_shared<SolveArguments>();
 
-  CLI::App* solve = session->AddCommand(app, "solve", "Solve with the factor of a handle",
+  CLI::App* solve = session->AddCommand(app, "solve", "Solve with a factor",
                                         [=] { return RunSolve(session, *arguments); });
-  solve->add_option("handle", arguments->handle)->required();
+  AddFactorArgument(solve, &arguments->factor);
   AddEnumOption(solve, "--dtype", &arguments->dtype,
                 "Type of B and X; as the file of B says unless given, of ones the matrix's");
   AddRhsOptions(solve, arguments.get());

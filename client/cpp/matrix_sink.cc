@@ -82,6 +82,16 @@ StridedSink::StridedSink(float* values, int64_t rows, int64_t cols, int64_t stri
     : StridedSink(reinterpret_cast<std::byte*>(values), v1::DTYPE_FLOAT32, rows, cols, stride,
                   layout) {}
 
+StridedSink::StridedSink(std::complex<double>* values, int64_t rows, int64_t cols, int64_t stride,
+                         v1::Layout layout)
+    : StridedSink(reinterpret_cast<std::byte*>(values), v1::DTYPE_COMPLEX128, rows, cols, stride,
+                  layout) {}
+
+StridedSink::StridedSink(std::complex<float>* values, int64_t rows, int64_t cols, int64_t stride,
+                         v1::Layout layout)
+    : StridedSink(reinterpret_cast<std::byte*>(values), v1::DTYPE_COMPLEX64, rows, cols, stride,
+                  layout) {}
+
 absl::Status StridedSink::Begin(const v1::DenseSpec& spec) {
   const bool by_rows = spec.layout() == v1::LAYOUT_ROW_MAJOR;
   const bool empty = spec.rows() == 0 || spec.cols() == 0;
@@ -89,7 +99,7 @@ absl::Status StridedSink::Begin(const v1::DenseSpec& spec) {
   // As many bytes as memory can have, at most.
   const int64_t longest = std::numeric_limits<ptrdiff_t>::max() /
                           std::max<int64_t>(1, by_rows ? spec.rows() : spec.cols()) /
-                          static_cast<int64_t>(sizeof(double));
+                          static_cast<int64_t>(ElementSize(expected_.dtype()));
   if (spec.dtype() != expected_.dtype() || spec.rows() != expected_.rows() ||
       spec.cols() != expected_.cols() || by_rows != (expected_.layout() == v1::LAYOUT_ROW_MAJOR) ||
       (!empty && (memory_ == nullptr || stride_ < length || stride_ > longest))) {

@@ -245,6 +245,16 @@ MatrixSource MatrixSource::Strided(const float* values, int64_t rows, int64_t co
   return StridedBytes(v1::DTYPE_FLOAT32, sizeof *values, values, rows, cols, stride, layout);
 }
 
+MatrixSource MatrixSource::Strided(const std::complex<double>* values, int64_t rows, int64_t cols,
+                                   int64_t stride, v1::Layout layout) {
+  return StridedBytes(v1::DTYPE_COMPLEX128, sizeof *values, values, rows, cols, stride, layout);
+}
+
+MatrixSource MatrixSource::Strided(const std::complex<float>* values, int64_t rows, int64_t cols,
+                                   int64_t stride, v1::Layout layout) {
+  return StridedBytes(v1::DTYPE_COMPLEX64, sizeof *values, values, rows, cols, stride, layout);
+}
+
 MatrixSource MatrixSource::Invalid(absl::Status why) {
   MatrixSource source;
   source.status_ = std::move(why);

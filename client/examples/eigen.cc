@@ -1,10 +1,11 @@
-// Eigen's matrices with a Crout server: whole ones, and blocks of them.
+// Eigen's matrices with a Crout server: whole ones, and blocks of them, real and complex.
 //
 // usage: solve_eigen [HOST:PORT]
 #include <crout/eigen.h>
 #include <crout/factor.h>
 
 #include <Eigen/Dense>
+#include <complex>
 #include <iostream>
 #include <utility>
 
@@ -37,6 +38,8 @@ int main(int argc, char** argv) {
     big.diagonal(1).setConstant(40);  // of the block
     status = Solve(shared, big);
     if (status.ok()) status = Solve(shared, RowMajorMatrix(big));
+    const std::complex<double> shift(0, 1);
+    if (status.ok()) status = Solve(shared, Eigen::MatrixXcd(big + shift * big.transpose()));
   }
   if (!status.ok()) std::cerr << status << "\n";
   return status.ok() ? 0 : 1;

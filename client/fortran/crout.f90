@@ -7,7 +7,7 @@
 !>   call crout_release(lu, info)
 !>   call crout_disconnect(server)
 !>
-!> Arguments are LAPACK's, with real32 or real64 arrays. `info` is 0; positive where A is singular; or
+!> Arguments are LAPACK's, with real or complex arrays of kind real32 or real64. `info` is 0; positive where A is singular; or
 !> negative: -i where the i-th argument of crout.h's function is illegal, else one of the codes below.
 !> crout_last_error() says more. Thread safety is that of crout.h.
 !>
@@ -78,26 +78,30 @@ module crout
     integer(c_int64_t) :: cols
     integer(c_int64_t) :: ld
   end type
-  integer(c_int32_t), parameter :: float32 = 1, float64 = 2, column_major = 1
+  integer(c_int32_t), parameter :: float32 = 1, float64 = 2, complex64 = 3, complex128 = 4
+  integer(c_int32_t), parameter :: column_major = 1
 
   !> call crout_getrf(connection, n, a, lda, factor, info)
   !> Factors the n x n matrix in a(lda, *), which stays as it is. A factor that `factor` held is
   !> released first. It is there on exit where info >= 0; with info > 0 no system can be solved.
   interface crout_getrf
-    module procedure getrf_real32, getrf_real64
+    module procedure getrf_real32, getrf_real64, getrf_complex32, getrf_complex64
   end interface
 
   !> call crout_getrs(factor, trans, n, nrhs, b, ldb, info)
-  !> Solves op(A) X = B, op by trans: "N", or "T". B is n x nrhs in b(ldb, *), or one vector b(*); on
-  !> exit X, and unchanged where info is not 0.
+  !> Solves op(A) X = B, op by trans: "N", "T", or "C" for the conjugate transpose. B is n x nrhs in
+  !> b(ldb, *), or one vector b(*); on exit X, and unchanged where info is not 0. It is complex where
+  !> A is, and may be where A is real.
   interface crout_getrs
     module procedure getrs_real32, getrs_real64, getrs_vector_real32, getrs_vector_real64
+    module procedure getrs_complex32, getrs_complex64
+    module procedure getrs_vector_complex32, getrs_vector_complex64
   end interface
 
   !> call crout_refactor(factor, n, a, lda, info)
   !> Replaces the factor by that of another matrix of the same order. It stays where info is not 0.
   interface crout_refactor
-    module procedure refactor_real32, refactor_real64
+    module procedure refactor_real32, refactor_real64, refactor_complex32, refactor_complex64
   end interface
 
   interface
@@ -131,6 +135,38 @@ module crout
       integer(c_signed_char), value :: trans  ! gfortran 12 passes characters by value wrongly
       integer(c_int64_t), value :: n, nrhs, ldb
       real(c_double), intent(inout) :: b(*)
+      integer(c_int64_t) :: info
+    end function
+    function crout_cgetrf(connection, n, a, lda, factor) result(info) bind(C)
+      import
+      type(c_ptr), value :: connection
+      integer(c_int64_t), value :: n, lda
+      complex(c_float_complex), intent(in) :: a(*)
+      type(c_ptr), intent(out) :: factor
+      integer(c_int64_t) :: info
+    end function
+    function crout_zgetrf(connection, n, a, lda, factor) result(info) bind(C)
+      import
+      type(c_ptr), value :: connection
+      integer(c_int64_t), value :: n, lda
+      complex(c_double_complex), intent(in) :: a(*)
+      type(c_ptr), intent(out) :: factor
+      integer(c_int64_t) :: info
+    end function
+    function crout_cgetrs(factor, trans, n, nrhs, b, ldb) result(info) bind(C)
+      import
+      type(c_ptr), value :: factor
+      integer(c_signed_char), value :: trans  ! gfortran 12 passes characters by value wrongly
+      integer(c_int64_t), value :: n, nrhs, ldb
+      complex(c_float_complex), intent(inout) :: b(*)
+      integer(c_int64_t) :: info
+    end function
+    function crout_zgetrs(factor, trans, n, nrhs, b, ldb) result(info) bind(C)
+      import
+      type(c_ptr), value :: factor
+      integer(c_signed_char), value :: trans  ! gfortran 12 passes characters by value wrongly
+      integer(c_int64_t), value :: n, nrhs, ldb
+      complex(c_double_complex), intent(inout) :: b(*)
       integer(c_int64_t) :: info
     end function
     function c_connect(server, tenant, timeout, connection) result(code) &
@@ -228,6 +264,28 @@ contains
     info = int(crout_dgetrf(connection%ptr, int(n, c_int64_t), a, int(lda, c_int64_t), factor%ptr))
   end subroutine
 
+  subroutine getrf_complex32(connection, n, a, lda, factor, info)
+    type(crout_connection), intent(in) :: connection
+    integer, intent(in) :: n, lda
+    complex(real32), intent(in) :: a(lda, *)
+    type(crout_factor), intent(inout) :: factor
+    integer, intent(out) :: info
+
+    call crout_release(factor, info)
+    info = int(crout_cgetrf(connection%ptr, int(n, c_int64_t), a, int(lda, c_int64_t), factor%ptr))
+  end subroutine
+
+  subroutine getrf_complex64(connection, n, a, lda, factor, info)
+    type(crout_connection), intent(in) :: connection
+    integer, intent(in) :: n, lda
+    complex(real64), intent(in) :: a(lda, *)
+    type(crout_factor), intent(inout) :: factor
+    integer, intent(out) :: info
+
+    call crout_release(factor, info)
+    info = int(crout_zgetrf(connection%ptr, int(n, c_int64_t), a, int(lda, c_int64_t), factor%ptr))
+  end subroutine
+
   subroutine getrs_real32(factor, trans, n, nrhs, b, ldb, info)
     type(crout_factor), intent(in) :: factor
     character, intent(in) :: trans
@@ -247,6 +305,28 @@ contains
     integer, intent(out) :: info
 
     info = int(crout_dgetrs(factor%ptr, code_of(trans), int(n, c_int64_t), int(nrhs, c_int64_t), b, &
+                            int(ldb, c_int64_t)))
+  end subroutine
+
+  subroutine getrs_complex32(factor, trans, n, nrhs, b, ldb, info)
+    type(crout_factor), intent(in) :: factor
+    character, intent(in) :: trans
+    integer, intent(in) :: n, nrhs, ldb
+    complex(real32), intent(inout) :: b(ldb, *)
+    integer, intent(out) :: info
+
+    info = int(crout_cgetrs(factor%ptr, code_of(trans), int(n, c_int64_t), int(nrhs, c_int64_t), b, &
+                            int(ldb, c_int64_t)))
+  end subroutine
+
+  subroutine getrs_complex64(factor, trans, n, nrhs, b, ldb, info)
+    type(crout_factor), intent(in) :: factor
+    character, intent(in) :: trans
+    integer, intent(in) :: n, nrhs, ldb
+    complex(real64), intent(inout) :: b(ldb, *)
+    integer, intent(out) :: info
+
+    info = int(crout_zgetrs(factor%ptr, code_of(trans), int(n, c_int64_t), int(nrhs, c_int64_t), b, &
                             int(ldb, c_int64_t)))
   end subroutine
 
@@ -273,6 +353,28 @@ contains
                             int(ldb, c_int64_t)))
   end subroutine
 
+  subroutine getrs_vector_complex32(factor, trans, n, nrhs, b, ldb, info)
+    type(crout_factor), intent(in) :: factor
+    character, intent(in) :: trans
+    integer, intent(in) :: n, nrhs, ldb
+    complex(real32), intent(inout) :: b(*)
+    integer, intent(out) :: info
+
+    info = int(crout_cgetrs(factor%ptr, code_of(trans), int(n, c_int64_t), int(nrhs, c_int64_t), b, &
+                            int(ldb, c_int64_t)))
+  end subroutine
+
+  subroutine getrs_vector_complex64(factor, trans, n, nrhs, b, ldb, info)
+    type(crout_factor), intent(in) :: factor
+    character, intent(in) :: trans
+    integer, intent(in) :: n, nrhs, ldb
+    complex(real64), intent(inout) :: b(*)
+    integer, intent(out) :: info
+
+    info = int(crout_zgetrs(factor%ptr, code_of(trans), int(n, c_int64_t), int(nrhs, c_int64_t), b, &
+                            int(ldb, c_int64_t)))
+  end subroutine
+
   function code_of(trans) result(code)
     character, intent(in) :: trans
     integer(c_signed_char) :: code
@@ -296,6 +398,24 @@ contains
     integer, intent(out) :: info
 
     info = c_refactorize(factor%ptr, square(c_loc(a), float64, n, lda))
+  end subroutine
+
+  subroutine refactor_complex32(factor, n, a, lda, info)
+    type(crout_factor), intent(in) :: factor
+    integer, intent(in) :: n, lda
+    complex(real32), intent(in), target :: a(lda, *)
+    integer, intent(out) :: info
+
+    info = c_refactorize(factor%ptr, square(c_loc(a), complex64, n, lda))
+  end subroutine
+
+  subroutine refactor_complex64(factor, n, a, lda, info)
+    type(crout_factor), intent(in) :: factor
+    integer, intent(in) :: n, lda
+    complex(real64), intent(in), target :: a(lda, *)
+    integer, intent(out) :: info
+
+    info = c_refactorize(factor%ptr, square(c_loc(a), complex128, n, lda))
   end subroutine
 
   function square(data, dtype, n, lda) result(view)

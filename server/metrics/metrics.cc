@@ -13,6 +13,7 @@
 #include "kernels/factorization.h"
 #include "kernels/jobs/solve.h"
 #include "server/metrics/buckets.h"
+#include "server/metrics/process_metrics.h"
 
 namespace crout {
 namespace {
@@ -296,7 +297,11 @@ void Metrics::RefreshGauges() const {
 
 std::string Metrics::Scrape() const {
   RefreshGauges();
-  return prometheus::TextSerializer().Serialize(registry_->Collect());
+  std::vector<prometheus::MetricFamily> families = registry_->Collect();
+  for (prometheus::MetricFamily& family : ProcessFamilies()) {
+    families.push_back(std::move(family));
+  }
+  return prometheus::TextSerializer().Serialize(families);
 }
 
 }  // namespace crout

@@ -105,7 +105,8 @@ class Metrics {
   using StateSource = std::function<ServerState()>;
   void SetStateSource(StateSource source);
 
-  // The text exposition, format 0.0.4. Waits for the state source, and so for what that waits for.
+  // The text exposition, format 0.0.4, of all this and of the process (process_metrics.h). Waits
+  // for the state source, and so for what that waits for.
   std::string Scrape() const;
 
  private:

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "client/cli/array_writer.h"
+#include "client/cli/exit_codes.h"
 #include "client/cli/matrix_market_order.h"
 
 namespace crout::cli {
@@ -110,13 +111,15 @@ TEST_F(CliFilesTest, ComplexNumbersAreTwo) {
 
 TEST_F(CliFilesTest, FilesThatCannotBeWrittenAreReported) {
   v1::DenseSpec spec;
-  EXPECT_EQ(ArrayFileSink("/no/such/directory/x").Begin(spec).code(), absl::StatusCode::kNotFound);
+  const absl::Status missing = ArrayFileSink("/no/such/directory/x").Begin(spec);
+  EXPECT_TRUE(IsFileError(missing)) << missing;
+  EXPECT_EQ(ExitCodeOf(missing), kFile);
   spec.set_rows(100'000);
   spec.set_cols(1);
   ArrayFileSink full("/dev/full");
   ASSERT_TRUE(full.Begin(spec).ok());
   ASSERT_TRUE(full.Append(Bytes(std::vector<double>(100'000, 0.5))).ok());
-  EXPECT_EQ(full.Close().code(), absl::StatusCode::kDataLoss);
+  EXPECT_TRUE(IsFileError(full.Close()));
 }
 
 TEST_F(CliFilesTest, RowsAreReadFromPlainAndGzipFiles) {

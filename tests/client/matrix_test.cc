@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <complex>
 #include <limits>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -40,27 +40,41 @@ std::vector<T> Sent(const MatrixSource& source, size_t limit) {
 template <class T>
 std::vector<T> Numbers(size_t count) {
   std::vector<T> numbers(count);
-  std::iota(numbers.begin(), numbers.end(), T{0});
+  for (size_t i = 0; i < count; ++i) numbers[i] = static_cast<T>(i);
   return numbers;
 }
 
 template <class T>
+constexpr v1::Dtype kDtype = v1::DTYPE_FLOAT64;
+template <>
+constexpr v1::Dtype kDtype<float> = v1::DTYPE_FLOAT32;
+template <>
+constexpr v1::Dtype kDtype<std::complex<double>> = v1::DTYPE_COMPLEX128;
+template <>
+constexpr v1::Dtype kDtype<std::complex<float>> = v1::DTYPE_COMPLEX64;
+
+template <class T, class... Values>
+auto ElementsAre(Values... values) {
+  return testing::ElementsAreArray(std::vector<T>{static_cast<T>(values)...});
+}
+
+template <class T>
 class StridedTest : public testing::Test {};
-using Types = testing::Types<float, double>;
+using Types = testing::Types<float, double, std::complex<float>, std::complex<double>>;
 TYPED_TEST_SUITE(StridedTest, Types);
 
 TYPED_TEST(StridedTest, SendsColumnsOrRowsWithoutWhatLiesBetween) {
   const auto memory = Numbers<TypeParam>(35);
   for (const size_t limit : {1, 7, 24, 1000}) {
     EXPECT_THAT(Sent<TypeParam>(MatrixSource::Strided(memory.data(), 3, 2, 5), limit),
-                testing::ElementsAre(0, 1, 2, 5, 6, 7));
+                ElementsAre<TypeParam>(0, 1, 2, 5, 6, 7));
     EXPECT_THAT(
         Sent<TypeParam>(MatrixSource::Strided(memory.data(), 3, 2, 5, v1::LAYOUT_ROW_MAJOR), limit),
-        testing::ElementsAre(0, 1, 5, 6, 10, 11));
+        ElementsAre<TypeParam>(0, 1, 5, 6, 10, 11));
     EXPECT_THAT(Sent<TypeParam>(MatrixSource::Strided(memory.data(), 3, 2, 3), limit),
-                testing::ElementsAre(0, 1, 2, 3, 4, 5));
+                ElementsAre<TypeParam>(0, 1, 2, 3, 4, 5));
     EXPECT_THAT(Sent<TypeParam>(MatrixSource::Strided(memory.data(), 3, 1, 100), limit),
-                testing::ElementsAre(0, 1, 2));
+                ElementsAre<TypeParam>(0, 1, 2));
   }
 }
 
@@ -93,7 +107,7 @@ TYPED_TEST(StridedTest, ResultsLeaveWhatLiesBetween) {
   const auto bytes = absl::MakeConstSpan(reinterpret_cast<const std::byte*>(sent.data()),
                                          sent.size() * sizeof(TypeParam));
   v1::DenseSpec spec;
-  spec.set_dtype(sizeof(TypeParam) == 4 ? v1::DTYPE_FLOAT32 : v1::DTYPE_FLOAT64);
+  spec.set_dtype(kDtype<TypeParam>);
   spec.set_layout(v1::LAYOUT_COLUMN_MAJOR);
   spec.set_rows(3);
   spec.set_cols(2);
@@ -104,7 +118,7 @@ TYPED_TEST(StridedTest, ResultsLeaveWhatLiesBetween) {
     for (size_t at = 0; at < bytes.size(); at += chunk) {
       ASSERT_TRUE(sink.Append(bytes.subspan(at, chunk)).ok());
     }
-    EXPECT_THAT(memory, testing::ElementsAre(0, 1, 2, -1, 3, 4, 5, -1));
+    EXPECT_THAT(memory, ElementsAre<TypeParam>(0, 1, 2, -1, 3, 4, 5, -1));
   }
   v1::DenseSpec other = spec;
   other.set_layout(v1::LAYOUT_ROW_MAJOR);
@@ -115,7 +129,7 @@ TYPED_TEST(StridedTest, ResultsLeaveWhatLiesBetween) {
   other = spec;
   other.set_dtype(v1::DTYPE_UNSPECIFIED);
   EXPECT_EQ(sink.Begin(other).code(), absl::StatusCode::kInvalidArgument);
-  for (const int64_t stride : {int64_t{2}, int64_t{-3}, kHuge, kHuge / 8}) {
+  for (const int64_t stride : {int64_t{2}, int64_t{-3}, kHuge, kHuge / 4}) {
     StridedSink impossible(memory.data(), 3, 2, stride);
     EXPECT_EQ(impossible.Begin(spec).code(), absl::StatusCode::kInvalidArgument) << stride;
   }

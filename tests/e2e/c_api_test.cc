@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <complex>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -17,8 +18,8 @@
 namespace crout::e2e {
 namespace {
 
-using crout::testing::HostMatrix;
 using crout::testing::kThreshold;
+using crout::testing::RandomComplex;
 using crout::testing::RandomMatrix;
 using crout::testing::Rounded;
 using crout::testing::SolveRatio;
@@ -40,10 +41,45 @@ struct Lapack<double> {
   static constexpr auto getrs = crout_dgetrs;
   static constexpr DType dtype = DType::kFloat64;
 };
+template <>
+struct Lapack<std::complex<float>> {
+  static constexpr auto getrf = crout_cgetrf;
+  static constexpr auto getrs = crout_cgetrs;
+  static constexpr DType dtype = DType::kComplex64;
+};
+template <>
+struct Lapack<std::complex<double>> {
+  static constexpr auto getrf = crout_zgetrf;
+  static constexpr auto getrs = crout_zgetrs;
+  static constexpr DType dtype = DType::kComplex128;
+};
+
+// A random matrix of the type, in elements of twice the precision.
+template <class T>
+auto Random(int64_t rows, int64_t cols, uint64_t seed) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return RandomMatrix(rows, cols, seed);
+  } else {
+    return RandomComplex(rows, cols, seed);
+  }
+}
+
+Op OpOf(char trans) {
+  switch (trans) {
+    case 'N':
+    case 'n':
+      return Op::kNone;
+    case 'T':
+    case 't':
+      return Op::kTranspose;
+    default:
+      return Op::kConjugateTranspose;
+  }
+}
 
 // Columns of `rows` elements of `values`, `ld` apart, with -1 between them.
-template <class T>
-std::vector<T> Apart(const HostMatrix& values, int64_t rows, int64_t ld) {
+template <class T, class Wide>
+std::vector<T> Apart(const std::vector<Wide>& values, int64_t rows, int64_t ld) {
   std::vector<T> apart;
   for (size_t k = 0; k < values.size(); ++k) {
     apart.push_back(static_cast<T>(values[k]));
@@ -82,7 +118,7 @@ class CApiTest : public ::testing::Test {
   template <class T>
   void FactorAndSolve(char trans) {
     constexpr int64_t n = 50, nrhs = 3, lda = 57, ldb = 53;
-    const HostMatrix a = RandomMatrix(n, n, 1), b = RandomMatrix(n, nrhs, 2);
+    const auto a = Random<T>(n, n, 1), b = Random<T>(n, nrhs, 2);
     const std::vector<T> wide_a = Apart<T>(a, n, lda);
     std::vector<T> wide_x = Apart<T>(b, n, ldb);
     crout_factor* factor = nullptr;
@@ -91,7 +127,7 @@ class CApiTest : public ::testing::Test {
     ASSERT_EQ(Lapack<T>::getrs(factor, trans, n, nrhs, wide_x.data(), ldb), 0)
         << crout_last_error();
     EXPECT_EQ(crout_release(factor), CROUT_OK);
-    HostMatrix x;
+    std::remove_const_t<decltype(b)> x;
     for (size_t k = 0; k < wide_x.size(); ++k) {
       if (k % ldb < n) {
         x.push_back(wide_x[k]);
@@ -99,9 +135,8 @@ class CApiTest : public ::testing::Test {
         EXPECT_EQ(wide_x[k], T{-1});
       }
     }
-    const Op op = trans == 'N' || trans == 'n' ? Op::kNone : Op::kTranspose;
-    EXPECT_LT(SolveRatio(Rounded(a, Lapack<T>::dtype), n, op, x, Rounded(b, Lapack<T>::dtype), nrhs,
-                         Lapack<T>::dtype),
+    EXPECT_LT(SolveRatio(Rounded(a, Lapack<T>::dtype), n, OpOf(trans), x,
+                         Rounded(b, Lapack<T>::dtype), nrhs, Lapack<T>::dtype),
               kThreshold);
   }
 
@@ -113,6 +148,8 @@ TEST_F(CApiTest, FactorsAndSolvesWithLeadingDimensions) {
   for (const char trans : {'N', 'n', 'T', 't', 'C', 'c'}) {
     FactorAndSolve<float>(trans);
     FactorAndSolve<double>(trans);
+    FactorAndSolve<std::complex<float>>(trans);
+    FactorAndSolve<std::complex<double>>(trans);
   }
 }
 
@@ -272,6 +309,48 @@ TEST_F(CApiTest, SolvesByRowsAndSaysHowWell) {
   EXPECT_EQ(crout_solve(factor, &inside, nullptr, &both[5], 2, nullptr), CROUT_INVALID_ARGUMENT);
   EXPECT_EQ(crout_solve(factor, &inside, nullptr, &both[2], 2, nullptr), CROUT_OK);
   EXPECT_EQ(crout_solve(factor, &inside, nullptr, &both[6], 2, nullptr), CROUT_OK);
+  crout_release(factor);
+}
+
+TEST_F(CApiTest, ComplexMatricesByDescription) {
+  using Complex = std::complex<double>;
+  const Complex i(0, 1);
+  const std::vector<Complex> a = {2, 1.0 + i, 2.0 - i, 3};  // by columns
+  const std::vector<Complex> b = {4.0 - i, 4.0 + i};        // A (1, 1)
+  const crout_matrix matrix = {a.data(), CROUT_COMPLEX128, CROUT_COLUMN_MAJOR, 2, 2, 2};
+  crout_factor* factor = nullptr;
+  ASSERT_EQ(crout_factorize(connection_, &matrix, nullptr, &factor), 0) << crout_last_error();
+  auto options = Sized<crout_solve_options>();
+  std::vector<Complex> x(2);
+  const auto solve = [&](const std::vector<Complex>& rhs, int32_t transpose) {
+    const crout_matrix given = {rhs.data(), CROUT_COMPLEX128, CROUT_COLUMN_MAJOR, 2, 1, 2};
+    options.transpose = transpose;
+    return crout_solve(factor, &given, &options, x.data(), 2, nullptr);
+  };
+  const auto expect_ones = [&] {
+    for (const Complex& value : x) EXPECT_NEAR(std::abs(value - 1.0), 0, 1e-14);
+  };
+  ASSERT_EQ(solve(b, CROUT_NO_TRANSPOSE), CROUT_OK) << crout_last_error();
+  expect_ones();
+  ASSERT_EQ(solve({3.0 + i, 5.0 - i}, CROUT_TRANSPOSE), CROUT_OK) << crout_last_error();
+  expect_ones();
+  ASSERT_EQ(solve({3.0 - i, 5.0 + i}, CROUT_CONJUGATE_TRANSPOSE), CROUT_OK) << crout_last_error();
+  expect_ones();
+  EXPECT_EQ(solve(b, 3), CROUT_INVALID_ARGUMENT);
+  EXPECT_THAT(crout_last_error(), HasSubstr("operation"));
+  EXPECT_EQ(crout_refactorize(factor, &matrix), CROUT_OK);
+
+  // X would be complex, and there is no room for it.
+  std::vector<double> real = {1, 2}, room = {-1, -1};
+  const crout_matrix rhs = Matrix(real, 2, 1);
+  EXPECT_EQ(crout_solve(factor, &rhs, nullptr, room.data(), 2, nullptr), CROUT_INVALID_ARGUMENT);
+  EXPECT_EQ(crout_dgetrs(factor, 'N', 2, 1, real.data(), 2), CROUT_INVALID_ARGUMENT);
+  EXPECT_THAT(real, ::testing::ElementsAre(1, 2));
+  crout_release(factor);
+  factor = Factor();
+  std::vector<Complex> both = {5.0 + 4.0 * i, 4.0 + i};  // (4 1; 1 3) (1 + i, 1)
+  EXPECT_EQ(crout_zgetrs(factor, 'N', 2, 1, both.data(), 2), 0) << crout_last_error();
+  EXPECT_NEAR(std::abs(both[0] - (1.0 + i)), 0, 1e-14);
   crout_release(factor);
 }
 

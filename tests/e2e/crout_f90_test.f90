@@ -20,6 +20,8 @@ program crout_f90_test
   call expect("connected", info == crout_ok)
   call solve_real32()
   call solve_real64()
+  call solve_complex32()
+  call solve_complex64()
   call errors()
   call crout_disconnect(server)
   call crout_disconnect(server)
@@ -73,6 +75,46 @@ contains
     call crout_describe(lu, description, info)
     call expect("describe", info == 0 .and. description%n == n .and. description%version == 2)
     call expect("a handle", index("abcdefghijklmnopqrstuvwxyz234567", description%handle(26)) > 0)
+  end subroutine
+
+  subroutine solve_complex32()
+    complex(real32), parameter :: i = (0, 1)
+    real(real32) :: a(lda, n), b(lda, nrhs), x(n)
+    complex(real32) :: ac(lda, n), bc(lda, nrhs), xc(n)
+
+    call fill(a, b, x)
+    ac = (1 + i)*a
+    bc = (1 + i)*b
+    xc = (1 - i)*x
+    call crout_getrf(server, n, ac, lda, lu, info)
+    call expect("getrf of complex(real32)", info == 0)
+    call crout_getrs(lu, "N", n, nrhs, bc, lda, info)
+    call expect("getrs of complex(real32)", info == 0 .and. all(abs(bc(:n, 1) - [1, 2, 3]) < 1e-5))
+    call expect("what is below stays", all(abs(bc(n + 1:, :) + (1 + i)) < tiny(a)))
+    call crout_refactor(lu, n, 2*ac, lda, info)
+    call expect("refactor of complex(real32)", info == 0)
+    call crout_getrs(lu, "C", n, 1, xc, n, info)
+    call expect("a vector of complex(real32)", info == 0 .and. all(abs(xc - [0.5, 1.0, 1.5]) < 1e-5))
+  end subroutine
+
+  subroutine solve_complex64()
+    complex(real64), parameter :: i = (0, 1)
+    real(real32) :: a(lda, n), b(lda, nrhs), x(n)
+    complex(real64) :: ac(lda, n), bc(lda, nrhs), xc(n)
+
+    call fill(a, b, x)
+    ac = (1 + i)*a
+    bc = (1 + i)*b
+    xc = (1 + i)*x
+    call crout_getrf(server, n, ac, lda, lu, info)
+    call expect("getrf of complex(real64)", info == 0)
+    call crout_getrs(lu, "N", n, nrhs, bc, lda, info)
+    call expect("getrs of complex(real64)", info == 0 .and. all(abs(bc(:n, 1) - [1, 2, 3]) < 1e-14))
+    call crout_refactor(lu, n, 2*ac, lda, info)
+    call expect("refactor of complex(real64)", info == 0)
+    call crout_getrs(lu, "T", n, 1, xc, n, info)
+    call expect("a vector of complex(real64)", info == 0)
+    call expect("and right", all(abs(xc - [0.5_real64, 1.0_real64, 1.5_real64]) < 1e-14))
   end subroutine
 
   subroutine errors()

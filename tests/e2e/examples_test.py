@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The client libraries as their users meet them: installed, moved to another place, found by CMake and
-pkg-config, and driven by the examples against the installed daemon. README.md shows parts of the
-examples and what they print; both must be what is there.
+pkg-config, and driven by the examples against the installed daemon; and croutctl. README.md shows parts of the
+examples, what they print, and sessions with croutctl; all must be what is there.
 
     examples_test.py BUILD [--write]    --write puts them into README.md
 
@@ -23,7 +23,14 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 EXAMPLES = ROOT / "client" / "examples"
 # A fenced block of README.md after a line that says where it is from.
-BLOCK = re.compile(r"(<!-- (example|output): (\S+) -->\n```\w*\n)(.*?)(```\n)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- (example|output|session): (\S+) -->\n```\w*\n)(.*?)(```\n)", re.DOTALL)
+# What another run prints otherwise: times, handles, and numbers that hang on rounding.
+VARYING = [(re.compile(pattern, re.MULTILINE), text) for pattern, text in (
+    (r"^.*_seconds.*\n", ""), (r"20\d\d-\d\d-\d\dT\S+Z", "TIME"), (r"\b[a-z2-7]{26}\b", "HANDLE"),
+    (r"127\.0\.0\.1:\d+", "ADDRESS"), (r"\bup \S+", "up"), (r"\d+ B|[\d.]+ [KMG]iB", "BYTES"),
+    (r'^(\W*(?:backward_error|componentwise_error|refinement_steps)"?:?) .*', r"\1"),
+    (r"\[[# ]{10}\]", "BAR"), (r"\d+ of \d+", "SHARE"), (r"-?\d+(\.\d+)?e-\d+|-?\d+\.\d+", "NUMBER"),
+    (r"^(cuda|host) .*", "DEVICE"), (r" +", " "))]
 BUILD = None
 WRITE = False
 
@@ -49,6 +56,27 @@ def daemon(croutd):
         process.send_signal(signal.SIGTERM)
         process.wait(timeout=60)
         process.stdout.close()
+
+
+def unvarying(text):
+    """The text without what differs from run to run."""
+    for pattern, same in VARYING:
+        text = pattern.sub(same, text)
+    return text
+
+
+def write_convection_diffusion(path, m, w1, w2):
+    """The matrix of deploy/demo.sh."""
+    h = 1 / (m + 1)
+    entries = []
+    for k in range(1, m * m + 1):
+        i = (k - 1) % m + 1
+        entries.append((k, k, 4 + h * (w1 + w2)))
+        entries += [(k, k - 1, -1 - h * w1)] * (i > 1) + [(k, k + 1, -1)] * (i < m)
+        entries += [(k, k - m, -1 - h * w2)] * (k > m) + [(k, k + m, -1)] * (k <= m * (m - 1))
+    lines = [f"{row} {column} {value:g}\n" for row, column, value in entries]
+    path.write_text(f"%%MatrixMarket matrix coordinate real general\n{m * m} {m * m} {len(lines)}\n"
+                    + "".join(lines), encoding="utf-8")
 
 
 def snippet(name):
@@ -84,6 +112,28 @@ class Examples(unittest.TestCase):
         return {path.name: run(path, self.address) for path in sorted(self.programs.iterdir())
                 if path.is_file() and os.access(path, os.X_OK)}
 
+    @contextlib.contextmanager
+    def session(self):
+        """A function that runs the lines of a block that begin with $, one session after the other,
+        and returns them with what they print. The server seems to be at the default address."""
+        directory = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        write_convection_diffusion(directory / "convection_diffusion.mtx", 32, 20, 10)
+        with daemon(self.prefix / "bin/croutd") as address:
+            env = dict(os.environ, CROUT_SERVER=address,
+                       PATH=f"{self.prefix / 'bin'}:{os.environ['PATH']}")
+
+            def again(block):
+                text = ""
+                for line in block.splitlines():
+                    if line.startswith("$ "):
+                        done = subprocess.run(["bash", "-c", line[2:]], cwd=directory, env=env,
+                                              text=True, stdout=subprocess.PIPE, timeout=60,
+                                              stderr=subprocess.STDOUT, check=False)
+                        text += line + "\n" + done.stdout.replace(address, "127.0.0.1:50051")
+                return text
+
+            yield again
+
     def test_readme_shows_the_examples_and_what_they_print(self):
         outputs = self.outputs()
         self.assertLessEqual({"schwarz", "solve_c", "solve_cc"}, outputs.keys())
@@ -95,21 +145,46 @@ class Examples(unittest.TestCase):
             seen.append((kind, name))
             if kind == "example":
                 return block.group(1) + snippet(name) + block.group(5)
+            if kind == "session":
+                now = session(block.group(4))
+                same = not WRITE and unvarying(now) == unvarying(block.group(4))
+                return block.group(1) + (block.group(4) if same else now) + block.group(5)
             return block.group(1) + outputs.get(name, block.group(4)) + block.group(5)
 
-        written = BLOCK.sub(current, text)
+        with self.session() as session:
+            written = BLOCK.sub(current, text)
         if WRITE:
             README.write_text(written, encoding="utf-8")
         else:
             self.assertEqual(text, written, "run examples_test.py BUILD --write")
         self.assertIn(("example", "solve.cc"), seen)
         self.assertIn(("output", "schwarz"), seen)
+        self.assertIn(("session", "errors"), seen)
+
+    def test_the_sample_configuration_has_every_setting(self):
+        sample = (self.prefix / "share/crout/croutd.toml").read_text(encoding="utf-8")
+        settings = self.directory / "croutd.toml"
+        settings.write_text(re.sub(r"^# ([\w-]+ = )", r"\1", sample, flags=re.MULTILINE),
+                            encoding="utf-8")
+        names = re.findall(r"^([\w-]+) = ", settings.read_text(encoding="utf-8"), re.MULTILINE)
+        croutd = self.prefix / "bin/croutd"
+        known = re.findall(r"^ +--([\w-]+) .*\(Env:CROUT_(?!CONFIG)", run(croutd, "--help"), re.MULTILINE)
+        self.assertEqual(sorted(names), sorted(known))
+        self.assertIn("make sense", run(croutd, f"--config={settings}", "--check-config"))
+
+    def test_manual_pages_and_completion_are_installed(self):
+        share = self.prefix / "share"
+        for page in ("croutctl", "croutctl-solve", "croutctl-verify"):
+            self.assertIn(".SH EXIT STATUS", (share / f"man/man1/{page}.1").read_text(encoding="utf-8"))
+        for script in ("bash-completion/completions/croutctl", "zsh/site-functions/_croutctl",
+                       "fish/vendor_completions.d/croutctl.fish"):
+            self.assertIn("conjugate-transpose", (share / script).read_text(encoding="utf-8"))
 
     def test_eigen_matrices_of_both_orders(self):
         program = self.programs / "solve_eigen"
         if not program.exists():
             self.skipTest("no Eigen")
-        self.assertEqual(run(program, self.address), "X is right\n" * 2)
+        self.assertEqual(run(program, self.address), "X is right\n" * 3)
 
     def pkg_config(self, *options):
         """What pkg-config says of crout, word by word."""
@@ -156,12 +231,14 @@ class Examples(unittest.TestCase):
         self.assertEqual(exported, declared)
 
     def test_fortran_has_the_codes_of_the_header(self):
-        def codes(path, pattern):
-            return {name.lower(): int(value) for name, value
-                    in re.findall(pattern, path.read_text(encoding="utf-8"))}
+        def codes(text, pattern):
+            return {name.lower(): int(value) for name, value in re.findall(pattern, text)}
 
-        header = codes(self.prefix / "include/crout/crout.h", r"\n  (CROUT_\w+) = (0|-\d+)")
-        module = codes(self.prefix / "share/crout/fortran/crout.f90", r"enumerator :: (\w+) = (\S+)")
+        header = (self.prefix / "include/crout/crout.h").read_text(encoding="utf-8")
+        enumeration = re.search(r"typedef enum crout_code \{(.*?)\} crout_code;", header, re.DOTALL)
+        header = codes(enumeration.group(1), r"\n  (CROUT_\w+) = (-?\d+)")
+        module = (self.prefix / "share/crout/fortran/crout.f90").read_text(encoding="utf-8")
+        module = codes(module, r"enumerator :: (\w+) = (\S+)")
         self.assertEqual(header, module)
         self.assertIn("crout_singular", header)
 

@@ -119,7 +119,11 @@ TEST(ConfigTest, UnknownSettingsAreNamedWithTheirFile) {
   const std::string path = ::testing::TempDir() + "/crout_config_test." + std::to_string(getpid());
   std::ofstream(path) << "max-n = 7\nfrobnicate = 1\n";
   EXPECT_THAT(Refusal({"--config=" + path}),
-              ::testing::AllOf(::testing::HasSubstr(path), ::testing::HasSubstr("frobnicate")));
+              ::testing::HasSubstr(path + ": line 2: unknown setting frobnicate"));
+  std::ofstream(path) << "# one\n\n [limits]\nmax-n = 7\n";
+  EXPECT_THAT(
+      Refusal({"--config=" + path}),
+      ::testing::HasSubstr(path + ": line 3: the settings have no sections, leave [limits]"));
   std::ofstream(path) << "max-n = 7\n";
   EXPECT_EQ(std::get<Config>(Parse({"--config=" + path})).limits.max_n, 7);
   setenv("CROUT_CONFIG", path.c_str(), 1);
@@ -128,6 +132,14 @@ TEST(ConfigTest, UnknownSettingsAreNamedWithTheirFile) {
   EXPECT_THAT(Refusal({}), ::testing::HasSubstr(path));
   unsetenv("CROUT_CONFIG");
   EXPECT_TRUE(std::holds_alternative<Config>(Parse({})));
+}
+
+TEST(ConfigTest, SettingsAreCheckedWithoutAServer) {
+  ::testing::internal::CaptureStdout();
+  EXPECT_EQ(std::get<int>(Parse({"--check-config", "--max-n=7"})), 0);
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "croutd: the settings make sense\n");
+  EXPECT_THAT(Refusal({"--check-config", "--default-lease=1000h"}),
+              ::testing::HasSubstr("--max-lease"));
 }
 
 TEST(ConfigTest, WordsAreListedAndMayBeInAnyCase) {

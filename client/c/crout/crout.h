@@ -34,6 +34,9 @@
 #ifndef CROUT_CROUT_H_
 #define CROUT_CROUT_H_
 
+#ifdef __cplusplus
+#include <complex>
+#endif
 #include <stddef.h>
 #include <stdint.h>
 
@@ -41,6 +44,15 @@
 #define CROUT_API __attribute__((visibility("default")))
 #else
 #define CROUT_API
+#endif
+
+/* Complex elements: the real part, then the imaginary one, as C, C++ and Fortran have them. */
+#ifdef __cplusplus
+typedef std::complex<float> crout_complex_float;
+typedef std::complex<double> crout_complex_double;
+#else
+typedef float _Complex crout_complex_float;
+typedef double _Complex crout_complex_double;
 #endif
 
 #ifdef __cplusplus
@@ -103,19 +115,33 @@ CROUT_API int64_t crout_sgetrf(crout_connection* connection, int64_t n, const fl
                                crout_factor** factor);
 CROUT_API int64_t crout_dgetrf(crout_connection* connection, int64_t n, const double* a,
                                int64_t lda, crout_factor** factor);
+CROUT_API int64_t crout_cgetrf(crout_connection* connection, int64_t n,
+                               const crout_complex_float* a, int64_t lda, crout_factor** factor);
+CROUT_API int64_t crout_zgetrf(crout_connection* connection, int64_t n,
+                               const crout_complex_double* a, int64_t lda, crout_factor** factor);
 
-/* LAPACK's getrs on the server: op(A) X = B, with op(A) = A for trans 'N', and A^T for 'T' and 'C',
- * which is the same for real matrices; small letters too. `n` is the order of A. B is n x nrhs,
- * column-major, ldb >= max(1, n); on exit X, and unchanged on failure. Memory for X is taken
- * besides. The server measures the backward error, and replaces what a fast solver got wrong;
- * crout_solve says how large it is.
+/* LAPACK's getrs on the server: op(A) X = B, with op(A) = A for trans 'N', A^T for 'T', and A^H for
+ * 'C', which is A^T for real matrices; small letters too. `n` is the order of A. B is n x nrhs,
+ * column-major, ldb >= max(1, n); on exit X, and unchanged on failure. A real A solves for a
+ * complex B too; of a complex A and a real B, X would be complex: CROUT_INVALID_ARGUMENT. Memory
+ * for X is taken besides. The server measures the backward error, and replaces what a fast solver
+ * got wrong; crout_solve says how large it is.
  * Arguments for -i: 1 factor, 2 trans, 3 n, 4 nrhs, 5 b, 6 ldb. */
 CROUT_API int64_t crout_sgetrs(const crout_factor* factor, char trans, int64_t n, int64_t nrhs,
                                float* b, int64_t ldb);
 CROUT_API int64_t crout_dgetrs(const crout_factor* factor, char trans, int64_t n, int64_t nrhs,
                                double* b, int64_t ldb);
+CROUT_API int64_t crout_cgetrs(const crout_factor* factor, char trans, int64_t n, int64_t nrhs,
+                               crout_complex_float* b, int64_t ldb);
+CROUT_API int64_t crout_zgetrs(const crout_factor* factor, char trans, int64_t n, int64_t nrhs,
+                               crout_complex_double* b, int64_t ldb);
 
-typedef enum crout_dtype { CROUT_FLOAT32 = 1, CROUT_FLOAT64 = 2 } crout_dtype;
+typedef enum crout_dtype {
+  CROUT_FLOAT32 = 1,
+  CROUT_FLOAT64 = 2,
+  CROUT_COMPLEX64 = 3, /* crout_complex_float */
+  CROUT_COMPLEX128 = 4 /* crout_complex_double */
+} crout_dtype;
 typedef enum crout_layout { CROUT_COLUMN_MAJOR = 1, CROUT_ROW_MAJOR = 2 } crout_layout;
 
 /* A dense matrix in the caller's memory. Column (row) j starts at data + j * ld elements; ld is at
@@ -150,9 +176,16 @@ CROUT_API int crout_factorize(crout_connection* connection, const crout_matrix* 
  * singular. On failure the factor stays as it was, unless the connection was lost: then either. */
 CROUT_API int crout_refactorize(crout_factor* factor, const crout_matrix* a);
 
+/* op(A), in the order of LAPACK's 'N', 'T' and 'C'. */
+typedef enum crout_operation {
+  CROUT_NO_TRANSPOSE = 0,
+  CROUT_TRANSPOSE = 1,          /* A^T */
+  CROUT_CONJUGATE_TRANSPOSE = 2 /* A^H; A^T where A is real */
+} crout_operation;
+
 typedef struct crout_solve_options {
   size_t struct_size;
-  int32_t transpose;            /* not 0: A^T X = B */
+  int32_t transpose;            /* crout_operation */
   int32_t max_refinement_steps; /* of iterative refinement, at most 100 */
   int32_t error_bound;          /* not 0: estimate the forward error, at the cost of a few solves */
 } crout_solve_options;
@@ -166,8 +199,8 @@ typedef struct crout_solve_result {
 } crout_solve_result;
 
 /* Solves op(A) X = B. X goes to `x`, in the type, shape and layout of B, with leading dimension
- * ldx; CROUT_INVALID_ARGUMENT where that overlaps B. Its contents are undefined on failure.
- * `options` and `result` may be null. */
+ * ldx; CROUT_INVALID_ARGUMENT where that overlaps B, and where A is complex and B is not. Its
+ * contents are undefined on failure. `options` and `result` may be null. */
 CROUT_API int crout_solve(const crout_factor* factor, const crout_matrix* b,
                           const crout_solve_options* options, void* x, int64_t ldx,
                           crout_solve_result* result);

@@ -9,6 +9,7 @@
 #define CROUT_CROUT_EIGEN_H_
 
 #include <Eigen/Core>
+#include <complex>
 #include <cstdint>
 #include <type_traits>
 
@@ -21,10 +22,12 @@ namespace internal {
 
 // Matrices, maps, and blocks of them: what lies in memory with one stride between columns (rows).
 template <class Derived>
-constexpr void RequireDenseReal() {
+constexpr void RequireDense() {
   using Scalar = typename Derived::Scalar;
-  static_assert(std::is_same_v<Scalar, float> || std::is_same_v<Scalar, double>,
-                "Crout takes matrices of float and double");
+  static_assert(std::is_same_v<Scalar, float> || std::is_same_v<Scalar, double> ||
+                    std::is_same_v<Scalar, std::complex<float>> ||
+                    std::is_same_v<Scalar, std::complex<double>>,
+                "Crout takes matrices of float and double, and of complex numbers of these");
   static_assert((Eigen::internal::traits<Derived>::Flags & Eigen::DirectAccessBit) != 0,
                 "an expression has no memory: evaluate it into a matrix first");
 }
@@ -47,7 +50,7 @@ int64_t StrideOf(const Derived& matrix) {
 // stride).
 template <class Derived>
 client::MatrixSource ToSource(const Eigen::DenseBase<Derived>& matrix) {
-  internal::RequireDenseReal<Derived>();
+  internal::RequireDense<Derived>();
   const Derived& m = matrix.derived();
   if (m.innerStride() != 1) {
     return client::MatrixSource::Invalid(
@@ -64,7 +67,7 @@ client::MatrixSource ToSource(Eigen::PlainObjectBase<Derived>&& matrix) = delete
 // a matrix of one column. INVALID_ARGUMENT from the call for another shape and for an inner stride.
 template <class Derived>
 client::StridedSink ToSink(Eigen::DenseBase<Derived>& matrix) {
-  internal::RequireDenseReal<Derived>();
+  internal::RequireDense<Derived>();
   Derived& m = matrix.derived();
   const int64_t stride = m.innerStride() == 1 ? internal::StrideOf(m) : 0;  // 0: refused
   return client::StridedSink(m.data(), m.rows(), m.cols(), stride, internal::LayoutOf<Derived>());

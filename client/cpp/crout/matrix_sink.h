@@ -52,6 +52,10 @@ class StridedSink : public MatrixSink {
               v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
   StridedSink(float* values, int64_t rows, int64_t cols, int64_t stride,
               v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
+  StridedSink(std::complex<double>* values, int64_t rows, int64_t cols, int64_t stride,
+              v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
+  StridedSink(std::complex<float>* values, int64_t rows, int64_t cols, int64_t stride,
+              v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
 
   absl::Status Begin(const v1::DenseSpec& spec) override;
   absl::Status Append(absl::Span<const std::byte> bytes) override;

@@ -48,6 +48,10 @@ class MatrixSource {
                               v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
   static MatrixSource Strided(const float* values, int64_t rows, int64_t cols, int64_t stride,
                               v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
+  static MatrixSource Strided(const std::complex<double>* values, int64_t rows, int64_t cols,
+                              int64_t stride, v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
+  static MatrixSource Strided(const std::complex<float>* values, int64_t rows, int64_t cols,
+                              int64_t stride, v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
 
   // Not a matrix: every call that is given it ends with `why`.
   static MatrixSource Invalid(absl::Status why);

@@ -1,0 +1,117 @@
+#include "client/cli/command_line.h"
+
+#include <algorithm>
+#include <exception>
+#include <iostream>
+#include <new>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "client/cli/commands.h"
+#include "client/cli/exit_codes.h"
+#include "client/cli/text.h"
+#include "crout_version.h"
+
+namespace crout::cli {
+namespace {
+
+// Damerau's distance, neighbours swapped at most once (optimal string alignment).
+size_t Distance(const std::string& a, const std::string& b) {
+  std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  for (size_t i = 0; i <= a.size(); ++i) {
+    for (size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        d[i][j] = i + j;
+        continue;
+      }
+      const size_t replace = d[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      d[i][j] = std::min({replace, d[i - 1][j] + 1, d[i][j - 1] + 1});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+      }
+    }
+  }
+  return d[a.size()][b.size()];
+}
+
+// What is wrong with the words that `app` could not parse.
+std::string UsageError(const CLI::App& app, const CLI::ParseError& error) {
+  if (!app.get_subcommands().empty()) {
+    const CLI::App* command = app.get_subcommands().front();
+    return absl::StrCat(error.what(), " (`croutctl ", command->get_name(), " --help`)");
+  }
+  for (const std::string& word : app.remaining()) {
+    if (absl::StartsWith(word, "-")) {
+      return absl::StrCat("there is no option '", Printable(word), "' (`croutctl --help`)");
+    }
+    std::vector<std::string> names;
+    for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+    const std::string nearest = Nearest(word, names);
+    return absl::StrCat("there is no command '", Printable(word), "'",
+                        nearest.empty() ? "" : absl::StrCat("; the nearest is ", nearest),
+                        " (`croutctl --help` lists them)");
+  }
+  return absl::StrCat(error.what(), " (`croutctl --help`)");
+}
+
+int Run(int argc, const char* const* argv) {
+  CLI::App app("Factors matrices on a Crout daemon and solves with the factors.", "croutctl");
+  app.set_version_flag("--version", "croutctl " CROUT_VERSION " (" CROUT_COMMIT ")");
+  app.require_subcommand(1);
+  Session session(&app);
+  AddCommands(&app, &session);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    // The parser may have stopped before --json.
+    const bool json = std::any_of(argv, argv + argc,
+                                  [](const char* word) { return word == std::string("--json"); });
+    PrintError(json, "USAGE", UsageError(app, error), kBadUsage);
+    return kBadUsage;
+  }
+  return session.Run();
+}
+
+}  // namespace
+
+std::string Nearest(const std::string& word, const std::vector<std::string>& words) {
+  std::string nearest;
+  size_t least = std::max<size_t>(1, word.size() / 2);
+  for (const std::string& candidate : words) {
+    const size_t distance = Distance(word, candidate);
+    if (distance > least || (distance == least && !nearest.empty())) continue;
+    nearest = candidate;
+    least = distance;
+  }
+  return nearest;
+}
+
+void AddCommands(CLI::App* app, Session* session) {
+  app->footer(ExitCodesHelp());  // Commands take it over when they are added.
+  AddFactorCommands(app, session);
+  AddSolveCommands(app, session);
+  AddSchurCommand(app, session);
+  AddGetCommand(app, session);
+  AddVerifyCommand(app, session);
+  AddCacheCommands(app, session);
+  AddServerCommands(app, session);
+  AddTopCommand(app, session);
+  AddBenchCommand(app, session);
+  AddManualCommands(app, session);
+}
+
+int RunCommandLine(int argc, const char* const* argv) {
+  try {
+    return Run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    PrintError(false, "OUT_OF_MEMORY", "this process has no memory left", kFailed);
+  } catch (const std::exception& error) {
+    PrintError(false, "INTERNAL", error.what(), kFailed);
+  }
+  return kFailed;
+}
+
+}  // namespace crout::cli

@@ -1,0 +1,51 @@
+// What croutctl exits with. Scripts go by these: none is ever given another meaning.
+#ifndef CROUT_CLIENT_CLI_EXIT_CODES_H_
+#define CROUT_CLIENT_CLI_EXIT_CODES_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace crout::cli {
+
+inline constexpr int kFailed = 1;
+inline constexpr int kBadUsage = 2;
+inline constexpr int kUnreachable = 3;
+inline constexpr int kSingular = 10;
+inline constexpr int kNotFound = 11;
+inline constexpr int kInvalidArgument = 12;
+inline constexpr int kFailedPrecondition = 13;
+inline constexpr int kResourceExhausted = 14;
+inline constexpr int kUnavailable = 15;
+inline constexpr int kDeadlineExceeded = 16;
+inline constexpr int kUnimplemented = 17;
+inline constexpr int kAborted = 18;
+inline constexpr int kFile = 19;
+
+struct ExitCode {
+  int code;
+  const char* meaning;
+};
+// Every code that is not 0, in ascending order.
+absl::Span<const ExitCode> ExitCodes();
+
+// The last section of every help.
+std::string ExitCodesHelp();
+
+// Of a file, or of standard input or output, here rather than on the server: kFile.
+absl::Status FileError(absl::string_view text);
+// The same with what errno says.
+absl::Status FileErrnoError(int error_number, absl::string_view text);
+bool IsFileError(const absl::Status& status);
+
+// What a command that ended so exits with; 0 for OK.
+int ExitCodeOf(const absl::Status& status);
+
+// "NOT_FOUND", ..., "UNREACHABLE" where no server answered, "FILE" for a FileError.
+std::string ErrorName(const absl::Status& status);
+
+}  // namespace crout::cli
+
+#endif  // CROUT_CLIENT_CLI_EXIT_CODES_H_

@@ -1,0 +1,64 @@
+// Matrices that croutctl itself computes with.
+#ifndef CROUT_CLIENT_CLI_LOCAL_MATRIX_H_
+#define CROUT_CLIENT_CLI_LOCAL_MATRIX_H_
+
+#include <complex>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/cli/array.h"
+
+namespace crout::cli {
+
+// One entry; those of the same place add up.
+struct Entry {
+  int64_t row;
+  int64_t col;
+  std::complex<double> value;
+};
+
+// Entries of a matrix that may be mostly zero.
+struct Coordinates {
+  int64_t rows = 0;
+  int64_t cols = 0;
+  std::vector<Entry> entries;
+};
+
+class LocalMatrix {
+ public:
+  // From any file that croutctl reads (matrix_input.h), Matrix Market with every field and
+  // symmetry. FileError, or INVALID_ARGUMENT for what is in it. Memory is taken as entries arrive,
+  // not as a header claims.
+  static absl::StatusOr<LocalMatrix> Load(const std::string& path);
+
+  int64_t rows() const;
+  int64_t cols() const;
+  // Every element has been in the file, so that rows() and cols() are no mere claims.
+  const Array* dense() const { return std::get_if<Array>(&matrix_); }
+
+  // Calls f(row, col, value) for every entry.
+  template <class F>
+  void ForEach(F f) const {
+    if (const auto* sparse = std::get_if<Coordinates>(&matrix_)) {
+      for (const Entry& entry : sparse->entries) f(entry.row, entry.col, entry.value);
+      return;
+    }
+    const Array& array = std::get<Array>(matrix_);
+    for (int64_t j = 0; j < array.cols; ++j) {
+      for (int64_t i = 0; i < array.rows; ++i) f(i, j, array.At(i, j));
+    }
+  }
+
+ private:
+  explicit LocalMatrix(std::variant<Array, Coordinates> matrix) : matrix_(std::move(matrix)) {}
+
+  std::variant<Array, Coordinates> matrix_;
+};
+
+}  // namespace crout::cli
+
+#endif  // CROUT_CLIENT_CLI_LOCAL_MATRIX_H_

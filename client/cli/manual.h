@@ -1,0 +1,25 @@
+// Manual pages and completion scripts, made from the table of commands.
+#ifndef CROUT_CLIENT_CLI_MANUAL_H_
+#define CROUT_CLIENT_CLI_MANUAL_H_
+
+#include <string>
+#include <vector>
+
+#include "client/cli/command_table.h"
+
+namespace crout::cli {
+
+// croutctl(1), in roff; `version` stands in its footer.
+std::string MainPage(const CommandEntry& program, const std::vector<CommandEntry>& commands,
+                     const std::string& version);
+// croutctl-COMMAND(1).
+std::string CommandPage(const CommandEntry& program, const CommandEntry& command,
+                        const std::string& version);
+
+std::string BashCompletion(const CommandEntry& program, const std::vector<CommandEntry>& commands);
+std::string ZshCompletion(const CommandEntry& program, const std::vector<CommandEntry>& commands);
+std::string FishCompletion(const CommandEntry& program, const std::vector<CommandEntry>& commands);
+
+}  // namespace crout::cli
+
+#endif  // CROUT_CLIENT_CLI_MANUAL_H_

@@ -1,0 +1,87 @@
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "client/cli/exit_codes.h"
+#include "client/cli/manual.h"
+
+namespace crout::cli {
+namespace {
+
+// Text as roff shows it: no request at the start of a line, hyphens that can be copied.
+std::string Roff(const std::string& text) {
+  const std::string escaped = absl::StrReplaceAll(
+      text, {{"\\", "\\e"}, {"-", "\\-"}, {"\n.", "\n\\&."}, {"\n'", "\n\\&'"}});
+  return escaped.empty() || (escaped[0] != '.' && escaped[0] != '\'') ? escaped : "\\&" + escaped;
+}
+
+std::string Heading(const std::string& title, const std::string& version) {
+  return absl::StrCat(".TH ", absl::AsciiStrToUpper(Roff(title)), " 1 \"\" \"Crout ", version,
+                      "\" \"Crout\"\n");
+}
+
+void AppendOptions(const std::vector<OptionEntry>& options, std::string* page) {
+  for (const OptionEntry& option : options) {
+    std::vector<std::string> names;
+    for (const std::string& name : option.names) names.push_back("\\fB" + Roff(name) + "\\fR");
+    absl::StrAppend(page, ".TP\n", absl::StrJoin(names, ", "));
+    if (!option.value.empty()) absl::StrAppend(page, " \\fI", Roff(option.value), "\\fR");
+    absl::StrAppend(page, "\n", Roff(option.description), "\n");
+    if (!option.default_text.empty()) {
+      absl::StrAppend(page, "(default: ", Roff(option.default_text), ")\n");
+    }
+    if (!option.environment.empty()) {
+      absl::StrAppend(page, "Also set by ", Roff(option.environment), " in the environment.\n");
+    }
+  }
+}
+
+void AppendExitCodes(std::string* page) {
+  absl::StrAppend(page, ".SH EXIT STATUS\n.TP\n0\ndone\n");
+  for (const ExitCode& code : ExitCodes()) {
+    absl::StrAppend(page, ".TP\n", code.code, "\n", Roff(code.meaning), "\n");
+  }
+}
+
+}  // namespace
+
+std::string MainPage(const CommandEntry& program, const std::vector<CommandEntry>& commands,
+                     const std::string& version) {
+  std::string page = Heading("croutctl", version);
+  absl::StrAppend(&page, ".SH NAME\ncroutctl \\- client of a Crout daemon\n",
+                  ".SH SYNOPSIS\n\\fBcroutctl\\fR [\\fIOPTIONS\\fR] \\fICOMMAND\\fR "
+                  "[\\fIARGUMENTS\\fR]\n.SH DESCRIPTION\n",
+                  Roff(program.description), "\n.SH COMMANDS\n");
+  for (const CommandEntry& command : commands) {
+    absl::StrAppend(&page, ".TP\n\\fB", Roff(command.name), "\\fR\n", Roff(command.description),
+                    "; see \\fBcroutctl\\-", Roff(command.name), "\\fR(1)\n");
+  }
+  absl::StrAppend(&page, ".SH OPTIONS\nThey may stand before the command and after it.\n");
+  AppendOptions(program.options, &page);
+  AppendExitCodes(&page);
+  return page;
+}
+
+std::string CommandPage(const CommandEntry& program, const CommandEntry& command,
+                        const std::string& version) {
+  const std::string name = "croutctl-" + command.name;
+  std::string page = Heading(name, version);
+  absl::StrAppend(&page, ".SH NAME\n", Roff(name), " \\- ", Roff(command.description),
+                  "\n.SH SYNOPSIS\n\\fBcroutctl ", Roff(command.name), "\\fR [\\fIOPTIONS\\fR]");
+  for (const OptionEntry& argument : command.arguments) {
+    absl::StrAppend(&page, argument.required ? " \\fI" : " [\\fI", Roff(argument.names[0]),
+                    argument.required ? "\\fR" : "\\fR]");
+  }
+  absl::StrAppend(&page, "\n.SH DESCRIPTION\n", Roff(command.description), ".\n");
+  if (!command.arguments.empty()) absl::StrAppend(&page, ".SH ARGUMENTS\n");
+  AppendOptions(command.arguments, &page);
+  absl::StrAppend(&page, ".SH OPTIONS\n");
+  AppendOptions(command.options, &page);
+  absl::StrAppend(&page, ".SS Of every command\n");
+  AppendOptions(program.options, &page);
+  AppendExitCodes(&page);
+  absl::StrAppend(&page, ".SH SEE ALSO\n\\fBcroutctl\\fR(1)\n");
+  return page;
+}
+
+}  // namespace crout::cli

@@ -1,0 +1,148 @@
+#include "client/cli/matrix_input.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/byte_input.h"
+#include "client/cli/exit_codes.h"
+#include "client/cli/matrix_market_order.h"
+#include "client/cli/npy.h"
+#include "client/cli/npz.h"
+#include "client/cli/text_matrix.h"
+
+namespace crout::cli {
+namespace {
+
+// The next byte of a pipe, which stays in it; nothing at its end.
+std::optional<unsigned char> PeekPipe(int fd) {
+  int copy[2];
+  if (pipe2(copy, O_CLOEXEC) != 0) return std::nullopt;
+  unsigned char byte = 0;
+  ssize_t got;
+  do {
+    got = tee(fd, copy[1], 1, 0);
+  } while (got < 0 && errno == EINTR);
+  const bool there = got == 1 && read(copy[0], &byte, 1) == 1;
+  close(copy[0]);
+  close(copy[1]);
+  return there ? std::optional(byte) : std::nullopt;
+}
+
+// The next byte of a file, which is read again.
+std::optional<unsigned char> PeekFile(int fd) {
+  unsigned char byte = 0;
+  const off_t at = lseek(fd, 0, SEEK_CUR);
+  return pread(fd, &byte, 1, at) == 1 ? std::optional(byte) : std::nullopt;
+}
+
+absl::StatusOr<InputFormat> FormatOfInput(const std::string& path, absl::Time deadline) {
+  struct stat info;
+  if (path == "-") {
+    if (fstat(STDIN_FILENO, &info) != 0) return FileErrnoError(errno, "cannot read standard input");
+    if (S_ISFIFO(info.st_mode)) {
+      if (absl::Status status = AwaitInput(STDIN_FILENO, deadline); !status.ok()) return status;
+      return FormatByFirstByte(PeekPipe(STDIN_FILENO));
+    }
+    if (S_ISREG(info.st_mode)) return FormatByFirstByte(PeekFile(STDIN_FILENO));
+    return InputFormat::kMatrixMarket;
+  }
+  // Not opened: a writer of a FIFO would see its reader go.
+  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) return InputFormat::kMatrixMarket;
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return FileErrnoError(errno, absl::StrCat("cannot open ", path));
+  const auto first_byte = PeekFile(fd);
+  close(fd);
+  return FormatByFirstByte(first_byte);
+}
+
+// "F.npz:NAME" as F.npz and NAME; a file of just that name goes before.
+std::pair<std::string, std::string> SplitMember(const std::string& path) {
+  const size_t colon = path.rfind(".npz:");
+  struct stat info;
+  if (colon == std::string::npos || stat(path.c_str(), &info) == 0) return {path, ""};
+  return {path.substr(0, colon + 4), path.substr(colon + 5)};
+}
+
+absl::StatusOr<Array> ReadArray(InputFormat format, const std::string& path,
+                                const std::string& member, absl::Time deadline) {
+  if (format == InputFormat::kNpz) return ReadNpz(path, member, deadline);
+  const auto input = OpenInput(path, deadline);
+  if (!input.ok()) return input.status();
+  return format == InputFormat::kNpy ? ReadNpy(input->get()) : ReadTextMatrix(input->get());
+}
+
+}  // namespace
+
+InputFormat FormatByFirstByte(std::optional<unsigned char> first_byte) {
+  switch (first_byte.value_or('%')) {
+    case '%':
+    case 0x1f:  // gzip
+      return InputFormat::kMatrixMarket;
+    case 0x93:
+      return InputFormat::kNpy;
+    case 'P':  // PK, as of all zip files
+      return InputFormat::kNpz;
+    default:
+      return InputFormat::kText;
+  }
+}
+
+absl::StatusOr<MatrixInput> MatrixInput::Open(const std::string& path, v1::Dtype dtype,
+                                              absl::Time deadline) {
+  const auto [file, member] = SplitMember(path);
+  const auto format = FormatOfInput(file, deadline);
+  if (!format.ok()) return format.status();
+  if (*format == InputFormat::kMatrixMarket) {
+    const std::string name = file == "-" ? "/dev/stdin" : file;
+    if (dtype == v1::DTYPE_UNSPECIFIED) {
+      dtype = MatrixMarketIsComplex(name) ? v1::DTYPE_COMPLEX128 : v1::DTYPE_FLOAT64;
+    }
+    return MatrixInput(name, dtype);
+  }
+  auto array = ReadArray(*format, file, member, deadline);
+  if (array.ok() && dtype != v1::DTYPE_UNSPECIFIED) array = (*std::move(array)).As(dtype);
+  if (IsFileError(array.status()) || absl::IsDeadlineExceeded(array.status())) {
+    return array.status();
+  }
+  if (!array.ok()) {
+    return absl::Status(array.status().code(), absl::StrCat(path == "-" ? "standard input" : path,
+                                                            ": ", array.status().message()));
+  }
+  MatrixInput input("", array->dtype);
+  input.array_ = *std::move(array);
+  return input;
+}
+
+absl::StatusOr<MatrixInput> MatrixInput::OpenByColumns(const std::string& path, v1::Dtype dtype,
+                                                       absl::Time deadline) {
+  auto input = Open(path, dtype, deadline);
+  if (input.ok() && input->array_.has_value()) {
+    input->array_ = (*std::move(input->array_)).ByColumns();
+  }
+  return input;
+}
+
+client::MatrixSource MatrixInput::Source() const {
+  if (array_.has_value()) return array_->Source();
+  return client::MatrixSource::MatrixMarketFile(path_, dtype_);
+}
+
+absl::StatusOr<int64_t> MatrixInput::Rows() const {
+  if (array_.has_value()) return array_->rows;
+  return MatrixMarketRows(path_);
+}
+
+CLI::Validator InputFile() {
+  return CLI::Validator(
+      [](const std::string& path) {
+        return path == "-" ? std::string() : CLI::ExistingFile(SplitMember(path).first);
+      },
+      "FILE|-");
+}
+
+}  // namespace crout::cli

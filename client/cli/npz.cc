@@ -1,0 +1,171 @@
+#include "client/cli/npz.h"
+
+#include <minizip/unzip.h>
+#include <minizip/zip.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "client/cli/byte_input.h"
+#include "client/cli/exit_codes.h"
+#include "client/cli/npy.h"
+#include "client/cli/text.h"
+
+namespace crout::cli {
+namespace {
+
+using Archive = std::unique_ptr<void, int (*)(unzFile)>;
+using TemporaryFile = std::unique_ptr<FILE, int (*)(FILE*)>;
+
+absl::Status Damaged() {
+  return absl::InvalidArgumentError("this is no zip archive, or a damaged one");
+}
+
+// The member that is open in an archive.
+class MemberInput : public ByteInput {
+ public:
+  explicit MemberInput(unzFile archive) : archive_(archive) {}
+
+  absl::StatusOr<size_t> Read(absl::Span<std::byte> to) override {
+    const size_t limit = std::min<size_t>(to.size(), std::numeric_limits<int>::max());
+    const int got = unzReadCurrentFile(archive_, to.data(), static_cast<unsigned>(limit));
+    if (got < 0) return Damaged();
+    // At its end the checksum is known.
+    if (got == 0 && unzCloseCurrentFile(archive_) != UNZ_OK) return Damaged();
+    return static_cast<size_t>(got);
+  }
+
+ private:
+  const unzFile archive_;
+};
+
+// The members whose names end in .npy, without that.
+absl::StatusOr<std::vector<std::string>> ArraysOf(unzFile archive) {
+  std::vector<std::string> names;
+  int next = unzGoToFirstFile(archive);
+  for (; next == UNZ_OK; next = unzGoToNextFile(archive)) {
+    char name[256] = "";
+    unz_file_info64 info;
+    if (unzGetCurrentFileInfo64(archive, &info, name, sizeof name - 1, nullptr, 0, nullptr, 0) !=
+        UNZ_OK) {
+      return Damaged();
+    }
+    if (absl::EndsWith(name, ".npy")) names.emplace_back(absl::StripSuffix(name, ".npy"));
+  }
+  if (next != UNZ_END_OF_LIST_OF_FILE) return Damaged();
+  return names;
+}
+
+// Leaves the archive at the member.
+absl::Status Choose(unzFile archive, const std::string& name) {
+  const auto names = ArraysOf(archive);
+  if (!names.ok()) return names.status();
+  std::string wanted = name;
+  if (name.empty() && names->size() == 1) wanted = names->front();
+  if (wanted.empty() || std::find(names->begin(), names->end(), wanted) == names->end()) {
+    const std::string all = Printable(absl::StrJoin(*names, ", "));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the archive has ", names->empty() ? "no arrays" : all,
+                     wanted.empty() ? "" : absl::StrCat(", but no ", Printable(wanted)),
+                     "; F.npz:NAME takes one"));
+  }
+  if (unzLocateFile(archive, absl::StrCat(wanted, ".npy").c_str(), 1) != UNZ_OK ||
+      unzOpenCurrentFile(archive) != UNZ_OK) {
+    return Damaged();
+  }
+  return absl::OkStatus();
+}
+
+// Standard input as a file that can be read from its end.
+absl::StatusOr<TemporaryFile> CopyOfStandardInput(absl::Time deadline) {
+  TemporaryFile file(std::tmpfile(), std::fclose);
+  if (file == nullptr) return FileErrnoError(errno, "cannot make a temporary file");
+  const auto input = OpenInput("-", deadline);
+  if (!input.ok()) return input.status();
+  std::vector<std::byte> buffer(size_t{64} << 10);
+  for (;;) {
+    const auto got = (*input)->Read(absl::MakeSpan(buffer));
+    if (!got.ok()) return got.status();
+    if (std::fwrite(buffer.data(), 1, *got, file.get()) != *got) {
+      return FileErrnoError(errno, "cannot write a temporary file");
+    }
+    if (*got == 0) break;
+  }
+  if (std::fflush(file.get()) != 0) return FileErrnoError(errno, "cannot write a temporary file");
+  return file;
+}
+
+}  // namespace
+
+absl::StatusOr<Array> ReadNpz(const std::string& path, const std::string& name,
+                              absl::Time deadline) {
+  TemporaryFile copy(nullptr, std::fclose);
+  std::string file = path;
+  if (path == "-") {
+    auto copied = CopyOfStandardInput(deadline);
+    if (!copied.ok()) return copied.status();
+    copy = *std::move(copied);
+    file = absl::StrCat("/dev/fd/", fileno(copy.get()));
+  }
+  const Archive archive(unzOpen64(file.c_str()), unzClose);
+  if (archive == nullptr) return Damaged();
+  if (absl::Status status = Choose(archive.get(), name); !status.ok()) return status;
+  MemberInput member(archive.get());
+  return ReadNpy(&member);
+}
+
+NpzWriter::NpzWriter(void* file, std::string path) : file_(file), path_(std::move(path)) {}
+
+absl::StatusOr<std::unique_ptr<NpzWriter>> NpzWriter::Open(const std::string& path) {
+  errno = 0;
+  void* const file = zipOpen64(path.c_str(), APPEND_STATUS_CREATE);
+  if (file == nullptr) return FileErrnoError(errno, absl::StrCat("cannot write ", path));
+  return std::unique_ptr<NpzWriter>(new NpzWriter(file, path));
+}
+
+NpzWriter::~NpzWriter() { Close().IgnoreError(); }
+
+absl::Status NpzWriter::Error() const {
+  return FileError(absl::StrCat("cannot write all of ", path_));
+}
+
+absl::Status NpzWriter::BeginArray(const std::string& name) {
+  if (in_array_ && zipCloseFileInZip(file_) != ZIP_OK) return Error();
+  in_array_ = true;
+  zip_fileinfo info = {};
+  info.tmz_date = {0, 0, 0, 1, 0, 1980};  // The same matrix makes the same file.
+  const bool ok = zipOpenNewFileInZip64(file_, absl::StrCat(name, ".npy").c_str(), &info, nullptr,
+                                        0, nullptr, 0, nullptr, Z_DEFLATED, Z_BEST_SPEED,
+                                        /*zip64=*/1) == ZIP_OK;
+  return ok ? absl::OkStatus() : Error();
+}
+
+absl::Status NpzWriter::Write(absl::string_view bytes) {
+  while (!bytes.empty()) {
+    const absl::string_view piece = bytes.substr(0, size_t{1} << 20);
+    if (zipWriteInFileInZip(file_, piece.data(), static_cast<unsigned>(piece.size())) != ZIP_OK) {
+      return Error();
+    }
+    bytes.remove_prefix(piece.size());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NpzWriter::Close() {
+  if (file_ == nullptr) return absl::OkStatus();
+  const bool ended = !in_array_ || zipCloseFileInZip(file_) == ZIP_OK;
+  const bool closed = zipClose(std::exchange(file_, nullptr), nullptr) == ZIP_OK;
+  return ended && closed ? absl::OkStatus() : Error();
+}
+
+}  // namespace crout::cli

@@ -1,0 +1,46 @@
+// NumPy's .npz archives: zip files with an .npy file a member.
+#ifndef CROUT_CLIENT_CLI_NPZ_H_
+#define CROUT_CLIENT_CLI_NPZ_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "client/cli/array.h"
+
+namespace crout::cli {
+
+// The array `name` ("A" for the member A.npy) of an archive; with an empty name, the only one.
+// INVALID_ARGUMENT, naming the arrays there are, where there is no such array, or several without a
+// name; as ReadNpy for what is in the member. "-" is standard input, which is copied to a file that
+// has no name first: an archive is read from its end. `deadline` is that of OpenInput.
+absl::StatusOr<Array> ReadNpz(const std::string& path, const std::string& name,
+                              absl::Time deadline = absl::InfiniteFuture());
+
+// One array after the other, compressed. FileError where the file cannot be written.
+class NpzWriter {
+ public:
+  static absl::StatusOr<std::unique_ptr<NpzWriter>> Open(const std::string& path);
+  ~NpzWriter();
+  NpzWriter(const NpzWriter&) = delete;  // It owns the file.
+  NpzWriter& operator=(const NpzWriter&) = delete;
+
+  // Ends the array before, if there is one.
+  absl::Status BeginArray(const std::string& name);
+  absl::Status Write(absl::string_view bytes);  // of an .npy file
+  absl::Status Close();
+
+ private:
+  NpzWriter(void* file, std::string path);
+  absl::Status Error() const;
+
+  void* file_;  // minizip's zipFile; null when closed
+  const std::string path_;
+  bool in_array_ = false;
+};
+
+}  // namespace crout::cli
+
+#endif  // CROUT_CLIENT_CLI_NPZ_H_

@@ -1,0 +1,59 @@
+// top
+#include <unistd.h>
+
+#include <iostream>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "client/cli/commands.h"
+#include "client/cli/text.h"
+#include "client/cli/top_view.h"
+
+namespace crout::cli {
+namespace {
+
+struct TopArguments {
+  absl::Duration interval = absl::Seconds(1);
+  bool once = false;
+};
+
+absl::Status RunTop(Session* session, const TopArguments& arguments) {
+  const bool terminal = isatty(STDOUT_FILENO) == 1;
+  for (;;) {
+    const auto info = session->client().ServerInfo(session->call());
+    if (!info.ok()) return info.status();
+    const std::string view = TopView(session->server(), *info, absl::Now());
+    if (arguments.once) {
+      session->Print(ToJson(*info), view);
+      return absl::OkStatus();
+    }
+    // Home, and what was below the last line of a longer view; pages follow each other elsewhere.
+    session->Print(ToJson(*info), terminal ? absl::StrCat("\x1b[H", EndLines(view), "\x1b[J")
+                                           : absl::StrCat(view, "\n"));
+    if (!std::cout.flush()) return absl::OkStatus();  // Run says so.
+    absl::SleepFor(arguments.interval);
+  }
+}
+
+}  // namespace
+
+void AddTopCommand(CLI::App* app, Session* session) {
+  const auto arguments = std::make_shared<TopArguments>();
+  CLI::App* top = session->AddCommand(
+      app, "top", "Devices, queues and cache, drawn anew every second until interrupted",
+      [=] { return RunTop(session, *arguments); });
+  top->add_flag("--once", arguments->once, "Draw once");
+  AddDurationOption(
+      top, "--interval",
+      [=](absl::Duration value) {
+        if (value < absl::Milliseconds(100)) {
+          throw CLI::ValidationError("--interval", "at least 100ms");
+        }
+        arguments->interval = value;
+      },
+      "Between two views, at least 100ms; 1s unless given");
+}
+
+}  // namespace crout::cli

@@ -1,0 +1,60 @@
+// verify
+#include <memory>
+
+#include "client/cli/backward_error.h"
+#include "client/cli/commands.h"
+#include "client/cli/matrix_input.h"
+
+namespace crout::cli {
+namespace {
+
+struct VerifyArguments {
+  std::string a, x, b;
+  Operation operation = Operation::kNone;
+};
+
+absl::Status RunVerify(Session* session, const VerifyArguments& arguments) {
+  const auto a = LocalMatrix::Load(arguments.a);
+  if (!a.ok()) return a.status();
+  const auto x = LocalMatrix::Load(arguments.x);
+  if (!x.ok()) return x.status();
+  const auto b = LocalMatrix::Load(arguments.b);
+  if (!b.ok()) return b.status();
+  const auto errors = ComputeBackwardErrors(*a, arguments.operation, *x, *b);
+  if (!errors.ok()) return errors.status();
+  session->Print(Json{{"n", a->rows()},
+                      {"nrhs", x->cols()},
+                      {"backward_error", ToJson(errors->normwise)},
+                      {"componentwise_error", ToJson(errors->componentwise)}});
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddVerifyCommand(CLI::App* app, Session* session) {
+  const auto arguments = std::make_shared<VerifyArguments>();
+  CLI::App* verify = session->AddCommand(
+      app, "verify", "Backward errors of X for A X = B, computed here, without a server",
+      [=] { return RunVerify(session, *arguments); });
+  verify->add_option("A", arguments->a, "Any file that a matrix can be in")
+      ->required()
+      ->check(InputFile());
+  verify->add_option("X", arguments->x, "The solution, all its elements")
+      ->required()
+      ->check(InputFile());
+  verify->add_option("B", arguments->b, "The right-hand side")->required()->check(InputFile());
+  CLI::Option* transpose = verify->add_flag_callback(
+      "--transpose", [=] { arguments->operation = Operation::kTranspose; }, "X is that of A^T");
+  verify
+      ->add_flag_callback(
+          "--conjugate-transpose", [=] { arguments->operation = Operation::kConjugateTranspose; },
+          "X is that of A^H")
+      ->excludes(transpose);
+  verify->parse_complete_callback([=] {
+    if ((arguments->a == "-") + (arguments->x == "-") + (arguments->b == "-") > 1) {
+      throw CLI::ValidationError("-", "standard input is one file only");
+    }
+  });
+}
+
+}  // namespace crout::cli

@@ -1,0 +1,143 @@
+// What is made from the table of commands: manual pages and completion, and what a shell does with
+// it; the view of `top`.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+#include "client/cli/command_line.h"
+#include "client/cli/commands.h"
+#include "client/cli/manual.h"
+#include "client/cli/top_view.h"
+
+namespace crout::cli {
+namespace {
+
+using testing::HasSubstr;
+
+class ManualTest : public testing::Test {
+ protected:
+  ManualTest() {
+    AddCommands(&app_, &session_);
+    program_ = EntryOf(app_);
+    commands_ = CommandsOf(app_);
+  }
+
+  CLI::App app_{"Does things.", "croutctl"};
+  Session session_{&app_};
+  CommandEntry program_;
+  std::vector<CommandEntry> commands_;
+};
+
+// What a command of the shell prints.
+std::string Shell(const std::string& command) {
+  FILE* const pipe = popen(command.c_str(), "r");
+  std::string output;
+  for (int c; (c = std::fgetc(pipe)) != EOF;) output += static_cast<char>(c);
+  EXPECT_EQ(pclose(pipe), 0) << command;
+  return output;
+}
+
+TEST_F(ManualTest, TheTableHasWhatTheHelpHas) {
+  ASSERT_GT(commands_.size(), 15u);
+  for (const CommandEntry& command : commands_) EXPECT_NE(command.description, "") << command.name;
+  const auto solve = std::find_if(commands_.begin(), commands_.end(),
+                                  [](const auto& command) { return command.name == "solve"; });
+  ASSERT_NE(solve, commands_.end());
+  ASSERT_EQ(solve->arguments.size(), 2u);
+  EXPECT_TRUE(solve->arguments[0].required);
+  EXPECT_TRUE(solve->arguments[1].file);
+  const std::string help = app_.get_subcommand("solve")->help();
+  for (const OptionEntry& option : solve->options) {
+    EXPECT_THAT(help, HasSubstr(option.names.back()));
+    EXPECT_NE(option.description, "");
+    if (option.names.back() == "--dtype") {
+      EXPECT_THAT(option.choices, testing::ElementsAre("f32", "f64", "c64", "c128"));
+    }
+    if (option.names.back() == "--nrhs") {
+      EXPECT_EQ(option.default_text, "1");
+    }
+  }
+}
+
+TEST_F(ManualTest, PagesNameEveryOptionAndExitCode) {
+  const std::string main_page = MainPage(program_, commands_, "1.2.3");
+  EXPECT_THAT(main_page, testing::StartsWith(".TH CROUTCTL 1 \"\" \"Crout 1.2.3\""));
+  for (const CommandEntry& command : commands_) {
+    EXPECT_THAT(main_page, HasSubstr("\\fBcroutctl\\-" + command.name + "\\fR(1)"));
+    const std::string page = CommandPage(program_, command, "1.2.3");
+    EXPECT_THAT(page, HasSubstr("\n.SH EXIT STATUS\n"));
+    EXPECT_THAT(page, HasSubstr("CROUT_SERVER"));
+    EXPECT_THAT(page, testing::Not(HasSubstr("\n'"))) << "a request of roff";
+  }
+}
+
+TEST_F(ManualTest, BashCompletesCommandsOptionsAndValues) {
+  const std::string path = testing::TempDir() + "/crout_completion." + std::to_string(getpid());
+  std::ofstream(path) << BashCompletion(program_, commands_);
+  const auto complete = [&](const std::string& words, int index) {
+    return Shell("bash --norc -c '. " + path + "; COMP_WORDS=(" + words +
+                 "); COMP_CWORD=" + std::to_string(index) + "; _croutctl; echo ${COMPREPLY[@]}'");
+  };
+  EXPECT_EQ(complete("croutctl sol", 1), "solve\n");
+  EXPECT_EQ(complete("croutctl --json sc", 2), "schur\n");
+  EXPECT_EQ(complete("croutctl solve x --conj", 3), "--conjugate-transpose\n");
+  EXPECT_EQ(complete("croutctl solve x --ser", 3), "--server\n");
+  EXPECT_EQ(complete("croutctl solve x --dtype c", 4), "c64 c128\n");
+  EXPECT_EQ(complete("croutctl solve x --dtype = f", 5), "f32 f64\n");
+  EXPECT_EQ(complete("croutctl completion z", 2), "zsh\n");
+  EXPECT_EQ(complete("croutctl factor " + path.substr(0, path.size() - 1), 2), path + "\n");
+  unlink(path.c_str());
+}
+
+TEST_F(ManualTest, OtherShellsGetEveryOption) {
+  const std::string zsh = ZshCompletion(program_, commands_);
+  EXPECT_THAT(zsh, testing::StartsWith("#compdef croutctl\n"));
+  EXPECT_THAT(zsh, HasSubstr("'--format=[Of the output\\: mtx"));
+  const std::string fish = FishCompletion(program_, commands_);
+  EXPECT_THAT(fish,
+              HasSubstr("-n '__fish_seen_subcommand_from solve' -l dtype -x -a 'f32 f64 c64"));
+  EXPECT_THAT(fish, HasSubstr("-s o -l output -r -F"));
+}
+
+TEST(NearestTest, OneOrTwoSlipsAreFound) {
+  const std::vector<std::string> words = {"solve", "release", "list", "lu"};
+  EXPECT_EQ(Nearest("slove", words), "solve");
+  EXPECT_EQ(Nearest("relase", words), "release");
+  EXPECT_EQ(Nearest("lst", words), "list");
+  EXPECT_EQ(Nearest("frobnicate", words), "");
+  EXPECT_EQ(Nearest("", words), "");
+}
+
+TEST(TopViewTest, ShowsSharesAndWhatIsFenced) {
+  v1::GetServerInfoResponse info;
+  info.set_version("0.1.0");
+  info.mutable_start_time()->set_seconds(1000);
+  info.set_draining(true);
+  info.set_cached_factors(3);
+  info.set_host_budget_bytes(1 << 20);
+  info.set_host_reserved_bytes(1 << 18);
+  info.mutable_limits()->set_queue_capacity(256);
+  v1::DeviceStatus* device = info.add_devices();
+  device->set_name("cuda:0");
+  device->set_description("a\x1b[2J");
+  device->set_healthy(true);
+  device->set_streams(4);
+  device->set_streams_busy(1);
+  device->set_queue_depth(7);
+  device->set_budget_bytes(1000);
+  device->set_reserved_bytes(2000);
+  info.add_devices()->set_name("cuda:1");
+  EXPECT_EQ(TopView("host:1", info, absl::FromUnixSeconds(1000 + 3723)),
+            "host:1  croutd 0.1.0  up 1h2m3s  draining\n"
+            "cache  3 factors  host memory [###       ] 256.0 KiB of 1.0 MiB\n\n"
+            "device  streams busy         queued    memory\n"
+            "cuda:0  [###       ] 1 of 4  7 of 256  [##########] 2.0 KiB of 1000 B  a\\x1b[2J\n"
+            "cuda:1  [          ] 0 of 0  0 of 256  [          ] 0 B of 0 B         fenced off\n");
+}
+
+}  // namespace
+}  // namespace crout::cli

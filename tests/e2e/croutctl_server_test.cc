@@ -1,0 +1,113 @@
+// croutctl against servers in all states; bench and top.
+#include <signal.h>
+
+#include "crout/matrix_sink.h"
+#include "tests/e2e/croutctl.h"
+
+namespace crout::e2e {
+namespace {
+
+TEST_F(CroutctlTest, ServerCommands) {
+  const Json algorithms = RunJson({"algorithms"});
+  EXPECT_EQ(algorithms["devices"][0]["name"], "host");
+  EXPECT_THAT(Strings(algorithms["devices"][0]["algorithms"]),
+              ::testing::IsSupersetOf({"getrf", "cmpp"}));
+  EXPECT_GT(RunJson({"devices"})["devices"][0]["budget_bytes"], 0);
+  EXPECT_EQ(RunJson({"status"})["draining"], false);
+  EXPECT_GE(RunJson({"estimate", "1000", "--dtype=f32"})["peak_bytes"], 4'000'000);
+  EXPECT_LT(RunJson({"estimate", "1000", "--nnz=5000"})["cached_bytes"], 9'000'000);
+}
+
+TEST_F(CroutctlTest, BenchReportsPercentiles) {
+  for (const char* mode : {"solve", "factor", "mixed"}) {
+    const Json bench = RunJson(
+        {"bench", std::string("--mode=") + mode, "--n=32", "--concurrency=1,3", "--requests=40"});
+    const bool mixed = mode == std::string("mixed");
+    EXPECT_EQ(bench["results"].size(), mixed ? 4u : 2u) << bench;
+    for (const Json& row : bench["results"]) {
+      EXPECT_EQ(row["errors"], 0);
+      EXPECT_GT(row["p50_seconds"], 0);
+      EXPECT_GE(row["p99_seconds"], row["p50_seconds"]);
+      EXPECT_GE(row["max_seconds"], row["p99_seconds"]);
+      EXPECT_GT(row["per_second"], 0);
+    }
+  }
+  for (const char* dtype : {"f32", "c64", "c128"}) {
+    const Json bench = RunJson({"bench", std::string("--dtype=") + dtype, "--n=8", "--requests=3"});
+    EXPECT_EQ(bench["dtype"], dtype);
+    EXPECT_EQ(bench["results"][0]["errors"], 0);
+  }
+  EXPECT_EQ(HoldingsOf(*daemon_.NewClient()).cached_factors, 0);
+}
+
+TEST_F(CroutctlTest, PeopleGetTextWithTheSameFacts) {
+  const std::string handle = Factor();
+  const Finished info = daemon_.Ctl({"info", handle});
+  EXPECT_EQ(info.exit_code, 0);
+  EXPECT_THAT(info.output, ::testing::ContainsRegex("handle +" + handle));
+  EXPECT_THAT(info.output, ::testing::ContainsRegex("factor_dtype +f64"));
+  EXPECT_THAT(daemon_.Ctl({"list"}).output, ::testing::HasSubstr(handle));
+  EXPECT_THAT(daemon_.Ctl({"status"}).output, ::testing::HasSubstr("cached_factors"));
+}
+
+TEST_F(CroutctlTest, UnreachableServerExitsWith3) {
+  for (const char* server : {"--server=127.0.0.1:1", "--server=unix:/no/such/socket"}) {
+    const Finished finished = RunToEnd({ProgramPath("croutctl"), server, "list"});
+    EXPECT_EQ(finished.exit_code, 3) << finished.errors;
+    EXPECT_THAT(finished.errors, ::testing::HasSubstr("UNREACHABLE"));
+  }
+}
+
+TEST_F(CroutctlTest, TopDrawsDevicesQueuesAndCache) {
+  Factor();
+  const Finished finished = daemon_.Ctl({"top", "--once"});
+  EXPECT_EQ(finished.exit_code, 0) << finished.errors;
+  EXPECT_THAT(finished.output, ::testing::ContainsRegex("cache  1 factor  host memory \\[.*\\] "));
+  EXPECT_THAT(finished.output, ::testing::ContainsRegex("host +\\[ +\\] 0 of [0-9]+ +0 of [0-9]+"));
+  EXPECT_EQ(RunJson({"top", "--once"})["cached_factors"], 1);
+  // Another view follows until the reader goes.
+  const Finished piped =
+      RunToEnd({"/bin/sh", "-c", "\"$@\" | grep -m 2 cached_factors", "sh", ProgramPath("croutctl"),
+                "--server=" + daemon_.address(), "--json", "top", "--interval=100ms"});
+  EXPECT_EQ(piped.output, "  \"cached_factors\": 1,\n  \"cached_factors\": 1,\n");
+}
+
+// A health check must end, though nobody said when.
+TEST_F(CroutctlTest, StatusOfAStoppedServerExitsWith3) {
+  daemon_.process().Signal(SIGSTOP);
+  const Finished finished = daemon_.Ctl({"status"});
+  daemon_.process().Signal(SIGCONT);
+  EXPECT_EQ(finished.exit_code, 3) << finished.errors;
+  EXPECT_THAT(finished.errors, ::testing::StartsWith("croutctl: DEADLINE_EXCEEDED: "));
+}
+
+TEST_F(CroutctlTest, DrainingServerRefusesRatherThanBeingUnreachable) {
+  Daemon draining({"--drain-grace=0s", "--drain-limit=1h"});
+  // An unfinished upload keeps the drain waiting.
+  const auto client = draining.NewClient();
+  const std::vector<double> a = {1};
+  const auto factor =
+      client->Factorize(client::MatrixSource::Dense(absl::MakeConstSpan(a), 1, 1), {}, {});
+  ASSERT_TRUE(factor.ok());
+  const auto stub = draining.NewStub();
+  grpc::ClientContext context;
+  const auto open = stub->Factorize(&context);
+  v1::FactorizeRequest request;
+  request.mutable_header()->mutable_matrix()->mutable_dense()->set_rows(2);
+  request.mutable_header()->mutable_matrix()->mutable_dense()->set_cols(2);
+  ASSERT_TRUE(open->Write(request));
+  ASSERT_TRUE(Eventually([&] { return HoldingsOf(*client).device_bytes > factor->bytes(); }));
+  draining.process().Signal(SIGTERM);
+  Finished finished;
+  EXPECT_TRUE(Eventually([&] {
+    finished = draining.Ctl({"info", factor->handle()});
+    return finished.exit_code != 0;
+  }));
+  EXPECT_EQ(finished.exit_code, 15) << finished.errors;
+  EXPECT_THAT(finished.errors, ::testing::StartsWith("croutctl: UNAVAILABLE: "));
+  context.TryCancel();
+  EXPECT_EQ(draining.process().Wait(), 0);
+}
+
+}  // namespace
+}  // namespace crout::e2e

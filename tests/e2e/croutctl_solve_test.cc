@@ -1,0 +1,180 @@
+// croutctl factor, refactor, solve and lu.
+#include <utility>
+
+#include "tests/e2e/croutctl.h"
+
+namespace crout::e2e {
+namespace {
+
+TEST_F(CroutctlTest, FactorThenSolveByHandle) {
+  const Json factor = RunJson({"factor", matrix_, "--name=first", "--lease=10m", "--condition",
+                               "--determinant", "--algorithm=getrf", "--device=host"});
+  EXPECT_EQ(factor["algorithm"], "getrf");
+  EXPECT_EQ(factor["n"], 3);
+  EXPECT_EQ(factor["info"], 0);
+  EXPECT_EQ(factor["nnz"], 5);
+  EXPECT_EQ(factor["name"], "first");
+  EXPECT_EQ(factor["factor_dtype"], "f64");
+  EXPECT_NEAR(factor["determinant"]["sign"].get<double>(), 1, 0);
+  EXPECT_GT(factor["rcond"], 0);
+  EXPECT_TRUE(factor["timings"].is_object());
+
+  const std::string x = directory_.File("x.mtx");
+  const Json solved = RunJson({"solve", factor["handle"], "--ones", "-o", x});
+  EXPECT_LT(solved["backward_error"], 1e-15);
+  EXPECT_EQ(solved["nrhs"], 1);
+  // A x = 1: x3 = 1/8, x1 = 7/16, x2 = (1 - 4 x1) / 5.
+  EXPECT_THAT(ArrayValues(x), ::testing::Pointwise(::testing::DoubleEq(), {0.4375, -0.15, 0.125}));
+
+  WriteFile(directory_.File("b.mtx"),
+            "%%MatrixMarket matrix array real general\n3 2\n2\n4\n0\n1\n0\n8\n");
+  const Json refined =
+      RunJson({"solve", factor["handle"], directory_.File("b.mtx"), "-o", x, "--refine=2",
+               "--error-bound", "--refine-componentwise", "--solver=trsm"});
+  EXPECT_LT(refined["componentwise_error"], 1e-15);
+  EXPECT_EQ(refined["fallback"], "none");
+  EXPECT_THAT(ArrayValues(x), ::testing::Pointwise(::testing::DoubleEq(), {1, 0, 0, 0, 0, 1}));
+  EXPECT_EQ(RunJson({"solve", factor["handle"], "--ones", "--nrhs=4", "--transpose", "--no-verify"})
+                .contains("backward_error"),
+            false);
+  EXPECT_TRUE(RunJson({"solve", factor["handle"], "--ones", "--componentwise-error"})
+                  .contains("componentwise_error"));
+}
+
+TEST_F(CroutctlTest, WarnsOfAPoorFactor) {
+  const std::string poor = directory_.File("poor.mtx");
+  WriteFile(poor, "%%MatrixMarket matrix array real general\n2 2\n1e-18\n1\n1\n3\n");
+  const Json factor = RunJson({"factor", poor, "--algorithm=cm", "--equilibrate=off"});
+  EXPECT_GT(factor["quality"], 30);
+  EXPECT_EQ(Strings(factor["warnings"]), std::vector<std::string>{"poor_factor"});
+  const Json fine = RunJson({"factor", poor, "--algorithm=cmpp"});
+  EXPECT_LT(fine["quality"], 30);
+  EXPECT_TRUE(fine["warnings"].empty());
+  EXPECT_THAT(daemon_.process().Errors(), ::testing::HasSubstr("poor_factor call="));
+}
+
+TEST_F(CroutctlTest, LuFactorsAndSolvesInOneGo) {
+  const std::string x = directory_.File("x.mtx");
+  const Json solved = RunJson({"lu", matrix_, "--ones", "-o", x});
+  EXPECT_LT(solved["backward_error"], 1e-15);
+  EXPECT_EQ(solved["factor"]["handle"], "");
+  EXPECT_EQ(ArrayValues(x).size(), 3u);
+  const Json kept = RunJson({"lu", matrix_, "--ones", "--keep", "--name=k", "--dtype=f32"});
+  EXPECT_EQ(kept["factor"]["factor_dtype"], "f32");
+  EXPECT_EQ(RunJson({"info", kept["factor"]["handle"]})["name"], "k");
+}
+
+// Whatever a file or an option says, the server's limits answer, not the client's memory.
+TEST_F(CroutctlTest, OnesTakeNoMemory) {
+  const std::string huge = directory_.File("huge.mtx");
+  WriteFile(huge,
+            "%%MatrixMarket matrix coordinate real general\n"
+            "9000000000000000000 9000000000000000000 0\n");
+  const std::string handle = Factor();
+  const std::vector<std::vector<std::string>> refused = {
+      {"lu", huge, "--ones", "--nrhs=16777216"},
+      {"lu", huge, "--ones"},
+      {"lu", matrix_, "--ones", "--nrhs=16777216"},
+      {"solve", handle, "--ones", "--nrhs=16777216"},
+  };
+  for (const auto& arguments : refused) {
+    const Finished finished = daemon_.Ctl(arguments);
+    EXPECT_EQ(finished.exit_code, 12) << finished.errors;
+    EXPECT_THAT(finished.errors, ::testing::StartsWith("croutctl: INVALID_ARGUMENT: "));
+  }
+  const std::string x = directory_.File("x.mtx");
+  RunJson({"solve", handle, "--ones", "--nrhs=100000", "-o", x});
+  const std::vector<double> values = ArrayValues(x);
+  ASSERT_EQ(values.size(), 300'000u);
+  for (size_t i = 0; i < values.size(); ++i) EXPECT_DOUBLE_EQ(values[i], values[i % 3]) << i;
+  EXPECT_DOUBLE_EQ(values[0], 0.4375);
+}
+
+TEST_F(CroutctlTest, OnesAreOfTheTypeThatIsAskedFor) {
+  const std::string three = directory_.File("three.mtx");
+  const std::string x = directory_.File("x.mtx");
+  WriteFile(three, "%%MatrixMarket matrix array real general\n1 1\n3\n");
+  const std::string handle = RunJson({"factor", three})["handle"];
+  RunJson({"solve", handle, "--ones", "--dtype=f32", "-o", x});
+  EXPECT_THAT(ReadFile(x), ::testing::EndsWith("\n0.33333334\n"));
+  RunJson({"solve", handle, "--ones", "-o", x});
+  EXPECT_THAT(ReadFile(x), ::testing::EndsWith("\n0.3333333333333333\n"));
+}
+
+TEST_F(CroutctlTest, GaussJordanSolvesWithoutFactors) {
+  const std::string x = directory_.File("x.mtx");
+  const Json solved = RunJson({"lu", matrix_, "--ones", "--algorithm=gauss_jordan", "-o", x});
+  EXPECT_EQ(solved["factor"]["algorithm"], "gauss_jordan");
+  EXPECT_LT(solved["backward_error"], 1e-15);
+  EXPECT_THAT(ArrayValues(x),
+              ::testing::Pointwise(::testing::DoubleNear(1e-15), {0.4375, -0.15, 0.125}));
+}
+
+// A method's name, its parameters and what it tells, by way of the wire.
+TEST_F(CroutctlTest, IterativeMethodsTellWhatTheyDidAndStartFromTheFactorThatTheyReplace) {
+  const Json cold = RunJson({"factor", matrix_, "--algorithm=icmpp", "--section-size=32"});
+  EXPECT_EQ(cold["iterations"]["warm"], false);
+  EXPECT_EQ(cold["iterations"]["sections"], 1);
+  EXPECT_GT(cold["iterations"]["total_sweeps"], 1);
+  EXPECT_EQ(cold["iterations"]["sweeps"][0], cold["iterations"]["total_sweeps"]);
+  const Json warm = RunJson({"factor", matrix_, "--from", cold["handle"], "--algorithm=icmpp",
+                             "--tolerance=1e-10", "--pivoting=threshold"});
+  EXPECT_EQ(warm["handle"], cold["handle"]);
+  EXPECT_EQ(warm["iterations"]["warm"], true);
+  EXPECT_LE(warm["iterations"]["total_sweeps"], cold["iterations"]["total_sweeps"]);
+  const Json record = RunJson({"iterations", warm["handle"]});
+  EXPECT_EQ(record["version"], 2);
+  EXPECT_EQ(record["sweeps"], warm["iterations"]["sweeps"]);
+  EXPECT_EQ(record["pivots"], warm["iterations"]["pivots"]);
+  const Json solved = RunJson({"solve", warm["handle"], "--ones"});
+  EXPECT_LT(solved["backward_error"], 1e-9);
+}
+
+TEST_F(CroutctlTest, SingularMatricesWarnAndFailWhereAsked) {
+  const std::string handle = Factor();
+  const auto expect = [&](std::vector<std::string> arguments, int exit_code,
+                          const std::string& errors) {
+    const Finished finished = daemon_.Ctl(arguments);
+    EXPECT_EQ(finished.exit_code, exit_code) << ::testing::PrintToString(arguments);
+    EXPECT_THAT(finished.errors, ::testing::HasSubstr(errors));
+    return finished.output;
+  };
+  const std::string warning = "croutctl: warning: the factor is singular";
+  EXPECT_EQ(Json::parse(
+                expect({"--json", "factor", singular_}, 0, "{\"warning\":\"the factor is"))["info"],
+            2);
+  EXPECT_NE(expect({"factor", singular_, "--fail-singular"}, 10, warning), "");
+  EXPECT_EQ(daemon_.Ctl({"factor", matrix_, "--fail-singular"}).exit_code, 0);
+  WriteFile(directory_.File("singular3.mtx"),
+            "%%MatrixMarket matrix array real general\n3 3\n1\n1\n1\n1\n1\n1\n1\n1\n1\n");
+  const std::string singular = directory_.File("singular3.mtx");
+  const std::string kept = "keeps version 1";
+  EXPECT_EQ(expect({"refactor", handle, singular}, 13, kept), "");
+  EXPECT_EQ(expect({"refactor", handle, singular, "--fail-singular"}, 10, kept), "");
+  EXPECT_EQ(expect({"factor", singular, "--from", handle}, 13, kept), "");
+  EXPECT_EQ(RunJson({"info", handle})["version"], 1);
+  expect({"refactor", handle, singular, "--replace-if-singular"}, 0, warning);
+  EXPECT_EQ(RunJson({"info", handle})["version"], 2);
+}
+
+TEST_F(CroutctlTest, FailedCallsNameTheFactorThatTheyKept) {
+  const std::vector<std::pair<std::vector<std::string>, int>> failing = {
+      {{"lu", singular_, "--ones", "--keep"}, 13},
+      {{"lu", matrix_, "--ones", "--keep", "-o", "/dev/full"}, 19},
+      {{"schur", singular_, "--leading=2"}, 13},
+      {{"schur", matrix_, "--leading=2", "-o", "/no/such/directory/s.mtx"}, 19},
+  };
+  for (const auto& [arguments, exit_code] : failing) {
+    const Finished finished = daemon_.Ctl(arguments);
+    EXPECT_EQ(finished.exit_code, exit_code) << finished.errors;
+    const std::string handle = RunJson({"list"})["factors"][0]["handle"];
+    EXPECT_THAT(finished.errors,
+                ::testing::HasSubstr("croutctl: warning: the factor is kept: " + handle + "\n"));
+    RunJson({"release", handle});
+  }
+  EXPECT_THAT(daemon_.Ctl({"lu", singular_, "--ones"}).errors,
+              ::testing::Not(::testing::HasSubstr("kept")));
+}
+
+}  // namespace
+}  // namespace crout::e2e
