@@ -117,6 +117,9 @@ ServerState Stack::State() const {
     state.devices.push_back(device);
   }
   state.cache = cache_->tiers();
+  const MemoryBudget& host_budget = devices_->host_budget();
+  state.host_memory_limit = static_cast<int64_t>(host_budget.limit());
+  state.host_memory_reserved = static_cast<int64_t>(host_budget.reserved());
   state.call_memory_limit = static_cast<int64_t>(call_memory_->limit());
   state.call_memory_reserved = static_cast<int64_t>(call_memory_->reserved());
   state.log_lines_dropped = DroppedLogLines();

@@ -186,6 +186,10 @@ void Metrics::RegisterCache() {
 }
 
 void Metrics::RegisterProcess(const std::string& cuda) {
+  auto& host_memory = AddGauges(*registry_, "crout_host_memory_bytes",
+                                "Budget of host memory, and what of it is reserved.");
+  host_memory_limit_ = &host_memory.Add({{"kind", "limit"}});
+  host_memory_reserved_ = &host_memory.Add({{"kind", "reserved"}});
   auto& call_memory = AddGauges(*registry_, "crout_call_memory_bytes",
                                 "Memory for calls themselves, and what of it is reserved.");
   call_memory_limit_ = &call_memory.Add({{"kind", "limit"}});
@@ -288,6 +292,8 @@ void Metrics::RefreshGauges() const {
     cache_entries_[tier]->Set(static_cast<double>(state.cache[tier].entries));
     cache_bytes_[tier]->Set(static_cast<double>(state.cache[tier].bytes));
   }
+  host_memory_limit_->Set(static_cast<double>(state.host_memory_limit));
+  host_memory_reserved_->Set(static_cast<double>(state.host_memory_reserved));
   call_memory_limit_->Set(static_cast<double>(state.call_memory_limit));
   call_memory_reserved_->Set(static_cast<double>(state.call_memory_reserved));
   log_dropped_->Increment(static_cast<double>(state.log_lines_dropped) - log_dropped_->Value());

@@ -154,6 +154,8 @@ class Metrics {
   prometheus::Histogram* promotion_duration_;
   std::array<prometheus::Gauge*, kCacheTierNames.size()> cache_entries_;
   std::array<prometheus::Gauge*, kCacheTierNames.size()> cache_bytes_;
+  prometheus::Gauge* host_memory_limit_;
+  prometheus::Gauge* host_memory_reserved_;
   prometheus::Gauge* call_memory_limit_;
   prometheus::Gauge* call_memory_reserved_;
   prometheus::Counter* log_dropped_;

@@ -31,6 +31,8 @@ struct TierState {
 struct ServerState {
   std::vector<DeviceState> devices;  // in the order of MetricsOptions::devices
   std::array<TierState, 2> cache;    // indexed by Tier
+  int64_t host_memory_limit = 0;     // bytes of the host's budget,
+  int64_t host_memory_reserved = 0;  // and those of it that jobs, factors, text and replies hold
   int64_t call_memory_limit = 0;     // bytes for calls themselves,
   int64_t call_memory_reserved = 0;  // and those that they take
   uint64_t log_lines_dropped = 0;    // since the process began

@@ -75,6 +75,8 @@ TEST(MetricsTest, SeriesExistAtZero) {
            "crout_sent_bytes_total",
            "crout_upload_size_bytes_count",
            "crout_uploads_in_flight",
+           "crout_host_memory_bytes{kind=\"limit\"}",
+           "crout_host_memory_bytes{kind=\"reserved\"}",
            "crout_call_memory_bytes{kind=\"limit\"}",
            "crout_call_memory_bytes{kind=\"reserved\"}",
            "crout_device_memory_age_seconds{device=\"cuda:0\"}",
@@ -222,6 +224,8 @@ TEST(MetricsTest, GaugesMirrorTheSourceAtEveryScrape) {
   state.devices[0].queue_depth = 3;
   state.cache[static_cast<size_t>(Tier::kHost)] = {.entries = 2, .bytes = 512};
   state.devices[1].memory_age_seconds = 2.5;
+  state.host_memory_limit = 8192;
+  state.host_memory_reserved = 2048;
   state.call_memory_limit = 4096;
   state.call_memory_reserved = 1024;
   state.log_lines_dropped = 7;
@@ -235,6 +239,8 @@ TEST(MetricsTest, GaugesMirrorTheSourceAtEveryScrape) {
   EXPECT_THAT(SampleOf(text, "crout_cache_entries{tier=\"host\"}"), Optional(2));
   EXPECT_THAT(SampleOf(text, "crout_cache_bytes{tier=\"host\"}"), Optional(512));
   EXPECT_THAT(SampleOf(text, "crout_device_memory_age_seconds{device=\"cuda:0\"}"), Optional(2.5));
+  EXPECT_THAT(SampleOf(text, "crout_host_memory_bytes{kind=\"limit\"}"), Optional(8192));
+  EXPECT_THAT(SampleOf(text, "crout_host_memory_bytes{kind=\"reserved\"}"), Optional(2048));
   EXPECT_THAT(SampleOf(text, "crout_call_memory_bytes{kind=\"limit\"}"), Optional(4096));
   EXPECT_THAT(SampleOf(text, "crout_call_memory_bytes{kind=\"reserved\"}"), Optional(1024));
   EXPECT_THAT(SampleOf(text, "crout_log_dropped_total"), Optional(7));

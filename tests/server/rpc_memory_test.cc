@@ -150,6 +150,19 @@ TEST_F(RpcMemoryTest, OfThePool) {
   EXPECT_TRUE(Solve(factor.handle(), std::vector<double>(kN, 1.0), &solved).ok());
 }
 
+TEST_F(RpcMemoryTest, TheHostsBudgetIsInTheMetrics) {
+  StartServer({}, SmallConfig());
+  MemoryBudget& budget = core().devices.host_budget();
+  const size_t before = budget.reserved();
+  const auto held = budget.TryReserve(4096);
+  ASSERT_TRUE(held.has_value());
+  const std::string text = core().metrics.Scrape();
+  EXPECT_THAT(SampleOf(text, "crout_host_memory_bytes{kind=\"limit\"}"),
+              ::testing::Optional(budget.limit()));
+  EXPECT_THAT(SampleOf(text, "crout_host_memory_bytes{kind=\"reserved\"}"),
+              ::testing::Optional(before + 4096));
+}
+
 TEST_F(RpcMemoryTest, CallsAreChargedAsLongAsTheyLive) {
   constexpr int kFit = 3;
   Config config = SmallConfig();
