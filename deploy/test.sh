@@ -36,6 +36,11 @@ monitoring() {
   promtool check config deploy/prometheus/prometheus.yml
   promtool check rules deploy/prometheus/rules/*.yml
   promtool test rules deploy/prometheus/tests/*.yml
+  if command -v amtool >/dev/null; then
+    amtool check-config deploy/alertmanager/alertmanager.yml
+  else
+    echo "amtool not found: alertmanager.yml not checked"
+  fi
   local profile
   for profile in cpu gpu; do
     docker-compose --profile "$profile" config --quiet
