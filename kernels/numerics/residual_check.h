@@ -48,7 +48,8 @@ class ResidualCheck {
   // What was read last. NaN if X, or what is asked for beside it, was not finite.
   const BackwardErrors& errors() const { return errors_; }
   const CheckedSystem& system() const { return system_; }
-  // Whether residuals are taken in the wider range, since numbers are too near the end of float64's.
+  // Whether residuals are taken in the wider range, since numbers are too near the end of
+  // float64's.
   bool wide_range() const { return wide_; }
 
  private:
