@@ -7,7 +7,7 @@
 #   bin/                   croutd, croutctl, crout-bench
 #   lib/crout/             shared libraries for these and libcrout alone
 #   lib/, include/crout/   the client libraries (CroutClientPackage.cmake)
-#   share/crout/           the wire contract, the Fortran module, examples, a sample configuration
+#   share/crout/           the wire contract, the Fortran module, examples, croutd.toml, croutd.service
 #   share/crout/python/    the Python client's source: pip install share/crout/python
 #   libexec/crout/         tests and benchmarks, with CROUT_PACKAGE_TESTS
 
@@ -54,8 +54,8 @@ if(CROUT_PACKAGE_TESTS)
   endif()
 endif()
 
-install(FILES deploy/croutd.toml DESTINATION ${CMAKE_INSTALL_DATADIR}/crout COMPONENT runtime)
-
+install(FILES deploy/croutd.toml deploy/croutd.service
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/crout COMPONENT runtime)
 include(CroutClientPackage)
 install(FILES client/python/README.md client/python/pyproject.toml client/python/setup.py
   DESTINATION ${CMAKE_INSTALL_DATADIR}/crout/python COMPONENT client)

@@ -10,6 +10,7 @@
 #include "server/daemon.h"
 #include "server/log.h"
 #include "server/rpc/status.h"
+#include "server/service_manager.h"
 
 namespace crout {
 namespace {
@@ -52,12 +53,14 @@ int Serve(const Config& config, OpenDevicesFunction open_devices, const StopSign
     return kFailure;
   }
   std::cout << (*daemon)->ReadyLine() << std::endl;
+  NotifyServiceManager("READY=1");
 
   constexpr int kHealthPollMs = 500;
   bool stop = false;
   while (!stop && (*daemon)->any_device_healthy()) stop = signals.Wait(kHealthPollMs);
   if (!stop) Log(LogLevel::kError, "no_healthy_device");
 
+  NotifyServiceManager("STOPPING=1");
   bool hurried = false;
   const auto hurry = [&] { return hurried = hurried || signals.Wait(0); };
   if (!(*daemon)->Drain(hurry)) {

@@ -25,9 +25,10 @@ class StopSignals {
 using OpenDevicesFunction =
     absl::FunctionRef<absl::StatusOr<std::vector<std::unique_ptr<Device>>>(const Config&)>;
 
-// Prints the ready line on standard output. Returns the exit code: 0 after a drain that a signal
-// asked for; 1 if the daemon could not start or lost its last device. Does not return if jobs
-// outlive the drain limit: the process then exits with that code.
+// Prints the ready line on standard output, and tells the service manager when it is ready and when
+// it begins to drain. Returns the exit code: 0 after a drain that a signal asked for; 1 if the
+// daemon could not start or lost its last device. Does not return if jobs outlive the drain limit:
+// the process then exits with that code.
 int Serve(const Config& config, OpenDevicesFunction open_devices, const StopSignals& signals);
 
 }  // namespace crout
