@@ -7,10 +7,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <limits>
 #include <utility>
 #include <vector>
 
+#include "kernels/scalar.h"
 #include "tests/support/gallery.h"
 
 namespace crout::cuda {
@@ -52,43 +54,65 @@ Factored<T> Factor(Variant variant, const std::vector<T>& a, int64_t rows, int64
   return factored;
 }
 
-// Eliminates by the panel's pivots, each of which must be a largest candidate, in double.
+// A number of the panel's in float64.
+template <class T>
+using Wide = std::conditional_t<kIsComplex<T>, std::complex<double>, double>;
+double Widened(double x) { return x; }
+template <class Part>
+std::complex<double> Widened(const Complex<Part>& x) {
+  return {x.re, x.im};
+}
+
+// Eliminates by the panel's pivots, each of which must be a largest candidate, in float64.
 template <class T>
 void ExpectFactorOf(const std::vector<T>& a, int64_t rows, int64_t columns,
                     const Factored<T>& factored) {
-  std::vector<double> lu(a.begin(), a.end());
-  const auto at = [&](int64_t i, int64_t j) -> double& { return lu[i + j * rows]; };
-  const double tolerance = 1e3 * std::numeric_limits<T>::epsilon();
+  std::vector<Wide<T>> lu;
+  for (const T& x : a) lu.push_back(Widened(x));
+  const auto at = [&](int64_t i, int64_t j) -> Wide<T>& { return lu[i + j * rows]; };
+  const double tolerance = 1e3 * std::numeric_limits<RealPart<T>>::epsilon();
   int info = 0;
   for (int64_t k = 0; k < columns; ++k) {
     const int64_t pivot = factored.ipiv[kBegin + k] - kBegin - 1;
     ASSERT_GE(pivot, k);
     ASSERT_LT(pivot, rows);
     for (int64_t i = k; i < rows; ++i) {
-      ASSERT_LE(std::abs(at(i, k)), std::abs(at(pivot, k)) * (1 + tolerance)) << "column " << k;
+      ASSERT_LE(crout::Abs1(at(i, k)), crout::Abs1(at(pivot, k)) * (1 + tolerance))
+          << "column " << k;
     }
     for (int64_t j = 0; j < columns; ++j) std::swap(at(k, j), at(pivot, j));
-    if (at(k, k) == 0 && info == 0) info = static_cast<int>(kBegin + k + 1);
+    const bool zero = at(k, k) == 0.0;
+    if (zero && info == 0) info = static_cast<int>(kBegin + k + 1);
     for (int64_t i = k + 1; i < rows; ++i) {
-      at(i, k) = at(k, k) == 0 ? 0 : at(i, k) / at(k, k);
+      at(i, k) = zero ? 0 : at(i, k) / at(k, k);
       for (int64_t j = k + 1; j < columns; ++j) at(i, j) -= at(i, k) * at(k, j);
     }
   }
   EXPECT_EQ(factored.info, info);
   for (size_t e = 0; e < lu.size(); ++e) {
-    ASSERT_NEAR(factored.lu[e], lu[e], tolerance * (1 + std::abs(lu[e]))) << "element " << e;
+    ASSERT_LE(std::abs(Widened(factored.lu[e]) - lu[e]), tolerance * (1 + std::abs(lu[e])))
+        << "element " << e;
   }
 }
 
 template <class T>
 std::vector<T> Random(int64_t rows, int64_t columns) {
-  const testing::HostMatrix a = testing::RandomMatrix(rows, columns, 3);
-  return {a.begin(), a.end()};
+  const testing::HostMatrix parts = testing::RandomMatrix(rows, 2 * columns, 3);
+  std::vector<T> a;
+  for (int64_t e = 0; e < rows * columns; ++e) {
+    using Part = RealPart<T>;
+    if constexpr (kIsComplex<T>) {
+      a.push_back({static_cast<Part>(parts[2 * e]), static_cast<Part>(parts[2 * e + 1])});
+    } else {
+      a.push_back(static_cast<Part>(parts[e]));
+    }
+  }
+  return a;
 }
 
 template <class T, class Variant>
 void ExpectFactors(Variant variant, int64_t rows, int64_t columns) {
-  SCOPED_TRACE(::testing::Message() << "float" << 8 * sizeof(T) << ' ' << rows << " x " << columns
+  SCOPED_TRACE(::testing::Message() << NameOf(kDTypeOf<T>) << ' ' << rows << " x " << columns
                                     << ", " << Variant::kRows << " rows a thread");
   const std::vector<T> a = Random<T>(rows, columns);
   const Factored<T> factored = Factor(variant, a, rows, columns);
@@ -111,6 +135,25 @@ TEST(LuPanelEmulationTest, Clusters) {
   ExpectFactors<float>(LuPanelVariant<32, 2, 64>{}, 256, 32);
   ExpectFactors<float>(LuPanelVariant<8, 16, 32>{}, 1000, 5);
   ExpectFactors<double>(LuPanelVariant<8, 1, 256>{}, 300, 8);  // more warps than fit four keys
+}
+
+TEST(LuPanelEmulationTest, ComplexNumbers) {
+  ExpectFactors<Complex<double>>(LuPanelVariant<32, 1, 64, 1>{}, 50, 32);
+  ExpectFactors<Complex<double>>(LuPanelVariant<32, 1, 32>{}, 128, 31);
+  ExpectFactors<Complex<double>>(LuPanelVariant<8, 2, 64>{}, 500, 8);
+  ExpectFactors<Complex<float>>(LuPanelVariant<32, 1, 64, 1>{}, 64, 32);
+  ExpectFactors<Complex<float>>(LuPanelVariant<16, 2, 32>{}, 250, 15);
+}
+
+// 5 has the larger modulus, 3.4 + 3.4 i the larger |Re| + |Im|.
+TEST(LuPanelEmulationTest, ComplexPivotsAreLapacks) {
+  constexpr int64_t kRows = 40;
+  std::vector<Complex<double>> a = Random<Complex<double>>(kRows, 8);
+  a[3] = 5;
+  a[7] = {3.4, 3.4};
+  const auto factored = Factor(LuPanelVariant<8, 1, 32>{}, a, kRows, 8);
+  ExpectFactorOf(a, kRows, 8, factored);
+  EXPECT_EQ(factored.ipiv[kBegin], kBegin + 7 + 1);
 }
 
 TEST(LuPanelEmulationTest, AColumnOfZeros) {

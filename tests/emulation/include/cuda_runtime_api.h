@@ -28,6 +28,13 @@ struct dim3 {
   unsigned x, y, z;
 };
 
+struct float2 {
+  float x, y;
+};
+struct double2 {
+  double x, y;
+};
+
 enum cudaFuncAttribute { cudaFuncAttributeNonPortableClusterSizeAllowed };
 template <class Kernel>
 cudaError_t cudaFuncSetAttribute(Kernel*, cudaFuncAttribute, int) {
@@ -83,6 +90,10 @@ inline unsigned __ballot_sync(unsigned, bool vote) {
   return crout::EmulatedThread::Block().OverWarp(
       vote ? 1U : 0U, 0U,
       [](unsigned votes, unsigned other, int lane) { return votes | other << lane; });
+}
+template <class V>
+V __ldcg(const V* from) {
+  return *from;
 }
 inline int __ffs(int x) { return x == 0 ? 0 : std::countr_zero(static_cast<unsigned>(x)) + 1; }
 inline int __clz(int x) { return std::countl_zero(static_cast<unsigned>(x)); }

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "kernels/cuda/device/complex.h"
+
 namespace crout::cuda {
 
 template <class T>
@@ -13,6 +15,16 @@ bool HasReciprocal(T x) {
 template <class T>
 T Reciprocal(T x) {
   return 1 / x;
+}
+template <class Part>
+bool HasReciprocal(const Complex<Part>& x) {
+  const Part square = x.re * x.re + x.im * x.im;
+  return std::isnormal(square) && std::isnormal(1 / square);
+}
+template <class Part>
+Complex<Part> Reciprocal(const Complex<Part>& x) {
+  const Part r = 1 / (x.re * x.re + x.im * x.im);
+  return {x.re * r, -x.im * r};
 }
 template <class T>
 T Divide(T a, T b) {
