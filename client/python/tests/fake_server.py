@@ -45,6 +45,19 @@ class FakeServer(grpc.GenericRpcHandler):
         yield from reply
 
 
+class Silence:
+    """A reply that does not come before it is `released`; `asked` once a call waits for it."""
+
+    def __init__(self):
+        self.asked = threading.Event()
+        self.released = threading.Event()
+
+    def __iter__(self):
+        self.asked.set()
+        self.released.wait()
+        return iter([])
+
+
 class Status:
     def __init__(self, code, message="no", *, details=b""):
         self._code, self._message, self._details = code, message, details

@@ -219,3 +219,30 @@ def test_a_preconditioner_of_gmres(client, regular, complex_system):
     assert failed == 0
     assert len(steps) < 20
     assert np.abs(near @ x - b).max() < 1e-4
+
+
+def test_p_l_u_of_a_singular_matrix_are_refused_where_they_cannot_be_had(client):
+    A = np.array([[1.0, 2], [2, 4]])
+    with pytest.warns(crout.LinAlgWarning):
+        f = client.lu_factor(A, algorithm="cmpp")
+    with pytest.raises(crout.Singular, match="getrf"):
+        f.to_lu()
+    with pytest.warns(crout.LinAlgWarning):
+        f = client.lu_factor(A, algorithm="getrf")
+    P, L, U = f.to_lu()
+    np.testing.assert_array_equal(P @ L @ U, A)
+
+
+def test_p_l_u_of_a_matrix_whose_rows_are_of_any_size(client):
+    A = np.diag([1e-310, 1e308, 1.0])
+    P, L, U = client.lu_factor(A).to_lu()
+    np.testing.assert_array_equal(L, np.eye(3))
+    np.testing.assert_allclose(P @ L @ U, A, rtol=1e-15)
+
+
+def test_a_linear_operator_takes_no_options_that_are_scipys(client):
+    pytest.importorskip("scipy")
+    f = client.lu_factor(np.eye(3))
+    for options in ({"trans": 1}, {"overwrite_b": True}):
+        with pytest.raises(TypeError, match="takes no"):
+            f.as_linear_operator(**options)

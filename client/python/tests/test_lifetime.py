@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from accuracy import assert_solves
 from daemon import PATIENCE, eventually
+from fake_server import FakeServer, Silence
 
 import crout
 from crout._renewal import Renewals, pause
@@ -134,6 +135,65 @@ def test_a_pickled_factor_solves_in_another_process(client, regular, tmp_path):
     copies = [pickle.loads(pickle.dumps(f)) for _ in range(2)]
     assert copies[0].record == f.record
     assert copies[0]._client is copies[1]._client
+
+
+def test_a_forked_child_renews_what_it_holds_itself(daemon):
+    # In a process of its own: it forks while a thread of the client holds the lock.
+    script = """
+import os, sys, crout
+from crout._renewal import Renewals
+c = crout.connect(sys.argv[1])
+with c._renewals._changed:  # As the thread may hold it.
+    child = os.fork()
+    if child == 0:
+        c._renewals.hold("a", 3600.0)
+        os._exit(0 if c._renewals.holds("a") and c._renewals._thread.is_alive() else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    subprocess.run([sys.executable, "-c", script, daemon.address], check=True, timeout=PATIENCE)
+
+
+def test_closing_does_not_wait_for_a_server_that_does_not_answer():
+    silence = Silence()
+    with FakeServer(silence) as server:
+        c = crout.connect(server.address)
+        c._renewals.hold("a", 0.003)
+        assert silence.asked.wait(PATIENCE)
+        closing = threading.Thread(target=c.close)
+        closing.start()
+        closing.join(PATIENCE)
+        assert not closing.is_alive()
+        silence.released.set()
+
+
+def test_a_copy_that_is_closed_does_not_close_those_to_come(address):
+    c = crout.connect(address)
+    with pickle.loads(pickle.dumps(c)):
+        pass
+    assert pickle.loads(pickle.dumps(c)).server_info()
+    c.close()
+
+
+def test_what_goes_wrong_in_a_series_is_told(daemon, regular):
+    def matrices():
+        yield regular(5)
+        daemon.stop()
+        raise RuntimeError("assembly failed")
+
+    with crout.connect(daemon.address, timeout=5) as c, pytest.raises(RuntimeError, match="assembly failed"):
+        list(c.series(matrices(), np.ones(5)))
+
+
+def test_a_series_needs_a_right_hand_side_for_each_matrix(client, regular):
+    A = regular(5)
+    with pytest.raises(crout.InvalidRequest, match="ended before"):
+        list(client.series([A, A, A], iter([np.ones(5), np.ones(5)])))
+
+
+def test_a_timeout_may_be_infinite_but_is_a_number():
+    assert crout.connect("localhost:1", timeout=float("inf"))._server.timeout is None
+    with pytest.raises(ValueError, match="timeout"):
+        crout.connect("localhost:1", timeout=float("nan"))
 
 
 def test_a_closed_client_says_so(address):

@@ -129,3 +129,9 @@ def test_wire_splits_what_protobuf_wrote():
     parsed = service.SolveResponse.FromString(rest)
     assert parsed.progress == message.progress
     assert parsed.data == b""
+
+
+def test_masked_arrays_are_refused(client):
+    masked = np.ma.masked_array([[2.0, 1], [99, 2]], mask=[[0, 0], [1, 0]])
+    with pytest.raises(crout.InvalidRequest, match="filled"):
+        client.lu_factor(masked)

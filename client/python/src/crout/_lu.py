@@ -20,11 +20,27 @@ import numpy.typing as npt
 
 from crout import _wire, results
 from crout._replies import Target, checked_record, convert, parse
-from crout.errors import CroutError, ProtocolError
+from crout.errors import CroutError, ProtocolError, Singular
 from crout.results import FactorRecord, SlogDet
 from crout.v1 import factorization_service_pb2 as service
 
 Array = npt.NDArray[Any]
+
+
+def _exponents(scales: Array) -> Array:
+    exponents: Array = np.frexp(scales)[1] - 1  # Of mantissas from 1 on.
+    return exponents
+
+
+def _times_powers_of_two(a: Array, exponents: Array) -> Array:
+    """Exact, also where a quotient of two scales is beyond the range of their type."""
+    if not np.iscomplexobj(a):
+        scaled: Array = np.ldexp(a, exponents)
+        return scaled
+    a = a.copy()
+    a.real = np.ldexp(a.real, exponents)
+    a.imag = np.ldexp(a.imag, exponents)
+    return a
 
 
 @dataclass(frozen=True)
@@ -72,13 +88,17 @@ class PackedFactors:
         lower = np.tril(self.lu, -1)
         upper = np.triu(self.lu, 1)
         if self.record.unit_diagonal == "u":
-            with np.errstate(divide="ignore", invalid="ignore"):  # Of a singular matrix.
-                lower /= diagonal
+            if self.record.info > 0:
+                raise Singular(
+                    f"the matrix is singular (info = {self.record.info}), and this factor has the unit "
+                    "diagonal in U, from which P L U cannot be had: factor with algorithm='getrf'"
+                )
+            lower /= diagonal
             upper *= diagonal[:, None]
-        unscaled = 1 / self.row_scales[self.permutation]  # The diagonal of D.
-        lower *= unscaled[:, None] / unscaled
+        rows = -_exponents(self.row_scales[self.permutation])  # Of the diagonal of D.
+        lower = _times_powers_of_two(lower, rows[:, None] - rows)
         upper += np.diag(diagonal)
-        upper *= unscaled[:, None] / self.col_scales
+        upper = _times_powers_of_two(upper, rows[:, None] - _exponents(self.col_scales))
         np.fill_diagonal(lower, 1)
         return lower, upper
 

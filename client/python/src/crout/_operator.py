@@ -17,6 +17,10 @@ def inverse_operator(factor: Factor, **options: Any) -> Any:
     """The inverse of a factor's matrix, as a `scipy.sparse.linalg.LinearOperator`."""
     from scipy.sparse.linalg import LinearOperator
 
+    for option in ("trans", "overwrite_b"):  # SciPy says which, and its vectors are its own.
+        if option in options:
+            raise TypeError(f"a linear operator takes no {option}")
+
     def apply(b: Array, trans: Literal[0, 2]) -> Array:
         """Solve; of a complex b, real and imaginary part as columns of one call."""
         if not np.iscomplexobj(b) or factor.dtype.kind == "c":

@@ -77,6 +77,10 @@ def as_array(value: Any) -> Array:
     NumPy arrays, whatever speaks DLPack (PyTorch, CuPy, JAX, ...; from a GPU it is copied), else what
     `numpy.asarray` takes.
     """
+    if isinstance(value, np.ma.MaskedArray):
+        raise InvalidRequest(
+            "masked arrays are not supported: pass a.filled(...), or a.data to ignore the mask"
+        )
     if isinstance(value, np.ndarray) or not hasattr(value, "__dlpack__"):
         return np.asarray(value)
     if value.__dlpack_device__()[0] != _DLPACK_CPU:

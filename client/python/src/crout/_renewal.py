@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
+import weakref
 from collections.abc import Callable
 
 from crout.errors import CroutError, HandleExpired
@@ -17,11 +19,30 @@ def pause(lease: float, failed: bool = False) -> float:
     return lease / (12 if failed else 3)
 
 
+_of_this_process: weakref.WeakSet[Renewals] = weakref.WeakSet()
+
+
+def _begin_anew() -> None:
+    """In a forked child: the parent's threads are not there, and may have held any lock."""
+    for renewals in _of_this_process:
+        renewals._reset()
+
+
+os.register_at_fork(after_in_child=_begin_anew)
+
+
 class Renewals:
-    """The leases that are held; thread-safe. Its thread runs while there are any."""
+    """The leases that are held; thread-safe. Its thread runs while there are any.
+
+    After a fork the child holds none: what its parent held stays the parent's.
+    """
 
     def __init__(self, renew: Callable[[str, float], object]) -> None:
         self._renew = renew
+        self._reset()
+        _of_this_process.add(self)
+
+    def _reset(self) -> None:
         self._changed = threading.Condition()
         self._held: dict[str, tuple[float, float]] = {}  # handle: lease, when it is due
         self._thread: threading.Thread | None = None
@@ -47,13 +68,17 @@ class Renewals:
             self._changed.notify()
 
     def close(self) -> None:
-        """Renew nothing more, and wait for the thread."""
+        """Renew nothing more. A renewal under way ends with its call."""
         with self._changed:
             self._held.clear()
             self._changed.notify()
+
+    def join(self, timeout: float) -> None:
+        """Wait for the thread of a closed one, but not for longer than that."""
+        with self._changed:
             thread = self._thread
         if thread is not None:
-            thread.join()
+            thread.join(timeout)
 
     def _work(self) -> None:
         while (due := self._next_due()) is not None:

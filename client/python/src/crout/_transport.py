@@ -184,6 +184,6 @@ class Transport:
 def _closed(error: ValueError) -> Exception:
     if isinstance(error, CroutError):
         return error
-    if "closed channel" in str(error):
+    if "closed channel" in str(error).lower() or "channel closed" in str(error).lower():
         return CroutError("the client is closed: connect anew", code="CANCELLED")
     return error

@@ -13,7 +13,6 @@ put into text, and a file read, between the messages of its upload, on the loop.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import dataclasses
 import datetime
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
@@ -235,8 +234,7 @@ class AsyncFactor(FactorView):
         renewal, self._renewal = self._renewal, None
         if renewal is not None:
             renewal.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await renewal
+            await asyncio.wait([renewal])  # Unlike the task itself, cancelled only if we are.
 
 
 class AsyncClient:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
+import math
+import sys
 import threading
 import weakref
 from collections.abc import Iterable, Iterator
@@ -19,6 +22,7 @@ from crout._renewal import Renewals
 from crout._retry import RetryPolicy
 from crout._series import right_hand_sides
 from crout._transport import Server, Transport
+from crout.errors import CroutError
 from crout.factor import Factor
 from crout.results import Complement, Estimate, FactorRecord, ServerInfo, SlogDet, Solution
 
@@ -35,6 +39,8 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 T = TypeVar("T")
+
+_LONGEST_FAREWELL = 5.0  # seconds that closing waits for a renewal under way
 
 
 def connect(
@@ -68,7 +74,9 @@ def make_server(address: str, tenant: str | None, timeout: float | None, retry: 
     """What `connect` was given, checked."""
     if not address:
         raise ValueError("the server's address is empty")
-    if timeout is not None and timeout <= 0:
+    if timeout == math.inf:
+        timeout = None
+    if timeout is not None and not timeout > 0:
         raise ValueError(f"the timeout is {timeout} s: give a positive one, or None for none")
     return Server(address, tenant, timeout, retry or RetryPolicy())
 
@@ -81,6 +89,7 @@ class Client:
     """
 
     def __init__(self, server: Server) -> None:
+        self.closed = False
         self._server = server
         self._transport = Transport(server)
         self._renewals = Renewals(lambda handle, lease: self.renew(handle, lease))
@@ -98,8 +107,10 @@ class Client:
 
     def close(self) -> None:
         """End the connection. Factors stay on the server until their leases end."""
+        self.closed = True
         self._renewals.close()
-        self._transport.close()
+        self._transport.close()  # Ends the renewal under way, whose server may not answer.
+        self._renewals.join(_LONGEST_FAREWELL)
 
     def __repr__(self) -> str:
         return f"<crout.Client of {self._server.address}>"
@@ -320,9 +331,17 @@ class Client:
                     factor.refactor(A, **options)
                 solution = factor.solve(b, full_output=True)
                 yield dataclasses.replace(solution, factor=factor.record)
-        finally:
+        except GeneratorExit:  # Whoever leaves the series early asked for nothing that could fail.
             if factor is not None:
-                factor.__exit__(None, None, None)
+                with contextlib.suppress(CroutError):
+                    factor.__exit__(None, None, None)
+            raise
+        except BaseException:
+            if factor is not None:
+                factor.__exit__(*sys.exc_info())
+            raise
+        if factor is not None:
+            factor.__exit__(None, None, None)
 
     def factors(self, name: str = "") -> Iterator[Factor]:
         """The tenant's factors, newest first; of this name alone, if one is given."""
@@ -375,6 +394,6 @@ def _client_of(server: Server) -> Client:
     """The client of this process for what was pickled in another."""
     with _unpickled_lock:
         client = _unpickled.get(server)
-        if client is None:
+        if client is None or client.closed:
             client = _unpickled[server] = Client(server)
         return client
