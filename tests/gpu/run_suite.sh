@@ -28,8 +28,8 @@ find_program() {
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 date -u +%Y-%m-%dT%H:%M:%SZ
 for test in gpu_kernels_test gpu_ops_test gpu_upload_test gpu_pipeline_test gpu_methods_test \
-    gpu_iterative_test gpu_complex_test gpu_solver_test gpu_limits_test gpu_large_test gpu_plugin_test \
-    gpu_fault_test gpu_environment_test; do
+    gpu_iterative_test gpu_complex_test gpu_complex_jobs_test gpu_solver_test gpu_limits_test \
+    gpu_large_test gpu_plugin_test gpu_fault_test gpu_environment_test; do
   program=$(find_program $test)
   if [ -z "$program" ]; then
     echo "$test: not found in: $programs" >&2
