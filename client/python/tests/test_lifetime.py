@@ -184,6 +184,18 @@ def test_what_goes_wrong_in_a_series_is_told(daemon, regular):
         list(c.series(matrices(), np.ones(5)))
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_warning_that_is_an_error_leaves_no_factor_behind(daemon):
+    with crout.connect(daemon.address) as c:
+        with pytest.raises(crout.LinAlgWarning):
+            c.lu_factor([[1.0, 2], [2, 4]])
+        assert not list(c.factors())
+        f = c.lu_factor(np.eye(2))
+        with pytest.raises(crout.LinAlgWarning):
+            f.refactor([[1.0, 2], [2, 4]], replace_if_singular=True)
+        assert f.version == 2
+
+
 def test_a_series_needs_a_right_hand_side_for_each_matrix(client, regular):
     A = regular(5)
     with pytest.raises(crout.InvalidRequest, match="ended before"):

@@ -86,10 +86,9 @@ class FactorReply:
         return response.progress if response.HasField("progress") else None
 
     def finish(self) -> FactorRecord:
-        """As in Reply; warns of what should be looked at."""
+        """As in Reply. Warning is left to whoever has the factor by then: a warning may be an error."""
         if self._record is None:
             raise ProtocolError("the server sent no factor")
-        warn_of_factor(self._record)
         return self._record
 
     def explain(self, error: CroutError) -> None:

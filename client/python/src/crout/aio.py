@@ -26,6 +26,7 @@ from crout import _condition, _lu, _options, _requests
 from crout._aio_transport import AsyncTransport
 from crout._call import Call
 from crout._renewal import pause
+from crout._replies import warn_of_factor
 from crout._retry import RetryPolicy
 from crout._series import right_hand_sides
 from crout._transport import Server
@@ -160,6 +161,7 @@ class AsyncFactor(FactorView):
     @_like(Factor.refactor)
     async def refactor(self, A: Any, **options: Unpack[RefactorOptions]) -> Self:
         self.record = await self._client._run(_requests.refactorize(self.record, A, **options))
+        warn_of_factor(self.record)
         return self
 
     @property
@@ -271,7 +273,13 @@ class AsyncClient:
     @_like(Client.lu_factor)
     async def lu_factor(self, A: Any, **options: Unpack[LuFactorOptions]) -> AsyncFactor:
         record = await self._run(_requests.factorize(A, **options))
-        return AsyncFactor(self, record, options.get("lease"))
+        factor = AsyncFactor(self, record, options.get("lease"))
+        try:
+            warn_of_factor(record)
+        except Warning:  # An error, as filters want it: nobody will have the handle.
+            await factor.release()
+            raise
+        return factor
 
     @overload
     async def solve(

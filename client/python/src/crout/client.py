@@ -19,6 +19,7 @@ import numpy.typing as npt
 from crout import _options, _requests
 from crout._call import Call
 from crout._renewal import Renewals
+from crout._replies import warn_of_factor
 from crout._retry import RetryPolicy
 from crout._series import right_hand_sides
 from crout._transport import Server, Transport
@@ -149,7 +150,7 @@ class Client:
         device : str
             "host", "cuda:0", ...; where it is done first unless given.
         dtype : dtype
-            Of L and U, float32 or float64; A's unless given. Solves with float32 factors are refined
+            Of L and U, in either precision; A's unless given. Solves with float32 factors are refined
             to A's accuracy by ``refine=``.
         equilibrate : bool or "auto"
             Scale rows and columns before factoring, transparently to solves.
@@ -178,14 +179,19 @@ class Client:
         InvalidRequest
             A is not square or not finite, or an option makes no sense.
         NotSupported
-            The server has no such method, or not for A's type: a GPU takes no complex numbers yet, the
-            host does.
+            The server has no such method, or not for A's type.
         Overloaded
             After the server asked for patience more often than the `RetryPolicy` has it.
         Unavailable, DeadlineExceeded, NotConverged, ProtocolError
         """
         record = self._run(_requests.factorize(A, **options))
-        return Factor(self, record, options.get("lease"))
+        factor = Factor(self, record, options.get("lease"))
+        try:
+            warn_of_factor(record)
+        except Warning:  # An error, as filters want it: nobody will have the handle.
+            factor.release()
+            raise
+        return factor
 
     @overload
     def solve(

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from crout import _condition, _lu, _options, _requests
 from crout._operator import inverse_operator
+from crout._replies import warn_of_factor
 from crout.errors import CroutError, HandleExpired
 from crout.results import FactorRecord, Iterations, SlogDet, Solution
 
@@ -213,6 +214,7 @@ class Factor(FactorView):
         InvalidRequest, HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
         self.record = self._client._run(_requests.refactorize(self.record, A, **options))
+        warn_of_factor(self.record)
         return self
 
     @property
