@@ -13,6 +13,14 @@ namespace {
 
 using client::MatrixSource;
 
+// Whether `columns` columns of T, `stride` elements apart, are more than there are addresses for.
+// None is negative.
+template <class T>
+bool TooLarge(int64_t stride, int64_t columns) {
+  return static_cast<__int128>(stride) * columns >
+         std::numeric_limits<ptrdiff_t>::max() / static_cast<int64_t>(sizeof(T));
+}
+
 template <class T>
 int64_t Getrf(const crout_connection* connection, int64_t n, const T* a, int64_t lda,
               crout_factor** factor) {
@@ -23,6 +31,9 @@ int64_t Getrf(const crout_connection* connection, int64_t n, const T* a, int64_t
     if (n < 0) return IllegalArgument(2, "n is negative");
     if (a == nullptr && n > 0) return IllegalArgument(3, "a is null");
     if (lda < std::max<int64_t>(1, n)) return IllegalArgument(4, "lda is less than max(1, n)");
+    if (TooLarge<T>(n, n)) return IllegalArgument(2, "n x n is more than there are addresses for");
+    if (TooLarge<T>(lda, n))
+      return IllegalArgument(4, "lda x n is more than there are addresses for");
     const auto status =
         MakeFactor(*connection, MatrixSource::Strided(a, n, n, lda), {}, {}, factor);
     if (!status.ok()) return ToCode(status);
@@ -58,9 +69,11 @@ int64_t Getrs(const crout_factor* factor, char trans, int64_t n, int64_t nrhs, T
     if (nrhs < 0) return IllegalArgument(4, "nrhs is negative");
     if (b == nullptr && n > 0 && nrhs > 0) return IllegalArgument(5, "b is null");
     if (ldb < std::max<int64_t>(1, n)) return IllegalArgument(6, "ldb is less than max(1, n)");
-    if (static_cast<__int128>(ldb) * nrhs >
-        std::numeric_limits<ptrdiff_t>::max() / static_cast<int64_t>(sizeof(T))) {
-      return IllegalArgument(4, "nrhs columns are more bytes than there are addresses");
+    if (TooLarge<T>(n, nrhs)) {
+      return IllegalArgument(4, "n x nrhs is more than there are addresses for");
+    }
+    if (TooLarge<T>(ldb, nrhs)) {
+      return IllegalArgument(6, "ldb x nrhs is more than there are addresses for");
     }
     // Not into B at once: a lost connection would leave a mixture, which could not be sent again.
     const auto size = static_cast<size_t>(n * nrhs);

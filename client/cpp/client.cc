@@ -9,6 +9,7 @@
 #include "absl/time/clock.h"
 #include "client/cpp/call_scope.h"
 #include "client/cpp/lease_keeper.h"
+#include "client/cpp/request_texts.h"
 #include "client/cpp/retry.h"
 
 namespace crout::client {
@@ -75,6 +76,7 @@ absl::StatusOr<Response> Client::Unary(grpc::Status (Stub::*method)(grpc::Client
                                                                     const Request&, Response*),
                                        RetryClass retry_class, const Request& request,
                                        const CallOptions& call) {
+  if (absl::Status texts = CheckTexts(request); !texts.ok()) return texts;
   Response response;
   const absl::Status status = RunWithRetries(retry_class, call, [&](CallScope* scope) {
     return ToAbslStatus((stub_.get()->*method)(scope->context(), request, &response));

@@ -1,8 +1,10 @@
 // The calls of Client that move matrices.
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/cpp/call_scope.h"
+#include "client/cpp/request_texts.h"
 #include "client/cpp/retry.h"
 #include "client/cpp/solution_receiver.h"
 #include "client/cpp/stream_call.h"
@@ -12,8 +14,19 @@
 namespace crout::client {
 namespace {
 
-std::string Method(const char* name) {
-  return absl::StrCat("/", v1::FactorizationService::service_full_name(), "/", name);
+// A call of the method `name`. INVALID_ARGUMENT for a text in `first` that cannot be sent.
+absl::StatusOr<StreamRequest> RequestOf(absl::string_view name,
+                                        const google::protobuf::Message& first,
+                                        std::vector<StreamRequest::Payload> payloads) {
+  if (absl::Status texts = CheckTexts(first); !texts.ok()) return texts;
+  return StreamRequest{absl::StrCat("/", v1::FactorizationService::service_full_name(), "/", name),
+                       first.SerializeAsString(), std::move(payloads)};
+}
+
+// `place` is where a call puts what the server sends.
+absl::Status CheckPlace(const void* place, absl::string_view name) {
+  if (place != nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(name, " is null"));
 }
 
 // Reports bytes as they go out, and phases as the server names them.
@@ -65,11 +78,12 @@ const v1::DenseSpec& ShapeIn(const v1::ComplementHeader& header) { return header
 }  // namespace
 
 template <class Response>
-absl::StatusOr<v1::Factor> Client::FactorStream(const StreamRequest& request,
+absl::StatusOr<v1::Factor> Client::FactorStream(const absl::StatusOr<StreamRequest>& request,
                                                 RetryClass retry_class, const CallOptions& call) {
+  if (!request.ok()) return request.status();
   v1::Factor factor;
   bool arrived = false;
-  retry_class = ClassOf(request, retry_class);
+  retry_class = ClassOf(*request, retry_class);
   const absl::Status status = RunWithRetries(retry_class, call, [&](CallScope* scope) {
     ProgressReporter progress(call);
     auto on_response = [&](grpc::ByteBuffer* buffer) {
@@ -82,7 +96,7 @@ absl::StatusOr<v1::Factor> Client::FactorStream(const StreamRequest& request,
       }
       return absl::OkStatus();
     };
-    return RunStreamCall(&generic_stub_, scope, request, progress.OnSent(), on_response);
+    return RunStreamCall(&generic_stub_, scope, *request, progress.OnSent(), on_response);
   });
   if (!status.ok()) return status;
   if (!arrived) return absl::InternalError("the server sent no factor");
@@ -98,9 +112,7 @@ absl::StatusOr<v1::Factor> Client::Factorize(const MatrixSource& matrix,
   *first.mutable_header()->mutable_options() = options;
   *first.mutable_header()->mutable_cache() = cache;
   return FactorStream<v1::FactorizeResponse>(
-      {Method("Factorize"),
-       first.SerializeAsString(),
-       {{v1::FactorizeRequest::kDataFieldNumber, &matrix}}},
+      RequestOf("Factorize", first, {{v1::FactorizeRequest::kDataFieldNumber, &matrix}}),
       cache.request_id().empty() ? RetryClass::kRefusedOnly : RetryClass::kIdempotent, call);
 }
 
@@ -121,18 +133,18 @@ absl::StatusOr<v1::Factor> Client::Refactorize(const MatrixSource& matrix,
   v1::RefactorizeRequest first;
   *first.mutable_header() = std::move(header);
   return FactorStream<v1::RefactorizeResponse>(
-      {Method("Refactorize"),
-       first.SerializeAsString(),
-       {{v1::RefactorizeRequest::kDataFieldNumber, &matrix}}},
+      RequestOf("Refactorize", first, {{v1::RefactorizeRequest::kDataFieldNumber, &matrix}}),
       RetryClass::kRefusedOnly, call);
 }
 
 template <class Response, class Result>
-absl::StatusOr<Result> Client::MatrixStream(const StreamRequest& request, RetryClass retry_class,
-                                            v1::Factor* factor, MatrixSink* x,
-                                            const CallOptions& call) {
+absl::StatusOr<Result> Client::MatrixStream(const absl::StatusOr<StreamRequest>& request,
+                                            RetryClass retry_class, v1::Factor* factor,
+                                            MatrixSink* x, const CallOptions& call) {
+  if (!request.ok()) return request.status();
+  if (absl::Status place = CheckPlace(x, "the sink"); !place.ok()) return place;
   Result result;
-  retry_class = ClassOf(request, retry_class);
+  retry_class = ClassOf(*request, retry_class);
   const absl::Status status = RunWithRetries(retry_class, call, [&](CallScope* scope) {
     ProgressReporter progress(call);
     SolutionReceiver receiver(x);
@@ -155,7 +167,7 @@ absl::StatusOr<Result> Client::MatrixStream(const StreamRequest& request, RetryC
       return ok;
     };
     absl::Status ended =
-        RunStreamCall(&generic_stub_, scope, request, progress.OnSent(), on_response);
+        RunStreamCall(&generic_stub_, scope, *request, progress.OnSent(), on_response);
     if (ended.ok()) ended = receiver.Finish();
     if (ended.ok() && !done) ended = absl::InternalError("the server sent no result");
     return ended;
@@ -172,7 +184,7 @@ absl::StatusOr<v1::SolveResult> Client::Solve(const std::string& handle, const M
   *first.mutable_header()->mutable_rhs() = rhs.spec();
   *first.mutable_header()->mutable_options() = options;
   return MatrixStream<v1::SolveResponse, v1::SolveResult>(
-      {Method("Solve"), first.SerializeAsString(), {{v1::SolveRequest::kDataFieldNumber, &rhs}}},
+      RequestOf("Solve", first, {{v1::SolveRequest::kDataFieldNumber, &rhs}}),
       RetryClass::kIdempotent, nullptr, x, call);
 }
 
@@ -183,34 +195,37 @@ absl::StatusOr<v1::SolveResult> Client::FactorizeAndSolve(const MatrixSource& ma
                                                           const CallOptions& call) {
   // Without a cached factor nothing stays behind that a second attempt could double.
   const bool idempotent = !header.has_cache();
+  if (absl::Status place = CheckPlace(factor, "factor"); !place.ok()) return place;
   *header.mutable_matrix() = matrix.spec();
   *header.mutable_rhs() = rhs.spec();
   v1::FactorizeAndSolveRequest first;
   *first.mutable_header() = std::move(header);
   return MatrixStream<v1::FactorizeAndSolveResponse, v1::SolveResult>(
-      {Method("FactorizeAndSolve"),
-       first.SerializeAsString(),
-       {{v1::FactorizeAndSolveRequest::kDataFieldNumber, &matrix},
-        {v1::FactorizeAndSolveRequest::kRhsDataFieldNumber, &rhs}}},
+      RequestOf("FactorizeAndSolve", first,
+                {{v1::FactorizeAndSolveRequest::kDataFieldNumber, &matrix},
+                 {v1::FactorizeAndSolveRequest::kRhsDataFieldNumber, &rhs}}),
       idempotent ? RetryClass::kIdempotent : RetryClass::kRefusedOnly, factor, x, call);
 }
 
 absl::StatusOr<v1::ComplementResult> Client::ComputeSchurComplement(
     const MatrixSource& matrix, v1::ComputeSchurComplementHeader header, v1::Factor* factor,
     MatrixSink* s, const CallOptions& call) {
+  if (absl::Status place = CheckPlace(factor, "factor"); !place.ok()) return place;
   *header.mutable_matrix() = matrix.spec();
   v1::ComputeSchurComplementRequest first;
   *first.mutable_header() = std::move(header);
   return MatrixStream<v1::ComputeSchurComplementResponse, v1::ComplementResult>(
-      {Method("ComputeSchurComplement"),
-       first.SerializeAsString(),
-       {{v1::ComputeSchurComplementRequest::kDataFieldNumber, &matrix}}},
+      RequestOf("ComputeSchurComplement", first,
+                {{v1::ComputeSchurComplementRequest::kDataFieldNumber, &matrix}}),
       RetryClass::kRefusedOnly, factor, s, call);
 }
 
 absl::Status Client::GetFactors(const v1::GetFactorsRequest& request, v1::GetFactorsHeader* header,
                                 MatrixSink* lu, const CallOptions& call) {
-  const StreamRequest stream{Method("GetFactors"), request.SerializeAsString(), {}};
+  if (absl::Status place = CheckPlace(header, "the header"); !place.ok()) return place;
+  if (absl::Status place = CheckPlace(lu, "the sink"); !place.ok()) return place;
+  const absl::StatusOr<StreamRequest> stream = RequestOf("GetFactors", request, {});
+  if (!stream.ok()) return stream.status();
   return RunWithRetries(RetryClass::kIdempotent, call, [&](CallScope* scope) {
     SolutionReceiver receiver(lu);
     auto on_response = [&](grpc::ByteBuffer* buffer) {
@@ -224,7 +239,7 @@ absl::Status Client::GetFactors(const v1::GetFactorsRequest& request, v1::GetFac
       if (!ok.ok()) return ok;
       return ForEachBytesPiece(buffer, kData, [&](auto piece) { return receiver.OnData(piece); });
     };
-    const absl::Status ended = RunStreamCall(&generic_stub_, scope, stream, nullptr, on_response);
+    const absl::Status ended = RunStreamCall(&generic_stub_, scope, *stream, nullptr, on_response);
     return ended.ok() ? receiver.Finish() : ended;
   });
 }

@@ -201,6 +201,25 @@ TEST_F(FactorTest, SolvesInTheBackgroundRunSideBySide) {
   EXPECT_EQ(x1.spec().rows(), 1);
 }
 
+TEST_F(FactorTest, ASolveWithoutASinkIsRefusedBeforeItIsSent) {
+  auto factor = NewFactor();
+  ASSERT_TRUE(factor.ok());
+  const auto refused = absl::StatusCode::kInvalidArgument;
+  EXPECT_EQ(factor->Solve(one_, {}, nullptr).status().code(), refused);
+  EXPECT_EQ(factor->SolveAsync(one_, {}, nullptr).get().status().code(), refused);
+  EXPECT_EQ(solves_, 0);
+}
+
+TEST_F(FactorTest, ATextThatIsNotUtf8IsRefusedByItsName) {
+  v1::CacheOptions cache;
+  cache.set_name("\xff");
+  EXPECT_EQ(NewFactor(cache).status(), absl::InvalidArgumentError("the name is not UTF-8"));
+  EXPECT_EQ(client_->Describe("\xff").status(),
+            absl::InvalidArgumentError("the handle is not UTF-8"));
+  cache.set_name("\u00e9\u20ac\U0001d11e");
+  EXPECT_TRUE(NewFactor(cache).ok());
+}
+
 TEST_F(FactorTest, NothingWorksAfterRelease) {
   auto factor = NewFactor();
   ASSERT_TRUE(factor.ok());

@@ -117,6 +117,21 @@ TEST_F(SolveTest, ServerThatSendsMoreOrLessThanAnnouncedIsInternal) {
   EXPECT_EQ(Solve(int64_t{1} << 62, &sink).code(), absl::StatusCode::kInternal);
 }
 
+TEST_F(SolveTest, WhereNothingCanBePutNothingIsAsked) {
+  const auto one = MatrixSource::Dense(absl::MakeConstSpan(b_).first(1), 1, 1);
+  v1::Factor factor;
+  v1::GetFactorsHeader header;
+  BufferSink x;
+  const auto refused = absl::StatusCode::kInvalidArgument;
+  EXPECT_EQ(client_->Solve("h", one, {}, nullptr).status().code(), refused);
+  EXPECT_EQ(client_->FactorizeAndSolve(one, one, {}, nullptr, &x).status().code(), refused);
+  EXPECT_EQ(client_->FactorizeAndSolve(one, one, {}, &factor, nullptr).status().code(), refused);
+  EXPECT_EQ(client_->ComputeSchurComplement(one, {}, nullptr, &x).status().code(), refused);
+  EXPECT_EQ(client_->ComputeSchurComplement(one, {}, &factor, nullptr).status().code(), refused);
+  EXPECT_EQ(client_->GetFactors({}, nullptr, &x).code(), refused);
+  EXPECT_EQ(client_->GetFactors({}, &header, nullptr).code(), refused);
+}
+
 TEST_F(SolveTest, FactorizeAndSolveSendsMatrixThenRhsAndKeepsTheFactorOnFailure) {
   std::string seen;
   server_.service.factorize_and_solve = [&](grpc::ServerContext*, BothStream* stream) {

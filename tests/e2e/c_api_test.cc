@@ -171,6 +171,8 @@ TEST_F(CApiTest, IllegalArgumentsAreNumbered) {
   EXPECT_EQ(crout_dgetrf(connection_, 2, nullptr, 2, &none), -3);
   EXPECT_EQ(crout_dgetrf(connection_, 2, a.data(), 1, &none), -4);
   EXPECT_EQ(crout_dgetrf(connection_, 0, a.data(), 0, &none), -4);
+  EXPECT_EQ(crout_dgetrf(connection_, 2, a.data(), kHuge, &none), -4);
+  EXPECT_EQ(crout_dgetrf(connection_, kHuge, a.data(), kHuge, &none), -2);
   EXPECT_EQ(crout_dgetrf(connection_, 2, a.data(), 2, nullptr), -5);
   EXPECT_EQ(none, nullptr);
   EXPECT_EQ(crout_last_error_code(), CROUT_INVALID_ARGUMENT);
@@ -183,6 +185,8 @@ TEST_F(CApiTest, IllegalArgumentsAreNumbered) {
   EXPECT_EQ(crout_dgetrs(factor, 'N', 2, kHuge / 2, b.data(), 2), -4);
   EXPECT_EQ(crout_dgetrs(factor, 'N', 2, 1, nullptr, 2), -5);
   EXPECT_EQ(crout_dgetrs(factor, 'N', 2, 1, b.data(), 1), -6);
+  EXPECT_THAT(crout_last_error(), HasSubstr("ldb"));
+  EXPECT_EQ(crout_dgetrs(factor, 'N', 2, 3, b.data(), kHuge / 2), -6);
   EXPECT_THAT(crout_last_error(), HasSubstr("ldb"));
   EXPECT_THAT(b, ::testing::ElementsAre(1, 2));
   crout_release(factor);
@@ -226,6 +230,11 @@ TEST_F(CApiTest, WhatCannotBeIsRefused) {
   options = Sized<crout_factorize_options>();
   options.lease = NAN;
   EXPECT_THAT(refused(matrix), HasSubstr("lease"));
+  options = Sized<crout_factorize_options>();
+  for (const char* name : {"Matrix\xff", "\xc3", "\xed\xa0\x80", "\xc0\xaf", "\xf4\x90\x80\x80"}) {
+    options.name = name;
+    EXPECT_THAT(refused(matrix), HasSubstr("UTF-8"));
+  }
   EXPECT_EQ(crout_describe(nullptr, nullptr), CROUT_INVALID_ARGUMENT);
   EXPECT_EQ(crout_solve(nullptr, &matrix, nullptr, nullptr, 2, nullptr), CROUT_INVALID_ARGUMENT);
   EXPECT_EQ(crout_refactorize(nullptr, &matrix), CROUT_INVALID_ARGUMENT);

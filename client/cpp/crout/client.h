@@ -5,7 +5,8 @@
 //
 // Errors are those that proto/crout/v1 states, with the server's details (status.h); besides,
 // UNAVAILABLE without details where no server answers, and INVALID_ARGUMENT or a status of errno
-// for sources and sinks that cannot be used. Payloads are sent straight from the caller's memory.
+// for sources and sinks that cannot be used, and for texts that are not UTF-8. No pointer may be
+// null: INVALID_ARGUMENT. Payloads are sent straight from the caller's memory.
 //
 // Thread safety: a Client may be used by any number of threads at once; calls share its one
 // connection. Streaming calls work on the calling thread; callbacks come on it too.
@@ -131,11 +132,12 @@ class Client {
                                  const CallOptions& call);
 
   template <class Response>
-  absl::StatusOr<v1::Factor> FactorStream(const StreamRequest& request, RetryClass retry_class,
-                                          const CallOptions& call);
+  absl::StatusOr<v1::Factor> FactorStream(const absl::StatusOr<StreamRequest>& request,
+                                          RetryClass retry_class, const CallOptions& call);
   template <class Response, class Result>
-  absl::StatusOr<Result> MatrixStream(const StreamRequest& request, RetryClass retry_class,
-                                      v1::Factor* factor, MatrixSink* x, const CallOptions& call);
+  absl::StatusOr<Result> MatrixStream(const absl::StatusOr<StreamRequest>& request,
+                                      RetryClass retry_class, v1::Factor* factor, MatrixSink* x,
+                                      const CallOptions& call);
 
   // Constant after construction.
   const ClientOptions options_;

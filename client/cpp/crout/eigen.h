@@ -1,8 +1,11 @@
 // Eigen's dense matrices as what calls send and fill. Header only; needs Eigen 3.3 or newer, which
 // crout/client.h does not.
 //
+//   auto client = crout::client::Client::Connect({.server = "127.0.0.1:50051"});
+//   if (!client.ok()) return client.status();
 //   Eigen::MatrixXd a = ..., b = ..., x(b.rows(), b.cols());
-//   auto factor = crout::Factor::Factorize(client, crout::ToSource(a));
+//   auto factor = crout::Factor::Factorize(*std::move(client), crout::ToSource(a));
+//   if (!factor.ok()) return factor.status();
 //   crout::client::StridedSink sink = crout::ToSink(x);
 //   auto result = factor->Solve(crout::ToSource(b), {}, &sink);
 #ifndef CROUT_CROUT_EIGEN_H_

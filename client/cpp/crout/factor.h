@@ -1,6 +1,9 @@
 // A cached factor as an object: renewed while it lives, released at its end.
 //
-//   auto factor = crout::Factor::Factorize(client, MatrixSource::Dense(a, n, n));
+//   using namespace crout::client;
+//   auto client = Client::Connect({.server = "127.0.0.1:50051"});
+//   if (!client.ok()) return client.status();
+//   auto factor = crout::Factor::Factorize(*std::move(client), MatrixSource::Dense(a, n, n));
 //   if (!factor.ok()) return factor.status();
 //   SpanSink x(absl::MakeSpan(solution));
 //   auto result = factor->Solve(MatrixSource::Dense(b, n, 1), {}, &x);
