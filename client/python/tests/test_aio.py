@@ -115,6 +115,127 @@ async def test_cancellation_ends_the_call_on_the_server(daemon, n):
 
 
 @run
+async def test_cancellation_ends_a_solve_on_the_server(daemon):
+    async with crout.aio.connect(daemon.address) as c:
+        f = await c.lu_factor(np.eye(3))
+        daemon.hold("scheduler.job")
+        task = asyncio.create_task(f.solve(np.ones(3)))
+        await asyncio.to_thread(daemon.await_reached, "scheduler.job", 1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.to_thread(daemon.await_ended, "Solve", "CANCELLED")
+        daemon.release("scheduler.job")
+        assert (await f.solve(np.ones(3))).tolist() == [1, 1, 1]
+
+
+@run
+async def test_a_cancelled_series_releases_its_factor(daemon):
+    async with crout.aio.connect(daemon.address) as c:
+        first = asyncio.Event()
+
+        async def work():
+            async for _ in c.series([np.eye(3), np.eye(3)], np.ones(3)):
+                first.set()
+                await asyncio.Event().wait()
+
+        task = asyncio.create_task(work())
+        await first.wait()
+        assert len([f async for f in c.factors()]) == 1
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        while [f async for f in c.factors()]:  # The loop ends the series, which nothing refers to.
+            await asyncio.sleep(0.01)
+
+
+@run
+async def test_what_goes_wrong_in_a_series_is_told(daemon, regular):
+    def matrices():
+        yield regular(5)
+        daemon.stop()
+        raise RuntimeError("assembly failed")
+
+    async with crout.aio.connect(daemon.address, timeout=5) as c:
+        with pytest.raises(RuntimeError, match="assembly failed"):
+            async for _ in c.series(matrices(), np.ones(5)):
+                pass
+
+
+@run
+async def test_a_series_has_as_many_right_hand_sides_as_matrices(address):
+    async with crout.aio.connect(address) as c:
+        for matrices, wrong in ((1, "more right-hand sides"), (3, "ended before")):
+            with pytest.raises(crout.InvalidRequest, match=wrong):
+                async for _ in c.series([np.eye(2)] * matrices, iter([np.ones(2)] * 2)):
+                    pass
+
+
+@run
+async def test_rcond_is_that_of_one_version(address, regular, monkeypatch):
+    async with crout.aio.connect(address) as c:
+        f = await c.lu_factor(regular(8))
+        theirs = await c.factor(f.handle)
+        solve = f._solve
+
+        async def solve_once_then_refactor(*args, **options):
+            monkeypatch.undo()
+            first = await solve(*args, **options)
+            await theirs.refactor(1e3 * np.diag(np.arange(1.0, 9)))
+            return first
+
+        monkeypatch.setattr(f, "_solve", solve_once_then_refactor)
+        assert await f.rcond == pytest.approx(1 / 8)
+        assert f.version == 2
+
+
+@pytest.mark.filterwarnings("error")
+@run
+async def test_a_warning_that_is_an_error_leaves_no_factor_behind(daemon):
+    growing = np.eye(60) - np.tril(np.ones((60, 60)), -1)
+    growing[:, -1] = 1
+    async with crout.aio.connect(daemon.address) as c:
+        with pytest.raises(crout.LinAlgWarning):
+            await c.lu_factor([[1.0, 2], [2, 4]])
+        with pytest.raises(crout.LinAlgWarning):
+            await c.schur_complement(growing, 60)
+        assert [f async for f in c.factors()] == []
+        with pytest.raises(crout.LinAlgWarning):
+            await c.lu_factor([[1.0, 2], [2, 4]], request_id="shared")
+        assert len([f async for f in c.factors()]) == 1
+
+
+def test_a_client_belongs_to_the_loop_of_its_first_call(address):
+    c = crout.aio.connect(address)
+    assert asyncio.run(c.server_info()).devices
+    with pytest.raises(crout.CroutError, match="another event loop") as caught:
+        asyncio.run(c.server_info())
+    assert caught.value.code == "FAILED_PRECONDITION"
+
+    async def block():
+        async with c:
+            await c.server_info()
+
+    with pytest.raises(crout.CroutError, match="another event loop"):
+        asyncio.run(block())
+
+
+@pytest.mark.parametrize("n", [2, 600], ids=["one message", "many"])
+@run
+async def test_a_closed_client_says_so(address, n):
+    async with crout.aio.connect(address) as c:
+        f = await c.lu_factor(np.eye(n))
+    for call in (c.lu_factor, f.solve):
+        with pytest.raises(crout.CroutError, match="connect anew") as caught:
+            await call(np.eye(n))
+        assert caught.value.code == "CANCELLED"
+
+
+def test_what_is_not_there_is_explained():
+    assert "as_linear_operator" in crout.aio.AsyncFactor.__doc__
+
+
+@run
 async def test_an_unreadable_file_ends_the_call(address, tmp_path):
     path = tmp_path / "A.mtx"
     path.mkdir()  # Exists, and cannot be read.

@@ -85,3 +85,25 @@ def test_a_schur_complement(client, system):
     A, _ = system(12, np.complex128)
     complement, _ = client.schur_complement(A, 5)
     assert_close(complement.S, A[5:, 5:] - A[5:, :5] @ scipy.linalg.solve(A[:5, :5], A[:5, 5:]))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_a_factor_that_another_user_made_complex_solves(client, system, dtype):
+    A, _ = system(20, dtype)
+    b = np.ones((20, 2), A.real.dtype)
+    f = client.lu_factor(np.eye(20, dtype=A.real.dtype))
+    client.factor(f.handle).refactor(A)
+    x = f.solve(b.copy(), overwrite_b=True)  # Which has no room for it.
+    assert x.dtype == dtype
+    assert_close(x, np.linalg.solve(A, b), dtype)
+    assert_close(f.as_linear_operator() @ (b * 1j), np.linalg.solve(A, b * 1j), dtype)
+    assert f.solve(b[:, 0]).shape == (20,)
+
+
+def test_a_factor_that_another_user_made_real_solves(client, system, regular):
+    A, b = system(20, np.complex128)
+    f = client.lu_factor(A)
+    B = regular(20)
+    client.factor(f.handle).refactor(B)
+    assert_close(f.solve(b), np.linalg.solve(B, b))
+    assert_close(f.solve(b.real), np.linalg.solve(B, b.real))

@@ -141,6 +141,9 @@ def solution_messages(rows, cols=1, data=b"\0" * 16, dtype=2, layout=1, result=T
     return [message.SerializeToString()]
 
 
+# Complex, though the factor is the real one that the client knows.
+COMPLEX = solution_messages(2, dtype=4, data=b"\0" * 32)
+COMPLEX[0] += service.SolveResponse(result=service.SolveResult(factor_version=1)).SerializeToString()
 HEADER_TWICE = solution_messages(2, result=False) + solution_messages(2)
 
 
@@ -162,6 +165,7 @@ HEADER_TWICE = solution_messages(2, result=False) + solution_messages(2)
         solution_messages(2**62, 2**62),
         solution_messages(2, dtype=1, data=b"\0" * 8),
         solution_messages(2, dtype=77),
+        COMPLEX,
         HEADER_TWICE,
         [service.SolveResponse(data=b"\0" * 16).SerializeToString()],
         [service.SolveResponse(result=service.SolveResult()).SerializeToString()],

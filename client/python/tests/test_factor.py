@@ -1,5 +1,8 @@
 """What else a factor can do."""
 
+import inspect
+import warnings
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -59,6 +62,54 @@ def test_rcond_on_demand_is_the_servers(client, rng, n):
     assert later.record.rcond == later.rcond
     assert 1 / np.linalg.cond(A, 1) <= later.rcond * (1 + 1e-9)
     assert later.rcond <= 3 / np.linalg.cond(A, 1)
+
+
+def test_rcond_is_that_of_one_version(client, regular, monkeypatch):
+    A, other = regular(8), 1e3 * np.diag(np.arange(1.0, 9))
+    f = client.lu_factor(A)
+    theirs = client.factor(f.handle)
+    solve = f._solve
+
+    def solve_once_then_refactor(*args, **options):
+        monkeypatch.undo()  # Another user comes between the first solve and the second.
+        first = solve(*args, **options)
+        theirs.refactor(other)
+        return first
+
+    monkeypatch.setattr(f, "_solve", solve_once_then_refactor)
+    assert f.rcond == pytest.approx(1 / 8)
+    assert f.version == 2
+
+
+def test_rcond_of_a_factor_that_never_rests_is_an_error(client, regular, monkeypatch):
+    f = client.lu_factor(regular(8))
+    theirs = client.factor(f.handle)
+    solve = f._solve
+
+    def solve_then_refactor(*args, **options):
+        solution = solve(*args, **options)
+        theirs.refactor(regular(8))
+        return solution
+
+    monkeypatch.setattr(f, "_solve", solve_then_refactor)
+    with pytest.raises(crout.CroutError, match="replaced again and again") as caught:
+        f.rcond  # noqa: B018
+    assert caught.value.code == "ABORTED"
+
+
+def test_rcond_does_not_take_a_refactor_back(client, regular, monkeypatch):
+    f = client.lu_factor(regular(8))
+    solve = f._solve
+
+    def then_refactor(*args, **options):
+        monkeypatch.undo()
+        solution = solve(*args, **options)
+        f.refactor(np.eye(8))  # By another thread.
+        return solution
+
+    monkeypatch.setattr(f, "_solve", then_refactor)
+    assert f.rcond == 1
+    assert f.version == 2
 
 
 @pytest.mark.parametrize("algorithm", ["getrf", "cmpp"])
@@ -121,6 +172,13 @@ def test_poor_results_are_warned_of(client):
         f = client.lu_factor(scipy.linalg.hilbert(15), rcond=True)
     with pytest.warns(crout.LinAlgWarning, match="no correct digit"):
         f.solve(np.ones(15), error_bound=True)
+    unpivoted = np.random.default_rng(1).standard_normal((30, 30))
+    unpivoted[0, 0] = 1e-12
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        complement, _ = client.schur_complement(unpivoted, 10, algorithm="cm")
+    assert [str(w.message).partition(" is poor")[0] for w in warned] == ["the factor", "the Schur complement"]
+    assert complement.warnings == ("poor_complement",)
 
 
 def test_schur_complement(client, regular):
@@ -233,6 +291,20 @@ def test_p_l_u_of_a_singular_matrix_are_refused_where_they_cannot_be_had(client)
     np.testing.assert_array_equal(P @ L @ U, A)
 
 
+def test_p_l_u_of_a_matrix_whose_second_pivot_is_zero(client):
+    A = np.array([[1.0, 2, 3], [2, 4, 7], [4, 8, 9]])
+    with pytest.warns(crout.LinAlgWarning, match="info=2"):
+        f = client.lu_factor(A, algorithm="getrf")
+    P, L, U = f.to_lu()
+    np.testing.assert_allclose(P @ L @ U, A, rtol=1e-15)
+    assert U[1, 1] == 0
+    with pytest.warns(crout.LinAlgWarning):
+        f = client.lu_factor(A, algorithm="cmpp")
+    for download in (f.to_lu, f.to_lu_piv):
+        with pytest.raises(crout.Singular, match="algorithm='getrf'"):
+            download()
+
+
 def test_p_l_u_of_a_matrix_whose_rows_are_of_any_size(client):
     A = np.diag([1e-310, 1e308, 1.0])
     P, L, U = client.lu_factor(A).to_lu()
@@ -243,6 +315,9 @@ def test_p_l_u_of_a_matrix_whose_rows_are_of_any_size(client):
 def test_a_linear_operator_takes_no_options_that_are_scipys(client):
     pytest.importorskip("scipy")
     f = client.lu_factor(np.eye(3))
+    shown = inspect.signature(f.as_linear_operator).parameters
+    assert "refine" in shown
+    assert not {"trans", "overwrite_b"} & set(shown)
     for options in ({"trans": 1}, {"overwrite_b": True}):
         with pytest.raises(TypeError, match="takes no"):
             f.as_linear_operator(**options)

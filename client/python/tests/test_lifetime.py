@@ -1,20 +1,24 @@
 """Leases, renewals, handles in other threads and processes, and the ends of calls."""
 
 import concurrent.futures
+import math
 import pickle
 import signal
 import subprocess
 import sys
 import threading
 
+import grpc
 import numpy as np
 import pytest
 from accuracy import assert_solves
 from daemon import PATIENCE, eventually
-from fake_server import FakeServer, Silence
+from fake_server import FakeServer, Silence, Status
 
 import crout
 from crout._renewal import Renewals, pause
+from crout.v1 import factor_pb2
+from crout.v1 import factorization_service_pb2 as service
 
 
 def test_the_end_of_a_block_releases(client):
@@ -196,10 +200,54 @@ def test_a_warning_that_is_an_error_leaves_no_factor_behind(daemon):
         assert f.version == 2
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_poor_leading_block_that_is_an_error_leaves_no_factor_behind(daemon):
+    growing = np.eye(60) - np.tril(np.ones((60, 60)), -1)
+    growing[:, -1] = 1  # Partial pivoting doubles the last column with every step.
+    with crout.connect(daemon.address) as c:
+        with pytest.raises(crout.LinAlgWarning):
+            c.schur_complement(growing, 60)
+        assert not list(c.factors())
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_factor_that_a_request_id_shares_stays(daemon):
+    with crout.connect(daemon.address) as c:
+        with pytest.raises(crout.LinAlgWarning):
+            c.lu_factor([[1.0, 2], [2, 4]], request_id="shared")
+        assert len(list(c.factors())) == 1
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_warning_that_is_an_error_is_not_hidden_by_what_follows():
+    made = service.FactorizeResponse(
+        factor=factor_pb2.Factor(handle="h", version=1, n=2, factor_dtype=2, unit_diagonal=1, info=1)
+    )
+    refused = Status(grpc.StatusCode.INTERNAL)
+    with (
+        FakeServer([made.SerializeToString()], refused) as server,
+        crout.connect(server.address) as c,
+        pytest.raises(crout.LinAlgWarning),
+    ):
+        c.lu_factor(np.eye(2))
+    assert len(server.requests) == 2
+
+
 def test_a_series_needs_a_right_hand_side_for_each_matrix(client, regular):
     A = regular(5)
     with pytest.raises(crout.InvalidRequest, match="ended before"):
         list(client.series([A, A, A], iter([np.ones(5), np.ones(5)])))
+    series = client.series([A], iter([np.ones(5), np.ones(5)]))
+    assert next(series).x.shape == (5,)
+    with pytest.raises(crout.InvalidRequest, match="more right-hand sides than matrices"):
+        next(series)
+
+
+def test_a_list_of_vectors_is_no_right_hand_side_of_a_series(client, regular):
+    sides = [np.ones(2), np.zeros(2)]  # Of shape (2, 2) for NumPy: the wrong systems would be solved.
+    with pytest.raises(crout.InvalidRequest, match=r"pass iter\(rhs\)"):
+        list(client.series([regular(2), regular(2)], sides))
+    assert next(client.series([np.eye(2)], [[1.0, 2.0], [3.0, 4.0]])).x.shape == (2, 2)
 
 
 def test_a_timeout_may_be_infinite_but_is_a_number():
@@ -208,12 +256,21 @@ def test_a_timeout_may_be_infinite_but_is_a_number():
         crout.connect("localhost:1", timeout=float("nan"))
 
 
-def test_a_closed_client_says_so(address):
+def test_a_call_may_have_all_the_time_of_the_world(client):
+    with crout.connect(client._server.address, timeout=1e-9) as hasty:
+        for timeout in (math.inf, 1e300):
+            assert hasty.lu_factor(np.eye(2), timeout=timeout).n == 2
+
+
+@pytest.mark.parametrize("n", [2, 600], ids=["one message", "many"])
+def test_a_closed_client_says_so(address, n):
     client = crout.connect(address)
-    client.server_info()
+    f = client.lu_factor(np.eye(n))
     client.close()
-    with pytest.raises(crout.CroutError, match="connect anew"):
-        client.server_info()
+    for call in (client.server_info, lambda: client.lu_factor(np.eye(n)), lambda: f.solve(np.eye(n))):
+        with pytest.raises(crout.CroutError, match="connect anew") as caught:
+            call()
+        assert caught.value.code == "CANCELLED"
 
 
 def test_a_deadline_is_a_timeout_and_ends_the_work(daemon):

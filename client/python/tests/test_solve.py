@@ -1,6 +1,7 @@
 """Factor and solve, against SciPy."""
 
 import gzip
+import math
 import sys
 import types
 
@@ -204,7 +205,15 @@ def test_an_error_of_the_callback_ends_the_call(daemon, regular, after, capfd):
         (lambda c: c.lu_factor(np.eye(2), lease="1 week"), "the lease is '1 week'"),
         (lambda c: c.lu_factor(np.eye(2), lease=-1), "positive length of time"),
         (lambda c: c.lu_factor(np.eye(2), algorithm="qr"), "no algorithm is called 'qr'; there are auto"),
+        (lambda c: c.lu_factor(np.eye(2), lease=math.nan), "the lease is nan"),
+        (lambda c: c.lu_factor(np.eye(2), lease=math.inf), "the lease is inf"),
+        (lambda c: c.lu_factor(np.eye(2), lease=f"1{'0' * 400}h"), "give a positive length of time"),
+        (lambda c: c.lu_factor(np.eye(2)).renew(math.nan), "the lease is nan"),
         (lambda c: c.lu_factor(np.eye(2), timeout=0), "timeout"),
+        (lambda c: c.lu_factor(np.eye(2), timeout=math.nan), "the timeout is nan s"),
+        (lambda c: c.lu_factor(np.eye(2)).solve(np.ones(2), timeout=math.nan), "the timeout is nan s"),
+        (lambda c: c.lu_factor(np.eye(2), name="\udcff"), "name is not UTF-8"),
+        (lambda c: c.lu_factor(np.eye(2)).solve(np.ones((1, 2))), r"2 x 2: .*b\.T"),
         (lambda c: c.lu_factor(np.array([[1.0, np.nan], [0, 1]])), r"\(1, 2\)|nan|NaN|finite"),
         (lambda c: c.lu_factor(np.eye(2), device="cuda:7"), "unknown device; there are: host"),
         (lambda c: c.lu_factor(np.eye(2)).solve(np.ones(3)), "b has 3 rows, the matrix is 2 x 2"),
@@ -232,6 +241,16 @@ def test_what_the_server_does_not_have_is_not_supported(client):
 def test_what_is_no_keyword_is_a_type_error(client):
     with pytest.raises(TypeError, match="algorythm"):
         client.lu_factor(np.eye(2), algorythm="getrf")
+
+
+def test_the_factors_of_scipy_are_not_the_servers(client):
+    pair = scipy.linalg.lu_factor(np.eye(2))
+    with pytest.raises(TypeError, match=r"scipy\.linalg\.lu_solve"):
+        client.lu_solve(pair, np.ones(2))
+    with pytest.raises(TypeError, match="Factor"):
+        client.lu_solve(np.eye(2), np.ones(2))
+    with pytest.raises(TypeError, match="ndarray"):
+        client.describe(np.eye(2))
 
 
 def test_a_missing_file_is_one(client):

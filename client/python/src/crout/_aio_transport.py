@@ -21,6 +21,7 @@ class AsyncTransport:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._channel: Any = None
+        self._loop: asyncio.AbstractEventLoop | None = None  # of the channel
         self._closed = False
 
     async def close(self) -> None:
@@ -34,7 +35,14 @@ class AsyncTransport:
         if self._closed:
             raise CroutError("the client is closed: connect anew", code="CANCELLED")
         if self._channel is None:
+            self._loop = asyncio.get_running_loop()
             self._channel = grpc.aio.insecure_channel(self._server.address, CHANNEL_OPTIONS)
+        if self._loop is not asyncio.get_running_loop():
+            raise CroutError(
+                "the client belongs to another event loop, that of its first call: connect in each "
+                "loop, inside the coroutine that asyncio.run runs",
+                code="FAILED_PRECONDITION",
+            )
         attempts = self._server.attempts(call)
         with report_for(call) as report:
             while True:

@@ -9,11 +9,13 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from crout.results import FactorRecord
+from crout.errors import CroutError
+from crout.results import FactorRecord, Solution
 
 Array = npt.NDArray[Any]
 
 _STEPS = 5  # LAPACK's; it rarely takes more than two.
+_VERSIONS = 5  # of a factor that others replace while it is estimated
 
 
 def _signs(y: Array) -> Array:
@@ -68,7 +70,65 @@ def inverse_norm(n: int) -> Generator[tuple[Array, Literal[0, 2]], Array, float]
     return estimate
 
 
-def with_rcond(record: FactorRecord, inverse: float) -> FactorRecord:
+Step = Generator[tuple[Array, Literal[0, 2]] | None, Solution | FactorRecord, FactorRecord]
+
+
+def estimate(record: FactorRecord) -> Step:
+    """The record with its rcond, by solves with that version of the factor.
+
+    Where another user replaces the factor meanwhile, it starts again with the version that is there.
+
+    Yields
+    ------
+    (b, trans) or None
+        As `inverse_norm`: send the Solution. None: send the factor's record as the server has it now.
+
+    Returns
+    -------
+    FactorRecord
+        With its rcond; of a later version where the factor was replaced.
+
+    Raises
+    ------
+    CroutError
+        It was replaced again and again: "ABORTED".
+    """
+    for _ in range(_VERSIONS):
+        if record.rcond is not None:
+            return record
+        inverse = yield from _inverse_norm_of(record)
+        if inverse is not None:
+            return _with_rcond(record, inverse)
+        described = yield None
+        assert isinstance(described, FactorRecord)
+        record = described
+    raise CroutError(
+        "the factor was replaced again and again while its condition was estimated: ask for it with "
+        "rcond=True where it is factored",
+        code="ABORTED",
+    )
+
+
+def _inverse_norm_of(
+    record: FactorRecord,
+) -> Generator[tuple[Array, Literal[0, 2]], Solution | FactorRecord, float | None]:
+    """`inverse_norm` of one version; None where a solution is another's."""
+    if record.info > 0:
+        return np.inf
+    steps = inverse_norm(record.n)
+    try:
+        question = next(steps)
+        while True:
+            solution = yield question
+            assert isinstance(solution, Solution)
+            if solution.factor_version != record.version:
+                return None
+            question = steps.send(solution.x)
+    except StopIteration as end:
+        return float(end.value)
+
+
+def _with_rcond(record: FactorRecord, inverse: float) -> FactorRecord:
     """The record with its rcond, from the 1-norm of A^-1; 0 where a norm left the range of its type."""
     if record.n == 0:
         return dataclasses.replace(record, rcond=1.0)

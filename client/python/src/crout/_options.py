@@ -78,10 +78,9 @@ class RefactorOptions(FactorizeOptions, total=False):
     replace_if_singular: bool
 
 
-class SolveOptions(CallOptions, total=False):
-    """How to solve."""
+class OperatorOptions(CallOptions, total=False):
+    """How to solve, where the caller does not say with which transpose."""
 
-    trans: Trans
     refine: int
     componentwise: bool
     error_bound: bool
@@ -89,6 +88,12 @@ class SolveOptions(CallOptions, total=False):
     verify: bool
     solver: str
     tolerance: float
+
+
+class SolveOptions(OperatorOptions, total=False):
+    """How to solve."""
+
+    trans: Trans
     overwrite_b: bool
 
 
@@ -96,16 +101,17 @@ class FactorAndSolveOptions(FactorizeOptions, SolveOptions, total=False):
     """Of solve, which does both."""
 
 
-def takes(*sources: Callable[..., Any]) -> Callable[[_F], _F]:
+def takes(*sources: Callable[..., Any], without: tuple[str, ...] = ()) -> Callable[[_F], _F]:
     """Show, where a function takes ``**options``, the keywords of `sources` in its signature.
 
-    They stand written out once, where they are put into messages; type checkers go by the TypedDict.
+    Except those of `without`. They stand written out once, where they are put into messages; type
+    checkers go by the TypedDict.
     """
 
     def decorate(function: _F) -> _F:
         signature = inspect.signature(function)
         shown = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        known = {parameter.name for parameter in shown}
+        known = {parameter.name for parameter in shown} | set(without)
         for source in sources:
             for parameter in inspect.signature(source).parameters.values():
                 if parameter.kind is parameter.KEYWORD_ONLY and parameter.name not in known:
@@ -137,8 +143,8 @@ def _keywords(function: Callable[..., Any]) -> tuple[str, ...]:
 def call_options(
     *, timeout: float | None = None, progress: ProgressCallback | bool = False
 ) -> dict[str, Any]:
-    """Seconds for the whole call, repetitions included, and who is told how far it is."""
-    if timeout is not None and timeout <= 0:
+    """Seconds for the whole call, repetitions included, inf for no limit; who is told how far it is."""
+    if timeout is not None and not timeout > 0:
         raise InvalidRequest(f"the timeout is {timeout} s: give a positive one, or None for none")
     return {"timeout": timeout, "progress": progress}
 
@@ -201,6 +207,10 @@ def _method_parameters(
 
 def cache_options(*, name: str = "", lease: Lease | None = None) -> service.CacheOptions:
     """How long and under which name to keep a factor."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise InvalidRequest(f"the name is not UTF-8: {name!r}") from None
     return service.CacheOptions(name=name, lease=None if lease is None else duration(lease))
 
 
@@ -246,9 +256,10 @@ def lease_seconds(lease: Lease) -> float:
 
 def duration(lease: Lease) -> Duration:
     """A lease as the contract has it."""
-    nanos = round(lease_seconds(lease) * 1e9)
-    if not 0 < nanos <= 10**9 * 315_576_000_000:  # What a Duration can say.
+    seconds = lease_seconds(lease)
+    if not 0 < seconds <= 315_576_000_000:  # What a Duration can say; not so nan.
         raise InvalidRequest(f"the lease is {lease!r}: give a positive length of time")
+    nanos = max(round(seconds * 1e9), 1)
     return Duration(seconds=nanos // 10**9, nanos=nanos % 10**9)
 
 

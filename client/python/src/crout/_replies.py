@@ -136,6 +136,13 @@ def warn_of_solution(solution: Solution, n: int, dtype: np.dtype[Any]) -> None:
         warn(f"the solution may have no correct digit (forward error bound {bound:.3g})")
 
 
+def warn_of_complement(complement: results.Complement) -> None:
+    """Warn where S, or the factor of A11, should not be relied on without a look at it."""
+    warn_of_factor(complement.record)
+    if complement.warnings:
+        warn(f"the Schur complement is poor (backward error {complement.backward_error})")
+
+
 class Target:
     """What a downloaded matrix is written to, byte by byte as it comes.
 
@@ -147,6 +154,8 @@ class Target:
         Likewise.
     into : ndarray or None
         Contiguous memory to use instead of new, of the shape, type and order that is expected.
+    or_complex : bool
+        The matrix may also be the complex one of a real `dtype`, in new memory.
     """
 
     def __init__(
@@ -155,9 +164,15 @@ class Target:
         cols: int | None,
         dtype: np.dtype[Any] | None,
         into: Array | None = None,
+        *,
+        or_complex: bool = False,
     ) -> None:
         self._expected = (rows, cols, None if dtype is None else dtype_code(dtype))
+        self._wider = None
+        if or_complex and dtype is not None and dtype.kind == "f":
+            self._wider = dtype_code(np.result_type(dtype, np.complex64))
         self._into = into
+        self._announced: int | None = None
         self._array: Array | None = None
         self._memory = memoryview(b"")
         self._filled = 0
@@ -167,11 +182,21 @@ class Target:
         """Whether nothing has been written to the caller's memory."""
         return self._into is None or self._filled == 0
 
+    @property
+    def widened(self) -> bool:
+        """Whether the matrix is complex though a real one was asked for."""
+        return self._wider is not None and self._announced == self._wider
+
     def begin(self, spec: matrix_pb2.DenseSpec) -> None:
         """The matrix is announced. Raises ProtocolError where it is not what was asked for."""
         if self._array is not None:
             raise ProtocolError("the server sent two headers")
-        for expected, announced in zip(self._expected, (spec.rows, spec.cols, spec.dtype), strict=True):
+        self._announced = spec.dtype
+        rows, cols, dtype = self._expected
+        if self.widened:
+            self._into, dtype = None, self._wider
+        expectations = (rows, cols, dtype)
+        for expected, announced in zip(expectations, (spec.rows, spec.cols, spec.dtype), strict=True):
             if announced < 0 or expected not in (None, announced):
                 raise ProtocolError("the server announced another matrix than was asked for")
         self._array = self._allocate(spec)
@@ -222,6 +247,9 @@ class SolutionReply:
         For X.
     shape : tuple of int or None
         Of X as the caller wants it; None for that of the target.
+    known_version : int or None
+        The version of the factor whose type the client knows: with it X is of no other type than was
+        asked for.
     """
 
     _DATA = 3  # The field of both messages.
@@ -233,12 +261,14 @@ class SolutionReply:
         dtype: np.dtype[Any],
         target: Target,
         shape: tuple[int, ...] | None,
+        known_version: int | None = None,
     ) -> None:
         self._kind = kind
         self._n = n
         self._dtype = dtype
         self._target = target
         self._shape = shape
+        self._known_version = known_version
         self._factor: FactorRecord | None = None
         self._result: service.SolveResult | None = None
 
@@ -266,6 +296,8 @@ class SolutionReply:
         x = self._target.finish()
         if self._result is None:
             raise ProtocolError("the server sent no result")
+        if self._target.widened and self._result.factor_version == self._known_version:
+            raise ProtocolError("the server sent a complex solution of a real system")
         n = x.shape[0]
         if self._shape is not None:
             x = x.reshape(self._shape)
@@ -310,15 +342,11 @@ class ComplementReply:
         return response.progress if response.HasField("progress") else None
 
     def finish(self) -> results.Complement:
-        """As in Reply; warns of what should be looked at."""
+        """As in Reply. Warning is left to whoever has the factor by then: a warning may be an error."""
         s = self._target.finish()
         if self._factor is None or self._result is None:
             raise ProtocolError("the server sent no result")
-        warn_of_factor(self._factor)
-        complement = results.complement(s, self._result, self._factor)
-        if self._result.warnings:
-            warn(f"the Schur complement is poor (backward error {complement.backward_error})")
-        return complement
+        return results.complement(s, self._result, self._factor)
 
     def explain(self, error: CroutError) -> None:
         """As in Reply."""

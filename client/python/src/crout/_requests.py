@@ -117,7 +117,8 @@ class _Rhs:
         if array.ndim not in (1, 2):
             raise InvalidRequest(f"b has {array.ndim} dimensions: give one or two")
         if n is not None and array.shape[0] != n:
-            raise InvalidRequest(f"b has {array.shape[0]} rows, the matrix is {n} x {n}")
+            hint = ": is it to be b.T?" if array.shape[1:] == (n,) else ""
+            raise InvalidRequest(f"b has {array.shape[0]} rows, the matrix is {n} x {n}{hint}")
         elements = _payload.as_elements(array)
         # As in SciPy, the wider type of both.
         elements = elements.astype(np.result_type(elements.dtype, dtype), copy=False)
@@ -130,8 +131,8 @@ class _Rhs:
         if overwrite and flags.writeable and (flags.c_contiguous or flags.f_contiguous):
             self._array = columns
 
-    def target(self) -> Target:
-        return Target(self._rows, self._cols, self._dtype, self._array)
+    def target(self, *, or_complex: bool = False) -> Target:
+        return Target(self._rows, self._cols, self._dtype, self._array, or_complex=or_complex)
 
 
 def solve(record: FactorRecord, b: Any, **options: Any) -> Call[Solution]:
@@ -142,7 +143,15 @@ def solve(record: FactorRecord, b: Any, **options: Any) -> Call[Solution]:
     return Call(
         "Solve",
         service.SolveRequest(header=header).SerializeToString(),
-        lambda: SolutionReply(service.SolveResponse, record.n, record.dtype, rhs.target(), rhs.shape),
+        # Another user may have replaced a real factor by a complex one.
+        lambda: SolutionReply(
+            service.SolveResponse,
+            record.n,
+            record.dtype,
+            rhs.target(or_complex=True),
+            rhs.shape,
+            known_version=record.version,
+        ),
         payloads=((_DATA, rhs.payload),),
         **call_options(**call),
     )

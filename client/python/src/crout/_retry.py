@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from crout.errors import CroutError
 
+_LONGEST_TIMEOUT = 1e9  # seconds; gRPC cannot tell the end of much longer ones
+
 
 class RetryClass(enum.Enum):
     """What a second attempt could do."""
@@ -52,6 +54,8 @@ class Attempts:
     def __init__(self, policy: RetryPolicy, retry: RetryClass, timeout: float | None) -> None:
         self._policy = policy
         self._retry = retry
+        if timeout is not None and timeout > _LONGEST_TIMEOUT:
+            timeout = None
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self._made = 0
 

@@ -2,8 +2,9 @@
 
 Every method that asks the server is awaited, those that yield are iterated with ``async for``, and
 `AsyncFactor.rcond` is awaited, too. What each takes, returns and raises stands with its namesake in
-`crout.Client` and `crout.Factor`. A client belongs to the loop of its first call. A sparse matrix is
-put into text, and a file read, between the messages of its upload, on the loop.
+`crout.Client` and `crout.Factor`. A client belongs to the loop of its first call, and refuses those
+of others: connect inside the coroutine that `asyncio.run` runs. A sparse matrix is put into text,
+and a file read, between the messages of its upload, on the loop.
 
     async with crout.aio.connect("localhost:50051") as c:
         async with await c.lu_factor(A) as f:
@@ -13,6 +14,7 @@ put into text, and a file read, between the messages of its upload, on the loop.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import datetime
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
@@ -26,13 +28,13 @@ from crout import _condition, _lu, _options, _requests
 from crout._aio_transport import AsyncTransport
 from crout._call import Call
 from crout._renewal import pause
-from crout._replies import warn_of_factor
+from crout._replies import warn_of_complement, warn_of_factor
 from crout._retry import RetryPolicy
-from crout._series import right_hand_sides
+from crout._series import pairs
 from crout._transport import Server
 from crout.client import Client, make_server
 from crout.errors import CroutError, HandleExpired
-from crout.factor import Factor, FactorView
+from crout.factor import Factor, FactorView, checked_factor
 from crout.results import (
     Complement,
     Estimate,
@@ -88,7 +90,12 @@ def _like(namesake: Any) -> Callable[[_F], _F]:
 
 
 class AsyncFactor(FactorView):
-    """An LU factorization on the server, as `crout.Factor`."""
+    """An LU factorization on the server, as `crout.Factor`.
+
+    There is no ``as_linear_operator``: SciPy's solvers call an operator and use what it returns at
+    once, and nothing can be awaited in between. Use that of a `crout.Factor` on a thread of its own:
+    ``crout.connect(address).factor(f.handle).as_linear_operator()``.
+    """
 
     def __init__(self, client: AsyncClient, record: FactorRecord, lease: Lease | None = None) -> None:
         super().__init__(record, lease)
@@ -170,21 +177,17 @@ class AsyncFactor(FactorView):
         return self._rcond()
 
     async def _rcond(self) -> float:
-        if self.record.rcond is None:
-            self.record = _condition.with_rcond(self.record, await self._inverse_norm())
-        assert self.record.rcond is not None
-        return self.record.rcond
-
-    async def _inverse_norm(self) -> float:
-        if self.info > 0:
-            return np.inf
-        steps = _condition.inverse_norm(self.n)
+        steps = _condition.estimate(self.record)
         try:
-            b, trans = next(steps)
+            question = next(steps)
             while True:
-                b, trans = steps.send(await self.solve(b, trans=trans, verify=False))
+                if question is None:
+                    question = steps.send(await self.describe())
+                else:
+                    b, trans = question
+                    question = steps.send(await self._solve(b, trans=trans, verify=False))
         except StopIteration as end:
-            return float(end.value)
+            return self._keep_rcond(end.value)
 
     @_like(Factor.to_lu)
     async def to_lu(self) -> tuple[Array, Array, Array]:
@@ -274,11 +277,9 @@ class AsyncClient:
     async def lu_factor(self, A: Any, **options: Unpack[LuFactorOptions]) -> AsyncFactor:
         record = await self._run(_requests.factorize(A, **options))
         factor = AsyncFactor(self, record, options.get("lease"))
-        try:
+        # One with a request_id is there for whoever asks with it.
+        async with contextlib.nullcontext() if options.get("request_id") else _dropped_after_an_error(factor):
             warn_of_factor(record)
-        except Warning:  # An error, as filters want it: nobody will have the handle.
-            await factor.release()
-            raise
         return factor
 
     @overload
@@ -324,7 +325,7 @@ class AsyncClient:
         trans: _options.Trans = 0,
         **options: Any,
     ) -> Array:
-        factor = await self.factor(f) if isinstance(f, str) else f
+        factor = await self.factor(f) if isinstance(f, str) else checked_factor(f, AsyncFactor)
         return (await factor._solve(b, trans=trans, **options)).x
 
     @_like(Client.schur_complement)
@@ -332,7 +333,10 @@ class AsyncClient:
         self, A: Any, leading_order: int, **options: Unpack[SchurOptions]
     ) -> tuple[Complement, AsyncFactor]:
         complement = await self._run(_requests.schur_complement(A, leading_order, **options))
-        return complement, AsyncFactor(self, complement.record, options.get("lease"))
+        factor = AsyncFactor(self, complement.record, options.get("lease"))
+        async with _dropped_after_an_error(factor):
+            warn_of_complement(complement)
+        return complement, factor
 
     @_like(Client.slogdet)
     async def slogdet(self, A: Any, **options: Unpack[FactorizeOptions]) -> SlogDet:
@@ -353,17 +357,14 @@ class AsyncClient:
         self, matrices: Iterable[Any], rhs: Any, **options: Unpack[FactorizeOptions]
     ) -> AsyncIterator[Solution]:
         factor: AsyncFactor | None = None
-        try:
-            for A, b in zip(matrices, right_hand_sides(rhs), strict=False):
+        async with contextlib.AsyncExitStack() as block:  # That of the factor, once there is one.
+            for A, b in pairs(matrices, rhs):
                 if factor is None:
-                    factor = await (await self.lu_factor(A, **options)).__aenter__()
+                    factor = await block.enter_async_context(await self.lu_factor(A, **options))
                 else:
                     await factor.refactor(A, **options)
                 solution = await factor.solve(b, full_output=True)
                 yield dataclasses.replace(solution, factor=factor.record)
-        finally:
-            if factor is not None:
-                await factor.__aexit__(None, None, None)
 
     @_like(Client.factors)
     async def factors(self, name: str = "") -> AsyncIterator[AsyncFactor]:
@@ -403,5 +404,16 @@ class AsyncClient:
         return await self._run(_requests.server_info())
 
 
+@contextlib.asynccontextmanager
+async def _dropped_after_an_error(factor: AsyncFactor) -> AsyncIterator[None]:
+    """As that of `crout.client`."""
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(CroutError):
+            await factor.release()
+        raise
+
+
 def _handle(f: AsyncFactor | str) -> str:
-    return f if isinstance(f, str) else f.handle
+    return f if isinstance(f, str) else checked_factor(f, AsyncFactor).handle

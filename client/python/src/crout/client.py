@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import datetime
 import math
-import sys
 import threading
 import weakref
 from collections.abc import Iterable, Iterator
@@ -19,12 +18,12 @@ import numpy.typing as npt
 from crout import _options, _requests
 from crout._call import Call
 from crout._renewal import Renewals
-from crout._replies import warn_of_factor
+from crout._replies import warn_of_complement, warn_of_factor
 from crout._retry import RetryPolicy
-from crout._series import right_hand_sides
+from crout._series import pairs
 from crout._transport import Server, Transport
 from crout.errors import CroutError
-from crout.factor import Factor
+from crout.factor import Factor, checked_factor
 from crout.results import Complement, Estimate, FactorRecord, ServerInfo, SlogDet, Solution
 
 if TYPE_CHECKING:
@@ -144,7 +143,8 @@ class Client:
             default, often an hour, unless given.
         request_id : str
             Makes the call safe to repeat after a lost connection: whoever asks with the same id gets
-            the same factor. The server then goes on with it though the caller is gone.
+            the same factor. The server then goes on with it though the caller is gone. A warning that
+            is an error leaves such a factor on the server, as others may share it.
         algorithm : str
             As `ServerInfo.devices` names them; "auto" for the fastest that pivots.
         device : str
@@ -164,7 +164,8 @@ class Client:
             Of the method: pivot_rule ("partial", "interval", "threshold"), interval, threshold,
             tolerance, section_size, block_size, sweep_limit.
         timeout : float, optional
-            Seconds for the whole call, repetitions included; the client's unless given.
+            Seconds for the whole call, repetitions included; the client's unless given. ``math.inf``
+            for no limit where the client has one.
         progress : callable or bool
             Called with a `Progress` now and then, from any thread; True: a bar of tqdm.
 
@@ -186,11 +187,9 @@ class Client:
         """
         record = self._run(_requests.factorize(A, **options))
         factor = Factor(self, record, options.get("lease"))
-        try:
+        # One with a request_id is there for whoever asks with it.
+        with contextlib.nullcontext() if options.get("request_id") else _dropped_after_an_error(factor):
             warn_of_factor(record)
-        except Warning:  # An error, as filters want it: nobody will have the handle.
-            factor.release()
-            raise
         return factor
 
     @overload
@@ -258,7 +257,7 @@ class Client:
     @_options.takes(_options.solve_options, _requests.overwrite_option, _options.call_options)
     def lu_solve(self, f: Factor | str, b: Any, trans: _options.Trans = 0, **options: Any) -> Array:
         """Solve with a factor, or a handle, as `scipy.linalg.lu_solve`; see `Factor.solve`."""
-        factor = self.factor(f) if isinstance(f, str) else f
+        factor = self.factor(f) if isinstance(f, str) else checked_factor(f, Factor)
         return factor._solve(b, trans=trans, **options).x
 
     @_options.takes(_options.cache_options, _options.factorize_options, _options.call_options)
@@ -290,7 +289,10 @@ class Client:
         InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
         complement = self._run(_requests.schur_complement(A, leading_order, **options))
-        return complement, Factor(self, complement.record, options.get("lease"))
+        factor = Factor(self, complement.record, options.get("lease"))
+        with _dropped_after_an_error(factor):
+            warn_of_complement(complement)
+        return complement, factor
 
     @_options.takes(_options.factorize_options, _options.call_options)
     def slogdet(self, A: Any, **options: Unpack[FactorizeOptions]) -> SlogDet:
@@ -318,7 +320,7 @@ class Client:
         matrices : iterable of array_like, sparse matrix or path, shape (n, n)
             They may be made while the series runs.
         rhs : array_like, shape (n,) or (n, nrhs), or iterator of such
-            The same for all, or one for each.
+            The same for all; from an iterator, such as ``iter([b1, b2])``, one for each.
         **options
             Of each factorization, as in `lu_factor`.
 
@@ -327,27 +329,24 @@ class Client:
         Solution
             ``x``, ``backward_error``, ..., and ``factor``, the record of that matrix's factor. When
             the series ends, or is closed, its factor is released.
+
+        Raises
+        ------
+        Singular
+            One of the matrices is.
+        InvalidRequest
+            There are fewer right-hand sides than matrices, or more, which shows after the last
+            solution; or rhs is a list of arrays.
         """
         factor: Factor | None = None
-        try:
-            for A, b in zip(matrices, right_hand_sides(rhs), strict=False):
+        with contextlib.ExitStack() as block:  # That of the factor, once there is one.
+            for A, b in pairs(matrices, rhs):
                 if factor is None:
-                    factor = self.lu_factor(A, **options).__enter__()
+                    factor = block.enter_context(self.lu_factor(A, **options))
                 else:
                     factor.refactor(A, **options)
                 solution = factor.solve(b, full_output=True)
                 yield dataclasses.replace(solution, factor=factor.record)
-        except GeneratorExit:  # Whoever leaves the series early asked for nothing that could fail.
-            if factor is not None:
-                with contextlib.suppress(CroutError):
-                    factor.__exit__(None, None, None)
-            raise
-        except BaseException:
-            if factor is not None:
-                factor.__exit__(*sys.exc_info())
-            raise
-        if factor is not None:
-            factor.__exit__(None, None, None)
 
     def factors(self, name: str = "") -> Iterator[Factor]:
         """The tenant's factors, newest first; of this name alone, if one is given."""
@@ -388,8 +387,19 @@ class Client:
         return self._run(_requests.server_info())
 
 
+@contextlib.contextmanager
+def _dropped_after_an_error(factor: Factor) -> Iterator[None]:
+    """For warnings that are errors, as filters may want it: nobody would have the handle."""
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(CroutError):  # Its lease ends it then; the warning is the news.
+            factor.release()
+        raise
+
+
 def _handle(f: Factor | str) -> str:
-    return f if isinstance(f, str) else f.handle
+    return f if isinstance(f, str) else checked_factor(f, Factor).handle
 
 
 _unpickled: weakref.WeakValueDictionary[Server, Client] = weakref.WeakValueDictionary()

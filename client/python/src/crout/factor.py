@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from crout.results import FactorRecord, Iterations, SlogDet, Solution
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-    from crout._options import Lease, RefactorOptions, SolveOptions
+    from crout._options import Lease, OperatorOptions, RefactorOptions, SolveOptions
     from crout.client import Client
 
 Array = npt.NDArray[Any]
@@ -77,12 +77,34 @@ class FactorView:
         """Estimate of ||P A - L U|| / (n ||A|| eps): around 1 or below is good, above 30 poor."""
         return self.record.quality
 
+    def _keep_rcond(self, record: FactorRecord) -> float:
+        """Note what was estimated, unless a later version has come meanwhile."""
+        if record.version >= self.version:
+            self.record = record
+        assert record.rcond is not None
+        return record.rcond
+
     def __repr__(self) -> str:
         name = f" {self.name!r}" if self.name else ""
         return (
             f"<{type(self).__name__}{name} {self.handle} version={self.version} n={self.n} "
             f"dtype={self.dtype} algorithm={self.record.algorithm} info={self.info}>"
         )
+
+
+_View = TypeVar("_View", bound=FactorView)
+
+
+def checked_factor(f: object, kind: type[_View]) -> _View:
+    """`f`, if it is a factor of that kind. Raises TypeError, with what to do, else."""
+    if isinstance(f, kind):
+        return f
+    hint = ""
+    if isinstance(f, tuple):
+        hint = ": solve with the pair (lu, piv) of scipy.linalg.lu_factor by scipy.linalg.lu_solve"
+    elif isinstance(f, FactorView):
+        hint = ", which belongs to a client of the other kind"
+    raise TypeError(f"a {kind.__name__}, from lu_factor, or a handle is needed, not {type(f).__name__}{hint}")
 
 
 class Factor(FactorView):
@@ -165,7 +187,8 @@ class Factor(FactorView):
             x may take b's memory, where b is contiguous and of x's type. What is in it after an error
             is undefined.
         timeout : float, optional
-            Seconds for the whole call, repetitions included; the client's unless given.
+            Seconds for the whole call, repetitions included; the client's unless given. ``math.inf``
+            for no limit where the client has one.
         progress : callable or bool
             Called with a `Progress` now and then, from any thread; True: a bar of tqdm.
 
@@ -222,23 +245,20 @@ class Factor(FactorView):
         """Reciprocal condition estimate in the 1-norm, of A as it arrived.
 
         That of the server where ``rcond=True`` was asked for, else estimated here, once, by some four
-        solves. 0 for a singular matrix.
+        solves. 0 for a singular matrix. Where another user replaces the factor meanwhile it is that
+        of the new version, whose record this factor then has.
         """
-        if self.record.rcond is None:
-            self.record = _condition.with_rcond(self.record, self._inverse_norm())
-        assert self.record.rcond is not None
-        return self.record.rcond
-
-    def _inverse_norm(self) -> float:
-        if self.info > 0:
-            return np.inf
-        steps = _condition.inverse_norm(self.n)
+        steps = _condition.estimate(self.record)
         try:
-            b, trans = next(steps)
+            question = next(steps)
             while True:
-                b, trans = steps.send(self.solve(b, trans=trans, verify=False))
+                if question is None:
+                    question = steps.send(self.describe())
+                else:
+                    b, trans = question
+                    question = steps.send(self._solve(b, trans=trans, verify=False))
         except StopIteration as end:
-            return float(end.value)
+            return self._keep_rcond(end.value)
 
     def to_lu(self) -> tuple[Array, Array, Array]:
         """Download the factors: P, L and U with A = P L U, as `scipy.linalg.lu` returns them.
@@ -248,6 +268,13 @@ class Factor(FactorView):
         P, L, U : ndarray, shape (n, n)
             Of the factors' type; L has the unit diagonal, whichever the server's does. Where A was
             equilibrated, these are the factors of A itself.
+
+        Raises
+        ------
+        Singular
+            ``info > 0``, and the method has its unit diagonal in U (``record.unit_diagonal``), from
+            which these cannot be had; or A has an empty row or column, and there are no factors.
+        HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
         return self._download().plu()
 
@@ -260,6 +287,11 @@ class Factor(FactorView):
             U on and above the diagonal, L below.
         piv : ndarray of int, shape (n,)
             Row i was interchanged with row piv[i].
+
+        Raises
+        ------
+        Singular, HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
+            As `to_lu`.
         """
         return self._download().lu_piv()
 
@@ -286,8 +318,8 @@ class Factor(FactorView):
             pages.append(self._client._run(_requests.get_iterations(self.handle, token)))
         return _lu.iterations(pages)
 
-    @_options.takes(_options.solve_options, _options.call_options)
-    def as_linear_operator(self, **options: Unpack[SolveOptions]) -> Any:
+    @_options.takes(_options.solve_options, _options.call_options, without=("trans",))
+    def as_linear_operator(self, **options: Unpack[OperatorOptions]) -> Any:
         """The inverse of A as a `scipy.sparse.linalg.LinearOperator`.
 
         For use as a preconditioner, ``gmres(A1, b, M=f.as_linear_operator())``. Takes vectors and
@@ -296,7 +328,8 @@ class Factor(FactorView):
         Parameters
         ----------
         **options
-            Of its solves, as in `solve`; ``verify=False`` makes them cheaper.
+            Of its solves, as in `solve` but for ``trans`` and ``overwrite_b``: SciPy asks for the
+            transpose by ``rmatvec``, and its vectors are its own. ``verify=False`` makes them cheaper.
 
         Raises
         ------

@@ -258,6 +258,8 @@ class Complement:
         A22 - A21 A11^-1 A12, where A11 is k x k.
     backward_error, growth : float or None
         Of the block elimination; None where S is empty.
+    warnings : tuple of str
+        What of S should be looked at; the factor has its own.
     device : str
         Where it was computed.
     timings : Mapping of str to float
@@ -269,6 +271,7 @@ class Complement:
     S: Array
     backward_error: float | None
     growth: float | None
+    warnings: tuple[str, ...]
     device: str
     timings: Mapping[str, float]
     record: FactorRecord
@@ -282,6 +285,7 @@ def complement(
         S=s,
         backward_error=_optional(message, "backward_error"),
         growth=_optional(message, "growth"),
+        warnings=tuple(_word(factor_pb2.Warning, "WARNING_", w) for w in message.warnings),
         device=message.device,
         timings=_timings(message.timings),
         record=record,
