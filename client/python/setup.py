@@ -75,7 +75,11 @@ class ArchiveWithContract(sdist):
             shutil.copyfile(proto_directory() / "crout/v1" / f"{name}.proto", target)
 
 
+# Not beside the sources: a bundle may be read-only, and a tree is nobody's to leave things in.
+WORK = tempfile.TemporaryDirectory()
+
 setup(
+    options={"build": {"build_base": WORK.name}, "egg_info": {"egg_base": WORK.name}},
     cmdclass={"build_py": BuildWithMessages, "sdist": ArchiveWithContract},
     install_requires=["grpcio>=1.51", "numpy>=1.22", protobuf_requirement()],
 )
