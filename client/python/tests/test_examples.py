@@ -27,7 +27,7 @@ def test_the_readme_shows_the_example_and_its_output(address):
     assert shown.lstrip("\n") == "$ python client/python/examples/first_steps.py\n" + output
 
 
-@pytest.mark.parametrize("block", range(2))
+@pytest.mark.parametrize("block", range(3))
 def test_the_packages_readme(address, tmp_path, block):
     code = (PACKAGE / "README.md").read_text().split("```python\n")[1 + block].split("```")[0]
     script = tmp_path / "snippet.py"

@@ -213,6 +213,14 @@ def test_an_error_of_the_callback_ends_the_call(daemon, regular, after, capfd):
         (lambda c: c.lu_factor(np.eye(2), timeout=math.nan), "the timeout is nan s"),
         (lambda c: c.lu_factor(np.eye(2)).solve(np.ones(2), timeout=math.nan), "the timeout is nan s"),
         (lambda c: c.lu_factor(np.eye(2), name="\udcff"), "name is not UTF-8"),
+        (lambda c: c.lu_factor(np.eye(2), request_id="\udcff"), "request_id is not UTF-8"),
+        (lambda c: c.lu_factor(np.eye(2), device="\udcff"), "device is not UTF-8"),
+        (lambda c: list(c.factors("\udcff")), "name is not UTF-8"),
+        (lambda c: c.describe("\udcff"), "handle is not UTF-8"),
+        (lambda c: c.lu_factor(np.eye(2), equilibrate="yes"), "equilibrate is 'yes': use True, False or"),
+        (lambda c: c.lu_factor(np.eye(2), dtype=int), "float32, float64, complex64 or complex128"),
+        (lambda c: c.lu_factor(np.eye(2)).solve(np.ones(2), refine=2**40), "refine is 1099511627776"),
+        (lambda c: c.estimate(2**70), "the n is 1180591620717411303424"),
         (lambda c: c.lu_factor(np.eye(2)).solve(np.ones((1, 2))), r"2 x 2: .*b\.T"),
         (lambda c: c.lu_factor(np.array([[1.0, np.nan], [0, 1]])), r"\(1, 2\)|nan|NaN|finite"),
         (lambda c: c.lu_factor(np.eye(2), device="cuda:7"), "unknown device; there are: host"),
@@ -241,6 +249,49 @@ def test_what_the_server_does_not_have_is_not_supported(client):
 def test_what_is_no_keyword_is_a_type_error(client):
     with pytest.raises(TypeError, match="algorythm"):
         client.lu_factor(np.eye(2), algorythm="getrf")
+    with pytest.raises(TypeError, match=r"'tolerence' among the parameters; there are .*tolerance"):
+        client.lu_factor(np.eye(2), parameters={"tolerence": 1e-3})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"name": 5},
+        {"name": None},
+        {"request_id": 3},
+        {"device": 0},
+        {"algorithm": None},
+        {"lease": [1]},
+        {"timeout": "5s"},
+        {"progress": 3},
+        {"parameters": [1]},
+        {"parameters": {"tolerance": "a"}},
+        {"parameters": {"interval": 3}},
+        {"parameters": {"section_size": 1.5}},
+    ],
+    ids=str,
+)
+def test_options_of_another_type_are_named(client, options):
+    with pytest.raises(TypeError, match=f"^the {_innermost(options)} is "):
+        client.lu_factor(np.eye(2), **options)
+
+
+def _innermost(options):
+    ((name, value),) = options.items()
+    return _innermost(value) if isinstance(value, dict) else name
+
+
+def test_arguments_of_another_type_are_named(client):
+    f = client.lu_factor(np.eye(2))
+    for option, value in (("refine", 1.5), ("tolerance", "a"), ("trans", [1]), ("solver", None)):
+        with pytest.raises(TypeError, match=f"^the {option} is "):
+            f.solve(np.ones(2), **{option: value})
+    with pytest.raises(TypeError, match=r"^the leading_order is 1\.5: give an int"):
+        client.schur_complement(np.eye(2), 1.5)
+    with pytest.raises(TypeError, match=r"^the n is 1000\.0: give an int"):
+        client.estimate(1e3)
+    assert client.estimate(np.int64(10)).fits
+    assert f.solve(np.ones(2), refine=np.int32(1)).tolist() == [1, 1]
 
 
 def test_the_factors_of_scipy_are_not_the_servers(client):

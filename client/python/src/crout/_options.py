@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import functools
 import inspect
+import operator
 import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
@@ -144,9 +145,47 @@ def call_options(
     *, timeout: float | None = None, progress: ProgressCallback | bool = False
 ) -> dict[str, Any]:
     """Seconds for the whole call, repetitions included, inf for no limit; who is told how far it is."""
-    if timeout is not None and not timeout > 0:
+    if timeout is not None and not real("timeout", timeout) > 0:
         raise InvalidRequest(f"the timeout is {timeout} s: give a positive one, or None for none")
-    return {"timeout": timeout, "progress": progress}
+    if not (isinstance(progress, bool) or progress is None or callable(progress)):
+        raise _mistyped("progress", progress, "a callable, or True for a bar")
+    return {"timeout": timeout, "progress": progress or False}
+
+
+def text(option: str, value: object) -> str:
+    """A text that can be sent. Raises TypeError, and InvalidRequest where it is not UTF-8."""
+    if not isinstance(value, str):
+        raise _mistyped(option, value, "a str")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InvalidRequest(f"the {option} is not UTF-8: {value!r}") from None
+    return value
+
+
+def integer(option: str, value: Any, bits: int = 64) -> int:
+    """A number of the contract's intN. Raises TypeError and InvalidRequest."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise _mistyped(option, value, "an int") from None
+    if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
+        raise InvalidRequest(f"the {option} is {number}, which no server takes")
+    return number
+
+
+def real(option: str, value: Any) -> float:
+    """A number of the contract's double. Raises TypeError."""
+    if isinstance(value, (str, bytes)):
+        raise _mistyped(option, value, "a number")
+    try:
+        return float(value)
+    except TypeError:
+        raise _mistyped(option, value, "a number") from None
+
+
+def _mistyped(option: str, value: object, wanted: str) -> TypeError:
+    return TypeError(f"the {option} is {value!r}: give {wanted}")
 
 
 def factorize_options(
@@ -163,19 +202,32 @@ def factorize_options(
     """How to factor."""
     return service.FactorizeOptions(
         algorithm=_value(factor_pb2.Algorithm, "ALGORITHM_", algorithm, "algorithm"),
-        device=device,
+        device=text("device", device),
         factor_dtype=(matrix_pb2.DTYPE_UNSPECIFIED if dtype is None else _payload.dtype_code(dtype)),
         equilibrate=_equilibrate(equilibrate),
         drop_matrix=not keep_matrix,
         condition=rcond,
         determinant=determinant,
-        parameters=None if parameters is None else _method_parameters(**parameters),
+        parameters=None if parameters is None else _parameters(parameters),
     )
+
+
+def _parameters(given: Mapping[str, Any]) -> service.MethodParameters:
+    """Those of the method, by their names in `_method_parameters`."""
+    if not isinstance(given, Mapping):
+        raise _mistyped("parameters", given, 'a mapping, such as {"tolerance": 1e-6}')
+    known = _keywords(_method_parameters)
+    for name in given:
+        if name not in known:
+            raise TypeError(f"there is no {name!r} among the parameters; there are {', '.join(known)}")
+    return _method_parameters(**given)
 
 
 def _equilibrate(value: bool | Literal["auto"]) -> service.Equilibrate:
     if value == "auto":
         return service.EQUILIBRATE_AUTO
+    if isinstance(value, str):
+        raise InvalidRequest(f"the equilibrate is {value!r}: use True, False or 'auto'")
     return service.EQUILIBRATE_ON if value else service.EQUILIBRATE_OFF
 
 
@@ -193,25 +245,25 @@ def _method_parameters(
     rule = service.PIVOT_RULE_UNSPECIFIED
     if pivot_rule is not None:
         rule = _value(service.PivotRule, "PIVOT_RULE_", pivot_rule, "pivot_rule")
+    try:
+        low, high = interval
+    except (TypeError, ValueError):
+        raise _mistyped("interval", interval, "its two ends") from None
     return service.MethodParameters(
         pivot_rule=rule,
-        interval_low=interval[0],
-        interval_high=interval[1],
-        threshold=threshold,
-        tolerance=tolerance,
-        section_size=section_size,
-        block_size=block_size,
-        sweep_limit=sweep_limit,
+        interval_low=real("interval", low),
+        interval_high=real("interval", high),
+        threshold=real("threshold", threshold),
+        tolerance=real("tolerance", tolerance),
+        section_size=integer("section_size", section_size),
+        block_size=integer("block_size", block_size, bits=32),
+        sweep_limit=integer("sweep_limit", sweep_limit),
     )
 
 
 def cache_options(*, name: str = "", lease: Lease | None = None) -> service.CacheOptions:
     """How long and under which name to keep a factor."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        raise InvalidRequest(f"the name is not UTF-8: {name!r}") from None
-    return service.CacheOptions(name=name, lease=None if lease is None else duration(lease))
+    return service.CacheOptions(name=text("name", name), lease=None if lease is None else duration(lease))
 
 
 def solve_options(
@@ -226,6 +278,8 @@ def solve_options(
     tolerance: float = 0.0,
 ) -> service.SolveOptions:
     """How to solve."""
+    if not isinstance(trans, (int, str)):
+        raise _mistyped("trans", trans, "0, 1, 2, 'N', 'T' or 'C'")
     if trans not in _OPERATIONS:
         raise InvalidRequest(
             f"trans is {trans!r}: use 0 for A, 1 for its transpose, 2 for the conjugate of that"
@@ -235,8 +289,8 @@ def solve_options(
         solver=_value(factor_pb2.Solver, "SOLVER_", solver, "solver"),
         skip_verification=not verify,
         error_bound=error_bound,
-        max_refinement_steps=refine,
-        solver_tolerance=tolerance,
+        max_refinement_steps=integer("refine", refine, bits=32),
+        solver_tolerance=real("tolerance", tolerance),
         componentwise_error=componentwise_error,
         refine_componentwise=componentwise,
     )
@@ -247,7 +301,7 @@ def lease_seconds(lease: Lease) -> float:
     if isinstance(lease, datetime.timedelta):
         return lease.total_seconds()
     if not isinstance(lease, str):
-        return float(lease)
+        return real("lease", lease)
     match = re.fullmatch(r"(\d+\.?\d*)\s*([a-z]+)", lease.strip())
     if match is None or match[2] not in _SECONDS:
         raise InvalidRequest(f'the lease is {lease!r}: write seconds, or "90s", "10m", "1h", "2d"')
@@ -265,6 +319,8 @@ def duration(lease: Lease) -> Duration:
 
 def _value(enum: Any, prefix: str, word: str, option: str) -> Any:
     known = _words(enum, prefix)
+    if not isinstance(word, str):
+        raise _mistyped(option, word, f"one of {', '.join(known)}")
     if word not in known:
         raise InvalidRequest(f"no {option} is called {word!r}; there are {', '.join(known)}")
     return known[word]

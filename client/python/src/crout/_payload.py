@@ -59,7 +59,9 @@ def dtype_code(dtype: npt.DTypeLike) -> matrix_pb2.Dtype:
     """
     code = _DTYPES.get(np.dtype(dtype).str[1:])
     if code is None:
-        raise InvalidRequest(f"no factors of type {np.dtype(dtype)}: use float32 or float64")
+        raise InvalidRequest(
+            f"no factors of type {np.dtype(dtype)}: use float32, float64, complex64 or complex128"
+        )
     return code
 
 

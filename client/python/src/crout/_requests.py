@@ -18,7 +18,9 @@ from crout._options import (
     distribute,
     duration,
     factorize_options,
+    integer,
     solve_options,
+    text,
 )
 from crout._replies import ComplementReply, FactorReply, SolutionReply, Target, UnaryReply
 from crout._retry import RetryClass
@@ -44,7 +46,7 @@ def _order(payload: _payload.Payload) -> int | None:
 
 def request_id_option(*, request_id: str = "") -> str:
     """By which a repeated call finds the factor of the first."""
-    return request_id
+    return text("request_id", request_id)
 
 
 def factorize(A: Any, **options: Any) -> Call[FactorRecord]:
@@ -185,7 +187,7 @@ def schur_complement(A: Any, leading_order: int, **options: Any) -> Call[Complem
     call, how, cache = distribute(options, call_options, factorize_options, cache_options)
     payload = _payload.square(A)
     order = _order(payload)
-    if leading_order < 0 or (order is not None and leading_order > order):
+    if integer("leading_order", leading_order) < 0 or (order is not None and leading_order > order):
         raise InvalidRequest(f"the leading block has order {leading_order}, the matrix {order}")
     header = service.ComputeSchurComplementHeader(
         matrix=payload.spec,
@@ -211,7 +213,7 @@ def get_factors(record: FactorRecord) -> Call[PackedFactors]:
 
 def list_factors(name: str, page_token: str) -> Call[FactorPage]:
     """ListFactors, one page."""
-    request = service.ListFactorsRequest(name=name, page_token=page_token)
+    request = service.ListFactorsRequest(name=text("name", name), page_token=page_token)
     return _unary("ListFactors", request, service.ListFactorsResponse, results.factor_page)
 
 
@@ -219,7 +221,7 @@ def describe(handle: str) -> Call[FactorRecord]:
     """DescribeFactor."""
     return _unary(
         "DescribeFactor",
-        service.DescribeFactorRequest(handle=handle),
+        service.DescribeFactorRequest(handle=text("handle", handle)),
         service.DescribeFactorResponse,
         lambda response: results.factor_record(response.factor),
     )
@@ -233,7 +235,9 @@ def get_iterations(handle: str, page_token: str) -> Call[service.GetIterationsRe
 
 def renew(handle: str, lease: _options.Lease | None) -> Call[datetime.datetime]:
     """RenewLease."""
-    request = service.RenewLeaseRequest(handle=handle, lease=None if lease is None else duration(lease))
+    request = service.RenewLeaseRequest(
+        handle=text("handle", handle), lease=None if lease is None else duration(lease)
+    )
     return _unary("RenewLease", request, service.RenewLeaseResponse, results.lease_end)
 
 
@@ -241,7 +245,7 @@ def release(handle: str) -> Call[None]:
     """ReleaseFactor: not tried again after a lost connection, when it would not be found."""
     return _unary(
         "ReleaseFactor",
-        service.ReleaseFactorRequest(handle=handle),
+        service.ReleaseFactorRequest(handle=text("handle", handle)),
         service.ReleaseFactorResponse,
         lambda response: None,
         RetryClass.REFUSED_ONLY,
@@ -251,7 +255,9 @@ def release(handle: str) -> Call[None]:
 def estimate(n: int, matrix_dtype: npt.DTypeLike, **options: Any) -> Call[Estimate]:
     """EstimateFactorize."""
     request = service.EstimateFactorizeRequest(
-        n=n, matrix_dtype=_payload.dtype_code(matrix_dtype), options=factorize_options(**options)
+        n=integer("n", n),
+        matrix_dtype=_payload.dtype_code(matrix_dtype),
+        options=factorize_options(**options),
     )
     return _unary("EstimateFactorize", request, service.EstimateFactorizeResponse, results.estimate)
 
