@@ -227,15 +227,11 @@ const char* NameOf(FileFormat format) {
   }
 }
 
-absl::StatusOr<std::unique_ptr<ArrayWriter>> NewArrayWriter(const std::string& path,
-                                                            FileFormat format) {
+std::unique_ptr<ArrayWriter> NewArrayWriter(const std::string& path, FileFormat format) {
   switch (format) {
     case FileFormat::kNpy:
       return std::make_unique<NpyWriter>(path);
     case FileFormat::kNpz:
-      if (path == "-") {
-        return absl::InvalidArgumentError("an .npz archive needs a file: write .npy instead");
-      }
       return std::make_unique<NpzArrayWriter>(path);
     case FileFormat::kText:
       return std::make_unique<TextWriter>(path);
@@ -245,17 +241,14 @@ absl::StatusOr<std::unique_ptr<ArrayWriter>> NewArrayWriter(const std::string& p
 }
 
 ArrayFileSink::ArrayFileSink(const std::string& path, FileFormat format) {
-  if (path.empty()) return;
-  auto writer = NewArrayWriter(path, format);
-  status_ = writer.status();
-  if (writer.ok()) writer_ = *std::move(writer);
+  if (!path.empty()) writer_ = NewArrayWriter(path, format);
 }
 
 absl::Status ArrayFileSink::Begin(const v1::DenseSpec& spec) {
   if (spec.layout() == v1::LAYOUT_ROW_MAJOR) {
     return absl::InternalError("the server answered in row-major order");
   }
-  if (writer_ == nullptr) return status_;
+  if (writer_ == nullptr) return absl::OkStatus();
   return writer_->Begin(ElementOf(spec.dtype()), spec.rows(), spec.cols());
 }
 

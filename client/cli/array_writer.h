@@ -39,9 +39,7 @@ class ArrayWriter {
   virtual absl::Status Close() = 0;
 };
 
-// INVALID_ARGUMENT for an archive on standard output: its size is written where it begins.
-absl::StatusOr<std::unique_ptr<ArrayWriter>> NewArrayWriter(const std::string& path,
-                                                            FileFormat format);
+std::unique_ptr<ArrayWriter> NewArrayWriter(const std::string& path, FileFormat format);
 
 // A sink that writes the matrix, which must be column-major, to a file; with an empty path, to
 // none.
@@ -55,7 +53,6 @@ class ArrayFileSink : public client::MatrixSink {
   absl::Status Close();
 
  private:
-  absl::Status status_;                  // why there is no writer
   std::unique_ptr<ArrayWriter> writer_;  // null: no file
 };
 

@@ -33,8 +33,8 @@ class FactorFiles : public client::MatrixSink {
   // `header` is what GetFactors sets before the first call of Begin.
   FactorFiles(const GetArguments& arguments, const v1::GetFactorsHeader* header)
       : header_(*header),
-        l_(*NewArrayWriter(arguments.Path("L"), arguments.format)),
-        u_(*NewArrayWriter(arguments.Path("U"), arguments.format)) {}
+        l_(NewArrayWriter(arguments.Path("L"), arguments.format)),
+        u_(NewArrayWriter(arguments.Path("U"), arguments.format)) {}
 
   absl::Status Begin(const v1::DenseSpec& spec) override {
     n_ = spec.rows();
@@ -80,10 +80,9 @@ template <class T>
 absl::Status WriteColumn(const std::string& path, FileFormat format, Element element,
                          const std::vector<T>& values) {
   const auto writer = NewArrayWriter(path, format);
-  if (!writer.ok()) return writer.status();
-  absl::Status status = (*writer)->Begin(element, static_cast<int64_t>(values.size()), 1);
-  if (status.ok()) status = (*writer)->Append(BytesOf(values.data(), values.size()));
-  if (status.ok()) status = (*writer)->Close();
+  absl::Status status = writer->Begin(element, static_cast<int64_t>(values.size()), 1);
+  if (status.ok()) status = writer->Append(BytesOf(values.data(), values.size()));
+  if (status.ok()) status = writer->Close();
   return status;
 }
 

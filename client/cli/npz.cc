@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <iostream>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -25,7 +26,6 @@ namespace crout::cli {
 namespace {
 
 using Archive = std::unique_ptr<void, int (*)(unzFile)>;
-using TemporaryFile = std::unique_ptr<FILE, int (*)(FILE*)>;
 
 absl::Status Damaged() {
   return absl::InvalidArgumentError("this is no zip archive, or a damaged one");
@@ -86,22 +86,44 @@ absl::Status Choose(unzFile archive, const std::string& name) {
   return absl::OkStatus();
 }
 
-// Standard input as a file that can be read from its end.
-absl::StatusOr<TemporaryFile> CopyOfStandardInput(absl::Time deadline) {
+absl::StatusOr<TemporaryFile> NewTemporaryFile() {
   TemporaryFile file(std::tmpfile(), std::fclose);
   if (file == nullptr) return FileErrnoError(errno, "cannot make a temporary file");
+  return file;
+}
+
+// By which minizip, which opens files by name, can open it too.
+std::string NameOf(const TemporaryFile& file) {
+  return absl::StrCat("/dev/fd/", fileno(file.get()));
+}
+
+absl::Status CopyToStandardOutput(std::FILE* file) {
+  std::rewind(file);
+  std::vector<char> buffer(size_t{64} << 10);
+  while (const size_t got = std::fread(buffer.data(), 1, buffer.size(), file)) {
+    std::cout.write(buffer.data(), static_cast<std::streamsize>(got));
+  }
+  if (std::ferror(file) != 0) return FileErrnoError(errno, "cannot read a temporary file");
+  if (!std::cout.flush()) return FileError("cannot write standard output");
+  return absl::OkStatus();
+}
+
+// Standard input as a file that can be read from its end.
+absl::StatusOr<TemporaryFile> CopyOfStandardInput(absl::Time deadline) {
+  auto file = NewTemporaryFile();
+  if (!file.ok()) return file.status();
   const auto input = OpenInput("-", deadline);
   if (!input.ok()) return input.status();
   std::vector<std::byte> buffer(size_t{64} << 10);
   for (;;) {
     const auto got = (*input)->Read(absl::MakeSpan(buffer));
     if (!got.ok()) return got.status();
-    if (std::fwrite(buffer.data(), 1, *got, file.get()) != *got) {
+    if (std::fwrite(buffer.data(), 1, *got, file->get()) != *got) {
       return FileErrnoError(errno, "cannot write a temporary file");
     }
     if (*got == 0) break;
   }
-  if (std::fflush(file.get()) != 0) return FileErrnoError(errno, "cannot write a temporary file");
+  if (std::fflush(file->get()) != 0) return FileErrnoError(errno, "cannot write a temporary file");
   return file;
 }
 
@@ -115,7 +137,7 @@ absl::StatusOr<Array> ReadNpz(const std::string& path, const std::string& name,
     auto copied = CopyOfStandardInput(deadline);
     if (!copied.ok()) return copied.status();
     copy = *std::move(copied);
-    file = absl::StrCat("/dev/fd/", fileno(copy.get()));
+    file = NameOf(copy);
   }
   const Archive archive(unzOpen64(file.c_str()), unzClose);
   if (archive == nullptr) return Damaged();
@@ -124,16 +146,23 @@ absl::StatusOr<Array> ReadNpz(const std::string& path, const std::string& name,
   return ReadNpy(&member);
 }
 
-NpzWriter::NpzWriter(void* file, std::string path) : file_(file), path_(std::move(path)) {}
-
 absl::StatusOr<std::unique_ptr<NpzWriter>> NpzWriter::Open(const std::string& path) {
+  std::unique_ptr<NpzWriter> writer(new NpzWriter);
+  writer->path_ = path;
+  std::string file = path;
+  if (path == "-") {
+    auto unnamed = NewTemporaryFile();
+    if (!unnamed.ok()) return unnamed.status();
+    writer->unnamed_ = *std::move(unnamed);
+    file = NameOf(writer->unnamed_);
+  }
   errno = 0;
-  void* const file = zipOpen64(path.c_str(), APPEND_STATUS_CREATE);
-  if (file == nullptr) return FileErrnoError(errno, absl::StrCat("cannot write ", path));
-  return std::unique_ptr<NpzWriter>(new NpzWriter(file, path));
+  writer->file_ = zipOpen64(file.c_str(), APPEND_STATUS_CREATE);
+  if (writer->file_ == nullptr) return FileErrnoError(errno, absl::StrCat("cannot write ", path));
+  return writer;
 }
 
-NpzWriter::~NpzWriter() { Close().IgnoreError(); }
+NpzWriter::~NpzWriter() { End().IgnoreError(); }
 
 absl::Status NpzWriter::Error() const {
   return FileError(absl::StrCat("cannot write all of ", path_));
@@ -162,6 +191,12 @@ absl::Status NpzWriter::Write(absl::string_view bytes) {
 }
 
 absl::Status NpzWriter::Close() {
+  if (absl::Status status = End(); !status.ok() || unnamed_ == nullptr) return status;
+  const TemporaryFile archive = std::exchange(unnamed_, {nullptr, std::fclose});
+  return CopyToStandardOutput(archive.get());
+}
+
+absl::Status NpzWriter::End() {
   if (file_ == nullptr) return absl::OkStatus();
   const bool ended = !in_array_ || zipCloseFileInZip(file_) == ZIP_OK;
   const bool closed = zipClose(std::exchange(file_, nullptr), nullptr) == ZIP_OK;

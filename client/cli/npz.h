@@ -2,6 +2,7 @@
 #ifndef CROUT_CLIENT_CLI_NPZ_H_
 #define CROUT_CLIENT_CLI_NPZ_H_
 
+#include <cstdio>
 #include <memory>
 #include <string>
 
@@ -19,11 +20,15 @@ namespace crout::cli {
 absl::StatusOr<Array> ReadNpz(const std::string& path, const std::string& name,
                               absl::Time deadline = absl::InfiniteFuture());
 
-// One array after the other, compressed. FileError where the file cannot be written.
+// A file without a name, which goes when it is closed.
+using TemporaryFile = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+
+// One array after the other, compressed. FileError where the file cannot be written. "-" is
+// standard output, to which Close copies all of it: a zip file is completed where it begins.
 class NpzWriter {
  public:
   static absl::StatusOr<std::unique_ptr<NpzWriter>> Open(const std::string& path);
-  ~NpzWriter();
+  ~NpzWriter();  // Without Close: what is in the file is no archive; standard output gets nothing.
   NpzWriter(const NpzWriter&) = delete;  // It owns the file.
   NpzWriter& operator=(const NpzWriter&) = delete;
 
@@ -33,11 +38,13 @@ class NpzWriter {
   absl::Status Close();
 
  private:
-  NpzWriter(void* file, std::string path);
+  NpzWriter() = default;
   absl::Status Error() const;
+  absl::Status End();
 
-  void* file_;  // minizip's zipFile; null when closed
-  const std::string path_;
+  std::string path_;
+  TemporaryFile unnamed_{nullptr, std::fclose};  // what is to be copied to standard output
+  void* file_ = nullptr;                         // minizip's zipFile; null when closed
   bool in_array_ = false;
 };
 

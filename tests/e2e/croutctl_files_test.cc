@@ -100,7 +100,13 @@ TEST_F(CroutctlTest, StandardOutputTakesTheMatrixAndStandardErrorTheReport) {
   const Finished npy = daemon_.Ctl({"solve", handle, "--ones", "-o", "-", "--format=npy"});
   EXPECT_THAT(npy.output, ::testing::StartsWith("\x93NUMPY"));
   EXPECT_EQ(npy.output.size(), 128u + 24u);
-  EXPECT_EQ(daemon_.Ctl({"solve", handle, "--ones", "-o", "-", "--format=npz"}).exit_code, 12);
+  const Finished npz = daemon_.Ctl({"solve", handle, b, "-o", "-", "--format=npz"});
+  EXPECT_EQ(npz.exit_code, 0) << npz.errors;
+  const std::string archive = directory_.File("x.npz");
+  WriteFile(archive, npz.output);
+  EXPECT_EQ(daemon_.Ctl({"lu", matrix_, archive + ":x", "-o", "-", "--format=txt"}).exit_code, 0);
+  const std::vector<std::string> to_full = {"solve", handle, "--ones", "-o", "-", "--format=npz"};
+  EXPECT_EQ(RunInShell(to_full, ">/dev/full").exit_code, 19);
   const Finished full = RunInShell({"solve", handle, "--ones", "-o", "-"}, ">/dev/full");
   EXPECT_EQ(full.exit_code, 19);
 }
