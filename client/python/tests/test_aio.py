@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import inspect
+import sys
 
 import numpy as np
 import pytest
@@ -112,6 +113,20 @@ async def test_cancellation_ends_the_call_on_the_server(daemon, n):
         while any(device.streams_busy for device in (await c.server_info()).devices):
             await asyncio.sleep(0.01)
         assert [f async for f in c.factors()] == []
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="a task does not say who cancelled it")
+@pytest.mark.parametrize("n", [3, 600], ids=["one message", "many"])
+@run
+async def test_a_call_under_way_says_that_its_client_was_closed(daemon, n):
+    c = crout.aio.connect(daemon.address)
+    daemon.hold("scheduler.job")
+    task = asyncio.create_task(c.lu_factor(np.eye(n)))
+    await asyncio.to_thread(daemon.await_reached, "scheduler.job", 1)
+    await c.close()
+    with pytest.raises(crout.Cancelled, match="connect anew"):
+        await task
+    daemon.release("scheduler.job")
 
 
 @run

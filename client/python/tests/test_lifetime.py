@@ -273,6 +273,18 @@ def test_a_closed_client_says_so(address, n):
         assert caught.value.code == "CANCELLED"
 
 
+@pytest.mark.parametrize("n", [3, 600], ids=["one message", "many"])
+def test_a_call_under_way_says_that_its_client_was_closed(daemon, n):
+    with crout.connect(daemon.address) as c, concurrent.futures.ThreadPoolExecutor(1) as pool:
+        daemon.hold("scheduler.job")
+        call = pool.submit(c.lu_factor, np.eye(n))
+        daemon.await_reached("scheduler.job", 1)
+        c.close()
+        with pytest.raises(crout.Cancelled, match="connect anew"):
+            call.result(PATIENCE)
+        daemon.release("scheduler.job")
+
+
 def test_a_deadline_is_a_timeout_and_ends_the_work(daemon):
     with crout.connect(daemon.address, timeout=0.2) as c:
         daemon.hold("scheduler.job")

@@ -9,7 +9,15 @@ import grpc
 import grpc.aio
 
 from crout._call import Call, ProgressReport, Reply
-from crout._transport import CHANNEL_OPTIONS, SERVICE, Outgoing, Server, first_two, report_for
+from crout._transport import (
+    CHANNEL_OPTIONS,
+    SERVICE,
+    Outgoing,
+    Server,
+    closed_error,
+    first_two,
+    report_for,
+)
 from crout.errors import CroutError
 
 T = TypeVar("T")
@@ -33,7 +41,7 @@ class AsyncTransport:
     async def run(self, call: Call[T]) -> T:
         """As Transport.run."""
         if self._closed:
-            raise CroutError("the client is closed: connect anew", code="CANCELLED")
+            raise closed_error()
         if self._channel is None:
             self._loop = asyncio.get_running_loop()
             self._channel = grpc.aio.insecure_channel(self._server.address, CHANNEL_OPTIONS)
@@ -77,6 +85,8 @@ class AsyncTransport:
         except asyncio.CancelledError:
             if outgoing.error is not None:  # The call was cancelled for it, not its caller.
                 raise outgoing.error from None
+            if self._closed and not _cancelled_by_its_caller():
+                raise closed_error() from None
             raise
         except grpc.RpcError as status:
             raise self._server.error(status) from None
@@ -90,3 +100,9 @@ class AsyncTransport:
         except BaseException:
             running.cancel()
             raise
+
+
+def _cancelled_by_its_caller() -> bool:
+    """Whether a CancelledError may be of the task, and not of gRPC's call alone."""
+    cancelling = getattr(asyncio.current_task(), "cancelling", None)  # Python 3.11 counts.
+    return cancelling is None or cancelling() > 0

@@ -14,7 +14,7 @@ from crout._call import Call, ProgressReport, Reply
 from crout._progress_bar import ProgressBar
 from crout._retry import Attempts, RetryPolicy
 from crout._status import error_from
-from crout.errors import CroutError
+from crout.errors import Cancelled, CroutError
 
 T = TypeVar("T")
 
@@ -113,10 +113,12 @@ class Transport:
 
     def __init__(self, server: Server) -> None:
         self._server = server
+        self._closed = False
         self._channel = grpc.insecure_channel(server.address, options=[*CHANNEL_OPTIONS, _SINGLE_THREADED])
 
     def close(self) -> None:
         """End the connection; calls under way are cancelled."""
+        self._closed = True
         self._channel.close()
 
     def run(self, call: Call[T]) -> T:
@@ -141,6 +143,8 @@ class Transport:
             return
         except grpc.RpcError as status:
             failure = outgoing.error or self._server.error(status)
+            if self._closed and isinstance(failure, Cancelled):
+                failure = closed_error()
         except ValueError as error:  # What gRPC says of a channel that was closed.
             failure = _closed(error)
         raise failure  # Here, so that it does not hold on to gRPC's call as its context.
@@ -181,9 +185,14 @@ class Transport:
             del running
 
 
+def closed_error() -> CroutError:
+    """What a call of a closed client raises, one that was under way too."""
+    return Cancelled("the client is closed: connect anew")
+
+
 def _closed(error: ValueError) -> Exception:
     if isinstance(error, CroutError):
         return error
     if "closed channel" in str(error).lower() or "channel closed" in str(error).lower():
-        return CroutError("the client is closed: connect anew", code="CANCELLED")
+        return closed_error()
     return error

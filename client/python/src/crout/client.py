@@ -106,7 +106,10 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """End the connection. Factors stay on the server until their leases end."""
+        """End the connection; calls under way raise `Cancelled`, and later ones, too.
+
+        Factors stay on the server until their leases end.
+        """
         self.closed = True
         self._renewals.close()
         self._transport.close()  # Ends the renewal under way, whose server may not answer.
