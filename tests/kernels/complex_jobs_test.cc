@@ -228,6 +228,31 @@ TEST_F(ComplexJobsTest, NumbersNearTheEndOfTheRangeHaveBackwardErrors) {
   }
 }
 
+// 1 / (3e38 (1 + i)) is inside float's range, but what its division takes on the way is not: where
+// that makes X wrong, nothing says that it is right.
+TEST_F(ComplexJobsTest, PivotsThatCannotBeDividedByAreTold) {
+  const ComplexMatrix a = {{3e38, 3e38}, 0, 0, 1};
+  const ComplexMatrix b = {1e38, 1};
+  FactorRequest request = Request(DType::kComplex64, DType::kComplex64);
+  request.condition = true;
+  request.determinant = true;
+  SolveRequest solve;
+  solve.dtype = DType::kComplex64;
+  solve.error_bound = true;
+  const ComplexMatrix x_true = {{1 / 6.0, -1 / 6.0}, 1};
+  for (const auto mode : {EquilibrateMode::kOff, EquilibrateMode::kOn}) {
+    request.equilibrate = mode;
+    ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor(a, 2, request));
+    ASSERT_OK_AND_ASSIGN(const ComplexSolution solution, Solve(factor, b, 1, solve));
+    const double bound = *solution.summary.forward_error_bound;
+    EXPECT_LE(ErrorOverBound(solution.x, x_true, 2, 1, bound), 1);
+    EXPECT_EQ(std::isinf(bound), mode == EquilibrateMode::kOff);
+    EXPECT_EQ(std::isinf(factor.summary.pivot_growth), mode == EquilibrateMode::kOff);
+    EXPECT_EQ(*factor.summary.rcond == 0, mode == EquilibrateMode::kOff);
+    EXPECT_EQ(factor.summary.det_sign.has_value(), mode == EquilibrateMode::kOn);
+  }
+}
+
 TEST_F(ComplexJobsTest, WhatIsNotFiniteIsNamedWithItsPlace) {
   for (const Complex bad : {Complex(NAN, 0), Complex(0, INFINITY)}) {
     ComplexMatrix a = RandomComplex(5, 5, 7);
