@@ -1,6 +1,7 @@
 #include "kernels/host/ops/factor_stats.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <complex>
 #include <limits>
@@ -9,12 +10,12 @@
 #include "kernels/host/ops/lanes.h"
 #include "kernels/host/ops/vector_clones.h"
 #include "kernels/scalar.h"
-#include "kernels/util/status_macros.h"
 
 namespace crout::host {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr int64_t kTogether = 4096;  // columns that the cores take at a time
 
 // Whether all of x is finite.
 template <class T>
@@ -73,15 +74,17 @@ void TakeDeterminant(const MatrixView<T>& lu, const int64_t* ipiv, FactorStats& 
 }
 
 template <class T>
-absl::StatusOr<FactorStats> Compute(int cores, const MatrixView<T>& lu, bool unit_in_u,
-                                    const int64_t* ipiv, MemoryResource& scratch) {
+FactorStats Compute(int cores, const MatrixView<T>& lu, bool unit_in_u, const int64_t* ipiv) {
   FactorStats stats;
-  CROUT_ASSIGN_OR_RETURN(const Buffer memory, scratch.Allocate(lu.cols * sizeof(double)));
-  auto* column_max = memory.as<double>();
-  ParallelFor(cores, lu.cols, [&](int64_t j) { column_max[j] = ColumnMax(lu, unit_in_u, j); });
-  for (int64_t j = 0; j < lu.cols; ++j) {
-    if (std::isnan(column_max[j])) stats.max_abs_u = kNan;
-    if (column_max[j] > stats.max_abs_u) stats.max_abs_u = column_max[j];
+  std::array<double, kTogether> column_max;
+  for (int64_t begin = 0; begin < lu.cols; begin += kTogether) {
+    const int64_t count = std::min(kTogether, lu.cols - begin);
+    ParallelFor(cores, count,
+                [&](int64_t j) { column_max[j] = ColumnMax(lu, unit_in_u, begin + j); });
+    for (int64_t j = 0; j < count; ++j) {
+      if (std::isnan(column_max[j])) stats.max_abs_u = kNan;
+      if (column_max[j] > stats.max_abs_u) stats.max_abs_u = column_max[j];
+    }
   }
   TakeDeterminant(lu, ipiv, stats);
   return stats;
@@ -89,11 +92,11 @@ absl::StatusOr<FactorStats> Compute(int cores, const MatrixView<T>& lu, bool uni
 
 }  // namespace
 
-absl::StatusOr<FactorStats> ComputeFactorStats(int cores, const AnyMatrix& lu, bool unit_in_u,
-                                               const int64_t* ipiv, MemoryResource& scratch) {
+FactorStats ComputeFactorStats(int cores, const AnyMatrix& lu, bool unit_in_u,
+                               const int64_t* ipiv) {
   if (lu.rows == 0) return FactorStats();
   return DispatchDType(lu.dtype, [&](auto tag) {
-    return Compute(cores, lu.As<typename decltype(tag)::type>(), unit_in_u, ipiv, scratch);
+    return Compute(cores, lu.As<typename decltype(tag)::type>(), unit_in_u, ipiv);
   });
 }
 
