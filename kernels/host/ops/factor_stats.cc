@@ -9,6 +9,7 @@
 #include "kernels/host/device/parallel_for.h"
 #include "kernels/host/ops/lanes.h"
 #include "kernels/host/ops/vector_clones.h"
+#include "kernels/numerics/normalizing_scale.h"
 #include "kernels/scalar.h"
 
 namespace crout::host {
@@ -51,12 +52,22 @@ CROUT_VECTOR_CLONES double ColumnMax(const MatrixView<T>& lu, bool unit_in_u, in
   return max;
 }
 
+// A complex pivot is divided by its modulus, which would be rounded where it is subnormal: it is
+// scaled first, by a power of two.
+template <class T>
+double PivotScale(T pivot) {
+  return kIsComplex<T> ? NormalizingScale(LargestPart(pivot)) : 1;
+}
+
 template <class T>
 void TakeDeterminant(const MatrixView<T>& lu, const int64_t* ipiv, FactorStats& stats) {
   bool negative = false;  // an odd number of interchanges
+  int64_t exponent = 0;   // of all scales together
   WideType<T> sign = 1;
   for (int64_t j = 0; j < lu.rows; ++j) {
-    const WideType<T> d = Widen(lu(j, j));
+    const WideType<T> pivot = Widen(lu(j, j));
+    const double scale = PivotScale(pivot);
+    const WideType<T> d = pivot * scale;
     const double modulus = Modulus(d);
     if (modulus == 0) {
       stats.det_sign = 0;
@@ -66,7 +77,9 @@ void TakeDeterminant(const MatrixView<T>& lu, const int64_t* ipiv, FactorStats& 
     sign *= d / modulus;
     if (ipiv != nullptr) negative ^= ipiv[j] != j + 1;
     stats.det_log_abs += std::log(modulus);
+    exponent += std::ilogb(scale);
   }
+  stats.det_log_abs -= static_cast<double>(exponent) * std::log(2.0);
   // Roundings would leave its modulus near 1 only.
   sign /= negative ? -Modulus(sign) : Modulus(sign);
   stats.det_sign = std::real(sign);
