@@ -168,10 +168,13 @@ absl::Status FactorizeJob::FillSummary() {
   const PivotCriterion by_method{.rule = traits.pivoting};
   summary_.pivots = options_.parameters.pivoting.value_or(by_method).rule != PivotRule::kNone;
   if (report.info > 0) summary_.singular = SingularReason::kZeroPivot;
-  summary_.pivot_growth = PivotGrowth(report.factor.max_abs_u, factored_.max_abs);
+  const double largest = DivisibleOrInfinity(report.factor.max_abs_u, options_.factor_dtype);
+  summary_.pivot_growth = PivotGrowth(largest, factored_.max_abs);
   if (report.info == 0) {
     summary_.quality =
-        FactorQuality(report.factor.probe, probe_, factored_.norm_one, options_.factor_dtype);
+        std::isinf(largest)
+            ? largest
+            : FactorQuality(report.factor.probe, probe_, factored_.norm_one, options_.factor_dtype);
   }
   summary_.norm_one = original_.norm_one;
   summary_.norm_inf = original_.norm_inf;

@@ -26,7 +26,6 @@ absl::StatusOr<std::optional<NewFactor>> FindSingular(ServerCore& core, DeviceSl
   factor.factorization.summary.norm_one = block->norm_one;
   factor.factorization.summary.norm_inf = block->norm_inf;
   factor.slot = &slot;
-  factor.nnz = upload.nnz();
   return std::optional(std::move(factor));
 }
 
@@ -114,7 +113,11 @@ FactorSummary FactorStep::Expected() const {
 
 absl::StatusOr<std::optional<NewFactor>> FactorStep::FindSingular() {
   CROUT_RETURN_IF_ERROR(Plan().status());  // its checks
-  return crout::FindSingular(core_, slot_, upload_, options_, upload_.shape().rows);
+  CROUT_ASSIGN_OR_RETURN(
+      std::optional<NewFactor> factor,
+      crout::FindSingular(core_, slot_, upload_, options_, upload_.shape().rows));
+  if (factor) factor->nnz = upload_.nnz();
+  return factor;
 }
 
 absl::StatusOr<NewFactor> FactorStep::Run(ExecutionContext& context, StopRequested stop,

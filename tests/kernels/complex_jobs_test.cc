@@ -228,6 +228,74 @@ TEST_F(ComplexJobsTest, NumbersNearTheEndOfTheRangeHaveBackwardErrors) {
   }
 }
 
+// 1 / (3e38 (1 + i)) is inside float's range, but what its division takes on the way is not: where
+// that makes X wrong, nothing says that it is right.
+TEST_F(ComplexJobsTest, PivotsThatCannotBeDividedByAreTold) {
+  const ComplexMatrix a = {{3e38, 3e38}, 0, 0, 1};
+  const ComplexMatrix b = {1e38, 1};
+  FactorRequest request = Request(DType::kComplex64, DType::kComplex64);
+  request.condition = true;
+  request.determinant = true;
+  SolveRequest solve;
+  solve.dtype = DType::kComplex64;
+  solve.error_bound = true;
+  const ComplexMatrix x_true = {{1 / 6.0, -1 / 6.0}, 1};
+  for (const auto mode : {EquilibrateMode::kOff, EquilibrateMode::kOn}) {
+    request.equilibrate = mode;
+    ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor(a, 2, request));
+    ASSERT_OK_AND_ASSIGN(const ComplexSolution solution, Solve(factor, b, 1, solve));
+    const double bound = *solution.summary.forward_error_bound;
+    EXPECT_LE(ErrorOverBound(solution.x, x_true, 2, 1, bound), 1);
+    EXPECT_EQ(std::isinf(bound), mode == EquilibrateMode::kOff);
+    EXPECT_EQ(std::isinf(factor.summary.pivot_growth), mode == EquilibrateMode::kOff);
+    EXPECT_EQ(*factor.summary.rcond == 0, mode == EquilibrateMode::kOff);
+    EXPECT_EQ(factor.summary.det_sign.has_value(), mode == EquilibrateMode::kOn);
+  }
+}
+
+// Each modulus is rounded to a subnormal number, by up to sqrt(2).
+TEST_F(ComplexJobsTest, DeterminantsHoldOfSubnormalPivots) {
+  constexpr int64_t kN = 2001;
+  ComplexMatrix lu(kN * kN);
+  const double part = std::numeric_limits<double>::denorm_min();
+  for (int64_t i = 0; i < kN; ++i) lu[i * (kN + 1)] = {part, part};
+  ASSERT_OK_AND_ASSIGN(const Buffer factor, runner_->Upload(Packed(lu, kN, kN, kC128)));
+  ExecutionContext& context = runner_->context();
+  ASSERT_OK(context.ops().InspectFactor({factor.data(), kC128, kN, kN, kN}, /*unit_in_u=*/false,
+                                        /*ipiv=*/nullptr, FactorProbe()));
+  ASSERT_OK(context.Synchronize());
+  const FactorStats& stats = context.report().factor;
+  const double log_abs = kN * (-1074 + 0.5) * std::log(2.0);
+  EXPECT_NEAR(stats.det_log_abs, log_abs, 1e-12 * std::abs(log_abs));
+  // exp(2001 i pi / 4), where 2001 is 1 modulo 8
+  EXPECT_NEAR(stats.det_sign, std::sqrt(0.5), 1e-12);
+  EXPECT_NEAR(stats.det_sign_imaginary, std::sqrt(0.5), 1e-12);
+}
+
+// The modulus of B is beyond float64's range.
+TEST_F(ComplexJobsTest, BackwardErrorsHoldWhereModuliOverflow) {
+  const ComplexMatrix b = {{1.5e308, 1.5e308}, {1e300, -1e308}};
+  for (const DType matrix : {DType::kFloat64, kC128}) {
+    const ComplexMatrix a = {3, 1, 0, 3};
+    ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor(a, 2, Request(matrix, matrix)));
+    SolveRequest solve;
+    solve.dtype = kC128;
+    solve.componentwise_error = true;
+    ASSERT_OK_AND_ASSIGN(const ComplexSolution solution, Solve(factor, b, 1, solve));
+    EXPECT_LT(*solution.summary.backward_error, 1e-15) << solution.x[0] << solution.x[1];
+    EXPECT_LT(*solution.summary.componentwise_error, 1e-15);
+  }
+}
+
+// Not because the modulus is beyond float64's range: nothing can be divided by such a pivot.
+TEST_F(ComplexJobsTest, GrowthIsInfiniteWherePivotsCannotBeDividedBy) {
+  for (const double part : {0.6e308, 1.3e308}) {
+    const ComplexMatrix a = {{part, part}, 0, 0, 1};
+    ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor(a, 2, Request(kC128, kC128)));
+    EXPECT_EQ(factor.summary.pivot_growth, part < 1e308 ? 1 : INFINITY);
+  }
+}
+
 TEST_F(ComplexJobsTest, WhatIsNotFiniteIsNamedWithItsPlace) {
   for (const Complex bad : {Complex(NAN, 0), Complex(0, INFINITY)}) {
     ComplexMatrix a = RandomComplex(5, 5, 7);

@@ -14,12 +14,15 @@ namespace {
 
 constexpr int64_t kN = 30;
 constexpr int64_t kNrhs = 4;
+constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat64, DType::kComplex64,
+                            DType::kComplex128};
 
 std::vector<FactorRequest> FactorRequests() {
   std::vector<FactorRequest> requests;
   for (const char* algorithm : {"getrf", "cmpp"}) {
-    for (const DType matrix : {DType::kFloat32, DType::kFloat64}) {
-      for (const DType factor : {DType::kFloat32, DType::kFloat64}) {
+    for (const DType matrix : kTypes) {
+      for (const DType factor : kTypes) {
+        if (IsComplex(matrix) != IsComplex(factor)) continue;
         for (const Layout layout : {Layout::kColumnMajor, Layout::kRowMajor}) {
           for (const bool keep : {true, false}) {
             FactorRequest request;
@@ -31,7 +34,7 @@ std::vector<FactorRequest> FactorRequests() {
             request.condition = keep;
             request.equilibrate = keep ? EquilibrateMode::kOn : EquilibrateMode::kAuto;
             requests.push_back(request);
-            if (layout == Layout::kRowMajor) continue;
+            if (layout == Layout::kRowMajor || IsComplex(matrix)) continue;
             request.sparse = true;
             requests.push_back(request);
           }
@@ -50,6 +53,11 @@ class DeviceMemoryTest : public ::testing::Test {
     const PackedMatrix shape{nullptr, request.matrix_dtype, request.layout, kN, kN};
     if (!request.sparse) return PlanFactorize(*options, shape);
     return PlanFactorize(*options, shape, PackSparse(a_, kN, request.matrix_dtype).nonzeros);
+  }
+
+  absl::StatusOr<Factorization> Factor(const FactorRequest& request) {
+    if (request.sparse) return runner_.Factor(a_, kN, request);
+    return runner_.FactorComplex(AsComplex(a_), kN, request);
   }
 
   // To host memory, where there is room for it, and back.
@@ -86,7 +94,7 @@ TEST_F(DeviceMemoryTest, FactorizeStaysWithinItsDeclaration) {
     ASSERT_OK_AND_ASSIGN(const FactorizePlan plan, Plan(request));
     const JobBytes& declared = plan.bytes;
     memory_.ResetPeak();
-    ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a_, kN, request));
+    ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor(request));
     EXPECT_LE(memory_.peak_bytes(), declared.peak);
     EXPECT_LE(factor.parts.bytes(), declared.kept);
     EXPECT_EQ(memory_.live_bytes(), factor.parts.bytes());
@@ -95,18 +103,22 @@ TEST_F(DeviceMemoryTest, FactorizeStaysWithinItsDeclaration) {
 }
 
 TEST_F(DeviceMemoryTest, SolveStaysWithinItsDeclaration) {
-  for (const auto& [factor_dtype, sparse] :
-       {std::pair(DType::kFloat32, false), {DType::kFloat64, false}, {DType::kFloat64, true}}) {
+  for (const auto& [factor_dtype, sparse] : {std::pair(DType::kFloat32, false),
+                                             {DType::kFloat64, false},
+                                             {DType::kFloat64, true},
+                                             {DType::kComplex64, false},
+                                             {DType::kComplex128, false}}) {
     FactorRequest request;
+    request.matrix_dtype = IsComplex(factor_dtype) ? DType::kComplex128 : DType::kFloat64;
     request.factor_dtype = factor_dtype;
     request.sparse = sparse;
-    ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a_, kN, request));
+    ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor(request));
     const size_t kept = memory_.live_bytes();
-    for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
+    for (const DType dtype : kTypes) {
       for (const Layout layout : {Layout::kColumnMajor, Layout::kRowMajor}) {
         for (const bool all : {false, true}) {
           SolveRequest solve{"auto", dtype, layout};
-          solve.verify = solve.error_bound = all;
+          solve.verify = solve.error_bound = solve.componentwise_error = all;
           solve.max_refinement_steps = all ? 3 : 0;
           ASSERT_OK_AND_ASSIGN(const SolveOptions options,
                                runner_.Options(solve, factor.summary, kNrhs));
@@ -115,7 +127,7 @@ TEST_F(DeviceMemoryTest, SolveStaysWithinItsDeclaration) {
               PlanSolve(options, factor.summary, {nullptr, dtype, layout, kN, kNrhs}));
           const JobBytes& declared = plan.bytes;
           memory_.ResetPeak();
-          ASSERT_OK(runner_.Solve(factor, b_, kNrhs, solve));
+          ASSERT_OK(runner_.SolveComplex(factor, AsComplex(b_), kNrhs, solve));
           EXPECT_EQ(memory_.peak_bytes() - kept, declared.peak);
           EXPECT_EQ(memory_.live_bytes(), kept);
           EXPECT_EQ(declared.kept, 0u);

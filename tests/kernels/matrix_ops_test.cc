@@ -2,6 +2,7 @@
 // cores.
 #include "kernels/matrix_ops.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -69,6 +70,35 @@ TEST_F(MatrixOpsTest, NormsAreIndependentOfLayoutAndSize) {
   }
 }
 
+// The sums of such lines, or of so many, do not fit into the memory that there is for them.
+TEST_F(MatrixOpsTest, NormsOfLongAndOfManyLines) {
+  constexpr int64_t kLong = 300000;
+  for (const auto& [rows, cols] : {std::pair(kLong, int64_t{3}), {int64_t{3}, kLong}}) {
+    const HostMatrix a = RandomMatrix(rows, cols, 1);
+    std::vector<double> row_sum(rows);
+    std::vector<double> col_sum(cols);
+    for (int64_t j = 0; j < cols; ++j) {
+      for (int64_t i = 0; i < rows; ++i) {
+        row_sum[i] += std::abs(a[i + j * rows]);
+        col_sum[j] += std::abs(a[i + j * rows]);
+      }
+    }
+    const double norm_one = *std::max_element(col_sum.begin(), col_sum.end());
+    const double norm_inf = *std::max_element(row_sum.begin(), row_sum.end());
+    for (const Layout layout : {Layout::kColumnMajor, Layout::kRowMajor}) {
+      std::vector<std::byte> packed = Packed(a, rows, cols, DType::kFloat64, layout);
+      std::vector<std::byte> out(packed.size());
+      const PackedMatrix in{packed.data(), DType::kFloat64, layout, rows, cols};
+      ASSERT_OK(ops_.Import(in, View(out, DType::kFloat64, rows, cols)));
+      EXPECT_NEAR(report_.matrix.norm_one, norm_one, 1e-12 * norm_one);
+      EXPECT_NEAR(report_.matrix.norm_inf, norm_inf, 1e-12 * norm_inf);
+      packed.back() = packed[packed.size() - 2] = std::byte{0xff};  // a NaN
+      ASSERT_OK(ops_.Import(in, View(out, DType::kFloat64, rows, cols)));
+      EXPECT_EQ(report_.matrix.first_non_finite, rows * cols - 1);
+    }
+  }
+}
+
 TEST_F(MatrixOpsTest, ScalesBringEveryLineIntoRange) {
   for (const int64_t n : {1, 5, 60, 1100}) {
     HostMatrix a = RandomMatrix(n, n, 1);
@@ -130,9 +160,10 @@ TEST_F(MatrixOpsTest, CopyScaledInPlaceAndConverted) {
   EXPECT_EQ(a, expected);
 }
 
+// The last ones take several tiles of A, or of X.
 TEST_F(MatrixOpsTest, ResidualAndAbsProductByDefinition) {
-  for (const int64_t n : {1, 3, 70, 1100}) {
-    const int64_t nrhs = n == 1100 ? 2 : 3;
+  const std::pair<int64_t, int64_t> sizes[] = {{1, 3}, {3, 3}, {70, 3}, {70, 2100}, {2100, 2}};
+  for (const auto& [n, nrhs] : sizes) {
     for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
       for (const Op op : {Op::kNone, Op::kTranspose}) {
         const HostMatrix a = Rounded(RandomMatrix(n, n, 1), dtype);

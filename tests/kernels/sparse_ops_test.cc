@@ -23,7 +23,8 @@ constexpr int64_t kColumns = 3;  // of vectors
 
 // One matrix, dense and sparse.
 struct Both {
-  Both(const HostMatrix& a, int64_t n, DType dtype)
+  template <class Scalar>
+  Both(const std::vector<Scalar>& a, int64_t n, DType dtype)
       : full(Packed(a, n, n, dtype)), sparse(PackSparse(a, n, dtype)) {}
 
   AnyMatrix dense() {
@@ -94,6 +95,17 @@ TEST_P(SparseOpsTest, StatisticsHaveTheBitsOfTheDenseForm) {
     ExpectSameStats(both, DType::kFloat32);
     ExpectSameStats(both, DType::kFloat64);
   });
+}
+
+// Moduli too, whatever instructions the processor has for the sums of squares in them.
+TEST_F(SparseOpsTest, StatisticsOfComplexMatricesHaveTheBitsOfTheDenseForm) {
+  constexpr int64_t kN = 60;
+  for (const DType dtype : {DType::kComplex64, DType::kComplex128}) {
+    for (uint64_t seed = 0; seed < 100; ++seed) {
+      Both both(RandomComplex(kN, kN, seed), kN, dtype);
+      ExpectSameStats(both, dtype);
+    }
+  }
 }
 
 TEST_P(SparseOpsTest, FindsWhatIsNotFinite) {
@@ -204,7 +216,7 @@ TEST_P(SparseOpsTest, WideRangeResidualsHaveTheBitsOfTheDenseForm) {
 
 TEST_F(SparseOpsTest, WideRangeHoldsEntriesNearTheEnd) {
   constexpr double kLarge = 0x1p1023;
-  Both both({kLarge, 0, -kLarge, 1}, 2, DType::kFloat64);
+  Both both(HostMatrix{kLarge, 0, -kLarge, 1}, 2, DType::kFloat64);
   const SparseOperand a(both.sparse.view(), kLarge, kInfinity);
   HostMatrix x = {1, 1}, b = {0, 2}, r(2);
   const auto view = [](HostMatrix& m) { return MatrixView<double>{m.data(), 2, 1, 2}; };

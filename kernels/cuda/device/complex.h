@@ -36,8 +36,8 @@ struct alignas(2 * sizeof(Part)) Complex {
   friend constexpr Complex operator*(const Complex& a, const Complex& b) {
     return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
   }
-  // By Smith's method (1962): intermediates stay within the range of the parts as long as the
-  // quotient's do, but for a few units at the ends.
+  // By Smith's method (1962). What it makes on the way is up to twice as large as b's larger part:
+  // beyond half of the range the quotient is 0.
   friend constexpr Complex operator/(const Complex& a, const Complex& b) {
     const bool wide = (b.re < 0 ? -b.re : b.re) >= (b.im < 0 ? -b.im : b.im);
     const Part large = wide ? b.re : b.im;

@@ -3,6 +3,7 @@
 #include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/ops/factor_inspection.h"
 #include "kernels/cuda/ops/reduction.cuh"
+#include "kernels/numerics/normalizing_scale.h"
 
 namespace crout::cuda {
 namespace {
@@ -50,7 +51,8 @@ struct Product {
   }
 };
 
-// The sign of a complex one is a product of numbers of modulus 1, which roundings leave near that.
+// The sign of a complex one is a product of numbers of modulus 1, which roundings leave near that:
+// of pivots that a power of two scaled first, since the modulus of a subnormal one is rounded.
 template <class T>
 __device__ void Determinant(const MatrixView<const T>& lu, const int64_t* ipiv,
                             FactorStats* report) {
@@ -58,8 +60,14 @@ __device__ void Determinant(const MatrixView<const T>& lu, const int64_t* ipiv,
   WideType<T> phase = 1;  // of complex pivots
   int negatives = 0;      // of real ones, and interchanges
   int zeros = 0;
+  double exponents = 0;  // of the scales
   for (int64_t i = threadIdx.x; i < lu.rows; i += kBlockThreads) {
-    const WideType<T> pivot = Widen(lu(i, i));
+    WideType<T> pivot = Widen(lu(i, i));
+    if constexpr (kIsComplex<T>) {
+      const double scale = NormalizingScale(LargestPart(pivot));
+      pivot = pivot * scale;
+      exponents += ilogb(scale);
+    }
     const double modulus = Modulus(pivot);
     const bool interchanged = ipiv != nullptr && ipiv[i] != i + 1;
     log_abs += log(modulus);
@@ -74,7 +82,10 @@ __device__ void Determinant(const MatrixView<const T>& lu, const int64_t* ipiv,
   log_abs = BlockReduce(log_abs, Sum());
   negatives = BlockReduce(negatives, Sum());
   zeros = BlockReduce(zeros, Sum());
-  if constexpr (kIsComplex<T>) phase = BlockReduce(phase, Product());
+  if constexpr (kIsComplex<T>) {
+    phase = BlockReduce(phase, Product());
+    log_abs -= BlockReduce(exponents, Sum()) * log(2.0);
+  }
   if (threadIdx.x != 0) return;
   const double sign = zeros > 0 ? 0 : 1 - 2 * (negatives % 2);
   report->det_sign = sign;

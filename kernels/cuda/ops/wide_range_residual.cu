@@ -102,14 +102,24 @@ __device__ V Broadcast(V value) {
   return shared;
 }
 
-// The largest |entry| of a column, in every thread; NaN if it holds one.
+// The largest |entry| of a column, in every thread; NaN unless all are finite. That of complex
+// entries may be beyond float64's range.
 template <class V>
-__device__ double ColumnMax(const MatrixView<V>& m, int64_t c) {
-  double largest = 0;
+__device__ Ranged<double> ColumnMax(const MatrixView<V>& m, int64_t c) {
+  double part = 0;
   for (int64_t i = threadIdx.x; i < m.rows; i += kBlockThreads) {
-    largest = MaxKeepingNan(largest, Modulus(m(i, c)));
+    part = MaxKeepingNan(part, IsFinite(m(i, c)) ? LargestPart(m(i, c)) : nan(""));
   }
-  return Broadcast(BlockReduce(largest, Max()));
+  Ranged<double> largest = Range(Broadcast(BlockReduce(part, Max())));
+  if constexpr (kIsComplex<V>) {
+    if (isnan(largest.significand) || largest.significand == 0) return largest;
+    double modulus = 0;
+    for (int64_t i = threadIdx.x; i < m.rows; i += kBlockThreads) {
+      modulus = MaxKeepingNan(modulus, Modulus(Scale(m(i, c), -largest.exponent)));
+    }
+    largest.significand = Broadcast(BlockReduce(modulus, Max()));
+  }
+  return largest;
 }
 
 // The exponent of the largest of a row's terms and b, in every thread.
@@ -123,12 +133,12 @@ __device__ int UnitOf(const Rows& rows, int64_t i, const MatrixView<V>& x, int64
 }
 
 // |op(a)|_inf |x|_inf + |b|_inf
-__device__ Ranged<double> NormwiseScale(double scaled_norm, double x_max, double b_max) {
-  Ranged<double> product = Range(scaled_norm) * Range(x_max);
+__device__ Ranged<double> NormwiseScale(double scaled_norm, const Ranged<double>& x_max,
+                                        const Ranged<double>& b_max) {
+  Ranged<double> product = Range(scaled_norm) * x_max;
   product.exponent += kNormExponent;
-  const Ranged<double> rhs = Range(b_max);
-  const int unit = max(product.exponent, rhs.exponent);
-  return {product.In(unit) + rhs.In(unit), unit};
+  const int unit = max(product.exponent, b_max.exponent);
+  return {product.In(unit) + b_max.In(unit), unit};
 }
 
 // From |r| and w times 2^-unit. The guard is about underflow: what is beyond float64's range needs
@@ -143,9 +153,9 @@ template <class Rows, class V>
 __device__ void MeasureRow(const Rows& rows, int64_t i, const MatrixView<V>& x,
                            const MatrixView<V>& b, const MatrixView<V>& r, int64_t c,
                            ReductionScratch* scratch) {
-  const double x_max = ColumnMax(x, c);
-  const double b_max = ColumnMax(b, c);
-  if (!isfinite(x_max) || !isfinite(b_max)) {
+  const Ranged<double> x_max = ColumnMax(x, c);
+  const Ranged<double> b_max = ColumnMax(b, c);
+  if (isnan(x_max.significand + b_max.significand)) {
     if (threadIdx.x != 0) return;
     r(i, c) = V(nan(""));
     atomicMax(&scratch->greatest[kNormwise], AbsBits(nan("")));

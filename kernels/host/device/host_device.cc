@@ -25,7 +25,7 @@ class HostContext final : public ExecutionContext {
  public:
   HostContext(Device& device, Executor& executor)
       : device_(device),
-        ops_(executor, device.memory(), report_),
+        ops_(executor, report_),
         sparse_ops_(executor, report_),
         krylov_ops_(executor) {}
 

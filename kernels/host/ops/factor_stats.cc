@@ -1,6 +1,7 @@
 #include "kernels/host/ops/factor_stats.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <complex>
 #include <limits>
@@ -8,13 +9,14 @@
 #include "kernels/host/device/parallel_for.h"
 #include "kernels/host/ops/lanes.h"
 #include "kernels/host/ops/vector_clones.h"
+#include "kernels/numerics/normalizing_scale.h"
 #include "kernels/scalar.h"
-#include "kernels/util/status_macros.h"
 
 namespace crout::host {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr int64_t kTogether = 4096;  // columns that the cores take at a time
 
 // Whether all of x is finite.
 template <class T>
@@ -50,12 +52,22 @@ CROUT_VECTOR_CLONES double ColumnMax(const MatrixView<T>& lu, bool unit_in_u, in
   return max;
 }
 
+// A complex pivot is divided by its modulus, which would be rounded where it is subnormal: it is
+// scaled first, by a power of two.
+template <class T>
+double PivotScale(T pivot) {
+  return kIsComplex<T> ? NormalizingScale(LargestPart(pivot)) : 1;
+}
+
 template <class T>
 void TakeDeterminant(const MatrixView<T>& lu, const int64_t* ipiv, FactorStats& stats) {
   bool negative = false;  // an odd number of interchanges
+  int64_t exponent = 0;   // of all scales together
   WideType<T> sign = 1;
   for (int64_t j = 0; j < lu.rows; ++j) {
-    const WideType<T> d = Widen(lu(j, j));
+    const WideType<T> pivot = Widen(lu(j, j));
+    const double scale = PivotScale(pivot);
+    const WideType<T> d = pivot * scale;
     const double modulus = Modulus(d);
     if (modulus == 0) {
       stats.det_sign = 0;
@@ -65,7 +77,9 @@ void TakeDeterminant(const MatrixView<T>& lu, const int64_t* ipiv, FactorStats& 
     sign *= d / modulus;
     if (ipiv != nullptr) negative ^= ipiv[j] != j + 1;
     stats.det_log_abs += std::log(modulus);
+    exponent += std::ilogb(scale);
   }
+  stats.det_log_abs -= static_cast<double>(exponent) * std::log(2.0);
   // Roundings would leave its modulus near 1 only.
   sign /= negative ? -Modulus(sign) : Modulus(sign);
   stats.det_sign = std::real(sign);
@@ -73,15 +87,17 @@ void TakeDeterminant(const MatrixView<T>& lu, const int64_t* ipiv, FactorStats& 
 }
 
 template <class T>
-absl::StatusOr<FactorStats> Compute(int cores, const MatrixView<T>& lu, bool unit_in_u,
-                                    const int64_t* ipiv, MemoryResource& scratch) {
+FactorStats Compute(int cores, const MatrixView<T>& lu, bool unit_in_u, const int64_t* ipiv) {
   FactorStats stats;
-  CROUT_ASSIGN_OR_RETURN(const Buffer memory, scratch.Allocate(lu.cols * sizeof(double)));
-  auto* column_max = memory.as<double>();
-  ParallelFor(cores, lu.cols, [&](int64_t j) { column_max[j] = ColumnMax(lu, unit_in_u, j); });
-  for (int64_t j = 0; j < lu.cols; ++j) {
-    if (std::isnan(column_max[j])) stats.max_abs_u = kNan;
-    if (column_max[j] > stats.max_abs_u) stats.max_abs_u = column_max[j];
+  std::array<double, kTogether> column_max;
+  for (int64_t begin = 0; begin < lu.cols; begin += kTogether) {
+    const int64_t count = std::min(kTogether, lu.cols - begin);
+    ParallelFor(cores, count,
+                [&](int64_t j) { column_max[j] = ColumnMax(lu, unit_in_u, begin + j); });
+    for (int64_t j = 0; j < count; ++j) {
+      if (std::isnan(column_max[j])) stats.max_abs_u = kNan;
+      if (column_max[j] > stats.max_abs_u) stats.max_abs_u = column_max[j];
+    }
   }
   TakeDeterminant(lu, ipiv, stats);
   return stats;
@@ -89,11 +105,11 @@ absl::StatusOr<FactorStats> Compute(int cores, const MatrixView<T>& lu, bool uni
 
 }  // namespace
 
-absl::StatusOr<FactorStats> ComputeFactorStats(int cores, const AnyMatrix& lu, bool unit_in_u,
-                                               const int64_t* ipiv, MemoryResource& scratch) {
+FactorStats ComputeFactorStats(int cores, const AnyMatrix& lu, bool unit_in_u,
+                               const int64_t* ipiv) {
   if (lu.rows == 0) return FactorStats();
   return DispatchDType(lu.dtype, [&](auto tag) {
-    return Compute(cores, lu.As<typename decltype(tag)::type>(), unit_in_u, ipiv, scratch);
+    return Compute(cores, lu.As<typename decltype(tag)::type>(), unit_in_u, ipiv);
   });
 }
 

@@ -4,8 +4,8 @@
 
 #include "kernels/execution_context.h"
 #include "kernels/host/device/executor.h"
+#include "kernels/host/ops/scratch.h"
 #include "kernels/matrix_ops.h"
-#include "kernels/memory.h"
 
 namespace crout::host {
 
@@ -13,8 +13,7 @@ namespace crout::host {
 // on the same executor.
 class HostOps final : public MatrixOps {
  public:
-  HostOps(Executor& executor, MemoryResource& scratch, DeviceReport& report)
-      : executor_(executor), scratch_(scratch), report_(report) {}
+  HostOps(Executor& executor, DeviceReport& report) : executor_(executor), report_(report) {}
 
   absl::Status Import(const PackedMatrix& in, const AnyMatrix& out) override;
   absl::Status Export(const AnyMatrix& in, const PackedMatrix& layout, std::byte* out) override;
@@ -42,8 +41,8 @@ class HostOps final : public MatrixOps {
 
  private:
   Executor& executor_;
-  MemoryResource& scratch_;
   DeviceReport& report_;
+  Scratch scratch_;
 };
 
 }  // namespace crout::host

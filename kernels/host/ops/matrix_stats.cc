@@ -10,7 +10,6 @@
 #include "kernels/host/ops/lanes.h"
 #include "kernels/host/ops/vector_clones.h"
 #include "kernels/scalar.h"
-#include "kernels/util/status_macros.h"
 
 namespace crout::host {
 namespace {
@@ -25,14 +24,16 @@ struct Lines {
 
 constexpr int64_t kBlock = 512;  // Elements of a line that one task sums: a few KiB, in cache.
 
-// Sums |a| of elements [begin, end) of every line into `line_sums`, and across lines into
-// `cross_sums` (indexed from begin). Returns the largest |a|, NaN aside.
+constexpr int64_t kSums = Scratch::Count<double>();
+constexpr int64_t kBlocks = kSums / kBlock;  // of which it holds the sums across lines
+
+// Sums |a| of elements [begin, end) of each of `in` into `line_sums`, and adds them up across lines
+// to `cross_sums` (indexed from begin). Returns the largest |a|, NaN aside.
 template <class T>
 CROUT_VECTOR_CLONES double SumBlock(const Lines<T>& in, int64_t begin, int64_t end,
                                     double* line_sums, double* cross_sums) {
   const int64_t count = end - begin;
   const int64_t whole = count / kLanes * kLanes;
-  std::fill_n(cross_sums, count, 0.0);
   double max = 0;
   for (int64_t line = 0; line < in.lines; ++line) {
     const T* a = in.data + line * in.length + begin;
@@ -60,42 +61,68 @@ int64_t FirstWhere(const Lines<T>& in, Predicate predicate) {
   return found == end ? -1 : found - in.data;
 }
 
+// A NaN stays.
+void Raise(double& to, double v) { to = std::isnan(to) || v <= to ? to : v; }
+
 double MaxOrNan(const double* x, int64_t count) {
   double max = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    if (std::isnan(x[i])) return x[i];
-    max = std::max(max, x[i]);
-  }
+  for (int64_t i = 0; i < count; ++i) Raise(max, x[i]);
   return max;
 }
 
-template <class T>
-absl::StatusOr<MatrixStats> Compute(int cores, const Lines<T>& in, bool row_major,
-                                    DType converted_to, MemoryResource& scratch) {
-  const int64_t blocks = (in.length + kBlock - 1) / kBlock;
-  CROUT_ASSIGN_OR_RETURN(
-      const Buffer memory,
-      scratch.Allocate((blocks * in.lines + in.length + blocks) * sizeof(double)));
-  double* line_sums = memory.as<double>();  // blocks x lines
-  double* cross_sums = line_sums + blocks * in.lines;
-  double* block_max = cross_sums + in.length;
-  ParallelFor(cores, blocks, [&](int64_t b) {
-    const int64_t begin = b * kBlock;
-    const int64_t end = std::min(begin + kBlock, in.length);
-    block_max[b] = SumBlock(in, begin, end, line_sums + b * in.lines, cross_sums + begin);
-  });
-  for (int64_t b = 1; b < blocks; ++b) {
-    for (int64_t l = 0; l < in.lines; ++l) line_sums[l] += line_sums[b * in.lines + l];
-  }
+struct Norms {
+  double line = 0;   // largest sum of a line
+  double cross = 0;  // and across lines
+  double max_abs = 0;
+};
 
+// The sums across lines of up to kBlocks blocks lie in the first half of `scratch`, those of lines,
+// for each block and as many lines as fit, in the second.
+template <class T>
+Norms TakeNorms(int cores, const Lines<T>& in, Scratch& scratch) {
+  auto* const cross_sums = scratch.first<double>();
+  auto* const line_sums = scratch.second<double>();  // blocks x lines
+  // Of longer lines the sums are kept between two groups of blocks: there are so few of them that
+  // it is under 2^-16 of the matrix.
+  std::vector<double> kept(in.length > kSums ? in.lines : 0);
+  std::array<double, kBlocks> block_max = {};
+  Norms norms;
+  for (int64_t begin = 0; begin < in.length; begin += kSums) {
+    const int64_t end = std::min(begin + kSums, in.length);
+    const int64_t blocks = (end - begin + kBlock - 1) / kBlock;
+    const int64_t together = kSums / blocks;
+    std::fill_n(cross_sums, end - begin, 0.0);
+    for (int64_t line = 0; line < in.lines; line += together) {
+      const Lines<T> some{in.data + line * in.length, std::min(together, in.lines - line),
+                          in.length};
+      ParallelFor(cores, blocks, [&](int64_t b) {
+        const int64_t first = begin + b * kBlock;
+        const double max = SumBlock(some, first, std::min(first + kBlock, end),
+                                    line_sums + b * some.lines, cross_sums + b * kBlock);
+        block_max[b] = std::max(block_max[b], max);
+      });
+      double* const sums = kept.empty() ? line_sums : kept.data() + line;
+      for (int64_t b = kept.empty() ? 1 : 0; b < blocks; ++b) {
+        for (int64_t l = 0; l < some.lines; ++l) sums[l] += line_sums[b * some.lines + l];
+      }
+      if (end == in.length) Raise(norms.line, MaxOrNan(sums, some.lines));
+    }
+    Raise(norms.cross, MaxOrNan(cross_sums, end - begin));
+  }
+  norms.max_abs = MaxOrNan(block_max.data(), kBlocks);
+  return norms;
+}
+
+template <class T>
+MatrixStats Compute(int cores, const Lines<T>& in, bool row_major, DType converted_to,
+                    Scratch& scratch) {
+  const Norms norms = TakeNorms(cores, in, scratch);
   MatrixStats stats;
-  const double line_norm = MaxOrNan(line_sums, in.lines);
-  const double cross_norm = MaxOrNan(cross_sums, in.length);
-  stats.norm_one = row_major ? cross_norm : line_norm;
-  stats.norm_inf = row_major ? line_norm : cross_norm;
-  stats.max_abs = MaxOrNan(block_max, blocks);
+  stats.norm_one = row_major ? norms.cross : norms.line;
+  stats.norm_inf = row_major ? norms.line : norms.cross;
+  stats.max_abs = norms.max_abs;
   // Searched for only when known to be there (or when a sum of finite entries overflowed).
-  if (!std::isfinite(line_norm)) {
+  if (!std::isfinite(norms.line)) {
     stats.first_non_finite = FirstWhere(in, [](T v) { return !IsFinite(v); });
   }
   const double limit = LargestConvertible(converted_to);
@@ -174,11 +201,10 @@ MatrixStats Compute(int cores, const SparseView<T>& a, DType converted_to) {
     blocks[b] = MaximaOf(a, b * kBlock, std::min((b + 1) * kBlock, a.n));
   });
   MatrixStats stats;
-  const auto raise = [](double& to, double v) { to = std::isnan(to) || v <= to ? to : v; };
   for (const Maxima& block : blocks) {
-    raise(stats.norm_one, block.column_sum);
-    raise(stats.norm_inf, block.row_sum);
-    raise(stats.max_abs, block.max_abs);
+    Raise(stats.norm_one, block.column_sum);
+    Raise(stats.norm_inf, block.row_sum);
+    Raise(stats.max_abs, block.max_abs);
   }
   if (!std::isfinite(stats.norm_one)) {
     stats.first_non_finite = FirstWhere(a, [](T v) { return !IsFinite(v); });
@@ -199,8 +225,8 @@ MatrixStats ComputeMatrixStats(int cores, const AnySparse& in, DType converted_t
   });
 }
 
-absl::StatusOr<MatrixStats> ComputeMatrixStats(int cores, const PackedMatrix& in,
-                                               DType converted_to, MemoryResource& scratch) {
+MatrixStats ComputeMatrixStats(int cores, const PackedMatrix& in, DType converted_to,
+                               Scratch& scratch) {
   if (in.rows == 0 || in.cols == 0) return MatrixStats();
   const bool row_major = in.layout == Layout::kRowMajor;
   return DispatchDType(in.dtype, [&](auto tag) {

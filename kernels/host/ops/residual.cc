@@ -12,18 +12,22 @@
 #include "kernels/numerics/componentwise.h"
 #include "kernels/numerics/max_abs.h"
 #include "kernels/scalar.h"
-#include "kernels/util/status_macros.h"
 
 namespace crout::host {
 namespace {
 
-constexpr int64_t kPanel = 64;  // Columns of `a` converted to float64 at a time.
+constexpr int64_t kPanel = 64;  // Columns of `a` converted at a time.
 // Columns multiplied by a sparse row at a time.
 constexpr std::integral_constant<int, 8> kTogether;
 
+struct Range {
+  int64_t begin;
+  int64_t count;
+};
+
 template <class T>
-MatrixView<T> Rows(const MatrixView<T>& m, int64_t begin, int64_t count) {
-  return {m.data + begin, count, m.cols, m.ld};
+MatrixView<T> Rows(const MatrixView<T>& m, Range rows) {
+  return Block(m, rows.begin, 0, rows.count, m.cols);
 }
 
 // w := w + alpha op(a) x.
@@ -34,24 +38,23 @@ void AddProduct(T alpha, Op op, const MatrixView<T>& a, const MatrixView<T>& x,
   MultiplyAdd(alpha, op, a, x, T{1}, w);
 }
 
-// w := w + alpha op(f(a)) x, panel by panel: fill(part, panel) makes f of each in `scratch` memory,
-// in the type of the vectors.
-template <class T, class Fill>
-absl::Status AddPanels(T alpha, const AnyMatrix& a, Op op, const MatrixView<T>& x,
-                       const MatrixView<T>& w, MemoryResource& scratch, Fill fill) {
-  CROUT_ASSIGN_OR_RETURN(const Buffer memory, scratch.Allocate(a.rows * kPanel * sizeof(T)));
+// For w := w + op(f(a)) x, tile by tile: fill(part, tile) makes f of a part of `a` in the first
+// half of `scratch`, in type T, and multiply(tile, from, to) adds what it is in the product: rows
+// `to` of w += op(tile) rows `from` of x.
+template <class T, class Fill, class Multiply>
+void ForTiles(const AnyMatrix& a, Op op, Scratch& scratch, Fill fill, Multiply multiply) {
+  constexpr int64_t kRows = Scratch::Count<T>() / kPanel;
   for (int64_t j = 0; j < a.cols; j += kPanel) {
-    const int64_t width = std::min(kPanel, a.cols - j);
-    const AnyMatrix part{a.data + j * a.ld * SizeOf(a.dtype), a.dtype, a.rows, width, a.ld};
-    const MatrixView<T> panel{memory.as<T>(), a.rows, width, a.rows};
-    fill(part, panel);
-    if (op == Op::kNone) {
-      AddProduct(alpha, op, panel, Rows(x, j, width), w);
-    } else {
-      AddProduct(alpha, op, panel, x, Rows(w, j, width));
+    const Range columns = {j, std::min(kPanel, a.cols - j)};
+    for (int64_t i = 0; i < a.rows; i += kRows) {
+      const Range rows = {i, std::min(kRows, a.rows - i)};
+      const AnyMatrix part{a.data + (i + j * a.ld) * SizeOf(a.dtype), a.dtype, rows.count,
+                           columns.count, a.ld};
+      const MatrixView<T> tile{scratch.first<T>(), rows.count, columns.count, rows.count};
+      fill(part, tile);
+      op == Op::kNone ? multiply(tile, columns, rows) : multiply(tile, rows, columns);
     }
   }
-  return absl::OkStatus();
 }
 
 // out(i, j) := combine(b(i, j), sum over k of term(op(a)(i, k), x(k, j))), the sums in the order of
@@ -97,16 +100,17 @@ void AddAbsSparse(int cores, const AnySparse& a, Op op, const AnyMatrix& x, cons
 }
 
 template <class T>
-absl::Status Subtract(int cores, const AnyMatrix& a, Op op, const AnyMatrix& x, const AnyMatrix& w,
-                      MemoryResource& scratch) {
-  if (a.dtype == kDTypeOf<T>) {
-    AddProduct(T{-1}, op, a.As<T>(), x.As<T>(), w.As<T>());
-    return absl::OkStatus();
-  }
-  return AddPanels(T{-1}, a, op, x.As<T>(), w.As<T>(), scratch,
-                   [&](const AnyMatrix& part, const MatrixView<T>& panel) {
-                     ScaleInto(cores, part, nullptr, nullptr, panel);
-                   });
+void Subtract(int cores, const AnyMatrix& a, Op op, const MatrixView<T>& x, const MatrixView<T>& w,
+              Scratch& scratch) {
+  if (a.dtype == kDTypeOf<T>) return AddProduct(T{-1}, op, a.As<T>(), x, w);
+  ForTiles<T>(
+      a, op, scratch,
+      [&](const AnyMatrix& part, const MatrixView<T>& tile) {
+        ScaleInto(cores, part, nullptr, nullptr, tile);
+      },
+      [&](const MatrixView<T>& tile, Range from, Range to) {
+        AddProduct(T{-1}, op, tile, Rows(x, from), Rows(w, to));
+      });
 }
 
 template <class T>
@@ -143,10 +147,11 @@ double LargestComponentError(const MatrixView<T>& r, const MatrixView<double>& w
 
 }  // namespace
 
-absl::Status SubtractProduct(int cores, const AnyMatrix& a, Op op, const AnyMatrix& x,
-                             const AnyMatrix& w, MemoryResource& scratch) {
-  return IsComplex(a.dtype) ? Subtract<std::complex<double>>(cores, a, op, x, w, scratch)
-                            : Subtract<double>(cores, a, op, x, w, scratch);
+void SubtractProduct(int cores, const AnyMatrix& a, Op op, const AnyMatrix& x, const AnyMatrix& w,
+                     Scratch& scratch) {
+  using Complex = std::complex<double>;
+  if (!IsComplex(a.dtype)) return Subtract(cores, a, op, x.As<double>(), w.As<double>(), scratch);
+  Subtract(cores, a, op, x.As<Complex>(), w.As<Complex>(), scratch);
 }
 
 void ComputeResidual(int cores, const AnySparse& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
@@ -170,15 +175,25 @@ void TakeMagnitudes(int cores, const AnyMatrix& in, const MatrixView<double>& ou
   });
 }
 
-absl::Status AddAbsProduct(int cores, const AnyMatrix& a, Op op, const AnyMatrix& x,
-                           const MatrixView<double>& w, MemoryResource& scratch) {
-  CROUT_ASSIGN_OR_RETURN(const Buffer memory, scratch.Allocate(x.rows * x.cols * sizeof(double)));
-  const MatrixView<double> abs_x{memory.as<double>(), x.rows, x.cols, x.rows};
-  TakeMagnitudes(cores, x, abs_x);
-  return AddPanels(1.0, a, op, abs_x, w, scratch,
-                   [&](const AnyMatrix& part, const MatrixView<double>& panel) {
-                     TakeMagnitudes(cores, part, panel);
-                   });
+void AddAbsProduct(int cores, const AnyMatrix& a, Op op, const AnyMatrix& x,
+                   const MatrixView<double>& w, Scratch& scratch) {
+  ForTiles<double>(
+      a, op, scratch,
+      [&](const AnyMatrix& part, const MatrixView<double>& tile) {
+        TakeMagnitudes(cores, part, tile);
+      },
+      [&](const MatrixView<double>& tile, Range from, Range to) {
+        // |x| by as many columns as the other half holds.
+        const int64_t together = Scratch::Count<double>() / from.count;
+        for (int64_t j = 0; j < x.cols; j += together) {
+          const int64_t width = std::min(together, x.cols - j);
+          const AnyMatrix part{x.data + (from.begin + j * x.ld) * SizeOf(x.dtype), x.dtype,
+                               from.count, width, x.ld};
+          const MatrixView<double> abs_x{scratch.second<double>(), from.count, width, from.count};
+          TakeMagnitudes(cores, part, abs_x);
+          AddProduct(1.0, op, tile, abs_x, Block(w, to.begin, j, to.count, width));
+        }
+      });
 }
 
 double NormwiseBackwardError(double norm_op_a, const AnyMatrix& x, const AnyMatrix& b,

@@ -2,24 +2,24 @@
 #ifndef CROUT_KERNELS_HOST_OPS_RESIDUAL_H_
 #define CROUT_KERNELS_HOST_OPS_RESIDUAL_H_
 
+#include "kernels/host/ops/scratch.h"
 #include "kernels/matrix_ops.h"
-#include "kernels/memory.h"
 #include "kernels/sparse_view.h"
 
 namespace crout::host {
 
 // Vectors are float64, or complex128 where `a` is complex.
 
-// w := w - op(a) x, whatever the precision of `a`. Fails only for want of `scratch` memory.
-absl::Status SubtractProduct(int cores, const AnyMatrix& a, Op op, const AnyMatrix& x,
-                             const AnyMatrix& w, MemoryResource& scratch);
+// w := w - op(a) x, whatever the precision of `a`.
+void SubtractProduct(int cores, const AnyMatrix& a, Op op, const AnyMatrix& x, const AnyMatrix& w,
+                     Scratch& scratch);
 
 // out_ij := |in_ij|, of complex numbers |Re| + |Im|.
 void TakeMagnitudes(int cores, const AnyMatrix& in, const MatrixView<double>& out);
 
 // w := w + |op(a)| |x|, with such magnitudes.
-absl::Status AddAbsProduct(int cores, const AnyMatrix& a, Op op, const AnyMatrix& x,
-                           const MatrixView<double>& w, MemoryResource& scratch);
+void AddAbsProduct(int cores, const AnyMatrix& a, Op op, const AnyMatrix& x,
+                   const MatrixView<double>& w, Scratch& scratch);
 
 // r := b - op(a) x and w := |op(a)| |x| + |b|, in float64. `cores` as for ParallelFor; the result
 // does not depend on it.

@@ -4,7 +4,8 @@
 
 // For passes over a matrix that are short of arithmetic, where the distribution's baseline (two
 // float64 at a time) is what limits them. Results do not depend on the clone: such a function adds
-// in the order that its source says, and multiplies only what it does not add.
+// in the order that its source says, and its file is compiled with -ffp-contract=off, since only
+// some clones have an instruction that adds a product without rounding it.
 //
 // The loader chooses the clone before a sanitizer's runtime is ready: none there.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \

@@ -9,7 +9,6 @@
 
 #include "kernels/host/device/parallel_for.h"
 #include "kernels/numerics/componentwise.h"
-#include "kernels/numerics/max_abs.h"
 #include "kernels/scalar.h"
 
 namespace crout::host {
@@ -30,6 +29,19 @@ using WideNumber = std::conditional_t<kIsComplex<T>, std::complex<Wide>, Wide>;
 template <class T>
 WideNumber<T> InWideRange(T x) {
   return WideNumber<T>(x);
+}
+
+// The largest |entry| of column j, which of complex ones may be beyond float64's range; NaN or Inf
+// if one is.
+template <class T>
+Wide LargestInColumn(const MatrixView<T>& m, int64_t j) {
+  Wide largest = 0;
+  for (int64_t i = 0; i < m.rows; ++i) {
+    const Wide magnitude = std::abs(InWideRange(m(i, j)));
+    if (std::isnan(magnitude)) return magnitude;
+    largest = std::max(largest, magnitude);
+  }
+  return largest;
 }
 
 // Sums for rows [begin, begin + kRows) of op(A).
@@ -122,7 +134,7 @@ ResidualStats Compute(int cores, const Matrix& a, Op op, const MatrixView<WideTy
     });
     Maxima all;
     for (const Maxima& block : blocks) all.Raise(block);
-    const Wide scale = all.norm * MaxAbs(x, j) + MaxAbs(b, j);
+    const Wide scale = all.norm * LargestInColumn(x, j) + LargestInColumn(b, j);
     if (!std::isfinite(scale)) return {kNan, kNan};
     if (all.residual == 0) continue;
     stats.backward_error =
