@@ -33,8 +33,8 @@ const Factorization* KeptMatrix(const SeriesStepPlan& plan, const SeriesStart& s
   switch (plan.matrix.source) {
     case SeriesSource::kUpload:
       return nullptr;
-    case SeriesSource::kState:
-      return start.state;
+    case SeriesSource::kKept:
+      return start.matrix;
     case SeriesSource::kFactor:
       return start.factor;
   }
@@ -82,7 +82,7 @@ class SeriesStepJob {
   bool Suffices() const;
   absl::Status RoundToDelivered();
   absl::Status Deliver(std::byte* out);
-  void KeepState();
+  void KeepForNext();
 
   MatrixOps& ops() { return context_.ops(); }
   AnyMatrix Vectors(BufferPlan::Id id) const { return Columns(id, plan_.vector_type); }
@@ -162,8 +162,8 @@ CheckedSystem SeriesStepJob::System(const Operand& a) const {
 }
 
 bool SeriesStepJob::HasStart() const {
-  return start_.state != nullptr &&
-         start_.state->parts[kSolutionPart].size() == buffers_[plan_.x].size();
+  return start_.solution != nullptr &&
+         start_.solution->parts[kSolutionPart].size() == buffers_[plan_.x].size();
 }
 
 absl::Status SeriesStepJob::Correct(ResidualCheck& check, InverseOperator& inverse, int most,
@@ -228,7 +228,7 @@ absl::Status SeriesStepJob::TryOldFactor(StopRequested stop) {
   SyncOnExit sync(context_);  // The solver's buffers are in use, on an error too.
   int most = options.most_iterations;
   if (HasStart()) {
-    const Buffer& last = start_.state->parts[kSolutionPart];
+    const Buffer& last = start_.solution->parts[kSolutionPart];
     CROUT_RETURN_IF_ERROR(ops().CopyOnDevice(last.data(), buffers_[plan_.x].data(), last.size()));
   } else {
     CROUT_RETURN_IF_ERROR(inverse.Apply(options.op, Vectors(plan_.b), Vectors(plan_.x)));
@@ -307,15 +307,19 @@ absl::Status SeriesStepJob::Deliver(std::byte* out) {
   return context_.Synchronize();
 }
 
-void SeriesStepJob::KeepState() {
-  Factorization& state = result_.state;
-  state.summary = matrix_;
+void SeriesStepJob::KeepForNext() {
+  const auto keep = [&](std::string_view name, PartKind kind, BufferPlan::Id id) {
+    Factorization kept;
+    kept.summary = matrix_;
+    kept.parts.Add(name, kind, buffers_.Take(id));
+    return kept;
+  };
   if (!result_.factor && kept_ == nullptr) {
-    state.parts.Add(plan_.matrix.nonzeros ? kSparseMatrixPart : kMatrixPart, PartKind::kOperand,
-                    buffers_.Take(plan_.a));
+    result_.matrix =
+        keep(plan_.matrix.nonzeros ? kSparseMatrixPart : kMatrixPart, PartKind::kOperand, plan_.a);
   }
   if (result_.summary.solved && std::isfinite(result_.summary.backward_error)) {
-    state.parts.Add(kSolutionPart, PartKind::kSolution, buffers_.Take(plan_.x));
+    result_.solution = keep(kSolutionPart, PartKind::kSolution, plan_.x);
   }
 }
 
@@ -329,6 +333,7 @@ absl::StatusOr<SeriesStepResult> SeriesStepJob::Run(std::byte* out, StopRequeste
   CROUT_RETURN_IF_ERROR(buffers_.Allocate(memory, /*phase=*/0));
   CROUT_RETURN_IF_ERROR(ReadMatrix());
   CROUT_RETURN_IF_ERROR(ReadRhs());
+  timings.solve += watch.Lap();
   SeriesStepSummary& summary = result_.summary;
   if (start_.factor != nullptr && plan_.options.most_iterations > 0) {
     CROUT_RETURN_IF_ERROR(TryOldFactor(stop));
@@ -349,7 +354,7 @@ absl::StatusOr<SeriesStepResult> SeriesStepJob::Run(std::byte* out, StopRequeste
   if (summary.solved) CROUT_RETURN_IF_ERROR(Deliver(out));
   summary.accurate = summary.solved && accurate(summary.backward_error);
   timings.device_to_host += watch.Lap();
-  KeepState();
+  KeepForNext();
   sync.Dismiss();
   return std::move(result_);
 }

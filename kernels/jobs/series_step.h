@@ -40,7 +40,7 @@ struct SeriesStepOptions {
 // Where A of a step comes from.
 enum class SeriesSource : uint8_t {
   kUpload,  // it arrives
-  kState,   // that of the last step, which was solved with the factor of one before
+  kKept,    // that of the last step, which was solved with the factor of one before
   kFactor,  // the one that the factor is of: a new factor would be no other, and none is made
 };
 
@@ -84,12 +84,12 @@ absl::StatusOr<SeriesStepPlan> PlanSeriesStep(const SeriesStepOptions& options,
                                               const FactorSummary* old, const SeriesMatrix& matrix,
                                               PackedMatrix rhs);
 
-// What a step starts from: all of it stays its owner's.
+// What a step starts from: all of it stays its owner's. Null where there is none.
 struct SeriesStart {
-  const Factorization* factor = nullptr;  // null: there is none
-  // Of SeriesStepResult: its solution is the first X where that has as many columns. Null: there is
-  // none.
-  const Factorization* state = nullptr;
+  const Factorization* factor = nullptr;
+  // As SeriesStepResult has them. The solution is the first X where that has as many columns.
+  const Factorization* matrix = nullptr;
+  const Factorization* solution = nullptr;
 };
 
 struct SeriesStepSummary {
@@ -109,9 +109,11 @@ struct SeriesStepSummary {
 struct SeriesStepResult {
   // The new factor, if one was made, with A. Singular: then X is none, or the old factor's best.
   std::optional<Factorization> factor;
-  // What the next step can start from, without factors: A, if it arrived and is not with `factor`,
-  // and X, unless there is none that is finite. Its summary has A's size, type and norms.
-  Factorization state;
+  // What the next step can start from: factorizations without factors, whose summaries have A's
+  // size, type and norms. A, if it arrived and is not with `factor`; X, if there is one that is
+  // finite.
+  std::optional<Factorization> matrix;
+  std::optional<Factorization> solution;
   SeriesStepSummary summary;
 };
 

@@ -58,7 +58,10 @@ class Series {
     auto rhs = runner_.Upload(Packed(b, kN, plan->rhs.cols, request.rhs_dtype, request.layout));
     if (!rhs.ok()) return rhs.status();
     std::vector<std::byte> out(plan->delivered.bytes());
-    const SeriesStart start{factor_ ? &*factor_ : nullptr, state_ ? &*state_ : nullptr};
+    const auto there = [](const std::optional<Factorization>& kept) {
+      return kept ? &*kept : nullptr;
+    };
+    const SeriesStart start{there(factor_), there(matrix_), there(solution_)};
     auto result = SolveSeriesStep(runner_.context(), *plan, start, std::move(matrix),
                                   *std::move(rhs), out.data(), stop, runner_.timings());
     if (!result.ok()) return result.status();
@@ -71,11 +74,15 @@ class Series {
 
   const Matrix& x() const { return x_; }
   const std::optional<Factorization>& factor() const { return factor_; }
-  const std::optional<Factorization>& state() const { return state_; }
+  const std::optional<Factorization>& matrix() const { return matrix_; }
   bool made_singular() const { return made_singular_; }
   const JobBytes& bytes() const { return bytes_; }  // as the last step was planned
   size_t kept_bytes() const {
-    return (factor_ ? factor_->parts.bytes() : 0) + (state_ ? state_->parts.bytes() : 0);
+    size_t sum = 0;
+    for (const auto* kept : {&factor_, &matrix_, &solution_}) {
+      if (*kept) sum += (*kept)->parts.bytes();
+    }
+    return sum;
   }
 
  private:
@@ -84,9 +91,7 @@ class Series {
     if (!solver.ok()) return solver.status();
     return SolverPair{*solver};
   }
-  SeriesSource Source() const {
-    return state_ && state_->has_matrix() ? SeriesSource::kState : SeriesSource::kFactor;
-  }
+  SeriesSource Source() const { return matrix_ ? SeriesSource::kKept : SeriesSource::kFactor; }
   absl::StatusOr<SeriesStepPlan> Plan(const std::optional<Matrix>& a, int64_t nrhs,
                                       const StepRequest& request) {
     FactorRequest factor;
@@ -108,29 +113,26 @@ class Series {
     if (a && request.sparse) {
       matrix.nonzeros = PackSparse(*a, kN, request.matrix_dtype).nonzeros;
     } else if (!a && request.sparse) {
-      matrix.nonzeros =
-          (Source() == SeriesSource::kState ? state_ : factor_)->summary.matrix_nonzeros;
+      matrix.nonzeros = (matrix_ ? *matrix_ : *factor_).summary.matrix_nonzeros;
     }
     return PlanSeriesStep(options, factor_ ? &factor_->summary : nullptr, matrix,
                           {nullptr, request.rhs_dtype, request.layout, kN, nrhs});
   }
   void Keep(SeriesStepResult result) {
     summary_ = result.summary;
-    const bool made = result.factor && result.factor->summary.info == 0;
-    if (made) factor_ = std::move(result.factor);
-    // A that did not arrive stays where it was.
-    if (!made && state_ && state_->has_matrix() && !result.state.has_matrix() && !made_singular_) {
-      result.state.parts.Add(kMatrixPart, PartKind::kOperand, state_->parts.Take(kMatrixPart));
-      result.state.parts.Add(kSparseMatrixPart, PartKind::kOperand,
-                             state_->parts.Take(kSparseMatrixPart));
+    if (result.factor && result.factor->summary.info == 0) {
+      factor_ = std::move(result.factor);
+      matrix_.reset();
     }
-    state_ = std::move(result.state);
+    if (result.matrix) matrix_ = std::move(result.matrix);
+    solution_ = std::move(result.solution);
   }
 
   Device& device_;
   JobRunner runner_;
   std::optional<Factorization> factor_;
-  std::optional<Factorization> state_;
+  std::optional<Factorization> matrix_;
+  std::optional<Factorization> solution_;
   SeriesStepSummary summary_;
   JobBytes bytes_;
   bool made_singular_ = false;
@@ -264,7 +266,7 @@ TYPED_TEST(SeriesStepTest, AKeptMatrixIsFactoredWhereTheOldFactorDoesNotServe) {
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary reused,
                        this->series_.Step(changed, Random<TypeParam>(kN, 1, 6), request));
   EXPECT_EQ(reused.new_iterations, 0);
-  ASSERT_TRUE(this->series_.state()->has_matrix());
+  ASSERT_TRUE(this->series_.matrix());
   request.most_iterations = 1;
   const auto b = Random<TypeParam>(kN, 1, 7);
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary,
@@ -311,8 +313,8 @@ TYPED_TEST(SeriesStepTest, SparseMatricesStaySparse) {
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary, this->series_.Step(a, b, request));
   EXPECT_EQ(summary.new_iterations, 0);
   EXPECT_LE(BackwardError(a, kN, Op::kNone, this->series_.x(), b, 1), 1.1 * kDefaultAccuracy);
-  EXPECT_TRUE(this->series_.state()->sparse_matrix());
-  EXPECT_FALSE(this->series_.state()->matrix());
+  EXPECT_TRUE(this->series_.matrix()->sparse_matrix());
+  EXPECT_FALSE(this->series_.matrix()->matrix());
   const auto other = Random<TypeParam>(kN, 1, 6);
   ASSERT_OK(this->series_.Step(std::nullopt, other, request));
   EXPECT_LE(BackwardError(a, kN, Op::kNone, this->series_.x(), other, 1), 1.1 * kDefaultAccuracy);
