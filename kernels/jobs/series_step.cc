@@ -202,14 +202,14 @@ absl::Status SeriesStepJob::Judge(const ResidualCheck& check) {
     const double ratio = x[c] / b[c] * system.a->NormInf(system.op);
     if (!(ratio <= summary.amplification)) summary.amplification = ratio;
   }
+  const double u = UnitRoundoff(plan_.vector_type);
+  summary.nearly_singular = !(summary.amplification * u * static_cast<double>(n_) < 1);
   return absl::OkStatus();
 }
 
 bool SeriesStepJob::Suffices() const {
   const SeriesStepSummary& summary = result_.summary;
-  const double u = UnitRoundoff(plan_.vector_type);
-  const bool regular = summary.amplification * u * static_cast<double>(n_) < 1;
-  return summary.solved && accurate(summary.backward_error) && regular;
+  return summary.solved && accurate(summary.backward_error) && !summary.nearly_singular;
 }
 
 absl::Status SeriesStepJob::TryOldFactor(StopRequested stop) {
@@ -360,8 +360,10 @@ absl::StatusOr<SeriesStepResult> SeriesStepJob::Run(std::byte* out, StopRequeste
 }
 
 absl::Status CheckStart(const SeriesStepPlan& plan, const SeriesStart& start) {
+  if (plan.matrix.source == SeriesSource::kUpload) return absl::OkStatus();
   const Factorization* kept = KeptMatrix(plan, start);
-  if (plan.matrix.source == SeriesSource::kUpload || (kept != nullptr && kept->has_matrix())) {
+  const std::string_view part = plan.matrix.nonzeros ? kSparseMatrixPart : kMatrixPart;
+  if (kept != nullptr && kept->summary.n == plan.rhs.rows && kept->parts[part]) {
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError("the matrix of the last step is not there: send it");

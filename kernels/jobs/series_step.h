@@ -102,8 +102,9 @@ struct SeriesStepSummary {
   // A lower bound of A's condition number: max over columns of |op(A)| |x| / |b|, infinity-norms.
   // Near 1 / (n u) A may as well be singular, and X any vector of that size.
   double amplification = 0;
-  double old_seconds = 0;  // spent with the old factor
-  double new_seconds = 0;  // on a new one, and with it
+  bool nearly_singular = false;  // it is above 1 / (n u), u float64's
+  double old_seconds = 0;        // spent with the old factor
+  double new_seconds = 0;        // on a new one, and with it
 };
 
 struct SeriesStepResult {
