@@ -17,6 +17,7 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "kernels/util/allocation.h"
 #include "kernels/util/clock.h"
+#include "kernels/util/failpoint.h"
 #include "kernels/util/mutex.h"
 #include "kernels/util/status_macros.h"
 #include "server/rpc/call_phase.h"
@@ -349,6 +350,7 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
     writer_.Written(SteadyNow());
     if (!ok) ClientLeft(absl::CancelledError("the client went away"));
     SendNext();
+    if (AllSent()) (void)Failpoint("call.sent");
   }
 
   // Gives gRPC what it is to have next.

@@ -207,6 +207,7 @@ v1::SeriesResult SeriesCall::Encode(const SeriesAnswer& answer) {
 
 void SeriesCall::Reply(SeriesAnswer answer) {
   const bool solved = answer.summary.solved;
+  observed_.n = round_->n();
   Learn(answer);
   core_.metrics.ObserveSeriesStep(answer.summary);
   absl::StatusOr<std::optional<v1::Factor>> factor = Store(answer);
