@@ -20,6 +20,7 @@ enum class PartKind : uint8_t {
   kFactor,    // what the method left: a download has it
   kOperand,   // the matrix, kept for residuals
   kPrepared,  // made from the others for a solver
+  kSolution,  // of the system that was solved last
 };
 
 struct FactorPart {

@@ -206,6 +206,8 @@ void AddOptions(CLI::App& app, Config& config) {
                    "limit");
   options.AddTimeLimit("upload-max-time", transfer.max_time,
                        "Ends an upload or a reply that takes longer in all");
+  options.AddTimeLimit("series-idle-timeout", config.limits.series_idle_timeout,
+                       "Ends a series whose next step does not come for longer");
   options.AddDuration("drain-grace", config.drain_grace,
                       "After SIGTERM: not ready, but serving everything");
   options.AddDuration("drain-limit", config.drain_limit,

@@ -44,6 +44,7 @@ void LogStart(const Config& config, const ServerCore& core) {
        {"upload_idle_timeout_seconds", Seconds(limits.transfer.idle_timeout)},
        {"upload_max_time_seconds", Seconds(limits.transfer.max_time)},
        {"upload_min_rate_bytes", limits.transfer.min_rate},
+       {"series_idle_timeout_seconds", Seconds(limits.series_idle_timeout)},
        {"max_connection_age_seconds", Seconds(config.max_connection_age)},
        {"drain_grace_seconds", Seconds(config.drain_grace)},
        {"drain_limit_seconds", Seconds(config.drain_limit)}});

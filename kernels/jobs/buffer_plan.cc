@@ -32,8 +32,10 @@ BufferPlan::Id BufferPlan::Add(std::string_view name, BufferKind kind, size_t by
   return buffers_.size() - 1;
 }
 
-void BufferPlan::AddJob(const BufferPlan& job, int phase) {
-  for (PlannedBuffer buffer : job.buffers_) {
+void BufferPlan::AddJob(const BufferPlan& job, int phase, std::optional<Id> given) {
+  for (Id id = 0; id < job.buffers_.size(); ++id) {
+    if (id == given) continue;
+    PlannedBuffer buffer = job.buffers_[id];
     if (OnDevice(buffer.kind)) buffer.kind = BufferKind::kPart;
     buffer.held.first = phase;
     if (buffer.held.last != Held::kByResult) buffer.held.last = phase;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -64,8 +65,8 @@ class BufferPlan {
   void Keep(Id id) { buffers_[id].held.last = Held::kByResult; }
 
   // Adds the buffers of a job that this one runs in its phase `phase`, for their bytes alone: that
-  // job allocates them.
-  void AddJob(const BufferPlan& job, int phase);
+  // job allocates them. `given`: the one of them that this job has already and gives it.
+  void AddJob(const BufferPlan& job, int phase, std::optional<Id> given = std::nullopt);
 
   std::span<const PlannedBuffer> buffers() const { return buffers_; }
   size_t bytes(Id id) const { return buffers_[id].bytes; }

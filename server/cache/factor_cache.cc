@@ -42,8 +42,10 @@ FactorInfo FactorCache::Insert(NewFactor factor, const InsertOptions& options) {
   {
     MutexLock lock(&mutex_);
     entry->sequence = ++last_sequence_;
-    listed.emplace(ListKey(entry->tenant, "", entry->sequence), entry.get());
-    listed.emplace(ListKey(entry->tenant, entry->name, entry->sequence), entry.get());
+    if (options.listed) {
+      listed.emplace(ListKey(entry->tenant, "", entry->sequence), entry.get());
+      listed.emplace(ListKey(entry->tenant, entry->name, entry->sequence), entry.get());
+    }
     Entry& added = *entries_.emplace(info.handle, std::move(entry)).first->second;
     // From here on nothing can fail.
     listed_.merge(listed);

@@ -93,6 +93,7 @@ struct InsertOptions {
   std::string request_id;  // empty: none
   absl::Duration lease;
   absl::Duration life = absl::InfiniteDuration();  // the longest, from now
+  bool listed = true;                              // whether List() tells of it
 };
 
 // Thread-safe.

@@ -17,6 +17,7 @@ enum class Method : uint8_t {
   kSolve,
   kFactorizeAndSolve,
   kComputeSchurComplement,
+  kSolveSeries,
   kGetFactors,
   kListFactors,
   kDescribeFactor,
@@ -26,11 +27,12 @@ enum class Method : uint8_t {
   kEstimateFactorize,
   kGetServerInfo,
 };
-inline constexpr std::array<std::string_view, 13> kMethodNames = {"Factorize",
+inline constexpr std::array<std::string_view, 14> kMethodNames = {"Factorize",
                                                                   "Refactorize",
                                                                   "Solve",
                                                                   "FactorizeAndSolve",
                                                                   "ComputeSchurComplement",
+                                                                  "SolveSeries",
                                                                   "GetFactors",
                                                                   "ListFactors",
                                                                   "DescribeFactor",
@@ -64,6 +66,18 @@ enum class Rejection : uint8_t {
 };
 inline constexpr std::array<std::string_view, 5> kRejectionNames = {
     "queue_full", "memory", "draining", "device_lost", "upload_idle"};
+
+// Label `way` of crout_series_steps_total: what solved a step.
+enum class SeriesWay : uint8_t {
+  kReused,      // the factor that was there
+  kRefactored,  // a new one, made at once
+  kFellBack,    // a new one, after the old one did not get there
+  kSingular,    // nothing
+};
+inline constexpr std::array<std::string_view, 4> kSeriesWayNames = {"reused", "refactored",
+                                                                    "fell_back", "singular"};
+// Label `factor` of crout_series_iterations_total.
+inline constexpr std::array<std::string_view, 2> kSeriesFactorNames = {"old", "new"};
 
 // Label `tier`: the cache's Tier.
 inline constexpr std::array<std::string_view, 2> kCacheTierNames = {"device", "host"};

@@ -134,6 +134,15 @@ void Metrics::RegisterNumerics(const std::vector<DeviceLabels>& devices) {
       AddEach(AddCounters(*registry_, "crout_solver_fallbacks_total",
                           "Solves that a solver of prepared factors left to another."),
               "reason", kSolverFallbackNames, {});
+  series_steps_ = AddEach(
+      AddCounters(*registry_, "crout_series_steps_total", "Steps of series, by what solved them."),
+      "way", kSeriesWayNames, {});
+  series_iterations_ = AddEach(AddCounters(*registry_, "crout_series_iterations_total",
+                                           "Applications of factors in steps of series."),
+                               "factor", kSeriesFactorNames, {});
+  series_inaccurate_ = &AddCounters(*registry_, "crout_series_inaccurate_total",
+                                    "Steps of series without an answer as accurate as asked.")
+                            .Add({});
   poor_results_ = &AddCounters(*registry_, "crout_poor_results_total",
                                "Factors and Schur complements that replies warned of.");
   for (const DeviceLabels& device : devices) {
@@ -238,6 +247,19 @@ void Metrics::ObserveBackwardError(DType factor_dtype, double backward_error) {
   constexpr double kAboveEveryFinite = 2;
   backward_error_[Index(factor_dtype)]->Observe(std::isfinite(backward_error) ? backward_error
                                                                               : kAboveEveryFinite);
+}
+
+void Metrics::ObserveSeriesStep(const SeriesStepSummary& step) {
+  SeriesWay way = SeriesWay::kReused;
+  if (!step.solved) {
+    way = SeriesWay::kSingular;
+  } else if (step.new_iterations > 0) {
+    way = step.old_iterations > 0 ? SeriesWay::kFellBack : SeriesWay::kRefactored;
+  }
+  series_steps_[Index(way)]->Increment();
+  series_iterations_[0]->Increment(step.old_iterations);
+  series_iterations_[1]->Increment(step.new_iterations);
+  if (!step.accurate) series_inaccurate_->Increment();
 }
 
 void Metrics::CountSolverFallback(SolverFallback reason) {

@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "kernels/dtype.h"
+#include "kernels/jobs/series_step.h"
 #include "kernels/util/mutex.h"
 #include "server/metrics/device_metrics.h"
 #include "server/metrics/labels.h"
@@ -85,6 +86,8 @@ class Metrics {
   void ObserveBackwardError(DType factor_dtype, double backward_error);
   // Of every solve; none is not counted.
   void CountSolverFallback(SolverFallback reason);
+  // Of one step of a series.
+  void ObserveSeriesStep(const SeriesStepSummary& step);
   // Of one run of an iterative method of the devices (others are not counted).
   void CountIterations(std::string_view algorithm, Start start, int64_t iterations,
                        int64_t sections, int64_t pivots);
@@ -145,6 +148,9 @@ class Metrics {
   prometheus::Gauge* uploads_in_flight_;
   LazyHistograms<std::size(kDTypes)> backward_error_;  // by DType
   Counters<kSolverFallbackNames.size()> solver_fallbacks_;
+  Counters<kSeriesWayNames.size()> series_steps_;
+  Counters<kSeriesFactorNames.size()> series_iterations_;
+  prometheus::Counter* series_inaccurate_;
   prometheus::Family<prometheus::Counter>* poor_results_;
   std::map<std::string, RunCounters, std::less<>> runs_;  // by algorithm
   Counters<kCacheTierNames.size()> cache_hits_;

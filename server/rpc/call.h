@@ -17,6 +17,7 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "kernels/util/allocation.h"
 #include "kernels/util/clock.h"
+#include "kernels/util/failpoint.h"
 #include "kernels/util/mutex.h"
 #include "kernels/util/status_macros.h"
 #include "server/rpc/call_phase.h"
@@ -132,6 +133,16 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   void MoveTo(CallPhase next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     phase_ = std::max(phase_, next);
   }
+  // What was asked is answered, and the client may ask again: from the header on.
+  void BeginRound() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (phase_ < CallPhase::kReply) phase_ = CallPhase::kHeader;
+  }
+  // The round's header is here: its time begins.
+  void StartClock() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { round_start_ = observed_.Seconds(); }
+  // Seconds since StartClock(); without rounds, since the call began.
+  double RoundSeconds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return observed_.Seconds() - round_start_;
+  }
   // Whether the work, or what came of it, is of use to anybody.
   bool wanted() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return phase_ < CallPhase::kReply; }
   // When the client left a call whose work goes on.
@@ -155,11 +166,11 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
     observed_.device = device.info().name;
     observed_.n = n;
     observed_.timings = timings;
-    reply_start_ = observed_.Seconds();
+    reply_start_ = RoundSeconds();
   }
   // The call's timings as of now, for a message that is about to be sent.
   CallTimings ReplyTimings() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    observed_.timings.total = observed_.Seconds();
+    observed_.timings.total = RoundSeconds();
     observed_.timings.send = observed_.timings.total - reply_start_;
     return observed_.timings;
   }
@@ -183,7 +194,7 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   }
 
   // Answers with `head`, `data` in as many messages as it takes, and what `tail(response)` adds to
-  // the last of them; and ends the call.
+  // the last of them.
   template <class Response, class Tail>
   void SendData(const Response& head, std::shared_ptr<const ReplyData> data, Tail tail)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -192,7 +203,6 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
                  mutex_.AssertHeld();
                  Send(std::move(message));
                });
-    End(absl::OkStatus());
   }
 
   // Ends the call with its last message, which leaves together with the end.
@@ -340,6 +350,7 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
     writer_.Written(SteadyNow());
     if (!ok) ClientLeft(absl::CancelledError("the client went away"));
     SendNext();
+    if (AllSent()) (void)Failpoint("call.sent");
   }
 
   // Gives gRPC what it is to have next.
@@ -381,6 +392,7 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   ReplyWriter writer_ ABSL_GUARDED_BY(mutex_);
   JobTicket ticket_ ABSL_GUARDED_BY(mutex_);
   double reply_start_ ABSL_GUARDED_BY(mutex_) = 0;      // seconds since the call's start
+  double round_start_ ABSL_GUARDED_BY(mutex_) = 0;      // seconds after the call's
   DeviceSlot* slot_ ABSL_GUARDED_BY(mutex_) = nullptr;  // of which the call holds something
   CallPhase phase_ ABSL_GUARDED_BY(mutex_) = CallPhase::kHeader;
   absl::Status end_ ABSL_GUARDED_BY(mutex_);

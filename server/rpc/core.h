@@ -26,8 +26,9 @@ struct Limits {
   size_t reply_chunk_bytes = size_t{1} << 20;  // at most
   absl::Duration default_lease = absl::Hours(1);
   absl::Duration max_lease = absl::Hours(24 * 7);
-  absl::Duration max_life = absl::InfiniteDuration();  // of a factor, however often it is used
-  TransferLimits transfer;                             // of each upload and each reply
+  absl::Duration max_life = absl::InfiniteDuration();      // of a factor, however often it is used
+  TransferLimits transfer;                                 // of each upload and each reply
+  absl::Duration series_idle_timeout = absl::Minutes(10);  // between the steps of a series
   size_t queue_capacity = 256;
 
   // Payload of one message of a reply, which counts as read when all of it is: half of what a

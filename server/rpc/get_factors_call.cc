@@ -127,6 +127,7 @@ void GetFactorsCall::Reply(FactorParts copy) {
   SendData(head,
            std::make_shared<const ReplyData>(ReplyData{std::move(reply_), copy.Take(kLuPart)}),
            [](v1::GetFactorsResponse&) {});
+  End(absl::OkStatus());
 }
 
 void GetFactorsCall::ReleaseResources() {

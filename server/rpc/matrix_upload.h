@@ -39,6 +39,8 @@ class MatrixUpload {
   const PackedMatrix& shape() const { return shape_; }
   const std::string& field() const { return field_; }
   size_t bytes_received() const { return received_; }
+  // Whether all bytes of a dense payload are here; never known of text.
+  bool full() const { return !text() && received_ == shape_.bytes(); }
   // Stored positions of a coordinate text; after Parse.
   std::optional<int64_t> nnz() const { return nnz_; }
 

@@ -41,9 +41,12 @@ absl::StatusOr<StreamMessage*> RequestReader::Add(const grpc::ByteBuffer& buffer
 }
 
 std::optional<DataSegment> RequestReader::Next() {
-  for (; !inbox_.empty(); inbox_.pop_front(), segment_ = 0) {
+  for (; !inbox_.empty(); inbox_.pop_front(), segment_ = 0, header_taken_ = false) {
     const std::vector<DataSegment>& segments = inbox_.front().segments();
-    if (segment_ == segments.size()) continue;
+    if (segment_ == segments.size()) {
+      if (AtHeader()) return DataSegment();
+      continue;
+    }
     const DataSegment& segment = segments[segment_];
     return DataSegment{segment.field, segment.bytes.subspan(offset_)};
   }
@@ -57,8 +60,18 @@ void RequestReader::Consume(size_t bytes) {
   offset_ = 0;
 }
 
-void RequestReader::StartWatch(Clock::time_point now) {
-  watch_.emplace(limits_, now);
+StreamMessage* RequestReader::NextMessage() {
+  // One with a header is there until that was taken, whether it has payload or not.
+  while (!inbox_.empty() && segment_ == inbox_.front().segments().size() && !AtHeader()) {
+    inbox_.pop_front();
+    segment_ = 0;
+    header_taken_ = false;
+  }
+  return inbox_.empty() ? nullptr : &inbox_.front();
+}
+
+void RequestReader::StartWatch(Clock::time_point now, const TransferLimits& limits) {
+  watch_.emplace(limits, now);
   for (const StreamMessage& message : inbox_) watch_->Moved(PayloadBytes(message), now);
 }
 

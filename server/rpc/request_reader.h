@@ -39,13 +39,22 @@ class RequestReader {
   absl::StatusOr<StreamMessage*> Add(const grpc::ByteBuffer& buffer, Clock::time_point now);
 
   // What is to be consumed next: the rest of a run of payload bytes, which may be empty. None where
-  // all that came is consumed.
+  // all that came is consumed. An empty one before a header that was not taken.
   std::optional<DataSegment> Next();
   // So many bytes of Next() are consumed.
   void Consume(size_t bytes);
 
+  // The first message that is not consumed; null if there is none.
+  StreamMessage* NextMessage();
+  // The header of the first message that is there has been read.
+  void TakeHeader() { header_taken_ = true; }
+  // Whether what Next() gives belongs to a message with a header that was not.
+  bool AtHeader() const { return inbox_.front().has_header() && !header_taken_; }
+
   // A transfer begins; what is there to consume counts as its first bytes.
-  void StartWatch(Clock::time_point now);
+  void StartWatch(Clock::time_point now) { StartWatch(now, limits_); }
+  // With limits of its own.
+  void StartWatch(Clock::time_point now, const TransferLimits& limits);
   void StopWatch() { watch_.reset(); }
   // After every change: whose turn it is, as of now.
   void UpdateTurn(Clock::time_point now);
@@ -58,8 +67,9 @@ class RequestReader {
   bool reading_ = false;
   bool half_closed_ = false;
   std::deque<StreamMessage> inbox_;
-  size_t segment_ = 0;  // of inbox_.front(), next to consume
-  size_t offset_ = 0;   // within it
+  size_t segment_ = 0;         // of inbox_.front(), next to consume
+  size_t offset_ = 0;          // within it
+  bool header_taken_ = false;  // that of inbox_.front()
   std::optional<TransferWatch> watch_;
 };
 

@@ -74,6 +74,9 @@ void DescribeServer(ServerCore& core, v1::GetServerInfoResponse* response) {
   if (transfer.max_time != absl::InfiniteDuration()) {
     *limits->mutable_upload_max_time() = EncodeDuration(transfer.max_time);
   }
+  if (core.limits.series_idle_timeout != absl::InfiniteDuration()) {
+    *limits->mutable_series_idle_timeout() = EncodeDuration(core.limits.series_idle_timeout);
+  }
   limits->set_upload_min_rate(static_cast<int64_t>(transfer.min_rate));
   limits->set_queue_capacity(static_cast<int32_t>(core.limits.queue_capacity));
   response->set_cached_factors(static_cast<int64_t>(core.cache.size()));

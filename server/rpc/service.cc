@@ -13,6 +13,7 @@
 #include "server/rpc/get_factors_call.h"
 #include "server/rpc/iterations.h"
 #include "server/rpc/schur_call.h"
+#include "server/rpc/series_call.h"
 #include "server/rpc/server_info.h"
 #include "server/rpc/solve_call.h"
 #include "server/rpc/status.h"
@@ -132,6 +133,11 @@ FactorizationService::Stream* FactorizationService::FactorizeAndSolve(
 FactorizationService::Stream* FactorizationService::ComputeSchurComplement(
     grpc::CallbackServerContext* context) {
   return BeginUpload<SchurCall>(core_, context);
+}
+
+FactorizationService::Stream* FactorizationService::SolveSeries(
+    grpc::CallbackServerContext* context) {
+  return BeginUpload<SeriesCall>(core_, context);
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* FactorizationService::GetFactors(

@@ -15,19 +15,20 @@ using FactorizationServiceBase = v1::FactorizationService::WithRawCallbackMethod
         v1::FactorizationService::WithRawCallbackMethod_Solve<
             v1::FactorizationService::WithRawCallbackMethod_FactorizeAndSolve<
                 v1::FactorizationService::WithRawCallbackMethod_ComputeSchurComplement<
-                    v1::FactorizationService::WithRawCallbackMethod_GetFactors<
-                        v1::FactorizationService::WithRawCallbackMethod_ListFactors<
-                            v1::FactorizationService::WithRawCallbackMethod_DescribeFactor<
-                                v1::FactorizationService::WithRawCallbackMethod_GetIterations<
-                                    v1::FactorizationService::WithRawCallbackMethod_RenewLease<
-                                        v1::FactorizationService::
-                                            WithRawCallbackMethod_ReleaseFactor<
-                                                v1::FactorizationService::
-                                                    WithRawCallbackMethod_EstimateFactorize<
-                                                        v1::FactorizationService::
-                                                            WithRawCallbackMethod_GetServerInfo<
-                                                                v1::FactorizationService::
-                                                                    Service>>>>>>>>>>>>>;
+                    v1::FactorizationService::WithRawCallbackMethod_SolveSeries<
+                        v1::FactorizationService::WithRawCallbackMethod_GetFactors<
+                            v1::FactorizationService::WithRawCallbackMethod_ListFactors<
+                                v1::FactorizationService::WithRawCallbackMethod_DescribeFactor<
+                                    v1::FactorizationService::WithRawCallbackMethod_GetIterations<
+                                        v1::FactorizationService::WithRawCallbackMethod_RenewLease<
+                                            v1::FactorizationService::
+                                                WithRawCallbackMethod_ReleaseFactor<
+                                                    v1::FactorizationService::
+                                                        WithRawCallbackMethod_EstimateFactorize<
+                                                            v1::FactorizationService::
+                                                                WithRawCallbackMethod_GetServerInfo<
+                                                                    v1::FactorizationService::
+                                                                        Service>>>>>>>>>>>>>>;
 
 // Thread-safe. The core outlives it and its calls.
 class FactorizationService final : public FactorizationServiceBase {
@@ -41,6 +42,7 @@ class FactorizationService final : public FactorizationServiceBase {
   Stream* Solve(grpc::CallbackServerContext* context) override;
   Stream* FactorizeAndSolve(grpc::CallbackServerContext* context) override;
   Stream* ComputeSchurComplement(grpc::CallbackServerContext* context) override;
+  Stream* SolveSeries(grpc::CallbackServerContext* context) override;
   grpc::ServerWriteReactor<grpc::ByteBuffer>* GetFactors(grpc::CallbackServerContext* context,
                                                          const grpc::ByteBuffer* request) override;
 

@@ -17,6 +17,8 @@ inline constexpr std::string_view kReasonShapeMismatch = "SHAPE_MISMATCH";
 inline constexpr std::string_view kReasonSingular = "SINGULAR_MATRIX";
 inline constexpr std::string_view kReasonUploadIdle = "UPLOAD_IDLE";
 inline constexpr std::string_view kReasonUploadSlow = "UPLOAD_SLOW";
+inline constexpr std::string_view kReasonSeriesIdle = "SERIES_IDLE";
+inline constexpr std::string_view kReasonMatrixGone = "MATRIX_GONE";
 
 // INVALID_ARGUMENT for one field of a request: the wire carries it as google.rpc.BadRequest.
 // `field` is the path, as in "header.matrix.dense.rows"; the message says what is wrong and what

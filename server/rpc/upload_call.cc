@@ -49,6 +49,7 @@ void UploadCall::TakeMessage(bool ok) {
     status = HandleMessage(buffer);
   } else {
     reader_.HalfClose();
+    if (BetweenRounds()) return End(absl::OkStatus());
     if (phase() == CallPhase::kHeader)
       status = BadField("header", "the stream ended before its first message");
   }
@@ -65,7 +66,7 @@ absl::Status UploadCall::HandleMessage(const grpc::ByteBuffer& buffer) {
   observed_.received_bytes += buffer.Length();
   CROUT_ASSIGN_OR_RETURN(StreamMessage * message, reader_.Add(buffer, SteadyNow()));
   if (phase() == CallPhase::kHeader) return HandleHeader(*message);
-  if (message->has_header()) {
+  if (message->has_header() && !InRounds()) {
     return BadField("header", "repeated: only the first message carries one");
   }
   return absl::OkStatus();
@@ -75,7 +76,9 @@ absl::Status UploadCall::HandleHeader(StreamMessage& message) {
   if (!message.has_header()) {
     return BadField("header", "missing: the first message carries the header");
   }
+  if (BetweenRounds()) StartClock();
   MoveTo(CallPhase::kAdmission);
+  reader_.TakeHeader();
   reader_.StopWatch();
   first_ = &message;
   CROUT_ASSIGN_OR_RETURN(std::vector<PayloadStep*> steps, Start(message));
@@ -93,8 +96,37 @@ void UploadCall::Advance() {
   const absl::StatusOr<bool> consumed = Consume();
   if (!consumed.ok()) return End(consumed.status());
   if (!*consumed) return;  // Resume() comes.
-  if (reader_.half_closed()) return Complete();
+  if (reader_.half_closed() || RoundIsFull()) return Complete();
   ReadAhead();
+}
+
+bool UploadCall::RoundIsFull() const {
+  return InRounds() && step_ + 1 == steps_.size() && steps_.back()->upload().full();
+}
+
+void UploadCall::EndRound() {
+  ++rounds_;
+  steps_.clear();
+  step_ = 0;
+  received_.reset();
+  BeginRound();
+}
+
+void UploadCall::NextRound(absl::Duration patience) {
+  if (!wanted()) return;
+  reader_.StartWatch(
+      SteadyNow(), {.idle_timeout = patience, .min_rate = 0, .max_time = absl::InfiniteDuration()});
+  if (StreamMessage* next = reader_.NextMessage()) {
+    const absl::Status status =
+        reader_.AtHeader() ? HandleHeader(*next)
+                           : BadField("data", "more bytes than the step's header declares");
+    if (!status.ok()) return End(status);
+  } else if (reader_.half_closed()) {
+    return End(absl::OkStatus());
+  } else {
+    ReadAhead();
+  }
+  Pump();
 }
 
 absl::StatusOr<bool> UploadCall::Consume() {
@@ -102,7 +134,12 @@ absl::StatusOr<bool> UploadCall::Consume() {
   const auto resume = [self = shared_from_this(), this, threads] {
     threads->Schedule([self, this] { Resume(); });
   };
-  while (const std::optional<DataSegment> rest = reader_.Next()) {
+  while (!RoundIsFull()) {
+    const std::optional<DataSegment> rest = reader_.Next();
+    if (!rest) break;
+    if (reader_.AtHeader()) {
+      return BadField("header", "comes before the payload of the step before is complete");
+    }
     CROUT_ASSIGN_OR_RETURN(PayloadStep * step, StepFor(rest->field));
     const size_t bytes = rest->bytes.size();
     if (!step->upload().TryReserve(bytes)) {
@@ -156,6 +193,11 @@ void UploadCall::EnforceLimits(Clock::time_point now) {
   Call::EnforceLimits(now);
   MutexLock lock(&mutex_);
   if (!wanted()) return;  // The steps may be gone.
+  if (BetweenRounds() && core_.draining) {
+    return End(WithReason(absl::UnavailableError("the server is draining: take the series up again "
+                                                 "on another one"),
+                          kReasonDraining));
+  }
   for (PayloadStep* step : steps_) {
     const auto awaited_since = step->upload().staging_awaited_since();
     if (!awaited_since) continue;
@@ -165,7 +207,13 @@ void UploadCall::EnforceLimits(Clock::time_point now) {
     }
   }
   absl::Status status = reader_.Check(now);
-  if (!status.ok()) End(std::move(status));
+  if (status.ok()) return;
+  End(BetweenRounds()
+          ? WithReason(absl::DeadlineExceededError("no step came within the series' idle "
+                                                   "timeout: take the series up again "
+                                                   "by the handle of its factor"),
+                       kReasonSeriesIdle)
+          : std::move(status));
 }
 
 absl::StatusOr<MemoryNeed> UploadCall::PlanSteps(bool text) {
@@ -332,8 +380,8 @@ bool UploadCall::StopFactoring(ExecutionContext& context, int64_t n) {
 CallTimings UploadCall::ArrivalTimings() {
   MutexLock lock(&mutex_);
   CallTimings timings;
-  timings.receive = std::chrono::duration<double>(*received_ - observed_.start).count();
   timings.queue = std::chrono::duration<double>(Clock::now() - *received_).count();
+  timings.receive = RoundSeconds() - timings.queue;
   return timings;
 }
 

@@ -94,6 +94,19 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
 
   void ReleaseResources() override;
 
+  // Whether the call's payloads come in rounds, each with a header and a reply of its own. Then the
+  // last byte of the last payload ends a round, not the end of the stream.
+  virtual bool InRounds() const { return false; }
+  // The round is answered: its steps are not referred to any more.
+  void EndRound() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // After EndRound(): the next round begins with a header, or the call ends with the stream.
+  // Between rounds the client has `patience`.
+  void NextRound(absl::Duration patience) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the call waits for the next round's header.
+  bool BetweenRounds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return rounds_ > 0 && phase() == CallPhase::kHeader;
+  }
+
   // Reserves memory for the dense payloads: at once where nothing need be evicted, then Pump() is
   // the caller's to call; else later, with a Pump() of its own.
   void Proceed(std::vector<PayloadStep*> steps) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -111,7 +124,7 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   CallTimings StartJob(v1::Phase phase);
   // Call's, of the first payload's matrix.
   void StartReply(const CallTimings& timings) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // As SendData(), with a result that has the timings as of its sending.
+  // As SendData(), with a result that has the timings as of its sending; and ends the call.
   template <class Response, class Result>
   void SendDataAndResult(const Response& head, std::shared_ptr<const ReplyData> data,
                          const Result& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -120,6 +133,7 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
       *response.mutable_result() = result;
       *response.mutable_result()->mutable_timings() = Encode(ReplyTimings());
     });
+    End(absl::OkStatus());
   }
   // The question that a factorization of order n asks as it goes: whether to stop. Tells the client
   // how far it is, if it told and some time has passed. From any thread, without the mutex.
@@ -138,6 +152,8 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   void Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<bool> Consume() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<PayloadStep*> StepFor(int field) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether all of the payload is there, though the stream goes on.
+  bool RoundIsFull() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Resume();
   // Makes room for text on a thread that may block, then goes on with Pump().
   void ReserveSlowly(PayloadStep* step, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -162,6 +178,7 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   StreamMessage* first_ ABSL_GUARDED_BY(mutex_) = nullptr;  // the reader's, until it is consumed
   bool making_room_ ABSL_GUARDED_BY(mutex_) = false;        // ReserveSlowly is under way
   size_t step_ ABSL_GUARDED_BY(mutex_) = 0;                 // whose payload is arriving
+  int64_t rounds_ ABSL_GUARDED_BY(mutex_) = 0;              // that are over
   Clock::time_point next_telling_ ABSL_GUARDED_BY(mutex_);  // of a factorization's columns
   std::optional<Clock::time_point> received_ ABSL_GUARDED_BY(mutex_);         // last byte
   std::optional<Metrics::UploadInFlight> in_flight_ ABSL_GUARDED_BY(mutex_);  // header to last byte

@@ -115,6 +115,7 @@ class FakeDevice::Context final : public ExecutionContext {
   SparseOps* sparse_ops() override {
     return device_.info().has_sparse_ops ? inner_->sparse_ops() : nullptr;
   }
+  KrylovOps* krylov_ops() override { return inner_->krylov_ops(); }
   DeviceReport& report() override { return inner_->report(); }
   absl::Status Synchronize() override {
     EndUploads();

@@ -1,0 +1,396 @@
+#include "kernels/jobs/series_step.h"
+
+#include <cmath>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "kernels/jobs/input_checks.h"
+#include "kernels/jobs/solver_choice.h"
+#include "kernels/krylov_ops.h"
+#include "kernels/numerics/dense_operand.h"
+#include "kernels/numerics/factor_solver.h"
+#include "kernels/numerics/gmres.h"
+#include "kernels/numerics/kept_operand.h"
+#include "kernels/numerics/refinement.h"
+#include "kernels/numerics/residual_check.h"
+#include "kernels/numerics/sparse_operand.h"
+#include "kernels/sparse_ops.h"
+#include "kernels/stop_requested.h"
+#include "kernels/sync_on_exit.h"
+#include "kernels/util/failpoint.h"
+#include "kernels/util/status_macros.h"
+#include "kernels/util/stopwatch.h"
+
+namespace crout {
+namespace {
+
+// With a factor of the matrix itself: where these do not suffice, more would not.
+constexpr int kNewIterations = 20;
+
+// Whose matrix is that of the step; null where it arrives.
+const Factorization* KeptMatrix(const SeriesStepPlan& plan, const SeriesStart& start) {
+  switch (plan.matrix.source) {
+    case SeriesSource::kUpload:
+      return nullptr;
+    case SeriesSource::kKept:
+      return start.matrix;
+    case SeriesSource::kFactor:
+      return start.factor;
+  }
+  return nullptr;
+}
+
+// One SolveSeriesStep call. Its members are the buffers that enqueued work uses.
+class SeriesStepJob {
+ public:
+  SeriesStepJob(ExecutionContext& context, const SeriesStepPlan& plan, const SeriesStart& start,
+                Buffer&& matrix, Buffer&& rhs)
+      : context_(context),
+        plan_(plan),
+        start_(start),
+        kept_(KeptMatrix(plan, start)),
+        n_(plan.rhs.rows),
+        packed_matrix_(plan.matrix.shape),
+        packed_rhs_(plan.rhs),
+        buffers_(plan.buffers) {
+    packed_matrix_.data = matrix.data();
+    packed_rhs_.data = rhs.data();
+    buffers_.Give(plan.matrix_upload, std::move(matrix));
+    buffers_.Give(plan.rhs_upload, std::move(rhs));
+  }
+
+  absl::StatusOr<SeriesStepResult> Run(std::byte* out, StopRequested stop, KernelTimings& timings);
+
+ private:
+  absl::Status ReadMatrix();
+  absl::Status ReadRhs();
+  // A as it is in this step, wherever it lies.
+  std::unique_ptr<const Operand> MakeOperand() const;
+  CheckedSystem System(const Operand& a) const;
+  bool HasStart() const;
+
+  absl::Status TryOldFactor(StopRequested stop);
+  absl::Status FactorAnew(StopRequested stop, KernelTimings& timings);
+  absl::Status TryNewFactor(StopRequested stop);
+  // Makes X better with M, near the inverse of A, until it is accurate or that does not help.
+  absl::Status Correct(ResidualCheck& check, InverseOperator& inverse, int most, int* iterations,
+                       StopRequested stop);
+  // Fills the summary's figures of X.
+  absl::Status Judge(const ResidualCheck& check);
+  // Whether the X that is there will do.
+  bool Suffices() const;
+  absl::Status RoundToDelivered();
+  absl::Status Deliver(std::byte* out);
+  void KeepForNext();
+
+  MatrixOps& ops() { return context_.ops(); }
+  AnyMatrix Vectors(BufferPlan::Id id) const { return Columns(id, plan_.vector_type); }
+  AnyMatrix Columns(BufferPlan::Id id, DType dtype) const {
+    return {buffers_[id].data(), dtype, n_, plan_.columns, n_};
+  }
+  AnyMatrix DenseA() const { return {buffers_[plan_.a].data(), packed_matrix_.dtype, n_, n_, n_}; }
+  GmresMemory Krylov() const {
+    return {buffers_[plan_.krylov].data(), n_, plan_.columns, plan_.vector_type, plan_.restart};
+  }
+  bool accurate(double error) const { return error <= plan_.accuracy; }
+
+  ExecutionContext& context_;
+  const SeriesStepPlan& plan_;
+  const SeriesStart start_;
+  const Factorization* const kept_;  // whose matrix A is; null where it arrived
+  const int64_t n_;
+  PackedMatrix packed_matrix_;
+  PackedMatrix packed_rhs_;
+  JobBuffers buffers_;
+  FactorSummary matrix_;  // of A: size, type, norms
+  SeriesStepResult result_;
+};
+
+absl::Status SeriesStepJob::ReadMatrix() {
+  if (kept_ != nullptr) {
+    const FactorSummary& kept = kept_->summary;
+    matrix_.n = n_;
+    matrix_.matrix_dtype = kept.matrix_dtype;
+    matrix_.norm_one = kept.norm_one;
+    matrix_.norm_inf = kept.norm_inf;
+    matrix_.matrix_nonzeros = kept.matrix_nonzeros;
+    return absl::OkStatus();
+  }
+  const std::optional<int64_t> nonzeros = plan_.matrix.nonzeros;
+  CROUT_RETURN_IF_ERROR(nonzeros
+                            ? context_.sparse_ops()->Inspect(
+                                  {buffers_[plan_.a].data(), packed_matrix_.dtype, n_, *nonzeros},
+                                  packed_matrix_.dtype)
+                            : ops().Import(packed_matrix_, DenseA()));
+  CROUT_RETURN_IF_ERROR(context_.Synchronize());
+  const MatrixStats& stats = context_.report().matrix;
+  CROUT_RETURN_IF_ERROR(CheckFinite(stats, packed_matrix_, "matrix"));
+  if (plan_.a != plan_.matrix_upload) buffers_.Take(plan_.matrix_upload);  // No longer held.
+  matrix_.n = n_;
+  matrix_.matrix_dtype = packed_matrix_.dtype;
+  matrix_.norm_one = stats.norm_one;
+  matrix_.norm_inf = stats.norm_inf;
+  matrix_.matrix_nonzeros = nonzeros.value_or(0);
+  return absl::OkStatus();
+}
+
+absl::Status SeriesStepJob::ReadRhs() {
+  CROUT_RETURN_IF_ERROR(ops().Import(packed_rhs_, Vectors(plan_.b)));
+  CROUT_RETURN_IF_ERROR(context_.Synchronize());
+  return CheckFinite(context_.report().matrix, packed_rhs_, "right-hand side");
+}
+
+std::unique_ptr<const Operand> SeriesStepJob::MakeOperand() const {
+  if (result_.factor) return KeptOperand(*result_.factor);
+  if (kept_ != nullptr) return KeptOperand(*kept_);
+  if (plan_.matrix.nonzeros) {
+    const AnySparse a{buffers_[plan_.a].data(), packed_matrix_.dtype, n_, *plan_.matrix.nonzeros};
+    return std::make_unique<SparseOperand>(a, matrix_.norm_one, matrix_.norm_inf);
+  }
+  return std::make_unique<DenseOperand>(DenseA(), matrix_.norm_one, matrix_.norm_inf);
+}
+
+CheckedSystem SeriesStepJob::System(const Operand& a) const {
+  CheckedSystem system;
+  system.a = &a;
+  system.op = plan_.options.op;
+  system.x = Vectors(plan_.x);
+  system.b = Vectors(plan_.b);
+  system.r = Vectors(plan_.residual);
+  return system;
+}
+
+bool SeriesStepJob::HasStart() const {
+  return start_.solution != nullptr &&
+         start_.solution->parts[kSolutionPart].size() == buffers_[plan_.x].size();
+}
+
+absl::Status SeriesStepJob::Correct(ResidualCheck& check, InverseOperator& inverse, int most,
+                                    int* iterations, StopRequested stop) {
+  const GmresLimits limits{most, plan_.restart, plan_.accuracy};
+  const GmresMemory memory = Krylov();
+  CROUT_ASSIGN_OR_RETURN(const GmresResult gmres,
+                         Gmres(context_, check, inverse, limits, memory, stop));
+  *iterations += gmres.iterations;
+  if (!check.wide_range()) return absl::OkStatus();
+  // Near the end of the range only residuals are known well enough.
+  const RefinementLimits refinement{.max_steps = most, .enough = plan_.accuracy};
+  CROUT_ASSIGN_OR_RETURN(const int steps,
+                         Refine(context_, check, inverse, refinement, memory.previous, stop));
+  *iterations += steps;
+  return absl::OkStatus();
+}
+
+absl::Status SeriesStepJob::Judge(const ResidualCheck& check) {
+  const CheckedSystem& system = check.system();
+  const GmresMemory memory = Krylov();
+  std::vector<double> x(plan_.columns);
+  std::vector<double> b(plan_.columns);
+  KrylovOps& krylov = *context_.krylov_ops();
+  CROUT_RETURN_IF_ERROR(krylov.ColumnMaxAbs(system.x, memory.solution_max));
+  CROUT_RETURN_IF_ERROR(krylov.ColumnMaxAbs(system.b, memory.rhs_max));
+  CROUT_RETURN_IF_ERROR(ops().CopyToHost(memory.solution_max, x.data(), x.size() * sizeof(double)));
+  CROUT_RETURN_IF_ERROR(ops().CopyToHost(memory.rhs_max, b.data(), b.size() * sizeof(double)));
+  CROUT_RETURN_IF_ERROR(context_.Synchronize());
+  SeriesStepSummary& summary = result_.summary;
+  summary.backward_error = check.errors().normwise;
+  summary.amplification = 0;
+  for (size_t c = 0; c < x.size(); ++c) {
+    if (x[c] == 0) continue;
+    // Divided first: the product may be out of range.
+    const double ratio = x[c] / b[c] * system.a->NormInf(system.op);
+    if (!(ratio <= summary.amplification)) summary.amplification = ratio;
+  }
+  const double u = UnitRoundoff(plan_.vector_type);
+  summary.nearly_singular = !(summary.amplification * u * static_cast<double>(n_) < 1);
+  return absl::OkStatus();
+}
+
+bool SeriesStepJob::Suffices() const {
+  const SeriesStepSummary& summary = result_.summary;
+  return summary.solved && accurate(summary.backward_error) && !summary.nearly_singular;
+}
+
+absl::Status SeriesStepJob::TryOldFactor(StopRequested stop) {
+  const SeriesStepOptions& options = plan_.options;
+  SeriesStepSummary& summary = result_.summary;
+  const Factorization& old = *start_.factor;
+  const SolveOptions solves{
+      .solver = options.with_old.solver, .fallback = options.with_old.fallback, .op = options.op};
+  CROUT_ASSIGN_OR_RETURN(const SolverChoice choice,
+                         ChooseSolver(old.summary, solves, /*measured=*/true));
+  CROUT_ASSIGN_OR_RETURN(
+      FactorSolver inverse,
+      FactorSolver::Create(context_, old, *choice.solver, /*tolerance=*/0, plan_.columns));
+  const std::unique_ptr<const Operand> a = MakeOperand();
+  ResidualCheck check(context_, System(*a));
+  SyncOnExit sync(context_);  // The solver's buffers are in use, on an error too.
+  int most = options.most_iterations;
+  if (HasStart()) {
+    const Buffer& last = start_.solution->parts[kSolutionPart];
+    CROUT_RETURN_IF_ERROR(ops().CopyOnDevice(last.data(), buffers_[plan_.x].data(), last.size()));
+  } else {
+    CROUT_RETURN_IF_ERROR(inverse.Apply(options.op, Vectors(plan_.b), Vectors(plan_.x)));
+    ++summary.old_iterations;
+    --most;
+  }
+  CROUT_RETURN_IF_ERROR(check.Measure());
+  CROUT_RETURN_IF_ERROR(Correct(check, inverse, most, &summary.old_iterations, stop));
+  CROUT_RETURN_IF_ERROR(Judge(check));
+  sync.Dismiss();
+  summary.solver = std::string(inverse.name());
+  summary.solved = std::isfinite(summary.backward_error);
+  return absl::OkStatus();
+}
+
+absl::Status SeriesStepJob::FactorAnew(StopRequested stop, KernelTimings& timings) {
+  if (kept_ != nullptr) {
+    const FactorParts& kept = kept_->parts;
+    const Buffer& a = plan_.matrix.nonzeros ? kept[kSparseMatrixPart] : kept[kMatrixPart];
+    CROUT_RETURN_IF_ERROR(ops().CopyOnDevice(a.data(), buffers_[plan_.a].data(), a.size()));
+  }
+  CROUT_ASSIGN_OR_RETURN(result_.factor,
+                         Factorize(context_, *plan_.factor, buffers_.Take(plan_.a), stop, timings));
+  return absl::OkStatus();
+}
+
+absl::Status SeriesStepJob::TryNewFactor(StopRequested stop) {
+  const SeriesStepOptions& options = plan_.options;
+  SeriesStepSummary& summary = result_.summary;
+  const Factorization& factor = *result_.factor;
+  const SolveOptions solves{
+      .solver = options.with_new.solver, .fallback = options.with_new.fallback, .op = options.op};
+  CROUT_ASSIGN_OR_RETURN(const SolverChoice choice,
+                         ChooseSolver(factor.summary, solves, /*measured=*/true));
+  CROUT_ASSIGN_OR_RETURN(FactorSolver inverse,
+                         FactorSolver::Create(context_, factor, *choice.solver, /*tolerance=*/0,
+                                              plan_.columns, choice.in_reserve));
+  const std::unique_ptr<const Operand> a = MakeOperand();
+  ResidualCheck check(context_, System(*a));
+  SyncOnExit sync(context_);
+  for (bool again = true; again;) {
+    CROUT_RETURN_IF_ERROR(inverse.Apply(options.op, Vectors(plan_.b), Vectors(plan_.x)));
+    ++summary.new_iterations;
+    CROUT_RETURN_IF_ERROR(check.Measure());
+    CROUT_RETURN_IF_ERROR(Correct(check, inverse, kNewIterations, &summary.new_iterations, stop));
+    again = !accurate(check.errors().normwise) && choice.in_reserve != nullptr &&
+            inverse.name() == choice.solver->traits().name;
+    if (again) inverse.FallBack();
+  }
+  CROUT_RETURN_IF_ERROR(Judge(check));
+  sync.Dismiss();
+  summary.solver = std::string(inverse.name());
+  summary.solved = true;
+  return absl::OkStatus();
+}
+
+absl::Status SeriesStepJob::RoundToDelivered() {
+  if (RealOf(plan_.rhs.dtype) == DType::kFloat64) return absl::OkStatus();
+  const std::unique_ptr<const Operand> a = MakeOperand();
+  ResidualCheck check(context_, System(*a));
+  const DType single = IsComplex(plan_.vector_type) ? DType::kComplex64 : DType::kFloat32;
+  // The upload has been read: where X is delivered from there is room for it.
+  const AnyMatrix rounded = Columns(plan_.packed, single);
+  CROUT_RETURN_IF_ERROR(ops().CopyScaled(Vectors(plan_.x), nullptr, nullptr, rounded));
+  CROUT_RETURN_IF_ERROR(ops().CopyScaled(rounded, nullptr, nullptr, Vectors(plan_.x)));
+  CROUT_RETURN_IF_ERROR(check.Measure());
+  result_.summary.backward_error = check.errors().normwise;
+  return absl::OkStatus();
+}
+
+absl::Status SeriesStepJob::Deliver(std::byte* out) {
+  CROUT_RETURN_IF_ERROR(RoundToDelivered());
+  std::byte* const delivered = buffers_[plan_.packed].data();
+  CROUT_RETURN_IF_ERROR(ops().Export(Vectors(plan_.x), plan_.delivered, delivered));
+  CROUT_RETURN_IF_ERROR(ops().CopyToHost(delivered, out, plan_.delivered.bytes()));
+  return context_.Synchronize();
+}
+
+void SeriesStepJob::KeepForNext() {
+  const auto keep = [&](std::string_view name, PartKind kind, BufferPlan::Id id) {
+    Factorization kept;
+    kept.summary = matrix_;
+    kept.parts.Add(name, kind, buffers_.Take(id));
+    return kept;
+  };
+  if (!result_.factor && kept_ == nullptr) {
+    result_.matrix =
+        keep(plan_.matrix.nonzeros ? kSparseMatrixPart : kMatrixPart, PartKind::kOperand, plan_.a);
+  }
+  if (result_.summary.solved && std::isfinite(result_.summary.backward_error)) {
+    result_.solution = keep(kSolutionPart, PartKind::kSolution, plan_.x);
+  }
+}
+
+absl::StatusOr<SeriesStepResult> SeriesStepJob::Run(std::byte* out, StopRequested stop,
+                                                    KernelTimings& timings) {
+  Stopwatch watch;
+  SyncOnExit sync(context_);
+  CROUT_RETURN_IF_ERROR(Failpoint("series.step"));
+  CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
+  MemoryResource& memory = context_.device().memory();
+  CROUT_RETURN_IF_ERROR(buffers_.Allocate(memory, /*phase=*/0));
+  CROUT_RETURN_IF_ERROR(ReadMatrix());
+  CROUT_RETURN_IF_ERROR(ReadRhs());
+  timings.solve += watch.Lap();
+  SeriesStepSummary& summary = result_.summary;
+  if (start_.factor != nullptr && plan_.options.most_iterations > 0) {
+    CROUT_RETURN_IF_ERROR(TryOldFactor(stop));
+  }
+  summary.old_seconds = watch.Lap();
+  timings.solve += summary.old_seconds;
+  if (plan_.factor && !Suffices()) {
+    CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
+    CROUT_RETURN_IF_ERROR(buffers_.Allocate(memory, /*phase=*/1));
+    CROUT_RETURN_IF_ERROR(FactorAnew(stop, timings));
+    summary.new_seconds = watch.Lap();  // Factorize has counted its own.
+    if (result_.factor->summary.info == 0) CROUT_RETURN_IF_ERROR(TryNewFactor(stop));
+    const double solving = watch.Lap();
+    summary.new_seconds += solving;
+    timings.solve += solving;
+  }
+  CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
+  if (summary.solved) CROUT_RETURN_IF_ERROR(Deliver(out));
+  summary.accurate = summary.solved && accurate(summary.backward_error);
+  timings.device_to_host += watch.Lap();
+  KeepForNext();
+  sync.Dismiss();
+  return std::move(result_);
+}
+
+absl::Status CheckStart(const SeriesStepPlan& plan, const SeriesStart& start) {
+  if (plan.matrix.source == SeriesSource::kUpload) return absl::OkStatus();
+  const Factorization* kept = KeptMatrix(plan, start);
+  const std::string_view part = plan.matrix.nonzeros ? kSparseMatrixPart : kMatrixPart;
+  if (kept != nullptr && kept->summary.n == plan.rhs.rows && kept->parts[part]) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError("the matrix of the last step is not there: send it");
+}
+
+}  // namespace
+
+absl::StatusOr<SeriesStepResult> SolveSeriesStep(ExecutionContext& context,
+                                                 const SeriesStepPlan& plan,
+                                                 const SeriesStart& start, Buffer matrix,
+                                                 Buffer rhs, std::byte* out, StopRequested stop,
+                                                 KernelTimings& timings) {
+  SyncOnExit sync(context);  // The uploads may still be arriving.
+  CROUT_RETURN_IF_ERROR(
+      CheckUpload(matrix.size(), plan.buffers.bytes(plan.matrix_upload), "matrix"));
+  CROUT_RETURN_IF_ERROR(
+      CheckUpload(rhs.size(), plan.buffers.bytes(plan.rhs_upload), "right-hand side"));
+  CROUT_RETURN_IF_ERROR(CheckStart(plan, start));
+  if (plan.matrix.nonzeros && context.sparse_ops() == nullptr) {
+    return absl::UnimplementedError("the device has no operations for sparse matrices");
+  }
+  if (context.krylov_ops() == nullptr) {
+    return absl::UnimplementedError("the device has no operations for Krylov spaces");
+  }
+  SeriesStepJob job(context, plan, start, std::move(matrix), std::move(rhs));
+  sync.Dismiss();  // Run has its own, before the job's buffers are destroyed.
+  return job.Run(out, stop, timings);
+}
+
+}  // namespace crout

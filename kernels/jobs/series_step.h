@@ -1,0 +1,137 @@
+// A step of a time series: the next system, solved from what is there of the last one.
+#ifndef CROUT_KERNELS_JOBS_SERIES_STEP_H_
+#define CROUT_KERNELS_JOBS_SERIES_STEP_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "kernels/factorization.h"
+#include "kernels/jobs/buffer_plan.h"
+#include "kernels/jobs/factorize.h"
+#include "kernels/jobs/solve.h"
+
+namespace crout {
+
+// X of the last step: n x columns by columns, float64 or complex128.
+inline constexpr std::string_view kSolutionPart = "solution";
+
+// What solves with a factor, as SolveOptions has them.
+struct SolverPair {
+  const TriangularSolver* solver = nullptr;
+  const TriangularSolver* fallback = nullptr;
+};
+
+struct SeriesStepOptions {
+  // How a new factor is made where one is made. The matrix is kept with it, whatever this says.
+  FactorizeOptions factor;
+  SolverPair with_old;  // read where there is an old factor
+  SolverPair with_new;
+  Op op = Op::kNone;
+  // Normwise backward error that is asked of every right-hand side; 0: sqrt(n) u, u the unit
+  // roundoff of the right-hand sides' type. Below u counts as u.
+  double accuracy = 0;
+  // Applications of the old factor before a new one is made. 0: made at once.
+  int most_iterations = 0;
+};
+
+// Where A of a step comes from.
+enum class SeriesSource : uint8_t {
+  kUpload,  // it arrives
+  kKept,    // that of the last step, which was solved with the factor of one before
+  kFactor,  // the one that the factor is of: a new factor would be no other, and none is made
+};
+
+struct SeriesMatrix {
+  SeriesSource source = SeriesSource::kUpload;
+  // As it arrives, or as it is kept, by columns; without data. Of a sparse one the layout says
+  // nothing.
+  PackedMatrix shape;
+  std::optional<int64_t> nonzeros;  // of a sparse one
+};
+
+// A step, decided before it runs, and its buffers. Where two ids are equal one buffer serves for
+// both. Made by PlanSeriesStep, then constant but for `factor`, as FactorizePlan says.
+struct SeriesStepPlan {
+  SeriesStepOptions options;
+  SeriesMatrix matrix;
+  std::optional<FactorizePlan> factor;  // of a new factor, where there may be one
+  PackedMatrix rhs;                     // as it arrives, without data
+  PackedMatrix delivered;
+  DType vector_type = DType::kFloat64;
+  int64_t columns = 0;
+  int restart = 0;  // of GMRES
+  double accuracy = 0;
+  BufferPlan buffers;
+  BufferPlan::Id matrix_upload = 0;
+  BufferPlan::Id a = 0;  // by columns, or sparse
+  BufferPlan::Id rhs_upload = 0;
+  BufferPlan::Id b = 0;  // in vector_type by columns, as the next three
+  BufferPlan::Id x = 0;
+  BufferPlan::Id residual = 0;
+  BufferPlan::Id packed = 0;  // X as it is delivered
+  BufferPlan::Id krylov = 0;
+  JobBytes bytes;
+};
+
+// `old`: of the factor that is there, if there is one that is not singular. INVALID_ARGUMENT as
+// PlanFactorize and PlanSolve, where `accuracy` is not in [0, 1), where matrix and right-hand sides
+// differ in height or are empty, or where there is an old factor of another order or field than the
+// matrix.
+absl::StatusOr<SeriesStepPlan> PlanSeriesStep(const SeriesStepOptions& options,
+                                              const FactorSummary* old, const SeriesMatrix& matrix,
+                                              PackedMatrix rhs);
+
+// What a step starts from: all of it stays its owner's. Null where there is none.
+struct SeriesStart {
+  const Factorization* factor = nullptr;
+  // As SeriesStepResult has them. The solution is the first X where that has as many columns.
+  const Factorization* matrix = nullptr;
+  const Factorization* solution = nullptr;
+};
+
+struct SeriesStepSummary {
+  bool solved = false;        // there is an X: neither the old factor nor a new one failed
+  std::string solver;         // whose answer X is
+  int old_iterations = 0;     // applications of the old factor
+  int new_iterations = 0;     // and of the new one
+  double backward_error = 0;  // of X as delivered
+  bool accurate = false;      // that is what was asked, or better
+  // A lower bound of A's condition number: max over columns of |op(A)| |x| / |b|, infinity-norms.
+  // Near 1 / (n u) A may as well be singular, and X any vector of that size.
+  double amplification = 0;
+  bool nearly_singular = false;  // it is above 1 / (n u), u float64's
+  double old_seconds = 0;        // spent with the old factor
+  double new_seconds = 0;        // on a new one, and with it
+};
+
+struct SeriesStepResult {
+  // The new factor, if one was made, with A. Singular: then X is none, or the old factor's best.
+  std::optional<Factorization> factor;
+  // What the next step can start from: factorizations without factors, whose summaries have A's
+  // size, type and norms. A, if it arrived and is not with `factor`; X, if there is one that is
+  // finite.
+  std::optional<Factorization> matrix;
+  std::optional<Factorization> solution;
+  SeriesStepSummary summary;
+};
+
+// Solves op(A) X = B to the accuracy of the plan: from the last X, or else from what the old factor
+// makes of B, by GMRES with that factor on the right; where this does not get there in the
+// iterations that it may take, or A may as well be singular, with a new factor, and GMRES with
+// that. `matrix`, empty where it
+// does not arrive, and `rhs` are in device memory, joined to `context`, and need not have arrived.
+// X goes to `out` as in Solve, unless summary.solved is false. Blocks. A singular matrix, and an
+// answer that is not as accurate as asked, are results. INVALID_ARGUMENT for NaN, Inf and overflows
+// in A and B, as Factorize and Solve; CANCELLED between the phases, and before each iteration.
+absl::StatusOr<SeriesStepResult> SolveSeriesStep(ExecutionContext& context,
+                                                 const SeriesStepPlan& plan,
+                                                 const SeriesStart& start, Buffer matrix,
+                                                 Buffer rhs, std::byte* out, StopRequested stop,
+                                                 KernelTimings& timings);
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_JOBS_SERIES_STEP_H_

@@ -1,0 +1,154 @@
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/jobs/input_checks.h"
+#include "kernels/jobs/series_step.h"
+#include "kernels/jobs/solution_shape.h"
+#include "kernels/numerics/factor_solver.h"
+#include "kernels/numerics/gmres.h"
+#include "kernels/sparse_view.h"
+#include "kernels/util/checked_math.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout {
+namespace {
+
+// The phases: with the old factor, while a new one is made, with that.
+constexpr int kOld = 0;
+constexpr int kFactoring = 1;
+constexpr int kNew = 2;
+constexpr Held kAlways = {kOld, kNew};
+
+// The most vectors of a Krylov space: beyond them orthogonalization costs as much as a product.
+constexpr int kRestart = 30;
+
+// As many as take no more memory than a matrix.
+int RestartFor(int64_t n, int64_t columns) {
+  const int64_t vectors = n / columns;
+  return static_cast<int>(std::clamp<int64_t>(vectors / 2, 4, kRestart));
+}
+
+absl::Status CheckOld(const FactorSummary& old, const PackedMatrix& matrix) {
+  if (old.n != matrix.rows) {
+    return absl::InvalidArgumentError(absl::StrCat("the matrix is of order ", matrix.rows,
+                                                   ", the series' factor of order ", old.n));
+  }
+  return CheckSameField(matrix.dtype, old.factor_dtype);
+}
+
+absl::Status AddMatrix(SeriesStepPlan& plan) {
+  const SeriesMatrix& matrix = plan.matrix;
+  const PackedMatrix& shape = matrix.shape;
+  BufferPlan& buffers = plan.buffers;
+  CROUT_ASSIGN_OR_RETURN(const size_t bytes,
+                         matrix.nonzeros ? SparseBytes(shape.rows, *matrix.nonzeros, shape.dtype)
+                                         : MatrixBytes(shape.rows, shape.cols, shape.dtype));
+  constexpr Held kKept = {kOld, Held::kByResult};
+  if (matrix.source != SeriesSource::kUpload) {
+    // What is kept serves until a new factor takes a copy.
+    plan.matrix_upload = buffers.Add("matrix upload", BufferKind::kUpload, 0);
+    plan.a =
+        buffers.Add("copy of the matrix", plan.factor ? bytes : 0, {kFactoring, Held::kByResult});
+  } else if (!matrix.nonzeros && shape.layout == Layout::kRowMajor) {
+    plan.matrix_upload = buffers.Add("matrix upload", BufferKind::kUpload, bytes);
+    plan.a = buffers.Add("matrix", bytes, kKept);
+  } else {
+    plan.matrix_upload = buffers.Add("matrix upload", BufferKind::kUpload, bytes, kKept);
+    plan.a = plan.matrix_upload;
+  }
+  if (plan.factor) buffers.AddJob(plan.factor->buffers, kFactoring, plan.factor->upload);
+  return absl::OkStatus();
+}
+
+absl::Status AddVectors(SeriesStepPlan& plan) {
+  const PackedMatrix& rhs = plan.rhs;
+  BufferPlan& buffers = plan.buffers;
+  CROUT_ASSIGN_OR_RETURN(const size_t upload, MatrixBytes(rhs.rows, rhs.cols, rhs.dtype));
+  CROUT_ASSIGN_OR_RETURN(const size_t delivered,
+                         MatrixBytes(rhs.rows, rhs.cols, plan.delivered.dtype));
+  CROUT_ASSIGN_OR_RETURN(const size_t vectors,
+                         MatrixBytes(rhs.rows, plan.columns, plan.vector_type));
+  const bool as_it_is = rhs.dtype == plan.vector_type && rhs.layout == Layout::kColumnMajor;
+  plan.rhs_upload = buffers.Add("right-hand sides' upload", BufferKind::kUpload, upload, kAlways);
+  plan.b = as_it_is ? plan.rhs_upload : buffers.Add("right-hand sides", vectors, kAlways);
+  plan.x = buffers.Add("solution", vectors, {kOld, Held::kByResult});
+  plan.residual = buffers.Add("residual", vectors, kAlways);
+  plan.packed = delivered == upload ? plan.rhs_upload
+                                    : buffers.Add("solution as delivered", delivered, kAlways);
+  CROUT_ASSIGN_OR_RETURN(const size_t krylov, GmresMemory::Bytes(rhs.rows, plan.columns,
+                                                                 plan.vector_type, plan.restart));
+  plan.krylov = buffers.Add("Krylov spaces", krylov, kAlways);
+  buffers.Add("reply", BufferKind::kReply, delivered);
+  return absl::OkStatus();
+}
+
+absl::Status AddSolver(SeriesStepPlan& plan, const SolverPair& pair, DType dtype, int phase) {
+  if (pair.solver == nullptr) return absl::InvalidArgumentError("no solver is given");
+  CROUT_ASSIGN_OR_RETURN(const size_t bytes, FactorSolver::Bytes(*pair.solver, dtype, plan.rhs.rows,
+                                                                 plan.columns, pair.fallback));
+  plan.buffers.Add("solver", BufferKind::kPart, bytes, {phase, phase});
+  return absl::OkStatus();
+}
+
+absl::Status CheckShapes(const SeriesStepOptions& options, const PackedMatrix& matrix,
+                         const PackedMatrix& rhs) {
+  if (!(options.accuracy >= 0 && options.accuracy < 1)) {
+    return absl::InvalidArgumentError("the accuracy is a backward error: 0, or between 0 and 1");
+  }
+  if (rhs.rows == 0 || rhs.cols == 0) {
+    return absl::InvalidArgumentError("a step of a series has a right-hand side, and unknowns");
+  }
+  if (rhs.rows == matrix.rows) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("right-hand side has ", rhs.rows,
+                                                 " rows, the matrix is of order ", matrix.rows));
+}
+
+double AccuracyOf(const SeriesStepOptions& options, const PackedMatrix& rhs) {
+  const double u = UnitRoundoff(rhs.dtype);
+  if (options.accuracy > 0) return std::max(options.accuracy, u);
+  return std::sqrt(static_cast<double>(rhs.rows)) * u;
+}
+
+}  // namespace
+
+absl::StatusOr<SeriesStepPlan> PlanSeriesStep(const SeriesStepOptions& options,
+                                              const FactorSummary* old, const SeriesMatrix& matrix,
+                                              PackedMatrix rhs) {
+  const DType factor_dtype = options.factor.factor_dtype;
+  CROUT_RETURN_IF_ERROR(CheckShapes(options, matrix.shape, rhs));
+  SeriesStepPlan plan;
+  plan.options = options;
+  plan.options.factor.keep_matrix = true;
+  plan.matrix = matrix;
+  PackedMatrix by_columns = matrix.shape;
+  by_columns.layout = Layout::kColumnMajor;
+  if (matrix.source != SeriesSource::kFactor) {
+    CROUT_ASSIGN_OR_RETURN(plan.factor,
+                           PlanFactorize(plan.options.factor, by_columns, matrix.nonzeros));
+  }
+  if (old != nullptr) CROUT_RETURN_IF_ERROR(CheckOld(*old, matrix.shape));
+  if (old == nullptr && !plan.factor) {
+    return absl::InvalidArgumentError("there is no factor whose matrix this could be");
+  }
+  if (!IsComplex(factor_dtype) && options.op == Op::kConjugateTranspose) {
+    plan.options.op = Op::kTranspose;
+  }
+  plan.rhs = rhs;
+  CROUT_ASSIGN_OR_RETURN(const SolutionShape solution, ShapeSolution(factor_dtype, rhs));
+  plan.delivered = solution.delivered;
+  plan.columns = solution.columns;
+  plan.vector_type = WideOf(factor_dtype);
+  plan.restart = RestartFor(rhs.rows, plan.columns);
+  plan.accuracy = AccuracyOf(options, rhs);
+  CROUT_RETURN_IF_ERROR(AddMatrix(plan));
+  CROUT_RETURN_IF_ERROR(AddVectors(plan));
+  if (old != nullptr) {
+    CROUT_RETURN_IF_ERROR(AddSolver(plan, options.with_old, old->factor_dtype, kOld));
+  }
+  if (plan.factor) CROUT_RETURN_IF_ERROR(AddSolver(plan, options.with_new, factor_dtype, kNew));
+  CROUT_ASSIGN_OR_RETURN(plan.bytes, plan.buffers.Sum());
+  return plan;
+}
+
+}  // namespace crout

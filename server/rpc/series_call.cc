@@ -1,0 +1,244 @@
+#include "server/rpc/series_call.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "kernels/util/status_macros.h"
+#include "server/rpc/codec.h"
+#include "server/rpc/factor_step.h"
+#include "server/rpc/names.h"
+#include "server/rpc/observe.h"
+#include "server/rpc/placement.h"
+#include "server/rpc/status.h"
+#include "server/scheduling/reason.h"
+
+namespace crout {
+namespace {
+
+bool SetsSeries(const v1::SolveSeriesHeader& header) {
+  return !header.handle().empty() || header.has_options() || header.has_cache() ||
+         header.strategy() != v1::SERIES_STRATEGY_UNSPECIFIED || header.accuracy() != 0 ||
+         header.operation() != v1::OPERATION_UNSPECIFIED;
+}
+
+}  // namespace
+
+absl::Status SeriesCall::BeginSeries(const v1::SolveSeriesHeader& header) {
+  CROUT_ASSIGN_OR_RETURN(setting_, DecodeSeries(header));
+  CROUT_ASSIGN_OR_RETURN(insert_, DecodeCacheOptions(header.cache(), tenant_, core_.limits));
+  if (header.handle().empty()) return absl::OkStatus();
+  CROUT_ASSIGN_OR_RETURN(factor_, DecodeHandle(header.handle()));
+  observed_.Concerns(header.handle());
+  return absl::OkStatus();
+}
+
+absl::Status SeriesCall::TakePins(bool brings_matrix) {
+  if (factor_) {
+    CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, core_.cache.Acquire(tenant_, *factor_));
+    ReleaseOn(pin.slot());
+    // Another call may have replaced it, and its matrix with it.
+    const bool replaced = version_ != 0 && pin.version() != version_;
+    if (replaced && last_matrix_ == LastMatrix::kWithFactor) last_matrix_ = LastMatrix::kGone;
+    if (!pin.has_matrix() && last_matrix_ == LastMatrix::kWithFactor) {
+      last_matrix_ = LastMatrix::kGone;
+    }
+    version_ = pin.version();
+    if (CheckSolvable(pin.summary()).ok()) pins_.factor.emplace(std::move(pin));
+  }
+  if (kept_solution_) {
+    // Without it the step takes some iterations more.
+    absl::StatusOr<FactorCache::Pin> pin = core_.cache.Acquire(tenant_, *kept_solution_);
+    if (pin.ok()) pins_.solution.emplace(*std::move(pin));
+  }
+  if (brings_matrix) return absl::OkStatus();
+  if (last_matrix_ == LastMatrix::kKept) {
+    absl::StatusOr<FactorCache::Pin> pin = core_.cache.Acquire(tenant_, *kept_matrix_);
+    if (pin.ok()) {
+      pins_.matrix.emplace(*std::move(pin));
+      return absl::OkStatus();
+    }
+  }
+  if (last_matrix_ == LastMatrix::kWithFactor && pins_.factor) return absl::OkStatus();
+  if (!factor_) return BadField("header.matrix", "missing: there is no matrix yet");
+  return WithReason(absl::FailedPreconditionError("the matrix of the last step is not there any "
+                                                  "more: send the step with its matrix"),
+                    kReasonMatrixGone);
+}
+
+absl::StatusOr<std::vector<PayloadStep*>> SeriesCall::Start(const StreamMessage& first) {
+  v1::SolveSeriesHeader header;
+  CROUT_RETURN_IF_ERROR(first.ParseHeader(&header));
+  if (!setting_) {
+    CROUT_RETURN_IF_ERROR(BeginSeries(header));
+  } else if (SetsSeries(header)) {
+    return BadField("header", "only matrix and rhs may change after the first step");
+  }
+  CROUT_RETURN_IF_ERROR(TakePins(header.has_matrix()));
+  const auto make = [&](DeviceSlot& slot) {
+    return SeriesSteps::Create(
+        core_, header, *setting_, pins_,
+        [this](double factor_seconds, double iteration_seconds) {
+          if (!model_) model_.emplace(factor_seconds, iteration_seconds);
+          return model_->Budget();
+        },
+        slot);
+  };
+  const std::string& device = setting_->factorize.device();
+  if (!pins_.factor) {
+    CROUT_ASSIGN_OR_RETURN(round_, PlaceStep(core_, device, make));
+    return round_->steps();
+  }
+  DeviceSlot& slot = pins_.factor->slot();
+  if (!device.empty() && device != slot.device->info().name) {
+    return BadField(
+        "header.options.device",
+        absl::StrCat("the series' factor is on ", slot.device->info().name, ": leave this empty"));
+  }
+  CROUT_ASSIGN_OR_RETURN(round_, make(slot));
+  return round_->steps();
+}
+
+absl::StatusOr<SeriesAnswer> SeriesCall::Run(ExecutionContext& context, CallTimings& timings) {
+  const int64_t n = round_->n();
+  return round_->Run(
+      context, [&] { return StopFactoring(context, n); }, timings);
+}
+
+void SeriesCall::Learn(const SeriesAnswer& answer) {
+  const SeriesStepSummary& summary = answer.summary;
+  if (!model_) return;
+  if (answer.factor) {
+    model_->Refactored(summary.new_seconds, summary.old_iterations,
+                       summary.old_iterations > 0 ? summary.old_seconds : 0);
+  } else {
+    model_->Reused(summary.old_iterations, summary.old_seconds);
+  }
+}
+
+absl::StatusOr<FactorInfo> SeriesCall::StoreFactor(NewFactor factor) {
+  if (factor.factorization.summary.info > 0) {
+    FactorInfo dropped = DescribeDropped(std::move(factor));
+    dropped.version = 0;
+    return dropped;
+  }
+  if (factor_) return core_.cache.Replace(tenant_, *factor_, std::move(factor));
+  FactorInfo info = core_.cache.Insert(std::move(factor), insert_);
+  factor_ = info.handle;
+  observed_.Concerns(info.handle.ToString());
+  return info;
+}
+
+void SeriesCall::Keep(std::optional<Handle>& handle, NewFactor part) {
+  if (handle) {
+    // Gone if it was evicted.
+    if (core_.cache.Describe(tenant_, *handle).ok() &&
+        core_.cache.Replace(tenant_, *handle, std::move(part)).ok()) {
+      return;
+    }
+    handle.reset();
+    return;
+  }
+  InsertOptions options;
+  options.tenant = tenant_;
+  options.lease = core_.limits.max_lease;
+  options.listed = false;
+  handle = core_.cache.Insert(std::move(part), options).handle;
+}
+
+void SeriesCall::Forget(std::optional<Handle>& handle) {
+  // It may be gone by itself.
+  if (handle) core_.cache.Release(tenant_, *handle).IgnoreError();
+  handle.reset();
+}
+
+absl::StatusOr<std::optional<v1::Factor>> SeriesCall::Store(SeriesAnswer& answer) {
+  std::optional<v1::Factor> made;
+  ++age_;
+  if (answer.factor) {
+    const bool singular = answer.factor->factorization.summary.info > 0;
+    answer.factor->timings = ReplyTimings();
+    ObserveQuality(core_, observed_, answer.factor->factorization.summary);
+    observed_.algorithm = answer.factor->factorization.summary.algorithm;
+    CROUT_ASSIGN_OR_RETURN(const FactorInfo info, StoreFactor(*std::move(answer.factor)));
+    made = EncodeWithCounts(info);
+    Forget(kept_matrix_);
+    last_matrix_ = singular ? LastMatrix::kGone : LastMatrix::kWithFactor;
+    if (!singular) {
+      version_ = info.version;
+      age_ = 0;
+    }
+  } else if (answer.matrix) {
+    last_matrix_ = LastMatrix::kKept;
+    Keep(kept_matrix_, *std::move(answer.matrix));
+    if (!kept_matrix_) last_matrix_ = LastMatrix::kGone;
+  }
+  if (answer.solution) {
+    Keep(kept_solution_, *std::move(answer.solution));
+  } else {
+    Forget(kept_solution_);
+  }
+  return made;
+}
+
+v1::SeriesResult SeriesCall::Encode(const SeriesAnswer& answer) {
+  const SeriesStepSummary& summary = answer.summary;
+  v1::SeriesResult result;
+  result.set_solved(summary.solved);
+  result.set_accurate(summary.accurate);
+  result.set_accuracy(answer.accuracy);
+  const bool made = summary.new_iterations > 0 || !summary.solved;
+  result.set_strategy(made ? v1::SERIES_STRATEGY_REFACTOR : v1::SERIES_STRATEGY_REUSE);
+  result.set_old_iterations(summary.old_iterations);
+  result.set_new_iterations(summary.new_iterations);
+  result.set_old_seconds(summary.old_seconds);
+  result.set_new_seconds(summary.new_seconds);
+  result.set_age(age_);
+  result.set_factor_version(version_);
+  result.set_device(observed_.device);
+  *result.mutable_timings() = crout::Encode(ReplyTimings());
+  if (!summary.solved) return result;
+  result.set_backward_error(summary.backward_error);
+  result.set_amplification(summary.amplification);
+  result.set_solver(SolverFromName(summary.solver));
+  if (!summary.accurate) result.add_warnings(v1::WARNING_NOT_ACCURATE);
+  if (summary.nearly_singular) result.add_warnings(v1::WARNING_NEARLY_SINGULAR);
+  return result;
+}
+
+void SeriesCall::Reply(SeriesAnswer answer) {
+  const bool solved = answer.summary.solved;
+  observed_.n = round_->n();
+  Learn(answer);
+  core_.metrics.ObserveSeriesStep(answer.summary);
+  absl::StatusOr<std::optional<v1::Factor>> factor = Store(answer);
+  if (!factor.ok()) return End(factor.status());
+  v1::SolveSeriesResponse head;
+  if (*factor) *head.mutable_factor() = **std::move(factor);
+  const v1::SeriesResult result = Encode(answer);
+  if (solved) {
+    *head.mutable_header()->mutable_solution() = EncodeDense(answer.shape);
+    SendData(head, std::move(answer.x),
+             [result](v1::SolveSeriesResponse& last) { *last.mutable_result() = result; });
+  } else {
+    *head.mutable_result() = result;
+    Send([head] { return Serialize(head); });
+  }
+  FinishRound();
+}
+
+void SeriesCall::FinishRound() {
+  EndRound();
+  round_.reset();
+  pins_ = {};
+  NextRound(core_.limits.series_idle_timeout);
+}
+
+void SeriesCall::ReleaseResources() {
+  JobCall::ReleaseResources();
+  round_.reset();
+  pins_ = {};
+  Forget(kept_matrix_);
+  Forget(kept_solution_);
+}
+
+}  // namespace crout

@@ -1,0 +1,65 @@
+// SolveSeries: systems one after the other, each from what is there of the last one.
+#ifndef CROUT_SERVER_RPC_SERIES_CALL_H_
+#define CROUT_SERVER_RPC_SERIES_CALL_H_
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "kernels/costs/series_model.h"
+#include "server/rpc/job_call.h"
+#include "server/rpc/series_steps.h"
+
+namespace crout {
+
+// A step is a round of the call. Between rounds it has handles alone: what the next step starts
+// from is in the cache, under the budgets of the cache, and can be evicted from there.
+class SeriesCall final : public JobCall<SeriesAnswer, v1::PHASE_SOLVE> {
+ public:
+  SeriesCall(ServerCore& core, grpc::CallbackServerContext* context)
+      : JobCall(core, context, Method::kSolveSeries, ProgressEvent<v1::SolveSeriesResponse>) {}
+
+ private:
+  // Where A of the last step is.
+  enum class LastMatrix { kGone, kWithFactor, kKept };
+
+  absl::StatusOr<std::vector<PayloadStep*>> Start(const StreamMessage& first) override
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool InRounds() const override { return true; }
+  double PredictSeconds() override { return round_->PredictSeconds(); }
+  absl::StatusOr<SeriesAnswer> Run(ExecutionContext& context, CallTimings& timings) override;
+  void Reply(SeriesAnswer answer) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReleaseResources() override;
+
+  absl::Status BeginSeries(const v1::SolveSeriesHeader& header) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Holds what the step starts from.
+  absl::Status TakePins(bool brings_matrix) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The answer's parts to the cache; the new factor's description, if one was made.
+  absl::StatusOr<std::optional<v1::Factor>> Store(SeriesAnswer& answer)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<FactorInfo> StoreFactor(NewFactor factor) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Keeps a part for the next step, unlisted, in place of the one before.
+  void Keep(std::optional<Handle>& handle, NewFactor part) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Forget(std::optional<Handle>& handle);
+  void Learn(const SeriesAnswer& answer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  v1::SeriesResult Encode(const SeriesAnswer& answer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FinishRound() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  std::optional<SeriesSetting> setting_;  // from the first header on
+  InsertOptions insert_;
+  std::optional<SeriesModel> model_;
+  std::optional<Handle> factor_;
+  std::optional<Handle> kept_matrix_;
+  std::optional<Handle> kept_solution_;
+  LastMatrix last_matrix_ = LastMatrix::kWithFactor;
+  int64_t version_ = 0;  // of the factor, as last seen; 0: none was
+  int64_t age_ = 0;
+
+  // Of a round; constant from Start() to Reply() or ReleaseResources().
+  SeriesPins pins_;
+  std::unique_ptr<SeriesSteps> round_;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_RPC_SERIES_CALL_H_

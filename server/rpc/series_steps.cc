@@ -1,0 +1,272 @@
+#include "server/rpc/series_steps.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/algorithm_registry.h"
+#include "kernels/jobs/solution_shape.h"
+#include "kernels/util/status_macros.h"
+#include "kernels/util/stopwatch.h"
+#include "server/rpc/codec.h"
+#include "server/rpc/observe.h"
+#include "server/rpc/status.h"
+
+namespace crout {
+namespace {
+
+// The factor serves as long as GMRES makes headway.
+constexpr int kPatientIterations = 300;
+// With the factor of the matrix itself.
+constexpr int kOwnIterations = 20;
+
+// Of a step without a matrix of its own.
+PayloadSpec NoMatrix(DType dtype) {
+  PayloadSpec spec;
+  spec.shape.dtype = dtype;
+  return spec;
+}
+
+PackedMatrix KeptShape(const FactorSummary& kept) {
+  return {nullptr, kept.matrix_dtype, Layout::kColumnMajor, kept.n, kept.n};
+}
+
+}  // namespace
+
+absl::StatusOr<SeriesSetting> DecodeSeries(const v1::SolveSeriesHeader& header) {
+  const v1::FactorizeOptions& factorize = header.options();
+  const std::pair<bool, const char*> refused[] = {
+      {factorize.drop_matrix(), "header.options.drop_matrix"},
+      {factorize.condition(), "header.options.condition"},
+      {factorize.determinant(), "header.options.determinant"},
+      {!header.cache().request_id().empty(), "header.cache.request_id"},
+      {!header.handle().empty() && header.has_cache(), "header.cache"},
+  };
+  for (const auto& [is_asked, field] : refused) {
+    if (is_asked) return BadField(field, "has no meaning in a series: leave it out");
+  }
+  SeriesSetting setting;
+  setting.factorize = factorize;
+  setting.strategy = header.strategy() == v1::SERIES_STRATEGY_UNSPECIFIED ? v1::SERIES_STRATEGY_AUTO
+                                                                          : header.strategy();
+  if (!v1::SeriesStrategy_IsValid(header.strategy())) {
+    return BadField("header.strategy", "unknown value");
+  }
+  setting.accuracy = header.accuracy();
+  if (!(setting.accuracy >= 0 && setting.accuracy < 1)) {
+    return BadField("header.accuracy", absl::StrCat(setting.accuracy, " is not in [0, 1)"));
+  }
+  v1::SolveOptions solve;
+  solve.set_operation(header.operation());
+  CROUT_ASSIGN_OR_RETURN(const SolveOptions decoded, DecodeOptions(solve, "header"));
+  setting.op = decoded.op;
+  return setting;
+}
+
+SeriesSteps::SeriesSteps(ServerCore& core, DeviceSlot& slot, const PayloadSpec& matrix,
+                         const PayloadSpec& rhs, const SeriesSetting& setting, SeriesPins& pins,
+                         Budget budget)
+    : core_(core),
+      slot_(slot),
+      setting_(setting),
+      pins_(pins),
+      budget_(std::move(budget)),
+      brings_matrix_(matrix.text || matrix.shape.rows > 0),
+      matrix_(*this, matrix, "header.matrix"),
+      rhs_(*this, rhs, "header.rhs") {}
+
+absl::StatusOr<std::unique_ptr<SeriesSteps>> SeriesSteps::Create(
+    ServerCore& core, const v1::SolveSeriesHeader& header, const SeriesSetting& setting,
+    SeriesPins& pins, Budget budget, DeviceSlot& slot) {
+  const auto& kept = pins.matrix ? pins.matrix : pins.factor;
+  PayloadSpec matrix = NoMatrix(kept ? kept->summary().matrix_dtype : DType::kFloat64);
+  if (header.has_matrix()) {
+    CROUT_ASSIGN_OR_RETURN(
+        matrix, DecodePayload(header.matrix(), "header.matrix", core.limits, *slot.device));
+    if (!matrix.text && matrix.shape.rows == 0) {
+      return BadField("header.matrix", "of order 0: a step has unknowns");
+    }
+  }
+  CROUT_ASSIGN_OR_RETURN(const PayloadSpec rhs,
+                         DecodePayload(header.rhs(), "header.rhs", core.limits, *slot.device));
+  if (rhs.text) return BadField("header.rhs", "a text: right-hand sides of a series are dense");
+  if (rhs.shape.rows == 0 || rhs.shape.cols == 0) {
+    return BadField("header.rhs", "empty: a step has a right-hand side");
+  }
+  auto steps = std::unique_ptr<SeriesSteps>(
+      new SeriesSteps(core, slot, matrix, rhs, setting, pins, std::move(budget)));
+  CROUT_ASSIGN_OR_RETURN(steps->options_.factor,
+                         DecodeOptions(setting.factorize, matrix.shape.dtype));
+  steps->options_.accuracy = setting.accuracy;
+  steps->options_.op = setting.op;
+  // A name that the device lacks is refused before the payload, whatever the order will be.
+  CROUT_RETURN_IF_ERROR(
+      crout::Resolve(setting.factorize, *slot.device, /*n=*/0, &steps->options_.factor));
+  return steps;
+}
+
+SeriesMatrix SeriesSteps::Matrix() {
+  SeriesMatrix matrix;
+  if (brings_matrix_) {
+    matrix.shape = matrix_.upload().shape();
+    const std::optional<int64_t> nnz = matrix_.upload().nnz();
+    const bool sparse =
+        nnz && ArrivesSparse(*slot_.device, matrix.shape.rows, *nnz, matrix.shape.dtype);
+    if (sparse) {
+      matrix_.upload().KeepSparse();
+      matrix.nonzeros = nnz;
+    }
+    return matrix;
+  }
+  const bool kept = pins_.matrix.has_value();
+  const FactorSummary& summary = (kept ? *pins_.matrix : *pins_.factor).summary();
+  matrix.source = kept ? SeriesSource::kKept : SeriesSource::kFactor;
+  matrix.shape = KeptShape(summary);
+  if (summary.matrix_nonzeros > 0) matrix.nonzeros = summary.matrix_nonzeros;
+  return matrix;
+}
+
+absl::Status SeriesSteps::CheckOrders(const PackedMatrix& matrix) {
+  CROUT_RETURN_IF_ERROR(CheckSquare(matrix, "header.matrix"));
+  if (pins_.factor) {
+    CROUT_RETURN_IF_ERROR(CheckRows(matrix, pins_.factor->summary().n, "header.matrix",
+                                    absl::StatusCode::kFailedPrecondition));
+  }
+  return CheckRows(rhs_.upload().shape(), matrix.rows, "header.rhs",
+                   absl::StatusCode::kInvalidArgument);
+}
+
+bool SeriesSteps::StartsWarm() const {
+  return options_.factor.algorithm->traits().iterative && pins_.factor &&
+         pins_.factor->summary().factor_dtype == options_.factor.factor_dtype;
+}
+
+absl::StatusOr<SolverPair> SeriesSteps::SolversFor(const FactorSummary& factor,
+                                                   int64_t nrhs) const {
+  SolverPair pair;
+  CROUT_ASSIGN_OR_RETURN(pair.solver, FindSolver(*slot_.device, "auto", factor, nrhs));
+  if (!pair.solver->needs_preparation()) return pair;
+  CROUT_ASSIGN_OR_RETURN(pair.fallback, FindSolver(*slot_.device, "auto", factor.unit_diagonal,
+                                                   factor.factor_dtype, factor.n, nrhs));
+  return pair;
+}
+
+absl::Status SeriesSteps::Resolve(int64_t n, int64_t nrhs) {
+  FactorizeOptions& factor = options_.factor;
+  CROUT_RETURN_IF_ERROR(crout::Resolve(setting_.factorize, *slot_.device, n, &factor));
+  FactorSummary made;
+  made.n = n;
+  made.factor_dtype = factor.factor_dtype;
+  made.unit_diagonal = factor.algorithm->traits().unit_diagonal;
+  factor.prepare = FindSolverToPrepare(*slot_.device, made.unit_diagonal, made.factor_dtype);
+  if (factor.prepare != nullptr) made.preparation.emplace();
+  CROUT_ASSIGN_OR_RETURN(options_.with_new, SolversFor(made, nrhs));
+  factor.parameters.start.reset();
+  if (StartsWarm()) factor.parameters.start.emplace();  // The view is known when the job runs.
+  const double making = factor.algorithm->PredictSeconds(factor.factor_dtype, n);
+  seconds_ = making;
+  options_.most_iterations = 0;
+  if (!pins_.factor) return absl::OkStatus();
+  CROUT_ASSIGN_OR_RETURN(options_.with_old, SolversFor(pins_.factor->summary(), nrhs));
+  // A solve reads the factor, and a product the matrix.
+  const double iteration =
+      2 * options_.with_old.solver->PredictSeconds(pins_.factor->summary().factor_dtype, n, nrhs);
+  if (!brings_matrix_ && !pins_.matrix) {
+    options_.most_iterations = kOwnIterations;
+  } else if (setting_.strategy == v1::SERIES_STRATEGY_REUSE) {
+    options_.most_iterations = kPatientIterations;
+  } else if (setting_.strategy == v1::SERIES_STRATEGY_AUTO) {
+    options_.most_iterations = budget_(making, iteration);
+  }
+  return absl::OkStatus();
+}
+
+size_t SeriesSteps::PromotionBytes() const {
+  size_t bytes = 0;
+  for (const auto* pin : {&pins_.factor, &pins_.matrix, &pins_.solution}) {
+    if (*pin) bytes += (*pin)->promotion_bytes();
+  }
+  return bytes;
+}
+
+absl::StatusOr<MemoryNeed> SeriesSteps::RhsStep::Plan() {
+  MatrixUpload& rhs = upload();
+  const DType field = parent_.options_.factor.factor_dtype;
+  CROUT_ASSIGN_OR_RETURN(const SolutionShape solution, ShapeSolution(field, rhs.shape()));
+  return MemoryNeed{.device = BlockBytes(rhs.shape().bytes()),
+                    .host = BlockBytes(solution.delivered.bytes())};
+}
+
+absl::StatusOr<MemoryNeed> SeriesSteps::MatrixStep::Plan() {
+  SeriesSteps& all = parent_;
+  const PackedMatrix& rhs = all.rhs_.upload().shape();
+  const SeriesMatrix matrix = all.Matrix();
+  CROUT_RETURN_IF_ERROR(all.CheckOrders(matrix.shape));
+  CROUT_RETURN_IF_ERROR(all.Resolve(matrix.shape.rows, rhs.cols));
+  CROUT_ASSIGN_OR_RETURN(
+      all.plan_,
+      PlanSeriesStep(all.options_, all.pins_.factor ? &all.pins_.factor->summary() : nullptr,
+                     matrix, rhs));
+  const JobBytes& bytes = all.plan_->bytes;
+  const size_t entries = 3 * FactorCache::kEntryBytes;
+  return MemoryNeed{.device = bytes.peak - BlockBytes(rhs.bytes()) + entries + all.PromotionBytes(),
+                    .host = bytes.report};
+}
+
+absl::StatusOr<const Factorization*> SeriesSteps::Promote(std::optional<FactorCache::Pin>& pin,
+                                                          ExecutionContext& context,
+                                                          Reservation& memory) {
+  if (!pin) return nullptr;
+  bool promoted = false;
+  const size_t bytes = std::min(pin->promotion_bytes(), memory.bytes());
+  return pin->OnDevice(context, memory.Split(bytes), &promoted);
+}
+
+NewFactor SeriesSteps::Share(Factorization part, Reservation& memory) {
+  NewFactor share;
+  share.reservation = memory.Split(FactorCache::Charge(part.parts.bytes()));
+  share.factorization = std::move(part);
+  share.slot = &slot_;
+  return share;
+}
+
+absl::StatusOr<SeriesAnswer> SeriesSteps::Run(ExecutionContext& context, StopRequested stop,
+                                              CallTimings& timings) {
+  Stopwatch watch;
+  Reservation memory = matrix_.TakeDevice();
+  memory.Absorb(rhs_.TakeDevice());
+  SeriesStart start;
+  CROUT_ASSIGN_OR_RETURN(start.factor, Promote(pins_.factor, context, memory));
+  CROUT_ASSIGN_OR_RETURN(start.matrix, Promote(pins_.matrix, context, memory));
+  CROUT_ASSIGN_OR_RETURN(start.solution, Promote(pins_.solution, context, memory));
+  timings.host_to_device += watch.Lap();
+  if (plan_->factor && plan_->factor->options.parameters.start) {
+    plan_->factor->options.parameters.start = start.factor->view();
+  }
+  SeriesAnswer answer;
+  answer.accuracy = plan_->accuracy;
+  answer.shape = plan_->delivered;
+  CROUT_ASSIGN_OR_RETURN(Buffer out, core_.host_memory.Allocate(answer.shape.bytes()));
+  CROUT_ASSIGN_OR_RETURN(Buffer matrix, matrix_.upload().Take(context, timings));
+  CROUT_ASSIGN_OR_RETURN(Buffer rhs, rhs_.upload().Take(context, timings));
+  KernelTimings kernel;
+  CROUT_ASSIGN_OR_RETURN(SeriesStepResult result,
+                         SolveSeriesStep(context, *plan_, start, std::move(matrix), std::move(rhs),
+                                         out.data(), stop, kernel));
+  timings.factor += kernel.factor;
+  timings.solve += kernel.solve;
+  timings.device_to_host += kernel.device_to_host;
+  answer.summary = result.summary;
+  if (result.factor) {
+    ObserveFactor(core_, slot_, result.factor->summary, kernel.factor);
+    answer.factor = Share(*std::move(result.factor), memory);
+    answer.factor->record = TakeRecord(answer.factor->factorization.summary, matrix_.TakeHost());
+    if (brings_matrix_) answer.factor->nnz = matrix_.upload().nnz();
+  }
+  if (result.matrix) answer.matrix = Share(*std::move(result.matrix), memory);
+  if (result.solution) answer.solution = Share(*std::move(result.solution), memory);
+  answer.x = std::make_shared<const ReplyData>(ReplyData{rhs_.TakeHost(), std::move(out)});
+  return answer;
+}
+
+}  // namespace crout

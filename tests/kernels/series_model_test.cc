@@ -1,0 +1,103 @@
+// The series' model against the best that can be done knowing all costs: seconds are the test's.
+#include "kernels/costs/series_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "gtest/gtest.h"
+
+namespace crout {
+namespace {
+
+constexpr double kFactor = 40;  // seconds of a factorization
+constexpr int kSteps = 200;
+
+// Iterations, of a second each, that a step takes with a factor that is `age` steps old, in step
+// number `step`.
+using Iterations = std::function<int(int age, int step)>;
+
+double SecondsOfModel(const Iterations& iterations) {
+  SeriesModel model(/*factor_seconds=*/10, /*iteration_seconds=*/0.1);  // wrong at first
+  double sum = 0;
+  int age = 0;
+  model.Refactored(kFactor, 0, 0);
+  for (int step = 1; step < kSteps; ++step) {
+    const int needed = iterations(age + 1, step);
+    const int budget = model.Budget();
+    if (needed <= budget) {
+      model.Reused(needed, needed);
+      sum += needed;
+      ++age;
+    } else {
+      model.Refactored(kFactor, budget, budget);
+      sum += budget + kFactor;
+      age = 0;
+    }
+  }
+  return sum;
+}
+
+// By the best period; 1: a factorization each step.
+double SecondsOfBestPeriod(const Iterations& iterations) {
+  double best = std::numeric_limits<double>::infinity();
+  for (int period = 1; period <= kSteps; ++period) {
+    double sum = 0;
+    for (int step = 1; step < kSteps; ++step) {
+      const int age = step % period;
+      sum += age == 0 ? kFactor : iterations(age, step);
+    }
+    best = std::min(best, sum);
+  }
+  return best;
+}
+
+TEST(SeriesModelTest, IsNearlyAsGoodAsTheBestPeriod) {
+  const struct {
+    const char* name;
+    Iterations iterations;
+  } kCases[] = {
+      {"a factor that serves for ever", [](int, int) { return 3; }},
+      {"slow drift", [](int age, int) { return 3 + age / 4; }},
+      {"drift", [](int age, int) { return 4 + 2 * age; }},
+      {"fast drift", [](int age, int) { return 12 * age; }},
+      {"as a square root", [](int age, int) { return static_cast<int>(8 * std::sqrt(age)); }},
+      {"too far at once", [](int, int) { return 60; }},
+      {"never", [](int, int) { return 100000; }},
+  };
+  for (const auto& [name, iterations] : kCases) {
+    EXPECT_LE(SecondsOfModel(iterations), 1.1 * SecondsOfBestPeriod(iterations)) << name;
+  }
+}
+
+TEST(SeriesModelTest, AJumpCostsAtMostAFactorizationMore) {
+  const Iterations calm = [](int, int) { return 3; };
+  const Iterations jumps = [](int age, int step) {
+    // After steps 50 and 120 no older factor serves.
+    for (const int jump : {50, 120}) {
+      if (step >= jump && step - age < jump) return 100000;
+    }
+    return 3;
+  };
+  EXPECT_LE(SecondsOfModel(jumps), SecondsOfModel(calm) + 2 * 2.5 * kFactor);
+}
+
+TEST(SeriesModelTest, TriesTheOldFactorAgainWhenTheSeriesHasCalmed) {
+  const Iterations calms = [](int, int step) { return step < 60 ? 100000 : 3; };
+  const Iterations calm = [](int, int) { return 3; };
+  EXPECT_LE(SecondsOfModel(calms), SecondsOfModel(calm) + (60 + 64) * kFactor);
+}
+
+TEST(SeriesModelTest, SecondsThatWereNotMeasuredAreLeftOut) {
+  SeriesModel model(2, 0.5);
+  model.Refactored(0, 0, 0);
+  EXPECT_EQ(model.factor_seconds(), 2);
+  model.Reused(0, 0);  // solved already
+  EXPECT_EQ(model.iteration_seconds(), 0.5);
+  EXPECT_EQ(model.age(), 1);
+  EXPECT_GT(model.Budget(), 0);
+}
+
+}  // namespace
+}  // namespace crout

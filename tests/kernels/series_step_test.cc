@@ -1,0 +1,472 @@
+// Steps of a series: with the old factor as long as that serves, with a new one where it does not.
+#include "kernels/jobs/series_step.h"
+
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "kernels/algorithm_registry.h"
+#include "kernels/host/device/host_device.h"
+#include "tests/support/fake_device.h"
+#include "tests/support/job_runner.h"
+#include "tests/support/packed_sparse.h"
+#include "tests/support/ratios.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout::testing {
+namespace {
+
+constexpr int64_t kN = 60;
+constexpr int64_t kNrhs = 2;
+constexpr double kRoundoff = 0x1p-53;
+const double kDefaultAccuracy = std::sqrt(static_cast<double>(kN)) * kRoundoff;
+
+struct StepRequest {
+  DType matrix_dtype = DType::kFloat64;
+  DType factor_dtype = DType::kFloat64;
+  DType rhs_dtype = DType::kFloat64;
+  Layout layout = Layout::kColumnMajor;
+  bool sparse = false;
+  Op op = Op::kNone;
+  double accuracy = 0;
+  int most_iterations = 100;
+};
+
+// A series on one context, which keeps what the server would.
+template <class T>
+class Series {
+ public:
+  using Matrix = std::vector<T>;
+
+  explicit Series(Device& device) : device_(device), runner_(device) {}
+
+  // With no `a`: that of the last step.
+  absl::StatusOr<SeriesStepSummary> Step(const std::optional<Matrix>& a, const Matrix& b,
+                                         const StepRequest& request,
+                                         StopRequested stop = JobRunner::NeverStop()) {
+    auto plan = Plan(a, static_cast<int64_t>(b.size()) / kN, request);
+    if (!plan.ok()) return plan.status();
+    Buffer matrix;
+    if (a) {
+      auto upload =
+          runner_.Upload(request.sparse ? PackSparse(*a, kN, request.matrix_dtype).bytes
+                                        : Packed(*a, kN, kN, request.matrix_dtype, request.layout));
+      if (!upload.ok()) return upload.status();
+      matrix = *std::move(upload);
+    }
+    auto rhs = runner_.Upload(Packed(b, kN, plan->rhs.cols, request.rhs_dtype, request.layout));
+    if (!rhs.ok()) return rhs.status();
+    std::vector<std::byte> out(plan->delivered.bytes());
+    const auto there = [](const std::optional<Factorization>& kept) {
+      return kept ? &*kept : nullptr;
+    };
+    const SeriesStart start{there(factor_), there(matrix_), there(solution_)};
+    auto result = SolveSeriesStep(runner_.context(), *plan, start, std::move(matrix),
+                                  *std::move(rhs), out.data(), stop, runner_.timings());
+    if (!result.ok()) return result.status();
+    bytes_ = plan->bytes;
+    made_singular_ = result->factor && result->factor->summary.info > 0;
+    Keep(*std::move(result));
+    if (summary_.solved) x_ = Unpacked<T>(out.data(), plan->delivered);
+    return summary_;
+  }
+
+  const Matrix& x() const { return x_; }
+  const std::optional<Factorization>& factor() const { return factor_; }
+  const std::optional<Factorization>& matrix() const { return matrix_; }
+  bool made_singular() const { return made_singular_; }
+  const JobBytes& bytes() const { return bytes_; }  // as the last step was planned
+  size_t kept_bytes() const {
+    size_t sum = 0;
+    for (const auto* kept : {&factor_, &matrix_, &solution_}) {
+      if (*kept) sum += (*kept)->parts.bytes();
+    }
+    return sum;
+  }
+
+ private:
+  absl::StatusOr<SolverPair> SolverOf(DType dtype, int64_t nrhs) {
+    auto solver = FindSolver(device_, "auto", UnitDiagonal::kL, dtype, kN, nrhs);
+    if (!solver.ok()) return solver.status();
+    return SolverPair{*solver};
+  }
+  SeriesSource Source() const { return matrix_ ? SeriesSource::kKept : SeriesSource::kFactor; }
+  absl::StatusOr<SeriesStepPlan> Plan(const std::optional<Matrix>& a, int64_t nrhs,
+                                      const StepRequest& request) {
+    FactorRequest factor;
+    factor.matrix_dtype = request.matrix_dtype;
+    factor.factor_dtype = request.factor_dtype;
+    SeriesStepOptions options;
+    auto factorize = runner_.Options(factor, kN);
+    if (!factorize.ok()) return factorize.status();
+    options.factor = *factorize;
+    auto solver = SolverOf(request.factor_dtype, nrhs);
+    if (!solver.ok()) return solver.status();
+    options.with_old = options.with_new = *solver;
+    options.op = request.op;
+    options.accuracy = request.accuracy;
+    options.most_iterations = request.most_iterations;
+    SeriesMatrix matrix{a ? SeriesSource::kUpload : Source(),
+                        {nullptr, request.matrix_dtype, request.layout, kN, kN},
+                        std::nullopt};
+    if (a && request.sparse) {
+      matrix.nonzeros = PackSparse(*a, kN, request.matrix_dtype).nonzeros;
+    } else if (!a && request.sparse) {
+      matrix.nonzeros = (matrix_ ? *matrix_ : *factor_).summary.matrix_nonzeros;
+    }
+    return PlanSeriesStep(options, factor_ ? &factor_->summary : nullptr, matrix,
+                          {nullptr, request.rhs_dtype, request.layout, kN, nrhs});
+  }
+  void Keep(SeriesStepResult result) {
+    summary_ = result.summary;
+    if (result.factor && result.factor->summary.info == 0) {
+      factor_ = std::move(result.factor);
+      matrix_.reset();
+    }
+    if (result.matrix) matrix_ = std::move(result.matrix);
+    solution_ = std::move(result.solution);
+  }
+
+  Device& device_;
+  JobRunner runner_;
+  std::optional<Factorization> factor_;
+  std::optional<Factorization> matrix_;
+  std::optional<Factorization> solution_;
+  SeriesStepSummary summary_;
+  JobBytes bytes_;
+  bool made_singular_ = false;
+  std::vector<T> x_;
+};
+
+template <class T>
+std::vector<T> Random(int64_t rows, int64_t cols, uint64_t seed) {
+  if constexpr (kIsComplex<T>) {
+    return RandomComplex(rows, cols, seed);
+  } else {
+    return RandomMatrix(rows, cols, seed);
+  }
+}
+
+// `a` with entries changed by up to `change`.
+template <class T>
+std::vector<T> Changed(std::vector<T> a, double change, uint64_t seed) {
+  const std::vector<T> random = Random<T>(kN, kN, seed);
+  for (size_t i = 0; i < a.size(); ++i) a[i] += change * random[i];
+  return a;
+}
+
+template <class T>
+class SeriesStepTest : public ::testing::Test {
+ protected:
+  static StepRequest Request() {
+    StepRequest request;
+    request.matrix_dtype = request.factor_dtype = request.rhs_dtype = kDTypeOf<T>;
+    return request;
+  }
+
+  const std::unique_ptr<Device> device_ = host::MakeDevice({});
+  Series<T> series_{*device_};
+};
+
+using Types = ::testing::Types<double, std::complex<double>>;
+TYPED_TEST_SUITE(SeriesStepTest, Types);
+
+TYPED_TEST(SeriesStepTest, OneFactorServesSmallChanges) {
+  for (const Op op : {Op::kNone, Op::kTranspose, Op::kConjugateTranspose}) {
+    for (const Layout layout : {Layout::kColumnMajor, Layout::kRowMajor}) {
+      Series<TypeParam> series(*this->device_);
+      StepRequest request = this->Request();
+      request.op = op;
+      request.layout = layout;
+      auto a = Random<TypeParam>(kN, kN, 3);
+      auto b = Random<TypeParam>(kN, kNrhs, 5);
+      for (int step = 0; step < 5; ++step) {
+        ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary, series.Step(a, b, request));
+        EXPECT_TRUE(summary.solved && summary.accurate);
+        EXPECT_LE(summary.backward_error, kDefaultAccuracy);
+        EXPECT_GT(summary.amplification, 1);
+        EXPECT_LT(summary.amplification, 1e6);
+        EXPECT_LE(BackwardError(a, kN, op, series.x(), b, kNrhs), 1.1 * kDefaultAccuracy);
+        if (step == 0) {
+          EXPECT_EQ(summary.old_iterations, 0);
+          EXPECT_GE(summary.new_iterations, 1);
+        } else {
+          EXPECT_EQ(summary.new_iterations, 0);
+          EXPECT_GE(summary.old_iterations, 1);
+          EXPECT_LE(summary.old_iterations, 6);
+        }
+        a = Changed(a, 1e-6, 100 + step);
+        b[step] += 0.01;
+      }
+    }
+  }
+}
+
+TYPED_TEST(SeriesStepTest, TheLastSolutionIsTheStart) {
+  const auto a = Random<TypeParam>(kN, kN, 3);
+  const auto b = Random<TypeParam>(kN, kNrhs, 5);
+  ASSERT_OK(this->series_.Step(a, b, this->Request()));
+  const auto x = this->series_.x();
+  // The same system once more: it is solved already.
+  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary same, this->series_.Step(a, b, this->Request()));
+  EXPECT_EQ(same.old_iterations, 0);
+  EXPECT_EQ(same.new_iterations, 0);
+  EXPECT_TRUE(same.accurate);
+  EXPECT_EQ(this->series_.x(), x);
+  // One column more: it is of no use.
+  const auto wide = Random<TypeParam>(kN, kNrhs + 1, 6);
+  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary more, this->series_.Step(a, wide, this->Request()));
+  EXPECT_EQ(more.old_iterations, 1);
+  EXPECT_LE(BackwardError(a, kN, Op::kNone, this->series_.x(), wide, kNrhs + 1),
+            1.1 * kDefaultAccuracy);
+}
+
+TYPED_TEST(SeriesStepTest, AMatrixTooFarIsFactoredAnew) {
+  const auto b = Random<TypeParam>(kN, kNrhs, 5);
+  StepRequest request = this->Request();
+  ASSERT_OK(this->series_.Step(Random<TypeParam>(kN, kN, 3), b, request));
+  request.most_iterations = 10;
+  const auto other = Random<TypeParam>(kN, kN, 4);
+  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary, this->series_.Step(other, b, request));
+  EXPECT_EQ(summary.old_iterations, 10);
+  EXPECT_GE(summary.new_iterations, 1);
+  EXPECT_LE(summary.new_iterations, 3);
+  EXPECT_TRUE(summary.accurate);
+  EXPECT_LE(BackwardError(other, kN, Op::kNone, this->series_.x(), b, kNrhs),
+            1.1 * kDefaultAccuracy);
+  // And the new factor is that of the new matrix.
+  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary next, this->series_.Step(other, b, request));
+  EXPECT_EQ(next.new_iterations, 0);
+}
+
+TYPED_TEST(SeriesStepTest, RightHandSidesAloneAreSolvedWithTheLastMatrix) {
+  const StepRequest request = this->Request();
+  auto a = Random<TypeParam>(kN, kN, 3);
+  for (int matrix = 0; matrix < 2; ++matrix) {
+    // That of the factor at first, then one that the state has.
+    ASSERT_OK(this->series_.Step(a, Random<TypeParam>(kN, 1, 5), request));
+    for (int step = 0; step < 2; ++step) {
+      const auto b = Random<TypeParam>(kN, 1, 20 + step);
+      ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary,
+                           this->series_.Step(std::nullopt, b, request));
+      EXPECT_TRUE(summary.accurate);
+      EXPECT_EQ(summary.new_iterations, 0);
+      EXPECT_LE(BackwardError(a, kN, Op::kNone, this->series_.x(), b, 1), 1.1 * kDefaultAccuracy);
+    }
+    a = Changed(a, 1e-5, 9);
+  }
+}
+
+TYPED_TEST(SeriesStepTest, AKeptMatrixIsFactoredWhereTheOldFactorDoesNotServe) {
+  StepRequest request = this->Request();
+  const auto a = Random<TypeParam>(kN, kN, 3);
+  ASSERT_OK(this->series_.Step(a, Random<TypeParam>(kN, 1, 5), request));
+  const auto changed = Changed(a, 1e-3, 9);
+  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary reused,
+                       this->series_.Step(changed, Random<TypeParam>(kN, 1, 6), request));
+  EXPECT_EQ(reused.new_iterations, 0);
+  ASSERT_TRUE(this->series_.matrix());
+  request.most_iterations = 1;
+  const auto b = Random<TypeParam>(kN, 1, 7);
+  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary,
+                       this->series_.Step(std::nullopt, b, request));
+  EXPECT_GE(summary.new_iterations, 1);
+  EXPECT_TRUE(summary.accurate);
+  EXPECT_LE(BackwardError(changed, kN, Op::kNone, this->series_.x(), b, 1), 1.1 * kDefaultAccuracy);
+}
+
+TYPED_TEST(SeriesStepTest, ASingularMatrixIsAResultAndTheNextOneIsSolved) {
+  StepRequest request = this->Request();
+  const auto a = Random<TypeParam>(kN, kN, 3);
+  const auto b = Random<TypeParam>(kN, kNrhs, 5);
+  ASSERT_OK(this->series_.Step(a, b, request));
+  auto singular = a;
+  for (int64_t i = 0; i < kN; ++i) singular[i] = singular[i + kN];  // two equal columns
+  // Backward errors are small there too, of an X that is large.
+  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary, this->series_.Step(singular, b, request));
+  EXPECT_TRUE(this->series_.made_singular() || summary.new_iterations > 0);
+  if (summary.solved) {
+    EXPECT_GT(summary.amplification, 1e13);
+  }
+  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary next,
+                       this->series_.Step(Changed(a, 1e-8, 4), b, request));
+  EXPECT_TRUE(next.accurate);
+  auto zero = a;
+  for (int64_t i = 0; i < kN; ++i) zero[i] = 0;
+  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary empty, this->series_.Step(zero, b, request));
+  EXPECT_TRUE(this->series_.made_singular());
+  if (empty.solved) {
+    EXPECT_GT(empty.amplification, 1e13);
+  }
+}
+
+TYPED_TEST(SeriesStepTest, SparseMatricesStaySparse) {
+  StepRequest request = this->Request();
+  request.sparse = true;
+  std::vector<TypeParam> a;
+  for (const double x : RandomSparse(kN, 0.1, 3)) a.push_back(x);
+  const auto b = Random<TypeParam>(kN, 1, 5);
+  ASSERT_OK(this->series_.Step(a, b, request));
+  for (auto& x : a) x *= 1 + 1e-5;
+  a[0] *= 1 + 1e-4;
+  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary, this->series_.Step(a, b, request));
+  EXPECT_EQ(summary.new_iterations, 0);
+  EXPECT_LE(BackwardError(a, kN, Op::kNone, this->series_.x(), b, 1), 1.1 * kDefaultAccuracy);
+  EXPECT_TRUE(this->series_.matrix()->sparse_matrix());
+  EXPECT_FALSE(this->series_.matrix()->matrix());
+  const auto other = Random<TypeParam>(kN, 1, 6);
+  ASSERT_OK(this->series_.Step(std::nullopt, other, request));
+  EXPECT_LE(BackwardError(a, kN, Op::kNone, this->series_.x(), other, 1), 1.1 * kDefaultAccuracy);
+}
+
+TYPED_TEST(SeriesStepTest, AFactorInSinglePrecisionReachesTheAccuracyOfTheRightHandSide) {
+  StepRequest request = this->Request();
+  request.factor_dtype = kIsComplex<TypeParam> ? DType::kComplex64 : DType::kFloat32;
+  auto a = Random<TypeParam>(kN, kN, 3);
+  for (int step = 0; step < 3; ++step) {
+    const auto b = Random<TypeParam>(kN, 1, 5 + step);
+    ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary, this->series_.Step(a, b, request));
+    EXPECT_TRUE(summary.accurate);
+    EXPECT_LE(BackwardError(a, kN, Op::kNone, this->series_.x(), b, 1), 1.1 * kDefaultAccuracy);
+    a = Changed(a, 1e-4, 30 + step);
+  }
+  request.rhs_dtype = request.factor_dtype;
+  const std::vector<TypeParam> b = Rounded(Random<TypeParam>(kN, 1, 9), request.rhs_dtype);
+  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary, this->series_.Step(a, b, request));
+  EXPECT_TRUE(summary.accurate);
+  EXPECT_GT(summary.backward_error, 1e-12);  // of X as it was rounded
+  EXPECT_LE(summary.backward_error, std::sqrt(static_cast<double>(kN)) * 0x1p-24);
+}
+
+TYPED_TEST(SeriesStepTest, AnAnswerThatIsNotAccurateSaysSo) {
+  StepRequest request = this->Request();
+  const auto a = Random<TypeParam>(kN, kN, 3);
+  ASSERT_OK(this->series_.Step(a, Random<TypeParam>(kN, 1, 5), request));
+  request.most_iterations = 1;
+  request.accuracy = kRoundoff / 1024;  // counts as roundoff, which one solve does not reach
+  const auto b = Random<TypeParam>(kN, 1, 6);
+  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary,
+                       this->series_.Step(std::nullopt, b, request));
+  EXPECT_EQ(summary.accurate, summary.backward_error <= kRoundoff);
+  request.accuracy = 1e-3;
+  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary coarse,
+                       this->series_.Step(Changed(a, 1e-5, 8), b, request));
+  EXPECT_TRUE(coarse.accurate);
+  EXPECT_EQ(coarse.old_iterations, 0);  // the last X does
+}
+
+TYPED_TEST(SeriesStepTest, NumbersNearTheEndsOfTheRange) {
+  StepRequest request = this->Request();
+  for (const double scale : {0x1p-1000, 0x1p1010}) {
+    Series<TypeParam> series(*this->device_);
+    auto a = Random<TypeParam>(kN, kN, 3);
+    for (auto& x : a) x *= scale;
+    auto b = Random<TypeParam>(kN, 1, 5);
+    for (auto& x : b) x *= scale;
+    for (int step = 0; step < 2; ++step) {
+      ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary, series.Step(a, b, request));
+      EXPECT_TRUE(summary.accurate) << scale << " " << summary.backward_error;
+      for (auto& x : a) x *= 1 + 1e-5;
+    }
+  }
+}
+
+TYPED_TEST(SeriesStepTest, WhatIsNotFiniteIsNamed) {
+  StepRequest request = this->Request();
+  auto a = Random<TypeParam>(kN, kN, 3);
+  auto b = Random<TypeParam>(kN, 1, 5);
+  ASSERT_OK(this->series_.Step(a, b, request));
+  b[7] = std::numeric_limits<double>::infinity();
+  EXPECT_THAT(this->series_.Step(a, b, request),
+              FailsWith(absl::StatusCode::kInvalidArgument, "right-hand side"));
+  b[7] = 1;
+  a[3] = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THAT(this->series_.Step(a, b, request),
+              FailsWith(absl::StatusCode::kInvalidArgument, "matrix"));
+}
+
+TYPED_TEST(SeriesStepTest, StopsBetweenIterations) {
+  StepRequest request = this->Request();
+  const auto a = Random<TypeParam>(kN, kN, 3);
+  const auto b = Random<TypeParam>(kN, 1, 5);
+  ASSERT_OK(this->series_.Step(a, b, request));
+  int asked = 0;
+  const auto stop = [&] { return ++asked > 3; };
+  EXPECT_THAT(this->series_.Step(Changed(a, 1e-2, 4), b, request, stop),
+              FailsWith(absl::StatusCode::kCancelled, "stopped"));
+}
+
+class SeriesMemoryTest : public ::testing::Test {
+ protected:
+  FakeDevice device_{{.has_sparse_ops = true}};
+  CountingResource& memory_ = device_.counting_memory();
+};
+
+TEST_F(SeriesMemoryTest, StepsStayWithinTheirDeclarations) {
+  for (const Layout layout : {Layout::kColumnMajor, Layout::kRowMajor}) {
+    for (const bool sparse : {false, true}) {
+      for (const bool single : {false, true}) {
+        if (sparse && layout == Layout::kRowMajor) continue;
+        Series<double> series(device_);
+        StepRequest request;
+        request.layout = layout;
+        request.sparse = sparse;
+        if (single) request.factor_dtype = request.rhs_dtype = DType::kFloat32;
+        HostMatrix a = RandomSparse(kN, 0.1, 3);
+        const HostMatrix b = Rounded(RandomMatrix(kN, kNrhs, 5), request.rhs_dtype);
+        for (int step = 0; step < 6; ++step) {
+          const bool kept = step % 3 == 2;
+          request.most_iterations = step == 3 ? 0 : 50;
+          const size_t before = series.kept_bytes();
+          ASSERT_EQ(memory_.live_bytes(), before);
+          memory_.ResetPeak();
+          ASSERT_OK(series.Step(kept ? std::nullopt : std::optional(a), b, request));
+          EXPECT_LE(memory_.peak_bytes() - before, series.bytes().peak);
+          EXPECT_GE(4 * (memory_.peak_bytes() - before), series.bytes().peak);
+          a[0] += 1e-6;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(memory_.live_bytes(), 0u);
+}
+
+TEST_F(SeriesMemoryTest, EveryFailedAllocationIsReportedAndGivesAllBack) {
+  Series<double> series(device_);
+  const StepRequest request;
+  const HostMatrix a = RandomMatrix(kN, kN, 3);
+  const HostMatrix b = RandomMatrix(kN, 1, 5);
+  int failures = 0;
+  for (;; ++failures) {
+    memory_.FailAllocations(1, failures);
+    const auto summary = series.Step(a, b, request);
+    if (summary.ok()) break;
+    EXPECT_EQ(summary.status().code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_EQ(memory_.live_bytes(), 0u);
+  }
+  memory_.FailAllocations(0);
+  EXPECT_GE(failures, 8);
+}
+
+TEST(SeriesPlanTest, RefusesWhatDoesNotFit) {
+  const std::unique_ptr<Device> device = host::MakeDevice({});
+  Series<double> series(*device);
+  StepRequest request;
+  ASSERT_OK(series.Step(RandomMatrix(kN, kN, 3), RandomMatrix(kN, 1, 5), request));
+  request.accuracy = -1;
+  EXPECT_THAT(series.Step(std::nullopt, RandomMatrix(kN, 1, 5), request),
+              FailsWith(absl::StatusCode::kInvalidArgument, "accuracy"));
+  request.accuracy = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THAT(series.Step(std::nullopt, RandomMatrix(kN, 1, 5), request),
+              FailsWith(absl::StatusCode::kInvalidArgument, "accuracy"));
+  request.accuracy = 0;
+  EXPECT_THAT(series.Step(std::nullopt, {}, request),
+              FailsWith(absl::StatusCode::kInvalidArgument, "right-hand side"));
+  Series<double> none(*device);
+  EXPECT_THAT(none.Step(std::nullopt, RandomMatrix(kN, 1, 5), request),
+              FailsWith(absl::StatusCode::kInvalidArgument, "no factor"));
+}
+
+}  // namespace
+}  // namespace crout::testing
