@@ -2,3 +2,8 @@
 add_executable(host_getrf_bench "${PROJECT_SOURCE_DIR}/tests/bench/host_getrf_bench.cc")
 target_link_libraries(host_getrf_bench
   PRIVATE crout::host crout_blas crout_version crout_flags nlohmann_json::nlohmann_json)
+# Series by each strategy: `ninja host_series_bench`, then run it.
+add_executable(host_series_bench "${PROJECT_SOURCE_DIR}/tests/bench/host_series_bench.cc"
+  "${PROJECT_SOURCE_DIR}/tests/bench/series_bench.cc")
+target_link_libraries(host_series_bench
+  PRIVATE crout::host crout_version crout_flags nlohmann_json::nlohmann_json)

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "kernels/algorithm_registry.h"
-#include "kernels/host/device/host_device.h"
+#include "tests/support/device_under_test.h"
 #include "tests/support/fake_device.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/packed_sparse.h"
@@ -159,14 +159,18 @@ std::vector<T> Changed(std::vector<T> a, double change, uint64_t seed) {
 template <class T>
 class SeriesStepTest : public ::testing::Test {
  protected:
+  void SetUp() override {
+    if (DeviceUnderTest() == nullptr) GTEST_SKIP() << "the machine has no such device";
+    series_.emplace(*DeviceUnderTest());
+  }
+
   static StepRequest Request() {
     StepRequest request;
     request.matrix_dtype = request.factor_dtype = request.rhs_dtype = kDTypeOf<T>;
     return request;
   }
 
-  const std::unique_ptr<Device> device_ = host::MakeDevice({});
-  Series<T> series_{*device_};
+  std::optional<Series<T>> series_;
 };
 
 using Types = ::testing::Types<double, std::complex<double>>;
@@ -175,7 +179,7 @@ TYPED_TEST_SUITE(SeriesStepTest, Types);
 TYPED_TEST(SeriesStepTest, OneFactorServesSmallChanges) {
   for (const Op op : {Op::kNone, Op::kTranspose, Op::kConjugateTranspose}) {
     for (const Layout layout : {Layout::kColumnMajor, Layout::kRowMajor}) {
-      Series<TypeParam> series(*this->device_);
+      Series<TypeParam> series(*DeviceUnderTest());
       StepRequest request = this->Request();
       request.op = op;
       request.layout = layout;
@@ -206,37 +210,37 @@ TYPED_TEST(SeriesStepTest, OneFactorServesSmallChanges) {
 TYPED_TEST(SeriesStepTest, TheLastSolutionIsTheStart) {
   const auto a = Random<TypeParam>(kN, kN, 3);
   const auto b = Random<TypeParam>(kN, kNrhs, 5);
-  ASSERT_OK(this->series_.Step(a, b, this->Request()));
-  const auto x = this->series_.x();
+  ASSERT_OK(this->series_->Step(a, b, this->Request()));
+  const auto x = this->series_->x();
   // The same system once more: it is solved already.
-  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary same, this->series_.Step(a, b, this->Request()));
+  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary same, this->series_->Step(a, b, this->Request()));
   EXPECT_EQ(same.old_iterations, 0);
   EXPECT_EQ(same.new_iterations, 0);
   EXPECT_TRUE(same.accurate);
-  EXPECT_EQ(this->series_.x(), x);
+  EXPECT_EQ(this->series_->x(), x);
   // One column more: it is of no use.
   const auto wide = Random<TypeParam>(kN, kNrhs + 1, 6);
-  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary more, this->series_.Step(a, wide, this->Request()));
+  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary more, this->series_->Step(a, wide, this->Request()));
   EXPECT_EQ(more.old_iterations, 1);
-  EXPECT_LE(BackwardError(a, kN, Op::kNone, this->series_.x(), wide, kNrhs + 1),
+  EXPECT_LE(BackwardError(a, kN, Op::kNone, this->series_->x(), wide, kNrhs + 1),
             1.1 * kDefaultAccuracy);
 }
 
 TYPED_TEST(SeriesStepTest, AMatrixTooFarIsFactoredAnew) {
   const auto b = Random<TypeParam>(kN, kNrhs, 5);
   StepRequest request = this->Request();
-  ASSERT_OK(this->series_.Step(Random<TypeParam>(kN, kN, 3), b, request));
+  ASSERT_OK(this->series_->Step(Random<TypeParam>(kN, kN, 3), b, request));
   request.most_iterations = 10;
   const auto other = Random<TypeParam>(kN, kN, 4);
-  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary, this->series_.Step(other, b, request));
+  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary, this->series_->Step(other, b, request));
   EXPECT_EQ(summary.old_iterations, 10);
   EXPECT_GE(summary.new_iterations, 1);
   EXPECT_LE(summary.new_iterations, 3);
   EXPECT_TRUE(summary.accurate);
-  EXPECT_LE(BackwardError(other, kN, Op::kNone, this->series_.x(), b, kNrhs),
+  EXPECT_LE(BackwardError(other, kN, Op::kNone, this->series_->x(), b, kNrhs),
             1.1 * kDefaultAccuracy);
   // And the new factor is that of the new matrix.
-  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary next, this->series_.Step(other, b, request));
+  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary next, this->series_->Step(other, b, request));
   EXPECT_EQ(next.new_iterations, 0);
 }
 
@@ -245,14 +249,14 @@ TYPED_TEST(SeriesStepTest, RightHandSidesAloneAreSolvedWithTheLastMatrix) {
   auto a = Random<TypeParam>(kN, kN, 3);
   for (int matrix = 0; matrix < 2; ++matrix) {
     // That of the factor at first, then one that the state has.
-    ASSERT_OK(this->series_.Step(a, Random<TypeParam>(kN, 1, 5), request));
+    ASSERT_OK(this->series_->Step(a, Random<TypeParam>(kN, 1, 5), request));
     for (int step = 0; step < 2; ++step) {
       const auto b = Random<TypeParam>(kN, 1, 20 + step);
       ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary,
-                           this->series_.Step(std::nullopt, b, request));
+                           this->series_->Step(std::nullopt, b, request));
       EXPECT_TRUE(summary.accurate);
       EXPECT_EQ(summary.new_iterations, 0);
-      EXPECT_LE(BackwardError(a, kN, Op::kNone, this->series_.x(), b, 1), 1.1 * kDefaultAccuracy);
+      EXPECT_LE(BackwardError(a, kN, Op::kNone, this->series_->x(), b, 1), 1.1 * kDefaultAccuracy);
     }
     a = Changed(a, 1e-5, 9);
   }
@@ -261,41 +265,42 @@ TYPED_TEST(SeriesStepTest, RightHandSidesAloneAreSolvedWithTheLastMatrix) {
 TYPED_TEST(SeriesStepTest, AKeptMatrixIsFactoredWhereTheOldFactorDoesNotServe) {
   StepRequest request = this->Request();
   const auto a = Random<TypeParam>(kN, kN, 3);
-  ASSERT_OK(this->series_.Step(a, Random<TypeParam>(kN, 1, 5), request));
+  ASSERT_OK(this->series_->Step(a, Random<TypeParam>(kN, 1, 5), request));
   const auto changed = Changed(a, 1e-3, 9);
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary reused,
-                       this->series_.Step(changed, Random<TypeParam>(kN, 1, 6), request));
+                       this->series_->Step(changed, Random<TypeParam>(kN, 1, 6), request));
   EXPECT_EQ(reused.new_iterations, 0);
-  ASSERT_TRUE(this->series_.matrix());
+  ASSERT_TRUE(this->series_->matrix());
   request.most_iterations = 1;
   const auto b = Random<TypeParam>(kN, 1, 7);
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary,
-                       this->series_.Step(std::nullopt, b, request));
+                       this->series_->Step(std::nullopt, b, request));
   EXPECT_GE(summary.new_iterations, 1);
   EXPECT_TRUE(summary.accurate);
-  EXPECT_LE(BackwardError(changed, kN, Op::kNone, this->series_.x(), b, 1), 1.1 * kDefaultAccuracy);
+  EXPECT_LE(BackwardError(changed, kN, Op::kNone, this->series_->x(), b, 1),
+            1.1 * kDefaultAccuracy);
 }
 
 TYPED_TEST(SeriesStepTest, ASingularMatrixIsAResultAndTheNextOneIsSolved) {
   StepRequest request = this->Request();
   const auto a = Random<TypeParam>(kN, kN, 3);
   const auto b = Random<TypeParam>(kN, kNrhs, 5);
-  ASSERT_OK(this->series_.Step(a, b, request));
+  ASSERT_OK(this->series_->Step(a, b, request));
   auto singular = a;
   for (int64_t i = 0; i < kN; ++i) singular[i] = singular[i + kN];  // two equal columns
   // Backward errors are small there too, of an X that is large.
-  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary, this->series_.Step(singular, b, request));
-  EXPECT_TRUE(this->series_.made_singular() || summary.new_iterations > 0);
+  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary, this->series_->Step(singular, b, request));
+  EXPECT_TRUE(this->series_->made_singular() || summary.new_iterations > 0);
   if (summary.solved) {
     EXPECT_GT(summary.amplification, 1e13);
   }
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary next,
-                       this->series_.Step(Changed(a, 1e-8, 4), b, request));
+                       this->series_->Step(Changed(a, 1e-8, 4), b, request));
   EXPECT_TRUE(next.accurate);
   auto zero = a;
   for (int64_t i = 0; i < kN; ++i) zero[i] = 0;
-  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary empty, this->series_.Step(zero, b, request));
-  EXPECT_TRUE(this->series_.made_singular());
+  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary empty, this->series_->Step(zero, b, request));
+  EXPECT_TRUE(this->series_->made_singular());
   if (empty.solved) {
     EXPECT_GT(empty.amplification, 1e13);
   }
@@ -307,17 +312,17 @@ TYPED_TEST(SeriesStepTest, SparseMatricesStaySparse) {
   std::vector<TypeParam> a;
   for (const double x : RandomSparse(kN, 0.1, 3)) a.push_back(x);
   const auto b = Random<TypeParam>(kN, 1, 5);
-  ASSERT_OK(this->series_.Step(a, b, request));
+  ASSERT_OK(this->series_->Step(a, b, request));
   for (auto& x : a) x *= 1 + 1e-5;
   a[0] *= 1 + 1e-4;
-  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary, this->series_.Step(a, b, request));
+  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary, this->series_->Step(a, b, request));
   EXPECT_EQ(summary.new_iterations, 0);
-  EXPECT_LE(BackwardError(a, kN, Op::kNone, this->series_.x(), b, 1), 1.1 * kDefaultAccuracy);
-  EXPECT_TRUE(this->series_.matrix()->sparse_matrix());
-  EXPECT_FALSE(this->series_.matrix()->matrix());
+  EXPECT_LE(BackwardError(a, kN, Op::kNone, this->series_->x(), b, 1), 1.1 * kDefaultAccuracy);
+  EXPECT_TRUE(this->series_->matrix()->sparse_matrix());
+  EXPECT_FALSE(this->series_->matrix()->matrix());
   const auto other = Random<TypeParam>(kN, 1, 6);
-  ASSERT_OK(this->series_.Step(std::nullopt, other, request));
-  EXPECT_LE(BackwardError(a, kN, Op::kNone, this->series_.x(), other, 1), 1.1 * kDefaultAccuracy);
+  ASSERT_OK(this->series_->Step(std::nullopt, other, request));
+  EXPECT_LE(BackwardError(a, kN, Op::kNone, this->series_->x(), other, 1), 1.1 * kDefaultAccuracy);
 }
 
 TYPED_TEST(SeriesStepTest, AFactorInSinglePrecisionReachesTheAccuracyOfTheRightHandSide) {
@@ -326,14 +331,14 @@ TYPED_TEST(SeriesStepTest, AFactorInSinglePrecisionReachesTheAccuracyOfTheRightH
   auto a = Random<TypeParam>(kN, kN, 3);
   for (int step = 0; step < 3; ++step) {
     const auto b = Random<TypeParam>(kN, 1, 5 + step);
-    ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary, this->series_.Step(a, b, request));
+    ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary, this->series_->Step(a, b, request));
     EXPECT_TRUE(summary.accurate);
-    EXPECT_LE(BackwardError(a, kN, Op::kNone, this->series_.x(), b, 1), 1.1 * kDefaultAccuracy);
+    EXPECT_LE(BackwardError(a, kN, Op::kNone, this->series_->x(), b, 1), 1.1 * kDefaultAccuracy);
     a = Changed(a, 1e-4, 30 + step);
   }
   request.rhs_dtype = request.factor_dtype;
   const std::vector<TypeParam> b = Rounded(Random<TypeParam>(kN, 1, 9), request.rhs_dtype);
-  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary, this->series_.Step(a, b, request));
+  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary, this->series_->Step(a, b, request));
   EXPECT_TRUE(summary.accurate);
   EXPECT_GT(summary.backward_error, 1e-12);  // of X as it was rounded
   EXPECT_LE(summary.backward_error, std::sqrt(static_cast<double>(kN)) * 0x1p-24);
@@ -342,16 +347,16 @@ TYPED_TEST(SeriesStepTest, AFactorInSinglePrecisionReachesTheAccuracyOfTheRightH
 TYPED_TEST(SeriesStepTest, AnAnswerThatIsNotAccurateSaysSo) {
   StepRequest request = this->Request();
   const auto a = Random<TypeParam>(kN, kN, 3);
-  ASSERT_OK(this->series_.Step(a, Random<TypeParam>(kN, 1, 5), request));
+  ASSERT_OK(this->series_->Step(a, Random<TypeParam>(kN, 1, 5), request));
   request.most_iterations = 1;
   request.accuracy = kRoundoff / 1024;  // counts as roundoff, which one solve does not reach
   const auto b = Random<TypeParam>(kN, 1, 6);
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary,
-                       this->series_.Step(std::nullopt, b, request));
+                       this->series_->Step(std::nullopt, b, request));
   EXPECT_EQ(summary.accurate, summary.backward_error <= kRoundoff);
   request.accuracy = 1e-3;
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary coarse,
-                       this->series_.Step(Changed(a, 1e-5, 8), b, request));
+                       this->series_->Step(Changed(a, 1e-5, 8), b, request));
   EXPECT_TRUE(coarse.accurate);
   EXPECT_EQ(coarse.old_iterations, 0);  // the last X does
 }
@@ -359,7 +364,7 @@ TYPED_TEST(SeriesStepTest, AnAnswerThatIsNotAccurateSaysSo) {
 TYPED_TEST(SeriesStepTest, NumbersNearTheEndsOfTheRange) {
   StepRequest request = this->Request();
   for (const double scale : {0x1p-1000, 0x1p1010}) {
-    Series<TypeParam> series(*this->device_);
+    Series<TypeParam> series(*DeviceUnderTest());
     auto a = Random<TypeParam>(kN, kN, 3);
     for (auto& x : a) x *= scale;
     auto b = Random<TypeParam>(kN, 1, 5);
@@ -376,13 +381,13 @@ TYPED_TEST(SeriesStepTest, WhatIsNotFiniteIsNamed) {
   StepRequest request = this->Request();
   auto a = Random<TypeParam>(kN, kN, 3);
   auto b = Random<TypeParam>(kN, 1, 5);
-  ASSERT_OK(this->series_.Step(a, b, request));
+  ASSERT_OK(this->series_->Step(a, b, request));
   b[7] = std::numeric_limits<double>::infinity();
-  EXPECT_THAT(this->series_.Step(a, b, request),
+  EXPECT_THAT(this->series_->Step(a, b, request),
               FailsWith(absl::StatusCode::kInvalidArgument, "right-hand side"));
   b[7] = 1;
   a[3] = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_THAT(this->series_.Step(a, b, request),
+  EXPECT_THAT(this->series_->Step(a, b, request),
               FailsWith(absl::StatusCode::kInvalidArgument, "matrix"));
 }
 
@@ -390,10 +395,10 @@ TYPED_TEST(SeriesStepTest, StopsBetweenIterations) {
   StepRequest request = this->Request();
   const auto a = Random<TypeParam>(kN, kN, 3);
   const auto b = Random<TypeParam>(kN, 1, 5);
-  ASSERT_OK(this->series_.Step(a, b, request));
+  ASSERT_OK(this->series_->Step(a, b, request));
   int asked = 0;
   const auto stop = [&] { return ++asked > 3; };
-  EXPECT_THAT(this->series_.Step(Changed(a, 1e-2, 4), b, request, stop),
+  EXPECT_THAT(this->series_->Step(Changed(a, 1e-2, 4), b, request, stop),
               FailsWith(absl::StatusCode::kCancelled, "stopped"));
 }
 
@@ -450,8 +455,8 @@ TEST_F(SeriesMemoryTest, EveryFailedAllocationIsReportedAndGivesAllBack) {
 }
 
 TEST(SeriesPlanTest, RefusesWhatDoesNotFit) {
-  const std::unique_ptr<Device> device = host::MakeDevice({});
-  Series<double> series(*device);
+  FakeDevice device;
+  Series<double> series(device);
   StepRequest request;
   ASSERT_OK(series.Step(RandomMatrix(kN, kN, 3), RandomMatrix(kN, 1, 5), request));
   request.accuracy = -1;
@@ -463,7 +468,7 @@ TEST(SeriesPlanTest, RefusesWhatDoesNotFit) {
   request.accuracy = 0;
   EXPECT_THAT(series.Step(std::nullopt, {}, request),
               FailsWith(absl::StatusCode::kInvalidArgument, "right-hand side"));
-  Series<double> none(*device);
+  Series<double> none(device);
   EXPECT_THAT(none.Step(std::nullopt, RandomMatrix(kN, 1, 5), request),
               FailsWith(absl::StatusCode::kInvalidArgument, "no factor"));
 }
