@@ -2,51 +2,58 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace crout {
 namespace {
 
 // As many serve any step that is to go on with the old factor.
 constexpr int kMostIterations = 200;
-// An attempt of fewer tells nothing.
-constexpr int kLeastIterations = 3;
+// An attempt of fewer tells nothing; of as many, where predictions are all there is.
+constexpr int kLeastIterations = 4;
+constexpr int kLeastUnmeasured = 30;
 
 }  // namespace
 
 SeriesModel::SeriesModel(double factor_seconds, double iteration_seconds)
     : factor_seconds_(factor_seconds), iteration_seconds_(iteration_seconds) {}
 
-double SeriesModel::PredictReuse() const {
-  if (age_ == 0) return first_;
-  if (age_ == 1) return last_;
-  return last_ + std::max(0.0, last_ - before_last_);
+bool SeriesModel::PaysToGoOn() const {
+  if (age_ > kYoung) return beyond_ < Worth();
+  double next = last_;
+  if (age_ == 0) next = first_;
+  if (age_ > 1) next += std::max(0, last_ - before_last_);
+  return next <= (Worth() + spent_) / static_cast<double>(age_ + 1);
 }
 
-double SeriesModel::AverageSoFar() const { return cycle_seconds_ / static_cast<double>(age_ + 1); }
-
 int SeriesModel::Budget() const {
-  const double affordable = std::ceil(factor_seconds_ / iteration_seconds_);
-  const int most =
-      static_cast<int>(std::clamp<double>(affordable, kLeastIterations, kMostIterations));
-  const double predicted = PredictReuse();
-  if (predicted < 0) return most;
+  const int least = measured_ ? kLeastIterations : kLeastUnmeasured;
+  const int most = static_cast<int>(std::clamp<double>(std::ceil(Worth()), least, kMostIterations));
+  if (first_ < 0) return most;
   if (age_ == 0 && refactored_in_a_row_ >= try_again_after_) return most;
-  return predicted <= AverageSoFar() ? most : 0;
+  return PaysToGoOn() ? most : 0;
 }
 
 void SeriesModel::MeasureIteration(int iterations, double seconds) {
   if (iterations < 1 || !(seconds > 0)) return;
   // The newest counts for half: a shared device is not always as fast.
-  iteration_seconds_ = (iteration_seconds_ + seconds / iterations) / 2;
+  const double measured = seconds / iterations;
+  iteration_seconds_ = measured_ ? (iteration_seconds_ + measured) / 2 : measured;
+  measured_ = true;
 }
 
 void SeriesModel::Reused(int iterations, double seconds) {
   MeasureIteration(iterations, seconds);
+  if (age_ == 0) first_ = iterations;
   before_last_ = last_;
-  last_ = seconds;
-  if (age_ == 0) first_ = seconds;
+  last_ = iterations;
+  spent_ += iterations;
   ++age_;
-  cycle_seconds_ += seconds;
+  if (age_ <= kYoung) {
+    young_ += iterations;
+  } else {
+    beyond_ += iterations - young_ / kYoung;
+  }
   refactored_in_a_row_ = 0;
   try_again_after_ = kFirstPatience;
 }
@@ -54,23 +61,21 @@ void SeriesModel::Reused(int iterations, double seconds) {
 void SeriesModel::Refactored(double seconds, int iterations, double wasted_seconds) {
   MeasureIteration(iterations, wasted_seconds);
   if (seconds > 0) factor_seconds_ = seconds;
-  if (age_ == 0) {
-    if (iterations > 0) {
-      // It was tried, and did not get there in what it may cost.
-      first_ = 2 * std::max(factor_seconds_, wasted_seconds);
-      if (refactored_in_a_row_ >= try_again_after_) {
-        try_again_after_ = std::min(2 * try_again_after_, kLongestPatience);
-      }
-      refactored_in_a_row_ = 0;
-    } else {
-      ++refactored_in_a_row_;
-    }
+  if (age_ > 0) {
+    refactored_in_a_row_ = 0;
+  } else if (iterations == 0) {
+    ++refactored_in_a_row_;
   } else {
+    // It was tried, and did not get there in what it may cost.
+    first_ = std::numeric_limits<int>::max();
+    if (refactored_in_a_row_ >= try_again_after_) {
+      try_again_after_ = std::min(2 * try_again_after_, kLongestPatience);
+    }
     refactored_in_a_row_ = 0;
   }
   age_ = 0;
+  spent_ = young_ = beyond_ = 0;
   last_ = before_last_ = 0;
-  cycle_seconds_ = factor_seconds_;
 }
 
 }  // namespace crout

@@ -6,18 +6,19 @@
 
 namespace crout {
 
-// Seconds, and the iterations that stand for them: decisions are made in units of an iteration with
-// the old factor (a solve, a product and their share of the orthogonalization).
+// Costs are counted in iterations with the old factor (a solve, a product and their share of the
+// orthogonalization), which do not vary with the load of the machine; a factorization is worth as
+// many as take its seconds, both as measured.
 //
-// Steps since the last factorization are its age. Iterations grow with age; a factorization costs
-// `factor` seconds once. What minimizes the seconds of a step on average is to go on while the next
-// step is predicted to cost no more than the average of the cycle so far, its factorization
-// included (the marginal rule of age replacement; Barlow and Hunter 1960). What the next step costs
-// is taken from the growth in this cycle, or at age 0 from the first step of the last one.
+// Steps since the last factorization are its age, and iterations grow with it. Seconds of a step
+// are least on average where a new factor is made when the iterations that were spent beyond those
+// of a young factor add up to a factorization; of a factor that is too young to know, when the next
+// step is predicted to cost more than the average of its steps and its factorization so far (the
+// marginal rule of age replacement: Barlow and Hunter 1960).
 //
 // No step costs much more than twice what a factorization would have: the iterations after which a
-// step is given up are those that a factorization costs. Where reuse does not pay at any age it is
-// tried again now and then, more and more rarely.
+// step is given up are those that a factorization is worth. Where reuse does not pay at any age it
+// is tried again now and then, more and more rarely.
 //
 // Not thread-safe.
 class SeriesModel {
@@ -40,23 +41,29 @@ class SeriesModel {
   double factor_seconds() const { return factor_seconds_; }
 
  private:
-  // Seconds of the next step with the old factor; negative: nothing is known.
-  double PredictReuse() const;
-  double AverageSoFar() const;
+  static constexpr int kYoung = 3;  // steps
+  static constexpr int kFirstPatience = 16;
+  static constexpr int kLongestPatience = 64;
+
+  // A factorization's.
+  double Worth() const { return factor_seconds_ / iteration_seconds_; }
+  bool PaysToGoOn() const;
   void MeasureIteration(int iterations, double seconds);
 
   double factor_seconds_;
   double iteration_seconds_;
-  int64_t age_ = 0;           // steps since the last factorization
-  double cycle_seconds_ = 0;  // with that factorization
-  double last_ = 0;           // seconds of the last reuse of this cycle, and of the one before
-  double before_last_ = 0;
-  double first_ = -1;  // of the first reuse of a cycle, as last seen; negative: not yet
+  bool measured_ = false;  // iteration_seconds_ was
+  // Of this cycle, from the last factorization on.
+  int64_t age_ = 0;
+  double spent_ = 0;   // iterations
+  double young_ = 0;   // those of the first kYoung steps
+  double beyond_ = 0;  // in steps after those, beyond what they took on average
+  int last_ = 0;
+  int before_last_ = 0;
+  // Of all cycles.
+  int first_ = -1;  // iterations of a cycle's first step, as last seen; -1: not yet
   int refactored_in_a_row_ = 0;
   int try_again_after_ = kFirstPatience;  // factorizations in a row, after which reuse is tried
-
-  static constexpr int kFirstPatience = 16;
-  static constexpr int kLongestPatience = 64;
 };
 
 }  // namespace crout

@@ -2,7 +2,7 @@
 
 from report.table import Table, count, number
 
-FIRST = ["n", "dtype", "change", "nrhs", "op", "transport", "clients", "count", "rounds"]
+FIRST = ["n", "dtype", "family", "change", "nrhs", "op", "transport", "clients", "count", "rounds"]
 UNITS = {"us": "µs", "ms": "ms", "s": "s", "mib": "MiB"}
 
 
@@ -51,6 +51,9 @@ TITLES = {
     "cold_f32": "The same in float32",
     "cold_total": "icmpp from scratch: totals, float64",
     "warm": "icmpp from the factor of the step before, beside getrf from scratch, in turn",
+    "series": "Steps by each strategy, in turn with the vendor's getrf and getrs: median and spread of the "
+              "steps after the first, all of them as a share of getrf's, and over all steps "
+              "factorizations, solves with a factor, the worst backward error",
 }
 # Of a run of an iterative method, beside others in one record.
 RUN_KEYS = ["ms", "section", "sweeps", "pivots"]
