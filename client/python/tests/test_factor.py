@@ -197,21 +197,6 @@ def test_schur_complement(client, regular):
     assert caught.value.factor.info == 2
 
 
-def test_series(client, regular):
-    matrices = [regular(12) for _ in range(3)]
-    b = np.ones(12)
-    before = len(list(client.factors()))
-    steps = list(client.series(iter(matrices), b))
-    assert [step.factor.version for step in steps] == [1, 2, 3]
-    for A, step in zip(matrices, steps, strict=True):
-        assert_solves(A, step.x, b)
-        assert step.backward_error < 1e-14
-    sides = [np.full(12, float(k)) for k in range(3)]
-    for A, side, step in zip(matrices, sides, client.series(matrices, iter(sides)), strict=True):
-        assert_solves(A, step.x, side)
-    assert len(list(client.factors())) == before
-
-
 def test_iterations(client, regular):
     f = client.lu_factor(regular(64), algorithm="icm", parameters={"section_size": 16, "tolerance": 1e-12})
     iterations = f.iterations()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any, TypeVar
 
 import grpc
 import grpc.aio
 
-from crout._call import Call, ProgressReport, Reply
+from crout._call import Call, ProgressReport, Reply, RoundCall, RoundReply
 from crout._transport import (
     CHANNEL_OPTIONS,
+    LEAVE_SECONDS,
     SERVICE,
     Outgoing,
     Server,
@@ -18,7 +20,7 @@ from crout._transport import (
     first_two,
     report_for,
 )
-from crout.errors import CroutError
+from crout.errors import CroutError, DeadlineExceeded, ProtocolError
 
 T = TypeVar("T")
 
@@ -38,19 +40,19 @@ class AsyncTransport:
         if self._channel is not None:
             await self._channel.close()
 
+    @property
+    def server(self) -> Server:
+        """Whose connection it is."""
+        return self._server
+
+    def start(self, path: str) -> Any:
+        """As Transport.start, but that messages are written one by one."""
+        self._open()
+        return self._channel.stream_stream(path)(metadata=self._server.metadata())
+
     async def run(self, call: Call[T]) -> T:
         """As Transport.run."""
-        if self._closed:
-            raise closed_error()
-        if self._channel is None:
-            self._loop = asyncio.get_running_loop()
-            self._channel = grpc.aio.insecure_channel(self._server.address, CHANNEL_OPTIONS)
-        if self._loop is not asyncio.get_running_loop():
-            raise CroutError(
-                "the client belongs to another event loop, that of its first call: connect in each "
-                "loop, inside the coroutine that asyncio.run runs",
-                code="FAILED_PRECONDITION",
-            )
+        self._open()
         attempts = self._server.attempts(call)
         with report_for(call) as report:
             while True:
@@ -62,6 +64,20 @@ class AsyncTransport:
                     reply.explain(error)
                     delay = attempts.delay_after(error, reply.repeatable)
                 await asyncio.sleep(delay)
+
+    def _open(self) -> None:
+        """The channel, if this loop may use it."""
+        if self._closed:
+            raise closed_error()
+        if self._channel is None:
+            self._loop = asyncio.get_running_loop()
+            self._channel = grpc.aio.insecure_channel(self._server.address, CHANNEL_OPTIONS)
+        if self._loop is not asyncio.get_running_loop():
+            raise CroutError(
+                "the client belongs to another event loop, that of its first call: connect in each "
+                "loop, inside the coroutine that asyncio.run runs",
+                code="FAILED_PRECONDITION",
+            )
 
     async def _attempt(
         self, call: Call[T], reply: Reply[T], report: ProgressReport, timeout: float | None
@@ -99,6 +115,71 @@ class AsyncTransport:
                     report.on_phase(phase)
         except BaseException:
             running.cancel()
+            raise
+
+
+class AsyncRounds:
+    """As Rounds; of one task at a time."""
+
+    def __init__(self, transport: AsyncTransport, method: str) -> None:
+        self._transport = transport
+        self._path = SERVICE + method
+        self._running: Any = None
+
+    async def exchange(self, call: RoundCall[T]) -> T:
+        """As Rounds.exchange."""
+        with report_for(call) as report:
+            reply = call.reply()
+            try:
+                await asyncio.wait_for(
+                    self._exchange(call, reply, report), self._transport.server.patience(call)
+                )
+                return reply.finish()
+            except asyncio.TimeoutError:
+                raise DeadlineExceeded("the step's timeout passed", code="DEADLINE_EXCEEDED") from None
+            except grpc.RpcError as status:
+                raise self._transport.server.error(status) from None
+
+    async def close(self) -> None:
+        """As Rounds.close."""
+        if self._running is None:
+            return
+        with contextlib.suppress(grpc.RpcError, asyncio.TimeoutError, asyncio.InvalidStateError):
+            await self._running.done_writing()
+            await asyncio.wait_for(self._running.read(), LEAVE_SECONDS)
+        self._running.cancel()
+        self._running = None
+
+    async def _exchange(self, call: RoundCall[T], reply: RoundReply[T], report: ProgressReport) -> None:
+        if self._running is None:
+            self._running = self._transport.start(self._path)
+        sending = asyncio.ensure_future(self._send(call, report))
+        try:
+            while not reply.done:
+                message = await self._running.read()
+                if message is grpc.aio.EOF:
+                    raise ProtocolError("the server ended the stream before its reply")
+                phase = reply.feed(message)
+                if phase is not None:
+                    report.on_phase(phase)
+            await sending  # What is answered was sent; a write that is cancelled ends the stream.
+        except BaseException:
+            self._running.cancel()
+            self._running = None  # It is over: a further read would pass the cancellation on.
+            error = sending.exception() if sending.done() and not sending.cancelled() else None
+            sending.cancel()
+            if error is not None and not isinstance(error, (grpc.RpcError, asyncio.InvalidStateError)):
+                raise error from None  # What went wrong where the payload was read.
+            raise
+
+    async def _send(self, call: RoundCall[T], report: ProgressReport) -> None:
+        try:
+            for message, sent in call.messages():
+                await self._running.write(message)
+                report.on_sent(sent)
+        except Exception:
+            if self._running is not None:
+                self._running.cancel()  # Or the reply would be awaited for ever.
             raise
 
 

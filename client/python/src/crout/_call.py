@@ -43,6 +43,14 @@ class Reply(Protocol[T_co]):
         """Add to the error of the attempt what had arrived before it."""
 
 
+class RoundReply(Reply[T_co], Protocol[T_co]):
+    """The reply of one round of a call that goes on: it knows when it is whole."""
+
+    @property
+    def done(self) -> bool:
+        """Whether the round's last message has come."""
+
+
 @dataclass(frozen=True)
 class Call(Generic[T]):
     """One call.
@@ -96,6 +104,13 @@ class Call(Generic[T]):
                 filled += len(piece)
                 sent += len(piece)
         yield b"".join(parts), sent
+
+
+@dataclass(frozen=True)
+class RoundCall(Call[T]):
+    """One round of a call that goes on."""
+
+    reply: Callable[[], RoundReply[T]]
 
 
 class ProgressReport:

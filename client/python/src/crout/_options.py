@@ -79,6 +79,14 @@ class RefactorOptions(FactorizeOptions, total=False):
     replace_if_singular: bool
 
 
+class SeriesOptions(FactorizeOptions, CacheOptions, total=False):
+    """Of series."""
+
+    strategy: str
+    accuracy: float
+    trans: Trans
+
+
 class OperatorOptions(CallOptions, total=False):
     """How to solve, where the caller does not say with which transpose."""
 
@@ -266,6 +274,27 @@ def cache_options(*, name: str = "", lease: Lease | None = None) -> service.Cach
     return service.CacheOptions(name=text("name", name), lease=None if lease is None else duration(lease))
 
 
+def series_options(
+    *, strategy: str = "auto", accuracy: float = 0.0, trans: Trans = 0
+) -> service.SolveSeriesHeader:
+    """How the steps of a series are solved: "auto", "reuse" or "refactor"; the backward error asked."""
+    return service.SolveSeriesHeader(
+        strategy=_value(service.SeriesStrategy, "SERIES_STRATEGY_", strategy, "strategy"),
+        accuracy=real("accuracy", accuracy),
+        operation=_operation(trans),
+    )
+
+
+def _operation(trans: Trans) -> service.Operation:
+    if not isinstance(trans, (int, str)):
+        raise _mistyped("trans", trans, "0, 1, 2, 'N', 'T' or 'C'")
+    if trans not in _OPERATIONS:
+        raise InvalidRequest(
+            f"trans is {trans!r}: use 0 for A, 1 for its transpose, 2 for the conjugate of that"
+        )
+    return _OPERATIONS[trans]
+
+
 def solve_options(
     *,
     trans: Trans = 0,
@@ -278,14 +307,8 @@ def solve_options(
     tolerance: float = 0.0,
 ) -> service.SolveOptions:
     """How to solve."""
-    if not isinstance(trans, (int, str)):
-        raise _mistyped("trans", trans, "0, 1, 2, 'N', 'T' or 'C'")
-    if trans not in _OPERATIONS:
-        raise InvalidRequest(
-            f"trans is {trans!r}: use 0 for A, 1 for its transpose, 2 for the conjugate of that"
-        )
     return service.SolveOptions(
-        operation=_OPERATIONS[trans],
+        operation=_operation(trans),
         solver=_value(factor_pb2.Solver, "SOLVER_", solver, "solver"),
         skip_verification=not verify,
         error_bound=error_bound,

@@ -315,6 +315,79 @@ class SolutionReply:
             error.factor = self._factor
 
 
+def warn_of_step(step: results.SeriesStep) -> None:
+    """Warn where a step of a series has no solution that should be relied on without a look at it."""
+    if step.x is None:
+        warn("the matrix of a step is singular: it has no solution, and the series goes on without it")
+    elif "nearly_singular" in step.warnings:
+        warn(
+            f"the matrix of a step is as good as singular (its condition is at least "
+            f"{step.amplification:.3g}): the solution may have no correct digit"
+        )
+    elif not step.accurate:
+        warn(
+            f"the solution of a step has a backward error of {step.backward_error:.3g} instead of "
+            f"{step.accuracy:.3g}"
+        )
+
+
+class StepReply:
+    """Of one round of SolveSeries: the new factor, if one was made, X, and the result.
+
+    Parameters
+    ----------
+    n : int or None
+        Order of the matrix; None where only the server knows.
+    target : Target
+        For X.
+    shape : tuple of int
+        Of X as the caller wants it.
+    factor : FactorRecord or None
+        Of the factor that is there.
+    """
+
+    repeatable = False
+    _DATA = 3
+
+    def __init__(
+        self, n: int | None, target: Target, shape: tuple[int, ...], factor: FactorRecord | None
+    ) -> None:
+        self._n = n
+        self._target = target
+        self._shape = shape
+        self._factor = factor
+        self._result: service.SeriesResult | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether the round's last message has come."""
+        return self._result is not None
+
+    def feed(self, message: bytes) -> service.Progress | None:
+        """As in Reply."""
+        rest, pieces = _wire.split(message, self._DATA)
+        response = parse(service.SolveSeriesResponse, rest)
+        if response.HasField("factor") and response.factor.info == 0:
+            self._factor = checked_record(response.factor, self._n)
+        if response.HasField("header"):
+            self._target.begin(response.header.solution)
+        for piece in pieces:
+            self._target.append(piece)
+        if response.HasField("result"):
+            self._result = response.result
+        return response.progress if response.HasField("progress") else None
+
+    def finish(self) -> results.SeriesStep:
+        """As in Reply. Warning is left to whoever has the step by then: a warning may be an error."""
+        if self._result is None:
+            raise ProtocolError("the server sent no result")
+        x = self._target.finish().reshape(self._shape) if self._result.solved else None
+        return results.series_step(x, self._result, self._factor)
+
+    def explain(self, error: CroutError) -> None:
+        """As in Reply."""
+
+
 class ComplementReply:
     """Of ComputeSchurComplement: the factor of A11, S, and its result."""
 

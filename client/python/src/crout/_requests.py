@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from crout import _options, _payload, results
-from crout._call import Call
+from crout._call import Call, RoundCall
 from crout._lu import FactorsReply, PackedFactors
 from crout._options import (
     cache_options,
@@ -19,10 +20,18 @@ from crout._options import (
     duration,
     factorize_options,
     integer,
+    series_options,
     solve_options,
     text,
 )
-from crout._replies import ComplementReply, FactorReply, SolutionReply, Target, UnaryReply
+from crout._replies import (
+    ComplementReply,
+    FactorReply,
+    SolutionReply,
+    StepReply,
+    Target,
+    UnaryReply,
+)
 from crout._retry import RetryClass
 from crout.errors import InvalidRequest
 from crout.results import (
@@ -30,6 +39,7 @@ from crout.results import (
     Estimate,
     FactorPage,
     FactorRecord,
+    SeriesStep,
     ServerInfo,
     Solution,
 )
@@ -157,6 +167,56 @@ def solve(record: FactorRecord, b: Any, **options: Any) -> Call[Solution]:
         payloads=((_DATA, rhs.payload),),
         **call_options(**call),
     )
+
+
+class Series:
+    """The steps of one series as calls: what they share, and what is there of the last one."""
+
+    def __init__(self, start: FactorRecord | None, options: Mapping[str, Any]) -> None:
+        call, how, cache, series = distribute(
+            options, call_options, factorize_options, cache_options, series_options
+        )
+        self._call = call_options(**call)
+        header = series_options(**series)
+        header.options.CopyFrom(factorize_options(**how))
+        self.factor = start
+        if start is None:
+            header.cache.CopyFrom(cache_options(**cache))
+        elif cache:
+            raise InvalidRequest("name and lease are those of the factor that the series starts with")
+        else:
+            header.handle = start.handle
+        self._header: service.SolveSeriesHeader | None = header  # Until the first step has it.
+        self._n = None if start is None else start.n
+        self._dtype = None if start is None else start.matrix_dtype
+
+    def step(self, A: Any | None, b: Any) -> RoundCall[SeriesStep]:
+        """A round of SolveSeries; without A with the matrix of the step before."""
+        header = self._header or service.SolveSeriesHeader()
+        payloads = []
+        if A is not None:
+            matrix = _payload.square(A)
+            header.matrix.CopyFrom(matrix.spec)
+            payloads.append((_DATA, matrix))
+            self._n, self._dtype = _order(matrix), matrix.dtype
+        elif self._dtype is None:
+            raise InvalidRequest("the first step has no matrix")
+        if isinstance(b, (str, os.PathLike)):
+            raise InvalidRequest("the right-hand sides of a series are arrays: read the file first")
+        rhs = _Rhs(b, self._n, self._dtype, overwrite=False)
+        assert rhs.shape is not None  # Of no file.
+        shape = rhs.shape
+        header.rhs.CopyFrom(rhs.payload.spec)
+        payloads.append((_RHS_DATA, rhs.payload))
+        call: RoundCall[SeriesStep] = RoundCall(
+            "SolveSeries",
+            service.SolveSeriesRequest(header=header).SerializeToString(),
+            lambda: StepReply(self._n, rhs.target(), shape, self.factor),
+            payloads=tuple(payloads),
+            **self._call,
+        )
+        self._header = None
+        return call
 
 
 def factorize_and_solve(A: Any, b: Any, **options: Any) -> Call[Solution]:

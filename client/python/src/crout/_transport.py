@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import math
+import queue
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -10,11 +14,11 @@ from typing import Any, TypeVar
 
 import grpc
 
-from crout._call import Call, ProgressReport, Reply
+from crout._call import Call, ProgressReport, Reply, RoundCall, RoundReply
 from crout._progress_bar import ProgressBar
 from crout._retry import Attempts, RetryPolicy
 from crout._status import error_from
-from crout.errors import Cancelled, CroutError
+from crout.errors import Cancelled, CroutError, DeadlineExceeded, ProtocolError
 
 T = TypeVar("T")
 
@@ -34,6 +38,9 @@ CHANNEL_OPTIONS: list[tuple[str, Any]] = [
     ("grpc.keepalive_timeout_ms", 20_000),
 ]
 
+# How long a server may take to end a series whose caller has left.
+LEAVE_SECONDS = 2.0
+
 # A call whose request is one message is driven by the caller's own thread: some 100 us less.
 _SINGLE_THREADED = ("SingleThreadedUnaryStream", 1)
 
@@ -50,6 +57,11 @@ class Server:
     def metadata(self) -> list[tuple[str, str]]:
         """What goes with every call."""
         return [] if self.tenant is None else [("crout-tenant", self.tenant)]
+
+    def patience(self, call: Call[Any]) -> float | None:
+        """Seconds that a call may take; None: no limit."""
+        timeout = self.timeout if call.timeout is None else call.timeout
+        return None if timeout is None or math.isinf(timeout) else timeout
 
     def attempts(self, call: Call[Any]) -> Attempts:
         """Those of one call."""
@@ -121,6 +133,20 @@ class Transport:
         self._closed = True
         self._channel.close()
 
+    @property
+    def server(self) -> Server:
+        """Whose connection it is."""
+        return self._server
+
+    def start(self, path: str, messages: Iterator[bytes]) -> Any:
+        """A stream, both ways, without a deadline. Raises ValueError where the channel is closed."""
+        return self._channel.stream_stream(path)(messages, metadata=self._server.metadata())
+
+    def failure(self, status: Any) -> CroutError:
+        """The exception for how gRPC ended a call."""
+        error = self._server.error(status)
+        return closed_error() if self._closed and isinstance(error, Cancelled) else error
+
     def run(self, call: Call[T]) -> T:
         """Make the call, again where that is safe and of use; its result."""
         attempts = self._server.attempts(call)
@@ -142,9 +168,7 @@ class Transport:
             self._exchange(call, outgoing, reply, report, timeout)
             return
         except grpc.RpcError as status:
-            failure = outgoing.error or self._server.error(status)
-            if self._closed and isinstance(failure, Cancelled):
-                failure = closed_error()
+            failure = outgoing.error or self.failure(status)
         except ValueError as error:  # What gRPC says of a channel that was closed.
             failure = _closed(error)
         raise failure  # Here, so that it does not hold on to gRPC's call as its context.
@@ -183,6 +207,98 @@ class Transport:
         finally:
             outgoing.cancel = None
             del running
+
+
+class Rounds:
+    """A call in rounds: one stream, and a reply for each round. Of one thread at a time.
+
+    It is never made again after an error, which ends it: what the server had done by then is done.
+    """
+
+    def __init__(self, transport: Transport, method: str) -> None:
+        self._transport = transport
+        self._path = SERVICE + method
+        self._rounds: queue.SimpleQueue[Outgoing | None] = queue.SimpleQueue()
+        self._running: Any = None
+
+    def exchange(self, call: RoundCall[T]) -> T:
+        """One round: what `call` sends, and the reply to that."""
+        with report_for(call) as report:
+            outgoing = Outgoing(call, report)
+            reply = call.reply()
+            deadline = _Deadline(self._transport.server.patience(call), self._cancel)
+            failure: Exception
+            try:
+                with deadline:
+                    self._exchange(outgoing, reply, report)
+                return reply.finish()
+            except grpc.RpcError as status:
+                failure = outgoing.error or self._transport.failure(status)
+                if deadline.passed and isinstance(failure, Cancelled):
+                    failure = DeadlineExceeded("the step's timeout passed", code="DEADLINE_EXCEEDED")
+            except ValueError as error:  # What gRPC says of a channel that was closed.
+                failure = _closed(error)
+            raise failure
+
+    def close(self) -> None:
+        """End the call, in order where its last round was answered."""
+        self._rounds.put(None)
+        if self._running is None:
+            return
+        with contextlib.suppress(grpc.RpcError), _Deadline(LEAVE_SECONDS, self._cancel):
+            for _ in self._running:  # Nothing comes any more but the end.
+                self._cancel()
+        self._running = None
+
+    def _cancel(self) -> None:
+        if self._running is not None:
+            self._running.cancel()
+
+    def _messages(self) -> Iterator[bytes]:
+        """Asked for by a thread of gRPC's."""
+        while (outgoing := self._rounds.get()) is not None:
+            yield from outgoing
+
+    def _exchange(self, outgoing: Outgoing, reply: RoundReply[T], report: ProgressReport) -> None:
+        if self._running is None:
+            self._running = self._transport.start(self._path, self._messages())
+        outgoing.cancel = self._cancel
+        self._rounds.put(outgoing)
+        try:
+            for message in self._running:
+                phase = reply.feed(message)
+                if phase is not None:
+                    report.on_phase(phase)
+                if reply.done:
+                    return
+        except BaseException:
+            self._cancel()
+            raise
+        finally:
+            outgoing.cancel = None
+        raise ProtocolError("the server ended the stream before its reply")
+
+
+class _Deadline:
+    """Calls `expire` where the block takes longer than `seconds`; None: never."""
+
+    def __init__(self, seconds: float | None, expire: Callable[[], object]) -> None:
+        self._timer = None if seconds is None else threading.Timer(seconds, self._pass)
+        self._expire = expire
+        self.passed = False
+
+    def __enter__(self) -> None:
+        if self._timer is not None:
+            self._timer.daemon = True
+            self._timer.start()
+
+    def __exit__(self, *error: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _pass(self) -> None:
+        self.passed = True
+        self._expire()
 
 
 def closed_error() -> CroutError:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import datetime
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from types import TracebackType
@@ -25,10 +24,10 @@ import numpy as np
 import numpy.typing as npt
 
 from crout import _condition, _lu, _options, _requests
-from crout._aio_transport import AsyncTransport
+from crout._aio_transport import AsyncRounds, AsyncTransport
 from crout._call import Call
 from crout._renewal import pause
-from crout._replies import warn_of_complement, warn_of_factor
+from crout._replies import warn_of_complement, warn_of_factor, warn_of_step
 from crout._retry import RetryPolicy
 from crout._series import pairs
 from crout._transport import Server
@@ -40,6 +39,7 @@ from crout.results import (
     Estimate,
     FactorRecord,
     Iterations,
+    SeriesStep,
     ServerInfo,
     SlogDet,
     Solution,
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         LuFactorOptions,
         RefactorOptions,
         SchurOptions,
+        SeriesOptions,
         SolveOptions,
     )
 
@@ -354,17 +355,27 @@ class AsyncClient:
 
     @_like(Client.series)
     async def series(
-        self, matrices: Iterable[Any], rhs: Any, **options: Unpack[FactorizeOptions]
-    ) -> AsyncIterator[Solution]:
-        factor: AsyncFactor | None = None
-        async with contextlib.AsyncExitStack() as block:  # That of the factor, once there is one.
+        self,
+        matrices: Iterable[Any],
+        rhs: Any,
+        *,
+        start: AsyncFactor | None = None,
+        **options: Unpack[SeriesOptions],
+    ) -> AsyncIterator[SeriesStep]:
+        record = None if start is None else checked_factor(start, AsyncFactor).record
+        series = _requests.Series(record, options)
+        rounds = AsyncRounds(self._transport, "SolveSeries")
+        try:
             for A, b in pairs(matrices, rhs):
-                if factor is None:
-                    factor = await block.enter_async_context(await self.lu_factor(A, **options))
-                else:
-                    await factor.refactor(A, **options)
-                solution = await factor.solve(b, full_output=True)
-                yield dataclasses.replace(solution, factor=factor.record)
+                step = await rounds.exchange(series.step(A, b))
+                series.factor = step.factor
+                warn_of_step(step)
+                yield step
+        finally:
+            await rounds.close()
+            if start is None and series.factor is not None:
+                with contextlib.suppress(CroutError):  # Its lease ends it then.
+                    await self.release(series.factor.handle)
 
     @_like(Client.factors)
     async def factors(self, name: str = "") -> AsyncIterator[AsyncFactor]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import datetime
 import math
 import threading
@@ -18,13 +17,21 @@ import numpy.typing as npt
 from crout import _options, _requests
 from crout._call import Call
 from crout._renewal import Renewals
-from crout._replies import warn_of_complement, warn_of_factor
+from crout._replies import warn_of_complement, warn_of_factor, warn_of_step
 from crout._retry import RetryPolicy
 from crout._series import pairs
-from crout._transport import Server, Transport
+from crout._transport import Rounds, Server, Transport
 from crout.errors import CroutError
 from crout.factor import Factor, checked_factor
-from crout.results import Complement, Estimate, FactorRecord, ServerInfo, SlogDet, Solution
+from crout.results import (
+    Complement,
+    Estimate,
+    FactorRecord,
+    SeriesStep,
+    ServerInfo,
+    SlogDet,
+    Solution,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -35,6 +42,7 @@ if TYPE_CHECKING:
         Lease,
         LuFactorOptions,
         SchurOptions,
+        SeriesOptions,
     )
 
 Array = npt.NDArray[Any]
@@ -313,43 +321,71 @@ class Client:
         sign, logarithm = self.slogdet(A, **options)
         return sign * float(np.exp(logarithm))
 
+    @_options.takes(
+        _options.series_options, _options.factorize_options, _options.cache_options, _options.call_options
+    )
     def series(
-        self, matrices: Iterable[Any], rhs: Any, **options: Unpack[FactorizeOptions]
-    ) -> Iterator[Solution]:
-        """Solve with one matrix after another, each of which replaces the factor of the one before.
+        self,
+        matrices: Iterable[Any],
+        rhs: Any,
+        *,
+        start: Factor | None = None,
+        **options: Unpack[SeriesOptions],
+    ) -> Iterator[SeriesStep]:
+        """Solve with one matrix after another, each of them near the one before.
+
+        Each step is solved with the factor that is there, starting from the last solution, or with
+        a new factor, whichever is expected to cost less in the long run.
 
         Parameters
         ----------
-        matrices : iterable of array_like, sparse matrix or path, shape (n, n)
-            They may be made while the series runs.
+        matrices : iterable of array_like, sparse matrix, path or None, shape (n, n)
+            They may be made while the series runs. None: that of the step before, or of `start`.
         rhs : array_like, shape (n,) or (n, nrhs), or iterator of such
             The same for all; from an iterator, such as ``iter([b1, b2])``, one for each.
+        start : Factor, optional
+            What to begin with; it takes the series' new factors, and stays when the series ends.
         **options
-            Of each factorization, as in `lu_factor`.
+            strategy : {"auto", "reuse", "refactor"}
+                "reuse" goes on with the factor that is there as long as it gets X to the accuracy.
+            accuracy : float
+                The backward error that X is to have; 0 for sqrt(n) times the unit roundoff.
+            trans : {0, 1, 2, "N", "T", "C"}
+                As in `lu_solve`.
+            timeout : float
+                Seconds, for each step.
+
+            The others are of each factorization, as in `lu_factor`.
 
         Yields
         ------
-        Solution
-            ``x``, ``backward_error``, ..., and ``factor``, the record of that matrix's factor. When
-            the series ends, or is closed, its factor is released.
+        SeriesStep
+            ``x``, ``backward_error``, ``strategy``, ``factor``, ... Of a singular matrix ``x`` is None,
+            and the series goes on. When the series ends, or is closed, its factor is released,
+            unless that was `start`.
 
         Raises
         ------
-        Singular
-            One of the matrices is.
+        HandleExpired
+            `start`, or the series' factor, was dropped.
         InvalidRequest
             There are fewer right-hand sides than matrices, or more, which shows after the last
             solution; or rhs is a list of arrays.
         """
-        factor: Factor | None = None
-        with contextlib.ExitStack() as block:  # That of the factor, once there is one.
+        record = None if start is None else checked_factor(start, Factor).record
+        series = _requests.Series(record, options)
+        rounds = Rounds(self._transport, "SolveSeries")
+        try:
             for A, b in pairs(matrices, rhs):
-                if factor is None:
-                    factor = block.enter_context(self.lu_factor(A, **options))
-                else:
-                    factor.refactor(A, **options)
-                solution = factor.solve(b, full_output=True)
-                yield dataclasses.replace(solution, factor=factor.record)
+                step = rounds.exchange(series.step(A, b))
+                series.factor = step.factor
+                warn_of_step(step)
+                yield step
+        finally:
+            rounds.close()
+            if start is None and series.factor is not None:
+                with contextlib.suppress(CroutError):  # Its lease ends it then.
+                    self.release(series.factor.handle)
 
     def factors(self, name: str = "") -> Iterator[Factor]:
         """The tenant's factors, newest first; of this name alone, if one is given."""

@@ -1,0 +1,153 @@
+"""Series over one stream: what is done for each step, and what is left behind."""
+
+import asyncio
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse
+from accuracy import assert_solves
+
+import crout
+import crout.aio
+
+
+def drift(A, change, steps, rng):
+    for _ in range(steps):
+        yield A.copy()
+        A = A + change * rng.standard_normal(A.shape)
+
+
+def test_one_factor_serves_small_changes(client, regular, rng):
+    matrices = list(drift(regular(40), 1e-6, 6, rng))
+    steps = list(client.series(matrices, np.ones(40), strategy="reuse", name="flow"))
+    assert [step.strategy for step in steps] == ["refactor"] + ["reuse"] * 5
+    assert [step.age for step in steps] == list(range(6))
+    assert {step.factor.handle for step in steps} == {steps[0].factor.handle}
+    for A, step in zip(matrices, steps, strict=True):
+        assert_solves(A, step.x, np.ones(40))
+        assert step.accurate
+        assert step.backward_error <= step.accuracy == np.sqrt(40) * 2.0**-53
+        assert step.amplification >= 1
+        assert step.warnings == ()
+        assert step.factor.name == "flow"
+
+
+def test_each_strategy_and_shape(client, regular, rng):
+    for strategy, trans, columns in itertools.product(("auto", "refactor"), (0, "T"), (None, 3)):
+        b = np.ones(20) if columns is None else rng.standard_normal((20, columns))
+        matrices = list(drift(regular(20), 1e-3, 3, rng))
+        for A, step in zip(matrices, client.series(matrices, b, strategy=strategy, trans=trans), strict=True):
+            assert_solves(A.T if trans == "T" else A, step.x, b)
+            assert step.x.shape == b.shape
+            if strategy == "refactor":
+                assert (step.strategy, step.old_iterations, step.age) == ("refactor", 0, 0)
+
+
+def test_complex_and_sparse_matrices(client, regular):
+    A = regular(15) + 1j * regular(15)
+    for step in client.series([A, A * (1 + 1e-7j)], np.ones(15)):
+        assert step.x.dtype == complex
+        assert step.accurate
+    sparse = scipy.sparse.random(60, 60, 0.05, random_state=3) + 4 * scipy.sparse.eye(60)
+    for step in client.series([sparse, sparse * 1.0001], np.ones(60)):
+        assert step.accurate
+
+
+def test_right_hand_sides_alone(client, regular):
+    A = regular(12)
+    sides = [np.eye(12)[k] for k in range(4)]
+    steps = client.series([A, None, 1.0001 * A, None], iter(sides), strategy="reuse")
+    for k, (matrix, step) in enumerate(zip((A, A, 1.0001 * A, 1.0001 * A), steps, strict=True)):
+        assert_solves(matrix, step.x, sides[k])
+    with pytest.raises(crout.InvalidRequest, match="no matrix"):
+        next(client.series([None], np.ones(3)))
+
+
+def test_a_series_goes_on_from_a_factor_and_leaves_it(client, regular):
+    A = regular(12)
+    with client.lu_factor(A) as f:
+        steps = list(client.series([None, A + 1e-7], np.ones(12), start=f, strategy="reuse"))
+        assert [step.strategy for step in steps] == ["reuse", "reuse"]
+        assert_solves(A + 1e-7, steps[1].x, np.ones(12))
+        assert f.solve(np.ones(12)).shape == (12,)
+        with pytest.raises(crout.InvalidRequest, match="name and lease"):
+            next(client.series([A], np.ones(12), start=f, name="other"))
+    with pytest.raises(crout.HandleExpired):
+        next(client.series([A], np.ones(12), start=f))
+
+
+def test_nothing_is_left_behind(daemon, regular):
+    with crout.connect(daemon.address) as c:
+        list(c.series([regular(5)] * 2, np.ones(5)))
+        assert not list(c.factors())
+        for _ in c.series([regular(5)] * 2, np.ones(5)):
+            assert len(list(c.factors())) == 1
+            break
+        assert not list(c.factors())
+        with pytest.raises(crout.InvalidRequest):
+            list(c.series([regular(5), np.full((5, 5), np.nan)], np.ones(5)))
+        assert not list(c.factors())
+    daemon.await_ended("SolveSeries", "OK")
+
+
+def test_a_singular_step_is_told_and_the_series_goes_on(client, regular):
+    A = regular(10)
+    hole = A.copy()
+    hole[:, 3] = 0
+    series = client.series([A, hole, 1.001 * A], np.ones(10), strategy="refactor")
+    assert next(series).accurate
+    with pytest.warns(crout.LinAlgWarning, match="singular"):
+        step = next(series)
+    assert (step.x, step.accurate, step.backward_error) == (None, False, None)
+    assert_solves(1.001 * A, next(series).x, np.ones(10))
+
+
+def test_what_cannot_be_asked_is_refused(client, regular):
+    for options in ({"strategy": "guess"}, {"accuracy": 1.5}, {"rcond": True}, {"determinant": True}):
+        with pytest.raises(crout.InvalidRequest):
+            next(client.series([regular(4)], np.ones(4), **options))
+    with pytest.raises(TypeError, match="refine"):
+        next(client.series([regular(4)], np.ones(4), refine=2))
+    with pytest.raises(crout.InvalidRequest, match="read the file"):
+        next(client.series([regular(4)], "b.mtx"))
+    series = client.series([regular(4), regular(5)], np.ones(4))
+    next(series)
+    with pytest.raises(crout.InvalidRequest):
+        next(series)
+
+
+def test_a_step_has_the_timeout(daemon, regular):
+    with crout.connect(daemon.address) as c:
+        series = c.series([regular(4)] * 2, np.ones(4), timeout=0.5)
+        next(series)
+        daemon.hold("series.step")
+        with pytest.raises(crout.DeadlineExceeded, match="step"):
+            next(series)
+        daemon.release("series.step")
+
+
+def test_asyncio(daemon, regular, rng):
+    async def work():
+        async with crout.aio.connect(daemon.address) as c:
+            matrices = list(drift(regular(30), 1e-6, 4, rng))
+            k = 0
+            async for step in c.series(matrices, np.ones(30), strategy="reuse"):
+                assert_solves(matrices[k], step.x, np.ones(30))
+                assert step.age == k
+                k += 1
+            assert k == 4
+            large = regular(500)  # In many messages.
+            async for step in c.series([large, large], np.ones(500)):
+                assert step.accurate
+            with pytest.raises(crout.InvalidRequest):
+                async for _ in c.series([regular(3), np.full((3, 3), np.nan)], np.ones(3)):
+                    pass
+            assert not [f async for f in c.factors()]
+            daemon.hold("series.step")
+            with pytest.raises(crout.DeadlineExceeded):
+                async for _ in c.series([regular(3)], np.ones(3), timeout=0.5):
+                    pass
+            daemon.release("series.step")
+
+    asyncio.run(work())
