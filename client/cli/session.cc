@@ -24,6 +24,9 @@ bool IsHandle(const std::string& text) {
          text.find_first_not_of("abcdefghijklmnopqrstuvwxyz234567") == std::string::npos;
 }
 
+// What a check of the parser returns: empty where the value is good, else why it is bad usage.
+std::string MessageOf(const absl::Status& status) { return std::string(status.message()); }
+
 // What the server said of an error besides its message.
 Json DetailsOf(const absl::Status& status) {
   Json details = Json::object();
@@ -71,9 +74,11 @@ CLI::Option* AddDurationOption(CLI::App* app, const std::string& name,
 Session::Session(CLI::App* app) {
   app->add_option("--server", server_, "host:port or unix:PATH")
       ->envname("CROUT_SERVER")
+      ->check([](const std::string& text) { return MessageOf(client::CheckAddress(text)); })
       ->capture_default_str();
   app->add_option("--tenant", tenant_, "Whose handles to use; the server's default unless given")
-      ->envname("CROUT_TENANT");
+      ->envname("CROUT_TENANT")
+      ->check([](const std::string& text) { return MessageOf(client::CheckTenant(text)); });
   AddDurationOption(
       app, "--timeout", [this](absl::Duration timeout) { timeout_ = timeout; },
       "Give up after this long, retries included; 2h unless given; 0: never");

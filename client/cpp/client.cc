@@ -36,7 +36,10 @@ grpc::ChannelArguments ChannelArguments() {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Connect(ClientOptions options) {
-  if (options.server.empty()) return absl::InvalidArgumentError("the server's address is empty");
+  if (const absl::Status status = CheckAddress(options.server); !status.ok()) return status;
+  if (!options.tenant.empty()) {
+    if (const absl::Status status = CheckTenant(options.tenant); !status.ok()) return status;
+  }
   if (options.timeout < absl::ZeroDuration()) {
     return absl::InvalidArgumentError("the timeout is negative");
   }

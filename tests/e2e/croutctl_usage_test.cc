@@ -127,6 +127,7 @@ TEST_F(CroutctlTest, BadUsageExitsWith2) {
       {"completion", "ksh"},
       {"man", "frobnicate"},
       {"top", "--once", "--interval=1ms"},
+      {"list", "--tenant=two words"},
   };
   for (const auto& arguments : wrong) {
     const Finished finished = daemon_.Ctl(arguments);

@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "crout/cancellation.h"
 #include "crout/v1/factorization_service.pb.h"
@@ -24,8 +26,8 @@ struct RetryPolicy {
 };
 
 struct ClientOptions {
-  std::string server = "127.0.0.1:50051";  // "host:port" or "unix:PATH"
-  std::string tenant = "";                 // empty for the server's default tenant
+  std::string server = "127.0.0.1:50051";  // CheckAddress() says what may be here
+  std::string tenant = "";  // as CheckTenant() says; empty for the server's default tenant
   // Of calls that set none, retries included. Long enough for the largest matrices, so that it only
   // ends what would hang for ever: callers who know better set their own. 0 or infinite: none.
   absl::Duration timeout = absl::Hours(2);
@@ -50,6 +52,14 @@ struct CallOptions {
   // W3C trace context to send along; empty for none.
   std::string traceparent = "";
 };
+
+// INVALID_ARGUMENT, with the form that is meant, unless `address` has one of these: "host:port"
+// with a port from 1 to 65535 and an IPv6 host in brackets; "unix:PATH" or "unix-abstract:NAME"; a
+// target of gRPC that starts with "dns:", "ipv4:" or "ipv6:", of which only gRPC knows whether it
+// is right.
+absl::Status CheckAddress(absl::string_view address);
+// INVALID_ARGUMENT unless `tenant` is what a server takes: 1 to 64 of [A-Za-z0-9_.-].
+absl::Status CheckTenant(absl::string_view tenant);
 
 // As the contract's lease fields want it.
 google::protobuf::Duration ToProtoDuration(absl::Duration duration);

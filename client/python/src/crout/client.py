@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crout import _options, _requests
+from crout._address import check_address, check_tenant
 from crout._call import Call
 from crout._renewal import Renewals
 from crout._replies import warn_of_complement, warn_of_factor, warn_of_step
@@ -63,9 +64,9 @@ def connect(
     Parameters
     ----------
     address : str
-        "host:port" or "unix:PATH".
+        "host:port", with an IPv6 host in brackets, or "unix:PATH".
     tenant : str, optional
-        Whose factors these are; at most 64 of [A-Za-z0-9_.-]. The server's default unless given.
+        Whose factors these are; 1 to 64 of [A-Za-z0-9_.-]. The server's default unless given.
     timeout : float, optional
         Seconds for each call, repetitions included; None for no limit.
     retry : RetryPolicy, optional
@@ -74,14 +75,20 @@ def connect(
     Returns
     -------
     Client
+
+    Raises
+    ------
+    ValueError
+        For an address, a tenant or a timeout that no server can be reached with.
     """
     return Client(make_server(address, tenant, timeout, retry))
 
 
 def make_server(address: str, tenant: str | None, timeout: float | None, retry: RetryPolicy | None) -> Server:
     """What `connect` was given, checked."""
-    if not address:
-        raise ValueError("the server's address is empty")
+    check_address(address)
+    if tenant is not None:
+        check_tenant(tenant)
     if timeout == math.inf:
         timeout = None
     if timeout is not None and not timeout > 0:

@@ -1,0 +1,46 @@
+"""What a client is told of its server, checked before it connects."""
+
+from __future__ import annotations
+
+import re
+
+_SCHEMES = ("unix:", "unix-abstract:", "dns:", "ipv4:", "ipv6:")
+_FORMS = "write host:port, [IPv6]:port or unix:PATH"
+
+
+def check_address(address: str) -> None:
+    """ValueError, with the form that is meant, unless gRPC can make something of `address`.
+
+    It takes "host:port" with a port from 1 to 65535 and an IPv6 host in brackets, and what starts with
+    one of `_SCHEMES`, whose rest only gRPC knows.
+    """
+    if not address:
+        raise ValueError("the server's address is empty")
+    if why := _fault(address):
+        raise ValueError(f"the server's address {address!r} {why}: {_FORMS}")
+
+
+def check_tenant(tenant: str) -> None:
+    """ValueError unless `tenant` is what a server takes."""
+    if not re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", tenant):
+        raise ValueError(f"the tenant {tenant!r} is no name of 1 to 64 of [A-Za-z0-9_.-]")
+
+
+def _fault(address: str) -> str:
+    for scheme in _SCHEMES:
+        if address.startswith(scheme):
+            return "ends after its scheme" if address == scheme else ""
+    if not re.fullmatch("[!-~]+", address):
+        return "has characters that are no printable ASCII"
+    if "/" in address:
+        return "is no host and port"
+    host, colon, port = address.rpartition(":")
+    if not colon or re.fullmatch(r"\[.*\]", address):
+        return "has no port"
+    if not host:
+        return "has no host"
+    if ":" in re.sub(r"^\[.+\]$", "", host) or host == "[]":
+        return "has an IPv6 address that is not in brackets"
+    if not re.fullmatch("[0-9]{1,5}", port) or not 1 <= int(port) <= 65535:
+        return "has no port from 1 to 65535"
+    return ""

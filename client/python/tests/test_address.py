@@ -1,0 +1,67 @@
+"""What `connect` refuses before it connects."""
+
+import asyncio
+
+import pytest
+
+import crout
+import crout.aio
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1:50051",
+        "solver.example:1",
+        "[::1]:65535",
+        "unix:/run/crout.sock",
+        "unix-abstract:crout",
+        "dns:///solver.example:50051",
+        "ipv4:127.0.0.1:50051",
+    ],
+)
+def test_takes_every_form_of_an_address(address):
+    crout.connect(address).close()
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("", "is empty"),
+        ("unix:", "ends after its scheme"),
+        ("solver.example", "'solver.example' has no port: write host:port"),
+        ("[::1]", "has no port"),
+        (":50051", "has no host"),
+        ("::1:50051", "not in brackets"),
+        ("[]:50051", "not in brackets"),
+        ("http://solver.example:50051", "is no host and port"),
+        ("solver.example:", "no port from 1 to 65535"),
+        ("solver.example:0", "no port from 1 to 65535"),
+        ("solver.example:65536", "no port from 1 to 65535"),
+        ("solver.example:+5", "no port from 1 to 65535"),
+        ("solver .example:5", "no printable ASCII"),
+        ("s\u00f6lver:5", "no printable ASCII"),
+    ],
+)
+def test_says_what_an_address_lacks(address, message):
+    with pytest.raises(ValueError, match=message):
+        crout.connect(address)
+
+
+@pytest.mark.parametrize("tenant", ["A-z_0.9", "a" * 64])
+def test_takes_the_tenants_of_a_server(tenant):
+    crout.connect("127.0.0.1:1", tenant).close()
+
+
+@pytest.mark.parametrize("tenant", ["", "a" * 65, "a b", "caf\u00e9", "a\n"])
+def test_refuses_other_tenants(tenant):
+    with pytest.raises(ValueError, match="is no name of 1 to 64 of"):
+        crout.connect("127.0.0.1:1", tenant)
+
+
+def test_the_asynchronous_client_refuses_the_same():
+    async def connect():
+        crout.aio.connect("solver.example")
+
+    with pytest.raises(ValueError, match="has no port"):
+        asyncio.run(connect())

@@ -1,0 +1,68 @@
+// What Client::Connect refuses before it connects.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "crout/client.h"
+
+namespace crout::client {
+namespace {
+
+using testing::HasSubstr;
+
+absl::Status Connect(const std::string& server, const std::string& tenant = "") {
+  return Client::Connect({.server = server, .tenant = tenant}).status();
+}
+
+TEST(ClientOptionsTest, TakesEveryFormOfAnAddress) {
+  for (const char* server :
+       {"127.0.0.1:50051", "solver.example:1", "[::1]:65535", "unix:/run/crout.sock",
+        "unix:relative.sock", "unix-abstract:crout", "dns:///solver.example:50051",
+        "ipv4:127.0.0.1:50051", "ipv6:[::1]:50051"}) {
+    EXPECT_EQ(Connect(server), absl::OkStatus()) << server;
+  }
+}
+
+TEST(ClientOptionsTest, SaysWhatAnAddressLacks) {
+  const struct {
+    const char* server;
+    const char* message;
+  } cases[] = {
+      {"", "is empty"},
+      {"unix:", "ends after its scheme"},
+      {"solver.example", "'solver.example' has no port: write host:port"},
+      {"[::1]", "has no port"},
+      {":50051", "has no host"},
+      {"::1:50051", "not in brackets"},
+      {"[]:50051", "not in brackets"},
+      {"http://solver.example:50051", "is no host and port"},
+      {"solver.example:", "no port from 1 to 65535"},
+      {"solver.example:0", "no port from 1 to 65535"},
+      {"solver.example:65536", "no port from 1 to 65535"},
+      {"solver.example:+5", "no port from 1 to 65535"},
+      {"solver .example:5", "no printable ASCII"},
+      {"s\xc3\xb6lver:5", "no printable ASCII"},
+  };
+  for (const auto& [server, message] : cases) {
+    const absl::Status status = Connect(server);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << server;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message)) << server;
+  }
+}
+
+TEST(ClientOptionsTest, TakesTheTenantsOfAServer) {
+  const std::string server = "127.0.0.1:1";
+  for (const std::string& tenant : {std::string(), std::string("A-z_0.9"), std::string(64, 'a')}) {
+    EXPECT_EQ(Connect(server, tenant), absl::OkStatus()) << tenant;
+  }
+  for (const std::string& tenant :
+       {std::string(65, 'a'), std::string("a b"), std::string("t\xc3\xa9"), std::string("a\nb")}) {
+    const absl::Status status = Connect(server, tenant);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << tenant;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("1 to 64 of [A-Za-z0-9_.-]")) << tenant;
+  }
+}
+
+}  // namespace
+}  // namespace crout::client
