@@ -14,10 +14,8 @@
 
 namespace crout {
 
-// TLS 1.2 or newer with `files`, which CheckTlsFiles() has found good, and which are read anew when
-// they change: connections that begin later use the new ones, those that are open go on. Both files
-// of a pair must change at once (a renamed directory, a symbolic link that is moved): gRPC takes
-// what it finds, and until it finds a pair again every handshake fails.
+// TLS 1.2 or newer with `files`, which a TlsKeeper publishes, and which are read anew when they
+// change: connections that begin later use the new ones, those that are open go on.
 // Not enabled: nothing is asked, and nothing encrypted.
 std::shared_ptr<grpc::ServerCredentials> ListenerCredentials(const TlsFiles& files);
 

@@ -2,10 +2,10 @@
 
 #include <fcntl.h>
 #include <openssl/bio.h>
-#include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
+#include <openssl/pemerr.h>
 #include <openssl/x509.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,7 +14,6 @@
 #include <cstring>
 #include <memory>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "kernels/util/status_macros.h"
@@ -44,24 +43,9 @@ struct Setting {
   }
 };
 
-// A file's contents, wiped when they are no longer needed.
-class Contents {
- public:
-  Contents() = default;
-  ~Contents() {
-    if (bytes_ != nullptr) OPENSSL_cleanse(bytes_.get(), kMaxFileBytes);
-  }
-  Contents(Contents&& other) = default;
-  Contents& operator=(Contents&&) = delete;  // nothing needs it
-
-  char* bytes() { return bytes_.get(); }
-  Owned<BIO> Open() const { return Owned<BIO>(BIO_new_mem_buf(bytes_.get(), size)); }
-
-  int size = 0;
-
- private:
-  std::unique_ptr<char[]> bytes_ = std::make_unique<char[]>(kMaxFileBytes);
-};
+Owned<BIO> Open(const std::string& text) {
+  return Owned<BIO>(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
+}
 
 class Descriptor {
  public:
@@ -89,7 +73,7 @@ absl::Status CheckKeyMode(const Setting& setting, mode_t mode) {
 }
 
 // Mode and contents are of one and the same file, whatever its name comes to mean meanwhile.
-absl::StatusOr<Contents> Read(const Setting& setting, bool is_key) {
+absl::StatusOr<std::string> Read(const Setting& setting, bool is_key) {
   const Descriptor file(setting.path);
   struct stat found = {};
   if (file.get() < 0 || fstat(file.get(), &found) != 0) {
@@ -97,40 +81,49 @@ absl::StatusOr<Contents> Read(const Setting& setting, bool is_key) {
   }
   if (!S_ISREG(found.st_mode)) return setting.Refuse("is no regular file");
   if (is_key) CROUT_RETURN_IF_ERROR(CheckKeyMode(setting, found.st_mode));
-  Contents contents;
+  std::string contents(kMaxFileBytes, 0);
   size_t size = 0;
   for (ssize_t got = 1; got > 0 && size < kMaxFileBytes; size += static_cast<size_t>(got)) {
-    got = read(file.get(), contents.bytes() + size, kMaxFileBytes - size);
+    got = read(file.get(), contents.data() + size, kMaxFileBytes - size);
     if (got < 0) return setting.Refuse(absl::StrCat("cannot be read: ", std::strerror(errno)));
   }
   if (size == kMaxFileBytes) return setting.Refuse("is 1 MiB or more: is it the right file?");
-  contents.size = static_cast<int>(size);
+  contents.resize(size);
   return contents;
 }
 
-// The first of a file, which may hold more.
-absl::StatusOr<Owned<X509>> ReadCertificate(const Setting& setting) {
-  CROUT_ASSIGN_OR_RETURN(const Contents contents, Read(setting, false));
-  Owned<X509> certificate(PEM_read_bio_X509(contents.Open().get(), nullptr, nullptr, nullptr));
+// The first of those in `text`, which must all be whole.
+absl::StatusOr<Owned<X509>> ParseCertificates(const Setting& setting, const std::string& text) {
+  const Owned<BIO> bio = Open(text);
+  const auto next = [&] {
+    return Owned<X509>(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
+  };
+  Owned<X509> first = next();
+  while (first != nullptr && next() != nullptr) {
+  }
+  const bool to_its_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
   ERR_clear_error();
-  if (certificate == nullptr) return setting.Refuse("holds no certificate in PEM");
-  return certificate;
+  if (first == nullptr) return setting.Refuse("holds no certificate in PEM");
+  if (!to_its_end) return setting.Refuse("holds a certificate that is not whole");
+  return first;
 }
 
-absl::StatusOr<Owned<EVP_PKEY>> ReadKey(const Setting& setting) {
-  CROUT_ASSIGN_OR_RETURN(const Contents contents, Read(setting, true));
+absl::StatusOr<Owned<EVP_PKEY>> ParseKey(const Setting& setting, const std::string& text) {
   // By default OpenSSL would ask at the terminal.
   const auto no_passphrase = [](char*, int, int, void*) { return -1; };
-  Owned<EVP_PKEY> key(
-      PEM_read_bio_PrivateKey(contents.Open().get(), nullptr, no_passphrase, nullptr));
+  Owned<EVP_PKEY> key(PEM_read_bio_PrivateKey(Open(text).get(), nullptr, no_passphrase, nullptr));
   ERR_clear_error();
   if (key == nullptr) return setting.Refuse("holds no private key in PEM without a passphrase");
   return key;
 }
 
-absl::Status CheckPair(const Setting& certificate_file, const Setting& key_file) {
-  CROUT_ASSIGN_OR_RETURN(const Owned<EVP_PKEY> key, ReadKey(key_file));
-  CROUT_ASSIGN_OR_RETURN(const Owned<X509> certificate, ReadCertificate(certificate_file));
+// The key, then the certificates.
+absl::StatusOr<std::string> ReadPair(const Setting& certificate_file, const Setting& key_file) {
+  CROUT_ASSIGN_OR_RETURN(const std::string key_text, Read(key_file, true));
+  CROUT_ASSIGN_OR_RETURN(const std::string certificate_text, Read(certificate_file, false));
+  CROUT_ASSIGN_OR_RETURN(const Owned<EVP_PKEY> key, ParseKey(key_file, key_text));
+  CROUT_ASSIGN_OR_RETURN(const Owned<X509> certificate,
+                         ParseCertificates(certificate_file, certificate_text));
   const bool fits = X509_check_private_key(certificate.get(), key.get()) == 1;
   ERR_clear_error();
   if (!fits) {
@@ -143,12 +136,12 @@ absl::Status CheckPair(const Setting& certificate_file, const Setting& key_file)
   if (X509_cmp_current_time(X509_get0_notBefore(certificate.get())) >= 0) {
     return certificate_file.Refuse("is not valid yet: is this machine's clock right?");
   }
-  return absl::OkStatus();
+  return absl::StrCat(key_text, "\n", certificate_text);
 }
 
 }  // namespace
 
-absl::Status CheckTlsFiles(const TlsFiles& files) {
+absl::StatusOr<TlsContents> ReadTlsFiles(const TlsFiles& files) {
   if (files.certificate.empty() != files.key.empty()) {
     return absl::FailedPreconditionError("--tls-cert and --tls-key: give both, or neither");
   }
@@ -156,10 +149,17 @@ absl::Status CheckTlsFiles(const TlsFiles& files) {
     return absl::FailedPreconditionError(
         "--tls-client-ca: clients show certificates over TLS alone; give --tls-cert and --tls-key");
   }
-  if (!files.enabled()) return absl::OkStatus();
-  CROUT_RETURN_IF_ERROR(CheckPair({"--tls-cert", files.certificate}, {"--tls-key", files.key}));
-  if (files.client_ca.empty()) return absl::OkStatus();
-  return ReadCertificate({"--tls-client-ca", files.client_ca}).status();
+  TlsContents contents;
+  if (!files.enabled()) return contents;
+  CROUT_ASSIGN_OR_RETURN(contents.identity,
+                         ReadPair({"--tls-cert", files.certificate}, {"--tls-key", files.key}));
+  if (files.client_ca.empty()) return contents;
+  const Setting client_ca = {"--tls-client-ca", files.client_ca};
+  CROUT_ASSIGN_OR_RETURN(contents.roots, Read(client_ca, false));
+  CROUT_RETURN_IF_ERROR(ParseCertificates(client_ca, contents.roots).status());
+  return contents;
 }
+
+absl::Status CheckTlsFiles(const TlsFiles& files) { return ReadTlsFiles(files).status(); }
 
 }  // namespace crout

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace crout {
 
@@ -20,11 +21,22 @@ struct TlsFiles {
   bool enabled() const { return !certificate.empty(); }
 };
 
-// FAILED_PRECONDITION, naming the setting and what to do, unless a server can begin with `files`:
+// What they hold, in PEM; all empty where nothing is given.
+struct TlsContents {
+  std::string identity;  // the key, then its certificate and those up to a root
+  std::string roots;     // of clients' certificates
+
+  friend bool operator==(const TlsContents&, const TlsContents&) = default;
+};
+
+// FAILED_PRECONDITION, naming the setting and what to do, unless a server can use `files`:
 // certificate and key are given both or neither, and clients' roots only with them; every file can
 // be read and is what it should be; the key fits the certificate, and neither its group may write
 // nor others read, write or execute it; the certificate's time has begun and is not over.
-// OK where nothing is given. No message holds anything of a file's contents.
+// No message holds anything of a file's contents.
+absl::StatusOr<TlsContents> ReadTlsFiles(const TlsFiles& files);
+
+// Only whether they are so.
 absl::Status CheckTlsFiles(const TlsFiles& files);
 
 }  // namespace crout

@@ -139,6 +139,32 @@ TEST_F(TlsTest, NewConnectionsGetTheNewCertificate) {
   EXPECT_TRUE(call_old()) << "its connection goes on";
 }
 
+TEST_F(TlsTest, FilesThatAreNotGoodLeaveTheOldOnesInUse) {
+  Daemon daemon(ServerFlags({Flag("tls-client-ca", "ca.crt"), "--tls-client-certs=optional"}));
+  MakeCertificate(files_, "next", "ca");
+  const auto told = [&](const std::string& reason) {
+    return Eventually([&] { return daemon.process().Errors().find(reason) != std::string::npos; });
+  };
+  const auto expect_served = [&] {
+    const grpc::Status status = Call(daemon.address(), Trusting("ca"));
+    EXPECT_TRUE(status.ok()) << status.error_message();
+  };
+  const std::string good = ReadFile(files_.File("server.crt"));
+  WriteFile(files_.File("server.crt"), good + good.substr(0, 200));
+  EXPECT_TRUE(told("that is not whole"));
+  expect_served();
+  WriteFile(files_.File("server.crt"), ReadFile(files_.File("next.crt")));
+  EXPECT_TRUE(told("is not the key of"));
+  expect_served();
+  WriteFile(files_.File("server.crt"), good);
+  WriteFile(files_.File("ca.crt"), "");
+  EXPECT_TRUE(told("holds no certificate"));
+  MakeAuthority(files_, "ca");
+  MakeCertificate(files_, "server", "ca");
+  EXPECT_TRUE(Eventually([&] { return Call(daemon.address(), Trusting("ca")).ok(); }));
+  EXPECT_TRUE(told("tls_files_taken"));
+}
+
 TEST_F(TlsTest, UnixSocketsStayPlain) {
   const std::string socket = "unix:" + files_.File("socket");
   Daemon daemon(ServerFlags({"--listen=" + socket + ",127.0.0.1:0"}));
