@@ -4,6 +4,7 @@ set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(ZLIB REQUIRED)
+find_package(OpenSSL 3.0 REQUIRED)
 find_package(Boost REQUIRED)  # headers alone: Asio and Beast
 find_package(absl REQUIRED)
 # Newer protobuf ships its own CMake package; Debian 12's is found by CMake's module.

@@ -15,6 +15,7 @@
 #include "crout_version.h"
 #include "server/config_file.h"
 #include "server/http/listen_address.h"
+#include "server/tls/listener_credentials.h"
 
 namespace crout {
 namespace {
@@ -124,6 +125,23 @@ class Options {
   CLI::App& app_;
 };
 
+// Who may connect, and by what they know the server.
+void AddTlsOptions(Options& options, CLI::App& app, Config& config) {
+  options.Add("tls-cert", config.tls.certificate,
+              "PEM file of the server's certificate and those up to a root: TLS for every TCP "
+              "address; read anew when it changes");
+  options.Add("tls-key", config.tls.key, "PEM file of its private key, of mode 600 or 640");
+  options.Add("tls-client-ca", config.tls.client_ca,
+              "PEM file of the roots of clients' certificates; none: clients are not asked");
+  const std::map<std::string, ClientCertificates> words = {
+      {"optional", ClientCertificates::kOptional}, {"required", ClientCertificates::kRequired}};
+  options.AddEnum("tls-client-certs", config.tls.client_certificates, words,
+                  "With --tls-client-ca: whether a client may come without a certificate");
+  app.add_flag("--insecure", config.insecure,
+               "Let other machines call without TLS: whoever reaches the port may read along")
+      ->envname(EnvironmentName("insecure"));
+}
+
 void AddOptions(CLI::App& app, Config& config) {
   const std::map<std::string, LogLevel> levels = {{"debug", LogLevel::kDebug},
                                                   {"info", LogLevel::kInfo},
@@ -141,6 +159,7 @@ void AddOptions(CLI::App& app, Config& config) {
                "Addresses to serve on: host:port (port 0 picks one) or unix:PATH, separated by "
                "commas")
       ->check([](const std::string& text) { return MistakeIn(CheckListenAddress(text)); });
+  AddTlsOptions(options, app, config);
   options.Add("metrics-listen", config.metrics_listen, "host:port of the metrics endpoint")
       ->check([](const std::string& text) { return MistakeIn(ParseHostPort(text).status()); });
   options
@@ -220,6 +239,12 @@ void CheckReceiveBuffers(size_t bytes) {
   if (bytes < kLeast) throw CLI::ValidationError("--receive-buffers: less than 1MiB");
 }
 
+void CheckListeners(const Config& config) {
+  absl::Status status = CheckTlsFiles(config.tls);
+  if (status.ok() && !config.insecure) status = CheckExposure(config.listen, config.tls);
+  if (!status.ok()) throw CLI::ValidationError(MistakeIn(status));
+}
+
 void CheckLeases(const Limits& limits) {
   if (absl::ZeroDuration() < limits.default_lease && limits.default_lease <= limits.max_lease)
     return;
@@ -261,6 +286,7 @@ std::variant<Config, int> ParseCommandLine(int argc, char** argv) {
   AddOptions(app, config);
   try {
     app.parse(argc, argv);
+    CheckListeners(config);
     CheckLeases(config.limits);
     CheckReceiveBuffers(config.receive_buffer_bytes);
   } catch (const CLI::ConfigError& error) {

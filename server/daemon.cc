@@ -20,6 +20,7 @@
 #include "server/operations_pages.h"
 #include "server/scheduling/reason.h"
 #include "server/start_log.h"
+#include "server/tls/listener_credentials.h"
 
 namespace crout {
 namespace {
@@ -109,8 +110,12 @@ absl::Status Daemon::Bind() {
   // Two daemons on one port would share its calls, and a handle is known to one of them.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   std::vector<int> ports(config_.listen.size(), 0);
+  CROUT_ASSIGN_OR_RETURN(tls_, TlsKeeper::Create(config_.tls));
+  const auto over_tcp = ListenerCredentials(tls_->published());
   for (size_t i = 0; i < config_.listen.size(); ++i) {
-    builder.AddListeningPort(config_.listen[i], grpc::InsecureServerCredentials(), &ports[i]);
+    builder.AddListeningPort(
+        config_.listen[i], IsUnix(config_.listen[i]) ? grpc::InsecureServerCredentials() : over_tcp,
+        &ports[i]);
   }
   builder.RegisterService(&stack_->service());
   server_ = builder.BuildAndStart();
@@ -166,6 +171,7 @@ void Daemon::SetServing(bool serving) {
 
 void Daemon::Housekeep() {
   stack_->Housekeep();
+  tls_->Refresh();
   if (!any_device_healthy()) SetServing(false);
 }
 

@@ -15,6 +15,7 @@
 #include "server/config.h"
 #include "server/http/http_server.h"
 #include "server/stack.h"
+#include "server/tls/tls_keeper.h"
 
 namespace crout {
 
@@ -52,6 +53,7 @@ class Daemon {
 
   // In the order of construction; destroyed in reverse.
   std::unique_ptr<Stack> stack_;
+  std::unique_ptr<TlsKeeper> tls_;
   std::unique_ptr<grpc::Server> server_;
   std::atomic<bool> serving_ = false;  // what health says
   std::unique_ptr<HttpServer> pages_;

@@ -91,21 +91,23 @@ std::ostream& operator<<(std::ostream& out, const Holdings& holdings) {
              << " cached_factors=" << holdings.cached_factors;
 }
 
-Holdings HoldingsOf(client::Client& client) {
-  const auto info = client.ServerInfo();
+Holdings HoldingsIn(const v1::GetServerInfoResponse& info) {
   Holdings holdings;
-  if (!info.ok()) {
-    ADD_FAILURE() << info.status();
-    return holdings;
-  }
-  for (const v1::DeviceStatus& device : info->devices()) {
+  for (const v1::DeviceStatus& device : info.devices()) {
     holdings.device_bytes += device.reserved_bytes();
     holdings.streams_busy += device.streams_busy();
     holdings.queue_depth += device.queue_depth();
   }
-  holdings.host_bytes = info->host_reserved_bytes();
-  holdings.cached_factors = info->cached_factors();
+  holdings.host_bytes = info.host_reserved_bytes();
+  holdings.cached_factors = info.cached_factors();
   return holdings;
+}
+
+Holdings HoldingsOf(client::Client& client) {
+  const auto info = client.ServerInfo();
+  if (info.ok()) return HoldingsIn(*info);
+  ADD_FAILURE() << info.status();
+  return {};
 }
 
 }  // namespace crout::e2e

@@ -69,6 +69,7 @@ struct Holdings {
   friend bool operator==(const Holdings&, const Holdings&) = default;
 };
 std::ostream& operator<<(std::ostream& out, const Holdings& holdings);
+Holdings HoldingsIn(const v1::GetServerInfoResponse& info);
 Holdings HoldingsOf(client::Client& client);
 
 }  // namespace crout::e2e

@@ -1,0 +1,57 @@
+#include "server/tls/listener_credentials.h"
+
+#include <arpa/inet.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_credentials_options.h>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "server/http/listen_address.h"
+
+namespace crout {
+namespace {
+
+constexpr unsigned kRereadSeconds = 1;
+
+bool IsLoopback(const std::string& host) {
+  if (absl::EqualsIgnoreCase(host, "localhost")) return true;
+  in_addr v4 = {};
+  if (inet_pton(AF_INET, host.c_str(), &v4) == 1) {
+    return ntohl(v4.s_addr) >> 24 == IN_LOOPBACKNET;
+  }
+  in6_addr v6 = {};
+  return inet_pton(AF_INET6, host.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+}
+
+}  // namespace
+
+std::shared_ptr<grpc::ServerCredentials> ListenerCredentials(const TlsFiles& files) {
+  if (!files.enabled()) return grpc::InsecureServerCredentials();
+  using grpc::experimental::FileWatcherCertificateProvider;
+  grpc::experimental::TlsServerCredentialsOptions options(
+      std::make_shared<FileWatcherCertificateProvider>(files.key, files.certificate,
+                                                       files.client_ca, kRereadSeconds));
+  options.watch_identity_key_cert_pairs();
+  if (!files.client_ca.empty()) {
+    options.watch_root_certs();
+    options.set_cert_request_type(files.client_certificates == ClientCertificates::kRequired
+                                      ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
+                                      : GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY);
+  }
+  return grpc::experimental::TlsServerCredentials(options);
+}
+
+absl::Status CheckExposure(const std::vector<std::string>& addresses, const TlsFiles& files) {
+  if (files.enabled()) return absl::OkStatus();
+  for (const std::string& address : addresses) {
+    const auto tcp = ParseHostPort(address);
+    if (absl::StartsWith(address, "unix:") || (tcp.ok() && IsLoopback(tcp->host))) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "--listen: ", address,
+        " can be reached from other machines, without encryption: give --tls-cert and --tls-key, "
+        "or say --insecure if whoever reaches it may use it and read along"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace crout

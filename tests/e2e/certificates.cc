@@ -1,0 +1,36 @@
+#include "tests/e2e/certificates.h"
+
+#include <gtest/gtest.h>
+
+namespace crout::e2e {
+namespace {
+
+void RunScript(const std::string& script) {
+  const Finished finished = RunToEnd({"/bin/sh", "-e", "-c", "umask 077\n" + script});
+  EXPECT_EQ(finished.exit_code, 0) << finished.errors;
+}
+
+constexpr char kNewKey[] = " -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes ";
+
+}  // namespace
+
+void MakeAuthority(const TempDir& directory, const std::string& name) {
+  const std::string at = directory.File(name);
+  RunScript("openssl req -x509 -days 2" + std::string(kNewKey) + "-subj /CN=" + name + " -keyout " +
+            at + ".key -out " + at + ".crt");
+}
+
+void MakeCertificate(const TempDir& directory, const std::string& name,
+                     const std::string& authority, int days) {
+  const std::string at = directory.File(name);
+  const std::string ca = directory.File(authority);
+  RunScript("openssl req" + std::string(kNewKey) + "-subj /CN=" + name + " -keyout " + at +
+            ".new.key -out " + at + ".csr\n" +
+            "printf 'subjectAltName=IP:127.0.0.1,DNS:localhost\\n' >" + at + ".ext\n" +
+            "openssl x509 -req -in " + at + ".csr -CA " + ca + ".crt -CAkey " + ca +
+            ".key -CAcreateserial -days " + std::to_string(days) + " -extfile " + at +
+            ".ext -out " + at + ".new.crt\n" + "mv " + at + ".new.key " + at + ".key\n" + "mv " +
+            at + ".new.crt " + at + ".crt\n");
+}
+
+}  // namespace crout::e2e

@@ -1,0 +1,22 @@
+// Certificates of a test's own, made by the command openssl.
+#ifndef CROUT_TESTS_E2E_CERTIFICATES_H_
+#define CROUT_TESTS_E2E_CERTIFICATES_H_
+
+#include <string>
+
+#include "tests/e2e/process.h"
+
+namespace crout::e2e {
+
+// Writes NAME.crt and NAME.key (mode 600) into `directory`: a certificate authority.
+void MakeAuthority(const TempDir& directory, const std::string& name);
+
+// Likewise: a certificate for 127.0.0.1 and localhost, as a server or a client, which `authority`
+// in the same directory has signed; it ends `days` from now, which may be before now. Both files
+// are put in place by renaming them.
+void MakeCertificate(const TempDir& directory, const std::string& name,
+                     const std::string& authority, int days = 2);
+
+}  // namespace crout::e2e
+
+#endif  // CROUT_TESTS_E2E_CERTIFICATES_H_

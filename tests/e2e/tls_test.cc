@@ -1,0 +1,208 @@
+// Listeners with TLS, against real certificates: who is served, who is not, what a start refuses.
+#include <gmock/gmock.h>
+#include <grpcpp/create_channel.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "crout/v1/factorization_service.grpc.pb.h"
+#include "tests/e2e/certificates.h"
+#include "tests/e2e/daemon.h"
+
+namespace crout::e2e {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class TlsTest : public ::testing::Test {
+ protected:
+  TlsTest() {
+    MakeAuthority(files_, "ca");
+    MakeCertificate(files_, "server", "ca");
+  }
+
+  std::string Flag(const std::string& name, const std::string& file) const {
+    return "--" + name + "=" + files_.File(file);
+  }
+  std::vector<std::string> ServerFlags(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> flags = {Flag("tls-cert", "server.crt"),
+                                      Flag("tls-key", "server.key")};
+    flags.insert(flags.end(), more.begin(), more.end());
+    return flags;
+  }
+
+  // Of one that trusts `authority` and shows the certificate `name`, or none.
+  std::shared_ptr<grpc::ChannelCredentials> Trusting(const std::string& authority,
+                                                     const std::string& name = "") const {
+    grpc::SslCredentialsOptions options;
+    options.pem_root_certs = ReadFile(files_.File(authority + ".crt"));
+    if (!name.empty()) {
+      options.pem_cert_chain = ReadFile(files_.File(name + ".crt"));
+      options.pem_private_key = ReadFile(files_.File(name + ".key"));
+    }
+    return grpc::SslCredentials(options);
+  }
+
+  // What croutd says as it refuses to start, with --check-config.
+  static std::string Refusal(std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {ProgramPath("croutd"), "--check-config"});
+    const Finished finished = RunToEnd(flags);
+    return finished.exit_code == 2 ? finished.errors : "taken";
+  }
+
+  const TempDir files_;
+};
+
+// The first call of a new connection.
+grpc::Status Call(const std::string& address,
+                  const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  const auto stub =
+      v1::FactorizationService::NewStub(grpc::CreateCustomChannel(address, credentials, arguments));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoSeconds(kPatience));
+  v1::GetServerInfoResponse info;
+  return stub->GetServerInfo(&context, {}, &info);
+}
+
+// As shell words: what `openssl s_client` says of a handshake with `options`.
+std::string Handshake(const std::string& address, const std::string& options) {
+  const Finished finished =
+      RunToEnd({"/bin/sh", "-c",
+                "openssl s_client -brief -alpn h2 -connect " + address + " " + options + " 2>&1"});
+  return finished.output;
+}
+
+TEST_F(TlsTest, ServesThoseWhoTrustItsAuthority) {
+  MakeAuthority(files_, "other");
+  Daemon daemon(ServerFlags());
+  const grpc::Status served = Call(daemon.address(), Trusting("ca"));
+  EXPECT_TRUE(served.ok()) << served.error_message();
+  EXPECT_EQ(Call(daemon.address(), Trusting("other")).error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(Call(daemon.address(), grpc::InsecureChannelCredentials()).error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+  EXPECT_TRUE(Call(daemon.address(), Trusting("ca")).ok()) << "the others did no harm";
+}
+
+TEST_F(TlsTest, SpeaksTls12AndNewer) {
+  Daemon daemon(ServerFlags());
+  EXPECT_THAT(Handshake(daemon.address(), "-tls1_3"), HasSubstr("Protocol version: TLSv1.3"));
+  EXPECT_THAT(Handshake(daemon.address(), "-tls1_2"), HasSubstr("Protocol version: TLSv1.2"));
+  EXPECT_THAT(daemon.process().Errors(), Not(HasSubstr("unsupported protocol")));
+  // At level 0 the client takes these, so that it is the server that refuses.
+  for (const std::string old : {"-tls1_1", "-tls1"}) {
+    EXPECT_THAT(Handshake(daemon.address(), old + " -cipher DEFAULT@SECLEVEL=0"),
+                Not(HasSubstr("Protocol version")))
+        << old;
+  }
+  EXPECT_TRUE(Eventually(
+      [&] { return daemon.process().Errors().find("unsupported protocol") != std::string::npos; }));
+}
+
+TEST_F(TlsTest, ClientsShowCertificatesWhereTheyAreRequired) {
+  MakeCertificate(files_, "client", "ca");
+  MakeCertificate(files_, "late", "ca", -1);
+  MakeAuthority(files_, "other");
+  MakeCertificate(files_, "stranger", "other");
+  for (const bool required : {true, false}) {
+    Daemon daemon(
+        ServerFlags({Flag("tls-client-ca", "ca.crt"),
+                     required ? "--tls-client-certs=required" : "--tls-client-certs=optional"}));
+    EXPECT_TRUE(Call(daemon.address(), Trusting("ca", "client")).ok());
+    EXPECT_EQ(Call(daemon.address(), Trusting("ca")).ok(), !required);
+    EXPECT_FALSE(Call(daemon.address(), Trusting("ca", "stranger")).ok());
+    EXPECT_FALSE(Call(daemon.address(), Trusting("ca", "late")).ok());
+  }
+}
+
+TEST_F(TlsTest, NewConnectionsGetTheNewCertificate) {
+  Daemon daemon(ServerFlags());
+  const auto old =
+      v1::FactorizationService::NewStub(grpc::CreateChannel(daemon.address(), Trusting("ca")));
+  const auto call_old = [&] {
+    grpc::ClientContext context;
+    v1::GetServerInfoResponse info;
+    return old->GetServerInfo(&context, {}, &info).ok();
+  };
+  ASSERT_TRUE(call_old());
+  MakeAuthority(files_, "next");
+  ASSERT_FALSE(Call(daemon.address(), Trusting("next")).ok());
+  MakeCertificate(files_, "server", "next");
+  EXPECT_TRUE(Eventually([&] { return Call(daemon.address(), Trusting("next")).ok(); }));
+  EXPECT_FALSE(Call(daemon.address(), Trusting("ca")).ok());
+  EXPECT_TRUE(call_old()) << "its connection goes on";
+}
+
+TEST_F(TlsTest, FilesThatAreNotGoodLeaveTheOldOnesInUse) {
+  Daemon daemon(ServerFlags({Flag("tls-client-ca", "ca.crt"), "--tls-client-certs=optional"}));
+  MakeCertificate(files_, "next", "ca");
+  const auto told = [&](const std::string& reason) {
+    return Eventually([&] { return daemon.process().Errors().find(reason) != std::string::npos; });
+  };
+  const auto expect_served = [&] {
+    const grpc::Status status = Call(daemon.address(), Trusting("ca"));
+    EXPECT_TRUE(status.ok()) << status.error_message();
+  };
+  const std::string good = ReadFile(files_.File("server.crt"));
+  WriteFile(files_.File("server.crt"), good + good.substr(0, 200));
+  EXPECT_TRUE(told("that is not whole"));
+  expect_served();
+  WriteFile(files_.File("server.crt"), ReadFile(files_.File("next.crt")));
+  EXPECT_TRUE(told("is not the key of"));
+  expect_served();
+  WriteFile(files_.File("server.crt"), good);
+  WriteFile(files_.File("ca.crt"), "");
+  EXPECT_TRUE(told("holds no certificate"));
+  MakeAuthority(files_, "ca");
+  MakeCertificate(files_, "server", "ca");
+  EXPECT_TRUE(Eventually([&] { return Call(daemon.address(), Trusting("ca")).ok(); }));
+  EXPECT_TRUE(told("tls_files_taken"));
+}
+
+TEST_F(TlsTest, UnixSocketsStayPlain) {
+  const std::string socket = "unix:" + files_.File("socket");
+  Daemon daemon(ServerFlags({"--listen=" + socket + ",127.0.0.1:0"}));
+  EXPECT_TRUE(Call(socket, grpc::InsecureChannelCredentials()).ok());
+  EXPECT_TRUE(Call(daemon.addresses()[1], Trusting("ca")).ok());
+}
+
+TEST_F(TlsTest, OtherMachinesNeedTlsOrTheWord) {
+  for (const char* open : {"0.0.0.0:0", "[::]:0", "192.0.2.1:1", "127.0.0.1:0,example.org:1"}) {
+    EXPECT_THAT(Refusal({std::string("--listen=") + open}), HasSubstr("--insecure")) << open;
+    EXPECT_EQ(Refusal({std::string("--listen=") + open, "--insecure"}), "taken");
+    EXPECT_EQ(Refusal(ServerFlags({std::string("--listen=") + open})), "taken");
+  }
+  EXPECT_EQ(Refusal({"--listen=127.8.0.1:0,[::1]:0,localhost:0,unix:/tmp/a"}), "taken");
+}
+
+TEST_F(TlsTest, FilesThatCannotServeAreRefusedAtTheStart) {
+  MakeCertificate(files_, "other", "ca");
+  MakeCertificate(files_, "late", "ca", -1);
+  WriteFile(files_.File("half.crt"), ReadFile(files_.File("server.crt")).substr(0, 200));
+  const auto with = [&](const std::string& certificate, const std::string& key) {
+    return Refusal({Flag("tls-cert", certificate), Flag("tls-key", key)});
+  };
+  EXPECT_THAT(Refusal({Flag("tls-cert", "server.crt")}), HasSubstr("give both"));
+  EXPECT_THAT(Refusal({Flag("tls-client-ca", "ca.crt")}), HasSubstr("over TLS alone"));
+  EXPECT_THAT(with("none.crt", "server.key"), HasSubstr("No such file"));
+  EXPECT_THAT(with("half.crt", "server.key"), HasSubstr("holds no certificate"));
+  EXPECT_THAT(with("server.crt", "server.crt"), HasSubstr("holds no private key"));
+  EXPECT_THAT(with("server.crt", "other.key"), HasSubstr("is not the key of"));
+  EXPECT_THAT(with("late.crt", "late.key"), HasSubstr("has expired: renew it"));
+  EXPECT_EQ(with("server.crt", "server.key"), "taken");
+  for (const mode_t bad : {0604, 0644, 0660, 0610}) {
+    ASSERT_EQ(chmod(files_.File("server.key").c_str(), bad), 0);
+    EXPECT_THAT(with("server.crt", "server.key"), HasSubstr("chmod 600")) << bad;
+  }
+  ASSERT_EQ(chmod(files_.File("server.key").c_str(), 0640), 0);
+  EXPECT_EQ(with("server.crt", "server.key"), "taken");
+}
+
+}  // namespace
+}  // namespace crout::e2e
