@@ -79,6 +79,17 @@ Session::Session(CLI::App* app) {
   app->add_option("--tenant", tenant_, "Whose handles to use; the server's default unless given")
       ->envname("CROUT_TENANT")
       ->check([](const std::string& text) { return MessageOf(client::CheckTenant(text)); });
+  app->add_flag("--tls", tls_, "The server speaks TLS; its certificate and name are checked")
+      ->envname("CROUT_TLS");
+  const auto add_file = [&](const char* name, const char* variable, std::string* file,
+                            const char* description) {
+    app->add_option(name, *file, description)->envname(variable)->type_name("FILE");
+  };
+  add_file("--ca", "CROUT_CA", &tls_options_.ca_file,
+           "PEM: who signs servers' certificates; the system's authorities unless given");
+  add_file("--cert", "CROUT_CERT", &tls_options_.cert_file,
+           "PEM: a certificate to show the server");
+  add_file("--key", "CROUT_KEY", &tls_options_.key_file, "PEM: its key, which others cannot read");
   AddDurationOption(
       app, "--timeout", [this](absl::Duration timeout) { timeout_ = timeout; },
       "Give up after this long, retries included; 2h unless given; 0: never");
@@ -96,7 +107,8 @@ CLI::App* Session::AddCommand(CLI::App* app, const std::string& name,
 }
 
 int Session::Run() {
-  absl::Status status = action_();
+  absl::Status status = CheckClient();
+  if (status.ok()) status = action_();
   if (status.ok() && !std::cout.flush()) status = FileError("cannot write standard output");
   if (status.ok()) return exit_code_.value_or(0);
   const bool ours = client::IsUnreachable(status) || IsFileError(status);
@@ -109,7 +121,17 @@ client::ClientOptions Session::client_options() const {
   client::ClientOptions options;
   options.server = server_;
   options.tenant = tenant_;
+  if (tls_) options.tls = tls_options_;
   return options;
+}
+
+absl::Status Session::CheckClient() const {
+  if (tls_) return client::Client::Connect(client_options()).status();
+  for (const std::string* file :
+       {&tls_options_.ca_file, &tls_options_.cert_file, &tls_options_.key_file}) {
+    if (!file->empty()) return absl::InvalidArgumentError("--ca, --cert and --key go with --tls");
+  }
+  return absl::OkStatus();
 }
 
 client::Client& Session::client() {

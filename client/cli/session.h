@@ -19,7 +19,7 @@ namespace crout::cli {
 // Not thread-safe; the client it makes is.
 class Session {
  public:
-  // Adds --server, --tenant, --timeout, --traceparent and --json.
+  // Adds --server, --tenant, --tls, --ca, --cert, --key, --timeout, --traceparent and --json.
   explicit Session(CLI::App* app);
   Session(const Session&) = delete;  // The parser writes to its members.
   Session& operator=(const Session&) = delete;
@@ -59,7 +59,12 @@ class Session {
   void WarnIfKept(const v1::Factor& factor) const;
 
  private:
+  // Why no client can be made of the options; the parser has checked the others.
+  absl::Status CheckClient() const;
+
   std::string server_ = "127.0.0.1:50051";
+  bool tls_ = false;
+  client::TlsOptions tls_options_;
   std::string tenant_;
   std::string traceparent_;
   std::optional<absl::Duration> timeout_;

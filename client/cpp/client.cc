@@ -1,13 +1,13 @@
 #include "crout/client.h"
 
 #include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
 #include <utility>
 
 #include "absl/time/clock.h"
 #include "client/cpp/call_scope.h"
+#include "client/cpp/credentials.h"
 #include "client/cpp/lease_keeper.h"
 #include "client/cpp/request_texts.h"
 #include "client/cpp/retry.h"
@@ -46,8 +46,13 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(ClientOptions options) {
   if (options.retry.max_attempts < 1) {
     return absl::InvalidArgumentError("max_attempts is less than 1");
   }
-  auto channel = grpc::CreateCustomChannel(options.server, grpc::InsecureChannelCredentials(),
-                                           ChannelArguments());
+  const auto credentials = MakeCredentials(options.tls);
+  if (!credentials.ok()) return credentials.status();
+  grpc::ChannelArguments arguments = ChannelArguments();
+  if (options.tls && !options.tls->server_name.empty()) {
+    arguments.SetSslTargetNameOverride(options.tls->server_name);
+  }
+  auto channel = grpc::CreateCustomChannel(options.server, *credentials, arguments);
   return std::unique_ptr<Client>(new Client(std::move(options), std::move(channel)));
 }
 

@@ -90,6 +90,46 @@ TEST_F(TlsTest, ServesThoseWhoTrustItsAuthority) {
   EXPECT_TRUE(Call(daemon.address(), Trusting("ca")).ok()) << "the others did no harm";
 }
 
+TEST_F(TlsTest, ClientsSpeakIt) {
+  MakeAuthority(files_, "other");
+  MakeCertificate(files_, "client", "ca");
+  Daemon daemon(ServerFlags({Flag("tls-client-ca", "ca.crt"), "--tls-client-certs=required"}));
+  const auto info = [&](const client::TlsOptions& tls, const std::string& address) {
+    client::ClientOptions options;
+    options.server = address;
+    options.tls = tls;
+    options.retry.max_attempts = 1;
+    const auto client = client::Client::Connect(options);
+    return client.ok() ? (*client)->ServerInfo().status() : client.status();
+  };
+  const client::TlsOptions good = {files_.File("ca.crt"), files_.File("client.crt"),
+                                   files_.File("client.key")};
+  EXPECT_TRUE(info(good, daemon.address()).ok()) << info(good, daemon.address());
+  client::TlsOptions wrong = good;
+  wrong.ca_file = files_.File("other.crt");
+  EXPECT_TRUE(absl::IsUnavailable(info(wrong, daemon.address())));
+  wrong = good;
+  wrong.server_name = "elsewhere.example";
+  EXPECT_TRUE(absl::IsUnavailable(info(wrong, daemon.address()))) << "names are checked";
+  wrong.server_name = "localhost";
+  EXPECT_TRUE(info(wrong, daemon.address()).ok());
+  EXPECT_TRUE(absl::IsUnavailable(info({files_.File("ca.crt")}, daemon.address())));
+
+  const auto ctl = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {ProgramPath("croutctl"), "--server=" + daemon.address()});
+    return RunToEnd(arguments);
+  };
+  const std::vector<std::string> flags = {"info", "--tls", Flag("ca", "ca.crt"),
+                                          Flag("cert", "client.crt"), Flag("key", "client.key")};
+  EXPECT_EQ(ctl(flags).exit_code, 0) << ctl(flags).errors;
+  EXPECT_NE(ctl({"info"}).exit_code, 0);
+  EXPECT_THAT(ctl({"info", Flag("ca", "ca.crt")}).errors, HasSubstr("go with --tls"));
+  EXPECT_THAT(ctl({"info", "--tls", "--ca=/nowhere.pem"}).errors, HasSubstr("/nowhere.pem"));
+  EXPECT_THAT(ctl({"info", "--tls", Flag("cert", "client.crt")}).errors, HasSubstr("give both"));
+  ASSERT_EQ(chmod(files_.File("client.key").c_str(), 0644), 0);
+  EXPECT_THAT(ctl(flags).errors, HasSubstr("chmod 600"));
+}
+
 TEST_F(TlsTest, SpeaksTls12AndNewer) {
   Daemon daemon(ServerFlags());
   EXPECT_THAT(Handshake(daemon.address(), "-tls1_3"), HasSubstr("Protocol version: TLSv1.3"));

@@ -25,6 +25,19 @@ struct RetryPolicy {
   absl::Duration max_server_delay = absl::Seconds(30);
 };
 
+// How to speak with a server that speaks TLS. Its certificate and its name are always checked.
+// Files are PEM, read when the client is made: INVALID_ARGUMENT for one that cannot be read or is
+// none, for a key that others can read, and for one of certificate and key without the other.
+struct TlsOptions {
+  // Whose signature the server's certificate has to have; empty: the system's authorities.
+  std::string ca_file = "";
+  // This client's, where the server wants one: its chain, and its key.
+  std::string cert_file = "";
+  std::string key_file = "";
+  // The name that the server's certificate has to have; empty: the address's.
+  std::string server_name = "";
+};
+
 struct ClientOptions {
   std::string server = "127.0.0.1:50051";  // CheckAddress() says what may be here
   std::string tenant = "";  // as CheckTenant() says; empty for the server's default tenant
@@ -32,6 +45,7 @@ struct ClientOptions {
   // ends what would hang for ever: callers who know better set their own. 0 or infinite: none.
   absl::Duration timeout = absl::Hours(2);
   RetryPolicy retry = {};
+  std::optional<TlsOptions> tls = std::nullopt;  // unset: as it is, without encryption
 };
 
 // How far a streaming call is.

@@ -10,6 +10,7 @@ import grpc
 import grpc.aio
 
 from crout._call import Call, ProgressReport, Reply, RoundCall, RoundReply
+from crout._tls import credentials
 from crout._transport import (
     CHANNEL_OPTIONS,
     LEAVE_SECONDS,
@@ -71,7 +72,12 @@ class AsyncTransport:
             raise closed_error()
         if self._channel is None:
             self._loop = asyncio.get_running_loop()
-            self._channel = grpc.aio.insecure_channel(self._server.address, CHANNEL_OPTIONS)
+            address, tls = self._server.address, self._server.tls
+            self._channel = (
+                grpc.aio.insecure_channel(address, CHANNEL_OPTIONS)
+                if tls is None
+                else grpc.aio.secure_channel(address, credentials(tls), CHANNEL_OPTIONS)
+            )
         if self._loop is not asyncio.get_running_loop():
             raise CroutError(
                 "the client belongs to another event loop, that of its first call: connect in each "

@@ -18,6 +18,7 @@ from crout._call import Call, ProgressReport, Reply, RoundCall, RoundReply
 from crout._progress_bar import ProgressBar
 from crout._retry import Attempts, RetryPolicy
 from crout._status import error_from
+from crout._tls import Tls, credentials
 from crout.errors import Cancelled, CroutError, DeadlineExceeded, ProtocolError
 
 T = TypeVar("T")
@@ -53,6 +54,7 @@ class Server:
     tenant: str | None
     timeout: float | None
     retry: RetryPolicy
+    tls: Tls | None = None
 
     def metadata(self) -> list[tuple[str, str]]:
         """What goes with every call."""
@@ -126,7 +128,12 @@ class Transport:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._closed = False
-        self._channel = grpc.insecure_channel(server.address, options=[*CHANNEL_OPTIONS, _SINGLE_THREADED])
+        options = [*CHANNEL_OPTIONS, _SINGLE_THREADED]
+        self._channel = (
+            grpc.insecure_channel(server.address, options=options)
+            if server.tls is None
+            else grpc.secure_channel(server.address, credentials(server.tls), options=options)
+        )
 
     def close(self) -> None:
         """End the connection; calls under way are cancelled."""

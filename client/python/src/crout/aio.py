@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
@@ -30,6 +31,7 @@ from crout._renewal import pause
 from crout._replies import warn_of_complement, warn_of_factor, warn_of_step
 from crout._retry import RetryPolicy
 from crout._series import pairs
+from crout._tls import make_tls
 from crout._transport import Server
 from crout.client import Client, make_server
 from crout.errors import CroutError, HandleExpired
@@ -72,9 +74,13 @@ def connect(
     timeout: float | None = None,
     *,
     retry: RetryPolicy | None = None,
+    tls: bool = False,
+    ca: str | os.PathLike[str] | None = None,
+    cert: str | os.PathLike[str] | None = None,
+    key: str | os.PathLike[str] | None = None,
 ) -> AsyncClient:
     """As `crout.connect`; not awaited."""
-    return AsyncClient(make_server(address, tenant, timeout, retry))
+    return AsyncClient(make_server(address, tenant, timeout, retry, make_tls(tls, ca, cert, key)))
 
 
 def _like(namesake: Any) -> Callable[[_F], _F]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import math
+import os
 import threading
 import weakref
 from collections.abc import Iterable, Iterator
@@ -21,6 +22,7 @@ from crout._renewal import Renewals
 from crout._replies import warn_of_complement, warn_of_factor, warn_of_step
 from crout._retry import RetryPolicy
 from crout._series import pairs
+from crout._tls import Tls, make_tls
 from crout._transport import Rounds, Server, Transport
 from crout.errors import CroutError
 from crout.factor import Factor, checked_factor
@@ -58,6 +60,10 @@ def connect(
     timeout: float | None = None,
     *,
     retry: RetryPolicy | None = None,
+    tls: bool = False,
+    ca: str | os.PathLike[str] | None = None,
+    cert: str | os.PathLike[str] | None = None,
+    key: str | os.PathLike[str] | None = None,
 ) -> Client:
     """Connect to a Crout server; the connection is made by the first call.
 
@@ -71,6 +77,13 @@ def connect(
         Seconds for each call, repetitions included; None for no limit.
     retry : RetryPolicy, optional
         How refused calls are tried again.
+    tls : bool
+        The server speaks TLS; its certificate, and the address's host in it, are checked.
+    ca : path, optional
+        PEM: who signs servers' certificates. The authorities that gRPC brings unless given.
+    cert, key : path, optional
+        PEM: a certificate to show the server, where it wants one, and its key, which only its owner
+        can read.
 
     Returns
     -------
@@ -79,12 +92,21 @@ def connect(
     Raises
     ------
     ValueError
-        For an address, a tenant or a timeout that no server can be reached with.
+        For an address, a tenant or a timeout that no server can be reached with, and for files that
+        are no PEM, or a key that others can read.
+    OSError
+        For files that cannot be read.
     """
-    return Client(make_server(address, tenant, timeout, retry))
+    return Client(make_server(address, tenant, timeout, retry, make_tls(tls, ca, cert, key)))
 
 
-def make_server(address: str, tenant: str | None, timeout: float | None, retry: RetryPolicy | None) -> Server:
+def make_server(
+    address: str,
+    tenant: str | None,
+    timeout: float | None,
+    retry: RetryPolicy | None,
+    tls: Tls | None = None,
+) -> Server:
     """What `connect` was given, checked."""
     check_address(address)
     if tenant is not None:
@@ -93,7 +115,7 @@ def make_server(address: str, tenant: str | None, timeout: float | None, retry: 
         timeout = None
     if timeout is not None and not timeout > 0:
         raise ValueError(f"the timeout is {timeout} s: give a positive one, or None for none")
-    return Server(address, tenant, timeout, retry or RetryPolicy())
+    return Server(address, tenant, timeout, retry or RetryPolicy(), tls)
 
 
 class Client:

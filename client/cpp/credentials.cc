@@ -1,0 +1,68 @@
+#include "client/cpp/credentials.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace crout::client {
+namespace {
+
+// A file of PEM blocks. `what` it is, for messages.
+absl::StatusOr<std::string> ReadPem(const std::string& path, absl::string_view what) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (!(text << file.rdbuf())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot read the ", what, " ", path, ": ", std::strerror(errno)));
+  }
+  if (!absl::StrContains(text.str(), "-----BEGIN ")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the ", what, " ", path, " is no PEM file: it has no BEGIN line"));
+  }
+  return text.str();
+}
+
+// Whoever reads the key is this client.
+absl::Status CheckPrivate(const std::string& path) {
+  constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
+  struct stat state;
+  if (stat(path.c_str(), &state) != 0 || (state.st_mode & kOthers) == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "others can read the key %s (mode %03o): chmod 600 it", path, state.st_mode & 0777));
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeCredentials(
+    const std::optional<TlsOptions>& tls) {
+  if (!tls) return grpc::InsecureChannelCredentials();
+  grpc::SslCredentialsOptions options;
+  const auto read = [](const std::string& path, absl::string_view what, std::string* to) {
+    if (path.empty()) return absl::OkStatus();
+    absl::StatusOr<std::string> text = ReadPem(path, what);
+    if (text.ok()) *to = *std::move(text);
+    return text.status();
+  };
+  if (tls->cert_file.empty() != tls->key_file.empty()) {
+    return absl::InvalidArgumentError("a client's certificate and its key go together: give both");
+  }
+  for (const absl::Status& status :
+       {read(tls->ca_file, "CA file", &options.pem_root_certs),
+        read(tls->cert_file, "certificate", &options.pem_cert_chain),
+        read(tls->key_file, "key", &options.pem_private_key),
+        tls->key_file.empty() ? absl::OkStatus() : CheckPrivate(tls->key_file)}) {
+    if (!status.ok()) return status;
+  }
+  return grpc::SslCredentials(options);
+}
+
+}  // namespace crout::client
