@@ -23,9 +23,11 @@ int Percent(int64_t part, int64_t whole);
 
 // The decades that latencies are sorted into: up to and including each bound, in seconds; the last
 // class is what is above them all.
+// Names are markup.
 inline constexpr std::array<double, 6> kDecadeBounds = {1e-4, 1e-3, 1e-2, 0.1, 1, 10};
 inline constexpr std::array<std::string_view, 7> kDecadeNames = {
-    "100 &#181;s", "1 ms", "10 ms", "100 ms", "1 s", "10 s", "more"};
+    "&#8804; 100 &#181;s", "&#8804; 1 ms", "&#8804; 10 ms", "&#8804; 100 ms",
+    "&#8804; 1 s",         "&#8804; 10 s", "&gt; 10 s"};
 using DecadeCounts = std::array<uint64_t, kDecadeNames.size()>;
 // Observations by decade. Every bound of a decade is one of the histogram's.
 DecadeCounts ByDecade(const HistogramReading& reading);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/status/figures.h"
@@ -32,19 +33,10 @@ int64_t FirstOfLevel(int level, int64_t least, int64_t most) {
   return least + (level * counts + kHeatLevels - 1) / kHeatLevels;
 }
 
-void WriteLegend(int64_t least, int64_t most, HtmlWriter& page) {
-  page.Open("p", {{"class", "legend"}});
-  page.Text("Most sweeps of a section:");
-  for (int level = 0; level < kHeatLevels; ++level) {
-    const int64_t first = FirstOfLevel(level, least, most);
-    const int64_t last = FirstOfLevel(level + 1, least, most) - 1;
-    if (first > last) continue;
-    page.Open("span");
-    page.RawElement("i", "", {{"class", absl::StrCat("h", level)}});
-    page.Text(first == last ? Count(first) : absl::StrCat(Count(first), " to ", Count(last)));
-    page.Close();
-  }
-  page.Close();
+// Of the cells, of which there are some.
+std::pair<int64_t, int64_t> Extremes(const IterationRun& run) {
+  const auto [least, most] = std::minmax_element(run.cells.begin(), run.cells.end());
+  return {*least, *most};
 }
 
 }  // namespace
@@ -55,14 +47,32 @@ int HeatLevel(int64_t count, int64_t least, int64_t most) {
 
 void WriteHeatMap(const IterationRun& run, HtmlWriter& page) {
   if (run.cells.empty()) return;
-  const auto [least, most] = std::minmax_element(run.cells.begin(), run.cells.end());
+  const auto [least, most] = Extremes(run);
   const std::string box = absl::StrCat("0 0 ", run.side, " ", run.side);
-  const std::string label = absl::StrCat("Sweeps by place in the matrix, from ", *least, " to ",
-                                         *most, "; rows from the top, columns from the left");
+  const std::string label =
+      absl::StrCat("Sweeps by place in the matrix, from ", least, " to ", most);
   page.Open("svg", {{"class", "heat"}, {"viewBox", box}, {"role", "img"}, {"aria-label", label}});
-  for (int64_t i = 0; i < run.side; ++i) WriteRow(run, i, *least, *most, page);
+  for (int64_t i = 0; i < run.side; ++i) WriteRow(run, i, least, most, page);
   page.Close();
-  WriteLegend(*least, *most, page);
+}
+
+void WriteHeatLegend(const IterationRun& run, HtmlWriter& page) {
+  if (run.cells.empty()) return;
+  const auto [least, most] = Extremes(run);
+  const bool pooled = run.side < run.sections;
+  page.Element("p", pooled ? "Each cell shows the most sweeps of the sections that it stands for:"
+                           : "Sweeps of each section:");
+  page.Open("p", {{"class", "legend"}});
+  for (int level = 0; level < kHeatLevels; ++level) {
+    const int64_t first = FirstOfLevel(level, least, most);
+    const int64_t last = FirstOfLevel(level + 1, least, most) - 1;
+    if (first > last) continue;
+    page.Open("span");
+    page.RawElement("i", "", {{"class", absl::StrCat("h", level)}});
+    page.Text(first == last ? Count(first) : absl::StrCat(Count(first), " to ", Count(last)));
+    page.Close();
+  }
+  page.Close();
 }
 
 }  // namespace crout

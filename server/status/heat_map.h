@@ -16,9 +16,10 @@ inline constexpr int kHeatLevels = 8;
 // more counts than levels, each has its own.
 int HeatLevel(int64_t count, int64_t least, int64_t most);
 
-// An SVG of the cells, rows from the top, columns from the left, and a legend; no effect where the
-// run has no cells. Colours are those of the style's classes h0 to h7.
+// An SVG of the cells, rows from the top, columns from the left, and what its colours, those of the
+// style's classes h0 to h7, stand for. No effect where the run has no cells.
 void WriteHeatMap(const IterationRun& run, HtmlWriter& page);
+void WriteHeatLegend(const IterationRun& run, HtmlWriter& page);
 
 }  // namespace crout
 

@@ -117,9 +117,14 @@ void WriteTiles(const StatusView& view, HtmlWriter& page) {
     busy += device.streams_busy;
     streams += device.streams;
   }
+  const auto healthy = std::count_if(view.state.devices.begin(), view.state.devices.end(),
+                                     [](const DeviceState& device) { return device.healthy; });
   int64_t factors = 0;
   for (const TierState& tier : view.state.cache) factors += tier.entries;
   page.Open("div", {{"class", "tiles"}});
+  Tile("devices healthy",
+       absl::StrCat(Count(healthy), " of ", Count(static_cast<int64_t>(view.state.devices.size()))),
+       page);
   Tile("calls in flight", Count(static_cast<int64_t>(view.calls_in_flight)), page);
   Tile("jobs queued", Count(queued), page);
   Tile("streams busy", absl::StrCat(Count(busy), " of ", Count(streams)), page);
@@ -336,19 +341,21 @@ void WriteLastRun(const StatusView& view, HtmlWriter& page) {
     return;
   }
   const IterationRun& run = *view.last_run;
-  page.Open("p");
-  page.Text(absl::StrCat(run.algorithm, ", n = ", Count(run.n), " on ", run.device, ": "));
-  page.Raw(absl::StrCat(Seconds(run.seconds), ", ", Ago(view.now - run.ended), ", "));
-  page.Text(run.warm ? "from the factor before. " : "from nothing. ");
-  page.Text(absl::StrCat(Count(run.sections), " by ", Count(run.sections), " sections of order ",
-                         Count(run.section_size), "; ", Count(run.total_sweeps), " sweeps, ",
-                         Count(run.total_pivots), " row interchanges."));
-  page.Close();
+  page.Open("div", {{"class", "run"}});
   WriteHeatMap(run, page);
-  if (run.side < run.sections && run.side > 0) {
-    page.Element("p", "Each cell shows the most sweeps of the sections that it stands for.",
-                 {{"class", "note"}});
-  }
+  page.Open("div");
+  page.Open("p");
+  page.Text(absl::StrCat(run.algorithm, ", n = ", Count(run.n), " on ", run.device));
+  page.Raw(absl::StrCat(": ", Seconds(run.seconds), ", ", Ago(view.now - run.ended), ", "));
+  page.Text(run.warm ? "warm start." : "cold start.");
+  page.Close();
+  page.Element("p",
+               absl::StrCat(Count(run.sections), " by ", Count(run.sections), " sections of order ",
+                            Count(run.section_size), "; ", Count(run.total_sweeps), " sweeps, ",
+                            Count(run.total_pivots), " row interchanges."));
+  WriteHeatLegend(run, page);
+  page.Close();
+  page.Close();
   page.Close();
 }
 
@@ -369,7 +376,7 @@ std::string RenderStatusPage(const StatusView& view) {
   WriteOpenCalls(view, page);
   WriteSlowCalls(view, page);
   WriteLatencies("Latency by phase", "Phase",
-                 "Since the start; the last seven columns count up to the time they name.",
+                 "Since the start. Median and 99 % are interpolated in the buckets of the metrics.",
                  view.phases, page);
   WriteLatencies("Latency by method", "Method",
                  "From a call's first message to its last, since the start.", view.methods, page);

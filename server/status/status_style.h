@@ -7,15 +7,15 @@ namespace crout {
 // Light, or dark where the reader's system is; without fonts or pictures from elsewhere. Has no
 // character that XML reads as markup. p0 to p7 are the phases, in the order of JobPhase, in the
 // colours of Okabe and Ito, which people with any colour vision can tell apart; h0 to h7 the levels
-// of the heat map.
+// of the heat map, from viridis, which is as readable in grey.
 inline constexpr char kStatusStyle[] = R"(
 :root { color-scheme: light dark;
   --page: #f4f5f7; --card: #ffffff; --text: #1c2128; --dim: #5d6673; --line: #dde1e6;
-  --fill: #2f6fb5; --track: #e6e9ed; --good: #1a7f37; --bad: #c62828; --warm: #b45309;
+  --fill: #2f6fb5; --track: #e6e9ed; --good: #1a7f37; --bad: #c62828;
   --heat: 47, 111, 181; }
 @media (prefers-color-scheme: dark) { :root {
   --page: #14171c; --card: #1d2127; --text: #e4e7eb; --dim: #98a1ad; --line: #333a43;
-  --fill: #5b9bd8; --track: #2d333b; --good: #4cc26a; --bad: #ff7b72; --warm: #e3a04a;
+  --fill: #5b9bd8; --track: #2d333b; --good: #4cc26a; --bad: #ff7b72;
   --heat: 91, 155, 216; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 76rem; padding: 1rem; background: var(--page);
@@ -35,7 +35,7 @@ section { background: var(--card); border: 1px solid var(--line); border-radius:
 .good { color: var(--good); }
 .bad { color: var(--bad); }
 .tiles { display: grid; gap: 1rem; margin-top: 1rem;
-  grid-template-columns: repeat(auto-fit, minmax(8.5rem, 1fr)); }
+  grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); }
 .tiles section { margin: 0; padding: .6rem 1rem; }
 .tiles b { display: block; font-size: 1.45rem; font-weight: 600; line-height: 1.3; }
 .columns { display: grid; gap: 0 1rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 27rem), 1fr)); }
@@ -68,16 +68,19 @@ td.phases { min-width: 11rem; width: 30%; }
 .track .p5, .legend .p5 { background: #e6d933; }
 .track .p6, .legend .p6 { background: #d55e00; }
 .track .p7, .legend .p7 { background: #cc79a7; }
-.heat { display: block; width: min(100%, 24rem); margin: .6rem 0; border: 1px solid var(--line);
+.run { display: flex; flex-wrap: wrap; gap: .4rem 1.5rem; }
+.run div { flex: 1 1 16rem; }
+.run .legend { flex-direction: column; margin-top: .8rem; }
+.heat { display: block; width: min(100%, 22rem); align-self: start; margin: .3rem 0; border: 1px solid var(--line);
   shape-rendering: crispEdges; }
-.h0 { fill: rgba(var(--heat), .06); background: rgba(var(--heat), .06); }
-.h1 { fill: rgba(var(--heat), .18); background: rgba(var(--heat), .18); }
-.h2 { fill: rgba(var(--heat), .31); background: rgba(var(--heat), .31); }
-.h3 { fill: rgba(var(--heat), .44); background: rgba(var(--heat), .44); }
-.h4 { fill: rgba(var(--heat), .58); background: rgba(var(--heat), .58); }
-.h5 { fill: rgba(var(--heat), .72); background: rgba(var(--heat), .72); }
-.h6 { fill: rgba(var(--heat), .86); background: rgba(var(--heat), .86); }
-.h7 { fill: rgb(var(--heat)); background: rgb(var(--heat)); }
+.h0 { fill: #440154; background: #440154; }
+.h1 { fill: #46327e; background: #46327e; }
+.h2 { fill: #365c8d; background: #365c8d; }
+.h3 { fill: #277f8e; background: #277f8e; }
+.h4 { fill: #1fa187; background: #1fa187; }
+.h5 { fill: #4ac16d; background: #4ac16d; }
+.h6 { fill: #a0da39; background: #a0da39; }
+.h7 { fill: #fde725; background: #fde725; }
 )";
 
 }  // namespace crout
