@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "kernels/util/allocation.h"
 #include "kernels/util/clock.h"
 #include "server/log.h"
 #include "server/rpc/status.h"
@@ -100,13 +101,16 @@ void ObserveFactor(ServerCore& core, const DeviceSlot& slot, const FactorSummary
   core.metrics.CountIterations(factor.algorithm, report.warm ? Start::kWarm : Start::kCold,
                                report.total_sweeps, report.sections * report.sections,
                                report.total_pivots);
-  IterationRun run = PoolIterations(report);
-  run.algorithm = factor.algorithm;
-  run.device = slot.device->info().name;
-  run.n = factor.n;
-  run.seconds = seconds;
-  run.ended = WallNow();
-  core.recent_work.SetRun(std::move(run));
+  // The factor is worth more than its picture.
+  GoOnWithoutMemory([&] {
+    IterationRun run = PoolIterations(report);
+    run.algorithm = factor.algorithm;
+    run.device = slot.device->info().name;
+    run.n = factor.n;
+    run.seconds = seconds;
+    run.ended = WallNow();
+    core.recent_work.SetRun(std::move(run));
+  });
 }
 
 void ObserveQuality(ServerCore& core, const ObservedCall& call, const FactorSummary& factor) {
