@@ -20,7 +20,9 @@
 #include "server/operations_pages.h"
 #include "server/scheduling/reason.h"
 #include "server/start_log.h"
+#include "server/status/status_page.h"
 #include "server/tls/listener_credentials.h"
+#include "server/view_status.h"
 
 namespace crout {
 namespace {
@@ -135,7 +137,11 @@ absl::Status Daemon::Bind() {
 absl::Status Daemon::ServePages() {
   auto pages = HttpServer::Start(
       config_.metrics_listen,
-      OperationsPages(stack_->core().metrics, [this] { return serving_.load(); }));
+      OperationsPages(
+          stack_->core().metrics, [this] { return serving_.load(); },
+          [this] {
+            return RenderStatusPage(ViewStatus(stack_->core(), stack_->State(), serving_));
+          }));
   if (!pages.ok()) {
     return absl::Status(pages.status().code(),
                         absl::StrCat("--metrics-listen: ", pages.status().message()));

@@ -2,27 +2,17 @@
 
 #include <utility>
 
-#include "crout_version.h"
-
 namespace crout {
-namespace {
-
-// Reserved for a status page.
-HttpPage Index() {
-  return {.content_type = "text/html; charset=utf-8",
-          .body = "<!doctype html><title>croutd</title><h1>croutd " CROUT_VERSION
-                  "</h1>\n"
-                  "<p><a href=\"/metrics\">/metrics</a>: for Prometheus\n"
-                  "<p><a href=\"/healthz\">/healthz</a>: whether the process answers\n"
-                  "<p><a href=\"/readyz\">/readyz</a>: whether it takes calls\n"};
-}
-
-}  // namespace
-
-HttpRoutes OperationsPages(const Metrics& metrics, std::function<bool()> ready) {
+HttpRoutes OperationsPages(const Metrics& metrics, std::function<bool()> ready,
+                           std::function<std::string()> status) {
   HttpRoutes routes;
-  routes["/"] = {.make = Index};
-  // Gauges are read under the locks of caches and schedulers: not on the thread of the connections.
+  // State is read under the locks of caches and schedulers: not on the thread of the connections.
+  routes["/"] = {.make =
+                     [status = std::move(status)] {
+                       return HttpPage{.content_type = "text/html; charset=utf-8",
+                                       .body = status()};
+                     },
+                 .may_block = true};
   routes["/metrics"] = {.make =
                             [&metrics] {
                               return HttpPage{

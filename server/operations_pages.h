@@ -3,19 +3,21 @@
 #define CROUT_SERVER_OPERATIONS_PAGES_H_
 
 #include <functional>
+#include <string>
 
 #include "server/http/http_page.h"
 #include "server/metrics/metrics.h"
 
 namespace crout {
 
-// /         links to the others
+// /         the status page that `status` makes
 // /metrics  the text exposition
 // /healthz  200 while the process answers at all
 // /readyz   200 while `ready`, 503 otherwise: before it serves, while it drains, without a device
 //
-// `metrics` and what `ready` refers to outlive the pages. `ready` does not block.
-HttpRoutes OperationsPages(const Metrics& metrics, std::function<bool()> ready);
+// `metrics` and what the functions refer to outlive the pages. `ready` does not block.
+HttpRoutes OperationsPages(const Metrics& metrics, std::function<bool()> ready,
+                           std::function<std::string()> status);
 
 }  // namespace crout
 

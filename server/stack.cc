@@ -59,6 +59,7 @@ absl::StatusOr<std::unique_ptr<Stack>> Stack::Create(std::vector<std::unique_ptr
                                     .cache = *stack->cache_,
                                     .metrics = *stack->metrics_,
                                     .call_log = stack->call_log_,
+                                    .recent_work = stack->recent_work_,
                                     .calls = stack->calls_,
                                     .call_memory = *stack->call_memory_,
                                     .host_memory = *stack->host_memory_,

@@ -30,6 +30,8 @@ class Stack {
   Stack& operator=(const Stack&) = delete;
 
   ServerCore& core() { return *core_; }
+  // As of now. Waits for the locks of the cache and of schedulers.
+  ServerState State() const;
   FactorizationService& service() { return *service_; }
 
   // Ends leases that are over and calls whose clients stopped sending or reading, and logs that
@@ -38,7 +40,6 @@ class Stack {
 
  private:
   explicit Stack(const Config& config) : call_log_(config.call_log) {}
-  ServerState State() const;
   // Leaves at most `bytes` of free blocks in the pools of host memory.
   void Trim(size_t bytes);
 
@@ -47,6 +48,7 @@ class Stack {
   std::unique_ptr<Metrics> metrics_;
   std::unique_ptr<FactorCache> cache_;
   CallLog call_log_;
+  RecentWork recent_work_;
   CallRegistry calls_;
   std::unique_ptr<MemoryBudget> call_memory_;
   std::unique_ptr<ThreadPool> parsers_;

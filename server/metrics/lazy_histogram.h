@@ -4,6 +4,7 @@
 #define CROUT_SERVER_METRICS_LAZY_HISTOGRAM_H_
 
 #include <atomic>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
@@ -16,6 +17,17 @@ class Histogram;
 }  // namespace prometheus
 
 namespace crout {
+
+// What a histogram held at one moment. Empty where nothing was observed.
+struct HistogramReading {
+  struct Bucket {
+    double bound = 0;         // inclusive
+    uint64_t cumulative = 0;  // observations up to it
+  };
+  std::vector<Bucket> buckets;  // by bound; without that of +Inf
+  uint64_t count = 0;
+  double sum = 0;
+};
 
 // A child of a family. Thread-safe.
 class LazyHistogram {
@@ -36,6 +48,8 @@ class LazyHistogram {
   // Makes its series appear at zero. For those that an alert reads: a rate misses the first step of
   // a series that was not there before.
   void Appear();
+
+  HistogramReading Read() const;
 
  private:
   Family& family_;

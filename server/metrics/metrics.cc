@@ -298,6 +298,25 @@ void Metrics::ObservePromotion(double seconds) {
   promotion_duration_->Observe(seconds);
 }
 
+HistogramReading Metrics::ReadRequests(Method method) const {
+  return request_duration_[Index(method)]->Read();
+}
+
+HistogramReading Metrics::ReadPhase(JobPhase phase) const {
+  return phase_duration_[Index(phase)]->Read();
+}
+
+CacheCounts Metrics::ReadCache() const {
+  CacheCounts counts;
+  const auto value = [](const Counter* counter) { return static_cast<int64_t>(counter->Value()); };
+  for (const Counter* hits : cache_hits_) counts.hits += value(hits);
+  for (const Counter* misses : cache_misses_) counts.misses += value(misses);
+  for (const auto& tier : cache_evictions_) {
+    counts.evictions += value(tier[Index(CacheEviction::kPressure)]);
+  }
+  return counts;
+}
+
 void Metrics::SetStateSource(StateSource source) {
   MutexLock lock(&source_mutex_);
   source_ = std::move(source);

@@ -41,6 +41,13 @@ struct MetricsOptions {
   std::string cuda;
 };
 
+// Handles that were found and not, and factors that left a tier for want of room.
+struct CacheCounts {
+  int64_t hits = 0;
+  int64_t misses = 0;
+  int64_t evictions = 0;
+};
+
 // Counters, gauges and histograms without labels exist at zero from construction on, and so do the
 // histograms that an alert reads; the other histograms, and rare counters that say so, appear with
 // their first observation. No method of a busy path looks up a label. Seconds and bytes are plain.
@@ -101,6 +108,11 @@ class Metrics {
   void CountCacheEviction(Tier tier, CacheEviction reason);
   // A factor that came back from host memory to its device.
   void ObservePromotion(double seconds);
+
+  // What was observed since the start.
+  HistogramReading ReadRequests(Method method) const;
+  HistogramReading ReadPhase(JobPhase phase) const;
+  CacheCounts ReadCache() const;
 
   // Where gauges of state come from: called at every scrape, from the scraper's thread. With
   // nullptr (and at first) they keep their last values; on return the source before is not running

@@ -71,6 +71,19 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
     context_->TryCancel();  // Ends the write or the end that gRPC still has.
   }
 
+  OpenCall Describe() override {
+    OpenCall call;
+    MutexLock lock(&mutex_);
+    call.id = observed_.id;
+    call.method = observed_.method;
+    call.tenant = observed_.tenant;
+    call.phase = kCallPhaseNames[static_cast<size_t>(phase_)];
+    if (slot_ != nullptr) call.device = slot_->device->info().name;
+    call.received_bytes = observed_.received_bytes;
+    call.seconds = observed_.Seconds();
+    return call;
+  }
+
   void OnCancel() override {
     const bool late = std::chrono::system_clock::now() >= context_->deadline();
     MutexLock lock(&mutex_);

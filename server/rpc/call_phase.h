@@ -2,7 +2,9 @@
 #ifndef CROUT_SERVER_RPC_CALL_PHASE_H_
 #define CROUT_SERVER_RPC_CALL_PHASE_H_
 
+#include <array>
 #include <cstdint>
+#include <string_view>
 
 namespace crout {
 
@@ -22,6 +24,8 @@ namespace crout {
 // what they do not have: a payload, a job. Whether the client is still there is another matter: see
 // Call::OutlivesClient().
 enum class CallPhase : uint8_t { kHeader, kAdmission, kPayload, kQueue, kWork, kReply, kEnd };
+inline constexpr std::array<std::string_view, 7> kCallPhaseNames = {
+    "header", "admission", "payload", "queue", "work", "reply", "end"};
 
 }  // namespace crout
 

@@ -82,6 +82,25 @@ void CallRegistry::EnforceLimits(LiveCall::Clock::time_point now) {
   }
 }
 
+std::vector<OpenCall> CallRegistry::Oldest(size_t count) const {
+  std::vector<std::shared_ptr<LiveCall>> oldest;
+  oldest.reserve(count);  // as in Snapshot()
+  {
+    MutexLock lock(&mutex_);
+    std::vector<uint64_t> ids;
+    ids.reserve(calls_.size());
+    for (const auto& [id, weak] : calls_) ids.push_back(id);
+    std::sort(ids.begin(), ids.end());
+    for (const uint64_t id : ids) {
+      if (oldest.size() == count) break;
+      if (auto call = calls_.at(id).lock()) oldest.push_back(std::move(call));
+    }
+  }
+  std::vector<OpenCall> described;
+  for (const auto& call : oldest) described.push_back(call->Describe());
+  return described;
+}
+
 size_t CallRegistry::in_flight() const {
   MutexLock lock(&mutex_);
   return calls_.size();

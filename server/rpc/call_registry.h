@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/util/mutex.h"
+#include "server/status/status_view.h"
 
 namespace crout {
 
@@ -27,6 +28,9 @@ class LiveCall {
 
   // Ends the call if its client does not keep within the limits, or is gone, as of `now`.
   virtual void EnforceLimits(Clock::time_point now) = 0;
+
+  // What it is doing at the moment.
+  virtual OpenCall Describe() = 0;
 };
 
 // Thread-safe.
@@ -62,6 +66,8 @@ class CallRegistry {
   void AbortAll(const absl::Status& status);
   void EnforceLimits(LiveCall::Clock::time_point now);
   size_t in_flight() const;
+  // At most `count` of the streaming calls, in the order in which they came.
+  std::vector<OpenCall> Oldest(size_t count) const;
 
  private:
   void Leave(uint64_t id);

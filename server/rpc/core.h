@@ -16,6 +16,7 @@
 #include "server/rpc/call_registry.h"
 #include "server/rpc/transfer_watch.h"
 #include "server/scheduling/device_pool.h"
+#include "server/status/recent_work.h"
 
 namespace crout {
 
@@ -43,6 +44,7 @@ struct ServerCore {
   FactorCache& cache;
   Metrics& metrics;
   CallLog& call_log;
+  RecentWork& recent_work;
   CallRegistry& calls;
   // For the calls themselves, whatever they move.
   MemoryBudget& call_memory;

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "kernels/util/allocation.h"
+#include "kernels/util/clock.h"
 #include "server/log.h"
 #include "server/rpc/status.h"
 #include "server/scheduling/reason.h"
@@ -52,6 +54,19 @@ nlohmann::ordered_json JsonNumber(double value) {
   return std::isnan(value) ? "NaN" : "Infinity";
 }
 
+EndedCall Summarize(const ObservedCall& call) {
+  EndedCall ended;
+  ended.id = call.id;
+  ended.method = call.method;
+  ended.code = call.status.code();
+  ended.tenant = call.tenant;
+  ended.algorithm = call.algorithm;
+  ended.device = call.device;
+  ended.n = call.n;
+  ended.phases = PhasesOf(call.timings);
+  return ended;
+}
+
 uint64_t NextCallId() {
   static std::atomic<uint64_t> next = 1;
   return next.fetch_add(1, std::memory_order_relaxed);
@@ -86,6 +101,16 @@ void ObserveFactor(ServerCore& core, const DeviceSlot& slot, const FactorSummary
   core.metrics.CountIterations(factor.algorithm, report.warm ? Start::kWarm : Start::kCold,
                                report.total_sweeps, report.sections * report.sections,
                                report.total_pivots);
+  // The factor is worth more than its picture.
+  GoOnWithoutMemory([&] {
+    IterationRun run = PoolIterations(report);
+    run.algorithm = factor.algorithm;
+    run.device = slot.device->info().name;
+    run.n = factor.n;
+    run.seconds = seconds;
+    run.ended = WallNow();
+    core.recent_work.SetRun(std::move(run));
+  });
 }
 
 void ObserveQuality(ServerCore& core, const ObservedCall& call, const FactorSummary& factor) {
@@ -127,6 +152,7 @@ void ObserveCall(ServerCore& core, const ObservedCall& call) {
     if (phases[i] > 0) core.metrics.ObservePhase(static_cast<JobPhase>(i), phases[i]);
   }
   core.call_log.Write(call, seconds);
+  core.recent_work.Ended(seconds, [&] { return Summarize(call); });
 }
 
 }  // namespace crout

@@ -48,7 +48,8 @@ struct ObservedCall {
 // The seconds of each phase, in the order of JobPhase.
 std::array<double, kJobPhaseNames.size()> PhasesOf(const CallTimings& timings);
 
-// Counts a factor that a job made in so many seconds, and the iterations of its method.
+// Counts a factor that a job made in so many seconds, and the iterations of its method, whose
+// counts the factor still has: they are the last run's from now on.
 void ObserveFactor(ServerCore& core, const DeviceSlot& slot, const FactorSummary& factor,
                    double seconds);
 
@@ -58,7 +59,7 @@ void ObserveQuality(ServerCore& core, const ObservedCall& call, const FactorSumm
 void ObserveQuality(ServerCore& core, const ObservedCall& call, const FactorSummary& leading,
                     const SchurSummary& complement);
 
-// Requests, duration, phases and rejections; what CallLog says of it.
+// Requests, duration, phases and rejections; what CallLog says of it; whether it was slow.
 void ObserveCall(ServerCore& core, const ObservedCall& call);
 
 }  // namespace crout

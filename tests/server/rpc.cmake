@@ -10,7 +10,7 @@ crout_test(rpc_memory_test OWN_NEW LABELS rpc SOURCES rpc_memory_test.cc
 crout_test(config_test LABELS rpc SOURCES config_test.cc DEPS crout::daemon)
 crout_test(service_manager_test LABELS rpc SOURCES service_manager_test.cc DEPS crout::daemon)
 crout_test(transfer_watch_test LABELS rpc SOURCES transfer_watch_test.cc DEPS crout::rpc)
-foreach(test wire status reply_writer)
+foreach(test call_registry wire status reply_writer)
   crout_test(rpc_${test}_test LABELS rpc SOURCES rpc_${test}_test.cc DEPS crout::rpc)
 endforeach()
 foreach(test call_log job_ticket request_reader)

@@ -1,0 +1,16 @@
+// Takes the view of the daemon that the status page shows.
+#ifndef CROUT_SERVER_VIEW_STATUS_H_
+#define CROUT_SERVER_VIEW_STATUS_H_
+
+#include "server/metrics/state.h"
+#include "server/rpc/core.h"
+#include "server/status/status_view.h"
+
+namespace crout {
+
+// As of now, with `state`, which was taken just before; `ready`: whether calls are taken.
+StatusView ViewStatus(const ServerCore& core, ServerState state, bool ready);
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_VIEW_STATUS_H_

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""The status page of a real daemon, read by a strict parser of XML while calls come, stay and go.
+
+usage: status_page_test.py CROUTD CROUTCTL
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import unittest
+import urllib.request
+import xml.etree.ElementTree
+
+PATIENCE = 60  # seconds
+NAME = "name-of-a-factor"
+TENANT = "some-tenant"
+ORDER = 40
+CROUTD = CROUTCTL = None
+
+
+def matrix():
+    """A diagonally dominant one, as text."""
+    values = [f"{ORDER if i == j else 1}\n" for j in range(ORDER) for i in range(ORDER)]
+    return f"%%MatrixMarket matrix array real general\n{ORDER} {ORDER}\n" + "".join(values)
+
+
+def rows(page, title):
+    """The cells' texts of the table under a heading, by row, without the head."""
+    for section in page.iter("section"):
+        heading = section.find("h2")
+        if heading is not None and heading.text == title:
+            return [["".join(cell.itertext()).strip() for cell in row.findall("td")]
+                    for row in section.iter("tr") if row.find("td") is not None]
+    raise AssertionError(f"no section {title}")
+
+
+class StatusPageTest(unittest.TestCase):
+    def setUp(self):
+        self._daemon = subprocess.Popen(
+            [CROUTD, "--listen=127.0.0.1:0", "--metrics-listen=127.0.0.1:0", "--devices=host",
+             "--drain-grace=0s", "--upload-idle-timeout=inf", "--upload-min-rate=0"],
+            text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.addCleanup(self._stop)
+        ready = self._daemon.stdout.readline()
+        self._listen, self._metrics = re.match(
+            r"croutd ready listen=(\S+) metrics=(\S+)", ready).groups()
+
+    def _stop(self):
+        self._daemon.send_signal(signal.SIGTERM)
+        self._daemon.wait(PATIENCE)
+        self._daemon.stdout.close()
+
+    def _command(self, *arguments):
+        return [CROUTCTL, f"--server={self._listen}", f"--tenant={TENANT}", *arguments]
+
+    def _factor(self, *arguments):
+        """A factor's handle."""
+        done = subprocess.run(self._command("--json", "factor", "-", f"--name={NAME}", *arguments),
+                              input=matrix(), text=True, stdout=subprocess.PIPE, timeout=PATIENCE,
+                              check=True)
+        return json.loads(done.stdout)["handle"]
+
+    def _get(self):
+        """The page's text, and its tree: a page that is not well-formed fails here."""
+        with urllib.request.urlopen(f"http://{self._metrics}/", timeout=PATIENCE) as reply:
+            self.assertEqual(reply.headers["Content-Type"], "text/html; charset=utf-8")
+            text = reply.read().decode("utf-8")
+        return text, xml.etree.ElementTree.fromstring(text)
+
+    def _wait(self, condition):
+        """The page once it is as it should be: a call's end is told before it is noted."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            text, page = self._get()
+            if condition(page):
+                return text, page
+            self.assertLess(time.monotonic(), end, text)
+
+    def test_an_idle_daemon(self):
+        text, page = self._get()
+        self.assertIn("host", [heading.text.strip() for heading in page.iter("h3")])
+        self.assertIn("No iterative method has run yet.", text)
+        self.assertFalse(list(page.iter("script")) + list(page.iter("link")))
+
+    def test_calls_that_ended_and_the_last_iterative_run(self):
+        self._factor()
+        handle = self._factor("--algorithm=icmpp", "--section-size=8")
+        text, page = self._wait(
+            lambda page: len(rows(page, "Slowest calls of the last hour")) == 2)
+        calls = rows(page, "Slowest calls of the last hour")
+        self.assertEqual({call[3] for call in calls}, {"Factorize"})
+        self.assertIn("icmpp", {call[5] for call in calls})
+        self.assertEqual({call[8] for call in calls}, {TENANT})
+        self.assertIn("factor", {row[0] for row in rows(page, "Latency by phase")})
+        self.assertEqual([row[:2] for row in rows(page, "Latency by method")], [["Factorize", "2"]])
+        self.assertIn("5 by 5 sections of order 8", text)
+        self.assertEqual(page.find(".//svg").get("viewBox"), "0 0 5 5")
+        covered = sum(int(rect.get("width")) for rect in page.iter("rect"))
+        self.assertEqual(covered, 25)
+        # A handle is a capability, and a name its tenant's own.
+        self.assertNotIn(handle[:6], text)
+        self.assertNotIn(NAME, text)
+
+    def test_a_call_that_waits_for_its_client(self):
+        upload = subprocess.Popen(self._command("factor", "-"), stdin=subprocess.PIPE,
+                                  stdout=subprocess.DEVNULL)
+        banner, rest = matrix().encode().split(b"\n", 1)
+        # More than the client keeps back before it sends.
+        upload.stdin.write(banner + b"\n" + b"% a comment\n" * 300000)
+        upload.stdin.flush()
+        _, page = self._wait(
+            lambda page: "payload" in {cell.text for cell in page.iter("td")})
+        (call,) = rows(page, "Calls in flight")
+        self.assertEqual(call[1:3], ["Factorize", "payload"])
+        self.assertEqual(call[4], TENANT)
+        upload.stdin.write(rest)
+        upload.stdin.close()
+        self.assertEqual(upload.wait(PATIENCE), 0)
+        self._wait(lambda page: "payload" not in {cell.text for cell in page.iter("td")})
+
+
+if __name__ == "__main__":
+    CROUTD, CROUTCTL = map(os.path.abspath, sys.argv[1:3])
+    unittest.main(argv=sys.argv[:1])
