@@ -31,7 +31,8 @@ class SeriesCall final : public JobCall<SeriesAnswer, v1::PHASE_SOLVE> {
   void Reply(SeriesAnswer answer) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseResources() override;
 
-  absl::Status BeginSeries(const v1::SolveSeriesHeader& header) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status BeginSeries(const v1::SolveSeriesHeader& header)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Holds what the step starts from.
   absl::Status TakePins(bool brings_matrix) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The answer's parts to the cache; the new factor's description, if one was made.

@@ -6,6 +6,7 @@
 #include "tests/bench/series_bench.h"
 
 int main(int argc, char** argv) {
-  const std::unique_ptr<crout::Device> device = crout::Check(crout::cuda::MakeDevice(0, crout::cuda::Options()));
+  const std::unique_ptr<crout::Device> device =
+      crout::Check(crout::cuda::MakeDevice(0, crout::cuda::Options()));
   return crout::RunSeriesBench(*device, "gpu_series", argc, argv);
 }
