@@ -13,7 +13,7 @@ namespace {
 // Three digits: "1.25", "12.5", "125".
 std::string ThreeDigits(double value) {
   if (value >= 99.95) return absl::StrFormat("%.0f", value);
-  return absl::StrFormat(value >= 9.995 ? "%.1f" : "%.2f", value);
+  return absl::StrFormat("%.*f", value >= 9.995 ? 1 : 2, value);
 }
 
 }  // namespace

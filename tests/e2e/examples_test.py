@@ -164,9 +164,10 @@ class Examples(unittest.TestCase):
     def test_the_sample_configuration_has_every_setting(self):
         sample = (self.prefix / "share/crout/croutd.toml").read_text(encoding="utf-8")
         settings = self.directory / "croutd.toml"
-        settings.write_text(re.sub(r"^# ([\w-]+ = )", r"\1", sample, flags=re.MULTILINE),
-                            encoding="utf-8")
-        names = re.findall(r"^([\w-]+) = ", settings.read_text(encoding="utf-8"), re.MULTILINE)
+        every = re.sub(r"^# ([\w-]+ = )", r"\1", sample, flags=re.MULTILINE)
+        names = re.findall(r"^([\w-]+) = ", every, re.MULTILINE)
+        # Without the files, which are the operator's.
+        settings.write_text(re.sub(r"^tls-", "# tls-", every, flags=re.MULTILINE), encoding="utf-8")
         croutd = self.prefix / "bin/croutd"
         known = re.findall(r"^ +--([\w-]+) .*\(Env:CROUT_(?!CONFIG)", run(croutd, "--help"), re.MULTILINE)
         self.assertEqual(sorted(names), sorted(known))

@@ -119,13 +119,13 @@ TEST_F(TlsTest, ClientsSpeakIt) {
     arguments.insert(arguments.begin(), {ProgramPath("croutctl"), "--server=" + daemon.address()});
     return RunToEnd(arguments);
   };
-  const std::vector<std::string> flags = {"info", "--tls", Flag("ca", "ca.crt"),
+  const std::vector<std::string> flags = {"status", "--tls", Flag("ca", "ca.crt"),
                                           Flag("cert", "client.crt"), Flag("key", "client.key")};
   EXPECT_EQ(ctl(flags).exit_code, 0) << ctl(flags).errors;
-  EXPECT_NE(ctl({"info"}).exit_code, 0);
-  EXPECT_THAT(ctl({"info", Flag("ca", "ca.crt")}).errors, HasSubstr("go with --tls"));
-  EXPECT_THAT(ctl({"info", "--tls", "--ca=/nowhere.pem"}).errors, HasSubstr("/nowhere.pem"));
-  EXPECT_THAT(ctl({"info", "--tls", Flag("cert", "client.crt")}).errors, HasSubstr("give both"));
+  EXPECT_NE(ctl({"status"}).exit_code, 0);
+  EXPECT_THAT(ctl({"status", Flag("ca", "ca.crt")}).errors, HasSubstr("go with --tls"));
+  EXPECT_THAT(ctl({"status", "--tls", "--ca=/nowhere.pem"}).errors, HasSubstr("/nowhere.pem"));
+  EXPECT_THAT(ctl({"status", "--tls", Flag("cert", "client.crt")}).errors, HasSubstr("give both"));
   ASSERT_EQ(chmod(files_.File("client.key").c_str(), 0644), 0);
   EXPECT_THAT(ctl(flags).errors, HasSubstr("chmod 600"));
 }

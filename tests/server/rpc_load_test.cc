@@ -288,13 +288,13 @@ TEST_F(RpcLoadTest, AnUploadThatIsWokenTwiceIsOneJob) {
   device().factor_gate().WaitUntilHeld();
   // Threads take what they are given in turn: with one more task each, the wakers are over.
   ThreadPool& threads = *core().devices.slots()[0]->releasing;
-  Gate over;
-  over.Close();
+  const auto over = std::make_shared<Gate>();  // The threads leave it when they get to.
+  over->Close();
   for (int i = 0; i < threads.thread_count(); ++i) {
-    threads.Schedule([&over] { over.Pass(); });
+    threads.Schedule([over] { over->Pass(); });
   }
-  over.WaitUntilHeld(threads.thread_count());
-  over.Open();
+  over->WaitUntilHeld(threads.thread_count());
+  over->Open();
   device().factor_gate().Open();
   uploading.join();
   ExpectHeldSoon({.device_reserved = Held().device_reserved,
