@@ -207,6 +207,8 @@ void AddOptions(CLI::App& app, Config& config) {
                    "Memory for messages on their way in and out, of all connections");
   options.AddBytes("call-memory", config.call_memory_bytes,
                    "Memory for open calls themselves, 32 KiB each; more calls are refused");
+  options.AddTimeLimit("return-memory-after", config.return_memory_after,
+                       "Free host memory goes back to the system when nothing has run for so long");
   options.AddTimeLimit(
       "max-connection-age", config.max_connection_age,
       "After this a client connects anew for its next calls; those that run go on");

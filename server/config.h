@@ -30,6 +30,8 @@ struct Config {
   int host_threads = 0;  // cores for the host device and text parsing; 0: all
   size_t receive_buffer_bytes = size_t{1} << 30;
   size_t call_memory_bytes = size_t{128} << 20;  // for calls themselves, beside what they move
+  // Free host memory goes back to the system when nothing has run for so long; infinite: never.
+  absl::Duration return_memory_after = absl::Seconds(10);
   absl::Duration max_connection_age = absl::Hours(1);
   Limits limits;
   DevicePoolOptions pool;

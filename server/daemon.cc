@@ -87,7 +87,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
   CROUT_RETURN_IF_ERROR(daemon->Bind());
   daemon->housekeeper_ = std::thread([daemon = daemon.get()] { daemon->HousekeepingLoop(); });
   daemon->SetServing(true);
-  LogStart(config, daemon->stack_->core());
+  LogStart(config, {daemon->addresses_, daemon->pages_->address()}, daemon->stack_->core());
   return daemon;
 }
 

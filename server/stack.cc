@@ -1,5 +1,7 @@
 #include "server/stack.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -86,9 +88,29 @@ void Stack::Trim(size_t bytes) {
   }
 }
 
+Activity Stack::CurrentActivity() const {
+  Activity activity;
+  activity.calls = calls_.entered();
+  activity.in_flight = calls_.in_flight();
+  for (const auto& slot : devices_->slots()) {
+    const DeviceScheduler::Load load = slot->scheduler->load();
+    activity.jobs += load.streams_busy + static_cast<int64_t>(load.queue_depth);
+  }
+  activity.reserved = devices_->host_budget().reserved();
+  return activity;
+}
+
+void Stack::ReturnMemory() {
+  Trim(0);
+  // gRPC's buffers and small blocks: the heap keeps what lies below a block that is in use. Holds
+  // the heap's lock for milliseconds, when nobody waits for it.
+  malloc_trim(0);
+}
+
 void Stack::Housekeep() {
   GoOnWithoutMemory([this] { cache_->Sweep(); });
   GoOnWithoutMemory([this] { calls_.EnforceLimits(SteadyNow()); });
+  GoOnWithoutMemory([this] { memory_return_.Observe(CurrentActivity(), SteadyNow()); });
   GoOnWithoutMemory([this] {
     const uint64_t times = WorkWithoutMemory();
     if (times == times_without_memory_) return;

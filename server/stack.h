@@ -11,6 +11,7 @@
 #include "kernels/util/thread_pool.h"
 #include "server/cache/factor_cache.h"
 #include "server/config.h"
+#include "server/memory_return.h"
 #include "server/metrics/metrics.h"
 #include "server/rpc/call_log.h"
 #include "server/rpc/call_registry.h"
@@ -34,14 +35,20 @@ class Stack {
   ServerState State() const;
   FactorizationService& service() { return *service_; }
 
-  // Ends leases that are over and calls whose clients stopped sending or reading, and logs that
-  // memory lacked; every second or so, by one thread. What it lacks memory for comes again.
+  // Ends leases that are over and calls whose clients stopped sending or reading, gives memory back
+  // that an idle daemon keeps, and logs that memory lacked; every second or so, by one thread. What
+  // it lacks memory for comes again.
   void Housekeep();
 
  private:
-  explicit Stack(const Config& config) : call_log_(config.call_log) {}
+  explicit Stack(const Config& config)
+      : call_log_(config.call_log),
+        memory_return_(config.return_memory_after, [this] { ReturnMemory(); }) {}
   // Leaves at most `bytes` of free blocks in the pools of host memory.
   void Trim(size_t bytes);
+  Activity CurrentActivity() const;
+  // All free host memory, of the pools and of the heap, to the system.
+  void ReturnMemory();
 
   std::unique_ptr<DevicePool> devices_;
   std::unique_ptr<CachingResource> host_memory_;
@@ -55,6 +62,7 @@ class Stack {
   std::unique_ptr<ThreadPool> releasing_;
   std::unique_ptr<ServerCore> core_;
   std::unique_ptr<FactorizationService> service_;
+  MemoryReturn memory_return_;
   uint64_t times_without_memory_ = 0;  // that the log knows
 };
 

@@ -1,7 +1,10 @@
 #include "server/start_log.h"
 
+#include <memory>
+#include <string>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "crout_version.h"
 #include "server/log.h"
@@ -10,6 +13,10 @@ namespace crout {
 namespace {
 
 double Seconds(absl::Duration duration) { return absl::ToDoubleSeconds(duration); }
+
+void AppendName(std::string* out, const std::unique_ptr<DeviceSlot>& slot) {
+  absl::StrAppend(out, slot->device->info().name);
+}
 
 void LogDevice(const DeviceSlot& slot) {
   const DeviceInfo& info = slot.device->info();
@@ -23,31 +30,38 @@ void LogDevice(const DeviceSlot& slot) {
 
 }  // namespace
 
-void LogStart(const Config& config, const ServerCore& core) {
+void LogStart(const Config& config, const BoundAddresses& addresses, const ServerCore& core) {
+  const Limits& limits = core.limits;
+  const unsigned cores = std::thread::hardware_concurrency();
+  // A limit that is off is infinite, which JSON writes as null.
   Log(LogLevel::kInfo, "start",
       {{"version", CROUT_VERSION},
        {"commit", CROUT_COMMIT},
-       {"devices", absl::StrJoin(config.devices, ",")},
-       {"cores", config.host_threads > 0 ? config.host_threads
-                                         : static_cast<int>(std::thread::hardware_concurrency())}});
-  for (const auto& slot : core.devices.slots()) LogDevice(*slot);
-  const Limits& limits = core.limits;
-  // A limit that is off is infinite, which JSON writes as null.
-  Log(LogLevel::kInfo, "limits",
-      {{"max_n", limits.max_n},
+       {"listen", absl::StrJoin(addresses.listen, ",")},
+       {"metrics", addresses.metrics},
+       {"tls", !config.tls.certificate.empty()},
+       {"insecure", config.insecure},
+       {"devices", absl::StrJoin(core.devices.slots(), ",", AppendName)},
+       {"cores", config.host_threads > 0 ? config.host_threads : static_cast<int>(cores)},
+       {"max_n", limits.max_n},
        {"queue_capacity", limits.queue_capacity},
        {"host_budget_bytes", core.devices.host_budget().limit()},
        {"receive_buffer_bytes", config.receive_buffer_bytes},
+       {"call_memory_bytes", config.call_memory_bytes},
+       {"return_memory_after_seconds", Seconds(config.return_memory_after)},
        {"max_message_bytes", limits.max_message_bytes},
        {"default_lease_seconds", Seconds(limits.default_lease)},
        {"max_lease_seconds", Seconds(limits.max_lease)},
+       {"max_life_seconds", Seconds(limits.max_life)},
        {"upload_idle_timeout_seconds", Seconds(limits.transfer.idle_timeout)},
        {"upload_max_time_seconds", Seconds(limits.transfer.max_time)},
        {"upload_min_rate_bytes", limits.transfer.min_rate},
        {"series_idle_timeout_seconds", Seconds(limits.series_idle_timeout)},
        {"max_connection_age_seconds", Seconds(config.max_connection_age)},
        {"drain_grace_seconds", Seconds(config.drain_grace)},
-       {"drain_limit_seconds", Seconds(config.drain_limit)}});
+       {"drain_limit_seconds", Seconds(config.drain_limit)},
+       {"slow_call_seconds", Seconds(config.call_log.slow)}});
+  for (const auto& slot : core.devices.slots()) LogDevice(*slot);
 }
 
 }  // namespace crout

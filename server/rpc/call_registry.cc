@@ -106,4 +106,9 @@ size_t CallRegistry::in_flight() const {
   return calls_.size();
 }
 
+uint64_t CallRegistry::entered() const {
+  MutexLock lock(&mutex_);
+  return next_id_ - 1;
+}
+
 }  // namespace crout

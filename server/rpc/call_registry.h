@@ -66,6 +66,8 @@ class CallRegistry {
   void AbortAll(const absl::Status& status);
   void EnforceLimits(LiveCall::Clock::time_point now);
   size_t in_flight() const;
+  // Calls that entered since the start.
+  uint64_t entered() const;
   // At most `count` of the streaming calls, in the order in which they came.
   std::vector<OpenCall> Oldest(size_t count) const;
 

@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
@@ -38,18 +37,6 @@ constexpr int64_t kCallMemory = 160 * kMiB;
 constexpr int64_t kConstant = 256 * kMiB;
 constexpr int64_t kMostResident =
     (kHostBudget + kReceiveBuffers + kCallMemory) / 10 * 11 + kConstant;
-
-// A field of /proc/PID/status, in bytes.
-int64_t StatusBytes(pid_t pid, const std::string& field) {
-  const std::string status = ReadFile(absl::StrCat("/proc/", pid, "/status"));
-  const size_t at = status.find(field + ":");
-  int64_t kib = 0;
-  if (at == std::string::npos) return -1;
-  const size_t begin = status.find_first_of("0123456789", at);
-  const size_t end = status.find_first_not_of("0123456789", begin);
-  if (!absl::SimpleAtoi(status.substr(begin, end - begin), &kib)) return -1;
-  return kib << 10;
-}
 
 // Factors, solves and releases, one after the other, as a program with the client library does.
 class HonestClient {

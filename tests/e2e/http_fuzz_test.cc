@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <memory>
 #include <random>
@@ -108,14 +107,6 @@ size_t OpenFiles(pid_t pid) {
   return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(files), {}));
 }
 
-size_t ResidentKib(pid_t pid) {
-  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.rfind("VmRSS:", 0) == 0) return std::stoull(line.substr(6));
-  }
-  return 0;
-}
-
 double FuzzSeconds() {
   const char* seconds = std::getenv("CROUT_FUZZ_SECONDS");
   return seconds == nullptr ? 3 : std::atof(seconds);
@@ -126,7 +117,7 @@ TEST(HttpFuzzTest, MalformedRequestsHarmNobody) {
   const pid_t pid = daemon.process().pid();
   EXPECT_THAT(daemon.ScrapeMetrics(), StartsWith("HTTP/1.1 200"));
   const size_t files = OpenFiles(pid);
-  const size_t resident = ResidentKib(pid);
+  const int64_t resident = StatusBytes(pid, "VmRSS");
   const auto seed = static_cast<uint32_t>(absl::ToUnixMicros(absl::Now()));
   RecordProperty("seed", std::to_string(seed));
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -148,7 +139,7 @@ TEST(HttpFuzzTest, MalformedRequestsHarmNobody) {
   std::printf("%d requests, seed %u\n", count, seed);
   EXPECT_THAT(daemon.ScrapeMetrics(), StartsWith("HTTP/1.1 200"));
   EXPECT_TRUE(Eventually([&] { return OpenFiles(pid) <= files; })) << OpenFiles(pid);
-  EXPECT_LT(ResidentKib(pid), resident + (64 << 10));
+  EXPECT_LT(StatusBytes(pid, "VmRSS"), resident + (64 << 20));
 }
 
 }  // namespace

@@ -111,8 +111,14 @@ TEST(LogTest, SaysWhatItServesWithAndWhatCallsDid) {
   daemon.process().Signal(SIGTERM);
   EXPECT_EQ(daemon.process().Wait(), 0);
   const std::string log = daemon.process().Errors();
-  EXPECT_THAT(log, AllOf(HasSubstr(" info start version="), HasSubstr(" info device name="),
-                         HasSubstr(" info limits max_n=777 ")));
+  EXPECT_THAT(log, HasSubstr(" info device name="));
+  const std::string start = log.substr(log.find(" info start version="));
+  EXPECT_THAT(
+      start.substr(0, start.find('\n')),
+      AllOf(HasSubstr(" listen=\"" + daemon.address() + "\""),
+            HasSubstr(" metrics=\"" + daemon.metrics_address() + "\""), HasSubstr(" tls=false "),
+            HasSubstr(" devices=\"" + factor->device()), HasSubstr(" max_n=777 "),
+            HasSubstr(" host_budget_bytes="), HasSubstr(" slow_call_seconds=10")));
   if (factor->device() == "host") {
     EXPECT_THAT(log, HasSubstr(" info host_serves reason=\""));
   }

@@ -13,6 +13,8 @@
 #include <sstream>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
 extern char** environ;
@@ -115,6 +117,17 @@ std::optional<int> Process::Wait(absl::Duration timeout) {
     }
   }
   return exit_code_;
+}
+
+int64_t StatusBytes(pid_t pid, const std::string& field) {
+  const std::string status = ReadFile(absl::StrCat("/proc/", pid, "/status"));
+  const size_t at = status.find(field + ":");
+  int64_t kib = 0;
+  if (at == std::string::npos) return -1;
+  const size_t begin = status.find_first_of("0123456789", at);
+  const size_t end = status.find_first_not_of("0123456789", begin);
+  if (!absl::SimpleAtoi(status.substr(begin, end - begin), &kib)) return -1;
+  return kib << 10;
 }
 
 Finished RunToEnd(const std::vector<std::string>& command, const std::string& stdin_path) {

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -61,6 +62,9 @@ class Process {
   pid_t pid_;
   std::optional<int> exit_code_;
 };
+
+// A field of /proc/PID/status, as VmRSS, in bytes; -1 if there is none.
+int64_t StatusBytes(pid_t pid, const std::string& field);
 
 // What a program that ran to its end left.
 struct Finished {

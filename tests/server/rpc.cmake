@@ -8,6 +8,7 @@ endforeach()
 crout_test(rpc_memory_test OWN_NEW LABELS rpc SOURCES rpc_memory_test.cc
   DEPS crout::rpc_fixture crout::test_refused_allocations)
 crout_test(config_test LABELS rpc SOURCES config_test.cc DEPS crout::daemon)
+crout_test(memory_return_test LABELS rpc SOURCES memory_return_test.cc DEPS crout::daemon)
 crout_test(service_manager_test LABELS rpc SOURCES service_manager_test.cc DEPS crout::daemon)
 crout_test(transfer_watch_test LABELS rpc SOURCES transfer_watch_test.cc DEPS crout::rpc)
 foreach(test call_registry wire status reply_writer)

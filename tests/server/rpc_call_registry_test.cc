@@ -43,6 +43,7 @@ TEST(CallRegistryTest, TellsTheOldestCallsInOrder) {
   EXPECT_THAT(numbers, ElementsAre(0, 3, 4, 5));
   EXPECT_THAT(registry.Oldest(1000), SizeIs(98));
   EXPECT_EQ(registry.in_flight(), 99u);
+  EXPECT_EQ(registry.entered(), 100u);
 }
 
 }  // namespace

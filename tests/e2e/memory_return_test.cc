@@ -1,0 +1,52 @@
+// An idle daemon holds no more memory than before it had work: measured by what is resident.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/e2e/daemon.h"
+#include "tests/support/gallery.h"
+#include "tests/support/sanitizers.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout::e2e {
+namespace {
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+constexpr int64_t kOrder = 1500;  // 17 MiB
+constexpr int kFactors = 8;
+
+// Factors that are released again, one by one. What was resident while they were there.
+int64_t WorkAndRelease(Daemon& daemon) {
+  const auto client = daemon.NewClient();
+  const crout::testing::HostMatrix a = crout::testing::RandomMatrix(kOrder, kOrder, 1);
+  std::vector<std::string> handles;
+  for (int i = 0; i < kFactors; ++i) {
+    const auto factor = client->Factorize(
+        client::MatrixSource::Dense(absl::MakeConstSpan(a), kOrder, kOrder), {}, {});
+    EXPECT_OK(factor);
+    if (factor.ok()) handles.push_back(factor->handle());
+  }
+  const int64_t resident = StatusBytes(daemon.process().pid(), "VmRSS");
+  for (const std::string& handle : handles) {
+    EXPECT_OK(client->Release(handle));
+  }
+  return resident;
+}
+
+TEST(MemoryReturnTest, WhatIsReleasedGoesBackToTheSystem) {
+  if (crout::testing::kSanitized) GTEST_SKIP() << "freed memory stays resident";
+  Daemon daemon({"--devices=host", "--return-memory-after=100ms"});
+  const int64_t before = StatusBytes(daemon.process().pid(), "VmRSS");
+  for (int round = 0; round < 2; ++round) {  // it comes again
+    ASSERT_GT(WorkAndRelease(daemon), before + 128 * kMiB) << "the factors are resident";
+    // Beyond what it began with: threads' stacks and the buffers of gRPC and OpenBLAS.
+    EXPECT_TRUE(Eventually([&] {
+      return StatusBytes(daemon.process().pid(), "VmRSS") < before + 48 * kMiB;
+    })) << StatusBytes(daemon.process().pid(), "VmRSS") / kMiB
+        << " MiB are resident, " << before / kMiB << " MiB were";
+  }
+}
+
+}  // namespace
+}  // namespace crout::e2e
