@@ -242,7 +242,8 @@ class Assembler {
       });
     }
     Require(expected.has_value() && expected->size() == upload->shape().bytes());
-    const absl::StatusOr<Buffer> buffer = upload->Take(*context_);
+    CallTimings timings;
+    const absl::StatusOr<Buffer> buffer = upload->Take(*context_, timings);
     Require(buffer.ok());
     if (!expected->empty()) {
       Require(std::memcmp(buffer->data(), expected->data(), expected->size()) == 0);
