@@ -1,5 +1,6 @@
 #include "kernels/jobs/series_step.h"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <utility>
@@ -69,6 +70,9 @@ class SeriesStepJob {
   std::unique_ptr<const Operand> MakeOperand() const;
   CheckedSystem System(const Operand& a) const;
   bool HasStart() const;
+  // X := that of the last step, but 0 where B is: no other X has a small backward error there.
+  absl::Status TakeStart();
+  absl::StatusOr<SolverChoice> Choose(const SolverPair& pair, const Factorization& factor) const;
 
   absl::Status TryOldFactor(StopRequested stop);
   absl::Status FactorAnew(StopRequested stop, KernelTimings& timings);
@@ -103,7 +107,9 @@ class SeriesStepJob {
   PackedMatrix packed_matrix_;
   PackedMatrix packed_rhs_;
   JobBuffers buffers_;
-  FactorSummary matrix_;  // of A: size, type, norms
+  FactorSummary matrix_;         // of A: size, type, norms
+  std::vector<double> rhs_max_;  // largest |entry| of each column of B
+  std::vector<double> keep_;     // 0 for columns of the last X that are not taken, else 1
   SeriesStepResult result_;
 };
 
@@ -136,7 +142,12 @@ absl::Status SeriesStepJob::ReadMatrix() {
 }
 
 absl::Status SeriesStepJob::ReadRhs() {
+  const GmresMemory memory = Krylov();
+  rhs_max_.resize(plan_.columns);
   CROUT_RETURN_IF_ERROR(ops().Import(packed_rhs_, Vectors(plan_.b)));
+  CROUT_RETURN_IF_ERROR(context_.krylov_ops()->ColumnMaxAbs(Vectors(plan_.b), memory.rhs_max));
+  CROUT_RETURN_IF_ERROR(
+      ops().CopyToHost(memory.rhs_max, rhs_max_.data(), rhs_max_.size() * sizeof(double)));
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
   return CheckFinite(context_.report().matrix, packed_rhs_, "right-hand side");
 }
@@ -166,6 +177,28 @@ bool SeriesStepJob::HasStart() const {
          start_.solution->parts[kSolutionPart].size() == buffers_[plan_.x].size();
 }
 
+absl::Status SeriesStepJob::TakeStart() {
+  const Buffer& last = start_.solution->parts[kSolutionPart];
+  CROUT_RETURN_IF_ERROR(ops().CopyOnDevice(last.data(), buffers_[plan_.x].data(), last.size()));
+  if (std::find(rhs_max_.begin(), rhs_max_.end(), 0) == rhs_max_.end()) return absl::OkStatus();
+  const GmresMemory memory = Krylov();
+  keep_.resize(rhs_max_.size());
+  std::transform(rhs_max_.begin(), rhs_max_.end(), keep_.begin(),
+                 [](double most) { return most == 0 ? 0.0 : 1.0; });
+  CROUT_RETURN_IF_ERROR(
+      ops().CopyToDevice(keep_.data(), memory.scales, keep_.size() * sizeof(double)));
+  return context_.krylov_ops()->ScaleColumns(memory.scales, Vectors(plan_.x));
+}
+
+absl::StatusOr<SolverChoice> SeriesStepJob::Choose(const SolverPair& pair,
+                                                   const Factorization& factor) const {
+  SolveOptions options;
+  options.solver = pair.solver;
+  options.fallback = pair.fallback;
+  options.op = plan_.options.op;
+  return ChooseSolver(factor.summary, options, /*measured=*/true);
+}
+
 absl::Status SeriesStepJob::Correct(ResidualCheck& check, InverseOperator& inverse, int most,
                                     int* iterations, StopRequested stop) {
   const GmresLimits limits{most, plan_.restart, plan_.accuracy};
@@ -186,12 +219,8 @@ absl::Status SeriesStepJob::Judge(const ResidualCheck& check) {
   const CheckedSystem& system = check.system();
   const GmresMemory memory = Krylov();
   std::vector<double> x(plan_.columns);
-  std::vector<double> b(plan_.columns);
-  KrylovOps& krylov = *context_.krylov_ops();
-  CROUT_RETURN_IF_ERROR(krylov.ColumnMaxAbs(system.x, memory.solution_max));
-  CROUT_RETURN_IF_ERROR(krylov.ColumnMaxAbs(system.b, memory.rhs_max));
+  CROUT_RETURN_IF_ERROR(context_.krylov_ops()->ColumnMaxAbs(system.x, memory.solution_max));
   CROUT_RETURN_IF_ERROR(ops().CopyToHost(memory.solution_max, x.data(), x.size() * sizeof(double)));
-  CROUT_RETURN_IF_ERROR(ops().CopyToHost(memory.rhs_max, b.data(), b.size() * sizeof(double)));
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
   SeriesStepSummary& summary = result_.summary;
   summary.backward_error = check.errors().normwise;
@@ -199,7 +228,7 @@ absl::Status SeriesStepJob::Judge(const ResidualCheck& check) {
   for (size_t c = 0; c < x.size(); ++c) {
     if (x[c] == 0) continue;
     // Divided first: the product may be out of range.
-    const double ratio = x[c] / b[c] * system.a->NormInf(system.op);
+    const double ratio = x[c] / rhs_max_[c] * system.a->NormInf(system.op);
     if (!(ratio <= summary.amplification)) summary.amplification = ratio;
   }
   const double u = UnitRoundoff(plan_.vector_type);
@@ -216,10 +245,7 @@ absl::Status SeriesStepJob::TryOldFactor(StopRequested stop) {
   const SeriesStepOptions& options = plan_.options;
   SeriesStepSummary& summary = result_.summary;
   const Factorization& old = *start_.factor;
-  const SolveOptions solves{
-      .solver = options.with_old.solver, .fallback = options.with_old.fallback, .op = options.op};
-  CROUT_ASSIGN_OR_RETURN(const SolverChoice choice,
-                         ChooseSolver(old.summary, solves, /*measured=*/true));
+  CROUT_ASSIGN_OR_RETURN(const SolverChoice choice, Choose(options.with_old, old));
   CROUT_ASSIGN_OR_RETURN(
       FactorSolver inverse,
       FactorSolver::Create(context_, old, *choice.solver, /*tolerance=*/0, plan_.columns));
@@ -228,8 +254,7 @@ absl::Status SeriesStepJob::TryOldFactor(StopRequested stop) {
   SyncOnExit sync(context_);  // The solver's buffers are in use, on an error too.
   int most = options.most_iterations;
   if (HasStart()) {
-    const Buffer& last = start_.solution->parts[kSolutionPart];
-    CROUT_RETURN_IF_ERROR(ops().CopyOnDevice(last.data(), buffers_[plan_.x].data(), last.size()));
+    CROUT_RETURN_IF_ERROR(TakeStart());
   } else {
     CROUT_RETURN_IF_ERROR(inverse.Apply(options.op, Vectors(plan_.b), Vectors(plan_.x)));
     ++summary.old_iterations;
@@ -259,10 +284,7 @@ absl::Status SeriesStepJob::TryNewFactor(StopRequested stop) {
   const SeriesStepOptions& options = plan_.options;
   SeriesStepSummary& summary = result_.summary;
   const Factorization& factor = *result_.factor;
-  const SolveOptions solves{
-      .solver = options.with_new.solver, .fallback = options.with_new.fallback, .op = options.op};
-  CROUT_ASSIGN_OR_RETURN(const SolverChoice choice,
-                         ChooseSolver(factor.summary, solves, /*measured=*/true));
+  CROUT_ASSIGN_OR_RETURN(const SolverChoice choice, Choose(options.with_new, factor));
   CROUT_ASSIGN_OR_RETURN(FactorSolver inverse,
                          FactorSolver::Create(context_, factor, *choice.solver, /*tolerance=*/0,
                                               plan_.columns, choice.in_reserve));

@@ -23,7 +23,7 @@ constexpr Held kAlways = {kOld, kNew};
 // The most vectors of a Krylov space: beyond them orthogonalization costs as much as a product.
 constexpr int kRestart = 30;
 
-// As many as take no more memory than a matrix.
+// As many as take no more memory than a matrix; with many right-hand sides four all the same.
 int RestartFor(int64_t n, int64_t columns) {
   const int64_t vectors = n / columns;
   return static_cast<int>(std::clamp<int64_t>(vectors / 2, 4, kRestart));

@@ -78,7 +78,10 @@ absl::StatusOr<std::vector<PayloadStep*>> SeriesCall::Start(const StreamMessage&
     return SeriesSteps::Create(
         core_, header, *setting_, pins_,
         [this](double factor_seconds, double iteration_seconds) {
-          if (!model_) model_.emplace(factor_seconds, iteration_seconds);
+          if (!model_) {
+            model_.emplace(factor_seconds, iteration_seconds);
+            model_->Refactored(first_seconds_, 0, 0);
+          }
           return model_->Budget();
         },
         slot);
@@ -106,8 +109,9 @@ absl::StatusOr<SeriesAnswer> SeriesCall::Run(ExecutionContext& context, CallTimi
 
 void SeriesCall::Learn(const SeriesAnswer& answer) {
   const SeriesStepSummary& summary = answer.summary;
-  if (!model_) return;
-  if (answer.factor) {
+  if (!model_) {
+    first_seconds_ = summary.new_seconds;
+  } else if (answer.factor) {
     model_->Refactored(summary.new_seconds, summary.old_iterations,
                        summary.old_iterations > 0 ? summary.old_seconds : 0);
   } else {
@@ -129,13 +133,9 @@ absl::StatusOr<FactorInfo> SeriesCall::StoreFactor(NewFactor factor) {
 }
 
 void SeriesCall::Keep(std::optional<Handle>& handle, NewFactor part) {
-  if (handle) {
-    // Gone if it was evicted.
-    if (core_.cache.Describe(tenant_, *handle).ok() &&
-        core_.cache.Replace(tenant_, *handle, std::move(part)).ok()) {
-      return;
-    }
-    handle.reset();
+  if (handle && core_.cache.Describe(tenant_, *handle).ok()) {
+    // Evicted in between, which is as if it were evicted right after.
+    if (!core_.cache.Replace(tenant_, *handle, std::move(part)).ok()) handle.reset();
     return;
   }
   InsertOptions options;

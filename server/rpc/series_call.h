@@ -48,7 +48,8 @@ class SeriesCall final : public JobCall<SeriesAnswer, v1::PHASE_SOLVE> {
 
   std::optional<SeriesSetting> setting_;  // from the first header on
   InsertOptions insert_;
-  std::optional<SeriesModel> model_;
+  std::optional<SeriesModel> model_;  // from the second step on
+  double first_seconds_ = 0;          // on a new factor, in the first; 0: there was a factor
   std::optional<Handle> factor_;
   std::optional<Handle> kept_matrix_;
   std::optional<Handle> kept_solution_;

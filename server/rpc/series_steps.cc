@@ -19,6 +19,8 @@ namespace {
 constexpr int kPatientIterations = 300;
 // With the factor of the matrix itself.
 constexpr int kOwnIterations = 20;
+// What a step with the factor that is there is expected to take, for queues and progress.
+constexpr int kUsualIterations = 5;
 
 // Of a step without a matrix of its own.
 PayloadSpec NoMatrix(DType dtype) {
@@ -178,6 +180,7 @@ absl::Status SeriesSteps::Resolve(int64_t n, int64_t nrhs) {
   } else if (setting_.strategy == v1::SERIES_STRATEGY_AUTO) {
     options_.most_iterations = budget_(making, iteration);
   }
+  if (options_.most_iterations > 0) seconds_ = kUsualIterations * iteration;
   return absl::OkStatus();
 }
 

@@ -1,6 +1,7 @@
 // Steps of a series: with the old factor as long as that serves, with a new one where it does not.
 #include "kernels/jobs/series_step.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -224,6 +225,21 @@ TYPED_TEST(SeriesStepTest, TheLastSolutionIsTheStart) {
   EXPECT_EQ(more.old_iterations, 1);
   EXPECT_LE(BackwardError(a, kN, Op::kNone, this->series_->x(), wide, kNrhs + 1),
             1.1 * kDefaultAccuracy);
+}
+
+TYPED_TEST(SeriesStepTest, ARightHandSideThatBecomesZeroNeedsNoNewFactor) {
+  const auto a = Random<TypeParam>(kN, kN, 3);
+  auto b = Random<TypeParam>(kN, kNrhs, 5);
+  ASSERT_OK(this->series_->Step(a, b, this->Request()));
+  std::fill(b.begin(), b.begin() + kN, TypeParam{});
+  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary,
+                       this->series_->Step(Changed(a, 1e-6, 4), b, this->Request()));
+  EXPECT_EQ(summary.new_iterations, 0);
+  EXPECT_LE(summary.old_iterations, 6);
+  EXPECT_TRUE(summary.accurate);
+  EXPECT_FALSE(summary.nearly_singular);
+  const auto& x = this->series_->x();
+  EXPECT_TRUE(std::all_of(x.begin(), x.begin() + kN, [](TypeParam v) { return v == TypeParam{}; }));
 }
 
 TYPED_TEST(SeriesStepTest, AMatrixTooFarIsFactoredAnew) {

@@ -488,6 +488,43 @@ TEST_F(RpcSeriesTest, EvictedPartsComeBack) {
   ExpectSolved(answer, next, b_);
 }
 
+TEST_F(RpcSeriesTest, DroppedPartsAreMissedOnceAndKeptAgain) {
+  StartServer();
+  Series series(stub());
+  Answer answer;
+  ASSERT_TRUE(series.Step(a_, b_, &answer, With(v1::SERIES_STRATEGY_REUSE)));
+  const auto handle = Handle::Parse(answer.factor->handle());
+  ASSERT_TRUE(handle.has_value());
+  ASSERT_TRUE(series.Step(Changed(a_, 1e-6, 1), b_, &answer));
+  const auto drop_the_idle = [&] {
+    WaitUntil([&] { return Held().streams_busy == 0; }, "the step's stream");
+    // The factor is in use; all else goes to host memory, and from there.
+    const auto pin = core().cache.Acquire("default", *handle);
+    ASSERT_TRUE(pin.ok());
+    DeviceSlot& slot = *core().devices.slots()[0];
+    const size_t device = slot.budget->limit() - slot.budget->reserved();
+    ASSERT_TRUE(
+        core().cache.ReserveOnDevice(slot, device + core().cache.EvictableBytes(slot)).ok());
+    MemoryBudget& host = core().devices.host_budget();
+    const size_t evicted = core().cache.tiers()[static_cast<size_t>(Tier::kHost)].bytes;
+    ASSERT_TRUE(core().cache.ReserveOnHost(host.limit() - host.reserved() + evicted).ok());
+    EXPECT_EQ(Held().factors, 1u);
+  };
+  drop_the_idle();
+  const std::vector<double> next = Changed(a_, 1e-6, 2);
+  ASSERT_TRUE(series.Step(next, b_, &answer));
+  ExpectSolved(answer, next, b_);
+  EXPECT_EQ(answer.result.new_iterations(), 0);
+  // What that step kept is there.
+  ASSERT_TRUE(series.Step({}, b_, &answer)) << series.Status().error_message();
+  ExpectSolved(answer, next, b_);
+  drop_the_idle();
+  EXPECT_FALSE(series.Step({}, b_, &answer));
+  const grpc::Status status = series.Status();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(status.error_message(), HasSubstr("send the step with its matrix"));
+}
+
 TEST_F(RpcSeriesTest, CancellationGivesAllBack) {
   StartServer();
   const Holdings before = Idle();
