@@ -1,6 +1,9 @@
 """Series over one stream: what is done for each step, and what is left behind."""
 
 import asyncio
+import contextlib
+import dataclasses
+import gc
 import itertools
 
 import numpy as np
@@ -10,6 +13,9 @@ from accuracy import assert_solves
 
 import crout
 import crout.aio
+from crout import _replies, _requests
+from crout.v1 import factor_pb2
+from crout.v1 import factorization_service_pb2 as service
 
 
 def drift(A, change, steps, rng):
@@ -103,6 +109,40 @@ def test_a_singular_step_is_told_and_the_series_goes_on(client, regular):
     assert_solves(1.001 * A, next(series).x, np.ones(10))
 
 
+def test_a_factor_whose_step_breaks_off_is_known(regular):
+    series = _requests.Series(None, {})
+    reply = series.step(regular(3), np.ones(3)).reply()
+    made = factor_pb2.Factor(handle="h", version=1, n=3, factor_dtype=2, matrix_dtype=2, unit_diagonal=1)
+    reply.feed(service.SolveSeriesResponse(factor=made).SerializeToString())
+    assert not reply.done
+    assert series.factor.handle == "h"
+
+
+def test_doubtful_solutions_are_told(client, regular):
+    A = regular(10)
+    A[:, 1] = A[:, 0] * (1 + 1e-15 * np.arange(10))  # Regular, if only just.
+    with pytest.warns(crout.LinAlgWarning, match="as good as singular"):
+        (step,) = client.series([A], np.arange(10.0))
+    assert step.warnings == ("nearly_singular",)
+    assert step.amplification > 1e13
+    (step,) = client.series([regular(10)], np.ones(10))
+    with pytest.warns(crout.LinAlgWarning, match="a backward error of 0.5 instead of"):
+        _replies.warn_of_step(dataclasses.replace(step, accurate=False, backward_error=0.5))
+
+
+def test_a_series_that_was_cut_off_is_taken_up_by_its_handle(daemon, regular):
+    A = regular(12)
+    with crout.connect(daemon.address) as c, c.lu_factor(A) as f:
+        cut = c.series([A, A], np.ones(12), start=f, strategy="reuse", timeout=0.5)
+        next(cut)
+        daemon.hold("series.step")
+        with pytest.raises(crout.DeadlineExceeded):
+            next(cut)
+        daemon.release("series.step")
+        again = c.series([None, A + 1e-7], np.eye(12)[0], start=c.factor(f.handle), strategy="reuse")
+        assert [step.strategy for step in again] == ["reuse", "reuse"]
+
+
 def test_what_cannot_be_asked_is_refused(client, regular):
     for options in ({"strategy": "guess"}, {"accuracy": 1.5}, {"rcond": True}, {"determinant": True}):
         with pytest.raises(crout.InvalidRequest):
@@ -128,7 +168,10 @@ def test_a_step_has_the_timeout(daemon, regular):
 
 
 def test_asyncio(daemon, regular, rng):
+    unheard = []
+
     async def work():
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: unheard.append(context))
         async with crout.aio.connect(daemon.address) as c:
             matrices = list(drift(regular(30), 1e-6, 4, rng))
             k = 0
@@ -144,6 +187,10 @@ def test_asyncio(daemon, regular, rng):
                 async for _ in c.series([regular(3), np.full((3, 3), np.nan)], np.ones(3)):
                     pass
             assert not [f async for f in c.factors()]
+            async with contextlib.aclosing(c.series([regular(3)] * 2, np.ones(3))) as early:
+                async for _ in early:
+                    break
+            assert not [f async for f in c.factors()]
             daemon.hold("series.step")
             with pytest.raises(crout.DeadlineExceeded):
                 async for _ in c.series([regular(3)], np.ones(3), timeout=0.5):
@@ -151,3 +198,5 @@ def test_asyncio(daemon, regular, rng):
             daemon.release("series.step")
 
     asyncio.run(work())
+    gc.collect()
+    assert unheard == []

@@ -172,9 +172,10 @@ class AsyncRounds:
         except BaseException:
             self._running.cancel()
             self._running = None  # It is over: a further read would pass the cancellation on.
-            error = sending.exception() if sending.done() and not sending.cancelled() else None
             sending.cancel()
-            if error is not None and not isinstance(error, (grpc.RpcError, asyncio.InvalidStateError)):
+            (error,) = await asyncio.gather(sending, return_exceptions=True)
+            ended = (grpc.RpcError, asyncio.InvalidStateError, asyncio.CancelledError)
+            if isinstance(error, BaseException) and not isinstance(error, ended):
                 raise error from None  # What went wrong where the payload was read.
             raise
 

@@ -344,15 +344,24 @@ class StepReply:
         Of X as the caller wants it.
     factor : FactorRecord or None
         Of the factor that is there.
+    on_factor : callable
+        Is given the record of a new factor as soon as it has come: whatever happens to the rest of the
+        reply, somebody has to release it.
     """
 
     repeatable = False
     _DATA = 3
 
     def __init__(
-        self, n: int | None, target: Target, shape: tuple[int, ...], factor: FactorRecord | None
+        self,
+        n: int | None,
+        target: Target,
+        shape: tuple[int, ...],
+        factor: FactorRecord | None,
+        on_factor: Callable[[FactorRecord], None],
     ) -> None:
         self._n = n
+        self._on_factor = on_factor
         self._target = target
         self._shape = shape
         self._factor = factor
@@ -369,6 +378,7 @@ class StepReply:
         response = parse(service.SolveSeriesResponse, rest)
         if response.HasField("factor") and response.factor.info == 0:
             self._factor = checked_record(response.factor, self._n)
+            self._on_factor(self._factor)
         if response.HasField("header"):
             self._target.begin(response.header.solution)
         for piece in pieces:

@@ -190,6 +190,9 @@ class Series:
         self._n = None if start is None else start.n
         self._dtype = None if start is None else start.matrix_dtype
 
+    def _made(self, factor: FactorRecord) -> None:
+        self.factor = factor
+
     def step(self, A: Any | None, b: Any) -> RoundCall[SeriesStep]:
         """A round of SolveSeries; without A with the matrix of the step before."""
         header = self._header or service.SolveSeriesHeader()
@@ -211,7 +214,7 @@ class Series:
         call: RoundCall[SeriesStep] = RoundCall(
             "SolveSeries",
             service.SolveSeriesRequest(header=header).SerializeToString(),
-            lambda: StepReply(self._n, rhs.target(), shape, self.factor),
+            lambda: StepReply(self._n, rhs.target(), shape, self.factor, self._made),
             payloads=tuple(payloads),
             **self._call,
         )

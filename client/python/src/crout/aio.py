@@ -374,7 +374,6 @@ class AsyncClient:
         try:
             for A, b in pairs(matrices, rhs):
                 step = await rounds.exchange(series.step(A, b))
-                series.factor = step.factor
                 warn_of_step(step)
                 yield step
         finally:

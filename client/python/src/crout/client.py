@@ -391,7 +391,8 @@ class Client:
         SeriesStep
             ``x``, ``backward_error``, ``strategy``, ``factor``, ... Of a singular matrix ``x`` is None,
             and the series goes on. When the series ends, or is closed, its factor is released,
-            unless that was `start`.
+            unless that was `start`. In asyncio leaving the loop early does not close it at once: use
+            `contextlib.aclosing`.
 
         Raises
         ------
@@ -407,7 +408,6 @@ class Client:
         try:
             for A, b in pairs(matrices, rhs):
                 step = rounds.exchange(series.step(A, b))
-                series.factor = step.factor
                 warn_of_step(step)
                 yield step
         finally:
