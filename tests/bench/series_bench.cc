@@ -222,9 +222,10 @@ std::vector<nlohmann::ordered_json> Measure(ExecutionContext& context, const Fam
   subjects.emplace_back("auto", std::make_unique<SeriesSubject>(context, n, std::nullopt));
   Drift drift(family, n);
   for (int step = 0; step < steps; ++step) {
-    // Each is first as often: one finds in the caches what the one before has left there.
+    // There and back: one finds in the caches what the one before has left there.
     for (size_t turn = 0; turn < subjects.size(); ++turn) {
-      subjects[(turn + step) % subjects.size()].second->Step(drift);
+      const size_t last = subjects.size() - 1;
+      subjects[step % 2 == 0 ? turn : last - turn].second->Step(drift);
     }
     drift.Next();
   }
