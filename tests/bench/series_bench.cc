@@ -1,6 +1,7 @@
 // A time series by each strategy, beside a factorization of every matrix by the vendor's getrf: one
 // step of each after the other, so that clocks and neighbours touch all alike. Seconds are from A
-// and B in device memory to X in host memory. Prints one JSON object: series_bench [N STEPS]
+// and B in device memory to X in host memory. Prints one JSON object, of all families or of one:
+// series_bench [N [STEPS [FAMILY CHANGE]]]
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -67,10 +68,12 @@ class Subject {
   Subject(ExecutionContext& context, int64_t n) : context_(context), n_(n), x_(n) {}
   virtual ~Subject() = default;
 
-  void Step(const Drift& drift) {
-    Buffer a = Copy(drift.a());
-    Buffer b = Copy(drift.b());
-    seconds_.push_back(Time([&] { Solve(std::move(a), std::move(b)); }));
+  // Both on the device; they stay as they are.
+  void Step(const Buffer& a, const Buffer& b) {
+    Buffer own_a = Copy(a);
+    Buffer own_b = Copy(b);
+    Check(context_.Synchronize());
+    seconds_.push_back(Time([&] { Solve(std::move(own_a), std::move(own_b)); }));
   }
   virtual void Describe(nlohmann::ordered_json& record) const = 0;
   const std::vector<double>& seconds() const { return seconds_; }
@@ -101,11 +104,9 @@ class Subject {
   KernelTimings timings_;
 
  private:
-  Buffer Copy(const std::vector<double>& values) {
-    const size_t bytes = values.size() * sizeof(double);
-    Buffer buffer = Check(device().memory().Allocate(bytes));
-    Check(context_.ops().CopyToDevice(values.data(), buffer.data(), bytes));
-    Check(context_.Synchronize());
+  Buffer Copy(const Buffer& from) {
+    Buffer buffer = Check(device().memory().Allocate(from.size()));
+    Check(context_.ops().CopyOnDevice(from.data(), buffer.data(), from.size()));
     return buffer;
   }
 
@@ -212,6 +213,14 @@ class SeriesSubject final : public Subject {
   double worst_ = 0;
 };
 
+Buffer Upload(ExecutionContext& context, const std::vector<double>& values) {
+  const size_t bytes = values.size() * sizeof(double);
+  Buffer buffer = Check(context.device().memory().Allocate(bytes));
+  Check(context.ops().CopyToDevice(values.data(), buffer.data(), bytes));
+  Check(context.Synchronize());
+  return buffer;
+}
+
 std::vector<nlohmann::ordered_json> Measure(ExecutionContext& context, const Family& family,
                                             int64_t n, int steps) {
   constexpr int kPatient = 300;
@@ -222,10 +231,12 @@ std::vector<nlohmann::ordered_json> Measure(ExecutionContext& context, const Fam
   subjects.emplace_back("auto", std::make_unique<SeriesSubject>(context, n, std::nullopt));
   Drift drift(family, n);
   for (int step = 0; step < steps; ++step) {
+    const Buffer a = Upload(context, drift.a());
+    const Buffer b = Upload(context, drift.b());
     // There and back: one finds in the caches what the one before has left there.
     for (size_t turn = 0; turn < subjects.size(); ++turn) {
       const size_t last = subjects.size() - 1;
-      subjects[step % 2 == 0 ? turn : last - turn].second->Step(drift);
+      subjects[step % 2 == 0 ? turn : last - turn].second->Step(a, b);
     }
     drift.Next();
   }
@@ -257,9 +268,12 @@ std::vector<nlohmann::ordered_json> Measure(ExecutionContext& context, const Fam
 int RunSeriesBench(Device& device, const std::string& name, int argc, char** argv) {
   const int64_t n = argc > 1 ? std::atoll(argv[1]) : 1000;
   const int steps = argc > 2 ? std::atoi(argv[2]) : 50;
+  const std::string only = argc > 4 ? argv[3] : "";
+  const double change = argc > 4 ? std::atof(argv[4]) : 0;
   const std::unique_ptr<ExecutionContext> context = Check(device.CreateContext());
   nlohmann::ordered_json result = ResultHeader(name, device.info());
   for (const Family& family : kFamilies) {
+    if (!only.empty() && (only != family.name || change != family.change)) continue;
     for (nlohmann::ordered_json& record : Measure(*context, family, n, steps)) {
       result["series"].push_back(std::move(record));
     }
