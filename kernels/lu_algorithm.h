@@ -86,7 +86,7 @@ class TriangularSolver : public NumericalMethod {
   // Enqueues the solve: b (n x nrhs, the factor's type) becomes X. The factor is not singular and
   // its unit diagonal is supported. `tolerance`, in [0, 1): an iterative solver's unknowns have
   // converged when they change by no more than this, relative to themselves, and 0 when nothing
-  // changes; others get 0.
+  // changes; others may leave out what would only take errors below it, relative to X.
   virtual absl::Status Solve(ExecutionContext& context, const FactorView& factor, Op op,
                              double tolerance, const AnyMatrix& b,
                              std::span<std::byte> workspace) const = 0;

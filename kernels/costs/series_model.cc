@@ -12,6 +12,8 @@ constexpr int kMostIterations = 200;
 // An attempt of fewer tells nothing; of as many, where predictions are all there is.
 constexpr int kLeastIterations = 4;
 constexpr int kLeastUnmeasured = 30;
+// Of the newest step in what a step takes lately.
+constexpr double kNewest = 0.5;
 
 }  // namespace
 
@@ -19,11 +21,12 @@ SeriesModel::SeriesModel(double factor_seconds, double iteration_seconds)
     : factor_seconds_(factor_seconds), iteration_seconds_(iteration_seconds) {}
 
 bool SeriesModel::PaysToGoOn() const {
-  if (age_ > kYoung) return beyond_ < Worth();
   double next = last_;
   if (age_ == 0) next = first_;
   if (age_ > 1) next += std::max(0, last_ - before_last_);
-  return next <= (Worth() + spent_) / static_cast<double>(age_ + 1);
+  if (age_ > kYoung) next = recent_;
+  const double average = (Worth() + spent_) / static_cast<double>(age_ + 1);
+  return next <= average || (age_ > kYoung && beyond_ < Worth());
 }
 
 int SeriesModel::Budget() const {
@@ -54,6 +57,7 @@ void SeriesModel::Reused(int iterations, double seconds) {
   } else {
     beyond_ += iterations - young_ / kYoung;
   }
+  recent_ += (age_ == 1 ? 1 : kNewest) * (iterations - recent_);
   refactored_in_a_row_ = 0;
   try_again_after_ = kFirstPatience;
 }
@@ -74,7 +78,7 @@ void SeriesModel::Refactored(double seconds, int iterations, double wasted_secon
     refactored_in_a_row_ = 0;
   }
   age_ = 0;
-  spent_ = young_ = beyond_ = 0;
+  spent_ = young_ = beyond_ = recent_ = 0;
   last_ = before_last_ = 0;
 }
 

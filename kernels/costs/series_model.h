@@ -11,10 +11,10 @@ namespace crout {
 // many as take its seconds, both as measured.
 //
 // Steps since the last factorization are its age, and iterations grow with it. Seconds of a step
-// are least on average where a new factor is made when the iterations that were spent beyond those
-// of a young factor add up to a factorization; of a factor that is too young to know, when the next
-// step is predicted to cost more than the average of its steps and its factorization so far (the
-// marginal rule of age replacement: Barlow and Hunter 1960).
+// are least on average where a new factor is made when the next step with the old one would cost
+// more than the average of its steps and its factorization so far (the marginal rule of age
+// replacement: Barlow and Hunter 1960). So that single slow steps of an old factor decide nothing,
+// the iterations beyond those of its first steps have to add up to a factorization as well.
 //
 // No step costs much more than twice what a factorization would have: the iterations after which a
 // step is given up are those that a factorization is worth. Where reuse does not pay at any age it
@@ -58,6 +58,7 @@ class SeriesModel {
   double spent_ = 0;   // iterations
   double young_ = 0;   // those of the first kYoung steps
   double beyond_ = 0;  // in steps after those, beyond what they took on average
+  double recent_ = 0;  // of a step, lately
   int last_ = 0;
   int before_last_ = 0;
   // Of all cycles.

@@ -28,6 +28,12 @@ namespace {
 
 // With a factor of the matrix itself: where these do not suffice, more would not.
 constexpr int kNewIterations = 20;
+// Steps of refinement that gain less than that leave the rest to GMRES, whose cycles cost a product
+// and orthogonalizations more than as many steps, and which then needs fewer of them.
+constexpr double kRefinementGain = 1000;
+// What the old factor's solver may leave out of an answer that is corrected anyway. Where it is the
+// factor of the matrix itself, one answer is often enough.
+constexpr double kOldTolerance = 1e-9;
 
 // Whose matrix is that of the step; null where it arrives.
 const Factorization* KeptMatrix(const SeriesStepPlan& plan, const SeriesStart& start) {
@@ -201,14 +207,18 @@ absl::StatusOr<SolverChoice> SeriesStepJob::Choose(const SolverPair& pair,
 
 absl::Status SeriesStepJob::Correct(ResidualCheck& check, InverseOperator& inverse, int most,
                                     int* iterations, StopRequested stop) {
-  const GmresLimits limits{most, plan_.restart, plan_.accuracy};
   const GmresMemory memory = Krylov();
+  RefinementLimits refinement{
+      .max_steps = most, .enough = plan_.accuracy, .least_gain = kRefinementGain};
+  CROUT_ASSIGN_OR_RETURN(const int first,
+                         Refine(context_, check, inverse, refinement, memory.previous, stop));
+  const GmresLimits limits{most - first, plan_.restart, plan_.accuracy};
   CROUT_ASSIGN_OR_RETURN(const GmresResult gmres,
                          Gmres(context_, check, inverse, limits, memory, stop));
-  *iterations += gmres.iterations;
+  *iterations += first + gmres.iterations;
   if (!check.wide_range()) return absl::OkStatus();
   // Near the end of the range only residuals are known well enough.
-  const RefinementLimits refinement{.max_steps = most, .enough = plan_.accuracy};
+  refinement = {.max_steps = most, .enough = plan_.accuracy};
   CROUT_ASSIGN_OR_RETURN(const int steps,
                          Refine(context_, check, inverse, refinement, memory.previous, stop));
   *iterations += steps;
@@ -246,9 +256,9 @@ absl::Status SeriesStepJob::TryOldFactor(StopRequested stop) {
   SeriesStepSummary& summary = result_.summary;
   const Factorization& old = *start_.factor;
   CROUT_ASSIGN_OR_RETURN(const SolverChoice choice, Choose(options.with_old, old));
-  CROUT_ASSIGN_OR_RETURN(
-      FactorSolver inverse,
-      FactorSolver::Create(context_, old, *choice.solver, /*tolerance=*/0, plan_.columns));
+  const double tolerance = plan_.matrix.source == SeriesSource::kFactor ? 0 : kOldTolerance;
+  CROUT_ASSIGN_OR_RETURN(FactorSolver inverse, FactorSolver::Create(context_, old, *choice.solver,
+                                                                    tolerance, plan_.columns));
   const std::unique_ptr<const Operand> a = MakeOperand();
   ResidualCheck check(context_, System(*a));
   SyncOnExit sync(context_);  // The solver's buffers are in use, on an error too.

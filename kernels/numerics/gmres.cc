@@ -39,7 +39,7 @@ class Run {
         memory_(memory),
         stop_(stop),
         nrhs_(system_.x.cols),
-        rows_(limits.restart + 1) {}
+        rows_(memory.coefficients.ld) {}
 
   absl::StatusOr<GmresResult> Solve() {
     while (result_.iterations < limits_.max_iterations && !check_.wide_range() &&
@@ -79,39 +79,42 @@ class Run {
                        [](const Column& column) { return column.active; });
   }
 
+  MatrixOps& ops() { return context_.ops(); }
   absl::Status Copy(const AnyMatrix& from, const AnyMatrix& to) {
-    return context_.ops().CopyOnDevice(from.data, to.data,
-                                       from.rows * from.cols * SizeOf(from.dtype));
+    return ops().CopyOnDevice(from.data, to.data, from.rows * from.cols * SizeOf(from.dtype));
   }
   absl::Status Scale(const std::vector<double>& scales, const AnyMatrix& w) {
     CROUT_RETURN_IF_ERROR(
-        context_.ops().CopyToDevice(scales.data(), memory_.scales, nrhs_ * sizeof(double)));
+        ops().CopyToDevice(scales.data(), memory_.scales, nrhs_ * sizeof(double)));
     return krylov_.ScaleColumns(memory_.scales, w);
   }
-  // Enqueues |w(:, c)|_2^2, and its way to squares_.
-  absl::Status Squares(const AnyMatrix& w) {
-    CROUT_RETURN_IF_ERROR(krylov_.Dots({w, nrhs_}, w, memory_.squares));
-    return Fetch(memory_.squares, squares_);
+  // squares := |w(:, c)|_2^2.
+  absl::Status Squares(const AnyMatrix& w) { return krylov_.Dots({w, nrhs_}, w, memory_.squares); }
+
+  // Brings the coefficients of both orthogonalizations and the squares, which lie together: a copy
+  // to pageable memory waits for the device each time.
+  absl::Status FetchProducts() {
+    products_.resize((2 * rows_ + 1) * nrhs_);
+    CROUT_RETURN_IF_ERROR(ops().CopyToHost(memory_.coefficients.data, products_.data(),
+                                           products_.size() * sizeof(T)));
+    return context_.Synchronize();
   }
-  absl::Status Fetch(const AnyMatrix& from, std::vector<T>& to) {
-    to.resize(from.ld * from.cols);
-    return context_.ops().CopyToHost(from.data, to.data(), to.size() * sizeof(T));
-  }
-  absl::Status FetchMaxAbs(const AnyMatrix& w, double* device, std::vector<double>& to) {
-    to.resize(nrhs_);
-    CROUT_RETURN_IF_ERROR(krylov_.ColumnMaxAbs(w, device));
-    return context_.ops().CopyToHost(device, to.data(), nrhs_ * sizeof(double));
-  }
+  // Of both, in one array: column nrhs + c is that of the second.
+  const T& coefficient(int64_t i, int64_t c) const { return products_[i + c * rows_]; }
+  const T& square(int64_t c) const { return products_[2 * rows_ * nrhs_ + c]; }
 
   // The first vectors: the residuals, of norm 1.
   absl::Status StartCycle() {
-    std::vector<double> solution;
-    std::vector<double> rhs;
-    std::vector<double> residual;
-    CROUT_RETURN_IF_ERROR(FetchMaxAbs(system_.x, memory_.solution_max, solution));
-    CROUT_RETURN_IF_ERROR(FetchMaxAbs(system_.b, memory_.rhs_max, rhs));
-    CROUT_RETURN_IF_ERROR(FetchMaxAbs(system_.r, memory_.residual_max, residual));
+    CROUT_RETURN_IF_ERROR(krylov_.ColumnMaxAbs(system_.x, memory_.solution_max));
+    CROUT_RETURN_IF_ERROR(krylov_.ColumnMaxAbs(system_.b, memory_.rhs_max));
+    CROUT_RETURN_IF_ERROR(krylov_.ColumnMaxAbs(system_.r, memory_.residual_max));
+    maxima_.resize(3 * nrhs_);
+    CROUT_RETURN_IF_ERROR(
+        ops().CopyToHost(memory_.solution_max, maxima_.data(), maxima_.size() * sizeof(double)));
     CROUT_RETURN_IF_ERROR(context_.Synchronize());
+    const double* const solution = maxima_.data();
+    const double* const rhs = solution + nrhs_;
+    const double* const residual = rhs + nrhs_;
 
     // First to entries of at most 1, whose squares neither overflow nor all underflow.
     const AnyMatrix first = memory_.bases.Block(0);
@@ -120,12 +123,12 @@ class Run {
     for (int64_t c = 0; c < nrhs_; ++c) scales_[c] = ReciprocalOrZero(residual[c]);
     CROUT_RETURN_IF_ERROR(Scale(scales_, first));
     CROUT_RETURN_IF_ERROR(Squares(first));
-    CROUT_RETURN_IF_ERROR(context_.Synchronize());
+    CROUT_RETURN_IF_ERROR(FetchProducts());
 
     columns_.clear();
     const double norm_a = system_.a->NormInf(system_.op);
     for (int64_t c = 0; c < nrhs_; ++c) {
-      const double norm = std::sqrt(Modulus(squares_[c]));
+      const double norm = std::sqrt(Modulus(square(c)));
       const double enough = limits_.enough * (norm_a * solution[c] + rhs[c]);
       Column& column = columns_.emplace_back(norm);
       column.unit = residual[c];
@@ -151,13 +154,11 @@ class Run {
       CROUT_RETURN_IF_ERROR(krylov_.Dots(before, w, h));
       CROUT_RETURN_IF_ERROR(krylov_.AddCombination(-1, before, h, w));
     }
-    CROUT_RETURN_IF_ERROR(Fetch(memory_.coefficients, first_));
-    CROUT_RETURN_IF_ERROR(Fetch(memory_.again, second_));
     CROUT_RETURN_IF_ERROR(Squares(w));
-    CROUT_RETURN_IF_ERROR(context_.Synchronize());
+    CROUT_RETURN_IF_ERROR(FetchProducts());
     ++result_.iterations;
     for (int64_t c = 0; c < nrhs_; ++c) {
-      const double norm = std::sqrt(Modulus(squares_[c]));
+      const double norm = std::sqrt(Modulus(square(c)));
       scales_[c] = ReciprocalOrZero(norm);
       if (columns_[c].active) Append(c, j, norm);
     }
@@ -169,7 +170,7 @@ class Run {
     std::vector<T> h(j + 2);
     double sum = norm;
     for (int64_t i = 0; i <= j; ++i) {
-      const T of_e = first_[i + c * rows_] + second_[i + c * rows_];
+      const T of_e = coefficient(i, c) + coefficient(i, nrhs_ + c);
       h[i] = T(i == j ? 1 : 0) - of_e;
       sum += Modulus(of_e);
     }
@@ -183,14 +184,14 @@ class Run {
 
   // X := X + Z y, Z the images.
   absl::Status Correct(int64_t used) {
-    first_.assign(rows_ * nrhs_, T{});
+    products_.assign(rows_ * nrhs_, T{});
     for (int64_t c = 0; c < nrhs_; ++c) {
       const std::vector<T> y = columns_[c].least_squares.Solve();
-      for (size_t i = 0; i < y.size(); ++i) first_[i + c * rows_] = y[i] * columns_[c].unit;
+      for (size_t i = 0; i < y.size(); ++i) products_[i + c * rows_] = y[i] * columns_[c].unit;
     }
     AnyMatrix y = memory_.coefficients;
     CROUT_RETURN_IF_ERROR(
-        context_.ops().CopyToDevice(first_.data(), y.data, first_.size() * sizeof(T)));
+        ops().CopyToDevice(products_.data(), y.data, products_.size() * sizeof(T)));
     y.rows = used;
     CROUT_RETURN_IF_ERROR(Copy(system_.x, memory_.previous));
     CROUT_RETURN_IF_ERROR(krylov_.AddCombination(1, memory_.images.Blocks(0, used), y, system_.x));
@@ -209,9 +210,8 @@ class Run {
   const int64_t rows_;  // of the coefficients' arrays
   std::vector<Column> columns_;
   std::vector<double> scales_;  // as they were enqueued last
-  std::vector<T> first_;
-  std::vector<T> second_;
-  std::vector<T> squares_;
+  std::vector<double> maxima_;
+  std::vector<T> products_;  // as they were fetched or enqueued last
   GmresResult result_;
 };
 
@@ -225,9 +225,9 @@ absl::StatusOr<size_t> GmresMemory::Bytes(int64_t n, int64_t nrhs, DType vector_
   CROUT_ASSIGN_OR_RETURN(const size_t small, MatrixBytes(restart + 1, nrhs, vector_type));
   ByteSum sum;
   for (int block = 0; block < 2 * restart + 1; ++block) sum.Add(vector);
-  // What alignment adds is below a block each, of ten arrays.
-  sum.Add(10 * 256).Add(vector).Add(small).Add(small);
-  sum.Add(nrhs * SizeOf(vector_type)).Add(4 * nrhs * sizeof(double));
+  // What alignment adds is below a block each, of seven arrays.
+  sum.Add(7 * 256).Add(vector).Add(small).Add(small);
+  sum.Add(nrhs * SizeOf(vector_type)).Add(4 * nrhs * SizeOf(vector_type));
   return sum.total();
 }
 
@@ -238,21 +238,20 @@ GmresMemory::GmresMemory(std::byte* block, int64_t n, int64_t nrhs, DType vector
     block += Aligned(rows * cols * SizeOf(vector_type));
     return matrix;
   };
-  const auto take_reals = [&] {
-    double* reals = reinterpret_cast<double*>(block);
-    block += Aligned(nrhs * sizeof(double));
-    return reals;
-  };
   bases = {take(n, nrhs * (restart + 1)), nrhs};
   images = {take(n, nrhs * restart), nrhs};
   previous = take(n, nrhs);
-  coefficients = take(restart + 1, nrhs);
-  again = take(restart + 1, nrhs);
-  squares = take(1, nrhs);
-  scales = take_reals();
-  solution_max = take_reals();
-  rhs_max = take_reals();
-  residual_max = take_reals();
+  const int64_t rows = restart + 1;
+  const int64_t small = rows * nrhs * static_cast<int64_t>(SizeOf(vector_type));
+  coefficients = take(2 * rows + 1, nrhs);
+  coefficients.rows = coefficients.ld = rows;
+  again = coefficients;
+  again.data += small;
+  squares = {again.data + small, vector_type, 1, nrhs, 1};
+  scales = reinterpret_cast<double*>(take(4, nrhs).data);
+  solution_max = scales + nrhs;
+  rhs_max = solution_max + nrhs;
+  residual_max = rhs_max + nrhs;
 }
 
 absl::StatusOr<GmresResult> Gmres(ExecutionContext& context, ResidualCheck& check,

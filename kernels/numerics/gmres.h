@@ -33,9 +33,9 @@ class GmresMemory {
   KrylovBases images;        // restart: what the inverse makes of all but the last
   AnyMatrix previous;        // n x nrhs: another X
   AnyMatrix coefficients;    // (restart + 1) x nrhs, twice: of the two orthogonalizations
-  AnyMatrix again;           // the second
-  AnyMatrix squares;         // 1 x nrhs: squares of norms
-  double* scales = nullptr;  // nrhs, each
+  AnyMatrix again;           // the second, right behind
+  AnyMatrix squares;         // 1 x nrhs, right behind: squares of norms
+  double* scales = nullptr;  // nrhs, each; one behind the other
   double* solution_max = nullptr;
   double* rhs_max = nullptr;
   double* residual_max = nullptr;

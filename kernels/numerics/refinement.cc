@@ -40,7 +40,7 @@ absl::StatusOr<int> Refine(ExecutionContext& context, ResidualCheck& check,
       break;
     }
     ++steps;
-    if (error() > before / 2) break;
+    if (error() > before / limits.least_gain) break;
   }
   return steps;
 }

@@ -10,11 +10,12 @@
 
 namespace crout {
 
-// When refinement ends, beside where a step no longer halves the error.
+// When refinement ends.
 struct RefinementLimits {
   int max_steps = 0;
   double enough = 0;           // no step is taken from an error that is not above this
   bool componentwise = false;  // which of the two backward errors counts
+  double least_gain = 2;       // a step that lowers the error by less than this factor is the last
 };
 
 // Adds corrections op(M) (b - op(A) x) to X as long as they lower its backward error. M, `inverse`,

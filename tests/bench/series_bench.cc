@@ -12,6 +12,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -47,7 +48,17 @@ class Drift {
   }
 
   void Next() {
-    for (double& x : a_) x += family_.change * uniform_(random_);
+    ++step_;
+    // A generator for each column: the numbers do not depend on how many threads make them.
+    const int64_t threads = std::max(1U, std::thread::hardware_concurrency());
+    {
+      std::vector<std::jthread> pool;
+      for (int64_t t = 0; t < threads; ++t) {
+        pool.emplace_back([this, t, threads] {
+          for (int64_t j = t; j < n_; j += threads) NextColumn(j);
+        });
+      }
+    }
     for (double& x : b_) x += 0.01 * uniform_(random_);
   }
 
@@ -55,8 +66,16 @@ class Drift {
   const std::vector<double>& b() const { return b_; }
 
  private:
+  void NextColumn(int64_t j) {
+    std::minstd_rand random(static_cast<uint32_t>(step_ * n_ + j + 1));
+    random.discard(2);  // the first ones of neighbours are alike
+    std::uniform_real_distribution<double> uniform(-1, 1);
+    for (int64_t i = 0; i < n_; ++i) a_[i + j * n_] += family_.change * uniform(random);
+  }
+
   const Family family_;
   const int64_t n_;
+  int64_t step_ = 0;
   std::vector<double> a_;
   std::vector<double> b_;
   std::minstd_rand random_;

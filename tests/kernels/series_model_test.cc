@@ -60,6 +60,7 @@ TEST(SeriesModelTest, IsNearlyAsGoodAsTheBestPeriod) {
   } kCases[] = {
       {"a factor that serves for ever", [](int, int) { return 3; }},
       {"a factor that serves, more or less", [](int, int step) { return 3 + step % 3; }},
+      {"soon as far as it gets", [](int age, int) { return age < 4 ? 2 : 3; }},
       {"slow drift", [](int age, int) { return 3 + age / 4; }},
       {"drift", [](int age, int) { return 4 + 2 * age; }},
       {"fast drift", [](int age, int) { return 12 * age; }},

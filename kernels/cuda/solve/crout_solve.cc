@@ -33,6 +33,12 @@ double ConditionFor(Op op, const PreparationStats& preparation) {
   return op == Op::kNone ? preparation.condition : preparation.transposed_condition;
 }
 
+// Whether blocks of that condition number are to be corrected for X to be that accurate.
+template <class T>
+bool NeedsCorrection(double condition, double tolerance) {
+  return condition > kAccurate && !(condition * UnitRoundoff(kDTypeOf<T>) <= tolerance);
+}
+
 // Rows of a diagonal block. Larger ones take fewer steps, but more memory, at most half of the
 // factor's from n = 1024 on and a quarter from 4096 on, and a preparation that is to stay short
 // beside the factorization.
@@ -64,12 +70,12 @@ struct Prepared {
 template <class T>
 class TriangleJob {
  public:
-  TriangleJob(Context& context, const FactorView& factor, bool lower, Op op, const MatrixView<T>& b,
-              const MatrixView<T>& x)
+  TriangleJob(Context& context, const FactorView& factor, bool lower, Op op, double tolerance,
+              const MatrixView<T>& b, const MatrixView<T>& x)
       : context_(context),
         lu_(factor.lu.As<const T>()),
         inverse_(Prepared<T>(factor, context.core().limits()).inverse),
-        corrected_(ConditionFor(op, factor.preparation) > kAccurate),
+        corrected_(NeedsCorrection<T>(ConditionFor(op, factor.preparation), tolerance)),
         op_(op),
         plain_(op == Op::kNone),
         unit_(lower == (factor.unit_diagonal == UnitDiagonal::kL)),
@@ -165,8 +171,8 @@ class TriangleJob {
 };
 
 template <class T>
-absl::Status SolveWith(Context& context, const FactorView& factor, Op op, const AnyMatrix& b,
-                       std::byte* workspace) {
+absl::Status SolveWith(Context& context, const FactorView& factor, Op op, double tolerance,
+                       const AnyMatrix& b, std::byte* workspace) {
   const MatrixView<T> x = b.As<T>();
   const AnyMatrix first = {workspace, b.dtype, b.rows, b.cols, b.rows};
   AnyMatrix second = first;
@@ -175,12 +181,13 @@ absl::Status SolveWith(Context& context, const FactorView& factor, Op op, const 
   if (op == Op::kNone) {
     CROUT_RETURN_IF_CUDA_ERROR(LaunchPermuteRows(b, permutation, false, first, context.stream()));
     CROUT_RETURN_IF_ERROR(
-        TriangleJob<T>(context, factor, true, op, first.As<T>(), second.As<T>()).Run());
-    return TriangleJob<T>(context, factor, false, op, second.As<T>(), x).Run();
+        TriangleJob<T>(context, factor, true, op, tolerance, first.As<T>(), second.As<T>()).Run());
+    return TriangleJob<T>(context, factor, false, op, tolerance, second.As<T>(), x).Run();
   }
-  CROUT_RETURN_IF_ERROR(TriangleJob<T>(context, factor, false, op, x, first.As<T>()).Run());
   CROUT_RETURN_IF_ERROR(
-      TriangleJob<T>(context, factor, true, op, first.As<T>(), second.As<T>()).Run());
+      TriangleJob<T>(context, factor, false, op, tolerance, x, first.As<T>()).Run());
+  CROUT_RETURN_IF_ERROR(
+      TriangleJob<T>(context, factor, true, op, tolerance, first.As<T>(), second.As<T>()).Run());
   CROUT_RETURN_IF_CUDA_ERROR(LaunchPermuteRows(second, permutation, true, b, context.stream()));
   return absl::OkStatus();
 }
@@ -250,8 +257,9 @@ Trust CroutSolve::Trusts(const PreparationStats& preparation, DType dtype, int64
   return left * left <= AcceptedBackwardError(dtype, n) ? Trust::kFull : Trust::kMeasured;
 }
 
-absl::Status CroutSolve::Solve(ExecutionContext& context, const FactorView& factor, Op op, double,
-                               const AnyMatrix& b, std::span<std::byte> workspace) const {
+absl::Status CroutSolve::Solve(ExecutionContext& context, const FactorView& factor, Op op,
+                               double tolerance, const AnyMatrix& b,
+                               std::span<std::byte> workspace) const {
   if (b.rows == 0 || b.cols == 0) return absl::OkStatus();
   if (factor.prepared == nullptr) {
     return absl::FailedPreconditionError("crout_solve needs a factor that was prepared for it");
@@ -261,7 +269,8 @@ absl::Status CroutSolve::Solve(ExecutionContext& context, const FactorView& fact
   CROUT_RETURN_IF_ERROR(CheckMemory("workspace", needed, workspace.size()));
   CROUT_RETURN_IF_ERROR(cuda.core().MakeCurrent());
   return cuda.core().Observe(DispatchDevice(b.dtype, [&](auto tag) {
-    return SolveWith<typename decltype(tag)::type>(cuda, factor, op, b, workspace.data());
+    return SolveWith<typename decltype(tag)::type>(cuda, factor, op, tolerance, b,
+                                                   workspace.data());
   }));
 }
 

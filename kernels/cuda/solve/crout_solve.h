@@ -12,7 +12,8 @@ namespace crout::cuda {
 // unknowns takes three products,
 //   x := T^-1 b,  r := b - T x,  x := x + T^-1 r,
 // the last two, unless all blocks are well-conditioned, because an inverse alone is not backward
-// stable (N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., chapter 14). What
+// stable (N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., chapter 14); they
+// are left out as well where what an inverse alone may be wrong by is within the tolerance. What
 // lies between the blocks is subtracted in halves, quarters and so on of the matrix, so that the
 // products are square. Trusted while the blocks' condition numbers leave the correction its effect,
 // and beyond what they guarantee only where each solve is measured: docs/decisions/0010.
