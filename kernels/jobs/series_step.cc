@@ -30,7 +30,7 @@ namespace {
 constexpr int kNewIterations = 20;
 // Steps of refinement that gain less than that leave the rest to GMRES, whose cycles cost a product
 // and orthogonalizations more than as many steps, and which then needs fewer of them.
-constexpr double kRefinementGain = 1000;
+constexpr double kRefinementGain = 300;
 // What the old factor's solver may leave out of an answer that is corrected anyway. Where it is the
 // factor of the matrix itself, one answer is often enough.
 constexpr double kOldTolerance = 1e-9;

@@ -245,8 +245,11 @@ TEST_F(ComplexJobsTest, PivotsThatCannotBeDividedByAreTold) {
     ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor(a, 2, request));
     ASSERT_OK_AND_ASSIGN(const ComplexSolution solution, Solve(factor, b, 1, solve));
     const double bound = *solution.summary.forward_error_bound;
-    EXPECT_LE(ErrorOverBound(solution.x, x_true, 2, 1, bound), 1);
+    // Beside a bound that is infinite X may be anything, NaN too.
     EXPECT_EQ(std::isinf(bound), mode == EquilibrateMode::kOff);
+    if (std::isfinite(bound)) {
+      EXPECT_LE(ErrorOverBound(solution.x, x_true, 2, 1, bound), 1);
+    }
     EXPECT_EQ(std::isinf(factor.summary.pivot_growth), mode == EquilibrateMode::kOff);
     EXPECT_EQ(*factor.summary.rcond == 0, mode == EquilibrateMode::kOff);
     EXPECT_EQ(factor.summary.det_sign.has_value(), mode == EquilibrateMode::kOn);
