@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "kernels/entry_list.h"
 #include "kernels/matrix.h"
 #include "kernels/numerics/factor_probe.h"
 
@@ -60,6 +61,12 @@ struct ResidualStats {
   // guarded as in LAPACK gerfs (numerics/componentwise.h), of complex numbers |Re| + |Im|; NaN if
   // anything in it is not finite.
   double componentwise_error = 0;
+};
+
+// Filled by MatrixOps::SetEntries.
+struct EntryStats {
+  int64_t first_outside = -1;       // number of the first entry that a has not; -1: none
+  int64_t first_contradicted = -1;  // of the first whose value another one for it replaced
 };
 
 // All matrices are in the memory of the context's device, column-major unless packed. Calls enqueue
@@ -128,6 +135,10 @@ class MatrixOps {
 
   // x := x + d.
   virtual absl::Status Add(const AnyMatrix& d, const AnyMatrix& x) = 0;
+
+  // a(rows[k], cols[k]) := values[k] for all k, and report().entries. Entries outside of `a` are
+  // left out; of several values for one entry any stays. Of a's type.
+  virtual absl::Status SetEntries(const EntryList& entries, const AnyMatrix& a) = 0;
 
   // c := c - a b, in the one type of all three. c may not overlap the others; each may be a block
   // of a larger matrix.

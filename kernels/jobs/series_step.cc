@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/jobs/input_checks.h"
 #include "kernels/jobs/solver_choice.h"
 #include "kernels/krylov_ops.h"
@@ -35,7 +36,7 @@ constexpr double kRefinementGain = 300;
 // factor of the matrix itself, one answer is often enough.
 constexpr double kOldTolerance = 1e-9;
 
-// Whose matrix is that of the step; null where it arrives.
+// Whose matrix is that of the step, but for a change; null where it arrives.
 const Factorization* KeptMatrix(const SeriesStepPlan& plan, const SeriesStart& start) {
   switch (plan.matrix.source) {
     case SeriesSource::kUpload:
@@ -56,7 +57,7 @@ class SeriesStepJob {
       : context_(context),
         plan_(plan),
         start_(start),
-        kept_(KeptMatrix(plan, start)),
+        kept_(plan.matrix.change ? nullptr : KeptMatrix(plan, start)),
         n_(plan.rhs.rows),
         packed_matrix_(plan.matrix.shape),
         packed_rhs_(plan.rhs),
@@ -72,6 +73,10 @@ class SeriesStepJob {
  private:
   absl::Status ReadMatrix();
   absl::Status ReadRhs();
+  // A := the matrix that is there, changed.
+  absl::Status ChangeMatrix();
+  absl::Status SetEntries();
+  absl::Status AddLowRank();
   // A as it is in this step, wherever it lies.
   std::unique_ptr<const Operand> MakeOperand() const;
   CheckedSystem System(const Operand& a) const;
@@ -115,6 +120,7 @@ class SeriesStepJob {
   JobBuffers buffers_;
   FactorSummary matrix_;         // of A: size, type, norms
   std::vector<double> rhs_max_;  // largest |entry| of each column of B
+  std::vector<double> signs_;    // of the columns of U of a change of low rank
   std::vector<double> keep_;     // 0 for columns of the last X that are not taken, else 1
   SeriesStepResult result_;
 };
@@ -129,6 +135,7 @@ absl::Status SeriesStepJob::ReadMatrix() {
     matrix_.matrix_nonzeros = kept.matrix_nonzeros;
     return absl::OkStatus();
   }
+  if (plan_.matrix.change) CROUT_RETURN_IF_ERROR(ChangeMatrix());
   const std::optional<int64_t> nonzeros = plan_.matrix.nonzeros;
   CROUT_RETURN_IF_ERROR(nonzeros
                             ? context_.sparse_ops()->Inspect(
@@ -145,6 +152,45 @@ absl::Status SeriesStepJob::ReadMatrix() {
   matrix_.norm_inf = stats.norm_inf;
   matrix_.matrix_nonzeros = nonzeros.value_or(0);
   return absl::OkStatus();
+}
+
+absl::Status SeriesStepJob::ChangeMatrix() {
+  const Buffer& base = KeptMatrix(plan_, start_)->parts[kMatrixPart];
+  CROUT_RETURN_IF_ERROR(ops().CopyOnDevice(base.data(), DenseA().data, base.size()));
+  packed_matrix_.data = DenseA().data;
+  packed_matrix_.layout = Layout::kColumnMajor;  // as it is kept
+  return plan_.matrix.change->kind == MatrixChange::Kind::kEntries ? SetEntries() : AddLowRank();
+}
+
+absl::Status SeriesStepJob::SetEntries() {
+  const EntryList entries(buffers_[plan_.matrix_upload].data(), packed_matrix_.dtype,
+                          plan_.matrix.change->size);
+  CROUT_RETURN_IF_ERROR(ops().SetEntries(entries, DenseA()));
+  CROUT_RETURN_IF_ERROR(context_.Synchronize());
+  const EntryStats& stats = context_.report().entries;
+  if (stats.first_outside >= 0) {
+    return absl::InvalidArgumentError(absl::StrCat("change: entry ", stats.first_outside,
+                                                   " (from 0) is outside of the matrix of order ",
+                                                   n_, ": rows and columns count from 0"));
+  }
+  if (stats.first_contradicted < 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("change: entry ", stats.first_contradicted,
+                   " (from 0) is there again with another value: send each entry once"));
+}
+
+absl::Status SeriesStepJob::AddLowRank() {
+  const int64_t rank = plan_.matrix.change->size;
+  const DType dtype = packed_matrix_.dtype;
+  std::byte* const data = buffers_[plan_.matrix_upload].data();
+  const AnyMatrix u{data, dtype, n_, rank, n_};
+  const AnyMatrix v{data + n_ * rank * static_cast<int64_t>(SizeOf(dtype)), dtype, rank, n_, rank};
+  // What devices have is a product that is subtracted.
+  signs_.assign(rank, -1);
+  auto* const signs = buffers_[plan_.signs].as<double>();
+  CROUT_RETURN_IF_ERROR(ops().CopyToDevice(signs_.data(), signs, rank * sizeof(double)));
+  CROUT_RETURN_IF_ERROR(ops().CopyScaled(u, nullptr, signs, u));
+  return ops().MultiplySubtract(u, v, DenseA());
 }
 
 absl::Status SeriesStepJob::ReadRhs() {

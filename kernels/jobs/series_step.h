@@ -44,12 +44,29 @@ enum class SeriesSource : uint8_t {
   kFactor,  // the one that the factor is of: a new factor would be no other, and none is made
 };
 
+// How A follows from the matrix that is there.
+struct MatrixChange {
+  enum class Kind : uint8_t {
+    kEntries,  // some have new values: an EntryList
+    kLowRank,  // A + U V^T: the n x rank U by columns, then V by rows
+  };
+
+  Kind kind = Kind::kEntries;
+  int64_t size = 0;  // entries; the rank
+};
+
+// Bytes of a change of a matrix of order n, as it arrives. INVALID_ARGUMENT for a size below 1,
+// above n^2 entries, or of a rank above n.
+absl::StatusOr<size_t> ChangeBytes(const MatrixChange& change, int64_t n, DType dtype);
+
 struct SeriesMatrix {
   SeriesSource source = SeriesSource::kUpload;
   // As it arrives, or as it is kept, by columns; without data. Of a sparse one the layout says
   // nothing.
   PackedMatrix shape;
   std::optional<int64_t> nonzeros;  // of a sparse one
+  // Arrives in the matrix's place; A is the matrix of `source`, which is not kUpload, with it.
+  std::optional<MatrixChange> change = std::nullopt;
 };
 
 // A step, decided before it runs, and its buffers. Where two ids are equal one buffer serves for
@@ -66,7 +83,8 @@ struct SeriesStepPlan {
   double accuracy = 0;
   BufferPlan buffers;
   BufferPlan::Id matrix_upload = 0;
-  BufferPlan::Id a = 0;  // by columns, or sparse
+  BufferPlan::Id a = 0;      // by columns, or sparse
+  BufferPlan::Id signs = 0;  // where a change is of low rank
   BufferPlan::Id rhs_upload = 0;
   BufferPlan::Id b = 0;  // in vector_type by columns, as the next three
   BufferPlan::Id x = 0;
@@ -78,8 +96,8 @@ struct SeriesStepPlan {
 
 // `old`: of the factor that is there, if there is one that is not singular. INVALID_ARGUMENT as
 // PlanFactorize and PlanSolve, where `accuracy` is not in [0, 1), where matrix and right-hand sides
-// differ in height or are empty, or where there is an old factor of another order or field than the
-// matrix.
+// differ in height or are empty, where there is an old factor of another order or field than the
+// matrix, or for the change of a matrix that is kept sparse.
 absl::StatusOr<SeriesStepPlan> PlanSeriesStep(const SeriesStepOptions& options,
                                               const FactorSummary* old, const SeriesMatrix& matrix,
                                               PackedMatrix rhs);
@@ -125,7 +143,8 @@ struct SeriesStepResult {
 // does not arrive, and `rhs` are in device memory, joined to `context`, and need not have arrived.
 // X goes to `out` as in Solve, unless summary.solved is false. Blocks. A singular matrix, and an
 // answer that is not as accurate as asked, are results. INVALID_ARGUMENT for NaN, Inf and overflows
-// in A and B, as Factorize and Solve; CANCELLED between the phases, and before each iteration.
+// in A and B, as Factorize and Solve, and for changed entries that A has not, or that have two
+// values; CANCELLED between the phases, and before each iteration.
 absl::StatusOr<SeriesStepResult> SolveSeriesStep(ExecutionContext& context,
                                                  const SeriesStepPlan& plan,
                                                  const SeriesStart& start, Buffer matrix,

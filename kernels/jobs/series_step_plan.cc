@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/entry_list.h"
 #include "kernels/jobs/input_checks.h"
 #include "kernels/jobs/series_step.h"
 #include "kernels/jobs/solution_shape.h"
@@ -37,6 +38,21 @@ absl::Status CheckOld(const FactorSummary& old, const PackedMatrix& matrix) {
   return CheckSameField(matrix.dtype, old.factor_dtype);
 }
 
+absl::Status AddChangedMatrix(SeriesStepPlan& plan, size_t bytes) {
+  const SeriesMatrix& matrix = plan.matrix;
+  BufferPlan& buffers = plan.buffers;
+  if (matrix.nonzeros) {
+    return absl::InvalidArgumentError("changes are of dense matrices: send a sparse one in full");
+  }
+  CROUT_ASSIGN_OR_RETURN(const size_t arriving,
+                         ChangeBytes(*matrix.change, matrix.shape.rows, matrix.shape.dtype));
+  plan.matrix_upload = buffers.Add("change", BufferKind::kUpload, arriving);
+  plan.a = buffers.Add("changed matrix", bytes, {kOld, Held::kByResult});
+  const bool low_rank = matrix.change->kind == MatrixChange::Kind::kLowRank;
+  plan.signs = buffers.Add("signs", low_rank ? matrix.change->size * sizeof(double) : 0);
+  return absl::OkStatus();
+}
+
 absl::Status AddMatrix(SeriesStepPlan& plan) {
   const SeriesMatrix& matrix = plan.matrix;
   const PackedMatrix& shape = matrix.shape;
@@ -45,7 +61,9 @@ absl::Status AddMatrix(SeriesStepPlan& plan) {
                          matrix.nonzeros ? SparseBytes(shape.rows, *matrix.nonzeros, shape.dtype)
                                          : MatrixBytes(shape.rows, shape.cols, shape.dtype));
   constexpr Held kKept = {kOld, Held::kByResult};
-  if (matrix.source != SeriesSource::kUpload) {
+  if (matrix.change) {
+    CROUT_RETURN_IF_ERROR(AddChangedMatrix(plan, bytes));
+  } else if (matrix.source != SeriesSource::kUpload) {
     // What is kept serves until a new factor takes a copy.
     plan.matrix_upload = buffers.Add("matrix upload", BufferKind::kUpload, 0);
     plan.a =
@@ -112,6 +130,26 @@ double AccuracyOf(const SeriesStepOptions& options, const PackedMatrix& rhs) {
 
 }  // namespace
 
+absl::StatusOr<size_t> ChangeBytes(const MatrixChange& change, int64_t n, DType dtype) {
+  const bool low_rank = change.kind == MatrixChange::Kind::kLowRank;
+  // Two matrices of n^2 entries each have a size, or else this one has none.
+  CROUT_ASSIGN_OR_RETURN(const size_t whole, MatrixBytes(n, n, dtype));
+  const auto most = low_rank ? n : static_cast<int64_t>(whole / SizeOf(dtype));
+  if (change.size < 1 || change.size > most) {
+    return absl::InvalidArgumentError(absl::StrCat("a change of ", change.size,
+                                                   low_rank ? " ranks" : " entries",
+                                                   ", of a matrix of order ", n));
+  }
+  if (!low_rank) {
+    return ByteSum()
+        .Add(change.size * SizeOf(dtype))
+        .Add(change.size * EntryList::kIndexBytes)
+        .total();
+  }
+  CROUT_ASSIGN_OR_RETURN(const size_t half, MatrixBytes(n, change.size, dtype));
+  return ByteSum().Add(half).Add(half).total();
+}
+
 absl::StatusOr<SeriesStepPlan> PlanSeriesStep(const SeriesStepOptions& options,
                                               const FactorSummary* old, const SeriesMatrix& matrix,
                                               PackedMatrix rhs) {
@@ -123,7 +161,7 @@ absl::StatusOr<SeriesStepPlan> PlanSeriesStep(const SeriesStepOptions& options,
   plan.matrix = matrix;
   PackedMatrix by_columns = matrix.shape;
   by_columns.layout = Layout::kColumnMajor;
-  if (matrix.source != SeriesSource::kFactor) {
+  if (matrix.source != SeriesSource::kFactor || matrix.change) {
     CROUT_ASSIGN_OR_RETURN(plan.factor,
                            PlanFactorize(plan.options.factor, by_columns, matrix.nonzeros));
   }

@@ -71,7 +71,7 @@ absl::StatusOr<std::vector<PayloadStep*>> SeriesCall::Start(const StreamMessage&
   if (!setting_) {
     CROUT_RETURN_IF_ERROR(BeginSeries(header));
   } else if (SetsSeries(header)) {
-    return BadField("header", "only matrix and rhs may change after the first step");
+    return BadField("header", "only matrix, change and rhs may be set after the first step");
   }
   CROUT_RETURN_IF_ERROR(TakePins(header.has_matrix()));
   const auto make = [&](DeviceSlot& slot) {

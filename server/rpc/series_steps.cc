@@ -29,6 +29,31 @@ PayloadSpec NoMatrix(DType dtype) {
   return spec;
 }
 
+absl::StatusOr<MatrixChange> DecodeChange(const v1::MatrixChange& change) {
+  switch (change.kind_case()) {
+    case v1::MatrixChange::kEntries:
+      return MatrixChange{MatrixChange::Kind::kEntries, change.entries()};
+    case v1::MatrixChange::kRank:
+      return MatrixChange{MatrixChange::Kind::kLowRank, change.rank()};
+    case v1::MatrixChange::KIND_NOT_SET:
+      break;
+  }
+  return BadField("header.change", "no kind: set entries or rank");
+}
+
+// Bytes that only the job can read, as words of four.
+absl::StatusOr<PayloadSpec> ChangePayload(const MatrixChange& change, const FactorSummary& kept) {
+  if (kept.matrix_nonzeros > 0) {
+    return BadField("header.change", "of a matrix that is kept sparse: send it in full");
+  }
+  const auto bytes = ChangeBytes(change, kept.n, kept.matrix_dtype);
+  if (!bytes.ok()) return BadField("header.change", bytes.status().message());
+  PayloadSpec spec;
+  spec.shape = {nullptr, DType::kFloat32, Layout::kColumnMajor,
+                static_cast<int64_t>(*bytes / SizeOf(DType::kFloat32)), 1};
+  return spec;
+}
+
 PackedMatrix KeptShape(const FactorSummary& kept) {
   return {nullptr, kept.matrix_dtype, Layout::kColumnMajor, kept.n, kept.n};
 }
@@ -66,23 +91,30 @@ absl::StatusOr<SeriesSetting> DecodeSeries(const v1::SolveSeriesHeader& header) 
 }
 
 SeriesSteps::SeriesSteps(ServerCore& core, DeviceSlot& slot, const PayloadSpec& matrix,
-                         const PayloadSpec& rhs, const SeriesSetting& setting, SeriesPins& pins,
-                         Budget budget)
+                         std::optional<MatrixChange> change, const PayloadSpec& rhs,
+                         const SeriesSetting& setting, SeriesPins& pins, Budget budget)
     : core_(core),
       slot_(slot),
       setting_(setting),
       pins_(pins),
       budget_(std::move(budget)),
+      change_(change),
       brings_matrix_(matrix.text || matrix.shape.rows > 0),
-      matrix_(*this, matrix, "header.matrix"),
+      matrix_(*this, matrix, change ? "header.change" : "header.matrix"),
       rhs_(*this, rhs, "header.rhs") {}
 
 absl::StatusOr<std::unique_ptr<SeriesSteps>> SeriesSteps::Create(
     ServerCore& core, const v1::SolveSeriesHeader& header, const SeriesSetting& setting,
     SeriesPins& pins, Budget budget, DeviceSlot& slot) {
   const auto& kept = pins.matrix ? pins.matrix : pins.factor;
-  PayloadSpec matrix = NoMatrix(kept ? kept->summary().matrix_dtype : DType::kFloat64);
-  if (header.has_matrix()) {
+  const DType kept_dtype = kept ? kept->summary().matrix_dtype : DType::kFloat64;
+  PayloadSpec matrix = NoMatrix(kept_dtype);
+  std::optional<MatrixChange> change;
+  if (header.has_change()) {
+    if (header.has_matrix()) return BadField("header.change", "beside a matrix: set one of them");
+    CROUT_ASSIGN_OR_RETURN(change, DecodeChange(header.change()));
+    CROUT_ASSIGN_OR_RETURN(matrix, ChangePayload(*change, kept->summary()));
+  } else if (header.has_matrix()) {
     CROUT_ASSIGN_OR_RETURN(
         matrix, DecodePayload(header.matrix(), "header.matrix", core.limits, *slot.device));
     if (!matrix.text && matrix.shape.rows == 0) {
@@ -96,9 +128,10 @@ absl::StatusOr<std::unique_ptr<SeriesSteps>> SeriesSteps::Create(
     return BadField("header.rhs", "empty: a step has a right-hand side");
   }
   auto steps = std::unique_ptr<SeriesSteps>(
-      new SeriesSteps(core, slot, matrix, rhs, setting, pins, std::move(budget)));
-  CROUT_ASSIGN_OR_RETURN(steps->options_.factor,
-                         DecodeOptions(setting.factorize, matrix.shape.dtype));
+      new SeriesSteps(core, slot, matrix, change, rhs, setting, pins, std::move(budget)));
+  CROUT_ASSIGN_OR_RETURN(
+      steps->options_.factor,
+      DecodeOptions(setting.factorize, change ? kept_dtype : matrix.shape.dtype));
   steps->options_.accuracy = setting.accuracy;
   steps->options_.op = setting.op;
   // A name that the device lacks is refused before the payload, whatever the order will be.
@@ -109,7 +142,7 @@ absl::StatusOr<std::unique_ptr<SeriesSteps>> SeriesSteps::Create(
 
 SeriesMatrix SeriesSteps::Matrix() {
   SeriesMatrix matrix;
-  if (brings_matrix_) {
+  if (brings_matrix_ && !change_) {
     matrix.shape = matrix_.upload().shape();
     const std::optional<int64_t> nnz = matrix_.upload().nnz();
     const bool sparse =
@@ -125,6 +158,7 @@ SeriesMatrix SeriesSteps::Matrix() {
   matrix.source = kept ? SeriesSource::kKept : SeriesSource::kFactor;
   matrix.shape = KeptShape(summary);
   if (summary.matrix_nonzeros > 0) matrix.nonzeros = summary.matrix_nonzeros;
+  matrix.change = change_;
   return matrix;
 }
 

@@ -94,7 +94,8 @@ class SeriesSteps {
     absl::StatusOr<MemoryNeed> Plan() override;
   };
 
-  SeriesSteps(ServerCore& core, DeviceSlot& slot, const PayloadSpec& matrix, const PayloadSpec& rhs,
+  SeriesSteps(ServerCore& core, DeviceSlot& slot, const PayloadSpec& matrix,
+              std::optional<MatrixChange> change, const PayloadSpec& rhs,
               const SeriesSetting& setting, SeriesPins& pins, Budget budget);
 
   SeriesMatrix Matrix();
@@ -114,6 +115,7 @@ class SeriesSteps {
   const SeriesSetting& setting_;
   SeriesPins& pins_;
   const Budget budget_;
+  const std::optional<MatrixChange> change_;  // what arrives in the matrix's place
   const bool brings_matrix_;
   SeriesStepOptions options_;
   std::optional<SeriesStepPlan> plan_;

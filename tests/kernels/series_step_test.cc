@@ -5,7 +5,9 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "kernels/algorithm_registry.h"
 #include "tests/support/device_under_test.h"
@@ -46,31 +48,22 @@ class Series {
   absl::StatusOr<SeriesStepSummary> Step(const std::optional<Matrix>& a, const Matrix& b,
                                          const StepRequest& request,
                                          StopRequested stop = JobRunner::NeverStop()) {
-    auto plan = Plan(a, static_cast<int64_t>(b.size()) / kN, request);
+    auto plan = Plan(a, std::nullopt, static_cast<int64_t>(b.size()) / kN, request);
     if (!plan.ok()) return plan.status();
-    Buffer matrix;
-    if (a) {
-      auto upload =
-          runner_.Upload(request.sparse ? PackSparse(*a, kN, request.matrix_dtype).bytes
-                                        : Packed(*a, kN, kN, request.matrix_dtype, request.layout));
-      if (!upload.ok()) return upload.status();
-      matrix = *std::move(upload);
-    }
-    auto rhs = runner_.Upload(Packed(b, kN, plan->rhs.cols, request.rhs_dtype, request.layout));
-    if (!rhs.ok()) return rhs.status();
-    std::vector<std::byte> out(plan->delivered.bytes());
-    const auto there = [](const std::optional<Factorization>& kept) {
-      return kept ? &*kept : nullptr;
-    };
-    const SeriesStart start{there(factor_), there(matrix_), there(solution_)};
-    auto result = SolveSeriesStep(runner_.context(), *plan, start, std::move(matrix),
-                                  *std::move(rhs), out.data(), stop, runner_.timings());
-    if (!result.ok()) return result.status();
-    bytes_ = plan->bytes;
-    made_singular_ = result->factor && result->factor->summary.info > 0;
-    Keep(*std::move(result));
-    if (summary_.solved) x_ = Unpacked<T>(out.data(), plan->delivered);
-    return summary_;
+    if (!a) return Run(*plan, {}, b, request, stop);
+    return Run(*plan,
+               request.sparse ? PackSparse(*a, kN, request.matrix_dtype).bytes
+                              : Packed(*a, kN, kN, request.matrix_dtype, request.layout),
+               b, request, stop);
+  }
+
+  // With that of the last step, changed by what `arriving` says.
+  absl::StatusOr<SeriesStepSummary> ChangedStep(const MatrixChange& change,
+                                                const std::vector<std::byte>& arriving,
+                                                const Matrix& b, const StepRequest& request) {
+    auto plan = Plan(std::nullopt, change, static_cast<int64_t>(b.size()) / kN, request);
+    if (!plan.ok()) return plan.status();
+    return Run(*plan, arriving, b, request, JobRunner::NeverStop());
   }
 
   const Matrix& x() const { return x_; }
@@ -87,13 +80,39 @@ class Series {
   }
 
  private:
+  absl::StatusOr<SeriesStepSummary> Run(const SeriesStepPlan& plan,
+                                        const std::vector<std::byte>& arriving, const Matrix& b,
+                                        const StepRequest& request, StopRequested stop) {
+    Buffer matrix;
+    if (!arriving.empty()) {
+      auto upload = runner_.Upload(arriving);
+      if (!upload.ok()) return upload.status();
+      matrix = *std::move(upload);
+    }
+    auto rhs = runner_.Upload(Packed(b, kN, plan.rhs.cols, request.rhs_dtype, request.layout));
+    if (!rhs.ok()) return rhs.status();
+    std::vector<std::byte> out(plan.delivered.bytes());
+    const auto there = [](const std::optional<Factorization>& kept) {
+      return kept ? &*kept : nullptr;
+    };
+    const SeriesStart start{there(factor_), there(matrix_), there(solution_)};
+    auto result = SolveSeriesStep(runner_.context(), plan, start, std::move(matrix),
+                                  *std::move(rhs), out.data(), stop, runner_.timings());
+    if (!result.ok()) return result.status();
+    bytes_ = plan.bytes;
+    made_singular_ = result->factor && result->factor->summary.info > 0;
+    Keep(*std::move(result));
+    if (summary_.solved) x_ = Unpacked<T>(out.data(), plan.delivered);
+    return summary_;
+  }
   absl::StatusOr<SolverPair> SolverOf(DType dtype, int64_t nrhs) {
     auto solver = FindSolver(device_, "auto", UnitDiagonal::kL, dtype, kN, nrhs);
     if (!solver.ok()) return solver.status();
     return SolverPair{*solver};
   }
   SeriesSource Source() const { return matrix_ ? SeriesSource::kKept : SeriesSource::kFactor; }
-  absl::StatusOr<SeriesStepPlan> Plan(const std::optional<Matrix>& a, int64_t nrhs,
+  absl::StatusOr<SeriesStepPlan> Plan(const std::optional<Matrix>& a,
+                                      const std::optional<MatrixChange>& change, int64_t nrhs,
                                       const StepRequest& request) {
     FactorRequest factor;
     factor.matrix_dtype = request.matrix_dtype;
@@ -110,7 +129,8 @@ class Series {
     options.most_iterations = request.most_iterations;
     SeriesMatrix matrix{a ? SeriesSource::kUpload : Source(),
                         {nullptr, request.matrix_dtype, request.layout, kN, kN},
-                        std::nullopt};
+                        std::nullopt,
+                        change};
     if (a && request.sparse) {
       matrix.nonzeros = PackSparse(*a, kN, request.matrix_dtype).nonzeros;
     } else if (!a && request.sparse) {
@@ -276,6 +296,84 @@ TYPED_TEST(SeriesStepTest, RightHandSidesAloneAreSolvedWithTheLastMatrix) {
     }
     a = Changed(a, 1e-5, 9);
   }
+}
+
+// One behind the other, as changes arrive.
+template <class... Parts>
+std::vector<std::byte> PackTogether(const Parts&... parts) {
+  std::vector<std::byte> block;
+  const auto append = [&](std::span<const std::byte> bytes) {
+    block.insert(block.end(), bytes.begin(), bytes.end());
+  };
+  (append(std::as_bytes(std::span(parts))), ...);
+  return block;
+}
+
+TYPED_TEST(SeriesStepTest, ChangesArriveInPlaceOfTheMatrix) {
+  using T = TypeParam;
+  StepRequest request = this->Request();
+  request.layout = Layout::kRowMajor;
+  auto a = Random<T>(kN, kN, 3);
+  ASSERT_OK(this->series_->Step(a, Random<T>(kN, 1, 5), request));
+  // The factor's matrix at first, then what the steps have left.
+  for (int step = 0; step < 3; ++step) {
+    const auto b = Random<T>(kN, 1, 20 + step);
+    const std::vector<T> values = Random<T>(5, 1, 30 + step);
+    const std::vector<int32_t> rows = {0, 7, kN - 1, 3, 8};
+    const std::vector<int32_t> cols = {0, 7, 2, kN - 1, 8};
+    for (size_t k = 0; k < rows.size(); ++k) a[rows[k] + cols[k] * kN] = values[k];
+    ASSERT_OK_AND_ASSIGN(const SeriesStepSummary entries,
+                         this->series_->ChangedStep({MatrixChange::Kind::kEntries, 5},
+                                                    PackTogether(values, rows, cols), b, request));
+    EXPECT_TRUE(entries.accurate);
+    EXPECT_LE(BackwardError(a, kN, Op::kNone, this->series_->x(), b, 1), 1.1 * kDefaultAccuracy);
+
+    constexpr int64_t kRank = 2;
+    const std::vector<T> u = Random<T>(kN, kRank, 40 + step);
+    const std::vector<T> v = Random<T>(kRank, kN, 50 + step);  // V^T: its columns are V's rows
+    for (int64_t j = 0; j < kN; ++j) {
+      for (int64_t i = 0; i < kN; ++i) {
+        for (int64_t k = 0; k < kRank; ++k) a[i + j * kN] += u[i + k * kN] * v[k + j * kRank];
+      }
+    }
+    ASSERT_OK_AND_ASSIGN(const SeriesStepSummary low_rank,
+                         this->series_->ChangedStep({MatrixChange::Kind::kLowRank, kRank},
+                                                    PackTogether(u, v), b, request));
+    EXPECT_TRUE(low_rank.accurate);
+    EXPECT_LE(BackwardError(a, kN, Op::kNone, this->series_->x(), b, 1), 1.1 * kDefaultAccuracy);
+  }
+}
+
+TYPED_TEST(SeriesStepTest, ChangesThatAreNoneLeaveTheMatrixAsItWas) {
+  using T = TypeParam;
+  const StepRequest request = this->Request();
+  const auto a = Random<T>(kN, kN, 3);
+  const auto b = Random<T>(kN, 1, 5);
+  ASSERT_OK(this->series_->Step(a, b, request));
+  const std::vector<T> values = Random<T>(2, 1, 7);
+  const auto refused = [&](std::vector<int32_t> rows, std::vector<int32_t> cols,
+                           std::vector<T> entries) {
+    return this->series_
+        ->ChangedStep({MatrixChange::Kind::kEntries, 2}, PackTogether(entries, rows, cols), b,
+                      request)
+        .status();
+  };
+  constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+  EXPECT_THAT(refused({0, -1}, {0, 0}, values), FailsWith(kInvalid, "entry 1"));
+  EXPECT_THAT(refused({kN, 0}, {0, 0}, values), FailsWith(kInvalid, "entry 0"));
+  EXPECT_THAT(refused({0, 0}, {0, std::numeric_limits<int32_t>::max()}, values),
+              FailsWith(kInvalid, "outside"));
+  EXPECT_THAT(refused({4, 4}, {5, 5}, values), FailsWith(kInvalid, "another value"));
+  EXPECT_THAT(refused({4, 5}, {5, 6}, {values[0], std::numeric_limits<double>::quiet_NaN()}),
+              FailsWith(kInvalid, "row 5, column 6"));
+  for (const int64_t size : {int64_t{0}, int64_t{-1}, kN * kN + 1, int64_t{1} << 62}) {
+    EXPECT_THAT(this->series_->ChangedStep({MatrixChange::Kind::kEntries, size}, {}, b, request),
+                FailsWith(kInvalid, "entries"));
+  }
+  EXPECT_THAT(this->series_->ChangedStep({MatrixChange::Kind::kLowRank, kN + 1}, {}, b, request),
+              FailsWith(kInvalid, "ranks"));
+  ASSERT_OK(this->series_->Step(std::nullopt, b, request));
+  EXPECT_LE(BackwardError(a, kN, Op::kNone, this->series_->x(), b, 1), 1.1 * kDefaultAccuracy);
 }
 
 TYPED_TEST(SeriesStepTest, AKeptMatrixIsFactoredWhereTheOldFactorDoesNotServe) {

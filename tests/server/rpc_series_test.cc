@@ -168,6 +168,55 @@ TEST_F(RpcSeriesTest, StepsReuseTheFactorUntilItDoesNotServe) {
   ExpectHeldSoon(before);
 }
 
+// What a change brings, one part behind the other.
+template <class... Parts>
+std::string Together(const Parts&... parts) {
+  std::string data;
+  (data.append(reinterpret_cast<const char*>(parts.data()), parts.size() * sizeof(parts[0])), ...);
+  return data;
+}
+
+TEST_F(RpcSeriesTest, ChangesTravelInPlaceOfMatrices) {
+  StartServer();
+  const Holdings before = Idle();
+  v1::Factor factor;
+  ASSERT_TRUE(Factorize(kN, &factor).ok());
+  std::vector<double> a = Matrix(kN);
+  const std::vector<double> b = RandomMatrix(kN, 1, 6);
+  Series series(stub());
+  v1::SolveSeriesHeader header;
+  header.set_handle(factor.handle());
+  v1::SolveSeriesRequest request;
+  request.set_rhs_data(Bytes(b));
+  for (int step = 0; step < 4; ++step) {
+    v1::SolveSeriesHeader& next = *request.mutable_header() = header;
+    header.clear_handle();
+    *next.mutable_rhs() = Dense(kN, 1);
+    if (step % 2 == 0) {
+      const std::vector<double> values = {1.5 + step, -0.25};
+      const std::vector<int32_t> rows = {0, kN - 1};
+      const std::vector<int32_t> cols = {step, 3};
+      for (int k = 0; k < 2; ++k) a[rows[k] + cols[k] * kN] = values[k];
+      next.mutable_change()->set_entries(2);
+      request.set_data(Together(values, rows, cols));
+    } else {
+      const std::vector<double> u = RandomMatrix(kN, 1, 30 + step);
+      const std::vector<double> v = RandomMatrix(kN, 1, 40 + step);
+      for (int64_t j = 0; j < kN; ++j) {
+        for (int64_t i = 0; i < kN; ++i) a[i + j * kN] += u[i] * v[j];
+      }
+      next.mutable_change()->set_rank(1);
+      request.set_data(Together(u, v));
+    }
+    ASSERT_TRUE(series.Write(request));
+    Answer answer;
+    ASSERT_TRUE(series.Receive(&answer));
+    ExpectSolved(answer, a, b);
+  }
+  EXPECT_TRUE(series.Finish().ok());
+  WaitUntil([&] { return Idle().factors == before.factors + 1; }, "what was between the steps");
+}
+
 TEST_F(RpcSeriesTest, AMatrixTooFarIsFactoredInTheSameStep) {
   StartServer();
   for (const auto strategy :
@@ -333,7 +382,7 @@ TEST_F(RpcSeriesTest, WhatIsWrongEndsTheStreamAndNotTheFactor) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const Case cases[] = {
       {"an option in a later header", [](auto& r) { r.mutable_header()->set_accuracy(0.1); },
-       grpc::StatusCode::INVALID_ARGUMENT, "only matrix and rhs"},
+       grpc::StatusCode::INVALID_ARGUMENT, "only matrix, change and rhs"},
       {"no header", [](auto& r) { r.clear_header(); }, grpc::StatusCode::INVALID_ARGUMENT,
        "header"},
       {"a text on the right", [](auto& r) { *r.mutable_header()->mutable_rhs() = Text(); },
@@ -356,6 +405,34 @@ TEST_F(RpcSeriesTest, WhatIsWrongEndsTheStreamAndNotTheFactor) {
        grpc::StatusCode::INVALID_ARGUMENT, "order 0"},
       {"more bytes than declared", [](auto& r) { r.mutable_rhs_data()->append(8, 'x'); },
        grpc::StatusCode::INVALID_ARGUMENT, "more bytes"},
+      {"a change beside a matrix",
+       [](auto& r) { r.mutable_header()->mutable_change()->set_rank(1); },
+       grpc::StatusCode::INVALID_ARGUMENT, "beside a matrix"},
+      {"a change of no kind",
+       [](auto& r) {
+         r.mutable_header()->clear_matrix();
+         r.mutable_header()->mutable_change();
+       },
+       grpc::StatusCode::INVALID_ARGUMENT, "header.change"},
+      {"a change of too many entries",
+       [](auto& r) {
+         r.mutable_header()->clear_matrix();
+         r.mutable_header()->mutable_change()->set_entries(int64_t{1} << 61);
+       },
+       grpc::StatusCode::INVALID_ARGUMENT, "header.change"},
+      {"a change of nothing",
+       [](auto& r) {
+         r.mutable_header()->clear_matrix();
+         r.mutable_header()->mutable_change()->set_rank(0);
+       },
+       grpc::StatusCode::INVALID_ARGUMENT, "header.change"},
+      {"an entry beyond the matrix",
+       [](auto& r) {
+         r.mutable_header()->clear_matrix();
+         r.mutable_header()->mutable_change()->set_entries(1);
+         r.set_data(Together(std::vector<double>{1}, std::vector<int32_t>{0, kN}));
+       },
+       grpc::StatusCode::INVALID_ARGUMENT, "outside"},
       {"NaN",
        [&](auto& r) {
          std::vector<double> b(2 * kN, 1);

@@ -6,6 +6,7 @@
 #include "kernels/cuda/device/cuda_status.h"
 #include "kernels/cuda/ops/blas.h"
 #include "kernels/cuda/ops/convert.h"
+#include "kernels/cuda/ops/entries.h"
 #include "kernels/cuda/ops/equilibration.h"
 #include "kernels/cuda/ops/factor_inspection.h"
 #include "kernels/cuda/ops/factor_probe.h"
@@ -163,6 +164,14 @@ absl::Status CudaMatrixOps::AbsProduct(const AnyMatrix& a, Op op, const AnyMatri
 absl::Status CudaMatrixOps::Add(const AnyMatrix& d, const AnyMatrix& x) {
   CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
   return context_.core().Observe(CudaStatus(LaunchAdd(d, x, context_.stream()), "Add"));
+}
+
+absl::Status CudaMatrixOps::SetEntries(const EntryList& entries, const AnyMatrix& a) {
+  CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
+  return context_.core().Observe(
+      CudaStatus(LaunchSetEntries(entries, a, context_.scratch(), &context_.report().entries,
+                                  context_.stream()),
+                 "SetEntries"));
 }
 
 absl::Status CudaMatrixOps::MultiplySubtract(const AnyMatrix& a, const AnyMatrix& b,

@@ -6,6 +6,7 @@
 #include "kernels/host/device/parallel_for.h"
 #include "kernels/host/ops/blas.h"
 #include "kernels/host/ops/convert.h"
+#include "kernels/host/ops/entries.h"
 #include "kernels/host/ops/equilibration.h"
 #include "kernels/host/ops/factor_probe.h"
 #include "kernels/host/ops/factor_stats.h"
@@ -117,6 +118,11 @@ absl::Status HostOps::Add(const AnyMatrix& d, const AnyMatrix& x) {
       });
     });
   });
+  return absl::OkStatus();
+}
+
+absl::Status HostOps::SetEntries(const EntryList& entries, const AnyMatrix& a) {
+  executor_.Run(Width::kOneCore, [&](int) { report_.entries = host::SetEntries(entries, a); });
   return absl::OkStatus();
 }
 

@@ -33,6 +33,7 @@ class HostOps final : public MatrixOps {
   absl::Status AbsProduct(const AnyMatrix& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
                           const MatrixView<double>& w) override;
   absl::Status Add(const AnyMatrix& d, const AnyMatrix& x) override;
+  absl::Status SetEntries(const EntryList& entries, const AnyMatrix& a) override;
   absl::Status MultiplySubtract(const AnyMatrix& a, const AnyMatrix& b,
                                 const AnyMatrix& c) override;
   absl::Status CopyOnDevice(const void* from, void* to, size_t bytes) override;
