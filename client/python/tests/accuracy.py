@@ -5,7 +5,7 @@ import numpy as np
 
 def backward_error(A, x, b):
     """Largest over the columns of |b - A x| / (|A| |x| + |b|), in the infinity-norm and float64."""
-    A, x, b = (np.asarray(part, float) for part in (A, x, b))
+    A, x, b = (np.asarray(part, complex if np.iscomplexobj(A) else float) for part in (A, x, b))
     x, b = x.reshape(len(A), -1), b.reshape(len(A), -1)
     scale = np.abs(A).sum(axis=1).max(initial=0) * np.abs(x).max(axis=0, initial=0)
     scale = scale + np.abs(b).max(axis=0, initial=0)

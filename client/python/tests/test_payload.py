@@ -98,7 +98,7 @@ def test_text_keeps_every_bit(rng, dtype):
 def test_small_calls_are_one_message(rng):
     def messages(n, **options):
         payload = _payload.matrix(rng.random((n, n)))
-        return list(Call("M", b"head", lambda: None, payloads=((2, payload),), **options).messages())
+        return list(Call("M", b"head", lambda: None, payloads=((2, payload.open),), **options).messages())
 
     assert len(messages(0)) == len(messages(300)) == 1
     assert len(messages(60, waits=True)) == 1
@@ -110,7 +110,7 @@ def test_small_calls_are_one_message(rng):
 
 def test_two_payloads_in_order():
     A, b = _payload.matrix(np.full((2, 2), 1.0)), _payload.matrix(np.full((2, 1), 2.0))
-    [(message, sent)] = Call("M", b"", lambda: None, payloads=((2, A), (3, b))).messages()
+    [(message, sent)] = Call("M", b"", lambda: None, payloads=((2, A.open), (3, b.open))).messages()
     assert sent == 48
     rest, [first] = _wire.split(message, 2)
     rest, [second] = _wire.split(rest, 3)

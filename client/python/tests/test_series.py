@@ -70,6 +70,46 @@ def test_right_hand_sides_alone(client, regular):
         next(client.series([None], np.ones(3)))
 
 
+def test_changes_are_sent_in_place_of_matrices(client, regular, rng):
+    for scale in (1.0, 1.0 + 0.5j):
+        A = scale * regular(15)
+        rows, cols = np.array([0, 14, 3]), [2, 14, 3]
+        values = [1.25, -3.0, 0.5]
+        changed = A.copy()
+        changed[rows, cols] = values
+        u, v = rng.standard_normal((2, 15))
+        U, V = rng.standard_normal((2, 15, 2)) * scale
+        matrices = [A, changed, changed + np.outer(u, v), changed + np.outer(u, v) + U @ V.T]
+        sent = [A, crout.Entries(rows, cols, values), crout.LowRank(u, v), crout.LowRank(U, V)]
+        for order in ("C", "F"):
+            sent[0] = np.asarray(A, order=order)
+            for matrix, step in zip(matrices, client.series(sent, np.ones(15)), strict=True):
+                assert step.accurate
+                assert_solves(matrix, step.x, np.ones(15))
+
+
+def test_changes_that_are_none(client, regular):
+    A = regular(6)
+    for change, what in (
+        (crout.Entries([0], [6], [1.0]), "beyond"),
+        (crout.Entries([-1], [0], [1.0]), "beyond"),
+        (crout.Entries([0, 1], [0], [1.0, 2.0]), "integers"),
+        (crout.Entries([0.5], [0], [1.0]), "integers"),
+        (crout.Entries([0], [0], [1j]), "complex"),
+        (crout.Entries([], [], []), "one at least"),
+        (crout.Entries([2, 2], [3, 3], [1.0, 2.0]), "another value"),
+        (crout.LowRank(np.ones(5), np.ones(5)), "rank"),
+        (crout.LowRank(np.ones((6, 7)), np.ones((6, 7))), "rank"),
+    ):
+        with pytest.raises(crout.InvalidRequest, match=what):
+            list(client.series([A, change], np.ones(6)))
+    with pytest.raises(crout.InvalidRequest, match="could change"):
+        next(client.series([crout.LowRank(np.ones(3), np.ones(3))], np.ones(3)))
+    sparse = scipy.sparse.random(60, 60, 0.05, random_state=3) + 4 * scipy.sparse.eye(60)
+    with pytest.raises(crout.InvalidRequest, match="in full"):
+        list(client.series([sparse, crout.Entries([0], [0], [1.0])], np.ones(60)))
+
+
 def test_a_series_goes_on_from_a_factor_and_leaves_it(client, regular):
     A = regular(12)
     with client.lu_factor(A) as f:

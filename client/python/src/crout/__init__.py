@@ -10,6 +10,7 @@
 """
 
 from crout._retry import RetryPolicy
+from crout.changes import Entries, LowRank
 from crout.client import Client, connect
 from crout.errors import (
     Cancelled,
@@ -48,6 +49,7 @@ __all__ = [
     "CroutError",
     "DeadlineExceeded",
     "DeviceStatus",
+    "Entries",
     "Estimate",
     "Factor",
     "FactorRecord",
@@ -55,6 +57,7 @@ __all__ = [
     "InvalidRequest",
     "Iterations",
     "LinAlgWarning",
+    "LowRank",
     "NotConverged",
     "NotSupported",
     "Overloaded",

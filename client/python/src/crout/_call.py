@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from crout import _wire, results
-from crout._payload import CHUNK, Bytes, Payload
+from crout._payload import CHUNK, Bytes, Opener
 from crout._retry import RetryClass
 from crout.errors import CroutError
 from crout.results import Progress
@@ -65,8 +65,8 @@ class Call(Generic[T]):
         A new Reply for each attempt.
     retry : RetryClass
         What another attempt could do.
-    payloads : tuple of (int, Payload)
-        What is streamed after it: the number of a `bytes` field each, and what it carries.
+    payloads : tuple of (int, Opener)
+        What is streamed after it: the number of a `bytes` field each, and the bytes that it carries.
     unary : bool
         The reply is one message, too.
     waits : bool
@@ -81,7 +81,7 @@ class Call(Generic[T]):
     first: bytes
     reply: Callable[[], Reply[T]]
     retry: RetryClass = RetryClass.IDEMPOTENT
-    payloads: tuple[tuple[int, Payload], ...] = ()
+    payloads: tuple[tuple[int, Opener], ...] = ()
     unary: bool = False
     waits: bool = False
     timeout: float | None = None
@@ -95,8 +95,8 @@ class Call(Generic[T]):
         parts: list[Bytes] = [self.first]
         room = _WAITING_CHUNK if self.waits else CHUNK
         sent = filled = 0
-        for number, payload in self.payloads:
-            for piece in payload.open():
+        for number, open_pieces in self.payloads:
+            for piece in open_pieces():
                 if filled + len(piece) > room:
                     yield b"".join(parts), sent
                     parts, filled, room = [], 0, CHUNK

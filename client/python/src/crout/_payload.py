@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,8 @@ from crout.v1 import matrix_pb2
 
 Array = npt.NDArray[Any]
 Bytes = bytes | memoryview
+Opener = Callable[[], Iterator[Bytes]]
+"""The bytes from the start, in pieces."""
 
 CHUNK = 1 << 20
 """Most payload bytes of a message, as the contract advises."""
@@ -49,7 +51,7 @@ class Payload:
     spec: matrix_pb2.MatrixSpec
     dtype: np.dtype[Any]
     shape: tuple[int, int] | None
-    open: Callable[[], Iterator[Bytes]]
+    open: Opener
 
 
 def dtype_code(dtype: npt.DTypeLike) -> matrix_pb2.Dtype:
@@ -156,13 +158,19 @@ def dense(array: Array) -> Payload:
             cols=cols,
         )
     )
-    memory = array.ravel(order="K").view(np.uint8).data
+    return Payload(spec, array.dtype, (rows, cols), pieces_of([array]))
+
+
+def pieces_of(arrays: Sequence[Array]) -> Opener:
+    """The bytes of contiguous arrays, one after the other as they lie in memory."""
 
     def pieces() -> Iterator[Bytes]:
-        for start in range(0, len(memory), CHUNK):
-            yield memory[start : start + CHUNK]
+        for array in arrays:
+            memory = array.ravel(order="K").view(np.uint8).data
+            for start in range(0, len(memory), CHUNK):
+                yield memory[start : start + CHUNK]
 
-    return Payload(spec, array.dtype, (rows, cols), pieces)
+    return pieces
 
 
 def _text(dtype: np.dtype[Any]) -> matrix_pb2.MatrixSpec:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crout import _options, _payload, results
+from crout import _options, _payload, changes, results
 from crout._call import Call, RoundCall
 from crout._lu import FactorsReply, PackedFactors
 from crout._options import (
@@ -75,7 +75,7 @@ def factorize(A: Any, **options: Any) -> Call[FactorRecord]:
         service.FactorizeRequest(header=header).SerializeToString(),
         lambda: FactorReply(service.FactorizeResponse, _order(payload)),
         RetryClass.IDEMPOTENT if request_id else RetryClass.REFUSED_ONLY,
-        ((_DATA, payload),),
+        ((_DATA, payload.open),),
         waits=bool(request_id),
         **call_options(**call),
     )
@@ -105,7 +105,7 @@ def refactorize(record: FactorRecord, A: Any, **options: Any) -> Call[FactorReco
         service.RefactorizeRequest(header=header).SerializeToString(),
         lambda: FactorReply(service.RefactorizeResponse, record.n),
         RetryClass.REFUSED_ONLY,
-        ((_DATA, payload),),
+        ((_DATA, payload.open),),
         **call_options(**call),
     )
 
@@ -164,7 +164,7 @@ def solve(record: FactorRecord, b: Any, **options: Any) -> Call[Solution]:
             rhs.shape,
             known_version=record.version,
         ),
-        payloads=((_DATA, rhs.payload),),
+        payloads=((_DATA, rhs.payload.open),),
         **call_options(**call),
     )
 
@@ -197,10 +197,16 @@ class Series:
         """A round of SolveSeries; without A with the matrix of the step before."""
         header = self._header or service.SolveSeriesHeader()
         payloads = []
-        if A is not None:
+        if isinstance(A, (changes.Entries, changes.LowRank)):
+            if self._dtype is None:
+                raise InvalidRequest("the first step has no matrix that could change")
+            change, pieces = changes.payload(A, self._n, self._dtype)
+            header.change.CopyFrom(change)
+            payloads.append((_DATA, pieces))
+        elif A is not None:
             matrix = _payload.square(A)
             header.matrix.CopyFrom(matrix.spec)
-            payloads.append((_DATA, matrix))
+            payloads.append((_DATA, matrix.open))
             self._n, self._dtype = _order(matrix), matrix.dtype
         elif self._dtype is None:
             raise InvalidRequest("the first step has no matrix")
@@ -210,7 +216,7 @@ class Series:
         assert rhs.shape is not None  # Of no file.
         shape = rhs.shape
         header.rhs.CopyFrom(rhs.payload.spec)
-        payloads.append((_RHS_DATA, rhs.payload))
+        payloads.append((_RHS_DATA, rhs.payload.open))
         call: RoundCall[SeriesStep] = RoundCall(
             "SolveSeries",
             service.SolveSeriesRequest(header=header).SerializeToString(),
@@ -240,7 +246,7 @@ def factorize_and_solve(A: Any, b: Any, **options: Any) -> Call[Solution]:
         "FactorizeAndSolve",
         service.FactorizeAndSolveRequest(header=header).SerializeToString(),
         lambda: SolutionReply(service.FactorizeAndSolveResponse, n, payload.dtype, rhs.target(), rhs.shape),
-        payloads=((_DATA, payload), (_RHS_DATA, rhs.payload)),
+        payloads=((_DATA, payload.open), (_RHS_DATA, rhs.payload.open)),
         **call_options(**call),
     )
 
@@ -263,7 +269,7 @@ def schur_complement(A: Any, leading_order: int, **options: Any) -> Call[Complem
         service.ComputeSchurComplementRequest(header=header).SerializeToString(),
         lambda: ComplementReply(leading_order, order, payload.dtype),
         RetryClass.REFUSED_ONLY,
-        ((_DATA, payload),),
+        ((_DATA, payload.open),),
         **call_options(**call),
     )
 

@@ -1,0 +1,92 @@
+"""How the next matrix of a series follows from the last one, where that is less to send."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crout import _payload
+from crout.errors import InvalidRequest
+from crout.v1 import factorization_service_pb2 as service
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """Some entries have new values: ``A[rows[k], cols[k]] = values[k]``.
+
+    Parameters
+    ----------
+    rows, cols : array_like of int, shape (k,)
+        From 0. Each entry at most once.
+    values : array_like, shape (k,)
+        In the type of the matrix, or one that it holds exactly.
+    """
+
+    rows: Any
+    cols: Any
+    values: Any
+
+
+@dataclass(frozen=True, eq=False)
+class LowRank:
+    """A product is added: ``A += U @ V.T``, of complex matrices too.
+
+    Parameters
+    ----------
+    U, V : array_like, shape (n, rank) or (n,)
+    """
+
+    U: Any
+    V: Any
+
+
+Change = Entries | LowRank
+
+
+def _cast(value: Any, dtype: np.dtype[Any], name: str) -> Array:
+    array = _payload.as_elements(_payload.as_array(value))
+    if array.dtype.kind == "c" and dtype.kind != "c":
+        raise InvalidRequest(f"{name} is complex, the matrix is real: send the matrix in full")
+    return array.astype(dtype.newbyteorder("<"), copy=False)
+
+
+def _indices(value: Any, n: int | None, count: int, name: str) -> Array:
+    array = _payload.as_array(value)
+    if array.shape != (count,) or array.dtype.kind not in "iu":
+        raise InvalidRequest(f"{name} are integers, as many as there are values ({count})")
+    if count and (array.min() < 0 or (n is not None and array.max() >= n)):
+        raise InvalidRequest(f"{name} are beyond the matrix of order {n}: they count from 0")
+    return array.astype("<i4")
+
+
+def _parts(change: Change, n: int | None, dtype: np.dtype[Any]) -> tuple[service.MatrixChange, list[Array]]:
+    if isinstance(change, Entries):
+        values = _cast(change.values, dtype, "values")
+        if values.ndim != 1 or not values.size:
+            raise InvalidRequest("the values of changed entries are a vector, of one at least")
+        rows = _indices(change.rows, n, values.size, "rows")
+        cols = _indices(change.cols, n, values.size, "cols")
+        return service.MatrixChange(entries=values.size), [np.ascontiguousarray(values), rows, cols]
+    U = _cast(change.U, dtype, "U")
+    V = _cast(change.V, dtype, "V")
+    if U.ndim == 1 and V.ndim == 1:
+        U, V = U[:, np.newaxis], V[:, np.newaxis]
+    if U.ndim != 2 or U.shape != V.shape or (n is not None and U.shape[0] != n):
+        raise InvalidRequest(f"U and V are {U.shape} and {V.shape}, not both ({n}, rank)")
+    return service.MatrixChange(rank=U.shape[1]), [
+        np.ascontiguousarray(U.T),
+        np.ascontiguousarray(V),
+    ]
+
+
+def payload(
+    change: Change, n: int | None, dtype: np.dtype[Any]
+) -> tuple[service.MatrixChange, _payload.Opener]:
+    """What of `change` goes into the header, and what follows it; of a matrix of order n, None: unknown."""
+    spec, parts = _parts(change, n, dtype)
+    return spec, _payload.pieces_of(parts)
