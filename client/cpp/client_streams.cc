@@ -2,9 +2,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "client/cpp/call_scope.h"
-#include "client/cpp/request_texts.h"
+#include "client/cpp/matrix_reply.h"
 #include "client/cpp/retry.h"
 #include "client/cpp/solution_receiver.h"
 #include "client/cpp/stream_call.h"
@@ -14,66 +13,12 @@
 namespace crout::client {
 namespace {
 
-// A call of the method `name`. INVALID_ARGUMENT for a text in `first` that cannot be sent.
-absl::StatusOr<StreamRequest> RequestOf(absl::string_view name,
-                                        const google::protobuf::Message& first,
-                                        std::vector<StreamRequest::Payload> payloads) {
-  if (absl::Status texts = CheckTexts(first); !texts.ok()) return texts;
-  return StreamRequest{absl::StrCat("/", v1::FactorizationService::service_full_name(), "/", name),
-                       first.SerializeAsString(), std::move(payloads)};
-}
-
-// `place` is where a call puts what the server sends.
-absl::Status CheckPlace(const void* place, absl::string_view name) {
-  if (place != nullptr) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(name, " is null"));
-}
-
-// Reports bytes as they go out, and phases as the server names them.
-class ProgressReporter {
- public:
-  explicit ProgressReporter(const CallOptions& call) : call_(call) {}
-
-  std::function<void(int64_t, int64_t)> OnSent() {
-    if (!call_.on_progress) return nullptr;
-    return [this](int64_t sent, int64_t total) {
-      update_ = {sent, total, std::nullopt};
-      call_.on_progress(update_);
-    };
-  }
-
-  void OnPhase(const v1::Progress& phase) {
-    if (!call_.on_progress) return;
-    update_.phase = phase;
-    call_.on_progress(update_);
-    update_.phase.reset();
-  }
-
- private:
-  const CallOptions& call_;
-  ProgressUpdate update_;
-};
-
-absl::Status ParseWhole(grpc::ByteBuffer* buffer, google::protobuf::MessageLite* message) {
-  return ParseWithoutBytes(buffer, /*number=*/0, message);  // There is no field 0.
-}
-
 RetryClass ClassOf(const StreamRequest& request, RetryClass repeatable) {
   for (const StreamRequest::Payload& payload : request.payloads) {
     if (!payload.source->repeatable()) return RetryClass::kNever;
   }
   return repeatable;
 }
-
-// SolveResponse has no factor.
-const v1::Factor* FactorIn(const v1::SolveResponse&) { return nullptr; }
-template <class Response>
-const v1::Factor* FactorIn(const Response& response) {
-  return response.has_factor() ? &response.factor() : nullptr;
-}
-
-const v1::DenseSpec& ShapeIn(const v1::SolutionHeader& header) { return header.solution(); }
-const v1::DenseSpec& ShapeIn(const v1::ComplementHeader& header) { return header.complement(); }
 
 }  // namespace
 
@@ -146,30 +91,11 @@ absl::StatusOr<Result> Client::MatrixStream(const absl::StatusOr<StreamRequest>&
   Result result;
   retry_class = ClassOf(*request, retry_class);
   const absl::Status status = RunWithRetries(retry_class, call, [&](CallScope* scope) {
-    ProgressReporter progress(call);
-    SolutionReceiver receiver(x);
-    bool done = false;
-    auto on_response = [&](grpc::ByteBuffer* buffer) {
-      constexpr int kData = Response::kDataFieldNumber;
-      Response response;
-      absl::Status ok = ParseWithoutBytes(buffer, kData, &response);
-      if (!ok.ok()) return ok;
-      if (response.has_progress()) progress.OnPhase(response.progress());
-      if (const v1::Factor* made = FactorIn(response); made != nullptr) *factor = *made;
-      if (response.has_header()) ok = receiver.OnHeader(ShapeIn(response.header()));
-      if (ok.ok()) {
-        ok = ForEachBytesPiece(buffer, kData, [&](auto piece) { return receiver.OnData(piece); });
-      }
-      if (ok.ok() && response.has_result()) {
-        done = true;
-        result = std::move(*response.mutable_result());
-      }
-      return ok;
-    };
+    MatrixReply<Response, Result> reply(call, factor, x);
     absl::Status ended =
-        RunStreamCall(&generic_stub_, scope, *request, progress.OnSent(), on_response);
-    if (ended.ok()) ended = receiver.Finish();
-    if (ended.ok() && !done) ended = absl::InternalError("the server sent no result");
+        RunStreamCall(&generic_stub_, scope, *request, reply.OnSent(),
+                      [&](grpc::ByteBuffer* response) { return reply.OnResponse(response); });
+    if (ended.ok()) ended = reply.Finish(&result);
     return ended;
   });
   if (!status.ok()) return status;

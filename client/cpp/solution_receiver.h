@@ -19,6 +19,8 @@ class SolutionReceiver {
 
   absl::Status OnHeader(const v1::DenseSpec& spec);
   absl::Status OnData(absl::Span<const std::byte> bytes);
+  // Whether a header has come.
+  bool begun() const { return begun_; }
   // After the last message of a successful call.
   absl::Status Finish() const;
 

@@ -1,132 +1,16 @@
 #include "client/cpp/stream_call.h"
 
-#include <grpcpp/completion_queue.h>
-
 #include <chrono>
-#include <memory>
-#include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client/cpp/request_texts.h"
 #include "crout/status.h"
+#include "crout/v1/factorization_service.grpc.pb.h"
 
 namespace crout::client {
 namespace {
-
-// One call. The owner's thread alone drives it: completions come from a queue of its own.
-class StreamCall {
- public:
-  StreamCall(CallScope* scope, grpc::CompletionQueue* cq, MessageWriter* writer,
-             const std::function<void(int64_t, int64_t)>& on_sent,
-             absl::FunctionRef<absl::Status(grpc::ByteBuffer*)> on_response)
-      : scope_(scope),
-        context_(scope->context()),
-        cq_(cq),
-        writer_(writer),
-        on_sent_(on_sent),
-        on_response_(on_response) {}
-
-  absl::Status Run(grpc::GenericStub* stub, const std::string& method) {
-    absl::StatusOr<MessageWriter::Message> message =
-        writer_->Next([this] { return scope_->Check(); });
-    if (!message.ok()) return message.status();
-    // Metadata, first message and, in small calls, the half-close leave in one write.
-    context_->set_initial_metadata_corked(true);
-    stream_ = stub->PrepareCall(context_, method, cq_);
-    stream_->StartCall(nullptr);
-    StartWrite(*std::move(message));
-    StartRead();
-    while (writing_ || !finished_) {
-      void* tag = nullptr;
-      bool ok = false;
-      cq_->Next(&tag, &ok);
-      OnCompletion(tag, ok);
-    }
-    return local_error_.ok() ? ToAbslStatus(status_) : local_error_;
-  }
-
- private:
-  enum class Tag : intptr_t { kWrite = 1, kRead, kFinish };
-  static void* AsPointer(Tag tag) { return reinterpret_cast<void*>(tag); }
-
-  void OnCompletion(void* tag, bool ok) {
-    switch (static_cast<Tag>(reinterpret_cast<intptr_t>(tag))) {
-      case Tag::kWrite:
-        return OnWritten(ok);
-      case Tag::kRead:
-        return OnRead(ok);
-      case Tag::kFinish:
-        finished_ = true;
-    }
-  }
-
-  void StartWrite(MessageWriter::Message message) {
-    writing_ = true;
-    last_written_ = message.last;
-    grpc::WriteOptions options;
-    if (message.last) options.set_last_message();
-    stream_->Write(message.buffer, options, AsPointer(Tag::kWrite));
-  }
-
-  void OnWritten(bool ok) {
-    writing_ = false;
-    // A failed write means that the call is over; the read that fails next leads to the status.
-    if (!ok || !local_error_.ok()) return;
-    if (on_sent_) on_sent_(writer_->payload_bytes_produced(), writer_->payload_bytes_total());
-    if (last_written_ || read_all_) return;
-    absl::StatusOr<MessageWriter::Message> message =
-        writer_->Next([this] { return WhileSilent(); });
-    if (read_all_ || !local_error_.ok()) return;
-    message.ok() ? StartWrite(*std::move(message)) : Abandon(message.status());
-  }
-
-  // Nothing is being written meanwhile, but the call may end. An error ends the wait.
-  absl::Status WhileSilent() {
-    void* tag = nullptr;
-    bool ok = false;
-    const auto at_once = std::chrono::system_clock::now() + std::chrono::milliseconds(1);
-    while (!finished_ && cq_->AsyncNext(&tag, &ok, at_once) == grpc::CompletionQueue::GOT_EVENT) {
-      OnCompletion(tag, ok);
-    }
-    return read_all_ ? absl::CancelledError("the call has ended") : local_error_;
-  }
-
-  void StartRead() {
-    response_.Clear();
-    stream_->Read(&response_, AsPointer(Tag::kRead));
-  }
-
-  void OnRead(bool ok) {
-    if (!ok) {
-      // At once: a write that the server no longer wants only ends with the call.
-      read_all_ = true;
-      return stream_->Finish(&status_, AsPointer(Tag::kFinish));
-    }
-    if (local_error_.ok()) {
-      if (absl::Status status = on_response_(&response_); !status.ok()) Abandon(std::move(status));
-    }
-    StartRead();
-  }
-
-  void Abandon(absl::Status why) {
-    local_error_ = std::move(why);
-    context_->TryCancel();
-  }
-
-  CallScope* const scope_;
-  grpc::ClientContext* const context_;
-  grpc::CompletionQueue* const cq_;
-  MessageWriter* const writer_;
-  const std::function<void(int64_t, int64_t)>& on_sent_;
-  const absl::FunctionRef<absl::Status(grpc::ByteBuffer*)> on_response_;
-  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
-  grpc::ByteBuffer response_;
-  grpc::Status status_;
-  bool writing_ = false;
-  bool last_written_ = false;
-  bool read_all_ = false;
-  bool finished_ = false;
-  absl::Status local_error_;
-};
 
 absl::StatusOr<std::vector<PayloadField>> OpenAll(
     const std::vector<StreamRequest::Payload>& payloads) {
@@ -139,35 +23,222 @@ absl::StatusOr<std::vector<PayloadField>> OpenAll(
   return fields;
 }
 
-// Polls, so that writes under way can end, until gRPC has let go of the caller's memory.
-void AwaitReturn(const BorrowCount& borrowed, grpc::CompletionQueue* cq) {
-  void* tag;
-  bool ok;
-  while (borrowed.load(std::memory_order_acquire) > 0) {
-    cq->AsyncNext(&tag, &ok, std::chrono::system_clock::now() + std::chrono::milliseconds(1));
-  }
-  cq->Shutdown();
-  while (cq->Next(&tag, &ok)) {
-  }
+std::chrono::system_clock::time_point InAMillisecond() {
+  return std::chrono::system_clock::now() + std::chrono::milliseconds(1);
 }
 
 }  // namespace
 
+absl::StatusOr<StreamRequest> RequestOf(absl::string_view name,
+                                        const google::protobuf::Message& first,
+                                        std::vector<StreamRequest::Payload> payloads) {
+  if (absl::Status texts = CheckTexts(first); !texts.ok()) return texts;
+  return StreamRequest{absl::StrCat("/", v1::FactorizationService::service_full_name(), "/", name),
+                       first.SerializeAsString(), std::move(payloads)};
+}
+
+StreamCall::~StreamCall() {
+  if (stream_ != nullptr) Cancel();
+  AwaitReturn();
+  cq_.Shutdown();
+  void* tag;
+  bool ok;
+  while (cq_.Next(&tag, &ok)) {
+  }
+}
+
+void StreamCall::Cancel() {
+  const auto ignore = [](grpc::ByteBuffer*) -> absl::StatusOr<StreamRound::Reply> {
+    return StreamRound::Reply::kMore;
+  };
+  const StreamRound last{.half_close = true, .on_response = ignore};
+  Begin(last, nullptr);
+  Abandon(absl::CancelledError("the call was left"));
+  Drive().IgnoreError();
+}
+
+absl::Status StreamCall::Run(const StreamRequest& request, const StreamRound& round) {
+  absl::StatusOr<std::vector<PayloadField>> payloads = OpenAll(request.payloads);
+  if (!payloads.ok()) return payloads.status();
+  absl::Status status;
+  {
+    MessageWriter writer(request.first, *std::move(payloads), &borrowed_);
+    Begin(round, &writer);
+    absl::StatusOr<MessageWriter::Message> message = writer.Next([this] { return CheckBefore(); });
+    if (!message.ok()) return message.status();
+    if (stream_ == nullptr) Start(request.method);
+    StartWrite(*std::move(message));
+    StartRead();
+    status = Drive();
+  }
+  AwaitReturn();
+  return status;
+}
+
+absl::Status StreamCall::Close(absl::Time deadline) {
+  if (stream_ == nullptr) return absl::OkStatus();
+  const auto refuse = [](grpc::ByteBuffer*) -> absl::StatusOr<StreamRound::Reply> {
+    return absl::InternalError("the server sent more than was asked for");
+  };
+  const StreamRound last{.half_close = true, .deadline = deadline, .on_response = refuse};
+  Begin(last, nullptr);
+  writing_ = true;
+  stream_->WritesDone(AsPointer(Tag::kWrite));
+  StartRead();
+  return Drive();
+}
+
+void StreamCall::Begin(const StreamRound& round, MessageWriter* writer) {
+  round_ = &round;
+  writer_ = writer;
+  sent_all_ = false;
+  answered_ = false;
+}
+
+void StreamCall::Start(const std::string& method) {
+  // Metadata, first message and, in small calls, the half-close leave in one write.
+  scope_->context()->set_initial_metadata_corked(true);
+  stream_ = stub_->PrepareCall(scope_->context(), method, &cq_);
+  stream_->StartCall(nullptr);
+}
+
+bool StreamCall::RoundIsOver() const {
+  if (writing_) return false;
+  return finished_ || (answered_ && local_error_.ok());
+}
+
+absl::Status StreamCall::Drive() {
+  absl::Time deadline = round_->deadline;
+  while (!RoundIsOver()) {
+    void* tag = nullptr;
+    bool ok = false;
+    if (cq_.AsyncNext(&tag, &ok, absl::ToChronoTime(deadline)) ==
+        grpc::CompletionQueue::GOT_EVENT) {
+      OnCompletion(tag, ok);
+    } else {
+      deadline = absl::InfiniteFuture();  // The cancelled call comes to its end.
+      Abandon(absl::DeadlineExceededError("the server did not answer in time"));
+    }
+  }
+  if (!finished_) return absl::OkStatus();
+  End();
+  if (!local_error_.ok()) return local_error_;
+  if (status_.ok() && !round_->half_close) {
+    return absl::InternalError("the server ended the call before its reply");
+  }
+  return ToAbslStatus(status_);
+}
+
+void StreamCall::OnCompletion(void* tag, bool ok) {
+  switch (static_cast<Tag>(reinterpret_cast<intptr_t>(tag))) {
+    case Tag::kWrite:
+      return OnWritten(ok);
+    case Tag::kRead:
+      return OnRead(ok);
+    case Tag::kFinish:
+      finished_ = true;
+  }
+}
+
+void StreamCall::StartWrite(MessageWriter::Message message) {
+  writing_ = true;
+  sent_all_ = message.last;
+  grpc::WriteOptions options;
+  if (message.last && round_->half_close) options.set_last_message();
+  stream_->Write(message.buffer, options, AsPointer(Tag::kWrite));
+}
+
+void StreamCall::OnWritten(bool ok) {
+  writing_ = false;
+  // A failed write means that the call is over; the read that fails next leads to the status.
+  if (!ok || !local_error_.ok() || writer_ == nullptr) return;
+  if (round_->on_sent) {
+    round_->on_sent(writer_->payload_bytes_produced(), writer_->payload_bytes_total());
+  }
+  if (sent_all_ || read_all_) return;
+  absl::StatusOr<MessageWriter::Message> message = writer_->Next([this] { return WhileSilent(); });
+  if (read_all_ || !local_error_.ok()) return;
+  message.ok() ? StartWrite(*std::move(message)) : Abandon(message.status());
+}
+
+absl::Status StreamCall::CheckDeadline() const {
+  if (absl::Now() < round_->deadline) return absl::OkStatus();
+  return absl::DeadlineExceededError("the deadline passed while the matrix was read");
+}
+
+absl::Status StreamCall::CheckBefore() const {
+  absl::Status status = CheckDeadline();
+  return status.ok() ? scope_->Check() : status;
+}
+
+absl::Status StreamCall::WhileSilent() {
+  void* tag = nullptr;
+  bool ok = false;
+  const auto at_once = InAMillisecond();
+  while (!finished_ && cq_.AsyncNext(&tag, &ok, at_once) == grpc::CompletionQueue::GOT_EVENT) {
+    OnCompletion(tag, ok);
+  }
+  if (read_all_) return absl::CancelledError("the call has ended");
+  return local_error_.ok() ? CheckDeadline() : local_error_;
+}
+
+void StreamCall::StartRead() {
+  if (reading_ || read_all_) return;
+  reading_ = true;
+  response_.Clear();
+  stream_->Read(&response_, AsPointer(Tag::kRead));
+}
+
+void StreamCall::OnRead(bool ok) {
+  reading_ = false;
+  if (!ok) {
+    // At once: a write that the server no longer wants only ends with the call.
+    read_all_ = true;
+    return stream_->Finish(&status_, AsPointer(Tag::kFinish));
+  }
+  if (local_error_.ok()) {
+    const absl::StatusOr<StreamRound::Reply> reply = round_->on_response(&response_);
+    if (!reply.ok()) {
+      Abandon(reply.status());
+    } else if (*reply == StreamRound::Reply::kLast) {
+      if (sent_all_)
+        answered_ = true;
+      else
+        Abandon(absl::InternalError("the server replied before it had the whole request"));
+    }
+  }
+  if (!answered_) StartRead();  // What comes after a round's last response belongs to the next.
+}
+
+void StreamCall::Abandon(absl::Status why) {
+  local_error_ = std::move(why);
+  scope_->context()->TryCancel();
+  StartRead();  // Reads lead to the end.
+}
+
+void StreamCall::End() {
+  over_ = true;
+  stream_.reset();
+  scope_->Close();  // The call itself holds references until then.
+}
+
+void StreamCall::AwaitReturn() {
+  void* tag;
+  bool ok;
+  while (borrowed_.load(std::memory_order_acquire) > 0) {
+    cq_.AsyncNext(&tag, &ok, InAMillisecond());
+  }
+}
+
 absl::Status RunStreamCall(grpc::GenericStub* stub, CallScope* scope, const StreamRequest& request,
                            const std::function<void(int64_t, int64_t)>& on_sent,
                            absl::FunctionRef<absl::Status(grpc::ByteBuffer*)> on_response) {
-  auto payloads = OpenAll(request.payloads);
-  if (!payloads.ok()) return payloads.status();
-  BorrowCount borrowed = 0;
-  grpc::CompletionQueue cq;
-  absl::Status status;
-  {
-    MessageWriter writer(request.first, *std::move(payloads), &borrowed);
-    status = StreamCall(scope, &cq, &writer, on_sent, on_response).Run(stub, request.method);
-  }
-  scope->Close();  // The call itself holds references until then.
-  AwaitReturn(borrowed, &cq);
-  return status;
+  const auto more = [&](grpc::ByteBuffer* response) -> absl::StatusOr<StreamRound::Reply> {
+    if (absl::Status status = on_response(response); !status.ok()) return status;
+    return StreamRound::Reply::kMore;
+  };
+  StreamCall call(stub, scope);
+  return call.Run(request, {.half_close = true, .on_sent = on_sent, .on_response = more});
 }
 
 }  // namespace crout::client

@@ -37,6 +37,11 @@ grpc::Status FakeService::FactorizeAndSolve(
   return CallOrUnimplemented(factorize_and_solve, context, stream);
 }
 
+grpc::Status FakeService::SolveSeries(
+    grpc::ServerContext* context, Stream<v1::SolveSeriesResponse, v1::SolveSeriesRequest>* stream) {
+  return CallOrUnimplemented(solve_series, context, stream);
+}
+
 grpc::Status FakeService::DescribeFactor(grpc::ServerContext* context,
                                          const v1::DescribeFactorRequest* request,
                                          v1::DescribeFactorResponse* response) {

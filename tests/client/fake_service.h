@@ -29,6 +29,7 @@ class FakeService : public v1::FactorizationService::Service {
   StreamHandler<v1::SolveResponse, v1::SolveRequest> solve;
   StreamHandler<v1::FactorizeAndSolveResponse, v1::FactorizeAndSolveRequest> factorize_and_solve;
   StreamHandler<v1::RefactorizeResponse, v1::RefactorizeRequest> refactorize;
+  StreamHandler<v1::SolveSeriesResponse, v1::SolveSeriesRequest> solve_series;
   UnaryHandler<v1::DescribeFactorResponse, v1::DescribeFactorRequest> describe;
   UnaryHandler<v1::ListFactorsResponse, v1::ListFactorsRequest> list;
   UnaryHandler<v1::RenewLeaseResponse, v1::RenewLeaseRequest> renew;
@@ -45,6 +46,9 @@ class FakeService : public v1::FactorizationService::Service {
   grpc::Status FactorizeAndSolve(
       grpc::ServerContext* context,
       Stream<v1::FactorizeAndSolveResponse, v1::FactorizeAndSolveRequest>* stream) override;
+  grpc::Status SolveSeries(
+      grpc::ServerContext* context,
+      Stream<v1::SolveSeriesResponse, v1::SolveSeriesRequest>* stream) override;
   grpc::Status DescribeFactor(grpc::ServerContext* context,
                               const v1::DescribeFactorRequest* request,
                               v1::DescribeFactorResponse* response) override;

@@ -1,7 +1,8 @@
 // The C++ client of a Crout daemon.
 //
-// crout/factor.h has a factor as an object, which most programs want; this is every call of the
-// contract. client/examples has programs.
+// crout/factor.h has a factor as an object, which most programs want, and crout/series.h systems
+// that change from step to step (SolveSeries); this is every other call of the contract.
+// client/examples has programs.
 //
 // Errors are those that proto/crout/v1 states, with the server's details (status.h); besides,
 // UNAVAILABLE without details where no server answers, and INVALID_ARGUMENT or a status of errno
@@ -32,7 +33,8 @@
 
 namespace crout {
 class Factor;
-}
+class Series;
+}  // namespace crout
 
 namespace crout::client {
 
@@ -118,6 +120,7 @@ class Client {
 
  private:
   friend class crout::Factor;  // whose lease is kept here
+  friend class crout::Series;  // whose stream runs over this connection
 
   Client(ClientOptions options, std::shared_ptr<grpc::Channel> channel);
 

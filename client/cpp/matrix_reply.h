@@ -1,0 +1,125 @@
+// What calls do with the responses that they get.
+#ifndef CROUT_CLIENT_CPP_MATRIX_REPLY_H_
+#define CROUT_CLIENT_CPP_MATRIX_REPLY_H_
+
+#include <google/protobuf/message_lite.h>
+#include <grpcpp/support/byte_buffer.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "client/cpp/solution_receiver.h"
+#include "client/cpp/wire.h"
+#include "crout/matrix_sink.h"
+#include "crout/options.h"
+#include "crout/v1/factorization_service.pb.h"
+
+namespace crout::client {
+
+// `place` is where a call puts what the server sends.
+inline absl::Status CheckPlace(const void* place, absl::string_view name) {
+  if (place != nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(name, " is null"));
+}
+
+inline absl::Status ParseWhole(grpc::ByteBuffer* buffer, google::protobuf::MessageLite* message) {
+  return ParseWithoutBytes(buffer, /*number=*/0, message);  // There is no field 0.
+}
+
+// Reports bytes as they go out, and phases as the server names them.
+class ProgressReporter {
+ public:
+  explicit ProgressReporter(const CallOptions& call) : call_(call) {}
+
+  std::function<void(int64_t, int64_t)> OnSent() {
+    if (!call_.on_progress) return nullptr;
+    return [this](int64_t sent, int64_t total) {
+      update_ = {sent, total, std::nullopt};
+      call_.on_progress(update_);
+    };
+  }
+
+  void OnPhase(const v1::Progress& phase) {
+    if (!call_.on_progress) return;
+    update_.phase = phase;
+    call_.on_progress(update_);
+    update_.phase.reset();
+  }
+
+ private:
+  const CallOptions& call_;
+  ProgressUpdate update_;
+};
+
+// The responses of a call, or of a round of one, that returns a matrix: Response has progress,
+// header, data, and Result in `result`; most have a factor.
+template <class Response, class Result>
+class MatrixReply {
+ public:
+  // All must outlive it. `factor` is set as soon as one has come; null where none can.
+  MatrixReply(const CallOptions& call, v1::Factor* factor, MatrixSink* sink)
+      : progress_(call), factor_(factor), receiver_(sink) {}
+
+  std::function<void(int64_t, int64_t)> OnSent() { return progress_.OnSent(); }
+
+  absl::Status OnResponse(grpc::ByteBuffer* buffer) {
+    constexpr int kData = Response::kDataFieldNumber;
+    Response response;
+    absl::Status ok = ParseWithoutBytes(buffer, kData, &response);
+    if (!ok.ok()) return ok;
+    if (response.has_progress()) progress_.OnPhase(response.progress());
+    TakeFactor(response);
+    if (response.has_header()) ok = receiver_.OnHeader(ShapeIn(response.header()));
+    if (ok.ok()) {
+      ok = ForEachBytesPiece(buffer, kData, [&](auto piece) { return receiver_.OnData(piece); });
+    }
+    if (ok.ok() && response.has_result()) result_ = std::move(*response.mutable_result());
+    return ok;
+  }
+
+  // The result; null until it has come.
+  const Result* result() const { return result_ ? &*result_ : nullptr; }
+  // Whether a factor has come.
+  bool made() const { return made_; }
+  // Whether a matrix has begun to come.
+  bool begun() const { return receiver_.begun(); }
+
+  // After the last response: sets `result`. INTERNAL where it, or a part of the matrix, is missing.
+  absl::Status Finish(Result* result) {
+    if (absl::Status whole = receiver_.Finish(); !whole.ok()) return whole;
+    if (!result_) return absl::InternalError("the server sent no result");
+    *result = *std::move(result_);
+    return absl::OkStatus();
+  }
+
+ private:
+  void TakeFactor(const v1::SolveResponse&) {}  // which has none
+  template <class Other>
+  void TakeFactor(const Other& response) {
+    if (!response.has_factor()) return;
+    made_ = true;
+    *factor_ = response.factor();
+  }
+
+  static const v1::DenseSpec& ShapeIn(const v1::SolutionHeader& header) {
+    return header.solution();
+  }
+  static const v1::DenseSpec& ShapeIn(const v1::ComplementHeader& header) {
+    return header.complement();
+  }
+
+  ProgressReporter progress_;
+  v1::Factor* const factor_;
+  bool made_ = false;
+  SolutionReceiver receiver_;
+  std::optional<Result> result_;
+};
+
+}  // namespace crout::client
+
+#endif  // CROUT_CLIENT_CPP_MATRIX_REPLY_H_

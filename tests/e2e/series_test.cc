@@ -1,0 +1,179 @@
+// crout::Series against the real daemon: answers are right, and what cuts a stream leaves a factor
+// from which it is taken up.
+#include "crout/series.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "crout/status.h"
+#include "tests/e2e/daemon.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout::e2e {
+namespace {
+
+using client::MatrixSource;
+using client::Reason;
+using client::SpanSink;
+
+constexpr int64_t kOrder = 30;
+
+class SeriesTest : public ::testing::Test {
+ protected:
+  // Diagonally dominant, and somewhat farther from that of step 0 with each step.
+  static std::vector<double> MatrixOf(int step) {
+    std::vector<double> a(kOrder * kOrder);
+    for (int64_t i = 0; i < kOrder; ++i) {
+      for (int64_t j = 0; j < kOrder; ++j) {
+        const auto phase = static_cast<double>(3 * i + 7 * j);
+        a[static_cast<size_t>(i + j * kOrder)] =
+            std::sin(phase) + 1e-6 * step * std::cos(phase) + (i == j ? 2.0 * kOrder : 0);
+      }
+    }
+    return a;
+  }
+
+  absl::StatusOr<SeriesStep> Step(Series& series, const std::vector<double>& a) {
+    SpanSink x(absl::MakeSpan(x_));
+    return series.Step(MatrixSource::Dense(absl::MakeConstSpan(a), kOrder, kOrder), rhs_, &x);
+  }
+  absl::StatusOr<SeriesStep> StepWithoutMatrix(Series& series) {
+    SpanSink x(absl::MakeSpan(x_));
+    return series.Step(rhs_, &x);
+  }
+
+  // Of x_, relative to what its terms are.
+  double Error(const std::vector<double>& a) const {
+    double worst = 0;
+    for (int64_t i = 0; i < kOrder; ++i) {
+      double residual = b_[static_cast<size_t>(i)];
+      double scale = std::abs(residual);
+      for (int64_t j = 0; j < kOrder; ++j) {
+        const double term = a[static_cast<size_t>(i + j * kOrder)] * x_[static_cast<size_t>(j)];
+        residual -= term;
+        scale += std::abs(term);
+      }
+      worst = std::max(worst, std::abs(residual) / scale);
+    }
+    return worst;
+  }
+
+  static v1::SolveSeriesHeader Reusing() {
+    v1::SolveSeriesHeader header;
+    header.set_strategy(v1::SERIES_STRATEGY_REUSE);
+    return header;
+  }
+
+  const std::vector<double> b_ = std::vector<double>(kOrder, 1);
+  const MatrixSource rhs_ = MatrixSource::Dense(absl::MakeConstSpan(b_), kOrder, 1);
+  std::vector<double> x_ = std::vector<double>(kOrder);
+  Daemon daemon_{{}, "croutd_test"};
+  std::shared_ptr<client::Client> client_ = daemon_.NewClient();
+};
+
+TEST_F(SeriesTest, StepsAreSolvedWithTheFactorThatIsThere) {
+  Series series(client_, Reusing());
+  for (int step = 0; step < 5; ++step) {
+    const std::vector<double> a = MatrixOf(step);
+    ASSERT_OK_AND_ASSIGN(const SeriesStep answer, Step(series, a));
+    EXPECT_TRUE(answer.result.accurate());
+    EXPECT_EQ(answer.result.age(), step);
+    EXPECT_EQ(answer.made.has_value(), step == 0);
+    EXPECT_EQ(answer.result.strategy(),
+              step == 0 ? v1::SERIES_STRATEGY_REFACTOR : v1::SERIES_STRATEGY_REUSE);
+    EXPECT_LT(Error(a), 1e-13);
+  }
+  std::fill(x_.begin(), x_.end(), 0);
+  ASSERT_OK_AND_ASSIGN(const SeriesStep alone, StepWithoutMatrix(series));
+  EXPECT_EQ(alone.result.age(), 5);
+  EXPECT_LT(Error(MatrixOf(4)), 1e-13);
+  EXPECT_OK(series.Close());
+}
+
+TEST_F(SeriesTest, AStreamThatIsCutInAStepIsTakenUpByItsHandle) {
+  client::Cancellation cancellation;
+  client::CallOptions call;
+  call.cancellation = &cancellation;
+  Series cut(client_, Reusing(), call);
+  cut.KeepFactor();
+  ASSERT_OK(Step(cut, MatrixOf(0)).status());
+  const std::string handle = cut.factor().handle();
+  daemon_.failpoints().Hold("series.step");
+  std::thread canceller([&] {
+    daemon_.failpoints().AwaitReached("series.step", 2);
+    cancellation.Cancel();
+  });
+  EXPECT_EQ(Step(cut, MatrixOf(1)).status().code(), absl::StatusCode::kCancelled);
+  canceller.join();
+  daemon_.failpoints().Release("series.step");
+  EXPECT_OK(cut.Close());
+
+  v1::SolveSeriesHeader header = Reusing();
+  header.set_handle(handle);
+  Series resumed(daemon_.NewClient(), header);
+  const std::vector<double> a = MatrixOf(2);
+  ASSERT_OK_AND_ASSIGN(const SeriesStep step, Step(resumed, a));
+  EXPECT_EQ(step.result.strategy(), v1::SERIES_STRATEGY_REUSE);
+  EXPECT_EQ(step.result.factor_version(), 1);
+  EXPECT_LT(Error(a), 1e-13);
+  EXPECT_OK(resumed.Close());
+  EXPECT_OK(client_->Release(handle));
+}
+
+TEST_F(SeriesTest, ARefusedStepLeavesTheFactorAndTheSeriesGoesOn) {
+  Series series(client_, Reusing());
+  ASSERT_OK(Step(series, MatrixOf(0)).status());
+  ASSERT_OK(Step(series, MatrixOf(1)).status());
+  std::vector<double> bad = MatrixOf(2);
+  bad[5] = std::nan("");
+  EXPECT_EQ(Step(series, bad).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Reason(StepWithoutMatrix(series).status()), "MATRIX_GONE");
+  const std::vector<double> a = MatrixOf(3);
+  ASSERT_OK_AND_ASSIGN(const SeriesStep step, Step(series, a));
+  EXPECT_FALSE(step.made.has_value());
+  EXPECT_EQ(step.result.factor_version(), 1);
+  EXPECT_LT(Error(a), 1e-13);
+  std::fill(x_.begin(), x_.end(), 0);
+  ASSERT_OK(StepWithoutMatrix(series).status());
+  EXPECT_LT(Error(a), 1e-13);
+}
+
+TEST_F(SeriesTest, ASingularMatrixIsAnAnswerAndItsMatrixIsGone) {
+  v1::SolveSeriesHeader header;
+  header.set_strategy(v1::SERIES_STRATEGY_REFACTOR);
+  Series series(client_, header);
+  ASSERT_OK(Step(series, MatrixOf(0)).status());
+  std::vector<double> singular = MatrixOf(1);
+  std::fill_n(singular.begin(), kOrder, 0.0);
+  ASSERT_OK_AND_ASSIGN(const SeriesStep step, Step(series, singular));
+  EXPECT_FALSE(step.result.solved());
+  ASSERT_TRUE(step.made.has_value());
+  EXPECT_EQ(step.made->info(), 1);
+  // This time the server says it.
+  EXPECT_EQ(Reason(StepWithoutMatrix(series).status()), "MATRIX_GONE");
+  const std::vector<double> a = MatrixOf(2);
+  ASSERT_OK(Step(series, a).status());
+  EXPECT_LT(Error(a), 1e-13);
+}
+
+TEST_F(SeriesTest, NothingIsLeftBehind) {
+  const Holdings before = HoldingsOf(*client_);
+  {
+    Series series(client_);
+    ASSERT_OK(Step(series, MatrixOf(0)).status());
+    ASSERT_OK(Step(series, MatrixOf(1)).status());
+  }
+  EXPECT_TRUE(Eventually([&] { return HoldingsOf(*client_) == before; }));
+}
+
+}  // namespace
+}  // namespace crout::e2e
