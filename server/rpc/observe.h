@@ -35,6 +35,7 @@ struct ObservedCall {
   const std::string trace_id;  // of the W3C traceparent, empty without one
   absl::Status status;
   std::string tenant;
+  std::string identity;       // of the caller, empty where nobody is asked
   std::string request_id;     // the caller's, empty without one
   std::string handle_prefix;  // empty: the call concerned no factor
   std::string algorithm;      // the method or solver that ran
