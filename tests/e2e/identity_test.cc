@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "crout/status.h"
 #include "crout/v1/factorization_service.grpc.pb.h"
 #include "tests/e2e/certificates.h"
 #include "tests/e2e/daemon.h"
@@ -121,6 +122,46 @@ TEST_F(IdentityTest, TokensAndCertificatesShowWhoCalls) {
   EXPECT_THAT(daemon.process().Errors(),
               AllOf(HasSubstr("caller_refused"), HasSubstr("unknown_certificate"),
                     Not(HasSubstr(token.text))));
+}
+
+TEST_F(IdentityTest, ClientsSendTheirTokens) {
+  const std::string path = files_.File("alice.token");
+  const Token token = MakeToken({"--token-file=" + path});
+  WriteIdentities("[alice]\ntenants = a\nroles = solve\n" + token.line);
+  Daemon daemon({Flag("identities", "identities")});
+  const auto info = [&](const std::string& server, const std::string& text,
+                        const std::string& file) {
+    client::ClientOptions options;
+    options.server = server;
+    options.token = text;
+    options.token_file = file;
+    options.retry.max_attempts = 1;
+    const auto client = client::Client::Connect(options);
+    return client.ok() ? (*client)->ServerInfo().status() : client.status();
+  };
+  EXPECT_TRUE(info(daemon.address(), "", path).ok()) << info(daemon.address(), "", path);
+  const absl::Status unknown = info(daemon.address(), "guess", "");
+  EXPECT_TRUE(absl::IsUnauthenticated(unknown)) << unknown;
+  EXPECT_EQ(client::Reason(unknown), "UNKNOWN_TOKEN");
+  EXPECT_THAT(std::string(info("192.0.2.1:1", "guess", "").message()), HasSubstr("give TLS too"));
+  EXPECT_THAT(std::string(info(daemon.address(), "guess", path).message()),
+              HasSubstr("one of them"));
+  EXPECT_THAT(std::string(info(daemon.address(), "my secret", "").message()),
+              AllOf(HasSubstr("without spaces"), Not(HasSubstr("secret"))));
+
+  const auto ctl = [&](std::vector<std::string> arguments) { return daemon.Ctl(arguments); };
+  const std::string flag = "--token-file=" + path;
+  EXPECT_EQ(ctl({"status", flag}).exit_code, 0) << ctl({"status", flag}).errors;
+  const Finished nobody = ctl({"status"});
+  EXPECT_EQ(nobody.exit_code, 20);
+  EXPECT_THAT(nobody.errors, AllOf(HasSubstr("UNAUTHENTICATED"), HasSubstr("--token-file")));
+  const std::string handle(26, 'y');
+  const Finished denied = ctl({"release", handle, flag});
+  EXPECT_EQ(denied.exit_code, 21) << denied.errors;
+  EXPECT_THAT(denied.errors, HasSubstr("the role factor"));
+  EXPECT_EQ(ctl({"list", flag, "--tenant=b"}).exit_code, 21);
+  ASSERT_EQ(chmod(path.c_str(), 0644), 0);
+  EXPECT_THAT(ctl({"status", flag}).errors, HasSubstr("chmod 600"));
 }
 
 TEST_F(IdentityTest, WithdrawnAndExpiredTokensAreRefused) {
