@@ -3,9 +3,12 @@
 #include <grpcpp/create_channel.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -179,6 +182,44 @@ TEST_F(IdentityTest, WithdrawnAndExpiredTokensAreRefused) {
   EXPECT_TRUE(Call(daemon.address(), token.text).ok()) << "the last good ones";
   WriteIdentities(rest);
   EXPECT_TRUE(Eventually([&] { return !Call(daemon.address(), token.text).ok(); }));
+}
+
+TEST_F(IdentityTest, ChangesAreAudited) {
+  const std::string path = files_.File("alice.token");
+  const Token token = MakeToken({"--token-file=" + path});
+  WriteIdentities("[alice]\ntenants = a\nroles = factor\n" + token.line);
+  Daemon daemon({Flag("identities", "identities"), "--log-calls=none", "--log-format=json"});
+  const std::string flag = "--token-file=" + path;
+  WriteFile(files_.File("a.txt"), "4 1\n1 3\n");
+  const Finished made = daemon.Ctl({"factor", files_.File("a.txt"), "--json", flag});
+  ASSERT_EQ(made.exit_code, 0) << made.errors;
+  const std::string handle = nlohmann::json::parse(made.output)["handle"];
+  EXPECT_EQ(daemon.Ctl({"solve", handle, "--ones", flag}).exit_code, 0);
+  EXPECT_EQ(daemon.Ctl({"release", handle, flag}).exit_code, 0);
+  EXPECT_EQ(daemon.Ctl({"release", handle, flag}).exit_code, 11);
+  daemon.process().Signal(SIGTERM);
+  ASSERT_EQ(daemon.process().Wait(), 0);
+
+  std::vector<nlohmann::json> audit;
+  for (const absl::string_view line : absl::StrSplit(daemon.process().Errors(), '\n')) {
+    const auto fields = nlohmann::json::parse(std::string(line), nullptr, false);
+    if (fields.is_object() && fields.value("event", "") == "audit") audit.push_back(fields);
+  }
+  ASSERT_EQ(audit.size(), 4u) << daemon.process().Errors();
+  EXPECT_EQ(audit[0]["method"], "Factorize");
+  EXPECT_EQ(audit[0]["identity"], "alice");
+  EXPECT_EQ(audit[0]["tenant"], "a");
+  EXPECT_EQ(audit[0]["code"], "OK");
+  EXPECT_EQ(audit[0]["handle_prefix"], handle.substr(0, 6));
+  EXPECT_GT(audit[0]["received_bytes"], 0);
+  EXPECT_GE(audit[0]["factor_bytes"], 4 * 8);
+  EXPECT_EQ(audit[1]["method"], "ReleaseFactor");
+  EXPECT_EQ(audit[1]["code"], "OK");
+  EXPECT_EQ(audit[2]["code"], "NOT_FOUND");
+  EXPECT_EQ(audit[2]["reason"], "HANDLE_RELEASED");
+  EXPECT_EQ(audit[3]["method"], "drain");
+  EXPECT_EQ(audit[3]["pid"], getpid());
+  EXPECT_THAT(daemon.process().Errors(), Not(HasSubstr(handle)));
 }
 
 TEST_F(IdentityTest, TokensCanGoStraightToAFile) {
