@@ -15,6 +15,7 @@
 #include "crout_version.h"
 #include "server/config_file.h"
 #include "server/http/listen_address.h"
+#include "server/identity/identity_keeper.h"
 #include "server/tls/listener_credentials.h"
 
 namespace crout {
@@ -137,6 +138,10 @@ void AddTlsOptions(Options& options, CLI::App& app, Config& config) {
       {"optional", ClientCertificates::kOptional}, {"required", ClientCertificates::kRequired}};
   options.AddEnum("tls-client-certs", config.tls.client_certificates, words,
                   "With --tls-client-ca: whether a client may come without a certificate");
+  options.Add(
+      "identities", config.identities_file,
+      "File of those who may call, by token or certificate, with their tenants and roles, of "
+      "mode 600 or 640; read anew when it changes; none: whoever connects may do everything");
   app.add_flag("--insecure", config.insecure,
                "Let other machines call without TLS: whoever reaches the port may read along")
       ->envname(EnvironmentName("insecure"));
@@ -243,6 +248,14 @@ void CheckReceiveBuffers(size_t bytes) {
 
 void CheckListeners(const Config& config) {
   absl::Status status = CheckTlsFiles(config.tls);
+  const bool asks = !config.identities_file.empty();
+  if (status.ok() && asks) status = IdentityKeeper::Create(config.identities_file).status();
+  // Whoever reads along on an open network would have the tokens.
+  if (status.ok() && asks && config.insecure) {
+    status = absl::FailedPreconditionError(
+        "--insecure and --identities exclude each other: tokens need TLS, a Unix socket or "
+        "loopback");
+  }
   if (status.ok() && !config.insecure) status = CheckExposure(config.listen, config.tls);
   if (!status.ok()) throw CLI::ValidationError(MistakeIn(status));
 }

@@ -17,8 +17,9 @@ namespace crout {
 
 struct Config {
   std::vector<std::string> listen = {"127.0.0.1:50051"};
-  TlsFiles tls;           // of every address of `listen` but Unix sockets
-  bool insecure = false;  // other machines may call without TLS
+  TlsFiles tls;                 // of every address of `listen` but Unix sockets
+  bool insecure = false;        // other machines may call without TLS
+  std::string identities_file;  // who may call, and for what; "": everybody, for everything
   std::string metrics_listen = "127.0.0.1:9464";
   // "auto" (every GPU, or the host where there is none), "host", "cuda", or "cuda:0", "cuda:1", ...
   std::vector<std::string> devices = {"auto"};

@@ -3,12 +3,14 @@
 #include <malloc.h>
 
 #include <csignal>
+#include <string_view>
 #include <variant>
 
 #include "kernels/host/device/openmp_environment.h"
 #include "server/config.h"
 #include "server/grpc_log.h"
 #include "server/log.h"
+#include "server/token_command.h"
 
 namespace crout {
 namespace {
@@ -25,6 +27,7 @@ void KeepReceiveBuffersWarm() {
 }  // namespace
 
 int RunCroutd(int argc, char** argv, OpenDevicesFunction open_devices) {
+  if (argc > 1 && std::string_view(argv[1]) == "token") return RunTokenCommand(argc - 1, argv + 1);
   host::UsePassiveOpenMpWaits(argv);
   KeepReceiveBuffersWarm();
   const StopSignals signals;  // before any thread starts

@@ -41,7 +41,12 @@ StopSignals::StopSignals() {
 bool StopSignals::Wait(int milliseconds) const {
   const sigset_t set = Signals();
   const timespec timeout = {milliseconds / 1000, (milliseconds % 1000) * 1000000L};
-  return sigtimedwait(&set, nullptr, &timeout) > 0;
+  siginfo_t sent = {};
+  const int signal = sigtimedwait(&set, &sent, &timeout);
+  if (signal <= 0) return false;
+  Log(LogLevel::kInfo, "audit",
+      {{"method", "drain"}, {"signal", signal}, {"pid", sent.si_pid}, {"uid", sent.si_uid}});
+  return true;
 }
 
 int Serve(const Config& config, OpenDevicesFunction open_devices, const StopSignals& signals) {

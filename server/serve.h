@@ -18,7 +18,7 @@ class StopSignals {
  public:
   StopSignals();
 
-  // Whether one came within `milliseconds`.
+  // Whether one came within `milliseconds`; who sent it gets a line in the log.
   bool Wait(int milliseconds) const;
 };
 

@@ -19,6 +19,8 @@ namespace {
 
 // Threads that wait for nothing; those that may wait for a device are its slot's.
 constexpr int kReleasingThreads = 2;
+// Of the memory for calls: calls that are refused leave the rest to others.
+constexpr size_t kRefusedShare = 4;
 // Host memory kept warm for replies and text.
 constexpr size_t kCachedHostBytes = size_t{256} << 20;
 
@@ -49,6 +51,10 @@ absl::StatusOr<std::unique_ptr<Stack>> Stack::Create(std::vector<std::unique_ptr
       std::make_unique<CachingResource>(std::make_unique<host::HostMemory>(), kCachedHostBytes);
   stack->devices_->host_budget().SetTrim([stack = stack.get()](size_t free) { stack->Trim(free); });
   stack->call_memory_ = std::make_unique<MemoryBudget>(config.call_memory_bytes);
+  stack->refused_memory_ = std::make_unique<MemoryBudget>(config.call_memory_bytes / kRefusedShare);
+  if (!config.identities_file.empty()) {
+    CROUT_ASSIGN_OR_RETURN(stack->identities_, IdentityKeeper::Create(config.identities_file));
+  }
   stack->metrics_ = std::make_unique<Metrics>(MetricsOptionsFor(*stack->devices_));
   stack->cache_ = std::make_unique<FactorCache>(stack->devices_.get(), stack->host_memory_.get(),
                                                 stack->metrics_.get());
@@ -64,6 +70,8 @@ absl::StatusOr<std::unique_ptr<Stack>> Stack::Create(std::vector<std::unique_ptr
                                     .recent_work = stack->recent_work_,
                                     .calls = stack->calls_,
                                     .call_memory = *stack->call_memory_,
+                                    .refused_memory = *stack->refused_memory_,
+                                    .identities = stack->identities_.get(),
                                     .host_memory = *stack->host_memory_,
                                     .releasing = *stack->releasing_,
                                     .parsers = *stack->parsers_,
@@ -108,6 +116,9 @@ void Stack::ReturnMemory() {
 }
 
 void Stack::Housekeep() {
+  GoOnWithoutMemory([this] {
+    if (identities_ != nullptr) identities_->Refresh();
+  });
   GoOnWithoutMemory([this] { cache_->Sweep(); });
   GoOnWithoutMemory([this] { calls_.EnforceLimits(SteadyNow()); });
   GoOnWithoutMemory([this] { memory_return_.Observe(CurrentActivity(), SteadyNow()); });

@@ -35,9 +35,9 @@ class Stack {
   ServerState State() const;
   FactorizationService& service() { return *service_; }
 
-  // Ends leases that are over and calls whose clients stopped sending or reading, gives memory back
-  // that an idle daemon keeps, and logs that memory lacked; every second or so, by one thread. What
-  // it lacks memory for comes again.
+  // Reads anew who may call. Ends leases that are over and calls whose clients stopped sending or
+  // reading or may no longer call, gives memory back that an idle daemon keeps, and logs that
+  // memory lacked; every second or so, by one thread. What it lacks memory for comes again.
   void Housekeep();
 
  private:
@@ -58,6 +58,8 @@ class Stack {
   RecentWork recent_work_;
   CallRegistry calls_;
   std::unique_ptr<MemoryBudget> call_memory_;
+  std::unique_ptr<MemoryBudget> refused_memory_;
+  std::unique_ptr<IdentityKeeper> identities_;  // null: nobody is asked who they are
   std::unique_ptr<ThreadPool> parsers_;
   std::unique_ptr<ThreadPool> releasing_;
   std::unique_ptr<ServerCore> core_;

@@ -41,6 +41,7 @@ void LogStart(const Config& config, const BoundAddresses& addresses, const Serve
        {"metrics", addresses.metrics},
        {"tls", !config.tls.certificate.empty()},
        {"insecure", config.insecure},
+       {"identities", config.identities_file},
        {"devices", absl::StrJoin(core.devices.slots(), ",", AppendName)},
        {"cores", config.host_threads > 0 ? config.host_threads : static_cast<int>(cores)},
        {"max_n", limits.max_n},

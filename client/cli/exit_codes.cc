@@ -24,6 +24,8 @@ constexpr ExitCode kExitCodes[] = {
     {kUnimplemented, "UNIMPLEMENTED: this server or device does not offer that"},
     {kAborted, "ABORTED: an iterative method came to its limit of sweeps"},
     {kFile, "a file, or standard input or output, cannot be read or written"},
+    {kUnauthenticated, "UNAUTHENTICATED: the server does not know who calls; see --token-file"},
+    {kPermissionDenied, "PERMISSION_DENIED: who calls may not do that, or not as this tenant"},
 };
 
 // Marks statuses that are about files here.
@@ -77,6 +79,10 @@ int ExitCodeOf(const absl::Status& status) {
       return kUnimplemented;
     case absl::StatusCode::kAborted:
       return kAborted;
+    case absl::StatusCode::kUnauthenticated:
+      return kUnauthenticated;
+    case absl::StatusCode::kPermissionDenied:
+      return kPermissionDenied;
     default:
       return kFailed;
   }

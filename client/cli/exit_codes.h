@@ -23,6 +23,8 @@ inline constexpr int kDeadlineExceeded = 16;
 inline constexpr int kUnimplemented = 17;
 inline constexpr int kAborted = 18;
 inline constexpr int kFile = 19;
+inline constexpr int kUnauthenticated = 20;
+inline constexpr int kPermissionDenied = 21;
 
 struct ExitCode {
   int code;

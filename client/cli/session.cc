@@ -89,6 +89,8 @@ Session::Session(CLI::App* app) {
            "PEM: who signs servers' certificates; the system's authorities unless given");
   add_file("--cert", "CROUT_CERT", &tls_options_.cert_file,
            "PEM: a certificate to show the server");
+  add_file("--token-file", "CROUT_TOKEN_FILE", &token_file_,
+           "A bearer token, which others cannot read, for a server that asks who calls");
   add_file("--key", "CROUT_KEY", &tls_options_.key_file, "PEM: its key, which others cannot read");
   AddDurationOption(
       app, "--timeout", [this](absl::Duration timeout) { timeout_ = timeout; },
@@ -121,17 +123,20 @@ client::ClientOptions Session::client_options() const {
   client::ClientOptions options;
   options.server = server_;
   options.tenant = tenant_;
+  options.token_file = token_file_;
   if (tls_) options.tls = tls_options_;
   return options;
 }
 
 absl::Status Session::CheckClient() const {
-  if (tls_) return client::Client::Connect(client_options()).status();
   for (const std::string* file :
        {&tls_options_.ca_file, &tls_options_.cert_file, &tls_options_.key_file}) {
-    if (!file->empty()) return absl::InvalidArgumentError("--ca, --cert and --key go with --tls");
+    if (!tls_ && !file->empty()) {
+      return absl::InvalidArgumentError("--ca, --cert and --key go with --tls");
+    }
   }
-  return absl::OkStatus();
+  if (!tls_ && token_file_.empty()) return absl::OkStatus();
+  return client::Client::Connect(client_options()).status();
 }
 
 client::Client& Session::client() {

@@ -19,7 +19,8 @@ namespace crout::cli {
 // Not thread-safe; the client it makes is.
 class Session {
  public:
-  // Adds --server, --tenant, --tls, --ca, --cert, --key, --timeout, --traceparent and --json.
+  // Adds --server, --tenant, --tls, --ca, --cert, --key, --token-file, --timeout,
+  // --traceparent and --json.
   explicit Session(CLI::App* app);
   Session(const Session&) = delete;  // The parser writes to its members.
   Session& operator=(const Session&) = delete;
@@ -66,6 +67,7 @@ class Session {
   bool tls_ = false;
   client::TlsOptions tls_options_;
   std::string tenant_;
+  std::string token_file_;
   std::string traceparent_;
   std::optional<absl::Duration> timeout_;
   bool json_ = false;

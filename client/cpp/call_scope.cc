@@ -1,5 +1,6 @@
 #include "client/cpp/call_scope.h"
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
 namespace crout::client {
@@ -9,6 +10,9 @@ CallScope::CallScope(const ClientOptions& client, const CallOptions& call, absl:
       deadline_(deadline),
       context_(std::make_unique<grpc::ClientContext>()) {
   if (!client.tenant.empty()) context_->AddMetadata("crout-tenant", client.tenant);
+  if (!client.token.empty()) {
+    context_->AddMetadata("authorization", absl::StrCat("Bearer ", client.token));
+  }
   if (!call.traceparent.empty()) context_->AddMetadata("traceparent", call.traceparent);
   if (deadline != absl::InfiniteFuture()) context_->set_deadline(absl::ToChronoTime(deadline));
   if (cancellation_ != nullptr) cancellation_->Attach(context_.get());

@@ -12,7 +12,8 @@
 
 namespace crout::client {
 
-// Sets tenant, deadline and trace context; attached to the caller's Cancellation while it lives.
+// Sets tenant, token, deadline and trace context; attached to the caller's Cancellation while it
+// lives.
 class CallScope {
  public:
   CallScope(const ClientOptions& client, const CallOptions& call, absl::Time deadline);

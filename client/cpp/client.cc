@@ -48,6 +48,9 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(ClientOptions options) {
   }
   const auto credentials = MakeCredentials(options.tls);
   if (!credentials.ok()) return credentials.status();
+  absl::StatusOr<std::string> token = LoadToken(options);
+  if (!token.ok()) return token.status();
+  options.token = *std::move(token);
   grpc::ChannelArguments arguments = ChannelArguments();
   if (options.tls && !options.tls->server_name.empty()) {
     arguments.SetSslTargetNameOverride(options.tls->server_name);

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -16,28 +17,34 @@
 namespace crout::client {
 namespace {
 
-// A file of PEM blocks. `what` it is, for messages.
-absl::StatusOr<std::string> ReadPem(const std::string& path, absl::string_view what) {
+// What is in a file. `what` it is, for messages.
+absl::StatusOr<std::string> ReadAll(const std::string& path, absl::string_view what) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   if (!(text << file.rdbuf())) {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot read the ", what, " ", path, ": ", std::strerror(errno)));
   }
-  if (!absl::StrContains(text.str(), "-----BEGIN ")) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the ", what, " ", path, " is no PEM file: it has no BEGIN line"));
-  }
   return text.str();
 }
 
-// Whoever reads the key is this client.
-absl::Status CheckPrivate(const std::string& path) {
+// The same of a file of PEM blocks.
+absl::StatusOr<std::string> ReadPem(const std::string& path, absl::string_view what) {
+  absl::StatusOr<std::string> text = ReadAll(path, what);
+  if (text.ok() && !absl::StrContains(*text, "-----BEGIN ")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the ", what, " ", path, " is no PEM file: it has no BEGIN line"));
+  }
+  return text;
+}
+
+// Whoever reads the key or the token is this client.
+absl::Status CheckPrivate(const std::string& path, absl::string_view what) {
   constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
   struct stat state;
   if (stat(path.c_str(), &state) != 0 || (state.st_mode & kOthers) == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrFormat(
-      "others can read the key %s (mode %03o): chmod 600 it", path, state.st_mode & 0777));
+      "others can read the %s %s (mode %03o): chmod 600 it", what, path, state.st_mode & 0777));
 }
 
 }  // namespace
@@ -59,10 +66,32 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeCredentials(
        {read(tls->ca_file, "CA file", &options.pem_root_certs),
         read(tls->cert_file, "certificate", &options.pem_cert_chain),
         read(tls->key_file, "key", &options.pem_private_key),
-        tls->key_file.empty() ? absl::OkStatus() : CheckPrivate(tls->key_file)}) {
+        tls->key_file.empty() ? absl::OkStatus() : CheckPrivate(tls->key_file, "key")}) {
     if (!status.ok()) return status;
   }
   return grpc::SslCredentials(options);
+}
+
+absl::StatusOr<std::string> LoadToken(const ClientOptions& options) {
+  if (options.token.empty() && options.token_file.empty()) return "";
+  if (!options.token.empty() && !options.token_file.empty()) {
+    return absl::InvalidArgumentError("a token and a file of one: give one of them");
+  }
+  if (!options.tls && !IsLocal(options.server)) {
+    return absl::InvalidArgumentError(absl::StrCat("a token for ", options.server,
+                                                   " could be read on its way: give TLS too, or "
+                                                   "the address of a Unix socket or of loopback"));
+  }
+  std::string token = options.token;
+  if (!options.token_file.empty()) {
+    const absl::StatusOr<std::string> text = ReadAll(options.token_file, "token file");
+    if (!text.ok()) return text.status();
+    absl::Status status = CheckPrivate(options.token_file, "token file");
+    if (!status.ok()) return status;
+    token = std::string(absl::StripAsciiWhitespace(*text));
+  }
+  if (absl::Status status = CheckToken(token); !status.ok()) return status;
+  return token;
 }
 
 }  // namespace crout::client

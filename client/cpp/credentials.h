@@ -1,4 +1,4 @@
-// The credentials of a client's channel.
+// What a client shows a server: the credentials of its channel, and its token.
 #ifndef CROUT_CLIENT_CPP_CREDENTIALS_H_
 #define CROUT_CLIENT_CPP_CREDENTIALS_H_
 
@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "crout/options.h"
@@ -15,6 +16,9 @@ namespace crout::client {
 // TLS as `tls` says; none without. Reads the files: the statuses of TlsOptions.
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeCredentials(
     const std::optional<TlsOptions>& tls);
+
+// The token to send with every call, "" for none. Reads the file: the statuses of ClientOptions.
+absl::StatusOr<std::string> LoadToken(const ClientOptions& options);
 
 }  // namespace crout::client
 

@@ -1,7 +1,11 @@
 #include "crout/options.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
 #include <algorithm>
 #include <cstdint>
+#include <string>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
@@ -57,6 +61,19 @@ absl::Status CheckAddress(absl::string_view address) {
   return absl::OkStatus();
 }
 
+bool IsLocal(absl::string_view address) {
+  if (absl::StartsWith(address, "unix:") || absl::StartsWith(address, "unix-abstract:"))
+    return true;
+  absl::string_view host = address.substr(0, address.rfind(':'));
+  if (absl::EqualsIgnoreCase(host, "localhost")) return true;
+  if (absl::ConsumePrefix(&host, "[")) absl::ConsumeSuffix(&host, "]");
+  const std::string text(host);
+  in_addr v4 = {};
+  if (inet_pton(AF_INET, text.c_str(), &v4) == 1) return ntohl(v4.s_addr) >> 24 == IN_LOOPBACKNET;
+  in6_addr v6 = {};
+  return inet_pton(AF_INET6, text.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+}
+
 absl::Status CheckTenant(absl::string_view tenant) {
   const auto allowed = [](unsigned char c) {
     return absl::ascii_isalnum(c) || c == '_' || c == '.' || c == '-';
@@ -67,6 +84,16 @@ absl::Status CheckTenant(absl::string_view tenant) {
   }
   return absl::InvalidArgumentError(absl::StrCat("the tenant '", absl::CEscape(tenant),
                                                  "' is no name of 1 to 64 of [A-Za-z0-9_.-]"));
+}
+
+absl::Status CheckToken(absl::string_view token) {
+  constexpr size_t kMaxLength = 4096;  // below the 8 KiB that a server takes of a call's headers
+  if (!token.empty() && token.size() <= kMaxLength &&
+      std::all_of(token.begin(), token.end(), absl::ascii_isgraph)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      "the token is not 1 to 4096 printable ASCII characters without spaces");
 }
 
 google::protobuf::Duration ToProtoDuration(absl::Duration duration) {

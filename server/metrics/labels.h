@@ -67,6 +67,21 @@ enum class Rejection : uint8_t {
 inline constexpr std::array<std::string_view, 5> kRejectionNames = {
     "queue_full", "memory", "draining", "device_lost", "upload_idle"};
 
+// Label `reason` of crout_callers_refused_total: why a caller may not call.
+enum class CallerRefusal : uint8_t {
+  kNoCredentials,   // UNAUTHENTICATED, as those that follow
+  kBadCredentials,  // not of the form of a token
+  kUnknownToken,
+  kExpiredToken,
+  kUnknownCertificate,
+  kAmbiguousCertificate,  // its names are those of several identities
+  kTenant,                // PERMISSION_DENIED: not one that the caller may use
+  kRole,                  // PERMISSION_DENIED
+};
+inline constexpr std::array<std::string_view, 8> kCallerRefusalNames = {
+    "no_credentials",      "bad_credentials",       "unknown_token", "expired_token",
+    "unknown_certificate", "ambiguous_certificate", "tenant",        "role"};
+
 // Label `way` of crout_series_steps_total: what solved a step.
 enum class SeriesWay : uint8_t {
   kReused,      // the factor that was there

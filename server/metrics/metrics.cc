@@ -105,6 +105,9 @@ void Metrics::RegisterRequests() {
   rejected_ = AddEach(AddCounters(*registry_, "crout_rejected_total",
                                   "Calls turned away for the server's state, not their own."),
                       "reason", kRejectionNames, {});
+  callers_refused_ = AddEach(AddCounters(*registry_, "crout_callers_refused_total",
+                                         "Calls whose callers may not make them, or no longer."),
+                             "reason", kCallerRefusalNames, {});
 }
 
 void Metrics::RegisterPayloads() {
@@ -226,6 +229,10 @@ void Metrics::ObservePhase(JobPhase phase, double seconds) {
 }
 
 void Metrics::CountRejected(Rejection reason) { rejected_[Index(reason)]->Increment(); }
+
+void Metrics::CountCallerRefused(CallerRefusal reason) {
+  callers_refused_[Index(reason)]->Increment();
+}
 
 void Metrics::CountWasted(double seconds) { wasted_seconds_->Increment(seconds); }
 

@@ -64,6 +64,8 @@ class Metrics {
   // A phase that took place.
   void ObservePhase(JobPhase phase, double seconds);
   void CountRejected(Rejection reason);
+  // A call whose caller may not make it, or no longer.
+  void CountCallerRefused(CallerRefusal reason);
 
   // Work that went on after its call had ended: what cannot be stopped, or was not yet.
   void CountWasted(double seconds);
@@ -153,6 +155,7 @@ class Metrics {
   LazyHistograms<kMethodNames.size()> request_duration_;
   LazyHistograms<kJobPhaseNames.size()> phase_duration_;
   Counters<kRejectionNames.size()> rejected_;
+  Counters<kCallerRefusalNames.size()> callers_refused_;
   prometheus::Counter* wasted_seconds_;
   prometheus::Counter* received_bytes_;
   prometheus::Counter* sent_bytes_;

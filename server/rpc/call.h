@@ -22,6 +22,7 @@
 #include "kernels/util/status_macros.h"
 #include "server/rpc/call_phase.h"
 #include "server/rpc/call_registry.h"
+#include "server/rpc/caller.h"
 #include "server/rpc/codec.h"
 #include "server/rpc/core.h"
 #include "server/rpc/data_stream.h"
@@ -61,6 +62,7 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   void EnforceLimits(Clock::time_point now) override {
     MutexLock lock(&mutex_);
     ReleaseIfIdle();
+    CheckCaller(now);
     if (!writer_.sending()) return;
     if (stop_requested()) {
       if (now - end_time_ < kLeaveTime) return;
@@ -108,16 +110,33 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   Call(ServerCore& core, grpc::CallbackServerContext* context, Method method)
       : core_(core), context_(context), observed_(method, context), writer_(core.limits.transfer) {}
 
-  // First step, right after construction: registers and charges the call and reads its tenant.
+  // First step, right after construction: registers and charges the call and finds out whose it is.
+  // An error goes to Refuse().
   absl::Status Enter() {
     self_ = this->shared_from_this();
     CROUT_ASSIGN_OR_RETURN(CallRegistry::Ticket entry, core_.calls.Enter(self_));
     entry_ = std::make_shared<const CallRegistry::Ticket>(std::move(entry));
     CROUT_ASSIGN_OR_RETURN(charge_, core_.ChargeCall());
-    CROUT_ASSIGN_OR_RETURN(tenant_, DecodeTenant(*context_));
     MutexLock lock(&mutex_);
-    observed_.tenant = tenant_;
+    CROUT_ASSIGN_OR_RETURN(caller_, AdmitCaller(core_, *context_, observed_));
+    tenant_ = observed_.tenant = caller_.tenant;
+    observed_.identity = caller_.identity;
     return absl::OkStatus();
+  }
+  // Ends a call that could not begin; `held`: bytes of its request that gRPC keeps. One that came
+  // with an unknown token hears so only after kRefusalTime, if there is memory for its waiting:
+  // trying tokens is slow.
+  void Refuse(absl::Status status, size_t held = 0) {
+    MutexLock lock(&mutex_);
+    if (ReasonOf(status) == kReasonUnknownToken) {
+      refused_memory_ = core_.refused_memory.TryReserve(ServerCore::kCallBytes + held);
+      if (refused_memory_) {
+        refusal_ = std::move(status);
+        refused_at_ = SteadyNow();
+        return;
+      }
+    }
+    End(std::move(status));
   }
 
   // Frees what the call holds on devices and budgets. Once, after the end.
@@ -267,6 +286,8 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
  private:
   // How long a client that was told of an error may take to hear it.
   static constexpr Clock::duration kLeaveTime = std::chrono::seconds(1);
+  // After which a caller is told that the token is unknown.
+  static constexpr Clock::duration kRefusalTime = std::chrono::seconds(1);
 
   // Keeps the call alive while it is queued or runs.
   class CallJob final : public Job {
@@ -340,6 +361,17 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
     SendNext();
   }
 
+  // Ends a call that was refused a while ago, and one whose caller may no longer make it.
+  void CheckCaller(Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!wanted() && !writer_.sending()) return;
+    if (!refusal_.ok()) {
+      if (now - refused_at_ >= kRefusalTime) End(refusal_);
+      return;
+    }
+    absl::Status status = ReadmitCaller(core_, observed_, caller_);
+    if (!status.ok()) End(std::move(status));
+  }
+
   void LeaveQueue() {
     MutexLock lock(&mutex_);
     ticket_.Redeem();
@@ -401,6 +433,12 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   Reservation charge_;          // of what the call costs beside its job, as long as it lives
   std::shared_ptr<Call> self_;  // gRPC's reference, from Enter() to OnDone()
   std::atomic<bool> stop_ = false;
+
+  Caller caller_ ABSL_GUARDED_BY(mutex_);
+  // What a refused caller hears later, since when it waits, and what that takes; OK for others.
+  absl::Status refusal_ ABSL_GUARDED_BY(mutex_);
+  Clock::time_point refused_at_ ABSL_GUARDED_BY(mutex_);
+  std::optional<Reservation> refused_memory_ ABSL_GUARDED_BY(mutex_);
 
   ReplyWriter writer_ ABSL_GUARDED_BY(mutex_);
   JobTicket ticket_ ABSL_GUARDED_BY(mutex_);

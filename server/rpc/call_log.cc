@@ -43,6 +43,7 @@ Fields FieldsOf(const ObservedCall& call, double seconds) {
   AddStatus(call.status, fields);
   fields["seconds"] = seconds;
   AddText("tenant", call.tenant, fields);
+  AddText("identity", call.identity, fields);
   AddText("peer", call.peer, fields);
   AddText("request_id", call.request_id, fields);
   AddText("trace_id", call.trace_id, fields);

@@ -20,7 +20,6 @@ namespace crout {
 namespace {
 
 constexpr size_t kMaxNameBytes = 128;
-constexpr size_t kMaxTenantBytes = 64;
 constexpr int kMaxRefinementSteps = 100;
 // Of an iterative method, in a reply: far below what a message may have.
 constexpr size_t kMaxCounts = 16384;
@@ -65,10 +64,6 @@ absl::StatusOr<PackedMatrix> DecodeDense(const v1::DenseSpec& dense, absl::strin
   const auto bytes = MatrixBytes(shape.rows, shape.cols, shape.dtype);
   if (!bytes.ok()) return BadField(field, bytes.status().message());
   return shape;
-}
-
-bool IsTenantChar(char c) {
-  return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '-';
 }
 
 absl::Status CheckText(absl::string_view text, absl::string_view field) {
@@ -319,16 +314,15 @@ absl::StatusOr<Handle> DecodeHandle(absl::string_view text) {
                     kReasonHandleUnknown);
 }
 
-absl::StatusOr<std::string> DecodeTenant(const grpc::ServerContextBase& context) {
+absl::StatusOr<std::optional<std::string>> DecodeTenant(const grpc::ServerContextBase& context) {
   const auto& metadata = context.client_metadata();
   const auto found = metadata.find("crout-tenant");
-  if (found == metadata.end()) return "default";
-  const absl::string_view tenant(found->second.data(), found->second.size());
-  if (tenant.empty() || tenant.size() > kMaxTenantBytes ||
-      !std::all_of(tenant.begin(), tenant.end(), IsTenantChar)) {
+  if (found == metadata.end()) return std::optional<std::string>();
+  const std::string tenant(found->second.data(), found->second.size());
+  if (!IsPrincipalName(tenant)) {
     return BadField("crout-tenant", "metadata value must be 1 to 64 of [A-Za-z0-9_.-]");
   }
-  return std::string(tenant);
+  return std::optional(tenant);
 }
 
 google::protobuf::Timestamp EncodeTime(absl::Time time) {

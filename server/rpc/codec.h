@@ -61,8 +61,8 @@ absl::StatusOr<absl::Duration> DecodeLease(const google::protobuf::Duration& lea
 // one.
 absl::StatusOr<Handle> DecodeHandle(absl::string_view text);
 
-// The crout-tenant metadata value, "default" without one.
-absl::StatusOr<std::string> DecodeTenant(const grpc::ServerContextBase& context);
+// The crout-tenant metadata value, if there is one.
+absl::StatusOr<std::optional<std::string>> DecodeTenant(const grpc::ServerContextBase& context);
 
 v1::Factor Encode(const FactorInfo& info);
 // With the counts of its iterations, as far as a reply takes them.

@@ -11,6 +11,7 @@
 #include "kernels/memory.h"
 #include "kernels/util/thread_pool.h"
 #include "server/cache/factor_cache.h"
+#include "server/identity/identity_keeper.h"
 #include "server/metrics/metrics.h"
 #include "server/rpc/call_log.h"
 #include "server/rpc/call_registry.h"
@@ -48,6 +49,10 @@ struct ServerCore {
   CallRegistry& calls;
   // For the calls themselves, whatever they move.
   MemoryBudget& call_memory;
+  // The part of it that calls may hold which were refused and are told so later.
+  MemoryBudget& refused_memory;
+  // Who may call; null: everybody may, as any tenant.
+  const IdentityKeeper* identities;
   // Host memory for replies and text uploads, under DevicePool::host_budget().
   MemoryResource& host_memory;
   // Gives back what calls held that ended before they had a device, and goes on with calls that

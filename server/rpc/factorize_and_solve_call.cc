@@ -114,6 +114,7 @@ void FactorizeAndSolveCall::Reply(FactorAndSolution answer) {
   *head.mutable_factor() = Store(std::move(answer.factor));
   observed_.Concerns(head.factor().handle());
   observed_.algorithm = summary.algorithm;
+  if (insert_) observed_.factor_bytes = head.factor().bytes();
   if (!answer.solution) {
     Send([head] { return Serialize(head); });
     return EndAfterReplies(CheckSolvable(summary));

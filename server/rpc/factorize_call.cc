@@ -28,6 +28,7 @@ void FactoringCall::Reply(NewFactor factor) {
 void FactoringCall::SendFactor(const FactorInfo& info) {
   observed_.Concerns(info.handle.ToString());
   observed_.algorithm = info.summary.algorithm;
+  observed_.factor_bytes = info.bytes;
   Send([this, factor = EncodeWithCounts(info)] { return Encode(factor); });
   End(absl::OkStatus());
 }

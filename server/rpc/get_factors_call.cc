@@ -32,7 +32,9 @@ absl::StatusOr<size_t> ReplyBytes(const FactorSummary& factor) {
 
 void GetFactorsCall::Begin(const grpc::ByteBuffer& request) {
   DoWork([&] {
-    const absl::Status status = Start(request);
+    absl::Status status = Enter();
+    if (!status.ok()) return Refuse(std::move(status), request.Length());
+    status = Start(request);
     if (!status.ok()) return Abort(status);
     admitting_->Schedule([self = shared_from_this(), this] { DoWork([this] { Admit(); }); });
   });
@@ -51,7 +53,6 @@ void GetFactorsCall::Admit() {
 }
 
 absl::Status GetFactorsCall::Start(const grpc::ByteBuffer& request) {
-  CROUT_RETURN_IF_ERROR(Enter());
   CROUT_RETURN_IF_ERROR(TakeRequest(request, &request_));
   CROUT_ASSIGN_OR_RETURN(const Handle handle, DecodeHandle(request_.handle()));
   {

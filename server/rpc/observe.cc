@@ -11,6 +11,7 @@
 #include "kernels/util/allocation.h"
 #include "kernels/util/clock.h"
 #include "server/log.h"
+#include "server/rpc/audit.h"
 #include "server/rpc/status.h"
 #include "server/scheduling/reason.h"
 
@@ -152,6 +153,7 @@ void ObserveCall(ServerCore& core, const ObservedCall& call) {
     if (phases[i] > 0) core.metrics.ObservePhase(static_cast<JobPhase>(i), phases[i]);
   }
   core.call_log.Write(call, seconds);
+  Audit(call);
   core.recent_work.Ended(seconds, [&] { return Summarize(call); });
 }
 

@@ -35,6 +35,7 @@ struct ObservedCall {
   const std::string trace_id;  // of the W3C traceparent, empty without one
   absl::Status status;
   std::string tenant;
+  std::string identity;       // of the caller, empty where nobody is asked
   std::string request_id;     // the caller's, empty without one
   std::string handle_prefix;  // empty: the call concerned no factor
   std::string algorithm;      // the method or solver that ran
@@ -42,6 +43,7 @@ struct ObservedCall {
   int64_t n = -1;               // -1: not known
   uint64_t received_bytes = 0;  // of messages; unary requests are not counted
   uint64_t sent_bytes = 0;
+  uint64_t factor_bytes = 0;  // of the factor that was kept last, in the cache
   CallTimings timings;
 };
 
@@ -59,7 +61,8 @@ void ObserveQuality(ServerCore& core, const ObservedCall& call, const FactorSumm
 void ObserveQuality(ServerCore& core, const ObservedCall& call, const FactorSummary& leading,
                     const SchurSummary& complement);
 
-// Requests, duration, phases and rejections; what CallLog says of it; whether it was slow.
+// Requests, duration, phases and rejections; what CallLog and the audit say of it; whether it was
+// slow.
 void ObserveCall(ServerCore& core, const ObservedCall& call);
 
 }  // namespace crout

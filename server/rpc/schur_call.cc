@@ -72,6 +72,7 @@ v1::ComputeSchurComplementResponse SchurCall::Store(NewFactor factor) {
   observed_.algorithm = factor.factorization.summary.algorithm;
   *first.mutable_factor() = EncodeWithCounts(core_.cache.Insert(std::move(factor), insert_));
   observed_.Concerns(first.factor().handle());
+  observed_.factor_bytes = first.factor().bytes();
   return first;
 }
 

@@ -128,6 +128,7 @@ absl::StatusOr<FactorInfo> SeriesCall::StoreFactor(NewFactor factor) {
   if (factor_) return core_.cache.Replace(tenant_, *factor_, std::move(factor));
   FactorInfo info = core_.cache.Insert(std::move(factor), insert_);
   factor_ = info.handle;
+  observed_.factor_bytes = info.bytes;
   observed_.Concerns(info.handle.ToString());
   return info;
 }

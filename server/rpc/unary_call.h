@@ -45,7 +45,9 @@ class UnaryCall final : public Call<UnaryReactor> {
   void Begin(const grpc::ByteBuffer& request, grpc::ByteBuffer* reply, Threads threads) {
     reply_ = reply;
     DoWork([&] {
-      absl::Status status = Start(request);
+      absl::Status status = Enter();
+      if (!status.ok()) return Refuse(std::move(status), request.Length());
+      status = Start(request);
       if (!status.ok()) return Abort(std::move(status));
       if (threads == nullptr) return Work();
       threads(core_, tenant_, request_).Schedule([self = shared_from_this(), this] {
@@ -56,7 +58,6 @@ class UnaryCall final : public Call<UnaryReactor> {
 
  private:
   absl::Status Start(const grpc::ByteBuffer& request) {
-    CROUT_RETURN_IF_ERROR(Enter());
     CROUT_RETURN_IF_ERROR(TakeRequest(request, &request_));
     MutexLock lock(&mutex_);
     if constexpr (requires { request_.handle(); }) observed_.Concerns(request_.handle());

@@ -19,9 +19,9 @@ constexpr int kFirstDataField = 2;
 
 void UploadCall::Begin() {
   DoWork([this] {
-    const absl::Status status = Enter();
+    absl::Status status = Enter();
+    if (!status.ok()) return Refuse(std::move(status));
     MutexLock lock(&mutex_);
-    if (!status.ok()) return End(status);
     reader_.StartWatch(SteadyNow());
     ReadAhead();
     reader_.UpdateTurn(SteadyNow());

@@ -1,29 +1,20 @@
 #include "server/tls/tls_files.h"
 
-#include <fcntl.h>
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/pemerr.h>
 #include <openssl/x509.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "kernels/util/status_macros.h"
+#include "server/setting_file.h"
 
 namespace crout {
 namespace {
-
-constexpr size_t kMaxFileBytes = size_t{1} << 20;
-// Its owner may do anything, its group read: some distributions have a group for keys.
-constexpr mode_t kForbiddenOfKey = S_IWGRP | S_IXGRP | S_IRWXO;
 
 struct Free {
   void operator()(BIO* bio) const { BIO_free(bio); }
@@ -33,67 +24,12 @@ struct Free {
 template <class T>
 using Owned = std::unique_ptr<T, Free>;
 
-// A setting and the file that it names.
-struct Setting {
-  const char* flag;
-  const std::string& path;
-
-  absl::Status Refuse(absl::string_view why) const {
-    return absl::FailedPreconditionError(absl::StrCat(flag, ": ", path, " ", why));
-  }
-};
-
 Owned<BIO> Open(const std::string& text) {
   return Owned<BIO>(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
 
-class Descriptor {
- public:
-  // O_NONBLOCK: a FIFO would wait for its writer.
-  explicit Descriptor(const std::string& path)
-      : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;  // The descriptor is this object's.
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-absl::Status CheckKeyMode(const Setting& setting, mode_t mode) {
-  if ((mode & kForbiddenOfKey) == 0) return absl::OkStatus();
-  return setting.Refuse(
-      absl::StrFormat("has mode %04o, by which others than its owner and its group's readers reach "
-                      "the key: chmod 600 it (640 for a group that may read it)",
-                      mode & 07777));
-}
-
-// Mode and contents are of one and the same file, whatever its name comes to mean meanwhile.
-absl::StatusOr<std::string> Read(const Setting& setting, bool is_key) {
-  const Descriptor file(setting.path);
-  struct stat found = {};
-  if (file.get() < 0 || fstat(file.get(), &found) != 0) {
-    return setting.Refuse(absl::StrCat("cannot be read: ", std::strerror(errno)));
-  }
-  if (!S_ISREG(found.st_mode)) return setting.Refuse("is no regular file");
-  if (is_key) CROUT_RETURN_IF_ERROR(CheckKeyMode(setting, found.st_mode));
-  std::string contents(kMaxFileBytes, 0);
-  size_t size = 0;
-  for (ssize_t got = 1; got > 0 && size < kMaxFileBytes; size += static_cast<size_t>(got)) {
-    got = read(file.get(), contents.data() + size, kMaxFileBytes - size);
-    if (got < 0) return setting.Refuse(absl::StrCat("cannot be read: ", std::strerror(errno)));
-  }
-  if (size == kMaxFileBytes) return setting.Refuse("is 1 MiB or more: is it the right file?");
-  contents.resize(size);
-  return contents;
-}
-
 // The first of those in `text`, which must all be whole.
-absl::StatusOr<Owned<X509>> ParseCertificates(const Setting& setting, const std::string& text) {
+absl::StatusOr<Owned<X509>> ParseCertificates(const SettingFile& setting, const std::string& text) {
   const Owned<BIO> bio = Open(text);
   const auto next = [&] {
     return Owned<X509>(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
@@ -108,7 +44,7 @@ absl::StatusOr<Owned<X509>> ParseCertificates(const Setting& setting, const std:
   return first;
 }
 
-absl::StatusOr<Owned<EVP_PKEY>> ParseKey(const Setting& setting, const std::string& text) {
+absl::StatusOr<Owned<EVP_PKEY>> ParseKey(const SettingFile& setting, const std::string& text) {
   // By default OpenSSL would ask at the terminal.
   const auto no_passphrase = [](char*, int, int, void*) { return -1; };
   Owned<EVP_PKEY> key(PEM_read_bio_PrivateKey(Open(text).get(), nullptr, no_passphrase, nullptr));
@@ -118,9 +54,12 @@ absl::StatusOr<Owned<EVP_PKEY>> ParseKey(const Setting& setting, const std::stri
 }
 
 // The key, then the certificates.
-absl::StatusOr<std::string> ReadPair(const Setting& certificate_file, const Setting& key_file) {
-  CROUT_ASSIGN_OR_RETURN(const std::string key_text, Read(key_file, true));
-  CROUT_ASSIGN_OR_RETURN(const std::string certificate_text, Read(certificate_file, false));
+absl::StatusOr<std::string> ReadPair(const SettingFile& certificate_file,
+                                     const SettingFile& key_file) {
+  CROUT_ASSIGN_OR_RETURN(const std::string key_text,
+                         ReadSettingFile(key_file, FileAccess::kPrivate));
+  CROUT_ASSIGN_OR_RETURN(const std::string certificate_text,
+                         ReadSettingFile(certificate_file, FileAccess::kAnyone));
   CROUT_ASSIGN_OR_RETURN(const Owned<EVP_PKEY> key, ParseKey(key_file, key_text));
   CROUT_ASSIGN_OR_RETURN(const Owned<X509> certificate,
                          ParseCertificates(certificate_file, certificate_text));
@@ -154,8 +93,8 @@ absl::StatusOr<TlsContents> ReadTlsFiles(const TlsFiles& files) {
   CROUT_ASSIGN_OR_RETURN(contents.identity,
                          ReadPair({"--tls-cert", files.certificate}, {"--tls-key", files.key}));
   if (files.client_ca.empty()) return contents;
-  const Setting client_ca = {"--tls-client-ca", files.client_ca};
-  CROUT_ASSIGN_OR_RETURN(contents.roots, Read(client_ca, false));
+  const SettingFile client_ca = {"--tls-client-ca", files.client_ca};
+  CROUT_ASSIGN_OR_RETURN(contents.roots, ReadSettingFile(client_ca, FileAccess::kAnyone));
   CROUT_RETURN_IF_ERROR(ParseCertificates(client_ca, contents.roots).status());
   return contents;
 }

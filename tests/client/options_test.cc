@@ -51,6 +51,23 @@ TEST(ClientOptionsTest, SaysWhatAnAddressLacks) {
   }
 }
 
+TEST(ClientOptionsTest, TokensGoWhereNobodyReadsAlong) {
+  const auto with_token = [](const std::string& server) {
+    return Client::Connect({.server = server, .token = "crout_t"}).status();
+  };
+  for (const char* server : {"localhost:1", "LOCALHOST:1", "127.8.0.1:1", "[::1]:1",
+                             "unix:relative.sock", "unix-abstract:crout"}) {
+    EXPECT_EQ(with_token(server), absl::OkStatus()) << server;
+  }
+  for (const char* server : {"solver.example:1", "192.0.2.1:1", "128.0.0.1:1", "[2001:db8::1]:1",
+                             "127.0.0.1.example:1", "ipv4:127.0.0.1:1,192.0.2.1:1"}) {
+    EXPECT_THAT(std::string(with_token(server).message()), HasSubstr("give TLS too")) << server;
+  }
+  EXPECT_EQ(
+      Client::Connect({.server = "solver.example:1", .tls = TlsOptions(), .token = "t"}).status(),
+      absl::OkStatus());
+}
+
 TEST(ClientOptionsTest, TakesTheTenantsOfAServer) {
   const std::string server = "127.0.0.1:1";
   for (const std::string& tenant : {std::string(), std::string("A-z_0.9"), std::string(64, 'a')}) {

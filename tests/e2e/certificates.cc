@@ -21,13 +21,12 @@ void MakeAuthority(const TempDir& directory, const std::string& name) {
 }
 
 void MakeCertificate(const TempDir& directory, const std::string& name,
-                     const std::string& authority, int days) {
+                     const std::string& authority, int days, const std::string& names) {
   const std::string at = directory.File(name);
   const std::string ca = directory.File(authority);
   RunScript("openssl req" + std::string(kNewKey) + "-subj /CN=" + name + " -keyout " + at +
-            ".new.key -out " + at + ".csr\n" +
-            "printf 'subjectAltName=IP:127.0.0.1,DNS:localhost\\n' >" + at + ".ext\n" +
-            "openssl x509 -req -in " + at + ".csr -CA " + ca + ".crt -CAkey " + ca +
+            ".new.key -out " + at + ".csr\n" + "printf 'subjectAltName=" + names + "\\n' >" + at +
+            ".ext\n" + "openssl x509 -req -in " + at + ".csr -CA " + ca + ".crt -CAkey " + ca +
             ".key -CAcreateserial -days " + std::to_string(days) + " -extfile " + at +
             ".ext -out " + at + ".new.crt\n" + "mv " + at + ".new.key " + at + ".key\n" + "mv " +
             at + ".new.crt " + at + ".crt\n");

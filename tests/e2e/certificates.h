@@ -11,11 +11,12 @@ namespace crout::e2e {
 // Writes NAME.crt and NAME.key (mode 600) into `directory`: a certificate authority.
 void MakeAuthority(const TempDir& directory, const std::string& name);
 
-// Likewise: a certificate for 127.0.0.1 and localhost, as a server or a client, which `authority`
-// in the same directory has signed; it ends `days` from now, which may be before now. Both files
-// are put in place by renaming them.
+// Likewise: a certificate for `names`, subjectAltName as openssl wants it, as a server or a client,
+// which `authority` in the same directory has signed; it ends `days` from now, which may be before
+// now. Both files are put in place by renaming them.
 void MakeCertificate(const TempDir& directory, const std::string& name,
-                     const std::string& authority, int days = 2);
+                     const std::string& authority, int days = 2,
+                     const std::string& names = "IP:127.0.0.1,DNS:localhost");
 
 }  // namespace crout::e2e
 

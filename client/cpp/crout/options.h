@@ -38,6 +38,10 @@ struct TlsOptions {
   std::string server_name = "";
 };
 
+// `token` and `token_file`: a bearer token, by which a server that asks knows who calls; at most
+// one of them. The file has nothing but the token; it is read when the client is made:
+// INVALID_ARGUMENT for one that cannot be read or is none, or that others can read. A token goes to
+// servers with TLS, on Unix sockets and on loopback alone: INVALID_ARGUMENT for another.
 struct ClientOptions {
   std::string server = "127.0.0.1:50051";  // CheckAddress() says what may be here
   std::string tenant = "";  // as CheckTenant() says; empty for the server's default tenant
@@ -46,6 +50,8 @@ struct ClientOptions {
   absl::Duration timeout = absl::Hours(2);
   RetryPolicy retry = {};
   std::optional<TlsOptions> tls = std::nullopt;  // unset: as it is, without encryption
+  std::string token = "";
+  std::string token_file = "";
 };
 
 // How far a streaming call is.
@@ -72,8 +78,15 @@ struct CallOptions {
 // target of gRPC that starts with "dns:", "ipv4:" or "ipv6:", of which only gRPC knows whether it
 // is right.
 absl::Status CheckAddress(absl::string_view address);
+// Whether nobody on a network can read along with a connection to `address`: "localhost:PORT", an
+// address of loopback, a Unix socket.
+bool IsLocal(absl::string_view address);
 // INVALID_ARGUMENT unless `tenant` is what a server takes: 1 to 64 of [A-Za-z0-9_.-].
 absl::Status CheckTenant(absl::string_view tenant);
+
+// INVALID_ARGUMENT, without the token, unless `token` can be one: 1 to 4096 printable ASCII
+// characters, no space among them.
+absl::Status CheckToken(absl::string_view token);
 
 // As the contract's lease fields want it.
 google::protobuf::Duration ToProtoDuration(absl::Duration duration);

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ipaddress
 import re
 
 _SCHEMES = ("unix:", "unix-abstract:", "dns:", "ipv4:", "ipv6:")
@@ -18,6 +20,16 @@ def check_address(address: str) -> None:
         raise ValueError("the server's address is empty")
     if why := _fault(address):
         raise ValueError(f"the server's address {address!r} {why}: {_FORMS}")
+
+
+def is_local(address: str) -> bool:
+    """Whether nobody on a network can read along: localhost, an address of loopback, a Unix socket."""
+    if address.startswith(("unix:", "unix-abstract:")):
+        return True
+    host = re.sub(r"^\[(.+)\]$", r"\1", address.rpartition(":")[0])
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host.lower() == "localhost"
 
 
 def check_tenant(tenant: str) -> None:

@@ -31,6 +31,7 @@ class AsyncTransport:
 
     def __init__(self, server: Server) -> None:
         self._server = server
+        self._metadata = server.metadata()
         self._channel: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None  # of the channel
         self._closed = False
@@ -49,7 +50,7 @@ class AsyncTransport:
     def start(self, path: str) -> Any:
         """As Transport.start, but that messages are written one by one."""
         self._open()
-        return self._channel.stream_stream(path)(metadata=self._server.metadata())
+        return self._channel.stream_stream(path)(metadata=self._metadata)
 
     async def run(self, call: Call[T]) -> T:
         """As Transport.run."""
@@ -91,7 +92,7 @@ class AsyncTransport:
         outgoing = Outgoing(call, report)
         first, several = first_two(iter(outgoing))
         path = SERVICE + call.method
-        options = {"timeout": timeout, "metadata": self._server.metadata()}
+        options = {"timeout": timeout, "metadata": self._metadata}
         try:
             if call.unary:
                 reply.feed(await self._channel.unary_unary(path)(first, **options))

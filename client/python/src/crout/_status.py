@@ -21,6 +21,7 @@ from crout.errors import (
     HandleExpired,
     InvalidRequest,
     NotConverged,
+    NotPermitted,
     NotSupported,
     Overloaded,
     ProtocolError,
@@ -41,6 +42,8 @@ _CLASSES: dict[str, type[CroutError]] = {
     "DEADLINE_EXCEEDED": DeadlineExceeded,
     "CANCELLED": Cancelled,
     "ABORTED": NotConverged,
+    "UNAUTHENTICATED": NotPermitted,
+    "PERMISSION_DENIED": NotPermitted,
 }
 
 _HINTS: dict[type[CroutError], str] = {

@@ -19,6 +19,7 @@ from crout._progress_bar import ProgressBar
 from crout._retry import Attempts, RetryPolicy
 from crout._status import error_from
 from crout._tls import Tls, credentials
+from crout._token import Token
 from crout.errors import Cancelled, CroutError, DeadlineExceeded, ProtocolError
 
 T = TypeVar("T")
@@ -55,10 +56,14 @@ class Server:
     timeout: float | None
     retry: RetryPolicy
     tls: Tls | None = None
+    token: Token | None = None
 
     def metadata(self) -> list[tuple[str, str]]:
-        """What goes with every call."""
-        return [] if self.tenant is None else [("crout-tenant", self.tenant)]
+        """What goes with every call. Raises ValueError and OSError for the token's file."""
+        said = [] if self.tenant is None else [("crout-tenant", self.tenant)]
+        if self.token is not None:
+            said.append(("authorization", f"Bearer {self.token.read()}"))
+        return said
 
     def patience(self, call: Call[Any]) -> float | None:
         """Seconds that a call may take; None: no limit."""
@@ -128,6 +133,7 @@ class Transport:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._closed = False
+        self._metadata = server.metadata()
         options = [*CHANNEL_OPTIONS, _SINGLE_THREADED]
         self._channel = (
             grpc.insecure_channel(server.address, options=options)
@@ -147,7 +153,7 @@ class Transport:
 
     def start(self, path: str, messages: Iterator[bytes]) -> Any:
         """A stream, both ways, without a deadline. Raises ValueError where the channel is closed."""
-        return self._channel.stream_stream(path)(messages, metadata=self._server.metadata())
+        return self._channel.stream_stream(path)(messages, metadata=self._metadata)
 
     def failure(self, status: Any) -> CroutError:
         """The exception for how gRPC ended a call."""
@@ -190,7 +196,7 @@ class Transport:
     ) -> None:
         first, several = first_two(iter(outgoing))
         path = SERVICE + call.method
-        options = {"timeout": timeout, "metadata": self._server.metadata()}
+        options = {"timeout": timeout, "metadata": self._metadata}
         if call.unary:
             reply.feed(self._channel.unary_unary(path)(first, **options))
             return

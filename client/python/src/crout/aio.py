@@ -32,6 +32,7 @@ from crout._replies import warn_of_complement, warn_of_factor, warn_of_step
 from crout._retry import RetryPolicy
 from crout._series import pairs
 from crout._tls import make_tls
+from crout._token import make_token
 from crout._transport import Server
 from crout.client import Client, make_server
 from crout.errors import CroutError, HandleExpired
@@ -78,9 +79,12 @@ def connect(
     ca: str | os.PathLike[str] | None = None,
     cert: str | os.PathLike[str] | None = None,
     key: str | os.PathLike[str] | None = None,
+    token: str | None = None,
+    token_file: str | os.PathLike[str] | None = None,
 ) -> AsyncClient:
     """As `crout.connect`; not awaited."""
-    return AsyncClient(make_server(address, tenant, timeout, retry, make_tls(tls, ca, cert, key)))
+    shown = make_token(token, token_file, address, tls)
+    return AsyncClient(make_server(address, tenant, timeout, retry, make_tls(tls, ca, cert, key), shown))
 
 
 def _like(namesake: Any) -> Callable[[_F], _F]:

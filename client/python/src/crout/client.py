@@ -23,6 +23,7 @@ from crout._replies import warn_of_complement, warn_of_factor, warn_of_step
 from crout._retry import RetryPolicy
 from crout._series import pairs
 from crout._tls import Tls, make_tls
+from crout._token import Token, make_token
 from crout._transport import Rounds, Server, Transport
 from crout.errors import CroutError
 from crout.factor import Factor, checked_factor
@@ -64,6 +65,8 @@ def connect(
     ca: str | os.PathLike[str] | None = None,
     cert: str | os.PathLike[str] | None = None,
     key: str | os.PathLike[str] | None = None,
+    token: str | None = None,
+    token_file: str | os.PathLike[str] | None = None,
 ) -> Client:
     """Connect to a Crout server; the connection is made by the first call.
 
@@ -84,6 +87,12 @@ def connect(
     cert, key : path, optional
         PEM: a certificate to show the server, where it wants one, and its key, which only its owner
         can read.
+    token : str, optional
+        A bearer token, by which a server that asks knows who calls: with TLS, on a Unix socket or on
+        loopback. It is in pickles of the client.
+    token_file : path, optional
+        The same in a file of its own, which only its owner can read; pickles have its path. At most one
+        of the two.
 
     Returns
     -------
@@ -93,11 +102,13 @@ def connect(
     ------
     ValueError
         For an address, a tenant or a timeout that no server can be reached with, and for files that
-        are no PEM, or a key that others can read.
+        are no PEM, a key or a token's file that others can read, and a token that could be read on its
+        way.
     OSError
         For files that cannot be read.
     """
-    return Client(make_server(address, tenant, timeout, retry, make_tls(tls, ca, cert, key)))
+    shown = make_token(token, token_file, address, tls)
+    return Client(make_server(address, tenant, timeout, retry, make_tls(tls, ca, cert, key), shown))
 
 
 def make_server(
@@ -106,6 +117,7 @@ def make_server(
     timeout: float | None,
     retry: RetryPolicy | None,
     tls: Tls | None = None,
+    token: Token | None = None,
 ) -> Server:
     """What `connect` was given, checked."""
     check_address(address)
@@ -115,7 +127,7 @@ def make_server(
         timeout = None
     if timeout is not None and not timeout > 0:
         raise ValueError(f"the timeout is {timeout} s: give a positive one, or None for none")
-    return Server(address, tenant, timeout, retry or RetryPolicy(), tls)
+    return Server(address, tenant, timeout, retry or RetryPolicy(), tls, token)
 
 
 class Client:

@@ -107,6 +107,12 @@ class Unavailable(CroutError, ConnectionError):
     code = "UNAVAILABLE"
 
 
+class NotPermitted(CroutError, PermissionError):
+    """The server does not know who calls (UNAUTHENTICATED), or does not allow them that."""
+
+    code = "PERMISSION_DENIED"
+
+
 class DeadlineExceeded(CroutError, TimeoutError):
     """The call's timeout passed, or the upload was too slow for the server."""
 

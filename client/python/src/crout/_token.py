@@ -1,0 +1,55 @@
+"""Bearer tokens, by which a server that asks knows who calls."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from dataclasses import dataclass, field
+
+from crout._address import is_local
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token, or the path of the file that has it: then the text is in no pickle of a client."""
+
+    text: str | None = field(default=None, repr=False)
+    file: str | None = None
+
+    def read(self) -> str:
+        """The token. Raises ValueError and OSError."""
+        if self.file is None:
+            return _checked(self.text or "")
+        with open(self.file, encoding="utf-8", errors="replace") as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            if mode & 0o077:
+                raise ValueError(
+                    f"others can read the token file {self.file} (mode {mode:03o}): chmod 600 it"
+                )
+            return _checked(file.read().strip())
+
+
+def make_token(
+    token: str | None, token_file: str | os.PathLike[str] | None, address: str, tls: bool
+) -> Token | None:
+    """What `connect` was given, checked. Raises ValueError and OSError."""
+    if token is None and token_file is None:
+        return None
+    if token is not None and token_file is not None:
+        raise ValueError("a token and a file of one: give one of them")
+    if not tls and not is_local(address):
+        raise ValueError(
+            f"a token for {address} could be read on its way: give tls=True too, or the address of a "
+            "Unix socket or of loopback"
+        )
+    made = Token(token, None if token_file is None else os.fspath(token_file))
+    made.read()  # What cannot be one is told at once.
+    return made
+
+
+def _checked(token: str) -> str:
+    # Never quoted: it may be a token with a slip.
+    if not re.fullmatch("[!-~]{1,4096}", token):
+        raise ValueError("the token is not 1 to 4096 printable ASCII characters without spaces")
+    return token

@@ -1,0 +1,84 @@
+#include "server/identity/identities.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "kernels/util/strings.h"
+
+namespace crout {
+namespace {
+
+constexpr size_t kMaxNameBytes = 64;
+
+bool IsNameChar(char c) {
+  return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '-';
+}
+
+// Scheme and trust domain of a SPIFFE ID are in lower case anyway; DNS names are of any case.
+std::string Canonical(std::string_view name) {
+  constexpr std::string_view kSpiffe = "spiffe://";
+  return name.substr(0, kSpiffe.size()) == kSpiffe ? std::string(name)
+                                                   : absl::AsciiStrToLower(ToAbsl(name));
+}
+
+}  // namespace
+
+bool IsPrincipalName(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxNameBytes &&
+         std::all_of(text.begin(), text.end(), IsNameChar);
+}
+
+bool Identity::MayUse(std::string_view tenant) const {
+  return any_tenant || std::find(tenants.begin(), tenants.end(), tenant) != tenants.end();
+}
+
+std::optional<size_t> Identities::AddIdentity(std::string name) {
+  const bool known = std::any_of(identities_.begin(), identities_.end(),
+                                 [&](const Identity& other) { return other.name == name; });
+  if (known) return std::nullopt;
+  identities_.push_back({.name = std::move(name), .tenants = {}, .any_tenant = false, .roles = {}});
+  return identities_.size() - 1;
+}
+
+bool Identities::AddCertificate(size_t identity, std::string name) {
+  return certificates_.emplace(Canonical(name), identity).second;
+}
+
+bool Identities::AddToken(size_t identity, const TokenHash& hash, absl::Time end) {
+  const bool known = std::any_of(tokens_.begin(), tokens_.end(),
+                                 [&](const Token& other) { return SameHash(other.hash, hash); });
+  if (known || tokens_.size() == kMaxTokens) return false;
+  tokens_.push_back({hash, end, identity});
+  return true;
+}
+
+Recognition Identities::Recognise(const Credentials& credentials, absl::Time now) const {
+  if (credentials.token) return RecogniseToken(*credentials.token, now);
+  if (credentials.certificate_names.empty()) return {nullptr, Stranger::kNoCredentials};
+  return RecogniseCertificate(credentials.certificate_names);
+}
+
+Recognition Identities::RecogniseToken(const TokenHash& hash, absl::Time now) const {
+  const Token* found = nullptr;
+  for (const Token& token : tokens_) {
+    if (SameHash(token.hash, hash)) found = &token;  // and on: no token is found sooner
+  }
+  if (found == nullptr) return {nullptr, Stranger::kUnknownToken};
+  if (now >= found->end) return {nullptr, Stranger::kExpiredToken};
+  return {&identities_[found->identity]};
+}
+
+Recognition Identities::RecogniseCertificate(const std::vector<std::string>& names) const {
+  std::optional<size_t> identity;
+  for (const std::string& name : names) {
+    const auto found = certificates_.find(Canonical(name));
+    if (found == certificates_.end()) continue;
+    if (identity && *identity != found->second) return {nullptr, Stranger::kAmbiguousCertificate};
+    identity = found->second;
+  }
+  if (!identity) return {nullptr, Stranger::kUnknownCertificate};
+  return {&identities_[*identity]};
+}
+
+}  // namespace crout

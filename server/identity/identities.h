@@ -1,0 +1,101 @@
+// Those who may call, what shows who they are, and what they may do.
+#ifndef CROUT_SERVER_IDENTITY_IDENTITIES_H_
+#define CROUT_SERVER_IDENTITY_IDENTITIES_H_
+
+#include <array>
+#include <bitset>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/identity/token.h"
+
+namespace crout {
+
+// What an identity may do; docs/operations.md says which call and which page takes which.
+enum class Role : uint8_t {
+  kSolve,    // use the factors that are there
+  kFactor,   // make, replace and release factors; includes kSolve
+  kMetrics,  // read the metrics
+  kAdmin,    // everything, the status page too
+};
+inline constexpr std::array<std::string_view, 4> kRoleNames = {"solve", "factor", "metrics",
+                                                               "admin"};
+using Roles = std::bitset<kRoleNames.size()>;
+
+// Whether `text` can name a tenant or an identity: 1 to 64 of [A-Za-z0-9_.-].
+bool IsPrincipalName(std::string_view text);
+
+struct Identity {
+  std::string name;
+  std::vector<std::string> tenants;  // the first: of calls that name none
+  bool any_tenant = false;           // then `tenants` is empty, and calls that name none have
+                                     // "default"
+  Roles roles;                       // with those that they include
+
+  bool Has(Role role) const { return roles[static_cast<size_t>(role)]; }
+  bool MayUse(std::string_view tenant) const;
+};
+
+// What a caller shows. A token, where there is one, says alone who it is.
+struct Credentials {
+  std::optional<TokenHash> token;
+  // Of a certificate that was verified: its SPIFFE ID where it has one, else its DNS names.
+  std::vector<std::string> certificate_names;
+};
+
+// Why credentials are not taken.
+enum class Stranger : uint8_t {
+  kNoCredentials,
+  kUnknownToken,
+  kExpiredToken,
+  kUnknownCertificate,
+  kAmbiguousCertificate,  // its names are those of several identities
+};
+
+// Who `credentials` show, or why they show nobody.
+struct Recognition {
+  const Identity* identity = nullptr;  // null: a stranger; points into the Identities
+  Stranger stranger = Stranger::kNoCredentials;
+};
+
+// Constant after it was filled, and then thread-safe.
+class Identities {
+ public:
+  // A token is compared with all there are, whichever it is.
+  static constexpr size_t kMaxTokens = 1024;
+
+  // Each adds to what is there: false where the name, the certificate's name or the token has
+  // been added before, or where there are too many tokens. `identity`: what AddIdentity() gave.
+  std::optional<size_t> AddIdentity(std::string name);
+  bool AddCertificate(size_t identity, std::string name);
+  bool AddToken(size_t identity, const TokenHash& hash, absl::Time end);
+  Identity& at(size_t identity) { return identities_[identity]; }
+
+  Recognition Recognise(const Credentials& credentials, absl::Time now) const;
+
+  const std::vector<Identity>& all() const { return identities_; }
+
+ private:
+  struct Token {
+    TokenHash hash;
+    absl::Time end;  // from then on it is no longer good
+    size_t identity;
+  };
+  Recognition RecogniseToken(const TokenHash& hash, absl::Time now) const;
+  Recognition RecogniseCertificate(const std::vector<std::string>& names) const;
+
+  std::vector<Identity> identities_;
+  std::vector<Token> tokens_;
+  absl::flat_hash_map<std::string, size_t> certificates_;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_IDENTITY_IDENTITIES_H_

@@ -1,0 +1,27 @@
+#include "server/rpc/audit.h"
+
+#include "server/log.h"
+#include "server/rpc/caller.h"
+#include "server/rpc/status.h"
+#include "server/scheduling/reason.h"
+
+namespace crout {
+
+void Audit(const ObservedCall& call) {
+  // What takes the role is what changes something.
+  if (call.identity.empty() || RoleFor(call.method) != Role::kFactor) return;
+  nlohmann::ordered_json fields = {
+      {"call", call.id},
+      {"identity", call.identity},
+      {"tenant", call.tenant},
+      {"peer", call.peer},
+      {"method", kMethodNames[static_cast<size_t>(call.method)]},
+      {"handle_prefix", call.handle_prefix},
+      {"received_bytes", call.received_bytes},
+      {"factor_bytes", call.factor_bytes},
+      {"code", CodeName(static_cast<grpc::StatusCode>(call.status.code()))}};
+  if (const auto reason = ReasonOf(call.status)) fields["reason"] = *reason;
+  Log(LogLevel::kInfo, "audit", fields);
+}
+
+}  // namespace crout

@@ -1,0 +1,188 @@
+#include "server/rpc/caller.h"
+
+#include <grpc/grpc_security_constants.h>
+#include <grpcpp/security/auth_context.h>
+
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "kernels/util/clock.h"
+#include "kernels/util/status_macros.h"
+#include "kernels/util/strings.h"
+#include "server/log.h"
+#include "server/rpc/codec.h"
+#include "server/rpc/status.h"
+#include "server/scheduling/reason.h"
+
+namespace crout {
+namespace {
+
+constexpr char kDefaultTenant[] = "default";
+constexpr absl::string_view kScheme = "Bearer ";  // RFC 6750; of any case
+
+std::string_view NameOf(Method method) { return kMethodNames[static_cast<size_t>(method)]; }
+
+// `refused`, after it was counted and logged.
+absl::Status Refuse(ServerCore& core, const ObservedCall& call, const std::string& identity,
+                    CallerRefusal refusal, absl::Status refused) {
+  core.metrics.CountCallerRefused(refusal);
+  const std::string_view name = kCallerRefusalNames[static_cast<size_t>(refusal)];
+  if (core.call_log.AdmitEvent()) {
+    Log(LogLevel::kWarn, "caller_refused",
+        {{"call", call.id},
+         {"peer", call.peer},
+         {"method", NameOf(call.method)},
+         {"identity", identity},
+         {"reason", name}});
+  }
+  return WithReason(std::move(refused), absl::AsciiStrToUpper(ToAbsl(name)));
+}
+
+std::pair<CallerRefusal, std::string> Explain(Stranger stranger, const Credentials& credentials) {
+  switch (stranger) {
+    case Stranger::kUnknownToken:
+      return {CallerRefusal::kUnknownToken,
+              "this server does not know the token: it was withdrawn, or is another server's; ask "
+              "the operator for a new one"};
+    case Stranger::kExpiredToken:
+      return {CallerRefusal::kExpiredToken,
+              "the token's time is over: ask the operator for a new one"};
+    case Stranger::kUnknownCertificate:
+      return {CallerRefusal::kUnknownCertificate,
+              absl::StrCat("no identity has a name of the client's certificate (",
+                           absl::CEscape(absl::StrJoin(credentials.certificate_names, ", ")),
+                           "): ask the operator for a line certificate = NAME, or send a token")};
+    case Stranger::kAmbiguousCertificate:
+      return {CallerRefusal::kAmbiguousCertificate,
+              absl::StrCat("the names of the client's certificate (",
+                           absl::CEscape(absl::StrJoin(credentials.certificate_names, ", ")),
+                           ") are of several identities: send a token that says which")};
+    case Stranger::kNoCredentials:
+      break;
+  }
+  return {CallerRefusal::kNoCredentials,
+          "this server asks who calls: send a token (metadata 'authorization: Bearer TOKEN', "
+          "croutctl --token-file), or show a client certificate that it knows"};
+}
+
+// The hash of the token in the metadata, if there is one. UNAUTHENTICATED for another scheme, and
+// for two of them.
+absl::StatusOr<std::optional<TokenHash>> ReadToken(const grpc::CallbackServerContext& context) {
+  const auto [begin, end] = context.client_metadata().equal_range("authorization");
+  if (begin == end) return std::optional<TokenHash>();
+  const absl::string_view value(begin->second.data(), begin->second.size());
+  if (std::next(begin) != end || !absl::StartsWithIgnoreCase(value, kScheme)) {
+    return absl::UnauthenticatedError(
+        "the authorization metadata must be one value of the form 'Bearer TOKEN'");
+  }
+  const absl::string_view token = absl::StripAsciiWhitespace(value.substr(kScheme.size()));
+  return std::optional(HashToken({token.data(), token.size()}));
+}
+
+// Those of a certificate that the TLS handshake has verified.
+std::vector<std::string> ReadCertificateNames(const grpc::CallbackServerContext& context) {
+  const auto peer = context.auth_context();
+  if (peer == nullptr || !peer->IsPeerAuthenticated()) return {};
+  std::vector<std::string> names;
+  for (const char* property : {GRPC_PEER_SPIFFE_ID_PROPERTY_NAME, GRPC_PEER_DNS_PROPERTY_NAME}) {
+    for (const grpc::string_ref& name : peer->FindPropertyValues(property)) {
+      names.emplace_back(name.data(), name.size());
+    }
+    if (!names.empty()) break;
+  }
+  return names;
+}
+
+// The identity that `credentials` show at the moment, if it may make the call.
+absl::StatusOr<const Identity*> FindIdentity(ServerCore& core, const ObservedCall& call,
+                                             const Identities& identities,
+                                             const Credentials& credentials) {
+  const Recognition found = identities.Recognise(credentials, WallNow());
+  if (found.identity == nullptr) {
+    const auto [refusal, what] = Explain(found.stranger, credentials);
+    return Refuse(core, call, "", refusal, absl::UnauthenticatedError(what));
+  }
+  const Identity* const identity = found.identity;
+  const Role role = RoleFor(call.method);
+  if (identity->Has(role)) return identity;
+  return Refuse(core, call, identity->name, CallerRefusal::kRole,
+                absl::PermissionDeniedError(absl::StrCat(
+                    "'", identity->name, "' may not call ", ToAbsl(NameOf(call.method)),
+                    ": that takes the role ", ToAbsl(kRoleNames[static_cast<size_t>(role)]),
+                    ", which the operator gives")));
+}
+
+absl::Status CheckTenantOf(ServerCore& core, const ObservedCall& call, const Identity& identity,
+                           const std::string& tenant) {
+  if (identity.MayUse(tenant)) return absl::OkStatus();
+  return Refuse(core, call, identity.name, CallerRefusal::kTenant,
+                absl::PermissionDeniedError(
+                    absl::StrCat("'", identity.name, "' may not use the tenant '", tenant,
+                                 "', but: ", absl::StrJoin(identity.tenants, ", "))));
+}
+
+}  // namespace
+
+Role RoleFor(Method method) {
+  switch (method) {
+    case Method::kFactorize:
+    case Method::kRefactorize:
+    case Method::kFactorizeAndSolve:
+    case Method::kComputeSchurComplement:
+    case Method::kSolveSeries:
+    case Method::kReleaseFactor:
+      return Role::kFactor;
+    case Method::kSolve:
+    case Method::kGetFactors:
+    case Method::kListFactors:
+    case Method::kDescribeFactor:
+    case Method::kGetIterations:
+    case Method::kRenewLease:
+    case Method::kEstimateFactorize:
+    case Method::kGetServerInfo:
+      break;
+  }
+  return Role::kSolve;
+}
+
+absl::StatusOr<Caller> AdmitCaller(ServerCore& core, const grpc::CallbackServerContext& context,
+                                   const ObservedCall& call) {
+  Caller caller;
+  if (core.identities == nullptr) {
+    CROUT_ASSIGN_OR_RETURN(const auto asked, DecodeTenant(context));
+    caller.tenant = asked.value_or(kDefaultTenant);
+    return caller;
+  }
+  absl::StatusOr<std::optional<TokenHash>> token = ReadToken(context);
+  if (!token.ok()) {
+    return Refuse(core, call, "", CallerRefusal::kBadCredentials, token.status());
+  }
+  caller.credentials = {*token, ReadCertificateNames(context)};
+  caller.known_to = core.identities->current();
+  CROUT_ASSIGN_OR_RETURN(const Identity* identity,
+                         FindIdentity(core, call, *caller.known_to, caller.credentials));
+  CROUT_ASSIGN_OR_RETURN(const auto asked, DecodeTenant(context));
+  caller.identity = identity->name;
+  caller.tenant =
+      asked.value_or(identity->tenants.empty() ? kDefaultTenant : identity->tenants.front());
+  CROUT_RETURN_IF_ERROR(CheckTenantOf(core, call, *identity, caller.tenant));
+  return caller;
+}
+
+absl::Status ReadmitCaller(ServerCore& core, const ObservedCall& call, Caller& caller) {
+  if (caller.known_to == nullptr) return absl::OkStatus();
+  auto current = core.identities->current();
+  CROUT_ASSIGN_OR_RETURN(const Identity* identity,
+                         FindIdentity(core, call, *current, caller.credentials));
+  if (current == caller.known_to) return absl::OkStatus();
+  caller.known_to = std::move(current);
+  return CheckTenantOf(core, call, *identity, caller.tenant);
+}
+
+}  // namespace crout

@@ -1,0 +1,71 @@
+#include "server/setting_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout {
+namespace {
+
+constexpr size_t kMaxFileBytes = size_t{1} << 20;
+// Its owner may do anything, its group read: some distributions have a group for keys.
+constexpr mode_t kForbiddenIfPrivate = S_IWGRP | S_IXGRP | S_IRWXO;
+
+class Descriptor {
+ public:
+  // O_NONBLOCK: a FIFO would wait for its writer.
+  explicit Descriptor(const std::string& path)
+      : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
+  ~Descriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;  // The descriptor is this object's.
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+absl::Status CheckPrivate(const SettingFile& file, mode_t mode) {
+  if ((mode & kForbiddenIfPrivate) == 0) return absl::OkStatus();
+  return file.Refuse(
+      absl::StrFormat("has mode %04o, by which others than its owner and its group's readers reach "
+                      "what it holds: chmod 600 it (640 for a group that may read it)",
+                      mode & 07777));
+}
+
+}  // namespace
+
+absl::Status SettingFile::Refuse(absl::string_view why) const {
+  return absl::FailedPreconditionError(absl::StrCat(flag, ": ", path, " ", why));
+}
+
+absl::StatusOr<std::string> ReadSettingFile(const SettingFile& file, FileAccess access) {
+  const Descriptor opened(file.path);
+  struct stat found = {};
+  if (opened.get() < 0 || fstat(opened.get(), &found) != 0) {
+    return file.Refuse(absl::StrCat("cannot be read: ", std::strerror(errno)));
+  }
+  if (!S_ISREG(found.st_mode)) return file.Refuse("is no regular file");
+  if (access == FileAccess::kPrivate) CROUT_RETURN_IF_ERROR(CheckPrivate(file, found.st_mode));
+  std::string contents(kMaxFileBytes, 0);
+  size_t size = 0;
+  for (ssize_t got = 1; got > 0 && size < kMaxFileBytes; size += static_cast<size_t>(got)) {
+    got = read(opened.get(), contents.data() + size, kMaxFileBytes - size);
+    if (got < 0) return file.Refuse(absl::StrCat("cannot be read: ", std::strerror(errno)));
+  }
+  if (size == kMaxFileBytes) return file.Refuse("is 1 MiB or more: is it the right file?");
+  contents.resize(size);
+  return contents;
+}
+
+}  // namespace crout

@@ -1,0 +1,32 @@
+// The files that settings name, read with care: whose they are decides who may do what.
+#ifndef CROUT_SERVER_SETTING_FILE_H_
+#define CROUT_SERVER_SETTING_FILE_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace crout {
+
+// A setting and the file that it names.
+struct SettingFile {
+  const char* flag;
+  const std::string& path;
+
+  // FAILED_PRECONDITION: "FLAG: PATH WHY".
+  absl::Status Refuse(absl::string_view why) const;
+};
+
+enum class FileAccess { kAnyone, kPrivate };
+
+// What `file` holds. FAILED_PRECONDITION, with what to do, unless it is a regular file of less than
+// 1 MiB that can be read; with kPrivate also unless only its owner may do everything and its group
+// at most read it. Mode and contents are of one and the same file, whatever its name comes to mean
+// meanwhile.
+absl::StatusOr<std::string> ReadSettingFile(const SettingFile& file, FileAccess access);
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_SETTING_FILE_H_

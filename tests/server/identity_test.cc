@@ -1,0 +1,178 @@
+// Tokens, and the file that says who may call.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/identity/identity_file.h"
+#include "server/identity/identity_keeper.h"
+#include "server/identity/token.h"
+
+namespace crout {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+
+std::string LineOf(const std::string& token) {
+  return absl::StrCat("token = ", FormatTokenHash(HashToken(token)));
+}
+
+// The name of whom `credentials` show; "" for a stranger.
+std::string NameOf(const Identities& identities, const Credentials& credentials,
+                   absl::Time now = absl::UnixEpoch()) {
+  const Recognition found = identities.Recognise(credentials, now);
+  return found.identity == nullptr ? "" : found.identity->name;
+}
+
+std::string Refusal(const std::string& text) {
+  const auto parsed = ParseIdentities(text);
+  return parsed.ok() ? "taken" : std::string(parsed.status().message());
+}
+
+TEST(TokenTest, TokensAreRandomAndTheirHashesStandForThem) {
+  std::set<std::string> tokens;
+  for (int i = 0; i < 100; ++i) tokens.insert(MakeToken().value());
+  EXPECT_EQ(tokens.size(), 100u);
+  EXPECT_THAT(*tokens.begin(), MatchesRegex("crout_[A-Za-z0-9_-]+"));
+  EXPECT_EQ(tokens.begin()->size(), 49u);
+  // FIPS 180-2, appendix B.1.
+  EXPECT_EQ(FormatTokenHash(HashToken("abc")),
+            "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(ParseTokenHash(FormatTokenHash(HashToken("abc"))), HashToken("abc"));
+  EXPECT_FALSE(SameHash(HashToken("abc"), HashToken("abd")));
+  for (const std::string bad : {"", "sha256:", "sha256:ba78", "md5:ba78"}) {
+    EXPECT_FALSE(ParseTokenHash(bad)) << bad;
+  }
+  std::string no_digit = FormatTokenHash(HashToken("abc"));
+  no_digit.back() = 'g';
+  EXPECT_FALSE(ParseTokenHash(no_digit));
+}
+
+TEST(IdentitiesTest, TokensAndCertificatesShowWhoCalls) {
+  const auto identities = ParseIdentities(
+      absl::StrCat("# all\n[alice]\n", LineOf("a"), "  # the old one\n", LineOf("b"),
+                   " until 2027-01-31T00:00:00Z\ntenants = one, two\nroles = solve\n\n"
+                   "[bob]\r\ncertificate = spiffe://example.org/bob\r\n",
+                   "certificate=Bob.Example.org\ntenants=*\nroles=factor,metrics"));
+  ASSERT_TRUE(identities.ok()) << identities.status();
+  const absl::Time before = absl::FromUnixSeconds(1801353599);  // 2027-01-30T23:59:59Z
+  EXPECT_EQ(NameOf(*identities, {HashToken("a"), {}}), "alice");
+  EXPECT_EQ(NameOf(*identities, {HashToken("b"), {}}, before), "alice");
+  const auto late = identities->Recognise({HashToken("b"), {}}, before + absl::Seconds(1));
+  EXPECT_EQ(late.identity, nullptr);
+  EXPECT_EQ(late.stranger, Stranger::kExpiredToken);
+  EXPECT_EQ(identities->Recognise({HashToken("c"), {}}, before).stranger, Stranger::kUnknownToken);
+  EXPECT_EQ(identities->Recognise({}, before).stranger, Stranger::kNoCredentials);
+  EXPECT_EQ(NameOf(*identities, {std::nullopt, {"spiffe://example.org/bob"}}), "bob");
+  EXPECT_EQ(NameOf(*identities, {std::nullopt, {"other.example.org", "bob.example.ORG"}}), "bob");
+  EXPECT_EQ(NameOf(*identities, {std::nullopt, {"spiffe://example.org/Bob"}}), "");
+  EXPECT_EQ(NameOf(*identities, {HashToken("c"), {"bob.example.org"}}), "")
+      << "a wrong token is not made good by a certificate";
+
+  const Identity& alice = identities->all()[0];
+  EXPECT_THAT(alice.tenants, ElementsAre("one", "two"));
+  EXPECT_TRUE(alice.MayUse("two"));
+  EXPECT_FALSE(alice.MayUse("three"));
+  EXPECT_TRUE(alice.Has(Role::kSolve));
+  EXPECT_FALSE(alice.Has(Role::kFactor));
+  const Identity& bob = identities->all()[1];
+  EXPECT_TRUE(bob.MayUse("three"));
+  EXPECT_TRUE(bob.Has(Role::kSolve)) << "factor includes it";
+  EXPECT_TRUE(bob.Has(Role::kMetrics));
+  EXPECT_FALSE(bob.Has(Role::kAdmin));
+}
+
+TEST(IdentitiesTest, CertificatesOfTwoIdentitiesShowNobody) {
+  const auto identities = ParseIdentities(
+      "[a]\ncertificate = a.example\ntenants = a\nroles = solve\n"
+      "[b]\ncertificate = b.example\ntenants = b\nroles = admin\n");
+  ASSERT_TRUE(identities.ok()) << identities.status();
+  const auto both =
+      identities->Recognise({std::nullopt, {"a.example", "b.example"}}, absl::UnixEpoch());
+  EXPECT_EQ(both.identity, nullptr);
+  EXPECT_EQ(both.stranger, Stranger::kAmbiguousCertificate);
+}
+
+TEST(IdentitiesTest, MistakesAreToldWithTheirLine) {
+  const std::string token = LineOf("a");
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"roles = solve", "line 1: comes before the first [NAME]"},
+      {"[a]\nroles", "line 2: 'roles' is neither"},
+      {"[a b]", "line 1: '[a b]' is not [NAME]"},
+      {"[]", "is not [NAME]"},
+      {"[a]\ncolour = red", "line 2: 'colour' is none of token, certificate, tenants, roles"},
+      {"[a]\ntenants = a\nroles = root", "line 3: 'root' is no role"},
+      {"[a]\nroles = metrics\nroles = solve", "line 3: roles twice"},
+      {"[a]\ntenants = a, b c", "line 2: 'b c' is no tenant"},
+      {"[a]\ntenants = a\ntenants = *", "line 3: tenants twice"},
+      {"[a]\ntenants = a,", "'' is no tenant"},
+      {"[a]\ntenants = a\n[b]", "line 3: [a] ends without a line roles"},
+      {"[a]\nroles = solve", "line 2: [a] ends without a line tenants"},
+      {"[a]\ntenants = a\nroles = solve\n[a]", "line 4: a second section [a]"},
+      {"[a]\n" + token + "\n" + token, "line 3: this token is there already"},
+      {"[a]\n" + token + " until tomorrow", "line 2: 'tomorrow' is no time"},
+      {"[a]\n" + token + " until infinite-future", "is no time"},
+      {"[a]\n" + token + " for 3h", "line 2: token is not sha256:HASH"},
+      {"[a]\ncertificate = *.example.org", "line 2: '*.example.org' is neither a SPIFFE ID"},
+      {"[a]\ncertificate = a.b\ncertificate = A.B", "line 3: the certificate 'A.B' is there"}};
+  for (const auto& [text, message] : cases) EXPECT_THAT(Refusal(text), HasSubstr(message)) << text;
+  EXPECT_THAT(Refusal("[a]\ntoken = crout_secret"), Not(HasSubstr("secret")));
+  EXPECT_EQ(Refusal(""), "taken");
+  EXPECT_EQ(Refusal("[scraper]\nroles = metrics"), "taken");
+}
+
+class IdentityKeeperTest : public ::testing::Test {
+ protected:
+  ~IdentityKeeperTest() override { unlink(path_.c_str()); }
+  void Write(const std::string& text) const {
+    std::ofstream(path_) << text;
+    ASSERT_EQ(chmod(path_.c_str(), 0600), 0);
+  }
+  const std::string path_ = ::testing::TempDir() + "/crout_identities." + std::to_string(getpid());
+};
+
+TEST_F(IdentityKeeperTest, TakesWhatIsGoodAndKeepsItElse) {
+  Write("[a]\nroles = metrics\n" + LineOf("a"));
+  const auto keeper = IdentityKeeper::Create(path_);
+  ASSERT_TRUE(keeper.ok()) << keeper.status();
+  const auto first = (*keeper)->current();
+  EXPECT_EQ(NameOf(*first, {HashToken("a"), {}}), "a");
+  (*keeper)->Refresh();
+  EXPECT_EQ((*keeper)->current(), first) << "nothing has changed";
+  Write("[a]\nroles = ");
+  (*keeper)->Refresh();
+  EXPECT_EQ((*keeper)->current(), first);
+  unlink(path_.c_str());
+  (*keeper)->Refresh();
+  EXPECT_EQ((*keeper)->current(), first);
+  Write("[a]\nroles = metrics\n");
+  (*keeper)->Refresh();
+  EXPECT_EQ(NameOf(*(*keeper)->current(), {HashToken("a"), {}}), "");
+}
+
+TEST_F(IdentityKeeperTest, OthersReachNoFileThatIsTaken) {
+  Write("[a]\nroles = metrics\n");
+  for (const mode_t bad : {0604, 0644, 0660, 0602}) {
+    ASSERT_EQ(chmod(path_.c_str(), bad), 0);
+    EXPECT_THAT(std::string(IdentityKeeper::Create(path_).status().message()),
+                HasSubstr("--identities: " + path_ + " has mode"))
+        << bad;
+  }
+  ASSERT_EQ(chmod(path_.c_str(), 0640), 0);
+  EXPECT_TRUE(IdentityKeeper::Create(path_).ok());
+  Write("[a]\nroles = x");
+  EXPECT_THAT(std::string(IdentityKeeper::Create(path_).status().message()),
+              HasSubstr(path_ + " line 2: 'x' is no role"));
+}
+
+}  // namespace
+}  // namespace crout
