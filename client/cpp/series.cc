@@ -75,42 +75,56 @@ Series::~Series() {
 
 absl::StatusOr<SeriesStep> Series::Step(const MatrixSource& matrix, const MatrixSource& rhs,
                                         MatrixSink* x) {
-  return Exchange(&matrix, rhs, x);
+  return Exchange({.bytes = &matrix}, rhs, x);
 }
 
 absl::StatusOr<SeriesStep> Series::Step(const MatrixSource& rhs, MatrixSink* x) {
-  return Exchange(nullptr, rhs, x);
+  return Exchange({}, rhs, x);
 }
 
-v1::SolveSeriesHeader Series::HeaderOf(const MatrixSource* matrix, const MatrixSource& rhs) const {
+absl::StatusOr<SeriesStep> Series::Step(const client::MatrixChange& change, const MatrixSource& rhs,
+                                        MatrixSink* x) {
+  const MatrixSource bytes = change.bytes();
+  return Exchange({.bytes = &bytes, .change = &change.spec()}, rhs, x);
+}
+
+v1::SolveSeriesHeader Series::HeaderOf(const Arriving& matrix, const MatrixSource& rhs) const {
   v1::SolveSeriesHeader header;
   if (!stream_->call.open()) {
     header = header_;
     header.clear_matrix();
+    header.clear_change();
     if (header_.handle().empty() && !factor_.handle().empty()) {
       header.set_handle(factor_.handle());
       header.clear_cache();  // It is kept as it is.
     }
   }
-  if (matrix != nullptr) *header.mutable_matrix() = matrix->spec();
+  if (matrix.change != nullptr) {
+    *header.mutable_change() = *matrix.change;
+  } else if (matrix.bytes != nullptr) {
+    *header.mutable_matrix() = matrix.bytes->spec();
+  }
   *header.mutable_rhs() = rhs.spec();
   return header;
 }
 
-absl::StatusOr<SeriesStep> Series::Exchange(const MatrixSource* matrix, const MatrixSource& rhs,
+absl::StatusOr<SeriesStep> Series::Exchange(const Arriving& matrix, const MatrixSource& rhs,
                                             MatrixSink* x) {
   if (client_ == nullptr) {
     return absl::FailedPreconditionError("the series was closed or moved from");
   }
   if (absl::Status place = client::CheckPlace(x, "the sink"); !place.ok()) return place;
-  if (matrix == nullptr && matrix_gone_) return MatrixGone();
+  const bool needs_last = matrix.bytes == nullptr || matrix.change != nullptr;
+  if (needs_last && matrix_gone_) return MatrixGone();
   if (stream_ == nullptr) {
     stream_ = std::make_unique<Stream>(&client_->generic_stub_, client_->options_, call_);
   }
   v1::SolveSeriesRequest first;
   *first.mutable_header() = HeaderOf(matrix, rhs);
   std::vector<StreamRequest::Payload> payloads;
-  if (matrix != nullptr) payloads.push_back({v1::SolveSeriesRequest::kDataFieldNumber, matrix});
+  if (matrix.bytes != nullptr) {
+    payloads.push_back({v1::SolveSeriesRequest::kDataFieldNumber, matrix.bytes});
+  }
   payloads.push_back({v1::SolveSeriesRequest::kRhsDataFieldNumber, &rhs});
   const auto request = client::RequestOf("SolveSeries", first, std::move(payloads));
   if (!request.ok()) return request.status();

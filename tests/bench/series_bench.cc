@@ -1,7 +1,7 @@
 // A time series by each strategy, beside a factorization of every matrix by the vendor's getrf: one
 // step of each after the other, so that clocks and neighbours touch all alike. Seconds are from A
 // and B in device memory to X in host memory. Prints one JSON object, of all families or of one:
-// series_bench [N [STEPS [FAMILY CHANGE]]]
+// series_bench [N,N... [STEPS [FAMILY CHANGE]]]
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "kernels/algorithm_registry.h"
 #include "kernels/costs/series_model.h"
 #include "kernels/jobs/series_step.h"
@@ -285,16 +286,18 @@ std::vector<nlohmann::ordered_json> Measure(ExecutionContext& context, const Fam
 }  // namespace
 
 int RunSeriesBench(Device& device, const std::string& name, int argc, char** argv) {
-  const int64_t n = argc > 1 ? std::atoll(argv[1]) : 1000;
+  const std::vector<std::string> orders = absl::StrSplit(argc > 1 ? argv[1] : "1000", ',');
   const int steps = argc > 2 ? std::atoi(argv[2]) : 50;
   const std::string only = argc > 4 ? argv[3] : "";
   const double change = argc > 4 ? std::atof(argv[4]) : 0;
   const std::unique_ptr<ExecutionContext> context = Check(device.CreateContext());
   nlohmann::ordered_json result = ResultHeader(name, device.info());
-  for (const Family& family : kFamilies) {
-    if (!only.empty() && (only != family.name || change != family.change)) continue;
-    for (nlohmann::ordered_json& record : Measure(*context, family, n, steps)) {
-      result["series"].push_back(std::move(record));
+  for (const std::string& n : orders) {
+    for (const Family& family : kFamilies) {
+      if (!only.empty() && (only != family.name || change != family.change)) continue;
+      for (auto& record : Measure(*context, family, std::stoll(n), steps)) {
+        result["series"].push_back(std::move(record));
+      }
     }
   }
   std::cout << result.dump(1) << "\n";

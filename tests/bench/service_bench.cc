@@ -5,6 +5,9 @@
 // concurrency: factorizations of order 512 by one client after the other, and by eight at a time.
 // payload: a 512 MiB matrix, other content each time, from the client's buffer to memory that the
 //          device can factor from; that it arrived whole is shown by a solution.
+// series:  a step of a time series as its client waits for it, its matrix sent in full, as a change
+// of
+//          0.1 % of its entries, and as one of rank 8; beside it what the server spent on it.
 // latency: from the last byte of a 256 x 256 matrix to the reply handed to gRPC, beside the bare
 //          vendor call on the same device.
 
@@ -24,6 +27,7 @@
 #include <thread>
 #include <vector>
 
+#include "crout/series.h"
 #include "kernels/algorithm_registry.h"
 #include "kernels/host/device/host_device.h"
 #include "nlohmann/json.hpp"
@@ -238,6 +242,100 @@ nlohmann::ordered_json BenchConcurrency(const std::string& device_name) {
   return {{"n", kConcurrencyOrder}, {"rounds", kConcurrencyRounds}, {"cases", cases}};
 }
 
+struct SeriesRound {
+  double step = 0;  // seconds, as the client waited
+  double receive = 0;
+  double work = 0;  // beside receiving and sending
+};
+
+// The steps of one series, each with what `change` makes of the matrix, after two in full.
+template <class Change>
+std::vector<SeriesRound> RunSeries(std::shared_ptr<client::Client> client, int64_t n, int steps,
+                                   Change change) {
+  std::vector<double> a(n * n);
+  Fill(1, n, a);
+  const std::vector<double> b(n, 1.0);
+  const auto rhs = client::MatrixSource::Dense(b, n, 1);
+  std::vector<double> x(n);
+  client::SpanSink sink(absl::MakeSpan(x));
+  Series series(std::move(client));
+  for (int warm = 0; warm < 2; ++warm) {
+    Check(series.Step(client::MatrixSource::Dense(a, n, n), rhs, &sink).status());
+  }
+  std::vector<SeriesRound> rounds;
+  for (int step = 0; step < steps; ++step) {
+    v1::SeriesResult result;
+    const double seconds = change(step, a, [&](const auto& arriving) {
+      return Time([&] { result = Check(series.Step(arriving, rhs, &sink)).result; });
+    });
+    if (!result.accurate()) Check(absl::DataLossError("a step is not accurate"));
+    const v1::Timings& timings = result.timings();
+    rounds.push_back(
+        {seconds, timings.receive_seconds(), result.old_seconds() + result.new_seconds()});
+  }
+  return rounds;
+}
+
+nlohmann::ordered_json Describe(const char* sent, int64_t n, size_t bytes,
+                                const std::vector<SeriesRound>& rounds) {
+  const auto median = [&](auto field) {
+    std::vector<double> values;
+    for (const SeriesRound& round : rounds) values.push_back(1e3 * field(round));
+    return Median(std::move(values));
+  };
+  return {{"n", n},
+          {"sent", sent},
+          {"bytes", bytes},
+          {"steps", rounds.size()},
+          {"step_ms", median([](const SeriesRound& r) { return r.step; })},
+          {"receive_ms", median([](const SeriesRound& r) { return r.receive; })},
+          {"work_ms", median([](const SeriesRound& r) { return r.work; })}};
+}
+
+nlohmann::ordered_json BenchSeries(const std::string& device_name) {
+  constexpr int kSteps = 20;
+  constexpr double kDrift = 1e-4;
+  constexpr int64_t kRank = 8;
+  nlohmann::ordered_json cases = nlohmann::ordered_json::array();
+  e2e::Daemon daemon({"--devices=" + device_name, "--host-budget=12GiB"});
+  const std::shared_ptr<client::Client> client = ClientOf(daemon.address());
+  std::mt19937_64 generator(7);
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  for (const int64_t n : {int64_t{2048}, device_name == "host" ? int64_t{3000} : int64_t{8192}}) {
+    const auto whole = [&](int, std::vector<double>& a, const auto& send) {
+      for (int64_t k = 0; k < n * n; k += 17) a[k] += kDrift * uniform(generator);
+      return send(client::MatrixSource::Dense(a, n, n));
+    };
+    cases.push_back(
+        Describe("all values", n, n * n * sizeof(double), RunSeries(client, n, kSteps, whole)));
+    const int64_t count = n * n / 1000;
+    const auto entries = [&](int step, std::vector<double>& a, const auto& send) {
+      std::vector<int32_t> rows;
+      std::vector<int32_t> cols;
+      std::vector<double> values;
+      for (int64_t k = 0; k < count; ++k) {
+        const int64_t at = (k * 997 + step) % (n * n);  // other places in each step, none twice
+        rows.push_back(static_cast<int32_t>(at % n));
+        cols.push_back(static_cast<int32_t>(at / n));
+        values.push_back(a[at] += kDrift * uniform(generator));
+      }
+      return send(client::MatrixChange::Entries<double>(rows, cols, values));
+    };
+    cases.push_back(
+        Describe("0.1 % of the entries", n, count * 16, RunSeries(client, n, kSteps, entries)));
+    const auto low_rank = [&](int, std::vector<double>&, const auto& send) {
+      std::vector<double> u(n * kRank);
+      std::vector<double> v(n * kRank);
+      for (double& value : u) value = kDrift * uniform(generator);
+      for (double& value : v) value = uniform(generator);
+      return send(client::MatrixChange::LowRank<double>(u, v, n, kRank));
+    };
+    cases.push_back(Describe("rank 8", n, 2 * n * kRank * sizeof(double),
+                             RunSeries(client, n, kSteps, low_rank)));
+  }
+  return cases;
+}
+
 // Cores that this process may run on: fewer than the machine's under taskset.
 int Cores() {
   cpu_set_t set;
@@ -254,6 +352,7 @@ int Main(int argc, char** argv) {
   result["cores"] = Cores();
   if (wanted("latency")) result["latency"] = BenchLatency(name);
   if (wanted("concurrency")) result["concurrency"] = BenchConcurrency(name);
+  if (wanted("series")) result["series"] = BenchSeries(name);
   if (wanted("payload")) result["payload"] = BenchPayload(name);
   std::cout << result.dump(2) << "\n";
   return 0;

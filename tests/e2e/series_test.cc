@@ -99,6 +99,38 @@ TEST_F(SeriesTest, StepsAreSolvedWithTheFactorThatIsThere) {
   EXPECT_OK(series.Close());
 }
 
+TEST_F(SeriesTest, ChangesTravelInPlaceOfMatrices) {
+  Series series(client_, Reusing());
+  std::vector<double> a = MatrixOf(0);
+  ASSERT_OK(Step(series, a).status());
+  SpanSink x(absl::MakeSpan(x_));
+  const std::vector<int32_t> rows = {0, kOrder - 1};
+  const std::vector<int32_t> cols = {4, kOrder - 1};
+  const std::vector<double> values = {0.5, 3.0 * kOrder};
+  for (size_t k = 0; k < rows.size(); ++k) a[rows[k] + cols[k] * kOrder] = values[k];
+  ASSERT_OK(
+      series.Step(client::MatrixChange::Entries<double>(rows, cols, values), rhs_, &x).status());
+  EXPECT_LT(Error(a), 1e-13);
+
+  const std::vector<double> u = MatrixOf(1);  // kOrder x kOrder, of which two columns serve
+  const auto two = absl::MakeConstSpan(u).subspan(0, 2 * kOrder);
+  for (int64_t j = 0; j < kOrder; ++j) {
+    for (int64_t i = 0; i < kOrder; ++i) {
+      for (int64_t k = 0; k < 2; ++k) a[i + j * kOrder] += two[i + k * kOrder] * two[2 * j + k];
+    }
+  }
+  ASSERT_OK(series.Step(client::MatrixChange::LowRank(two, two, kOrder, 2), rhs_, &x).status());
+  EXPECT_LT(Error(a), 1e-13);
+
+  EXPECT_THAT(series.Step(client::MatrixChange::LowRank(two, two, kOrder, 3), rhs_, &x),
+              testing::FailsWith(absl::StatusCode::kInvalidArgument, "30 x 3"));
+  EXPECT_THAT(series.Step(client::MatrixChange::Entries<double>(rows, {}, values), rhs_, &x),
+              testing::FailsWith(absl::StatusCode::kInvalidArgument, "2 values"));
+  // They were not sent.
+  ASSERT_OK(StepWithoutMatrix(series).status());
+  EXPECT_LT(Error(a), 1e-13);
+}
+
 TEST_F(SeriesTest, AStreamThatIsCutInAStepIsTakenUpByItsHandle) {
   client::Cancellation cancellation;
   client::CallOptions call;

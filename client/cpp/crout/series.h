@@ -23,6 +23,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "crout/client.h"
+#include "crout/matrix_change.h"
 #include "crout/matrix_sink.h"
 #include "crout/matrix_source.h"
 #include "crout/options.h"
@@ -67,6 +68,9 @@ class Series {
   // which is always so after a step that failed, and after a singular one: do the step with its
   // matrix.
   absl::StatusOr<SeriesStep> Step(const client::MatrixSource& rhs, client::MatrixSink* x);
+  // The same with that matrix changed, where it is dense.
+  absl::StatusOr<SeriesStep> Step(const client::MatrixChange& change,
+                                  const client::MatrixSource& rhs, client::MatrixSink* x);
 
   // The factor that is there: what began the series, of which only the handle is known, or what its
   // last factorization made. Any call may use it by its handle, which stays the same. The handle is
@@ -83,13 +87,18 @@ class Series {
  private:
   struct Stream;
 
-  absl::StatusOr<SeriesStep> Exchange(const client::MatrixSource* matrix,
-                                      const client::MatrixSource& rhs, client::MatrixSink* x);
+  // What of a matrix travels; null: nothing.
+  struct Arriving {
+    const client::MatrixSource* bytes = nullptr;
+    const v1::MatrixChange* change = nullptr;  // what the bytes mean, where they are no matrix
+  };
+
+  absl::StatusOr<SeriesStep> Exchange(const Arriving& matrix, const client::MatrixSource& rhs,
+                                      client::MatrixSink* x);
   // Sends it and takes the reply.
   absl::StatusOr<SeriesStep> Run(const client::StreamRequest& request, client::MatrixSink* x);
   // With what is of all steps, if it is the first of a stream.
-  v1::SolveSeriesHeader HeaderOf(const client::MatrixSource* matrix,
-                                 const client::MatrixSource& rhs) const;
+  v1::SolveSeriesHeader HeaderOf(const Arriving& matrix, const client::MatrixSource& rhs) const;
   absl::Status CloseWith(const client::CallOptions& release);
 
   std::shared_ptr<client::Client> client_;  // null: closed or moved from
