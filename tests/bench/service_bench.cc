@@ -270,8 +270,9 @@ std::vector<SeriesRound> RunSeries(std::shared_ptr<client::Client> client, int64
     });
     if (!result.accurate()) Check(absl::DataLossError("a step is not accurate"));
     const v1::Timings& timings = result.timings();
-    rounds.push_back(
-        {seconds, timings.receive_seconds(), result.old_seconds() + result.new_seconds()});
+    rounds.push_back({seconds, timings.receive_seconds(),
+                      timings.host_to_device_seconds() + timings.factor_seconds() +
+                          timings.solve_seconds() + timings.device_to_host_seconds()});
   }
   return rounds;
 }
