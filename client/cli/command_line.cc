@@ -94,6 +94,7 @@ void AddCommands(CLI::App* app, Session* session) {
   AddFactorCommands(app, session);
   AddSolveCommands(app, session);
   AddSchurCommand(app, session);
+  AddSeriesCommand(app, session);
   AddGetCommand(app, session);
   AddVerifyCommand(app, session);
   AddCacheCommands(app, session);

@@ -10,6 +10,7 @@ namespace crout::cli {
 void AddFactorCommands(CLI::App* app, Session* session);  // factor, refactor
 void AddSolveCommands(CLI::App* app, Session* session);   // solve, lu
 void AddSchurCommand(CLI::App* app, Session* session);    // schur
+void AddSeriesCommand(CLI::App* app, Session* session);   // series
 void AddGetCommand(CLI::App* app, Session* session);      // get
 void AddVerifyCommand(CLI::App* app, Session* session);   // verify
 void AddCacheCommands(CLI::App* app, Session* session);   // list, info, renew, release

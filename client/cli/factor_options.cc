@@ -177,15 +177,18 @@ void AddSolverOption(CLI::App* app, std::function<void(v1::Solver)> set) {
                       "Triangular solver; auto, the cheapest, unless given");
 }
 
-void AddSolveOptions(CLI::App* app, v1::SolveOptions* options) {
+void AddOperationFlags(CLI::App* app, std::function<void(v1::Operation)> set) {
   AddFlag(
-      app, "--transpose", [=](bool) { options->set_operation(v1::OPERATION_TRANSPOSE); },
+      app, "--transpose", [=](bool) { set(v1::OPERATION_TRANSPOSE); },
       "Solve with the transpose of A");
   AddFlag(
-      app, "--conjugate-transpose",
-      [=](bool) { options->set_operation(v1::OPERATION_CONJUGATE_TRANSPOSE); },
+      app, "--conjugate-transpose", [=](bool) { set(v1::OPERATION_CONJUGATE_TRANSPOSE); },
       "Solve with the conjugate transpose of A");
   app->get_option("--conjugate-transpose")->excludes(app->get_option("--transpose"));
+}
+
+void AddSolveOptions(CLI::App* app, v1::SolveOptions* options) {
+  AddOperationFlags(app, [=](v1::Operation operation) { options->set_operation(operation); });
   AddSolverOption(app, [=](v1::Solver solver) { options->set_solver(solver); });
   AddValue<double>(
       app, "--solver-tolerance", [=](double value) { options->set_solver_tolerance(value); },

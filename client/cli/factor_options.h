@@ -36,6 +36,8 @@ void AddFactorizeOptions(CLI::App* app, v1::FactorizeOptions* options);
 void AddCacheOptions(CLI::App* app, v1::CacheOptions* options);  // but --request-id
 void AddRequestIdOption(CLI::App* app, v1::CacheOptions* options);
 void AddSolverOption(CLI::App* app, std::function<void(v1::Solver)> set);
+// --transpose and --conjugate-transpose, of which a command takes one.
+void AddOperationFlags(CLI::App* app, std::function<void(v1::Operation)> set);
 void AddSolveOptions(CLI::App* app, v1::SolveOptions* options);
 // --format, one of `formats`.
 void AddFormatOption(CLI::App* app, std::initializer_list<FileFormat> formats,

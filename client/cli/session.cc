@@ -96,7 +96,8 @@ Session::Session(CLI::App* app) {
       app, "--timeout", [this](absl::Duration timeout) { timeout_ = timeout; },
       "Give up after this long, retries included; 2h unless given; 0: never");
   app->add_option("--traceparent", traceparent_, "W3C trace context")->envname("TRACEPARENT");
-  app->add_flag("--json", json_, "Print one JSON object; warnings and errors are objects too");
+  app->add_flag("--json", json_,
+                "Print one JSON object, series one a step; warnings and errors are objects too");
 }
 
 CLI::App* Session::AddCommand(CLI::App* app, const std::string& name,
@@ -183,6 +184,10 @@ absl::StatusOr<std::string> Session::Handle(const std::string& factor) {
 
 void Session::Print(const Json& json, const std::string& text) const {
   (report_on_error_ ? std::cerr : std::cout) << (json_ ? Dump(json, 2) + "\n" : text);
+}
+
+void Session::PrintLine(const Json& json, const std::string& text) const {
+  std::cout << (json_ ? Dump(json, -1) + "\n" : text) << std::flush;
 }
 
 void Session::Warn(const std::string& text) const {

@@ -54,6 +54,8 @@ class Session {
   void Print(const Json& json, const std::string& text) const;
   // The same with FormatObject(json) as text.
   void Print(const Json& json) const;
+  // One report of many, while the command goes on: at once, and with --json in one line.
+  void PrintLine(const Json& json, const std::string& text) const;
   // A line on standard error; {"warning": text} with --json.
   void Warn(const std::string& text) const;
   // Names a factor that a call left behind, though it failed later; it may have left none.

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <functional>
@@ -164,6 +165,34 @@ TEST_F(SeriesTest, OnlyTheFirstHeaderHasWhatIsOfAllSteps) {
   EXPECT_EQ(streams_, 1);
   EXPECT_EQ(ended_in_order_, 1);
   EXPECT_THAT(released_, ElementsAre("h1"));
+}
+
+TEST_F(SeriesTest, StepsOfManyMessagesArriveWholeAndTheirMemoryIsFreeAfterwards) {
+  Serve([](int, int step, Stream* out) {
+    Solve(out, step == 0 ? "h1" : "");
+    return grpc::Status::OK;
+  });
+  constexpr int64_t kLarge = 600;  // 2.7 MiB: three messages
+  std::vector<double> a(kLarge * kLarge);
+  int64_t reported = 0;
+  client::CallOptions call;
+  call.on_progress = [&](const client::ProgressUpdate& update) { reported = update.bytes_sent; };
+  Series series(client_, {}, call);
+  for (int step = 0; step < 3; ++step) {
+    std::fill(a.begin(), a.end(), step);
+    SpanSink x(absl::MakeSpan(x_));
+    const auto solved =
+        series.Step(MatrixSource::Dense(absl::MakeConstSpan(a), kLarge, kLarge), rhs_, &x);
+    ASSERT_TRUE(solved.ok()) << solved.status();
+    EXPECT_EQ(reported, static_cast<int64_t>((a.size() + kN) * sizeof(double)));
+  }
+  EXPECT_TRUE(series.Close().ok());
+  ASSERT_EQ(received_.size(), 3u);
+  for (int step = 0; step < 3; ++step) {
+    std::fill(a.begin(), a.end(), step);
+    ASSERT_EQ(received_[step].data.size(), a.size() * sizeof(double));
+    EXPECT_EQ(std::memcmp(received_[step].data.data(), a.data(), received_[step].data.size()), 0);
+  }
 }
 
 TEST_F(SeriesTest, AStepThatIsNotSolvedHasAResultAlone) {

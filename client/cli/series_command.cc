@@ -1,0 +1,286 @@
+// series
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "client/cli/array_writer.h"
+#include "client/cli/commands.h"
+#include "client/cli/enum_names.h"
+#include "client/cli/exit_codes.h"
+#include "client/cli/factor_options.h"
+#include "client/cli/progress_bar.h"
+#include "client/cli/series_files.h"
+#include "client/cli/text.h"
+#include "crout/series.h"
+
+namespace crout::cli {
+namespace {
+
+struct SeriesArguments {
+  std::vector<std::string> paths;
+  std::string rhs;
+  bool ones = false;
+  v1::Dtype dtype = v1::DTYPE_UNSPECIFIED;
+  std::string start;
+  bool keep = false;
+  bool fail_singular = false;
+  std::string output;
+  FileFormat format = FileFormat::kMatrixMarket;
+  v1::SolveSeriesHeader header;
+};
+
+// One run of the command.
+class SeriesRun {
+ public:
+  SeriesRun(Session* session, const SeriesArguments& arguments)
+      : session_(session), arguments_(arguments) {}
+
+  absl::Status Run();
+
+ private:
+  // What is wrong with the steps, found before the first is sent.
+  absl::Status CheckSteps() const;
+  absl::Status RunStep(size_t index);
+  absl::StatusOr<SeriesStep> Solve(const StepFiles& step, client::MatrixSink* x);
+  // With the matrix of an earlier step; with none at first, that of --start.
+  absl::StatusOr<SeriesStep> SolveAgain(const StepFiles& step, client::MatrixSink* x);
+  absl::StatusOr<client::MatrixSource> RhsOf(const StepFiles& step, const MatrixInput* matrix);
+  std::string OutputOf(size_t index) const;
+  void Report(size_t index, const SeriesStep& step, double seconds);
+
+  Session* const session_;
+  const SeriesArguments& arguments_;
+  std::vector<StepFiles> steps_;
+  std::string last_matrix_;
+  std::optional<Array> common_rhs_;
+  std::optional<Array> rhs_;  // of the step
+  client::CallOptions call_;
+  ProgressBar* bar_ = nullptr;  // of the step
+  std::optional<Series> series_;
+};
+
+absl::Status SeriesRun::CheckSteps() const {
+  if (steps_.front().matrix.empty() && arguments_.start.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        steps_.front().rhs, ": the first step has no matrix, and there is no --start"));
+  }
+  if (!arguments_.rhs.empty() || arguments_.ones) return absl::OkStatus();
+  for (const StepFiles& step : steps_) {
+    if (step.rhs.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(step.matrix, " has no right-hand side beside it: give --rhs or --ones"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SeriesRun::Run() {
+  auto steps = FindSteps(arguments_.paths);
+  if (!steps.ok()) return steps.status();
+  steps_ = *std::move(steps);
+  if (absl::Status status = CheckSteps(); !status.ok()) return status;
+  v1::SolveSeriesHeader header = arguments_.header;
+  if (!arguments_.start.empty()) {
+    header.clear_cache();
+    auto handle = session_->Handle(arguments_.start);
+    if (!handle.ok()) return handle.status();
+    header.set_handle(*std::move(handle));
+  }
+  if (!arguments_.output.empty()) {
+    std::error_code error;
+    std::filesystem::create_directory(arguments_.output, error);
+    if (error) {
+      return FileErrnoError(error.value(), absl::StrCat("cannot make ", arguments_.output));
+    }
+  }
+  if (!arguments_.rhs.empty()) {
+    auto rhs = ReadRhs(arguments_.rhs, arguments_.dtype);
+    if (!rhs.ok()) return rhs.status();
+    common_rhs_ = *std::move(rhs);
+  }
+  call_ = session_->call();
+  call_.on_progress = [this](const client::ProgressUpdate& update) { bar_->Update(update); };
+  // The session's client lives as long as the session.
+  const std::shared_ptr<client::Client> client(&session_->client(), [](client::Client*) {});
+  series_.emplace(client, std::move(header), call_);
+  if (arguments_.keep) series_->KeepFactor();
+  for (size_t index = 0; index < steps_.size(); ++index) {
+    if (absl::Status status = RunStep(index); !status.ok()) {
+      if (arguments_.keep) session_->WarnIfKept(series_->factor());
+      return status;
+    }
+  }
+  return series_->Close();
+}
+
+absl::Status SeriesRun::RunStep(size_t index) {
+  ArrayFileSink x(OutputOf(index), arguments_.format);
+  const absl::Time begin = absl::Now();
+  absl::StatusOr<SeriesStep> step;
+  {
+    ProgressBar bar;
+    bar_ = &bar;
+    step = Solve(steps_[index], &x);
+  }
+  if (!step.ok()) {
+    // The code and details stay.
+    absl::Status status(step.status().code(),
+                        absl::StrCat("step ", index, ": ", step.status().message()));
+    step.status().ForEachPayload([&](absl::string_view type, const absl::Cord& payload) {
+      status.SetPayload(type, payload);
+    });
+    return status;
+  }
+  if (step->result.solved()) {
+    if (absl::Status closed = x.Close(); !closed.ok()) return closed;
+  } else if (arguments_.fail_singular) {
+    session_->ExitWith(kSingular);
+  }
+  Report(index, *step, absl::ToDoubleSeconds(absl::Now() - begin));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SeriesStep> SeriesRun::Solve(const StepFiles& step, client::MatrixSink* x) {
+  if (step.matrix.empty()) return SolveAgain(step, x);
+  const auto matrix = MatrixInput::Open(step.matrix, arguments_.dtype, session_->deadline());
+  if (!matrix.ok()) return matrix.status();
+  const auto rhs = RhsOf(step, &*matrix);
+  if (!rhs.ok()) return rhs.status();
+  last_matrix_ = step.matrix;
+  return series_->Step(matrix->Source(), *rhs, x);
+}
+
+absl::StatusOr<SeriesStep> SeriesRun::SolveAgain(const StepFiles& step, client::MatrixSink* x) {
+  const auto rhs = RhsOf(step, nullptr);
+  if (!rhs.ok()) return rhs.status();
+  auto solved = series_->Step(*rhs, x);
+  // The server may drop what it keeps between steps; then the matrix is sent again.
+  if (client::Reason(solved.status()) != "MATRIX_GONE" || last_matrix_.empty()) return solved;
+  return Solve({last_matrix_, step.rhs}, x);
+}
+
+absl::StatusOr<client::MatrixSource> SeriesRun::RhsOf(const StepFiles& step,
+                                                      const MatrixInput* matrix) {
+  if (!step.rhs.empty()) {
+    auto rhs = ReadRhs(step.rhs, arguments_.dtype);
+    if (!rhs.ok()) return rhs.status();
+    return rhs_.emplace(*std::move(rhs)).Source();
+  }
+  if (common_rhs_) return common_rhs_->Source();
+  const auto rows = matrix->Rows();
+  if (!rows.ok()) return rows.status();
+  return client::MatrixSource::Ones(*rows, 1, matrix->dtype());
+}
+
+std::string SeriesRun::OutputOf(size_t index) const {
+  if (arguments_.output.empty()) return "";
+  const size_t digits = std::max<size_t>(3, absl::StrCat(steps_.size() - 1).size());
+  return absl::StrFormat("%s/x_%0*d.%s", arguments_.output, static_cast<int>(digits), index,
+                         NameOf(arguments_.format));
+}
+
+void SeriesRun::Report(size_t index, const SeriesStep& step, double seconds) {
+  const v1::SeriesResult& result = step.result;
+  Json json = {{"step", index}, {"matrix", steps_[index].matrix}, {"rhs", steps_[index].rhs}};
+  json.update(ToJson(result));
+  json["seconds"] = seconds;
+  if (step.made) json["factor"] = ToJson(*step.made);
+  const char* const header = "step  strategy  iterations  age  backward_error  seconds\n";
+  session_->PrintLine(
+      json,
+      absl::StrFormat("%s%4d  %-8s  %10d  %3d  %-14s  %s\n", index == 0 ? header : "", index,
+                      json["strategy"].get<std::string>(),
+                      result.old_iterations() + result.new_iterations(), result.age(),
+                      result.solved() ? absl::StrFormat("%.2e", result.backward_error()) : "-",
+                      FormatSeconds(seconds)));
+  if (!result.solved()) {
+    session_->Warn(absl::StrCat("step ", index, ": the matrix is singular: there is no X"));
+  } else if (!result.accurate()) {
+    session_->Warn(
+        absl::StrCat("step ", index, ": X is not as accurate as asked (", result.accuracy(), ")"));
+  }
+}
+
+void AddInputs(CLI::App* series, SeriesArguments* arguments) {
+  series
+      ->add_option(
+          "steps", arguments->paths,
+          "Matrices, each a step, or directories of steps: files go by name, and b_003.npy "
+          "or rhs_003.mtx is the right-hand side to A_003.mtx; alone it is a step with the "
+          "matrix of the one before")
+      ->required()
+      ->check(CLI::ExistingPath)
+      ->type_name("FILE|DIR");
+  AddEnumOption(series, "--dtype", &arguments->dtype,
+                "Type of the matrices and right-hand sides; as their files say unless given");
+  CLI::Option* rhs =
+      series->add_option("--rhs", arguments->rhs, "B of all steps that have none of their own")
+          ->check(InputFile());
+  series
+      ->add_flag("--ones", arguments->ones,
+                 "B is a column of ones in all steps that have none of their own")
+      ->excludes(rhs);
+}
+
+void AddSeriesOptions(CLI::App* series, SeriesArguments* arguments) {
+  v1::SolveSeriesHeader* header = &arguments->header;
+  const auto* strategy = v1::SeriesStrategy_descriptor();
+  series
+      ->add_option_function<std::string>(
+          "--strategy",
+          [=](const std::string& name) {
+            header->set_strategy(static_cast<v1::SeriesStrategy>(ParseShortName(*strategy, name)));
+          },
+          "reuse: the factor that is there, as long as it serves; refactor: a new one in each "
+          "step; "
+          "auto, unless given: what is expected to cost less")
+      ->check(CLI::IsMember(ShortNames(*strategy)));
+  series->add_option_function<double>(
+      "--accuracy", [=](double accuracy) { header->set_accuracy(accuracy); },
+      "Backward error that X is to have, in [0, 1); sqrt(n) times the unit roundoff unless given");
+  AddOperationFlags(series, [=](v1::Operation op) { header->set_operation(op); });
+}
+
+}  // namespace
+
+void AddSeriesCommand(CLI::App* app, Session* session) {
+  const auto arguments = std::make_shared<SeriesArguments>();
+  CLI::App* series = session->AddCommand(
+      app, "series", "Solve with one matrix after another, each near the one before",
+      [=] { return SeriesRun(session, *arguments).Run(); });
+  AddInputs(series, arguments.get());
+  AddSeriesOptions(series, arguments.get());
+  CLI::Option* start = series->add_option(
+      "--start", arguments->start,
+      "Handle or name of a factor to begin with; it takes the series' new factors, and stays");
+  CLI::Option* keep =
+      series->add_flag("--keep", arguments->keep, "Keep the last factor")->excludes(start);
+  AddCacheOptions(series, arguments->header.mutable_cache());
+  for (const char* option : {"--lease", "--name"}) series->get_option(option)->needs(keep);
+  series
+      ->add_option("-o,--output", arguments->output,
+                   "Write each X to this directory, made if need be: x_000.mtx, x_001.mtx ...")
+      ->type_name("DIR");
+  AddFormatOption(
+      series, {FileFormat::kMatrixMarket, FileFormat::kNpy, FileFormat::kNpz, FileFormat::kText},
+      [=](FileFormat format) { arguments->format = format; },
+      "Of the output: mtx (Matrix Market), unless given, npy, npz (an array x) or txt");
+  series->add_flag(
+      "--fail-singular", arguments->fail_singular,
+      absl::StrCat("Exit with ", kSingular, ", after the last step, if one was singular"));
+  AddFactorizeOptions(series, arguments->header.mutable_options());
+  // A series verifies by the matrix, and its steps have no room for these.
+  for (const char* option : {"--drop-matrix", "--condition", "--determinant"}) {
+    series->remove_option(series->get_option(option));
+  }
+}
+
+}  // namespace crout::cli

@@ -1,0 +1,137 @@
+#include "client/cli/series_files.h"
+
+#include <algorithm>
+#include <complex>
+#include <filesystem>
+#include <map>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "absl/time/time.h"
+#include "client/cli/exit_codes.h"
+#include "client/cli/local_matrix.h"
+#include "client/cli/matrix_input.h"
+#include "client/cli/matrix_market_order.h"
+
+namespace crout::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What the name of a file says.
+struct StepName {
+  bool is_rhs;
+  std::string step;
+};
+
+// False where no matrix has this ending.
+bool StripEnding(absl::string_view* name) {
+  absl::ConsumeSuffix(name, ".gz");
+  for (const char* ending : {".mtx", ".npy", ".npz", ".txt", ".csv"}) {
+    if (absl::ConsumeSuffix(name, ending)) return true;
+  }
+  return false;
+}
+
+StepName Read(absl::string_view name) {
+  const auto letters = static_cast<size_t>(
+      std::find_if_not(name.begin(), name.end(), absl::ascii_isalpha) - name.begin());
+  const std::string word = absl::AsciiStrToLower(name.substr(0, letters));
+  name.remove_prefix(letters);
+  while (!name.empty() && absl::StrContains("_-.", name.substr(0, 1))) name.remove_prefix(1);
+  return {word == "b" || word == "rhs", std::string(name)};
+}
+
+absl::StatusOr<std::vector<std::string>> FilesIn(const std::string& directory) {
+  std::vector<std::string> files;
+  std::error_code error;
+  fs::directory_iterator entry(directory, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    if (entry->is_directory(error)) continue;
+    files.push_back(entry->path().string());
+  }
+  if (error) return FileErrnoError(error.value(), absl::StrCat("cannot read ", directory));
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+absl::StatusOr<std::vector<StepFiles>> StepsIn(const std::string& directory) {
+  const auto files = FilesIn(directory);
+  if (!files.ok()) return files.status();
+  std::map<std::string, StepFiles> steps;
+  for (const std::string& file : *files) {
+    const std::string whole = fs::path(file).filename().string();
+    absl::string_view name = whole;
+    if (!StripEnding(&name)) continue;
+    const StepName read = Read(name);
+    std::string& place = read.is_rhs ? steps[read.step].rhs : steps[read.step].matrix;
+    if (!place.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(place, " and ", file, " are both the ",
+                                                     read.is_rhs ? "right-hand side" : "matrix",
+                                                     " of step '", read.step, "'"));
+    }
+    place = file;
+  }
+  if (steps.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        directory, " has no file of a step: A_000.mtx, b_000.npy ... (`croutctl series --help`)"));
+  }
+  std::vector<StepFiles> sorted;
+  for (auto& [name, files_of_step] : steps) sorted.push_back(std::move(files_of_step));
+  return sorted;
+}
+
+// A real matrix that was read as a complex one.
+Array RealOf(const Array& array) {
+  Array real;
+  real.rows = array.rows;
+  real.cols = array.cols;
+  for (int64_t j = 0; j < array.cols; ++j) {
+    for (int64_t i = 0; i < array.rows; ++i) {
+      const double value = array.At(i, j).real();
+      const auto* bytes = reinterpret_cast<const std::byte*>(&value);
+      real.bytes.insert(real.bytes.end(), bytes, bytes + sizeof value);
+    }
+  }
+  return real;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<StepFiles>> FindSteps(const std::vector<std::string>& paths) {
+  std::vector<StepFiles> steps;
+  for (const std::string& path : paths) {
+    std::error_code error;
+    if (!fs::is_directory(path, error)) {
+      steps.push_back({path, ""});
+      continue;
+    }
+    auto found = StepsIn(path);
+    if (!found.ok()) return found.status();
+    steps.insert(steps.end(), found->begin(), found->end());
+  }
+  return steps;
+}
+
+absl::StatusOr<Array> ReadRhs(const std::string& path, v1::Dtype dtype) {
+  const auto input = MatrixInput::OpenByColumns(path, dtype, absl::InfiniteFuture());
+  if (!input.ok()) return input.status();
+  if (input->array().has_value()) return *input->array();
+  const auto text = LocalMatrix::Load(path);
+  if (!text.ok()) return text.status();
+  if (text->dense() == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": not all elements of a right-hand side: write it as `array real general`"));
+  }
+  const bool real = input->dtype() == v1::DTYPE_FLOAT32 || input->dtype() == v1::DTYPE_FLOAT64;
+  Array array = *text->dense();
+  if (real && !MatrixMarketIsComplex(path)) array = RealOf(array);
+  return std::move(array).As(input->dtype());
+}
+
+}  // namespace crout::cli

@@ -1,0 +1,157 @@
+// croutctl series: which files are steps, what it prints, and how it ends.
+#include <filesystem>
+#include <sstream>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "tests/e2e/croutctl.h"
+
+namespace crout::e2e {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::HasSubstr;
+using ::testing::Pointwise;
+using ::testing::StartsWith;
+
+class CroutctlSeriesTest : public CroutctlTest {
+ protected:
+  CroutctlSeriesTest() { std::filesystem::create_directory(steps_); }
+
+  // Diagonal, as plain text.
+  void WriteDiagonal(const std::string& name, double d) {
+    WriteFile(steps_ + "/" + name, absl::StrCat(d, " 0\n0 ", d, "\n"));
+  }
+  void WriteSide(const std::string& name, double b) {
+    WriteFile(steps_ + "/" + name,
+              absl::StrCat("%%MatrixMarket matrix array real general\n2 1\n", b, "\n", b, "\n"));
+  }
+
+  // One object for each step, in lines.
+  std::vector<Json> Series(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"--json", "series"});
+    const Finished finished = daemon_.Ctl(arguments);
+    EXPECT_EQ(finished.exit_code, 0) << finished.errors;
+    std::vector<Json> steps;
+    std::istringstream lines(finished.output);
+    for (std::string line; std::getline(lines, line);) steps.push_back(Json::parse(line));
+    return steps;
+  }
+  size_t Factors() { return RunJson({"list"})["factors"].size(); }
+
+  const std::string steps_ = directory_.File("steps");
+  const std::string x_ = directory_.File("x");
+};
+
+TEST_F(CroutctlSeriesTest, ADirectoryHasStepsByName) {
+  WriteDiagonal("A_00.txt", 2);
+  WriteSide("b_00.mtx", 2);
+  WriteSide("b_01.mtx", 6);  // with the matrix of the step before
+  WriteDiagonal("A_02.txt", 2.000002);
+  WriteSide("rhs-02.mtx", 2.000002);
+  WriteFile(steps_ + "/README.md", "no step");
+  const auto steps = Series({steps_, "--strategy=reuse", "--accuracy=1e-12", "-o", x_});
+  ASSERT_EQ(steps.size(), 3u);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(steps[i]["step"], i);
+    EXPECT_EQ(steps[i]["age"], i);
+    EXPECT_EQ(steps[i]["strategy"], i == 0 ? "refactor" : "reuse");
+    EXPECT_EQ(steps[i]["accuracy"], 1e-12);
+    EXPECT_LE(steps[i]["backward_error"], 1e-12);
+    EXPECT_EQ(steps[i].contains("factor"), i == 0);
+  }
+  EXPECT_EQ(steps[1]["matrix"], "");
+  EXPECT_THAT(steps[2]["rhs"].get<std::string>(), ::testing::EndsWith("rhs-02.mtx"));
+  const double expected[] = {1, 3, 1};
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THAT(ArrayValues(absl::StrCat(x_, "/x_00", i, ".mtx")),
+                Pointwise(DoubleNear(1e-11), {expected[i], expected[i]}));
+  }
+  EXPECT_EQ(Factors(), 0u);
+}
+
+TEST_F(CroutctlSeriesTest, FilesAreMatricesWithCommonRightHandSides) {
+  WriteSide("b.mtx", 4);
+  const std::string b = steps_ + "/b.mtx";
+  WriteDiagonal("one.txt", 2);
+  WriteDiagonal("two.txt", 4);
+  const std::vector<std::string> matrices = {steps_ + "/two.txt", steps_ + "/one.txt"};
+  const Finished table = daemon_.Ctl({"series", matrices[0], matrices[1], "--rhs=" + b,
+                                      "--strategy=refactor", "-o", x_, "--format=txt"});
+  EXPECT_EQ(table.exit_code, 0) << table.errors;
+  EXPECT_EQ(table.errors, "");
+  EXPECT_THAT(table.output, StartsWith("step  strategy  iterations  age  backward_error  seconds\n"
+                                       "   0  refactor           1    0  "));
+  EXPECT_THAT(table.output, HasSubstr("\n   1  refactor           1    0  "));
+  EXPECT_EQ(ReadFile(x_ + "/x_000.txt"), "1\n1\n");
+  EXPECT_EQ(ReadFile(x_ + "/x_001.txt"), "2\n2\n");
+  EXPECT_EQ(Series({matrices[0], matrices[1], "--ones", "--transpose"}).size(), 2u);
+}
+
+TEST_F(CroutctlSeriesTest, FactorsAreKeptAndBegunWith) {
+  WriteDiagonal("A0.txt", 2);
+  const std::string matrix = steps_ + "/A0.txt";
+  const auto kept = Series({matrix, "--ones", "--keep", "--name=flow"});
+  ASSERT_EQ(kept.size(), 1u);
+  EXPECT_EQ(kept[0]["factor"]["name"], "flow");
+  EXPECT_EQ(Factors(), 1u);
+  const auto begun = Series({matrix, "--ones", "--start=flow", "--strategy=reuse"});
+  ASSERT_EQ(begun.size(), 1u);
+  EXPECT_EQ(begun[0]["strategy"], "reuse");
+  EXPECT_FALSE(begun[0].contains("factor"));
+  EXPECT_EQ(Factors(), 1u);
+}
+
+TEST_F(CroutctlSeriesTest, AMatrixThatIsGoneIsSentAgain) {
+  // After a singular step the server has none. The other right-hand side finds it singular too.
+  WriteDiagonal("A_0.txt", 2);
+  WriteFile(steps_ + "/A_1.txt", "0 0\n0 1\n");
+  WriteSide("b_2.mtx", 6);
+  WriteDiagonal("A_3.txt", 3);
+  const Finished finished = daemon_.Ctl(
+      {"--json", "series", steps_, "--ones", "--strategy=refactor", "--fail-singular", "-o", x_});
+  EXPECT_EQ(finished.exit_code, 10);
+  std::istringstream lines(finished.output);
+  std::vector<bool> solved;
+  for (std::string line; std::getline(lines, line);) {
+    solved.push_back(Json::parse(line)["solved"].get<bool>());
+  }
+  EXPECT_EQ(solved, (std::vector<bool>{true, false, false, true}));
+  EXPECT_THAT(finished.errors, HasSubstr("step 2: the matrix is singular"));
+  EXPECT_FALSE(std::filesystem::exists(x_ + "/x_002.mtx"));
+  EXPECT_TRUE(std::filesystem::exists(x_ + "/x_003.mtx"));
+}
+
+TEST_F(CroutctlSeriesTest, WhatIsWrongEndsItWithACode) {
+  WriteDiagonal("A0.txt", 2);
+  const std::string good = steps_ + "/A0.txt";
+  const std::string bad = directory_.File("nan.txt");
+  WriteFile(bad, "nan 0\n0 1\n");
+  const std::string empty = directory_.File("empty");
+  std::filesystem::create_directory(empty);
+  const std::vector<std::tuple<std::vector<std::string>, int, std::string>> cases = {
+      {{good, bad, "--ones"}, 12, "step 1: "},
+      {{good}, 12, "give --rhs or --ones"},
+      {{empty, "--ones"}, 12, "has no file of a step"},
+      {{good, "--rhs=" + matrix_}, 12, "not all elements"},
+      {{good, "--ones", "--accuracy=1"}, 12, "header.accuracy"},
+      {{good, "--ones", "--start=nobody"}, 11, "no factor is named 'nobody'"},
+      {{good, "--ones", "-o", good}, 19, "cannot make"},
+      {{good, "--ones", "--start=x", "--keep"}, 2, "--keep"},
+      {{good, "--ones", "--name=x"}, 2, "--keep"},
+      {{good, "--ones", "--condition"}, 2, "--condition"},
+      {{steps_ + "/missing", "--ones"}, 2, "missing"},
+  };
+  for (auto [arguments, code, message] : cases) {
+    arguments.insert(arguments.begin(), "series");
+    const Finished finished = daemon_.Ctl(arguments);
+    EXPECT_EQ(finished.exit_code, code) << finished.errors;
+    EXPECT_THAT(finished.errors, HasSubstr(message));
+  }
+  WriteDiagonal("J_0.txt", 2);
+  EXPECT_THAT(daemon_.Ctl({"series", steps_, "--ones"}).errors, HasSubstr("are both the matrix"));
+  EXPECT_EQ(Factors(), 0u);
+}
+
+}  // namespace
+}  // namespace crout::e2e
