@@ -177,8 +177,16 @@ void Daemon::SetServing(bool serving) {
 
 void Daemon::Housekeep() {
   stack_->Housekeep();
-  tls_->Refresh();
+  if (config_.tls.enabled()) RefreshTls();
   if (!any_device_healthy()) SetServing(false);
+}
+
+void Daemon::RefreshTls() {
+  tls_->Refresh();
+  Metrics& metrics = stack_->core().metrics;
+  const FileStanding standing = tls_->standing();
+  metrics.SetWatchedFile(WatchedFile::kTls, standing.taken, standing.refused);
+  metrics.SetCertificateTime(tls_->begin(), tls_->end());
 }
 
 void Daemon::HousekeepingLoop() {

@@ -45,8 +45,9 @@ class Daemon {
   absl::Status Bind();
   absl::Status ServePages();
   void SetServing(bool serving);
-  // Every second: leases, clients that stopped sending or reading, health.
+  // Every second: certificates, leases, clients that stopped sending or reading, health.
   void Housekeep();
+  void RefreshTls();
   void HousekeepingLoop();
 
   const Config config_;

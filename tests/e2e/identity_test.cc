@@ -180,6 +180,10 @@ TEST_F(IdentityTest, WithdrawnAndExpiredTokensAreRefused) {
   EXPECT_TRUE(Eventually(
       [&] { return daemon.process().Errors().find("identities_refused") != std::string::npos; }));
   EXPECT_TRUE(Call(daemon.address(), token.text).ok()) << "the last good ones";
+  EXPECT_TRUE(Eventually([&] {
+    return daemon.ScrapeMetrics().find("crout_file_refused{file=\"identities\"} 1\n") !=
+           std::string::npos;
+  }));
   WriteIdentities(rest);
   EXPECT_TRUE(Eventually([&] { return !Call(daemon.address(), token.text).ok(); }));
 }
