@@ -44,6 +44,8 @@ class Daemon {
 
   absl::Status Bind();
   absl::Status ServePages();
+  // As HttpRoute::admit.
+  unsigned AdmitReader(Role role, std::string_view authorization);
   void SetServing(bool serving);
   // Every second: certificates, leases, clients that stopped sending or reading, health.
   void Housekeep();
