@@ -167,6 +167,13 @@ void AddOptions(CLI::App& app, Config& config) {
   AddTlsOptions(options, app, config);
   options.Add("metrics-listen", config.metrics_listen, "host:port of the metrics endpoint")
       ->check([](const std::string& text) { return MistakeIn(ParseHostPort(text).status()); });
+  options.Add("health", config.health, "Serve gRPC's health protocol, to everybody: on or off");
+  options.Add("reflection", config.reflection, "Serve gRPC's reflection, to everybody: on or off");
+  const std::map<std::string, PageAccess> access = {{"open", PageAccess::kOpen},
+                                                    {"roles", PageAccess::kRoles}};
+  options.AddEnum("metrics-access", config.page_access, access,
+                  "Who sees metrics and status page: whoever reaches them, or with --identities "
+                  "those who have the roles metrics and admin");
   options
       .AddList("devices", config.devices,
                "auto (GPUs, or the host where there is none), host, cuda, cuda:0, ...")
@@ -257,6 +264,15 @@ void CheckListeners(const Config& config) {
         "loopback");
   }
   if (status.ok() && !config.insecure) status = CheckExposure(config.listen, config.tls);
+  if (status.ok() && config.page_access == PageAccess::kRoles) {
+    if (!asks) status = absl::FailedPreconditionError("--metrics-access=roles: give --identities");
+    // The port is plain: tokens could be read along.
+    if (status.ok() && !IsLoopbackAddress(config.metrics_listen)) {
+      status = absl::FailedPreconditionError(
+          "--metrics-access=roles: tokens need an address of loopback for --metrics-listen, behind "
+          "a proxy with TLS if others are to reach it");
+    }
+  }
   if (!status.ok()) throw CLI::ValidationError(MistakeIn(status));
 }
 

@@ -15,11 +15,17 @@
 
 namespace crout {
 
+enum class PageAccess { kOpen, kRoles };
+
 struct Config {
   std::vector<std::string> listen = {"127.0.0.1:50051"};
   TlsFiles tls;                 // of every address of `listen` but Unix sockets
   bool insecure = false;        // other machines may call without TLS
   std::string identities_file;  // who may call, and for what; "": everybody, for everything
+  bool health = true;           // gRPC's own services, which ask nobody who calls
+  bool reflection = true;
+  // Whether the metrics and the status page are for everybody who reaches them.
+  PageAccess page_access = PageAccess::kOpen;
   std::string metrics_listen = "127.0.0.1:9464";
   // "auto" (every GPU, or the host where there is none), "host", "cuda", or "cuda:0", "cuda:1", ...
   std::vector<std::string> devices = {"auto"};

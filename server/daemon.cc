@@ -11,6 +11,8 @@
 #include "grpc/compression.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
+#include "grpcpp/impl/server_builder_option.h"
+#include "grpcpp/impl/server_builder_plugin.h"
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/server_builder.h"
 #include "kernels/util/allocation.h"
@@ -18,6 +20,7 @@
 #include "kernels/util/status_macros.h"
 #include "server/http/listen_address.h"
 #include "server/operations_pages.h"
+#include "server/rpc/caller.h"
 #include "server/scheduling/reason.h"
 #include "server/start_log.h"
 #include "server/status/status_page.h"
@@ -76,6 +79,18 @@ void LimitPeers(absl::Duration max_connection_age, grpc::ServerBuilder& builder)
   for (const auto& [name, value] : limits) builder.AddChannelArgument(name, value);
 }
 
+// The reflection is in every server of a program that it is linked to.
+class WithoutReflection final : public grpc::ServerBuilderOption {
+ public:
+  void UpdateArguments(grpc::ChannelArguments* /*arguments*/) override {}
+  void UpdatePlugins(std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>* plugins) override {
+    const auto is_reflection = [](const auto& plugin) {
+      return plugin->name() == "proto_server_reflection";
+    };
+    plugins->erase(std::remove_if(plugins->begin(), plugins->end(), is_reflection), plugins->end());
+  }
+};
+
 Clock::duration ToChrono(absl::Duration duration) { return absl::ToChronoNanoseconds(duration); }
 
 }  // namespace
@@ -92,9 +107,10 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
 }
 
 absl::Status Daemon::Bind() {
-  grpc::EnableDefaultHealthCheckService(true);
+  grpc::EnableDefaultHealthCheckService(config_.health);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
+  if (!config_.reflection) builder.SetOption(std::make_unique<WithoutReflection>());
   const int max_message = static_cast<int>(config_.limits.max_message_bytes);
   builder.SetMaxReceiveMessageSize(max_message);
   builder.SetMaxSendMessageSize(max_message);
@@ -134,14 +150,38 @@ absl::Status Daemon::Bind() {
   return ServePages();
 }
 
+unsigned Daemon::AdmitReader(Role role, std::string_view authorization) {
+  constexpr unsigned kOk = 200;
+  constexpr unsigned kUnauthorized = 401;
+  constexpr unsigned kForbidden = 403;
+  ServerCore& core = stack_->core();
+  const Credentials credentials = {HashBearer(authorization), {}};
+  const auto identities = core.identities->current();
+  const Recognition found = identities->Recognise(credentials, WallNow());
+  if (found.identity == nullptr) {
+    core.metrics.CountCallerRefused(ToRefusal(found.stranger));
+    return kUnauthorized;
+  }
+  if (found.identity->Has(role)) return kOk;
+  core.metrics.CountCallerRefused(CallerRefusal::kRole);
+  return kForbidden;
+}
+
 absl::Status Daemon::ServePages() {
+  std::function<unsigned(Role, std::string_view)> admit;
+  if (config_.page_access == PageAccess::kRoles) {
+    admit = [this](Role role, std::string_view authorization) {
+      return AdmitReader(role, authorization);
+    };
+  }
   auto pages = HttpServer::Start(
       config_.metrics_listen,
       OperationsPages(
           stack_->core().metrics, [this] { return serving_.load(); },
           [this] {
             return RenderStatusPage(ViewStatus(stack_->core(), stack_->State(), serving_));
-          }));
+          },
+          std::move(admit)));
   if (!pages.ok()) {
     return absl::Status(pages.status().code(),
                         absl::StrCat("--metrics-listen: ", pages.status().message()));
@@ -171,14 +211,23 @@ std::string Daemon::ReadyLine() const {
 void Daemon::SetServing(bool serving) {
   serving_ = serving;
   grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService();
+  if (health == nullptr) return;      // --health=off
   health->SetServingStatus(serving);  // of "" and of every service
   health->SetServingStatus(v1::FactorizationService::service_full_name(), serving);
 }
 
 void Daemon::Housekeep() {
   stack_->Housekeep();
-  tls_->Refresh();
+  if (config_.tls.enabled()) RefreshTls();
   if (!any_device_healthy()) SetServing(false);
+}
+
+void Daemon::RefreshTls() {
+  tls_->Refresh();
+  Metrics& metrics = stack_->core().metrics;
+  const FileStanding standing = tls_->standing();
+  metrics.SetWatchedFile(WatchedFile::kTls, standing.taken, standing.refused);
+  metrics.SetCertificateTime(tls_->begin(), tls_->end());
 }
 
 void Daemon::HousekeepingLoop() {

@@ -44,9 +44,12 @@ class Daemon {
 
   absl::Status Bind();
   absl::Status ServePages();
+  // As HttpRoute::admit.
+  unsigned AdmitReader(Role role, std::string_view authorization);
   void SetServing(bool serving);
-  // Every second: leases, clients that stopped sending or reading, health.
+  // Every second: certificates, leases, clients that stopped sending or reading, health.
   void Housekeep();
+  void RefreshTls();
   void HousekeepingLoop();
 
   const Config config_;

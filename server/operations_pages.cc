@@ -4,7 +4,8 @@
 
 namespace crout {
 HttpRoutes OperationsPages(const Metrics& metrics, std::function<bool()> ready,
-                           std::function<std::string()> status) {
+                           std::function<std::string()> status,
+                           std::function<unsigned(Role, std::string_view)> admit) {
   HttpRoutes routes;
   // State is read under the locks of caches and schedulers: not on the thread of the connections.
   routes["/"] = {.make =
@@ -24,6 +25,12 @@ HttpRoutes OperationsPages(const Metrics& metrics, std::function<bool()> ready,
   routes["/readyz"] = {.make = [ready = std::move(ready)] {
     return ready() ? HttpPage{.body = "ready\n"} : HttpPage{.status = 503, .body = "not ready\n"};
   }};
+  if (!admit) return routes;
+  for (const auto& [path, role] : {std::pair("/", Role::kAdmin), {"/metrics", Role::kMetrics}}) {
+    routes[path].admit = [admit, role = role](std::string_view authorization) {
+      return admit(role, authorization);
+    };
+  }
   return routes;
 }
 

@@ -4,8 +4,10 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "server/http/http_page.h"
+#include "server/identity/identities.h"
 #include "server/metrics/metrics.h"
 
 namespace crout {
@@ -15,9 +17,13 @@ namespace crout {
 // /healthz  200 while the process answers at all
 // /readyz   200 while `ready`, 503 otherwise: before it serves, while it drains, without a device
 //
-// `metrics` and what the functions refer to outlive the pages. `ready` does not block.
+// With `admit` the status page takes the role kAdmin and the metrics kMetrics; it says whether the
+// sender of an Authorization header has a role, as HttpRoute::admit. Without, everybody sees them.
+//
+// `metrics` and what the functions refer to outlive the pages. `ready` and `admit` do not block.
 HttpRoutes OperationsPages(const Metrics& metrics, std::function<bool()> ready,
-                           std::function<std::string()> status);
+                           std::function<std::string()> status,
+                           std::function<unsigned(Role, std::string_view)> admit);
 
 }  // namespace crout
 

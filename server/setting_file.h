@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 
 namespace crout {
 
@@ -17,6 +18,12 @@ struct SettingFile {
 
   // FAILED_PRECONDITION: "FLAG: PATH WHY".
   absl::Status Refuse(absl::string_view why) const;
+};
+
+// How a file that is read again and again stands, for the metrics.
+struct FileStanding {
+  absl::Time taken;      // when what is in use was read
+  bool refused = false;  // the file is not good any more: what is in use is older
 };
 
 enum class FileAccess { kAnyone, kPrivate };

@@ -117,7 +117,10 @@ void Stack::ReturnMemory() {
 
 void Stack::Housekeep() {
   GoOnWithoutMemory([this] {
-    if (identities_ != nullptr) identities_->Refresh();
+    if (identities_ == nullptr) return;
+    identities_->Refresh();
+    const FileStanding standing = identities_->standing();
+    metrics_->SetWatchedFile(WatchedFile::kIdentities, standing.taken, standing.refused);
   });
   GoOnWithoutMemory([this] { cache_->Sweep(); });
   GoOnWithoutMemory([this] { calls_.EnforceLimits(SteadyNow()); });

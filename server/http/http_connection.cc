@@ -97,6 +97,12 @@ void HttpConnection::Answer() {
   if (!head_ && request.method() != http::verb::get) {
     return Refuse(http::status::method_not_allowed);
   }
+  if (route->second.admit) {
+    const bool twice = request.count(http::field::authorization) > 1;
+    const auto admitted = static_cast<http::status>(
+        route->second.admit(twice ? "" : View(request[http::field::authorization])));
+    if (admitted != http::status::ok) return Refuse(admitted);
+  }
   AnswerRoute(route->second);
 }
 
@@ -130,6 +136,9 @@ void HttpConnection::Send(std::shared_ptr<const MadePage> page) {
   if (packed) reply_.set(http::field::content_encoding, "gzip");
   if (reply_.result() == http::status::method_not_allowed) {
     reply_.set(http::field::allow, "GET, HEAD");
+  }
+  if (reply_.result() == http::status::unauthorized) {
+    reply_.set(http::field::www_authenticate, "Bearer");
   }
   reply_.keep_alive(keep_alive_);
   reply_.content_length(body.size());

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 
 namespace crout {
 
@@ -17,9 +18,14 @@ struct HttpPage {
 // How one path is answered. A page that may block (on a lock, on a device) is made on a thread of
 // its own; requests that come while it is being made share the next one, so that any number of
 // them cost one page at a time. The others are made at once, on the thread that serves everybody.
+//
+// `admit` says whether the sender of an Authorization header ("" without one) may see the page:
+// 200, 401 for one that is not known, 403 for one that may not. Unset: everybody may. It does not
+// block.
 struct HttpRoute {
   std::function<HttpPage()> make;
   bool may_block = false;
+  std::function<unsigned(std::string_view authorization)> admit = nullptr;
 };
 
 // By path, without query.

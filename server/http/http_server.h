@@ -23,9 +23,10 @@ struct HttpLimits {
 };
 
 // Answers GET and HEAD of `routes`, packed with gzip where the peer takes that; any other path with
-// 404, any other method with 405, what is no HTTP with 400, too large a header with 431. Keeps
-// connections open as HTTP/1.1 says; reads no bodies. Serves until destroyed, on two threads of its
-// own, whose stacks are as large as the system makes them by default.
+// 404, any other method with 405, what a route does not admit with 401 or 403, what is no HTTP with
+// 400, too large a header with 431. Keeps connections open as HTTP/1.1 says; reads no bodies.
+// Serves until destroyed, on two threads of its own, whose stacks are as large as the system makes
+// them by default.
 class HttpServer {
  public:
   // Binds `address`, "host:port", where port 0 picks a free one. INVALID_ARGUMENT for a malformed

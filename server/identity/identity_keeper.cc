@@ -2,10 +2,10 @@
 
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "kernels/util/status_macros.h"
 #include "server/identity/identity_file.h"
 #include "server/log.h"
-#include "server/setting_file.h"
 
 namespace crout {
 
@@ -28,6 +28,7 @@ absl::StatusOr<bool> IdentityKeeper::Take() {
   if (!identities.ok()) return file.Refuse(identities.status().message());
   auto taken = std::make_shared<const Identities>(*std::move(identities));
   text_ = std::move(text);
+  standing_.taken = absl::Now();
   MutexLock lock(&mutex_);
   current_ = std::move(taken);
   return true;
@@ -45,6 +46,7 @@ void IdentityKeeper::Refresh() {
         {{"reason", complaint}, {"in_use", "the last good"}});
   }
   complaint_ = complaint;
+  standing_.refused = !taken.ok();
 }
 
 }  // namespace crout

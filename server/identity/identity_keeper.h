@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/util/mutex.h"
 #include "server/identity/identities.h"
+#include "server/setting_file.h"
 
 namespace crout {
 
@@ -25,6 +26,8 @@ class IdentityKeeper {
   // Reads the file; takes it, if it is good and has changed. What was taken, and what was not and
   // why, gets a line in the log, the same once. By one thread.
   void Refresh();
+  // As of the last of these; by the same thread.
+  FileStanding standing() const { return standing_; }
 
  private:
   explicit IdentityKeeper(std::string path) : path_(std::move(path)) {}
@@ -34,6 +37,7 @@ class IdentityKeeper {
   const std::string path_;
   std::string text_;       // that current() was made of
   std::string complaint_;  // that the log has, of the file as it is
+  FileStanding standing_;
   mutable Mutex mutex_;
   std::shared_ptr<const Identities> current_ ABSL_GUARDED_BY(mutex_);
 };

@@ -8,6 +8,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "kernels/util/strings.h"
@@ -36,6 +37,14 @@ TokenHash HashToken(std::string_view token) {
   TokenHash hash;
   SHA256(reinterpret_cast<const unsigned char*>(token.data()), token.size(), hash.data());
   return hash;
+}
+
+std::optional<TokenHash> HashBearer(std::string_view authorization) {
+  constexpr absl::string_view kScheme = "Bearer ";  // of any case
+  absl::string_view token = ToAbsl(authorization);
+  if (!absl::StartsWithIgnoreCase(token, kScheme)) return std::nullopt;
+  token = absl::StripAsciiWhitespace(token.substr(kScheme.size()));
+  return HashToken({token.data(), token.size()});
 }
 
 bool SameHash(const TokenHash& a, const TokenHash& b) {

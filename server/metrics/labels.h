@@ -82,6 +82,10 @@ inline constexpr std::array<std::string_view, 8> kCallerRefusalNames = {
     "no_credentials",      "bad_credentials",       "unknown_token", "expired_token",
     "unknown_certificate", "ambiguous_certificate", "tenant",        "role"};
 
+// Label `file` of crout_file_*: files of settings that are read anew when they change.
+enum class WatchedFile : uint8_t { kTls, kIdentities };
+inline constexpr std::array<std::string_view, 2> kWatchedFileNames = {"tls", "identities"};
+
 // Label `way` of crout_series_steps_total: what solved a step.
 enum class SeriesWay : uint8_t {
   kReused,      // the factor that was there

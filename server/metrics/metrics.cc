@@ -73,6 +73,8 @@ constexpr size_t Index(Enum value) {
   return static_cast<size_t>(value);
 }
 
+double SecondsOf(absl::Time time) { return absl::ToDoubleSeconds(time - absl::UnixEpoch()); }
+
 }  // namespace
 
 Metrics::Metrics(const MetricsOptions& options) : registry_(std::make_unique<Registry>()) {
@@ -83,6 +85,7 @@ Metrics::Metrics(const MetricsOptions& options) : registry_(std::make_unique<Reg
   }
   RegisterNumerics(options.devices);
   RegisterCache();
+  RegisterFiles();
   RegisterProcess(options.cuda);
 }
 
@@ -217,6 +220,17 @@ void Metrics::RegisterProcess(const std::string& cuda) {
       .Set(1);
 }
 
+void Metrics::RegisterFiles() {
+  file_taken_ = &AddGauges(*registry_, "crout_file_taken_timestamp_seconds",
+                           "When what is in use of a file of settings was read.");
+  file_refused_ =
+      &AddGauges(*registry_, "crout_file_refused",
+                 "1: the file is not good any more, and what was read before is in use.");
+  certificate_time_ =
+      &AddGauges(*registry_, "crout_tls_certificate_timestamp_seconds",
+                 "When the time of the server's certificate in use begins and ends.");
+}
+
 void Metrics::ObserveRequest(Method method, absl::StatusCode code, double seconds) {
   const auto value = static_cast<size_t>(code);
   const size_t index = value < kCodes ? value : Index(absl::StatusCode::kUnknown);
@@ -290,6 +304,17 @@ prometheus::Counter& Metrics::PoorResults(std::string_view algorithm, std::strin
 
 void Metrics::CountPoorResult(std::string_view algorithm, PoorResult result) {
   PoorResults(algorithm, kPoorResultNames[Index(result)]).Increment();
+}
+
+void Metrics::SetWatchedFile(WatchedFile file, absl::Time taken, bool refused) {
+  const prometheus::Labels labels = {{"file", std::string(kWatchedFileNames[Index(file)])}};
+  file_taken_->Add(labels).Set(SecondsOf(taken));
+  file_refused_->Add(labels).Set(refused ? 1 : 0);
+}
+
+void Metrics::SetCertificateTime(absl::Time begin, absl::Time end) {
+  certificate_time_->Add({{"kind", "begin"}}).Set(SecondsOf(begin));
+  certificate_time_->Add({{"kind", "end"}}).Set(SecondsOf(end));
 }
 
 void Metrics::CountCacheHit(Tier tier) { cache_hits_[Index(tier)]->Increment(); }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "kernels/dtype.h"
 #include "kernels/jobs/series_step.h"
 #include "kernels/util/mutex.h"
@@ -105,6 +106,12 @@ class Metrics {
   // it.
   void CountPoorResult(std::string_view algorithm, PoorResult result);
 
+  // How a file stands that is read anew when it changes: when what is in use was read, and whether
+  // the file as it is now was refused. Files that are never set have no series.
+  void SetWatchedFile(WatchedFile file, absl::Time taken, bool refused);
+  // When the time of the certificate in use begins and ends; never set without TLS.
+  void SetCertificateTime(absl::Time begin, absl::Time end);
+
   void CountCacheHit(Tier tier);
   void CountCacheMiss(CacheMiss reason);
   void CountCacheEviction(Tier tier, CacheEviction reason);
@@ -145,6 +152,7 @@ class Metrics {
   // The methods of the devices have theirs from the start: an alert reads them.
   prometheus::Counter& PoorResults(std::string_view algorithm, std::string_view result);
   void RegisterCache();
+  void RegisterFiles();
   void RegisterProcess(const std::string& cuda);
   void RefreshGauges() const;
 
@@ -180,6 +188,9 @@ class Metrics {
   prometheus::Gauge* call_memory_limit_;
   prometheus::Gauge* call_memory_reserved_;
   prometheus::Counter* log_dropped_;
+  prometheus::Family<prometheus::Gauge>* file_taken_;
+  prometheus::Family<prometheus::Gauge>* file_refused_;
+  prometheus::Family<prometheus::Gauge>* certificate_time_;
   prometheus::Counter* out_of_memory_;
 
   // Held while the source runs, so that SetStateSource(nullptr) waits for it.

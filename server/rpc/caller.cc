@@ -9,7 +9,6 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "kernels/util/clock.h"
@@ -24,7 +23,6 @@ namespace crout {
 namespace {
 
 constexpr char kDefaultTenant[] = "default";
-constexpr absl::string_view kScheme = "Bearer ";  // RFC 6750; of any case
 
 std::string_view NameOf(Method method) { return kMethodNames[static_cast<size_t>(method)]; }
 
@@ -44,31 +42,25 @@ absl::Status Refuse(ServerCore& core, const ObservedCall& call, const std::strin
   return WithReason(std::move(refused), absl::AsciiStrToUpper(ToAbsl(name)));
 }
 
-std::pair<CallerRefusal, std::string> Explain(Stranger stranger, const Credentials& credentials) {
+std::string Explain(Stranger stranger, const Credentials& credentials) {
+  const std::string names = absl::CEscape(absl::StrJoin(credentials.certificate_names, ", "));
   switch (stranger) {
     case Stranger::kUnknownToken:
-      return {CallerRefusal::kUnknownToken,
-              "this server does not know the token: it was withdrawn, or is another server's; ask "
-              "the operator for a new one"};
+      return "this server does not know the token: it was withdrawn, or is another server's; ask "
+             "the operator for a new one";
     case Stranger::kExpiredToken:
-      return {CallerRefusal::kExpiredToken,
-              "the token's time is over: ask the operator for a new one"};
+      return "the token's time is over: ask the operator for a new one";
     case Stranger::kUnknownCertificate:
-      return {CallerRefusal::kUnknownCertificate,
-              absl::StrCat("no identity has a name of the client's certificate (",
-                           absl::CEscape(absl::StrJoin(credentials.certificate_names, ", ")),
-                           "): ask the operator for a line certificate = NAME, or send a token")};
+      return absl::StrCat("no identity has a name of the client's certificate (", names,
+                          "): ask the operator for a line certificate = NAME, or send a token");
     case Stranger::kAmbiguousCertificate:
-      return {CallerRefusal::kAmbiguousCertificate,
-              absl::StrCat("the names of the client's certificate (",
-                           absl::CEscape(absl::StrJoin(credentials.certificate_names, ", ")),
-                           ") are of several identities: send a token that says which")};
+      return absl::StrCat("the names of the client's certificate (", names,
+                          ") are of several identities: send a token that says which");
     case Stranger::kNoCredentials:
       break;
   }
-  return {CallerRefusal::kNoCredentials,
-          "this server asks who calls: send a token (metadata 'authorization: Bearer TOKEN', "
-          "croutctl --token-file), or show a client certificate that it knows"};
+  return "this server asks who calls: send a token (metadata 'authorization: Bearer TOKEN', "
+         "croutctl --token-file), or show a client certificate that it knows";
 }
 
 // The hash of the token in the metadata, if there is one. UNAUTHENTICATED for another scheme, and
@@ -76,13 +68,10 @@ std::pair<CallerRefusal, std::string> Explain(Stranger stranger, const Credentia
 absl::StatusOr<std::optional<TokenHash>> ReadToken(const grpc::CallbackServerContext& context) {
   const auto [begin, end] = context.client_metadata().equal_range("authorization");
   if (begin == end) return std::optional<TokenHash>();
-  const absl::string_view value(begin->second.data(), begin->second.size());
-  if (std::next(begin) != end || !absl::StartsWithIgnoreCase(value, kScheme)) {
-    return absl::UnauthenticatedError(
-        "the authorization metadata must be one value of the form 'Bearer TOKEN'");
-  }
-  const absl::string_view token = absl::StripAsciiWhitespace(value.substr(kScheme.size()));
-  return std::optional(HashToken({token.data(), token.size()}));
+  const std::optional<TokenHash> hash = HashBearer({begin->second.data(), begin->second.size()});
+  if (hash && std::next(begin) == end) return hash;
+  return absl::UnauthenticatedError(
+      "the authorization metadata must be one value of the form 'Bearer TOKEN'");
 }
 
 // Those of a certificate that the TLS handshake has verified.
@@ -105,8 +94,8 @@ absl::StatusOr<const Identity*> FindIdentity(ServerCore& core, const ObservedCal
                                              const Credentials& credentials) {
   const Recognition found = identities.Recognise(credentials, WallNow());
   if (found.identity == nullptr) {
-    const auto [refusal, what] = Explain(found.stranger, credentials);
-    return Refuse(core, call, "", refusal, absl::UnauthenticatedError(what));
+    return Refuse(core, call, "", ToRefusal(found.stranger),
+                  absl::UnauthenticatedError(Explain(found.stranger, credentials)));
   }
   const Identity* const identity = found.identity;
   const Role role = RoleFor(call.method);
@@ -128,6 +117,22 @@ absl::Status CheckTenantOf(ServerCore& core, const ObservedCall& call, const Ide
 }
 
 }  // namespace
+
+CallerRefusal ToRefusal(Stranger stranger) {
+  switch (stranger) {
+    case Stranger::kUnknownToken:
+      return CallerRefusal::kUnknownToken;
+    case Stranger::kExpiredToken:
+      return CallerRefusal::kExpiredToken;
+    case Stranger::kUnknownCertificate:
+      return CallerRefusal::kUnknownCertificate;
+    case Stranger::kAmbiguousCertificate:
+      return CallerRefusal::kAmbiguousCertificate;
+    case Stranger::kNoCredentials:
+      break;
+  }
+  return CallerRefusal::kNoCredentials;
+}
 
 Role RoleFor(Method method) {
   switch (method) {

@@ -24,6 +24,9 @@ struct Caller {
 // The reason of a status for a token that no identity has: whoever tries tokens gets it.
 inline constexpr std::string_view kReasonUnknownToken = "UNKNOWN_TOKEN";
 
+// By what the metrics know that.
+CallerRefusal ToRefusal(Stranger stranger);
+
 // The role that a call takes.
 Role RoleFor(Method method);
 

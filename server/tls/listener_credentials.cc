@@ -41,11 +41,15 @@ std::shared_ptr<grpc::ServerCredentials> ListenerCredentials(const TlsFiles& fil
   return grpc::experimental::TlsServerCredentials(options);
 }
 
+bool IsLoopbackAddress(const std::string& address) {
+  const auto tcp = ParseHostPort(address);
+  return tcp.ok() && IsLoopback(tcp->host);
+}
+
 absl::Status CheckExposure(const std::vector<std::string>& addresses, const TlsFiles& files) {
   if (files.enabled()) return absl::OkStatus();
   for (const std::string& address : addresses) {
-    const auto tcp = ParseHostPort(address);
-    if (absl::StartsWith(address, "unix:") || (tcp.ok() && IsLoopback(tcp->host))) continue;
+    if (absl::StartsWith(address, "unix:") || IsLoopbackAddress(address)) continue;
     return absl::FailedPreconditionError(absl::StrCat(
         "--listen: ", address,
         " can be reached from other machines, without encryption: give --tls-cert and --tls-key, "

@@ -19,6 +19,9 @@ namespace crout {
 // Not enabled: nothing is asked, and nothing encrypted.
 std::shared_ptr<grpc::ServerCredentials> ListenerCredentials(const TlsFiles& files);
 
+// Whether `address`, "host:port", is reached from this machine alone.
+bool IsLoopbackAddress(const std::string& address);
+
 // FAILED_PRECONDITION where one of `addresses`, good ones of --listen, could be reached from other
 // machines in plain text: without TLS there are Unix sockets and addresses of loopback alone.
 // Names other than localhost count as other machines', whatever they resolve to.

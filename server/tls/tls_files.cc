@@ -7,9 +7,11 @@
 #include <openssl/pemerr.h>
 #include <openssl/x509.h>
 
+#include <ctime>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "kernels/util/status_macros.h"
 #include "server/setting_file.h"
 
@@ -53,8 +55,14 @@ absl::StatusOr<Owned<EVP_PKEY>> ParseKey(const SettingFile& setting, const std::
   return key;
 }
 
-// The key, then the certificates.
-absl::StatusOr<std::string> ReadPair(const SettingFile& certificate_file,
+absl::Time ToTime(const ASN1_TIME* time) {
+  tm broken = {};
+  if (ASN1_TIME_to_tm(time, &broken) != 1) return absl::InfinitePast();
+  return absl::FromTM(broken, absl::UTCTimeZone());
+}
+
+// The key and then the certificates, and the time of the first of these.
+absl::StatusOr<TlsContents> ReadPair(const SettingFile& certificate_file,
                                      const SettingFile& key_file) {
   CROUT_ASSIGN_OR_RETURN(const std::string key_text,
                          ReadSettingFile(key_file, FileAccess::kPrivate));
@@ -75,7 +83,10 @@ absl::StatusOr<std::string> ReadPair(const SettingFile& certificate_file,
   if (X509_cmp_current_time(X509_get0_notBefore(certificate.get())) >= 0) {
     return certificate_file.Refuse("is not valid yet: is this machine's clock right?");
   }
-  return absl::StrCat(key_text, "\n", certificate_text);
+  return TlsContents{.identity = absl::StrCat(key_text, "\n", certificate_text),
+                     .roots = "",
+                     .begin = ToTime(X509_get0_notBefore(certificate.get())),
+                     .end = ToTime(X509_get0_notAfter(certificate.get()))};
 }
 
 }  // namespace
@@ -90,7 +101,7 @@ absl::StatusOr<TlsContents> ReadTlsFiles(const TlsFiles& files) {
   }
   TlsContents contents;
   if (!files.enabled()) return contents;
-  CROUT_ASSIGN_OR_RETURN(contents.identity,
+  CROUT_ASSIGN_OR_RETURN(contents,
                          ReadPair({"--tls-cert", files.certificate}, {"--tls-key", files.key}));
   if (files.client_ca.empty()) return contents;
   const SettingFile client_ca = {"--tls-client-ca", files.client_ca};

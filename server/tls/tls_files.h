@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 namespace crout {
 
@@ -21,10 +22,12 @@ struct TlsFiles {
   bool enabled() const { return !certificate.empty(); }
 };
 
-// What they hold, in PEM; all empty where nothing is given.
+// What they hold, texts in PEM; nothing is given: empty texts, and no time at all.
 struct TlsContents {
   std::string identity;  // the key, then its certificate and those up to a root
   std::string roots;     // of clients' certificates
+  absl::Time begin;      // when the time of the server's certificate begins
+  absl::Time end;        // and when it is over
 
   friend bool operator==(const TlsContents&, const TlsContents&) = default;
 };

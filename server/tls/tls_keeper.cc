@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "kernels/util/status_macros.h"
 #include "server/log.h"
 
@@ -74,6 +75,9 @@ absl::Status TlsKeeper::Publish(TlsContents contents) {
     CROUT_RETURN_IF_ERROR(Replace(contents.identity, version_, &identity_));
     contents_.identity = std::move(contents.identity);
   }
+  contents_.begin = contents.begin;
+  contents_.end = contents.end;
+  standing_.taken = absl::Now();
   return absl::OkStatus();
 }
 
@@ -90,6 +94,7 @@ void TlsKeeper::Refresh() {
         {{"reason", complaint}, {"in_use", "the last good"}});
   }
   complaint_ = complaint;
+  standing_.refused = !status.ok();
 }
 
 }  // namespace crout

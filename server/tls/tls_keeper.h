@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "server/setting_file.h"
 #include "server/tls/tls_files.h"
 
 namespace crout {
@@ -30,6 +31,11 @@ class TlsKeeper {
   // why, gets a line in the log, the same once.
   void Refresh();
 
+  FileStanding standing() const { return standing_; }
+  // The time of the certificate in use.
+  absl::Time begin() const { return contents_.begin; }
+  absl::Time end() const { return contents_.end; }
+
  private:
   explicit TlsKeeper(const TlsFiles& files) : files_(files) {}
   absl::Status Publish(TlsContents contents);
@@ -40,6 +46,7 @@ class TlsKeeper {
   int roots_ = -1;
   int64_t version_ = 0;
   std::string complaint_;  // that the log has, of files as they are
+  FileStanding standing_;
 };
 
 }  // namespace crout

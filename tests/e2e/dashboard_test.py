@@ -37,6 +37,9 @@ PANEL_LOADS = {
     "Factor bytes": "factor",
     "Solves": "solve",
     "Solve time": "solve",
+    "Steps": "series",
+    "Iterations of a step": "series",
+    "Steps for each factorization": "series",
     "Backward error": "solve",
     "Hits": "solve",
     "Misses": "unknown_handle",
@@ -52,7 +55,7 @@ PANEL_LOADS = {
     "Daemons up": "stop",
     "Healthy devices": "stop",
 }
-LOADS = ["factor", "solve", "unknown_handle", "slow_upload", "crowd", "crowd_out", "promote",
+LOADS = ["factor", "solve", "series", "unknown_handle", "slow_upload", "crowd", "crowd_out", "promote",
          "stop"]  # in this order
 # What changes with nobody calling: the driver counts everybody's memory.
 RESTLESS = {"Device memory"}
@@ -139,6 +142,10 @@ class Loads:
     def solve(self):
         self._handle = self._handle or self._daemon.factor(self._small)
         code, _ = self._daemon.ctl("solve", self._handle, "--ones")
+        assert code == 0
+
+    def series(self):
+        code, _ = self._daemon.ctl("series", str(self._small), str(self._small), "--ones")
         assert code == 0
 
     def unknown_handle(self):

@@ -19,6 +19,8 @@
 #include "crout/v1/factorization_service.grpc.pb.h"
 #include "tests/e2e/certificates.h"
 #include "tests/e2e/daemon.h"
+#include "tests/e2e/health.h"
+#include "tests/support/http_peer.h"
 
 namespace crout::e2e {
 namespace {
@@ -180,6 +182,10 @@ TEST_F(IdentityTest, WithdrawnAndExpiredTokensAreRefused) {
   EXPECT_TRUE(Eventually(
       [&] { return daemon.process().Errors().find("identities_refused") != std::string::npos; }));
   EXPECT_TRUE(Call(daemon.address(), token.text).ok()) << "the last good ones";
+  EXPECT_TRUE(Eventually([&] {
+    return daemon.ScrapeMetrics().find("crout_file_refused{file=\"identities\"} 1\n") !=
+           std::string::npos;
+  }));
   WriteIdentities(rest);
   EXPECT_TRUE(Eventually([&] { return !Call(daemon.address(), token.text).ok(); }));
 }
@@ -238,6 +244,45 @@ TEST_F(IdentityTest, TokensCanGoStraightToAFile) {
   EXPECT_EQ(RunToEnd({ProgramPath("croutd"), "token"}).exit_code, 2);
 }
 
+TEST_F(IdentityTest, PagesTakeRoles) {
+  const Token admin = MakeToken();
+  const Token scraper = MakeToken();
+  const Token solver = MakeToken();
+  WriteIdentities("[admin]\ntenants = *\nroles = admin\n" + admin.line +
+                  "[scraper]\nroles = metrics\n" + scraper.line +
+                  "[solver]\ntenants = a\nroles = solve\n" + solver.line);
+  Daemon daemon({Flag("identities", "identities"), "--metrics-access=roles"});
+  // The status line of a reply, with the header that says how to come in.
+  const auto get = [&](const std::string& path, const std::string& token) {
+    testing::HttpPeer peer(daemon.metrics_address());
+    peer.Send("GET " + path + " HTTP/1.1\r\nHost: a\r\nConnection: close\r\n" +
+              (token.empty() ? "" : "Authorization: Bearer " + token + "\r\n") + "\r\n");
+    return peer.ReadToEnd();
+  };
+  const std::string none = get("/metrics", "");
+  EXPECT_THAT(none, AllOf(HasSubstr("HTTP/1.1 401"), HasSubstr("WWW-Authenticate: Bearer")));
+  EXPECT_THAT(none, Not(HasSubstr("crout_")));
+  EXPECT_THAT(get("/metrics", "guess"), HasSubstr("HTTP/1.1 401"));
+  EXPECT_THAT(get("/metrics", solver.text), HasSubstr("HTTP/1.1 403"));
+  EXPECT_THAT(get("/metrics", scraper.text),
+              AllOf(HasSubstr("HTTP/1.1 200"),
+                    HasSubstr("crout_callers_refused_total{reason=\"unknown_token\"} 1")));
+  EXPECT_THAT(get("/", scraper.text), HasSubstr("HTTP/1.1 403"));
+  EXPECT_THAT(get("/", admin.text), HasSubstr("HTTP/1.1 200"));
+  EXPECT_THAT(get("/healthz", ""), HasSubstr("HTTP/1.1 200"));
+  EXPECT_THAT(get("/readyz", ""), HasSubstr("HTTP/1.1 200"));
+}
+
+TEST_F(IdentityTest, HealthAndReflectionCanBeOff) {
+  for (const bool on : {true, false}) {
+    std::vector<std::string> flags;
+    if (!on) flags = {"--health=off", "--reflection=off"};
+    Daemon daemon(flags);
+    EXPECT_EQ(CheckHealth(daemon.NewChannel(), "") == Health::kServing, on);
+    EXPECT_EQ(ListServices(daemon.NewChannel()).find("crout.v1") != std::string::npos, on);
+  }
+}
+
 TEST_F(IdentityTest, FilesThatSayNothingGoodAreRefusedAtTheStart) {
   const auto refusal = [&](std::vector<std::string> flags) {
     flags.insert(flags.begin(), {ProgramPath("croutd"), "--check-config"});
@@ -250,6 +295,10 @@ TEST_F(IdentityTest, FilesThatSayNothingGoodAreRefusedAtTheStart) {
   EXPECT_EQ(refusal({Flag("identities", "identities")}), "taken");
   EXPECT_THAT(refusal({Flag("identities", "identities"), "--insecure"}),
               HasSubstr("exclude each other"));
+  EXPECT_THAT(refusal({"--metrics-access=roles"}), HasSubstr("give --identities"));
+  EXPECT_THAT(refusal({Flag("identities", "identities"), "--metrics-access=roles",
+                       "--metrics-listen=0.0.0.0:0"}),
+              HasSubstr("loopback"));
   ASSERT_EQ(chmod(files_.File("identities").c_str(), 0644), 0);
   EXPECT_THAT(refusal({Flag("identities", "identities")}), HasSubstr("chmod 600"));
 }

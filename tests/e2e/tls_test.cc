@@ -9,9 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "crout/v1/factorization_service.grpc.pb.h"
 #include "tests/e2e/certificates.h"
 #include "tests/e2e/daemon.h"
+#include "tests/server/scrape.h"
 
 namespace crout::e2e {
 namespace {
@@ -192,6 +194,17 @@ TEST_F(TlsTest, FilesThatAreNotGoodLeaveTheOldOnesInUse) {
   const std::string good = ReadFile(files_.File("server.crt"));
   WriteFile(files_.File("server.crt"), good + good.substr(0, 200));
   EXPECT_TRUE(told("that is not whole"));
+  const auto scraped = [&](const std::string& sample) {
+    return Eventually(
+        [&] { return daemon.ScrapeMetrics().find(sample + "\n") != std::string::npos; });
+  };
+  EXPECT_TRUE(scraped("crout_file_refused{file=\"tls\"} 1"));
+  const std::string scrape = daemon.ScrapeMetrics();
+  const auto begin = SampleOf(scrape, "crout_tls_certificate_timestamp_seconds{kind=\"begin\"}");
+  const auto end = SampleOf(scrape, "crout_tls_certificate_timestamp_seconds{kind=\"end\"}");
+  ASSERT_TRUE(begin && end) << scrape;
+  EXPECT_EQ(*end - *begin, 2 * 24 * 3600);
+  EXPECT_NEAR(*begin, absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch()), 3600);
   expect_served();
   WriteFile(files_.File("server.crt"), ReadFile(files_.File("next.crt")));
   EXPECT_TRUE(told("is not the key of"));
@@ -203,6 +216,7 @@ TEST_F(TlsTest, FilesThatAreNotGoodLeaveTheOldOnesInUse) {
   MakeCertificate(files_, "server", "ca");
   EXPECT_TRUE(Eventually([&] { return Call(daemon.address(), Trusting("ca")).ok(); }));
   EXPECT_TRUE(told("tls_files_taken"));
+  EXPECT_TRUE(scraped("crout_file_refused{file=\"tls\"} 0"));
 }
 
 TEST_F(TlsTest, UnixSocketsStayPlain) {

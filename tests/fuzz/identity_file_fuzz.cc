@@ -1,0 +1,40 @@
+// Reads any bytes as the file of --identities, and as a token's hash. Whatever is taken, nobody is
+// recognised by a token or a name that the file does not have, and everybody has a role.
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "server/identity/identity_file.h"
+#include "server/identity/token.h"
+
+namespace {
+
+void Require(bool condition) {
+  if (!condition) std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  if (const auto hash = crout::ParseTokenHash(text)) {
+    Require(crout::ParseTokenHash(crout::FormatTokenHash(*hash)) == hash);
+  }
+  const auto identities = crout::ParseIdentities(text);
+  if (!identities.ok()) {
+    Require(identities.status().message().substr(0, 5) == "line ");
+    Require(identities.status().message().size() < 500);
+    return 0;
+  }
+  for (const crout::Identity& identity : identities->all()) {
+    Require(crout::IsPrincipalName(identity.name) && identity.roles.any());
+    for (const std::string& tenant : identity.tenants) Require(crout::IsPrincipalName(tenant));
+  }
+  const absl::Time now = absl::UnixEpoch();
+  Require(identities->Recognise({}, now).identity == nullptr);
+  // Its hash is nowhere in the text, or SHA-256 is broken.
+  Require(identities->Recognise({crout::HashToken(text), {}}, now).identity == nullptr);
+  Require(identities->Recognise({std::nullopt, {""}}, now).identity == nullptr);
+  return 0;
+}
