@@ -4,6 +4,7 @@
 #include <complex>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "gmock/gmock.h"
@@ -519,6 +520,67 @@ TEST_F(OpsTest, ProductsAreSubtractedInEveryType) {
   CheckMultiplySubtract<double>(*gpu_, *host_);
   CheckMultiplySubtract<Complex64>(*gpu_, *host_);
   CheckMultiplySubtract<Complex128>(*gpu_, *host_);
+}
+
+// a with gaps, of which some entries get new values; two of them are no entries, one has two
+// values.
+template <class T>
+void CheckSetEntries(Bench& gpu) {
+  constexpr int64_t kRows = 300;
+  constexpr int64_t kCols = 200;
+  constexpr int64_t kLd = 310;
+  auto expected = RandomVector<T>(kLd * kCols, 61);
+  const Buffer memory = gpu.Put(expected);
+  const MatrixView<T> a{memory.as<T>(), kRows, kCols, kLd};
+  const auto set = [&](std::vector<T> values, std::vector<int32_t> rows,
+                       std::vector<int32_t> cols) {
+    std::vector<std::byte> block;
+    const auto append = [&](std::span<const std::byte> bytes) {
+      block.insert(block.end(), bytes.begin(), bytes.end());
+    };
+    append(std::as_bytes(std::span(values)));
+    append(std::as_bytes(std::span(rows)));
+    append(std::as_bytes(std::span(cols)));
+    const Buffer arrived = gpu.Put(block);
+    const EntryList entries(arrived.data(), kDTypeOf<T>, static_cast<int64_t>(values.size()));
+    EXPECT_TRUE(gpu.ops().SetEntries(entries, a).ok());
+    gpu.Wait();
+    return gpu.context().report().entries;
+  };
+  constexpr int kCount = 1000;
+  const auto values = RandomVector<T>(kCount, 62);
+  std::vector<int32_t> rows;
+  std::vector<int32_t> cols;
+  for (int k = 0; k < kCount; ++k) {
+    const int64_t at = k * int64_t{59} % (kRows * kCols);
+    rows.push_back(static_cast<int32_t>(at % kRows));
+    cols.push_back(static_cast<int32_t>(at / kRows));
+    expected[rows[k] + cols[k] * kLd] = values[k];
+  }
+  EntryStats stats = set(values, rows, cols);
+  EXPECT_EQ(stats.first_outside, -1);
+  EXPECT_EQ(stats.first_contradicted, -1);
+  EXPECT_TRUE(SameBits(gpu.Get<T>(memory), expected));
+
+  rows[700] = kRows;
+  cols[800] = -1;
+  stats = set(values, rows, cols);
+  EXPECT_EQ(stats.first_outside, 700);
+  EXPECT_EQ(stats.first_contradicted, -1);
+  EXPECT_TRUE(SameBits(gpu.Get<T>(memory), expected));
+
+  const std::vector<T> two = {values[0], values[1]};
+  stats = set(two, {5, 5}, {6, 6});
+  EXPECT_EQ(stats.first_outside, -1);
+  EXPECT_GE(stats.first_contradicted, 0);
+  EXPECT_EQ(set({values[0], values[0]}, {5, 5}, {6, 6}).first_contradicted, -1);
+}
+
+TEST_F(OpsTest, EntriesAreSetInEveryType) {
+  CheckSetEntries<float>(*gpu_);
+  CheckSetEntries<double>(*gpu_);
+  CheckSetEntries<Complex64>(*gpu_);
+  CheckSetEntries<Complex128>(*gpu_);
 }
 
 TEST_F(OpsTest, EmptyMatricesReportZeros) {
