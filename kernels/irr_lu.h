@@ -1,5 +1,5 @@
-// irr_lu: LU factorizations with partial pivoting of an irregular batch. What it leaves, the same
-// on every device.
+// irr_lu: LU factorization with partial pivoting of an irregular batch. What it leaves for solves
+// and for those who want to know what it is worth, the same on every device.
 #ifndef CROUT_KERNELS_IRR_LU_H_
 #define CROUT_KERNELS_IRR_LU_H_
 

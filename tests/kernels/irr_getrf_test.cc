@@ -104,7 +104,9 @@ void ExpectLapacksPivots(const Member<T>& a, const FactoredMember<T>& factor) {
   Member<T> lu = a;
   std::vector<lapack_int> pivots(factor.diagonal());
   const MatrixView<T> view{lu.elements.data(), a.rows, a.cols, std::max<int64_t>(1, a.rows)};
-  const lapack_int info = host::Getrf(view, pivots.data());
+  lapack_int info = -1;
+  host::Executor(1).Run(host::Width::kOneCore,
+                        [&](int) { info = host::Getrf(view, pivots.data()); });
   EXPECT_EQ(factor.info, info);
   EXPECT_EQ(factor.ipiv, std::vector<int64_t>(pivots.begin(), pivots.end()));
 }

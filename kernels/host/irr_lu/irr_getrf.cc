@@ -12,12 +12,6 @@
 namespace crout::host {
 namespace {
 
-// Threads share no line of the cache.
-constexpr size_t AlignToLine(size_t bytes) {
-  constexpr size_t kLine = 64;
-  return (bytes + kLine - 1) / kLine * kLine;
-}
-
 Width WidthOf(const BatchExtent& extent) {
   return WidthFor(static_cast<int64_t>(extent.bytes / SizeOf(extent.dtype)));
 }
@@ -25,13 +19,13 @@ Width WidthOf(const BatchExtent& extent) {
 // A workspace: the order of the members, then for each thread its probe's and LAPACK's pivots.
 struct WorkspaceLayout {
   explicit WorkspaceLayout(const BatchExtent& extent)
-      : order_bytes(AlignToLine(MemberQueue::OrderBytes(extent.members))),
-        probe_bytes(AlignToLine(
+      : order_bytes(AlignToCacheLine(MemberQueue::OrderBytes(extent.members))),
+        probe_bytes(AlignToCacheLine(
             DispatchDType(extent.dtype,
                           [&](auto tag) {
                             return MemberProbe<typename decltype(tag)::type>::WorkBytes(extent);
                           }))),
-        thread_bytes(probe_bytes + AlignToLine(sizeof(lapack_int) * extent.max_diagonal)) {}
+        thread_bytes(probe_bytes + AlignToCacheLine(sizeof(lapack_int) * extent.max_diagonal)) {}
 
   size_t order_bytes;
   size_t probe_bytes;

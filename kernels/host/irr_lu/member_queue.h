@@ -73,6 +73,12 @@ class MemberQueue {
   std::atomic<int64_t> next_ = 0;
 };
 
+// Where the next thread's part of a workspace may begin: threads share no line of the cache.
+constexpr size_t AlignToCacheLine(size_t bytes) {
+  constexpr size_t kLine = 64;
+  return (bytes + kLine - 1) / kLine * kLine;
+}
+
 // Calls f(thread, member) for all of them: for those that take all cores in this thread, then for
 // the others in `cores` threads at once, 0 <= thread < cores. CANCELLED once `stop` is true and not
 // all are done. `cores` as for ParallelFor.
