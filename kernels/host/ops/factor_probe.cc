@@ -14,16 +14,7 @@ namespace {
 // x^T y in float64, or complex128. Compiled without contraction: the clones add and round alike.
 template <class T, class Y>
 CROUT_VECTOR_CLONES WideType<T> Dot(const T* x, const Y* y, int64_t count) {
-  WideType<T> lanes[kLanes] = {};
-  const int64_t whole = count - count % kLanes;
-  for (int64_t i = 0; i < whole; i += kLanes) {
-#pragma omp simd
-    for (int k = 0; k < kLanes; ++k) lanes[k] += Widen(x[i + k]) * y[i + k];
-  }
-  for (int64_t i = whole; i < count; ++i) lanes[i - whole] += Widen(x[i]) * y[i];
-  WideType<T> sum = 0;
-  for (const WideType<T>& lane : lanes) sum += lane;
-  return sum;
+  return SumInLanes<WideType<T>>(count, [x, y](int64_t i) { return Widen(x[i]) * y[i]; });
 }
 
 void Permute(const int64_t* ipiv, int64_t n, double* z) {

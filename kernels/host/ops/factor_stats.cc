@@ -30,15 +30,6 @@ bool AllFinite(const T* x, int64_t count) {
   return !std::isnan(bad);
 }
 
-template <class T>
-double MaxAbs(const T* x, int64_t count) {
-  if constexpr (kIsComplex<T>) {
-    return MaxInLanes<double>(count, [x](int64_t i) { return Modulus(x[i]); });
-  } else {
-    return static_cast<double>(MaxInLanes<T>(count, [x](int64_t i) { return std::abs(x[i]); }));
-  }
-}
-
 // Largest entry of column j of U, or of diag(L) U with U's unit diagonal.
 template <class T>
 CROUT_VECTOR_CLONES double ColumnMax(const MatrixView<T>& lu, bool unit_in_u, int64_t j) {

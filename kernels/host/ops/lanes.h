@@ -3,7 +3,10 @@
 #ifndef CROUT_KERNELS_HOST_OPS_LANES_H_
 #define CROUT_KERNELS_HOST_OPS_LANES_H_
 
+#include <cmath>
 #include <cstdint>
+
+#include "kernels/scalar.h"
 
 namespace crout::host {
 
@@ -12,6 +15,22 @@ inline constexpr int kLanes = 8;
 // In the one order in which lanes are added up.
 inline double SumOfLanes(const double (&sum)[kLanes]) {
   return ((sum[0] + sum[4]) + (sum[1] + sum[5])) + ((sum[2] + sum[6]) + (sum[3] + sum[7]));
+}
+
+// Sum of term(i) for i in [0, count), which are of type Sum: in lanes, and these one after the
+// other.
+template <class Sum, class Term>
+Sum SumInLanes(int64_t count, const Term& term) {
+  Sum lanes[kLanes] = {};
+  const int64_t whole = count - count % kLanes;
+  for (int64_t i = 0; i < whole; i += kLanes) {
+#pragma omp simd
+    for (int k = 0; k < kLanes; ++k) lanes[k] += term(i + k);
+  }
+  for (int64_t i = whole; i < count; ++i) lanes[i - whole] += term(i);
+  Sum sum = 0;
+  for (const Sum& lane : lanes) sum += lane;
+  return sum;
 }
 
 // Largest of 0 and value(i) for i in [0, count); NaN values are passed over.
@@ -24,6 +43,16 @@ T MaxInLanes(int64_t count, const Value& value) {
     max = v > max ? v : max;
   }
   return max;
+}
+
+// Largest |x_i| of i in [0, count), NaN aside.
+template <class T>
+double MaxAbs(const T* x, int64_t count) {
+  if constexpr (kIsComplex<T>) {
+    return MaxInLanes<double>(count, [x](int64_t i) { return Modulus(x[i]); });
+  } else {
+    return static_cast<double>(MaxInLanes<T>(count, [x](int64_t i) { return std::abs(x[i]); }));
+  }
 }
 
 }  // namespace crout::host

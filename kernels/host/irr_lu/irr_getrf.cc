@@ -1,0 +1,120 @@
+#include "kernels/host/irr_lu/irr_getrf.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cassert>
+
+#include "kernels/host/irr_lu/member_probe.h"
+#include "kernels/host/irr_lu/member_queue.h"
+#include "kernels/host/irr_lu/small_lu.h"
+#include "kernels/host/ops/lapack.h"
+
+namespace crout::host {
+namespace {
+
+Width WidthOf(const BatchExtent& extent) {
+  return WidthFor(static_cast<int64_t>(extent.bytes / SizeOf(extent.dtype)));
+}
+
+// A workspace: the order of the members, then for each thread its probe's and LAPACK's pivots.
+struct WorkspaceLayout {
+  explicit WorkspaceLayout(const BatchExtent& extent)
+      : order_bytes(AlignToCacheLine(MemberQueue::OrderBytes(extent.members))),
+        probe_bytes(AlignToCacheLine(
+            DispatchDType(extent.dtype,
+                          [&](auto tag) {
+                            return MemberProbe<typename decltype(tag)::type>::WorkBytes(extent);
+                          }))),
+        thread_bytes(probe_bytes + AlignToCacheLine(sizeof(lapack_int) * extent.max_diagonal)) {}
+
+  size_t order_bytes;
+  size_t probe_bytes;
+  size_t thread_bytes;  // the probe's included
+};
+
+// The operations of a member, up to a factor.
+int64_t WorkOf(const BatchMember& member) {
+  const int64_t elements = int64_t{member.rows} * member.cols;
+  if (WidthFor(elements) == Width::kAllCores) return MemberQueue::kAllCores;
+  constexpr int64_t kOfEachElement = 8;  // by the probe
+  return elements * (member.diagonal() + kOfEachElement);
+}
+
+template <class T>
+class BatchGetrf {
+ public:
+  BatchGetrf(const IrregularBatch& a, const BatchFactors& factors, std::span<std::byte> workspace)
+      : a_(a), factors_(factors), layout_(a.extent), workspace_(workspace) {}
+
+  absl::Status Run(int cores, StopRequested stop) {
+    const auto work = [this](int64_t i) { return WorkOf(a_.members[i]); };
+    MemberQueue queue(
+        {reinterpret_cast<int32_t*>(workspace_.data()), static_cast<size_t>(a_.extent.members)},
+        work);
+    CROUT_RETURN_IF_ERROR(
+        ForMembers(cores, queue, stop, [this](int64_t thread, int64_t i) { Factor(thread, i); }));
+    return refused_ ? absl::InternalError("getrf refused an argument") : absl::OkStatus();
+  }
+
+ private:
+  void Factor(int64_t thread, int64_t i) {
+    const MatrixView<T> a = a_.Member<T>(i);
+    if (a.rows == 0 || a.cols == 0) {
+      factors_.info[i] = 0;
+      factors_.pivot_growth[i] = 1;
+      factors_.quality[i] = 0;
+      return;
+    }
+    int64_t* const ipiv = factors_.ipiv + a_.members[i].first_diagonal;
+    std::byte* const memory =
+        workspace_.data() + layout_.order_bytes + thread * layout_.thread_bytes;
+    MemberProbe<T> probe(a_.extent, memory);
+    probe.Start(a);
+    const int64_t info =
+        IsSmall(a)
+            ? FactorSmall(a, ipiv)
+            : CallLapack(a, reinterpret_cast<lapack_int*>(memory + layout_.probe_bytes), ipiv);
+    factors_.info[i] = static_cast<int32_t>(info);
+    const auto [growth, quality] = probe.Finish(a, ipiv);
+    factors_.pivot_growth[i] = growth;
+    factors_.quality[i] = quality;
+  }
+
+  int64_t CallLapack(const MatrixView<T>& a, lapack_int* pivots, int64_t* ipiv) {
+    const int64_t diagonal = std::min(a.rows, a.cols);
+    std::fill_n(pivots, diagonal, 1);
+    const lapack_int info = Getrf(a, pivots);
+    if (info < 0) refused_ = true;
+    std::copy_n(pivots, diagonal, ipiv);
+    return info;
+  }
+
+  const IrregularBatch& a_;
+  const BatchFactors& factors_;
+  const WorkspaceLayout layout_;
+  const std::span<std::byte> workspace_;
+  std::atomic<bool> refused_ = false;  // by LAPACK: nothing that a caller could do
+};
+
+}  // namespace
+
+size_t IrrGetrfWorkspaceBytes(const Executor& executor, const BatchExtent& extent) {
+  const WorkspaceLayout layout(extent);
+  const size_t threads = WidthOf(extent) == Width::kAllCores ? executor.budget().total() : 1;
+  return layout.order_bytes + threads * layout.thread_bytes;
+}
+
+absl::Status IrrGetrf(Executor& executor, const IrregularBatch& a, const BatchFactors& factors,
+                      std::span<std::byte> workspace, StopRequested stop) {
+  assert(workspace.size() >= IrrGetrfWorkspaceBytes(executor, a.extent));
+  absl::Status status;
+  executor.Run(WidthOf(a.extent), [&](int cores) {
+    DispatchDType(a.extent.dtype, [&](auto tag) {
+      BatchGetrf<typename decltype(tag)::type> batch(a, factors, workspace);
+      status = batch.Run(cores, stop);
+    });
+  });
+  return status;
+}
+
+}  // namespace crout::host

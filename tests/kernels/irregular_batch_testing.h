@@ -1,0 +1,166 @@
+// Batches to test with, factored on the host, and what is expected of a member by itself.
+#ifndef CROUT_TESTS_KERNELS_IRREGULAR_BATCH_TESTING_H_
+#define CROUT_TESTS_KERNELS_IRREGULAR_BATCH_TESTING_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "kernels/host/irr_lu/irr_getrf.h"
+#include "kernels/scalar.h"
+#include "tests/support/gallery.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout::testing {
+
+// One member, packed by columns.
+template <class T>
+struct Member {
+  int64_t rows = 0;
+  int64_t cols = 0;
+  std::vector<T> elements;
+
+  T& operator()(int64_t i, int64_t j) { return elements[i + j * rows]; }
+  const T& operator()(int64_t i, int64_t j) const { return elements[i + j * rows]; }
+};
+
+// Uniform in [-1, 1], both parts.
+template <class T>
+Member<T> RandomMember(int64_t rows, int64_t cols, uint64_t seed) {
+  const ComplexMatrix a = RandomComplex(rows, cols, seed);
+  Member<T> member{rows, cols, std::vector<T>(a.size())};
+  for (size_t i = 0; i < a.size(); ++i) {
+    if constexpr (kIsComplex<T>) {
+      member.elements[i] = ConvertTo<T>(a[i]);
+    } else {
+      member.elements[i] = static_cast<T>(a[i].real());
+    }
+  }
+  return member;
+}
+
+// What is known of a member after the factorization.
+template <class T>
+struct FactoredMember {
+  Member<T> lu;
+  std::vector<int64_t> ipiv;
+  int32_t info = -1;
+  double growth = -1;
+  double quality = -1;
+
+  int64_t diagonal() const { return std::min(lu.rows, lu.cols); }
+};
+
+// Bit for bit, NaN included.
+template <class T>
+bool SameBits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+}
+template <class T>
+bool SameBits(const FactoredMember<T>& a, const FactoredMember<T>& b) {
+  return SameBits(a.lu.elements, b.lu.elements) && a.ipiv == b.ipiv && a.info == b.info &&
+         a.growth == b.growth && a.quality == b.quality;
+}
+
+// The members in one buffer: packed, and each column `gap` elements longer than it has rows.
+template <class T>
+class HostBatch {
+ public:
+  explicit HostBatch(const std::vector<Member<T>>& members, int32_t gap = 0)
+      : places_(members.size()) {
+    std::vector<MatrixShape> shapes;
+    for (const Member<T>& member : members) shapes.push_back({member.rows + gap, member.cols});
+    const auto extent = PackMembers(kDTypeOf<T>, shapes, places_);
+    EXPECT_OK(extent);
+    extent_ = *extent;
+    elements_.resize(extent_.bytes / sizeof(T), kUntouched);
+    extent_.diagonals = extent_.max_diagonal = 0;
+    for (size_t k = 0; k < members.size(); ++k) {
+      places_[k].rows -= gap;
+      places_[k].first_diagonal = extent_.diagonals;
+      extent_.diagonals += places_[k].diagonal();
+      extent_.max_diagonal = std::max(extent_.max_diagonal, places_[k].diagonal());
+      const MatrixView<T> to = view().template Member<T>(k);
+      for (int64_t j = 0; j < to.cols; ++j) {
+        for (int64_t i = 0; i < to.rows; ++i) to(i, j) = members[k](i, j);
+      }
+    }
+    extent_.max_rows -= members.empty() ? 0 : gap;
+  }
+
+  IrregularBatch view() {
+    return {reinterpret_cast<std::byte*>(elements_.data()), extent_, places_.data()};
+  }
+  const BatchExtent& extent() const { return extent_; }
+  const std::vector<BatchMember>& places() const { return places_; }
+
+  // Member k as it is now. What lies between its columns was not touched.
+  Member<T> Get(int64_t k) {
+    const MatrixView<T> from = view().template Member<T>(k);
+    Member<T> member{from.rows, from.cols, std::vector<T>(from.rows * from.cols)};
+    for (int64_t j = 0; j < from.cols; ++j) {
+      for (int64_t i = 0; i < from.rows; ++i) member(i, j) = from(i, j);
+      for (int64_t i = from.rows; i < from.ld && from.rows > 0; ++i) {
+        EXPECT_EQ(from(i, j), kUntouched);
+      }
+    }
+    return member;
+  }
+
+ private:
+  static constexpr T kUntouched = 77;
+
+  std::vector<BatchMember> places_;
+  BatchExtent extent_;
+  std::vector<T> elements_;
+};
+
+// The arrays of BatchFactors.
+struct HostBatchFactors {
+  explicit HostBatchFactors(const BatchExtent& extent)
+      : ipiv(extent.diagonals, -1),
+        info(extent.members, -1),
+        growth(extent.members, -1),
+        quality(extent.members, -1) {}
+
+  BatchFactors view() { return {ipiv.data(), info.data(), growth.data(), quality.data()}; }
+
+  std::vector<int64_t> ipiv;
+  std::vector<int32_t> info;
+  std::vector<double> growth;
+  std::vector<double> quality;
+};
+
+// Factors the batch in a workspace of exactly the bytes asked for.
+template <class T>
+absl::Status RunGetrf(
+    host::Executor& executor, HostBatch<T>& batch, HostBatchFactors& factors,
+    StopRequested stop = [] { return false; }) {
+  std::vector<std::byte> workspace(host::IrrGetrfWorkspaceBytes(executor, batch.extent()));
+  return host::IrrGetrf(executor, batch.view(), factors.view(), workspace, stop);
+}
+
+// All members of a batch, factored on so many cores.
+template <class T>
+std::vector<FactoredMember<T>> Factored(const std::vector<Member<T>>& members, int cores = 2,
+                                        int32_t gap = 0) {
+  host::Executor executor(cores);
+  HostBatch<T> batch(members, gap);
+  HostBatchFactors factors(batch.extent());
+  EXPECT_OK(RunGetrf(executor, batch, factors));
+  std::vector<FactoredMember<T>> all;
+  for (size_t k = 0; k < members.size(); ++k) {
+    const BatchMember& place = batch.places()[k];
+    const auto ipiv = factors.ipiv.begin() + place.first_diagonal;
+    all.push_back({batch.Get(k), std::vector<int64_t>(ipiv, ipiv + place.diagonal()),
+                   factors.info[k], factors.growth[k], factors.quality[k]});
+  }
+  return all;
+}
+
+}  // namespace crout::testing
+
+#endif  // CROUT_TESTS_KERNELS_IRREGULAR_BATCH_TESTING_H_
