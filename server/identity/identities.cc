@@ -55,7 +55,7 @@ bool Identities::AddToken(size_t identity, const TokenHash& hash, absl::Time end
 
 Recognition Identities::Recognise(const Credentials& credentials, absl::Time now) const {
   if (credentials.token) return RecogniseToken(*credentials.token, now);
-  if (credentials.certificate_names.empty()) return {nullptr, Stranger::kNoCredentials};
+  if (credentials.certificate_names.empty()) return {.stranger = Stranger::kNoCredentials};
   return RecogniseCertificate(credentials.certificate_names);
 }
 
@@ -64,9 +64,9 @@ Recognition Identities::RecogniseToken(const TokenHash& hash, absl::Time now) co
   for (const Token& token : tokens_) {
     if (SameHash(token.hash, hash)) found = &token;  // and on: no token is found sooner
   }
-  if (found == nullptr) return {nullptr, Stranger::kUnknownToken};
-  if (now >= found->end) return {nullptr, Stranger::kExpiredToken};
-  return {&identities_[found->identity]};
+  if (found == nullptr) return {.stranger = Stranger::kUnknownToken};
+  if (now >= found->end) return {.stranger = Stranger::kExpiredToken};
+  return {.identity = &identities_[found->identity], .end = found->end};
 }
 
 Recognition Identities::RecogniseCertificate(const std::vector<std::string>& names) const {
@@ -74,11 +74,12 @@ Recognition Identities::RecogniseCertificate(const std::vector<std::string>& nam
   for (const std::string& name : names) {
     const auto found = certificates_.find(Canonical(name));
     if (found == certificates_.end()) continue;
-    if (identity && *identity != found->second) return {nullptr, Stranger::kAmbiguousCertificate};
+    if (identity && *identity != found->second)
+      return {.stranger = Stranger::kAmbiguousCertificate};
     identity = found->second;
   }
-  if (!identity) return {nullptr, Stranger::kUnknownCertificate};
-  return {&identities_[*identity]};
+  if (!identity) return {.stranger = Stranger::kUnknownCertificate};
+  return {.identity = &identities_[*identity]};
 }
 
 }  // namespace crout

@@ -63,6 +63,7 @@ enum class Stranger : uint8_t {
 struct Recognition {
   const Identity* identity = nullptr;  // null: a stranger; points into the Identities
   Stranger stranger = Stranger::kNoCredentials;
+  absl::Time end = absl::InfiniteFuture();  // from then on the credentials show nobody
 };
 
 // Constant after it was filled, and then thread-safe.

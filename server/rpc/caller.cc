@@ -88,10 +88,10 @@ std::vector<std::string> ReadCertificateNames(const grpc::CallbackServerContext&
   return names;
 }
 
-// The identity that `credentials` show at the moment, if it may make the call.
-absl::StatusOr<const Identity*> FindIdentity(ServerCore& core, const ObservedCall& call,
-                                             const Identities& identities,
-                                             const Credentials& credentials) {
+// Whom `credentials` show at the moment, an identity that may make the call.
+absl::StatusOr<Recognition> FindIdentity(ServerCore& core, const ObservedCall& call,
+                                         const Identities& identities,
+                                         const Credentials& credentials) {
   const Recognition found = identities.Recognise(credentials, WallNow());
   if (found.identity == nullptr) {
     return Refuse(core, call, "", ToRefusal(found.stranger),
@@ -99,7 +99,7 @@ absl::StatusOr<const Identity*> FindIdentity(ServerCore& core, const ObservedCal
   }
   const Identity* const identity = found.identity;
   const Role role = RoleFor(call.method);
-  if (identity->Has(role)) return identity;
+  if (identity->Has(role)) return found;
   return Refuse(core, call, identity->name, CallerRefusal::kRole,
                 absl::PermissionDeniedError(absl::StrCat(
                     "'", identity->name, "' may not call ", ToAbsl(NameOf(call.method)),
@@ -170,24 +170,28 @@ absl::StatusOr<Caller> AdmitCaller(ServerCore& core, const grpc::CallbackServerC
   }
   caller.credentials = {*token, ReadCertificateNames(context)};
   caller.known_to = core.identities->current();
-  CROUT_ASSIGN_OR_RETURN(const Identity* identity,
+  CROUT_ASSIGN_OR_RETURN(const Recognition found,
                          FindIdentity(core, call, *caller.known_to, caller.credentials));
+  const Identity& identity = *found.identity;
   CROUT_ASSIGN_OR_RETURN(const auto asked, DecodeTenant(context));
-  caller.identity = identity->name;
+  caller.identity = identity.name;
+  caller.end = found.end;
   caller.tenant =
-      asked.value_or(identity->tenants.empty() ? kDefaultTenant : identity->tenants.front());
-  CROUT_RETURN_IF_ERROR(CheckTenantOf(core, call, *identity, caller.tenant));
+      asked.value_or(identity.tenants.empty() ? kDefaultTenant : identity.tenants.front());
+  CROUT_RETURN_IF_ERROR(CheckTenantOf(core, call, identity, caller.tenant));
   return caller;
 }
 
 absl::Status ReadmitCaller(ServerCore& core, const ObservedCall& call, Caller& caller) {
   if (caller.known_to == nullptr) return absl::OkStatus();
   auto current = core.identities->current();
-  CROUT_ASSIGN_OR_RETURN(const Identity* identity,
+  if (current == caller.known_to && WallNow() < caller.end) return absl::OkStatus();
+  CROUT_ASSIGN_OR_RETURN(const Recognition found,
                          FindIdentity(core, call, *current, caller.credentials));
-  if (current == caller.known_to) return absl::OkStatus();
+  CROUT_RETURN_IF_ERROR(CheckTenantOf(core, call, *found.identity, caller.tenant));
   caller.known_to = std::move(current);
-  return CheckTenantOf(core, call, *identity, caller.tenant);
+  caller.end = found.end;
+  return absl::OkStatus();
 }
 
 }  // namespace crout

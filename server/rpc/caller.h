@@ -19,6 +19,7 @@ struct Caller {
   std::string identity;  // "" where nobody is asked
   Credentials credentials;
   std::shared_ptr<const Identities> known_to;  // that the caller was found in; null: nobody asked
+  absl::Time end = absl::InfiniteFuture();     // when the credentials end
 };
 
 // The reason of a status for a token that no identity has: whoever tries tokens gets it.
@@ -38,6 +39,7 @@ absl::StatusOr<Caller> AdmitCaller(ServerCore& core, const grpc::CallbackServerC
                                    const ObservedCall& call);
 
 // Whether `caller`, who was admitted, still would be: a token can be withdrawn or come to its end.
+// Costs next to nothing unless something of that has changed.
 // Errors as AdmitCaller().
 absl::Status ReadmitCaller(ServerCore& core, const ObservedCall& call, Caller& caller);
 
