@@ -36,15 +36,21 @@ void PrintInverse(const DeviceLimits& limits, const char* type) {
   Print("InvertDiagonalKernel", type, InvertDiagonalBytes(MostInvertedOrder(kDTypeOf<T>, limits)));
 }
 
+// BlockRowKernel<T, true> is for elements of at most 8 bytes, and not launched where it does not
+// fit.
+template <class T>
+void PrintBlockRow(const DeviceLimits& limits, const char* type) {
+  if constexpr (sizeof(T) <= 8) {
+    if (BlockRowBytes<T>() <= limits.DynamicBytes(0)) {
+      Print("BlockRowKernel", (std::string(type) + ", true").c_str(), BlockRowBytes<T>());
+    }
+  }
+  Print("BlockRowKernel", (std::string(type) + ", false").c_str(), SolveRowsBytes<T>());
+}
+
 template <class T>
 void PrintFor(const DeviceLimits& limits, const char* type) {
-  const auto with = [type](const char* rest) { return std::string(type) + rest; };
-  const size_t most = limits.DynamicBytes(0);
-  // Not launched where it does not fit.
-  if (BlockRowBytes<T>() <= most) {
-    Print("BlockRowKernel", with(", true").c_str(), BlockRowBytes<T>());
-  }
-  Print("BlockRowKernel", with(", false").c_str(), SolveRowsBytes<T>());
+  PrintBlockRow<T>(limits, type);
   PrintInverse<T>(limits, type);
   PrintIcm<T>(limits, type);
 }
@@ -61,10 +67,8 @@ int main(int argc, char** argv) {
   limits.shared_bytes = std::strtoull(argv[1], nullptr, 10);
   crout::cuda::PrintFor<double>(limits, "double");
   crout::cuda::PrintFor<float>(limits, "float");
-  crout::cuda::PrintInverse<crout::cuda::Complex<double>>(limits, "Complex<double>");
-  crout::cuda::PrintInverse<crout::cuda::Complex<float>>(limits, "Complex<float>");
-  crout::cuda::PrintIcm<crout::cuda::Complex<double>>(limits, "Complex<double>");
-  crout::cuda::PrintIcm<crout::cuda::Complex<float>>(limits, "Complex<float>");
+  crout::cuda::PrintFor<crout::cuda::Complex<double>>(limits, "Complex<double>");
+  crout::cuda::PrintFor<crout::cuda::Complex<float>>(limits, "Complex<float>");
   std::printf("ComposeKernel\t%zu\n", crout::cuda::IcmComposeBytes(limits));
   return 0;
 }

@@ -32,9 +32,9 @@ def short_names(mangled):
   """Kernels by name and template arguments, without scopes and parameters."""
   names = {}
   for symbol, name in zip(mangled, output("c++filt", text="\n".join(mangled)).splitlines()):
-    for scope in ("(anonymous namespace)", "crout::cuda::"):
+    for scope in ("(anonymous namespace)::", "crout::cuda::"):
       name = name.replace(scope, "")
-    found = re.search(r"(\w+Kernel)(<[^()]*>)?\(", name.replace("> >", ">>"))
+    found = re.search(r"(\w+Kernel)(<[^()]*>)?\(", re.sub(r"> (?=>)", ">", name))
     names[symbol] = (found.group(1) + re.sub(r"\((int|bool)\)", "", found.group(2) or "")
                      if found else None)
   return names
