@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""Checks that docs/architecture.md leads where it says: every path, symbol and decision that it names is
+there, and every folder of the product is in its map.
+
+usage: architecture_test.py
+"""
+
+import pathlib
+import re
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MAP = ROOT / "docs/architecture.md"
+DEVICES = ("kernels/host", "kernels/cuda")
+# Folders of code: what is built or left by tools lies elsewhere.
+CODE = ("client", "cmake", "deploy", "docs", "kernels", "proto", "server", "tests")
+EXTENSIONS = r"\.(cc|cmake|cu|cuh|h|map|md|proto|py|sh)"
+
+
+def spans(text):
+    """What stands between backquotes."""
+    return re.findall(r"`([^`\n]+)`", text)
+
+
+def is_path(span):
+    return bool(re.fullmatch(rf"[\w./*-]*/[\w./*-]*|[\w*-]+{EXTENSIONS}", span))
+
+
+def code_files(*folders):
+    for folder in folders:
+        yield from (path for path in (ROOT / folder).rglob("*") if path.is_file())
+
+
+class ArchitectureTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.text = MAP.read_text(encoding="utf-8")
+        cls.names = {path.name for path in code_files(*CODE)}
+
+    def missing_paths(self, line):
+        """A path with folders is from the root; a name alone is of a file below a folder that the line
+        names, or beside those of its pattern, or, where it names neither, of any file."""
+        paths = [span for span in spans(line) if is_path(span)]
+        below = [path.rstrip("/") for path in paths if (ROOT / path).is_dir()]
+        beside = [path.rpartition("/")[0] for path in paths if "*" in path and "/" in path]
+        places = [f"{folder}/**" for folder in below] + beside
+        for path in paths:
+            if any(ROOT.glob(path)):
+                continue
+            if any(found for place in places for found in ROOT.glob(f"{place}/{path}")):
+                continue
+            if places or "/" in path or path not in self.names:
+                yield path
+
+    def test_paths_are_there(self):
+        for line in self.text.splitlines():
+            self.assertEqual([], list(self.missing_paths(line)), line)
+
+    def test_symbols_are_in_the_code(self):
+        words = set()
+        for path in code_files("client", "kernels", "proto", "server"):
+            if path.suffix in (".h", ".cc", ".cuh", ".proto"):
+                words.update(re.findall(r"\w+", path.read_text(encoding="utf-8")))
+        for span in spans(self.text):
+            symbol = re.fullmatch(r"((?:\w+::)*[A-Z]\w+)(<\w+>)?(\(\))?", span)
+            if symbol:
+                self.assertEqual(set(), set(symbol.group(1).split("::")) - words, span)
+
+    def test_decisions_are_there(self):
+        for number in re.findall(r"decision (\d{4})", self.text):
+            self.assertTrue(any((ROOT / "docs/decisions").glob(f"{number}-*.md")), number)
+
+    def test_rooms_of_devices_are_there(self):
+        for row in re.findall(r"^\| \.\.\. ([^|]*)\|", self.text, re.MULTILINE):
+            for room in spans(row):
+                self.assertTrue(any((ROOT / device / room).is_dir() for device in DEVICES), room)
+
+    def test_every_folder_of_the_product_is_named(self):
+        named = {span.rstrip("/") for span in spans(self.text)}
+        for part in ("kernels", "server", "client"):
+            for folder in (path for path in (ROOT / part).iterdir() if path.is_dir()):
+                self.assertTrue(f"{part}/{folder.name}" in named, folder)
+        for device in DEVICES:
+            for room in (path for path in (ROOT / device).iterdir() if path.is_dir()):
+                self.assertTrue({room.name, f"{device}/{room.name}"} & named, room)
+
+
+if __name__ == "__main__":
+    unittest.main()
