@@ -154,6 +154,7 @@ int Main(int argc, char** argv) {
   for (const int64_t n : orders) {
     add(Profile<double>(cuda::Context::From(*owned), kernels, n));
     add(Profile<float>(cuda::Context::From(*owned), kernels, n));
+    add(Profile<std::complex<float>>(cuda::Context::From(*owned), kernels, n));
     add(Profile<std::complex<double>>(cuda::Context::From(*owned), kernels, n));
   }
   std::cout << result.dump(2) << "\n";

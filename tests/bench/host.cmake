@@ -7,3 +7,8 @@ add_executable(host_series_bench "${PROJECT_SOURCE_DIR}/tests/bench/host_series_
   "${PROJECT_SOURCE_DIR}/tests/bench/series_bench.cc")
 target_link_libraries(host_series_bench
   PRIVATE crout::host crout_version crout_flags nlohmann_json::nlohmann_json)
+# Irregular batches beside loops of OpenBLAS's routines: `ninja host_irr_bench`, then run it.
+add_executable(host_irr_bench "${PROJECT_SOURCE_DIR}/tests/bench/host_irr_bench.cc")
+target_link_libraries(host_irr_bench
+  PRIVATE crout::host crout_blas crout_version crout_flags nlohmann_json::nlohmann_json
+  OpenMP::OpenMP_CXX)

@@ -358,8 +358,8 @@ TEST_F(SeriesTest, RepliesThatBreakTheContractAreInternal) {
        }},
   };
   for (const auto& [message, reply] : cases) {
-    Serve([&](int, int, Stream* out) {
-      reply(out);
+    Serve([send = reply](int, int, Stream* out) {
+      send(out);
       v1::SolveSeriesRequest request;
       EXPECT_FALSE(out->Read(&request));  // The client has gone.
       return grpc::Status::OK;

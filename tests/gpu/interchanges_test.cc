@@ -8,6 +8,7 @@
 
 #include "kernels/cuda/blocked/interchange_rows.h"
 #include "kernels/cuda/crout_lu/deferred_interchanges.h"
+#include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/ops/permute_rows.h"
 #include "tests/gpu/kernel_test.h"
 #include "tests/gpu/vectors.h"
@@ -108,7 +109,7 @@ void InterchangesTest::ExpectPermuted(int64_t rows, int64_t columns) {
   const auto in = Send(from);
   const auto p = Send(permutation);
   for (const bool inverse : {false, true}) {
-    SCOPED_TRACE(::testing::Message() << rows << " x " << columns << " float" << 8 * sizeof(T)
+    SCOPED_TRACE(::testing::Message() << rows << " x " << columns << " " << NameOf(kDTypeOf<T>)
                                       << ", inverse " << inverse);
     const auto out = Send(to);
     ASSERT_EQ(
@@ -134,6 +135,8 @@ TEST_F(InterchangesTest, RowsOfAPermutation) {
     for (const int64_t columns : {1, 9}) {
       ExpectPermuted<double>(rows, columns);
       ExpectPermuted<float>(rows, columns);
+      ExpectPermuted<Complex<double>>(rows, columns);
+      ExpectPermuted<Complex<float>>(rows, columns);
     }
   }
 }
@@ -156,7 +159,7 @@ void InterchangesTest::ExpectMovedBy(unsigned most_blocks, int64_t columns) {
             cudaSuccess);
   for (const bool halted : {false, true}) {
     SCOPED_TRACE(::testing::Message() << columns << " columns by " << most_blocks << " blocks, "
-                                      << "float" << 8 * sizeof(T) << ", halted " << halted);
+                                      << NameOf(kDTypeOf<T>) << ", halted " << halted);
     const auto matrix = Send(a);
     const auto now = halted ? Halted<T>() : Control<T>();
     ASSERT_EQ(LaunchInterchangeRows<T>({matrix.get(), kRows, columns, kLd}, plan.get(), kCount,
@@ -172,6 +175,8 @@ TEST_F(InterchangesTest, MovedByFewBlocks) {
     for (const int64_t columns : {1, 8, 23, 24, 25, 83}) {
       ExpectMovedBy<double>(most_blocks, columns);
       ExpectMovedBy<float>(most_blocks, columns);
+      ExpectMovedBy<Complex<double>>(most_blocks, columns);
+      ExpectMovedBy<Complex<float>>(most_blocks, columns);
     }
   }
 }
@@ -189,7 +194,7 @@ void InterchangesTest::ExpectDeferred(const Shape& shape) {
     if (behind < shape.columns) Laswp(ipiv, behind, shape.columns, &expected[j * ld]);
   }
   for (const bool halted : {false, true}) {
-    SCOPED_TRACE(Name(shape) << ", float" << 8 * sizeof(T) << ", halted " << halted);
+    SCOPED_TRACE(Name(shape) << ", " << NameOf(kDTypeOf<T>) << ", halted " << halted);
     const auto matrix = Send(a);
     const auto pivots = Send(ipiv);
     const auto control = halted ? Halted<T>() : Control<T>();
@@ -213,6 +218,8 @@ TEST_F(InterchangesTest, DeferredToTheEnd) {
         Shape{300, 260, 32, 128}, Shape{96, 96, 16, 96}, Shape{64, 60, 16, 32}}) {
     ExpectDeferred<double>(shape);
     ExpectDeferred<float>(shape);
+    ExpectDeferred<Complex<double>>(shape);
+    ExpectDeferred<Complex<float>>(shape);
   }
 }
 

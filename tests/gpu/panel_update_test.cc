@@ -10,6 +10,7 @@
 
 #include "tests/gpu/kernel_test.h"
 #include "tests/gpu/vectors.h"
+#include "tests/gpu/wide.h"
 
 namespace crout::cuda {
 namespace {
@@ -48,7 +49,7 @@ struct Problem {
         ipiv(kBegin + shape.width) {
     // Where L is not, nothing may read.
     for (int64_t k = 0; k < shape.width; ++k) {
-      std::fill_n(a.begin() + (panel + k) * ld, k + 1, std::numeric_limits<T>::quiet_NaN());
+      std::fill_n(a.begin() + (panel + k) * ld, k + 1, kNan<T>);
     }
     // Rows of the panel and behind it; the last one often.
     std::mt19937 random(32);
@@ -122,11 +123,13 @@ class PanelUpdateTest : public KernelTest {
   template <class T>
   void ExpectSolvedAndSubtracted(const Shape& shape);
   template <class T>
+  void ExpectNothingAfterAHalt(const Shape& shape);
+  template <class T>
   void ExpectSameBitsWithOverlap(const Shape& shape);
 };
 
-::testing::Message Name(const Shape& shape, size_t bytes) {
-  return ::testing::Message() << shape.rows << " x " << shape.width << " float" << 8 * bytes
+::testing::Message Name(const Shape& shape, DType dtype) {
+  return ::testing::Message() << shape.rows << " x " << shape.width << " " << NameOf(dtype)
                               << ", left " << shape.left << ", right " << shape.right << ", beyond "
                               << shape.beyond;
 }
@@ -134,9 +137,9 @@ class PanelUpdateTest : public KernelTest {
 // Row i of L times column j of `u`, and the sum of the terms' sizes.
 template <class T>
 void MultiplyRow(const Problem<T>& problem, int64_t i, const std::vector<T>& u, int64_t j,
-                 double& product, double& terms) {
+                 HostWide<T>& product, double& terms) {
   for (int64_t k = 0; k < std::min(i, problem.shape.width); ++k) {
-    const double term = double{problem.L(i, k)} * u[k + j * problem.ld];
+    const HostWide<T> term = ToWide(problem.L(i, k)) * ToWide(u[k + j * problem.ld]);
     product += term;
     terms += std::abs(term);
   }
@@ -144,7 +147,7 @@ void MultiplyRow(const Problem<T>& problem, int64_t i, const std::vector<T>& u, 
 
 template <class T>
 void PanelUpdateTest::ExpectSolvedAndSubtracted(const Shape& shape) {
-  SCOPED_TRACE(Name(shape, sizeof(T)));
+  SCOPED_TRACE(Name(shape, kDTypeOf<T>));
   const Problem<T> problem(shape);
   const Sent<T> sent(problem);
   sent.SwapAndSolve(false, nullptr);
@@ -152,25 +155,27 @@ void PanelUpdateTest::ExpectSolvedAndSubtracted(const Shape& shape) {
   sent.Subtract(false, nullptr);
   const std::vector<T> subtracted = sent.Get();
 
-  // A rounding for each term, here and there.
-  const double rounding = static_cast<double>(shape.width + 2) * std::numeric_limits<T>::epsilon();
+  // A rounding for each term, here and there; of complex numbers, for each of its products.
+  const double rounding = static_cast<double>((kIsComplex<T> ? 4 : 1) * (shape.width + 2)) *
+                          std::numeric_limits<RealPart<T>>::epsilon();
   std::vector<T> solve_leaves = problem.Interchanged();
   std::vector<T> subtract_leaves = solved;
   for (int64_t j = problem.right; j < problem.beyond; ++j) {
     for (int64_t i = 0; i < shape.rows; ++i) {
       const int64_t e = i + j * problem.ld;
-      double product = 0;
+      HostWide<T> product = 0;
       double terms = 0;
       MultiplyRow(problem, i, solved, j, product, terms);
       if (i < shape.width) {
         // L x again is what was there.
-        const double x = solved[e];
-        ASSERT_NEAR(x + product, solve_leaves[e], rounding * (terms + std::abs(x)))
+        const HostWide<T> x = ToWide(solved[e]);
+        ASSERT_LE(std::abs(x + product - ToWide(solve_leaves[e])), rounding * (terms + std::abs(x)))
             << "row " << i << " of column " << j;
         solve_leaves[e] = solved[e];
       } else {
-        const double before = solved[e];
-        ASSERT_NEAR(subtracted[e], before - product, rounding * (terms + std::abs(before)))
+        const HostWide<T> before = ToWide(solved[e]);
+        ASSERT_LE(std::abs(ToWide(subtracted[e]) - (before - product)),
+                  rounding * (terms + std::abs(before)))
             << "row " << i << " of column " << j;
         subtract_leaves[e] = subtracted[e];
       }
@@ -185,23 +190,33 @@ TEST_F(PanelUpdateTest, AsOnTheHost) {
   for (const Shape& shape : kShapes) {
     ExpectSolvedAndSubtracted<double>(shape);
     ExpectSolvedAndSubtracted<float>(shape);
+    ExpectSolvedAndSubtracted<Complex<double>>(shape);
+    ExpectSolvedAndSubtracted<Complex<float>>(shape);
   }
+}
+
+template <class T>
+void PanelUpdateTest::ExpectNothingAfterAHalt(const Shape& shape) {
+  SCOPED_TRACE(Name(shape, kDTypeOf<T>));
+  const Problem<T> problem(shape);
+  const Sent<T> sent(problem, true);
+  sent.SwapAndSolve(false, nullptr);
+  sent.Subtract(false, nullptr);
+  EXPECT_TRUE(SameBits(sent.Get(), problem.a));
 }
 
 TEST_F(PanelUpdateTest, NothingAfterAHalt) {
   for (const Shape& shape : kShapes) {
-    SCOPED_TRACE(Name(shape, 8));
-    const Problem<double> problem(shape);
-    const Sent<double> sent(problem, true);
-    sent.SwapAndSolve(false, nullptr);
-    sent.Subtract(false, nullptr);
-    EXPECT_TRUE(SameBits(sent.Get(), problem.a));
+    ExpectNothingAfterAHalt<double>(shape);
+    ExpectNothingAfterAHalt<float>(shape);
+    ExpectNothingAfterAHalt<Complex<double>>(shape);
+    ExpectNothingAfterAHalt<Complex<float>>(shape);
   }
 }
 
 template <class T>
 void PanelUpdateTest::ExpectSameBitsWithOverlap(const Shape& shape) {
-  SCOPED_TRACE(Name(shape, sizeof(T)));
+  SCOPED_TRACE(Name(shape, kDTypeOf<T>));
   const Problem<T> problem(shape);
   const auto run = [&](bool overlap) {
     const Sent<T> sent(problem);
@@ -219,6 +234,8 @@ TEST_F(PanelUpdateTest, OverlapChangesNothing) {
   for (const Shape& shape : kShapes) {
     ExpectSameBitsWithOverlap<double>(shape);
     ExpectSameBitsWithOverlap<float>(shape);
+    ExpectSameBitsWithOverlap<Complex<double>>(shape);
+    ExpectSameBitsWithOverlap<Complex<float>>(shape);
   }
 }
 

@@ -18,10 +18,11 @@ namespace crout::cuda {
 
 // Enqueues PA = LU of the m x n matrix `a` in place, as LAPACK's getrf: unit diagonal in L, 1-based
 // ipiv[0..min(m, n)) in device memory, LAPACK's info in *CroutLuInfo(workspace). |l_ij| <= 1 up to
-// rounding: every pivot is a largest candidate. Blocked and right-looking (Dongarra, Duff, Sorensen
-// and van der Vorst 1998): panels by LuPanelKernels; with look-ahead the columns of the next panel
-// are updated first, and it is factored while the rest of the trailing matrix is updated, and
-// columns to the left of a panel take its interchanges in the end. Nothing waits for the host.
+// rounding, of complex numbers sqrt(2): every pivot is a largest candidate, complex ones by
+// |Re| + |Im|. Blocked and right-looking (Dongarra, Duff, Sorensen and van der Vorst 1998): panels
+// by LuPanelKernels; with look-ahead the columns of the next panel are updated first, and it is
+// factored while the rest of the trailing matrix is updated, and columns to the left of a panel
+// take its interchanges in the end. Nothing waits for the host.
 // CANCELLED when asked to stop, which happens before each leaf: the device was told, and what is
 // enqueued runs out. `workspace`: CroutLuWorkspaceBytes() of device memory.
 template <class T>

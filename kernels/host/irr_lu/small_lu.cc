@@ -17,7 +17,7 @@ constexpr int kTogether = 2;  // columns right of a panel that share a read of i
 
 // The first of the largest elements of x[begin, end), NaN aside; `begin` if there are only zeros.
 template <class T>
-int64_t PivotRow(const T* x, int64_t begin, int64_t end) {
+CROUT_PART_OF_CLONES int64_t PivotRow(const T* x, int64_t begin, int64_t end) {
   const auto largest =
       MaxInLanes<RealPart<T>>(end - begin, [x, begin](int64_t i) { return Abs1(x[begin + i]); });
   if (!(largest > 0)) return begin;
@@ -28,7 +28,7 @@ int64_t PivotRow(const T* x, int64_t begin, int64_t end) {
 
 // x := x / pivot, by the pivot's reciprocal where that loses nothing.
 template <class T>
-void Divide(T* x, int64_t count, T pivot) {
+CROUT_PART_OF_CLONES void Divide(T* x, int64_t count, T pivot) {
   constexpr RealPart<T> kSmallest = 4 * std::numeric_limits<RealPart<T>>::min();
   const RealPart<T> size = LargestPart(pivot);
   if (size >= kSmallest && size <= 1 / kSmallest) {
@@ -43,7 +43,8 @@ void Divide(T* x, int64_t count, T pivot) {
 // Factors kWidth columns from element (k, k) on, one after the other. Rows are exchanged in these
 // columns alone.
 template <int kWidth, class T>
-void FactorPanel(const MatrixView<T>& a, int64_t k, int64_t* ipiv, int64_t& info) {
+CROUT_PART_OF_CLONES void FactorPanel(const MatrixView<T>& a, int64_t k, int64_t* ipiv,
+                                      int64_t& info) {
   for (int64_t d = k; d < k + kWidth; ++d) {
     T* const x = &a(0, d);
     const int64_t p = PivotRow(x, d, a.rows);
@@ -64,14 +65,15 @@ void FactorPanel(const MatrixView<T>& a, int64_t k, int64_t* ipiv, int64_t& info
 }
 
 template <int kWidth, class T>
-void ExchangeRows(const int64_t* ipiv, int64_t k, T* column) {
+CROUT_PART_OF_CLONES void ExchangeRows(const int64_t* ipiv, int64_t k, T* column) {
   for (int64_t d = k; d < k + kWidth; ++d) std::swap(column[d], column[ipiv[d] - 1]);
 }
 
 // Takes kColumns columns from j on, right of the panel at k, to where they are without the panel's:
 // rows exchanged, solved for U, and the rest less L U.
 template <int kWidth, int kColumns, class T>
-void UpdateColumns(const MatrixView<T>& a, int64_t k, const int64_t* ipiv, int64_t j) {
+CROUT_PART_OF_CLONES void UpdateColumns(const MatrixView<T>& a, int64_t k, const int64_t* ipiv,
+                                        int64_t j) {
   T u[kColumns][kWidth];
   for (int c = 0; c < kColumns; ++c) {
     T* const column = &a(0, j + c);
@@ -95,9 +97,9 @@ void UpdateColumns(const MatrixView<T>& a, int64_t k, const int64_t* ipiv, int64
 }
 
 template <int kWidth, class T>
-void Step(const MatrixView<T>& a, int64_t k, int64_t* ipiv, int64_t& info) {
+CROUT_PART_OF_CLONES void Step(const MatrixView<T>& a, int64_t k, int64_t* ipiv, int64_t& info) {
   FactorPanel<kWidth>(a, k, ipiv, info);
-  for (int64_t j = 0; j < k; ++j) ExchangeRows<kWidth>(ipiv, k, &a(0, j));
+  for (T* left = a.data; left != &a(0, k); left += a.ld) ExchangeRows<kWidth>(ipiv, k, left);
   int64_t j = k + kWidth;
   for (; j + kTogether <= a.cols; j += kTogether) UpdateColumns<kWidth, kTogether>(a, k, ipiv, j);
   for (; j < a.cols; ++j) UpdateColumns<kWidth, 1>(a, k, ipiv, j);

@@ -9,10 +9,10 @@
 namespace crout::host {
 
 // Whether FactorSmall is faster than LAPACK's getrf: up to 64 rows and columns of real numbers, and
-// 8 of complex ones.
+// 4 of complex ones.
 template <class T>
 constexpr bool IsSmall(const MatrixView<T>& a) {
-  constexpr int64_t kLargest = kIsComplex<T> ? 8 : 64;
+  constexpr int64_t kLargest = kIsComplex<T> ? 4 : 64;
   return a.rows <= kLargest && a.cols <= kLargest;
 }
 

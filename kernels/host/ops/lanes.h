@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/host/ops/vector_clones.h"
 #include "kernels/scalar.h"
 
 namespace crout::host {
@@ -20,7 +21,7 @@ inline double SumOfLanes(const double (&sum)[kLanes]) {
 // Sum of term(i) for i in [0, count), which are of type Sum: in lanes, and these one after the
 // other.
 template <class Sum, class Term>
-Sum SumInLanes(int64_t count, const Term& term) {
+CROUT_PART_OF_CLONES Sum SumInLanes(int64_t count, const Term& term) {
   Sum lanes[kLanes] = {};
   const int64_t whole = count - count % kLanes;
   for (int64_t i = 0; i < whole; i += kLanes) {
@@ -35,7 +36,7 @@ Sum SumInLanes(int64_t count, const Term& term) {
 
 // Largest of 0 and value(i) for i in [0, count); NaN values are passed over.
 template <class T, class Value>
-T MaxInLanes(int64_t count, const Value& value) {
+CROUT_PART_OF_CLONES T MaxInLanes(int64_t count, const Value& value) {
   T max = 0;
 #pragma omp simd reduction(max : max)
   for (int64_t i = 0; i < count; ++i) {
@@ -47,7 +48,7 @@ T MaxInLanes(int64_t count, const Value& value) {
 
 // Largest |x_i| of i in [0, count), NaN aside.
 template <class T>
-double MaxAbs(const T* x, int64_t count) {
+CROUT_PART_OF_CLONES double MaxAbs(const T* x, int64_t count) {
   if constexpr (kIsComplex<T>) {
     return MaxInLanes<double>(count, [x](int64_t i) { return Modulus(x[i]); });
   } else {

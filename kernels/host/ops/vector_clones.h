@@ -16,4 +16,8 @@
 #define CROUT_VECTOR_CLONES
 #endif
 
+// Of functions that such a one calls in its loops: compiled for a clone's instructions is only what
+// is part of the clone.
+#define CROUT_PART_OF_CLONES __attribute__((always_inline)) inline
+
 #endif  // CROUT_KERNELS_HOST_OPS_VECTOR_CLONES_H_
