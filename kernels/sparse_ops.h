@@ -9,9 +9,9 @@
 namespace crout {
 
 // Of one context (ExecutionContext::sparse_ops), whose report() they fill. All matrices are in the
-// memory of its device; the dense ones are column-major, x, b and r n x k in
-// float64, or complex128 where the matrix is complex, w in float64. Calls
-// enqueue; the status is as that of MatrixOps. The same input gives the same bits, every time.
+// memory of its device; the dense ones are column-major, x, b and r n x k in float64, or complex128
+// where the matrix is complex, w in float64. Calls enqueue; the status is as that of MatrixOps. The
+// same input gives the same bits, every time.
 class SparseOps {
  public:
   virtual ~SparseOps() = default;

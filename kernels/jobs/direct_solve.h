@@ -73,7 +73,7 @@ absl::StatusOr<DirectSolveSummary> SolveDirectly(ExecutionContext& context,
                                                  Buffer rhs_upload, std::byte* out,
                                                  StopRequested stop, KernelTimings& timings);
 
-// Both at once.
+// PlanDirectSolve, and then SolveDirectly by that plan.
 absl::StatusOr<DirectSolveSummary> SolveDirectly(ExecutionContext& context, Buffer matrix_upload,
                                                  PackedMatrix matrix_shape, Buffer rhs_upload,
                                                  PackedMatrix rhs_shape,

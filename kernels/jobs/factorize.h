@@ -69,11 +69,11 @@ bool ArrivesSparse(const Device& device, int64_t n, int64_t nonzeros, DType dtyp
 // INVALID_ARGUMENT for NaN, Inf or a conversion that overflows (to float32, unless equilibration
 // brings it into range; what underflows becomes subnormal or zero), with row and column (0-based)
 // of the first in payload order; UNIMPLEMENTED for a sparse one where the context has no SparseOps;
-// CANCELLED as above. A singular matrix is a result with info > 0.
+// CANCELLED when stopped. A singular matrix is a result with info > 0.
 absl::StatusOr<Factorization> Factorize(ExecutionContext& context, const FactorizePlan& plan,
                                         Buffer upload, StopRequested stop, KernelTimings& timings);
 
-// Both at once.
+// PlanFactorize, and then Factorize by that plan.
 absl::StatusOr<Factorization> Factorize(ExecutionContext& context, Buffer upload,
                                         PackedMatrix shape, const FactorizeOptions& options,
                                         StopRequested stop, KernelTimings& timings);

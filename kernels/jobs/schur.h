@@ -73,7 +73,7 @@ absl::StatusOr<SchurResult> ComputeSchurComplement(ExecutionContext& context, co
                                                    Buffer upload, std::byte* out,
                                                    StopRequested stop, KernelTimings& timings);
 
-// Both at once.
+// PlanSchur, and then ComputeSchurComplement by that plan.
 absl::StatusOr<SchurResult> ComputeSchurComplement(ExecutionContext& context, Buffer upload,
                                                    PackedMatrix shape, const SchurOptions& options,
                                                    std::byte* out, StopRequested stop,

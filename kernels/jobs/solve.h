@@ -96,7 +96,7 @@ absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const SolvePlan& p
                                    const Factorization& factor, Buffer upload, std::byte* out,
                                    StopRequested stop, KernelTimings& timings);
 
-// Both at once.
+// PlanSolve, and then Solve by that plan.
 absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const Factorization& factor,
                                    Buffer upload, PackedMatrix shape, const SolveOptions& options,
                                    std::byte* out, StopRequested stop, KernelTimings& timings);

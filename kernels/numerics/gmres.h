@@ -31,7 +31,7 @@ class GmresMemory {
 
   KrylovBases bases;         // restart + 1 vectors each
   KrylovBases images;        // restart: what the inverse makes of all but the last
-  AnyMatrix previous;        // n x nrhs: another X
+  AnyMatrix previous;        // n x nrhs: X before the cycle, to go back to
   AnyMatrix coefficients;    // (restart + 1) x nrhs, twice: of the two orthogonalizations
   AnyMatrix again;           // the second, right behind
   AnyMatrix squares;         // 1 x nrhs, right behind: squares of norms

@@ -12,14 +12,15 @@
 
 namespace crout::cuda {
 
-// What a run of interchanges of rows amounts to; in device memory. Rows are counted from the run's
+// A run is a number of row interchanges that follow each other, of rows k, k + 1, ...; this is the
+// permutation of rows that they make together, in device memory. Rows are counted from the run's
 // first.
 struct InterchangePlan {
   static constexpr int kMaxRows = 512;
 
-  int row_from[kMaxRows];    // where row i comes from; i behind the run's end
-  int other[kMaxRows];       // a row behind the run's end that changes, or -1
-  int other_from[kMaxRows];  // where that comes from
+  int row_from[kMaxRows];    // row i becomes what row row_from[i] was; i itself past the run's rows
+  int other[kMaxRows];       // rows below the run's that change as well; -1 where there is none
+  int other_from[kMaxRows];  // row other[i] becomes what row other_from[i] was
 };
 
 // Enqueues the interchanges ipiv[begin..end) (1-based, row k with row ipiv[k]) of the rows of `a`,
@@ -32,8 +33,8 @@ cudaError_t LaunchInterchangeRows(const MatrixView<T>& a, const int64_t* ipiv, i
 inline constexpr unsigned kAnyBlocks = std::numeric_limits<unsigned>::max();
 
 // Enqueues the interchanges of a plan of `count` rows, the first of which is row 0 of `a`, by at
-// most so many blocks of threads: few leave the GPU to what runs beside them. Nothing once
-// `control` has halted.
+// most `most_blocks` blocks of threads: with few, kernels of other streams have room beside them.
+// Nothing once `control` has halted.
 template <class T>
 cudaError_t LaunchInterchangeRows(const MatrixView<T>& a, const InterchangePlan* plan,
                                   int64_t count, const LuControl<T>* control, cudaStream_t stream,

@@ -24,16 +24,17 @@ template <class T>
 cudaError_t LaunchStartLu(LuControl<T>* control, cudaStream_t stream);
 
 #ifdef __CUDACC__
-// By one thread, at the end of a kernel. Kernels that run beside it may see it midway, even threads
-// of one block differently, unless they ask BlockHalted: what they leave is abandoned with the
-// matrix.
+// Ends the factorization early. Called by one thread, at the end of a kernel. Kernels that run at
+// the same time may see it midway, and so may some threads of a block and not others, unless they
+// ask BlockHalted(). What such kernels leave does not matter: the matrix is given up.
 template <class T>
 __device__ inline void Halt(LuControl<T>* control) {
   control->halt = 1;
   control->minus_one = 0;
 }
 
-// The same for all threads of a block, which all ask: for those that wait for each other later.
+// Whether the factorization was ended, with one answer for all threads of the block, which all have
+// to call it: for kernels whose threads wait for each other later.
 template <class T>
 __device__ inline bool BlockHalted(const LuControl<T>* control) {
   return __syncthreads_or(control->halt) != 0;

@@ -12,7 +12,8 @@
 
 namespace crout::cuda {
 
-// While one lives, the handle reads its scalars from device memory.
+// While an object of this class lives, cuBLAS reads the scalars alpha and beta of calls with the
+// handle from device memory; before and after, from host memory.
 class DeviceScalars {
  public:
   explicit DeviceScalars(cublasHandle_t handle) : handle_(handle) {

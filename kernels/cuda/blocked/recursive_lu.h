@@ -24,7 +24,7 @@ class RecursiveLu {
   // Enqueues the start of `control`.
   static absl::Status Start(Context& context, LuControl<T>* control);
 
-  // `width`: of panels. `stop` is asked before each of them.
+  // For the factorization of `a` in panels of at most `width` columns. `stop` is asked before each.
   RecursiveLu(Context& context, const MatrixView<T>& a, LuControl<T>* control, int64_t width,
               StopRequested stop);
   virtual ~RecursiveLu() = default;

@@ -14,8 +14,8 @@ namespace crout::cuda {
 // Cejka (2023): column k of L in parallel, arg-max, swap, row k of U in parallel. There every
 // column reads all earlier ones; here so do the columns of a panel only, and the rest is matrix
 // products (recursive_lu.h). LuParameters::block_size chooses the tile of the panel that one thread
-// block works on: that many columns (8, 16, 32; 32 by default; of
-// complex128 at most 16), one row in each of its threads.
+// block works on: that many columns (8, 16, 32; 32 by default; of complex128 at most 16), one row
+// in each of its threads.
 absl::StatusOr<std::unique_ptr<LuAlgorithm>> MakePcm(DeviceCore& core);
 absl::StatusOr<std::unique_ptr<LuAlgorithm>> MakePcmpp(DeviceCore& core);
 

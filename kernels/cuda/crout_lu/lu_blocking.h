@@ -10,19 +10,23 @@
 namespace crout::cuda {
 
 struct LuBlocking {
-  int64_t block;            // columns of a panel; with look-ahead a multiple of 32, at most 512
-  int64_t two_blocks_left;  // a panel has two blocks while so many columns are left
-  int64_t right_looking;    // elements of a panel that are updated after each of its leaves
-  bool look_ahead;          // the next panel is factored while the trailing matrix is updated
-  bool tf32;                // float32 with look-ahead: that update by SubtractTf32Product
+  // Columns of a block; with look-ahead a multiple of 32, at most 512. A panel is a block, or two
+  // where at least `two_blocks_left` columns are left to factor.
+  int64_t block;
+  int64_t two_blocks_left;
+  // About how many elements of a panel are updated after each leaf of its recursion: high panels
+  // update few columns at once, low ones many.
+  int64_t right_looking;
+  bool look_ahead;  // the next panel is factored while the trailing matrix is updated
+  bool tf32;        // float32 with look-ahead: that update by SubtractTf32Product
   // With panels of two blocks: the trailing matrix's rows are interchanged while its products run,
-  // as long as so many columns are left.
+  // where at least so many columns are left.
   int64_t overlap_left = 0;
 
   // The fastest that was measured on an H100 for min(m, n) columns.
   static LuBlocking For(DType dtype, int64_t columns);
 
-  // With look-ahead, of so many columns.
+  // Where the panels of a factorization of so many columns begin and end. For look_ahead only.
   PanelLayout panels(int64_t columns) const;
 };
 

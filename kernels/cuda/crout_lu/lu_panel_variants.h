@@ -11,8 +11,9 @@
 
 namespace crout::cuda {
 
-// Columns by rows of a thread by threads of a block by blocks at most; the cluster's size follows
-// from the panel's.
+// One way to compile the panel's kernel. Panels have at most kWidth columns; each thread holds
+// kRows rows, each block of threads has kThreads of them, and a cluster at most kMaxBlocks blocks.
+// How many blocks a launch has follows from the panel's height.
 template <int kWidthValue, int kRowsValue, int kThreadsValue,
           int kMaxBlocksValue = kMaxClusterBlocks>
 struct LuPanelVariant {
@@ -24,8 +25,9 @@ struct LuPanelVariant {
   static constexpr int64_t kBlockRows = int64_t{kRows} * kThreads;
 };
 
-// By height, each the fastest that was measured on an H100 up to as many rows as a cluster of
-// kMaxBlocks holds; what registers hold sets the width of the highest.
+// The variants of a type, those for low panels first. Each was the fastest on an H100 for panels of
+// up to as many rows as its kMaxBlocks blocks hold. The last ones, for the highest panels, are
+// narrow: a thread's registers have to hold kRows rows of kWidth elements.
 template <class T>
 struct LuPanelVariants;
 
@@ -64,12 +66,12 @@ struct LuPanelVariants<Complex<double>> {
   }
 };
 
-// What the variants of the type take on the current device, whose kernels from then on may have
-// clusters as large.
+// The most rows that each variant of the type takes on the current device. Also allows its kernels
+// clusters of that size, which may be beyond the portable one.
 template <class T>
 LuPanelHeights AskLuPanelHeights(const DeviceLimits& limits);
 
-// Enqueues the first variant that holds the panel's rows; one does.
+// Enqueues the first variant whose height is enough for the panel's rows. At least one's must be.
 template <class T>
 cudaError_t LaunchLuPanelCluster(const LuPanel<T>& panel, const LuPanelHeights& heights,
                                  cudaStream_t stream);

@@ -6,13 +6,14 @@
 
 namespace crout::cuda {
 
-// Panels of two blocks each up to column `two_blocks_end`, a multiple of that, and then of one.
-// constexpr, so that device code may call it too.
+// The panels of `columns` columns: two blocks wide before column `two_blocks_end`, which is a
+// multiple of that width, and one block wide from there on; the last may be narrower. constexpr, so
+// that device code may call it too.
 struct PanelLayout {
   static constexpr int kMostBlocks = 2;  // of a panel
 
   int64_t columns;
-  int64_t block;
+  int64_t block;  // columns of a block
   int64_t two_blocks_end;
 
   // The end of the panel that has column `j`; `columns` where there is none.

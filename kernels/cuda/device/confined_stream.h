@@ -14,12 +14,13 @@
 
 namespace crout::cuda {
 
-// Whatever runs on it stays off some of the current device's multiprocessors, together the place of
-// one cluster: what runs elsewhere finds room there at once (a green context).
+// Kernels of this stream leave some of the current device's multiprocessors free, enough of them
+// for one cluster: a kernel of another stream finds room there at once. It is a stream of a green
+// context that has the other multiprocessors.
 class ConfinedStream {
  public:
-  // `spared`: multiprocessors; a multiple of 8. Nothing where the driver or the GPU has no such
-  // partitions.
+  // `spared`: how many multiprocessors to leave free; a multiple of 8. Returns nullopt where the
+  // driver or the GPU cannot be partitioned so.
   static absl::StatusOr<std::optional<ConfinedStream>> Create(unsigned spared);
 
   cudaStream_t get() const { return stream_.get(); }

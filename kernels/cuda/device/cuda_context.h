@@ -44,7 +44,8 @@ class Context final : public ExecutionContext {
   cudaStream_t stream() { return stream_.get(); }
   cublasHandle_t cublas() { return cublas_.get(); }
   Lane lane() { return {stream(), cublas()}; }
-  // Beside the stream; its urgent lane has no workspace of its own.
+  // The streams that work beside lane() in methods with look-ahead. The cuBLAS handle of the urgent
+  // one was given no workspace.
   LookAhead& look_ahead() { return *look_ahead_; }
   cusolverDnHandle_t cusolver() { return cusolver_.get(); }
   cusolverDnParams_t getrf_params() { return getrf_params_.get(); }

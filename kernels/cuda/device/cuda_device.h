@@ -47,9 +47,9 @@ absl::Status CheckCudaDevices();
 // The GPU with the driver's index `ordinal`, named "cuda:<ordinal>". Takes its context, staging
 // memory and vendor libraries now (about a second), so that jobs find them warm. Variables of the
 // environment that change the vendor's precision are unset (vendor_environment.h): call it before
-// other threads read the environment. INVALID_ARGUMENT
-// for options that make no sense, NOT_FOUND where there is no such GPU, UNAVAILABLE where it does
-// not answer or the CUDA libraries are absent, RESOURCE_EXHAUSTED where memory is short.
+// other threads read the environment. INVALID_ARGUMENT for options that make no sense, NOT_FOUND
+// where there is no such GPU, UNAVAILABLE where it does not answer or the CUDA libraries are
+// absent, RESOURCE_EXHAUSTED where memory is short.
 absl::StatusOr<std::unique_ptr<Device>> MakeDevice(int ordinal, const Options& options);
 
 }  // namespace crout::cuda

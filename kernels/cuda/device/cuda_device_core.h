@@ -31,14 +31,16 @@ class DeviceCore {
   // Passes `status` through; one that is UNAVAILABLE came from a sticky error and ends the health.
   absl::Status Observe(absl::Status status);
 
-  // Before anything that chooses by limits(); the GPU is current.
+  // Fills limits() by asking the driver, taking no more than `most`. Called while the device is
+  // made, before anything chooses by limits(), with the GPU current.
   absl::Status AskLimits(const CudaLimits& most);
   const DeviceLimits& limits() const { return limits_; }
 
-  // Once: what the methods cost beside their tables, from now on.
+  // Called at most once. From then on Calibrated() multiplies by these ratios.
   void SetCosts(CostRatios ratios);
-  // `seconds`, by its table, as this GPU takes them: the table's until SetCosts. A complex type
-  // goes by the real one of its precision, which alone is measured.
+  // What a method whose table says `seconds` takes on this GPU: the table's value until SetCosts,
+  // then times the ratio measured. Complex types go by the real one of their precision, since real
+  // types alone are measured.
   double Calibrated(std::string_view method, DType dtype, int64_t n, double seconds) const;
 
  private:

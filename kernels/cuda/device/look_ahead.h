@@ -16,10 +16,10 @@
 
 namespace crout::cuda {
 
-// Where work is enqueued.
+// A stream, and the cuBLAS handle for products that are enqueued on it.
 struct Lane {
   cudaStream_t stream;
-  cublasHandle_t cublas;  // on that stream
+  cublasHandle_t cublas;
 };
 
 // Two lanes beside a context's own: an urgent one, whose kernels go first where both wait for the
@@ -41,11 +41,12 @@ class LookAhead {
 
   // What is enqueued on either lane from here on comes after all that is on the main one.
   absl::Status Fork();
-  // The other way round.
+  // What is enqueued on the main lane from here on comes after all that is on the other two.
   absl::Status Join();
-  // What is enqueued on either lane comes after all that is on the other.
+  // What is enqueued on the urgent or the trailing lane from here on comes after all that is on the
+  // other of the two.
   absl::Status Meet();
-  // What is enqueued on the one lane comes after all that is on the other.
+  // The same for one of the two: the lane named first waits for the other.
   absl::Status UrgentAwaitsTrailing();
   absl::Status TrailingAwaitsUrgent();
 
@@ -57,7 +58,8 @@ class LookAhead {
   CublasHandle cublas_;
   std::optional<ConfinedStream> confined_;
   CublasHandle confined_cublas_;
-  // A stream waits for what was recorded last when it was told to: they are used again and again.
+  // Recorded anew at every wait. One event of each lane is enough: a stream that waits for an event
+  // waits for what was recorded last when it was told to.
   Event of_main_;
   Event of_urgent_;
   Event of_trailing_;

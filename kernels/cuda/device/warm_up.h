@@ -7,8 +7,9 @@
 
 namespace crout::cuda {
 
-// Runs every algorithm and solver of the context's device once, in both types: the driver loads
-// each kernel, and the vendor libraries take their internal memory, at the first call.
+// Runs every algorithm and solver of the context's device once, in each type that it computes in:
+// the driver loads each kernel, and the vendor libraries take their internal memory, at the first
+// call.
 absl::Status WarmUp(Context& context);
 
 }  // namespace crout::cuda

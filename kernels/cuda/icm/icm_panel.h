@@ -38,7 +38,7 @@ struct IcmPanel {
   IcmCandidate* candidates = nullptr;  // 2 for each multiprocessor; no turn before the run
   IcmMove* moves = nullptr;            // 2 section_size
   int64_t* ipiv = nullptr;
-  int32_t* origin = nullptr;  // moves with the rows; may be null
+  int32_t* origin = nullptr;  // of a warm start (IcmStart), exchanged as the rows are; else null
 };
 
 // Enqueues the sections of the panel, in one cooperative launch, unless they are committed already.
@@ -54,8 +54,9 @@ template <class T>
 cudaError_t LaunchIcmExchange(const IcmRun& run, const IcmPanel<T>& work,
                               const DeviceLimits& limits, cudaStream_t stream);
 
-// The widest panel that the GPU has the shared memory for, of float32 as wide as of float64: a
-// multiple of kIcmTile up to kIcmMaxSection, 0 where it has not the memory for any.
+// The widest panel, in columns, that the GPU has the shared memory for: a multiple of kIcmTile up
+// to kIcmMaxSection, 0 where it has not the memory for any. The same for float32, float64 and
+// complex64; complex128 may have narrower ones.
 int64_t MostSearchedColumns(DType dtype, const DeviceLimits& limits);
 
 // Dynamic shared memory of the kernel that searches, and of the one that exchanges rows after a

@@ -41,8 +41,9 @@ struct SectionSweeps {
   int64_t sweeps_step = 0;
 };
 
-// The most unknowns that the GPU has the shared memory for, of float32 as many as of float64: a
-// multiple of kIcmTile up to kIcmMaxSection; 0 if not even for two tiles.
+// The most unknowns that the GPU has the shared memory for: a multiple of kIcmTile up to
+// kIcmMaxSection; 0 if not even for two tiles. The same for float32, float64 and complex64; fewer
+// may fit in complex128.
 int64_t MostSweptUnknowns(DType dtype, const DeviceLimits& limits);
 size_t SectionSweepsBytes(const DeviceLimits& limits);  // the most dynamic shared memory
 

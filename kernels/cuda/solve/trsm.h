@@ -6,7 +6,7 @@
 
 namespace crout::cuda {
 
-// "trsm": two cublas?trsm.
+// "trsm": a permutation of the rows and one call of cublas?trsm for each of the two triangles.
 class CudaTrsm final : public PermutedSolver {
  public:
   explicit CudaTrsm(const DeviceCore& core) : core_(core) {}

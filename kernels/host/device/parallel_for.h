@@ -8,7 +8,7 @@
 
 namespace crout::host {
 
-// Calls f(i) for i in [0, count), split statically over `cores` threads. Only from work that a
+// Calls f(i) for i in [0, count), split statically over `cores` threads. Only from work that an
 // Executor runs, with the number it was given. Throws std::bad_alloc, at its end, where f does.
 template <class F>
 void ParallelFor(int cores, int64_t count, const F& f) {

@@ -1,4 +1,4 @@
-// BLAS levels 2 and 3 on views, for all four types. Only from work that a Executor runs: OpenBLAS
+// BLAS levels 2 and 3 on views, for all four types. Only from work that an Executor runs: OpenBLAS
 // then takes the cores that the work was given, and one inside a parallel region.
 #ifndef CROUT_KERNELS_HOST_OPS_BLAS_H_
 #define CROUT_KERNELS_HOST_OPS_BLAS_H_

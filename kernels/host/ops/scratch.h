@@ -8,8 +8,9 @@
 
 namespace crout::host {
 
-// Two halves of a fixed size, whatever the matrices: no job is charged for it. It belongs to a
-// context, and pages that nothing was written to take no memory. Used by one operation at a time.
+// Two halves of a fixed size, whatever the matrices: a cost of the context that it belongs
+// to, which no job is charged for. Pages that nothing was written to take no memory. Used by one
+// operation at a time.
 class Scratch {
  public:
   static constexpr int64_t kHalfBytes = int64_t{1} << 20;
