@@ -142,6 +142,12 @@ void AddTlsOptions(Options& options, CLI::App& app, Config& config) {
       "identities", config.identities_file,
       "File of those who may call, by token or certificate, with their tenants and roles, of "
       "mode 600 or 640; read anew when it changes; none: whoever connects may do everything");
+  options.Add("token-keys", config.signed_tokens.keys_file,
+              "JWKS file of the public keys of an authority whose signed tokens (JWT, RS256 or "
+              "ES256) are taken; read anew when it changes");
+  options.Add("token-issuer", config.signed_tokens.issuer, "Issuer that signed tokens must name");
+  options.Add("token-audience", config.signed_tokens.audience,
+              "Audience that signed tokens must be for");
   app.add_flag("--insecure", config.insecure,
                "Let other machines call without TLS: whoever reaches the port may read along")
       ->envname(EnvironmentName("insecure"));
@@ -165,6 +171,10 @@ void AddOptions(CLI::App& app, Config& config) {
                "commas")
       ->check([](const std::string& text) { return MistakeIn(CheckListenAddress(text)); });
   AddTlsOptions(options, app, config);
+  options.Add("unix-mode", config.unix_access.mode, "Mode of Unix sockets, such as 660")
+      ->check([](const std::string& text) { return MistakeIn(ParseSocketMode(text).status()); });
+  options.Add("unix-group", config.unix_access.group,
+              "Group of Unix sockets; without --unix-mode their mode is 660 then");
   options.Add("metrics-listen", config.metrics_listen, "host:port of the metrics endpoint")
       ->check([](const std::string& text) { return MistakeIn(ParseHostPort(text).status()); });
   options.Add("health", config.health, "Serve gRPC's health protocol, to everybody: on or off");
@@ -253,10 +263,28 @@ void CheckReceiveBuffers(size_t bytes) {
   if (bytes < kLeast) throw CLI::ValidationError("--receive-buffers: less than 1MiB");
 }
 
+absl::Status CheckSignedTokens(const Config& config) {
+  const SignedTokenSettings& given = config.signed_tokens;
+  const bool all = !given.keys_file.empty() && !given.issuer.empty() && !given.audience.empty();
+  const bool any = !given.keys_file.empty() || !given.issuer.empty() || !given.audience.empty();
+  if (any && !all) {
+    return absl::FailedPreconditionError(
+        "--token-keys, --token-issuer and --token-audience go together: give all of them or none");
+  }
+  if (any && config.identities_file.empty()) {
+    return absl::FailedPreconditionError(
+        "--token-keys: give --identities, which says whom a token's subject stands for");
+  }
+  return absl::OkStatus();
+}
+
 void CheckListeners(const Config& config) {
   absl::Status status = CheckTlsFiles(config.tls);
   const bool asks = !config.identities_file.empty();
-  if (status.ok() && asks) status = IdentityKeeper::Create(config.identities_file).status();
+  if (status.ok()) status = CheckSignedTokens(config);
+  if (status.ok() && asks) {
+    status = IdentityKeeper::Create(config.identities_file, config.signed_tokens).status();
+  }
   // Whoever reads along on an open network would have the tokens.
   if (status.ok() && asks && config.insecure) {
     status = absl::FailedPreconditionError(

@@ -8,10 +8,12 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "server/identity/signed_token.h"
 #include "server/log.h"
 #include "server/rpc/core.h"
 #include "server/scheduling/device_pool.h"
 #include "server/tls/tls_files.h"
+#include "server/unix_socket.h"
 
 namespace crout {
 
@@ -20,9 +22,12 @@ enum class PageAccess { kOpen, kRoles };
 struct Config {
   std::vector<std::string> listen = {"127.0.0.1:50051"};
   TlsFiles tls;                 // of every address of `listen` but Unix sockets
+  SocketAccess unix_access;     // of every Unix socket of `listen`
   bool insecure = false;        // other machines may call without TLS
   std::string identities_file;  // who may call, and for what; "": everybody, for everything
-  bool health = true;           // gRPC's own services, which ask nobody who calls
+  // Who signs tokens that are taken besides those which the file lists.
+  SignedTokenSettings signed_tokens;
+  bool health = true;  // gRPC's own services, which ask nobody who calls
   bool reflection = true;
   // Whether the metrics and the status page are for everybody who reaches them.
   PageAccess page_access = PageAccess::kOpen;

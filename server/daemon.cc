@@ -55,7 +55,9 @@ constexpr auto kForcedEnd = std::chrono::seconds(5);
 // How long idle connections may take to close when no call is left.
 constexpr auto kConnectionsEnd = std::chrono::seconds(1);
 
-bool IsUnix(const std::string& address) { return absl::StartsWith(address, "unix:"); }
+constexpr absl::string_view kUnix = "unix:";
+
+bool IsUnix(const std::string& address) { return absl::StartsWith(address, kUnix); }
 
 int ToMilliseconds(absl::Duration limit) {
   const int64_t milliseconds = absl::ToInt64Milliseconds(limit);
@@ -136,12 +138,19 @@ absl::Status Daemon::Bind() {
         &ports[i]);
   }
   builder.RegisterService(&stack_->service());
-  server_ = builder.BuildAndStart();
+  {
+    const SocketsClosed closed(config_.unix_access);
+    server_ = builder.BuildAndStart();
+  }
   for (size_t i = 0; i < ports.size(); ++i) {
     if (server_ == nullptr || ports[i] == 0) {
       return absl::UnavailableError(absl::StrCat("--listen: could not bind ",
                                                  absl::StrJoin(config_.listen, ","),
                                                  "; is another daemon serving there?"));
+    }
+    if (IsUnix(config_.listen[i])) {
+      CROUT_RETURN_IF_ERROR(
+          GiveAccess(config_.listen[i].substr(kUnix.size()), config_.unix_access));
     }
     addresses_.push_back(IsUnix(config_.listen[i]) ? config_.listen[i]
                                                    : WithPort(config_.listen[i], ports[i]));
@@ -155,8 +164,9 @@ unsigned Daemon::AdmitReader(Role role, std::string_view authorization) {
   constexpr unsigned kUnauthorized = 401;
   constexpr unsigned kForbidden = 403;
   ServerCore& core = stack_->core();
-  const Credentials credentials = {HashBearer(authorization), {}};
   const auto identities = core.identities->current();
+  const auto token = TokenOf(authorization);
+  const Credentials credentials = token ? identities->Read(*token) : Credentials();
   const Recognition found = identities->Recognise(credentials, WallNow());
   if (found.identity == nullptr) {
     core.metrics.CountCallerRefused(ToRefusal(found.stranger));

@@ -53,7 +53,8 @@ absl::StatusOr<std::unique_ptr<Stack>> Stack::Create(std::vector<std::unique_ptr
   stack->call_memory_ = std::make_unique<MemoryBudget>(config.call_memory_bytes);
   stack->refused_memory_ = std::make_unique<MemoryBudget>(config.call_memory_bytes / kRefusedShare);
   if (!config.identities_file.empty()) {
-    CROUT_ASSIGN_OR_RETURN(stack->identities_, IdentityKeeper::Create(config.identities_file));
+    CROUT_ASSIGN_OR_RETURN(stack->identities_,
+                           IdentityKeeper::Create(config.identities_file, config.signed_tokens));
   }
   stack->metrics_ = std::make_unique<Metrics>(MetricsOptionsFor(*stack->devices_));
   stack->cache_ = std::make_unique<FactorCache>(stack->devices_.get(), stack->host_memory_.get(),
@@ -121,6 +122,8 @@ void Stack::Housekeep() {
     identities_->Refresh();
     const FileStanding standing = identities_->standing();
     metrics_->SetWatchedFile(WatchedFile::kIdentities, standing.taken, standing.refused);
+    const std::optional<FileStanding> keys = identities_->keys_standing();
+    if (keys) metrics_->SetWatchedFile(WatchedFile::kTokenKeys, keys->taken, keys->refused);
   });
   GoOnWithoutMemory([this] { cache_->Sweep(); });
   GoOnWithoutMemory([this] { calls_.EnforceLimits(SteadyNow()); });

@@ -42,6 +42,7 @@ void LogStart(const Config& config, const BoundAddresses& addresses, const Serve
        {"tls", !config.tls.certificate.empty()},
        {"insecure", config.insecure},
        {"identities", config.identities_file},
+       {"token_keys", config.signed_tokens.keys_file},
        {"devices", absl::StrJoin(core.devices.slots(), ",", AppendName)},
        {"cores", config.host_threads > 0 ? config.host_threads : static_cast<int>(cores)},
        {"max_n", limits.max_n},

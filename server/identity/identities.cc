@@ -5,6 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "kernels/util/strings.h"
+#include "server/identity/token_keys.h"
 
 namespace crout {
 namespace {
@@ -53,10 +54,35 @@ bool Identities::AddToken(size_t identity, const TokenHash& hash, absl::Time end
   return true;
 }
 
+bool Identities::AddSubject(size_t identity, std::string subject) {
+  return subjects_.emplace(std::move(subject), identity).second;
+}
+
+bool Identities::AddUnixSocket(size_t identity) {
+  if (unix_socket_) return false;
+  unix_socket_ = identity;
+  return true;
+}
+
+void Identities::SetSigned(std::shared_ptr<const TokenKeys> keys, SignedTokenSettings settings) {
+  keys_ = std::move(keys);
+  signed_ = std::move(settings);
+}
+
+Credentials Identities::Read(std::string_view token) const {
+  Credentials credentials;
+  if (keys_ != nullptr) credentials.signed_token = keys_->Verify(token);
+  if (!credentials.signed_token) credentials.token = HashToken(token);
+  return credentials;
+}
+
 Recognition Identities::Recognise(const Credentials& credentials, absl::Time now) const {
   if (credentials.token) return RecogniseToken(*credentials.token, now);
-  if (credentials.certificate_names.empty()) return {.stranger = Stranger::kNoCredentials};
-  return RecogniseCertificate(credentials.certificate_names);
+  if (credentials.signed_token) return RecogniseSigned(*credentials.signed_token, now);
+  if (!credentials.certificate_names.empty())
+    return RecogniseCertificate(credentials.certificate_names);
+  if (credentials.on_unix_socket && unix_socket_) return {.identity = &identities_[*unix_socket_]};
+  return {.stranger = Stranger::kNoCredentials};
 }
 
 Recognition Identities::RecogniseToken(const TokenHash& hash, absl::Time now) const {
@@ -67,6 +93,20 @@ Recognition Identities::RecogniseToken(const TokenHash& hash, absl::Time now) co
   if (found == nullptr) return {.stranger = Stranger::kUnknownToken};
   if (now >= found->end) return {.stranger = Stranger::kExpiredToken};
   return {.identity = &identities_[found->identity], .end = found->end};
+}
+
+Recognition Identities::RecogniseSigned(const SignedToken& token, absl::Time now) const {
+  if (keys_ == nullptr || !keys_->Has(token.key)) return {.stranger = Stranger::kUnknownToken};
+  const auto& audiences = token.audiences;
+  if (token.issuer != signed_.issuer ||
+      std::find(audiences.begin(), audiences.end(), signed_.audience) == audiences.end()) {
+    return {.stranger = Stranger::kForeignToken};
+  }
+  if (now >= token.end + kClockSkew) return {.stranger = Stranger::kExpiredToken};
+  if (now < token.begin - kClockSkew) return {.stranger = Stranger::kEarlyToken};
+  const auto found = subjects_.find(token.subject);
+  if (found == subjects_.end()) return {.stranger = Stranger::kUnknownSubject};
+  return {.identity = &identities_[found->second], .end = token.end + kClockSkew};
 }
 
 Recognition Identities::RecogniseCertificate(const std::vector<std::string>& names) const {

@@ -6,6 +6,7 @@
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,9 +15,12 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "server/identity/signed_token.h"
 #include "server/identity/token.h"
 
 namespace crout {
+
+class TokenKeys;
 
 // What an identity may do; docs/operations.md says which call and which page takes which.
 enum class Role : uint8_t {
@@ -45,16 +49,22 @@ struct Identity {
 
 // What a caller shows. A token, where there is one, says alone who it is.
 struct Credentials {
-  std::optional<TokenHash> token;
+  std::optional<TokenHash> token = std::nullopt;
   // Of a certificate that was verified: its SPIFFE ID where it has one, else its DNS names.
-  std::vector<std::string> certificate_names;
+  std::vector<std::string> certificate_names = {};
+  // In place of `token`: one that was signed by a key which the Identities had.
+  std::optional<SignedToken> signed_token = std::nullopt;
+  bool on_unix_socket = false;  // counts where nothing else is shown
 };
 
 // Why credentials are not taken.
 enum class Stranger : uint8_t {
   kNoCredentials,
-  kUnknownToken,
+  kUnknownToken,  // also one that is signed by no key that there is
   kExpiredToken,
+  kEarlyToken,      // its time has not begun
+  kForeignToken,    // of another issuer, or for another audience
+  kUnknownSubject,  // a signed token is good, and of nobody who is known
   kUnknownCertificate,
   kAmbiguousCertificate,  // its names are those of several identities
 };
@@ -77,8 +87,16 @@ class Identities {
   std::optional<size_t> AddIdentity(std::string name);
   bool AddCertificate(size_t identity, std::string name);
   bool AddToken(size_t identity, const TokenHash& hash, absl::Time end);
+  bool AddSubject(size_t identity, std::string subject);
+  // Whose a call on a Unix socket is that shows nothing.
+  bool AddUnixSocket(size_t identity);
+  // From now on tokens are taken that these keys have signed, of the issuer and for the audience of
+  // `settings`.
+  void SetSigned(std::shared_ptr<const TokenKeys> keys, SignedTokenSettings settings);
   Identity& at(size_t identity) { return identities_[identity]; }
 
+  // What `token` shows: a signed token's claims, if the signature is good, and else its hash.
+  Credentials Read(std::string_view token) const;
   Recognition Recognise(const Credentials& credentials, absl::Time now) const;
 
   const std::vector<Identity>& all() const { return identities_; }
@@ -90,11 +108,16 @@ class Identities {
     size_t identity;
   };
   Recognition RecogniseToken(const TokenHash& hash, absl::Time now) const;
+  Recognition RecogniseSigned(const SignedToken& token, absl::Time now) const;
   Recognition RecogniseCertificate(const std::vector<std::string>& names) const;
 
   std::vector<Identity> identities_;
   std::vector<Token> tokens_;
   absl::flat_hash_map<std::string, size_t> certificates_;
+  absl::flat_hash_map<std::string, size_t> subjects_;
+  std::optional<size_t> unix_socket_;
+  std::shared_ptr<const TokenKeys> keys_;  // null: no signed token is taken
+  SignedTokenSettings signed_;
 };
 
 }  // namespace crout

@@ -20,6 +20,7 @@ namespace crout {
 namespace {
 
 constexpr size_t kMaxCertificateName = 2048;  // of a SPIFFE ID, by its standard
+constexpr size_t kMaxSubject = 255;           // by OpenID Connect
 
 absl::Status Bad(absl::string_view what) { return absl::InvalidArgumentError(what); }
 
@@ -85,10 +86,13 @@ class Parser {
 
   absl::Status TakeValue(absl::string_view key, absl::string_view value) {
     if (key == "token") return TakeToken(value);
+    if (key == "subject") return TakeSubject(value);
     if (key == "certificate") return TakeCertificate(value);
+    if (key == "socket") return TakeSocket(value);
     if (key == "tenants") return TakeTenants(value);
     if (key == "roles") return TakeRoles(value);
-    return Bad(absl::StrCat(Quote(key), " is none of token, certificate, tenants, roles"));
+    return Bad(absl::StrCat(Quote(key),
+                            " is none of token, subject, certificate, socket, tenants, roles"));
   }
 
   absl::Status TakeToken(absl::string_view value) {
@@ -113,6 +117,16 @@ class Parser {
                             Identities::kMaxTokens));
   }
 
+  absl::Status TakeSubject(absl::string_view value) {
+    if (value.empty() || value.size() > kMaxSubject ||
+        !std::all_of(value.begin(), value.end(), absl::ascii_isgraph)) {
+      return Bad(absl::StrCat(Quote(value), " is no subject, 1 to ", kMaxSubject,
+                              " characters of ASCII without spaces"));
+    }
+    if (identities_.AddSubject(*current_, std::string(value))) return absl::OkStatus();
+    return Bad(absl::StrCat("the subject ", Quote(value), " is there already"));
+  }
+
   absl::Status TakeCertificate(absl::string_view value) {
     const bool plain = !value.empty() && value.size() <= kMaxCertificateName &&
                        std::all_of(value.begin(), value.end(), absl::ascii_isgraph) &&
@@ -124,6 +138,12 @@ class Parser {
     }
     if (identities_.AddCertificate(*current_, std::string(value))) return absl::OkStatus();
     return Bad(absl::StrCat("the certificate ", Quote(value), " is there already"));
+  }
+
+  absl::Status TakeSocket(absl::string_view value) {
+    if (value != "unix") return Bad(absl::StrCat(Quote(value), " is no socket; there is unix"));
+    if (identities_.AddUnixSocket(*current_)) return absl::OkStatus();
+    return Bad("socket = unix is there already: it stands for one identity");
   }
 
   absl::Status TakeTenants(absl::string_view value) {

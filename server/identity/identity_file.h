@@ -10,7 +10,9 @@
 //
 // A section for each identity, and in it lines KEY = VALUE:
 //   token        a token's hash, and until when it is good; any number of lines
+//   subject      the "sub" of signed tokens; any number of lines
 //   certificate  the SPIFFE ID, or a DNS name, of a certificate; any number of lines
+//   socket       unix: calls on a Unix socket that show neither; of one identity
 //   tenants      whose factors it may use, separated by commas, or * for all; the first is that of
 //                calls that name none
 //   roles        one or more of solve, factor, metrics, admin, separated by commas

@@ -8,10 +8,25 @@
 #include "server/log.h"
 
 namespace crout {
+namespace {
 
-absl::StatusOr<std::unique_ptr<IdentityKeeper>> IdentityKeeper::Create(const std::string& path) {
-  std::unique_ptr<IdentityKeeper> keeper(new IdentityKeeper(path));
-  CROUT_RETURN_IF_ERROR(keeper->Take().status());
+// The log's line about a file that was read again; `event` is what it is called there.
+void Tell(const char* event, const absl::Status& status, std::string& complaint) {
+  const std::string message(status.message());
+  if (!status.ok() && message != complaint) {
+    Log(LogLevel::kError, event, {{"reason", message}, {"in_use", "the last good"}});
+  }
+  complaint = message;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<IdentityKeeper>> IdentityKeeper::Create(
+    const std::string& path, const SignedTokenSettings& signed_tokens) {
+  std::unique_ptr<IdentityKeeper> keeper(new IdentityKeeper(path, signed_tokens));
+  CROUT_RETURN_IF_ERROR(keeper->TakeKeys().status());
+  CROUT_RETURN_IF_ERROR(keeper->TakeIdentities().status());
+  keeper->Publish();
   return keeper;
 }
 
@@ -20,33 +35,63 @@ std::shared_ptr<const Identities> IdentityKeeper::current() const {
   return current_;
 }
 
-absl::StatusOr<bool> IdentityKeeper::Take() {
+std::optional<FileStanding> IdentityKeeper::keys_standing() const {
+  if (signed_.keys_file.empty()) return std::nullopt;
+  return keys_.standing;
+}
+
+absl::StatusOr<bool> IdentityKeeper::TakeIdentities() {
   const SettingFile file = {"--identities", path_};
   CROUT_ASSIGN_OR_RETURN(std::string text, ReadSettingFile(file, FileAccess::kPrivate));
-  if (current() != nullptr && text == text_) return false;
+  if (current() != nullptr && text == identities_.text) return false;
+  // Whole lines alone: what is left of one may give more than it does.
+  if (!text.empty() && text.back() != '\n') {
+    return file.Refuse(
+        "does not end with a newline: is it half-written? Put it in place by renaming");
+  }
   absl::StatusOr<Identities> identities = ParseIdentities(text);
   if (!identities.ok()) return file.Refuse(identities.status().message());
-  auto taken = std::make_shared<const Identities>(*std::move(identities));
-  text_ = std::move(text);
-  standing_.taken = absl::Now();
-  MutexLock lock(&mutex_);
-  current_ = std::move(taken);
+  listed_ = *std::move(identities);
+  identities_.text = std::move(text);
+  identities_.standing.taken = absl::Now();
   return true;
 }
 
+absl::StatusOr<bool> IdentityKeeper::TakeKeys() {
+  if (signed_.keys_file.empty()) return false;
+  const SettingFile file = {"--token-keys", signed_.keys_file};
+  CROUT_ASSIGN_OR_RETURN(std::string text, ReadSettingFile(file, FileAccess::kAnyone));
+  if (token_keys_ != nullptr && text == keys_.text) return false;
+  absl::StatusOr<TokenKeys> keys = TokenKeys::Parse(text);
+  if (!keys.ok()) return file.Refuse(keys.status().message());
+  token_keys_ = std::make_shared<const TokenKeys>(*std::move(keys));
+  keys_.text = std::move(text);
+  keys_.standing.taken = absl::Now();
+  return true;
+}
+
+void IdentityKeeper::Publish() {
+  auto both = std::make_shared<Identities>(listed_);
+  if (token_keys_ != nullptr) both->SetSigned(token_keys_, signed_);
+  MutexLock lock(&mutex_);
+  current_ = std::move(both);
+}
+
 void IdentityKeeper::Refresh() {
-  const absl::StatusOr<bool> taken = Take();
-  if (taken.ok() && *taken) {
+  const absl::StatusOr<bool> identities = TakeIdentities();
+  const absl::StatusOr<bool> keys = TakeKeys();
+  const bool new_identities = identities.ok() && *identities;
+  const bool new_keys = keys.ok() && *keys;
+  if (new_identities || new_keys) Publish();
+  if (new_identities) {
     Log(LogLevel::kInfo, "identities_taken",
-        {{"file", path_}, {"identities", current()->all().size()}});
+        {{"file", path_}, {"identities", listed_.all().size()}});
   }
-  const std::string complaint(taken.status().message());
-  if (!taken.ok() && complaint != complaint_) {
-    Log(LogLevel::kError, "identities_refused",
-        {{"reason", complaint}, {"in_use", "the last good"}});
-  }
-  complaint_ = complaint;
-  standing_.refused = !taken.ok();
+  if (new_keys) Log(LogLevel::kInfo, "token_keys_taken", {{"file", signed_.keys_file}});
+  Tell("identities_refused", identities.status(), identities_.complaint);
+  Tell("token_keys_refused", keys.status(), keys_.complaint);
+  identities_.standing.refused = !identities.ok();
+  keys_.standing.refused = !keys.ok();
 }
 
 }  // namespace crout

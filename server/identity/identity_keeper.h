@@ -1,14 +1,16 @@
-// The last good contents of the identities' file.
+// The last good contents of the identities' file, and of the keys that sign tokens.
 #ifndef CROUT_SERVER_IDENTITY_IDENTITY_KEEPER_H_
 #define CROUT_SERVER_IDENTITY_IDENTITY_KEEPER_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "kernels/util/mutex.h"
 #include "server/identity/identities.h"
+#include "server/identity/token_keys.h"
 #include "server/setting_file.h"
 
 namespace crout {
@@ -17,27 +19,42 @@ namespace crout {
 class IdentityKeeper {
  public:
   // FAILED_PRECONDITION with the setting, the path and what to do: as ReadSettingFile() for a
-  // private file, and as ParseIdentities().
-  static absl::StatusOr<std::unique_ptr<IdentityKeeper>> Create(const std::string& path);
+  // private file, and as ParseIdentities(); for the keys as TokenKeys::Parse().
+  static absl::StatusOr<std::unique_ptr<IdentityKeeper>> Create(
+      const std::string& path, const SignedTokenSettings& signed_tokens);
 
-  // The same object until the file's meaning is taken anew.
+  // The same object until one of the files is taken anew.
   std::shared_ptr<const Identities> current() const;
 
-  // Reads the file; takes it, if it is good and has changed. What was taken, and what was not and
+  // Reads the files; takes each that is good and has changed. What was taken, and what was not and
   // why, gets a line in the log, the same once. By one thread.
   void Refresh();
   // As of the last of these; by the same thread.
-  FileStanding standing() const { return standing_; }
+  FileStanding standing() const { return identities_.standing; }
+  // Of the keys; none where no signed token is taken.
+  std::optional<FileStanding> keys_standing() const;
 
  private:
-  explicit IdentityKeeper(std::string path) : path_(std::move(path)) {}
-  // Takes the file if it has changed; whether it had.
-  absl::StatusOr<bool> Take();
+  // One of the files, as it is in use.
+  struct Watched {
+    std::string text;
+    std::string complaint;  // that the log has, of the file as it is
+    FileStanding standing;
+  };
+  IdentityKeeper(std::string path, SignedTokenSettings signed_tokens)
+      : path_(std::move(path)), signed_(std::move(signed_tokens)) {}
+  // Each takes its file if that has changed; whether it had.
+  absl::StatusOr<bool> TakeIdentities();
+  absl::StatusOr<bool> TakeKeys();
+  // What both files say together is in use from now on.
+  void Publish();
 
   const std::string path_;
-  std::string text_;       // that current() was made of
-  std::string complaint_;  // that the log has, of the file as it is
-  FileStanding standing_;
+  const SignedTokenSettings signed_;
+  Watched identities_;
+  Watched keys_;
+  Identities listed_;                            // by the file of identities
+  std::shared_ptr<const TokenKeys> token_keys_;  // null: no signed token is taken
   mutable Mutex mutex_;
   std::shared_ptr<const Identities> current_ ABSL_GUARDED_BY(mutex_);
 };

@@ -39,12 +39,12 @@ TokenHash HashToken(std::string_view token) {
   return hash;
 }
 
-std::optional<TokenHash> HashBearer(std::string_view authorization) {
+std::optional<std::string_view> TokenOf(std::string_view authorization) {
   constexpr absl::string_view kScheme = "Bearer ";  // of any case
   absl::string_view token = ToAbsl(authorization);
   if (!absl::StartsWithIgnoreCase(token, kScheme)) return std::nullopt;
   token = absl::StripAsciiWhitespace(token.substr(kScheme.size()));
-  return HashToken({token.data(), token.size()});
+  return std::string_view(token.data(), token.size());
 }
 
 bool SameHash(const TokenHash& a, const TokenHash& b) {

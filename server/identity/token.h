@@ -21,8 +21,9 @@ absl::StatusOr<std::string> MakeToken();
 
 TokenHash HashToken(std::string_view token);
 
-// Of the token in the value of an authorization header or metadata, "Bearer TOKEN" (RFC 6750).
-std::optional<TokenHash> HashBearer(std::string_view authorization);
+// The token in the value of an authorization header or metadata, "Bearer TOKEN" (RFC 6750); none
+// for another scheme. Points into `authorization`.
+std::optional<std::string_view> TokenOf(std::string_view authorization);
 
 // In a time that does not depend on where they differ.
 bool SameHash(const TokenHash& a, const TokenHash& b);

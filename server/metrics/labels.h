@@ -73,18 +73,30 @@ enum class CallerRefusal : uint8_t {
   kBadCredentials,  // not of the form of a token
   kUnknownToken,
   kExpiredToken,
+  kEarlyToken,      // its time has not begun
+  kForeignToken,    // of another issuer, or for another audience
+  kUnknownSubject,  // a signed token of nobody who is known
   kUnknownCertificate,
   kAmbiguousCertificate,  // its names are those of several identities
   kTenant,                // PERMISSION_DENIED: not one that the caller may use
   kRole,                  // PERMISSION_DENIED
 };
-inline constexpr std::array<std::string_view, 8> kCallerRefusalNames = {
-    "no_credentials",      "bad_credentials",       "unknown_token", "expired_token",
-    "unknown_certificate", "ambiguous_certificate", "tenant",        "role"};
+inline constexpr std::array<std::string_view, 11> kCallerRefusalNames = {"no_credentials",
+                                                                         "bad_credentials",
+                                                                         "unknown_token",
+                                                                         "expired_token",
+                                                                         "early_token",
+                                                                         "foreign_token",
+                                                                         "unknown_subject",
+                                                                         "unknown_certificate",
+                                                                         "ambiguous_certificate",
+                                                                         "tenant",
+                                                                         "role"};
 
 // Label `file` of crout_file_*: files of settings that are read anew when they change.
-enum class WatchedFile : uint8_t { kTls, kIdentities };
-inline constexpr std::array<std::string_view, 2> kWatchedFileNames = {"tls", "identities"};
+enum class WatchedFile : uint8_t { kTls, kIdentities, kTokenKeys };
+inline constexpr std::array<std::string_view, 3> kWatchedFileNames = {"tls", "identities",
+                                                                      "token_keys"};
 
 // Label `way` of crout_series_steps_total: what solved a step.
 enum class SeriesWay : uint8_t {

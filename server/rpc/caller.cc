@@ -9,6 +9,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "kernels/util/clock.h"
@@ -46,10 +47,19 @@ std::string Explain(Stranger stranger, const Credentials& credentials) {
   const std::string names = absl::CEscape(absl::StrJoin(credentials.certificate_names, ", "));
   switch (stranger) {
     case Stranger::kUnknownToken:
-      return "this server does not know the token: it was withdrawn, or is another server's; ask "
-             "the operator for a new one";
+      return "this server does not know the token: it was withdrawn, or is another server's, or no "
+             "key that the server has signed it; ask the operator for a new one";
     case Stranger::kExpiredToken:
       return "the token's time is over: ask the operator for a new one";
+    case Stranger::kEarlyToken:
+      return "the token's time has not begun: wait, or set this machine's clock or that of who "
+             "signed it";
+    case Stranger::kForeignToken:
+      return "the token is of another issuer, or for another audience, than this server's: ask for "
+             "one that is for this server";
+    case Stranger::kUnknownSubject:
+      return "the token is good, but no identity has its subject: ask the operator for a line "
+             "subject = NAME";
     case Stranger::kUnknownCertificate:
       return absl::StrCat("no identity has a name of the client's certificate (", names,
                           "): ask the operator for a line certificate = NAME, or send a token");
@@ -63,13 +73,14 @@ std::string Explain(Stranger stranger, const Credentials& credentials) {
          "croutctl --token-file), or show a client certificate that it knows";
 }
 
-// The hash of the token in the metadata, if there is one. UNAUTHENTICATED for another scheme, and
+// What the token in the metadata shows, if there is one. UNAUTHENTICATED for another scheme, and
 // for two of them.
-absl::StatusOr<std::optional<TokenHash>> ReadToken(const grpc::CallbackServerContext& context) {
+absl::StatusOr<Credentials> ReadToken(const grpc::CallbackServerContext& context,
+                                      const Identities& identities) {
   const auto [begin, end] = context.client_metadata().equal_range("authorization");
-  if (begin == end) return std::optional<TokenHash>();
-  const std::optional<TokenHash> hash = HashBearer({begin->second.data(), begin->second.size()});
-  if (hash && std::next(begin) == end) return hash;
+  if (begin == end) return Credentials();
+  const auto token = TokenOf({begin->second.data(), begin->second.size()});
+  if (token && std::next(begin) == end) return identities.Read(*token);
   return absl::UnauthenticatedError(
       "the authorization metadata must be one value of the form 'Bearer TOKEN'");
 }
@@ -124,6 +135,12 @@ CallerRefusal ToRefusal(Stranger stranger) {
       return CallerRefusal::kUnknownToken;
     case Stranger::kExpiredToken:
       return CallerRefusal::kExpiredToken;
+    case Stranger::kEarlyToken:
+      return CallerRefusal::kEarlyToken;
+    case Stranger::kForeignToken:
+      return CallerRefusal::kForeignToken;
+    case Stranger::kUnknownSubject:
+      return CallerRefusal::kUnknownSubject;
     case Stranger::kUnknownCertificate:
       return CallerRefusal::kUnknownCertificate;
     case Stranger::kAmbiguousCertificate:
@@ -164,12 +181,14 @@ absl::StatusOr<Caller> AdmitCaller(ServerCore& core, const grpc::CallbackServerC
     caller.tenant = asked.value_or(kDefaultTenant);
     return caller;
   }
-  absl::StatusOr<std::optional<TokenHash>> token = ReadToken(context);
-  if (!token.ok()) {
-    return Refuse(core, call, "", CallerRefusal::kBadCredentials, token.status());
-  }
-  caller.credentials = {*token, ReadCertificateNames(context)};
   caller.known_to = core.identities->current();
+  absl::StatusOr<Credentials> credentials = ReadToken(context, *caller.known_to);
+  if (!credentials.ok()) {
+    return Refuse(core, call, "", CallerRefusal::kBadCredentials, credentials.status());
+  }
+  caller.credentials = *std::move(credentials);
+  caller.credentials.certificate_names = ReadCertificateNames(context);
+  caller.credentials.on_unix_socket = absl::StartsWith(call.peer, "unix:");
   CROUT_ASSIGN_OR_RETURN(const Recognition found,
                          FindIdentity(core, call, *caller.known_to, caller.credentials));
   const Identity& identity = *found.identity;

@@ -62,7 +62,8 @@ TEST(IdentitiesTest, TokensAndCertificatesShowWhoCalls) {
       absl::StrCat("# all\n[alice]\n", LineOf("a"), "  # the old one\n", LineOf("b"),
                    " until 2027-01-31T00:00:00Z\ntenants = one, two\nroles = solve\n\n"
                    "[bob]\r\ncertificate = spiffe://example.org/bob\r\n",
-                   "certificate=Bob.Example.org\ntenants=*\nroles=factor,metrics"));
+                   "certificate=Bob.Example.org\ntenants=*\nroles=factor,metrics\n"
+                   "[dan]\nsocket = unix\nroles = metrics"));
   ASSERT_TRUE(identities.ok()) << identities.status();
   const absl::Time before = absl::FromUnixSeconds(1801353599);  // 2027-01-30T23:59:59Z
   EXPECT_EQ(NameOf(*identities, {HashToken("a"), {}}), "alice");
@@ -75,6 +76,8 @@ TEST(IdentitiesTest, TokensAndCertificatesShowWhoCalls) {
   EXPECT_EQ(NameOf(*identities, {std::nullopt, {"spiffe://example.org/bob"}}), "bob");
   EXPECT_EQ(NameOf(*identities, {std::nullopt, {"other.example.org", "bob.example.ORG"}}), "bob");
   EXPECT_EQ(NameOf(*identities, {std::nullopt, {"spiffe://example.org/Bob"}}), "");
+  EXPECT_EQ(NameOf(*identities, {.on_unix_socket = true}), "dan");
+  EXPECT_EQ(NameOf(*identities, {.token = HashToken("c"), .on_unix_socket = true}), "");
   EXPECT_EQ(NameOf(*identities, {HashToken("c"), {"bob.example.org"}}), "")
       << "a wrong token is not made good by a certificate";
 
@@ -109,7 +112,8 @@ TEST(IdentitiesTest, MistakesAreToldWithTheirLine) {
       {"[a]\nroles", "line 2: 'roles' is neither"},
       {"[a b]", "line 1: '[a b]' is not [NAME]"},
       {"[]", "is not [NAME]"},
-      {"[a]\ncolour = red", "line 2: 'colour' is none of token, certificate, tenants, roles"},
+      {"[a]\ncolour = red",
+       "line 2: 'colour' is none of token, subject, certificate, socket, tenants, roles"},
       {"[a]\ntenants = a\nroles = root", "line 3: 'root' is no role"},
       {"[a]\nroles = metrics\nroles = solve", "line 3: roles twice"},
       {"[a]\ntenants = a, b c", "line 2: 'b c' is no tenant"},
@@ -123,6 +127,8 @@ TEST(IdentitiesTest, MistakesAreToldWithTheirLine) {
       {"[a]\n" + token + " until infinite-future", "is no time"},
       {"[a]\n" + token + " for 3h", "line 2: token is not sha256:HASH"},
       {"[a]\ncertificate = *.example.org", "line 2: '*.example.org' is neither a SPIFFE ID"},
+      {"[a]\nsocket = tcp", "line 2: 'tcp' is no socket"},
+      {"[a]\nsocket = unix\nsocket = unix", "line 3: socket = unix is there already"},
       {"[a]\ncertificate = a.b\ncertificate = A.B", "line 3: the certificate 'A.B' is there"}};
   for (const auto& [text, message] : cases) EXPECT_THAT(Refusal(text), HasSubstr(message)) << text;
   EXPECT_THAT(Refusal("[a]\ntoken = crout_secret"), Not(HasSubstr("secret")));
@@ -141,14 +147,14 @@ class IdentityKeeperTest : public ::testing::Test {
 };
 
 TEST_F(IdentityKeeperTest, TakesWhatIsGoodAndKeepsItElse) {
-  Write("[a]\nroles = metrics\n" + LineOf("a"));
-  const auto keeper = IdentityKeeper::Create(path_);
+  Write("[a]\nroles = metrics\n" + LineOf("a") + "\n");
+  const auto keeper = IdentityKeeper::Create(path_, {});
   ASSERT_TRUE(keeper.ok()) << keeper.status();
   const auto first = (*keeper)->current();
   EXPECT_EQ(NameOf(*first, {HashToken("a"), {}}), "a");
   (*keeper)->Refresh();
   EXPECT_EQ((*keeper)->current(), first) << "nothing has changed";
-  Write("[a]\nroles = ");
+  Write("[a]\nroles = \n");
   (*keeper)->Refresh();
   EXPECT_EQ((*keeper)->current(), first);
   unlink(path_.c_str());
@@ -159,18 +165,38 @@ TEST_F(IdentityKeeperTest, TakesWhatIsGoodAndKeepsItElse) {
   EXPECT_EQ(NameOf(*(*keeper)->current(), {HashToken("a"), {}}), "");
 }
 
+// What is left of a line may give more than the whole: a tenant of a shorter name, a token for
+// ever.
+TEST_F(IdentityKeeperTest, HalfALineIsNotTaken) {
+  const std::string whole =
+      "[a]\nroles = solve\ntenants = one-of-many\n" + LineOf("a") + " until 2027-01-31T00:00:00Z\n";
+  Write(whole);
+  const auto keeper = IdentityKeeper::Create(path_, {}).value();
+  for (size_t size = 1; size < whole.size(); ++size) {
+    Write(whole.substr(0, size));
+    keeper->Refresh();
+    const Identity& alice = keeper->current()->all()[0];
+    EXPECT_THAT(alice.tenants, ElementsAre("one-of-many")) << size;
+    const absl::Time late = absl::FromUnixSeconds(1801353600);
+    EXPECT_EQ(NameOf(*keeper->current(), {HashToken("a")}, late), "") << size;
+  }
+  Write(whole.substr(0, whole.size() - 1));
+  EXPECT_THAT(std::string(IdentityKeeper::Create(path_, {}).status().message()),
+              HasSubstr("half-written"));
+}
+
 TEST_F(IdentityKeeperTest, OthersReachNoFileThatIsTaken) {
   Write("[a]\nroles = metrics\n");
   for (const mode_t bad : {0604, 0644, 0660, 0602}) {
     ASSERT_EQ(chmod(path_.c_str(), bad), 0);
-    EXPECT_THAT(std::string(IdentityKeeper::Create(path_).status().message()),
+    EXPECT_THAT(std::string(IdentityKeeper::Create(path_, {}).status().message()),
                 HasSubstr("--identities: " + path_ + " has mode"))
         << bad;
   }
   ASSERT_EQ(chmod(path_.c_str(), 0640), 0);
-  EXPECT_TRUE(IdentityKeeper::Create(path_).ok());
-  Write("[a]\nroles = x");
-  EXPECT_THAT(std::string(IdentityKeeper::Create(path_).status().message()),
+  EXPECT_TRUE(IdentityKeeper::Create(path_, {}).ok());
+  Write("[a]\nroles = x\n");
+  EXPECT_THAT(std::string(IdentityKeeper::Create(path_, {}).status().message()),
               HasSubstr(path_ + " line 2: 'x' is no role"));
 }
 
