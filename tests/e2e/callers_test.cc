@@ -1,0 +1,238 @@
+// Each way in which a caller may be a stranger, and what it hears: by the C++ client and by
+// croutctl.
+#include <gmock/gmock.h>
+#include <grp.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "crout/client.h"
+#include "crout/status.h"
+#include "server/identity/token.h"
+#include "tests/e2e/certificates.h"
+#include "tests/e2e/daemon.h"
+#include "tests/e2e/process.h"
+#include "tests/support/token_authority.h"
+
+namespace crout::e2e {
+namespace {
+
+using ::crout::testing::SignByHmac;
+using ::crout::testing::TokenAuthority;
+using ::testing::HasSubstr;
+
+enum class Server { kTls, kMutualTls, kPlain };
+
+// How a caller comes, and what it hears; names of files without ".crt".
+struct Case {
+  const char* name;
+  Server server;
+  bool tls;
+  const char* ca;
+  const char* certificate;  // "": none
+  const char* server_name;  // "": the address's
+  std::string token;        // "": none
+  absl::StatusCode code;
+  const char* message;  // that what is heard has
+};
+
+class CallersTest : public ::testing::Test {
+ protected:
+  CallersTest() {
+    MakeAuthority(files_, "ca");
+    MakeAuthority(files_, "other");
+    MakeCertificate(files_, "server", "ca");
+    MakeCertificate(files_, "client", "ca", 2, "DNS:alice.example.org");
+    MakeCertificate(files_, "late", "ca", -1, "DNS:alice.example.org");
+    MakeCertificate(files_, "stranger", "other", 2, "DNS:alice.example.org");
+    Replace("keys", authority_.Jwks());
+    WriteIdentities(subject_ + token_line_);
+  }
+
+  std::string Flag(const std::string& name, const std::string& file) const {
+    return "--" + name + "=" + files_.File(file);
+  }
+  // In place by renaming, as operators should.
+  void Replace(const std::string& name, const std::string& text) const {
+    const std::string next = files_.File(name + ".next");
+    WriteFile(next, text);
+    ASSERT_EQ(chmod(next.c_str(), 0600), 0);
+    ASSERT_EQ(std::rename(next.c_str(), files_.File(name).c_str()), 0);
+  }
+  void WriteIdentities(const std::string& alice) const {
+    Replace("identities",
+            "[alice]\ncertificate = alice.example.org\ntenants = a\nroles = solve\n" + alice);
+  }
+  std::vector<std::string> Flags(Server server) const {
+    std::vector<std::string> flags = {Flag("identities", "identities"), Flag("token-keys", "keys"),
+                                      "--token-issuer=sso", "--token-audience=crout"};
+    if (server == Server::kPlain) return flags;
+    flags.insert(flags.end(), {Flag("tls-cert", "server.crt"), Flag("tls-key", "server.key"),
+                               Flag("tls-client-ca", "ca.crt"),
+                               server == Server::kMutualTls ? "--tls-client-certs=required"
+                                                            : "--tls-client-certs=optional"});
+    return flags;
+  }
+
+  static std::string Claims(const std::string& audience, absl::Duration left,
+                            const std::string& subject = "alice@sso") {
+    return absl::StrCat(R"({"iss":"sso","aud":")", audience, R"(","sub":")", subject, R"(","exp":)",
+                        absl::ToUnixSeconds(absl::Now() + left), "}");
+  }
+  std::string Signed(const std::string& audience, absl::Duration left) const {
+    return authority_.Sign(Claims(audience, left));
+  }
+
+  absl::Status CallByLibrary(const std::string& address, const Case& c) const {
+    client::ClientOptions options;
+    options.server = address;
+    options.retry.max_attempts = 1;
+    options.token = c.token;
+    if (c.tls) {
+      options.tls =
+          client::TlsOptions{files_.File(absl::StrCat(c.ca, ".crt")), "", "", c.server_name};
+      if (*c.certificate != 0) {
+        options.tls->cert_file = files_.File(absl::StrCat(c.certificate, ".crt"));
+        options.tls->key_file = files_.File(absl::StrCat(c.certificate, ".key"));
+      }
+    }
+    const auto client = client::Client::Connect(options);
+    return client.ok() ? (*client)->ServerInfo().status() : client.status();
+  }
+  Finished CallByCtl(const std::string& address, const Case& c) const {
+    std::vector<std::string> command = {ProgramPath("croutctl"), "--server=" + address, "list"};
+    if (c.tls) command.insert(command.end(), {"--tls", Flag("ca", absl::StrCat(c.ca, ".crt"))});
+    if (*c.certificate != 0) {
+      command.push_back(Flag("cert", absl::StrCat(c.certificate, ".crt")));
+      command.push_back(Flag("key", absl::StrCat(c.certificate, ".key")));
+    }
+    if (!c.token.empty()) {
+      Replace("token", c.token);
+      command.push_back(Flag("token-file", "token"));
+    }
+    return RunToEnd(command);
+  }
+  void Try(const Daemon& daemon, const Case& c) const {
+    SCOPED_TRACE(c.name);
+    const absl::Status heard = CallByLibrary(daemon.address(), c);
+    EXPECT_EQ(heard.code(), c.code) << heard;
+    EXPECT_THAT(std::string(heard.message()), HasSubstr(c.message));
+    if (*c.server_name != 0) return;  // croutctl checks the address's alone
+    const Finished ctl = CallByCtl(daemon.address(), c);
+    EXPECT_EQ(ctl.exit_code == 0, heard.ok()) << ctl.errors;
+    EXPECT_EQ(ctl.exit_code == 20, absl::IsUnauthenticated(heard)) << ctl.errors;
+    EXPECT_THAT(ctl.errors, HasSubstr(c.message));
+  }
+
+  const TempDir files_;
+  const TokenAuthority authority_{"one"};
+  const std::string token_ = MakeToken().value();
+  const std::string token_line_ =
+      absl::StrCat("token = ", FormatTokenHash(HashToken(token_)), "\n");
+  const std::string subject_ = "subject = alice@sso\n";
+};
+
+TEST_F(CallersTest, EachHearsWhatIsWrong) {
+  constexpr auto kOk = absl::StatusCode::kOk;
+  constexpr auto kNobody = absl::StatusCode::kUnauthenticated;
+  constexpr auto kNoConnection = absl::StatusCode::kUnavailable;
+  const std::string good = Signed("crout", absl::Hours(1));
+  const std::string late = Signed("crout", -absl::Hours(1));
+  const std::string foreign = Signed("other", absl::Hours(1));
+  const std::string claims = Claims("crout", absl::Hours(1));
+  const std::string other_key = TokenAuthority("one").Sign(claims);
+  const std::string hmac = SignByHmac(R"({"alg":"HS256","kid":"one"})", claims, authority_.Pem());
+  const std::string nobody = authority_.Sign(Claims("crout", absl::Hours(1), "mallory@sso"));
+  const Case cases[] = {
+      {"plain", Server::kPlain, false, "", "", "", "", kNobody, "send a token"},
+      {"plain, token", Server::kPlain, false, "", "", "", token_, kOk, ""},
+      {"plain, signed token", Server::kPlain, false, "", "", "", good, kOk, ""},
+      {"TLS", Server::kTls, true, "ca", "", "", "", kNobody, "send a token"},
+      {"token", Server::kTls, true, "ca", "", "", token_, kOk, ""},
+      {"signed token", Server::kTls, true, "ca", "", "", good, kOk, ""},
+      {"expired token", Server::kTls, true, "ca", "", "", late, kNobody, "time is over"},
+      {"wrong audience", Server::kTls, true, "ca", "", "", foreign, kNobody, "another audience"},
+      {"wrong key", Server::kTls, true, "ca", "", "", other_key, kNobody, "does not know"},
+      {"HS256 with the public key", Server::kTls, true, "ca", "", "", hmac, kNobody,
+       "does not know"},
+      {"unknown subject", Server::kTls, true, "ca", "", "", nobody, kNobody, "subject = NAME"},
+      {"certificate", Server::kTls, true, "ca", "client", "", "", kOk, ""},
+      {"mutual TLS", Server::kMutualTls, true, "ca", "client", "", "", kOk, ""},
+      {"mutual TLS without", Server::kMutualTls, true, "ca", "", "", token_, kNoConnection, ""},
+      {"expired certificate", Server::kTls, true, "ca", "late", "", token_, kNoConnection, ""},
+      {"stranger's certificate", Server::kTls, true, "ca", "stranger", "", "", kNoConnection, ""},
+      {"unknown authority", Server::kTls, true, "other", "", "", token_, kNoConnection, ""},
+      {"wrong name", Server::kTls, true, "ca", "", "elsewhere.example", token_, kNoConnection, ""},
+      {"plain to a TLS port", Server::kTls, false, "", "", "", token_, kNoConnection, ""},
+      {"TLS to a plain port", Server::kPlain, true, "ca", "", "", token_, kNoConnection, ""},
+  };
+  for (const Server server : {Server::kPlain, Server::kTls, Server::kMutualTls}) {
+    const Daemon daemon(Flags(server));
+    for (const Case& c : cases) {
+      if (c.server == server) Try(daemon, c);
+    }
+  }
+}
+
+TEST_F(CallersTest, WhatIsRevokedIsRefused) {
+  const Daemon daemon(Flags(Server::kTls));
+  const std::string signed_token = Signed("crout", absl::Hours(1));
+  const auto code = [&](const std::string& token) {
+    return CallByLibrary(daemon.address(), {"", Server::kTls, true, "ca", "", "", token, {}, ""})
+        .code();
+  };
+  ASSERT_EQ(code(token_), absl::StatusCode::kOk);
+  ASSERT_EQ(code(signed_token), absl::StatusCode::kOk);
+  WriteIdentities(subject_);
+  EXPECT_TRUE(Eventually([&] { return code(token_) == absl::StatusCode::kUnauthenticated; }));
+  EXPECT_EQ(code(signed_token), absl::StatusCode::kOk);
+  const TokenAuthority next("two");
+  Replace("keys", next.Jwks());
+  EXPECT_TRUE(Eventually([&] { return code(signed_token) == absl::StatusCode::kUnauthenticated; }));
+  EXPECT_EQ(code(next.Sign(Claims("crout", absl::Hours(1)))), absl::StatusCode::kOk);
+}
+
+TEST_F(CallersTest, UnixSocketsHaveAModeAndAnIdentity) {
+  const std::string path = files_.File("croutd.sock");
+  std::vector<std::string> flags = Flags(Server::kPlain);
+  flags.insert(flags.end(), {"--listen=unix:" + path, "--unix-mode=620",
+                             absl::StrCat("--unix-group=", getgrgid(getegid())->gr_name)});
+  const Daemon daemon(flags);
+  struct stat state = {};
+  ASSERT_EQ(stat(path.c_str(), &state), 0);
+  EXPECT_EQ(state.st_mode & 0777, 0620u);
+  const auto heard = [&](const std::string& token) {
+    return CallByLibrary("unix:" + path, {"", Server::kPlain, false, "", "", "", token, {}, ""});
+  };
+  EXPECT_TRUE(absl::IsUnauthenticated(heard(""))) << heard("");
+  EXPECT_TRUE(heard(token_).ok()) << heard(token_);
+  WriteIdentities("socket = unix\n");
+  EXPECT_TRUE(Eventually([&] { return heard("").ok(); }));
+  EXPECT_TRUE(absl::IsUnauthenticated(heard(token_))) << "a token says alone who it is";
+}
+
+TEST_F(CallersTest, SettingsThatMakeNoSenseAreRefused) {
+  const auto refusal = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {ProgramPath("croutd"), "--check-config"});
+    const Finished finished = RunToEnd(flags);
+    return finished.exit_code == 2 ? finished.errors : "taken";
+  };
+  EXPECT_EQ(refusal(Flags(Server::kTls)), "taken");
+  EXPECT_THAT(refusal({Flag("identities", "identities"), Flag("token-keys", "keys")}),
+              HasSubstr("go together"));
+  EXPECT_THAT(refusal({Flag("token-keys", "keys"), "--token-issuer=a", "--token-audience=b"}),
+              HasSubstr("give --identities"));
+  EXPECT_THAT(refusal({"--unix-mode=8"}), HasSubstr("three octal digits"));
+  Replace("keys", "{}");
+  EXPECT_THAT(refusal(Flags(Server::kTls)), HasSubstr("an array \"keys\""));
+}
+
+}  // namespace
+}  // namespace crout::e2e
