@@ -13,7 +13,7 @@
 namespace crout {
 
 // How the matrix comes that a method works on.
-enum class OperandKind : uint8_t { kDense };
+enum class OperandKind : uint8_t { kDense, kBatch };
 
 // The capabilities of a method. Whoever treats one method otherwise than another goes by these, not
 // by the name.
@@ -50,7 +50,7 @@ struct MethodTraits {
 // INVALID_ARGUMENT for a parameter that such an LuAlgorithm does not take, or out of its range.
 absl::Status CheckParameters(const MethodTraits& traits, const LuParameters& parameters);
 
-// What LuAlgorithm, TriangularSolver and DirectSolver have in common. Immutable and thread-safe.
+// What LuAlgorithm, TriangularSolver, DirectSolver and BatchLu have in common. Immutable and thread-safe.
 class NumericalMethod {
  public:
   virtual ~NumericalMethod() = default;
