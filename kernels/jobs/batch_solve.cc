@@ -78,10 +78,14 @@ absl::StatusOr<std::vector<MatrixShape>> BatchSolveJob::ShapesOf(
   int64_t last = -1;
   for (const MatrixShape& pair : pairs) {
     const int64_t member = MemberOf(pair);
-    if (member <= last || member >= count) {
+    if (member < 0 || member >= count) {
+      return absl::InvalidArgumentError(absl::StrCat("right-hand sides for member ", member,
+                                                     ": the batch's are 0 to ", count - 1));
+    }
+    if (member <= last) {
       return absl::InvalidArgumentError(absl::StrCat("right-hand sides for member ", member,
                                                      " come after those for ", last,
-                                                     ": members ascend, from 0 to ", count - 1));
+                                                     ": send them in ascending order"));
     }
     const MatrixShape& a = orders[member];
     if (a.rows != a.cols) {

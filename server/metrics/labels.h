@@ -18,6 +18,8 @@ enum class Method : uint8_t {
   kFactorizeAndSolve,
   kComputeSchurComplement,
   kSolveSeries,
+  kFactorizeBatch,
+  kSolveBatch,
   kGetFactors,
   kListFactors,
   kDescribeFactor,
@@ -27,20 +29,11 @@ enum class Method : uint8_t {
   kEstimateFactorize,
   kGetServerInfo,
 };
-inline constexpr std::array<std::string_view, 14> kMethodNames = {"Factorize",
-                                                                  "Refactorize",
-                                                                  "Solve",
-                                                                  "FactorizeAndSolve",
-                                                                  "ComputeSchurComplement",
-                                                                  "SolveSeries",
-                                                                  "GetFactors",
-                                                                  "ListFactors",
-                                                                  "DescribeFactor",
-                                                                  "GetIterations",
-                                                                  "RenewLease",
-                                                                  "ReleaseFactor",
-                                                                  "EstimateFactorize",
-                                                                  "GetServerInfo"};
+inline constexpr std::array<std::string_view, 16> kMethodNames = {
+    "Factorize",      "Refactorize",    "Solve",      "FactorizeAndSolve", "ComputeSchurComplement",
+    "SolveSeries",    "FactorizeBatch", "SolveBatch", "GetFactors",        "ListFactors",
+    "DescribeFactor", "GetIterations",  "RenewLease", "ReleaseFactor",     "EstimateFactorize",
+    "GetServerInfo"};
 
 // Label `phase`: the fields of crout.v1.Timings, in their order.
 enum class JobPhase : uint8_t {

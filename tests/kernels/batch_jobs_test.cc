@@ -292,7 +292,7 @@ TEST_F(OneType, SystemsThatTheBatchHasNotAreRefused) {
   const auto status = [&](const std::vector<Rhs<double>>& systems) {
     return jobs_.Solve(factor, systems).status();
   };
-  EXPECT_THAT(status({rhs(9, 5)}), FailsWith(kInvalid, "from 0 to 8"));
+  EXPECT_THAT(status({rhs(9, 5)}), FailsWith(kInvalid, "are 0 to 8"));
   EXPECT_THAT(status({rhs(-1, 5)}), FailsWith(kInvalid, ""));
   EXPECT_THAT(status({rhs(1, 1), rhs(0, 5)}), FailsWith(kInvalid, ""));
   EXPECT_THAT(status({rhs(1, 1), rhs(1, 1)}), FailsWith(kInvalid, ""));
