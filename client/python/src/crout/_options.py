@@ -110,6 +110,25 @@ class FactorAndSolveOptions(FactorizeOptions, SolveOptions, total=False):
     """Of solve, which does both."""
 
 
+class BatchRefactorOptions(CallOptions, total=False):
+    """Of a batch's refactor."""
+
+    keep_matrix: bool
+
+
+class BatchOptions(BatchRefactorOptions, CacheOptions, total=False):
+    """Of lu_factor_batch."""
+
+    device: str
+
+
+class BatchSolveOptions(CallOptions, total=False):
+    """How to solve with a batch."""
+
+    trans: Trans
+    verify: bool
+
+
 def takes(*sources: Callable[..., Any], without: tuple[str, ...] = ()) -> Callable[[_F], _F]:
     """Show, where a function takes ``**options``, the keywords of `sources` in its signature.
 
@@ -281,11 +300,12 @@ def series_options(
     return service.SolveSeriesHeader(
         strategy=_value(service.SeriesStrategy, "SERIES_STRATEGY_", strategy, "strategy"),
         accuracy=real("accuracy", accuracy),
-        operation=_operation(trans),
+        operation=operation(trans),
     )
 
 
-def _operation(trans: Trans) -> service.Operation:
+def operation(trans: Trans) -> service.Operation:
+    """The contract's name of a transpose, or of none."""
     if not isinstance(trans, (int, str)):
         raise _mistyped("trans", trans, "0, 1, 2, 'N', 'T' or 'C'")
     if trans not in _OPERATIONS:
@@ -308,7 +328,7 @@ def solve_options(
 ) -> service.SolveOptions:
     """How to solve."""
     return service.SolveOptions(
-        operation=_operation(trans),
+        operation=operation(trans),
         solver=_value(factor_pb2.Solver, "SOLVER_", solver, "solver"),
         skip_verification=not verify,
         error_bound=error_bound,

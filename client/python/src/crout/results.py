@@ -53,7 +53,8 @@ def _seconds(message: Any) -> float:
     return float(message.seconds + message.nanos * 1e-9)
 
 
-def _timings(message: factor_pb2.Timings) -> dict[str, float]:
+def timings(message: factor_pb2.Timings) -> dict[str, float]:
+    """Seconds by phase, of those that happened."""
     return {field.name.removesuffix("_seconds"): value for field, value in message.ListFields()}
 
 
@@ -178,7 +179,7 @@ def factor_record(message: factor_pb2.Factor) -> FactorRecord:
         bytes=message.bytes,
         create_time=_time(message.create_time),
         lease_expire_time=_time(message.lease_expire_time),
-        timings=_timings(message.timings),
+        timings=timings(message.timings),
         singular_reason=(
             None if reason is None else _word(factor_pb2.SingularReason, "SINGULAR_REASON_", reason)
         ),
@@ -243,7 +244,7 @@ def solution(
         factor_version=message.factor_version,
         device=message.device,
         promoted=message.promoted,
-        timings=_timings(message.timings),
+        timings=timings(message.timings),
         factor=factor,
     )
 
@@ -316,7 +317,7 @@ def series_step(
         solver=_solver(message.solver),
         factor=factor,
         device=message.device,
-        timings=_timings(message.timings),
+        timings=timings(message.timings),
     )
 
 
@@ -359,7 +360,7 @@ def complement(
         growth=_optional(message, "growth"),
         warnings=tuple(_word(factor_pb2.Warning, "WARNING_", w) for w in message.warnings),
         device=message.device,
-        timings=_timings(message.timings),
+        timings=timings(message.timings),
         record=record,
     )
 
