@@ -215,6 +215,15 @@ TEST_F(RpcBatchTest, FactorsAndSolvesByMember) {
   EXPECT_GT(solved.result.timings().total_seconds(), 0);
 }
 
+TEST_F(RpcBatchTest, TheServerSaysWhatBatchesAreFactoredBy) {
+  grpc::ClientContext context;
+  v1::GetServerInfoResponse info;
+  ASSERT_TRUE(stub().GetServerInfo(&context, {}, &info).ok());
+  EXPECT_THAT(info.devices(0).batch_algorithms(), ::testing::ElementsAre(v1::ALGORITHM_IRR_LU));
+  EXPECT_THAT(info.devices(0).algorithms(),
+              ::testing::Not(::testing::Contains(v1::ALGORITHM_IRR_LU)));
+}
+
 TEST_F(RpcBatchTest, ASingularMemberSpoilsItself) {
   std::vector<Member> members = Mixed();
   members[1].values[0] = 0;

@@ -471,6 +471,7 @@ class DeviceStatus:
     streams: int
     streams_busy: int
     queue_depth: int
+    batch_algorithms: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -508,6 +509,7 @@ def _device(message: factorization_service_pb2.DeviceStatus) -> DeviceStatus:
         name=message.name,
         description=message.description,
         healthy=message.healthy,
+        batch_algorithms=tuple(map(_algorithm, message.batch_algorithms)),
         algorithms=tuple(map(_algorithm, message.algorithms)),
         solvers=tuple(map(_solver, message.solvers)),
         memory_bytes=message.memory_bytes,
