@@ -6,6 +6,7 @@
 #include <complex>
 #include <vector>
 
+#include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/device/device_limits.h"
 #include "kernels/cuda/irr_lu/irr_getrf.h"
 #include "kernels/cuda/irr_lu/irr_getrs.h"
