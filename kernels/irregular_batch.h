@@ -15,6 +15,7 @@
 #include <span>
 
 #include "absl/status/statusor.h"
+#include "kernels/batch_member.h"
 #include "kernels/matrix.h"
 
 namespace crout {
@@ -32,20 +33,6 @@ inline constexpr int64_t kMaxMemberOrder = std::numeric_limits<int32_t>::max();
 // A packed member begins at a multiple of so many bytes, as loads of vectors on GPUs ask for; a
 // multiple of every element's size.
 inline constexpr size_t kMemberAlignment = 16;
-
-// Where member i lies. A plain struct, the same on every device: a thread block learns all of its
-// matrix by one read.
-struct BatchMember {
-  int64_t offset = 0;  // of element (0, 0) from the batch's first, in elements
-  // Where what the batch has for each element of its diagonals (ipiv) begins for this member: the
-  // sum of min(rows, cols) of those before it.
-  int64_t first_diagonal = 0;
-  int32_t rows = 0;  // 0 or more
-  int32_t cols = 0;
-  int32_t ld = 1;  // of the columns, in elements: at least max(1, rows)
-
-  constexpr int32_t diagonal() const { return std::min(rows, cols); }
-};
 
 // The sizes of a batch that are passed by value.
 struct BatchExtent {
