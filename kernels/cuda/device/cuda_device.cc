@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <array>
 #include <mutex>
 #include <utility>
 
@@ -72,6 +73,10 @@ absl::Status CudaDevice::Describe() {
   info_.kind = DeviceKind::kCuda;
   info_.name = absl::StrCat("cuda:", core_.ordinal());
   info_.description = properties.name;
+  std::array<char, 32> pci_bus_id = {};
+  CROUT_RETURN_IF_CUDA_ERROR(
+      cudaDeviceGetPCIBusId(pci_bus_id.data(), pci_bus_id.size(), core_.ordinal()));
+  info_.pci_bus_id = pci_bus_id.data();
   info_.memory_bytes = properties.totalGlobalMem;
   info_.parallelism = options_.streams;
   info_.types = kAllTypes;
