@@ -41,6 +41,8 @@ struct BatchExtent {
   int32_t max_rows = 0;  // of any member, as are the next two: not all of the same one
   int32_t max_cols = 0;
   int32_t max_diagonal = 0;  // of min(rows, cols)
+  int64_t total_rows = 0;    // of all members together
+  int64_t total_cols = 0;
   int64_t diagonals = 0;     // sum of min(rows, cols)
   size_t bytes = 0;          // from the first member's first element to the end of the last member
 };

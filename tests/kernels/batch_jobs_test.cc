@@ -271,11 +271,11 @@ TEST_F(OneType, SizesThatAreNotWhatWasDeclaredAreRefused) {
   EXPECT_THAT(refused([](BatchExtent& e) { ++e.max_rows; }),
               FailsWith(kInvalid, "max_rows = 70, the header declares 71"));
   EXPECT_THAT(refused([](BatchExtent& e) { --e.max_cols; }), FailsWith(kInvalid, ""));
-  EXPECT_THAT(refused([](BatchExtent& e) { --e.diagonals; }), FailsWith(kInvalid, ""));
+  EXPECT_THAT(refused([](BatchExtent& e) { --e.total_rows; }), FailsWith(kInvalid, ""));
   EXPECT_THAT(refused([](BatchExtent& e) { e.bytes += 8; }), FailsWith(kInvalid, ""));
   EXPECT_THAT(refused([](BatchExtent& e) { e.members = -1; }), FailsWith(kInvalid, ""));
   EXPECT_THAT(refused([](BatchExtent& e) { e.max_rows = -1; }), FailsWith(kInvalid, ""));
-  EXPECT_THAT(refused([](BatchExtent& e) { e.diagonals = int64_t{1} << 62; }),
+  EXPECT_THAT(refused([](BatchExtent& e) { e.total_cols = int64_t{1} << 62; }),
               FailsWith(kInvalid, ""));
   EXPECT_THAT(refused([](BatchExtent& e) { e.bytes = SIZE_MAX - 64; }), FailsWith(kInvalid, ""));
   EXPECT_OK(refused([](BatchExtent&) {}));
