@@ -5,6 +5,7 @@
 #include <complex>
 #include <limits>
 
+#include "kernels/host/irr_lu/member_probe.h"
 #include "tests/gpu/irr_lu_testing.h"
 
 namespace crout::cuda {
@@ -13,6 +14,25 @@ namespace {
 using testing::FactoredMember;
 using testing::Member;
 
+// Growth and quality are what the host finds them to be, of the same factors.
+template <class T>
+void ExpectFiguresOf(Member<T> a, FactoredMember<T> factor) {
+  BatchExtent extent;
+  extent.max_rows = static_cast<int32_t>(a.rows);
+  extent.max_cols = static_cast<int32_t>(a.cols);
+  extent.max_diagonal = static_cast<int32_t>(factor.diagonal());
+  std::vector<double> work(host::MemberProbe<T>::WorkBytes(extent) / sizeof(double) + 1);
+  host::MemberProbe<T> probe(extent, reinterpret_cast<std::byte*>(work.data()));
+  probe.Start({a.elements.data(), a.rows, a.cols, a.rows});
+  const auto [growth, quality] =
+      probe.Finish({factor.lu.elements.data(), a.rows, a.cols, a.rows}, factor.ipiv.data());
+  EXPECT_NEAR(factor.growth, growth, 1e-14 * growth);
+  // The probe's own roundings, in float64, are what it measures where that is the type.
+  const double own = UnitRoundoff(DType::kFloat64) / UnitRoundoff(kDTypeOf<T>);
+  EXPECT_NEAR(factor.quality, quality, 1e-9 * quality + own);
+  EXPECT_LT(factor.quality, testing::kThreshold);
+}
+
 // PA = LU to rounding, and LAPACK's pivots, as the host's irr_lu has them.
 template <class T>
 void ExpectGood(const Member<T>& a, const FactoredMember<T>& factor,
@@ -20,7 +40,12 @@ void ExpectGood(const Member<T>& a, const FactoredMember<T>& factor,
   SCOPED_TRACE(::testing::Message() << a.rows << " x " << a.cols);
   EXPECT_EQ(factor.info, of_host.info);
   EXPECT_EQ(factor.ipiv, of_host.ipiv);
-  if (a.elements.empty()) return;
+  if (a.elements.empty()) {
+    EXPECT_EQ(factor.growth, 1);
+    EXPECT_EQ(factor.quality, 0);
+    return;
+  }
+  ExpectFiguresOf(a, factor);
   EXPECT_LT(testing::Ratio(a, factor), testing::kThreshold);
 }
 
@@ -191,6 +216,8 @@ TEST_F(IrrGetrfTest, NanAndInfStayAndDisturbNobody) {
           const auto factor = FactoredAmongOthers(a);
           EXPECT_FALSE(std::all_of(factor.lu.elements.begin(), factor.lu.elements.end(),
                                    [](T e) { return IsFinite(e); }));
+          EXPECT_EQ(factor.growth, std::numeric_limits<double>::infinity());
+          EXPECT_EQ(factor.quality, std::numeric_limits<double>::infinity());
           for (const int64_t pivot : factor.ipiv) {
             EXPECT_GE(pivot, 1);
             EXPECT_LE(pivot, n);

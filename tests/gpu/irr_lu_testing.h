@@ -11,6 +11,7 @@
 #include "kernels/cuda/irr_lu/irr_getrf.h"
 #include "kernels/cuda/irr_lu/irr_getrs.h"
 #include "kernels/cuda/irr_lu/irr_matrix.h"
+#include "kernels/cuda/irr_lu/irr_probe.h"
 #include "tests/gpu/kernel_test.h"
 #include "tests/kernels/irregular_batch_testing.h"
 
@@ -43,6 +44,7 @@ class IrrLuTest : public KernelTest {
       return {reinterpret_cast<const DeviceType<T>*>(bytes_.get()), members_.get(), row, col};
     }
     IrrMembers all() const { return {device_order_.get(), static_cast<int>(order_.size())}; }
+    const std::vector<BatchMember>& places() const { return host_.places(); }
     const BatchMember& place(size_t k) const { return host_.places()[k]; }
 
     // All members as they are now.
@@ -77,20 +79,30 @@ class IrrLuTest : public KernelTest {
     explicit GpuFactors(const std::vector<testing::Member<T>>& members, int32_t gap = 0)
         : lu_(members, gap),
           ipiv_(Send(std::vector<int64_t>(lu_.extent().diagonals, -1))),
-          info_(Send(std::vector<int32_t>(lu_.extent().members, -1))) {
+          info_(Send(std::vector<int32_t>(lu_.extent().members, -1))),
+          growth_(Send(std::vector<double>(lu_.extent().members, -1))),
+          quality_(Send(std::vector<double>(lu_.extent().members, -1))) {
+      std::vector<int64_t> places(members.size());
+      const auto workspace = Allocate<std::byte>(PlaceIrrProbe(kDTypeOf<T>, lu_.places(), places));
+      const auto on_gpu_places = Send(places);
+      const IrrProbe probe = {workspace.get(), on_gpu_places.get()};
+      EXPECT_EQ(LaunchIrrProbeStart(lu_.view(), probe, stream_.get()), cudaSuccess);
       EXPECT_OK(IrrGetrf(lu_.view(), view(), lu_.parts(), lu_.order(), Limits(), stream_.get()));
+      EXPECT_EQ(LaunchIrrProbeFinish(lu_.view(), view(), probe, stream_.get()), cudaSuccess);
       EXPECT_EQ(cudaStreamSynchronize(stream_.get()), cudaSuccess);
     }
 
-    // Growth and quality are not asked for.
     std::vector<testing::FactoredMember<T>> Get() {
       const auto members = lu_.Get();
       const auto ipiv = Receive(ipiv_, lu_.extent().diagonals);
       const auto info = Receive(info_, lu_.extent().members);
+      const auto growth = Receive(growth_, lu_.extent().members);
+      const auto quality = Receive(quality_, lu_.extent().members);
       std::vector<testing::FactoredMember<T>> all;
       for (size_t k = 0; k < members.size(); ++k) {
         const auto first = ipiv.begin() + lu_.place(k).first_diagonal;
-        all.push_back({members[k], {first, first + lu_.place(k).diagonal()}, info[k], 0, 0});
+        all.push_back(
+            {members[k], {first, first + lu_.place(k).diagonal()}, info[k], growth[k], quality[k]});
       }
       return all;
     }
@@ -105,7 +117,7 @@ class IrrLuTest : public KernelTest {
     }
 
    private:
-    BatchFactors view() const { return {ipiv_.get(), info_.get(), nullptr, nullptr}; }
+    BatchFactors view() const { return {ipiv_.get(), info_.get(), growth_.get(), quality_.get()}; }
     static DeviceLimits Limits() {
       const auto limits = DeviceLimits::OfCurrent();
       EXPECT_OK(limits);
@@ -115,6 +127,8 @@ class IrrLuTest : public KernelTest {
     GpuBatch<T> lu_;
     OnDevice<int64_t> ipiv_;
     OnDevice<int32_t> info_;
+    OnDevice<double> growth_;
+    OnDevice<double> quality_;
     Stream stream_ = MakeStream();
   };
 
