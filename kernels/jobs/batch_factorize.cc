@@ -70,7 +70,8 @@ absl::Status BatchFactorizeJob::Factor(StopRequested stop) {
   const BatchFactors factors{buffers_[plan_.ipiv].as<int64_t>(), figures.info, figures.pivot_growth,
                              figures.quality};
   CROUT_RETURN_IF_ERROR(
-      plan_.options.method->Factor(context_, lu, factors, buffers_.Span(plan_.workspace), stop));
+      plan_.options.method->Factor(context_, lu, layout_.members, factors,
+                                   {buffers_.Span(plan_.workspace), host_workspace_}, stop));
   CROUT_RETURN_IF_ERROR(context_.SynchronizeOrStop(stop));
   return CheckNotStopped(stop);
 }
