@@ -86,6 +86,7 @@ class SolveJob {
   SolverFallback fallback_ = choice_.fallback;
   int refinement_steps_ = 0;
   int corrections_ = 0;
+  double widening_seconds_ = 0;  // which whoever made the wider factor has counted
 };
 
 absl::Status SolveJob::AllocateBuffers() {
@@ -175,7 +176,9 @@ absl::Status SolveJob::SolveAgain() {
 absl::Status SolveJob::TakeWiderFactor() {
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
   solver_.reset();  // Its buffers were reserved once.
+  Stopwatch watch;
   CROUT_ASSIGN_OR_RETURN(factor_, wider_());
+  widening_seconds_ = watch.Lap();
   CROUT_RETURN_IF_ERROR(CheckUsable(factor_->summary));
   CROUT_ASSIGN_OR_RETURN(choice_, ChooseSolver(factor_->summary, options_, /*measured=*/true));
   fallback_ = choice_.fallback;
@@ -260,7 +263,7 @@ absl::StatusOr<SolveSummary> SolveJob::Run(std::byte* out, StopRequested stop,
         summary.forward_error_bound,
         BoundForwardError(context_, check_->system(), *solver_, solver_->RelativeError(), stop));
   }
-  timings.refine += watch.Lap();
+  timings.refine += watch.Lap() - widening_seconds_;
 
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   CROUT_RETURN_IF_ERROR(Deliver(out));
