@@ -40,6 +40,14 @@ MetricsOptions MetricsOptionsFor(const DevicePool& pool) {
   return options;
 }
 
+std::vector<GpuMonitor::Gpu> GpusOf(const DevicePool& pool) {
+  std::vector<GpuMonitor::Gpu> gpus;
+  for (const auto& slot : pool.slots()) {
+    gpus.push_back({slot->device->info().name, slot->device->info().pci_bus_id});
+  }
+  return gpus;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Stack>> Stack::Create(std::vector<std::unique_ptr<Device>> devices,
@@ -55,6 +63,7 @@ absl::StatusOr<std::unique_ptr<Stack>> Stack::Create(std::vector<std::unique_ptr
   if (!config.identities_file.empty()) {
     CROUT_ASSIGN_OR_RETURN(stack->identities_, IdentityKeeper::Create(config.identities_file));
   }
+  stack->gpus_ = std::make_unique<GpuMonitor>(GpusOf(*stack->devices_));
   stack->metrics_ = std::make_unique<Metrics>(MetricsOptionsFor(*stack->devices_));
   stack->cache_ = std::make_unique<FactorCache>(stack->devices_.get(), stack->host_memory_.get(),
                                                 stack->metrics_.get());
@@ -135,6 +144,7 @@ void Stack::Housekeep() {
 
 ServerState Stack::State() const {
   ServerState state;
+  const std::vector<std::optional<GpuReading>> gpus = gpus_->last();
   for (const auto& slot : devices_->slots()) {
     const DeviceScheduler::Load load = slot->scheduler->load();
     const MemoryWatch::Answer answer = slot->memory_watch->last();
@@ -151,6 +161,7 @@ ServerState Stack::State() const {
     device.streams = load.streams;
     device.streams_busy = load.streams_busy;
     device.healthy = slot->device->healthy();
+    device.gpu = gpus[state.devices.size()];
     state.devices.push_back(device);
   }
   state.cache = cache_->tiers();

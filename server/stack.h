@@ -11,6 +11,7 @@
 #include "kernels/util/thread_pool.h"
 #include "server/cache/factor_cache.h"
 #include "server/config.h"
+#include "server/gpu/gpu_monitor.h"
 #include "server/memory_return.h"
 #include "server/metrics/metrics.h"
 #include "server/rpc/call_log.h"
@@ -65,6 +66,7 @@ class Stack {
   std::unique_ptr<ServerCore> core_;
   std::unique_ptr<FactorizationService> service_;
   MemoryReturn memory_return_;
+  std::unique_ptr<GpuMonitor> gpus_;
   uint64_t times_without_memory_ = 0;  // that the log knows
 };
 

@@ -57,7 +57,7 @@ struct SolveSummary {
   int refinement_steps = 0;  // whose corrections X holds
   // With max_corrections: how often the factor was applied after the first solve, by each of the
   // factors that were tried, and whether X is as accurate as was asked.
-  int corrections = 0;
+  std::optional<int> corrections;
   bool accurate = true;
 };
 

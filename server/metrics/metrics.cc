@@ -82,6 +82,7 @@ Metrics::Metrics(const MetricsOptions& options) : registry_(std::make_unique<Reg
   RegisterPayloads();
   for (const DeviceLabels& labels : options.devices) {
     devices_.push_back(std::make_unique<DeviceMetrics>(*registry_, labels));
+    device_names_.push_back(labels.name);
   }
   RegisterNumerics(options.devices);
   RegisterCache();
@@ -354,12 +355,16 @@ void Metrics::SetStateSource(StateSource source) {
   source_ = std::move(source);
 }
 
-void Metrics::RefreshGauges() const {
+std::vector<NamedGpu> Metrics::RefreshGauges() const {
+  std::vector<NamedGpu> gpus;
   MutexLock lock(&source_mutex_);
-  if (!source_) return;
+  if (!source_) return gpus;
   const ServerState state = source_();
   for (size_t i = 0; i < std::min(devices_.size(), state.devices.size()); ++i) {
     devices_[i]->Set(state.devices[i]);
+    if (state.devices[i].gpu.has_value()) {
+      gpus.push_back({device_names_[i], *state.devices[i].gpu});
+    }
   }
   for (size_t tier = 0; tier < state.cache.size(); ++tier) {
     cache_entries_[tier]->Set(static_cast<double>(state.cache[tier].entries));
@@ -372,11 +377,15 @@ void Metrics::RefreshGauges() const {
   log_dropped_->Increment(static_cast<double>(state.log_lines_dropped) - log_dropped_->Value());
   out_of_memory_->Increment(static_cast<double>(state.work_without_memory) -
                             out_of_memory_->Value());
+  return gpus;
 }
 
 std::string Metrics::Scrape() const {
-  RefreshGauges();
+  const std::vector<NamedGpu> gpus = RefreshGauges();
   std::vector<prometheus::MetricFamily> families = registry_->Collect();
+  for (prometheus::MetricFamily& family : GpuFamilies(gpus)) {
+    families.push_back(std::move(family));
+  }
   for (prometheus::MetricFamily& family : ProcessFamilies()) {
     families.push_back(std::move(family));
   }

@@ -5,7 +5,10 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
+
+#include "server/gpu/gpu_reading.h"
 
 namespace crout {
 
@@ -20,7 +23,8 @@ struct DeviceState {
   int64_t queue_depth = 0;        // jobs waiting
   int64_t streams = 0;            // jobs that can run side by side
   int64_t streams_busy = 0;
-  bool healthy = true;  // false: fenced
+  bool healthy = true;            // false: fenced
+  std::optional<GpuReading> gpu;  // nothing: not a GPU, or no driver that tells
 };
 
 struct TierState {

@@ -33,7 +33,7 @@ v1::SolveResult Encode(const Solution& solution, int64_t factor_version,
   if (summary.componentwise_error) result.set_componentwise_error(*summary.componentwise_error);
   if (summary.forward_error_bound) result.set_forward_error_bound(*summary.forward_error_bound);
   result.set_refinement_steps(summary.refinement_steps);
-  result.set_corrections(summary.corrections);
+  if (summary.corrections) result.set_corrections(*summary.corrections);
   if (!summary.accurate) result.add_warnings(v1::WARNING_NOT_ACCURATE);
   result.set_solver(SolverFromName(summary.solver));
   result.set_fallback(ToProto(summary.fallback));

@@ -158,7 +158,7 @@ Run Bench::Ours(Way way) {
                          reinterpret_cast<std::byte*>(x_.data()), Never, timings));
   });
   run.error = *solved.backward_error;
-  run.corrections = solved.corrections;
+  run.corrections = solved.corrections.value_or(0);
   run.accurate = solved.accurate;
   return run;
 }

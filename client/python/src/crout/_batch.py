@@ -249,7 +249,7 @@ def factorize(matrices: Any, *, replaces: BatchRecord | None = None, **options: 
     header.batch.dtype = _payload.dtype_code(dtype)
     header.batch.members = len(arrays)
     header.batch.max_rows, header.batch.max_cols = shapes.max(axis=0, initial=0).tolist()
-    header.batch.diagonals = int(shapes.min(axis=1).sum()) if len(arrays) else 0
+    header.batch.total_rows, header.batch.total_cols = shapes.sum(axis=0).tolist()
     header.batch.value_bytes = places.size
     if replaces is None:
         header.cache.CopyFrom(cache_options(**cache))

@@ -229,7 +229,7 @@ class Solution:
         Seconds in each phase, on the server's clock.
     factor : FactorRecord or None
         Where the call factored as well.
-    corrections : int
+    corrections : int or None
         With a factor in lower precision: how often it was applied to correct X.
     warnings : tuple of str
         "not_accurate": corrections did not get X to the accuracy of its type; refactor with
@@ -248,7 +248,7 @@ class Solution:
     promoted: bool
     timings: Mapping[str, float]
     factor: FactorRecord | None = None
-    corrections: int = 0
+    corrections: int | None = None
     warnings: tuple[str, ...] = ()
 
 
@@ -269,7 +269,7 @@ def solution(
         promoted=message.promoted,
         timings=timings(message.timings),
         factor=factor,
-        corrections=message.corrections,
+        corrections=_optional(message, "corrections"),
         warnings=tuple(_word(factor_pb2.Warning, "WARNING_", w) for w in message.warnings),
     )
 
@@ -496,6 +496,7 @@ class DeviceStatus:
     streams: int
     streams_busy: int
     queue_depth: int
+    batch_algorithms: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -533,6 +534,7 @@ def _device(message: factorization_service_pb2.DeviceStatus) -> DeviceStatus:
         name=message.name,
         description=message.description,
         healthy=message.healthy,
+        batch_algorithms=tuple(map(_algorithm, message.batch_algorithms)),
         algorithms=tuple(map(_algorithm, message.algorithms)),
         solvers=tuple(map(_solver, message.solvers)),
         memory_bytes=message.memory_bytes,
