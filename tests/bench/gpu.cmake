@@ -18,8 +18,10 @@ if(CROUT_HAVE_CUDA)
   add_executable(gpu_probe_bench "${bench}/gpu_probe_bench.cc")
   target_link_libraries(gpu_probe_bench PRIVATE crout::cuda_device crout_flags crout_version
     nlohmann_json::nlohmann_json)
-  add_executable(gpu_series_bench "${bench}/gpu_series_bench.cc" "${bench}/series_bench.cc")
-  target_link_libraries(gpu_series_bench PRIVATE crout::cuda_device crout_flags crout_version
+  add_executable(gpu_series_bench
+    "${bench}/gpu_series_bench.cc" "${bench}/series_bench.cc" "${bench}/series_families.cc"
+    "${bench}/series_files.cc")
+  target_link_libraries(gpu_series_bench PRIVATE crout::cuda_device crout::io crout_flags crout_version
     nlohmann_json::nlohmann_json)
   add_executable(gpu_irr_bench "${bench}/gpu_irr_bench.cc")
   target_link_libraries(gpu_irr_bench PRIVATE crout::cuda_device crout_flags crout_version

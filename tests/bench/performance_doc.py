@@ -92,7 +92,9 @@ def document(all_results):
     parts.append(published_section(of_kind.get("crout", [])))
     for name, title in KEPT.items():
         for result in of_kind.get(name, []):
-            parts.append(section(title, service.tables(result), source(result)))
+            made = service.tables(result)
+            if made:  # A trace alone is for a picture.
+                parts.append(section(title, made, source(result)))
     for result in of_kind.get("matrix_market", []):
         parts.append(section("Matrix Market", [service.google_benchmark(result)], source(result)))
     for result in of_kind.get("gpu", []):
