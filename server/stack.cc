@@ -65,6 +65,9 @@ absl::StatusOr<std::unique_ptr<Stack>> Stack::Create(std::vector<std::unique_ptr
   }
   stack->gpus_ = std::make_unique<GpuMonitor>(GpusOf(*stack->devices_));
   stack->metrics_ = std::make_unique<Metrics>(MetricsOptionsFor(*stack->devices_));
+  if (!config.otlp_endpoint.empty()) {
+    CROUT_ASSIGN_OR_RETURN(stack->traces_, TraceExporter::Create(config.otlp_endpoint));
+  }
   stack->cache_ = std::make_unique<FactorCache>(stack->devices_.get(), stack->host_memory_.get(),
                                                 stack->metrics_.get());
   const int cores = config.host_threads > 0 ? config.host_threads
@@ -77,6 +80,7 @@ absl::StatusOr<std::unique_ptr<Stack>> Stack::Create(std::vector<std::unique_ptr
                                     .metrics = *stack->metrics_,
                                     .call_log = stack->call_log_,
                                     .recent_work = stack->recent_work_,
+                                    .traces = stack->traces_.get(),
                                     .calls = stack->calls_,
                                     .call_memory = *stack->call_memory_,
                                     .refused_memory = *stack->refused_memory_,
@@ -172,6 +176,12 @@ ServerState Stack::State() const {
   state.call_memory_reserved = static_cast<int64_t>(call_memory_->reserved());
   state.log_lines_dropped = DroppedLogLines();
   state.work_without_memory = WorkWithoutMemory();
+  if (traces_ != nullptr) {
+    state.traces_exported = traces_->exported();
+    for (size_t i = 0; i < state.traces_dropped.size(); ++i) {
+      state.traces_dropped[i] = traces_->dropped(static_cast<TraceDrop>(i));
+    }
+  }
   return state;
 }
 

@@ -19,6 +19,7 @@
 #include "server/rpc/core.h"
 #include "server/rpc/service.h"
 #include "server/scheduling/device_pool.h"
+#include "server/trace/trace_exporter.h"
 
 namespace crout {
 
@@ -57,6 +58,7 @@ class Stack {
   std::unique_ptr<FactorCache> cache_;
   CallLog call_log_;
   RecentWork recent_work_;
+  std::unique_ptr<TraceExporter> traces_;  // null: they go nowhere
   CallRegistry calls_;
   std::unique_ptr<MemoryBudget> call_memory_;
   std::unique_ptr<MemoryBudget> refused_memory_;

@@ -49,6 +49,13 @@ enum class JobPhase : uint8_t {
 inline constexpr std::array<std::string_view, 8> kJobPhaseNames = {
     "receive", "queue", "host_to_device", "factor", "solve", "refine", "device_to_host", "send"};
 
+// Label `reason` of crout_traces_dropped_total.
+enum class TraceDrop : uint8_t {
+  kQueueFull,   // too many waited for the receiver
+  kSendFailed,  // the receiver refused them, or did not take them in time
+};
+inline constexpr std::array<std::string_view, 2> kTraceDropNames = {"queue_full", "send_failed"};
+
 // Label `reason` of crout_rejected_total: why a well-formed call was turned away.
 enum class Rejection : uint8_t {
   kQueueFull,   // RESOURCE_EXHAUSTED

@@ -73,6 +73,11 @@ constexpr size_t Index(Enum value) {
   return static_cast<size_t>(value);
 }
 
+// To what another counts.
+void Raise(Counter* counter, uint64_t count) {
+  counter->Increment(static_cast<double>(count) - counter->Value());
+}
+
 double SecondsOf(absl::Time time) { return absl::ToDoubleSeconds(time - absl::UnixEpoch()); }
 
 }  // namespace
@@ -216,6 +221,12 @@ void Metrics::RegisterProcess(const std::string& cuda) {
   log_dropped_ = &AddCounters(*registry_, "crout_log_dropped_total",
                               "Log lines that were dropped because nobody read them.")
                       .Add({});
+  traces_exported_ = &AddCounters(*registry_, "crout_traces_exported_total",
+                                  "Calls whose spans the receiver of traces has taken.")
+                          .Add({});
+  traces_dropped_ = AddEach(AddCounters(*registry_, "crout_traces_dropped_total",
+                                        "Calls whose spans the receiver of traces did not get."),
+                            "reason", kTraceDropNames, {});
   AddGauges(*registry_, "crout_build_info", "1, labelled with what this daemon was built from.")
       .Add({{"version", CROUT_VERSION}, {"commit", CROUT_COMMIT}, {"cuda", cuda}})
       .Set(1);
@@ -374,9 +385,12 @@ std::vector<NamedGpu> Metrics::RefreshGauges() const {
   host_memory_reserved_->Set(static_cast<double>(state.host_memory_reserved));
   call_memory_limit_->Set(static_cast<double>(state.call_memory_limit));
   call_memory_reserved_->Set(static_cast<double>(state.call_memory_reserved));
-  log_dropped_->Increment(static_cast<double>(state.log_lines_dropped) - log_dropped_->Value());
-  out_of_memory_->Increment(static_cast<double>(state.work_without_memory) -
-                            out_of_memory_->Value());
+  Raise(log_dropped_, state.log_lines_dropped);
+  Raise(out_of_memory_, state.work_without_memory);
+  Raise(traces_exported_, state.traces_exported);
+  for (size_t i = 0; i < traces_dropped_.size(); ++i) {
+    Raise(traces_dropped_[i], state.traces_dropped[i]);
+  }
   return gpus;
 }
 

@@ -192,6 +192,8 @@ class Metrics {
   prometheus::Gauge* call_memory_limit_;
   prometheus::Gauge* call_memory_reserved_;
   prometheus::Counter* log_dropped_;
+  prometheus::Counter* traces_exported_;
+  Counters<kTraceDropNames.size()> traces_dropped_;
   prometheus::Family<prometheus::Gauge>* file_taken_;
   prometheus::Family<prometheus::Gauge>* file_refused_;
   prometheus::Family<prometheus::Gauge>* certificate_time_;

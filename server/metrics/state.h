@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "server/gpu/gpu_reading.h"
+#include "server/metrics/labels.h"
 
 namespace crout {
 
@@ -41,6 +42,8 @@ struct ServerState {
   int64_t call_memory_reserved = 0;  // and those that they take
   uint64_t log_lines_dropped = 0;    // since the process began
   uint64_t work_without_memory = 0;  // likewise
+  uint64_t traces_exported = 0;      // calls of them, likewise
+  std::array<uint64_t, kTraceDropNames.size()> traces_dropped = {};  // likewise, by TraceDrop
 };
 
 }  // namespace crout

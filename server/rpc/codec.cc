@@ -238,6 +238,10 @@ absl::Status CheckRows(const PackedMatrix& shape, int64_t n, absl::string_view f
 
 absl::StatusOr<FactorizeOptions> DecodeOptions(const v1::FactorizeOptions& options,
                                                DType matrix_dtype) {
+  if (options.precision() != v1::FACTOR_PRECISION_UNSPECIFIED) {
+    return BadField("header.options.precision",
+                    "only Factorize, Refactorize and FactorizeAndSolve take it");
+  }
   FactorizeOptions decoded;
   CROUT_ASSIGN_OR_RETURN(decoded.parameters, DecodeParameters(options.parameters()));
   CROUT_ASSIGN_OR_RETURN(decoded.factor_dtype, DecodeDtype(options.factor_dtype(), matrix_dtype,
@@ -449,6 +453,12 @@ v1::Factor Encode(const FactorInfo& info) {
   if (summary.rcond_scaled) factor.set_rcond_scaled(*summary.rcond_scaled);
   if (summary.quality) factor.set_quality(*summary.quality);
   if (summary.is_poor()) factor.add_warnings(v1::WARNING_POOR_FACTOR);
+  if (summary.precision != FactorPrecision::kAsTyped) {
+    factor.set_precision(ToProto(summary.precision));
+  }
+  if (summary.precision_fallback != PrecisionFallback::kNone) {
+    factor.set_precision_fallback(ToProto(summary.precision_fallback));
+  }
   if (summary.det_sign) {
     factor.mutable_determinant()->set_sign(*summary.det_sign);
     factor.mutable_determinant()->set_sign_imaginary(summary.det_sign_imaginary);

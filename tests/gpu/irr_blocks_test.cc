@@ -34,10 +34,10 @@ MatrixShape OpOf(const MatrixShape& shape, Op op) {
   return op == Op::kNone ? shape : MatrixShape{shape.cols, shape.rows};
 }
 
-// A few roundings of each of so many terms.
+// A rounding of each of so many terms, whose moduli have this sum.
 template <class T>
-double Tolerance(int64_t terms) {
-  return 8 * static_cast<double>(terms + 1) * std::numeric_limits<RealPart<T>>::epsilon();
+double Tolerance(int64_t terms, double moduli) {
+  return static_cast<double>(terms + 8) * std::numeric_limits<RealPart<T>>::epsilon() * moduli;
 }
 
 class IrrBlocksTest : public IrrLuTest {
@@ -92,14 +92,19 @@ void IrrBlocksTest::ExpectGemm(Op op_a, Op op_b, double beta) {
     for (int64_t j = 0; j < c[id].cols; ++j) {
       for (int64_t i = 0; i < c[id].rows; ++i) {
         std::complex<double> expected = ToComplex(c[id](i, j));
+        double moduli = 0;
         if (i >= kRow && j >= kColumn && i < kRow + kM && j < kColumn + kN) {
           expected *= beta;
+          moduli = std::abs(expected);
           for (int64_t k = 0; k < terms; ++k) {
-            expected -= 2.0 * At(a[id], op_a, gemm.a.row, gemm.a.col, i - kRow, k) *
-                        At(b[id], op_b, gemm.b.row, gemm.b.col, k, j - kColumn);
+            const std::complex<double> term =
+                2.0 * At(a[id], op_a, gemm.a.row, gemm.a.col, i - kRow, k) *
+                At(b[id], op_b, gemm.b.row, gemm.b.col, k, j - kColumn);
+            expected -= term;
+            moduli += std::abs(term);
           }
         }
-        ASSERT_LE(std::abs(ToComplex(got[id](i, j)) - expected), Tolerance<T>(terms))
+        ASSERT_LE(std::abs(ToComplex(got[id](i, j)) - expected), Tolerance<T>(terms, moduli))
             << "member " << id << ", element (" << i << ", " << j << ")";
       }
     }
@@ -146,7 +151,7 @@ void IrrBlocksTest::ExpectTrsm(Op op, bool lower, bool unit, int m) {
           if (k == i ? unit : (k < i) != lower_of_op) continue;
           product += At(t[id], op, 0, 0, i, k) * ToComplex(x[id](k, j));
         }
-        ASSERT_LE(std::abs(product - ToComplex(b[id](i, j))), 4 * Tolerance<T>(m))
+        ASSERT_LE(std::abs(product - ToComplex(b[id](i, j))), Tolerance<T>(m, 16))
             << "member " << id << ", element (" << i << ", " << j << ")";
       }
     }

@@ -52,7 +52,8 @@ Systems<T> MixedSystems() {
                                                                                   {16, 16},
                                                                                   {257, 3},
                                                                                   {40, 130},
-                                                                                  {600, 1}}) {
+                                                                                  {600, 1},
+                                                                                  {1050, 3}}) {
     systems.Add(n, nrhs);
   }
   for (int64_t n = 1; n < 40; ++n) systems.Add(n, n % 4);
@@ -112,7 +113,7 @@ TEST_F(IrrGetrsTest, AMemberHasTheSameBitsInAnyBatch) {
 }
 
 TEST_F(IrrGetrsTest, SingularMembersAreNan) {
-  for (const int64_t n : {3, 50}) {
+  for (const int64_t n : {3, 50, 1030}) {
     Systems<double> systems;
     systems.Add(20, 2);
     systems.Add(n, 2);

@@ -53,7 +53,7 @@ TYPED_TEST(BatchJobsTest, SolvesWithSomeMembersEachWithItsOwnColumns) {
   const std::vector<Member<T>> members = MixedMembers<T>();
   for (const bool keep : {true, false}) {
     this->jobs_->options().keep_matrix = keep;
-    ASSERT_OK_AND_ASSIGN(const Factored factor, this->jobs_->Factor(members));
+    ASSERT_OK_AND_ASSIGN(const FactoredBatch factor, this->jobs_->Factor(members));
     const FactorSummary& summary = factor.factorization.summary;
     EXPECT_EQ(summary.algorithm, "irr_lu");
     EXPECT_EQ(summary.n, 70);
@@ -67,7 +67,8 @@ TYPED_TEST(BatchJobsTest, SolvesWithSomeMembersEachWithItsOwnColumns) {
                {0, 2}, {2, 3}, {3, 1}, {5, 0}, {7, 9}}) {
         systems.push_back({member, RandomMember<T>(members[member].rows, cols, 50 + member)});
       }
-      ASSERT_OK_AND_ASSIGN(const Solved<T> solved, this->jobs_->Solve(factor, systems, op, keep));
+      ASSERT_OK_AND_ASSIGN(const SolvedBatch<T> solved,
+                           this->jobs_->Solve(factor, systems, op, keep));
       for (size_t k = 0; k < systems.size(); ++k) {
         const double error = ErrorOf(op, members[systems[k].member], solved.x[k], systems[k].b);
         EXPECT_LT(error, 30 * UnitRoundoff(kDTypeOf<T>)) << k;
@@ -88,10 +89,10 @@ TYPED_TEST(BatchJobsTest, SolvesWithSomeMembersEachWithItsOwnColumns) {
 TYPED_TEST(BatchJobsTest, BadMembersSpoilNobodyElse) {
   using T = TypeParam;
   std::vector<Member<T>> members = MixedMembers<T>();
-  ASSERT_OK_AND_ASSIGN(const Factored good, this->jobs_->Factor(members));
+  ASSERT_OK_AND_ASSIGN(const FactoredBatch good, this->jobs_->Factor(members));
   members[0](1, 1) = static_cast<T>(kNan);
   for (int64_t i = 0; i < members[4].rows; ++i) members[4](i, 2) = 0;  // singular
-  ASSERT_OK_AND_ASSIGN(const Factored factor, this->jobs_->Factor(members));
+  ASSERT_OK_AND_ASSIGN(const FactoredBatch factor, this->jobs_->Factor(members));
   EXPECT_EQ(factor.figures.info[4], 3);
   EXPECT_EQ(factor.factorization.summary.batch->singular, 1);
   EXPECT_EQ(factor.figures.quality[0], std::numeric_limits<double>::infinity());
@@ -99,8 +100,8 @@ TYPED_TEST(BatchJobsTest, BadMembersSpoilNobodyElse) {
   for (const int64_t k : {0, 3, 4, 7}) {
     systems.push_back({k, RandomMember<T>(members[k].rows, 1, 9 + k)});
   }
-  ASSERT_OK_AND_ASSIGN(const Solved<T> before, this->jobs_->Solve(good, systems));
-  ASSERT_OK_AND_ASSIGN(const Solved<T> after, this->jobs_->Solve(factor, systems));
+  ASSERT_OK_AND_ASSIGN(const SolvedBatch<T> before, this->jobs_->Solve(good, systems));
+  ASSERT_OK_AND_ASSIGN(const SolvedBatch<T> after, this->jobs_->Solve(factor, systems));
   EXPECT_TRUE(SameBits(before.x[1].elements, after.x[1].elements));
   EXPECT_TRUE(SameBits(before.x[3].elements, after.x[3].elements));
   EXPECT_TRUE(std::isnan(Modulus(after.x[2](0, 0))));

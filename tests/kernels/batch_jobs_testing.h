@@ -47,14 +47,14 @@ struct Rhs {
   Member<T> b;
 };
 
-struct Factored {
+struct FactoredBatch {
   Factorization factorization;
   std::vector<std::byte> figure_bytes;
   BatchFigures figures{nullptr, 0};
 };
 
 template <class T>
-struct Solved {
+struct SolvedBatch {
   std::vector<Member<T>> x;
   std::vector<double> errors;
   std::vector<int32_t> info;
@@ -73,15 +73,15 @@ class BatchJobs {
   void Declare(const BatchExtent& extent) { declared_ = extent; }
 
   template <class T>
-  absl::StatusOr<Factored> Factor(const std::vector<Member<T>>& members,
-                                  StopRequested stop = JobRunner::NeverStop()) {
+  absl::StatusOr<FactoredBatch> Factor(const std::vector<Member<T>>& members,
+                                       StopRequested stop = JobRunner::NeverStop()) {
     BatchExtent extent;
     const std::vector<std::byte> block = Block(ShapesOf(members), members, &extent);
     CROUT_ASSIGN_OR_RETURN(const BatchFactorizePlan plan,
                            PlanBatchFactorize(options_, declared_.value_or(extent)));
     const size_t before = Start();
     CROUT_ASSIGN_OR_RETURN(Buffer upload, runner_.Upload(block));
-    Factored result;
+    FactoredBatch result;
     result.figure_bytes.resize(BatchFigures::kBytesPerMember * members.size());
     result.figures = BatchFigures(result.figure_bytes.data(), std::ssize(members));
     CROUT_ASSIGN_OR_RETURN(result.factorization,
@@ -94,8 +94,9 @@ class BatchJobs {
   }
 
   template <class T>
-  absl::StatusOr<Solved<T>> Solve(const Factored& factor, const std::vector<Rhs<T>>& systems,
-                                  Op op = Op::kNone, bool verify = true) {
+  absl::StatusOr<SolvedBatch<T>> Solve(const FactoredBatch& factor,
+                                       const std::vector<Rhs<T>>& systems, Op op = Op::kNone,
+                                       bool verify = true) {
     std::vector<MatrixShape> pairs;
     std::vector<Member<T>> members;
     for (const auto& [member, b] : systems) {
@@ -113,7 +114,7 @@ class BatchJobs {
     CROUT_ASSIGN_OR_RETURN(Buffer upload, runner_.Upload(block));
     std::vector<std::byte> x(extent.bytes);
     std::vector<std::byte> figures(plan.figures_bytes);
-    Solved<T> solved;
+    SolvedBatch<T> solved;
     CROUT_ASSIGN_OR_RETURN(solved.summary,
                            SolveBatch(runner_.context(), plan, factorization, std::move(upload),
                                       x.data(), figures.data(), JobRunner::NeverStop(), timings_));

@@ -21,7 +21,7 @@ class BatchPlanTest : public ::testing::Test {
 };
 
 TEST_F(BatchPlanTest, AnEmptyBatch) {
-  ASSERT_OK_AND_ASSIGN(const Factored factor, jobs_.Factor<double>({}));
+  ASSERT_OK_AND_ASSIGN(const FactoredBatch factor, jobs_.Factor<double>({}));
   EXPECT_EQ(factor.factorization.summary.batch->extent.members, 0);
   ASSERT_OK(jobs_.Solve<double>(factor, {}));
   ASSERT_OK(jobs_.Factor<double>({RandomMember<double>(0, 0, 1), RandomMember<double>(0, 4, 1)}));
@@ -54,7 +54,7 @@ TEST_F(BatchPlanTest, SizesThatAreNotWhatWasDeclaredAreRefused) {
 TEST_F(BatchPlanTest, SystemsThatTheBatchHasNotAreRefused) {
   std::vector<Member<double>> members = MixedMembers<double>();
   members.push_back(RandomMember<double>(4, 3, 1));
-  ASSERT_OK_AND_ASSIGN(const Factored factor, jobs_.Factor(members));
+  ASSERT_OK_AND_ASSIGN(const FactoredBatch factor, jobs_.Factor(members));
   const auto rhs = [](int64_t member, int64_t rows) {
     return Rhs<double>{member, RandomMember<double>(rows, 1, 1)};
   };
@@ -69,7 +69,7 @@ TEST_F(BatchPlanTest, SystemsThatTheBatchHasNotAreRefused) {
   EXPECT_THAT(status({rhs(0, 6)}), FailsWith(kInvalid, "declares"));
   EXPECT_OK(status({rhs(0, 5), rhs(7, 33)}));
   jobs_.options().keep_matrix = false;
-  ASSERT_OK_AND_ASSIGN(const Factored dropped, jobs_.Factor(members));
+  ASSERT_OK_AND_ASSIGN(const FactoredBatch dropped, jobs_.Factor(members));
   EXPECT_THAT(jobs_.Solve<double>(dropped, {rhs(0, 5)}).status(),
               FailsWith(absl::StatusCode::kFailedPrecondition, ""));
 }

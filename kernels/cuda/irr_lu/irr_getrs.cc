@@ -2,6 +2,7 @@
 
 #include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/device/cuda_status.h"
+#include "kernels/cuda/irr_lu/grid_solve.h"
 #include "kernels/cuda/irr_lu/solve_kernels.h"
 #include "kernels/util/status_macros.h"
 
@@ -15,9 +16,10 @@ absl::Status IrrGetrs(Op op, const IrregularBatch& lu, const BatchFactors& facto
     const IrrSolveBatch<T> batch = {
         reinterpret_cast<const T*>(lu.data), lu.members, factors.ipiv, factors.info,
         reinterpret_cast<T*>(b.data),        b.members};
+    CROUT_RETURN_IF_CUDA_ERROR(LaunchGridSolve(batch, op, b.extent.max_cols, parts, order, stream));
     bool overlap = false;  // with a launch for other members
-    for (int t = 0; t < kMemberTeams; ++t) {
-      const auto team = static_cast<MemberTeam>(t);
+    for (const MemberTeam team :
+         {MemberTeam::kBlock512, MemberTeam::kBlock256, MemberTeam::kBlock128, MemberTeam::kWarp}) {
       const int32_t count = parts.Count(team);
       if (count == 0) continue;
       CROUT_RETURN_IF_CUDA_ERROR(

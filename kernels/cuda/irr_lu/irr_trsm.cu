@@ -24,11 +24,11 @@ __global__ void __launch_bounds__(kThreads) SolveLeafKernel(IrrTrsm<T> trsm, con
   const int count = min(kChunk, static_cast<int>(b.cols) - first);
   const TriangleKind kind = {trsm.lower == (trsm.op == Op::kNone), trsm.unit};
   LoadTriangle(OpOf<T>(t, trsm.op), rows, kind, tiles);
-  GatherRows<false>(b, 0, rows, first, count, {}, tiles);
+  GatherRows<false>(b, 0, rows, first, count, {}, tiles.solved);
   __syncthreads();
-  SolveTriangle<MemberBlocking<T>::kBlock>(kind, count, tiles);
+  SolveTriangle<MemberBlocking<T>::kBlock>(kind, count, tiles, tiles.solved);
   __syncthreads();
-  StoreSolved(tiles, b, 0, rows, first, count);
+  StoreSolved<T>(tiles.solved, b, 0, rows, first, count);
 }
 
 template <class T>

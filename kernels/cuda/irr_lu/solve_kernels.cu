@@ -75,6 +75,15 @@ __global__ void __launch_bounds__(kWarpsOfBlock* kWarp)
   AwaitKernelBefore();
 }
 
+constexpr int kFillThreads = 256;
+
+template <class T>
+__global__ void __launch_bounds__(kFillThreads)
+    FillSingularKernel(IrrSolveBatch<T> batch, const int32_t* order) {
+  const Solve<T> solve = SolveOf(batch, order[blockIdx.x]);
+  if (solve.singular) FillWithNan(solve.b, threadIdx.x, kFillThreads);
+}
+
 }  // namespace
 
 template <class T>
@@ -85,7 +94,6 @@ cudaError_t LaunchMemberSolve(const IrrSolveBatch<T>& batch, Op op, MemberTeam t
                         batch, op, order);
   };
   switch (team) {
-    case MemberTeam::kGrid:
     case MemberTeam::kBlock512:
       return blocks(MemberSolveKernel<T, 512>, 512);
     case MemberTeam::kBlock256:
@@ -93,10 +101,20 @@ cudaError_t LaunchMemberSolve(const IrrSolveBatch<T>& batch, Op op, MemberTeam t
     case MemberTeam::kBlock128:
       return blocks(MemberSolveKernel<T, 128>, 128);
     case MemberTeam::kWarp:
+      return LaunchBehind(WarpSolveKernel<T>, dim3((count + kWarpsOfBlock - 1) / kWarpsOfBlock),
+                          kWarpsOfBlock * kWarp, 0, overlap, stream, batch, op, order, count);
+    case MemberTeam::kGrid:
       break;
   }
-  return LaunchBehind(WarpSolveKernel<T>, dim3((count + kWarpsOfBlock - 1) / kWarpsOfBlock),
-                      kWarpsOfBlock * kWarp, 0, overlap, stream, batch, op, order, count);
+  return cudaErrorInvalidValue;
+}
+
+template <class T>
+cudaError_t LaunchFillSingular(const IrrSolveBatch<T>& batch, const IrrMembers& members,
+                               cudaStream_t stream) {
+  if (members.count == 0) return cudaSuccess;
+  return LaunchBehind(FillSingularKernel<T>, dim3(static_cast<unsigned>(members.count)),
+                      kFillThreads, 0, false, stream, batch, members.order);
 }
 
 template cudaError_t LaunchMemberSolve(const IrrSolveBatch<float>&, Op, MemberTeam, const int32_t*,
@@ -107,5 +125,14 @@ template cudaError_t LaunchMemberSolve(const IrrSolveBatch<Complex<float>>&, Op,
                                        const int32_t*, int, bool, cudaStream_t);
 template cudaError_t LaunchMemberSolve(const IrrSolveBatch<Complex<double>>&, Op, MemberTeam,
                                        const int32_t*, int, bool, cudaStream_t);
+
+template cudaError_t LaunchFillSingular(const IrrSolveBatch<float>&, const IrrMembers&,
+                                        cudaStream_t);
+template cudaError_t LaunchFillSingular(const IrrSolveBatch<double>&, const IrrMembers&,
+                                        cudaStream_t);
+template cudaError_t LaunchFillSingular(const IrrSolveBatch<Complex<float>>&, const IrrMembers&,
+                                        cudaStream_t);
+template cudaError_t LaunchFillSingular(const IrrSolveBatch<Complex<double>>&, const IrrMembers&,
+                                        cudaStream_t);
 
 }  // namespace crout::cuda

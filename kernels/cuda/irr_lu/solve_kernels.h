@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "kernels/batch_member.h"
+#include "kernels/cuda/irr_lu/irr_matrix.h"
 #include "kernels/cuda/irr_lu/member_team.h"
 #include "kernels/matrix.h"
 
@@ -25,11 +26,16 @@ struct IrrSolveBatch {
   const BatchMember* b_members = nullptr;
 };
 
-// Enqueues the solves with op(A) of the members order[0, count), all of `team`. Those of kGrid are
-// solved with by a block each too. Where A is singular, NaN. `overlap`: as LaunchMemberLu's.
+// Enqueues the solves with op(A) of the members order[0, count), all of `team`, which is not kGrid.
+// Where A is singular, NaN. `overlap`: as LaunchMemberLu's.
 template <class T>
 cudaError_t LaunchMemberSolve(const IrrSolveBatch<T>& batch, Op op, MemberTeam team,
                               const int32_t* order, int count, bool overlap, cudaStream_t stream);
+
+// Enqueues what makes X NaN for those of the members whose A is singular.
+template <class T>
+cudaError_t LaunchFillSingular(const IrrSolveBatch<T>& batch, const IrrMembers& members,
+                               cudaStream_t stream);
 
 }  // namespace crout::cuda
 

@@ -49,6 +49,7 @@ class FactorizeOptions(CallOptions, total=False):
     algorithm: str
     device: str
     dtype: npt.DTypeLike | None
+    precision: str | None
     equilibrate: bool | Literal["auto"]
     keep_matrix: bool
     rcond: bool
@@ -220,6 +221,7 @@ def factorize_options(
     algorithm: str = "auto",
     device: str = "",
     dtype: npt.DTypeLike | None = None,
+    precision: str | None = None,
     equilibrate: bool | Literal["auto"] = "auto",
     keep_matrix: bool = True,
     rcond: bool = False,
@@ -231,6 +233,11 @@ def factorize_options(
         algorithm=_value(factor_pb2.Algorithm, "ALGORITHM_", algorithm, "algorithm"),
         device=text("device", device),
         factor_dtype=(matrix_pb2.DTYPE_UNSPECIFIED if dtype is None else _payload.dtype_code(dtype)),
+        precision=(
+            factor_pb2.FACTOR_PRECISION_UNSPECIFIED
+            if precision is None
+            else _value(factor_pb2.FactorPrecision, "FACTOR_PRECISION_", precision, "precision")
+        ),
         equilibrate=_equilibrate(equilibrate),
         drop_matrix=not keep_matrix,
         condition=rcond,

@@ -206,6 +206,10 @@ class Client:
         dtype : dtype
             Of L and U, in either precision; A's unless given. Solves with float32 factors are refined
             to A's accuracy by ``refine=``.
+        precision : str, optional
+            "single" or "tf32": L and U of a float64 or complex128 matrix in less than that, half the
+            bytes and on a GPU less time, and every solve corrected to A's accuracy. "auto": where that
+            is expected to gain time. Instead of `dtype`.
         equilibrate : bool or "auto"
             Scale rows and columns before factoring, transparently to solves.
         keep_matrix : bool

@@ -106,6 +106,10 @@ class FactorRecord:
         "zero_pivot", "empty_row" or "empty_column", where info is not 0.
     empty_index : int or None
         1-based index of the row or column that is empty.
+    precision : str or None
+        "single" or "tf32" where it was computed in less than A's type and solves are corrected.
+    precision_fallback : str or None
+        "unusable", "condition" or "stagnation": why it is in A's type though less was asked for.
     """
 
     handle: str
@@ -137,6 +141,8 @@ class FactorRecord:
     timings: Mapping[str, float]
     singular_reason: str | None
     empty_index: int | None
+    precision: str | None = None
+    precision_fallback: str | None = None
 
 
 def _optional(message: Any, name: str) -> Any:
@@ -184,6 +190,16 @@ def factor_record(message: factor_pb2.Factor) -> FactorRecord:
             None if reason is None else _word(factor_pb2.SingularReason, "SINGULAR_REASON_", reason)
         ),
         empty_index=_optional(message, "empty_index"),
+        precision=(
+            _word(factor_pb2.FactorPrecision, "FACTOR_PRECISION_", message.precision)
+            if message.precision
+            else None
+        ),
+        precision_fallback=(
+            _word(factor_pb2.PrecisionFallback, "PRECISION_FALLBACK_", message.precision_fallback)
+            if message.precision_fallback
+            else None
+        ),
     )
 
 
@@ -213,6 +229,11 @@ class Solution:
         Seconds in each phase, on the server's clock.
     factor : FactorRecord or None
         Where the call factored as well.
+    corrections : int or None
+        With a factor in lower precision: how often it was applied to correct X.
+    warnings : tuple of str
+        "not_accurate": corrections did not get X to the accuracy of its type; refactor with
+        ``precision=None``.
     """
 
     x: Array
@@ -227,6 +248,8 @@ class Solution:
     promoted: bool
     timings: Mapping[str, float]
     factor: FactorRecord | None = None
+    corrections: int | None = None
+    warnings: tuple[str, ...] = ()
 
 
 def solution(
@@ -246,6 +269,8 @@ def solution(
         promoted=message.promoted,
         timings=timings(message.timings),
         factor=factor,
+        corrections=_optional(message, "corrections"),
+        warnings=tuple(_word(factor_pb2.Warning, "WARNING_", w) for w in message.warnings),
     )
 
 
