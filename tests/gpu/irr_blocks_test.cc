@@ -206,6 +206,26 @@ TEST_F(IrrBlocksTest, Gemm) {
   });
 }
 
+// One column of more rows than tiles fit along a grid's dimension.
+TEST_F(IrrBlocksTest, GemmOfMoreTilesThanAGridHas) {
+  constexpr int kRows = 65536 * 64 + 5;
+  Member<float> a{kRows, 1, std::vector<float>(kRows)};
+  for (int i = 0; i < kRows; ++i) a(i, 0) = static_cast<float>(i % 1000);
+  const GpuBatch<float> on_gpu_a({a});
+  const GpuBatch<float> on_gpu_b({{1, 1, {2}}});
+  GpuBatch<float> on_gpu_c({{kRows, 1, std::vector<float>(kRows, 1)}});
+  IrrGemm<float> gemm;
+  gemm.m = kRows;
+  gemm.n = gemm.k = 1;
+  gemm.a = on_gpu_a.Constant();
+  gemm.b = on_gpu_b.Constant();
+  gemm.beta = 1;
+  gemm.c = on_gpu_c.Matrix();
+  ASSERT_EQ(LaunchIrrGemm(gemm, on_gpu_c.all(), nullptr), cudaSuccess);
+  const Member<float> got = on_gpu_c.Get()[0];
+  for (int i = 0; i < kRows; ++i) ASSERT_EQ(got(i, 0), 1 + 2 * a(i, 0)) << i;
+}
+
 TEST_F(IrrBlocksTest, Trsm) {
   ForTypes([](auto x) {
     for (const Op op : kOps) {

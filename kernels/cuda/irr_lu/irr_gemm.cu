@@ -121,11 +121,17 @@ __device__ void StoreSums(const WarpSums<T>& sums, T alpha, T beta, const Matrix
   }
 }
 
+// One member's product.
 template <class T>
-__global__ void __launch_bounds__(kThreads) IrrGemmKernel(IrrGemm<T> gemm, const int32_t* order) {
-  using Tile = GemmTile<T>;
-  GemmShared<T>& shared = SharedByBlock<GemmShared<T>>();
-  const int32_t member = order[blockIdx.x];
+struct MemberGemm {
+  StridedMatrix<T> a;  // op(A)
+  StridedMatrix<T> b;  // op(B)
+  MatrixView<T> c;
+  int k;
+};
+
+template <class T>
+__device__ MemberGemm<T> GemmOf(const IrrGemm<T>& gemm, int32_t member) {
   const bool flips_a = gemm.op_a != Op::kNone;
   const bool flips_b = gemm.op_b != Op::kNone;
   const auto a = gemm.a.Local(member, flips_a ? gemm.k : gemm.m, flips_a ? gemm.m : gemm.k);
@@ -134,34 +140,57 @@ __global__ void __launch_bounds__(kThreads) IrrGemmKernel(IrrGemm<T> gemm, const
   c.rows = min(c.rows, flips_a ? a.cols : a.rows);
   c.cols = min(c.cols, flips_b ? b.rows : b.cols);
   const auto k = static_cast<int>(min(flips_a ? a.rows : a.cols, flips_b ? b.cols : b.rows));
-  const int row = static_cast<int>(blockIdx.y) * Tile::kRows;
-  const int column = static_cast<int>(blockIdx.z) * Tile::kColumns;
-  if (row >= c.rows || column >= c.cols) return;
-  const StridedMatrix<T> lines_of_a = OpOf(a, gemm.op_a).From(row, 0);
-  const StridedMatrix<T> lines_of_b = OpOf(b, gemm.op_b).From(0, column).Transposed();
-  const int rows = static_cast<int>(c.rows) - row;
-  const int columns = static_cast<int>(c.cols) - column;
+  return {OpOf(a, gemm.op_a), OpOf(b, gemm.op_b), c, k};
+}
+
+// The tile of C from (row, column) on. By the block.
+template <class T>
+__device__ void MultiplyGemmTile(const MemberGemm<T>& gemm, T alpha, T beta, int row, int column,
+                                 GemmShared<T>& shared) {
+  using Tile = GemmTile<T>;
+  const StridedMatrix<T> lines_of_a = gemm.a.From(row, 0);
+  const StridedMatrix<T> lines_of_b = gemm.b.From(0, column).Transposed();
+  const int rows = static_cast<int>(gemm.c.rows) - row;
+  const int columns = static_cast<int>(gemm.c.cols) - column;
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int first_row = warp % 2 * Tile::kRows / 2;
   const int first_column = warp / 2 * Tile::kColumns / 2;
   SlabInRegisters<T, Tile::kRows> slab_of_a;
   SlabInRegisters<T, Tile::kColumns> slab_of_b;
   WarpSums<T> sums = {};
-  slab_of_a.Load(lines_of_a, rows, k);
-  slab_of_b.Load(lines_of_b, columns, k);
-  for (int done = 0; done < k; done += Tile::kDepth) {
+  slab_of_a.Load(lines_of_a, rows, gemm.k);
+  slab_of_b.Load(lines_of_b, columns, gemm.k);
+  for (int done = 0; done < gemm.k; done += Tile::kDepth) {
     slab_of_a.Store(shared.a);
     slab_of_b.Store(shared.b);
     __syncthreads();
     const int next = done + Tile::kDepth;
-    if (next < k) {
-      slab_of_a.Load(lines_of_a.From(0, next), rows, k - next);
-      slab_of_b.Load(lines_of_b.From(0, next), columns, k - next);
+    if (next < gemm.k) {
+      slab_of_a.Load(lines_of_a.From(0, next), rows, gemm.k - next);
+      slab_of_b.Load(lines_of_b.From(0, next), columns, gemm.k - next);
     }
     AddSlab(shared, first_row, first_column, sums);
     __syncthreads();
   }
-  StoreSums(sums, gemm.alpha, gemm.beta, c, row + first_row, column + first_column);
+  StoreSums(sums, alpha, beta, gemm.c, row + first_row, column + first_column);
+}
+
+// A block for a member and one of its tiles, or several where the grid ends before they do.
+template <class T>
+__global__ void __launch_bounds__(kThreads) IrrGemmKernel(IrrGemm<T> gemm, const int32_t* order) {
+  using Tile = GemmTile<T>;
+  GemmShared<T>& shared = SharedByBlock<GemmShared<T>>();
+  const MemberGemm<T> of_member = GemmOf(gemm, order[blockIdx.x]);
+  const int64_t rows = of_member.c.rows;
+  const int64_t columns = of_member.c.cols;
+  for (int64_t column = blockIdx.z * int64_t{Tile::kColumns}; column < columns;
+       column += gridDim.z * int64_t{Tile::kColumns}) {
+    for (int64_t row = blockIdx.y * int64_t{Tile::kRows}; row < rows;
+         row += gridDim.y * int64_t{Tile::kRows}) {
+      MultiplyGemmTile(of_member, gemm.alpha, gemm.beta, static_cast<int>(row),
+                       static_cast<int>(column), shared);
+    }
+  }
 }
 
 }  // namespace
@@ -170,9 +199,8 @@ template <class T>
 cudaError_t LaunchIrrGemm(const IrrGemm<T>& gemm, const IrrMembers& members, cudaStream_t stream) {
   using Tile = GemmTile<T>;
   if (gemm.m <= 0 || gemm.n <= 0 || members.count == 0) return cudaSuccess;
-  const dim3 grid(static_cast<unsigned>(members.count),
-                  static_cast<unsigned>((gemm.m + Tile::kRows - 1) / Tile::kRows),
-                  static_cast<unsigned>((gemm.n + Tile::kColumns - 1) / Tile::kColumns));
+  const dim3 grid(static_cast<unsigned>(members.count), BlocksOf(gemm.m, Tile::kRows),
+                  BlocksOf(gemm.n, Tile::kColumns));
   return LaunchBehind(IrrGemmKernel<T>, grid, kThreads, 0, false, stream, gemm, members.order);
 }
 

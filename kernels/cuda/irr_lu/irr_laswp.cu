@@ -14,7 +14,8 @@ struct LaswpShared {
   Moves moves[kTraced][kWarp];
 };
 
-// A block for each member and kColumns columns. Each warp traces the interchanges of as many rows
+// A block for a member and kColumns columns, or every so many where the grid ends before they do.
+// Each warp traces the interchanges of as many rows
 // as it has lanes; then all apply them, one warp's after the other's, to their columns.
 template <bool kBackward, class T>
 __global__ void __launch_bounds__(kThreads) LaswpKernel(IrrLaswp<T> laswp, const int32_t* order) {
@@ -23,10 +24,8 @@ __global__ void __launch_bounds__(kThreads) LaswpKernel(IrrLaswp<T> laswp, const
   const BatchMember& of_pivots = laswp.pivots[member];
   const MatrixView<T> a = laswp.a.Local(member, laswp.a.members[member].rows, laswp.n);
   const int end = min(laswp.end, of_pivots.diagonal());
-  const int first = static_cast<int>(blockIdx.y) * kColumns;
-  if (end <= laswp.begin || first >= a.cols) return;
+  if (end <= laswp.begin || blockIdx.y * int64_t{kColumns} >= a.cols) return;
   const int64_t* const ipiv = laswp.ipiv + of_pivots.first_diagonal;
-  const int count = min(kColumns, static_cast<int>(a.cols) - first);
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const int chunks = (end - laswp.begin + kWarp - 1) / kWarp;
@@ -37,9 +36,13 @@ __global__ void __launch_bounds__(kThreads) LaswpKernel(IrrLaswp<T> laswp, const
       shared.moves[warp][lane] = Trace(ipiv, 0, laswp.begin + chunk * kWarp, end);
     }
     __syncthreads();
-    for (int k = 0; k < traced; ++k) {
-      ExchangeRows<kBackward>(a, first, count, shared.moves[k][lane]);
-      __syncwarp();
+    for (int64_t first = blockIdx.y * int64_t{kColumns}; first < a.cols;
+         first += gridDim.y * int64_t{kColumns}) {
+      const auto count = static_cast<int>(min(int64_t{kColumns}, a.cols - first));
+      for (int k = 0; k < traced; ++k) {
+        ExchangeRows<kBackward>(a, static_cast<int>(first), count, shared.moves[k][lane]);
+        __syncwarp();
+      }
     }
     __syncthreads();
   }
@@ -51,8 +54,7 @@ template <class T>
 cudaError_t LaunchIrrLaswp(const IrrLaswp<T>& laswp, const IrrMembers& members,
                            cudaStream_t stream) {
   if (laswp.begin >= laswp.end || laswp.n <= 0 || members.count == 0) return cudaSuccess;
-  const dim3 grid(static_cast<unsigned>(members.count),
-                  static_cast<unsigned>((laswp.n + kColumns - 1) / kColumns));
+  const dim3 grid(static_cast<unsigned>(members.count), BlocksOf(laswp.n, kColumns));
   return LaunchBehind(laswp.backward ? LaswpKernel<true, T> : LaswpKernel<false, T>, grid, kThreads,
                       0, false, stream, laswp, members.order);
 }

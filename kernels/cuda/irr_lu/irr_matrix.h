@@ -42,6 +42,14 @@ struct IrrMembers {
   int count = 0;
 };
 
+// Blocks of threads for parts of `each` of a count above 0, along a grid's second or third
+// dimension: no more than that can be. A block takes every so many parts then.
+constexpr unsigned BlocksOf(int count, int each) {
+  constexpr int kMost = 65535;
+  const int parts = (count - 1) / each + 1;
+  return static_cast<unsigned>(parts < kMost ? parts : kMost);
+}
+
 }  // namespace crout::cuda
 
 #endif  // CROUT_KERNELS_CUDA_IRR_LU_IRR_MATRIX_H_

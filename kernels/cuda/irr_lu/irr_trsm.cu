@@ -9,7 +9,8 @@ namespace {
 
 constexpr int kThreads = 128;
 
-// A block for each member and MemberBlocking::kChunk columns of B.
+// A block for a member and MemberBlocking::kChunk columns of B, or every so many where the grid
+// ends before they do.
 template <class T>
 __global__ void __launch_bounds__(kThreads) SolveLeafKernel(IrrTrsm<T> trsm, const int32_t* order) {
   constexpr int kChunk = MemberBlocking<T>::kChunk;
@@ -19,23 +20,26 @@ __global__ void __launch_bounds__(kThreads) SolveLeafKernel(IrrTrsm<T> trsm, con
   const auto t = trsm.t.Local(member, trsm.m, trsm.m);
   const auto b = trsm.b.Local(member, trsm.m, trsm.n);
   const auto rows = static_cast<int>(min(min(t.rows, t.cols), b.rows));
-  const int first = static_cast<int>(blockIdx.y) * kChunk;
-  if (rows == 0 || first >= b.cols) return;
-  const int count = min(kChunk, static_cast<int>(b.cols) - first);
+  if (rows == 0) return;
   const TriangleKind kind = {trsm.lower == (trsm.op == Op::kNone), trsm.unit};
   LoadTriangle(OpOf<T>(t, trsm.op), rows, kind, tiles);
-  GatherRows<false>(b, 0, rows, first, count, {}, tiles.solved);
-  __syncthreads();
-  SolveTriangle<MemberBlocking<T>::kBlock>(kind, count, tiles, tiles.solved);
-  __syncthreads();
-  StoreSolved<T>(tiles.solved, b, 0, rows, first, count);
+  for (int64_t first = blockIdx.y * int64_t{kChunk}; first < b.cols;
+       first += gridDim.y * int64_t{kChunk}) {
+    const MatrixView<T> chunk = {&b(0, first), rows, min(b.cols - first, int64_t{kChunk}), b.ld};
+    const auto count = static_cast<int>(chunk.cols);
+    GatherRows<false>(chunk, 0, rows, 0, count, {}, tiles.solved);
+    __syncthreads();
+    SolveTriangle<MemberBlocking<T>::kBlock>(kind, count, tiles, tiles.solved);
+    __syncthreads();
+    StoreSolved<T>(tiles.solved, chunk, 0, rows, 0, count);
+    __syncthreads();
+  }
 }
 
 template <class T>
 cudaError_t SolveLeaf(const IrrTrsm<T>& trsm, const IrrMembers& members, cudaStream_t stream) {
-  constexpr int kChunk = MemberBlocking<T>::kChunk;
   const dim3 grid(static_cast<unsigned>(members.count),
-                  static_cast<unsigned>((trsm.n + kChunk - 1) / kChunk));
+                  BlocksOf(trsm.n, MemberBlocking<T>::kChunk));
   return LaunchBehind(SolveLeafKernel<T>, grid, kThreads, 0, false, stream, trsm, members.order);
 }
 

@@ -46,7 +46,8 @@ __global__ void __launch_bounds__(kBlockThreads) StartKernel(ProbedBatch<T> batc
   for (int j = Warp(); j < member.cols; j += kWarps) {
     const T* const column = &a(0, j);
     for (int i = Lane(); i < member.rows; i += kWarp) largest = fmax(largest, Modulus(column[i]));
-    norm = fmax(norm, WarpSum<double>(0, member.rows, [&](int i) { return Modulus(column[i]); }));
+    const auto sum = WarpSum<double>(0, member.rows, [&](int i) { return Modulus(column[i]); });
+    if (Lane() == 0) norm = fmax(norm, sum);
   }
   largest = BlockReduce(largest, MaxWithoutNan());
   norm = BlockReduce(norm, MaxWithoutNan());
