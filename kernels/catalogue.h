@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/batch_lu.h"
 #include "kernels/direct_solver.h"
 #include "kernels/lu_algorithm.h"
 
@@ -17,8 +18,10 @@ struct Catalogue {
   std::vector<std::unique_ptr<LuAlgorithm>> algorithms;
   std::vector<std::unique_ptr<TriangularSolver>> solvers;
   std::vector<std::unique_ptr<DirectSolver>> direct_solvers;  // none on some devices
+  std::unique_ptr<BatchLu> batch_lu;                          // null on some devices
 
-  // What a request can name as its algorithm: `algorithms`, then `direct_solvers`.
+  // All that factors or solves a matrix by itself: `algorithms`, then `direct_solvers`, which a
+  // request can name as its algorithm, and `batch_lu`.
   std::vector<MethodTraits> algorithm_traits() const;
   // What it can name as its solver.
   std::vector<MethodTraits> solver_traits() const;

@@ -25,6 +25,7 @@ struct DeviceInfo {
   int parallelism = 1;        // jobs that can run side by side: streams, or cores
   EnumSet<DType> types = kRealTypes;  // of the matrices and right-hand sides that it takes
   bool has_sparse_ops = false;        // whether matrices may stay sparse there (sparse_ops.h)
+  std::string pci_bus_id = {};        // of a GPU, "0000:5d:00.0": its driver knows it by this
 };
 
 // Bytes of a device's memory, at one moment.
@@ -94,6 +95,8 @@ class Device {
   const auto& algorithms() const { return catalogue().algorithms; }
   const auto& solvers() const { return catalogue().solvers; }
   const auto& direct_solvers() const { return catalogue().direct_solvers; }
+  // Null where the device takes no batches.
+  const BatchLu* batch_lu() const { return catalogue().batch_lu.get(); }
 };
 
 }  // namespace crout

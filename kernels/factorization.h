@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/device.h"
 #include "kernels/factor_parts.h"
+#include "kernels/irregular_batch.h"
 #include "kernels/lu_algorithm.h"
 #include "kernels/stop_requested.h"
 #include "kernels/util/size_class.h"
@@ -30,15 +31,40 @@ struct KernelTimings {
 // entry but zeros.
 enum class SingularReason : uint8_t { kNone, kZeroPivot, kEmptyRow, kEmptyColumn };
 
+// In what a factor was computed, and so what its solves have to do.
+enum class FactorPrecision : uint8_t {
+  kAsTyped,  // in its type: solves are as accurate as that
+  kSingle,   // in single precision, for solves that are corrected to that of B
+  kTf32,     // likewise, and its large products by TF32 numbers of 11 bits
+};
+
+// Why a factor is in its matrix's type where a lower precision was to do.
+enum class PrecisionFallback : uint8_t {
+  kNone,        // it is not, or was not to
+  kUnusable,    // there, a pivot was zero or an entry overflowed
+  kCondition,   // the condition estimate leaves no figure right
+  kStagnation,  // a solve did not get accurate
+};
+
 // LAPACK's threshold for scaled errors, as its tests have it.
 inline constexpr double kPoorQuality = 30;
+
+// Of an irregular batch: its sizes, and the worst of its members.
+struct BatchSummary {
+  BatchExtent extent;
+  int64_t singular = 0;     // members whose info is not 0
+  double pivot_growth = 1;  // largest of any member
+  double quality = 0;       // likewise
+};
 
 // What the caller needs in order to trust a factorization.
 struct FactorSummary {
   std::string algorithm;  // the name that ran, never "auto"
-  int64_t n = 0;
+  int64_t n = 0;          // of a batch the largest number of rows or columns
   DType factor_dtype = DType::kFloat64;
   DType matrix_dtype = DType::kFloat64;
+  FactorPrecision precision = FactorPrecision::kAsTyped;
+  PrecisionFallback precision_fallback = PrecisionFallback::kNone;
   UnitDiagonal unit_diagonal = UnitDiagonal::kL;
   // > 0: singular. The 1-based index of the first exactly zero pivot; n where a row or column was
   // seen to be empty: nothing was factored then. Without pivoting the factor alone is unusable, at
@@ -71,6 +97,9 @@ struct FactorSummary {
   std::optional<double> det_log_abs;
   std::optional<IterationReport> iterations;    // of iterative methods
   std::optional<PreparationStats> preparation;  // where the factor was prepared for a solver
+  // Of a batch; `info` is 0 then, `pivot_growth` and `quality` the worst of any member, and the
+  // rest of what is said of one matrix is not set.
+  std::optional<BatchSummary> batch;
 
   // Whether there are L and U, if those of a singular matrix.
   bool has_factors() const {
@@ -89,8 +118,11 @@ inline constexpr std::string_view kScalesPart = "scales";
 inline constexpr std::string_view kMatrixPart = "matrix";
 inline constexpr std::string_view kSparseMatrixPart = "sparse matrix";
 inline constexpr std::string_view kPreparedPart = "prepared";
+// Of a batch beside "lu" and "matrix", which are blocks as jobs/batch_payload.h says, and "ipiv".
+inline constexpr std::string_view kMembersPart = "members";
+inline constexpr std::string_view kFiguresPart = "figures";
 
-// The result of a dense LU method.
+// The result of an LU method. What is said of its parts is of a dense one.
 struct Factorization {
   FactorSummary summary;
   FactorParts parts;

@@ -14,6 +14,7 @@
 #include "absl/strings/strip.h"
 #include "crout_version.h"
 #include "server/config_file.h"
+#include "server/http/http_post.h"
 #include "server/http/listen_address.h"
 #include "server/identity/identity_keeper.h"
 #include "server/tls/listener_credentials.h"
@@ -201,6 +202,14 @@ void AddOptions(CLI::App& app, Config& config) {
                   "Calls that get a line: none, slow, sampled (up to 10 in a second besides) or "
                   "all; the server's own failures always do");
   options.AddDuration("log-slow-call", config.call_log.slow, "From here on a call is slow");
+  options
+      .Add(
+          "otlp-endpoint", config.otlp_endpoint,
+          "Receiver of traces, http://host:port: calls whose traceparent is sampled are sent there "
+          "as JSON of OTLP (/v1/traces)")
+      ->check([](const std::string& text) {
+        return text.empty() ? "" : MistakeIn(ParseHttpUrl(text).status());
+      });
   options
       .Add("streams", config.pool.scheduler.streams,
            "Jobs side by side on one device; 0: as many as suit it")

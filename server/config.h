@@ -37,6 +37,7 @@ struct Config {
   LogLevel log_level = LogLevel::kInfo;
   LogFormat log_format = LogFormat::kText;
   CallLogOptions call_log;
+  std::string otlp_endpoint;  // where spans of calls go, a base URL; "": nowhere
   // What is kept between runs, the measured costs of GPUs, goes there; "": nothing is kept.
   std::string state_dir;
   int host_threads = 0;  // cores for the host device and text parsing; 0: all

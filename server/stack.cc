@@ -40,6 +40,14 @@ MetricsOptions MetricsOptionsFor(const DevicePool& pool) {
   return options;
 }
 
+std::vector<GpuMonitor::Gpu> GpusOf(const DevicePool& pool) {
+  std::vector<GpuMonitor::Gpu> gpus;
+  for (const auto& slot : pool.slots()) {
+    gpus.push_back({slot->device->info().name, slot->device->info().pci_bus_id});
+  }
+  return gpus;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Stack>> Stack::Create(std::vector<std::unique_ptr<Device>> devices,
@@ -56,7 +64,11 @@ absl::StatusOr<std::unique_ptr<Stack>> Stack::Create(std::vector<std::unique_ptr
     CROUT_ASSIGN_OR_RETURN(stack->identities_,
                            IdentityKeeper::Create(config.identities_file, config.signed_tokens));
   }
+  stack->gpus_ = std::make_unique<GpuMonitor>(GpusOf(*stack->devices_));
   stack->metrics_ = std::make_unique<Metrics>(MetricsOptionsFor(*stack->devices_));
+  if (!config.otlp_endpoint.empty()) {
+    CROUT_ASSIGN_OR_RETURN(stack->traces_, TraceExporter::Create(config.otlp_endpoint));
+  }
   stack->cache_ = std::make_unique<FactorCache>(stack->devices_.get(), stack->host_memory_.get(),
                                                 stack->metrics_.get());
   const int cores = config.host_threads > 0 ? config.host_threads
@@ -69,6 +81,7 @@ absl::StatusOr<std::unique_ptr<Stack>> Stack::Create(std::vector<std::unique_ptr
                                     .metrics = *stack->metrics_,
                                     .call_log = stack->call_log_,
                                     .recent_work = stack->recent_work_,
+                                    .traces = stack->traces_.get(),
                                     .calls = stack->calls_,
                                     .call_memory = *stack->call_memory_,
                                     .refused_memory = *stack->refused_memory_,
@@ -138,6 +151,7 @@ void Stack::Housekeep() {
 
 ServerState Stack::State() const {
   ServerState state;
+  const std::vector<std::optional<GpuReading>> gpus = gpus_->last();
   for (const auto& slot : devices_->slots()) {
     const DeviceScheduler::Load load = slot->scheduler->load();
     const MemoryWatch::Answer answer = slot->memory_watch->last();
@@ -154,6 +168,7 @@ ServerState Stack::State() const {
     device.streams = load.streams;
     device.streams_busy = load.streams_busy;
     device.healthy = slot->device->healthy();
+    device.gpu = gpus[state.devices.size()];
     state.devices.push_back(device);
   }
   state.cache = cache_->tiers();
@@ -164,6 +179,12 @@ ServerState Stack::State() const {
   state.call_memory_reserved = static_cast<int64_t>(call_memory_->reserved());
   state.log_lines_dropped = DroppedLogLines();
   state.work_without_memory = WorkWithoutMemory();
+  if (traces_ != nullptr) {
+    state.traces_exported = traces_->exported();
+    for (size_t i = 0; i < state.traces_dropped.size(); ++i) {
+      state.traces_dropped[i] = traces_->dropped(static_cast<TraceDrop>(i));
+    }
+  }
   return state;
 }
 

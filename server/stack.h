@@ -11,6 +11,7 @@
 #include "kernels/util/thread_pool.h"
 #include "server/cache/factor_cache.h"
 #include "server/config.h"
+#include "server/gpu/gpu_monitor.h"
 #include "server/memory_return.h"
 #include "server/metrics/metrics.h"
 #include "server/rpc/call_log.h"
@@ -18,6 +19,7 @@
 #include "server/rpc/core.h"
 #include "server/rpc/service.h"
 #include "server/scheduling/device_pool.h"
+#include "server/trace/trace_exporter.h"
 
 namespace crout {
 
@@ -56,6 +58,7 @@ class Stack {
   std::unique_ptr<FactorCache> cache_;
   CallLog call_log_;
   RecentWork recent_work_;
+  std::unique_ptr<TraceExporter> traces_;  // null: they go nowhere
   CallRegistry calls_;
   std::unique_ptr<MemoryBudget> call_memory_;
   std::unique_ptr<MemoryBudget> refused_memory_;
@@ -65,6 +68,7 @@ class Stack {
   std::unique_ptr<ServerCore> core_;
   std::unique_ptr<FactorizationService> service_;
   MemoryReturn memory_return_;
+  std::unique_ptr<GpuMonitor> gpus_;
   uint64_t times_without_memory_ = 0;  // that the log knows
 };
 

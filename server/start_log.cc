@@ -62,6 +62,7 @@ void LogStart(const Config& config, const BoundAddresses& addresses, const Serve
        {"max_connection_age_seconds", Seconds(config.max_connection_age)},
        {"drain_grace_seconds", Seconds(config.drain_grace)},
        {"drain_limit_seconds", Seconds(config.drain_limit)},
+       {"otlp_endpoint", config.otlp_endpoint},
        {"slow_call_seconds", Seconds(config.call_log.slow)}});
   for (const auto& slot : core.devices.slots()) LogDevice(*slot);
 }

@@ -1,6 +1,5 @@
 #include "client/cli/bench.h"
 
-#include <atomic>
 #include <complex>
 #include <memory>
 #include <random>
@@ -78,46 +77,42 @@ class Problem {
   Elements a_, b_;
 };
 
-// When to stop: by time, or by the number of calls that all workers have begun.
-class Budget {
- public:
-  explicit Budget(const BenchOptions& options)
-      : requests_(options.requests), end_(absl::Now() + options.duration) {}
-  bool Take() { return requests_ > 0 ? taken_++ < requests_ : absl::Now() < end_; }
-
- private:
-  const int64_t requests_;
-  const absl::Time end_;
-  std::atomic<int64_t> taken_ = 0;
-};
-
 class Worker {
  public:
-  Worker(const client::ClientOptions& client, const BenchOptions& options, const Problem& problem)
-      : client_(*client::Client::Connect(client)), options_(options), problem_(problem) {}
+  // `number` tells the workers of one run apart.
+  Worker(const client::ClientOptions& client, const BenchOptions& options, const Problem& problem,
+         uint64_t number)
+      : client_(*client::Client::Connect(client)),
+        options_(options),
+        problem_(problem),
+        random_(number) {}
 
-  // `handle` is that of the prepared factor, in mode solve.
-  void Run(const std::string& handle, Budget* budget) {
-    while (budget->Take()) {
-      if (options_.mode == BenchMode::kSolve) {
-        Solve(handle);
+  // `handle` is that of the prepared factor, in the modes solve and mix.
+  void Run(const std::string& handle, Pace* pace) {
+    while (const auto begin = pace->Next()) {
+      const bool counts = pace->Counts(*begin);
+      if (options_.mode == BenchMode::kSolve || (options_.mode == BenchMode::kMix && !Draw())) {
+        Solve(handle, *begin, counts);
         continue;
       }
-      const auto factor = Factorize();
+      const auto factor = Factorize(*begin, counts);
       if (!factor.ok()) continue;
-      for (int i = 0; options_.mode == BenchMode::kMixed && i < 10 && budget->Take(); ++i) {
-        Solve(factor->handle());
+      for (int i = 0; options_.mode == BenchMode::kMixed && i < 10; ++i) {
+        const auto next = pace->Next();
+        if (!next) break;
+        Solve(factor->handle(), *next, pace->Counts(*next));
       }
       client_->Release(factor->handle()).IgnoreError();  // Its lease is short.
     }
   }
 
-  absl::StatusOr<v1::Factor> Factorize() {
+  // A call that was to begin at `begin`.
+  absl::StatusOr<v1::Factor> Factorize(absl::Time begin, bool counts) {
     v1::CacheOptions cache;
-    *cache.mutable_lease() = client::ToProtoDuration(options_.duration + absl::Minutes(10));
-    const absl::Time begin = absl::Now();
+    *cache.mutable_lease() =
+        client::ToProtoDuration(options_.pace.warm_up + options_.pace.duration + absl::Minutes(10));
     auto factor = client_->Factorize(problem_.Matrix(), options_.factorize, cache);
-    Count("factorize", begin, factor.status());
+    if (counts) Count("factorize", begin, factor.status());
     return factor;
   }
 
@@ -126,10 +121,13 @@ class Worker {
   client::Client& client() { return *client_; }
 
  private:
-  void Solve(const std::string& handle) {
+  // Whether a call of a mix is a factorization.
+  bool Draw() { return std::bernoulli_distribution(options_.factor_share)(random_); }
+
+  void Solve(const std::string& handle, absl::Time begin, bool counts) {
     client::BufferSink x;
-    const absl::Time begin = absl::Now();
-    Count("solve", begin, client_->Solve(handle, problem_.Rhs(), {}, &x).status());
+    const absl::Status status = client_->Solve(handle, problem_.Rhs(), {}, &x).status();
+    if (counts) Count("solve", begin, status);
   }
 
   void Count(const char* call, absl::Time begin, const absl::Status& status) {
@@ -142,6 +140,7 @@ class Worker {
   const std::unique_ptr<client::Client> client_;
   const BenchOptions& options_;
   const Problem& problem_;
+  std::mt19937_64 random_;
   std::map<std::string, BenchCounts> calls_;
   absl::Status last_error_;
 };
@@ -165,26 +164,26 @@ absl::StatusOr<BenchResult> RunBench(const client::ClientOptions& client,
   client::ClientOptions once = client;
   once.retry.max_attempts = 1;
   std::string handle;
-  Worker preparation(client, options, problem);
-  if (options.mode == BenchMode::kSolve) {
-    const auto factor = preparation.Factorize();
+  Worker preparation(client, options, problem, 0);
+  if (options.mode == BenchMode::kSolve || options.mode == BenchMode::kMix) {
+    const auto factor = preparation.Factorize(absl::Now(), false);
     if (!factor.ok()) return factor.status();
     handle = factor->handle();
   }
   std::vector<std::unique_ptr<Worker>> workers;
   workers.reserve(static_cast<size_t>(concurrency));
   for (int i = 0; i < concurrency; ++i) {
-    workers.push_back(std::make_unique<Worker>(once, options, problem));
+    workers.push_back(
+        std::make_unique<Worker>(once, options, problem, static_cast<uint64_t>(i) + 1));
   }
-  Budget budget(options);
-  const absl::Time begin = absl::Now();
+  Pace pace(options.pace, absl::Now());
   std::vector<std::thread> threads;
   threads.reserve(workers.size());
   for (const auto& worker : workers) {
-    threads.emplace_back([&handle, &budget, w = worker.get()] { w->Run(handle, &budget); });
+    threads.emplace_back([&handle, &pace, w = worker.get()] { w->Run(handle, &pace); });
   }
   for (std::thread& thread : threads) thread.join();
-  BenchResult result = Merge(absl::Now() - begin, workers);
+  BenchResult result = Merge(absl::Now() - pace.measured_from(), workers);
   if (!handle.empty()) preparation.client().Release(handle).IgnoreError();
   int64_t succeeded = 0;
   for (const auto& [call, counts] : result.calls) succeeded += counts.latencies.count();

@@ -1,8 +1,13 @@
 // bench
+#include <map>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "client/cli/bench.h"
+#include "client/cli/bench_report.h"
 #include "client/cli/commands.h"
 #include "client/cli/enum_names.h"
 #include "client/cli/factor_options.h"
@@ -14,46 +19,79 @@ namespace {
 struct BenchArguments {
   BenchOptions options;
   std::vector<int> concurrency = {1};
+  std::vector<double> rates = {0};
+  std::string baseline, report;
 };
 
-void AppendRows(int concurrency, const BenchResult& result, Json* rows) {
-  for (const auto& [call, counts] : result.calls) {
-    int64_t errors = 0;
-    for (const auto& [name, count] : counts.errors) errors += count;
-    const LatencyHistogram& latencies = counts.latencies;
-    const auto quantile = [&](double q) { return absl::ToDoubleSeconds(latencies.Quantile(q)); };
-    rows->push_back({{"concurrency", concurrency},
-                     {"call", call},
-                     {"requests", latencies.count()},
-                     {"errors", errors},
-                     {"per_second", static_cast<double>(latencies.count()) /
-                                        absl::ToDoubleSeconds(result.elapsed)},
-                     {"p50_seconds", quantile(0.5)},
-                     {"p90_seconds", quantile(0.9)},
-                     {"p99_seconds", quantile(0.99)},
-                     {"max_seconds", absl::ToDoubleSeconds(latencies.max())},
-                     {"errors_by_status", counts.errors}});
-  }
+// What was run, where and when; the rows are yet to come.
+absl::StatusOr<Json> Describe(Session* session, const BenchArguments& arguments) {
+  const auto info = session->client().ServerInfo(session->call());
+  if (!info.ok()) return info.status();
+  Json devices = Json::array();
+  for (const v1::DeviceStatus& device : info->devices()) devices.push_back(device.description());
+  const BenchOptions& options = arguments.options;
+  return Json{{"server", session->server()},
+              {"version", info->version()},
+              {"devices", devices},
+              {"date", absl::FormatTime("%Y-%m-%d %H:%M", absl::Now(), absl::UTCTimeZone())},
+              {"n", options.n},
+              {"nrhs", options.nrhs},
+              {"dtype", ShortName(*v1::Dtype_descriptor()->FindValueByNumber(options.dtype))},
+              {"warm_up_seconds", absl::ToDoubleSeconds(options.pace.warm_up)},
+              {"results", Json::array()}};
 }
 
 absl::Status Run(Session* session, const BenchArguments& arguments) {
-  Json rows = Json::array();
-  for (const int concurrency : arguments.concurrency) {
-    const auto result = RunBench(session->client_options(), arguments.options, concurrency);
-    if (!result.ok()) return result.status();
-    AppendRows(concurrency, *result, &rows);
+  std::optional<Json> baseline;
+  if (!arguments.baseline.empty()) {
+    auto read = ReadRun(arguments.baseline);
+    if (!read.ok()) return read.status();
+    baseline = *std::move(read);
   }
-  session->Print(
-      Json{
-          {"server", session->server()},
-          {"n", arguments.options.n},
-          {"nrhs", arguments.options.nrhs},
-          {"dtype", ShortName(*v1::Dtype_descriptor()->FindValueByNumber(arguments.options.dtype))},
-          {"results", rows}},
-      FormatObjects({"concurrency", "call", "requests", "errors", "per_second", "p50_seconds",
-                     "p90_seconds", "p99_seconds", "max_seconds"},
-                    rows));
-  return absl::OkStatus();
+  auto run = Describe(session, arguments);
+  if (!run.ok()) return run.status();
+  Json& rows = run->at("results");
+  BenchOptions options = arguments.options;
+  for (const double rate : arguments.rates) {
+    options.pace.rate = rate;
+    for (const int concurrency : arguments.concurrency) {
+      const auto result = RunBench(session->client_options(), options, concurrency);
+      if (!result.ok()) return result.status();
+      AppendRows(concurrency, rate, *result, &rows);
+    }
+  }
+  std::vector<std::string> keys = {"concurrency", "rate",       "call",        "requests",
+                                   "errors",      "per_second", "p50_seconds", "p90_seconds",
+                                   "p99_seconds", "max_seconds"};
+  if (baseline) {
+    CompareRows(*baseline, &rows);
+    keys.insert(keys.end(), {"per_second_ratio", "p50_ratio", "p99_ratio"});
+  }
+  session->Print(*run, FormatObjects(keys, rows));
+  if (arguments.report.empty()) return absl::OkStatus();
+  return WriteReport(arguments.report, BenchHtml(*run, baseline ? &*baseline : nullptr));
+}
+
+// When calls begin, and for how long.
+void AddPaceOptions(CLI::App* bench, BenchArguments* arguments) {
+  PaceOptions* pace = &arguments->options.pace;
+  bench
+      ->add_option("--rate", arguments->rates,
+                   "Calls a second, begun on time whether or not others have ended, and measured "
+                   "from then; several runs: 100,200. 0: each worker's next call after its last")
+      ->capture_default_str()
+      ->delimiter(',')
+      ->check(CLI::Range(0.0, 1e6));
+  AddDurationOption(
+      bench, "--duration", [=](absl::Duration value) { pace->duration = value; },
+      "Length of each run; 5s unless given");
+  AddDurationOption(
+      bench, "--warm-up", [=](absl::Duration value) { pace->warm_up = value; },
+      "Time before that, whose calls do not count; none unless given");
+  bench
+      ->add_option("--requests", pace->requests,
+                   "Length of each run in calls, instead of --duration")
+      ->check(CLI::PositiveNumber);
 }
 
 }  // namespace
@@ -63,11 +101,21 @@ void AddBenchCommand(CLI::App* app, Session* session) {
   BenchOptions* options = &arguments->options;
   CLI::App* bench = session->AddCommand(app, "bench", "Load the server; percentiles and throughput",
                                         [=] { return Run(session, *arguments); });
-  bench->add_option("--mode", options->mode, "solve, factor or mixed; solve unless given")
-      ->transform(
-          CLI::CheckedTransformer(std::map<std::string, BenchMode>{{"solve", BenchMode::kSolve},
-                                                                   {"factor", BenchMode::kFactor},
-                                                                   {"mixed", BenchMode::kMixed}}));
+  CLI::Option* mode = bench->add_option("--mode", options->mode,
+                                        "solve, factor, or mixed (a factor and ten solves with it, "
+                                        "in turn); solve unless given");
+  mode->transform(CLI::CheckedTransformer(std::map<std::string, BenchMode>{
+      {"solve", BenchMode::kSolve}, {"factor", BenchMode::kFactor}, {"mixed", BenchMode::kMixed}}));
+  bench
+      ->add_option_function<double>(
+          "--factor-share",
+          [=](double share) {
+            options->mode = BenchMode::kMix;
+            options->factor_share = share;
+          },
+          "A mix at random: so many of the calls factor, from 0 to 1, the others solve")
+      ->check(CLI::Range(0.0, 1.0))
+      ->excludes(mode);
   bench->add_option("--n", options->n, "Order of the matrix")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 16));
@@ -78,13 +126,13 @@ void AddBenchCommand(CLI::App* app, Session* session) {
       ->capture_default_str()
       ->delimiter(',')
       ->check(CLI::Range(1, 1024));
-  AddDurationOption(
-      bench, "--duration", [=](absl::Duration value) { options->duration = value; },
-      "Length of each run; 5s unless given");
+  AddPaceOptions(bench, arguments.get());
   bench
-      ->add_option("--requests", options->requests,
-                   "Length of each run in calls, instead of --duration")
-      ->check(CLI::PositiveNumber);
+      ->add_option("--baseline", arguments->baseline,
+                   "What --json printed of an earlier run: the rows have ratios to it")
+      ->type_name("FILE");
+  bench->add_option("--report", arguments->report, "Page of HTML with curves, besides")
+      ->type_name("FILE");
   AddEnumOption(bench, "--dtype", &options->dtype, "Type of the matrix; f64 unless given");
   AddFactorizeOptions(bench, &options->factorize);
 }

@@ -18,6 +18,8 @@ enum class Method : uint8_t {
   kFactorizeAndSolve,
   kComputeSchurComplement,
   kSolveSeries,
+  kFactorizeBatch,
+  kSolveBatch,
   kGetFactors,
   kListFactors,
   kDescribeFactor,
@@ -27,20 +29,11 @@ enum class Method : uint8_t {
   kEstimateFactorize,
   kGetServerInfo,
 };
-inline constexpr std::array<std::string_view, 14> kMethodNames = {"Factorize",
-                                                                  "Refactorize",
-                                                                  "Solve",
-                                                                  "FactorizeAndSolve",
-                                                                  "ComputeSchurComplement",
-                                                                  "SolveSeries",
-                                                                  "GetFactors",
-                                                                  "ListFactors",
-                                                                  "DescribeFactor",
-                                                                  "GetIterations",
-                                                                  "RenewLease",
-                                                                  "ReleaseFactor",
-                                                                  "EstimateFactorize",
-                                                                  "GetServerInfo"};
+inline constexpr std::array<std::string_view, 16> kMethodNames = {
+    "Factorize",      "Refactorize",    "Solve",      "FactorizeAndSolve", "ComputeSchurComplement",
+    "SolveSeries",    "FactorizeBatch", "SolveBatch", "GetFactors",        "ListFactors",
+    "DescribeFactor", "GetIterations",  "RenewLease", "ReleaseFactor",     "EstimateFactorize",
+    "GetServerInfo"};
 
 // Label `phase`: the fields of crout.v1.Timings, in their order.
 enum class JobPhase : uint8_t {
@@ -55,6 +48,13 @@ enum class JobPhase : uint8_t {
 };
 inline constexpr std::array<std::string_view, 8> kJobPhaseNames = {
     "receive", "queue", "host_to_device", "factor", "solve", "refine", "device_to_host", "send"};
+
+// Label `reason` of crout_traces_dropped_total.
+enum class TraceDrop : uint8_t {
+  kQueueFull,   // too many waited for the receiver
+  kSendFailed,  // the receiver refused them, or did not take them in time
+};
+inline constexpr std::array<std::string_view, 2> kTraceDropNames = {"queue_full", "send_failed"};
 
 // Label `reason` of crout_rejected_total: why a well-formed call was turned away.
 enum class Rejection : uint8_t {

@@ -73,6 +73,11 @@ constexpr size_t Index(Enum value) {
   return static_cast<size_t>(value);
 }
 
+// To what another counts.
+void Raise(Counter* counter, uint64_t count) {
+  counter->Increment(static_cast<double>(count) - counter->Value());
+}
+
 double SecondsOf(absl::Time time) { return absl::ToDoubleSeconds(time - absl::UnixEpoch()); }
 
 }  // namespace
@@ -82,6 +87,7 @@ Metrics::Metrics(const MetricsOptions& options) : registry_(std::make_unique<Reg
   RegisterPayloads();
   for (const DeviceLabels& labels : options.devices) {
     devices_.push_back(std::make_unique<DeviceMetrics>(*registry_, labels));
+    device_names_.push_back(labels.name);
   }
   RegisterNumerics(options.devices);
   RegisterCache();
@@ -215,6 +221,12 @@ void Metrics::RegisterProcess(const std::string& cuda) {
   log_dropped_ = &AddCounters(*registry_, "crout_log_dropped_total",
                               "Log lines that were dropped because nobody read them.")
                       .Add({});
+  traces_exported_ = &AddCounters(*registry_, "crout_traces_exported_total",
+                                  "Calls whose spans the receiver of traces has taken.")
+                          .Add({});
+  traces_dropped_ = AddEach(AddCounters(*registry_, "crout_traces_dropped_total",
+                                        "Calls whose spans the receiver of traces did not get."),
+                            "reason", kTraceDropNames, {});
   AddGauges(*registry_, "crout_build_info", "1, labelled with what this daemon was built from.")
       .Add({{"version", CROUT_VERSION}, {"commit", CROUT_COMMIT}, {"cuda", cuda}})
       .Set(1);
@@ -354,12 +366,16 @@ void Metrics::SetStateSource(StateSource source) {
   source_ = std::move(source);
 }
 
-void Metrics::RefreshGauges() const {
+std::vector<NamedGpu> Metrics::RefreshGauges() const {
+  std::vector<NamedGpu> gpus;
   MutexLock lock(&source_mutex_);
-  if (!source_) return;
+  if (!source_) return gpus;
   const ServerState state = source_();
   for (size_t i = 0; i < std::min(devices_.size(), state.devices.size()); ++i) {
     devices_[i]->Set(state.devices[i]);
+    if (state.devices[i].gpu.has_value()) {
+      gpus.push_back({device_names_[i], *state.devices[i].gpu});
+    }
   }
   for (size_t tier = 0; tier < state.cache.size(); ++tier) {
     cache_entries_[tier]->Set(static_cast<double>(state.cache[tier].entries));
@@ -369,14 +385,21 @@ void Metrics::RefreshGauges() const {
   host_memory_reserved_->Set(static_cast<double>(state.host_memory_reserved));
   call_memory_limit_->Set(static_cast<double>(state.call_memory_limit));
   call_memory_reserved_->Set(static_cast<double>(state.call_memory_reserved));
-  log_dropped_->Increment(static_cast<double>(state.log_lines_dropped) - log_dropped_->Value());
-  out_of_memory_->Increment(static_cast<double>(state.work_without_memory) -
-                            out_of_memory_->Value());
+  Raise(log_dropped_, state.log_lines_dropped);
+  Raise(out_of_memory_, state.work_without_memory);
+  Raise(traces_exported_, state.traces_exported);
+  for (size_t i = 0; i < traces_dropped_.size(); ++i) {
+    Raise(traces_dropped_[i], state.traces_dropped[i]);
+  }
+  return gpus;
 }
 
 std::string Metrics::Scrape() const {
-  RefreshGauges();
+  const std::vector<NamedGpu> gpus = RefreshGauges();
   std::vector<prometheus::MetricFamily> families = registry_->Collect();
+  for (prometheus::MetricFamily& family : GpuFamilies(gpus)) {
+    families.push_back(std::move(family));
+  }
   for (prometheus::MetricFamily& family : ProcessFamilies()) {
     families.push_back(std::move(family));
   }

@@ -18,6 +18,7 @@
 #include "kernels/jobs/series_step.h"
 #include "kernels/util/mutex.h"
 #include "server/metrics/device_metrics.h"
+#include "server/metrics/gpu_metrics.h"
 #include "server/metrics/labels.h"
 #include "server/metrics/lazy_histogram.h"
 #include "server/metrics/state.h"
@@ -129,7 +130,8 @@ class Metrics {
   using StateSource = std::function<ServerState()>;
   void SetStateSource(StateSource source);
 
-  // The text exposition, format 0.0.4, of all this and of the process (process_metrics.h). Waits
+  // The text exposition, format 0.0.4, of all this, of GPUs (gpu_metrics.h) and of the process
+  // (process_metrics.h). Waits
   // for the state source, and so for what that waits for.
   std::string Scrape() const;
 
@@ -154,10 +156,12 @@ class Metrics {
   void RegisterCache();
   void RegisterFiles();
   void RegisterProcess(const std::string& cuda);
-  void RefreshGauges() const;
+  // Also says what GPUs' drivers say, which no gauge keeps.
+  std::vector<NamedGpu> RefreshGauges() const;
 
   // Constant after construction.
   std::unique_ptr<prometheus::Registry> registry_;
+  std::vector<std::string> device_names_;
   std::vector<std::unique_ptr<DeviceMetrics>> devices_;
   std::array<Counters<kCodes>, kMethodNames.size()> requests_;
   LazyHistograms<kMethodNames.size()> request_duration_;
@@ -188,6 +192,8 @@ class Metrics {
   prometheus::Gauge* call_memory_limit_;
   prometheus::Gauge* call_memory_reserved_;
   prometheus::Counter* log_dropped_;
+  prometheus::Counter* traces_exported_;
+  Counters<kTraceDropNames.size()> traces_dropped_;
   prometheus::Family<prometheus::Gauge>* file_taken_;
   prometheus::Family<prometheus::Gauge>* file_refused_;
   prometheus::Family<prometheus::Gauge>* certificate_time_;

@@ -5,7 +5,11 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
+
+#include "server/gpu/gpu_reading.h"
+#include "server/metrics/labels.h"
 
 namespace crout {
 
@@ -20,7 +24,8 @@ struct DeviceState {
   int64_t queue_depth = 0;        // jobs waiting
   int64_t streams = 0;            // jobs that can run side by side
   int64_t streams_busy = 0;
-  bool healthy = true;  // false: fenced
+  bool healthy = true;            // false: fenced
+  std::optional<GpuReading> gpu;  // nothing: not a GPU, or no driver that tells
 };
 
 struct TierState {
@@ -37,6 +42,8 @@ struct ServerState {
   int64_t call_memory_reserved = 0;  // and those that they take
   uint64_t log_lines_dropped = 0;    // since the process began
   uint64_t work_without_memory = 0;  // likewise
+  uint64_t traces_exported = 0;      // calls of them, likewise
+  std::array<uint64_t, kTraceDropNames.size()> traces_dropped = {};  // likewise, by TraceDrop
 };
 
 }  // namespace crout

@@ -46,7 +46,7 @@ Fields FieldsOf(const ObservedCall& call, double seconds) {
   AddText("identity", call.identity, fields);
   AddText("peer", call.peer, fields);
   AddText("request_id", call.request_id, fields);
-  AddText("trace_id", call.trace_id, fields);
+  if (call.trace) fields["trace_id"] = call.trace->trace_id;
   AddText("handle_prefix", call.handle_prefix, fields);
   AddText("algorithm", call.algorithm, fields);
   AddText("device", call.device, fields);

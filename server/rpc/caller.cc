@@ -158,9 +158,11 @@ Role RoleFor(Method method) {
     case Method::kFactorizeAndSolve:
     case Method::kComputeSchurComplement:
     case Method::kSolveSeries:
+    case Method::kFactorizeBatch:
     case Method::kReleaseFactor:
       return Role::kFactor;
     case Method::kSolve:
+    case Method::kSolveBatch:
     case Method::kGetFactors:
     case Method::kListFactors:
     case Method::kDescribeFactor:

@@ -157,6 +157,36 @@ absl::Status CheckTakes(const Device& device, DType dtype, absl::string_view fie
                                                " does not take ", ToAbsl(NameOf(dtype))));
 }
 
+absl::StatusOr<Op> DecodeOperation(v1::Operation operation, absl::string_view field) {
+  switch (operation) {
+    case v1::OPERATION_UNSPECIFIED:
+    case v1::OPERATION_NONE:
+      return Op::kNone;
+    case v1::OPERATION_TRANSPOSE:
+      return Op::kTranspose;
+    case v1::OPERATION_CONJUGATE_TRANSPOSE:
+      return Op::kConjugateTranspose;
+    default:
+      return BadField(absl::StrCat(field, ".operation"), "unknown value");
+  }
+}
+
+absl::Status CheckValueBytes(int64_t bytes, DType dtype, absl::string_view field) {
+  const auto size = static_cast<int64_t>(SizeOf(dtype));
+  if (bytes >= 0 && bytes % size == 0) return absl::OkStatus();
+  return BadField(field, absl::StrCat(bytes, " is no number of bytes of elements of ", size));
+}
+
+void EncodeBatch(const BatchSummary& batch, v1::BatchInfo* info) {
+  info->set_members(batch.extent.members);
+  info->set_max_rows(batch.extent.max_rows);
+  info->set_max_cols(batch.extent.max_cols);
+  info->set_total_rows(batch.extent.total_rows);
+  info->set_total_cols(batch.extent.total_cols);
+  info->set_value_bytes(static_cast<int64_t>(batch.extent.bytes));
+  info->set_singular(batch.singular);
+}
+
 }  // namespace
 
 absl::StatusOr<PayloadSpec> DecodePayload(const v1::MatrixSpec& spec, absl::string_view field,
@@ -208,6 +238,10 @@ absl::Status CheckRows(const PackedMatrix& shape, int64_t n, absl::string_view f
 
 absl::StatusOr<FactorizeOptions> DecodeOptions(const v1::FactorizeOptions& options,
                                                DType matrix_dtype) {
+  if (options.precision() != v1::FACTOR_PRECISION_UNSPECIFIED) {
+    return BadField("header.options.precision",
+                    "only Factorize, Refactorize and FactorizeAndSolve take it");
+  }
   FactorizeOptions decoded;
   CROUT_ASSIGN_OR_RETURN(decoded.parameters, DecodeParameters(options.parameters()));
   CROUT_ASSIGN_OR_RETURN(decoded.factor_dtype, DecodeDtype(options.factor_dtype(), matrix_dtype,
@@ -253,20 +287,7 @@ absl::Status Resolve(const v1::FactorizeOptions& options, const Device& device, 
 absl::StatusOr<SolveOptions> DecodeOptions(const v1::SolveOptions& options,
                                            absl::string_view field) {
   SolveOptions decoded;
-  switch (options.operation()) {
-    case v1::OPERATION_UNSPECIFIED:
-    case v1::OPERATION_NONE:
-      decoded.op = Op::kNone;
-      break;
-    case v1::OPERATION_TRANSPOSE:
-      decoded.op = Op::kTranspose;
-      break;
-    case v1::OPERATION_CONJUGATE_TRANSPOSE:
-      decoded.op = Op::kConjugateTranspose;
-      break;
-    default:
-      return BadField(absl::StrCat(field, ".operation"), "unknown value");
-  }
+  CROUT_ASSIGN_OR_RETURN(decoded.op, DecodeOperation(options.operation(), field));
   const int steps = options.max_refinement_steps();
   if (steps < 0 || steps > kMaxRefinementSteps) {
     return BadField(absl::StrCat(field, ".max_refinement_steps"),
@@ -279,6 +300,50 @@ absl::StatusOr<SolveOptions> DecodeOptions(const v1::SolveOptions& options,
   decoded.max_refinement_steps = steps;
   decoded.refine_componentwise = options.refine_componentwise();
   return decoded;
+}
+
+absl::StatusOr<BatchExtent> DecodeBatch(const v1::BatchSpec& spec, absl::string_view field,
+                                        const Limits& limits, const Device& device) {
+  const auto path = [&](const char* name) { return absl::StrCat(field, ".", name); };
+  BatchExtent extent;
+  CROUT_ASSIGN_OR_RETURN(extent.dtype, DecodeDtype(spec.dtype(), DType::kFloat64, path("dtype")));
+  if (device.batch_lu() == nullptr) {
+    return absl::UnimplementedError(
+        absl::StrCat(field, ": device ", device.info().name, " takes no batches"));
+  }
+  CROUT_RETURN_IF_ERROR(CheckTakes(device, extent.dtype, field));
+  const absl::StatusOr<size_t> members = BatchMembersBytes(spec.members());
+  if (!members.ok()) return BadField(path("members"), members.status().message());
+  CROUT_RETURN_IF_ERROR(CheckDimension(spec.max_rows(), path("max_rows"), limits));
+  CROUT_RETURN_IF_ERROR(CheckDimension(spec.max_cols(), path("max_cols"), limits));
+  if (std::max(spec.max_rows(), spec.max_cols()) > kMaxMemberOrder) {
+    return BadField(path("max_rows"),
+                    absl::StrCat("members are of order ", kMaxMemberOrder, " at most"));
+  }
+  CROUT_RETURN_IF_ERROR(CheckValueBytes(spec.value_bytes(), extent.dtype, path("value_bytes")));
+  extent.members = spec.members();
+  extent.max_rows = static_cast<int32_t>(spec.max_rows());
+  extent.max_cols = static_cast<int32_t>(spec.max_cols());
+  extent.total_rows = spec.total_rows();
+  extent.total_cols = spec.total_cols();
+  extent.bytes = static_cast<size_t>(spec.value_bytes());
+  return extent;
+}
+
+absl::StatusOr<BatchSolveOptions> DecodeOptions(const v1::SolveBatchHeader& header,
+                                                const FactorSummary& factor) {
+  BatchSolveOptions options;
+  CROUT_ASSIGN_OR_RETURN(const DType dtype,
+                         DecodeDtype(header.dtype(), DType::kFloat64, "header.dtype"));
+  if (dtype != factor.factor_dtype) {
+    return BadField("header.dtype",
+                    absl::StrCat("the batch is ", ToAbsl(NameOf(factor.factor_dtype)), ", not ",
+                                 ToAbsl(NameOf(dtype))));
+  }
+  CROUT_RETURN_IF_ERROR(CheckValueBytes(header.value_bytes(), dtype, "header.value_bytes"));
+  CROUT_ASSIGN_OR_RETURN(options.op, DecodeOperation(header.operation(), "header"));
+  options.verify = !header.skip_verification();
+  return options;
 }
 
 absl::StatusOr<absl::Duration> DecodeLease(const google::protobuf::Duration& lease,
@@ -388,6 +453,12 @@ v1::Factor Encode(const FactorInfo& info) {
   if (summary.rcond_scaled) factor.set_rcond_scaled(*summary.rcond_scaled);
   if (summary.quality) factor.set_quality(*summary.quality);
   if (summary.is_poor()) factor.add_warnings(v1::WARNING_POOR_FACTOR);
+  if (summary.precision != FactorPrecision::kAsTyped) {
+    factor.set_precision(ToProto(summary.precision));
+  }
+  if (summary.precision_fallback != PrecisionFallback::kNone) {
+    factor.set_precision_fallback(ToProto(summary.precision_fallback));
+  }
   if (summary.det_sign) {
     factor.mutable_determinant()->set_sign(*summary.det_sign);
     factor.mutable_determinant()->set_sign_imaginary(summary.det_sign_imaginary);
@@ -396,6 +467,7 @@ v1::Factor Encode(const FactorInfo& info) {
   factor.set_row_scaled(summary.row_scaled);
   factor.set_col_scaled(summary.col_scaled);
   if (info.nnz) factor.set_nnz(*info.nnz);
+  if (summary.batch) EncodeBatch(*summary.batch, factor.mutable_batch());
   *factor.mutable_timings() = Encode(info.timings);
   return factor;
 }

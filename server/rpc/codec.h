@@ -11,6 +11,7 @@
 #include "crout/v1/factorization_service.pb.h"
 #include "grpcpp/server_context.h"
 #include "kernels/factorization.h"
+#include "kernels/jobs/batch_solve.h"
 #include "kernels/jobs/factorize.h"
 #include "kernels/jobs/solve.h"
 #include "server/cache/factor_cache.h"
@@ -51,6 +52,14 @@ absl::Status Resolve(const v1::FactorizeOptions& options, const Device& device, 
 // All but the solver, which needs the factor.
 absl::StatusOr<SolveOptions> DecodeOptions(const v1::SolveOptions& options,
                                            absl::string_view field);
+
+// What a header declares of a batch, max_diagonal and diagonals aside. UNIMPLEMENTED for a device that takes no
+// batches, or not of this type.
+absl::StatusOr<BatchExtent> DecodeBatch(const v1::BatchSpec& spec, absl::string_view field,
+                                        const Limits& limits, const Device& device);
+// All but the method. `factor`: of the batch.
+absl::StatusOr<BatchSolveOptions> DecodeOptions(const v1::SolveBatchHeader& header,
+                                                const FactorSummary& factor);
 
 absl::StatusOr<InsertOptions> DecodeCacheOptions(const v1::CacheOptions& options,
                                                  const std::string& tenant, const Limits& limits);

@@ -18,6 +18,7 @@
 #include "server/rpc/transfer_watch.h"
 #include "server/scheduling/device_pool.h"
 #include "server/status/recent_work.h"
+#include "server/trace/trace_exporter.h"
 
 namespace crout {
 
@@ -46,6 +47,8 @@ struct ServerCore {
   Metrics& metrics;
   CallLog& call_log;
   RecentWork& recent_work;
+  // Where spans of calls go; null: nowhere.
+  TraceExporter* traces;
   CallRegistry& calls;
   // For the calls themselves, whatever they move.
   MemoryBudget& call_memory;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/util/status_macros.h"
+#include "server/rpc/acquire.h"
 #include "server/rpc/placement.h"
 #include "server/rpc/solve_step.h"
 #include "server/rpc/status.h"
@@ -128,14 +129,9 @@ absl::StatusOr<std::vector<PayloadStep*>> RefactorizeCall::Start(const StreamMes
   CROUT_ASSIGN_OR_RETURN(handle_, DecodeHandle(header.handle()));
   observed_.Concerns(header.handle());
   replace_if_singular_ = header.replace_if_singular();
-  CROUT_ASSIGN_OR_RETURN(FactorCache::Pin old, core_.cache.Acquire(tenant_, handle_));
-  old_.emplace(std::move(old));
+  CROUT_ASSIGN_OR_RETURN(old_, AcquireDense(core_, tenant_, handle_));
   ReleaseOn(old_->slot());
-  const std::string& device = old_->slot().device->info().name;
-  if (!header.options().device().empty() && header.options().device() != device) {
-    return BadField("header.options.device",
-                    absl::StrCat("the handle's factor is on ", device, ": leave this empty"));
-  }
+  CROUT_RETURN_IF_ERROR(CheckDeviceOf(header.options().device(), *old_, "header.options.device"));
   CROUT_ASSIGN_OR_RETURN(
       factor_, FactorStep::Create(core_, header.matrix(), header.options(), old_->slot(), true));
   factor_->RequireOrder(old_->summary().n);

@@ -9,6 +9,7 @@
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
+#include "server/rpc/acquire.h"
 #include "server/rpc/data_stream.h"
 #include "server/rpc/names.h"
 #include "server/rpc/solve_step.h"
@@ -59,7 +60,7 @@ absl::Status GetFactorsCall::Start(const grpc::ByteBuffer& request) {
     MutexLock lock(&mutex_);
     observed_.Concerns(request_.handle());
   }
-  CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, core_.cache.Acquire(tenant_, handle));
+  CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, AcquireDense(core_, tenant_, handle));
   if (!pin.summary().has_factors()) {
     return WithReason(absl::FailedPreconditionError(
                           absl::StrCat("there are no factors to download: the matrix is singular, ",

@@ -20,17 +20,11 @@ namespace {
 
 constexpr size_t kHandlePrefix = 6;  // of 26 characters
 
-// Only what has the form of a traceparent goes to the log: it comes from outside.
-std::string TraceId(const grpc::ServerContextBase& context) {
-  constexpr size_t kBytes = 55;  // of a traceparent, version 00
-  constexpr size_t kBegin = 3;
-  constexpr size_t kLength = 32;
+std::optional<TraceContext> TraceOf(const grpc::ServerContextBase& context) {
   const auto& metadata = context.client_metadata();
   const auto found = metadata.find("traceparent");
-  if (found == metadata.end() || found->second.size() != kBytes) return "";
-  const std::string value(found->second.data(), found->second.size());
-  if (value.find_first_not_of("0123456789abcdef-") != std::string::npos) return "";
-  return value.substr(kBegin, kLength);
+  if (found == metadata.end()) return std::nullopt;
+  return ParseTraceparent({found->second.data(), found->second.size()});
 }
 
 std::optional<Rejection> RejectionOf(const absl::Status& status) {
@@ -76,7 +70,7 @@ uint64_t NextCallId() {
 }  // namespace
 
 ObservedCall::ObservedCall(Method method, grpc::ServerContextBase* context)
-    : id(NextCallId()), method(method), peer(context->peer()), trace_id(TraceId(*context)) {
+    : id(NextCallId()), method(method), peer(context->peer()), trace(TraceOf(*context)) {
   context->AddInitialMetadata("crout-call-id", std::to_string(id));
 }
 
@@ -155,6 +149,11 @@ void ObserveCall(ServerCore& core, const ObservedCall& call) {
   core.call_log.Write(call, seconds);
   Audit(call);
   core.recent_work.Ended(seconds, [&] { return Summarize(call); });
+  if (core.traces == nullptr || !call.trace || !call.trace->sampled) return;
+  EndedCall ended = Summarize(call);
+  ended.seconds = seconds;
+  ended.ended = WallNow();
+  core.traces->Add({*call.trace, std::move(ended)});
 }
 
 }  // namespace crout

@@ -14,6 +14,7 @@
 #include "kernels/jobs/schur.h"
 #include "server/cache/factor_cache.h"
 #include "server/rpc/core.h"
+#include "server/trace/trace_context.h"
 
 namespace crout {
 
@@ -32,7 +33,7 @@ struct ObservedCall {
   const Method method;
   const std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
   const std::string peer;
-  const std::string trace_id;  // of the W3C traceparent, empty without one
+  const std::optional<TraceContext> trace;  // of its traceparent
   absl::Status status;
   std::string tenant;
   std::string identity;       // of the caller, empty where nobody is asked
@@ -62,7 +63,7 @@ void ObserveQuality(ServerCore& core, const ObservedCall& call, const FactorSumm
                     const SchurSummary& complement);
 
 // Requests, duration, phases and rejections; what CallLog and the audit say of it; whether it was
-// slow.
+// slow; its spans, where its caller records the trace.
 void ObserveCall(ServerCore& core, const ObservedCall& call);
 
 }  // namespace crout

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "kernels/util/status_macros.h"
+#include "server/rpc/acquire.h"
 #include "server/rpc/codec.h"
 #include "server/rpc/factor_step.h"
 #include "server/rpc/names.h"
@@ -34,7 +35,7 @@ absl::Status SeriesCall::BeginSeries(const v1::SolveSeriesHeader& header) {
 
 absl::Status SeriesCall::TakePins(bool brings_matrix) {
   if (factor_) {
-    CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, core_.cache.Acquire(tenant_, *factor_));
+    CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, AcquireDense(core_, tenant_, *factor_));
     ReleaseOn(pin.slot());
     // Another call may have replaced it, and its matrix with it.
     const bool replaced = version_ != 0 && pin.version() != version_;

@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/util/status_macros.h"
+#include "server/rpc/batch_calls.h"
 #include "server/rpc/codec.h"
 #include "server/rpc/factorize_and_solve_call.h"
 #include "server/rpc/factorize_call.h"
@@ -138,6 +139,16 @@ FactorizationService::Stream* FactorizationService::ComputeSchurComplement(
 FactorizationService::Stream* FactorizationService::SolveSeries(
     grpc::CallbackServerContext* context) {
   return BeginUpload<SeriesCall>(core_, context);
+}
+
+FactorizationService::Stream* FactorizationService::FactorizeBatch(
+    grpc::CallbackServerContext* context) {
+  return BeginUpload<FactorizeBatchCall>(core_, context);
+}
+
+FactorizationService::Stream* FactorizationService::SolveBatch(
+    grpc::CallbackServerContext* context) {
+  return BeginUpload<SolveBatchCall>(core_, context);
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* FactorizationService::GetFactors(

@@ -11,24 +11,25 @@ namespace crout {
 // All methods see raw bytes: payload is copied once, and requests are bounded before they are
 // parsed.
 using FactorizationServiceBase = v1::FactorizationService::WithRawCallbackMethod_Factorize<
-    v1::FactorizationService::WithRawCallbackMethod_Refactorize<
-        v1::FactorizationService::WithRawCallbackMethod_Solve<
-            v1::FactorizationService::WithRawCallbackMethod_FactorizeAndSolve<
-                v1::FactorizationService::WithRawCallbackMethod_ComputeSchurComplement<
-                    v1::FactorizationService::WithRawCallbackMethod_SolveSeries<
-                        v1::FactorizationService::WithRawCallbackMethod_GetFactors<
-                            v1::FactorizationService::WithRawCallbackMethod_ListFactors<
-                                v1::FactorizationService::WithRawCallbackMethod_DescribeFactor<
-                                    v1::FactorizationService::WithRawCallbackMethod_GetIterations<
-                                        v1::FactorizationService::WithRawCallbackMethod_RenewLease<
-                                            v1::FactorizationService::
-                                                WithRawCallbackMethod_ReleaseFactor<
-                                                    v1::FactorizationService::
-                                                        WithRawCallbackMethod_EstimateFactorize<
-                                                            v1::FactorizationService::
-                                                                WithRawCallbackMethod_GetServerInfo<
-                                                                    v1::FactorizationService::
-                                                                        Service>>>>>>>>>>>>>>;
+    v1::FactorizationService::WithRawCallbackMethod_Refactorize<v1::FactorizationService::WithRawCallbackMethod_Solve<
+        v1::FactorizationService::WithRawCallbackMethod_FactorizeAndSolve<
+            v1::FactorizationService::WithRawCallbackMethod_ComputeSchurComplement<
+                v1::FactorizationService::WithRawCallbackMethod_SolveSeries<
+                    v1::FactorizationService::WithRawCallbackMethod_FactorizeBatch<
+                        v1::FactorizationService::WithRawCallbackMethod_SolveBatch<
+                            v1::FactorizationService::WithRawCallbackMethod_GetFactors<
+                                v1::FactorizationService::WithRawCallbackMethod_ListFactors<
+                                    v1::FactorizationService::WithRawCallbackMethod_DescribeFactor<
+                                        v1::FactorizationService::WithRawCallbackMethod_GetIterations<
+                                            v1::FactorizationService::WithRawCallbackMethod_RenewLease<
+                                                v1::FactorizationService::
+                                                    WithRawCallbackMethod_ReleaseFactor<
+                                                        v1::FactorizationService::
+                                                            WithRawCallbackMethod_EstimateFactorize<
+                                                                v1::FactorizationService::
+                                                                    WithRawCallbackMethod_GetServerInfo<
+                                                                        v1::FactorizationService::
+                                                                            Service>>>>>>>>>>>>>>>>;
 
 // Thread-safe. The core outlives it and its calls.
 class FactorizationService final : public FactorizationServiceBase {
@@ -43,6 +44,8 @@ class FactorizationService final : public FactorizationServiceBase {
   Stream* FactorizeAndSolve(grpc::CallbackServerContext* context) override;
   Stream* ComputeSchurComplement(grpc::CallbackServerContext* context) override;
   Stream* SolveSeries(grpc::CallbackServerContext* context) override;
+  Stream* FactorizeBatch(grpc::CallbackServerContext* context) override;
+  Stream* SolveBatch(grpc::CallbackServerContext* context) override;
   grpc::ServerWriteReactor<grpc::ByteBuffer>* GetFactors(grpc::CallbackServerContext* context,
                                                          const grpc::ByteBuffer* request) override;
 

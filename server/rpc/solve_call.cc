@@ -4,6 +4,7 @@
 
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
+#include "server/rpc/acquire.h"
 #include "server/rpc/status.h"
 
 namespace crout {
@@ -13,8 +14,7 @@ absl::StatusOr<std::vector<PayloadStep*>> SolveCall::Start(const StreamMessage& 
   CROUT_RETURN_IF_ERROR(first.ParseHeader(&header));
   CROUT_ASSIGN_OR_RETURN(const Handle handle, DecodeHandle(header.handle()));
   observed_.Concerns(header.handle());
-  CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, core_.cache.Acquire(tenant_, handle));
-  pin_.emplace(std::move(pin));
+  CROUT_ASSIGN_OR_RETURN(pin_, AcquireDense(core_, tenant_, handle));
   ReleaseOn(pin_->slot());
   CROUT_RETURN_IF_ERROR(CheckSolvable(pin_->summary()));
   CROUT_ASSIGN_OR_RETURN(solve_,

@@ -398,7 +398,7 @@ CallTimings UploadCall::StartJob(v1::Phase phase) {
 
 void UploadCall::StartReply(const CallTimings& timings) {
   PayloadStep& first = *steps_.front();
-  Call::StartReply(timings, *first.slot().device, first.upload().shape().rows);
+  Call::StartReply(timings, *first.slot().device, first.order());
 }
 
 }  // namespace crout

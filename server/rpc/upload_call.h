@@ -17,7 +17,8 @@
 namespace crout {
 
 // A payload of a call and the part of the job that needs it. Implemented by FactorStep, SolveStep,
-// SchurStep and DirectSolveSteps.
+// SchurStep, BatchFactorStep, BatchSolveStep, and by PlannedStep for DirectSolveSteps and
+// SeriesSteps.
 class PayloadStep {
  public:
   virtual ~PayloadStep() = default;
@@ -26,6 +27,8 @@ class PayloadStep {
 
   MatrixUpload& upload() { return upload_; }
   DeviceSlot& slot() { return slot_; }
+  // Of the job's matrix, for metrics and logs.
+  virtual int64_t order() { return upload_.shape().rows; }
   // Checks the shape, now known, against the request, plans the job and says what it takes.
   virtual absl::StatusOr<MemoryNeed> Plan() = 0;
   // Takes the reservations of that size and opens the upload.

@@ -4,8 +4,11 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "server/status/figures.h"
 #include "server/status/heat_map.h"
 #include "server/status/html_writer.h"
@@ -135,6 +138,28 @@ void WriteTiles(const StatusView& view, HtmlWriter& page) {
   page.Close();
 }
 
+// What its driver tells of a GPU, in a line.
+std::string GpuLine(const GpuReading& gpu) {
+  std::vector<std::string> parts;
+  if (gpu.compute_utilization.has_value()) {
+    parts.push_back(absl::StrFormat("%.0f %% of the time busy", *gpu.compute_utilization * 100));
+  }
+  if (gpu.power_watts.has_value()) parts.push_back(absl::StrFormat("%.0f W", *gpu.power_watts));
+  if (gpu.temperature_celsius.has_value()) {
+    parts.push_back(absl::StrFormat("%.0f &#176;C", *gpu.temperature_celsius));
+  }
+  if (gpu.sm_clock_hertz.has_value()) {
+    parts.push_back(absl::StrFormat("%.0f MHz", *gpu.sm_clock_hertz * 1e-6));
+  }
+  if (gpu.ecc_uncorrected.value_or(0) > 0) {
+    parts.push_back(absl::StrFormat("%.0f uncorrected memory errors", *gpu.ecc_uncorrected));
+  }
+  if (gpu.last_xid.value_or(0) > 0) {
+    parts.push_back(absl::StrFormat("last Xid error %.0f", *gpu.last_xid));
+  }
+  return absl::StrCat("GPU: ", absl::StrJoin(parts, ", "), "; ", Seconds(gpu.age_seconds), " ago.");
+}
+
 void WriteDevice(const StatusView::Device& device, const DeviceState& state, int64_t queue_capacity,
                  HtmlWriter& page) {
   page.Open("div", {{"class", "device"}});
@@ -157,6 +182,7 @@ void WriteDevice(const StatusView::Device& device, const DeviceState& state, int
                                Bytes(state.driver_used_bytes), " of all processes, ",
                                Seconds(state.memory_age_seconds), " ago."),
                   {{"class", "note"}});
+  if (state.gpu.has_value()) page.RawElement("p", GpuLine(*state.gpu), {{"class", "note"}});
   page.Close();
 }
 

@@ -40,6 +40,29 @@ TEST_F(CroutctlTest, BenchReportsPercentiles) {
   EXPECT_EQ(HoldingsOf(*daemon_.NewClient()).cached_factors, 0);
 }
 
+TEST_F(CroutctlTest, BenchKeepsItsRateAndComparesRuns) {
+  const std::vector<std::string> command = {
+      "bench",  "--rate=200",      "--warm-up=100ms",   "--duration=500ms",
+      "--n=16", "--concurrency=4", "--factor-share=0.5"};
+  Json first = RunJson(command);
+  // Those of the half second, whatever the machine did meanwhile.
+  int64_t calls = 0;
+  for (const Json& row : first["results"]) {
+    calls += row["requests"].get<int64_t>() + row["errors"].get<int64_t>();
+  }
+  EXPECT_EQ(calls, 100);
+  EXPECT_EQ(first["results"].size(), 2);  // factorize and solve
+  const std::string baseline = directory_.File("first.json"), page = directory_.File("page.html");
+  WriteFile(baseline, first.dump());
+  std::vector<std::string> again = command;
+  again.insert(again.end(), {"--baseline=" + baseline, "--report=" + page});
+  const Json second = RunJson(again);
+  EXPECT_GT(second["results"][0]["p50_ratio"], 0);
+  EXPECT_THAT(ReadFile(page), ::testing::HasSubstr("stroke-dasharray"));
+  EXPECT_EQ(daemon_.Ctl({"bench", "--requests=1", "--baseline=" + page}).exit_code, 19);
+  EXPECT_EQ(HoldingsOf(*daemon_.NewClient()).cached_factors, 0);
+}
+
 TEST_F(CroutctlTest, PeopleGetTextWithTheSameFacts) {
   const std::string handle = Factor();
   const Finished info = daemon_.Ctl({"info", handle});

@@ -6,6 +6,7 @@ usage: dashboard_test.py CROUTD CROUTCTL CROUTD_TEST
 """
 
 import contextlib
+import http.server
 import os
 import pathlib
 import re
@@ -52,13 +53,42 @@ PANEL_LOADS = {
     "Device memory": "crowd",
     "Evictions": "crowd_out",
     "Promotions": "promote",
+    "Promotion time": "promote",
+    "Error budget left": "failure",
+    "Error budget burn rate": "failure",
+    "GPU utilisation": "gpu",
+    "GPU power": "gpu",
+    "GPU temperature": "gpu",
+    "GPU clocks": "gpu",
+    "GPU memory": "gpu",
+    "GPU memory errors": "gpu",
+    "GPU Xid errors": "gpu",
     "Daemons up": "stop",
     "Healthy devices": "stop",
 }
 LOADS = ["factor", "solve", "series", "unknown_handle", "slow_upload", "crowd", "crowd_out", "promote",
-         "stop"]  # in this order
+         "failure", "gpu", "stop"]  # in this order
 # What a daemon shows that has certificates or identities, which this one has not.
 OF_SETTINGS = {"crout_file_refused", "crout_tls_certificate_timestamp_seconds"}
+# What a daemon shows that has a GPU, made up: the names are those of gpu_metrics.cc.
+GPU_METRICS = """
+crout_gpu_utilization_ratio{device="host",kind="compute"} 0.5
+crout_gpu_utilization_ratio{device="host",kind="memory"} 0.25
+crout_gpu_memory_bytes{device="host",kind="total"} 150754820096
+crout_gpu_memory_bytes{device="host",kind="used"} 621019136
+crout_gpu_power_watts{device="host",kind="draw"} 76.5
+crout_gpu_power_watts{device="host",kind="limit"} 700
+crout_gpu_energy_joules_total{device="host"} 41000
+crout_gpu_temperature_celsius{device="host"} 31
+crout_gpu_slowdown_temperature_celsius{device="host"} 87
+crout_gpu_clock_hertz{device="host",kind="sm"} 345000000
+crout_gpu_clock_hertz{device="host",kind="memory"} 3201000000
+crout_gpu_ecc_errors_total{device="host",kind="corrected"} 0
+crout_gpu_ecc_errors_total{device="host",kind="uncorrected"} 0
+crout_gpu_xid_errors_total{device="host"} 0
+crout_gpu_last_xid{device="host"} 0
+crout_gpu_reading_age_seconds{device="host"} 0.5
+"""
 # What changes with nobody calling: the driver counts everybody's memory.
 RESTLESS = {"Device memory"}
 
@@ -110,6 +140,38 @@ class Daemon:
         return re.search(r'"handle": *"(\w+)"', output).group(1) if code == 0 else None
 
 
+class MetricsWithGpu(http.server.ThreadingHTTPServer):
+    """The daemon's metrics, and those that its device would have if it were a GPU with NVIDIA's driver."""
+
+    def __init__(self, daemon):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(handler):
+                try:
+                    text = daemon.scrape() + self._gpu()
+                except OSError:
+                    handler.send_error(502)
+                    return
+                handler.send_response(200)
+                handler.end_headers()
+                handler.wfile.write(text.encode())
+
+            def log_message(handler, *_):
+                pass
+
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.moved = 0
+        self._thread = threading.Thread(target=self.serve_forever)
+        self._thread.start()
+
+    def _gpu(self):
+        return re.sub(r"} (\S+)$", lambda m: f"}} {float(m[1]) + self.moved}", GPU_METRICS, flags=re.M)
+
+    def stop(self):
+        self.shutdown()
+        self._thread.join()
+        self.server_close()
+
+
 def write_tridiagonal(path, n):
     """A diagonally dominant matrix of order n in little text."""
     with open(path, "w") as out:
@@ -125,8 +187,9 @@ class Loads:
     """What callers do: a function that the test calls until every query has seen it, or a context
     whose value is that function, and in which the daemon stays as it is meant to be seen."""
 
-    def __init__(self, daemon, work_dir):
+    def __init__(self, daemon, metrics, work_dir):
         self._daemon = daemon
+        self._metrics = metrics
         self._small = write_tridiagonal(work_dir / "small.mtx", 300)
         self._medium = write_tridiagonal(work_dir / "medium.mtx", 1400)
         self._ones = work_dir / "ones.mtx"
@@ -211,6 +274,16 @@ class Loads:
             code, _ = self._daemon.ctl("solve", handle, "--ones")
             assert code == 0
 
+    def failure(self):
+        """A call that the service fails."""
+        self._handle = self._daemon.factor(self._small)
+        self._daemon.failpoint("fail solve.run 13 1 broken")
+        code, _ = self._daemon.ctl("solve", self._handle, "--ones")
+        assert code == 1
+
+    def gpu(self):
+        self._metrics.moved += 1
+
     def stop(self):
         self._daemon.stop()
 
@@ -242,6 +315,24 @@ class Repeater:
             raise self._error
 
 
+def units(expression):
+    """Grafana's names of the unit that a query's values are in, by the names of its metrics."""
+    metrics = re.findall(r"crout_[a-z_0-9]+", expression)
+    base = next((unit for suffix, unit in (
+        ("_seconds", "s"), ("_bytes", "bytes"), ("_watts", "watt"), ("_celsius", "celsius"),
+        ("_hertz", "hertz"), ("_ratio", "percentunit"), ("backward_error", "sci"))
+        if re.sub("_(total|sum|bucket)$", "", metrics[0]).endswith(suffix)), "none") if metrics else "none"
+    if "histogram_quantile" in expression:
+        return {base}
+    if expression.startswith("instance:"):
+        return {"none"} if " / " in expression else {"percentunit"}
+    if " / " in expression:  # of one metric by another: seconds by their number, or a share
+        return {"s"} if base == "s" else {"percentunit", "none"}
+    if "rate(" in expression:  # seconds in a second are as many things at a time
+        return {"s": {"short"}, "bytes": {"Bps"}}.get(base, {"reqps", "ops"})
+    return {base}
+
+
 class DashboardTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -249,10 +340,12 @@ class DashboardTest(unittest.TestCase):
         cls.addClassCleanup(shutil.rmtree, work_dir)
         cls.daemon = Daemon(sys.argv[3], sys.argv[2], work_dir)
         cls.addClassCleanup(cls.daemon.stop)
+        metrics = MetricsWithGpu(cls.daemon)
+        cls.addClassCleanup(metrics.stop)
         cls.prometheus = PrometheusServer("prometheus", ROOT / "deploy/prometheus",
-                                          cls.daemon.metrics, work_dir)
+                                          f"127.0.0.1:{metrics.server_port}", work_dir)
         cls.addClassCleanup(cls.prometheus.stop)
-        cls.loads = Loads(cls.daemon, work_dir)
+        cls.loads = Loads(cls.daemon, metrics, work_dir)
         cls.dashboard = Dashboard(ROOT / "deploy/grafana/dashboards/crout.json")
         # Histograms with labels appear when they are first used.
         cls.loads.factor()
@@ -305,10 +398,20 @@ class DashboardTest(unittest.TestCase):
                 used |= names(target["expr"])
         for rules in (ROOT / "deploy/prometheus/rules").glob("*.yml"):
             used |= names(re.sub(r":crout_[a-z_]+:", "", rules.read_text()))
-        known = self.families | OF_SETTINGS
+        gpu = names((ROOT / "server/metrics/gpu_metrics.cc").read_text())
+        self.assertEqual(gpu, names(GPU_METRICS))
+        known = self.families | OF_SETTINGS | gpu
         self.assertEqual(used - known, set())
         operations = (ROOT / "docs/operations.md").read_text()
         self.assertEqual(known - names(operations), set())
+
+    def test_a_panel_has_one_unit(self):
+        """Every query of a panel is of the unit that its axis has."""
+        for panel in self.dashboard.panels:
+            config = panel["fieldConfig"]
+            self.assertEqual(config["overrides"], [], panel["title"])
+            for target in panel["targets"]:
+                self.assertIn(config["defaults"]["unit"], units(target["expr"]), target["expr"])
 
     def test_settings_are_documented(self):
         usage = subprocess.run([sys.argv[1], "--help"], capture_output=True, text=True, check=True)
@@ -329,6 +432,7 @@ class DashboardTest(unittest.TestCase):
     def test_queries(self):
         self.assertEqual({panel["title"] for panel in self.dashboard.panels}, set(PANEL_LOADS))
         wait_until(lambda: self.prometheus.query("count_over_time(up[1m]) > 4"), "five scrapes")
+        self.loads.factor()  # The error budget is of calls that were seen to come.
         variables = self.dashboard.variables(self.prometheus)
         queries = self.dashboard.queries(variables, rate_interval="4s")
         for key, expression in queries.items():

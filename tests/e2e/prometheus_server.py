@@ -77,6 +77,12 @@ class PrometheusServer:
         result = self._get("query", query=expression)["result"]
         return {tuple(sorted(sample["metric"].items())): sample["value"][1] for sample in result}
 
+    def query_range(self, expression, begin, end):
+        """The values of an expression each second: [(labels, times, values)]."""
+        result = self._get("query_range", query=expression, start=begin, end=end, step=1)["result"]
+        return [(series["metric"], *zip(*((float(t), float(v)) for t, v in series["values"])))
+                for series in result]
+
     def label_values(self, metric, label):
         return self._get(f"label/{label}/values", **{"match[]": metric})
 

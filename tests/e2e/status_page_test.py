@@ -7,9 +7,11 @@ usage: status_page_test.py CROUTD CROUTCTL
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 import urllib.request
@@ -85,6 +87,20 @@ class StatusPageTest(unittest.TestCase):
         self.assertIn("host", [heading.text.strip() for heading in page.iter("h3")])
         self.assertIn("No iterative method has run yet.", text)
         self.assertFalse(list(page.iter("script")) + list(page.iter("link")))
+
+    @unittest.skipIf(shutil.which("chromium") is None, "no chromium")
+    def test_a_browser_shows_it_all(self):
+        """What a headless browser makes of it is what is sent, and its policy forbids it nothing."""
+        self._factor("--algorithm=icmpp", "--section-size=8")
+        self._wait(lambda page: len(rows(page, "Slowest calls of the last hour")) == 1)
+        shown = subprocess.run(
+            ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
+             f"--user-data-dir={self.enterContext(tempfile.TemporaryDirectory())}", "--dump-dom",
+             f"http://{self._metrics}/"], text=True, capture_output=True, timeout=PATIENCE, check=True)
+        for heading in ("Devices", "Slowest calls of the last hour", "Latency by phase"):
+            self.assertIn(f"<h2>{heading}</h2>", shown.stdout)
+        self.assertEqual(shown.stdout.count("<rect"), self._get()[0].count("<rect"))
+        self.assertNotIn("CONSOLE", shown.stderr)
 
     def test_calls_that_ended_and_the_last_iterative_run(self):
         self._factor()

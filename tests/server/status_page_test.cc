@@ -80,6 +80,22 @@ TEST(StatusPageTest, DevicesQueueAndCache) {
   EXPECT_THAT(page, HasSubstr("No iterative method has run yet."));
 }
 
+TEST(StatusPageTest, WhatADriverTellsOfItsGpu) {
+  StatusView view = SmallView();
+  EXPECT_THAT(RenderStatusPage(view), Not(HasSubstr("GPU: ")));
+  GpuReading& gpu = view.state.devices[0].gpu.emplace();
+  gpu.compute_utilization = 0.75;
+  gpu.power_watts = 412.4;
+  gpu.temperature_celsius = 61;
+  gpu.last_xid = 0;
+  gpu.age_seconds = 0.5;
+  EXPECT_THAT(RenderStatusPage(view),
+              HasSubstr("GPU: 75 % of the time busy, 412 W, 61 &#176;C; 500 ms ago."));
+  gpu.last_xid = 79;
+  gpu.ecc_uncorrected = 2;
+  EXPECT_THAT(RenderStatusPage(view), HasSubstr("2 uncorrected memory errors, last Xid error 79;"));
+}
+
 TEST(StatusPageTest, NothingComesFromElsewhereAndNothingRuns) {
   const std::string page = RenderStatusPage(SmallView());
   for (const char* foreign :

@@ -12,6 +12,7 @@
 #include "kernels/host/gauss_jordan/gauss_jordan.h"
 #include "kernels/host/getrf/getrf.h"
 #include "kernels/host/icm/icm.h"
+#include "kernels/host/irr_lu/irr_lu.h"
 #include "kernels/host/ops/host_krylov_ops.h"
 #include "kernels/host/ops/host_ops.h"
 #include "kernels/host/ops/host_sparse_ops.h"
@@ -90,6 +91,7 @@ class HostDevice final : public Device {
     catalogue_.solvers.push_back(MakeSs(executor_));
     catalogue_.solvers.push_back(MakeIs(executor_));
     catalogue_.direct_solvers.push_back(MakeGaussJordan(executor_));
+    catalogue_.batch_lu = MakeIrrLu(executor_);
     HostContext context(*this, executor_);
     Calibrate(context, catalogue_.algorithms);
   }

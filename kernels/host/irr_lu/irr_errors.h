@@ -1,0 +1,24 @@
+// Backward errors of solves with an irregular batch on the host.
+#ifndef CROUT_KERNELS_HOST_IRR_LU_IRR_ERRORS_H_
+#define CROUT_KERNELS_HOST_IRR_LU_IRR_ERRORS_H_
+
+#include <cstddef>
+#include <span>
+
+#include "kernels/host/device/executor.h"
+#include "kernels/irregular_batch.h"
+#include "kernels/matrix.h"
+
+namespace crout::host {
+
+// Bytes of workspace that IrrErrors needs for matrices of this extent.
+size_t IrrErrorsWorkspaceBytes(const Executor& executor, const BatchExtent& a);
+
+// errors[i] := the normwise backward error of X_i, as BatchLu::BackwardErrors has it; members side
+// by side, each by one core. `workspace`: IrrErrorsWorkspaceBytes() or more, aligned as a Buffer's.
+void IrrErrors(Executor& executor, Op op, const IrregularBatch& a, const IrregularBatch& x,
+               const IrregularBatch& b, double* errors, std::span<std::byte> workspace);
+
+}  // namespace crout::host
+
+#endif  // CROUT_KERNELS_HOST_IRR_LU_IRR_ERRORS_H_

@@ -1,0 +1,17 @@
+// irr_lu on the host: LU factorization of irregular batches, and solves.
+#ifndef CROUT_KERNELS_HOST_IRR_LU_IRR_LU_H_
+#define CROUT_KERNELS_HOST_IRR_LU_IRR_LU_H_
+
+#include <memory>
+
+#include "kernels/batch_lu.h"
+#include "kernels/host/device/executor.h"
+
+namespace crout::host {
+
+// By IrrGetrf, IrrGetrs and IrrErrors. `executor` outlives it.
+std::unique_ptr<BatchLu> MakeIrrLu(Executor& executor);
+
+}  // namespace crout::host
+
+#endif  // CROUT_KERNELS_HOST_IRR_LU_IRR_LU_H_

@@ -1,0 +1,61 @@
+#include "kernels/jobs/batch_payload.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/sync_on_exit.h"
+#include "kernels/util/checked_math.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout {
+
+absl::StatusOr<size_t> BatchBytes(const BatchExtent& extent) {
+  CROUT_RETURN_IF_ERROR(BatchMembersBytes(extent.members).status());
+  const std::pair<int64_t, int64_t> sums[] = {{extent.total_rows, extent.max_rows},
+                                              {extent.total_cols, extent.max_cols}};
+  for (const auto& [total, most] : sums) {
+    // A member's numbers fit 32 bits: the product does not overflow.
+    if (most < 0 || most > kMaxMemberOrder || total < most || total > most * extent.members) {
+      return absl::InvalidArgumentError("the batch's declared sizes contradict each other");
+    }
+  }
+  return ByteSum().Add(BatchValuesOffset(extent.members)).Add(extent.bytes).total();
+}
+
+absl::StatusOr<std::vector<MatrixShape>> ReadShapes(ExecutionContext& context,
+                                                    const std::byte* block, int64_t members) {
+  std::vector<MatrixShape> shapes(members);
+  if (members == 0) return shapes;
+  SyncOnExit sync(context);
+  CROUT_RETURN_IF_ERROR(
+      context.ops().CopyToHost(block, shapes.data(), shapes.size() * sizeof(MatrixShape)));
+  CROUT_RETURN_IF_ERROR(context.Synchronize());
+  sync.Dismiss();
+  return shapes;
+}
+
+absl::StatusOr<BatchLayout> LayOut(DType dtype, const std::vector<MatrixShape>& shapes) {
+  BatchLayout layout;
+  layout.members.resize(shapes.size());
+  CROUT_ASSIGN_OR_RETURN(layout.extent, PackMembers(dtype, shapes, layout.members));
+  return layout;
+}
+
+absl::Status CheckAsDeclared(const BatchExtent& declared, const BatchExtent& arrived) {
+  const std::pair<const char*, std::pair<int64_t, int64_t>> numbers[] = {
+      {"max_rows", {declared.max_rows, arrived.max_rows}},
+      {"max_cols", {declared.max_cols, arrived.max_cols}},
+      {"total_rows", {declared.total_rows, arrived.total_rows}},
+      {"total_cols", {declared.total_cols, arrived.total_cols}},
+      {"bytes", {static_cast<int64_t>(declared.bytes), static_cast<int64_t>(arrived.bytes)}},
+  };
+  for (const auto& [name, values] : numbers) {
+    if (values.first == values.second) continue;
+    return absl::InvalidArgumentError(absl::StrCat("the sizes of the members come to ", name, " = ",
+                                                   values.second, ", the header declares ",
+                                                   values.first));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace crout

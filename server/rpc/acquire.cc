@@ -1,0 +1,32 @@
+#include "server/rpc/acquire.h"
+
+#include "absl/strings/str_cat.h"
+#include "kernels/util/status_macros.h"
+#include "server/rpc/status.h"
+
+namespace crout {
+
+absl::StatusOr<FactorCache::Pin> AcquireDense(ServerCore& core, const std::string& tenant,
+                                              const Handle& handle) {
+  CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, core.cache.Acquire(tenant, handle));
+  if (!pin.summary().batch) return pin;
+  return absl::FailedPreconditionError(
+      "the handle is of a batch: it is solved with by SolveBatch and replaced by FactorizeBatch");
+}
+
+absl::StatusOr<FactorCache::Pin> AcquireBatch(ServerCore& core, const std::string& tenant,
+                                              const Handle& handle) {
+  CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, core.cache.Acquire(tenant, handle));
+  if (pin.summary().batch) return pin;
+  return absl::FailedPreconditionError(
+      "the handle is of a single matrix: it is solved with by Solve and replaced by Refactorize");
+}
+
+absl::Status CheckDeviceOf(const std::string& device, const FactorCache::Pin& factor,
+                           absl::string_view field) {
+  const std::string& its = factor.slot().device->info().name;
+  if (device.empty() || device == its) return absl::OkStatus();
+  return BadField(field, absl::StrCat("the handle's factor is on ", its, ": leave this empty"));
+}
+
+}  // namespace crout

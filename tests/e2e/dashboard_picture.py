@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""Draws the Grafana dashboard's panels from what a real Prometheus recorded of a real daemon under load.
+
+For eyes: whether each panel shows what its title says, at a size at which it can be read. Debian has no Grafana, so that
+matplotlib draws what Grafana is asked to: the same queries, grid, units and legends, in other colours and fonts. One
+picture a row of the dashboard; rows without any data, such as a GPU's where there is none, have no picture.
+usage: dashboard_picture.py CROUTD_TEST CROUTCTL SECONDS DIRECTORY
+"""
+
+import datetime
+import math
+import pathlib
+import re
+import sys
+import tempfile
+import threading
+import time
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402  (after the backend was chosen)
+from matplotlib.ticker import EngFormatter, FuncFormatter, PercentFormatter  # noqa: E402
+
+from dashboard_test import Daemon, Loads  # noqa: E402
+from prometheus_server import Dashboard, PrometheusServer, wait_until  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+UNIT_INCHES = (0.8, 0.42)  # of the grid: 24 columns, and rows as many as it takes
+MOST_LEGENDS = 8
+FORMATS = {"s": EngFormatter("s"), "bytes": EngFormatter("B"), "Bps": EngFormatter("B/s"),
+           "watt": EngFormatter("W"), "hertz": EngFormatter("Hz"), "celsius": EngFormatter("°C"),
+           "percentunit": PercentFormatter(1.0), "reqps": FuncFormatter(lambda y, _: f"{y:g} req/s"),
+           "ops": FuncFormatter(lambda y, _: f"{y:g} ops/s"), "sci": FuncFormatter(lambda y, _: f"{y:.0e}")}
+
+
+def load(daemon, loads, seconds):
+    """Callers of several kinds, each for a part of the time; what a part does, it does all through."""
+    def work(names):
+        end = time.monotonic() + seconds / 4
+        while time.monotonic() < end:
+            for name in names:
+                getattr(loads, name)()
+
+    # A failure is meant for the solve that it is set before: one caller.
+    for names, count in ((["factor", "solve"], 2), (["solve", "solve", "unknown_handle"], 2),
+                         (["series", "solve"], 2), (["crowd_out"] + 12 * ["solve"] + ["failure"], 1)):
+        callers = [threading.Thread(target=work, args=(names,)) for _ in range(count)]
+        for caller in callers:
+            caller.start()
+        for caller in callers:
+            caller.join()
+
+
+def legend(form, labels):
+    return re.sub(r"\{\{(\w+)\}\}", lambda m: labels.get(m[1], ""), form)
+
+
+def draw(panel, axes, series, begin):
+    """One panel; `series` are (legend, times, values)."""
+    axes.set_title(panel["title"], loc="left", fontsize=10, fontweight="bold")
+    if panel["type"] == "stat":
+        value = series[0][2][-1] if series else 0
+        axes.axis("off")
+        axes.text(0.5, 0.5, f"{value:g}", fontsize=28, ha="center", va="center")
+        return
+    for name, times, values in series:
+        label = name if any(values) and not all(map(math.isnan, values)) else "_nothing"
+        axes.plot([t - begin for t in times], values, linewidth=1, label=label)
+    if not series:
+        axes.text(0.5, 0.5, "no data", transform=axes.transAxes, ha="center", color="gray")
+    defaults = panel["fieldConfig"]["defaults"]
+    logarithmic = defaults.get("custom", {}).get("scaleDistribution", {}).get("type") == "log"
+    if logarithmic and series:
+        axes.set_yscale("log")
+    elif "min" in defaults:
+        axes.set_ylim(bottom=defaults["min"])
+    if defaults["unit"] in FORMATS:
+        axes.yaxis.set_major_formatter(FORMATS[defaults["unit"]])
+    axes.tick_params(labelsize=8)
+    axes.grid(linewidth=0.3)
+    handles, names = axes.get_legend_handles_labels()
+    if handles:
+        axes.legend(handles[:MOST_LEGENDS], names[:MOST_LEGENDS], fontsize=7, loc="upper left", framealpha=0.6)
+
+
+def rows_of(dashboard):
+    """(title, panels) of each row, in order."""
+    rows = []
+    for panel in sorted(dashboard.model["panels"], key=lambda p: (p["gridPos"]["y"], p["gridPos"]["x"])):
+        if panel["type"] == "row":
+            rows.append((panel["title"], []))
+        else:
+            rows[-1][1].append(panel)
+    return rows
+
+
+def picture(title, panels, answers, begin, path, caption):
+    first = min(p["gridPos"]["y"] for p in panels)
+    rows = max(p["gridPos"]["y"] + p["gridPos"]["h"] for p in panels) - first + 2
+    figure = plt.figure(figsize=(24 * UNIT_INCHES[0], rows * UNIT_INCHES[1]), dpi=60)
+    figure.text(0.01, 1 - 0.8 / rows, title, fontsize=14, fontweight="bold")
+    for panel in panels:
+        pos = panel["gridPos"]
+        bottom = 1 - (pos["y"] - first + 1 + pos["h"] - 0.9) / rows
+        box = [(pos["x"] + 1.1) / 24, bottom, (pos["w"] - 1.5) / 24, (pos["h"] - 2) / rows]
+        draw(panel, figure.add_axes(box), answers[panel["title"]], begin)
+    figure.text(0.99, 0.2 / rows, caption, fontsize=9, ha="right")
+    figure.savefig(path)
+    plt.close(figure)
+
+
+def main(croutd_test, croutctl, seconds, directory):
+    with tempfile.TemporaryDirectory() as scratch:
+        work_dir = pathlib.Path(scratch)
+        daemon = Daemon(croutd_test, croutctl, work_dir)
+        prometheus = PrometheusServer("prometheus", ROOT / "deploy/prometheus", daemon.metrics, work_dir)
+        try:
+            loads = Loads(daemon, None, work_dir)
+            wait_until(lambda: prometheus.query("count_over_time(up[1m]) > 4"), "five scrapes")
+            begin = time.time()
+            loads.factor()
+            load(daemon, loads, seconds)
+            dashboard = Dashboard(ROOT / "deploy/grafana/dashboards/crout.json")
+            queries = dashboard.queries(dashboard.variables(prometheus), rate_interval="10s")
+            answers = {panel["title"]: [] for panel in dashboard.panels}
+            for panel in dashboard.panels:
+                for target in panel["targets"]:
+                    for labels, times, values in prometheus.query_range(
+                            queries[panel["title"], target["refId"]], begin, time.time()):
+                        answers[panel["title"]].append((legend(target["legendFormat"], labels), times, values))
+            device = daemon.ctl("devices", "--json")[1]
+            name = re.search(r'"description": *"([^"]*)"', device).group(1)
+        finally:
+            prometheus.stop()
+            daemon.stop()
+    caption = f"host ({name}), {datetime.date.today()}, {seconds:g} s of load, one scrape a second"
+    for title, panels in rows_of(dashboard):
+        if any(answers[panel["title"]] for panel in panels):
+            name = re.sub(r"\W+", "_", title.lower())
+            picture(title, panels, answers, begin, pathlib.Path(directory) / f"dashboard_{name}.png", caption)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], float(sys.argv[3]), sys.argv[4])
