@@ -127,6 +127,7 @@ stage "configure ci" configure ci
 stage "Python: tests are there" python_tests_are_there
 stage "build ci" cmake --build --preset ci
 stage "all tests" all_tests
+stage "TLS: protocols and suites" deploy/tls/scan.sh build/ci/server/croutd
 stage "configure asan" configure asan
 stage "build asan: unit and RPC tests, fuzz targets" build_asan
 stage "unit and RPC tests under ASan and UBSan" ctest --preset asan -L '^(unit|rpc)$'

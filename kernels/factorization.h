@@ -31,6 +31,21 @@ struct KernelTimings {
 // entry but zeros.
 enum class SingularReason : uint8_t { kNone, kZeroPivot, kEmptyRow, kEmptyColumn };
 
+// In what a factor was computed, and so what its solves have to do.
+enum class FactorPrecision : uint8_t {
+  kAsTyped,  // in its type: solves are as accurate as that
+  kSingle,   // in single precision, for solves that are corrected to that of B
+  kTf32,     // likewise, and its large products by TF32 numbers of 11 bits
+};
+
+// Why a factor is in its matrix's type where a lower precision was to do.
+enum class PrecisionFallback : uint8_t {
+  kNone,        // it is not, or was not to
+  kUnusable,    // there, a pivot was zero or an entry overflowed
+  kCondition,   // the condition estimate leaves no figure right
+  kStagnation,  // a solve did not get accurate
+};
+
 // LAPACK's threshold for scaled errors, as its tests have it.
 inline constexpr double kPoorQuality = 30;
 
@@ -48,6 +63,8 @@ struct FactorSummary {
   int64_t n = 0;          // of a batch the largest number of rows or columns
   DType factor_dtype = DType::kFloat64;
   DType matrix_dtype = DType::kFloat64;
+  FactorPrecision precision = FactorPrecision::kAsTyped;
+  PrecisionFallback precision_fallback = PrecisionFallback::kNone;
   UnitDiagonal unit_diagonal = UnitDiagonal::kL;
   // > 0: singular. The 1-based index of the first exactly zero pivot; n where a row or column was
   // seen to be empty: nothing was factored then. Without pivoting the factor alone is unusable, at

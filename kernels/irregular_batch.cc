@@ -62,6 +62,8 @@ absl::StatusOr<BatchExtent> PackMembers(DType dtype, std::span<const MatrixShape
     extent.max_rows = std::max(extent.max_rows, members[i].rows);
     extent.max_cols = std::max(extent.max_cols, members[i].cols);
     extent.max_diagonal = std::max(extent.max_diagonal, members[i].diagonal());
+    extent.total_rows += members[i].rows;
+    extent.total_cols += members[i].cols;
     extent.diagonals += members[i].diagonal();
   }
   extent.bytes = static_cast<size_t>(end);

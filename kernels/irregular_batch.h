@@ -15,6 +15,7 @@
 #include <span>
 
 #include "absl/status/statusor.h"
+#include "kernels/batch_member.h"
 #include "kernels/matrix.h"
 
 namespace crout {
@@ -33,20 +34,6 @@ inline constexpr int64_t kMaxMemberOrder = std::numeric_limits<int32_t>::max();
 // multiple of every element's size.
 inline constexpr size_t kMemberAlignment = 16;
 
-// Where member i lies. A plain struct, the same on every device: a thread block learns all of its
-// matrix by one read.
-struct BatchMember {
-  int64_t offset = 0;  // of element (0, 0) from the batch's first, in elements
-  // Where what the batch has for each element of its diagonals (ipiv) begins for this member: the
-  // sum of min(rows, cols) of those before it.
-  int64_t first_diagonal = 0;
-  int32_t rows = 0;  // 0 or more
-  int32_t cols = 0;
-  int32_t ld = 1;  // of the columns, in elements: at least max(1, rows)
-
-  constexpr int32_t diagonal() const { return std::min(rows, cols); }
-};
-
 // The sizes of a batch that are passed by value.
 struct BatchExtent {
   DType dtype = DType::kFloat64;
@@ -54,6 +41,8 @@ struct BatchExtent {
   int32_t max_rows = 0;  // of any member, as are the next two: not all of the same one
   int32_t max_cols = 0;
   int32_t max_diagonal = 0;  // of min(rows, cols)
+  int64_t total_rows = 0;    // of all members together
+  int64_t total_cols = 0;
   int64_t diagonals = 0;     // sum of min(rows, cols)
   size_t bytes = 0;          // from the first member's first element to the end of the last member
 };

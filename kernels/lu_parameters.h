@@ -56,6 +56,9 @@ struct LuParameters {
   int64_t section_size = 0;  // rows and columns of a section; rounded up to the block size
   int block_size = 0;        // threads of a block along each dimension: 8, 16, 32
   int64_t sweep_limit = 0;   // sweeps of one section before ABORTED
+  // Large products in single precision by single TF32 products, of 11 bits: faster, and a factor
+  // that only serves to be corrected by (numerics/correction.h).
+  bool tf32_products = false;
   // Warm start: factors of a matrix near this one, of the same order and type, on the same device.
   std::optional<FactorView> start;
 };

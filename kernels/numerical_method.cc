@@ -42,6 +42,9 @@ absl::Status CheckParameters(const MethodTraits& traits, const LuParameters& par
     if (!traits.takes_block_size) return NotTaken(traits, "block size");
     if (block != 8 && block != 16 && block != 32) return Bad("the block size", "8, 16 or 32");
   }
+  if (parameters.tf32_products && !traits.takes_tf32_products) {
+    return NotTaken(traits, "choice of TF32 products");
+  }
   if (!traits.iterative) {
     if (parameters.tolerance != 0) return NotTaken(traits, "tolerance");
     if (parameters.section_size != 0) return NotTaken(traits, "section size");

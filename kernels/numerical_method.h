@@ -35,6 +35,7 @@ struct MethodTraits {
   // The LuParameters that an LuAlgorithm takes; others are refused.
   bool takes_pivoting = false;
   bool takes_block_size = false;
+  bool takes_tf32_products = false;
   // Takes a tolerance. An LuAlgorithm also takes a section size, a sweep limit and a start, and
   // reports its iterations.
   bool iterative = false;
@@ -50,7 +51,8 @@ struct MethodTraits {
 // INVALID_ARGUMENT for a parameter that such an LuAlgorithm does not take, or out of its range.
 absl::Status CheckParameters(const MethodTraits& traits, const LuParameters& parameters);
 
-// What LuAlgorithm, TriangularSolver, DirectSolver and BatchLu have in common. Immutable and thread-safe.
+// What LuAlgorithm, TriangularSolver, DirectSolver and BatchLu have in common. Immutable and
+// thread-safe.
 class NumericalMethod {
  public:
   virtual ~NumericalMethod() = default;

@@ -1,6 +1,8 @@
 #include "client/cli/factor_options.h"
 
+#include <algorithm>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -46,6 +48,30 @@ std::vector<std::string> OfferedAlgorithms() {
     if (name != "irr_lu" && name != "multifrontal") names.push_back(name);
   }
   return names;
+}
+
+// A type, or a precision in which solves are corrected: two fields, of which the last word counts.
+void AddFactorDtype(CLI::App* app, v1::FactorizeOptions* options) {
+  const auto* types = v1::Dtype_descriptor();
+  const auto* precisions = v1::FactorPrecision_descriptor();
+  std::vector<std::string> names = ShortNames(*types);
+  const std::vector<std::string> corrected = ShortNames(*precisions);
+  names.insert(names.end(), corrected.begin(), corrected.end());
+  AddValue<std::string>(
+      app, "--factor-dtype",
+      [=](const std::string& name) {
+        options->clear_factor_dtype();
+        options->clear_precision();
+        if (std::find(corrected.begin(), corrected.end(), name) != corrected.end()) {
+          options->set_precision(
+              static_cast<v1::FactorPrecision>(ParseShortName(*precisions, name)));
+        } else {
+          options->set_factor_dtype(static_cast<v1::Dtype>(ParseShortName(*types, name)));
+        }
+      },
+      "Type of L and U; the matrix's unless given. single or tf32: lower precision, and solves "
+      "corrected to the accuracy of the matrix's type; auto: where that is expected to gain time")
+      ->check(CLI::IsMember(names));
 }
 
 void AddMethodParameters(CLI::App* app, v1::FactorizeOptions* options) {
@@ -137,9 +163,7 @@ void AddFactorizeOptions(CLI::App* app, v1::FactorizeOptions* options) {
   AddValue<std::string>(
       app, "--device", [=](const auto& value) { options->set_device(value); },
       "host, cuda:0 ...; where it is done first unless given");
-  AddEnum<v1::Dtype>(
-      app, "--factor-dtype", [=](auto value) { options->set_factor_dtype(value); },
-      "Type of L and U; the matrix's unless given");
+  AddFactorDtype(app, options);
   AddEnum<v1::Equilibrate>(
       app, "--equilibrate", [=](auto value) { options->set_equilibrate(value); },
       "Scale rows and columns; auto unless given");

@@ -17,8 +17,19 @@ constexpr double kNewest = 0.5;
 
 }  // namespace
 
+void RecentSeconds::Add(double seconds) {
+  if (!(seconds > 0)) return;
+  last_[count_ % last_.size()] = seconds;
+  ++count_;
+  seconds_ = *std::min_element(last_.begin(), last_.end());
+}
+
 SeriesModel::SeriesModel(double factor_seconds, double iteration_seconds)
-    : factor_seconds_(factor_seconds), iteration_seconds_(iteration_seconds) {}
+    : factor_(factor_seconds), iteration_(iteration_seconds) {}
+
+bool SeriesModel::HasServed() const {
+  return first_ >= 0 && first_ < std::numeric_limits<int>::max();
+}
 
 bool SeriesModel::PaysToGoOn() const {
   double next = last_;
@@ -30,19 +41,17 @@ bool SeriesModel::PaysToGoOn() const {
 }
 
 int SeriesModel::Budget() const {
-  const int least = measured_ ? kLeastIterations : kLeastUnmeasured;
+  const int least = iteration_.measured() ? kLeastIterations : kLeastUnmeasured;
   const int most = static_cast<int>(std::clamp<double>(std::ceil(Worth()), least, kMostIterations));
   if (first_ < 0) return most;
-  if (age_ == 0 && refactored_in_a_row_ >= try_again_after_) return most;
+  if (age_ == 0 && refactored_in_a_row_ >= patience_) {
+    return HasServed() ? std::max(most, std::min(2 * first_, kMostIterations)) : most;
+  }
   return PaysToGoOn() ? most : 0;
 }
 
 void SeriesModel::MeasureIteration(int iterations, double seconds) {
-  if (iterations < 1 || !(seconds > 0)) return;
-  // The newest counts for half: a shared device is not always as fast.
-  const double measured = seconds / iterations;
-  iteration_seconds_ = measured_ ? (iteration_seconds_ + measured) / 2 : measured;
-  measured_ = true;
+  if (iterations > 0) iteration_.Add(seconds / iterations);
 }
 
 void SeriesModel::Reused(int iterations, double seconds) {
@@ -59,12 +68,16 @@ void SeriesModel::Reused(int iterations, double seconds) {
   }
   recent_ += (age_ == 1 ? 1 : kNewest) * (iterations - recent_);
   refactored_in_a_row_ = 0;
-  try_again_after_ = kFirstPatience;
+  if (PaysToGoOn()) {
+    patience_ = kLeastPatience;
+  } else if (age_ == 1) {
+    patience_ = std::min(2 * patience_, kLongestPatience);
+  }
 }
 
 void SeriesModel::Refactored(double seconds, int iterations, double wasted_seconds) {
   MeasureIteration(iterations, wasted_seconds);
-  if (seconds > 0) factor_seconds_ = seconds;
+  factor_.Add(seconds);
   if (age_ > 0) {
     refactored_in_a_row_ = 0;
   } else if (iterations == 0) {
@@ -72,9 +85,7 @@ void SeriesModel::Refactored(double seconds, int iterations, double wasted_secon
   } else {
     // It was tried, and did not get there in what it may cost.
     first_ = std::numeric_limits<int>::max();
-    if (refactored_in_a_row_ >= try_again_after_) {
-      try_again_after_ = std::min(2 * try_again_after_, kLongestPatience);
-    }
+    patience_ = std::clamp(2 * patience_, kPatienceAfterFailure, kLongestPatience);
     refactored_in_a_row_ = 0;
   }
   age_ = 0;

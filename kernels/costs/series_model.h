@@ -2,9 +2,32 @@
 #ifndef CROUT_KERNELS_COSTS_SERIES_MODEL_H_
 #define CROUT_KERNELS_COSTS_SERIES_MODEL_H_
 
+#include <array>
 #include <cstdint>
+#include <limits>
 
 namespace crout {
+
+// Seconds of a thing that is done again and again: the least of the last four times. What had to
+// wait for others does not count, and a device that has become slower is known as such after four.
+class RecentSeconds {
+ public:
+  // `predicted` is what there is before anything was measured.
+  explicit RecentSeconds(double predicted) : seconds_(predicted) {}
+
+  // Not above 0: left out.
+  void Add(double seconds);
+
+  double seconds() const { return seconds_; }
+  bool measured() const { return count_ > 0; }
+
+ private:
+  static constexpr double kNone = std::numeric_limits<double>::infinity();
+
+  std::array<double, 4> last_ = {kNone, kNone, kNone, kNone};
+  int64_t count_ = 0;
+  double seconds_;
+};
 
 // Costs are counted in iterations with the old factor (a solve, a product and their share of the
 // orthogonalization), which do not vary with the load of the machine; a factorization is worth as
@@ -18,7 +41,8 @@ namespace crout {
 //
 // No step costs much more than twice what a factorization would have: the iterations after which a
 // step is given up are those that a factorization is worth. Where reuse does not pay at any age it
-// is tried again now and then, more and more rarely.
+// is tried again now and then, more and more rarely. Where it did serve, and seconds measured since
+// say that it does not pay, it is tried again soon: those can be wrong, and no others come.
 //
 // Not thread-safe.
 class SeriesModel {
@@ -37,22 +61,25 @@ class SeriesModel {
   void Refactored(double seconds, int iterations, double wasted_seconds);
 
   int64_t age() const { return age_; }
-  double iteration_seconds() const { return iteration_seconds_; }
-  double factor_seconds() const { return factor_seconds_; }
+  double iteration_seconds() const { return iteration_.seconds(); }
+  double factor_seconds() const { return factor_.seconds(); }
 
  private:
   static constexpr int kYoung = 3;  // steps
-  static constexpr int kFirstPatience = 16;
+  // Factorizations in a row.
+  static constexpr int kLeastPatience = 1;
+  static constexpr int kPatienceAfterFailure = 16;
   static constexpr int kLongestPatience = 64;
 
   // A factorization's.
-  double Worth() const { return factor_seconds_ / iteration_seconds_; }
+  double Worth() const { return factor_.seconds() / iteration_.seconds(); }
+  // An older factor has served, when it was tried last.
+  bool HasServed() const;
   bool PaysToGoOn() const;
   void MeasureIteration(int iterations, double seconds);
 
-  double factor_seconds_;
-  double iteration_seconds_;
-  bool measured_ = false;  // iteration_seconds_ was
+  RecentSeconds factor_;
+  RecentSeconds iteration_;
   // Of this cycle, from the last factorization on.
   int64_t age_ = 0;
   double spent_ = 0;   // iterations
@@ -64,7 +91,7 @@ class SeriesModel {
   // Of all cycles.
   int first_ = -1;  // iterations of a cycle's first step, as last seen; -1: not yet
   int refactored_in_a_row_ = 0;
-  int try_again_after_ = kFirstPatience;  // factorizations in a row, after which reuse is tried
+  int patience_ = kLeastPatience;  // factorizations in a row, after which reuse is tried
 };
 
 }  // namespace crout

@@ -22,7 +22,11 @@ class BatchFactorizeJob {
  public:
   BatchFactorizeJob(ExecutionContext& context, const BatchFactorizePlan& plan, Buffer&& upload,
                     std::byte* figures)
-      : context_(context), plan_(plan), figures_(figures), buffers_(plan.buffers) {
+      : context_(context),
+        plan_(plan),
+        figures_(figures),
+        host_workspace_(plan.host_workspace),
+        buffers_(plan.buffers) {
     buffers_.Give(plan.upload, std::move(upload));
   }
 
@@ -38,7 +42,8 @@ class BatchFactorizeJob {
   ExecutionContext& context_;
   const BatchFactorizePlan& plan_;
   std::byte* const figures_;
-  BatchLayout layout_;  // copies to the device read it
+  BatchLayout layout_;  // copies to the device read it, and what the method writes to its workspace
+  std::vector<std::byte> host_workspace_;
   JobBuffers buffers_;
 };
 
@@ -65,7 +70,8 @@ absl::Status BatchFactorizeJob::Factor(StopRequested stop) {
   const BatchFactors factors{buffers_[plan_.ipiv].as<int64_t>(), figures.info, figures.pivot_growth,
                              figures.quality};
   CROUT_RETURN_IF_ERROR(
-      plan_.options.method->Factor(context_, lu, factors, buffers_.Span(plan_.workspace), stop));
+      plan_.options.method->Factor(context_, lu, layout_.members, factors,
+                                   {buffers_.Span(plan_.workspace), host_workspace_}, stop));
   CROUT_RETURN_IF_ERROR(context_.SynchronizeOrStop(stop));
   return CheckNotStopped(stop);
 }
@@ -137,7 +143,8 @@ absl::StatusOr<Factorization> BatchFactorizeJob::Run(StopRequested stop, KernelT
 absl::StatusOr<BatchFactorizePlan> PlanBatchFactorize(const BatchFactorizeOptions& options,
                                                       BatchExtent extent) {
   if (options.method == nullptr) return absl::InvalidArgumentError("no method is given");
-  extent.max_diagonal = std::min(extent.max_rows, extent.max_cols);  // at most
+  extent.max_diagonal = std::min(extent.max_rows, extent.max_cols);  // at most, both
+  extent.diagonals = std::min(extent.total_rows, extent.total_cols);
   BatchFactorizePlan plan;
   plan.options = options;
   plan.extent = extent;
@@ -145,7 +152,8 @@ absl::StatusOr<BatchFactorizePlan> PlanBatchFactorize(const BatchFactorizeOption
   CROUT_ASSIGN_OR_RETURN(const size_t batch, BatchBytes(extent));
   CROUT_ASSIGN_OR_RETURN(const size_t members, BatchMembersBytes(extent.members));
   CROUT_ASSIGN_OR_RETURN(const size_t ipiv, MatrixBytes(extent.diagonals, 1, DType::kFloat64));
-  CROUT_ASSIGN_OR_RETURN(const size_t workspace, options.method->FactorWorkspaceBytes(extent));
+  CROUT_ASSIGN_OR_RETURN(const BatchLu::WorkspaceBytes workspace,
+                         options.method->FactorWorkspaceBytes(extent));
   const size_t figures = BatchFigures::kBytesPerMember * static_cast<size_t>(extent.members);
   constexpr Held kKept = {0, Held::kByResult};
   plan.upload = buffers.Add("upload", BufferKind::kUpload, batch, kKept);
@@ -153,8 +161,9 @@ absl::StatusOr<BatchFactorizePlan> PlanBatchFactorize(const BatchFactorizeOption
   plan.ipiv = buffers.Add("ipiv", ipiv, kKept);
   plan.members = buffers.Add("members", members, kKept);
   plan.figures = buffers.Add("figures", figures, kKept);
-  plan.workspace = buffers.Add("workspace", workspace);
-  buffers.Add("layout", BufferKind::kReport, BatchLayoutBytes(extent.members));
+  plan.workspace = buffers.Add("workspace", workspace.device);
+  plan.host_workspace = workspace.host;
+  buffers.Add("layout", BufferKind::kReport, BatchLayoutBytes(extent.members) + workspace.host);
   buffers.Add("reply", BufferKind::kReply, figures);
   CROUT_ASSIGN_OR_RETURN(plan.bytes, buffers.Sum());
   plan.seconds = options.method->PredictFactorSeconds(extent);

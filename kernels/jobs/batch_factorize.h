@@ -43,11 +43,13 @@ struct BatchFactorizePlan {
   BufferPlan::Id members = 0;
   BufferPlan::Id figures = 0;
   BufferPlan::Id workspace = 0;
+  size_t host_workspace = 0;
   JobBytes bytes;
   double seconds = 0;  // predicted
 };
 
-// For a batch of this extent, max_diagonal aside. INVALID_ARGUMENT where it has no valid size.
+// For a batch of this extent, max_diagonal and diagonals aside. INVALID_ARGUMENT where it has no
+// valid size.
 absl::StatusOr<BatchFactorizePlan> PlanBatchFactorize(const BatchFactorizeOptions& options,
                                                       BatchExtent extent);
 

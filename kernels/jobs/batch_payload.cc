@@ -11,9 +11,13 @@ namespace crout {
 
 absl::StatusOr<size_t> BatchBytes(const BatchExtent& extent) {
   CROUT_RETURN_IF_ERROR(BatchMembersBytes(extent.members).status());
-  if (extent.max_rows < 0 || extent.max_cols < 0 || extent.diagonals < 0 ||
-      extent.diagonals / std::max<int64_t>(1, extent.max_diagonal) > extent.members) {
-    return absl::InvalidArgumentError("the batch's declared sizes contradict each other");
+  const std::pair<int64_t, int64_t> sums[] = {{extent.total_rows, extent.max_rows},
+                                              {extent.total_cols, extent.max_cols}};
+  for (const auto& [total, most] : sums) {
+    // A member's numbers fit 32 bits: the product does not overflow.
+    if (most < 0 || most > kMaxMemberOrder || total < most || total > most * extent.members) {
+      return absl::InvalidArgumentError("the batch's declared sizes contradict each other");
+    }
   }
   return ByteSum().Add(BatchValuesOffset(extent.members)).Add(extent.bytes).total();
 }
@@ -41,7 +45,8 @@ absl::Status CheckAsDeclared(const BatchExtent& declared, const BatchExtent& arr
   const std::pair<const char*, std::pair<int64_t, int64_t>> numbers[] = {
       {"max_rows", {declared.max_rows, arrived.max_rows}},
       {"max_cols", {declared.max_cols, arrived.max_cols}},
-      {"diagonals", {declared.diagonals, arrived.diagonals}},
+      {"total_rows", {declared.total_rows, arrived.total_rows}},
+      {"total_cols", {declared.total_cols, arrived.total_cols}},
       {"bytes", {static_cast<int64_t>(declared.bytes), static_cast<int64_t>(arrived.bytes)}},
   };
   for (const auto& [name, values] : numbers) {

@@ -32,6 +32,7 @@ class BatchSolveJob {
         plan_(plan),
         factor_(ViewBatch(factor)),
         factor_block_(factor.lu().data()),
+        host_workspace_(plan.host_workspace),
         buffers_(plan.buffers) {
     buffers_.Give(plan.upload, std::move(upload));
   }
@@ -60,7 +61,9 @@ class BatchSolveJob {
   const BatchSolvePlan& plan_;
   const BatchView factor_;
   const std::byte* const factor_block_;
-  std::vector<int64_t> systems_;      // their members
+  BatchLayout factor_layout_;
+  std::vector<std::byte> host_workspace_;  // what the method writes there is copied to the device
+  std::vector<int64_t> systems_;           // their members
   std::vector<BatchMember> members_;  // the right-hand sides of all; copies to the device read it
   std::vector<double> errors_;        // of all members; copies from the device write both
   std::vector<int32_t> info_;
@@ -73,6 +76,7 @@ absl::StatusOr<std::vector<MatrixShape>> BatchSolveJob::ShapesOf(
   const int64_t count = plan_.factor.members;
   CROUT_ASSIGN_OR_RETURN(const std::vector<MatrixShape> orders,
                          ReadShapes(context_, factor_block_, count));
+  CROUT_ASSIGN_OR_RETURN(factor_layout_, LayOut(plan_.factor.dtype, orders));
   std::vector<MatrixShape> shapes;
   shapes.reserve(pairs.size());
   int64_t last = -1;
@@ -130,9 +134,9 @@ absl::Status BatchSolveJob::Solve(StopRequested stop) {
     CROUT_RETURN_IF_ERROR(
         ops.CopyOnDevice(upload.data(), buffers_[plan_.solution].data(), upload.size()));
   }
-  const std::span<std::byte> workspace = buffers_.Span(plan_.workspace);
-  CROUT_RETURN_IF_ERROR(method.Solve(context_, plan_.options.op, factor_.lu, factor_.factors,
-                                     In(plan_.solution), workspace, stop));
+  const BatchLu::Workspace workspace = {buffers_.Span(plan_.workspace), host_workspace_};
+  CROUT_RETURN_IF_ERROR(method.Solve(context_, plan_.options.op, factor_.lu, factor_layout_.members,
+                                     factor_.factors, In(plan_.solution), workspace, stop));
   if (plan_.options.verify) {
     CROUT_RETURN_IF_ERROR(method.BackwardErrors(context_, plan_.options.op, factor_.matrix,
                                                 In(plan_.solution), In(plan_.upload),
@@ -205,21 +209,24 @@ absl::Status AddBuffers(BatchSolvePlan& plan) {
       const size_t upload,
       ByteSum().Add(BatchValuesOffset(plan.rhs.systems)).Add(plan.rhs.bytes).total());
   CROUT_ASSIGN_OR_RETURN(const size_t places, BatchMembersBytes(members));
-  CROUT_ASSIGN_OR_RETURN(size_t workspace, options.method->SolveWorkspaceBytes(plan.factor));
+  CROUT_ASSIGN_OR_RETURN(BatchLu::WorkspaceBytes workspace,
+                         options.method->SolveWorkspaceBytes(plan.factor));
   if (options.verify) {
-    CROUT_ASSIGN_OR_RETURN(const size_t of_errors,
+    CROUT_ASSIGN_OR_RETURN(const BatchLu::WorkspaceBytes of_errors,
                            options.method->ErrorWorkspaceBytes(plan.factor));
-    workspace = std::max(workspace, of_errors);
+    workspace.device = std::max(workspace.device, of_errors.device);
+    workspace.host = std::max(workspace.host, of_errors.host);
   }
   plan.upload = buffers.Add("upload", BufferKind::kUpload, upload);
   plan.solution = options.verify ? buffers.Add("solution", upload) : plan.upload;
   plan.members = buffers.Add("members", places);
   plan.errors = buffers.Add("backward errors",
                             options.verify ? static_cast<size_t>(members) * sizeof(double) : 0);
-  plan.workspace = buffers.Add("workspace", workspace);
+  plan.workspace = buffers.Add("workspace", workspace.device);
+  plan.host_workspace = workspace.host;
   // Sizes and places of all members and of the systems, and figures of all members.
-  const size_t on_host = BatchLayoutBytes(members) + BatchLayoutBytes(plan.rhs.systems) +
-                         BatchValuesOffset(plan.rhs.systems) +
+  const size_t on_host = 2 * BatchLayoutBytes(members) + BatchLayoutBytes(plan.rhs.systems) +
+                         workspace.host + BatchValuesOffset(plan.rhs.systems) +
                          static_cast<size_t>(plan.rhs.systems) * sizeof(int64_t) +
                          static_cast<size_t>(members) * BatchSolveFigures::kBytesPerSystem;
   buffers.Add("layout", BufferKind::kReport, on_host);

@@ -58,6 +58,7 @@ struct BatchSolvePlan {
   BufferPlan::Id members = 0;
   BufferPlan::Id errors = 0;
   BufferPlan::Id workspace = 0;
+  size_t host_workspace = 0;
   size_t figures_bytes = 0;
   JobBytes bytes;
   double seconds = 0;  // predicted

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/jobs/input_checks.h"
 #include "kernels/jobs/solver_choice.h"
+#include "kernels/numerics/correction.h"
 #include "kernels/numerics/error_bound.h"
 #include "kernels/numerics/factor_solver.h"
 #include "kernels/numerics/kept_operand.h"
@@ -28,11 +29,12 @@ namespace {
 class SolveJob {
  public:
   SolveJob(ExecutionContext& context, const SolvePlan& plan, const Factorization& factor,
-           const SolverChoice& choice, Buffer&& upload)
+           const SolverChoice& choice, const WiderFactor& wider, Buffer&& upload)
       : context_(context),
         plan_(plan),
         options_(plan.options),
-        factor_(factor),
+        wider_(wider),
+        factor_(&factor),
         matrix_(KeptOperand(factor)),
         choice_(choice),
         packed_(plan.shape),
@@ -45,12 +47,17 @@ class SolveJob {
 
  private:
   absl::Status AllocateBuffers();
+  absl::Status CreateSolver();
   absl::Status FirstSolve();
   absl::Status EnqueueScaledSolve();
   absl::Status CheckScaledRhs() const;
   // Solves again where the answer falls short and another solver is in reserve.
   absl::Status MendFirstSolve();
   absl::Status Refine(StopRequested stop);
+  // Until X is accurate, with one solver and one factor after the other, as far as there are any.
+  absl::Status CorrectSolution(StopRequested stop);
+  absl::Status SolveAgain();
+  absl::Status TakeWiderFactor();
   absl::Status RoundToDelivered();
   absl::Status Deliver(std::byte* out);
   SolveSummary Summary() const;
@@ -67,9 +74,10 @@ class SolveJob {
   ExecutionContext& context_;
   const SolvePlan& plan_;
   const SolveOptions& options_;
-  const Factorization& factor_;
+  const WiderFactor& wider_;
+  const Factorization* factor_;
   const std::unique_ptr<const Operand> matrix_;  // read only where the plan has a residual
-  const SolverChoice choice_;
+  SolverChoice choice_;
   PackedMatrix packed_;
   JobBuffers buffers_;
   std::optional<FactorSolver> solver_;
@@ -77,14 +85,21 @@ class SolveJob {
   double rhs_max_abs_ = 0;
   SolverFallback fallback_ = choice_.fallback;
   int refinement_steps_ = 0;
+  int corrections_ = 0;
+  double widening_seconds_ = 0;  // which whoever made the wider factor has counted
 };
 
 absl::Status SolveJob::AllocateBuffers() {
   CROUT_RETURN_IF_ERROR(buffers_.Allocate(context_.device().memory()));
-  CROUT_ASSIGN_OR_RETURN(
-      solver_, FactorSolver::Create(context_, factor_, *choice_.solver, options_.solver_tolerance,
-                                    plan_.columns, choice_.in_reserve));
+  CROUT_RETURN_IF_ERROR(CreateSolver());
   if (plan_.needs_residual) check_.emplace(context_, System());
+  return absl::OkStatus();
+}
+
+absl::Status SolveJob::CreateSolver() {
+  CROUT_ASSIGN_OR_RETURN(
+      solver_, FactorSolver::Create(context_, *factor_, *choice_.solver, options_.solver_tolerance,
+                                    plan_.columns, choice_.in_reserve));
   return absl::OkStatus();
 }
 
@@ -114,8 +129,9 @@ absl::Status SolveJob::FirstSolve() {
 }
 
 absl::Status SolveJob::MendFirstSolve() {
-  if (choice_.in_reserve == nullptr) return absl::OkStatus();
-  const FactorSummary& summary = factor_.summary;
+  // What is corrected is judged when that is done.
+  if (choice_.in_reserve == nullptr || options_.max_corrections > 0) return absl::OkStatus();
+  const FactorSummary& summary = factor_->summary;
   // A NaN is not below either.
   if (check_->errors().normwise <= AcceptedBackwardError(summary.factor_dtype, summary.n)) {
     return absl::OkStatus();
@@ -152,6 +168,47 @@ absl::Status SolveJob::Refine(StopRequested stop) {
   return absl::OkStatus();
 }
 
+absl::Status SolveJob::SolveAgain() {
+  CROUT_RETURN_IF_ERROR(solver_->Apply(options_.op, Rhs(), Solution()));
+  return check_->Measure();
+}
+
+absl::Status SolveJob::TakeWiderFactor() {
+  CROUT_RETURN_IF_ERROR(context_.Synchronize());
+  solver_.reset();  // Its buffers were reserved once.
+  Stopwatch watch;
+  CROUT_ASSIGN_OR_RETURN(factor_, wider_());
+  widening_seconds_ = watch.Lap();
+  CROUT_RETURN_IF_ERROR(CheckUsable(factor_->summary));
+  CROUT_ASSIGN_OR_RETURN(choice_, ChooseSolver(factor_->summary, options_, /*measured=*/true));
+  fallback_ = choice_.fallback;
+  return CreateSolver();
+}
+
+absl::Status SolveJob::CorrectSolution(StopRequested stop) {
+  const int64_t n = packed_.rows;
+  const GmresLimits limits{options_.max_corrections, plan_.restart, plan_.accuracy};
+  const GmresMemory memory(buffers_[plan_.krylov].data(), n, plan_.columns, plan_.vector_type,
+                           plan_.restart);
+  bool widened = false;
+  while (true) {
+    CROUT_ASSIGN_OR_RETURN(const int applied,
+                           Correct(context_, *check_, *solver_, limits, memory, stop));
+    corrections_ += applied;
+    if (check_->errors().normwise <= plan_.accuracy) return absl::OkStatus();
+    if (choice_.in_reserve != nullptr && fallback_ == SolverFallback::kNone) {
+      solver_->FallBack();
+      fallback_ = SolverFallback::kBackwardError;
+    } else if (wider_ != nullptr && !widened) {
+      widened = true;
+      CROUT_RETURN_IF_ERROR(TakeWiderFactor());
+    } else {
+      return absl::OkStatus();
+    }
+    CROUT_RETURN_IF_ERROR(SolveAgain());
+  }
+}
+
 absl::Status SolveJob::RoundToDelivered() {
   if (RealOf(packed_.dtype) == DType::kFloat64) return absl::OkStatus();
   // The upload has been read: where X is delivered from there is room for it.
@@ -177,6 +234,10 @@ SolveSummary SolveJob::Summary() const {
   summary.solver = std::string(solver_->name());
   summary.fallback = fallback_;
   summary.refinement_steps = refinement_steps_;
+  if (options_.max_corrections > 0) {
+    summary.corrections = corrections_;
+    summary.accurate = check_->errors().normwise <= plan_.accuracy;
+  }
   if (options_.verify) summary.backward_error = check_->errors().normwise;
   if (options_.wants_componentwise()) summary.componentwise_error = check_->errors().componentwise;
   return summary;
@@ -193,7 +254,7 @@ absl::StatusOr<SolveSummary> SolveJob::Run(std::byte* out, StopRequested stop,
   timings.solve += watch.Lap();
 
   if (check_) {
-    CROUT_RETURN_IF_ERROR(Refine(stop));
+    CROUT_RETURN_IF_ERROR(options_.max_corrections > 0 ? CorrectSolution(stop) : Refine(stop));
     CROUT_RETURN_IF_ERROR(RoundToDelivered());
   }
   SolveSummary summary = Summary();
@@ -202,7 +263,7 @@ absl::StatusOr<SolveSummary> SolveJob::Run(std::byte* out, StopRequested stop,
         summary.forward_error_bound,
         BoundForwardError(context_, check_->system(), *solver_, solver_->RelativeError(), stop));
   }
-  timings.refine += watch.Lap();
+  timings.refine += watch.Lap() - widening_seconds_;
 
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   CROUT_RETURN_IF_ERROR(Deliver(out));
@@ -246,7 +307,8 @@ absl::Status CheckMatrix(const SolvePlan& plan, const FactorSummary& factor, boo
 
 absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const SolvePlan& plan,
                                    const Factorization& factor, Buffer upload, std::byte* out,
-                                   StopRequested stop, KernelTimings& timings) {
+                                   StopRequested stop, KernelTimings& timings,
+                                   const WiderFactor& wider) {
   SyncOnExit sync(context);  // `upload` may still be arriving.
   const SolveOptions& options = plan.options;
   // A singular factor was not prepared: that it is singular says more.
@@ -256,7 +318,10 @@ absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const SolvePlan& p
   }
   CROUT_RETURN_IF_ERROR(CheckArguments(plan, factor, *choice.solver, upload.size()));
   if (plan.shape.rows == 0 || plan.shape.cols == 0) return EmptySolve(choice, options);
-  SolveJob job(context, plan, factor, choice, std::move(upload));
+  if (options.max_corrections > 0 && context.krylov_ops() == nullptr) {
+    return absl::UnimplementedError("the device has no operations for Krylov spaces");
+  }
+  SolveJob job(context, plan, factor, choice, wider, std::move(upload));
   sync.Dismiss();  // Run has its own, before the job's buffers are destroyed.
   return job.Run(out, stop, timings);
 }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -26,6 +27,10 @@ struct SolveOptions {
   bool error_bound = false;          // a forward error bound (LAPACK gerfs)
   int max_refinement_steps = 0;  // stops early once a step no longer halves the backward error, or
                                  // it is at roundoff
+  // Above 0: with a factor in lower precision than B, X is corrected (numerics/correction.h) until
+  // its normwise backward error is at most sqrt(n) u, u the unit roundoff of B's type; at most so
+  // many applications of the factor. In place of refinement steps.
+  int max_corrections = 0;
   // Refinement goes by the componentwise backward error, which is then reported too.
   bool refine_componentwise = false;
 
@@ -50,6 +55,10 @@ struct SolveSummary {
   // delivered (error_bound.h). Inf where no finite bound is known.
   std::optional<double> forward_error_bound;
   int refinement_steps = 0;  // whose corrections X holds
+  // With max_corrections: how often the factor was applied after the first solve, by each of the
+  // factors that were tried, and whether X is as accurate as was asked.
+  std::optional<int> corrections;
+  bool accurate = true;
 };
 
 // A solve, decided before it runs, and its buffers. Where two ids are equal one buffer serves for
@@ -70,6 +79,9 @@ struct SolvePlan {
   BufferPlan::Id residual = 0;
   BufferPlan::Id scale = 0;     // |op(A)| |X| + |B|
   BufferPlan::Id previous = 0;  // X before a refinement step
+  BufferPlan::Id krylov = 0;    // of corrections
+  int restart = 0;              // their spaces' most vectors
+  double accuracy = 0;          // normwise backward error that ends them
   bool needs_residual = false;
   JobBytes bytes;
   double seconds = 0;  // predicted
@@ -83,6 +95,11 @@ absl::StatusOr<SolvePlan> PlanSolve(const SolveOptions& options, const FactorSum
 // FAILED_PRECONDITION where the plan has residuals to take and the factor has no matrix.
 absl::Status CheckMatrix(const SolvePlan& plan, const FactorSummary& factor, bool has_matrix);
 
+// Where no correction helps: makes a factor of the same matrix, kept at the same place, in a wider
+// type, and gives up the one before. It is the caller's, and lives as long as the solve. An error
+// is the solve's.
+using WiderFactor = std::function<absl::StatusOr<const Factorization*>()>;
+
 // Solves op(A) X = B for the right-hand sides in `upload` (n x nrhs, device memory, packed as the
 // plan's shape says). X goes to `out`, host memory of the plan's delivered.bytes(), in B's
 // precision and layout; nothing is written there unless the solve gets that far. Blocks as
@@ -91,10 +108,13 @@ absl::Status CheckMatrix(const SolvePlan& plan, const FactorSummary& factor, boo
 // error, refinement or a bound is asked for without the kept matrix; INVALID_ARGUMENT for a
 // tolerance that the solver does not take, for NaN or Inf in B as in Factorize, and where B
 // overflows when it is equilibrated as the factor is (with B's largest entry instead of a
-// position).
+// position); UNIMPLEMENTED for corrections where the context has no KrylovOps. `wider`, where
+// given, is asked once, when corrections have ended short of the accuracy; without it the summary
+// says so.
 absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const SolvePlan& plan,
                                    const Factorization& factor, Buffer upload, std::byte* out,
-                                   StopRequested stop, KernelTimings& timings);
+                                   StopRequested stop, KernelTimings& timings,
+                                   const WiderFactor& wider = nullptr);
 
 // PlanSolve, and then Solve by that plan.
 absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const Factorization& factor,

@@ -1,12 +1,24 @@
+#include <algorithm>
+#include <cmath>
+
 #include "kernels/jobs/solution_shape.h"
 #include "kernels/jobs/solve.h"
 #include "kernels/numerics/error_bound.h"
 #include "kernels/numerics/factor_solver.h"
+#include "kernels/numerics/gmres.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {
 namespace {
+
+// The most vectors of a Krylov space: beyond them orthogonalization costs as much as a product.
+constexpr int kRestart = 30;
+
+// As many as take no more memory than a matrix; with many right-hand sides four all the same.
+int RestartFor(int64_t n, int64_t columns) {
+  return static_cast<int>(std::clamp<int64_t>(n / columns / 2, 4, kRestart));
+}
 
 absl::Status AddBuffers(const FactorSummary& factor, SolvePlan& plan) {
   const SolveOptions& options = plan.options;
@@ -17,6 +29,10 @@ absl::Status AddBuffers(const FactorSummary& factor, SolvePlan& plan) {
                          MatrixBytes(rhs.rows, rhs.cols, plan.delivered.dtype));
   CROUT_ASSIGN_OR_RETURN(const size_t vectors,
                          MatrixBytes(rhs.rows, plan.columns, plan.vector_type));
+  // Corrections may end with a wider factor.
+  const DType widest = options.max_corrections > 0 ? plan.vector_type : factor.factor_dtype;
+  CROUT_ASSIGN_OR_RETURN(const size_t wider, FactorSolver::Bytes(*options.solver, widest, rhs.rows,
+                                                                 plan.columns, options.fallback));
   // Which of the two will solve is known only when the factor is, and what the first one answers.
   CROUT_ASSIGN_OR_RETURN(const size_t solver,
                          FactorSolver::Bytes(*options.solver, factor.factor_dtype, rhs.rows,
@@ -30,7 +46,14 @@ absl::Status AddBuffers(const FactorSummary& factor, SolvePlan& plan) {
   CROUT_ASSIGN_OR_RETURN(const size_t scale, MatrixBytes(rhs.rows, plan.columns, DType::kFloat64));
   plan.scale = buffers.Add("scale of the residual", options.wants_componentwise() ? scale : 0);
   plan.previous = buffers.Add("previous solution", options.max_refinement_steps > 0 ? vectors : 0);
-  buffers.Add("solver", BufferKind::kPart, solver);
+  buffers.Add("solver", BufferKind::kPart, std::max(solver, wider));
+  if (options.max_corrections > 0 && rhs.rows > 0 && plan.columns > 0) {
+    plan.accuracy = std::sqrt(static_cast<double>(rhs.rows)) * UnitRoundoff(rhs.dtype);
+    plan.restart = RestartFor(rhs.rows, plan.columns);
+    CROUT_ASSIGN_OR_RETURN(const size_t krylov, GmresMemory::Bytes(rhs.rows, plan.columns,
+                                                                   plan.vector_type, plan.restart));
+    plan.krylov = buffers.Add("Krylov spaces", krylov);
+  }
   if (options.error_bound) {
     CROUT_ASSIGN_OR_RETURN(const size_t bound, ForwardErrorBytes(factor.matrix_dtype, rhs.rows));
     buffers.Add("error bound", BufferKind::kPart, BlockBytes(bound));
@@ -55,7 +78,7 @@ absl::StatusOr<SolvePlan> PlanSolve(const SolveOptions& options, const FactorSum
   plan.columns = solution.columns;
   plan.vector_type = WideOf(factor.factor_dtype);
   plan.needs_residual = options.verify || options.wants_componentwise() || options.error_bound ||
-                        options.max_refinement_steps > 0;
+                        options.max_refinement_steps > 0 || options.max_corrections > 0;
   CROUT_RETURN_IF_ERROR(AddBuffers(factor, plan));
   CROUT_ASSIGN_OR_RETURN(plan.bytes, plan.buffers.Sum());
   plan.seconds = options.solver->PredictSeconds(factor.factor_dtype, factor.n, plan.columns);

@@ -12,10 +12,14 @@
 #ifndef CROUT_KERNELS_NUMERICS_FACTOR_PROBE_H_
 #define CROUT_KERNELS_NUMERICS_FACTOR_PROBE_H_
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "kernels/dtype.h"
+#include "kernels/numerics/normalizing_scale.h"
 
 namespace crout {
 
@@ -30,7 +34,9 @@ constexpr double ProbeWeight(int64_t i) {
 
 // The power of two that z is multiplied by, for a matrix with this largest entry: A z is near 1,
 // and there is room for products on both sides of it.
-double ProbeScale(double max_abs);
+CROUT_HOST_DEVICE inline double ProbeScale(double max_abs) {
+  return std::clamp(NormalizingScale(max_abs), 0x1p-500, 0x1p500);
+}
 
 // Between MatrixOps::StartProbe and MatrixOps::InspectFactor. Without `work` there is no probe.
 struct FactorProbe {
@@ -61,7 +67,13 @@ constexpr size_t FactorProbeVectors(DType dtype) {
 
 // The estimate from the probe of a matrix of this 1-norm, which may have overflowed. +Inf for a
 // probe that is not finite; 0 for one that is 0.
-double FactorQuality(double probe, const FactorProbe& with, double norm_one, DType factor_dtype);
+CROUT_HOST_DEVICE inline double FactorQuality(double probe, const FactorProbe& with,
+                                              double norm_one, DType factor_dtype) {
+  if (!std::isfinite(probe)) return std::numeric_limits<double>::infinity();
+  if (probe == 0) return 0;
+  const double norm = std::min(norm_one, std::numeric_limits<double>::max()) * with.scale;
+  return probe / (std::sqrt(static_cast<double>(with.n)) * norm * UnitRoundoff(factor_dtype));
+}
 
 }  // namespace crout
 

@@ -41,7 +41,8 @@ absl::Status FactorizeBatchCall::Replaces(const v1::FactorizeBatchHeader& header
   const BatchExtent& was = old_->summary().batch->extent;
   const BatchExtent& is = batch_->extent();
   if (was.dtype == is.dtype && was.members == is.members && was.max_rows == is.max_rows &&
-      was.max_cols == is.max_cols && was.diagonals == is.diagonals && was.bytes == is.bytes) {
+      was.max_cols == is.max_cols && was.total_rows == is.total_rows &&
+      was.total_cols == is.total_cols && was.bytes == is.bytes) {
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(

@@ -181,7 +181,8 @@ void EncodeBatch(const BatchSummary& batch, v1::BatchInfo* info) {
   info->set_members(batch.extent.members);
   info->set_max_rows(batch.extent.max_rows);
   info->set_max_cols(batch.extent.max_cols);
-  info->set_diagonals(batch.extent.diagonals);
+  info->set_total_rows(batch.extent.total_rows);
+  info->set_total_cols(batch.extent.total_cols);
   info->set_value_bytes(static_cast<int64_t>(batch.extent.bytes));
   info->set_singular(batch.singular);
 }
@@ -237,6 +238,10 @@ absl::Status CheckRows(const PackedMatrix& shape, int64_t n, absl::string_view f
 
 absl::StatusOr<FactorizeOptions> DecodeOptions(const v1::FactorizeOptions& options,
                                                DType matrix_dtype) {
+  if (options.precision() != v1::FACTOR_PRECISION_UNSPECIFIED) {
+    return BadField("header.options.precision",
+                    "only Factorize, Refactorize and FactorizeAndSolve take it");
+  }
   FactorizeOptions decoded;
   CROUT_ASSIGN_OR_RETURN(decoded.parameters, DecodeParameters(options.parameters()));
   CROUT_ASSIGN_OR_RETURN(decoded.factor_dtype, DecodeDtype(options.factor_dtype(), matrix_dtype,
@@ -315,12 +320,12 @@ absl::StatusOr<BatchExtent> DecodeBatch(const v1::BatchSpec& spec, absl::string_
     return BadField(path("max_rows"),
                     absl::StrCat("members are of order ", kMaxMemberOrder, " at most"));
   }
-  if (spec.diagonals() < 0) return BadField(path("diagonals"), "negative");
   CROUT_RETURN_IF_ERROR(CheckValueBytes(spec.value_bytes(), extent.dtype, path("value_bytes")));
   extent.members = spec.members();
   extent.max_rows = static_cast<int32_t>(spec.max_rows());
   extent.max_cols = static_cast<int32_t>(spec.max_cols());
-  extent.diagonals = spec.diagonals();
+  extent.total_rows = spec.total_rows();
+  extent.total_cols = spec.total_cols();
   extent.bytes = static_cast<size_t>(spec.value_bytes());
   return extent;
 }
@@ -448,6 +453,12 @@ v1::Factor Encode(const FactorInfo& info) {
   if (summary.rcond_scaled) factor.set_rcond_scaled(*summary.rcond_scaled);
   if (summary.quality) factor.set_quality(*summary.quality);
   if (summary.is_poor()) factor.add_warnings(v1::WARNING_POOR_FACTOR);
+  if (summary.precision != FactorPrecision::kAsTyped) {
+    factor.set_precision(ToProto(summary.precision));
+  }
+  if (summary.precision_fallback != PrecisionFallback::kNone) {
+    factor.set_precision_fallback(ToProto(summary.precision_fallback));
+  }
   if (summary.det_sign) {
     factor.mutable_determinant()->set_sign(*summary.det_sign);
     factor.mutable_determinant()->set_sign_imaginary(summary.det_sign_imaginary);

@@ -51,23 +51,24 @@ bool DirectSolveSteps::IsAskedFor(const ServerCore& core, const v1::FactorizeOpt
                      [&](const auto& slot) { return SolvesDirectly(*slot->device, name); });
 }
 
-absl::StatusOr<MemoryNeed> DirectSolveSteps::MatrixStep::Plan() {
-  CROUT_RETURN_IF_ERROR(CheckSquare(upload().shape(), upload().field()));
+absl::StatusOr<MemoryNeed> DirectSolveSteps::PlanMatrix() {
+  MatrixUpload& matrix = matrix_.upload();
+  CROUT_RETURN_IF_ERROR(CheckSquare(matrix.shape(), matrix.field()));
   PackedMatrix none;
-  none.rows = upload().shape().rows;
-  CROUT_ASSIGN_OR_RETURN(const DirectSolvePlan plan, parent_.PlanFor(none));
+  none.rows = matrix.shape().rows;
+  CROUT_ASSIGN_OR_RETURN(const DirectSolvePlan plan, PlanFor(none));
   return MemoryNeed{.device = plan.bytes.peak};
 }
 
-absl::StatusOr<MemoryNeed> DirectSolveSteps::RhsStep::Plan() {
-  const PackedMatrix& shape = upload().shape();
-  CROUT_RETURN_IF_ERROR(CheckRows(shape, parent_.MatrixShape().rows, upload().field(),
+absl::StatusOr<MemoryNeed> DirectSolveSteps::PlanRhs() {
+  const PackedMatrix& shape = rhs_.upload().shape();
+  CROUT_RETURN_IF_ERROR(CheckRows(shape, MatrixShape().rows, rhs_.upload().field(),
                                   absl::StatusCode::kInvalidArgument));
   PackedMatrix none;
   none.rows = shape.rows;
-  CROUT_ASSIGN_OR_RETURN(const DirectSolvePlan without, parent_.PlanFor(none));
-  CROUT_ASSIGN_OR_RETURN(parent_.plan_, parent_.PlanFor(shape));
-  const JobBytes& with = parent_.plan_->bytes;
+  CROUT_ASSIGN_OR_RETURN(const DirectSolvePlan without, PlanFor(none));
+  CROUT_ASSIGN_OR_RETURN(plan_, PlanFor(shape));
+  const JobBytes& with = plan_->bytes;
   const size_t more = with.peak - std::min(with.peak, without.bytes.peak);
   return MemoryNeed{.device = more, .host = with.reply};
 }
@@ -76,8 +77,8 @@ DirectSolveSteps::DirectSolveSteps(ServerCore& core, DeviceSlot& slot, const Pay
                                    const PayloadSpec& rhs)
     : core_(core),
       slot_(slot),
-      matrix_(*this, matrix, "header.matrix"),
-      rhs_(*this, rhs, "header.rhs") {}
+      matrix_(core, matrix, "header.matrix", slot, [this] { return PlanMatrix(); }),
+      rhs_(core, rhs, "header.rhs", slot, [this] { return PlanRhs(); }) {}
 
 absl::StatusOr<std::unique_ptr<DirectSolveSteps>> DirectSolveSteps::Create(
     ServerCore& core, const v1::FactorizeAndSolveHeader& header, DeviceSlot& slot) {
@@ -165,7 +166,7 @@ absl::Status DirectSolveSteps::Run(ExecutionContext& context, StopRequested stop
   }
   Solution& answer = solution->emplace();
   answer.shape = plan_->delivered;
-  answer.x = std::make_shared<const ReplyData>(ReplyData{rhs_.TakeReply(), std::move(out)});
+  answer.x = std::make_shared<const ReplyData>(ReplyData{rhs_.TakeHost(), std::move(out)});
   answer.summary.solver = direct.solver;
   answer.summary.backward_error = direct.backward_error;
   return absl::OkStatus();

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "kernels/jobs/direct_solve.h"
+#include "server/rpc/planned_step.h"
 #include "server/rpc/solve_step.h"
-#include "server/rpc/upload_call.h"
 
 namespace crout {
 
@@ -42,30 +42,12 @@ class DirectSolveSteps {
                    FactorSummary* summary, std::optional<Solution>* solution);
 
  private:
-  class Step : public PayloadStep {
-   public:
-    Step(DirectSolveSteps& parent, const PayloadSpec& spec, const char* field)
-        : PayloadStep(parent.core_, spec, field, parent.slot_), parent_(parent) {}
-
-   protected:
-    DirectSolveSteps& parent_;
-  };
-  // The matrix reserves what a solve without right-hand sides takes, the right-hand side the rest.
-  class MatrixStep final : public Step {
-   public:
-    using Step::Step;
-    absl::StatusOr<MemoryNeed> Plan() override;
-  };
-  class RhsStep final : public Step {
-   public:
-    using Step::Step;
-    absl::StatusOr<MemoryNeed> Plan() override;
-    Reservation TakeReply() { return std::move(memory_.host); }
-  };
-
   DirectSolveSteps(ServerCore& core, DeviceSlot& slot, const PayloadSpec& matrix,
                    const PayloadSpec& rhs);
 
+  // The matrix reserves what a solve without right-hand sides takes, the right-hand side the rest.
+  absl::StatusOr<MemoryNeed> PlanMatrix();
+  absl::StatusOr<MemoryNeed> PlanRhs();
   // Of the matrix, or, while its text has not been read, what it has to be.
   PackedMatrix MatrixShape();
   absl::StatusOr<DirectSolvePlan> PlanFor(const PackedMatrix& rhs);
@@ -74,8 +56,8 @@ class DirectSolveSteps {
   DeviceSlot& slot_;
   DirectSolveOptions options_;
   std::optional<DirectSolvePlan> plan_;  // once the right-hand side was planned for
-  MatrixStep matrix_;
-  RhsStep rhs_;
+  PlannedStep matrix_;
+  PlannedStep rhs_;
 };
 
 }  // namespace crout

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "kernels/algorithm_registry.h"
-#include "kernels/jobs/factorize.h"
+#include "kernels/jobs/factorize_mixed.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
 #include "server/rpc/observe.h"
@@ -46,9 +46,12 @@ absl::StatusOr<std::unique_ptr<FactorStep>> FactorStep::Create(ServerCore& core,
   CROUT_ASSIGN_OR_RETURN(const PayloadSpec spec,
                          DecodePayload(matrix, "header.matrix", core.limits, *slot.device));
   auto step = std::unique_ptr<FactorStep>(new FactorStep(core, spec, slot));
-  CROUT_ASSIGN_OR_RETURN(step->options_, DecodeOptions(options, spec.shape.dtype));
   step->cached_ = cached;
   step->request_ = options;
+  step->asked_ = options.precision();
+  step->request_.clear_precision();
+  CROUT_RETURN_IF_ERROR(step->CheckPrecision(spec.shape));
+  CROUT_ASSIGN_OR_RETURN(step->options_, DecodeOptions(step->request_, spec.shape.dtype));
   // A name that the device lacks is refused before the payload, whatever the order will be.
   CROUT_RETURN_IF_ERROR(step->ResolveFor(/*n=*/0));
   return step;
@@ -57,10 +60,80 @@ absl::StatusOr<std::unique_ptr<FactorStep>> FactorStep::Create(ServerCore& core,
 absl::Status FactorStep::ResolveFor(int64_t n) {
   const Device& device = *slot_.device;
   CROUT_RETURN_IF_ERROR(Resolve(request_, device, n, &options_));
-  const UnitDiagonal unit_diagonal = options_.algorithm->traits().unit_diagonal;
-  options_.prepare =
-      cached_ ? FindSolverToPrepare(device, unit_diagonal, options_.factor_dtype) : nullptr;
+  CROUT_ASSIGN_OR_RETURN(low_, ResolveLow(n));
+  // What is corrected is solved with often enough to be prepared for it.
+  const auto prepare = [&](FactorizeOptions& options) {
+    options.prepare = cached_ || low_
+                          ? FindSolverToPrepare(device, options.algorithm->traits().unit_diagonal,
+                                                options.factor_dtype)
+                          : nullptr;
+  };
+  prepare(options_);
+  if (low_) prepare(*low_);
   return absl::OkStatus();
+}
+
+absl::Status FactorStep::CheckPrecision(const PackedMatrix& shape) const {
+  if (asked_ == v1::FACTOR_PRECISION_UNSPECIFIED) return absl::OkStatus();
+  const auto refuse = [](absl::string_view why) {
+    return BadField("header.options.precision", why);
+  };
+  if (!v1::FactorPrecision_IsValid(asked_)) return refuse("unknown value");
+  if (request_.factor_dtype() != v1::DTYPE_UNSPECIFIED) {
+    return refuse("it says the factor's type: leave factor_dtype out");
+  }
+  if (asked_ == v1::FACTOR_PRECISION_AUTO) return absl::OkStatus();
+  if (request_.drop_matrix()) return refuse("solves are corrected with A: leave drop_matrix out");
+  if (RealOf(shape.dtype) == DType::kFloat64) return absl::OkStatus();
+  return refuse("the matrix is in single precision itself");
+}
+
+absl::StatusOr<std::optional<FactorizeOptions>> FactorStep::ResolveLow(int64_t n) {
+  precision_ = FactorPrecision::kAsTyped;
+  std::optional<FactorizeOptions> low;
+  const DType wide = options_.factor_dtype;
+  if (asked_ == v1::FACTOR_PRECISION_UNSPECIFIED || RealOf(wide) != DType::kFloat64 ||
+      !options_.keep_matrix) {
+    return low;
+  }
+  low = options_;
+  low->factor_dtype = IsComplex(wide) ? DType::kComplex64 : DType::kFloat32;
+  CROUT_RETURN_IF_ERROR(Resolve(request_, *slot_.device, n, &*low));
+  precision_ = ChoosePrecision(*low, n);
+  if (precision_ == FactorPrecision::kAsTyped) return std::optional<FactorizeOptions>();
+  low->parameters.tf32_products = precision_ == FactorPrecision::kTf32;
+  const absl::Status taken = CheckParameters(low->algorithm->traits(), low->parameters);
+  if (!taken.ok()) return BadField("header.options.precision", taken.message());
+  return low;
+}
+
+FactorPrecision FactorStep::ChoosePrecision(const FactorizeOptions& low, int64_t n) const {
+  if (asked_ == v1::FACTOR_PRECISION_SINGLE) return FactorPrecision::kSingle;
+  if (asked_ == v1::FACTOR_PRECISION_TF32) return FactorPrecision::kTf32;
+  // Below, float32 takes nearly as long as float64: the time goes into panels.
+  constexpr int64_t kLeastOrder = 8192;
+  if (n < kLeastOrder) return FactorPrecision::kAsTyped;
+  FactorSummary made;
+  made.n = n;
+  made.factor_dtype = low.factor_dtype;
+  made.unit_diagonal = low.algorithm->traits().unit_diagonal;
+  if (FindSolverToPrepare(*slot_.device, made.unit_diagonal, made.factor_dtype) != nullptr) {
+    made.preparation.emplace();
+  }
+  const absl::StatusOr<const TriangularSolver*> solver =
+      FindSolver(*slot_.device, "auto", made, /*nrhs=*/1);
+  if (!solver.ok()) return FactorPrecision::kAsTyped;
+  // Random matrices of order 16384 take 5 corrections, of 32768 17; each is a solve and a product.
+  const double corrections = 8 * static_cast<double>(n) / 16384 * 2 *
+                             (*solver)->PredictSeconds(options_.factor_dtype, n, /*nrhs=*/1);
+  const double in_float64 = options_.algorithm->PredictSeconds(options_.factor_dtype, n);
+  const double in_single = low.algorithm->PredictSeconds(low.factor_dtype, n);
+  if (in_single + corrections >= in_float64) return FactorPrecision::kAsTyped;
+  constexpr double kWellConditioned = 1e-3;
+  const bool well_conditioned =
+      start_ != nullptr && start_->summary().rcond.value_or(0) >= kWellConditioned;
+  return well_conditioned && low.algorithm->traits().takes_tf32_products ? FactorPrecision::kTf32
+                                                                         : FactorPrecision::kSingle;
 }
 
 absl::StatusOr<MemoryNeed> FactorStep::Plan() {
@@ -80,13 +153,21 @@ absl::StatusOr<MemoryNeed> FactorStep::Plan() {
   const std::optional<int64_t> nnz = upload_.nnz();
   const bool sparse = nnz && ArrivesSparse(*slot_.device, shape.rows, *nnz, shape.dtype);
   if (sparse) upload_.KeepSparse();
-  CROUT_ASSIGN_OR_RETURN(plan_, PlanFactorize(options_, shape, sparse ? nnz : std::nullopt));
-  return MemoryNeed{.device = FactorCache::Charge(plan_->bytes.peak) + promotion_bytes_,
-                    .host = plan_->bytes.report};
+  const std::optional<int64_t> entries = sparse ? nnz : std::nullopt;
+  plan_.reset();
+  mixed_.reset();
+  if (low_) {
+    CROUT_ASSIGN_OR_RETURN(mixed_, PlanMixed(precision_, *low_, options_, shape, entries));
+  } else {
+    CROUT_ASSIGN_OR_RETURN(plan_, PlanFactorize(options_, shape, entries));
+  }
+  const JobBytes& bytes = mixed_ ? mixed_->bytes : plan_->bytes;
+  return MemoryNeed{.device = FactorCache::Charge(bytes.peak) + promotion_bytes_,
+                    .host = bytes.report};
 }
 
 bool FactorStep::StartsWarm() const {
-  if (start_ == nullptr || !options_.algorithm->traits().iterative) return false;
+  if (start_ == nullptr || low_ || !options_.algorithm->traits().iterative) return false;
   const FactorSummary& start = start_->summary();
   return start.info == 0 && start.n == upload_.shape().rows && start.n > 0 &&
          start.factor_dtype == options_.factor_dtype;
@@ -99,15 +180,16 @@ absl::Status FactorStep::ExpectOrder(int64_t n) {
 
 FactorSummary FactorStep::Expected() const {
   FactorSummary summary;
-  summary.algorithm = options_.algorithm->traits().name;
+  summary.algorithm = first().algorithm->traits().name;
   summary.n = upload_.shape().rows > 0 ? upload_.shape().rows : expected_n_;
-  summary.factor_dtype = options_.factor_dtype;
+  summary.factor_dtype = first().factor_dtype;
+  summary.precision = precision_;
   summary.matrix_dtype = upload_.shape().dtype;
-  summary.unit_diagonal = options_.algorithm->traits().unit_diagonal;
+  summary.unit_diagonal = first().algorithm->traits().unit_diagonal;
   // The most that a solve could need.
-  summary.row_scaled = options_.equilibrate != EquilibrateMode::kOff;
+  summary.row_scaled = first().equilibrate != EquilibrateMode::kOff;
   summary.col_scaled = summary.row_scaled;
-  if (options_.prepare != nullptr) summary.preparation.emplace();
+  if (first().prepare != nullptr) summary.preparation.emplace();
   return summary;
 }
 
@@ -122,7 +204,7 @@ absl::StatusOr<std::optional<NewFactor>> FactorStep::FindSingular() {
 
 absl::StatusOr<NewFactor> FactorStep::Run(ExecutionContext& context, StopRequested stop,
                                           CallTimings& timings) {
-  if (plan_->options.parameters.start) {
+  if (plan_ && plan_->options.parameters.start) {
     Stopwatch watch;
     bool promoted = false;
     CROUT_ASSIGN_OR_RETURN(
@@ -136,15 +218,31 @@ absl::StatusOr<NewFactor> FactorStep::Run(ExecutionContext& context, StopRequest
   KernelTimings kernel;
   NewFactor factor;
   CROUT_ASSIGN_OR_RETURN(factor.factorization,
-                         Factorize(context, *plan_, std::move(matrix), stop, kernel));
+                         mixed_ ? FactorizeMixed(context, *mixed_, std::move(matrix), stop, kernel)
+                                : Factorize(context, *plan_, std::move(matrix), stop, kernel));
   timings.factor += kernel.factor;
   ObserveFactor(core_, slot_, factor.factorization.summary, kernel.factor);
-  memory_.device.Shrink(FactorCache::Charge(factor.factorization.parts.bytes()));
   factor.reservation = std::move(memory_.device);
+  if (!(may_widen_ && mixed_)) Settle(factor);
   factor.record = TakeRecord(factor.factorization.summary, std::move(memory_.host));
   factor.slot = &slot_;
   factor.nnz = upload_.nnz();
   return factor;
+}
+
+absl::Status FactorStep::Widen(ExecutionContext& context, StopRequested stop, CallTimings& timings,
+                               NewFactor& factor) {
+  KernelTimings kernel;
+  CROUT_ASSIGN_OR_RETURN(factor.factorization,
+                         crout::Widen(context, *mixed_, std::move(factor.factorization),
+                                      PrecisionFallback::kStagnation, stop, kernel));
+  timings.factor += kernel.factor;
+  ObserveFactor(core_, slot_, factor.factorization.summary, kernel.factor);
+  return absl::OkStatus();
+}
+
+void FactorStep::Settle(NewFactor& factor) {
+  factor.reservation.Shrink(FactorCache::Charge(factor.factorization.parts.bytes()));
 }
 
 }  // namespace crout

@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "kernels/jobs/factorize.h"
+#include "kernels/jobs/factorize_mixed.h"
 #include "server/rpc/upload_call.h"
 
 namespace crout {
@@ -43,7 +43,10 @@ class FactorStep final : public PayloadStep {
   // ExpectOrder().
   FactorSummary Expected() const;
   bool keeps_matrix() const { return options_.keep_matrix; }
-  double PredictSeconds() const { return plan_ ? plan_->seconds : 0; }
+  double PredictSeconds() const { return mixed_ ? mixed_->seconds : plan_ ? plan_->seconds : 0; }
+
+  // The result then keeps the reservation that Widen() needs, until Settle().
+  void MayWiden() { may_widen_ = true; }
 
   // After the text was parsed: the result, where it can be told without a job.
   absl::StatusOr<std::optional<NewFactor>> FindSingular();
@@ -52,6 +55,13 @@ class FactorStep final : public PayloadStep {
   absl::StatusOr<NewFactor> Run(ExecutionContext& context, StopRequested stop,
                                 CallTimings& timings);
 
+  // Worker thread, after Run(), whose `factor` is in lower precision and did not do: the factor in
+  // the matrix's type takes its place.
+  absl::Status Widen(ExecutionContext& context, StopRequested stop, CallTimings& timings,
+                     NewFactor& factor);
+  // Gives back what is reserved beyond what `factor` keeps.
+  static void Settle(NewFactor& factor);
+
  private:
   FactorStep(ServerCore& core, const PayloadSpec& spec, DeviceSlot& slot)
       : PayloadStep(core, spec, "header.matrix", slot) {}
@@ -59,13 +69,24 @@ class FactorStep final : public PayloadStep {
   // The algorithm for this order, and what its factor is prepared for.
   absl::Status ResolveFor(int64_t n);
   bool StartsWarm() const;
+  absl::Status CheckPrecision(const PackedMatrix& shape) const;
+  // What a matrix of order n is factored in first; null for its own type.
+  absl::StatusOr<std::optional<FactorizeOptions>> ResolveLow(int64_t n);
+  FactorPrecision ChoosePrecision(const FactorizeOptions& low, int64_t n) const;
+  const FactorizeOptions& first() const { return low_ ? *low_ : options_; }
 
   FactorCache::Pin* start_ = nullptr;
   size_t promotion_bytes_ = 0;  // of the start
   int64_t expected_n_ = 0;
   v1::FactorizeOptions request_;
   FactorizeOptions options_;
-  std::optional<FactorizePlan> plan_;
+  // In lower precision, where that comes first; `options_` are then those of the fallback.
+  v1::FactorPrecision asked_ = v1::FACTOR_PRECISION_UNSPECIFIED;
+  FactorPrecision precision_ = FactorPrecision::kAsTyped;
+  std::optional<FactorizeOptions> low_;
+  std::optional<MixedPlan> mixed_;  // the plan of both
+  bool may_widen_ = false;
+  std::optional<FactorizePlan> plan_;  // where there is no mixed one
   std::optional<int64_t> order_;
   bool cached_ = false;
 };

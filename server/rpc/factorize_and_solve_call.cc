@@ -34,6 +34,7 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeAndSolveCall::Start(const Str
                     return ExpectedFactor{factor, factor_->keeps_matrix() || factor.n == 0};
                   },
                   absl::StatusCode::kInvalidArgument));
+  factor_->MayWiden();
   if (factor_->upload().text() && !solve_->upload().text()) {
     // B is admitted before A's text was read to its end; Run() holds A to it.
     CROUT_RETURN_IF_ERROR(factor_->ExpectOrder(solve_->upload().shape().rows));
@@ -78,8 +79,19 @@ absl::StatusOr<FactorAndSolution> FactorizeAndSolveCall::Run(ExecutionContext& c
                          factor_->Run(
                              context, [&] { return StopFactoring(context, n); }, timings));
   const Factorization& factorization = answer.factor.factorization;
-  if (factorization.summary.info > 0) return answer;
-  CROUT_ASSIGN_OR_RETURN(answer.solution, solve_->Run(context, factorization, stop, timings));
+  if (factorization.summary.info > 0) {
+    FactorStep::Settle(answer.factor);
+    return answer;
+  }
+  const WiderFactor widen = [&]() -> absl::StatusOr<const Factorization*> {
+    CROUT_RETURN_IF_ERROR(factor_->Widen(
+        context, [&] { return StopFactoring(context, n); }, timings, answer.factor));
+    return &factorization;
+  };
+  const bool low = factorization.summary.precision != FactorPrecision::kAsTyped;
+  CROUT_ASSIGN_OR_RETURN(answer.solution, solve_->Run(context, factorization, stop, timings,
+                                                      low ? widen : WiderFactor()));
+  FactorStep::Settle(answer.factor);
   return answer;
 }
 

@@ -104,4 +104,30 @@ v1::SolverFallback ToProto(SolverFallback fallback) {
   return v1::SOLVER_FALLBACK_UNSPECIFIED;
 }
 
+v1::FactorPrecision ToProto(FactorPrecision precision) {
+  switch (precision) {
+    case FactorPrecision::kAsTyped:
+      break;
+    case FactorPrecision::kSingle:
+      return v1::FACTOR_PRECISION_SINGLE;
+    case FactorPrecision::kTf32:
+      return v1::FACTOR_PRECISION_TF32;
+  }
+  return v1::FACTOR_PRECISION_UNSPECIFIED;
+}
+
+v1::PrecisionFallback ToProto(PrecisionFallback fallback) {
+  switch (fallback) {
+    case PrecisionFallback::kNone:
+      break;
+    case PrecisionFallback::kUnusable:
+      return v1::PRECISION_FALLBACK_UNUSABLE;
+    case PrecisionFallback::kCondition:
+      return v1::PRECISION_FALLBACK_CONDITION;
+    case PrecisionFallback::kStagnation:
+      return v1::PRECISION_FALLBACK_STAGNATION;
+  }
+  return v1::PRECISION_FALLBACK_UNSPECIFIED;
+}
+
 }  // namespace crout

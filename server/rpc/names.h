@@ -33,6 +33,8 @@ v1::Layout ToProto(Layout layout);
 v1::SingularReason ToProto(SingularReason reason);
 v1::UnitDiagonal ToProto(UnitDiagonal unit_diagonal);
 v1::SolverFallback ToProto(SolverFallback fallback);
+v1::FactorPrecision ToProto(FactorPrecision precision);
+v1::PrecisionFallback ToProto(PrecisionFallback fallback);
 
 }  // namespace crout
 

@@ -100,8 +100,9 @@ SeriesSteps::SeriesSteps(ServerCore& core, DeviceSlot& slot, const PayloadSpec& 
       budget_(std::move(budget)),
       change_(change),
       brings_matrix_(matrix.text || matrix.shape.rows > 0),
-      matrix_(*this, matrix, change ? "header.change" : "header.matrix"),
-      rhs_(*this, rhs, "header.rhs") {}
+      matrix_(core, matrix, change ? "header.change" : "header.matrix", slot,
+              [this] { return PlanMatrix(); }),
+      rhs_(core, rhs, "header.rhs", slot, [this] { return PlanRhs(); }) {}
 
 absl::StatusOr<std::unique_ptr<SeriesSteps>> SeriesSteps::Create(
     ServerCore& core, const v1::SolveSeriesHeader& header, const SeriesSetting& setting,
@@ -226,27 +227,24 @@ size_t SeriesSteps::PromotionBytes() const {
   return bytes;
 }
 
-absl::StatusOr<MemoryNeed> SeriesSteps::RhsStep::Plan() {
-  MatrixUpload& rhs = upload();
-  const DType field = parent_.options_.factor.factor_dtype;
-  CROUT_ASSIGN_OR_RETURN(const SolutionShape solution, ShapeSolution(field, rhs.shape()));
-  return MemoryNeed{.device = BlockBytes(rhs.shape().bytes()),
+absl::StatusOr<MemoryNeed> SeriesSteps::PlanRhs() {
+  const PackedMatrix& rhs = rhs_.upload().shape();
+  CROUT_ASSIGN_OR_RETURN(const SolutionShape solution,
+                         ShapeSolution(options_.factor.factor_dtype, rhs));
+  return MemoryNeed{.device = BlockBytes(rhs.bytes()),
                     .host = BlockBytes(solution.delivered.bytes())};
 }
 
-absl::StatusOr<MemoryNeed> SeriesSteps::MatrixStep::Plan() {
-  SeriesSteps& all = parent_;
-  const PackedMatrix& rhs = all.rhs_.upload().shape();
-  const SeriesMatrix matrix = all.Matrix();
-  CROUT_RETURN_IF_ERROR(all.CheckOrders(matrix.shape));
-  CROUT_RETURN_IF_ERROR(all.Resolve(matrix.shape.rows, rhs.cols));
-  CROUT_ASSIGN_OR_RETURN(
-      all.plan_,
-      PlanSeriesStep(all.options_, all.pins_.factor ? &all.pins_.factor->summary() : nullptr,
-                     matrix, rhs));
-  const JobBytes& bytes = all.plan_->bytes;
+absl::StatusOr<MemoryNeed> SeriesSteps::PlanMatrix() {
+  const PackedMatrix& rhs = rhs_.upload().shape();
+  const SeriesMatrix matrix = Matrix();
+  CROUT_RETURN_IF_ERROR(CheckOrders(matrix.shape));
+  CROUT_RETURN_IF_ERROR(Resolve(matrix.shape.rows, rhs.cols));
+  const FactorSummary* const factor = pins_.factor ? &pins_.factor->summary() : nullptr;
+  CROUT_ASSIGN_OR_RETURN(plan_, PlanSeriesStep(options_, factor, matrix, rhs));
+  const JobBytes& bytes = plan_->bytes;
   const size_t entries = 3 * FactorCache::kEntryBytes;
-  return MemoryNeed{.device = bytes.peak - BlockBytes(rhs.bytes()) + entries + all.PromotionBytes(),
+  return MemoryNeed{.device = bytes.peak - BlockBytes(rhs.bytes()) + entries + PromotionBytes(),
                     .host = bytes.report};
 }
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "kernels/jobs/series_step.h"
+#include "server/rpc/planned_step.h"
 #include "server/rpc/solve_step.h"
-#include "server/rpc/upload_call.h"
 
 namespace crout {
 
@@ -71,33 +71,14 @@ class SeriesSteps {
                                    CallTimings& timings);
 
  private:
-  class Step : public PayloadStep {
-   public:
-    Step(SeriesSteps& parent, const PayloadSpec& spec, const char* field)
-        : PayloadStep(parent.core_, spec, field, parent.slot_), parent_(parent) {}
-    Reservation TakeDevice() { return std::move(memory_.device); }
-    Reservation TakeHost() { return std::move(memory_.host); }
-
-   protected:
-    SeriesSteps& parent_;
-  };
-  // The right-hand sides reserve what they arrive in and what is answered with, the matrix the
-  // rest of the job.
-  class MatrixStep final : public Step {
-   public:
-    using Step::Step;
-    absl::StatusOr<MemoryNeed> Plan() override;
-  };
-  class RhsStep final : public Step {
-   public:
-    using Step::Step;
-    absl::StatusOr<MemoryNeed> Plan() override;
-  };
-
   SeriesSteps(ServerCore& core, DeviceSlot& slot, const PayloadSpec& matrix,
               std::optional<MatrixChange> change, const PayloadSpec& rhs,
               const SeriesSetting& setting, SeriesPins& pins, Budget budget);
 
+  // The right-hand sides reserve what they arrive in and what is answered with, the matrix the
+  // rest of the job.
+  absl::StatusOr<MemoryNeed> PlanMatrix();
+  absl::StatusOr<MemoryNeed> PlanRhs();
   SeriesMatrix Matrix();
   absl::Status CheckOrders(const PackedMatrix& matrix);
   // The methods of this order, and what they are predicted to cost.
@@ -120,8 +101,8 @@ class SeriesSteps {
   SeriesStepOptions options_;
   std::optional<SeriesStepPlan> plan_;
   double seconds_ = 0;
-  MatrixStep matrix_;
-  RhsStep rhs_;
+  PlannedStep matrix_;
+  PlannedStep rhs_;
 };
 
 }  // namespace crout

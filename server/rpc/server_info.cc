@@ -21,7 +21,9 @@ void DescribeDevice(const DeviceSlot& slot, v1::DeviceStatus* status) {
   status->set_description(device.info().description);
   status->set_healthy(device.healthy());
   for (const MethodTraits& traits : device.catalogue().algorithm_traits()) {
-    status->add_algorithms(AlgorithmFromName(traits.name));
+    const v1::Algorithm algorithm = AlgorithmFromName(traits.name);
+    if (traits.operands.contains(OperandKind::kDense)) status->add_algorithms(algorithm);
+    if (traits.operands.contains(OperandKind::kBatch)) status->add_batch_algorithms(algorithm);
   }
   for (const MethodTraits& traits : device.catalogue().solver_traits()) {
     status->add_solvers(SolverFromName(traits.name));

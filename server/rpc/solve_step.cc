@@ -13,6 +13,13 @@
 
 namespace crout {
 
+namespace {
+
+// By then a factor in float64 has cost less, on every device.
+constexpr int kMostCorrections = 100;
+
+}  // namespace
+
 absl::Status CheckSolvable(const FactorSummary& factor) {
   const absl::Status usable = CheckUsable(factor);
   return usable.ok() ? usable : WithReason(usable, kReasonSingular);
@@ -26,6 +33,8 @@ v1::SolveResult Encode(const Solution& solution, int64_t factor_version,
   if (summary.componentwise_error) result.set_componentwise_error(*summary.componentwise_error);
   if (summary.forward_error_bound) result.set_forward_error_bound(*summary.forward_error_bound);
   result.set_refinement_steps(summary.refinement_steps);
+  if (summary.corrections) result.set_corrections(*summary.corrections);
+  if (!summary.accurate) result.add_warnings(v1::WARNING_NOT_ACCURATE);
   result.set_solver(SolverFromName(summary.solver));
   result.set_fallback(ToProto(summary.fallback));
   result.set_factor_version(factor_version);
@@ -63,20 +72,22 @@ absl::StatusOr<MemoryNeed> SolveStep::Plan() {
   if (!taken.ok()) return BadField(absl::StrCat(field_, ".solver_tolerance"), taken.message());
   SolveOptions options = options_;
   options.verify &= has_matrix;
+  if (factor.precision != FactorPrecision::kAsTyped) options.max_corrections = kMostCorrections;
   CROUT_ASSIGN_OR_RETURN(plan_, PlanSolve(options, factor, shape));
   CROUT_RETURN_IF_ERROR(CheckMatrix(*plan_, factor, has_matrix));  // before the payload
   return MemoryNeed{.device = plan_->bytes.peak + promotion_bytes_, .host = plan_->bytes.reply};
 }
 
 absl::StatusOr<Solution> SolveStep::Run(ExecutionContext& context, const Factorization& factor,
-                                        StopRequested stop, CallTimings& timings) {
+                                        StopRequested stop, CallTimings& timings,
+                                        const WiderFactor& wider) {
   Solution solution;
   solution.shape = plan_->delivered;
   CROUT_ASSIGN_OR_RETURN(Buffer out, core_.host_memory.Allocate(solution.shape.bytes()));
   CROUT_ASSIGN_OR_RETURN(Buffer rhs, upload_.Take(context, timings));
   KernelTimings kernel;
-  CROUT_ASSIGN_OR_RETURN(solution.summary,
-                         Solve(context, *plan_, factor, std::move(rhs), out.data(), stop, kernel));
+  CROUT_ASSIGN_OR_RETURN(solution.summary, Solve(context, *plan_, factor, std::move(rhs),
+                                                 out.data(), stop, kernel, wider));
   timings.solve += kernel.solve;
   timings.refine += kernel.refine;
   timings.device_to_host += kernel.device_to_host;

@@ -50,9 +50,10 @@ class SolveStep final : public PayloadStep {
   void AddPromotion(size_t bytes) { promotion_bytes_ = bytes; }
   Reservation TakePromotion() { return memory_.device.Split(promotion_bytes_); }
 
-  // Worker thread.
+  // Worker thread. `wider`: as crout::Solve has it.
   absl::StatusOr<Solution> Run(ExecutionContext& context, const Factorization& factor,
-                               StopRequested stop, CallTimings& timings);
+                               StopRequested stop, CallTimings& timings,
+                               const WiderFactor& wider = nullptr);
 
  private:
   SolveStep(ServerCore& core, const PayloadSpec& spec, DeviceSlot& slot)

@@ -17,7 +17,8 @@
 namespace crout {
 
 // A payload of a call and the part of the job that needs it. Implemented by FactorStep, SolveStep,
-// SchurStep, DirectSolveSteps, SeriesSteps, BatchFactorStep and BatchSolveStep.
+// SchurStep, BatchFactorStep, BatchSolveStep, and by PlannedStep for DirectSolveSteps and
+// SeriesSteps.
 class PayloadStep {
  public:
   virtual ~PayloadStep() = default;

@@ -12,14 +12,22 @@ if(CROUT_HAVE_CUDA)
   add_executable(gpu_solve_bench "${bench}/gpu_bench.cc" "${bench}/gpu_solve_bench.cc")
   target_link_libraries(gpu_solve_bench PRIVATE crout::cuda_device crout_flags crout_version
     nlohmann_json::nlohmann_json)
+  add_executable(gpu_mixed_bench "${bench}/gpu_mixed_bench.cc")
+  target_link_libraries(gpu_mixed_bench PRIVATE crout::cuda_device crout_flags crout_version
+    nlohmann_json::nlohmann_json)
   add_executable(gpu_probe_bench "${bench}/gpu_probe_bench.cc")
   target_link_libraries(gpu_probe_bench PRIVATE crout::cuda_device crout_flags crout_version
     nlohmann_json::nlohmann_json)
-  add_executable(gpu_series_bench "${bench}/gpu_series_bench.cc" "${bench}/series_bench.cc")
-  target_link_libraries(gpu_series_bench PRIVATE crout::cuda_device crout_flags crout_version
+  add_executable(gpu_series_bench
+    "${bench}/gpu_series_bench.cc" "${bench}/series_bench.cc" "${bench}/series_families.cc"
+    "${bench}/series_files.cc")
+  target_link_libraries(gpu_series_bench PRIVATE crout::cuda_device crout::io crout_flags crout_version
     nlohmann_json::nlohmann_json)
-  set_property(GLOBAL APPEND PROPERTY CROUT_PACKAGED_TESTS gpu_series_bench gpu_service_bench gpu_methods_bench
-    gpu_probe_bench gpu_solve_bench)
+  add_executable(gpu_irr_bench "${bench}/gpu_irr_bench.cc")
+  target_link_libraries(gpu_irr_bench PRIVATE crout::cuda_device crout_flags crout_version
+    nlohmann_json::nlohmann_json)
+  set_property(GLOBAL APPEND PROPERTY CROUT_PACKAGED_TESTS gpu_irr_bench gpu_series_bench gpu_service_bench gpu_methods_bench
+    gpu_mixed_bench gpu_probe_bench gpu_solve_bench)
 
   set(lu_benches gpu_iterative_bench gpu_lu_bench)
   if(TARGET CUDA::cupti)

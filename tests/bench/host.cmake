@@ -4,9 +4,11 @@ target_link_libraries(host_getrf_bench
   PRIVATE crout::host crout_blas crout_version crout_flags nlohmann_json::nlohmann_json)
 # Series by each strategy: `ninja host_series_bench`, then run it.
 add_executable(host_series_bench "${PROJECT_SOURCE_DIR}/tests/bench/host_series_bench.cc"
-  "${PROJECT_SOURCE_DIR}/tests/bench/series_bench.cc")
+  "${PROJECT_SOURCE_DIR}/tests/bench/series_bench.cc"
+  "${PROJECT_SOURCE_DIR}/tests/bench/series_families.cc"
+  "${PROJECT_SOURCE_DIR}/tests/bench/series_files.cc")
 target_link_libraries(host_series_bench
-  PRIVATE crout::host crout_version crout_flags nlohmann_json::nlohmann_json)
+  PRIVATE crout::host crout::io crout_version crout_flags nlohmann_json::nlohmann_json)
 # Irregular batches beside loops of OpenBLAS's routines: `ninja host_irr_bench`, then run it.
 add_executable(host_irr_bench "${PROJECT_SOURCE_DIR}/tests/bench/host_irr_bench.cc")
 target_link_libraries(host_irr_bench

@@ -34,6 +34,7 @@ KEPT = {
     "gpu_methods": "Direct methods on a GPU",
     "gpu_iterative": "The iterative Crout method on a GPU",
     "gpu_solve": "Solves with cached factors on a GPU",
+    "gpu_irr": "Irregular batches on a GPU",
     "gpu_series": "Time series on a GPU",
     "host_series": "Time series on the host",
     "service": "The service from outside",
@@ -92,7 +93,9 @@ def document(all_results):
     parts.append(published_section(of_kind.get("crout", [])))
     for name, title in KEPT.items():
         for result in of_kind.get(name, []):
-            parts.append(section(title, service.tables(result), source(result)))
+            made = service.tables(result)
+            if made:  # A trace alone is for a picture.
+                parts.append(section(title, made, source(result)))
     for result in of_kind.get("matrix_market", []):
         parts.append(section("Matrix Market", [service.google_benchmark(result)], source(result)))
     for result in of_kind.get("gpu", []):

@@ -3,6 +3,8 @@
 
     render.py RESULT.json [RESULT.json...] -o DIRECTORY [--format=svg|png]
 
+Of results of the series benchmarks it makes a picture of each trace, and no page.
+
 Needs matplotlib 3.6 or newer and numpy (Debian: python3-matplotlib).
 """
 
@@ -12,7 +14,7 @@ import re
 import sys
 
 try:
-    from report import heat_map, page, pictures, results, style, tables
+    from report import heat_map, page, pictures, results, style, tables, trace
 except ModuleNotFoundError as error:
     if error.name not in ("matplotlib", "numpy"):
         raise
@@ -49,6 +51,13 @@ def groups(all_results):
     ]
 
 
+def save_traces(result, directory, suffix):
+    for one in result["traces"]:
+        path = directory / f"{trace.name(one)}.{suffix}"
+        style.save(trace.picture(one, results.device_label(result)), path)
+        print(path)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("results", nargs="+", type=pathlib.Path)
@@ -57,6 +66,11 @@ def main():
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
     all_results = [results.load(path) for path in arguments.results]
+    for result in (x for x in all_results if "traces" in x):
+        save_traces(result, arguments.output, arguments.format)
+    all_results = [x for x in all_results if "traces" not in x]
+    if not all_results:
+        return
     sections = []
     for heading, figures in groups(all_results):
         inline = []

@@ -1,18 +1,21 @@
 // A time series by each strategy, beside a factorization of every matrix by the vendor's getrf: one
 // step of each after the other, so that clocks and neighbours touch all alike. Seconds are from A
 // and B in device memory to X in host memory. Prints one JSON object, of all families or of one:
-// series_bench [N,N... [STEPS [FAMILY CHANGE]]]
+//
+//   series_bench [N,N... [STEPS [ROUNDS [FAMILY [CHANGE]]]]]
+//
+// FAMILY "files" is all series of real problems; they need $CROUT_MATRICES, the directory of the
+// shared matrices, and have orders and steps of their own.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <optional>
-#include <random>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -22,70 +25,15 @@
 #include "kernels/jobs/series_step.h"
 #include "tests/bench/bench_result.h"
 #include "tests/bench/series_bench.h"
+#include "tests/bench/series_families.h"
 
 namespace crout {
 namespace {
 
-struct Family {
-  const char* name;
-  bool dominant;  // by its diagonal, which is n
-  double change;  // of each entry in a step, relative to the largest of the random ones
-};
-
-constexpr Family kFamilies[] = {
-    {"random", false, 1e-2},  {"random", false, 1e-3},  {"random", false, 1e-4},
-    {"random", false, 1e-6},  {"random", false, 1e-8},  {"dominant", true, 1e-2},
-    {"dominant", true, 1e-4}, {"dominant", true, 1e-6},
-};
-
-// A matrix that drifts, and a right-hand side that varies slowly.
-class Drift {
- public:
-  Drift(const Family& family, int64_t n) : family_(family), n_(n), a_(n * n), b_(n), random_(n) {
-    for (double& x : a_) x = uniform_(random_);
-    for (double& x : b_) x = uniform_(random_);
-    if (!family.dominant) return;
-    for (int64_t i = 0; i < n; ++i) a_[i + i * n] += static_cast<double>(n);
-  }
-
-  void Next() {
-    ++step_;
-    // A generator for each column: the numbers do not depend on how many threads make them.
-    const int64_t threads = std::max(1U, std::thread::hardware_concurrency());
-    {
-      std::vector<std::jthread> pool;
-      for (int64_t t = 0; t < threads; ++t) {
-        pool.emplace_back([this, t, threads] {
-          for (int64_t j = t; j < n_; j += threads) NextColumn(j);
-        });
-      }
-    }
-    for (double& x : b_) x += 0.01 * uniform_(random_);
-  }
-
-  const std::vector<double>& a() const { return a_; }
-  const std::vector<double>& b() const { return b_; }
-
- private:
-  void NextColumn(int64_t j) {
-    std::minstd_rand random(static_cast<uint32_t>(step_ * n_ + j + 1));
-    random.discard(2);  // the first ones of neighbours are alike
-    std::uniform_real_distribution<double> uniform(-1, 1);
-    for (int64_t i = 0; i < n_; ++i) a_[i + j * n_] += family_.change * uniform(random);
-  }
-
-  const Family family_;
-  const int64_t n_;
-  int64_t step_ = 0;
-  std::vector<double> a_;
-  std::vector<double> b_;
-  std::minstd_rand random_;
-  std::uniform_real_distribution<double> uniform_{-1, 1};
-};
-
 class Subject {
  public:
-  Subject(ExecutionContext& context, int64_t n) : context_(context), n_(n), x_(n) {}
+  Subject(ExecutionContext& context, int64_t n, DType dtype)
+      : context_(context), n_(n), dtype_(dtype), x_(n * SizeOf(dtype)) {}
   virtual ~Subject() = default;
 
   // Both on the device; they stay as they are.
@@ -95,20 +43,28 @@ class Subject {
     Check(context_.Synchronize());
     seconds_.push_back(Time([&] { Solve(std::move(own_a), std::move(own_b)); }));
   }
-  virtual void Describe(nlohmann::ordered_json& record) const = 0;
+  void Describe(nlohmann::ordered_json& record) const {
+    record["factorizations"] = factorizations_;
+    record["iterations"] = iterations_;
+    record["inaccurate"] = inaccurate_;
+    record["unsolved"] = unsolved_;
+    record["worst_backward_error"] = worst_;
+  }
   const std::vector<double>& seconds() const { return seconds_; }
 
  protected:
+  // Counts what it does.
   virtual void Solve(Buffer a, Buffer b) = 0;
 
   Device& device() { return context_.device(); }
   FactorizeOptions Options(const std::string& algorithm) {
     FactorizeOptions options;
-    options.algorithm = Check(FindAlgorithm(device(), algorithm, DType::kFloat64, n_));
+    options.algorithm = Check(FindAlgorithm(device(), algorithm, dtype_, n_));
+    options.factor_dtype = dtype_;
     return options;
   }
   PackedMatrix Shape(int64_t cols) const {
-    return {nullptr, DType::kFloat64, Layout::kColumnMajor, n_, cols};
+    return {nullptr, dtype_, Layout::kColumnMajor, n_, cols};
   }
   SolverPair SolversFor(const FactorSummary& factor) {
     SolverPair pair;
@@ -120,8 +76,14 @@ class Subject {
 
   ExecutionContext& context_;
   const int64_t n_;
-  std::vector<double> x_;
+  const DType dtype_;
+  std::vector<std::byte> x_;
   KernelTimings timings_;
+  int factorizations_ = 0;
+  int iterations_ = 0;  // solves with a factor
+  int inaccurate_ = 0;  // steps whose X is not as accurate as asked, and that say so
+  int unsolved_ = 0;    // steps without X
+  double worst_ = 0;    // backward error of the others
 
  private:
   Buffer Copy(const Buffer& from) {
@@ -137,11 +99,6 @@ class Subject {
 class VendorSubject final : public Subject {
  public:
   using Subject::Subject;
-  void Describe(nlohmann::ordered_json& record) const override {
-    record["factorizations"] = seconds().size();
-    record["iterations"] = seconds().size();
-    record["worst_backward_error"] = worst_;
-  }
 
  private:
   void Solve(Buffer a, Buffer b) override {
@@ -149,57 +106,72 @@ class VendorSubject final : public Subject {
     options.equilibrate = EquilibrateMode::kOff;
     const Factorization factor = Check(Factorize(
         context_, std::move(a), Shape(n_), options, [] { return false; }, timings_));
+    ++factorizations_;
+    if (factor.summary.info > 0) {
+      ++unsolved_;
+      return;
+    }
     SolveOptions solve;
-    solve.solver = Check(FindSolver(device(), "getrs", UnitDiagonal::kL, DType::kFloat64, n_, 1));
+    solve.solver = Check(FindSolver(device(), "getrs", UnitDiagonal::kL, dtype_, n_, 1));
     const SolveSummary summary = Check(crout::Solve(
-        context_, factor, std::move(b), Shape(1), solve, reinterpret_cast<std::byte*>(x_.data()),
-        [] { return false; }, timings_));
+        context_, factor, std::move(b), Shape(1), solve, x_.data(), [] { return false; },
+        timings_));
+    ++iterations_;
     worst_ = std::max(worst_, *summary.backward_error);
   }
-  double worst_ = 0;
+};
+
+struct Strategy {
+  const char* name;
+  const char* algorithm = "auto";
+  // Iterations that the old factor is given; none: the model says.
+  std::optional<int> iterations = std::nullopt;
+  bool warm = false;  // a new factor starts from the old one
 };
 
 class SeriesSubject final : public Subject {
  public:
-  // Iterations that the old factor is given; none: the model says.
-  SeriesSubject(ExecutionContext& context, int64_t n, std::optional<int> iterations)
-      : Subject(context, n), iterations_(iterations) {}
+  SeriesSubject(ExecutionContext& context, int64_t n, DType dtype, const Strategy& strategy)
+      : Subject(context, n, dtype), strategy_(strategy) {}
 
-  void Describe(nlohmann::ordered_json& record) const override {
-    record["factorizations"] = factorizations_;
-    record["iterations"] = total_;
-    record["worst_backward_error"] = worst_;
-  }
+  // Of every step, for a picture.
+  const nlohmann::ordered_json& trace() const { return trace_; }
 
  private:
   void Solve(Buffer a, Buffer b) override {
     SeriesStepOptions options;
-    options.factor = Options("auto");
+    options.factor = Options(strategy_.algorithm);
     FactorSummary made;
     made.n = n_;
     made.unit_diagonal = options.factor.algorithm->traits().unit_diagonal;
-    options.factor.prepare = FindSolverToPrepare(device(), made.unit_diagonal, DType::kFloat64);
+    options.factor.prepare = FindSolverToPrepare(device(), made.unit_diagonal, dtype_);
     if (options.factor.prepare != nullptr) made.preparation.emplace();
     options.with_new = SolversFor(made);
     if (factor_) {
       options.with_old = SolversFor(factor_->summary);
-      options.most_iterations = iterations_ ? *iterations_ : Budget(options);
+      options.most_iterations = strategy_.iterations ? *strategy_.iterations : Budget(options);
+      if (strategy_.warm) options.factor.parameters.start = factor_->view();
     }
     const SeriesStepPlan plan =
         Check(PlanSeriesStep(options, factor_ ? &factor_->summary : nullptr,
                              {SeriesSource::kUpload, Shape(n_), std::nullopt}, Shape(1)));
     const SeriesStart start{factor_ ? &*factor_ : nullptr, nullptr,
                             solution_ ? &*solution_ : nullptr};
-    SeriesStepResult result = Check(SolveSeriesStep(
-        context_, plan, start, std::move(a), std::move(b), reinterpret_cast<std::byte*>(x_.data()),
-        [] { return false; }, timings_));
-    Keep(std::move(result));
+    absl::StatusOr<SeriesStepResult> result = SolveSeriesStep(
+        context_, plan, start, std::move(a), std::move(b), x_.data(), [] { return false; },
+        timings_);
+    if (strategy_.warm && !result.ok()) {
+      // The iteration did not come to an end. What a series is to do then is the client's to say.
+      ++unsolved_;
+      return;
+    }
+    Keep(Check(std::move(result)));
   }
 
   int Budget(const SeriesStepOptions& options) {
     if (!model_) {
-      model_.emplace(options.factor.algorithm->PredictSeconds(DType::kFloat64, n_),
-                     2 * options.with_old.solver->PredictSeconds(DType::kFloat64, n_, 1));
+      model_.emplace(options.factor.algorithm->PredictSeconds(dtype_, n_),
+                     2 * options.with_old.solver->PredictSeconds(dtype_, n_, 1));
       model_->Refactored(first_seconds_, 0, 0);
     }
     return model_->Budget();
@@ -207,30 +179,42 @@ class SeriesSubject final : public Subject {
 
   void Keep(SeriesStepResult result) {
     const SeriesStepSummary& summary = result.summary;
-    if (result.factor) {
+    const bool made = result.factor.has_value();
+    Learn(summary, made);
+    if (made) {
       ++factorizations_;
-      if (model_) {
-        model_->Refactored(summary.new_seconds, summary.old_iterations, summary.old_seconds);
-      }
-      first_seconds_ = summary.new_seconds;
-      factor_ = std::move(result.factor);
-    } else if (model_) {
-      model_->Reused(summary.old_iterations, summary.old_seconds);
+      if (result.factor->summary.info == 0) factor_ = std::move(result.factor);
     }
     solution_ = std::move(result.solution);
-    total_ += summary.old_iterations + summary.new_iterations;
+    iterations_ += summary.old_iterations + summary.new_iterations;
+    trace_.push_back({{"iterations", summary.old_iterations},
+                      {"factored", made},
+                      {"backward_error", summary.solved ? summary.backward_error : 0},
+                      {"ms", 1e3 * (summary.old_seconds + summary.new_seconds)}});
+    if (!summary.solved) {
+      ++unsolved_;
+      return;
+    }
     worst_ = std::max(worst_, summary.backward_error);
-    if (!summary.accurate) Check(absl::InternalError("a step is not accurate"));
+    if (!summary.accurate) ++inaccurate_;
   }
 
-  const std::optional<int> iterations_;
+  void Learn(const SeriesStepSummary& summary, bool made) {
+    if (!model_) {
+      first_seconds_ = summary.new_seconds;
+    } else if (made) {
+      model_->Refactored(summary.new_seconds, summary.old_iterations, summary.old_seconds);
+    } else {
+      model_->Reused(summary.old_iterations, summary.old_seconds);
+    }
+  }
+
+  const Strategy strategy_;
   std::optional<SeriesModel> model_;
   std::optional<Factorization> factor_;
   std::optional<Factorization> solution_;
   double first_seconds_ = 0;
-  int factorizations_ = 0;
-  int total_ = 0;
-  double worst_ = 0;
+  nlohmann::ordered_json trace_ = nlohmann::ordered_json::array();
 };
 
 Buffer Upload(ExecutionContext& context, const std::vector<double>& values) {
@@ -241,46 +225,111 @@ Buffer Upload(ExecutionContext& context, const std::vector<double>& values) {
   return buffer;
 }
 
-std::vector<nlohmann::ordered_json> Measure(ExecutionContext& context, const Family& family,
-                                            int64_t n, int steps) {
-  constexpr int kPatient = 300;
-  std::vector<std::pair<std::string, std::unique_ptr<Subject>>> subjects;
-  subjects.emplace_back("getrf", std::make_unique<VendorSubject>(context, n));
-  subjects.emplace_back("refactor", std::make_unique<SeriesSubject>(context, n, 0));
-  subjects.emplace_back("reuse", std::make_unique<SeriesSubject>(context, n, kPatient));
-  subjects.emplace_back("auto", std::make_unique<SeriesSubject>(context, n, std::nullopt));
-  Drift drift(family, n);
-  for (int step = 0; step < steps; ++step) {
-    const Buffer a = Upload(context, drift.a());
-    const Buffer b = Upload(context, drift.b());
-    // There and back: one finds in the caches what the one before has left there.
-    for (size_t turn = 0; turn < subjects.size(); ++turn) {
-      const size_t last = subjects.size() - 1;
-      subjects[step % 2 == 0 ? turn : last - turn].second->Step(a, b);
+// One strategy over one family, in all rounds.
+struct Tally {
+  std::vector<double> steps;   // seconds of each but the first of a round: that has no older factor
+  std::vector<double> totals;  // of each round
+};
+
+// All strategies over one family, in turn.
+class Comparison {
+ public:
+  Comparison(ExecutionContext& context, const SeriesFamily& family, int64_t n, int steps)
+      : context_(context), family_(family), n_(n), steps_(steps) {}
+
+  void Round(bool is_last) {
+    const std::unique_ptr<Sequence> sequence = family_.make(n_, steps_);
+    n_ = sequence->n();
+    steps_ = sequence->steps();
+    MakeSubjects(sequence->dtype(), /*with_warm=*/is_last && n_ <= kLargestWarm);
+    for (int step = 0; step < steps_; ++step) {
+      sequence->Next();
+      const Buffer a = Upload(context_, sequence->a());
+      const Buffer b = Upload(context_, sequence->b());
+      // There and back: one finds in the caches what the one before has left there.
+      for (size_t turn = 0; turn < subjects_.size(); ++turn) {
+        const size_t last = subjects_.size() - 1;
+        subjects_[step % 2 == 0 ? turn : last - turn].second->Step(a, b);
+      }
     }
-    drift.Next();
+    for (const auto& [name, subject] : subjects_) {
+      Tally& tally = tallies_[name];
+      const auto begin = subject->seconds().begin() + 1;
+      tally.steps.insert(tally.steps.end(), begin, subject->seconds().end());
+      tally.totals.push_back(std::accumulate(begin, subject->seconds().end(), 0.0));
+    }
   }
-  std::vector<nlohmann::ordered_json> records;
-  double vendor = 0;
-  for (const auto& [name, subject] : subjects) {
-    // The first step has no older factor.
-    const std::vector<double> later(subject->seconds().begin() + 1, subject->seconds().end());
-    const double sum = std::accumulate(later.begin(), later.end(), 0.0);
-    if (vendor == 0) vendor = sum;
-    nlohmann::ordered_json record = {
-        {"family", family.name},
-        {"change", family.change},
-        {"n", n},
-        {"steps", steps},
-        {"strategy", name},
-        {"median_ms", 1e3 * Median(later)},
-        {"least_ms", 1e3 * *std::min_element(later.begin(), later.end())},
-        {"most_ms", 1e3 * *std::max_element(later.begin(), later.end())},
-        {"of_getrf", sum / vendor}};
-    subject->Describe(record);
-    records.push_back(std::move(record));
+
+  // Counts are the last round's.
+  void Report(nlohmann::ordered_json& result) const {
+    for (const auto& [name, subject] : subjects_) {
+      const Tally& tally = tallies_.at(name);
+      nlohmann::ordered_json record = {
+          {"family", family_.name},
+          {"n", n_},
+          {"steps", steps_},
+          {"strategy", name},
+          {"median_ms", 1e3 * Median(tally.steps)},
+          {"least_ms", 1e3 * *std::min_element(tally.steps.begin(), tally.steps.end())},
+          {"most_ms", 1e3 * *std::max_element(tally.steps.begin(), tally.steps.end())},
+          {"of_getrf", Total(name) / Total("getrf")}};
+      if (family_.change > 0) record["change"] = family_.change;
+      if (name == kAuto) record["of_best_fixed"] = Total(name) / BestFixed();
+      subject->Describe(record);
+      result["series"].push_back(std::move(record));
+    }
+    // A picture for which all of it would be too much: two kinds of drift.
+    if (family_.name != "random" && family_.name != "jumps") return;
+    result["traces"].push_back({{"family", family_.name},
+                                {"change", family_.change},
+                                {"n", n_},
+                                {"steps", auto_->trace()}});
   }
-  return records;
+
+ private:
+  // The iterative method is measured up to there, and once: beyond, it alone would take most of the
+  // time.
+  static constexpr int64_t kLargestWarm = 2048;
+  static constexpr const char* kAuto = "auto";
+
+  double Total(const std::string& name) const { return Median(tallies_.at(name).totals); }
+  double BestFixed() const {
+    double best = std::min(Total("refactor"), Total("reuse"));
+    if (tallies_.contains("warm")) best = std::min(best, Total("warm"));
+    return best;
+  }
+
+  void MakeSubjects(DType dtype, bool with_warm) {
+    constexpr int kPatient = 300;
+    subjects_.clear();
+    subjects_.emplace_back("getrf", std::make_unique<VendorSubject>(context_, n_, dtype));
+    AddSeries(dtype, {.name = "refactor", .iterations = 0});
+    AddSeries(dtype, {.name = "reuse", .iterations = kPatient});
+    auto_ = AddSeries(dtype, {.name = kAuto});
+    if (with_warm && !IsComplex(dtype)) {
+      AddSeries(dtype, {.name = "warm", .algorithm = "icmpp", .iterations = 0, .warm = true});
+    }
+  }
+  const SeriesSubject* AddSeries(DType dtype, const Strategy& strategy) {
+    auto subject = std::make_unique<SeriesSubject>(context_, n_, dtype, strategy);
+    const SeriesSubject* const added = subject.get();
+    subjects_.emplace_back(strategy.name, std::move(subject));
+    return added;
+  }
+
+  ExecutionContext& context_;
+  const SeriesFamily& family_;
+  int64_t n_;
+  int steps_;
+  std::vector<std::pair<std::string, std::unique_ptr<Subject>>> subjects_;  // of the last round
+  const SeriesSubject* auto_ = nullptr;
+  std::map<std::string, Tally> tallies_;
+};
+
+// Whether the command line asks for it. `change` 0: any.
+bool IsAsked(const SeriesFamily& family, const std::string& name, double change) {
+  if (change != 0 && family.change != change) return false;
+  return name.empty() || name == family.name || (name == "files" && family.of_files);
 }
 
 }  // namespace
@@ -288,16 +337,19 @@ std::vector<nlohmann::ordered_json> Measure(ExecutionContext& context, const Fam
 int RunSeriesBench(Device& device, const std::string& name, int argc, char** argv) {
   const std::vector<std::string> orders = absl::StrSplit(argc > 1 ? argv[1] : "1000", ',');
   const int steps = argc > 2 ? std::atoi(argv[2]) : 50;
-  const std::string only = argc > 4 ? argv[3] : "";
-  const double change = argc > 4 ? std::atof(argv[4]) : 0;
+  const int rounds = argc > 3 ? std::atoi(argv[3]) : 3;
+  const std::string only = argc > 4 ? argv[4] : "";
+  const double change = argc > 5 ? std::atof(argv[5]) : 0;
+  const char* const matrices = std::getenv("CROUT_MATRICES");  // NOLINT(concurrency-mt-unsafe)
   const std::unique_ptr<ExecutionContext> context = Check(device.CreateContext());
   nlohmann::ordered_json result = ResultHeader(name, device.info());
-  for (const std::string& n : orders) {
-    for (const Family& family : kFamilies) {
-      if (!only.empty() && (only != family.name || change != family.change)) continue;
-      for (auto& record : Measure(*context, family, std::stoll(n), steps)) {
-        result["series"].push_back(std::move(record));
-      }
+  for (size_t i = 0; i < orders.size(); ++i) {
+    for (const SeriesFamily& family : AllSeriesFamilies(matrices == nullptr ? "" : matrices)) {
+      // Files have one order.
+      if (!IsAsked(family, only, change) || (family.of_files && i > 0)) continue;
+      Comparison comparison(*context, family, std::stoll(orders[i]), steps);
+      for (int round = 0; round < rounds; ++round) comparison.Round(round + 1 == rounds);
+      comparison.Report(result);
     }
   }
   std::cout << result.dump(1) << "\n";

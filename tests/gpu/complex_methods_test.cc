@@ -2,14 +2,17 @@
 // complex gallery, pivots, rules, warm starts, what is singular, not finite or near the range's
 // end. Every method that the device has in complex types is tested.
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <complex>
 #include <limits>
 #include <numeric>
 #include <string>
+#include <thread>
 
 #include "kernels/scalar.h"
 #include "tests/gpu/gpu_testing.h"
+#include "tests/gpu/jobs.h"
 #include "tests/support/method_runner.h"
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
@@ -334,6 +337,52 @@ TEST_P(GpuComplexMethodsTest, AnElementOfWhichAPartIsNotFiniteNeverConverges) {
                   FailsWith(absl::StatusCode::kInvalidArgument, "not finite"))
           << method << " " << bad;
     }
+  }
+}
+
+// Clusters and cooperative grids of several streams at once: none waits for blocks that cannot run.
+TEST_P(GpuComplexMethodsTest, SideBySideAsAlone) {
+  for (const char* method : {"pcmpp", "crout_lu"}) {
+    for (const int64_t n : {600, 2100}) {
+      const ComplexMatrix a = Rounded(RandomComplex(n, n, 4), dtype_);
+      ASSERT_OK_AND_ASSIGN(const MethodFactor alone, runner_->Factor(method, a, n, dtype_));
+      std::vector<std::thread> threads;
+      std::atomic<int> same = 0;
+      for (int t = 0; t < 3; ++t) {
+        threads.emplace_back([&] {
+          MethodRunner mine(Gpu());
+          const auto factor = mine.Factor(method, a, n, dtype_);
+          if (factor.ok()) same += factor->packed == alone.packed;
+        });
+      }
+      for (std::thread& thread : threads) thread.join();
+      EXPECT_EQ(same, 3) << method << " " << n;
+    }
+  }
+}
+
+// The pipelines answer for n = 0 themselves; the methods hold all the same.
+TEST_P(GpuComplexMethodsTest, OfNothingInfoIsZero) {
+  Bench bench(Gpu());
+  for (const auto& method : Gpu().algorithms()) {
+    if (!method->TakesDense(dtype_)) continue;
+    SCOPED_TRACE(std::string(method->name()));
+    ASSERT_OK_AND_ASSIGN(const size_t bytes, method->WorkspaceBytes(dtype_, 0, {}));
+    const Buffer workspace = bench.Allocate(bytes);
+    bench.context().report().info = 7;
+    EXPECT_OK(method->Factor(bench.context(), {nullptr, dtype_, 0, 0, 1}, nullptr,
+                             {workspace.data(), workspace.size()}, {}, [] { return false; }));
+    EXPECT_EQ(bench.Wait().info, 0);
+  }
+}
+
+TEST_P(GpuComplexMethodsTest, TellHowFarTheyAre) {
+  constexpr int64_t kN = 2000;
+  Bench bench(Gpu());
+  const ComplexMatrix a = GalleryMatrix("diagonally_dominant", kN, dtype_);
+  for (const char* method : {"crout_lu", "pcm", "pcmpp", "block_lu"}) {
+    SCOPED_TRACE(method);
+    ExpectColumnsTold(bench, a, kN, OptionsOf(Gpu(), dtype_, method));
   }
 }
 

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <limits>
 #include <vector>
 
+#include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/device/cuda_status.h"
+#include "kernels/scalar.h"
 #include "tests/gpu/gpu_testing.h"
 #include "tests/gpu/jobs.h"
 
@@ -16,11 +19,34 @@ namespace {
 
 const StopRequested kNever = [] { return false; };
 
+// T is a type of the host here: double, std::complex<float>, ...
+template <class T>
+using Wide = crout::WideType<T>;
+template <class T>
+using WideMatrix = std::vector<Wide<T>>;  // by columns
+
+// Uniform in [-1, 1], both parts.
+template <class T>
+WideMatrix<T> Random(int64_t m, int64_t n, uint64_t seed) {
+  if constexpr (kIsComplex<T>) {
+    return testing::RandomComplex(m, n, seed);
+  } else {
+    return testing::RandomMatrix(m, n, seed);
+  }
+}
+
+template <class T>
+constexpr double kEpsilon = std::numeric_limits<RealPart<T>>::epsilon();
+
+template <class T>
 struct Factored {
-  std::vector<double> lu;  // in the type's values
+  WideMatrix<T> lu;  // in the type's values
   std::vector<int64_t> ipiv;
   int info = -1;
 };
+
+using Complex64 = std::complex<float>;
+using Complex128 = std::complex<double>;
 
 class CroutLuTest : public GpuTest {
  protected:
@@ -35,27 +61,31 @@ class CroutLuTest : public GpuTest {
 
   // `enqueue` factors the m x n matrix (column-major) that it is given.
   template <class T, class Enqueue>
-  Factored Run(const HostMatrix& a, int64_t m, int64_t n, Enqueue&& enqueue) {
-    const std::vector<T> values(a.begin(), a.end());
+  Factored<T> Run(const WideMatrix<T>& a, int64_t m, int64_t n, Enqueue&& enqueue) {
+    std::vector<T> values(a.size());
+    std::transform(a.begin(), a.end(), values.begin(), ConvertTo<T, Wide<T>>);
     const int64_t columns = std::min(m, n);
     Buffer device = Must(Gpu().memory().Allocate(values.size() * sizeof(T)));
     Buffer ipiv = Must(Gpu().memory().Allocate(columns * sizeof(int64_t)));
     Must(context().ops().CopyToDevice(values.data(), device.data(), values.size() * sizeof(T)));
-    Factored factored;
-    enqueue(MatrixView<T>{device.as<T>(), m, n, m}, ipiv.as<int64_t>(), &factored.info);
+    Factored<T> factored;
+    enqueue(MatrixView<DeviceType<T>>{device.as<DeviceType<T>>(), m, n, m}, ipiv.as<int64_t>(),
+            &factored.info);
     std::vector<T> lu(values.size());
     factored.ipiv.resize(columns);
     Must(context().ops().CopyToHost(device.data(), lu.data(), lu.size() * sizeof(T)));
     Must(context().ops().CopyToHost(ipiv.data(), factored.ipiv.data(), columns * sizeof(int64_t)));
     Must(context().Synchronize());
-    factored.lu.assign(lu.begin(), lu.end());
+    factored.lu.resize(lu.size());
+    std::transform(lu.begin(), lu.end(), factored.lu.begin(), Widen<T>);
     return factored;
   }
 
   // By panels in clusters of at most so many blocks.
   template <class T>
-  Factored CroutLu(const HostMatrix& a, int64_t m, int64_t n, int clusters, LuBlocking blocking) {
-    return Run<T>(a, m, n, [&](const MatrixView<T>& view, int64_t* ipiv, int* info) {
+  Factored<T> CroutLu(const WideMatrix<T>& a, int64_t m, int64_t n, int clusters,
+                      LuBlocking blocking) {
+    return Run<T>(a, m, n, [&](const MatrixView<DeviceType<T>>& view, int64_t* ipiv, int* info) {
       const LuPanelKernels kernels =
           Must(LuPanelKernels::Create(Limits({.cluster_blocks = clusters})));
       const size_t bytes = CroutLuWorkspaceBytes(kernels, blocking, kDTypeOf<T>, m, std::min(m, n));
@@ -68,8 +98,8 @@ class CroutLuTest : public GpuTest {
   }
 
   template <class T>
-  Factored Getrf(const HostMatrix& a, int64_t m, int64_t n) {
-    return Run<T>(a, m, n, [&](const MatrixView<T>& view, int64_t* ipiv, int* info) {
+  Factored<T> Getrf(const WideMatrix<T>& a, int64_t m, int64_t n) {
+    return Run<T>(a, m, n, [&](const MatrixView<DeviceType<T>>& view, int64_t* ipiv, int* info) {
       constexpr cudaDataType kType = CudaTypeOf(kDTypeOf<T>);
       const cusolverDnHandle_t handle = context().cusolver();
       size_t device_bytes = 0;
@@ -98,54 +128,54 @@ class CroutLuTest : public GpuTest {
   template <class T>
   void ExpectAsGetrf(int64_t m, int64_t n, int clusters, LuBlocking blocking) {
     SCOPED_TRACE(::testing::Message()
-                 << m << " x " << n << " float" << 8 * sizeof(T) << " clusters " << clusters
+                 << m << " x " << n << " " << NameOf(kDTypeOf<T>) << " clusters " << clusters
                  << " block " << blocking.block << " two blocks left " << blocking.two_blocks_left
                  << " right-looking " << blocking.right_looking << " look-ahead "
                  << blocking.look_ahead << " tf32 " << blocking.tf32 << " overlap left "
                  << blocking.overlap_left);
-    const HostMatrix a = testing::RandomMatrix(m, n, 11);
-    const Factored ours = CroutLu<T>(a, m, n, clusters, blocking);
-    const Factored theirs = Getrf<T>(a, m, n);
+    const WideMatrix<T> a = Random<T>(m, n, 11);
+    const Factored<T> ours = CroutLu<T>(a, m, n, clusters, blocking);
+    const Factored<T> theirs = Getrf<T>(a, m, n);
     EXPECT_EQ(ours.info, 0);
+    // Of complex numbers |Re| + |Im| chooses the pivot.
+    const double largest = (kIsComplex<T> ? std::sqrt(2.0) : 1) + 4 * kEpsilon<T>;
     for (int64_t j = 0; j < std::min(m, n); ++j) {
-      for (int64_t i = j + 1; i < m; ++i) {
-        ASSERT_LE(std::abs(ours.lu[i + j * m]), 1 + 4 * std::numeric_limits<T>::epsilon());
-      }
+      for (int64_t i = j + 1; i < m; ++i) ASSERT_LE(Modulus(ours.lu[i + j * m]), largest);
     }
     ExpectProduct<T>(a, m, n, ours);
-    // In float32 rounding may turn close candidates round: then the factors are others.
-    if (sizeof(T) == 4 && ours.ipiv != theirs.ipiv) return;
+    // In single precision rounding may turn close candidates round: then the factors are others.
+    if (sizeof(RealPart<T>) == 4 && ours.ipiv != theirs.ipiv) return;
     EXPECT_EQ(ours.ipiv, theirs.ipiv);
     // Rounding grows on its way through the columns.
-    const double tolerance =
-        100.0 * static_cast<double>(std::max<int64_t>(m, 100)) * std::numeric_limits<T>::epsilon();
+    const double tolerance = 100.0 * static_cast<double>(std::max<int64_t>(m, 100)) * kEpsilon<T>;
     for (size_t e = 0; e < ours.lu.size(); ++e) {
-      ASSERT_NEAR(ours.lu[e], theirs.lu[e], tolerance * (1 + std::abs(theirs.lu[e])))
+      ASSERT_LE(Modulus(ours.lu[e] - theirs.lu[e]), tolerance * (1 + Modulus(theirs.lu[e])))
           << "element " << e;
     }
   }
 
   // P A z is L (U z), to a few roundings of each row's terms.
   template <class T>
-  static void ExpectProduct(const HostMatrix& a, int64_t m, int64_t n, const Factored& factored) {
+  static void ExpectProduct(const WideMatrix<T>& a, int64_t m, int64_t n,
+                            const Factored<T>& factored) {
     const int64_t columns = std::min(m, n);
-    const HostMatrix z = testing::RandomMatrix(n, 1, 12);
-    std::vector<double> az(m, 0.0);
-    std::vector<double> uz(columns, 0.0);
+    const WideMatrix<T> z = Random<T>(n, 1, 12);
+    WideMatrix<T> az(m, 0.0);
+    WideMatrix<T> uz(columns, 0.0);
     for (int64_t j = 0; j < n; ++j) {
-      for (int64_t i = 0; i < m; ++i) az[i] += static_cast<T>(a[i + j * m]) * z[j];
+      for (int64_t i = 0; i < m; ++i) az[i] += Widen(ConvertTo<T>(a[i + j * m])) * z[j];
       for (int64_t i = 0; i <= std::min(j, columns - 1); ++i)
         uz[i] += factored.lu[i + j * m] * z[j];
     }
     for (int64_t k = 0; k < columns; ++k) std::swap(az[k], az[factored.ipiv[k] - 1]);
     for (int64_t i = 0; i < m; ++i) {
-      double product = i < columns ? uz[i] : 0;
-      double terms = std::abs(product) + std::abs(az[i]);
+      Wide<T> product = i < columns ? uz[i] : 0;
+      double terms = Modulus(product) + Modulus(az[i]);
       for (int64_t k = 0; k < std::min(i, columns); ++k) {
         product += factored.lu[i + k * m] * uz[k];
-        terms += std::abs(factored.lu[i + k * m] * uz[k]);
+        terms += Modulus(factored.lu[i + k * m] * uz[k]);
       }
-      ASSERT_NEAR(product, az[i], 50 * std::numeric_limits<T>::epsilon() * terms) << "row " << i;
+      ASSERT_LE(Modulus(product - az[i]), 50 * kEpsilon<T> * terms) << "row " << i;
     }
   }
 
@@ -177,6 +207,8 @@ TEST_F(CroutLuTest, SquareAsGetrf) {
     for (const int clusters : {16, 8, 0}) {
       ExpectAsGetrf<double>(n, n, clusters, OneBlock(n));
       ExpectAsGetrf<float>(n, n, clusters, OneBlock(n));
+      ExpectAsGetrf<Complex128>(n, n, clusters, OneBlock(n));
+      ExpectAsGetrf<Complex64>(n, n, clusters, OneBlock(n));
     }
   }
 }
@@ -197,7 +229,10 @@ TEST_F(CroutLuTest, EveryWayOfCuttingItUp) {
             LuBlocking{512, kNone, kAllRightLooking, look_ahead, false}}) {
         ExpectAsGetrf<double>(n, n, kClusters, blocking);
         ExpectAsGetrf<float>(n, n, kClusters, blocking);
+        ExpectAsGetrf<Complex128>(n, n, kClusters, blocking);
+        ExpectAsGetrf<Complex64>(n, n, kClusters, blocking);
         ExpectAsGetrf<double>(n, n, kGrid, blocking);
+        ExpectAsGetrf<Complex128>(n, n, kGrid, blocking);
       }
     }
   }
@@ -215,6 +250,8 @@ TEST_F(CroutLuTest, RectangularAsGetrf) {
         Shape{20000, 40}, Shape{40000, 24}}) {
     ExpectAsGetrf<double>(shape.m, shape.n, kClusters, OneBlock(std::min(shape.m, shape.n)));
     ExpectAsGetrf<float>(shape.m, shape.n, kClusters, OneBlock(std::min(shape.m, shape.n)));
+    ExpectAsGetrf<Complex128>(shape.m, shape.n, kClusters, OneBlock(std::min(shape.m, shape.n)));
+    ExpectAsGetrf<Complex64>(shape.m, shape.n, kClusters, {64, 100, 0, true, false});
     ExpectAsGetrf<double>(shape.m, shape.n, kGrid, OneBlock(std::min(shape.m, shape.n)));
     ExpectAsGetrf<double>(shape.m, shape.n, kClusters, {64, 100, 0, true, false});
     ExpectAsGetrf<double>(shape.m, shape.n, kClusters, {32, 100, 0, true, false, 400});
@@ -232,6 +269,9 @@ TEST_F(CroutLuTest, PanelsOnAGridInsideLookAhead) {
     ExpectAsGetrf<double>(40'000, 400, kClusters, blocking);
     ExpectAsGetrf<double>(32'900, 400, kClusters, blocking);
     ExpectAsGetrf<double>(2'500, 2'500, kGrid, blocking);
+    ExpectAsGetrf<Complex128>(17'000, 300, kClusters, blocking);
+    ExpectAsGetrf<Complex64>(33'000, 300, kClusters, blocking);
+    ExpectAsGetrf<Complex128>(1'300, 1'300, kGrid, blocking);
   }
   for (const bool tf32 : {false, true}) {
     ExpectAsGetrf<float>(66'000, 300, kClusters, {64, kAll, 0, true, tf32});
@@ -261,7 +301,7 @@ void CroutLuTest::PivotsWithoutAReciprocal() {
           const double below = -static_cast<T>(pivot / 2);
           a[at + at * n] = pivot;
           if (at + 1 < n) a[at + 1 + at * n] = below;
-          const Factored factored = CroutLu<T>(a, n, n, clusters, OneBlock(n));
+          const Factored<T> factored = CroutLu<T>(a, n, n, clusters, OneBlock(n));
           EXPECT_EQ(factored.info, pivot == 0 ? at + 1 : 0);
           for (int64_t k = 0; k < n; ++k) ASSERT_EQ(factored.ipiv[k], k + 1);
           EXPECT_EQ(factored.lu[at + at * n], pivot);
@@ -287,8 +327,11 @@ TEST_F(CroutLuTest, SubstitutesWhereAnInverseIsLarge) {
       element = i < j ? 0 : i > j ? -1 + 0.001 * element : 1.01;
     }
   }
+  const testing::ComplexMatrix complex = testing::AsComplex(a);
   for (const LuBlocking blocking :
        {LuBlocking{64, kAll, 0, true, false}, LuBlocking{96, kNone, 0, true, true}}) {
+    ExpectProduct<Complex128>(complex, kOrder, kOrder,
+                              CroutLu<Complex128>(complex, kOrder, kOrder, kClusters, blocking));
     ExpectProduct<double>(a, kOrder, kOrder,
                           CroutLu<double>(a, kOrder, kOrder, kClusters, blocking));
     ExpectProduct<float>(a, kOrder, kOrder, CroutLu<float>(a, kOrder, kOrder, kClusters, blocking));
@@ -301,16 +344,17 @@ void CroutLuTest::StopsInAnyPanel(const LuBlocking& blocking) {
   const LuPanelKernels kernels = Must(LuPanelKernels::Create(Limits({})));
   const size_t bytes = CroutLuWorkspaceBytes(kernels, blocking, kDTypeOf<T>, kOrder, kOrder);
   Buffer buffer = Must(Gpu().memory().Allocate(bytes));
-  const HostMatrix a = testing::RandomMatrix(kOrder, kOrder, 14);
+  const WideMatrix<T> a = Random<T>(kOrder, kOrder, 14);
   for (const int leaves : {0, 1, 3, 8, 20}) {
-    (void)Run<T>(a, kOrder, kOrder, [&](const MatrixView<T>& view, int64_t* ipiv, int*) {
-      int asked = 0;
-      const absl::Status status = EnqueueCroutLu(context(), kernels, blocking, view, ipiv,
-                                                 std::span<std::byte>(buffer.data(), bytes),
-                                                 [&] { return asked++ == leaves; });
-      EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
-      Must(context().Synchronize());
-    });
+    (void)Run<T>(
+        a, kOrder, kOrder, [&](const MatrixView<DeviceType<T>>& view, int64_t* ipiv, int*) {
+          int asked = 0;
+          const absl::Status status = EnqueueCroutLu(context(), kernels, blocking, view, ipiv,
+                                                     std::span<std::byte>(buffer.data(), bytes),
+                                                     [&] { return asked++ == leaves; });
+          EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
+          Must(context().Synchronize());
+        });
     ExpectAsGetrf<T>(kOrder, kOrder, kClusters, blocking);
   }
 }
@@ -320,6 +364,7 @@ TEST_F(CroutLuTest, StopsInAnyPanel) {
   for (const int64_t overlap_left : {kNone, int64_t{400}, kAll}) {
     StopsInAnyPanel<double>({64, kAll, 0, true, false, overlap_left});
     StopsInAnyPanel<float>({64, kAll, 0, true, true, overlap_left});
+    StopsInAnyPanel<Complex128>({64, kAll, 0, true, false, overlap_left});
   }
 }
 

@@ -71,7 +71,7 @@ absl::StatusOr<Factorization> FactorizeOn(Bench& bench, const HostMatrix& a, int
                    Never, timings);
 }
 
-void ExpectColumnsTold(Bench& bench, const HostMatrix& a, int64_t n,
+void ExpectColumnsTold(Bench& bench, const std::vector<std::byte>& packed, int64_t n,
                        const FactorizeOptions& options) {
   std::vector<int64_t> told;
   const auto note = [&] {
@@ -79,9 +79,9 @@ void ExpectColumnsTold(Bench& bench, const HostMatrix& a, int64_t n,
     return false;
   };
   KernelTimings timings;
-  const auto factor =
-      Factorize(bench.context(), bench.Put(a),
-                {nullptr, DType::kFloat64, Layout::kColumnMajor, n, n}, options, note, timings);
+  const auto factor = Factorize(bench.context(), bench.Put(packed),
+                                {nullptr, options.factor_dtype, Layout::kColumnMajor, n, n},
+                                options, note, timings);
   ASSERT_TRUE(factor.ok()) << factor.status();
   ASSERT_FALSE(told.empty());
   EXPECT_EQ(told.front(), 0);  // not what the context's last job left

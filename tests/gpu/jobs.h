@@ -27,10 +27,16 @@ const TriangularSolver* SolverOf(Device& device, std::string_view name);
 absl::StatusOr<Factorization> FactorizeOn(Bench& bench, const HostMatrix& a, int64_t n, DType dtype,
                                           Layout layout, const FactorizeOptions& options);
 
-// Factors a (n x n, float64), and expects the method to tell from 0 on how many columns are done,
-// as it goes: some while it runs, never fewer than before.
-void ExpectColumnsTold(Bench& bench, const HostMatrix& a, int64_t n,
+// Factors `packed` (n x n, by columns, of the factor's type), and expects the method to tell from 0
+// on how many columns are done, as it goes: some while it runs, never fewer than before.
+void ExpectColumnsTold(Bench& bench, const std::vector<std::byte>& packed, int64_t n,
                        const FactorizeOptions& options);
+template <class Scalar>
+void ExpectColumnsTold(Bench& bench, const std::vector<Scalar>& a, int64_t n,
+                       const FactorizeOptions& options) {
+  ExpectColumnsTold(bench, testing::Packed(a, n, n, options.factor_dtype, Layout::kColumnMajor), n,
+                    options);
+}
 
 // A factor as stored: L and U of `lu`, no interchanges, without a matrix.
 Factorization StoredFactor(Bench& bench, const HostMatrix& lu, int64_t n, DType dtype,

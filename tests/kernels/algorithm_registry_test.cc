@@ -91,8 +91,9 @@ TEST_F(RegistryTest, EveryMethodSaysWhatItIs) {
       names.emplace_back(traits.name);
     }
   }
-  EXPECT_THAT(names, ::testing::ElementsAre("getrf", "block_lu", "gem", "cmpp", "cm", "icmpp",
-                                            "icm", "gauss_jordan", "getrs", "trsm", "ss", "is"));
+  EXPECT_THAT(names,
+              ::testing::ElementsAre("getrf", "block_lu", "gem", "cmpp", "cm", "icmpp", "icm",
+                                     "gauss_jordan", "irr_lu", "getrs", "trsm", "ss", "is"));
 }
 
 TEST_F(RegistryTest, MethodsAreChosenForTheMatricesThatTheyTake) {

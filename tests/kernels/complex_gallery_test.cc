@@ -102,10 +102,8 @@ class ComplexSolveTest : public ComplexGalleryTest {
     EXPECT_LT(ForwardRatio(x, truth, n, nrhs, ExactRcond(Applied(op, a, n), n), dtype_),
               kThreshold);
   }
-};
 
-TEST_P(ComplexSolveTest, SolvesWithEveryOperation) {
-  for (const int64_t n : GallerySizes()) {
+  void Check(int64_t n) {
     SCOPED_TRACE(n);
     const ComplexMatrix a = Rounded(kind_.make(n), dtype_);
     ASSERT_OK_AND_ASSIGN(MethodFactor factor, runner_.Factor(method_, a, n, dtype_));
@@ -117,6 +115,10 @@ TEST_P(ComplexSolveTest, SolvesWithEveryOperation) {
       }
     }
   }
+};
+
+TEST_P(ComplexSolveTest, SolvesWithEveryOperation) {
+  for (const int64_t n : GallerySizes()) Check(n);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ComplexSolveTest,
@@ -126,6 +128,15 @@ INSTANTIATE_TEST_SUITE_P(All, ComplexSolveTest,
                                                               "shift", "condition_sqrt",
                                                               "near_underflow", "near_overflow"),
                                             kTypes),
+                         TestName);
+
+class LargeComplexSolveTest : public ComplexSolveTest {};
+
+TEST_P(LargeComplexSolveTest, SolvesOrder600) { Check(kSanitized ? 300 : 600); }
+
+INSTANTIATE_TEST_SUITE_P(Some, LargeComplexSolveTest,
+                         ::testing::Combine(::testing::Values("getrf", "cmpp"),
+                                            ::testing::Values("complex_random"), kTypes),
                          TestName);
 
 }  // namespace

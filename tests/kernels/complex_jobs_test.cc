@@ -3,6 +3,7 @@
 #include <cmath>
 #include <complex>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -62,6 +63,7 @@ TEST_P(ComplexTypesTest, SolveToTheAccuracyOfTheFactorInEveryOperation) {
   const auto [matrix, factor_type, rhs] = GetParam();
   constexpr int64_t kN = 70;
   constexpr int64_t kNrhs = 3;
+  std::map<Op, ComplexMatrix> by_columns;
   for (const Layout layout : {Layout::kColumnMajor, Layout::kRowMajor}) {
     ComplexMatrix a = RandomComplex(kN, kN, 1);
     if (!IsComplex(matrix)) a = AsComplex(RandomMatrix(kN, kN, 1));
@@ -82,6 +84,8 @@ TEST_P(ComplexTypesTest, SolveToTheAccuracyOfTheFactorInEveryOperation) {
       request.op = op;
       request.componentwise_error = true;
       ASSERT_OK_AND_ASSIGN(const ComplexSolution solution, Solve(factor, b, kNrhs, request));
+      // By rows X has the same bits.
+      EXPECT_EQ(by_columns.try_emplace(op, solution.x).first->second, solution.x);
       const bool complex = IsComplex(matrix) || IsComplex(rhs);
       EXPECT_EQ(solution.dtype, complex ? ComplexOf(rhs) : rhs);
       const DType coarser =

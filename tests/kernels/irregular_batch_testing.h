@@ -3,14 +3,17 @@
 #define CROUT_TESTS_KERNELS_IRREGULAR_BATCH_TESTING_H_
 
 #include <algorithm>
+#include <complex>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "kernels/host/irr_lu/irr_getrf.h"
 #include "kernels/scalar.h"
 #include "tests/support/gallery.h"
+#include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing {
@@ -63,6 +66,55 @@ template <class T>
 bool SameBits(const FactoredMember<T>& a, const FactoredMember<T>& b) {
   return SameBits(a.lu.elements, b.lu.elements) && a.ipiv == b.ipiv && a.info == b.info &&
          a.growth == b.growth && a.quality == b.quality;
+}
+
+template <class T>
+using Long = std::conditional_t<kIsComplex<T>, std::complex<long double>, long double>;
+
+template <class T>
+Long<T> Lengthen(T x) {
+  return Long<T>(x);
+}
+
+// A - P^T L U in long double.
+template <class T>
+std::vector<Long<T>> Error(const Member<T>& a, const FactoredMember<T>& factor) {
+  const int64_t rows = a.rows;
+  std::vector<Long<T>> error(a.elements.size());
+  for (int64_t j = 0; j < a.cols; ++j) {
+    Long<T>* const column = error.data() + j * rows;
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t k = 0; k <= std::min({i, j, factor.diagonal() - 1}); ++k) {
+        const Long<T> l = k == i ? Long<T>{1} : Lengthen(factor.lu(i, k));
+        column[i] -= l * Lengthen(factor.lu(k, j));
+      }
+    }
+    for (int64_t k = factor.diagonal() - 1; k >= 0; --k) {
+      std::swap(column[k], column[factor.ipiv[k] - 1]);
+    }
+    for (int64_t i = 0; i < rows; ++i) column[i] += Lengthen(a(i, j));
+  }
+  return error;
+}
+
+template <class Number>
+double LargestColumnSum(const std::vector<Number>& a, int64_t rows, int64_t cols) {
+  long double largest = 0;
+  for (int64_t j = 0; j < cols; ++j) {
+    long double sum = 0;
+    for (int64_t i = 0; i < rows; ++i) sum += std::abs(Long<Number>(a[i + j * rows]));
+    if (!(sum <= largest)) largest = sum;
+  }
+  return static_cast<double>(largest);
+}
+
+// |PA - LU|_1 / (cols |A|_1 eps): LAPACK's GET01.
+template <class T>
+double Ratio(const Member<T>& a, const FactoredMember<T>& factor) {
+  const double error = LargestColumnSum(Error(a, factor), a.rows, a.cols);
+  const double norm = LargestColumnSum(a.elements, a.rows, a.cols);
+  if (error == 0) return 0;
+  return error / (static_cast<double>(a.cols) * norm * UnitRoundoff(kDTypeOf<T>));
 }
 
 // The members in one buffer: packed, and each column `gap` elements longer than it has rows.

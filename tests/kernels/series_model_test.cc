@@ -85,6 +85,27 @@ TEST(SeriesModelTest, AJumpCostsAtMostAFactorizationMore) {
   EXPECT_LE(SecondsOfModel(jumps), SecondsOfModel(calm) + 2 * 2.5 * kFactor);
 }
 
+// A machine that does other things too lets a step wait now and then.
+TEST(SeriesModelTest, StepsThatHadToWaitDecideNothing) {
+  constexpr double kWaited = 60;  // times as long
+  for (const int every : {4, 7, kSteps}) {
+    SeriesModel model(10, 0.1);
+    model.Refactored(kFactor, 0, 0);
+    int factorizations = 0;
+    for (int step = 1; step < kSteps; ++step) {
+      const double seconds = step % every == 1 ? kWaited : 1;  // of an iteration
+      constexpr int kNeeded = 12;
+      if (kNeeded <= model.Budget()) {
+        model.Reused(kNeeded, kNeeded * seconds);
+      } else {
+        model.Refactored(kFactor * seconds, 0, 0);
+        ++factorizations;
+      }
+    }
+    EXPECT_LE(factorizations, kSteps / 40) << "every step number " << every;
+  }
+}
+
 TEST(SeriesModelTest, TriesTheOldFactorAgainWhenTheSeriesHasCalmed) {
   const Iterations calms = [](int, int step) { return step < 60 ? 100000 : 3; };
   const Iterations calm = [](int, int) { return 3; };

@@ -58,7 +58,8 @@ Encoded Encode(const std::vector<Member>& members, const std::vector<int64_t>& f
   encoded.spec.set_members(extent.members);
   encoded.spec.set_max_rows(extent.max_rows);
   encoded.spec.set_max_cols(extent.max_cols);
-  encoded.spec.set_diagonals(extent.diagonals);
+  encoded.spec.set_total_rows(extent.total_rows);
+  encoded.spec.set_total_cols(extent.total_cols);
   encoded.spec.set_value_bytes(static_cast<int64_t>(extent.bytes));
   return encoded;
 }
@@ -191,7 +192,8 @@ TEST_F(RpcBatchTest, FactorsAndSolvesByMember) {
   EXPECT_EQ(factor.algorithm(), v1::ALGORITHM_IRR_LU);
   EXPECT_EQ(factor.n(), 40);
   EXPECT_EQ(factor.batch().members(), 5);
-  EXPECT_EQ(factor.batch().diagonals(), 5 + 1 + 40 + 3);
+  EXPECT_EQ(factor.batch().total_rows(), 5 + 1 + 40 + 7);
+  EXPECT_EQ(factor.batch().total_cols(), 5 + 1 + 40 + 3);
   EXPECT_EQ(factor.batch().singular(), 0);
   EXPECT_TRUE(factor.has_matrix());
   EXPECT_LT(factor.quality(), 30);
@@ -213,6 +215,15 @@ TEST_F(RpcBatchTest, FactorsAndSolvesByMember) {
   EXPECT_EQ(solved.result.backward_error(), std::max(solved.errors[0], solved.errors[1]));
   EXPECT_EQ(solved.result.factor_version(), 1);
   EXPECT_GT(solved.result.timings().total_seconds(), 0);
+}
+
+TEST_F(RpcBatchTest, TheServerSaysWhatBatchesAreFactoredBy) {
+  grpc::ClientContext context;
+  v1::GetServerInfoResponse info;
+  ASSERT_TRUE(stub().GetServerInfo(&context, {}, &info).ok());
+  EXPECT_THAT(info.devices(0).batch_algorithms(), ::testing::ElementsAre(v1::ALGORITHM_IRR_LU));
+  EXPECT_THAT(info.devices(0).algorithms(),
+              ::testing::Not(::testing::Contains(v1::ALGORITHM_IRR_LU)));
 }
 
 TEST_F(RpcBatchTest, ASingularMemberSpoilsItself) {
@@ -285,8 +296,9 @@ TEST_F(RpcBatchTest, WhatIsDeclaredHasToHold) {
   spec([](v1::BatchSpec& s) { s.set_members(int64_t{1} << 31); }, "header.batch.members");
   spec([](v1::BatchSpec& s) { s.set_max_rows(4097); }, "max_n");
   spec([](v1::BatchSpec& s) { s.set_max_cols(-1); }, "max_n");
-  spec([](v1::BatchSpec& s) { s.set_diagonals(-1); }, "diagonals");
-  spec([](v1::BatchSpec& s) { s.set_diagonals(int64_t{1} << 61); }, "header.batch");
+  spec([](v1::BatchSpec& s) { s.set_total_rows(-1); }, "contradict");
+  spec([](v1::BatchSpec& s) { s.set_total_cols(int64_t{1} << 61); }, "contradict");
+  spec([](v1::BatchSpec& s) { s.set_total_cols(s.total_cols() - 1); }, "total_cols");
   spec([](v1::BatchSpec& s) { s.set_value_bytes(-8); }, "value_bytes");
   spec([](v1::BatchSpec& s) { s.set_value_bytes(s.value_bytes() + 1); }, "value_bytes");
   spec([](v1::BatchSpec& s) { s.set_value_bytes(INT64_MAX - 7); }, "header.batch");

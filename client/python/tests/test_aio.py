@@ -32,7 +32,12 @@ def test_the_surface_is_the_same():
     assert _public(crout.aio.AsyncClient) == _public(crout.Client)
     # SciPy's operators cannot be awaited.
     assert _public(crout.aio.AsyncFactor) == _public(crout.Factor) - {"as_linear_operator"}
-    pairs = [(crout.aio.AsyncClient, crout.Client), (crout.aio.AsyncFactor, crout.Factor)]
+    assert _public(crout.aio.AsyncBatchFactor) == _public(crout.BatchFactor)
+    pairs = [
+        (crout.aio.AsyncClient, crout.Client),
+        (crout.aio.AsyncFactor, crout.Factor),
+        (crout.aio.AsyncBatchFactor, crout.BatchFactor),
+    ]
     for ours, theirs in pairs:
         for name in _public(ours):
             mine, other = getattr(ours, name), getattr(theirs, name)
@@ -281,3 +286,14 @@ async def test_errors_are_the_same(address):
         await c.server_info()
     with pytest.raises(crout.Unavailable, match="Is croutd running"):
         await crout.aio.connect("127.0.0.1:1", retry=crout.RetryPolicy(1)).server_info()
+
+
+@run
+async def test_batches(address, regular):
+    A = [regular(n) for n in (4, 1, 9)]
+    async with crout.aio.connect(address) as c, await c.lu_factor_batch(A, lease="1m") as f:
+        for matrix, x in zip(A, await f.solve([np.ones(len(a)) for a in A]), strict=True):
+            assert_solves(matrix, x, np.ones(len(matrix)))
+        assert (await f.refactor([2 * a for a in A])).version == 2
+        solution = await f.solve([np.ones(9)], [2], full_output=True)
+        assert_solves(2 * A[2], solution.x[0], np.ones(9))

@@ -144,6 +144,23 @@ def test_diagnostics(client, regular):
     assert not both.factor.handle
 
 
+def test_solves_with_a_factor_in_lower_precision_are_corrected(client, regular):
+    A, b = regular(60), np.ones(60)
+    f = client.lu_factor(A, precision="single")
+    assert f.dtype == np.float32
+    assert (f.record.precision, f.record.precision_fallback) == ("single", None)
+    solution = f.solve(b, full_output=True)
+    assert_solves(A, solution.x, b)
+    assert solution.backward_error <= np.sqrt(60) * 2.0**-53
+    assert solution.corrections >= 1
+    assert solution.warnings == ()
+    plain = client.lu_factor(A, precision="auto")
+    assert (plain.dtype, plain.record.precision) == (np.float64, None)
+    assert plain.solve(b, full_output=True).corrections is None
+    with pytest.raises(crout.InvalidRequest):
+        client.lu_factor(A, precision="half")
+
+
 def test_progress_tells_what_is_sent(client, regular):
     steps = []
     client.lu_factor(regular(500), progress=steps.append)

@@ -363,14 +363,20 @@ class CroutLu {
 
   // The same by the fastest product.
   absl::Status SubtractFast(const Lane& lane, Range block, Range columns) {
+    const Range rows = {block.end, a_.rows};
+    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, Complex<float>>) {
+      if (blocking_.one_tf32_product) {
+        return SubtractOneTf32Product(lane, *control_, Block(rows, block), Block(block, columns),
+                                      Block(rows, columns));
+      }
+    }
     if constexpr (std::is_same_v<T, float>) {
       if (blocking_.tf32) {
-        const Range rows = {block.end, a_.rows};
         return SubtractTf32Product(lane, *control_, Block(rows, block), Block(block, columns),
                                    Block(rows, columns), workspace_ + layout_.tf32);
       }
     }
-    return Subtract(lane, block, columns);
+    return Subtract(lane, rows, block, columns);
   }
 
   BlockRowPlan<T>* Plans() const {

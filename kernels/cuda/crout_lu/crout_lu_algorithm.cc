@@ -15,9 +15,10 @@ class CudaCroutLu final : public LuAlgorithm {
   const MethodTraits& traits() const override { return traits_; }
 
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n,
-                                        const LuParameters&) const override {
+                                        const LuParameters& parameters) const override {
     CROUT_RETURN_IF_ERROR(CheckPanelHeight(traits_.name, n, kernels_.MaxRows(dtype)));
-    return CroutLuWorkspaceBytes(kernels_, LuBlocking::For(dtype, n), dtype, n, n);
+    const LuBlocking blocking = LuBlocking::For(dtype, n, parameters.tf32_products);
+    return CroutLuWorkspaceBytes(kernels_, blocking, dtype, n, n);
   }
 
   double PredictSeconds(DType dtype, int64_t n) const override {
@@ -27,19 +28,20 @@ class CudaCroutLu final : public LuAlgorithm {
   }
 
   absl::Status Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
-                      std::span<std::byte> workspace, const LuParameters&,
+                      std::span<std::byte> workspace, const LuParameters& parameters,
                       StopRequested stop) const override {
     CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
-    return core_.Observe(Enqueue(Context::From(context), a, ipiv, workspace, stop));
+    const LuBlocking blocking = LuBlocking::For(a.dtype, a.rows, parameters.tf32_products);
+    return core_.Observe(Enqueue(Context::From(context), blocking, a, ipiv, workspace, stop));
   }
 
  private:
-  absl::Status Enqueue(Context& context, const AnyMatrix& a, int64_t* ipiv,
-                       std::span<std::byte> workspace, const StopRequested& stop) const {
+  absl::Status Enqueue(Context& context, const LuBlocking& blocking, const AnyMatrix& a,
+                       int64_t* ipiv, std::span<std::byte> workspace,
+                       const StopRequested& stop) const {
     CROUT_RETURN_IF_ERROR(DispatchDevice(a.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      return EnqueueCroutLu(context, kernels_, LuBlocking::For(a.dtype, a.rows), a.As<T>(), ipiv,
-                            workspace, stop);
+      return EnqueueCroutLu(context, kernels_, blocking, a.As<T>(), ipiv, workspace, stop);
     }));
     CROUT_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(&context.report().info,
                                                CroutLuInfo(a.dtype, workspace), sizeof(int),
@@ -55,6 +57,7 @@ class CudaCroutLu final : public LuAlgorithm {
       .types = kAllTypes,
       .unit_diagonal = UnitDiagonal::kL,
       .pivoting = PivotRule::kPartial,
+      .takes_tf32_products = true,
       .stoppable = true,
       .is_timed = true};
 };

@@ -5,7 +5,7 @@
 
 namespace crout::cuda {
 
-LuBlocking LuBlocking::For(DType dtype, int64_t columns) {
+LuBlocking LuBlocking::For(DType dtype, int64_t columns, bool tf32_products) {
   // In matrices of more columns than `beyond`, while `left` are left.
   struct TwoBlocks {
     int64_t beyond;
@@ -15,12 +15,15 @@ LuBlocking LuBlocking::For(DType dtype, int64_t columns) {
   const TwoBlocks two = IsComplex(dtype)           ? TwoBlocks{kNever, kNever}
                         : dtype == DType::kFloat64 ? TwoBlocks{12288, 8192}
                                                    : TwoBlocks{24576, 16384};
+  // Below that products take little of the time.
+  const bool single = RealOf(dtype) == DType::kFloat32 && columns > 4096;
   return {.block = IsComplex(dtype) && columns <= 6144 ? 256 : 512,
           .two_blocks_left = columns > two.beyond ? two.left : kNever,
           .right_looking = int64_t{1} << 20,
           .look_ahead = columns > 1024,
-          .tf32 = dtype == DType::kFloat32 && columns > 4096,
-          .overlap_left = std::max<int64_t>(12288, columns / 2)};
+          .tf32 = single && !IsComplex(dtype) && !tf32_products,
+          .overlap_left = std::max<int64_t>(12288, columns / 2),
+          .one_tf32_product = single && tf32_products};
 }
 
 PanelLayout LuBlocking::panels(int64_t columns) const {

@@ -22,9 +22,12 @@ struct LuBlocking {
   // With panels of two blocks: the trailing matrix's rows are interchanged while its products run,
   // where at least so many columns are left.
   int64_t overlap_left = 0;
+  // Single precision with look-ahead, real or complex: that update by SubtractOneTf32Product.
+  bool one_tf32_product = false;
 
-  // The fastest that was measured on an H100 for min(m, n) columns.
-  static LuBlocking For(DType dtype, int64_t columns);
+  // The fastest that was measured on an H100 for min(m, n) columns; `tf32_products`: of those whose
+  // trailing products in single precision are single TF32 ones.
+  static LuBlocking For(DType dtype, int64_t columns, bool tf32_products = false);
 
   // Where the panels of a factorization of so many columns begin and end. For look_ahead only.
   PanelLayout panels(int64_t columns) const;

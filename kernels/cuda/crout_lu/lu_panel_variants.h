@@ -25,9 +25,10 @@ struct LuPanelVariant {
   static constexpr int64_t kBlockRows = int64_t{kRows} * kThreads;
 };
 
-// The variants of a type, those for low panels first. Each was the fastest on an H100 for panels of
-// up to as many rows as its kMaxBlocks blocks hold. The last ones, for the highest panels, are
-// narrow: a thread's registers have to hold kRows rows of kWidth elements.
+// The variants of a type, those for low panels first. Each was the fastest on an H100, of complex
+// ones on an H200, for panels of up to as many rows as its kMaxBlocks blocks hold. The last ones,
+// for the highest panels, are narrow: a thread's registers have to hold kRows rows of kWidth
+// elements.
 template <class T>
 struct LuPanelVariants;
 
@@ -54,14 +55,22 @@ struct LuPanelVariants<float> {
 };
 
 template <>
-struct LuPanelVariants<Complex<float>> : LuPanelVariants<double> {};
+struct LuPanelVariants<Complex<float>> {
+  template <class F>
+  static bool Any(F&& f) {
+    return f(LuPanelVariant<32, 1, 128, 1>{}) || LuPanelVariants<double>::Any(f);
+  }
+};
 
 template <>
 struct LuPanelVariants<Complex<double>> {
+  // Sixteen blocks are faster with panels of half the width: a row has 512 bytes at the whole one,
+  // which every block tells all others in each step.
   template <class F>
   static bool Any(F&& f) {
-    return f(LuPanelVariant<32, 1, 256, 1>{}) || f(LuPanelVariant<32, 1, 128, 8>{}) ||
-           f(LuPanelVariant<32, 1, 256>{}) || f(LuPanelVariant<16, 1, 512>{}) ||
+    return f(LuPanelVariant<32, 1, 128, 1>{}) || f(LuPanelVariant<32, 1, 256, 1>{}) ||
+           f(LuPanelVariant<32, 1, 128, 8>{}) || f(LuPanelVariant<32, 1, 256, 8>{}) ||
+           f(LuPanelVariant<16, 1, 256>{}) || f(LuPanelVariant<16, 1, 512>{}) ||
            f(LuPanelVariant<8, 2, 512>{});
   }
 };

@@ -1,8 +1,10 @@
 #include "kernels/cuda/crout_lu/tf32_product.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "kernels/cuda/crout_lu/split_tf32.h"
+#include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/device/cuda_status.h"
 #include "kernels/util/status_macros.h"
 
@@ -56,5 +58,26 @@ absl::Status SubtractTf32Product(const Lane& lane, const LuControl<float>& contr
   }
   return absl::OkStatus();
 }
+
+template <class T>
+absl::Status SubtractOneTf32Product(const Lane& lane, const LuControl<T>& control,
+                                    const MatrixView<T>& a, const MatrixView<T>& b,
+                                    const MatrixView<T>& c) {
+  if (c.rows == 0 || c.cols == 0 || a.cols == 0) return absl::OkStatus();
+  constexpr cudaDataType_t kType = std::is_same_v<T, float> ? CUDA_R_32F : CUDA_C_32F;
+  return CublasStatus(
+      cublasGemmEx_64(lane.cublas, CUBLAS_OP_N, CUBLAS_OP_N, c.rows, c.cols, a.cols,
+                      &control.minus_one, a.data, kType, a.ld, b.data, kType, b.ld, &control.one,
+                      c.data, kType, c.ld, CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_GEMM_DEFAULT),
+      "cublasGemmEx");
+}
+
+template absl::Status SubtractOneTf32Product(const Lane&, const LuControl<float>&,
+                                             const MatrixView<float>&, const MatrixView<float>&,
+                                             const MatrixView<float>&);
+template absl::Status SubtractOneTf32Product(const Lane&, const LuControl<Complex<float>>&,
+                                             const MatrixView<Complex<float>>&,
+                                             const MatrixView<Complex<float>>&,
+                                             const MatrixView<Complex<float>>&);
 
 }  // namespace crout::cuda

@@ -25,6 +25,13 @@ absl::Status SubtractTf32Product(const Lane& lane, const LuControl<float>& contr
                                  const MatrixView<float>& a, const MatrixView<float>& b,
                                  const MatrixView<float>& c, std::byte* workspace);
 
+// The same by one product of the factors as TF32 numbers: each keeps 11 bits, and a product of c's
+// size is off by 2^-11 of it. T is float or Complex<float>. Takes no workspace.
+template <class T>
+absl::Status SubtractOneTf32Product(const Lane& lane, const LuControl<T>& control,
+                                    const MatrixView<T>& a, const MatrixView<T>& b,
+                                    const MatrixView<T>& c);
+
 }  // namespace crout::cuda
 
 #endif  // CROUT_KERNELS_CUDA_CROUT_LU_TF32_PRODUCT_H_

@@ -21,6 +21,7 @@
 #include "kernels/cuda/gauss_jordan/gauss_jordan.h"
 #include "kernels/cuda/getrf/getrf.h"
 #include "kernels/cuda/icm/icm.h"
+#include "kernels/cuda/irr_lu/irr_lu.h"
 #include "kernels/cuda/solve/crout_solve.h"
 #include "kernels/cuda/solve/getrs.h"
 #include "kernels/cuda/solve/is.h"
@@ -99,6 +100,7 @@ absl::Status CudaDevice::Initialize() {
   catalogue_.algorithms.push_back(MakeBlockLu(core_));
   CROUT_ASSIGN_OR_RETURN(auto gauss_jordan, MakeGaussJordan(core_));
   catalogue_.direct_solvers.push_back(std::move(gauss_jordan));
+  catalogue_.batch_lu = MakeIrrLu(core_);
   for (const bool pivoting : {false, true}) {
     if (!IcmFits(DType::kFloat64, core_.limits(), pivoting)) continue;
     catalogue_.algorithms.push_back(std::make_unique<CudaIcm>(core_, pivoting));

@@ -14,14 +14,14 @@ class HostIrrLu final : public BatchLu {
 
   const MethodTraits& traits() const override { return traits_; }
 
-  absl::StatusOr<size_t> FactorWorkspaceBytes(const BatchExtent& a) const override {
-    return IrrGetrfWorkspaceBytes(executor_, a);
+  absl::StatusOr<WorkspaceBytes> FactorWorkspaceBytes(const BatchExtent& a) const override {
+    return WorkspaceBytes{.device = IrrGetrfWorkspaceBytes(executor_, a)};
   }
-  absl::StatusOr<size_t> SolveWorkspaceBytes(const BatchExtent& lu) const override {
-    return IrrGetrsWorkspaceBytes(executor_, lu);
+  absl::StatusOr<WorkspaceBytes> SolveWorkspaceBytes(const BatchExtent& lu) const override {
+    return WorkspaceBytes{.device = IrrGetrsWorkspaceBytes(executor_, lu)};
   }
-  absl::StatusOr<size_t> ErrorWorkspaceBytes(const BatchExtent& a) const override {
-    return IrrErrorsWorkspaceBytes(executor_, a);
+  absl::StatusOr<WorkspaceBytes> ErrorWorkspaceBytes(const BatchExtent& a) const override {
+    return WorkspaceBytes{.device = IrrErrorsWorkspaceBytes(executor_, a)};
   }
 
   // As if every element belonged to the largest member: at most, and right for members of one size.
@@ -33,21 +33,23 @@ class HostIrrLu final : public BatchLu {
     return kCallSeconds + flops / (kVendorFlopsPerCore * RateFactor(a.dtype) * cores);
   }
 
-  absl::Status Factor(ExecutionContext&, const IrregularBatch& a, const BatchFactors& factors,
-                      std::span<std::byte> workspace, StopRequested stop) const override {
-    return IrrGetrf(executor_, a, factors, workspace, stop);
+  absl::Status Factor(ExecutionContext&, const IrregularBatch& a, std::span<const BatchMember>,
+                      const BatchFactors& factors, const Workspace& workspace,
+                      StopRequested stop) const override {
+    return IrrGetrf(executor_, a, factors, workspace.device, stop);
   }
 
   absl::Status Solve(ExecutionContext&, Op op, const IrregularBatch& lu,
-                     const BatchFactors& factors, const IrregularBatch& b,
-                     std::span<std::byte> workspace, StopRequested stop) const override {
-    return IrrGetrs(executor_, op, lu, factors, b, workspace, stop);
+                     std::span<const BatchMember>, const BatchFactors& factors,
+                     const IrregularBatch& b, const Workspace& workspace,
+                     StopRequested stop) const override {
+    return IrrGetrs(executor_, op, lu, factors, b, workspace.device, stop);
   }
 
   absl::Status BackwardErrors(ExecutionContext&, Op op, const IrregularBatch& a,
                               const IrregularBatch& x, const IrregularBatch& b, double* errors,
-                              std::span<std::byte> workspace) const override {
-    IrrErrors(executor_, op, a, x, b, errors, workspace);
+                              const Workspace& workspace) const override {
+    IrrErrors(executor_, op, a, x, b, errors, workspace.device);
     return absl::OkStatus();
   }
 

@@ -9,7 +9,9 @@
 `crout.aio` has the same for asyncio.
 """
 
+from crout._batch import BatchRecord, BatchSolution
 from crout._retry import RetryPolicy
+from crout.batch import BatchFactor
 from crout.changes import Entries, LowRank
 from crout.client import Client, connect
 from crout.errors import (
@@ -44,6 +46,9 @@ from crout.results import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "BatchFactor",
+    "BatchRecord",
+    "BatchSolution",
     "Cancelled",
     "Client",
     "Complement",

@@ -49,6 +49,7 @@ class FactorizeOptions(CallOptions, total=False):
     algorithm: str
     device: str
     dtype: npt.DTypeLike | None
+    precision: str | None
     equilibrate: bool | Literal["auto"]
     keep_matrix: bool
     rcond: bool
@@ -108,6 +109,25 @@ class SolveOptions(OperatorOptions, total=False):
 
 class FactorAndSolveOptions(FactorizeOptions, SolveOptions, total=False):
     """Of solve, which does both."""
+
+
+class BatchRefactorOptions(CallOptions, total=False):
+    """Of a batch's refactor."""
+
+    keep_matrix: bool
+
+
+class BatchOptions(BatchRefactorOptions, CacheOptions, total=False):
+    """Of lu_factor_batch."""
+
+    device: str
+
+
+class BatchSolveOptions(CallOptions, total=False):
+    """How to solve with a batch."""
+
+    trans: Trans
+    verify: bool
 
 
 def takes(*sources: Callable[..., Any], without: tuple[str, ...] = ()) -> Callable[[_F], _F]:
@@ -201,6 +221,7 @@ def factorize_options(
     algorithm: str = "auto",
     device: str = "",
     dtype: npt.DTypeLike | None = None,
+    precision: str | None = None,
     equilibrate: bool | Literal["auto"] = "auto",
     keep_matrix: bool = True,
     rcond: bool = False,
@@ -212,6 +233,11 @@ def factorize_options(
         algorithm=_value(factor_pb2.Algorithm, "ALGORITHM_", algorithm, "algorithm"),
         device=text("device", device),
         factor_dtype=(matrix_pb2.DTYPE_UNSPECIFIED if dtype is None else _payload.dtype_code(dtype)),
+        precision=(
+            factor_pb2.FACTOR_PRECISION_UNSPECIFIED
+            if precision is None
+            else _value(factor_pb2.FactorPrecision, "FACTOR_PRECISION_", precision, "precision")
+        ),
         equilibrate=_equilibrate(equilibrate),
         drop_matrix=not keep_matrix,
         condition=rcond,
@@ -281,11 +307,12 @@ def series_options(
     return service.SolveSeriesHeader(
         strategy=_value(service.SeriesStrategy, "SERIES_STRATEGY_", strategy, "strategy"),
         accuracy=real("accuracy", accuracy),
-        operation=_operation(trans),
+        operation=operation(trans),
     )
 
 
-def _operation(trans: Trans) -> service.Operation:
+def operation(trans: Trans) -> service.Operation:
+    """The contract's name of a transpose, or of none."""
     if not isinstance(trans, (int, str)):
         raise _mistyped("trans", trans, "0, 1, 2, 'N', 'T' or 'C'")
     if trans not in _OPERATIONS:
@@ -308,7 +335,7 @@ def solve_options(
 ) -> service.SolveOptions:
     """How to solve."""
     return service.SolveOptions(
-        operation=_operation(trans),
+        operation=operation(trans),
         solver=_value(factor_pb2.Solver, "SOLVER_", solver, "solver"),
         skip_verification=not verify,
         error_bound=error_bound,

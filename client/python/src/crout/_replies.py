@@ -128,6 +128,12 @@ def warn_of_factor(record: FactorRecord) -> None:
 def warn_of_solution(solution: Solution, n: int, dtype: np.dtype[Any]) -> None:
     """Warn where a solution with factors of type `dtype` should not be relied on without a look at it."""
     error = solution.backward_error
+    if "not_accurate" in solution.warnings:
+        warn(
+            f"the factor in lower precision does not serve (backward error {error:.3g}): refactor without "
+            "precision="
+        )
+        return
     eps = max(np.finfo(solution.x.dtype).eps, np.finfo(dtype).eps)
     if error is not None and not error <= _POOR * max(n, 1) * eps:
         warn(f"the solution is poor (backward error {error:.3g}): solve with refine=")

@@ -13,6 +13,7 @@ and a file read, between the messages of its upload, on the loop.
 
 from __future__ import annotations
 
+import abc
 import asyncio
 import contextlib
 import datetime
@@ -24,8 +25,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
-from crout import _condition, _lu, _options, _requests
+from crout import _batch, _condition, _lu, _options, _requests
 from crout._aio_transport import AsyncRounds, AsyncTransport
+from crout._batch import BatchRecord, BatchSolution
 from crout._call import Call
 from crout._renewal import pause
 from crout._replies import warn_of_complement, warn_of_factor, warn_of_step
@@ -34,9 +36,10 @@ from crout._series import pairs
 from crout._tls import make_tls
 from crout._token import make_token
 from crout._transport import Server
+from crout.batch import BatchFactor, BatchView, warn_of_batch
 from crout.client import Client, make_server
 from crout.errors import CroutError, HandleExpired
-from crout.factor import Factor, FactorView, checked_factor
+from crout.factor import Factor, FactorView, Held, checked_factor
 from crout.results import (
     Complement,
     Estimate,
@@ -52,6 +55,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from crout._options import (
+        BatchOptions,
+        BatchRefactorOptions,
+        BatchSolveOptions,
         FactorAndSolveOptions,
         FactorizeOptions,
         Lease,
@@ -62,7 +68,7 @@ if TYPE_CHECKING:
         SolveOptions,
     )
 
-__all__ = ["AsyncClient", "AsyncFactor", "connect"]
+__all__ = ["AsyncBatchFactor", "AsyncClient", "AsyncFactor", "connect"]
 
 Array = npt.NDArray[Any]
 T = TypeVar("T")
@@ -100,18 +106,17 @@ def _like(namesake: Any) -> Callable[[_F], _F]:
     return decorate
 
 
-class AsyncFactor(FactorView):
-    """An LU factorization on the server, as `crout.Factor`.
+class AsyncHeld(abc.ABC):
+    """What lives on the server by a handle, as long as an ``async with`` block or its lease lasts."""
 
-    There is no ``as_linear_operator``: SciPy's solvers call an operator and use what it returns at
-    once, and nothing can be awaited in between. Use that of a `crout.Factor` on a thread of its own:
-    ``crout.connect(address).factor(f.handle).as_linear_operator()``.
-    """
+    _client: AsyncClient
+    _lease: Lease | None
+    _renewal: asyncio.Task[None] | None = None
 
-    def __init__(self, client: AsyncClient, record: FactorRecord, lease: Lease | None = None) -> None:
-        super().__init__(record, lease)
-        self._client = client
-        self._renewal: asyncio.Task[None] | None = None
+    @property
+    @abc.abstractmethod
+    def handle(self) -> str:
+        """Its name on the server."""
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the renewal, which is the original's."""
@@ -146,12 +151,49 @@ class AsyncFactor(FactorView):
         while True:
             await asyncio.sleep(pause(lease, failed))
             try:
-                await self._client.renew(self, lease)
+                await self._client.renew(self.handle, lease)
                 failed = False
             except HandleExpired:
                 return  # Its next use says so.
             except CroutError:
                 failed = True
+
+    @_like(Held.describe)
+    async def describe(self) -> FactorRecord:
+        return await self._client.describe(self.handle)
+
+    @_like(Held.renew)
+    async def renew(self, lease: Lease | None = None) -> datetime.datetime:
+        end = await self._client.renew(self.handle, lease)
+        self._lease = lease
+        if self._renewal is not None:
+            await self._stop_renewing()
+            await self.__aenter__()
+        return end
+
+    @_like(Held.release)
+    async def release(self) -> None:
+        await self._stop_renewing()
+        await self._client.release(self.handle)
+
+    async def _stop_renewing(self) -> None:
+        renewal, self._renewal = self._renewal, None
+        if renewal is not None:
+            renewal.cancel()
+            await asyncio.wait([renewal])  # Unlike the task itself, cancelled only if we are.
+
+
+class AsyncFactor(FactorView, AsyncHeld):
+    """An LU factorization on the server, as `crout.Factor`.
+
+    There is no ``as_linear_operator``: SciPy's solvers call an operator and use what it returns at
+    once, and nothing can be awaited in between. Use that of a `crout.Factor` on a thread of its own:
+    ``crout.connect(address).factor(f.handle).as_linear_operator()``.
+    """
+
+    def __init__(self, client: AsyncClient, record: FactorRecord, lease: Lease | None = None) -> None:
+        super().__init__(record, lease)
+        self._client = client
 
     @overload
     async def solve(
@@ -228,29 +270,50 @@ class AsyncFactor(FactorView):
             pages.append(await self._client._run(_requests.get_iterations(self.handle, token)))
         return _lu.iterations(pages)
 
-    @_like(Factor.describe)
-    async def describe(self) -> FactorRecord:
-        return await self._client.describe(self)
 
-    @_like(Factor.renew)
-    async def renew(self, lease: Lease | None = None) -> datetime.datetime:
-        end = await self._client.renew(self, lease)
-        self._lease = lease
-        if self._renewal is not None:
-            await self._stop_renewing()
-            await self.__aenter__()
-        return end
+class AsyncBatchFactor(BatchView, AsyncHeld):
+    """LU factorizations of many matrices on the server, as `crout.BatchFactor`."""
 
-    @_like(Factor.release)
-    async def release(self) -> None:
-        await self._stop_renewing()
-        await self._client.release(self)
+    def __init__(self, client: AsyncClient, record: BatchRecord, lease: Lease | None = None) -> None:
+        super().__init__(record, lease)
+        self._client = client
 
-    async def _stop_renewing(self) -> None:
-        renewal, self._renewal = self._renewal, None
-        if renewal is not None:
-            renewal.cancel()
-            await asyncio.wait([renewal])  # Unlike the task itself, cancelled only if we are.
+    @overload
+    async def solve(
+        self,
+        b: Iterable[Any],
+        members: Iterable[int] | None = None,
+        *,
+        full_output: Literal[False] = False,
+        **options: Unpack[BatchSolveOptions],
+    ) -> list[Array]: ...
+    @overload
+    async def solve(
+        self,
+        b: Iterable[Any],
+        members: Iterable[int] | None = None,
+        *,
+        full_output: Literal[True],
+        **options: Unpack[BatchSolveOptions],
+    ) -> BatchSolution: ...
+
+    @_like(BatchFactor.solve)
+    async def solve(
+        self,
+        b: Iterable[Any],
+        members: Iterable[int] | None = None,
+        *,
+        full_output: bool = False,
+        **options: Unpack[BatchSolveOptions],
+    ) -> list[Array] | BatchSolution:
+        solution = await self._client._run(_batch.solve(self.record, b, members, **options))
+        return solution if full_output else solution.x
+
+    @_like(BatchFactor.refactor)
+    async def refactor(self, matrices: Iterable[Any], **options: Unpack[BatchRefactorOptions]) -> Self:
+        self.record = await self._client._run(_batch.factorize(matrices, replaces=self.record, **options))
+        warn_of_batch(self.record)
+        return self
 
 
 class AsyncClient:
@@ -291,6 +354,16 @@ class AsyncClient:
         # One with a request_id is there for whoever asks with it.
         async with contextlib.nullcontext() if options.get("request_id") else _dropped_after_an_error(factor):
             warn_of_factor(record)
+        return factor
+
+    @_like(Client.lu_factor_batch)
+    async def lu_factor_batch(
+        self, matrices: Iterable[Any], **options: Unpack[BatchOptions]
+    ) -> AsyncBatchFactor:
+        record = await self._run(_batch.factorize(matrices, **options))
+        factor = AsyncBatchFactor(self, record, options.get("lease"))
+        async with _dropped_after_an_error(factor):
+            warn_of_batch(record)
         return factor
 
     @overload
@@ -402,15 +475,15 @@ class AsyncClient:
         return AsyncFactor(self, await self.describe(handle))
 
     @_like(Client.describe)
-    async def describe(self, f: AsyncFactor | str) -> FactorRecord:
+    async def describe(self, f: AsyncHeld | str) -> FactorRecord:
         return await self._run(_requests.describe(_handle(f)))
 
     @_like(Client.renew)
-    async def renew(self, f: AsyncFactor | str, lease: Lease | None = None) -> datetime.datetime:
+    async def renew(self, f: AsyncHeld | str, lease: Lease | None = None) -> datetime.datetime:
         return await self._run(_requests.renew(_handle(f), lease))
 
     @_like(Client.release)
-    async def release(self, f: AsyncFactor | str) -> None:
+    async def release(self, f: AsyncHeld | str) -> None:
         await self._run(_requests.release(_handle(f)))
 
     @_like(Client.estimate)
@@ -425,7 +498,7 @@ class AsyncClient:
 
 
 @contextlib.asynccontextmanager
-async def _dropped_after_an_error(factor: AsyncFactor) -> AsyncIterator[None]:
+async def _dropped_after_an_error(factor: AsyncHeld) -> AsyncIterator[None]:
     """As that of `crout.client`."""
     try:
         yield
@@ -435,5 +508,7 @@ async def _dropped_after_an_error(factor: AsyncFactor) -> AsyncIterator[None]:
         raise
 
 
-def _handle(f: AsyncFactor | str) -> str:
-    return f if isinstance(f, str) else checked_factor(f, AsyncFactor).handle
+def _handle(f: AsyncHeld | str) -> str:
+    if isinstance(f, str):
+        return f
+    return f.handle if isinstance(f, AsyncHeld) else checked_factor(f, AsyncFactor).handle

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
-from crout import _options, _requests
+from crout import _batch, _options, _requests
 from crout._address import check_address, check_tenant
 from crout._call import Call
 from crout._renewal import Renewals
@@ -25,8 +25,9 @@ from crout._series import pairs
 from crout._tls import Tls, make_tls
 from crout._token import Token, make_token
 from crout._transport import Rounds, Server, Transport
+from crout.batch import BatchFactor, warn_of_batch
 from crout.errors import CroutError
-from crout.factor import Factor, checked_factor
+from crout.factor import Factor, Held, checked_factor
 from crout.results import (
     Complement,
     Estimate,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from crout._options import (
+        BatchOptions,
         FactorAndSolveOptions,
         FactorizeOptions,
         Lease,
@@ -204,6 +206,10 @@ class Client:
         dtype : dtype
             Of L and U, in either precision; A's unless given. Solves with float32 factors are refined
             to A's accuracy by ``refine=``.
+        precision : str, optional
+            "single" or "tf32": L and U of a float64 or complex128 matrix in less than that, half the
+            bytes and on a GPU less time, and every solve corrected to A's accuracy. "auto": where that
+            is expected to gain time. Instead of `dtype`.
         equilibrate : bool or "auto"
             Scale rows and columns before factoring, transparently to solves.
         keep_matrix : bool
@@ -242,6 +248,41 @@ class Client:
         # One with a request_id is there for whoever asks with it.
         with contextlib.nullcontext() if options.get("request_id") else _dropped_after_an_error(factor):
             warn_of_factor(record)
+        return factor
+
+    @_options.takes(_options.cache_options, _batch.batch_options, _options.call_options)
+    def lu_factor_batch(self, matrices: Iterable[Any], **options: Unpack[BatchOptions]) -> BatchFactor:
+        """Factor many matrices of different sizes at once; the factors stay on the server.
+
+        What becomes of a matrix does not depend on the others: each has the bits that it has alone.
+
+        Parameters
+        ----------
+        matrices : sequence of array_like, shape (m_i, n_i), or array, shape (count, m, n)
+            Of any sizes, rectangular and empty ones too, in the one type that holds them all.
+        name, lease
+            As in `lu_factor`.
+        device : str
+            "host", ...; where it is done first unless given.
+        keep_matrix : bool
+            Keep the matrices too, as backward errors need.
+        timeout, progress
+            As in `lu_factor`.
+
+        Returns
+        -------
+        BatchFactor
+            With singular members too: their ``info`` is not 0, and there is a `LinAlgWarning`, which
+            there also is where factors are poor or hold NaN.
+
+        Raises
+        ------
+        InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
+        """
+        record = self._run(_batch.factorize(matrices, **options))
+        factor = BatchFactor(self, record, options.get("lease"))
+        with _dropped_after_an_error(factor):
+            warn_of_batch(record)
         return factor
 
     @overload
@@ -444,15 +485,15 @@ class Client:
         """The factor of a handle. Raises `HandleExpired` where the server has none."""
         return Factor(self, self.describe(handle))
 
-    def describe(self, f: Factor | str) -> FactorRecord:
+    def describe(self, f: Held | str) -> FactorRecord:
         """What the server knows now of a factor, or a handle."""
         return self._run(_requests.describe(_handle(f)))
 
-    def renew(self, f: Factor | str, lease: Lease | None = None) -> datetime.datetime:
+    def renew(self, f: Held | str, lease: Lease | None = None) -> datetime.datetime:
         """Give a lease another length, counted from now; when it ends, on the server's clock."""
         return self._run(_requests.renew(_handle(f), lease))
 
-    def release(self, f: Factor | str) -> None:
+    def release(self, f: Held | str) -> None:
         """Drop a factor. Raises `HandleExpired` where the server has none."""
         self._run(_requests.release(_handle(f)))
 
@@ -469,7 +510,7 @@ class Client:
 
 
 @contextlib.contextmanager
-def _dropped_after_an_error(factor: Factor) -> Iterator[None]:
+def _dropped_after_an_error(factor: Held) -> Iterator[None]:
     """For warnings that are errors, as filters may want it: nobody would have the handle."""
     try:
         yield
@@ -479,8 +520,10 @@ def _dropped_after_an_error(factor: Factor) -> Iterator[None]:
         raise
 
 
-def _handle(f: Factor | str) -> str:
-    return f if isinstance(f, str) else checked_factor(f, Factor).handle
+def _handle(f: Held | str) -> str:
+    if isinstance(f, str):
+        return f
+    return f.handle if isinstance(f, Held) else checked_factor(f, Factor).handle
 
 
 _unpickled: weakref.WeakValueDictionary[Server, Client] = weakref.WeakValueDictionary()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
@@ -107,19 +108,16 @@ def checked_factor(f: object, kind: type[_View]) -> _View:
     raise TypeError(f"a {kind.__name__}, from lu_factor, or a handle is needed, not {type(f).__name__}{hint}")
 
 
-class Factor(FactorView):
-    """An LU factorization on the server.
+class Held(abc.ABC):
+    """What lives on the server by a handle, as long as a ``with`` block or its lease lasts."""
 
-    From `Client.lu_factor`. It may be used by several threads at once, and pickled: the copy has a
-    connection of its own and means the same factor. In a ``with`` block its lease is renewed in the
-    background, and it is released at the end; else its lease ends it.
+    _client: Client
+    _lease: Lease | None
 
-    Errors of every method are `CroutError`; `HandleExpired` where the server has the factor no more.
-    """
-
-    def __init__(self, client: Client, record: FactorRecord, lease: Lease | None = None) -> None:
-        super().__init__(record, lease)
-        self._client = client
+    @property
+    @abc.abstractmethod
+    def handle(self) -> str:
+        """Its name on the server; whoever of the same tenant has it can solve."""
 
     def __enter__(self) -> Self:
         """Renew the lease in the background until the block ends."""
@@ -144,6 +142,41 @@ class Factor(FactorView):
         except CroutError:
             if error is None:  # Else it would hide what went wrong in the block.
                 raise
+
+    def describe(self) -> FactorRecord:
+        """Ask the server what it knows now: tier, lease, version."""
+        return self._client.describe(self.handle)
+
+    def renew(self, lease: Lease | None = None) -> datetime.datetime:
+        """Give the lease another length, counted from now; when it ends, on the server's clock.
+
+        In a ``with`` block that is the length with which it is renewed from then on.
+        """
+        end = self._client.renew(self.handle, lease)
+        self._lease = lease
+        if self._client._renewals.holds(self.handle):
+            self.__enter__()
+        return end
+
+    def release(self) -> None:
+        """Drop it on the server. Calls that use it finish; later ones raise `HandleExpired`."""
+        self._client._renewals.drop(self.handle)
+        self._client.release(self.handle)
+
+
+class Factor(FactorView, Held):
+    """An LU factorization on the server.
+
+    From `Client.lu_factor`. It may be used by several threads at once, and pickled: the copy has a
+    connection of its own and means the same factor. In a ``with`` block its lease is renewed in the
+    background, and it is released at the end; else its lease ends it.
+
+    Errors of every method are `CroutError`; `HandleExpired` where the server has the factor no more.
+    """
+
+    def __init__(self, client: Client, record: FactorRecord, lease: Lease | None = None) -> None:
+        super().__init__(record, lease)
+        self._client = client
 
     @overload
     def solve(
@@ -337,23 +370,3 @@ class Factor(FactorView):
             There is no SciPy.
         """
         return inverse_operator(self, **options)
-
-    def describe(self) -> FactorRecord:
-        """Ask the server what it knows now: tier, lease, version."""
-        return self._client.describe(self)
-
-    def renew(self, lease: Lease | None = None) -> datetime.datetime:
-        """Give the lease another length, counted from now; when it ends, on the server's clock.
-
-        In a ``with`` block that is the length with which it is renewed from then on.
-        """
-        end = self._client.renew(self, lease)
-        self._lease = lease
-        if self._client._renewals.holds(self.handle):
-            self.__enter__()
-        return end
-
-    def release(self) -> None:
-        """Drop it on the server. Calls that use it finish; later ones raise `HandleExpired`."""
-        self._client._renewals.drop(self.handle)
-        self._client.release(self)

@@ -53,7 +53,8 @@ def _seconds(message: Any) -> float:
     return float(message.seconds + message.nanos * 1e-9)
 
 
-def _timings(message: factor_pb2.Timings) -> dict[str, float]:
+def timings(message: factor_pb2.Timings) -> dict[str, float]:
+    """Seconds by phase, of those that happened."""
     return {field.name.removesuffix("_seconds"): value for field, value in message.ListFields()}
 
 
@@ -105,6 +106,10 @@ class FactorRecord:
         "zero_pivot", "empty_row" or "empty_column", where info is not 0.
     empty_index : int or None
         1-based index of the row or column that is empty.
+    precision : str or None
+        "single" or "tf32" where it was computed in less than A's type and solves are corrected.
+    precision_fallback : str or None
+        "unusable", "condition" or "stagnation": why it is in A's type though less was asked for.
     """
 
     handle: str
@@ -136,6 +141,8 @@ class FactorRecord:
     timings: Mapping[str, float]
     singular_reason: str | None
     empty_index: int | None
+    precision: str | None = None
+    precision_fallback: str | None = None
 
 
 def _optional(message: Any, name: str) -> Any:
@@ -178,11 +185,21 @@ def factor_record(message: factor_pb2.Factor) -> FactorRecord:
         bytes=message.bytes,
         create_time=_time(message.create_time),
         lease_expire_time=_time(message.lease_expire_time),
-        timings=_timings(message.timings),
+        timings=timings(message.timings),
         singular_reason=(
             None if reason is None else _word(factor_pb2.SingularReason, "SINGULAR_REASON_", reason)
         ),
         empty_index=_optional(message, "empty_index"),
+        precision=(
+            _word(factor_pb2.FactorPrecision, "FACTOR_PRECISION_", message.precision)
+            if message.precision
+            else None
+        ),
+        precision_fallback=(
+            _word(factor_pb2.PrecisionFallback, "PRECISION_FALLBACK_", message.precision_fallback)
+            if message.precision_fallback
+            else None
+        ),
     )
 
 
@@ -212,6 +229,11 @@ class Solution:
         Seconds in each phase, on the server's clock.
     factor : FactorRecord or None
         Where the call factored as well.
+    corrections : int or None
+        With a factor in lower precision: how often it was applied to correct X.
+    warnings : tuple of str
+        "not_accurate": corrections did not get X to the accuracy of its type; refactor with
+        ``precision=None``.
     """
 
     x: Array
@@ -226,6 +248,8 @@ class Solution:
     promoted: bool
     timings: Mapping[str, float]
     factor: FactorRecord | None = None
+    corrections: int | None = None
+    warnings: tuple[str, ...] = ()
 
 
 def solution(
@@ -243,8 +267,10 @@ def solution(
         factor_version=message.factor_version,
         device=message.device,
         promoted=message.promoted,
-        timings=_timings(message.timings),
+        timings=timings(message.timings),
         factor=factor,
+        corrections=_optional(message, "corrections"),
+        warnings=tuple(_word(factor_pb2.Warning, "WARNING_", w) for w in message.warnings),
     )
 
 
@@ -316,7 +342,7 @@ def series_step(
         solver=_solver(message.solver),
         factor=factor,
         device=message.device,
-        timings=_timings(message.timings),
+        timings=timings(message.timings),
     )
 
 
@@ -359,7 +385,7 @@ def complement(
         growth=_optional(message, "growth"),
         warnings=tuple(_word(factor_pb2.Warning, "WARNING_", w) for w in message.warnings),
         device=message.device,
-        timings=_timings(message.timings),
+        timings=timings(message.timings),
         record=record,
     )
 
@@ -470,6 +496,7 @@ class DeviceStatus:
     streams: int
     streams_busy: int
     queue_depth: int
+    batch_algorithms: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -507,6 +534,7 @@ def _device(message: factorization_service_pb2.DeviceStatus) -> DeviceStatus:
         name=message.name,
         description=message.description,
         healthy=message.healthy,
+        batch_algorithms=tuple(map(_algorithm, message.batch_algorithms)),
         algorithms=tuple(map(_algorithm, message.algorithms)),
         solvers=tuple(map(_solver, message.solvers)),
         memory_bytes=message.memory_bytes,

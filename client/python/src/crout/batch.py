@@ -1,0 +1,188 @@
+"""Batches of factors on the server: many matrices of different sizes, one handle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from crout import _batch, _options
+from crout._batch import BatchRecord, BatchSolution
+from crout.errors import warn
+from crout.factor import Held
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+    from crout._options import BatchRefactorOptions, BatchSolveOptions, Lease
+    from crout.client import Client
+
+Array = npt.NDArray[Any]
+
+_POOR = 30.0  # A quality above which LAPACK's tests refuse a factorization.
+
+
+def warn_of_batch(record: BatchRecord) -> None:
+    """Warn where members should not be relied on without a look at them."""
+    singular = np.flatnonzero(record.info)
+    if singular.size:
+        warn(
+            f"{singular.size} of {len(record.info)} members are singular, the first of them "
+            f"{singular[0]}: solutions with them are NaN"
+        )
+    poor = np.flatnonzero((record.info == 0) & ~(record.quality <= _POOR))
+    if poor.size:
+        warn(
+            f"the factors of {poor.size} members are poor, or hold NaN or infinities, the first of them "
+            f"{poor[0]} (quality {record.quality[poor[0]]:.3g})"
+        )
+
+
+class BatchView:
+    """What is known of a batch without asking the server; the ground of both kinds of batches.
+
+    Attributes
+    ----------
+    record : BatchRecord
+        What the server said of it, and of each member.
+    """
+
+    def __init__(self, record: BatchRecord, lease: Lease | None) -> None:
+        self.record = record
+        self._lease = lease
+
+    @property
+    def handle(self) -> str:
+        """The batch's name on the server."""
+        return self.record.factor.handle
+
+    @property
+    def version(self) -> int:
+        """1, and 1 more with each refactor."""
+        return self.record.factor.version
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of all members."""
+        return self.record.factor.dtype
+
+    @property
+    def shapes(self) -> Array:
+        """Rows and columns of each member."""
+        return self.record.shapes
+
+    @property
+    def info(self) -> Array:
+        """LAPACK's, of each member: 0, or the 1-based index of the first pivot that is exactly zero."""
+        return self.record.info
+
+    def __len__(self) -> int:
+        """How many members it has."""
+        return len(self.record.shapes)
+
+    def __repr__(self) -> str:
+        name = f" {self.record.factor.name!r}" if self.record.factor.name else ""
+        singular = int(np.count_nonzero(self.info))
+        return (
+            f"<{type(self).__name__}{name} {self.handle} version={self.version} members={len(self)} "
+            f"dtype={self.dtype} singular={singular}>"
+        )
+
+
+class BatchFactor(BatchView, Held):
+    """LU factorizations of many matrices on the server, under one handle.
+
+    From `Client.lu_factor_batch`. It may be used by several threads at once, and pickled. In a
+    ``with`` block its lease is renewed in the background, and it is released at the end; else its
+    lease ends it.
+    """
+
+    def __init__(self, client: Client, record: BatchRecord, lease: Lease | None = None) -> None:
+        super().__init__(record, lease)
+        self._client = client
+
+    @overload
+    def solve(
+        self,
+        b: Iterable[Any],
+        members: Iterable[int] | None = None,
+        *,
+        full_output: Literal[False] = False,
+        **options: Unpack[BatchSolveOptions],
+    ) -> list[Array]: ...
+    @overload
+    def solve(
+        self,
+        b: Iterable[Any],
+        members: Iterable[int] | None = None,
+        *,
+        full_output: Literal[True],
+        **options: Unpack[BatchSolveOptions],
+    ) -> BatchSolution: ...
+
+    @_options.takes(_batch.batch_solve_options, _options.call_options)
+    def solve(
+        self,
+        b: Iterable[Any],
+        members: Iterable[int] | None = None,
+        *,
+        full_output: bool = False,
+        **options: Unpack[BatchSolveOptions],
+    ) -> list[Array] | BatchSolution:
+        """Solve A_i x_i = b_i, or with the transposes, for all members or some.
+
+        Parameters
+        ----------
+        b : sequence of array_like, shape (n_i,) or (n_i, nrhs_i)
+            One for each of `members`; the numbers of columns may differ. Of the batch's type, or one
+            that is converted to it.
+        members : sequence of int, optional
+            Which members, counted from 0, in any order; all of them unless given.
+        full_output : bool
+            Return a `BatchSolution`, with errors and timings, instead of the solutions alone.
+        trans : {0, 1, 2} or {"N", "T", "C"}
+            0: A x = b. 1: A^T x = b. 2: A^H x = b.
+        verify : bool
+            Compute backward errors, which needs ``keep_matrix``.
+        timeout, progress
+            As in `Factor.solve`.
+
+        Returns
+        -------
+        list of ndarray
+            In the order and of the shapes of `b`; NaN where the member is singular.
+
+        Raises
+        ------
+        InvalidRequest
+            Members that the batch has not, or that are not square; right-hand sides that do not fit.
+        HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
+        """
+        solution = self._client._run(_batch.solve(self.record, b, members, **options))
+        return solution if full_output else solution.x
+
+    @_options.takes(_batch.batch_options, _options.call_options, without=("device",))
+    def refactor(self, matrices: Iterable[Any], **options: Unpack[BatchRefactorOptions]) -> Self:
+        """Replace the batch by one of the same sizes, at once for all its users.
+
+        Parameters
+        ----------
+        matrices : sequence of array_like
+            As in `Client.lu_factor_batch`.
+        keep_matrix, timeout, progress
+            Likewise.
+
+        Returns
+        -------
+        BatchFactor
+            This one, with the next version.
+
+        Raises
+        ------
+        InvalidRequest, HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
+        """
+        self.record = self._client._run(_batch.factorize(matrices, replaces=self.record, **options))
+        warn_of_batch(self.record)
+        return self

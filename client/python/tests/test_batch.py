@@ -1,0 +1,156 @@
+"""Batches: many matrices of different sizes, one handle."""
+
+import pickle
+
+import numpy as np
+import pytest
+from accuracy import assert_solves
+
+import crout
+from crout import _batch
+from crout.v1 import factorization_service_pb2 as service
+
+SIZES = [5, 1, 0, 40, 3, 17]
+
+
+@pytest.fixture
+def matrices(regular):
+    return [regular(n) for n in SIZES]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
+@pytest.mark.parametrize("trans", [0, "T", "C"])
+def test_every_member_is_solved_with(client, matrices, rng, dtype, trans):
+    batch = [(A + 1j * A[::-1] if np.dtype(dtype).kind == "c" else A).astype(dtype) for A in matrices]
+    with client.lu_factor_batch(batch, name="elements") as f:
+        assert len(f) == len(SIZES)
+        assert f.dtype == dtype
+        assert f.shapes.tolist() == [[n, n] for n in SIZES]
+        assert not f.info.any()
+        b = [rng.standard_normal((n, k)) for k, n in enumerate(SIZES)]
+        b[0] = b[0].reshape(5, 0)
+        b[1] = np.ones(1)
+        solution = f.solve(b, trans=trans, full_output=True)
+        for A, x, side in zip(batch, solution.x, b, strict=True):
+            assert x.dtype == dtype
+            assert x.shape == side.shape
+            op = {0: A, "T": A.T, "C": A.conj().T}[trans]
+            if x.size:
+                assert_solves(op, x, side.astype(dtype), dtype)
+        assert solution.backward_error.max() < 30 * np.finfo(dtype).eps
+        handle = f.handle
+    with pytest.raises(crout.HandleExpired):
+        client.describe(handle)
+
+
+def test_some_members_in_any_order(client, matrices, rng):
+    f = client.lu_factor_batch(matrices)
+    chosen = [3, 0, 5]
+    b = [rng.standard_normal(SIZES[k]) for k in chosen]
+    for k, x, side in zip(chosen, f.solve(b, chosen), b, strict=True):
+        assert_solves(matrices[k], x, side)
+    assert f.solve([], []) == []
+    for members, sides, text in [
+        ([6], [np.ones(1)], "member 6 of a batch of 6"),
+        ([0, 0], [np.ones(5)] * 2, "twice"),
+        ([0], [], "0 right-hand sides for 1"),
+        ([0], [np.ones(4)], "has 5 rows"),
+        ([0], [np.ones(5) * 1j], "complex"),
+    ]:
+        with pytest.raises(crout.InvalidRequest, match=text):
+            f.solve(sides, members)
+
+
+def test_a_stack_of_equal_matrices(client, rng):
+    stack = rng.standard_normal((100, 6, 6))
+    b = rng.standard_normal((100, 6))
+    x = client.lu_factor_batch(stack).solve(b)
+    np.testing.assert_allclose(x, np.linalg.solve(stack, b[..., np.newaxis])[..., 0], rtol=1e-9)
+    with pytest.raises(crout.InvalidRequest, match="three dimensions"):
+        client.lu_factor_batch(np.eye(3))
+
+
+def test_singular_members_and_nan_spoil_themselves(client, matrices):
+    matrices[0][:, 2] = 0
+    matrices[3][1, 1] = np.nan
+    with pytest.warns(crout.LinAlgWarning) as warnings:
+        f = client.lu_factor_batch(matrices)
+    assert "1 of 6 members are singular" in str(warnings[0].message)
+    assert "1 members are poor" in str(warnings[1].message)
+    assert f.info.tolist() == [3, 0, 0, 0, 0, 0]
+    assert np.isinf(f.record.quality[3])
+    solution = f.solve([np.ones(5), np.ones(3)], [0, 4], full_output=True)
+    assert np.isnan(solution.x[0]).all()
+    assert solution.info.tolist() == [3, 0]
+    assert_solves(matrices[4], solution.x[1], np.ones(3))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_warning_that_is_an_error_leaves_no_batch_behind(client, matrices):
+    matrices[0][:, 2] = 0
+    with pytest.raises(crout.LinAlgWarning):
+        client.lu_factor_batch(matrices, name="left behind")
+    assert list(client.factors(name="left behind")) == []
+
+
+def test_the_same_bits_alone(client, matrices, rng):
+    b = rng.standard_normal((40, 2))
+    together = client.lu_factor_batch(matrices).solve([b], [3])[0]
+    alone = client.lu_factor_batch([matrices[3]]).solve([b])[0]
+    assert together.tobytes() == alone.tobytes()
+
+
+def test_rectangular_members_are_factored(client, rng):
+    f = client.lu_factor_batch([rng.standard_normal((7, 3)), rng.standard_normal((2, 9))])
+    assert f.shapes.tolist() == [[7, 3], [2, 9]]
+    with pytest.raises(crout.InvalidRequest, match="7 x 3"):
+        f.solve([np.ones(7)], [0])
+
+
+def test_refactor_keeps_the_handle(client, matrices):
+    f = client.lu_factor_batch(matrices, lease="10m")
+    handle = f.handle
+    assert f.refactor([2 * A for A in matrices]).version == 2
+    assert f.handle == handle
+    assert_solves(2 * matrices[0], f.solve([np.ones(5)], [0])[0], np.ones(5))
+    with pytest.raises(crout.CroutError, match="factor it as a new batch"):
+        f.refactor(matrices[:-1])
+    assert f.version == 2
+
+
+def test_without_its_matrices(client, matrices):
+    f = client.lu_factor_batch(matrices, keep_matrix=False)
+    with pytest.raises(crout.CroutError, match="skip the verification"):
+        f.solve([np.ones(5)], [0])
+    solution = f.solve([np.ones(5)], [0], verify=False, full_output=True)
+    assert np.isnan(solution.backward_error).all()
+
+
+def test_a_batch_is_no_factor(client, matrices):
+    f = client.lu_factor_batch(matrices)
+    with pytest.raises(crout.CroutError, match="SolveBatch"):
+        client.lu_solve(f.handle, np.ones(40))
+    assert client.describe(f).algorithm == "irr_lu"
+    assert pickle.loads(pickle.dumps(f)).solve([np.ones(1)], [1])[0].shape == (1,)
+    f.renew("5m")
+    f.release()
+
+
+def test_an_empty_batch(client):
+    f = client.lu_factor_batch([])
+    assert len(f) == 0
+    assert f.solve([]) == []
+
+
+def test_replies_that_do_not_fit_are_refused():
+    reply = _batch._FactorReply(np.array([[2, 2]]))
+    with pytest.raises(crout.ProtocolError, match="more data"):
+        reply.feed(service.FactorizeBatchResponse(data=bytes(21)).SerializeToString())
+    reply = _batch._FactorReply(np.array([[2, 2]]))
+    reply.feed(service.FactorizeBatchResponse(data=bytes(19)).SerializeToString())
+    with pytest.raises(crout.ProtocolError, match="less data"):
+        reply.finish()
+    response = service.FactorizeBatchResponse()
+    response.factor.batch.members = 3
+    with pytest.raises(crout.ProtocolError, match="another batch"):
+        reply.feed(response.SerializeToString())

@@ -1,0 +1,44 @@
+// Rows exchanged in a few columns by one block of threads.
+#ifndef CROUT_KERNELS_CUDA_IRR_LU_EXCHANGE_ROWS_CUH_
+#define CROUT_KERNELS_CUDA_IRR_LU_EXCHANGE_ROWS_CUH_
+
+#include "kernels/cuda/blocked/interchanges.cuh"
+#include "kernels/matrix.h"
+
+namespace crout::cuda {
+
+// Exchanges rows in columns [first, first + count) of `a` as `moves` of this lane says; with
+// kInverse as they were before. By the block, a warp for each column.
+template <bool kInverse, class T>
+__device__ void ExchangeRows(const MatrixView<T>& a, int first, int count, const Moves& moves) {
+  constexpr int kTogether = 4;  // loads on their way
+  const int warps = static_cast<int>(blockDim.x) / kWarp;
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int row = kInverse ? moves.row_from : moves.row;
+  const int row_from = kInverse ? moves.row : moves.row_from;
+  const int other = kInverse ? moves.other_from : moves.other;
+  const int other_from = kInverse ? moves.other : moves.other_from;
+  for (int begin = warp; begin < count; begin += kTogether * warps) {
+    T of_row[kTogether];
+    T of_other[kTogether];
+#pragma unroll
+    for (int c = 0; c < kTogether; ++c) {
+      if (begin + c * warps >= count) break;
+      const T* const column = &a(0, first + begin + c * warps);
+      if (moves.row_moves) of_row[c] = column[row_from];
+      if (moves.other_moves) of_other[c] = column[other_from];
+    }
+    __syncwarp();
+#pragma unroll
+    for (int c = 0; c < kTogether; ++c) {
+      if (begin + c * warps >= count) break;
+      T* const column = &a(0, first + begin + c * warps);
+      if (moves.row_moves) column[row] = of_row[c];
+      if (moves.other_moves) column[other] = of_other[c];
+    }
+  }
+}
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_IRR_LU_EXCHANGE_ROWS_CUH_

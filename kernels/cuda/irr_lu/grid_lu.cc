@@ -1,0 +1,116 @@
+#include "kernels/cuda/irr_lu/grid_lu.h"
+
+#include <algorithm>
+
+#include "kernels/cuda/device/complex.h"
+#include "kernels/cuda/irr_lu/irr_gemm.h"
+#include "kernels/cuda/irr_lu/irr_laswp.h"
+#include "kernels/cuda/irr_lu/irr_trsm.h"
+#include "kernels/cuda/irr_lu/member_blocking.h"
+
+namespace crout::cuda {
+namespace {
+
+template <class T>
+class GridLu {
+ public:
+  GridLu(const IrrLuBatch<T>& batch, const IrrOrder& parts, const int32_t* order,
+         cudaStream_t stream)
+      : batch_(batch), parts_(parts), order_(order), stream_(stream) {}
+
+  cudaError_t Run() {
+    // A whole number of leaves, as a leaf takes its columns right of the last pivot along.
+    const int columns = (parts_.grid.diagonal + kLeaf - 1) / kLeaf * kLeaf;
+    Factor(0, columns);
+    if (columns < parts_.grid.cols) Update(0, columns, parts_.grid.cols);
+    return code_;
+  }
+
+ private:
+  static constexpr int kLeaf = MemberBlocking<T>::kBlock;
+
+  // Columns [begin, end) from row `begin` on; rows are exchanged in these columns.
+  void Factor(int begin, int end) {
+    if (end - begin <= kLeaf) {
+      Keep(LaunchIrrGetf2(batch_, begin, Reaching(begin), stream_));
+      return;
+    }
+    const int cut = begin + CutOf(end - begin, kLeaf);
+    Factor(begin, cut);
+    Update(begin, cut, end);
+    Factor(cut, end);
+    Exchange(cut, end, begin, cut);
+  }
+
+  // Takes columns [cut, end) to where they are behind columns [begin, cut).
+  void Update(int begin, int cut, int end) {
+    Exchange(begin, cut, cut, end);
+    IrrTrsm<T> trsm;
+    trsm.m = cut - begin;
+    trsm.n = end - cut;
+    trsm.t = Constant().At(begin, begin);
+    trsm.b = Matrix().At(begin, cut);
+    Keep(LaunchIrrTrsm(trsm, Reaching(cut), stream_));
+    IrrGemm<T> gemm;
+    gemm.m = parts_.grid.rows - cut;
+    gemm.n = end - cut;
+    gemm.k = cut - begin;
+    gemm.alpha = T{-1};
+    gemm.a = Constant().At(cut, begin);
+    gemm.b = Constant().At(begin, cut);
+    gemm.beta = T{1};
+    gemm.c = Matrix().At(cut, cut);
+    Keep(LaunchIrrGemm(gemm, Reaching(cut), stream_));
+  }
+
+  // The interchanges of rows [begin, end) in columns [first, last).
+  void Exchange(int begin, int end, int first, int last) {
+    IrrLaswp<T> laswp;
+    laswp.begin = begin;
+    laswp.end = end;
+    laswp.n = last - first;
+    laswp.ipiv = batch_.ipiv;
+    laswp.pivots = batch_.members;
+    laswp.a = Matrix().At(0, first);
+    Keep(LaunchIrrLaswp(laswp, Reaching(std::max(begin, first)), stream_));
+  }
+
+  // Members of more than so many rows or columns.
+  IrrMembers Reaching(int columns) const {
+    const auto& sizes = parts_.grid_sizes;
+    const auto end = std::partition_point(sizes.begin(), sizes.end(),
+                                          [columns](int32_t size) { return size > columns; });
+    return {order_, static_cast<int>(end - sizes.begin())};
+  }
+
+  IrrMatrix<T> Matrix() const { return {batch_.data, batch_.members}; }
+  IrrMatrix<const T> Constant() const { return {batch_.data, batch_.members}; }
+  void Keep(cudaError_t code) {
+    if (code_ == cudaSuccess) code_ = code;
+  }
+
+  const IrrLuBatch<T>& batch_;
+  const IrrOrder& parts_;
+  const int32_t* const order_;
+  const cudaStream_t stream_;
+  cudaError_t code_ = cudaSuccess;  // the first that is another
+};
+
+}  // namespace
+
+template <class T>
+cudaError_t LaunchGridLu(const IrrLuBatch<T>& batch, const IrrOrder& parts, const int32_t* order,
+                         cudaStream_t stream) {
+  return GridLu<T>(batch, parts, order, stream).Run();
+}
+
+template cudaError_t LaunchGridLu(const IrrLuBatch<float>&, const IrrOrder&, const int32_t*,
+                                  cudaStream_t);
+template cudaError_t LaunchGridLu(const IrrLuBatch<double>&, const IrrOrder&, const int32_t*,
+                                  cudaStream_t);
+template cudaError_t LaunchGridLu(const IrrLuBatch<Complex<float>>&, const IrrOrder&,
+                                  const int32_t*, cudaStream_t);
+template cudaError_t LaunchGridLu(const IrrLuBatch<Complex<double>>&, const IrrOrder&,
+                                  const int32_t*, cudaStream_t);
+
+}  // namespace crout::cuda

@@ -1,0 +1,21 @@
+// Solves with the factors of members that are too large for one block of threads each.
+#ifndef CROUT_KERNELS_CUDA_IRR_LU_GRID_SOLVE_H_
+#define CROUT_KERNELS_CUDA_IRR_LU_GRID_SOLVE_H_
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/cuda/irr_lu/irr_order.h"
+#include "kernels/cuda/irr_lu/solve_kernels.h"
+
+namespace crout::cuda {
+
+// Enqueues the solves with op(A) of the members that `parts` gives to MemberTeam::kGrid, of which
+// `order` begins with: interchanges and triangular solves of all of them. `columns`: the most
+// right-hand sides of one. Where A is singular, NaN.
+template <class T>
+cudaError_t LaunchGridSolve(const IrrSolveBatch<T>& batch, Op op, int columns,
+                            const IrrOrder& parts, const int32_t* order, cudaStream_t stream);
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_IRR_LU_GRID_SOLVE_H_

@@ -1,0 +1,144 @@
+#include "kernels/cuda/irr_lu/irr_lu.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "kernels/cuda/device/complex.h"
+#include "kernels/cuda/device/cuda_context.h"
+#include "kernels/cuda/device/cuda_status.h"
+#include "kernels/cuda/irr_lu/error_kernels.h"
+#include "kernels/cuda/irr_lu/irr_getrf.h"
+#include "kernels/cuda/irr_lu/irr_getrs.h"
+#include "kernels/cuda/irr_lu/irr_order.h"
+#include "kernels/cuda/irr_lu/irr_probe.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout::cuda {
+namespace {
+
+constexpr double kLaunchSeconds = 2e-5;
+constexpr double kFlops = 3e12;  // float64, of batches whose members are small
+
+// What of a workspace is the same on the host and on the device: the order of the members, then
+// where the probe has each of them.
+struct Tables {
+  static size_t OrderBytes(int64_t members) {
+    constexpr size_t kAlignment = 16;
+    const size_t bytes = static_cast<size_t>(members) * sizeof(int32_t);
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  static size_t Bytes(int64_t members) {
+    constexpr size_t kAlignment = 256;
+    const size_t bytes = OrderBytes(members) + static_cast<size_t>(members) * sizeof(int64_t);
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
+
+  Tables(std::byte* memory, int64_t members)
+      : order(reinterpret_cast<int32_t*>(memory)),
+        places(reinterpret_cast<int64_t*>(memory + OrderBytes(members))) {}
+
+  int32_t* order;
+  int64_t* places;
+};
+
+// Bytes of the probe's workspace, for any members of this extent.
+size_t MostProbeBytes(const BatchExtent& a) {
+  constexpr size_t kOfEach = 32;  // two numbers, and the round-up to 16
+  const size_t wide = SizeOf(WideOf(a.dtype));
+  return static_cast<size_t>(a.members) * kOfEach +
+         wide * static_cast<size_t>(a.total_cols + a.diagonals) +
+         sizeof(int32_t) * static_cast<size_t>(a.total_rows);
+}
+
+class CudaIrrLu final : public BatchLu {
+ public:
+  explicit CudaIrrLu(DeviceCore& core) : core_(core) {}
+
+  const MethodTraits& traits() const override { return traits_; }
+
+  absl::StatusOr<WorkspaceBytes> FactorWorkspaceBytes(const BatchExtent& a) const override {
+    const size_t tables = Tables::Bytes(a.members);
+    return WorkspaceBytes{.device = tables + MostProbeBytes(a), .host = tables};
+  }
+  absl::StatusOr<WorkspaceBytes> SolveWorkspaceBytes(const BatchExtent& lu) const override {
+    const size_t order = Tables::OrderBytes(lu.members);
+    return WorkspaceBytes{.device = order, .host = order};
+  }
+  absl::StatusOr<WorkspaceBytes> ErrorWorkspaceBytes(const BatchExtent&) const override {
+    return WorkspaceBytes();
+  }
+
+  // As if every element belonged to the largest member: at most, and right for members of one size.
+  double PredictFactorSeconds(const BatchExtent& a) const override {
+    const double elements = static_cast<double>(a.bytes) / static_cast<double>(SizeOf(a.dtype));
+    const double operations = IsComplex(a.dtype) ? 4 : 1;
+    return kLaunchSeconds + 2.0 / 3.0 * elements * a.max_diagonal * operations / kFlops;
+  }
+
+  absl::Status Factor(ExecutionContext& context, const IrregularBatch& a,
+                      std::span<const BatchMember> on_host, const BatchFactors& factors,
+                      const Workspace& workspace, StopRequested) const override {
+    const int64_t members = a.extent.members;
+    Context& mine = Context::From(context);
+    const Tables made(workspace.host.data(), members);
+    const IrrOrder parts = OrderMembers(on_host, {made.order, on_host.size()});
+    const size_t probe_bytes =
+        PlaceIrrProbe(a.extent.dtype, on_host, {made.places, on_host.size()});
+    const size_t tables = Tables::Bytes(members);
+    assert(tables + probe_bytes <= workspace.device.size());
+    (void)probe_bytes;
+    CROUT_RETURN_IF_ERROR(
+        mine.ops().CopyToDevice(workspace.host.data(), workspace.device.data(), tables));
+    const Tables sent(workspace.device.data(), members);
+    const IrrProbe probe = {workspace.device.data() + tables, sent.places};
+    CROUT_RETURN_IF_CUDA_ERROR(LaunchIrrProbeStart(a, probe, mine.stream()));
+    CROUT_RETURN_IF_ERROR(IrrGetrf(a, factors, parts, sent.order, core_.limits(), mine.stream()));
+    CROUT_RETURN_IF_CUDA_ERROR(LaunchIrrProbeFinish(a, factors, probe, mine.stream()));
+    return absl::OkStatus();
+  }
+
+  absl::Status Solve(ExecutionContext& context, Op op, const IrregularBatch& lu,
+                     std::span<const BatchMember> on_host, const BatchFactors& factors,
+                     const IrregularBatch& b, const Workspace& workspace,
+                     StopRequested) const override {
+    Context& mine = Context::From(context);
+    auto* const made = reinterpret_cast<int32_t*>(workspace.host.data());
+    const IrrOrder parts = OrderMembers(on_host, {made, on_host.size()});
+    CROUT_RETURN_IF_ERROR(
+        mine.ops().CopyToDevice(made, workspace.device.data(), on_host.size() * sizeof(int32_t)));
+    return IrrGetrs(op, lu, factors, b, parts,
+                    reinterpret_cast<const int32_t*>(workspace.device.data()), core_.limits(),
+                    mine.stream());
+  }
+
+  absl::Status BackwardErrors(ExecutionContext& context, Op op, const IrregularBatch& a,
+                              const IrregularBatch& x, const IrregularBatch& b, double* errors,
+                              const Workspace&) const override {
+    const cudaStream_t stream = Context::From(context).stream();
+    return DispatchDevice(a.extent.dtype, [&](auto tag) -> absl::Status {
+      using T = typename decltype(tag)::type;
+      const BatchSystems<T> systems = {reinterpret_cast<const T*>(a.data), a.members,
+                                       reinterpret_cast<const T*>(x.data),
+                                       reinterpret_cast<const T*>(b.data), b.members};
+      CROUT_RETURN_IF_CUDA_ERROR(
+          LaunchBackwardErrors(op, systems, a.extent.members, errors, stream));
+      return absl::OkStatus();
+    });
+  }
+
+ private:
+  DeviceCore& core_;
+  const MethodTraits traits_{
+      .name = "irr_lu",
+      .description = "LU of matrices of different sizes, partial pivoting (Abdelfattah et al.)",
+      .operands = {OperandKind::kBatch},
+      .types = kAllTypes,
+      .unit_diagonal = UnitDiagonal::kL,
+      .pivoting = PivotRule::kPartial};
+};
+
+}  // namespace
+
+std::unique_ptr<BatchLu> MakeIrrLu(DeviceCore& core) { return std::make_unique<CudaIrrLu>(core); }
+
+}  // namespace crout::cuda

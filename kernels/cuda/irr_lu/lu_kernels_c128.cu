@@ -1,0 +1,11 @@
+#include "kernels/cuda/irr_lu/lu_kernels.cuh"
+
+namespace crout::cuda {
+
+template cudaError_t LaunchMemberLu(const IrrLuBatch<Complex<double>>&, MemberTeam, const int32_t*,
+                                    int, bool, cudaStream_t);
+
+template cudaError_t LaunchIrrGetf2(const IrrLuBatch<Complex<double>>&, int, const IrrMembers&,
+                                    cudaStream_t);
+
+}  // namespace crout::cuda

@@ -1,0 +1,255 @@
+// The whole factorization of a member by one block of threads.
+#ifndef CROUT_KERNELS_CUDA_IRR_LU_MEMBER_LU_CUH_
+#define CROUT_KERNELS_CUDA_IRR_LU_MEMBER_LU_CUH_
+
+#include "kernels/cuda/irr_lu/column_panel.cuh"
+#include "kernels/cuda/irr_lu/member_panel.cuh"
+#include "kernels/cuda/irr_lu/member_update.cuh"
+
+namespace crout::cuda {
+
+template <class T, int kThreads>
+struct MemberLuShared {
+  static constexpr int kRows = 2;  // most of a thread
+  static constexpr int kMostRows = kRows * kThreads;
+
+  union {
+    PanelSlots<T, kThreads> slots;
+    UpdateTiles<T> tiles;
+    int source[kMostRows];
+  };
+  Moves moves[2][kWarp];  // of the blocks of a pair
+};
+
+// Right-looking, by pairs of blocks of MemberBlocking::kBlock columns, each factored as two panels:
+// the columns right of a pair are read and written once for both. The columns left of a pair are
+// exchanged in the end, all at once: by columns that is contiguous.
+template <class T, int kThreads>
+class MemberLu {
+ public:
+  using Shared = MemberLuShared<T, kThreads>;
+
+  __device__ MemberLu(const MatrixView<T>& a, int64_t* ipiv, Shared& shared)
+      : a_(a),
+        rows_(static_cast<int>(a.rows)),
+        cols_(static_cast<int>(a.cols)),
+        ipiv_(ipiv),
+        shared_(shared) {}
+
+  // Of a member of at most Shared::kMostRows rows. Returns LAPACK's info, the same in all threads
+  // of the block.
+  __device__ int Factor() {
+    const int diagonal = min(rows_, cols_);
+    int info = 0;
+    const auto factor = [&](int begin, int width) {
+      const int singular = FactorBlock(begin, width);
+      if (info == 0 && singular != 0) info = begin + singular;
+    };
+    for (int begin = 0; begin < diagonal; begin += 2 * kBlock) {
+      const int first = min(kBlock, diagonal - begin);
+      const int second = min(kBlock, diagonal - begin - first);
+      factor(begin, first);
+      if (second == 0) {
+        UpdateColumns<kBlock>(begin, first, cols_);
+        continue;
+      }
+      UpdateColumns<kBlock>(begin, first, begin + first + second);
+      factor(begin + first, second);
+      Trace(begin + first, second, 1);
+      ExchangeRows<false>(a_, begin, first, shared_.moves[1][Lane()]);
+      __syncthreads();
+      UpdateBehindPair(begin, second);
+    }
+    ExchangeLeft(diagonal);
+    return info;
+  }
+
+  // Factors columns [begin, begin + width), width <= MemberBlocking::kBlock, from row `begin` on,
+  // of a member of any size. Returns 0, or the 1-based number in the block of the first column
+  // without a pivot.
+  __device__ int FactorBlock(int begin, int width) {
+    int info = 0;
+    for (int done = 0; done < width; done += kPanel) {
+      const int panel = min(kPanel, width - done);
+      const int singular = FactorPanel(begin + done, panel);
+      if (info == 0 && singular != 0) info = done + singular;
+      if (width <= kPanel) break;
+      if (done > 0) {
+        Trace(begin + done, panel, 1);
+        ExchangeRows<false>(a_, begin, done, shared_.moves[1][Lane()]);
+        __syncthreads();
+      } else {
+        UpdateColumns<kPanel>(begin, panel, begin + width);
+      }
+    }
+    return info;
+  }
+
+  // Takes the columns from the block of columns [begin, begin + width) to `end` to where they are
+  // behind it. kDepth: kBlock, or kPanel where the width is no more than that.
+  template <int kDepth>
+  __device__ void UpdateColumns(int begin, int width, int end) {
+    if (begin + width >= end) return;
+    LoadLower(begin, width);
+    Trace(begin, width, 0);
+    const Moves moves = shared_.moves[0][Lane()];
+    const int below = begin + width;
+    const StridedMatrix<T> l = {&a_(below, begin), 1, a_.ld};
+    for (int first = below; first < end; first += kChunk) {
+      const int count = min(kChunk, end - first);
+      GatherRows<true>(a_, begin, width, first, count, moves, shared_.tiles.solved);
+      __syncthreads();
+      SolveTriangle<kDepth>(kUnitLower, count, shared_.tiles, shared_.tiles.solved);
+      __syncthreads();
+      StoreSolved<T>(shared_.tiles.solved, a_, begin, width, first, count);
+      const MatrixView<T> rest = {&a_(below, first), rows_ - below, count, a_.ld};
+      SubtractProduct<kDepth, 1>(l, width, shared_.tiles.solved, rest);
+      __syncthreads();
+    }
+  }
+
+ private:
+  static constexpr int kPanel = MemberBlocking<T>::kPanel;
+  static constexpr int kBlock = MemberBlocking<T>::kBlock;
+  static constexpr int kChunk = MemberBlocking<T>::kChunk;
+  static constexpr TriangleKind kUnitLower = {true, true};
+  static_assert(kThreads >= kChunk && kBlock <= kWarp);
+
+  __device__ int FactorPanel(int begin, int width) {
+    const MatrixView<T> panel = {&a_(begin, begin), rows_ - begin, width, a_.ld};
+    const int rows = rows_ - begin;
+    int info;
+    if (rows <= kThreads) {
+      info = FactorPanel<1>(panel, begin);
+    } else if (rows <= Shared::kMostRows) {
+      info = FactorPanel<Shared::kRows>(panel, begin);
+    } else {
+      info = ColumnPanel<T, kThreads>(panel, shared_.slots).Factor(begin, ipiv_ + begin);
+    }
+    __syncthreads();
+    return info;
+  }
+  template <int kRows>
+  __device__ int FactorPanel(const MatrixView<T>& view, int begin) {
+    MemberPanel<T, kThreads, kRows> panel(view, shared_.slots);
+    const int info = panel.Factor(begin, ipiv_ + begin);
+    panel.Store();
+    return info;
+  }
+
+  // Takes the columns right of the pair from `begin` on, the second of `second` columns, to where
+  // they are behind it.
+  __device__ void UpdateBehindPair(int begin, int second) {
+    constexpr int kPairColumns = UpdateTiles<T>::kPairColumns;
+    UpdateTiles<T>& tiles = shared_.tiles;
+    auto* const first_solved = tiles.solved;
+    auto* const second_solved = tiles.solved + kPairColumns;
+    const int middle = begin + kBlock;
+    const int below = middle + second;
+    if (below >= cols_) return;
+    LoadLower(begin, kBlock);
+    Trace(begin, kBlock, 0);
+    const Moves first_moves = shared_.moves[0][Lane()];
+    const Moves second_moves = shared_.moves[1][Lane()];
+    for (int from = below; from < cols_; from += kPairColumns) {
+      const int count = min(kPairColumns, cols_ - from);
+      GatherRows<true>(a_, begin, kBlock, from, count, first_moves, first_solved);
+      __syncthreads();
+      SolveTriangle<kBlock>(kUnitLower, count, tiles, first_solved);
+      __syncthreads();
+      LoadLower(middle, second);
+      StoreSolved<T>(first_solved, a_, begin, kBlock, from, count);
+      GatherRows<true>(a_, middle, second, from, count, second_moves, second_solved);
+      __syncthreads();
+      SubtractProduct<kBlock, 1>(
+          ColumnsOf(middle, begin), kBlock, first_solved,
+          MatrixView<T>{second_solved[0], second, count, UpdateTiles<T>::kColumnStride});
+      __syncthreads();
+      SolveTriangle<kBlock>(kUnitLower, count, tiles, second_solved);
+      __syncthreads();
+      LoadLower(begin, kBlock);
+      StoreSolved<T>(second_solved, a_, middle, second, from, count);
+      SubtractProduct<kBlock, 2>(ColumnsOf(below, begin), kBlock + second, first_solved,
+                                 MatrixView<T>{&a_(below, from), rows_ - below, count, a_.ld});
+      __syncthreads();
+    }
+  }
+
+  // L's columns from element (row, col) on.
+  __device__ StridedMatrix<T> ColumnsOf(int row, int col) const {
+    return {&a_(row, col), 1, a_.ld};
+  }
+  __device__ void LoadLower(int begin, int order) {
+    LoadTriangle(ColumnsOf(begin, begin), order, kUnitLower, shared_.tiles);
+  }
+
+  // moves[which] := the interchanges of rows [begin, begin + count). A barrier before and one
+  // after.
+  __device__ void Trace(int begin, int count, int which) {
+    if (threadIdx.x < kWarp) {
+      shared_.moves[which][Lane()] = cuda::Trace(ipiv_, 0, begin, begin + count);
+    }
+    __syncthreads();
+  }
+
+  // Exchanges rows in the columns of every pair of blocks as the blocks behind it did.
+  __device__ void ExchangeLeft(int diagonal) {
+    int from[Shared::kRows];  // where what comes to this thread's rows is now
+    for (int r = 0; r < Shared::kRows; ++r) from[r] = Row(r);
+    const int last = (diagonal - 1) / kBlock * kBlock;
+    for (int begin = last; begin > 0; begin -= kBlock) {
+      Trace(begin, min(kBlock, diagonal - begin), 0);
+      Compose(shared_.moves[0][Lane()], from);
+      if (begin % (2 * kBlock) == 0) GatherColumns(begin - 2 * kBlock, begin, from);
+    }
+  }
+
+  // from := what `moves` moves to from[].
+  __device__ void Compose(const Moves& moves, int (&from)[Shared::kRows]) {
+    for (int r = 0; r < Shared::kRows; ++r) shared_.source[Row(r)] = Row(r);
+    __syncthreads();
+    if (threadIdx.x < kWarp) {
+      if (moves.row_moves) shared_.source[moves.row] = moves.row_from;
+      if (moves.other_moves) shared_.source[moves.other] = moves.other_from;
+    }
+    __syncthreads();
+    for (int r = 0; r < Shared::kRows; ++r) from[r] = shared_.source[from[r]];
+  }
+
+  // Row i of columns [begin, end) := row `from`, of this thread's rows.
+  __device__ void GatherColumns(int begin, int end, const int (&from)[Shared::kRows]) {
+    constexpr int kTogether = kPanel / 2;
+    static_assert(kBlock % kTogether == 0);
+    for (int first = begin; first < end; first += kTogether) {
+      T values[kTogether][Shared::kRows];
+#pragma unroll
+      for (int c = 0; c < kTogether; ++c) {
+#pragma unroll
+        for (int r = 0; r < Shared::kRows; ++r) {
+          if (from[r] != Row(r)) values[c][r] = a_(from[r], first + c);
+        }
+      }
+      __syncthreads();
+#pragma unroll
+      for (int c = 0; c < kTogether; ++c) {
+#pragma unroll
+        for (int r = 0; r < Shared::kRows; ++r) {
+          if (from[r] != Row(r)) a_(Row(r), first + c) = values[c][r];
+        }
+      }
+    }
+  }
+
+  static __device__ int Lane() { return static_cast<int>(threadIdx.x) % kWarp; }
+  static __device__ int Row(int r) { return static_cast<int>(threadIdx.x) + r * kThreads; }
+
+  const MatrixView<T>& a_;
+  const int rows_;
+  const int cols_;
+  int64_t* const ipiv_;
+  Shared& shared_;
+};
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_IRR_LU_MEMBER_LU_CUH_

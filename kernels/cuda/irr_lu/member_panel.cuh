@@ -1,0 +1,140 @@
+// The factorization of a few columns by one block of threads.
+#ifndef CROUT_KERNELS_CUDA_IRR_LU_MEMBER_PANEL_CUH_
+#define CROUT_KERNELS_CUDA_IRR_LU_MEMBER_PANEL_CUH_
+
+#include "kernels/cuda/device/scalar.cuh"
+#include "kernels/cuda/irr_lu/divide_by.cuh"
+#include "kernels/cuda/irr_lu/member_blocking.h"
+#include "kernels/cuda/irr_lu/pivot_candidate.cuh"
+#include "kernels/matrix.h"
+
+namespace crout::cuda {
+
+// What the warps tell each other: their best candidates for a pivot, and those candidates' rows. In
+// shared memory; two of each, used in turns, so that a column takes one barrier.
+template <class T, int kThreads>
+struct PanelSlots {
+  static constexpr int kWarps = kThreads / kWarp;
+
+  alignas(16) T rows[2][kWarps][MemberBlocking<T>::kPanel];
+  uint64_t keys[2][kWarps];
+  int places[2][kWarps];
+};
+
+// A panel of at most kThreads * kRows rows and MemberBlocking::kPanel columns, no more than it has
+// rows, while it is factored: thread t has rows t, t + kThreads, ... in registers. Rows are not
+// moved, but known by the place where they end.
+template <class T, int kThreads, int kRows>
+class MemberPanel {
+ public:
+  // Loads `a`.
+  __device__ MemberPanel(const MatrixView<T>& a, PanelSlots<T, kThreads>& slots)
+      : a_(a), slots_(slots) {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const int i = static_cast<int>(threadIdx.x) + r * kThreads;
+      place_[r] = i < a.rows ? i : -1;
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) {
+        values_[r][c] = i < a.rows && c < a.cols ? a(i, c) : T{0};
+      }
+    }
+  }
+
+  // Writes ipiv[0, columns), counted from the row `first_row` rows above the panel's, 1-based.
+  // Returns 0, or the 1-based number of the first column without a pivot: the same in all threads.
+  __device__ int Factor(int first_row, int64_t* ipiv) {
+    int singular = 0;
+#pragma unroll
+    for (int k = 0; k < kColumns; ++k) {
+      if (k >= a_.cols) break;
+      const int warp = FindPivot(k);
+      const T* const row = slots_.rows[k % 2][warp];
+      const int p = slots_.places[k % 2][warp];
+      if (threadIdx.x == 0) ipiv[k] = first_row + p + 1;
+      const T pivot = row[k];
+      Exchange(k, p);
+      if (pivot == T{0}) {
+        if (singular == 0) singular = k + 1;
+        continue;
+      }
+      const DivideBy<T> divide(pivot);
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        if (place_[r] <= k) continue;
+        const T l = values_[r][k] = divide(values_[r][k]);
+#pragma unroll
+        for (int c = k + 1; c < kColumns; ++c) {
+          values_[r][c] = MinusProduct(values_[r][c], l, row[c]);
+        }
+      }
+    }
+    return singular;
+  }
+
+  // After Factor.
+  __device__ void Store() const {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      if (place_[r] < 0) continue;
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) {
+        if (c < a_.cols) a_(place_[r], c) = values_[r][c];
+      }
+    }
+  }
+
+ private:
+  static constexpr int kColumns = MemberBlocking<T>::kPanel;
+  static constexpr int kWarps = kThreads / kWarp;
+
+  // The warp whose slot has column k's pivot.
+  __device__ int FindPivot(int k) {
+    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    const int warp = static_cast<int>(threadIdx.x) / kWarp;
+    PivotCandidate own;
+    int own_row = 0;
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      if (place_[r] < k) continue;
+      own.Take(KeyOf(values_[r][k]), place_[r]);
+      if (own.place == place_[r]) own_row = r;
+    }
+    if ((BestLane(own) >> lane & 1) != 0) {
+      slots_.keys[k % 2][warp] = own.key;
+      slots_.places[k % 2][warp] = own.place;
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) {
+        T value = values_[0][c];
+#pragma unroll
+        for (int r = 1; r < kRows; ++r) value = own_row == r ? values_[r][c] : value;
+        slots_.rows[k % 2][warp][c] = value;
+      }
+    }
+    __syncthreads();
+    PivotCandidate of_warp;
+    if (lane < kWarps) of_warp = {slots_.keys[k % 2][lane], slots_.places[k % 2][lane]};
+    return __ffs(static_cast<int>(BestLane(of_warp))) - 1;
+  }
+
+  // Rows k and p.
+  __device__ void Exchange(int k, int p) {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      if (place_[r] == k) {
+        place_[r] = p;
+      } else if (place_[r] == p) {
+        place_[r] = k;
+      }
+    }
+  }
+
+  const MatrixView<T>& a_;
+  PanelSlots<T, kThreads>& slots_;
+  T values_[kRows][kColumns];
+  int place_[kRows];  // -1: no such row
+};
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_IRR_LU_MEMBER_PANEL_CUH_

@@ -1,0 +1,214 @@
+// How one block of threads takes columns behind a block of factored ones: rows exchanged, a
+// triangle solved with, and its product subtracted from the other rows. The same for the columns of
+// the matrix itself and for right-hand sides.
+#ifndef CROUT_KERNELS_CUDA_IRR_LU_MEMBER_UPDATE_CUH_
+#define CROUT_KERNELS_CUDA_IRR_LU_MEMBER_UPDATE_CUH_
+
+#include "kernels/cuda/device/scalar.cuh"
+#include "kernels/cuda/irr_lu/divide_by.cuh"
+#include "kernels/cuda/irr_lu/exchange_rows.cuh"
+#include "kernels/cuda/irr_lu/member_blocking.h"
+#include "kernels/cuda/irr_lu/strided_matrix.cuh"
+#include "kernels/cuda/ops/tile_product.cuh"
+#include "kernels/matrix.h"
+
+namespace crout::cuda {
+
+// A triangle of order up to kBlock and the columns that are solved for, in shared memory. Columns
+// are so far from each other that a warp reads tiles of them without conflicts of banks. Two blocks
+// of unknowns one behind the other have kPairColumns columns each, the second ones' behind the
+// first ones'.
+template <class T>
+struct UpdateTiles {
+  static constexpr int kBlock = MemberBlocking<T>::kBlock;
+  static constexpr int kColumnStride = kBlock + 4;
+  static constexpr int kPairColumns = MemberBlocking<T>::kChunk / 2;
+  using Column = T[kColumnStride];
+
+  alignas(16) T triangle[kBlock][kBlock];  // [column][row] of op(T)
+  alignas(16) Column solved[MemberBlocking<T>::kChunk];
+  DivideBy<T> diagonal[kBlock];  // unless it is unit
+};
+
+// Which triangle of op(A) is solved with. A diagonal that is not unit is divided by.
+struct TriangleKind {
+  bool lower;
+  bool unit;
+};
+
+// triangle := that of op(A)'s leading `order` rows and columns, behind them the identity's. By the
+// block.
+template <class T>
+__device__ void LoadTriangle(const StridedMatrix<T>& a, int order, TriangleKind kind,
+                             UpdateTiles<T>& tiles) {
+  constexpr int kBlock = MemberBlocking<T>::kBlock;
+  for (unsigned e = threadIdx.x; e < kBlock * kBlock; e += blockDim.x) {
+    const int i = static_cast<int>(e % kBlock);
+    const int k = static_cast<int>(e / kBlock);
+    const bool inside = i < order && k < order;
+    tiles.triangle[k][i] = inside && i != k && (i > k) == kind.lower ? a(i, k) : T{0};
+    if (i == k && !kind.unit) tiles.diagonal[k] = DivideBy<T>(inside ? a(k, k) : T{1});
+  }
+}
+
+// solved := rows [first_row, first_row + order) of `count` columns of `b` from first_col on, with
+// the rows exchanged if kExchange: what goes to other rows goes there at once. By the block.
+template <bool kExchange, class T>
+__device__ void GatherRows(const MatrixView<T>& b, int first_row, int order, int first_col,
+                           int count, const Moves& moves, typename UpdateTiles<T>::Column* solved) {
+  constexpr int kTogether = 4;
+  const int warps = static_cast<int>(blockDim.x) / kWarp;
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const bool scatters = kExchange && moves.other_moves;
+  for (int begin = warp; begin < count; begin += kTogether * warps) {
+    T of_row[kTogether];
+    T of_other[kTogether];
+#pragma unroll
+    for (int c = 0; c < kTogether; ++c) {
+      if (begin + c * warps >= count) break;
+      const T* const column = &b(0, first_col + begin + c * warps);
+      of_row[c] = lane < order ? column[kExchange ? moves.row_from : first_row + lane] : T{0};
+      if (scatters) of_other[c] = column[moves.other_from];
+    }
+    if (kExchange) __syncwarp();
+#pragma unroll
+    for (int c = 0; c < kTogether; ++c) {
+      if (begin + c * warps >= count) break;
+      if (lane < UpdateTiles<T>::kBlock) solved[begin + c * warps][lane] = of_row[c];
+      if (scatters) b(moves.other, first_col + begin + c * warps) = of_other[c];
+    }
+  }
+}
+
+// Solves for the columns in `solved`, a thread for each of the `count`. kDepth: of the triangle,
+// the order at least.
+template <int kDepth, class T>
+__device__ void SolveTriangle(TriangleKind kind, int count, const UpdateTiles<T>& tiles,
+                              typename UpdateTiles<T>::Column* solved) {
+  const auto c = static_cast<int>(threadIdx.x);
+  if (c >= count) return;
+  T x[kDepth];
+#pragma unroll
+  for (int k = 0; k < kDepth; ++k) x[k] = solved[c][k];
+  if (kind.lower) {
+#pragma unroll
+    for (int k = 0; k < kDepth; ++k) {
+      if (!kind.unit) x[k] = tiles.diagonal[k](x[k]);
+#pragma unroll
+      for (int i = k + 1; i < kDepth; ++i) x[i] = MinusProduct(x[i], tiles.triangle[k][i], x[k]);
+    }
+  } else {
+#pragma unroll
+    for (int k = kDepth - 1; k >= 0; --k) {
+      if (!kind.unit) x[k] = tiles.diagonal[k](x[k]);
+#pragma unroll
+      for (int i = 0; i < k; ++i) x[i] = MinusProduct(x[i], tiles.triangle[k][i], x[k]);
+    }
+  }
+#pragma unroll
+  for (int k = 0; k < kDepth; ++k) solved[c][k] = x[k];
+}
+
+// b := `solved` in its rows from first_row on. By the block.
+template <class T>
+__device__ void StoreSolved(const typename UpdateTiles<T>::Column* solved, const MatrixView<T>& b,
+                            int first_row, int order, int first_col, int count) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  if (lane >= order) return;
+  for (unsigned c = threadIdx.x / kWarp; c < static_cast<unsigned>(count);
+       c += blockDim.x / kWarp) {
+    b(first_row + lane, first_col + c) = solved[c][lane];
+  }
+}
+
+// The part of C := C - op(A) X that a warp computes at once: 16 rows and up to 32 columns.
+template <class T>
+class WarpProduct {
+ public:
+  static constexpr int kTiles = sizeof(T) > 8 ? 2 : 4;
+  static constexpr int kColumns = kTiles * 8;
+
+  // Those of `c` from (row, column) on.
+  __device__ WarpProduct(const MatrixView<T>& c, int row, int column)
+      : c_(c), row_(row), column_(column) {
+    Visit([&](int j, int e, T& at) { sums_[j].values[e] = at; });
+  }
+
+  // Subtracts the product of these rows of op(A), of whose columns there are `depth` <= kDepth, and
+  // X, which is `solved`.
+  template <int kDepth>
+  __device__ void Subtract(const StridedMatrix<T>& a, int depth,
+                           const typename UpdateTiles<T>::Column* solved) {
+    TileOfA<T> tiles_of_a[kDepth / 8];
+#pragma unroll
+    for (int s = 0; s < kDepth / 8; ++s) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const int i = row_ + e / 2 * 8 + TileGroup();
+        const int k = 8 * s + e % 2 * 4 + TileThread();
+        tiles_of_a[s].values[e / 2][e % 2] = i < c_.rows && k < depth ? -a(i, k) : T{0};
+      }
+    }
+#pragma unroll
+    for (int s = 0; s < kDepth / 8; ++s) {
+#pragma unroll
+      for (int j = 0; j < kTiles; ++j) {
+        if (column_ + 8 * j >= c_.cols) break;
+        const T* const x = &solved[column_ + 8 * j + TileGroup()][8 * s + TileThread()];
+        AddTileProduct(tiles_of_a[s], {x[0], x[4]}, sums_[j]);
+      }
+    }
+  }
+
+  __device__ void Store() {
+    Visit([&](int j, int e, T& at) { at = sums_[j].values[e]; });
+  }
+
+ private:
+  // Calls f(tile, e, element) for the elements of C that this lane has.
+  template <class F>
+  __device__ void Visit(F f) const {
+#pragma unroll
+    for (int j = 0; j < kTiles; ++j) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const int i = row_ + e / 2 * 8 + TileGroup();
+        const int column = column_ + 8 * j + 2 * TileThread() + e % 2;
+        if (i < c_.rows && column < c_.cols) f(j, e, c_(i, column));
+      }
+    }
+  }
+
+  const MatrixView<T>& c_;
+  const int row_;
+  const int column_;
+  TileOfC<T> sums_[kTiles] = {};
+};
+
+// c := c - op(A) X for c.rows x depth of op(A), X the first c.cols columns of `solved`; with
+// kBlocks of 2, and then more columns of op(A) than UpdateTiles::kBlock, those of a pair of blocks.
+// kDepth: what `depth` is at most, of a block. By the block of threads.
+template <int kDepth, int kBlocks, class T>
+__device__ void SubtractProduct(const StridedMatrix<T>& a, int depth,
+                                const typename UpdateTiles<T>::Column* solved,
+                                const MatrixView<T>& c) {
+  using Product = WarpProduct<T>;
+  const int warps = static_cast<int>(blockDim.x) / kWarp;
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int strips = (static_cast<int>(c.rows) + kTileRows - 1) / kTileRows;
+  const int groups = (static_cast<int>(c.cols) + Product::kColumns - 1) / Product::kColumns;
+  for (int item = warp; item < strips * groups; item += warps) {
+    Product product(c, item % strips * kTileRows, item / strips * Product::kColumns);
+#pragma unroll
+    for (int block = 0; block < kBlocks; ++block) {
+      product.template Subtract<kDepth>(a.From(0, block * kDepth), depth - block * kDepth,
+                                        solved + block * UpdateTiles<T>::kPairColumns);
+    }
+    product.Store();
+  }
+}
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_IRR_LU_MEMBER_UPDATE_CUH_

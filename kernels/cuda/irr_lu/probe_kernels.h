@@ -1,0 +1,75 @@
+// The kernels behind irr_probe.h. C++17: kernels include it.
+#ifndef CROUT_KERNELS_CUDA_IRR_LU_PROBE_KERNELS_H_
+#define CROUT_KERNELS_CUDA_IRR_LU_PROBE_KERNELS_H_
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/batch_member.h"
+#include "kernels/cuda/device/complex.h"
+#include "kernels/numerics/normalizing_scale.h"
+
+namespace crout::cuda {
+
+// A member's part of the workspace: two numbers about A, then the vectors.
+template <class T>
+class ProbePart {
+ public:
+  using Wide = WideType<T>;
+
+  constexpr ProbePart(std::byte* memory, const BatchMember& member)
+      : memory_(memory), cols_(member.cols), diagonal_(member.diagonal()) {}
+
+  // A multiple of 16.
+  static constexpr size_t Bytes(const BatchMember& member) {
+    const size_t bytes = kHead + sizeof(Wide) * (size_t{0} + member.cols + member.diagonal()) +
+                         sizeof(int32_t) * member.rows;
+    return (bytes + kHead - 1) / kHead * kHead;
+  }
+
+  CROUT_HOST_DEVICE double* max_abs() const {
+    return reinterpret_cast<double*>(memory_);
+  }  // 0 if empty, no NaN
+  CROUT_HOST_DEVICE double* norm_one() const { return max_abs() + 1; }
+  CROUT_HOST_DEVICE Wide* matrix_products() const {
+    return reinterpret_cast<Wide*>(memory_ + kHead);
+  }                                                                                     // z^T A
+  CROUT_HOST_DEVICE Wide* lower_products() const { return matrix_products() + cols_; }  // (P z)^T L
+  // Which row of A is now in each row.
+  CROUT_HOST_DEVICE int32_t* rows() const {
+    return reinterpret_cast<int32_t*>(lower_products() + diagonal_);
+  }
+
+ private:
+  static constexpr size_t kHead = 16;
+
+  std::byte* memory_;
+  int32_t cols_;
+  int32_t diagonal_;
+};
+
+// In device memory.
+template <class T>
+struct ProbedBatch {
+  const T* data = nullptr;
+  const BatchMember* members = nullptr;
+  std::byte* workspace = nullptr;
+  const int64_t* places = nullptr;
+};
+struct ProbedFactors {
+  const int64_t* ipiv = nullptr;
+  double* pivot_growth = nullptr;
+  double* quality = nullptr;
+};
+
+template <class T>
+cudaError_t LaunchProbeStart(const ProbedBatch<T>& batch, int64_t members, cudaStream_t stream);
+template <class T>
+cudaError_t LaunchProbeFinish(const ProbedBatch<T>& batch, const ProbedFactors& factors,
+                              int64_t members, cudaStream_t stream);
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_IRR_LU_PROBE_KERNELS_H_

@@ -1,0 +1,42 @@
+// Solves with the factors of whole members, each by one team of threads.
+#ifndef CROUT_KERNELS_CUDA_IRR_LU_SOLVE_KERNELS_H_
+#define CROUT_KERNELS_CUDA_IRR_LU_SOLVE_KERNELS_H_
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "kernels/batch_member.h"
+#include "kernels/cuda/irr_lu/irr_matrix.h"
+#include "kernels/cuda/irr_lu/member_team.h"
+#include "kernels/matrix.h"
+
+namespace crout::cuda {
+
+// What a factorization left of a batch, and right-hand sides, which become the solutions. In device
+// memory. Member i of `b_members` is square member i's: as many rows, any number of columns. T:
+// real, or Complex.
+template <class T>
+struct IrrSolveBatch {
+  const T* lu = nullptr;
+  const BatchMember* lu_members = nullptr;
+  const int64_t* ipiv = nullptr;
+  const int32_t* info = nullptr;
+  T* b = nullptr;
+  const BatchMember* b_members = nullptr;
+};
+
+// Enqueues the solves with op(A) of the members order[0, count), all of `team`, which is not kGrid.
+// Where A is singular, NaN. `overlap`: as LaunchMemberLu's.
+template <class T>
+cudaError_t LaunchMemberSolve(const IrrSolveBatch<T>& batch, Op op, MemberTeam team,
+                              const int32_t* order, int count, bool overlap, cudaStream_t stream);
+
+// Enqueues what makes X NaN for those of the members whose A is singular.
+template <class T>
+cudaError_t LaunchFillSingular(const IrrSolveBatch<T>& batch, const IrrMembers& members,
+                               cudaStream_t stream);
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_IRR_LU_SOLVE_KERNELS_H_

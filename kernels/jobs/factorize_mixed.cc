@@ -1,0 +1,75 @@
+#include "kernels/jobs/factorize_mixed.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "kernels/util/status_macros.h"
+
+namespace crout {
+namespace {
+
+// A factor in single precision tells condition numbers up to about 1 / u apart from each other, u
+// its unit roundoff, and solves with random matrices of order 32768 still converge there; an
+// estimate that is so much beyond is that of a matrix which rounding has made singular.
+constexpr double kHopeless = 0x1p-24 / 64;
+
+std::optional<PrecisionFallback> ReasonToWiden(const FactorSummary& low) {
+  if (low.info > 0 || !std::isfinite(low.pivot_growth) || !std::isfinite(low.quality.value_or(0))) {
+    return PrecisionFallback::kUnusable;
+  }
+  if (low.rcond && low.rcond_scaled.value_or(*low.rcond) < kHopeless) {
+    return PrecisionFallback::kCondition;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+absl::StatusOr<MixedPlan> PlanMixed(FactorPrecision precision, const FactorizeOptions& low,
+                                    const FactorizeOptions& wide, PackedMatrix shape,
+                                    std::optional<int64_t> nonzeros) {
+  if (!low.keep_matrix || !wide.keep_matrix) {
+    return absl::InvalidArgumentError(
+        "a factor in lower precision needs the matrix beside it: solves are corrected with it");
+  }
+  if (RealOf(low.factor_dtype) != DType::kFloat32 || RealOf(wide.factor_dtype) != DType::kFloat64) {
+    return absl::InvalidArgumentError("a factor in lower precision is one in single precision");
+  }
+  MixedPlan plan;
+  plan.precision = precision;
+  CROUT_ASSIGN_OR_RETURN(plan.low, PlanFactorize(low, shape, nonzeros));
+  PackedMatrix kept = shape;
+  kept.layout = Layout::kColumnMajor;
+  CROUT_ASSIGN_OR_RETURN(plan.wide, PlanFactorize(wide, kept, nonzeros));
+  plan.bytes = plan.low.bytes;
+  plan.bytes.kept = std::max(plan.low.bytes.kept, plan.wide.bytes.kept);
+  plan.bytes.peak = std::max(plan.low.bytes.peak, plan.wide.bytes.peak);
+  plan.bytes.report = std::max(plan.low.bytes.report, plan.wide.bytes.report);
+  plan.seconds = plan.low.seconds;
+  return plan;
+}
+
+absl::StatusOr<Factorization> FactorizeMixed(ExecutionContext& context, const MixedPlan& plan,
+                                             Buffer upload, StopRequested stop,
+                                             KernelTimings& timings) {
+  CROUT_ASSIGN_OR_RETURN(Factorization low,
+                         Factorize(context, plan.low, std::move(upload), stop, timings));
+  low.summary.precision = plan.precision;
+  const std::optional<PrecisionFallback> why = ReasonToWiden(low.summary);
+  if (!why) return low;
+  return Widen(context, plan, std::move(low), *why, stop, timings);
+}
+
+absl::StatusOr<Factorization> Widen(ExecutionContext& context, const MixedPlan& plan,
+                                    Factorization low, PrecisionFallback why, StopRequested stop,
+                                    KernelTimings& timings) {
+  Buffer matrix = low.parts.Take(plan.low.nonzeros ? kSparseMatrixPart : kMatrixPart);
+  low = {};  // Its factor gives its memory to the next one.
+  CROUT_ASSIGN_OR_RETURN(Factorization wide,
+                         Factorize(context, plan.wide, std::move(matrix), stop, timings));
+  wide.summary.precision_fallback = why;
+  return wide;
+}
+
+}  // namespace crout

@@ -1,0 +1,375 @@
+// irr_lu on a GPU beside cuSOLVER's routine for each member in 16 streams and beside cuBLAS's
+// batched one with all members padded to the largest: 1000 square members in float64, orders
+// uniform in [1, N] or all N. In turn on the same matrices, round by round. Handles, streams and
+// workspaces are made beforehand; what is timed is from the first call to the last result on the
+// device. Prints one JSON object.
+//   gpu_irr_bench [N ...] > RESULT.json
+#include <cublas_v2.h>
+#include <cuda_runtime_api.h>
+#include <cusolverDn.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/device/cuda_device.h"
+#include "kernels/cuda/device/cuda_status.h"
+#include "kernels/cuda/irr_lu/irr_getrf.h"
+#include "kernels/cuda/irr_lu/irr_getrs.h"
+#include "tests/bench/bench_result.h"
+
+namespace crout {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kStreams = 16;
+
+void CheckCuda(cudaError_t code) { Check(cuda::CudaStatus(code, "CUDA")); }
+
+template <class V>
+class DeviceArray {
+ public:
+  explicit DeviceArray(size_t count) : count_(count) {
+    void* memory = nullptr;
+    CheckCuda(cudaMalloc(&memory, std::max<size_t>(1, count) * sizeof(V)));
+    memory_.reset(static_cast<V*>(memory));
+  }
+  explicit DeviceArray(const std::vector<V>& values) : DeviceArray(values.size()) {
+    CheckCuda(cudaMemcpy(get(), values.data(), values.size() * sizeof(V), cudaMemcpyHostToDevice));
+  }
+  void CopyFrom(const DeviceArray& other) {
+    CheckCuda(cudaMemcpy(get(), other.get(), count_ * sizeof(V), cudaMemcpyDeviceToDevice));
+  }
+  V* get() const { return memory_.get(); }
+
+ private:
+  struct Free {
+    void operator()(V* memory) const { cudaFree(memory); }
+  };
+  size_t count_;
+  std::unique_ptr<V, Free> memory_;
+};
+
+// Packed matrices of uniform values in the GPU's memory, and fresh copies of them.
+class Batch {
+ public:
+  Batch(const std::vector<MatrixShape>& shapes, uint64_t seed)
+      : members_(shapes.size()),
+        extent_(Check(PackMembers(DType::kFloat64, shapes, members_))),
+        device_members_(members_),
+        original_(Uniform(extent_.bytes / sizeof(double), seed)),
+        elements_(extent_.bytes / sizeof(double)) {
+    Reset();
+  }
+
+  void Reset() { elements_.CopyFrom(original_); }
+  IrregularBatch view() const {
+    return {reinterpret_cast<std::byte*>(elements_.get()), extent_, device_members_.get()};
+  }
+  const std::vector<BatchMember>& members() const { return members_; }
+  double* Member(size_t i) const { return elements_.get() + members_[i].offset; }
+
+ private:
+  static std::vector<double> Uniform(size_t count, uint64_t seed) {
+    std::mt19937_64 random(seed);
+    std::vector<double> values(count);
+    for (double& x : values) x = std::ldexp(static_cast<double>(random() >> 11), -52) - 1;
+    return values;
+  }
+
+  std::vector<BatchMember> members_;
+  BatchExtent extent_;
+  DeviceArray<BatchMember> device_members_;
+  DeviceArray<double> original_;
+  DeviceArray<double> elements_;
+};
+
+// cuSOLVER's getrf and getrs, one call for each member, in so many streams.
+class CusolverStreams {
+ public:
+  explicit CusolverStreams(const Batch& a) : a_(a), pivots_(Offsets(a)), info_(kStreams) {
+    int largest = 0;
+    for (const BatchMember& member : a.members()) largest = std::max(largest, member.rows);
+    for (int s = 0; s < kStreams; ++s) {
+      CheckCuda(cudaStreamCreateWithFlags(&streams_[s], cudaStreamNonBlocking));
+      Check(cuda::CusolverStatus(cusolverDnCreate(&handles_[s]), "cusolverDnCreate"));
+      Check(cuda::CusolverStatus(cusolverDnSetStream(handles_[s], streams_[s]), "SetStream"));
+      int doubles = 0;
+      Check(cuda::CusolverStatus(cusolverDnDgetrf_bufferSize(handles_[s], largest, largest,
+                                                             a.Member(0), largest, &doubles),
+                                 "bufferSize"));
+      workspaces_.emplace_back(static_cast<size_t>(doubles));
+    }
+  }
+  ~CusolverStreams() {
+    for (int s = 0; s < kStreams; ++s) {
+      cusolverDnDestroy(handles_[s]);
+      cudaStreamDestroy(streams_[s]);
+    }
+  }
+
+  void Factor() {
+    for (size_t i = 0; i < a_.members().size(); ++i) {
+      const BatchMember& member = a_.members()[i];
+      const int s = static_cast<int>(i % kStreams);
+      cusolverDnDgetrf(handles_[s], member.rows, member.cols, a_.Member(i), member.ld,
+                       workspaces_[s].get(), pivots_.get() + member.first_diagonal,
+                       info_.get() + s);
+    }
+    Wait();
+  }
+  void Solve(const Batch& b) {
+    for (size_t i = 0; i < a_.members().size(); ++i) {
+      const BatchMember& member = a_.members()[i];
+      const BatchMember& x = b.members()[i];
+      const int s = static_cast<int>(i % kStreams);
+      cusolverDnDgetrs(handles_[s], CUBLAS_OP_N, member.rows, x.cols, a_.Member(i), member.ld,
+                       pivots_.get() + member.first_diagonal, b.Member(i), x.ld, info_.get() + s);
+    }
+    Wait();
+  }
+
+ private:
+  static size_t Offsets(const Batch& a) {
+    size_t count = 0;
+    for (const BatchMember& member : a.members()) count += member.diagonal();
+    return count;
+  }
+  void Wait() { CheckCuda(cudaDeviceSynchronize()); }
+
+  const Batch& a_;
+  cudaStream_t streams_[kStreams] = {};
+  cusolverDnHandle_t handles_[kStreams] = {};
+  std::vector<DeviceArray<double>> workspaces_;
+  DeviceArray<int> pivots_;
+  DeviceArray<int> info_;
+};
+
+// cuBLAS's batched getrf, each matrix in the upper left of one of order `largest` that is the
+// identity elsewhere. Padding is not timed.
+class PaddedCublas {
+ public:
+  PaddedCublas(const Batch& a, int largest)
+      : a_(a),
+        n_(largest),
+        count_(static_cast<int>(a.members().size())),
+        identity_(Identity(largest)),
+        padded_(static_cast<size_t>(count_) * largest * largest),
+        pointers_(Pointers()),
+        pivots_(static_cast<size_t>(count_) * largest),
+        info_(count_) {
+    Check(cuda::CublasStatus(cublasCreate(&handle_), "cublasCreate"));
+  }
+  ~PaddedCublas() { cublasDestroy(handle_); }
+
+  void Reset() {
+    const size_t pitch = sizeof(double) * n_;
+    for (int i = 0; i < count_; ++i) {
+      const BatchMember& member = a_.members()[i];
+      double* const to = padded_.get() + static_cast<size_t>(i) * n_ * n_;
+      CheckCuda(cudaMemcpyAsync(to, identity_.get(), pitch * n_, cudaMemcpyDeviceToDevice));
+      CheckCuda(cudaMemcpy2DAsync(to, pitch, a_.Member(i), sizeof(double) * member.ld,
+                                  sizeof(double) * member.rows, member.cols,
+                                  cudaMemcpyDeviceToDevice));
+    }
+    CheckCuda(cudaDeviceSynchronize());
+  }
+  void Factor() {
+    Check(cuda::CublasStatus(
+        cublasDgetrfBatched(handle_, n_, pointers_.get(), n_, pivots_.get(), info_.get(), count_),
+        "cublasDgetrfBatched"));
+    CheckCuda(cudaDeviceSynchronize());
+  }
+
+ private:
+  static std::vector<double> Identity(int n) {
+    std::vector<double> identity(static_cast<size_t>(n) * n);
+    for (int i = 0; i < n; ++i) identity[static_cast<size_t>(i) * (n + 1)] = 1;
+    return identity;
+  }
+  std::vector<double*> Pointers() const {
+    std::vector<double*> pointers;
+    for (int i = 0; i < count_; ++i) {
+      pointers.push_back(padded_.get() + static_cast<size_t>(i) * n_ * n_);
+    }
+    return pointers;
+  }
+
+  const Batch& a_;
+  const int n_;
+  const int count_;
+  cublasHandle_t handle_ = nullptr;
+  DeviceArray<double> identity_;
+  DeviceArray<double> padded_;
+  DeviceArray<double*> pointers_;
+  DeviceArray<int> pivots_;
+  DeviceArray<int> info_;
+};
+
+// irr_lu, everything made beforehand.
+class IrrLu {
+ public:
+  IrrLu(const Batch& a, const cuda::DeviceLimits& limits)
+      : a_(a),
+        limits_(limits),
+        host_order_(a.members().size()),
+        parts_(cuda::OrderMembers(a.members(), host_order_)),
+        order_(host_order_),
+        ipiv_(a.view().extent.diagonals),
+        info_(a.members().size()) {
+    CheckCuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  }
+  ~IrrLu() { cudaStreamDestroy(stream_); }
+
+  void Factor() {
+    Check(cuda::IrrGetrf(a_.view(), factors(), parts_, order_.get(), limits_, stream_));
+    CheckCuda(cudaStreamSynchronize(stream_));
+  }
+  void Solve(const Batch& b) {
+    Check(cuda::IrrGetrs(Op::kNone, a_.view(), factors(), b.view(), parts_, order_.get(), limits_,
+                         stream_));
+    CheckCuda(cudaStreamSynchronize(stream_));
+  }
+
+ private:
+  BatchFactors factors() const { return {ipiv_.get(), info_.get(), nullptr, nullptr}; }
+
+  const Batch& a_;
+  const cuda::DeviceLimits& limits_;
+  std::vector<int32_t> host_order_;
+  cuda::IrrOrder parts_;
+  DeviceArray<int32_t> order_;
+  DeviceArray<int64_t> ipiv_;
+  DeviceArray<int32_t> info_;
+  cudaStream_t stream_ = nullptr;
+};
+
+// One who takes part: `reset` is not timed.
+struct Runner {
+  const char* name;
+  std::function<void()> reset;
+  std::function<void()> run;
+};
+
+// In turn, the first of them against each of the others round by round.
+void Compete(const std::vector<Runner>& runners, int rounds, Json& row) {
+  std::vector<std::vector<double>> seconds(runners.size());
+  for (int round = -1; round < rounds; ++round) {  // the first warms up
+    for (size_t r = 0; r < runners.size(); ++r) {
+      runners[r].reset();
+      CheckCuda(cudaDeviceSynchronize());
+      const double spent = Time(runners[r].run);
+      if (round >= 0) seconds[r].push_back(spent);
+    }
+  }
+  row["rounds"] = rounds;
+  for (size_t r = 0; r < runners.size(); ++r) {
+    const std::string name = runners[r].name;
+    row[name + "_ms"] = 1e3 * Median(seconds[r]);
+    if (r == 0) continue;
+    std::vector<double> ratios;
+    for (int k = 0; k < rounds; ++k) ratios.push_back(seconds[r][k] / seconds[0][k]);
+    const auto [least, most] = std::minmax_element(ratios.begin(), ratios.end());
+    row["over_" + name] = Median(ratios);
+    row["over_" + name + "_least"] = *least;
+    row["over_" + name + "_most"] = *most;
+  }
+}
+
+double GetrfFlops(const std::vector<BatchMember>& members) {
+  double flops = 0;
+  for (const BatchMember& member : members) {
+    const double n = member.rows;
+    flops += 2 * n * n * n / 3 - n * n / 2 + 5 * n / 6;
+  }
+  return flops;
+}
+
+void BenchCase(const std::vector<MatrixShape>& shapes, const char* sizes, int largest, int rounds,
+               bool padded, const cuda::DeviceLimits& limits, Json& rows) {
+  Batch a(shapes, 1);
+  Batch a_of_vendor(shapes, 1);
+  IrrLu irr(a, limits);
+  CusolverStreams cusolver(a_of_vendor);
+  std::unique_ptr<PaddedCublas> cublas;
+  if (padded) cublas = std::make_unique<PaddedCublas>(a_of_vendor, largest);
+  const auto row_of = [&](const char* operation, int nrhs) -> Json {
+    return {{"operation", operation},
+            {"members", shapes.size()},
+            {"sizes", sizes},
+            {"largest", largest},
+            {"nrhs", nrhs}};
+  };
+  std::vector<Runner> runners = {{"irr", [&] { a.Reset(); }, [&] { irr.Factor(); }}};
+  if (padded) {
+    runners.push_back({"cublas_padded",
+                       [&] {
+                         a_of_vendor.Reset();
+                         cublas->Reset();
+                       },
+                       [&] { cublas->Factor(); }});
+  }
+  runners.push_back({"cusolver_streams", [&] { a_of_vendor.Reset(); }, [&] { cusolver.Factor(); }});
+  Json row = row_of("getrf", 0);
+  Compete(runners, rounds, row);
+  row["irr_gflops"] = GetrfFlops(a.members()) / row["irr_ms"].get<double>() * 1e-6;
+  rows.push_back(row);
+  for (const int nrhs : {1, 16}) {
+    std::vector<MatrixShape> of_b = shapes;
+    for (MatrixShape& shape : of_b) shape.cols = nrhs;
+    Batch b(of_b, 2);
+    Batch b_of_vendor(of_b, 2);
+    Json solve = row_of("getrs", nrhs);
+    Compete(
+        {{"irr", [&] { b.Reset(); }, [&] { irr.Solve(b); }},
+         {"cusolver_streams", [&] { b_of_vendor.Reset(); }, [&] { cusolver.Solve(b_of_vendor); }}},
+        rounds, solve);
+    rows.push_back(solve);
+  }
+}
+
+std::vector<MatrixShape> UniformShapes(int count, int least, int largest) {
+  std::mt19937_64 random(largest);
+  std::uniform_int_distribution<int64_t> uniform(least, largest);
+  std::vector<MatrixShape> shapes(count);
+  for (MatrixShape& shape : shapes) shape.rows = shape.cols = uniform(random);
+  return shapes;
+}
+
+int Main(int argc, char** argv) {
+  if (cuda::CountCudaDevices() == 0) {
+    std::cerr << "no CUDA device on this machine\n";
+    return 1;
+  }
+  constexpr int kMembers = 1000;
+  std::vector<int> largest = {32, 64, 128, 256, 512, 1024};
+  if (argc > 1) largest.clear();
+  for (int i = 1; i < argc; ++i) largest.push_back(std::max(1, std::atoi(argv[i])));
+  const auto device = Check(cuda::MakeDevice(0, cuda::Options()));
+  const cuda::DeviceLimits limits = Check(cuda::DeviceLimits::OfCurrent());
+  Json result = ResultHeader("gpu_irr", device->info());
+  for (const int n : largest) {
+    const int rounds = n <= 128 ? 11 : n <= 512 ? 5 : 3;
+    BenchCase(UniformShapes(kMembers, 1, n), "uniform", n, rounds, true, limits, result["cases"]);
+    if (n > 256) continue;
+    BenchCase(std::vector<MatrixShape>(kMembers, {n, n}), "equal", n, rounds, true, limits,
+              result["cases"]);
+  }
+  if (argc <= 1) {
+    BenchCase(UniformShapes(16, 4096, 6144), "few large", 6144, 3, false, limits, result["cases"]);
+  }
+  std::cout << result.dump(2) << "\n";
+  return 0;
+}
+
+}  // namespace
+}  // namespace crout
+
+int main(int argc, char** argv) { return crout::Main(argc, argv); }

@@ -1,0 +1,217 @@
+// From a float64 matrix in device memory to a solution in float64 accuracy, one right-hand side: by
+// a factor in float64, in single precision, and with single TF32 products, beside cuSOLVER's getrf
+// and getrs; one round of each after the other. Prints one JSON object: gpu_mixed_bench [N ...]
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/algorithm_registry.h"
+#include "kernels/cuda/device/cuda_device.h"
+#include "kernels/jobs/factorize_mixed.h"
+#include "kernels/jobs/solve.h"
+#include "tests/bench/bench_result.h"
+#include "tests/bench/gpu_bench.h"
+
+namespace crout {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int64_t kOrders[] = {8192, 16384, 32768};
+constexpr int kMostCorrections = 100;
+
+struct Family {
+  const char* name;
+  double shift;  // of the diagonal, in radii of the random matrix's eigenvalues
+};
+// Without a shift the condition is about n; with this one some tens.
+constexpr Family kFamilies[] = {{"random", 0}, {"shifted", 1.2}};
+
+enum class Way : uint8_t { kVendor, kWide, kWidePrepared, kSingle, kTf32 };
+constexpr Way kWays[] = {Way::kVendor, Way::kWide, Way::kWidePrepared, Way::kSingle, Way::kTf32};
+constexpr const char* kNames[] = {"cusolver", "float64", "float64_prepared", "single", "tf32"};
+
+struct Run {
+  double factor = 0;  // seconds
+  double solve = 0;
+  double error = 0;
+  int corrections = 0;
+  bool accurate = true;
+};
+
+bool Never() { return false; }
+
+class Bench {
+ public:
+  Bench(ExecutionContext& context, int64_t n, const Family& family)
+      : context_(context), n_(n), b_(Uniform<double>(n)), x_(n) {
+    std::vector<double> a = Uniform<double>(n * n);
+    const double radius = std::sqrt(static_cast<double>(n) / 3);
+    for (int64_t j = 0; j < n; ++j) a[j + j * n] += family.shift * radius;
+    bytes_ = a.size() * sizeof(double);
+    a_ = Check(context.device().memory().Allocate(bytes_));
+    Check(context.ops().CopyToDevice(a.data(), a_.data(), bytes_));
+    Check(context.Synchronize());
+  }
+
+  Run Once(Way way) { return way == Way::kVendor ? Vendor() : Ours(way); }
+
+ private:
+  Device& device() { return context_.device(); }
+  PackedMatrix Shape(int64_t cols) const {
+    return {nullptr, DType::kFloat64, Layout::kColumnMajor, n_, cols};
+  }
+  Buffer CopyOfA() {
+    Buffer copy = Check(device().memory().Allocate(bytes_));
+    Check(context_.ops().CopyOnDevice(a_.data(), copy.data(), bytes_));
+    Check(context_.Synchronize());
+    return copy;
+  }
+  Buffer CopyOfB() {
+    Buffer copy = Check(device().memory().Allocate(n_ * sizeof(double)));
+    Check(context_.ops().CopyToDevice(b_.data(), copy.data(), n_ * sizeof(double)));
+    Check(context_.Synchronize());
+    return copy;
+  }
+
+  // The routines alone: no residual, nothing kept.
+  Run Vendor();
+  // As the daemon's calls do it: statistics, probe, residual, X to the host.
+  Run Ours(Way way);
+  FactorizeOptions Options(DType dtype, bool prepare, bool tf32);
+
+  ExecutionContext& context_;
+  const int64_t n_;
+  size_t bytes_ = 0;
+  std::vector<double> b_;
+  std::vector<double> x_;
+  Buffer a_;
+};
+
+FactorizeOptions Bench::Options(DType dtype, bool prepare, bool tf32) {
+  FactorizeOptions options;
+  options.algorithm = Check(FindAlgorithm(device(), "crout_lu", dtype, n_));
+  options.parameters.tf32_products = tf32;
+  options.factor_dtype = dtype;
+  if (prepare) options.prepare = FindSolverToPrepare(device(), UnitDiagonal::kL, dtype);
+  return options;
+}
+
+Run Bench::Vendor() {
+  const LuAlgorithm& getrf = *Check(FindAlgorithm(device(), "getrf", DType::kFloat64, n_));
+  const TriangularSolver& getrs =
+      *Check(FindSolver(device(), "getrs", UnitDiagonal::kL, DType::kFloat64, n_, 1));
+  MemoryResource& memory = device().memory();
+  const Buffer lu = CopyOfA();
+  const Buffer x = CopyOfB();
+  const Buffer ipiv = Check(memory.Allocate(n_ * sizeof(int64_t)));
+  const Buffer work = Check(memory.Allocate(Check(getrf.WorkspaceBytes(DType::kFloat64, n_, {}))));
+  const Buffer rest = Check(memory.Allocate(Check(getrs.WorkspaceBytes(DType::kFloat64, n_, 1))));
+  const AnyMatrix a{lu.data(), DType::kFloat64, n_, n_, n_};
+  Run run;
+  run.factor = Time([&] {
+    Check(getrf.Factor(context_, a, ipiv.as<int64_t>(), {work.data(), work.size()}, {}, Never));
+    Check(context_.Synchronize());
+  });
+  run.solve = Time([&] {
+    const FactorView factor{a, ipiv.as<int64_t>(), UnitDiagonal::kL};
+    const AnyMatrix columns{x.data(), DType::kFloat64, n_, 1, n_};
+    Check(getrs.Solve(context_, factor, Op::kNone, 0, columns, {rest.data(), rest.size()}));
+    Check(context_.Synchronize());
+  });
+  return run;
+}
+
+Run Bench::Ours(Way way) {
+  const bool wide = way == Way::kWide || way == Way::kWidePrepared;
+  const FactorizeOptions in_float64 = Options(DType::kFloat64, way != Way::kWide, false);
+  KernelTimings timings;
+  Run run;
+  Factorization factor;
+  Buffer matrix = CopyOfA();
+  run.factor = Time([&] {
+    if (wide) {
+      factor = Check(Factorize(context_, std::move(matrix), Shape(n_), in_float64, Never, timings));
+      return;
+    }
+    const bool tf32 = way == Way::kTf32;
+    const FactorizeOptions low = Options(DType::kFloat32, true, tf32);
+    const auto precision = tf32 ? FactorPrecision::kTf32 : FactorPrecision::kSingle;
+    const MixedPlan plan = Check(PlanMixed(precision, low, in_float64, Shape(n_)));
+    factor = Check(FactorizeMixed(context_, plan, std::move(matrix), Never, timings));
+  });
+  SolveOptions options;
+  options.solver = Check(FindSolver(device(), "auto", factor.summary, 1));
+  if (options.solver->needs_preparation()) {
+    options.fallback =
+        Check(FindSolver(device(), "auto", UnitDiagonal::kL, factor.summary.factor_dtype, n_, 1));
+  }
+  options.max_corrections = wide ? 0 : kMostCorrections;
+  Buffer rhs = CopyOfB();
+  SolveSummary solved;
+  run.solve = Time([&] {
+    solved = Check(Solve(context_, factor, std::move(rhs), Shape(1), options,
+                         reinterpret_cast<std::byte*>(x_.data()), Never, timings));
+  });
+  run.error = *solved.backward_error;
+  run.corrections = solved.corrections.value_or(0);
+  run.accurate = solved.accurate;
+  return run;
+}
+
+Json Measure(ExecutionContext& context, int64_t n, const Family& family) {
+  Bench bench(context, n, family);
+  const int rounds = n <= 16384 ? 5 : 3;
+  std::vector<std::vector<Run>> runs(std::size(kWays));
+  for (int round = -1; round < rounds; ++round) {
+    for (const Way way : kWays) {
+      const Run run = bench.Once(way);
+      if (round >= 0) runs[static_cast<int>(way)].push_back(run);
+    }
+  }
+  Json row = {{"n", n}, {"family", family.name}, {"rounds", rounds}};
+  for (const Way way : kWays) {
+    const std::vector<Run>& of = runs[static_cast<int>(way)];
+    std::vector<double> factor, solve, all;
+    for (const Run& run : of) {
+      factor.push_back(run.factor);
+      solve.push_back(run.solve);
+      all.push_back(run.factor + run.solve);
+    }
+    row[kNames[static_cast<int>(way)]] = {
+        {"ms", 1e3 * Median(all)},           {"factor_ms", 1e3 * Median(factor)},
+        {"solve_ms", 1e3 * Median(solve)},   {"corrections", of.back().corrections},
+        {"backward_error", of.back().error}, {"accurate", of.back().accurate}};
+  }
+  return row;
+}
+
+int Main(int argc, char** argv) {
+  if (cuda::CountCudaDevices() == 0) {
+    std::cerr << "no CUDA device on this machine\n";
+    return 1;
+  }
+  auto device = Check(cuda::MakeDevice(0, cuda::Options()));
+  auto context = Check(device->CreateContext());
+  std::vector<int64_t> orders(std::begin(kOrders), std::end(kOrders));
+  if (argc > 1) orders.clear();
+  for (int i = 1; i < argc; ++i) orders.push_back(std::atoll(argv[i]));
+  Json result = ResultHeader("gpu_mixed", device->info());
+  for (const int64_t n : orders) {
+    for (const Family& family : kFamilies) {
+      result["systems"].push_back(Measure(*context, n, family));
+      std::cerr << n << " " << family.name << "\n";
+    }
+  }
+  std::cout << result.dump(2) << "\n";
+  return 0;
+}
+
+}  // namespace
+}  // namespace crout
+
+int main(int argc, char** argv) { return crout::Main(argc, argv); }

@@ -1,0 +1,253 @@
+// irr_lu's factorization on the GPU: the host's factors, member by member, whatever lies beside
+// them.
+#include "kernels/cuda/irr_lu/irr_getrf.h"
+
+#include <complex>
+#include <limits>
+
+#include "kernels/host/irr_lu/member_probe.h"
+#include "tests/gpu/irr_lu_testing.h"
+
+namespace crout::cuda {
+namespace {
+
+using testing::FactoredMember;
+using testing::Member;
+
+// Growth and quality are what the host finds them to be, of the same factors.
+template <class T>
+void ExpectFiguresOf(Member<T> a, FactoredMember<T> factor) {
+  BatchExtent extent;
+  extent.max_rows = static_cast<int32_t>(a.rows);
+  extent.max_cols = static_cast<int32_t>(a.cols);
+  extent.max_diagonal = static_cast<int32_t>(factor.diagonal());
+  std::vector<double> work(host::MemberProbe<T>::WorkBytes(extent) / sizeof(double) + 1);
+  host::MemberProbe<T> probe(extent, reinterpret_cast<std::byte*>(work.data()));
+  probe.Start({a.elements.data(), a.rows, a.cols, a.rows});
+  const auto [growth, quality] =
+      probe.Finish({factor.lu.elements.data(), a.rows, a.cols, a.rows}, factor.ipiv.data());
+  EXPECT_NEAR(factor.growth, growth, 1e-14 * growth);
+  // The probe's own roundings, in float64, are what it measures where that is the type.
+  const double own = UnitRoundoff(DType::kFloat64) / UnitRoundoff(kDTypeOf<T>);
+  EXPECT_NEAR(factor.quality, quality, 1e-9 * quality + own);
+  EXPECT_LT(factor.quality, testing::kThreshold);
+}
+
+// PA = LU to rounding, and LAPACK's pivots, as the host's irr_lu has them: those of large random
+// matrices only in float64, as candidates that differ by less than the roundings are to be
+// expected.
+template <class T>
+void ExpectGood(const Member<T>& a, const FactoredMember<T>& factor,
+                const FactoredMember<T>& of_host) {
+  SCOPED_TRACE(::testing::Message() << a.rows << " x " << a.cols);
+  constexpr int64_t kLarge = 500;
+  const bool large = factor.diagonal() >= kLarge;
+  EXPECT_EQ(factor.info, of_host.info);
+  if (!large || RealOf(kDTypeOf<T>) == DType::kFloat64) {
+    EXPECT_EQ(factor.ipiv, of_host.ipiv);
+  }
+  if (a.elements.empty()) {
+    EXPECT_EQ(factor.growth, 1);
+    EXPECT_EQ(factor.quality, 0);
+    return;
+  }
+  ExpectFiguresOf(a, factor);
+  if (!large) {
+    EXPECT_LT(testing::Ratio(a, factor), testing::kThreshold);
+  }
+}
+
+// Empty, square, tall, wide; around the limits of the warp, of panels, blocks and chunks, and of
+// blocks of threads.
+std::vector<MatrixShape> MixedShapes() {
+  std::vector<MatrixShape> shapes = {
+      {0, 0},   {1, 1},   {0, 4},    {3, 0},    {8, 8},    {9, 9},    {16, 16},   {17, 17},
+      {32, 32}, {33, 33}, {31, 32},  {32, 5},   {5, 32},   {1, 20},   {20, 1},    {64, 64},
+      {65, 65}, {1, 200}, {200, 1},  {48, 100}, {100, 48}, {96, 96},  {128, 128}, {129, 200},
+      {10, 90}, {90, 10}, {161, 40}, {40, 161}, {256, 30}, {30, 256}, {257, 33},  {0, 3000}};
+  uint64_t state = 1;
+  for (int k = 0; k < 40; ++k) {
+    state = state * 6364136223846793005 + 1442695040888963407;
+    shapes.push_back(
+        {static_cast<int64_t>((state >> 33) % 80), static_cast<int64_t>((state >> 45) % 80)});
+  }
+  return shapes;
+}
+
+class IrrGetrfTest : public IrrLuTest {
+ protected:
+  template <class T>
+  static void ExpectFactors(const std::vector<MatrixShape>& shapes) {
+    SCOPED_TRACE(NameOf(kDTypeOf<T>));
+    const auto members = RandomMembers<T>(shapes);
+    const auto factors = Factored(members);
+    const auto of_host = testing::Factored(members);
+    for (size_t k = 0; k < members.size(); ++k) {
+      SCOPED_TRACE(k);
+      ExpectGood(members[k], factors[k], of_host[k]);
+    }
+  }
+
+  // What becomes of `bad`; its neighbours have the bits that they have without it.
+  template <class T>
+  static FactoredMember<T> FactoredAmongOthers(const Member<T>& bad) {
+    auto members = RandomMembers<T>({{5, 5}, {70, 70}, {20, 30}, {300, 40}});
+    const auto without = Factored(members);
+    members.insert(members.begin() + 2, bad);
+    auto with = Factored(members);
+    const FactoredMember<T> factor = with[2];
+    with.erase(with.begin() + 2);
+    for (size_t k = 0; k < with.size(); ++k) {
+      EXPECT_TRUE(testing::SameBits(with[k], without[k])) << k;
+    }
+    return factor;
+  }
+};
+
+TEST_F(IrrGetrfTest, RandomMix) {
+  ForTypes([](auto x) { ExpectFactors<decltype(x)>(MixedShapes()); });
+}
+
+TEST_F(IrrGetrfTest, AllEqual) {
+  ForTypes([](auto x) {
+    for (const int64_t n : {1, 4, 32, 70}) {
+      ExpectFactors<decltype(x)>(std::vector<MatrixShape>(40, {n, n}));
+    }
+  });
+}
+
+TEST_F(IrrGetrfTest, OfNothing) {
+  EXPECT_TRUE(Factored<double>({}).empty());
+  for (const auto& factor : Factored(RandomMembers<double>({{0, 0}, {5, 0}, {0, 2000}}))) {
+    EXPECT_EQ(factor.info, 0);
+  }
+}
+
+TEST_F(IrrGetrfTest, OneHugeAmongTiny) {
+  std::vector<MatrixShape> shapes(300, {3, 3});
+  shapes[150] = {530, 530};
+  ForTypes([&](auto x) { ExpectFactors<decltype(x)>(shapes); });
+}
+
+// Beyond what a block of threads factors alone: by the building blocks.
+TEST_F(IrrGetrfTest, MembersOfAGrid) {
+  const std::vector<MatrixShape> shapes = {{1100, 70}, {1030, 1040}, {60, 1200}, {200, 1025},
+                                           {33, 33},   {2100, 40},   {7, 7}};
+  ForTypes([&](auto x) { ExpectFactors<decltype(x)>(shapes); });
+}
+
+TEST_F(IrrGetrfTest, AMemberHasTheSameBitsInAnyBatch) {
+  ForTypes([](auto x) {
+    using T = decltype(x);
+    std::vector<MatrixShape> shapes = MixedShapes();
+    shapes.push_back({520, 140});
+    shapes.push_back({1100, 100});
+    shapes.push_back({70, 1400});
+    shapes.push_back({1500, 33});
+    const auto members = RandomMembers<T>(shapes);
+    const auto together = Factored(members);
+    const auto strided = Factored(members, 3);
+    for (size_t k = 0; k < members.size(); ++k) {
+      SCOPED_TRACE(::testing::Message() << shapes[k].rows << " x " << shapes[k].cols);
+      EXPECT_TRUE(testing::SameBits(together[k], strided[k]));
+      EXPECT_TRUE(testing::SameBits(together[k], Factored<T>({members[k]})[0]));
+    }
+  });
+}
+
+TEST_F(IrrGetrfTest, SingularMembersAreWholeAndDisturbNobody) {
+  ForTypes([](auto x) {
+    using T = decltype(x);
+    for (const int64_t n : {1, 6, 17, 32, 80, 130}) {
+      for (const int64_t zero : {int64_t{0}, n / 2, n - 1}) {
+        SCOPED_TRACE(::testing::Message() << n << " " << zero);
+        Member<T> a = testing::RandomMember<T>(n, n, 9);
+        for (int64_t i = 0; i < n; ++i) a(i, zero) = 0;
+        const auto factor = FactoredAmongOthers(a);
+        EXPECT_EQ(factor.info, zero + 1);
+        ExpectGood(a, factor, testing::Factored<T>({a})[0]);
+      }
+    }
+  });
+}
+
+// Largest elements on the diagonal already, and of the same size everywhere: the first is taken.
+TEST_F(IrrGetrfTest, PivotsOnTheDiagonalStay) {
+  for (const int64_t n : {7, 32, 64, 150}) {
+    Member<double> a = testing::RandomMember<double>(n, n, 5);
+    for (int64_t i = 0; i < n; ++i) a(i, i) = static_cast<double>(n);
+    const auto factor = Factored<double>({a})[0];
+    for (int64_t i = 0; i < n; ++i) EXPECT_EQ(factor.ipiv[i], i + 1);
+    EXPECT_LT(testing::Ratio(a, factor), testing::kThreshold);
+  }
+}
+
+TEST_F(IrrGetrfTest, OfEqualCandidatesTheFirstIsThePivot) {
+  for (const int64_t n : {9, 32, 64, 150}) {
+    Member<double> a{n, n, std::vector<double>(n * n)};  // I - I's last rows: ties in each column
+    for (int64_t j = 0; j < n; ++j) {
+      for (int64_t i = 0; i < n; ++i) a(i, j) = i == j ? 1 : i > j ? -1 : 0;
+      a(j, n - 1) = 1;
+    }
+    const auto factor = Factored<double>({a})[0];
+    for (int64_t i = 0; i < n; ++i) EXPECT_EQ(factor.ipiv[i], i + 1);
+  }
+}
+
+TEST_F(IrrGetrfTest, PivotsWithoutAReciprocal) {
+  using Limits = std::numeric_limits<double>;
+  for (const double pivot : {Limits::denorm_min(), Limits::max()}) {
+    for (const int64_t n : {8, 40}) {
+      Member<double> a{n, n, std::vector<double>(n * n)};
+      for (int64_t i = 0; i < n; ++i) a(i, i) = 1;
+      a(2, 2) = pivot;
+      a(3, 2) = -pivot;
+      a(4, 2) = pivot / 2;
+      const auto factor = Factored<double>({a})[0];
+      EXPECT_EQ(factor.ipiv[2], 3);
+      EXPECT_DOUBLE_EQ(factor.lu(3, 2), -1);
+      EXPECT_DOUBLE_EQ(factor.lu(4, 2), pivot / 2 / pivot);
+    }
+  }
+}
+
+TEST_F(IrrGetrfTest, NanAndInfStayAndDisturbNobody) {
+  ForTypes([](auto x) {
+    using T = decltype(x);
+    using Limits = std::numeric_limits<RealPart<T>>;
+    for (const int64_t n : {1, 6, 40, 130}) {
+      for (const RealPart<T> bad : {Limits::quiet_NaN(), Limits::infinity()}) {
+        for (const int64_t at : {int64_t{0}, n * n / 2, n * n - 1}) {
+          SCOPED_TRACE(::testing::Message() << n << " " << bad << " " << at);
+          Member<T> a = testing::RandomMember<T>(n, n, 9);
+          a.elements[at] = bad;
+          const auto factor = FactoredAmongOthers(a);
+          EXPECT_FALSE(std::all_of(factor.lu.elements.begin(), factor.lu.elements.end(),
+                                   [](T e) { return IsFinite(e); }));
+          EXPECT_EQ(factor.growth, std::numeric_limits<double>::infinity());
+          EXPECT_EQ(factor.quality, std::numeric_limits<double>::infinity());
+          for (const int64_t pivot : factor.ipiv) {
+            EXPECT_GE(pivot, 1);
+            EXPECT_LE(pivot, n);
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST_F(IrrGetrfTest, OrdersMembersByTeamAndSize) {
+  std::vector<BatchMember> members(6);
+  const MatrixShape shapes[] = {{3, 2}, {40, 1}, {0, 5000}, {1025, 1}, {32, 32}, {33, 600}};
+  for (int k = 0; k < 6; ++k) {
+    members[k].rows = static_cast<int32_t>(shapes[k].rows);
+    members[k].cols = static_cast<int32_t>(shapes[k].cols);
+  }
+  std::vector<int32_t> order(6);
+  const IrrOrder parts = OrderMembers(members, order);
+  EXPECT_EQ(order, (std::vector<int32_t>{3, 5, 1, 4, 0, 2}));
+  EXPECT_EQ(parts.begin, (std::array<int32_t, 6>{0, 1, 2, 2, 3, 6}));
+}
+
+}  // namespace
+}  // namespace crout::cuda

@@ -1,0 +1,96 @@
+// Jobs of batches keep within their plans of memory, on a device where it is counted, and refuse
+// what is not what was declared.
+#include <cstdint>
+
+#include "kernels/host/irr_lu/irr_lu.h"
+#include "tests/kernels/batch_jobs_testing.h"
+#include "tests/support/fake_device.h"
+
+namespace crout::testing {
+namespace {
+
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+
+class BatchPlanTest : public ::testing::Test {
+ protected:
+  host::Executor executor_{2};
+  const std::unique_ptr<BatchLu> method_ = host::MakeIrrLu(executor_);
+  FakeDevice device_;
+  CountingResource& memory_ = device_.counting_memory();
+  BatchJobs jobs_{device_, method_.get(), &memory_};
+};
+
+TEST_F(BatchPlanTest, AnEmptyBatch) {
+  ASSERT_OK_AND_ASSIGN(const FactoredBatch factor, jobs_.Factor<double>({}));
+  EXPECT_EQ(factor.factorization.summary.batch->extent.members, 0);
+  ASSERT_OK(jobs_.Solve<double>(factor, {}));
+  ASSERT_OK(jobs_.Factor<double>({RandomMember<double>(0, 0, 1), RandomMember<double>(0, 4, 1)}));
+}
+
+TEST_F(BatchPlanTest, SizesThatAreNotWhatWasDeclaredAreRefused) {
+  const std::vector<Member<double>> members = MixedMembers<double>();
+  BatchExtent extent;
+  Block(ShapesOf(members), members, &extent);
+  const auto refused = [&](auto change) {
+    BatchExtent declared = extent;
+    change(declared);
+    jobs_.Declare(declared);
+    return jobs_.Factor(members).status();
+  };
+  EXPECT_THAT(refused([](BatchExtent& e) { ++e.max_rows; }),
+              FailsWith(kInvalid, "max_rows = 70, the header declares 71"));
+  EXPECT_THAT(refused([](BatchExtent& e) { --e.max_cols; }), FailsWith(kInvalid, ""));
+  EXPECT_THAT(refused([](BatchExtent& e) { --e.total_rows; }), FailsWith(kInvalid, ""));
+  EXPECT_THAT(refused([](BatchExtent& e) { e.bytes += 8; }), FailsWith(kInvalid, ""));
+  EXPECT_THAT(refused([](BatchExtent& e) { e.members = -1; }), FailsWith(kInvalid, ""));
+  EXPECT_THAT(refused([](BatchExtent& e) { e.max_rows = -1; }), FailsWith(kInvalid, ""));
+  EXPECT_THAT(refused([](BatchExtent& e) { e.total_cols = int64_t{1} << 62; }),
+              FailsWith(kInvalid, ""));
+  EXPECT_THAT(refused([](BatchExtent& e) { e.bytes = SIZE_MAX - 64; }), FailsWith(kInvalid, ""));
+  EXPECT_OK(refused([](BatchExtent&) {}));
+  EXPECT_EQ(memory_.live_bytes(), 0u);
+}
+
+TEST_F(BatchPlanTest, SystemsThatTheBatchHasNotAreRefused) {
+  std::vector<Member<double>> members = MixedMembers<double>();
+  members.push_back(RandomMember<double>(4, 3, 1));
+  ASSERT_OK_AND_ASSIGN(const FactoredBatch factor, jobs_.Factor(members));
+  const auto rhs = [](int64_t member, int64_t rows) {
+    return Rhs<double>{member, RandomMember<double>(rows, 1, 1)};
+  };
+  const auto status = [&](const std::vector<Rhs<double>>& systems) {
+    return jobs_.Solve(factor, systems).status();
+  };
+  EXPECT_THAT(status({rhs(9, 5)}), FailsWith(kInvalid, "are 0 to 8"));
+  EXPECT_THAT(status({rhs(-1, 5)}), FailsWith(kInvalid, ""));
+  EXPECT_THAT(status({rhs(1, 1), rhs(0, 5)}), FailsWith(kInvalid, ""));
+  EXPECT_THAT(status({rhs(1, 1), rhs(1, 1)}), FailsWith(kInvalid, ""));
+  EXPECT_THAT(status({rhs(8, 4)}), FailsWith(kInvalid, "4 x 3"));
+  EXPECT_THAT(status({rhs(0, 6)}), FailsWith(kInvalid, "declares"));
+  EXPECT_OK(status({rhs(0, 5), rhs(7, 33)}));
+  jobs_.options().keep_matrix = false;
+  ASSERT_OK_AND_ASSIGN(const FactoredBatch dropped, jobs_.Factor(members));
+  EXPECT_THAT(jobs_.Solve<double>(dropped, {rhs(0, 5)}).status(),
+              FailsWith(absl::StatusCode::kFailedPrecondition, ""));
+}
+
+TEST_F(BatchPlanTest, StoppedJobsAndFailedAllocationsLeaveNothing) {
+  const std::vector<Member<double>> members = MixedMembers<double>();
+  EXPECT_THAT(jobs_.Factor(members, [] { return true; }).status(),
+              FailsWith(absl::StatusCode::kCancelled, ""));
+  EXPECT_EQ(memory_.live_bytes(), 0u);
+  int failed = 0;
+  while (true) {
+    memory_.FailAllocations(1, failed + 1);  // after the upload's own
+    const auto factor = jobs_.Factor(members);
+    memory_.FailAllocations(0);
+    if (factor.ok()) break;
+    EXPECT_THAT(factor.status(), FailsWith(absl::StatusCode::kResourceExhausted, ""));
+    EXPECT_EQ(memory_.live_bytes(), 0u);
+    ++failed;
+  }
+  EXPECT_GE(failed, 4);
+}
+
+}  // namespace
+}  // namespace crout::testing

@@ -1,0 +1,273 @@
+// On any device (device_under_test.h): factors in lower precision than their matrix, and solves
+// that are corrected to the accuracy of the right-hand side.
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "kernels/jobs/factorize_mixed.h"
+#include "kernels/jobs/solve.h"
+#include "kernels/util/status_macros.h"
+#include "tests/support/device_under_test.h"
+#include "tests/support/gallery.h"
+#include "tests/support/job_runner.h"
+#include "tests/support/packed_sparse.h"
+#include "tests/support/ratios.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout::testing {
+namespace {
+
+using Complex = std::complex<double>;
+
+constexpr int64_t kN = 120;
+constexpr int64_t kNrhs = 2;
+const double kAccuracy = std::sqrt(static_cast<double>(kN)) * 0x1p-53;
+
+class MixedPrecisionTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (DeviceUnderTest() == nullptr) GTEST_SKIP() << "the machine has no such device";
+    runner_.emplace(*DeviceUnderTest());
+  }
+
+  // Of a matrix in float64, or complex128.
+  absl::StatusOr<MixedPlan> Plan(FactorRequest request,
+                                 std::optional<int64_t> nonzeros = std::nullopt) {
+    const PackedMatrix shape{nullptr, request.matrix_dtype, request.layout, kN, kN};
+    request.factor_dtype = request.matrix_dtype;
+    CROUT_ASSIGN_OR_RETURN(const FactorizeOptions wide, runner_->Options(request, kN));
+    request.factor_dtype = IsComplex(shape.dtype) ? DType::kComplex64 : DType::kFloat32;
+    CROUT_ASSIGN_OR_RETURN(const FactorizeOptions low, runner_->Options(request, kN));
+    return PlanMixed(FactorPrecision::kSingle, low, wide, shape, nonzeros);
+  }
+
+  template <class T>
+  absl::StatusOr<Factorization> Factor(const MixedPlan& plan, const std::vector<T>& a) {
+    const PackedMatrix& shape = plan.low.shape;
+    const std::vector<std::byte> bytes = plan.low.nonzeros
+                                             ? PackSparse(a, kN, shape.dtype).bytes
+                                             : Packed(a, kN, kN, shape.dtype, shape.layout);
+    CROUT_ASSIGN_OR_RETURN(Buffer upload, runner_->Upload(bytes));
+    return FactorizeMixed(runner_->context(), plan, std::move(upload), JobRunner::NeverStop(),
+                          runner_->timings());
+  }
+
+  template <class T>
+  absl::StatusOr<SolveSummary> Solve(const Factorization& factor, const std::vector<T>& b, Op op,
+                                     int most, std::vector<T>* x,
+                                     const WiderFactor& wider = nullptr) {
+    SolveRequest request;
+    request.op = op;
+    CROUT_ASSIGN_OR_RETURN(SolveOptions options, runner_->Options(request, factor.summary, kNrhs));
+    options.max_corrections = most;
+    const PackedMatrix shape{nullptr, kDTypeOf<T>, Layout::kColumnMajor, kN, kNrhs};
+    CROUT_ASSIGN_OR_RETURN(const SolvePlan plan, PlanSolve(options, factor.summary, shape));
+    CROUT_ASSIGN_OR_RETURN(Buffer upload,
+                           runner_->Upload(Packed(b, kN, kNrhs, shape.dtype, shape.layout)));
+    std::vector<std::byte> out(plan.delivered.bytes());
+    CROUT_ASSIGN_OR_RETURN(
+        const SolveSummary summary,
+        crout::Solve(runner_->context(), plan, factor, std::move(upload), out.data(),
+                     JobRunner::NeverStop(), runner_->timings(), wider));
+    *x = Unpacked<T>(out.data(), plan.delivered);
+    return summary;
+  }
+
+  std::optional<JobRunner> runner_;
+};
+
+// A = B + i C of the given condition, about.
+ComplexMatrix ComplexWithCondition(double condition) {
+  const HostMatrix real = WithCondition(kN, condition, 3);
+  ComplexMatrix a(real.size());
+  for (size_t i = 0; i < a.size(); ++i) a[i] = Complex(0.6, 0.8) * real[i];
+  return a;
+}
+
+ComplexMatrix ComplexRandom(uint64_t seed) {
+  const HostMatrix re = RandomMatrix(kN, kNrhs, seed);
+  const HostMatrix im = RandomMatrix(kN, kNrhs, seed + 1);
+  ComplexMatrix b(re.size());
+  for (size_t i = 0; i < b.size(); ++i) b[i] = Complex(re[i], im[i]);
+  return b;
+}
+
+TEST_F(MixedPrecisionTest, SolvesToFloat64AccuracyWithHalfTheBytes) {
+  const HostMatrix b = RandomMatrix(kN, kNrhs, 5);
+  for (const double condition : {1e2, 1e4, 1e6}) {
+    for (const Layout layout : {Layout::kColumnMajor, Layout::kRowMajor}) {
+      SCOPED_TRACE(condition);
+      const HostMatrix a = WithCondition(kN, condition, 3);
+      FactorRequest request;
+      request.layout = layout;
+      ASSERT_OK_AND_ASSIGN(const MixedPlan plan, Plan(request));
+      ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor(plan, a));
+      EXPECT_EQ(factor.summary.factor_dtype, DType::kFloat32);
+      EXPECT_EQ(factor.summary.precision, FactorPrecision::kSingle);
+      EXPECT_EQ(factor.summary.precision_fallback, PrecisionFallback::kNone);
+      EXPECT_EQ(factor.lu().size(), kN * kN * sizeof(float));
+      for (const Op op : {Op::kNone, Op::kTranspose}) {
+        HostMatrix x;
+        ASSERT_OK_AND_ASSIGN(const SolveSummary solved, Solve(factor, b, op, 100, &x));
+        EXPECT_TRUE(solved.accurate);
+        EXPECT_GE(solved.corrections.value_or(0), 1);
+        EXPECT_LE(*solved.backward_error, kAccuracy);
+        EXPECT_LE(BackwardError(a, kN, op, x, b, kNrhs), 2 * kAccuracy);
+      }
+    }
+  }
+}
+
+TEST_F(MixedPrecisionTest, SolvesComplexSystems) {
+  const ComplexMatrix a = ComplexWithCondition(1e5);
+  const ComplexMatrix b = ComplexRandom(5);
+  FactorRequest request;
+  request.matrix_dtype = DType::kComplex128;
+  ASSERT_OK_AND_ASSIGN(const MixedPlan plan, Plan(request));
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor(plan, a));
+  EXPECT_EQ(factor.summary.factor_dtype, DType::kComplex64);
+  for (const Op op : {Op::kNone, Op::kTranspose, Op::kConjugateTranspose}) {
+    ComplexMatrix x;
+    ASSERT_OK_AND_ASSIGN(const SolveSummary solved, Solve(factor, b, op, 100, &x));
+    EXPECT_TRUE(solved.accurate);
+    EXPECT_LE(BackwardError(a, kN, op, x, b, kNrhs), 2 * kAccuracy);
+  }
+}
+
+TEST_F(MixedPrecisionTest, SolvesWithEquilibratedFactors) {
+  // Rows beyond float32's range, which scaling brings into it.
+  HostMatrix a = WithCondition(kN, 1e3, 3);
+  for (int64_t j = 0; j < kN; ++j) {
+    for (int64_t i = 0; i < kN; ++i) a[i + j * kN] *= i % 2 == 0 ? 0x1p140 : 0x1p-140;
+  }
+  const HostMatrix b = RandomMatrix(kN, kNrhs, 5);
+  FactorRequest request;
+  request.equilibrate = EquilibrateMode::kAuto;
+  ASSERT_OK_AND_ASSIGN(const MixedPlan plan, Plan(request));
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor(plan, a));
+  EXPECT_TRUE(factor.summary.row_scaled);
+  EXPECT_EQ(factor.summary.factor_dtype, DType::kFloat32);
+  HostMatrix x;
+  ASSERT_OK_AND_ASSIGN(const SolveSummary solved, Solve(factor, b, Op::kNone, 100, &x));
+  EXPECT_TRUE(solved.accurate);
+  EXPECT_LE(*solved.backward_error, kAccuracy);
+}
+
+TEST_F(MixedPrecisionTest, SolvesWithTheKeptSparseMatrix) {
+  if (!DeviceUnderTest()->info().has_sparse_ops) GTEST_SKIP() << "no sparse matrices there";
+  HostMatrix a(kN * kN);
+  const HostMatrix values = RandomMatrix(kN, 3, 7);
+  for (int64_t j = 0; j < kN; ++j) {
+    for (int64_t i = std::max<int64_t>(0, j - 1); i <= std::min(kN - 1, j + 1); ++i) {
+      a[i + j * kN] = (i == j ? 3 : 0) + values[j + (i - j + 1) * kN];
+    }
+  }
+  const HostMatrix b = RandomMatrix(kN, kNrhs, 5);
+  FactorRequest request;
+  ASSERT_OK_AND_ASSIGN(const MixedPlan plan,
+                       Plan(request, PackSparse(a, kN, DType::kFloat64).nonzeros));
+  ASSERT_OK_AND_ASSIGN(Factorization factor, Factor(plan, a));
+  EXPECT_TRUE(factor.sparse_matrix());
+  HostMatrix x;
+  ASSERT_OK_AND_ASSIGN(const SolveSummary solved, Solve(factor, b, Op::kNone, 100, &x));
+  EXPECT_TRUE(solved.accurate);
+  EXPECT_LE(BackwardError(a, kN, Op::kNone, x, b, kNrhs), 2 * kAccuracy);
+  // And the wider factor is of the same matrix.
+  ASSERT_OK_AND_ASSIGN(const Factorization wide, Widen(runner_->context(), plan, std::move(factor),
+                                                       PrecisionFallback::kStagnation,
+                                                       JobRunner::NeverStop(), runner_->timings()));
+  EXPECT_TRUE(wide.sparse_matrix());
+  ASSERT_OK_AND_ASSIGN(const SolveSummary again, Solve(wide, b, Op::kNone, 0, &x));
+  EXPECT_LE(*again.backward_error, kAccuracy);
+}
+
+TEST_F(MixedPrecisionTest, SaysThatItIsNotAccurate) {
+  const HostMatrix a = WithCondition(kN, 1e12, 3);
+  const HostMatrix b = RandomMatrix(kN, kNrhs, 5);
+  ASSERT_OK_AND_ASSIGN(const MixedPlan plan, Plan({}));
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor(plan, a));
+  ASSERT_EQ(factor.summary.factor_dtype, DType::kFloat32);
+  HostMatrix x;
+  ASSERT_OK_AND_ASSIGN(const SolveSummary solved, Solve(factor, b, Op::kNone, 3, &x));
+  EXPECT_FALSE(solved.accurate);
+  EXPECT_GT(*solved.backward_error, kAccuracy);
+  EXPECT_NEAR(*solved.backward_error, BackwardError(a, kN, Op::kNone, x, b, kNrhs),
+              0.1 * *solved.backward_error);
+}
+
+TEST_F(MixedPrecisionTest, StagnationTakesTheWiderFactor) {
+  const HostMatrix a = WithCondition(kN, 1e12, 3);
+  const HostMatrix b = RandomMatrix(kN, kNrhs, 5);
+  for (const Layout layout : {Layout::kColumnMajor, Layout::kRowMajor}) {
+    FactorRequest request;
+    request.layout = layout;
+    ASSERT_OK_AND_ASSIGN(const MixedPlan plan, Plan(request));
+    ASSERT_OK_AND_ASSIGN(Factorization factor, Factor(plan, a));
+    const WiderFactor widen = [&]() -> absl::StatusOr<const Factorization*> {
+      CROUT_ASSIGN_OR_RETURN(
+          factor, Widen(runner_->context(), plan, std::move(factor), PrecisionFallback::kStagnation,
+                        JobRunner::NeverStop(), runner_->timings()));
+      return &factor;
+    };
+    HostMatrix x;
+    ASSERT_OK_AND_ASSIGN(const SolveSummary solved, Solve(factor, b, Op::kNone, 3, &x, widen));
+    EXPECT_TRUE(solved.accurate);
+    EXPECT_LE(BackwardError(a, kN, Op::kNone, x, b, kNrhs), 2 * kAccuracy);
+    EXPECT_EQ(factor.summary.factor_dtype, DType::kFloat64);
+    EXPECT_EQ(factor.summary.precision, FactorPrecision::kAsTyped);
+    EXPECT_EQ(factor.summary.precision_fallback, PrecisionFallback::kStagnation);
+    EXPECT_TRUE(factor.has_matrix());
+  }
+}
+
+TEST_F(MixedPrecisionTest, WhatIsSingularInFloat32IsFactoredInFloat64) {
+  // The second row is the first, but for what float32 rounds away.
+  HostMatrix a(kN * kN);
+  for (int64_t j = 0; j < kN; ++j) a[j + j * kN] = 1;
+  a[0 + 1 * kN] = a[1 + 0 * kN] = 1;
+  a[1 + 1 * kN] = 1 + 0x1p-40;
+  ASSERT_OK_AND_ASSIGN(const MixedPlan plan, Plan({}));
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor(plan, a));
+  EXPECT_EQ(factor.summary.info, 0);
+  EXPECT_EQ(factor.summary.factor_dtype, DType::kFloat64);
+  EXPECT_EQ(factor.summary.precision_fallback, PrecisionFallback::kUnusable);
+}
+
+TEST_F(MixedPrecisionTest, TheConditionEstimateSaysThatItIsHopeless) {
+  FactorRequest request;
+  request.condition = true;
+  ASSERT_OK_AND_ASSIGN(const MixedPlan plan, Plan(request));
+  for (const double smallest : {1e-6, 1e-12}) {
+    HostMatrix a(kN * kN);
+    for (int64_t j = 0; j < kN; ++j) a[j + j * kN] = j == 7 ? smallest : 1;
+    ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor(plan, a));
+    const bool hopeless = smallest == 1e-12;
+    EXPECT_EQ(factor.summary.precision_fallback,
+              hopeless ? PrecisionFallback::kCondition : PrecisionFallback::kNone);
+    EXPECT_EQ(factor.summary.factor_dtype, hopeless ? DType::kFloat64 : DType::kFloat32);
+    EXPECT_NEAR(factor.summary.rcond.value_or(0), smallest, 1e-3 * smallest);
+  }
+}
+
+TEST_F(MixedPrecisionTest, NeedsTheMatrix) {
+  FactorRequest request;
+  request.keep_matrix = false;
+  const absl::Status status = Plan(request).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("needs the matrix"));
+}
+
+TEST_F(MixedPrecisionTest, ReservesWhatEitherFactorTakes) {
+  ASSERT_OK_AND_ASSIGN(const MixedPlan plan, Plan({}));
+  EXPECT_GE(plan.bytes.peak, plan.low.bytes.peak);
+  EXPECT_GE(plan.bytes.peak, plan.wide.bytes.peak);
+  EXPECT_LT(plan.low.bytes.kept, plan.wide.bytes.kept);
+}
+
+}  // namespace
+}  // namespace crout::testing
