@@ -65,8 +65,8 @@ def draw(panel, axes, series, begin):
         axes.text(0.5, 0.5, f"{value:g}", fontsize=28, ha="center", va="center")
         return
     for name, times, values in series:
-        label = name if any(values) and not all(map(math.isnan, values)) else "_nothing"
-        axes.plot([t - begin for t in times], values, linewidth=1, label=label)
+        style = {"label": name} if any(v and not math.isnan(v) for v in values) else {"color": "lightgray"}
+        axes.plot([t - begin for t in times], values, linewidth=1, **style)
     if not series:
         axes.text(0.5, 0.5, "no data", transform=axes.transAxes, ha="center", color="gray")
     defaults = panel["fieldConfig"]["defaults"]
@@ -134,7 +134,7 @@ def main(croutd_test, croutctl, seconds, directory):
         finally:
             prometheus.stop()
             daemon.stop()
-    caption = f"host ({name}), {datetime.date.today()}, {seconds:g} s of load, one scrape a second"
+    caption = f"host ({name}), {datetime.date.today()}, {seconds:g} s of load, one scrape a second; axes below in seconds"
     for title, panels in rows_of(dashboard):
         if any(answers[panel["title"]] for panel in panels):
             name = re.sub(r"\W+", "_", title.lower())
