@@ -43,8 +43,8 @@ struct BatchExtent {
   int32_t max_diagonal = 0;  // of min(rows, cols)
   int64_t total_rows = 0;    // of all members together
   int64_t total_cols = 0;
-  int64_t diagonals = 0;     // sum of min(rows, cols)
-  size_t bytes = 0;          // from the first member's first element to the end of the last member
+  int64_t diagonals = 0;  // sum of min(rows, cols)
+  size_t bytes = 0;       // from the first member's first element to the end of the last member
 };
 
 // A batch in a device's memory, both the elements and `members`. Owns nothing; the members do not

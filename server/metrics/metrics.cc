@@ -243,10 +243,13 @@ void Metrics::RegisterFiles() {
                  "When the time of the server's certificate in use begins and ends.");
 }
 
-void Metrics::ObserveRequest(Method method, absl::StatusCode code, double seconds) {
+void Metrics::CountRequest(Method method, absl::StatusCode code) {
   const auto value = static_cast<size_t>(code);
   const size_t index = value < kCodes ? value : Index(absl::StatusCode::kUnknown);
   requests_[Index(method)][index]->Increment();
+}
+
+void Metrics::ObserveDuration(Method method, double seconds) {
   request_duration_[Index(method)]->Observe(seconds);
 }
 

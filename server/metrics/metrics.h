@@ -62,7 +62,9 @@ class Metrics {
   Metrics& operator=(const Metrics&) = delete;
 
   // Calls, once each, at their end. A code outside gRPC's seventeen counts as UNKNOWN.
-  void ObserveRequest(Method method, absl::StatusCode code, double seconds);
+  void CountRequest(Method method, absl::StatusCode code);
+  // What one took; of a call that is answered step by step, each step.
+  void ObserveDuration(Method method, double seconds);
   // A phase that took place.
   void ObservePhase(JobPhase phase, double seconds);
   void CountRejected(Rejection reason);

@@ -170,10 +170,10 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
     if (phase_ < CallPhase::kReply) phase_ = CallPhase::kHeader;
   }
   // The round's header is here: its time begins.
-  void StartClock() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { round_start_ = observed_.Seconds(); }
+  void StartClock() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { observed_.BeginStep(); }
   // Seconds since StartClock(); without rounds, since the call began.
   double RoundSeconds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return observed_.Seconds() - round_start_;
+    return observed_.Seconds() - observed_.step_start;
   }
   // Whether the work, or what came of it, is of use to anybody.
   bool wanted() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return phase_ < CallPhase::kReply; }
@@ -443,7 +443,6 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   ReplyWriter writer_ ABSL_GUARDED_BY(mutex_);
   JobTicket ticket_ ABSL_GUARDED_BY(mutex_);
   double reply_start_ ABSL_GUARDED_BY(mutex_) = 0;      // seconds since the call's start
-  double round_start_ ABSL_GUARDED_BY(mutex_) = 0;      // seconds after the call's
   DeviceSlot* slot_ ABSL_GUARDED_BY(mutex_) = nullptr;  // of which the call holds something
   CallPhase phase_ ABSL_GUARDED_BY(mutex_) = CallPhase::kHeader;
   absl::Status end_ ABSL_GUARDED_BY(mutex_);

@@ -51,6 +51,7 @@ Fields FieldsOf(const ObservedCall& call, double seconds) {
   AddText("algorithm", call.algorithm, fields);
   AddText("device", call.device, fields);
   if (call.n >= 0) fields["n"] = call.n;
+  if (call.steps > 0) fields["steps"] = call.steps;
   if (call.received_bytes > 0) fields["received_bytes"] = call.received_bytes;
   if (call.sent_bytes > 0) fields["sent_bytes"] = call.sent_bytes;
   AddPhases(call.timings, fields);
@@ -90,9 +91,20 @@ bool CallLog::AdmitEvent() {
   return true;
 }
 
+void CallLog::WriteStep(const ObservedCall& call, double seconds) {
+  if (seconds < absl::ToDoubleSeconds(options_.slow)) return;
+  const std::optional<int64_t> skipped = Admit(Kind::kSlow);
+  if (!skipped) return;
+  Fields fields = FieldsOf(call, seconds);
+  fields["slow"] = true;
+  if (*skipped > 0) fields["skipped"] = *skipped;
+  Log(LogLevel::kInfo, "step", fields);
+}
+
 void CallLog::Write(const ObservedCall& call, double seconds) {
   const bool fault = IsServerFault(call.status.code());
-  const bool slow = seconds >= absl::ToDoubleSeconds(options_.slow);
+  const double judged = call.steps > 0 ? call.StepSeconds() : seconds;
+  const bool slow = judged >= absl::ToDoubleSeconds(options_.slow);
   const Kind kind = fault ? Kind::kFault : slow ? Kind::kSlow : Kind::kOther;
   const std::optional<int64_t> skipped = Admit(kind);
   if (!skipped) return;

@@ -36,8 +36,12 @@ class CallLog {
 
   explicit CallLog(const CallLogOptions& options) : options_(options) {}
 
-  // Logs the event "call", or counts it as skipped: the next line says how many were.
+  // Logs the event "call", or counts it as skipped: the next line says how many were. A call that
+  // was answered step by step is slow where the step in which it ended was.
   void Write(const ObservedCall& call, double seconds);
+  // Logs the event "step" if the step was slow, as one of the slow calls: it has the phases that
+  // its call's line lacks.
+  void WriteStep(const ObservedCall& call, double seconds);
 
   // Whether another event that any caller can cause gets a line now, as one of those sampled.
   bool AdmitEvent();

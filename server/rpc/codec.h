@@ -53,8 +53,8 @@ absl::Status Resolve(const v1::FactorizeOptions& options, const Device& device, 
 absl::StatusOr<SolveOptions> DecodeOptions(const v1::SolveOptions& options,
                                            absl::string_view field);
 
-// What a header declares of a batch, max_diagonal and diagonals aside. UNIMPLEMENTED for a device that takes no
-// batches, or not of this type.
+// What a header declares of a batch, max_diagonal and diagonals aside. UNIMPLEMENTED for a device
+// that takes no batches, or not of this type.
 absl::StatusOr<BatchExtent> DecodeBatch(const v1::BatchSpec& spec, absl::string_view field,
                                         const Limits& limits, const Device& device);
 // All but the method. `factor`: of the batch.

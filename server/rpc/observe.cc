@@ -78,6 +78,13 @@ double ObservedCall::Seconds() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+double ObservedCall::StepSeconds() const { return in_step ? Seconds() - step_start : 0; }
+
+void ObservedCall::BeginStep() {
+  step_start = Seconds();
+  in_step = true;
+}
+
 void ObservedCall::Concerns(std::string_view handle) {
   if (Handle::Parse(handle)) handle_prefix = handle.substr(0, kHandlePrefix);
 }
@@ -138,22 +145,39 @@ void ObserveQuality(ServerCore& core, const ObservedCall& call, const FactorSumm
        {"growth", JsonNumber(complement.growth)}});
 }
 
-void ObserveCall(ServerCore& core, const ObservedCall& call) {
-  const double seconds = call.Seconds();
-  core.metrics.ObserveRequest(call.method, call.status.code(), seconds);
-  if (const auto rejection = RejectionOf(call.status)) core.metrics.CountRejected(*rejection);
+namespace {
+
+void ObserveWork(ServerCore& core, const ObservedCall& call, double seconds) {
+  core.metrics.ObserveDuration(call.method, seconds);
   const auto phases = PhasesOf(call.timings);
   for (size_t i = 0; i < phases.size(); ++i) {
     if (phases[i] > 0) core.metrics.ObservePhase(static_cast<JobPhase>(i), phases[i]);
   }
-  core.call_log.Write(call, seconds);
-  Audit(call);
   core.recent_work.Ended(seconds, [&] { return Summarize(call); });
   if (core.traces == nullptr || !call.trace || !call.trace->sampled) return;
   EndedCall ended = Summarize(call);
   ended.seconds = seconds;
   ended.ended = WallNow();
   core.traces->Add({*call.trace, std::move(ended)});
+}
+
+}  // namespace
+
+void ObserveStep(ServerCore& core, ObservedCall& call) {
+  const double seconds = call.StepSeconds();
+  ++call.steps;
+  ObserveWork(core, call, seconds);
+  core.call_log.WriteStep(call, seconds);
+  call.timings = {};
+  call.in_step = false;
+}
+
+void ObserveCall(ServerCore& core, const ObservedCall& call) {
+  core.metrics.CountRequest(call.method, call.status.code());
+  if (const auto rejection = RejectionOf(call.status)) core.metrics.CountRejected(*rejection);
+  if (call.in_step) ObserveWork(core, call, call.StepSeconds());
+  core.call_log.Write(call, call.Seconds());
+  Audit(call);
 }
 
 }  // namespace crout

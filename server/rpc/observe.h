@@ -24,6 +24,11 @@ struct ObservedCall {
 
   // Seconds since the call began.
   double Seconds() const;
+  // Seconds since the step that is under way began; without steps, since the call did. 0 between
+  // steps: whoever waits then, it is not the client.
+  double StepSeconds() const;
+  // A step begins, and is the one that is under way.
+  void BeginStep();
 
   // Names the factor that the call is about, for the log, by the first characters of its handle:
   // enough to find it in a list, too little to use it. No effect for what is no handle.
@@ -45,7 +50,11 @@ struct ObservedCall {
   uint64_t received_bytes = 0;  // of messages; unary requests are not counted
   uint64_t sent_bytes = 0;
   uint64_t factor_bytes = 0;  // of the factor that was kept last, in the cache
-  CallTimings timings;
+  CallTimings timings;        // of a call with steps, those of the one under way
+  // Of a call that is answered step by step, as a series is.
+  int64_t steps = 0;      // answered and observed
+  bool in_step = true;    // one is under way, or there are none
+  double step_start = 0;  // seconds after `start`
 };
 
 // The seconds of each phase, in the order of JobPhase.
@@ -62,8 +71,16 @@ void ObserveQuality(ServerCore& core, const ObservedCall& call, const FactorSumm
 void ObserveQuality(ServerCore& core, const ObservedCall& call, const FactorSummary& leading,
                     const SchurSummary& complement);
 
+<<<<<<< HEAD
 // Requests, duration, phases and rejections; what CallLog and the audit say of it; whether it was
 // slow; its spans, where its caller records the trace.
+=======
+// What the step under way took, and its phases; whether it was slow. It ends so.
+void ObserveStep(ServerCore& core, ObservedCall& call);
+
+// Requests, duration, phases and rejections, those of answered steps aside; what CallLog and the
+// audit say of it; whether it was slow.
+>>>>>>> call
 void ObserveCall(ServerCore& core, const ObservedCall& call);
 
 }  // namespace crout

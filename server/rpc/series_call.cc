@@ -229,6 +229,12 @@ void SeriesCall::Reply(SeriesAnswer answer) {
 }
 
 void SeriesCall::FinishRound() {
+  // X is on its way: what sending it takes is the client's to say, who may send the next step
+  // first.
+  GoOnWithoutMemory([&] {
+    mutex_.AssertHeld();
+    ObserveStep(core_, observed_);
+  });
   EndRound();
   round_.reset();
   pins_ = {};

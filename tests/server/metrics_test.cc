@@ -95,7 +95,8 @@ TEST(MetricsTest, HistogramsWithLabelsAppearWhenFirstUsed) {
                              "crout_backward_error_count{dtype=\"f32\"}"}) {
     EXPECT_THAT(metrics.Scrape(), Not(HasSubstr(family)));
   }
-  metrics.ObserveRequest(Method::kSolve, absl::StatusCode::kOk, 0.5);
+  metrics.CountRequest(Method::kSolve, absl::StatusCode::kOk);
+  metrics.ObserveDuration(Method::kSolve, 0.5);
   metrics.ObservePhase(JobPhase::kFactor, 0.25);
   metrics.ObserveBackwardError(DType::kFloat32, 1e-8);
   const std::string text = metrics.Scrape();
@@ -108,8 +109,10 @@ TEST(MetricsTest, HistogramsWithLabelsAppearWhenFirstUsed) {
 
 TEST(MetricsTest, CountsWhatItIsTold) {
   Metrics metrics(TwoDevices());
-  metrics.ObserveRequest(Method::kSolve, absl::StatusCode::kNotFound, 0.002);
-  metrics.ObserveRequest(Method::kSolve, static_cast<absl::StatusCode>(99), 0.002);
+  metrics.CountRequest(Method::kSolve, absl::StatusCode::kNotFound);
+  metrics.ObserveDuration(Method::kSolve, 0.002);
+  metrics.CountRequest(Method::kSolve, static_cast<absl::StatusCode>(99));
+  metrics.ObserveDuration(Method::kSolve, 0.002);
   metrics.ObservePhase(JobPhase::kQueue, 0.25);
   metrics.CountRejected(Rejection::kMemory);
   metrics.CountReceived(100);
@@ -269,7 +272,8 @@ TEST(MetricsTest, ScrapesBesideUpdates) {
   constexpr int kRounds = 200;
   auto update = [&] {
     for (int i = 0; i < kRounds; ++i) {
-      metrics.ObserveRequest(Method::kSolve, absl::StatusCode::kOk, 1e-3);
+      metrics.CountRequest(Method::kSolve, absl::StatusCode::kOk);
+      metrics.ObserveDuration(Method::kSolve, 1e-3);
       metrics.device(0).ObserveFactor("getrf", DType::kFloat64, 10, 1e-3);
     }
   };
