@@ -71,16 +71,11 @@ void ObserveQuality(ServerCore& core, const ObservedCall& call, const FactorSumm
 void ObserveQuality(ServerCore& core, const ObservedCall& call, const FactorSummary& leading,
                     const SchurSummary& complement);
 
-<<<<<<< HEAD
-// Requests, duration, phases and rejections; what CallLog and the audit say of it; whether it was
-// slow; its spans, where its caller records the trace.
-=======
 // What the step under way took, and its phases; whether it was slow. It ends so.
 void ObserveStep(ServerCore& core, ObservedCall& call);
 
 // Requests, duration, phases and rejections, those of answered steps aside; what CallLog and the
-// audit say of it; whether it was slow.
->>>>>>> call
+// audit say of it; whether it was slow; its spans, where its caller records the trace.
 void ObserveCall(ServerCore& core, const ObservedCall& call);
 
 }  // namespace crout
