@@ -15,6 +15,7 @@ constexpr double kCroutElement = 0.2e-9;  // interchanges and solves with tiles
 constexpr double kPanelColumn = 0.72e-6;  // in clusters
 constexpr double kPanelElement = 0.08e-9;
 constexpr double kBlockColumn = 0.9e-6;
+constexpr double kBlockColumnOfComplex128 = 3.8e-6;  // of an H200
 constexpr double kBlockElement = 0.06e-9;
 
 // By n unknowns and nrhs: the latency of the products with diagonal blocks grows as a power of the
@@ -50,7 +51,8 @@ double PredictCroutLuSeconds(DType dtype, int64_t order, bool clusters) {
 
 double PredictBlockLuSeconds(DType dtype, int64_t order) {
   const auto n = static_cast<double>(order);
-  return kCall + kBlockColumn * n + Traffic(dtype) * kBlockElement * n * n +
+  const double column = dtype == DType::kComplex128 ? kBlockColumnOfComplex128 : kBlockColumn;
+  return kCall + column * n + Traffic(dtype) * kBlockElement * n * n +
          Arithmetic(dtype) * LuFlops(n) / kFlopsPerSecond;
 }
 

@@ -14,6 +14,7 @@
 #define __CUDACC__
 #define __global__
 #define __device__
+#define __host__
 #define __noinline__
 #define __launch_bounds__(...)
 
