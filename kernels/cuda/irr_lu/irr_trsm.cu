@@ -27,11 +27,11 @@ __global__ void __launch_bounds__(kThreads) SolveLeafKernel(IrrTrsm<T> trsm, con
        first += gridDim.y * int64_t{kChunk}) {
     const MatrixView<T> chunk = {&b(0, first), rows, min(b.cols - first, int64_t{kChunk}), b.ld};
     const auto count = static_cast<int>(chunk.cols);
-    GatherRows<false>(chunk, 0, rows, 0, count, {}, tiles.solved);
+    GatherRows<false>(chunk, 0, rows, 0, count, {}, tiles);
     __syncthreads();
-    SolveTriangle<MemberBlocking<T>::kBlock>(kind, count, tiles, tiles.solved);
+    SolveTriangle<MemberBlocking<T>::kBlock>(kind, count, tiles);
     __syncthreads();
-    StoreSolved<T>(tiles.solved, chunk, 0, rows, 0, count);
+    StoreSolved(tiles, chunk, 0, rows, 0, count);
     __syncthreads();
   }
 }

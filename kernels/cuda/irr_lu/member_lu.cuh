@@ -18,12 +18,11 @@ struct MemberLuShared {
     UpdateTiles<T> tiles;
     int source[kMostRows];
   };
-  Moves moves[2][kWarp];  // of the blocks of a pair
+  Moves moves[kWarp];
 };
 
-// Right-looking, by pairs of blocks of MemberBlocking::kBlock columns, each factored as two panels:
-// the columns right of a pair are read and written once for both. The columns left of a pair are
-// exchanged in the end, all at once: by columns that is contiguous.
+// Right-looking, by blocks of MemberBlocking::kBlock columns, each factored as two panels. The
+// columns left of a block are exchanged in the end, all at once: by columns that is contiguous.
 template <class T, int kThreads>
 class MemberLu {
  public:
@@ -41,24 +40,11 @@ class MemberLu {
   __device__ int Factor() {
     const int diagonal = min(rows_, cols_);
     int info = 0;
-    const auto factor = [&](int begin, int width) {
+    for (int begin = 0; begin < diagonal; begin += kBlock) {
+      const int width = min(kBlock, diagonal - begin);
       const int singular = FactorBlock(begin, width);
       if (info == 0 && singular != 0) info = begin + singular;
-    };
-    for (int begin = 0; begin < diagonal; begin += 2 * kBlock) {
-      const int first = min(kBlock, diagonal - begin);
-      const int second = min(kBlock, diagonal - begin - first);
-      factor(begin, first);
-      if (second == 0) {
-        UpdateColumns<kBlock>(begin, first, cols_);
-        continue;
-      }
-      UpdateColumns<kBlock>(begin, first, begin + first + second);
-      factor(begin + first, second);
-      Trace(begin + first, second, 1);
-      ExchangeRows<false>(a_, begin, first, shared_.moves[1][Lane()]);
-      __syncthreads();
-      UpdateBehindPair(begin, second);
+      if (begin + width < cols_) UpdateColumns<kBlock>(begin, width, cols_);
     }
     ExchangeLeft(diagonal);
     return info;
@@ -75,8 +61,8 @@ class MemberLu {
       if (info == 0 && singular != 0) info = done + singular;
       if (width <= kPanel) break;
       if (done > 0) {
-        Trace(begin + done, panel, 1);
-        ExchangeRows<false>(a_, begin, done, shared_.moves[1][Lane()]);
+        Trace(begin + done, panel);
+        ExchangeRows<false>(a_, begin, done, shared_.moves[Lane()]);
         __syncthreads();
       } else {
         UpdateColumns<kPanel>(begin, panel, begin + width);
@@ -89,21 +75,21 @@ class MemberLu {
   // behind it. kDepth: kBlock, or kPanel where the width is no more than that.
   template <int kDepth>
   __device__ void UpdateColumns(int begin, int width, int end) {
-    if (begin + width >= end) return;
-    LoadLower(begin, width);
-    Trace(begin, width, 0);
-    const Moves moves = shared_.moves[0][Lane()];
+    constexpr TriangleKind kUnitLower = {true, true};
+    LoadTriangle(StridedMatrix<T>{&a_(begin, begin), 1, a_.ld}, width, kUnitLower, shared_.tiles);
+    Trace(begin, width);
+    const Moves moves = shared_.moves[Lane()];
     const int below = begin + width;
     const StridedMatrix<T> l = {&a_(below, begin), 1, a_.ld};
     for (int first = below; first < end; first += kChunk) {
       const int count = min(kChunk, end - first);
-      GatherRows<true>(a_, begin, width, first, count, moves, shared_.tiles.solved);
+      GatherRows<true>(a_, begin, width, first, count, moves, shared_.tiles);
       __syncthreads();
-      SolveTriangle<kDepth>(kUnitLower, count, shared_.tiles, shared_.tiles.solved);
+      SolveTriangle<kDepth>(kUnitLower, count, shared_.tiles);
       __syncthreads();
-      StoreSolved<T>(shared_.tiles.solved, a_, begin, width, first, count);
+      StoreSolved(shared_.tiles, a_, begin, width, first, count);
       const MatrixView<T> rest = {&a_(below, first), rows_ - below, count, a_.ld};
-      SubtractProduct<kDepth, 1>(l, width, shared_.tiles.solved, rest);
+      SubtractProduct<kDepth>(l, width, shared_.tiles, rest);
       __syncthreads();
     }
   }
@@ -112,7 +98,6 @@ class MemberLu {
   static constexpr int kPanel = MemberBlocking<T>::kPanel;
   static constexpr int kBlock = MemberBlocking<T>::kBlock;
   static constexpr int kChunk = MemberBlocking<T>::kChunk;
-  static constexpr TriangleKind kUnitLower = {true, true};
   static_assert(kThreads >= kChunk && kBlock <= kWarp);
 
   __device__ int FactorPanel(int begin, int width) {
@@ -137,70 +122,21 @@ class MemberLu {
     return info;
   }
 
-  // Takes the columns right of the pair from `begin` on, the second of `second` columns, to where
-  // they are behind it.
-  __device__ void UpdateBehindPair(int begin, int second) {
-    constexpr int kPairColumns = UpdateTiles<T>::kPairColumns;
-    UpdateTiles<T>& tiles = shared_.tiles;
-    auto* const first_solved = tiles.solved;
-    auto* const second_solved = tiles.solved + kPairColumns;
-    const int middle = begin + kBlock;
-    const int below = middle + second;
-    if (below >= cols_) return;
-    LoadLower(begin, kBlock);
-    Trace(begin, kBlock, 0);
-    const Moves first_moves = shared_.moves[0][Lane()];
-    const Moves second_moves = shared_.moves[1][Lane()];
-    for (int from = below; from < cols_; from += kPairColumns) {
-      const int count = min(kPairColumns, cols_ - from);
-      GatherRows<true>(a_, begin, kBlock, from, count, first_moves, first_solved);
-      __syncthreads();
-      SolveTriangle<kBlock>(kUnitLower, count, tiles, first_solved);
-      __syncthreads();
-      LoadLower(middle, second);
-      StoreSolved<T>(first_solved, a_, begin, kBlock, from, count);
-      GatherRows<true>(a_, middle, second, from, count, second_moves, second_solved);
-      __syncthreads();
-      SubtractProduct<kBlock, 1>(
-          ColumnsOf(middle, begin), kBlock, first_solved,
-          MatrixView<T>{second_solved[0], second, count, UpdateTiles<T>::kColumnStride});
-      __syncthreads();
-      SolveTriangle<kBlock>(kUnitLower, count, tiles, second_solved);
-      __syncthreads();
-      LoadLower(begin, kBlock);
-      StoreSolved<T>(second_solved, a_, middle, second, from, count);
-      SubtractProduct<kBlock, 2>(ColumnsOf(below, begin), kBlock + second, first_solved,
-                                 MatrixView<T>{&a_(below, from), rows_ - below, count, a_.ld});
-      __syncthreads();
-    }
-  }
-
-  // L's columns from element (row, col) on.
-  __device__ StridedMatrix<T> ColumnsOf(int row, int col) const {
-    return {&a_(row, col), 1, a_.ld};
-  }
-  __device__ void LoadLower(int begin, int order) {
-    LoadTriangle(ColumnsOf(begin, begin), order, kUnitLower, shared_.tiles);
-  }
-
-  // moves[which] := the interchanges of rows [begin, begin + count). A barrier before and one
-  // after.
-  __device__ void Trace(int begin, int count, int which) {
-    if (threadIdx.x < kWarp) {
-      shared_.moves[which][Lane()] = cuda::Trace(ipiv_, 0, begin, begin + count);
-    }
+  // moves := the interchanges of rows [begin, begin + count). A barrier before and one after.
+  __device__ void Trace(int begin, int count) {
+    if (threadIdx.x < kWarp) shared_.moves[Lane()] = cuda::Trace(ipiv_, 0, begin, begin + count);
     __syncthreads();
   }
 
-  // Exchanges rows in the columns of every pair of blocks as the blocks behind it did.
+  // Exchanges rows in the columns of every block as the blocks behind it did.
   __device__ void ExchangeLeft(int diagonal) {
     int from[Shared::kRows];  // where what comes to this thread's rows is now
     for (int r = 0; r < Shared::kRows; ++r) from[r] = Row(r);
     const int last = (diagonal - 1) / kBlock * kBlock;
     for (int begin = last; begin > 0; begin -= kBlock) {
-      Trace(begin, min(kBlock, diagonal - begin), 0);
-      Compose(shared_.moves[0][Lane()], from);
-      if (begin % (2 * kBlock) == 0) GatherColumns(begin - 2 * kBlock, begin, from);
+      Trace(begin, min(kBlock, diagonal - begin));
+      Compose(shared_.moves[Lane()], from);
+      GatherColumns(begin - kBlock, begin, from);
     }
   }
 

@@ -55,15 +55,15 @@ class MemberSolve {
     const auto count = static_cast<int>(b.cols);
     UpdateTiles<T>& tiles = shared_.tiles;
     LoadTriangle(matrix_.From(begin, begin), width, kind, tiles);
-    GatherRows<false>(b, begin, width, 0, count, {}, tiles.solved);
+    GatherRows<false>(b, begin, width, 0, count, {}, tiles);
     __syncthreads();
-    SolveTriangle<kBlock>(kind, count, tiles, tiles.solved);
+    SolveTriangle<kBlock>(kind, count, tiles);
     __syncthreads();
-    StoreSolved<T>(tiles.solved, b, begin, width, 0, count);
+    StoreSolved(tiles, b, begin, width, 0, count);
     const int rest = kind.lower ? begin + width : 0;
     const int rows = kind.lower ? order_ - rest : begin;
-    SubtractProduct<kBlock, 1>(matrix_.From(rest, begin), width, tiles.solved,
-                               MatrixView<T>{&b(rest, 0), rows, b.cols, b.ld});
+    SubtractProduct<kBlock>(matrix_.From(rest, begin), width, tiles,
+                            MatrixView<T>{&b(rest, 0), rows, b.cols, b.ld});
     __syncthreads();
   }
 

@@ -15,18 +15,14 @@
 namespace crout::cuda {
 
 // A triangle of order up to kBlock and the columns that are solved for, in shared memory. Columns
-// are so far from each other that a warp reads tiles of them without conflicts of banks. Two blocks
-// of unknowns one behind the other have kPairColumns columns each, the second ones' behind the
-// first ones'.
+// are so far from each other that a warp reads tiles of them without conflicts of banks.
 template <class T>
 struct UpdateTiles {
   static constexpr int kBlock = MemberBlocking<T>::kBlock;
   static constexpr int kColumnStride = kBlock + 4;
-  static constexpr int kPairColumns = MemberBlocking<T>::kChunk / 2;
-  using Column = T[kColumnStride];
 
   alignas(16) T triangle[kBlock][kBlock];  // [column][row] of op(T)
-  alignas(16) Column solved[MemberBlocking<T>::kChunk];
+  alignas(16) T solved[MemberBlocking<T>::kChunk][kColumnStride];
   DivideBy<T> diagonal[kBlock];  // unless it is unit
 };
 
@@ -55,7 +51,7 @@ __device__ void LoadTriangle(const StridedMatrix<T>& a, int order, TriangleKind 
 // the rows exchanged if kExchange: what goes to other rows goes there at once. By the block.
 template <bool kExchange, class T>
 __device__ void GatherRows(const MatrixView<T>& b, int first_row, int order, int first_col,
-                           int count, const Moves& moves, typename UpdateTiles<T>::Column* solved) {
+                           int count, const Moves& moves, UpdateTiles<T>& tiles) {
   constexpr int kTogether = 4;
   const int warps = static_cast<int>(blockDim.x) / kWarp;
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
@@ -75,7 +71,7 @@ __device__ void GatherRows(const MatrixView<T>& b, int first_row, int order, int
 #pragma unroll
     for (int c = 0; c < kTogether; ++c) {
       if (begin + c * warps >= count) break;
-      if (lane < UpdateTiles<T>::kBlock) solved[begin + c * warps][lane] = of_row[c];
+      if (lane < UpdateTiles<T>::kBlock) tiles.solved[begin + c * warps][lane] = of_row[c];
       if (scatters) b(moves.other, first_col + begin + c * warps) = of_other[c];
     }
   }
@@ -84,13 +80,12 @@ __device__ void GatherRows(const MatrixView<T>& b, int first_row, int order, int
 // Solves for the columns in `solved`, a thread for each of the `count`. kDepth: of the triangle,
 // the order at least.
 template <int kDepth, class T>
-__device__ void SolveTriangle(TriangleKind kind, int count, const UpdateTiles<T>& tiles,
-                              typename UpdateTiles<T>::Column* solved) {
+__device__ void SolveTriangle(TriangleKind kind, int count, UpdateTiles<T>& tiles) {
   const auto c = static_cast<int>(threadIdx.x);
   if (c >= count) return;
   T x[kDepth];
 #pragma unroll
-  for (int k = 0; k < kDepth; ++k) x[k] = solved[c][k];
+  for (int k = 0; k < kDepth; ++k) x[k] = tiles.solved[c][k];
   if (kind.lower) {
 #pragma unroll
     for (int k = 0; k < kDepth; ++k) {
@@ -107,105 +102,101 @@ __device__ void SolveTriangle(TriangleKind kind, int count, const UpdateTiles<T>
     }
   }
 #pragma unroll
-  for (int k = 0; k < kDepth; ++k) solved[c][k] = x[k];
+  for (int k = 0; k < kDepth; ++k) tiles.solved[c][k] = x[k];
 }
 
 // b := `solved` in its rows from first_row on. By the block.
 template <class T>
-__device__ void StoreSolved(const typename UpdateTiles<T>::Column* solved, const MatrixView<T>& b,
-                            int first_row, int order, int first_col, int count) {
+__device__ void StoreSolved(const UpdateTiles<T>& tiles, const MatrixView<T>& b, int first_row,
+                            int order, int first_col, int count) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   if (lane >= order) return;
   for (unsigned c = threadIdx.x / kWarp; c < static_cast<unsigned>(count);
        c += blockDim.x / kWarp) {
-    b(first_row + lane, first_col + c) = solved[c][lane];
+    b(first_row + lane, first_col + c) = tiles.solved[c][lane];
   }
 }
 
-// The part of C := C - op(A) X that a warp computes at once: 16 rows and up to 32 columns.
-template <class T>
+// The part of a product that a warp computes at once: 16 rows and up to 32 columns.
+template <int kDepth, class T>
 class WarpProduct {
  public:
   static constexpr int kTiles = sizeof(T) > 8 ? 2 : 4;
   static constexpr int kColumns = kTiles * 8;
 
-  // Those of `c` from (row, column) on.
-  __device__ WarpProduct(const MatrixView<T>& c, int row, int column)
-      : c_(c), row_(row), column_(column) {
-    Visit([&](int j, int e, T& at) { sums_[j].values[e] = at; });
-  }
-
-  // Subtracts the product of these rows of op(A), of whose columns there are `depth` <= kDepth, and
-  // X, which is `solved`.
-  template <int kDepth>
-  __device__ void Subtract(const StridedMatrix<T>& a, int depth,
-                           const typename UpdateTiles<T>::Column* solved) {
-    TileOfA<T> tiles_of_a[kDepth / 8];
+  // Rows [row, row + 16) of op(A), of which there are `rows`, and its `depth` <= kDepth columns.
+  __device__ WarpProduct(const StridedMatrix<T>& a, int row, int rows, int depth)
+      : row_(row), rows_(rows) {
 #pragma unroll
     for (int s = 0; s < kDepth / 8; ++s) {
 #pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        const int i = row_ + e / 2 * 8 + TileGroup();
-        const int k = 8 * s + e % 2 * 4 + TileThread();
-        tiles_of_a[s].values[e / 2][e % 2] = i < c_.rows && k < depth ? -a(i, k) : T{0};
+      for (int half = 0; half < 2; ++half) {
+#pragma unroll
+        for (int step = 0; step < 2; ++step) {
+          const int i = row + 8 * half + TileGroup();
+          const int k = 8 * s + 4 * step + TileThread();
+          a_[s].values[half][step] = i < rows && k < depth ? -a(i, k) : T{0};
+        }
       }
     }
+  }
+
+  // c := c - op(A) X in these rows and columns [first, first + kColumns) of `c` and of X, which is
+  // `solved`; of which there are `count`.
+  __device__ void Subtract(const UpdateTiles<T>& tiles, const MatrixView<T>& c, int first,
+                           int count) const {
+    TileOfC<T> sums[kTiles] = {};
+    Visit(c, first, count, [&](int j, int e, T& at) { sums[j].values[e] = at; });
 #pragma unroll
     for (int s = 0; s < kDepth / 8; ++s) {
 #pragma unroll
       for (int j = 0; j < kTiles; ++j) {
-        if (column_ + 8 * j >= c_.cols) break;
-        const T* const x = &solved[column_ + 8 * j + TileGroup()][8 * s + TileThread()];
-        AddTileProduct(tiles_of_a[s], {x[0], x[4]}, sums_[j]);
+        if (first + 8 * j >= count) break;
+        const T* const x = &tiles.solved[first + 8 * j + TileGroup()][8 * s + TileThread()];
+        AddTileProduct(a_[s], {x[0], x[4]}, sums[j]);
       }
     }
-  }
-
-  __device__ void Store() {
-    Visit([&](int j, int e, T& at) { at = sums_[j].values[e]; });
+    Visit(c, first, count, [&](int j, int e, T& at) { at = sums[j].values[e]; });
   }
 
  private:
-  // Calls f(tile, e, element) for the elements of C that this lane has.
+  // Calls f(tile, e, element) for the elements of `c` that this lane has.
   template <class F>
-  __device__ void Visit(F f) const {
+  __device__ void Visit(const MatrixView<T>& c, int first, int count, F f) const {
 #pragma unroll
     for (int j = 0; j < kTiles; ++j) {
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         const int i = row_ + e / 2 * 8 + TileGroup();
-        const int column = column_ + 8 * j + 2 * TileThread() + e % 2;
-        if (i < c_.rows && column < c_.cols) f(j, e, c_(i, column));
+        const int column = first + 8 * j + 2 * TileThread() + e % 2;
+        if (i < rows_ && column < count) f(j, e, c(i, column));
       }
     }
   }
 
-  const MatrixView<T>& c_;
-  const int row_;
-  const int column_;
-  TileOfC<T> sums_[kTiles] = {};
+  TileOfA<T> a_[kDepth / 8];
+  int row_;
+  int rows_;
 };
 
-// c := c - op(A) X for c.rows x depth of op(A), X the first c.cols columns of `solved`; with
-// kBlocks of 2, and then more columns of op(A) than UpdateTiles::kBlock, those of a pair of blocks.
-// kDepth: what `depth` is at most, of a block. By the block of threads.
-template <int kDepth, int kBlocks, class T>
-__device__ void SubtractProduct(const StridedMatrix<T>& a, int depth,
-                                const typename UpdateTiles<T>::Column* solved,
+// c := c - op(A) X for c.rows x depth of op(A), X the first c.cols columns of `solved`. By the
+// block.
+template <int kDepth, class T>
+__device__ void SubtractProduct(const StridedMatrix<T>& a, int depth, const UpdateTiles<T>& tiles,
                                 const MatrixView<T>& c) {
-  using Product = WarpProduct<T>;
+  using Product = WarpProduct<kDepth, T>;
+  const auto rows = static_cast<int>(c.rows);
+  const auto count = static_cast<int>(c.cols);
   const int warps = static_cast<int>(blockDim.x) / kWarp;
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
-  const int strips = (static_cast<int>(c.rows) + kTileRows - 1) / kTileRows;
-  const int groups = (static_cast<int>(c.cols) + Product::kColumns - 1) / Product::kColumns;
-  for (int item = warp; item < strips * groups; item += warps) {
-    Product product(c, item % strips * kTileRows, item / strips * Product::kColumns);
-#pragma unroll
-    for (int block = 0; block < kBlocks; ++block) {
-      product.template Subtract<kDepth>(a.From(0, block * kDepth), depth - block * kDepth,
-                                        solved + block * UpdateTiles<T>::kPairColumns);
+  const int strips = (rows + kTileRows - 1) / kTileRows;
+  const int groups = (count + Product::kColumns - 1) / Product::kColumns;
+  const int shares = strips < warps ? groups : 1;  // of a strip's groups, each by a warp
+  for (int item = warp; item < strips * shares; item += warps) {
+    const Product product(a, item / shares * kTileRows, rows, depth);
+    for (int group = item % shares; group < groups; group += shares) {
+      product.Subtract(tiles, c, group * Product::kColumns, count);
     }
-    product.Store();
   }
 }
 
