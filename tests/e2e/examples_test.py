@@ -167,7 +167,7 @@ class Examples(unittest.TestCase):
         every = re.sub(r"^# ([\w-]+ = )", r"\1", sample, flags=re.MULTILINE)
         names = re.findall(r"^([\w-]+) = ", every, re.MULTILINE)
         # Without the files, which are the operator's.
-        settings.write_text(re.sub(r"^(tls-|identities)", r"# \1", every, flags=re.MULTILINE), encoding="utf-8")
+        settings.write_text(re.sub(r"^(tls-|identities|token-)", r"# \1", every, flags=re.MULTILINE), encoding="utf-8")
         croutd = self.prefix / "bin/croutd"
         known = re.findall(r"^ +--([\w-]+) .*\(Env:CROUT_(?!CONFIG)", run(croutd, "--help"), re.MULTILINE)
         self.assertEqual(sorted(names), sorted(known))
