@@ -2,9 +2,11 @@
 #ifndef CROUT_TESTS_KERNELS_BATCH_JOBS_TESTING_H_
 #define CROUT_TESTS_KERNELS_BATCH_JOBS_TESTING_H_
 
-#include <cstring>
+#include <algorithm>
+#include <cstddef>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -25,11 +27,9 @@ std::vector<std::byte> Block(const std::vector<MatrixShape>& pairs,
   HostBatch<T> batch(members);
   *extent = batch.extent();
   std::vector<std::byte> block(BatchValuesOffset(std::ssize(pairs)) + extent->bytes);
-  std::memcpy(block.data(), pairs.data(), BatchValuesOffset(std::ssize(pairs)));
-  if (extent->bytes > 0) {
-    std::memcpy(block.data() + BatchValuesOffset(std::ssize(pairs)), batch.view().data,
-                extent->bytes);
-  }
+  const std::span<const std::byte> numbers = std::as_bytes(std::span(pairs));
+  std::copy_n(batch.view().data, extent->bytes,
+              std::copy(numbers.begin(), numbers.end(), block.begin()));
   return block;
 }
 
@@ -124,8 +124,9 @@ class BatchJobs {
     const BatchSolveFigures told(figures.data(), std::ssize(systems));
     for (size_t k = 0; k < systems.size(); ++k) {
       Member<T> member = systems[k].b;
-      std::memcpy(member.elements.data(), x.data() + places[k].offset * sizeof(T),
-                  member.elements.size() * sizeof(T));
+      const std::span<std::byte> elements = std::as_writable_bytes(std::span(member.elements));
+      std::copy_n(x.begin() + places[k].offset * static_cast<int64_t>(sizeof(T)), elements.size(),
+                  elements.begin());
       solved.x.push_back(std::move(member));
       solved.errors.push_back(told.backward_error[k]);
       solved.info.push_back(told.info[k]);
