@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
@@ -203,6 +204,12 @@ void SeriesRun::Report(size_t index, const SeriesStep& step, double seconds) {
                       FormatSeconds(seconds)));
   if (!result.solved()) {
     session_->Warn(absl::StrCat("step ", index, ": the matrix is singular: there is no X"));
+  } else if (absl::c_linear_search(result.warnings(), v1::WARNING_NEARLY_SINGULAR)) {
+    session_->Warn(
+        absl::StrFormat("step %d: the matrix is as good as singular (its condition is at least "
+                        "%.3g): X may have no "
+                        "correct digit",
+                        index, result.amplification()));
   } else if (!result.accurate()) {
     session_->Warn(
         absl::StrCat("step ", index, ": X is not as accurate as asked (", result.accuracy(), ")"));

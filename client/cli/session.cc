@@ -44,7 +44,7 @@ Json DetailsOf(const absl::Status& status) {
 void PrintError(bool json, const std::string& name, const std::string& message, int exit_code,
                 const Json& details) {
   if (!json) {
-    std::cerr << "croutctl: " << name << ": " << message << "\n";
+    std::cerr << "croutctl: " << name << ": " << Printable(message) << "\n";
     return;
   }
   Json error = {{"code", name}, {"message", message}, {"exit_code", exit_code}};
@@ -194,7 +194,7 @@ void Session::Warn(const std::string& text) const {
   if (json_) {
     std::cerr << Dump(Json{{"warning", text}}, -1) << "\n";
   } else {
-    std::cerr << "croutctl: warning: " << text << "\n";
+    std::cerr << "croutctl: warning: " << Printable(text) << "\n";
   }
 }
 

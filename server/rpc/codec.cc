@@ -1,6 +1,7 @@
 #include "server/rpc/codec.h"
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -381,11 +382,11 @@ absl::StatusOr<Handle> DecodeHandle(absl::string_view text) {
 
 absl::StatusOr<std::optional<std::string>> DecodeTenant(const grpc::ServerContextBase& context) {
   const auto& metadata = context.client_metadata();
-  const auto found = metadata.find("crout-tenant");
-  if (found == metadata.end()) return std::optional<std::string>();
+  const auto [found, end] = metadata.equal_range("crout-tenant");
+  if (found == end) return std::optional<std::string>();
   const std::string tenant(found->second.data(), found->second.size());
-  if (!IsPrincipalName(tenant)) {
-    return BadField("crout-tenant", "metadata value must be 1 to 64 of [A-Za-z0-9_.-]");
+  if (std::next(found) != end || !IsPrincipalName(tenant)) {
+    return BadField("crout-tenant", "metadata must be one value, of 1 to 64 of [A-Za-z0-9_.-]");
   }
   return std::optional(tenant);
 }

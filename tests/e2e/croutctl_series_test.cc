@@ -122,6 +122,16 @@ TEST_F(CroutctlSeriesTest, AMatrixThatIsGoneIsSentAgain) {
   EXPECT_TRUE(std::filesystem::exists(x_ + "/x_003.mtx"));
 }
 
+TEST_F(CroutctlSeriesTest, AMatrixAsGoodAsSingularIsWarnedOf) {
+  WriteFile(steps_ + "/A.txt", "1 0\n0 1e-17\n");
+  const Finished finished = daemon_.Ctl({"--json", "series", steps_, "--ones"});
+  EXPECT_EQ(finished.exit_code, 0);
+  const Json step = Json::parse(finished.output);
+  EXPECT_EQ(step["accurate"], true);
+  EXPECT_EQ(step["warnings"], Json::array({"nearly_singular"}));
+  EXPECT_THAT(finished.errors, HasSubstr("condition is at least 1e+17"));
+}
+
 TEST_F(CroutctlSeriesTest, WhatIsWrongEndsItWithACode) {
   WriteDiagonal("A0.txt", 2);
   const std::string good = steps_ + "/A0.txt";

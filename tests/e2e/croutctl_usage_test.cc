@@ -76,6 +76,16 @@ TEST_F(CroutctlTest, UnknownCommandsAreCalledSoWithTheNearest) {
   EXPECT_THAT(daemon_.Ctl({"xyzzy"}).errors, ::testing::Not(::testing::HasSubstr("nearest")));
 }
 
+TEST_F(CroutctlTest, MessagesMoveNoTerminal) {
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"factor", "\x1b[2Jmissing"}, {"info", "\x1b[2Jnobody"}}) {
+    const Finished finished = daemon_.Ctl(arguments);
+    EXPECT_NE(finished.exit_code, 0);
+    EXPECT_THAT(finished.errors, ::testing::HasSubstr("\\x1b[2J"));
+    EXPECT_THAT(finished.errors, ::testing::Not(::testing::HasSubstr("\x1b")));
+  }
+}
+
 TEST_F(CroutctlTest, EveryHelpListsTheExitCodes) {
   for (const std::vector<std::string>& arguments :
        {std::vector<std::string>{"--help"}, {"solve", "--help"}, {"verify", "--help"}}) {

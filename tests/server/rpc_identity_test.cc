@@ -103,6 +103,13 @@ TEST_F(IdentityTest, WhoShowsNothingHearsWhatToShow) {
   EXPECT_EQ(Refused("no_credentials"), 1);
 }
 
+TEST_F(IdentityTest, ACallNamesOneTenant) {
+  StartAsking(both_);
+  const auto two = As("a", "one");
+  two->AddMetadata("crout-tenant", "two");
+  EXPECT_EQ(Info(two.get()).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
 TEST_F(IdentityTest, TokensComeAloneAndAsBearers) {
   StartAsking(both_);
   for (const std::string bad : {"Basic YTpi", "a", "Bearer"}) {
