@@ -6,7 +6,7 @@
 #include "kernels/jobs/batch_payload.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
-#include "server/rpc/codec.h"
+#include "server/rpc/decode.h"
 #include "server/rpc/observe.h"
 #include "server/rpc/status.h"
 

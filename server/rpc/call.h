@@ -23,7 +23,6 @@
 #include "server/rpc/call_phase.h"
 #include "server/rpc/call_registry.h"
 #include "server/rpc/caller.h"
-#include "server/rpc/codec.h"
 #include "server/rpc/core.h"
 #include "server/rpc/data_stream.h"
 #include "server/rpc/job_ticket.h"

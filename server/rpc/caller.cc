@@ -16,7 +16,7 @@
 #include "kernels/util/status_macros.h"
 #include "kernels/util/strings.h"
 #include "server/log.h"
-#include "server/rpc/codec.h"
+#include "server/rpc/decode.h"
 #include "server/rpc/status.h"
 #include "server/scheduling/reason.h"
 

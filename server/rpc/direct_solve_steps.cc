@@ -8,6 +8,7 @@
 #include "kernels/jobs/factorize.h"
 #include "kernels/jobs/solve.h"
 #include "kernels/util/status_macros.h"
+#include "server/rpc/decode.h"
 #include "server/rpc/names.h"
 #include "server/rpc/status.h"
 

@@ -7,6 +7,7 @@
 #include "kernels/jobs/factorize_mixed.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
+#include "server/rpc/decode.h"
 #include "server/rpc/observe.h"
 
 namespace crout {

@@ -3,7 +3,8 @@
 #include <utility>
 
 #include "kernels/util/status_macros.h"
-#include "server/rpc/codec.h"
+#include "server/rpc/decode.h"
+#include "server/rpc/encode.h"
 #include "server/rpc/placement.h"
 #include "server/rpc/status.h"
 

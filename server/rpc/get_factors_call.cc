@@ -11,6 +11,8 @@
 #include "kernels/util/stopwatch.h"
 #include "server/rpc/acquire.h"
 #include "server/rpc/data_stream.h"
+#include "server/rpc/decode.h"
+#include "server/rpc/encode.h"
 #include "server/rpc/names.h"
 #include "server/rpc/solve_step.h"
 #include "server/rpc/status.h"

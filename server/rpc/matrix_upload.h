@@ -16,7 +16,7 @@
 #include "kernels/io/leading_block.h"
 #include "kernels/io/matrix_market_reader.h"
 #include "server/call_timings.h"
-#include "server/rpc/codec.h"
+#include "server/rpc/decode.h"
 #include "server/rpc/text_grant.h"
 
 namespace crout {

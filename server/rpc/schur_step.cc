@@ -7,6 +7,7 @@
 #include "kernels/algorithm_registry.h"
 #include "kernels/jobs/factorize.h"
 #include "kernels/util/status_macros.h"
+#include "server/rpc/decode.h"
 #include "server/rpc/factor_step.h"
 #include "server/rpc/names.h"
 #include "server/rpc/observe.h"

@@ -5,7 +5,8 @@
 
 #include "kernels/util/status_macros.h"
 #include "server/rpc/acquire.h"
-#include "server/rpc/codec.h"
+#include "server/rpc/decode.h"
+#include "server/rpc/encode.h"
 #include "server/rpc/factor_step.h"
 #include "server/rpc/names.h"
 #include "server/rpc/observe.h"

@@ -8,7 +8,7 @@
 #include "kernels/jobs/solution_shape.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
-#include "server/rpc/codec.h"
+#include "server/rpc/decode.h"
 #include "server/rpc/observe.h"
 #include "server/rpc/status.h"
 

@@ -5,6 +5,8 @@
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
 #include "server/rpc/acquire.h"
+#include "server/rpc/decode.h"
+#include "server/rpc/encode.h"
 #include "server/rpc/status.h"
 
 namespace crout {

@@ -7,6 +7,8 @@
 #include "kernels/jobs/input_checks.h"
 #include "kernels/jobs/solve.h"
 #include "kernels/util/status_macros.h"
+#include "server/rpc/decode.h"
+#include "server/rpc/encode.h"
 #include "server/rpc/names.h"
 #include "server/rpc/status.h"
 #include "server/scheduling/reason.h"

@@ -10,6 +10,7 @@
 #include "grpcpp/support/server_callback.h"
 #include "server/rpc/admission.h"
 #include "server/rpc/call.h"
+#include "server/rpc/encode.h"
 #include "server/rpc/matrix_upload.h"
 #include "server/rpc/request_reader.h"
 #include "server/rpc/wire.h"

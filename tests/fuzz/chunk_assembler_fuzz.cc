@@ -24,7 +24,7 @@
 #include "kernels/io/matrix_market_reader.h"
 #include "kernels/scalar.h"
 #include "kernels/util/status_macros.h"
-#include "server/rpc/codec.h"
+#include "server/rpc/decode.h"
 #include "server/rpc/matrix_upload.h"
 #include "server/rpc/wire.h"
 #include "server/stack.h"

@@ -1,4 +1,4 @@
-#include "server/rpc/codec.h"
+#include "server/rpc/decode.h"
 
 #include <algorithm>
 #include <iterator>
@@ -22,8 +22,6 @@ namespace {
 
 constexpr size_t kMaxNameBytes = 128;
 constexpr int kMaxRefinementSteps = 100;
-// Of an iterative method, in a reply: far below what a message may have.
-constexpr size_t kMaxCounts = 16384;
 
 absl::StatusOr<DType> DecodeDtype(v1::Dtype dtype, DType unspecified, absl::string_view field) {
   switch (dtype) {
@@ -70,17 +68,6 @@ absl::StatusOr<PackedMatrix> DecodeDense(const v1::DenseSpec& dense, absl::strin
 absl::Status CheckText(absl::string_view text, absl::string_view field) {
   if (text.size() <= kMaxNameBytes) return absl::OkStatus();
   return BadField(field, absl::StrCat(text.size(), " bytes; at most ", kMaxNameBytes));
-}
-
-// What only a factor in the cache has.
-void EncodeCached(const FactorInfo& info, v1::Factor* factor) {
-  factor->set_handle(info.handle.ToString());
-  factor->set_name(info.name);
-  factor->set_has_matrix(info.has_matrix);
-  factor->set_tier(info.tier == Tier::kDevice ? v1::TIER_DEVICE : v1::TIER_HOST);
-  factor->set_bytes(static_cast<int64_t>(info.bytes));
-  *factor->mutable_create_time() = EncodeTime(info.create_time);
-  *factor->mutable_lease_expire_time() = EncodeTime(info.lease_expire_time);
 }
 
 // A number that nothing goes by is a mistake that would go unnoticed.
@@ -133,25 +120,6 @@ absl::StatusOr<LuParameters> DecodeParameters(const v1::MethodParameters& parame
   return decoded;
 }
 
-v1::Iterations Encode(const IterationReport& report) {
-  v1::Iterations iterations;
-  iterations.set_warm(report.warm);
-  iterations.set_section_size(report.section_size);
-  iterations.set_block_size(report.block_size);
-  iterations.set_sections(report.sections);
-  iterations.set_total_sweeps(report.total_sweeps);
-  iterations.set_total_pivots(report.total_pivots);
-  return iterations;
-}
-
-// The first of `counts`; whether that is all.
-template <class Field>
-bool AddFirst(const std::vector<int64_t>& counts, Field* field) {
-  const size_t size = std::min(counts.size(), kMaxCounts);
-  field->Add(counts.begin(), counts.begin() + static_cast<ptrdiff_t>(size));
-  return size == counts.size();
-}
-
 absl::Status CheckTakes(const Device& device, DType dtype, absl::string_view field) {
   if (device.info().types.contains(dtype)) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrCat(field, ": device ", device.info().name,
@@ -176,16 +144,6 @@ absl::Status CheckValueBytes(int64_t bytes, DType dtype, absl::string_view field
   const auto size = static_cast<int64_t>(SizeOf(dtype));
   if (bytes >= 0 && bytes % size == 0) return absl::OkStatus();
   return BadField(field, absl::StrCat(bytes, " is no number of bytes of elements of ", size));
-}
-
-void EncodeBatch(const BatchSummary& batch, v1::BatchInfo* info) {
-  info->set_members(batch.extent.members);
-  info->set_max_rows(batch.extent.max_rows);
-  info->set_max_cols(batch.extent.max_cols);
-  info->set_total_rows(batch.extent.total_rows);
-  info->set_total_cols(batch.extent.total_cols);
-  info->set_value_bytes(static_cast<int64_t>(batch.extent.bytes));
-  info->set_singular(batch.singular);
 }
 
 }  // namespace
@@ -389,98 +347,6 @@ absl::StatusOr<std::optional<std::string>> DecodeTenant(const grpc::ServerContex
     return BadField("crout-tenant", "metadata must be one value, of 1 to 64 of [A-Za-z0-9_.-]");
   }
   return std::optional(tenant);
-}
-
-google::protobuf::Timestamp EncodeTime(absl::Time time) {
-  google::protobuf::Timestamp timestamp;
-  const int64_t seconds = absl::ToUnixSeconds(time);  // floors
-  timestamp.set_seconds(seconds);
-  timestamp.set_nanos(
-      static_cast<int32_t>(absl::ToInt64Nanoseconds(time - absl::FromUnixSeconds(seconds))));
-  return timestamp;
-}
-
-google::protobuf::Duration EncodeDuration(absl::Duration duration) {
-  google::protobuf::Duration encoded;
-  encoded.set_seconds(absl::IDivDuration(duration, absl::Seconds(1), &duration));
-  encoded.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(duration)));
-  return encoded;
-}
-
-v1::Timings Encode(const CallTimings& timings) {
-  v1::Timings encoded;
-  encoded.set_receive_seconds(timings.receive);
-  encoded.set_queue_seconds(timings.queue);
-  encoded.set_host_to_device_seconds(timings.host_to_device);
-  encoded.set_factor_seconds(timings.factor);
-  encoded.set_solve_seconds(timings.solve);
-  encoded.set_refine_seconds(timings.refine);
-  encoded.set_device_to_host_seconds(timings.device_to_host);
-  encoded.set_send_seconds(timings.send);
-  encoded.set_total_seconds(timings.total);
-  return encoded;
-}
-
-v1::DenseSpec EncodeDense(const PackedMatrix& shape) {
-  v1::DenseSpec dense;
-  dense.set_dtype(ToProto(shape.dtype));
-  dense.set_layout(ToProto(shape.layout));
-  dense.set_rows(shape.rows);
-  dense.set_cols(shape.cols);
-  return dense;
-}
-
-v1::Factor Encode(const FactorInfo& info) {
-  const FactorSummary& summary = info.summary;
-  v1::Factor factor;
-  if (info.handle != Handle()) EncodeCached(info, &factor);
-  factor.set_version(info.version);
-  factor.set_n(summary.n);
-  factor.set_algorithm(AlgorithmFromName(summary.algorithm));
-  factor.set_device(info.device);
-  factor.set_factor_dtype(ToProto(summary.factor_dtype));
-  factor.set_matrix_dtype(ToProto(summary.matrix_dtype));
-  factor.set_unit_diagonal(ToProto(summary.unit_diagonal));
-  factor.set_info(summary.info);
-  if (summary.singular != SingularReason::kNone) {
-    factor.set_singular_reason(ToProto(summary.singular));
-  }
-  if (summary.empty_index > 0) factor.set_empty_index(summary.empty_index);
-  factor.set_pivot_growth(summary.pivot_growth);
-  factor.set_norm_one(summary.norm_one);
-  factor.set_norm_inf(summary.norm_inf);
-  if (summary.iterations) *factor.mutable_iterations() = Encode(*summary.iterations);
-  if (summary.rcond) factor.set_rcond(*summary.rcond);
-  if (summary.rcond_scaled) factor.set_rcond_scaled(*summary.rcond_scaled);
-  if (summary.quality) factor.set_quality(*summary.quality);
-  if (summary.is_poor()) factor.add_warnings(v1::WARNING_POOR_FACTOR);
-  if (summary.precision != FactorPrecision::kAsTyped) {
-    factor.set_precision(ToProto(summary.precision));
-  }
-  if (summary.precision_fallback != PrecisionFallback::kNone) {
-    factor.set_precision_fallback(ToProto(summary.precision_fallback));
-  }
-  if (summary.det_sign) {
-    factor.mutable_determinant()->set_sign(*summary.det_sign);
-    factor.mutable_determinant()->set_sign_imaginary(summary.det_sign_imaginary);
-    factor.mutable_determinant()->set_log_abs(*summary.det_log_abs);
-  }
-  factor.set_row_scaled(summary.row_scaled);
-  factor.set_col_scaled(summary.col_scaled);
-  if (info.nnz) factor.set_nnz(*info.nnz);
-  if (summary.batch) EncodeBatch(*summary.batch, factor.mutable_batch());
-  *factor.mutable_timings() = Encode(info.timings);
-  return factor;
-}
-
-v1::Factor EncodeWithCounts(const FactorInfo& info) {
-  v1::Factor factor = Encode(info);
-  if (info.record == nullptr) return factor;
-  v1::Iterations& iterations = *factor.mutable_iterations();
-  const bool all_sweeps = AddFirst(info.record->sweeps, iterations.mutable_sweeps());
-  const bool all_pivots = AddFirst(info.record->pivots, iterations.mutable_pivots());
-  iterations.set_cut(!all_sweeps || !all_pivots);
-  return factor;
 }
 
 }  // namespace crout

@@ -1,7 +1,7 @@
-// Requests into checked values, and results into messages. All validation of what a client
-// declares about a request, its payload's bytes aside, is here.
-#ifndef CROUT_SERVER_RPC_CODEC_H_
-#define CROUT_SERVER_RPC_CODEC_H_
+// Requests into checked values. All validation of what a client declares about a request, its
+// payload's bytes aside, is here.
+#ifndef CROUT_SERVER_RPC_DECODE_H_
+#define CROUT_SERVER_RPC_DECODE_H_
 
 #include <optional>
 #include <string>
@@ -73,14 +73,6 @@ absl::StatusOr<Handle> DecodeHandle(absl::string_view text);
 // The crout-tenant metadata value, if there is one.
 absl::StatusOr<std::optional<std::string>> DecodeTenant(const grpc::ServerContextBase& context);
 
-v1::Factor Encode(const FactorInfo& info);
-// With the counts of its iterations, as far as a reply takes them.
-v1::Factor EncodeWithCounts(const FactorInfo& info);
-v1::Timings Encode(const CallTimings& timings);
-v1::DenseSpec EncodeDense(const PackedMatrix& shape);
-google::protobuf::Timestamp EncodeTime(absl::Time time);
-google::protobuf::Duration EncodeDuration(absl::Duration duration);
-
 }  // namespace crout
 
-#endif  // CROUT_SERVER_RPC_CODEC_H_
+#endif  // CROUT_SERVER_RPC_DECODE_H_
