@@ -6,7 +6,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/exit_codes.h"
 #include "client/cli/factor_options.h"
-#include "client/cli/progress_bar.h"
+#include "client/cli/reported_call.h"
 
 namespace crout::cli {
 namespace {
@@ -30,15 +30,14 @@ absl::StatusOr<v1::Factor> Send(Session* session, const FactorArguments& argumen
     if (!handle.ok()) return handle.status();
     header.set_handle(*std::move(handle));
   }
-  ProgressBar bar;
-  client::CallOptions call = session->call();
-  call.on_progress = [&](const client::ProgressUpdate& update) { bar.Update(update); };
-  if (arguments.factor.empty()) {
-    return session->client().Factorize(matrix->Source(), arguments.options, arguments.cache, call);
-  }
   *header.mutable_options() = arguments.options;
   header.set_replace_if_singular(arguments.replace_if_singular);
-  return session->client().Refactorize(matrix->Source(), std::move(header), call);
+  return WithProgressBar(*session, [&](const client::CallOptions& call) {
+    return arguments.factor.empty()
+               ? session->client().Factorize(matrix->Source(), arguments.options, arguments.cache,
+                                             call)
+               : session->client().Refactorize(matrix->Source(), std::move(header), call);
+  });
 }
 
 absl::Status RunFactor(Session* session, const FactorArguments& arguments) {

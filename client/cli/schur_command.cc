@@ -1,11 +1,10 @@
 // schur
 #include <memory>
-#include <utility>
 
 #include "client/cli/array_writer.h"
 #include "client/cli/commands.h"
 #include "client/cli/factor_options.h"
-#include "client/cli/progress_bar.h"
+#include "client/cli/reported_call.h"
 
 namespace crout::cli {
 namespace {
@@ -22,24 +21,11 @@ absl::Status RunSchur(Session* session, const SchurArguments& arguments) {
   if (!matrix.ok()) return matrix.status();
   ArrayFileSink s = arguments.output.Open(session);
   v1::Factor factor;
-  absl::StatusOr<v1::ComplementResult> result;
-  {
-    ProgressBar bar;
-    client::CallOptions call = session->call();
-    call.on_progress = [&](const client::ProgressUpdate& update) { bar.Update(update); };
-    result = session->client().ComputeSchurComplement(matrix->Source(), arguments.header, &factor,
-                                                      &s, call);
-  }
-  absl::Status status = result.status();
-  if (status.ok()) status = s.Close();
-  if (!status.ok()) {
-    session->WarnIfKept(factor);
-    return status;
-  }
-  Json json = ToJson(*result);
-  json["factor"] = ToJson(factor);
-  session->Print(json);
-  return absl::OkStatus();
+  const auto result = WithProgressBar(*session, [&](const client::CallOptions& call) {
+    return session->client().ComputeSchurComplement(matrix->Source(), arguments.header, &factor, &s,
+                                                    call);
+  });
+  return ReportWithFactor(*session, result, factor, &s);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/enum_names.h"
 #include "client/cli/factor_options.h"
-#include "client/cli/progress_bar.h"
+#include "client/cli/reported_call.h"
 
 namespace crout::cli {
 namespace {
@@ -81,13 +81,9 @@ absl::Status RunSolve(Session* session, const SolveArguments& arguments) {
                        [&] { return OnesFor(session, *handle, arguments); });
   if (!rhs.ok()) return rhs.status();
   ArrayFileSink x = arguments.output.Open(session);
-  absl::StatusOr<v1::SolveResult> result;
-  {
-    ProgressBar bar;
-    client::CallOptions call = session->call();
-    call.on_progress = [&](const client::ProgressUpdate& update) { bar.Update(update); };
-    result = session->client().Solve(*handle, *rhs, arguments.options, &x, call);
-  }
+  const auto result = WithProgressBar(*session, [&](const client::CallOptions& call) {
+    return session->client().Solve(*handle, *rhs, arguments.options, &x, call);
+  });
   if (!result.ok()) return result.status();
   if (absl::Status status = x.Close(); !status.ok()) return status;
   session->Print(ToJson(*result));
@@ -112,24 +108,11 @@ absl::Status RunLu(Session* session, const SolveArguments& arguments) {
   if (arguments.keep) *header.mutable_cache() = arguments.cache;
   ArrayFileSink x = arguments.output.Open(session);
   v1::Factor factor;
-  absl::StatusOr<v1::SolveResult> result;
-  {
-    ProgressBar bar;
-    client::CallOptions call = session->call();
-    call.on_progress = [&](const client::ProgressUpdate& update) { bar.Update(update); };
-    result = session->client().FactorizeAndSolve(matrix->Source(), *rhs, std::move(header), &factor,
-                                                 &x, call);
-  }
-  absl::Status status = result.status();
-  if (status.ok()) status = x.Close();
-  if (!status.ok()) {
-    session->WarnIfKept(factor);
-    return status;
-  }
-  Json json = ToJson(*result);
-  json["factor"] = ToJson(factor);
-  session->Print(json);
-  return absl::OkStatus();
+  const auto result = WithProgressBar(*session, [&](const client::CallOptions& call) {
+    return session->client().FactorizeAndSolve(matrix->Source(), *rhs, std::move(header), &factor,
+                                               &x, call);
+  });
+  return ReportWithFactor(*session, result, factor, &x);
 }
 
 }  // namespace

@@ -21,15 +21,6 @@ constexpr int kFactoring = 1;
 constexpr int kNew = 2;
 constexpr Held kAlways = {kOld, kNew};
 
-// The most vectors of a Krylov space: beyond them orthogonalization costs as much as a product.
-constexpr int kRestart = 30;
-
-// As many as take no more memory than a matrix; with many right-hand sides four all the same.
-int RestartFor(int64_t n, int64_t columns) {
-  const int64_t vectors = n / columns;
-  return static_cast<int>(std::clamp<int64_t>(vectors / 2, 4, kRestart));
-}
-
 absl::Status CheckOld(const FactorSummary& old, const PackedMatrix& matrix) {
   if (old.n != matrix.rows) {
     return absl::InvalidArgumentError(absl::StrCat("the matrix is of order ", matrix.rows,

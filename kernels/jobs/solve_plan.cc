@@ -12,14 +12,6 @@
 namespace crout {
 namespace {
 
-// The most vectors of a Krylov space: beyond them orthogonalization costs as much as a product.
-constexpr int kRestart = 30;
-
-// As many as take no more memory than a matrix; with many right-hand sides four all the same.
-int RestartFor(int64_t n, int64_t columns) {
-  return static_cast<int>(std::clamp<int64_t>(n / columns / 2, 4, kRestart));
-}
-
 absl::Status AddBuffers(const FactorSummary& factor, SolvePlan& plan) {
   const SolveOptions& options = plan.options;
   const PackedMatrix& rhs = plan.shape;

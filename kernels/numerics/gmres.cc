@@ -217,6 +217,11 @@ class Run {
 
 }  // namespace
 
+int RestartFor(int64_t n, int64_t nrhs) {
+  constexpr int kMost = 30;
+  return static_cast<int>(std::clamp<int64_t>(n / nrhs / 2, 4, kMost));
+}
+
 absl::StatusOr<size_t> GmresMemory::Bytes(int64_t n, int64_t nrhs, DType vector_type, int restart) {
   if (nrhs < 1 || restart < 1) {
     return absl::InvalidArgumentError("GMRES takes a right-hand side and a vector, at least");

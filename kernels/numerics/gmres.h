@@ -20,6 +20,11 @@ struct GmresLimits {
   double enough = 0;       // normwise backward error that ends it
 };
 
+// The most vectors of a cycle: as many as take half of the matrix's memory, at most 30, beyond
+// which orthogonalization costs as much as a product; with many right-hand sides four all the same.
+// `nrhs`: at least 1.
+int RestartFor(int64_t n, int64_t nrhs);
+
 // Device memory for nrhs right-hand sides at once, laid out in one block.
 class GmresMemory {
  public:

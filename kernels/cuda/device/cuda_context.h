@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "kernels/cuda/device/cuda_device_core.h"
 #include "kernels/cuda/device/cuda_handles.h"
+#include "kernels/cuda/device/cuda_status.h"
 #include "kernels/cuda/device/look_ahead.h"
 #include "kernels/cuda/ops/reduction_scratch.h"
 #include "kernels/device.h"
@@ -39,6 +41,14 @@ class Context final : public ExecutionContext {
   DeviceReport& report() override { return *report_.as<DeviceReport>(); }
   absl::Status Synchronize() override;
   absl::Status SynchronizeOrStop(StopRequested stop) override;
+
+  // Makes the GPU current, lets `enqueue` put work on the stream that it is given, and observes the
+  // code that it returns. `call` is what failed, for the message.
+  template <class F>
+  absl::Status Enqueue(absl::string_view call, F&& enqueue) {
+    CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
+    return core_.Observe(CudaStatus(enqueue(stream()), call));
+  }
 
   DeviceCore& core() { return core_; }
   cudaStream_t stream() { return stream_.get(); }

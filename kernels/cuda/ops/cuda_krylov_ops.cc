@@ -53,15 +53,13 @@ absl::Status CudaKrylovOps::AddCombination(double alpha, const KrylovBases& v, c
 }
 
 absl::Status CudaKrylovOps::ScaleColumns(const double* scales, const AnyMatrix& w) {
-  CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
-  return context_.core().Observe(
-      CudaStatus(LaunchScaleColumns(scales, w, context_.stream()), "ScaleColumns"));
+  return context_.Enqueue(
+      "ScaleColumns", [&](cudaStream_t stream) { return LaunchScaleColumns(scales, w, stream); });
 }
 
 absl::Status CudaKrylovOps::ColumnMaxAbs(const AnyMatrix& w, double* most) {
-  CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
-  return context_.core().Observe(
-      CudaStatus(LaunchColumnMaxAbs(w, most, context_.stream()), "ColumnMaxAbs"));
+  return context_.Enqueue("ColumnMaxAbs",
+                          [&](cudaStream_t stream) { return LaunchColumnMaxAbs(w, most, stream); });
 }
 
 }  // namespace crout::cuda

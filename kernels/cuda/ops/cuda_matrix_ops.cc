@@ -47,82 +47,77 @@ cudaError_t CopyOrTranspose(bool transpose, const AnyMatrix& from, const AnyMatr
 }  // namespace
 
 absl::Status CudaMatrixOps::Import(const PackedMatrix& in, const AnyMatrix& out) {
-  CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
   const PackedView view = View(in, const_cast<std::byte*>(in.data));  // only read
   PackedMatrix counted = in;
   if (!view.transposed) counted.layout = Layout::kColumnMajor;
-  cudaError_t code = LaunchMatrixStats(counted, out.dtype, context_.scratch(),
-                                       &context_.report().matrix, context_.stream());
-  if (code == cudaSuccess && in.data != out.data) {
-    code = CopyOrTranspose(view.transposed, view.matrix, out, context_.stream());
-  }
-  return context_.core().Observe(CudaStatus(code, "Import"));
+  return context_.Enqueue("Import", [&](cudaStream_t stream) {
+    const cudaError_t code = LaunchMatrixStats(counted, out.dtype, context_.scratch(),
+                                               &context_.report().matrix, stream);
+    if (code != cudaSuccess || in.data == out.data) return code;
+    return CopyOrTranspose(view.transposed, view.matrix, out, stream);
+  });
 }
 
 absl::Status CudaMatrixOps::Export(const AnyMatrix& in, const PackedMatrix& layout,
                                    std::byte* out) {
-  CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
   const PackedView view = View(layout, out);
-  return context_.core().Observe(
-      CudaStatus(CopyOrTranspose(view.transposed, in, view.matrix, context_.stream()), "Export"));
+  return context_.Enqueue("Export", [&](cudaStream_t stream) {
+    return CopyOrTranspose(view.transposed, in, view.matrix, stream);
+  });
 }
 
 absl::Status CudaMatrixOps::CopyScaled(const AnyMatrix& in, const double* row, const double* col,
                                        const AnyMatrix& out) {
-  CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
-  return context_.core().Observe(
-      CudaStatus(LaunchCopyScaled(in, row, col, out, context_.stream()), "CopyScaled"));
+  return context_.Enqueue("CopyScaled", [&](cudaStream_t stream) {
+    return LaunchCopyScaled(in, row, col, out, stream);
+  });
 }
 
 absl::Status CudaMatrixOps::EquilibrationScales(const AnyMatrix& a, double* row, double* col) {
-  CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
-  return context_.core().Observe(
-      CudaStatus(LaunchEquilibrationScales(a, row, col, context_.scratch(),
-                                           &context_.report().scale, context_.stream()),
-                 "EquilibrationScales"));
+  return context_.Enqueue("EquilibrationScales", [&](cudaStream_t stream) {
+    return LaunchEquilibrationScales(a, row, col, context_.scratch(), &context_.report().scale,
+                                     stream);
+  });
 }
 
 absl::Status CudaMatrixOps::ColumnScales(const AnyMatrix& in, const double* row, int exponent,
                                          double* down, double* up) {
-  CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
-  return context_.core().Observe(CudaStatus(
-      LaunchColumnScales(in, row, exponent, down, up, context_.stream()), "ColumnScales"));
+  return context_.Enqueue("ColumnScales", [&](cudaStream_t stream) {
+    return LaunchColumnScales(in, row, exponent, down, up, stream);
+  });
 }
 
 absl::Status CudaMatrixOps::StartProbe(const AnyMatrix& a, const FactorProbe& probe) {
-  CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
-  return context_.core().Observe(
-      CudaStatus(LaunchProbeMatrix(a, probe, context_.stream()), "StartProbe"));
+  return context_.Enqueue("StartProbe",
+                          [&](cudaStream_t stream) { return LaunchProbeMatrix(a, probe, stream); });
 }
 
 absl::Status CudaMatrixOps::InspectFactor(const AnyMatrix& lu, bool unit_in_u, const int64_t* ipiv,
                                           const FactorProbe& probe) {
-  CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
-  if (probe.work != nullptr) {
-    CROUT_RETURN_IF_ERROR(context_.core().Observe(CudaStatus(
-        LaunchProbeLower(lu, unit_in_u, ipiv, probe, context_.stream()), "InspectFactor")));
-  }
-  return context_.core().Observe(
-      CudaStatus(LaunchInspectFactor(lu, unit_in_u, ipiv, probe, context_.scratch(),
-                                     &context_.report().factor, context_.stream()),
-                 "InspectFactor"));
+  return context_.Enqueue("InspectFactor", [&](cudaStream_t stream) {
+    if (probe.work != nullptr) {
+      const cudaError_t code = LaunchProbeLower(lu, unit_in_u, ipiv, probe, stream);
+      if (code != cudaSuccess) return code;
+    }
+    return LaunchInspectFactor(lu, unit_in_u, ipiv, probe, context_.scratch(),
+                               &context_.report().factor, stream);
+  });
 }
 
 absl::Status CudaMatrixOps::Residual(const AnyMatrix& a, Op op, double norm_op_a,
                                      const AnyMatrix& x, const AnyMatrix& b, const AnyMatrix& r) {
-  CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
   const bool large = x.cols >= kGemmColumns || a.rows * a.cols >= kGemmElements;
   const bool by_gemm = a.dtype == x.dtype && large && r.rows > 0 && x.rows > 0;
   if (by_gemm) {
+    CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
     CROUT_RETURN_IF_ERROR(context_.core().Observe(NegativeProduct(a, op, x, r)));
-  } else {
-    CROUT_RETURN_IF_ERROR(context_.core().Observe(
-        CudaStatus(LaunchResidual(a, op, x, b, r, context_.stream()), "Residual")));
   }
-  return context_.core().Observe(
-      CudaStatus(LaunchBackwardError(norm_op_a, x, b, r, by_gemm, context_.scratch(),
-                                     &context_.report().residual, context_.stream()),
-                 "Residual"));
+  return context_.Enqueue("Residual", [&](cudaStream_t stream) {
+    const cudaError_t code = by_gemm ? cudaSuccess : LaunchResidual(a, op, x, b, r, stream);
+    if (code != cudaSuccess) return code;
+    return LaunchBackwardError(norm_op_a, x, b, r, by_gemm, context_.scratch(),
+                               &context_.report().residual, stream);
+  });
 }
 
 absl::Status CudaMatrixOps::NegativeProduct(const AnyMatrix& a, Op op, const AnyMatrix& x,
@@ -139,39 +134,32 @@ absl::Status CudaMatrixOps::NegativeProduct(const AnyMatrix& a, Op op, const Any
 
 absl::Status CudaMatrixOps::WideRangeResidual(const AnyMatrix& a, Op op, const AnyMatrix& x,
                                               const AnyMatrix& b, const AnyMatrix& r) {
-  CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
-  return context_.core().Observe(
-      CudaStatus(LaunchWideRangeResidual(a, op, x, b, r, context_.scratch(),
-                                         &context_.report().residual, context_.stream()),
-                 "WideRangeResidual"));
+  return context_.Enqueue("WideRangeResidual", [&](cudaStream_t stream) {
+    return LaunchWideRangeResidual(a, op, x, b, r, context_.scratch(), &context_.report().residual,
+                                   stream);
+  });
 }
 
 absl::Status CudaMatrixOps::ComponentwiseError(const AnyMatrix& r, const MatrixView<double>& w) {
-  CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
-  return context_.core().Observe(
-      CudaStatus(LaunchComponentwiseError(r, w, context_.scratch(), &context_.report().residual,
-                                          context_.stream()),
-                 "ComponentwiseError"));
+  return context_.Enqueue("ComponentwiseError", [&](cudaStream_t stream) {
+    return LaunchComponentwiseError(r, w, context_.scratch(), &context_.report().residual, stream);
+  });
 }
 
 absl::Status CudaMatrixOps::AbsProduct(const AnyMatrix& a, Op op, const AnyMatrix& x,
                                        const AnyMatrix& b, const MatrixView<double>& w) {
-  CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
-  return context_.core().Observe(
-      CudaStatus(LaunchAbsProduct(a, op, x, b, w, context_.stream()), "AbsProduct"));
+  return context_.Enqueue(
+      "AbsProduct", [&](cudaStream_t stream) { return LaunchAbsProduct(a, op, x, b, w, stream); });
 }
 
 absl::Status CudaMatrixOps::Add(const AnyMatrix& d, const AnyMatrix& x) {
-  CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
-  return context_.core().Observe(CudaStatus(LaunchAdd(d, x, context_.stream()), "Add"));
+  return context_.Enqueue("Add", [&](cudaStream_t stream) { return LaunchAdd(d, x, stream); });
 }
 
 absl::Status CudaMatrixOps::SetEntries(const EntryList& entries, const AnyMatrix& a) {
-  CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
-  return context_.core().Observe(
-      CudaStatus(LaunchSetEntries(entries, a, context_.scratch(), &context_.report().entries,
-                                  context_.stream()),
-                 "SetEntries"));
+  return context_.Enqueue("SetEntries", [&](cudaStream_t stream) {
+    return LaunchSetEntries(entries, a, context_.scratch(), &context_.report().entries, stream);
+  });
 }
 
 absl::Status CudaMatrixOps::MultiplySubtract(const AnyMatrix& a, const AnyMatrix& b,
@@ -198,9 +186,9 @@ absl::Status CudaMatrixOps::CopyToHost(const void* device, void* host, size_t by
 
 absl::Status CudaMatrixOps::Copy(const void* from, void* to, size_t bytes, cudaMemcpyKind kind) {
   if (bytes == 0) return absl::OkStatus();
-  CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
-  return context_.core().Observe(
-      CudaStatus(cudaMemcpyAsync(to, from, bytes, kind, context_.stream()), "cudaMemcpyAsync"));
+  return context_.Enqueue("cudaMemcpyAsync", [&](cudaStream_t stream) {
+    return cudaMemcpyAsync(to, from, bytes, kind, stream);
+  });
 }
 
 }  // namespace crout::cuda

@@ -11,53 +11,47 @@
 namespace crout::cuda {
 
 absl::Status CudaSparseOps::Inspect(const AnySparse& a, DType converted_to) {
-  CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
-  return context_.core().Observe(
-      CudaStatus(LaunchMatrixStats(a, converted_to, context_.scratch(), &context_.report().matrix,
-                                   context_.stream()),
-                 "Inspect"));
+  return context_.Enqueue("Inspect", [&](cudaStream_t stream) {
+    return LaunchMatrixStats(a, converted_to, context_.scratch(), &context_.report().matrix,
+                             stream);
+  });
 }
 
 absl::Status CudaSparseOps::Densify(const AnySparse& a, const double* row, const double* col,
                                     const AnyMatrix& out) {
-  CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
-  return context_.core().Observe(
-      CudaStatus(LaunchDensify(a, row, col, out, context_.stream()), "Densify"));
+  return context_.Enqueue(
+      "Densify", [&](cudaStream_t stream) { return LaunchDensify(a, row, col, out, stream); });
 }
 
 absl::Status CudaSparseOps::EquilibrationScales(const AnySparse& a, double* row, double* col) {
-  CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
-  return context_.core().Observe(
-      CudaStatus(LaunchEquilibrationScales(a, row, col, context_.scratch(),
-                                           &context_.report().scale, context_.stream()),
-                 "EquilibrationScales"));
+  return context_.Enqueue("EquilibrationScales", [&](cudaStream_t stream) {
+    return LaunchEquilibrationScales(a, row, col, context_.scratch(), &context_.report().scale,
+                                     stream);
+  });
 }
 
 absl::Status CudaSparseOps::Residual(const AnySparse& a, Op op, double norm_op_a,
                                      const AnyMatrix& x, const AnyMatrix& b, const AnyMatrix& r) {
-  CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
-  CROUT_RETURN_IF_ERROR(context_.core().Observe(
-      CudaStatus(LaunchResidual(a, op, x, b, r, context_.stream()), "Residual")));
-  return context_.core().Observe(
-      CudaStatus(LaunchBackwardError(norm_op_a, x, b, r, /*add_rhs=*/false, context_.scratch(),
-                                     &context_.report().residual, context_.stream()),
-                 "Residual"));
+  return context_.Enqueue("Residual", [&](cudaStream_t stream) {
+    const cudaError_t code = LaunchResidual(a, op, x, b, r, stream);
+    if (code != cudaSuccess) return code;
+    return LaunchBackwardError(norm_op_a, x, b, r, /*add_rhs=*/false, context_.scratch(),
+                               &context_.report().residual, stream);
+  });
 }
 
 absl::Status CudaSparseOps::WideRangeResidual(const AnySparse& a, Op op, const AnyMatrix& x,
                                               const AnyMatrix& b, const AnyMatrix& r) {
-  CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
-  return context_.core().Observe(
-      CudaStatus(LaunchWideRangeResidual(a, op, x, b, r, context_.scratch(),
-                                         &context_.report().residual, context_.stream()),
-                 "WideRangeResidual"));
+  return context_.Enqueue("WideRangeResidual", [&](cudaStream_t stream) {
+    return LaunchWideRangeResidual(a, op, x, b, r, context_.scratch(), &context_.report().residual,
+                                   stream);
+  });
 }
 
 absl::Status CudaSparseOps::AbsProduct(const AnySparse& a, Op op, const AnyMatrix& x,
                                        const AnyMatrix& b, const MatrixView<double>& w) {
-  CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
-  return context_.core().Observe(
-      CudaStatus(LaunchAbsProduct(a, op, x, b, w, context_.stream()), "AbsProduct"));
+  return context_.Enqueue(
+      "AbsProduct", [&](cudaStream_t stream) { return LaunchAbsProduct(a, op, x, b, w, stream); });
 }
 
 }  // namespace crout::cuda

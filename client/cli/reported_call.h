@@ -1,0 +1,43 @@
+// What commands do around a call that may take long.
+#ifndef CROUT_CLIENT_CLI_REPORTED_CALL_H_
+#define CROUT_CLIENT_CLI_REPORTED_CALL_H_
+
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "client/cli/array_writer.h"
+#include "client/cli/json.h"
+#include "client/cli/progress_bar.h"
+#include "client/cli/session.h"
+
+namespace crout::cli {
+
+// send(options), with the session's call options, while a bar shows how far it is.
+template <class F>
+auto WithProgressBar(const Session& session, F&& send) {
+  ProgressBar bar;
+  client::CallOptions call = session.call();
+  call.on_progress = [&](const client::ProgressUpdate& update) { bar.Update(update); };
+  return std::forward<F>(send)(call);
+}
+
+// Prints `result` and the factor that its call left in the cache; where the call failed, or its
+// answer could not be written to `output`, names the factor if there is one.
+template <class Result>
+absl::Status ReportWithFactor(const Session& session, const absl::StatusOr<Result>& result,
+                              const v1::Factor& factor, ArrayFileSink* output) {
+  absl::Status status = result.status();
+  if (status.ok()) status = output->Close();
+  if (!status.ok()) {
+    session.WarnIfKept(factor);
+    return status;
+  }
+  Json json = ToJson(*result);
+  json["factor"] = ToJson(factor);
+  session.Print(json);
+  return absl::OkStatus();
+}
+
+}  // namespace crout::cli
+
+#endif  // CROUT_CLIENT_CLI_REPORTED_CALL_H_
