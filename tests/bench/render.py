@@ -24,7 +24,7 @@ MOST_HEAT_MAPS = 24
 
 
 def heat_maps(all_results, cases):
-    """(name, figure) for the iterative cases, those of a cold start first."""
+    """(name, figure, cases) for the iterative cases, those of a cold start first."""
     patterns = {(p["matrix"], p["dtype"]): p for x in all_results for p in x["patterns"]}
     iterative = [c for c in cases if "iterations" in c and results.timed(c)]
     iterative.sort(key=lambda c: (c.get("sequence", {}).get("step", 0), c["n"]))
@@ -32,21 +32,22 @@ def heat_maps(all_results, cases):
         pattern = patterns.get((case["matrix"], case["dtype"]))
         step = "_step{step}_{delta:g}".format(**case["sequence"]) if "sequence" in case else ""
         name = f"sections_{case['matrix']}_{case['series']}_{case['dtype']}{step}"
-        yield name, heat_map.heat_map(case, pattern)
+        yield name, heat_map.heat_map(case, pattern), [case]
 
 
 def groups(all_results):
-    """[(heading, (name, figure)...)]; heat maps are made one at a time."""
+    """[(heading, (name, figure, cases that it shows)...)]; heat maps are made one at a time."""
     cases = results.cases(all_results)
     dtypes = results.dtypes(cases)
 
     def each(function, name):
-        return [(f"{name}_{d}", function(cases, d)) for d in dtypes]
+        return [(f"{name}_{d}", function(cases, d), results.single_matrices(cases, d)) for d in dtypes]
+    sequences = [c for c in cases if "sequence" in c]
     return [
         ("Times", each(pictures.times, "times") + each(pictures.speed_up, "speed_up")),
         ("Accuracy", each(pictures.accuracy, "accuracy")),
-        ("auto", [("auto", pictures.automatic(all_results))]),
-        ("Warm starts", [("warm_starts", pictures.warm_starts(cases))]),
+        ("auto", [("auto", pictures.automatic(all_results), cases)]),
+        ("Warm starts", [("warm_starts", pictures.warm_starts(cases), sequences)]),
         ("Sections of iterative factorizations", heat_maps(all_results, cases)),
     ]
 
@@ -54,7 +55,9 @@ def groups(all_results):
 def save_traces(result, directory, suffix):
     for one in result["traces"]:
         path = directory / f"{trace.name(one)}.{suffix}"
-        style.save(trace.picture(one, results.device_label(result)), path)
+        figure = trace.picture(one)
+        style.sign(figure, [results.origin(result)])
+        style.save(figure, path)
         print(path)
 
 
@@ -74,9 +77,10 @@ def main():
     sections = []
     for heading, figures in groups(all_results):
         inline = []
-        for name, figure in figures:
+        for name, figure, shown in figures:
             if figure is None:
                 continue
+            style.sign(figure, results.origins(shown))
             file = re.sub(r"[^A-Za-z0-9.-]+", "_", name).strip("_")
             style.save(figure, arguments.output / f"{file}.{arguments.format}")
             inline.append(style.svg(figure))

@@ -4,7 +4,8 @@ import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.ticker import MaxNLocator
 
-from report.style import plt
+from report import results
+from report.style import ALARM, plt
 
 INK = LinearSegmentedColormap.from_list("ink", ["#ffffff", "#9db7d5", "#08306b"])
 SIDE = 3.3  # inches of a panel, and below it
@@ -72,7 +73,8 @@ def heat_map(case, pattern):
     _sweeps(sweeps, case["iterations"])
     _pivots(sweeps, case["iterations"])
     figure.text(0.3 / figure.get_figwidth(), 0.985, _caption(case, wide=pattern is not None),
-                va="top", fontsize=10, linespacing=1.4)
+                va="top", fontsize=10, linespacing=1.4,
+                color=ALARM if results.inaccurate(case) else "black")
     return figure
 
 
@@ -86,4 +88,7 @@ def _caption(case, wide):
              f"{i['total_sweeps']} sweeps, {i['total_pivots']} pivots")
     if case.get("factor_ratio") is not None:
         facts += f"; factor ratio {case['factor_ratio']:.3g}"
-    return f"{title}\n{facts}" if wide else title
+    lines = [title, facts] if wide else [title]
+    if results.inaccurate(case):
+        lines.append(f"inaccurate: a factor ratio of {results.ACCEPTED_RATIO} or more")
+    return "\n".join(lines)

@@ -1,15 +1,16 @@
 """Pictures of times, speed-ups and accuracy.
 
-Each function returns a figure, or None without data.
+Each function returns a figure, or None without data. What is of inaccurate factors has a ring.
 """
 
 import numpy as np
 
 from report import results as r
-from report.style import legend_beside, looks, plain_numbers, plt
-from report.tables import ACCEPTED_RATIO
+from report.style import ALARM, TITLE_PAD, legend_beside, limit, looks, plain_numbers, plt, ring
 
 MOST_SEQUENCES = 12
+AUTO_LIMIT = 1.1  # of the time of the fastest method
+INACCURATE = f"inaccurate: factor ratio\nof {r.ACCEPTED_RATIO} or more"
 
 
 def _timed(cases, dtype):
@@ -28,6 +29,7 @@ def times(cases, dtype):
         median, low, high = (np.array([c[k] for c in mine]) for k in ("median_s", "min_s", "max_s"))
         axes.errorbar(n, median, yerr=[median - low, high - median], fmt=marker, ms=4.5, lw=0.8,
                       color=colour, alpha=0.85, label=name)
+    ring(axes, [(c["n"], c["median_s"]) for c in some if r.inaccurate(c)], INACCURATE)
     axes.set(xscale="log", yscale="log", xlabel="order n", ylabel="seconds",
              title=f"Time of a factorization, {dtype}")
     plain_numbers(axes.xaxis)
@@ -44,15 +46,20 @@ def speed_up(cases, dtype):
         return None
     figure, axes = plt.subplots(figsize=(10, 1.6 + 0.19 * max(8, len(matrices))),
                                 layout="constrained")
-    axes.axvline(1, color="#555555", lw=1)
+    limit(axes, 1, f"as fast as {reference}", vertical=True)
+    doubtful = []
     for name, (colour, marker) in looks(r.series_of(some)).items():
         if name == reference:
             continue
-        points = [(row[reference]["median_s"] / row[name]["median_s"], y)
-                  for y, (_, _, row) in enumerate(matrices) if name in row]
+        mine = [(row[reference]["median_s"] / row[name]["median_s"], y, row[name])
+                for y, (_, _, row) in enumerate(matrices) if name in row]
+        points = [(x, y) for x, y, _ in mine]
+        doubtful += [(x, y) for x, y, case in mine if r.inaccurate(case)]
         if points:
             axes.plot(*zip(*points), marker, ms=5, color=colour, alpha=0.9, label=name)
-    axes.set(xscale="log", title=f"Speed-up over {reference}, {dtype}",
+    ring(axes, doubtful, INACCURATE)
+    axes.set_title(f"Speed-up over {reference}, {dtype}", pad=TITLE_PAD)
+    axes.set(xscale="log",
              xlabel=f"time of {reference} / time of the method (right of 1: faster)",
              yticks=range(len(matrices)), ylim=(len(matrices) - 0.4, -0.6),
              yticklabels=[f"{matrix}  ({n})" for matrix, n, _ in matrices])
@@ -63,7 +70,8 @@ def speed_up(cases, dtype):
 
 
 def accuracy(cases, dtype):
-    """Quartiles of the accuracy by method: boxes, whiskers to the extremes."""
+    """Quartiles of the accuracy by method: boxes, whiskers to the extremes. Ratios that are not numbers
+    are rings at the right edge."""
     some = _timed(cases, dtype)
     series = r.series_of(some)
     figures = (("factor_ratio", "factor ratio"), ("max_abs_diff", "max |PA − LU|"),
@@ -80,28 +88,44 @@ def accuracy(cases, dtype):
         for box, (colour, _) in zip(boxes["boxes"], looks(series).values()):
             box.set(facecolor=colour, alpha=0.6)
         if key == "factor_ratio":
-            axes.axvline(ACCEPTED_RATIO, color="#b00000", lw=1, ls="--")
-        axes.set(xscale="log", title=f"{title}, {dtype}", yticks=range(1, len(series) + 1),
+            limit(axes, r.ACCEPTED_RATIO, f"accepted: below {r.ACCEPTED_RATIO}", vertical=True,
+                  accepted=True)
+        places = [(c.get(key), 1 + series.index(c["series"])) for c in some if r.inaccurate(c)]
+        ring(axes, [(x, y) for x, y in places if x], INACCURATE)
+        for y in {y for x, y in places if x is None}:
+            axes.plot(1, y, "o", ms=10, mfc="none", mec=ALARM, mew=1.3, clip_on=False,
+                      label=INACCURATE, transform=axes.get_yaxis_transform())
+        axes.set_title(f"{title}, {dtype}", pad=TITLE_PAD)
+        axes.set(xscale="log", yticks=range(1, len(series) + 1),
                  yticklabels=series)
     all_axes[0].invert_yaxis()
+    rings = {label: handle for axes in all_axes
+             for handle, label in zip(*axes.get_legend_handles_labels())}
+    if rings:
+        all_axes[-1].legend(rings.values(), rings.keys(), loc="upper left", bbox_to_anchor=(1.01, 1))
     return figure
 
 
 def automatic(results):
     """Time of what auto chooses over that of the fastest method, by order."""
     points = {}
+    doubtful = []
     for result in results:
+        bad = {(c["matrix"], c["dtype"], r.method(c)) for c in result["cases"] if r.inaccurate(c)}
         for a in result.get("auto", []):
             label = f"{r.device_label(result)}, {a['dtype']}"
             points.setdefault(label, []).append((a["n"], a["chosen_over_best"]))
+            if (a["matrix"], a["dtype"], a["chosen"]) in bad:
+                doubtful.append((a["n"], a["chosen_over_best"]))
     if not points:
         return None
     figure, axes = plt.subplots(figsize=(10, 3.4), layout="constrained")
-    axes.axhline(1.1, color="#b00000", lw=1, ls="--")
+    limit(axes, AUTO_LIMIT, f"asked: at most {AUTO_LIMIT}", accepted=True)
     for label, (colour, marker) in looks(points).items():
         axes.plot(*zip(*sorted(points[label])), marker, ms=5, color=colour, alpha=0.8, label=label)
+    ring(axes, doubtful, INACCURATE)
     axes.set(xscale="log", xlabel="order n", ylabel="auto / fastest",
-             title="What auto chooses beside the fastest method (dashed: 1.1)")
+             title="What auto chooses beside the fastest method")
     plain_numbers(axes.xaxis)
     axes.set_ylim(0.95, max(1.2, axes.get_ylim()[1]))
     legend_beside(axes)
@@ -109,7 +133,7 @@ def automatic(results):
 
 
 def _warm_speed_ups(cases):
-    """{(n, label): {change per step: [speed-ups over the reference]}}"""
+    """{(n, label): {change per step: [(speed-up over the reference, whether inaccurate)]}}"""
     points = {}
     for case in cases:
         if "sequence" not in case or "iterations" not in case or not r.timed(case):
@@ -119,7 +143,8 @@ def _warm_speed_ups(cases):
         if base:
             label = f"{case['matrix']}, {case['dtype']}: {case['series']}"
             by_delta = points.setdefault((case["n"], label), {})
-            by_delta.setdefault(case["sequence"]["delta"], []).append(base[0] / case["median_s"])
+            by_delta.setdefault(case["sequence"]["delta"], []).append(
+                (base[0] / case["median_s"], r.inaccurate(case)))
     return points
 
 
@@ -131,14 +156,16 @@ def warm_starts(cases):
         return None
     shown = sorted(points, reverse=True)[:MOST_SEQUENCES]
     figure, axes = plt.subplots(figsize=(10, 4.4), layout="constrained")
-    axes.axhline(1, color="#555555", lw=1)
+    limit(axes, 1, f"as fast as a new {r.REFERENCE}")
+    doubtful = []
     for key, (colour, marker) in looks(shown).items():
         deltas = sorted(points[key])
-        median = np.array([np.median(points[key][d]) for d in deltas])
-        low = np.array([min(points[key][d]) for d in deltas])
-        high = np.array([max(points[key][d]) for d in deltas])
+        steps = [[speed_up for speed_up, _ in points[key][d]] for d in deltas]
+        median, low, high = (np.array([f(s) for s in steps]) for f in (np.median, min, max))
+        doubtful += [(d, m) for d, m in zip(deltas, median) if any(bad for _, bad in points[key][d])]
         axes.errorbar(deltas, median, yerr=[median - low, high - median], marker=marker, ms=5,
                       color=colour, lw=1, label=key[1])
+    ring(axes, doubtful, INACCURATE)
     axes.set(xscale="log", yscale="log", xlabel="relative change per step",
              ylabel=f"time of {r.REFERENCE} / time", title="Warm starts: speed-up over a new getrf")
     plain_numbers(axes.yaxis)

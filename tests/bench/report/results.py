@@ -4,6 +4,8 @@ import json
 import pathlib
 
 REFERENCE = "getrf"
+ACCEPTED_RATIO = 30  # LAPACK's threshold of the factor ratio
+DTYPES = ("f64", "f32", "c128", "c64")
 
 
 def load(path):
@@ -22,6 +24,17 @@ def device_label(result):
     return f"host ({cores} cores)" if cores else "host"
 
 
+def origin(result):
+    """Where, when and of what a result is: "NVIDIA H200, 16 cores, 2026-11-23, commit 0123456789ab"."""
+    cores = [f"{result['cores']} cores"] if result.get("cores") else []
+    return ", ".join([result["device"], *cores, result["date"][:10], f"commit {result['commit']}"])
+
+
+def origins(some_cases):
+    """Those of the cases, each once."""
+    return list(dict.fromkeys(case["origin"] for case in some_cases))
+
+
 def method(case):
     """The algorithm with the parameters that differ from its defaults."""
     names = {"section_size": "sections of", "block_size": "blocks of", "pivoting": "pivoting",
@@ -37,7 +50,7 @@ def _short(value):
 
 
 def cases(results):
-    """The cases of several results, each with its device's label and its series.
+    """The cases of several results, each with its device's label, its origin and its series.
 
     A series is a method on a device; the device is left out where all results are of one.
     """
@@ -45,7 +58,7 @@ def cases(results):
     flat = []
     for result in results:
         for case in result["cases"]:
-            case = dict(case, device=device_label(result))
+            case = dict(case, device=device_label(result), origin=origin(result))
             case["series"] = method(case)
             if len(devices) > 1:
                 case["series"] += f", {case['device']}"
@@ -64,8 +77,14 @@ def timed(case):
     return "median_s" in case and case.get("info", 0) == 0
 
 
+def inaccurate(case):
+    """Whether the factor is. None, in a result, is a ratio that is not a number."""
+    ratio = case.get("factor_ratio", 0)
+    return ratio is None or ratio >= ACCEPTED_RATIO
+
+
 def dtypes(all_cases):
-    return [d for d in ("f64", "f32") if any(case["dtype"] == d for case in all_cases)]
+    return [d for d in DTYPES if any(case["dtype"] == d for case in all_cases)]
 
 
 def series_of(some_cases):

@@ -10,6 +10,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: 
 
 # Okabe and Ito: told apart with any colour vision.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31"]
+ALARM = "#b00000"  # of limits, and of what is beyond them
+TITLE_PAD = 16
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*"]
 
 plt.rcParams.update({
@@ -37,6 +39,28 @@ def legend_beside(axes):
     """Right of the axes, where it hides nothing; the layout makes room for it."""
     if axes.get_legend_handles_labels()[0]:
         axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1))
+
+
+def sign(figure, origins):
+    """Below the picture: where, when and of what its figures are, a line for each result."""
+    figure.supxlabel("\n".join(origins), x=0.995, ha="right", fontsize=7, color="#666666")
+
+
+def limit(axes, value, text, vertical=False, accepted=False):
+    """A line across the axes and what it means, written at its end; dashed where it tells the accepted
+    from the rest. A vertical one's words stand above the axes, below a title with TITLE_PAD."""
+    look = {"color": ALARM, "lw": 1, "ls": "--"} if accepted else {"color": "#555555", "lw": 1}
+    at, transform, alignment = (((value, 1), axes.get_xaxis_transform(), "center") if vertical else
+                                ((0.995, value), axes.get_yaxis_transform(), "right"))
+    (axes.axvline if vertical else axes.axhline)(value, **look)
+    axes.annotate(text, at, xycoords=transform, xytext=(0, 2), textcoords="offset points", fontsize=7,
+                  color=look["color"], ha=alignment, va="bottom", annotation_clip=False)
+
+
+def ring(axes, points, label):
+    """Rings around `points`, [(x, y)], with one entry of the legend; nothing without points."""
+    if points:
+        axes.plot(*zip(*points), "o", ms=10, mfc="none", mec=ALARM, mew=1.3, zorder=6, label=label)
 
 
 def save(figure, path):

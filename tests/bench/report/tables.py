@@ -3,7 +3,6 @@
 from report import results as r
 from report.table import Table, milliseconds, number, quantile, times
 
-ACCEPTED_RATIO = 30
 ACCURACIES = (("factor_ratio", "factor ratio"), ("max_abs_diff", "max |PA - LU|"),
               ("backward_error", "backward error of a solve"), ("growth", "pivot growth"))
 
@@ -15,13 +14,7 @@ def _cell(case):
         return "failed"
     if not r.timed(case):
         return "zero pivot"
-    return milliseconds(case["median_s"]) + ("*" if _inaccurate(case) else "")
-
-
-def _inaccurate(case):
-    """None, in a result, is a ratio that is not a number."""
-    ratio = case.get("factor_ratio", 0)
-    return ratio is None or ratio >= ACCEPTED_RATIO
+    return milliseconds(case["median_s"]) + ("*" if r.inaccurate(case) else "")
 
 
 def _spread(case):
@@ -40,7 +33,7 @@ def times_by_matrix(cases, dtype):
             "row that has the largest.")
     cells = [cell for row in rows for cell in row[2:-1]]
     if any("*" in cell for cell in cells):
-        note += f" *: the factor ratio is {ACCEPTED_RATIO} or more."
+        note += f" *: the factor ratio is {r.ACCEPTED_RATIO} or more."
     if "zero pivot" in cells:
         note += " Zero pivot: info > 0; methods without pivoting end there."
     return Table(f"Time by matrix, {dtype}", ["matrix", "n"] + series + ["largest spread"], rows, note)
@@ -58,7 +51,7 @@ def totals(cases, dtype):
                   if reference and all(r.timed(row.get(s, {})) for s in (name, reference))]
         total = sum(time for time, _ in common) / sum(time for _, time in common) if common else None
         worst = max((time / base for time, base in common), default=None)
-        rows.append([name, len(done), sum(map(_inaccurate, done)), len(mine) - len(done),
+        rows.append([name, len(done), sum(map(r.inaccurate, done)), len(mine) - len(done),
                      number(sum(case["median_s"] for case in done)), times(total), times(worst)])
     note = ("Sums of the medians over the matrices that the method factored. The ratios are over the "
             f"matrices that {reference} factored too: of the sums, and of the worst single matrix.")
@@ -79,7 +72,7 @@ def accuracy(cases, dtype):
                             [number(quantile(values, q / 4)) for q in range(5)])
     header = ["figure", "method", "matrices", "minimum", "1st quartile", "median", "3rd quartile",
               "maximum"]
-    note = f"A factor ratio |PA - LU|₁ / (n |A|₁ eps) below {ACCEPTED_RATIO} is accepted (LAPACK)."
+    note = f"A factor ratio |PA - LU|₁ / (n |A|₁ eps) below {r.ACCEPTED_RATIO} is accepted (LAPACK)."
     return Table(f"Accuracy, {dtype}", header, rows, note)
 
 

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Draws pictures of made-up results, and reads what they say: origins, limits, inaccurate points.
+
+Ends with 77 where matplotlib, which the pictures need, is missing.
+
+usage: pictures_test.py
+"""
+
+import contextlib
+import io
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+try:
+    import render
+    from report import results
+except SystemExit as missing:
+    print(missing)
+    sys.exit(77)
+
+ORIGIN = "Some GPU, 4 cores, 2026-01-02, commit abc123"
+MARK = "inaccurate"
+
+
+def case(algorithm, n, ratio, dtype="f64", **more):
+    return {"matrix": f"m{n}", "n": n, "nonzeros": n * n, "dtype": dtype, "algorithm": algorithm, "info": 0,
+            "factor_ratio": ratio, "max_abs_diff": 1e-12, "backward_error": 1e-16, "median_s": n * 1e-6,
+            "min_s": n * 0.9e-6, "max_s": n * 1.1e-6, **more}
+
+
+ITERATIONS = {"start": "cold", "section_size": 8, "sections": 2, "total_sweeps": 10, "total_pivots": 2,
+              "sweeps": [[1, 2], [3, 4]], "pivots": [1, 1]}
+
+
+def result(ratio):
+    """The cases of the methods that are not the reference have `ratio`."""
+    warm = {"sequence": {"delta": 1e-3, "step": 1}}
+    cases = [case("getrf", 16, 0.1), case("getrf", 64, 0.1), case("pcm", 16, ratio), case("pcm", 64, 0.1),
+             case("icm", 16, ratio, iterations=ITERATIONS), case("getrf", 16, 0.1, **warm),
+             case("icm", 16, ratio, iterations=dict(ITERATIONS, start="warm"), **warm)]
+    auto = [{"matrix": "m16", "n": 16, "dtype": "f64", "chosen": "pcm", "chosen_s": 1e-5,
+             "best": "pcm", "best_s": 1e-5, "chosen_over_best": 1.0}]
+    return {"benchmark": "crout", "device": "Some GPU", "version": "0.1.0", "commit": "abc123",
+            "date": "2026-01-02T03:04:05Z", "cores": 4, "repetitions": 1, "cases": cases, "auto": auto,
+            "patterns": [], "skipped": [], "unavailable": []}
+
+
+def traces(error):
+    steps = [{"iterations": 0, "factored": True, "backward_error": 1e-16, "ms": 1},
+             {"iterations": 3, "factored": False, "backward_error": error, "ms": 1}]
+    return {"benchmark": "series", "device": "Some GPU", "version": "0.1.0", "commit": "abc123",
+            "date": "2026-01-02T03:04:05Z", "cores": 4, "series": [],
+            "traces": [{"family": "random", "change": 0.01, "n": 64, "steps": steps}]}
+
+
+def draw(some_result):
+    """{name of the picture: its text}; with "report.html", where there is one."""
+    with tempfile.TemporaryDirectory() as directory:
+        file = pathlib.Path(directory) / "result.json"
+        file.write_text(json.dumps(some_result))
+        with mock.patch("sys.argv", ["render.py", str(file), "-o", directory]), \
+                contextlib.redirect_stdout(io.StringIO()):
+            render.main()
+        return {path.name: path.read_text() for path in pathlib.Path(directory).iterdir()
+                if path.suffix in (".svg", ".html")}
+
+
+class PicturesTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.good = draw(result(0.1)) | draw(traces(1e-16))
+        cls.bad = draw(result(31)) | draw(traces(1e-13))
+        cls.drawn = [name for name in cls.good if name.endswith(".svg")]
+
+    def test_there_is_one_of_each_kind(self):
+        self.assertEqual({name.split(".")[0].split("_")[0] for name in self.drawn},
+                         {"times", "speed", "accuracy", "auto", "warm", "sections", "series"})
+
+    def test_each_says_on_which_device_and_when(self):
+        for name in self.drawn:
+            self.assertIn(ORIGIN, self.good[name], name)
+        self.assertGreaterEqual(self.good["report.html"].count(ORIGIN), 6)
+
+    def test_inaccurate_points_are_marked_in_each_and_accurate_ones_in_none(self):
+        for name in self.drawn:
+            self.assertNotIn(MARK, self.good[name], name)
+            self.assertIn(MARK, self.bad[name], name)
+
+    def test_a_ratio_that_is_no_number_is_marked_too(self):
+        for name, text in draw(result(None)).items():
+            if name.endswith(".svg"):
+                self.assertIn(MARK, text, name)
+
+    def test_each_limit_has_its_words(self):
+        for name, words in {"speed_up_f64": "as fast as getrf", "accuracy_f64": "accepted: below 30",
+                            "auto": "asked: at most 1.1", "warm_starts": "as fast as a new getrf",
+                            "series_random_0.01": "asked: √n u"}.items():
+            self.assertIn(words, self.good[f"{name}.svg"])
+
+    def test_complex_types_have_pictures(self):
+        cases = [case("getrf", 16, 0.1, dtype=dtype) for dtype in ("c64", "f32", "c128")]
+        self.assertEqual(results.dtypes(cases), ["f32", "c128", "c64"])
+
+    def test_the_same_results_give_the_same_bytes(self):
+        self.assertEqual(self.good, draw(result(0.1)) | draw(traces(1e-16)))
+
+
+if __name__ == "__main__":
+    unittest.main()
