@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "kernels/algorithm_registry.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {
@@ -25,6 +26,33 @@ std::optional<PrecisionFallback> ReasonToWiden(const FactorSummary& low) {
 }
 
 }  // namespace
+
+FactorPrecision ChoosePrecision(const Device& device, const FactorizeOptions& low,
+                                const FactorizeOptions& wide, int64_t n, double rcond) {
+  // Below, float32 takes nearly as long as float64: the time goes into panels.
+  constexpr int64_t kLeastOrder = 8192;
+  if (n < kLeastOrder) return FactorPrecision::kAsTyped;
+  const MethodTraits& traits = low.algorithm->traits();
+  FactorSummary made;
+  made.n = n;
+  made.factor_dtype = low.factor_dtype;
+  made.unit_diagonal = traits.unit_diagonal;
+  if (FindSolverToPrepare(device, made.unit_diagonal, made.factor_dtype) != nullptr) {
+    made.preparation.emplace();
+  }
+  const absl::StatusOr<const TriangularSolver*> solver =
+      FindSolver(device, "auto", made, /*nrhs=*/1);
+  if (!solver.ok()) return FactorPrecision::kAsTyped;
+  // Random matrices of order 16384 take 5 corrections, of 32768 17; each is a solve and a product.
+  const double corrections = 8 * static_cast<double>(n) / 16384 * 2 *
+                             (*solver)->PredictSeconds(wide.factor_dtype, n, /*nrhs=*/1);
+  const double in_float64 = wide.algorithm->PredictSeconds(wide.factor_dtype, n);
+  const double in_single = low.algorithm->PredictSeconds(low.factor_dtype, n);
+  if (in_single + corrections >= in_float64) return FactorPrecision::kAsTyped;
+  constexpr double kWellConditioned = 1e-3;
+  return rcond >= kWellConditioned && traits.takes_tf32_products ? FactorPrecision::kTf32
+                                                                 : FactorPrecision::kSingle;
+}
 
 absl::StatusOr<MixedPlan> PlanMixed(FactorPrecision precision, const FactorizeOptions& low,
                                     const FactorizeOptions& wide, PackedMatrix shape,

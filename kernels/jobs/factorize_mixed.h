@@ -5,9 +5,18 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
+#include "kernels/device.h"
 #include "kernels/jobs/factorize.h"
 
 namespace crout {
+
+// What `auto` takes for a matrix of order n: the precision whose factor and one corrected solve are
+// predicted to take least time; kAsTyped where a lower one gains nothing. `low` and `wide` as
+// PlanMixed has them, the algorithms resolved. `rcond`: of a matrix close by, as of the factor that
+// this one replaces; 0 where nothing is known. Single TF32 products are taken of matrices alone
+// that are known to be well conditioned.
+FactorPrecision ChoosePrecision(const Device& device, const FactorizeOptions& low,
+                                const FactorizeOptions& wide, int64_t n, double rcond);
 
 // Two factorizations of one matrix, of which the second runs where the first does not do. Made by
 // PlanMixed, then constant.

@@ -100,41 +100,18 @@ absl::StatusOr<std::optional<FactorizeOptions>> FactorStep::ResolveLow(int64_t n
   low = options_;
   low->factor_dtype = IsComplex(wide) ? DType::kComplex64 : DType::kFloat32;
   CROUT_RETURN_IF_ERROR(Resolve(request_, *slot_.device, n, &*low));
-  precision_ = ChoosePrecision(*low, n);
+  if (asked_ == v1::FACTOR_PRECISION_AUTO) {
+    const double rcond = start_ == nullptr ? 0 : start_->summary().rcond.value_or(0);
+    precision_ = ChoosePrecision(*slot_.device, *low, options_, n, rcond);
+  } else {
+    precision_ =
+        asked_ == v1::FACTOR_PRECISION_TF32 ? FactorPrecision::kTf32 : FactorPrecision::kSingle;
+  }
   if (precision_ == FactorPrecision::kAsTyped) return std::optional<FactorizeOptions>();
   low->parameters.tf32_products = precision_ == FactorPrecision::kTf32;
   const absl::Status taken = CheckParameters(low->algorithm->traits(), low->parameters);
   if (!taken.ok()) return BadField("header.options.precision", taken.message());
   return low;
-}
-
-FactorPrecision FactorStep::ChoosePrecision(const FactorizeOptions& low, int64_t n) const {
-  if (asked_ == v1::FACTOR_PRECISION_SINGLE) return FactorPrecision::kSingle;
-  if (asked_ == v1::FACTOR_PRECISION_TF32) return FactorPrecision::kTf32;
-  // Below, float32 takes nearly as long as float64: the time goes into panels.
-  constexpr int64_t kLeastOrder = 8192;
-  if (n < kLeastOrder) return FactorPrecision::kAsTyped;
-  FactorSummary made;
-  made.n = n;
-  made.factor_dtype = low.factor_dtype;
-  made.unit_diagonal = low.algorithm->traits().unit_diagonal;
-  if (FindSolverToPrepare(*slot_.device, made.unit_diagonal, made.factor_dtype) != nullptr) {
-    made.preparation.emplace();
-  }
-  const absl::StatusOr<const TriangularSolver*> solver =
-      FindSolver(*slot_.device, "auto", made, /*nrhs=*/1);
-  if (!solver.ok()) return FactorPrecision::kAsTyped;
-  // Random matrices of order 16384 take 5 corrections, of 32768 17; each is a solve and a product.
-  const double corrections = 8 * static_cast<double>(n) / 16384 * 2 *
-                             (*solver)->PredictSeconds(options_.factor_dtype, n, /*nrhs=*/1);
-  const double in_float64 = options_.algorithm->PredictSeconds(options_.factor_dtype, n);
-  const double in_single = low.algorithm->PredictSeconds(low.factor_dtype, n);
-  if (in_single + corrections >= in_float64) return FactorPrecision::kAsTyped;
-  constexpr double kWellConditioned = 1e-3;
-  const bool well_conditioned =
-      start_ != nullptr && start_->summary().rcond.value_or(0) >= kWellConditioned;
-  return well_conditioned && low.algorithm->traits().takes_tf32_products ? FactorPrecision::kTf32
-                                                                         : FactorPrecision::kSingle;
 }
 
 absl::StatusOr<MemoryNeed> FactorStep::Plan() {

@@ -72,7 +72,6 @@ class FactorStep final : public PayloadStep {
   absl::Status CheckPrecision(const PackedMatrix& shape) const;
   // What a matrix of order n is factored in first; null for its own type.
   absl::StatusOr<std::optional<FactorizeOptions>> ResolveLow(int64_t n);
-  FactorPrecision ChoosePrecision(const FactorizeOptions& low, int64_t n) const;
   const FactorizeOptions& first() const { return low_ ? *low_ : options_; }
 
   FactorCache::Pin* start_ = nullptr;

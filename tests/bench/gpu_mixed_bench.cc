@@ -1,12 +1,14 @@
-// From a float64 matrix in device memory to a solution in float64 accuracy, one right-hand side: by
-// a factor in float64, in single precision, and with single TF32 products, beside cuSOLVER's getrf
-// and getrs; one round of each after the other. Prints one JSON object: gpu_mixed_bench [N ...]
+// From a float64 or complex128 matrix in device memory to a solution as accurate as that, one
+// right-hand side: by a factor in the matrix's type, in single precision, with single TF32
+// products, and in what `auto` takes, beside cuSOLVER's getrf and getrs; one round of each after
+// the other. Prints one JSON object: gpu_mixed_bench [--complex] [N ...]
 #include <cmath>
 #include <cstdlib>
 #include <functional>
 #include <iostream>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,9 +34,11 @@ struct Family {
 // Without a shift the condition is about n; with this one some tens.
 constexpr Family kFamilies[] = {{"random", 0}, {"shifted", 1.2}};
 
-enum class Way : uint8_t { kVendor, kWide, kWidePrepared, kSingle, kTf32 };
-constexpr Way kWays[] = {Way::kVendor, Way::kWide, Way::kWidePrepared, Way::kSingle, Way::kTf32};
-constexpr const char* kNames[] = {"cusolver", "float64", "float64_prepared", "single", "tf32"};
+enum class Way : uint8_t { kVendor, kWide, kWidePrepared, kSingle, kTf32, kAuto };
+constexpr Way kWays[] = {Way::kVendor, Way::kWide, Way::kWidePrepared,
+                         Way::kSingle, Way::kTf32, Way::kAuto};
+constexpr const char* kNames[] = {"cusolver", "float64", "float64_prepared",
+                                  "single",   "tf32",    "auto"};
 
 struct Run {
   double factor = 0;  // seconds
@@ -48,11 +52,17 @@ bool Never() { return false; }
 
 class Bench {
  public:
-  Bench(ExecutionContext& context, int64_t n, const Family& family)
-      : context_(context), n_(n), b_(Uniform<double>(n)), x_(n) {
-    std::vector<double> a = Uniform<double>(n * n);
-    const double radius = std::sqrt(static_cast<double>(n) / 3);
-    for (int64_t j = 0; j < n; ++j) a[j + j * n] += family.shift * radius;
+  Bench(ExecutionContext& context, DType dtype, int64_t n, const Family& family)
+      : context_(context),
+        dtype_(dtype),
+        reals_(IsComplex(dtype) ? 2 : 1),
+        n_(n),
+        b_(Uniform<double>(reals_ * n)),
+        x_(reals_ * n) {
+    // A complex number is two real ones, side by side.
+    std::vector<double> a = Uniform<double>(reals_ * n * n);
+    const double radius = std::sqrt(static_cast<double>(reals_ * n) / 3);
+    for (int64_t j = 0; j < n; ++j) a[reals_ * (j + j * n)] += family.shift * radius;
     bytes_ = a.size() * sizeof(double);
     a_ = Check(context.device().memory().Allocate(bytes_));
     Check(context.ops().CopyToDevice(a.data(), a_.data(), bytes_));
@@ -64,7 +74,7 @@ class Bench {
  private:
   Device& device() { return context_.device(); }
   PackedMatrix Shape(int64_t cols) const {
-    return {nullptr, DType::kFloat64, Layout::kColumnMajor, n_, cols};
+    return {nullptr, dtype_, Layout::kColumnMajor, n_, cols};
   }
   Buffer CopyOfA() {
     Buffer copy = Check(device().memory().Allocate(bytes_));
@@ -73,8 +83,9 @@ class Bench {
     return copy;
   }
   Buffer CopyOfB() {
-    Buffer copy = Check(device().memory().Allocate(n_ * sizeof(double)));
-    Check(context_.ops().CopyToDevice(b_.data(), copy.data(), n_ * sizeof(double)));
+    const size_t bytes = b_.size() * sizeof(double);
+    Buffer copy = Check(device().memory().Allocate(bytes));
+    Check(context_.ops().CopyToDevice(b_.data(), copy.data(), bytes));
     Check(context_.Synchronize());
     return copy;
   }
@@ -84,8 +95,12 @@ class Bench {
   // As the daemon's calls do it: statistics, probe, residual, X to the host.
   Run Ours(Way way);
   FactorizeOptions Options(DType dtype, bool prepare, bool tf32);
+  DType low_type() const { return IsComplex(dtype_) ? DType::kComplex64 : DType::kFloat32; }
+  FactorPrecision PrecisionOf(Way way);
 
   ExecutionContext& context_;
+  const DType dtype_;
+  const int64_t reals_;  // of an element
   const int64_t n_;
   size_t bytes_ = 0;
   std::vector<double> b_;
@@ -103,16 +118,16 @@ FactorizeOptions Bench::Options(DType dtype, bool prepare, bool tf32) {
 }
 
 Run Bench::Vendor() {
-  const LuAlgorithm& getrf = *Check(FindAlgorithm(device(), "getrf", DType::kFloat64, n_));
+  const LuAlgorithm& getrf = *Check(FindAlgorithm(device(), "getrf", dtype_, n_));
   const TriangularSolver& getrs =
-      *Check(FindSolver(device(), "getrs", UnitDiagonal::kL, DType::kFloat64, n_, 1));
+      *Check(FindSolver(device(), "getrs", UnitDiagonal::kL, dtype_, n_, 1));
   MemoryResource& memory = device().memory();
   const Buffer lu = CopyOfA();
   const Buffer x = CopyOfB();
   const Buffer ipiv = Check(memory.Allocate(n_ * sizeof(int64_t)));
-  const Buffer work = Check(memory.Allocate(Check(getrf.WorkspaceBytes(DType::kFloat64, n_, {}))));
-  const Buffer rest = Check(memory.Allocate(Check(getrs.WorkspaceBytes(DType::kFloat64, n_, 1))));
-  const AnyMatrix a{lu.data(), DType::kFloat64, n_, n_, n_};
+  const Buffer work = Check(memory.Allocate(Check(getrf.WorkspaceBytes(dtype_, n_, {}))));
+  const Buffer rest = Check(memory.Allocate(Check(getrs.WorkspaceBytes(dtype_, n_, 1))));
+  const AnyMatrix a{lu.data(), dtype_, n_, n_, n_};
   Run run;
   run.factor = Time([&] {
     Check(getrf.Factor(context_, a, ipiv.as<int64_t>(), {work.data(), work.size()}, {}, Never));
@@ -120,16 +135,33 @@ Run Bench::Vendor() {
   });
   run.solve = Time([&] {
     const FactorView factor{a, ipiv.as<int64_t>(), UnitDiagonal::kL};
-    const AnyMatrix columns{x.data(), DType::kFloat64, n_, 1, n_};
+    const AnyMatrix columns{x.data(), dtype_, n_, 1, n_};
     Check(getrs.Solve(context_, factor, Op::kNone, 0, columns, {rest.data(), rest.size()}));
     Check(context_.Synchronize());
   });
   return run;
 }
 
+// What it is factored in.
+FactorPrecision Bench::PrecisionOf(Way way) {
+  switch (way) {
+    case Way::kSingle:
+      return FactorPrecision::kSingle;
+    case Way::kTf32:
+      return FactorPrecision::kTf32;
+    case Way::kAuto:
+      return ChoosePrecision(device(), Options(low_type(), true, false),
+                             Options(dtype_, false, false), n_, /*rcond=*/0);
+    default:
+      return FactorPrecision::kAsTyped;
+  }
+}
+
 Run Bench::Ours(Way way) {
-  const bool wide = way == Way::kWide || way == Way::kWidePrepared;
-  const FactorizeOptions in_float64 = Options(DType::kFloat64, way != Way::kWide, false);
+  const FactorPrecision precision = PrecisionOf(way);
+  const bool wide = precision == FactorPrecision::kAsTyped;
+  const bool prepare = !wide || way == Way::kWidePrepared;
+  const FactorizeOptions in_float64 = Options(dtype_, prepare, false);
   KernelTimings timings;
   Run run;
   Factorization factor;
@@ -139,9 +171,8 @@ Run Bench::Ours(Way way) {
       factor = Check(Factorize(context_, std::move(matrix), Shape(n_), in_float64, Never, timings));
       return;
     }
-    const bool tf32 = way == Way::kTf32;
-    const FactorizeOptions low = Options(DType::kFloat32, true, tf32);
-    const auto precision = tf32 ? FactorPrecision::kTf32 : FactorPrecision::kSingle;
+    const bool tf32 = precision == FactorPrecision::kTf32;
+    const FactorizeOptions low = Options(low_type(), true, tf32);
     const MixedPlan plan = Check(PlanMixed(precision, low, in_float64, Shape(n_)));
     factor = Check(FactorizeMixed(context_, plan, std::move(matrix), Never, timings));
   });
@@ -164,8 +195,8 @@ Run Bench::Ours(Way way) {
   return run;
 }
 
-Json Measure(ExecutionContext& context, int64_t n, const Family& family) {
-  Bench bench(context, n, family);
+Json Measure(ExecutionContext& context, DType dtype, int64_t n, const Family& family) {
+  Bench bench(context, dtype, n, family);
   const int rounds = n <= 16384 ? 5 : 3;
   std::vector<std::vector<Run>> runs(std::size(kWays));
   for (int round = -1; round < rounds; ++round) {
@@ -174,7 +205,7 @@ Json Measure(ExecutionContext& context, int64_t n, const Family& family) {
       if (round >= 0) runs[static_cast<int>(way)].push_back(run);
     }
   }
-  Json row = {{"n", n}, {"family", family.name}, {"rounds", rounds}};
+  Json row = {{"n", n}, {"dtype", NameOf(dtype)}, {"family", family.name}, {"rounds", rounds}};
   for (const Way way : kWays) {
     const std::vector<Run>& of = runs[static_cast<int>(way)];
     std::vector<double> factor, solve, all;
@@ -203,12 +234,15 @@ int Main(int argc, char** argv) {
   auto device = Check(cuda::MakeDevice(0, cuda::Options()));
   auto context = Check(device->CreateContext());
   std::vector<int64_t> orders(std::begin(kOrders), std::end(kOrders));
-  if (argc > 1) orders.clear();
-  for (int i = 1; i < argc; ++i) orders.push_back(std::atoll(argv[i]));
+  const bool complex = argc > 1 && std::string_view(argv[1]) == "--complex";
+  const DType dtype = complex ? DType::kComplex128 : DType::kFloat64;
+  const int first = complex ? 2 : 1;
+  if (argc > first) orders.clear();
+  for (int i = first; i < argc; ++i) orders.push_back(std::atoll(argv[i]));
   Json result = ResultHeader("gpu_mixed", device->info());
   for (const int64_t n : orders) {
     for (const Family& family : kFamilies) {
-      result["systems"].push_back(Measure(*context, n, family));
+      result["systems"].push_back(Measure(*context, dtype, n, family));
       std::cerr << n << " " << family.name << "\n";
     }
   }
