@@ -10,11 +10,11 @@
 #include "kernels/jobs/input_checks.h"
 #include "kernels/jobs/solver_choice.h"
 #include "kernels/krylov_ops.h"
+#include "kernels/numerics/correction.h"
 #include "kernels/numerics/dense_operand.h"
 #include "kernels/numerics/factor_solver.h"
 #include "kernels/numerics/gmres.h"
 #include "kernels/numerics/kept_operand.h"
-#include "kernels/numerics/refinement.h"
 #include "kernels/numerics/residual_check.h"
 #include "kernels/numerics/sparse_operand.h"
 #include "kernels/sparse_ops.h"
@@ -29,9 +29,9 @@ namespace {
 
 // With a factor of the matrix itself: where these do not suffice, more would not.
 constexpr int kNewIterations = 20;
-// Steps of refinement that gain less than that leave the rest to GMRES, whose cycles cost a product
-// and orthogonalizations more than as many steps, and which then needs fewer of them.
-constexpr double kRefinementGain = 300;
+// From there on of amplification times backward error, a bound of X's relative error as far as the
+// amplification tells it, X is in doubt.
+constexpr double kDoubtfulError = 0.01;
 // What the old factor's solver may leave out of an answer that is corrected anyway. Where it is the
 // factor of the matrix itself, one answer is often enough.
 constexpr double kOldTolerance = 1e-9;
@@ -47,6 +47,12 @@ const Factorization* KeptMatrix(const SeriesStepPlan& plan, const SeriesStart& s
       return start.factor;
   }
   return nullptr;
+}
+
+// Where it does, a zero pivot is the matrix's fault and not the method's.
+bool Pivots(const FactorizeOptions& options) {
+  const std::optional<PivotCriterion>& asked = options.parameters.pivoting;
+  return (asked ? asked->rule : options.algorithm->traits().pivoting) != PivotRule::kNone;
 }
 
 // One SolveSeriesStep call. Its members are the buffers that enqueued work uses.
@@ -89,8 +95,12 @@ class SeriesStepJob {
   absl::Status FactorAnew(StopRequested stop, KernelTimings& timings);
   absl::Status TryNewFactor(StopRequested stop);
   // Makes X better with M, near the inverse of A, until it is accurate or that does not help.
-  absl::Status Correct(ResidualCheck& check, InverseOperator& inverse, int most, int* iterations,
-                       StopRequested stop);
+  absl::Status Improve(ResidualCheck& check, InverseOperator& inverse, double enough, int most,
+                       int* iterations, StopRequested stop);
+  // Judges X. Where it is in doubt though it is as accurate as asked, that is too little to know
+  // it: then X is made as accurate as float64 allows, and judged again.
+  absl::Status Settle(ResidualCheck& check, InverseOperator& inverse, int most, int* iterations,
+                      StopRequested stop);
   // Fills the summary's figures of X.
   absl::Status Judge(const ResidualCheck& check);
   // Whether the X that is there will do.
@@ -251,24 +261,22 @@ absl::StatusOr<SolverChoice> SeriesStepJob::Choose(const SolverPair& pair,
   return ChooseSolver(factor.summary, options, /*measured=*/true);
 }
 
-absl::Status SeriesStepJob::Correct(ResidualCheck& check, InverseOperator& inverse, int most,
-                                    int* iterations, StopRequested stop) {
-  const GmresMemory memory = Krylov();
-  RefinementLimits refinement{
-      .max_steps = most, .enough = plan_.accuracy, .least_gain = kRefinementGain};
-  CROUT_ASSIGN_OR_RETURN(const int first,
-                         Refine(context_, check, inverse, refinement, memory.previous, stop));
-  const GmresLimits limits{most - first, plan_.restart, plan_.accuracy};
-  CROUT_ASSIGN_OR_RETURN(const GmresResult gmres,
-                         Gmres(context_, check, inverse, limits, memory, stop));
-  *iterations += first + gmres.iterations;
-  if (!check.wide_range()) return absl::OkStatus();
-  // Near the end of the range only residuals are known well enough.
-  refinement = {.max_steps = most, .enough = plan_.accuracy};
-  CROUT_ASSIGN_OR_RETURN(const int steps,
-                         Refine(context_, check, inverse, refinement, memory.previous, stop));
-  *iterations += steps;
+absl::Status SeriesStepJob::Improve(ResidualCheck& check, InverseOperator& inverse, double enough,
+                                    int most, int* iterations, StopRequested stop) {
+  const GmresLimits limits{most, plan_.restart, enough};
+  CROUT_ASSIGN_OR_RETURN(const int applied,
+                         Correct(context_, check, inverse, limits, Krylov(), stop));
+  *iterations += applied;
   return absl::OkStatus();
+}
+
+absl::Status SeriesStepJob::Settle(ResidualCheck& check, InverseOperator& inverse, int most,
+                                   int* iterations, StopRequested stop) {
+  CROUT_RETURN_IF_ERROR(Judge(check));
+  const double finest = std::sqrt(static_cast<double>(n_)) * UnitRoundoff(plan_.vector_type);
+  if (!result_.summary.nearly_singular || plan_.accuracy <= finest) return absl::OkStatus();
+  CROUT_RETURN_IF_ERROR(Improve(check, inverse, finest, most, iterations, stop));
+  return Judge(check);
 }
 
 absl::Status SeriesStepJob::Judge(const ResidualCheck& check) {
@@ -288,7 +296,8 @@ absl::Status SeriesStepJob::Judge(const ResidualCheck& check) {
     if (!(ratio <= summary.amplification)) summary.amplification = ratio;
   }
   const double u = UnitRoundoff(plan_.vector_type);
-  summary.nearly_singular = !(summary.amplification * u * static_cast<double>(n_) < 1);
+  summary.nearly_singular = !(summary.amplification * u * static_cast<double>(n_) < 1) ||
+                            !(summary.amplification * summary.backward_error < kDoubtfulError);
   return absl::OkStatus();
 }
 
@@ -317,8 +326,10 @@ absl::Status SeriesStepJob::TryOldFactor(StopRequested stop) {
     --most;
   }
   CROUT_RETURN_IF_ERROR(check.Measure());
-  CROUT_RETURN_IF_ERROR(Correct(check, inverse, most, &summary.old_iterations, stop));
-  CROUT_RETURN_IF_ERROR(Judge(check));
+  CROUT_RETURN_IF_ERROR(
+      Improve(check, inverse, plan_.accuracy, most, &summary.old_iterations, stop));
+  const int left = options.most_iterations - summary.old_iterations;
+  CROUT_RETURN_IF_ERROR(Settle(check, inverse, left, &summary.old_iterations, stop));
   sync.Dismiss();
   summary.solver = std::string(inverse.name());
   summary.solved = std::isfinite(summary.backward_error);
@@ -351,12 +362,13 @@ absl::Status SeriesStepJob::TryNewFactor(StopRequested stop) {
     CROUT_RETURN_IF_ERROR(inverse.Apply(options.op, Vectors(plan_.b), Vectors(plan_.x)));
     ++summary.new_iterations;
     CROUT_RETURN_IF_ERROR(check.Measure());
-    CROUT_RETURN_IF_ERROR(Correct(check, inverse, kNewIterations, &summary.new_iterations, stop));
+    CROUT_RETURN_IF_ERROR(
+        Improve(check, inverse, plan_.accuracy, kNewIterations, &summary.new_iterations, stop));
     again = !accurate(check.errors().normwise) && choice.in_reserve != nullptr &&
             inverse.name() == choice.solver->traits().name;
     if (again) inverse.FallBack();
   }
-  CROUT_RETURN_IF_ERROR(Judge(check));
+  CROUT_RETURN_IF_ERROR(Settle(check, inverse, kNewIterations, &summary.new_iterations, stop));
   sync.Dismiss();
   summary.solver = std::string(inverse.name());
   summary.solved = true;
@@ -423,7 +435,11 @@ absl::StatusOr<SeriesStepResult> SeriesStepJob::Run(std::byte* out, StopRequeste
     CROUT_RETURN_IF_ERROR(buffers_.Allocate(memory, /*phase=*/1));
     CROUT_RETURN_IF_ERROR(FactorAnew(stop, timings));
     summary.new_seconds = watch.Lap();  // Factorize has counted its own.
-    if (result_.factor->summary.info == 0) CROUT_RETURN_IF_ERROR(TryNewFactor(stop));
+    if (result_.factor->summary.info == 0) {
+      CROUT_RETURN_IF_ERROR(TryNewFactor(stop));
+    } else if (Pivots(plan_.options.factor)) {
+      summary.solved = false;  // Whatever X the old factor has found.
+    }
     const double solving = watch.Lap();
     summary.new_seconds += solving;
     timings.solve += solving;

@@ -111,7 +111,8 @@ struct SeriesStart {
 };
 
 struct SeriesStepSummary {
-  bool solved = false;        // there is an X: neither the old factor nor a new one failed
+  // There is an X: one factor or the other served, and no method that pivots found A singular.
+  bool solved = false;
   std::string solver;         // whose answer X is
   int old_iterations = 0;     // applications of the old factor
   int new_iterations = 0;     // and of the new one
@@ -120,13 +121,15 @@ struct SeriesStepSummary {
   // A lower bound of A's condition number: max over columns of |op(A)| |x| / |b|, infinity-norms.
   // Near 1 / (n u) A may as well be singular, and X any vector of that size.
   double amplification = 0;
-  bool nearly_singular = false;  // it is above 1 / (n u), u float64's
-  double old_seconds = 0;        // spent with the old factor
-  double new_seconds = 0;        // on a new one, and with it
+  // It is at least 1 / (n u), u float64's, or 0.01 / backward_error: no figure of X need be right.
+  bool nearly_singular = false;
+  double old_seconds = 0;  // spent with the old factor
+  double new_seconds = 0;  // on a new one, and with it
 };
 
 struct SeriesStepResult {
-  // The new factor, if one was made, with A. Singular: then X is none, or the old factor's best.
+  // The new factor, if one was made, with A. Singular: then there is no X, but where the method
+  // does not pivot that which the old factor has found, if it has found one.
   std::optional<Factorization> factor;
   // What the next step can start from: factorizations without factors, whose summaries have A's
   // size, type and norms. A, if it arrived and is not with `factor`; X, if there is one that is
@@ -139,12 +142,12 @@ struct SeriesStepResult {
 // Solves op(A) X = B to the accuracy of the plan: from the last X, or else from what the old factor
 // makes of B, by GMRES with that factor on the right; where this does not get there in the
 // iterations that it may take, or A may as well be singular, with a new factor, and GMRES with
-// that. `matrix`, empty where it
-// does not arrive, and `rhs` are in device memory, joined to `context`, and need not have arrived.
-// X goes to `out` as in Solve, unless summary.solved is false. Blocks. A singular matrix, and an
-// answer that is not as accurate as asked, are results. INVALID_ARGUMENT for NaN, Inf and overflows
-// in A and B, as Factorize and Solve, and for changed entries that A has not, or that have two
-// values; CANCELLED between the phases, and before each iteration.
+// that. `matrix`, empty where it does not arrive, and `rhs` are in device memory, joined to
+// `context`, and need not have arrived. X goes to `out` as in Solve, unless summary.solved is
+// false. Blocks. A singular matrix, and an answer that is not as accurate as asked, are results.
+// INVALID_ARGUMENT for NaN, Inf and overflows in A and B, as Factorize and Solve, and for changed
+// entries that A has not, or that have two values; CANCELLED between the phases, and before each
+// iteration.
 absl::StatusOr<SeriesStepResult> SolveSeriesStep(ExecutionContext& context,
                                                  const SeriesStepPlan& plan,
                                                  const SeriesStart& start, Buffer matrix,
