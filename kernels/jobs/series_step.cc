@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "kernels/jobs/input_checks.h"
+#include "kernels/jobs/series_matrix.h"
 #include "kernels/jobs/solver_choice.h"
 #include "kernels/krylov_ops.h"
 #include "kernels/numerics/correction.h"
@@ -36,19 +36,6 @@ constexpr double kDoubtfulError = 0.01;
 // factor of the matrix itself, one answer is often enough.
 constexpr double kOldTolerance = 1e-9;
 
-// Whose matrix is that of the step, but for a change; null where it arrives.
-const Factorization* KeptMatrix(const SeriesStepPlan& plan, const SeriesStart& start) {
-  switch (plan.matrix.source) {
-    case SeriesSource::kUpload:
-      return nullptr;
-    case SeriesSource::kKept:
-      return start.matrix;
-    case SeriesSource::kFactor:
-      return start.factor;
-  }
-  return nullptr;
-}
-
 // Where it does, a zero pivot is the matrix's fault and not the method's.
 bool Pivots(const FactorizeOptions& options) {
   const std::optional<PivotCriterion>& asked = options.parameters.pivoting;
@@ -63,12 +50,10 @@ class SeriesStepJob {
       : context_(context),
         plan_(plan),
         start_(start),
-        kept_(plan.matrix.change ? nullptr : KeptMatrix(plan, start)),
+        kept_(plan.matrix.change ? nullptr : LastMatrix(plan, start)),
         n_(plan.rhs.rows),
-        packed_matrix_(plan.matrix.shape),
         packed_rhs_(plan.rhs),
         buffers_(plan.buffers) {
-    packed_matrix_.data = matrix.data();
     packed_rhs_.data = rhs.data();
     buffers_.Give(plan.matrix_upload, std::move(matrix));
     buffers_.Give(plan.rhs_upload, std::move(rhs));
@@ -77,12 +62,7 @@ class SeriesStepJob {
   absl::StatusOr<SeriesStepResult> Run(std::byte* out, StopRequested stop, KernelTimings& timings);
 
  private:
-  absl::Status ReadMatrix();
   absl::Status ReadRhs();
-  // A := the matrix that is there, changed.
-  absl::Status ChangeMatrix();
-  absl::Status SetEntries();
-  absl::Status AddLowRank();
   // A as it is in this step, wherever it lies.
   std::unique_ptr<const Operand> MakeOperand() const;
   CheckedSystem System(const Operand& a) const;
@@ -114,7 +94,6 @@ class SeriesStepJob {
   AnyMatrix Columns(BufferPlan::Id id, DType dtype) const {
     return {buffers_[id].data(), dtype, n_, plan_.columns, n_};
   }
-  AnyMatrix DenseA() const { return {buffers_[plan_.a].data(), packed_matrix_.dtype, n_, n_, n_}; }
   GmresMemory Krylov() const {
     return {buffers_[plan_.krylov].data(), n_, plan_.columns, plan_.vector_type, plan_.restart};
   }
@@ -125,83 +104,13 @@ class SeriesStepJob {
   const SeriesStart start_;
   const Factorization* const kept_;  // whose matrix A is; null where it arrived
   const int64_t n_;
-  PackedMatrix packed_matrix_;
   PackedMatrix packed_rhs_;
   JobBuffers buffers_;
   FactorSummary matrix_;         // of A: size, type, norms
   std::vector<double> rhs_max_;  // largest |entry| of each column of B
-  std::vector<double> signs_;    // of the columns of U of a change of low rank
   std::vector<double> keep_;     // 0 for columns of the last X that are not taken, else 1
   SeriesStepResult result_;
 };
-
-absl::Status SeriesStepJob::ReadMatrix() {
-  if (kept_ != nullptr) {
-    const FactorSummary& kept = kept_->summary;
-    matrix_.n = n_;
-    matrix_.matrix_dtype = kept.matrix_dtype;
-    matrix_.norm_one = kept.norm_one;
-    matrix_.norm_inf = kept.norm_inf;
-    matrix_.matrix_nonzeros = kept.matrix_nonzeros;
-    return absl::OkStatus();
-  }
-  if (plan_.matrix.change) CROUT_RETURN_IF_ERROR(ChangeMatrix());
-  const std::optional<int64_t> nonzeros = plan_.matrix.nonzeros;
-  CROUT_RETURN_IF_ERROR(nonzeros
-                            ? context_.sparse_ops()->Inspect(
-                                  {buffers_[plan_.a].data(), packed_matrix_.dtype, n_, *nonzeros},
-                                  packed_matrix_.dtype)
-                            : ops().Import(packed_matrix_, DenseA()));
-  CROUT_RETURN_IF_ERROR(context_.Synchronize());
-  const MatrixStats& stats = context_.report().matrix;
-  CROUT_RETURN_IF_ERROR(CheckFinite(stats, packed_matrix_, "matrix"));
-  if (plan_.a != plan_.matrix_upload) buffers_.Take(plan_.matrix_upload);  // No longer held.
-  matrix_.n = n_;
-  matrix_.matrix_dtype = packed_matrix_.dtype;
-  matrix_.norm_one = stats.norm_one;
-  matrix_.norm_inf = stats.norm_inf;
-  matrix_.matrix_nonzeros = nonzeros.value_or(0);
-  return absl::OkStatus();
-}
-
-absl::Status SeriesStepJob::ChangeMatrix() {
-  const Buffer& base = KeptMatrix(plan_, start_)->parts[kMatrixPart];
-  CROUT_RETURN_IF_ERROR(ops().CopyOnDevice(base.data(), DenseA().data, base.size()));
-  packed_matrix_.data = DenseA().data;
-  packed_matrix_.layout = Layout::kColumnMajor;  // as it is kept
-  return plan_.matrix.change->kind == MatrixChange::Kind::kEntries ? SetEntries() : AddLowRank();
-}
-
-absl::Status SeriesStepJob::SetEntries() {
-  const EntryList entries(buffers_[plan_.matrix_upload].data(), packed_matrix_.dtype,
-                          plan_.matrix.change->size);
-  CROUT_RETURN_IF_ERROR(ops().SetEntries(entries, DenseA()));
-  CROUT_RETURN_IF_ERROR(context_.Synchronize());
-  const EntryStats& stats = context_.report().entries;
-  if (stats.first_outside >= 0) {
-    return absl::InvalidArgumentError(absl::StrCat("change: entry ", stats.first_outside,
-                                                   " (from 0) is outside of the matrix of order ",
-                                                   n_, ": rows and columns count from 0"));
-  }
-  if (stats.first_contradicted < 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("change: entry ", stats.first_contradicted,
-                   " (from 0) is there again with another value: send each entry once"));
-}
-
-absl::Status SeriesStepJob::AddLowRank() {
-  const int64_t rank = plan_.matrix.change->size;
-  const DType dtype = packed_matrix_.dtype;
-  std::byte* const data = buffers_[plan_.matrix_upload].data();
-  const AnyMatrix u{data, dtype, n_, rank, n_};
-  const AnyMatrix v{data + n_ * rank * static_cast<int64_t>(SizeOf(dtype)), dtype, rank, n_, rank};
-  // What devices have is a product that is subtracted.
-  signs_.assign(rank, -1);
-  auto* const signs = buffers_[plan_.signs].as<double>();
-  CROUT_RETURN_IF_ERROR(ops().CopyToDevice(signs_.data(), signs, rank * sizeof(double)));
-  CROUT_RETURN_IF_ERROR(ops().CopyScaled(u, nullptr, signs, u));
-  return ops().MultiplySubtract(u, v, DenseA());
-}
 
 absl::Status SeriesStepJob::ReadRhs() {
   const GmresMemory memory = Krylov();
@@ -217,11 +126,14 @@ absl::Status SeriesStepJob::ReadRhs() {
 std::unique_ptr<const Operand> SeriesStepJob::MakeOperand() const {
   if (result_.factor) return KeptOperand(*result_.factor);
   if (kept_ != nullptr) return KeptOperand(*kept_);
+  std::byte* const data = buffers_[plan_.a].data();
+  const DType dtype = matrix_.matrix_dtype;
   if (plan_.matrix.nonzeros) {
-    const AnySparse a{buffers_[plan_.a].data(), packed_matrix_.dtype, n_, *plan_.matrix.nonzeros};
+    const AnySparse a{data, dtype, n_, *plan_.matrix.nonzeros};
     return std::make_unique<SparseOperand>(a, matrix_.norm_one, matrix_.norm_inf);
   }
-  return std::make_unique<DenseOperand>(DenseA(), matrix_.norm_one, matrix_.norm_inf);
+  const AnyMatrix a{data, dtype, n_, n_, n_};
+  return std::make_unique<DenseOperand>(a, matrix_.norm_one, matrix_.norm_inf);
 }
 
 CheckedSystem SeriesStepJob::System(const Operand& a) const {
@@ -421,7 +333,7 @@ absl::StatusOr<SeriesStepResult> SeriesStepJob::Run(std::byte* out, StopRequeste
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   MemoryResource& memory = context_.device().memory();
   CROUT_RETURN_IF_ERROR(buffers_.Allocate(memory, /*phase=*/0));
-  CROUT_RETURN_IF_ERROR(ReadMatrix());
+  CROUT_ASSIGN_OR_RETURN(matrix_, ReadSeriesMatrix(context_, plan_, start_, buffers_));
   CROUT_RETURN_IF_ERROR(ReadRhs());
   timings.solve += watch.Lap();
   SeriesStepSummary& summary = result_.summary;
@@ -453,16 +365,6 @@ absl::StatusOr<SeriesStepResult> SeriesStepJob::Run(std::byte* out, StopRequeste
   return std::move(result_);
 }
 
-absl::Status CheckStart(const SeriesStepPlan& plan, const SeriesStart& start) {
-  if (plan.matrix.source == SeriesSource::kUpload) return absl::OkStatus();
-  const Factorization* kept = KeptMatrix(plan, start);
-  const std::string_view part = plan.matrix.nonzeros ? kSparseMatrixPart : kMatrixPart;
-  if (kept != nullptr && kept->summary.n == plan.rhs.rows && kept->parts[part]) {
-    return absl::OkStatus();
-  }
-  return absl::FailedPreconditionError("the matrix of the last step is not there: send it");
-}
-
 }  // namespace
 
 absl::StatusOr<SeriesStepResult> SolveSeriesStep(ExecutionContext& context,
@@ -475,7 +377,7 @@ absl::StatusOr<SeriesStepResult> SolveSeriesStep(ExecutionContext& context,
       CheckUpload(matrix.size(), plan.buffers.bytes(plan.matrix_upload), "matrix"));
   CROUT_RETURN_IF_ERROR(
       CheckUpload(rhs.size(), plan.buffers.bytes(plan.rhs_upload), "right-hand side"));
-  CROUT_RETURN_IF_ERROR(CheckStart(plan, start));
+  CROUT_RETURN_IF_ERROR(CheckLastMatrix(plan, start));
   if (plan.matrix.nonzeros && context.sparse_ops() == nullptr) {
     return absl::UnimplementedError("the device has no operations for sparse matrices");
   }

@@ -1,0 +1,149 @@
+#include "kernels/jobs/series_matrix.h"
+
+#include <string_view>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/entry_list.h"
+#include "kernels/jobs/input_checks.h"
+#include "kernels/sparse_ops.h"
+#include "kernels/sync_on_exit.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout {
+namespace {
+
+// One ReadSeriesMatrix call. Its members are what enqueued work uses.
+class MatrixReader {
+ public:
+  MatrixReader(ExecutionContext& context, const SeriesStepPlan& plan, const SeriesStart& start,
+               JobBuffers& buffers)
+      : context_(context),
+        plan_(plan),
+        last_(LastMatrix(plan, start)),
+        buffers_(buffers),
+        packed_(plan.matrix.shape) {
+    packed_.data = buffers[plan.matrix_upload].data();
+  }
+
+  absl::StatusOr<FactorSummary> Read();
+
+ private:
+  // A := the matrix that is there, changed.
+  absl::Status Change();
+  absl::Status SetEntries();
+  absl::Status AddLowRank();
+
+  MatrixOps& ops() { return context_.ops(); }
+  int64_t n() const { return packed_.rows; }
+  AnyMatrix DenseA() const { return {buffers_[plan_.a].data(), packed_.dtype, n(), n(), n()}; }
+
+  ExecutionContext& context_;
+  const SeriesStepPlan& plan_;
+  const Factorization* const last_;
+  JobBuffers& buffers_;
+  PackedMatrix packed_;        // A as it arrived, or as it was changed
+  std::vector<double> signs_;  // of the columns of U of a change of low rank
+};
+
+absl::StatusOr<FactorSummary> MatrixReader::Read() {
+  FactorSummary matrix;
+  matrix.n = n();
+  if (last_ != nullptr && !plan_.matrix.change) {
+    const FactorSummary& kept = last_->summary;
+    matrix.matrix_dtype = kept.matrix_dtype;
+    matrix.norm_one = kept.norm_one;
+    matrix.norm_inf = kept.norm_inf;
+    matrix.matrix_nonzeros = kept.matrix_nonzeros;
+    return matrix;
+  }
+  SyncOnExit sync(context_);
+  if (plan_.matrix.change) CROUT_RETURN_IF_ERROR(Change());
+  const std::optional<int64_t> nonzeros = plan_.matrix.nonzeros;
+  CROUT_RETURN_IF_ERROR(
+      nonzeros ? context_.sparse_ops()->Inspect(
+                     {buffers_[plan_.a].data(), packed_.dtype, n(), *nonzeros}, packed_.dtype)
+               : ops().Import(packed_, DenseA()));
+  CROUT_RETURN_IF_ERROR(context_.Synchronize());
+  sync.Dismiss();
+  const MatrixStats& stats = context_.report().matrix;
+  CROUT_RETURN_IF_ERROR(CheckFinite(stats, packed_, "matrix"));
+  if (plan_.a != plan_.matrix_upload) buffers_.Take(plan_.matrix_upload);  // No longer held.
+  matrix.matrix_dtype = packed_.dtype;
+  matrix.norm_one = stats.norm_one;
+  matrix.norm_inf = stats.norm_inf;
+  matrix.matrix_nonzeros = nonzeros.value_or(0);
+  return matrix;
+}
+
+absl::Status MatrixReader::Change() {
+  const Buffer& base = last_->parts[kMatrixPart];
+  CROUT_RETURN_IF_ERROR(ops().CopyOnDevice(base.data(), DenseA().data, base.size()));
+  packed_.data = DenseA().data;
+  packed_.layout = Layout::kColumnMajor;  // as it is kept
+  return plan_.matrix.change->kind == MatrixChange::Kind::kEntries ? SetEntries() : AddLowRank();
+}
+
+absl::Status MatrixReader::SetEntries() {
+  const EntryList entries(buffers_[plan_.matrix_upload].data(), packed_.dtype,
+                          plan_.matrix.change->size);
+  CROUT_RETURN_IF_ERROR(ops().SetEntries(entries, DenseA()));
+  CROUT_RETURN_IF_ERROR(context_.Synchronize());
+  const EntryStats& stats = context_.report().entries;
+  if (stats.first_outside >= 0) {
+    return absl::InvalidArgumentError(absl::StrCat("change: entry ", stats.first_outside,
+                                                   " (from 0) is outside of the matrix of order ",
+                                                   n(), ": rows and columns count from 0"));
+  }
+  if (stats.first_contradicted < 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("change: entry ", stats.first_contradicted,
+                   " (from 0) is there again with another value: send each entry once"));
+}
+
+absl::Status MatrixReader::AddLowRank() {
+  const int64_t rank = plan_.matrix.change->size;
+  const DType dtype = packed_.dtype;
+  std::byte* const data = buffers_[plan_.matrix_upload].data();
+  const AnyMatrix u{data, dtype, n(), rank, n()};
+  const AnyMatrix v{data + n() * rank * static_cast<int64_t>(SizeOf(dtype)), dtype, rank, n(),
+                    rank};
+  // What devices have is a product that is subtracted.
+  signs_.assign(rank, -1);
+  auto* const signs = buffers_[plan_.signs].as<double>();
+  CROUT_RETURN_IF_ERROR(ops().CopyToDevice(signs_.data(), signs, rank * sizeof(double)));
+  CROUT_RETURN_IF_ERROR(ops().CopyScaled(u, nullptr, signs, u));
+  return ops().MultiplySubtract(u, v, DenseA());
+}
+
+}  // namespace
+
+const Factorization* LastMatrix(const SeriesStepPlan& plan, const SeriesStart& start) {
+  switch (plan.matrix.source) {
+    case SeriesSource::kUpload:
+      return nullptr;
+    case SeriesSource::kKept:
+      return start.matrix;
+    case SeriesSource::kFactor:
+      return start.factor;
+  }
+  return nullptr;
+}
+
+absl::Status CheckLastMatrix(const SeriesStepPlan& plan, const SeriesStart& start) {
+  if (plan.matrix.source == SeriesSource::kUpload) return absl::OkStatus();
+  const Factorization* last = LastMatrix(plan, start);
+  const std::string_view part = plan.matrix.nonzeros ? kSparseMatrixPart : kMatrixPart;
+  if (last != nullptr && last->summary.n == plan.rhs.rows && last->parts[part]) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError("the matrix of the last step is not there: send it");
+}
+
+absl::StatusOr<FactorSummary> ReadSeriesMatrix(ExecutionContext& context,
+                                               const SeriesStepPlan& plan, const SeriesStart& start,
+                                               JobBuffers& buffers) {
+  return MatrixReader(context, plan, start, buffers).Read();
+}
+
+}  // namespace crout
