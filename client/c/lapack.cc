@@ -78,7 +78,7 @@ int64_t Getrs(const crout_factor* factor, char trans, int64_t n, int64_t nrhs, T
     // Not into B at once: a lost connection would leave a mixture, which could not be sent again.
     const auto size = static_cast<size_t>(n * nrhs);
     const std::unique_ptr<T[]> x(new T[size]);
-    client::SpanSink sink(absl::MakeSpan(x.get(), size));
+    client::SpanSink sink(absl::MakeSpan(x.get(), size), n, nrhs);
     v1::SolveOptions options;
     options.set_operation(operation);
     const auto result =

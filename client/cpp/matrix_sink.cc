@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 
@@ -46,11 +47,14 @@ SpanSink::SpanSink(absl::Span<std::complex<float>> values)
 
 absl::Status SpanSink::Begin(const v1::DenseSpec& spec) {
   const size_t elements = memory_.size() / ElementSize(dtype_);
-  if (spec.dtype() != dtype_ ||
+  const std::pair<int64_t, int64_t> shape(spec.rows(), spec.cols());
+  if (spec.dtype() != dtype_ || shape_.value_or(shape) != shape ||
       static_cast<__int128>(spec.rows()) * spec.cols() != static_cast<__int128>(elements)) {
+    const std::string place =
+        shape_ ? absl::StrCat(shape_->first, " x ", shape_->second, " in ") : std::string();
     return absl::InvalidArgumentError(absl::StrCat(
         "the result is ", spec.rows(), " x ", spec.cols(), " ", v1::Dtype_Name(spec.dtype()),
-        ", but there is room for ", elements, " elements of ", v1::Dtype_Name(dtype_)));
+        ", but there is room for ", place, elements, " elements of ", v1::Dtype_Name(dtype_)));
   }
   rest_ = memory_;
   return absl::OkStatus();

@@ -108,6 +108,15 @@ TEST_F(SolveTest, SpanOfAnotherSizeOrTypeIsRefused) {
   EXPECT_EQ(Solve(100, &float_sink).code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST_F(SolveTest, SpanOfAnotherShapeIsRefused) {
+  std::vector<double> x(300);
+  SpanSink transposed(absl::MakeSpan(x), 3, 100);
+  EXPECT_EQ(Solve(100, &transposed).code(), absl::StatusCode::kInvalidArgument);
+  SpanSink sink(absl::MakeSpan(x), 100, 3);
+  EXPECT_TRUE(Solve(100, &sink).ok());
+  EXPECT_EQ(x, b_);
+}
+
 TEST_F(SolveTest, ServerThatSendsMoreOrLessThanAnnouncedIsInternal) {
   for (const int64_t rows : {99, 101, 0, -1}) {
     BufferSink sink;

@@ -5,6 +5,8 @@
 #include <complex>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -26,14 +28,20 @@ class MatrixSink {
   virtual absl::Status Append(absl::Span<const std::byte> bytes) = 0;
 };
 
-// Into the caller's memory, which must have the size and type of the matrix that comes back: else
-// INVALID_ARGUMENT. Its contents are undefined unless the call succeeds.
+// Into the caller's memory, which must have the size and type of the matrix that comes back, and,
+// where `rows` and `cols` are given, its shape: else INVALID_ARGUMENT. Its contents are undefined
+// unless the call succeeds.
 class SpanSink : public MatrixSink {
  public:
   explicit SpanSink(absl::Span<double> values);
   explicit SpanSink(absl::Span<float> values);
   explicit SpanSink(absl::Span<std::complex<double>> values);
   explicit SpanSink(absl::Span<std::complex<float>> values);
+  // T: as above.
+  template <class T>
+  SpanSink(absl::Span<T> values, int64_t rows, int64_t cols) : SpanSink(values) {
+    shape_.emplace(rows, cols);
+  }
 
   absl::Status Begin(const v1::DenseSpec& spec) override;
   absl::Status Append(absl::Span<const std::byte> bytes) override;
@@ -41,6 +49,7 @@ class SpanSink : public MatrixSink {
  private:
   const absl::Span<std::byte> memory_;
   const v1::Dtype dtype_;
+  std::optional<std::pair<int64_t, int64_t>> shape_;
   absl::Span<std::byte> rest_;
 };
 
