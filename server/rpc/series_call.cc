@@ -34,19 +34,28 @@ absl::Status SeriesCall::BeginSeries(const v1::SolveSeriesHeader& header) {
   return absl::OkStatus();
 }
 
-absl::Status SeriesCall::TakePins(bool brings_matrix) {
-  if (factor_) {
-    CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, AcquireDense(core_, tenant_, *factor_));
-    ReleaseOn(pin.slot());
-    // Another call may have replaced it, and its matrix with it.
-    const bool replaced = version_ != 0 && pin.version() != version_;
-    if (replaced && last_matrix_ == LastMatrix::kWithFactor) last_matrix_ = LastMatrix::kGone;
-    if (!pin.has_matrix() && last_matrix_ == LastMatrix::kWithFactor) {
-      last_matrix_ = LastMatrix::kGone;
-    }
-    version_ = pin.version();
-    if (CheckSolvable(pin.summary()).ok()) pins_.factor.emplace(std::move(pin));
+absl::Status SeriesCall::TakeFactor() {
+  const bool with_matrix = last_matrix_ == LastMatrix::kWithFactor;
+  absl::StatusOr<FactorCache::Pin> pin = AcquireDense(core_, tenant_, *factor_);
+  if (!pin.ok()) {
+    // The one to begin with has to be there. Without a later one the next step makes its own.
+    if (version_ == 0 || !absl::IsNotFound(pin.status())) return pin.status();
+    factor_.reset();
+    version_ = 0;
+    if (with_matrix) last_matrix_ = LastMatrix::kGone;
+    return absl::OkStatus();
   }
+  ReleaseOn(pin->slot());
+  // Another call may have replaced it, and its matrix with it.
+  const bool replaced = version_ != 0 && pin->version() != version_;
+  if (with_matrix && (replaced || !pin->has_matrix())) last_matrix_ = LastMatrix::kGone;
+  version_ = pin->version();
+  if (CheckSolvable(pin->summary()).ok()) pins_.factor.emplace(*std::move(pin));
+  return absl::OkStatus();
+}
+
+absl::Status SeriesCall::TakePins(bool brings_matrix) {
+  if (factor_) CROUT_RETURN_IF_ERROR(TakeFactor());
   if (kept_solution_) {
     // Without it the step takes some iterations more.
     absl::StatusOr<FactorCache::Pin> pin = core_.cache.Acquire(tenant_, *kept_solution_);
@@ -61,10 +70,19 @@ absl::Status SeriesCall::TakePins(bool brings_matrix) {
     }
   }
   if (last_matrix_ == LastMatrix::kWithFactor && pins_.factor) return absl::OkStatus();
-  if (!factor_) return BadField("header.matrix", "missing: there is no matrix yet");
+  if (!factor_ && last_matrix_ == LastMatrix::kWithFactor) {
+    return BadField("header.matrix", "missing: there is no matrix yet");
+  }
   return WithReason(absl::FailedPreconditionError("the matrix of the last step is not there any "
                                                   "more: send the step with its matrix"),
                     kReasonMatrixGone);
+}
+
+DeviceSlot* SeriesCall::DeviceThere() const {
+  for (const auto* pin : {&pins_.factor, &pins_.matrix}) {
+    if (*pin) return &(*pin)->slot();
+  }
+  return nullptr;
 }
 
 absl::StatusOr<std::vector<PayloadStep*>> SeriesCall::Start(const StreamMessage& first) {
@@ -89,17 +107,18 @@ absl::StatusOr<std::vector<PayloadStep*>> SeriesCall::Start(const StreamMessage&
         slot);
   };
   const std::string& device = setting_->factorize.device();
-  if (!pins_.factor) {
+  DeviceSlot* const there = DeviceThere();
+  if (there == nullptr) {
     CROUT_ASSIGN_OR_RETURN(round_, PlaceStep(core_, device, make));
+    if (pins_.solution && &pins_.solution->slot() != &round_->slot()) pins_.solution.reset();
     return round_->steps();
   }
-  DeviceSlot& slot = pins_.factor->slot();
-  if (!device.empty() && device != slot.device->info().name) {
-    return BadField(
-        "header.options.device",
-        absl::StrCat("the series' factor is on ", slot.device->info().name, ": leave this empty"));
+  if (!device.empty() && device != there->device->info().name) {
+    return BadField("header.options.device",
+                    absl::StrCat("the series' factor is on ", there->device->info().name,
+                                 ": leave this empty"));
   }
-  CROUT_ASSIGN_OR_RETURN(round_, make(slot));
+  CROUT_ASSIGN_OR_RETURN(round_, make(*there));
   return round_->steps();
 }
 

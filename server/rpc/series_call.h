@@ -33,8 +33,12 @@ class SeriesCall final : public JobCall<SeriesAnswer, v1::PHASE_SOLVE> {
 
   absl::Status BeginSeries(const v1::SolveSeriesHeader& header)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Holds the factor, if there is one.
+  absl::Status TakeFactor() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Holds what the step starts from.
   absl::Status TakePins(bool brings_matrix) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // That of what the step starts from; null where it starts from nothing.
+  DeviceSlot* DeviceThere() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The answer's parts to the cache; the new factor's description, if one was made.
   absl::StatusOr<std::optional<v1::Factor>> Store(SeriesAnswer& answer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

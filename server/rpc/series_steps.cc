@@ -35,10 +35,13 @@ absl::StatusOr<MatrixChange> DecodeChange(const v1::MatrixChange& change) {
       return MatrixChange{MatrixChange::Kind::kEntries, change.entries()};
     case v1::MatrixChange::kRank:
       return MatrixChange{MatrixChange::Kind::kLowRank, change.rank()};
+    case v1::MatrixChange::kValues:
+      return absl::UnimplementedError(
+          "header.change.values: this build has no values on a pattern");
     case v1::MatrixChange::KIND_NOT_SET:
       break;
   }
-  return BadField("header.change", "no kind: set entries or rank");
+  return BadField("header.change", "no kind: set entries, rank or values");
 }
 
 // Bytes that only the job can read, as words of four.

@@ -186,5 +186,63 @@ TEST_F(RpcSeriesTest, ASingularMatrixIsAnAnswerAndTheNextStepIsSolved) {
   EXPECT_THAT(status.error_message(), HasSubstr("send the step with its matrix"));
 }
 
+TEST_F(RpcSeriesTest, AfterASingularBeginningTheNextStepHasToBringAMatrix) {
+  StartServer();
+  std::vector<double> singular = a_;
+  for (int64_t i = 0; i < kN; ++i) singular[i] = 0;
+  v1::SolveSeriesHeader change;
+  change.mutable_change()->set_rank(1);
+  for (const bool changed : {false, true}) {
+    Series series(stub());
+    Answer answer;
+    ASSERT_TRUE(series.Step(singular, b_, &answer));
+    EXPECT_FALSE(answer.result.solved());
+    EXPECT_FALSE(series.Step({}, b_, &answer, changed ? change : v1::SolveSeriesHeader()));
+    ExpectMatrixGone(series.Status());
+  }
+  Series series(stub());
+  Answer answer;
+  ASSERT_TRUE(series.Step(singular, b_, &answer));
+  ASSERT_TRUE(series.Step(a_, b_, &answer));
+  ExpectSolved(answer, a_, b_);
+  ASSERT_TRUE(answer.factor);
+  EXPECT_EQ(answer.factor->version(), 1);
+}
+
+TEST_F(RpcSeriesTest, ASeriesWhoseFactorIsGoneMakesItsOwnFromTheNextMatrix) {
+  StartServer();
+  const auto release = [&](const std::string& handle) {
+    v1::ReleaseFactorRequest request;
+    request.set_handle(handle);
+    v1::ReleaseFactorResponse response;
+    grpc::ClientContext context;
+    EXPECT_TRUE(stub().ReleaseFactor(&context, request, &response).ok());
+  };
+  Answer answer;
+  {
+    Series series(stub());
+    ASSERT_TRUE(series.Step(a_, b_, &answer));
+    release(answer.factor->handle());
+    EXPECT_FALSE(series.Step({}, b_, &answer));
+    ExpectMatrixGone(series.Status());
+  }
+  Series series(stub());
+  ASSERT_TRUE(series.Step(a_, b_, &answer, With(v1::SERIES_STRATEGY_REUSE)));
+  const std::string first = answer.factor->handle();
+  release(first);
+  ASSERT_TRUE(series.Step(a_, b_, &answer)) << series.Status().error_message();
+  ExpectSolved(answer, a_, b_);
+  ASSERT_TRUE(answer.factor);
+  EXPECT_NE(answer.factor->handle(), first);
+  // The last matrix is not the factor's here, and stays where that goes.
+  const std::vector<double> next = Changed(a_, 1e-6, 4);
+  ASSERT_TRUE(series.Step(next, b_, &answer));
+  EXPECT_FALSE(answer.factor);
+  release(Listed().at(0).handle());
+  ASSERT_TRUE(series.Step({}, b_, &answer)) << series.Status().error_message();
+  ExpectSolved(answer, next, b_);
+  EXPECT_TRUE(answer.factor);
+}
+
 }  // namespace
 }  // namespace crout::testing

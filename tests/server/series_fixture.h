@@ -99,6 +99,11 @@ class RpcSeriesTest : public RpcTest {
     EXPECT_LE(BackwardError(a, kN, Op::kNone, answer.x, b, static_cast<int64_t>(b.size()) / kN),
               1.1 * kAccuracy);
   }
+  static void ExpectMatrixGone(const grpc::Status& status) {
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION) << status.error_message();
+    EXPECT_THAT(status.error_message(), ::testing::HasSubstr("send the step with its matrix"));
+    EXPECT_THAT(status.error_details(), ::testing::HasSubstr("MATRIX_GONE"));
+  }
   static v1::SolveSeriesHeader With(v1::SeriesStrategy strategy) {
     v1::SolveSeriesHeader header;
     header.set_strategy(strategy);
