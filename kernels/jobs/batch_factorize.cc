@@ -170,6 +170,10 @@ absl::StatusOr<BatchFactorizePlan> PlanBatchFactorize(const BatchFactorizeOption
   return plan;
 }
 
+FactorSummary ExpectedSummary(const BatchFactorizePlan& plan) {
+  return SummaryOf(plan, {.extent = plan.extent});
+}
+
 absl::StatusOr<Factorization> FactorizeBatch(ExecutionContext& context,
                                              const BatchFactorizePlan& plan, Buffer upload,
                                              std::byte* figures, StopRequested stop,
@@ -179,7 +183,7 @@ absl::StatusOr<Factorization> FactorizeBatch(ExecutionContext& context,
   if (plan.extent.members == 0) {
     CROUT_RETURN_IF_ERROR(CheckAsDeclared(plan.extent, {.dtype = plan.extent.dtype}));
     Factorization empty;
-    empty.summary = SummaryOf(plan, {.extent = plan.extent});
+    empty.summary = ExpectedSummary(plan);
     return empty;
   }
   BatchFactorizeJob job(context, plan, std::move(upload), figures);

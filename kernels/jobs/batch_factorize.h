@@ -53,6 +53,9 @@ struct BatchFactorizePlan {
 absl::StatusOr<BatchFactorizePlan> PlanBatchFactorize(const BatchFactorizeOptions& options,
                                                       BatchExtent extent);
 
+// What will be known of the factors before they exist: types, sizes, no figures.
+FactorSummary ExpectedSummary(const BatchFactorizePlan& plan);
+
 // Factors the batch in `upload` (device memory, as batch_payload.h says; consumed, and reused as
 // the kept matrices or as the factors). Figures of the members go to `figures`, host memory for as
 // many members as the plan has. Blocks as Factorize does, and takes an upload as that does.

@@ -133,10 +133,14 @@ class FactorCache {
     absl::StatusOr<const Factorization*> OnDevice(ExecutionContext& context, Reservation room,
                                                   bool* promoted);
 
-    // A copy in `memory`, of the host, of what can be downloaded of the factorization, if that is
-    // in host memory at this moment; nullopt if it is on its device, where it then stays while the
-    // pin lives. Blocks; needs no device, but waits for an OnDevice() of the version that is under
-    // way. DATA_LOSS as that; RESOURCE_EXHAUSTED if there is no memory.
+    // Calls `read`, once, with the factorization's parts if they are in host memory at this moment;
+    // false if they are on their device, where they then stay while the pin lives. Blocks; needs no
+    // device, but waits for an OnDevice() of the version that is under way. DATA_LOSS as that, and
+    // what `read` returns.
+    using ReadParts = absl::FunctionRef<absl::Status(const FactorParts& parts)>;
+    absl::StatusOr<bool> ReadOnHost(ReadParts read);
+    // A copy in `memory`, of the host, of what can be downloaded of the factorization, if
+    // ReadOnHost() reads it; else nullopt. RESOURCE_EXHAUSTED if there is no memory.
     absl::StatusOr<std::optional<FactorParts>> CopyFromHost(MemoryResource& memory);
 
    private:
@@ -333,7 +337,7 @@ class FactorCache {
   bool IsResident(const Stored& stored) const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<const Factorization*> MakeResident(Stored& stored, ExecutionContext& context,
                                                     Reservation room, bool* promoted);
-  absl::StatusOr<std::optional<FactorParts>> CopyIfOnHost(Stored& stored, MemoryResource& memory);
+  absl::StatusOr<bool> ReadIfOnHost(Stored& stored, Pin::ReadParts read);
   // DATA_LOSS, and the factor is dropped, if a host copy is not what it was. Under `promotion`.
   absl::Status CheckHostCopy(Stored& stored);
 

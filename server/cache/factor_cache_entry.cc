@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "kernels/util/clock.h"
+#include "kernels/util/status_macros.h"
 
 namespace crout {
 
@@ -234,8 +235,17 @@ absl::StatusOr<const Factorization*> FactorCache::Pin::OnDevice(ExecutionContext
   return cache_->MakeResident(*stored_, context, std::move(room), promoted);
 }
 
+absl::StatusOr<bool> FactorCache::Pin::ReadOnHost(ReadParts read) {
+  return cache_->ReadIfOnHost(*stored_, read);
+}
+
 absl::StatusOr<std::optional<FactorParts>> FactorCache::Pin::CopyFromHost(MemoryResource& memory) {
-  return cache_->CopyIfOnHost(*stored_, memory);
+  std::optional<FactorParts> copy;
+  CROUT_RETURN_IF_ERROR(ReadOnHost([&](const FactorParts& parts) -> absl::Status {
+                          CROUT_ASSIGN_OR_RETURN(copy, CopyForDownload(parts, memory));
+                          return absl::OkStatus();
+                        }).status());
+  return copy;
 }
 
 void FactorCache::Unpin(std::shared_ptr<Stored> stored) noexcept {

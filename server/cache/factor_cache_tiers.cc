@@ -178,12 +178,12 @@ absl::StatusOr<const Factorization*> FactorCache::MakeResident(Stored& stored,
   return &stored.factorization;
 }
 
-absl::StatusOr<std::optional<FactorParts>> FactorCache::CopyIfOnHost(Stored& stored,
-                                                                     MemoryResource& memory) {
+absl::StatusOr<bool> FactorCache::ReadIfOnHost(Stored& stored, Pin::ReadParts read) {
   MutexLock promotion(&stored.promotion);
-  if (IsResident(stored)) return std::nullopt;
+  if (IsResident(stored)) return false;
   CROUT_RETURN_IF_ERROR(CheckHostCopy(stored));
-  return CopyForDownload(stored.factorization.parts, memory);
+  CROUT_RETURN_IF_ERROR(read(stored.factorization.parts));
+  return true;
 }
 
 absl::Status FactorCache::CheckHostCopy(Stored& stored) {

@@ -20,7 +20,9 @@ enum class Method : uint8_t {
   kSolveSeries,
   kFactorizeBatch,
   kSolveBatch,
+  kFactorizeAndSolveBatch,
   kGetFactors,
+  kGetBatchFactors,
   kListFactors,
   kDescribeFactor,
   kGetIterations,
@@ -29,11 +31,24 @@ enum class Method : uint8_t {
   kEstimateFactorize,
   kGetServerInfo,
 };
-inline constexpr std::array<std::string_view, 16> kMethodNames = {
-    "Factorize",      "Refactorize",    "Solve",      "FactorizeAndSolve", "ComputeSchurComplement",
-    "SolveSeries",    "FactorizeBatch", "SolveBatch", "GetFactors",        "ListFactors",
-    "DescribeFactor", "GetIterations",  "RenewLease", "ReleaseFactor",     "EstimateFactorize",
-    "GetServerInfo"};
+inline constexpr std::array<std::string_view, 18> kMethodNames = {"Factorize",
+                                                                  "Refactorize",
+                                                                  "Solve",
+                                                                  "FactorizeAndSolve",
+                                                                  "ComputeSchurComplement",
+                                                                  "SolveSeries",
+                                                                  "FactorizeBatch",
+                                                                  "SolveBatch",
+                                                                  "FactorizeAndSolveBatch",
+                                                                  "GetFactors",
+                                                                  "GetBatchFactors",
+                                                                  "ListFactors",
+                                                                  "DescribeFactor",
+                                                                  "GetIterations",
+                                                                  "RenewLease",
+                                                                  "ReleaseFactor",
+                                                                  "EstimateFactorize",
+                                                                  "GetServerInfo"};
 
 // Label `phase`: the fields of crout.v1.Timings, in their order.
 enum class JobPhase : uint8_t {

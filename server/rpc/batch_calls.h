@@ -1,4 +1,5 @@
-// FactorizeBatch and SolveBatch: many matrices of different sizes, one handle.
+// FactorizeBatch, SolveBatch and FactorizeAndSolveBatch: many matrices of different sizes, one
+// handle.
 #ifndef CROUT_SERVER_RPC_BATCH_CALLS_H_
 #define CROUT_SERVER_RPC_BATCH_CALLS_H_
 
@@ -37,7 +38,12 @@ class FactorizeBatchCall final : public JobCall<BatchAnswer> {
   std::unique_ptr<BatchFactorStep> batch_;
 };
 
-class SolveBatchCall final : public JobCall<BatchSolveAnswer, v1::PHASE_SOLVE> {
+struct SolveBatchAnswer {
+  BatchSolution solution;
+  bool promoted = false;  // the factor, to its device
+};
+
+class SolveBatchCall final : public JobCall<SolveBatchAnswer, v1::PHASE_SOLVE> {
  public:
   SolveBatchCall(ServerCore& core, grpc::CallbackServerContext* context)
       : JobCall(core, context, Method::kSolveBatch, ProgressEvent<v1::SolveBatchResponse>) {}
@@ -46,11 +52,35 @@ class SolveBatchCall final : public JobCall<BatchSolveAnswer, v1::PHASE_SOLVE> {
   absl::StatusOr<std::vector<PayloadStep*>> Start(const StreamMessage& first) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   double PredictSeconds() override { return solve_->PredictSeconds(); }
-  absl::StatusOr<BatchSolveAnswer> Run(ExecutionContext& context, CallTimings& timings) override;
-  void Reply(BatchSolveAnswer answer) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<SolveBatchAnswer> Run(ExecutionContext& context, CallTimings& timings) override;
+  void Reply(SolveBatchAnswer answer) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseResources() override;
 
   std::optional<FactorCache::Pin> pin_;
+  std::unique_ptr<BatchSolveStep> solve_;
+};
+
+struct SolvedBatchAnswer {
+  BatchAnswer batch;
+  BatchSolution solution;
+};
+
+class FactorizeAndSolveBatchCall final : public JobCall<SolvedBatchAnswer> {
+ public:
+  FactorizeAndSolveBatchCall(ServerCore& core, grpc::CallbackServerContext* context)
+      : JobCall(core, context, Method::kFactorizeAndSolveBatch,
+                ProgressEvent<v1::FactorizeAndSolveBatchResponse>) {}
+
+ private:
+  absl::StatusOr<std::vector<PayloadStep*>> Start(const StreamMessage& first) override
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  double PredictSeconds() override { return batch_->PredictSeconds() + solve_->PredictSeconds(); }
+  absl::StatusOr<SolvedBatchAnswer> Run(ExecutionContext& context, CallTimings& timings) override;
+  void Reply(SolvedBatchAnswer answer) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReleaseResources() override;
+
+  std::optional<InsertOptions> insert_;
+  std::unique_ptr<BatchFactorStep> batch_;
   std::unique_ptr<BatchSolveStep> solve_;
 };
 

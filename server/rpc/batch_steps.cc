@@ -1,12 +1,10 @@
 #include "server/rpc/batch_steps.h"
 
+#include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "kernels/jobs/batch_payload.h"
 #include "kernels/util/status_macros.h"
-#include "kernels/util/stopwatch.h"
-#include "server/rpc/decode.h"
 #include "server/rpc/observe.h"
 #include "server/rpc/status.h"
 
@@ -28,11 +26,13 @@ size_t FiguresOffset(size_t value_bytes) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<BatchFactorStep>> BatchFactorStep::Create(
-    ServerCore& core, const v1::FactorizeBatchHeader& header, DeviceSlot& slot) {
+absl::StatusOr<std::unique_ptr<BatchFactorStep>> BatchFactorStep::Create(ServerCore& core,
+                                                                         const v1::BatchSpec& batch,
+                                                                         bool keep_matrix,
+                                                                         DeviceSlot& slot) {
   CROUT_ASSIGN_OR_RETURN(const BatchExtent extent,
-                         DecodeBatch(header.batch(), "header.batch", core.limits, *slot.device));
-  auto plan = PlanBatchFactorize({slot.device->batch_lu(), !header.drop_matrix()}, extent);
+                         DecodeBatch(batch, "header.batch", core.limits, *slot.device));
+  auto plan = PlanBatchFactorize({slot.device->batch_lu(), keep_matrix}, extent);
   if (!plan.ok()) return BadField("header.batch", plan.status().message());
   const PayloadSpec spec = BytesOf(plan->buffers.bytes(plan->upload));
   return std::unique_ptr<BatchFactorStep>(new BatchFactorStep(core, spec, slot, *std::move(plan)));
@@ -70,16 +70,15 @@ absl::StatusOr<BatchAnswer> BatchFactorStep::Run(ExecutionContext& context, Stop
 }
 
 absl::StatusOr<std::unique_ptr<BatchSolveStep>> BatchSolveStep::Create(
-    ServerCore& core, const v1::SolveBatchHeader& header, FactorCache::Pin& factor) {
-  const FactorSummary& summary = factor.summary();
-  const Device& device = *factor.slot().device;
-  CROUT_ASSIGN_OR_RETURN(BatchSolveOptions options, DecodeOptions(header, summary));
-  options.method = device.batch_lu();
-  const BatchRightHandSides rhs = {header.systems(), static_cast<size_t>(header.value_bytes())};
+    ServerCore& core, const BatchSystems& systems, const char* field, const FactorSummary& factor,
+    bool has_matrix, DeviceSlot& slot) {
+  BatchSolveOptions options = systems.options;
+  options.method = slot.device->batch_lu();
   CROUT_ASSIGN_OR_RETURN(BatchSolvePlan plan,
-                         PlanBatchSolve(options, summary, factor.has_matrix(), rhs));
+                         PlanBatchSolve(options, factor, has_matrix, systems.rhs));
   const PayloadSpec spec = BytesOf(plan.buffers.bytes(plan.upload));
-  return std::unique_ptr<BatchSolveStep>(new BatchSolveStep(core, spec, factor, std::move(plan)));
+  return std::unique_ptr<BatchSolveStep>(
+      new BatchSolveStep(core, spec, field, factor.n, slot, std::move(plan)));
 }
 
 absl::StatusOr<MemoryNeed> BatchSolveStep::Plan() {
@@ -87,30 +86,39 @@ absl::StatusOr<MemoryNeed> BatchSolveStep::Plan() {
                     .host = plan_.bytes.report + plan_.bytes.reply + kMemberAlignment};
 }
 
-absl::StatusOr<BatchSolveAnswer> BatchSolveStep::Run(ExecutionContext& context, StopRequested stop,
-                                                     CallTimings& timings) {
-  Stopwatch watch;
-  BatchSolveAnswer answer;
-  CROUT_ASSIGN_OR_RETURN(
-      const Factorization* factor,
-      factor_.OnDevice(context, memory_.device.Split(promotion_bytes_), &answer.promoted));
-  timings.host_to_device += watch.Lap();
+absl::StatusOr<BatchSolution> BatchSolveStep::Run(ExecutionContext& context,
+                                                  const Factorization& factor, StopRequested stop,
+                                                  CallTimings& timings) {
+  BatchSolution solution;
   const size_t figures = FiguresOffset(plan_.rhs.bytes);
   CROUT_ASSIGN_OR_RETURN(Buffer out, core_.host_memory.Allocate(figures + plan_.figures_bytes));
   CROUT_ASSIGN_OR_RETURN(Buffer rhs, upload_.Take(context, timings));
   KernelTimings kernel;
-  CROUT_ASSIGN_OR_RETURN(answer.summary,
-                         SolveBatch(context, plan_, *factor, std::move(rhs), out.data(),
+  CROUT_ASSIGN_OR_RETURN(solution.summary,
+                         SolveBatch(context, plan_, factor, std::move(rhs), out.data(),
                                     out.data() + figures, stop, kernel));
+  // Nobody else's bytes leave in what no system has.
+  std::fill(out.data() + plan_.rhs.bytes, out.data() + figures, std::byte{0});
   timings.solve += kernel.solve;
   timings.device_to_host += kernel.device_to_host;
   memory_.device.Release();
   memory_.host.Shrink(plan_.bytes.reply + kMemberAlignment);
-  if (verifies()) {
-    core_.metrics.ObserveBackwardError(plan_.factor.dtype, answer.summary.backward_error);
+  if (plan_.options.verify) {
+    core_.metrics.ObserveBackwardError(plan_.factor.dtype, solution.summary.backward_error);
   }
-  answer.x = std::make_shared<const ReplyData>(ReplyData{std::move(memory_.host), std::move(out)});
-  return answer;
+  solution.x =
+      std::make_shared<const ReplyData>(ReplyData{std::move(memory_.host), std::move(out)});
+  return solution;
+}
+
+v1::SolveBatchResult BatchSolveStep::Encode(const BatchSolution& solution, int64_t factor_version,
+                                            const std::string& device) const {
+  v1::SolveBatchResult result;
+  if (plan_.options.verify) result.set_backward_error(solution.summary.backward_error);
+  result.set_singular(solution.summary.singular);
+  result.set_factor_version(factor_version);
+  result.set_device(device);
+  return result;
 }
 
 }  // namespace crout

@@ -3,11 +3,12 @@
 #define CROUT_SERVER_RPC_BATCH_STEPS_H_
 
 #include <memory>
-#include <optional>
+#include <string>
 
 #include "kernels/jobs/batch_factorize.h"
 #include "kernels/jobs/batch_solve.h"
 #include "server/rpc/data_stream.h"
+#include "server/rpc/decode.h"
 #include "server/rpc/upload_call.h"
 
 namespace crout {
@@ -19,14 +20,19 @@ struct BatchAnswer {
 
 class BatchFactorStep final : public PayloadStep {
  public:
-  // Checks what the header declares.
-  static absl::StatusOr<std::unique_ptr<BatchFactorStep>> Create(
-      ServerCore& core, const v1::FactorizeBatchHeader& header, DeviceSlot& slot);
+  // Checks what is declared.
+  static absl::StatusOr<std::unique_ptr<BatchFactorStep>> Create(ServerCore& core,
+                                                                 const v1::BatchSpec& batch,
+                                                                 bool keep_matrix,
+                                                                 DeviceSlot& slot);
 
   absl::StatusOr<MemoryNeed> Plan() override;
   int64_t order() override;
   double PredictSeconds() const { return plan_.seconds; }
   const BatchExtent& extent() const { return plan_.extent; }
+  // What will be known of the factor before it exists.
+  FactorSummary Expected() const { return ExpectedSummary(plan_); }
+  bool keeps_matrix() const { return plan_.options.keep_matrix; }
 
   // Worker thread. Fills the phases it runs; the factor's reservation has shrunk to what it keeps.
   absl::StatusOr<BatchAnswer> Run(ExecutionContext& context, StopRequested stop,
@@ -40,39 +46,45 @@ class BatchFactorStep final : public PayloadStep {
   const BatchFactorizePlan plan_;
 };
 
-struct BatchSolveAnswer {
+struct BatchSolution {
   BatchSolveSummary summary;
   std::shared_ptr<const ReplyData> x;  // as SolveBatchResponse.data
-  bool promoted = false;               // the factor, to its device
 };
 
 class BatchSolveStep final : public PayloadStep {
  public:
-  // With a batch's factor, which outlives the step.
+  // With a batch's factor, or what is known of one that does not exist yet. `field`: of the
+  // right-hand sides, for errors.
   static absl::StatusOr<std::unique_ptr<BatchSolveStep>> Create(ServerCore& core,
-                                                                const v1::SolveBatchHeader& header,
-                                                                FactorCache::Pin& factor);
+                                                                const BatchSystems& systems,
+                                                                const char* field,
+                                                                const FactorSummary& factor,
+                                                                bool has_matrix, DeviceSlot& slot);
 
   absl::StatusOr<MemoryNeed> Plan() override;
-  int64_t order() override { return factor_.summary().n; }
+  int64_t order() override { return n_; }
   double PredictSeconds() const { return plan_.seconds; }
-  bool verifies() const { return plan_.options.verify; }
+
+  // As of SolveStep.
+  void AddPromotion(size_t bytes) { promotion_bytes_ = bytes; }
+  Reservation TakePromotion() { return memory_.device.Split(promotion_bytes_); }
 
   // Worker thread. Fills the phases it runs.
-  absl::StatusOr<BatchSolveAnswer> Run(ExecutionContext& context, StopRequested stop,
-                                       CallTimings& timings);
+  absl::StatusOr<BatchSolution> Run(ExecutionContext& context, const Factorization& factor,
+                                    StopRequested stop, CallTimings& timings);
+
+  // What the contract says of the solve; its timings and whether the factor was promoted aside.
+  v1::SolveBatchResult Encode(const BatchSolution& solution, int64_t factor_version,
+                              const std::string& device) const;
 
  private:
-  BatchSolveStep(ServerCore& core, const PayloadSpec& spec, FactorCache::Pin& factor,
-                 BatchSolvePlan plan)
-      : PayloadStep(core, spec, "header", factor.slot()),
-        factor_(factor),
-        plan_(std::move(plan)),
-        promotion_bytes_(factor.promotion_bytes()) {}
+  BatchSolveStep(ServerCore& core, const PayloadSpec& spec, const char* field, int64_t n,
+                 DeviceSlot& slot, BatchSolvePlan plan)
+      : PayloadStep(core, spec, field, slot), n_(n), plan_(std::move(plan)) {}
 
-  FactorCache::Pin& factor_;
+  const int64_t n_;  // of the factor
   const BatchSolvePlan plan_;
-  const size_t promotion_bytes_;  // for the factor to come back from host memory
+  size_t promotion_bytes_ = 0;
 };
 
 }  // namespace crout

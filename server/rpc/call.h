@@ -224,13 +224,13 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
     ReleaseIfIdle();
   }
 
-  // Answers with `head`, `data` in as many messages as it takes, and what `tail(response)` adds to
-  // the last of them.
+  // Answers with `head`, `data` in as many messages as it takes, as their field of that number, and
+  // what `tail(response)` adds to the last of them.
   template <class Response, class Tail>
-  void SendData(const Response& head, std::shared_ptr<const ReplyData> data, Tail tail)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    StreamData(head, InFlight(std::move(data)), Response::kDataFieldNumber,
-               core_.limits.ReplyChunkBytes(), std::move(tail), [this](Message message) {
+  void SendData(const Response& head, std::shared_ptr<const ReplyData> data, Tail tail,
+                int field = Response::kDataFieldNumber) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    StreamData(head, InFlight(std::move(data)), field, core_.limits.ReplyChunkBytes(),
+               std::move(tail), [this](Message message) {
                  mutex_.AssertHeld();
                  Send(std::move(message));
                });

@@ -146,6 +146,16 @@ absl::Status CheckValueBytes(int64_t bytes, DType dtype, absl::string_view field
   return BadField(field, absl::StrCat(bytes, " is no number of bytes of elements of ", size));
 }
 
+// What two headers say in the same words.
+template <class Header>
+absl::StatusOr<BatchSystems> DecodeSystemsOf(const Header& header, int64_t value_bytes) {
+  BatchSystems systems;
+  systems.rhs = {header.systems(), static_cast<size_t>(value_bytes)};
+  CROUT_ASSIGN_OR_RETURN(systems.options.op, DecodeOperation(header.operation(), "header"));
+  systems.options.verify = !header.skip_verification();
+  return systems;
+}
+
 }  // namespace
 
 absl::StatusOr<PayloadSpec> DecodePayload(const v1::MatrixSpec& spec, absl::string_view field,
@@ -289,9 +299,8 @@ absl::StatusOr<BatchExtent> DecodeBatch(const v1::BatchSpec& spec, absl::string_
   return extent;
 }
 
-absl::StatusOr<BatchSolveOptions> DecodeOptions(const v1::SolveBatchHeader& header,
-                                                const FactorSummary& factor) {
-  BatchSolveOptions options;
+absl::StatusOr<BatchSystems> DecodeSystems(const v1::SolveBatchHeader& header,
+                                           const FactorSummary& factor) {
   CROUT_ASSIGN_OR_RETURN(const DType dtype,
                          DecodeDtype(header.dtype(), DType::kFloat64, "header.dtype"));
   if (dtype != factor.factor_dtype) {
@@ -300,9 +309,14 @@ absl::StatusOr<BatchSolveOptions> DecodeOptions(const v1::SolveBatchHeader& head
                                  ToAbsl(NameOf(dtype))));
   }
   CROUT_RETURN_IF_ERROR(CheckValueBytes(header.value_bytes(), dtype, "header.value_bytes"));
-  CROUT_ASSIGN_OR_RETURN(options.op, DecodeOperation(header.operation(), "header"));
-  options.verify = !header.skip_verification();
-  return options;
+  return DecodeSystemsOf(header, header.value_bytes());
+}
+
+absl::StatusOr<BatchSystems> DecodeSystems(const v1::FactorizeAndSolveBatchHeader& header,
+                                           const FactorSummary& factor) {
+  CROUT_RETURN_IF_ERROR(
+      CheckValueBytes(header.rhs_value_bytes(), factor.factor_dtype, "header.rhs_value_bytes"));
+  return DecodeSystemsOf(header, header.rhs_value_bytes());
 }
 
 absl::StatusOr<absl::Duration> DecodeLease(const google::protobuf::Duration& lease,

@@ -57,9 +57,15 @@ absl::StatusOr<SolveOptions> DecodeOptions(const v1::SolveOptions& options,
 // that takes no batches, or not of this type.
 absl::StatusOr<BatchExtent> DecodeBatch(const v1::BatchSpec& spec, absl::string_view field,
                                         const Limits& limits, const Device& device);
-// All but the method. `factor`: of the batch.
-absl::StatusOr<BatchSolveOptions> DecodeOptions(const v1::SolveBatchHeader& header,
-                                                const FactorSummary& factor);
+// Which systems of a batch a call solves, and how: all but the method. `factor`: of the batch.
+struct BatchSystems {
+  BatchRightHandSides rhs;
+  BatchSolveOptions options;
+};
+absl::StatusOr<BatchSystems> DecodeSystems(const v1::SolveBatchHeader& header,
+                                           const FactorSummary& factor);
+absl::StatusOr<BatchSystems> DecodeSystems(const v1::FactorizeAndSolveBatchHeader& header,
+                                           const FactorSummary& factor);
 
 absl::StatusOr<InsertOptions> DecodeCacheOptions(const v1::CacheOptions& options,
                                                  const std::string& tenant, const Limits& limits);

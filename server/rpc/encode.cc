@@ -42,14 +42,15 @@ bool AddFirst(const std::vector<int64_t>& counts, Field* field) {
   return size == counts.size();
 }
 
-void EncodeBatch(const BatchSummary& batch, v1::BatchInfo* info) {
-  info->set_members(batch.extent.members);
-  info->set_max_rows(batch.extent.max_rows);
-  info->set_max_cols(batch.extent.max_cols);
-  info->set_total_rows(batch.extent.total_rows);
-  info->set_total_cols(batch.extent.total_cols);
-  info->set_value_bytes(static_cast<int64_t>(batch.extent.bytes));
-  info->set_singular(batch.singular);
+// BatchSpec and BatchInfo say an extent in the same words.
+template <class Message>
+void EncodeExtent(const BatchExtent& extent, Message* message) {
+  message->set_members(extent.members);
+  message->set_max_rows(extent.max_rows);
+  message->set_max_cols(extent.max_cols);
+  message->set_total_rows(extent.total_rows);
+  message->set_total_cols(extent.total_cols);
+  message->set_value_bytes(static_cast<int64_t>(extent.bytes));
 }
 
 }  // namespace
@@ -82,6 +83,13 @@ v1::Timings Encode(const CallTimings& timings) {
   encoded.set_send_seconds(timings.send);
   encoded.set_total_seconds(timings.total);
   return encoded;
+}
+
+v1::BatchSpec EncodeBatch(const BatchExtent& extent) {
+  v1::BatchSpec spec;
+  spec.set_dtype(ToProto(extent.dtype));
+  EncodeExtent(extent, &spec);
+  return spec;
 }
 
 v1::DenseSpec EncodeDense(const PackedMatrix& shape) {
@@ -131,7 +139,10 @@ v1::Factor Encode(const FactorInfo& info) {
   factor.set_row_scaled(summary.row_scaled);
   factor.set_col_scaled(summary.col_scaled);
   if (info.nnz) factor.set_nnz(*info.nnz);
-  if (summary.batch) EncodeBatch(*summary.batch, factor.mutable_batch());
+  if (summary.batch) {
+    EncodeExtent(summary.batch->extent, factor.mutable_batch());
+    factor.mutable_batch()->set_singular(summary.batch->singular);
+  }
   *factor.mutable_timings() = Encode(info.timings);
   return factor;
 }

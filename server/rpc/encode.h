@@ -14,6 +14,7 @@ v1::Factor Encode(const FactorInfo& info);
 // With the counts of its iterations, as far as a reply takes them.
 v1::Factor EncodeWithCounts(const FactorInfo& info);
 v1::Timings Encode(const CallTimings& timings);
+v1::BatchSpec EncodeBatch(const BatchExtent& extent);
 v1::DenseSpec EncodeDense(const PackedMatrix& shape);
 google::protobuf::Timestamp EncodeTime(absl::Time time);
 google::protobuf::Duration EncodeDuration(absl::Duration duration);

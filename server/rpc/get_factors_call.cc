@@ -8,7 +8,6 @@
 #include "kernels/numerics/permutation.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
-#include "kernels/util/stopwatch.h"
 #include "server/rpc/acquire.h"
 #include "server/rpc/data_stream.h"
 #include "server/rpc/decode.h"
@@ -23,7 +22,7 @@ namespace {
 
 // Host bytes of the reply with a factor: L and U, pivots and scales, and the header that is made of
 // them, once as a message and once on its way.
-absl::StatusOr<size_t> ReplyBytes(const FactorSummary& factor) {
+absl::StatusOr<size_t> DenseBytes(const FactorSummary& factor) {
   constexpr int64_t kPerRow = 16;  // of 8 bytes
   CROUT_ASSIGN_OR_RETURN(const size_t lu, MatrixBytes(factor.n, factor.n, factor.factor_dtype));
   CROUT_ASSIGN_OR_RETURN(const size_t rest, MatrixBytes(factor.n, kPerRow, DType::kFloat64));
@@ -33,77 +32,38 @@ absl::StatusOr<size_t> ReplyBytes(const FactorSummary& factor) {
 
 }  // namespace
 
-void GetFactorsCall::Begin(const grpc::ByteBuffer& request) {
-  DoWork([&] {
-    absl::Status status = Enter();
-    if (!status.ok()) return Refuse(std::move(status), request.Length());
-    status = Start(request);
-    if (!status.ok()) return Abort(status);
-    admitting_->Schedule([self = shared_from_this(), this] { DoWork([this] { Admit(); }); });
-  });
-}
-
-void GetFactorsCall::Admit() {
-  absl::StatusOr<std::optional<FactorParts>> copy = CopyFromHost();
-  MutexLock lock(&mutex_);
-  if (!wanted()) return;
-  if (!copy.ok()) return End(copy.status());
-  if (*copy) {
-    StartReply({}, *pin_->slot().device, pin_->summary().n);
-    return Reply(**std::move(copy));
-  }
-  Submit(*pin_->slot().scheduler, 0, [this](ExecutionContext& context) { RunJob(context); });
-}
-
-absl::Status GetFactorsCall::Start(const grpc::ByteBuffer& request) {
+absl::StatusOr<std::string> GetFactorsCall::Parse(const grpc::ByteBuffer& request) {
   CROUT_RETURN_IF_ERROR(TakeRequest(request, &request_));
-  CROUT_ASSIGN_OR_RETURN(const Handle handle, DecodeHandle(request_.handle()));
-  {
-    MutexLock lock(&mutex_);
-    observed_.Concerns(request_.handle());
-  }
+  return request_.handle();
+}
+
+absl::StatusOr<FactorCache::Pin> GetFactorsCall::Acquire(const Handle& handle) {
   CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, AcquireDense(core_, tenant_, handle));
-  if (!pin.summary().has_factors()) {
-    return WithReason(absl::FailedPreconditionError(
-                          absl::StrCat("there are no factors to download: the matrix is singular, ",
-                                       WhySingular(pin.summary()))),
-                      kReasonSingular);
-  }
-  MutexLock lock(&mutex_);
-  MoveTo(CallPhase::kAdmission);
-  pin_.emplace(std::move(pin));
-  ReleaseOn(pin_->slot());
-  // Whoever ends the call from now on takes the pin away.
-  admitting_ = pin_->slot().admitting.get();
-  CROUT_ASSIGN_OR_RETURN(info_, core_.cache.Describe(tenant_, handle));
-  // A Refactorize may have come between: the header describes what is sent.
-  info_.summary = pin_->summary();
-  info_.version = pin_->version();
+  if (pin.summary().has_factors()) return pin;
+  return WithReason(absl::FailedPreconditionError(
+                        absl::StrCat("there are no factors to download: the matrix is singular, ",
+                                     WhySingular(pin.summary()))),
+                    kReasonSingular);
+}
+
+absl::StatusOr<size_t> GetFactorsCall::ReplyBytes() { return DenseBytes(pin_->summary()); }
+
+absl::Status GetFactorsCall::Copy(ExecutionContext* context, const FactorParts& parts) {
+  MemoryResource& memory = core_.host_memory;
+  CROUT_ASSIGN_OR_RETURN(copy_, context == nullptr ? CopyForDownload(parts, memory)
+                                                   : CopyForDownload(*context, parts, memory));
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::optional<FactorParts>> GetFactorsCall::CopyFromHost() {
-  CROUT_ASSIGN_OR_RETURN(const size_t bytes, ReplyBytes(pin_->summary()));
-  CROUT_ASSIGN_OR_RETURN(JobMemory memory, Reserve(core_, pin_->slot(), {.host = bytes}));
-  reply_ = std::move(memory.host);
-  return pin_->CopyFromHost(core_.host_memory);
-}
-
-absl::StatusOr<FactorParts> GetFactorsCall::CopyFromDevice(ExecutionContext& context) {
-  bool promoted = false;  // It was on its device, and the pin keeps it there.
-  CROUT_ASSIGN_OR_RETURN(const Factorization* factor, pin_->OnDevice(context, {}, &promoted));
-  return CopyForDownload(context, factor->parts, core_.host_memory);
-}
-
-v1::GetFactorsHeader GetFactorsCall::Header(const FactorParts& parts) const {
+v1::GetFactorsHeader GetFactorsCall::Header() const {
   const FactorSummary& summary = pin_->summary();
   v1::GetFactorsHeader header;
   *header.mutable_factor() = Encode(info_);
-  const auto* ipiv = parts[kIpivPart].as<int64_t>();
+  const auto* ipiv = copy_[kIpivPart].as<int64_t>();
   const std::vector<int64_t> permutation = PermutationOf(ipiv, summary.n);
   header.mutable_permutation()->Add(permutation.begin(), permutation.end());
   if (request_.include_ipiv()) header.mutable_ipiv()->Add(ipiv, ipiv + summary.n);
-  const auto* scales = parts[kScalesPart].as<double>();
+  const auto* scales = copy_[kScalesPart].as<double>();
   if (summary.row_scaled) header.mutable_row_scales()->Add(scales, scales + summary.n);
   if (summary.col_scaled) {
     header.mutable_col_scales()->Add(scales + summary.n, scales + 2 * summary.n);
@@ -113,30 +73,63 @@ v1::GetFactorsHeader GetFactorsCall::Header(const FactorParts& parts) const {
   return header;
 }
 
-void GetFactorsCall::RunJob(ExecutionContext& context) {
-  CallTimings timings;
-  Stopwatch watch;
-  absl::StatusOr<FactorParts> copy = CopyFromDevice(context);
-  timings.device_to_host = watch.Lap();
-  MutexLock lock(&mutex_);
-  StartReply(timings, context.device(), pin_->summary().n);
-  if (!wanted()) return;
-  if (!copy.ok()) return End(copy.status());
-  Reply(*std::move(copy));
-}
-
-void GetFactorsCall::Reply(FactorParts copy) {
+void GetFactorsCall::SendCopy(Reservation reply) {
   v1::GetFactorsResponse head;
-  *head.mutable_header() = Header(copy);
+  *head.mutable_header() = Header();
   SendData(head,
-           std::make_shared<const ReplyData>(ReplyData{std::move(reply_), copy.Take(kLuPart)}),
+           std::make_shared<const ReplyData>(ReplyData{std::move(reply), copy_.Take(kLuPart)}),
            [](v1::GetFactorsResponse&) {});
-  End(absl::OkStatus());
 }
 
 void GetFactorsCall::ReleaseResources() {
-  pin_.reset();
-  reply_.Release();
+  copy_ = {};
+  DownloadCall::ReleaseResources();
+}
+
+absl::StatusOr<std::string> GetBatchFactorsCall::Parse(const grpc::ByteBuffer& request) {
+  v1::GetBatchFactorsRequest message;
+  CROUT_RETURN_IF_ERROR(TakeRequest(request, &message));
+  range_ = {message.first(), message.count()};
+  return message.handle();
+}
+
+absl::StatusOr<FactorCache::Pin> GetBatchFactorsCall::Acquire(const Handle& handle) {
+  CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, AcquireBatch(core_, tenant_, handle));
+  const int64_t members = pin.summary().batch->extent.members;
+  const auto refuse = [&](absl::string_view field, int64_t value) {
+    return BadField(field, absl::StrCat(value, ": the batch has ", members, " members"));
+  };
+  if (range_.first < 0 || (range_.first > 0 && range_.first >= members))
+    return refuse("first", range_.first);
+  const int64_t rest = members - range_.first;
+  if (range_.count < 0 || range_.count > rest) return refuse("count", range_.count);
+  if (range_.count == 0) range_.count = rest;
+  return pin;
+}
+
+absl::StatusOr<size_t> GetBatchFactorsCall::ReplyBytes() {
+  return BatchDownloadBytes(extent(), range_);
+}
+
+absl::Status GetBatchFactorsCall::Copy(ExecutionContext* context, const FactorParts& parts) {
+  CROUT_ASSIGN_OR_RETURN(copy_,
+                         DownloadMembers(context, parts, extent(), range_, core_.host_memory));
+  return absl::OkStatus();
+}
+
+void GetBatchFactorsCall::SendCopy(Reservation reply) {
+  v1::GetBatchFactorsResponse head;
+  *head.mutable_header()->mutable_factor() = Encode(info_);
+  *head.mutable_header()->mutable_batch() = EncodeBatch(copy_.extent);
+  reply.Shrink(BlockBytes(copy_.bytes.size()));
+  SendData(head,
+           std::make_shared<const ReplyData>(ReplyData{std::move(reply), std::move(copy_.bytes)}),
+           [](v1::GetBatchFactorsResponse&) {});
+}
+
+void GetBatchFactorsCall::ReleaseResources() {
+  copy_ = {};
+  DownloadCall::ReleaseResources();
 }
 
 }  // namespace crout

@@ -1,43 +1,52 @@
-// GetFactors: downloads a factor.
+// GetFactors and GetBatchFactors: download a factor, or members of a batch's.
 #ifndef CROUT_SERVER_RPC_GET_FACTORS_CALL_H_
 #define CROUT_SERVER_RPC_GET_FACTORS_CALL_H_
 
-#include <memory>
-#include <optional>
+#include <string>
 
 #include "crout/v1/factorization_service.pb.h"
-#include "grpcpp/support/server_callback.h"
-#include "server/rpc/admission.h"
-#include "server/rpc/call.h"
+#include "kernels/jobs/batch_download.h"
+#include "server/rpc/download_call.h"
 
 namespace crout {
 
-class GetFactorsCall final : public Call<grpc::ServerWriteReactor<grpc::ByteBuffer>> {
+class GetFactorsCall final : public DownloadCall {
  public:
   GetFactorsCall(ServerCore& core, grpc::CallbackServerContext* context)
-      : Call(core, context, Method::kGetFactors) {}
-
-  // After construction.
-  void Begin(const grpc::ByteBuffer& request);
+      : DownloadCall(core, context, Method::kGetFactors) {}
 
  private:
-  absl::Status Start(const grpc::ByteBuffer& request);
-  // On a thread that may block: reserves the reply's memory, and answers with a factor that lies in
-  // host memory, or queues the job for one on its device.
-  void Admit();
-  absl::StatusOr<std::optional<FactorParts>> CopyFromHost();
-  void RunJob(ExecutionContext& context);
-  absl::StatusOr<FactorParts> CopyFromDevice(ExecutionContext& context);
-  void Reply(FactorParts copy) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  v1::GetFactorsHeader Header(const FactorParts& parts) const;
+  absl::StatusOr<std::string> Parse(const grpc::ByteBuffer& request) override;
+  absl::StatusOr<FactorCache::Pin> Acquire(const Handle& handle) override;
+  absl::StatusOr<size_t> ReplyBytes() override;
+  absl::Status Copy(ExecutionContext* context, const FactorParts& parts) override;
+  void SendCopy(Reservation reply) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseResources() override;
 
-  // Constant from Start() to ReleaseResources().
+  v1::GetFactorsHeader Header() const;
+
   v1::GetFactorsRequest request_;
-  std::optional<FactorCache::Pin> pin_;
-  ThreadPool* admitting_ = nullptr;
-  FactorInfo info_;
-  Reservation reply_;
+  FactorParts copy_;
+};
+
+class GetBatchFactorsCall final : public DownloadCall {
+ public:
+  GetBatchFactorsCall(ServerCore& core, grpc::CallbackServerContext* context)
+      : DownloadCall(core, context, Method::kGetBatchFactors) {}
+
+ private:
+  absl::StatusOr<std::string> Parse(const grpc::ByteBuffer& request) override;
+  // Also checks and completes the range.
+  absl::StatusOr<FactorCache::Pin> Acquire(const Handle& handle) override;
+  absl::StatusOr<size_t> ReplyBytes() override;
+  absl::Status Copy(ExecutionContext* context, const FactorParts& parts) override;
+  void SendCopy(Reservation reply) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReleaseResources() override;
+
+  const BatchExtent& extent() const { return pin_->summary().batch->extent; }
+
+  MemberRange range_;
+  BatchDownload copy_;
 };
 
 }  // namespace crout

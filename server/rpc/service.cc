@@ -34,6 +34,14 @@ Call* BeginUpload(ServerCore& core, grpc::CallbackServerContext* context) {
   return call.get();
 }
 
+template <class Call>
+Call* BeginDownload(ServerCore& core, grpc::CallbackServerContext* context,
+                    const grpc::ByteBuffer& request) {
+  auto call = std::make_shared<Call>(core, context);
+  call->Begin(request);
+  return call.get();
+}
+
 template <class Request, class Response>
 FactorizationService::Unary* BeginUnary(
     ServerCore& core, grpc::CallbackServerContext* context, Method method,
@@ -152,11 +160,19 @@ FactorizationService::Stream* FactorizationService::SolveBatch(
   return BeginUpload<SolveBatchCall>(core_, context);
 }
 
-grpc::ServerWriteReactor<grpc::ByteBuffer>* FactorizationService::GetFactors(
+FactorizationService::Stream* FactorizationService::FactorizeAndSolveBatch(
+    grpc::CallbackServerContext* context) {
+  return BeginUpload<FactorizeAndSolveBatchCall>(core_, context);
+}
+
+FactorizationService::Download* FactorizationService::GetFactors(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) {
-  auto call = std::make_shared<GetFactorsCall>(core_, context);
-  call->Begin(*request);
-  return call.get();
+  return BeginDownload<GetFactorsCall>(core_, context, *request);
+}
+
+FactorizationService::Download* FactorizationService::GetBatchFactors(
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) {
+  return BeginDownload<GetBatchFactorsCall>(core_, context, *request);
 }
 
 FactorizationService::Unary* FactorizationService::ListFactors(grpc::CallbackServerContext* context,

@@ -17,19 +17,20 @@ using FactorizationServiceBase = v1::FactorizationService::WithRawCallbackMethod
                 v1::FactorizationService::WithRawCallbackMethod_SolveSeries<
                     v1::FactorizationService::WithRawCallbackMethod_FactorizeBatch<
                         v1::FactorizationService::WithRawCallbackMethod_SolveBatch<
-                            v1::FactorizationService::WithRawCallbackMethod_GetFactors<
-                                v1::FactorizationService::WithRawCallbackMethod_ListFactors<
-                                    v1::FactorizationService::WithRawCallbackMethod_DescribeFactor<
-                                        v1::FactorizationService::WithRawCallbackMethod_GetIterations<
-                                            v1::FactorizationService::WithRawCallbackMethod_RenewLease<
-                                                v1::FactorizationService::
-                                                    WithRawCallbackMethod_ReleaseFactor<
-                                                        v1::FactorizationService::
-                                                            WithRawCallbackMethod_EstimateFactorize<
-                                                                v1::FactorizationService::
-                                                                    WithRawCallbackMethod_GetServerInfo<
-                                                                        v1::FactorizationService::
-                                                                            Service>>>>>>>>>>>>>>>>;
+                            v1::FactorizationService::WithRawCallbackMethod_FactorizeAndSolveBatch<
+                                v1::FactorizationService::WithRawCallbackMethod_GetFactors<
+                                    v1::FactorizationService::WithRawCallbackMethod_GetBatchFactors<
+                                        v1::FactorizationService::WithRawCallbackMethod_ListFactors<
+                                            v1::FactorizationService::WithRawCallbackMethod_DescribeFactor<
+                                                v1::FactorizationService::WithRawCallbackMethod_GetIterations<
+                                                    v1::FactorizationService::WithRawCallbackMethod_RenewLease<
+                                                        v1::FactorizationService::WithRawCallbackMethod_ReleaseFactor<
+                                                            v1::FactorizationService::
+                                                                WithRawCallbackMethod_EstimateFactorize<
+                                                                    v1::FactorizationService::
+                                                                        WithRawCallbackMethod_GetServerInfo<
+                                                                            v1::FactorizationService::
+                                                                                Service>>>>>>>>>>>>>>>>>>;
 
 // Thread-safe. The core outlives it and its calls.
 class FactorizationService final : public FactorizationServiceBase {
@@ -46,8 +47,14 @@ class FactorizationService final : public FactorizationServiceBase {
   Stream* SolveSeries(grpc::CallbackServerContext* context) override;
   Stream* FactorizeBatch(grpc::CallbackServerContext* context) override;
   Stream* SolveBatch(grpc::CallbackServerContext* context) override;
-  grpc::ServerWriteReactor<grpc::ByteBuffer>* GetFactors(grpc::CallbackServerContext* context,
-                                                         const grpc::ByteBuffer* request) override;
+  Stream* FactorizeAndSolveBatch(grpc::CallbackServerContext* context) override;
+
+  using Download = grpc::ServerWriteReactor<grpc::ByteBuffer>;
+
+  Download* GetFactors(grpc::CallbackServerContext* context,
+                       const grpc::ByteBuffer* request) override;
+  Download* GetBatchFactors(grpc::CallbackServerContext* context,
+                            const grpc::ByteBuffer* request) override;
 
   using Unary = grpc::ServerUnaryReactor;
 

@@ -131,12 +131,14 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   // As SendData(), with a result that has the timings as of its sending; and ends the call.
   template <class Response, class Result>
   void SendDataAndResult(const Response& head, std::shared_ptr<const ReplyData> data,
-                         const Result& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    SendData(head, std::move(data), [this, result](Response& response) {
+                         const Result& result, int field = Response::kDataFieldNumber)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto add_result = [this, result](Response& response) {
       mutex_.AssertHeld();  // Messages are made where they are sent.
       *response.mutable_result() = result;
       *response.mutable_result()->mutable_timings() = Encode(ReplyTimings());
-    });
+    };
+    SendData(head, std::move(data), add_result, field);
     End(absl::OkStatus());
   }
   // The question that a factorization of order n asks as it goes: whether to stop. Tells the client

@@ -11,7 +11,7 @@
 
 #include "gmock/gmock.h"
 #include "server/scheduling/reason.h"
-#include "tests/server/rpc_fixture.h"
+#include "tests/server/batch_fixture.h"
 #include "tests/server/scrape.h"
 
 namespace crout::testing {
@@ -19,13 +19,25 @@ namespace {
 
 constexpr int64_t kOrder = 300;  // 720 kB: three staging blocks
 
-enum class CallKind { kFactorize, kRefactorize, kSolve, kFactorizeAndSolve, kSchur, kDirect };
+enum class CallKind {
+  kFactorize,
+  kRefactorize,
+  kSolve,
+  kFactorizeAndSolve,
+  kSchur,
+  kDirect,
+  kFactorizeBatch,
+  kSolveBatch,
+  kFactorizeAndSolveBatch,
+};
+constexpr int kCallKinds = 9;
 enum class PhaseKind { kAfterHeader, kMidUpload, kStagingFull, kQueued, kRunning };
 enum class EndKind { kCancel, kDeadline, kServerAbort };
 
 std::string Name(CallKind call) {
-  constexpr const char* kNames[] = {"Factorize",         "Refactorize", "Solve",
-                                    "FactorizeAndSolve", "Schur",       "Direct"};
+  constexpr const char* kNames[kCallKinds] = {
+      "Factorize", "Refactorize",    "Solve",      "FactorizeAndSolve",     "Schur",
+      "Direct",    "FactorizeBatch", "SolveBatch", "FactorizeAndSolveBatch"};
   return kNames[static_cast<int>(call)];
 }
 std::string Name(PhaseKind phase) {
@@ -82,20 +94,31 @@ class TypedCall final : public OpenCall {
   std::unique_ptr<Stream> stream_;
 };
 
-class CancelTest : public RpcTest,
+class CancelTest : public RpcBatchTest,
                    public ::testing::WithParamInterface<std::tuple<CallKind, PhaseKind, EndKind>> {
  protected:
   CallKind call_kind() const { return std::get<0>(GetParam()); }
   PhaseKind phase() const { return std::get<1>(GetParam()); }
   EndKind end() const { return std::get<2>(GetParam()); }
 
-  // The gate that the job of this call comes to first.
+  bool OfBatch() const { return call_kind() >= CallKind::kFactorizeBatch; }
+  // As many members as have the bytes of the first payload of the others.
+  static std::vector<Member> Members() { return std::vector<Member>(9, Random(100, 100, 1)); }
+  static std::vector<int64_t> Indexes() { return {0, 1, 2, 3, 4, 5, 6, 7, 8}; }
+
+  // Where the job of a batch comes to first.
+  std::string Failpoint() const {
+    return call_kind() == CallKind::kSolveBatch ? "solve.solve" : "factorize.factor";
+  }
+  // The gate that the job of another call comes to first.
   Gate& gate() {
     const bool solves = call_kind() == CallKind::kSolve || call_kind() == CallKind::kDirect;
     return solves ? device().solve_gate() : device().factor_gate();
   }
   // Bytes of the first payload.
   std::string Payload() const {
+    if (call_kind() == CallKind::kSolveBatch) return Encode(Members(), Indexes()).data;
+    if (OfBatch()) return Encode(Members()).data;
     if (call_kind() != CallKind::kSolve) return Bytes(Matrix(kOrder));
     return Bytes(std::vector<double>(kOrder * kOrder, 1.0));  // as many right-hand sides
   }
@@ -130,6 +153,25 @@ class CancelTest : public RpcTest,
             TypedCall<v1::ComputeSchurComplementRequest, v1::ComputeSchurComplementResponse>>(
             request, [this](grpc::ClientContext* c) { return stub().ComputeSchurComplement(c); });
       }
+      case CallKind::kFactorizeBatch: {
+        v1::FactorizeBatchRequest request;
+        *request.mutable_header()->mutable_batch() = Encode(Members()).spec;
+        return std::make_unique<TypedCall<v1::FactorizeBatchRequest, v1::FactorizeBatchResponse>>(
+            request, [this](grpc::ClientContext* c) { return stub().FactorizeBatch(c); });
+      }
+      case CallKind::kSolveBatch: {
+        v1::SolveBatchRequest request;
+        *request.mutable_header() = Header(batch_, Encode(Members(), Indexes()));
+        return std::make_unique<TypedCall<v1::SolveBatchRequest, v1::SolveBatchResponse>>(
+            request, [this](grpc::ClientContext* c) { return stub().SolveBatch(c); });
+      }
+      case CallKind::kFactorizeAndSolveBatch: {
+        v1::FactorizeAndSolveBatchRequest request;
+        *request.mutable_header()->mutable_batch() = Encode(Members()).spec;
+        return std::make_unique<
+            TypedCall<v1::FactorizeAndSolveBatchRequest, v1::FactorizeAndSolveBatchResponse>>(
+            request, [this](grpc::ClientContext* c) { return stub().FactorizeAndSolveBatch(c); });
+      }
       case CallKind::kFactorizeAndSolve:
       case CallKind::kDirect:
         break;
@@ -146,11 +188,16 @@ class CancelTest : public RpcTest,
 
   // What runs or uploads from now on stays in the phase under test.
   void Hold() {
-    if (phase() == PhaseKind::kRunning) gate().Close();
+    if (phase() == PhaseKind::kRunning && !OfBatch()) gate().Close();
+    if (phase() == PhaseKind::kRunning && OfBatch()) {
+      reached_before_ = failpoints().reached(Failpoint());
+      failpoints().Hold(Failpoint());
+    }
     if (phase() == PhaseKind::kStagingFull) device().HoldUploads();
   }
   void Release() {
-    if (phase() == PhaseKind::kRunning) gate().Open();
+    if (phase() == PhaseKind::kRunning && !OfBatch()) gate().Open();
+    if (phase() == PhaseKind::kRunning && OfBatch()) failpoints().Release(Failpoint());
     if (phase() == PhaseKind::kStagingFull) device().ReleaseUploads();
   }
 
@@ -184,7 +231,9 @@ class CancelTest : public RpcTest,
     if (phase() == PhaseKind::kQueued) {
       return there([&] { return Held().queue_depth == before.queue_depth + 1; });
     }
-    return there([&] { return gate().held() > 0; });
+    return there([&] {
+      return OfBatch() ? failpoints().reached(Failpoint()) > reached_before_ : gate().held() > 0;
+    });
   }
 
   void End(OpenCall& call) {
@@ -209,12 +258,15 @@ class CancelTest : public RpcTest,
     }
     return grpc::StatusCode::UNAVAILABLE;
   }
+
+  std::string batch_;  // a handle
+  int reached_before_ = 0;
 };
 
 TEST_P(CancelTest, LeavesNothingBehind) {
-  StartServer();
   v1::Factor factor;
   ASSERT_TRUE(Factorize(kOrder, &factor).ok());
+  if (call_kind() == CallKind::kSolveBatch) batch_ = Factor(Members()).factor.handle();
   Idle();
 
   // A job of somebody else's keeps the only stream busy while the call under test is queued.
@@ -264,7 +316,7 @@ using Param = std::tuple<CallKind, PhaseKind, EndKind>;
 // one waiting.
 std::vector<Param> Combinations() {
   std::vector<Param> all;
-  for (int call = 0; call < 6; ++call) {
+  for (int call = 0; call < kCallKinds; ++call) {
     for (int phase = 0; phase < 5; ++phase) {
       for (int end = 0; end < 3; ++end) {
         const Param param(static_cast<CallKind>(call), static_cast<PhaseKind>(phase),

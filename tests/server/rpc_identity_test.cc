@@ -170,6 +170,19 @@ TEST_F(IdentityTest, RolesSayWhatMayBeCalled) {
   EXPECT_TRUE(Release(As("a").get(), factor.handle()).ok());
 }
 
+TEST_F(IdentityTest, BatchesTakeTheRolesThatSingleMatricesTake) {
+  StartAsking(both_);
+  const auto refused_for_role = [&](const grpc::Status& status) {
+    return ReasonIn(status) == "ROLE";
+  };
+  const auto solve_alone = As("b");
+  auto both = stub().FactorizeAndSolveBatch(solve_alone.get());
+  EXPECT_TRUE(refused_for_role(both->Finish()));
+  const auto download = As("b");
+  auto members = stub().GetBatchFactors(download.get(), {});
+  EXPECT_EQ(members->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT) << "no handle";
+}
+
 TEST_F(IdentityTest, TenantsAreThoseOfTheIdentity) {
   StartAsking(both_);
   const grpc::Status denied = Info(As("b", "one").get());
