@@ -140,10 +140,10 @@ class MatrixOps {
   // left out; of several values for one entry any stays. Of a's type.
   virtual absl::Status SetEntries(const EntryList& entries, const AnyMatrix& a) = 0;
 
-  // c := c - a b, in the one type of all three. c may not overlap the others; each may be a block
-  // of a larger matrix.
-  virtual absl::Status MultiplySubtract(const AnyMatrix& a, const AnyMatrix& b,
-                                        const AnyMatrix& c) = 0;
+  // c := alpha op(a) b + beta c, in the one type of all three: BLAS gemm. With beta 0, c need not
+  // hold numbers on entry. c may not overlap the others; each may be a block of a larger matrix.
+  virtual absl::Status Multiply(double alpha, Op op, const AnyMatrix& a, const AnyMatrix& b,
+                                double beta, const AnyMatrix& c) = 0;
 
   // Byte copies, enqueued: between device memories, and between device and host memory. A copy
   // overlaps other work only where the host side came from Device::staging_memory().

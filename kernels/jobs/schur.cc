@@ -120,7 +120,7 @@ absl::Status SchurJob::Eliminate(const Factorization& factor) {
   CROUT_RETURN_IF_ERROR(SolveForX(factor));
   CROUT_RETURN_IF_ERROR(probe.Start(Block(0, 0, n_, n_), X()));
   const AnyMatrix s = Block(k_, k_, n_ - k_, n_ - k_);
-  CROUT_RETURN_IF_ERROR(ops().MultiplySubtract(Block(k_, 0, n_ - k_, k_), X(), s));
+  CROUT_RETURN_IF_ERROR(ops().Multiply(-1, Op::kNone, Block(k_, 0, n_ - k_, k_), X(), 1, s));
   CROUT_RETURN_IF_ERROR(probe.Finish(s));
   CROUT_ASSIGN_OR_RETURN(backward_error_, probe.BackwardError());
   sync.Dismiss();

@@ -1,7 +1,7 @@
 #include "kernels/jobs/series_matrix.h"
 
+#include <optional>
 #include <string_view>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/entry_list.h"
@@ -13,6 +13,14 @@
 namespace crout {
 namespace {
 
+// That beside the matrix of the last step, if there is one.
+std::optional<LowRankUpdate> KeptUpdate(const SeriesStepPlan& plan, const SeriesStart& start) {
+  const int64_t rank = plan.matrix.update_rank;
+  if (rank == 0) return std::nullopt;
+  return LowRankUpdate(start.matrix->parts[kUpdatePart].data(), plan.rhs.rows, rank,
+                       plan.vector_type);
+}
+
 // One ReadSeriesMatrix call. Its members are what enqueued work uses.
 class MatrixReader {
  public:
@@ -20,6 +28,7 @@ class MatrixReader {
                JobBuffers& buffers)
       : context_(context),
         plan_(plan),
+        start_(start),
         last_(LastMatrix(plan, start)),
         buffers_(buffers),
         packed_(plan.matrix.shape) {
@@ -40,10 +49,10 @@ class MatrixReader {
 
   ExecutionContext& context_;
   const SeriesStepPlan& plan_;
+  const SeriesStart& start_;
   const Factorization* const last_;
   JobBuffers& buffers_;
-  PackedMatrix packed_;        // A as it arrived, or as it was changed
-  std::vector<double> signs_;  // of the columns of U of a change of low rank
+  PackedMatrix packed_;  // A as it arrived, or as it was changed
 };
 
 absl::StatusOr<FactorSummary> MatrixReader::Read() {
@@ -108,12 +117,11 @@ absl::Status MatrixReader::AddLowRank() {
   const AnyMatrix u{data, dtype, n(), rank, n()};
   const AnyMatrix v{data + n() * rank * static_cast<int64_t>(SizeOf(dtype)), dtype, rank, n(),
                     rank};
-  // What devices have is a product that is subtracted.
-  signs_.assign(rank, -1);
-  auto* const signs = buffers_[plan_.signs].as<double>();
-  CROUT_RETURN_IF_ERROR(ops().CopyToDevice(signs_.data(), signs, rank * sizeof(double)));
-  CROUT_RETURN_IF_ERROR(ops().CopyScaled(u, nullptr, signs, u));
-  return ops().MultiplySubtract(u, v, DenseA());
+  CROUT_RETURN_IF_ERROR(ops().Multiply(1, Op::kNone, u, v, 1, DenseA()));
+  if (plan_.rank == 0) return absl::OkStatus();
+  const std::optional<LowRankUpdate> before = KeptUpdate(plan_, start_);
+  return ExtendUpdate(ops(), before ? &*before : nullptr, u, v,
+                      StepUpdate(plan_, start_, buffers_));
 }
 
 }  // namespace
@@ -134,10 +142,18 @@ absl::Status CheckLastMatrix(const SeriesStepPlan& plan, const SeriesStart& star
   if (plan.matrix.source == SeriesSource::kUpload) return absl::OkStatus();
   const Factorization* last = LastMatrix(plan, start);
   const std::string_view part = plan.matrix.nonzeros ? kSparseMatrixPart : kMatrixPart;
-  if (last != nullptr && last->summary.n == plan.rhs.rows && last->parts[part]) {
+  const bool needs_update = plan.rank > 0 && plan.matrix.update_rank > 0;
+  if (last != nullptr && last->summary.n == plan.rhs.rows && last->parts[part] &&
+      (last->parts[kUpdatePart] || !needs_update)) {
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError("the matrix of the last step is not there: send it");
+}
+
+LowRankUpdate StepUpdate(const SeriesStepPlan& plan, const SeriesStart& start,
+                         const JobBuffers& buffers) {
+  if (!plan.matrix.change) return *KeptUpdate(plan, start);
+  return {buffers[plan.update].data(), plan.rhs.rows, plan.rank, plan.vector_type};
 }
 
 absl::StatusOr<FactorSummary> ReadSeriesMatrix(ExecutionContext& context,

@@ -9,6 +9,7 @@
 #include "kernels/factorization.h"
 #include "kernels/jobs/buffer_plan.h"
 #include "kernels/jobs/series_step.h"
+#include "kernels/numerics/updated_inverse.h"
 
 namespace crout {
 
@@ -18,10 +19,15 @@ const Factorization* LastMatrix(const SeriesStepPlan& plan, const SeriesStart& s
 // FAILED_PRECONDITION where the step needs the last matrix, and it is not there.
 absl::Status CheckLastMatrix(const SeriesStepPlan& plan, const SeriesStart& start);
 
+// The update that the step uses its old factor with: of plan.rank, which is not 0.
+LowRankUpdate StepUpdate(const SeriesStepPlan& plan, const SeriesStart& start,
+                         const JobBuffers& buffers);
+
 // The size, the type and the norms of A, which is in the plan's buffer `a` then, unless it is the
 // last one as it is. What arrives is in the buffer `matrix_upload`, whose memory is given back
-// where A is elsewhere. Blocks. INVALID_ARGUMENT for NaN and Inf, and for changed entries that A
-// has not, or that have two values.
+// where A is elsewhere. A change that extends the update is in that, but for CompleteUpdate.
+// Blocks. INVALID_ARGUMENT for NaN and Inf, and for changed entries that A has not, or that have
+// two values.
 absl::StatusOr<FactorSummary> ReadSeriesMatrix(ExecutionContext& context,
                                                const SeriesStepPlan& plan, const SeriesStart& start,
                                                JobBuffers& buffers);

@@ -17,6 +17,7 @@
 #include "kernels/numerics/kept_operand.h"
 #include "kernels/numerics/residual_check.h"
 #include "kernels/numerics/sparse_operand.h"
+#include "kernels/numerics/updated_inverse.h"
 #include "kernels/sparse_ops.h"
 #include "kernels/stop_requested.h"
 #include "kernels/sync_on_exit.h"
@@ -72,6 +73,8 @@ class SeriesStepJob {
   absl::StatusOr<SolverChoice> Choose(const SolverPair& pair, const Factorization& factor) const;
 
   absl::Status TryOldFactor(StopRequested stop);
+  // Makes the old factor's update ready.
+  absl::Status UpdateFactor(InverseOperator& factor);
   absl::Status FactorAnew(StopRequested stop, KernelTimings& timings);
   absl::Status TryNewFactor(StopRequested stop);
   // Makes X better with M, near the inverse of A, until it is accurate or that does not help.
@@ -224,28 +227,44 @@ absl::Status SeriesStepJob::TryOldFactor(StopRequested stop) {
   const Factorization& old = *start_.factor;
   CROUT_ASSIGN_OR_RETURN(const SolverChoice choice, Choose(options.with_old, old));
   const double tolerance = plan_.matrix.source == SeriesSource::kFactor ? 0 : kOldTolerance;
-  CROUT_ASSIGN_OR_RETURN(FactorSolver inverse, FactorSolver::Create(context_, old, *choice.solver,
-                                                                    tolerance, plan_.columns));
+  CROUT_ASSIGN_OR_RETURN(FactorSolver solver, FactorSolver::Create(context_, old, *choice.solver,
+                                                                   tolerance, plan_.old_columns()));
   const std::unique_ptr<const Operand> a = MakeOperand();
   ResidualCheck check(context_, System(*a));
   SyncOnExit sync(context_);  // The solver's buffers are in use, on an error too.
-  int most = options.most_iterations;
+  std::optional<UpdatedInverse> updated;
+  if (plan_.rank > 0) {
+    CROUT_RETURN_IF_ERROR(UpdateFactor(solver));
+    updated.emplace(context_, solver, StepUpdate(plan_, start_, buffers_),
+                    buffers_[plan_.update_work].data());
+  }
+  InverseOperator& inverse = updated ? static_cast<InverseOperator&>(*updated) : solver;
   if (HasStart()) {
     CROUT_RETURN_IF_ERROR(TakeStart());
   } else {
     CROUT_RETURN_IF_ERROR(inverse.Apply(options.op, Vectors(plan_.b), Vectors(plan_.x)));
     ++summary.old_iterations;
-    --most;
   }
   CROUT_RETURN_IF_ERROR(check.Measure());
+  const int most = options.most_iterations - summary.old_iterations;
   CROUT_RETURN_IF_ERROR(
       Improve(check, inverse, plan_.accuracy, most, &summary.old_iterations, stop));
   const int left = options.most_iterations - summary.old_iterations;
   CROUT_RETURN_IF_ERROR(Settle(check, inverse, left, &summary.old_iterations, stop));
   sync.Dismiss();
-  summary.solver = std::string(inverse.name());
+  summary.solver = std::string(solver.name());
   summary.solved = std::isfinite(summary.backward_error);
   return absl::OkStatus();
+}
+
+absl::Status SeriesStepJob::UpdateFactor(InverseOperator& factor) {
+  result_.summary.update_rank = plan_.rank;
+  if (!plan_.matrix.change) return absl::OkStatus();
+  ++result_.summary.old_iterations;
+  // Where A is singular, GMRES finds that out.
+  return CompleteUpdate(context_, factor, plan_.matrix.change->size,
+                        StepUpdate(plan_, start_, buffers_))
+      .status();
 }
 
 absl::Status SeriesStepJob::FactorAnew(StopRequested stop, KernelTimings& timings) {
@@ -256,6 +275,7 @@ absl::Status SeriesStepJob::FactorAnew(StopRequested stop, KernelTimings& timing
   }
   CROUT_ASSIGN_OR_RETURN(result_.factor,
                          Factorize(context_, *plan_.factor, buffers_.Take(plan_.a), stop, timings));
+  result_.summary.update_rank = 0;
   return absl::OkStatus();
 }
 
@@ -319,6 +339,7 @@ void SeriesStepJob::KeepForNext() {
   if (!result_.factor && kept_ == nullptr) {
     result_.matrix =
         keep(plan_.matrix.nonzeros ? kSparseMatrixPart : kMatrixPart, PartKind::kOperand, plan_.a);
+    result_.matrix->parts.Add(kUpdatePart, PartKind::kPrepared, buffers_.Take(plan_.update));
   }
   if (result_.summary.solved && std::isfinite(result_.summary.backward_error)) {
     result_.solution = keep(kSolutionPart, PartKind::kSolution, plan_.x);

@@ -17,6 +17,8 @@ namespace crout {
 
 // X of the last step: n x columns by columns, float64 or complex128.
 inline constexpr std::string_view kSolutionPart = "solution";
+// A LowRankUpdate, in the type of solutions: the way from the factor's matrix to that beside it.
+inline constexpr std::string_view kUpdatePart = "update";
 
 // What solves with a factor, as SolveOptions has them.
 struct SolverPair {
@@ -35,7 +37,14 @@ struct SeriesStepOptions {
   double accuracy = 0;
   // Applications of the old factor before a new one is made. 0: made at once.
   int most_iterations = 0;
+  // With the old factor, changes of low rank are solved for by Woodbury's formula, as long as all
+  // since it was made are of low rank, and of no more than MostUpdateRank together.
+  bool update = false;
 };
+
+// Of the changes of a matrix of order n, where a new factor has long been cheaper than each step's
+// products and solve.
+int64_t MostUpdateRank(int64_t n);
 
 // Where A of a step comes from.
 enum class SeriesSource : uint8_t {
@@ -67,7 +76,12 @@ struct SeriesMatrix {
   std::optional<int64_t> nonzeros;  // of a sparse one
   // Arrives in the matrix's place; A is the matrix of `source`, which is not kUpload, with it.
   std::optional<MatrixChange> change = std::nullopt;
+  // Of the update that is kept beside the matrix of source kKept; 0: there is none.
+  int64_t update_rank = 0;
 };
+
+// Rank of all changes since the factor was made; 0: not all of them are of low rank.
+int64_t ChangedRank(const SeriesMatrix& matrix);
 
 // A step, decided before it runs, and its buffers. Where two ids are equal one buffer serves for
 // both. Made by PlanSeriesStep, then constant but for `factor`, as FactorizePlan says.
@@ -79,12 +93,17 @@ struct SeriesStepPlan {
   PackedMatrix delivered;
   DType vector_type = DType::kFloat64;
   int64_t columns = 0;
-  int restart = 0;  // of GMRES
+  int restart = 0;   // of GMRES
+  int64_t rank = 0;  // of the update that the old factor is used with; 0: with none
   double accuracy = 0;
+  // Of the old factor's solver: what it is applied to at once.
+  int64_t old_columns() const;
+
   BufferPlan buffers;
   BufferPlan::Id matrix_upload = 0;
-  BufferPlan::Id a = 0;      // by columns, or sparse
-  BufferPlan::Id signs = 0;  // where a change is of low rank
+  BufferPlan::Id a = 0;       // by columns, or sparse
+  BufferPlan::Id update = 0;  // empty where that of the last step serves
+  BufferPlan::Id update_work = 0;
   BufferPlan::Id rhs_upload = 0;
   BufferPlan::Id b = 0;  // in vector_type by columns, as the next three
   BufferPlan::Id x = 0;
@@ -116,6 +135,7 @@ struct SeriesStepSummary {
   std::string solver;         // whose answer X is
   int old_iterations = 0;     // applications of the old factor
   int new_iterations = 0;     // and of the new one
+  int64_t update_rank = 0;    // of what the old factor was used with, where X is its answer
   double backward_error = 0;  // of X as delivered
   bool accurate = false;      // that is what was asked, or better
   // A lower bound of A's condition number: max over columns of |op(A)| |x| / |b|, infinity-norms.
@@ -132,22 +152,22 @@ struct SeriesStepResult {
   // does not pivot that which the old factor has found, if it has found one.
   std::optional<Factorization> factor;
   // What the next step can start from: factorizations without factors, whose summaries have A's
-  // size, type and norms. A, if it arrived and is not with `factor`; X, if there is one that is
-  // finite.
+  // size, type and norms. A, if it arrived and is not with `factor`, and with it the update if
+  // there is one; X, if there is one that is finite.
   std::optional<Factorization> matrix;
   std::optional<Factorization> solution;
   SeriesStepSummary summary;
 };
 
 // Solves op(A) X = B to the accuracy of the plan: from the last X, or else from what the old factor
-// makes of B, by GMRES with that factor on the right; where this does not get there in the
-// iterations that it may take, or A may as well be singular, with a new factor, and GMRES with
-// that. `matrix`, empty where it does not arrive, and `rhs` are in device memory, joined to
-// `context`, and need not have arrived. X goes to `out` as in Solve, unless summary.solved is
-// false. Blocks. A singular matrix, and an answer that is not as accurate as asked, are results.
-// INVALID_ARGUMENT for NaN, Inf and overflows in A and B, as Factorize and Solve, and for changed
-// entries that A has not, or that have two values; CANCELLED between the phases, and before each
-// iteration.
+// makes of B, by GMRES with that factor, updated where the plan says so, on the right; where this
+// does not get there in the iterations that it may take, or A may as well be singular, with a new
+// factor, and GMRES with that. `matrix`, empty where it does not arrive, and `rhs` are in device
+// memory, joined to `context`, and need not have arrived. X goes to `out` as in Solve, unless
+// summary.solved is false. Blocks. A singular matrix, and an answer that is not as accurate as
+// asked, are results. INVALID_ARGUMENT for NaN, Inf and overflows in A and B, as Factorize and
+// Solve, and for changed entries that A has not, or that have two values; CANCELLED between the
+// phases, and before each iteration.
 absl::StatusOr<SeriesStepResult> SolveSeriesStep(ExecutionContext& context,
                                                  const SeriesStepPlan& plan,
                                                  const SeriesStart& start, Buffer matrix,

@@ -8,6 +8,7 @@
 #include "kernels/jobs/solution_shape.h"
 #include "kernels/numerics/factor_solver.h"
 #include "kernels/numerics/gmres.h"
+#include "kernels/numerics/updated_inverse.h"
 #include "kernels/sparse_view.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
@@ -20,6 +21,9 @@ constexpr int kOld = 0;
 constexpr int kFactoring = 1;
 constexpr int kNew = 2;
 constexpr Held kAlways = {kOld, kNew};
+
+// Beyond it the core's inverse, which one core of the host makes, and the products count.
+constexpr int64_t kMostUpdateRank = 64;
 
 absl::Status CheckOld(const FactorSummary& old, const PackedMatrix& matrix) {
   if (old.n != matrix.rows) {
@@ -39,8 +43,22 @@ absl::Status AddChangedMatrix(SeriesStepPlan& plan, size_t bytes) {
                          ChangeBytes(*matrix.change, matrix.shape.rows, matrix.shape.dtype));
   plan.matrix_upload = buffers.Add("change", BufferKind::kUpload, arriving);
   plan.a = buffers.Add("changed matrix", bytes, {kOld, Held::kByResult});
-  const bool low_rank = matrix.change->kind == MatrixChange::Kind::kLowRank;
-  plan.signs = buffers.Add("signs", low_rank ? matrix.change->size * sizeof(double) : 0);
+  return absl::OkStatus();
+}
+
+absl::Status AddUpdate(SeriesStepPlan& plan) {
+  size_t update = 0;
+  size_t work = 0;
+  if (plan.rank > 0) {
+    CROUT_ASSIGN_OR_RETURN(work,
+                           UpdatedInverse::WorkBytes(plan.rank, plan.columns, plan.vector_type));
+  }
+  if (plan.rank > 0 && plan.matrix.change) {
+    CROUT_ASSIGN_OR_RETURN(update,
+                           LowRankUpdate::Bytes(plan.rhs.rows, plan.rank, plan.vector_type));
+  }
+  plan.update = plan.buffers.Add("update", update, {kOld, Held::kByResult});
+  plan.update_work = plan.buffers.Add("update's vectors", work);
   return absl::OkStatus();
 }
 
@@ -92,10 +110,11 @@ absl::Status AddVectors(SeriesStepPlan& plan) {
   return absl::OkStatus();
 }
 
-absl::Status AddSolver(SeriesStepPlan& plan, const SolverPair& pair, DType dtype, int phase) {
+absl::Status AddSolver(SeriesStepPlan& plan, const SolverPair& pair, DType dtype, int64_t columns,
+                       int phase) {
   if (pair.solver == nullptr) return absl::InvalidArgumentError("no solver is given");
   CROUT_ASSIGN_OR_RETURN(const size_t bytes, FactorSolver::Bytes(*pair.solver, dtype, plan.rhs.rows,
-                                                                 plan.columns, pair.fallback));
+                                                                 columns, pair.fallback));
   plan.buffers.Add("solver", BufferKind::kPart, bytes, {phase, phase});
   return absl::OkStatus();
 }
@@ -119,7 +138,29 @@ double AccuracyOf(const SeriesStepOptions& options, const PackedMatrix& rhs) {
   return std::sqrt(static_cast<double>(rhs.rows)) * u;
 }
 
+// The one update that `plan` needs, or 0.
+int64_t RankOf(const SeriesStepOptions& options, const FactorSummary* old,
+               const SeriesMatrix& matrix) {
+  if (!options.update || options.most_iterations == 0 || old == nullptr) return 0;
+  const int64_t rank = ChangedRank(matrix);
+  return rank <= MostUpdateRank(old->n) ? rank : 0;
+}
+
 }  // namespace
+
+int64_t MostUpdateRank(int64_t n) { return std::min<int64_t>(kMostUpdateRank, n / 4); }
+
+int64_t ChangedRank(const SeriesMatrix& matrix) {
+  if (matrix.source == SeriesSource::kUpload) return 0;
+  if (!matrix.change) return matrix.update_rank;
+  const bool is_covered = matrix.source == SeriesSource::kFactor || matrix.update_rank > 0;
+  if (!is_covered || matrix.change->kind != MatrixChange::Kind::kLowRank) return 0;
+  return matrix.update_rank + matrix.change->size;
+}
+
+int64_t SeriesStepPlan::old_columns() const {
+  return rank > 0 && matrix.change ? std::max(columns, matrix.change->size) : columns;
+}
 
 absl::StatusOr<size_t> ChangeBytes(const MatrixChange& change, int64_t n, DType dtype) {
   const bool low_rank = change.kind == MatrixChange::Kind::kLowRank;
@@ -172,10 +213,15 @@ absl::StatusOr<SeriesStepPlan> PlanSeriesStep(const SeriesStepOptions& options,
   plan.accuracy = AccuracyOf(options, rhs);
   CROUT_RETURN_IF_ERROR(AddMatrix(plan));
   CROUT_RETURN_IF_ERROR(AddVectors(plan));
+  plan.rank = RankOf(options, old, matrix);
+  CROUT_RETURN_IF_ERROR(AddUpdate(plan));
   if (old != nullptr) {
-    CROUT_RETURN_IF_ERROR(AddSolver(plan, options.with_old, old->factor_dtype, kOld));
+    CROUT_RETURN_IF_ERROR(
+        AddSolver(plan, options.with_old, old->factor_dtype, plan.old_columns(), kOld));
   }
-  if (plan.factor) CROUT_RETURN_IF_ERROR(AddSolver(plan, options.with_new, factor_dtype, kNew));
+  if (plan.factor) {
+    CROUT_RETURN_IF_ERROR(AddSolver(plan, options.with_new, factor_dtype, plan.columns, kNew));
+  }
   CROUT_ASSIGN_OR_RETURN(plan.bytes, plan.buffers.Sum());
   return plan;
 }

@@ -116,12 +116,13 @@ inline constexpr std::array<std::string_view, 3> kWatchedFileNames = {"tls", "id
 // Label `way` of crout_series_steps_total: what solved a step.
 enum class SeriesWay : uint8_t {
   kReused,      // the factor that was there
+  kUpdated,     // that, with the changes of low rank since
   kRefactored,  // a new one, made at once
   kFellBack,    // a new one, after the old one did not get there
   kSingular,    // nothing
 };
-inline constexpr std::array<std::string_view, 4> kSeriesWayNames = {"reused", "refactored",
-                                                                    "fell_back", "singular"};
+inline constexpr std::array<std::string_view, 5> kSeriesWayNames = {
+    "reused", "updated", "refactored", "fell_back", "singular"};
 // Label `factor` of crout_series_iterations_total.
 inline constexpr std::array<std::string_view, 2> kSeriesFactorNames = {"old", "new"};
 

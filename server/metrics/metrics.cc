@@ -286,7 +286,7 @@ void Metrics::ObserveBackwardError(DType factor_dtype, double backward_error) {
 }
 
 void Metrics::ObserveSeriesStep(const SeriesStepSummary& step) {
-  SeriesWay way = SeriesWay::kReused;
+  SeriesWay way = step.update_rank > 0 ? SeriesWay::kUpdated : SeriesWay::kReused;
   if (!step.solved) {
     way = SeriesWay::kSingular;
   } else if (step.new_iterations > 0) {

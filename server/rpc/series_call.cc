@@ -23,6 +23,11 @@ bool SetsSeries(const v1::SolveSeriesHeader& header) {
          header.operation() != v1::OPERATION_UNSPECIFIED;
 }
 
+v1::SeriesStrategy StrategyOf(const SeriesStepSummary& summary) {
+  if (summary.new_iterations > 0 || !summary.solved) return v1::SERIES_STRATEGY_REFACTOR;
+  return summary.update_rank > 0 ? v1::SERIES_STRATEGY_UPDATE : v1::SERIES_STRATEGY_REUSE;
+}
+
 }  // namespace
 
 absl::Status SeriesCall::BeginSeries(const v1::SolveSeriesHeader& header) {
@@ -49,6 +54,7 @@ absl::Status SeriesCall::TakeFactor() {
   // Another call may have replaced it, and its matrix with it.
   const bool replaced = version_ != 0 && pin->version() != version_;
   if (with_matrix && (replaced || !pin->has_matrix())) last_matrix_ = LastMatrix::kGone;
+  if (replaced) update_rank_ = 0;  // It leads from the factor that was there.
   version_ = pin->version();
   if (CheckSolvable(pin->summary()).ok()) pins_.factor.emplace(*std::move(pin));
   return absl::OkStatus();
@@ -66,6 +72,7 @@ absl::Status SeriesCall::TakePins(bool brings_matrix) {
     absl::StatusOr<FactorCache::Pin> pin = core_.cache.Acquire(tenant_, *kept_matrix_);
     if (pin.ok()) {
       pins_.matrix.emplace(*std::move(pin));
+      pins_.update_rank = update_rank_;
       return absl::OkStatus();
     }
   }
@@ -185,12 +192,14 @@ absl::StatusOr<std::optional<v1::Factor>> SeriesCall::Store(SeriesAnswer& answer
     made = EncodeWithCounts(info);
     Forget(kept_matrix_);
     last_matrix_ = singular ? LastMatrix::kGone : LastMatrix::kWithFactor;
+    update_rank_ = 0;
     if (!singular) {
       version_ = info.version;
       age_ = 0;
     }
   } else if (answer.matrix) {
     last_matrix_ = LastMatrix::kKept;
+    update_rank_ = answer.summary.update_rank;
     Keep(kept_matrix_, *std::move(answer.matrix));
     if (!kept_matrix_) last_matrix_ = LastMatrix::kGone;
   }
@@ -208,8 +217,8 @@ v1::SeriesResult SeriesCall::Encode(const SeriesAnswer& answer) {
   result.set_solved(summary.solved);
   result.set_accurate(summary.accurate);
   result.set_accuracy(answer.accuracy);
-  const bool made = summary.new_iterations > 0 || !summary.solved;
-  result.set_strategy(made ? v1::SERIES_STRATEGY_REFACTOR : v1::SERIES_STRATEGY_REUSE);
+  result.set_strategy(StrategyOf(summary));
+  result.set_update_rank(static_cast<int32_t>(summary.update_rank));
   result.set_old_iterations(summary.old_iterations);
   result.set_new_iterations(summary.new_iterations);
   result.set_old_seconds(summary.old_seconds);

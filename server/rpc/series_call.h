@@ -58,7 +58,8 @@ class SeriesCall final : public JobCall<SeriesAnswer, v1::PHASE_SOLVE> {
   std::optional<Handle> kept_matrix_;
   std::optional<Handle> kept_solution_;
   LastMatrix last_matrix_ = LastMatrix::kWithFactor;
-  int64_t version_ = 0;  // of the factor, as last seen; 0: none was
+  int64_t update_rank_ = 0;  // of the update of `factor_` beside kept_matrix_; 0: there is none
+  int64_t version_ = 0;      // of the factor, as last seen; 0: none was
   int64_t age_ = 0;
 
   // Of a round; constant from Start() to Reply() or ReleaseResources().

@@ -163,6 +163,7 @@ SeriesMatrix SeriesSteps::Matrix() {
   matrix.shape = KeptShape(summary);
   if (summary.matrix_nonzeros > 0) matrix.nonzeros = summary.matrix_nonzeros;
   matrix.change = change_;
+  if (kept) matrix.update_rank = pins_.update_rank;
   return matrix;
 }
 
@@ -191,7 +192,23 @@ absl::StatusOr<SolverPair> SeriesSteps::SolversFor(const FactorSummary& factor,
   return pair;
 }
 
-absl::Status SeriesSteps::Resolve(int64_t n, int64_t nrhs) {
+int SeriesSteps::MostIterations(const SeriesMatrix& matrix, double factor_seconds,
+                                double iteration_seconds) const {
+  if (!brings_matrix_ && !pins_.matrix) return kOwnIterations;
+  switch (setting_.strategy) {
+    case v1::SERIES_STRATEGY_REUSE:
+      return kPatientIterations;
+    case v1::SERIES_STRATEGY_UPDATE:
+      return ChangedRank(matrix) > MostUpdateRank(matrix.shape.rows) ? 0 : kPatientIterations;
+    case v1::SERIES_STRATEGY_AUTO:
+      return budget_(factor_seconds, iteration_seconds);
+    default:
+      return 0;
+  }
+}
+
+absl::Status SeriesSteps::Resolve(const SeriesMatrix& matrix, int64_t nrhs) {
+  const int64_t n = matrix.shape.rows;
   FactorizeOptions& factor = options_.factor;
   CROUT_RETURN_IF_ERROR(crout::Resolve(setting_.factorize, *slot_.device, n, &factor));
   FactorSummary made;
@@ -211,13 +228,8 @@ absl::Status SeriesSteps::Resolve(int64_t n, int64_t nrhs) {
   // A solve reads the factor, and a product the matrix.
   const double iteration =
       2 * options_.with_old.solver->PredictSeconds(pins_.factor->summary().factor_dtype, n, nrhs);
-  if (!brings_matrix_ && !pins_.matrix) {
-    options_.most_iterations = kOwnIterations;
-  } else if (setting_.strategy == v1::SERIES_STRATEGY_REUSE) {
-    options_.most_iterations = kPatientIterations;
-  } else if (setting_.strategy == v1::SERIES_STRATEGY_AUTO) {
-    options_.most_iterations = budget_(making, iteration);
-  }
+  options_.most_iterations = MostIterations(matrix, making, iteration);
+  options_.update = setting_.strategy != v1::SERIES_STRATEGY_REUSE;
   if (options_.most_iterations > 0) seconds_ = kUsualIterations * iteration;
   return absl::OkStatus();
 }
@@ -242,7 +254,7 @@ absl::StatusOr<MemoryNeed> SeriesSteps::PlanMatrix() {
   const PackedMatrix& rhs = rhs_.upload().shape();
   const SeriesMatrix matrix = Matrix();
   CROUT_RETURN_IF_ERROR(CheckOrders(matrix.shape));
-  CROUT_RETURN_IF_ERROR(Resolve(matrix.shape.rows, rhs.cols));
+  CROUT_RETURN_IF_ERROR(Resolve(matrix, rhs.cols));
   const FactorSummary* const factor = pins_.factor ? &pins_.factor->summary() : nullptr;
   CROUT_ASSIGN_OR_RETURN(plan_, PlanSeriesStep(options_, factor, matrix, rhs));
   const JobBytes& bytes = plan_->bytes;

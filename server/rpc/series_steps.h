@@ -30,6 +30,7 @@ struct SeriesPins {
   std::optional<FactorCache::Pin> factor;    // not singular
   std::optional<FactorCache::Pin> matrix;    // of the last step, where it is not the factor's
   std::optional<FactorCache::Pin> solution;  // of the last step
+  int64_t update_rank = 0;                   // as SeriesMatrix has it, of `matrix`
 };
 
 struct SeriesAnswer {
@@ -82,7 +83,9 @@ class SeriesSteps {
   SeriesMatrix Matrix();
   absl::Status CheckOrders(const PackedMatrix& matrix);
   // The methods of this order, and what they are predicted to cost.
-  absl::Status Resolve(int64_t n, int64_t nrhs);
+  absl::Status Resolve(const SeriesMatrix& matrix, int64_t nrhs);
+  int MostIterations(const SeriesMatrix& matrix, double factor_seconds,
+                     double iteration_seconds) const;
   absl::StatusOr<SolverPair> SolversFor(const FactorSummary& factor, int64_t nrhs) const;
   bool StartsWarm() const;
   // Bytes for what has to come back from host memory.

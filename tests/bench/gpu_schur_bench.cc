@@ -52,8 +52,8 @@ class SchurCase {
       Check(options_.factor.algorithm->Factor(context_, a11, ipiv, work, {}, Never));
       Check(
           options_.solver->Solve(context_, {a11, ipiv, UnitDiagonal::kL}, Op::kNone, 0, a12, work));
-      Check(context_.ops().MultiplySubtract(Block(a, k_, 0, n_ - k_, k_), a12,
-                                            Block(a, k_, k_, n_ - k_, n_ - k_)));
+      Check(context_.ops().Multiply(-1, Op::kNone, Block(a, k_, 0, n_ - k_, k_), a12, 1,
+                                    Block(a, k_, k_, n_ - k_, n_ - k_)));
       Check(context_.Synchronize());
     });
   }

@@ -36,12 +36,20 @@ class Subject {
       : context_(context), n_(n), dtype_(dtype), x_(n * SizeOf(dtype)) {}
   virtual ~Subject() = default;
 
-  // Both on the device; they stay as they are.
-  void Step(const Buffer& a, const Buffer& b) {
-    Buffer own_a = Copy(a);
-    Buffer own_b = Copy(b);
+  // A system on the device, which stays as it is.
+  struct System {
+    Buffer a;
+    Buffer b;
+    int64_t rank = 0;  // of `change`; 0: there is none
+    Buffer change;     // what makes A of the matrix before
+  };
+  void Step(const System& system) {
+    const bool by_change = TakesChanges() && system.rank > 0;
+    Buffer matrix = Copy(by_change ? system.change : system.a);
+    Buffer b = Copy(system.b);
     Check(context_.Synchronize());
-    seconds_.push_back(Time([&] { Solve(std::move(own_a), std::move(own_b)); }));
+    seconds_.push_back(
+        Time([&] { Solve(std::move(matrix), by_change ? system.rank : 0, std::move(b)); }));
   }
   void Describe(nlohmann::ordered_json& record) const {
     record["factorizations"] = factorizations_;
@@ -53,8 +61,9 @@ class Subject {
   const std::vector<double>& seconds() const { return seconds_; }
 
  protected:
-  // Counts what it does.
-  virtual void Solve(Buffer a, Buffer b) = 0;
+  virtual bool TakesChanges() const { return false; }
+  // Counts what it does. With a rank `matrix` is a change of that many.
+  virtual void Solve(Buffer matrix, int64_t rank, Buffer b) = 0;
 
   Device& device() { return context_.device(); }
   FactorizeOptions Options(const std::string& algorithm) {
@@ -101,7 +110,7 @@ class VendorSubject final : public Subject {
   using Subject::Subject;
 
  private:
-  void Solve(Buffer a, Buffer b) override {
+  void Solve(Buffer a, int64_t /*rank*/, Buffer b) override {
     FactorizeOptions options = Options("getrf");
     options.equilibrate = EquilibrateMode::kOff;
     const Factorization factor = Check(Factorize(
@@ -126,7 +135,8 @@ struct Strategy {
   const char* algorithm = "auto";
   // Iterations that the old factor is given; none: the model says.
   std::optional<int> iterations = std::nullopt;
-  bool warm = false;  // a new factor starts from the old one
+  bool warm = false;    // a new factor starts from the old one
+  bool update = false;  // by Woodbury's formula, where changes are of low rank
 };
 
 class SeriesSubject final : public Subject {
@@ -138,8 +148,10 @@ class SeriesSubject final : public Subject {
   const nlohmann::ordered_json& trace() const { return trace_; }
 
  private:
-  void Solve(Buffer a, Buffer b) override {
+  bool TakesChanges() const override { return factor_.has_value(); }
+  void Solve(Buffer arriving, int64_t rank, Buffer b) override {
     SeriesStepOptions options;
+    options.update = strategy_.update;
     options.factor = Options(strategy_.algorithm);
     FactorSummary made;
     made.n = n_;
@@ -152,13 +164,22 @@ class SeriesSubject final : public Subject {
       options.most_iterations = strategy_.iterations ? *strategy_.iterations : Budget(options);
       if (strategy_.warm) options.factor.parameters.start = factor_->view();
     }
+    SeriesMatrix matrix;
+    matrix.shape = Shape(n_);
+    if (rank > 0) {
+      matrix.source = matrix_ ? SeriesSource::kKept : SeriesSource::kFactor;
+      matrix.change = MatrixChange{MatrixChange::Kind::kLowRank, rank};
+      matrix.update_rank = update_rank_;
+      // The strategy that goes by updates alone makes a new factor where those end.
+      const bool at_end = strategy_.iterations && ChangedRank(matrix) > MostUpdateRank(n_);
+      if (strategy_.update && at_end) options.most_iterations = 0;
+    }
     const SeriesStepPlan plan =
-        Check(PlanSeriesStep(options, factor_ ? &factor_->summary : nullptr,
-                             {SeriesSource::kUpload, Shape(n_), std::nullopt}, Shape(1)));
-    const SeriesStart start{factor_ ? &*factor_ : nullptr, nullptr,
+        Check(PlanSeriesStep(options, factor_ ? &factor_->summary : nullptr, matrix, Shape(1)));
+    const SeriesStart start{factor_ ? &*factor_ : nullptr, matrix_ ? &*matrix_ : nullptr,
                             solution_ ? &*solution_ : nullptr};
     absl::StatusOr<SeriesStepResult> result = SolveSeriesStep(
-        context_, plan, start, std::move(a), std::move(b), x_.data(), [] { return false; },
+        context_, plan, start, std::move(arriving), std::move(b), x_.data(), [] { return false; },
         timings_);
     if (strategy_.warm && !result.ok()) {
       // The iteration did not come to an end. What a series is to do then is the client's to say.
@@ -184,6 +205,11 @@ class SeriesSubject final : public Subject {
     if (made) {
       ++factorizations_;
       if (result.factor->summary.info == 0) factor_ = std::move(result.factor);
+      matrix_.reset();
+      update_rank_ = 0;
+    } else if (result.matrix) {
+      matrix_ = std::move(result.matrix);
+      update_rank_ = summary.update_rank;
     }
     solution_ = std::move(result.solution);
     iterations_ += summary.old_iterations + summary.new_iterations;
@@ -212,7 +238,9 @@ class SeriesSubject final : public Subject {
   const Strategy strategy_;
   std::optional<SeriesModel> model_;
   std::optional<Factorization> factor_;
+  std::optional<Factorization> matrix_;  // that of the last step, where it is not the factor's
   std::optional<Factorization> solution_;
+  int64_t update_rank_ = 0;
   double first_seconds_ = 0;
   nlohmann::ordered_json trace_ = nlohmann::ordered_json::array();
 };
@@ -241,15 +269,19 @@ class Comparison {
     const std::unique_ptr<Sequence> sequence = family_.make(n_, steps_);
     n_ = sequence->n();
     steps_ = sequence->steps();
-    MakeSubjects(sequence->dtype(), /*with_warm=*/is_last && n_ <= kLargestWarm);
+    MakeSubjects(sequence->dtype(), /*with_warm=*/is_last && n_ <= kLargestWarm,
+                 sequence->changes_by_rank());
     for (int step = 0; step < steps_; ++step) {
       sequence->Next();
-      const Buffer a = Upload(context_, sequence->a());
-      const Buffer b = Upload(context_, sequence->b());
+      Subject::System system;
+      system.a = Upload(context_, sequence->a());
+      system.b = Upload(context_, sequence->b());
+      system.rank = sequence->change_rank();
+      if (system.rank > 0) system.change = Upload(context_, sequence->change());
       // There and back: one finds in the caches what the one before has left there.
       for (size_t turn = 0; turn < subjects_.size(); ++turn) {
         const size_t last = subjects_.size() - 1;
-        subjects_[step % 2 == 0 ? turn : last - turn].second->Step(a, b);
+        subjects_[step % 2 == 0 ? turn : last - turn].second->Step(system);
       }
     }
     for (const auto& [name, subject] : subjects_) {
@@ -295,17 +327,22 @@ class Comparison {
   double Total(const std::string& name) const { return Median(tallies_.at(name).totals); }
   double BestFixed() const {
     double best = std::min(Total("refactor"), Total("reuse"));
-    if (tallies_.contains("warm")) best = std::min(best, Total("warm"));
+    for (const char* name : {"warm", "update"}) {
+      if (tallies_.contains(name)) best = std::min(best, Total(name));
+    }
     return best;
   }
 
-  void MakeSubjects(DType dtype, bool with_warm) {
+  void MakeSubjects(DType dtype, bool with_warm, bool with_update) {
     constexpr int kPatient = 300;
     subjects_.clear();
     subjects_.emplace_back("getrf", std::make_unique<VendorSubject>(context_, n_, dtype));
     AddSeries(dtype, {.name = "refactor", .iterations = 0});
     AddSeries(dtype, {.name = "reuse", .iterations = kPatient});
-    auto_ = AddSeries(dtype, {.name = kAuto});
+    if (with_update) {
+      AddSeries(dtype, {.name = "update", .iterations = kPatient, .update = true});
+    }
+    auto_ = AddSeries(dtype, {.name = kAuto, .update = true});
     if (with_warm && !IsComplex(dtype)) {
       AddSeries(dtype, {.name = "warm", .algorithm = "icmpp", .iterations = 0, .warm = true});
     }

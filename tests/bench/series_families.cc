@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 #include <random>
+#include <span>
 #include <thread>
 #include <utility>
 
@@ -202,6 +203,46 @@ class CurvatureFlow final : public Sequence {
   std::vector<double> u_;
 };
 
+// A random matrix between whose unknowns elements as large as it are switched on and off, one in
+// each step: a rank, which takes the factor before out of use.
+class Switches final : public Sequence {
+ public:
+  Switches(int64_t n, int steps) : Sequence(n, steps, DType::kFloat64) {
+    changes_by_rank_ = true;
+    for (double& x : a_) x = uniform_(random_);
+    for (double& x : b_) x = uniform_(random_);
+  }
+
+  void Next() override {
+    if (begun_) Switch();
+    begun_ = true;
+  }
+
+ private:
+  void Switch() {
+    change_rank_ = 1;
+    change_.assign(2 * n_, 0.0);
+    const std::span<double> u(change_.data(), n_);
+    const std::span<double> v(change_.data() + n_, n_);
+    const int64_t one = element_(random_);
+    const int64_t other = (one + 1 + element_(random_) / 2) % n_;
+    const auto size = static_cast<double>(n_);
+    u[one] = size;
+    v[one] += 1;
+    u[other] -= size;
+    v[other] -= 1;
+    for (const int64_t j : {one, other}) {
+      for (const int64_t i : {one, other}) a_[i + j * n_] += u[i] * v[j];
+    }
+    for (double& x : b_) x += 0.01 * uniform_(random_);
+  }
+
+  bool begun_ = false;
+  std::minstd_rand random_;
+  std::uniform_real_distribution<double> uniform_{-1, 1};
+  std::uniform_int_distribution<int64_t> element_{0, n_ - 2};
+};
+
 SeriesFamily DriftFamily(std::string name, const DriftKind& kind) {
   return {std::move(name), kind.change,
           [kind](int64_t n, int steps) { return std::make_unique<Drift>(kind, n, steps); }};
@@ -231,6 +272,8 @@ std::vector<SeriesFamily> AllSeriesFamilies(const std::string& matrices) {
   families.push_back(DriftFamily("singular once", {.change = 1e-4, .event = BecomeSingular}));
   families.push_back(DriftFamily("signs", {.change = 1e-4, .event = ChangeSigns}));
   families.push_back(DriftFamily("pivots", {.change = 1e-4, .event = ExchangePivots}));
+  families.push_back(
+      {"switches", 0, [](int64_t n, int steps) { return std::make_unique<Switches>(n, steps); }});
   families.push_back({"curvature flow", 0, [](int64_t n, int steps) {
                         const auto grid = static_cast<int64_t>(std::sqrt(static_cast<double>(n)));
                         return std::make_unique<CurvatureFlow>(grid, steps);

@@ -27,6 +27,11 @@ class Sequence {
   // one for each entry.
   virtual const std::vector<double>& a() const { return a_; }
   const std::vector<double>& b() const { return b_; }
+  // Whether all systems but the first differ from the one before by so many ranks, which change()
+  // says as a low-rank change of a series arrives.
+  bool changes_by_rank() const { return changes_by_rank_; }
+  int64_t change_rank() const { return change_rank_; }
+  const std::vector<double>& change() const { return change_; }
 
  protected:
   Sequence(int64_t n, int steps, DType dtype);
@@ -36,6 +41,9 @@ class Sequence {
   const DType dtype_;
   std::vector<double> a_;
   std::vector<double> b_;
+  bool changes_by_rank_ = false;
+  int64_t change_rank_ = 0;  // of the first 0
+  std::vector<double> change_;
 };
 
 struct SeriesFamily {

@@ -492,18 +492,18 @@ TEST_F(OpsTest, AddAddsWithGaps) {
   CheckAdd<Complex128>(*gpu_);
 }
 
-// c := c - a b of a block of each.
+// c := beta c - op(a) b of a block of each.
 template <class T>
-void CheckMultiplySubtract(Bench& gpu, Bench& host) {
+void CheckMultiply(Bench& gpu, Bench& host, Op op, double beta) {
   constexpr int64_t kLd = 70;
-  const auto all = RandomVector<T>(3 * kLd * 50, 25);
+  const auto all = RandomVector<T>(3 * kLd * 64, 25);
   const auto product = [&](Bench& bench) {
     const Buffer memory = bench.Put(all);
     T* const m = memory.as<T>();
-    const MatrixView<T> a{m, 64, 33, kLd};
-    const MatrixView<T> b{m + kLd * 50, 33, 20, kLd};
-    const MatrixView<T> c{m + 2 * kLd * 50, 64, 20, kLd};
-    EXPECT_TRUE(bench.ops().MultiplySubtract(a, b, c).ok());
+    const MatrixView<T> a{m, op == Op::kNone ? 64 : 33, op == Op::kNone ? 33 : 64, kLd};
+    const MatrixView<T> b{m + kLd * 64, 33, 20, kLd};
+    const MatrixView<T> c{m + 2 * kLd * 64, 64, 20, kLd};
+    EXPECT_TRUE(bench.ops().Multiply(-1, op, a, b, beta, c).ok());
     bench.Wait();
     return bench.Get<T>(memory);
   };
@@ -515,11 +515,15 @@ void CheckMultiplySubtract(Bench& gpu, Bench& host) {
   }
 }
 
-TEST_F(OpsTest, ProductsAreSubtractedInEveryType) {
-  CheckMultiplySubtract<float>(*gpu_, *host_);
-  CheckMultiplySubtract<double>(*gpu_, *host_);
-  CheckMultiplySubtract<Complex64>(*gpu_, *host_);
-  CheckMultiplySubtract<Complex128>(*gpu_, *host_);
+TEST_F(OpsTest, ProductsInEveryType) {
+  for (const Op op : {Op::kNone, Op::kTranspose, Op::kConjugateTranspose}) {
+    for (const double beta : {0.0, 1.0}) {
+      CheckMultiply<float>(*gpu_, *host_, op, beta);
+      CheckMultiply<double>(*gpu_, *host_, op, beta);
+      CheckMultiply<Complex64>(*gpu_, *host_, op, beta);
+      CheckMultiply<Complex128>(*gpu_, *host_, op, beta);
+    }
+  }
 }
 
 // a with gaps, of which some entries get new values; two of them are no entries, one has two

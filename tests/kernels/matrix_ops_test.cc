@@ -191,7 +191,7 @@ TEST_F(MatrixOpsTest, ResidualAndAbsProductByDefinition) {
   }
 }
 
-TEST_F(MatrixOpsTest, MultiplySubtractWithinALargerMatrix) {
+TEST_F(MatrixOpsTest, MultiplyWithinALargerMatrix) {
   for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
     for (const int64_t k : {0, 1, 40, 700}) {
       // [A11 A12; A21 A22], A11 of order k, A22 of order 3: A22 - A21 A12.
@@ -201,7 +201,8 @@ TEST_F(MatrixOpsTest, MultiplySubtractWithinALargerMatrix) {
       const auto block = [&](int64_t row, int64_t col, int64_t rows, int64_t cols) {
         return AnyMatrix{stored.data() + (row + col * n) * SizeOf(dtype), dtype, rows, cols, n};
       };
-      ASSERT_OK(ops_.MultiplySubtract(block(k, 0, 3, k), block(0, k, k, 3), block(k, k, 3, 3)));
+      ASSERT_OK(
+          ops_.Multiply(-1, Op::kNone, block(k, 0, 3, k), block(0, k, k, 3), 1, block(k, k, 3, 3)));
       const HostMatrix got = Unpacked(stored.data(), {nullptr, dtype, Layout::kColumnMajor, n, n});
       for (int64_t j = 0; j < n; ++j) {
         for (int64_t i = 0; i < n; ++i) {
@@ -212,6 +213,44 @@ TEST_F(MatrixOpsTest, MultiplySubtractWithinALargerMatrix) {
           const double bound = i >= k && j >= k ? 4 * n * UnitRoundoff(dtype) : 0;
           EXPECT_NEAR(got[i + j * n], expected, bound);
         }
+      }
+    }
+  }
+}
+
+TEST_F(MatrixOpsTest, MultiplyTakesFactorsAndTransposes) {
+  using Complex = std::complex<double>;
+  constexpr int64_t kRows = 5;
+  constexpr int64_t kInner = 3;
+  for (const Op op : {Op::kNone, Op::kTranspose, Op::kConjugateTranspose}) {
+    for (const int64_t cols : {1, 4}) {
+      const auto a =
+          op == Op::kNone ? RandomComplex(kRows, kInner, 1) : RandomComplex(kInner, kRows, 1);
+      const auto b = RandomComplex(kInner, cols, 2);
+      // With the addend 0 what is there does not matter.
+      for (const double beta : {0.0, -2.0}) {
+        auto c = RandomComplex(kRows, cols, 3);
+        auto expected = c;
+        if (beta == 0) c.assign(c.size(), std::numeric_limits<double>::quiet_NaN());
+        for (int64_t j = 0; j < cols; ++j) {
+          for (int64_t i = 0; i < kRows; ++i) {
+            Complex sum = beta * expected[i + j * kRows];
+            for (int64_t l = 0; l < kInner; ++l) {
+              const Complex at = op == Op::kNone ? a[i + l * kRows] : a[l + i * kInner];
+              sum += 0.5 * (op == Op::kConjugateTranspose ? std::conj(at) : at) * b[l + j * kInner];
+            }
+            expected[i + j * kRows] = sum;
+          }
+        }
+        auto left = a;
+        auto right = b;
+        const auto view = [](std::vector<Complex>& m, int64_t rows) {
+          return AnyMatrix(
+              MatrixView<Complex>{m.data(), rows, static_cast<int64_t>(m.size()) / rows, rows});
+        };
+        ASSERT_OK(ops_.Multiply(0.5, op, view(left, op == Op::kNone ? kRows : kInner),
+                                view(right, kInner), beta, view(c, kRows)));
+        for (size_t k = 0; k < c.size(); ++k) EXPECT_LE(std::abs(c[k] - expected[k]), 1e-14);
       }
     }
   }

@@ -34,6 +34,7 @@ struct StepRequest {
   Op op = Op::kNone;
   double accuracy = 0;
   int most_iterations = 100;
+  bool update = false;
 };
 
 // A series on one context, which keeps what the server would.
@@ -127,10 +128,12 @@ class Series {
     options.op = request.op;
     options.accuracy = request.accuracy;
     options.most_iterations = request.most_iterations;
+    options.update = request.update;
     SeriesMatrix matrix{a ? SeriesSource::kUpload : Source(),
                         {nullptr, request.matrix_dtype, request.layout, kN, kN},
                         std::nullopt,
-                        change};
+                        change,
+                        matrix_ ? update_rank_ : 0};
     if (a && request.sparse) {
       matrix.nonzeros = PackSparse(*a, kN, request.matrix_dtype).nonzeros;
     } else if (!a && request.sparse) {
@@ -145,7 +148,10 @@ class Series {
       factor_ = std::move(result.factor);
       matrix_.reset();
     }
-    if (result.matrix) matrix_ = std::move(result.matrix);
+    if (result.matrix) {
+      matrix_ = std::move(result.matrix);
+      update_rank_ = result.summary.update_rank;
+    }
     solution_ = std::move(result.solution);
   }
 
@@ -154,6 +160,7 @@ class Series {
   std::optional<Factorization> factor_;
   std::optional<Factorization> matrix_;
   std::optional<Factorization> solution_;
+  int64_t update_rank_ = 0;
   SeriesStepSummary summary_;
   JobBytes bytes_;
   bool made_singular_ = false;
@@ -342,6 +349,124 @@ TYPED_TEST(SeriesStepTest, ChangesArriveInPlaceOfTheMatrix) {
     EXPECT_TRUE(low_rank.accurate);
     EXPECT_LE(BackwardError(a, kN, Op::kNone, this->series_->x(), b, 1), 1.1 * kDefaultAccuracy);
   }
+}
+
+// a := a + u v, with v = V^T, rank x n.
+template <class T>
+void AddProduct(std::vector<T>& a, const std::vector<T>& u, const std::vector<T>& v) {
+  const auto rank = static_cast<int64_t>(u.size()) / kN;
+  for (int64_t j = 0; j < kN; ++j) {
+    for (int64_t i = 0; i < kN; ++i) {
+      for (int64_t k = 0; k < rank; ++k) a[i + j * kN] += u[i + k * kN] * v[k + j * rank];
+    }
+  }
+}
+
+// Changes as large as the matrix: of no factor but an updated one.
+TYPED_TEST(SeriesStepTest, LowRankChangesUpdateTheFactorUntilTheirRankIsTooLarge) {
+  using T = TypeParam;
+  constexpr int64_t kRank = 3;
+  ASSERT_EQ(MostUpdateRank(kN), 5 * kRank);
+  for (const Op op : {Op::kNone, Op::kTranspose, Op::kConjugateTranspose}) {
+    StepRequest request = this->Request();
+    request.op = op;
+    request.update = true;
+    Series<T> series(*DeviceUnderTest());
+    auto a = Random<T>(kN, kN, 3);
+    ASSERT_OK(series.Step(a, Random<T>(kN, kNrhs, 5), request));
+    for (int step = 1; step <= 5; ++step) {
+      const auto u = Random<T>(kN, kRank, 40 + step);
+      const auto v = Random<T>(kRank, kN, 50 + step);
+      AddProduct(a, u, v);
+      const auto b = Random<T>(kN, kNrhs, 20 + step);
+      ASSERT_OK_AND_ASSIGN(const SeriesStepSummary changed,
+                           series.ChangedStep({MatrixChange::Kind::kLowRank, kRank},
+                                              PackTogether(u, v), b, request));
+      EXPECT_TRUE(changed.accurate);
+      EXPECT_EQ(changed.update_rank, step * kRank);
+      EXPECT_EQ(changed.new_iterations, 0);
+      EXPECT_LE(changed.old_iterations, 4);  // Z, and a correction or two
+      EXPECT_LE(BackwardError(a, kN, op, series.x(), b, kNrhs), 1.1 * kDefaultAccuracy);
+      // With more columns than before, and without a change.
+      const auto other = Random<T>(kN, kNrhs + 2, 30 + step);
+      ASSERT_OK_AND_ASSIGN(const SeriesStepSummary same, series.Step(std::nullopt, other, request));
+      EXPECT_EQ(same.update_rank, step * kRank);
+      EXPECT_LE(same.old_iterations, 3);
+      EXPECT_LE(BackwardError(a, kN, op, series.x(), other, kNrhs + 2), 1.1 * kDefaultAccuracy);
+    }
+    const auto u = Random<T>(kN, 1, 7);
+    const auto v = Random<T>(1, kN, 8);
+    AddProduct(a, u, v);
+    const auto b = Random<T>(kN, kNrhs, 20);
+    request.most_iterations = 5;
+    ASSERT_OK_AND_ASSIGN(
+        const SeriesStepSummary beyond,
+        series.ChangedStep({MatrixChange::Kind::kLowRank, 1}, PackTogether(u, v), b, request));
+    EXPECT_EQ(beyond.update_rank, 0);
+    EXPECT_EQ(beyond.old_iterations, 5);
+    EXPECT_GE(beyond.new_iterations, 1);
+    EXPECT_LE(BackwardError(a, kN, op, series.x(), b, kNrhs), 1.1 * kDefaultAccuracy);
+    // The new factor is the start of new updates.
+    AddProduct(a, u, v);
+    ASSERT_OK_AND_ASSIGN(
+        const SeriesStepSummary again,
+        series.ChangedStep({MatrixChange::Kind::kLowRank, 1}, PackTogether(u, v), b, request));
+    EXPECT_EQ(again.update_rank, 1);
+    EXPECT_EQ(again.new_iterations, 0);
+    EXPECT_LE(BackwardError(a, kN, op, series.x(), b, kNrhs), 1.1 * kDefaultAccuracy);
+  }
+}
+
+TYPED_TEST(SeriesStepTest, AChangeThatIsNotOfLowRankEndsUpdates) {
+  using T = TypeParam;
+  StepRequest request = this->Request();
+  request.update = true;
+  auto a = Random<T>(kN, kN, 3);
+  const auto b = Random<T>(kN, 1, 5);
+  ASSERT_OK(this->series_->Step(a, b, request));
+  const auto u = Random<T>(kN, 1, 7);
+  const auto v = Random<T>(1, kN, 8);
+  const auto low_rank = [&] {
+    AddProduct(a, u, v);
+    return this->series_->ChangedStep({MatrixChange::Kind::kLowRank, 1}, PackTogether(u, v), b,
+                                      request);
+  };
+  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary first, low_rank());
+  EXPECT_EQ(first.update_rank, 1);
+  const std::vector<T> value = {T(2)};
+  a[4 + 5 * kN] = value[0];
+  ASSERT_OK_AND_ASSIGN(
+      const SeriesStepSummary entry,
+      this->series_->ChangedStep(
+          {MatrixChange::Kind::kEntries, 1},
+          PackTogether(value, std::vector<int32_t>{4}, std::vector<int32_t>{5}), b, request));
+  EXPECT_EQ(entry.update_rank, 0);
+  EXPECT_EQ(entry.new_iterations, 0);
+  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary last, low_rank());
+  EXPECT_EQ(last.update_rank, 0);
+  EXPECT_LE(BackwardError(a, kN, Op::kNone, this->series_->x(), b, 1), 1.1 * kDefaultAccuracy);
+}
+
+// A column becomes zero, by a change of rank 1, and comes back.
+TYPED_TEST(SeriesStepTest, AnUpdateThatMakesTheMatrixSingularIsAResult) {
+  using T = TypeParam;
+  StepRequest request = this->Request();
+  request.update = true;
+  auto a = Random<T>(kN, kN, 3);
+  const auto b = Random<T>(kN, 1, 5);
+  ASSERT_OK(this->series_->Step(a, b, request));
+  std::vector<T> u(a.begin(), a.begin() + kN);
+  for (T& entry : u) entry = -entry;
+  std::vector<T> v(kN);
+  v[0] = 1;
+  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary singular,
+                       this->series_->ChangedStep({MatrixChange::Kind::kLowRank, 1},
+                                                  PackTogether(u, v), b, request));
+  EXPECT_TRUE(this->series_->made_singular());
+  EXPECT_FALSE(singular.solved);
+  EXPECT_EQ(singular.update_rank, 0);
+  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary next, this->series_->Step(a, b, request));
+  EXPECT_TRUE(next.accurate);
 }
 
 TYPED_TEST(SeriesStepTest, ChangesThatAreNoneLeaveTheMatrixAsItWas) {
@@ -581,6 +706,42 @@ TEST_F(SeriesMemoryTest, StepsStayWithinTheirDeclarations) {
     }
   }
   EXPECT_EQ(memory_.live_bytes(), 0u);
+}
+
+TEST_F(SeriesMemoryTest, UpdatesStayWithinTheirDeclarations) {
+  Series<double> series(device_);
+  StepRequest request;
+  request.update = true;
+  const HostMatrix b = RandomMatrix(kN, 1, 5);
+  ASSERT_OK(series.Step(RandomMatrix(kN, kN, 3), b, request));
+  for (int step = 0; step < 6; ++step) {
+    // The first is wider than the right-hand side, the others add to it.
+    const int64_t rank = step == 0 ? 5 : 1;
+    const size_t before = series.kept_bytes();
+    ASSERT_EQ(memory_.live_bytes(), before);
+    memory_.ResetPeak();
+    ASSERT_OK_AND_ASSIGN(
+        const SeriesStepSummary summary,
+        series.ChangedStep({MatrixChange::Kind::kLowRank, rank},
+                           PackTogether(RandomMatrix(kN, rank, 7), RandomMatrix(rank, kN, 8)), b,
+                           request));
+    EXPECT_EQ(summary.update_rank, 5 + step);
+    EXPECT_LE(memory_.peak_bytes() - before, series.bytes().peak);
+    EXPECT_GE(4 * (memory_.peak_bytes() - before), series.bytes().peak);
+  }
+  int failures = 0;
+  for (;; ++failures) {
+    const size_t before = series.kept_bytes();
+    memory_.FailAllocations(1, failures);
+    const auto summary = series.ChangedStep(
+        {MatrixChange::Kind::kLowRank, 1},
+        PackTogether(RandomMatrix(kN, 1, 7), RandomMatrix(1, kN, 8)), b, request);
+    if (summary.ok()) break;
+    EXPECT_EQ(summary.status().code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_EQ(memory_.live_bytes(), before);
+  }
+  memory_.FailAllocations(0);
+  EXPECT_GE(failures, 8);
 }
 
 TEST_F(SeriesMemoryTest, EveryFailedAllocationIsReportedAndGivesAllBack) {

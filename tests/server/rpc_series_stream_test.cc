@@ -350,18 +350,7 @@ TEST_F(RpcSeriesTest, AnotherCallMayReplaceTheFactor) {
   Series series(stub());
   Answer answer;
   ASSERT_TRUE(series.Step(a_, b_, &answer, With(v1::SERIES_STRATEGY_REUSE)));
-  grpc::ClientContext context;
-  auto stream = stub().Refactorize(&context);
-  v1::RefactorizeRequest request;
-  request.mutable_header()->set_handle(answer.factor->handle());
-  *request.mutable_header()->mutable_matrix() = Dense(kN, kN);
-  request.set_data(Bytes(Matrix(kN, 7)));
-  stream->Write(request);
-  stream->WritesDone();
-  v1::RefactorizeResponse response;
-  while (stream->Read(&response)) {
-  }
-  ASSERT_TRUE(stream->Finish().ok());
+  ASSERT_TRUE(Replace(answer.factor->handle(), Matrix(kN, 7)).ok());
   // With a matrix the step goes on from the new factor, or makes its own.
   const std::vector<double> next = Changed(a_, 1e-6, 1);
   ASSERT_TRUE(series.Step(next, b_, &answer));

@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "kernels/jobs/series_step.h"
+#include "tests/server/scrape.h"
 #include "tests/server/series_fixture.h"
 
 namespace crout::testing {
@@ -101,6 +103,59 @@ TEST_F(RpcSeriesTest, ChangesTravelInPlaceOfMatrices) {
   }
   EXPECT_TRUE(series.Finish().ok());
   WaitUntil([&] { return Idle().factors == before.factors + 1; }, "what was between the steps");
+}
+
+// Changes as large as the matrix, of no use to an old factor alone.
+TEST_F(RpcSeriesTest, LowRankChangesUpdateTheFactor) {
+  StartServer();
+  v1::Factor factor;
+  ASSERT_TRUE(Factorize(kN, &factor).ok());
+  std::vector<double> a = Matrix(kN);
+  const std::vector<double> b = RandomMatrix(kN, 1, 6);
+  Series series(stub());
+  v1::SolveSeriesHeader header = With(v1::SERIES_STRATEGY_UPDATE);
+  header.set_handle(factor.handle());
+  v1::SolveSeriesRequest request;
+  request.set_rhs_data(Bytes(b));
+  const int64_t most = MostUpdateRank(kN);
+  const auto step = [&](int number, Answer* answer) {
+    *request.mutable_header() = header;
+    header.Clear();
+    *request.mutable_header()->mutable_rhs() = Dense(kN, 1);
+    request.mutable_header()->mutable_change()->set_rank(1);
+    const std::vector<double> u = RandomMatrix(kN, 1, 100 + number);
+    const std::vector<double> v = RandomMatrix(kN, 1, 200 + number);
+    for (int64_t j = 0; j < kN; ++j) {
+      for (int64_t i = 0; i < kN; ++i) a[i + j * kN] += u[i] * v[j];
+    }
+    request.set_data(Together(u, v));
+    ASSERT_TRUE(series.Write(request));
+    ASSERT_TRUE(series.Receive(answer));
+    ExpectSolved(*answer, a, b);
+  };
+  Answer answer;
+  for (int64_t rank = 1; rank <= most; ++rank) {
+    ASSERT_NO_FATAL_FAILURE(step(static_cast<int>(rank), &answer));
+    EXPECT_EQ(answer.result.strategy(), v1::SERIES_STRATEGY_UPDATE);
+    EXPECT_EQ(answer.result.update_rank(), rank);
+    EXPECT_LE(answer.result.old_iterations(), 4);
+    EXPECT_EQ(answer.result.age(), rank);
+  }
+  EXPECT_EQ(SampleOf(core().metrics.Scrape(), "crout_series_steps_total{way=\"updated\"}"), most);
+  // One rank more than updates are made of: a new factor, and updates of that.
+  ASSERT_NO_FATAL_FAILURE(step(most + 1, &answer));
+  EXPECT_EQ(answer.result.strategy(), v1::SERIES_STRATEGY_REFACTOR);
+  EXPECT_EQ(answer.result.old_iterations(), 0);
+  EXPECT_EQ(answer.result.update_rank(), 0);
+  ASSERT_NO_FATAL_FAILURE(step(most + 2, &answer));
+  EXPECT_EQ(answer.result.strategy(), v1::SERIES_STRATEGY_UPDATE);
+  EXPECT_EQ(answer.result.update_rank(), 1);
+
+  // Another call replaces the factor: what leads from the one before leads nowhere.
+  ASSERT_TRUE(Replace(factor.handle(), Matrix(kN, 7)).ok());
+  ASSERT_NO_FATAL_FAILURE(step(most + 3, &answer));
+  EXPECT_EQ(answer.result.update_rank(), 0);
+  EXPECT_TRUE(series.Finish().ok());
 }
 
 TEST_F(RpcSeriesTest, AMatrixTooFarIsFactoredInTheSameStep) {

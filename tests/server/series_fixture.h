@@ -116,6 +116,22 @@ class RpcSeriesTest : public RpcTest {
     return {response.factors().begin(), response.factors().end()};
   }
 
+  // The factor by that of `a`, in a call of its own.
+  grpc::Status Replace(const std::string& handle, const std::vector<double>& a) {
+    grpc::ClientContext context;
+    auto stream = stub().Refactorize(&context);
+    v1::RefactorizeRequest request;
+    request.mutable_header()->set_handle(handle);
+    *request.mutable_header()->mutable_matrix() = Dense(kN, kN);
+    request.set_data(Bytes(a));
+    stream->Write(request);
+    stream->WritesDone();
+    v1::RefactorizeResponse response;
+    while (stream->Read(&response)) {
+    }
+    return stream->Finish();
+  }
+
   const std::vector<double> a_ = RandomMatrix(kN, kN, 3);
   const std::vector<double> b_ = RandomMatrix(kN, 2, 5);
 };

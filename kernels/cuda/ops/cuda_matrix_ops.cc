@@ -12,7 +12,6 @@
 #include "kernels/cuda/ops/factor_probe.h"
 #include "kernels/cuda/ops/matrix_stats.h"
 #include "kernels/cuda/ops/residual.h"
-#include "kernels/cuda/ops/subtract_product.h"
 #include "kernels/cuda/ops/wide_range_residual.h"
 #include "kernels/util/status_macros.h"
 
@@ -162,13 +161,17 @@ absl::Status CudaMatrixOps::SetEntries(const EntryList& entries, const AnyMatrix
   });
 }
 
-absl::Status CudaMatrixOps::MultiplySubtract(const AnyMatrix& a, const AnyMatrix& b,
-                                             const AnyMatrix& c) {
+absl::Status CudaMatrixOps::Multiply(double alpha, Op op, const AnyMatrix& a, const AnyMatrix& b,
+                                     double beta, const AnyMatrix& c) {
+  if (c.rows == 0 || c.cols == 0 || (b.rows == 0 && beta == 1)) return absl::OkStatus();
   CROUT_RETURN_IF_ERROR(context_.core().MakeCurrent());
   return context_.core().Observe(DispatchDevice(c.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    return SubtractProduct<T>(context_.cublas(), Op::kNone, a.As<const T>(), b.As<const T>(),
-                              c.As<T>());
+    const T factor = ConvertTo<T>(alpha);
+    const T addend = ConvertTo<T>(beta);
+    return CublasStatus(Gemm<T>(context_.cublas(), op, &factor, a.As<const T>(), b.As<const T>(),
+                                &addend, c.As<T>()),
+                        "cublasXgemm");
   }));
 }
 

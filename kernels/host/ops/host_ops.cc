@@ -126,12 +126,14 @@ absl::Status HostOps::SetEntries(const EntryList& entries, const AnyMatrix& a) {
   return absl::OkStatus();
 }
 
-absl::Status HostOps::MultiplySubtract(const AnyMatrix& a, const AnyMatrix& b, const AnyMatrix& c) {
-  if (c.rows == 0 || c.cols == 0 || a.cols == 0) return absl::OkStatus();
-  executor_.Run(WidthFor(c.rows * std::max(c.cols, a.cols)), [&](int) {
+absl::Status HostOps::Multiply(double alpha, Op op, const AnyMatrix& a, const AnyMatrix& b,
+                               double beta, const AnyMatrix& c) {
+  if (c.rows == 0 || c.cols == 0 || (b.rows == 0 && beta == 1)) return absl::OkStatus();
+  executor_.Run(WidthFor(std::max(Elements(a), Elements(c))), [&](int) {
     DispatchDType(c.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      host::SubtractProduct(a.As<T>(), b.As<T>(), c.As<T>());
+      host::MultiplyAdd(ConvertTo<T>(alpha), op, a.As<T>(), b.As<T>(), ConvertTo<T>(beta),
+                        c.As<T>());
     });
   });
   return absl::OkStatus();

@@ -34,8 +34,8 @@ class HostOps final : public MatrixOps {
                           const MatrixView<double>& w) override;
   absl::Status Add(const AnyMatrix& d, const AnyMatrix& x) override;
   absl::Status SetEntries(const EntryList& entries, const AnyMatrix& a) override;
-  absl::Status MultiplySubtract(const AnyMatrix& a, const AnyMatrix& b,
-                                const AnyMatrix& c) override;
+  absl::Status Multiply(double alpha, Op op, const AnyMatrix& a, const AnyMatrix& b, double beta,
+                        const AnyMatrix& c) override;
   absl::Status CopyOnDevice(const void* from, void* to, size_t bytes) override;
   absl::Status CopyToDevice(const void* host, void* device, size_t bytes) override;
   absl::Status CopyToHost(const void* device, void* host, size_t bytes) override;

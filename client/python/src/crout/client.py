@@ -429,8 +429,9 @@ class Client:
         start : Factor, optional
             What to begin with; it takes the series' new factors, and stays when the series ends.
         **options
-            strategy : {"auto", "reuse", "refactor"}
-                "reuse" goes on with the factor that is there as long as it gets X to the accuracy.
+            strategy : {"auto", "reuse", "update", "refactor"}
+                "reuse" goes on with the factor that is there as long as it gets X to the accuracy;
+                "update" does, and brings it up to each `LowRank` change since it was made.
             accuracy : float
                 The backward error that X is to have; 0 for sqrt(n) times the unit roundoff.
             trans : {0, 1, 2, "N", "T", "C"}

@@ -289,11 +289,13 @@ class SeriesStep:
     accuracy : float
         The backward error that was asked.
     strategy : str
-        What solved it: "reuse" of the factor that was there, or "refactor".
+        What solved it: "reuse" of the factor that was there, that with an "update", or "refactor".
     old_iterations, new_iterations : int
         Applications of the factor that was there, and of a new one.
     age : int
         Steps since the factor that is there now was made; 0 where this one made it.
+    update_rank : int
+        Rank of the changes that an "update" was of; else 0.
     amplification : float
         A lower bound of the matrix's condition number.
     warnings : tuple of str
@@ -316,6 +318,7 @@ class SeriesStep:
     old_iterations: int
     new_iterations: int
     age: int
+    update_rank: int
     amplification: float
     warnings: tuple[str, ...]
     solver: str
@@ -337,6 +340,7 @@ def series_step(
         old_iterations=message.old_iterations,
         new_iterations=message.new_iterations,
         age=message.age,
+        update_rank=message.update_rank,
         amplification=message.amplification,
         warnings=tuple(_word(factor_pb2.Warning, "WARNING_", w) for w in message.warnings),
         solver=_solver(message.solver),

@@ -1,0 +1,71 @@
+// The inverse of a matrix that has changed by a few ranks since it was factored.
+#ifndef CROUT_KERNELS_NUMERICS_UPDATED_INVERSE_H_
+#define CROUT_KERNELS_NUMERICS_UPDATED_INVERSE_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "kernels/execution_context.h"
+#include "kernels/inverse_operator.h"
+#include "kernels/matrix_ops.h"
+
+namespace crout {
+
+// What is known of A + U V^T, U and V of n x k, beside M, near the inverse of A (Woodbury 1950;
+// Hager, "Updating the inverse of a matrix", SIAM Review 31, 1989):
+//
+//   (A + U V^T)^-1 = M - Z C^-1 V^T M   with   Z = M U,   C = I + V^T Z.
+//
+// A view of one block of device memory.
+struct LowRankUpdate {
+  // INVALID_ARGUMENT where the size overflows.
+  static absl::StatusOr<size_t> Bytes(int64_t n, int64_t rank, DType vector_type);
+
+  // `block`: so many bytes, aligned to 256. rank: at least 1.
+  LowRankUpdate(std::byte* block, int64_t n, int64_t rank, DType vector_type);
+
+  int64_t rank() const { return z.cols; }
+
+  AnyMatrix z;     // n x k; of ranks that have just been added, U
+  AnyMatrix v;     // k x n: the transpose of V
+  AnyMatrix core;  // k x k: C^-1, or 0 where C is singular
+};
+
+// Enqueues: `update` := the changes of `before`, null for none, and behind them those of u, n x r,
+// and v, r x n, whose types convert to update's. CompleteUpdate does the rest.
+absl::Status ExtendUpdate(MatrixOps& ops, const LowRankUpdate* before, const AnyMatrix& u,
+                          const AnyMatrix& v, const LowRankUpdate& update);
+
+// Makes Z of the last `added` columns of U, by one application of `inverse`, which is M and was
+// made for as many columns, and then C^-1. Blocks. False: C is singular, as A + U V^T is then, and
+// with it an UpdatedInverse is M.
+absl::StatusOr<bool> CompleteUpdate(ExecutionContext& context, InverseOperator& inverse,
+                                    int64_t added, const LowRankUpdate& update);
+
+// Near the inverse of A + U V^T as M is near that of A, as long as C is not ill-conditioned.
+// Borrows all that it is made of; an application is one of M, two products with n x k matrices and
+// one with a k x k.
+class UpdatedInverse final : public InverseOperator {
+ public:
+  // Bytes of `work`, for up to nrhs columns.
+  static absl::StatusOr<size_t> WorkBytes(int64_t rank, int64_t nrhs, DType vector_type);
+
+  UpdatedInverse(ExecutionContext& context, InverseOperator& inverse, const LowRankUpdate& update,
+                 std::byte* work)
+      : context_(context), inverse_(inverse), update_(update), work_(work) {}
+
+  int64_t order() const override { return inverse_.order(); }
+  DType vector_type() const override { return inverse_.vector_type(); }
+  absl::Status Apply(Op op, const AnyMatrix& in, const AnyMatrix& out) override;
+
+ private:
+  ExecutionContext& context_;
+  InverseOperator& inverse_;
+  const LowRankUpdate update_;
+  std::byte* const work_;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_NUMERICS_UPDATED_INVERSE_H_
