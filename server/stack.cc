@@ -70,7 +70,7 @@ absl::StatusOr<std::unique_ptr<Stack>> Stack::Create(std::vector<std::unique_ptr
     CROUT_ASSIGN_OR_RETURN(stack->traces_, TraceExporter::Create(config.otlp_endpoint));
   }
   stack->cache_ = std::make_unique<FactorCache>(stack->devices_.get(), stack->host_memory_.get(),
-                                                stack->metrics_.get());
+                                                stack->metrics_.get(), &stack->tenant_loads_);
   const int cores = config.host_threads > 0 ? config.host_threads
                                             : static_cast<int>(std::thread::hardware_concurrency());
   stack->parsers_ = std::make_unique<ThreadPool>(cores);
@@ -78,6 +78,7 @@ absl::StatusOr<std::unique_ptr<Stack>> Stack::Create(std::vector<std::unique_ptr
   stack->core_.reset(new ServerCore{.limits = config.limits,
                                     .devices = *stack->devices_,
                                     .cache = *stack->cache_,
+                                    .tenant_loads = stack->tenant_loads_,
                                     .metrics = *stack->metrics_,
                                     .call_log = stack->call_log_,
                                     .recent_work = stack->recent_work_,

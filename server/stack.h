@@ -55,6 +55,7 @@ class Stack {
   std::unique_ptr<DevicePool> devices_;
   std::unique_ptr<CachingResource> host_memory_;
   std::unique_ptr<Metrics> metrics_;
+  TenantLoads tenant_loads_;
   std::unique_ptr<FactorCache> cache_;
   CallLog call_log_;
   RecentWork recent_work_;

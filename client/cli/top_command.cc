@@ -42,7 +42,7 @@ absl::Status RunTop(Session* session, const TopArguments& arguments) {
 void AddTopCommand(CLI::App* app, Session* session) {
   const auto arguments = std::make_shared<TopArguments>();
   CLI::App* top = session->AddCommand(
-      app, "top", "Devices, queues and cache, drawn anew every second until interrupted",
+      app, "top", "Devices, queues, cache and tenants, drawn anew every second until interrupted",
       [=] { return RunTop(session, *arguments); });
   top->add_flag("--once", arguments->once, "Draw once");
   AddDurationOption(

@@ -22,6 +22,23 @@ std::string Bar(double part, double whole, Format format) {
 
 std::string Count(double value) { return absl::StrCat(static_cast<int64_t>(value)); }
 
+// Those of most bytes, which come first.
+std::string TenantTable(const v1::GetServerInfoResponse& info) {
+  std::vector<std::vector<std::string>> rows;
+  for (const v1::TenantLoad& load : info.tenants()) {
+    if (rows.size() == kTopTenants) break;
+    rows.push_back({Printable(load.tenant()), absl::StrCat(load.cached_factors()),
+                    FormatBytes(static_cast<double>(load.device_bytes())),
+                    FormatBytes(static_cast<double>(load.host_bytes())),
+                    absl::StrCat(load.calls())});
+  }
+  std::string table =
+      FormatTable({"tenant", "factors", "on devices", "in host memory", "calls"}, rows);
+  const size_t more = static_cast<size_t>(info.tenants_size()) - rows.size();
+  if (more > 0) absl::StrAppend(&table, "and ", more, " more\n");
+  return table;
+}
+
 }  // namespace
 
 std::string TopView(const std::string& server, const v1::GetServerInfoResponse& info,
@@ -44,7 +61,8 @@ std::string TopView(const std::string& server, const v1::GetServerInfoResponse& 
                         static_cast<double>(device.budget_bytes()), FormatBytes),
                     device.healthy() ? Printable(device.description()) : "fenced off"});
   }
-  return view + FormatTable({"device", "streams busy", "queued", "memory", ""}, rows);
+  absl::StrAppend(&view, FormatTable({"device", "streams busy", "queued", "memory", ""}, rows));
+  return info.tenants().empty() ? view : absl::StrCat(view, "\n", TenantTable(info));
 }
 
 std::string EndLines(absl::string_view view) {

@@ -2,6 +2,7 @@
 #ifndef CROUT_CLIENT_CLI_TOP_VIEW_H_
 #define CROUT_CLIENT_CLI_TOP_VIEW_H_
 
+#include <cstddef>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -10,8 +11,11 @@
 
 namespace crout::cli {
 
+// Tenants that are drawn, of those that a server tells of.
+inline constexpr size_t kTopTenants = 20;
+
 // A line on the server and one on its cache, then one a device with bars for its streams and its
-// memory. Plain text.
+// memory, and one a tenant. Plain text.
 std::string TopView(const std::string& server, const v1::GetServerInfoResponse& info,
                     absl::Time now);
 

@@ -15,17 +15,19 @@ constexpr double kClaimRetrySeconds = 0.5;  // The other call's upload is the un
 
 }  // namespace
 
-FactorCache::FactorCache(DevicePool* pool, MemoryResource* host_memory, Metrics* metrics)
+FactorCache::FactorCache(DevicePool* pool, MemoryResource* host_memory, Metrics* metrics,
+                         TenantLoads* loads)
     : pool_(pool),
       host_memory_(host_memory),
       metrics_(metrics),
+      loads_(loads),
       pressure_(new Mutex[pool->slots().size() + 1]),
       shelves_(pool->slots().size() + 1) {}
 
 FactorCache::~FactorCache() = default;
 
 FactorInfo FactorCache::Insert(NewFactor factor, const InsertOptions& options) {
-  auto entry = std::make_unique<Entry>(options);
+  auto entry = std::make_unique<Entry>(options, loads_->Open(options.tenant));
   entry->create_time = WallNow();
   entry->life_end = entry->create_time + options.life;
   entry->lease = options.lease;
@@ -56,6 +58,7 @@ FactorInfo FactorCache::Insert(NewFactor factor, const InsertOptions& options) {
       request.factor = added.handle;
       waiters.swap(request.waiters);
     }
+    added.account.AddFactors(1);
     Attach(added, std::move(stored));
     Settle(*added.stored);
   }
@@ -176,15 +179,17 @@ absl::StatusOr<FactorInfo> FactorCache::Describe(std::string_view tenant,
 }
 
 absl::StatusOr<FactorInfo> FactorCache::Renew(std::string_view tenant, const Handle& handle,
-                                              absl::Duration lease) {
+                                              absl::Duration lease, Renewal renewal) {
   const absl::Time now = WallNow();
   MutexLock lock(&mutex_);
   CacheMiss miss;
   CROUT_ASSIGN_OR_RETURN(Entry * entry, Find(tenant, handle, now, &miss));
   FactorInfo info = Info(*entry, *entry->stored, now);
   Reschedule(*entry, [&] {
-    entry->lease = lease;
-    entry->lease_expire_time = std::min(now + lease, entry->life_end);
+    const bool lengthen = renewal == Renewal::kLengthen;
+    entry->lease = lengthen ? std::max(lease, entry->lease) : lease;
+    const absl::Time end = std::min(now + lease, entry->life_end);
+    entry->lease_expire_time = lengthen ? std::max(end, entry->lease_expire_time) : end;
   });
   info.lease_expire_time = LeaseEndOf(*entry, now);
   return info;

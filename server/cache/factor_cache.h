@@ -38,6 +38,7 @@
 #include "kernels/util/mutex.h"
 #include "server/cache/handle.h"
 #include "server/cache/iteration_record.h"
+#include "server/cache/tenant_loads.h"
 #include "server/cache/tier.h"
 #include "server/cache/tombstones.h"
 #include "server/call_timings.h"
@@ -96,6 +97,8 @@ struct InsertOptions {
   bool listed = true;                              // whether List() tells of it
 };
 
+enum class Renewal : uint8_t { kReplace, kLengthen };
+
 // Thread-safe.
 class FactorCache {
   struct Entry;    // one handle
@@ -152,8 +155,9 @@ class FactorCache {
   };
 
   // All of these outlive the cache. `host_memory` holds the copies of the host tier, charged to the
-  // pool's host budget. Leases go by WallNow().
-  FactorCache(DevicePool* pool, MemoryResource* host_memory, Metrics* metrics);
+  // pool's host budget. `loads` has each tenant's entries and their bytes, by tier. Leases go by
+  // WallNow().
+  FactorCache(DevicePool* pool, MemoryResource* host_memory, Metrics* metrics, TenantLoads* loads);
   ~FactorCache();
   FactorCache(const FactorCache&) = delete;  // Pins point to it.
   FactorCache& operator=(const FactorCache&) = delete;
@@ -191,9 +195,10 @@ class FactorCache {
   absl::StatusOr<Pin> Acquire(std::string_view tenant, const Handle& handle);
 
   absl::StatusOr<FactorInfo> Describe(std::string_view tenant, const Handle& handle) const;
-  // Gives the lease another length, from now; no further than the factor's life.
+  // Gives the lease another length, from now; no further than the factor's life. kLengthen: the
+  // length and the end stay as they are where they are beyond that.
   absl::StatusOr<FactorInfo> Renew(std::string_view tenant, const Handle& handle,
-                                   absl::Duration lease);
+                                   absl::Duration lease, Renewal renewal = Renewal::kReplace);
   absl::Status Release(std::string_view tenant, const Handle& handle);
 
   // Newest first, at most `limit`, those created before `before` in creation order (0: from the
@@ -345,6 +350,7 @@ class FactorCache {
   DevicePool* const pool_;
   MemoryResource* const host_memory_;
   Metrics* const metrics_;
+  TenantLoads* const loads_;
   // One for each shelf, held by the call that empties it: a second one waits for what the first
   // frees instead of finding nothing idle. A device's is taken before the host's, all before
   // mutex_.

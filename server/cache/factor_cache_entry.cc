@@ -114,6 +114,7 @@ std::shared_ptr<FactorCache::Stored> FactorCache::Remove(const Handle& handle,
   if (request != requests_.end() && request->second.factor == entry.handle) {
     requests_.erase(request);
   }
+  entry.account.AddFactors(-1);
   return Detach(entry);
 }
 
@@ -141,6 +142,7 @@ void FactorCache::Shelve(Stored& stored) noexcept {
   Shelf& shelf = shelves_[ShelfOf(stored)];
   stored.shelved.Take(shelf.stored);
   shelf.bytes += stored.bytes;
+  stored.entry->account.AddBytes(TierOf(stored), static_cast<int64_t>(stored.bytes));
 }
 
 void FactorCache::Unshelve(Stored& stored) noexcept {
@@ -148,6 +150,7 @@ void FactorCache::Unshelve(Stored& stored) noexcept {
   Shelf& shelf = shelves_[ShelfOf(stored)];
   stored.shelved.Leave(shelf.stored);
   shelf.bytes -= stored.bytes;
+  stored.entry->account.AddBytes(TierOf(stored), -static_cast<int64_t>(stored.bytes));
 }
 
 FactorCache::Charged FactorCache::Settle(Stored& stored) noexcept {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/time/time.h"
 #include "kernels/factorization.h"
@@ -80,8 +81,11 @@ struct FactorCache::Stored {
 };
 
 struct FactorCache::Entry {
-  explicit Entry(const InsertOptions& options)
-      : tenant(options.tenant), name(options.name), request_id(options.request_id) {}
+  Entry(const InsertOptions& options, TenantLoads::Account its_account)
+      : tenant(options.tenant),
+        name(options.name),
+        request_id(options.request_id),
+        account(std::move(its_account)) {}
 
   const Handle handle = Handle::Random();
   const std::string tenant;
@@ -94,6 +98,7 @@ struct FactorCache::Entry {
   absl::Time lease_expire_time;  // no later than life_end
   int uses = 0;                  // pins of this version and of those before
   std::shared_ptr<Stored> stored;
+  TenantLoads::Account account;  // has the entry and the bytes of `stored`
   // What will be left of it.
   Tombstones tombstone = Tombstones::Of(handle, tenant);
 };

@@ -119,6 +119,8 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
     MutexLock lock(&mutex_);
     CROUT_ASSIGN_OR_RETURN(caller_, AdmitCaller(core_, *context_, observed_));
     tenant_ = observed_.tenant = caller_.tenant;
+    roles_ = caller_.roles;
+    account_ = core_.tenant_loads.OpenCall(tenant_);
     observed_.identity = caller_.identity;
     return absl::OkStatus();
   }
@@ -278,7 +280,8 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
 
   ServerCore& core_;
   grpc::CallbackServerContext* const context_;
-  std::string tenant_;  // constant after Enter()
+  std::string tenant_;  // constant after Enter(), as the next one is
+  Roles roles_;
   Mutex mutex_;
   ObservedCall observed_ ABSL_GUARDED_BY(mutex_);
 
@@ -429,6 +432,7 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
 
   // In the registry, until all else that the call holds has been given back.
   std::shared_ptr<const CallRegistry::Ticket> entry_;
+  TenantLoads::Account account_;
   Reservation charge_;          // of what the call costs beside its job, as long as it lives
   std::shared_ptr<Call> self_;  // gRPC's reference, from Enter() to OnDone()
   std::atomic<bool> stop_ = false;

@@ -198,6 +198,7 @@ absl::StatusOr<Caller> AdmitCaller(ServerCore& core, const grpc::CallbackServerC
   const Identity& identity = *found.identity;
   CROUT_ASSIGN_OR_RETURN(const auto asked, DecodeTenant(context));
   caller.identity = identity.name;
+  caller.roles = identity.roles;
   caller.end = found.end;
   caller.tenant =
       asked.value_or(identity.tenants.empty() ? kDefaultTenant : identity.tenants.front());

@@ -17,9 +17,17 @@ namespace crout {
 struct Caller {
   std::string tenant;
   std::string identity;  // "" where nobody is asked
+  Roles roles = Roles().set();
   Credentials credentials;
   std::shared_ptr<const Identities> known_to;  // that the caller was found in; null: nobody asked
   absl::Time end = absl::InfiniteFuture();     // when the credentials end
+};
+
+// What a caller may see and do of what there is.
+struct Scope {
+  const std::string& tenant;  // whose factors they are
+  Roles roles;                // all of them where nobody is asked
+  bool has(Role role) const { return roles[static_cast<size_t>(role)]; }
 };
 
 // The reason of a status for a token that no identity has: whoever tries tokens gets it.

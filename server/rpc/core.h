@@ -44,6 +44,7 @@ struct ServerCore {
   Limits limits;
   DevicePool& devices;
   FactorCache& cache;
+  TenantLoads& tenant_loads;  // the cache's and the calls'
   Metrics& metrics;
   CallLog& call_log;
   RecentWork& recent_work;

@@ -47,13 +47,13 @@ void AddRange(const std::vector<int64_t>& counts, int64_t base, int64_t first, i
 
 }  // namespace
 
-absl::Status GetIterations(ServerCore& core, const std::string& tenant,
+absl::Status GetIterations(ServerCore& core, const Scope& scope,
                            const v1::GetIterationsRequest& request,
                            v1::GetIterationsResponse* response) {
   if (request.page_size() < 0) return BadField("page_size", "negative");
   CROUT_ASSIGN_OR_RETURN(const Place place, DecodeToken(request.page_token()));
   CROUT_ASSIGN_OR_RETURN(const Handle handle, DecodeHandle(request.handle()));
-  CROUT_ASSIGN_OR_RETURN(const FactorInfo info, core.cache.Describe(tenant, handle));
+  CROUT_ASSIGN_OR_RETURN(const FactorInfo info, core.cache.Describe(scope.tenant, handle));
   if (!info.summary.iterations) {
     return absl::FailedPreconditionError(
         absl::StrCat(info.summary.algorithm, " does not iterate: it keeps no counts"));

@@ -6,12 +6,13 @@
 
 #include "absl/status/status.h"
 #include "crout/v1/factorization_service.pb.h"
+#include "server/rpc/caller.h"
 #include "server/rpc/core.h"
 
 namespace crout {
 
 // The statuses of GetIterations.
-absl::Status GetIterations(ServerCore& core, const std::string& tenant,
+absl::Status GetIterations(ServerCore& core, const Scope& scope,
                            const v1::GetIterationsRequest& request,
                            v1::GetIterationsResponse* response);
 

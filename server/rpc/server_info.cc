@@ -16,6 +16,8 @@
 namespace crout {
 namespace {
 
+constexpr size_t kMaxTenants = 1000;
+
 void DescribeDevice(const DeviceSlot& slot, v1::DeviceStatus* status) {
   const Device& device = *slot.device;
   status->set_name(device.info().name);
@@ -54,9 +56,17 @@ v1::MatrixSpec SpecOf(const v1::EstimateFactorizeRequest& request) {
   return matrix;
 }
 
+void DescribeTenant(const TenantLoad& load, v1::TenantLoad* described) {
+  described->set_tenant(load.tenant);
+  described->set_cached_factors(load.factors);
+  described->set_device_bytes(load.bytes[static_cast<size_t>(Tier::kDevice)]);
+  described->set_host_bytes(load.bytes[static_cast<size_t>(Tier::kHost)]);
+  described->set_calls(load.calls);
+}
+
 }  // namespace
 
-void DescribeServer(ServerCore& core, v1::GetServerInfoResponse* response) {
+void DescribeServer(ServerCore& core, const Scope& scope, v1::GetServerInfoResponse* response) {
   response->set_version(CROUT_VERSION);
   response->set_commit(CROUT_COMMIT);
   *response->mutable_start_time() = EncodeTime(core.start_time);
@@ -85,6 +95,13 @@ void DescribeServer(ServerCore& core, v1::GetServerInfoResponse* response) {
   response->set_cached_factors(static_cast<int64_t>(core.cache.size()));
   response->set_host_budget_bytes(static_cast<int64_t>(core.devices.host_budget().limit()));
   response->set_host_reserved_bytes(static_cast<int64_t>(core.devices.host_budget().reserved()));
+  if (scope.has(Role::kAdmin)) {
+    for (const TenantLoad& load : core.tenant_loads.Largest(kMaxTenants)) {
+      DescribeTenant(load, response->add_tenants());
+    }
+  } else {
+    DescribeTenant(core.tenant_loads.Of(scope.tenant), response->add_tenants());
+  }
 }
 
 absl::Status EstimateFactorization(ServerCore& core, const v1::EstimateFactorizeRequest& request,

@@ -4,11 +4,13 @@
 
 #include "absl/status/status.h"
 #include "crout/v1/factorization_service.pb.h"
+#include "server/rpc/caller.h"
 #include "server/rpc/core.h"
 
 namespace crout {
 
-void DescribeServer(ServerCore& core, v1::GetServerInfoResponse* response);
+// Tenants as far as `scope` has them.
+void DescribeServer(ServerCore& core, const Scope& scope, v1::GetServerInfoResponse* response);
 
 // The statuses of EstimateFactorize.
 absl::Status EstimateFactorization(ServerCore& core, const v1::EstimateFactorizeRequest& request,

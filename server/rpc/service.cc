@@ -53,7 +53,7 @@ FactorizationService::Unary* BeginUnary(
   return call.get();
 }
 
-absl::Status List(ServerCore& core, const std::string& tenant,
+absl::Status List(ServerCore& core, const Scope& scope,
                   const v1::ListFactorsRequest& request, v1::ListFactorsResponse* response) {
   if (request.page_size() < 0) return BadField("page_size", "negative");
   const int limit =
@@ -64,37 +64,40 @@ absl::Status List(ServerCore& core, const std::string& tenant,
     return BadField("page_token", "not a token that ListFactors returned");
   }
   int64_t next = 0;
-  for (const FactorInfo& info : core.cache.List(tenant, request.name(), before, limit, &next)) {
+  for (const FactorInfo& info : core.cache.List(scope.tenant, request.name(), before, limit, &next)) {
     *response->add_factors() = Encode(info);
   }
   if (next != 0) response->set_next_page_token(absl::StrCat(next));
   return absl::OkStatus();
 }
 
-absl::Status Describe(ServerCore& core, const std::string& tenant,
+absl::Status Describe(ServerCore& core, const Scope& scope,
                       const v1::DescribeFactorRequest& request,
                       v1::DescribeFactorResponse* response) {
   CROUT_ASSIGN_OR_RETURN(const Handle handle, DecodeHandle(request.handle()));
-  CROUT_ASSIGN_OR_RETURN(const FactorInfo info, core.cache.Describe(tenant, handle));
+  CROUT_ASSIGN_OR_RETURN(const FactorInfo info, core.cache.Describe(scope.tenant, handle));
   *response->mutable_factor() = Encode(info);
   return absl::OkStatus();
 }
 
-absl::Status Renew(ServerCore& core, const std::string& tenant,
+absl::Status Renew(ServerCore& core, const Scope& scope,
                    const v1::RenewLeaseRequest& request, v1::RenewLeaseResponse* response) {
   CROUT_ASSIGN_OR_RETURN(const Handle handle, DecodeHandle(request.handle()));
   CROUT_ASSIGN_OR_RETURN(const absl::Duration lease,
                          DecodeLease(request.lease(), "lease", core.limits));
-  CROUT_ASSIGN_OR_RETURN(const FactorInfo info, core.cache.Renew(tenant, handle, lease));
+  // Who may not release a factor may not end it by a short lease either.
+  const Renewal renewal = scope.has(Role::kFactor) ? Renewal::kReplace : Renewal::kLengthen;
+  CROUT_ASSIGN_OR_RETURN(const FactorInfo info,
+                         core.cache.Renew(scope.tenant, handle, lease, renewal));
   *response->mutable_lease_expire_time() = EncodeTime(info.lease_expire_time);
   return absl::OkStatus();
 }
 
-absl::Status Release(ServerCore& core, const std::string& tenant,
+absl::Status Release(ServerCore& core, const Scope& scope,
                      const v1::ReleaseFactorRequest& request,
                      v1::ReleaseFactorResponse* /*response*/) {
   CROUT_ASSIGN_OR_RETURN(const Handle handle, DecodeHandle(request.handle()));
-  return core.cache.Release(tenant, handle);
+  return core.cache.Release(scope.tenant, handle);
 }
 
 // Those of the factor's device, if there is such a factor.
@@ -106,16 +109,16 @@ ThreadPool& ReleasingThreads(ServerCore& core, const std::string& tenant,
   return slot.ok() ? *(*slot)->releasing : core.releasing;
 }
 
-absl::Status Estimate(ServerCore& core, const std::string& /*tenant*/,
+absl::Status Estimate(ServerCore& core, const Scope& /*scope*/,
                       const v1::EstimateFactorizeRequest& request,
                       v1::EstimateFactorizeResponse* response) {
   return EstimateFactorization(core, request, response);
 }
 
-absl::Status Info(ServerCore& core, const std::string& /*tenant*/,
+absl::Status Info(ServerCore& core, const Scope& scope,
                   const v1::GetServerInfoRequest& /*request*/,
                   v1::GetServerInfoResponse* response) {
-  DescribeServer(core, response);
+  DescribeServer(core, scope, response);
   return absl::OkStatus();
 }
 

@@ -32,8 +32,8 @@ class UnaryReactor : public grpc::ServerUnaryReactor {
 template <class Request, class Response>
 class UnaryCall final : public Call<UnaryReactor> {
  public:
-  using Handler = absl::Status (*)(ServerCore& core, const std::string& tenant,
-                                   const Request& request, Response* response);
+  using Handler = absl::Status (*)(ServerCore& core, const Scope& scope, const Request& request,
+                                   Response* response);
   // The threads for a handler that takes its time.
   using Threads = ThreadPool& (*)(ServerCore& core, const std::string& tenant,
                                   const Request& request);
@@ -65,7 +65,7 @@ class UnaryCall final : public Call<UnaryReactor> {
   }
   absl::StatusOr<grpc::ByteBuffer> MakeReply() {
     Response response;
-    CROUT_RETURN_IF_ERROR(handler_(core_, tenant_, request_, &response));
+    CROUT_RETURN_IF_ERROR(handler_(core_, Scope{tenant_, roles_}, request_, &response));
     grpc::ByteBuffer reply = Serialize(response);
     CROUT_RETURN_IF_ERROR(ChargeMore(reply.Length()));
     return reply;

@@ -139,5 +139,22 @@ TEST(TopViewTest, ShowsSharesAndWhatIsFenced) {
             "cuda:1  [          ] 0 of 0  0 of 256  [          ] 0 B of 0 B         fenced off\n");
 }
 
+TEST(TopViewTest, ShowsTheTenantsOfMostBytes) {
+  v1::GetServerInfoResponse info;
+  info.mutable_start_time()->set_seconds(1000);
+  v1::TenantLoad* load = info.add_tenants();
+  load->set_tenant("alice");
+  load->set_cached_factors(12);
+  load->set_device_bytes(int64_t{3} << 30);
+  load->set_host_bytes(1 << 20);
+  load->set_calls(2);
+  for (size_t i = 1; i < kTopTenants + 3; ++i) info.add_tenants()->set_tenant("t");
+  const std::string view = TopView("host:1", info, absl::FromUnixSeconds(1000));
+  EXPECT_THAT(view, ::testing::HasSubstr("\n\ntenant  factors  on devices  in host memory  calls\n"
+                                         "alice   12       3.0 GiB     1.0 MiB         2\n"
+                                         "t       0        0 B         0 B             0\n"));
+  EXPECT_THAT(view, ::testing::EndsWith("\nand 3 more\n"));
+}
+
 }  // namespace
 }  // namespace crout::cli

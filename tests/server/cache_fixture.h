@@ -90,6 +90,7 @@ class CacheTest : public ::testing::Test {
   HostMemoryProbe host_memory_;
   std::vector<testing::FakeDevice*> devices_;  // the pool's
   std::unique_ptr<Metrics> metrics_;
+  TenantLoads loads_;
   std::unique_ptr<DevicePool> pool_;
   std::unique_ptr<FactorCache> cache_;
 };

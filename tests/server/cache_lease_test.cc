@@ -49,6 +49,23 @@ TEST_F(CacheLeaseTest, EndsOnTheDotAndCanBeRenewed) {
   EXPECT_OK(Touch(renewed));
 }
 
+TEST_F(CacheLeaseTest, CanBeRenewedSoThatItOnlyGrows) {
+  const Handle handle = PutFor('a', absl::Hours(3));
+  const auto lengthen = [&](absl::Duration lease) {
+    EXPECT_OK(cache_->Renew(kTenant, handle, lease, Renewal::kLengthen));
+    return EndOf(handle) - WallNow();
+  };
+  const auto is_about = [](absl::Duration lease) {
+    return ::testing::AllOf(::testing::Le(lease), ::testing::Gt(lease - absl::Minutes(1)));
+  };
+  EXPECT_THAT(lengthen(absl::Seconds(1)), is_about(absl::Hours(3)));
+  Advance(absl::Hours(2));
+  EXPECT_THAT(lengthen(absl::Hours(2)), is_about(absl::Hours(2))) << "it had one left";
+  ASSERT_OK(Touch(handle));
+  EXPECT_THAT(EndOf(handle) - WallNow(), is_about(absl::Hours(3))) << "its length is as it was";
+  EXPECT_THAT(lengthen(absl::Hours(4)), is_about(absl::Hours(4)));
+}
+
 TEST_F(CacheLeaseTest, EveryUseExtendsItByItsLength) {
   const Handle handle = PutFor('a', absl::Hours(3));
   for (int i = 0; i < 10; ++i) {

@@ -183,6 +183,47 @@ TEST_F(IdentityTest, BatchesTakeTheRolesThatSingleMatricesTake) {
   EXPECT_EQ(members->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT) << "no handle";
 }
 
+TEST_F(IdentityTest, WhoMayNotReleaseMayOnlyLengthenALease) {
+  StartAsking(both_);
+  v1::Factor factor;
+  ASSERT_TRUE(FactorizeAs(As("a", "two").get(), &factor).ok());
+  const auto renew = [&](const std::string& token, int64_t seconds) {
+    v1::RenewLeaseRequest request;
+    request.set_handle(factor.handle());
+    request.mutable_lease()->set_seconds(seconds);
+    v1::RenewLeaseResponse response;
+    EXPECT_TRUE(stub().RenewLease(As(token, "two").get(), request, &response).ok());
+    return response.lease_expire_time().seconds();
+  };
+  const int64_t end = factor.lease_expire_time().seconds();
+  EXPECT_EQ(renew("b", 1), end);
+  EXPECT_GT(renew("b", 10'000), end);
+  EXPECT_LT(renew("a", 100), end);
+}
+
+TEST_F(IdentityTest, LoadsOfOtherTenantsAreTheAdmins) {
+  StartAsking(both_ + "[root]\n" + LineOf("r") + "tenants = *\nroles = admin\n");
+  v1::Factor factor;
+  ASSERT_TRUE(FactorizeAs(As("a", "two").get(), &factor).ok());
+  ASSERT_TRUE(FactorizeAs(As("a", "one").get(), &factor).ok());
+  Idle();
+  const auto tenants = [&](const std::string& token, const std::string& tenant) {
+    v1::GetServerInfoResponse info;
+    EXPECT_TRUE(stub().GetServerInfo(As(token, tenant).get(), {}, &info).ok());
+    std::string seen;
+    for (const v1::TenantLoad& load : info.tenants()) {
+      absl::StrAppend(&seen, load.tenant(), ":", load.cached_factors(), ":",
+                      load.device_bytes() + load.host_bytes() > 0 ? "bytes" : "none", ":",
+                      load.calls(), " ");
+    }
+    return seen;
+  };
+  EXPECT_EQ(tenants("a", "one"), "one:1:bytes:1 ");
+  EXPECT_EQ(tenants("b", "two"), "two:1:bytes:1 ");
+  Idle();
+  EXPECT_EQ(tenants("r", "three"), "one:1:bytes:0 two:1:bytes:0 three:0:none:1 ");
+}
+
 TEST_F(IdentityTest, TenantsAreThoseOfTheIdentity) {
   StartAsking(both_);
   const grpc::Status denied = Info(As("b", "one").get());

@@ -41,6 +41,7 @@ from crout.results import (
     ServerInfo,
     SlogDet,
     Solution,
+    TenantLoad,
 )
 
 __version__ = "0.1.0"
@@ -76,6 +77,7 @@ __all__ = [
     "Singular",
     "SlogDet",
     "Solution",
+    "TenantLoad",
     "Unavailable",
     "connect",
 ]

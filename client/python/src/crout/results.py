@@ -504,6 +504,17 @@ class DeviceStatus:
 
 
 @dataclass(frozen=True)
+class TenantLoad:
+    """What a tenant holds and does; factorization_service.proto explains every field."""
+
+    tenant: str
+    cached_factors: int
+    device_bytes: int
+    host_bytes: int
+    calls: int
+
+
+@dataclass(frozen=True)
 class ServerInfo:
     """A server, its devices and its limits.
 
@@ -521,6 +532,9 @@ class ServerInfo:
         Largest dimension of a matrix.
     default_lease, max_lease : float
         Seconds.
+    tenants : tuple of TenantLoad
+        Those of most bytes first; the caller's own alone, where callers have identities and it is
+        no admin. Empty from older servers.
     """
 
     version: str
@@ -531,6 +545,17 @@ class ServerInfo:
     max_n: int
     default_lease: float
     max_lease: float
+    tenants: tuple[TenantLoad, ...] = ()
+
+
+def _tenant(message: factorization_service_pb2.TenantLoad) -> TenantLoad:
+    return TenantLoad(
+        tenant=message.tenant,
+        cached_factors=message.cached_factors,
+        device_bytes=message.device_bytes,
+        host_bytes=message.host_bytes,
+        calls=message.calls,
+    )
 
 
 def _device(message: factorization_service_pb2.DeviceStatus) -> DeviceStatus:
@@ -561,6 +586,7 @@ def server_info(message: factorization_service_pb2.GetServerInfoResponse) -> Ser
         max_n=message.limits.max_n,
         default_lease=_seconds(message.limits.default_lease),
         max_lease=_seconds(message.limits.max_lease),
+        tenants=tuple(map(_tenant, message.tenants)),
     )
 
 
