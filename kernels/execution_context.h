@@ -24,6 +24,7 @@ struct DeviceReport {
   ResidualStats residual;
   PreparationStats preparation;
   EntryStats entries;
+  ValueStats values;
   int32_t info = 0;  // LAPACK's: > 0 is the 1-based index of the first exactly zero pivot
   // The other way: non-zero tells the kernels of a stoppable method to end. Cleared by its Factor.
   volatile uint32_t stop = 0;

@@ -9,6 +9,7 @@
 #include "kernels/entry_list.h"
 #include "kernels/matrix.h"
 #include "kernels/numerics/factor_probe.h"
+#include "kernels/value_map.h"
 
 namespace crout {
 
@@ -67,6 +68,11 @@ struct ResidualStats {
 struct EntryStats {
   int64_t first_outside = -1;       // number of the first entry that a has not; -1: none
   int64_t first_contradicted = -1;  // of the first whose value another one for it replaced
+};
+
+// Filled by MatrixOps::SumValues.
+struct ValueStats {
+  int64_t first_not_real = -1;  // line of the first value whose imaginary part had to be zero
 };
 
 // All matrices are in the memory of the context's device, column-major unless packed. Calls enqueue
@@ -139,6 +145,12 @@ class MatrixOps {
   // a(rows[k], cols[k]) := values[k] for all k, and report().entries. Entries outside of `a` are
   // left out; of several values for one entry any stays. Of a's type.
   virtual absl::Status SetEntries(const EntryList& entries, const AnyMatrix& a) = 0;
+
+  // Sets every element of `out`, map.shape.elements of them without gaps, to the sum that `map`
+  // says of `values`, one for each line, and report().values. Sums are of float64, or complex128,
+  // then converted. Values and elements are of `dtype`.
+  virtual absl::Status SumValues(const ValueMap& map, DType dtype, const std::byte* values,
+                                 std::byte* out) = 0;
 
   // c := alpha op(a) b + beta c, in the one type of all three: BLAS gemm. With beta 0, c need not
   // hold numbers on entry. c may not overlap the others; each may be a block of a larger matrix.

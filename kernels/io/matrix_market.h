@@ -42,6 +42,8 @@ struct MatrixMarketLimits {
   bool complex = true;
   // Text over compressed bytes, judged once 1 MiB of text came out: INVALID_ARGUMENT.
   double max_gzip_ratio = 200;
+  // Whether the reader says which lines make up which entry of a `coordinate` file: TakeLineMap().
+  bool map_lines = false;
   // Bytes of text that one task parses.
   size_t segment_bytes = size_t{1} << 20;
 };

@@ -13,7 +13,8 @@ namespace crout {
 
 MatrixMarketReader::MatrixMarketReader(const MatrixMarketLimits& limits, ThreadPool* pool,
                                        std::shared_ptr<MemoryGrant> grant)
-    : pipeline_(std::make_shared<MatrixMarketPipeline>(limits, pool, std::move(grant))) {}
+    : pipeline_(std::make_shared<MatrixMarketPipeline>(limits, pool, std::move(grant))),
+      map_lines_(limits.map_lines) {}
 
 MatrixMarketReader::~MatrixMarketReader() { pipeline_->Stop(); }
 
@@ -42,13 +43,18 @@ absl::Status MatrixMarketReader::Finish() {
     pipeline_->HoldResult((dense_.capacity() + dense_imaginary_.capacity()) * sizeof(double));
     return absl::OkStatus();
   }
-  absl::StatusOr<SparseMatrix> sparse =
-      AssembleSparse(header, body.TakeEntries(), body.TakeImaginary(),
-                     [this](size_t bytes) { return pipeline_->Claim(bytes); });
+  const bool map = map_lines_ && header.entries <= ValueMapShape::kMostLines;
+  if (map) {
+    if (absl::Status status = pipeline_->Claim(LineMapBytes(header)); !status.ok()) return status;
+  }
+  absl::StatusOr<SparseMatrix> sparse = AssembleSparse(
+      header, body.TakeEntries(), body.TakeImaginary(),
+      [this](size_t bytes) { return pipeline_->Claim(bytes); }, map ? &map_ : nullptr);
   if (sparse.ok()) sparse_ = *std::move(sparse);
   pipeline_->HoldResult(sparse_.column_start.capacity() * sizeof(int64_t) +
                         sparse_.row.capacity() * sizeof(int32_t) +
-                        (sparse_.value.capacity() + sparse_.imaginary.capacity()) * sizeof(double));
+                        (sparse_.value.capacity() + sparse_.imaginary.capacity()) * sizeof(double) +
+                        (map_.start.capacity() + map_.source.capacity()) * sizeof(int32_t));
   return sparse.status();
 }
 

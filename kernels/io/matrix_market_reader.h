@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -79,6 +80,9 @@ class MatrixMarketReader {
   // After Finish() returned OK, once. The caller gives the bytes that the result holds back to the
   // grant. A `coordinate` file:
   SparseMatrix TakeSparse();
+  // Its map, where MatrixMarketLimits asked for one and the file has no more lines than a map may
+  // have; else empty. Goes with the matrix: one of them is handed over for both.
+  LineMap TakeLineMap() { return std::exchange(map_, LineMap()); }
   // An `array` file: rows times columns values, column-major, lda = rows; of a `complex` one their
   // real parts, and the imaginary parts likewise, else none.
   std::vector<double> TakeDense();
@@ -86,7 +90,9 @@ class MatrixMarketReader {
 
  private:
   const std::shared_ptr<MatrixMarketPipeline> pipeline_;
+  const bool map_lines_;
   SparseMatrix sparse_;
+  LineMap map_;
   std::vector<double> dense_;
   std::vector<double> dense_imaginary_;
 };

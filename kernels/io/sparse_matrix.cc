@@ -30,6 +30,10 @@ std::vector<int64_t> CountColumns(const MatrixMarketHeader& header,
   return start;
 }
 
+int64_t Expanded(const MatrixMarketHeader& header) {
+  return header.symmetry == Symmetry::kGeneral ? header.entries : 2 * header.entries;
+}
+
 // An entry of the matrix that is assembled; T is double or std::complex<double>.
 template <class T>
 void Put(int64_t at, int32_t row, T value, SparseMatrix* matrix) {
@@ -52,30 +56,44 @@ T Mirrored(Symmetry symmetry, T value) {
   }
 }
 
-// Moves every entry to its column, in file order.
+// Moves every entry to its column, in file order, and its line to the same place of the map.
 template <class T>
 void Scatter(const MatrixMarketHeader& header, std::vector<std::vector<MatrixEntry>> blocks,
-             std::vector<std::vector<double>> imaginary, SparseMatrix* matrix) {
+             std::vector<std::vector<double>> imaginary, SparseMatrix* matrix, LineMap* map) {
   std::vector<int64_t> next(matrix->column_start.begin(), matrix->column_start.end() - 1);
   const Symmetry symmetry = header.symmetry;
   const bool mirrored = symmetry != Symmetry::kGeneral;
+  uint32_t line = 0;
+  const auto note = [&](int64_t at, uint32_t source) {
+    if (map != nullptr) map->source[at] = source;
+  };
   for (size_t b = 0; b < blocks.size(); ++b) {
     for (size_t i = 0; i < blocks[b].size(); ++i) {
       const MatrixEntry& entry = blocks[b][i];
       T value(entry.value);
       if constexpr (kIsComplex<T>) value.imag(imaginary[b][i]);
+      const bool across = mirrored && entry.row != entry.column;
+      const bool real = symmetry == Symmetry::kHermitian && entry.row == entry.column;
+      note(next[entry.column], real ? line | ValueMap::kReal : line);
       Put(next[entry.column]++, entry.row, value, matrix);
-      if (mirrored && entry.row != entry.column) {
+      if (across) {
+        note(next[entry.row], line | ValueMap::kMirrored);
         Put(next[entry.row]++, entry.column, Mirrored(symmetry, value), matrix);
       }
+      ++line;
     }
     std::vector<MatrixEntry>().swap(blocks[b]);
     if constexpr (kIsComplex<T>) std::vector<double>().swap(imaginary[b]);
   }
 }
 
+// The source fills what would be a gap.
 template <class T>
-using Sortable = std::pair<int32_t, T>;
+struct Sortable {
+  int32_t row;
+  uint32_t source;
+  T value;
+};
 
 bool IsSorted(const SparseMatrix& matrix, int64_t begin, int64_t end) {
   const auto rows = matrix.row.begin();
@@ -97,7 +115,7 @@ size_t SortBytes(const SparseMatrix& matrix) {
 // Sorts one column by row; entries of one row keep their order. Files sorted by row or by column
 // arrive sorted, so that `scratch` is rarely used.
 template <class T>
-void SortColumn(int64_t begin, int64_t end, SparseMatrix* matrix,
+void SortColumn(int64_t begin, int64_t end, SparseMatrix* matrix, LineMap* map,
                 std::vector<Sortable<T>>* scratch) {
   if (IsSorted(*matrix, begin, end)) return;
   scratch->clear();
@@ -105,26 +123,31 @@ void SortColumn(int64_t begin, int64_t end, SparseMatrix* matrix,
     std::vector<Sortable<T>>().swap(*scratch);  // First, or reserve() would hold both.
     scratch->reserve(end - begin);
   }
-  for (int64_t i = begin; i < end; ++i) scratch->emplace_back(matrix->row[i], matrix->Value<T>(i));
-  std::stable_sort(scratch->begin(), scratch->end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
   for (int64_t i = begin; i < end; ++i) {
-    const auto& [row, value] = (*scratch)[i - begin];
-    Put(i, row, value, matrix);
+    scratch->push_back({matrix->row[i], map == nullptr ? 0 : map->source[i], matrix->Value<T>(i)});
+  }
+  std::stable_sort(scratch->begin(), scratch->end(),
+                   [](const auto& a, const auto& b) { return a.row < b.row; });
+  for (int64_t i = begin; i < end; ++i) {
+    const Sortable<T>& entry = (*scratch)[i - begin];
+    Put(i, entry.row, entry.value, matrix);
+    if (map != nullptr) map->source[i] = entry.source;
   }
 }
 
-// Sorts every column and closes the gaps that summed duplicates leave.
+// Sorts every column and closes the gaps that summed duplicates leave; the map's sources stay where
+// they are.
 template <class T>
-absl::Status SortAndSum(SparseMatrix* matrix) {
+absl::Status SortAndSum(SparseMatrix* matrix, LineMap* map) {
   std::vector<Sortable<T>> scratch;
   int64_t out = 0;
   int64_t begin = 0;
   for (int64_t j = 0; j < matrix->columns; ++j) {
     const int64_t end = matrix->column_start[j + 1];
-    SortColumn<T>(begin, end, matrix, &scratch);
+    SortColumn<T>(begin, end, matrix, map, &scratch);
     for (int64_t i = begin; i < end;) {
       const int32_t row = matrix->row[i];
+      if (map != nullptr) map->start.push_back(static_cast<int32_t>(i));
       T sum = matrix->Value<T>(i);
       for (++i; i < end && matrix->row[i] == row; ++i) sum += matrix->Value<T>(i);
       if (!IsFinite(sum)) {
@@ -145,12 +168,21 @@ absl::Status SortAndSum(SparseMatrix* matrix) {
   return absl::OkStatus();
 }
 
+void StartMap(const MatrixMarketHeader& header, int64_t sources, LineMap* map) {
+  map->shape.lines = header.entries;
+  map->shape.sources = sources;
+  map->shape.mirror_sign = MirrorSign(header.symmetry);
+  map->shape.imaginary_mirror_sign = ImaginaryMirrorSign(header.symmetry);
+  map->source.resize(sources);
+  map->start.reserve(sources + 1);
+}
+
 // AssembleSparse() with values of type T.
 template <class T>
 absl::StatusOr<SparseMatrix> Assemble(const MatrixMarketHeader& header,
                                       std::vector<std::vector<MatrixEntry>> blocks,
                                       std::vector<std::vector<double>> imaginary,
-                                      absl::FunctionRef<absl::Status(size_t)> claim) {
+                                      absl::FunctionRef<absl::Status(size_t)> claim, LineMap* map) {
   SparseMatrix matrix;
   matrix.rows = header.rows;
   matrix.columns = header.columns;
@@ -158,27 +190,38 @@ absl::StatusOr<SparseMatrix> Assemble(const MatrixMarketHeader& header,
   matrix.row.resize(matrix.column_start.back());
   matrix.value.resize(matrix.column_start.back());
   if constexpr (kIsComplex<T>) matrix.imaginary.resize(matrix.column_start.back());
-  Scatter<T>(header, std::move(blocks), std::move(imaginary), &matrix);
+  if (map != nullptr) StartMap(header, matrix.nonzeros(), map);
+  Scatter<T>(header, std::move(blocks), std::move(imaginary), &matrix, map);
   const size_t sort = SortBytes<T>(matrix);
   const size_t freed =
       header.entries * (sizeof(MatrixEntry) + (kIsComplex<T> ? sizeof(double) : 0));
   if (sort > freed) {
     if (absl::Status status = claim(sort - freed); !status.ok()) return status;
   }
-  if (absl::Status status = SortAndSum<T>(&matrix); !status.ok()) return status;
+  if (absl::Status status = SortAndSum<T>(&matrix, map); !status.ok()) return status;
+  if (map != nullptr) {
+    map->start.push_back(static_cast<int32_t>(map->source.size()));
+    map->shape.elements = matrix.nonzeros();
+  }
   return matrix;
 }
 
 }  // namespace
 
+size_t LineMapBytes(const MatrixMarketHeader& header) {
+  return (2 * static_cast<size_t>(Expanded(header)) + 1) * sizeof(int32_t);
+}
+
 absl::StatusOr<SparseMatrix> AssembleSparse(const MatrixMarketHeader& header,
                                             std::vector<std::vector<MatrixEntry>> blocks,
                                             std::vector<std::vector<double>> imaginary,
-                                            absl::FunctionRef<absl::Status(size_t)> claim) {
+                                            absl::FunctionRef<absl::Status(size_t)> claim,
+                                            LineMap* map) {
   if (header.complex()) {
-    return Assemble<std::complex<double>>(header, std::move(blocks), std::move(imaginary), claim);
+    return Assemble<std::complex<double>>(header, std::move(blocks), std::move(imaginary), claim,
+                                          map);
   }
-  return Assemble<double>(header, std::move(blocks), {}, claim);
+  return Assemble<double>(header, std::move(blocks), {}, claim, map);
 }
 
 }  // namespace crout

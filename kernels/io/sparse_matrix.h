@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/dtype.h"
 #include "kernels/io/matrix_market.h"
+#include "kernels/value_map.h"
 
 namespace crout {
 
@@ -38,6 +39,19 @@ struct SparseMatrix {
   int64_t nonzeros() const { return static_cast<int64_t>(row.size()); }
 };
 
+// Which lines of a file make up the entries of its matrix, in the terms of ValueMap, whose elements
+// are the entries.
+struct LineMap {
+  ValueMapShape shape;
+  std::vector<int32_t> start;
+  std::vector<uint32_t> source;
+
+  bool empty() const { return start.empty(); }
+};
+
+// What the map of such a file holds at most. The file has at most ValueMapShape::kMostLines.
+size_t LineMapBytes(const MatrixMarketHeader& header);
+
 // An entry as a file gives it, 0-based; of a complex one the real part.
 struct MatrixEntry {
   int32_t row;
@@ -55,10 +69,13 @@ struct MatrixEntry {
 // Holds PeakBytes() of the header at most, the blocks included. Where sorting takes more, since one
 // column that is not sorted has most of the entries, `claim` is asked for those bytes first; its
 // error is returned.
+//
+// `map`, where it is not null, is set: LineMapBytes() beside that, which are not asked for.
 absl::StatusOr<SparseMatrix> AssembleSparse(const MatrixMarketHeader& header,
                                             std::vector<std::vector<MatrixEntry>> blocks,
                                             std::vector<std::vector<double>> imaginary,
-                                            absl::FunctionRef<absl::Status(size_t)> claim);
+                                            absl::FunctionRef<absl::Status(size_t)> claim,
+                                            LineMap* map = nullptr);
 
 }  // namespace crout
 

@@ -7,6 +7,7 @@
 #include "kernels/entry_list.h"
 #include "kernels/jobs/input_checks.h"
 #include "kernels/sparse_ops.h"
+#include "kernels/sparse_view.h"
 #include "kernels/sync_on_exit.h"
 #include "kernels/util/status_macros.h"
 
@@ -30,6 +31,7 @@ class MatrixReader {
         plan_(plan),
         start_(start),
         last_(LastMatrix(plan, start)),
+        map_(start.map),
         buffers_(buffers),
         packed_(plan.matrix.shape) {
     packed_.data = buffers[plan.matrix_upload].data();
@@ -42,6 +44,7 @@ class MatrixReader {
   absl::Status Change();
   absl::Status SetEntries();
   absl::Status AddLowRank();
+  absl::Status SumValues();
 
   MatrixOps& ops() { return context_.ops(); }
   int64_t n() const { return packed_.rows; }
@@ -51,6 +54,7 @@ class MatrixReader {
   const SeriesStepPlan& plan_;
   const SeriesStart& start_;
   const Factorization* const last_;
+  const Factorization* const map_;
   JobBuffers& buffers_;
   PackedMatrix packed_;  // A as it arrived, or as it was changed
 };
@@ -86,6 +90,7 @@ absl::StatusOr<FactorSummary> MatrixReader::Read() {
 }
 
 absl::Status MatrixReader::Change() {
+  if (plan_.matrix.change->kind == MatrixChange::Kind::kValues) return SumValues();
   const Buffer& base = last_->parts[kMatrixPart];
   CROUT_RETURN_IF_ERROR(ops().CopyOnDevice(base.data(), DenseA().data, base.size()));
   packed_.data = DenseA().data;
@@ -124,6 +129,35 @@ absl::Status MatrixReader::AddLowRank() {
                       StepUpdate(plan_, start_, buffers_));
 }
 
+absl::Status MatrixReader::SumValues() {
+  const Buffer& a = buffers_[plan_.a];
+  std::byte* elements = a.data();
+  if (plan_.matrix.nonzeros) {
+    // All but the values stays as it is.
+    CROUT_RETURN_IF_ERROR(
+        ops().CopyOnDevice(last_->parts[kSparseMatrixPart].data(), a.data(), a.size()));
+    elements += SparseLayout(n(), *plan_.matrix.nonzeros, packed_.dtype).value;
+  }
+  const ValueMap map(map_->parts[kValueMapPart].data(), plan_.matrix.change->map);
+  CROUT_RETURN_IF_ERROR(
+      ops().SumValues(map, packed_.dtype, buffers_[plan_.matrix_upload].data(), elements));
+  packed_.data = a.data();
+  packed_.layout = Layout::kColumnMajor;
+  CROUT_RETURN_IF_ERROR(context_.Synchronize());
+  const int64_t line = context_.report().values.first_not_real;
+  if (line < 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "change: value ", line, " (from 0) is of the diagonal, which is real in a hermitian matrix"));
+}
+
+// Whether a change by values has the map that it says, of a matrix that is stored so.
+bool HasMap(const SeriesStepPlan& plan, const SeriesStart& start) {
+  const ValueMapShape& map = plan.matrix.change->map;
+  const int64_t elements = plan.matrix.nonzeros.value_or(plan.rhs.rows * plan.rhs.rows);
+  return start.map != nullptr && map.elements == elements &&
+         start.map->parts[kValueMapPart].size() == map.bytes();
+}
+
 }  // namespace
 
 const Factorization* LastMatrix(const SeriesStepPlan& plan, const SeriesStart& start) {
@@ -143,8 +177,10 @@ absl::Status CheckLastMatrix(const SeriesStepPlan& plan, const SeriesStart& star
   const Factorization* last = LastMatrix(plan, start);
   const std::string_view part = plan.matrix.nonzeros ? kSparseMatrixPart : kMatrixPart;
   const bool needs_update = plan.rank > 0 && plan.matrix.update_rank > 0;
+  const std::optional<MatrixChange>& change = plan.matrix.change;
+  const bool by_values = change && change->kind == MatrixChange::Kind::kValues;
   if (last != nullptr && last->summary.n == plan.rhs.rows && last->parts[part] &&
-      (last->parts[kUpdatePart] || !needs_update)) {
+      (last->parts[kUpdatePart] || !needs_update) && (!by_values || HasMap(plan, start))) {
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError("the matrix of the last step is not there: send it");

@@ -26,8 +26,7 @@ LowRankUpdate StepUpdate(const SeriesStepPlan& plan, const SeriesStart& start,
 // The size, the type and the norms of A, which is in the plan's buffer `a` then, unless it is the
 // last one as it is. What arrives is in the buffer `matrix_upload`, whose memory is given back
 // where A is elsewhere. A change that extends the update is in that, but for CompleteUpdate.
-// Blocks. INVALID_ARGUMENT for NaN and Inf, and for changed entries that A has not, or that have
-// two values.
+// Blocks. INVALID_ARGUMENT as SolveSeriesStep.
 absl::StatusOr<FactorSummary> ReadSeriesMatrix(ExecutionContext& context,
                                                const SeriesStepPlan& plan, const SeriesStart& start,
                                                JobBuffers& buffers);

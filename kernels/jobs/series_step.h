@@ -12,6 +12,7 @@
 #include "kernels/jobs/buffer_plan.h"
 #include "kernels/jobs/factorize.h"
 #include "kernels/jobs/solve.h"
+#include "kernels/value_map.h"
 
 namespace crout {
 
@@ -19,6 +20,8 @@ namespace crout {
 inline constexpr std::string_view kSolutionPart = "solution";
 // A LowRankUpdate, in the type of solutions: the way from the factor's matrix to that beside it.
 inline constexpr std::string_view kUpdatePart = "update";
+// The block of the ValueMap of the last text.
+inline constexpr std::string_view kValueMapPart = "value map";
 
 // What solves with a factor, as SolveOptions has them.
 struct SolverPair {
@@ -58,14 +61,16 @@ struct MatrixChange {
   enum class Kind : uint8_t {
     kEntries,  // some have new values: an EntryList
     kLowRank,  // A + U V^T: the n x rank U by columns, then V by rows
+    kValues,   // of the lines of a text, in their order: the elements are sums of them by a map
   };
 
   Kind kind = Kind::kEntries;
-  int64_t size = 0;  // entries; the rank
+  int64_t size = 0;        // entries; the rank; values
+  ValueMapShape map = {};  // of kValues
 };
 
 // Bytes of a change of a matrix of order n, as it arrives. INVALID_ARGUMENT for a size below 1,
-// above n^2 entries, or of a rank above n.
+// above n^2 entries, of a rank above n, or of another number of values than lines.
 absl::StatusOr<size_t> ChangeBytes(const MatrixChange& change, int64_t n, DType dtype);
 
 struct SeriesMatrix {
@@ -127,6 +132,7 @@ struct SeriesStart {
   // As SeriesStepResult has them. The solution is the first X where that has as many columns.
   const Factorization* matrix = nullptr;
   const Factorization* solution = nullptr;
+  const Factorization* map = nullptr;  // read for a change of kValues
 };
 
 struct SeriesStepSummary {
@@ -166,8 +172,8 @@ struct SeriesStepResult {
 // memory, joined to `context`, and need not have arrived. X goes to `out` as in Solve, unless
 // summary.solved is false. Blocks. A singular matrix, and an answer that is not as accurate as
 // asked, are results. INVALID_ARGUMENT for NaN, Inf and overflows in A and B, as Factorize and
-// Solve, and for changed entries that A has not, or that have two values; CANCELLED between the
-// phases, and before each iteration.
+// Solve, for changed entries that A has not, or that have two values, and for values that have to
+// be real and are not; CANCELLED between the phases, and before each iteration.
 absl::StatusOr<SeriesStepResult> SolveSeriesStep(ExecutionContext& context,
                                                  const SeriesStepPlan& plan,
                                                  const SeriesStart& start, Buffer matrix,

@@ -36,7 +36,8 @@ absl::Status CheckOld(const FactorSummary& old, const PackedMatrix& matrix) {
 absl::Status AddChangedMatrix(SeriesStepPlan& plan, size_t bytes) {
   const SeriesMatrix& matrix = plan.matrix;
   BufferPlan& buffers = plan.buffers;
-  if (matrix.nonzeros) {
+  const MatrixChange::Kind kind = matrix.change->kind;
+  if (matrix.nonzeros && kind != MatrixChange::Kind::kValues) {
     return absl::InvalidArgumentError("changes are of dense matrices: send a sparse one in full");
   }
   CROUT_ASSIGN_OR_RETURN(const size_t arriving,
@@ -163,6 +164,11 @@ int64_t SeriesStepPlan::old_columns() const {
 }
 
 absl::StatusOr<size_t> ChangeBytes(const MatrixChange& change, int64_t n, DType dtype) {
+  if (change.kind == MatrixChange::Kind::kValues) {
+    if (change.size == change.map.lines && change.size >= 1) return change.size * SizeOf(dtype);
+    return absl::InvalidArgumentError(absl::StrCat(
+        change.size, " values, but the text of the matrix has ", change.map.lines, " entries"));
+  }
   const bool low_rank = change.kind == MatrixChange::Kind::kLowRank;
   // Two matrices of n^2 entries each have a size, or else this one has none.
   CROUT_ASSIGN_OR_RETURN(const size_t whole, MatrixBytes(n, n, dtype));

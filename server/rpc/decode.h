@@ -24,6 +24,8 @@ struct PayloadSpec {
   bool text = false;  // Matrix Market
   // Without data. For text the shape is unknown (0 x 0) until the text's size line was read.
   PackedMatrix shape;
+  // Of a coordinate text: the upload's map of lines to elements is wanted, too.
+  bool map_lines = false;
 };
 
 // `field` is the path of `spec` in the request, for messages. UNIMPLEMENTED for a type that the

@@ -26,11 +26,12 @@ namespace {
 // How often a wait for staging memory looks whether the call still wants it.
 constexpr auto kStopPoll = std::chrono::milliseconds(50);
 
-MatrixMarketLimits TextLimits(const ServerCore& core, DType dtype) {
+MatrixMarketLimits TextLimits(const ServerCore& core, const PayloadSpec& spec) {
   MatrixMarketLimits limits;
   limits.max_rows = core.limits.max_n;
   limits.max_columns = core.limits.max_n;
-  limits.complex = IsComplex(dtype);
+  limits.complex = IsComplex(spec.shape.dtype);
+  limits.map_lines = spec.map_lines;
   limits.max_peak_bytes = static_cast<int64_t>(core.devices.host_budget().limit());
   return limits;
 }
@@ -54,8 +55,7 @@ MatrixUpload::MatrixUpload(ServerCore& core, const PayloadSpec& spec, std::strin
     : core_(core), field_(std::move(field)), shape_(spec.shape) {
   if (!spec.text) return;
   grant_ = std::make_shared<TextGrant>(core.cache, core.devices.host_budget());
-  reader_ =
-      std::make_unique<MatrixMarketReader>(TextLimits(core, shape_.dtype), &core.parsers, grant_);
+  reader_ = std::make_unique<MatrixMarketReader>(TextLimits(core, spec), &core.parsers, grant_);
 }
 
 absl::Status MatrixUpload::Open(DeviceSlot& slot) {
@@ -63,7 +63,19 @@ absl::Status MatrixUpload::Open(DeviceSlot& slot) {
   if (bytes == 0) return absl::OkStatus();
   CROUT_ASSIGN_OR_RETURN(destination_, slot.device->memory().Allocate(bytes));
   CROUT_ASSIGN_OR_RETURN(uploader_, slot.device->StartUpload({destination_.data(), bytes}));
+  const std::optional<ValueMapShape> map = map_shape();
+  if (!map) return absl::OkStatus();
+  CROUT_ASSIGN_OR_RETURN(map_destination_, slot.device->memory().Allocate(map->bytes()));
+  CROUT_ASSIGN_OR_RETURN(map_uploader_,
+                         slot.device->StartUpload({map_destination_.data(), map->bytes()}));
   return absl::OkStatus();
+}
+
+std::optional<ValueMapShape> MatrixUpload::map_shape() const {
+  if (map_.empty()) return std::nullopt;
+  ValueMapShape shape = map_.shape;
+  if (!keep_sparse_) shape.elements = shape_.rows * shape_.cols;
+  return shape;
 }
 
 size_t MatrixUpload::DestinationBytes() const {
@@ -134,6 +146,7 @@ absl::Status MatrixUpload::Parse() {
   shape_.cols = header.columns;
   if (header.coordinate) {
     sparse_ = reader_->TakeSparse();
+    map_ = reader_->TakeLineMap();
     nnz_ = sparse_.nonzeros();
   } else {
     dense_values_ = reader_->TakeDense();
@@ -154,28 +167,61 @@ absl::StatusOr<std::optional<LeadingBlock>> MatrixUpload::InspectLeadingBlock(in
 
 absl::Status MatrixUpload::Assemble(StopRequested stop) {
   const bool coordinate = nnz_.has_value();
-  const absl::Status status = DispatchDType(shape_.dtype, [&](auto tag) {
+  absl::Status status = DispatchDType(shape_.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if (keep_sparse_) return SendSparse<T>(stop);
     return coordinate ? AssembleSparse<T>(stop) : AssembleDense<T>(stop);
   });
+  if (status.ok() && map_uploader_ != nullptr) status = SendMap(stop);
   FreeText();
   return status;
 }
 
+absl::Status MatrixUpload::SendMap(StopRequested stop) {
+  const auto copy = [&]<class E>(const std::vector<E>& from) {
+    return WriteTo<E>(*map_uploader_, std::ssize(from), stop,
+                      [&](int64_t offset, std::span<E> block) {
+                        std::copy_n(from.begin() + offset, block.size(), block.begin());
+                        return absl::OkStatus();
+                      });
+  };
+  CROUT_RETURN_IF_ERROR(keep_sparse_ ? copy(map_.start) : SendDenseStarts(stop));
+  return copy(map_.source);
+}
+
+absl::Status MatrixUpload::SendDenseStarts(StopRequested stop) {
+  int64_t column = 0;
+  int64_t next = 0;  // entry
+  const int64_t count = shape_.rows * shape_.cols + 1;
+  return WriteTo<int32_t>(*map_uploader_, count, stop,
+                          [&](int64_t offset, std::span<int32_t> block) {
+                            for (size_t i = 0; i < block.size(); ++i) {
+                              const int64_t element = offset + static_cast<int64_t>(i);
+                              for (; next < sparse_.nonzeros(); ++next) {
+                                while (next == sparse_.column_start[column + 1]) ++column;
+                                if (column * shape_.rows + sparse_.row[next] >= element) break;
+                              }
+                              block[i] = map_.start[next];
+                            }
+                            return absl::OkStatus();
+                          });
+}
+
 void MatrixUpload::FreeText() {
   sparse_ = {};
+  map_ = {};
   std::vector<double>().swap(dense_values_);  // an assignment would keep the memory
   std::vector<double>().swap(dense_imaginary_);
   grant_->Release();
 }
 
 template <class T, class Fill>
-absl::Status MatrixUpload::Write(int64_t count, StopRequested stop, Fill fill) {
+absl::Status MatrixUpload::WriteTo(Uploader& uploader, int64_t count, StopRequested stop,
+                                   Fill fill) {
   for (int64_t done = 0; done < count;) {
     // Shared: the callback may come after this gave up waiting for it.
     const auto ready = std::make_shared<std::binary_semaphore>(0);
-    const std::span<std::byte> block = uploader_->Reserve([ready] { ready->release(); });
+    const std::span<std::byte> block = uploader.Reserve([ready] { ready->release(); });
     if (block.empty()) {
       Stopwatch watch;
       double awaited = 0;
@@ -189,7 +235,7 @@ absl::Status MatrixUpload::Write(int64_t count, StopRequested stop, Fill fill) {
     const size_t fit = std::min<size_t>(block.size() / sizeof(T), count - done);
     const std::span<T> elements(reinterpret_cast<T*>(block.data()), fit);
     CROUT_RETURN_IF_ERROR(fill(done, elements));
-    CROUT_RETURN_IF_ERROR(uploader_->Commit(elements.size_bytes()));
+    CROUT_RETURN_IF_ERROR(uploader.Commit(elements.size_bytes()));
     done += static_cast<int64_t>(elements.size());
   }
   return absl::OkStatus();
@@ -273,6 +319,13 @@ absl::StatusOr<Buffer> MatrixUpload::Take(ExecutionContext& context, CallTimings
   if (uploader_ != nullptr) CROUT_RETURN_IF_ERROR(uploader_->Join(context));
   timings.host_to_device += watch.Lap();
   return std::move(destination_);
+}
+
+absl::StatusOr<Buffer> MatrixUpload::TakeMap(ExecutionContext& context, CallTimings& timings) {
+  Stopwatch watch;
+  if (map_uploader_ != nullptr) CROUT_RETURN_IF_ERROR(map_uploader_->Join(context));
+  timings.host_to_device += watch.Lap();
+  return std::move(map_destination_);
 }
 
 }  // namespace crout

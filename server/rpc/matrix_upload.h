@@ -26,8 +26,7 @@ absl::Status StagingTimeout();
 
 // Dense: Open, Append..., Close, Take. Its bytes go straight to the device.
 // Text:  Append..., Close, Parse, [KeepSparse], Open, Assemble, Take. It is parsed while it
-// arrives;
-//        what the device gets is made only when its size is known and reserved.
+//        arrives; what the device gets is made only when its size is known and reserved.
 // One thread at a time. Parse, Assemble and the destructor may block: not for RPC reactions.
 class MatrixUpload {
  public:
@@ -44,7 +43,13 @@ class MatrixUpload {
   // Stored positions of a coordinate text; after Parse.
   std::optional<int64_t> nnz() const { return nnz_; }
 
-  // Allocates the destination on `slot`'s device, whose bytes the caller has reserved.
+  // Which lines of the text make up which element that the device gets; after Parse(), and after
+  // KeepSparse() where that is called. Nothing where it was not asked for, where the text is no
+  // coordinate one, and where it has more lines than a map may have.
+  std::optional<ValueMapShape> map_shape() const;
+
+  // Allocates the destination, and the map's, on `slot`'s device, whose bytes the caller has
+  // reserved.
   absl::Status Open(DeviceSlot& slot);
 
   // Charges what appending `bytes` bytes of text may take; nothing to do for dense payloads. What
@@ -84,6 +89,8 @@ class MatrixUpload {
   // The packed matrix, or the sparse one, in device memory, for work enqueued on `context` from now
   // on. Waits for what of the copy the receive did not hide, and adds that to `timings`.
   absl::StatusOr<Buffer> Take(ExecutionContext& context, CallTimings& timings);
+  // The block of the ValueMap, likewise; empty where there is none.
+  absl::StatusOr<Buffer> TakeMap(ExecutionContext& context, CallTimings& timings);
 
  private:
   absl::StatusOr<size_t> AppendDense(std::span<const std::byte> bytes,
@@ -102,10 +109,17 @@ class MatrixUpload {
   absl::Status AssembleSparse(StopRequested stop);
   template <class T>
   absl::Status AssembleDense(StopRequested stop);
-  // Writes the next `count` elements of the destination, block by block: fill(offset from the first
+  absl::Status SendMap(StopRequested stop);
+  // Of an element in full: how many entries come before it.
+  absl::Status SendDenseStarts(StopRequested stop);
+  // Writes the next `count` elements of a destination, block by block: fill(offset from the first
   // of them, block).
   template <class T, class Fill>
-  absl::Status Write(int64_t count, StopRequested stop, Fill fill);
+  absl::Status WriteTo(Uploader& uploader, int64_t count, StopRequested stop, Fill fill);
+  template <class T, class Fill>
+  absl::Status Write(int64_t count, StopRequested stop, Fill fill) {
+    return WriteTo<T>(*uploader_, count, stop, fill);
+  }
 
   ServerCore& core_;
   const std::string field_;
@@ -115,11 +129,14 @@ class MatrixUpload {
 
   Buffer destination_;
   std::unique_ptr<Uploader> uploader_;  // null while closed, and for an empty matrix
+  Buffer map_destination_;
+  std::unique_ptr<Uploader> map_uploader_;  // null where there is no map
 
   // Of text; the grant is charged for the reader and for what it made, and goes after both.
   std::shared_ptr<TextGrant> grant_;
   std::unique_ptr<MatrixMarketReader> reader_;
   SparseMatrix sparse_;
+  LineMap map_;
   std::vector<double> dense_values_;
   std::vector<double> dense_imaginary_;  // of complex values, else empty
   std::optional<int64_t> nnz_;

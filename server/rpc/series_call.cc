@@ -28,6 +28,12 @@ v1::SeriesStrategy StrategyOf(const SeriesStepSummary& summary) {
   return summary.update_rank > 0 ? v1::SERIES_STRATEGY_UPDATE : v1::SERIES_STRATEGY_REUSE;
 }
 
+absl::Status MatrixGone() {
+  return WithReason(absl::FailedPreconditionError("the matrix of the last step is not there any "
+                                                  "more: send the step with its matrix"),
+                    kReasonMatrixGone);
+}
+
 }  // namespace
 
 absl::Status SeriesCall::BeginSeries(const v1::SolveSeriesHeader& header) {
@@ -60,29 +66,39 @@ absl::Status SeriesCall::TakeFactor() {
   return absl::OkStatus();
 }
 
-absl::Status SeriesCall::TakePins(bool brings_matrix) {
+absl::Status SeriesCall::TakeMatrix() {
+  if (last_matrix_ == LastMatrix::kKept) {
+    absl::StatusOr<FactorCache::Pin> pin = core_.cache.Acquire(tenant_, *kept_matrix_);
+    if (!pin.ok()) return MatrixGone();
+    pins_.matrix.emplace(*std::move(pin));
+    pins_.update_rank = update_rank_;
+    return absl::OkStatus();
+  }
+  if (last_matrix_ == LastMatrix::kWithFactor && pins_.factor) return absl::OkStatus();
+  if (factor_ || last_matrix_ != LastMatrix::kWithFactor) return MatrixGone();
+  return BadField("header.matrix", "missing: there is no matrix yet");
+}
+
+absl::Status SeriesCall::TakeMap() {
+  pins_.text = text_;
+  if (!text_) return absl::OkStatus();  // What it means without one is the step's to say.
+  if (!kept_map_) return MatrixGone();
+  absl::StatusOr<FactorCache::Pin> pin = core_.cache.Acquire(tenant_, *kept_map_);
+  if (!pin.ok() || &pin->slot() != DeviceThere()) return MatrixGone();
+  pins_.map.emplace(*std::move(pin));
+  return absl::OkStatus();
+}
+
+absl::Status SeriesCall::TakePins(const v1::SolveSeriesHeader& header) {
   if (factor_) CROUT_RETURN_IF_ERROR(TakeFactor());
   if (kept_solution_) {
     // Without it the step takes some iterations more.
     absl::StatusOr<FactorCache::Pin> pin = core_.cache.Acquire(tenant_, *kept_solution_);
     if (pin.ok()) pins_.solution.emplace(*std::move(pin));
   }
-  if (brings_matrix) return absl::OkStatus();
-  if (last_matrix_ == LastMatrix::kKept) {
-    absl::StatusOr<FactorCache::Pin> pin = core_.cache.Acquire(tenant_, *kept_matrix_);
-    if (pin.ok()) {
-      pins_.matrix.emplace(*std::move(pin));
-      pins_.update_rank = update_rank_;
-      return absl::OkStatus();
-    }
-  }
-  if (last_matrix_ == LastMatrix::kWithFactor && pins_.factor) return absl::OkStatus();
-  if (!factor_ && last_matrix_ == LastMatrix::kWithFactor) {
-    return BadField("header.matrix", "missing: there is no matrix yet");
-  }
-  return WithReason(absl::FailedPreconditionError("the matrix of the last step is not there any "
-                                                  "more: send the step with its matrix"),
-                    kReasonMatrixGone);
+  if (header.has_matrix()) return absl::OkStatus();
+  CROUT_RETURN_IF_ERROR(TakeMatrix());
+  return header.change().has_values() ? TakeMap() : absl::OkStatus();
 }
 
 DeviceSlot* SeriesCall::DeviceThere() const {
@@ -100,7 +116,7 @@ absl::StatusOr<std::vector<PayloadStep*>> SeriesCall::Start(const StreamMessage&
   } else if (SetsSeries(header)) {
     return BadField("header", "only matrix, change and rhs may be set after the first step");
   }
-  CROUT_RETURN_IF_ERROR(TakePins(header.has_matrix()));
+  CROUT_RETURN_IF_ERROR(TakePins(header));
   const auto make = [&](DeviceSlot& slot) {
     return SeriesSteps::Create(
         core_, header, *setting_, pins_,
@@ -203,6 +219,12 @@ absl::StatusOr<std::optional<v1::Factor>> SeriesCall::Store(SeriesAnswer& answer
     Keep(kept_matrix_, *std::move(answer.matrix));
     if (!kept_matrix_) last_matrix_ = LastMatrix::kGone;
   }
+  if (answer.brought_matrix) text_ = answer.text;
+  if (answer.map && last_matrix_ != LastMatrix::kGone) {
+    Keep(kept_map_, *std::move(answer.map));
+  } else if (answer.brought_matrix) {
+    Forget(kept_map_);
+  }
   if (answer.solution) {
     Keep(kept_solution_, *std::move(answer.solution));
   } else {
@@ -276,6 +298,7 @@ void SeriesCall::ReleaseResources() {
   pins_ = {};
   Forget(kept_matrix_);
   Forget(kept_solution_);
+  Forget(kept_map_);
 }
 
 }  // namespace crout

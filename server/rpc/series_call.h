@@ -36,7 +36,10 @@ class SeriesCall final : public JobCall<SeriesAnswer, v1::PHASE_SOLVE> {
   // Holds the factor, if there is one.
   absl::Status TakeFactor() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Holds what the step starts from.
-  absl::Status TakePins(bool brings_matrix) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status TakePins(const v1::SolveSeriesHeader& header) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Holds the last matrix, where the step needs it, and the map of its text.
+  absl::Status TakeMatrix() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status TakeMap() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // That of what the step starts from; null where it starts from nothing.
   DeviceSlot* DeviceThere() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The answer's parts to the cache; the new factor's description, if one was made.
@@ -57,6 +60,8 @@ class SeriesCall final : public JobCall<SeriesAnswer, v1::PHASE_SOLVE> {
   std::optional<Handle> factor_;
   std::optional<Handle> kept_matrix_;
   std::optional<Handle> kept_solution_;
+  std::optional<Handle> kept_map_;
+  std::optional<SeriesText> text_;  // that the last matrix was
   LastMatrix last_matrix_ = LastMatrix::kWithFactor;
   int64_t update_rank_ = 0;  // of the update of `factor_` beside kept_matrix_; 0: there is none
   int64_t version_ = 0;      // of the factor, as last seen; 0: none was

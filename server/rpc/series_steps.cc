@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/algorithm_registry.h"
 #include "kernels/jobs/solution_shape.h"
+#include "kernels/sync_on_exit.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
 #include "server/rpc/decode.h"
@@ -29,15 +30,19 @@ PayloadSpec NoMatrix(DType dtype) {
   return spec;
 }
 
-absl::StatusOr<MatrixChange> DecodeChange(const v1::MatrixChange& change) {
+absl::StatusOr<MatrixChange> DecodeChange(const v1::MatrixChange& change,
+                                          const std::optional<SeriesText>& text) {
   switch (change.kind_case()) {
     case v1::MatrixChange::kEntries:
       return MatrixChange{MatrixChange::Kind::kEntries, change.entries()};
     case v1::MatrixChange::kRank:
       return MatrixChange{MatrixChange::Kind::kLowRank, change.rank()};
     case v1::MatrixChange::kValues:
-      return absl::UnimplementedError(
-          "header.change.values: this build has no values on a pattern");
+      if (!text) {
+        return BadField("header.change.values",
+                        "the stream's last matrix was no coordinate text: send one first");
+      }
+      return MatrixChange{MatrixChange::Kind::kValues, change.values(), text->map};
     case v1::MatrixChange::KIND_NOT_SET:
       break;
   }
@@ -46,8 +51,10 @@ absl::StatusOr<MatrixChange> DecodeChange(const v1::MatrixChange& change) {
 
 // Bytes that only the job can read, as words of four.
 absl::StatusOr<PayloadSpec> ChangePayload(const MatrixChange& change, const FactorSummary& kept) {
-  if (kept.matrix_nonzeros > 0) {
-    return BadField("header.change", "of a matrix that is kept sparse: send it in full");
+  if (kept.matrix_nonzeros > 0 && change.kind != MatrixChange::Kind::kValues) {
+    return BadField(
+        "header.change",
+        "of a matrix that is kept sparse: send values for all of its text, or it in full");
   }
   const auto bytes = ChangeBytes(change, kept.n, kept.matrix_dtype);
   if (!bytes.ok()) return BadField("header.change", bytes.status().message());
@@ -116,11 +123,12 @@ absl::StatusOr<std::unique_ptr<SeriesSteps>> SeriesSteps::Create(
   std::optional<MatrixChange> change;
   if (header.has_change()) {
     if (header.has_matrix()) return BadField("header.change", "beside a matrix: set one of them");
-    CROUT_ASSIGN_OR_RETURN(change, DecodeChange(header.change()));
+    CROUT_ASSIGN_OR_RETURN(change, DecodeChange(header.change(), pins.text));
     CROUT_ASSIGN_OR_RETURN(matrix, ChangePayload(*change, kept->summary()));
   } else if (header.has_matrix()) {
     CROUT_ASSIGN_OR_RETURN(
         matrix, DecodePayload(header.matrix(), "header.matrix", core.limits, *slot.device));
+    matrix.map_lines = matrix.text;
     if (!matrix.text && matrix.shape.rows == 0) {
       return BadField("header.matrix", "of order 0: a step has unknowns");
     }
@@ -155,6 +163,7 @@ SeriesMatrix SeriesSteps::Matrix() {
       matrix_.upload().KeepSparse();
       matrix.nonzeros = nnz;
     }
+    map_ = matrix_.upload().map_shape();
     return matrix;
   }
   const bool kept = pins_.matrix.has_value();
@@ -236,7 +245,7 @@ absl::Status SeriesSteps::Resolve(const SeriesMatrix& matrix, int64_t nrhs) {
 
 size_t SeriesSteps::PromotionBytes() const {
   size_t bytes = 0;
-  for (const auto* pin : {&pins_.factor, &pins_.matrix, &pins_.solution}) {
+  for (const auto* pin : {&pins_.factor, &pins_.matrix, &pins_.solution, &pins_.map}) {
     if (*pin) bytes += (*pin)->promotion_bytes();
   }
   return bytes;
@@ -258,9 +267,11 @@ absl::StatusOr<MemoryNeed> SeriesSteps::PlanMatrix() {
   const FactorSummary* const factor = pins_.factor ? &pins_.factor->summary() : nullptr;
   CROUT_ASSIGN_OR_RETURN(plan_, PlanSeriesStep(options_, factor, matrix, rhs));
   const JobBytes& bytes = plan_->bytes;
-  const size_t entries = 3 * FactorCache::kEntryBytes;
-  return MemoryNeed{.device = bytes.peak - BlockBytes(rhs.bytes()) + entries + PromotionBytes(),
-                    .host = bytes.report};
+  const size_t entries = 4 * FactorCache::kEntryBytes;
+  const size_t map = map_ ? BlockBytes(map_->bytes()) : 0;
+  return MemoryNeed{
+      .device = bytes.peak - BlockBytes(rhs.bytes()) + map + entries + PromotionBytes(),
+      .host = bytes.report};
 }
 
 absl::StatusOr<const Factorization*> SeriesSteps::Promote(std::optional<FactorCache::Pin>& pin,
@@ -280,6 +291,12 @@ NewFactor SeriesSteps::Share(Factorization part, Reservation& memory) {
   return share;
 }
 
+std::optional<int64_t> SeriesSteps::TextEntries() {
+  if (!change_) return brings_matrix_ ? matrix_.upload().nnz() : std::nullopt;
+  if (change_->kind == MatrixChange::Kind::kValues) return pins_.text->nnz;
+  return std::nullopt;
+}
+
 absl::StatusOr<SeriesAnswer> SeriesSteps::Run(ExecutionContext& context, StopRequested stop,
                                               CallTimings& timings) {
   Stopwatch watch;
@@ -289,6 +306,7 @@ absl::StatusOr<SeriesAnswer> SeriesSteps::Run(ExecutionContext& context, StopReq
   CROUT_ASSIGN_OR_RETURN(start.factor, Promote(pins_.factor, context, memory));
   CROUT_ASSIGN_OR_RETURN(start.matrix, Promote(pins_.matrix, context, memory));
   CROUT_ASSIGN_OR_RETURN(start.solution, Promote(pins_.solution, context, memory));
+  CROUT_ASSIGN_OR_RETURN(start.map, Promote(pins_.map, context, memory));
   timings.host_to_device += watch.Lap();
   if (plan_->factor && plan_->factor->options.parameters.start) {
     plan_->factor->options.parameters.start = start.factor->view();
@@ -297,12 +315,18 @@ absl::StatusOr<SeriesAnswer> SeriesSteps::Run(ExecutionContext& context, StopReq
   answer.accuracy = plan_->accuracy;
   answer.shape = plan_->delivered;
   CROUT_ASSIGN_OR_RETURN(Buffer out, core_.host_memory.Allocate(answer.shape.bytes()));
+  Factorization map;
+  SyncOnExit sync(context);  // It may still be arriving.
+  CROUT_ASSIGN_OR_RETURN(Buffer map_block, matrix_.upload().TakeMap(context, timings));
+  map.summary.n = n();
+  map.parts.Add(kValueMapPart, PartKind::kOperand, std::move(map_block));
   CROUT_ASSIGN_OR_RETURN(Buffer matrix, matrix_.upload().Take(context, timings));
   CROUT_ASSIGN_OR_RETURN(Buffer rhs, rhs_.upload().Take(context, timings));
   KernelTimings kernel;
   CROUT_ASSIGN_OR_RETURN(SeriesStepResult result,
                          SolveSeriesStep(context, *plan_, start, std::move(matrix), std::move(rhs),
                                          out.data(), stop, kernel));
+  sync.Dismiss();
   timings.factor += kernel.factor;
   timings.solve += kernel.solve;
   timings.device_to_host += kernel.device_to_host;
@@ -311,10 +335,15 @@ absl::StatusOr<SeriesAnswer> SeriesSteps::Run(ExecutionContext& context, StopReq
     ObserveFactor(core_, slot_, result.factor->summary, kernel.factor);
     answer.factor = Share(*std::move(result.factor), memory);
     answer.factor->record = TakeRecord(answer.factor->factorization.summary, matrix_.TakeHost());
-    if (brings_matrix_) answer.factor->nnz = matrix_.upload().nnz();
+    answer.factor->nnz = TextEntries();
   }
   if (result.matrix) answer.matrix = Share(*std::move(result.matrix), memory);
   if (result.solution) answer.solution = Share(*std::move(result.solution), memory);
+  answer.brought_matrix = brings_matrix_ && !change_;
+  if (map_) {
+    answer.map = Share(std::move(map), memory);
+    answer.text = SeriesText{*map_, *matrix_.upload().nnz()};
+  }
   answer.x = std::make_shared<const ReplyData>(ReplyData{rhs_.TakeHost(), std::move(out)});
   return answer;
 }

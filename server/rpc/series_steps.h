@@ -25,12 +25,20 @@ struct SeriesSetting {
 // INVALID_ARGUMENT as the contract says.
 absl::StatusOr<SeriesSetting> DecodeSeries(const v1::SolveSeriesHeader& header);
 
+// The coordinate text that the stream's last matrix was.
+struct SeriesText {
+  ValueMapShape map;
+  int64_t nnz = 0;
+};
+
 // What a step starts from, held in its place. All are on one device.
 struct SeriesPins {
   std::optional<FactorCache::Pin> factor;    // not singular
   std::optional<FactorCache::Pin> matrix;    // of the last step, where it is not the factor's
   std::optional<FactorCache::Pin> solution;  // of the last step
   int64_t update_rank = 0;                   // as SeriesMatrix has it, of `matrix`
+  std::optional<FactorCache::Pin> map;       // of `text`, where the step brings values for it
+  std::optional<SeriesText> text;
 };
 
 struct SeriesAnswer {
@@ -38,6 +46,9 @@ struct SeriesAnswer {
   std::optional<NewFactor> factor;
   std::optional<NewFactor> matrix;
   std::optional<NewFactor> solution;
+  bool brought_matrix = false;
+  std::optional<SeriesText> text;  // where that was one
+  std::optional<NewFactor> map;    // of it
   SeriesStepSummary summary;
   double accuracy = 0;  // as it was asked
   PackedMatrix shape;   // of X
@@ -88,6 +99,8 @@ class SeriesSteps {
                      double iteration_seconds) const;
   absl::StatusOr<SolverPair> SolversFor(const FactorSummary& factor, int64_t nrhs) const;
   bool StartsWarm() const;
+  // Stored positions of the text that the matrix is of.
+  std::optional<int64_t> TextEntries();
   // Bytes for what has to come back from host memory.
   size_t PromotionBytes() const;
   absl::StatusOr<const Factorization*> Promote(std::optional<FactorCache::Pin>& pin,
@@ -101,6 +114,7 @@ class SeriesSteps {
   const Budget budget_;
   const std::optional<MatrixChange> change_;  // what arrives in the matrix's place
   const bool brings_matrix_;
+  std::optional<ValueMapShape> map_;  // of the text that arrived, from its Plan() on
   SeriesStepOptions options_;
   std::optional<SeriesStepPlan> plan_;
   double seconds_ = 0;

@@ -6,6 +6,7 @@
 // the corpus as it is remains readable.
 #include <fuzzer/FuzzedDataProvider.h>
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <cstddef>
@@ -33,6 +34,7 @@ MatrixMarketLimits FuzzLimits(size_t segment_bytes) {
   limits.max_rows = limits.max_columns = 1000;
   limits.max_peak_bytes = 64 << 20;
   limits.segment_bytes = segment_bytes;
+  limits.map_lines = true;
   return limits;
 }
 
@@ -40,6 +42,7 @@ struct Outcome {
   absl::Status status;
   MatrixMarketHeader header;
   SparseMatrix sparse;
+  LineMap map;
   std::vector<double> dense;
   std::vector<double> dense_imaginary;
 };
@@ -58,6 +61,7 @@ Outcome Read(std::string_view bytes, size_t segment_bytes, ThreadPool* pool, Nex
   if (!outcome.status.ok()) return outcome;
   outcome.header = *reader.header();
   outcome.sparse = reader.TakeSparse();
+  outcome.map = reader.TakeLineMap();
   outcome.dense = reader.TakeDense();
   outcome.dense_imaginary = reader.TakeDenseImaginary();
   return outcome;
@@ -81,6 +85,16 @@ void CheckSparse(const MatrixMarketHeader& header, const SparseMatrix& matrix) {
   }
 }
 
+void CheckMap(const MatrixMarketHeader& header, const SparseMatrix& matrix, const LineMap& map) {
+  Require(map.shape.lines == header.entries && map.shape.elements == matrix.nonzeros());
+  Require(std::ssize(map.start) == matrix.nonzeros() + 1);
+  Require(map.start.front() == 0 && map.start.back() == std::ssize(map.source));
+  Require(std::is_sorted(map.start.begin(), map.start.end()));
+  for (const uint32_t source : map.source) {
+    Require(static_cast<int64_t>(source & ValueMap::kLine) < header.entries);
+  }
+}
+
 void CheckOutcome(const Outcome& outcome) {
   if (!outcome.status.ok()) {
     Require(!outcome.status.message().empty() && outcome.status.message().size() < 500);
@@ -90,6 +104,7 @@ void CheckOutcome(const Outcome& outcome) {
   }
   if (outcome.header.coordinate) {
     CheckSparse(outcome.header, outcome.sparse);
+    CheckMap(outcome.header, outcome.sparse, outcome.map);
     return;
   }
   Require(static_cast<int64_t>(outcome.dense.size()) ==
@@ -106,6 +121,8 @@ void CheckSame(const Outcome& a, const Outcome& b) {
   Require(a.sparse.row == b.sparse.row);
   Require(a.sparse.value == b.sparse.value);
   Require(a.sparse.imaginary == b.sparse.imaginary);
+  Require(a.map.start == b.map.start);
+  Require(a.map.source == b.map.source);
   Require(a.dense == b.dense);
   Require(a.dense_imaginary == b.dense_imaginary);
 }

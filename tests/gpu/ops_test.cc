@@ -587,6 +587,51 @@ TEST_F(OpsTest, EntriesAreSetInEveryType) {
   CheckSetEntries<Complex128>(*gpu_);
 }
 
+// Elements of 0 to 3 values, some mirrored, one of 5000: on the GPU what is on the host.
+template <class T>
+void CheckSumValues(Bench& gpu, Bench& host) {
+  ValueMapShape shape;
+  shape.lines = 9000;
+  shape.mirror_sign = -1;
+  std::vector<int32_t> start = {0};
+  std::vector<uint32_t> source;
+  for (int64_t e = 0; e < 4000; ++e) {
+    const int64_t count = e == 1234 ? 5000 : e % 4;
+    for (int64_t k = 0; k < count; ++k) {
+      const auto line = static_cast<uint32_t>((e * 7 + k * 1001) % shape.lines);
+      source.push_back(k % 2 == 1 ? line | ValueMap::kMirrored : line);
+    }
+    start.push_back(static_cast<int32_t>(source.size()));
+  }
+  source[100] |= ValueMap::kReal;
+  shape.elements = std::ssize(start) - 1;
+  shape.sources = std::ssize(source);
+  std::vector<uint32_t> block(start.begin(), start.end());
+  block.insert(block.end(), source.begin(), source.end());
+  const auto values = RandomVector<T>(shape.lines, 63);
+  int64_t not_real[2];
+  const auto sum = [&](Bench& bench, int64_t* first_not_real) {
+    const Buffer map = bench.Put(block);
+    const Buffer arrived = bench.Put(values);
+    const Buffer out = bench.Put(std::vector<T>(shape.elements));
+    EXPECT_TRUE(bench.ops()
+                    .SumValues(ValueMap(map.data(), shape), kDTypeOf<T>, arrived.data(), out.data())
+                    .ok());
+    *first_not_real = bench.Wait().values.first_not_real;
+    return bench.Get<T>(out);
+  };
+  EXPECT_TRUE(SameBits(sum(gpu, &not_real[0]), sum(host, &not_real[1])));
+  EXPECT_EQ(not_real[0], not_real[1]);
+  EXPECT_EQ(not_real[0] >= 0, kIsComplex<T>);
+}
+
+TEST_F(OpsTest, ValuesAreSummedInEveryType) {
+  CheckSumValues<float>(*gpu_, *host_);
+  CheckSumValues<double>(*gpu_, *host_);
+  CheckSumValues<Complex64>(*gpu_, *host_);
+  CheckSumValues<Complex128>(*gpu_, *host_);
+}
+
 TEST_F(OpsTest, EmptyMatricesReportZeros) {
   const Buffer some = gpu_->Put(std::vector<double>{1});
   const PackedMatrix empty{some.data(), DType::kFloat64, Layout::kRowMajor, 0, 0};

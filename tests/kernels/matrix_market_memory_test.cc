@@ -194,8 +194,10 @@ class MatrixMarketMemoryTest : public ::testing::TestWithParam<Case> {
 
   // Reads the file within a grant of `limit` bytes; without a limit it must succeed, else be
   // refused. Returns the most that was taken.
-  static size_t ReadGranted(std::string_view file, size_t piece, size_t limit) {
+  static size_t ReadGranted(std::string_view file, size_t piece, size_t limit,
+                            bool map_lines = false) {
     MatrixMarketLimits limits;
+    limits.map_lines = map_lines;
     limits.max_gzip_ratio = 1e6;
     limits.segment_bytes = GetParam().segment_bytes;
     const auto grant = std::make_shared<CountedGrant>(limit);
@@ -222,6 +224,7 @@ class MatrixMarketMemoryTest : public ::testing::TestWithParam<Case> {
     const size_t held = reader->memory_bytes();
     {
       const SparseMatrix sparse = reader->TakeSparse();
+      const LineMap map = reader->TakeLineMap();
       const std::vector<double> dense = reader->TakeDense();
       const std::vector<double> imaginary = reader->TakeDenseImaginary();
     }
@@ -237,6 +240,8 @@ TEST_P(MatrixMarketMemoryTest, NothingIsHeldThatWasNotGranted) {
     SCOPED_TRACE(absl::StrCat("pieces of ", piece));
     ReadGranted(file, piece, SIZE_MAX);
   }
+  SCOPED_TRACE("with a map of the lines");
+  ReadGranted(file, size_t{100000}, SIZE_MAX, /*map_lines=*/true);
 }
 
 TEST_P(MatrixMarketMemoryTest, ARefusalDropsEverything) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <limits>
 #include <utility>
 
@@ -254,6 +255,65 @@ TEST_F(MatrixOpsTest, MultiplyTakesFactorsAndTransposes) {
       }
     }
   }
+}
+
+TEST_F(MatrixOpsTest, ValuesAreSummedInOrderOnOneCoreAndOnAll) {
+  for (const int64_t elements : {int64_t{0}, int64_t{5}, int64_t{1} << 20}) {
+    // Element e: e % 3 values, the last of them from across the diagonal.
+    ValueMapShape shape;
+    shape.elements = elements;
+    shape.mirror_sign = -1;
+    std::vector<int32_t> start = {0};
+    std::vector<uint32_t> source;
+    std::vector<float> expected;
+    const auto value = [](int64_t line) { return static_cast<float>(std::sin(line)); };
+    for (int64_t e = 0; e < elements; ++e) {
+      double sum = 0;
+      for (int64_t k = 0; k < e % 3; ++k) {
+        const auto line = static_cast<uint32_t>((e * 7 + k * 1001) % 5000);
+        const bool mirrored = k + 1 == e % 3;
+        source.push_back(mirrored ? line | ValueMap::kMirrored : line);
+        sum += mirrored ? -value(line) : value(line);
+      }
+      start.push_back(static_cast<int32_t>(source.size()));
+      expected.push_back(static_cast<float>(sum));
+    }
+    shape.sources = std::ssize(source);
+    shape.lines = 5000;
+    std::vector<float> values;
+    for (int64_t line = 0; line < shape.lines; ++line) values.push_back(value(line));
+    std::vector<int32_t> block = start;
+    block.insert(block.end(), source.begin(), source.end());
+    ASSERT_EQ(block.size() * sizeof(int32_t), shape.bytes());
+    const ValueMap map(reinterpret_cast<const std::byte*>(block.data()), shape);
+    std::vector<float> out(elements, -1);
+    ASSERT_OK(ops_.SumValues(map, DType::kFloat32,
+                             reinterpret_cast<const std::byte*>(values.data()),
+                             reinterpret_cast<std::byte*>(out.data())));
+    EXPECT_EQ(out, expected);
+    EXPECT_EQ(report_.values.first_not_real, -1);
+  }
+}
+
+TEST_F(MatrixOpsTest, TheFirstValueThatIsNotRealIsNamed) {
+  const std::vector<int32_t> block = {0, 1, 2, 4, /*sources*/ 3, 2, 1, 0};
+  std::vector<uint32_t> flagged(block.begin(), block.end());
+  for (const int k : {4, 5, 7}) flagged[k] |= ValueMap::kReal;
+  const ValueMap map(reinterpret_cast<const std::byte*>(flagged.data()), {4, 3, 4, 1, -1});
+  std::vector<std::complex<double>> values = {{1, 0}, {2, 5}, {3, -0.0}, {4, 0}};
+  std::vector<std::complex<double>> out(3);
+  const auto sum = [&] {
+    EXPECT_OK(ops_.SumValues(map, DType::kComplex128,
+                             reinterpret_cast<const std::byte*>(values.data()),
+                             reinterpret_cast<std::byte*>(out.data())));
+    return report_.values.first_not_real;
+  };
+  EXPECT_EQ(sum(), -1);
+  EXPECT_EQ(out[2], std::complex<double>(3, 5));
+  values[3].imag(1);
+  EXPECT_EQ(sum(), 3);
+  values[0].imag(std::numeric_limits<double>::quiet_NaN());
+  EXPECT_EQ(sum(), 0);
 }
 
 TEST_F(MatrixOpsTest, ResidualIsNanWhereAnythingIsNotFinite) {

@@ -67,6 +67,14 @@ class Series {
     return Run(*plan, arriving, b, request, JobRunner::NeverStop());
   }
 
+  // The block of the map that changes by values go by, as the server would keep it.
+  absl::Status KeepMap(const std::vector<std::byte>& block) {
+    auto arrived = runner_.Upload(block);
+    if (!arrived.ok()) return arrived.status();
+    map_.emplace().parts.Add(kValueMapPart, PartKind::kOperand, *std::move(arrived));
+    return absl::OkStatus();
+  }
+
   const Matrix& x() const { return x_; }
   const std::optional<Factorization>& factor() const { return factor_; }
   const std::optional<Factorization>& matrix() const { return matrix_; }
@@ -96,7 +104,7 @@ class Series {
     const auto there = [](const std::optional<Factorization>& kept) {
       return kept ? &*kept : nullptr;
     };
-    const SeriesStart start{there(factor_), there(matrix_), there(solution_)};
+    const SeriesStart start{there(factor_), there(matrix_), there(solution_), there(map_)};
     auto result = SolveSeriesStep(runner_.context(), plan, start, std::move(matrix),
                                   *std::move(rhs), out.data(), stop, runner_.timings());
     if (!result.ok()) return result.status();
@@ -161,6 +169,7 @@ class Series {
   std::optional<Factorization> matrix_;
   std::optional<Factorization> solution_;
   int64_t update_rank_ = 0;
+  std::optional<Factorization> map_;
   SeriesStepSummary summary_;
   JobBytes bytes_;
   bool made_singular_ = false;
@@ -594,6 +603,126 @@ TYPED_TEST(SeriesStepTest, SparseMatricesStaySparse) {
   const auto other = Random<TypeParam>(kN, 1, 6);
   ASSERT_OK(this->series_->Step(std::nullopt, other, request));
   EXPECT_LE(BackwardError(a, kN, Op::kNone, this->series_->x(), other, 1), 1.1 * kDefaultAccuracy);
+}
+
+// Lines for the elements of `a` that are stored, the last one first; every third element is the sum
+// of two lines, each other one that of a line across the diagonal.
+template <class T>
+struct Lines {
+  Lines(const std::vector<T>& a, bool sparse) {
+    map.mirror_sign = -1;
+    map.imaginary_mirror_sign = 1;
+    for (size_t p = 0; p < a.size(); ++p) {
+      if (a[p] != T{}) elements.push_back(static_cast<int64_t>(p));
+    }
+    map.elements = sparse ? std::ssize(elements) : std::ssize(a);
+    map.lines = map.sources = std::ssize(elements) + (std::ssize(elements) + 2) / 3;
+    int64_t line = map.lines;
+    size_t next = 0;
+    for (int64_t e = 0; e < map.elements; ++e) {
+      start.push_back(static_cast<int32_t>(source.size()));
+      if (next == elements.size() || (!sparse && elements[next] != e)) continue;
+      source.push_back(static_cast<uint32_t>(--line));
+      if (next % 3 == 0) {
+        source.push_back(static_cast<uint32_t>(--line));
+      } else if (next % 3 == 1) {
+        source.back() |= ValueMap::kMirrored;
+      }
+      ++next;
+    }
+    start.push_back(static_cast<int32_t>(source.size()));
+  }
+
+  // The values of the lines by which the elements are those of `a`, to the bit.
+  std::vector<T> Values(const std::vector<T>& a) const {
+    std::vector<T> values(map.lines);
+    int64_t line = map.lines;
+    for (size_t k = 0; k < elements.size(); ++k) {
+      const T v = a[elements[k]];
+      values[--line] = k % 3 == 0 ? v / 2.0 : v;
+      if (k % 3 == 0) values[--line] = v / 2.0;
+      if (k % 3 == 1) values[line] = Across(v);
+    }
+    return values;
+  }
+  static double Across(double v) { return -v; }
+  static std::complex<double> Across(std::complex<double> v) { return {-v.real(), v.imag()}; }
+
+  MatrixChange change() const { return {MatrixChange::Kind::kValues, map.lines, map}; }
+
+  ValueMapShape map;
+  std::vector<int64_t> elements;  // offsets in `a`
+  std::vector<int32_t> start;
+  std::vector<uint32_t> source;
+};
+
+TYPED_TEST(SeriesStepTest, ValuesOnAPatternAreTheMatrixOfItsText) {
+  using T = TypeParam;
+  for (const bool sparse : {true, false}) {
+    StepRequest request = this->Request();
+    request.sparse = sparse;
+    std::vector<T> a;
+    for (const double x : RandomSparse(kN, 0.1, 3)) a.push_back(x == 0 ? T{} : T{x});
+    const auto b = Random<T>(kN, 1, 5);
+    const Lines<T> lines(a, sparse);
+    Series<T> by_values(*DeviceUnderTest());
+    Series<T> in_full(*DeviceUnderTest());
+    ASSERT_OK(by_values.Step(a, b, request));
+    ASSERT_OK(in_full.Step(a, b, request));
+    ASSERT_OK(by_values.KeepMap(PackTogether(lines.start, lines.source)));
+    // With the old factor, with a new one, and from the matrix that is kept with that.
+    for (const int iterations : {50, 0, 50}) {
+      request.most_iterations = iterations;
+      const std::vector<T> random = Random<T>(kN, kN, 70 + iterations);
+      for (size_t p = 0; p < a.size(); ++p) a[p] += a[p] * 1e-4 * random[p];
+      ASSERT_OK_AND_ASSIGN(
+          const SeriesStepSummary summary,
+          by_values.ChangedStep(lines.change(), PackTogether(lines.Values(a)), b, request));
+      ASSERT_OK(in_full.Step(a, b, request));
+      EXPECT_TRUE(summary.accurate);
+      EXPECT_EQ(by_values.x(), in_full.x());
+      EXPECT_EQ(summary.new_iterations > 0, iterations == 0);
+    }
+  }
+}
+
+TYPED_TEST(SeriesStepTest, ValuesThatAreNoneLeaveTheMatrixAsItWas) {
+  using T = TypeParam;
+  StepRequest request = this->Request();
+  request.sparse = true;
+  std::vector<T> a;
+  for (const double x : RandomSparse(kN, 0.1, 3)) a.push_back(x == 0 ? T{} : T{x});
+  const auto b = Random<T>(kN, 1, 5);
+  Lines<T> lines(a, true);
+  ASSERT_OK(this->series_->Step(a, b, request));
+  const auto step = [&](const MatrixChange& change, const std::vector<T>& values) {
+    return this->series_->ChangedStep(change, PackTogether(values), b, request).status();
+  };
+  std::vector<T> values = lines.Values(a);
+  EXPECT_EQ(step(lines.change(), values).code(), absl::StatusCode::kFailedPrecondition);
+  lines.source[0] |= ValueMap::kReal;
+  ASSERT_OK(this->series_->KeepMap(PackTogether(lines.start, lines.source)));
+  constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+  for (const int64_t count : {int64_t{0}, int64_t{-1}, lines.map.lines + 1, int64_t{1} << 62}) {
+    MatrixChange change = lines.change();
+    change.size = count;
+    EXPECT_THAT(step(change, {}), FailsWith(kInvalid, "values"));
+  }
+  // A map of another matrix.
+  MatrixChange other = lines.change();
+  other.map.elements -= 2;
+  other.map.sources += 2;
+  EXPECT_EQ(step(other, values).code(), absl::StatusCode::kFailedPrecondition);
+  values[3] = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THAT(step(lines.change(), values), FailsWith(kInvalid, "matrix"));
+  values = lines.Values(a);
+  if constexpr (kIsComplex<T>) {
+    values.back().imag(1);
+    EXPECT_THAT(step(lines.change(), values), FailsWith(kInvalid, "hermitian"));
+    values = lines.Values(a);
+  }
+  ASSERT_OK(step(lines.change(), values));
+  EXPECT_LE(BackwardError(a, kN, Op::kNone, this->series_->x(), b, 1), 1.1 * kDefaultAccuracy);
 }
 
 TYPED_TEST(SeriesStepTest, AFactorInSinglePrecisionReachesTheAccuracyOfTheRightHandSide) {

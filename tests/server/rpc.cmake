@@ -7,6 +7,8 @@ foreach(test batch batch_solve cancel cache catalogue complex direct_solve ident
 endforeach()
 crout_test(rpc_memory_test OWN_NEW LABELS rpc SOURCES rpc_memory_test.cc
   DEPS crout::rpc_fixture crout::test_refused_allocations)
+crout_test(rpc_series_values_test LABELS rpc SOURCES rpc_series_values_test.cc
+  DEPS crout::rpc_fixture crout::test_gzip)
 crout_test(config_test LABELS rpc SOURCES config_test.cc DEPS crout::daemon)
 crout_test(memory_return_test LABELS rpc SOURCES memory_return_test.cc DEPS crout::daemon)
 crout_test(service_manager_test LABELS rpc SOURCES service_manager_test.cc DEPS crout::daemon)

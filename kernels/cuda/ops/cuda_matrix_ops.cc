@@ -161,6 +161,14 @@ absl::Status CudaMatrixOps::SetEntries(const EntryList& entries, const AnyMatrix
   });
 }
 
+absl::Status CudaMatrixOps::SumValues(const ValueMap& map, DType dtype, const std::byte* values,
+                                      std::byte* out) {
+  return context_.Enqueue("SumValues", [&](cudaStream_t stream) {
+    return LaunchSumValues(map, dtype, values, out, context_.scratch(), &context_.report().values,
+                           stream);
+  });
+}
+
 absl::Status CudaMatrixOps::Multiply(double alpha, Op op, const AnyMatrix& a, const AnyMatrix& b,
                                      double beta, const AnyMatrix& c) {
   if (c.rows == 0 || c.cols == 0 || (b.rows == 0 && beta == 1)) return absl::OkStatus();

@@ -8,6 +8,7 @@ namespace crout::cuda {
 namespace {
 
 enum Least { kOutside, kContradicted };
+constexpr int kNotReal = 0;  // of the values of a map
 
 template <class T>
 struct Entries {
@@ -62,7 +63,67 @@ __global__ void __launch_bounds__(kBlockThreads)
   Reset(scratch);
 }
 
+template <class T>
+__device__ WideType<T> Take(const ValueMapShape& shape, uint32_t source, T read) {
+  const WideType<T> value = Widen(read);
+  if ((source & ValueMap::kMirrored) == 0) return value;
+  if constexpr (kIsComplex<T>) {
+    return {shape.mirror_sign * value.re, shape.imaginary_mirror_sign * value.im};
+  } else {
+    return shape.mirror_sign * value;
+  }
+}
+
+template <class T>
+__device__ bool IsReal(T value) {
+  if constexpr (kIsComplex<T>) {
+    return value.im == 0;
+  } else {
+    return true;
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(kBlockThreads)
+    SumValuesKernel(ValueMap map, const T* values, T* out, ReductionScratch* scratch,
+                    ValueStats* report) {
+  const int64_t e = static_cast<int64_t>(blockIdx.x) * kBlockThreads + threadIdx.x;
+  if (e < map.shape.elements) {
+    const int32_t begin = map.start[e];
+    const int32_t end = map.start[e + 1];
+    WideType<T> sum = 0;
+    for (int32_t s = begin; s < end; ++s) {
+      const uint32_t source = map.source[s];
+      const uint32_t line = source & ValueMap::kLine;
+      const T read = values[line];
+      const WideType<T> value = Take(map.shape, source, read);
+      // Not 0 + value, which has no -0.
+      sum = s == begin ? value : sum + value;
+      if ((source & ValueMap::kReal) != 0 && !IsReal(read)) {
+        atomicMin(&scratch->least[kNotReal], static_cast<unsigned long long>(line));
+      }
+    }
+    out[e] = static_cast<T>(sum);
+  }
+  if (!IsLastBlock(scratch) || threadIdx.x != 0) return;
+  report->first_not_real = NumberOrNone(Load(scratch->least[kNotReal]));
+  Reset(scratch);
+}
+
 }  // namespace
+
+cudaError_t LaunchSumValues(const ValueMap& map, DType dtype, const std::byte* values,
+                            std::byte* out, ReductionScratch* scratch, ValueStats* report,
+                            cudaStream_t stream) {
+  const auto blocks = static_cast<unsigned>(
+      std::max<int64_t>(1, (map.shape.elements + kBlockThreads - 1) / kBlockThreads));
+  DispatchDevice(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    SumValuesKernel<<<blocks, kBlockThreads, 0, stream>>>(
+        map, reinterpret_cast<const T*>(values), reinterpret_cast<T*>(out), scratch, report);
+  });
+  return cudaGetLastError();
+}
 
 cudaError_t LaunchSetEntries(const EntryList& entries, const AnyMatrix& a,
                              ReductionScratch* scratch, EntryStats* report, cudaStream_t stream) {

@@ -14,6 +14,11 @@ namespace crout::cuda {
 cudaError_t LaunchSetEntries(const EntryList& entries, const AnyMatrix& a,
                              ReductionScratch* scratch, EntryStats* report, cudaStream_t stream);
 
+// Enqueues MatrixOps::SumValues. A thread sums an element.
+cudaError_t LaunchSumValues(const ValueMap& map, DType dtype, const std::byte* values,
+                            std::byte* out, ReductionScratch* scratch, ValueStats* report,
+                            cudaStream_t stream);
+
 }  // namespace crout::cuda
 
 #endif  // CROUT_KERNELS_CUDA_OPS_ENTRIES_H_

@@ -126,6 +126,14 @@ absl::Status HostOps::SetEntries(const EntryList& entries, const AnyMatrix& a) {
   return absl::OkStatus();
 }
 
+absl::Status HostOps::SumValues(const ValueMap& map, DType dtype, const std::byte* values,
+                                std::byte* out) {
+  executor_.Run(host::WidthFor(map.shape.sources + map.shape.elements), [&](int cores) {
+    report_.values = host::SumValues(cores, map, dtype, values, out);
+  });
+  return absl::OkStatus();
+}
+
 absl::Status HostOps::Multiply(double alpha, Op op, const AnyMatrix& a, const AnyMatrix& b,
                                double beta, const AnyMatrix& c) {
   if (c.rows == 0 || c.cols == 0 || (b.rows == 0 && beta == 1)) return absl::OkStatus();

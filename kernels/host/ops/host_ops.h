@@ -34,6 +34,8 @@ class HostOps final : public MatrixOps {
                           const MatrixView<double>& w) override;
   absl::Status Add(const AnyMatrix& d, const AnyMatrix& x) override;
   absl::Status SetEntries(const EntryList& entries, const AnyMatrix& a) override;
+  absl::Status SumValues(const ValueMap& map, DType dtype, const std::byte* values,
+                         std::byte* out) override;
   absl::Status Multiply(double alpha, Op op, const AnyMatrix& a, const AnyMatrix& b, double beta,
                         const AnyMatrix& c) override;
   absl::Status CopyOnDevice(const void* from, void* to, size_t bytes) override;
