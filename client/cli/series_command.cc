@@ -11,8 +11,10 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "client/cli/array_writer.h"
+#include "client/cli/change_files.h"
 #include "client/cli/commands.h"
 #include "client/cli/enum_names.h"
 #include "client/cli/exit_codes.h"
@@ -51,16 +53,22 @@ class SeriesRun {
   absl::Status CheckSteps() const;
   absl::Status RunStep(size_t index);
   absl::StatusOr<SeriesStep> Solve(const StepFiles& step, client::MatrixSink* x);
+  // With the matrix of the step before, changed.
+  absl::StatusOr<SeriesStep> SolveChanged(const StepFiles& step, client::MatrixSink* x);
   // With the matrix of an earlier step; with none at first, that of --start.
   absl::StatusOr<SeriesStep> SolveAgain(const StepFiles& step, client::MatrixSink* x);
-  absl::StatusOr<client::MatrixSource> RhsOf(const StepFiles& step, const MatrixInput* matrix);
+  absl::StatusOr<client::MatrixSource> RhsOf(const StepFiles& step);
+  // The order and type of --start's matrix.
+  absl::Status Describe(const std::string& handle);
   std::string OutputOf(size_t index) const;
   void Report(size_t index, const SeriesStep& step, double seconds);
 
   Session* const session_;
   const SeriesArguments& arguments_;
   std::vector<StepFiles> steps_;
-  std::string last_matrix_;
+  std::string last_matrix_;           // of which the server's is; none once that was changed
+  absl::StatusOr<int64_t> rows_ = 0;  // of the last matrix, where its file says so
+  v1::Dtype dtype_ = v1::DTYPE_FLOAT64;
   std::optional<Array> common_rhs_;
   std::optional<Array> rhs_;  // of the step
   client::CallOptions call_;
@@ -70,14 +78,16 @@ class SeriesRun {
 
 absl::Status SeriesRun::CheckSteps() const {
   if (steps_.front().matrix.empty() && arguments_.start.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        steps_.front().rhs, ": the first step has no matrix, and there is no --start"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(absl::StrJoin(steps_.front().change.paths(), ", "), steps_.front().rhs,
+                     ": the first step has no matrix, and there is no --start"));
   }
   if (!arguments_.rhs.empty() || arguments_.ones) return absl::OkStatus();
   for (const StepFiles& step : steps_) {
     if (step.rhs.empty()) {
       return absl::InvalidArgumentError(
-          absl::StrCat(step.matrix, " has no right-hand side beside it: give --rhs or --ones"));
+          absl::StrCat(step.matrix, absl::StrJoin(step.change.paths(), ", "),
+                       " has no right-hand side beside it: give --rhs or --ones"));
     }
   }
   return absl::OkStatus();
@@ -93,6 +103,7 @@ absl::Status SeriesRun::Run() {
     header.clear_cache();
     auto handle = session_->Handle(arguments_.start);
     if (!handle.ok()) return handle.status();
+    if (absl::Status status = Describe(*handle); !status.ok()) return status;
     header.set_handle(*std::move(handle));
   }
   if (!arguments_.output.empty()) {
@@ -150,35 +161,53 @@ absl::Status SeriesRun::RunStep(size_t index) {
 }
 
 absl::StatusOr<SeriesStep> SeriesRun::Solve(const StepFiles& step, client::MatrixSink* x) {
+  if (!step.change.paths().empty()) return SolveChanged(step, x);
   if (step.matrix.empty()) return SolveAgain(step, x);
   const auto matrix = MatrixInput::Open(step.matrix, arguments_.dtype, session_->deadline());
   if (!matrix.ok()) return matrix.status();
-  const auto rhs = RhsOf(step, &*matrix);
+  rows_ = matrix->Rows();
+  dtype_ = matrix->dtype();
+  const auto rhs = RhsOf(step);
   if (!rhs.ok()) return rhs.status();
   last_matrix_ = step.matrix;
   return series_->Step(matrix->Source(), *rhs, x);
 }
 
+absl::StatusOr<SeriesStep> SeriesRun::SolveChanged(const StepFiles& step, client::MatrixSink* x) {
+  const auto change = ReadChange(step.change, dtype_);
+  if (!change.ok()) return change.status();
+  const auto rhs = RhsOf(step);
+  if (!rhs.ok()) return rhs.status();
+  last_matrix_.clear();
+  return series_->Step(*change, *rhs, x);
+}
+
 absl::StatusOr<SeriesStep> SeriesRun::SolveAgain(const StepFiles& step, client::MatrixSink* x) {
-  const auto rhs = RhsOf(step, nullptr);
+  const auto rhs = RhsOf(step);
   if (!rhs.ok()) return rhs.status();
   auto solved = series_->Step(*rhs, x);
   // The server may drop what it keeps between steps; then the matrix is sent again.
   if (client::Reason(solved.status()) != "MATRIX_GONE" || last_matrix_.empty()) return solved;
-  return Solve({last_matrix_, step.rhs}, x);
+  return Solve({last_matrix_, step.rhs, {}}, x);
 }
 
-absl::StatusOr<client::MatrixSource> SeriesRun::RhsOf(const StepFiles& step,
-                                                      const MatrixInput* matrix) {
+absl::Status SeriesRun::Describe(const std::string& handle) {
+  const auto factor = session_->client().Describe(handle, session_->call());
+  if (!factor.ok()) return factor.status();
+  rows_ = factor->n();
+  dtype_ = factor->matrix_dtype();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<client::MatrixSource> SeriesRun::RhsOf(const StepFiles& step) {
   if (!step.rhs.empty()) {
     auto rhs = ReadRhs(step.rhs, arguments_.dtype);
     if (!rhs.ok()) return rhs.status();
     return rhs_.emplace(*std::move(rhs)).Source();
   }
   if (common_rhs_) return common_rhs_->Source();
-  const auto rows = matrix->Rows();
-  if (!rows.ok()) return rows.status();
-  return client::MatrixSource::Ones(*rows, 1, matrix->dtype());
+  if (!rows_.ok()) return rows_.status();
+  return client::MatrixSource::Ones(*rows_, 1, dtype_);
 }
 
 std::string SeriesRun::OutputOf(size_t index) const {
@@ -191,6 +220,8 @@ std::string SeriesRun::OutputOf(size_t index) const {
 void SeriesRun::Report(size_t index, const SeriesStep& step, double seconds) {
   const v1::SeriesResult& result = step.result;
   Json json = {{"step", index}, {"matrix", steps_[index].matrix}, {"rhs", steps_[index].rhs}};
+  const std::vector<std::string> change = steps_[index].change.paths();
+  if (!change.empty()) json["change"] = change;
   json.update(ToJson(result));
   json["seconds"] = seconds;
   if (step.made) json["factor"] = ToJson(*step.made);
@@ -222,7 +253,9 @@ void AddInputs(CLI::App* series, SeriesArguments* arguments) {
           "steps", arguments->paths,
           "Matrices, each a step, or directories of steps: files go by name, and b_003.npy "
           "or rhs_003.mtx is the right-hand side to A_003.mtx; alone it is a step with the "
-          "matrix of the one before")
+          "matrix of the one before. That matrix changes by entries_003.mtx (coordinates of new "
+          "values), by U_003.npy and V_003.npy (U times V transposed is added), or by "
+          "values_003.npy (a value for each line of the last coordinate text)")
       ->required()
       ->check(CLI::ExistingPath)
       ->type_name("FILE|DIR");

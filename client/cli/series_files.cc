@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 // What the name of a file says.
 struct StepName {
-  bool is_rhs;
+  std::string word;
   std::string step;
 };
 
@@ -44,7 +44,26 @@ StepName Read(absl::string_view name) {
   const std::string word = absl::AsciiStrToLower(name.substr(0, letters));
   name.remove_prefix(letters);
   while (!name.empty() && absl::StrContains("_-.", name.substr(0, 1))) name.remove_prefix(1);
-  return {word == "b" || word == "rhs", std::string(name)};
+  return {word, std::string(name)};
+}
+
+// What such a file is, and its place.
+std::pair<const char*, std::string*> PlaceOf(const std::string& word, StepFiles* step) {
+  if (word == "b" || word == "rhs") return {"right-hand side", &step->rhs};
+  if (word == "values") return {"values", &step->change.values};
+  if (word == "entries") return {"entries", &step->change.entries};
+  if (word == "u") return {"U", &step->change.u};
+  if (word == "v") return {"V", &step->change.v};
+  return {"matrix", &step->matrix};
+}
+
+absl::Status Check(const StepFiles& step) {
+  const std::vector<std::string> changes = step.change.paths();
+  if (!step.matrix.empty() && !changes.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(changes.front(), " is a change, and ",
+                                                   step.matrix, " the matrix, of one step"));
+  }
+  return CheckChange(step.change);
 }
 
 absl::StatusOr<std::vector<std::string>> FilesIn(const std::string& directory) {
@@ -69,20 +88,22 @@ absl::StatusOr<std::vector<StepFiles>> StepsIn(const std::string& directory) {
     absl::string_view name = whole;
     if (!StripEnding(&name)) continue;
     const StepName read = Read(name);
-    std::string& place = read.is_rhs ? steps[read.step].rhs : steps[read.step].matrix;
-    if (!place.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat(place, " and ", file, " are both the ",
-                                                     read.is_rhs ? "right-hand side" : "matrix",
+    const auto [what, place] = PlaceOf(read.word, &steps[read.step]);
+    if (!place->empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(*place, " and ", file, " are both the ", what,
                                                      " of step '", read.step, "'"));
     }
-    place = file;
+    *place = file;
   }
   if (steps.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         directory, " has no file of a step: A_000.mtx, b_000.npy ... (`croutctl series --help`)"));
   }
   std::vector<StepFiles> sorted;
-  for (auto& [name, files_of_step] : steps) sorted.push_back(std::move(files_of_step));
+  for (auto& [name, files_of_step] : steps) {
+    if (absl::Status status = Check(files_of_step); !status.ok()) return status;
+    sorted.push_back(std::move(files_of_step));
+  }
   return sorted;
 }
 
@@ -108,7 +129,7 @@ absl::StatusOr<std::vector<StepFiles>> FindSteps(const std::vector<std::string>&
   for (const std::string& path : paths) {
     std::error_code error;
     if (!fs::is_directory(path, error)) {
-      steps.push_back({path, ""});
+      steps.push_back({path, "", {}});
       continue;
     }
     auto found = StepsIn(path);

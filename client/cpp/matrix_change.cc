@@ -17,6 +17,13 @@ MatrixChange MatrixChange::OfEntries(absl::Span<const int32_t> rows, absl::Span<
   return change;
 }
 
+MatrixChange MatrixChange::OfValues(absl::string_view values, size_t count) {
+  MatrixChange change;
+  change.spec_.set_values(static_cast<int64_t>(count));
+  change.data_ = std::string(values);
+  return change;
+}
+
 MatrixChange MatrixChange::OfLowRank(absl::string_view u, absl::string_view v, size_t element,
                                      int64_t n, int64_t rank) {
   MatrixChange change;

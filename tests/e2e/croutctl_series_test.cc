@@ -122,6 +122,69 @@ TEST_F(CroutctlSeriesTest, AMatrixThatIsGoneIsSentAgain) {
   EXPECT_TRUE(std::filesystem::exists(x_ + "/x_003.mtx"));
 }
 
+TEST_F(CroutctlSeriesTest, MatricesChangeByFiles) {
+  WriteDiagonal("A_0.txt", 2);
+  WriteFile(steps_ + "/entries_1.mtx",
+            "%%MatrixMarket matrix coordinate real general\n2 2 2\n2 2 4\n1 2 0\n");
+  WriteFile(steps_ + "/U_2.txt", "1\n0\n");
+  WriteFile(steps_ + "/v_2.txt", "6\n0\n");
+  WriteSide("b_2.mtx", 8);
+  // diag(8, 4) so far.
+  WriteFile(steps_ + "/A_3.mtx",
+            "%%MatrixMarket matrix coordinate real symmetric\n2 2 3\n1 1 1\n2 2 1\n1 1 1\n");
+  WriteFile(steps_ + "/values_4.txt", "2\n16\n6\n");
+  WriteSide("b_5.mtx", 16);  // with the matrix of the values
+  const auto steps = Series({steps_, "--ones", "-o", x_});
+  ASSERT_EQ(steps.size(), 6u);
+  EXPECT_FALSE(steps[0].contains("change"));
+  EXPECT_THAT(steps[1]["change"][0].get<std::string>(), ::testing::EndsWith("entries_1.mtx"));
+  EXPECT_EQ(steps[2]["change"].size(), 2u);
+  EXPECT_EQ(steps[4]["matrix"], "");
+  const std::vector<double> expected[] = {{0.5, 0.5}, {0.5, 0.25},     {1, 2},
+                                          {0.5, 1},   {0.125, 0.0625}, {2, 1}};
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_THAT(ArrayValues(absl::StrCat(x_, "/x_00", i, ".mtx")),
+                Pointwise(DoubleNear(1e-12), expected[i]));
+  }
+}
+
+TEST_F(CroutctlSeriesTest, AFactorToBeginWithChangesToo) {
+  WriteDiagonal("A0.txt", 2);
+  Series({steps_ + "/A0.txt", "--ones", "--keep", "--name=flow"});
+  const std::string changes = directory_.File("changes");
+  std::filesystem::create_directory(changes);
+  WriteFile(changes + "/entries1.mtx",
+            "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 8\n");
+  const auto steps = Series({changes, "--ones", "--start=flow", "-o", x_});
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_THAT(ArrayValues(x_ + "/x_000.mtx"), Pointwise(DoubleNear(1e-12), {0.125, 0.5}));
+}
+
+TEST_F(CroutctlSeriesTest, WhatIsNoChangeIsRefused) {
+  WriteDiagonal("A_0.txt", 2);
+  const std::string coordinates = "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 8\n";
+  const std::vector<std::tuple<std::vector<std::pair<std::string, std::string>>, std::string>>
+      cases = {
+          {{{"A_1.txt", "1 0\n0 1\n"}, {"values_1.txt", "1\n"}}, "is a change"},
+          {{{"U_1.txt", "1\n1\n"}}, "no other factor"},
+          {{{"entries_1.mtx", coordinates}, {"values_1.txt", "1\n"}}, "changes of one step"},
+          {{{"u_1.txt", "1\n1\n"}, {"v_1.txt", "1 1\n"}}, "2 x 1"},
+          {{{"entries_1.txt", "1 0\n0 1\n"}}, "coordinates"},
+          {{{"values_1.txt", "1 0\n0 1\n"}}, "a vector"},
+          {{{"values_1.txt", "1\n"}}, "no coordinate text"},
+          {{{"entries_1.mtx",
+             "%%MatrixMarket matrix coordinate complex general\n2 2 1\n1 1 8 1\n"}},
+           "complex"},
+      };
+  for (const auto& [files, message] : cases) {
+    for (const auto& [name, text] : files) WriteFile(steps_ + "/" + name, text);
+    const Finished finished = daemon_.Ctl({"series", steps_, "--ones"});
+    EXPECT_EQ(finished.exit_code, 12) << finished.errors;
+    EXPECT_THAT(finished.errors, HasSubstr(message));
+    for (const auto& [name, text] : files) std::filesystem::remove(steps_ + "/" + name);
+  }
+}
+
 TEST_F(CroutctlSeriesTest, AMatrixAsGoodAsSingularIsWarnedOf) {
   WriteFile(steps_ + "/A.txt", "1 0\n0 1e-17\n");
   const Finished finished = daemon_.Ctl({"--json", "series", steps_, "--ones"});

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "crout/status.h"
 #include "tests/e2e/daemon.h"
 #include "tests/support/status_matchers.h"
@@ -96,6 +97,34 @@ TEST_F(SeriesTest, StepsAreSolvedWithTheFactorThatIsThere) {
   ASSERT_OK_AND_ASSIGN(const SeriesStep alone, StepWithoutMatrix(series));
   EXPECT_EQ(alone.result.age(), 5);
   EXPECT_LT(Error(MatrixOf(4)), 1e-13);
+  EXPECT_OK(series.Close());
+}
+
+TEST_F(SeriesTest, ValuesTravelInPlaceOfTexts) {
+  Series series(client_, Reusing());
+  // The lower triangle, by columns, the first entry in two lines.
+  std::string text = absl::StrCat("%%MatrixMarket matrix coordinate real symmetric\n", kOrder, " ",
+                                  kOrder, " ", kOrder * (kOrder + 1) / 2 + 1, "\n1 1 1\n");
+  std::vector<double> a(kOrder * kOrder);
+  std::vector<double> values = {0.25};
+  for (int64_t j = 0; j < kOrder; ++j) {
+    for (int64_t i = j; i < kOrder; ++i) {
+      absl::StrAppend(&text, i + 1, " ", j + 1, i == j ? " 60\n" : " 1\n");
+      values.push_back(i == j ? 60.5 : 1 + 1e-3 * static_cast<double>(i));
+      a[i + j * kOrder] = a[j + i * kOrder] = values.back();
+    }
+  }
+  a[0] += 0.25;
+  SpanSink x(absl::MakeSpan(x_));
+  ASSERT_OK(series.Step(MatrixSource::MatrixMarket(text), rhs_, &x).status());
+  ASSERT_OK(series.Step(client::MatrixChange::Values<double>(values), rhs_, &x).status());
+  EXPECT_LT(Error(a), 1e-13);
+  values.pop_back();
+  EXPECT_THAT(series.Step(client::MatrixChange::Values<double>(values), rhs_, &x),
+              testing::FailsWith(absl::StatusCode::kInvalidArgument, "values"));
+  // With the stream the text went.
+  EXPECT_EQ(Reason(series.Step(client::MatrixChange::Values<double>(values), rhs_, &x).status()),
+            "MATRIX_GONE");
   EXPECT_OK(series.Close());
 }
 

@@ -11,9 +11,9 @@
 
 namespace crout::client {
 
-// Of a dense matrix; the server refuses it for one that it keeps sparse. Holds a copy of what it
-// was made of. T: double, float, std::complex<double> or std::complex<float>, the type of the
-// matrix: of another one the server reads nonsense, or finds too few bytes.
+// Of a dense matrix; the server refuses all but Values for one that it keeps sparse. Holds a copy
+// of what it was made of. T: double, float, std::complex<double> or std::complex<float>, the type
+// of the matrix: of another one the server reads nonsense, or finds too few bytes.
 class MatrixChange {
  public:
   // Entry (rows[k], cols[k]), from 0, becomes values[k]; each entry at most once. INVALID_ARGUMENT
@@ -32,6 +32,15 @@ class MatrixChange {
     return OfLowRank(AsBytes(u), AsBytes(v), sizeof(T), n, rank);
   }
 
+  // The matrix of the coordinate text that came last in this series, with other values: one for
+  // each of its lines, in their order. Duplicates are summed, and symmetry is expanded, as in the
+  // text. INVALID_ARGUMENT from the step for another number of values, and where the series' stream
+  // has had no such text, or a matrix of another kind since.
+  template <class T>
+  static MatrixChange Values(absl::Span<const T> values) {
+    return OfValues(AsBytes(values), values.size());
+  }
+
   const v1::MatrixChange& spec() const { return spec_; }
   const absl::Status& status() const { return status_; }
   // The bytes that travel; of no meaning as a matrix. Refers to this.
@@ -44,6 +53,7 @@ class MatrixChange {
   }
   static MatrixChange OfEntries(absl::Span<const int32_t> rows, absl::Span<const int32_t> cols,
                                 absl::string_view values, size_t count);
+  static MatrixChange OfValues(absl::string_view values, size_t count);
   static MatrixChange OfLowRank(absl::string_view u, absl::string_view v, size_t element, int64_t n,
                                 int64_t rank);
 

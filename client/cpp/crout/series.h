@@ -68,7 +68,7 @@ class Series {
   // which is always so after a step that failed, and after a singular one: do the step with its
   // matrix.
   absl::StatusOr<SeriesStep> Step(const client::MatrixSource& rhs, client::MatrixSink* x);
-  // The same with that matrix changed, where it is dense.
+  // The same with that matrix changed, as client::MatrixChange says.
   absl::StatusOr<SeriesStep> Step(const client::MatrixChange& change,
                                   const client::MatrixSource& rhs, client::MatrixSink* x);
 

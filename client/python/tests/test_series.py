@@ -88,6 +88,44 @@ def test_changes_are_sent_in_place_of_matrices(client, regular, rng):
                 assert_solves(matrix, step.x, np.ones(15))
 
 
+def test_values_are_sent_in_place_of_sparse_matrices(client, tmp_path, rng):
+    A = scipy.sparse.random(60, 60, 0.05, random_state=3) + 4 * scipy.sparse.eye(60)
+    for scale in (1.0, 1.0 - 0.5j):
+        for form in ("csr", "csc", "coo"):
+            first = (scale * A).asformat(form)
+            second, third = first.copy(), first.copy()
+            second.data = second.data * (1 + 0.1 * rng.random(second.data.size))
+            third.data = second.data[::-1].copy() if form == "coo" else 2 * second.data
+            sent = [first, crout.Values(second.data), None, crout.Values(third.data)]
+            steps = client.series(sent, np.ones(60))
+            for matrix, step in zip((first, second, second, third), steps, strict=True):
+                assert_solves(matrix.toarray(), step.x, np.ones(60))
+            again = client.series([first, first, third], np.ones(60), strategy="refactor")
+            by_values = client.series([first, first, crout.Values(third.data)], np.ones(60), strategy="refactor")
+            for left, right in zip(again, by_values, strict=True):
+                np.testing.assert_array_equal(left.x, right.x)
+    path = tmp_path / "A.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate real symmetric\n2 2 4\n2 1 1\n2 2 4\n1 1 3\n1 1 1\n")
+    _, step = client.series([path, crout.Values([1.0, 5.0, 2.0, 4.0])], np.ones(2))
+    assert_solves(np.array([[6.0, 1.0], [1.0, 5.0]]), step.x, np.ones(2))
+
+
+def test_values_that_are_none(client, regular):
+    A = scipy.sparse.csr_array(regular(6))
+    for values, what in (
+        (np.ones(A.nnz - 1), "values"),
+        (np.ones(A.nnz + 1), "values"),
+        ([], "one at least"),
+        (np.ones((6, 6)), "a vector"),
+        (1j * np.ones(A.nnz), "complex"),
+        (np.full(A.nnz, np.nan), "matrix"),
+    ):
+        with pytest.raises(crout.InvalidRequest, match=what):
+            list(client.series([A, crout.Values(values)], np.ones(6)))
+    with pytest.raises(crout.InvalidRequest, match="no coordinate text"):
+        list(client.series([regular(6), crout.Values(np.ones(36))], np.ones(6)))
+
+
 def test_changes_that_are_none(client, regular):
     A = regular(6)
     for change, what in (
@@ -226,6 +264,10 @@ def test_asyncio(daemon, regular, rng):
             with pytest.raises(crout.InvalidRequest):
                 async for _ in c.series([regular(3), np.full((3, 3), np.nan)], np.ones(3)):
                     pass
+            sparse = scipy.sparse.csr_array(regular(20))
+            matrices = [sparse, crout.Values(1.5 * sparse.data)]
+            xs = [step.x async for step in c.series(matrices, np.ones(20))]
+            assert_solves(1.5 * sparse.toarray(), xs[1], np.ones(20))
             assert not [f async for f in c.factors()]
             async with contextlib.aclosing(c.series([regular(3)] * 2, np.ones(3))) as early:
                 async for _ in early:

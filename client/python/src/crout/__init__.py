@@ -12,7 +12,7 @@
 from crout._batch import BatchRecord, BatchSolution
 from crout._retry import RetryPolicy
 from crout.batch import BatchFactor
-from crout.changes import Entries, LowRank
+from crout.changes import Entries, LowRank, Values
 from crout.client import Client, connect
 from crout.errors import (
     Cancelled,
@@ -79,5 +79,6 @@ __all__ = [
     "Solution",
     "TenantLoad",
     "Unavailable",
+    "Values",
     "connect",
 ]

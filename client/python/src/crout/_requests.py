@@ -197,7 +197,7 @@ class Series:
         """A round of SolveSeries; without A with the matrix of the step before."""
         header = self._header or service.SolveSeriesHeader()
         payloads = []
-        if isinstance(A, (changes.Entries, changes.LowRank)):
+        if isinstance(A, changes.Change):
             if self._dtype is None:
                 raise InvalidRequest("the first step has no matrix that could change")
             change, pieces = changes.payload(A, self._n, self._dtype)

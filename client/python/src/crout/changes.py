@@ -45,7 +45,21 @@ class LowRank:
     V: Any
 
 
-Change = Entries | LowRank
+@dataclass(frozen=True, eq=False)
+class Values:
+    """The last sparse matrix, or Matrix Market file with coordinates, of this series with other values.
+
+    Parameters
+    ----------
+    values : array_like, shape (nnz,)
+        All of them, in the order of the file's lines, and of a sparse matrix in that of ``A.data`` as it
+        was sent in the format "csr", "csc" or "coo". Duplicates add up, and a file's symmetry holds.
+    """
+
+    values: Any
+
+
+Change = Entries | LowRank | Values
 
 
 def _cast(value: Any, dtype: np.dtype[Any], name: str) -> Array:
@@ -65,6 +79,11 @@ def _indices(value: Any, n: int | None, count: int, name: str) -> Array:
 
 
 def _parts(change: Change, n: int | None, dtype: np.dtype[Any]) -> tuple[service.MatrixChange, list[Array]]:
+    if isinstance(change, Values):
+        values = _cast(change.values, dtype, "values")
+        if values.ndim != 1 or not values.size:
+            raise InvalidRequest("the values of a pattern are a vector, of one at least")
+        return service.MatrixChange(values=values.size), [np.ascontiguousarray(values)]
     if isinstance(change, Entries):
         values = _cast(change.values, dtype, "values")
         if values.ndim != 1 or not values.size:

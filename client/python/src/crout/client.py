@@ -423,7 +423,8 @@ class Client:
         ----------
         matrices : iterable of array_like, sparse matrix, path or None, shape (n, n)
             They may be made while the series runs. None: that of the step before, or of `start`;
-            an `Entries` or a `LowRank`: that one, changed, where it is dense.
+            an `Entries` or a `LowRank`: that one, changed, where it is dense; a `Values`: the last
+            sparse one, or file with coordinates, with other values.
         rhs : array_like, shape (n,) or (n, nrhs), or iterator of such
             The same for all; from an iterator, such as ``iter([b1, b2])``, one for each.
         start : Factor, optional
