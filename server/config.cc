@@ -178,6 +178,9 @@ void AddOptions(CLI::App& app, Config& config) {
               "Group of Unix sockets; without --unix-mode their mode is 660 then");
   options.Add("metrics-listen", config.metrics_listen, "host:port of the metrics endpoint")
       ->check([](const std::string& text) { return MistakeIn(ParseHostPort(text).status()); });
+  options.Add("metrics-tls", config.pages_tls,
+              "The metrics port speaks TLS, with the files of --tls-cert, --tls-key and "
+              "--tls-client-ca: on or off");
   options.Add("health", config.health, "Serve gRPC's health protocol, to everybody: on or off");
   options.Add("reflection", config.reflection, "Serve gRPC's reflection, to everybody: on or off");
   const std::map<std::string, PageAccess> access = {{"open", PageAccess::kOpen},
@@ -303,12 +306,15 @@ void CheckListeners(const Config& config) {
   if (status.ok() && !config.insecure) status = CheckExposure(config.listen, config.tls);
   if (status.ok() && config.page_access == PageAccess::kRoles) {
     if (!asks) status = absl::FailedPreconditionError("--metrics-access=roles: give --identities");
-    // The port is plain: tokens could be read along.
-    if (status.ok() && !IsLoopbackAddress(config.metrics_listen)) {
+    // Of a plain port tokens could be read along.
+    if (status.ok() && !config.pages_tls && !IsLoopbackAddress(config.metrics_listen)) {
       status = absl::FailedPreconditionError(
-          "--metrics-access=roles: tokens need an address of loopback for --metrics-listen, behind "
-          "a proxy with TLS if others are to reach it");
+          "--metrics-access=roles: tokens need --metrics-tls, or an address of loopback for "
+          "--metrics-listen");
     }
+  }
+  if (status.ok() && config.pages_tls && !config.tls.enabled()) {
+    status = absl::FailedPreconditionError("--metrics-tls: give --tls-cert and --tls-key");
   }
   if (!status.ok()) throw CLI::ValidationError(MistakeIn(status));
 }

@@ -31,6 +31,7 @@ struct Config {
   bool reflection = true;
   // Whether the metrics and the status page are for everybody who reaches them.
   PageAccess page_access = PageAccess::kOpen;
+  bool pages_tls = false;  // the metrics port has the TLS of `tls`
   std::string metrics_listen = "127.0.0.1:9464";
   // "auto" (every GPU, or the host where there is none), "host", "cuda", or "cuda:0", "cuda:1", ...
   std::vector<std::string> devices = {"auto"};

@@ -18,6 +18,7 @@
 #include "kernels/util/allocation.h"
 #include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
+#include "kernels/util/strings.h"
 #include "server/http/listen_address.h"
 #include "server/operations_pages.h"
 #include "server/rpc/caller.h"
@@ -159,30 +160,40 @@ absl::Status Daemon::Bind() {
   return ServePages();
 }
 
-unsigned Daemon::AdmitReader(Role role, std::string_view authorization) {
-  constexpr unsigned kOk = 200;
+HttpPage Daemon::AdmitReader(Role role, const HttpCaller& caller) {
   constexpr unsigned kUnauthorized = 401;
   constexpr unsigned kForbidden = 403;
   ServerCore& core = stack_->core();
   const auto identities = core.identities->current();
-  const auto token = TokenOf(authorization);
-  const Credentials credentials = token ? identities->Read(*token) : Credentials();
+  const auto token = TokenOf(caller.authorization);
+  Credentials credentials = token ? identities->Read(*token) : Credentials();
+  credentials.certificate_names = caller.certificate_names;
   const Recognition found = identities->Recognise(credentials, WallNow());
   if (found.identity == nullptr) {
     core.metrics.CountCallerRefused(ToRefusal(found.stranger));
-    return kUnauthorized;
+    return {.status = kUnauthorized, .body = Explain(found.stranger, credentials)};
   }
-  if (found.identity->Has(role)) return kOk;
+  if (found.identity->Has(role)) return {};
   core.metrics.CountCallerRefused(CallerRefusal::kRole);
-  return kForbidden;
+  return {.status = kForbidden,
+          .body = absl::StrCat(
+              "'", found.identity->name, "' may not see this page: that takes the role ",
+              ToAbsl(kRoleNames[static_cast<size_t>(role)]), ", which the operator gives")};
+}
+
+std::optional<HttpTls> Daemon::PagesTls() const {
+  if (!config_.pages_tls) return std::nullopt;
+  const TlsContents& files = tls_->contents();
+  return HttpTls{.identity = files.identity,
+                 .client_roots = files.roots,
+                 .client_certificates_required =
+                     config_.tls.client_certificates == ClientCertificates::kRequired};
 }
 
 absl::Status Daemon::ServePages() {
-  std::function<unsigned(Role, std::string_view)> admit;
+  std::function<HttpPage(Role, const HttpCaller&)> admit;
   if (config_.page_access == PageAccess::kRoles) {
-    admit = [this](Role role, std::string_view authorization) {
-      return AdmitReader(role, authorization);
-    };
+    admit = [this](Role role, const HttpCaller& caller) { return AdmitReader(role, caller); };
   }
   auto pages = HttpServer::Start(
       config_.metrics_listen,
@@ -191,7 +202,8 @@ absl::Status Daemon::ServePages() {
           [this] {
             return RenderStatusPage(ViewStatus(stack_->core(), stack_->State(), serving_));
           },
-          std::move(admit)));
+          std::move(admit)),
+      HttpLimits(), PagesTls());
   if (!pages.ok()) {
     return absl::Status(pages.status().code(),
                         absl::StrCat("--metrics-listen: ", pages.status().message()));
@@ -233,7 +245,11 @@ void Daemon::Housekeep() {
 }
 
 void Daemon::RefreshTls() {
-  tls_->Refresh();
+  const bool changed = tls_->Refresh();
+  if (const auto tls = PagesTls(); changed && tls) {
+    const absl::Status status = pages_->Renew(*tls);
+    if (!status.ok()) Log(LogLevel::kError, "metrics_tls_refused", {{"reason", status.message()}});
+  }
   Metrics& metrics = stack_->core().metrics;
   const FileStanding standing = tls_->standing();
   metrics.SetWatchedFile(WatchedFile::kTls, standing.taken, standing.refused);

@@ -45,7 +45,9 @@ class Daemon {
   absl::Status Bind();
   absl::Status ServePages();
   // As HttpRoute::admit.
-  unsigned AdmitReader(Role role, std::string_view authorization);
+  HttpPage AdmitReader(Role role, const HttpCaller& caller);
+  // Of the metrics port; nothing where it is plain.
+  std::optional<HttpTls> PagesTls() const;
   void SetServing(bool serving);
   // Every second: certificates, leases, clients that stopped sending or reading, health.
   void Housekeep();

@@ -5,7 +5,7 @@
 namespace crout {
 HttpRoutes OperationsPages(const Metrics& metrics, std::function<bool()> ready,
                            std::function<std::string()> status,
-                           std::function<unsigned(Role, std::string_view)> admit) {
+                           std::function<HttpPage(Role, const HttpCaller&)> admit) {
   HttpRoutes routes;
   // State is read under the locks of caches and schedulers: not on the thread of the connections.
   routes["/"] = {.make =
@@ -27,8 +27,8 @@ HttpRoutes OperationsPages(const Metrics& metrics, std::function<bool()> ready,
   }};
   if (!admit) return routes;
   for (const auto& [path, role] : {std::pair("/", Role::kAdmin), {"/metrics", Role::kMetrics}}) {
-    routes[path].admit = [admit, role = role](std::string_view authorization) {
-      return admit(role, authorization);
+    routes[path].admit = [admit, role = role](const HttpCaller& caller) {
+      return admit(role, caller);
     };
   }
   return routes;

@@ -17,13 +17,13 @@ namespace crout {
 // /healthz  200 while the process answers at all
 // /readyz   200 while `ready`, 503 otherwise: before it serves, while it drains, without a device
 //
-// With `admit` the status page takes the role kAdmin and the metrics kMetrics; it says whether the
-// sender of an Authorization header has a role, as HttpRoute::admit. Without, everybody sees them.
+// With `admit` the status page takes the role kAdmin and the metrics kMetrics; it says whether a
+// peer has a role, as HttpRoute::admit. Without, everybody sees them.
 //
 // `metrics` and what the functions refer to outlive the pages. `ready` and `admit` do not block.
 HttpRoutes OperationsPages(const Metrics& metrics, std::function<bool()> ready,
                            std::function<std::string()> status,
-                           std::function<unsigned(Role, std::string_view)> admit);
+                           std::function<HttpPage(Role, const HttpCaller&)> admit);
 
 }  // namespace crout
 

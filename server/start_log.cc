@@ -40,6 +40,7 @@ void LogStart(const Config& config, const BoundAddresses& addresses, const Serve
        {"listen", absl::StrJoin(addresses.listen, ",")},
        {"metrics", addresses.metrics},
        {"tls", !config.tls.certificate.empty()},
+       {"metrics_tls", config.pages_tls},
        {"insecure", config.insecure},
        {"identities", config.identities_file},
        {"token_keys", config.signed_tokens.keys_file},

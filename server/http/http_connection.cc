@@ -53,11 +53,40 @@ HttpConnection::HttpConnection(asio::ip::tcp::socket socket, HttpSite* site, con
       stream_(std::move(socket)),
       buffer_(site->limits.header_bytes + kFirstRead) {}
 
+void HttpConnection::Begin() {
+  if (site_->tls == nullptr) return ReadRequest();
+  stream_.tcp().expires_after(site_->limits.request);
+  stream_.async_read_some(buffer_.prepare(kFirstRead),
+                          [self = shared_from_this()](const Error& error, size_t bytes) {
+                            if (error || self->closed_) return self->Close();
+                            self->buffer_.commit(bytes);
+                            self->Shake();
+                          });
+}
+
+// Whoever does not begin with a handshake's record gets an answer that it can read.
+void HttpConnection::Shake() {
+  constexpr unsigned char kHandshake = 0x16;
+  if (*static_cast<const unsigned char*>(buffer_.data().data()) != kHandshake) {
+    plain_ = true;
+    return ReadRequest();
+  }
+  stream_.BeginTls(site_->tls)
+      .async_handshake(asio::ssl::stream_base::server, buffer_.data(),
+                       [self = shared_from_this()](const Error& error, size_t used) {
+                         if (error || self->closed_) return self->Close();
+                         self->buffer_.consume(used);
+                         self->certificate_names_ =
+                             CertificateNames(self->stream_.tls()->native_handle());
+                         self->ReadRequest();
+                       });
+}
+
 void HttpConnection::AwaitRequest() {
   awaits_request_ = true;
   events_->answered(this);
   if (buffer_.size() > 0) return ReadRequest();  // The peer did not wait for its reply.
-  stream_.expires_after(site_->limits.idle);
+  stream_.tcp().expires_after(site_->limits.idle);
   stream_.async_read_some(buffer_.prepare(kFirstRead),
                           [self = shared_from_this()](const Error& error, size_t bytes) {
                             if (error || self->closed_) return self->Close();
@@ -70,7 +99,8 @@ void HttpConnection::ReadRequest() {
   parser_.emplace();
   parser_->header_limit(static_cast<uint32_t>(site_->limits.header_bytes));
   parser_->body_limit(std::numeric_limits<uint64_t>::max());  // Bodies are not read.
-  stream_.expires_after(site_->limits.request);  // for the whole of it, however many reads it takes
+  stream_.tcp().expires_after(
+      site_->limits.request);  // for the whole of it, however many reads it takes
   http::async_read_header(stream_, buffer_, *parser_,
                           [self = shared_from_this()](const Error& error, size_t) {
                             if (self->closed_) return;
@@ -92,6 +122,10 @@ void HttpConnection::Answer() {
     keep_alive_ = false;
     return Refuse(http::status::bad_request);
   }
+  if (plain_) {
+    keep_alive_ = false;
+    return Refuse(http::status::bad_request, "this port speaks TLS: ask for https://");
+  }
   const auto route = site_->routes.find(PathOf(View(request.target())));
   if (route == site_->routes.end()) return Refuse(http::status::not_found);
   if (!head_ && request.method() != http::verb::get) {
@@ -99,9 +133,11 @@ void HttpConnection::Answer() {
   }
   if (route->second.admit) {
     const bool twice = request.count(http::field::authorization) > 1;
-    const auto admitted = static_cast<http::status>(
-        route->second.admit(twice ? "" : View(request[http::field::authorization])));
-    if (admitted != http::status::ok) return Refuse(admitted);
+    const HttpPage admitted = route->second.admit(
+        {.authorization = twice ? "" : View(request[http::field::authorization]),
+         .certificate_names = certificate_names_});
+    const auto status = static_cast<http::status>(admitted.status);
+    if (status != http::status::ok) return Refuse(status, admitted.body);
   }
   AnswerRoute(route->second);
 }
@@ -115,11 +151,12 @@ void HttpConnection::AnswerRoute(const HttpRoute& route) {
   });
 }
 
-void HttpConnection::Refuse(http::status status) {
-  const beast::string_view reason = http::obsolete_reason(status);
+void HttpConnection::Refuse(http::status status, std::string_view reason) {
   auto made = std::make_shared<MadePage>();
   made->page.status = static_cast<unsigned>(status);
-  made->page.body = std::string(View(reason)) + "\n";
+  made->page.body = View(http::obsolete_reason(status));
+  if (!reason.empty()) made->page.body.append(": ").append(reason);
+  made->page.body += '\n';
   Send(std::move(made));
 }
 
@@ -144,7 +181,7 @@ void HttpConnection::Send(std::shared_ptr<const MadePage> page) {
   reply_.content_length(body.size());
   reply_.body() = {body.data(), body.size()};
   serializer_.emplace(reply_);
-  stream_.expires_after(site_->limits.reply);
+  stream_.tcp().expires_after(site_->limits.reply);
   const auto done = [self = shared_from_this()](const Error& error, size_t) {
     return error || self->closed_ ? self->Close() : self->Sent();
   };
@@ -161,25 +198,32 @@ void HttpConnection::Sent() {
   if (keep_alive_) {
     AwaitRequest();
   } else {
-    Error ignored;
-    stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
-    stream_.expires_after(kLinger);
-    Linger();
+    stream_.tcp().expires_after(kLinger);
+    if (stream_.tls() == nullptr) return Leave();
+    stream_.tls()->async_shutdown([self = shared_from_this()](const Error&) {
+      return self->closed_ ? self->Close() : self->Leave();
+    });
   }
+}
+
+void HttpConnection::Leave() {
+  Error ignored;
+  stream_.tcp().socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+  Linger();
 }
 
 // Closing while the peer still sends would reset the connection, and the peer could lose the reply.
 void HttpConnection::Linger() {
-  stream_.async_read_some(asio::buffer(discarded_),
-                          [self = shared_from_this()](const Error& error, size_t) {
-                            return error || self->closed_ ? self->Close() : self->Linger();
-                          });
+  stream_.tcp().async_read_some(asio::buffer(discarded_),
+                                [self = shared_from_this()](const Error& error, size_t) {
+                                  return error || self->closed_ ? self->Close() : self->Linger();
+                                });
 }
 
 void HttpConnection::Close() {
   if (closed_) return;
   closed_ = true;
-  stream_.close();
+  stream_.tcp().close();
   events_->ended(this);
 }
 

@@ -5,7 +5,6 @@
 #include <array>
 #include <boost/beast/core/error.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/http/parser.hpp>
@@ -14,10 +13,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "server/http/http_page.h"
 #include "server/http/http_server.h"
+#include "server/http/http_stream.h"
 #include "server/http/page_maker.h"
 
 namespace crout {
@@ -27,6 +29,7 @@ struct HttpSite {
   const HttpRoutes routes;
   const HttpLimits limits;
   PageMaker maker;
+  HttpTlsContext tls = nullptr;  // of connections that begin now; null: they are plain
 };
 
 // Reads a request, answers it, and so on until the peer or a limit ends it. Lives while an
@@ -44,7 +47,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   HttpConnection& operator=(const HttpConnection&) = delete;
 
   // Once, after construction.
-  void Begin() { ReadRequest(); }
+  void Begin();
   // Ends it at once.
   void Close();
   // Whether it awaits a request, or the rest of one.
@@ -54,24 +57,28 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   using Error = boost::beast::error_code;
   using Body = boost::beast::http::span_body<const char>;
 
+  void Shake();
   void AwaitRequest();
   void ReadRequest();
   void Answer();
   void AnswerRoute(const HttpRoute& route);
-  void Refuse(boost::beast::http::status status);
+  void Refuse(boost::beast::http::status status, std::string_view reason = "");
   void Send(std::shared_ptr<const MadePage> page);
   void Sent();
+  void Leave();
   void Linger();
 
   HttpSite* const site_;
   const Events* const events_;
-  boost::beast::tcp_stream stream_;
+  HttpStream stream_;
   boost::beast::flat_buffer buffer_;
   std::array<char, 4096> discarded_;
   std::optional<boost::beast::http::request_parser<boost::beast::http::empty_body>> parser_;
   std::shared_ptr<const MadePage> page_;  // what reply_ shows
   boost::beast::http::response<Body> reply_;
   std::optional<boost::beast::http::response_serializer<Body>> serializer_;
+  std::vector<std::string> certificate_names_;  // of the peer
+  bool plain_ = false;                          // it speaks no TLS, though it should
   bool awaits_request_ = true;
   bool head_ = false;
   bool gzip_ = false;

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace crout {
 
@@ -15,17 +16,23 @@ struct HttpPage {
   std::string body;
 };
 
+// What a peer shows.
+struct HttpCaller {
+  std::string_view authorization;  // the header, "" without one
+  // Of a client certificate that was verified: its SPIFFE ID, or its DNS names.
+  std::vector<std::string> certificate_names;
+};
+
 // How one path is answered. A page that may block (on a lock, on a device) is made on a thread of
 // its own; requests that come while it is being made share the next one, so that any number of
 // them cost one page at a time. The others are made at once, on the thread that serves everybody.
 //
-// `admit` says whether the sender of an Authorization header ("" without one) may see the page:
-// 200, 401 for one that is not known, 403 for one that may not. Unset: everybody may. It does not
-// block.
+// `admit` says whether a peer may see the page: status 200 then, 401 for one that is not known, 403
+// for one that may not, each with what to do. Unset: everybody may. It does not block.
 struct HttpRoute {
   std::function<HttpPage()> make;
   bool may_block = false;
-  std::function<unsigned(std::string_view authorization)> admit = nullptr;
+  std::function<HttpPage(const HttpCaller&)> admit = nullptr;
 };
 
 // By path, without query.

@@ -3,6 +3,7 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <exception>
 #include <list>
@@ -42,14 +43,18 @@ absl::Status Bind(tcp::acceptor& acceptor, const tcp::endpoint& endpoint) {
 // Everything but construction and destruction happens on thread_.
 class HttpServer::Listener {
  public:
-  Listener(HttpRoutes routes, const HttpLimits& limits)
-      : site_{std::move(routes), limits, PageMaker(&io_)},
+  Listener(HttpRoutes routes, const HttpLimits& limits, HttpTlsContext tls)
+      : site_{std::move(routes), limits, PageMaker(&io_), std::move(tls)},
         events_{.answered = [this](HttpConnection* connection) { MoveToBack(connection); },
                 .ended = [this](HttpConnection* connection) { Remove(connection); }} {}
 
   ~Listener() {
     io_.stop();
     if (thread_.joinable()) thread_.join();
+  }
+
+  void Renew(HttpTlsContext tls) {
+    asio::post(io_, [this, tls = std::move(tls)]() mutable { site_.tls = std::move(tls); });
   }
 
   absl::StatusOr<int> Listen(const HostPort& address) {
@@ -158,9 +163,14 @@ class HttpServer::Listener {
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& address,
                                                               HttpRoutes routes,
-                                                              const HttpLimits& limits) {
+                                                              const HttpLimits& limits,
+                                                              const std::optional<HttpTls>& tls) {
   CROUT_ASSIGN_OR_RETURN(const HostPort host_port, ParseHostPort(address));
-  auto listener = std::make_unique<Listener>(std::move(routes), limits);
+  HttpTlsContext context;
+  if (tls) {
+    CROUT_ASSIGN_OR_RETURN(context, MakeHttpTlsContext(*tls));
+  }
+  auto listener = std::make_unique<Listener>(std::move(routes), limits, std::move(context));
   const absl::StatusOr<int> port = listener->Listen(host_port);
   if (!port.ok()) {
     return absl::UnavailableError(
@@ -171,6 +181,12 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string&
 
 HttpServer::HttpServer(std::unique_ptr<Listener> listener, std::string address)
     : listener_(std::move(listener)), address_(std::move(address)) {}
+
+absl::Status HttpServer::Renew(const HttpTls& tls) {
+  CROUT_ASSIGN_OR_RETURN(HttpTlsContext context, MakeHttpTlsContext(tls));
+  listener_->Renew(std::move(context));
+  return absl::OkStatus();
+}
 
 HttpServer::~HttpServer() = default;
 

@@ -43,36 +43,6 @@ absl::Status Refuse(ServerCore& core, const ObservedCall& call, const std::strin
   return WithReason(std::move(refused), absl::AsciiStrToUpper(ToAbsl(name)));
 }
 
-std::string Explain(Stranger stranger, const Credentials& credentials) {
-  const std::string names = absl::CEscape(absl::StrJoin(credentials.certificate_names, ", "));
-  switch (stranger) {
-    case Stranger::kUnknownToken:
-      return "this server does not know the token: it was withdrawn, or is another server's, or no "
-             "key that the server has signed it; ask the operator for a new one";
-    case Stranger::kExpiredToken:
-      return "the token's time is over: ask the operator for a new one";
-    case Stranger::kEarlyToken:
-      return "the token's time has not begun: wait, or set this machine's clock or that of who "
-             "signed it";
-    case Stranger::kForeignToken:
-      return "the token is of another issuer, or for another audience, than this server's: ask for "
-             "one that is for this server";
-    case Stranger::kUnknownSubject:
-      return "the token is good, but no identity has its subject: ask the operator for a line "
-             "subject = NAME";
-    case Stranger::kUnknownCertificate:
-      return absl::StrCat("no identity has a name of the client's certificate (", names,
-                          "): ask the operator for a line certificate = NAME, or send a token");
-    case Stranger::kAmbiguousCertificate:
-      return absl::StrCat("the names of the client's certificate (", names,
-                          ") are of several identities: send a token that says which");
-    case Stranger::kNoCredentials:
-      break;
-  }
-  return "this server asks who calls: send a token (metadata 'authorization: Bearer TOKEN', "
-         "croutctl --token-file), or show a client certificate that it knows";
-}
-
 // What the token in the metadata shows, if there is one. UNAUTHENTICATED for another scheme, and
 // for two of them.
 absl::StatusOr<Credentials> ReadToken(const grpc::CallbackServerContext& context,
@@ -128,6 +98,36 @@ absl::Status CheckTenantOf(ServerCore& core, const ObservedCall& call, const Ide
 }
 
 }  // namespace
+
+std::string Explain(Stranger stranger, const Credentials& credentials) {
+  const std::string names = absl::CEscape(absl::StrJoin(credentials.certificate_names, ", "));
+  switch (stranger) {
+    case Stranger::kUnknownToken:
+      return "this server does not know the token: it was withdrawn, or is another server's, or no "
+             "key that the server has signed it; ask the operator for a new one";
+    case Stranger::kExpiredToken:
+      return "the token's time is over: ask the operator for a new one";
+    case Stranger::kEarlyToken:
+      return "the token's time has not begun: wait, or set this machine's clock or that of who "
+             "signed it";
+    case Stranger::kForeignToken:
+      return "the token is of another issuer, or for another audience, than this server's: ask for "
+             "one that is for this server";
+    case Stranger::kUnknownSubject:
+      return "the token is good, but no identity has its subject: ask the operator for a line "
+             "subject = NAME";
+    case Stranger::kUnknownCertificate:
+      return absl::StrCat("no identity has a name of the client's certificate (", names,
+                          "): ask the operator for a line certificate = NAME, or send a token");
+    case Stranger::kAmbiguousCertificate:
+      return absl::StrCat("the names of the client's certificate (", names,
+                          ") are of several identities: send a token that says which");
+    case Stranger::kNoCredentials:
+      break;
+  }
+  return "this server asks who calls: send a token (metadata 'authorization: Bearer TOKEN', "
+         "croutctl --token-file), or show a client certificate that it knows";
+}
 
 CallerRefusal ToRefusal(Stranger stranger) {
   switch (stranger) {

@@ -33,6 +33,9 @@ struct Scope {
 // The reason of a status for a token that no identity has: whoever tries tokens gets it.
 inline constexpr std::string_view kReasonUnknownToken = "UNKNOWN_TOKEN";
 
+// Why whoever shows `credentials` is not known, and what to do. Tells no token.
+std::string Explain(Stranger stranger, const Credentials& credentials);
+
 // By what the metrics know that.
 CallerRefusal ToRefusal(Stranger stranger);
 

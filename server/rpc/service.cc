@@ -53,8 +53,8 @@ FactorizationService::Unary* BeginUnary(
   return call.get();
 }
 
-absl::Status List(ServerCore& core, const Scope& scope,
-                  const v1::ListFactorsRequest& request, v1::ListFactorsResponse* response) {
+absl::Status List(ServerCore& core, const Scope& scope, const v1::ListFactorsRequest& request,
+                  v1::ListFactorsResponse* response) {
   if (request.page_size() < 0) return BadField("page_size", "negative");
   const int limit =
       request.page_size() == 0 ? kDefaultPageSize : std::min(request.page_size(), kMaxPageSize);
@@ -64,7 +64,8 @@ absl::Status List(ServerCore& core, const Scope& scope,
     return BadField("page_token", "not a token that ListFactors returned");
   }
   int64_t next = 0;
-  for (const FactorInfo& info : core.cache.List(scope.tenant, request.name(), before, limit, &next)) {
+  for (const FactorInfo& info :
+       core.cache.List(scope.tenant, request.name(), before, limit, &next)) {
     *response->add_factors() = Encode(info);
   }
   if (next != 0) response->set_next_page_token(absl::StrCat(next));
@@ -80,8 +81,8 @@ absl::Status Describe(ServerCore& core, const Scope& scope,
   return absl::OkStatus();
 }
 
-absl::Status Renew(ServerCore& core, const Scope& scope,
-                   const v1::RenewLeaseRequest& request, v1::RenewLeaseResponse* response) {
+absl::Status Renew(ServerCore& core, const Scope& scope, const v1::RenewLeaseRequest& request,
+                   v1::RenewLeaseResponse* response) {
   CROUT_ASSIGN_OR_RETURN(const Handle handle, DecodeHandle(request.handle()));
   CROUT_ASSIGN_OR_RETURN(const absl::Duration lease,
                          DecodeLease(request.lease(), "lease", core.limits));
@@ -93,8 +94,7 @@ absl::Status Renew(ServerCore& core, const Scope& scope,
   return absl::OkStatus();
 }
 
-absl::Status Release(ServerCore& core, const Scope& scope,
-                     const v1::ReleaseFactorRequest& request,
+absl::Status Release(ServerCore& core, const Scope& scope, const v1::ReleaseFactorRequest& request,
                      v1::ReleaseFactorResponse* /*response*/) {
   CROUT_ASSIGN_OR_RETURN(const Handle handle, DecodeHandle(request.handle()));
   return core.cache.Release(scope.tenant, handle);
@@ -115,8 +115,7 @@ absl::Status Estimate(ServerCore& core, const Scope& /*scope*/,
   return EstimateFactorization(core, request, response);
 }
 
-absl::Status Info(ServerCore& core, const Scope& scope,
-                  const v1::GetServerInfoRequest& /*request*/,
+absl::Status Info(ServerCore& core, const Scope& scope, const v1::GetServerInfoRequest& /*request*/,
                   v1::GetServerInfoResponse* response) {
   DescribeServer(core, scope, response);
   return absl::OkStatus();

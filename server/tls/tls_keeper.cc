@@ -81,10 +81,11 @@ absl::Status TlsKeeper::Publish(TlsContents contents) {
   return absl::OkStatus();
 }
 
-void TlsKeeper::Refresh() {
+bool TlsKeeper::Refresh() {
   absl::StatusOr<TlsContents> found = ReadTlsFiles(files_);
   absl::Status status = found.status();
-  if (status.ok() && *found != contents_) {
+  const bool changed = status.ok() && *found != contents_;
+  if (changed) {
     status = Publish(*std::move(found));
     if (status.ok()) Log(LogLevel::kInfo, "tls_files_taken", {{"certificate", files_.certificate}});
   }
@@ -95,6 +96,7 @@ void TlsKeeper::Refresh() {
   }
   complaint_ = complaint;
   standing_.refused = !status.ok();
+  return changed && status.ok();
 }
 
 }  // namespace crout

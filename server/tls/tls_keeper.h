@@ -28,8 +28,11 @@ class TlsKeeper {
   TlsFiles published() const;
 
   // Reads the files; takes what has changed, if it is good. What was taken, and what was not and
-  // why, gets a line in the log, the same once.
-  void Refresh();
+  // why, gets a line in the log, the same once. Returns whether anything was taken.
+  bool Refresh();
+
+  // What is in use.
+  const TlsContents& contents() const { return contents_; }
 
   FileStanding standing() const { return standing_; }
   // The time of the certificate in use.
