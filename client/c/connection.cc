@@ -1,4 +1,5 @@
 #include <cmath>
+#include <string>
 #include <utility>
 
 #include "absl/time/time.h"
@@ -12,21 +13,57 @@ using crout::c::ToCode;
 
 const char* crout_version(void) { return CROUT_VERSION; }
 
+namespace {
+
+std::string TextOf(const char* text) { return text == nullptr ? "" : text; }
+
+int Connect(const crout_options& said, crout_connection** connection) {
+  if (std::isnan(said.timeout)) return Fail(CROUT_INVALID_ARGUMENT, "the timeout is NaN");
+  crout::client::ClientOptions options;
+  options.server = TextOf(said.server);
+  options.tenant = TextOf(said.tenant);
+  options.token_file = TextOf(said.token_file);
+  if (said.timeout != 0) options.timeout = absl::Seconds(said.timeout);
+  crout::client::TlsOptions tls;
+  tls.ca_file = TextOf(said.ca_file);
+  tls.cert_file = TextOf(said.cert_file);
+  tls.key_file = TextOf(said.key_file);
+  tls.server_name = TextOf(said.server_name);
+  const bool implied = !tls.ca_file.empty() || !tls.cert_file.empty() || !tls.key_file.empty() ||
+                       !tls.server_name.empty();
+  if (said.tls != 0 || implied) options.tls = std::move(tls);
+  auto whole = crout::client::WithEnvironment(std::move(options));
+  if (!whole.ok()) return ToCode(whole.status());
+  auto client = crout::client::Client::Connect(*std::move(whole));
+  if (!client.ok()) return ToCode(client.status());
+  *connection = new crout_connection{*std::move(client)};
+  return CROUT_OK;
+}
+
+}  // namespace
+
 int crout_connect(const char* server, const char* tenant, double timeout,
                   crout_connection** connection) {
   return Guarded([&]() -> int {
     if (connection == nullptr) return Fail(CROUT_INVALID_ARGUMENT, "connection is null");
     *connection = nullptr;
     if (server == nullptr) return Fail(CROUT_INVALID_ARGUMENT, "server is null");
-    if (std::isnan(timeout)) return Fail(CROUT_INVALID_ARGUMENT, "the timeout is NaN");
-    crout::client::ClientOptions options;
+    if (*server == '\0') return Fail(CROUT_INVALID_ARGUMENT, "the server's address is empty");
+    crout_options options = {};
     options.server = server;
-    if (tenant != nullptr) options.tenant = tenant;
-    if (timeout != 0) options.timeout = absl::Seconds(timeout);
-    auto client = crout::client::Client::Connect(std::move(options));
-    if (!client.ok()) return ToCode(client.status());
-    *connection = new crout_connection{*std::move(client)};
-    return CROUT_OK;
+    options.tenant = tenant;
+    options.timeout = timeout;
+    return Connect(options, connection);
+  });
+}
+
+int crout_connect_with(const crout_options* options, crout_connection** connection) {
+  return Guarded([&]() -> int {
+    if (connection == nullptr) return Fail(CROUT_INVALID_ARGUMENT, "connection is null");
+    *connection = nullptr;
+    const auto known = crout::c::Known(options);
+    if (!known.ok()) return ToCode(known.status());
+    return Connect(*known, connection);
   });
 }
 

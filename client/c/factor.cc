@@ -23,20 +23,6 @@ using client::StridedSink;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// The fields of a structure that its caller knows; zeros are the others. Empty for a size that no
-// version of the structure had.
-template <class Struct>
-absl::StatusOr<Struct> Known(const Struct* given) {
-  Struct known = {};
-  if (given == nullptr) return known;
-  if (given->struct_size < sizeof given->struct_size) {
-    return absl::InvalidArgumentError(
-        "struct_size is not set: initialise with {.struct_size = sizeof s}");
-  }
-  std::memcpy(&known, given, std::min(given->struct_size, sizeof known));
-  return known;
-}
-
 // Fills the fields of `out` that its caller knows.
 template <class Struct>
 void Give(Struct values, Struct* out) {

@@ -2,8 +2,11 @@
 #ifndef CROUT_CLIENT_C_HANDLES_H_
 #define CROUT_CLIENT_C_HANDLES_H_
 
+#include <algorithm>
+#include <cstring>
 #include <memory>
 
+#include "absl/status/statusor.h"
 #include "crout/client.h"
 #include "crout/crout.h"
 #include "crout/factor.h"
@@ -24,6 +27,20 @@ namespace crout::c {
 absl::Status MakeFactor(const crout_connection& connection, const client::MatrixSource& a,
                         const v1::FactorizeOptions& options, const v1::CacheOptions& cache,
                         crout_factor** handle);
+
+// The fields of a structure that its caller knows; zeros are the others. Empty for a size that no
+// version of the structure had.
+template <class Struct>
+absl::StatusOr<Struct> Known(const Struct* given) {
+  Struct known = {};
+  if (given == nullptr) return known;
+  if (given->struct_size < sizeof given->struct_size) {
+    return absl::InvalidArgumentError(
+        "struct_size is not set: initialise with {.struct_size = sizeof s}");
+  }
+  std::memcpy(&known, given, std::min(given->struct_size, sizeof known));
+  return known;
+}
 
 }  // namespace crout::c
 

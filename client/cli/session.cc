@@ -72,9 +72,14 @@ CLI::Option* AddDurationOption(CLI::App* app, const std::string& name,
 }
 
 Session::Session(CLI::App* app) {
-  app->add_option("--server", server_, "host:port or unix:PATH")
+  app->add_option("--server", server_,
+                  "host:port, unix:PATH, or a name in ~/.config/crout/servers.toml")
       ->envname("CROUT_SERVER")
-      ->check([](const std::string& text) { return MessageOf(client::CheckAddress(text)); })
+      ->check([](const std::string& text) {
+        client::ClientOptions options;
+        options.server = text;
+        return MessageOf(client::FindServer(std::move(options)).status());
+      })
       ->capture_default_str();
   app->add_option("--tenant", tenant_, "Whose handles to use; the server's default unless given")
       ->envname("CROUT_TENANT")
@@ -125,18 +130,24 @@ client::ClientOptions Session::client_options() const {
   options.server = server_;
   options.tenant = tenant_;
   options.token_file = token_file_;
-  if (tls_) options.tls = tls_options_;
+  const bool has_files = !tls_options_.ca_file.empty() || !tls_options_.cert_file.empty() ||
+                         !tls_options_.key_file.empty();
+  if (tls_ || (has_files && client::CheckAddress(server_) != absl::OkStatus())) {
+    options.tls = tls_options_;  // a named server's has the rest
+  }
   return options;
 }
 
 absl::Status Session::CheckClient() const {
+  const absl::StatusOr<client::ClientOptions> named = client::FindServer(client_options());
+  if (!named.ok()) return named.status();
   for (const std::string* file :
        {&tls_options_.ca_file, &tls_options_.cert_file, &tls_options_.key_file}) {
-    if (!tls_ && !file->empty()) {
+    if (!tls_ && !file->empty() && !named->tls) {
       return absl::InvalidArgumentError("--ca, --cert and --key go with --tls");
     }
   }
-  if (!tls_ && token_file_.empty()) return absl::OkStatus();
+  if (!named->tls && named->token_file.empty()) return absl::OkStatus();
   return client::Client::Connect(client_options()).status();
 }
 

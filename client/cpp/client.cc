@@ -36,7 +36,9 @@ grpc::ChannelArguments ChannelArguments() {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Connect(ClientOptions options) {
-  if (const absl::Status status = CheckAddress(options.server); !status.ok()) return status;
+  absl::StatusOr<ClientOptions> found = FindServer(std::move(options));
+  if (!found.ok()) return found.status();
+  options = *std::move(found);
   if (!options.tenant.empty()) {
     if (const absl::Status status = CheckTenant(options.tenant); !status.ok()) return status;
   }

@@ -96,12 +96,35 @@ CROUT_API const char* crout_last_error(void);
 typedef struct crout_connection crout_connection;
 typedef struct crout_factor crout_factor;
 
-/* Makes a connection to `server` ("host:port" or "unix:PATH"). Does not wait for the server: the
- * first call that needs one finds out. `tenant`: null or empty for the server's default.
+/* Makes a connection to `server` ("host:port" or "unix:PATH", or the name of a server in the file
+ * that croutctl reads: $CROUT_SERVERS, or ~/.config/crout/servers.toml). Does not wait for the
+ * server: the first call that needs one finds out. What is not said comes from the environment, as
+ * for croutctl (CROUT_TENANT, CROUT_TLS, CROUT_CA, CROUT_CERT, CROUT_KEY, CROUT_TOKEN_FILE), and
+ * then from that file. `tenant`: null or empty for the server's default.
  * `timeout`: seconds for each call, retries included; 0 for two hours, INFINITY for none. On exit
  * *connection is the caller's, to be given to crout_disconnect; null on failure. */
 CROUT_API int crout_connect(const char* server, const char* tenant, double timeout,
                             crout_connection** connection);
+
+/* What a connection can be told; initialise it with {.struct_size = sizeof s}. Files are
+ * PEM, and read when the connection is made; a key and a token's file are refused where others can
+ * read them, and a token goes to servers with TLS, on Unix sockets and on loopback alone
+ * (CROUT_INVALID_ARGUMENT). */
+typedef struct crout_options {
+  size_t struct_size;
+  const char* server;  /* as in crout_connect; null or empty: $CROUT_SERVER, else 127.0.0.1:50051 */
+  const char* tenant;  /* as in crout_connect */
+  double timeout;      /* likewise */
+  int tls;             /* not 0: the server speaks TLS, as it does where one of the next is set */
+  const char* ca_file; /* who signs servers' certificates; null: the system's authorities */
+  const char* cert_file;   /* a certificate to show the server, */
+  const char* key_file;    /* and its key */
+  const char* server_name; /* that the server's certificate has; null: the address's */
+  const char* token_file;  /* has a bearer token, by which the server knows who calls */
+} crout_options;
+
+/* As crout_connect. `options`: null for the defaults. */
+CROUT_API int crout_connect_with(const crout_options* options, crout_connection** connection);
 
 /* Null is allowed. */
 CROUT_API void crout_disconnect(crout_connection* connection);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "crout/cancellation.h"
@@ -38,12 +39,15 @@ struct TlsOptions {
   std::string server_name = "";
 };
 
+// `server`: an address, as CheckAddress() says, or the name of a server in ServersFile(), as
+// FindServer() has it.
+//
 // `token` and `token_file`: a bearer token, by which a server that asks knows who calls; at most
 // one of them. The file has nothing but the token; it is read when the client is made:
 // INVALID_ARGUMENT for one that cannot be read or is none, or that others can read. A token goes to
 // servers with TLS, on Unix sockets and on loopback alone: INVALID_ARGUMENT for another.
 struct ClientOptions {
-  std::string server = "127.0.0.1:50051";  // CheckAddress() says what may be here
+  std::string server = "127.0.0.1:50051";
   std::string tenant = "";  // as CheckTenant() says; empty for the server's default tenant
   // Of calls that set none, retries included. Long enough for the largest matrices, so that it only
   // ends what would hang for ever: callers who know better set their own. 0 or infinite: none.
@@ -78,6 +82,29 @@ struct CallOptions {
 // target of gRPC that starts with "dns:", "ipv4:" or "ipv6:", of which only gRPC knows whether it
 // is right.
 absl::Status CheckAddress(absl::string_view address);
+
+// The file of named servers: $CROUT_SERVERS, else crout/servers.toml below $XDG_CONFIG_HOME or
+// ~/.config; "" where the environment has none of these. It has sections of TOML, of which
+// `address` alone must be there; paths begin in the directory of the file, or with ~/:
+//   [lab]
+//   address = "solver.example.org:50051"
+//   tls = true                        # where none of the next four says so already
+//   ca = "lab-ca.crt"
+//   cert = "alice.crt"
+//   key = "alice.key"
+//   server_name = "crout.example.org"
+//   token_file = "alice.token"
+//   tenant = "alice"
+std::string ServersFile();
+// `options`, where their server is a name, with its address, and with what the file says of it and
+// they do not. INVALID_ARGUMENT, with what to write, for a name that the file has not, for a file
+// with a mistake anywhere, and for one that others can write.
+absl::StatusOr<ClientOptions> FindServer(ClientOptions options);
+// `options`, and what they do not say by croutctl's variables: CROUT_SERVER (for an empty one),
+// CROUT_TENANT, CROUT_TLS, CROUT_CA, CROUT_CERT, CROUT_KEY, CROUT_TOKEN_FILE. INVALID_ARGUMENT
+// where CROUT_TLS is neither true nor false.
+absl::StatusOr<ClientOptions> WithEnvironment(ClientOptions options);
+
 // Whether nobody on a network can read along with a connection to `address`: "localhost:PORT", an
 // address of loopback, a Unix socket.
 bool IsLocal(absl::string_view address);
