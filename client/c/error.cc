@@ -43,6 +43,10 @@ crout_code CodeOf(const absl::Status& status) {
       return CROUT_CANCELLED;
     case absl::StatusCode::kUnimplemented:
       return CROUT_UNIMPLEMENTED;
+    case absl::StatusCode::kUnauthenticated:
+      return CROUT_UNAUTHENTICATED;
+    case absl::StatusCode::kPermissionDenied:
+      return CROUT_PERMISSION_DENIED;
     default:
       return CROUT_INTERNAL;
   }

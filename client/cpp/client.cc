@@ -78,10 +78,12 @@ absl::Status Client::RunWithRetries(RetryClass retry_class, const CallOptions& c
   // A sum that no clock can tell saturates.
   const absl::Time deadline =
       timeout == absl::ZeroDuration() ? absl::InfiniteFuture() : absl::Now() + timeout;
-  return client::RunWithRetries(options_.retry, retry_class, deadline, call.cancellation, [&] {
-    CallScope scope(options_, call, deadline);
-    return attempt(&scope);
-  });
+  absl::Status status =
+      client::RunWithRetries(options_.retry, retry_class, deadline, call.cancellation, [&] {
+        CallScope scope(options_, call, deadline);
+        return attempt(&scope);
+      });
+  return ExplainConnection(std::move(status), options_.tls.has_value());
 }
 
 template <class Request, class Response>

@@ -47,7 +47,41 @@ absl::Status CheckPrivate(const std::string& path, absl::string_view what) {
       "others can read the %s %s (mode %03o): chmod 600 it", what, path, state.st_mode & 0777));
 }
 
+// By what gRPC says of a connection that did not come about; empty where it is not about TLS.
+absl::string_view HintFor(absl::string_view message, bool tls) {
+  if (!absl::StrContains(message, "failed to connect")) return "";
+  if (absl::StrContains(message, "certificate verify failed")) {
+    return "the server's certificate is not signed by an authority that this client was told to "
+           "trust (CA), or its time is over";
+  }
+  if (absl::StrContains(message, "not in peer certificate")) {
+    return "the server's certificate is not for this name: call the server by a name that it has, "
+           "or ask its operator for one with this name";
+  }
+  if (absl::StrContains(message, "wrong version number")) {
+    return "the server speaks no TLS there: leave TLS out, or call the port that speaks it";
+  }
+  if (absl::StrContains(message, "unsupported protocol") ||
+      absl::StrContains(message, "protocol version")) {
+    return "the server speaks no TLS 1.2 or newer there, and this client nothing older";
+  }
+  if (!absl::StrContains(message, "Socket closed") &&
+      !absl::StrContains(message, "Connection reset")) {
+    return "";
+  }
+  return tls ? "the server ended the handshake: give a client certificate, one that its authority "
+               "has signed and whose time is not over"
+             : "the server ended the connection: if it speaks TLS, give TLS";
+}
+
 }  // namespace
+
+absl::Status ExplainConnection(absl::Status status, bool tls) {
+  if (!absl::IsUnavailable(status)) return status;
+  const absl::string_view hint = HintFor(status.message(), tls);
+  if (hint.empty()) return status;
+  return absl::UnavailableError(absl::StrCat(status.message(), "; ", hint));
+}
 
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeCredentials(
     const std::optional<TlsOptions>& tls) {

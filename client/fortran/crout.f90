@@ -39,11 +39,14 @@ module crout
     enumerator :: crout_out_of_memory = -111
     enumerator :: crout_internal = -112
     enumerator :: crout_aborted = -113
+    enumerator :: crout_unauthenticated = -114
+    enumerator :: crout_permission_denied = -115
   end enum
   public :: crout_ok, crout_invalid_argument, crout_not_found, crout_singular
   public :: crout_failed_precondition, crout_unreachable, crout_unavailable
   public :: crout_resource_exhausted, crout_deadline_exceeded, crout_cancelled
   public :: crout_unimplemented, crout_out_of_memory, crout_internal, crout_aborted
+  public :: crout_unauthenticated, crout_permission_denied
 
   !> Not to be copied while connected.
   type :: crout_connection

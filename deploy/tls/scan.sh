@@ -1,5 +1,5 @@
 #!/bin/bash
-# Scans a croutd with sslscan, on loopback with trial certificates: fails unless TLS 1.2 and 1.3 are all that it speaks, by suites
+# Scans a croutd, its metrics port too, with sslscan, on loopback with trial certificates: fails unless TLS 1.2 and 1.3 are all that it speaks, by suites
 # of forward secrecy and authenticated encryption (ECDHE with AES-GCM or ChaCha20-Poly1305) of 128 bits or more.
 #
 # usage: deploy/tls/scan.sh CROUTD
@@ -12,13 +12,14 @@ daemon=
 "$here/make-certificates.sh" "$work/tls" localhost 127.0.0.1 >/dev/null
 mkfifo "$work/ready"
 "$croutd" --listen=127.0.0.1:0 --metrics-listen=127.0.0.1:0 --devices=host --state-dir=none --drain-grace=0s \
-  --tls-cert="$work/tls/server.crt" --tls-key="$work/tls/server.key" >"$work/ready" 2>"$work/log" &
+  --tls-cert="$work/tls/server.crt" --tls-key="$work/tls/server.key" --metrics-tls=on >"$work/ready" 2>"$work/log" &
 daemon=$!
 read -r -t 60 line <"$work/ready" || { cat "$work/log" >&2; exit 1; }
 address=${line#*listen=}
 address=${address%% *}
-sslscan --no-colour --xml="$work/scan.xml" "$address"
-python3 - "$work/scan.xml" <<'PYTHON'
+for scanned in "$address" "${line#*metrics=}"; do
+  sslscan --no-colour --xml="$work/scan.xml" "$scanned"
+  python3 - "$work/scan.xml" <<'PYTHON'
 import re
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -32,3 +33,4 @@ if spoken != {"tls 1.2", "tls 1.3"} or not suites or weak:
     sys.exit(f"scan: speaks {sorted(spoken)}; weak suites: {weak}")
 print(f"scan: {len(suites)} suites of TLS 1.2 and 1.3, none weak")
 PYTHON
+done

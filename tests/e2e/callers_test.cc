@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "crout/client.h"
+#include "crout/crout.h"
 #include "crout/status.h"
 #include "server/identity/token.h"
 #include "tests/e2e/certificates.h"
@@ -119,8 +120,42 @@ class CallersTest : public ::testing::Test {
     }
     return RunToEnd(command);
   }
+  // The code of a factorization, for which alice lacks the role, by libcrout.
+  int64_t CallByC(const std::string& address, const Case& c) const {
+    const auto path = [&](const std::string& name, const char* suffix) {
+      return name.empty() ? "" : files_.File(name + suffix);
+    };
+    const std::string ca = path(c.tls ? c.ca : "", ".crt");
+    const std::string certificate = path(c.certificate, ".crt");
+    const std::string key = path(c.certificate, ".key");
+    const std::string token = path(c.token.empty() ? "" : "token", "");
+    if (!token.empty()) Replace("token", c.token);
+    crout_options options = {};
+    options.struct_size = sizeof options;
+    options.server = address.c_str();
+    options.timeout = 20;
+    options.ca_file = ca.c_str();
+    options.cert_file = certificate.c_str();
+    options.key_file = key.c_str();
+    options.server_name = c.server_name;
+    options.token_file = token.c_str();
+    crout_connection* connection = nullptr;
+    if (const int code = crout_connect_with(&options, &connection); code != CROUT_OK) return code;
+    const double a = 2;
+    crout_factor* factor = nullptr;
+    const int64_t code = crout_dgetrf(connection, 1, &a, 1, &factor);
+    crout_release(factor);
+    crout_disconnect(connection);
+    return code;
+  }
+  static int64_t CodeFor(absl::StatusCode code) {
+    if (code == absl::StatusCode::kUnavailable) return CROUT_UNREACHABLE;
+    return code == absl::StatusCode::kOk ? CROUT_PERMISSION_DENIED : CROUT_UNAUTHENTICATED;
+  }
   void Try(const Daemon& daemon, const Case& c) const {
     SCOPED_TRACE(c.name);
+    EXPECT_EQ(CallByC(daemon.address(), c), CodeFor(c.code)) << crout_last_error();
+    EXPECT_THAT(crout_last_error(), HasSubstr(*c.message == 0 ? "the role factor" : c.message));
     const absl::Status heard = CallByLibrary(daemon.address(), c);
     EXPECT_EQ(heard.code(), c.code) << heard;
     EXPECT_THAT(std::string(heard.message()), HasSubstr(c.message));
@@ -143,6 +178,9 @@ TEST_F(CallersTest, EachHearsWhatIsWrong) {
   constexpr auto kOk = absl::StatusCode::kOk;
   constexpr auto kNobody = absl::StatusCode::kUnauthenticated;
   constexpr auto kNoConnection = absl::StatusCode::kUnavailable;
+  // Whose certificate is not taken: the client's, the server's.
+  constexpr char kShow[] = "client certificate";
+  constexpr char kWhose[] = "the server's certificate";
   const std::string good = Signed("crout", absl::Hours(1));
   const std::string late = Signed("crout", -absl::Hours(1));
   const std::string foreign = Signed("other", absl::Hours(1));
@@ -165,13 +203,16 @@ TEST_F(CallersTest, EachHearsWhatIsWrong) {
       {"unknown subject", Server::kTls, true, "ca", "", "", nobody, kNobody, "subject = NAME"},
       {"certificate", Server::kTls, true, "ca", "client", "", "", kOk, ""},
       {"mutual TLS", Server::kMutualTls, true, "ca", "client", "", "", kOk, ""},
-      {"mutual TLS without", Server::kMutualTls, true, "ca", "", "", token_, kNoConnection, ""},
-      {"expired certificate", Server::kTls, true, "ca", "late", "", token_, kNoConnection, ""},
-      {"stranger's certificate", Server::kTls, true, "ca", "stranger", "", "", kNoConnection, ""},
-      {"unknown authority", Server::kTls, true, "other", "", "", token_, kNoConnection, ""},
-      {"wrong name", Server::kTls, true, "ca", "", "elsewhere.example", token_, kNoConnection, ""},
-      {"plain to a TLS port", Server::kTls, false, "", "", "", token_, kNoConnection, ""},
-      {"TLS to a plain port", Server::kPlain, true, "ca", "", "", token_, kNoConnection, ""},
+      {"mutual TLS without", Server::kMutualTls, true, "ca", "", "", token_, kNoConnection, kShow},
+      {"expired certificate", Server::kTls, true, "ca", "late", "", token_, kNoConnection, kShow},
+      {"stranger's certificate", Server::kTls, true, "ca", "stranger", "", "", kNoConnection,
+       kShow},
+      {"unknown authority", Server::kTls, true, "other", "", "", token_, kNoConnection, kWhose},
+      {"wrong name", Server::kTls, true, "ca", "", "elsewhere.example", token_, kNoConnection,
+       kWhose},
+      {"plain to a TLS port", Server::kTls, false, "", "", "", token_, kNoConnection, "give TLS"},
+      {"TLS to a plain port", Server::kPlain, true, "ca", "", "", token_, kNoConnection,
+       "speaks no TLS"},
   };
   for (const Server server : {Server::kPlain, Server::kTls, Server::kMutualTls}) {
     const Daemon daemon(Flags(server));
@@ -179,6 +220,72 @@ TEST_F(CallersTest, EachHearsWhatIsWrong) {
       if (c.server == server) Try(daemon, c);
     }
   }
+}
+
+TEST_F(CallersTest, ClientsSpeakNoTlsBefore12) {
+  const std::string port_line = "ACCEPT 127.0.0.1:";
+  Process old({"/usr/bin/openssl", "s_server", "-accept", "127.0.0.1:0", "-www", "-tls1_1",
+               "-cipher", "DEFAULT@SECLEVEL=0", "-cert", files_.File("server.crt"), "-key",
+               files_.File("server.key")});
+  ASSERT_TRUE(Eventually([&] {
+    const size_t line = old.Output().find(port_line);
+    return line != std::string::npos && old.Output().find('\n', line) != std::string::npos;
+  }));
+  const std::string output = old.Output();
+  const size_t begin = output.find(port_line) + port_line.find("127");
+  const std::string address = output.substr(begin, output.find('\n', begin) - begin);
+  const Case c = {"",          Server::kTls, true, "ca", "", "", "", absl::StatusCode::kUnavailable,
+                  "no TLS 1.2"};
+  const absl::Status heard = CallByLibrary(address, c);
+  EXPECT_TRUE(absl::IsUnavailable(heard)) << heard;
+  EXPECT_THAT(std::string(heard.message()), HasSubstr(c.message));
+  EXPECT_EQ(CallByC(address, c), CROUT_UNREACHABLE);
+  EXPECT_THAT(crout_last_error(), HasSubstr(c.message));
+  const Finished ctl = CallByCtl(address, c);
+  EXPECT_EQ(ctl.exit_code, 3);
+  EXPECT_THAT(ctl.errors, HasSubstr(c.message));
+}
+
+TEST_F(CallersTest, AFileNamesServers) {
+  const Daemon daemon(Flags(Server::kMutualTls));
+  const std::string file = files_.File("servers.toml");
+  Replace("alice.token", token_);
+  const std::string lab = absl::StrCat("[lab]\naddress = \"", daemon.address(),
+                                       "\"\nca = \"ca.crt\"\ncert = \"client.crt\"\n"
+                                       "key = \"client.key\"\ntoken_file = \"alice.token\"\n");
+  const auto list = [&](const std::vector<std::string>& more = {}) {
+    std::vector<std::string> command = {"/usr/bin/env", "CROUT_SERVERS=" + file,
+                                        ProgramPath("croutctl"), "--server=lab", "list"};
+    command.insert(command.end(), more.begin(), more.end());
+    return RunToEnd(command);
+  };
+  const Finished missing = list();
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_THAT(missing.errors, HasSubstr("there is no " + file));
+  Replace("servers.toml", lab);
+  EXPECT_EQ(list().exit_code, 0) << list().errors;
+  EXPECT_EQ(list({"--tenant=b"}).exit_code, 21) << "a flag goes before the file";
+  const std::string other = Flag("ca", "other.crt");
+  EXPECT_THAT(list({other}).errors, HasSubstr("the server's certificate"));
+  ASSERT_EQ(chmod(files_.File("alice.token").c_str(), 0644), 0);
+  EXPECT_THAT(list().errors, HasSubstr("chmod 600"));
+  Replace("alice.token", token_);
+  Replace("servers.toml", lab + "token = \"x\"\n");
+  EXPECT_THAT(list().errors, HasSubstr("line 7"));
+  Replace("servers.toml", lab);
+  ASSERT_EQ(chmod(file.c_str(), 0666), 0);
+  EXPECT_THAT(list().errors, HasSubstr("chmod 600"));
+
+  ASSERT_EQ(chmod(file.c_str(), 0600), 0);
+  setenv("CROUT_SERVERS", file.c_str(), 1);
+  crout_connection* connection = nullptr;
+  ASSERT_EQ(crout_connect("lab", nullptr, 20, &connection), CROUT_OK) << crout_last_error();
+  crout_factor* factor = nullptr;
+  const double a = 2;
+  EXPECT_EQ(crout_dgetrf(connection, 1, &a, 1, &factor), CROUT_PERMISSION_DENIED)
+      << "as alice, who may only solve";
+  crout_disconnect(connection);
+  unsetenv("CROUT_SERVERS");
 }
 
 TEST_F(CallersTest, WhatIsRevokedIsRefused) {

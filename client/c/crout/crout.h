@@ -84,7 +84,9 @@ typedef enum crout_code {
   CROUT_UNIMPLEMENTED = -110,       /* this server does not offer that */
   CROUT_OUT_OF_MEMORY = -111,       /* in this process */
   CROUT_INTERNAL = -112,            /* a defect, of the server or of this library */
-  CROUT_ABORTED = -113              /* an iterative method came to its limit of sweeps */
+  CROUT_ABORTED = -113,             /* an iterative method came to its limit of sweeps */
+  CROUT_UNAUTHENTICATED = -114,     /* the server does not know who calls: see crout_options */
+  CROUT_PERMISSION_DENIED = -115    /* who calls may not do that, or not as this tenant */
 } crout_code;
 
 /* Of the calling thread's last function that returned a negative code. CROUT_OK and "" before the

@@ -77,7 +77,9 @@ class AsyncTransport:
             self._channel = (
                 grpc.aio.insecure_channel(address, CHANNEL_OPTIONS)
                 if tls is None
-                else grpc.aio.secure_channel(address, credentials(tls), CHANNEL_OPTIONS)
+                else grpc.aio.secure_channel(
+                    address, credentials(tls), [*CHANNEL_OPTIONS, *tls.channel_options()]
+                )
             )
         if self._loop is not asyncio.get_running_loop():
             raise CroutError(

@@ -56,7 +56,7 @@ _HINTS: dict[type[CroutError], str] = {
 
 
 def error_from(
-    code: str, message: str, trailers: Iterable[tuple[str, str | bytes]], address: str
+    code: str, message: str, trailers: Iterable[tuple[str, str | bytes]], address: str, tls: bool = False
 ) -> CroutError:
     """The exception for a status other than OK of a call to `address`."""
     packed = b""
@@ -70,6 +70,8 @@ def error_from(
         reason, details, delay = _read_details(packed)
     kind = _class_of(code, reason, delay)
     hint = _hint_for(kind, reason, delay, address)
+    if kind is Unavailable and not reason:
+        hint = _hint_of_tls(message, tls) or hint
     text = f"{message.rstrip('.')}. {hint}." if hint else message
     return kind(text, code=code, reason=reason, details=details, retry_delay=delay)
 
@@ -90,6 +92,30 @@ def _hint_for(kind: type[CroutError], reason: str, delay: float | None, address:
     if kind is Overloaded:
         return f"Try again in {delay:.3g} s"
     return _HINTS.get(kind, "")
+
+
+def _hint_of_tls(message: str, tls: bool) -> str:
+    """By what gRPC says of a connection that did not come about; empty where it is not about TLS."""
+    said = message.lower().replace("_", " ")
+    if "certificate verify failed" in said:
+        return (
+            "The server's certificate is not signed by an authority that this client was told to trust "
+            "(ca=), or its time is over"
+        )
+    if "not in peer certificate" in said or "hostname verification" in said:
+        return "The server's certificate is not for this name: call it by one that it has, or give server_name="
+    if "wrong version number" in said:
+        return "The server speaks no TLS there: leave tls= out, or call the port that speaks it"
+    if "unsupported protocol" in said or "protocol version" in said:
+        return "The server speaks no TLS 1.2 or newer there, and this client nothing older"
+    if "socket closed" not in said and "connection reset" not in said and "handshake failed" not in said:
+        return ""
+    if tls:
+        return (
+            "The server ended the handshake: give a client certificate (cert=, key=), one that its "
+            "authority has signed and whose time is not over"
+        )
+    return "The server ended the connection: if it speaks TLS, give tls=True"
 
 
 def _read_details(packed: bytes) -> tuple[str, dict[str, str], float | None]:

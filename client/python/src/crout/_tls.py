@@ -17,6 +17,11 @@ class Tls:
     ca: str | None = None
     cert: str | None = None
     key: str | None = None
+    server_name: str | None = None  # no path: what the server's certificate has to have
+
+    def channel_options(self) -> list[tuple[str, Any]]:
+        """What a channel is to be made with."""
+        return [] if self.server_name is None else [("grpc.ssl_target_name_override", self.server_name)]
 
 
 def make_tls(
@@ -24,6 +29,7 @@ def make_tls(
     ca: str | os.PathLike[str] | None,
     cert: str | os.PathLike[str] | None,
     key: str | os.PathLike[str] | None,
+    server_name: str | None = None,
 ) -> Tls | None:
     """What `connect` was given, checked. Raises ValueError and OSError."""
     if not tls:
@@ -32,7 +38,7 @@ def make_tls(
         return None
     if (cert is None) != (key is None):
         raise ValueError("a client's certificate and its key go together: give both")
-    made = Tls(*(None if path is None else os.fspath(path) for path in (ca, cert, key)))
+    made = Tls(*(None if path is None else os.fspath(path) for path in (ca, cert, key)), server_name)
     credentials(made)  # What cannot be read is told at once.
     return made
 

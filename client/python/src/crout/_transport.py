@@ -78,7 +78,7 @@ class Server:
     def error(self, status: Any) -> CroutError:
         """The exception for the status that a gRPC call ended with."""
         trailers = [(key, value) for key, value in status.trailing_metadata() or ()]
-        return error_from(status.code().name, status.details() or "", trailers, self.address)
+        return error_from(status.code().name, status.details() or "", trailers, self.address, self.tls is not None)
 
 
 def report_for(call: Call[Any]) -> ProgressReport:
@@ -138,7 +138,9 @@ class Transport:
         self._channel = (
             grpc.insecure_channel(server.address, options=options)
             if server.tls is None
-            else grpc.secure_channel(server.address, credentials(server.tls), options=options)
+            else grpc.secure_channel(
+                server.address, credentials(server.tls), options=[*options, *server.tls.channel_options()]
+            )
         )
 
     def close(self) -> None:

@@ -33,11 +33,10 @@ from crout._renewal import pause
 from crout._replies import warn_of_complement, warn_of_factor, warn_of_step
 from crout._retry import RetryPolicy
 from crout._series import pairs
-from crout._tls import make_tls
-from crout._token import make_token
+from crout._servers import Said
 from crout._transport import Server
 from crout.batch import BatchFactor, BatchView, warn_of_batch
-from crout.client import Client, make_server
+from crout.client import Client, path_text, server_of
 from crout.errors import CroutError, HandleExpired
 from crout.factor import Factor, FactorView, Held, checked_factor
 from crout.results import (
@@ -76,21 +75,24 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def connect(
-    address: str = "127.0.0.1:50051",
+    address: str | None = None,
     tenant: str | None = None,
     timeout: float | None = None,
     *,
     retry: RetryPolicy | None = None,
-    tls: bool = False,
+    tls: bool | None = None,
     ca: str | os.PathLike[str] | None = None,
     cert: str | os.PathLike[str] | None = None,
     key: str | os.PathLike[str] | None = None,
+    server_name: str | None = None,
     token: str | None = None,
     token_file: str | os.PathLike[str] | None = None,
 ) -> AsyncClient:
     """As `crout.connect`; not awaited."""
-    shown = make_token(token, token_file, address, tls)
-    return AsyncClient(make_server(address, tenant, timeout, retry, make_tls(tls, ca, cert, key), shown))
+    said = Said(
+        address, tenant, tls, path_text(ca), path_text(cert), path_text(key), server_name, token, path_text(token_file)
+    )
+    return AsyncClient(server_of(said, timeout, retry))
 
 
 def _like(namesake: Any) -> Callable[[_F], _F]:

@@ -22,6 +22,7 @@ from crout._renewal import Renewals
 from crout._replies import warn_of_complement, warn_of_factor, warn_of_step
 from crout._retry import RetryPolicy
 from crout._series import pairs
+from crout._servers import Said
 from crout._tls import Tls, make_tls
 from crout._token import Token, make_token
 from crout._transport import Rounds, Server, Transport
@@ -58,15 +59,16 @@ _LONGEST_FAREWELL = 5.0  # seconds that closing waits for a renewal under way
 
 
 def connect(
-    address: str = "127.0.0.1:50051",
+    address: str | None = None,
     tenant: str | None = None,
     timeout: float | None = None,
     *,
     retry: RetryPolicy | None = None,
-    tls: bool = False,
+    tls: bool | None = None,
     ca: str | os.PathLike[str] | None = None,
     cert: str | os.PathLike[str] | None = None,
     key: str | os.PathLike[str] | None = None,
+    server_name: str | None = None,
     token: str | None = None,
     token_file: str | os.PathLike[str] | None = None,
 ) -> Client:
@@ -74,21 +76,27 @@ def connect(
 
     Parameters
     ----------
-    address : str
-        "host:port", with an IPv6 host in brackets, or "unix:PATH".
+    address : str, optional
+        "host:port", with an IPv6 host in brackets, "unix:PATH", or the name of a server in the file
+        ``$CROUT_SERVERS``, else ``~/.config/crout/servers.toml``, which may say all of the below but
+        `timeout`, `retry` and `token`. ``$CROUT_SERVER`` unless given, else "127.0.0.1:50051".
+        What is not given comes from the environment, as for croutctl (``CROUT_TENANT``, ``CROUT_TLS``,
+        ``CROUT_CA``, ``CROUT_CERT``, ``CROUT_KEY``, ``CROUT_TOKEN_FILE``), and then from that file.
     tenant : str, optional
         Whose factors these are; 1 to 64 of [A-Za-z0-9_.-]. The server's default unless given.
     timeout : float, optional
         Seconds for each call, repetitions included; None for no limit.
     retry : RetryPolicy, optional
         How refused calls are tried again.
-    tls : bool
+    tls : bool, optional
         The server speaks TLS; its certificate, and the address's host in it, are checked.
     ca : path, optional
         PEM: who signs servers' certificates. The authorities that gRPC brings unless given.
     cert, key : path, optional
         PEM: a certificate to show the server, where it wants one, and its key, which only its owner
         can read.
+    server_name : str, optional
+        The name that the server's certificate has to have; the address's host unless given.
     token : str, optional
         A bearer token, by which a server that asks knows who calls: with TLS, on a Unix socket or on
         loopback. It is in pickles of the client.
@@ -109,8 +117,24 @@ def connect(
     OSError
         For files that cannot be read.
     """
-    shown = make_token(token, token_file, address, tls)
-    return Client(make_server(address, tenant, timeout, retry, make_tls(tls, ca, cert, key), shown))
+    said = Said(
+        address, tenant, tls, path_text(ca), path_text(cert), path_text(key), server_name, token, path_text(token_file)
+    )
+    return Client(server_of(said, timeout, retry))
+
+
+def path_text(value: str | os.PathLike[str] | None) -> str | None:
+    """As a text."""
+    return None if value is None else os.fspath(value)
+
+
+def server_of(said: Said, timeout: float | None, retry: RetryPolicy | None) -> Server:
+    """What `connect` was given, with what the environment and the file of servers say, checked."""
+    said = said.whole()
+    address, tls = said.address or "", bool(said.tls)
+    shown = make_token(said.token, said.token_file, address, tls)
+    made = make_tls(tls, said.ca, said.cert, said.key, said.server_name)
+    return make_server(address, said.tenant, timeout, retry, made, shown)
 
 
 def make_server(

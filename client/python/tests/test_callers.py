@@ -1,0 +1,209 @@
+"""Each way in which a caller may be a stranger, and what it hears; tokens are signed by openssl."""
+
+import base64
+import hashlib
+import json
+import subprocess
+import time
+
+import numpy as np
+import pytest
+from daemon import Daemon, eventually
+from test_tls import openssl
+
+import crout
+
+TOKEN = "crout_of-alice"
+LATE = "crout_of-alice-last-year"
+ONCE = crout.RetryPolicy(max_attempts=1)
+
+
+def base64url(data):
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+class Authority:
+    """Signs tokens by RS256."""
+
+    def __init__(self, key):
+        self._key = key
+        openssl(key.parent, f"genrsa -out {key} 2048")
+
+    def jwks(self):
+        shown = subprocess.run(
+            ["openssl", "rsa", "-in", self._key, "-noout", "-modulus"], capture_output=True, check=True
+        ).stdout
+        modulus = bytes.fromhex(shown.decode().strip().partition("=")[2])
+        key = {"kty": "RSA", "kid": "one", "alg": "RS256", "use": "sig"}
+        return json.dumps({"keys": [{**key, "n": base64url(modulus), "e": "AQAB"}]})
+
+    def sign(self, audience="crout", seconds=3600):
+        claims = {"iss": "sso", "sub": "alice@sso", "aud": audience, "exp": int(time.time()) + seconds}
+        parts = ({"alg": "RS256", "kid": "one", "typ": "JWT"}, claims)
+        text = ".".join(base64url(json.dumps(part).encode()) for part in parts)
+        signed = subprocess.run(
+            ["openssl", "dgst", "-sha256", "-sign", self._key],
+            input=text.encode(),
+            capture_output=True,
+            check=True,
+        )
+        return f"{text}.{base64url(signed.stdout)}"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Certificates of ca and other, a file of identities, and the keys of who signs tokens."""
+    place = tmp_path_factory.mktemp("callers")
+    (place / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1,DNS:alice.example.org")
+    new = "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes"
+    for name in ("ca", "other"):
+        openssl(place, f"{new} -x509 -days 2 -subj /CN={name} -keyout {name}.key -out {name}.crt")
+    for name, days in (("server", 2), ("client", 2), ("late", -1)):
+        openssl(place, f"{new} -subj /CN={name} -keyout {name}.key -out {name}.csr")
+        openssl(
+            place,
+            f"x509 -req -in {name}.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days {days} "
+            f"-extfile names -out {name}.crt",
+        )
+        (place / f"{name}.key").chmod(0o600)
+    return place
+
+
+@pytest.fixture(scope="module")
+def authority(place):
+    authority = Authority(place / "jwt.key")
+    (place / "keys").write_text(authority.jwks())
+    return authority
+
+
+def write_identities(place, *lines):
+    text = "\n".join(["[alice]", "certificate = alice.example.org", "tenants = a", "roles = factor", *lines, ""])
+    (place / "identities.next").write_text(text)
+    (place / "identities.next").chmod(0o600)
+    (place / "identities.next").rename(place / "identities")
+
+
+def line_of(token, end=""):
+    return f"token = sha256:{hashlib.sha256(token.encode()).hexdigest()}{end}"
+
+
+@pytest.fixture(scope="module")
+def start(program, place, authority, tmp_path_factory):
+    """A daemon that asks; `flags` say more."""
+    write_identities(
+        place, line_of(TOKEN), line_of(LATE, " until 2020-01-01T00:00:00Z"), "subject = alice@sso"
+    )
+    started = []
+
+    def start(*flags):
+        asking = [
+            f"--identities={place}/identities",
+            f"--token-keys={place}/keys",
+            "--token-issuer=sso",
+            "--token-audience=crout",
+        ]
+        started.append(Daemon(program, tmp_path_factory.mktemp("croutd"), *asking, *flags))
+        return started[-1]
+
+    yield start
+    for daemon in started:
+        daemon.stop()
+
+
+@pytest.fixture(scope="module")
+def daemons(start, place):
+    tls = (f"--tls-cert={place}/server.crt", f"--tls-key={place}/server.key", f"--tls-client-ca={place}/ca.crt")
+    return {
+        "plain": start(),
+        "tls": start(*tls, "--tls-client-certs=optional"),
+        "mutual": start(*tls, "--tls-client-certs=required"),
+    }
+
+
+def connect(daemon, **options):
+    return crout.connect(daemon.address, retry=ONCE, timeout=20, **options)
+
+
+def test_those_who_are_known_are_served(daemons, place, authority):
+    ca = {"tls": True, "ca": place / "ca.crt"}
+    shown = {"cert": place / "client.crt", "key": place / "client.key"}
+    for server, options in (
+        ("plain", {"token": TOKEN}),
+        ("plain", {"token": authority.sign()}),
+        ("tls", {**ca, "token": TOKEN}),
+        ("tls", {**ca, "token": authority.sign()}),
+        ("tls", {**ca, **shown}),
+        ("mutual", {**ca, **shown}),
+        ("mutual", {**ca, **shown, "token": TOKEN}),
+    ):
+        with connect(daemons[server], **options) as c:
+            assert c.solve(2 * np.eye(2), np.ones(2)).tolist() == [0.5] * 2
+
+
+def test_strangers_hear_what_to_do(daemons, authority, place, tmp_path):
+    ca = {"tls": True, "ca": place / "ca.crt"}
+    for server, options, reason, why in (
+        ("plain", {}, "NO_CREDENTIALS", "send a token"),
+        ("tls", ca, "NO_CREDENTIALS", "send a token"),
+        ("tls", {**ca, "token": "crout_guess"}, "UNKNOWN_TOKEN", "ask the operator"),
+        ("tls", {**ca, "token": LATE}, "EXPIRED_TOKEN", "time is over: ask the operator"),
+        ("tls", {**ca, "token": authority.sign(seconds=-60)}, "EXPIRED_TOKEN", "time is over"),
+        ("tls", {**ca, "token": authority.sign("other")}, "FOREIGN_TOKEN", "ask for one that is for this"),
+        ("tls", {**ca, "token": Authority(tmp_path / "key").sign()}, "UNKNOWN_TOKEN", "ask the operator"),
+    ):
+        with connect(daemons[server], **options) as c, pytest.raises(crout.NotPermitted, match=why) as caught:
+            c.server_info()
+        assert (caught.value.code, caught.value.reason) == ("UNAUTHENTICATED", reason)
+
+
+def test_what_keeps_a_connection_from_coming_about_is_said(daemons, place):
+    ca = {"tls": True, "ca": place / "ca.crt"}
+    late = {"cert": place / "late.crt", "key": place / "late.key"}
+    for server, options, why in (
+        ("mutual", {**ca, "token": TOKEN}, "client certificate"),
+        ("tls", {**ca, **late}, "client certificate"),
+        ("tls", {"tls": True, "ca": place / "other.crt"}, "server's certificate is not signed"),
+        ("tls", {**ca, "server_name": "elsewhere.example"}, "server_name="),
+        ("tls", {"token": TOKEN}, "give tls=True"),
+        ("plain", {**ca, "token": TOKEN}, "speaks no TLS there"),
+    ):
+        with connect(daemons[server], **options) as c, pytest.raises(crout.Unavailable, match=why):
+            c.server_info()
+
+
+def test_servers_that_speak_nothing_new_are_refused(place):
+    command = ["openssl", "s_server", "-accept", "127.0.0.1:0", "-www", "-tls1_1"]
+    command += ["-cipher", "DEFAULT@SECLEVEL=0", "-cert", place / "server.crt", "-key", place / "server.key"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            address = next(line.split()[1] for line in server.stdout if line.startswith("ACCEPT"))
+            with (
+                crout.connect(address, retry=ONCE, timeout=20, tls=True, ca=place / "ca.crt") as c,
+                pytest.raises(crout.Unavailable, match=r"TLS 1\.2"),
+            ):
+                c.server_info()
+        finally:
+            server.kill()
+
+
+def test_what_is_revoked_is_refused(start, place):
+    daemon = start()
+    with connect(daemon, token=TOKEN) as c:
+        assert c.server_info()
+        write_identities(place, "subject = alice@sso")
+        caught = []
+
+        def refused():
+            try:
+                c.server_info()
+            except crout.NotPermitted as error:
+                caught.append(error)
+            return bool(caught)
+
+        try:
+            assert eventually(refused)
+        finally:
+            write_identities(
+                place, line_of(TOKEN), line_of(LATE, " until 2020-01-01T00:00:00Z"), "subject = alice@sso"
+            )
+    assert "withdrawn" in str(caught[0])

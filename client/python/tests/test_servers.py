@@ -1,0 +1,103 @@
+"""Servers by name, and what the environment says."""
+
+import asyncio
+
+import numpy as np
+import pytest
+from test_tls import pki, secure  # noqa: F401
+
+import crout
+import crout.aio
+from crout._servers import Said, _Reader
+
+
+@pytest.fixture(autouse=True)
+def servers(tmp_path, monkeypatch):
+    """The path of a file of servers, without any variable that says more."""
+    for name in ("SERVER", "TENANT", "TLS", "CA", "CERT", "KEY", "TOKEN_FILE"):
+        monkeypatch.delenv(f"CROUT_{name}", raising=False)
+    path = tmp_path / "servers.toml"
+    monkeypatch.setenv("CROUT_SERVERS", str(path))
+    return path
+
+
+def test_a_name_stands_for_its_server(secure, pki, servers):  # noqa: F811
+    servers.write_text(
+        f'# mine\n[lab] # there\naddress = "{secure.address}"\ntls = true\nca = "{pki}/ca.crt"\n'
+        f"cert = '{pki}/client.crt'\nkey = \"{pki}/client.key\"\nserver_name = \"localhost\"\n"
+    )
+    with crout.connect("lab") as c:
+        assert c.solve(2 * np.eye(3), np.ones(3)).tolist() == [0.5] * 3
+
+    async def work():
+        async with crout.aio.connect("lab") as c:
+            assert (await c.server_info()).tenants
+
+    asyncio.run(work())
+
+
+def test_the_environment_says_what_is_not_given(secure, pki, monkeypatch):  # noqa: F811
+    monkeypatch.setenv("CROUT_SERVER", secure.address)
+    monkeypatch.setenv("CROUT_TLS", "true")
+    monkeypatch.setenv("CROUT_CA", str(pki / "ca.crt"))
+    monkeypatch.setenv("CROUT_CERT", str(pki / "client.crt"))
+    monkeypatch.setenv("CROUT_KEY", str(pki / "client.key"))
+    with crout.connect() as c:
+        assert c.server_info()
+    monkeypatch.setenv("CROUT_TLS", "maybe")
+    with pytest.raises(ValueError, match="CROUT_TLS"):
+        crout.connect()
+
+
+def test_what_is_given_goes_before_the_file(servers, tmp_path):
+    servers.write_text('[lab]\naddress = "h:1"\ntenant = "a"\nca = "ca.crt"\ncert = "c"\nkey = "k"\n')
+    said = Said("lab", tenant="b", cert="own.crt").whole()
+    assert (said.address, said.tenant, said.tls) == ("h:1", "b", True)
+    assert (said.ca, said.cert, said.key) == (str(tmp_path / "ca.crt"), "own.crt", None)
+
+
+def test_names_that_are_not_there(servers):
+    with pytest.raises(ValueError, match=r"has no port.*there is no"):
+        crout.connect("lab")
+    servers.write_text('[home]\naddress = "h:1"\n')
+    with pytest.raises(ValueError, match=r"no server \[lab\]"):
+        crout.connect("lab")
+    servers.chmod(0o666)
+    with pytest.raises(ValueError, match="chmod 600"):
+        crout.connect("home")
+
+
+def test_a_token_is_in_a_file_of_its_own(servers, tmp_path):
+    token = tmp_path / "a.token"
+    token.write_text("crout_t\n")
+    token.chmod(0o644)
+    servers.write_text('[lab]\naddress = "h:1"\ntls = true\ntoken_file = "a.token"\n')
+    with pytest.raises(ValueError, match="mode 644.*chmod 600"):
+        crout.connect("lab")
+    token.chmod(0o600)
+    crout.connect("lab").close()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('address = "h:1"', "line 1: it belongs to no server"),
+        ("[lab]\naddress", "line 2: neither"),
+        ("[lab]\naddress = h:1", "line 2: a value is in quotes"),
+        ('[lab]\naddress = "h:1" x', "nothing behind it"),
+        ('[lab]\naddress = "h"', "line 2: the server's address 'h' has no port"),
+        ('[lab]\naddress = "h:1"\naddress = "h:2"', "line 3: a second 'address'"),
+        ('[lab]\naddress = "h:1"\n[lab]', r"line 3: a second \[lab\]"),
+        ("[lab", r"line 1: a \[ without"),
+        ("[a b]", "1 to 64"),
+        ('[lab]\n[home]\naddress = "h:1"', r"\[lab\] ends without an address"),
+        ('[lab]\ntls = "true"', "tls is true or false"),
+        ('[lab]\nca = ""', "an empty path"),
+        ('[lab]\ncertificate = "a"', "'certificate' is none of"),
+        ('[lab]\ntoken = "crout_secret"', "token_file"),
+    ],
+)
+def test_says_which_line_is_wrong(servers, text, why):
+    with pytest.raises(ValueError, match=why) as caught:
+        _Reader(servers).read(text)
+    assert "secret" not in str(caught.value)
