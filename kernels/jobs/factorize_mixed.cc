@@ -43,12 +43,20 @@ FactorPrecision ChoosePrecision(const Device& device, const FactorizeOptions& lo
   const absl::StatusOr<const TriangularSolver*> solver =
       FindSolver(device, "auto", made, /*nrhs=*/1);
   if (!solver.ok()) return FactorPrecision::kAsTyped;
-  // Random matrices of order 16384 take 5 corrections, of 32768 17; each is a solve and a product.
-  const double corrections = 8 * static_cast<double>(n) / 16384 * 2 *
-                             (*solver)->PredictSeconds(wide.factor_dtype, n, /*nrhs=*/1);
+  // A factor that GMRES has to help for long, if it serves at all, costs what it may gain.
+  constexpr double kHopeless = 1e-6;
+  if (rcond > 0 && rcond < kHopeless) return FactorPrecision::kAsTyped;
+  // Random matrices of order 8192 take 2 corrections, of 16384 3, of 32768 4 (gpu_mixed_bench);
+  // each is a solve with the factor and a product with A, which reads as much as a solve in its
+  // type.
+  const double corrections = (2 + static_cast<double>(n) / 8192) *
+                             ((*solver)->PredictSeconds(low.factor_dtype, n, /*nrhs=*/1) +
+                              (*solver)->PredictSeconds(wide.factor_dtype, n, /*nrhs=*/1));
   const double in_float64 = wide.algorithm->PredictSeconds(wide.factor_dtype, n);
   const double in_single = low.algorithm->PredictSeconds(low.factor_dtype, n);
-  if (in_single + corrections >= in_float64) return FactorPrecision::kAsTyped;
+  // A matrix for which it does not serve is factored twice: not for a few percent.
+  constexpr double kWorthwhile = 0.85;
+  if (in_single + corrections >= kWorthwhile * in_float64) return FactorPrecision::kAsTyped;
   constexpr double kWellConditioned = 1e-3;
   return rcond >= kWellConditioned && traits.takes_tf32_products ? FactorPrecision::kTf32
                                                                  : FactorPrecision::kSingle;

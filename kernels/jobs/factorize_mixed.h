@@ -11,7 +11,7 @@
 namespace crout {
 
 // What `auto` takes for a matrix of order n: the precision whose factor and one corrected solve are
-// predicted to take least time; kAsTyped where a lower one gains nothing. `low` and `wide` as
+// predicted to take least time; kAsTyped where a lower one gains little. `low` and `wide` as
 // PlanMixed has them, the algorithms resolved. `rcond`: of a matrix close by, as of the factor that
 // this one replaces; 0 where nothing is known. Single TF32 products are taken of matrices alone
 // that are known to be well conditioned.

@@ -1,8 +1,8 @@
 // irr_lu on a GPU beside cuSOLVER's routine for each member in 16 streams and beside cuBLAS's
 // batched one with all members padded to the largest: 1000 square members in float64, orders
-// uniform in [1, N] or all N. In turn on the same matrices, round by round. Handles, streams and
-// workspaces are made beforehand; what is timed is from the first call to the last result on the
-// device. Prints one JSON object.
+// uniform in [1, N] or all N; and 16 large ones. In turn on the same matrices, round by round.
+// Handles, streams and workspaces are made beforehand; what is timed is from the first call to the
+// last result on the device. Prints one JSON object.
 //   gpu_irr_bench [N ...] > RESULT.json
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
@@ -16,8 +16,10 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "kernels/algorithm_registry.h"
 #include "kernels/cuda/device/cuda_device.h"
 #include "kernels/cuda/device/cuda_status.h"
 #include "kernels/cuda/irr_lu/irr_getrf.h"
@@ -251,6 +253,76 @@ class IrrLu {
   cudaStream_t stream_ = nullptr;
 };
 
+// The same as the device offers it: large members one after the other, by crout_lu, and the probe
+// beside.
+class OfferedIrrLu {
+ public:
+  OfferedIrrLu(const Batch& a, Device& device)
+      : a_(a),
+        method_(*device.batch_lu()),
+        context_(Check(device.CreateContext())),
+        ipiv_(a.view().extent.diagonals),
+        info_(a.members().size()),
+        growth_(a.members().size()),
+        quality_(a.members().size()) {
+    const BatchLu::WorkspaceBytes bytes = Check(method_.FactorWorkspaceBytes(a.view().extent));
+    workspace_ = Check(device.memory().Allocate(bytes.device));
+    host_workspace_ = Check(device.staging_memory().Allocate(bytes.host));
+  }
+
+  void Factor() {
+    const BatchFactors factors = {ipiv_.get(), info_.get(), growth_.get(), quality_.get()};
+    const BatchLu::Workspace workspace = {{workspace_.data(), workspace_.size()},
+                                          {host_workspace_.data(), host_workspace_.size()}};
+    Check(method_.Factor(*context_, a_.view(), a_.members(), factors, workspace,
+                         [] { return false; }));
+    Check(context_->Synchronize());
+  }
+
+ private:
+  const Batch& a_;
+  const BatchLu& method_;
+  const std::unique_ptr<ExecutionContext> context_;
+  DeviceArray<int64_t> ipiv_;
+  DeviceArray<int32_t> info_;
+  DeviceArray<double> growth_;
+  DeviceArray<double> quality_;
+  Buffer workspace_;
+  Buffer host_workspace_;
+};
+
+// A factorization by crout_lu after the other, each on its own workspace of the context.
+class CroutLuInTurn {
+ public:
+  CroutLuInTurn(const Batch& a, Device& device)
+      : a_(a), context_(Check(device.CreateContext())), ipiv_(a.view().extent.max_diagonal) {
+    const int64_t largest = a.view().extent.max_diagonal;
+    method_ = Check(FindAlgorithm(device, "crout_lu", DType::kFloat64, largest));
+    size_t bytes = 0;
+    for (const BatchMember& member : a.members()) {
+      bytes = std::max(bytes, Check(method_->WorkspaceBytes(DType::kFloat64, member.rows, {})));
+    }
+    workspace_ = Check(device.memory().Allocate(bytes));
+  }
+
+  void Factor() {
+    for (size_t i = 0; i < a_.members().size(); ++i) {
+      const int64_t n = a_.members()[i].rows;
+      Check(method_->Factor(
+          *context_, {reinterpret_cast<std::byte*>(a_.Member(i)), DType::kFloat64, n, n, n},
+          ipiv_.get(), {workspace_.data(), workspace_.size()}, {}, [] { return false; }));
+    }
+    Check(context_->Synchronize());
+  }
+
+ private:
+  const Batch& a_;
+  const std::unique_ptr<ExecutionContext> context_;
+  const LuAlgorithm* method_ = nullptr;
+  DeviceArray<int64_t> ipiv_;
+  Buffer workspace_;
+};
+
 // One who takes part: `reset` is not timed.
 struct Runner {
   const char* name;
@@ -335,6 +407,30 @@ void BenchCase(const std::vector<MatrixShape>& shapes, const char* sizes, int la
   }
 }
 
+// Members that are worth a GPU of their own, or nearly: the factorization as the device offers it
+// beside that by teams alone, one after the other, and the vendor's.
+void BenchFewLarge(const std::vector<MatrixShape>& shapes, int largest, Device& device,
+                   const cuda::DeviceLimits& limits, Json& rows) {
+  Batch a(shapes, 1);
+  OfferedIrrLu offered(a, device);
+  CroutLuInTurn in_turn(a, device);
+  IrrLu teams(a, limits);
+  CusolverStreams cusolver(a);
+  const auto reset = [&] { a.Reset(); };
+  Json row = {{"operation", "getrf"},
+              {"members", shapes.size()},
+              {"sizes", "few large"},
+              {"largest", largest},
+              {"nrhs", 0}};
+  Compete({{"irr", reset, [&] { offered.Factor(); }},
+           {"crout_lu_in_turn", reset, [&] { in_turn.Factor(); }},
+           {"teams", reset, [&] { teams.Factor(); }},
+           {"cusolver_streams", reset, [&] { cusolver.Factor(); }}},
+          /*rounds=*/3, row);
+  row["irr_gflops"] = GetrfFlops(a.members()) / row["irr_ms"].get<double>() * 1e-6;
+  rows.push_back(row);
+}
+
 std::vector<MatrixShape> UniformShapes(int count, int least, int largest) {
   std::mt19937_64 random(largest);
   std::uniform_int_distribution<int64_t> uniform(least, largest);
@@ -363,7 +459,10 @@ int Main(int argc, char** argv) {
               result["cases"]);
   }
   if (argc <= 1) {
-    BenchCase(UniformShapes(16, 4096, 6144), "few large", 6144, 3, false, limits, result["cases"]);
+    constexpr int kFew = 16;
+    for (const auto& [least, most] : {std::pair{1024, 2048}, {2048, 4096}, {4096, 6144}}) {
+      BenchFewLarge(UniformShapes(kFew, least, most), most, *device, limits, result["cases"]);
+    }
   }
   std::cout << result.dump(2) << "\n";
   return 0;

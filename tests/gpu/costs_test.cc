@@ -13,6 +13,7 @@
 #include "gmock/gmock.h"
 #include "kernels/algorithm_registry.h"
 #include "kernels/costs/trial_problem.h"
+#include "kernels/jobs/factorize_mixed.h"
 #include "tests/gpu/gpu_testing.h"
 
 namespace crout {
@@ -51,6 +52,26 @@ class CostsTest : public GpuTest {
   std::filesystem::path directory_;
   std::string report_;
 };
+
+// Of a matrix of float64: where a factor in single precision and its corrections gain much.
+TEST_F(CostsTest, LowerPrecisionIsChosenWhereItGains) {
+  const auto device = Make(directory_);
+  const auto chosen = [&](int64_t n, double rcond) {
+    FactorizeOptions wide;
+    wide.algorithm = *FindAlgorithm(*device, "crout_lu", DType::kFloat64, n);
+    wide.factor_dtype = DType::kFloat64;
+    FactorizeOptions low = wide;
+    low.factor_dtype = DType::kFloat32;
+    return ChoosePrecision(*device, low, wide, n, rcond);
+  };
+  EXPECT_EQ(chosen(4096, 0), FactorPrecision::kAsTyped);
+  for (const int64_t n : {16384, 32768}) {
+    EXPECT_EQ(chosen(n, 0), FactorPrecision::kSingle) << n;
+    EXPECT_EQ(chosen(n, 1e-4), FactorPrecision::kSingle) << n;
+    EXPECT_EQ(chosen(n, 1e-2), FactorPrecision::kTf32) << n;
+    EXPECT_EQ(chosen(n, 1e-8), FactorPrecision::kAsTyped) << n;
+  }
+}
 
 TEST_F(CostsTest, MeasuredOnceInBoundedTime) {
   (void)Make(directory_);

@@ -85,7 +85,8 @@ class IrrLuTest : public KernelTest {
       std::vector<int64_t> places(members.size());
       const auto workspace = Allocate<std::byte>(PlaceIrrProbe(kDTypeOf<T>, lu_.places(), places));
       const auto on_gpu_places = Send(places);
-      const IrrProbe probe = {workspace.get(), on_gpu_places.get()};
+      const IrrProbe probe = {
+          workspace.get(), on_gpu_places.get(), {lu_.order(), lu_.parts().large()}};
       EXPECT_EQ(LaunchIrrProbeStart(lu_.view(), probe, stream_.get()), cudaSuccess);
       EXPECT_OK(IrrGetrf(lu_.view(), view(), lu_.parts(), lu_.order(), Limits(), stream_.get()));
       EXPECT_EQ(LaunchIrrProbeFinish(lu_.view(), view(), probe, stream_.get()), cudaSuccess);

@@ -429,6 +429,24 @@ size_t CroutLuWorkspaceBytes(const LuPanelKernels& kernels, const LuBlocking& bl
   return Workspace::For(kernels, blocking, dtype, m, columns).bytes;
 }
 
+size_t MostCroutLuWorkspaceBytes(const LuPanelKernels& kernels, DType dtype, int64_t m,
+                                 int64_t columns) {
+  // Every bound in LuBlocking is a multiple, and from one to the next more columns need more.
+  constexpr int64_t kUnit = 256;
+  size_t most = 0;
+  for (int64_t unit = 0; unit < columns; unit += kUnit) {
+    const int64_t least = std::min(unit + kUnit, columns);
+    most = std::max(most,
+                    CroutLuWorkspaceBytes(kernels, LuBlocking::For(dtype, least), dtype, m, least));
+  }
+  // The scratch memory of panels alone may be larger for fewer rows.
+  size_t scratch = 0;
+  for (int64_t unit = 0; unit < m; unit += kUnit) {
+    scratch = std::max(scratch, kernels.ScratchBytes(dtype, std::min(unit + kUnit, m)));
+  }
+  return most + scratch;
+}
+
 const int* CroutLuInfo(DType dtype, std::span<const std::byte> workspace) {
   return DispatchDevice(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;

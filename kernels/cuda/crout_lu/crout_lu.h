@@ -34,6 +34,11 @@ absl::Status EnqueueCroutLu(Context& context, const LuPanelKernels& kernels,
 size_t CroutLuWorkspaceBytes(const LuPanelKernels& kernels, const LuBlocking& blocking, DType dtype,
                              int64_t m, int64_t columns);
 
+// The most of it for any matrix of up to so many rows and columns to factor, each cut up by
+// LuBlocking::For of its own.
+size_t MostCroutLuWorkspaceBytes(const LuPanelKernels& kernels, DType dtype, int64_t m,
+                                 int64_t columns);
+
 // Where the info is, in device memory.
 const int* CroutLuInfo(DType dtype, std::span<const std::byte> workspace);
 

@@ -100,7 +100,7 @@ absl::Status CudaDevice::Initialize() {
   catalogue_.algorithms.push_back(MakeBlockLu(core_));
   CROUT_ASSIGN_OR_RETURN(auto gauss_jordan, MakeGaussJordan(core_));
   catalogue_.direct_solvers.push_back(std::move(gauss_jordan));
-  catalogue_.batch_lu = MakeIrrLu(core_);
+  CROUT_ASSIGN_OR_RETURN(catalogue_.batch_lu, MakeIrrLu(core_));
   for (const bool pivoting : {false, true}) {
     if (!IcmFits(DType::kFloat64, core_.limits(), pivoting)) continue;
     catalogue_.algorithms.push_back(std::make_unique<CudaIcm>(core_, pivoting));

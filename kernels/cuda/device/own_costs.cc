@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/cuda/crout_lu/lu_blocking.h"
+
 namespace crout::cuda {
 namespace {
 
@@ -10,6 +12,7 @@ namespace {
 // same, since the latency of the panels is most of it.
 constexpr double kCall = 1e-5;
 constexpr double kFlopsPerSecond = 48e12;
+constexpr double kTf32FlopsPerSecond = 110e12;  // of an H200, by three TF32 products for one
 constexpr double kCroutColumn = 2.9e-6;
 constexpr double kCroutElement = 0.2e-9;  // interchanges and solves with tiles
 constexpr double kPanelColumn = 0.72e-6;  // in clusters
@@ -29,8 +32,8 @@ constexpr double kSolveColumn = 1.6e-14;  // of one element
 
 double LuFlops(double n) { return 2.0 / 3.0 * n * n * n; }
 
-// Of a number beside a real one: a complex product is four real ones, a complex number two. Float32
-// and complex64 go by the wider type.
+// Of a number beside a real one: a complex product is four real ones, a complex number two.
+// Float32, where it is not by TF32 products, and complex64 go by the wider type.
 double Arithmetic(DType dtype) { return IsComplex(dtype) ? 4 : 1; }
 double Traffic(DType dtype) { return IsComplex(dtype) ? 2 : 1; }
 
@@ -45,8 +48,9 @@ double PredictPcmSeconds(DType dtype, int64_t order) {
 double PredictCroutLuSeconds(DType dtype, int64_t order, bool clusters) {
   const auto n = static_cast<double>(order);
   const double column = clusters ? kPanelColumn : kCroutColumn;
+  const double rate = LuBlocking::For(dtype, order).tf32 ? kTf32FlopsPerSecond : kFlopsPerSecond;
   return kCall + column * n + Traffic(dtype) * kPanelElement * n * n +
-         Arithmetic(dtype) * LuFlops(n) / kFlopsPerSecond;
+         Arithmetic(dtype) * LuFlops(n) / rate;
 }
 
 double PredictBlockLuSeconds(DType dtype, int64_t order) {

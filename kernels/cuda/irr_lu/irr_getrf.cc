@@ -14,7 +14,8 @@ absl::Status IrrGetrf(const IrregularBatch& a, const BatchFactors& factors, cons
     using T = typename decltype(tag)::type;
     const IrrLuBatch<T> batch = {reinterpret_cast<T*>(a.data), a.members, factors.ipiv,
                                  factors.info};
-    CROUT_RETURN_IF_CUDA_ERROR(LaunchGridLu(batch, parts, order, stream));
+    CROUT_RETURN_IF_CUDA_ERROR(
+        LaunchGridLu(batch, parts, order + parts.First(MemberTeam::kGrid), stream));
     bool overlap = false;  // with a launch for other members
     for (const MemberTeam team :
          {MemberTeam::kBlock512, MemberTeam::kBlock256, MemberTeam::kBlock128, MemberTeam::kWarp}) {

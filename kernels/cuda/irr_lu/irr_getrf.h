@@ -12,10 +12,10 @@
 
 namespace crout::cuda {
 
-// Enqueues the factorization of every member of the batch in place, PA = LU with partial pivoting,
-// the unit diagonal in L (which is not stored), and what becomes of factors.ipiv and factors.info;
-// the other figures are left as they are. For members of any shape, and empty ones. Nothing is
-// allocated and nothing waits.
+// Enqueues the factorization of every member that a team works on in place, PA = LU with partial
+// pivoting, the unit diagonal in L (which is not stored), and what becomes of factors.ipiv and
+// factors.info; the other figures are left as they are. For members of any shape, and empty ones.
+// Nothing is allocated and nothing waits.
 //
 // All arrays are in the memory of the current device. `order`: what OrderMembers wrote, `parts`
 // what it returned, for the same members. Members of up to 32 rows and columns are factored by a

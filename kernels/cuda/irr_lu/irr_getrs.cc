@@ -16,7 +16,8 @@ absl::Status IrrGetrs(Op op, const IrregularBatch& lu, const BatchFactors& facto
     const IrrSolveBatch<T> batch = {
         reinterpret_cast<const T*>(lu.data), lu.members, factors.ipiv, factors.info,
         reinterpret_cast<T*>(b.data),        b.members};
-    CROUT_RETURN_IF_CUDA_ERROR(LaunchGridSolve(batch, op, b.extent.max_cols, parts, order, stream));
+    CROUT_RETURN_IF_CUDA_ERROR(LaunchGridSolve(batch, op, b.extent.max_cols, parts,
+                                               order + parts.First(MemberTeam::kGrid), stream));
     bool overlap = false;  // with a launch for other members
     for (const MemberTeam team :
          {MemberTeam::kBlock512, MemberTeam::kBlock256, MemberTeam::kBlock128, MemberTeam::kWarp}) {

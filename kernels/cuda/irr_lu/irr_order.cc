@@ -6,20 +6,23 @@
 
 namespace crout::cuda {
 
-IrrOrder OrderMembers(std::span<const BatchMember> members, std::span<int32_t> order) {
+IrrOrder OrderMembers(std::span<const BatchMember> members, std::span<int32_t> order,
+                      absl::FunctionRef<bool(const BatchMember&)> is_alone) {
   assert(order.size() == members.size());
   const auto size = [&](int32_t i) { return SizeOfMember(members[i].rows, members[i].cols); };
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int32_t i, int32_t j) { return size(i) > size(j); });
+  const auto teams = std::stable_partition(order.begin(), order.end(),
+                                           [&](int32_t i) { return is_alone(members[i]); });
+  std::stable_sort(teams, order.end(), [&](int32_t i, int32_t j) { return size(i) > size(j); });
   IrrOrder parts;
+  parts.begin[0] = static_cast<int32_t>(teams - order.begin());
   for (int team = 0; team < kMemberTeams; ++team) {
-    const auto end = std::partition_point(order.begin(), order.end(), [&](int32_t i) {
+    const auto end = std::partition_point(teams, order.end(), [&](int32_t i) {
       return TeamOf(members[i].rows, members[i].cols) <= static_cast<MemberTeam>(team);
     });
     parts.begin[team + 1] = static_cast<int32_t>(end - order.begin());
   }
-  for (const int32_t i : order.first(parts.Count(MemberTeam::kGrid))) {
+  for (const int32_t i : order.subspan(parts.alone(), parts.Count(MemberTeam::kGrid))) {
     parts.grid_sizes.push_back(size(i));
     parts.grid.rows = std::max(parts.grid.rows, members[i].rows);
     parts.grid.cols = std::max(parts.grid.cols, members[i].cols);

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "kernels/batch_member.h"
 #include "kernels/cuda/irr_lu/member_team.h"
 
@@ -19,9 +20,9 @@ struct GridExtent {
   int32_t diagonal = 0;  // min(rows, cols) of one of them
 };
 
-// By team, and within one by descending size: the last thread blocks of a launch are short ones,
-// and of a launch for a later part of the elimination those that still have something to do are the
-// first.
+// First those that no team works on, then by team, and within one by descending size: the last
+// thread blocks of a launch are short ones, and of a launch for a later part of the elimination
+// those that still have something to do are the first.
 struct IrrOrder {
   // Of the order: team t's members are at [begin[t], begin[t + 1]).
   std::array<int32_t, kMemberTeams + 1> begin = {};
@@ -30,6 +31,10 @@ struct IrrOrder {
   std::vector<int32_t> grid_sizes;
   GridExtent grid;
 
+  // Members that no team works on: the whole device does, on one after the other.
+  int32_t alone() const { return begin[0]; }
+  // Members that are beyond a block of threads, the first of the order: those and kGrid's.
+  int32_t large() const { return begin[static_cast<int>(MemberTeam::kGrid) + 1]; }
   int32_t First(MemberTeam team) const { return begin[static_cast<int>(team)]; }
   int32_t Count(MemberTeam team) const {
     return begin[static_cast<int>(team) + 1] - begin[static_cast<int>(team)];
@@ -37,8 +42,13 @@ struct IrrOrder {
 };
 
 // Writes the 0-based indices of all members to `order`, which has as many elements; those of equal
-// size are in the order of the batch. On the host.
-IrrOrder OrderMembers(std::span<const BatchMember> members, std::span<int32_t> order);
+// size are in the order of the batch. `is_alone`: of the member alone, whether no team works on it.
+// On the host.
+IrrOrder OrderMembers(
+    std::span<const BatchMember> members, std::span<int32_t> order,
+    absl::FunctionRef<bool(const BatchMember&)> is_alone = [](const BatchMember&) {
+      return false;
+    });
 
 }  // namespace crout::cuda
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/cuda/irr_lu/irr_matrix.h"
 #include "kernels/irr_lu.h"
 #include "kernels/irregular_batch.h"
 
@@ -25,6 +26,7 @@ size_t PlaceIrrProbe(DType dtype, std::span<const BatchMember> members, std::spa
 struct IrrProbe {
   std::byte* workspace = nullptr;
   const int64_t* places = nullptr;
+  IrrMembers large;  // that are beyond a block of threads: IrrOrder's first
 };
 
 // Enqueues the reading of A.

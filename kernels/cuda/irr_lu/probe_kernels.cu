@@ -3,10 +3,12 @@
 #include <complex>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 #include "kernels/cuda/blocked/interchanges.cuh"
 #include "kernels/cuda/device/dependent_launch.cuh"
 #include "kernels/cuda/device/scalar.cuh"
+#include "kernels/cuda/irr_lu/member_team.h"
 #include "kernels/cuda/ops/reduction.cuh"
 #include "kernels/matrix.h"
 #include "kernels/numerics/factor_probe.h"
@@ -19,6 +21,10 @@ constexpr int kWarps = kBlockThreads / kWarp;
 
 __device__ int Lane() { return static_cast<int>(threadIdx.x) % kWarp; }
 __device__ int Warp() { return static_cast<int>(threadIdx.x) / kWarp; }
+
+__device__ bool IsLarge(const BatchMember& member) {
+  return TeamOf(member.rows, member.cols) == MemberTeam::kGrid;
+}
 
 struct MaxWithoutNan {
   __device__ double operator()(double a, double b) const { return fmax(a, b); }
@@ -33,35 +39,46 @@ __device__ Value WarpSum(int begin, int end, F f) {
   return WarpReduce(sum, Sum());
 }
 
-// A block for each member: its columns by the warps in turn.
+// A member's columns go to warps in turn: to those of its block, or of the column of blocks that it
+// has. What becomes of a column depends on the column alone, and maxima on no order.
+__device__ int FirstColumn() { return static_cast<int>(blockIdx.y) * kWarps + Warp(); }
+__device__ int ColumnStep() { return static_cast<int>(gridDim.y) * kWarps; }
+
 template <class T>
-__global__ void __launch_bounds__(kBlockThreads) StartKernel(ProbedBatch<T> batch) {
-  using Wide = WideType<T>;
-  __shared__ double scale;
-  const BatchMember member = batch.members[blockIdx.x];
-  const ProbePart<T> part(batch.workspace + batch.places[blockIdx.x], member);
-  const MatrixView<const T> a = {batch.data + member.offset, member.rows, member.cols, member.ld};
+struct Probed {
+  __device__ Probed(const ProbedBatch<T>& batch, int32_t index)
+      : member(batch.members[index]),
+        part(batch.workspace + batch.places[index], member),
+        matrix{batch.data + member.offset, member.rows, member.cols, member.ld} {}
+
+  const BatchMember member;
+  const ProbePart<T> part;
+  const MatrixView<const T> matrix;
+};
+
+// Behind it the first thread has those of the block's columns.
+template <class T>
+__device__ void FindNorms(const Probed<T>& a, double* max_abs, double* norm_one) {
   double largest = 0;
   double norm = 0;
-  for (int j = Warp(); j < member.cols; j += kWarps) {
-    const T* const column = &a(0, j);
-    for (int i = Lane(); i < member.rows; i += kWarp) largest = fmax(largest, Modulus(column[i]));
-    const auto sum = WarpSum<double>(0, member.rows, [&](int i) { return Modulus(column[i]); });
+  for (int j = FirstColumn(); j < a.member.cols; j += ColumnStep()) {
+    const T* const column = &a.matrix(0, j);
+    for (int i = Lane(); i < a.member.rows; i += kWarp) largest = fmax(largest, Modulus(column[i]));
+    const auto sum = WarpSum<double>(0, a.member.rows, [&](int i) { return Modulus(column[i]); });
     if (Lane() == 0) norm = fmax(norm, sum);
   }
-  largest = BlockReduce(largest, MaxWithoutNan());
-  norm = BlockReduce(norm, MaxWithoutNan());
-  if (threadIdx.x == 0) {
-    *part.max_abs() = largest;
-    *part.norm_one() = norm;
-    scale = ProbeScale(largest);
-  }
-  __syncthreads();
-  for (int j = Warp(); j < member.cols; j += kWarps) {
-    const T* const column = &a(0, j);
+  *max_abs = BlockReduce(largest, MaxWithoutNan());
+  *norm_one = BlockReduce(norm, MaxWithoutNan());
+}
+
+template <class T>
+__device__ void MultiplyMatrix(const Probed<T>& a, double scale) {
+  using Wide = WideType<T>;
+  for (int j = FirstColumn(); j < a.member.cols; j += ColumnStep()) {
+    const T* const column = &a.matrix(0, j);
     const Wide product = WarpSum<Wide>(
-        0, member.rows, [&](int i) { return Widen(column[i]) * (ProbeWeight(i) * scale); });
-    if (Lane() == 0) part.matrix_products()[j] = product;
+        0, a.member.rows, [&](int i) { return Widen(column[i]) * (ProbeWeight(i) * scale); });
+    if (Lane() == 0) a.part.matrix_products()[j] = product;
   }
 }
 
@@ -81,88 +98,218 @@ __device__ void TraceRows(const int64_t* ipiv, const BatchMember& member, int32_
 }
 
 template <class T>
-__device__ void WriteFigures(const ProbePart<T>& part, const BatchMember& member, double probe,
-                             double max_abs_u, const ProbedFactors& factors) {
+__device__ void MultiplyLower(const Probed<T>& lu) {
+  using Wide = WideType<T>;
+  const int32_t* const rows = lu.part.rows();
+  const double scale = ProbeScale(*lu.part.max_abs());
+  for (int k = FirstColumn(); k < lu.member.diagonal(); k += ColumnStep()) {
+    const T* const column = &lu.matrix(0, k);
+    const Wide below = WarpSum<Wide>(k + 1, lu.member.rows, [&](int i) {
+      return Widen(column[i]) * (ProbeWeight(rows[i]) * scale);
+    });
+    if (Lane() == 0) lu.part.lower_products()[k] = Wide(ProbeWeight(rows[k]) * scale) + below;
+  }
+}
+
+// Behind it the first thread has those of the block's columns.
+template <class T>
+__device__ void MultiplyUpper(const Probed<T>& lu, double* difference, double* max_abs_u) {
+  using Wide = WideType<T>;
+  const Wide* const lower = lu.part.lower_products();
+  double probe = 0;
+  double largest = 0;
+  for (int j = FirstColumn(); j < lu.member.cols; j += ColumnStep()) {
+    const T* const column = &lu.matrix(0, j);
+    const int count = min(j + 1, lu.member.diagonal());
+    const Wide product =
+        WarpSum<Wide>(0, count, [&](int k) { return Widen(column[k]) * lower[k]; });
+    for (int k = Lane(); k < count; k += kWarp) largest = fmax(largest, Modulus(column[k]));
+    if (Lane() == 0) {
+      probe = MaxKeepingNan(probe, Modulus<Wide>(lu.part.matrix_products()[j] - product));
+    }
+  }
+  *difference = BlockReduce(probe, Max());
+  *max_abs_u = BlockReduce(largest, MaxWithoutNan());
+}
+
+template <class T>
+__device__ void WriteFigures(const Probed<T>& lu, double probe, double max_abs_u,
+                             double* pivot_growth, double* quality) {
   constexpr DType kDType =
       kDTypeOf<std::conditional_t<kIsComplex<T>, std::complex<RealPart<T>>, T>>;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   // Any NaN or Inf in L or U is one in the probe.
   const double largest = isfinite(probe) ? DivisibleOrInfinity(max_abs_u, kDType) : kInfinity;
-  const double max_abs = *part.max_abs();
+  const double max_abs = *lu.part.max_abs();
   FactorProbe with;
-  with.n = max(member.rows, member.cols);
+  with.n = max(lu.member.rows, lu.member.cols);
   with.scale = ProbeScale(max_abs);
   const bool finite = isfinite(largest);
-  factors.pivot_growth[blockIdx.x] = finite ? PivotGrowth(largest, max_abs) : kInfinity;
-  factors.quality[blockIdx.x] =
-      finite ? FactorQuality(probe, with, *part.norm_one(), kDType) : kInfinity;
+  *pivot_growth = finite ? PivotGrowth(largest, max_abs) : kInfinity;
+  *quality = finite ? FactorQuality(probe, with, *lu.part.norm_one(), kDType) : kInfinity;
+}
+
+// A block for each member.
+template <class T>
+__global__ void __launch_bounds__(kBlockThreads) StartKernel(ProbedBatch<T> batch) {
+  __shared__ double scale;
+  const Probed<T> a(batch, blockIdx.x);
+  if (IsLarge(a.member)) return;
+  double largest = 0;
+  double norm = 0;
+  FindNorms(a, &largest, &norm);
+  if (threadIdx.x == 0) {
+    *a.part.max_abs() = largest;
+    *a.part.norm_one() = norm;
+    scale = ProbeScale(largest);
+  }
+  __syncthreads();
+  MultiplyMatrix(a, scale);
 }
 
 template <class T>
 __global__ void __launch_bounds__(kBlockThreads)
     FinishKernel(ProbedBatch<T> batch, ProbedFactors factors) {
-  using Wide = WideType<T>;
-  const BatchMember member = batch.members[blockIdx.x];
-  const ProbePart<T> part(batch.workspace + batch.places[blockIdx.x], member);
-  const MatrixView<const T> lu = {batch.data + member.offset, member.rows, member.cols, member.ld};
-  const int diagonal = member.diagonal();
-  const int32_t* const rows = part.rows();
-  const double scale = ProbeScale(*part.max_abs());
-  if (Warp() == 0) TraceRows(factors.ipiv + member.first_diagonal, member, part.rows());
+  const Probed<T> lu(batch, blockIdx.x);
+  if (IsLarge(lu.member)) return;
+  if (Warp() == 0) TraceRows(factors.ipiv + lu.member.first_diagonal, lu.member, lu.part.rows());
   __syncthreads();
-  for (int k = Warp(); k < diagonal; k += kWarps) {
-    const T* const column = &lu(0, k);
-    const Wide below = WarpSum<Wide>(k + 1, member.rows, [&](int i) {
-      return Widen(column[i]) * (ProbeWeight(rows[i]) * scale);
-    });
-    if (Lane() == 0) part.lower_products()[k] = Wide(ProbeWeight(rows[k]) * scale) + below;
-  }
+  MultiplyLower(lu);
   __syncthreads();
-  const Wide* const lower = part.lower_products();
   double probe = 0;
   double max_abs_u = 0;
-  for (int j = Warp(); j < member.cols; j += kWarps) {
-    const T* const column = &lu(0, j);
-    const int count = min(j + 1, diagonal);
-    const Wide product =
-        WarpSum<Wide>(0, count, [&](int k) { return Widen(column[k]) * lower[k]; });
-    for (int k = Lane(); k < count; k += kWarp) max_abs_u = fmax(max_abs_u, Modulus(column[k]));
-    if (Lane() == 0) {
-      probe = MaxKeepingNan(probe, Modulus<Wide>(part.matrix_products()[j] - product));
-    }
-  }
-  probe = BlockReduce(probe, Max());
-  max_abs_u = BlockReduce(max_abs_u, MaxWithoutNan());
-  if (threadIdx.x == 0) WriteFigures(part, member, probe, max_abs_u, factors);
+  MultiplyUpper(lu, &probe, &max_abs_u);
+  if (threadIdx.x != 0) return;
+  WriteFigures(lu, probe, max_abs_u, factors.pivot_growth + blockIdx.x,
+               factors.quality + blockIdx.x);
+}
+
+// The same in steps, for large members: kSlices blocks for each. Maxima are taken of the bits of
+// numbers that are not negative; of those a NaN is the largest.
+constexpr unsigned kSlices = 64;
+
+__device__ void AtLeast(double* most, double value) {
+  atomicMax(reinterpret_cast<unsigned long long*>(most), AbsBits(value));
+}
+
+template <class T>
+__global__ void ClearNormsKernel(ProbedBatch<T> batch, IrrMembers large) {
+  const Probed<T> a(batch, large.order[blockIdx.x]);
+  *a.part.max_abs() = *a.part.norm_one() = 0;
+}
+
+template <class T>
+__global__ void __launch_bounds__(kBlockThreads)
+    NormsKernel(ProbedBatch<T> batch, IrrMembers large) {
+  const Probed<T> a(batch, large.order[blockIdx.x]);
+  double largest = 0;
+  double norm = 0;
+  FindNorms(a, &largest, &norm);
+  if (threadIdx.x != 0) return;
+  AtLeast(a.part.max_abs(), largest);
+  AtLeast(a.part.norm_one(), norm);
+}
+
+template <class T>
+__global__ void __launch_bounds__(kBlockThreads)
+    MatrixKernel(ProbedBatch<T> batch, IrrMembers large) {
+  const Probed<T> a(batch, large.order[blockIdx.x]);
+  MultiplyMatrix(a, ProbeScale(*a.part.max_abs()));
+}
+
+// A warp for each member; and its figures are 0, to be maxima.
+template <class T>
+__global__ void RowsKernel(ProbedBatch<T> batch, ProbedFactors factors, IrrMembers large) {
+  const int32_t index = large.order[blockIdx.x];
+  const Probed<T> lu(batch, index);
+  TraceRows(factors.ipiv + lu.member.first_diagonal, lu.member, lu.part.rows());
+  if (threadIdx.x == 0) factors.pivot_growth[index] = factors.quality[index] = 0;
+}
+
+template <class T>
+__global__ void __launch_bounds__(kBlockThreads)
+    LowerKernel(ProbedBatch<T> batch, IrrMembers large) {
+  MultiplyLower(Probed<T>(batch, large.order[blockIdx.x]));
+}
+
+template <class T>
+__global__ void __launch_bounds__(kBlockThreads)
+    UpperKernel(ProbedBatch<T> batch, ProbedFactors factors, IrrMembers large) {
+  const int32_t index = large.order[blockIdx.x];
+  double probe = 0;
+  double max_abs_u = 0;
+  MultiplyUpper(Probed<T>(batch, index), &probe, &max_abs_u);
+  if (threadIdx.x != 0) return;
+  AtLeast(factors.quality + index, probe);
+  AtLeast(factors.pivot_growth + index, max_abs_u);
+}
+
+template <class T>
+__global__ void FiguresKernel(ProbedBatch<T> batch, ProbedFactors factors, IrrMembers large) {
+  const int32_t index = large.order[blockIdx.x];
+  double* const growth = factors.pivot_growth + index;
+  double* const quality = factors.quality + index;
+  WriteFigures(Probed<T>(batch, index), *quality, *growth, growth, quality);
+}
+
+template <class... Parameters, class... Arguments>
+cudaError_t LaunchEach(void (*kernel)(Parameters...), const IrrMembers& members, unsigned slices,
+                       unsigned threads, cudaStream_t stream, Arguments&&... arguments) {
+  return LaunchBehind(kernel, dim3(static_cast<unsigned>(members.count), slices), threads, 0, false,
+                      stream, std::forward<Arguments>(arguments)..., members);
 }
 
 }  // namespace
 
 template <class T>
-cudaError_t LaunchProbeStart(const ProbedBatch<T>& batch, int64_t members, cudaStream_t stream) {
-  if (members == 0) return cudaSuccess;
-  return LaunchBehind(StartKernel<T>, dim3(static_cast<unsigned>(members)), kBlockThreads, 0, false,
-                      stream, batch);
-}
-template <class T>
-cudaError_t LaunchProbeFinish(const ProbedBatch<T>& batch, const ProbedFactors& factors,
-                              int64_t members, cudaStream_t stream) {
-  if (members == 0) return cudaSuccess;
-  return LaunchBehind(FinishKernel<T>, dim3(static_cast<unsigned>(members)), kBlockThreads, 0,
-                      false, stream, batch, factors);
+cudaError_t LaunchProbeStart(const ProbedBatch<T>& batch, int64_t members, const IrrMembers& large,
+                             cudaStream_t stream) {
+  cudaError_t code = cudaSuccess;
+  if (large.count < members) {
+    code = LaunchBehind(StartKernel<T>, dim3(static_cast<unsigned>(members)), kBlockThreads, 0,
+                        false, stream, batch);
+  }
+  if (large.count == 0 || code != cudaSuccess) return code;
+  code = LaunchEach(ClearNormsKernel<T>, large, 1, 1, stream, batch);
+  if (code != cudaSuccess) return code;
+  code = LaunchEach(NormsKernel<T>, large, kSlices, kBlockThreads, stream, batch);
+  if (code != cudaSuccess) return code;
+  return LaunchEach(MatrixKernel<T>, large, kSlices, kBlockThreads, stream, batch);
 }
 
-template cudaError_t LaunchProbeStart(const ProbedBatch<float>&, int64_t, cudaStream_t);
-template cudaError_t LaunchProbeStart(const ProbedBatch<double>&, int64_t, cudaStream_t);
-template cudaError_t LaunchProbeStart(const ProbedBatch<Complex<float>>&, int64_t, cudaStream_t);
-template cudaError_t LaunchProbeStart(const ProbedBatch<Complex<double>>&, int64_t, cudaStream_t);
+template <class T>
+cudaError_t LaunchProbeFinish(const ProbedBatch<T>& batch, const ProbedFactors& factors,
+                              int64_t members, const IrrMembers& large, cudaStream_t stream) {
+  cudaError_t code = cudaSuccess;
+  if (large.count < members) {
+    code = LaunchBehind(FinishKernel<T>, dim3(static_cast<unsigned>(members)), kBlockThreads, 0,
+                        false, stream, batch, factors);
+  }
+  if (large.count == 0 || code != cudaSuccess) return code;
+  code = LaunchEach(RowsKernel<T>, large, 1, kWarp, stream, batch, factors);
+  if (code != cudaSuccess) return code;
+  code = LaunchEach(LowerKernel<T>, large, kSlices, kBlockThreads, stream, batch);
+  if (code != cudaSuccess) return code;
+  code = LaunchEach(UpperKernel<T>, large, kSlices, kBlockThreads, stream, batch, factors);
+  if (code != cudaSuccess) return code;
+  return LaunchEach(FiguresKernel<T>, large, 1, 1, stream, batch, factors);
+}
+
+template cudaError_t LaunchProbeStart(const ProbedBatch<float>&, int64_t, const IrrMembers&,
+                                      cudaStream_t);
 template cudaError_t LaunchProbeFinish(const ProbedBatch<float>&, const ProbedFactors&, int64_t,
-                                       cudaStream_t);
+                                       const IrrMembers&, cudaStream_t);
+template cudaError_t LaunchProbeStart(const ProbedBatch<double>&, int64_t, const IrrMembers&,
+                                      cudaStream_t);
 template cudaError_t LaunchProbeFinish(const ProbedBatch<double>&, const ProbedFactors&, int64_t,
-                                       cudaStream_t);
+                                       const IrrMembers&, cudaStream_t);
+template cudaError_t LaunchProbeStart(const ProbedBatch<Complex<float>>&, int64_t,
+                                      const IrrMembers&, cudaStream_t);
 template cudaError_t LaunchProbeFinish(const ProbedBatch<Complex<float>>&, const ProbedFactors&,
-                                       int64_t, cudaStream_t);
+                                       int64_t, const IrrMembers&, cudaStream_t);
+template cudaError_t LaunchProbeStart(const ProbedBatch<Complex<double>>&, int64_t,
+                                      const IrrMembers&, cudaStream_t);
 template cudaError_t LaunchProbeFinish(const ProbedBatch<Complex<double>>&, const ProbedFactors&,
-                                       int64_t, cudaStream_t);
+                                       int64_t, const IrrMembers&, cudaStream_t);
 
 }  // namespace crout::cuda

@@ -9,6 +9,7 @@
 
 #include "kernels/batch_member.h"
 #include "kernels/cuda/device/complex.h"
+#include "kernels/cuda/irr_lu/irr_matrix.h"
 #include "kernels/numerics/normalizing_scale.h"
 
 namespace crout::cuda {
@@ -64,11 +65,13 @@ struct ProbedFactors {
   double* quality = nullptr;
 };
 
+// `large`: the members that are beyond a block of threads (MemberTeam::kGrid), all of them.
 template <class T>
-cudaError_t LaunchProbeStart(const ProbedBatch<T>& batch, int64_t members, cudaStream_t stream);
+cudaError_t LaunchProbeStart(const ProbedBatch<T>& batch, int64_t members, const IrrMembers& large,
+                             cudaStream_t stream);
 template <class T>
 cudaError_t LaunchProbeFinish(const ProbedBatch<T>& batch, const ProbedFactors& factors,
-                              int64_t members, cudaStream_t stream);
+                              int64_t members, const IrrMembers& large, cudaStream_t stream);
 
 }  // namespace crout::cuda
 
