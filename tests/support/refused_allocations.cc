@@ -59,6 +59,7 @@ bool StopRefusing() {
   refused_size = 0;
   until_refused_here = -1;
   until_refused_elsewhere = -1;
+  here = false;
   return refused.exchange(false);
 }
 
