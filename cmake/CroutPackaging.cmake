@@ -49,7 +49,7 @@ if(CROUT_PACKAGE_TESTS)
     crout_install_programs(DESTINATION libexec/crout COMPONENT tests TARGETS ${tests})
   endif()
   if(CROUT_HAVE_CUDA)
-    install(PROGRAMS tests/gpu/run_suite.sh tests/gpu/sanitize.sh DESTINATION libexec/crout
+    install(PROGRAMS tests/gpu/run_suite.sh tests/gpu/sanitize.sh tests/gpu/operator_check.sh DESTINATION libexec/crout
       COMPONENT tests)
   endif()
 endif()

@@ -246,6 +246,10 @@ void AddOptions(CLI::App& app, Config& config) {
   options.AddTimeLimit(
       "max-connection-age", config.max_connection_age,
       "After this a client connects anew for its next calls; those that run go on");
+  options
+      .Add("max-connections", config.max_connections,
+           "TCP connections at a time; a further one is closed at once")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
   options.Add("max-n", config.limits.max_n, "Largest dimension of a matrix")
       ->check(CLI::Range(int64_t{1}, int64_t{2147483647}));
   options.AddDuration("default-lease", config.limits.default_lease,

@@ -47,6 +47,7 @@ struct Config {
   // Free host memory goes back to the system when nothing has run for so long; infinite: never.
   absl::Duration return_memory_after = absl::Seconds(10);
   absl::Duration max_connection_age = absl::Hours(1);
+  int64_t max_connections = 4096;  // of TCP, to each address of `listen`
   Limits limits;
   DevicePoolOptions pool;
   absl::Duration drain_grace = absl::Seconds(2);

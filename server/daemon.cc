@@ -94,6 +94,19 @@ class WithoutReflection final : public grpc::ServerBuilderOption {
   }
 };
 
+absl::Status CannotBind(const std::string& address, const absl::Status& why) {
+  return absl::UnavailableError(absl::StrCat("--listen: could not bind ", address, " (",
+                                             why.message(), "); is another daemon serving there?"));
+}
+
+// As many as asked, where the process may have the descriptors for them and all else.
+size_t MaxConnections(int64_t asked) {
+  constexpr size_t kOthers = 512;  // files, devices, the metrics port
+  const size_t all = RaiseDescriptorLimit();
+  const size_t room = all > 2 * kOthers ? all - kOthers : all / 2;
+  return std::min(static_cast<size_t>(asked), room);
+}
+
 Clock::duration ToChrono(absl::Duration duration) { return absl::ToChronoNanoseconds(duration); }
 
 }  // namespace
@@ -130,34 +143,46 @@ absl::Status Daemon::Bind() {
   builder.SetResourceQuota(quota);
   // Two daemons on one port would share its calls, and a handle is known to one of them.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  std::vector<int> ports(config_.listen.size(), 0);
+  std::vector<int> unix_bound(config_.listen.size(), 0);
+  std::vector<std::unique_ptr<TcpListener::Acceptor>> acceptors;
   CROUT_ASSIGN_OR_RETURN(tls_, TlsKeeper::Create(config_.tls));
   const auto over_tcp = ListenerCredentials(tls_->published());
+  max_connections_ = MaxConnections(config_.max_connections);
   for (size_t i = 0; i < config_.listen.size(); ++i) {
-    builder.AddListeningPort(
-        config_.listen[i], IsUnix(config_.listen[i]) ? grpc::InsecureServerCredentials() : over_tcp,
-        &ports[i]);
+    if (IsUnix(config_.listen[i])) {
+      builder.AddListeningPort(config_.listen[i], grpc::InsecureServerCredentials(),
+                               &unix_bound[i]);
+      continue;
+    }
+    auto listener = TcpListener::Bind(config_.listen[i], max_connections_);
+    if (!listener.ok()) return CannotBind(config_.listen[i], listener.status());
+    listeners_.push_back(*std::move(listener));
+    acceptors.push_back(builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, over_tcp));
   }
   builder.RegisterService(&stack_->service());
   {
     const SocketsClosed closed(config_.unix_access);
     server_ = builder.BuildAndStart();
   }
-  for (size_t i = 0; i < ports.size(); ++i) {
-    if (server_ == nullptr || ports[i] == 0) {
-      return absl::UnavailableError(absl::StrCat("--listen: could not bind ",
-                                                 absl::StrJoin(config_.listen, ","),
-                                                 "; is another daemon serving there?"));
+  size_t of_tcp = 0;
+  for (size_t i = 0; i < config_.listen.size(); ++i) {
+    const std::string& address = config_.listen[i];
+    if (!IsUnix(address)) {
+      addresses_.push_back(WithPort(address, listeners_[of_tcp++]->port()));
+      continue;
     }
-    if (IsUnix(config_.listen[i])) {
-      CROUT_RETURN_IF_ERROR(
-          GiveAccess(config_.listen[i].substr(kUnix.size()), config_.unix_access));
+    if (server_ == nullptr || unix_bound[i] == 0) {
+      return CannotBind(address, absl::UnavailableError("gRPC could not"));
     }
-    addresses_.push_back(IsUnix(config_.listen[i]) ? config_.listen[i]
-                                                   : WithPort(config_.listen[i], ports[i]));
+    CROUT_RETURN_IF_ERROR(GiveAccess(address.substr(kUnix.size()), config_.unix_access));
+    addresses_.push_back(address);
   }
+  if (server_ == nullptr) return absl::InternalError("gRPC could not start a server");
   SetServing(false);
-  return ServePages();
+  CROUT_RETURN_IF_ERROR(ServePages());
+  for (size_t i = 0; i < listeners_.size(); ++i) listeners_[i]->Start(std::move(acceptors[i]));
+  return absl::OkStatus();
 }
 
 HttpPage Daemon::AdmitReader(Role role, const HttpCaller& caller) {
@@ -219,6 +244,7 @@ Daemon::~Daemon() {
     wake_.SignalAll();
   }
   if (housekeeper_.joinable()) housekeeper_.join();
+  for (const auto& listener : listeners_) listener->Stop();
   if (server_ != nullptr) {
     server_->Shutdown(std::chrono::system_clock::now() + kConnectionsEnd);
     server_->Wait();
@@ -241,7 +267,18 @@ void Daemon::SetServing(bool serving) {
 void Daemon::Housekeep() {
   stack_->Housekeep();
   if (config_.tls.enabled()) RefreshTls();
+  CountConnections();
   if (!any_device_healthy()) SetServing(false);
+}
+
+void Daemon::CountConnections() {
+  size_t open = 0;
+  uint64_t turned_away = 0;
+  for (const auto& listener : listeners_) {
+    open += listener->open();
+    turned_away += listener->turned_away();
+  }
+  stack_->core().metrics.SetConnections(open, max_connections_ * listeners_.size(), turned_away);
 }
 
 void Daemon::RefreshTls() {

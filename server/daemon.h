@@ -15,6 +15,7 @@
 #include "server/config.h"
 #include "server/http/http_server.h"
 #include "server/stack.h"
+#include "server/tcp_listener.h"
 #include "server/tls/tls_keeper.h"
 
 namespace crout {
@@ -52,6 +53,7 @@ class Daemon {
   // Every second: certificates, leases, clients that stopped sending or reading, health.
   void Housekeep();
   void RefreshTls();
+  void CountConnections();
   void HousekeepingLoop();
 
   const Config config_;
@@ -60,6 +62,8 @@ class Daemon {
   std::unique_ptr<Stack> stack_;
   std::unique_ptr<TlsKeeper> tls_;
   std::unique_ptr<grpc::Server> server_;
+  size_t max_connections_ = 0;  // of one of the next
+  std::vector<std::unique_ptr<TcpListener>> listeners_;
   std::atomic<bool> serving_ = false;  // what health says
   std::unique_ptr<HttpServer> pages_;
   std::vector<std::string> addresses_;

@@ -61,6 +61,7 @@ void LogStart(const Config& config, const BoundAddresses& addresses, const Serve
        {"upload_min_rate_bytes", limits.transfer.min_rate},
        {"series_idle_timeout_seconds", Seconds(limits.series_idle_timeout)},
        {"max_connection_age_seconds", Seconds(config.max_connection_age)},
+       {"max_connections", config.max_connections},
        {"drain_grace_seconds", Seconds(config.drain_grace)},
        {"drain_limit_seconds", Seconds(config.drain_limit)},
        {"otlp_endpoint", config.otlp_endpoint},

@@ -215,6 +215,14 @@ void Metrics::RegisterProcess(const std::string& cuda) {
                                 "Memory for calls themselves, and what of it is reserved.");
   call_memory_limit_ = &call_memory.Add({{"kind", "limit"}});
   call_memory_reserved_ = &call_memory.Add({{"kind", "reserved"}});
+  auto& connections = AddGauges(*registry_, "crout_connections",
+                                "TCP connections of gRPC: those that are open, and the most.");
+  connections_open_ = &connections.Add({{"kind", "open"}});
+  connections_limit_ = &connections.Add({{"kind", "limit"}});
+  connections_refused_ =
+      &AddCounters(*registry_, "crout_connections_refused_total",
+                   "TCP connections that were closed at once, as there were too many.")
+           .Add({});
   out_of_memory_ = &AddCounters(*registry_, "crout_out_of_memory_total",
                                 "Times that work of the daemon's own ended for want of memory.")
                         .Add({});
@@ -330,6 +338,12 @@ void Metrics::SetWatchedFile(WatchedFile file, absl::Time taken, bool refused) {
 void Metrics::SetCertificateTime(absl::Time begin, absl::Time end) {
   certificate_time_->Add({{"kind", "begin"}}).Set(SecondsOf(begin));
   certificate_time_->Add({{"kind", "end"}}).Set(SecondsOf(end));
+}
+
+void Metrics::SetConnections(size_t open, size_t limit, uint64_t turned_away) {
+  connections_open_->Set(static_cast<double>(open));
+  connections_limit_->Set(static_cast<double>(limit));
+  Raise(connections_refused_, turned_away);
 }
 
 void Metrics::CountCacheHit(Tier tier) { cache_hits_[Index(tier)]->Increment(); }

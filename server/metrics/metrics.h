@@ -114,6 +114,9 @@ class Metrics {
   void SetWatchedFile(WatchedFile file, absl::Time taken, bool refused);
   // When the time of the certificate in use begins and ends; never set without TLS.
   void SetCertificateTime(absl::Time begin, absl::Time end);
+  // TCP connections of gRPC that are open, of at most `limit`, and those turned away since the
+  // start.
+  void SetConnections(size_t open, size_t limit, uint64_t turned_away);
 
   void CountCacheHit(Tier tier);
   void CountCacheMiss(CacheMiss reason);
@@ -191,6 +194,9 @@ class Metrics {
   std::array<prometheus::Gauge*, kCacheTierNames.size()> cache_bytes_;
   prometheus::Gauge* host_memory_limit_;
   prometheus::Gauge* host_memory_reserved_;
+  prometheus::Gauge* connections_open_;
+  prometheus::Gauge* connections_limit_;
+  prometheus::Counter* connections_refused_;
   prometheus::Gauge* call_memory_limit_;
   prometheus::Gauge* call_memory_reserved_;
   prometheus::Counter* log_dropped_;

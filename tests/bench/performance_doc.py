@@ -39,6 +39,7 @@ KEPT = {
     "gpu_series": "Time series on a GPU",
     "host_series": "Time series on the host",
     "service": "The service from outside",
+    "tls": "What TLS costs",
     "gpu_service": "The parts of the service on a GPU",
 }
 

@@ -6,3 +6,9 @@ if(CROUT_HAVE_CUDA)
   target_link_libraries(service_bench PRIVATE crout::cuda)
 endif()
 set_property(GLOBAL APPEND PROPERTY CROUT_PACKAGED_TESTS service_bench)
+# What TLS costs: `ninja tls_bench`, then `tls_bench`.
+add_executable(tls_bench "${PROJECT_SOURCE_DIR}/tests/bench/tls_bench.cc"
+  "${PROJECT_SOURCE_DIR}/tests/e2e/certificates.cc")
+target_link_libraries(tls_bench PRIVATE
+  crout::e2e_support crout::host crout_flags crout_version nlohmann_json::nlohmann_json)
+set_property(GLOBAL APPEND PROPERTY CROUT_PACKAGED_TESTS tls_bench)

@@ -1,8 +1,11 @@
 // Listeners with TLS, against real certificates: who is served, who is not, what a start refuses.
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <grpcpp/create_channel.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <memory>
@@ -217,6 +220,76 @@ TEST_F(TlsTest, FilesThatAreNotGoodLeaveTheOldOnesInUse) {
   EXPECT_TRUE(Eventually([&] { return Call(daemon.address(), Trusting("ca")).ok(); }));
   EXPECT_TRUE(told("tls_files_taken"));
   EXPECT_TRUE(scraped("crout_file_refused{file=\"tls\"} 0"));
+}
+
+// A TCP connection that has sent `bytes` and waits.
+class Silent {
+ public:
+  Silent(const std::string& address, const std::string& bytes)
+      : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in where = {};
+    where.sin_family = AF_INET;
+    where.sin_port =
+        htons(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+    where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    connected_ =
+        connect(fd_, reinterpret_cast<sockaddr*>(&where), sizeof where) == 0 &&
+        send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
+  }
+  ~Silent() { close(fd_); }
+  Silent(const Silent&) = delete;  // The socket is this object's.
+  Silent& operator=(const Silent&) = delete;
+  bool connected() const { return connected_; }
+
+ private:
+  const int fd_;
+  bool connected_ = false;
+};
+
+// Half of them send nothing, half the beginning of a handshake.
+std::vector<std::unique_ptr<Silent>> Unfinished(const std::string& address, int count) {
+  std::vector<std::unique_ptr<Silent>> silent;
+  for (int i = 0; i < count; ++i) {
+    silent.push_back(std::make_unique<Silent>(
+        address, i % 2 == 0 ? "" : std::string("\x16\x03\x01\x02\x00\x01", 6)));
+    EXPECT_TRUE(silent.back()->connected()) << i;
+  }
+  return silent;
+}
+
+double Connections(const Daemon& daemon) {
+  return SampleOf(daemon.ScrapeMetrics(), "crout_connections{kind=\"open\"}").value_or(-1);
+}
+
+TEST_F(TlsTest, HandshakesThatNeverEndShutNobodyOut) {
+  constexpr int kMany = 1000;
+  constexpr int64_t kMemory = int64_t{256} << 20;
+  Daemon daemon(ServerFlags());
+  ASSERT_TRUE(Call(daemon.address(), Trusting("ca")).ok());
+  const int64_t before = StatusBytes(daemon.process().pid(), "VmRSS");
+  const auto silent = Unfinished(daemon.address(), kMany);
+  EXPECT_TRUE(Eventually([&] { return Connections(daemon) >= kMany; }));
+  const absl::Time begin = absl::Now();
+  EXPECT_TRUE(Call(daemon.address(), Trusting("ca")).ok()) << "an honest client meanwhile";
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(5));
+  EXPECT_LT(StatusBytes(daemon.process().pid(), "VmRSS") - before, kMemory);
+  EXPECT_TRUE(Eventually([&] { return Connections(daemon) < kMany / 10; }))
+      << "their time is over after a while";
+  EXPECT_EQ(SampleOf(daemon.ScrapeMetrics(), "crout_connections_refused_total"), 0);
+  EXPECT_TRUE(Call(daemon.address(), Trusting("ca")).ok());
+}
+
+// gRPC's own listener would end for good where there is no descriptor left.
+TEST_F(TlsTest, MoreConnectionsThanThereIsRoomForEndNothing) {
+  Daemon daemon(ServerFlags({"--max-connections=50"}));
+  const auto silent = Unfinished(daemon.address(), 200);
+  const auto refused = [&] {
+    return SampleOf(daemon.ScrapeMetrics(), "crout_connections_refused_total").value_or(0);
+  };
+  EXPECT_TRUE(Eventually([&] { return refused() >= 150; }));
+  EXPECT_LE(Connections(daemon), 50);
+  EXPECT_TRUE(Eventually([&] { return Call(daemon.address(), Trusting("ca")).ok(); }))
+      << "as soon as the time of some is over";
 }
 
 TEST_F(TlsTest, UnixSocketsStayPlain) {

@@ -77,7 +77,9 @@ def authority(place):
 
 
 def write_identities(place, *lines):
-    text = "\n".join(["[alice]", "certificate = alice.example.org", "tenants = a", "roles = factor", *lines, ""])
+    text = "\n".join(
+        ["[alice]", "certificate = alice.example.org", "tenants = a", "roles = factor", *lines, ""]
+    )
     (place / "identities.next").write_text(text)
     (place / "identities.next").chmod(0o600)
     (place / "identities.next").rename(place / "identities")
@@ -112,7 +114,11 @@ def start(program, place, authority, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def daemons(start, place):
-    tls = (f"--tls-cert={place}/server.crt", f"--tls-key={place}/server.key", f"--tls-client-ca={place}/ca.crt")
+    tls = (
+        f"--tls-cert={place}/server.crt",
+        f"--tls-key={place}/server.key",
+        f"--tls-client-ca={place}/ca.crt",
+    )
     return {
         "plain": start(),
         "tls": start(*tls, "--tls-client-certs=optional"),

@@ -24,7 +24,7 @@ def servers(tmp_path, monkeypatch):
 def test_a_name_stands_for_its_server(secure, pki, servers):  # noqa: F811
     servers.write_text(
         f'# mine\n[lab] # there\naddress = "{secure.address}"\ntls = true\nca = "{pki}/ca.crt"\n'
-        f"cert = '{pki}/client.crt'\nkey = \"{pki}/client.key\"\nserver_name = \"localhost\"\n"
+        f'cert = \'{pki}/client.crt\'\nkey = "{pki}/client.key"\nserver_name = "localhost"\n'
     )
     with crout.connect("lab") as c:
         assert c.solve(2 * np.eye(3), np.ones(3)).tolist() == [0.5] * 3
@@ -72,7 +72,7 @@ def test_a_token_is_in_a_file_of_its_own(servers, tmp_path):
     token.write_text("crout_t\n")
     token.chmod(0o644)
     servers.write_text('[lab]\naddress = "h:1"\ntls = true\ntoken_file = "a.token"\n')
-    with pytest.raises(ValueError, match="mode 644.*chmod 600"):
+    with pytest.raises(ValueError, match=r"mode 644.*chmod 600"):
         crout.connect("lab")
     token.chmod(0o600)
     crout.connect("lab").close()

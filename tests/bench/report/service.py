@@ -35,6 +35,9 @@ TITLES = {
     "concurrency": "Factorizations side by side",
     "payload": "A payload of 512 MiB from the client to the device's memory",
     "upload": "Upload through staging memory",
+    "tls_latency": "A solve of order 256 with a cached factor and one right-hand side, as its client waits for it over an open "
+                   "connection, in turn",
+    "tls_upload": "Uploads of 512 MiB side by side, each on a connection of its own: all of them together",
     "solvers": "Triangular solvers",
     "prepare": "Preparing a factor for crout_solve when it enters the cache",
     "cached": "crout_solve with a prepared factor beside cusolverDnXgetrs, in turn: medians, and the "

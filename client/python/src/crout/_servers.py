@@ -69,7 +69,9 @@ class Said:
             values.pop("cert", None)
             values.pop("key", None)
         if self.tls is False:  # Said aloud: then nothing of TLS.
-            values = {key: value for key, value in values.items() if key in ("address", "tenant", "token_file")}
+            values = {
+                key: value for key, value in values.items() if key in ("address", "tenant", "token_file")
+            }
         return replace(self, **values)
 
 
@@ -188,7 +190,9 @@ class _Reader:
                 'no tokens here: put it into a file of mode 600, and give token_file = "PATH"'
             )
         if key not in _TEXTS:
-            raise self._refusal(f"'{key}' is none of address, tenant, tls, ca, cert, key, server_name, token_file")
+            raise self._refusal(
+                f"'{key}' is none of address, tenant, tls, ca, cert, key, server_name, token_file"
+            )
         text = self._unquote(value)
         try:
             if key == "address":

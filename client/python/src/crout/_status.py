@@ -103,7 +103,9 @@ def _hint_of_tls(message: str, tls: bool) -> str:
             "(ca=), or its time is over"
         )
     if "not in peer certificate" in said or "hostname verification" in said:
-        return "The server's certificate is not for this name: call it by one that it has, or give server_name="
+        return (
+            "The server's certificate is not for this name: call it by one that it has, or give server_name="
+        )
     if "wrong version number" in said:
         return "The server speaks no TLS there: leave tls= out, or call the port that speaks it"
     if "unsupported protocol" in said or "protocol version" in said:

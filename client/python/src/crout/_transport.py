@@ -78,7 +78,9 @@ class Server:
     def error(self, status: Any) -> CroutError:
         """The exception for the status that a gRPC call ended with."""
         trailers = [(key, value) for key, value in status.trailing_metadata() or ()]
-        return error_from(status.code().name, status.details() or "", trailers, self.address, self.tls is not None)
+        return error_from(
+            status.code().name, status.details() or "", trailers, self.address, self.tls is not None
+        )
 
 
 def report_for(call: Call[Any]) -> ProgressReport:

@@ -90,7 +90,15 @@ def connect(
 ) -> AsyncClient:
     """As `crout.connect`; not awaited."""
     said = Said(
-        address, tenant, tls, path_text(ca), path_text(cert), path_text(key), server_name, token, path_text(token_file)
+        address,
+        tenant,
+        tls,
+        path_text(ca),
+        path_text(cert),
+        path_text(key),
+        server_name,
+        token,
+        path_text(token_file),
     )
     return AsyncClient(server_of(said, timeout, retry))
 

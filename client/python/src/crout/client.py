@@ -118,7 +118,15 @@ def connect(
         For files that cannot be read.
     """
     said = Said(
-        address, tenant, tls, path_text(ca), path_text(cert), path_text(key), server_name, token, path_text(token_file)
+        address,
+        tenant,
+        tls,
+        path_text(ca),
+        path_text(cert),
+        path_text(key),
+        server_name,
+        token,
+        path_text(token_file),
     )
     return Client(server_of(said, timeout, retry))
 

@@ -1,0 +1,76 @@
+// Accepts TCP connections for gRPC, and no more of them than there is room for.
+#ifndef CROUT_SERVER_TCP_LISTENER_H_
+#define CROUT_SERVER_TCP_LISTENER_H_
+
+#include <grpcpp/server_builder.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kernels/util/mutex.h"
+
+namespace crout {
+
+// How many descriptors the process may have, after its limit was raised to what the system lets it
+// be raised to.
+size_t RaiseDescriptorLimit();
+
+// gRPC 1.51's own listener ends for good when it finds no descriptor left for a connection, so that
+// as many peers as there are descriptors, who only have to connect, shut everybody else out. This
+// one accepts in its place: beyond `most` open connections a new one is closed at once. gRPC bounds
+// the time until a connection has spoken TLS and HTTP/2; what it closed is seen when another comes,
+// or by open(). Thread-safe.
+class TcpListener {
+ public:
+  using Acceptor = grpc::experimental::ExternalConnectionAcceptor;
+
+  // Binds `address`, "host:port"; port 0 picks one. The wildcard of either family is that of both.
+  // Errors say what the system does.
+  static absl::StatusOr<std::unique_ptr<TcpListener>> Bind(const std::string& address, size_t most);
+  ~TcpListener();
+  TcpListener(const TcpListener&) = delete;  // It owns sockets and a thread.
+  TcpListener& operator=(const TcpListener&) = delete;
+
+  int port() const { return port_; }
+  // Hands connections to `acceptor`, of a server that has started, until Stop() or destruction.
+  void Start(std::unique_ptr<Acceptor> acceptor);
+  // No further connection is accepted.
+  void Stop();
+
+  // Connections that are open, and how many were turned away.
+  size_t open();
+  uint64_t turned_away() const { return turned_away_; }
+
+ private:
+  // An accepted socket, which gRPC closes: its descriptor may be another's by now.
+  struct Connection {
+    int fd;
+    uint64_t cookie;
+  };
+
+  explicit TcpListener(size_t most) : most_(most) {}
+  void Run();
+  void AcceptFrom(int socket);
+  // Forgets connections that were closed.
+  void Sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const size_t most_;
+  int port_ = 0;
+  int stop_ = -1;  // an eventfd
+  std::vector<int> sockets_;
+  std::unique_ptr<Acceptor> acceptor_;
+  std::thread thread_;
+  std::atomic<uint64_t> turned_away_ = 0;
+  Mutex mutex_;
+  std::vector<Connection> connections_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_TCP_LISTENER_H_
