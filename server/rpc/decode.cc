@@ -209,7 +209,7 @@ absl::StatusOr<FactorizeOptions> DecodeOptions(const v1::FactorizeOptions& optio
                                                DType matrix_dtype) {
   if (options.precision() != v1::FACTOR_PRECISION_UNSPECIFIED) {
     return BadField("header.options.precision",
-                    "only Factorize, Refactorize and FactorizeAndSolve take it");
+                    "only Factorize, Refactorize, FactorizeAndSolve and EstimateFactorize take it");
   }
   FactorizeOptions decoded;
   CROUT_ASSIGN_OR_RETURN(decoded.parameters, DecodeParameters(options.parameters()));

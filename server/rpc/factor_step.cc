@@ -121,6 +121,16 @@ absl::StatusOr<MemoryNeed> FactorStep::Plan() {
     CROUT_RETURN_IF_ERROR(
         CheckRows(shape, *order_, upload_.field(), absl::StatusCode::kFailedPrecondition));
   }
+  const std::optional<int64_t> nnz = upload_.nnz();
+  const bool sparse = nnz && ArrivesSparse(*slot_.device, shape.rows, *nnz, shape.dtype);
+  if (sparse) upload_.KeepSparse();
+  CROUT_ASSIGN_OR_RETURN(const Outlook outlook, PlanFor(shape, sparse ? nnz : std::nullopt));
+  return MemoryNeed{.device = FactorCache::Charge(outlook.bytes.peak) + promotion_bytes_,
+                    .host = outlook.bytes.report};
+}
+
+absl::StatusOr<FactorStep::Outlook> FactorStep::PlanFor(const PackedMatrix& shape,
+                                                        std::optional<int64_t> nonzeros) {
   CROUT_RETURN_IF_ERROR(ResolveFor(shape.rows));
   options_.parameters.start.reset();
   promotion_bytes_ = 0;
@@ -128,20 +138,21 @@ absl::StatusOr<MemoryNeed> FactorStep::Plan() {
     options_.parameters.start.emplace();  // The view is known when the job runs.
     promotion_bytes_ = start_->promotion_bytes();
   }
-  const std::optional<int64_t> nnz = upload_.nnz();
-  const bool sparse = nnz && ArrivesSparse(*slot_.device, shape.rows, *nnz, shape.dtype);
-  if (sparse) upload_.KeepSparse();
-  const std::optional<int64_t> entries = sparse ? nnz : std::nullopt;
   plan_.reset();
   mixed_.reset();
+  Outlook outlook;
   if (low_) {
-    CROUT_ASSIGN_OR_RETURN(mixed_, PlanMixed(precision_, *low_, options_, shape, entries));
+    CROUT_ASSIGN_OR_RETURN(mixed_, PlanMixed(precision_, *low_, options_, shape, nonzeros));
+    outlook.bytes = mixed_->bytes;
+    outlook.bytes.kept = mixed_->low.bytes.kept;
   } else {
-    CROUT_ASSIGN_OR_RETURN(plan_, PlanFactorize(options_, shape, entries));
+    CROUT_ASSIGN_OR_RETURN(plan_, PlanFactorize(options_, shape, nonzeros));
+    outlook.bytes = plan_->bytes;
   }
-  const JobBytes& bytes = mixed_ ? mixed_->bytes : plan_->bytes;
-  return MemoryNeed{.device = FactorCache::Charge(bytes.peak) + promotion_bytes_,
-                    .host = bytes.report};
+  outlook.seconds = PredictSeconds();
+  outlook.algorithm = first().algorithm->traits().name;
+  outlook.precision = precision_;
+  return outlook;
 }
 
 bool FactorStep::StartsWarm() const {

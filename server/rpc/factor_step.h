@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "kernels/jobs/factorize_mixed.h"
 #include "server/rpc/upload_call.h"
@@ -30,6 +31,17 @@ class FactorStep final : public PayloadStep {
                                                             DeviceSlot& slot, bool cached);
 
   absl::StatusOr<MemoryNeed> Plan() override;
+
+  // What a factorization comes to.
+  struct Outlook {
+    JobBytes bytes;      // reserved; `kept`: of what is expected to stay
+    double seconds = 0;  // predicted
+    std::string_view algorithm;
+    FactorPrecision precision = FactorPrecision::kAsTyped;
+  };
+  // Plans for a matrix of that shape, whether one arrives or not. `nonzeros`: of one that stays
+  // sparse.
+  absl::StatusOr<Outlook> PlanFor(const PackedMatrix& shape, std::optional<int64_t> nonzeros);
 
   // The order that text should turn out to have, for what must be planned before it was read.
   absl::Status ExpectOrder(int64_t n);

@@ -107,16 +107,12 @@ void DescribeServer(ServerCore& core, const Scope& scope, v1::GetServerInfoRespo
 absl::Status EstimateFactorization(ServerCore& core, const v1::EstimateFactorizeRequest& request,
                                    v1::EstimateFactorizeResponse* response) {
   CROUT_ASSIGN_OR_RETURN(const DType matrix_dtype, DecodeProblem(request, core.limits));
-  CROUT_ASSIGN_OR_RETURN(FactorizeOptions options, DecodeOptions(request.options(), matrix_dtype));
   const v1::MatrixSpec matrix = SpecOf(request);
   CROUT_ASSIGN_OR_RETURN(
       const auto step, PlaceStep(core, request.options().device(), [&](DeviceSlot& slot) {
         return FactorStep::Create(core, matrix, request.options(), slot, /*cached=*/true);
       }));
   DeviceSlot* const slot = &step->slot();
-  CROUT_RETURN_IF_ERROR(Resolve(request.options(), *slot->device, request.n(), &options));
-  options.prepare = FindSolverToPrepare(*slot->device, options.algorithm->traits().unit_diagonal,
-                                        options.factor_dtype);
   const int64_t n = request.n();
   const bool text = request.has_nnz();
   // The layout of a dense one is not known yet: by rows it takes the most.
@@ -124,15 +120,18 @@ absl::Status EstimateFactorization(ServerCore& core, const v1::EstimateFactorize
                            n, n};
   const bool sparse = text && ArrivesSparse(*slot->device, n, request.nnz(), matrix_dtype);
   CROUT_ASSIGN_OR_RETURN(
-      const FactorizePlan plan,
-      PlanFactorize(options, shape, sparse ? std::optional(request.nnz()) : std::nullopt));
-  const JobBytes& bytes = plan.bytes;
-  response->set_algorithm(AlgorithmFromName(options.algorithm->traits().name));
+      const FactorStep::Outlook outlook,
+      step->PlanFor(shape, sparse ? std::optional(request.nnz()) : std::nullopt));
+  const JobBytes& bytes = outlook.bytes;
+  response->set_algorithm(AlgorithmFromName(outlook.algorithm));
+  if (outlook.precision != FactorPrecision::kAsTyped) {
+    response->set_precision(ToProto(outlook.precision));
+  }
   response->set_device(slot->device->info().name);
   const size_t peak = FactorCache::Charge(bytes.peak);
   response->set_peak_bytes(static_cast<int64_t>(peak));
   response->set_cached_bytes(static_cast<int64_t>(FactorCache::Charge(bytes.kept)));
-  response->set_predicted_seconds(plan.seconds);
+  response->set_predicted_seconds(outlook.seconds);
   response->set_predicted_queue_seconds(slot->scheduler->load().backlog_seconds);
   // Two readings, not one: a factor may come between them.
   const size_t reserved = slot->budget->reserved();

@@ -156,11 +156,12 @@ grpc::ByteBuffer SerializeWithData(const google::protobuf::Message& message, int
   end = CodedOutputStream::WriteVarint64ToArray(data.size(), end);
   head.append(reinterpret_cast<const char*>(prefix), static_cast<size_t>(end - prefix));
   using Owner = std::shared_ptr<const void>;
-  const grpc::Slice slices[2] = {
-      grpc::Slice(head),
-      grpc::Slice(
-          const_cast<std::byte*>(data.data()), data.size(),
-          [](void* holder) { delete static_cast<Owner*>(holder); }, new Owner(std::move(owner)))};
+  auto holder = std::make_unique<Owner>(std::move(owner));
+  const grpc::Slice payload(
+      const_cast<std::byte*>(data.data()), data.size(),
+      [](void* held) { delete static_cast<Owner*>(held); }, holder.get());
+  (void)holder.release();  // the slice's, now that there is one
+  const grpc::Slice slices[2] = {grpc::Slice(head), payload};
   return {slices, 2};
 }
 

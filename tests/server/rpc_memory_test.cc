@@ -1,6 +1,9 @@
 // Memory that the system does not give: it ends the call that asked, and nothing else. Each case
 // refuses one allocation of the standard library, known by its size, on another kind of thread.
+#include <algorithm>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -9,6 +12,7 @@
 #include "server/rpc/core.h"
 #include "tests/server/rpc_fixture.h"
 #include "tests/server/scrape.h"
+#include "tests/server/series_fixture.h"
 #include "tests/support/gate.h"
 #include "tests/support/refused_allocations.h"
 
@@ -161,6 +165,113 @@ TEST_F(RpcMemoryTest, TheHostsBudgetIsInTheMetrics) {
               ::testing::Optional(budget.limit()));
   EXPECT_THAT(SampleOf(text, "crout_host_memory_bytes{kind=\"reserved\"}"),
               ::testing::Optional(before + 4096));
+}
+
+// One stream: a text, another one, its values, right-hand sides alone. Each allocation of each step
+// is refused in turn; what the call leaves behind is the factor, at most.
+class RpcSeriesMemoryTest : public RpcSeriesTest {
+ protected:
+  static constexpr int kSteps = 4;
+
+  static v1::SolveSeriesRequest Request(int step) {
+    v1::SolveSeriesRequest request;
+    if (step == 0) request.mutable_header()->set_strategy(v1::SERIES_STRATEGY_REUSE);
+    *request.mutable_header()->mutable_rhs() = Dense(kN, 1);
+    request.set_rhs_data(Bytes(std::vector<double>(kN, 1.0)));
+    if (step < 2) {
+      std::string text = absl::StrCat("%%MatrixMarket matrix coordinate real symmetric\n", kN, " ",
+                                      kN, " ", 2 * kN, "\n");
+      for (int64_t i = 1; i <= kN; ++i) {
+        absl::StrAppend(&text, i, " ", i, " ", 4 + step, "\n");
+        absl::StrAppend(&text, i, " ", std::max<int64_t>(1, i - 1), " 1\n");
+      }
+      *request.mutable_header()->mutable_matrix() = Text();
+      request.set_data(text);
+    } else if (step == 2) {
+      request.mutable_header()->mutable_change()->set_values(2 * kN);
+      std::vector<double> values;
+      for (int64_t i = 0; i < kN; ++i) values.insert(values.end(), {6.0, 1.0});
+      request.set_data(Bytes(values));
+    }
+    return request;
+  }
+
+  // Whether step number `last` was answered, after all before it were. `refuse` is called before
+  // it. If not, its status is RESOURCE_EXHAUSTED. Nothing stays behind either way.
+  bool StepIsSolved(int last, const std::function<void()>& refuse) {
+    const Holdings before = Idle();
+    bool solved = true;
+    {
+      Series series(stub());
+      Answer answer;
+      for (int step = 0; step <= last && solved; ++step) {
+        if (step == last) refuse();
+        solved = series.Write(Request(step)) && series.Receive(&answer);
+        EXPECT_TRUE(!solved || answer.result.accurate());
+        EXPECT_TRUE(solved || step == last) << step;
+      }
+      const grpc::Status status = series.Finish();
+      EXPECT_EQ(status.error_code(),
+                solved ? grpc::StatusCode::OK : grpc::StatusCode::RESOURCE_EXHAUSTED)
+          << status.error_message();
+    }
+    WaitUntil([&] { return Idle().factors <= before.factors + 1; }, "the stream's own parts to go");
+    for (const v1::Factor& factor : Listed()) {
+      v1::ReleaseFactorRequest request;
+      request.set_handle(factor.handle());
+      v1::ReleaseFactorResponse response;
+      grpc::ClientContext context;
+      EXPECT_TRUE(stub().ReleaseFactor(&context, request, &response).ok());
+    }
+    ExpectHeldSoon(before);
+    return solved;
+  }
+
+  void Start() {
+    FakeDeviceOptions options;
+    options.has_sparse_ops = true;
+    Config config = SmallConfig();
+    config.call_log.calls = LogCalls::kNone;
+    StartServer(options, config);
+  }
+};
+
+TEST_F(RpcSeriesMemoryTest, OfTheDevice) {
+  Start();
+  for (int step = 0; step < kSteps; ++step) {
+    SCOPED_TRACE(absl::StrCat("step ", step));
+    int refused = 0;
+    while (!StepIsSolved(step, [&] { device().counting_memory().FailAllocations(1, refused); })) {
+      ++refused;
+      ASSERT_FALSE(HasFailure()) << refused;
+    }
+    device().counting_memory().FailAllocations(0);
+    EXPECT_GE(refused, step < 3 ? 6 : 3);
+  }
+}
+
+TEST_F(RpcSeriesMemoryTest, OfTheSystemOnTheThreadThatWorks) {
+  Start();
+  for (int step = 0; step < kSteps; ++step) {
+    SCOPED_TRACE(absl::StrCat("step ", step));
+    int refused = 0;
+    for (bool tried = true; tried; ++refused) {
+      StepIsSolved(step, [&] {
+        failpoints().Do("series.step", [&] { RefuseAfter(refused, Threads::kThis); });
+      });
+      tried = StopRefusing();
+      ASSERT_FALSE(HasFailure()) << refused;
+    }
+    EXPECT_GE(refused, 10);
+  }
+}
+
+TEST_F(RpcSeriesMemoryTest, OfTheMapOfTheLines) {
+  Start();
+  // Diagonal entries, the first pair and the others, twice.
+  const int64_t sources = 2 * kN + kN - 1;
+  EXPECT_FALSE(StepIsSolved(0, [&] { RefuseSize(sources * sizeof(uint32_t)); }));
+  EXPECT_TRUE(StopRefusing());
 }
 
 TEST_F(RpcMemoryTest, CallsAreChargedAsLongAsTheyLive) {

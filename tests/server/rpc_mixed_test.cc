@@ -73,6 +73,44 @@ class RpcMixedTest : public RpcTest {
   }
 };
 
+TEST_F(RpcMixedTest, TheEstimateIsOfThePrecisionThatWouldBeTaken) {
+  StartServer();
+  const auto estimate = [&](v1::FactorPrecision precision, v1::EstimateFactorizeResponse* response,
+                            v1::Dtype dtype = v1::DTYPE_FLOAT64) {
+    v1::EstimateFactorizeRequest request;
+    request.set_n(kN);
+    request.set_matrix_dtype(dtype);
+    request.mutable_options()->set_precision(precision);
+    grpc::ClientContext context;
+    return stub().EstimateFactorize(&context, request, response);
+  };
+  v1::EstimateFactorizeResponse wide, low;
+  ASSERT_TRUE(estimate(v1::FACTOR_PRECISION_UNSPECIFIED, &wide).ok());
+  EXPECT_EQ(wide.precision(), v1::FACTOR_PRECISION_UNSPECIFIED);
+  ASSERT_TRUE(estimate(v1::FACTOR_PRECISION_SINGLE, &low).ok());
+  EXPECT_EQ(low.precision(), v1::FACTOR_PRECISION_SINGLE);
+  EXPECT_LT(low.cached_bytes(), wide.cached_bytes());
+  v1::FactorizeHeader header = Header(v1::FACTOR_PRECISION_SINGLE);
+  header.mutable_options()->set_equilibrate(v1::EQUILIBRATE_OFF);
+  v1::Factor factor;
+  ASSERT_TRUE(Factorize(header, Bytes(RandomMatrix(kN, kN, 3)), &factor).ok());
+  EXPECT_EQ(factor.precision(), v1::FACTOR_PRECISION_SINGLE);
+  EXPECT_EQ(low.algorithm(), factor.algorithm());
+  EXPECT_GE(low.cached_bytes(), factor.bytes());
+  // Below n = 8192 nothing is gained.
+  v1::EstimateFactorizeResponse chosen;
+  ASSERT_TRUE(estimate(v1::FACTOR_PRECISION_AUTO, &chosen).ok());
+  EXPECT_EQ(chosen.precision(), v1::FACTOR_PRECISION_UNSPECIFIED);
+  EXPECT_EQ(chosen.cached_bytes(), wide.cached_bytes());
+  for (const auto& [precision, dtype] :
+       {std::pair(v1::FACTOR_PRECISION_SINGLE, v1::DTYPE_FLOAT32),
+        std::pair(static_cast<v1::FactorPrecision>(77), v1::DTYPE_FLOAT64)}) {
+    const grpc::Status status = estimate(precision, &low, dtype);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_THAT(status.error_message(), HasSubstr("precision"));
+  }
+}
+
 TEST_F(RpcMixedTest, KeepsHalfTheBytesAndSolvesToFloat64Accuracy) {
   StartServer();
   const HostMatrix a = WithCondition(kN, 1e5, 3);

@@ -45,6 +45,11 @@ void Failpoints::Fail(std::string_view name, absl::Status status, int times) {
   At(name).status = std::move(status);
 }
 
+void Failpoints::Do(std::string_view name, std::function<void()> work) {
+  MutexLock lock(&mutex_);
+  At(name).work = std::move(work);
+}
+
 void Failpoints::FlipBit(std::string_view name, size_t bit) {
   MutexLock lock(&mutex_);
   At(name).bit = bit;
@@ -80,6 +85,7 @@ absl::Status Failpoints::Reach(std::string_view name, std::span<std::byte> bytes
     bytes[*point.bit / 8] ^= std::byte{1} << (*point.bit % 8);
     point.bit.reset();
   }
+  if (point.work) std::exchange(point.work, nullptr)();
   if (point.failures == 0) return absl::OkStatus();
   if (point.failures != kAlways) --point.failures;
   return point.status;

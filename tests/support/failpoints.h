@@ -3,6 +3,7 @@
 #define CROUT_TESTS_SUPPORT_FAILPOINTS_H_
 
 #include <cstddef>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
@@ -36,6 +37,9 @@ class Failpoints final : public FailpointHandler {
   // The next `times` that reach `name` get `status`, after having been held if that is asked too.
   void Fail(std::string_view name, absl::Status status, int times = kAlways);
 
+  // The next that reaches `name` calls `work` there, in its thread.
+  void Do(std::string_view name, std::function<void()> work);
+
   // Flips bit `bit` of the bytes of the next that reaches `name` with as many.
   void FlipBit(std::string_view name, size_t bit);
 
@@ -56,6 +60,7 @@ class Failpoints final : public FailpointHandler {
     int failures = 0;  // still to come
     absl::Status status;
     std::optional<size_t> bit;
+    std::function<void()> work;
   };
 
   Point& At(std::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -234,6 +234,10 @@ def test_server_info_and_estimate(client):
     assert estimate.fits
     assert estimate.peak_bytes > 8_000_000
     assert client.estimate(1000, np.float32).peak_bytes < estimate.peak_bytes
+    assert estimate.precision is None
+    low = client.estimate(1000, precision="single")
+    assert low.precision == "single"
+    assert low.cached_bytes < estimate.cached_bytes
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

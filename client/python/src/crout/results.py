@@ -461,6 +461,8 @@ class Estimate:
         Of the factorization alone; of the jobs ahead of it.
     fits : bool
         Whether it could be done at all, everything idle evicted.
+    precision : str or None
+        Where one was asked for and a lower one would be taken: "single" or "tf32".
     """
 
     algorithm: str
@@ -470,6 +472,7 @@ class Estimate:
     predicted_seconds: float
     predicted_queue_seconds: float
     fits: bool
+    precision: str | None = None
 
 
 def estimate(message: factorization_service_pb2.EstimateFactorizeResponse) -> Estimate:
@@ -482,6 +485,11 @@ def estimate(message: factorization_service_pb2.EstimateFactorizeResponse) -> Es
         predicted_seconds=message.predicted_seconds,
         predicted_queue_seconds=message.predicted_queue_seconds,
         fits=message.fits,
+        precision=(
+            _word(factor_pb2.FactorPrecision, "FACTOR_PRECISION_", message.precision)
+            if message.precision
+            else None
+        ),
     )
 
 
