@@ -79,8 +79,12 @@ std::vector<FileSeries> FileSeriesIn(const std::string& directory) {
   constexpr Place kPlaces[] = {
       {"power flow, hourly", "seq_powerflow/ACTIVSg200_hourly", "J_", "b_"},
       {"power flow, Newton", "seq_powerflow/case1354pegase_newton", "J_", "b_"},
+      {"power flow, Newton, small", "seq_powerflow/case118_newton", "J_", "b_"},
       {"resolve, asymmetric", "seq_resolve", "A_asymmetric", "b_asymmetric"},
+      {"resolve, power grid", "seq_resolve", "matrix_ACTIVSg200", "rhs_ACTIVSg200"},
       {"combustion", "seq_pele/isooctane", "A_", "b_"},
+      {"combustion, dodecane", "seq_pele/dodecane_lu", "A_", "b_"},
+      {"combustion, drm19", "seq_pele/drm19", "A_", "b_"},
   };
   std::vector<FileSeries> all;
   for (const Place& place : kPlaces) {
