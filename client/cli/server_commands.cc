@@ -46,10 +46,17 @@ absl::Status RunStatus(Session* session) {
   const Json json = ToJson(*info);
   Json summary = json;
   summary.erase("devices");
-  session->Print(json, FormatObject(summary) + "\n" +
-                           FormatObjects({"name", "healthy", "streams_busy", "queue_depth",
-                                          "reserved_bytes", "budget_bytes"},
-                                         json["devices"]));
+  summary.erase("tenants");
+  std::string report = FormatObject(summary) + "\n" +
+                       FormatObjects({"name", "healthy", "streams_busy", "queue_depth",
+                                      "reserved_bytes", "budget_bytes"},
+                                     json["devices"]);
+  if (!info->tenants().empty()) {
+    report +=
+        "\n" + FormatObjects({"tenant", "cached_factors", "device_bytes", "host_bytes", "calls"},
+                             json["tenants"]);
+  }
+  session->Print(json, report);
   return absl::OkStatus();
 }
 

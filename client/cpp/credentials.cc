@@ -47,9 +47,13 @@ absl::Status CheckPrivate(const std::string& path, absl::string_view what) {
       "others can read the %s %s (mode %03o): chmod 600 it", what, path, state.st_mode & 0777));
 }
 
-// By what gRPC says of a connection that did not come about; empty where it is not about TLS.
+// By what gRPC says of a connection that did not come about; empty where nothing can be said.
 absl::string_view HintFor(absl::string_view message, bool tls) {
   if (!absl::StrContains(message, "failed to connect")) return "";
+  if (absl::StrContains(message, "Connection refused") ||
+      absl::StrContains(message, "No such file")) {
+    return "is croutd running there? Start it, or call where it is";
+  }
   if (absl::StrContains(message, "certificate verify failed")) {
     return "the server's certificate is not signed by an authority that this client was told to "
            "trust (CA), or its time is over";

@@ -20,8 +20,8 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeCredentials(
 // The token to send with every call, "" for none. Reads the file: the statuses of ClientOptions.
 absl::StatusOr<std::string> LoadToken(const ClientOptions& options);
 
-// `status` of a call, with what to do where no connection came about for want of TLS, or of a
-// certificate that the other side takes. `tls`: whether the client speaks it.
+// `status` of a call, with what to do where no connection came about for want of a server, of TLS,
+// or of a certificate that the other side takes. `tls`: whether the client speaks it.
 absl::Status ExplainConnection(absl::Status status, bool tls);
 
 }  // namespace crout::client

@@ -267,6 +267,10 @@ TEST_F(CallersTest, AFileNamesServers) {
   EXPECT_EQ(list({"--tenant=b"}).exit_code, 21) << "a flag goes before the file";
   const std::string other = Flag("ca", "other.crt");
   EXPECT_THAT(list({other}).errors, HasSubstr("the server's certificate"));
+  Replace("servers.toml", lab + "server_name = \"elsewhere.example\"\n");
+  EXPECT_EQ(list().exit_code, 3);
+  EXPECT_THAT(list().errors, HasSubstr("the server's certificate is not for this name"));
+  Replace("servers.toml", lab);
   ASSERT_EQ(chmod(files_.File("alice.token").c_str(), 0644), 0);
   EXPECT_THAT(list().errors, HasSubstr("chmod 600"));
   Replace("alice.token", token_);
@@ -299,6 +303,12 @@ TEST_F(CallersTest, WhatIsRevokedIsRefused) {
   ASSERT_EQ(code(signed_token), absl::StatusCode::kOk);
   WriteIdentities(subject_);
   EXPECT_TRUE(Eventually([&] { return code(token_) == absl::StatusCode::kUnauthenticated; }));
+  const Case withdrawn = {"", Server::kTls, true, "ca", "", "", token_, {}, "it was withdrawn"};
+  const Finished ctl = CallByCtl(daemon.address(), withdrawn);
+  EXPECT_EQ(ctl.exit_code, 20);
+  EXPECT_THAT(ctl.errors, HasSubstr(withdrawn.message));
+  EXPECT_EQ(CallByC(daemon.address(), withdrawn), CROUT_UNAUTHENTICATED);
+  EXPECT_THAT(crout_last_error(), HasSubstr(withdrawn.message));
   EXPECT_EQ(code(signed_token), absl::StatusCode::kOk);
   const TokenAuthority next("two");
   Replace("keys", next.Jwks());

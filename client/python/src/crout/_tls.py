@@ -38,7 +38,8 @@ def make_tls(
         return None
     if (cert is None) != (key is None):
         raise ValueError("a client's certificate and its key go together: give both")
-    made = Tls(*(None if path is None else os.fspath(path) for path in (ca, cert, key)), server_name)
+    paths = [None if path is None else os.fspath(path) for path in (ca, cert, key)]
+    made = Tls(paths[0], paths[1], paths[2], server_name)
     credentials(made)  # What cannot be read is told at once.
     return made
 
