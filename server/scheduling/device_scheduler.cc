@@ -45,17 +45,24 @@ absl::StatusOr<std::unique_ptr<DeviceScheduler>> DeviceScheduler::Create(
     contexts.push_back(*std::move(context));
   }
   return std::unique_ptr<DeviceScheduler>(
-      new DeviceScheduler(device, options.queue_capacity, std::move(contexts)));
+      new DeviceScheduler(device, options, std::move(contexts)));
 }
 
-DeviceScheduler::DeviceScheduler(Device* device, size_t queue_capacity,
+DeviceScheduler::DeviceScheduler(Device* device, const SchedulerOptions& options,
                                  std::vector<std::unique_ptr<ExecutionContext>> contexts)
     : device_(device),
-      queue_capacity_(queue_capacity),
+      queue_capacity_(options.queue_capacity),
+      gather_jobs_(std::max<size_t>(options.gather_jobs, 1)),
+      gather_window_(options.gather_window),
       late_(DeadlineStatus()),
       fenced_(FencedStatus(*device)),
       contexts_(std::move(contexts)),
       streams_(contexts_.size()) {
+  {
+    MutexLock lock(&mutex_);
+    candidates_.reserve(queue_capacity_);
+    turns_.reserve(queue_capacity_);
+  }
   MutexLock lock(&join_mutex_);
   for (size_t i = 0; i < contexts_.size(); ++i) threads_.emplace_back([this, i] { Work(i); });
   threads_.emplace_back([this] { Reap(); });
@@ -66,6 +73,7 @@ DeviceScheduler::~DeviceScheduler() { Stop(); }
 absl::Status DeviceScheduler::Submit(std::shared_ptr<Job> job) {
   if (!device_->healthy()) return fenced_;
   // What the queue and its indexes are to hold, made before the first of them changes.
+  job->submitted_ = SteadyNow();
   Deadlines deadlines;
   if (job->deadline != Clock::time_point::max()) deadlines.emplace(job->deadline, job.get());
   Queue queued(1, std::move(job));
@@ -150,38 +158,101 @@ void DeviceScheduler::Stop() {
 }
 
 void DeviceScheduler::Work(size_t stream) {
-  while (std::shared_ptr<Job> job = Next(stream)) {
-    RunOrDrop(*job, *contexts_[stream]);
-    job.reset();  // What it holds is free before its stream counts as idle.
+  Taken taken;
+  taken.jobs.reserve(gather_jobs_);
+  while (Next(stream, taken)) {
+    RunOrDrop(taken, *contexts_[stream]);
+    taken.jobs.clear();  // What they hold is free before their stream counts as idle.
     MutexLock lock(&mutex_);
     streams_[stream].busy = false;
     --streams_busy_;
   }
 }
 
-// On a fenced device the workers drop one queued job after the other.
-void DeviceScheduler::RunOrDrop(Job& job, ExecutionContext& context) {
-  absl::Status failpoint = Failpoint("scheduler.job");
-  if (!failpoint.ok()) {
-    job.Drop(std::move(failpoint));
-  } else if (job.deadline <= SteadyNow()) {
-    job.Drop(late_);
-  } else if (!device_->healthy()) {
-    job.Drop(fenced_);
-  } else {
-    job.Run(context);
-  }
+const absl::Status* DeviceScheduler::ReasonToDrop(const Job& job) const {
+  if (job.deadline <= SteadyNow()) return &late_;
+  return device_->healthy() ? nullptr : &fenced_;
 }
 
-std::shared_ptr<Job> DeviceScheduler::Next(size_t stream) {
+// On a fenced device the workers drop one queued job after the other.
+void DeviceScheduler::RunOrDrop(Taken& taken, ExecutionContext& context) {
+  const absl::Status failpoint = Failpoint("scheduler.job");
+  std::erase_if(taken.jobs, [&](const std::shared_ptr<Job>& job) {
+    const absl::Status* reason = failpoint.ok() ? ReasonToDrop(*job) : &failpoint;
+    if (reason != nullptr) job->Drop(*reason);
+    return reason != nullptr;
+  });
+  if (taken.jobs.empty()) return;
+  JobGatherer* const gatherer = taken.jobs.front()->gatherer;
+  if (gatherer == nullptr) return taken.jobs.front()->Run(context);
+  gatherer->Run(context, taken.jobs, taken.waited);
+}
+
+bool DeviceScheduler::Next(size_t stream, Taken& taken) {
   MutexLock lock(&mutex_);
-  while (!stopping_ && queue_.empty()) work_.Wait(&mutex_);
-  if (stopping_) return nullptr;
-  std::shared_ptr<Job> job = Take(queue_.begin());
-  streams_[stream] = {
-      .busy = true, .start = SteadyNow(), .predicted_seconds = job->predicted_seconds};
+  while (true) {
+    if (stopping_) return false;
+    const Clock::time_point now = SteadyNow();
+    const Queue::iterator first = Startable(now);
+    if (first != queue_.end()) {
+      TakeTogether(first, taken);
+      break;
+    }
+    if (queue_.empty()) {
+      work_.Wait(&mutex_);
+    } else {
+      work_.WaitUntil(&mutex_, queue_.front()->submitted_ + gather_window_);
+    }
+  }
+  double predicted_seconds = 0;
+  for (const std::shared_ptr<Job>& job : taken.jobs) predicted_seconds += job->predicted_seconds;
+  streams_[stream] = {.busy = true, .start = SteadyNow(), .predicted_seconds = predicted_seconds};
   ++streams_busy_;
-  return job;
+  // Whoever was told of the rest may be the one that goes away now.
+  if (!queue_.empty()) work_.Signal();
+  return true;
+}
+
+bool DeviceScheduler::AwaitsCompany(const Job& job, Clock::time_point now) const {
+  if (job.gatherer == nullptr || streams_busy_ == 0 || now >= job.submitted_ + gather_window_) {
+    return false;
+  }
+  const auto together =
+      std::count_if(queue_.begin(), queue_.end(), [&](const std::shared_ptr<Job>& other) {
+        return other->gatherer == job.gatherer && other->group == job.group;
+      });
+  return static_cast<size_t>(together) < gather_jobs_;
+}
+
+DeviceScheduler::Queue::iterator DeviceScheduler::Startable(Clock::time_point now) {
+  if (queue_.empty() || !AwaitsCompany(*queue_.front(), now)) return queue_.begin();
+  if (!awaiting_since_) awaiting_since_ = now;
+  return std::find_if(queue_.begin(), queue_.end(),
+                      [](const std::shared_ptr<Job>& job) { return job->gatherer == nullptr; });
+}
+
+void DeviceScheduler::TakeTogether(Queue::iterator first, Taken& taken) {
+  taken.waited = {};
+  const JobGatherer* const gatherer = (*first)->gatherer;
+  if (gatherer == nullptr) return taken.jobs.push_back(Take(first));
+  if (awaiting_since_) taken.waited = SteadyNow() - *std::exchange(awaiting_since_, std::nullopt);
+  const int group = (*first)->group;
+  candidates_.clear();
+  turns_.clear();
+  for (auto position = first; position != queue_.end(); ++position) {
+    const Job& job = **position;
+    if (job.gatherer != gatherer || job.group != group) continue;
+    auto turn = std::find_if(turns_.begin(), turns_.end(),
+                             [&](const auto& other) { return *other.first == job.tenant; });
+    if (turn == turns_.end()) turn = turns_.insert(turn, {&job.tenant, 0});
+    candidates_.push_back({turn->second++, candidates_.size(), position});
+  }
+  const size_t count = std::min(gather_jobs_, candidates_.size());
+  std::partial_sort(candidates_.begin(), candidates_.begin() + static_cast<ptrdiff_t>(count),
+                    candidates_.end(), [](const Candidate& a, const Candidate& b) {
+                      return std::pair(a.turn, a.place) < std::pair(b.turn, b.place);
+                    });
+  for (size_t k = 0; k < count; ++k) taken.jobs.push_back(Take(candidates_[k].position));
 }
 
 void DeviceScheduler::Reap() {

@@ -6,7 +6,10 @@
 #include <cstddef>
 #include <list>
 #include <memory>
+#include <optional>
 #include <set>
+#include <span>
+#include <string>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -20,7 +23,10 @@
 
 namespace crout {
 
-// Exactly one of Run and Drop is called on a submitted job, once, unless Remove took it back.
+class JobGatherer;
+
+// Exactly one of Run and Drop is called on a submitted job, once, unless Remove took it back; or
+// its gatherer runs it.
 class Job {
  public:
   using Clock = std::chrono::steady_clock;
@@ -39,12 +45,38 @@ class Job {
   // Constant once submitted.
   Clock::time_point deadline = Clock::time_point::max();
   double predicted_seconds = 0;  // cost model; for RetryInfo and least-loaded choice
+  // Set: the gatherer runs the job, together with others of the same gatherer and group that are
+  // queued when its turn comes. Tenants take turns where those are too many.
+  JobGatherer* gatherer = nullptr;
+  int group = 0;
+  std::string tenant;
+
+ private:
+  friend class DeviceScheduler;
+  Clock::time_point submitted_;
+};
+
+// Runs jobs together. Thread-safe; outlives them.
+class JobGatherer {
+ public:
+  virtual ~JobGatherer() = default;
+
+  // In place of Job::Run, for each of them once: one or more, of one group, in the order in which
+  // they were submitted if one tenant's. `waited`: how long a stream was there and they waited for
+  // company.
+  virtual void Run(ExecutionContext& context, std::span<const std::shared_ptr<Job>> jobs,
+                   Job::Clock::duration waited) = 0;
 };
 
 struct SchedulerOptions {
   // Contexts, each with its worker thread, made at start; 0: the device's parallelism.
   int streams = 0;
   size_t queue_capacity = 256;
+  // Most jobs that a gatherer gets at once. At least 1.
+  size_t gather_jobs = 1;
+  // For so long from its submission a job waits for company, while another stream runs; not where
+  // none does.
+  std::chrono::microseconds gather_window{0};
 };
 
 // Thread-safe.
@@ -97,13 +129,34 @@ class DeviceScheduler {
     double predicted_seconds = 0;
   };
 
-  DeviceScheduler(Device* device, size_t queue_capacity,
+  // What a worker has taken: one job, or several of one gatherer.
+  struct Taken {
+    std::vector<std::shared_ptr<Job>> jobs;
+    Job::Clock::duration waited{0};  // for company
+  };
+  // A job that could be taken, and how many of its tenant come before it.
+  struct Candidate {
+    size_t turn;
+    size_t place;  // in the queue
+    Queue::iterator position;
+  };
+
+  DeviceScheduler(Device* device, const SchedulerOptions& options,
                   std::vector<std::unique_ptr<ExecutionContext>> contexts);
 
   void Work(size_t stream);
-  void RunOrDrop(Job& job, ExecutionContext& context);
-  // Waits for a job and marks the stream busy; nullptr when stopping.
-  std::shared_ptr<Job> Next(size_t stream) ABSL_LOCKS_EXCLUDED(mutex_);
+  void RunOrDrop(Taken& taken, ExecutionContext& context);
+  // The status with which it is to be dropped, if it is.
+  const absl::Status* ReasonToDrop(const Job& job) const;
+  // Waits for a job, takes it, and what is gathered with it, and marks the stream busy; false when
+  // stopping.
+  bool Next(size_t stream, Taken& taken) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The job to start now: the first that does not wait for company; end() if there is none.
+  Queue::iterator Startable(Job::Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool AwaitsCompany(const Job& job, Job::Clock::time_point now) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes the job, and others with it.
+  void TakeTogether(Queue::iterator first, Taken& taken) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Drops jobs as their deadlines pass, however busy the workers are.
   void Reap();
   // nullptr when stopping.
@@ -117,6 +170,8 @@ class DeviceScheduler {
   // Constant after construction; each context is its worker's own.
   Device* const device_;
   const size_t queue_capacity_;
+  const size_t gather_jobs_;
+  const std::chrono::microseconds gather_window_;
   // What dropped jobs are told, made while there is memory for it.
   const absl::Status late_;
   const absl::Status fenced_;
@@ -133,6 +188,11 @@ class DeviceScheduler {
   // The reaper looks again at this time without being woken.
   Job::Clock::time_point reap_at_ ABSL_GUARDED_BY(mutex_) = Job::Clock::time_point::max();
   double queued_seconds_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Since when a stream has let jobs wait for company.
+  std::optional<Job::Clock::time_point> awaiting_since_ ABSL_GUARDED_BY(mutex_);
+  // For TakeTogether(), with room for the whole queue: it takes no memory.
+  std::vector<Candidate> candidates_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::pair<const std::string*, size_t>> turns_ ABSL_GUARDED_BY(mutex_);
   std::vector<Stream> streams_ ABSL_GUARDED_BY(mutex_);
   int streams_busy_ ABSL_GUARDED_BY(mutex_) = 0;
 
