@@ -1,0 +1,531 @@
+#include "kernels/jobs/gathered.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/device.h"
+#include "kernels/jobs/batch_factorize.h"
+#include "kernels/jobs/input_checks.h"
+#include "kernels/numerics/equilibrate.h"
+#include "kernels/numerics/matrix_scan.h"
+#include "kernels/stop_requested.h"
+#include "kernels/sync_on_exit.h"
+#include "kernels/util/checked_math.h"
+#include "kernels/util/failpoint.h"
+#include "kernels/util/size_class.h"
+#include "kernels/util/status_macros.h"
+#include "kernels/util/stopwatch.h"
+
+namespace crout {
+namespace {
+
+// LAPACK's on the host, and what is the same on a GPU.
+constexpr char kSolver[] = "getrs";
+
+size_t Aligned(size_t bytes) {
+  return (bytes + kMemberAlignment - 1) / kMemberAlignment * kMemberAlignment;
+}
+
+// Of a block from which places are counted, in which there need be nothing.
+size_t NotNone(size_t bytes) { return std::max(bytes, kMemberAlignment); }
+
+size_t MatrixBytesOf(const GatheredShape& s) {
+  return static_cast<size_t>(s.n) * static_cast<size_t>(s.n) * SizeOf(s.dtype);
+}
+size_t RhsBytesOf(const GatheredShape& s) {
+  return static_cast<size_t>(s.n) * static_cast<size_t>(s.nrhs) * SizeOf(s.dtype);
+}
+
+// Where things lie in the block that goes to the device, and in the one that comes back, which is
+// the end of the first: figures, errors and right-hand sides, that become solutions.
+struct Places {
+  size_t matrices = 0;  // behind the tables of members, of which there are kTables
+  size_t figures = 0;   // from here on it comes back
+  size_t errors = 0;
+  size_t rhs = 0;
+  size_t end = 0;
+
+  static constexpr size_t kTables = 4;
+  // The members' places in: the factors, the matrices, the right-hand sides, and those right-hand
+  // sides whose errors are measured.
+  enum Table : size_t { kLu, kMatrix, kRhs, kVerified };
+
+  Places(size_t systems, size_t matrix_bytes, size_t rhs_bytes) {
+    matrices = Aligned(kTables * systems * sizeof(BatchMember));
+    figures = matrices + matrix_bytes;
+    errors = figures + Aligned(systems * BatchFigures::kBytesPerMember);
+    rhs = errors + Aligned(systems * sizeof(double));
+    end = rhs + rhs_bytes;
+  }
+  size_t back() const { return end - figures; }
+};
+
+// The extents of a set of members, whose places may be anywhere.
+BatchExtent ExtentOf(DType dtype, std::span<const BatchMember> members) {
+  BatchExtent extent;
+  extent.dtype = dtype;
+  extent.members = std::ssize(members);
+  for (const BatchMember& member : members) {
+    extent.max_rows = std::max(extent.max_rows, member.rows);
+    extent.max_cols = std::max(extent.max_cols, member.cols);
+    extent.max_diagonal = std::max(extent.max_diagonal, member.diagonal());
+    extent.total_rows += member.rows;
+    extent.total_cols += member.cols;
+    extent.diagonals += member.diagonal();
+    extent.bytes += Aligned(static_cast<size_t>(member.rows) * static_cast<size_t>(member.cols) *
+                            SizeOf(dtype));
+  }
+  return extent;
+}
+
+BatchMember SquareMember(int64_t n) {
+  return {.rows = static_cast<int32_t>(n),
+          .cols = static_cast<int32_t>(n),
+          .ld = static_cast<int32_t>(std::max<int64_t>(1, n))};
+}
+
+absl::StatusOr<BatchLu::WorkspaceBytes> WorkspaceOf(const BatchLu& method,
+                                                    const BatchExtent& extent) {
+  CROUT_ASSIGN_OR_RETURN(BatchLu::WorkspaceBytes most, method.FactorWorkspaceBytes(extent));
+  CROUT_ASSIGN_OR_RETURN(const BatchLu::WorkspaceBytes solve, method.SolveWorkspaceBytes(extent));
+  CROUT_ASSIGN_OR_RETURN(const BatchLu::WorkspaceBytes errors, method.ErrorWorkspaceBytes(extent));
+  most.device = std::max({most.device, solve.device, errors.device});
+  most.host = std::max({most.host, solve.host, errors.host});
+  return most;
+}
+
+// Copies a packed matrix by columns to by columns, or the reverse where `to_columns` is not set.
+template <class T>
+void Reorder(const T* from, int64_t rows, int64_t cols, bool to_columns, T* to) {
+  for (int64_t j = 0; j < cols; ++j) {
+    for (int64_t i = 0; i < rows; ++i) {
+      if (to_columns) {
+        to[i + j * rows] = from[i * cols + j];
+      } else {
+        to[i * cols + j] = from[i + j * rows];
+      }
+    }
+  }
+}
+
+void CopyPacked(const PackedMatrix& shape, const std::byte* from, bool to_columns, std::byte* to) {
+  if (shape.layout == Layout::kColumnMajor || shape.cols == 1 || shape.rows == 1) {
+    std::memcpy(to, from, shape.bytes());
+    return;
+  }
+  DispatchDType(shape.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    Reorder(reinterpret_cast<const T*>(from), shape.rows, shape.cols, to_columns,
+            reinterpret_cast<T*>(to));
+  });
+}
+
+// One batch. Its members are the buffers that enqueued work uses.
+class GatheredJob {
+ public:
+  // Those that are to be factored come first.
+  GatheredJob(ExecutionContext& context, const BatchLu& method, Op op,
+              std::vector<GatheredSystem*> systems, size_t factored, MemoryResource& host)
+      : context_(context),
+        method_(method),
+        op_(op),
+        systems_(std::move(systems)),
+        factored_(factored),
+        dtype_(systems_.front()->shape.dtype),
+        host_memory_(host),
+        places_(systems_.size(), MatrixBytes(), RhsBytes()) {}
+
+  absl::Status Run(StopRequested stop, GatheredTimings& timings);
+
+ private:
+  size_t MatrixBytes() const {
+    size_t bytes = 0;
+    for (size_t k = 0; k < factored_; ++k) bytes += Aligned(MatrixBytesOf(systems_[k]->shape));
+    return bytes;
+  }
+  size_t RhsBytes() const {
+    size_t bytes = 0;
+    for (const GatheredSystem* system : systems_) bytes += Aligned(RhsBytesOf(system->shape));
+    return bytes;
+  }
+  absl::Status Allocate();
+  absl::StatusOr<Buffer> HostBlock(size_t bytes);
+  void Pack();
+  void PlaceMembers(size_t k, int64_t matrix, int64_t rhs, int64_t pivots);
+  absl::Status Upload();
+  absl::Status Factor(StopRequested stop);
+  absl::Status Solve(StopRequested stop);
+  absl::Status KeepParts();
+  absl::Status Download();
+  void TellFactor(size_t k);
+  void TellSolution(size_t k);
+
+  BatchMember* Table(Places::Table table, std::byte* block) const {
+    return reinterpret_cast<BatchMember*>(block) + table * systems_.size();
+  }
+  std::span<const BatchMember> OnHost(Places::Table table, size_t count) const {
+    return {Table(table, up_.data()), count};
+  }
+  // The first `count` of a table, as the device sees them, in data from there on.
+  IrregularBatch Batch(Places::Table table, std::byte* data, size_t count) const {
+    return {data, ExtentOf(dtype_, OnHost(table, count)), Table(table, block_.data())};
+  }
+  std::byte* Back(size_t place) const { return back_.data() + (place - places_.figures); }
+  BatchFactors Factors() const {
+    const BatchFigures figures(Back(places_.figures), std::ssize(systems_));
+    return {ipiv_.as<int64_t>(), figures.info, figures.pivot_growth, figures.quality};
+  }
+  // From one place in the device's memory to another one.
+  int64_t Distance(const void* from, const void* to, size_t unit) const {
+    return (reinterpret_cast<intptr_t>(to) - reinterpret_cast<intptr_t>(from)) /
+           static_cast<int64_t>(unit);
+  }
+
+  ExecutionContext& context_;
+  const BatchLu& method_;
+  const Op op_;
+  const std::vector<GatheredSystem*> systems_;
+  const size_t factored_;
+  const DType dtype_;
+  MemoryResource& host_memory_;
+  const Places places_;
+  Buffer up_;    // host: what goes to the device
+  Buffer down_;  // host: what comes back
+  std::vector<std::byte> host_workspace_;
+  Buffer block_;  // device: as `up_`
+  Buffer lu_;
+  Buffer back_;  // as `down_`
+  Buffer ipiv_;
+  Buffer workspace_;
+};
+
+absl::StatusOr<Buffer> GatheredJob::HostBlock(size_t bytes) {
+  absl::StatusOr<Buffer> staged = context_.device().staging_memory().Allocate(bytes);
+  return staged.ok() ? std::move(staged) : host_memory_.Allocate(bytes);
+}
+
+absl::Status GatheredJob::Allocate() {
+  CROUT_ASSIGN_OR_RETURN(up_, HostBlock(places_.end));
+  CROUT_ASSIGN_OR_RETURN(down_, HostBlock(places_.back()));
+  MemoryResource& memory = context_.device().memory();
+  int64_t pivots = 0;
+  for (size_t k = 0; k < factored_; ++k) pivots += systems_[k]->shape.n;
+  CROUT_ASSIGN_OR_RETURN(block_, memory.Allocate(places_.end));
+  CROUT_ASSIGN_OR_RETURN(lu_, memory.Allocate(NotNone(places_.figures - places_.matrices)));
+  CROUT_ASSIGN_OR_RETURN(back_, memory.Allocate(places_.back()));
+  CROUT_ASSIGN_OR_RETURN(ipiv_,
+                         memory.Allocate(NotNone(static_cast<size_t>(pivots) * sizeof(int64_t))));
+  for (GatheredSystem* system : systems_) {
+    if (!system->shape.keeps_factor) continue;
+    FactorParts& parts = system->made.parts;
+    const auto add = [&](std::string_view name, PartKind kind, size_t bytes) -> absl::Status {
+      CROUT_ASSIGN_OR_RETURN(Buffer buffer, memory.Allocate(bytes));
+      parts.Add(name, kind, std::move(buffer));
+      return absl::OkStatus();
+    };
+    const size_t bytes = MatrixBytesOf(system->shape);
+    CROUT_RETURN_IF_ERROR(add(kLuPart, PartKind::kFactor, bytes));
+    CROUT_RETURN_IF_ERROR(
+        add(kIpivPart, PartKind::kFactor, static_cast<size_t>(system->shape.n) * sizeof(int64_t)));
+    if (!system->shape.keeps_matrix) continue;
+    CROUT_RETURN_IF_ERROR(add(kMatrixPart, PartKind::kOperand, bytes));
+  }
+  return absl::OkStatus();
+}
+
+// `matrix` and `rhs`: bytes from the first of their kind; `pivots`: a number of elements.
+void GatheredJob::PlaceMembers(size_t k, int64_t matrix, int64_t rhs, int64_t pivots) {
+  const GatheredSystem& system = *systems_[k];
+  const auto size = static_cast<int64_t>(SizeOf(dtype_));
+  BatchMember lu = SquareMember(system.shape.n);
+  BatchMember a = lu;
+  lu.offset = a.offset = matrix / size;
+  lu.first_diagonal = pivots;
+  if (system.factor != nullptr) {
+    // A member lies wherever its elements are: no copy brings them together.
+    const Factorization& factor = *system.factor;
+    lu.offset = Distance(lu_.data(), factor.lu().data(), SizeOf(dtype_));
+    lu.first_diagonal = Distance(ipiv_.data(), factor.ipiv().data(), sizeof(int64_t));
+    a.offset = Distance(block_.data() + places_.matrices, factor.matrix().data(), SizeOf(dtype_));
+  }
+  BatchMember b = SquareMember(system.shape.n);
+  b.cols = static_cast<int32_t>(system.shape.nrhs);
+  b.offset = rhs / size;
+  const BatchMember none;  // without columns
+  Table(Places::kLu, up_.data())[k] = lu;
+  Table(Places::kMatrix, up_.data())[k] = a;
+  Table(Places::kRhs, up_.data())[k] = system.shape.nrhs > 0 ? b : none;
+  Table(Places::kVerified, up_.data())[k] = system.shape.nrhs > 0 && system.verify ? b : none;
+}
+
+void GatheredJob::Pack() {
+  std::byte* const up = up_.data();
+  std::memset(up + places_.figures, 0, places_.rhs - places_.figures);
+  int64_t matrix = 0;
+  int64_t rhs = 0;
+  int64_t pivots = 0;
+  for (size_t k = 0; k < systems_.size(); ++k) {
+    const GatheredSystem& system = *systems_[k];
+    PlaceMembers(k, matrix, rhs, pivots);
+    if (k < factored_) {
+      CopyPacked(system.matrix, system.matrix.data, true, up + places_.matrices + matrix);
+      matrix += static_cast<int64_t>(Aligned(MatrixBytesOf(system.shape)));
+      pivots += system.shape.n;
+    }
+    if (system.shape.nrhs == 0) continue;
+    CopyPacked(system.rhs, system.rhs.data, true, up + places_.rhs + rhs);
+    rhs += static_cast<int64_t>(Aligned(RhsBytesOf(system.shape)));
+  }
+}
+
+absl::Status GatheredJob::Upload() {
+  MatrixOps& ops = context_.ops();
+  CROUT_RETURN_IF_ERROR(ops.CopyToDevice(up_.data(), block_.data(), places_.end));
+  CROUT_RETURN_IF_ERROR(
+      ops.CopyOnDevice(block_.data() + places_.figures, back_.data(), places_.back()));
+  if (factored_ == 0) return absl::OkStatus();
+  return ops.CopyOnDevice(block_.data() + places_.matrices, lu_.data(),
+                          places_.figures - places_.matrices);
+}
+
+absl::Status GatheredJob::Factor(StopRequested stop) {
+  if (factored_ == 0) return absl::OkStatus();
+  // The figures of all lie one array after the other, as do those of the first.
+  return method_.Factor(context_, Batch(Places::kLu, lu_.data(), factored_),
+                        OnHost(Places::kLu, factored_), Factors(),
+                        {{workspace_.data(), workspace_.size()}, host_workspace_}, stop);
+}
+
+absl::Status GatheredJob::Solve(StopRequested stop) {
+  const size_t count = systems_.size();
+  const bool solves = std::any_of(systems_.begin(), systems_.end(),
+                                  [](const auto* system) { return system->shape.nrhs > 0; });
+  if (!solves) return absl::OkStatus();
+  const BatchLu::Workspace workspace = {{workspace_.data(), workspace_.size()}, host_workspace_};
+  CROUT_RETURN_IF_ERROR(method_.Solve(
+      context_, op_, Batch(Places::kLu, lu_.data(), count), OnHost(Places::kLu, count), Factors(),
+      Batch(Places::kRhs, Back(places_.rhs), count), workspace, stop));
+  if (ExtentOf(dtype_, OnHost(Places::kVerified, count)).total_cols == 0) return absl::OkStatus();
+  return method_.BackwardErrors(context_, op_,
+                                Batch(Places::kMatrix, block_.data() + places_.matrices, count),
+                                Batch(Places::kVerified, Back(places_.rhs), count),
+                                Batch(Places::kVerified, block_.data() + places_.rhs, count),
+                                reinterpret_cast<double*>(Back(places_.errors)), workspace);
+}
+
+absl::Status GatheredJob::KeepParts() {
+  MatrixOps& ops = context_.ops();
+  for (size_t k = 0; k < factored_; ++k) {
+    GatheredSystem& system = *systems_[k];
+    if (!system.shape.keeps_factor) continue;
+    const BatchMember& lu = OnHost(Places::kLu, factored_)[k];
+    const size_t offset = static_cast<size_t>(lu.offset) * SizeOf(dtype_);
+    for (const FactorPart& part : system.made.parts) {
+      const std::byte* from = lu_.data() + offset;
+      if (part.name == kMatrixPart) from = block_.data() + places_.matrices + offset;
+      if (part.name == kIpivPart) {
+        from = reinterpret_cast<const std::byte*>(ipiv_.as<int64_t>() + lu.first_diagonal);
+      }
+      CROUT_RETURN_IF_ERROR(ops.CopyOnDevice(from, part.buffer.data(), part.buffer.size()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GatheredJob::Download() {
+  CROUT_RETURN_IF_ERROR(context_.ops().CopyToHost(back_.data(), down_.data(), places_.back()));
+  CROUT_RETURN_IF_ERROR(context_.Synchronize());
+  for (size_t k = 0; k < systems_.size(); ++k) {
+    if (k < factored_) TellFactor(k);
+    if (systems_[k]->shape.nrhs > 0) TellSolution(k);
+  }
+  return absl::OkStatus();
+}
+
+void GatheredJob::TellFactor(size_t k) {
+  const BatchFigures figures(down_.data(), std::ssize(systems_));
+  FactorSummary& summary = systems_[k]->made.summary;
+  const MethodTraits& traits = method_.traits();
+  summary.algorithm = std::string(traits.name);
+  summary.n = systems_[k]->shape.n;
+  summary.factor_dtype = summary.matrix_dtype = dtype_;
+  summary.unit_diagonal = traits.unit_diagonal;
+  summary.info = figures.info[k];
+  summary.pivots = traits.pivoting != PivotRule::kNone;
+  if (summary.info > 0) summary.singular = SingularReason::kZeroPivot;
+  summary.pivot_growth = figures.pivot_growth[k];
+  if (summary.info == 0) summary.quality = figures.quality[k];
+}
+
+void GatheredJob::TellSolution(size_t k) {
+  GatheredSystem& system = *systems_[k];
+  if (k < factored_ && system.made.summary.info > 0) return;
+  const BatchMember& place = OnHost(Places::kRhs, systems_.size())[k];
+  const std::byte* const back = down_.data() - places_.figures;
+  const std::byte* const x =
+      back + places_.rhs + static_cast<size_t>(place.offset) * SizeOf(dtype_);
+  CopyPacked(system.rhs, x, /*to_columns=*/false, system.x);
+  system.solved.solver = kSolver;
+  if (!system.verify) return;
+  system.solved.backward_error = reinterpret_cast<const double*>(back + places_.errors)[k];
+}
+
+absl::Status GatheredJob::Run(StopRequested stop, GatheredTimings& timings) {
+  Stopwatch watch;
+  SyncOnExit sync(context_);
+  context_.report().TellColumns(0);  // the context's last job left its own
+  CROUT_RETURN_IF_ERROR(Failpoint("gathered.run"));
+  CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
+  CROUT_RETURN_IF_ERROR(Allocate());
+  Pack();
+  CROUT_ASSIGN_OR_RETURN(
+      const BatchLu::WorkspaceBytes workspace,
+      WorkspaceOf(method_, ExtentOf(dtype_, OnHost(Places::kLu, systems_.size()))));
+  CROUT_ASSIGN_OR_RETURN(workspace_, context_.device().memory().Allocate(workspace.device));
+  host_workspace_.resize(workspace.host);
+  CROUT_RETURN_IF_ERROR(Upload());
+  timings.host_to_device += watch.Lap();
+  CROUT_RETURN_IF_ERROR(Factor(stop));
+  if (factored_ > 0) CROUT_RETURN_IF_ERROR(context_.SynchronizeOrStop(stop));
+  timings.factor += watch.Lap();
+  CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
+  CROUT_RETURN_IF_ERROR(Solve(stop));
+  CROUT_RETURN_IF_ERROR(KeepParts());
+  CROUT_RETURN_IF_ERROR(context_.SynchronizeOrStop(stop));
+  timings.solve += watch.Lap();
+  CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
+  CROUT_RETURN_IF_ERROR(Download());
+  timings.device_to_host += watch.Lap();
+  sync.Dismiss();
+  return absl::OkStatus();
+}
+
+// Looks at the numbers of a system; whether it goes on.
+bool Inspect(GatheredSystem& system) {
+  if (system.factor == nullptr) {
+    const MatrixScan scan = ScanMatrix(system.matrix);
+    system.status = CheckFinite(scan.stats, system.matrix, "matrix");
+    if (!system.status.ok()) return false;
+    if (system.may_ask_for_scaling) {
+      system.asks_for_scaling =
+          DecideScaling(EquilibrateMode::kAuto, scan.scale, system.shape.dtype).any();
+    }
+    if (system.asks_for_scaling) return false;
+    system.made.summary.norm_one = scan.stats.norm_one;
+    system.made.summary.norm_inf = scan.stats.norm_inf;
+  }
+  if (system.shape.nrhs == 0) return true;
+  MatrixStats stats;
+  stats.first_non_finite = FirstNonFinite(system.rhs);
+  system.status = CheckFinite(stats, system.rhs, "right-hand side");
+  return system.status.ok();
+}
+
+void RunBatch(ExecutionContext& context, const BatchLu& method, Op op,
+              std::span<GatheredSystem* const> systems, size_t factored, MemoryResource& host,
+              StopRequested stop, GatheredTimings& timings) {
+  GatheredJob job(context, method, op, {systems.begin(), systems.end()}, factored, host);
+  const absl::Status status = job.Run(stop, timings);
+  if (status.ok()) return;
+  for (GatheredSystem* system : systems) {
+    system->status = status;
+    system->made = {};
+  }
+}
+
+// Device bytes of these together.
+absl::StatusOr<size_t> BytesOf(const BatchLu& method, std::span<const GatheredShape> shapes) {
+  std::vector<BatchMember> members;
+  size_t matrices = 0;
+  size_t rhs = 0;
+  size_t pivots = 0;
+  size_t kept = 0;
+  for (const GatheredShape& shape : shapes) {
+    CROUT_RETURN_IF_ERROR(
+        MatrixBytes(shape.n, std::max(shape.n, shape.nrhs), shape.dtype).status());
+    members.push_back(SquareMember(shape.n));
+    rhs += Aligned(RhsBytesOf(shape));
+    if (!shape.factors) continue;
+    const size_t matrix = MatrixBytesOf(shape);
+    const size_t ipiv = static_cast<size_t>(shape.n) * sizeof(int64_t);
+    matrices += Aligned(matrix);
+    pivots += ipiv;
+    if (shape.keeps_factor) kept += BlockBytes(matrix) + BlockBytes(ipiv);
+    if (shape.keeps_factor && shape.keeps_matrix) kept += BlockBytes(matrix);
+  }
+  const Places places(shapes.size(), matrices, rhs);
+  CROUT_ASSIGN_OR_RETURN(const BatchLu::WorkspaceBytes workspace,
+                         WorkspaceOf(method, ExtentOf(shapes.front().dtype, members)));
+  return ByteSum()
+      .AddBuffer(places.end)
+      .AddBuffer(NotNone(matrices))
+      .AddBuffer(places.back())
+      .AddBuffer(NotNone(pivots))
+      .AddBuffer(workspace.device)
+      .Add(kept)
+      .total();
+}
+
+bool Fits(const BatchLu& method, std::span<GatheredSystem* const> systems) {
+  std::vector<GatheredShape> shapes;
+  size_t reserved = 0;
+  for (const GatheredSystem* system : systems) {
+    shapes.push_back(system->shape);
+    reserved += system->device_bytes;
+  }
+  const absl::StatusOr<size_t> bytes = BytesOf(method, shapes);
+  return bytes.ok() && *bytes <= reserved;
+}
+
+void RunInParts(ExecutionContext& context, const BatchLu& method, Op op,
+                std::span<GatheredSystem* const> systems, MemoryResource& host, StopRequested stop,
+                GatheredTimings& timings) {
+  if (systems.empty()) return;
+  const auto first_given = std::partition_point(
+      systems.begin(), systems.end(), [](const auto* system) { return system->shape.factors; });
+  const size_t half = systems.size() / 2;
+  if (half == 0 || Fits(method, systems)) {
+    return RunBatch(context, method, op, systems,
+                    static_cast<size_t>(first_given - systems.begin()), host, stop, timings);
+  }
+  RunInParts(context, method, op, systems.first(half), host, stop, timings);
+  RunInParts(context, method, op, systems.subspan(half), host, stop, timings);
+}
+
+}  // namespace
+
+absl::StatusOr<GatheredBytes> PlanGathered(const BatchLu& method, const GatheredShape& shape) {
+  CROUT_ASSIGN_OR_RETURN(const size_t device, BytesOf(method, {&shape, 1}));
+  const Places places(1, shape.factors ? Aligned(MatrixBytesOf(shape)) : 0,
+                      Aligned(RhsBytesOf(shape)));
+  const BatchMember member = SquareMember(shape.n);
+  CROUT_ASSIGN_OR_RETURN(const BatchLu::WorkspaceBytes workspace,
+                         WorkspaceOf(method, ExtentOf(shape.dtype, {&member, 1})));
+  return GatheredBytes{
+      device, BlockBytes(places.end) + BlockBytes(places.back()) + BlockBytes(workspace.host)};
+}
+
+double PredictGatheredSeconds(const BatchLu& method, const GatheredShape& shape) {
+  const BatchMember member = SquareMember(shape.n);
+  return method.PredictFactorSeconds(ExtentOf(shape.dtype, {&member, 1}));
+}
+
+void RunGathered(ExecutionContext& context, const BatchLu& method, Op op,
+                 std::span<GatheredSystem* const> systems, MemoryResource& host, StopRequested stop,
+                 GatheredTimings& timings) {
+  std::vector<GatheredSystem*> ready;
+  ready.reserve(systems.size());
+  for (GatheredSystem* system : systems) {
+    if (Inspect(*system)) ready.push_back(system);
+  }
+  std::stable_partition(ready.begin(), ready.end(),
+                        [](const auto* system) { return system->shape.factors; });
+  RunInParts(context, method, op, ready, host, stop, timings);
+}
+
+}  // namespace crout
