@@ -225,6 +225,17 @@ void AddOptions(CLI::App& app, Config& config) {
       .Add("queue-capacity", config.limits.queue_capacity,
            "Jobs that may wait for one device; more are refused")
       ->check(CLI::Range(1, 1000000));
+  options.Add("gather", config.gather,
+              "Let small calls that wait at the same moment run together: on or off");
+  options
+      .Add("gather-max-order", config.gather_max_order,
+           "Matrices of this order or less are factored together")
+      ->check(CLI::Range(1, 1024));
+  options.Add("gather-jobs", config.gather_jobs, "Most calls that run together")
+      ->check(CLI::Range(1, 4096));
+  options.AddDuration("gather-window", config.gather_window,
+                      "How long a call waits for company while its device works on another job; 0: "
+                      "not at all");
   options.AddBytes("device-budget", config.pool.device_budget_bytes,
                    "Memory of each GPU for jobs and cached factors; 0: by --memory-fraction");
   options
@@ -345,6 +356,12 @@ std::string DefaultStateDir() {
   return "";
 }
 
+void Config::ApplyGathering() {
+  limits.gather_max_order = gather ? gather_max_order : 0;
+  pool.scheduler.gather_jobs = gather ? gather_jobs : 1;
+  pool.scheduler.gather_window = absl::ToChronoMicroseconds(gather_window);
+}
+
 std::variant<Config, int> ParseCommandLine(int argc, char** argv) {
   Config config;
   config.state_dir = DefaultStateDir();
@@ -386,6 +403,7 @@ std::variant<Config, int> ParseCommandLine(int argc, char** argv) {
     return 0;
   }
   config.pool.scheduler.queue_capacity = config.limits.queue_capacity;
+  config.ApplyGathering();
   return config;
 }
 

@@ -48,10 +48,18 @@ struct Config {
   absl::Duration return_memory_after = absl::Seconds(10);
   absl::Duration max_connection_age = absl::Hours(1);
   int64_t max_connections = 4096;  // of TCP, to each address of `listen`
+  // Small calls that run together (decision 0032).
+  bool gather = true;
+  int64_t gather_max_order = 128;
+  size_t gather_jobs = 128;
+  absl::Duration gather_window = absl::Microseconds(200);
   Limits limits;
   DevicePoolOptions pool;
   absl::Duration drain_grace = absl::Seconds(2);
   absl::Duration drain_limit = absl::Seconds(30);
+
+  // Tells limits and schedulers of the four settings about gathering.
+  void ApplyGathering();
 };
 
 // Where a daemon that is not told keeps its state: the first that the environment names of

@@ -75,6 +75,7 @@ absl::StatusOr<std::unique_ptr<Stack>> Stack::Create(std::vector<std::unique_ptr
                                             : static_cast<int>(std::thread::hardware_concurrency());
   stack->parsers_ = std::make_unique<ThreadPool>(cores);
   stack->releasing_ = std::make_unique<ThreadPool>(kReleasingThreads);
+  stack->gatherer_ = std::make_unique<CallGatherer>(*stack->metrics_, *stack->host_memory_);
   stack->core_.reset(new ServerCore{.limits = config.limits,
                                     .devices = *stack->devices_,
                                     .cache = *stack->cache_,
@@ -89,6 +90,7 @@ absl::StatusOr<std::unique_ptr<Stack>> Stack::Create(std::vector<std::unique_ptr
                                     .identities = stack->identities_.get(),
                                     .host_memory = *stack->host_memory_,
                                     .releasing = *stack->releasing_,
+                                    .gatherer = *stack->gatherer_,
                                     .parsers = *stack->parsers_,
                                     .start_time = absl::Now()});
   stack->service_ = std::make_unique<FactorizationService>(*stack->core_);

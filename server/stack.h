@@ -14,6 +14,7 @@
 #include "server/gpu/gpu_monitor.h"
 #include "server/memory_return.h"
 #include "server/metrics/metrics.h"
+#include "server/rpc/call_gatherer.h"
 #include "server/rpc/call_log.h"
 #include "server/rpc/call_registry.h"
 #include "server/rpc/core.h"
@@ -66,6 +67,7 @@ class Stack {
   std::unique_ptr<IdentityKeeper> identities_;  // null: nobody is asked who they are
   std::unique_ptr<ThreadPool> parsers_;
   std::unique_ptr<ThreadPool> releasing_;
+  std::unique_ptr<CallGatherer> gatherer_;
   std::unique_ptr<ServerCore> core_;
   std::unique_ptr<FactorizationService> service_;
   MemoryReturn memory_return_;

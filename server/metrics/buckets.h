@@ -16,6 +16,9 @@ std::vector<double> KernelBuckets();
 // Bytes: powers of four from 1 KiB to 64 GiB.
 std::vector<double> SizeBuckets();
 
+// Numbers of things that are done at once: powers of two from 1 to 1024.
+std::vector<double> CountBuckets();
+
 // Backward errors: powers of ten from 1e-18 to 1, which bounds every finite one.
 std::vector<double> BackwardErrorBuckets();
 

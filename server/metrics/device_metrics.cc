@@ -73,6 +73,20 @@ DeviceMetrics::DeviceMetrics(prometheus::Registry& registry, const DeviceLabels&
   for (const MethodTraits& method : labels.solvers) {
     solve_.push_back(add(solve, "solver", method));
   }
+  const LazyHistogram::Labels device = {{"device", labels.name}};
+  gathered_calls_ = std::make_unique<LazyHistogram>(
+      prometheus::BuildHistogram()
+          .Name("crout_gathered_calls")
+          .Help("Small calls that ran together as one batch on a device; those in the first bucket "
+                "were alone.")
+          .Register(registry),
+      device, CountBuckets);
+  gather_wait_ = std::make_unique<LazyHistogram>(
+      prometheus::BuildHistogram()
+          .Name("crout_gather_wait_seconds")
+          .Help("Time for which a device's idle stream let a batch wait for company.")
+          .Register(registry),
+      device, LatencyBuckets);
 }
 
 // At most fourteen names: a linear search costs less than a hash.
@@ -93,6 +107,11 @@ void DeviceMetrics::ObserveFactor(std::string_view algorithm, DType factor_dtype
 void DeviceMetrics::ObserveSolve(std::string_view solver, DType factor_dtype, int64_t n,
                                  double seconds) {
   Observe(solve_, solver, factor_dtype, n, seconds);
+}
+
+void DeviceMetrics::ObserveGathered(size_t calls, double waited_seconds) {
+  gathered_calls_->Observe(static_cast<double>(calls));
+  gather_wait_->Observe(waited_seconds);
 }
 
 void DeviceMetrics::Set(const DeviceState& state) {

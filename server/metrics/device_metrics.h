@@ -40,6 +40,9 @@ class DeviceMetrics {
   void ObserveFactor(std::string_view algorithm, DType factor_dtype, int64_t n, double seconds);
   void ObserveSolve(std::string_view solver, DType factor_dtype, int64_t n, double seconds);
 
+  // So many calls ran as one batch, after a stream had waited for company for so long.
+  void ObserveGathered(size_t calls, double waited_seconds);
+
   void Set(const DeviceState& state);
 
  private:
@@ -56,6 +59,8 @@ class DeviceMetrics {
   // Constant after construction.
   std::vector<Durations> factor_;
   std::vector<Durations> solve_;
+  std::unique_ptr<LazyHistogram> gathered_calls_;
+  std::unique_ptr<LazyHistogram> gather_wait_;
   prometheus::Gauge* budget_;
   prometheus::Gauge* reserved_;
   prometheus::Gauge* pool_used_;

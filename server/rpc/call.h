@@ -20,6 +20,7 @@
 #include "kernels/util/failpoint.h"
 #include "kernels/util/mutex.h"
 #include "kernels/util/status_macros.h"
+#include "server/rpc/call_gatherer.h"
 #include "server/rpc/call_phase.h"
 #include "server/rpc/call_registry.h"
 #include "server/rpc/caller.h"
@@ -248,19 +249,9 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   // memory that the standard library does not get ends this call alone.
   template <class Work>
   void DoWork(Work work) {
-    {
-      MutexLock lock(&mutex_);
-      if (!wanted()) return;
-      ticket_.BeginWork();
-    }
-    try {
-      work();
-    } catch (const std::bad_alloc&) {
-      Abort(OutOfMemory());
-    }
-    MutexLock lock(&mutex_);
-    core_.metrics.CountWasted(ticket_.EndWork(Clock::now()));
-    ReleaseIfIdle();
+    if (!BeginWork()) return;
+    EndingOutOfMemory(work);
+    EndWork();
   }
 
   using JobWork = std::function<void(ExecutionContext&)>;
@@ -268,13 +259,18 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   void Submit(DeviceScheduler& scheduler, double predicted_seconds, JobWork work)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!wanted()) return;
-    MoveTo(CallPhase::kQueue);
+    Submit(scheduler, predicted_seconds,
+           std::make_shared<CallJob>(this->shared_from_this(), std::move(work)));
+  }
+  // Queues a job that may run together with those of other calls.
+  void Submit(DeviceScheduler& scheduler, double predicted_seconds, GatheredWork work)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!wanted()) return;
     auto job = std::make_shared<CallJob>(this->shared_from_this(), std::move(work));
-    if (!OutlivesClient()) job->deadline = SteadyDeadline();
-    job->predicted_seconds = predicted_seconds;
-    // If it runs already, LeaveQueue() waits for the mutex.
-    absl::Status status = ticket_.Submit(scheduler, std::move(job));
-    if (!status.ok()) End(std::move(status));
+    job->gatherer = &core_.gatherer;
+    job->group = job->gathered().group();
+    job->tenant = tenant_;
+    Submit(scheduler, predicted_seconds, std::move(job));
   }
   size_t JobsAhead() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ticket_.JobsAhead(); }
 
@@ -292,23 +288,77 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   static constexpr Clock::duration kRefusalTime = std::chrono::seconds(1);
 
   // Keeps the call alive while it is queued or runs.
-  class CallJob final : public Job {
+  class CallJob final : public CallJobBase {
    public:
     CallJob(std::shared_ptr<Call> call, JobWork work)
         : call_(std::move(call)), work_(std::move(work)) {}
+    CallJob(std::shared_ptr<Call> call, GatheredWork work)
+        : call_(std::move(call)), gathered_(std::move(work)) {}
+
     void Run(ExecutionContext& context) override {
-      call_->LeaveQueue();  // first, or a call that ended meanwhile would keep itself alive
-      call_->DoWork([&] { work_(context); });
+      if (!Begin()) return;
+      call_->EndingOutOfMemory([&] { work_(context); });
+      End();
     }
     void Drop(absl::Status status) override {
       call_->LeaveQueue();
       call_->Abort(std::move(status));
     }
 
+    bool Begin() override {
+      call_->LeaveQueue();  // first, or a call that ended meanwhile would keep itself alive
+      return call_->BeginWork();
+    }
+    bool Prepare(ExecutionContext& context, GatheredSystem& system) override {
+      absl::Status status;
+      call_->EndingOutOfMemory([&] { status = gathered_.prepare(context, system); });
+      if (!status.ok()) call_->Abort(std::move(status));
+      return !call_->stop_requested();
+    }
+    void Finish(ExecutionContext& context, GatheredSystem& system,
+                const GatheredTimings& timings) override {
+      call_->EndingOutOfMemory([&] { gathered_.finish(context, system, timings); });
+    }
+    void End() override { call_->EndWork(); }
+    bool stop_requested() const override { return call_->stop_requested(); }
+    const GatheredWork& gathered() const override { return gathered_; }
+
    private:
     const std::shared_ptr<Call> call_;
     const JobWork work_;
+    const GatheredWork gathered_;
   };
+
+  void Submit(DeviceScheduler& scheduler, double predicted_seconds, std::shared_ptr<Job> job)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    MoveTo(CallPhase::kQueue);
+    if (!OutlivesClient()) job->deadline = SteadyDeadline();
+    job->predicted_seconds = predicted_seconds;
+    // If it runs already, LeaveQueue() waits for the mutex.
+    absl::Status status = ticket_.Submit(scheduler, std::move(job));
+    if (!status.ok()) End(std::move(status));
+  }
+
+  // Between them somebody works for the call; false where nobody wants that.
+  bool BeginWork() {
+    MutexLock lock(&mutex_);
+    if (!wanted()) return false;
+    ticket_.BeginWork();
+    return true;
+  }
+  void EndWork() {
+    MutexLock lock(&mutex_);
+    core_.metrics.CountWasted(ticket_.EndWork(Clock::now()));
+    ReleaseIfIdle();
+  }
+  template <class Work>
+  void EndingOutOfMemory(const Work& work) {
+    try {
+      work();
+    } catch (const std::bad_alloc&) {
+      Abort(OutOfMemory());
+    }
+  }
 
   // `reply` for messages: the call counts as in flight until gRPC has let go of it, so that the
   // daemon does not end before.

@@ -22,6 +22,8 @@
 
 namespace crout {
 
+class CallGatherer;
+
 // Limits that a request is checked against.
 struct Limits {
   int64_t max_n = 131072;
@@ -33,6 +35,8 @@ struct Limits {
   TransferLimits transfer;                                 // of each upload and each reply
   absl::Duration series_idle_timeout = absl::Minutes(10);  // between the steps of a series
   size_t queue_capacity = 256;
+  // Calls with a matrix of this order or less run together (decision 0032); 0: none do.
+  int64_t gather_max_order = 0;
 
   // Payload of one message of a reply, which counts as read when all of it is: half of what a
   // client at the least rate reads within the idle timeout.
@@ -62,6 +66,8 @@ struct ServerCore {
   // Gives back what calls held that ended before they had a device, and goes on with calls that
   // waited for another one. What may wait for a device runs on threads of its own: see DeviceSlot.
   ThreadPool& releasing;
+  // Runs the jobs of small calls together.
+  CallGatherer& gatherer;
   // Parses text.
   ThreadPool& parsers;
   absl::Time start_time;

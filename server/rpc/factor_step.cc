@@ -8,6 +8,7 @@
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
 #include "server/rpc/decode.h"
+#include "server/rpc/names.h"
 #include "server/rpc/observe.h"
 
 namespace crout {
@@ -40,6 +41,18 @@ FactorInfo DescribeDropped(NewFactor factor) {
   return info;
 }
 
+namespace {
+
+// Why a matrix is not factored by the method of batches, by whose name it was asked for.
+absl::Status NotForBatches() {
+  return BadField("header.options.algorithm",
+                  "irr_lu factors a dense matrix of order 1 or more as it is: without another type "
+                  "or precision, equilibration, condition estimate, determinant, parameters, or "
+                  "the options that Solve has beside verification");
+}
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<FactorStep>> FactorStep::Create(ServerCore& core,
                                                                const v1::MatrixSpec& matrix,
                                                                const v1::FactorizeOptions& options,
@@ -51,6 +64,12 @@ absl::StatusOr<std::unique_ptr<FactorStep>> FactorStep::Create(ServerCore& core,
   step->request_ = options;
   step->asked_ = options.precision();
   step->request_.clear_precision();
+  const BatchLu* const batch_lu = slot.device->batch_lu();
+  if (batch_lu != nullptr && AlgorithmName(options.algorithm()) == batch_lu->name()) {
+    if (spec.text) return NotForBatches();
+    step->named_batch_ = true;
+    step->request_.clear_algorithm();
+  }
   CROUT_RETURN_IF_ERROR(step->CheckPrecision(spec.shape));
   CROUT_ASSIGN_OR_RETURN(step->options_, DecodeOptions(step->request_, spec.shape.dtype));
   // A name that the device lacks is refused before the payload, whatever the order will be.
@@ -114,8 +133,54 @@ absl::StatusOr<std::optional<FactorizeOptions>> FactorStep::ResolveLow(int64_t n
   return low;
 }
 
+bool FactorStep::CanGather() const {
+  const BatchLu* const method = slot_.device->batch_lu();
+  const PackedMatrix& shape = upload_.shape();
+  if (method == nullptr || upload_.text() || shape.rows < 1 || shape.rows != shape.cols) {
+    return false;
+  }
+  const bool by_default = request_.algorithm() == v1::ALGORITHM_UNSPECIFIED ||
+                          request_.algorithm() == v1::ALGORITHM_AUTO;
+  const bool small = by_default && shape.rows <= core_.limits.gather_max_order;
+  return (named_batch_ || small) && method->traits().types.contains(shape.dtype) &&
+         options_.factor_dtype == shape.dtype && !low_ &&
+         options_.equilibrate != EquilibrateMode::kOn && !request_.condition() &&
+         !request_.determinant() && !request_.has_parameters();
+}
+
+void FactorStep::Gather() {
+  gathers_ = true;
+  upload_.HoldOnHost();
+}
+
+GatheredShape FactorStep::GatheredAs() const {
+  return {.dtype = upload_.shape().dtype,
+          .n = upload_.shape().rows,
+          .factors = true,
+          .keeps_factor = cached_,
+          .keeps_matrix = options_.keep_matrix};
+}
+
+void FactorStep::PutIn(GatheredSystem& system) {
+  system.shape = GatheredAs();
+  system.matrix = upload_.held();
+  system.may_ask_for_scaling = !named_batch_ && options_.equilibrate == EquilibrateMode::kAuto;
+  system.device_bytes += gathered_bytes_.device;
+}
+
+NewFactor FactorStep::TakeOut(GatheredSystem& system, double seconds) {
+  NewFactor factor;
+  factor.factorization = std::move(system.made);
+  ObserveFactor(core_, slot_, factor.factorization.summary, seconds);
+  factor.reservation = std::move(memory_.device);
+  Settle(factor);
+  factor.slot = &slot_;
+  return factor;
+}
+
 absl::StatusOr<MemoryNeed> FactorStep::Plan() {
   const PackedMatrix& shape = upload_.shape();
+  if (named_batch_ && !gathers_) return NotForBatches();
   CROUT_RETURN_IF_ERROR(CheckSquare(shape, upload_.field()));
   if (order_) {
     CROUT_RETURN_IF_ERROR(
@@ -125,6 +190,16 @@ absl::StatusOr<MemoryNeed> FactorStep::Plan() {
   const bool sparse = nnz && ArrivesSparse(*slot_.device, shape.rows, *nnz, shape.dtype);
   if (sparse) upload_.KeepSparse();
   CROUT_ASSIGN_OR_RETURN(const Outlook outlook, PlanFor(shape, sparse ? nnz : std::nullopt));
+  if (gathers_) {
+    const BatchLu& method = *slot_.device->batch_lu();
+    CROUT_ASSIGN_OR_RETURN(gathered_bytes_, PlanGathered(method, GatheredAs()));
+    gathered_seconds_ = PredictGatheredSeconds(method, GatheredAs());
+    // A matrix that asks to be scaled goes by itself, after the batch.
+    const size_t peak = std::max(outlook.bytes.peak, gathered_bytes_.device);
+    return MemoryNeed{
+        .device = FactorCache::Charge(peak),
+        .host = outlook.bytes.report + BlockBytes(shape.bytes()) + gathered_bytes_.host};
+  }
   return MemoryNeed{.device = FactorCache::Charge(outlook.bytes.peak) + promotion_bytes_,
                     .host = outlook.bytes.report};
 }

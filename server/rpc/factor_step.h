@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "kernels/jobs/factorize_mixed.h"
+#include "kernels/jobs/gathered.h"
 #include "server/rpc/upload_call.h"
 
 namespace crout {
@@ -29,6 +30,17 @@ class FactorStep final : public PayloadStep {
                                                             const v1::MatrixSpec& matrix,
                                                             const v1::FactorizeOptions& options,
                                                             DeviceSlot& slot, bool cached);
+
+  // Whether the matrix may be factored together with those of other calls, as far as the request
+  // says: one by `auto` within Limits::gather_max_order, or one by the name of the method.
+  bool CanGather() const;
+  // From now on it is. Before Plan().
+  void Gather();
+  bool gathers() const { return gathers_; }
+  // Worker thread: what goes into a batch, and what came of it, which is no error and no matrix
+  // that asks to be scaled; then Run() factors it.
+  void PutIn(GatheredSystem& system);
+  NewFactor TakeOut(GatheredSystem& system, double seconds);
 
   absl::StatusOr<MemoryNeed> Plan() override;
 
@@ -55,7 +67,9 @@ class FactorStep final : public PayloadStep {
   // ExpectOrder().
   FactorSummary Expected() const;
   bool keeps_matrix() const { return options_.keep_matrix; }
-  double PredictSeconds() const { return mixed_ ? mixed_->seconds : plan_ ? plan_->seconds : 0; }
+  double PredictSeconds() const {
+    return gathers_ ? gathered_seconds_ : mixed_ ? mixed_->seconds : plan_ ? plan_->seconds : 0;
+  }
 
   // The result then keeps the reservation that Widen() needs, until Settle().
   void MayWiden() { may_widen_ = true; }
@@ -100,6 +114,13 @@ class FactorStep final : public PayloadStep {
   std::optional<FactorizePlan> plan_;  // where there is no mixed one
   std::optional<int64_t> order_;
   bool cached_ = false;
+
+  GatheredShape GatheredAs() const;
+
+  bool named_batch_ = false;  // the request names the method of batches
+  bool gathers_ = false;
+  GatheredBytes gathered_bytes_;
+  double gathered_seconds_ = 0;
 };
 
 }  // namespace crout

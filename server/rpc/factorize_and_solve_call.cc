@@ -21,11 +21,9 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeAndSolveCall::Start(const Str
     }
     CROUT_ASSIGN_OR_RETURN(insert_, DecodeCacheOptions(header.cache(), tenant_, core_.limits));
   }
-  CROUT_ASSIGN_OR_RETURN(factor_,
-                         PlaceStep(core_, header.options().device(), [&](DeviceSlot& slot) {
-                           return FactorStep::Create(core_, header.matrix(), header.options(), slot,
-                                                     insert_.has_value());
-                         }));
+  CROUT_ASSIGN_OR_RETURN(
+      factor_, PlaceStep(core_, header.options().device(),
+                         [&](DeviceSlot& slot) { return CreateFactorStep(header, slot); }));
   CROUT_ASSIGN_OR_RETURN(
       solve_, SolveStep::Create(
                   core_, header.rhs(), header.solve(), "header.solve", factor_->slot(),
@@ -35,12 +33,49 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeAndSolveCall::Start(const Str
                     return ExpectedFactor{factor, factor_->keeps_matrix() || factor.n == 0};
                   },
                   absl::StatusCode::kInvalidArgument));
+  if (factor_->gathers()) solve_->Gather();
   factor_->MayWiden();
   if (factor_->upload().text() && !solve_->upload().text()) {
     // B is admitted before A's text was read to its end; Run() holds A to it.
     CROUT_RETURN_IF_ERROR(factor_->ExpectOrder(solve_->upload().shape().rows));
   }
   return std::vector<PayloadStep*>{factor_.get(), solve_.get()};
+}
+
+absl::StatusOr<std::unique_ptr<FactorStep>> FactorizeAndSolveCall::CreateFactorStep(
+    const v1::FactorizeAndSolveHeader& header, DeviceSlot& slot) {
+  CROUT_ASSIGN_OR_RETURN(auto step, FactorStep::Create(core_, header.matrix(), header.options(),
+                                                       slot, insert_.has_value()));
+  if (step->CanGather() &&
+      SolveStep::CanGather(core_.limits, header.rhs(), header.solve(), step->upload().shape().dtype,
+                           header.options().algorithm() == v1::ALGORITHM_IRR_LU)) {
+    step->Gather();
+  }
+  return step;
+}
+
+std::optional<FactorizeAndSolveCall::Gathering> FactorizeAndSolveCall::CanGather() {
+  if (direct_ != nullptr || !factor_->gathers()) return std::nullopt;
+  return Gathering{factor_->upload().shape().dtype, solve_->op()};
+}
+
+absl::Status FactorizeAndSolveCall::PutIn(ExecutionContext& /*context*/, GatheredSystem& system,
+                                          CallTimings& /*timings*/) {
+  CROUT_RETURN_IF_ERROR(CheckRhs());
+  factor_->PutIn(system);
+  return solve_->PutIn(system);
+}
+
+absl::StatusOr<FactorAndSolution> FactorizeAndSolveCall::TakeOut(GatheredSystem& system,
+                                                                 const GatheredTimings& batch,
+                                                                 CallTimings& timings) {
+  timings.factor += batch.factor;
+  timings.solve += batch.solve;
+  FactorAndSolution answer;
+  answer.factor = factor_->TakeOut(system, batch.factor);
+  const FactorSummary& factor = answer.factor.factorization.summary;
+  if (factor.info == 0) answer.solution = solve_->TakeOut(system, factor, batch.solve);
+  return answer;
 }
 
 absl::StatusOr<std::vector<PayloadStep*>> FactorizeAndSolveCall::StartDirect(

@@ -33,10 +33,18 @@ class FactorizeAndSolveCall final : public JobCall<FactorAndSolution> {
                               : factor_->PredictSeconds() + solve_->PredictSeconds();
   }
   absl::StatusOr<FactorAndSolution> Run(ExecutionContext& context, CallTimings& timings) override;
+  std::optional<Gathering> CanGather() override;
+  absl::Status PutIn(ExecutionContext& context, GatheredSystem& system,
+                     CallTimings& timings) override;
+  absl::StatusOr<FactorAndSolution> TakeOut(GatheredSystem& system, const GatheredTimings& batch,
+                                            CallTimings& timings) override;
   absl::StatusOr<std::optional<FactorAndSolution>> FindSingular() override;
   void Reply(FactorAndSolution answer) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseResources() override;
 
+  absl::StatusOr<std::unique_ptr<FactorStep>> CreateFactorStep(
+      const v1::FactorizeAndSolveHeader& header, DeviceSlot& slot)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::vector<PayloadStep*>> StartDirect(const v1::FactorizeAndSolveHeader& header)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What a method that leaves no factors answers with.

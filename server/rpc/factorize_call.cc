@@ -20,6 +20,19 @@ absl::StatusOr<NewFactor> FactoringCall::Run(ExecutionContext& context, CallTimi
       context, [&] { return StopFactoring(context, n); }, timings);
 }
 
+absl::Status FactoringCall::PutIn(ExecutionContext& /*context*/, GatheredSystem& system,
+                                  CallTimings& /*timings*/) {
+  factor_->PutIn(system);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<NewFactor> FactoringCall::TakeOut(GatheredSystem& system,
+                                                 const GatheredTimings& batch,
+                                                 CallTimings& timings) {
+  timings.factor += batch.factor;
+  return factor_->TakeOut(system, batch.factor);
+}
+
 void FactoringCall::Reply(NewFactor factor) {
   factor.timings = ReplyTimings();
   ObserveQuality(core_, observed_, factor.factorization.summary);
@@ -47,9 +60,14 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeCall::Start(const StreamMessa
   CROUT_ASSIGN_OR_RETURN(insert_, DecodeCacheOptions(header.cache(), tenant_, core_.limits));
   observed_.request_id = insert_.request_id;
   CROUT_ASSIGN_OR_RETURN(
-      factor_, PlaceStep(core_, header.options().device(), [&](DeviceSlot& slot) {
-        return FactorStep::Create(core_, header.matrix(), header.options(), slot, true);
-      }));
+      factor_, PlaceStep(core_, header.options().device(),
+                         [&](DeviceSlot& slot) -> absl::StatusOr<std::unique_ptr<FactorStep>> {
+                           CROUT_ASSIGN_OR_RETURN(auto step,
+                                                  FactorStep::Create(core_, header.matrix(),
+                                                                     header.options(), slot, true));
+                           if (step->CanGather()) step->Gather();
+                           return step;
+                         }));
   if (insert_.request_id.empty()) return std::vector<PayloadStep*>{factor_.get()};
   return Claim();
 }

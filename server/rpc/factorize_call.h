@@ -51,6 +51,13 @@ class FactoringCall : public JobCall<NewFactor> {
 
  private:
   double PredictSeconds() final { return factor_->PredictSeconds(); }
+  std::optional<Gathering> CanGather() final {
+    if (!factor_->gathers()) return std::nullopt;
+    return Gathering{.dtype = factor_->upload().shape().dtype};
+  }
+  absl::Status PutIn(ExecutionContext& context, GatheredSystem& system, CallTimings& timings) final;
+  absl::StatusOr<NewFactor> TakeOut(GatheredSystem& system, const GatheredTimings& batch,
+                                    CallTimings& timings) final;
   absl::StatusOr<NewFactor> Run(ExecutionContext& context, CallTimings& timings) final;
   absl::StatusOr<std::optional<NewFactor>> FindSingular() final { return factor_->FindSingular(); }
   void Reply(NewFactor factor) final ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

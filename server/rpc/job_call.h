@@ -2,6 +2,7 @@
 #ifndef CROUT_SERVER_RPC_JOB_CALL_H_
 #define CROUT_SERVER_RPC_JOB_CALL_H_
 
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -22,6 +23,26 @@ class JobCall : public UploadCall {
   // The text has been parsed, and nothing reserved for its dense form: the result, where an empty
   // row or column shows the matrix to be singular. On a thread that may block, without the mutex.
   virtual absl::StatusOr<std::optional<Result>> FindSingular() { return std::optional<Result>(); }
+  // Of a call whose job may run together with others': of what batch; nullopt, a job by itself.
+  struct Gathering {
+    DType dtype = DType::kFloat64;
+    Op op = Op::kNone;
+  };
+  virtual std::optional<Gathering> CanGather() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return std::nullopt;
+  }
+  // As Run(), in two parts: what goes into the batch, and what came of it, which is no error and no
+  // matrix that asks to be scaled; then Run() comes after all.
+  virtual absl::Status PutIn(ExecutionContext& context, GatheredSystem& system,
+                             CallTimings& timings) {
+    (void)context, (void)system, (void)timings;
+    return absl::OkStatus();
+  }
+  virtual absl::StatusOr<Result> TakeOut(GatheredSystem& system, const GatheredTimings& batch,
+                                         CallTimings& timings) {
+    (void)system, (void)batch, (void)timings;
+    return absl::InternalError("a call that is not gathered");
+  }
   // Observes and stores the result, answers with it and ends the call.
   virtual void Reply(Result result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
 
@@ -30,6 +51,31 @@ class JobCall : public UploadCall {
     CallTimings timings = StartJob(kFirstPhase);
     absl::StatusOr<Result> result = Run(context, timings);
     Finish(std::move(result), timings);
+  }
+  std::optional<GatheredWork> Gather() final ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const std::optional<Gathering> gathering = CanGather();
+    if (!gathering) return std::nullopt;
+    const auto timings = std::make_shared<CallTimings>();
+    GatheredWork work;
+    work.dtype = gathering->dtype;
+    work.op = gathering->op;
+    work.prepare = [this, timings](ExecutionContext& context, GatheredSystem& system) {
+      *timings = StartJob(kFirstPhase);
+      return PutIn(context, system, *timings);
+    };
+    work.finish = [this, timings](ExecutionContext& context, GatheredSystem& system,
+                                  const GatheredTimings& batch) {
+      if (system.asks_for_scaling) {
+        absl::StatusOr<Result> result = Run(context, *timings);
+        return Finish(std::move(result), *timings);
+      }
+      if (!system.status.ok()) return Finish(system.status, *timings);
+      timings->host_to_device += batch.host_to_device;
+      timings->device_to_host += batch.device_to_host;
+      absl::StatusOr<Result> result = TakeOut(system, batch, *timings);
+      Finish(std::move(result), *timings);
+    };
+    return work;
   }
   absl::StatusOr<bool> AnswerSingular() final {
     CROUT_ASSIGN_OR_RETURN(std::optional<Result> result, FindSingular());

@@ -13,6 +13,7 @@
 #include "kernels/io/row_index.h"
 #include "kernels/scalar.h"
 #include "kernels/sparse_view.h"
+#include "kernels/sync_on_exit.h"
 #include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
@@ -61,6 +62,10 @@ MatrixUpload::MatrixUpload(ServerCore& core, const PayloadSpec& spec, std::strin
 absl::Status MatrixUpload::Open(DeviceSlot& slot) {
   const size_t bytes = DestinationBytes();
   if (bytes == 0) return absl::OkStatus();
+  if (holds_) {
+    CROUT_ASSIGN_OR_RETURN(destination_, core_.host_memory.Allocate(bytes));
+    return absl::OkStatus();
+  }
   CROUT_ASSIGN_OR_RETURN(destination_, slot.device->memory().Allocate(bytes));
   CROUT_ASSIGN_OR_RETURN(uploader_, slot.device->StartUpload({destination_.data(), bytes}));
   const std::optional<ValueMapShape> map = map_shape();
@@ -93,6 +98,11 @@ absl::StatusOr<size_t> MatrixUpload::AppendDense(std::span<const std::byte> byte
                                                  const std::function<void()>& on_ready) {
   if (bytes.size() > shape_.bytes() - received_) {
     return BadField(field_, absl::StrCat("more bytes than the ", shape_.bytes(), " declared"));
+  }
+  if (holds_) {
+    std::memcpy(destination_.data() + received_, bytes.data(), bytes.size());
+    received_ += bytes.size();
+    return bytes.size();
   }
   size_t taken = 0;
   while (taken < bytes.size()) {
@@ -314,8 +324,21 @@ absl::Status MatrixUpload::AssembleDense(StopRequested stop) {
   });
 }
 
+absl::Status MatrixUpload::MoveToDevice(ExecutionContext& context) {
+  holds_ = false;
+  CROUT_ASSIGN_OR_RETURN(Buffer moved, context.device().memory().Allocate(destination_.size()));
+  SyncOnExit sync(context);
+  CROUT_RETURN_IF_ERROR(
+      context.ops().CopyToDevice(destination_.data(), moved.data(), destination_.size()));
+  CROUT_RETURN_IF_ERROR(context.Synchronize());
+  sync.Dismiss();
+  destination_ = std::move(moved);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Buffer> MatrixUpload::Take(ExecutionContext& context, CallTimings& timings) {
   Stopwatch watch;
+  if (holds_) CROUT_RETURN_IF_ERROR(MoveToDevice(context));
   if (uploader_ != nullptr) CROUT_RETURN_IF_ERROR(uploader_->Join(context));
   timings.host_to_device += watch.Lap();
   return std::move(destination_);

@@ -43,6 +43,17 @@ class MatrixUpload {
   // Stored positions of a coordinate text; after Parse.
   std::optional<int64_t> nnz() const { return nnz_; }
 
+  // Before Open(), of a dense payload: its bytes wait in host memory, which the caller has
+  // reserved, until they are read there, as `held`, or taken.
+  void HoldOnHost() { holds_ = true; }
+  PackedMatrix held() const {
+    PackedMatrix matrix = shape_;
+    matrix.data = destination_.data();
+    return matrix;
+  }
+
+  void FreeHeld() { destination_.reset(); }
+
   // Which lines of the text make up which element that the device gets; after Parse(), and after
   // KeepSparse() where that is called. Nothing where it was not asked for, where the text is no
   // coordinate one, and where it has more lines than a map may have.
@@ -96,6 +107,7 @@ class MatrixUpload {
   absl::StatusOr<size_t> AppendDense(std::span<const std::byte> bytes,
                                      const std::function<void()>& on_ready);
   absl::Status AppendText(std::span<const std::byte> bytes);
+  absl::Status MoveToDevice(ExecutionContext& context);
   absl::Status NamingField(const absl::Status& status) const;
   // Of what the device gets.
   size_t DestinationBytes() const;
@@ -141,6 +153,7 @@ class MatrixUpload {
   std::vector<double> dense_imaginary_;  // of complex values, else empty
   std::optional<int64_t> nnz_;
   bool keep_sparse_ = false;
+  bool holds_ = false;
 };
 
 }  // namespace crout

@@ -11,6 +11,18 @@
 
 namespace crout {
 
+namespace {
+
+// Whether the factor is what a gathered call left: L U of the matrix as it was.
+bool IsOfBatches(const FactorCache::Pin& factor) {
+  const BatchLu* const method = factor.slot().device->batch_lu();
+  const FactorSummary& summary = factor.summary();
+  return method != nullptr && summary.algorithm == method->name() && summary.n > 0 &&
+         summary.factor_dtype == summary.matrix_dtype && summary.matrix_nonzeros == 0;
+}
+
+}  // namespace
+
 absl::StatusOr<std::vector<PayloadStep*>> SolveCall::Start(const StreamMessage& first) {
   v1::SolveHeader header;
   CROUT_RETURN_IF_ERROR(first.ParseHeader(&header));
@@ -26,6 +38,11 @@ absl::StatusOr<std::vector<PayloadStep*>> SolveCall::Start(const StreamMessage& 
                                return ExpectedFactor{pin_->summary(), pin_->has_matrix()};
                              },
                              absl::StatusCode::kFailedPrecondition));
+  if (IsOfBatches(*pin_) && SolveStep::CanGather(core_.limits, header.rhs(), header.options(),
+                                                 pin_->summary().factor_dtype,
+                                                 /*any_size=*/false)) {
+    solve_->Gather();
+  }
   solve_->AddPromotion(pin_->promotion_bytes());
   return std::vector<PayloadStep*>{solve_.get()};
 }
@@ -40,6 +57,26 @@ absl::StatusOr<SolveAnswer> SolveCall::Run(ExecutionContext& context, CallTiming
                          solve_->Run(
                              context, *factor, [this] { return stop_requested(); }, timings));
   return answer;
+}
+
+std::optional<SolveCall::Gathering> SolveCall::CanGather() {
+  if (!solve_->gathers()) return std::nullopt;
+  return Gathering{solve_->upload().shape().dtype, solve_->op()};
+}
+
+absl::Status SolveCall::PutIn(ExecutionContext& context, GatheredSystem& system,
+                              CallTimings& timings) {
+  Stopwatch watch;
+  CROUT_ASSIGN_OR_RETURN(system.factor,
+                         pin_->OnDevice(context, solve_->TakePromotion(), &promoted_));
+  timings.host_to_device += watch.Lap();
+  return solve_->PutIn(system);
+}
+
+absl::StatusOr<SolveAnswer> SolveCall::TakeOut(GatheredSystem& system, const GatheredTimings& batch,
+                                               CallTimings& timings) {
+  timings.solve += batch.solve;
+  return SolveAnswer{solve_->TakeOut(system, system.factor->summary, batch.solve), promoted_};
 }
 
 void SolveCall::Reply(SolveAnswer answer) {

@@ -26,12 +26,18 @@ class SolveCall final : public JobCall<SolveAnswer, v1::PHASE_SOLVE> {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   double PredictSeconds() override { return solve_->PredictSeconds(); }
   absl::StatusOr<SolveAnswer> Run(ExecutionContext& context, CallTimings& timings) override;
+  std::optional<Gathering> CanGather() override;
+  absl::Status PutIn(ExecutionContext& context, GatheredSystem& system,
+                     CallTimings& timings) override;
+  absl::StatusOr<SolveAnswer> TakeOut(GatheredSystem& system, const GatheredTimings& batch,
+                                      CallTimings& timings) override;
   void Reply(SolveAnswer answer) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseResources() override;
 
   // Constant from Start() to ReleaseResources().
   std::optional<FactorCache::Pin> pin_;
   std::unique_ptr<SolveStep> solve_;
+  bool promoted_ = false;  // by PutIn()
 };
 
 }  // namespace crout

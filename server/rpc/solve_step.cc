@@ -1,5 +1,6 @@
 #include "server/rpc/solve_step.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -77,7 +78,74 @@ absl::StatusOr<MemoryNeed> SolveStep::Plan() {
   if (factor.precision != FactorPrecision::kAsTyped) options.max_corrections = kMostCorrections;
   CROUT_ASSIGN_OR_RETURN(plan_, PlanSolve(options, factor, shape));
   CROUT_RETURN_IF_ERROR(CheckMatrix(*plan_, factor, has_matrix));  // before the payload
+  if (gathers_) {
+    CROUT_ASSIGN_OR_RETURN(
+        gathered_bytes_, PlanGathered(*slot_.device->batch_lu(),
+                                      {.dtype = shape.dtype, .n = shape.rows, .nrhs = shape.cols}));
+    return MemoryNeed{
+        .device = std::max(plan_->bytes.peak, gathered_bytes_.device) + promotion_bytes_,
+        .host = plan_->bytes.reply + BlockBytes(shape.bytes()) + gathered_bytes_.host};
+  }
   return MemoryNeed{.device = plan_->bytes.peak + promotion_bytes_, .host = plan_->bytes.reply};
+}
+
+bool SolveStep::CanGather(const Limits& limits, const v1::MatrixSpec& rhs,
+                          const v1::SolveOptions& options, DType dtype, bool any_size) {
+  if (!rhs.has_dense() || rhs.dense().rows() < 1 || rhs.dense().cols() < 1) return false;
+  const v1::Dtype asked = rhs.dense().dtype();
+  const bool same_type =
+      asked == ToProto(dtype) || (asked == v1::DTYPE_UNSPECIFIED && dtype == DType::kFloat64);
+  const bool by_default =
+      options.solver() == v1::SOLVER_UNSPECIFIED || options.solver() == v1::SOLVER_AUTO;
+  return same_type && by_default && (any_size || rhs.dense().cols() <= limits.gather_max_order) &&
+         options.solver_tolerance() == 0 && options.max_refinement_steps() == 0 &&
+         !options.error_bound() && !options.componentwise_error() &&
+         !options.refine_componentwise();
+}
+
+void SolveStep::Gather() {
+  gathers_ = true;
+  upload_.HoldOnHost();
+}
+
+Op SolveStep::op() const {
+  // Of a real matrix the two are one.
+  const bool real = !IsComplex(upload_.shape().dtype);
+  return real && options_.op == Op::kConjugateTranspose ? Op::kTranspose : options_.op;
+}
+
+absl::Status SolveStep::PutIn(GatheredSystem& system) {
+  CROUT_ASSIGN_OR_RETURN(out_, core_.host_memory.Allocate(plan_->delivered.bytes()));
+  system.shape.dtype = upload_.shape().dtype;
+  system.shape.n = upload_.shape().rows;
+  system.shape.nrhs = upload_.shape().cols;
+  system.rhs = upload_.held();
+  system.verify = plan_->options.verify;
+  system.x = out_.data();
+  system.device_bytes += gathered_bytes_.device;
+  return absl::OkStatus();
+}
+
+Solution SolveStep::TakeOut(GatheredSystem& system, const FactorSummary& factor, double seconds) {
+  Solution solution;
+  solution.shape = plan_->delivered;
+  solution.summary = std::move(system.solved);
+  memory_.device.Release();
+  upload_.FreeHeld();
+  memory_.host.Shrink(plan_->bytes.reply);
+  Observe(solution.summary, factor, seconds);
+  solution.x =
+      std::make_shared<const ReplyData>(ReplyData{std::move(memory_.host), std::move(out_)});
+  return solution;
+}
+
+void SolveStep::Observe(const SolveSummary& summary, const FactorSummary& factor, double seconds) {
+  core_.metrics.device(static_cast<size_t>(slot_.index))
+      .ObserveSolve(summary.solver, factor.factor_dtype, factor.n, seconds);
+  if (summary.backward_error) {
+    core_.metrics.ObserveBackwardError(factor.factor_dtype, *summary.backward_error);
+  }
+  core_.metrics.CountSolverFallback(summary.fallback);
 }
 
 absl::StatusOr<Solution> SolveStep::Run(ExecutionContext& context, const Factorization& factor,
@@ -94,13 +162,8 @@ absl::StatusOr<Solution> SolveStep::Run(ExecutionContext& context, const Factori
   timings.refine += kernel.refine;
   timings.device_to_host += kernel.device_to_host;
   memory_.device.Release();
-  const FactorSummary& summary = factor.summary;
-  core_.metrics.device(static_cast<size_t>(slot_.index))
-      .ObserveSolve(solution.summary.solver, summary.factor_dtype, summary.n, kernel.solve);
-  if (solution.summary.backward_error) {
-    core_.metrics.ObserveBackwardError(summary.factor_dtype, *solution.summary.backward_error);
-  }
-  core_.metrics.CountSolverFallback(solution.summary.fallback);
+  memory_.host.Shrink(plan_->bytes.reply);
+  Observe(solution.summary, factor.summary, kernel.solve);
   solution.x =
       std::make_shared<const ReplyData>(ReplyData{std::move(memory_.host), std::move(out)});
   return solution;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "kernels/jobs/gathered.h"
 #include "kernels/jobs/solve.h"
 #include "server/rpc/data_stream.h"
 #include "server/rpc/upload_call.h"
@@ -40,6 +41,18 @@ class SolveStep final : public PayloadStep {
       absl::string_view field, DeviceSlot& slot, std::function<ExpectedFactor()> expected,
       absl::StatusCode mismatch);
 
+  // Whether the system may be solved together with those of other calls, in `dtype`, as far as the
+  // request says. `any_size`: not bound by Limits::gather_max_order.
+  static bool CanGather(const Limits& limits, const v1::MatrixSpec& rhs,
+                        const v1::SolveOptions& options, DType dtype, bool any_size);
+  // From now on it is. Before Plan().
+  void Gather();
+  bool gathers() const { return gathers_; }
+  Op op() const;
+  // Worker thread: what goes into a batch, and the solution that came of it.
+  absl::Status PutIn(GatheredSystem& system);
+  Solution TakeOut(GatheredSystem& system, const FactorSummary& factor, double seconds);
+
   absl::StatusOr<MemoryNeed> Plan() override;
 
   // 0 before Plan().
@@ -66,6 +79,13 @@ class SolveStep final : public PayloadStep {
   SolveOptions options_;
   std::optional<SolvePlan> plan_;
   size_t promotion_bytes_ = 0;
+
+  // Counts the solve, and says what came of it.
+  void Observe(const SolveSummary& summary, const FactorSummary& factor, double seconds);
+
+  bool gathers_ = false;
+  GatheredBytes gathered_bytes_;
+  Buffer out_;  // X of a gathered one
 };
 
 }  // namespace crout

@@ -339,7 +339,12 @@ absl::StatusOr<bool> UploadCall::FinishText() {
 void UploadCall::SubmitJob() {
   DeviceSlot& slot = steps_.front()->slot();
   const double predicted = PredictSeconds();
-  Submit(*slot.scheduler, predicted, [this](ExecutionContext& context) { RunJob(context); });
+  if (std::optional<GatheredWork> gathered = Gather()) {
+    gathered->device_index = static_cast<size_t>(slot.index);
+    Submit(*slot.scheduler, predicted, *std::move(gathered));
+  } else {
+    Submit(*slot.scheduler, predicted, [this](ExecutionContext& context) { RunJob(context); });
+  }
   expected_.reset();
   if (!wanted()) return;  // Refused: the steps may be gone.
   const size_t ahead = JobsAhead();

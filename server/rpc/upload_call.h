@@ -95,6 +95,10 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   // do: see JobCall.
   virtual void RunJob(ExecutionContext& context) = 0;
   virtual absl::StatusOr<bool> AnswerSingular() = 0;
+  // Whether the job may run together with those of other calls, and how: instead of RunJob().
+  virtual std::optional<GatheredWork> Gather() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return std::nullopt;
+  }
 
   void ReleaseResources() override;
 

@@ -1,11 +1,13 @@
 # The service from outside: `ninja service_bench`, then `service_bench [host|cuda:0]`.
-add_executable(service_bench "${PROJECT_SOURCE_DIR}/tests/bench/service_bench.cc")
-target_link_libraries(service_bench PRIVATE
-  crout::e2e_support crout::host crout_flags crout_version nlohmann_json::nlohmann_json)
-if(CROUT_HAVE_CUDA)
-  target_link_libraries(service_bench PRIVATE crout::cuda)
-endif()
-set_property(GLOBAL APPEND PROPERTY CROUT_PACKAGED_TESTS service_bench)
+foreach(name service_bench gather_bench)
+  add_executable(${name} "${PROJECT_SOURCE_DIR}/tests/bench/${name}.cc")
+  target_link_libraries(${name} PRIVATE
+    crout::e2e_support crout::host crout_flags crout_version nlohmann_json::nlohmann_json)
+  if(CROUT_HAVE_CUDA)
+    target_link_libraries(${name} PRIVATE crout::cuda)
+  endif()
+  set_property(GLOBAL APPEND PROPERTY CROUT_PACKAGED_TESTS ${name})
+endforeach()
 # What TLS costs: `ninja tls_bench`, then `tls_bench`.
 add_executable(tls_bench "${PROJECT_SOURCE_DIR}/tests/bench/tls_bench.cc"
   "${PROJECT_SOURCE_DIR}/tests/e2e/certificates.cc")

@@ -1,7 +1,7 @@
 # The server on a fake device, with gRPC inside the test: label `rpc`, which TSan runs leave out.
 crout_library(rpc_fixture SOURCES rpc_fixture.cc
   DEPS crout::daemon crout::proto crout::test_support GTest::gmock)
-foreach(test batch batch_solve cancel cache catalogue complex direct_solve identity iterations load lost_device mixed placement prepared
+foreach(test batch batch_solve gather cancel cache catalogue complex direct_solve identity iterations load lost_device mixed placement prepared
         quality reply request_id schur series series_stream singular sparse timings unary)
   crout_test(rpc_${test}_test LABELS rpc SOURCES rpc_${test}_test.cc DEPS crout::rpc_fixture)
 endforeach()

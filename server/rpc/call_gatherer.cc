@@ -1,0 +1,69 @@
+#include "server/rpc/call_gatherer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "kernels/device.h"
+#include "kernels/util/allocation.h"
+#include "server/rpc/status.h"
+
+namespace crout {
+namespace {
+
+// One call's part of a batch.
+struct Part {
+  CallJobBase* job = nullptr;
+  GatheredSystem system;
+  bool ended = false;  // before the batch
+};
+
+void RunParts(ExecutionContext& context, std::vector<Part>& parts, MemoryResource& host_memory,
+              GatheredTimings& timings) {
+  std::vector<GatheredSystem*> systems;
+  systems.reserve(parts.size());
+  for (Part& part : parts) {
+    part.ended = !part.job->Prepare(context, part.system);
+    if (!part.ended) systems.push_back(&part.system);
+  }
+  if (systems.empty()) return;
+  const auto nobody_wants_it = [&] {
+    return std::all_of(parts.begin(), parts.end(),
+                       [](const Part& part) { return part.job->stop_requested(); });
+  };
+  RunGathered(context, *context.device().batch_lu(), parts.front().job->gathered().op, systems,
+              host_memory, nobody_wants_it, timings);
+}
+
+}  // namespace
+
+void CallGatherer::Run(ExecutionContext& context, std::span<const std::shared_ptr<Job>> jobs,
+                       Job::Clock::duration waited) {
+  std::vector<Part> parts;
+  GoOnWithoutMemory([&] { parts.reserve(jobs.size()); });
+  if (parts.capacity() < jobs.size()) {
+    for (const auto& job : jobs) job->Drop(OutOfMemory());
+    return;
+  }
+  for (const auto& job : jobs) {
+    auto* const call = static_cast<CallJobBase*>(job.get());
+    if (call->Begin()) parts.push_back({.job = call, .system = {}, .ended = false});
+  }
+  if (parts.empty()) return;
+  metrics_.device(parts.front().job->gathered().device_index)
+      .ObserveGathered(parts.size(), std::chrono::duration<double>(waited).count());
+  GatheredTimings timings;
+  try {
+    RunParts(context, parts, host_memory_, timings);
+  } catch (const std::bad_alloc&) {
+    for (Part& part : parts) part.system.status = OutOfMemory();
+  }
+  for (Part& part : parts) {
+    if (!part.ended) part.job->Finish(context, part.system, timings);
+    part.job->End();
+  }
+}
+
+}  // namespace crout
