@@ -11,6 +11,7 @@
 #include "crout/crout.h"
 #include "crout/factor.h"
 #include "crout/matrix_source.h"
+#include "crout/series.h"
 
 struct crout_connection {
   std::shared_ptr<crout::client::Client> client;
@@ -19,6 +20,10 @@ struct crout_connection {
 struct crout_factor {
   crout::Factor factor;
   crout::v1::FactorizeOptions options;  // for crout_refactorize
+};
+
+struct crout_series {
+  crout::Series series;
 };
 
 namespace crout::c {
@@ -40,6 +45,13 @@ absl::StatusOr<Struct> Known(const Struct* given) {
   }
   std::memcpy(&known, given, std::min(given->struct_size, sizeof known));
   return known;
+}
+
+// Fills the fields of `out` that its caller knows.
+template <class Struct>
+void Give(Struct values, Struct* out) {
+  values.struct_size = out->struct_size;
+  std::memcpy(out, &values, std::min(out->struct_size, sizeof values));
 }
 
 }  // namespace crout::c

@@ -8,6 +8,7 @@
 #include <limits>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "crout/crout.h"
@@ -390,6 +391,171 @@ TEST_F(CApiTest, AFactorOutlivesItsConnectionAndServesManyThreads) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(crout_release(factor), CROUT_OK);
+}
+
+class CApiSeriesTest : public CApiTest {
+ protected:
+  static constexpr int64_t kN = 30;
+
+  crout_series* Open(crout_series_options options = Sized<crout_series_options>()) {
+    crout_series* series = nullptr;
+    EXPECT_EQ(crout_series_open(connection_, &options, &series), CROUT_OK) << crout_last_error();
+    return series;
+  }
+  int Step(crout_series* series, const std::vector<double>* a) {
+    const crout_matrix rhs = Matrix(b_, kN, 1);
+    if (a == nullptr) return crout_series_step(series, nullptr, &rhs, x_.data(), kN, &result_);
+    const crout_matrix matrix = Matrix(*a, kN, kN);
+    return crout_series_step(series, &matrix, &rhs, x_.data(), kN, &result_);
+  }
+  int Change(crout_series* series, const crout_change& change) {
+    const crout_matrix rhs = Matrix(b_, kN, 1);
+    return crout_series_change(series, &change, &rhs, x_.data(), kN, &result_);
+  }
+  void ExpectSolves(const std::vector<double>& a) {
+    EXPECT_LT(SolveRatio(a, kN, Op::kNone, x_, b_, 1, DType::kFloat64), kThreshold);
+    EXPECT_LE(result_.backward_error, result_.accuracy);
+  }
+
+  const std::vector<double> a_ = RandomMatrix(kN, kN, 1);
+  const std::vector<double> b_ = RandomMatrix(kN, 1, 2);
+  std::vector<double> x_ = std::vector<double>(kN);
+  crout_series_result result_ = Sized<crout_series_result>();
+};
+
+TEST_F(CApiSeriesTest, StepsAndChanges) {
+  auto options = Sized<crout_series_options>();
+  options.strategy = CROUT_REUSE;
+  options.algorithm = "getrf";
+  crout_series* series = Open(options);
+  ASSERT_EQ(Step(series, &a_), CROUT_OK) << crout_last_error();
+  ExpectSolves(a_);
+  EXPECT_EQ(result_.strategy, CROUT_REFACTOR);
+  EXPECT_EQ(result_.age, 0);
+  const std::string handle = result_.handle;
+  EXPECT_EQ(handle.size(), 26u);
+  std::vector<double> a = a_;
+  for (double& entry : a) entry *= 1 + 1e-7;
+  ASSERT_EQ(Step(series, &a), CROUT_OK) << crout_last_error();
+  ExpectSolves(a);
+  EXPECT_EQ(result_.strategy, CROUT_REUSE);
+  EXPECT_EQ(result_.age, 1);
+  EXPECT_EQ(result_.handle, handle);
+  ASSERT_EQ(Step(series, nullptr), CROUT_OK) << crout_last_error();
+  ExpectSolves(a);
+
+  auto change = Sized<crout_change>();
+  change.dtype = CROUT_FLOAT64;
+  const std::vector<double> values = {0.5, -2};
+  const int32_t rows[] = {3, 0}, cols[] = {4, 29};
+  change.count = 2;
+  change.values = values.data();
+  change.rows = rows;
+  change.cols = cols;
+  for (int k = 0; k < 2; ++k) a[rows[k] + cols[k] * kN] = values[k];
+  ASSERT_EQ(Change(series, change), CROUT_OK) << crout_last_error();
+  ExpectSolves(a);
+
+  const std::vector<double> u = RandomMatrix(kN, 2, 5), v = RandomMatrix(kN, 2, 6);
+  for (int64_t j = 0; j < kN; ++j) {
+    for (int64_t i = 0; i < kN; ++i) a[i + j * kN] += u[i] * v[j] + u[i + kN] * v[j + kN];
+  }
+  change.values = u.data();
+  change.rows = change.cols = nullptr;
+  change.v = v.data();
+  change.n = kN;
+  ASSERT_EQ(Change(series, change), CROUT_OK) << crout_last_error();
+  ExpectSolves(a);
+  EXPECT_EQ(crout_series_close(series), CROUT_OK);
+  EXPECT_EQ(daemon_.NewClient()->Describe(handle).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(CApiSeriesTest, BeginsWithAFactorAndOutlivesItsConnection) {
+  crout_factor* factor = Factor(a_);
+  auto description = Sized<crout_description>();
+  ASSERT_EQ(crout_describe(factor, &description), CROUT_OK);
+  auto options = Sized<crout_series_options>();
+  options.handle = description.handle;
+  crout_series* series = Open(options);
+  crout_disconnect(std::exchange(connection_, nullptr));
+  ASSERT_EQ(Step(series, nullptr), CROUT_OK) << crout_last_error();
+  ExpectSolves(a_);
+  EXPECT_STREQ(result_.handle, description.handle);
+  EXPECT_EQ(crout_series_close(series), CROUT_OK);
+  EXPECT_EQ(crout_release(factor), CROUT_OK);
+}
+
+TEST_F(CApiSeriesTest, AFactorIsKeptOnRequest) {
+  auto options = Sized<crout_series_options>();
+  options.keep_factor = 1;
+  crout_series* series = Open(options);
+  ASSERT_EQ(Step(series, &a_), CROUT_OK);
+  EXPECT_EQ(crout_series_close(series), CROUT_OK);
+  EXPECT_TRUE(daemon_.NewClient()->Describe(result_.handle).ok());
+}
+
+TEST_F(CApiSeriesTest, ASingularStepIsOneAndTheSeriesGoesOn) {
+  crout_series* series = Open();
+  ASSERT_EQ(Step(series, &a_), CROUT_OK);
+  const std::vector<double> x = x_;
+  std::vector<double> singular = a_;
+  for (int64_t i = 0; i < kN; ++i) singular[i] = 0;
+  EXPECT_EQ(Step(series, &singular), CROUT_SINGULAR);
+  EXPECT_EQ(x_, x);
+  EXPECT_EQ(Step(series, nullptr), CROUT_FAILED_PRECONDITION);
+  ASSERT_EQ(Step(series, &a_), CROUT_OK) << crout_last_error();
+  ExpectSolves(a_);
+  EXPECT_EQ(crout_series_close(series), CROUT_OK);
+}
+
+TEST_F(CApiSeriesTest, WhatCannotBeIsRefused) {
+  crout_series* none = nullptr;
+  EXPECT_EQ(crout_series_open(nullptr, nullptr, &none), CROUT_INVALID_ARGUMENT);
+  EXPECT_EQ(crout_series_open(connection_, nullptr, nullptr), CROUT_INVALID_ARGUMENT);
+  crout_series_options options = {};
+  EXPECT_EQ(crout_series_open(connection_, &options, &none), CROUT_INVALID_ARGUMENT);
+  EXPECT_THAT(crout_last_error(), HasSubstr("struct_size"));
+  for (const auto spoil : {+[](crout_series_options& o) { o.strategy = 4; },
+                           +[](crout_series_options& o) { o.transpose = 3; },
+                           +[](crout_series_options& o) { o.algorithm = "magic"; }}) {
+    options = Sized<crout_series_options>();
+    spoil(options);
+    EXPECT_EQ(crout_series_open(connection_, &options, &none), CROUT_INVALID_ARGUMENT);
+    EXPECT_EQ(none, nullptr);
+  }
+  EXPECT_EQ(Step(nullptr, &a_), CROUT_INVALID_ARGUMENT);
+  crout_series* series = Open();
+  EXPECT_EQ(Step(series, nullptr), CROUT_INVALID_ARGUMENT) << "no matrix yet";
+  EXPECT_EQ(crout_series_close(series), CROUT_OK);
+  series = Open();
+  const crout_matrix rhs = Matrix(b_, kN, 1);
+  EXPECT_EQ(crout_series_step(series, &rhs, &rhs, nullptr, kN, nullptr), CROUT_INVALID_ARGUMENT);
+  ASSERT_EQ(Step(series, &a_), CROUT_OK) << crout_last_error();
+  const std::vector<double> values = {1, 2};
+  const int32_t rows[] = {3, 0};
+  const auto refused = [&](auto spoil) {
+    auto change = Sized<crout_change>();
+    change.dtype = CROUT_FLOAT64;
+    change.count = 2;
+    change.values = values.data();
+    change.rows = change.cols = rows;
+    spoil(change);
+    EXPECT_EQ(Change(series, change), CROUT_INVALID_ARGUMENT);
+  };
+  refused([](crout_change& c) { c.dtype = 0; });
+  refused([](crout_change& c) { c.count = 0; });
+  refused([](crout_change& c) { c.count = kHuge; });
+  refused([](crout_change& c) { c.values = nullptr; });
+  refused([](crout_change& c) { c.cols = nullptr; });
+  refused([](crout_change& c) { c.rows = c.cols = nullptr; });
+  refused([&](crout_change& c) { c.v = values.data(); });
+  refused([](crout_change& c) { c.struct_size = 0; });
+  EXPECT_EQ(crout_series_change(series, nullptr, &rhs, x_.data(), kN, nullptr),
+            CROUT_INVALID_ARGUMENT);
+  // None of that was sent.
+  EXPECT_EQ(Step(series, nullptr), CROUT_OK) << crout_last_error();
+  EXPECT_EQ(crout_series_close(series), CROUT_OK);
+  EXPECT_EQ(crout_series_close(nullptr), CROUT_OK);
 }
 
 TEST(CApiVersionTest, HeaderAndLibraryAgree) {

@@ -136,7 +136,7 @@ class Examples(unittest.TestCase):
 
     def test_readme_shows_the_examples_and_what_they_print(self):
         outputs = self.outputs()
-        self.assertLessEqual({"schwarz", "solve_c", "solve_cc"}, outputs.keys())
+        self.assertLessEqual({"schwarz", "series_c", "solve_c", "solve_cc"}, outputs.keys())
         text = README.read_text(encoding="utf-8")
         seen = []
 

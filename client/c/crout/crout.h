@@ -25,7 +25,8 @@
  *
  * Thread safety. A connection may be used by any number of threads at once, and so may a factor by
  * crout_?getrs, crout_solve and crout_describe. crout_refactorize and crout_release need the factor
- * to themselves. Factors may outlive crout_disconnect. The last error is each thread's own.
+ * to themselves. A series is of one thread at a time. Factors and series may outlive
+ * crout_disconnect. The last error is each thread's own.
  *
  * No function throws or ends the process, whatever the server does; only gRPC itself gives up where
  * it gets no memory. But a program cannot load libcrout beside crout::client, or another library
@@ -97,6 +98,7 @@ CROUT_API const char* crout_last_error(void);
 
 typedef struct crout_connection crout_connection;
 typedef struct crout_factor crout_factor;
+typedef struct crout_series crout_series;
 
 /* Makes a connection to `server` ("host:port" or "unix:PATH", or the name of a server in the file
  * that croutctl reads: $CROUT_SERVERS, or ~/.config/crout/servers.toml). Does not wait for the
@@ -247,6 +249,77 @@ CROUT_API int crout_describe(const crout_factor* factor, crout_description* desc
 
 /* Drops the factor on the server, and its object here whatever the code. Null is allowed. */
 CROUT_API int crout_release(crout_factor* factor);
+
+/* Systems A_t X_t = B_t, one after the other, each matrix near the one before. A step is solved
+ * with the factor that is there, by iterations from the last solution, or with a new factor,
+ * whichever is expected to cost less, to the accuracy asked. How a step is solved (docs/series.md):
+ */
+typedef enum crout_strategy {
+  CROUT_AUTO = 0,     /* what is expected to cost least over the time to come */
+  CROUT_REUSE = 1,    /* the factor that is there, as long as it gets X to the accuracy */
+  CROUT_REFACTOR = 2, /* a new factor in each step that brings a matrix */
+  CROUT_UPDATE = 3    /* as CROUT_REUSE, brought up to changes of low rank */
+} crout_strategy;
+
+typedef struct crout_series_options {
+  size_t struct_size;
+  double accuracy;   /* backward error to reach, in [0, 1); 0: sqrt(n) times B's unit roundoff */
+  int32_t strategy;  /* crout_strategy */
+  int32_t transpose; /* crout_operation: which systems, of all steps */
+  const char* algorithm; /* of new factors, as croutctl names it; null: the server's choice */
+  const char* handle;    /* of a factor to begin with (crout_description has one), which stays when
+                          * the series is closed; null: the first step brings a matrix */
+  int32_t keep_factor;   /* not 0: the series' own factor is left to its lease, too */
+} crout_series_options;
+
+typedef struct crout_series_result {
+  size_t struct_size;
+  double backward_error; /* as crout_solve_result has it, of X as it was delivered */
+  double accuracy;       /* that was asked; X may be less accurate: then backward_error is larger */
+  double amplification;  /* max over columns of |op(A)| |x| / |b|: A's condition is at least that */
+  int64_t age;           /* steps since the factor that is there was made; 0: in this one */
+  int32_t strategy;      /* what solved it: CROUT_REUSE, CROUT_REFACTOR or CROUT_UPDATE */
+  int32_t old_iterations;  /* applications of the factor that was there, */
+  int32_t new_iterations;  /* and of a new one */
+  int32_t nearly_singular; /* not 0: X may have no correct digit */
+  char handle[32];         /* of the factor that is there, for any other call */
+} crout_series_result;
+
+/* Begins a series; what needs the server is told by the first step. `options`: null for the
+ * defaults. On exit *series is the caller's, to be given to crout_series_close; null on failure. */
+CROUT_API int crout_series_open(crout_connection* connection, const crout_series_options* options,
+                                crout_series** series);
+
+/* Solves op(A) X = B. `a`: null for the matrix of the step before, at first that of the factor to
+ * begin with. X goes to `x` as in crout_solve, in B's type. `result` may be null. A step that fails
+ * leaves the series and its factor as they are, but the next one has to bring its matrix.
+ * CROUT_SINGULAR: A is singular, x is unchanged; likewise. CROUT_FAILED_PRECONDITION: the server
+ * has no such matrix any more, or A is of another order than the factor. */
+CROUT_API int crout_series_step(crout_series* series, const crout_matrix* a, const crout_matrix* b,
+                                void* x, int64_t ldx, crout_series_result* result);
+
+/* How A follows from the matrix of the step before; initialise it with {.struct_size = sizeof s}.
+ * The elements are of that matrix's type, and `dtype` says which that is. Either `rows` and `cols`
+ * are set: entry (rows[k], cols[k]), from 0, becomes values[k], k < count, each entry once. Or `v`
+ * is: U V^T is added, U in `values`, both n x count, column-major, without gaps. */
+typedef struct crout_change {
+  size_t struct_size;
+  int32_t dtype; /* crout_dtype */
+  int64_t count; /* entries; the rank */
+  const void* values;
+  const int32_t* rows;
+  const int32_t* cols;
+  const void* v;
+  int64_t n; /* read where `v` is set */
+} crout_change;
+
+/* As crout_series_step without a matrix, of the matrix that `change` makes. */
+CROUT_API int crout_series_change(crout_series* series, const crout_change* change,
+                                  const crout_matrix* b, void* x, int64_t ldx,
+                                  crout_series_result* result);
+
+/* Ends the series, whatever the code, and drops the factor that it made. Null is allowed. */
+CROUT_API int crout_series_close(crout_series* series);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,181 @@
+// The functions of crout.h that are about series.
+#include "crout/series.h"
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "client/c/error.h"
+#include "client/c/handles.h"
+#include "client/c/matrices.h"
+
+namespace crout::c {
+namespace {
+
+using client::MatrixChange;
+
+constexpr std::pair<crout_strategy, v1::SeriesStrategy> kStrategies[] = {
+    {CROUT_AUTO, v1::SERIES_STRATEGY_AUTO},
+    {CROUT_REUSE, v1::SERIES_STRATEGY_REUSE},
+    {CROUT_REFACTOR, v1::SERIES_STRATEGY_REFACTOR},
+    {CROUT_UPDATE, v1::SERIES_STRATEGY_UPDATE},
+};
+
+crout_strategy StrategyOf(v1::SeriesStrategy strategy) {
+  for (const auto& [ours, theirs] : kStrategies) {
+    if (theirs == strategy) return ours;
+  }
+  return CROUT_AUTO;
+}
+
+absl::StatusOr<v1::SolveSeriesHeader> HeaderOf(const crout_series_options& given) {
+  v1::SolveSeriesHeader header;
+  for (const auto& [ours, theirs] : kStrategies) {
+    if (ours == given.strategy) header.set_strategy(theirs);
+  }
+  if (header.strategy() == v1::SERIES_STRATEGY_UNSPECIFIED) {
+    return absl::InvalidArgumentError(absl::StrCat("no strategy has the number ", given.strategy));
+  }
+  header.set_operation(OperationOf(given.transpose));
+  if (header.operation() == v1::OPERATION_UNSPECIFIED) {
+    return absl::InvalidArgumentError(absl::StrCat("no operation is ", given.transpose));
+  }
+  header.set_accuracy(given.accuracy);
+  if (given.handle != nullptr) header.set_handle(given.handle);
+  if (given.algorithm == nullptr) return header;
+  const auto algorithm = AlgorithmOf(given.algorithm);
+  if (!algorithm.ok()) return algorithm.status();
+  header.mutable_options()->set_algorithm(*algorithm);
+  return header;
+}
+
+// V by columns to V by rows.
+template <class T>
+std::vector<T> ByRows(const T* v, int64_t n, int64_t rank) {
+  std::vector<T> rows(static_cast<size_t>(n * rank));
+  for (int64_t k = 0; k < rank; ++k) {
+    for (int64_t i = 0; i < n; ++i) rows[i * rank + k] = v[i + k * n];
+  }
+  return rows;
+}
+
+absl::StatusOr<MatrixChange> ChangeOf(const crout_change* given) {
+  if (given == nullptr) return absl::InvalidArgumentError("the change is null");
+  const auto known = Known(given);
+  if (!known.ok()) return known.status();
+  const crout_change& change = *known;
+  if (absl::Status status = CheckType(change.dtype); !status.ok()) return status;
+  const bool by_entries = change.rows != nullptr && change.cols != nullptr;
+  if (by_entries == (change.v != nullptr) || (change.rows == nullptr) != (change.cols == nullptr)) {
+    return absl::InvalidArgumentError("a change has rows and cols, or v");
+  }
+  if (change.values == nullptr) return absl::InvalidArgumentError("the values are null");
+  const int64_t columns = by_entries ? 1 : change.n;
+  // As many elements as memory can have, at most.
+  if (change.count < 1 || columns < 1 ||
+      static_cast<__int128>(change.count) * columns > int64_t{1} << 56) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a change of ", change.count, " with n = ", change.n, " has no valid size"));
+  }
+  return WithType<MatrixChange>(change.dtype, change.values, [&](const auto* values) {
+    using T = std::remove_const_t<std::remove_pointer_t<decltype(values)>>;
+    const auto count = static_cast<size_t>(change.count);
+    if (by_entries) {
+      return MatrixChange::Entries<T>({change.rows, count}, {change.cols, count}, {values, count});
+    }
+    const std::vector<T> v = ByRows(static_cast<const T*>(change.v), change.n, change.count);
+    return MatrixChange::LowRank<T>({values, v.size()}, v, change.n, change.count);
+  });
+}
+
+crout_series_result Describe(const SeriesStep& step, const v1::Factor& factor) {
+  crout_series_result result = {};
+  result.backward_error = step.result.backward_error();
+  result.accuracy = step.result.accuracy();
+  result.amplification = step.result.amplification();
+  result.age = step.result.age();
+  result.strategy = StrategyOf(step.result.strategy());
+  result.old_iterations = step.result.old_iterations();
+  result.new_iterations = step.result.new_iterations();
+  result.nearly_singular =
+      absl::c_linear_search(step.result.warnings(), v1::WARNING_NEARLY_SINGULAR) ? 1 : 0;
+  factor.handle().copy(result.handle, sizeof result.handle - 1);
+  return result;
+}
+
+// step(rhs, sink): one of Series::Step.
+template <class Step>
+int Solve(crout_series* series, const crout_matrix* b, void* x, int64_t ldx,
+          crout_series_result* out, Step step) {
+  if (series == nullptr) return Fail(CROUT_INVALID_ARGUMENT, "series is null");
+  if (absl::Status status = CheckMatrix(b); !status.ok()) return ToCode(status);
+  if (const auto known = Known(out); !known.ok()) return ToCode(known.status());
+  if (absl::Status status = CheckPlace(*b, x, ldx); !status.ok()) return ToCode(status);
+  client::StridedSink sink = SinkLike(*b, x, ldx);
+  const absl::StatusOr<SeriesStep> solved = step(SourceOf(*b), &sink);
+  if (!solved.ok()) return ToCode(solved.status());
+  if (!solved->result.solved()) {
+    return Fail(CROUT_SINGULAR, "the matrix of the step is singular: the next brings its matrix");
+  }
+  if (out != nullptr) Give(Describe(*solved, series->series.factor()), out);
+  return CROUT_OK;
+}
+
+}  // namespace
+}  // namespace crout::c
+
+using crout::c::Fail;
+using crout::c::Guarded;
+using crout::c::ToCode;
+
+int crout_series_open(crout_connection* connection, const crout_series_options* options,
+                      crout_series** series) {
+  return Guarded([&]() -> int {
+    if (series == nullptr) return Fail(CROUT_INVALID_ARGUMENT, "series is null");
+    *series = nullptr;
+    if (connection == nullptr) return Fail(CROUT_INVALID_ARGUMENT, "connection is null");
+    const auto wanted = crout::c::Known(options);
+    if (!wanted.ok()) return ToCode(wanted.status());
+    auto header = crout::c::HeaderOf(*wanted);
+    if (!header.ok()) return ToCode(header.status());
+    *series = new crout_series{crout::Series(connection->client, *std::move(header))};
+    if (wanted->keep_factor != 0) (*series)->series.KeepFactor();
+    return CROUT_OK;
+  });
+}
+
+int crout_series_step(crout_series* series, const crout_matrix* a, const crout_matrix* b, void* x,
+                      int64_t ldx, crout_series_result* result) {
+  return Guarded([&]() -> int {
+    if (a != nullptr) {
+      if (absl::Status status = crout::c::CheckMatrix(a); !status.ok()) return ToCode(status);
+    }
+    return crout::c::Solve(
+        series, b, x, ldx, result, [&](const crout::client::MatrixSource& rhs, auto* sink) {
+          return a == nullptr ? series->series.Step(rhs, sink)
+                              : series->series.Step(crout::c::SourceOf(*a), rhs, sink);
+        });
+  });
+}
+
+int crout_series_change(crout_series* series, const crout_change* change, const crout_matrix* b,
+                        void* x, int64_t ldx, crout_series_result* result) {
+  return Guarded([&]() -> int {
+    const auto changed = crout::c::ChangeOf(change);
+    if (!changed.ok()) return ToCode(changed.status());
+    return crout::c::Solve(series, b, x, ldx, result,
+                           [&](const crout::client::MatrixSource& rhs, auto* sink) {
+                             return series->series.Step(*changed, rhs, sink);
+                           });
+  });
+}
+
+int crout_series_close(crout_series* series) {
+  return Guarded([&]() -> int {
+    const std::unique_ptr<crout_series> owned(series);
+    return owned == nullptr ? CROUT_OK : ToCode(owned->series.Close());
+  });
+}
