@@ -63,7 +63,9 @@ absl::Status RunStatus(Session* session) {
 absl::Status RunEstimate(Session* session, const v1::EstimateFactorizeRequest& request) {
   const auto estimate = session->client().Estimate(request, session->call());
   if (!estimate.ok()) return estimate.status();
-  session->Print(ToJson(*estimate));
+  Json json = ToJson(*estimate);
+  if (estimate->precision() == v1::FACTOR_PRECISION_UNSPECIFIED) json.erase("precision");
+  session->Print(json);
   return absl::OkStatus();
 }
 

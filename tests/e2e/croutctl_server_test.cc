@@ -18,6 +18,8 @@ TEST_F(CroutctlTest, ServerCommands) {
   EXPECT_EQ(RunJson({"status"})["draining"], false);
   EXPECT_GE(RunJson({"estimate", "1000", "--dtype=f32"})["peak_bytes"], 4'000'000);
   EXPECT_LT(RunJson({"estimate", "1000", "--nnz=5000"})["cached_bytes"], 9'000'000);
+  EXPECT_FALSE(RunJson({"estimate", "1000"}).contains("precision"));
+  EXPECT_EQ(RunJson({"estimate", "1000", "--factor-dtype=single"})["precision"], "single");
 }
 
 TEST_F(CroutctlTest, BenchReportsPercentiles) {
