@@ -297,3 +297,7 @@ async def test_batches(address, regular):
         assert (await f.refactor([2 * a for a in A])).version == 2
         solution = await f.solve([np.ones(9)], [2], full_output=True)
         assert_solves(2 * A[2], solution.x[0], np.ones(9))
+        at_once = await c.solve_batch([2 * a for a in A], [np.ones(9)], [2])
+        assert at_once[0].tobytes() == solution.x[0].tobytes()
+        assert_close(np.linalg.multi_dot(await f.to_lu(2)), 2 * A[2])
+        assert (await f.to_lu_piv(0))[0].shape == (4, 4)

@@ -107,6 +107,45 @@ def test_rectangular_members_are_factored(client, rng):
         f.solve([np.ones(7)], [0])
 
 
+def test_factored_and_solved_in_one_call(client, matrices, rng):
+    chosen = [3, 0, 5]
+    b = [rng.standard_normal((SIZES[k], 2)) for k in chosen]
+    before = [f.handle for f in client.factors()]
+    solution = client.solve_batch(matrices, b, chosen, full_output=True)
+    assert [f.handle for f in client.factors()] == before
+    assert solution.backward_error.max() < 1e-14
+    f = client.lu_factor_batch(matrices)
+    for x, y in zip(solution.x, f.solve(b, chosen), strict=True):
+        assert x.tobytes() == y.tobytes()
+    sides = [rng.standard_normal(n) for n in SIZES]
+    for A, x, side in zip(matrices, client.solve_batch(matrices, sides, trans="T"), sides, strict=True):
+        if x.size:
+            assert_solves(A.T, x, side)
+    matrices[0][:, 2] = 0
+    with pytest.warns(crout.LinAlgWarning, match="1 of 6 members are singular"):
+        assert np.isnan(client.solve_batch(matrices, [np.ones(5)], [0])[0]).all()
+    assert client.solve_batch([], []) == []
+    with pytest.raises(crout.InvalidRequest, match="has 5 rows"):
+        client.solve_batch(matrices, [np.ones(4)], [0])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
+def test_members_are_downloaded(client, rng, dtype):
+    shapes = [(5, 5), (7, 3), (2, 9), (0, 0), (1, 1)]
+    batch = [rng.standard_normal(shape) for shape in shapes]
+    batch = [(A + 1j * A if dtype == np.complex128 else A).astype(dtype) for A in batch]
+    f = client.lu_factor_batch(batch)
+    for k, A in enumerate(batch):
+        P, L, U = f.to_lu(k)
+        assert L.dtype == dtype
+        np.testing.assert_allclose(P @ L @ U, A, atol=20 * np.finfo(dtype).eps)
+        lu, piv = f.to_lu_piv(k)
+        assert lu.shape == A.shape
+        assert piv.shape == (min(A.shape),)
+    with pytest.raises(crout.InvalidRequest, match="member 5 of a batch of 5"):
+        f.to_lu(5)
+
+
 def test_refactor_keeps_the_handle(client, matrices):
     f = client.lu_factor_batch(matrices, lease="10m")
     handle = f.handle

@@ -21,6 +21,8 @@ from crout.v1 import factorization_service_pb2 as service
 Array = npt.NDArray[Any]
 
 _DATA = 2  # The `bytes` field of the requests, and of the replies.
+_RHS_DATA = 3  # Of FactorizeAndSolveBatch, for the right-hand sides,
+_SOLUTION_DATA = 4  # and for the solutions.
 _ALIGNMENT = 16  # Of every member, in bytes.
 
 
@@ -114,16 +116,46 @@ class BatchSolution:
     timings: dict[str, float]
 
 
-class _Data:
-    """The data of a reply, of a size that is known."""
+@dataclass(frozen=True, eq=False)
+class MemberFactors:
+    """L and U of a member in one array, and its row interchanges.
 
-    def __init__(self, size: int) -> None:
+    Attributes
+    ----------
+    lu : ndarray, shape (m, n)
+        L strictly below the diagonal, with ones on it; U on the diagonal and above.
+    piv : ndarray of int, shape (min(m, n),)
+        Row i was interchanged with row piv[i]. 0-based, as SciPy's.
+    """
+
+    lu: Array
+    piv: Array
+
+    def plu(self) -> tuple[Array, Array, Array]:
+        """P, L and U with A = P L U, as `scipy.linalg.lu` returns them."""
+        rows, cols = self.lu.shape
+        order = np.arange(rows)
+        for i, k in enumerate(self.piv.tolist()):
+            order[[i, k]] = order[[k, i]]
+        permutation = np.zeros((rows, rows), self.lu.real.dtype)
+        permutation[order, np.arange(rows)] = 1
+        diagonal = min(rows, cols)
+        lower = np.tril(self.lu[:, :diagonal], -1)
+        np.fill_diagonal(lower, 1)
+        return permutation, lower, np.triu(self.lu[:diagonal])
+
+
+class _Data:
+    """The data of a reply, of a size that is known, in that field of its messages."""
+
+    def __init__(self, size: int, field: int = _DATA) -> None:
         self._memory = bytearray(size)
+        self._field = field
         self._filled = 0
 
     def take(self, message: bytes) -> bytes:
         """Take the data out of a message, and return the rest. Raises ProtocolError."""
-        rest, pieces = _wire.split(message, _DATA)
+        rest, pieces = _wire.split(message, self._field)
         for piece in pieces:
             end = self._filled + len(piece)
             if end > len(self._memory):
@@ -152,11 +184,20 @@ class _FactorReply:
     def feed(self, message: bytes) -> service.Progress | None:
         """As in Reply."""
         response = parse(service.FactorizeBatchResponse, self._data.take(message))
-        if response.HasField("factor"):
-            if response.factor.batch.members != len(self._shapes):
-                raise ProtocolError("the server sent the factor of another batch")
-            self._factor = convert(results.factor_record, response.factor)
+        self.take_factor(response)
         return response.progress if response.HasField("progress") else None
+
+    def take_data(self, message: bytes) -> bytes:
+        """As `_Data.take`."""
+        return self._data.take(message)
+
+    def take_factor(self, response: Any) -> None:
+        """Take the factor out of a response that may have it."""
+        if not response.HasField("factor"):
+            return
+        if response.factor.batch.members != len(self._shapes):
+            raise ProtocolError("the server sent the factor of another batch")
+        self._factor = convert(results.factor_record, response.factor)
 
     def finish(self) -> BatchRecord:
         """As in Reply. Warning is left to whoever has the factor by then: a warning may be an error."""
@@ -191,20 +232,30 @@ class _SolutionReply:
 
     repeatable = True
 
-    def __init__(self, places: Places, dims: list[int], at: Array, dtype: np.dtype[Any]) -> None:
+    def __init__(
+        self, places: Places, dims: list[int], at: Array, dtype: np.dtype[Any], field: int = _DATA
+    ) -> None:
         self._places = places
         self._dims = dims
         self._at = at
         self._dtype = dtype
-        self._data = _Data(_aligned(places.size) + len(dims) * (8 + 4))
+        self._data = _Data(_aligned(places.size) + len(dims) * (8 + 4), field)
         self._result: service.SolveBatchResult | None = None
 
     def feed(self, message: bytes) -> service.Progress | None:
         """As in Reply."""
         response = parse(service.SolveBatchResponse, self._data.take(message))
+        self.take_result(response)
+        return response.progress if response.HasField("progress") else None
+
+    def take_data(self, message: bytes) -> bytes:
+        """As `_Data.take`."""
+        return self._data.take(message)
+
+    def take_result(self, response: Any) -> None:
+        """Take the result out of a response that may have it."""
         if response.HasField("result"):
             self._result = response.result
-        return response.progress if response.HasField("progress") else None
 
     def finish(self) -> BatchSolution:
         """As in Reply."""
@@ -232,9 +283,72 @@ class _SolutionReply:
         """As in Reply."""
 
 
+class _BothReply:
+    """Of FactorizeAndSolveBatch: what FactorizeBatch answers with, then what SolveBatch does."""
+
+    repeatable = True
+
+    def __init__(self, factor: _FactorReply, solution: _SolutionReply) -> None:
+        self._factor = factor
+        self._solution = solution
+
+    def feed(self, message: bytes) -> service.Progress | None:
+        """As in Reply."""
+        rest = self._solution.take_data(self._factor.take_data(message))
+        response = parse(service.FactorizeAndSolveBatchResponse, rest)
+        self._factor.take_factor(response)
+        self._solution.take_result(response)
+        return response.progress if response.HasField("progress") else None
+
+    def finish(self) -> tuple[BatchRecord, BatchSolution]:
+        """As in Reply."""
+        return self._factor.finish(), self._solution.finish()
+
+    def explain(self, error: CroutError) -> None:
+        """As in Reply."""
+
+
+class _MemberReply:
+    """Of GetBatchFactors, for one member of this shape."""
+
+    repeatable = True
+
+    def __init__(self, rows: int, cols: int, dtype: np.dtype[Any]) -> None:
+        self._shape = (rows, cols)
+        self._dtype = dtype
+        self._pivots = _aligned(16 + rows * cols * dtype.itemsize)
+        self._data = _Data(self._pivots + 4 * min(rows, cols))
+
+    def feed(self, message: bytes) -> service.Progress | None:
+        """As in Reply."""
+        parse(service.GetBatchFactorsResponse, self._data.take(message))
+        return None
+
+    def finish(self) -> MemberFactors:
+        """As in Reply."""
+        data = self._data.whole()
+        if tuple(data[:16].view("<i8").tolist()) != self._shape:
+            raise ProtocolError("the server sent another member")
+        end = 16 + self._shape[0] * self._shape[1] * self._dtype.itemsize
+        lu = data[16:end].view(self._dtype).reshape(self._shape, order="F")
+        return MemberFactors(lu, data[self._pivots :].view("<i4").astype(np.intp) - 1)
+
+    def explain(self, error: CroutError) -> None:
+        """As in Reply."""
+
+
 def batch_options(*, device: str = "", keep_matrix: bool = True) -> dict[str, Any]:
     """Where to factor a batch, and whether to keep its matrices."""
     return {"device": _options.text("device", device), "drop_matrix": not keep_matrix}
+
+
+def _declare(spec: service.BatchSpec, places: Places, dtype: np.dtype[Any]) -> None:
+    """Say in a header what the batch comes to."""
+    spec.dtype = _payload.dtype_code(dtype)
+    spec.members = len(places.shapes)
+    spec.max_rows, spec.max_cols = places.shapes.max(axis=0, initial=0).tolist()
+    spec.total_rows, spec.total_cols = places.shapes.sum(axis=0).tolist()
+    spec.value_bytes = places.size
 
 
 def factorize(matrices: Any, *, replaces: BatchRecord | None = None, **options: Any) -> Call[BatchRecord]:
@@ -246,11 +360,7 @@ def factorize(matrices: Any, *, replaces: BatchRecord | None = None, **options: 
     shapes = _shapes(arrays)
     places = Places(shapes, dtype.itemsize)
     header = service.FactorizeBatchHeader(**batch_options(**how))
-    header.batch.dtype = _payload.dtype_code(dtype)
-    header.batch.members = len(arrays)
-    header.batch.max_rows, header.batch.max_cols = shapes.max(axis=0, initial=0).tolist()
-    header.batch.total_rows, header.batch.total_cols = shapes.sum(axis=0).tolist()
-    header.batch.value_bytes = places.size
+    _declare(header.batch, places, dtype)
     if replaces is None:
         header.cache.CopyFrom(cache_options(**cache))
     elif cache:
@@ -272,9 +382,8 @@ def batch_solve_options(*, trans: _options.Trans = 0, verify: bool = True) -> di
     return {"operation": _options.operation(trans), "skip_verification": not verify}
 
 
-def _chosen(record: BatchRecord, members: Iterable[int] | None, count: int) -> list[int]:
+def _chosen(all_members: int, members: Iterable[int] | None, count: int) -> list[int]:
     """Which members the right-hand sides are for."""
-    all_members = len(record.shapes)
     chosen = list(range(all_members)) if members is None else [integer("members", k) for k in members]
     if len(chosen) != count:
         raise InvalidRequest(f"{count} right-hand sides for {len(chosen)} members")
@@ -301,36 +410,113 @@ def _columns(b: Any, k: int, shape: tuple[int, int], dtype: np.dtype[Any]) -> tu
     return columns.astype(dtype, copy=False), array.ndim
 
 
+class _Sides:
+    """Right-hand sides on their way, in the ascending order of their members that the server takes.
+
+    Parameters
+    ----------
+    shapes : ndarray of int, shape (members, 2)
+        Of the batch.
+    dtype : dtype
+        Of the batch, little-endian.
+    b, members
+        As the caller gave them.
+    """
+
+    def __init__(
+        self, shapes: Array, dtype: np.dtype[Any], b: Iterable[Any], members: Iterable[int] | None
+    ) -> None:
+        sides = list(b)
+        chosen = _chosen(len(shapes), members, len(sides))
+        order = np.argsort(np.array(chosen, dtype=int), kind="stable")
+        self._dtype = dtype
+        self._at = np.argsort(order)
+        self._arrays, self._dims = [], []
+        for i in order.tolist():
+            rows, cols = shapes[chosen[i]].tolist()
+            array, dim = _columns(sides[i], chosen[i], (rows, cols), dtype)
+            self._arrays.append(array)
+            self._dims.append(dim)
+        self.places = Places(_shapes(self._arrays), dtype.itemsize)
+        self._pairs = self.places.shapes.copy()
+        self._pairs[:, 0] = [chosen[i] for i in order.tolist()]
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def pieces(self) -> Any:
+        """What is sent."""
+        return _payload.pieces_of([self._pairs, _values(self._arrays, self.places, self._dtype)])
+
+    def reply(self, field: int = _DATA) -> _SolutionReply:
+        """What takes the solutions that come in that field."""
+        return _SolutionReply(self.places, self._dims, self._at, self._dtype, field)
+
+
 def solve(
     record: BatchRecord, b: Iterable[Any], members: Iterable[int] | None, **options: Any
 ) -> Call[BatchSolution]:
     """SolveBatch."""
     call, how = distribute(options, call_options, batch_solve_options)
-    sides = list(b)
-    chosen = _chosen(record, members, len(sides))
-    order = np.argsort(np.array(chosen, dtype=int), kind="stable")  # The server takes them ascending.
     dtype = record.factor.dtype.newbyteorder("<")
-    arrays, dims = [], []
-    for i in order.tolist():
-        rows, cols = record.shapes[chosen[i]].tolist()
-        array, dim = _columns(sides[i], chosen[i], (rows, cols), dtype)
-        arrays.append(array)
-        dims.append(dim)
-    shapes = _shapes(arrays)
-    places = Places(shapes, dtype.itemsize)
-    pairs = shapes.copy()
-    pairs[:, 0] = [chosen[i] for i in order.tolist()]
+    sides = _Sides(record.shapes, dtype, b, members)
     header = service.SolveBatchHeader(
         handle=record.factor.handle,
         dtype=_payload.dtype_code(dtype),
-        systems=len(arrays),
-        value_bytes=places.size,
+        systems=len(sides),
+        value_bytes=sides.places.size,
         **batch_solve_options(**how),
     )
     return Call(
         "SolveBatch",
         service.SolveBatchRequest(header=header).SerializeToString(),
-        lambda: _SolutionReply(places, dims, np.argsort(order), dtype),
-        payloads=((_DATA, _payload.pieces_of([pairs, _values(arrays, places, dtype)])),),
+        sides.reply,
+        payloads=((_DATA, sides.pieces()),),
         **call_options(**call),
+    )
+
+
+def placement(*, device: str = "") -> dict[str, Any]:
+    """Where to factor a batch that is not kept."""
+    return {"device": _options.text("device", device)}
+
+
+def factorize_and_solve(
+    matrices: Any, b: Iterable[Any], members: Iterable[int] | None, **options: Any
+) -> Call[tuple[BatchRecord, BatchSolution]]:
+    """FactorizeAndSolveBatch, which keeps nothing."""
+    call, where, how = distribute(options, call_options, placement, batch_solve_options)
+    arrays, dtype = _members(matrices)
+    shapes = _shapes(arrays)
+    places = Places(shapes, dtype.itemsize)
+    sides = _Sides(shapes, dtype, b, members)
+    header = service.FactorizeAndSolveBatchHeader(
+        systems=len(sides),
+        rhs_value_bytes=sides.places.size,
+        **placement(**where),
+        **batch_solve_options(**how),
+    )
+    _declare(header.batch, places, dtype)
+    return Call(
+        "FactorizeAndSolveBatch",
+        service.FactorizeAndSolveBatchRequest(header=header).SerializeToString(),
+        lambda: _BothReply(_FactorReply(shapes), sides.reply(_SOLUTION_DATA)),
+        payloads=(
+            (_DATA, _payload.pieces_of([shapes, _values(arrays, places, dtype)])),
+            (_RHS_DATA, sides.pieces()),
+        ),
+        **call_options(**call),
+    )
+
+
+def get_member(record: BatchRecord, member: int) -> Call[MemberFactors]:
+    """GetBatchFactors, of one member."""
+    k = integer("member", member)
+    if not 0 <= k < len(record.shapes):
+        raise InvalidRequest(f"member {k} of a batch of {len(record.shapes)}: they count from 0")
+    rows, cols = record.shapes[k].tolist()
+    dtype = record.factor.dtype.newbyteorder("<")
+    request = service.GetBatchFactorsRequest(handle=record.factor.handle, first=k, count=1)
+    return Call(
+        "GetBatchFactors", request.SerializeToString(), lambda: _MemberReply(rows, cols, dtype)
     )

@@ -123,6 +123,14 @@ class BatchOptions(BatchRefactorOptions, CacheOptions, total=False):
     device: str
 
 
+class BatchBothOptions(CallOptions, total=False):
+    """How to factor a batch and solve with it in one call."""
+
+    device: str
+    trans: Trans
+    verify: bool
+
+
 class BatchSolveOptions(CallOptions, total=False):
     """How to solve with a batch."""
 

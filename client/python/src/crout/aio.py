@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from crout._options import (
+        BatchBothOptions,
         BatchOptions,
         BatchRefactorOptions,
         BatchSolveOptions,
@@ -325,6 +326,15 @@ class AsyncBatchFactor(BatchView, AsyncHeld):
         warn_of_batch(self.record)
         return self
 
+    @_like(BatchFactor.to_lu)
+    async def to_lu(self, member: int) -> tuple[Array, Array, Array]:
+        return (await self._client._run(_batch.get_member(self.record, member))).plu()
+
+    @_like(BatchFactor.to_lu_piv)
+    async def to_lu_piv(self, member: int) -> tuple[Array, Array]:
+        factors = await self._client._run(_batch.get_member(self.record, member))
+        return factors.lu, factors.piv
+
 
 class AsyncClient:
     """A connection to a server, from `connect`; as `crout.Client`."""
@@ -375,6 +385,41 @@ class AsyncClient:
         async with _dropped_after_an_error(factor):
             warn_of_batch(record)
         return factor
+
+    @overload
+    async def solve_batch(
+        self,
+        matrices: Iterable[Any],
+        b: Iterable[Any],
+        members: Iterable[int] | None = None,
+        *,
+        full_output: Literal[False] = False,
+        **options: Unpack[BatchBothOptions],
+    ) -> list[Array]: ...
+    @overload
+    async def solve_batch(
+        self,
+        matrices: Iterable[Any],
+        b: Iterable[Any],
+        members: Iterable[int] | None = None,
+        *,
+        full_output: Literal[True],
+        **options: Unpack[BatchBothOptions],
+    ) -> BatchSolution: ...
+
+    @_like(Client.solve_batch)
+    async def solve_batch(
+        self,
+        matrices: Iterable[Any],
+        b: Iterable[Any],
+        members: Iterable[int] | None = None,
+        *,
+        full_output: bool = False,
+        **options: Unpack[BatchBothOptions],
+    ) -> list[Array] | BatchSolution:
+        record, solution = await self._run(_batch.factorize_and_solve(matrices, b, members, **options))
+        warn_of_batch(record)
+        return solution if full_output else solution.x
 
     @overload
     async def solve(

@@ -186,3 +186,48 @@ class BatchFactor(BatchView, Held):
         self.record = self._client._run(_batch.factorize(matrices, replaces=self.record, **options))
         warn_of_batch(self.record)
         return self
+
+    def to_lu(self, member: int) -> tuple[Array, Array, Array]:
+        """Download a member's factors: P, L and U with A = P L U, as `scipy.linalg.lu` returns them.
+
+        Parameters
+        ----------
+        member : int
+            Counted from 0.
+
+        Returns
+        -------
+        P : ndarray, shape (m, m)
+        L : ndarray, shape (m, min(m, n))
+        U : ndarray, shape (min(m, n), n)
+
+        Raises
+        ------
+        InvalidRequest
+            A member that the batch has not.
+        HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
+        """
+        return self._client._run(_batch.get_member(self.record, member)).plu()
+
+    def to_lu_piv(self, member: int) -> tuple[Array, Array]:
+        """Download a member's factors as `scipy.linalg.lu_factor` returns them.
+
+        Parameters
+        ----------
+        member : int
+            Counted from 0.
+
+        Returns
+        -------
+        lu : ndarray, shape (m, n)
+            L below the diagonal, whose own is of ones, and U.
+        piv : ndarray of int, shape (min(m, n),)
+            Row i was interchanged with row piv[i], 0-based.
+
+        Raises
+        ------
+        InvalidRequest, HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
+            As `to_lu`.
+        """
+        factors = self._client._run(_batch.get_member(self.record, member))
+        return factors.lu, factors.piv

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from crout import _batch, _options, _requests
 from crout._address import check_address, check_tenant
+from crout._batch import BatchSolution
 from crout._call import Call
 from crout._renewal import Renewals
 from crout._replies import warn_of_complement, warn_of_factor, warn_of_step
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from crout._options import (
+        BatchBothOptions,
         BatchOptions,
         FactorAndSolveOptions,
         FactorizeOptions,
@@ -316,6 +318,61 @@ class Client:
         with _dropped_after_an_error(factor):
             warn_of_batch(record)
         return factor
+
+    @overload
+    def solve_batch(
+        self,
+        matrices: Iterable[Any],
+        b: Iterable[Any],
+        members: Iterable[int] | None = None,
+        *,
+        full_output: Literal[False] = False,
+        **options: Unpack[BatchBothOptions],
+    ) -> list[Array]: ...
+    @overload
+    def solve_batch(
+        self,
+        matrices: Iterable[Any],
+        b: Iterable[Any],
+        members: Iterable[int] | None = None,
+        *,
+        full_output: Literal[True],
+        **options: Unpack[BatchBothOptions],
+    ) -> BatchSolution: ...
+
+    @_options.takes(_batch.placement, _batch.batch_solve_options, _options.call_options)
+    def solve_batch(
+        self,
+        matrices: Iterable[Any],
+        b: Iterable[Any],
+        members: Iterable[int] | None = None,
+        *,
+        full_output: bool = False,
+        **options: Unpack[BatchBothOptions],
+    ) -> list[Array] | BatchSolution:
+        """Factor many matrices of different sizes and solve with them, in one call that keeps nothing.
+
+        Parameters
+        ----------
+        matrices : sequence of array_like
+            As in `lu_factor_batch`.
+        b, members, full_output, trans, verify
+            As in `BatchFactor.solve`.
+        device, timeout, progress
+            As in `lu_factor_batch`.
+
+        Returns
+        -------
+        list of ndarray
+            As `BatchFactor.solve`, with the same bits; a `LinAlgWarning` tells of singular members.
+
+        Raises
+        ------
+        InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
+        """
+        record, solution = self._run(_batch.factorize_and_solve(matrices, b, members, **options))
+        warn_of_batch(record)
+        return solution if full_output else solution.x
 
     @overload
     def solve(
