@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -24,6 +25,8 @@ namespace crout::client {
 namespace {
 
 constexpr size_t kMaxNameLength = 64;
+// Of a message, which may quote what is there.
+constexpr size_t kMaxWhyLength = 400;
 
 std::string Variable(const char* name) {
   const char* const value = std::getenv(name);
@@ -72,7 +75,8 @@ class Reader {
 
  private:
   absl::Status Refuse(absl::string_view why) const {
-    return absl::InvalidArgumentError(absl::StrCat(path_, " line ", line_, ": ", why));
+    return absl::InvalidArgumentError(
+        absl::StrCat(path_, " line ", line_, ": ", why.substr(0, kMaxWhyLength)));
   }
 
   absl::Status Take(absl::string_view line) {
@@ -158,7 +162,7 @@ class Reader {
         {"server_name", &TlsOptions::server_name}};
     const auto found = of_tls.find(key);
     if (found == of_tls.end()) {
-      return Refuse(absl::StrCat("'", key,
+      return Refuse(absl::StrCat("'", absl::CEscape(key.substr(0, kMaxNameLength)),
                                  "' is none of address, tenant, tls, ca, cert, key, server_name, "
                                  "token_file"));
     }

@@ -69,6 +69,8 @@ def section(title, made, intro=""):
 def source(result):
     device, commit, date = context(result)
     cores = f", {result['cores']} cores" if "cores" in result else ""
+    if "load" in result:
+        cores += f", load average {result['load']:.1f} at its begin"
     return f"{device}{cores}, commit {commit}, {date} (`{result['file']}`)."
 
 

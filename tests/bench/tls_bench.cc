@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <iostream>
 #include <limits>
 #include <memory>
@@ -109,14 +110,16 @@ void Upload(client::Client& client, const std::vector<double>& a) {
   }
 }
 
-nlohmann::ordered_json BenchUpload(const Daemons& daemons) {
+// At most as many side by side as there are cores, four at least.
+nlohmann::ordered_json BenchUpload(const Daemons& daemons, unsigned cores) {
   nlohmann::ordered_json cases = nlohmann::ordered_json::array();
   std::vector<double> a(kPayloadOrder * kPayloadOrder, 1.0);
   a.back() = std::numeric_limits<double>::quiet_NaN();
-  for (const int side_by_side : {1, 4, 8}) {
+  for (const unsigned side_by_side : {1U, 4U, 8U}) {
+    if (side_by_side > std::max(cores, 4U)) break;
     for (const bool tls : {false, true}) {
       std::vector<std::unique_ptr<client::Client>> clients;
-      for (int i = 0; i < side_by_side; ++i) clients.push_back(daemons.NewClient(tls));
+      for (unsigned i = 0; i < side_by_side; ++i) clients.push_back(daemons.NewClient(tls));
       std::vector<double> rates;
       for (int round = -1; round < kPayloadRounds; ++round) {
         const double seconds = Time([&] {
@@ -141,10 +144,13 @@ nlohmann::ordered_json BenchUpload(const Daemons& daemons) {
 int Main() {
   const auto device = host::MakeDevice({});
   nlohmann::ordered_json result = ResultHeader("tls", device->info());
-  result["cores"] = std::thread::hardware_concurrency();
+  const unsigned cores = std::thread::hardware_concurrency();
+  result["cores"] = cores;
+  double load = 0;  // of others: what was measured on a busy machine says so
+  if (getloadavg(&load, 1) == 1) result["load"] = load;
   const Daemons daemons;
   result["tls_latency"] = nlohmann::ordered_json::array({BenchLatency(daemons)});
-  result["tls_upload"] = BenchUpload(daemons);
+  result["tls_upload"] = BenchUpload(daemons, cores);
   std::cout << result.dump(1) << "\n";
   return 0;
 }
