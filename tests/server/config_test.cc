@@ -1,5 +1,6 @@
 #include "server/config.h"
 
+#include <chrono>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -140,6 +141,23 @@ TEST(ConfigTest, SettingsAreCheckedWithoutAServer) {
   EXPECT_EQ(::testing::internal::GetCapturedStdout(), "croutd: the settings make sense\n");
   EXPECT_THAT(Refusal({"--check-config", "--default-lease=1000h"}),
               ::testing::HasSubstr("--max-lease"));
+}
+
+TEST(ConfigTest, GatheringReachesLimitsAndSchedulers) {
+  const Config usual = std::get<Config>(Parse({}));
+  EXPECT_EQ(usual.limits.gather_max_order, 128);
+  EXPECT_EQ(usual.pool.scheduler.gather_jobs, 128);
+  EXPECT_EQ(usual.pool.scheduler.gather_window, std::chrono::microseconds(200));
+  const Config set =
+      std::get<Config>(Parse({"--gather-max-order=32", "--gather-jobs=8", "--gather-window=0"}));
+  EXPECT_EQ(set.limits.gather_max_order, 32);
+  EXPECT_EQ(set.pool.scheduler.gather_jobs, 8);
+  EXPECT_EQ(set.pool.scheduler.gather_window, std::chrono::microseconds(0));
+  const Config off = std::get<Config>(Parse({"--gather=off"}));
+  EXPECT_EQ(off.limits.gather_max_order, 0);
+  EXPECT_EQ(off.pool.scheduler.gather_jobs, 1);
+  EXPECT_THAT(Refusal({"--gather-max-order=0"}), ::testing::HasSubstr("gather-max-order"));
+  EXPECT_THAT(Refusal({"--gather-jobs=0"}), ::testing::HasSubstr("gather-jobs"));
 }
 
 TEST(ConfigTest, WordsAreListedAndMayBeInAnyCase) {

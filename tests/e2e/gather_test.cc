@@ -1,0 +1,102 @@
+// Small calls of many clients at a real croutd, which runs those together that wait together.
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "gtest/gtest.h"
+#include "tests/e2e/daemon.h"
+
+namespace crout::e2e {
+namespace {
+
+constexpr int kClients = 16;
+constexpr int kCalls = 20;  // of each
+constexpr int64_t kOrder = 24;
+
+// Diagonally dominant by columns; another one for each seed.
+std::vector<double> MatrixOf(int seed) {
+  std::vector<double> a(kOrder * kOrder);
+  for (int64_t j = 0; j < kOrder; ++j) {
+    for (int64_t i = 0; i < kOrder; ++i) {
+      a[i + j * kOrder] = i == j ? 2.0 * kOrder + seed : std::sin(static_cast<double>(7 * i + j));
+    }
+  }
+  return a;
+}
+
+struct Answer {
+  absl::Status status;
+  v1::Factor factor;
+  v1::SolveResult result;
+  std::vector<double> x = std::vector<double>(kOrder);
+};
+
+Answer FactorAndSolve(client::Client& client, int seed) {
+  const std::vector<double> a = MatrixOf(seed);
+  const std::vector<double> b(kOrder, 1.0);
+  Answer answer;
+  client::SpanSink sink(absl::MakeSpan(answer.x));
+  const auto result = client.FactorizeAndSolve(client::MatrixSource::Dense(a, kOrder, kOrder),
+                                               client::MatrixSource::Dense(b, kOrder, 1), {},
+                                               &answer.factor, &sink);
+  answer.status = result.status();
+  if (result.ok()) answer.result = *result;
+  return answer;
+}
+
+// The value of a series of the host device; 0 where there is none.
+double SampleOf(const Daemon& daemon, const std::string& name) {
+  const std::string head = absl::StrCat(name, "{device=\"host\"} ");
+  double value = 0;
+  for (const absl::string_view line : absl::StrSplit(daemon.ScrapeMetrics(), '\n')) {
+    if (absl::StartsWith(line, head)) {
+      EXPECT_TRUE(absl::SimpleAtod(line.substr(head.size()), &value)) << line;
+    }
+  }
+  return value;
+}
+
+TEST(GatherTest, ManyClientsGetTheBitsThatEachGetsAlone) {
+  Daemon daemon({"--log-calls=none"});
+  std::vector<Answer> alone;
+  const auto one = daemon.NewClient();
+  for (int seed = 0; seed < kClients; ++seed) {
+    alone.push_back(FactorAndSolve(*one, seed));
+    ASSERT_TRUE(alone.back().status.ok()) << alone.back().status;
+    EXPECT_EQ(alone.back().factor.algorithm(), v1::ALGORITHM_IRR_LU);
+    EXPECT_LT(alone.back().result.backward_error(), 1e-14);
+  }
+  {
+    std::vector<std::jthread> threads;
+    threads.reserve(kClients);
+    for (int seed = 0; seed < kClients; ++seed) {
+      threads.emplace_back([&, seed] {
+        const auto client = daemon.NewClient();
+        for (int call = 0; call < kCalls; ++call) {
+          const Answer answer = FactorAndSolve(*client, seed);
+          EXPECT_TRUE(answer.status.ok()) << answer.status;
+          EXPECT_EQ(answer.x, alone[seed].x);
+        }
+      });
+    }
+  }
+  EXPECT_EQ(SampleOf(daemon, "crout_gathered_calls_sum"), kClients * (kCalls + 1));
+  EXPECT_LE(SampleOf(daemon, "crout_gathered_calls_count"), kClients * (kCalls + 1));
+}
+
+TEST(GatherTest, TurnedOffNothingIsGathered) {
+  Daemon daemon({"--gather=off", "--log-calls=none"});
+  const Answer answer = FactorAndSolve(*daemon.NewClient(), 1);
+  ASSERT_TRUE(answer.status.ok()) << answer.status;
+  EXPECT_NE(answer.factor.algorithm(), v1::ALGORITHM_IRR_LU);
+  EXPECT_EQ(SampleOf(daemon, "crout_gathered_calls_sum"), 0);
+}
+
+}  // namespace
+}  // namespace crout::e2e
