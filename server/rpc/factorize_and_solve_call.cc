@@ -21,9 +21,11 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeAndSolveCall::Start(const Str
     }
     CROUT_ASSIGN_OR_RETURN(insert_, DecodeCacheOptions(header.cache(), tenant_, core_.limits));
   }
-  CROUT_ASSIGN_OR_RETURN(
-      factor_, PlaceStep(core_, header.options().device(),
-                         [&](DeviceSlot& slot) { return CreateFactorStep(header, slot); }));
+  CROUT_ASSIGN_OR_RETURN(factor_,
+                         PlaceStep(core_, header.options().device(), [&](DeviceSlot& slot) {
+                           mutex_.AssertHeld();
+                           return CreateFactorStep(header, slot);
+                         }));
   CROUT_ASSIGN_OR_RETURN(
       solve_, SolveStep::Create(
                   core_, header.rhs(), header.solve(), "header.solve", factor_->slot(),
