@@ -182,9 +182,11 @@ absl::StatusOr<std::string> Session::Handle(const std::string& factor) {
       call());
   if (!listed.ok()) return listed;
   if (count == 0) {
-    return absl::NotFoundError(absl::StrCat(
-        "no factor", tenant_.empty() ? "" : absl::StrCat(" of tenant ", tenant_), " is named '",
-        Printable(factor), "': it was never made, was released or evicted, its lease ended, or the server began anew"));
+    return absl::NotFoundError(
+        absl::StrCat("no factor", tenant_.empty() ? "" : absl::StrCat(" of tenant ", tenant_),
+                     " is named '", Printable(factor),
+                     "': it was never made, was released or evicted, its lease ended, or the "
+                     "server began anew"));
   }
   if (count > 1) {
     Warn(absl::StrCat(count, " factors are named '", Printable(factor), "': taking the newest, ",

@@ -101,7 +101,9 @@ def test_values_are_sent_in_place_of_sparse_matrices(client, tmp_path, rng):
             for matrix, step in zip((first, second, second, third), steps, strict=True):
                 assert_solves(matrix.toarray(), step.x, np.ones(60))
             again = client.series([first, first, third], np.ones(60), strategy="refactor")
-            by_values = client.series([first, first, crout.Values(third.data)], np.ones(60), strategy="refactor")
+            by_values = client.series(
+                [first, first, crout.Values(third.data)], np.ones(60), strategy="refactor"
+            )
             for left, right in zip(again, by_values, strict=True):
                 np.testing.assert_array_equal(left.x, right.x)
     path = tmp_path / "A.mtx"

@@ -517,6 +517,4 @@ def get_member(record: BatchRecord, member: int) -> Call[MemberFactors]:
     rows, cols = record.shapes[k].tolist()
     dtype = record.factor.dtype.newbyteorder("<")
     request = service.GetBatchFactorsRequest(handle=record.factor.handle, first=k, count=1)
-    return Call(
-        "GetBatchFactors", request.SerializeToString(), lambda: _MemberReply(rows, cols, dtype)
-    )
+    return Call("GetBatchFactors", request.SerializeToString(), lambda: _MemberReply(rows, cols, dtype))

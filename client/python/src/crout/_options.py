@@ -311,7 +311,7 @@ def cache_options(*, name: str = "", lease: Lease | None = None) -> service.Cach
 def series_options(
     *, strategy: str = "auto", accuracy: float = 0.0, trans: Trans = 0
 ) -> service.SolveSeriesHeader:
-    """How the steps of a series are solved: "auto", "reuse", "update" or "refactor"; the backward error asked."""
+    """How steps of a series are solved: "auto", "reuse", "update" or "refactor"; the backward error asked."""
     return service.SolveSeriesHeader(
         strategy=_value(service.SeriesStrategy, "SERIES_STRATEGY_", strategy, "strategy"),
         accuracy=real("accuracy", accuracy),
