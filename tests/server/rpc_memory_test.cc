@@ -16,6 +16,11 @@
 #include "tests/support/gate.h"
 #include "tests/support/refused_allocations.h"
 
+// Constructors of protobuf's messages leave behind what they have made when an allocation throws.
+extern "C" const char* __lsan_default_suppressions() {  // NOLINT
+  return "leak:google::protobuf::\nleak:crout::v1::\n";
+}
+
 namespace crout::testing {
 namespace {
 
