@@ -123,12 +123,12 @@ DeviceInfo InfoOf(const std::string& name) {
 
 void Run(const std::string& device, int clients, int64_t n) {
   const Problem problem = MakeProblem(n);
-  nlohmann::ordered_json result = ResultHeader("gather_bench", InfoOf(device));
+  nlohmann::ordered_json result = ResultHeader("gather", InfoOf(device));
   result["n"] = n;
   result["clients"] = clients;
   result["rounds"] = kRounds;
   for (const bool gather : {true, false}) {
-    result["cases"].push_back(Bench(device, gather, clients, problem));
+    result["gathered"].push_back(Bench(device, gather, clients, problem));
   }
   std::cout << result.dump(2) << "\n";
 }

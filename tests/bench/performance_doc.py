@@ -35,6 +35,7 @@ KEPT = {
     "gpu_iterative": "The iterative Crout method on a GPU",
     "gpu_solve": "Solves with cached factors on a GPU",
     "gpu_irr": "Irregular batches on a GPU",
+    "gather": "Small calls that run together",
     "gpu_mixed": "Solutions by factors in lower precision on a GPU",
     "gpu_series": "Time series on a GPU",
     "host_series": "Time series on the host",

@@ -1,7 +1,7 @@
 #include "server/config.h"
 
-#include <chrono>
 #include <unistd.h>
+#include <chrono>
 
 #include <cstdlib>
 #include <fstream>

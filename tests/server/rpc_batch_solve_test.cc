@@ -39,8 +39,8 @@ class RpcBatchSolveTest : public RpcBatchTest {
   }
 
   BothAnswers Call(const v1::FactorizeAndSolveBatchHeader& header, const std::string& data,
-                    const std::string& rhs_data, const std::vector<Member>& rhs,
-                    grpc::ClientContext* context = nullptr) {
+                   const std::string& rhs_data, const std::vector<Member>& rhs,
+                   grpc::ClientContext* context = nullptr) {
     grpc::ClientContext own;
     auto stream = stub().FactorizeAndSolveBatch(context == nullptr ? &own : context);
     v1::FactorizeAndSolveBatchRequest request;

@@ -19,8 +19,8 @@ namespace {
 
 constexpr double kLaunchSeconds = 2e-5;
 constexpr double kFlops = 3e12;  // float64, of batches whose members are small
-// From that order on a member alone occupies the GPU: 16 of them, of 4096 to 6144, took 1.4 times as
-// long by launches for all of them, of 2048 to 4096 1.1 times and of less half as long (H200).
+// From that order on a member alone occupies the GPU: 16 of them, of 4096 to 6144, took 1.4 times
+// as long by launches for all of them, of 2048 to 4096 as long, and of less two thirds (H200).
 constexpr int32_t kSmallestAlone = 3072;
 
 // What of a workspace is the same on the host and on the device: the order of the members, then

@@ -58,6 +58,9 @@ TITLES = {
     "series": "Steps by each strategy, in turn with the vendor's getrf and getrs: median and spread of the "
               "steps after the first, all of them as a share of getrf's, and over all steps "
               "factorizations, solves with a factor, the worst backward error",
+    "gathered": "FactorizeAndSolve of one small system, by many clients at once with each its next call, a second: "
+                "calls that wait together run together, or each by itself; beside calls that compute nothing. "
+                "alone: the median of a call where one client calls",
     "cases": "Square members in float64, in turn with the vendor: medians, and how often the vendor's "
              "time is irr_lu's, with the spread of the rounds",
 }
