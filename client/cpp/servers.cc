@@ -7,9 +7,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
-#include <sstream>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -203,8 +203,8 @@ absl::StatusOr<std::string> ReadServersFile(const std::string& path) {
     return absl::NotFoundError(absl::StrCat("there is no ", path));
   }
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!(text << file.rdbuf())) {
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  if (!file) {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot read ", path, ": ", std::strerror(errno)));
   }
@@ -214,7 +214,7 @@ absl::StatusOr<std::string> ReadServersFile(const std::string& path) {
         absl::StrFormat("others can write %s (mode %03o), and so say where tokens go: chmod 600 it",
                         path, state.st_mode & 0777));
   }
-  return text.str();
+  return text;
 }
 
 absl::StatusOr<bool> ReadSwitch(const char* name) {

@@ -169,7 +169,10 @@ absl::StatusOr<FactorInfo> SeriesCall::StoreFactor(NewFactor factor) {
     dropped.version = 0;
     return dropped;
   }
-  if (factor_) return core_.cache.Replace(tenant_, *factor_, std::move(factor));
+  // Where it was released while the step ran, this is a factor of its own.
+  if (factor_ && core_.cache.Describe(tenant_, *factor_).ok()) {
+    return core_.cache.Replace(tenant_, *factor_, std::move(factor));
+  }
   FactorInfo info = core_.cache.Insert(std::move(factor), insert_);
   factor_ = info.handle;
   observed_.factor_bytes = info.bytes;

@@ -181,6 +181,12 @@ absl::Status SeriesSteps::CheckOrders(const PackedMatrix& matrix) {
   if (pins_.factor) {
     CROUT_RETURN_IF_ERROR(CheckRows(matrix, pins_.factor->summary().n, "header.matrix",
                                     absl::StatusCode::kFailedPrecondition));
+    if (IsComplex(matrix.dtype) != IsComplex(pins_.factor->summary().factor_dtype)) {
+      return WithReason(absl::FailedPreconditionError(
+                            "header.matrix: real after a complex factor, or complex after a real "
+                            "one: begin another series"),
+                        kReasonShapeMismatch);
+    }
   }
   return CheckRows(rhs_.upload().shape(), matrix.rows, "header.rhs",
                    absl::StatusCode::kInvalidArgument);

@@ -128,6 +128,12 @@ TEST_F(EnvironmentTest, AFileThatOthersWriteIsRefused) {
   }
 }
 
+TEST_F(EnvironmentTest, AnEmptyFileHasNoServers) {
+  Write("", 0600);
+  EXPECT_THAT(MessageOf(Connect({.server = "lab"})), HasSubstr("lab"));
+  EXPECT_THAT(MessageOf(Connect({.server = "lab"})), Not(HasSubstr("cannot read")));
+}
+
 TEST_F(EnvironmentTest, TokensAreReadFromFilesOfTheirOwn) {
   const std::string token = path_ + ".token";
   std::ofstream(token) << "crout_t\n";

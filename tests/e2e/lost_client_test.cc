@@ -77,7 +77,8 @@ class LostClientTest : public ::testing::Test {
   // Calls that the daemon has ended with an error.
   double Refused() const { return CallsRefused(daemon_.ScrapeMetrics()); }
 
-  Daemon daemon_{{"--streams=1"}, "croutd_test"};
+  // Each job by itself, as the places where it is held are those of one.
+  Daemon daemon_{{"--streams=1", "--gather=off"}, "croutd_test"};
   const std::unique_ptr<client::Client> client_ = daemon_.NewClient();
   TempDir directory_;
   const std::string matrix_ = directory_.File("a.mtx");

@@ -332,6 +332,54 @@ TEST_F(RpcSeriesTest, CancellationGivesAllBack) {
   WaitUntil([&] { return Idle().factors == before.factors + 1; }, "the factor alone");
 }
 
+TEST_F(RpcSeriesTest, AFactorReleasedWithinAStepIsMadeAgain) {
+  StartServer();
+  Series series(stub());
+  Answer answer;
+  ASSERT_TRUE(series.Step(a_, b_, &answer, With(v1::SERIES_STRATEGY_REFACTOR)));
+  const std::string released = answer.factor->handle();
+  device().factor_gate().Close();
+  const std::vector<double> next = RandomMatrix(kN, kN, 98);
+  ASSERT_TRUE(series.Send(next, b_));
+  device().factor_gate().WaitUntilHeld();
+  v1::ReleaseFactorRequest release;
+  release.set_handle(released);
+  v1::ReleaseFactorResponse response;
+  grpc::ClientContext context;
+  EXPECT_TRUE(stub().ReleaseFactor(&context, release, &response).ok());
+  device().factor_gate().Open();
+  ASSERT_TRUE(series.Receive(&answer));
+  ExpectSolved(answer, next, b_);
+  ASSERT_TRUE(answer.factor);
+  EXPECT_NE(answer.factor->handle(), released);
+  EXPECT_EQ(Listed().size(), 1u);
+  EXPECT_TRUE(series.Finish().ok());
+}
+
+TEST_F(RpcSeriesTest, AFactorOfTheOtherFieldEndsTheSeries) {
+  StartServer();
+  Series series(stub());
+  Answer answer;
+  ASSERT_TRUE(series.Step(a_, b_, &answer));
+  grpc::ClientContext context;
+  auto stream = stub().Refactorize(&context);
+  v1::RefactorizeRequest request;
+  request.mutable_header()->set_handle(answer.factor->handle());
+  *request.mutable_header()->mutable_matrix() = Dense(kN, kN);
+  request.mutable_header()->mutable_matrix()->mutable_dense()->set_dtype(v1::DTYPE_COMPLEX128);
+  request.set_data(Bytes(RandomMatrix(kN, 2 * kN, 4)));
+  stream->Write(request);
+  stream->WritesDone();
+  v1::RefactorizeResponse response;
+  while (stream->Read(&response)) {
+  }
+  ASSERT_TRUE(stream->Finish().ok());
+  ASSERT_TRUE(series.Send(a_, b_));
+  const grpc::Status status = series.Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(status.error_message(), ::testing::HasSubstr("header.matrix"));
+}
+
 TEST_F(RpcSeriesTest, DrainingEndsStreamsBetweenSteps) {
   StartServer();
   Series series(stub());

@@ -72,6 +72,21 @@ def test_matrices_of_every_make(client, rng, make):
     assert_solves(dense, f.solve(b), b, f.dtype)
 
 
+
+def test_complex_files_are_complex_matrices(client, rng, tmp_path):
+    A = rng.standard_normal((12, 12)) + 1j * rng.standard_normal((12, 12))
+    A += A.conj().T + 12 * np.eye(12)
+    path = tmp_path / "H.mtx"
+    scipy.io.mmwrite(path, scipy.sparse.coo_array(A), precision=17, symmetry="hermitian")
+    packed = tmp_path / "H.mtx.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    b = np.ones(12)
+    for file in (path, packed):
+        np.testing.assert_allclose(A @ client.solve(file, b), b, atol=1e-12)
+        with client.lu_factor(file) as f:
+            np.testing.assert_allclose(A @ f.solve(b), b, atol=1e-12)
+
+
 def test_sparse_and_files(client, rng, tmp_path):
     A = scipy.sparse.random(60, 60, 0.1, random_state=1) * np.pi + scipy.sparse.diags(rng.random(60) + 5)
     lu = scipy.linalg.lu_factor(A.toarray())[0]

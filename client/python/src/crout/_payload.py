@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -198,5 +199,17 @@ def _file(path: str) -> Payload:
             while piece := file.read(CHUNK):
                 yield piece
 
-    dtype = np.dtype("<f8")
+    dtype = np.dtype("<c16" if _says_complex(path) else "<f8")
     return Payload(_text(dtype), dtype, None, pieces)
+
+
+def _says_complex(path: str) -> bool:
+    """Whether the banner of a Matrix Market file, plain or gzip, names the field complex."""
+    with open(path, "rb") as file:
+        compressed = file.read(2) == b"\x1f\x8b"
+    try:
+        with gzip.open(path) if compressed else open(path, "rb") as text:
+            banner = text.readline(1024).lower().split()
+    except (OSError, EOFError):
+        return False  # Of no use as a text: the server says what is wrong with it.
+    return len(banner) > 3 and banner[3] == b"complex"
