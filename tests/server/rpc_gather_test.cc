@@ -1,4 +1,5 @@
 // Small calls that wait at the same moment run together, and none of them notices.
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -99,7 +100,8 @@ class RpcGatherTest : public RpcBatchTest {
       call.factor = answer.factor;
       call.solved.result = answer.result;
       call.solved.x.resize(answer.data.size() / sizeof(double));
-      std::memcpy(call.solved.x.data(), answer.data.data(), answer.data.size());
+      std::copy_n(answer.data.data(), answer.data.size(),
+                  reinterpret_cast<char*>(call.solved.x.data()));
     };
   }
 
