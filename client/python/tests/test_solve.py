@@ -72,7 +72,6 @@ def test_matrices_of_every_make(client, rng, make):
     assert_solves(dense, f.solve(b), b, f.dtype)
 
 
-
 def test_complex_files_are_complex_matrices(client, rng, tmp_path):
     A = rng.standard_normal((12, 12)) + 1j * rng.standard_normal((12, 12))
     A += A.conj().T + 12 * np.eye(12)
