@@ -33,7 +33,7 @@ install(FILES "${PROJECT_BINARY_DIR}/crout.pc" DESTINATION ${CMAKE_INSTALL_LIBDI
   COMPONENT client)
 
 configure_package_config_file(cmake/crout-config.cmake.in crout-config.cmake
-  INSTALL_DESTINATION "${package_dir}" PATH_VARS CMAKE_INSTALL_DATADIR)
+  INSTALL_DESTINATION "${package_dir}" PATH_VARS CMAKE_INSTALL_DATADIR CMAKE_INSTALL_LIBDIR)
 # Before 1.0 a minor version may break its users.
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/crout-config-version.cmake"
   COMPATIBILITY SameMinorVersion)

@@ -35,6 +35,28 @@ target_include_directories(crout_blas SYSTEM INTERFACE
   "${CROUT_CBLAS_INCLUDE}" "${CROUT_LAPACKE_INCLUDE}")
 target_link_libraries(crout_blas INTERFACE "${CROUT_LAPACKE_LIBRARY}" "${CROUT_OPENBLAS_LIBRARY}")
 
+# Of SuiteSparse AMD (BSD), an ordering, and KLU (LGPL 2.1 or later; with it COLAMD and BTF, which
+# it calls), always as shared libraries. None of the GPL's: CHOLMOD's and UMFPACK's are not linked.
+# And METIS (Apache 2.0).
+find_path(CROUT_AMD_INCLUDE amd.h PATH_SUFFIXES suitesparse REQUIRED)
+find_library(CROUT_AMD_LIBRARY amd REQUIRED)
+find_library(CROUT_SUITESPARSECONFIG_LIBRARY suitesparseconfig REQUIRED)
+add_library(crout_amd INTERFACE)
+target_include_directories(crout_amd SYSTEM INTERFACE "${CROUT_AMD_INCLUDE}")
+target_link_libraries(crout_amd INTERFACE
+  "${CROUT_AMD_LIBRARY}" "${CROUT_SUITESPARSECONFIG_LIBRARY}")
+find_path(CROUT_KLU_INCLUDE klu.h PATH_SUFFIXES suitesparse REQUIRED)
+find_library(CROUT_KLU_LIBRARY NAMES libklu.so klu REQUIRED)
+add_library(crout_klu INTERFACE)
+target_include_directories(crout_klu SYSTEM INTERFACE "${CROUT_KLU_INCLUDE}")
+target_link_libraries(crout_klu INTERFACE
+  "${CROUT_KLU_LIBRARY}" "${CROUT_SUITESPARSECONFIG_LIBRARY}")
+find_path(CROUT_METIS_INCLUDE metis.h REQUIRED)
+find_library(CROUT_METIS_LIBRARY metis REQUIRED)
+add_library(crout_metis INTERFACE)
+target_include_directories(crout_metis SYSTEM INTERFACE "${CROUT_METIS_INCLUDE}")
+target_link_libraries(crout_metis INTERFACE "${CROUT_METIS_LIBRARY}")
+
 # CUDA: AUTO takes it where a toolkit is found, and says so either way.
 set(CROUT_HAVE_CUDA OFF)
 if(NOT CROUT_CUDA STREQUAL "OFF")

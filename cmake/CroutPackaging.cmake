@@ -9,7 +9,8 @@
 #   lib/, include/crout/   the client libraries (CroutClientPackage.cmake)
 #   share/crout/           the wire contract, the Fortran module, examples, croutd.toml, croutd.service
 #   share/crout/python/    the Python client's source: pip install share/crout/python
-#   libexec/crout/         tests and benchmarks, with CROUT_PACKAGE_TESTS
+#   libexec/crout/         crout-order, which croutd starts; tests and benchmarks, with
+#                          CROUT_PACKAGE_TESTS
 
 set(CROUT_CUDA_RPATH "/usr/local/cuda/lib64" CACHE STRING
   "Where installed programs look for the CUDA libraries, after LD_LIBRARY_PATH; a list")
@@ -43,14 +44,17 @@ foreach(program croutd croutctl crout-bench)
   endif()
 endforeach()
 
+crout_install_programs(DESTINATION libexec/crout COMPONENT runtime TARGETS crout-order)
+
 if(CROUT_PACKAGE_TESTS)
   get_property(tests GLOBAL PROPERTY CROUT_PACKAGED_TESTS)
   if(tests)
     crout_install_programs(DESTINATION libexec/crout COMPONENT tests TARGETS ${tests})
   endif()
   if(CROUT_HAVE_CUDA)
-    install(PROGRAMS tests/gpu/run_suite.sh tests/gpu/sanitize.sh tests/gpu/operator_check.sh DESTINATION libexec/crout
-      COMPONENT tests)
+    install(PROGRAMS tests/gpu/run_suite.sh tests/gpu/run_benches.sh tests/gpu/run_studies.sh tests/gpu/sanitize.sh
+      tests/gpu/operator_check.sh DESTINATION libexec/crout COMPONENT tests)
+    install(FILES tests/gpu/find_program.sh DESTINATION libexec/crout COMPONENT tests)
   endif()
 endif()
 

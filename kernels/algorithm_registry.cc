@@ -52,7 +52,13 @@ absl::Status DoesNotTake(const Device& device, std::string_view name, DType dtyp
 
 // What keeps `solver` from using such a factor; empty if nothing does.
 std::string_view Obstacle(const TriangularSolver& solver, const FactorSummary& factor) {
-  if (!solver.TakesDense(factor.factor_dtype)) return "of this type";
+  const MethodTraits& traits = solver.traits();
+  const bool sparse = factor.sparse.has_value();
+  if (!traits.operands.contains(sparse ? OperandKind::kSparse : OperandKind::kDense)) {
+    return sparse ? "of a sparse matrix" : "of a dense matrix";
+  }
+  if (sparse && traits.name != factor.algorithm) return "of another sparse method";
+  if (!traits.types.contains(factor.factor_dtype)) return "of this type";
   if (!solver.Supports(factor.unit_diagonal)) {
     const bool unit_in_l = factor.unit_diagonal == UnitDiagonal::kL;
     return unit_in_l ? "with the unit diagonal in L" : "with the unit diagonal in U";
@@ -134,6 +140,23 @@ absl::StatusOr<const DirectSolver*> FindDirectSolver(const Device& device, std::
   }
   if (!named->TakesDense(dtype)) return DoesNotTake(device, name, dtype);
   return named;
+}
+
+std::vector<const SparseLu*> FindSparseLus(const Device& device, std::string_view name,
+                                           DType dtype) {
+  std::vector<const SparseLu*> methods;
+  for (const auto& method : device.catalogue().sparse_lus) {
+    const bool wanted = name == kAuto || method->name() == name;
+    if (wanted && method->FactorType(dtype)) methods.push_back(method.get());
+  }
+  return methods;
+}
+
+const SparseLu* CheapestSparseLu(const std::vector<const SparseLu*>& methods,
+                                 const Analysis& analysis, DType dtype) {
+  return Cheapest(methods, [&](const SparseLu& method) {
+    return method.PredictSeconds(analysis, method.FactorType(dtype).value_or(dtype));
+  });
 }
 
 bool SolvesDirectly(const Device& device, std::string_view name) {

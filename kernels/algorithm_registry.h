@@ -3,6 +3,7 @@
 #define CROUT_KERNELS_ALGORITHM_REGISTRY_H_
 
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "kernels/device.h"
@@ -36,6 +37,15 @@ const TriangularSolver* FindSolverToPrepare(const Device& device, UnitDiagonal u
 // not take `dtype`.
 absl::StatusOr<const DirectSolver*> FindDirectSolver(const Device& device, std::string_view name,
                                                      DType dtype);
+
+// The methods for sparse matrices of that name, or, for "auto", all of them, that have a FactorType
+// for `dtype`.
+std::vector<const SparseLu*> FindSparseLus(const Device& device, std::string_view name,
+                                           DType dtype);
+// The one of them, which must not be empty, that is expected to take the least time for a factor
+// asked for in `dtype`.
+const SparseLu* CheapestSparseLu(const std::vector<const SparseLu*>& methods,
+                                 const Analysis& analysis, DType dtype);
 
 // Whether the device has a method of that name that solves without leaving factors.
 bool SolvesDirectly(const Device& device, std::string_view name);

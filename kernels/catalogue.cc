@@ -7,6 +7,7 @@ std::vector<MethodTraits> Catalogue::algorithm_traits() const {
   for (const auto& algorithm : algorithms) traits.push_back(algorithm->traits());
   for (const auto& solver : direct_solvers) traits.push_back(solver->traits());
   if (batch_lu != nullptr) traits.push_back(batch_lu->traits());
+  for (const auto& method : sparse_lus) traits.push_back(method->traits());
   return traits;
 }
 

@@ -7,7 +7,9 @@
 
 #include "kernels/batch_lu.h"
 #include "kernels/direct_solver.h"
+#include "kernels/echelon_reducer.h"
 #include "kernels/lu_algorithm.h"
+#include "kernels/sparse_lu.h"
 
 namespace crout {
 
@@ -18,10 +20,12 @@ struct Catalogue {
   std::vector<std::unique_ptr<LuAlgorithm>> algorithms;
   std::vector<std::unique_ptr<TriangularSolver>> solvers;
   std::vector<std::unique_ptr<DirectSolver>> direct_solvers;  // none on some devices
-  std::unique_ptr<BatchLu> batch_lu;                          // null on some devices
+  std::unique_ptr<EchelonReducer> echelon_reducer;            // null on some devices
+  std::unique_ptr<BatchLu> batch_lu;                          // likewise
+  std::vector<std::unique_ptr<SparseLu>> sparse_lus;          // none on some devices
 
   // All that factors or solves a matrix by itself: `algorithms`, then `direct_solvers`, which a
-  // request can name as its algorithm, and `batch_lu`.
+  // request can name as its algorithm, `batch_lu` and `sparse_lus`.
   std::vector<MethodTraits> algorithm_traits() const;
   // What it can name as its solver.
   std::vector<MethodTraits> solver_traits() const;

@@ -95,6 +95,8 @@ class Device {
   const auto& algorithms() const { return catalogue().algorithms; }
   const auto& solvers() const { return catalogue().solvers; }
   const auto& direct_solvers() const { return catalogue().direct_solvers; }
+  // Null where the device reduces no matrices.
+  const EchelonReducer* echelon_reducer() const { return catalogue().echelon_reducer.get(); }
   // Null where the device takes no batches.
   const BatchLu* batch_lu() const { return catalogue().batch_lu.get(); }
 };

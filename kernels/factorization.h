@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,8 @@
 #include "kernels/factor_parts.h"
 #include "kernels/irregular_batch.h"
 #include "kernels/lu_algorithm.h"
+#include "kernels/sparse/analysis.h"
+#include "kernels/sparse/multifrontal_factor.h"
 #include "kernels/stop_requested.h"
 #include "kernels/util/size_class.h"
 
@@ -29,7 +32,9 @@ struct KernelTimings {
 
 // Why a matrix is singular, or seems so to a method without pivoting. An empty row or column has no
 // entry but zeros.
-enum class SingularReason : uint8_t { kNone, kZeroPivot, kEmptyRow, kEmptyColumn };
+// Of a matrix whose structure is singular no choice of one entry in each row and column is without
+// a zero.
+enum class SingularReason : uint8_t { kNone, kZeroPivot, kEmptyRow, kEmptyColumn, kStructure };
 
 // In what a factor was computed, and so what its solves have to do.
 enum class FactorPrecision : uint8_t {
@@ -57,6 +62,17 @@ struct BatchSummary {
   double quality = 0;       // likewise
 };
 
+// Of a sparse matrix, by a sparse method.
+struct SparseSummary {
+  std::shared_ptr<const Analysis> analysis;  // not null; its memory is charged to its owner
+  bool reused = false;                       // it was there
+  // How often positions were postponed, and the factorization done again: then `analysis` depends
+  // on values. `numeric` is of the last.
+  int postponements = 0;
+  double flops = 0;  // of all of them
+  NumericSummary numeric;
+};
+
 // What the caller needs in order to trust a factorization.
 struct FactorSummary {
   std::string algorithm;  // the name that ran, never "auto"
@@ -72,7 +88,7 @@ struct FactorSummary {
   int64_t info = 0;
   bool pivots = true;  // whether the method looked for pivots
   SingularReason singular = SingularReason::kNone;
-  int64_t empty_index = 0;  // 1-based, of the empty row or column
+  int64_t empty_index = 0;  // 1-based, of the empty row or column, or the row that is left over
   // Largest |u_ij| over the largest entry of the (equilibrated) matrix that was factored; 0/0, as
   // for n = 0 and the zero matrix, is 1. +Inf when the factorization left the range of its type:
   // such a factor is useless, and solves with it report a backward error that is NaN or near 1.
@@ -100,6 +116,7 @@ struct FactorSummary {
   // Of a batch; `info` is 0 then, `pivot_growth` and `quality` the worst of any member, and the
   // rest of what is said of one matrix is not set.
   std::optional<BatchSummary> batch;
+  std::optional<SparseSummary> sparse;
 
   // Whether there are L and U, if those of a singular matrix.
   bool has_factors() const {
@@ -122,7 +139,8 @@ inline constexpr std::string_view kPreparedPart = "prepared";
 inline constexpr std::string_view kMembersPart = "members";
 inline constexpr std::string_view kFiguresPart = "figures";
 
-// The result of an LU method. What is said of its parts is of a dense one.
+// The result of an LU method. What is said of its parts is of a dense one; the "lu" of a sparse one
+// is a block that only its own method knows, and there are no row interchanges or scales beside it.
 struct Factorization {
   FactorSummary summary;
   FactorParts parts;
@@ -147,7 +165,8 @@ struct Factorization {
             ipiv().as<int64_t>(),
             summary.unit_diagonal,
             prepared().data(),
-            summary.preparation.value_or(PreparationStats())};
+            summary.preparation.value_or(PreparationStats()),
+            summary.sparse ? summary.sparse->analysis.get() : nullptr};
   }
 };
 

@@ -83,6 +83,18 @@ class TriangularSolver : public NumericalMethod {
   // Bytes of device memory that Solve needs beside its arguments.
   virtual absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n, int64_t nrhs) const = 0;
 
+  // The two of a solver of sparse factors (OperandKind::kSparse), whose bytes and seconds the order
+  // alone does not tell.
+  virtual absl::StatusOr<size_t> SparseWorkspaceBytes(const Analysis& analysis, DType dtype,
+                                                      int64_t nrhs) const {
+    (void)analysis, (void)dtype, (void)nrhs;
+    return absl::UnimplementedError("not a solver of sparse factors");
+  }
+  virtual double PredictSparseSeconds(const Analysis& analysis, DType dtype, int64_t nrhs) const {
+    (void)analysis, (void)dtype, (void)nrhs;
+    return 0;
+  }
+
   // Enqueues the solve: b (n x nrhs, the factor's type) becomes X. The factor is not singular and
   // its unit diagonal is supported. `tolerance`, in [0, 1): an iterative solver's unknowns have
   // converged when they change by no more than this, relative to themselves, and 0 when nothing

@@ -30,6 +30,34 @@ absl::Status CheckCriterion(const PivotCriterion& criterion) {
   return absl::OkStatus();
 }
 
+absl::Status CheckBlockSize(const MethodTraits& traits, const LuParameters& parameters) {
+  const int block = parameters.block_size;
+  const auto [least, most] = traits.block_sizes;
+  if (block == 0) return absl::OkStatus();
+  if (least == 0) return NotTaken(traits, "block size");
+  if (traits.iterative && parameters.variant != MethodVariant::kPublished) {
+    return NotTaken(traits, "block size but in its variant 'published'");
+  }
+  if (block >= least && block <= most && (block & (block - 1)) == 0) return absl::OkStatus();
+  return Bad("the block size", absl::StrCat("a power of two from ", least, " to ", most));
+}
+
+// The published variant sweeps by what a section knows of itself, and so by no threshold.
+absl::Status CheckVariant(const MethodTraits& traits, const LuParameters& parameters) {
+  const MethodVariant variant = parameters.variant;
+  if (!traits.variants.contains(variant)) {
+    if (!traits.iterative) return NotTaken(traits, "variant");
+    return absl::UnimplementedError(absl::StrCat("algorithm '", ToAbsl(traits.name),
+                                                 "' has no variant 'published' on this device; it "
+                                                 "has 'fast'"));
+  }
+  if (variant == MethodVariant::kPublished && parameters.pivoting.has_value() &&
+      parameters.pivoting->rule == PivotRule::kThreshold) {
+    return Bad("the pivoting rule of the variant 'published'", "partial or interval");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status CheckParameters(const MethodTraits& traits, const LuParameters& parameters) {
@@ -37,13 +65,14 @@ absl::Status CheckParameters(const MethodTraits& traits, const LuParameters& par
     if (!traits.takes_pivoting) return NotTaken(traits, "pivoting rule");
     CROUT_RETURN_IF_ERROR(CheckCriterion(*parameters.pivoting));
   }
-  const int block = parameters.block_size;
-  if (block != 0) {
-    if (!traits.takes_block_size) return NotTaken(traits, "block size");
-    if (block != 8 && block != 16 && block != 32) return Bad("the block size", "8, 16 or 32");
-  }
+  CROUT_RETURN_IF_ERROR(CheckBlockSize(traits, parameters));
   if (parameters.tf32_products && !traits.takes_tf32_products) {
     return NotTaken(traits, "choice of TF32 products");
+  }
+  CROUT_RETURN_IF_ERROR(CheckVariant(traits, parameters));
+  if (parameters.absolute_tolerance != 0 && !traits.takes_absolute_tolerance) {
+    return NotTaken(traits,
+                    traits.iterative ? "absolute tolerance on this device" : "absolute tolerance");
   }
   if (!traits.iterative) {
     if (parameters.tolerance != 0) return NotTaken(traits, "tolerance");
@@ -53,6 +82,9 @@ absl::Status CheckParameters(const MethodTraits& traits, const LuParameters& par
   }
   if (!(parameters.tolerance >= 0 && parameters.tolerance < 1)) {
     return Bad("the tolerance", "in [0, 1)");
+  }
+  if (!(parameters.absolute_tolerance >= 0 && std::isfinite(parameters.absolute_tolerance))) {
+    return Bad("the absolute tolerance", "finite and not negative");
   }
   if (parameters.section_size < 0) return Bad("the section size", "positive, or 0 for the default");
   if (parameters.sweep_limit < 0) return Bad("the sweep limit", "positive, or 0 for the default");

@@ -13,7 +13,13 @@
 namespace crout {
 
 // How the matrix comes that a method works on.
-enum class OperandKind : uint8_t { kDense, kBatch };
+enum class OperandKind : uint8_t { kDense, kBatch, kSparse };
+
+// The powers of two that LuParameters::block_size may be; none by default.
+struct BlockSizes {
+  int least = 0;
+  int most = 0;
+};
 
 // The capabilities of a method. Whoever treats one method otherwise than another goes by these, not
 // by the name.
@@ -34,11 +40,14 @@ struct MethodTraits {
 
   // The LuParameters that an LuAlgorithm takes; others are refused.
   bool takes_pivoting = false;
-  bool takes_block_size = false;
+  // Of iterative ones by the published variant alone.
+  BlockSizes block_sizes = {};
   bool takes_tf32_products = false;
   // Takes a tolerance. An LuAlgorithm also takes a section size, a sweep limit and a start, and
   // reports its iterations.
   bool iterative = false;
+  bool takes_absolute_tolerance = false;  // of iterative ones
+  EnumSet<MethodVariant> variants = {MethodVariant::kFast};
   // Between panels or sweeps an LuAlgorithm asks `stop` (host) or reads DeviceReport::stop, and
   // tells there how many columns are done.
   bool stoppable = false;
@@ -48,11 +57,12 @@ struct MethodTraits {
   bool is_timed = false;
 };
 
-// INVALID_ARGUMENT for a parameter that such an LuAlgorithm does not take, or out of its range.
+// INVALID_ARGUMENT for a parameter that such an LuAlgorithm does not take, or out of its range;
+// UNIMPLEMENTED for a variant that it might have, but lacks.
 absl::Status CheckParameters(const MethodTraits& traits, const LuParameters& parameters);
 
-// What LuAlgorithm, TriangularSolver, DirectSolver and BatchLu have in common. Immutable and
-// thread-safe.
+// What LuAlgorithm, TriangularSolver, DirectSolver, EchelonReducer and BatchLu have in common.
+// Immutable and thread-safe.
 class NumericalMethod {
  public:
   virtual ~NumericalMethod() = default;

@@ -154,18 +154,7 @@ void AddTlsOptions(Options& options, CLI::App& app, Config& config) {
       ->envname(EnvironmentName("insecure"));
 }
 
-void AddOptions(CLI::App& app, Config& config) {
-  const std::map<std::string, LogLevel> levels = {{"debug", LogLevel::kDebug},
-                                                  {"info", LogLevel::kInfo},
-                                                  {"warn", LogLevel::kWarn},
-                                                  {"error", LogLevel::kError}};
-  const std::map<std::string, LogFormat> formats = {{"text", LogFormat::kText},
-                                                    {"json", LogFormat::kJson}};
-  const std::map<std::string, LogCalls> calls = {{"none", LogCalls::kNone},
-                                                 {"slow", LogCalls::kSlow},
-                                                 {"sampled", LogCalls::kSampled},
-                                                 {"all", LogCalls::kAll}};
-  Options options(app);
+void AddListenerOptions(Options& options, CLI::App& app, Config& config) {
   options
       .AddList("listen", config.listen,
                "Addresses to serve on: host:port (port 0 picks one) or unix:PATH, separated by "
@@ -176,18 +165,27 @@ void AddOptions(CLI::App& app, Config& config) {
       ->check([](const std::string& text) { return MistakeIn(ParseSocketMode(text).status()); });
   options.Add("unix-group", config.unix_access.group,
               "Group of Unix sockets; without --unix-mode their mode is 660 then");
+}
+
+// Of the metrics port, and what is served beside the service itself.
+void AddPageOptions(Options& options, Config& config) {
   options.Add("metrics-listen", config.metrics_listen, "host:port of the metrics endpoint")
       ->check([](const std::string& text) { return MistakeIn(ParseHostPort(text).status()); });
   options.Add("metrics-tls", config.pages_tls,
               "The metrics port speaks TLS, with the files of --tls-cert, --tls-key and "
               "--tls-client-ca: on or off");
-  options.Add("health", config.health, "Serve gRPC's health protocol, to everybody: on or off");
-  options.Add("reflection", config.reflection, "Serve gRPC's reflection, to everybody: on or off");
-  const std::map<std::string, PageAccess> access = {{"open", PageAccess::kOpen},
-                                                    {"roles", PageAccess::kRoles}};
+  const std::map<std::string, Access> access = {
+      {"off", Access::kOff}, {"open", Access::kOpen}, {"roles", Access::kRoles}};
+  options.AddEnum("health", config.health, access,
+                  "Who may use gRPC's health protocol: nobody, whoever connects, or with "
+                  "--identities those who have the role metrics");
+  options.AddEnum("reflection", config.reflection, access,
+                  "Who may use gRPC's reflection, likewise: the role is solve");
   options.AddEnum("metrics-access", config.page_access, access,
-                  "Who sees metrics and status page: whoever reaches them, or with --identities "
-                  "those who have the roles metrics and admin");
+                  "Who sees metrics and status page, likewise: the roles are metrics and admin");
+}
+
+void AddDeviceOptions(Options& options, Config& config) {
   options
       .AddList("devices", config.devices,
                "auto (GPUs, or the host where there is none), host, cuda, cuda:0, ...")
@@ -198,6 +196,20 @@ void AddOptions(CLI::App& app, Config& config) {
       .Add("state-dir", config.state_dir,
            "Directory for what is kept between runs, the measured costs of GPUs; none: nothing is")
       ->transform([](const std::string& text) { return text == "none" ? "" : text; });
+}
+
+// Logs and traces.
+void AddLogOptions(Options& options, Config& config) {
+  const std::map<std::string, LogLevel> levels = {{"debug", LogLevel::kDebug},
+                                                  {"info", LogLevel::kInfo},
+                                                  {"warn", LogLevel::kWarn},
+                                                  {"error", LogLevel::kError}};
+  const std::map<std::string, LogFormat> formats = {{"text", LogFormat::kText},
+                                                    {"json", LogFormat::kJson}};
+  const std::map<std::string, LogCalls> calls = {{"none", LogCalls::kNone},
+                                                 {"slow", LogCalls::kSlow},
+                                                 {"sampled", LogCalls::kSampled},
+                                                 {"all", LogCalls::kAll}};
   options.AddEnum("log-level", config.log_level, levels,
                   "Least level of the lines that are logged");
   options.AddEnum("log-format", config.log_format, formats, "How a line looks");
@@ -213,6 +225,9 @@ void AddOptions(CLI::App& app, Config& config) {
       ->check([](const std::string& text) {
         return text.empty() ? "" : MistakeIn(ParseHttpUrl(text).status());
       });
+}
+
+void AddJobOptions(Options& options, Config& config) {
   options
       .Add("streams", config.pool.scheduler.streams,
            "Jobs side by side on one device; 0: as many as suit it")
@@ -236,6 +251,9 @@ void AddOptions(CLI::App& app, Config& config) {
   options.AddDuration("gather-window", config.gather_window,
                       "How long a call waits for company while its device works on another job; 0: "
                       "not at all");
+}
+
+void AddMemoryOptions(Options& options, Config& config) {
   options.AddBytes("device-budget", config.pool.device_budget_bytes,
                    "Memory of each GPU for jobs and cached factors; 0: by --memory-fraction");
   options
@@ -254,20 +272,32 @@ void AddOptions(CLI::App& app, Config& config) {
                    "Memory for open calls themselves, 32 KiB each; more calls are refused");
   options.AddTimeLimit("return-memory-after", config.return_memory_after,
                        "Free host memory goes back to the system when nothing has run for so long");
+}
+
+// What one client may have.
+void AddLimitOptions(Options& options, Config& config) {
   options.AddTimeLimit(
       "max-connection-age", config.max_connection_age,
       "After this a client connects anew for its next calls; those that run go on");
   options
       .Add("max-connections", config.max_connections,
-           "TCP connections at a time; a further one is closed at once")
+           "Connections of each address at a time; a further one is closed at once")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
   options.Add("max-n", config.limits.max_n, "Largest dimension of a matrix")
+      ->check(CLI::Range(int64_t{1}, int64_t{2147483647}));
+  options
+      .Add("max-sparse-n", config.limits.max_sparse_n,
+           "Largest order of a matrix that stays sparse")
       ->check(CLI::Range(int64_t{1}, int64_t{2147483647}));
   options.AddDuration("default-lease", config.limits.default_lease,
                       "Lease of a factor whose client names none");
   options.AddDuration("max-lease", config.limits.max_lease, "Longest lease that is granted");
   options.AddTimeLimit("max-life", config.limits.max_life,
                        "Longest life of a factor from its creation, however often it is used");
+}
+
+// How long transfers, and the end of the daemon, may take.
+void AddPatienceOptions(Options& options, Config& config) {
   TransferLimits& transfer = config.limits.transfer;
   options.AddTimeLimit("upload-idle-timeout", transfer.idle_timeout,
                        "Ends an upload, or a reply that is not read, that pauses for longer");
@@ -282,6 +312,18 @@ void AddOptions(CLI::App& app, Config& config) {
                       "After SIGTERM: not ready, but serving everything");
   options.AddDuration("drain-limit", config.drain_limit,
                       "After the grace: calls in flight may finish, new ones are refused");
+}
+
+void AddOptions(CLI::App& app, Config& config) {
+  Options options(app);
+  AddListenerOptions(options, app, config);
+  AddPageOptions(options, config);
+  AddDeviceOptions(options, config);
+  AddLogOptions(options, config);
+  AddJobOptions(options, config);
+  AddMemoryOptions(options, config);
+  AddLimitOptions(options, config);
+  AddPatienceOptions(options, config);
 }
 
 // With less gRPC answers nobody.
@@ -319,10 +361,16 @@ void CheckListeners(const Config& config) {
         "loopback");
   }
   if (status.ok() && !config.insecure) status = CheckExposure(config.listen, config.tls);
-  if (status.ok() && config.page_access == PageAccess::kRoles) {
-    if (!asks) status = absl::FailedPreconditionError("--metrics-access=roles: give --identities");
+  for (const auto& [flag, access] : {std::pair("--health", config.health),
+                                     {"--reflection", config.reflection},
+                                     {"--metrics-access", config.page_access}}) {
+    if (status.ok() && access == Access::kRoles && !asks) {
+      status = absl::FailedPreconditionError(absl::StrCat(flag, "=roles: give --identities"));
+    }
+  }
+  if (status.ok() && config.page_access == Access::kRoles) {
     // Of a plain port tokens could be read along.
-    if (status.ok() && !config.pages_tls && !IsLoopbackAddress(config.metrics_listen)) {
+    if (!config.pages_tls && !IsLoopbackAddress(config.metrics_listen)) {
       status = absl::FailedPreconditionError(
           "--metrics-access=roles: tokens need --metrics-tls, or an address of loopback for "
           "--metrics-listen");

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "server/identity/access.h"
 #include "server/identity/signed_token.h"
 #include "server/log.h"
 #include "server/rpc/core.h"
@@ -17,8 +18,6 @@
 
 namespace crout {
 
-enum class PageAccess { kOpen, kRoles };
-
 struct Config {
   std::vector<std::string> listen = {"127.0.0.1:50051"};
   TlsFiles tls;                 // of every address of `listen` but Unix sockets
@@ -27,11 +26,10 @@ struct Config {
   std::string identities_file;  // who may call, and for what; "": everybody, for everything
   // Who signs tokens that are taken besides those which the file lists.
   SignedTokenSettings signed_tokens;
-  bool health = true;  // gRPC's own services, which ask nobody who calls
-  bool reflection = true;
-  // Whether the metrics and the status page are for everybody who reaches them.
-  PageAccess page_access = PageAccess::kOpen;
-  bool pages_tls = false;  // the metrics port has the TLS of `tls`
+  Access health = Access::kOpen;  // gRPC's health protocol
+  Access reflection = Access::kOpen;
+  Access page_access = Access::kOpen;  // metrics and the status page
+  bool pages_tls = false;              // the metrics port has the TLS of `tls`
   std::string metrics_listen = "127.0.0.1:9464";
   // "auto" (every GPU, or the host where there is none), "host", "cuda", or "cuda:0", "cuda:1", ...
   std::vector<std::string> devices = {"auto"};

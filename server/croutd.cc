@@ -1,6 +1,7 @@
 #include "server/croutd.h"
 
 #include <malloc.h>
+#include <sys/prctl.h>
 
 #include <csignal>
 #include <string_view>
@@ -24,6 +25,10 @@ void KeepReceiveBuffersWarm() {
   mallopt(M_ARENA_MAX, 1);
 }
 
+// Keys and tokens go into no core file, whatever takes those on this system, and are for no other
+// process of the daemon's user to look up.
+void HideMemory() { prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
+
 }  // namespace
 
 int RunCroutd(int argc, char** argv, OpenDevicesFunction open_devices) {
@@ -37,6 +42,7 @@ int RunCroutd(int argc, char** argv, OpenDevicesFunction open_devices) {
   const auto parsed = ParseCommandLine(argc, argv);
   if (const int* code = std::get_if<int>(&parsed)) return *code;
   const auto& config = std::get<Config>(parsed);
+  if (config.tls.enabled() || !config.identities_file.empty()) HideMemory();
   ConfigureLog(config.log_level, config.log_format);
   TakeLibraryLogs();
   const int code = Serve(config, open_devices, signals);

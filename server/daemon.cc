@@ -9,10 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "grpc/compression.h"
-#include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
-#include "grpcpp/impl/server_builder_option.h"
-#include "grpcpp/impl/server_builder_plugin.h"
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/server_builder.h"
 #include "kernels/util/allocation.h"
@@ -47,8 +44,6 @@ constexpr int kKeepaliveTimeoutMs = 20'000;
 // sooner ends the connection.
 constexpr int kLeastPingIntervalMs = 10'000;
 constexpr int kPingStrikes = 2;
-// Of gRPC's own, for its reflection, which holds one for each call; all else uses callbacks.
-constexpr int kMaxGrpcThreads = 8;
 constexpr int kFrameBytes = 4 << 20;
 constexpr auto kHousekeepingPeriod = std::chrono::seconds(1);
 // How long answered calls may take to leave once they were told to.
@@ -82,29 +77,18 @@ void LimitPeers(absl::Duration max_connection_age, grpc::ServerBuilder& builder)
   for (const auto& [name, value] : limits) builder.AddChannelArgument(name, value);
 }
 
-// The reflection is in every server of a program that it is linked to.
-class WithoutReflection final : public grpc::ServerBuilderOption {
- public:
-  void UpdateArguments(grpc::ChannelArguments* /*arguments*/) override {}
-  void UpdatePlugins(std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>* plugins) override {
-    const auto is_reflection = [](const auto& plugin) {
-      return plugin->name() == "proto_server_reflection";
-    };
-    plugins->erase(std::remove_if(plugins->begin(), plugins->end(), is_reflection), plugins->end());
-  }
-};
-
 absl::Status CannotBind(const std::string& address, const absl::Status& why) {
   return absl::UnavailableError(absl::StrCat("--listen: could not bind ", address, " (",
                                              why.message(), "); is another daemon serving there?"));
 }
 
-// As many as asked, where the process may have the descriptors for them and all else.
-size_t MaxConnections(int64_t asked) {
+// As many as asked of each of the addresses, where the process may have the descriptors for them
+// and all else.
+size_t MaxConnections(int64_t asked, size_t addresses) {
   constexpr size_t kOthers = 512;  // files, devices, the metrics port
   const size_t all = RaiseDescriptorLimit();
   const size_t room = all > 2 * kOthers ? all - kOthers : all / 2;
-  return std::min(static_cast<size_t>(asked), room);
+  return std::min(static_cast<size_t>(asked), std::max<size_t>(1, room / addresses));
 }
 
 Clock::duration ToChrono(absl::Duration duration) { return absl::ToChronoNanoseconds(duration); }
@@ -115,6 +99,8 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
     const Config& config, std::vector<std::unique_ptr<Device>> devices) {
   std::unique_ptr<Daemon> daemon(new Daemon(config));
   CROUT_ASSIGN_OR_RETURN(daemon->stack_, Stack::Create(std::move(devices), config));
+  daemon->standard_ =
+      std::make_unique<StandardServices>(daemon->stack_->core(), config.health, config.reflection);
   CROUT_RETURN_IF_ERROR(daemon->Bind());
   daemon->housekeeper_ = std::thread([daemon = daemon.get()] { daemon->HousekeepingLoop(); });
   daemon->SetServing(true);
@@ -123,10 +109,8 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
 }
 
 absl::Status Daemon::Bind() {
-  grpc::EnableDefaultHealthCheckService(config_.health);
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::EnableDefaultHealthCheckService(false);  // standard_ has it
   grpc::ServerBuilder builder;
-  if (!config_.reflection) builder.SetOption(std::make_unique<WithoutReflection>());
   const int max_message = static_cast<int>(config_.limits.max_message_bytes);
   builder.SetMaxReceiveMessageSize(max_message);
   builder.SetMaxSendMessageSize(max_message);
@@ -139,71 +123,62 @@ absl::Status Daemon::Bind() {
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kFrameBytes);
   grpc::ResourceQuota quota("croutd");
   quota.Resize(config_.receive_buffer_bytes);
-  quota.SetMaxThreads(kMaxGrpcThreads);
   builder.SetResourceQuota(quota);
   // Two daemons on one port would share its calls, and a handle is known to one of them.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  std::vector<int> unix_bound(config_.listen.size(), 0);
   std::vector<std::unique_ptr<TcpListener::Acceptor>> acceptors;
   CROUT_ASSIGN_OR_RETURN(tls_, TlsKeeper::Create(config_.tls));
   const auto over_tcp = ListenerCredentials(tls_->published());
-  max_connections_ = MaxConnections(config_.max_connections);
-  for (size_t i = 0; i < config_.listen.size(); ++i) {
-    if (IsUnix(config_.listen[i])) {
-      builder.AddListeningPort(config_.listen[i], grpc::InsecureServerCredentials(),
-                               &unix_bound[i]);
-      continue;
-    }
-    auto listener = TcpListener::Bind(config_.listen[i], max_connections_);
-    if (!listener.ok()) return CannotBind(config_.listen[i], listener.status());
-    listeners_.push_back(*std::move(listener));
+  max_connections_ = MaxConnections(config_.max_connections, config_.listen.size());
+  for (const std::string& address : config_.listen) {
+    CROUT_RETURN_IF_ERROR(BindTo(address));
     acceptors.push_back(builder.experimental().AddExternalConnectionAcceptor(
-        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, over_tcp));
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+        IsUnix(address) ? grpc::InsecureServerCredentials() : over_tcp));
   }
   builder.RegisterService(&stack_->service());
-  {
-    const SocketsClosed closed(config_.unix_access);
-    server_ = builder.BuildAndStart();
-  }
-  size_t of_tcp = 0;
-  for (size_t i = 0; i < config_.listen.size(); ++i) {
-    const std::string& address = config_.listen[i];
-    if (!IsUnix(address)) {
-      addresses_.push_back(WithPort(address, listeners_[of_tcp++]->port()));
-      continue;
-    }
-    if (server_ == nullptr || unix_bound[i] == 0) {
-      return CannotBind(address, absl::UnavailableError("gRPC could not"));
-    }
-    CROUT_RETURN_IF_ERROR(GiveAccess(address.substr(kUnix.size()), config_.unix_access));
-    addresses_.push_back(address);
-  }
+  builder.RegisterCallbackGenericService(standard_.get());
+  server_ = builder.BuildAndStart();
   if (server_ == nullptr) return absl::InternalError("gRPC could not start a server");
-  SetServing(false);
   CROUT_RETURN_IF_ERROR(ServePages());
   for (size_t i = 0; i < listeners_.size(); ++i) listeners_[i]->Start(std::move(acceptors[i]));
   return absl::OkStatus();
 }
 
-HttpPage Daemon::AdmitReader(Role role, const HttpCaller& caller) {
-  constexpr unsigned kUnauthorized = 401;
-  constexpr unsigned kForbidden = 403;
+absl::Status Daemon::BindTo(const std::string& address) {
+  if (!IsUnix(address)) {
+    auto listener = TcpListener::Bind(address, max_connections_);
+    if (!listener.ok()) return CannotBind(address, listener.status());
+    addresses_.push_back(WithPort(address, (*listener)->port()));
+    listeners_.push_back(*std::move(listener));
+    return absl::OkStatus();
+  }
+  const std::string path = address.substr(kUnix.size());
+  const SocketsClosed closed(config_.unix_access);
+  auto listener = TcpListener::BindUnix(path, max_connections_);
+  if (!listener.ok()) return CannotBind(address, listener.status());
+  listeners_.push_back(*std::move(listener));
+  addresses_.push_back(address);
+  return GiveAccess(path, config_.unix_access);
+}
+
+HttpAdmission Daemon::AdmitReader(Role role, const HttpCaller& caller) {
   ServerCore& core = stack_->core();
   const auto identities = core.identities->current();
   const auto token = TokenOf(caller.authorization);
   Credentials credentials = token ? identities->Read(*token) : Credentials();
   credentials.certificate_names = caller.certificate_names;
-  const Recognition found = identities->Recognise(credentials, WallNow());
-  if (found.identity == nullptr) {
-    core.metrics.CountCallerRefused(ToRefusal(found.stranger));
-    return {.status = kUnauthorized, .body = Explain(found.stranger, credentials)};
-  }
-  if (found.identity->Has(role)) return {};
-  core.metrics.CountCallerRefused(CallerRefusal::kRole);
-  return {.status = kForbidden,
-          .body = absl::StrCat(
-              "'", found.identity->name, "' may not see this page: that takes the role ",
-              ToAbsl(kRoleNames[static_cast<size_t>(role)]), ", which the operator gives")};
+  const absl::Status refused =
+      FindIdentity(core, *identities, credentials,
+                   {.role = role, .what = caller.path, .peer = caller.peer, .is_page = true})
+          .status();
+  if (refused.ok()) return {};
+  constexpr unsigned kUnauthorized = 401;
+  constexpr unsigned kForbidden = 403;
+  const bool guessed = ReasonOf(refused) == kReasonUnknownToken;
+  return {.status = absl::IsPermissionDenied(refused) ? kForbidden : kUnauthorized,
+          .advice = std::string(refused.message()),
+          .after = guessed ? kRefusalTime : std::chrono::seconds(0)};
 }
 
 std::optional<HttpTls> Daemon::PagesTls() const {
@@ -216,10 +191,6 @@ std::optional<HttpTls> Daemon::PagesTls() const {
 }
 
 absl::Status Daemon::ServePages() {
-  std::function<HttpPage(Role, const HttpCaller&)> admit;
-  if (config_.page_access == PageAccess::kRoles) {
-    admit = [this](Role role, const HttpCaller& caller) { return AdmitReader(role, caller); };
-  }
   auto pages = HttpServer::Start(
       config_.metrics_listen,
       OperationsPages(
@@ -227,7 +198,8 @@ absl::Status Daemon::ServePages() {
           [this] {
             return RenderStatusPage(ViewStatus(stack_->core(), stack_->State(), serving_));
           },
-          std::move(admit)),
+          config_.page_access,
+          [this](Role role, const HttpCaller& caller) { return AdmitReader(role, caller); }),
       HttpLimits(), PagesTls());
   if (!pages.ok()) {
     return absl::Status(pages.status().code(),
@@ -258,14 +230,12 @@ std::string Daemon::ReadyLine() const {
 
 void Daemon::SetServing(bool serving) {
   serving_ = serving;
-  grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService();
-  if (health == nullptr) return;      // --health=off
-  health->SetServingStatus(serving);  // of "" and of every service
-  health->SetServingStatus(v1::FactorizationService::service_full_name(), serving);
+  standard_->SetServing(serving);
 }
 
 void Daemon::Housekeep() {
   stack_->Housekeep();
+  standard_->EnforceLimits(SteadyNow());
   if (config_.tls.enabled()) RefreshTls();
   CountConnections();
   if (!any_device_healthy()) SetServing(false);

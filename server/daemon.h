@@ -14,6 +14,7 @@
 #include "kernels/util/mutex.h"
 #include "server/config.h"
 #include "server/http/http_server.h"
+#include "server/rpc/standard_services.h"
 #include "server/stack.h"
 #include "server/tcp_listener.h"
 #include "server/tls/tls_keeper.h"
@@ -44,9 +45,10 @@ class Daemon {
   explicit Daemon(const Config& config) : config_(config) {}
 
   absl::Status Bind();
+  absl::Status BindTo(const std::string& address);
   absl::Status ServePages();
   // As HttpRoute::admit.
-  HttpPage AdmitReader(Role role, const HttpCaller& caller);
+  HttpAdmission AdmitReader(Role role, const HttpCaller& caller);
   // Of the metrics port; nothing where it is plain.
   std::optional<HttpTls> PagesTls() const;
   void SetServing(bool serving);
@@ -60,6 +62,7 @@ class Daemon {
 
   // In the order of construction; destroyed in reverse.
   std::unique_ptr<Stack> stack_;
+  std::unique_ptr<StandardServices> standard_;
   std::unique_ptr<TlsKeeper> tls_;
   std::unique_ptr<grpc::Server> server_;
   size_t max_connections_ = 0;  // of one of the next

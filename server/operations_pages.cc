@@ -4,8 +4,8 @@
 
 namespace crout {
 HttpRoutes OperationsPages(const Metrics& metrics, std::function<bool()> ready,
-                           std::function<std::string()> status,
-                           std::function<HttpPage(Role, const HttpCaller&)> admit) {
+                           std::function<std::string()> status, Access access,
+                           std::function<HttpAdmission(Role, const HttpCaller&)> admit) {
   HttpRoutes routes;
   // State is read under the locks of caches and schedulers: not on the thread of the connections.
   routes["/"] = {.make =
@@ -25,8 +25,12 @@ HttpRoutes OperationsPages(const Metrics& metrics, std::function<bool()> ready,
   routes["/readyz"] = {.make = [ready = std::move(ready)] {
     return ready() ? HttpPage{.body = "ready\n"} : HttpPage{.status = 503, .body = "not ready\n"};
   }};
-  if (!admit) return routes;
+  if (access == Access::kOpen) return routes;
   for (const auto& [path, role] : {std::pair("/", Role::kAdmin), {"/metrics", Role::kMetrics}}) {
+    if (access == Access::kOff) {
+      routes.erase(path);
+      continue;
+    }
     routes[path].admit = [admit, role = role](const HttpCaller& caller) {
       return admit(role, caller);
     };

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "server/http/http_page.h"
+#include "server/identity/access.h"
 #include "server/identity/identities.h"
 #include "server/metrics/metrics.h"
 
@@ -17,13 +18,13 @@ namespace crout {
 // /healthz  200 while the process answers at all
 // /readyz   200 while `ready`, 503 otherwise: before it serves, while it drains, without a device
 //
-// With `admit` the status page takes the role kAdmin and the metrics kMetrics; it says whether a
-// peer has a role, as HttpRoute::admit. Without, everybody sees them.
+// `access` is that to the first two: with Access::kRoles the status page takes the role kAdmin and
+// the metrics kMetrics, and `admit` says whether a peer has a role, as HttpRoute::admit.
 //
 // `metrics` and what the functions refer to outlive the pages. `ready` and `admit` do not block.
 HttpRoutes OperationsPages(const Metrics& metrics, std::function<bool()> ready,
-                           std::function<std::string()> status,
-                           std::function<HttpPage(Role, const HttpCaller&)> admit);
+                           std::function<std::string()> status, Access access,
+                           std::function<HttpAdmission(Role, const HttpCaller&)> admit);
 
 }  // namespace crout
 

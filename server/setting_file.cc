@@ -15,6 +15,7 @@ namespace crout {
 namespace {
 
 constexpr size_t kMaxFileBytes = size_t{1} << 20;
+constexpr mode_t kForbidden = S_IWGRP | S_IWOTH;
 // Its owner may do anything, its group read: some distributions have a group for keys.
 constexpr mode_t kForbiddenIfPrivate = S_IWGRP | S_IXGRP | S_IRWXO;
 
@@ -35,7 +36,14 @@ class Descriptor {
   int fd_;
 };
 
-absl::Status CheckPrivate(const SettingFile& file, mode_t mode) {
+absl::Status CheckMode(const SettingFile& file, mode_t mode, FileAccess access) {
+  if (access == FileAccess::kPublic) {
+    if ((mode & kForbidden) == 0) return absl::OkStatus();
+    return file.Refuse(
+        absl::StrFormat("has mode %04o, by which others than its owner change whom the daemon "
+                        "trusts: chmod go-w it",
+                        mode & 07777));
+  }
   if ((mode & kForbiddenIfPrivate) == 0) return absl::OkStatus();
   return file.Refuse(
       absl::StrFormat("has mode %04o, by which others than its owner and its group's readers reach "
@@ -56,7 +64,7 @@ absl::StatusOr<std::string> ReadSettingFile(const SettingFile& file, FileAccess 
     return file.Refuse(absl::StrCat("cannot be read: ", std::strerror(errno)));
   }
   if (!S_ISREG(found.st_mode)) return file.Refuse("is no regular file");
-  if (access == FileAccess::kPrivate) CROUT_RETURN_IF_ERROR(CheckPrivate(file, found.st_mode));
+  CROUT_RETURN_IF_ERROR(CheckMode(file, found.st_mode, access));
   std::string contents(kMaxFileBytes, 0);
   size_t size = 0;
   for (ssize_t got = 1; got > 0 && size < kMaxFileBytes; size += static_cast<size_t>(got)) {

@@ -26,12 +26,13 @@ struct FileStanding {
   bool refused = false;  // the file is not good any more: what is in use is older
 };
 
-enum class FileAccess { kAnyone, kPrivate };
+// Who besides its owner may read a file: anyone, or at most its group. To write is its owner's
+// alone: whoever may changes who is trusted.
+enum class FileAccess { kPublic, kPrivate };
 
 // What `file` holds. FAILED_PRECONDITION, with what to do, unless it is a regular file of less than
-// 1 MiB that can be read; with kPrivate also unless only its owner may do everything and its group
-// at most read it. Mode and contents are of one and the same file, whatever its name comes to mean
-// meanwhile.
+// 1 MiB that can be read, and nobody has more access than that. Mode and contents are of one and
+// the same file, whatever its name comes to mean meanwhile.
 absl::StatusOr<std::string> ReadSettingFile(const SettingFile& file, FileAccess access);
 
 }  // namespace crout

@@ -11,6 +11,7 @@
 #include "kernels/util/allocation.h"
 #include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
+#include "server/grpc_log.h"
 #include "server/log.h"
 #include "server/rpc/names.h"
 
@@ -79,6 +80,7 @@ absl::StatusOr<std::unique_ptr<Stack>> Stack::Create(std::vector<std::unique_ptr
   stack->core_.reset(new ServerCore{.limits = config.limits,
                                     .devices = *stack->devices_,
                                     .cache = *stack->cache_,
+                                    .analyses = stack->analyses_,
                                     .tenant_loads = stack->tenant_loads_,
                                     .metrics = *stack->metrics_,
                                     .call_log = stack->call_log_,
@@ -181,6 +183,7 @@ ServerState Stack::State() const {
   state.call_memory_limit = static_cast<int64_t>(call_memory_->limit());
   state.call_memory_reserved = static_cast<int64_t>(call_memory_->reserved());
   state.log_lines_dropped = DroppedLogLines();
+  state.handshakes_failed = FailedHandshakes();
   state.work_without_memory = WorkWithoutMemory();
   if (traces_ != nullptr) {
     state.traces_exported = traces_->exported();

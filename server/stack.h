@@ -60,6 +60,7 @@ class Stack {
   std::unique_ptr<FactorCache> cache_;
   CallLog call_log_;
   RecentWork recent_work_;
+  AnalysisStore analyses_;
   std::unique_ptr<TraceExporter> traces_;  // null: they go nowhere
   CallRegistry calls_;
   std::unique_ptr<MemoryBudget> call_memory_;

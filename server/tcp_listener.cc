@@ -8,16 +8,19 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/util/allocation.h"
@@ -31,7 +34,8 @@ constexpr int kBacklog = 4096;
 // What a peer may leave unacknowledged: as gRPC's own listener sets it, by our keepalive.
 constexpr unsigned kUserTimeoutMs = 20'000;
 // Before the next attempt where the system has no descriptor or no memory for a connection.
-constexpr std::chrono::milliseconds kPause(50);
+constexpr int kPauseMs = 50;
+constexpr size_t kUndivided = 64;
 
 absl::Status SystemError(const char* call) {
   return absl::UnavailableError(absl::StrCat(call, ": ", std::strerror(errno)));
@@ -49,6 +53,38 @@ std::optional<uint64_t> CookieOf(int fd) {
   return cookie;
 }
 
+// What is over by itself, as a peer that has left before it was accepted. accept() also tells of
+// errors of the network that belong to the connection.
+bool IsOfOneConnection(int error) {
+  switch (error) {
+    case EAGAIN:
+    case EINTR:
+    case ECONNABORTED:
+    case EPROTO:
+    case ENETDOWN:
+    case ENETUNREACH:
+    case EHOSTDOWN:
+    case EHOSTUNREACH:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// By IPv6's form of it, without what whoever has the address may choose.
+std::array<uint8_t, 16> PeerOf(const sockaddr_storage& from) {
+  std::array<uint8_t, 16> peer = {};
+  if (from.ss_family == AF_UNIX) return peer;
+  if (from.ss_family == AF_INET) {
+    peer[10] = peer[11] = 0xff;
+    std::memcpy(&peer[12], &reinterpret_cast<const sockaddr_in&>(from).sin_addr, 4);
+  } else {
+    const in6_addr& address = reinterpret_cast<const sockaddr_in6&>(from).sin6_addr;
+    std::memcpy(peer.data(), &address, IN6_IS_ADDR_V4MAPPED(&address) ? 16 : 8);
+  }
+  return peer;
+}
+
 struct FreeAddresses {
   void operator()(addrinfo* addresses) const { freeaddrinfo(addresses); }
 };
@@ -64,6 +100,7 @@ absl::StatusOr<Addresses> Resolve(const std::string& host, int port) {
   return Addresses(found);
 }
 
+// kAlreadyExists where the port is another's.
 absl::StatusOr<int> Listen(const addrinfo& address, int port) {
   sockaddr_storage where = {};
   std::memcpy(&where, address.ai_addr, address.ai_addrlen);
@@ -80,9 +117,39 @@ absl::StatusOr<int> Listen(const addrinfo& address, int port) {
       listen(fd, kBacklog) == 0) {
     return fd;
   }
-  absl::Status status = SystemError("bind");
+  absl::Status status = errno == EADDRINUSE
+                            ? absl::AlreadyExistsError(SystemError("bind").message())
+                            : SystemError("bind");
   close(fd);
   return status;
+}
+
+// Takes the place of a socket that a process left behind, but not of one that still listens.
+absl::StatusOr<int> ListenUnix(const std::string& path) {
+  sockaddr_un where = {};
+  where.sun_family = AF_UNIX;
+  if (path.size() >= sizeof where.sun_path) return absl::UnavailableError("its path is too long");
+  path.copy(where.sun_path, path.size());
+  const auto* const address = reinterpret_cast<const sockaddr*>(&where);
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return SystemError("socket");
+  absl::Cleanup until_it_listens = [fd] { close(fd); };
+  struct stat there = {};
+  if (lstat(path.c_str(), &there) == 0 && S_ISSOCK(there.st_mode)) {
+    const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (probe < 0) return SystemError("socket");
+    // EAGAIN: somebody listens, and does not come to accept.
+    const bool taken = connect(probe, address, sizeof where) == 0 || errno == EAGAIN;
+    close(probe);
+    if (taken) {
+      errno = EADDRINUSE;
+      return SystemError("bind");
+    }
+    unlink(path.c_str());
+  }
+  if (bind(fd, address, sizeof where) != 0 || listen(fd, kBacklog) != 0) return SystemError("bind");
+  std::move(until_it_listens).Cancel();
+  return fd;
 }
 
 int PortOf(int fd) {
@@ -105,17 +172,22 @@ size_t RaiseDescriptorLimit() {
 absl::StatusOr<std::unique_ptr<TcpListener>> TcpListener::Bind(const std::string& address,
                                                                size_t most) {
   CROUT_ASSIGN_OR_RETURN(const HostPort wanted, ParseHostPort(address));
-  std::unique_ptr<TcpListener> listener(new TcpListener(most));
+  std::unique_ptr<TcpListener> listener(new TcpListener(most, MostOfOnePeer(most)));
   listener->stop_ = eventfd(0, EFD_CLOEXEC);
   if (listener->stop_ < 0) return SystemError("eventfd");
   const bool any = wanted.host == "0.0.0.0" || wanted.host == "::";
   absl::Status status = absl::UnavailableError("it stands for no address");
   listener->port_ = wanted.port;
+  std::set<std::string> seen;  // The system's list of hosts may have an address twice.
   for (const std::string& host :
        any ? std::vector<std::string>{"::", "0.0.0.0"} : std::vector<std::string>{wanted.host}) {
     CROUT_ASSIGN_OR_RETURN(const Addresses addresses, Resolve(host, wanted.port));
     for (const addrinfo* next = addresses.get(); next != nullptr; next = next->ai_next) {
+      std::string raw(reinterpret_cast<const char*>(next->ai_addr), next->ai_addrlen);
+      if (!seen.insert(std::move(raw)).second) continue;
       const absl::StatusOr<int> fd = Listen(*next, listener->port_);
+      // Else who asks for the host by its other family would meet another server.
+      if (absl::IsAlreadyExists(fd.status())) return absl::UnavailableError(fd.status().message());
       if (!fd.ok()) {
         status = fd.status();
         continue;
@@ -128,9 +200,21 @@ absl::StatusOr<std::unique_ptr<TcpListener>> TcpListener::Bind(const std::string
   return status;
 }
 
+absl::StatusOr<std::unique_ptr<TcpListener>> TcpListener::BindUnix(const std::string& path,
+                                                                   size_t most) {
+  std::unique_ptr<TcpListener> listener(new TcpListener(most, most));
+  listener->stop_ = eventfd(0, EFD_CLOEXEC);
+  if (listener->stop_ < 0) return SystemError("eventfd");
+  listener->sockets_.reserve(1);
+  CROUT_ASSIGN_OR_RETURN(const int fd, ListenUnix(path));
+  listener->sockets_.push_back(fd);
+  listener->path_ = path;
+  return listener;
+}
+
 TcpListener::~TcpListener() {
   Stop();
-  for (const int socket : sockets_) close(socket);
+  CloseSockets();
   if (stop_ >= 0) close(stop_);
 }
 
@@ -144,6 +228,13 @@ void TcpListener::Stop() {
   const uint64_t one = 1;
   (void)!write(stop_, &one, sizeof one);
   thread_.join();
+  CloseSockets();
+}
+
+void TcpListener::CloseSockets() {
+  if (!path_.empty() && !sockets_.empty()) unlink(path_.c_str());
+  for (const int socket : sockets_) close(socket);
+  sockets_.clear();
 }
 
 void TcpListener::Run() {
@@ -152,7 +243,10 @@ void TcpListener::Run() {
     polled.push_back({.fd = socket, .events = POLLIN, .revents = 0});
   polled.push_back({.fd = stop_, .events = POLLIN, .revents = 0});
   for (;;) {
-    if (poll(polled.data(), polled.size(), -1) < 0) continue;
+    if (poll(polled.data(), polled.size(), -1) < 0) {
+      if (errno != EINTR) Pause();
+      continue;
+    }
     if (polled.back().revents != 0) return;
     for (size_t i = 0; i < sockets_.size(); ++i) {
       if (polled[i].revents != 0) GoOnWithoutMemory([&] { AcceptFrom(sockets_[i]); });
@@ -160,29 +254,49 @@ void TcpListener::Run() {
   }
 }
 
+void TcpListener::Pause() const {
+  pollfd stop = {.fd = stop_, .events = POLLIN, .revents = 0};
+  poll(&stop, 1, kPauseMs);
+}
+
 void TcpListener::AcceptFrom(int socket) {
-  const int fd = accept4(socket, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  sockaddr_storage from = {};
+  socklen_t size = sizeof from;
+  const int fd =
+      accept4(socket, reinterpret_cast<sockaddr*>(&from), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (fd < 0) {
-    // What is over by itself, as a peer that has left, needs no pause.
-    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-      std::this_thread::sleep_for(kPause);
-    }
+    if (!IsOfOneConnection(errno)) Pause();
     return;
   }
-  {
-    MutexLock lock(&mutex_);
-    if (connections_.size() >= most_) Sweep();
-    if (connections_.size() >= most_) {
-      ++turned_away_;
-      close(fd);
-      return;
-    }
-    connections_.push_back({.fd = fd, .cookie = CookieOf(fd).value_or(0)});
+  absl::Cleanup until_it_is_taken = [fd] { close(fd); };
+  if (!Take({.fd = fd, .cookie = CookieOf(fd).value_or(0), .peer = PeerOf(from)})) {
+    ++turned_away_;
+    return;
   }
+  std::move(until_it_is_taken).Cancel();
   Acceptor::NewConnectionParameters connection;
   connection.listener_fd = socket;
   connection.fd = fd;
   acceptor_->HandleNewConnection(&connection);
+}
+
+bool TcpListener::Take(const Connection& connection) {
+  MutexLock lock(&mutex_);
+  if (!HasRoomFor(connection.peer)) Sweep();
+  if (!HasRoomFor(connection.peer)) return false;
+  connections_.push_back(connection);
+  return true;
+}
+
+bool TcpListener::HasRoomFor(const Peer& peer) const {
+  if (connections_.size() >= most_) return false;
+  const auto of_peer = [&](const Connection& connection) { return connection.peer == peer; };
+  const auto count = std::count_if(connections_.begin(), connections_.end(), of_peer);
+  return static_cast<size_t>(count) < most_of_one_;
+}
+
+size_t TcpListener::MostOfOnePeer(size_t most) {
+  return std::max(most / 4, std::min(most, kUndivided));
 }
 
 void TcpListener::Sweep() {

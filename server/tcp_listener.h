@@ -1,9 +1,11 @@
-// Accepts TCP connections for gRPC, and no more of them than there is room for.
+// Accepts connections for gRPC, of TCP and of Unix sockets, and no more of them than there is room
+// for.
 #ifndef CROUT_SERVER_TCP_LISTENER_H_
 #define CROUT_SERVER_TCP_LISTENER_H_
 
 #include <grpcpp/server_builder.h>
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -23,16 +25,25 @@ size_t RaiseDescriptorLimit();
 
 // gRPC 1.51's own listener ends for good when it finds no descriptor left for a connection, so that
 // as many peers as there are descriptors, who only have to connect, shut everybody else out. This
-// one accepts in its place: beyond `most` open connections a new one is closed at once. gRPC bounds
-// the time until a connection has spoken TLS and HTTP/2; what it closed is seen when another comes,
-// or by open(). Thread-safe.
+// one accepts in its place: beyond `most` open connections, and beyond MostOfOnePeer(most) of one
+// peer, a new one is closed at once. gRPC bounds the time until a connection has spoken TLS and
+// HTTP/2; what it closed is seen when another comes, or by open(). Thread-safe.
 class TcpListener {
  public:
   using Acceptor = grpc::experimental::ExternalConnectionAcceptor;
 
-  // Binds `address`, "host:port"; port 0 picks one. The wildcard of either family is that of both.
-  // Errors say what the system does.
+  // A quarter, so that nobody alone can take the room of all others, but not below 64 for that: who
+  // has so little room is not among strangers. A peer is an IPv4 address, or 64 bits of an IPv6
+  // one, of which whoever has one has all.
+  static size_t MostOfOnePeer(size_t most);
+
+  // Binds `address`, "host:port", in every family in which the system has the host; port 0 picks
+  // one. The wildcard of either family is that of both. Errors say what the system does.
   static absl::StatusOr<std::unique_ptr<TcpListener>> Bind(const std::string& address, size_t most);
+  // Likewise a Unix socket, whose peers have no addresses, and so no shares. It is removed by
+  // Stop() and at destruction; one that another process left behind is replaced.
+  static absl::StatusOr<std::unique_ptr<TcpListener>> BindUnix(const std::string& path,
+                                                               size_t most);
   ~TcpListener();
   TcpListener(const TcpListener&) = delete;  // It owns sockets and a thread.
   TcpListener& operator=(const TcpListener&) = delete;
@@ -40,7 +51,7 @@ class TcpListener {
   int port() const { return port_; }
   // Hands connections to `acceptor`, of a server that has started, until Stop() or destruction.
   void Start(std::unique_ptr<Acceptor> acceptor);
-  // No further connection is accepted.
+  // No further connection is accepted: those that come are refused by the system.
   void Stop();
 
   // Connections that are open, and how many were turned away.
@@ -48,21 +59,31 @@ class TcpListener {
   uint64_t turned_away() const { return turned_away_; }
 
  private:
+  using Peer = std::array<uint8_t, 16>;
   // An accepted socket, which gRPC closes: its descriptor may be another's by now.
   struct Connection {
     int fd;
     uint64_t cookie;
+    Peer peer;
   };
 
-  explicit TcpListener(size_t most) : most_(most) {}
+  TcpListener(size_t most, size_t most_of_one) : most_(most), most_of_one_(most_of_one) {}
   void Run();
   void AcceptFrom(int socket);
+  // Notes an accepted socket; false where there is no room for it.
+  bool Take(const Connection& connection);
+  bool HasRoomFor(const Peer& peer) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns early when Stop() is called.
+  void Pause() const;
+  void CloseSockets();
   // Forgets connections that were closed.
   void Sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const size_t most_;
-  int port_ = 0;
-  int stop_ = -1;  // an eventfd
+  const size_t most_of_one_;
+  int port_ = 0;      // none of a Unix socket
+  std::string path_;  // of a Unix socket
+  int stop_ = -1;     // an eventfd
   std::vector<int> sockets_;
   std::unique_ptr<Acceptor> acceptor_;
   std::thread thread_;

@@ -24,6 +24,7 @@ struct crout_factor {
 
 struct crout_series {
   crout::Series series;
+  bool starts_at_x = false;
 };
 
 namespace crout::c {

@@ -69,11 +69,12 @@ absl::StatusOr<MatrixChange> ChangeOf(const crout_change* given) {
   const crout_change& change = *known;
   if (absl::Status status = CheckType(change.dtype); !status.ok()) return status;
   const bool by_entries = change.rows != nullptr && change.cols != nullptr;
-  if (by_entries == (change.v != nullptr) || (change.rows == nullptr) != (change.cols == nullptr)) {
-    return absl::InvalidArgumentError("a change has rows and cols, or v");
+  const int kinds = (by_entries ? 1 : 0) + (change.v != nullptr ? 1 : 0) + (change.of_text ? 1 : 0);
+  if (kinds != 1 || (change.rows == nullptr) != (change.cols == nullptr)) {
+    return absl::InvalidArgumentError("a change has rows and cols, or v, or of_text");
   }
   if (change.values == nullptr) return absl::InvalidArgumentError("the values are null");
-  const int64_t columns = by_entries ? 1 : change.n;
+  const int64_t columns = change.v == nullptr ? 1 : change.n;
   // As many elements as memory can have, at most.
   if (change.count < 1 || columns < 1 ||
       static_cast<__int128>(change.count) * columns > int64_t{1} << 56) {
@@ -86,6 +87,7 @@ absl::StatusOr<MatrixChange> ChangeOf(const crout_change* given) {
     if (by_entries) {
       return MatrixChange::Entries<T>({change.rows, count}, {change.cols, count}, {values, count});
     }
+    if (change.of_text != 0) return MatrixChange::Values<T>({values, count});
     const std::vector<T> v = ByRows(static_cast<const T*>(change.v), change.n, change.count);
     return MatrixChange::LowRank<T>({values, v.size()}, v, change.n, change.count);
   });
@@ -106,7 +108,7 @@ crout_series_result Describe(const SeriesStep& step, const v1::Factor& factor) {
   return result;
 }
 
-// step(rhs, sink): one of Series::Step.
+// step(rhs, sink, x0): one of Series::Step.
 template <class Step>
 int Solve(crout_series* series, const crout_matrix* b, void* x, int64_t ldx,
           crout_series_result* out, Step step) {
@@ -115,10 +117,18 @@ int Solve(crout_series* series, const crout_matrix* b, void* x, int64_t ldx,
   if (const auto known = Known(out); !known.ok()) return ToCode(known.status());
   if (absl::Status status = CheckPlace(*b, x, ldx); !status.ok()) return ToCode(status);
   client::StridedSink sink = SinkLike(*b, x, ldx);
-  const absl::StatusOr<SeriesStep> solved = step(SourceOf(*b), &sink);
+  // The server has all of the start before it sends the first of X.
+  const client::MatrixSource x0 = SourceOf({.data = x,
+                                            .dtype = b->dtype,
+                                            .layout = b->layout,
+                                            .rows = b->rows,
+                                            .cols = b->cols,
+                                            .ld = ldx});
+  const absl::StatusOr<SeriesStep> solved =
+      step(SourceOf(*b), &sink, series->starts_at_x ? &x0 : nullptr);
   if (!solved.ok()) return ToCode(solved.status());
   if (!solved->result.solved()) {
-    return Fail(CROUT_SINGULAR, "the matrix of the step is singular: the next brings its matrix");
+    return Fail(CROUT_SINGULAR, "the matrix of the step is singular: there is no X");
   }
   if (out != nullptr) Give(Describe(*solved, series->series.factor()), out);
   return CROUT_OK;
@@ -130,6 +140,7 @@ int Solve(crout_series* series, const crout_matrix* b, void* x, int64_t ldx,
 using crout::c::Fail;
 using crout::c::Guarded;
 using crout::c::ToCode;
+using crout::client::MatrixSource;
 
 int crout_series_open(crout_connection* connection, const crout_series_options* options,
                       crout_series** series) {
@@ -141,7 +152,8 @@ int crout_series_open(crout_connection* connection, const crout_series_options* 
     if (!wanted.ok()) return ToCode(wanted.status());
     auto header = crout::c::HeaderOf(*wanted);
     if (!header.ok()) return ToCode(header.status());
-    *series = new crout_series{crout::Series(connection->client, *std::move(header))};
+    *series = new crout_series{crout::Series(connection->client, *std::move(header)),
+                               wanted->starts_at_x != 0};
     if (wanted->keep_factor != 0) (*series)->series.KeepFactor();
     return CROUT_OK;
   });
@@ -154,10 +166,24 @@ int crout_series_step(crout_series* series, const crout_matrix* a, const crout_m
       if (absl::Status status = crout::c::CheckMatrix(a); !status.ok()) return ToCode(status);
     }
     return crout::c::Solve(
-        series, b, x, ldx, result, [&](const crout::client::MatrixSource& rhs, auto* sink) {
-          return a == nullptr ? series->series.Step(rhs, sink)
-                              : series->series.Step(crout::c::SourceOf(*a), rhs, sink);
+        series, b, x, ldx, result, [&](const MatrixSource& rhs, auto* sink, auto* x0) {
+          return a == nullptr ? series->series.Step(rhs, sink, x0)
+                              : series->series.Step(crout::c::SourceOf(*a), rhs, sink, x0);
         });
+  });
+}
+
+int crout_series_text(crout_series* series, const char* text, size_t length, int32_t dtype,
+                      const crout_matrix* b, void* x, int64_t ldx, crout_series_result* result) {
+  return Guarded([&]() -> int {
+    if (text == nullptr) return Fail(CROUT_INVALID_ARGUMENT, "text is null");
+    if (absl::Status status = crout::c::CheckType(dtype); !status.ok()) return ToCode(status);
+    // The types have the contract's numbers.
+    const auto a = MatrixSource::MatrixMarket({text, length}, static_cast<crout::v1::Dtype>(dtype));
+    return crout::c::Solve(series, b, x, ldx, result,
+                           [&](const MatrixSource& rhs, auto* sink, auto* x0) {
+                             return series->series.Step(a, rhs, sink, x0);
+                           });
   });
 }
 
@@ -167,8 +193,8 @@ int crout_series_change(crout_series* series, const crout_change* change, const 
     const auto changed = crout::c::ChangeOf(change);
     if (!changed.ok()) return ToCode(changed.status());
     return crout::c::Solve(series, b, x, ldx, result,
-                           [&](const crout::client::MatrixSource& rhs, auto* sink) {
-                             return series->series.Step(*changed, rhs, sink);
+                           [&](const MatrixSource& rhs, auto* sink, auto* x0) {
+                             return series->series.Step(*changed, rhs, sink, x0);
                            });
   });
 }

@@ -1,5 +1,4 @@
 // bench
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -101,11 +100,11 @@ void AddBenchCommand(CLI::App* app, Session* session) {
   BenchOptions* options = &arguments->options;
   CLI::App* bench = session->AddCommand(app, "bench", "Load the server; percentiles and throughput",
                                         [=] { return Run(session, *arguments); });
-  CLI::Option* mode = bench->add_option("--mode", options->mode,
-                                        "solve, factor, or mixed (a factor and ten solves with it, "
-                                        "in turn); solve unless given");
-  mode->transform(CLI::CheckedTransformer(std::map<std::string, BenchMode>{
-      {"solve", BenchMode::kSolve}, {"factor", BenchMode::kFactor}, {"mixed", BenchMode::kMixed}}));
+  CLI::Option* mode = AddChoiceOption<BenchMode>(
+      bench, "--mode",
+      {{"solve", BenchMode::kSolve}, {"factor", BenchMode::kFactor}, {"mixed", BenchMode::kMixed}},
+      [=](BenchMode chosen) { options->mode = chosen; },
+      "mixed: a factor and ten solves with it, in turn; solve unless given");
   bench
       ->add_option_function<double>(
           "--factor-share",

@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "client/cli/commands.h"
 #include "client/cli/exit_codes.h"
+#include "client/cli/factor_options.h"
 #include "client/cli/text.h"
 
 namespace crout::cli {
@@ -129,9 +130,8 @@ void AddCacheCommands(CLI::App* app, Session* session) {
   CLI::App* renew = session->AddCommand(app, "renew", "Set a new end of factors' leases",
                                         [=] { return RunRenew(session, *factors, *lease); });
   AddFactorsArgument(renew, factors.get());
-  AddDurationOption(
-      renew, "--lease", [=](absl::Duration value) { *lease = value; },
-      "From now; the server's default (1h unless configured) unless given");
+  AddLeaseOption(
+      renew, [=](absl::Duration value) { *lease = value; }, "From now");
   CLI::App* release = session->AddCommand(app, "release", "Drop factors",
                                           [=] { return RunRelease(session, *factors); });
   AddFactorsArgument(release, factors.get());

@@ -93,10 +93,13 @@ void AddCommands(CLI::App* app, Session* session) {
   app->footer(ExitCodesHelp());  // Commands take it over when they are added.
   AddFactorCommands(app, session);
   AddSolveCommands(app, session);
+  AddBatchCommands(app, session);
   AddSchurCommand(app, session);
+  AddRrefCommand(app, session);
   AddSeriesCommand(app, session);
   AddGetCommand(app, session);
   AddVerifyCommand(app, session);
+  AddAnalyzeCommand(app, session);
   AddCacheCommands(app, session);
   AddServerCommands(app, session);
   AddTopCommand(app, session);

@@ -15,14 +15,14 @@ void ReadType(const std::string& type, OptionEntry* entry) {
   if (open != std::string::npos && close != std::string::npos && open < close) {
     for (const absl::string_view choice :
          absl::StrSplit(type.substr(open + 1, close - open - 1), ',')) {
-      // A transformed choice is "name->number".
-      entry->choices.emplace_back(choice.substr(0, choice.find("->")));
+      entry->choices.emplace_back(choice);
     }
     entry->value = absl::StrJoin(entry->choices, "|");
     return;
   }
-  entry->file = absl::StrContains(type, "FILE");
-  entry->value = entry->file ? "FILE" : type.substr(0, type.find_first_of(": "));
+  const bool file = absl::StrContains(type, "FILE");
+  entry->file = file || absl::StrContains(type, "DIR");
+  entry->value = file ? "FILE" : type.substr(0, type.find_first_of(": "));
 }
 
 OptionEntry EntryOf(const CLI::Option& option) {

@@ -9,10 +9,13 @@ namespace crout::cli {
 
 void AddFactorCommands(CLI::App* app, Session* session);  // factor, refactor
 void AddSolveCommands(CLI::App* app, Session* session);   // solve, lu
+void AddBatchCommands(CLI::App* app, Session* session);   // factor-batch, solve-batch
 void AddSchurCommand(CLI::App* app, Session* session);    // schur
+void AddRrefCommand(CLI::App* app, Session* session);     // rref
 void AddSeriesCommand(CLI::App* app, Session* session);   // series
 void AddGetCommand(CLI::App* app, Session* session);      // get
 void AddVerifyCommand(CLI::App* app, Session* session);   // verify
+void AddAnalyzeCommand(CLI::App* app, Session* session);  // analyze
 void AddCacheCommands(CLI::App* app, Session* session);   // list, info, renew, release
 void AddServerCommands(CLI::App* app, Session* session);  // algorithms, devices, status, estimate
 void AddTopCommand(CLI::App* app, Session* session);      // top

@@ -1,4 +1,5 @@
-// The design's short names of the contract's enumerations: "getrf", "f64", "transpose".
+// Options that take one of some names; the design's short names of the contract's enumerations:
+// "getrf", "f64", "transpose".
 #ifndef CROUT_CLIENT_CLI_ENUM_NAMES_H_
 #define CROUT_CLIENT_CLI_ENUM_NAMES_H_
 
@@ -6,7 +7,9 @@
 #include <google/protobuf/generated_enum_reflection.h>
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace crout::cli {
@@ -14,7 +17,8 @@ namespace crout::cli {
 // ALGORITHM_CROUT_LU -> "crout_lu"; DTYPE_FLOAT64 -> "f64".
 std::string ShortName(const google::protobuf::EnumValueDescriptor& value);
 
-// The short names of `type`, without UNSPECIFIED.
+// The short names of `type` that can be asked for: without UNSPECIFIED, and without methods that
+// the contract has a name for and no device of this version has.
 std::vector<std::string> ShortNames(const google::protobuf::EnumDescriptor& type);
 
 // The number that `name` stands for; -1 if none does.
@@ -33,6 +37,25 @@ CLI::Option* AddEnumOption(CLI::App* app, const std::string& name, E* value,
           },
           description)
       ->check(CLI::IsMember(ShortNames(*type)));
+}
+
+// Adds an option that takes one of the names, for which it gives `set` what stands beside it.
+template <class T>
+CLI::Option* AddChoiceOption(CLI::App* app, const std::string& name,
+                             const std::vector<std::pair<std::string, T>>& choices,
+                             std::function<void(T)> set, const std::string& description) {
+  std::vector<std::string> names;
+  for (const auto& [choice, value] : choices) names.push_back(choice);
+  return app
+      ->add_option_function<std::string>(
+          name,
+          [choices, set = std::move(set)](const std::string& text) {
+            for (const auto& [choice, value] : choices) {
+              if (choice == text) set(value);
+            }
+          },
+          description)
+      ->check(CLI::IsMember(names));
 }
 
 }  // namespace crout::cli

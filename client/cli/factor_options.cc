@@ -1,7 +1,6 @@
 #include "client/cli/factor_options.h"
 
 #include <algorithm>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,11 +40,11 @@ CLI::Option* AddValue(CLI::App* app, const std::string& name, Set set,
       name, [set](const T& value) { set(value); }, description);
 }
 
-// Those that a server of this version has on some device.
+// Those that a single matrix can be factored by on some device of a server of this version.
 std::vector<std::string> OfferedAlgorithms() {
   std::vector<std::string> names;
   for (const std::string& name : ShortNames(*v1::Algorithm_descriptor())) {
-    if (name != "irr_lu" && name != "multifrontal") names.push_back(name);
+    if (name != "irr_lu") names.push_back(name);
   }
   return names;
 }
@@ -95,13 +94,26 @@ void AddMethodParameters(CLI::App* app, v1::FactorizeOptions* options) {
       app, "--tolerance", [=](double value) { parameters()->set_tolerance(value); },
       "Relative change at which an iterative method stops, in [0, 1); 0, the default: when nothing "
       "changes");
+  AddValue<double>(
+      app, "--absolute-tolerance",
+      [=](double value) { parameters()->set_absolute_tolerance(value); },
+      "Absolute change at which it stops, as published; added to the relative one; 0 unless given");
+  AddEnum<v1::MethodVariant>(
+      app, "--variant", [=](auto value) { parameters()->set_variant(value); },
+      "Form of a method: fast, the default, or published, as its source defines it: icm and icmpp "
+      "in "
+      "sections of n / 10 within [256, 1024], pivoting by interval; block_lu on the host with the "
+      "source's priorities of tasks");
   AddValue<int64_t>(
       app, "--section-size", [=](int64_t value) { parameters()->set_section_size(value); },
       "Rows and columns of a section of an iterative method; the method's choice unless given");
   AddValue<int32_t>(
       app, "--block-size", [=](int32_t value) { parameters()->set_block_size(value); },
-      "Threads of a block along each dimension, on a GPU; the method's choice unless given")
-      ->check(CLI::IsMember({8, 16, 32}));
+      "A power of two: of pcm and pcmpp columns of a panel's tile, 8 to 32; of block_lu on the "
+      "host "
+      "the order of its blocks, 32 to 1024; of icm and icmpp, published, threads of a block along "
+      "each dimension, 8 to 32; the method's choice unless given")
+      ->check(CLI::IsMember({8, 16, 32, 64, 128, 256, 512, 1024}));
   AddValue<int64_t>(
       app, "--sweep-limit", [=](int64_t value) { parameters()->set_sweep_limit(value); },
       "Sweeps of a section before an iterative method gives up; the method's choice unless given");
@@ -116,15 +128,9 @@ ArrayFileSink OutputArgument::Open(Session* session) const {
 
 void AddFormatOption(CLI::App* app, std::initializer_list<FileFormat> formats,
                      std::function<void(FileFormat)> set, const std::string& description) {
-  std::map<std::string, FileFormat> by_name;
-  std::vector<std::string> names;
-  for (const FileFormat format : formats) {
-    names.emplace_back(NameOf(format));
-    by_name[names.back()] = format;
-  }
-  app->add_option_function<std::string>(
-         "--format", [=](const std::string& name) { set(by_name.at(name)); }, description)
-      ->check(CLI::IsMember(names));
+  std::vector<std::pair<std::string, FileFormat>> names;
+  for (const FileFormat format : formats) names.emplace_back(NameOf(format), format);
+  AddChoiceOption<FileFormat>(app, "--format", names, std::move(set), description);
 }
 
 void AddOutputOptions(CLI::App* app, const std::string& what, OutputArgument* output) {
@@ -179,12 +185,25 @@ void AddFactorizeOptions(CLI::App* app, v1::FactorizeOptions* options) {
   AddMethodParameters(app, options);
 }
 
-void AddCacheOptions(CLI::App* app, v1::CacheOptions* options) {
+void AddLeaseOption(CLI::App* app, std::function<void(absl::Duration)> set,
+                    const std::string& description) {
+  const auto set_positive = [set = std::move(set)](absl::Duration lease) {
+    // The contract's word for the default, which nobody means who asks for no time at all.
+    if (lease == absl::ZeroDuration()) {
+      throw CLI::ValidationError("--lease", "a lease lasts longer than 0; `release` ends one");
+    }
+    set(lease);
+  };
   AddDurationOption(
-      app, "--lease",
+      app, "--lease", set_positive,
+      absl::StrCat(description, "; the server's default (1h unless configured) unless given"));
+}
+
+void AddCacheOptions(CLI::App* app, v1::CacheOptions* options) {
+  AddLeaseOption(
+      app,
       [=](absl::Duration lease) { *options->mutable_lease() = client::ToProtoDuration(lease); },
-      "How long the factor is kept after its last use; the server's default (1h unless configured) "
-      "unless given");
+      "How long the factor is kept after its last use");
   AddValue<std::string>(
       app, "--name", [=](const auto& value) { options->set_name(value); },
       "Name of the factor, at most 128 bytes");

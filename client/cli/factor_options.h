@@ -34,6 +34,9 @@ struct OutputArgument {
 CLI::Option* AddMatrixArgument(CLI::App* app, MatrixArgument* matrix);  // the file, and --dtype
 void AddFactorizeOptions(CLI::App* app, v1::FactorizeOptions* options);
 void AddCacheOptions(CLI::App* app, v1::CacheOptions* options);  // but --request-id
+// --lease, longer than 0.
+void AddLeaseOption(CLI::App* app, std::function<void(absl::Duration)> set,
+                    const std::string& description);
 void AddRequestIdOption(CLI::App* app, v1::CacheOptions* options);
 void AddSolverOption(CLI::App* app, std::function<void(v1::Solver)> set);
 // --transpose and --conjugate-transpose, of which a command takes one.

@@ -2,6 +2,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cstdlib>
+
 #include "client/cli/command_line.h"
 
 namespace {
@@ -16,9 +18,14 @@ void OccupyStandardStreams() {
   if (fd >= 0) close(fd);
 }
 
+// Standard error has this program's lines, or its JSON, alone: what gRPC would say there, the error
+// says, too. Whoever asks for more gets it.
+void KeepGrpcQuiet() { setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0); }
+
 }  // namespace
 
 int main(int argc, char** argv) {
   OccupyStandardStreams();
+  KeepGrpcQuiet();
   return crout::cli::RunCommandLine(argc, argv);
 }

@@ -4,15 +4,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "client/cli/byte_input.h"
 #include "client/cli/exit_codes.h"
 #include "client/cli/matrix_market_order.h"
 #include "client/cli/npy.h"
 #include "client/cli/npz.h"
+#include "client/cli/text.h"
 #include "client/cli/text_matrix.h"
 
 namespace crout::cli {
@@ -110,11 +114,25 @@ absl::StatusOr<MatrixInput> MatrixInput::Open(const std::string& path, v1::Dtype
     return array.status();
   }
   if (!array.ok()) {
-    return absl::Status(array.status().code(), absl::StrCat(path == "-" ? "standard input" : path,
-                                                            ": ", array.status().message()));
+    return absl::Status(
+        array.status().code(),
+        absl::StrCat(path == "-" ? kStandardInput : path.c_str(), ": ", array.status().message()));
   }
   MatrixInput input("", array->dtype);
   input.array_ = *std::move(array);
+  return input;
+}
+
+absl::StatusOr<MatrixInput> MatrixInput::OpenWithRows(const std::string& path, v1::Dtype dtype,
+                                                      absl::Time deadline) {
+  if (path != "-") return Open(path, dtype, deadline);
+  const auto format = FormatOfInput(path, deadline);
+  if (format.ok() && *format != InputFormat::kMatrixMarket) return Open(path, dtype, deadline);
+  auto copy = CopyOfStandardInput(deadline);
+  if (!copy.ok()) return copy.status();
+  auto input = Open(PathOf(*copy), dtype, deadline);
+  if (!input.ok()) return Named(input.status(), PathOf(*copy), kStandardInput);
+  input->copy_ = *std::move(copy);
   return input;
 }
 
@@ -134,7 +152,23 @@ client::MatrixSource MatrixInput::Source() const {
 
 absl::StatusOr<int64_t> MatrixInput::Rows() const {
   if (array_.has_value()) return array_->rows;
-  return MatrixMarketRows(path_);
+  auto rows = MatrixMarketRows(path_);
+  if (!rows.ok() && copy_ != nullptr) return Named(rows.status(), path_, kStandardInput);
+  return rows;
+}
+
+absl::Status Named(const absl::Status& status, const std::string& path, const std::string& name) {
+  const std::string message = absl::StrReplaceAll(status.message(), {{path, Printable(name)}});
+  if (IsFileError(status)) return FileError(message);
+  return {status.code(), message};
+}
+
+bool StripMatrixEnding(absl::string_view* name) {
+  absl::ConsumeSuffix(name, ".gz");
+  for (const char* ending : {".mtx", ".npy", ".npz", ".txt", ".csv"}) {
+    if (absl::ConsumeSuffix(name, ending)) return true;
+  }
+  return false;
 }
 
 CLI::Validator InputFile() {
@@ -143,6 +177,18 @@ CLI::Validator InputFile() {
         return path == "-" ? std::string() : CLI::ExistingFile(SplitMember(path).first);
       },
       "FILE|-");
+}
+
+void CheckOneStandardInput(const std::vector<std::string>& paths) {
+  if (std::count(paths.begin(), paths.end(), "-") > 1) {
+    throw CLI::ValidationError("-", "standard input is one file only");
+  }
+}
+
+CLI::Validator InputPath() {
+  return CLI::Validator(
+      [](const std::string& path) { return path == "-" ? std::string() : CLI::ExistingPath(path); },
+      "FILE|DIR|-");
 }
 
 }  // namespace crout::cli

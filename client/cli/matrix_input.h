@@ -6,10 +6,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "client/cli/array.h"
+#include "client/cli/temporary_file.h"
 #include "crout/matrix_source.h"
 
 namespace crout::cli {
@@ -27,6 +30,11 @@ class MatrixInput {
   static absl::StatusOr<MatrixInput> Open(const std::string& path, v1::Dtype dtype,
                                           absl::Time deadline);
 
+  // The same of a matrix whose Rows() are asked for: Matrix Market on standard input is copied to a
+  // file first.
+  static absl::StatusOr<MatrixInput> OpenWithRows(const std::string& path, v1::Dtype dtype,
+                                                  absl::Time deadline);
+
   // What comes back for a matrix has its layout, and is written by columns: for right-hand sides.
   static absl::StatusOr<MatrixInput> OpenByColumns(const std::string& path, v1::Dtype dtype,
                                                    absl::Time deadline);
@@ -34,7 +42,8 @@ class MatrixInput {
   // Refers to this object.
   client::MatrixSource Source() const;
   v1::Dtype dtype() const { return dtype_; }
-  // INVALID_ARGUMENT where a Matrix Market file does not say. Not for one on a pipe.
+  // INVALID_ARGUMENT where a Matrix Market file does not say. Not for one on a pipe, unless it came
+  // by OpenWithRows.
   absl::StatusOr<int64_t> Rows() const;
 
   // What is in memory; none of Matrix Market files.
@@ -48,13 +57,27 @@ class MatrixInput {
   std::string path_;
   v1::Dtype dtype_;
   std::optional<Array> array_;
+  TemporaryFile copy_ = NoTemporaryFile();  // of standard input, where path_ is it
 };
 
 // The format of a file that begins with `first_byte`; Matrix Market if it is empty.
 InputFormat FormatByFirstByte(std::optional<unsigned char> first_byte);
 
+// What messages call "-".
+inline constexpr char kStandardInput[] = "standard input";
+// `status`, which tells of `name` where it told of `path`: of a file that nobody knows by its path.
+absl::Status Named(const absl::Status& status, const std::string& path, const std::string& name);
+
+// Takes the ending that the names of matrices have, .mtx, .npy, .npz, .txt or .csv, with or without
+// .gz, from `name`; false where it has none.
+bool StripMatrixEnding(absl::string_view* name);
+
 // An existing file, "F.npz:NAME" with an existing F.npz, or - for standard input.
 CLI::Validator InputFile();
+// An existing file or directory, or - for standard input.
+CLI::Validator InputPath();
+// A CLI::ValidationError where standard input is more than one of `paths`.
+void CheckOneStandardInput(const std::vector<std::string>& paths);
 
 }  // namespace crout::cli
 

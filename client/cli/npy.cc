@@ -241,6 +241,35 @@ void Import(const Descr& descr, Array* array) {
   }
 }
 
+std::string HeaderOf(Element element, const std::string& shape) {
+  const char* descr = "<f8";
+  switch (element) {
+    case Element::kFloat32:
+      descr = "<f4";
+      break;
+    case Element::kComplex64:
+      descr = "<c8";
+      break;
+    case Element::kComplex128:
+      descr = "<c16";
+      break;
+    case Element::kInt64:
+      descr = "<i8";
+      break;
+    case Element::kFloat64:
+      break;
+  }
+  std::string header =
+      absl::StrCat("{'descr': '", descr, "', 'fortran_order': True, 'shape': (", shape, "), }");
+  // Data starts at a multiple of 64, after magic, version, length, header and a newline.
+  header.append(63 - (10 + header.size()) % 64, ' ');
+  header += '\n';
+  const char length[] = {static_cast<char>(header.size() % 256),
+                         static_cast<char>(header.size() / 256)};
+  return absl::StrCat(kMagic, absl::string_view("\x01\x00", 2), absl::string_view(length, 2),
+                      header);
+}
+
 }  // namespace
 
 absl::StatusOr<Array> ReadNpy(ByteInput* input) {
@@ -272,32 +301,11 @@ absl::StatusOr<Array> ReadNpy(ByteInput* input) {
 }
 
 std::string NpyHeader(Element element, int64_t rows, int64_t cols) {
-  const char* descr = "<f8";
-  switch (element) {
-    case Element::kFloat32:
-      descr = "<f4";
-      break;
-    case Element::kComplex64:
-      descr = "<c8";
-      break;
-    case Element::kComplex128:
-      descr = "<c16";
-      break;
-    case Element::kInt64:
-      descr = "<i8";
-      break;
-    case Element::kFloat64:
-      break;
-  }
-  std::string header = absl::StrCat("{'descr': '", descr, "', 'fortran_order': True, 'shape': (",
-                                    rows, ", ", cols, "), }");
-  // Data starts at a multiple of 64, after magic, version, length, header and a newline.
-  header.append(63 - (10 + header.size()) % 64, ' ');
-  header += '\n';
-  const char length[] = {static_cast<char>(header.size() % 256),
-                         static_cast<char>(header.size() / 256)};
-  return absl::StrCat(kMagic, absl::string_view("\x01\x00", 2), absl::string_view(length, 2),
-                      header);
+  return HeaderOf(element, absl::StrCat(rows, ", ", cols));
+}
+
+std::string NpyVectorHeader(Element element, int64_t size) {
+  return HeaderOf(element, absl::StrCat(size, ","));
 }
 
 }  // namespace crout::cli

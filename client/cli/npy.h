@@ -20,6 +20,8 @@ absl::StatusOr<Array> ReadNpy(ByteInput* input);
 
 // What stands before the elements of a matrix in column-major order.
 std::string NpyHeader(Element element, int64_t rows, int64_t cols);
+// The same of an array of one dimension.
+std::string NpyVectorHeader(Element element, int64_t size);
 
 }  // namespace crout::cli
 

@@ -86,58 +86,26 @@ absl::Status Choose(unzFile archive, const std::string& name) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<TemporaryFile> NewTemporaryFile() {
-  TemporaryFile file(std::tmpfile(), std::fclose);
-  if (file == nullptr) return FileErrnoError(errno, "cannot make a temporary file");
-  return file;
-}
-
-// By which minizip, which opens files by name, can open it too.
-std::string NameOf(const TemporaryFile& file) {
-  return absl::StrCat("/dev/fd/", fileno(file.get()));
-}
-
-absl::Status CopyToStandardOutput(std::FILE* file) {
-  std::rewind(file);
-  std::vector<char> buffer(size_t{64} << 10);
-  while (const size_t got = std::fread(buffer.data(), 1, buffer.size(), file)) {
-    std::cout.write(buffer.data(), static_cast<std::streamsize>(got));
-  }
-  if (std::ferror(file) != 0) return FileErrnoError(errno, "cannot read a temporary file");
-  if (!std::cout.flush()) return FileError("cannot write standard output");
-  return absl::OkStatus();
-}
-
-// Standard input as a file that can be read from its end.
-absl::StatusOr<TemporaryFile> CopyOfStandardInput(absl::Time deadline) {
-  auto file = NewTemporaryFile();
-  if (!file.ok()) return file.status();
-  const auto input = OpenInput("-", deadline);
-  if (!input.ok()) return input.status();
-  std::vector<std::byte> buffer(size_t{64} << 10);
-  for (;;) {
-    const auto got = (*input)->Read(absl::MakeSpan(buffer));
-    if (!got.ok()) return got.status();
-    if (std::fwrite(buffer.data(), 1, *got, file->get()) != *got) {
-      return FileErrnoError(errno, "cannot write a temporary file");
-    }
-    if (*got == 0) break;
-  }
-  if (std::fflush(file->get()) != 0) return FileErrnoError(errno, "cannot write a temporary file");
-  return file;
+absl::Status CopyToStandardOutput(const TemporaryFile& file) {
+  absl::Status status = ReadAll(file, [](absl::string_view piece) {
+    std::cout.write(piece.data(), static_cast<std::streamsize>(piece.size()));
+    return absl::OkStatus();
+  });
+  if (status.ok() && !std::cout.flush()) return FileError("cannot write standard output");
+  return status;
 }
 
 }  // namespace
 
 absl::StatusOr<Array> ReadNpz(const std::string& path, const std::string& name,
                               absl::Time deadline) {
-  TemporaryFile copy(nullptr, std::fclose);
+  TemporaryFile copy = NoTemporaryFile();
   std::string file = path;
   if (path == "-") {
     auto copied = CopyOfStandardInput(deadline);
     if (!copied.ok()) return copied.status();
     copy = *std::move(copied);
-    file = NameOf(copy);
+    file = PathOf(copy);
   }
   const Archive archive(unzOpen64(file.c_str()), unzClose);
   if (archive == nullptr) return Damaged();
@@ -154,7 +122,7 @@ absl::StatusOr<std::unique_ptr<NpzWriter>> NpzWriter::Open(const std::string& pa
     auto unnamed = NewTemporaryFile();
     if (!unnamed.ok()) return unnamed.status();
     writer->unnamed_ = *std::move(unnamed);
-    file = NameOf(writer->unnamed_);
+    file = PathOf(writer->unnamed_);
   }
   errno = 0;
   writer->file_ = zipOpen64(file.c_str(), APPEND_STATUS_CREATE);
@@ -192,8 +160,7 @@ absl::Status NpzWriter::Write(absl::string_view bytes) {
 
 absl::Status NpzWriter::Close() {
   if (absl::Status status = End(); !status.ok() || unnamed_ == nullptr) return status;
-  const TemporaryFile archive = std::exchange(unnamed_, {nullptr, std::fclose});
-  return CopyToStandardOutput(archive.get());
+  return CopyToStandardOutput(std::exchange(unnamed_, NoTemporaryFile()));
 }
 
 absl::Status NpzWriter::End() {

@@ -2,7 +2,6 @@
 #ifndef CROUT_CLIENT_CLI_NPZ_H_
 #define CROUT_CLIENT_CLI_NPZ_H_
 
-#include <cstdio>
 #include <memory>
 #include <string>
 
@@ -10,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "client/cli/array.h"
+#include "client/cli/temporary_file.h"
 
 namespace crout::cli {
 
@@ -19,9 +19,6 @@ namespace crout::cli {
 // has no name first: an archive is read from its end. `deadline` is that of OpenInput.
 absl::StatusOr<Array> ReadNpz(const std::string& path, const std::string& name,
                               absl::Time deadline = absl::InfiniteFuture());
-
-// A file without a name, which goes when it is closed.
-using TemporaryFile = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
 // One array after the other, compressed. FileError where the file cannot be written. "-" is
 // standard output, to which Close copies all of it: a zip file is completed where it begins.
@@ -43,8 +40,8 @@ class NpzWriter {
   absl::Status End();
 
   std::string path_;
-  TemporaryFile unnamed_{nullptr, std::fclose};  // what is to be copied to standard output
-  void* file_ = nullptr;                         // minizip's zipFile; null when closed
+  TemporaryFile unnamed_ = NoTemporaryFile();  // what is to be copied to standard output
+  void* file_ = nullptr;                       // minizip's zipFile; null when closed
   bool in_array_ = false;
 };
 

@@ -1,5 +1,7 @@
 // schur
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "client/cli/array_writer.h"
 #include "client/cli/commands.h"
@@ -34,15 +36,32 @@ void AddSchurCommand(CLI::App* app, Session* session) {
   const auto arguments = std::make_shared<SchurArguments>();
   v1::ComputeSchurComplementHeader* header = &arguments->header;
   CLI::App* schur = session->AddCommand(
-      app, "schur", "Schur complement of the leading block, whose factors are kept",
+      app, "schur",
+      "Schur complement of the leading block, whose factors are kept, or of chosen unknowns of a "
+      "sparse matrix",
       [=] { return RunSchur(session, *arguments); });
   AddMatrixArgument(schur, &arguments->matrix)->required();
-  schur
-      ->add_option_function<int64_t>(
-          "--leading", [=](int64_t order) { header->set_leading_order(order); },
-          "Order of the leading block")
-      ->required()
-      ->check(CLI::NonNegativeNumber);
+  CLI::Option* const leading =
+      schur
+          ->add_option_function<int64_t>(
+              "--leading", [=](int64_t order) { header->set_leading_order(order); },
+              "Order of the leading block")
+          ->check(CLI::NonNegativeNumber);
+  CLI::Option* const keep =
+      schur
+          ->add_option_function<std::vector<int32_t>>(
+              "--keep",
+              [=](const std::vector<int32_t>& unknowns) {
+                header->mutable_keep()->Assign(unknowns.begin(), unknowns.end());
+              },
+              "Unknowns of a sparse matrix that are not eliminated, from 0: K,L,... in the order "
+              "of the complement's rows")
+          ->delimiter(',')
+          ->check(CLI::NonNegativeNumber)
+          ->excludes(leading);
+  schur->parse_complete_callback([=] {
+    if (leading->count() + keep->count() == 0) throw CLI::RequiredError("--leading or --keep");
+  });
   AddOutputOptions(schur, "the complement", &arguments->output);
   AddSolverOption(schur, [=](v1::Solver solver) { header->set_solver(solver); });
   AddFactorizeOptions(schur, header->mutable_options());

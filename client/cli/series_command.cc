@@ -13,12 +13,14 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "client/cli/array_files.h"
 #include "client/cli/array_writer.h"
 #include "client/cli/change_files.h"
 #include "client/cli/commands.h"
 #include "client/cli/enum_names.h"
 #include "client/cli/exit_codes.h"
 #include "client/cli/factor_options.h"
+#include "client/cli/matrix_input.h"
 #include "client/cli/progress_bar.h"
 #include "client/cli/series_files.h"
 #include "client/cli/text.h"
@@ -51,6 +53,7 @@ class SeriesRun {
  private:
   // What is wrong with the steps, found before the first is sent.
   absl::Status CheckSteps() const;
+  absl::Status RunSteps();
   absl::Status RunStep(size_t index);
   absl::StatusOr<SeriesStep> Solve(const StepFiles& step, client::MatrixSink* x);
   // With the matrix of the step before, changed.
@@ -58,43 +61,52 @@ class SeriesRun {
   // With the matrix of an earlier step; with none at first, that of --start.
   absl::StatusOr<SeriesStep> SolveAgain(const StepFiles& step, client::MatrixSink* x);
   absl::StatusOr<client::MatrixSource> RhsOf(const StepFiles& step);
+  // In X's type; null where the step has none.
+  absl::StatusOr<const client::MatrixSource*> StartOf(const StepFiles& step,
+                                                      const client::MatrixSource& rhs);
   // The order and type of --start's matrix.
   absl::Status Describe(const std::string& handle);
-  std::string OutputOf(size_t index) const;
+  // Where X of a step is written; empty: nowhere.
+  absl::StatusOr<std::string> OutputOf(size_t index);
   void Report(size_t index, const SeriesStep& step, double seconds);
 
   Session* const session_;
   const SeriesArguments& arguments_;
-  std::vector<StepFiles> steps_;
+  SeriesSteps steps_;
   std::string last_matrix_;           // of which the server's is; none once that was changed
   absl::StatusOr<int64_t> rows_ = 0;  // of the last matrix, where its file says so
   v1::Dtype dtype_ = v1::DTYPE_FLOAT64;
   std::optional<Array> common_rhs_;
-  std::optional<Array> rhs_;  // of the step
+  std::optional<Array> rhs_;  // of the step, as the next two
+  std::optional<Array> x0_;
+  std::optional<client::MatrixSource> x0_source_;
   client::CallOptions call_;
   ProgressBar* bar_ = nullptr;  // of the step
   std::optional<Series> series_;
+  std::optional<ArrayFiles> x_;  // of all steps; none: X is not written
 };
 
 absl::Status SeriesRun::CheckSteps() const {
-  if (steps_.front().matrix.empty() && arguments_.start.empty()) {
+  const StepFiles& first = steps_.files().front();
+  if (first.matrix.empty() && arguments_.start.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(absl::StrJoin(steps_.front().change.paths(), ", "), steps_.front().rhs,
-                     ": the first step has no matrix, and there is no --start"));
+        steps_.Shown(absl::StrCat(absl::StrJoin(first.change.paths(), ", "), first.rhs,
+                                  ": the first step has no matrix, and there is no --start")));
   }
   if (!arguments_.rhs.empty() || arguments_.ones) return absl::OkStatus();
-  for (const StepFiles& step : steps_) {
+  for (const StepFiles& step : steps_.files()) {
     if (step.rhs.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(step.matrix, absl::StrJoin(step.change.paths(), ", "),
-                       " has no right-hand side beside it: give --rhs or --ones"));
+      return absl::InvalidArgumentError(steps_.Shown(absl::StrCat(
+          step.matrix, absl::StrJoin(step.change.paths(), ", "), step.matrix.empty() ? step.x0 : "",
+          " has no right-hand side beside it: give --rhs or --ones")));
     }
   }
   return absl::OkStatus();
 }
 
 absl::Status SeriesRun::Run() {
-  auto steps = FindSteps(arguments_.paths);
+  if (arguments_.output == "-") session_->ReportOnStandardError();
+  auto steps = SeriesSteps::Find(arguments_.paths, session_->deadline());
   if (!steps.ok()) return steps.status();
   steps_ = *std::move(steps);
   if (absl::Status status = CheckSteps(); !status.ok()) return status;
@@ -106,7 +118,7 @@ absl::Status SeriesRun::Run() {
     if (absl::Status status = Describe(*handle); !status.ok()) return status;
     header.set_handle(*std::move(handle));
   }
-  if (!arguments_.output.empty()) {
+  if (!arguments_.output.empty() && arguments_.output != "-") {
     std::error_code error;
     std::filesystem::create_directory(arguments_.output, error);
     if (error) {
@@ -114,7 +126,7 @@ absl::Status SeriesRun::Run() {
     }
   }
   if (!arguments_.rhs.empty()) {
-    auto rhs = ReadRhs(arguments_.rhs, arguments_.dtype);
+    auto rhs = ReadRhs(arguments_.rhs, arguments_.dtype, session_->deadline());
     if (!rhs.ok()) return rhs.status();
     common_rhs_ = *std::move(rhs);
   }
@@ -124,7 +136,19 @@ absl::Status SeriesRun::Run() {
   const std::shared_ptr<client::Client> client(&session_->client(), [](client::Client*) {});
   series_.emplace(client, std::move(header), call_);
   if (arguments_.keep) series_->KeepFactor();
-  for (size_t index = 0; index < steps_.size(); ++index) {
+  if (arguments_.output == "-") {
+    x_.emplace("-", arguments_.format);
+  } else if (!arguments_.output.empty()) {
+    x_.emplace(absl::StrCat(arguments_.output, "/x"), arguments_.format);
+  }
+  absl::Status status = RunSteps();
+  // What was solved before a step that failed is written, too.
+  if (x_) status.Update(x_->Close());
+  return status;
+}
+
+absl::Status SeriesRun::RunSteps() {
+  for (size_t index = 0; index < steps_.files().size(); ++index) {
     if (absl::Status status = RunStep(index); !status.ok()) {
       if (arguments_.keep) session_->WarnIfKept(series_->factor());
       return status;
@@ -134,25 +158,29 @@ absl::Status SeriesRun::Run() {
 }
 
 absl::Status SeriesRun::RunStep(size_t index) {
-  ArrayFileSink x(OutputOf(index), arguments_.format);
+  const auto output = OutputOf(index);
+  if (!output.ok()) return output.status();
+  ArrayFileSink x(*output, x_ ? x_->format() : arguments_.format);
   const absl::Time begin = absl::Now();
   absl::StatusOr<SeriesStep> step;
   {
     ProgressBar bar;
     bar_ = &bar;
-    step = Solve(steps_[index], &x);
+    step = Solve(steps_.files()[index], &x);
   }
   if (!step.ok()) {
     // The code and details stay.
     absl::Status status(step.status().code(),
-                        absl::StrCat("step ", index, ": ", step.status().message()));
+                        absl::StrCat("step ", index, ": ", steps_.Shown(step.status().message())));
     step.status().ForEachPayload([&](absl::string_view type, const absl::Cord& payload) {
       status.SetPayload(type, payload);
     });
     return status;
   }
   if (step->result.solved()) {
-    if (absl::Status closed = x.Close(); !closed.ok()) return closed;
+    absl::Status closed = x.Close();
+    if (closed.ok() && x_) closed = x_->Flush();
+    if (!closed.ok()) return closed;
   } else if (arguments_.fail_singular) {
     session_->ExitWith(kSingular);
   }
@@ -169,8 +197,10 @@ absl::StatusOr<SeriesStep> SeriesRun::Solve(const StepFiles& step, client::Matri
   dtype_ = matrix->dtype();
   const auto rhs = RhsOf(step);
   if (!rhs.ok()) return rhs.status();
+  const auto x0 = StartOf(step, *rhs);
+  if (!x0.ok()) return x0.status();
   last_matrix_ = step.matrix;
-  return series_->Step(matrix->Source(), *rhs, x);
+  return series_->Step(matrix->Source(), *rhs, x, *x0);
 }
 
 absl::StatusOr<SeriesStep> SeriesRun::SolveChanged(const StepFiles& step, client::MatrixSink* x) {
@@ -178,17 +208,23 @@ absl::StatusOr<SeriesStep> SeriesRun::SolveChanged(const StepFiles& step, client
   if (!change.ok()) return change.status();
   const auto rhs = RhsOf(step);
   if (!rhs.ok()) return rhs.status();
+  const auto x0 = StartOf(step, *rhs);
+  if (!x0.ok()) return x0.status();
   last_matrix_.clear();
-  return series_->Step(*change, *rhs, x);
+  return series_->Step(*change, *rhs, x, *x0);
 }
 
 absl::StatusOr<SeriesStep> SeriesRun::SolveAgain(const StepFiles& step, client::MatrixSink* x) {
   const auto rhs = RhsOf(step);
   if (!rhs.ok()) return rhs.status();
-  auto solved = series_->Step(*rhs, x);
+  const auto x0 = StartOf(step, *rhs);
+  if (!x0.ok()) return x0.status();
+  auto solved = series_->Step(*rhs, x, *x0);
   // The server may drop what it keeps between steps; then the matrix is sent again.
   if (client::Reason(solved.status()) != "MATRIX_GONE" || last_matrix_.empty()) return solved;
-  return Solve({last_matrix_, step.rhs, {}}, x);
+  const auto matrix = MatrixInput::Open(last_matrix_, arguments_.dtype, session_->deadline());
+  if (!matrix.ok()) return matrix.status();
+  return series_->Step(matrix->Source(), *rhs, x, *x0);
 }
 
 absl::Status SeriesRun::Describe(const std::string& handle) {
@@ -210,18 +246,34 @@ absl::StatusOr<client::MatrixSource> SeriesRun::RhsOf(const StepFiles& step) {
   return client::MatrixSource::Ones(*rows_, 1, dtype_);
 }
 
-std::string SeriesRun::OutputOf(size_t index) const {
-  if (arguments_.output.empty()) return "";
-  const size_t digits = std::max<size_t>(3, absl::StrCat(steps_.size() - 1).size());
-  return absl::StrFormat("%s/x_%0*d.%s", arguments_.output, static_cast<int>(digits), index,
-                         NameOf(arguments_.format));
+absl::StatusOr<const client::MatrixSource*> SeriesRun::StartOf(const StepFiles& step,
+                                                               const client::MatrixSource& rhs) {
+  if (step.x0.empty()) return nullptr;
+  v1::Dtype dtype = rhs.spec().dense().dtype();
+  if (IsComplex(ElementOf(dtype_))) {
+    const bool single = dtype == v1::DTYPE_FLOAT32 || dtype == v1::DTYPE_COMPLEX64;
+    dtype = single ? v1::DTYPE_COMPLEX64 : v1::DTYPE_COMPLEX128;
+  }
+  auto x0 = ReadRhs(step.x0, dtype);
+  if (!x0.ok()) return x0.status();
+  return &x0_source_.emplace(x0_.emplace(*std::move(x0)).Source());
+}
+
+absl::StatusOr<std::string> SeriesRun::OutputOf(size_t index) {
+  if (!x_) return "";
+  const size_t digits = std::max<size_t>(3, absl::StrCat(steps_.files().size() - 1).size());
+  // In an archive it has the name that the directory gives it elsewhere.
+  return x_->Add(
+      absl::StrFormat("%s%0*d", x_->in_archive() ? "x_" : "", static_cast<int>(digits), index));
 }
 
 void SeriesRun::Report(size_t index, const SeriesStep& step, double seconds) {
   const v1::SeriesResult& result = step.result;
-  Json json = {{"step", index}, {"matrix", steps_[index].matrix}, {"rhs", steps_[index].rhs}};
-  const std::vector<std::string> change = steps_[index].change.paths();
-  if (!change.empty()) json["change"] = change;
+  const StepFiles& files = steps_.files()[index];
+  Json json = {
+      {"step", index}, {"matrix", steps_.Shown(files.matrix)}, {"rhs", steps_.Shown(files.rhs)}};
+  for (const std::string& path : files.change.paths()) json["change"] += steps_.Shown(path);
+  if (!files.x0.empty()) json["x0"] = steps_.Shown(files.x0);
   json.update(ToJson(result));
   json["seconds"] = seconds;
   if (step.made) json["factor"] = ToJson(*step.made);
@@ -251,14 +303,15 @@ void AddInputs(CLI::App* series, SeriesArguments* arguments) {
   series
       ->add_option(
           "steps", arguments->paths,
-          "Matrices, each a step, or directories of steps: files go by name, and b_003.npy "
+          "Matrices, each a step, or directories or tars (plain or gzip) of steps, or -, a file or "
+          "a tar on standard input: files go by name, and b_003.npy "
           "or rhs_003.mtx is the right-hand side to A_003.mtx; alone it is a step with the "
           "matrix of the one before. That matrix changes by entries_003.mtx (coordinates of new "
           "values), by U_003.npy and V_003.npy (U times V transposed is added), or by "
-          "values_003.npy (a value for each line of the last coordinate text)")
+          "values_003.npy (a value for each line of the last coordinate text). Iterations start at "
+          "x0_003.npy, if there is one, else at the last solution")
       ->required()
-      ->check(CLI::ExistingPath)
-      ->type_name("FILE|DIR");
+      ->check(InputPath());
   AddEnumOption(series, "--dtype", &arguments->dtype,
                 "Type of the matrices and right-hand sides; as their files say unless given");
   CLI::Option* rhs =
@@ -297,6 +350,11 @@ void AddSeriesCommand(CLI::App* app, Session* session) {
       app, "series", "Solve with one matrix after another, each near the one before",
       [=] { return SeriesRun(session, *arguments).Run(); });
   AddInputs(series, arguments.get());
+  series->parse_complete_callback([=] {
+    std::vector<std::string> paths = arguments->paths;
+    paths.push_back(arguments->rhs);
+    CheckOneStandardInput(paths);
+  });
   AddSeriesOptions(series, arguments.get());
   CLI::Option* start = series->add_option(
       "--start", arguments->start,
@@ -307,8 +365,10 @@ void AddSeriesCommand(CLI::App* app, Session* session) {
   for (const char* option : {"--lease", "--name"}) series->get_option(option)->needs(keep);
   series
       ->add_option("-o,--output", arguments->output,
-                   "Write each X to this directory, made if need be: x_000.mtx, x_001.mtx ...")
-      ->type_name("DIR");
+                   "Write each X to this directory, made if need be: x_000.mtx, x_001.mtx ... -: "
+                   "one .npz archive of x_000, x_001 ... on standard output; the reports go to "
+                   "standard error then")
+      ->type_name("DIR|-");
   AddFormatOption(
       series, {FileFormat::kMatrixMarket, FileFormat::kNpy, FileFormat::kNpz, FileFormat::kText},
       [=](FileFormat format) { arguments->format = format; },

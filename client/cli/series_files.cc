@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <complex>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <system_error>
 #include <utility>
@@ -10,13 +12,12 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
-#include "absl/time/time.h"
+#include "absl/strings/str_replace.h"
 #include "client/cli/exit_codes.h"
 #include "client/cli/local_matrix.h"
 #include "client/cli/matrix_input.h"
 #include "client/cli/matrix_market_order.h"
+#include "client/cli/tar_reader.h"
 
 namespace crout::cli {
 namespace {
@@ -29,27 +30,25 @@ struct StepName {
   std::string step;
 };
 
-// False where no matrix has this ending.
-bool StripEnding(absl::string_view* name) {
-  absl::ConsumeSuffix(name, ".gz");
-  for (const char* ending : {".mtx", ".npy", ".npz", ".txt", ".csv"}) {
-    if (absl::ConsumeSuffix(name, ending)) return true;
-  }
-  return false;
-}
-
 StepName Read(absl::string_view name) {
   const auto letters = static_cast<size_t>(
       std::find_if_not(name.begin(), name.end(), absl::ascii_isalpha) - name.begin());
-  const std::string word = absl::AsciiStrToLower(name.substr(0, letters));
+  std::string word = absl::AsciiStrToLower(name.substr(0, letters));
   name.remove_prefix(letters);
+  // The one word with a digit, where that is not the step's.
+  if (word == "x" && name.size() > 1 && name[0] == '0' &&
+      absl::StrContains("_-.", name.substr(1, 1))) {
+    word = "x0";
+    name.remove_prefix(1);
+  }
   while (!name.empty() && absl::StrContains("_-.", name.substr(0, 1))) name.remove_prefix(1);
-  return {word, std::string(name)};
+  return {std::move(word), std::string(name)};
 }
 
 // What such a file is, and its place.
 std::pair<const char*, std::string*> PlaceOf(const std::string& word, StepFiles* step) {
   if (word == "b" || word == "rhs") return {"right-hand side", &step->rhs};
+  if (word == "x0") return {"start", &step->x0};
   if (word == "values") return {"values", &step->change.values};
   if (word == "entries") return {"entries", &step->change.entries};
   if (word == "u") return {"U", &step->change.u};
@@ -86,7 +85,7 @@ absl::StatusOr<std::vector<StepFiles>> StepsIn(const std::string& directory) {
   for (const std::string& file : *files) {
     const std::string whole = fs::path(file).filename().string();
     absl::string_view name = whole;
-    if (!StripEnding(&name)) continue;
+    if (!StripMatrixEnding(&name)) continue;
     const StepName read = Read(name);
     const auto [what, place] = PlaceOf(read.word, &steps[read.step]);
     if (!place->empty()) {
@@ -124,22 +123,81 @@ Array RealOf(const Array& array) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<StepFiles>> FindSteps(const std::vector<std::string>& paths) {
-  std::vector<StepFiles> steps;
+absl::StatusOr<SeriesSteps> SeriesSteps::Find(const std::vector<std::string>& paths,
+                                              absl::Time deadline) {
+  SeriesSteps steps;
   for (const std::string& path : paths) {
-    std::error_code error;
-    if (!fs::is_directory(path, error)) {
-      steps.push_back({path, "", {}});
-      continue;
-    }
-    auto found = StepsIn(path);
-    if (!found.ok()) return found.status();
-    steps.insert(steps.end(), found->begin(), found->end());
+    absl::Status status = steps.Add(path, deadline);
+    if (IsFileError(status)) return FileError(steps.Shown(status.message()));
+    if (!status.ok()) return absl::Status(status.code(), steps.Shown(status.message()));
   }
   return steps;
 }
 
-absl::StatusOr<Array> ReadRhs(const std::string& path, v1::Dtype dtype) {
+std::string SeriesSteps::Shown(absl::string_view text) const {
+  return absl::StrReplaceAll(text, names_);
+}
+
+absl::Status SeriesSteps::Add(const std::string& path, absl::Time deadline) {
+  std::string file = path;
+  if (path == "-") {
+    auto copy = CopyOfStandardInput(deadline);
+    if (!copy.ok()) return copy.status();
+    file = PathOf(*copy);
+    names_.emplace_back(file, kStandardInput);
+    copies_.push_back(*std::move(copy));
+  }
+  std::error_code error;
+  if (fs::is_directory(file, error)) return AddDirectory(file);
+  if (IsTar(file)) return AddTar(file, path == "-" ? kStandardInput : path);
+  files_.push_back({file, "", {}, ""});
+  return absl::OkStatus();
+}
+
+absl::Status SeriesSteps::AddDirectory(const std::string& directory) {
+  const auto found = StepsIn(directory);
+  if (found.ok()) files_.insert(files_.end(), found->begin(), found->end());
+  return found.status();
+}
+
+absl::Status SeriesSteps::AddTar(const std::string& path, const std::string& name) {
+  auto directory = TemporaryDirectory::Make();
+  if (!directory.ok()) return directory.status();
+  const std::string& unpacked = unpacked_.emplace_back(*std::move(directory)).path();
+  names_.emplace_back(absl::StrCat(unpacked, "/"), absl::StrCat(name, ":"));
+  names_.emplace_back(unpacked, name);
+  auto tar = TarReader::Open(path);
+  if (!tar.ok()) return tar.status();
+  for (;;) {
+    const auto member = tar->Next();
+    if (!member.ok()) return member.status();
+    if (!member->has_value()) return AddDirectory(unpacked);
+    // Whatever path it has in the archive, it is written to this directory.
+    const std::string to = absl::StrCat(unpacked, "/", fs::path(**member).filename().string());
+    absl::string_view stem = to;
+    if (!StripMatrixEnding(&stem)) continue;
+    std::error_code error;
+    if (fs::exists(to, error)) {
+      return absl::InvalidArgumentError(absl::StrCat(to, " is in the archive twice"));
+    }
+    std::ofstream file(to, std::ios::binary);
+    absl::Status read = tar->Read([&](absl::string_view piece) {
+      file.write(piece.data(), std::ssize(piece));
+      return absl::OkStatus();
+    });
+    if (!read.ok()) return read;
+    file.close();
+    if (!file) return FileError(absl::StrCat("cannot unpack ", to));
+  }
+}
+
+absl::StatusOr<Array> ReadRhs(const std::string& path, v1::Dtype dtype, absl::Time deadline) {
+  if (path == "-") {  // read more than once
+    const auto copy = CopyOfStandardInput(deadline);
+    if (!copy.ok()) return copy.status();
+    auto rhs = ReadRhs(PathOf(*copy), dtype);
+    return rhs.ok() ? std::move(rhs) : Named(rhs.status(), PathOf(*copy), kStandardInput);
+  }
   const auto input = MatrixInput::OpenByColumns(path, dtype, absl::InfiniteFuture());
   if (!input.ok()) return input.status();
   if (input->array().has_value()) return *input->array();

@@ -18,10 +18,11 @@ absl::Status RunAlgorithms(Session* session) {
   for (const Json& device : all["devices"]) {
     devices.push_back({{"name", device["name"]},
                        {"algorithms", device["algorithms"]},
+                       {"sparse_algorithms", device["sparse_algorithms"]},
                        {"solvers", device["solvers"]}});
   }
   session->Print(Json{{"devices", devices}},
-                 FormatObjects({"name", "algorithms", "solvers"}, devices));
+                 FormatObjects({"name", "algorithms", "sparse_algorithms", "solvers"}, devices));
   return absl::OkStatus();
 }
 

@@ -200,7 +200,8 @@ void Session::Print(const Json& json, const std::string& text) const {
 }
 
 void Session::PrintLine(const Json& json, const std::string& text) const {
-  std::cout << (json_ ? Dump(json, -1) + "\n" : text) << std::flush;
+  (report_on_error_ ? std::cerr : std::cout)
+      << (json_ ? Dump(json, -1) + "\n" : text) << std::flush;
 }
 
 void Session::Warn(const std::string& text) const {

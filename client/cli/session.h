@@ -47,7 +47,7 @@ class Session {
 
   const std::string& server() const { return server_; }
 
-  // From here on Print goes to standard error: standard output gets a matrix.
+  // From here on Print and PrintLine go to standard error: standard output gets a matrix.
   void ReportOnStandardError() { report_on_error_ = true; }
 
   // Prints `json` with --json, and otherwise `text`.

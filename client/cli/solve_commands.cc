@@ -43,13 +43,7 @@ void AddRhsOptions(CLI::App* command, SolveArguments* arguments) {
   // B must be one or the other; CLI11 counts what was given only after parsing.
   command->parse_complete_callback([=] {
     if (file->count() + ones->count() == 0) throw CLI::RequiredError("rhs or --ones");
-    // How many ones is read from the file's header first, and a pipe is read once.
-    if (ones->count() > 0 && arguments->matrix.path == "-") {
-      throw CLI::ValidationError("--ones", "needs the matrix in a file, not on standard input");
-    }
-    if (arguments->matrix.path == "-" && arguments->rhs_path == "-") {
-      throw CLI::ValidationError("rhs", "standard input is the matrix already");
-    }
+    CheckOneStandardInput({arguments->matrix.path, arguments->rhs_path});
   });
 }
 
@@ -91,8 +85,9 @@ absl::Status RunSolve(Session* session, const SolveArguments& arguments) {
 }
 
 absl::Status RunLu(Session* session, const SolveArguments& arguments) {
-  const auto matrix =
-      MatrixInput::Open(arguments.matrix.path, arguments.matrix.dtype, session->deadline());
+  // How many ones there are comes before the matrix.
+  const auto open = arguments.ones ? MatrixInput::OpenWithRows : MatrixInput::Open;
+  const auto matrix = open(arguments.matrix.path, arguments.matrix.dtype, session->deadline());
   if (!matrix.ok()) return matrix.status();
   std::optional<MatrixInput> file;
   const auto rhs = Rhs(*session, arguments, arguments.matrix.dtype, &file,

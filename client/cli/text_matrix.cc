@@ -1,5 +1,6 @@
 #include "client/cli/text_matrix.h"
 
+#include <algorithm>
 #include <charconv>
 #include <complex>
 #include <cstring>
@@ -52,6 +53,12 @@ std::optional<std::complex<double>> ParseNumber(absl::string_view word, bool* co
 }
 
 // Takes the text in pieces of any size and keeps its numbers.
+// False of what a text has no use for, such as the bytes that archives begin with.
+bool IsText(absl::string_view word) {
+  return std::none_of(word.begin(), word.end(),
+                      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == '\x7f'; });
+}
+
 class Parser {
  public:
   absl::Status Add(absl::string_view piece) {
@@ -97,6 +104,11 @@ class Parser {
       const absl::string_view word = rest.substr(0, rest.find_first_of(kSeparators));
       rest.remove_prefix(word.size());
       const auto value = ParseNumber(word, &complex_);
+      if (!value.has_value() && !IsText(word)) {
+        return absl::InvalidArgumentError(
+            "this is none of Matrix Market, plain or gzip, .npy, .npz and text; what something "
+            "other than gzip has compressed is to be unpacked first");
+      }
       if (!value.has_value()) {
         return absl::InvalidArgumentError(absl::StrCat(
             "line ", number_, ": '", Printable(word.substr(0, 40)), "' is no number of a matrix"));

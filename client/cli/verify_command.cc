@@ -51,9 +51,7 @@ void AddVerifyCommand(CLI::App* app, Session* session) {
           "X is that of A^H")
       ->excludes(transpose);
   verify->parse_complete_callback([=] {
-    if ((arguments->a == "-") + (arguments->x == "-") + (arguments->b == "-") > 1) {
-      throw CLI::ValidationError("-", "standard input is one file only");
-    }
+    CheckOneStandardInput({arguments->a, arguments->x, arguments->b});
   });
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 RetryClass ClassOf(const StreamRequest& request, RetryClass repeatable) {
   for (const StreamRequest::Payload& payload : request.payloads) {
-    if (!payload.source->repeatable()) return RetryClass::kNever;
+    if (!payload.repeatable()) return RetryClass::kNever;
   }
   return repeatable;
 }
@@ -144,6 +144,18 @@ absl::StatusOr<v1::ComplementResult> Client::ComputeSchurComplement(
       RequestOf("ComputeSchurComplement", first,
                 {{v1::ComputeSchurComplementRequest::kDataFieldNumber, &matrix}}),
       RetryClass::kRefusedOnly, factor, s, call);
+}
+
+absl::StatusOr<v1::EchelonFormResult> Client::ReduceToEchelonForm(
+    const MatrixSource& matrix, v1::ReduceToEchelonFormHeader header, MatrixSink* r,
+    const CallOptions& call) {
+  *header.mutable_matrix() = matrix.spec();
+  v1::ReduceToEchelonFormRequest first;
+  *first.mutable_header() = std::move(header);
+  return MatrixStream<v1::ReduceToEchelonFormResponse, v1::EchelonFormResult>(
+      RequestOf("ReduceToEchelonForm", first,
+                {{v1::ReduceToEchelonFormRequest::kDataFieldNumber, &matrix}}),
+      RetryClass::kIdempotent, nullptr, r, call);
 }
 
 absl::Status Client::GetFactors(const v1::GetFactorsRequest& request, v1::GetFactorsHeader* header,

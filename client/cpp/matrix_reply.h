@@ -98,7 +98,8 @@ class MatrixReply {
   }
 
  private:
-  void TakeFactor(const v1::SolveResponse&) {}  // which has none
+  void TakeFactor(const v1::SolveResponse&) {}  // These two have none.
+  void TakeFactor(const v1::ReduceToEchelonFormResponse&) {}
   template <class Other>
   void TakeFactor(const Other& response) {
     if (!response.has_factor()) return;
@@ -112,6 +113,7 @@ class MatrixReply {
   static const v1::DenseSpec& ShapeIn(const v1::ComplementHeader& header) {
     return header.complement();
   }
+  static const v1::DenseSpec& ShapeIn(const v1::EchelonFormHeader& header) { return header.form(); }
 
   ProgressReporter progress_;
   v1::Factor* const factor_;

@@ -26,22 +26,25 @@ absl::Span<const std::byte> AsBytes(absl::Span<const T> values) {
 
 class MemoryReader : public ChunkReader {
  public:
-  explicit MemoryReader(absl::Span<const std::byte> bytes)
-      : size_(static_cast<int64_t>(bytes.size())), rest_(bytes) {}
+  explicit MemoryReader(std::vector<absl::Span<const std::byte>> parts) : parts_(std::move(parts)) {
+    for (const auto& part : parts_) size_ += static_cast<int64_t>(part.size());
+  }
 
   int64_t size() const override { return size_; }
 
   absl::StatusOr<grpc::Slice> Next(size_t limit, BorrowCount* borrowed,
                                    absl::FunctionRef<absl::Status()>) override {
-    if (rest_.empty()) return grpc::Slice();
-    const auto chunk = rest_.subspan(0, limit);
-    rest_.remove_prefix(chunk.size());
+    while (next_ < parts_.size() && parts_[next_].empty()) ++next_;
+    if (next_ == parts_.size()) return grpc::Slice();
+    const auto chunk = parts_[next_].subspan(0, limit);
+    parts_[next_].remove_prefix(chunk.size());
     return BorrowedSlice(chunk, borrowed);
   }
 
  private:
-  const int64_t size_;
-  absl::Span<const std::byte> rest_;
+  int64_t size_ = 0;
+  std::vector<absl::Span<const std::byte>> parts_;  // what is left of them
+  size_t next_ = 0;
 };
 
 // Chunks are put together, since a message of a field for each short column would have thousands.
@@ -180,7 +183,7 @@ MatrixSource MatrixSource::DenseBytes(v1::Dtype dtype, size_t element_size,
                                       absl::Span<const std::byte> bytes, int64_t rows, int64_t cols,
                                       v1::Layout layout) {
   MatrixSource source = OfShape(dtype, rows, cols, layout);
-  source.bytes_ = bytes;
+  source.bytes_ = {bytes};
   const auto elements = static_cast<__int128>(bytes.size() / element_size);
   if (rows < 0 || cols < 0 || static_cast<__int128>(rows) * cols != elements) {
     source.status_ = absl::InvalidArgumentError(absl::StrCat(
@@ -228,7 +231,7 @@ MatrixSource MatrixSource::StridedBytes(v1::Dtype dtype, size_t element_size, co
   MatrixSource source = OfShape(dtype, rows, cols, layout);
   if (empty) return source;
   if (stride == length || count == 1) {
-    source.bytes_ = {begin, static_cast<size_t>(rows * cols * element)};
+    source.bytes_ = {{begin, static_cast<size_t>(rows * cols * element)}};
   } else {
     source.vectors_ = {begin, count, length * element, stride * element};
   }
@@ -255,6 +258,37 @@ MatrixSource MatrixSource::Strided(const std::complex<float>* values, int64_t ro
   return StridedBytes(v1::DTYPE_COMPLEX64, sizeof *values, values, rows, cols, stride, layout);
 }
 
+MatrixSource MatrixSource::SparseBytes(v1::Dtype dtype, v1::SparseFormat format, size_t index_bytes,
+                                       const Array& values, const Array& rows_of,
+                                       const Array& column_index, int64_t rows, int64_t cols) {
+  MatrixSource source;
+  v1::SparseSpec& spec = *source.spec_.mutable_sparse();
+  spec.set_dtype(dtype);
+  spec.set_format(format);
+  spec.set_rows(rows);
+  spec.set_cols(cols);
+  spec.set_entries(values.count);
+  spec.set_index_bytes(static_cast<int32_t>(index_bytes));
+  source.bytes_ = {rows_of.bytes, column_index.bytes, values.bytes};
+  const bool by_entry = format == v1::SPARSE_FORMAT_COORDINATE;
+  if (rows < 0 || cols < 0 || column_index.count != values.count ||
+      rows_of.count != (by_entry ? values.count : rows + 1)) {
+    source.status_ = absl::InvalidArgumentError(absl::StrCat(
+        "a sparse ", rows, " x ", cols, " matrix of ", values.count, " values, ",
+        column_index.count, " column indices and ", rows_of.count,
+        by_entry ? " row indices" : " row starts, of which there should be one more than rows"));
+  }
+  return source;
+}
+
+MatrixSource MatrixSource::SparseValueBytes(v1::Dtype dtype, const Array& values) {
+  MatrixSource source;
+  source.spec_.mutable_values()->set_dtype(dtype);
+  source.spec_.mutable_values()->set_entries(values.count);
+  source.bytes_ = {values.bytes};
+  return source;
+}
+
 MatrixSource MatrixSource::Invalid(absl::Status why) {
   MatrixSource source;
   source.status_ = std::move(why);
@@ -278,7 +312,7 @@ MatrixSource MatrixSource::Ones(int64_t rows, int64_t cols, v1::Dtype dtype) {
 MatrixSource MatrixSource::MatrixMarket(absl::string_view text, v1::Dtype dtype) {
   MatrixSource source;
   source.spec_.mutable_matrix_market()->set_dtype(dtype);
-  source.bytes_ = AsBytes(absl::MakeConstSpan(text.data(), text.size()));
+  source.bytes_ = {AsBytes(absl::MakeConstSpan(text.data(), text.size()))};
   return source;
 }
 

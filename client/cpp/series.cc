@@ -74,58 +74,63 @@ Series::~Series() {
 }
 
 absl::StatusOr<SeriesStep> Series::Step(const MatrixSource& matrix, const MatrixSource& rhs,
-                                        MatrixSink* x) {
-  return Exchange({.bytes = &matrix}, rhs, x);
+                                        MatrixSink* x, const MatrixSource* x0) {
+  return Exchange({.matrix = &matrix, .rhs = rhs, .x0 = x0}, x);
 }
 
-absl::StatusOr<SeriesStep> Series::Step(const MatrixSource& rhs, MatrixSink* x) {
-  return Exchange({}, rhs, x);
+absl::StatusOr<SeriesStep> Series::Step(const MatrixSource& rhs, MatrixSink* x,
+                                        const MatrixSource* x0) {
+  return Exchange({.rhs = rhs, .x0 = x0}, x);
 }
 
 absl::StatusOr<SeriesStep> Series::Step(const client::MatrixChange& change, const MatrixSource& rhs,
-                                        MatrixSink* x) {
+                                        MatrixSink* x, const MatrixSource* x0) {
   const MatrixSource bytes = change.bytes();
-  return Exchange({.bytes = &bytes, .change = &change.spec()}, rhs, x);
+  return Exchange({.matrix = &bytes, .change = &change.spec(), .rhs = rhs, .x0 = x0}, x);
 }
 
-v1::SolveSeriesHeader Series::HeaderOf(const Arriving& matrix, const MatrixSource& rhs) const {
+v1::SolveSeriesHeader Series::HeaderOf(const Arriving& arriving) const {
   v1::SolveSeriesHeader header;
   if (!stream_->call.open()) {
     header = header_;
     header.clear_matrix();
     header.clear_change();
+    header.clear_x0();
     if (header_.handle().empty() && !factor_.handle().empty()) {
       header.set_handle(factor_.handle());
       header.clear_cache();  // It is kept as it is.
     }
   }
-  if (matrix.change != nullptr) {
-    *header.mutable_change() = *matrix.change;
-  } else if (matrix.bytes != nullptr) {
-    *header.mutable_matrix() = matrix.bytes->spec();
+  if (arriving.change != nullptr) {
+    *header.mutable_change() = *arriving.change;
+  } else if (arriving.matrix != nullptr) {
+    *header.mutable_matrix() = arriving.matrix->spec();
   }
-  *header.mutable_rhs() = rhs.spec();
+  *header.mutable_rhs() = arriving.rhs.spec();
+  if (arriving.x0 != nullptr) *header.mutable_x0() = arriving.x0->spec();
   return header;
 }
 
-absl::StatusOr<SeriesStep> Series::Exchange(const Arriving& matrix, const MatrixSource& rhs,
-                                            MatrixSink* x) {
+absl::StatusOr<SeriesStep> Series::Exchange(const Arriving& arriving, MatrixSink* x) {
   if (client_ == nullptr) {
     return absl::FailedPreconditionError("the series was closed or moved from");
   }
   if (absl::Status place = client::CheckPlace(x, "the sink"); !place.ok()) return place;
-  const bool needs_last = matrix.bytes == nullptr || matrix.change != nullptr;
+  const bool needs_last = arriving.matrix == nullptr || arriving.change != nullptr;
   if (needs_last && matrix_gone_) return MatrixGone();
   if (stream_ == nullptr) {
     stream_ = std::make_unique<Stream>(&client_->generic_stub_, client_->options_, call_);
   }
   v1::SolveSeriesRequest first;
-  *first.mutable_header() = HeaderOf(matrix, rhs);
+  *first.mutable_header() = HeaderOf(arriving);
   std::vector<StreamRequest::Payload> payloads;
-  if (matrix.bytes != nullptr) {
-    payloads.push_back({v1::SolveSeriesRequest::kDataFieldNumber, matrix.bytes});
+  if (arriving.matrix != nullptr) {
+    payloads.push_back({v1::SolveSeriesRequest::kDataFieldNumber, arriving.matrix});
   }
-  payloads.push_back({v1::SolveSeriesRequest::kRhsDataFieldNumber, &rhs});
+  payloads.push_back({v1::SolveSeriesRequest::kRhsDataFieldNumber, &arriving.rhs});
+  if (arriving.x0 != nullptr) {
+    payloads.push_back({v1::SolveSeriesRequest::kX0DataFieldNumber, arriving.x0});
+  }
   const auto request = client::RequestOf("SolveSeries", first, std::move(payloads));
   if (!request.ok()) return request.status();
   absl::StatusOr<SeriesStep> step = Run(*request, x);

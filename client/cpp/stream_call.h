@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -21,6 +22,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "client/cpp/call_scope.h"
+#include "client/cpp/chunk_reader.h"
 #include "client/cpp/message_writer.h"
 #include "crout/matrix_source.h"
 
@@ -30,8 +32,20 @@ namespace crout::client {
 // the round starts.
 struct StreamRequest {
   struct Payload {
-    int number;
-    const MatrixSource* source;
+    using Open = std::function<absl::StatusOr<std::unique_ptr<ChunkReader>>()>;
+
+    // `source` outlives it.
+    Payload(int number, const MatrixSource* source)
+        : number(number),
+          open([source] { return source->Open(); }),
+          repeatable([source] { return source->repeatable(); }) {}
+    // `open` starts a pass over the same bytes each time.
+    Payload(int number, Open open)
+        : number(number), open(std::move(open)), repeatable([] { return true; }) {}
+
+    int number;  // of the field
+    Open open;
+    std::function<bool()> repeatable;  // as of MatrixSource
   };
   std::string method;  // "/package.Service/Method"
   std::string first;

@@ -27,7 +27,7 @@ std::vector<const Method*> Timed(const std::vector<std::unique_ptr<Method>>& met
   return timed;
 }
 
-// One order and type.
+// Seconds that the timed methods took at one order and in one type, in the order of Timed().
 struct Times {
   std::vector<double> algorithms;
   std::vector<double> solvers;

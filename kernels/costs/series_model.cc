@@ -9,9 +9,16 @@ namespace {
 
 // As many serve any step that is to go on with the old factor.
 constexpr int kMostIterations = 200;
-// An attempt of fewer tells nothing; of as many, where predictions are all there is.
+// An attempt of fewer tells nothing.
 constexpr int kLeastIterations = 4;
-constexpr int kLeastUnmeasured = 30;
+// As many, and half as many left, where predictions are all there is: those can be wrong by much.
+constexpr int kLeastUnmeasured = 16;
+// So much more than was thought makes an attempt that failed say nothing.
+constexpr double kWrong = 1.5;
+// Of what a factorization is worth: what seems to be left, the rest of the way, may be wrong.
+constexpr double kMost = 2;
+// Of factorizations in a row, what trying the old factor once for all of them may cost.
+constexpr double kShareOfTries = 0.02;
 // Of the newest step in what a step takes lately.
 constexpr double kNewest = 0.5;
 
@@ -40,14 +47,23 @@ bool SeriesModel::PaysToGoOn() const {
   return next <= average || (age_ > kYoung && beyond_ < Worth());
 }
 
-int SeriesModel::Budget() const {
+SeriesBudget SeriesModel::Budget() const {
+  SeriesBudget budget;
   const int least = iteration_.measured() ? kLeastIterations : kLeastUnmeasured;
-  const int most = static_cast<int>(std::clamp<double>(std::ceil(Worth()), least, kMostIterations));
-  if (first_ < 0) return most;
-  if (age_ == 0 && refactored_in_a_row_ >= patience_) {
-    return HasServed() ? std::max(most, std::min(2 * first_, kMostIterations)) : most;
+  budget.iterations =
+      static_cast<int>(std::clamp<double>(std::ceil(kMost * Worth()), least, kMostIterations));
+  budget.most_left = Worth();
+  if (!iteration_.measured()) budget.most_left = std::max<double>(Worth(), kLeastUnmeasured / 2);
+  if (first_ < 0) return budget;
+  if (age_ > 0 || refactored_in_a_row_ < patience_) {
+    return PaysToGoOn() ? budget : SeriesBudget();
   }
-  return PaysToGoOn() ? most : 0;
+  if (HasServed()) {
+    const int again = std::min(2 * first_, kMostIterations);
+    budget.iterations = std::max(budget.iterations, again);
+    budget.most_left = std::max<double>(budget.most_left, again);
+  }
+  return budget;
 }
 
 void SeriesModel::MeasureIteration(int iterations, double seconds) {
@@ -76,8 +92,11 @@ void SeriesModel::Reused(int iterations, double seconds) {
 }
 
 void SeriesModel::Refactored(double seconds, int iterations, double wasted_seconds) {
+  const bool guessed = !iteration_.measured();
+  const double guess = Budget().most_left;
   MeasureIteration(iterations, wasted_seconds);
   factor_.Add(seconds);
+  const bool was_wrong = guessed && Worth() > kWrong * guess;
   if (age_ > 0) {
     refactored_in_a_row_ = 0;
   } else if (iterations == 0) {
@@ -85,7 +104,9 @@ void SeriesModel::Refactored(double seconds, int iterations, double wasted_secon
   } else {
     // It was tried, and did not get there in what it may cost.
     first_ = std::numeric_limits<int>::max();
-    patience_ = std::clamp(2 * patience_, kPatienceAfterFailure, kLongestPatience);
+    const double cheap = std::ceil(wasted_seconds / (kShareOfTries * factor_.seconds()));
+    const int least = static_cast<int>(std::min<double>(cheap, kPatienceAfterFailure));
+    patience_ = was_wrong ? kLeastPatience : std::clamp(2 * patience_, least, kLongestPatience);
     refactored_in_a_row_ = 0;
   }
   age_ = 0;

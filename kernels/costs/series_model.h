@@ -29,6 +29,12 @@ class RecentSeconds {
   double seconds_;
 };
 
+// What a step may spend with the old factor.
+struct SeriesBudget {
+  int iterations = 0;    // 0: a new factor is made at once
+  double most_left = 0;  // it is given up where more than that seem to be left
+};
+
 // Costs are counted in iterations with the old factor (a solve, a product and their share of the
 // orthogonalization), which do not vary with the load of the machine; a factorization is worth as
 // many as take its seconds, both as measured.
@@ -39,10 +45,12 @@ class RecentSeconds {
 // replacement: Barlow and Hunter 1960). So that single slow steps of an old factor decide nothing,
 // the iterations beyond those of its first steps have to add up to a factorization as well.
 //
-// No step costs much more than twice what a factorization would have: the iterations after which a
-// step is given up are those that a factorization is worth. Where reuse does not pay at any age it
-// is tried again now and then, more and more rarely. Where it did serve, and seconds measured since
-// say that it does not pay, it is tried again soon: those can be wrong, and no others come.
+// A step is given up where what seems to be left of it costs more than a factorization, whatever
+// was spent: as a rule after two iterations or three. It ends at twice what a factorization is
+// worth at the latest. Where reuse does not pay at any age it is tried again now and then, at first
+// as soon as what the last try cost is little beside the factorizations since, then more and more
+// rarely. Where it did serve, and seconds measured since say that it does not pay, it is tried
+// again soon: those can be wrong, and no others come.
 //
 // Not thread-safe.
 class SeriesModel {
@@ -51,14 +59,17 @@ class SeriesModel {
   // their place; those that are not above 0 are left out.
   SeriesModel(double factor_seconds, double iteration_seconds);
 
-  // Iterations with the old factor that the next step may take; 0: make a new one at once.
-  int Budget() const;
+  // How long the next step should try the factor that is there.
+  SeriesBudget Budget() const;
 
   // A step was solved with the old factor.
   void Reused(int iterations, double seconds);
   // A new factor was made, in so many seconds, the solve with it included, after `iterations` with
   // the old one in `wasted_seconds`; both may be 0.
   void Refactored(double seconds, int iterations, double wasted_seconds);
+  // There was no solution: a factor was made, and dropped because it is singular, after
+  // `iterations` with the old one, which stays. Says nothing of the next step.
+  void Unsolved(int iterations, double seconds) { MeasureIteration(iterations, seconds); }
 
   int64_t age() const { return age_; }
   double iteration_seconds() const { return iteration_.seconds(); }
@@ -66,12 +77,12 @@ class SeriesModel {
 
  private:
   static constexpr int kYoung = 3;  // steps
-  // Factorizations in a row.
+  // Factorizations in a row before reuse is tried again: at first, after a failure, at the most.
   static constexpr int kLeastPatience = 1;
-  static constexpr int kPatienceAfterFailure = 16;
+  static constexpr int kPatienceAfterFailure = 16;  // the most after the first one
   static constexpr int kLongestPatience = 64;
 
-  // A factorization's.
+  // What a factorization costs, in iterations.
   double Worth() const { return factor_.seconds() / iteration_.seconds(); }
   // An older factor has served, when it was tried last.
   bool HasServed() const;
@@ -88,7 +99,7 @@ class SeriesModel {
   double recent_ = 0;  // of a step, lately
   int last_ = 0;
   int before_last_ = 0;
-  // Of all cycles.
+  // What follows is of all cycles, from one factorization to the next.
   int first_ = -1;  // iterations of a cycle's first step, as last seen; -1: not yet
   int refactored_in_a_row_ = 0;
   int patience_ = kLeastPatience;  // factorizations in a row, after which reuse is tried

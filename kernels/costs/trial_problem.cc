@@ -34,8 +34,8 @@ absl::StatusOr<TrialProblem> TrialProblem::Create(
   for (const TriangularSolver* solver : solvers) {
     CROUT_ASSIGN_OR_RETURN(const size_t bytes, solver->WorkspaceBytes(dtype, n, 1));
     workspace = std::max(workspace, bytes);
-    CROUT_ASSIGN_OR_RETURN(const size_t beside, solver->PreparedBytes(dtype, n));
-    prepared = std::max(prepared, beside);
+    CROUT_ASSIGN_OR_RETURN(const size_t preparing, solver->PreparedBytes(dtype, n));
+    prepared = std::max(prepared, preparing);
   }
   MemoryResource& memory = device.memory();
   const size_t bytes = n * n * SizeOf(dtype);

@@ -9,10 +9,12 @@ void Fill(const RunRecord& record, IterationReport& report) {
   const int64_t count = record.grid.count();
   report.warm = record.warm != 0;
   report.section_size = record.grid.size;
+  report.variant = record.variant;
   report.block_size = record.block_size;
   report.sections = count;
   report.sweeps.assign(record.section_sweeps(), record.section_sweeps() + count * count);
   report.pivots.assign(record.pivots(), record.pivots() + count);
+  report.bad_elements.assign(record.bad_elements(), record.bad_elements() + count);
 }
 
 }  // namespace

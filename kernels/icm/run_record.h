@@ -19,13 +19,14 @@ enum class RunOutcome : int32_t {
   kNotFinite,   // the final element (row, column) is Inf or NaN
 };
 
-// Followed in memory by the sweeps of each section (count * count, column-major) and the pivots
-// under each diagonal section (count), as int64_t.
+// Followed in memory by the sweeps of each section (count * count, column-major), and the rows
+// moved and the bad elements handled under each diagonal section (count each), as int64_t.
 struct RunRecord {
   SectionGrid grid;
   RunOutcome outcome = RunOutcome::kRunning;
   int32_t warm = 0;
   int32_t block_size = 0;
+  MethodVariant variant = MethodVariant::kFast;
   int64_t row = 0;  // see RunOutcome; 0-based
   int64_t column = 0;
   int64_t sweeps = 0;  // spent on section (row, column) at the limit
@@ -34,11 +35,16 @@ struct RunRecord {
   const int64_t* section_sweeps() const { return reinterpret_cast<const int64_t*>(this + 1); }
   int64_t* pivots() { return section_sweeps() + grid.count() * grid.count(); }
   const int64_t* pivots() const { return section_sweeps() + grid.count() * grid.count(); }
+  int64_t* bad_elements() { return pivots() + grid.count(); }
+  const int64_t* bad_elements() const { return pivots() + grid.count(); }
+
+  // Of all sections, which follow the record.
+  int64_t counts() const { return (grid.count() + 2) * grid.count(); }
 };
 
 constexpr size_t RunRecordBytes(const SectionGrid& grid) {
   const auto count = static_cast<size_t>(grid.count());
-  return sizeof(RunRecord) + (count + 1) * count * sizeof(int64_t);
+  return sizeof(RunRecord) + (count + 2) * count * sizeof(int64_t);
 }
 
 // LuAlgorithm::Finish for a record in host memory.

@@ -15,7 +15,7 @@ LeadingBlock Inspect(const SparseMatrix& matrix, int64_t n) {
   std::vector<double> row_sums(n);
   for (int64_t j = 0; j < n; ++j) {
     double column_sum = 0;
-    // Rows ascend.
+    // The rows of a column ascend: the first one outside the block ends it.
     for (int64_t i = matrix.column_start[j]; i < matrix.column_start[j + 1] && matrix.row[i] < n;
          ++i) {
       const double modulus = Modulus(ConvertTo<T>(matrix.Value<WideType<T>>(i)));

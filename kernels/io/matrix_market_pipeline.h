@@ -63,28 +63,6 @@ class MatrixMarketPipeline : public std::enable_shared_from_this<MatrixMarketPip
  private:
   enum class Encoding { kUnknown, kPlain, kGzip };
 
-  // What was taken of a grant, if there is one: given back at the end, once all else is free.
-  class Taken {
-   public:
-    explicit Taken(MemoryGrant* grant) : grant_(grant) {}
-    ~Taken() { Keep(0); }
-    Taken(const Taken&) = delete;  // One has to give back.
-    Taken& operator=(const Taken&) = delete;
-
-    void Add(size_t bytes) { bytes_ += bytes; }
-    // Gives back all but `bytes`.
-    void Keep(size_t bytes) {
-      if (grant_ == nullptr || bytes >= bytes_) return;
-      grant_->Give(bytes_ - bytes);
-      bytes_ = bytes;
-    }
-    // Gives nothing back: someone else will.
-    void Forget(size_t bytes) { bytes_ -= std::min(bytes, bytes_); }
-
-   private:
-    MemoryGrant* const grant_;
-    size_t bytes_ = 0;
-  };
   struct Segment {
     int64_t index;
     std::string text;
@@ -132,7 +110,7 @@ class MatrixMarketPipeline : public std::enable_shared_from_this<MatrixMarketPip
 
   // At any time what is held, and what running steps may come to hold, was taken.
   mutable Mutex mutex_;
-  Taken taken_ ABSL_GUARDED_BY(mutex_);  // Destroyed after what it was for.
+  TakenMemory taken_ ABSL_GUARDED_BY(mutex_);  // Destroyed after what it was for.
   size_t claims_ ABSL_GUARDED_BY(mutex_) = 0;
 
   // Used by the one caller of Append and Finish.

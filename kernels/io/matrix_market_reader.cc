@@ -51,10 +51,7 @@ absl::Status MatrixMarketReader::Finish() {
       header, body.TakeEntries(), body.TakeImaginary(),
       [this](size_t bytes) { return pipeline_->Claim(bytes); }, map ? &map_ : nullptr);
   if (sparse.ok()) sparse_ = *std::move(sparse);
-  pipeline_->HoldResult(sparse_.column_start.capacity() * sizeof(int64_t) +
-                        sparse_.row.capacity() * sizeof(int32_t) +
-                        (sparse_.value.capacity() + sparse_.imaginary.capacity()) * sizeof(double) +
-                        (map_.start.capacity() + map_.source.capacity()) * sizeof(int32_t));
+  pipeline_->HoldResult(ResultBytes(sparse_, map_));
   return sparse.status();
 }
 

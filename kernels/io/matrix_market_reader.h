@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "kernels/io/matrix_market.h"
+#include "kernels/io/matrix_reader.h"
 #include "kernels/io/memory_grant.h"
 #include "kernels/io/sparse_matrix.h"
 #include "kernels/util/thread_pool.h"
@@ -42,7 +43,7 @@ class MatrixMarketPipeline;
 // about 4 KiB.
 //
 // All but header() and memory_bytes() are for one caller at a time.
-class MatrixMarketReader {
+class MatrixMarketReader final : public MatrixReader {
  public:
   // `pool` outlives the reader. Without one everything is done in the caller's thread. Without a
   // grant memory is taken as needed.
@@ -51,42 +52,32 @@ class MatrixMarketReader {
 
   // Frees and gives back what it holds, without waiting for tasks that run: they end with their
   // segment, and give back its memory then.
-  ~MatrixMarketReader();
+  ~MatrixMarketReader() override;
   MatrixMarketReader(const MatrixMarketReader&) = delete;  // The pool's tasks share its state.
   MatrixMarketReader& operator=(const MatrixMarketReader&) = delete;
 
-  // Takes what Append of `bytes` bytes needs. TryReserve() does not block, and is false where
-  // Reserve() must be tried, whose error is final. Append() does this itself where it was not done.
-  bool TryReserve(size_t bytes);
-  absl::Status Reserve(size_t bytes);
+  bool TryReserve(size_t bytes) override;
+  absl::Status Reserve(size_t bytes) override;
 
-  // The next bytes of the file, any number. Copies them and leaves parsing and decompression to
-  // the pool: fit for a thread that serves calls. An error may concern bytes given before; it is
-  // final, and nothing more need be given.
-  absl::Status Append(std::span<const char> bytes);
+  // Copies the bytes, and leaves parsing and decompression to the pool.
+  absl::Status Append(std::span<const char> bytes) override;
 
-  // The end of the file, once. Waits for the pool and takes part in the work, so that it may be
-  // called on a thread of the pool too.
-  absl::Status Finish();
+  // Waits for the pool and takes part in the work, so that it may be called on a thread of the pool
+  // too.
+  absl::Status Finish() override;
 
   // Known once the size line was read; for gzip the pool reads it, some time after Append.
-  std::optional<MatrixMarketHeader> header() const;
+  std::optional<MatrixMarketHeader> header() const override;
 
   // Bytes held: text, compressed text, entries, the result. At most what was given, plus
   // PeakBytes() of the header, plus for gzip the segments that are inflated ahead: eight and one
   // for each thread.
   size_t memory_bytes() const;
 
-  // After Finish() returned OK, once. The caller gives the bytes that the result holds back to the
-  // grant. A `coordinate` file:
-  SparseMatrix TakeSparse();
-  // Its map, where MatrixMarketLimits asked for one and the file has no more lines than a map may
-  // have; else empty. Goes with the matrix: one of them is handed over for both.
-  LineMap TakeLineMap() { return std::exchange(map_, LineMap()); }
-  // An `array` file: rows times columns values, column-major, lda = rows; of a `complex` one their
-  // real parts, and the imaginary parts likewise, else none.
-  std::vector<double> TakeDense();
-  std::vector<double> TakeDenseImaginary();
+  SparseMatrix TakeSparse() override;
+  LineMap TakeLineMap() override { return std::exchange(map_, LineMap()); }
+  std::vector<double> TakeDense() override;
+  std::vector<double> TakeDenseImaginary() override;
 
  private:
   const std::shared_ptr<MatrixMarketPipeline> pipeline_;

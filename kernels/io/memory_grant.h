@@ -2,6 +2,7 @@
 #ifndef CROUT_KERNELS_IO_MEMORY_GRANT_H_
 #define CROUT_KERNELS_IO_MEMORY_GRANT_H_
 
+#include <algorithm>
 #include <cstddef>
 
 #include "absl/status/status.h"
@@ -21,6 +22,29 @@ class MemoryGrant {
 
   // Gives back some of what was taken, once it is free. Never blocks.
   virtual void Give(size_t bytes) = 0;
+};
+
+// What was taken of a grant, if there is one: given back at the end, once all else is free.
+class TakenMemory {
+ public:
+  explicit TakenMemory(MemoryGrant* grant) : grant_(grant) {}
+  ~TakenMemory() { Keep(0); }
+  TakenMemory(const TakenMemory&) = delete;  // One has to give back.
+  TakenMemory& operator=(const TakenMemory&) = delete;
+
+  void Add(size_t bytes) { bytes_ += bytes; }
+  // Gives back all but `bytes`.
+  void Keep(size_t bytes) {
+    if (grant_ == nullptr || bytes >= bytes_) return;
+    grant_->Give(bytes_ - bytes);
+    bytes_ = bytes;
+  }
+  // Gives nothing back: someone else will.
+  void Forget(size_t bytes) { bytes_ -= std::min(bytes, bytes_); }
+
+ private:
+  MemoryGrant* const grant_;
+  size_t bytes_ = 0;
 };
 
 }  // namespace crout

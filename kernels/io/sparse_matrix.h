@@ -49,6 +49,14 @@ struct LineMap {
   bool empty() const { return start.empty(); }
 };
 
+// Bytes of host memory that the two hold.
+inline size_t ResultBytes(const SparseMatrix& matrix, const LineMap& map) {
+  return matrix.column_start.capacity() * sizeof(int64_t) +
+         matrix.row.capacity() * sizeof(int32_t) +
+         (matrix.value.capacity() + matrix.imaginary.capacity()) * sizeof(double) +
+         (map.start.capacity() + map.source.capacity()) * sizeof(int32_t);
+}
+
 // What the map of such a file holds at most. The file has at most ValueMapShape::kMostLines.
 size_t LineMapBytes(const MatrixMarketHeader& header);
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/factorization.h"
+#include "kernels/jobs/batch_factorize.h"
 #include "kernels/jobs/batch_payload.h"
 #include "kernels/sync_on_exit.h"
 #include "kernels/util/checked_math.h"
@@ -88,6 +89,20 @@ absl::StatusOr<BatchDownload> DownloadMembers(ExecutionContext* context, const F
                  reinterpret_cast<int32_t*>(out + pivots_at),
                  [](int64_t row) { return static_cast<int32_t>(row); });
   return download;
+}
+
+size_t BatchFiguresBytes(int64_t members) {
+  return BlockBytes(BatchFigures::kBytesPerMember * static_cast<size_t>(members));
+}
+
+absl::StatusOr<Buffer> DownloadFigures(ExecutionContext* context, const FactorParts& parts,
+                                       int64_t members, MemoryResource& memory) {
+  const size_t bytes = BatchFigures::kBytesPerMember * static_cast<size_t>(members);
+  if (bytes == 0) return Buffer();
+  CROUT_ASSIGN_OR_RETURN(Buffer figures, memory.Allocate(bytes));
+  CROUT_RETURN_IF_ERROR(CopyOut(context, parts[kFiguresPart].data(), figures.data(), bytes));
+  CROUT_RETURN_IF_ERROR(Await(context));
+  return figures;
 }
 
 }  // namespace crout

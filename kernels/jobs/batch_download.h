@@ -37,6 +37,14 @@ absl::StatusOr<BatchDownload> DownloadMembers(ExecutionContext* context, const F
                                               const BatchExtent& factor, const MemberRange& range,
                                               MemoryResource& memory);
 
+// Host bytes that DownloadFigures takes for so many members.
+size_t BatchFiguresBytes(int64_t members);
+
+// BatchFigures of all members of the factor with these parts, which are where DownloadMembers has
+// them. Blocks until the copy is complete; no buffer for no members.
+absl::StatusOr<Buffer> DownloadFigures(ExecutionContext* context, const FactorParts& parts,
+                                       int64_t members, MemoryResource& memory);
+
 }  // namespace crout
 
 #endif  // CROUT_KERNELS_JOBS_BATCH_DOWNLOAD_H_

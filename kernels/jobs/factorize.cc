@@ -152,6 +152,9 @@ absl::Status FactorizeJob::Factor(StopRequested stop) {
   CROUT_RETURN_IF_ERROR(algorithm.Finish(context_, workspace, &report));
   report.total_sweeps = std::reduce(report.sweeps.begin(), report.sweeps.end());
   report.total_pivots = std::reduce(report.pivots.begin(), report.pivots.end());
+  if (!report.bad_elements.empty()) {
+    report.total_bad_elements = std::reduce(report.bad_elements.begin(), report.bad_elements.end());
+  }
   return absl::OkStatus();
 }
 

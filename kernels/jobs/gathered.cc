@@ -3,21 +3,18 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "kernels/device.h"
-#include "kernels/jobs/batch_factorize.h"
+#include "kernels/jobs/gathered_layout.h"
 #include "kernels/jobs/input_checks.h"
 #include "kernels/numerics/equilibrate.h"
 #include "kernels/numerics/matrix_scan.h"
 #include "kernels/stop_requested.h"
 #include "kernels/sync_on_exit.h"
-#include "kernels/util/checked_math.h"
 #include "kernels/util/failpoint.h"
-#include "kernels/util/size_class.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
 
@@ -26,78 +23,6 @@ namespace {
 
 // LAPACK's on the host, and what is the same on a GPU.
 constexpr char kSolver[] = "getrs";
-
-size_t Aligned(size_t bytes) {
-  return (bytes + kMemberAlignment - 1) / kMemberAlignment * kMemberAlignment;
-}
-
-// Of a block from which places are counted, in which there need be nothing.
-size_t NotNone(size_t bytes) { return std::max(bytes, kMemberAlignment); }
-
-size_t MatrixBytesOf(const GatheredShape& s) {
-  return static_cast<size_t>(s.n) * static_cast<size_t>(s.n) * SizeOf(s.dtype);
-}
-size_t RhsBytesOf(const GatheredShape& s) {
-  return static_cast<size_t>(s.n) * static_cast<size_t>(s.nrhs) * SizeOf(s.dtype);
-}
-
-// Where things lie in the block that goes to the device, and in the one that comes back, which is
-// the end of the first: figures, errors and right-hand sides, that become solutions.
-struct Places {
-  size_t matrices = 0;  // behind the tables of members, of which there are kTables
-  size_t figures = 0;   // from here on it comes back
-  size_t errors = 0;
-  size_t rhs = 0;
-  size_t end = 0;
-
-  static constexpr size_t kTables = 4;
-  // The members' places in: the factors, the matrices, the right-hand sides, and those right-hand
-  // sides whose errors are measured.
-  enum Table : size_t { kLu, kMatrix, kRhs, kVerified };
-
-  Places(size_t systems, size_t matrix_bytes, size_t rhs_bytes) {
-    matrices = Aligned(kTables * systems * sizeof(BatchMember));
-    figures = matrices + matrix_bytes;
-    errors = figures + Aligned(systems * BatchFigures::kBytesPerMember);
-    rhs = errors + Aligned(systems * sizeof(double));
-    end = rhs + rhs_bytes;
-  }
-  size_t back() const { return end - figures; }
-};
-
-// The extents of a set of members, whose places may be anywhere.
-BatchExtent ExtentOf(DType dtype, std::span<const BatchMember> members) {
-  BatchExtent extent;
-  extent.dtype = dtype;
-  extent.members = std::ssize(members);
-  for (const BatchMember& member : members) {
-    extent.max_rows = std::max(extent.max_rows, member.rows);
-    extent.max_cols = std::max(extent.max_cols, member.cols);
-    extent.max_diagonal = std::max(extent.max_diagonal, member.diagonal());
-    extent.total_rows += member.rows;
-    extent.total_cols += member.cols;
-    extent.diagonals += member.diagonal();
-    extent.bytes += Aligned(static_cast<size_t>(member.rows) * static_cast<size_t>(member.cols) *
-                            SizeOf(dtype));
-  }
-  return extent;
-}
-
-BatchMember SquareMember(int64_t n) {
-  return {.rows = static_cast<int32_t>(n),
-          .cols = static_cast<int32_t>(n),
-          .ld = static_cast<int32_t>(std::max<int64_t>(1, n))};
-}
-
-absl::StatusOr<BatchLu::WorkspaceBytes> WorkspaceOf(const BatchLu& method,
-                                                    const BatchExtent& extent) {
-  CROUT_ASSIGN_OR_RETURN(BatchLu::WorkspaceBytes most, method.FactorWorkspaceBytes(extent));
-  CROUT_ASSIGN_OR_RETURN(const BatchLu::WorkspaceBytes solve, method.SolveWorkspaceBytes(extent));
-  CROUT_ASSIGN_OR_RETURN(const BatchLu::WorkspaceBytes errors, method.ErrorWorkspaceBytes(extent));
-  most.device = std::max({most.device, solve.device, errors.device});
-  most.host = std::max({most.host, solve.host, errors.host});
-  return most;
-}
 
 // Copies a packed matrix by columns to by columns, or the reverse where `to_columns` is not set.
 template <class T>
@@ -145,12 +70,14 @@ class GatheredJob {
  private:
   size_t MatrixBytes() const {
     size_t bytes = 0;
-    for (size_t k = 0; k < factored_; ++k) bytes += Aligned(MatrixBytesOf(systems_[k]->shape));
+    for (size_t k = 0; k < factored_; ++k)
+      bytes += AlignedToMember(MatrixBytesOf(systems_[k]->shape));
     return bytes;
   }
   size_t RhsBytes() const {
     size_t bytes = 0;
-    for (const GatheredSystem* system : systems_) bytes += Aligned(RhsBytesOf(system->shape));
+    for (const GatheredSystem* system : systems_)
+      bytes += AlignedToMember(RhsBytesOf(system->shape));
     return bytes;
   }
   absl::Status Allocate();
@@ -165,14 +92,14 @@ class GatheredJob {
   void TellFactor(size_t k);
   void TellSolution(size_t k);
 
-  BatchMember* Table(Places::Table table, std::byte* block) const {
+  BatchMember* Table(GatheredPlaces::Table table, std::byte* block) const {
     return reinterpret_cast<BatchMember*>(block) + table * systems_.size();
   }
-  std::span<const BatchMember> OnHost(Places::Table table, size_t count) const {
+  std::span<const BatchMember> OnHost(GatheredPlaces::Table table, size_t count) const {
     return {Table(table, up_.data()), count};
   }
   // The first `count` of a table, as the device sees them, in data from there on.
-  IrregularBatch Batch(Places::Table table, std::byte* data, size_t count) const {
+  IrregularBatch Batch(GatheredPlaces::Table table, std::byte* data, size_t count) const {
     return {data, ExtentOf(dtype_, OnHost(table, count)), Table(table, block_.data())};
   }
   std::byte* Back(size_t place) const { return back_.data() + (place - places_.figures); }
@@ -193,7 +120,7 @@ class GatheredJob {
   const size_t factored_;
   const DType dtype_;
   MemoryResource& host_memory_;
-  const Places places_;
+  const GatheredPlaces places_;
   Buffer up_;    // host: what goes to the device
   Buffer down_;  // host: what comes back
   std::vector<std::byte> host_workspace_;
@@ -257,10 +184,11 @@ void GatheredJob::PlaceMembers(size_t k, int64_t matrix, int64_t rhs, int64_t pi
   b.cols = static_cast<int32_t>(system.shape.nrhs);
   b.offset = rhs / size;
   const BatchMember none;  // without columns
-  Table(Places::kLu, up_.data())[k] = lu;
-  Table(Places::kMatrix, up_.data())[k] = a;
-  Table(Places::kRhs, up_.data())[k] = system.shape.nrhs > 0 ? b : none;
-  Table(Places::kVerified, up_.data())[k] = system.shape.nrhs > 0 && system.verify ? b : none;
+  Table(GatheredPlaces::kLu, up_.data())[k] = lu;
+  Table(GatheredPlaces::kMatrix, up_.data())[k] = a;
+  Table(GatheredPlaces::kRhs, up_.data())[k] = system.shape.nrhs > 0 ? b : none;
+  Table(GatheredPlaces::kVerified, up_.data())[k] =
+      system.shape.nrhs > 0 && system.verify ? b : none;
 }
 
 void GatheredJob::Pack() {
@@ -274,12 +202,12 @@ void GatheredJob::Pack() {
     PlaceMembers(k, matrix, rhs, pivots);
     if (k < factored_) {
       CopyPacked(system.matrix, system.matrix.data, true, up + places_.matrices + matrix);
-      matrix += static_cast<int64_t>(Aligned(MatrixBytesOf(system.shape)));
+      matrix += static_cast<int64_t>(AlignedToMember(MatrixBytesOf(system.shape)));
       pivots += system.shape.n;
     }
     if (system.shape.nrhs == 0) continue;
     CopyPacked(system.rhs, system.rhs.data, true, up + places_.rhs + rhs);
-    rhs += static_cast<int64_t>(Aligned(RhsBytesOf(system.shape)));
+    rhs += static_cast<int64_t>(AlignedToMember(RhsBytesOf(system.shape)));
   }
 }
 
@@ -296,8 +224,8 @@ absl::Status GatheredJob::Upload() {
 absl::Status GatheredJob::Factor(StopRequested stop) {
   if (factored_ == 0) return absl::OkStatus();
   // The figures of all lie one array after the other, as do those of the first.
-  return method_.Factor(context_, Batch(Places::kLu, lu_.data(), factored_),
-                        OnHost(Places::kLu, factored_), Factors(),
+  return method_.Factor(context_, Batch(GatheredPlaces::kLu, lu_.data(), factored_),
+                        OnHost(GatheredPlaces::kLu, factored_), Factors(),
                         {{workspace_.data(), workspace_.size()}, host_workspace_}, stop);
 }
 
@@ -307,15 +235,17 @@ absl::Status GatheredJob::Solve(StopRequested stop) {
                                   [](const auto* system) { return system->shape.nrhs > 0; });
   if (!solves) return absl::OkStatus();
   const BatchLu::Workspace workspace = {{workspace_.data(), workspace_.size()}, host_workspace_};
-  CROUT_RETURN_IF_ERROR(method_.Solve(
-      context_, op_, Batch(Places::kLu, lu_.data(), count), OnHost(Places::kLu, count), Factors(),
-      Batch(Places::kRhs, Back(places_.rhs), count), workspace, stop));
-  if (ExtentOf(dtype_, OnHost(Places::kVerified, count)).total_cols == 0) return absl::OkStatus();
-  return method_.BackwardErrors(context_, op_,
-                                Batch(Places::kMatrix, block_.data() + places_.matrices, count),
-                                Batch(Places::kVerified, Back(places_.rhs), count),
-                                Batch(Places::kVerified, block_.data() + places_.rhs, count),
-                                reinterpret_cast<double*>(Back(places_.errors)), workspace);
+  CROUT_RETURN_IF_ERROR(method_.Solve(context_, op_, Batch(GatheredPlaces::kLu, lu_.data(), count),
+                                      OnHost(GatheredPlaces::kLu, count), Factors(),
+                                      Batch(GatheredPlaces::kRhs, Back(places_.rhs), count),
+                                      workspace, stop));
+  if (ExtentOf(dtype_, OnHost(GatheredPlaces::kVerified, count)).total_cols == 0)
+    return absl::OkStatus();
+  return method_.BackwardErrors(
+      context_, op_, Batch(GatheredPlaces::kMatrix, block_.data() + places_.matrices, count),
+      Batch(GatheredPlaces::kVerified, Back(places_.rhs), count),
+      Batch(GatheredPlaces::kVerified, block_.data() + places_.rhs, count),
+      reinterpret_cast<double*>(Back(places_.errors)), workspace);
 }
 
 absl::Status GatheredJob::KeepParts() {
@@ -323,7 +253,7 @@ absl::Status GatheredJob::KeepParts() {
   for (size_t k = 0; k < factored_; ++k) {
     GatheredSystem& system = *systems_[k];
     if (!system.shape.keeps_factor) continue;
-    const BatchMember& lu = OnHost(Places::kLu, factored_)[k];
+    const BatchMember& lu = OnHost(GatheredPlaces::kLu, factored_)[k];
     const size_t offset = static_cast<size_t>(lu.offset) * SizeOf(dtype_);
     for (const FactorPart& part : system.made.parts) {
       const std::byte* from = lu_.data() + offset;
@@ -365,7 +295,7 @@ void GatheredJob::TellFactor(size_t k) {
 void GatheredJob::TellSolution(size_t k) {
   GatheredSystem& system = *systems_[k];
   if (k < factored_ && system.made.summary.info > 0) return;
-  const BatchMember& place = OnHost(Places::kRhs, systems_.size())[k];
+  const BatchMember& place = OnHost(GatheredPlaces::kRhs, systems_.size())[k];
   const std::byte* const back = down_.data() - places_.figures;
   const std::byte* const x =
       back + places_.rhs + static_cast<size_t>(place.offset) * SizeOf(dtype_);
@@ -385,7 +315,7 @@ absl::Status GatheredJob::Run(StopRequested stop, GatheredTimings& timings) {
   Pack();
   CROUT_ASSIGN_OR_RETURN(
       const BatchLu::WorkspaceBytes workspace,
-      WorkspaceOf(method_, ExtentOf(dtype_, OnHost(Places::kLu, systems_.size()))));
+      WorkspaceOf(method_, ExtentOf(dtype_, OnHost(GatheredPlaces::kLu, systems_.size()))));
   CROUT_ASSIGN_OR_RETURN(workspace_, context_.device().memory().Allocate(workspace.device));
   host_workspace_.resize(workspace.host);
   CROUT_RETURN_IF_ERROR(Upload());
@@ -438,39 +368,6 @@ void RunBatch(ExecutionContext& context, const BatchLu& method, Op op,
   }
 }
 
-// Device bytes of these together.
-absl::StatusOr<size_t> BytesOf(const BatchLu& method, std::span<const GatheredShape> shapes) {
-  std::vector<BatchMember> members;
-  size_t matrices = 0;
-  size_t rhs = 0;
-  size_t pivots = 0;
-  size_t kept = 0;
-  for (const GatheredShape& shape : shapes) {
-    CROUT_RETURN_IF_ERROR(
-        MatrixBytes(shape.n, std::max(shape.n, shape.nrhs), shape.dtype).status());
-    members.push_back(SquareMember(shape.n));
-    rhs += Aligned(RhsBytesOf(shape));
-    if (!shape.factors) continue;
-    const size_t matrix = MatrixBytesOf(shape);
-    const size_t ipiv = static_cast<size_t>(shape.n) * sizeof(int64_t);
-    matrices += Aligned(matrix);
-    pivots += ipiv;
-    if (shape.keeps_factor) kept += BlockBytes(matrix) + BlockBytes(ipiv);
-    if (shape.keeps_factor && shape.keeps_matrix) kept += BlockBytes(matrix);
-  }
-  const Places places(shapes.size(), matrices, rhs);
-  CROUT_ASSIGN_OR_RETURN(const BatchLu::WorkspaceBytes workspace,
-                         WorkspaceOf(method, ExtentOf(shapes.front().dtype, members)));
-  return ByteSum()
-      .AddBuffer(places.end)
-      .AddBuffer(NotNone(matrices))
-      .AddBuffer(places.back())
-      .AddBuffer(NotNone(pivots))
-      .AddBuffer(workspace.device)
-      .Add(kept)
-      .total();
-}
-
 bool Fits(const BatchLu& method, std::span<GatheredSystem* const> systems) {
   std::vector<GatheredShape> shapes;
   size_t reserved = 0;
@@ -478,7 +375,7 @@ bool Fits(const BatchLu& method, std::span<GatheredSystem* const> systems) {
     shapes.push_back(system->shape);
     reserved += system->device_bytes;
   }
-  const absl::StatusOr<size_t> bytes = BytesOf(method, shapes);
+  const absl::StatusOr<size_t> bytes = GatheredDeviceBytes(method, shapes);
   return bytes.ok() && *bytes <= reserved;
 }
 
@@ -498,22 +395,6 @@ void RunInParts(ExecutionContext& context, const BatchLu& method, Op op,
 }
 
 }  // namespace
-
-absl::StatusOr<GatheredBytes> PlanGathered(const BatchLu& method, const GatheredShape& shape) {
-  CROUT_ASSIGN_OR_RETURN(const size_t device, BytesOf(method, {&shape, 1}));
-  const Places places(1, shape.factors ? Aligned(MatrixBytesOf(shape)) : 0,
-                      Aligned(RhsBytesOf(shape)));
-  const BatchMember member = SquareMember(shape.n);
-  CROUT_ASSIGN_OR_RETURN(const BatchLu::WorkspaceBytes workspace,
-                         WorkspaceOf(method, ExtentOf(shape.dtype, {&member, 1})));
-  return GatheredBytes{
-      device, BlockBytes(places.end) + BlockBytes(places.back()) + BlockBytes(workspace.host)};
-}
-
-double PredictGatheredSeconds(const BatchLu& method, const GatheredShape& shape) {
-  const BatchMember member = SquareMember(shape.n);
-  return method.PredictFactorSeconds(ExtentOf(shape.dtype, {&member, 1}));
-}
 
 void RunGathered(ExecutionContext& context, const BatchLu& method, Op op,
                  std::span<GatheredSystem* const> systems, MemoryResource& host, StopRequested stop,

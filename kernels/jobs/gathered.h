@@ -28,6 +28,7 @@ struct GatheredShape {
 struct GatheredBytes {
   size_t device = 0;  // what stays with the factor included
   size_t host = 0;    // on the way to the device and back, the answer aside
+  size_t kept = 0;    // of `device`, what stays with the factor
 };
 absl::StatusOr<GatheredBytes> PlanGathered(const BatchLu& method, const GatheredShape& shape);
 // Predicted, of one alone.

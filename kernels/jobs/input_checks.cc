@@ -66,6 +66,10 @@ std::string WhySingular(const FactorSummary& factor) {
       return absl::StrCat("row ", factor.empty_index, " (1-based) is empty");
     case SingularReason::kEmptyColumn:
       return absl::StrCat("column ", factor.empty_index, " (1-based) is empty");
+    case SingularReason::kStructure:
+      return absl::StrCat("row ", factor.empty_index,
+                          " (1-based) is left over by every choice of one entry in each row and "
+                          "column");
     case SingularReason::kNone:
     case SingularReason::kZeroPivot:
       break;

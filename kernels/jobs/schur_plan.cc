@@ -43,12 +43,12 @@ absl::Status AddBuffers(SchurPlan& plan) {
 
 double PredictSeconds(const SchurPlan& plan) {
   const int64_t k = plan.options.leading;
-  const int64_t rest = plan.complement.rows;
-  if (k == 0 || rest == 0) return plan.factor.seconds;
-  // The product has rest / k times the operations of the solve.
+  const int64_t order = plan.complement.rows;
+  if (k == 0 || order == 0) return plan.factor.seconds;
+  // The product has order / k times the operations of the solve.
   const double solve =
-      plan.options.solver->PredictSeconds(plan.options.factor.factor_dtype, k, rest);
-  return plan.factor.seconds + solve * (1 + static_cast<double>(rest) / static_cast<double>(k));
+      plan.options.solver->PredictSeconds(plan.options.factor.factor_dtype, k, order);
+  return plan.factor.seconds + solve * (1 + static_cast<double>(order) / static_cast<double>(k));
 }
 
 }  // namespace

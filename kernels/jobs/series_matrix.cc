@@ -80,7 +80,8 @@ absl::StatusOr<FactorSummary> MatrixReader::Read() {
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
   sync.Dismiss();
   const MatrixStats& stats = context_.report().matrix;
-  CROUT_RETURN_IF_ERROR(CheckFinite(stats, packed_, "matrix"));
+  CROUT_RETURN_IF_ERROR(CheckFinite(
+      stats, packed_, plan_.matrix.change ? "change: the matrix that it makes" : "matrix"));
   if (plan_.a != plan_.matrix_upload) buffers_.Take(plan_.matrix_upload);  // No longer held.
   matrix.matrix_dtype = packed_.dtype;
   matrix.norm_one = stats.norm_one;

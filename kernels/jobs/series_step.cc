@@ -1,7 +1,7 @@
 #include "kernels/jobs/series_step.h"
 
-#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -38,7 +38,9 @@ constexpr double kDoubtfulError = 0.01;
 constexpr double kOldTolerance = 1e-9;
 
 // Where it does, a zero pivot is the matrix's fault and not the method's.
-bool Pivots(const FactorizeOptions& options) {
+bool Pivots(const SeriesStepPlan& plan) {
+  if (plan.sparse) return true;
+  const FactorizeOptions& options = plan.options.factor;
   const std::optional<PivotCriterion>& asked = options.parameters.pivoting;
   return (asked ? asked->rule : options.algorithm->traits().pivoting) != PivotRule::kNone;
 }
@@ -47,29 +49,33 @@ bool Pivots(const FactorizeOptions& options) {
 class SeriesStepJob {
  public:
   SeriesStepJob(ExecutionContext& context, const SeriesStepPlan& plan, const SeriesStart& start,
-                Buffer&& matrix, Buffer&& rhs)
+                SparseGrowth* growth, SeriesUploads&& uploads)
       : context_(context),
         plan_(plan),
         start_(start),
+        growth_(growth),
         kept_(plan.matrix.change ? nullptr : LastMatrix(plan, start)),
         n_(plan.rhs.rows),
         packed_rhs_(plan.rhs),
         buffers_(plan.buffers) {
-    packed_rhs_.data = rhs.data();
-    buffers_.Give(plan.matrix_upload, std::move(matrix));
-    buffers_.Give(plan.rhs_upload, std::move(rhs));
+    packed_rhs_.data = uploads.rhs.data();
+    buffers_.Give(plan.matrix_upload, std::move(uploads.matrix));
+    buffers_.Give(plan.rhs_upload, std::move(uploads.rhs));
+    buffers_.Give(plan.x0_upload, std::move(uploads.x0));
   }
 
   absl::StatusOr<SeriesStepResult> Run(std::byte* out, StopRequested stop, KernelTimings& timings);
 
  private:
   absl::Status ReadRhs();
+  // X := the start that arrives, if one does.
+  absl::Status ReadStart();
   // A as it is in this step, wherever it lies.
   std::unique_ptr<const Operand> MakeOperand() const;
   CheckedSystem System(const Operand& a) const;
-  bool HasStart() const;
-  // X := that of the last step, but 0 where B is: no other X has a small backward error there.
-  absl::Status TakeStart();
+  // X := the start that arrived, or that of the last step, measured, but 0 in columns where it is
+  // not nearer than that. False where there is nothing to start from.
+  absl::StatusOr<bool> TakeStart(ResidualCheck& check);
   absl::StatusOr<SolverChoice> Choose(const SolverPair& pair, const Factorization& factor) const;
 
   absl::Status TryOldFactor(StopRequested stop);
@@ -79,7 +85,8 @@ class SeriesStepJob {
   absl::Status TryNewFactor(StopRequested stop);
   // Makes X better with M, near the inverse of A, until it is accurate or that does not help.
   absl::Status Improve(ResidualCheck& check, InverseOperator& inverse, double enough, int most,
-                       int* iterations, StopRequested stop);
+                       int* iterations, StopRequested stop,
+                       double most_left = std::numeric_limits<double>::infinity());
   // Judges X. Where it is in doubt though it is as accurate as asked, that is too little to know
   // it: then X is made as accurate as float64 allows, and judged again.
   absl::Status Settle(ResidualCheck& check, InverseOperator& inverse, int most, int* iterations,
@@ -105,13 +112,14 @@ class SeriesStepJob {
   ExecutionContext& context_;
   const SeriesStepPlan& plan_;
   const SeriesStart start_;
+  SparseGrowth* const growth_;
   const Factorization* const kept_;  // whose matrix A is; null where it arrived
   const int64_t n_;
   PackedMatrix packed_rhs_;
   JobBuffers buffers_;
   FactorSummary matrix_;         // of A: size, type, norms
   std::vector<double> rhs_max_;  // largest |entry| of each column of B
-  std::vector<double> keep_;     // 0 for columns of the last X that are not taken, else 1
+  std::vector<double> keep_;     // 0 for columns of the start that are not taken, else 1
   SeriesStepResult result_;
 };
 
@@ -124,6 +132,16 @@ absl::Status SeriesStepJob::ReadRhs() {
       ops().CopyToHost(memory.rhs_max, rhs_max_.data(), rhs_max_.size() * sizeof(double)));
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
   return CheckFinite(context_.report().matrix, packed_rhs_, "right-hand side");
+}
+
+absl::Status SeriesStepJob::ReadStart() {
+  if (!plan_.x0) return absl::OkStatus();
+  PackedMatrix packed = *plan_.x0;
+  packed.data = buffers_[plan_.x0_upload].data();
+  CROUT_RETURN_IF_ERROR(ops().Import(packed, Vectors(plan_.x)));
+  CROUT_RETURN_IF_ERROR(context_.Synchronize());
+  if (plan_.x0_upload != plan_.x) buffers_.Take(plan_.x0_upload);
+  return CheckFinite(context_.report().matrix, packed, "start");
 }
 
 std::unique_ptr<const Operand> SeriesStepJob::MakeOperand() const {
@@ -149,22 +167,39 @@ CheckedSystem SeriesStepJob::System(const Operand& a) const {
   return system;
 }
 
-bool SeriesStepJob::HasStart() const {
-  return start_.solution != nullptr &&
-         start_.solution->parts[kSolutionPart].size() == buffers_[plan_.x].size();
-}
-
-absl::Status SeriesStepJob::TakeStart() {
-  const Buffer& last = start_.solution->parts[kSolutionPart];
-  CROUT_RETURN_IF_ERROR(ops().CopyOnDevice(last.data(), buffers_[plan_.x].data(), last.size()));
-  if (std::find(rhs_max_.begin(), rhs_max_.end(), 0) == rhs_max_.end()) return absl::OkStatus();
+absl::StatusOr<bool> SeriesStepJob::TakeStart(ResidualCheck& check) {
+  if (!plan_.x0) {
+    if (start_.solution == nullptr) return false;
+    const Buffer& last = start_.solution->parts[kSolutionPart];
+    if (last.size() != buffers_[plan_.x].size()) return false;
+    CROUT_RETURN_IF_ERROR(ops().CopyOnDevice(last.data(), buffers_[plan_.x].data(), last.size()));
+  }
   const GmresMemory memory = Krylov();
+  std::vector<double> residual_max(plan_.columns);
+  CROUT_RETURN_IF_ERROR(check.Enqueue());
+  CROUT_RETURN_IF_ERROR(context_.krylov_ops()->ColumnMaxAbs(check.system().r, memory.residual_max));
+  CROUT_RETURN_IF_ERROR(ops().CopyToHost(memory.residual_max, residual_max.data(),
+                                         residual_max.size() * sizeof(double)));
+  CROUT_RETURN_IF_ERROR(context_.Synchronize());
+  bool any = false;
+  bool all = true;
   keep_.resize(rhs_max_.size());
-  std::transform(rhs_max_.begin(), rhs_max_.end(), keep_.begin(),
-                 [](double most) { return most == 0 ? 0.0 : 1.0; });
+  for (size_t c = 0; c < keep_.size(); ++c) {
+    const bool nearer = residual_max[c] < rhs_max_[c];  // Not where it is NaN.
+    keep_[c] = nearer ? 1 : 0;
+    any |= nearer;
+    all &= nearer;
+  }
+  if (all) {
+    CROUT_RETURN_IF_ERROR(check.Read());
+    return true;
+  }
+  if (!any) return false;
   CROUT_RETURN_IF_ERROR(
       ops().CopyToDevice(keep_.data(), memory.scales, keep_.size() * sizeof(double)));
-  return context_.krylov_ops()->ScaleColumns(memory.scales, Vectors(plan_.x));
+  CROUT_RETURN_IF_ERROR(context_.krylov_ops()->ScaleColumns(memory.scales, Vectors(plan_.x)));
+  CROUT_RETURN_IF_ERROR(check.Measure());
+  return true;
 }
 
 absl::StatusOr<SolverChoice> SeriesStepJob::Choose(const SolverPair& pair,
@@ -177,8 +212,9 @@ absl::StatusOr<SolverChoice> SeriesStepJob::Choose(const SolverPair& pair,
 }
 
 absl::Status SeriesStepJob::Improve(ResidualCheck& check, InverseOperator& inverse, double enough,
-                                    int most, int* iterations, StopRequested stop) {
-  const GmresLimits limits{most, plan_.restart, enough};
+                                    int most, int* iterations, StopRequested stop,
+                                    double most_left) {
+  const GmresLimits limits{most, plan_.restart, enough, most_left};
   CROUT_ASSIGN_OR_RETURN(const int applied,
                          Correct(context_, check, inverse, limits, Krylov(), stop));
   *iterations += applied;
@@ -189,7 +225,9 @@ absl::Status SeriesStepJob::Settle(ResidualCheck& check, InverseOperator& invers
                                    int* iterations, StopRequested stop) {
   CROUT_RETURN_IF_ERROR(Judge(check));
   const double finest = std::sqrt(static_cast<double>(n_)) * UnitRoundoff(plan_.vector_type);
-  if (!result_.summary.nearly_singular || plan_.accuracy <= finest) return absl::OkStatus();
+  const SeriesStepSummary& summary = result_.summary;
+  const bool in_doubt = summary.nearly_singular && accurate(summary.backward_error);
+  if (!in_doubt || plan_.accuracy <= finest) return absl::OkStatus();
   CROUT_RETURN_IF_ERROR(Improve(check, inverse, finest, most, iterations, stop));
   return Judge(check);
 }
@@ -239,16 +277,15 @@ absl::Status SeriesStepJob::TryOldFactor(StopRequested stop) {
                     buffers_[plan_.update_work].data());
   }
   InverseOperator& inverse = updated ? static_cast<InverseOperator&>(*updated) : solver;
-  if (HasStart()) {
-    CROUT_RETURN_IF_ERROR(TakeStart());
-  } else {
+  CROUT_ASSIGN_OR_RETURN(const bool started, TakeStart(check));
+  if (!started) {
     CROUT_RETURN_IF_ERROR(inverse.Apply(options.op, Vectors(plan_.b), Vectors(plan_.x)));
     ++summary.old_iterations;
+    CROUT_RETURN_IF_ERROR(check.Measure());
   }
-  CROUT_RETURN_IF_ERROR(check.Measure());
   const int most = options.most_iterations - summary.old_iterations;
-  CROUT_RETURN_IF_ERROR(
-      Improve(check, inverse, plan_.accuracy, most, &summary.old_iterations, stop));
+  CROUT_RETURN_IF_ERROR(Improve(check, inverse, plan_.accuracy, most, &summary.old_iterations, stop,
+                                options.most_left));
   const int left = options.most_iterations - summary.old_iterations;
   CROUT_RETURN_IF_ERROR(Settle(check, inverse, left, &summary.old_iterations, stop));
   sync.Dismiss();
@@ -273,9 +310,17 @@ absl::Status SeriesStepJob::FactorAnew(StopRequested stop, KernelTimings& timing
     const Buffer& a = plan_.matrix.nonzeros ? kept[kSparseMatrixPart] : kept[kMatrixPart];
     CROUT_RETURN_IF_ERROR(ops().CopyOnDevice(a.data(), buffers_[plan_.a].data(), a.size()));
   }
-  CROUT_ASSIGN_OR_RETURN(result_.factor,
-                         Factorize(context_, *plan_.factor, buffers_.Take(plan_.a), stop, timings));
   result_.summary.update_rank = 0;
+  Buffer a = buffers_.Take(plan_.a);
+  if (!plan_.sparse) {
+    CROUT_ASSIGN_OR_RETURN(result_.factor,
+                           Factorize(context_, *plan_.factor, std::move(a), stop, timings));
+    return absl::OkStatus();
+  }
+  SparseFactorizePlan plan = *plan_.sparse;
+  plan.options.last = start_.factor;
+  CROUT_ASSIGN_OR_RETURN(result_.factor,
+                         FactorizeSparse(context_, plan, std::move(a), stop, timings, growth_));
   return absl::OkStatus();
 }
 
@@ -283,7 +328,12 @@ absl::Status SeriesStepJob::TryNewFactor(StopRequested stop) {
   const SeriesStepOptions& options = plan_.options;
   SeriesStepSummary& summary = result_.summary;
   const Factorization& factor = *result_.factor;
-  CROUT_ASSIGN_OR_RETURN(const SolverChoice choice, Choose(options.with_new, factor));
+  SolverPair solvers = options.with_new;
+  // The method that took the place of the planned one brings its own.
+  if (plan_.sparse && factor.summary.algorithm != plan_.sparse->options.method.lu->name()) {
+    solvers.solver = plan_.sparse->options.otherwise->solver;
+  }
+  CROUT_ASSIGN_OR_RETURN(const SolverChoice choice, Choose(solvers, factor));
   CROUT_ASSIGN_OR_RETURN(FactorSolver inverse,
                          FactorSolver::Create(context_, factor, *choice.solver, /*tolerance=*/0,
                                               plan_.columns, choice.in_reserve));
@@ -336,10 +386,15 @@ void SeriesStepJob::KeepForNext() {
     kept.parts.Add(name, kind, buffers_.Take(id));
     return kept;
   };
+  const std::string_view matrix = plan_.matrix.nonzeros ? kSparseMatrixPart : kMatrixPart;
   if (!result_.factor && kept_ == nullptr) {
-    result_.matrix =
-        keep(plan_.matrix.nonzeros ? kSparseMatrixPart : kMatrixPart, PartKind::kOperand, plan_.a);
+    result_.matrix = keep(matrix, PartKind::kOperand, plan_.a);
     result_.matrix->parts.Add(kUpdatePart, PartKind::kPrepared, buffers_.Take(plan_.update));
+  } else if (kept_ == nullptr && result_.factor->summary.info > 0) {
+    // Nobody keeps the factor: what follows from this matrix has to find it elsewhere.
+    result_.matrix.emplace();
+    result_.matrix->summary = matrix_;
+    result_.matrix->parts.Add(matrix, PartKind::kOperand, result_.factor->parts.Take(matrix));
   }
   if (result_.summary.solved && std::isfinite(result_.summary.backward_error)) {
     result_.solution = keep(kSolutionPart, PartKind::kSolution, plan_.x);
@@ -355,7 +410,9 @@ absl::StatusOr<SeriesStepResult> SeriesStepJob::Run(std::byte* out, StopRequeste
   MemoryResource& memory = context_.device().memory();
   CROUT_RETURN_IF_ERROR(buffers_.Allocate(memory, /*phase=*/0));
   CROUT_ASSIGN_OR_RETURN(matrix_, ReadSeriesMatrix(context_, plan_, start_, buffers_));
+  if (plan_.sparse) matrix_.sparse.emplace().analysis = plan_.sparse->analysis;
   CROUT_RETURN_IF_ERROR(ReadRhs());
+  CROUT_RETURN_IF_ERROR(ReadStart());
   timings.solve += watch.Lap();
   SeriesStepSummary& summary = result_.summary;
   if (start_.factor != nullptr && plan_.options.most_iterations > 0) {
@@ -363,14 +420,14 @@ absl::StatusOr<SeriesStepResult> SeriesStepJob::Run(std::byte* out, StopRequeste
   }
   summary.old_seconds = watch.Lap();
   timings.solve += summary.old_seconds;
-  if (plan_.factor && !Suffices()) {
+  if (plan_.may_factor() && !Suffices()) {
     CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
     CROUT_RETURN_IF_ERROR(buffers_.Allocate(memory, /*phase=*/1));
     CROUT_RETURN_IF_ERROR(FactorAnew(stop, timings));
     summary.new_seconds = watch.Lap();  // Factorize has counted its own.
     if (result_.factor->summary.info == 0) {
       CROUT_RETURN_IF_ERROR(TryNewFactor(stop));
-    } else if (Pivots(plan_.options.factor)) {
+    } else if (Pivots(plan_)) {
       summary.solved = false;  // Whatever X the old factor has found.
     }
     const double solving = watch.Lap();
@@ -390,14 +447,16 @@ absl::StatusOr<SeriesStepResult> SeriesStepJob::Run(std::byte* out, StopRequeste
 
 absl::StatusOr<SeriesStepResult> SolveSeriesStep(ExecutionContext& context,
                                                  const SeriesStepPlan& plan,
-                                                 const SeriesStart& start, Buffer matrix,
-                                                 Buffer rhs, std::byte* out, StopRequested stop,
-                                                 KernelTimings& timings) {
+                                                 const SeriesStart& start, SeriesUploads uploads,
+                                                 std::byte* out, StopRequested stop,
+                                                 KernelTimings& timings, SparseGrowth* growth) {
   SyncOnExit sync(context);  // The uploads may still be arriving.
   CROUT_RETURN_IF_ERROR(
-      CheckUpload(matrix.size(), plan.buffers.bytes(plan.matrix_upload), "matrix"));
+      CheckUpload(uploads.matrix.size(), plan.buffers.bytes(plan.matrix_upload), "matrix"));
   CROUT_RETURN_IF_ERROR(
-      CheckUpload(rhs.size(), plan.buffers.bytes(plan.rhs_upload), "right-hand side"));
+      CheckUpload(uploads.rhs.size(), plan.buffers.bytes(plan.rhs_upload), "right-hand side"));
+  CROUT_RETURN_IF_ERROR(
+      CheckUpload(uploads.x0.size(), plan.buffers.bytes(plan.x0_upload), "start"));
   CROUT_RETURN_IF_ERROR(CheckLastMatrix(plan, start));
   if (plan.matrix.nonzeros && context.sparse_ops() == nullptr) {
     return absl::UnimplementedError("the device has no operations for sparse matrices");
@@ -405,7 +464,7 @@ absl::StatusOr<SeriesStepResult> SolveSeriesStep(ExecutionContext& context,
   if (context.krylov_ops() == nullptr) {
     return absl::UnimplementedError("the device has no operations for Krylov spaces");
   }
-  SeriesStepJob job(context, plan, start, std::move(matrix), std::move(rhs));
+  SeriesStepJob job(context, plan, start, growth, std::move(uploads));
   sync.Dismiss();  // Run has its own, before the job's buffers are destroyed.
   return job.Run(out, stop, timings);
 }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -12,6 +13,7 @@
 #include "kernels/jobs/buffer_plan.h"
 #include "kernels/jobs/factorize.h"
 #include "kernels/jobs/solve.h"
+#include "kernels/jobs/sparse_factorize.h"
 #include "kernels/value_map.h"
 
 namespace crout {
@@ -32,6 +34,9 @@ struct SolverPair {
 struct SeriesStepOptions {
   // How a new factor is made where one is made. The matrix is kept with it, whatever this says.
   FactorizeOptions factor;
+  // In its place where the matrix is to stay sparse to its factors: planned by the analysis of its
+  // pattern, the matrix being kept.
+  std::optional<SparseFactorizePlan> sparse;
   SolverPair with_old;  // read where there is an old factor
   SolverPair with_new;
   Op op = Op::kNone;
@@ -40,6 +45,8 @@ struct SeriesStepOptions {
   double accuracy = 0;
   // Applications of the old factor before a new one is made. 0: made at once.
   int most_iterations = 0;
+  // It is given up earlier where more seem to be left than that: as many as a new factor is worth.
+  double most_left = std::numeric_limits<double>::infinity();
   // With the old factor, changes of low rank are solved for by Woodbury's formula, as long as all
   // since it was made are of low rank, and of no more than MostUpdateRank together.
   bool update = false;
@@ -48,6 +55,11 @@ struct SeriesStepOptions {
 // Of the changes of a matrix of order n, where a new factor has long been cheaper than each step's
 // products and solve.
 int64_t MostUpdateRank(int64_t n);
+
+// Seconds of an iteration with an old factor that `solver` solves with, for as long as none was
+// measured.
+double PredictIterationSeconds(const TriangularSolver& solver, const FactorSummary& factor,
+                               int64_t nrhs);
 
 // Where A of a step comes from.
 enum class SeriesSource : uint8_t {
@@ -93,9 +105,13 @@ int64_t ChangedRank(const SeriesMatrix& matrix);
 struct SeriesStepPlan {
   SeriesStepOptions options;
   SeriesMatrix matrix;
-  std::optional<FactorizePlan> factor;  // of a new factor, where there may be one
-  PackedMatrix rhs;                     // as it arrives, without data
+  // Of a new factor, where there may be one: one or the other.
+  std::optional<FactorizePlan> factor;
+  std::optional<SparseFactorizePlan> sparse;
+  bool may_factor() const { return factor || sparse; }
+  PackedMatrix rhs;  // as it arrives, without data
   PackedMatrix delivered;
+  std::optional<PackedMatrix> x0;  // a start that arrives, without data: shape and type of X
   DType vector_type = DType::kFloat64;
   int64_t columns = 0;
   int restart = 0;   // of GMRES
@@ -110,6 +126,7 @@ struct SeriesStepPlan {
   BufferPlan::Id update = 0;  // empty where that of the last step serves
   BufferPlan::Id update_work = 0;
   BufferPlan::Id rhs_upload = 0;
+  BufferPlan::Id x0_upload = 0;
   BufferPlan::Id b = 0;  // in vector_type by columns, as the next three
   BufferPlan::Id x = 0;
   BufferPlan::Id residual = 0;
@@ -118,18 +135,21 @@ struct SeriesStepPlan {
   JobBytes bytes;
 };
 
-// `old`: of the factor that is there, if there is one that is not singular. INVALID_ARGUMENT as
+// `old`: of the factor that is there, if there is one that is not singular. `x0`: how a start
+// arrives, if one does. INVALID_ARGUMENT as
 // PlanFactorize and PlanSolve, where `accuracy` is not in [0, 1), where matrix and right-hand sides
 // differ in height or are empty, where there is an old factor of another order or field than the
 // matrix, or for the change of a matrix that is kept sparse.
 absl::StatusOr<SeriesStepPlan> PlanSeriesStep(const SeriesStepOptions& options,
                                               const FactorSummary* old, const SeriesMatrix& matrix,
-                                              PackedMatrix rhs);
+                                              PackedMatrix rhs,
+                                              std::optional<Layout> x0 = std::nullopt);
 
 // What a step starts from: all of it stays its owner's. Null where there is none.
 struct SeriesStart {
   const Factorization* factor = nullptr;
-  // As SeriesStepResult has them. The solution is the first X where that has as many columns.
+  // As SeriesStepResult has them. The solution is the first X where that has as many columns, and
+  // no other start arrives.
   const Factorization* matrix = nullptr;
   const Factorization* solution = nullptr;
   const Factorization* map = nullptr;  // read for a change of kValues
@@ -154,31 +174,42 @@ struct SeriesStepSummary {
 };
 
 struct SeriesStepResult {
-  // The new factor, if one was made, with A. Singular: then there is no X, but where the method
-  // does not pivot that which the old factor has found, if it has found one.
+  // The new factor, if one was made, with A. Singular: then it is without A, and there is no X, but
+  // where the method does not pivot that which the old factor has found, if it has found one.
   std::optional<Factorization> factor;
   // What the next step can start from: factorizations without factors, whose summaries have A's
-  // size, type and norms. A, if it arrived and is not with `factor`, and with it the update if
-  // there is one; X, if there is one that is finite.
+  // size, type and norms, and its analysis where there is one. A, if it arrived or was changed and
+  // is not with `factor`, and with it the update if there is one; X, if there is one that is
+  // finite.
   std::optional<Factorization> matrix;
   std::optional<Factorization> solution;
   SeriesStepSummary summary;
 };
 
-// Solves op(A) X = B to the accuracy of the plan: from the last X, or else from what the old factor
-// makes of B, by GMRES with that factor, updated where the plan says so, on the right; where this
-// does not get there in the iterations that it may take, or A may as well be singular, with a new
-// factor, and GMRES with that. `matrix`, empty where it does not arrive, and `rhs` are in device
-// memory, joined to `context`, and need not have arrived. X goes to `out` as in Solve, unless
-// summary.solved is false. Blocks. A singular matrix, and an answer that is not as accurate as
-// asked, are results. INVALID_ARGUMENT for NaN, Inf and overflows in A and B, as Factorize and
-// Solve, for changed entries that A has not, or that have two values, and for values that have to
-// be real and are not; CANCELLED between the phases, and before each iteration.
+// What arrives for a step, in device memory, joined to its context; it need not be there yet. Empty
+// where the plan says that it does not arrive.
+struct SeriesUploads {
+  Buffer matrix;
+  Buffer rhs;
+  Buffer x0;
+};
+
+// Solves op(A) X = B to the accuracy of the plan: from the start that arrives, or else the last X,
+// or else what the old factor makes of B, by GMRES with that factor, updated where the plan says
+// so, on the right; a start's columns count whose residual is smaller than that of zeros. Where
+// this does not get there in the iterations that it may take, or A may as well be singular, with a
+// new factor, and GMRES with that. X goes to `out` as in Solve, unless summary.solved is false.
+// Blocks. A singular matrix, and an answer that is not as accurate as asked, are results.
+// INVALID_ARGUMENT for NaN, Inf and overflows in A, B and the start, as Factorize and Solve, for
+// changed entries that A has not, or that have two values, and for values that have to be real and
+// are not; CANCELLED between the phases, and before each iteration. `growth`: as FactorizeSparse
+// has it, of the job as a whole; may be null.
 absl::StatusOr<SeriesStepResult> SolveSeriesStep(ExecutionContext& context,
                                                  const SeriesStepPlan& plan,
-                                                 const SeriesStart& start, Buffer matrix,
-                                                 Buffer rhs, std::byte* out, StopRequested stop,
-                                                 KernelTimings& timings);
+                                                 const SeriesStart& start, SeriesUploads uploads,
+                                                 std::byte* out, StopRequested stop,
+                                                 KernelTimings& timings,
+                                                 SparseGrowth* growth = nullptr);
 
 }  // namespace crout
 

@@ -76,8 +76,8 @@ absl::Status AddMatrix(SeriesStepPlan& plan) {
   } else if (matrix.source != SeriesSource::kUpload) {
     // What is kept serves until a new factor takes a copy.
     plan.matrix_upload = buffers.Add("matrix upload", BufferKind::kUpload, 0);
-    plan.a =
-        buffers.Add("copy of the matrix", plan.factor ? bytes : 0, {kFactoring, Held::kByResult});
+    plan.a = buffers.Add("copy of the matrix", plan.may_factor() ? bytes : 0,
+                         {kFactoring, Held::kByResult});
   } else if (!matrix.nonzeros && shape.layout == Layout::kRowMajor) {
     plan.matrix_upload = buffers.Add("matrix upload", BufferKind::kUpload, bytes);
     plan.a = buffers.Add("matrix", bytes, kKept);
@@ -86,6 +86,23 @@ absl::Status AddMatrix(SeriesStepPlan& plan) {
     plan.a = plan.matrix_upload;
   }
   if (plan.factor) buffers.AddJob(plan.factor->buffers, kFactoring, plan.factor->upload);
+  if (plan.sparse) buffers.AddJob(plan.sparse->buffers, kFactoring, plan.sparse->matrix);
+  return absl::OkStatus();
+}
+
+// bytes: of X as it is solved for.
+absl::Status AddSolution(SeriesStepPlan& plan, size_t bytes) {
+  constexpr Held kKept = {kOld, Held::kByResult};
+  BufferPlan& buffers = plan.buffers;
+  size_t upload = 0;
+  if (plan.x0) {
+    CROUT_ASSIGN_OR_RETURN(upload, MatrixBytes(plan.x0->rows, plan.x0->cols, plan.x0->dtype));
+  }
+  const bool as_it_is =
+      plan.x0 && plan.x0->dtype == plan.vector_type && plan.x0->layout == Layout::kColumnMajor;
+  plan.x0_upload =
+      buffers.Add("start's upload", BufferKind::kUpload, upload, as_it_is ? kKept : Held());
+  plan.x = as_it_is ? plan.x0_upload : buffers.Add("solution", bytes, kKept);
   return absl::OkStatus();
 }
 
@@ -100,7 +117,7 @@ absl::Status AddVectors(SeriesStepPlan& plan) {
   const bool as_it_is = rhs.dtype == plan.vector_type && rhs.layout == Layout::kColumnMajor;
   plan.rhs_upload = buffers.Add("right-hand sides' upload", BufferKind::kUpload, upload, kAlways);
   plan.b = as_it_is ? plan.rhs_upload : buffers.Add("right-hand sides", vectors, kAlways);
-  plan.x = buffers.Add("solution", vectors, {kOld, Held::kByResult});
+  CROUT_RETURN_IF_ERROR(AddSolution(plan, vectors));
   plan.residual = buffers.Add("residual", vectors, kAlways);
   plan.packed = delivered == upload ? plan.rhs_upload
                                     : buffers.Add("solution as delivered", delivered, kAlways);
@@ -111,11 +128,12 @@ absl::Status AddVectors(SeriesStepPlan& plan) {
   return absl::OkStatus();
 }
 
-absl::Status AddSolver(SeriesStepPlan& plan, const SolverPair& pair, DType dtype, int64_t columns,
-                       int phase) {
+// analysis: of a sparse factor; null for a dense one.
+absl::Status AddSolver(SeriesStepPlan& plan, const SolverPair& pair, DType dtype,
+                       const Analysis* analysis, int64_t columns, int phase) {
   if (pair.solver == nullptr) return absl::InvalidArgumentError("no solver is given");
   CROUT_ASSIGN_OR_RETURN(const size_t bytes, FactorSolver::Bytes(*pair.solver, dtype, plan.rhs.rows,
-                                                                 columns, pair.fallback));
+                                                                 columns, pair.fallback, analysis));
   plan.buffers.Add("solver", BufferKind::kPart, bytes, {phase, phase});
   return absl::OkStatus();
 }
@@ -150,6 +168,18 @@ int64_t RankOf(const SeriesStepOptions& options, const FactorSummary* old,
 }  // namespace
 
 int64_t MostUpdateRank(int64_t n) { return std::min<int64_t>(kMostUpdateRank, n / 4); }
+
+double PredictIterationSeconds(const TriangularSolver& solver, const FactorSummary& factor,
+                               int64_t nrhs) {
+  const DType dtype = factor.factor_dtype;
+  const int64_t n = factor.n;
+  // A solve reads the factor, and a product the matrix, which is no larger. The products of
+  // vectors, which do not grow as those, are as many calls as both once more.
+  if (factor.sparse) {
+    return 4 * solver.PredictSparseSeconds(*factor.sparse->analysis, dtype, nrhs);
+  }
+  return 2 * (solver.PredictSeconds(dtype, n, nrhs) + solver.PredictSeconds(dtype, 1, nrhs));
+}
 
 int64_t ChangedRank(const SeriesMatrix& matrix) {
   if (matrix.source == SeriesSource::kUpload) return 0;
@@ -190,8 +220,9 @@ absl::StatusOr<size_t> ChangeBytes(const MatrixChange& change, int64_t n, DType 
 
 absl::StatusOr<SeriesStepPlan> PlanSeriesStep(const SeriesStepOptions& options,
                                               const FactorSummary* old, const SeriesMatrix& matrix,
-                                              PackedMatrix rhs) {
-  const DType factor_dtype = options.factor.factor_dtype;
+                                              PackedMatrix rhs, std::optional<Layout> x0) {
+  const DType factor_dtype =
+      options.sparse ? options.sparse->options.factor_dtype : options.factor.factor_dtype;
   CROUT_RETURN_IF_ERROR(CheckShapes(options, matrix.shape, rhs));
   SeriesStepPlan plan;
   plan.options = options;
@@ -200,11 +231,14 @@ absl::StatusOr<SeriesStepPlan> PlanSeriesStep(const SeriesStepOptions& options,
   PackedMatrix by_columns = matrix.shape;
   by_columns.layout = Layout::kColumnMajor;
   if (matrix.source != SeriesSource::kFactor || matrix.change) {
-    CROUT_ASSIGN_OR_RETURN(plan.factor,
-                           PlanFactorize(plan.options.factor, by_columns, matrix.nonzeros));
+    plan.sparse = options.sparse;
+    if (!plan.sparse) {
+      CROUT_ASSIGN_OR_RETURN(plan.factor,
+                             PlanFactorize(plan.options.factor, by_columns, matrix.nonzeros));
+    }
   }
   if (old != nullptr) CROUT_RETURN_IF_ERROR(CheckOld(*old, matrix.shape));
-  if (old == nullptr && !plan.factor) {
+  if (old == nullptr && !plan.may_factor()) {
     return absl::InvalidArgumentError("there is no factor whose matrix this could be");
   }
   if (!IsComplex(factor_dtype) && options.op == Op::kConjugateTranspose) {
@@ -213,6 +247,7 @@ absl::StatusOr<SeriesStepPlan> PlanSeriesStep(const SeriesStepOptions& options,
   plan.rhs = rhs;
   CROUT_ASSIGN_OR_RETURN(const SolutionShape solution, ShapeSolution(factor_dtype, rhs));
   plan.delivered = solution.delivered;
+  if (x0) plan.x0.emplace(plan.delivered).layout = *x0;
   plan.columns = solution.columns;
   plan.vector_type = WideOf(factor_dtype);
   plan.restart = RestartFor(rhs.rows, plan.columns);
@@ -222,11 +257,14 @@ absl::StatusOr<SeriesStepPlan> PlanSeriesStep(const SeriesStepOptions& options,
   plan.rank = RankOf(options, old, matrix);
   CROUT_RETURN_IF_ERROR(AddUpdate(plan));
   if (old != nullptr) {
-    CROUT_RETURN_IF_ERROR(
-        AddSolver(plan, options.with_old, old->factor_dtype, plan.old_columns(), kOld));
+    CROUT_RETURN_IF_ERROR(AddSolver(plan, options.with_old, old->factor_dtype,
+                                    old->sparse ? old->sparse->analysis.get() : nullptr,
+                                    plan.old_columns(), kOld));
   }
-  if (plan.factor) {
-    CROUT_RETURN_IF_ERROR(AddSolver(plan, options.with_new, factor_dtype, plan.columns, kNew));
+  if (plan.may_factor()) {
+    CROUT_RETURN_IF_ERROR(AddSolver(plan, options.with_new, factor_dtype,
+                                    plan.sparse ? plan.sparse->analysis.get() : nullptr,
+                                    plan.columns, kNew));
   }
   CROUT_ASSIGN_OR_RETURN(plan.bytes, plan.buffers.Sum());
   return plan;

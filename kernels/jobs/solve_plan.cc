@@ -12,6 +12,11 @@
 namespace crout {
 namespace {
 
+// Null of a dense factor.
+const Analysis* AnalysisOf(const FactorSummary& factor) {
+  return factor.sparse ? factor.sparse->analysis.get() : nullptr;
+}
+
 absl::Status AddBuffers(const FactorSummary& factor, SolvePlan& plan) {
   const SolveOptions& options = plan.options;
   const PackedMatrix& rhs = plan.shape;
@@ -23,12 +28,14 @@ absl::Status AddBuffers(const FactorSummary& factor, SolvePlan& plan) {
                          MatrixBytes(rhs.rows, plan.columns, plan.vector_type));
   // Corrections may end with a wider factor.
   const DType widest = options.max_corrections > 0 ? plan.vector_type : factor.factor_dtype;
-  CROUT_ASSIGN_OR_RETURN(const size_t wider, FactorSolver::Bytes(*options.solver, widest, rhs.rows,
-                                                                 plan.columns, options.fallback));
+  const Analysis* const analysis = AnalysisOf(factor);
+  CROUT_ASSIGN_OR_RETURN(const size_t wider,
+                         FactorSolver::Bytes(*options.solver, widest, rhs.rows, plan.columns,
+                                             options.fallback, analysis));
   // Which of the two will solve is known only when the factor is, and what the first one answers.
   CROUT_ASSIGN_OR_RETURN(const size_t solver,
                          FactorSolver::Bytes(*options.solver, factor.factor_dtype, rhs.rows,
-                                             plan.columns, options.fallback));
+                                             plan.columns, options.fallback, analysis));
   const bool as_it_is = rhs.dtype == plan.vector_type && rhs.layout == Layout::kColumnMajor;
   plan.upload = buffers.Add("upload", BufferKind::kUpload, upload);
   plan.rhs = as_it_is ? plan.upload : buffers.Add("right-hand sides", vectors);
@@ -73,7 +80,11 @@ absl::StatusOr<SolvePlan> PlanSolve(const SolveOptions& options, const FactorSum
                         options.max_refinement_steps > 0 || options.max_corrections > 0;
   CROUT_RETURN_IF_ERROR(AddBuffers(factor, plan));
   CROUT_ASSIGN_OR_RETURN(plan.bytes, plan.buffers.Sum());
-  plan.seconds = options.solver->PredictSeconds(factor.factor_dtype, factor.n, plan.columns);
+  const Analysis* const analysis = AnalysisOf(factor);
+  plan.seconds =
+      analysis != nullptr
+          ? options.solver->PredictSparseSeconds(*analysis, factor.factor_dtype, plan.columns)
+          : options.solver->PredictSeconds(factor.factor_dtype, factor.n, plan.columns);
   return plan;
 }
 

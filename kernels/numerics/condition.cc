@@ -23,7 +23,7 @@ namespace {
 // Powers of two, kept as multiples of the largest: their products with a vector then stay in range.
 class NormalizedScales {
  public:
-  // The identity of none.
+  // Without scales, the identity.
   explicit NormalizedScales(std::vector<double> scales)
       : scales_(std::move(scales)),
         largest_(scales_.empty() ? 1 : MaxAbs(std::span<const double>(scales_))) {

@@ -11,7 +11,8 @@
 
 namespace crout {
 
-// Makes X better until its normwise backward error is at most limits.enough, or that does not help:
+// Makes X better until its normwise backward error is at most limits.enough, or that does not help,
+// or more than limits.most_left iterations of GMRES seem to be left:
 // by Refine() while a step gains what several iterations of GMRES would, by Gmres() from there, and
 // by refinement alone near the end of float64's range. `check`, `inverse`, `memory` and `stop` as
 // Gmres() has them; limits.max_iterations counts the steps of both. Returns how often the inverse

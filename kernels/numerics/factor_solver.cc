@@ -21,14 +21,17 @@ struct SolverBytes {
 };
 
 absl::StatusOr<SolverBytes> PlanBytes(const TriangularSolver& solver,
-                                      const TriangularSolver* fallback, DType factor_dtype,
-                                      int64_t n, int64_t nrhs) {
+                                      const TriangularSolver* fallback, const Analysis* analysis,
+                                      DType factor_dtype, int64_t n, int64_t nrhs) {
   SolverBytes bytes;
   if (factor_dtype != WideOf(factor_dtype)) {
     CROUT_ASSIGN_OR_RETURN(bytes.converted, MatrixBytes(n, nrhs, factor_dtype));
     CROUT_ASSIGN_OR_RETURN(bytes.column_scales, MatrixBytes(2, nrhs, DType::kFloat64));
   }
-  CROUT_ASSIGN_OR_RETURN(bytes.workspace, solver.WorkspaceBytes(factor_dtype, n, nrhs));
+  CROUT_ASSIGN_OR_RETURN(bytes.workspace,
+                         analysis != nullptr
+                             ? solver.SparseWorkspaceBytes(*analysis, factor_dtype, nrhs)
+                             : solver.WorkspaceBytes(factor_dtype, n, nrhs));
   if (fallback == nullptr) return bytes;
   CROUT_ASSIGN_OR_RETURN(const size_t other, fallback->WorkspaceBytes(factor_dtype, n, nrhs));
   bytes.workspace = std::max(bytes.workspace, other);
@@ -39,9 +42,10 @@ absl::StatusOr<SolverBytes> PlanBytes(const TriangularSolver& solver,
 
 absl::StatusOr<size_t> FactorSolver::Bytes(const TriangularSolver& solver, DType factor_dtype,
                                            int64_t n, int64_t nrhs,
-                                           const TriangularSolver* fallback) {
+                                           const TriangularSolver* fallback,
+                                           const Analysis* analysis) {
   CROUT_ASSIGN_OR_RETURN(const SolverBytes bytes,
-                         PlanBytes(solver, fallback, factor_dtype, n, nrhs));
+                         PlanBytes(solver, fallback, analysis, factor_dtype, n, nrhs));
   return ByteSum()
       .AddBuffer(bytes.converted)
       .AddBuffer(bytes.column_scales)
@@ -55,7 +59,8 @@ absl::StatusOr<FactorSolver> FactorSolver::Create(
   const FactorSummary& summary = factor.summary;
   MemoryResource& memory = context.device().memory();
   CROUT_ASSIGN_OR_RETURN(const SolverBytes bytes,
-                         PlanBytes(solver, fallback, summary.factor_dtype, summary.n, max_nrhs));
+                         PlanBytes(solver, fallback, factor.view().analysis, summary.factor_dtype,
+                                   summary.n, max_nrhs));
   FactorSolver result(context, factor, solver, fallback, tolerance, max_nrhs, inverse_of);
   CROUT_ASSIGN_OR_RETURN(result.converted_, memory.Allocate(bytes.converted));
   CROUT_ASSIGN_OR_RETURN(result.column_scales_, memory.Allocate(bytes.column_scales));

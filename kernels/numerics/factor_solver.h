@@ -22,9 +22,10 @@ enum class InverseOf : uint8_t { kOriginal, kFactored };
 // way, so that what float64 can hold the solves neither overflow nor underflow on.
 class FactorSolver final : public InverseOperator {
  public:
-  // Device memory that a FactorSolver for `nrhs` columns owns.
+  // Device memory that a FactorSolver for `nrhs` columns owns. `analysis`: of a sparse factor.
   static absl::StatusOr<size_t> Bytes(const TriangularSolver& solver, DType factor_dtype, int64_t n,
-                                      int64_t nrhs, const TriangularSolver* fallback = nullptr);
+                                      int64_t nrhs, const TriangularSolver* fallback = nullptr,
+                                      const Analysis* analysis = nullptr);
 
   // For up to `max_nrhs` columns. `fallback`: what FallBack() turns to; null for none.
   static absl::StatusOr<FactorSolver> Create(ExecutionContext& context, const Factorization& factor,

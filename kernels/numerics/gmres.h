@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "absl/status/statusor.h"
 #include "kernels/execution_context.h"
@@ -18,7 +19,13 @@ struct GmresLimits {
   int max_iterations = 0;  // applications of the inverse to the spaces' vectors, in all cycles
   int restart = 30;        // most vectors of a cycle; at least 1
   double enough = 0;       // normwise backward error that ends it
+  // Iterations that are worth no more than that: where more seem to be left it is given up.
+  double most_left = std::numeric_limits<double>::infinity();
 };
+
+// Iterations that are left, at least, as far as the first ones tell: to lower an error from `error`
+// to `enough`, where each lowers it by the factor `gain`, above 1, or some more. 0 at the goal.
+double IterationsLeft(double error, double enough, double gain);
 
 // The most vectors of a cycle: as many as take half of the matrix's memory, at most 30, beyond
 // which orthogonalization costs as much as a product; with many right-hand sides four all the same.
@@ -49,6 +56,7 @@ class GmresMemory {
 struct GmresResult {
   int iterations = 0;
   int cycles = 0;  // that made X better
+  bool given_up = false;
 };
 
 // Flexible GMRES (Saad 1993), restarted, with M, `inverse`, as preconditioner on the right, for
@@ -62,7 +70,8 @@ struct GmresResult {
 //
 // As Refine: on entry X and its residual are as `check` has measured them, on exit too; X is never
 // worse than it was; X, the residual and `memory`'s are without gaps between columns. Ends where a
-// cycle no longer halves the error, and without having begun where numbers near the end of the
+// cycle no longer halves the error, where more than limits.most_left iterations seem to be left, X
+// then as the last cycle left it, and without having begun where numbers near the end of the
 // range made `check` turn to the wider one. The context has KrylovOps. Blocks; `stop` is asked
 // before each iteration.
 absl::StatusOr<GmresResult> Gmres(ExecutionContext& context, ResidualCheck& check,

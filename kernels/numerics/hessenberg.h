@@ -20,7 +20,7 @@ class HessenbergLeastSquares {
   explicit HessenbergLeastSquares(double beta) : g_{T(beta)} {}
 
   int64_t columns() const { return static_cast<int64_t>(columns_.size()); }
-  // Of the minimum.
+  // The 2-norm of the residual at the minimum.
   double residual() const { return Modulus(g_.back()); }
 
   // h: the next column, of columns() + 2 entries.

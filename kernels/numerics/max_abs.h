@@ -27,7 +27,7 @@ double MaxAbs(std::span<T> x) {
   return MaxAbs(std::span<const T>(x));
 }
 
-// Of column j.
+// The largest modulus in column j; 0 in an empty one.
 template <class T>
 double MaxAbs(const MatrixView<T>& m, int64_t j) {
   if (m.rows == 0) return 0;  // with no data, that may be null

@@ -27,7 +27,7 @@ class SchurProbe {
   absl::Status Start(const AnyMatrix& a, const AnyMatrix& x);
   // Enqueues that of S (n - k x n - k).
   absl::Status Finish(const AnyMatrix& s);
-  // Blocks.
+  // What the probe found. Blocks until the device is done.
   absl::StatusOr<double> BackwardError();
 
  private:

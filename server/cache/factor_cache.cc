@@ -58,7 +58,7 @@ FactorInfo FactorCache::Insert(NewFactor factor, const InsertOptions& options) {
       request.factor = added.handle;
       waiters.swap(request.waiters);
     }
-    added.account.AddFactors(1);
+    if (added.listed) added.account.AddFactors(1);
     Attach(added, std::move(stored));
     Settle(*added.stored);
   }

@@ -123,7 +123,6 @@ class FactorCache {
     const FactorSummary& summary() const;
     int64_t version() const;
     DeviceSlot& slot() const;
-    std::optional<int64_t> nnz() const;
     bool has_matrix() const;
     // Bytes that must be reserved on the device before OnDevice(): 0 unless the version is in host
     // memory at this moment.
@@ -142,9 +141,6 @@ class FactorCache {
     // what `read` returns.
     using ReadParts = absl::FunctionRef<absl::Status(const FactorParts& parts)>;
     absl::StatusOr<bool> ReadOnHost(ReadParts read);
-    // A copy in `memory`, of the host, of what can be downloaded of the factorization, if
-    // ReadOnHost() reads it; else nullopt. RESOURCE_EXHAUSTED if there is no memory.
-    absl::StatusOr<std::optional<FactorParts>> CopyFromHost(MemoryResource& memory);
 
    private:
     friend class FactorCache;

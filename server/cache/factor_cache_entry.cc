@@ -114,7 +114,7 @@ std::shared_ptr<FactorCache::Stored> FactorCache::Remove(const Handle& handle,
   if (request != requests_.end() && request->second.factor == entry.handle) {
     requests_.erase(request);
   }
-  entry.account.AddFactors(-1);
+  if (entry.listed) entry.account.AddFactors(-1);
   return Detach(entry);
 }
 
@@ -225,7 +225,6 @@ FactorCache::Pin::~Pin() {
 const FactorSummary& FactorCache::Pin::summary() const { return stored_->factorization.summary; }
 int64_t FactorCache::Pin::version() const { return stored_->version; }
 DeviceSlot& FactorCache::Pin::slot() const { return *stored_->slot; }
-std::optional<int64_t> FactorCache::Pin::nnz() const { return stored_->nnz; }
 
 bool FactorCache::Pin::has_matrix() const { return stored_->has_matrix; }
 
@@ -240,15 +239,6 @@ absl::StatusOr<const Factorization*> FactorCache::Pin::OnDevice(ExecutionContext
 
 absl::StatusOr<bool> FactorCache::Pin::ReadOnHost(ReadParts read) {
   return cache_->ReadIfOnHost(*stored_, read);
-}
-
-absl::StatusOr<std::optional<FactorParts>> FactorCache::Pin::CopyFromHost(MemoryResource& memory) {
-  std::optional<FactorParts> copy;
-  CROUT_RETURN_IF_ERROR(ReadOnHost([&](const FactorParts& parts) -> absl::Status {
-                          CROUT_ASSIGN_OR_RETURN(copy, CopyForDownload(parts, memory));
-                          return absl::OkStatus();
-                        }).status());
-  return copy;
 }
 
 void FactorCache::Unpin(std::shared_ptr<Stored> stored) noexcept {

@@ -85,12 +85,14 @@ struct FactorCache::Entry {
       : tenant(options.tenant),
         name(options.name),
         request_id(options.request_id),
+        listed(options.listed),
         account(std::move(its_account)) {}
 
   const Handle handle = Handle::Random();
   const std::string tenant;
   const std::string name;
   const std::string request_id;
+  const bool listed;  // else it is a part of something, such as a series
   int64_t sequence = 0;
   absl::Time create_time;
   absl::Time life_end;
@@ -98,7 +100,7 @@ struct FactorCache::Entry {
   absl::Time lease_expire_time;  // no later than life_end
   int uses = 0;                  // pins of this version and of those before
   std::shared_ptr<Stored> stored;
-  TenantLoads::Account account;  // has the entry and the bytes of `stored`
+  TenantLoads::Account account;  // has the entry, if it is listed, and the bytes of `stored`
   // What will be left of it.
   Tombstones tombstone = Tombstones::Of(handle, tenant);
 };

@@ -9,7 +9,10 @@ std::shared_ptr<const IterationRecord> TakeRecord(FactorSummary& summary, Reserv
   IterationRecord record;
   record.sweeps = std::exchange(summary.iterations->sweeps, {});
   record.pivots = std::exchange(summary.iterations->pivots, {});
-  reservation.Shrink((record.sweeps.capacity() + record.pivots.capacity()) * sizeof(int64_t));
+  record.bad_elements = std::exchange(summary.iterations->bad_elements, {});
+  reservation.Shrink(
+      (record.sweeps.capacity() + record.pivots.capacity() + record.bad_elements.capacity()) *
+      sizeof(int64_t));
   record.reservation = std::move(reservation);
   return std::make_shared<const IterationRecord>(std::move(record));
 }

@@ -17,6 +17,7 @@ struct IterationRecord {
   Reservation reservation;  // of the host budget
   std::vector<int64_t> sweeps;
   std::vector<int64_t> pivots;
+  std::vector<int64_t> bad_elements;
 };
 
 // Moves the counts out of `summary`, whose copies are small from then on, into a record that

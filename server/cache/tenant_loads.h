@@ -21,8 +21,8 @@ namespace crout {
 // A copy, as of one moment for each figure.
 struct TenantLoad {
   std::string tenant;
-  int64_t factors = 0;              // cached
-  std::array<int64_t, 2> bytes{0};  // of those, indexed by Tier
+  int64_t factors = 0;              // cached, that List() tells of
+  std::array<int64_t, 2> bytes{0};  // of all that is cached, indexed by Tier
   int64_t calls = 0;                // that have not ended
 };
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "server/http/compression.h"
 
 namespace crout {
@@ -32,6 +33,15 @@ std::string_view PathOf(std::string_view target) {
   return target.substr(0, target.find('?'));
 }
 
+std::string NameOf(const asio::ip::tcp::socket& socket) {
+  beast::error_code gone;
+  const auto peer = socket.remote_endpoint(gone);
+  if (gone) return "";
+  const std::string host = peer.address().to_string();
+  const bool brackets = peer.address().is_v6();
+  return absl::StrCat(brackets ? "[" : "", host, brackets ? "]:" : ":", peer.port());
+}
+
 // How a request that could not be read is answered; nothing if the peer is gone or too slow.
 std::optional<http::status> RefusalOf(const beast::error_code& error) {
   if (error == http::error::end_of_stream || error == http::error::partial_message) {
@@ -50,7 +60,9 @@ std::optional<http::status> RefusalOf(const beast::error_code& error) {
 HttpConnection::HttpConnection(asio::ip::tcp::socket socket, HttpSite* site, const Events* events)
     : site_(site),
       events_(events),
+      peer_(NameOf(socket)),
       stream_(std::move(socket)),
+      pause_(stream_.get_executor()),
       buffer_(site->limits.header_bytes + kFirstRead) {}
 
 void HttpConnection::Begin() {
@@ -133,11 +145,12 @@ void HttpConnection::Answer() {
   }
   if (route->second.admit) {
     const bool twice = request.count(http::field::authorization) > 1;
-    const HttpPage admitted = route->second.admit(
-        {.authorization = twice ? "" : View(request[http::field::authorization]),
+    HttpAdmission admission = route->second.admit(
+        {.path = route->first,
+         .peer = peer_,
+         .authorization = twice ? "" : View(request[http::field::authorization]),
          .certificate_names = certificate_names_});
-    const auto status = static_cast<http::status>(admitted.status);
-    if (status != http::status::ok) return Refuse(status, admitted.body);
+    if (admission.status != 200) return RefuseLate(std::move(admission));
   }
   AnswerRoute(route->second);
 }
@@ -148,6 +161,17 @@ void HttpConnection::AnswerRoute(const HttpRoute& route) {
   site_->maker.Make(route, [weak = weak_from_this()](std::shared_ptr<const MadePage> page) {
     const auto self = weak.lock();
     if (self != nullptr && !self->closed_) self->Send(std::move(page));
+  });
+}
+
+// Whoever waits so makes room for others, as one that asks for nothing.
+void HttpConnection::RefuseLate(HttpAdmission admission) {
+  awaits_request_ = true;
+  pause_.expires_after(admission.after);
+  pause_.async_wait([self = shared_from_this(), admission = std::move(admission)](const Error&) {
+    if (self->closed_) return;
+    self->awaits_request_ = false;
+    self->Refuse(static_cast<http::status>(admission.status), admission.advice);
   });
 }
 
@@ -223,6 +247,7 @@ void HttpConnection::Linger() {
 void HttpConnection::Close() {
   if (closed_) return;
   closed_ = true;
+  pause_.cancel();
   stream_.tcp().close();
   events_->ended(this);
 }

@@ -3,6 +3,7 @@
 #define CROUT_SERVER_HTTP_HTTP_CONNECTION_H_
 
 #include <array>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/error.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/empty_body.hpp>
@@ -50,7 +51,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void Begin();
   // Ends it at once.
   void Close();
-  // Whether it awaits a request, or the rest of one.
+  // Whether it awaits a request, or the rest of one, or to hear late that it is refused.
   bool awaits_request() const { return awaits_request_; }
 
  private:
@@ -62,6 +63,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void ReadRequest();
   void Answer();
   void AnswerRoute(const HttpRoute& route);
+  void RefuseLate(HttpAdmission admission);
   void Refuse(boost::beast::http::status status, std::string_view reason = "");
   void Send(std::shared_ptr<const MadePage> page);
   void Sent();
@@ -70,7 +72,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   HttpSite* const site_;
   const Events* const events_;
+  const std::string peer_;  // host:port
   HttpStream stream_;
+  boost::asio::steady_timer pause_;
   boost::beast::flat_buffer buffer_;
   std::array<char, 4096> discarded_;
   std::optional<boost::beast::http::request_parser<boost::beast::http::empty_body>> parser_;

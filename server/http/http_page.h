@@ -2,6 +2,7 @@
 #ifndef CROUT_SERVER_HTTP_HTTP_PAGE_H_
 #define CROUT_SERVER_HTTP_HTTP_PAGE_H_
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <string>
@@ -16,23 +17,31 @@ struct HttpPage {
   std::string body;
 };
 
-// What a peer shows.
+// What a peer asks for, and shows.
 struct HttpCaller {
+  std::string_view path;
+  std::string_view peer;           // host:port
   std::string_view authorization;  // the header, "" without one
   // Of a client certificate that was verified: its SPIFFE ID, or its DNS names.
   std::vector<std::string> certificate_names;
+};
+
+// Whether a peer may see a page.
+struct HttpAdmission {
+  unsigned status = 200;  // else 401 for one that is not known, 403 for one that may not
+  std::string advice;     // what to do about that
+  std::chrono::milliseconds after{0};  // how long it waits to hear it
 };
 
 // How one path is answered. A page that may block (on a lock, on a device) is made on a thread of
 // its own; requests that come while it is being made share the next one, so that any number of
 // them cost one page at a time. The others are made at once, on the thread that serves everybody.
 //
-// `admit` says whether a peer may see the page: status 200 then, 401 for one that is not known, 403
-// for one that may not, each with what to do. Unset: everybody may. It does not block.
+// `admit` does not block. Unset: everybody may see the page.
 struct HttpRoute {
   std::function<HttpPage()> make;
   bool may_block = false;
-  std::function<HttpPage(const HttpCaller&)> admit = nullptr;
+  std::function<HttpAdmission(const HttpCaller&)> admit = nullptr;
 };
 
 // By path, without query.

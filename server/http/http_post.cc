@@ -22,7 +22,7 @@ namespace beast = boost::beast;
 namespace http = boost::beast::http;
 using Error = beast::error_code;
 
-// Of a reply.
+// The most that is read of a reply.
 constexpr uint32_t kHeaderBytes = 8192;
 constexpr uint64_t kBodyBytes = 65536;
 

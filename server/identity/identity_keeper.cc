@@ -60,7 +60,7 @@ absl::StatusOr<bool> IdentityKeeper::TakeIdentities() {
 absl::StatusOr<bool> IdentityKeeper::TakeKeys() {
   if (signed_.keys_file.empty()) return false;
   const SettingFile file = {"--token-keys", signed_.keys_file};
-  CROUT_ASSIGN_OR_RETURN(std::string text, ReadSettingFile(file, FileAccess::kAnyone));
+  CROUT_ASSIGN_OR_RETURN(std::string text, ReadSettingFile(file, FileAccess::kPublic));
   if (token_keys_ != nullptr && text == keys_.text) return false;
   absl::StatusOr<TokenKeys> keys = TokenKeys::Parse(text);
   if (!keys.ok()) return file.Refuse(keys.status().message());

@@ -22,6 +22,10 @@ std::vector<double> SizeBuckets() {
 
 std::vector<double> CountBuckets() { return {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}; }
 
+std::vector<double> MemberBuckets() {
+  return {1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576};
+}
+
 std::vector<double> BackwardErrorBuckets() {
   return {1e-18, 1e-17, 1e-16, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9,
           1e-8,  1e-7,  1e-6,  1e-5,  1e-4,  1e-3,  1e-2,  0.1,   1};

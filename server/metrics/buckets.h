@@ -19,6 +19,9 @@ std::vector<double> SizeBuckets();
 // Numbers of things that are done at once: powers of two from 1 to 1024.
 std::vector<double> CountBuckets();
 
+// Members of a batch that a caller sent: powers of four from 1 to 2^20.
+std::vector<double> MemberBuckets();
+
 // Backward errors: powers of ten from 1e-18 to 1, which bounds every finite one.
 std::vector<double> BackwardErrorBuckets();
 

@@ -1,8 +1,11 @@
 #include "server/metrics/device_metrics.h"
 
+#include <prometheus/counter.h>
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
+
+#include <utility>
 
 #include "server/metrics/buckets.h"
 
@@ -15,6 +18,11 @@ prometheus::Gauge* AddGauge(prometheus::Registry& registry, const char* name, co
   return &prometheus::BuildGauge().Name(name).Help(help).Register(registry).Add(labels);
 }
 
+prometheus::Counter* AddCounter(prometheus::Registry& registry, const char* name, const char* help,
+                                const prometheus::Labels& labels) {
+  return &prometheus::BuildCounter().Name(name).Help(help).Register(registry).Add(labels);
+}
+
 prometheus::Gauge* AddMemory(prometheus::Registry& registry, const std::string& device,
                              const char* kind) {
   return AddGauge(registry, "crout_device_memory_bytes",
@@ -23,10 +31,50 @@ prometheus::Gauge* AddMemory(prometheus::Registry& registry, const std::string& 
                   {{"device", device}, {"kind", kind}});
 }
 
+LazyHistogram::Family& AddFamily(prometheus::Registry& registry, const char* name,
+                                 const char* help) {
+  return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
+}
+
+std::unique_ptr<LazyHistogram> AddHistogram(prometheus::Registry& registry, const char* name,
+                                            const char* help, LazyHistogram::Labels labels,
+                                            LazyHistogram::Buckets buckets) {
+  return std::make_unique<LazyHistogram>(AddFamily(registry, name, help), std::move(labels),
+                                         buckets);
+}
+
+std::unique_ptr<LazyHistogram> AddMembers(prometheus::Registry& registry, const std::string& device,
+                                          const char* work) {
+  return AddHistogram(registry, "crout_batch_members",
+                      "Members of a batch that a caller sent: factored, or solved with.",
+                      {{"device", device}, {"work", work}}, MemberBuckets);
+}
+
 }  // namespace
 
 DeviceMetrics::DeviceMetrics(prometheus::Registry& registry, const DeviceLabels& labels)
-    : budget_(AddMemory(registry, labels.name, "budget")),
+    : gathered_calls_(AddHistogram(registry, "crout_gathered_calls",
+                                   "Small calls that ran together as one batch on a device; those "
+                                   "in the first bucket were alone.",
+                                   {{"device", labels.name}}, CountBuckets)),
+      gather_wait_(AddHistogram(registry, "crout_gather_wait_seconds",
+                                "Time for which a device's idle stream let a batch wait for "
+                                "company.",
+                                {{"device", labels.name}}, LatencyBuckets)),
+      batch_factored_(AddMembers(registry, labels.name, "factor")),
+      batch_solved_(AddMembers(registry, labels.name, "solve")),
+      batch_singular_(AddCounter(registry, "crout_batch_singular_members_total",
+                                 "Members of FactorizeBatch and FactorizeAndSolveBatch that are "
+                                 "singular.",
+                                 {{"device", labels.name}})),
+      series_inaccurate_(AddCounter(registry, "crout_series_inaccurate_total",
+                                    "Steps of series without an answer as accurate as asked.",
+                                    {{"device", labels.name}})),
+      series_age_(AddHistogram(registry, "crout_series_factor_age_steps",
+                               "Steps of a series since the one that made its factor, at each "
+                               "step.",
+                               {{"device", labels.name}}, CountBuckets)),
+      budget_(AddMemory(registry, labels.name, "budget")),
       reserved_(AddMemory(registry, labels.name, "reserved")),
       pool_used_(AddMemory(registry, labels.name, "pool_used")),
       pool_cached_(AddMemory(registry, labels.name, "pool_cached")),
@@ -44,49 +92,46 @@ DeviceMetrics::DeviceMetrics(prometheus::Registry& registry, const DeviceLabels&
       healthy_(AddGauge(registry, "crout_device_healthy",
                         "1 for a device that serves, 0 for one that is fenced.",
                         {{"device", labels.name}})) {
-  auto& factor = prometheus::BuildHistogram()
-                     .Name("crout_factor_duration_seconds")
-                     .Help("Time of a factorization on its device, by the order of the matrix.")
-                     .Register(registry);
-  auto& solve = prometheus::BuildHistogram()
-                    .Name("crout_solve_duration_seconds")
-                    .Help("Time of a triangular solve on its device, by the order of the matrix.")
-                    .Register(registry);
-  auto add = [&](LazyHistogram::Family& family, const char* label, const MethodTraits& method) {
-    Durations durations{.name = std::string(method.name), .histograms = {}};
-    for (const DType dtype : kDTypes) {
-      for (size_t size = 0; size < kSizeClassNames.size(); ++size) {
-        durations.histograms[static_cast<size_t>(dtype)][size] = std::make_unique<LazyHistogram>(
-            family,
-            LazyHistogram::Labels{{label, durations.name},
-                                  {"device", labels.name},
-                                  {"dtype", std::string(NameOf(dtype))},
-                                  {"size_class", std::string(kSizeClassNames[size])}},
-            KernelBuckets);
-      }
-    }
-    return durations;
-  };
+  LazyHistogram::Family& factor_seconds =
+      AddFamily(registry, "crout_factor_duration_seconds",
+                "Time of a factorization on its device, by the order of the matrix.");
   for (const MethodTraits& method : labels.algorithms) {
-    factor_.push_back(add(factor, "algorithm", method));
+    factor_.push_back(AddDurations(factor_seconds, labels.name, "algorithm", method));
   }
+  LazyHistogram::Family& solve_seconds =
+      AddFamily(registry, "crout_solve_duration_seconds",
+                "Time of a triangular solve on its device, by the order of the matrix.");
   for (const MethodTraits& method : labels.solvers) {
-    solve_.push_back(add(solve, "solver", method));
+    solve_.push_back(AddDurations(solve_seconds, labels.name, "solver", method));
   }
-  const LazyHistogram::Labels device = {{"device", labels.name}};
-  gathered_calls_ = std::make_unique<LazyHistogram>(
-      prometheus::BuildHistogram()
-          .Name("crout_gathered_calls")
-          .Help("Small calls that ran together as one batch on a device; those in the first bucket "
-                "were alone.")
-          .Register(registry),
-      device, CountBuckets);
-  gather_wait_ = std::make_unique<LazyHistogram>(
-      prometheus::BuildHistogram()
-          .Name("crout_gather_wait_seconds")
-          .Help("Time for which a device's idle stream let a batch wait for company.")
-          .Register(registry),
-      device, LatencyBuckets);
+  for (size_t way = 0; way < series_steps_.size(); ++way) {
+    series_steps_[way] =
+        AddCounter(registry, "crout_series_steps_total", "Steps of series, by what solved them.",
+                   {{"device", labels.name}, {"way", std::string(kSeriesWayNames[way])}});
+  }
+  for (size_t factor = 0; factor < series_iterations_.size(); ++factor) {
+    series_iterations_[factor] = AddCounter(
+        registry, "crout_series_iterations_total", "Applications of factors in steps of series.",
+        {{"device", labels.name}, {"factor", std::string(kSeriesFactorNames[factor])}});
+  }
+}
+
+DeviceMetrics::Durations DeviceMetrics::AddDurations(LazyHistogram::Family& family,
+                                                     const std::string& device, const char* label,
+                                                     const MethodTraits& method) {
+  Durations durations{.name = std::string(method.name), .histograms = {}};
+  for (const DType dtype : kDTypes) {
+    for (size_t size = 0; size < kSizeClassNames.size(); ++size) {
+      durations.histograms[static_cast<size_t>(dtype)][size] = std::make_unique<LazyHistogram>(
+          family,
+          LazyHistogram::Labels{{label, durations.name},
+                                {"device", device},
+                                {"dtype", std::string(NameOf(dtype))},
+                                {"size_class", std::string(kSizeClassNames[size])}},
+          KernelBuckets);
+    }
+  }
+  return durations;
 }
 
 // At most fourteen names: a linear search costs less than a hash.
@@ -112,6 +157,29 @@ void DeviceMetrics::ObserveSolve(std::string_view solver, DType factor_dtype, in
 void DeviceMetrics::ObserveGathered(size_t calls, double waited_seconds) {
   gathered_calls_->Observe(static_cast<double>(calls));
   gather_wait_->Observe(waited_seconds);
+}
+
+void DeviceMetrics::ObserveBatchFactored(int64_t members, int64_t singular) {
+  batch_factored_->Observe(static_cast<double>(members));
+  batch_singular_->Increment(static_cast<double>(singular));
+}
+
+void DeviceMetrics::ObserveBatchSolved(int64_t systems) {
+  batch_solved_->Observe(static_cast<double>(systems));
+}
+
+void DeviceMetrics::ObserveSeriesStep(const SeriesStepSummary& step, int64_t age) {
+  SeriesWay way = step.update_rank > 0 ? SeriesWay::kUpdated : SeriesWay::kReused;
+  if (!step.solved) {
+    way = SeriesWay::kSingular;
+  } else if (step.new_iterations > 0) {
+    way = step.old_iterations > 0 ? SeriesWay::kFellBack : SeriesWay::kRefactored;
+  }
+  series_steps_[static_cast<size_t>(way)]->Increment();
+  series_iterations_[0]->Increment(step.old_iterations);
+  series_iterations_[1]->Increment(step.new_iterations);
+  if (!step.accurate) series_inaccurate_->Increment();
+  series_age_->Observe(static_cast<double>(age));
 }
 
 void DeviceMetrics::Set(const DeviceState& state) {

@@ -10,12 +10,14 @@
 #include <vector>
 
 #include "kernels/dtype.h"
+#include "kernels/jobs/series_step.h"
 #include "kernels/numerical_method.h"
 #include "server/metrics/labels.h"
 #include "server/metrics/lazy_histogram.h"
 #include "server/metrics/state.h"
 
 namespace prometheus {
+class Counter;
 class Gauge;
 class Registry;
 }  // namespace prometheus
@@ -43,6 +45,14 @@ class DeviceMetrics {
   // So many calls ran as one batch, after a stream had waited for company for so long.
   void ObserveGathered(size_t calls, double waited_seconds);
 
+  // A batch that a caller sent was factored, of so many members, of which some are singular; so
+  // many right-hand sides were solved for.
+  void ObserveBatchFactored(int64_t members, int64_t singular);
+  void ObserveBatchSolved(int64_t systems);
+
+  // One step of a series, `age` steps after that which made the factor it leaves behind.
+  void ObserveSeriesStep(const SeriesStepSummary& step, int64_t age);
+
   void Set(const DeviceState& state);
 
  private:
@@ -53,6 +63,9 @@ class DeviceMetrics {
                std::size(kDTypes)>
         histograms;
   };
+  // One of `device`, labelled with the method's name as `label`.
+  static Durations AddDurations(LazyHistogram::Family& family, const std::string& device,
+                                const char* label, const MethodTraits& method);
   static void Observe(std::vector<Durations>& durations, std::string_view name, DType dtype,
                       int64_t n, double seconds);
 
@@ -61,6 +74,13 @@ class DeviceMetrics {
   std::vector<Durations> solve_;
   std::unique_ptr<LazyHistogram> gathered_calls_;
   std::unique_ptr<LazyHistogram> gather_wait_;
+  std::unique_ptr<LazyHistogram> batch_factored_;
+  std::unique_ptr<LazyHistogram> batch_solved_;
+  prometheus::Counter* batch_singular_;
+  std::array<prometheus::Counter*, kSeriesWayNames.size()> series_steps_;
+  std::array<prometheus::Counter*, kSeriesFactorNames.size()> series_iterations_;
+  prometheus::Counter* series_inaccurate_;
+  std::unique_ptr<LazyHistogram> series_age_;
   prometheus::Gauge* budget_;
   prometheus::Gauge* reserved_;
   prometheus::Gauge* pool_used_;

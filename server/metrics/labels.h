@@ -17,6 +17,7 @@ enum class Method : uint8_t {
   kSolve,
   kFactorizeAndSolve,
   kComputeSchurComplement,
+  kReduceToEchelonForm,
   kSolveSeries,
   kFactorizeBatch,
   kSolveBatch,
@@ -31,11 +32,12 @@ enum class Method : uint8_t {
   kEstimateFactorize,
   kGetServerInfo,
 };
-inline constexpr std::array<std::string_view, 18> kMethodNames = {"Factorize",
+inline constexpr std::array<std::string_view, 19> kMethodNames = {"Factorize",
                                                                   "Refactorize",
                                                                   "Solve",
                                                                   "FactorizeAndSolve",
                                                                   "ComputeSchurComplement",
+                                                                  "ReduceToEchelonForm",
                                                                   "SolveSeries",
                                                                   "FactorizeBatch",
                                                                   "SolveBatch",
@@ -54,6 +56,7 @@ inline constexpr std::array<std::string_view, 18> kMethodNames = {"Factorize",
 enum class JobPhase : uint8_t {
   kReceive,
   kQueue,
+  kAnalyze,
   kHostToDevice,
   kFactor,
   kSolve,
@@ -61,8 +64,9 @@ enum class JobPhase : uint8_t {
   kDeviceToHost,
   kSend,
 };
-inline constexpr std::array<std::string_view, 8> kJobPhaseNames = {
-    "receive", "queue", "host_to_device", "factor", "solve", "refine", "device_to_host", "send"};
+inline constexpr std::array<std::string_view, 9> kJobPhaseNames = {
+    "receive", "queue",          "analyze", "host_to_device", "factor", "solve",
+    "refine",  "device_to_host", "send"};
 
 // Label `reason` of crout_traces_dropped_total.
 enum class TraceDrop : uint8_t {

@@ -73,7 +73,7 @@ constexpr size_t Index(Enum value) {
   return static_cast<size_t>(value);
 }
 
-// To what another counts.
+// Raises a counter of ours to what somebody else counts.
 void Raise(Counter* counter, uint64_t count) {
   counter->Increment(static_cast<double>(count) - counter->Value());
 }
@@ -146,15 +146,6 @@ void Metrics::RegisterNumerics(const std::vector<DeviceLabels>& devices) {
       AddEach(AddCounters(*registry_, "crout_solver_fallbacks_total",
                           "Solves that a solver of prepared factors left to another."),
               "reason", kSolverFallbackNames, {});
-  series_steps_ = AddEach(
-      AddCounters(*registry_, "crout_series_steps_total", "Steps of series, by what solved them."),
-      "way", kSeriesWayNames, {});
-  series_iterations_ = AddEach(AddCounters(*registry_, "crout_series_iterations_total",
-                                           "Applications of factors in steps of series."),
-                               "factor", kSeriesFactorNames, {});
-  series_inaccurate_ = &AddCounters(*registry_, "crout_series_inaccurate_total",
-                                    "Steps of series without an answer as accurate as asked.")
-                            .Add({});
   poor_results_ = &AddCounters(*registry_, "crout_poor_results_total",
                                "Factors and Schur complements that replies warned of.");
   for (const DeviceLabels& device : devices) {
@@ -216,13 +207,16 @@ void Metrics::RegisterProcess(const std::string& cuda) {
   call_memory_limit_ = &call_memory.Add({{"kind", "limit"}});
   call_memory_reserved_ = &call_memory.Add({{"kind", "reserved"}});
   auto& connections = AddGauges(*registry_, "crout_connections",
-                                "TCP connections of gRPC: those that are open, and the most.");
+                                "Connections of gRPC: those that are open, and the most.");
   connections_open_ = &connections.Add({{"kind", "open"}});
   connections_limit_ = &connections.Add({{"kind", "limit"}});
   connections_refused_ =
       &AddCounters(*registry_, "crout_connections_refused_total",
-                   "TCP connections that were closed at once, as there were too many.")
+                   "Connections that were closed at once, as there were too many.")
            .Add({});
+  handshakes_failed_ = &AddCounters(*registry_, "crout_tls_handshakes_failed_total",
+                                    "Connections of gRPC that ended in their TLS handshake.")
+                            .Add({});
   out_of_memory_ = &AddCounters(*registry_, "crout_out_of_memory_total",
                                 "Times that work of the daemon's own ended for want of memory.")
                         .Add({});
@@ -291,19 +285,6 @@ void Metrics::ObserveBackwardError(DType factor_dtype, double backward_error) {
   constexpr double kAboveEveryFinite = 2;
   backward_error_[Index(factor_dtype)]->Observe(std::isfinite(backward_error) ? backward_error
                                                                               : kAboveEveryFinite);
-}
-
-void Metrics::ObserveSeriesStep(const SeriesStepSummary& step) {
-  SeriesWay way = step.update_rank > 0 ? SeriesWay::kUpdated : SeriesWay::kReused;
-  if (!step.solved) {
-    way = SeriesWay::kSingular;
-  } else if (step.new_iterations > 0) {
-    way = step.old_iterations > 0 ? SeriesWay::kFellBack : SeriesWay::kRefactored;
-  }
-  series_steps_[Index(way)]->Increment();
-  series_iterations_[0]->Increment(step.old_iterations);
-  series_iterations_[1]->Increment(step.new_iterations);
-  if (!step.accurate) series_inaccurate_->Increment();
 }
 
 void Metrics::CountSolverFallback(SolverFallback reason) {
@@ -403,6 +384,7 @@ std::vector<NamedGpu> Metrics::RefreshGauges() const {
   call_memory_limit_->Set(static_cast<double>(state.call_memory_limit));
   call_memory_reserved_->Set(static_cast<double>(state.call_memory_reserved));
   Raise(log_dropped_, state.log_lines_dropped);
+  Raise(handshakes_failed_, state.handshakes_failed);
   Raise(out_of_memory_, state.work_without_memory);
   Raise(traces_exported_, state.traces_exported);
   for (size_t i = 0; i < traces_dropped_.size(); ++i) {

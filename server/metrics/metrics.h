@@ -15,7 +15,6 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "kernels/dtype.h"
-#include "kernels/jobs/series_step.h"
 #include "kernels/util/mutex.h"
 #include "server/metrics/device_metrics.h"
 #include "server/metrics/gpu_metrics.h"
@@ -99,8 +98,6 @@ class Metrics {
   void ObserveBackwardError(DType factor_dtype, double backward_error);
   // Of every solve; none is not counted.
   void CountSolverFallback(SolverFallback reason);
-  // Of one step of a series.
-  void ObserveSeriesStep(const SeriesStepSummary& step);
   // Of one run of an iterative method of the devices (others are not counted).
   void CountIterations(std::string_view algorithm, Start start, int64_t iterations,
                        int64_t sections, int64_t pivots);
@@ -114,7 +111,7 @@ class Metrics {
   void SetWatchedFile(WatchedFile file, absl::Time taken, bool refused);
   // When the time of the certificate in use begins and ends; never set without TLS.
   void SetCertificateTime(absl::Time begin, absl::Time end);
-  // TCP connections of gRPC that are open, of at most `limit`, and those turned away since the
+  // Connections of gRPC that are open, of at most `limit`, and those turned away since the
   // start.
   void SetConnections(size_t open, size_t limit, uint64_t turned_away);
 
@@ -180,9 +177,6 @@ class Metrics {
   prometheus::Gauge* uploads_in_flight_;
   LazyHistograms<std::size(kDTypes)> backward_error_;  // by DType
   Counters<kSolverFallbackNames.size()> solver_fallbacks_;
-  Counters<kSeriesWayNames.size()> series_steps_;
-  Counters<kSeriesFactorNames.size()> series_iterations_;
-  prometheus::Counter* series_inaccurate_;
   prometheus::Family<prometheus::Counter>* poor_results_;
   std::map<std::string, RunCounters, std::less<>> runs_;  // by algorithm
   Counters<kCacheTierNames.size()> cache_hits_;
@@ -197,6 +191,7 @@ class Metrics {
   prometheus::Gauge* connections_open_;
   prometheus::Gauge* connections_limit_;
   prometheus::Counter* connections_refused_;
+  prometheus::Counter* handshakes_failed_;
   prometheus::Gauge* call_memory_limit_;
   prometheus::Gauge* call_memory_reserved_;
   prometheus::Counter* log_dropped_;

@@ -41,6 +41,7 @@ struct ServerState {
   int64_t call_memory_limit = 0;     // bytes for calls themselves,
   int64_t call_memory_reserved = 0;  // and those that they take
   uint64_t log_lines_dropped = 0;    // since the process began
+  uint64_t handshakes_failed = 0;    // likewise, of gRPC's TLS
   uint64_t work_without_memory = 0;  // likewise
   uint64_t traces_exported = 0;      // calls of them, likewise
   std::array<uint64_t, kTraceDropNames.size()> traces_dropped = {};  // likewise, by TraceDrop

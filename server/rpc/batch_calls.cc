@@ -3,9 +3,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/jobs/batch_download.h"
 #include "kernels/util/status_macros.h"
-#include "kernels/util/stopwatch.h"
 #include "server/rpc/acquire.h"
+#include "server/rpc/admission.h"
 #include "server/rpc/decode.h"
 #include "server/rpc/encode.h"
 #include "server/rpc/factor_step.h"
@@ -21,15 +22,13 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeBatchCall::Start(const Stream
     CROUT_RETURN_IF_ERROR(Replaces(header));
   } else {
     CROUT_ASSIGN_OR_RETURN(insert_, DecodeCacheOptions(header.cache(), tenant_, core_.limits));
-    if (!insert_.request_id.empty()) {
-      return BadField("header.cache.request_id", "batches take none: leave it out");
-    }
+    observed_.request_id = insert_.request_id;
     CROUT_ASSIGN_OR_RETURN(batch_, PlaceStep(core_, header.device(), [&](DeviceSlot& slot) {
                              return BatchFactorStep::Create(core_, header.batch(),
                                                             !header.drop_matrix(), slot);
                            }));
   }
-  return std::vector<PayloadStep*>{batch_.get()};
+  return Claim();
 }
 
 absl::Status FactorizeBatchCall::Replaces(const v1::FactorizeBatchHeader& header) {
@@ -38,9 +37,7 @@ absl::Status FactorizeBatchCall::Replaces(const v1::FactorizeBatchHeader& header
                     "beside a handle, whose factor is kept as it was: leave it out");
   }
   CROUT_ASSIGN_OR_RETURN(replaced_, DecodeHandle(header.handle()));
-  observed_.Concerns(header.handle());
-  CROUT_ASSIGN_OR_RETURN(old_, AcquireBatch(core_, tenant_, *replaced_));
-  ReleaseOn(old_->slot());
+  CROUT_ASSIGN_OR_RETURN(old_, AcquireNamed(header.handle(), AcquireBatch));
   CROUT_RETURN_IF_ERROR(CheckDeviceOf(header.device(), *old_, "header.device"));
   CROUT_ASSIGN_OR_RETURN(
       batch_, BatchFactorStep::Create(core_, header.batch(), !header.drop_matrix(), old_->slot()));
@@ -57,6 +54,63 @@ absl::Status FactorizeBatchCall::Replaces(const v1::FactorizeBatchHeader& header
                    ", or their types or largest sizes differ: factor it as a new batch"));
 }
 
+absl::Status FactorizeBatchCall::AnswerWith(const FactorInfo& living) {
+  if (!living.summary.batch) {
+    return absl::FailedPreconditionError(
+        "header.cache.request_id: its factor is of a single matrix: Factorize answers with it");
+  }
+  CROUT_ASSIGN_OR_RETURN(old_, AcquireBatch(core_, tenant_, living.handle));
+  ReleaseOn(old_->slot());
+  living_ = living;
+  // It may have been replaced meanwhile.
+  living_.summary = old_->summary();
+  living_.version = old_->version();
+  old_->slot().admitting->Schedule(
+      [self = shared_from_this(), this] { DoWork([this] { FetchFigures(); }); });
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> FactorizeBatchCall::CopyFiguresFromHost() {
+  const int64_t members = living_.summary.batch->extent.members;
+  CROUT_ASSIGN_OR_RETURN(JobMemory memory,
+                         Reserve(core_, old_->slot(), {.host = BatchFiguresBytes(members)}));
+  living_figures_.reservation = std::move(memory.host);
+  return old_->ReadOnHost([&](const FactorParts& parts) -> absl::Status {
+    CROUT_ASSIGN_OR_RETURN(living_figures_.bytes,
+                           DownloadFigures(nullptr, parts, members, core_.host_memory));
+    return absl::OkStatus();
+  });
+}
+
+void FactorizeBatchCall::FetchFigures() {
+  const absl::StatusOr<bool> copied = CopyFiguresFromHost();
+  MutexLock lock(&mutex_);
+  if (!wanted()) return;
+  if (!copied.ok()) return End(copied.status());
+  if (*copied) return SendLiving(*old_->slot().device);
+  Submit(*old_->slot().scheduler, 0, [this](ExecutionContext& context) {
+    const absl::Status status = CopyFiguresFromDevice(context);
+    MutexLock lock(&mutex_);
+    if (!wanted()) return;
+    if (!status.ok()) return End(status);
+    SendLiving(context.device());
+  });
+}
+
+absl::Status FactorizeBatchCall::CopyFiguresFromDevice(ExecutionContext& context) {
+  bool promoted = false;  // It was on its device, and the pin keeps it there.
+  CROUT_ASSIGN_OR_RETURN(const Factorization* factor, old_->OnDevice(context, {}, &promoted));
+  CROUT_ASSIGN_OR_RETURN(living_figures_.bytes,
+                         DownloadFigures(&context, factor->parts,
+                                         living_.summary.batch->extent.members, core_.host_memory));
+  return absl::OkStatus();
+}
+
+void FactorizeBatchCall::SendLiving(const Device& device) {
+  Call::StartReply({}, device, living_.summary.n);
+  SendFactor(living_, std::make_shared<const ReplyData>(std::move(living_figures_)));
+}
+
 absl::StatusOr<BatchAnswer> FactorizeBatchCall::Run(ExecutionContext& context,
                                                     CallTimings& timings) {
   return batch_->Run(
@@ -68,63 +122,47 @@ void FactorizeBatchCall::Reply(BatchAnswer answer) {
   ObserveQuality(core_, observed_, answer.factor.factorization.summary);
   absl::StatusOr<FactorInfo> info =
       replaced_ ? core_.cache.Replace(tenant_, *replaced_, std::move(answer.factor))
-                : core_.cache.Insert(std::move(answer.factor), insert_);
+                : InsertFactor(std::move(answer.factor));
   if (!info.ok()) return End(info.status());
-  observed_.Concerns(info->handle.ToString());
-  observed_.algorithm = info->summary.algorithm;
-  observed_.factor_bytes = info->bytes;
-  SendData(v1::FactorizeBatchResponse(), std::move(answer.figures),
-           [factor = Encode(*info)](v1::FactorizeBatchResponse& response) {
-             *response.mutable_factor() = factor;
-           });
-  End(absl::OkStatus());
+  SendFactor(*info, std::move(answer.figures));
+}
+
+void FactorizeBatchCall::SendFactor(const FactorInfo& info,
+                                    std::shared_ptr<const ReplyData> figures) {
+  observed_.Concerns(info.handle.ToString());
+  observed_.algorithm = info.summary.algorithm;
+  observed_.factor_bytes = info.bytes;
+  EndWithData(v1::FactorizeBatchResponse(), std::move(figures),
+              [factor = Encode(info)](v1::FactorizeBatchResponse& response) {
+                *response.mutable_factor() = factor;
+              });
 }
 
 void FactorizeBatchCall::ReleaseResources() {
-  UploadCall::ReleaseResources();
+  IdempotentCall::ReleaseResources();
   batch_.reset();
   old_.reset();
+  living_figures_ = {};
 }
 
 absl::StatusOr<std::vector<PayloadStep*>> SolveBatchCall::Start(const StreamMessage& first) {
   v1::SolveBatchHeader header;
   CROUT_RETURN_IF_ERROR(first.ParseHeader(&header));
-  CROUT_ASSIGN_OR_RETURN(const Handle handle, DecodeHandle(header.handle()));
-  observed_.Concerns(header.handle());
-  CROUT_ASSIGN_OR_RETURN(pin_, AcquireBatch(core_, tenant_, handle));
-  ReleaseOn(pin_->slot());
+  CROUT_ASSIGN_OR_RETURN(pin_, AcquireNamed(header.handle(), AcquireBatch));
   const FactorSummary& factor = pin_->summary();
   CROUT_ASSIGN_OR_RETURN(const BatchSystems systems, DecodeSystems(header, factor));
-  CROUT_ASSIGN_OR_RETURN(solve_, BatchSolveStep::Create(core_, systems, "header", factor,
-                                                        pin_->has_matrix(), pin_->slot()));
+  CROUT_ASSIGN_OR_RETURN(
+      solve_, BatchSolveStep::Create(core_, systems, "header", "header.value_bytes", factor,
+                                     pin_->has_matrix(), pin_->slot()));
   solve_->AddPromotion(pin_->promotion_bytes());
   return std::vector<PayloadStep*>{solve_.get()};
 }
 
-absl::StatusOr<SolveBatchAnswer> SolveBatchCall::Run(ExecutionContext& context,
-                                                     CallTimings& timings) {
-  Stopwatch watch;
-  SolveBatchAnswer answer;
-  CROUT_ASSIGN_OR_RETURN(const Factorization* factor,
-                         pin_->OnDevice(context, solve_->TakePromotion(), &answer.promoted));
-  timings.host_to_device += watch.Lap();
-  CROUT_ASSIGN_OR_RETURN(answer.solution,
-                         solve_->Run(
-                             context, *factor, [this] { return stop_requested(); }, timings));
-  return answer;
-}
-
-void SolveBatchCall::Reply(SolveBatchAnswer answer) {
+void SolveBatchCall::Reply(BatchSolution solution) {
   observed_.algorithm = pin_->summary().algorithm;
-  v1::SolveBatchResult result = solve_->Encode(answer.solution, pin_->version(), observed_.device);
-  result.set_promoted(answer.promoted);
-  SendDataAndResult(v1::SolveBatchResponse(), std::move(answer.solution.x), result);
-}
-
-void SolveBatchCall::ReleaseResources() {
-  UploadCall::ReleaseResources();
-  solve_.reset();
-  pin_.reset();
+  v1::SolveBatchResult result = solve_->Encode(solution, pin_->version(), observed_.device);
+  result.set_promoted(promoted_);
+  EndWithDataAndResult(v1::SolveBatchResponse(), std::move(solution.x), result);
 }
 
 absl::StatusOr<std::vector<PayloadStep*>> FactorizeAndSolveBatchCall::Start(
@@ -145,8 +183,9 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeAndSolveBatchCall::Start(
                          }));
   const FactorSummary factor = batch_->Expected();
   CROUT_ASSIGN_OR_RETURN(const BatchSystems systems, DecodeSystems(header, factor));
-  CROUT_ASSIGN_OR_RETURN(solve_, BatchSolveStep::Create(core_, systems, "header.systems", factor,
-                                                        batch_->keeps_matrix(), batch_->slot()));
+  CROUT_ASSIGN_OR_RETURN(
+      solve_, BatchSolveStep::Create(core_, systems, "header.systems", "header.rhs_value_bytes",
+                                     factor, batch_->keeps_matrix(), batch_->slot()));
   return std::vector<PayloadStep*>{batch_.get(), solve_.get()};
 }
 
@@ -173,9 +212,9 @@ void FactorizeAndSolveBatchCall::Reply(SolvedBatchAnswer answer) {
   using Response = v1::FactorizeAndSolveBatchResponse;
   SendData(Response(), std::move(answer.batch.figures),
            [factor](Response& response) { *response.mutable_factor() = factor; });
-  SendDataAndResult(Response(), std::move(answer.solution.x),
-                    solve_->Encode(answer.solution, info.version, observed_.device),
-                    Response::kSolutionDataFieldNumber);
+  EndWithDataAndResult(Response(), std::move(answer.solution.x),
+                       solve_->Encode(answer.solution, info.version, observed_.device),
+                       Response::kSolutionDataFieldNumber);
 }
 
 void FactorizeAndSolveBatchCall::ReleaseResources() {

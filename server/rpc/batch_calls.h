@@ -8,17 +8,19 @@
 #include <vector>
 
 #include "server/rpc/batch_steps.h"
+#include "server/rpc/idempotent_call.h"
 #include "server/rpc/job_call.h"
+#include "server/rpc/solving_call.h"
 
 namespace crout {
 
 // Their members are constant from Start() to ReleaseResources().
 
-class FactorizeBatchCall final : public JobCall<BatchAnswer> {
+class FactorizeBatchCall final : public IdempotentCall<JobCall<BatchAnswer>> {
  public:
   FactorizeBatchCall(ServerCore& core, grpc::CallbackServerContext* context)
-      : JobCall(core, context, Method::kFactorizeBatch, ProgressEvent<v1::FactorizeBatchResponse>) {
-  }
+      : IdempotentCall(core, context, Method::kFactorizeBatch,
+                       ProgressEvent<v1::FactorizeBatchResponse>) {}
 
  private:
   absl::StatusOr<std::vector<PayloadStep*>> Start(const StreamMessage& first) override
@@ -26,38 +28,44 @@ class FactorizeBatchCall final : public JobCall<BatchAnswer> {
   // The batch to replace, of which the new one has the sizes.
   absl::Status Replaces(const v1::FactorizeBatchHeader& header)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<PayloadStep*> Steps() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return {batch_.get()};
+  }
+  // Later: the figures of its members are where the factor is.
+  absl::Status AnswerWith(const FactorInfo& living) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // From host memory or, by a job, from the device; then answers.
+  void FetchFigures();
+  // Whether the factor, and so its figures, was in host memory.
+  absl::StatusOr<bool> CopyFiguresFromHost();
+  absl::Status CopyFiguresFromDevice(ExecutionContext& context);
+  void SendLiving(const Device& device) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   double PredictSeconds() override { return batch_->PredictSeconds(); }
   absl::StatusOr<BatchAnswer> Run(ExecutionContext& context, CallTimings& timings) override;
   void Reply(BatchAnswer answer) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Answers and ends the call.
+  void SendFactor(const FactorInfo& info, std::shared_ptr<const ReplyData> figures)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseResources() override;
 
-  InsertOptions insert_;
   std::optional<Handle> replaced_;
-  // The version to replace: it must not be evicted to make room for its successor.
+  // The version to replace: it must not be evicted to make room for its successor. Or that which
+  // the request_id has.
   std::optional<FactorCache::Pin> old_;
   std::unique_ptr<BatchFactorStep> batch_;
+  // What the request_id has, on its way to who asks again.
+  FactorInfo living_;
+  ReplyData living_figures_;
 };
 
-struct SolveBatchAnswer {
-  BatchSolution solution;
-  bool promoted = false;  // the factor, to its device
-};
-
-class SolveBatchCall final : public JobCall<SolveBatchAnswer, v1::PHASE_SOLVE> {
+class SolveBatchCall final : public SolvingCall<BatchSolveStep, BatchSolution> {
  public:
   SolveBatchCall(ServerCore& core, grpc::CallbackServerContext* context)
-      : JobCall(core, context, Method::kSolveBatch, ProgressEvent<v1::SolveBatchResponse>) {}
+      : SolvingCall(core, context, Method::kSolveBatch, ProgressEvent<v1::SolveBatchResponse>) {}
 
  private:
   absl::StatusOr<std::vector<PayloadStep*>> Start(const StreamMessage& first) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  double PredictSeconds() override { return solve_->PredictSeconds(); }
-  absl::StatusOr<SolveBatchAnswer> Run(ExecutionContext& context, CallTimings& timings) override;
-  void Reply(SolveBatchAnswer answer) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ReleaseResources() override;
-
-  std::optional<FactorCache::Pin> pin_;
-  std::unique_ptr<BatchSolveStep> solve_;
+  void Reply(BatchSolution solution) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 };
 
 struct SolvedBatchAnswer {

@@ -5,7 +5,6 @@
 
 #include "kernels/jobs/batch_payload.h"
 #include "kernels/util/status_macros.h"
-#include "server/rpc/observe.h"
 #include "server/rpc/status.h"
 
 namespace crout {
@@ -52,33 +51,30 @@ absl::StatusOr<BatchAnswer> BatchFactorStep::Run(ExecutionContext& context, Stop
   CROUT_ASSIGN_OR_RETURN(Buffer figures, core_.host_memory.Allocate(figure_bytes));
   CROUT_ASSIGN_OR_RETURN(Buffer batch, upload_.Take(context, timings));
   KernelTimings kernel;
+  CROUT_ASSIGN_OR_RETURN(Factorization made, FactorizeBatch(context, plan_, std::move(batch),
+                                                            figures.data(), stop, kernel));
+  timings.Add(kernel);
+  core_.metrics.device(static_cast<size_t>(slot_.index))
+      .ObserveBatchFactored(plan_.extent.members, made.summary.batch->singular);
   BatchAnswer answer;
-  CROUT_ASSIGN_OR_RETURN(
-      answer.factor.factorization,
-      FactorizeBatch(context, plan_, std::move(batch), figures.data(), stop, kernel));
-  timings.factor += kernel.factor;
-  timings.device_to_host += kernel.device_to_host;
-  const Factorization& made = answer.factor.factorization;
-  ObserveFactor(core_, slot_, made.summary, kernel.factor);
-  memory_.device.Shrink(FactorCache::Charge(made.parts.bytes()));
-  memory_.host.Shrink(plan_.bytes.reply);
-  answer.factor.reservation = std::move(memory_.device);
-  answer.factor.slot = &slot_;
-  answer.figures =
-      std::make_shared<const ReplyData>(ReplyData{std::move(memory_.host), std::move(figures)});
+  answer.factor = TakeFactor(std::move(made), kernel.factor);
+  Settle(answer.factor);
+  answer.figures = TakeReply(std::move(figures), plan_.bytes.reply);
   return answer;
 }
 
 absl::StatusOr<std::unique_ptr<BatchSolveStep>> BatchSolveStep::Create(
-    ServerCore& core, const BatchSystems& systems, const char* field, const FactorSummary& factor,
-    bool has_matrix, DeviceSlot& slot) {
+    ServerCore& core, const BatchSystems& systems, const char* field, const char* bytes_field,
+    const FactorSummary& factor, bool has_matrix, DeviceSlot& slot) {
   BatchSolveOptions options = systems.options;
   options.method = slot.device->batch_lu();
-  CROUT_ASSIGN_OR_RETURN(BatchSolvePlan plan,
-                         PlanBatchSolve(options, factor, has_matrix, systems.rhs));
-  const PayloadSpec spec = BytesOf(plan.buffers.bytes(plan.upload));
+  auto plan = PlanBatchSolve(options, factor, has_matrix, systems.rhs);
+  // What is left to be wrong with numbers that were decoded is what the bytes come to.
+  if (absl::IsInvalidArgument(plan.status())) return BadField(bytes_field, plan.status().message());
+  if (!plan.ok()) return plan.status();
+  const PayloadSpec spec = BytesOf(plan->buffers.bytes(plan->upload));
   return std::unique_ptr<BatchSolveStep>(
-      new BatchSolveStep(core, spec, field, factor.n, slot, std::move(plan)));
+      new BatchSolveStep(core, spec, field, factor.n, slot, *std::move(plan)));
 }
 
 absl::StatusOr<MemoryNeed> BatchSolveStep::Plan() {
@@ -99,15 +95,13 @@ absl::StatusOr<BatchSolution> BatchSolveStep::Run(ExecutionContext& context,
                                     out.data() + figures, stop, kernel));
   // Nobody else's bytes leave in what no system has.
   std::fill(out.data() + plan_.rhs.bytes, out.data() + figures, std::byte{0});
-  timings.solve += kernel.solve;
-  timings.device_to_host += kernel.device_to_host;
+  timings.Add(kernel);
   memory_.device.Release();
-  memory_.host.Shrink(plan_.bytes.reply + kMemberAlignment);
+  core_.metrics.device(static_cast<size_t>(slot_.index)).ObserveBatchSolved(plan_.rhs.systems);
   if (plan_.options.verify) {
     core_.metrics.ObserveBackwardError(plan_.factor.dtype, solution.summary.backward_error);
   }
-  solution.x =
-      std::make_shared<const ReplyData>(ReplyData{std::move(memory_.host), std::move(out)});
+  solution.x = TakeReply(std::move(out), plan_.bytes.reply + kMemberAlignment);
   return solution;
 }
 

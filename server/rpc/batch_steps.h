@@ -7,9 +7,8 @@
 
 #include "kernels/jobs/batch_factorize.h"
 #include "kernels/jobs/batch_solve.h"
-#include "server/rpc/data_stream.h"
 #include "server/rpc/decode.h"
-#include "server/rpc/upload_call.h"
+#include "server/rpc/payload_step.h"
 
 namespace crout {
 
@@ -54,12 +53,10 @@ struct BatchSolution {
 class BatchSolveStep final : public PayloadStep {
  public:
   // With a batch's factor, or what is known of one that does not exist yet. `field`: of the
-  // right-hand sides, for errors.
-  static absl::StatusOr<std::unique_ptr<BatchSolveStep>> Create(ServerCore& core,
-                                                                const BatchSystems& systems,
-                                                                const char* field,
-                                                                const FactorSummary& factor,
-                                                                bool has_matrix, DeviceSlot& slot);
+  // right-hand sides, and `bytes_field`: of how many bytes they are, for errors.
+  static absl::StatusOr<std::unique_ptr<BatchSolveStep>> Create(
+      ServerCore& core, const BatchSystems& systems, const char* field, const char* bytes_field,
+      const FactorSummary& factor, bool has_matrix, DeviceSlot& slot);
 
   absl::StatusOr<MemoryNeed> Plan() override;
   int64_t order() override { return n_; }

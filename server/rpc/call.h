@@ -239,6 +239,19 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
                });
   }
 
+  // As SendData(), and ends the call: the last of the messages leaves together with the end, which
+  // is one write, one record of TLS and one wake-up of the client less.
+  template <class Response, class Tail>
+  void EndWithData(const Response& head, std::shared_ptr<const ReplyData> data, Tail tail,
+                   int field = Response::kDataFieldNumber) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    StreamData(head, InFlight(std::move(data)), field, core_.limits.ReplyChunkBytes(),
+               std::move(tail), [this](Message message) {
+                 mutex_.AssertHeld();
+                 writer_.Push(std::move(message));
+               });
+    EndAfterReplies(absl::OkStatus());
+  }
+
   // Ends the call with its last message, which leaves together with the end.
   void EndWith(Message message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     writer_.Push(std::move(message));
@@ -284,8 +297,6 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
  private:
   // How long a client that was told of an error may take to hear it.
   static constexpr Clock::duration kLeaveTime = std::chrono::seconds(1);
-  // After which a caller is told that the token is unknown.
-  static constexpr Clock::duration kRefusalTime = std::chrono::seconds(1);
 
   // Keeps the call alive while it is queued or runs.
   class CallJob final : public CallJobBase {

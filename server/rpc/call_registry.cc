@@ -45,11 +45,6 @@ void CallRegistry::Close() {
   closed_ = true;
 }
 
-bool CallRegistry::closed() const {
-  MutexLock lock(&mutex_);
-  return closed_;
-}
-
 bool CallRegistry::WaitUntilEmpty(LiveCall::Clock::time_point deadline,
                                   const std::function<bool()>& interrupted) {
   constexpr auto kPoll = std::chrono::milliseconds(50);  // `interrupted` reads a signal's flag

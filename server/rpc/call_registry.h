@@ -56,7 +56,6 @@ class CallRegistry {
 
   // Refuses calls from now on.
   void Close();
-  bool closed() const;
 
   // Waits until no call is in flight; false if `deadline` came first or `interrupted` (asked every
   // 50 ms) returned true.

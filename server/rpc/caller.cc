@@ -27,18 +27,25 @@ constexpr char kDefaultTenant[] = "default";
 
 std::string_view NameOf(Method method) { return kMethodNames[static_cast<size_t>(method)]; }
 
+Attempt AttemptOf(const ObservedCall& call) {
+  return {.role = RoleFor(call.method),
+          .what = NameOf(call.method),
+          .peer = call.peer,
+          .call = call.id};
+}
+
 // `refused`, after it was counted and logged.
-absl::Status Refuse(ServerCore& core, const ObservedCall& call, const std::string& identity,
+absl::Status Refuse(ServerCore& core, const Attempt& attempt, const std::string& identity,
                     CallerRefusal refusal, absl::Status refused) {
   core.metrics.CountCallerRefused(refusal);
   const std::string_view name = kCallerRefusalNames[static_cast<size_t>(refusal)];
   if (core.call_log.AdmitEvent()) {
-    Log(LogLevel::kWarn, "caller_refused",
-        {{"call", call.id},
-         {"peer", call.peer},
-         {"method", NameOf(call.method)},
-         {"identity", identity},
-         {"reason", name}});
+    nlohmann::ordered_json fields = {{"peer", attempt.peer},
+                                     {attempt.is_page ? "page" : "method", attempt.what},
+                                     {"identity", identity},
+                                     {"reason", name}};
+    if (attempt.call != 0) fields["call"] = attempt.call;
+    Log(LogLevel::kWarn, "caller_refused", fields);
   }
   return WithReason(std::move(refused), absl::AsciiStrToUpper(ToAbsl(name)));
 }
@@ -69,36 +76,16 @@ std::vector<std::string> ReadCertificateNames(const grpc::CallbackServerContext&
   return names;
 }
 
-// Whom `credentials` show at the moment, an identity that may make the call.
-absl::StatusOr<Recognition> FindIdentity(ServerCore& core, const ObservedCall& call,
-                                         const Identities& identities,
-                                         const Credentials& credentials) {
-  const Recognition found = identities.Recognise(credentials, WallNow());
-  if (found.identity == nullptr) {
-    return Refuse(core, call, "", ToRefusal(found.stranger),
-                  absl::UnauthenticatedError(Explain(found.stranger, credentials)));
-  }
-  const Identity* const identity = found.identity;
-  const Role role = RoleFor(call.method);
-  if (identity->Has(role)) return found;
-  return Refuse(core, call, identity->name, CallerRefusal::kRole,
-                absl::PermissionDeniedError(absl::StrCat(
-                    "'", identity->name, "' may not call ", ToAbsl(NameOf(call.method)),
-                    ": that takes the role ", ToAbsl(kRoleNames[static_cast<size_t>(role)]),
-                    ", which the operator gives")));
-}
-
-absl::Status CheckTenantOf(ServerCore& core, const ObservedCall& call, const Identity& identity,
+absl::Status CheckTenantOf(ServerCore& core, const Attempt& attempt, const Identity& identity,
                            const std::string& tenant) {
   if (identity.MayUse(tenant)) return absl::OkStatus();
-  return Refuse(core, call, identity.name, CallerRefusal::kTenant,
+  return Refuse(core, attempt, identity.name, CallerRefusal::kTenant,
                 absl::PermissionDeniedError(
                     absl::StrCat("'", identity.name, "' may not use the tenant '", tenant,
                                  "', but: ", absl::StrJoin(identity.tenants, ", "))));
 }
 
-}  // namespace
-
+// Why whoever shows `credentials` is not known, and what to do. Tells no token.
 std::string Explain(Stranger stranger, const Credentials& credentials) {
   const std::string names = absl::CEscape(absl::StrJoin(credentials.certificate_names, ", "));
   switch (stranger) {
@@ -129,6 +116,7 @@ std::string Explain(Stranger stranger, const Credentials& credentials) {
          "croutctl --token-file), or show a client certificate that it knows";
 }
 
+// By what the metrics know that.
 CallerRefusal ToRefusal(Stranger stranger) {
   switch (stranger) {
     case Stranger::kUnknownToken:
@@ -151,12 +139,51 @@ CallerRefusal ToRefusal(Stranger stranger) {
   return CallerRefusal::kNoCredentials;
 }
 
+// Makes `caller` whom the call shows; its identity lives as long as caller.known_to.
+absl::StatusOr<const Identity*> Admit(ServerCore& core, const grpc::CallbackServerContext& context,
+                                      const Attempt& attempt, Caller& caller) {
+  caller.known_to = core.identities->current();
+  absl::StatusOr<Credentials> credentials = ReadToken(context, *caller.known_to);
+  if (!credentials.ok()) {
+    return Refuse(core, attempt, "", CallerRefusal::kBadCredentials, credentials.status());
+  }
+  caller.credentials = *std::move(credentials);
+  caller.credentials.certificate_names = ReadCertificateNames(context);
+  caller.credentials.on_unix_socket = absl::StartsWith(ToAbsl(attempt.peer), "unix:");
+  CROUT_ASSIGN_OR_RETURN(const Recognition found,
+                         FindIdentity(core, *caller.known_to, caller.credentials, attempt));
+  caller.identity = found.identity->name;
+  caller.roles = found.identity->roles;
+  caller.end = found.end;
+  return found.identity;
+}
+
+}  // namespace
+
+absl::StatusOr<Recognition> FindIdentity(ServerCore& core, const Identities& identities,
+                                         const Credentials& credentials, const Attempt& attempt) {
+  const Recognition found = identities.Recognise(credentials, WallNow());
+  if (found.identity == nullptr) {
+    return Refuse(core, attempt, "", ToRefusal(found.stranger),
+                  absl::UnauthenticatedError(Explain(found.stranger, credentials)));
+  }
+  if (found.identity->Has(attempt.role)) return found;
+  const std::string& name = found.identity->name;
+  return Refuse(
+      core, attempt, name, CallerRefusal::kRole,
+      absl::PermissionDeniedError(absl::StrCat(
+          "'", name, "' may not ", attempt.is_page ? "see " : "call ", ToAbsl(attempt.what),
+          ": that takes the role ", ToAbsl(kRoleNames[static_cast<size_t>(attempt.role)]),
+          ", which the operator gives")));
+}
+
 Role RoleFor(Method method) {
   switch (method) {
     case Method::kFactorize:
     case Method::kRefactorize:
     case Method::kFactorizeAndSolve:
     case Method::kComputeSchurComplement:
+    case Method::kReduceToEchelonForm:
     case Method::kSolveSeries:
     case Method::kFactorizeBatch:
     case Method::kFactorizeAndSolveBatch:
@@ -177,6 +204,13 @@ Role RoleFor(Method method) {
   return Role::kSolve;
 }
 
+absl::StatusOr<Caller> AdmitVisitor(ServerCore& core, const grpc::CallbackServerContext& context,
+                                    const Attempt& attempt) {
+  Caller caller;
+  CROUT_RETURN_IF_ERROR(Admit(core, context, attempt, caller).status());
+  return caller;
+}
+
 absl::StatusOr<Caller> AdmitCaller(ServerCore& core, const grpc::CallbackServerContext& context,
                                    const ObservedCall& call) {
   Caller caller;
@@ -185,37 +219,31 @@ absl::StatusOr<Caller> AdmitCaller(ServerCore& core, const grpc::CallbackServerC
     caller.tenant = asked.value_or(kDefaultTenant);
     return caller;
   }
-  caller.known_to = core.identities->current();
-  absl::StatusOr<Credentials> credentials = ReadToken(context, *caller.known_to);
-  if (!credentials.ok()) {
-    return Refuse(core, call, "", CallerRefusal::kBadCredentials, credentials.status());
-  }
-  caller.credentials = *std::move(credentials);
-  caller.credentials.certificate_names = ReadCertificateNames(context);
-  caller.credentials.on_unix_socket = absl::StartsWith(call.peer, "unix:");
-  CROUT_ASSIGN_OR_RETURN(const Recognition found,
-                         FindIdentity(core, call, *caller.known_to, caller.credentials));
-  const Identity& identity = *found.identity;
+  const Attempt attempt = AttemptOf(call);
+  CROUT_ASSIGN_OR_RETURN(const Identity* const identity, Admit(core, context, attempt, caller));
   CROUT_ASSIGN_OR_RETURN(const auto asked, DecodeTenant(context));
-  caller.identity = identity.name;
-  caller.roles = identity.roles;
-  caller.end = found.end;
   caller.tenant =
-      asked.value_or(identity.tenants.empty() ? kDefaultTenant : identity.tenants.front());
-  CROUT_RETURN_IF_ERROR(CheckTenantOf(core, call, identity, caller.tenant));
+      asked.value_or(identity->tenants.empty() ? kDefaultTenant : identity->tenants.front());
+  CROUT_RETURN_IF_ERROR(CheckTenantOf(core, attempt, *identity, caller.tenant));
   return caller;
 }
 
-absl::Status ReadmitCaller(ServerCore& core, const ObservedCall& call, Caller& caller) {
+absl::Status ReadmitCaller(ServerCore& core, const Attempt& attempt, Caller& caller) {
   if (caller.known_to == nullptr) return absl::OkStatus();
   auto current = core.identities->current();
   if (current == caller.known_to && WallNow() < caller.end) return absl::OkStatus();
   CROUT_ASSIGN_OR_RETURN(const Recognition found,
-                         FindIdentity(core, call, *current, caller.credentials));
-  CROUT_RETURN_IF_ERROR(CheckTenantOf(core, call, *found.identity, caller.tenant));
+                         FindIdentity(core, *current, caller.credentials, attempt));
+  if (!caller.tenant.empty()) {
+    CROUT_RETURN_IF_ERROR(CheckTenantOf(core, attempt, *found.identity, caller.tenant));
+  }
   caller.known_to = std::move(current);
   caller.end = found.end;
   return absl::OkStatus();
+}
+
+absl::Status ReadmitCaller(ServerCore& core, const ObservedCall& call, Caller& caller) {
+  return ReadmitCaller(core, AttemptOf(call), caller);
 }
 
 }  // namespace crout

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "kernels/memory.h"
 #include "kernels/util/thread_pool.h"
+#include "server/cache/analysis_store.h"
 #include "server/cache/factor_cache.h"
 #include "server/identity/identity_keeper.h"
 #include "server/metrics/metrics.h"
@@ -27,6 +28,7 @@ class CallGatherer;
 // Limits that a request is checked against.
 struct Limits {
   int64_t max_n = 131072;
+  int64_t max_sparse_n = 10000000;  // of a matrix that stays sparse
   size_t max_message_bytes = size_t{4} << 20;
   size_t reply_chunk_bytes = size_t{1} << 20;  // at most
   absl::Duration default_lease = absl::Hours(1);
@@ -48,6 +50,7 @@ struct ServerCore {
   Limits limits;
   DevicePool& devices;
   FactorCache& cache;
+  AnalysisStore& analyses;    // of sparse matrices
   TenantLoads& tenant_loads;  // the cache's and the calls'
   Metrics& metrics;
   CallLog& call_log;

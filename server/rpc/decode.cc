@@ -40,14 +40,15 @@ absl::StatusOr<DType> DecodeDtype(v1::Dtype dtype, DType unspecified, absl::stri
   }
 }
 
-absl::Status CheckDimension(int64_t value, absl::string_view field, const Limits& limits) {
-  if (value >= 0 && value <= limits.max_n) return absl::OkStatus();
-  return BadField(field,
-                  absl::StrCat(value, " is not in [0, ", limits.max_n, "], this server's max_n"));
+absl::Status CheckWithin(int64_t value, absl::string_view field, int64_t most,
+                         const Limits& limits) {
+  if (value >= 0 && value <= most) return absl::OkStatus();
+  return BadField(field, absl::StrCat(value, " is not in [0, ", most, "], this server's ",
+                                      most == limits.max_n ? "max_n" : "max_sparse_n"));
 }
 
 absl::StatusOr<PackedMatrix> DecodeDense(const v1::DenseSpec& dense, absl::string_view field,
-                                         const Limits& limits) {
+                                         int64_t most, const Limits& limits) {
   PackedMatrix shape;
   CROUT_ASSIGN_OR_RETURN(
       shape.dtype, DecodeDtype(dense.dtype(), DType::kFloat64, absl::StrCat(field, ".dtype")));
@@ -56,8 +57,8 @@ absl::StatusOr<PackedMatrix> DecodeDense(const v1::DenseSpec& dense, absl::strin
                     absl::StrCat("unknown layout ", static_cast<int>(dense.layout())));
   }
   shape.layout = dense.layout() == v1::LAYOUT_ROW_MAJOR ? Layout::kRowMajor : Layout::kColumnMajor;
-  CROUT_RETURN_IF_ERROR(CheckDimension(dense.rows(), absl::StrCat(field, ".rows"), limits));
-  CROUT_RETURN_IF_ERROR(CheckDimension(dense.cols(), absl::StrCat(field, ".cols"), limits));
+  CROUT_RETURN_IF_ERROR(CheckWithin(dense.rows(), absl::StrCat(field, ".rows"), most, limits));
+  CROUT_RETURN_IF_ERROR(CheckWithin(dense.cols(), absl::StrCat(field, ".cols"), most, limits));
   shape.rows = dense.rows();
   shape.cols = dense.cols();
   const auto bytes = MatrixBytes(shape.rows, shape.cols, shape.dtype);
@@ -110,14 +111,72 @@ absl::StatusOr<std::optional<PivotCriterion>> DecodePivoting(
   }
 }
 
+absl::StatusOr<MethodVariant> DecodeVariant(v1::MethodVariant variant) {
+  switch (variant) {
+    case v1::METHOD_VARIANT_UNSPECIFIED:
+    case v1::METHOD_VARIANT_FAST:
+      return MethodVariant::kFast;
+    case v1::METHOD_VARIANT_PUBLISHED:
+      return MethodVariant::kPublished;
+    default:
+      return BadField("header.options.parameters.variant", "unknown value");
+  }
+}
+
 absl::StatusOr<LuParameters> DecodeParameters(const v1::MethodParameters& parameters) {
   LuParameters decoded;
   CROUT_ASSIGN_OR_RETURN(decoded.pivoting, DecodePivoting(parameters));
+  CROUT_ASSIGN_OR_RETURN(decoded.variant, DecodeVariant(parameters.variant()));
   decoded.tolerance = parameters.tolerance();
+  decoded.absolute_tolerance = parameters.absolute_tolerance();
   decoded.section_size = parameters.section_size();
   decoded.block_size = parameters.block_size();
   decoded.sweep_limit = parameters.sweep_limit();
   return decoded;
+}
+
+absl::Status CheckEntries(int64_t entries, const std::string& field) {
+  if (entries >= 0 && entries <= std::numeric_limits<int32_t>::max()) return absl::OkStatus();
+  return BadField(absl::StrCat(field, ".entries"),
+                  absl::StrCat(entries, " is not within 0 and 2^31 - 1"));
+}
+
+absl::StatusOr<PackedMatrix> DecodeValues(const v1::SparseValuesSpec& spec,
+                                          const std::string& field) {
+  CROUT_RETURN_IF_ERROR(CheckEntries(spec.entries(), field));
+  PackedMatrix column{nullptr, DType::kFloat64, Layout::kColumnMajor, spec.entries(), 1};
+  CROUT_ASSIGN_OR_RETURN(column.dtype,
+                         DecodeDtype(spec.dtype(), DType::kFloat64, absl::StrCat(field, ".dtype")));
+  return column;
+}
+
+absl::StatusOr<EntryFormat> DecodeSparse(const v1::SparseSpec& spec, const std::string& field,
+                                         int64_t most, const Limits& limits) {
+  EntryFormat format;
+  CROUT_ASSIGN_OR_RETURN(format.dtype,
+                         DecodeDtype(spec.dtype(), DType::kFloat64, absl::StrCat(field, ".dtype")));
+  switch (spec.format()) {
+    case v1::SPARSE_FORMAT_UNSPECIFIED:
+    case v1::SPARSE_FORMAT_COORDINATE:
+      break;
+    case v1::SPARSE_FORMAT_COMPRESSED_ROWS:
+      format.compressed_rows = true;
+      break;
+    default:
+      return BadField(absl::StrCat(field, ".format"), "unknown value");
+  }
+  CROUT_RETURN_IF_ERROR(CheckWithin(spec.rows(), absl::StrCat(field, ".rows"), most, limits));
+  CROUT_RETURN_IF_ERROR(CheckWithin(spec.cols(), absl::StrCat(field, ".cols"), most, limits));
+  CROUT_RETURN_IF_ERROR(CheckEntries(spec.entries(), field));
+  if (spec.index_bytes() != 0 && spec.index_bytes() != 4 && spec.index_bytes() != 8) {
+    return BadField(absl::StrCat(field, ".index_bytes"),
+                    absl::StrCat(spec.index_bytes(), ": indices have 4 bytes or 8"));
+  }
+  if (spec.index_bytes() != 0) format.index_bytes = spec.index_bytes();
+  format.rows = spec.rows();
+  format.columns = spec.cols();
+  format.entries = spec.entries();
+  return format;
 }
 
 absl::Status CheckTakes(const Device& device, DType dtype, absl::string_view field) {
@@ -148,7 +207,13 @@ absl::Status CheckValueBytes(int64_t bytes, DType dtype, absl::string_view field
 
 // What two headers say in the same words.
 template <class Header>
-absl::StatusOr<BatchSystems> DecodeSystemsOf(const Header& header, int64_t value_bytes) {
+absl::StatusOr<BatchSystems> DecodeSystemsOf(const Header& header, int64_t value_bytes,
+                                             const FactorSummary& factor) {
+  const int64_t members = factor.batch->extent.members;
+  if (header.systems() < 0 || header.systems() > members) {
+    return BadField("header.systems", absl::StrCat("right-hand sides for ", header.systems(),
+                                                   " members of a batch of ", members));
+  }
   BatchSystems systems;
   systems.rhs = {header.systems(), static_cast<size_t>(value_bytes)};
   CROUT_ASSIGN_OR_RETURN(systems.options.op, DecodeOperation(header.operation(), "header"));
@@ -158,13 +223,24 @@ absl::StatusOr<BatchSystems> DecodeSystemsOf(const Header& header, int64_t value
 
 }  // namespace
 
+absl::Status CheckDimension(int64_t value, absl::string_view field, const Limits& limits) {
+  return CheckWithin(value, field, limits.max_n, limits);
+}
+
 absl::StatusOr<PayloadSpec> DecodePayload(const v1::MatrixSpec& spec, absl::string_view field,
-                                          const Limits& limits, const Device& device) {
+                                          const Limits& limits, const Device& device,
+                                          PayloadRole role) {
   PayloadSpec payload;
+  const bool sparse =
+      role == PayloadRole::kRightHandSide || (role != PayloadRole::kMatrix && !spec.has_dense());
+  payload.max_order = sparse && !device.catalogue().sparse_lus.empty()
+                          ? std::max(limits.max_n, limits.max_sparse_n)
+                          : limits.max_n;
+  const int64_t most = payload.max_order;
   switch (spec.format_case()) {
     case v1::MatrixSpec::kDense: {
-      CROUT_ASSIGN_OR_RETURN(payload.shape,
-                             DecodeDense(spec.dense(), absl::StrCat(field, ".dense"), limits));
+      CROUT_ASSIGN_OR_RETURN(
+          payload.shape, DecodeDense(spec.dense(), absl::StrCat(field, ".dense"), most, limits));
       CROUT_RETURN_IF_ERROR(CheckTakes(device, payload.shape.dtype, field));
       return payload;
     }
@@ -176,15 +252,37 @@ absl::StatusOr<PayloadSpec> DecodePayload(const v1::MatrixSpec& spec, absl::stri
       CROUT_RETURN_IF_ERROR(CheckTakes(device, payload.shape.dtype, field));
       return payload;
     }
+    case v1::MatrixSpec::kSparse: {
+      CROUT_ASSIGN_OR_RETURN(
+          payload.entries,
+          DecodeSparse(spec.sparse(), absl::StrCat(field, ".sparse"), most, limits));
+      payload.shape.dtype = payload.entries->dtype;
+      CROUT_RETURN_IF_ERROR(CheckTakes(device, payload.shape.dtype, field));
+      return payload;
+    }
+    case v1::MatrixSpec::kValues: {
+      if (role != PayloadRole::kNextMatrix) {
+        return BadField(
+            absl::StrCat(field, ".values"),
+            "values alone need the positions of a handle's matrix: Refactorize takes them");
+      }
+      payload.values = true;
+      CROUT_ASSIGN_OR_RETURN(payload.shape,
+                             DecodeValues(spec.values(), absl::StrCat(field, ".values")));
+      CROUT_RETURN_IF_ERROR(CheckTakes(device, payload.shape.dtype, field));
+      return payload;
+    }
     case v1::MatrixSpec::FORMAT_NOT_SET:
       break;
   }
-  return BadField(field, "no format: set dense or matrix_market");
+  return BadField(field, "no format: set dense, matrix_market or sparse");
 }
 
 absl::StatusOr<DType> DecodeProblem(const v1::EstimateFactorizeRequest& request,
                                     const Limits& limits) {
-  CROUT_RETURN_IF_ERROR(CheckDimension(request.n(), "n", limits));
+  Limits most = limits;
+  if (request.has_nnz()) most.max_n = std::max(limits.max_n, limits.max_sparse_n);
+  CROUT_RETURN_IF_ERROR(CheckDimension(request.n(), "n", most));
   if (request.nnz() < 0 || request.nnz() > request.n() * request.n()) {
     return BadField("nnz", absl::StrCat(request.nnz(), ", of a matrix of order ", request.n()));
   }
@@ -245,6 +343,7 @@ absl::Status Resolve(const v1::FactorizeOptions& options, const Device& device, 
   }
   CROUT_ASSIGN_OR_RETURN(decoded->algorithm, FindAlgorithm(device, name, decoded->factor_dtype, n));
   const absl::Status taken = CheckParameters(decoded->algorithm->traits(), decoded->parameters);
+  if (absl::IsUnimplemented(taken)) return taken;
   if (!taken.ok()) return BadField("header.options.parameters", taken.message());
   if (!options.condition()) return absl::OkStatus();
   CROUT_ASSIGN_OR_RETURN(decoded->condition_solver,
@@ -309,14 +408,14 @@ absl::StatusOr<BatchSystems> DecodeSystems(const v1::SolveBatchHeader& header,
                                  ToAbsl(NameOf(dtype))));
   }
   CROUT_RETURN_IF_ERROR(CheckValueBytes(header.value_bytes(), dtype, "header.value_bytes"));
-  return DecodeSystemsOf(header, header.value_bytes());
+  return DecodeSystemsOf(header, header.value_bytes(), factor);
 }
 
 absl::StatusOr<BatchSystems> DecodeSystems(const v1::FactorizeAndSolveBatchHeader& header,
                                            const FactorSummary& factor) {
   CROUT_RETURN_IF_ERROR(
       CheckValueBytes(header.rhs_value_bytes(), factor.factor_dtype, "header.rhs_value_bytes"));
-  return DecodeSystemsOf(header, header.rhs_value_bytes());
+  return DecodeSystemsOf(header, header.rhs_value_bytes(), factor);
 }
 
 absl::StatusOr<absl::Duration> DecodeLease(const google::protobuf::Duration& lease,

@@ -11,6 +11,7 @@
 #include "crout/v1/factorization_service.pb.h"
 #include "grpcpp/server_context.h"
 #include "kernels/factorization.h"
+#include "kernels/io/entry_reader.h"
 #include "kernels/jobs/batch_solve.h"
 #include "kernels/jobs/factorize.h"
 #include "kernels/jobs/solve.h"
@@ -21,17 +22,30 @@ namespace crout {
 
 // A payload that is about to arrive.
 struct PayloadSpec {
-  bool text = false;  // Matrix Market
-  // Without data. For text the shape is unknown (0 x 0) until the text's size line was read.
+  bool text = false;                   // Matrix Market
+  std::optional<EntryFormat> entries;  // sparse in binary
+  bool values = false;                 // of positions that are known: `shape` is a column of them
+  // Without data. Of a payload that is parsed it is 0 x 0 until that was done.
   PackedMatrix shape;
-  // Of a coordinate text: the upload's map of lines to elements is wanted, too.
+  // Of a coordinate text or entries: the upload's map of these to elements is wanted, too.
   bool map_lines = false;
+  int64_t max_order = 0;  // of what is parsed: a larger dimension is refused
+
+  // Whether what the device gets is made on the host when all bytes have come.
+  bool parsed() const { return text || entries.has_value(); }
 };
 
 // `field` is the path of `spec` in the request, for messages. UNIMPLEMENTED for a type that the
-// device does not take.
+// device does not take. A matrix that may stay sparse, and a right-hand side, may be of order
+// max_sparse_n where the device has methods for such matrices; of the next matrix of a factor,
+// which may likewise, the values alone may come.
+enum class PayloadRole : uint8_t { kMatrix, kMatrixThatMayStaySparse, kNextMatrix, kRightHandSide };
 absl::StatusOr<PayloadSpec> DecodePayload(const v1::MatrixSpec& spec, absl::string_view field,
-                                          const Limits& limits, const Device& device);
+                                          const Limits& limits, const Device& device,
+                                          PayloadRole role = PayloadRole::kMatrix);
+
+// A matrix of a dense method: INVALID_ARGUMENT above max_n.
+absl::Status CheckDimension(int64_t value, absl::string_view field, const Limits& limits);
 
 // Checks the order of the matrix to estimate for, and returns its type.
 absl::StatusOr<DType> DecodeProblem(const v1::EstimateFactorizeRequest& request,

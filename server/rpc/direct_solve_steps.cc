@@ -74,13 +74,6 @@ absl::StatusOr<MemoryNeed> DirectSolveSteps::PlanRhs() {
   return MemoryNeed{.device = more, .host = with.reply};
 }
 
-DirectSolveSteps::DirectSolveSteps(ServerCore& core, DeviceSlot& slot, const PayloadSpec& matrix,
-                                   const PayloadSpec& rhs)
-    : core_(core),
-      slot_(slot),
-      matrix_(core, matrix, "header.matrix", slot, [this] { return PlanMatrix(); }),
-      rhs_(core, rhs, "header.rhs", slot, [this] { return PlanRhs(); }) {}
-
 absl::StatusOr<std::unique_ptr<DirectSolveSteps>> DirectSolveSteps::Create(
     ServerCore& core, const v1::FactorizeAndSolveHeader& header, DeviceSlot& slot) {
   CROUT_RETURN_IF_ERROR(CheckNeedsNoFactors(header));
@@ -91,7 +84,8 @@ absl::StatusOr<std::unique_ptr<DirectSolveSteps>> DirectSolveSteps::Create(
   CROUT_ASSIGN_OR_RETURN(const FactorizeOptions options,
                          DecodeOptions(header.options(), matrix.shape.dtype));
   CROUT_ASSIGN_OR_RETURN(const SolveOptions solve, DecodeOptions(header.solve(), "header.solve"));
-  auto steps = std::unique_ptr<DirectSolveSteps>(new DirectSolveSteps(core, slot, matrix, rhs));
+  auto steps = std::unique_ptr<DirectSolveSteps>(
+      new DirectSolveSteps(core, slot, matrix, "header.matrix", rhs));
   const std::string name = AlgorithmName(header.options().algorithm());
   CROUT_ASSIGN_OR_RETURN(steps->options_.solver,
                          FindDirectSolver(*slot.device, name, options.factor_dtype));
@@ -102,7 +96,7 @@ absl::StatusOr<std::unique_ptr<DirectSolveSteps>> DirectSolveSteps::Create(
 
 PackedMatrix DirectSolveSteps::MatrixShape() {
   PackedMatrix shape = matrix_.upload().shape();
-  const bool unread = matrix_.upload().text() && shape.rows == 0;
+  const bool unread = matrix_.upload().parsed() && shape.rows == 0;
   if (unread) shape.rows = shape.cols = rhs_.upload().shape().rows;
   return shape;
 }
@@ -148,9 +142,7 @@ absl::Status DirectSolveSteps::Run(ExecutionContext& context, StopRequested stop
   CROUT_ASSIGN_OR_RETURN(
       const DirectSolveSummary direct,
       SolveDirectly(context, *plan_, std::move(matrix), std::move(rhs), out.data(), stop, kernel));
-  timings.solve += kernel.solve;
-  timings.refine += kernel.refine;
-  timings.device_to_host += kernel.device_to_host;
+  timings.Add(kernel);
   core_.metrics.device(static_cast<size_t>(slot_.index))
       .ObserveFactor(direct.solver, direct.dtype, direct.n, kernel.solve);
   summary->algorithm = direct.solver;

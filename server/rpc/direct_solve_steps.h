@@ -7,13 +7,11 @@
 #include <vector>
 
 #include "kernels/jobs/direct_solve.h"
-#include "server/rpc/planned_step.h"
 #include "server/rpc/solve_step.h"
 
 namespace crout {
 
-// Two payloads, one job.
-class DirectSolveSteps {
+class DirectSolveSteps final : public StepPair {
  public:
   // Whether the algorithm that a call names is one that leaves no factors, on any device.
   static bool IsAskedFor(const ServerCore& core, const v1::FactorizeOptions& options);
@@ -21,14 +19,7 @@ class DirectSolveSteps {
   // Checks what can be checked before the payloads. INVALID_ARGUMENT for what needs factors.
   static absl::StatusOr<std::unique_ptr<DirectSolveSteps>> Create(
       ServerCore& core, const v1::FactorizeAndSolveHeader& header, DeviceSlot& slot);
-  DirectSolveSteps(const DirectSolveSteps&) = delete;  // The steps refer to each other.
-  DirectSolveSteps& operator=(const DirectSolveSteps&) = delete;
 
-  std::vector<PayloadStep*> steps() { return {&matrix_, &rhs_}; }
-  // Of the matrix, which takes the most.
-  MatrixUpload& upload() { return matrix_.upload(); }
-  absl::StatusOr<MemoryNeed> Plan() { return matrix_.Plan(); }
-  int64_t n() { return matrix_.upload().shape().rows; }
   std::optional<int64_t> nnz() { return matrix_.upload().nnz(); }
   double PredictSeconds();
 
@@ -42,22 +33,17 @@ class DirectSolveSteps {
                    FactorSummary* summary, std::optional<Solution>* solution);
 
  private:
-  DirectSolveSteps(ServerCore& core, DeviceSlot& slot, const PayloadSpec& matrix,
-                   const PayloadSpec& rhs);
+  using StepPair::StepPair;
 
   // The matrix reserves what a solve without right-hand sides takes, the right-hand side the rest.
-  absl::StatusOr<MemoryNeed> PlanMatrix();
-  absl::StatusOr<MemoryNeed> PlanRhs();
+  absl::StatusOr<MemoryNeed> PlanMatrix() override;
+  absl::StatusOr<MemoryNeed> PlanRhs() override;
   // Of the matrix, or, while its text has not been read, what it has to be.
   PackedMatrix MatrixShape();
   absl::StatusOr<DirectSolvePlan> PlanFor(const PackedMatrix& rhs);
 
-  ServerCore& core_;
-  DeviceSlot& slot_;
   DirectSolveOptions options_;
   std::optional<DirectSolvePlan> plan_;  // once the right-hand side was planned for
-  PlannedStep matrix_;
-  PlannedStep rhs_;
 };
 
 }  // namespace crout

@@ -77,10 +77,7 @@ void DownloadCall::RunJob(ExecutionContext& context) {
   Reply();
 }
 
-void DownloadCall::Reply() {
-  SendCopy(std::move(reply_));
-  End(absl::OkStatus());
-}
+void DownloadCall::Reply() { EndWithCopy(std::move(reply_)); }
 
 void DownloadCall::ReleaseResources() {
   pin_.reset();

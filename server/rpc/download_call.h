@@ -29,8 +29,8 @@ class DownloadCall : public Call<grpc::ServerWriteReactor<grpc::ByteBuffer>> {
   virtual absl::StatusOr<size_t> ReplyBytes() = 0;
   // Copies from parts in the memory of the context's device or, without a context, of the host.
   virtual absl::Status Copy(ExecutionContext* context, const FactorParts& parts) = 0;
-  // Sends the copy; `reply` has ReplyBytes(). The end comes after it.
-  virtual void SendCopy(Reservation reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
+  // Sends the copy, and the end with it; `reply` has ReplyBytes().
+  virtual void EndWithCopy(Reservation reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
   void ReleaseResources() override;
 
   // Constant from Acquire() to ReleaseResources().

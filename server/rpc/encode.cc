@@ -31,6 +31,9 @@ v1::Iterations Encode(const IterationReport& report) {
   iterations.set_sections(report.sections);
   iterations.set_total_sweeps(report.total_sweeps);
   iterations.set_total_pivots(report.total_pivots);
+  iterations.set_variant(report.variant == MethodVariant::kPublished ? v1::METHOD_VARIANT_PUBLISHED
+                                                                     : v1::METHOD_VARIANT_FAST);
+  if (report.total_bad_elements) iterations.set_total_bad_elements(*report.total_bad_elements);
   return iterations;
 }
 
@@ -51,6 +54,23 @@ void EncodeExtent(const BatchExtent& extent, Message* message) {
   message->set_total_rows(extent.total_rows);
   message->set_total_cols(extent.total_cols);
   message->set_value_bytes(static_cast<int64_t>(extent.bytes));
+}
+
+void Encode(const SparseSummary& summary, v1::SparseInfo* info) {
+  const Analysis& analysis = *summary.analysis;
+  const auto& counts = summary.numeric.counts;
+  info->set_lu_entries(counts ? counts->lower + counts->upper : analysis.factor_entries());
+  info->set_flops(summary.flops);
+  info->set_perturbed_pivots(summary.numeric.perturbed_pivots);
+  if (summary.numeric.negative_pivots) {
+    info->set_negative_pivots(*summary.numeric.negative_pivots);
+  }
+  info->set_fronts(analysis.fronts());
+  info->set_levels(analysis.levels());
+  info->set_largest_front(analysis.largest_front);
+  info->set_ordering(std::string(analysis.ordering));
+  info->set_analysis_reused(summary.reused);
+  info->set_postponements(summary.postponements);
 }
 
 }  // namespace
@@ -75,6 +95,7 @@ v1::Timings Encode(const CallTimings& timings) {
   v1::Timings encoded;
   encoded.set_receive_seconds(timings.receive);
   encoded.set_queue_seconds(timings.queue);
+  encoded.set_analyze_seconds(timings.analyze);
   encoded.set_host_to_device_seconds(timings.host_to_device);
   encoded.set_factor_seconds(timings.factor);
   encoded.set_solve_seconds(timings.solve);
@@ -131,6 +152,7 @@ v1::Factor Encode(const FactorInfo& info) {
   if (summary.precision_fallback != PrecisionFallback::kNone) {
     factor.set_precision_fallback(ToProto(summary.precision_fallback));
   }
+  if (summary.sparse) Encode(*summary.sparse, factor.mutable_sparse());
   if (summary.det_sign) {
     factor.mutable_determinant()->set_sign(*summary.det_sign);
     factor.mutable_determinant()->set_sign_imaginary(summary.det_sign_imaginary);
@@ -153,7 +175,8 @@ v1::Factor EncodeWithCounts(const FactorInfo& info) {
   v1::Iterations& iterations = *factor.mutable_iterations();
   const bool all_sweeps = AddFirst(info.record->sweeps, iterations.mutable_sweeps());
   const bool all_pivots = AddFirst(info.record->pivots, iterations.mutable_pivots());
-  iterations.set_cut(!all_sweeps || !all_pivots);
+  const bool all_bad = AddFirst(info.record->bad_elements, iterations.mutable_bad_elements());
+  iterations.set_cut(!all_sweeps || !all_pivots || !all_bad);
   return factor;
 }
 

@@ -3,13 +3,20 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/algorithm_registry.h"
 #include "kernels/jobs/factorize_mixed.h"
+#include "kernels/sparse_view.h"
+#include "kernels/sync_on_exit.h"
+#include "kernels/util/size_class.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
+#include "kernels/util/strings.h"
 #include "server/rpc/decode.h"
 #include "server/rpc/names.h"
 #include "server/rpc/observe.h"
+#include "server/rpc/sparse_analysis.h"
+#include "server/rpc/status.h"
 
 namespace crout {
 
@@ -29,6 +36,25 @@ absl::StatusOr<std::optional<NewFactor>> FindSingular(ServerCore& core, DeviceSl
   factor.factorization.summary.norm_inf = block->norm_inf;
   factor.slot = &slot;
   return std::optional(std::move(factor));
+}
+
+absl::StatusOr<std::optional<NewFactor>> FindSingular(ServerCore& core, DeviceSlot& slot,
+                                                      MatrixUpload& upload,
+                                                      const FactorizeOptions& options,
+                                                      const SparseChoice& sparse) {
+  const int64_t n = upload.shape().rows;
+  CROUT_ASSIGN_OR_RETURN(std::optional<NewFactor> factor,
+                         FindSingular(core, slot, upload, options, n));
+  if (!factor && sparse.unmatched_row() >= 0) {
+    factor.emplace();
+    CROUT_ASSIGN_OR_RETURN(factor->reservation,
+                           core.cache.ReserveOnDevice(slot, FactorCache::Charge(0)));
+    factor->factorization = SingularFactorization(
+        options, upload.shape().dtype, n, SingularReason::kStructure, sparse.unmatched_row() + 1);
+    factor->slot = &slot;
+  }
+  if (factor) factor->nnz = upload.nnz();
+  return factor;
 }
 
 FactorInfo DescribeDropped(NewFactor factor) {
@@ -56,24 +82,33 @@ absl::Status NotForBatches() {
 absl::StatusOr<std::unique_ptr<FactorStep>> FactorStep::Create(ServerCore& core,
                                                                const v1::MatrixSpec& matrix,
                                                                const v1::FactorizeOptions& options,
-                                                               DeviceSlot& slot, bool cached) {
+                                                               DeviceSlot& slot, bool cached,
+                                                               FactorCache::Pin* last) {
+  const PayloadRole role =
+      last == nullptr ? PayloadRole::kMatrixThatMayStaySparse : PayloadRole::kNextMatrix;
   CROUT_ASSIGN_OR_RETURN(const PayloadSpec spec,
-                         DecodePayload(matrix, "header.matrix", core.limits, *slot.device));
+                         DecodePayload(matrix, "header.matrix", core.limits, *slot.device, role));
   auto step = std::unique_ptr<FactorStep>(new FactorStep(core, spec, slot));
   step->cached_ = cached;
+  step->last_ = last;
+  if (last != nullptr) step->order_ = last->summary().n;
   step->request_ = options;
   step->asked_ = options.precision();
   step->request_.clear_precision();
   const BatchLu* const batch_lu = slot.device->batch_lu();
   if (batch_lu != nullptr && AlgorithmName(options.algorithm()) == batch_lu->name()) {
-    if (spec.text) return NotForBatches();
+    if (spec.parsed()) return NotForBatches();
     step->named_batch_ = true;
     step->request_.clear_algorithm();
   }
+  CROUT_RETURN_IF_ERROR(step->sparse_.TakeName(spec.parsed() || spec.values, &step->request_));
   CROUT_RETURN_IF_ERROR(step->CheckPrecision(spec.shape));
   CROUT_ASSIGN_OR_RETURN(step->options_, DecodeOptions(step->request_, spec.shape.dtype));
+  CROUT_RETURN_IF_ERROR(step->sparse_.CheckType(step->Wish()));
   // A name that the device lacks is refused before the payload, whatever the order will be.
   CROUT_RETURN_IF_ERROR(step->ResolveFor(/*n=*/0));
+  step->by_values_ = spec.values;
+  if (spec.values) CROUT_RETURN_IF_ERROR(step->PlanForValues());
   return step;
 }
 
@@ -120,7 +155,7 @@ absl::StatusOr<std::optional<FactorizeOptions>> FactorStep::ResolveLow(int64_t n
   low->factor_dtype = IsComplex(wide) ? DType::kComplex64 : DType::kFloat32;
   CROUT_RETURN_IF_ERROR(Resolve(request_, *slot_.device, n, &*low));
   if (asked_ == v1::FACTOR_PRECISION_AUTO) {
-    const double rcond = start_ == nullptr ? 0 : start_->summary().rcond.value_or(0);
+    const double rcond = last_ == nullptr ? 0 : last_->summary().rcond.value_or(0);
     precision_ = ChoosePrecision(*slot_.device, *low, options_, n, rcond);
   } else {
     precision_ =
@@ -136,7 +171,7 @@ absl::StatusOr<std::optional<FactorizeOptions>> FactorStep::ResolveLow(int64_t n
 bool FactorStep::CanGather() const {
   const BatchLu* const method = slot_.device->batch_lu();
   const PackedMatrix& shape = upload_.shape();
-  if (method == nullptr || upload_.text() || shape.rows < 1 || shape.rows != shape.cols) {
+  if (method == nullptr || upload_.parsed() || shape.rows < 1 || shape.rows != shape.cols) {
     return false;
   }
   const bool by_default = request_.algorithm() == v1::ALGORITHM_UNSPECIFIED ||
@@ -169,49 +204,100 @@ void FactorStep::PutIn(GatheredSystem& system) {
 }
 
 NewFactor FactorStep::TakeOut(GatheredSystem& system, double seconds) {
-  NewFactor factor;
-  factor.factorization = std::move(system.made);
-  ObserveFactor(core_, slot_, factor.factorization.summary, seconds);
-  factor.reservation = std::move(memory_.device);
+  NewFactor factor = TakeFactor(std::move(system.made), seconds);
   Settle(factor);
-  factor.slot = &slot_;
   return factor;
+}
+
+absl::Status FactorStep::CheckKind() const {
+  if (!sparse_.named() || sparse_.allowed()) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat("header.options.algorithm: with ", sparse_.name(),
+                                               " that solver solves nothing"));
+}
+
+FactorWish FactorStep::Wish() const {
+  return {.request = &request_, .dense = &options_, .sparse_will_do = !low_};
+}
+
+absl::Status FactorStep::Analyze(StopRequested stop) {
+  const int64_t n = upload_.shape().rows;
+  if (sparse_.allowed()) CROUT_RETURN_IF_ERROR(ResolveFor(n));
+  analyzed_ = true;
+  if (order_ && n != *order_) return absl::OkStatus();  // Plan() says so.
+  return sparse_.Analyze(upload_, Wish(), stop);
+}
+
+absl::Status FactorStep::PlanForValues() {
+  const FactorSummary& last = last_->summary();
+  const std::string& field = upload_.field();
+  if (!last.sparse || !last_->has_matrix()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        field,
+        ": values alone need the positions of a sparse factor's matrix that was kept: send "
+        "the matrix in full"));
+  }
+  const Analysis& analysis = *last.sparse->analysis;
+  const PackedMatrix& values = upload_.shape();
+  if (values.rows != analysis.nonzeros) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(field, ".values: ", values.rows, " values, but the handle's matrix has ",
+                     analysis.nonzeros, " positions: send another pattern in full"));
+  }
+  if (values.dtype != last.matrix_dtype) {
+    return BadField(absl::StrCat(field, ".values.dtype"),
+                    absl::StrCat("the handle's matrix is ", ToAbsl(NameOf(last.matrix_dtype))));
+  }
+  const bool by_default = request_.algorithm() == v1::ALGORITHM_UNSPECIFIED ||
+                          request_.algorithm() == v1::ALGORITHM_AUTO;
+  if (!by_default || options_.equilibrate != EquilibrateMode::kAuto || request_.has_parameters() ||
+      asked_ != v1::FACTOR_PRECISION_UNSPECIFIED) {
+    return BadField(
+        "header.options",
+        "values alone are factored by a sparse method and by the analysis of the matrix "
+        "before: leave out equilibrate, parameters, precision and dense methods, or send "
+        "the matrix in full");
+  }
+  return sparse_.PlanKnown(last.sparse->analysis, values.dtype, Wish());
 }
 
 absl::StatusOr<MemoryNeed> FactorStep::Plan() {
   const PackedMatrix& shape = upload_.shape();
-  if (named_batch_ && !gathers_) return NotForBatches();
+  if (by_values_) {
+    const JobBytes& bytes = sparse_.plan()->bytes;
+    promotion_bytes_ = last_->promotion_bytes();
+    return MemoryNeed{
+        .device = FactorCache::Charge(bytes.peak) + BlockBytes(shape.bytes()) + promotion_bytes_,
+        .host = bytes.report};
+  }
   CROUT_RETURN_IF_ERROR(CheckSquare(shape, upload_.field()));
   if (order_) {
     CROUT_RETURN_IF_ERROR(
         CheckRows(shape, *order_, upload_.field(), absl::StatusCode::kFailedPrecondition));
   }
+  if (const SparseFactorizePlan* plan = sparse_.plan()) {
+    return MemoryNeed{.device = FactorCache::Charge(plan->bytes.peak), .host = plan->bytes.report};
+  }
+  const bool known_singular = sparse_.has_empty_line() || sparse_.unmatched_row() >= 0;
+  if (!known_singular) {
+    CROUT_RETURN_IF_ERROR(CheckDimension(shape.rows, upload_.field(), core_.limits));
+  }
   const std::optional<int64_t> nnz = upload_.nnz();
   const bool sparse = nnz && ArrivesSparse(*slot_.device, shape.rows, *nnz, shape.dtype);
   if (sparse) upload_.KeepSparse();
   CROUT_ASSIGN_OR_RETURN(const Outlook outlook, PlanFor(shape, sparse ? nnz : std::nullopt));
-  if (gathers_) {
-    const BatchLu& method = *slot_.device->batch_lu();
-    CROUT_ASSIGN_OR_RETURN(gathered_bytes_, PlanGathered(method, GatheredAs()));
-    gathered_seconds_ = PredictGatheredSeconds(method, GatheredAs());
-    // A matrix that asks to be scaled goes by itself, after the batch.
-    const size_t peak = std::max(outlook.bytes.peak, gathered_bytes_.device);
-    return MemoryNeed{
-        .device = FactorCache::Charge(peak),
-        .host = outlook.bytes.report + BlockBytes(shape.bytes()) + gathered_bytes_.host};
-  }
   return MemoryNeed{.device = FactorCache::Charge(outlook.bytes.peak) + promotion_bytes_,
                     .host = outlook.bytes.report};
 }
 
 absl::StatusOr<FactorStep::Outlook> FactorStep::PlanFor(const PackedMatrix& shape,
                                                         std::optional<int64_t> nonzeros) {
+  if (named_batch_ && !gathers_) return NotForBatches();
   CROUT_RETURN_IF_ERROR(ResolveFor(shape.rows));
   options_.parameters.start.reset();
   promotion_bytes_ = 0;
   if (StartsWarm()) {
     options_.parameters.start.emplace();  // The view is known when the job runs.
-    promotion_bytes_ = start_->promotion_bytes();
+    promotion_bytes_ = last_->promotion_bytes();
   }
   plan_.reset();
   mixed_.reset();
@@ -227,12 +313,46 @@ absl::StatusOr<FactorStep::Outlook> FactorStep::PlanFor(const PackedMatrix& shap
   outlook.seconds = PredictSeconds();
   outlook.algorithm = first().algorithm->traits().name;
   outlook.precision = precision_;
+  if (gathers_) CROUT_RETURN_IF_ERROR(PlanForBatch(shape, outlook));
   return outlook;
 }
 
+absl::StatusOr<FactorStep::Outlook> FactorStep::PlanForPattern(
+    std::shared_ptr<const Analysis> analysis, DType matrix_dtype) {
+  CROUT_RETURN_IF_ERROR(ResolveFor(analysis->n));
+  CROUT_RETURN_IF_ERROR(sparse_.PlanKnown(std::move(analysis), matrix_dtype, Wish()));
+  const SparseFactorizePlan& plan = *sparse_.plan();
+  return Outlook{plan.bytes, plan.seconds, plan.options.method.lu->name()};
+}
+
+absl::StatusOr<std::optional<FactorStep::Outlook>> FactorStep::Guess(int64_t n, int64_t nonzeros,
+                                                                     DType matrix_dtype) {
+  CROUT_RETURN_IF_ERROR(ResolveFor(n));
+  const SparseChoice::Guess guess = sparse_.GuessFor(n, nonzeros, matrix_dtype, Wish());
+  if (guess.method == nullptr) return std::optional<Outlook>();
+  Outlook outlook{guess.bytes, guess.seconds, guess.method->name()};
+  outlook.rough = true;
+  return std::optional(outlook);
+}
+
+absl::Status FactorStep::PlanForBatch(const PackedMatrix& shape, Outlook& outlook) {
+  const BatchLu& method = *slot_.device->batch_lu();
+  CROUT_ASSIGN_OR_RETURN(gathered_bytes_, PlanGathered(method, GatheredAs()));
+  gathered_seconds_ = PredictGatheredSeconds(method, GatheredAs());
+  // A matrix that asks to be scaled goes by itself, after the batch.
+  outlook.bytes.peak = std::max(outlook.bytes.peak, gathered_bytes_.device);
+  outlook.bytes.kept = gathered_bytes_.kept;
+  outlook.bytes.report += BlockBytes(shape.bytes()) + gathered_bytes_.host;
+  outlook.seconds = gathered_seconds_;
+  outlook.algorithm = method.name();
+  return absl::OkStatus();
+}
+
 bool FactorStep::StartsWarm() const {
-  if (start_ == nullptr || low_ || !options_.algorithm->traits().iterative) return false;
-  const FactorSummary& start = start_->summary();
+  if (last_ == nullptr || last_->summary().sparse || low_ ||
+      !options_.algorithm->traits().iterative)
+    return false;
+  const FactorSummary& start = last_->summary();
   return start.info == 0 && start.n == upload_.shape().rows && start.n > 0 &&
          start.factor_dtype == options_.factor_dtype;
 }
@@ -243,6 +363,7 @@ absl::Status FactorStep::ExpectOrder(int64_t n) {
 }
 
 FactorSummary FactorStep::Expected() const {
+  if (sparse_.plan() != nullptr) return sparse_.Expected();
   FactorSummary summary;
   summary.algorithm = first().algorithm->traits().name;
   summary.n = upload_.shape().rows > 0 ? upload_.shape().rows : expected_n_;
@@ -259,37 +380,75 @@ FactorSummary FactorStep::Expected() const {
 
 absl::StatusOr<std::optional<NewFactor>> FactorStep::FindSingular() {
   CROUT_RETURN_IF_ERROR(Plan().status());  // its checks
-  CROUT_ASSIGN_OR_RETURN(
-      std::optional<NewFactor> factor,
-      crout::FindSingular(core_, slot_, upload_, options_, upload_.shape().rows));
-  if (factor) factor->nnz = upload_.nnz();
+  return crout::FindSingular(core_, slot_, upload_, options_, sparse_);
+}
+
+absl::StatusOr<Buffer> FactorStep::TakeByValues(ExecutionContext& context,
+                                                const Factorization& last, CallTimings& timings) {
+  const PackedMatrix& values = upload_.shape();
+  const SparseLayout layout(*order_, values.rows, values.dtype);
+  CROUT_ASSIGN_OR_RETURN(Buffer matrix, slot_.device->memory().Allocate(layout.bytes));
+  CROUT_ASSIGN_OR_RETURN(const Buffer arrived, upload_.Take(context, timings));
+  SyncOnExit sync(context);
+  MatrixOps& ops = context.ops();
+  CROUT_RETURN_IF_ERROR(ops.CopyOnDevice(last.sparse_matrix().data(), matrix.data(), layout.bytes));
+  CROUT_RETURN_IF_ERROR(
+      ops.CopyOnDevice(arrived.data(), matrix.data() + layout.value, values.bytes()));
+  CROUT_RETURN_IF_ERROR(context.Synchronize());
+  sync.Dismiss();
+  return matrix;
+}
+
+absl::StatusOr<NewFactor> FactorStep::RunSparse(ExecutionContext& context, StopRequested stop,
+                                                CallTimings& timings) {
+  timings.analyze += sparse_.seconds();
+  timings.queue -= sparse_.seconds();
+  KernelTimings kernel;
+  ReservedGrowth growth(core_, slot_, sparse_.analysis(), memory_);
+  SparseFactorizePlan plan = *sparse_.plan();
+  // Where it is not needed, what would have to be brought back first is not worth it.
+  if (last_ != nullptr && (by_values_ || last_->promotion_bytes() == 0)) {
+    bool promoted = false;
+    CROUT_ASSIGN_OR_RETURN(
+        plan.options.last,
+        last_->OnDevice(context, memory_.device.Split(promotion_bytes_), &promoted));
+  }
+  CROUT_ASSIGN_OR_RETURN(Buffer matrix, by_values_
+                                            ? TakeByValues(context, *plan.options.last, timings)
+                                            : upload_.Take(context, timings));
+  CROUT_ASSIGN_OR_RETURN(Factorization made,
+                         FactorizeSparse(context, plan, std::move(matrix), stop, kernel, &growth));
+  changed_ = sparse_.Take(made.summary);
+  timings.Add(kernel);
+  memory_.host.Release();
+  NewFactor factor = TakeFactor(std::move(made), kernel.factor);
+  Settle(factor);
+  factor.nnz = by_values_ ? upload_.shape().rows : upload_.nnz();
   return factor;
 }
 
 absl::StatusOr<NewFactor> FactorStep::Run(ExecutionContext& context, StopRequested stop,
                                           CallTimings& timings) {
+  if (sparse_.plan() != nullptr) return RunSparse(context, stop, timings);
   if (plan_ && plan_->options.parameters.start) {
     Stopwatch watch;
     bool promoted = false;
     CROUT_ASSIGN_OR_RETURN(
         const Factorization* start,
-        start_->OnDevice(context, memory_.device.Split(promotion_bytes_), &promoted));
+        last_->OnDevice(context, memory_.device.Split(promotion_bytes_), &promoted));
     plan_->options.parameters.start = start->view();
     timings.host_to_device += watch.Lap();
   }
   // Taken last: until then the upload waits for what still arrives, on every way out.
   CROUT_ASSIGN_OR_RETURN(Buffer matrix, upload_.Take(context, timings));
   KernelTimings kernel;
-  NewFactor factor;
-  CROUT_ASSIGN_OR_RETURN(factor.factorization,
+  CROUT_ASSIGN_OR_RETURN(Factorization made,
                          mixed_ ? FactorizeMixed(context, *mixed_, std::move(matrix), stop, kernel)
                                 : Factorize(context, *plan_, std::move(matrix), stop, kernel));
-  timings.factor += kernel.factor;
-  ObserveFactor(core_, slot_, factor.factorization.summary, kernel.factor);
-  factor.reservation = std::move(memory_.device);
+  timings.Add(kernel);
+  NewFactor factor = TakeFactor(std::move(made), kernel.factor);
   if (!(may_widen_ && mixed_)) Settle(factor);
   factor.record = TakeRecord(factor.factorization.summary, std::move(memory_.host));
-  factor.slot = &slot_;
   factor.nnz = upload_.nnz();
   return factor;
 }
@@ -300,13 +459,9 @@ absl::Status FactorStep::Widen(ExecutionContext& context, StopRequested stop, Ca
   CROUT_ASSIGN_OR_RETURN(factor.factorization,
                          crout::Widen(context, *mixed_, std::move(factor.factorization),
                                       PrecisionFallback::kStagnation, stop, kernel));
-  timings.factor += kernel.factor;
+  timings.Add(kernel);
   ObserveFactor(core_, slot_, factor.factorization.summary, kernel.factor);
   return absl::OkStatus();
-}
-
-void FactorStep::Settle(NewFactor& factor) {
-  factor.reservation.Shrink(FactorCache::Charge(factor.factorization.parts.bytes()));
 }
 
 }  // namespace crout

@@ -4,11 +4,13 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "kernels/jobs/factorize_mixed.h"
 #include "kernels/jobs/gathered.h"
-#include "server/rpc/upload_call.h"
+#include "server/rpc/payload_step.h"
+#include "server/rpc/sparse_choice.h"
 
 namespace crout {
 
@@ -18,6 +20,12 @@ namespace crout {
 absl::StatusOr<std::optional<NewFactor>> FindSingular(ServerCore& core, DeviceSlot& slot,
                                                       MatrixUpload& upload,
                                                       const FactorizeOptions& options, int64_t n);
+// Likewise of all of it; also where the analysis of its pattern has found that. `options`: as it
+// would be factored in full.
+absl::StatusOr<std::optional<NewFactor>> FindSingular(ServerCore& core, DeviceSlot& slot,
+                                                      MatrixUpload& upload,
+                                                      const FactorizeOptions& options,
+                                                      const SparseChoice& sparse);
 
 // What is said of a factor that is not kept: nothing that concerns the cache.
 FactorInfo DescribeDropped(NewFactor factor);
@@ -25,11 +33,25 @@ FactorInfo DescribeDropped(NewFactor factor);
 class FactorStep final : public PayloadStep {
  public:
   // Checks what can be checked before the payload. A factor that is `cached` is prepared for the
-  // solves to come.
+  // solves to come. `last`, which outlives the step: the factor whose place it takes. The matrix is
+  // of its order then (Plan() refuses another with FAILED_PRECONDITION), or its values alone come;
+  // iterative methods start from it where it suits, and sparse ones take what serves again.
   static absl::StatusOr<std::unique_ptr<FactorStep>> Create(ServerCore& core,
                                                             const v1::MatrixSpec& matrix,
                                                             const v1::FactorizeOptions& options,
-                                                            DeviceSlot& slot, bool cached);
+                                                            DeviceSlot& slot, bool cached,
+                                                            FactorCache::Pin* last = nullptr);
+
+  int64_t order() override { return by_values_ ? *order_ : upload_.shape().rows; }
+
+  // As SparseChoice::Allow.
+  void MayStaySparse(std::string tenant, std::string_view solver = "auto") {
+    sparse_.Allow(std::move(tenant), solver);
+  }
+  // Whether it may, and was not analysed yet: Expected() is of a dense factor then.
+  bool undecided() const { return sparse_.allowed() && upload_.parsed() && !analyzed_; }
+  // UNIMPLEMENTED where the request names such a method and the matrix may not.
+  absl::Status CheckKind() const;
 
   // Whether the matrix may be factored together with those of other calls, as far as the request
   // says: one by `auto` within Limits::gather_max_order, or one by the name of the method.
@@ -42,6 +64,7 @@ class FactorStep final : public PayloadStep {
   void PutIn(GatheredSystem& system);
   NewFactor TakeOut(GatheredSystem& system, double seconds);
 
+  absl::Status Analyze(StopRequested stop) override;
   absl::StatusOr<MemoryNeed> Plan() override;
 
   // What a factorization comes to.
@@ -50,25 +73,28 @@ class FactorStep final : public PayloadStep {
     double seconds = 0;  // predicted
     std::string_view algorithm;
     FactorPrecision precision = FactorPrecision::kAsTyped;
+    bool rough = false;  // as EstimateFactorizeResponse has it
   };
-  // Plans for a matrix of that shape, whether one arrives or not. `nonzeros`: of one that stays
-  // sparse.
+  // Plans for a matrix of that shape, whether one arrives or not; with Gather(), as one of a batch
+  // of its own. `nonzeros`: of one that stays sparse.
   absl::StatusOr<Outlook> PlanFor(const PackedMatrix& shape, std::optional<int64_t> nonzeros);
+
+  // For a matrix of a pattern that was analysed, and of one of which nothing but the number of
+  // entries is known; nullopt where a dense method would be taken.
+  absl::StatusOr<Outlook> PlanForPattern(std::shared_ptr<const Analysis> analysis,
+                                         DType matrix_dtype);
+  absl::StatusOr<std::optional<Outlook>> Guess(int64_t n, int64_t nonzeros, DType matrix_dtype);
 
   // The order that text should turn out to have, for what must be planned before it was read.
   absl::Status ExpectOrder(int64_t n);
-  // Plan() then refuses a matrix of another order, with FAILED_PRECONDITION.
-  void RequireOrder(int64_t n) { order_ = n; }
-
-  // Iterative methods then start from this factor, where it suits. It outlives the step.
-  void StartFrom(FactorCache::Pin* start) { start_ = start; }
-
   // What will be known of the factor before it exists: order, types, unit diagonal. After Plan() or
   // ExpectOrder().
   FactorSummary Expected() const;
   bool keeps_matrix() const { return options_.keep_matrix; }
   double PredictSeconds() const {
-    return gathers_ ? gathered_seconds_ : mixed_ ? mixed_->seconds : plan_ ? plan_->seconds : 0;
+    if (gathers_) return gathered_seconds_;
+    if (sparse_.plan() != nullptr) return sparse_.plan()->seconds;
+    return mixed_ ? mixed_->seconds : plan_ ? plan_->seconds : 0;
   }
 
   // The result then keeps the reservation that Widen() needs, until Settle().
@@ -85,12 +111,13 @@ class FactorStep final : public PayloadStep {
   // the matrix's type takes its place.
   absl::Status Widen(ExecutionContext& context, StopRequested stop, CallTimings& timings,
                      NewFactor& factor);
-  // Gives back what is reserved beyond what `factor` keeps.
-  static void Settle(NewFactor& factor);
+  // After Run(): whether the analysis or the method is another than was planned for, and so are
+  // solves.
+  bool changed() const { return changed_; }
 
  private:
   FactorStep(ServerCore& core, const PayloadSpec& spec, DeviceSlot& slot)
-      : PayloadStep(core, spec, "header.matrix", slot) {}
+      : PayloadStep(core, spec, "header.matrix", slot), sparse_(core, slot) {}
 
   // The algorithm for this order, and what its factor is prepared for.
   absl::Status ResolveFor(int64_t n);
@@ -100,8 +127,8 @@ class FactorStep final : public PayloadStep {
   absl::StatusOr<std::optional<FactorizeOptions>> ResolveLow(int64_t n);
   const FactorizeOptions& first() const { return low_ ? *low_ : options_; }
 
-  FactorCache::Pin* start_ = nullptr;
-  size_t promotion_bytes_ = 0;  // of the start
+  FactorCache::Pin* last_ = nullptr;
+  size_t promotion_bytes_ = 0;  // of that
   int64_t expected_n_ = 0;
   v1::FactorizeOptions request_;
   FactorizeOptions options_;
@@ -115,7 +142,23 @@ class FactorStep final : public PayloadStep {
   std::optional<int64_t> order_;
   bool cached_ = false;
 
+  FactorWish Wish() const;
+  // Plans for values of the matrix before.
+  absl::Status PlanForValues();
+  // Worker thread: that matrix with the values that came.
+  absl::StatusOr<Buffer> TakeByValues(ExecutionContext& context, const Factorization& last,
+                                      CallTimings& timings);
+  absl::StatusOr<NewFactor> RunSparse(ExecutionContext& context, StopRequested stop,
+                                      CallTimings& timings);
+
+  SparseChoice sparse_;
+  bool by_values_ = false;
+  bool analyzed_ = false;
+  bool changed_ = false;
+
   GatheredShape GatheredAs() const;
+  // Makes `outlook`, of a job by itself, one of either.
+  absl::Status PlanForBatch(const PackedMatrix& shape, Outlook& outlook);
 
   bool named_batch_ = false;  // the request names the method of batches
   bool gathers_ = false;

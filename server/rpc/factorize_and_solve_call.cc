@@ -5,6 +5,7 @@
 #include "kernels/util/status_macros.h"
 #include "server/rpc/decode.h"
 #include "server/rpc/encode.h"
+#include "server/rpc/names.h"
 #include "server/rpc/placement.h"
 #include "server/rpc/status.h"
 
@@ -32,12 +33,13 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeAndSolveCall::Start(const Str
                   [this] {
                     const FactorSummary factor = factor_->Expected();
                     // A 0 x 0 matrix has nothing to keep.
-                    return ExpectedFactor{factor, factor_->keeps_matrix() || factor.n == 0};
+                    return ExpectedFactor{factor, factor_->keeps_matrix() || factor.n == 0,
+                                          factor_->undecided()};
                   },
                   absl::StatusCode::kInvalidArgument));
   if (factor_->gathers()) solve_->Gather();
   factor_->MayWiden();
-  if (factor_->upload().text() && !solve_->upload().text()) {
+  if (factor_->upload().parsed() && !solve_->upload().parsed()) {
     // B is admitted before A's text was read to its end; Run() holds A to it.
     CROUT_RETURN_IF_ERROR(factor_->ExpectOrder(solve_->upload().shape().rows));
   }
@@ -48,6 +50,8 @@ absl::StatusOr<std::unique_ptr<FactorStep>> FactorizeAndSolveCall::CreateFactorS
     const v1::FactorizeAndSolveHeader& header, DeviceSlot& slot) {
   CROUT_ASSIGN_OR_RETURN(auto step, FactorStep::Create(core_, header.matrix(), header.options(),
                                                        slot, insert_.has_value()));
+  step->MayStaySparse(tenant_, SolverName(header.solve().solver()));
+  CROUT_RETURN_IF_ERROR(step->CheckKind());
   if (step->CanGather() &&
       SolveStep::CanGather(core_.limits, header.rhs(), header.solve(), step->upload().shape().dtype,
                            header.options().algorithm() == v1::ALGORITHM_IRR_LU)) {
@@ -118,7 +122,7 @@ absl::StatusOr<FactorAndSolution> FactorizeAndSolveCall::Run(ExecutionContext& c
                              context, [&] { return StopFactoring(context, n); }, timings));
   const Factorization& factorization = answer.factor.factorization;
   if (factorization.summary.info > 0) {
-    FactorStep::Settle(answer.factor);
+    Settle(answer.factor);
     return answer;
   }
   const WiderFactor widen = [&]() -> absl::StatusOr<const Factorization*> {
@@ -126,10 +130,11 @@ absl::StatusOr<FactorAndSolution> FactorizeAndSolveCall::Run(ExecutionContext& c
         context, [&] { return StopFactoring(context, n); }, timings, answer.factor));
     return &factorization;
   };
+  if (factor_->changed()) CROUT_RETURN_IF_ERROR(solve_->PlanAgain());
   const bool low = factorization.summary.precision != FactorPrecision::kAsTyped;
   CROUT_ASSIGN_OR_RETURN(answer.solution, solve_->Run(context, factorization, stop, timings,
                                                       low ? widen : WiderFactor()));
-  FactorStep::Settle(answer.factor);
+  Settle(answer.factor);
   return answer;
 }
 
@@ -170,8 +175,8 @@ void FactorizeAndSolveCall::Reply(FactorAndSolution answer) {
     return EndAfterReplies(CheckSolvable(summary));
   }
   *head.mutable_header()->mutable_solution() = EncodeDense(answer.solution->shape);
-  SendDataAndResult(head, answer.solution->x,
-                    Encode(*answer.solution, head.factor().version(), observed_.device));
+  EndWithDataAndResult(head, answer.solution->x,
+                       Encode(*answer.solution, head.factor().version(), observed_.device));
 }
 
 void FactorizeAndSolveCall::ReleaseResources() {

@@ -1,6 +1,6 @@
 #include "server/rpc/factorize_call.h"
 
-#include <new>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/util/status_macros.h"
@@ -15,7 +15,7 @@
 namespace crout {
 
 absl::StatusOr<NewFactor> FactoringCall::Run(ExecutionContext& context, CallTimings& timings) {
-  const int64_t n = factor_->upload().shape().rows;
+  const int64_t n = factor_->order();
   return factor_->Run(
       context, [&] { return StopFactoring(context, n); }, timings);
 }
@@ -65,68 +65,20 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeCall::Start(const StreamMessa
                            CROUT_ASSIGN_OR_RETURN(auto step,
                                                   FactorStep::Create(core_, header.matrix(),
                                                                      header.options(), slot, true));
+                           step->MayStaySparse(tenant_);
                            if (step->CanGather()) step->Gather();
                            return step;
                          }));
-  if (insert_.request_id.empty()) return std::vector<PayloadStep*>{factor_.get()};
   return Claim();
 }
 
-absl::StatusOr<std::vector<PayloadStep*>> FactorizeCall::Claim() {
-  while (true) {
-    const auto living = core_.cache.ClaimRequest(tenant_, insert_.request_id);
-    if (living.ok() && living->has_value()) {
-      SendFactor(**living);
-      return std::vector<PayloadStep*>{};
-    }
-    if (living.ok()) {
-      claim_.emplace(&core_.cache, tenant_, insert_.request_id);
-      waiting_.Release();
-      return std::vector<PayloadStep*>{factor_.get()};
-    }
-    if (!absl::IsAborted(living.status())) return living.status();
-    CROUT_ASSIGN_OR_RETURN(waiting_, KeepFirstMessage());
-    const std::shared_ptr<RequestWaiter> waiter(shared_from_this(), this);
-    if (core_.cache.AwaitRequest(tenant_, insert_.request_id, waiter)) {
-      return std::vector<PayloadStep*>{};
-    }
+absl::Status FactorizeCall::AnswerWith(const FactorInfo& living) {
+  if (living.summary.batch) {
+    return absl::FailedPreconditionError(
+        "header.cache.request_id: its factor is of a batch: FactorizeBatch answers with it");
   }
-}
-
-void FactorizeCall::OnRequestSettled() noexcept {
-  try {
-    core_.releasing.Schedule(
-        [self = std::static_pointer_cast<FactorizeCall>(shared_from_this())] { self->GoOn(); });
-  } catch (const std::bad_alloc&) {
-    settled_ = true;
-  }
-}
-
-void FactorizeCall::GoOn() {
-  DoWork([this] {
-    MutexLock lock(&mutex_);
-    if (!wanted()) return;
-    absl::StatusOr<std::vector<PayloadStep*>> steps = Claim();
-    if (!steps.ok()) return End(steps.status());
-    if (steps->empty()) return;
-    Proceed(*std::move(steps));
-    Pump();
-  });
-}
-
-void FactorizeCall::EnforceLimits(Clock::time_point now) {
-  FactoringCall::EnforceLimits(now);
-  if (settled_.exchange(false)) OnRequestSettled();
-  MutexLock lock(&mutex_);
-  if (!wanted() || !left() || now - *left() < kKeepForRetry) return;
-  if (core_.cache.IsAwaited(tenant_, insert_.request_id)) return;
-  End(absl::CancelledError("nobody asked for the factor again"));
-}
-
-absl::StatusOr<FactorInfo> FactorizeCall::Store(NewFactor factor) {
-  const FactorInfo info = core_.cache.Insert(std::move(factor), insert_);
-  if (claim_) claim_->Complete();
-  return info;
+  SendFactor(living);
+  return absl::OkStatus();
 }
 
 grpc::ByteBuffer FactorizeCall::Encode(const v1::Factor& factor) {
@@ -135,27 +87,16 @@ grpc::ByteBuffer FactorizeCall::Encode(const v1::Factor& factor) {
   return Serialize(response);
 }
 
-void FactorizeCall::ReleaseResources() {
-  FactoringCall::ReleaseResources();
-  claim_.reset();
-  if (!insert_.request_id.empty()) {
-    core_.cache.StopAwaiting(tenant_, insert_.request_id, this);
-  }
-}
-
 absl::StatusOr<std::vector<PayloadStep*>> RefactorizeCall::Start(const StreamMessage& first) {
   v1::RefactorizeHeader header;
   CROUT_RETURN_IF_ERROR(first.ParseHeader(&header));
   CROUT_ASSIGN_OR_RETURN(handle_, DecodeHandle(header.handle()));
-  observed_.Concerns(header.handle());
   replace_if_singular_ = header.replace_if_singular();
-  CROUT_ASSIGN_OR_RETURN(old_, AcquireDense(core_, tenant_, handle_));
-  ReleaseOn(old_->slot());
+  CROUT_ASSIGN_OR_RETURN(old_, AcquireNamed(header.handle(), AcquireDense));
   CROUT_RETURN_IF_ERROR(CheckDeviceOf(header.options().device(), *old_, "header.options.device"));
-  CROUT_ASSIGN_OR_RETURN(
-      factor_, FactorStep::Create(core_, header.matrix(), header.options(), old_->slot(), true));
-  factor_->RequireOrder(old_->summary().n);
-  factor_->StartFrom(&*old_);
+  CROUT_ASSIGN_OR_RETURN(factor_, FactorStep::Create(core_, header.matrix(), header.options(),
+                                                     old_->slot(), true, &*old_));
+  factor_->MayStaySparse(tenant_);
   return std::vector<PayloadStep*>{factor_.get()};
 }
 

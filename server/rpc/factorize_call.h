@@ -2,37 +2,16 @@
 #ifndef CROUT_SERVER_RPC_FACTORIZE_CALL_H_
 #define CROUT_SERVER_RPC_FACTORIZE_CALL_H_
 
-#include <atomic>
 #include <memory>
 #include <optional>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "server/rpc/factor_step.h"
+#include "server/rpc/idempotent_call.h"
 #include "server/rpc/job_call.h"
 
 namespace crout {
-
-// Holds a request_id while its call runs, and lets go of it unless the factor was inserted.
-class RequestClaim {
- public:
-  // The names outlive it: once the id is claimed, nothing may fail before this holds it.
-  RequestClaim(FactorCache* cache, std::string_view tenant, std::string_view request_id)
-      : cache_(cache), tenant_(tenant), request_id_(request_id) {}
-  ~RequestClaim() {
-    if (cache_ != nullptr) cache_->AbandonRequest(tenant_, request_id_);
-  }
-  RequestClaim(const RequestClaim&) = delete;  // One claim, one holder.
-  RequestClaim& operator=(const RequestClaim&) = delete;
-
-  // Insert has taken it over.
-  void Complete() { cache_ = nullptr; }
-
- private:
-  FactorCache* cache_;
-  const std::string_view tenant_;
-  const std::string_view request_id_;
-};
 
 // A call that answers with a factor. Its members are constant from Start() to ReleaseResources().
 class FactoringCall : public JobCall<NewFactor> {
@@ -63,40 +42,23 @@ class FactoringCall : public JobCall<NewFactor> {
   void Reply(NewFactor factor) final ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 };
 
-// With a request_id, a call whose payload has arrived outlives its client: the factor is kept for
-// who asks again. A later call with the id waits for the one that holds it, with no more than a
-// small first message, charged.
-class FactorizeCall final : public FactoringCall, public RequestWaiter {
+class FactorizeCall final : public IdempotentCall<FactoringCall> {
  public:
   FactorizeCall(ServerCore& core, grpc::CallbackServerContext* context)
-      : FactoringCall(core, context, Method::kFactorize, ProgressEvent<v1::FactorizeResponse>) {}
-
-  void EnforceLimits(Clock::time_point now) override;
-  void OnRequestSettled() noexcept override;
+      : IdempotentCall(core, context, Method::kFactorize, ProgressEvent<v1::FactorizeResponse>) {}
 
  private:
-  // How long the work goes on for nobody.
-  static constexpr Clock::duration kKeepForRetry = std::chrono::minutes(1);
-
-  // The step, once the id is this call's. None where the call has been answered with the id's
-  // factor, or waits for it: then OnRequestSettled() comes.
-  absl::StatusOr<std::vector<PayloadStep*>> Claim() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Claims again, and goes on or answers.
-  void GoOn();
-  bool OutlivesClient() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return claim_.has_value() && half_closed();
-  }
   absl::StatusOr<std::vector<PayloadStep*>> Start(const StreamMessage& first) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<FactorInfo> Store(NewFactor factor) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<PayloadStep*> Steps() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return {factor_.get()};
+  }
+  absl::Status AnswerWith(const FactorInfo& living) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<FactorInfo> Store(NewFactor factor) override
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return InsertFactor(std::move(factor));
+  }
   grpc::ByteBuffer Encode(const v1::Factor& factor) override;
-  void ReleaseResources() override;
-
-  InsertOptions insert_;
-  std::optional<RequestClaim> claim_;
-  Reservation waiting_;  // for the first message, while the call waits
-  // OnRequestSettled() could not tell: EnforceLimits() does.
-  std::atomic<bool> settled_ = false;
 };
 
 class RefactorizeCall final : public FactoringCall {

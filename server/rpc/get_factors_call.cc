@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/jobs/input_checks.h"
+#include "kernels/jobs/sparse_download.h"
 #include "kernels/numerics/permutation.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
@@ -37,8 +38,23 @@ absl::StatusOr<std::string> GetFactorsCall::Parse(const grpc::ByteBuffer& reques
   return request_.handle();
 }
 
+absl::Status GetFactorsCall::FindMethod(const FactorCache::Pin& pin) {
+  if (!request_.take_sparse()) {
+    return absl::FailedPreconditionError(
+        "the factor is a sparse one: it is downloaded where the request says `take_sparse`");
+  }
+  const std::string& name = pin.summary().algorithm;
+  for (const auto& method : pin.slot().device->catalogue().sparse_lus) {
+    if (method->name() == name && method->LeavesEntries()) method_ = method.get();
+  }
+  if (method_ != nullptr) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("L and U of ", name, " are not downloaded: solve with them"));
+}
+
 absl::StatusOr<FactorCache::Pin> GetFactorsCall::Acquire(const Handle& handle) {
   CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, AcquireDense(core_, tenant_, handle));
+  if (pin.summary().sparse) CROUT_RETURN_IF_ERROR(FindMethod(pin));
   if (pin.summary().has_factors()) return pin;
   return WithReason(absl::FailedPreconditionError(
                         absl::StrCat("there are no factors to download: the matrix is singular, ",
@@ -46,10 +62,19 @@ absl::StatusOr<FactorCache::Pin> GetFactorsCall::Acquire(const Handle& handle) {
                     kReasonSingular);
 }
 
-absl::StatusOr<size_t> GetFactorsCall::ReplyBytes() { return DenseBytes(pin_->summary()); }
+absl::StatusOr<size_t> GetFactorsCall::ReplyBytes() {
+  const FactorSummary& summary = pin_->summary();
+  if (!summary.sparse) return DenseBytes(summary);
+  return SparseDownloadBytes(*method_, summary, pin_->slot().on_host());
+}
 
 absl::Status GetFactorsCall::Copy(ExecutionContext* context, const FactorParts& parts) {
   MemoryResource& memory = core_.host_memory;
+  const FactorSummary& summary = pin_->summary();
+  if (summary.sparse) {
+    CROUT_ASSIGN_OR_RETURN(sparse_, DownloadSparse(context, *method_, summary, parts, memory));
+    return absl::OkStatus();
+  }
   CROUT_ASSIGN_OR_RETURN(copy_, context == nullptr ? CopyForDownload(parts, memory)
                                                    : CopyForDownload(*context, parts, memory));
   return absl::OkStatus();
@@ -73,16 +98,40 @@ v1::GetFactorsHeader GetFactorsCall::Header() const {
   return header;
 }
 
-void GetFactorsCall::SendCopy(Reservation reply) {
+v1::GetFactorsHeader GetFactorsCall::SparseHeader() const {
+  const FactorSummary& summary = pin_->summary();
+  v1::GetFactorsHeader header;
+  *header.mutable_factor() = Encode(info_);
+  const auto layout = SparseDownloadLayout::For(*summary.sparse->analysis, summary.sparse->numeric,
+                                                summary.factor_dtype);
+  if (!layout.ok()) return header;  // Then there is no copy either.
+  const auto describe = [&](int64_t entries, v1::SparseSpec* spec) {
+    spec->set_dtype(ToProto(summary.factor_dtype));
+    spec->set_format(v1::SPARSE_FORMAT_COMPRESSED_ROWS);
+    spec->set_rows(summary.n);
+    spec->set_cols(summary.n);
+    spec->set_entries(entries);
+    spec->set_index_bytes(static_cast<int32_t>(layout->index_bytes));
+  };
+  describe(layout->lower_entries, header.mutable_sparse()->mutable_lower());
+  describe(layout->upper_entries, header.mutable_sparse()->mutable_upper());
+  header.mutable_sparse()->set_scaled(layout->scaled);
+  return header;
+}
+
+void GetFactorsCall::EndWithCopy(Reservation reply) {
   v1::GetFactorsResponse head;
-  *head.mutable_header() = Header();
-  SendData(head,
-           std::make_shared<const ReplyData>(ReplyData{std::move(reply), copy_.Take(kLuPart)}),
-           [](v1::GetFactorsResponse&) {});
+  const bool sparse = pin_->summary().sparse.has_value();
+  *head.mutable_header() = sparse ? SparseHeader() : Header();
+  Buffer data = sparse ? std::move(sparse_) : copy_.Take(kLuPart);
+  if (sparse) reply.Shrink(BlockBytes(data.size()));
+  EndWithData(head, std::make_shared<const ReplyData>(ReplyData{std::move(reply), std::move(data)}),
+              [](v1::GetFactorsResponse&) {});
 }
 
 void GetFactorsCall::ReleaseResources() {
   copy_ = {};
+  sparse_ = {};
   DownloadCall::ReleaseResources();
 }
 
@@ -117,14 +166,14 @@ absl::Status GetBatchFactorsCall::Copy(ExecutionContext* context, const FactorPa
   return absl::OkStatus();
 }
 
-void GetBatchFactorsCall::SendCopy(Reservation reply) {
+void GetBatchFactorsCall::EndWithCopy(Reservation reply) {
   v1::GetBatchFactorsResponse head;
   *head.mutable_header()->mutable_factor() = Encode(info_);
   *head.mutable_header()->mutable_batch() = EncodeBatch(copy_.extent);
   reply.Shrink(BlockBytes(copy_.bytes.size()));
-  SendData(head,
-           std::make_shared<const ReplyData>(ReplyData{std::move(reply), std::move(copy_.bytes)}),
-           [](v1::GetBatchFactorsResponse&) {});
+  EndWithData(
+      head, std::make_shared<const ReplyData>(ReplyData{std::move(reply), std::move(copy_.bytes)}),
+      [](v1::GetBatchFactorsResponse&) {});
 }
 
 void GetBatchFactorsCall::ReleaseResources() {

@@ -6,6 +6,7 @@
 
 #include "crout/v1/factorization_service.pb.h"
 #include "kernels/jobs/batch_download.h"
+#include "kernels/memory.h"
 #include "server/rpc/download_call.h"
 
 namespace crout {
@@ -20,13 +21,18 @@ class GetFactorsCall final : public DownloadCall {
   absl::StatusOr<FactorCache::Pin> Acquire(const Handle& handle) override;
   absl::StatusOr<size_t> ReplyBytes() override;
   absl::Status Copy(ExecutionContext* context, const FactorParts& parts) override;
-  void SendCopy(Reservation reply) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndWithCopy(Reservation reply) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseResources() override;
 
+  // Sets `method_`, of a sparse factor that can be downloaded.
+  absl::Status FindMethod(const FactorCache::Pin& pin);
   v1::GetFactorsHeader Header() const;
+  v1::GetFactorsHeader SparseHeader() const;
 
   v1::GetFactorsRequest request_;
   FactorParts copy_;
+  const SparseLu* method_ = nullptr;  // of a sparse factor
+  Buffer sparse_;                     // in place of `copy_`, then
 };
 
 class GetBatchFactorsCall final : public DownloadCall {
@@ -40,7 +46,7 @@ class GetBatchFactorsCall final : public DownloadCall {
   absl::StatusOr<FactorCache::Pin> Acquire(const Handle& handle) override;
   absl::StatusOr<size_t> ReplyBytes() override;
   absl::Status Copy(ExecutionContext* context, const FactorParts& parts) override;
-  void SendCopy(Reservation reply) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndWithCopy(Reservation reply) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseResources() override;
 
   const BatchExtent& extent() const { return pin_->summary().batch->extent; }

@@ -68,7 +68,8 @@ absl::Status GetIterations(ServerCore& core, const Scope& scope,
   }
   const IterationRecord& record = *info.record;
   const auto sweeps = static_cast<int64_t>(record.sweeps.size());
-  const int64_t total = sweeps + static_cast<int64_t>(record.pivots.size());
+  const int64_t pivots = sweeps + static_cast<int64_t>(record.pivots.size());
+  const int64_t total = pivots + static_cast<int64_t>(record.bad_elements.size());
   const int64_t size = request.page_size() == 0
                            ? kMaxPageSize
                            : std::min<int64_t>(request.page_size(), kMaxPageSize);
@@ -78,6 +79,7 @@ absl::Status GetIterations(ServerCore& core, const Scope& scope,
   response->set_sections(info.summary.iterations->sections);
   AddRange(record.sweeps, 0, first, end, response->mutable_sweeps());
   AddRange(record.pivots, sweeps, first, end, response->mutable_pivots());
+  AddRange(record.bad_elements, pivots, first, end, response->mutable_bad_elements());
   if (end < total) response->set_next_page_token(absl::StrCat(info.version, ".", end));
   return absl::OkStatus();
 }

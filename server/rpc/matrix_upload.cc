@@ -10,6 +10,8 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "kernels/io/entry_reader.h"
+#include "kernels/io/matrix_market_reader.h"
 #include "kernels/io/row_index.h"
 #include "kernels/scalar.h"
 #include "kernels/sparse_view.h"
@@ -29,8 +31,8 @@ constexpr auto kStopPoll = std::chrono::milliseconds(50);
 
 MatrixMarketLimits TextLimits(const ServerCore& core, const PayloadSpec& spec) {
   MatrixMarketLimits limits;
-  limits.max_rows = core.limits.max_n;
-  limits.max_columns = core.limits.max_n;
+  limits.max_rows = spec.max_order;
+  limits.max_columns = spec.max_order;
   limits.complex = IsComplex(spec.shape.dtype);
   limits.map_lines = spec.map_lines;
   limits.max_peak_bytes = static_cast<int64_t>(core.devices.host_budget().limit());
@@ -43,6 +45,22 @@ absl::Status Overflow(const std::string& field, int64_t row, int64_t col) {
                                       " (0-based) overflows ", ToAbsl(NameOf(kDTypeOf<T>))));
 }
 
+// Writes to memory of the host.
+class SpanUploader final : public Uploader {
+ public:
+  explicit SpanUploader(std::span<std::byte> left) : left_(left) {}
+
+  std::span<std::byte> Reserve(absl::AnyInvocable<void()>) override { return left_; }
+  absl::Status Commit(size_t bytes) override {
+    left_ = left_.subspan(bytes);
+    return absl::OkStatus();
+  }
+  absl::Status Join(ExecutionContext&) override { return absl::OkStatus(); }
+
+ private:
+  std::span<std::byte> left_;
+};
+
 }  // namespace
 
 absl::Status StagingTimeout() {
@@ -54,9 +72,13 @@ absl::Status StagingTimeout() {
 
 MatrixUpload::MatrixUpload(ServerCore& core, const PayloadSpec& spec, std::string field)
     : core_(core), field_(std::move(field)), shape_(spec.shape) {
-  if (!spec.text) return;
+  if (!spec.parsed()) return;
   grant_ = std::make_shared<TextGrant>(core.cache, core.devices.host_budget());
-  reader_ = std::make_unique<MatrixMarketReader>(TextLimits(core, spec), &core.parsers, grant_);
+  if (spec.text) {
+    reader_ = std::make_unique<MatrixMarketReader>(TextLimits(core, spec), &core.parsers, grant_);
+  } else {
+    reader_ = std::make_unique<EntryReader>(*spec.entries, spec.map_lines, grant_);
+  }
 }
 
 absl::Status MatrixUpload::Open(DeviceSlot& slot) {
@@ -89,8 +111,8 @@ size_t MatrixUpload::DestinationBytes() const {
 
 absl::StatusOr<size_t> MatrixUpload::Append(std::span<const std::byte> bytes,
                                             const std::function<void()>& on_ready) {
-  if (!text()) return AppendDense(bytes, on_ready);
-  CROUT_RETURN_IF_ERROR(AppendText(bytes));
+  if (!parsed()) return AppendDense(bytes, on_ready);
+  CROUT_RETURN_IF_ERROR(AppendToReader(bytes));
   return bytes.size();
 }
 
@@ -121,12 +143,12 @@ absl::StatusOr<size_t> MatrixUpload::AppendDense(std::span<const std::byte> byte
   return taken;
 }
 
-absl::Status MatrixUpload::AppendText(std::span<const std::byte> bytes) {
+absl::Status MatrixUpload::AppendToReader(std::span<const std::byte> bytes) {
   received_ += bytes.size();
   return NamingField(reader_->Append({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
 }
 
-bool MatrixUpload::TryReserve(size_t bytes) { return !text() || reader_->TryReserve(bytes); }
+bool MatrixUpload::TryReserve(size_t bytes) { return !parsed() || reader_->TryReserve(bytes); }
 
 absl::Status MatrixUpload::Reserve(size_t bytes) { return NamingField(reader_->Reserve(bytes)); }
 
@@ -144,7 +166,7 @@ absl::Status MatrixUpload::Pause() {
 }
 
 absl::Status MatrixUpload::Close() {
-  if (text() || received_ == shape_.bytes()) return absl::OkStatus();
+  if (parsed() || received_ == shape_.bytes()) return absl::OkStatus();
   return BadField(field_, absl::StrCat(received_, " bytes arrived of the ", shape_.bytes(),
                                        " that the header declares"));
 }
@@ -177,13 +199,26 @@ absl::StatusOr<std::optional<LeadingBlock>> MatrixUpload::InspectLeadingBlock(in
 
 absl::Status MatrixUpload::Assemble(StopRequested stop) {
   const bool coordinate = nnz_.has_value();
+  if (uploader_ == nullptr) {  // Open() found nothing to send
+    FreeParsed();
+    return absl::OkStatus();
+  }
   absl::Status status = DispatchDType(shape_.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if (keep_sparse_) return SendSparse<T>(stop);
+    if (keep_sparse_) return SendSparse<T>(*uploader_, stop);
     return coordinate ? AssembleSparse<T>(stop) : AssembleDense<T>(stop);
   });
   if (status.ok() && map_uploader_ != nullptr) status = SendMap(stop);
-  FreeText();
+  FreeParsed();
+  return status;
+}
+
+absl::Status MatrixUpload::PackSparse(std::span<std::byte> block, StopRequested stop) {
+  SpanUploader uploader(block);
+  const absl::Status status = DispatchDType(shape_.dtype, [&](auto tag) {
+    return SendSparse<typename decltype(tag)::type>(uploader, stop);
+  });
+  grant_->Give(RowIndexBytes(sparse_));
   return status;
 }
 
@@ -217,7 +252,7 @@ absl::Status MatrixUpload::SendDenseStarts(StopRequested stop) {
                           });
 }
 
-void MatrixUpload::FreeText() {
+void MatrixUpload::FreeParsed() {
   sparse_ = {};
   map_ = {};
   std::vector<double>().swap(dense_values_);  // an assignment would keep the memory
@@ -252,11 +287,11 @@ absl::Status MatrixUpload::WriteTo(Uploader& uploader, int64_t count, StopReques
 }
 
 template <class T>
-absl::Status MatrixUpload::SendSparse(StopRequested stop) {
+absl::Status MatrixUpload::SendSparse(Uploader& uploader, StopRequested stop) {
   CROUT_RETURN_IF_ERROR(NamingField(grant_->Take(RowIndexBytes(sparse_))));
   const RowIndex index = IndexRows(sparse_);
   const auto copy = [&]<class E>(const std::vector<E>& from) {
-    return Write<E>(std::ssize(from), stop, [&](int64_t offset, std::span<E> block) {
+    return WriteTo<E>(uploader, std::ssize(from), stop, [&](int64_t offset, std::span<E> block) {
       std::copy_n(from.begin() + offset, block.size(), block.begin());
       return absl::OkStatus();
     });
@@ -264,15 +299,15 @@ absl::Status MatrixUpload::SendSparse(StopRequested stop) {
   // In the order of SparseLayout, in which no element is cut by the end of a block.
   CROUT_RETURN_IF_ERROR(copy(sparse_.column_start));
   CROUT_RETURN_IF_ERROR(copy(index.row_start));
-  CROUT_RETURN_IF_ERROR(SendValues<T>(stop));
+  CROUT_RETURN_IF_ERROR(SendValues<T>(uploader, stop));
   CROUT_RETURN_IF_ERROR(copy(sparse_.row));
   CROUT_RETURN_IF_ERROR(copy(index.column));
   return copy(index.position);
 }
 
 template <class T>
-absl::Status MatrixUpload::SendValues(StopRequested stop) {
-  return Write<T>(*nnz_, stop, [&](int64_t offset, std::span<T> block) -> absl::Status {
+absl::Status MatrixUpload::SendValues(Uploader& uploader, StopRequested stop) {
+  return WriteTo<T>(uploader, *nnz_, stop, [&](int64_t offset, std::span<T> block) -> absl::Status {
     for (size_t i = 0; i < block.size(); ++i) {
       const int64_t entry = offset + static_cast<int64_t>(i);
       block[i] = ConvertTo<T>(sparse_.Value<WideType<T>>(entry));

@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/device.h"
 #include "kernels/io/leading_block.h"
-#include "kernels/io/matrix_market_reader.h"
+#include "kernels/io/matrix_reader.h"
 #include "server/call_timings.h"
 #include "server/rpc/decode.h"
 #include "server/rpc/text_grant.h"
@@ -25,22 +25,23 @@ namespace crout {
 absl::Status StagingTimeout();
 
 // Dense: Open, Append..., Close, Take. Its bytes go straight to the device.
-// Text:  Append..., Close, Parse, [KeepSparse], Open, Assemble, Take. It is parsed while it
-//        arrives; what the device gets is made only when its size is known and reserved.
+// Parsed, as text and sparse matrices in binary are: Append..., Close, Parse, [KeepSparse], Open,
+//        Assemble, Take. They are parsed while they arrive; what the device gets is made only when
+//        its size is known and reserved.
 // One thread at a time. Parse, Assemble and the destructor may block: not for RPC reactions.
 class MatrixUpload {
  public:
   // `field`: the payload's path in the request, for messages.
   MatrixUpload(ServerCore& core, const PayloadSpec& spec, std::string field);
 
-  bool text() const { return reader_ != nullptr; }
-  // Complete from the start (dense) or after Parse (text).
+  bool parsed() const { return reader_ != nullptr; }
+  // Complete from the start (dense) or after Parse.
   const PackedMatrix& shape() const { return shape_; }
   const std::string& field() const { return field_; }
   size_t bytes_received() const { return received_; }
-  // Whether all bytes of a dense payload are here; never known of text.
-  bool full() const { return !text() && received_ == shape_.bytes(); }
-  // Stored positions of a coordinate text; after Parse.
+  // Whether all bytes of a dense payload are here; not known of others.
+  bool full() const { return !parsed() && received_ == shape_.bytes(); }
+  // Stored positions of a sparse matrix; after Parse.
   std::optional<int64_t> nnz() const { return nnz_; }
 
   // Before Open(), of a dense payload: its bytes wait in host memory, which the caller has
@@ -54,16 +55,16 @@ class MatrixUpload {
 
   void FreeHeld() { destination_.reset(); }
 
-  // Which lines of the text make up which element that the device gets; after Parse(), and after
-  // KeepSparse() where that is called. Nothing where it was not asked for, where the text is no
-  // coordinate one, and where it has more lines than a map may have.
+  // Which lines of the text, or entries, make up which element that the device gets; after Parse(),
+  // and after KeepSparse() where that is called. Nothing where it was not asked for, where the
+  // matrix is not sparse, and where it has more of them than a map may have.
   std::optional<ValueMapShape> map_shape() const;
 
   // Allocates the destination, and the map's, on `slot`'s device, whose bytes the caller has
   // reserved.
   absl::Status Open(DeviceSlot& slot);
 
-  // Charges what appending `bytes` bytes of text may take; nothing to do for dense payloads. What
+  // Charges what appending `bytes` bytes may take; nothing to do for dense payloads. What
   // inflating and parsing take is charged as they go. TryReserve is false where memory must be made
   // free first: then Reserve, which may block.
   bool TryReserve(size_t bytes);
@@ -71,7 +72,7 @@ class MatrixUpload {
 
   // Takes bytes; fewer than given when the device's staging blocks are all in flight: then
   // `on_ready` is called once when the rest can be given again. INVALID_ARGUMENT for more bytes
-  // than declared or malformed text. Text was reserved before.
+  // than declared or malformed ones. What is parsed was reserved before.
   absl::StatusOr<size_t> Append(std::span<const std::byte> bytes,
                                 const std::function<void()>& on_ready);
 
@@ -87,12 +88,15 @@ class MatrixUpload {
   absl::Status Close();
 
   absl::Status Parse();
-  // Of a coordinate text, after Parse(): its leading block of order n. None of other payloads, and
+  // Of a sparse matrix, after Parse(): its leading block of order n. None of other payloads, and
   // where a value overflows the type: Assemble() says so.
   absl::StatusOr<std::optional<LeadingBlock>> InspectLeadingBlock(int64_t n);
-  // Of a coordinate text with fewer than 2^31 entries, between Parse() and Open(): the device gets
+  // Of a sparse matrix with fewer than 2^31 entries, between Parse() and Open(): the device gets
   // the block of an AnySparse, and not the packed matrix.
   void KeepSparse() { keep_sparse_ = true; }
+  // The same block, in host memory of its size (SparseBytes): between Parse() and Assemble(), which
+  // may follow. INVALID_ARGUMENT where a value overflows the type.
+  absl::Status PackSparse(std::span<std::byte> block, StopRequested stop);
   // `stop` is asked while staging memory is awaited; true ends with CANCELLED. Awaited for longer
   // than Limits::transfer.idle_timeout, it ends with StagingTimeout().
   absl::Status Assemble(StopRequested stop);
@@ -106,17 +110,17 @@ class MatrixUpload {
  private:
   absl::StatusOr<size_t> AppendDense(std::span<const std::byte> bytes,
                                      const std::function<void()>& on_ready);
-  absl::Status AppendText(std::span<const std::byte> bytes);
+  absl::Status AppendToReader(std::span<const std::byte> bytes);
   absl::Status MoveToDevice(ExecutionContext& context);
   absl::Status NamingField(const absl::Status& status) const;
   // Of what the device gets.
   size_t DestinationBytes() const;
-  void FreeText();
+  void FreeParsed();
   // The parsed matrix: sparse as it is, in full from sparse, and in full from an array.
   template <class T>
-  absl::Status SendSparse(StopRequested stop);
+  absl::Status SendSparse(Uploader& uploader, StopRequested stop);
   template <class T>
-  absl::Status SendValues(StopRequested stop);
+  absl::Status SendValues(Uploader& uploader, StopRequested stop);
   template <class T>
   absl::Status AssembleSparse(StopRequested stop);
   template <class T>
@@ -144,9 +148,10 @@ class MatrixUpload {
   Buffer map_destination_;
   std::unique_ptr<Uploader> map_uploader_;  // null where there is no map
 
-  // Of text; the grant is charged for the reader and for what it made, and goes after both.
+  // Of what is parsed; the grant is charged for the reader and for what it made, and goes after
+  // both.
   std::shared_ptr<TextGrant> grant_;
-  std::unique_ptr<MatrixMarketReader> reader_;
+  std::unique_ptr<MatrixReader> reader_;
   SparseMatrix sparse_;
   LineMap map_;
   std::vector<double> dense_values_;

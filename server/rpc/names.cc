@@ -82,6 +82,8 @@ v1::SingularReason ToProto(SingularReason reason) {
       return v1::SINGULAR_REASON_ZERO_PIVOT;
     case SingularReason::kEmptyRow:
       return v1::SINGULAR_REASON_EMPTY_ROW;
+    case SingularReason::kStructure:
+      return v1::SINGULAR_REASON_STRUCTURE;
     case SingularReason::kEmptyColumn:
       return v1::SINGULAR_REASON_EMPTY_COLUMN;
   }

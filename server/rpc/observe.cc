@@ -90,8 +90,9 @@ void ObservedCall::Concerns(std::string_view handle) {
 }
 
 std::array<double, kJobPhaseNames.size()> PhasesOf(const CallTimings& timings) {
-  return {timings.receive, timings.queue,  timings.host_to_device, timings.factor,
-          timings.solve,   timings.refine, timings.device_to_host, timings.send};
+  return {timings.receive,        timings.queue,          timings.analyze,
+          timings.host_to_device, timings.factor,         timings.solve,
+          timings.refine,         timings.device_to_host, timings.send};
 }
 
 void ObserveFactor(ServerCore& core, const DeviceSlot& slot, const FactorSummary& factor,

@@ -7,6 +7,7 @@
 #include "kernels/util/status_macros.h"
 #include "server/rpc/decode.h"
 #include "server/rpc/encode.h"
+#include "server/rpc/factor_step.h"
 #include "server/rpc/names.h"
 #include "server/rpc/placement.h"
 #include "server/rpc/solve_step.h"
@@ -64,13 +65,17 @@ void SchurCall::Reply(FactorAndComplement answer) {
     result.set_growth(complement.summary->growth);
     if (complement.summary->is_poor) result.add_warnings(v1::WARNING_POOR_COMPLEMENT);
   }
-  SendDataAndResult(head, complement.s, result);
+  EndWithDataAndResult(head, complement.s, result);
 }
 
 v1::ComputeSchurComplementResponse SchurCall::Store(NewFactor factor) {
   factor.timings = ReplyTimings();
   v1::ComputeSchurComplementResponse first;
   observed_.algorithm = factor.factorization.summary.algorithm;
+  if (schur_->sparse()) {
+    *first.mutable_factor() = EncodeWithCounts(DescribeDropped(std::move(factor)));
+    return first;
+  }
   *first.mutable_factor() = EncodeWithCounts(core_.cache.Insert(std::move(factor), insert_));
   observed_.Concerns(first.factor().handle());
   observed_.factor_bytes = first.factor().bytes();
@@ -80,7 +85,7 @@ v1::ComputeSchurComplementResponse SchurCall::Store(NewFactor factor) {
 void SchurCall::ReplySingular(v1::ComputeSchurComplementResponse first,
                               const FactorSummary& summary) {
   const absl::Status status = WithReason(
-      absl::FailedPreconditionError(absl::StrCat("the leading block (order ", first.factor().n(),
+      absl::FailedPreconditionError(absl::StrCat("the leading block (order ", schur_->leading(),
                                                  ") is singular: ", WhySingular(summary))),
       kReasonSingular);
   Send([first = std::move(first)] { return Serialize(first); });

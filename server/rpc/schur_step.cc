@@ -1,6 +1,7 @@
 #include "server/rpc/schur_step.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,26 +11,53 @@
 #include "server/rpc/decode.h"
 #include "server/rpc/factor_step.h"
 #include "server/rpc/names.h"
-#include "server/rpc/observe.h"
 #include "server/rpc/status.h"
 
 namespace crout {
+namespace {
+
+// What has no meaning where A stays sparse.
+absl::Status CheckSparse(const v1::ComputeSchurComplementHeader& header, const PayloadSpec& spec) {
+  if (!spec.parsed()) {
+    return BadField("header.keep", "of a dense matrix: order it so that A11 leads");
+  }
+  if (header.keep_size() > 0 && header.leading_order() != 0) {
+    return BadField("header.leading_order", "beside header.keep: set one of them");
+  }
+  if (header.cache().ByteSizeLong() > 0) {
+    return BadField("header.cache", "of a sparse matrix no factor of A11 is kept: leave it out");
+  }
+  if (header.options().condition() || header.options().determinant()) {
+    return BadField("header.options", "of a sparse matrix A11 has no condition and no determinant");
+  }
+  if (header.solver() > v1::SOLVER_AUTO) {
+    return BadField("header.solver", "of a sparse matrix the method's own: leave it out");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<SchurStep>> SchurStep::Create(
     ServerCore& core, const v1::ComputeSchurComplementHeader& header, DeviceSlot& slot) {
-  CROUT_ASSIGN_OR_RETURN(const PayloadSpec spec, DecodePayload(header.matrix(), "header.matrix",
-                                                               core.limits, *slot.device));
+  CROUT_ASSIGN_OR_RETURN(const PayloadSpec spec,
+                         DecodePayload(header.matrix(), "header.matrix", core.limits, *slot.device,
+                                       PayloadRole::kMatrixThatMayStaySparse));
   auto step = std::unique_ptr<SchurStep>(new SchurStep(core, spec, slot));
-  CROUT_ASSIGN_OR_RETURN(step->options_.factor, DecodeOptions(header.options(), spec.shape.dtype));
+  step->request_ = header.options();
+  step->keep_.assign(header.keep().begin(), header.keep().end());
+  CROUT_RETURN_IF_ERROR(step->sparse_.TakeName(spec.parsed(), &step->request_));
+  CROUT_ASSIGN_OR_RETURN(step->options_.factor, DecodeOptions(step->request_, spec.shape.dtype));
+  if (step->sparse()) CROUT_RETURN_IF_ERROR(CheckSparse(header, spec));
+  CROUT_RETURN_IF_ERROR(step->sparse_.CheckType(step->Wish()));
   if (header.leading_order() < 0) return BadField("header.leading_order", "negative");
-  if (header.leading_order() > core.limits.max_n) {
+  if (!step->sparse() && header.leading_order() > core.limits.max_n) {
     return BadField(
         "header.leading_order",
         absl::StrCat("larger than the largest dimension of a matrix, ", core.limits.max_n));
   }
   step->options_.leading = header.leading_order();
   step->options_.layout = spec.shape.layout;
-  step->request_ = header.options();
   step->solver_ = SolverName(header.solver());
   // A name that the device lacks is refused before the payload, whatever the order will be.
   CROUT_RETURN_IF_ERROR(step->ResolveFor(header.leading_order()));
@@ -48,9 +76,43 @@ absl::Status SchurStep::ResolveFor(int64_t n) {
   return absl::OkStatus();
 }
 
+int64_t SchurStep::kept() {
+  return keep_.empty() ? upload_.shape().rows - options_.leading : std::ssize(keep_);
+}
+
+std::vector<int32_t> SchurStep::Kept() {
+  if (!keep_.empty()) return keep_;
+  std::vector<int32_t> behind(kept());
+  std::iota(behind.begin(), behind.end(), static_cast<int32_t>(options_.leading));
+  return behind;
+}
+
+absl::Status SchurStep::Analyze(StopRequested stop) {
+  if (!sparse()) return absl::OkStatus();
+  const PackedMatrix& shape = upload_.shape();
+  CROUT_RETURN_IF_ERROR(CheckSquare(shape, upload_.field()));
+  if (!upload_.nnz())
+    return BadField("header.matrix", "an array: its unknowns have no set to keep");
+  if (kept() < 1 || kept() > shape.rows) {
+    return BadField(
+        keep_.empty() ? "header.leading_order" : "header.keep",
+        absl::StrCat("of a matrix of order ", shape.rows, ", ", kept(), " unknowns are kept"));
+  }
+  CROUT_RETURN_IF_ERROR(CheckDimension(kept(), "header.keep", core_.limits));
+  sparse_.Allow(/*tenant=*/"");
+  return sparse_.AnalyzeKeeping(upload_, Kept(), Wish(), stop);
+}
+
 absl::StatusOr<MemoryNeed> SchurStep::Plan() {
   const PackedMatrix& shape = upload_.shape();
   CROUT_RETURN_IF_ERROR(CheckSquare(shape, upload_.field()));
+  if (sparse()) {
+    CROUT_ASSIGN_OR_RETURN(sparse_plan_, PlanSparseSchur(*sparse_.plan()));
+    const JobBytes& bytes = sparse_plan_->bytes;
+    return MemoryNeed{.device = FactorCache::Charge(bytes.peak),
+                      .host = bytes.reply + bytes.report};
+  }
+  CROUT_RETURN_IF_ERROR(CheckDimension(shape.rows, upload_.field(), core_.limits));
   if (options_.leading > shape.rows) {
     return BadField("header.leading_order",
                     absl::StrCat(options_.leading, ", but the matrix has order ", shape.rows));
@@ -62,34 +124,51 @@ absl::StatusOr<MemoryNeed> SchurStep::Plan() {
 }
 
 absl::StatusOr<std::optional<NewFactor>> SchurStep::FindSingular() {
-  CROUT_RETURN_IF_ERROR(Plan().status());  // its checks
+  CROUT_RETURN_IF_ERROR(Plan().status());           // its checks
+  if (sparse()) return std::optional<NewFactor>();  // The job says so.
   return crout::FindSingular(core_, slot_, upload_, options_.factor, options_.leading);
+}
+
+absl::StatusOr<NewFactor> SchurStep::RunSparse(ExecutionContext& context, StopRequested stop,
+                                               CallTimings& timings, Complement* complement) {
+  timings.analyze += sparse_.seconds();
+  timings.queue -= sparse_.seconds();
+  const PackedMatrix& s = sparse_plan_->complement;
+  CROUT_ASSIGN_OR_RETURN(Buffer out, core_.host_memory.Allocate(s.bytes()));
+  CROUT_ASSIGN_OR_RETURN(Buffer matrix, upload_.Take(context, timings));
+  KernelTimings kernel;
+  CROUT_ASSIGN_OR_RETURN(
+      SchurResult result,
+      ComputeSparseSchur(context, *sparse_plan_, std::move(matrix), out.data(), stop, kernel));
+  return Finish(std::move(result), kernel, sparse_plan_->bytes, s,
+                std::string(sparse_plan_->factor.options.method.solver->name()), std::move(out),
+                timings, complement);
 }
 
 absl::StatusOr<NewFactor> SchurStep::Run(ExecutionContext& context, StopRequested stop,
                                          CallTimings& timings, Complement* complement) {
+  if (sparse_plan_) return RunSparse(context, stop, timings, complement);
   const PackedMatrix& s = plan_->complement;
   CROUT_ASSIGN_OR_RETURN(Buffer out, core_.host_memory.Allocate(s.bytes()));
   CROUT_ASSIGN_OR_RETURN(Buffer matrix, upload_.Take(context, timings));
   KernelTimings kernel;
-  NewFactor factor;
   CROUT_ASSIGN_OR_RETURN(
       SchurResult result,
       ComputeSchurComplement(context, *plan_, std::move(matrix), out.data(), stop, kernel));
-  factor.factorization = std::move(result.factor);
-  timings.factor += kernel.factor;
-  timings.solve += kernel.solve;
-  timings.device_to_host += kernel.device_to_host;
-  const FactorSummary& summary = factor.factorization.summary;
-  ObserveFactor(core_, slot_, summary, kernel.factor);
-  Reservation report = memory_.host.Split(plan_->bytes.report);
-  memory_.device.Shrink(FactorCache::Charge(factor.factorization.parts.bytes()));
-  factor.reservation = std::move(memory_.device);
-  factor.record = TakeRecord(factor.factorization.summary, std::move(report));
-  factor.slot = &slot_;
-  *complement = {
-      s, std::make_shared<const ReplyData>(ReplyData{std::move(memory_.host), std::move(out)}),
-      std::string(options_.solver->name()), result.complement};
+  return Finish(std::move(result), kernel, plan_->bytes, s, std::string(options_.solver->name()),
+                std::move(out), timings, complement);
+}
+
+NewFactor SchurStep::Finish(SchurResult result, const KernelTimings& kernel, const JobBytes& bytes,
+                            const PackedMatrix& shape, std::string solver, Buffer out,
+                            CallTimings& timings, Complement* complement) {
+  timings.Add(kernel);
+  NewFactor factor = TakeFactor(std::move(result.factor), kernel.factor);
+  Settle(factor);
+  factor.record = TakeRecord(factor.factorization.summary, memory_.host.Split(bytes.report));
+  factor.nnz = sparse() ? upload_.nnz() : std::nullopt;
+  *complement = {shape, TakeReply(std::move(out), bytes.reply), std::move(solver),
+                 result.complement};
   return factor;
 }
 

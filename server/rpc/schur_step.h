@@ -5,10 +5,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "kernels/jobs/schur.h"
-#include "server/rpc/data_stream.h"
-#include "server/rpc/upload_call.h"
+#include "kernels/jobs/sparse_schur.h"
+#include "server/rpc/payload_step.h"
+#include "server/rpc/sparse_choice.h"
 
 namespace crout {
 
@@ -27,8 +29,17 @@ class SchurStep final : public PayloadStep {
 
   absl::StatusOr<MemoryNeed> Plan() override;
 
-  double PredictSeconds() const { return plan_ ? plan_->seconds : 0; }
-  int64_t leading() const { return options_.leading; }  // order of A11
+  // Of a matrix that stays sparse.
+  absl::Status Analyze(StopRequested stop) override;
+
+  double PredictSeconds() const {
+    if (sparse_plan_) return sparse_plan_->seconds;
+    return plan_ ? plan_->seconds : 0;
+  }
+  // Of A11.
+  int64_t leading() { return sparse() ? upload_.shape().rows - kept() : options_.leading; }
+  // Whether A stays sparse: then there is no factor of A11 to keep.
+  bool sparse() const { return sparse_.named() || !keep_.empty(); }
 
   // After the text was parsed: the factor of A11, where a job would only find that singular.
   absl::StatusOr<std::optional<NewFactor>> FindSingular();
@@ -40,7 +51,18 @@ class SchurStep final : public PayloadStep {
 
  private:
   SchurStep(ServerCore& core, const PayloadSpec& spec, DeviceSlot& slot)
-      : PayloadStep(core, spec, "header.matrix", slot) {}
+      : PayloadStep(core, spec, "header.matrix", slot), sparse_(core, slot) {}
+
+  FactorWish Wish() const { return {.request = &request_, .dense = &options_.factor}; }
+  // The unknowns that stay: those of the set, or all behind the leading block.
+  std::vector<int32_t> Kept();
+  int64_t kept();
+  absl::StatusOr<NewFactor> RunSparse(ExecutionContext& context, StopRequested stop,
+                                      CallTimings& timings, Complement* complement);
+  // Of either kind.
+  NewFactor Finish(SchurResult result, const KernelTimings& kernel, const JobBytes& bytes,
+                   const PackedMatrix& shape, std::string solver, Buffer out, CallTimings& timings,
+                   Complement* complement);
 
   // Finds the methods by name: they may depend on the order of A.
   absl::Status ResolveFor(int64_t n);
@@ -49,6 +71,9 @@ class SchurStep final : public PayloadStep {
   std::string solver_;
   SchurOptions options_;
   std::optional<SchurPlan> plan_;
+  std::vector<int32_t> keep_;
+  SparseChoice sparse_;
+  std::optional<SparseSchurPlan> sparse_plan_;
 };
 
 }  // namespace crout

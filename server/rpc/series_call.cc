@@ -114,12 +114,12 @@ absl::StatusOr<std::vector<PayloadStep*>> SeriesCall::Start(const StreamMessage&
   if (!setting_) {
     CROUT_RETURN_IF_ERROR(BeginSeries(header));
   } else if (SetsSeries(header)) {
-    return BadField("header", "only matrix, change and rhs may be set after the first step");
+    return BadField("header", "only matrix, change, rhs and x0 may be set after the first step");
   }
   CROUT_RETURN_IF_ERROR(TakePins(header));
   const auto make = [&](DeviceSlot& slot) {
     return SeriesSteps::Create(
-        core_, header, *setting_, pins_,
+        core_, header, *setting_, tenant_, pins_,
         [this](double factor_seconds, double iteration_seconds) {
           if (!model_) {
             model_.emplace(factor_seconds, iteration_seconds);
@@ -155,6 +155,8 @@ void SeriesCall::Learn(const SeriesAnswer& answer) {
   const SeriesStepSummary& summary = answer.summary;
   if (!model_) {
     first_seconds_ = summary.new_seconds;
+  } else if (answer.factor && answer.factor->factorization.summary.info > 0) {
+    model_->Unsolved(summary.old_iterations, summary.old_seconds);
   } else if (answer.factor) {
     model_->Refactored(summary.new_seconds, summary.old_iterations,
                        summary.old_iterations > 0 ? summary.old_seconds : 0);
@@ -202,6 +204,7 @@ void SeriesCall::Forget(std::optional<Handle>& handle) {
 absl::StatusOr<std::optional<v1::Factor>> SeriesCall::Store(SeriesAnswer& answer) {
   std::optional<v1::Factor> made;
   ++age_;
+  if (answer.brought_matrix) last_matrix_ = LastMatrix::kGone;  // unless it is kept below
   if (answer.factor) {
     const bool singular = answer.factor->factorization.summary.info > 0;
     answer.factor->timings = ReplyTimings();
@@ -209,18 +212,21 @@ absl::StatusOr<std::optional<v1::Factor>> SeriesCall::Store(SeriesAnswer& answer
     observed_.algorithm = answer.factor->factorization.summary.algorithm;
     CROUT_ASSIGN_OR_RETURN(const FactorInfo info, StoreFactor(*std::move(answer.factor)));
     made = EncodeWithCounts(info);
-    Forget(kept_matrix_);
-    last_matrix_ = singular ? LastMatrix::kGone : LastMatrix::kWithFactor;
     update_rank_ = 0;
     if (!singular) {
+      Forget(kept_matrix_);
+      last_matrix_ = LastMatrix::kWithFactor;
       version_ = info.version;
       age_ = 0;
     }
-  } else if (answer.matrix) {
+  }
+  if (answer.matrix) {
     last_matrix_ = LastMatrix::kKept;
     update_rank_ = answer.summary.update_rank;
     Keep(kept_matrix_, *std::move(answer.matrix));
     if (!kept_matrix_) last_matrix_ = LastMatrix::kGone;
+  } else if (last_matrix_ == LastMatrix::kGone) {
+    Forget(kept_matrix_);
   }
   if (answer.brought_matrix) text_ = answer.text;
   if (answer.map && last_matrix_ != LastMatrix::kGone) {
@@ -265,8 +271,9 @@ void SeriesCall::Reply(SeriesAnswer answer) {
   const bool solved = answer.summary.solved;
   observed_.n = round_->n();
   Learn(answer);
-  core_.metrics.ObserveSeriesStep(answer.summary);
   absl::StatusOr<std::optional<v1::Factor>> factor = Store(answer);
+  core_.metrics.device(static_cast<size_t>(round_->slot().index))
+      .ObserveSeriesStep(answer.summary, age_);
   if (!factor.ok()) return End(factor.status());
   v1::SolveSeriesResponse head;
   if (*factor) *head.mutable_factor() = **std::move(factor);

@@ -28,6 +28,9 @@ class SeriesCall final : public JobCall<SeriesAnswer, v1::PHASE_SOLVE> {
   bool InRounds() const override { return true; }
   double PredictSeconds() override { return round_->PredictSeconds(); }
   absl::StatusOr<SeriesAnswer> Run(ExecutionContext& context, CallTimings& timings) override;
+  absl::StatusOr<std::optional<SeriesAnswer>> FindSingular() override {
+    return round_->FindSingular();
+  }
   void Reply(SeriesAnswer answer) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseResources() override;
 

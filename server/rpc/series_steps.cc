@@ -1,6 +1,8 @@
 #include "server/rpc/series_steps.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,9 +11,13 @@
 #include "kernels/sync_on_exit.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
+#include "kernels/util/strings.h"
 #include "server/rpc/decode.h"
+#include "server/rpc/factor_step.h"
 #include "server/rpc/observe.h"
+#include "server/rpc/sparse_analysis.h"
 #include "server/rpc/status.h"
+#include "server/scheduling/reason.h"
 
 namespace crout {
 namespace {
@@ -39,8 +45,9 @@ absl::StatusOr<MatrixChange> DecodeChange(const v1::MatrixChange& change,
       return MatrixChange{MatrixChange::Kind::kLowRank, change.rank()};
     case v1::MatrixChange::kValues:
       if (!text) {
-        return BadField("header.change.values",
-                        "the stream's last matrix was no coordinate text: send one first");
+        return BadField(
+            "header.change.values",
+            "the stream's last matrix was dense: send a coordinate text or a sparse matrix first");
       }
       return MatrixChange{MatrixChange::Kind::kValues, change.values(), text->map};
     case v1::MatrixChange::KIND_NOT_SET:
@@ -64,6 +71,13 @@ absl::StatusOr<PayloadSpec> ChangePayload(const MatrixChange& change, const Fact
   return spec;
 }
 
+// As PlanSeriesStep has it, of a step that is not planned.
+double AccuracyOf(const SeriesStepOptions& options, const PackedMatrix& rhs) {
+  const double u = UnitRoundoff(rhs.dtype);
+  if (options.accuracy > 0) return std::max(options.accuracy, u);
+  return std::sqrt(static_cast<double>(rhs.rows)) * u;
+}
+
 PackedMatrix KeptShape(const FactorSummary& kept) {
   return {nullptr, kept.matrix_dtype, Layout::kColumnMajor, kept.n, kept.n};
 }
@@ -77,10 +91,14 @@ absl::StatusOr<SeriesSetting> DecodeSeries(const v1::SolveSeriesHeader& header) 
       {factorize.condition(), "header.options.condition"},
       {factorize.determinant(), "header.options.determinant"},
       {!header.cache().request_id().empty(), "header.cache.request_id"},
-      {!header.handle().empty() && header.has_cache(), "header.cache"},
   };
   for (const auto& [is_asked, field] : refused) {
     if (is_asked) return BadField(field, "has no meaning in a series: leave it out");
+  }
+  if (!header.handle().empty() && header.has_cache()) {
+    return BadField("header.cache",
+                    "beside header.handle, whose factor is kept as it is: leave "
+                    "one of them out");
   }
   SeriesSetting setting;
   setting.factorize = factorize;
@@ -103,20 +121,18 @@ absl::StatusOr<SeriesSetting> DecodeSeries(const v1::SolveSeriesHeader& header) 
 SeriesSteps::SeriesSteps(ServerCore& core, DeviceSlot& slot, const PayloadSpec& matrix,
                          std::optional<MatrixChange> change, const PayloadSpec& rhs,
                          const SeriesSetting& setting, SeriesPins& pins, Budget budget)
-    : core_(core),
-      slot_(slot),
+    : StepPair(core, slot, matrix, change ? "header.change" : "header.matrix", rhs),
       setting_(setting),
       pins_(pins),
       budget_(std::move(budget)),
       change_(change),
-      brings_matrix_(matrix.text || matrix.shape.rows > 0),
-      matrix_(core, matrix, change ? "header.change" : "header.matrix", slot,
-              [this] { return PlanMatrix(); }),
-      rhs_(core, rhs, "header.rhs", slot, [this] { return PlanRhs(); }) {}
+      brings_matrix_(matrix.parsed() || matrix.shape.rows > 0),
+      request_(setting.factorize),
+      sparse_(core, slot) {}
 
 absl::StatusOr<std::unique_ptr<SeriesSteps>> SeriesSteps::Create(
     ServerCore& core, const v1::SolveSeriesHeader& header, const SeriesSetting& setting,
-    SeriesPins& pins, Budget budget, DeviceSlot& slot) {
+    std::string tenant, SeriesPins& pins, Budget budget, DeviceSlot& slot) {
   const auto& kept = pins.matrix ? pins.matrix : pins.factor;
   const DType kept_dtype = kept ? kept->summary().matrix_dtype : DType::kFloat64;
   PayloadSpec matrix = NoMatrix(kept_dtype);
@@ -127,28 +143,59 @@ absl::StatusOr<std::unique_ptr<SeriesSteps>> SeriesSteps::Create(
     CROUT_ASSIGN_OR_RETURN(matrix, ChangePayload(*change, kept->summary()));
   } else if (header.has_matrix()) {
     CROUT_ASSIGN_OR_RETURN(
-        matrix, DecodePayload(header.matrix(), "header.matrix", core.limits, *slot.device));
-    matrix.map_lines = matrix.text;
-    if (!matrix.text && matrix.shape.rows == 0) {
+        matrix, DecodePayload(header.matrix(), "header.matrix", core.limits, *slot.device,
+                              PayloadRole::kMatrixThatMayStaySparse));
+    matrix.map_lines = matrix.parsed();
+    if (!matrix.parsed() && matrix.shape.rows == 0) {
       return BadField("header.matrix", "of order 0: a step has unknowns");
     }
   }
   CROUT_ASSIGN_OR_RETURN(const PayloadSpec rhs,
-                         DecodePayload(header.rhs(), "header.rhs", core.limits, *slot.device));
-  if (rhs.text) return BadField("header.rhs", "a text: right-hand sides of a series are dense");
+                         DecodePayload(header.rhs(), "header.rhs", core.limits, *slot.device,
+                                       PayloadRole::kRightHandSide));
+  if (rhs.parsed())
+    return BadField("header.rhs", "not dense: right-hand sides of a series are dense");
   if (rhs.shape.rows == 0 || rhs.shape.cols == 0) {
     return BadField("header.rhs", "empty: a step has a right-hand side");
   }
   auto steps = std::unique_ptr<SeriesSteps>(
       new SeriesSteps(core, slot, matrix, change, rhs, setting, pins, std::move(budget)));
-  CROUT_ASSIGN_OR_RETURN(
-      steps->options_.factor,
-      DecodeOptions(setting.factorize, change ? kept_dtype : matrix.shape.dtype));
+  const bool kept_sparse = !header.has_matrix() && kept && kept->summary().matrix_nonzeros > 0;
+  CROUT_RETURN_IF_ERROR(steps->sparse_.TakeName(matrix.parsed() || kept_sparse, &steps->request_));
+  steps->sparse_.Allow(std::move(tenant));
+  CROUT_ASSIGN_OR_RETURN(steps->options_.factor,
+                         DecodeOptions(steps->request_, change ? kept_dtype : matrix.shape.dtype));
+  CROUT_RETURN_IF_ERROR(steps->sparse_.CheckType(steps->Wish()));
+  if (header.has_x0()) CROUT_RETURN_IF_ERROR(steps->TakeStart(header.x0()));
   steps->options_.accuracy = setting.accuracy;
   steps->options_.op = setting.op;
   // A name that the device lacks is refused before the payload, whatever the order will be.
   CROUT_RETURN_IF_ERROR(
-      crout::Resolve(setting.factorize, *slot.device, /*n=*/0, &steps->options_.factor));
+      crout::Resolve(steps->request_, *slot.device, /*n=*/0, &steps->options_.factor));
+  return steps;
+}
+
+absl::Status SeriesSteps::TakeStart(const v1::MatrixSpec& x0) {
+  constexpr char kField[] = "header.x0";
+  CROUT_ASSIGN_OR_RETURN(
+      const PayloadSpec spec,
+      DecodePayload(x0, kField, core_.limits, *slot_.device, PayloadRole::kRightHandSide));
+  if (spec.parsed()) return BadField(kField, "not dense: a start is dense");
+  CROUT_ASSIGN_OR_RETURN(const SolutionShape solution,
+                         ShapeSolution(options_.factor.factor_dtype, rhs_.upload().shape()));
+  const PackedMatrix& x = solution.delivered;
+  if (spec.shape.rows != x.rows || spec.shape.cols != x.cols || spec.shape.dtype != x.dtype) {
+    return BadField(kField, absl::StrCat("a start has the shape and type of X: ", x.rows, " x ",
+                                         x.cols, ", ", ToAbsl(NameOf(x.dtype))));
+  }
+  x0_.emplace(core_, spec, kField, slot_,
+              [this] { return absl::StatusOr<MemoryNeed>({.device = StartBytes()}); });
+  return absl::OkStatus();
+}
+
+std::vector<PayloadStep*> SeriesSteps::steps() {
+  std::vector<PayloadStep*> steps = StepPair::steps();
+  if (x0_) steps.push_back(&*x0_);
   return steps;
 }
 
@@ -158,7 +205,8 @@ SeriesMatrix SeriesSteps::Matrix() {
     matrix.shape = matrix_.upload().shape();
     const std::optional<int64_t> nnz = matrix_.upload().nnz();
     const bool sparse =
-        nnz && ArrivesSparse(*slot_.device, matrix.shape.rows, *nnz, matrix.shape.dtype);
+        sparse_.plan() != nullptr ||
+        (nnz && ArrivesSparse(*slot_.device, matrix.shape.rows, *nnz, matrix.shape.dtype));
     if (sparse) {
       matrix_.upload().KeepSparse();
       matrix.nonzeros = nnz;
@@ -192,7 +240,39 @@ absl::Status SeriesSteps::CheckOrders(const PackedMatrix& matrix) {
                    absl::StatusCode::kInvalidArgument);
 }
 
+absl::Status SeriesSteps::AnalyzeMatrix(StopRequested stop) {
+  if (!brings_matrix_ || change_) return absl::OkStatus();
+  MatrixUpload& upload = matrix_.upload();
+  const int64_t n = upload.shape().rows;
+  CROUT_RETURN_IF_ERROR(crout::Resolve(request_, *slot_.device, n, &options_.factor));
+  return sparse_.Analyze(upload, Wish(), stop);
+}
+
+absl::StatusOr<std::optional<SeriesAnswer>> SeriesSteps::FindSingular() {
+  const bool is_singular = sparse_.unmatched_row() >= 0 || sparse_.has_empty_line();
+  // A dense method finds it out, and keeps the matrix; but there may be none of that order.
+  if (!is_singular || (!sparse_.named() && n() <= core_.limits.max_n)) {
+    return std::optional<SeriesAnswer>();
+  }
+  CROUT_RETURN_IF_ERROR(CheckOrders(matrix_.upload().shape()));
+  CROUT_ASSIGN_OR_RETURN(
+      std::optional<NewFactor> factor,
+      crout::FindSingular(core_, slot_, matrix_.upload(), options_.factor, sparse_));
+  SeriesAnswer answer;
+  answer.factor = std::move(factor);
+  answer.brought_matrix = true;
+  answer.accuracy = AccuracyOf(options_, rhs_.upload().shape());
+  return std::optional(std::move(answer));
+}
+
+absl::Status SeriesSteps::PlanKept() {
+  const FactorSummary& kept = (pins_.matrix ? *pins_.matrix : *pins_.factor).summary();
+  if (!kept.sparse || kept.matrix_nonzeros == 0) return absl::OkStatus();
+  return sparse_.PlanKnown(kept.sparse->analysis, kept.matrix_dtype, Wish());
+}
+
 bool SeriesSteps::StartsWarm() const {
+  if (sparse_.plan() != nullptr || (pins_.factor && pins_.factor->summary().sparse)) return false;
   return options_.factor.algorithm->traits().iterative && pins_.factor &&
          pins_.factor->summary().factor_dtype == options_.factor.factor_dtype;
 }
@@ -207,43 +287,52 @@ absl::StatusOr<SolverPair> SeriesSteps::SolversFor(const FactorSummary& factor,
   return pair;
 }
 
-int SeriesSteps::MostIterations(const SeriesMatrix& matrix, double factor_seconds,
-                                double iteration_seconds) const {
-  if (!brings_matrix_ && !pins_.matrix) return kOwnIterations;
+SeriesBudget SeriesSteps::BudgetFor(const SeriesMatrix& matrix, double factor_seconds,
+                                    double iteration_seconds) const {
+  constexpr double kUnlimited = std::numeric_limits<double>::infinity();
+  if (!brings_matrix_ && !pins_.matrix) return {kOwnIterations, kUnlimited};
   switch (setting_.strategy) {
     case v1::SERIES_STRATEGY_REUSE:
-      return kPatientIterations;
+      return {kPatientIterations, kUnlimited};
     case v1::SERIES_STRATEGY_UPDATE:
-      return ChangedRank(matrix) > MostUpdateRank(matrix.shape.rows) ? 0 : kPatientIterations;
+      if (ChangedRank(matrix) > MostUpdateRank(matrix.shape.rows)) return {};
+      return {kPatientIterations, kUnlimited};
     case v1::SERIES_STRATEGY_AUTO:
       return budget_(factor_seconds, iteration_seconds);
     default:
-      return 0;
+      return {};
   }
 }
 
 absl::Status SeriesSteps::Resolve(const SeriesMatrix& matrix, int64_t nrhs) {
   const int64_t n = matrix.shape.rows;
   FactorizeOptions& factor = options_.factor;
-  CROUT_RETURN_IF_ERROR(crout::Resolve(setting_.factorize, *slot_.device, n, &factor));
+  CROUT_RETURN_IF_ERROR(crout::Resolve(request_, *slot_.device, n, &factor));
   FactorSummary made;
   made.n = n;
   made.factor_dtype = factor.factor_dtype;
   made.unit_diagonal = factor.algorithm->traits().unit_diagonal;
   factor.prepare = FindSolverToPrepare(*slot_.device, made.unit_diagonal, made.factor_dtype);
   if (factor.prepare != nullptr) made.preparation.emplace();
+  options_.sparse.reset();
+  if (sparse_.plan() != nullptr) {
+    options_.sparse = *sparse_.plan();
+    made = sparse_.Expected();
+  }
   CROUT_ASSIGN_OR_RETURN(options_.with_new, SolversFor(made, nrhs));
   factor.parameters.start.reset();
   if (StartsWarm()) factor.parameters.start.emplace();  // The view is known when the job runs.
-  const double making = factor.algorithm->PredictSeconds(factor.factor_dtype, n);
+  const double making = options_.sparse ? options_.sparse->seconds
+                                        : factor.algorithm->PredictSeconds(factor.factor_dtype, n);
   seconds_ = making;
   options_.most_iterations = 0;
   if (!pins_.factor) return absl::OkStatus();
   CROUT_ASSIGN_OR_RETURN(options_.with_old, SolversFor(pins_.factor->summary(), nrhs));
-  // A solve reads the factor, and a product the matrix.
   const double iteration =
-      2 * options_.with_old.solver->PredictSeconds(pins_.factor->summary().factor_dtype, n, nrhs);
-  options_.most_iterations = MostIterations(matrix, making, iteration);
+      PredictIterationSeconds(*options_.with_old.solver, pins_.factor->summary(), nrhs);
+  const SeriesBudget budget = BudgetFor(matrix, making, iteration);
+  options_.most_iterations = budget.iterations;
+  options_.most_left = budget.most_left;
   options_.update = setting_.strategy != v1::SERIES_STRATEGY_REUSE;
   if (options_.most_iterations > 0) seconds_ = kUsualIterations * iteration;
   return absl::OkStatus();
@@ -267,17 +356,23 @@ absl::StatusOr<MemoryNeed> SeriesSteps::PlanRhs() {
 
 absl::StatusOr<MemoryNeed> SeriesSteps::PlanMatrix() {
   const PackedMatrix& rhs = rhs_.upload().shape();
+  if (!brings_matrix_ || change_) CROUT_RETURN_IF_ERROR(PlanKept());
   const SeriesMatrix matrix = Matrix();
   CROUT_RETURN_IF_ERROR(CheckOrders(matrix.shape));
+  if (sparse_.plan() == nullptr) {
+    CROUT_RETURN_IF_ERROR(CheckDimension(matrix.shape.rows, "header.matrix", core_.limits));
+  }
   CROUT_RETURN_IF_ERROR(Resolve(matrix, rhs.cols));
   const FactorSummary* const factor = pins_.factor ? &pins_.factor->summary() : nullptr;
-  CROUT_ASSIGN_OR_RETURN(plan_, PlanSeriesStep(options_, factor, matrix, rhs));
+  CROUT_ASSIGN_OR_RETURN(
+      plan_, PlanSeriesStep(options_, factor, matrix, rhs,
+                            x0_ ? std::optional(x0_->upload().shape().layout) : std::nullopt));
   const JobBytes& bytes = plan_->bytes;
   const size_t entries = 4 * FactorCache::kEntryBytes;
   const size_t map = map_ ? BlockBytes(map_->bytes()) : 0;
-  return MemoryNeed{
-      .device = bytes.peak - BlockBytes(rhs.bytes()) + map + entries + PromotionBytes(),
-      .host = bytes.report};
+  return MemoryNeed{.device = bytes.peak - BlockBytes(rhs.bytes()) - StartBytes() + map + entries +
+                              PromotionBytes(),
+                    .host = bytes.report};
 }
 
 absl::StatusOr<const Factorization*> SeriesSteps::Promote(std::optional<FactorCache::Pin>& pin,
@@ -308,6 +403,7 @@ absl::StatusOr<SeriesAnswer> SeriesSteps::Run(ExecutionContext& context, StopReq
   Stopwatch watch;
   Reservation memory = matrix_.TakeDevice();
   memory.Absorb(rhs_.TakeDevice());
+  if (x0_) memory.Absorb(x0_->TakeDevice());
   SeriesStart start;
   CROUT_ASSIGN_OR_RETURN(start.factor, Promote(pins_.factor, context, memory));
   CROUT_ASSIGN_OR_RETURN(start.matrix, Promote(pins_.matrix, context, memory));
@@ -322,25 +418,33 @@ absl::StatusOr<SeriesAnswer> SeriesSteps::Run(ExecutionContext& context, StopReq
   answer.shape = plan_->delivered;
   CROUT_ASSIGN_OR_RETURN(Buffer out, core_.host_memory.Allocate(answer.shape.bytes()));
   Factorization map;
-  SyncOnExit sync(context);  // It may still be arriving.
+  SeriesUploads uploads;
+  SyncOnExit sync(context);  // They may still be arriving.
   CROUT_ASSIGN_OR_RETURN(Buffer map_block, matrix_.upload().TakeMap(context, timings));
   map.summary.n = n();
   map.parts.Add(kValueMapPart, PartKind::kOperand, std::move(map_block));
-  CROUT_ASSIGN_OR_RETURN(Buffer matrix, matrix_.upload().Take(context, timings));
-  CROUT_ASSIGN_OR_RETURN(Buffer rhs, rhs_.upload().Take(context, timings));
+  CROUT_ASSIGN_OR_RETURN(uploads.matrix, matrix_.upload().Take(context, timings));
+  CROUT_ASSIGN_OR_RETURN(uploads.rhs, rhs_.upload().Take(context, timings));
+  if (x0_) {
+    CROUT_ASSIGN_OR_RETURN(uploads.x0, x0_->upload().Take(context, timings));
+  }
   KernelTimings kernel;
+  JobMemory job{.device = std::move(memory), .host = matrix_.TakeHost()};
+  const size_t factoring = plan_->sparse ? plan_->sparse->bytes.peak : 0;
+  ReservedGrowth growth(core_, slot_, sparse_.analysis(), job, job.device.bytes() - factoring);
   CROUT_ASSIGN_OR_RETURN(SeriesStepResult result,
-                         SolveSeriesStep(context, *plan_, start, std::move(matrix), std::move(rhs),
-                                         out.data(), stop, kernel));
+                         SolveSeriesStep(context, *plan_, start, std::move(uploads), out.data(),
+                                         stop, kernel, &growth));
   sync.Dismiss();
-  timings.factor += kernel.factor;
-  timings.solve += kernel.solve;
-  timings.device_to_host += kernel.device_to_host;
+  memory = std::move(job.device);
+  timings.analyze += sparse_.seconds();
+  timings.queue -= sparse_.seconds();
+  timings.Add(kernel);
   answer.summary = result.summary;
   if (result.factor) {
     ObserveFactor(core_, slot_, result.factor->summary, kernel.factor);
     answer.factor = Share(*std::move(result.factor), memory);
-    answer.factor->record = TakeRecord(answer.factor->factorization.summary, matrix_.TakeHost());
+    answer.factor->record = TakeRecord(answer.factor->factorization.summary, std::move(job.host));
     answer.factor->nnz = TextEntries();
   }
   if (result.matrix) answer.matrix = Share(*std::move(result.matrix), memory);

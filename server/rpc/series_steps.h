@@ -1,5 +1,5 @@
-// One step of a series on its way: a matrix, unless it is that of the step before, and right-hand
-// sides.
+// One step of a series on its way: a matrix, unless it is that of the step before, right-hand
+// sides, and a start, where the client has one.
 #ifndef CROUT_SERVER_RPC_SERIES_STEPS_H_
 #define CROUT_SERVER_RPC_SERIES_STEPS_H_
 
@@ -8,9 +8,10 @@
 #include <optional>
 #include <vector>
 
+#include "kernels/costs/series_model.h"
 #include "kernels/jobs/series_step.h"
-#include "server/rpc/planned_step.h"
 #include "server/rpc/solve_step.h"
+#include "server/rpc/sparse_choice.h"
 
 namespace crout {
 
@@ -55,29 +56,26 @@ struct SeriesAnswer {
   std::shared_ptr<const ReplyData> x;
 };
 
-// Two payloads, one job.
-class SeriesSteps {
+class SeriesSteps final : public StepPair {
  public:
   // How many iterations the factor that is there is good for, given the seconds that a new one is
   // predicted to take and those of an iteration.
-  using Budget = std::function<int(double factor_seconds, double iteration_seconds)>;
+  using Budget = std::function<SeriesBudget(double factor_seconds, double iteration_seconds)>;
 
   // Checks what can be checked before the payloads. `pins` outlive the steps.
   static absl::StatusOr<std::unique_ptr<SeriesSteps>> Create(ServerCore& core,
                                                              const v1::SolveSeriesHeader& header,
                                                              const SeriesSetting& setting,
-                                                             SeriesPins& pins, Budget budget,
-                                                             DeviceSlot& slot);
-  SeriesSteps(const SeriesSteps&) = delete;  // The steps refer to each other.
-  SeriesSteps& operator=(const SeriesSteps&) = delete;
+                                                             std::string tenant, SeriesPins& pins,
+                                                             Budget budget, DeviceSlot& slot);
 
-  std::vector<PayloadStep*> steps() { return {&matrix_, &rhs_}; }
-  DeviceSlot& slot() { return slot_; }
-  MatrixUpload& upload() { return matrix_.upload(); }
-  absl::StatusOr<MemoryNeed> Plan() { return matrix_.Plan(); }
+  std::vector<PayloadStep*> steps();
   double PredictSeconds() const { return seconds_; }
   int64_t n() { return rhs_.upload().shape().rows; }
 
+  // After the payloads were parsed: the answer, where their matrix is found to be singular without
+  // a job. May block.
+  absl::StatusOr<std::optional<SeriesAnswer>> FindSingular();
   // Worker thread. Fills the phases it runs.
   absl::StatusOr<SeriesAnswer> Run(ExecutionContext& context, StopRequested stop,
                                    CallTimings& timings);
@@ -87,16 +85,23 @@ class SeriesSteps {
               std::optional<MatrixChange> change, const PayloadSpec& rhs,
               const SeriesSetting& setting, SeriesPins& pins, Budget budget);
 
-  // The right-hand sides reserve what they arrive in and what is answered with, the matrix the
-  // rest of the job.
-  absl::StatusOr<MemoryNeed> PlanMatrix();
-  absl::StatusOr<MemoryNeed> PlanRhs();
+  // INVALID_ARGUMENT unless it has the shape and type of X.
+  absl::Status TakeStart(const v1::MatrixSpec& x0);
+  // The right-hand sides reserve what they arrive in and what is answered with, a start what it
+  // arrives in, the matrix the rest of the job.
+  absl::StatusOr<MemoryNeed> PlanMatrix() override;
+  absl::StatusOr<MemoryNeed> PlanRhs() override;
+  size_t StartBytes() { return x0_ ? BlockBytes(x0_->upload().shape().bytes()) : 0; }
+  absl::Status AnalyzeMatrix(StopRequested stop) override;
+  // Of a matrix that is kept, sparse, by the analysis that is kept with it.
+  absl::Status PlanKept();
+  FactorWish Wish() const { return {.request = &request_, .dense = &options_.factor}; }
   SeriesMatrix Matrix();
   absl::Status CheckOrders(const PackedMatrix& matrix);
   // The methods of this order, and what they are predicted to cost.
   absl::Status Resolve(const SeriesMatrix& matrix, int64_t nrhs);
-  int MostIterations(const SeriesMatrix& matrix, double factor_seconds,
-                     double iteration_seconds) const;
+  SeriesBudget BudgetFor(const SeriesMatrix& matrix, double factor_seconds,
+                         double iteration_seconds) const;
   absl::StatusOr<SolverPair> SolversFor(const FactorSummary& factor, int64_t nrhs) const;
   bool StartsWarm() const;
   // Stored positions of the text that the matrix is of.
@@ -107,19 +112,18 @@ class SeriesSteps {
                                                ExecutionContext& context, Reservation& memory);
   NewFactor Share(Factorization part, Reservation& memory);
 
-  ServerCore& core_;
-  DeviceSlot& slot_;
   const SeriesSetting& setting_;
   SeriesPins& pins_;
   const Budget budget_;
   const std::optional<MatrixChange> change_;  // what arrives in the matrix's place
   const bool brings_matrix_;
   std::optional<ValueMapShape> map_;  // of the text that arrived, from its Plan() on
+  v1::FactorizeOptions request_;
+  std::optional<PlannedStep> x0_;
+  SparseChoice sparse_;
   SeriesStepOptions options_;
   std::optional<SeriesStepPlan> plan_;
   double seconds_ = 0;
-  PlannedStep matrix_;
-  PlannedStep rhs_;
 };
 
 }  // namespace crout

@@ -7,11 +7,13 @@
 #include "kernels/algorithm_registry.h"
 #include "kernels/jobs/factorize.h"
 #include "kernels/util/status_macros.h"
+#include "server/rpc/acquire.h"
 #include "server/rpc/decode.h"
 #include "server/rpc/encode.h"
 #include "server/rpc/factor_step.h"
 #include "server/rpc/names.h"
 #include "server/rpc/placement.h"
+#include "server/rpc/status.h"
 
 namespace crout {
 namespace {
@@ -27,6 +29,7 @@ void DescribeDevice(const DeviceSlot& slot, v1::DeviceStatus* status) {
     const v1::Algorithm algorithm = AlgorithmFromName(traits.name);
     if (traits.operands.contains(OperandKind::kDense)) status->add_algorithms(algorithm);
     if (traits.operands.contains(OperandKind::kBatch)) status->add_batch_algorithms(algorithm);
+    if (traits.operands.contains(OperandKind::kSparse)) status->add_sparse_algorithms(algorithm);
   }
   for (const MethodTraits& traits : device.catalogue().solver_traits()) {
     status->add_solvers(SolverFromName(traits.name));
@@ -74,6 +77,7 @@ void DescribeServer(ServerCore& core, const Scope& scope, v1::GetServerInfoRespo
   for (const auto& slot : core.devices.slots()) DescribeDevice(*slot, response->add_devices());
   v1::Limits* limits = response->mutable_limits();
   limits->set_max_n(core.limits.max_n);
+  limits->set_max_sparse_n(core.limits.max_sparse_n);
   limits->set_max_message_bytes(static_cast<int64_t>(core.limits.max_message_bytes));
   *limits->mutable_default_lease() = EncodeDuration(core.limits.default_lease);
   *limits->mutable_max_lease() = EncodeDuration(core.limits.max_lease);
@@ -104,25 +108,68 @@ void DescribeServer(ServerCore& core, const Scope& scope, v1::GetServerInfoRespo
   }
 }
 
-absl::Status EstimateFactorization(ServerCore& core, const v1::EstimateFactorizeRequest& request,
-                                   v1::EstimateFactorizeResponse* response) {
-  CROUT_ASSIGN_OR_RETURN(const DType matrix_dtype, DecodeProblem(request, core.limits));
-  const v1::MatrixSpec matrix = SpecOf(request);
-  CROUT_ASSIGN_OR_RETURN(
-      const auto step, PlaceStep(core, request.options().device(), [&](DeviceSlot& slot) {
-        return FactorStep::Create(core, matrix, request.options(), slot, /*cached=*/true);
-      }));
-  DeviceSlot* const slot = &step->slot();
+namespace {
+
+// Of a matrix of which these are the order and the number of entries.
+absl::StatusOr<FactorStep::Outlook> OutlookFor(const Limits& limits, FactorStep& step,
+                                               const v1::EstimateFactorizeRequest& request,
+                                               DType matrix_dtype) {
   const int64_t n = request.n();
   const bool text = request.has_nnz();
+  if (text) {
+    CROUT_ASSIGN_OR_RETURN(const auto guess, step.Guess(n, request.nnz(), matrix_dtype));
+    if (guess) return *guess;
+  }
+  CROUT_RETURN_IF_ERROR(CheckDimension(n, "n", limits));
   // The layout of a dense one is not known yet: by rows it takes the most.
   const PackedMatrix shape{nullptr, matrix_dtype, text ? Layout::kColumnMajor : Layout::kRowMajor,
                            n, n};
-  const bool sparse = text && ArrivesSparse(*slot->device, n, request.nnz(), matrix_dtype);
-  CROUT_ASSIGN_OR_RETURN(
-      const FactorStep::Outlook outlook,
-      step->PlanFor(shape, sparse ? std::optional(request.nnz()) : std::nullopt));
+  const bool sparse = text && ArrivesSparse(*step.slot().device, n, request.nnz(), matrix_dtype);
+  return step.PlanFor(shape, sparse ? std::optional(request.nnz()) : std::nullopt);
+}
+
+// The sparse factor that the request says A is like; nullopt where it says none.
+absl::StatusOr<std::optional<FactorCache::Pin>> FactorLike(
+    ServerCore& core, const Scope& scope, const v1::EstimateFactorizeRequest& request) {
+  if (request.handle().empty()) return std::optional<FactorCache::Pin>();
+  if (request.n() != 0 || request.has_nnz() || request.matrix_dtype() != v1::DTYPE_UNSPECIFIED) {
+    return BadField("handle", "beside n, nnz or matrix_dtype, which are its matrix's");
+  }
+  CROUT_ASSIGN_OR_RETURN(const Handle handle, DecodeHandle(request.handle()));
+  CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, AcquireDense(core, scope.tenant, handle));
+  CROUT_RETURN_IF_ERROR(CheckDeviceOf(request.options().device(), pin, "options.device"));
+  if (!pin.summary().sparse) {
+    return absl::FailedPreconditionError("handle: of a dense matrix, whose n says all");
+  }
+  return std::optional(std::move(pin));
+}
+
+}  // namespace
+
+absl::Status EstimateFactorization(ServerCore& core, const Scope& scope,
+                                   const v1::EstimateFactorizeRequest& request,
+                                   v1::EstimateFactorizeResponse* response) {
+  CROUT_ASSIGN_OR_RETURN(const std::optional<FactorCache::Pin> like,
+                         FactorLike(core, scope, request));
+  CROUT_ASSIGN_OR_RETURN(const DType asked_dtype, DecodeProblem(request, core.limits));
+  const DType matrix_dtype = like ? like->summary().matrix_dtype : asked_dtype;
+  v1::MatrixSpec matrix = SpecOf(request);
+  if (like) matrix.mutable_matrix_market()->set_dtype(ToProto(matrix_dtype));
+  const auto make = [&](DeviceSlot& slot) -> absl::StatusOr<std::unique_ptr<FactorStep>> {
+    CROUT_ASSIGN_OR_RETURN(auto made,
+                           FactorStep::Create(core, matrix, request.options(), slot, true));
+    made->MayStaySparse(scope.tenant);
+    if (made->CanGather()) made->Gather();
+    return made;
+  };
+  CROUT_ASSIGN_OR_RETURN(const auto step, like ? make(like->slot())
+                                               : PlaceStep(core, request.options().device(), make));
+  DeviceSlot* const slot = &step->slot();
+  CROUT_ASSIGN_OR_RETURN(const FactorStep::Outlook outlook,
+                         like ? step->PlanForPattern(like->summary().sparse->analysis, matrix_dtype)
+                              : OutlookFor(core.limits, *step, request, matrix_dtype));
   const JobBytes& bytes = outlook.bytes;
+  response->set_rough(outlook.rough);
   response->set_algorithm(AlgorithmFromName(outlook.algorithm));
   if (outlook.precision != FactorPrecision::kAsTyped) {
     response->set_precision(ToProto(outlook.precision));

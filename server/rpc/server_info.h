@@ -13,7 +13,8 @@ namespace crout {
 void DescribeServer(ServerCore& core, const Scope& scope, v1::GetServerInfoResponse* response);
 
 // The statuses of EstimateFactorize.
-absl::Status EstimateFactorization(ServerCore& core, const v1::EstimateFactorizeRequest& request,
+absl::Status EstimateFactorization(ServerCore& core, const Scope& scope,
+                                   const v1::EstimateFactorizeRequest& request,
                                    v1::EstimateFactorizeResponse* response);
 
 }  // namespace crout

@@ -9,6 +9,7 @@
 #include "kernels/util/status_macros.h"
 #include "server/rpc/batch_calls.h"
 #include "server/rpc/decode.h"
+#include "server/rpc/echelon_call.h"
 #include "server/rpc/encode.h"
 #include "server/rpc/factorize_and_solve_call.h"
 #include "server/rpc/factorize_call.h"
@@ -109,10 +110,10 @@ ThreadPool& ReleasingThreads(ServerCore& core, const std::string& tenant,
   return slot.ok() ? *(*slot)->releasing : core.releasing;
 }
 
-absl::Status Estimate(ServerCore& core, const Scope& /*scope*/,
+absl::Status Estimate(ServerCore& core, const Scope& scope,
                       const v1::EstimateFactorizeRequest& request,
                       v1::EstimateFactorizeResponse* response) {
-  return EstimateFactorization(core, request, response);
+  return EstimateFactorization(core, scope, request, response);
 }
 
 absl::Status Info(ServerCore& core, const Scope& scope, const v1::GetServerInfoRequest& /*request*/,
@@ -145,6 +146,11 @@ FactorizationService::Stream* FactorizationService::FactorizeAndSolve(
 FactorizationService::Stream* FactorizationService::ComputeSchurComplement(
     grpc::CallbackServerContext* context) {
   return BeginUpload<SchurCall>(core_, context);
+}
+
+FactorizationService::Stream* FactorizationService::ReduceToEchelonForm(
+    grpc::CallbackServerContext* context) {
+  return BeginUpload<EchelonCall>(core_, context);
 }
 
 FactorizationService::Stream* FactorizationService::SolveSeries(

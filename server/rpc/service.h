@@ -12,8 +12,8 @@ namespace crout {
 // parsed.
 using FactorizationServiceBase = v1::FactorizationService::WithRawCallbackMethod_Factorize<
     v1::FactorizationService::WithRawCallbackMethod_Refactorize<v1::FactorizationService::WithRawCallbackMethod_Solve<
-        v1::FactorizationService::WithRawCallbackMethod_FactorizeAndSolve<
-            v1::FactorizationService::WithRawCallbackMethod_ComputeSchurComplement<
+        v1::FactorizationService::WithRawCallbackMethod_FactorizeAndSolve<v1::FactorizationService::WithRawCallbackMethod_ComputeSchurComplement<
+            v1::FactorizationService::WithRawCallbackMethod_ReduceToEchelonForm<
                 v1::FactorizationService::WithRawCallbackMethod_SolveSeries<
                     v1::FactorizationService::WithRawCallbackMethod_FactorizeBatch<
                         v1::FactorizationService::WithRawCallbackMethod_SolveBatch<
@@ -30,7 +30,7 @@ using FactorizationServiceBase = v1::FactorizationService::WithRawCallbackMethod
                                                                     v1::FactorizationService::
                                                                         WithRawCallbackMethod_GetServerInfo<
                                                                             v1::FactorizationService::
-                                                                                Service>>>>>>>>>>>>>>>>>>;
+                                                                                Service>>>>>>>>>>>>>>>>>>>;
 
 // Thread-safe. The core outlives it and its calls.
 class FactorizationService final : public FactorizationServiceBase {
@@ -44,6 +44,7 @@ class FactorizationService final : public FactorizationServiceBase {
   Stream* Solve(grpc::CallbackServerContext* context) override;
   Stream* FactorizeAndSolve(grpc::CallbackServerContext* context) override;
   Stream* ComputeSchurComplement(grpc::CallbackServerContext* context) override;
+  Stream* ReduceToEchelonForm(grpc::CallbackServerContext* context) override;
   Stream* SolveSeries(grpc::CallbackServerContext* context) override;
   Stream* FactorizeBatch(grpc::CallbackServerContext* context) override;
   Stream* SolveBatch(grpc::CallbackServerContext* context) override;

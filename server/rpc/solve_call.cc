@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "kernels/util/status_macros.h"
-#include "kernels/util/stopwatch.h"
 #include "server/rpc/acquire.h"
 #include "server/rpc/decode.h"
 #include "server/rpc/encode.h"
@@ -26,10 +25,7 @@ bool IsOfBatches(const FactorCache::Pin& factor) {
 absl::StatusOr<std::vector<PayloadStep*>> SolveCall::Start(const StreamMessage& first) {
   v1::SolveHeader header;
   CROUT_RETURN_IF_ERROR(first.ParseHeader(&header));
-  CROUT_ASSIGN_OR_RETURN(const Handle handle, DecodeHandle(header.handle()));
-  observed_.Concerns(header.handle());
-  CROUT_ASSIGN_OR_RETURN(pin_, AcquireDense(core_, tenant_, handle));
-  ReleaseOn(pin_->slot());
+  CROUT_ASSIGN_OR_RETURN(pin_, AcquireNamed(header.handle(), AcquireDense));
   CROUT_RETURN_IF_ERROR(CheckSolvable(pin_->summary()));
   CROUT_ASSIGN_OR_RETURN(solve_,
                          SolveStep::Create(
@@ -47,18 +43,6 @@ absl::StatusOr<std::vector<PayloadStep*>> SolveCall::Start(const StreamMessage& 
   return std::vector<PayloadStep*>{solve_.get()};
 }
 
-absl::StatusOr<SolveAnswer> SolveCall::Run(ExecutionContext& context, CallTimings& timings) {
-  Stopwatch watch;
-  SolveAnswer answer;
-  CROUT_ASSIGN_OR_RETURN(const Factorization* factor,
-                         pin_->OnDevice(context, solve_->TakePromotion(), &answer.promoted));
-  timings.host_to_device += watch.Lap();
-  CROUT_ASSIGN_OR_RETURN(answer.solution,
-                         solve_->Run(
-                             context, *factor, [this] { return stop_requested(); }, timings));
-  return answer;
-}
-
 std::optional<SolveCall::Gathering> SolveCall::CanGather() {
   if (!solve_->gathers()) return std::nullopt;
   return Gathering{solve_->upload().shape().dtype, solve_->op()};
@@ -66,33 +50,23 @@ std::optional<SolveCall::Gathering> SolveCall::CanGather() {
 
 absl::Status SolveCall::PutIn(ExecutionContext& context, GatheredSystem& system,
                               CallTimings& timings) {
-  Stopwatch watch;
-  CROUT_ASSIGN_OR_RETURN(system.factor,
-                         pin_->OnDevice(context, solve_->TakePromotion(), &promoted_));
-  timings.host_to_device += watch.Lap();
+  CROUT_ASSIGN_OR_RETURN(system.factor, Promote(context, timings));
   return solve_->PutIn(system);
 }
 
-absl::StatusOr<SolveAnswer> SolveCall::TakeOut(GatheredSystem& system, const GatheredTimings& batch,
-                                               CallTimings& timings) {
+absl::StatusOr<Solution> SolveCall::TakeOut(GatheredSystem& system, const GatheredTimings& batch,
+                                            CallTimings& timings) {
   timings.solve += batch.solve;
-  return SolveAnswer{solve_->TakeOut(system, system.factor->summary, batch.solve), promoted_};
+  return solve_->TakeOut(system, system.factor->summary, batch.solve);
 }
 
-void SolveCall::Reply(SolveAnswer answer) {
-  const Solution& solution = answer.solution;
+void SolveCall::Reply(Solution solution) {
   observed_.algorithm = solution.summary.solver;
   v1::SolveResult result = Encode(solution, pin_->version(), observed_.device);
-  result.set_promoted(answer.promoted);
+  result.set_promoted(promoted_);
   v1::SolveResponse head;
   *head.mutable_header()->mutable_solution() = EncodeDense(solution.shape);
-  SendDataAndResult(head, solution.x, result);
-}
-
-void SolveCall::ReleaseResources() {
-  UploadCall::ReleaseResources();
-  solve_.reset();
-  pin_.reset();
+  EndWithDataAndResult(head, solution.x, result);
 }
 
 }  // namespace crout

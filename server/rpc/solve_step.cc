@@ -21,6 +21,9 @@ namespace {
 // By then a factor in float64 has cost less, on every device.
 constexpr int kMostCorrections = 100;
 
+// Steps that bring a sparse factor's solutions to roundoff.
+constexpr int kSparseRefinement = 2;
+
 }  // namespace
 
 absl::Status CheckSolvable(const FactorSummary& factor) {
@@ -50,8 +53,9 @@ absl::StatusOr<std::unique_ptr<SolveStep>> SolveStep::Create(
     ServerCore& core, const v1::MatrixSpec& rhs, const v1::SolveOptions& options,
     absl::string_view field, DeviceSlot& slot, std::function<ExpectedFactor()> expected,
     absl::StatusCode mismatch) {
-  CROUT_ASSIGN_OR_RETURN(const PayloadSpec spec,
-                         DecodePayload(rhs, "header.rhs", core.limits, *slot.device));
+  CROUT_ASSIGN_OR_RETURN(
+      const PayloadSpec spec,
+      DecodePayload(rhs, "header.rhs", core.limits, *slot.device, PayloadRole::kRightHandSide));
   auto step = std::unique_ptr<SolveStep>(new SolveStep(core, spec, slot));
   CROUT_ASSIGN_OR_RETURN(step->options_, DecodeOptions(options, field));
   step->field_ = std::string(field);
@@ -61,11 +65,30 @@ absl::StatusOr<std::unique_ptr<SolveStep>> SolveStep::Create(
   return step;
 }
 
+absl::Status SolveStep::PlanAgain() {
+  if (!provisional_ && !expected_().summary.sparse) return absl::OkStatus();
+  CROUT_ASSIGN_OR_RETURN(const MemoryNeed need, Plan());
+  const auto reserve = [](size_t bytes, Reservation& held, auto more) -> absl::Status {
+    if (bytes <= held.bytes()) return absl::OkStatus();
+    CROUT_ASSIGN_OR_RETURN(Reservation beyond, more(bytes - held.bytes()));
+    held.Absorb(std::move(beyond));
+    return absl::OkStatus();
+  };
+  CROUT_RETURN_IF_ERROR(reserve(need.device, memory_.device, [&](size_t bytes) {
+    return core_.cache.ReserveOnDevice(slot_, bytes);
+  }));
+  return reserve(need.host, memory_.host,
+                 [&](size_t bytes) { return core_.cache.ReserveOnHost(bytes); });
+}
+
 absl::StatusOr<MemoryNeed> SolveStep::Plan() {
-  const auto [factor, has_matrix] = expected_();
+  const auto [factor, has_matrix, undecided] = expected_();
   const PackedMatrix& shape = upload_.shape();
   CROUT_RETURN_IF_ERROR(CheckRows(shape, factor.n, upload_.field(), mismatch_));
-  CROUT_ASSIGN_OR_RETURN(options_.solver, FindSolver(*slot_.device, solver_, factor, shape.cols));
+  // The solver that was asked for may be one of sparse factors alone.
+  provisional_ = undecided;
+  CROUT_ASSIGN_OR_RETURN(
+      options_.solver, FindSolver(*slot_.device, undecided ? "auto" : solver_, factor, shape.cols));
   if (options_.solver->needs_preparation()) {
     CROUT_ASSIGN_OR_RETURN(options_.fallback,
                            FindSolver(*slot_.device, "auto", factor.unit_diagonal,
@@ -76,6 +99,14 @@ absl::StatusOr<MemoryNeed> SolveStep::Plan() {
   SolveOptions options = options_;
   options.verify &= has_matrix;
   if (factor.precision != FactorPrecision::kAsTyped) options.max_corrections = kMostCorrections;
+  if (factor.sparse && has_matrix) {
+    // Rows were interchanged within fronts alone, and what pivots were too small there is not A's.
+    if (factor.sparse->numeric.perturbed_pivots > 0) {
+      options.max_corrections = kMostCorrections;
+    } else {
+      options.max_refinement_steps = std::max(options.max_refinement_steps, kSparseRefinement);
+    }
+  }
   CROUT_ASSIGN_OR_RETURN(plan_, PlanSolve(options, factor, shape));
   CROUT_RETURN_IF_ERROR(CheckMatrix(*plan_, factor, has_matrix));  // before the payload
   if (gathers_) {
@@ -132,10 +163,8 @@ Solution SolveStep::TakeOut(GatheredSystem& system, const FactorSummary& factor,
   solution.summary = std::move(system.solved);
   memory_.device.Release();
   upload_.FreeHeld();
-  memory_.host.Shrink(plan_->bytes.reply);
   Observe(solution.summary, factor, seconds);
-  solution.x =
-      std::make_shared<const ReplyData>(ReplyData{std::move(memory_.host), std::move(out_)});
+  solution.x = TakeReply(std::move(out_), plan_->bytes.reply);
   return solution;
 }
 
@@ -158,14 +187,10 @@ absl::StatusOr<Solution> SolveStep::Run(ExecutionContext& context, const Factori
   KernelTimings kernel;
   CROUT_ASSIGN_OR_RETURN(solution.summary, Solve(context, *plan_, factor, std::move(rhs),
                                                  out.data(), stop, kernel, wider));
-  timings.solve += kernel.solve;
-  timings.refine += kernel.refine;
-  timings.device_to_host += kernel.device_to_host;
+  timings.Add(kernel);
   memory_.device.Release();
-  memory_.host.Shrink(plan_->bytes.reply);
   Observe(solution.summary, factor.summary, kernel.solve);
-  solution.x =
-      std::make_shared<const ReplyData>(ReplyData{std::move(memory_.host), std::move(out)});
+  solution.x = TakeReply(std::move(out), plan_->bytes.reply);
   return solution;
 }
 

@@ -8,8 +8,7 @@
 
 #include "kernels/jobs/gathered.h"
 #include "kernels/jobs/solve.h"
-#include "server/rpc/data_stream.h"
-#include "server/rpc/upload_call.h"
+#include "server/rpc/payload_step.h"
 
 namespace crout {
 
@@ -23,6 +22,8 @@ struct Solution {
 struct ExpectedFactor {
   FactorSummary summary;
   bool has_matrix = false;  // kept, for backward errors
+  // Whether the factor may yet become another than a dense one, once its matrix was analysed.
+  bool undecided = false;
 };
 
 // FAILED_PRECONDITION, saying why, if no system can be solved with the factor.
@@ -53,6 +54,7 @@ class SolveStep final : public PayloadStep {
   absl::Status PutIn(GatheredSystem& system);
   Solution TakeOut(GatheredSystem& system, const FactorSummary& factor, double seconds);
 
+  absl::Status PlanAgain() override;
   absl::StatusOr<MemoryNeed> Plan() override;
 
   // 0 before Plan().
@@ -84,6 +86,7 @@ class SolveStep final : public PayloadStep {
   void Observe(const SolveSummary& summary, const FactorSummary& factor, double seconds);
 
   bool gathers_ = false;
+  bool provisional_ = false;  // the plan: made for a dense factor that was undecided
   GatheredBytes gathered_bytes_;
   Buffer out_;  // X of a gathered one
 };

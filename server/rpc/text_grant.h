@@ -22,7 +22,7 @@ class TextGrant final : public MemoryGrant {
   bool TryTake(size_t bytes) override;
   absl::Status Take(size_t bytes) override;
   void Give(size_t bytes) override;
-  // Gives everything back.
+  // Gives back all that was taken.
   void Release();
 
  private:

@@ -7,13 +7,16 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
+#include "server/rpc/decode.h"
 #include "server/rpc/status.h"
 #include "server/scheduling/reason.h"
 
 namespace crout {
 namespace {
 
+// Those of payloads, the first of which has the number 2.
 constexpr int kFirstDataField = 2;
+constexpr const char* kDataFields[] = {"data", "rhs_data", "x0_data"};
 
 }  // namespace
 
@@ -26,6 +29,15 @@ void UploadCall::Begin() {
     ReadAhead();
     reader_.UpdateTurn(SteadyNow());
   });
+}
+
+absl::StatusOr<FactorCache::Pin> UploadCall::AcquireNamed(const std::string& handle,
+                                                          AcquireFactor acquire) {
+  CROUT_ASSIGN_OR_RETURN(const Handle decoded, DecodeHandle(handle));
+  observed_.Concerns(handle);
+  CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, acquire(core_, tenant_, decoded));
+  ReleaseOn(pin.slot());
+  return pin;
 }
 
 void UploadCall::OnReadDone(bool ok) {
@@ -109,6 +121,7 @@ void UploadCall::EndRound() {
   steps_.clear();
   step_ = 0;
   received_.reset();
+  expected_.reset();
   BeginRound();
 }
 
@@ -176,8 +189,12 @@ void UploadCall::ReserveSlowly(PayloadStep* step, size_t bytes) {
 // Payloads arrive one after the other, each in its own field.
 absl::StatusOr<PayloadStep*> UploadCall::StepFor(int field) {
   const auto wanted = static_cast<size_t>(field - kFirstDataField);
-  if (wanted >= steps_.size()) return BadField("rhs_data", "this call has a single payload");
-  if (wanted < step_) return BadField("data", "comes after rhs_data: send the matrix first");
+  if (wanted >= steps_.size()) {
+    return BadField(kDataFields[wanted], "the header declares no such payload");
+  }
+  if (wanted < step_) {
+    return BadField(kDataFields[wanted], absl::StrCat("comes after ", kDataFields[step_]));
+  }
   while (step_ < wanted) CROUT_RETURN_IF_ERROR(steps_[step_++]->upload().Close());
   return steps_[step_];
 }
@@ -216,10 +233,10 @@ void UploadCall::EnforceLimits(Clock::time_point now) {
           : std::move(status));
 }
 
-absl::StatusOr<MemoryNeed> UploadCall::PlanSteps(bool text) {
+absl::StatusOr<MemoryNeed> UploadCall::PlanSteps(bool parsed) {
   MemoryNeed need;
   for (PayloadStep* step : steps_) {
-    if (step->upload().text() != text) continue;
+    if (step->upload().parsed() != parsed) continue;
     CROUT_ASSIGN_OR_RETURN(const MemoryNeed planned, step->Plan());
     need.device += planned.device;
     need.host += planned.host;
@@ -228,9 +245,9 @@ absl::StatusOr<MemoryNeed> UploadCall::PlanSteps(bool text) {
 }
 
 // The steps of one call share a device, so that one reservation serves them all.
-absl::Status UploadCall::AdmitSteps(bool text, JobMemory memory) {
+absl::Status UploadCall::AdmitSteps(bool parsed, JobMemory memory) {
   for (PayloadStep* step : steps_) {
-    if (step->upload().text() != text) continue;
+    if (step->upload().parsed() != parsed) continue;
     CROUT_ASSIGN_OR_RETURN(const MemoryNeed planned, step->Plan());
     CROUT_RETURN_IF_ERROR(step->Admit(memory.Split(planned)));
   }
@@ -259,7 +276,7 @@ void UploadCall::Proceed(std::vector<PayloadStep*> steps) {
 // A reaction may not wait for a driver or the system.
 bool UploadCall::IsMemoryAtHand() const {
   return std::all_of(steps_.begin(), steps_.end(), [](PayloadStep* step) {
-    const size_t bytes = step->upload().text() ? 0 : step->upload().shape().bytes();
+    const size_t bytes = step->upload().parsed() ? 0 : step->upload().shape().bytes();
     return bytes == 0 || step->slot().device->memory().HasFree(bytes);
   });
 }
@@ -304,24 +321,30 @@ void UploadCall::Complete() {
     if (!status.ok()) return End(status);
   }
   if (!received_) received_ = Clock::now();
-  const bool any_text = std::any_of(steps_.begin(), steps_.end(),
-                                    [](PayloadStep* step) { return step->upload().text(); });
+  const bool any_parsed = std::any_of(steps_.begin(), steps_.end(),
+                                      [](PayloadStep* step) { return step->upload().parsed(); });
   for (PayloadStep* step : steps_) core_.metrics.ObserveUpload(step->upload().bytes_received());
-  if (!any_text) return SubmitJob();
+  if (!any_parsed) return SubmitJob();
   steps_.front()->slot().texts->Schedule(
-      [self = shared_from_this(), this] { DoWork([&] { CompleteText(); }); });
+      [self = shared_from_this(), this] { DoWork([&] { CompleteParsed(); }); });
 }
 
-void UploadCall::CompleteText() {
-  const absl::StatusOr<bool> job = FinishText();
+void UploadCall::CompleteParsed() {
+  const absl::StatusOr<bool> job = FinishParsed();
   MutexLock lock(&mutex_);
   if (!job.ok()) return End(job.status());
   if (*job) SubmitJob();
 }
 
-absl::StatusOr<bool> UploadCall::FinishText() {
+absl::StatusOr<bool> UploadCall::FinishParsed() {
   for (PayloadStep* step : steps_) {
-    if (step->upload().text()) CROUT_RETURN_IF_ERROR(step->upload().Parse());
+    if (step->upload().parsed()) CROUT_RETURN_IF_ERROR(step->upload().Parse());
+  }
+  for (PayloadStep* step : steps_) {
+    CROUT_RETURN_IF_ERROR(step->Analyze([this] { return stop_requested(); }));
+  }
+  for (PayloadStep* step : steps_) {
+    if (!step->upload().parsed()) CROUT_RETURN_IF_ERROR(step->PlanAgain());
   }
   CROUT_ASSIGN_OR_RETURN(const bool answered, AnswerSingular());
   if (answered) return false;
@@ -330,7 +353,7 @@ absl::StatusOr<bool> UploadCall::FinishText() {
   CROUT_RETURN_IF_ERROR(AdmitSteps(true, std::move(memory)));
   for (PayloadStep* step : steps_) {
     if (stop_requested()) return absl::CancelledError("the client cancelled the call");
-    if (step->upload().text())
+    if (step->upload().parsed())
       CROUT_RETURN_IF_ERROR(step->upload().Assemble([this] { return stop_requested(); }));
   }
   return true;

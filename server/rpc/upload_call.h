@@ -4,66 +4,22 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "crout/v1/factorization_service.pb.h"
 #include "grpcpp/support/server_callback.h"
-#include "server/rpc/admission.h"
 #include "server/rpc/call.h"
 #include "server/rpc/encode.h"
-#include "server/rpc/matrix_upload.h"
+#include "server/rpc/payload_step.h"
 #include "server/rpc/request_reader.h"
 #include "server/rpc/wire.h"
 
 namespace crout {
 
-// A payload of a call and the part of the job that needs it. Implemented by FactorStep, SolveStep,
-// SchurStep, BatchFactorStep, BatchSolveStep, and by PlannedStep for DirectSolveSteps and
-// SeriesSteps.
-class PayloadStep {
- public:
-  virtual ~PayloadStep() = default;
-  PayloadStep(const PayloadStep&) = delete;  // gRPC's reactions refer to the upload.
-  PayloadStep& operator=(const PayloadStep&) = delete;
-
-  MatrixUpload& upload() { return upload_; }
-  DeviceSlot& slot() { return slot_; }
-  // Of the job's matrix, for metrics and logs.
-  virtual int64_t order() { return upload_.shape().rows; }
-  // Checks the shape, now known, against the request, plans the job and says what it takes.
-  virtual absl::StatusOr<MemoryNeed> Plan() = 0;
-  // Takes the reservations of that size and opens the upload.
-  absl::Status Admit(JobMemory memory) {
-    memory_ = std::move(memory);
-    return upload_.Open(slot_);
-  }
-
- protected:
-  // `field`: of the payload in the header, for errors.
-  PayloadStep(ServerCore& core, const PayloadSpec& spec, const char* field, DeviceSlot& slot)
-      : core_(core), slot_(slot), upload_(core, spec, field) {}
-
-  ServerCore& core_;
-  DeviceSlot& slot_;
-  JobMemory memory_;  // the upload's included: given back after it
-  MatrixUpload upload_;
-};
-
-// What a step would take on its device, as far as it is known before the payload: nothing of a
-// text.
-template <class Step>
-absl::StatusOr<JobDemand> DemandOf(Step& step) {
-  JobDemand demand;
-  if (step.upload().text()) return demand;
-  CROUT_ASSIGN_OR_RETURN(const MemoryNeed need, step.Plan());
-  demand.bytes = need.device;
-  demand.seconds = step.PredictSeconds();
-  return demand;
-}
-
 // Reads, admits, uploads, and submits the job:
 //   header -> Start() -> reserve what dense payloads need -> bytes -> half-close ->
-//   (text: parse, reserve, assemble, on a thread that may block) -> queue -> RunJob()
+//   (what is parsed: parse, reserve, assemble, on a thread that may block) -> queue -> RunJob()
 // All dense payloads of a call and what it answers with are reserved in one step; what cannot be
 // reserved is refused, so unfinished uploads never wait for each other.
 //
@@ -102,6 +58,13 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
 
   void ReleaseResources() override;
 
+  // The factor that the header names, by AcquireDense() or AcquireBatch(), for the call to hold.
+  using AcquireFactor = absl::StatusOr<FactorCache::Pin> (*)(ServerCore& core,
+                                                             const std::string& tenant,
+                                                             const Handle& handle);
+  absl::StatusOr<FactorCache::Pin> AcquireNamed(const std::string& handle, AcquireFactor acquire)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   // Whether the call's payloads come in rounds, each with a header and a reply of its own. Then the
   // last byte of the last payload ends a round, not the end of the stream.
   virtual bool InRounds() const { return false; }
@@ -132,18 +95,17 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   CallTimings StartJob(v1::Phase phase);
   // Call's, of the first payload's matrix.
   void StartReply(const CallTimings& timings) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // As SendData(), with a result that has the timings as of its sending; and ends the call.
+  // As EndWithData(), with a result that has the timings as of its sending.
   template <class Response, class Result>
-  void SendDataAndResult(const Response& head, std::shared_ptr<const ReplyData> data,
-                         const Result& result, int field = Response::kDataFieldNumber)
+  void EndWithDataAndResult(const Response& head, std::shared_ptr<const ReplyData> data,
+                            const Result& result, int field = Response::kDataFieldNumber)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const auto add_result = [this, result](Response& response) {
       mutex_.AssertHeld();  // Messages are made where they are sent.
       *response.mutable_result() = result;
       *response.mutable_result()->mutable_timings() = Encode(ReplyTimings());
     };
-    SendData(head, std::move(data), add_result, field);
-    End(absl::OkStatus());
+    EndWithData(head, std::move(data), add_result, field);
   }
   // The question that a factorization of order n asks as it goes: whether to stop. Tells the client
   // how far it is, if it told and some time has passed. From any thread, without the mutex.
@@ -169,15 +131,15 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   void ReserveSlowly(PayloadStep* step, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   bool IsMemoryAtHand() const;  // for the dense payloads
-  absl::StatusOr<MemoryNeed> PlanSteps(bool text);
-  absl::Status AdmitSteps(bool text, JobMemory memory);
+  absl::StatusOr<MemoryNeed> PlanSteps(bool parsed);
+  absl::Status AdmitSteps(bool parsed, JobMemory memory);
   void AdmitDenseSlowly(const MemoryNeed& need);
   void BeginUpload() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void Complete() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void CompleteText();
+  void CompleteParsed();
   // Whether there is a job to do.
-  absl::StatusOr<bool> FinishText();
+  absl::StatusOr<bool> FinishParsed();
   void SubmitJob() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the job is long enough for progress events.
   bool IsLong() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return PredictSeconds() > kLongSeconds; }

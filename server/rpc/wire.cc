@@ -23,7 +23,7 @@ using google::protobuf::io::ConcatenatingInputStream;
 using google::protobuf::io::ZeroCopyInputStream;
 
 constexpr int kHeaderField = 1;
-constexpr int kRhsDataField = 3;  // the last of them; `data` is 2
+constexpr int kLastDataField = 4;  // `data` is 2
 
 // Far more than any client writes: a message may not cost more than its bytes.
 constexpr size_t kMaxFields = 64;  // of data, in one message
@@ -87,7 +87,7 @@ absl::StatusOr<StreamMessage> StreamMessage::Parse(const grpc::ByteBuffer& buffe
     const int field = WireFormatLite::GetTagFieldNumber(tag);
     const bool is_bytes =
         WireFormatLite::GetTagWireType(tag) == WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
-    if (!is_bytes || field < kHeaderField || field > kRhsDataField) {
+    if (!is_bytes || field < kHeaderField || field > kLastDataField) {
       if (!WireFormatLite::SkipField(&in, tag)) return Malformed();
       continue;
     }

@@ -20,11 +20,11 @@ namespace crout {
 
 // A run of payload bytes inside a message.
 struct DataSegment {
-  int field = 0;  // 2: data, 3: rhs_data
+  int field = 0;  // 2: data, 3: rhs_data, 4: x0_data
   std::span<const std::byte> bytes;
 };
 
-// A streamed request: `header` (field 1, a message) and bytes fields 2 and 3, each optional.
+// A streamed request: `header` (field 1, a message) and bytes fields 2 to 4, each optional.
 // Movable; owns what its segments point into.
 class StreamMessage {
  public:

@@ -14,7 +14,7 @@
 namespace crout {
 namespace {
 
-// Of each device.
+// Threads that each device has for itself; docs/architecture.md says what they do.
 constexpr int kAdmittingThreads = 4;
 constexpr int kTextThreads = 2;
 constexpr int kReleasingThreads = 2;

@@ -68,7 +68,7 @@ class RecentWork {
   // The slowest first.
   std::vector<EndedCall> SlowCalls() const;
 
-  // The newest goes before.
+  // Remembers the run in place of the one before.
   void SetRun(IterationRun run);
   std::optional<IterationRun> run() const;
 

@@ -68,6 +68,7 @@ td.phases { min-width: 11rem; width: 30%; }
 .track .p5, .legend .p5 { background: #e6d933; }
 .track .p6, .legend .p6 { background: #d55e00; }
 .track .p7, .legend .p7 { background: #cc79a7; }
+.track .p8, .legend .p8 { background: #7a5195; }
 .run { display: flex; flex-wrap: wrap; gap: .4rem 1.5rem; }
 .run div { flex: 1 1 16rem; }
 .run .legend { flex-direction: column; margin-top: .8rem; }

@@ -67,7 +67,7 @@ absl::StatusOr<TlsContents> ReadPair(const SettingFile& certificate_file,
   CROUT_ASSIGN_OR_RETURN(const std::string key_text,
                          ReadSettingFile(key_file, FileAccess::kPrivate));
   CROUT_ASSIGN_OR_RETURN(const std::string certificate_text,
-                         ReadSettingFile(certificate_file, FileAccess::kAnyone));
+                         ReadSettingFile(certificate_file, FileAccess::kPublic));
   CROUT_ASSIGN_OR_RETURN(const Owned<EVP_PKEY> key, ParseKey(key_file, key_text));
   CROUT_ASSIGN_OR_RETURN(const Owned<X509> certificate,
                          ParseCertificates(certificate_file, certificate_text));
@@ -105,7 +105,7 @@ absl::StatusOr<TlsContents> ReadTlsFiles(const TlsFiles& files) {
                          ReadPair({"--tls-cert", files.certificate}, {"--tls-key", files.key}));
   if (files.client_ca.empty()) return contents;
   const SettingFile client_ca = {"--tls-client-ca", files.client_ca};
-  CROUT_ASSIGN_OR_RETURN(contents.roots, ReadSettingFile(client_ca, FileAccess::kAnyone));
+  CROUT_ASSIGN_OR_RETURN(contents.roots, ReadSettingFile(client_ca, FileAccess::kPublic));
   CROUT_RETURN_IF_ERROR(ParseCertificates(client_ca, contents.roots).status());
   return contents;
 }

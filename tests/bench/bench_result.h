@@ -45,18 +45,22 @@ inline double Median(std::vector<double> values) {
   return *middle;
 }
 
-// Where and when a result was taken, and of which commit.
+// Where and when a result was taken, of which commit, and what else the machine did: the load
+// average of a minute as the benchmark begins.
 inline nlohmann::ordered_json ResultHeader(const std::string& benchmark, const DeviceInfo& device) {
   const std::time_t now = std::time(nullptr);
   std::tm utc;
   gmtime_r(&now, &utc);
   char date[32];
   std::strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", &utc);
+  double load = 0;
+  if (getloadavg(&load, 1) != 1) load = -1;
   return {{"benchmark", benchmark},
           {"device", device.description},
           {"version", CROUT_VERSION},
           {"commit", CROUT_COMMIT},
-          {"date", date}};
+          {"date", date},
+          {"load", load}};
 }
 
 }  // namespace crout

@@ -11,8 +11,8 @@ import sys
 import tempfile
 import unittest
 
-from report import published, results, service, tables
-from report.table import Table, number, quantile
+from report import flow, poisson, published, results, service, tables, whole_set
+from report.table import Table, deviation, mean, number, quantile
 
 BENCH = sys.argv.pop(1)
 RESULTS = pathlib.Path(__file__).resolve().parent / "results"
@@ -29,6 +29,7 @@ class BenchTest(unittest.TestCase):
             file = pathlib.Path(directory) / "result.json"
             done = run("--algorithms=getrf,cmpp,icmpp,nothing", "--generate=thesis:33,64",
                        "--generate=dominant:32", "--dtype=f64,f32", "--repetitions=2", "--direct",
+                       "--solvers",
                        "--warm=1e-3,1e-6", "--steps=1", "--tolerance=0,1e-6", "-o", str(file))
             assert done.returncode == 0, done.stderr
             cls.result = results.load(file)
@@ -50,12 +51,20 @@ class BenchTest(unittest.TestCase):
 
     def test_quartiles_are_in_order(self):
         for row in self.tables["Accuracy, f64"].rows:
-            figures = [float(cell) for cell in row[3:]]
+            figures = [float(cell) for cell in row[3:8]]
             self.assertEqual(figures, sorted(figures))
 
     def test_warm_starts_stand_beside_getrf(self):
         self.assertEqual(set(self.column("Warm starts", "change per step")), {"0.00100", "1.00e-06"})
         self.assertTrue(all(cell.endswith("×") for cell in self.column("Warm starts", "speed-up")))
+
+    def test_solvers_have_a_row_each_and_every_matrix(self):
+        self.assertEqual(self.column("Solvers", "matrices"), [3] * 8)
+        self.assertEqual(set(self.column("Solvers", "factors of")), {"cmpp", "getrf"})
+
+    def test_conditions_stand_beside_accuracy(self):
+        for cell in self.column("Condition beside accuracy", "condition"):
+            self.assertGreaterEqual(float(cell), 1)
 
     def test_what_is_missing_is_listed(self):
         self.assertIn("nothing", self.column("Left out, refused or failed", "method"))
@@ -77,6 +86,69 @@ class BenchTest(unittest.TestCase):
         self.assertIn("neither host nor cuda:N", run("--device=tpu", "--generate=random:4").stderr)
 
 
+class StudyTest(unittest.TestCase):
+    """Made-up results beside the published ones."""
+
+    @staticmethod
+    def case(algorithm, difference, seconds, **more):
+        return {"matrix": "bcsstk01", "n": 48, "dtype": "f64", "algorithm": algorithm, "info": 0,
+                "max_abs_diff": difference, "median_s": seconds, **more}
+
+    def result(self, *cases):
+        return {"benchmark": "crout", "device": "Some CPU", "commit": "c", "date": "2026-01-02", "cases": cases}
+
+    def test_ours_and_theirs_of_the_same_matrices(self):
+        made = whole_set.tables(self.result(
+            self.case("cmpp", 3e-7, 1e-4), self.case("cmpp", 1e-7, 1e-4, matrix="not theirs"),
+            self.case("ss", 1e-12, 1e-5, factors="cmpp", nrhs=10)), timed=True)
+        titles = [table.title for table in made]
+        self.assertEqual(titles, [f"{what} beside the published, f64"
+                                  for what in ("Accuracy", "Totals", "Solvers' accuracy", "Solvers' totals")])
+        accuracy, totals = (table.rows for table in made[:2])
+        self.assertEqual(accuracy[0], ["cmpp", "ours", 1, "3.00e-07", "0"] + ["3.00e-07"] * 4)
+        self.assertEqual(accuracy[1][:3], ["cmpp", "published cmpp", 1])
+        self.assertEqual(totals[0][:4], ["cmpp", "cmpp", 1, "1.00e-04"])
+        self.assertEqual([table.title for table in whole_set.tables(self.result(self.case("cmpp", 1, 1)), False)],
+                         titles[:1])
+
+    def test_what_is_invalid_there_is_compared_with_nothing(self):
+        ours = self.case("is", 0.1, 1, factors="cmpp", nrhs=10, matrix="orani678")
+        made = {table.title: table for table in whole_set.tables(self.result(ours), True)}
+        self.assertNotIn("Solvers' accuracy beside the published, f64", made)
+
+    def test_rules_of_pivoting_stand_beside_each_other(self):
+        rule = {"parameters": {"pivoting": "interval:1e-05:inf"}}
+        *_, table = whole_set.tables(self.result(self.case("cmpp", 1e-7, 1, **rule), self.case("cmpp", 2e-7, 1)), False)
+        self.assertEqual(table.rows, [["cmpp", "bcsstk01", 48, "1.00e-07", "1.19e-07", "2.00e-07", "1.19e-07"]])
+
+    def test_the_cube_stands_beside_the_published(self):
+        cube = {"m": 50, "least_n": 1, "largest_n": 2, "setup_s": 1.0, "krylov_s": 2.0, "iterations": 37, "residual": 6e-7}
+        table, = poisson.tables({"cubes": [dict(cube, factors="icmpp", tolerance=1.0), dict(cube, factors="getrf"),
+                                           dict(cube, factors="icmpp", tolerance=1e-5, m=8)]})
+        self.assertEqual([row[4] for row in table.rows], [37, 12, "–"])
+        self.assertEqual([row[9] for row in table.rows], ["ICM_32 1", "cuSOLVER", "ICM_32 1e-5"])
+
+    def test_blocks_and_threads_have_rates(self):
+        parts = [dict(self.result(self.case("block_lu", 0, 2 / cores, n=1000, parameters={"block_size": 128}),
+                                  self.case("lu_loop", 0, 4, n=1000)), cores=cores) for cores in (1, 4)]
+        table, = tables.blocks(parts)
+        self.assertEqual([row[3:] for row in table.rows[:2]],
+                         [["block_lu (blocks of 128)", 1, "2000", "0.333", "1.00×"],
+                          ["block_lu (blocks of 128)", 4, "500", "1.33", "4.00×"]])
+        self.assertEqual(tables.blocks([self.result(self.case("block_lu", 0, 1))]), [])
+
+    def test_seconds_of_a_busy_machine_say_so(self):
+        for load, said in ((1.5, False), (2.5, True)):
+            busy = {"cubes": [], "load": load, "cores": 2}
+            self.assertEqual("other work" in poisson.tables(busy)[0].note, said)
+
+    def test_the_flow_counts_the_steps_after_the_first(self):
+        steps = [{"ms": ms, "sweeps": ms, "factorizations": 1, "solves": 2, "backward_error": 1e-16, "error_of_u": 1e-9}
+                 for ms in (100, 3, 5)]
+        table, = flow.tables({"grid": 8, "flows": [{"way": "icmpp", "tolerance": 0.0, "start": "warm", "steps": steps}]})
+        self.assertEqual(table.rows, [["icmpp, warm", "0", "4.00", 3, 6, "4.00", "1.00e-09", "1.00e-16"]])
+
+
 class TableTest(unittest.TestCase):
     def test_numbers(self):
         self.assertEqual([number(v) for v in (None, 0.0, 12, 1234.5, 0.012345, 1.5e-9, 3e7, True)],
@@ -85,6 +157,11 @@ class TableTest(unittest.TestCase):
     def test_quantiles(self):
         self.assertEqual([quantile([4, 1, 3, 2], q / 4) for q in range(5)], [1, 1.75, 2.5, 3.25, 4])
 
+    def test_mean_and_deviation(self):
+        self.assertEqual(mean([1, 2, 6]), 3)
+        self.assertEqual(deviation([1, 3]), 1)
+        self.assertIsNone(mean([]))
+
     def test_markdown_escapes_bars(self):
         self.assertIn("| max \\|a\\| |", Table("t", ["max |a|"], [[1]]).markdown())
 
@@ -92,6 +169,15 @@ class TableTest(unittest.TestCase):
         table = service.records("t", [{"a_us": 1.0, "n": 5}, {"n": 6, "b": 2}])
         self.assertEqual(table.header, ["n", "a, µs", "b"])
         self.assertEqual(table.rows, [["5", "1.00", "–"], ["6", "–", "2"]])
+
+    def test_the_blocks_of_irregular_batches_stand_beside_what_was_published(self):
+        row = {"members": 1000, "largest": 32, "rounds": 7, "irr_ms": 0.5, "irr_error": 1e-17}
+        made = service.tables({"block_trsm": [row], "block_gemm": [row]})
+        self.assertEqual([table.header[-2:] for table in made], [["irr, ms", "irr error"]] * 2)
+        table = published.irregular()
+        for cells in table.rows:
+            self.assertEqual(len(cells), len(table.header))
+        self.assertIn("7.6", table.rows[0][-1])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-# Tests of crout-bench (built in crout_bench/), of its tables, and of docs/performance.md.
+# Tests of crout-bench (built in crout_bench/), of its tables, and of docs/performance.md and the pages behind it.
 set(bench "${PROJECT_SOURCE_DIR}/tests/bench")
 foreach(name accuracy cases families runner timing)
   crout_test(bench_${name}_test LABELS tool SOURCES "${bench}/test/${name}_test.cc"

@@ -114,7 +114,7 @@ nlohmann::ordered_json Bench(const std::string& device, bool gather, int count,
           {"alone_us", 1e6 * Median(latency)}};
 }
 
-DeviceInfo InfoOf(const std::string& name) {
+DeviceInfo InfoOf([[maybe_unused]] const std::string& name) {
 #ifdef CROUT_HAVE_CUDA
   if (name != "host") return Check(cuda::MakeDevice(0, cuda::Options()))->info();
 #endif

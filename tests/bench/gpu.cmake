@@ -9,6 +9,9 @@ if(CROUT_HAVE_CUDA)
   add_executable(gpu_methods_bench "${bench}/gpu_methods_bench.cc" "${bench}/gpu_schur_bench.cc")
   target_link_libraries(gpu_methods_bench PRIVATE crout::cuda_device crout_flags crout_version
     nlohmann_json::nlohmann_json)
+  add_executable(gpu_stripes_bench "${bench}/gpu_stripes_bench.cc" "${bench}/gpu_stripes.cu")
+  target_link_libraries(gpu_stripes_bench PRIVATE crout::cuda_device crout::host crout_flags
+    crout_version nlohmann_json::nlohmann_json)
   add_executable(gpu_solve_bench "${bench}/gpu_bench.cc" "${bench}/gpu_solve_bench.cc")
   target_link_libraries(gpu_solve_bench PRIVATE crout::cuda_device crout_flags crout_version
     nlohmann_json::nlohmann_json)
@@ -23,11 +26,17 @@ if(CROUT_HAVE_CUDA)
     "${bench}/series_files.cc")
   target_link_libraries(gpu_series_bench PRIVATE crout::cuda_device crout::io crout_flags crout_version
     nlohmann_json::nlohmann_json)
-  add_executable(gpu_irr_bench "${bench}/gpu_irr_bench.cc")
+  add_executable(gpu_irr_bench
+    "${bench}/gpu_irr_bench.cc" "${bench}/gpu_irr_blocks.cc" "${bench}/gpu_irr_panels.cu")
   target_link_libraries(gpu_irr_bench PRIVATE crout::cuda_device crout_flags crout_version
     nlohmann_json::nlohmann_json)
-  set_property(GLOBAL APPEND PROPERTY CROUT_PACKAGED_TESTS gpu_irr_bench gpu_series_bench gpu_service_bench gpu_methods_bench
-    gpu_mixed_bench gpu_probe_bench gpu_solve_bench)
+  target_compile_options(gpu_irr_bench PRIVATE
+    $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
+  add_executable(gpu_sparse_bench "${bench}/gpu_sparse_bench.cc")
+  target_link_libraries(gpu_sparse_bench PRIVATE crout::cuda_device crout::test_support crout_flags
+    crout_version nlohmann_json::nlohmann_json)
+  set_property(GLOBAL APPEND PROPERTY CROUT_PACKAGED_TESTS gpu_sparse_bench gpu_irr_bench gpu_series_bench gpu_service_bench gpu_methods_bench
+    gpu_mixed_bench gpu_probe_bench gpu_solve_bench gpu_stripes_bench)
 
   set(lu_benches gpu_iterative_bench gpu_lu_bench)
   if(TARGET CUDA::cupti)

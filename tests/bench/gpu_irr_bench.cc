@@ -4,18 +4,17 @@
 // Handles, streams and workspaces are made beforehand; what is timed is from the first call to the
 // last result on the device. Prints one JSON object.
 //   gpu_irr_bench [N ...] > RESULT.json
+//   gpu_irr_bench blocks > RESULT.json     the building blocks (gpu_irr_blocks.cc)
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 #include <cusolverDn.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <functional>
 #include <iostream>
 #include <memory>
-#include <random>
-#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,74 +23,10 @@
 #include "kernels/cuda/device/cuda_status.h"
 #include "kernels/cuda/irr_lu/irr_getrf.h"
 #include "kernels/cuda/irr_lu/irr_getrs.h"
-#include "tests/bench/bench_result.h"
+#include "tests/bench/gpu_irr_bench.h"
 
 namespace crout {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-constexpr int kStreams = 16;
-
-void CheckCuda(cudaError_t code) { Check(cuda::CudaStatus(code, "CUDA")); }
-
-template <class V>
-class DeviceArray {
- public:
-  explicit DeviceArray(size_t count) : count_(count) {
-    void* memory = nullptr;
-    CheckCuda(cudaMalloc(&memory, std::max<size_t>(1, count) * sizeof(V)));
-    memory_.reset(static_cast<V*>(memory));
-  }
-  explicit DeviceArray(const std::vector<V>& values) : DeviceArray(values.size()) {
-    CheckCuda(cudaMemcpy(get(), values.data(), values.size() * sizeof(V), cudaMemcpyHostToDevice));
-  }
-  void CopyFrom(const DeviceArray& other) {
-    CheckCuda(cudaMemcpy(get(), other.get(), count_ * sizeof(V), cudaMemcpyDeviceToDevice));
-  }
-  V* get() const { return memory_.get(); }
-
- private:
-  struct Free {
-    void operator()(V* memory) const { cudaFree(memory); }
-  };
-  size_t count_;
-  std::unique_ptr<V, Free> memory_;
-};
-
-// Packed matrices of uniform values in the GPU's memory, and fresh copies of them.
-class Batch {
- public:
-  Batch(const std::vector<MatrixShape>& shapes, uint64_t seed)
-      : members_(shapes.size()),
-        extent_(Check(PackMembers(DType::kFloat64, shapes, members_))),
-        device_members_(members_),
-        original_(Uniform(extent_.bytes / sizeof(double), seed)),
-        elements_(extent_.bytes / sizeof(double)) {
-    Reset();
-  }
-
-  void Reset() { elements_.CopyFrom(original_); }
-  IrregularBatch view() const {
-    return {reinterpret_cast<std::byte*>(elements_.get()), extent_, device_members_.get()};
-  }
-  const std::vector<BatchMember>& members() const { return members_; }
-  double* Member(size_t i) const { return elements_.get() + members_[i].offset; }
-
- private:
-  static std::vector<double> Uniform(size_t count, uint64_t seed) {
-    std::mt19937_64 random(seed);
-    std::vector<double> values(count);
-    for (double& x : values) x = std::ldexp(static_cast<double>(random() >> 11), -52) - 1;
-    return values;
-  }
-
-  std::vector<BatchMember> members_;
-  BatchExtent extent_;
-  DeviceArray<BatchMember> device_members_;
-  DeviceArray<double> original_;
-  DeviceArray<double> elements_;
-};
 
 // cuSOLVER's getrf and getrs, one call for each member, in so many streams.
 class CusolverStreams {
@@ -323,38 +258,6 @@ class CroutLuInTurn {
   Buffer workspace_;
 };
 
-// One who takes part: `reset` is not timed.
-struct Runner {
-  const char* name;
-  std::function<void()> reset;
-  std::function<void()> run;
-};
-
-// In turn, the first of them against each of the others round by round.
-void Compete(const std::vector<Runner>& runners, int rounds, Json& row) {
-  std::vector<std::vector<double>> seconds(runners.size());
-  for (int round = -1; round < rounds; ++round) {  // the first warms up
-    for (size_t r = 0; r < runners.size(); ++r) {
-      runners[r].reset();
-      CheckCuda(cudaDeviceSynchronize());
-      const double spent = Time(runners[r].run);
-      if (round >= 0) seconds[r].push_back(spent);
-    }
-  }
-  row["rounds"] = rounds;
-  for (size_t r = 0; r < runners.size(); ++r) {
-    const std::string name = runners[r].name;
-    row[name + "_ms"] = 1e3 * Median(seconds[r]);
-    if (r == 0) continue;
-    std::vector<double> ratios;
-    for (int k = 0; k < rounds; ++k) ratios.push_back(seconds[r][k] / seconds[0][k]);
-    const auto [least, most] = std::minmax_element(ratios.begin(), ratios.end());
-    row["over_" + name] = Median(ratios);
-    row["over_" + name + "_least"] = *least;
-    row["over_" + name + "_most"] = *most;
-  }
-}
-
 double GetrfFlops(const std::vector<BatchMember>& members) {
   double flops = 0;
   for (const BatchMember& member : members) {
@@ -431,18 +334,17 @@ void BenchFewLarge(const std::vector<MatrixShape>& shapes, int largest, Device& 
   rows.push_back(row);
 }
 
-std::vector<MatrixShape> UniformShapes(int count, int least, int largest) {
-  std::mt19937_64 random(largest);
-  std::uniform_int_distribution<int64_t> uniform(least, largest);
-  std::vector<MatrixShape> shapes(count);
-  for (MatrixShape& shape : shapes) shape.rows = shape.cols = uniform(random);
-  return shapes;
-}
-
 int Main(int argc, char** argv) {
   if (cuda::CountCudaDevices() == 0) {
     std::cerr << "no CUDA device on this machine\n";
     return 1;
+  }
+  if (argc == 2 && std::string_view(argv[1]) == "blocks") {
+    const auto device = Check(cuda::MakeDevice(0, cuda::Options()));
+    Json result = ResultHeader("gpu_irr_blocks", device->info());
+    result.update(BenchIrrBlocks());
+    std::cout << result.dump(2) << "\n";
+    return 0;
   }
   constexpr int kMembers = 1000;
   std::vector<int> largest = {32, 64, 128, 256, 512, 1024};

@@ -14,3 +14,20 @@ add_executable(host_irr_bench "${PROJECT_SOURCE_DIR}/tests/bench/host_irr_bench.
 target_link_libraries(host_irr_bench
   PRIVATE crout::host crout_blas crout_version crout_flags nlohmann_json::nlohmann_json
   OpenMP::OpenMP_CXX)
+# Sequences of matrices of one pattern beside KLU: `ninja host_sparse_series_bench`, then run it.
+add_executable(host_sparse_series_bench
+  "${PROJECT_SOURCE_DIR}/tests/bench/host_sparse_series_bench.cc")
+target_link_libraries(host_sparse_series_bench
+  PRIVATE crout::host crout::test_support crout_klu crout_version crout_flags
+  nlohmann_json::nlohmann_json)
+# The multifrontal method beside UMFPACK (GPL, in this program alone): `ninja host_sparse_bench`, then
+# run it. Without UMFPACK there is no such program.
+find_library(CROUT_UMFPACK_LIBRARY umfpack)
+find_path(CROUT_UMFPACK_INCLUDE umfpack.h PATH_SUFFIXES suitesparse)
+if(CROUT_UMFPACK_LIBRARY AND CROUT_UMFPACK_INCLUDE)
+  add_executable(host_sparse_bench "${PROJECT_SOURCE_DIR}/tests/bench/host_sparse_bench.cc")
+  target_include_directories(host_sparse_bench SYSTEM PRIVATE "${CROUT_UMFPACK_INCLUDE}")
+  target_link_libraries(host_sparse_bench
+    PRIVATE crout::host crout::test_support crout_blas crout_version crout_flags
+    nlohmann_json::nlohmann_json OpenMP::OpenMP_CXX "${CROUT_UMFPACK_LIBRARY}")
+endif()

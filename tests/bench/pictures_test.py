@@ -57,6 +57,25 @@ def traces(error):
             "traces": [{"family": "random", "change": 0.01, "n": 64, "steps": steps}]}
 
 
+def cube(m, **how):
+    return {"m": m, "least_n": 8, "largest_n": 9, "condense_s": 1, "setup_s": 1, "krylov_s": 1, "iterations": 6,
+            "residual": 1e-7, **how}
+
+
+def flow(**how):
+    step = {"ms": 2, "factorizations": 1, "solves": 1, "backward_error": 1e-16, "error_of_u": 1e-9}
+    return {**how, "steps": [dict(step, sweeps=9), dict(step, sweeps=7)]}
+
+
+HEAD = {key: value for key, value in traces(0).items() if key not in ("series", "traces")}
+STUDIES = [
+    HEAD | {"benchmark": "bddc", "cubes": [cube(5, factors="getrf"), cube(5, factors="icmpp", tolerance=0.5)]},
+    HEAD | {"benchmark": "mean_curvature", "grid": 8, "flows": [
+        flow(way="getrf"), flow(way="icmpp, published", tolerance=0.0, start="cold"),
+        flow(way="icmpp, published", tolerance=0.0, start="warm")]},
+]
+
+
 def draw(some_result):
     """{name of the picture: its text}; with "report.html", where there is one."""
     with tempfile.TemporaryDirectory() as directory:
@@ -78,7 +97,7 @@ class PicturesTest(unittest.TestCase):
 
     def test_there_is_one_of_each_kind(self):
         self.assertEqual({name.split(".")[0].split("_")[0] for name in self.drawn},
-                         {"times", "speed", "accuracy", "auto", "warm", "sections", "series"})
+                         {"times", "speed", "profile", "accuracy", "auto", "warm", "sections", "series"})
 
     def test_each_says_on_which_device_and_when(self):
         for name in self.drawn:
@@ -100,6 +119,24 @@ class PicturesTest(unittest.TestCase):
                             "auto": "asked: at most 1.1", "warm_starts": "as fast as a new getrf",
                             "series_random_0.01": "asked: √n u"}.items():
             self.assertIn(words, self.good[f"{name}.svg"])
+
+    def test_the_studies_have_pictures_of_what_they_are_about(self):
+        for study, (name, *words) in zip(STUDIES, (
+                ("bddc_iterations.svg", "tolerance 0.5", "getrf", "published, each tolerance"),
+                ("mean_curvature.svg", "cold start", "warm start", "error of u at last"))):
+            text = draw(study)[name]
+            for said in (*words, ORIGIN):
+                self.assertIn(said, text, name)
+
+    def test_magnitudes_stand_beside_the_sections(self):
+        pattern = {"matrix": "m16", "dtype": "f64", "algorithm": "icm",
+                   "a": {"rows": ["a.", ".z"], "low": -1, "high": 2},
+                   "lu": {"rows": ["a!", ".z"], "low": -1, "high": 2}}
+        text = draw(result(0.1) | {"patterns": [pattern]})["sections_m16_icm_f64.svg"]
+        self.assertIn("L + U (icm)", text)
+        self.assertIn("not finite", text)
+        without = draw(result(0.1) | {"patterns": [dict(pattern, lu=pattern["a"])]})
+        self.assertNotIn("not finite", without["sections_m16_icm_f64.svg"])
 
     def test_complex_types_have_pictures(self):
         cases = [case("getrf", 16, 0.1, dtype=dtype) for dtype in ("c64", "f32", "c128")]

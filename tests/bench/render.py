@@ -3,7 +3,7 @@
 
     render.py RESULT.json [RESULT.json...] -o DIRECTORY [--format=svg|png]
 
-Of results of the series benchmarks it makes a picture of each trace, and no page.
+Of other results it makes pictures alone: of each trace of a series, of the Poisson problem, of the flow.
 
 Needs matplotlib 3.6 or newer and numpy (Debian: python3-matplotlib).
 """
@@ -14,7 +14,7 @@ import re
 import sys
 
 try:
-    from report import heat_map, page, pictures, results, style, tables, trace
+    from report import heat_map, page, pictures, results, studies, style, tables, trace
 except ModuleNotFoundError as error:
     if error.name not in ("matplotlib", "numpy"):
         raise
@@ -44,7 +44,8 @@ def groups(all_results):
         return [(f"{name}_{d}", function(cases, d), results.single_matrices(cases, d)) for d in dtypes]
     sequences = [c for c in cases if "sequence" in c]
     return [
-        ("Times", each(pictures.times, "times") + each(pictures.speed_up, "speed_up")),
+        ("Times", each(pictures.times, "times") + each(pictures.speed_up, "speed_up") +
+         each(pictures.profile, "profile")),
         ("Accuracy", each(pictures.accuracy, "accuracy")),
         ("auto", [("auto", pictures.automatic(all_results), cases)]),
         ("Warm starts", [("warm_starts", pictures.warm_starts(cases), sequences)]),
@@ -52,13 +53,25 @@ def groups(all_results):
     ]
 
 
-def save_traces(result, directory, suffix):
-    for one in result["traces"]:
-        path = directory / f"{trace.name(one)}.{suffix}"
-        figure = trace.picture(one)
-        style.sign(figure, [results.origin(result)])
-        style.save(figure, path)
-        print(path)
+def pictures_alone(all_results):
+    """(name, figure, results that it shows) of those that get no page."""
+    for result in all_results:
+        for one in result.get("traces", []):
+            yield trace.name(one), trace.picture(one), [result]
+        if "flows" in result:
+            yield "mean_curvature", studies.mean_curvature(result), [result]
+    with_cubes = [result for result in all_results if "cubes" in result]
+    if with_cubes:
+        rows = [row for result in with_cubes for row in result["cubes"]]
+        yield "bddc_iterations", studies.iterations(rows), with_cubes
+
+
+def save(name, figure, origins, directory, suffix):
+    style.sign(figure, origins)
+    file = re.sub(r"[^A-Za-z0-9.-]+", "_", name).strip("_")
+    path = directory / f"{file}.{suffix}"
+    style.save(figure, path)
+    print(path)
 
 
 def main():
@@ -69,9 +82,9 @@ def main():
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
     all_results = [results.load(path) for path in arguments.results]
-    for result in (x for x in all_results if "traces" in x):
-        save_traces(result, arguments.output, arguments.format)
-    all_results = [x for x in all_results if "traces" not in x]
+    for name, figure, shown in pictures_alone(all_results):
+        save(name, figure, [results.origin(result) for result in shown], arguments.output, arguments.format)
+    all_results = [x for x in all_results if x["benchmark"] == "crout"]
     if not all_results:
         return
     sections = []
@@ -80,9 +93,7 @@ def main():
         for name, figure, shown in figures:
             if figure is None:
                 continue
-            style.sign(figure, results.origins(shown))
-            file = re.sub(r"[^A-Za-z0-9.-]+", "_", name).strip("_")
-            style.save(figure, arguments.output / f"{file}.{arguments.format}")
+            save(name, figure, results.origins(shown), arguments.output, arguments.format)
             inline.append(style.svg(figure))
         if inline:
             sections.append((heading, inline))

@@ -4,6 +4,8 @@
 //
 //   series_bench [N,N... [STEPS [ROUNDS [FAMILY [CHANGE]]]]]
 //
+// Of a family that is asked for by its name there is every step of `auto`, too.
+//
 // FAMILY "files" is all series of real problems; they need $CROUT_MATRICES, the directory of the
 // shared matrices, and have orders and steps of their own.
 #include <algorithm>
@@ -11,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <limits>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -161,7 +164,12 @@ class SeriesSubject final : public Subject {
     options.with_new = SolversFor(made);
     if (factor_) {
       options.with_old = SolversFor(factor_->summary);
-      options.most_iterations = strategy_.iterations ? *strategy_.iterations : Budget(options);
+      const SeriesBudget budget =
+          strategy_.iterations
+              ? SeriesBudget{*strategy_.iterations, std::numeric_limits<double>::infinity()}
+              : Budget(options);
+      options.most_iterations = budget.iterations;
+      options.most_left = budget.most_left;
       if (strategy_.warm) options.factor.parameters.start = factor_->view();
     }
     SeriesMatrix matrix;
@@ -179,8 +187,8 @@ class SeriesSubject final : public Subject {
     const SeriesStart start{factor_ ? &*factor_ : nullptr, matrix_ ? &*matrix_ : nullptr,
                             solution_ ? &*solution_ : nullptr};
     absl::StatusOr<SeriesStepResult> result = SolveSeriesStep(
-        context_, plan, start, std::move(arriving), std::move(b), x_.data(), [] { return false; },
-        timings_);
+        context_, plan, start, {std::move(arriving), std::move(b), {}}, x_.data(),
+        [] { return false; }, timings_);
     if (strategy_.warm && !result.ok()) {
       // The iteration did not come to an end. What a series is to do then is the client's to say.
       ++unsolved_;
@@ -189,10 +197,13 @@ class SeriesSubject final : public Subject {
     Keep(Check(std::move(result)));
   }
 
-  int Budget(const SeriesStepOptions& options) {
+  SeriesBudget Budget(const SeriesStepOptions& options) {
     if (!model_) {
+      FactorSummary factor;
+      factor.n = n_;
+      factor.factor_dtype = dtype_;
       model_.emplace(options.factor.algorithm->PredictSeconds(dtype_, n_),
-                     2 * options.with_old.solver->PredictSeconds(dtype_, n_, 1));
+                     PredictIterationSeconds(*options.with_old.solver, factor, 1));
       model_->Refactored(first_seconds_, 0, 0);
     }
     return model_->Budget();
@@ -201,10 +212,11 @@ class SeriesSubject final : public Subject {
   void Keep(SeriesStepResult result) {
     const SeriesStepSummary& summary = result.summary;
     const bool made = result.factor.has_value();
-    Learn(summary, made);
-    if (made) {
-      ++factorizations_;
-      if (result.factor->summary.info == 0) factor_ = std::move(result.factor);
+    const bool singular = made && result.factor->summary.info > 0;
+    Learn(summary, made, singular);
+    if (made) ++factorizations_;
+    if (made && !singular) {
+      factor_ = std::move(result.factor);
       matrix_.reset();
       update_rank_ = 0;
     } else if (result.matrix) {
@@ -225,9 +237,11 @@ class SeriesSubject final : public Subject {
     if (!summary.accurate) ++inaccurate_;
   }
 
-  void Learn(const SeriesStepSummary& summary, bool made) {
+  void Learn(const SeriesStepSummary& summary, bool made, bool singular) {
     if (!model_) {
       first_seconds_ = summary.new_seconds;
+    } else if (singular) {
+      model_->Unsolved(summary.old_iterations, summary.old_seconds);
     } else if (made) {
       model_->Refactored(summary.new_seconds, summary.old_iterations, summary.old_seconds);
     } else {
@@ -278,12 +292,11 @@ class Comparison {
       system.b = Upload(context_, sequence->b());
       system.rank = sequence->change_rank();
       if (system.rank > 0) system.change = Upload(context_, sequence->change());
-      // There and back: one finds in the caches what the one before has left there.
       for (size_t turn = 0; turn < subjects_.size(); ++turn) {
-        const size_t last = subjects_.size() - 1;
-        subjects_[step % 2 == 0 ? turn : last - turn].second->Step(system);
+        subjects_[InTurn(turn, rounds_ + step)].second->Step(system);
       }
     }
+    ++rounds_;
     for (const auto& [name, subject] : subjects_) {
       Tally& tally = tallies_[name];
       const auto begin = subject->seconds().begin() + 1;
@@ -293,7 +306,7 @@ class Comparison {
   }
 
   // Counts are the last round's.
-  void Report(nlohmann::ordered_json& result) const {
+  void Report(bool with_trace, nlohmann::ordered_json& result) const {
     for (const auto& [name, subject] : subjects_) {
       const Tally& tally = tallies_.at(name);
       nlohmann::ordered_json record = {
@@ -310,8 +323,7 @@ class Comparison {
       subject->Describe(record);
       result["series"].push_back(std::move(record));
     }
-    // A picture for which all of it would be too much: two kinds of drift.
-    if (family_.name != "random" && family_.name != "jumps") return;
+    if (!with_trace) return;
     result["traces"].push_back({{"family", family_.name},
                                 {"change", family_.change},
                                 {"n", n_},
@@ -324,6 +336,14 @@ class Comparison {
   static constexpr int64_t kLargestWarm = 2048;
   static constexpr const char* kAuto = "auto";
 
+  // Who has that turn, the `time`-th time. The first one finds a device that was idle, the others
+  // in the caches what the one before has left there: all have each turn, and each of their
+  // neighbours before them, equally often; over rounds too, for series of two steps.
+  size_t InTurn(size_t turn, size_t time) const {
+    const size_t size = subjects_.size();
+    const size_t first = time % size;
+    return (time / size % 2 == 0 ? first + turn : first + size - turn) % size;
+  }
   double Total(const std::string& name) const { return Median(tallies_.at(name).totals); }
   double BestFixed() const {
     double best = std::min(Total("refactor"), Total("reuse"));
@@ -358,6 +378,7 @@ class Comparison {
   const SeriesFamily& family_;
   int64_t n_;
   int steps_;
+  size_t rounds_ = 0;
   std::vector<std::pair<std::string, std::unique_ptr<Subject>>> subjects_;  // of the last round
   const SeriesSubject* auto_ = nullptr;
   std::map<std::string, Tally> tallies_;
@@ -386,7 +407,9 @@ int RunSeriesBench(Device& device, const std::string& name, int argc, char** arg
       if (!IsAsked(family, only, change) || (family.of_files && i > 0)) continue;
       Comparison comparison(*context, family, std::stoll(orders[i]), steps);
       for (int round = 0; round < rounds; ++round) comparison.Round(round + 1 == rounds);
-      comparison.Report(result);
+      // Of all families it would be too much: of two kinds of drift, for a picture.
+      const bool with_trace = !only.empty() || family.name == "random" || family.name == "jumps";
+      comparison.Report(with_trace, result);
     }
   }
   std::cout << result.dump(1) << "\n";

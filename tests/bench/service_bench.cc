@@ -6,8 +6,9 @@
 // payload: a 512 MiB matrix, other content each time, from the client's buffer to memory that the
 //          device can factor from; that it arrived whole is shown by a solution.
 // series:  a step of a time series as its client waits for it, its matrix sent in full, as a change
-// of
-//          0.1 % of its entries, and as one of rank 8; beside it what the server spent on it.
+//          of 0.1 % of its entries, and as one of rank 8; beside it what the server spent on it.
+// batch:   FactorizeBatch of 1000 matrices of orders 1 to 64 as its client waits for it, beside how
+//          long the server took to receive it.
 // latency: from the last byte of a 256 x 256 matrix to the reply handed to gRPC, beside the bare
 //          vendor call on the same device.
 
@@ -337,6 +338,43 @@ nlohmann::ordered_json BenchSeries(const std::string& device_name) {
   return cases;
 }
 
+nlohmann::ordered_json BenchBatch(const std::string& device_name) {
+  constexpr int kMembers = 1000;
+  constexpr int kLargest = 64;
+  constexpr int kRounds = 101;
+  std::mt19937_64 generator(5);
+  std::uniform_int_distribution<int64_t> order(1, kLargest);
+  std::vector<std::vector<double>> members(kMembers);
+  client::BatchSource batch;
+  size_t bytes = 0;
+  for (std::vector<double>& a : members) {
+    const int64_t n = order(generator);
+    a.resize(n * n);
+    Fill(generator(), n, a);
+    batch.Add(a.data(), n, n);
+    bytes += a.size() * sizeof(double);
+  }
+  e2e::Daemon daemon({"--devices=" + device_name});
+  const auto client = ClientOf(daemon.address());
+  std::vector<double> calls;
+  std::vector<double> receive;
+  for (int round = -10; round < kRounds; ++round) {  // the first are not counted
+    v1::Factor factor;
+    const double seconds = Time([&] { factor = Check(client->FactorizeBatch(batch, {})).factor; });
+    Check(client->Release(factor.handle()));
+    if (round < 0) continue;
+    calls.push_back(seconds);
+    receive.push_back(factor.timings().receive_seconds());
+  }
+  return {{"members", kMembers},
+          {"largest", kLargest},
+          {"bytes", bytes},
+          {"rounds", kRounds},
+          {"call_ms", 1e3 * Median(calls)},
+          {"receive_ms", 1e3 * Median(receive)},
+          {"of_receive", Median(calls) / Median(receive)}};
+}
+
 // Cores that this process may run on: fewer than the machine's under taskset.
 int Cores() {
   cpu_set_t set;
@@ -354,6 +392,7 @@ int Main(int argc, char** argv) {
   if (wanted("latency")) result["latency"] = BenchLatency(name);
   if (wanted("concurrency")) result["concurrency"] = BenchConcurrency(name);
   if (wanted("series")) result["series"] = BenchSeries(name);
+  if (wanted("batch")) result["batch"] = BenchBatch(name);
   if (wanted("payload")) result["payload"] = BenchPayload(name);
   std::cout << result.dump(2) << "\n";
   return 0;

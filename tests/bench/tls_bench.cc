@@ -146,8 +146,6 @@ int Main() {
   nlohmann::ordered_json result = ResultHeader("tls", device->info());
   const unsigned cores = std::thread::hardware_concurrency();
   result["cores"] = cores;
-  double load = 0;  // of others: what was measured on a busy machine says so
-  if (getloadavg(&load, 1) == 1) result["load"] = load;
   const Daemons daemons;
   result["tls_latency"] = nlohmann::ordered_json::array({BenchLatency(daemons)});
   result["tls_upload"] = BenchUpload(daemons, cores);

@@ -227,7 +227,13 @@ TEST(TextMatrixTest, WhatIsNoMatrixIsRefusedWithItsLine) {
       {"1+2\n", "'1+2'"},
       {"1 2 3i\n", "'3i'"},
       {"+-1\n", "'+-1'"},
-      {"\x1b[2J\n", "\\x1b[2J"},
+      {"1\n\xc3\xa9t\xc3\xa9\n", "line 2: '\xc3\xa9t\xc3\xa9'"},
+      {std::string("\xfd"
+                   "7zXZ\0\0\x04",
+                   8),
+       "unpacked first"},
+      {"\x1b[2J\n", "unpacked first"},
+      {"BZh91AY&SY\x8f\x01", "unpacked first"},
       {"1+2jj\n", "'1+2jj'"},
   };
   for (const auto& [text, why] : wrong) {

@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <string>
 
+#include "absl/strings/str_replace.h"
 #include "client/cli/command_line.h"
 #include "client/cli/commands.h"
 #include "client/cli/manual.h"
@@ -43,7 +45,11 @@ std::string Shell(const std::string& command) {
 
 TEST_F(ManualTest, TheTableHasWhatTheHelpHas) {
   ASSERT_GT(commands_.size(), 15u);
-  for (const CommandEntry& command : commands_) EXPECT_NE(command.description, "") << command.name;
+  for (const CommandEntry& command : commands_) {
+    EXPECT_NE(command.description, "") << command.name;
+    EXPECT_THAT(app_.get_subcommand(command.name)->help(), testing::Not(HasSubstr("->")))
+        << "names stand for themselves";
+  }
   const auto solve = std::find_if(commands_.begin(), commands_.end(),
                                   [](const auto& command) { return command.name == "solve"; });
   ASSERT_NE(solve, commands_.end());
@@ -63,11 +69,25 @@ TEST_F(ManualTest, TheTableHasWhatTheHelpHas) {
   }
 }
 
+TEST_F(ManualTest, MethodsThatNoDeviceHasAreNotOffered) {
+  bool klu = false;
+  for (const CommandEntry& command : commands_) {
+    for (const OptionEntry& option : command.options) {
+      EXPECT_THAT(option.choices, testing::Not(testing::Contains("cudss")))
+          << command.name << " " << option.names.back();
+      klu |= std::count(option.choices.begin(), option.choices.end(), "klu") > 0;
+    }
+    EXPECT_THAT(app_.get_subcommand(command.name)->help(), testing::Not(HasSubstr("cudss")));
+  }
+  EXPECT_TRUE(klu) << "methods are choices";
+}
+
 TEST_F(ManualTest, PagesNameEveryOptionAndExitCode) {
   const std::string main_page = MainPage(program_, commands_, "1.2.3");
   EXPECT_THAT(main_page, testing::StartsWith(".TH CROUTCTL 1 \"\" \"Crout 1.2.3\""));
   for (const CommandEntry& command : commands_) {
-    EXPECT_THAT(main_page, HasSubstr("\\fBcroutctl\\-" + command.name + "\\fR(1)"));
+    const std::string name = absl::StrReplaceAll(command.name, {{"-", "\\-"}});
+    EXPECT_THAT(main_page, HasSubstr("\\fBcroutctl\\-" + name + "\\fR(1)"));
     const std::string page = CommandPage(program_, command, "1.2.3");
     EXPECT_THAT(page, HasSubstr("\n.SH EXIT STATUS\n"));
     EXPECT_THAT(page, HasSubstr("CROUT_SERVER"));
@@ -82,14 +102,18 @@ TEST_F(ManualTest, BashCompletesCommandsOptionsAndValues) {
     return Shell("bash --norc -c '. " + path + "; COMP_WORDS=(" + words +
                  "); COMP_CWORD=" + std::to_string(index) + "; _croutctl; echo ${COMPREPLY[@]}'");
   };
-  EXPECT_EQ(complete("croutctl sol", 1), "solve\n");
+  EXPECT_EQ(complete("croutctl sol", 1), "solve solve-batch\n");
+  EXPECT_EQ(complete("croutctl solve-batch x --mem", 3), "--members\n");
   EXPECT_EQ(complete("croutctl --json sc", 2), "schur\n");
   EXPECT_EQ(complete("croutctl solve x --conj", 3), "--conjugate-transpose\n");
   EXPECT_EQ(complete("croutctl solve x --ser", 3), "--server\n");
   EXPECT_EQ(complete("croutctl solve x --dtype c", 4), "c64 c128\n");
   EXPECT_EQ(complete("croutctl solve x --dtype = f", 5), "f32 f64\n");
   EXPECT_EQ(complete("croutctl completion z", 2), "zsh\n");
-  EXPECT_EQ(complete("croutctl factor " + path.substr(0, path.size() - 1), 2), path + "\n");
+  const std::string begun = path.substr(0, path.size() - 1);
+  EXPECT_EQ(complete("croutctl factor " + begun, 2), path + "\n");
+  EXPECT_EQ(complete("croutctl factor-batch " + begun, 2), path + "\n");
+  EXPECT_EQ(complete("croutctl series x -o " + begun, 4), path + "\n");
   unlink(path.c_str());
 }
 

@@ -135,5 +135,42 @@ TYPED_TEST(StridedTest, ResultsLeaveWhatLiesBetween) {
   }
 }
 
+TEST(SparseTest, SendsIndicesThenValues) {
+  const std::vector<int32_t> rows = {0, 2, 1}, columns = {1, 0, 2}, starts = {0, 1, 2, 3};
+  const std::vector<float> values = {1, 2, 3};
+  const auto coordinates = MatrixSource::Coordinates(
+      absl::MakeConstSpan(values), absl::MakeConstSpan(rows), absl::MakeConstSpan(columns), 3, 3);
+  EXPECT_EQ(coordinates.spec().sparse().dtype(), v1::DTYPE_FLOAT32);
+  EXPECT_EQ(coordinates.spec().sparse().entries(), 3);
+  EXPECT_EQ(coordinates.spec().sparse().index_bytes(), 4);
+  const std::vector<int32_t> sent = Sent<int32_t>(coordinates, 5);
+  ASSERT_EQ(sent.size(), 9u);
+  EXPECT_THAT(std::vector(sent.begin(), sent.begin() + 6), testing::ElementsAre(0, 2, 1, 1, 0, 2));
+  const auto compressed = MatrixSource::CompressedRows(
+      absl::MakeConstSpan(values), absl::MakeConstSpan(starts), absl::MakeConstSpan(columns), 3, 3);
+  EXPECT_EQ(compressed.spec().sparse().format(), v1::SPARSE_FORMAT_COMPRESSED_ROWS);
+  EXPECT_EQ(Sent<int32_t>(compressed, 100).size(), 10u);
+}
+
+TEST(SparseTest, SendsValuesAlone) {
+  const std::vector<std::complex<float>> values = {1, {2, 3}, 4};
+  const auto source = MatrixSource::SparseValues(absl::MakeConstSpan(values));
+  EXPECT_EQ(source.spec().values().dtype(), v1::DTYPE_COMPLEX64);
+  EXPECT_EQ(source.spec().values().entries(), 3);
+  EXPECT_EQ(Sent<std::complex<float>>(source, 5), values);
+}
+
+TEST(SparseTest, ArraysThatDoNotAgreeAreRefused) {
+  const std::vector<int64_t> two = {0, 1};
+  const std::vector<double> values = {1, 2};
+  const auto spans = [&](int64_t rows) {
+    return MatrixSource::CompressedRows(absl::MakeConstSpan(values), absl::MakeConstSpan(two),
+                                        absl::MakeConstSpan(two), rows, 2);
+  };
+  EXPECT_TRUE(spans(1).Open().ok());
+  EXPECT_EQ(spans(2).Open().status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(spans(-1).Open().status().code(), absl::StatusCode::kInvalidArgument);
+}
+
 }  // namespace
 }  // namespace crout::client

@@ -37,6 +37,7 @@ struct Received {
   v1::SolveSeriesHeader header;
   std::string data;
   std::string rhs;
+  std::string x0;
 };
 
 class SeriesTest : public ::testing::Test {
@@ -103,7 +104,11 @@ class SeriesTest : public ::testing::Test {
       if (request.has_header()) step->header = request.header();
       step->data += request.data();
       step->rhs += request.rhs_data();
-      if (step->rhs.size() == kN * sizeof(double)) return true;
+      step->x0 += request.x0_data();
+      const bool has_start = step->header.has_x0();
+      if (step->rhs.size() == kN * sizeof(double) && (!has_start || step->x0 == step->rhs)) {
+        return true;
+      }
     }
     return false;
   }
@@ -123,6 +128,26 @@ class SeriesTest : public ::testing::Test {
     return grpc::Status::OK;
   }
 };
+
+TEST_F(SeriesTest, AStartGoesWithItsStepAlone) {
+  Serve([](int, int step, Stream* out) {
+    Solve(out, step == 0 ? "h1" : "");
+    return grpc::Status::OK;
+  });
+  Series series(client_);
+  SpanSink x(absl::MakeSpan(x_));
+  EXPECT_TRUE(series.Step(matrix_, rhs_, &x, &rhs_).ok());
+  EXPECT_TRUE(Step(series).ok());
+  SpanSink again(absl::MakeSpan(x_));
+  EXPECT_TRUE(series.Step(rhs_, &again, &rhs_).ok());
+  absl::MutexLock lock(&mutex_);
+  ASSERT_EQ(received_.size(), 3u);
+  for (const size_t step : {0, 1, 2}) {
+    EXPECT_EQ(received_[step].header.has_x0(), step != 1);
+    EXPECT_EQ(received_[step].x0, step == 1 ? "" : received_[step].rhs);
+  }
+  EXPECT_EQ(received_[2].header.x0().dense().rows(), kN);
+}
 
 TEST_F(SeriesTest, OnlyTheFirstHeaderHasWhatIsOfAllSteps) {
   Serve([](int, int step, Stream* out) {

@@ -137,6 +137,7 @@ TEST_F(SolveTest, WhereNothingCanBePutNothingIsAsked) {
   EXPECT_EQ(client_->FactorizeAndSolve(one, one, {}, &factor, nullptr).status().code(), refused);
   EXPECT_EQ(client_->ComputeSchurComplement(one, {}, nullptr, &x).status().code(), refused);
   EXPECT_EQ(client_->ComputeSchurComplement(one, {}, &factor, nullptr).status().code(), refused);
+  EXPECT_EQ(client_->ReduceToEchelonForm(one, {}, nullptr).status().code(), refused);
   EXPECT_EQ(client_->GetFactors({}, nullptr, &x).code(), refused);
   EXPECT_EQ(client_->GetFactors({}, &header, nullptr).code(), refused);
 }

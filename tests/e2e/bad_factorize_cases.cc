@@ -180,8 +180,10 @@ void AddTexts(std::vector<Case>* cases) {
   cases->push_back(Text("array with too many values", invalid,
                         "%%MatrixMarket matrix array real general\n1 1\n1\n2\n"));
   cases->push_back(Text("broken gzip", invalid, "\x1f\x8b\x08 this is no deflate stream"));
-  cases->push_back(Text("dense form above the budget", StatusCode::kResourceExhausted,
-                        banner + DiagonalEntries(100000)));
+  v1::FactorizeRequest dense_form = FactorizeHead(TextSpec(), banner + DiagonalEntries(100000));
+  dense_form.mutable_header()->mutable_options()->set_algorithm(v1::ALGORITHM_GETRF);
+  cases->push_back(
+      Factorize("text: dense form above the budget", StatusCode::kResourceExhausted, {dense_form}));
   cases->push_back(
       Factorize("text: value that overflows float32", invalid,
                 {FactorizeHead(TextSpec(v1::DTYPE_FLOAT32), banner + "1 1 1\n1 1 1e99\n")}));

@@ -6,11 +6,13 @@
 #include <complex>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "crout/crout.h"
 #include "tests/e2e/daemon.h"
 #include "tests/support/gallery.h"
@@ -485,6 +487,37 @@ TEST_F(CApiSeriesTest, BeginsWithAFactorAndOutlivesItsConnection) {
   EXPECT_EQ(crout_release(factor), CROUT_OK);
 }
 
+TEST_F(CApiSeriesTest, StepsStartAtX) {
+  std::vector<double> next = a_;
+  for (double& entry : next) entry *= 1 + 1e-6;
+  const auto iterations = [&](bool starts_at_x, const std::vector<double>& x0) {
+    auto options = Sized<crout_series_options>();
+    options.strategy = CROUT_REUSE;
+    options.starts_at_x = starts_at_x ? 1 : 0;
+    crout_series* series = Open(options);
+    x_.assign(kN, 0);
+    EXPECT_EQ(Step(series, &a_), CROUT_OK) << crout_last_error();
+    x_ = x0;
+    EXPECT_EQ(Step(series, &next), CROUT_OK) << crout_last_error();
+    ExpectSolves(next);
+    EXPECT_EQ(crout_series_close(series), CROUT_OK);
+    return result_.old_iterations;
+  };
+  const std::vector<double> zeros(kN);
+  EXPECT_GT(iterations(false, zeros), 0);
+  EXPECT_GT(iterations(true, zeros), 0);
+  const std::vector<double> solution = x_;
+  EXPECT_EQ(iterations(true, solution), 0);
+  EXPECT_EQ(x_, solution);
+  auto options = Sized<crout_series_options>();
+  options.starts_at_x = 1;
+  crout_series* series = Open(options);
+  x_[3] = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(Step(series, &a_), CROUT_INVALID_ARGUMENT);
+  EXPECT_THAT(crout_last_error(), HasSubstr("start has a NaN"));
+  EXPECT_EQ(crout_series_close(series), CROUT_OK);
+}
+
 TEST_F(CApiSeriesTest, AFactorIsKeptOnRequest) {
   auto options = Sized<crout_series_options>();
   options.keep_factor = 1;
@@ -502,9 +535,59 @@ TEST_F(CApiSeriesTest, ASingularStepIsOneAndTheSeriesGoesOn) {
   for (int64_t i = 0; i < kN; ++i) singular[i] = 0;
   EXPECT_EQ(Step(series, &singular), CROUT_SINGULAR);
   EXPECT_EQ(x_, x);
-  EXPECT_EQ(Step(series, nullptr), CROUT_FAILED_PRECONDITION);
-  ASSERT_EQ(Step(series, &a_), CROUT_OK) << crout_last_error();
+  // It is there as any other: what makes it regular may be a change.
+  EXPECT_EQ(Step(series, nullptr), CROUT_SINGULAR);
+  std::vector<int32_t> rows(kN);
+  std::iota(rows.begin(), rows.end(), 0);
+  const std::vector<int32_t> cols(kN);
+  auto change = Sized<crout_change>();
+  change.dtype = CROUT_FLOAT64;
+  change.count = kN;
+  change.values = a_.data();
+  change.rows = rows.data();
+  change.cols = cols.data();
+  ASSERT_EQ(Change(series, change), CROUT_OK) << crout_last_error();
   ExpectSolves(a_);
+  EXPECT_EQ(crout_series_close(series), CROUT_OK);
+}
+
+TEST_F(CApiSeriesTest, ATextAndThenItsValues) {
+  // A lower triangle by lines, the first entry in two of them.
+  std::string text = "%%MatrixMarket matrix coordinate real general\n30 30 60\n1 1 1\n";
+  for (int64_t i = 1; i <= kN; ++i) text += absl::StrCat(i, " ", i, " 5\n");
+  for (int64_t i = 2; i <= kN; ++i) text += absl::StrCat(i, " ", i - 1, " 1\n");
+  const auto matrix = [](const std::vector<double>& values) {
+    std::vector<double> a(kN * kN);
+    a[0] = values[0];
+    for (int64_t i = 0; i < kN; ++i) a[i + i * kN] += values[1 + i];
+    for (int64_t i = 1; i < kN; ++i) a[i + (i - 1) * kN] = values[kN + i];
+    return a;
+  };
+  std::vector<double> values(2 * kN, 1);
+  std::fill_n(values.begin() + 1, kN, 5);
+  crout_series* series = Open();
+  const crout_matrix rhs = Matrix(b_, kN, 1);
+  const auto step = [&](int32_t dtype) {
+    return crout_series_text(series, text.data(), text.size(), dtype, &rhs, x_.data(), kN,
+                             &result_);
+  };
+  EXPECT_EQ(step(0), CROUT_INVALID_ARGUMENT);
+  EXPECT_EQ(crout_series_text(series, nullptr, 0, CROUT_FLOAT64, &rhs, x_.data(), kN, nullptr),
+            CROUT_INVALID_ARGUMENT);
+  ASSERT_EQ(step(CROUT_FLOAT64), CROUT_OK) << crout_last_error();
+  ExpectSolves(matrix(values));
+  for (double& value : values) value *= 1.5;
+  values[0] = -2;
+  auto change = Sized<crout_change>();
+  change.dtype = CROUT_FLOAT64;
+  change.count = std::ssize(values);
+  change.values = values.data();
+  change.of_text = 1;
+  ASSERT_EQ(Change(series, change), CROUT_OK) << crout_last_error();
+  ExpectSolves(matrix(values));
+  --change.count;
+  EXPECT_EQ(Change(series, change), CROUT_INVALID_ARGUMENT);
+  EXPECT_THAT(crout_last_error(), HasSubstr("60 entries"));
   EXPECT_EQ(crout_series_close(series), CROUT_OK);
 }
 
@@ -549,6 +632,7 @@ TEST_F(CApiSeriesTest, WhatCannotBeIsRefused) {
   refused([](crout_change& c) { c.cols = nullptr; });
   refused([](crout_change& c) { c.rows = c.cols = nullptr; });
   refused([&](crout_change& c) { c.v = values.data(); });
+  refused([&](crout_change& c) { c.of_text = 1; });
   refused([](crout_change& c) { c.struct_size = 0; });
   EXPECT_EQ(crout_series_change(series, nullptr, &rhs, x_.data(), kN, nullptr),
             CROUT_INVALID_ARGUMENT);

@@ -27,7 +27,9 @@ namespace {
 
 using ::crout::testing::SignByHmac;
 using ::crout::testing::TokenAuthority;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 enum class Server { kTls, kMutualTls, kPlain };
 
@@ -91,7 +93,7 @@ class CallersTest : public ::testing::Test {
     return authority_.Sign(Claims(audience, left));
   }
 
-  absl::Status CallByLibrary(const std::string& address, const Case& c) const {
+  client::ClientOptions OptionsOf(const std::string& address, const Case& c) const {
     client::ClientOptions options;
     options.server = address;
     options.retry.max_attempts = 1;
@@ -104,7 +106,10 @@ class CallersTest : public ::testing::Test {
         options.tls->key_file = files_.File(absl::StrCat(c.certificate, ".key"));
       }
     }
-    const auto client = client::Client::Connect(options);
+    return options;
+  }
+  absl::Status CallByLibrary(const std::string& address, const Case& c) const {
+    const auto client = client::Client::Connect(OptionsOf(address, c));
     return client.ok() ? (*client)->ServerInfo().status() : client.status();
   }
   Finished CallByCtl(const std::string& address, const Case& c) const {
@@ -151,6 +156,44 @@ class CallersTest : public ::testing::Test {
   static int64_t CodeFor(absl::StatusCode code) {
     if (code == absl::StatusCode::kUnavailable) return CROUT_UNREACHABLE;
     return code == absl::StatusCode::kOk ? CROUT_PERMISSION_DENIED : CROUT_UNAUTHENTICATED;
+  }
+  // A server of openssl's that shows the certificate `name`.
+  std::vector<std::string> OtherServer(const std::string& name,
+                                       const std::vector<std::string>& options) const {
+    std::vector<std::string> command = {"/usr/bin/openssl",
+                                        "s_server",
+                                        "-accept",
+                                        "127.0.0.1:0",
+                                        "-www",
+                                        "-cert",
+                                        files_.File(name + ".crt"),
+                                        "-key",
+                                        files_.File(name + ".key")};
+    command.insert(command.end(), options.begin(), options.end());
+    return command;
+  }
+  static std::string AddressOf(Process& other_server) {
+    const std::string line = "ACCEPT 127.0.0.1:";
+    EXPECT_TRUE(Eventually([&] {
+      const size_t begin = other_server.Output().find(line);
+      return begin != std::string::npos &&
+             other_server.Output().find('\n', begin) != std::string::npos;
+    }));
+    const std::string output = other_server.Output();
+    const size_t begin = output.find(line) + line.find("127");
+    return output.substr(begin, output.find('\n', begin) - begin);
+  }
+  void ExpectNoConnection(const std::string& address, const char* message) const {
+    const Case c = {"",     Server::kTls, true, "ca", "", "", "", absl::StatusCode::kUnavailable,
+                    message};
+    const absl::Status heard = CallByLibrary(address, c);
+    EXPECT_TRUE(absl::IsUnavailable(heard)) << heard;
+    EXPECT_THAT(std::string(heard.message()), HasSubstr(c.message));
+    EXPECT_EQ(CallByC(address, c), CROUT_UNREACHABLE);
+    EXPECT_THAT(crout_last_error(), HasSubstr(c.message));
+    const Finished ctl = CallByCtl(address, c);
+    EXPECT_EQ(ctl.exit_code, 3);
+    EXPECT_THAT(ctl.errors, AllOf(StartsWith("croutctl: UNREACHABLE: "), HasSubstr(c.message)));
   }
   void Try(const Daemon& daemon, const Case& c) const {
     SCOPED_TRACE(c.name);
@@ -223,27 +266,15 @@ TEST_F(CallersTest, EachHearsWhatIsWrong) {
 }
 
 TEST_F(CallersTest, ClientsSpeakNoTlsBefore12) {
-  const std::string port_line = "ACCEPT 127.0.0.1:";
-  Process old({"/usr/bin/openssl", "s_server", "-accept", "127.0.0.1:0", "-www", "-tls1_1",
-               "-cipher", "DEFAULT@SECLEVEL=0", "-cert", files_.File("server.crt"), "-key",
-               files_.File("server.key")});
-  ASSERT_TRUE(Eventually([&] {
-    const size_t line = old.Output().find(port_line);
-    return line != std::string::npos && old.Output().find('\n', line) != std::string::npos;
-  }));
-  const std::string output = old.Output();
-  const size_t begin = output.find(port_line) + port_line.find("127");
-  const std::string address = output.substr(begin, output.find('\n', begin) - begin);
-  const Case c = {"",          Server::kTls, true, "ca", "", "", "", absl::StatusCode::kUnavailable,
-                  "no TLS 1.2"};
-  const absl::Status heard = CallByLibrary(address, c);
-  EXPECT_TRUE(absl::IsUnavailable(heard)) << heard;
-  EXPECT_THAT(std::string(heard.message()), HasSubstr(c.message));
-  EXPECT_EQ(CallByC(address, c), CROUT_UNREACHABLE);
-  EXPECT_THAT(crout_last_error(), HasSubstr(c.message));
-  const Finished ctl = CallByCtl(address, c);
-  EXPECT_EQ(ctl.exit_code, 3);
-  EXPECT_THAT(ctl.errors, HasSubstr(c.message));
+  Process old(OtherServer("server", {"-tls1_1", "-cipher", "DEFAULT@SECLEVEL=0"}));
+  ExpectNoConnection(AddressOf(old), "no TLS 1.2");
+}
+
+// croutd starts with none, but its certificate's time may end while it runs.
+TEST_F(CallersTest, ClientsTakeNoExpiredCertificateOfAServer) {
+  MakeCertificate(files_, "ended", "ca", -1);
+  Process late(OtherServer("ended", {"-alpn", "h2"}));
+  ExpectNoConnection(AddressOf(late), "its time is over");
 }
 
 TEST_F(CallersTest, AFileNamesServers) {
@@ -314,6 +345,27 @@ TEST_F(CallersTest, WhatIsRevokedIsRefused) {
   Replace("keys", next.Jwks());
   EXPECT_TRUE(Eventually([&] { return code(signed_token) == absl::StatusCode::kUnauthenticated; }));
   EXPECT_EQ(code(next.Sign(Claims("crout", absl::Hours(1)))), absl::StatusCode::kOk);
+}
+
+TEST_F(CallersTest, ACertificateWithoutItsLineIsRefused) {
+  const Daemon daemon(Flags(Server::kMutualTls));
+  const Case shown = {"",
+                      Server::kMutualTls,
+                      true,
+                      "ca",
+                      "client",
+                      "",
+                      "",
+                      absl::StatusCode::kUnauthenticated,
+                      "no identity has a name of the client's certificate (alice.example.org)"};
+  const auto open = client::Client::Connect(OptionsOf(daemon.address(), shown));
+  ASSERT_TRUE(open.ok()) << open.status();
+  ASSERT_TRUE((*open)->ServerInfo().ok());
+  Replace("identities", "[alice]\ntenants = a\nroles = solve\n");
+  EXPECT_TRUE(Eventually([&] { return !(*open)->ServerInfo().ok(); }))
+      << "a connection that is there";
+  EXPECT_THAT(std::string((*open)->ServerInfo().status().message()), HasSubstr(shown.message));
+  Try(daemon, shown);
 }
 
 TEST_F(CallersTest, UnixSocketsHaveAModeAndAnIdentity) {

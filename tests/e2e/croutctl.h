@@ -53,6 +53,13 @@ class CroutctlTest : public ::testing::Test {
     return json;
   }
 
+  // With a file's bytes on a pipe as its standard input.
+  Finished RunPiped(const std::string& file, const std::vector<std::string>& arguments) {
+    std::vector<std::string> command = {"/bin/sh", "-c", "cat " + file + " | \"$@\"", "sh"};
+    for (const std::string& word : daemon_.CtlCommand(arguments)) command.push_back(word);
+    return RunToEnd(command);
+  }
+
   Finished RunInShell(const std::vector<std::string>& arguments, const std::string& redirections) {
     std::vector<std::string> command = {"/bin/sh", "-c", "exec \"$@\" " + redirections, "sh"};
     for (const std::string& word : daemon_.CtlCommand(arguments)) command.push_back(word);

@@ -1,4 +1,5 @@
 // Files of every format, standard input and standard output.
+#include "absl/strings/str_cat.h"
 #include "tests/e2e/croutctl.h"
 
 namespace crout::e2e {
@@ -63,6 +64,29 @@ TEST_F(CroutctlTest, StandardInputIsOfAnyFormat) {
       EXPECT_EQ(Json::parse(finished.output, nullptr, false)["n"], 3) << format;
     }
   }
+}
+
+// How many ones there are is sent before the matrix, which a pipe has once.
+TEST_F(CroutctlTest, OnesAreForAMatrixOnStandardInputToo) {
+  const std::string complex = directory_.File("complex.mtx"), text = directory_.File("a.txt");
+  WriteFile(complex, "%%MatrixMarket matrix array complex general\n1 1\n0 2\n");
+  WriteFile(text, "2\n");
+  ASSERT_EQ(RunToEnd({"/bin/gzip", "-k", matrix_}).exit_code, 0);
+  const auto ones = [&](const std::string& file) {
+    const std::string x = directory_.File("x.mtx");
+    const Finished finished = RunPiped(file, {"lu", "-", "--ones", "--json", "-o", x});
+    EXPECT_EQ(finished.exit_code, 0) << file << finished.errors;
+    return ReadFile(x);
+  };
+  for (const std::string& file : {matrix_, matrix_ + ".gz"}) {
+    EXPECT_THAT(ones(file), ::testing::HasSubstr("real general\n3 1\n0.4375\n")) << file;
+  }
+  EXPECT_THAT(ones(complex), ::testing::EndsWith("complex general\n1 1\n0 -0.5\n"));
+  EXPECT_THAT(ones(text), ::testing::EndsWith("1 1\n0.5\n"));
+  WriteFile(text, "%%MatrixMarket matrix array real general\n");
+  const Finished cut = RunPiped(text, {"lu", "-", "--ones"});
+  EXPECT_EQ(cut.exit_code, 12);
+  EXPECT_THAT(cut.errors, ::testing::HasSubstr("standard input has no Matrix Market size line"));
 }
 
 TEST_F(CroutctlTest, APipeThatGivesNothingHoldsUpNoDeadline) {
@@ -144,6 +168,77 @@ TEST_F(CroutctlTest, VerifyNeedsNoServer) {
   EXPECT_DOUBLE_EQ(Json::parse(verify(wrong).output)["backward_error"], 8.0 / 27);
   EXPECT_DOUBLE_EQ(Json::parse(verify(wrong).output)["componentwise_error"], 8.0 / 24);
   EXPECT_EQ(verify(matrix_).exit_code, 12);
+}
+
+TEST_F(CroutctlTest, SparseMatricesStaySparse) {
+  const Json factor = RunJson({"factor", matrix_, "--algorithm=multifrontal"});
+  EXPECT_EQ(factor["algorithm"], "multifrontal");
+  EXPECT_GT(factor["sparse"]["lu_entries"], 0);
+  EXPECT_LT(RunJson({"solve", factor["handle"], "--ones"})["backward_error"], 1e-15);
+}
+
+TEST_F(CroutctlTest, AnalyzeNeedsNoServer) {
+  // An arrow: the diagonal, and the last row and column.
+  constexpr int kN = 50;
+  std::string text = absl::StrCat("%%MatrixMarket matrix coordinate real symmetric\n", kN, " ", kN,
+                                  " ", 2 * kN - 1, "\n");
+  for (int i = 1; i <= kN; ++i) absl::StrAppend(&text, i, " ", i, " 60\n");
+  for (int i = 1; i < kN; ++i) absl::StrAppend(&text, kN, " ", i, " -1\n");
+  const std::string arrow = directory_.File("arrow.mtx");
+  WriteFile(arrow, text);
+  const auto analyze = [](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {ProgramPath("croutctl"), "analyze"});
+    return RunToEnd(arguments);
+  };
+  const Finished finished = analyze({arrow, "--json"});
+  ASSERT_EQ(finished.exit_code, 0) << finished.errors;
+  const Json json = Json::parse(finished.output);
+  EXPECT_EQ(json["n"], kN);
+  EXPECT_EQ(json["entries"], 3 * kN - 2);
+  EXPECT_EQ(json["symmetric"], true);
+  EXPECT_EQ(json["matched"], false);
+  EXPECT_EQ(json["ordering"], "amd");
+  EXPECT_GE(json["lu_entries"], json["entries"]);  // No fill-in, but for zeros of merged fronts.
+  EXPECT_LT(json["lu_entries"], kN * kN / 2);
+  EXPECT_GT(json["flops"], 0);
+  EXPECT_GE(json["factor_bytes"], 8 * json["lu_entries"].get<int64_t>());
+  EXPECT_EQ(json["by_level"].size(), json["levels"]);
+  int64_t fronts = 0, eliminated = 0, entries = 0;
+  for (const Json& level : json["by_level"]) {
+    fronts += level["fronts"].get<int64_t>();
+    eliminated += level["eliminated"].get<int64_t>();
+    entries += level["lu_entries"].get<int64_t>();
+  }
+  EXPECT_EQ(fronts, json["fronts"]);
+  EXPECT_EQ(eliminated, kN);
+  EXPECT_EQ(entries, json["lu_entries"]);
+  ASSERT_EQ(json["tree"].size(), json["fronts"]);  // of two levels
+  EXPECT_EQ(json["tree"][0]["parent"], -1);
+  EXPECT_EQ(json["tree"][0]["subtree_fronts"], json["fronts"]);
+  EXPECT_DOUBLE_EQ(json["tree"][0]["subtree_flops"], json["flops"]);
+  // Eliminating the hub first fills everything in.
+  const std::string hub_first = directory_.File("hub.mtx");
+  WriteFile(hub_first,
+            "%%MatrixMarket matrix coordinate real general\n4 4 10\n1 1 9\n2 2 9\n"
+            "3 3 9\n4 4 9\n1 2 1\n1 3 1\n1 4 1\n2 1 1\n3 1 1\n4 1 1\n");
+  EXPECT_EQ(Json::parse(analyze({hub_first, "--ordering=natural", "--json"}).output)["lu_entries"],
+            16);
+  const Finished text_report = analyze({arrow, "--depth=1"});
+  EXPECT_THAT(text_report.output, ::testing::HasSubstr("largest_front"));
+  EXPECT_THAT(text_report.output, ::testing::HasSubstr("100.0 %"));
+  // Singular, but not by its structure: the analysis does not know.
+  const std::string ones = directory_.File("ones.txt");
+  WriteFile(ones, "1 1\n1 1\n");
+  EXPECT_EQ(analyze({ones, "--matching=on"}).exit_code, 0);
+  const std::string empty = directory_.File("empty.mtx");
+  WriteFile(empty, "%%MatrixMarket matrix coordinate real general\n3 3 2\n1 1 1\n3 3 1\n");
+  const Finished structurally = analyze({empty, "--json"});
+  EXPECT_EQ(structurally.exit_code, 10);
+  EXPECT_EQ(Json::parse(structurally.output)["structurally_singular_row"], 2);
+  const std::string wide = directory_.File("wide.txt");
+  WriteFile(wide, "1 2 3\n4 5 6\n");
+  EXPECT_EQ(analyze({wide}).exit_code, 12);
+  EXPECT_EQ(analyze({arrow, "--ordering=random"}).exit_code, 2);
 }
 
 }  // namespace

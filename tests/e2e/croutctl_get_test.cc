@@ -1,4 +1,9 @@
-// croutctl get and schur: the matrices that they write.
+// croutctl get, schur and rref: the matrices that they write.
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
 #include "tests/e2e/croutctl.h"
 
 namespace crout::e2e {
@@ -20,6 +25,23 @@ TEST_F(CroutctlTest, SchurWritesTheComplementAndKeepsTheFactor) {
   EXPECT_EQ(RunJson({"info", schur["factor"]["handle"]})["name"], "a11");
   EXPECT_LT(RunJson({"solve", schur["factor"]["handle"], "--ones"})["backward_error"], 1e-15);
   RunJson({"schur", matrix_, "--leading=3"});
+}
+
+TEST_F(CroutctlTest, RrefWritesTheFormAndSaysItsRank) {
+  const std::string path = directory_.File("wide.mtx");
+  std::ofstream(path) << "%%MatrixMarket matrix array real general\n2 3\n1\n2\n2\n4\n3\n5\n";
+  const std::string r = directory_.File("r.mtx");
+  const Json form = RunJson({"rref", path, "-o", r});
+  EXPECT_THAT(ArrayValues(r), ::testing::Pointwise(::testing::DoubleEq(), {1, 0, 2, 0, 0, 1}));
+  EXPECT_EQ(form["rank"], 2);
+  EXPECT_EQ(form["pivot_columns"], Json({0, 2}));
+  EXPECT_EQ(form["device"], "host");
+  // No pivot in the right-hand side: the system has no solution, and its last row says so.
+  const Json augmented = RunJson({"rref", path, "--augmented=1", "--tolerance=0", "-o", r});
+  EXPECT_EQ(augmented["rank"], 1);
+  EXPECT_EQ(augmented["tolerance"], 0);
+  EXPECT_THAT(ArrayValues(r),
+              ::testing::Pointwise(::testing::DoubleEq(), {1., 0., 2., 0., 2.5, .5}));
 }
 
 TEST_F(CroutctlTest, GetWritesFactorsThatMultiplyBack) {
@@ -44,6 +66,67 @@ TEST_F(CroutctlTest, GetWritesFactorsThatMultiplyBack) {
         EXPECT_NEAR(sum, a[static_cast<size_t>(p[i]) - 1 + 3 * j], 1e-14) << algorithm;
       }
       EXPECT_EQ(algorithm == std::string("getrf") ? l[4 * i] : u[4 * i], 1);
+    }
+  }
+}
+
+// A coordinate file of order n, in full, by columns.
+std::vector<double> Coordinates(const std::string& path, size_t n) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  EXPECT_EQ(line, "%%MatrixMarket matrix coordinate real general");
+  size_t rows = 0, cols = 0, entries = 0, i = 0, j = 0;
+  file >> rows >> cols >> entries;
+  EXPECT_EQ(rows, n);
+  EXPECT_EQ(cols, n);
+  std::vector<double> full(n * n);
+  double value = 0;
+  for (; file >> i >> j >> value; --entries) full.at(i - 1 + (j - 1) * n) += value;
+  EXPECT_EQ(entries, 0u);
+  return full;
+}
+
+TEST_F(CroutctlTest, GetWritesSparseFactorsThatMultiplyBack) {
+  constexpr size_t kN = 6;
+  std::string text = "%%MatrixMarket matrix coordinate real general\n6 6 16\n";
+  std::vector<double> a(kN * kN);
+  const auto add = [&](size_t i, size_t j, int value) {
+    a[i + j * kN] = value;
+    text +=
+        std::to_string(i + 1) + " " + std::to_string(j + 1) + " " + std::to_string(value) + "\n";
+  };
+  for (size_t i = 0; i < kN; ++i) {
+    add(i, i, 7 + static_cast<int>(i));
+    if (i + 1 < kN) add(i, i + 1, -2);
+    if (i > 0) add(i, i - 1, 3);
+  }
+  const std::string matrix = directory_.File("sparse.mtx"), prefix = directory_.File("sparse");
+  WriteFile(matrix, text);
+  for (const char* equilibrate : {"--equilibrate=off", "--equilibrate=on"}) {
+    const std::string handle =
+        RunJson({"factor", matrix, "--algorithm=multifrontal", equilibrate})["handle"];
+    const Json written = RunJson({"get", handle, "-o", prefix});
+    EXPECT_THAT(Strings(written["files"]),
+                ::testing::IsSupersetOf(
+                    {prefix + "_L.mtx", prefix + "_U.mtx", prefix + "_p.mtx", prefix + "_q.mtx"}));
+    const auto l = Coordinates(prefix + "_L.mtx", kN), u = Coordinates(prefix + "_U.mtx", kN);
+    const auto p = ArrayValues(prefix + "_p.mtx"), q = ArrayValues(prefix + "_q.mtx");
+    ASSERT_THAT(p, ::testing::SizeIs(kN));
+    ASSERT_THAT(q, ::testing::SizeIs(kN));
+    std::vector<double> r(kN, 1), c(kN, 1);
+    if (written["files"].size() > 4) {
+      r = ArrayValues(prefix + "_row_scales.mtx");
+      c = ArrayValues(prefix + "_col_scales.mtx");
+    }
+    EXPECT_EQ(written["files"].size(), equilibrate == std::string("--equilibrate=on") ? 6u : 4u);
+    for (size_t i = 0; i < kN; ++i) {
+      for (size_t j = 0; j < kN; ++j) {
+        double sum = 0;
+        for (size_t k = 0; k < kN; ++k) sum += l[i + k * kN] * u[k + j * kN];
+        const auto row = static_cast<size_t>(p[i]) - 1, col = static_cast<size_t>(q[j]) - 1;
+        EXPECT_NEAR(sum, r[row] * a[row + col * kN] * c[col], 1e-13);
+      }
     }
   }
 }
@@ -80,8 +163,78 @@ TEST_F(CroutctlTest, GetWritesNumPysFormatWithRowsFromZero) {
   const Json written = RunJson({"get", handle, "-o", prefix, "--format=npy"});
   EXPECT_EQ(written["files"][2], prefix + "_p.npy");
   EXPECT_THAT(ReadFile(prefix + "_p.npy"), ::testing::HasSubstr("'<i8'"));
+  EXPECT_THAT(ReadFile(prefix + "_p.npy"), ::testing::HasSubstr("'shape': (3,)"));
   RunJson({"get", handle, "-o", prefix, "--format=txt"});
   EXPECT_EQ(ReadFile(prefix + "_p.txt"), "1\n0\n2\n");
+}
+
+TEST_F(CroutctlTest, GetWritesAnArchiveToStandardOutput) {
+  const std::string badly_scaled = directory_.File("scaled.mtx");
+  WriteFile(badly_scaled, "%%MatrixMarket matrix array real general\n2 2\n4e9\n1\n1e9\n3e-9\n");
+  const std::string handle = RunJson({"factor", badly_scaled, "--equilibrate=on"})["handle"];
+  const std::string prefix = directory_.File("f");
+  RunJson({"get", handle, "-o", prefix, "--format=npy"});
+  const Finished got = daemon_.Ctl({"get", handle, "-o", "-", "--json"});
+  ASSERT_EQ(got.exit_code, 0) << got.errors;
+  EXPECT_THAT(Strings(Json::parse(got.errors)["files"]),
+              ::testing::ElementsAre("L", "U", "p", "row_scales", "col_scales"));
+  const std::string archive = directory_.File("f.npz");
+  WriteFile(archive, got.output);
+  const std::string identity = directory_.File("identity.txt");
+  WriteFile(identity, "1 0\n0 1\n");
+  const std::string in_archive = directory_.File("in_archive.mtx");
+  const std::string in_file = directory_.File("in_file.mtx");
+  for (const std::string part : {"L", "U", "p", "row_scales", "col_scales"}) {
+    RunJson({"lu", identity, absl::StrCat(archive, ":", part), "-o", in_archive});
+    RunJson({"lu", identity, absl::StrCat(prefix, "_", part, ".npy"), "-o", in_file});
+    EXPECT_EQ(ReadFile(in_archive), ReadFile(in_file)) << part;
+  }
+  EXPECT_EQ(RunInShell({"get", handle, "-o", "-"}, ">/dev/full").exit_code, 19);
+}
+
+// The numbers of an array, of an archive or a file, as croutctl reads it.
+std::vector<double> NumbersOf(Daemon* daemon, const TempDir& directory, const std::string& path,
+                              size_t size) {
+  std::string identity = absl::StrCat("%%MatrixMarket matrix coordinate real general\n", size, " ",
+                                      size, " ", size, "\n");
+  for (size_t i = 1; i <= size; ++i) absl::StrAppend(&identity, i, " ", i, " 1\n");
+  const std::string matrix = directory.File("identity.mtx"), x = directory.File("numbers.mtx");
+  WriteFile(matrix, identity);
+  const Finished solved = daemon->Ctl({"lu", matrix, path, "-o", x});
+  EXPECT_EQ(solved.exit_code, 0) << path << solved.errors;
+  return ArrayValues(x);
+}
+
+TEST_F(CroutctlTest, GetWritesSparseFactorsAsCompressedRowsWhereNumPyReadsThem) {
+  // L = [1, 1/2 1], U = [2 4, 3 - 2], whatever the order of 2 x 2.
+  const std::string matrix = directory_.File("two.mtx"), archive = directory_.File("f.npz");
+  WriteFile(matrix, "%%MatrixMarket matrix coordinate real general\n2 2 3\n1 1 2\n1 2 4\n2 2 3\n");
+  const std::string handle =
+      RunJson({"factor", matrix, "--algorithm=klu", "--equilibrate=off"})["handle"];
+  const Finished got = daemon_.Ctl({"get", handle, "-o", "-", "--json"});
+  ASSERT_EQ(got.exit_code, 0) << got.errors;
+  EXPECT_THAT(Strings(Json::parse(got.errors)["files"]),
+              ::testing::ElementsAre("L_data", "L_indices", "L_indptr", "U_data", "U_indices",
+                                     "U_indptr", "p", "q"));
+  WriteFile(archive, got.output);
+  const std::string prefix = directory_.File("two");
+  RunJson({"get", handle, "-o", prefix, "--format=npy"});
+  const auto part = [&](const std::string& name, size_t size) {
+    const auto numbers = NumbersOf(&daemon_, directory_, absl::StrCat(archive, ":", name), size);
+    EXPECT_EQ(NumbersOf(&daemon_, directory_, absl::StrCat(prefix, "_", name, ".npy"), size),
+              numbers)
+        << name;
+    return numbers;
+  };
+  // An upper triangle, in whatever order KLU takes it, has no entries in L but ones.
+  EXPECT_THAT(part("L_data", 2), ::testing::ElementsAre(1, 1));
+  EXPECT_THAT(part("L_indices", 2), ::testing::ElementsAre(0, 1));
+  EXPECT_THAT(part("L_indptr", 3), ::testing::ElementsAre(0, 1, 2));
+  EXPECT_THAT(part("U_indptr", 3), ::testing::ElementsAre(0, 2, 3));
+  EXPECT_THAT(part("U_indices", 3), ::testing::ElementsAre(0, 1, 1));
+  EXPECT_THAT(part("U_data", 3), ::testing::ElementsAre(2, 4, 3));
+  EXPECT_THAT(part("p", 2), ::testing::ElementsAre(0, 1));
+  EXPECT_THAT(part("q", 2), ::testing::ElementsAre(0, 1));
 }
 
 }  // namespace

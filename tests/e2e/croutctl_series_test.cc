@@ -1,6 +1,10 @@
 // croutctl series: which files are steps, what it prints, and how it ends.
+#include <sys/stat.h>
+
 #include <filesystem>
+#include <fstream>
 #include <sstream>
+#include <thread>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
@@ -70,6 +74,96 @@ TEST_F(CroutctlSeriesTest, ADirectoryHasStepsByName) {
   EXPECT_EQ(Factors(), 0u);
 }
 
+TEST_F(CroutctlSeriesTest, StandardInputIsATarAndStandardOutputAnArchive) {
+  WriteDiagonal("A_0.txt", 2);
+  WriteFile(steps_ + "/entries_1.mtx",
+            "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 4\n2 2 4\n");
+  WriteSide("b_1.mtx", 8);
+  WriteFile(steps_ + "/A_2.txt", "0 0\n0 1\n");  // singular: there is no X
+  WriteDiagonal("A_3.txt", 5);
+  WriteFile(steps_ + "/README.md", "no step");
+  const std::string tar = directory_.File("steps.tgz");
+  ASSERT_EQ(RunToEnd({"/bin/tar", "-C", directory_.File(""), "-czf", tar, "steps"}).exit_code, 0);
+  const Finished finished = RunPiped(tar, {"series", "-", "--ones", "-o", "-", "--json"});
+  ASSERT_EQ(finished.exit_code, 0) << finished.errors;
+  std::istringstream lines(finished.errors);
+  std::vector<Json> steps;
+  for (std::string line; std::getline(lines, line);) steps.push_back(Json::parse(line));
+  ASSERT_EQ(steps.size(), 5u);  // with a warning of the singular one
+  EXPECT_EQ(steps[0]["matrix"], "standard input:A_0.txt");
+  EXPECT_EQ(steps[1]["rhs"], "standard input:b_1.mtx");
+  EXPECT_EQ(steps[1]["change"], Json::array({"standard input:entries_1.mtx"}));
+  const std::string archive = directory_.File("x.npz"), x = directory_.File("x.mtx"),
+                    identity = directory_.File("identity.txt");
+  WriteFile(archive, finished.output);
+  WriteFile(identity, "1 0\n0 1\n");
+  for (const auto& [part, value] : {std::pair("x_000", 0.5), {"x_001", 2.0}, {"x_003", 0.2}}) {
+    RunJson({"lu", identity, absl::StrCat(archive, ":", part), "-o", x});
+    EXPECT_THAT(ArrayValues(x), Pointwise(DoubleNear(1e-15), {value, value})) << part;
+  }
+  EXPECT_THAT(daemon_.Ctl({"lu", identity, archive + ":x_002"}).errors,
+              HasSubstr("has x_000, x_001, x_003, but no x_002"));
+  EXPECT_EQ(Series({tar, "--ones"})[3]["matrix"], tar + ":A_3.txt");
+}
+
+TEST_F(CroutctlSeriesTest, StandardInputIsOneMatrixToo) {
+  WriteDiagonal("A.txt", 4);
+  const Finished table = RunPiped(steps_ + "/A.txt", {"series", "-", "--ones", "--json"});
+  ASSERT_EQ(table.exit_code, 0) << table.errors;
+  EXPECT_EQ(Json::parse(table.output)["matrix"], "standard input");
+}
+
+TEST_F(CroutctlSeriesTest, TheCommonRightHandSideIsOnStandardInputToo) {
+  WriteDiagonal("A.txt", 4);
+  const std::string rhs = directory_.File("b.mtx");
+  WriteFile(rhs, "%%MatrixMarket matrix array complex general\n2 1\n0 4\n8 0\n");
+  const Finished solved =
+      RunPiped(rhs, {"series", steps_ + "/A.txt", "--rhs=-", "-o", x_, "--format=txt"});
+  ASSERT_EQ(solved.exit_code, 0) << solved.errors;
+  EXPECT_EQ(ReadFile(x_ + "/x_000.txt"), "(0+1j)\n(2+0j)\n");
+  EXPECT_EQ(daemon_.Ctl({"series", "-", "--rhs=-"}).exit_code, 2);
+}
+
+TEST_F(CroutctlSeriesTest, AStepThatFailsLeavesTheSolutionsBeforeIt) {
+  WriteDiagonal("A_0.txt", 2);
+  WriteFile(steps_ + "/A_1.txt", "nan 0\n0 1\n");
+  const std::string tar = directory_.File("steps.tar"), archive = directory_.File("x.npz");
+  ASSERT_EQ(RunToEnd({"/bin/tar", "-C", directory_.File(""), "-cf", tar, "steps"}).exit_code, 0);
+  const Finished failed = daemon_.Ctl({"series", tar, "--ones", "-o", "-"});
+  EXPECT_EQ(failed.exit_code, 12);
+  EXPECT_THAT(failed.errors, HasSubstr("step 1: "));
+  EXPECT_THAT(failed.errors, ::testing::Not(HasSubstr("/croutctl-")));
+  WriteFile(archive, failed.output);
+  RunJson({"lu", steps_ + "/A_0.txt", archive + ":x_000"});
+}
+
+TEST_F(CroutctlSeriesTest, ATarIsUnpackedNowhereElseAndLeavesNothing) {
+  const std::string temporary = directory_.File("tmp"), tar = directory_.File("steps.tar");
+  std::filesystem::create_directory(temporary);
+  WriteDiagonal("A_0.txt", 2);
+  std::filesystem::create_directory(steps_ + "/more");
+  WriteDiagonal("more/A_0.txt", 2);
+  const auto run = [&](const std::string& transform) {
+    EXPECT_EQ(RunToEnd({"/bin/tar", "-C", directory_.File(""), "-P", "--transform=" + transform,
+                        "-cf", tar, "steps"})
+                  .exit_code,
+              0);
+    std::vector<std::string> command = {"/usr/bin/env", "TMPDIR=" + temporary};
+    for (const std::string& word : daemon_.CtlCommand({"series", tar, "--ones", "--json"})) {
+      command.push_back(word);
+    }
+    return RunToEnd(command);
+  };
+  const Finished twice = run("s,none,,");
+  EXPECT_EQ(twice.exit_code, 12);
+  EXPECT_THAT(twice.errors, HasSubstr("steps.tar:A_0.txt is in the archive twice"));
+  std::filesystem::remove_all(steps_ + "/more");
+  const Finished outside = run("s,^steps/,../../../../../outside/,");
+  EXPECT_EQ(outside.exit_code, 0) << outside.errors;
+  EXPECT_EQ(Json::parse(outside.output)["matrix"], tar + ":A_0.txt");
+  EXPECT_TRUE(std::filesystem::is_empty(temporary));
+}
+
 TEST_F(CroutctlSeriesTest, FilesAreMatricesWithCommonRightHandSides) {
   WriteSide("b.mtx", 4);
   const std::string b = steps_ + "/b.mtx";
@@ -102,8 +196,30 @@ TEST_F(CroutctlSeriesTest, FactorsAreKeptAndBegunWith) {
   EXPECT_EQ(Factors(), 1u);
 }
 
-TEST_F(CroutctlSeriesTest, AMatrixThatIsGoneIsSentAgain) {
-  // After a singular step the server has none. The other right-hand side finds it singular too.
+TEST_F(CroutctlSeriesTest, AStepStartsAtItsX0) {
+  WriteFile(steps_ + "/A_0.txt", "2 1\n1 3\n");
+  WriteSide("b_0.mtx", 1);
+  WriteSide("b_1.mtx", 5);
+  WriteFile(steps_ + "/x0_1.txt", "2\n1\n");
+  WriteFile(steps_ + "/X0-2.csv", "0\n0\n");  // as if there were none
+  WriteSide("b_2.mtx", 5);
+  const auto steps = Series({steps_, "--strategy=reuse", "-o", x_});
+  ASSERT_EQ(steps.size(), 3u);
+  EXPECT_FALSE(steps[0].contains("x0"));
+  EXPECT_THAT(steps[1]["x0"].get<std::string>(), ::testing::EndsWith("x0_1.txt"));
+  EXPECT_EQ(steps[1]["old_iterations"], 0);
+  EXPECT_GT(steps[2]["old_iterations"], 0);
+  for (const char* x : {"/x_001.mtx", "/x_002.mtx"}) {
+    EXPECT_THAT(ArrayValues(x_ + x), Pointwise(DoubleNear(1e-14), {2.0, 1.0}));
+  }
+  // Without a separator it is matrix number 0 of a word, as x_0 is.
+  std::filesystem::rename(steps_ + "/x0_1.txt", steps_ + "/x0.txt");
+  const Finished both = daemon_.Ctl({"series", steps_, "--ones"});
+  EXPECT_NE(both.exit_code, 0);
+  EXPECT_THAT(both.errors, HasSubstr("are both the matrix of step '0'"));
+}
+
+TEST_F(CroutctlSeriesTest, ASingularMatrixServesTheNextStepToo) {
   WriteDiagonal("A_0.txt", 2);
   WriteFile(steps_ + "/A_1.txt", "0 0\n0 1\n");
   WriteSide("b_2.mtx", 6);
@@ -120,6 +236,25 @@ TEST_F(CroutctlSeriesTest, AMatrixThatIsGoneIsSentAgain) {
   EXPECT_THAT(finished.errors, HasSubstr("step 2: the matrix is singular"));
   EXPECT_FALSE(std::filesystem::exists(x_ + "/x_002.mtx"));
   EXPECT_TRUE(std::filesystem::exists(x_ + "/x_003.mtx"));
+}
+
+TEST_F(CroutctlSeriesTest, AMatrixThatIsGoneIsSentAgain) {
+  WriteDiagonal("A_0.txt", 2);
+  WriteFile(directory_.File("other.txt"), "3 0\n0 3\n");
+  const std::string side = steps_ + "/b_1.mtx";
+  ASSERT_EQ(mkfifo(side.c_str(), 0600), 0);
+  std::thread other([&] {
+    // Open when the first step is done and the second one is read.
+    std::ofstream writer(side);
+    RunJson({"refactor", "flow", directory_.File("other.txt")});
+    writer << "%%MatrixMarket matrix array real general\n2 1\n6\n6\n";
+  });
+  const auto steps =
+      Series({steps_, "--ones", "--strategy=refactor", "--keep", "--name=flow", "-o", x_});
+  other.join();
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[1]["factor_version"], 3);
+  EXPECT_THAT(ArrayValues(x_ + "/x_001.mtx"), Pointwise(DoubleNear(1e-12), {3.0, 3.0}));
 }
 
 TEST_F(CroutctlSeriesTest, MatricesChangeByFiles) {
@@ -171,7 +306,7 @@ TEST_F(CroutctlSeriesTest, WhatIsNoChangeIsRefused) {
           {{{"u_1.txt", "1\n1\n"}, {"v_1.txt", "1 1\n"}}, "2 x 1"},
           {{{"entries_1.txt", "1 0\n0 1\n"}}, "coordinates"},
           {{{"values_1.txt", "1 0\n0 1\n"}}, "a vector"},
-          {{{"values_1.txt", "1\n"}}, "no coordinate text"},
+          {{{"values_1.txt", "1\n"}}, "last matrix was dense"},
           {{{"entries_1.mtx",
              "%%MatrixMarket matrix coordinate complex general\n2 2 1\n1 1 8 1\n"}},
            "complex"},

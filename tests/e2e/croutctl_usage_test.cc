@@ -18,6 +18,7 @@ TEST_F(CroutctlTest, RefusedCallsExitWithACodeForEachStatus) {
       {{"lu", singular_, "--ones"}, "FAILED_PRECONDITION", 13},
       {{"schur", singular_, "--leading=2"}, "FAILED_PRECONDITION", 13},
       {{"schur", matrix_, "--leading=4"}, "INVALID_ARGUMENT", 12},
+      {{"rref", matrix_, "--augmented=4"}, "INVALID_ARGUMENT", 12},
       {{"factor", singular_, "--algorithm=crout_lu"}, "UNIMPLEMENTED", 17},
       {{"factor", bad}, "INVALID_ARGUMENT", 12},
       {{"estimate", "--", "-1"}, "INVALID_ARGUMENT", 12},
@@ -96,7 +97,8 @@ TEST_F(CroutctlTest, EveryHelpListsTheExitCodes) {
   }
   const std::string factor = daemon_.Ctl({"factor", "--help"}).output;
   EXPECT_THAT(factor, ::testing::HasSubstr("gauss_jordan"));
-  EXPECT_THAT(factor, ::testing::Not(::testing::HasSubstr("multifrontal"))) << "no server has it";
+  EXPECT_THAT(factor, ::testing::HasSubstr("multifrontal"));
+  EXPECT_THAT(factor, ::testing::Not(::testing::HasSubstr("irr_lu"))) << "of batches";
 }
 
 TEST_F(CroutctlTest, VersionNeedsNoServer) {
@@ -115,6 +117,8 @@ TEST_F(CroutctlTest, BadUsageExitsWith2) {
       {"factor", matrix_, "--dtype=f16"},
       {"factor", matrix_, "--lease=soon"},
       {"factor", matrix_, "--lease=-1h"},
+      {"factor", matrix_, "--lease=0"},
+      {"renew", "h", "--lease=0s"},
       {"factor", matrix_, "--from=h", "--name=n"},
       {"factor", matrix_, "--replace-if-singular"},
       {"solve", "h"},
@@ -123,10 +127,11 @@ TEST_F(CroutctlTest, BadUsageExitsWith2) {
       {"solve", "h", "--ones", "--refine=101"},
       {"solve", "h", "--ones", "--transpose", "--conjugate-transpose"},
       {"lu", matrix_, "--ones", "--name=n"},
-      {"lu", "-", "--ones"},
       {"lu", "-", "-"},
       {"schur", matrix_},
       {"schur", matrix_, "--leading=-1"},
+      {"rref", matrix_, "--augmented=-1"},
+      {"rref", matrix_, "--tolerance=-1"},
       {"get", "h"},
       {"bench", "--concurrency=0"},
       {"renew"},

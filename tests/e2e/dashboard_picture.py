@@ -44,7 +44,7 @@ def load(daemon, loads, seconds):
 
     # A failure is meant for the solve that it is set before: one caller.
     for names, count in ((["factor", "solve"], 2), (["solve", "solve", "unknown_handle"], 2),
-                         (["series", "solve"], 2), (["crowd_out"] + 12 * ["solve"] + ["failure"], 1)):
+                         (["series", "batches", "solve"], 2), (["crowd_out"] + 12 * ["solve"] + ["failure"], 1)):
         callers = [threading.Thread(target=work, args=(names,)) for _ in range(count)]
         for caller in callers:
             caller.start()

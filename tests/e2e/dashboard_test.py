@@ -7,11 +7,13 @@ usage: dashboard_test.py CROUTD CROUTCTL CROUTD_TEST
 
 import contextlib
 import http.server
+import json
 import os
 import pathlib
 import re
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -38,9 +40,15 @@ PANEL_LOADS = {
     "Factor bytes": "factor",
     "Solves": "solve",
     "Solve time": "solve",
+    "Members": "batches",
+    "Members of a batch": "batches",
+    "Singular members": "batches",
+    "Small calls that ran together": "small",
+    "Wait for company": "small",
     "Steps": "series",
     "Iterations of a step": "series",
     "Steps that factored": "series",
+    "Age of the factor": "series",
     "Backward error": "solve",
     "Hits": "solve",
     "Misses": "unknown_handle",
@@ -66,7 +74,7 @@ PANEL_LOADS = {
     "Daemons up": "stop",
     "Healthy devices": "stop",
 }
-LOADS = ["factor", "solve", "series", "unknown_handle", "slow_upload", "crowd", "crowd_out", "promote",
+LOADS = ["factor", "solve", "series", "batches", "small", "unknown_handle", "slow_upload", "crowd", "crowd_out", "promote",
          "failure", "gpu", "stop"]  # in this order
 # What a daemon shows that has certificates or identities, which this one has not.
 OF_SETTINGS = {"crout_file_refused", "crout_tls_certificate_timestamp_seconds"}
@@ -136,7 +144,8 @@ class Daemon:
             return reply.read().decode()
 
     def factor(self, matrix):
-        code, output = self.ctl("factor", str(matrix), "--json")
+        # A dense method: sparse factors would leave room for more.
+        code, output = self.ctl("factor", str(matrix), "--algorithm=getrf", "--json")
         return re.search(r'"handle": *"(\w+)"', output).group(1) if code == 0 else None
 
 
@@ -183,6 +192,15 @@ def write_tridiagonal(path, n):
     return path
 
 
+def write_identity(path, n):
+    """A dense matrix as NumPy saves it."""
+    header = f"{{'descr': '<f8', 'fortran_order': True, 'shape': ({n}, {n}), }}"
+    header += " " * (-(len(header) + 11) % 64) + "\n"
+    values = struct.pack(f"<{n * n}d", *(float(k % (n + 1) == 0) for k in range(n * n)))
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + values)
+    return path
+
+
 class Loads:
     """What callers do: a function that the test calls until every query has seen it, or a context
     whose value is that function, and in which the daemon stays as it is meant to be seen."""
@@ -194,6 +212,9 @@ class Loads:
         self._medium = write_tridiagonal(work_dir / "medium.mtx", 1400)
         self._ones = work_dir / "ones.mtx"
         self._ones.write_text("%%MatrixMarket matrix array real general\n2 1\n1\n1\n")
+        self._singular = work_dir / "singular.mtx"
+        self._singular.write_text("%%MatrixMarket matrix array real general\n1 1\n0\n")
+        self._dense = write_identity(work_dir / "dense.npy", 8)
         self._handle = None
         self._handles = []
 
@@ -211,6 +232,18 @@ class Loads:
 
     def series(self):
         code, _ = self._daemon.ctl("series", str(self._small), str(self._small), "--ones")
+        assert code == 0
+
+    def batches(self):
+        """Two members, the second of them singular."""
+        code, out = self._daemon.ctl("factor-batch", str(self._small), str(self._singular), "--json")
+        assert code == 0
+        code, _ = self._daemon.ctl("solve-batch", json.loads(out)["handle"], str(self._small))
+        assert code == 0
+
+    def small(self):
+        """A call of the kind that others may join: a dense matrix of low order in binary."""
+        code, _ = self._daemon.ctl("factor", str(self._dense))
         assert code == 0
 
     def unknown_handle(self):
@@ -350,6 +383,9 @@ class DashboardTest(unittest.TestCase):
         # Histograms with labels appear when they are first used.
         cls.loads.factor()
         cls.loads.solve()
+        cls.loads.batches()
+        cls.loads.series()
+        cls.loads.small()
         cls.families = set(re.findall(r"^# TYPE (crout_\w+)", cls.daemon.scrape(), re.MULTILINE))
 
     def evaluate(self, queries):

@@ -7,6 +7,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -15,11 +16,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "crout/status.h"
 #include "crout/v1/factorization_service.grpc.pb.h"
 #include "tests/e2e/certificates.h"
 #include "tests/e2e/daemon.h"
-#include "tests/e2e/health.h"
 #include "tests/support/http_peer.h"
 
 namespace crout::e2e {
@@ -262,7 +263,11 @@ TEST_F(IdentityTest, PagesTakeRoles) {
   const std::string none = get("/metrics", "");
   EXPECT_THAT(none, AllOf(HasSubstr("HTTP/1.1 401"), HasSubstr("WWW-Authenticate: Bearer")));
   EXPECT_THAT(none, Not(HasSubstr("crout_")));
+  const absl::Time begin = absl::Now();
   EXPECT_THAT(get("/metrics", "guess"), HasSubstr("HTTP/1.1 401"));
+  EXPECT_GE(absl::Now() - begin, absl::Milliseconds(950)) << "trying tokens is slow";
+  EXPECT_THAT(daemon.process().Errors(), AllOf(HasSubstr("caller_refused"), HasSubstr("127.0.0.1:"),
+                                               HasSubstr("/metrics"), HasSubstr("unknown_token")));
   EXPECT_THAT(get("/metrics", solver.text), HasSubstr("HTTP/1.1 403"));
   EXPECT_THAT(get("/metrics", scraper.text),
               AllOf(HasSubstr("HTTP/1.1 200"),
@@ -273,14 +278,30 @@ TEST_F(IdentityTest, PagesTakeRoles) {
   EXPECT_THAT(get("/readyz", ""), HasSubstr("HTTP/1.1 200"));
 }
 
-TEST_F(IdentityTest, HealthAndReflectionCanBeOff) {
-  for (const bool on : {true, false}) {
-    std::vector<std::string> flags;
-    if (!on) flags = {"--health=off", "--reflection=off"};
-    Daemon daemon(flags);
-    EXPECT_EQ(CheckHealth(daemon.NewChannel(), "") == Health::kServing, on);
-    EXPECT_EQ(ListServices(daemon.NewChannel()).find("crout.v1") != std::string::npos, on);
-  }
+TEST_F(IdentityTest, SecretsStayOutOfCoreFiles) {
+  WriteIdentities("[alice]\nroles = metrics\n" + MakeToken().line);
+  // Whether a daemon with these flags that is aborted leaves its memory where it was started.
+  const auto leaves_core = [](const std::vector<std::string>& flags) {
+    const TempDir place;
+    std::vector<std::string> command = {"/bin/bash",
+                                        "-c",
+                                        R"(cd "$0" && ulimit -c 100 && exec "$@")",
+                                        place.File(""),
+                                        ProgramPath("croutd"),
+                                        "--listen=127.0.0.1:0",
+                                        "--metrics-listen=127.0.0.1:0",
+                                        "--devices=host"};
+    command.insert(command.end(), flags.begin(), flags.end());
+    Process daemon(command);
+    EXPECT_TRUE(Eventually([&] { return daemon.Output().find('\n') != std::string::npos; }))
+        << daemon.Errors();
+    daemon.Signal(SIGABRT);
+    EXPECT_EQ(daemon.Wait(), 128 + SIGABRT);
+    return !std::filesystem::is_empty(place.File(""));
+  };
+  if (!leaves_core({})) GTEST_SKIP() << "this system writes no core files there";
+  EXPECT_FALSE(leaves_core({Flag("identities", "identities")}));
+  EXPECT_FALSE(leaves_core({Flag("tls-cert", "server.crt"), Flag("tls-key", "server.key")}));
 }
 
 TEST_F(IdentityTest, FilesThatSayNothingGoodAreRefusedAtTheStart) {
@@ -295,7 +316,10 @@ TEST_F(IdentityTest, FilesThatSayNothingGoodAreRefusedAtTheStart) {
   EXPECT_EQ(refusal({Flag("identities", "identities")}), "taken");
   EXPECT_THAT(refusal({Flag("identities", "identities"), "--insecure"}),
               HasSubstr("exclude each other"));
-  EXPECT_THAT(refusal({"--metrics-access=roles"}), HasSubstr("give --identities"));
+  for (const char* const access :
+       {"--health=roles", "--reflection=roles", "--metrics-access=roles"}) {
+    EXPECT_THAT(refusal({access}), HasSubstr(absl::StrCat(access, ": give --identities")));
+  }
   EXPECT_THAT(refusal({Flag("identities", "identities"), "--metrics-access=roles",
                        "--metrics-listen=0.0.0.0:0"}),
               HasSubstr("loopback"));

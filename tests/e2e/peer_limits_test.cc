@@ -1,12 +1,9 @@
 // What one connection may take of the real daemon: headers, streams, pings, silence, age.
 #include <gmock/gmock.h>
 #include <grpcpp/client_context.h>
-#include <grpcpp/completion_queue.h>
-#include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <thread>
@@ -15,7 +12,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/time/clock.h"
 #include "tests/e2e/daemon.h"
-#include "tests/e2e/health.h"
 #include "tests/e2e/raw_calls.h"
 #include "tests/support/http_peer.h"
 #include "tests/support/status_matchers.h"
@@ -117,49 +113,6 @@ TEST(PeerLimitsTest, LargeHeadersAreRefused) {
               AnyOf(absl::StatusCode::kResourceExhausted, absl::StatusCode::kUnavailable));
   EXPECT_TRUE(Eventually([&] { return ServerInfo(*stub, kPatience).ok(); }));
   EXPECT_OK(elsewhere.Complete());
-}
-
-// gRPC's reflection holds a thread for each of its calls; beyond a few they are refused.
-TEST(PeerLimitsTest, CallsOfTheReflectionShareFewThreads) {
-  constexpr int kCalls = 40;
-  constexpr int kThreads = 8;
-  struct Reflection {
-    grpc::ClientContext context;
-    std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call;
-    grpc::ByteBuffer response;
-    grpc::Status status;
-  };
-  Daemon daemon;
-  const auto channel = daemon.NewChannel();
-  grpc::GenericStub stub(channel);
-  grpc::CompletionQueue queue;
-  const auto next = [&queue] {
-    void* tag = nullptr;
-    bool ok = false;
-    return queue.AsyncNext(&tag, &ok, absl::ToChronoTime(absl::Now() + kPatience)) ==
-           grpc::CompletionQueue::GOT_EVENT;
-  };
-  std::deque<Reflection> calls(kCalls);
-  for (Reflection& each : calls) {
-    each.call = stub.PrepareCall(
-        &each.context, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", &queue);
-    each.call->StartCall(nullptr);
-    EXPECT_TRUE(next());
-  }
-  // They ask for nothing: whose reading ends has been refused.
-  for (Reflection& each : calls) each.call->Read(&each.response, nullptr);
-  int ended = 0;
-  while (ended < kCalls - kThreads && next()) ++ended;
-  EXPECT_EQ(ended, kCalls - kThreads);
-  EXPECT_OK(daemon.NewClient()->ServerInfo());
-  for (Reflection& each : calls) {
-    each.context.TryCancel();
-    each.call->Finish(&each.status, nullptr);
-  }
-  queue.Shutdown();
-  while (next()) {
-  }
-  EXPECT_TRUE(Eventually([&] { return !ListServices(channel).empty(); }));
 }
 
 TEST(PeerLimitsTest, StreamsOfAConnectionAreBounded) {

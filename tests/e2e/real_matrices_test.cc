@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "crout/batch.h"
 #include "tests/e2e/daemon.h"
 #include "tests/support/matrices.h"
 #include "tests/support/ratios.h"
@@ -79,6 +80,43 @@ TEST_F(RealMatricesTest, FactorAndSolveWithASmallBackwardError) {
   }
   std::cout << "real matrices: " << solved << " solved of " << OneOfEach().size() << " chosen\n";
   EXPECT_GE(solved, 5);
+}
+
+// The Newton matrices of combustion chemistry, of three mechanisms and so of three orders.
+TEST_F(RealMatricesTest, SeqPeleAsOneBatch) {
+  std::vector<int64_t> orders;
+  std::vector<HostMatrix> matrices, sides;
+  for (const RealMatrix& real : crout::testing::RealMatrixIndex()) {
+    if (real.file.rfind("seq_pele/", 0) != 0) continue;
+    auto a = crout::testing::ReadRealMatrix(real);
+    ASSERT_TRUE(a.ok()) << real.file << ": " << a.status();
+    orders.push_back(real.n);
+    matrices.push_back(*std::move(a));
+    sides.emplace_back(static_cast<size_t>(real.n), 1.0);
+  }
+  ASSERT_EQ(matrices.size(), 217u);
+  client::BatchSource of_a, of_b;
+  for (size_t k = 0; k < matrices.size(); ++k) {
+    of_a.Add(matrices[k].data(), orders[k], orders[k]);
+    of_b.Add(sides[k].data(), orders[k], 1);
+  }
+  Daemon daemon;
+  const auto batch = Batch::Factorize(daemon.NewClient(), of_a);
+  ASSERT_THAT(batch, crout::testing::IsOk());
+  EXPECT_EQ(batch->members(), 217);
+  EXPECT_EQ(batch->description().batch().singular(), 0);
+  const auto solution = batch->Solve(of_b);
+  ASSERT_THAT(solution, crout::testing::IsOk());
+  for (size_t k = 0; k < matrices.size(); ++k) {
+    SCOPED_TRACE(k);
+    EXPECT_EQ(batch->figures().info[k], 0);
+    EXPECT_LT(batch->figures().quality[k], 30);
+    const auto x = solution->x.values<double>(static_cast<int64_t>(k));
+    const double error = crout::testing::BackwardError(matrices[k], orders[k], Op::kNone,
+                                                       HostMatrix(x.begin(), x.end()), sides[k], 1);
+    EXPECT_LT(error, 1e-13);
+    EXPECT_NEAR(solution->backward_error[k], error, 1e-15);
+  }
 }
 
 TEST_F(RealMatricesTest, MalformedFilesAreRefusedOrReadButNeverHurt) {

@@ -12,11 +12,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "crout/v1/factorization_service.grpc.pb.h"
 #include "tests/e2e/certificates.h"
 #include "tests/e2e/daemon.h"
 #include "tests/server/scrape.h"
+#include "tests/support/http_peer.h"
 
 namespace crout::e2e {
 namespace {
@@ -279,6 +281,29 @@ TEST_F(TlsTest, HandshakesThatNeverEndShutNobodyOut) {
   EXPECT_TRUE(Call(daemon.address(), Trusting("ca")).ok());
 }
 
+// Strangers need no credentials to fail, and their lines are not to take the place of others.
+TEST_F(TlsTest, HandshakesThatFailAreCountedAndDoNotFillTheLog) {
+  constexpr int kAttempts = 300;
+  constexpr double kLinesPerSecond = 10;
+  Daemon daemon(ServerFlags());
+  const absl::Time begin = absl::Now();
+  for (int i = 0; i < kAttempts; ++i) {
+    crout::testing::HttpPeer peer(daemon.address());
+    peer.Send("GET / HTTP/1.0\r\n\r\n");
+    peer.ReadToEnd();
+  }
+  EXPECT_TRUE(Eventually([&] {
+    return SampleOf(daemon.ScrapeMetrics(), "crout_tls_handshakes_failed_total") == kAttempts;
+  }));
+  const double seconds = absl::ToDoubleSeconds(absl::Now() - begin);
+  const std::vector<std::string> pieces =
+      absl::StrSplit(daemon.process().Errors(), "Handshake failed");
+  const auto lines = static_cast<double>(pieces.size() - 1);
+  EXPECT_GE(lines, 1);
+  EXPECT_LE(lines, kLinesPerSecond * (seconds + 2));
+  EXPECT_TRUE(Call(daemon.address(), Trusting("ca")).ok());
+}
+
 // gRPC's own listener would end for good where there is no descriptor left.
 TEST_F(TlsTest, MoreConnectionsThanThereIsRoomForEndNothing) {
   Daemon daemon(ServerFlags({"--max-connections=50"}));
@@ -329,6 +354,16 @@ TEST_F(TlsTest, FilesThatCannotServeAreRefusedAtTheStart) {
   }
   ASSERT_EQ(chmod(files_.File("server.key").c_str(), 0640), 0);
   EXPECT_EQ(with("server.crt", "server.key"), "taken");
+  // Whoever writes to these says who is trusted.
+  const std::vector<std::string> asking = ServerFlags({Flag("tls-client-ca", "ca.crt")});
+  for (const char* const name : {"ca.crt", "server.crt"}) {
+    for (const mode_t bad : {0666, 0664, 0602}) {
+      ASSERT_EQ(chmod(files_.File(name).c_str(), bad), 0);
+      EXPECT_THAT(Refusal(asking), HasSubstr("chmod go-w")) << name << bad;
+    }
+    ASSERT_EQ(chmod(files_.File(name).c_str(), 0644), 0);
+    EXPECT_EQ(Refusal(asking), "taken") << name;
+  }
 }
 
 }  // namespace

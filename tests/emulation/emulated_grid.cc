@@ -48,6 +48,7 @@ std::shared_ptr<void> EmulatedGrid::Attached(uint32_t address) {
 
 unsigned EmulatedThread::Index() { return self.thread; }
 unsigned EmulatedThread::BlockIndex() { return self.block; }
+unsigned EmulatedThread::Threads() { return Block().threads(); }
 unsigned EmulatedThread::Blocks() { return self.grid->blocks(); }
 EmulatedBlock& EmulatedThread::Block() { return self.grid->block(self.block); }
 EmulatedGrid& EmulatedThread::Grid() { return *self.grid; }

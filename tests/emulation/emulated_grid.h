@@ -25,6 +25,8 @@ class EmulatedBlock {
   explicit EmulatedBlock(unsigned threads);
 
   void Meet() { all_.arrive_and_wait(); }
+  void MeetWarp();
+  unsigned threads() const { return static_cast<unsigned>(slots_.size()); }
   // A thread that returns is not waited for.
   void Leave();
   std::byte* memory() { return memory_.data(); }
@@ -48,7 +50,6 @@ class EmulatedBlock {
 
  private:
   static unsigned OwnSlot();
-  void MeetWarp();
 
   std::barrier<> all_;
   std::vector<std::unique_ptr<std::barrier<>>> warps_;
@@ -81,7 +82,8 @@ class EmulatedThread {
  public:
   static unsigned Index();
   static unsigned BlockIndex();
-  static unsigned Blocks();  // of its grid
+  static unsigned Threads();  // of its block
+  static unsigned Blocks();   // of its grid
   static EmulatedBlock& Block();
   static EmulatedGrid& Grid();
 };

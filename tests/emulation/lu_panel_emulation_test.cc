@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "kernels/scalar.h"
-#include "tests/support/gallery.h"
+#include "tests/emulation/device_numbers.h"
 
 namespace crout::cuda {
 namespace {
@@ -54,15 +54,6 @@ Factored<T> Factor(Variant variant, const std::vector<T>& a, int64_t rows, int64
   return factored;
 }
 
-// A number of the panel's in float64.
-template <class T>
-using Wide = std::conditional_t<kIsComplex<T>, std::complex<double>, double>;
-double Widened(double x) { return x; }
-template <class Part>
-std::complex<double> Widened(const Complex<Part>& x) {
-  return {x.re, x.im};
-}
-
 // Eliminates by the panel's pivots, each of which must be a largest candidate, in float64.
 template <class T>
 void ExpectFactorOf(const std::vector<T>& a, int64_t rows, int64_t columns,
@@ -93,21 +84,6 @@ void ExpectFactorOf(const std::vector<T>& a, int64_t rows, int64_t columns,
     ASSERT_LE(std::abs(Widened(factored.lu[e]) - lu[e]), tolerance * (1 + std::abs(lu[e])))
         << "element " << e;
   }
-}
-
-template <class T>
-std::vector<T> Random(int64_t rows, int64_t columns) {
-  const testing::HostMatrix parts = testing::RandomMatrix(rows, 2 * columns, 3);
-  std::vector<T> a;
-  for (int64_t e = 0; e < rows * columns; ++e) {
-    using Part = RealPart<T>;
-    if constexpr (kIsComplex<T>) {
-      a.push_back({static_cast<Part>(parts[2 * e]), static_cast<Part>(parts[2 * e + 1])});
-    } else {
-      a.push_back(static_cast<Part>(parts[e]));
-    }
-  }
-  return a;
 }
 
 template <class T, class Variant>

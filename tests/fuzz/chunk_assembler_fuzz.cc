@@ -21,6 +21,7 @@
 #include "crout/v1/factorization_service.pb.h"
 #include "google/protobuf/empty.pb.h"
 #include "google/protobuf/unknown_field_set.h"
+#include "kernels/io/entry_reader.h"
 #include "kernels/io/matrix_market_reader.h"
 #include "kernels/scalar.h"
 #include "kernels/util/status_macros.h"
@@ -40,6 +41,7 @@ using google::protobuf::UnknownFieldSet;
 constexpr int64_t kMaxN = 40;
 constexpr int kDataField = 2;
 constexpr int kRhsDataField = 3;
+constexpr int kStartDataField = 4;
 
 void Require(bool condition) {
   if (!condition) std::abort();
@@ -75,7 +77,7 @@ grpc::ByteBuffer Sliced(const std::string& bytes, Steering* steering) {
 std::string DataOf(const StreamMessage& message, int field) {
   std::string data;
   for (const DataSegment& segment : message.segments()) {
-    Require(segment.field == kDataField || segment.field == kRhsDataField);
+    Require(segment.field >= kDataField && segment.field <= kStartDataField);
     if (segment.field != field) continue;
     data.append(reinterpret_cast<const char*>(segment.bytes.data()), segment.bytes.size());
   }
@@ -99,7 +101,7 @@ void CheckAgainstProtobuf(const std::string& bytes, const StreamMessage& message
   google::protobuf::Empty any;
   if (!any.ParseFromString(bytes)) return;  // CodedInputStream takes tags of over 32 bits.
   const UnknownFieldSet& fields = any.GetReflection()->GetUnknownFields(any);
-  for (const int field : {kDataField, kRhsDataField}) {
+  for (const int field : {kDataField, kRhsDataField, kStartDataField}) {
     Require(DataOf(message, field) == AllOf(fields, field));
   }
   v1::FactorizeAndSolveRequest request;
@@ -111,14 +113,20 @@ void CheckAgainstProtobuf(const std::string& bytes, const StreamMessage& message
   Require(DataOf(message, kRhsDataField).ends_with(request.rhs_data()));
 }
 
-// The matrix that a text describes, column-major, or nothing if it is refused.
-template <class T>
-std::optional<std::string> Expand(const std::string& text) {
+// What the server parses such a payload by, without its memory's limits.
+std::unique_ptr<MatrixReader> ReaderOf(const PayloadSpec& spec) {
+  if (spec.entries)
+    return std::make_unique<EntryReader>(*spec.entries, /*map_lines=*/false, nullptr);
   MatrixMarketLimits limits;
   limits.max_rows = limits.max_columns = kMaxN;
-  limits.complex = kIsComplex<T>;
-  MatrixMarketReader reader(limits, nullptr);
-  if (!reader.Append(text).ok() || !reader.Finish().ok()) return std::nullopt;
+  limits.complex = IsComplex(spec.shape.dtype);
+  return std::make_unique<MatrixMarketReader>(limits, nullptr);
+}
+
+// The matrix that a parsed payload describes, column-major, or nothing if it is refused.
+template <class T>
+std::optional<std::string> Expand(MatrixReader& reader, const std::string& bytes) {
+  if (!reader.Append(bytes).ok() || !reader.Finish().ok()) return std::nullopt;
   const MatrixMarketHeader header = *reader.header();
   std::vector<T> values(header.rows * header.columns);
   if (header.coordinate) {
@@ -183,19 +191,19 @@ class Assembler {
                         Steering* steering) {
     Reservation reservation;
     MatrixUpload upload(stack_->core(), spec, "header.matrix");
-    if (!spec.text) CROUT_RETURN_IF_ERROR(Open(&upload, &reservation));
+    if (!spec.parsed()) CROUT_RETURN_IF_ERROR(Open(&upload, &reservation));
     for (const DataSegment& segment : message.segments()) {
       if (segment.field != field) continue;
       CROUT_RETURN_IF_ERROR(Append(&upload, segment.bytes, steering));
     }
     CROUT_RETURN_IF_ERROR(upload.Close());
-    if (spec.text) {
+    if (spec.parsed()) {
       CROUT_RETURN_IF_ERROR(upload.Parse());
       Require(upload.shape().rows <= kMaxN && upload.shape().cols <= kMaxN);
       CROUT_RETURN_IF_ERROR(Open(&upload, &reservation));
       CROUT_RETURN_IF_ERROR(upload.Assemble([] { return false; }));
     }
-    CheckArrived(&upload, DataOf(message, field));
+    CheckArrived(&upload, spec, DataOf(message, field));
     return absl::OkStatus();
   }
 
@@ -211,7 +219,7 @@ class Assembler {
       const std::vector<std::byte> chunk(view.begin(), view.end());  // Exactly as long, for ASan.
       CROUT_ASSIGN_OR_RETURN(const size_t taken, AppendChunk(upload, chunk, steering));
       bytes = bytes.subspan(taken);
-      Require(upload->text() || upload->bytes_received() <= upload->shape().bytes());
+      Require(upload->parsed() || upload->bytes_received() <= upload->shape().bytes());
     }
     return absl::OkStatus();
   }
@@ -233,12 +241,13 @@ class Assembler {
   }
 
   // `data` is the whole payload.
-  void CheckArrived(MatrixUpload* upload, const std::string& data) {
+  void CheckArrived(MatrixUpload* upload, const PayloadSpec& spec, const std::string& data) {
     Require(upload->bytes_received() == data.size());
     std::optional<std::string> expected = data;
-    if (upload->text()) {
+    if (upload->parsed()) {
+      const std::unique_ptr<MatrixReader> reader = ReaderOf(spec);
       expected = DispatchDType(upload->shape().dtype, [&](auto tag) {
-        return Expand<typename decltype(tag)::type>(data);
+        return Expand<typename decltype(tag)::type>(*reader, data);
       });
     }
     Require(expected.has_value() && expected->size() == upload->shape().bytes());

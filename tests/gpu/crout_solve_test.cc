@@ -36,15 +36,15 @@ double ForwardError(const HostMatrix& x, const HostMatrix& truth, int64_t n) {
 
 class GpuCroutSolveTest : public PreparedSolveTest {
  protected:
-  absl::StatusOr<Solved> Solve(const Factorization& factor, Op op, const HostMatrix& b,
-                               int64_t nrhs) {
+  absl::StatusOr<Solution> Solve(const Factorization& factor, Op op, const HostMatrix& b,
+                                 int64_t nrhs) {
     SolveOptions options;
     options.solver = ours_;
     options.fallback = SolverOf(Gpu(), "trsm");
     options.op = op;
     options.verify = static_cast<bool>(factor.matrix());
-    return SolveOn(*gpu_, factor, b, nrhs, factor.summary.matrix_dtype, Layout::kColumnMajor,
-                   options);
+    return gpu_->jobs().Solve(factor, b, nrhs, factor.summary.matrix_dtype, Layout::kColumnMajor,
+                              options);
   }
 
   // No worse than substitution with the same factor, unless it fell back; which solver it was.
@@ -67,7 +67,7 @@ std::string GpuCroutSolveTest::Check(const HostMatrix& a, const Factorization& f
   if (!solved.ok()) return "";
   if (solved->summary.solver != ours_->name()) return solved->summary.solver;
   const HostMatrix plain =
-      Substituted(Download(*gpu_, factor), n, summary.unit_diagonal, op, dtype, b);
+      Substituted(*gpu_->jobs().Download(factor), n, summary.unit_diagonal, op, dtype, b);
   const double unit = UnitRoundoff(dtype);
   EXPECT_LE(testing::BackwardError(a, n, op, solved->x, b, nrhs),
             kWorse * std::max(unit, testing::BackwardError(a, n, op, plain, b, nrhs)));
@@ -233,8 +233,8 @@ TEST_F(GpuCroutSolveTest, SameBitsTwiceAndAfterATripThroughHostMemory) {
 
 TEST_F(GpuCroutSolveTest, NeedsAPreparedFactor) {
   constexpr int64_t kN = 40;
-  const auto factor = FactorizeOn(*gpu_, GalleryNamed("random").make(kN), kN, DType::kFloat64,
-                                  Layout::kColumnMajor, OptionsOf(Gpu(), DType::kFloat64));
+  const auto factor = gpu_->jobs().Factor(GalleryNamed("random").make(kN), kN, DType::kFloat64,
+                                          Layout::kColumnMajor, OptionsOf(Gpu(), DType::kFloat64));
   ASSERT_TRUE(factor.ok()) << factor.status();
   const auto solved = Solve(*factor, Op::kNone, RandomMatrix(kN, 1, 1), 1);
   EXPECT_EQ(solved.status().code(), absl::StatusCode::kFailedPrecondition);
@@ -259,8 +259,8 @@ TEST_F(GpuCroutSolveTest, ErrorBoundAndRefinementUseIt) {
   options.solver = ours_;
   options.error_bound = true;
   options.max_refinement_steps = 2;
-  const auto solved = SolveOn(*gpu_, *factor, Multiply(a, kN, Op::kNone, truth, 2), 2,
-                              DType::kFloat64, Layout::kColumnMajor, options);
+  const auto solved = gpu_->jobs().Solve(*factor, Multiply(a, kN, Op::kNone, truth, 2), 2,
+                                         DType::kFloat64, Layout::kColumnMajor, options);
   ASSERT_TRUE(solved.ok()) << solved.status();
   EXPECT_EQ(solved->summary.solver, "crout_solve");
   EXPECT_LT(*solved->summary.backward_error, 1e-15);

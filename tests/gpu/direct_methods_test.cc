@@ -38,7 +38,7 @@ class DirectMethodsTest : public GpuTest {
 
   absl::StatusOr<Factorization> Factor(const HostMatrix& a, int64_t n,
                                        const FactorizeOptions& options) {
-    return FactorizeOn(*gpu_, a, n, options.factor_dtype, Layout::kColumnMajor, options);
+    return gpu_->jobs().Factor(a, n, options.factor_dtype, Layout::kColumnMajor, options);
   }
 
   // The factor passes LAPACK's ratio, and `info` names its first zero pivot.
@@ -67,7 +67,7 @@ void DirectMethodsTest::Check(const GalleryKind& kind, int64_t n, const Factoriz
   auto factor = Factor(a, n, options);
   ASSERT_TRUE(factor.ok()) << factor.status();
   const FactorSummary& summary = factor->summary;
-  EXPECT_EQ(summary.info, FirstZeroPivot(Download(*gpu_, *factor), n));
+  EXPECT_EQ(summary.info, FirstZeroPivot(*gpu_->jobs().Download(*factor), n));
   if (kind.singular_at(n) > 0) {
     EXPECT_EQ(summary.info, kind.singular_at(n));
   }
@@ -147,7 +147,7 @@ TEST_F(DirectMethodsTest, WithoutPivotingNothingMoves) {
   for (const char* algorithm : {"pcm", "block_lu"}) {
     auto factor = Factor(a, kN, Options(algorithm, DType::kFloat64));
     ASSERT_TRUE(factor.ok()) << factor.status();
-    const std::vector<int64_t> ipiv = Download(*gpu_, *factor).ipiv;
+    const std::vector<int64_t> ipiv = gpu_->jobs().Download(*factor)->ipiv;
     for (int64_t k = 0; k < kN; ++k) EXPECT_EQ(ipiv[k], k + 1);
   }
 }
@@ -161,10 +161,10 @@ TEST_F(DirectMethodsTest, PcmppIsTheHostsCmpp) {
     auto on_gpu = Factor(a, n, Options("pcmpp", DType::kFloat64));
     FactorizeOptions options = OptionsOf(Host(), DType::kFloat64, "cmpp");
     options.equilibrate = EquilibrateMode::kOff;
-    auto on_host = FactorizeOn(host, a, n, DType::kFloat64, Layout::kColumnMajor, options);
+    auto on_host = host.jobs().Factor(a, n, DType::kFloat64, Layout::kColumnMajor, options);
     ASSERT_TRUE(on_gpu.ok() && on_host.ok()) << on_gpu.status() << on_host.status();
-    const HostFactor ours = Download(*gpu_, *on_gpu);
-    const HostFactor theirs = Download(host, *on_host);
+    const HostFactor ours = *gpu_->jobs().Download(*on_gpu);
+    const HostFactor theirs = *host.jobs().Download(*on_host);
     EXPECT_EQ(ours.ipiv, theirs.ipiv);
     for (int64_t e = 0; e < n * n; ++e) {
       ASSERT_NEAR(ours.lu[e], theirs.lu[e], 1e-8 * (1 + std::abs(theirs.lu[e]))) << "element " << e;
@@ -201,12 +201,12 @@ TEST_F(DirectMethodsTest, PivotRules) {
     for (size_t k = 0; k < ipiv.size(); ++k) count += ipiv[k] == static_cast<int64_t>(k) + 1;
     return count;
   };
-  EXPECT_GT(kept(Download(*gpu_, *threshold).ipiv), kN / 2);
-  EXPECT_GT(kept(Download(*gpu_, *interval).ipiv), kN / 4);
+  EXPECT_GT(kept(gpu_->jobs().Download(*threshold)->ipiv), kN / 2);
+  EXPECT_GT(kept(gpu_->jobs().Download(*interval)->ipiv), kN / 4);
   options.parameters.pivoting = PivotCriterion{PivotRule::kNone};
   auto none = Factor(GalleryNamed("diagonally_dominant").make(kN), kN, options);
   ASSERT_TRUE(none.ok()) << none.status();
-  EXPECT_EQ(kept(Download(*gpu_, *none).ipiv), kN);
+  EXPECT_EQ(kept(gpu_->jobs().Download(*none)->ipiv), kN);
 }
 
 TEST_F(DirectMethodsTest, PcmNamesAZeroPivot) {
@@ -235,7 +235,7 @@ TEST_F(DirectMethodsTest, BlockLuRefusesABadPivot) {
       EXPECT_EQ(factor->summary.info, at + 1);
       EXPECT_TRUE(std::isfinite(factor->summary.pivot_growth));
       // Upper triangular: what stands is A itself.
-      EXPECT_EQ(Download(*gpu_, *factor).lu, a);
+      EXPECT_EQ(gpu_->jobs().Download(*factor)->lu, a);
     }
   }
 }
@@ -267,7 +267,8 @@ TEST_F(DirectMethodsTest, TheSameBitsTwice) {
       auto first = Factor(a, kN, Options(algorithm, dtype));
       auto second = Factor(a, kN, Options(algorithm, dtype));
       ASSERT_TRUE(first.ok() && second.ok());
-      EXPECT_TRUE(SameBits(Download(*gpu_, *first).lu, Download(*gpu_, *second).lu)) << algorithm;
+      EXPECT_TRUE(SameBits(gpu_->jobs().Download(*first)->lu, gpu_->jobs().Download(*second)->lu))
+          << algorithm;
     }
   }
 }
@@ -286,7 +287,7 @@ TEST_F(DirectMethodsTest, TallPanels) {
     }
     SolveOptions options;
     options.solver = SolverOf(Gpu(), "trsm");
-    auto solved = SolveOn(*gpu_, *factor, b, 1, DType::kFloat64, Layout::kColumnMajor, options);
+    auto solved = gpu_->jobs().Solve(*factor, b, 1, DType::kFloat64, Layout::kColumnMajor, options);
     ASSERT_TRUE(solved.ok()) << solved.status();
     EXPECT_LT(*solved->summary.backward_error, 1e-13);
   }
@@ -300,14 +301,14 @@ TEST_F(DirectMethodsTest, SideBySideAsAlone) {
       const FactorizeOptions options = Options(algorithm, DType::kFloat64);
       auto alone = Factor(a, n, options);
       ASSERT_TRUE(alone.ok()) << alone.status();
-      const HostMatrix expected = Download(*gpu_, *alone).lu;
+      const HostMatrix expected = gpu_->jobs().Download(*alone)->lu;
       std::vector<std::thread> threads;
       std::atomic<int> same = 0;
       for (int t = 0; t < 3; ++t) {
         threads.emplace_back([&] {
           Bench mine(Gpu());
-          auto factor = FactorizeOn(mine, a, n, DType::kFloat64, Layout::kColumnMajor, options);
-          if (factor.ok()) same += SameBits(Download(mine, *factor).lu, expected);
+          auto factor = mine.jobs().Factor(a, n, DType::kFloat64, Layout::kColumnMajor, options);
+          if (factor.ok()) same += SameBits(mine.jobs().Download(*factor)->lu, expected);
         });
       }
       for (std::thread& thread : threads) thread.join();

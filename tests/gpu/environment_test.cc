@@ -49,14 +49,14 @@ TEST_F(GpuEnvironmentTest, Work) {
   for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
     for (const char* algorithm : {"getrf", "crout_lu"}) {
       const auto factor =
-          FactorizeOn(gpu, a, kN, dtype, Layout::kColumnMajor, OptionsOf(Gpu(), dtype, algorithm));
+          gpu.jobs().Factor(a, kN, dtype, Layout::kColumnMajor, OptionsOf(Gpu(), dtype, algorithm));
       ASSERT_TRUE(factor.ok()) << factor.status();
       const auto lu = gpu.Get<std::byte>(factor->lu());
       digest.Add(lu.data(), lu.size());
       for (const char* solver : {"getrs", "trsm"}) {
         SolveOptions options;
         options.solver = SolverOf(Gpu(), solver);
-        const auto solved = SolveOn(gpu, *factor, b, 20, dtype, Layout::kColumnMajor, options);
+        const auto solved = gpu.jobs().Solve(*factor, b, 20, dtype, Layout::kColumnMajor, options);
         ASSERT_TRUE(solved.ok()) << solved.status();
         digest.Add(solved->x.data(), solved->x.size() * sizeof(double));
         digest.Add(&*solved->summary.backward_error, sizeof(double));

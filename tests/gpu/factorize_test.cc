@@ -43,7 +43,7 @@ void CheckFactor(Bench& gpu, const GalleryKind& kind, int64_t n, DType dtype, La
   const HostMatrix a = Rounded(kind.make(n), dtype);
   FactorizeOptions options = OptionsOf(gpu.device(), dtype);
   options.equilibrate = equilibrate;
-  auto factor = FactorizeOn(gpu, a, n, dtype, layout, options);
+  auto factor = gpu.jobs().Factor(a, n, dtype, layout, options);
   ASSERT_TRUE(factor.ok()) << factor.status();
   // In exact arithmetic not singular, the last pivot of an ill-conditioned one may round to zero.
   const bool may_cancel = kind.singular_at(n) == 0 && !kind.well_conditioned;
@@ -94,8 +94,8 @@ TEST_F(GpuFactorizeTest, LargerOrders) {
 TEST_F(GpuFactorizeTest, RatioRejectsAPerturbedFactor) {
   constexpr int64_t kN = 100;
   const HostMatrix a = GalleryNamed("random").make(kN);
-  auto factor = FactorizeOn(*gpu_, a, kN, DType::kFloat64, Layout::kColumnMajor,
-                            OptionsOf(Gpu(), DType::kFloat64));
+  auto factor = gpu_->jobs().Factor(a, kN, DType::kFloat64, Layout::kColumnMajor,
+                                    OptionsOf(Gpu(), DType::kFloat64));
   ASSERT_TRUE(factor.ok());
   HostMatrix other = a;
   other[kN / 2] += 1e-10;
@@ -105,12 +105,12 @@ TEST_F(GpuFactorizeTest, RatioRejectsAPerturbedFactor) {
 TEST_F(GpuFactorizeTest, NarrowsAndWidens) {
   constexpr int64_t kN = 129;
   const HostMatrix a = GalleryNamed("diagonally_dominant").make(kN);
-  auto narrow = FactorizeOn(*gpu_, a, kN, DType::kFloat64, Layout::kRowMajor,
-                            OptionsOf(Gpu(), DType::kFloat32));
+  auto narrow = gpu_->jobs().Factor(a, kN, DType::kFloat64, Layout::kRowMajor,
+                                    OptionsOf(Gpu(), DType::kFloat32));
   ASSERT_TRUE(narrow.ok()) << narrow.status();
   EXPECT_LT(FactorRatioOf(*gpu_, *narrow, a), kThreshold);
-  auto wide = FactorizeOn(*gpu_, a, kN, DType::kFloat32, Layout::kColumnMajor,
-                          OptionsOf(Gpu(), DType::kFloat64));
+  auto wide = gpu_->jobs().Factor(a, kN, DType::kFloat32, Layout::kColumnMajor,
+                                  OptionsOf(Gpu(), DType::kFloat64));
   ASSERT_TRUE(wide.ok()) << wide.status();
   EXPECT_LT(FactorRatioOf(*gpu_, *wide, Rounded(a, DType::kFloat32)), kThreshold);
 }
@@ -125,7 +125,7 @@ TEST_F(GpuFactorizeTest, RefusesNanAndInfWithTheirPosition) {
       a[190 + 30 * kN] = bad;
       const bool row_major = layout == Layout::kRowMajor;
       auto factor =
-          FactorizeOn(*gpu_, a, kN, DType::kFloat64, layout, OptionsOf(Gpu(), DType::kFloat64));
+          gpu_->jobs().Factor(a, kN, DType::kFloat64, layout, OptionsOf(Gpu(), DType::kFloat64));
       ASSERT_EQ(factor.status().code(), absl::StatusCode::kInvalidArgument);
       EXPECT_THAT(std::string(factor.status().message()),
                   ::testing::HasSubstr(row_major ? "row 17, column 150" : "row 190, column 30"));
@@ -139,7 +139,7 @@ TEST_F(GpuFactorizeTest, RefusesAConversionThatOverflows) {
   a[3 + 4 * kN] = 1e300;
   FactorizeOptions options = OptionsOf(Gpu(), DType::kFloat32);
   options.equilibrate = EquilibrateMode::kOff;
-  auto factor = FactorizeOn(*gpu_, a, kN, DType::kFloat64, Layout::kColumnMajor, options);
+  auto factor = gpu_->jobs().Factor(a, kN, DType::kFloat64, Layout::kColumnMajor, options);
   EXPECT_EQ(factor.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(factor.status().message()), ::testing::HasSubstr("row 3, column 4"));
 }
@@ -153,11 +153,11 @@ TEST_F(GpuFactorizeTest, DeterminantAndConditionAreTheHosts) {
     FactorizeOptions options = OptionsOf(Gpu(), DType::kFloat64);
     options.determinant = true;
     options.condition_solver = SolverOf(Gpu(), "getrs");
-    auto on_gpu = FactorizeOn(*gpu_, a, kN, DType::kFloat64, Layout::kColumnMajor, options);
+    auto on_gpu = gpu_->jobs().Factor(a, kN, DType::kFloat64, Layout::kColumnMajor, options);
     options = OptionsOf(Host(), DType::kFloat64);
     options.determinant = true;
     options.condition_solver = SolverOf(Host(), "getrs");
-    auto on_host = FactorizeOn(host, a, kN, DType::kFloat64, Layout::kColumnMajor, options);
+    auto on_host = host.jobs().Factor(a, kN, DType::kFloat64, Layout::kColumnMajor, options);
     ASSERT_TRUE(on_gpu.ok() && on_host.ok()) << on_gpu.status() << on_host.status();
     EXPECT_EQ(on_gpu->summary.det_sign, on_host->summary.det_sign);
     EXPECT_NEAR(*on_gpu->summary.det_log_abs, *on_host->summary.det_log_abs, 1e-6);
@@ -172,7 +172,7 @@ TEST_F(GpuFactorizeTest, WithoutTheMatrixLessIsKept) {
   FactorizeOptions options = OptionsOf(Gpu(), DType::kFloat64);
   options.keep_matrix = false;
   for (const Layout layout : {Layout::kColumnMajor, Layout::kRowMajor}) {
-    auto factor = FactorizeOn(*gpu_, a, kN, DType::kFloat64, layout, options);
+    auto factor = gpu_->jobs().Factor(a, kN, DType::kFloat64, layout, options);
     ASSERT_TRUE(factor.ok()) << factor.status();
     EXPECT_FALSE(factor->matrix());
     EXPECT_LT(FactorRatioOf(*gpu_, *factor, a), kThreshold);

@@ -29,16 +29,10 @@ Device& Host() {
   return *device;
 }
 
-Bench::Bench(Device& device) : device_(device) {
-  auto context = device.CreateContext();
-  EXPECT_TRUE(context.ok()) << context.status();
-  context_ = *std::move(context);
-}
-
 const DeviceReport& Bench::Wait() {
-  const absl::Status status = context_->Synchronize();
+  const absl::Status status = context().Synchronize();
   EXPECT_TRUE(status.ok()) << status;
-  return context_->report();
+  return context().report();
 }
 
 Buffer Bench::Allocate(size_t bytes) {

@@ -3,7 +3,6 @@
 #define CROUT_TESTS_GPU_GPU_TESTING_H_
 
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -12,6 +11,7 @@
 #include "kernels/factorization.h"
 #include "kernels/host/device/host_device.h"
 #include "tests/gpu/vectors.h"
+#include "tests/support/job_runner.h"
 
 namespace crout {
 
@@ -29,14 +29,15 @@ class GpuTest : public ::testing::Test {
   }
 };
 
-// One device and one context of it, with copies to and from vectors.
+// One device and one context of it, with copies to and from vectors, and whole jobs.
 class Bench {
  public:
-  explicit Bench(Device& device);
+  explicit Bench(Device& device) : device_(device), jobs_(device) {}
 
   Device& device() { return device_; }
-  ExecutionContext& context() { return *context_; }
-  MatrixOps& ops() { return context_->ops(); }
+  testing::JobRunner& jobs() { return jobs_; }
+  ExecutionContext& context() { return jobs_.context(); }
+  MatrixOps& ops() { return context().ops(); }
   const DeviceReport& Wait();  // after Synchronize()
 
   Buffer Allocate(size_t bytes);
@@ -57,7 +58,7 @@ class Bench {
   void Copy(const void* from, void* to, size_t bytes, bool to_device);
 
   Device& device_;
-  std::unique_ptr<ExecutionContext> context_;
+  testing::JobRunner jobs_;
 };
 
 // The same on the GPU and on the host.

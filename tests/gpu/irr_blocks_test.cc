@@ -47,6 +47,8 @@ class IrrBlocksTest : public IrrLuTest {
   template <class T>
   static void ExpectTrsm(Op op, bool lower, bool unit, int m);
   template <class T>
+  static void ExpectTrsmFromRight(int n);
+  template <class T>
   static void ExpectLaswp(bool backward, int begin, int end);
 };
 
@@ -158,6 +160,43 @@ void IrrBlocksTest::ExpectTrsm(Op op, bool lower, bool unit, int m) {
   }
 }
 
+// As above.
+template <class T>
+void IrrBlocksTest::ExpectTrsmFromRight(int n) {
+  SCOPED_TRACE(::testing::Message() << NameOf(kDTypeOf<T>) << ", order " << n);
+  constexpr RealPart<T> kNan = std::numeric_limits<RealPart<T>>::quiet_NaN();
+  auto u = RandomMembers<T>({{n, n}, {n + 3, n + 5}, {0, 0}, {n / 2 + 1, n / 2 + 1}});
+  const auto b = RandomMembers<T>({{70, n}, {3, n}, {4, 0}, {300, n / 2 + 1}});
+  for (Member<T>& member : u) {
+    for (int64_t j = 0; j < member.cols; ++j) {
+      for (int64_t i = 0; i < member.rows; ++i) {
+        T& x = member(i, j);
+        const bool inside = i <= j && j < n;
+        x = !inside ? T(kNan) : i == j ? x + T(3) : x / T(static_cast<RealPart<T>>(n));
+      }
+    }
+  }
+  const GpuBatch<T> on_gpu_u(u);
+  GpuBatch<T> on_gpu_b(b, 2);
+  IrrTrsmFromRight<DeviceType<T>> trsm;
+  trsm.m = 300;
+  trsm.n = n;
+  trsm.u = on_gpu_u.Constant();
+  trsm.b = on_gpu_b.Matrix();
+  ASSERT_EQ(LaunchIrrTrsmFromRight(trsm, on_gpu_b.all(), nullptr), cudaSuccess);
+  const auto x = on_gpu_b.Get();
+  for (size_t id = 0; id < b.size(); ++id) {
+    for (int64_t j = 0; j < b[id].cols; ++j) {
+      for (int64_t i = 0; i < b[id].rows; ++i) {
+        std::complex<double> product = 0;
+        for (int64_t k = 0; k <= j; ++k) product += ToComplex(x[id](i, k)) * ToComplex(u[id](k, j));
+        ASSERT_LE(std::abs(product - ToComplex(b[id](i, j))), Tolerance<T>(n, 16))
+            << "member " << id << ", element (" << i << ", " << j << ")";
+      }
+    }
+  }
+}
+
 template <class T>
 void IrrBlocksTest::ExpectLaswp(bool backward, int begin, int end) {
   SCOPED_TRACE(::testing::Message() << NameOf(kDTypeOf<T>) << (backward ? ", backward, " : ", ")
@@ -235,6 +274,12 @@ TEST_F(IrrBlocksTest, Trsm) {
         }
       }
     }
+  });
+}
+
+TEST_F(IrrBlocksTest, TrsmFromRight) {
+  ForTypes([](auto x) {
+    for (const int n : {7, 33, 150}) ExpectTrsmFromRight<decltype(x)>(n);
   });
 }
 

@@ -30,8 +30,8 @@ class GpuIsTest : public GpuTest {
     options.solver = SolverOf(Gpu(), solver);
     options.op = op;
     options.verify = false;
-    auto solved =
-        SolveOn(*gpu_, factor, b, nrhs, factor.summary.factor_dtype, Layout::kColumnMajor, options);
+    auto solved = gpu_->jobs().Solve(factor, b, nrhs, factor.summary.factor_dtype,
+                                     Layout::kColumnMajor, options);
     EXPECT_TRUE(solved.ok()) << solved.status();
     return solved->x;
   }
@@ -44,8 +44,8 @@ TEST_F(GpuIsTest, PassesLapacksRatio) {
     for (const char* algorithm : {"getrf", "icmpp"}) {
       for (const int64_t n : {1, 2, 3, 31, 32, 33, 64, 65, 129, 257, 558}) {
         const HostMatrix a = Rounded(GalleryNamed("random").make(n), dtype);
-        auto factor = FactorizeOn(*gpu_, a, n, dtype, Layout::kColumnMajor,
-                                  OptionsOf(Gpu(), dtype, algorithm));
+        auto factor = gpu_->jobs().Factor(a, n, dtype, Layout::kColumnMajor,
+                                          OptionsOf(Gpu(), dtype, algorithm));
         ASSERT_TRUE(factor.ok()) << factor.status();
         for (const Op op : {Op::kNone, Op::kTranspose}) {
           for (const int64_t nrhs : {1, 10, 64}) {
@@ -55,7 +55,8 @@ TEST_F(GpuIsTest, PassesLapacksRatio) {
             SolveOptions options;
             options.solver = SolverOf(Gpu(), "is");
             options.op = op;
-            auto solved = SolveOn(*gpu_, *factor, b, nrhs, dtype, Layout::kColumnMajor, options);
+            auto solved =
+                gpu_->jobs().Solve(*factor, b, nrhs, dtype, Layout::kColumnMajor, options);
             ASSERT_TRUE(solved.ok()) << solved.status();
             EXPECT_LT(testing::SolveRatio(a, n, op, solved->x, b, nrhs, dtype), kThreshold);
           }
@@ -139,8 +140,8 @@ TEST_F(GpuIsTest, OverflowIsNotTakenForConverged) {
 TEST_F(GpuIsTest, SameBitsTwice) {
   constexpr int64_t kN = 300;
   const HostMatrix a = GalleryNamed("random").make(kN);
-  auto factor = FactorizeOn(*gpu_, a, kN, DType::kFloat64, Layout::kColumnMajor,
-                            OptionsOf(Gpu(), DType::kFloat64));
+  auto factor = gpu_->jobs().Factor(a, kN, DType::kFloat64, Layout::kColumnMajor,
+                                    OptionsOf(Gpu(), DType::kFloat64));
   ASSERT_TRUE(factor.ok());
   const HostMatrix b = testing::RandomMatrix(kN, 4, 5);
   EXPECT_EQ(Solve(*factor, "is", Op::kNone, b, 4), Solve(*factor, "is", Op::kNone, b, 4));

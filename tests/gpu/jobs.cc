@@ -2,37 +2,21 @@
 
 #include <algorithm>
 #include <set>
-#include <type_traits>
 #include <utility>
 
 #include "kernels/algorithm_registry.h"
 #include "kernels/jobs/factorize.h"
 #include "kernels/jobs/solve.h"
-#include "kernels/util/status_macros.h"
 #include "tests/support/ratios.h"
 
 namespace crout {
 namespace {
 
-bool Never() { return false; }
-
-HostMatrix Doubles(Bench& bench, const Buffer& buffer, DType dtype) {
-  return DispatchReal(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    std::vector<T> values = bench.Get<T>(buffer);
-    if constexpr (std::is_same_v<T, double>) {
-      return values;
-    } else {
-      return HostMatrix(values.begin(), values.end());
-    }
-  });
-}
-
 double RatioOf(decltype(&testing::FactorRatio<double>) ratio, Bench& bench,
                const Factorization& factor, const HostMatrix& a) {
   const FactorSummary& summary = factor.summary;
   const int64_t n = summary.n;
-  const HostFactor host = Download(bench, factor);
+  const HostFactor host = *bench.jobs().Download(factor);
   HostMatrix factored = a;
   for (int64_t j = 0; j < n; ++j) {
     for (int64_t i = 0; i < n; ++i) {
@@ -61,14 +45,6 @@ const TriangularSolver* SolverOf(Device& device, std::string_view name) {
   auto found = FindSolver(device, name, factor, 1);
   EXPECT_TRUE(found.ok()) << found.status();
   return *found;
-}
-
-absl::StatusOr<Factorization> FactorizeOn(Bench& bench, const HostMatrix& a, int64_t n, DType dtype,
-                                          Layout layout, const FactorizeOptions& options) {
-  Buffer upload = bench.Put(testing::Packed(a, n, n, dtype, layout));
-  KernelTimings timings;
-  return Factorize(bench.context(), std::move(upload), {nullptr, dtype, layout, n, n}, options,
-                   Never, timings);
 }
 
 void ExpectColumnsTold(Bench& bench, const std::vector<std::byte>& packed, int64_t n,
@@ -105,33 +81,12 @@ Factorization StoredFactor(Bench& bench, const HostMatrix& lu, int64_t n, DType 
   return factor;
 }
 
-HostFactor Download(Bench& bench, const Factorization& factor) {
-  HostFactor host;
-  host.lu = Doubles(bench, factor.lu(), factor.summary.factor_dtype);
-  host.ipiv = bench.Get<int64_t>(factor.ipiv());
-  host.scales = bench.Get<double>(factor.scales());
-  return host;
-}
-
 double FactorRatioOf(Bench& bench, const Factorization& factor, const HostMatrix& a) {
   return RatioOf(testing::FactorRatio<double>, bench, factor, a);
 }
 
 double ProbedFactorRatioOf(Bench& bench, const Factorization& factor, const HostMatrix& a) {
   return RatioOf(testing::ProbedFactorRatio<double>, bench, factor, a);
-}
-
-absl::StatusOr<Solved> SolveOn(Bench& bench, const Factorization& factor, const HostMatrix& b,
-                               int64_t nrhs, DType dtype, Layout layout,
-                               const SolveOptions& options) {
-  const int64_t n = factor.summary.n;
-  Buffer upload = bench.Put(testing::Packed(b, n, nrhs, dtype, layout));
-  PackedMatrix shape{nullptr, dtype, layout, n, nrhs};
-  std::vector<std::byte> out(shape.bytes());
-  KernelTimings timings;
-  CROUT_ASSIGN_OR_RETURN(SolveSummary summary, Solve(bench.context(), factor, std::move(upload),
-                                                     shape, options, out.data(), Never, timings));
-  return Solved{std::move(summary), testing::Unpacked(out.data(), shape)};
 }
 
 }  // namespace crout

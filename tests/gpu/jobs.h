@@ -1,4 +1,4 @@
-// Whole jobs on the GPU, from host data and back to it.
+// What tests of the GPU ask of factors, and how they name methods.
 #ifndef CROUT_TESTS_GPU_JOBS_H_
 #define CROUT_TESTS_GPU_JOBS_H_
 
@@ -14,7 +14,9 @@
 
 namespace crout {
 
+using ::crout::testing::HostFactor;
 using ::crout::testing::HostMatrix;
+using ::crout::testing::Solution;
 
 // Options with `algorithm` of the device.
 FactorizeOptions OptionsOf(Device& device, DType factor_dtype,
@@ -22,10 +24,6 @@ FactorizeOptions OptionsOf(Device& device, DType factor_dtype,
 
 // The device's solver of that name.
 const TriangularSolver* SolverOf(Device& device, std::string_view name);
-
-// Uploads a (n x n) in `dtype` and `layout` and factors it.
-absl::StatusOr<Factorization> FactorizeOn(Bench& bench, const HostMatrix& a, int64_t n, DType dtype,
-                                          Layout layout, const FactorizeOptions& options);
 
 // Factors `packed` (n x n, by columns, of the factor's type), and expects the method to tell from 0
 // on how many columns are done, as it goes: some while it runs, never fewer than before.
@@ -42,26 +40,10 @@ void ExpectColumnsTold(Bench& bench, const std::vector<Scalar>& a, int64_t n,
 Factorization StoredFactor(Bench& bench, const HostMatrix& lu, int64_t n, DType dtype,
                            UnitDiagonal unit);
 
-// The bytes of a factor, on the host.
-struct HostFactor {
-  HostMatrix lu;
-  std::vector<int64_t> ipiv;
-  std::vector<double> scales;
-};
-HostFactor Download(Bench& bench, const Factorization& factor);
-
 // LAPACK's ratio of a factor of `a` (as rounded to the matrix's type), scales included; and its
 // probe, for large ones (tests/support/ratios.h).
 double FactorRatioOf(Bench& bench, const Factorization& factor, const HostMatrix& a);
 double ProbedFactorRatioOf(Bench& bench, const Factorization& factor, const HostMatrix& a);
-
-struct Solved {
-  SolveSummary summary;
-  HostMatrix x;
-};
-absl::StatusOr<Solved> SolveOn(Bench& bench, const Factorization& factor, const HostMatrix& b,
-                               int64_t nrhs, DType dtype, Layout layout,
-                               const SolveOptions& options);
 
 }  // namespace crout
 

@@ -111,7 +111,7 @@ TEST_P(GpuGmresTest, SolvesWithAnOldFactor) {
   HostMatrix next = old;
   for (size_t i = 0; i < next.size(); ++i) next[i] *= 1 + 1e-2 * change[i];
   const FactorizeOptions options = OptionsOf(Gpu(), GetParam());
-  const auto factor = FactorizeOn(bench, old, kN, DType::kFloat64, Layout::kColumnMajor, options);
+  const auto factor = bench.jobs().Factor(old, kN, DType::kFloat64, Layout::kColumnMajor, options);
   ASSERT_TRUE(factor.ok()) << factor.status();
   auto inverse =
       FactorSolver::Create(bench.context(), *factor, *SolverOf(Gpu(), "getrs"), 0, kColumns);

@@ -101,7 +101,7 @@ TEST_F(GpuLargeTest, FactorsAndSolvesAPermutation) {
     SolveOptions solve;
     solve.solver = SolverOf(Gpu(), solver);
     solve.verify = false;
-    auto solved = SolveOn(*gpu_, *factor, b, 1, DType::kFloat64, Layout::kColumnMajor, solve);
+    auto solved = gpu_->jobs().Solve(*factor, b, 1, DType::kFloat64, Layout::kColumnMajor, solve);
     ASSERT_TRUE(solved.ok()) << solved.status();
     EXPECT_EQ(solved->x, expected) << solver;
   }

@@ -85,7 +85,7 @@ void LimitsTest::ExpectFactors(const LuAlgorithm& algorithm, int64_t n, DType dt
   options.equilibrate = EquilibrateMode::kOff;
   options.parameters.section_size = section;
   options.prepare = FindSolverToPrepare(*device_, algorithm.traits().unit_diagonal, dtype);
-  auto factor = FactorizeOn(*gpu_, a, n, dtype, Layout::kColumnMajor, options);
+  auto factor = gpu_->jobs().Factor(a, n, dtype, Layout::kColumnMajor, options);
   ASSERT_TRUE(factor.ok()) << factor.status();
   EXPECT_EQ(factor->summary.info, 0);
   // The ratio itself is cubic, on the host.
@@ -99,13 +99,14 @@ void LimitsTest::ExpectFactors(const LuAlgorithm& algorithm, int64_t n, DType dt
 void LimitsTest::ExpectSolves(const Factorization& factor) {
   const FactorSummary& summary = factor.summary;
   for (const auto& solver : device_->solvers()) {
+    if (!solver->TakesDense(summary.factor_dtype)) continue;
     if (!solver->Supports(summary.unit_diagonal)) continue;
     SolveOptions options;
     options.solver = solver.get();
     for (const int64_t nrhs : {1, 20}) {
       SCOPED_TRACE(::testing::Message() << "solver " << solver->name() << " nrhs=" << nrhs);
-      const auto solved = SolveOn(*gpu_, factor, RandomMatrix(summary.n, nrhs, 5), nrhs,
-                                  summary.factor_dtype, Layout::kColumnMajor, options);
+      const auto solved = gpu_->jobs().Solve(factor, RandomMatrix(summary.n, nrhs, 5), nrhs,
+                                             summary.factor_dtype, Layout::kColumnMajor, options);
       ASSERT_TRUE(solved.ok()) << solved.status();
       EXPECT_EQ(solved->summary.solver, solver->name());
       const double unit = summary.factor_dtype == DType::kFloat64 ? 0x1p-53 : 0x1p-24;

@@ -81,7 +81,7 @@ absl::StatusOr<Factorization> PreparedSolveTest::Prepared(const HostMatrix& a, i
   FactorizeOptions options = OptionsOf(Gpu(), dtype, algorithm);
   options.prepare = ours_;
   options.equilibrate = EquilibrateMode::kOff;  // the host substitutes with the factor as it is
-  return FactorizeOn(*gpu_, a, n, dtype, Layout::kColumnMajor, options);
+  return gpu_->jobs().Factor(a, n, dtype, Layout::kColumnMajor, options);
 }
 
 Factorization PreparedSolveTest::PreparedStored(const HostMatrix& lu, int64_t n, DType dtype,

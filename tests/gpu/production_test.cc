@@ -63,7 +63,7 @@ void GpuProductionTest::ExpectSolves(const Factorization& factor) {
   for (const Op op : {Op::kNone, Op::kTranspose}) {
     options.op = op;
     const auto solved =
-        SolveOn(*gpu_, factor, b, kColumns, kDTypeOf<T>, Layout::kColumnMajor, options);
+        gpu_->jobs().Solve(factor, b, kColumns, kDTypeOf<T>, Layout::kColumnMajor, options);
     ASSERT_TRUE(solved.ok()) << solved.status();
     EXPECT_EQ(solved->summary.solver, "crout_solve");
     // Rounding errors of n products add up as a random walk does.

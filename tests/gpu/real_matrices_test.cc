@@ -24,8 +24,8 @@ void CheckMatrix(Bench& gpu, const RealMatrix& matrix) {
   const auto a = testing::ReadRealMatrix(matrix);
   ASSERT_TRUE(a.ok()) << a.status();
   const int64_t n = matrix.n;
-  auto factor = FactorizeOn(gpu, *a, n, DType::kFloat64, Layout::kColumnMajor,
-                            OptionsOf(Gpu(), DType::kFloat64));
+  auto factor = gpu.jobs().Factor(*a, n, DType::kFloat64, Layout::kColumnMajor,
+                                  OptionsOf(Gpu(), DType::kFloat64));
   ASSERT_TRUE(factor.ok()) << factor.status();
   const auto ratio = n <= kLargestRatio ? FactorRatioOf : ProbedFactorRatioOf;
   EXPECT_LT(ratio(gpu, *factor, *a), kThreshold);
@@ -34,7 +34,7 @@ void CheckMatrix(Bench& gpu, const RealMatrix& matrix) {
   SolveOptions options;
   options.solver = SolverOf(Gpu(), "getrs");
   options.max_refinement_steps = 2;
-  auto solved = SolveOn(gpu, *factor, b, 2, DType::kFloat64, Layout::kColumnMajor, options);
+  auto solved = gpu.jobs().Solve(*factor, b, 2, DType::kFloat64, Layout::kColumnMajor, options);
   ASSERT_TRUE(solved.ok()) << solved.status();
   EXPECT_LT(testing::BackwardError(*a, n, Op::kNone, solved->x, b, 2), 1e-14);
 }

@@ -2,7 +2,7 @@
 # Runs the tests of single kernels under each tool of compute-sanitizer, which comes with the CUDA
 # toolkit.
 #
-#   sanitize.sh [DIRECTORY]     that holds gpu_kernels_test; this script's own by default
+#   sanitize.sh [DIRECTORY]     that holds gpu_kernels_test and gpu_sparse_test; this script's own by default
 #
 # CUDA libraries are looked for as run_suite.sh says. Exit status: 0 if no tool found anything.
 set -u
@@ -19,4 +19,8 @@ for tool in memcheck initcheck synccheck racecheck; do
   echo "== $tool"
   compute-sanitizer --tool $tool --error-exitcode 1 $options "$program" --gtest_brief=1 || failed=1
 done
+# Its contexts of the GPU run kernels with clusters, which racecheck does not follow.
+echo "== memcheck, sparse LU"
+compute-sanitizer --tool memcheck --error-exitcode 1 "$(dirname "$program")/gpu_sparse_test" --gtest_brief=1 \
+  --gtest_filter='*.Solves/f64:*.LeavesSchurComplements/c128:*.GivesTheSameBitsAgain/c64' || failed=1
 exit $failed

@@ -32,7 +32,7 @@ void GpuSolveFallbackTest::CheckMeasured(const char* name, const HostMatrix& a,
   const DType dtype = summary.factor_dtype;
   const HostMatrix b = Rounded(Multiply(a, n, op, RandomMatrix(n, 3, 7), 3), dtype);
   const HostMatrix plain =
-      Substituted(Download(*gpu_, factor), n, summary.unit_diagonal, op, dtype, b);
+      Substituted(*gpu_->jobs().Download(factor), n, summary.unit_diagonal, op, dtype, b);
   const double accepted = AcceptedBackwardError(dtype, n);
   const double substituted = testing::BackwardError(a, n, op, plain, b, 3);
   const double good_enough = std::max(accepted, kWorse * substituted);
@@ -44,7 +44,7 @@ void GpuSolveFallbackTest::CheckMeasured(const char* name, const HostMatrix& a,
   options.solver = ours_;
   options.op = op;
   const auto solve = [&] {
-    return SolveOn(*gpu_, factor, b, 3, summary.matrix_dtype, Layout::kColumnMajor, options);
+    return gpu_->jobs().Solve(factor, b, 3, summary.matrix_dtype, Layout::kColumnMajor, options);
   };
   double own = NAN;  // crout_solve's error, where it may answer at all
   if (trust != Trust::kNone) {
@@ -168,7 +168,7 @@ TEST_F(GpuSolveFallbackTest, AnAnswerThatFallsShortIsReplaced) {
     options.solver = ours_;
     options.fallback = SolverOf(Gpu(), "trsm");
     options.max_refinement_steps = dtype == DType::kFloat32 ? 5 : 0;
-    const auto solved = SolveOn(*gpu_, *factor, b, 3, dtype, Layout::kColumnMajor, options);
+    const auto solved = gpu_->jobs().Solve(*factor, b, 3, dtype, Layout::kColumnMajor, options);
     ASSERT_TRUE(solved.ok()) << solved.status();
     EXPECT_EQ(solved->summary.fallback, SolverFallback::kBackwardError);
     EXPECT_EQ(solved->summary.solver, "trsm");
@@ -196,10 +196,10 @@ TEST_F(GpuSolveFallbackTest, LargeFloat32FactorsAreAsAccurateAsSubstitution) {
         options.op = op;
         options.solver = SolverOf(Gpu(), "trsm");
         const auto plain =
-            SolveOn(*gpu_, *factor, b, nrhs, DType::kFloat32, Layout::kColumnMajor, options);
+            gpu_->jobs().Solve(*factor, b, nrhs, DType::kFloat32, Layout::kColumnMajor, options);
         options.fallback = std::exchange(options.solver, ours_);
         const auto solved =
-            SolveOn(*gpu_, *factor, b, nrhs, DType::kFloat32, Layout::kColumnMajor, options);
+            gpu_->jobs().Solve(*factor, b, nrhs, DType::kFloat32, Layout::kColumnMajor, options);
         ASSERT_TRUE(plain.ok() && solved.ok()) << plain.status() << solved.status();
         EXPECT_EQ(solved->summary.solver, ours_->name());
         const double own = *solved->summary.backward_error;

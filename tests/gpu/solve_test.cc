@@ -42,7 +42,7 @@ void CheckSolve(Bench& gpu, const HostMatrix& a, const Factorization& factor, co
   SolveOptions options;
   options.solver = SolverOf(gpu.device(), solver);
   options.op = op;
-  auto solved = SolveOn(gpu, factor, b, nrhs, dtype, layout, options);
+  auto solved = gpu.jobs().Solve(factor, b, nrhs, dtype, layout, options);
   ASSERT_TRUE(solved.ok()) << solved.status();
   EXPECT_LT(testing::SolveRatio(a, n, op, solved->x, b, nrhs, factor.summary.factor_dtype),
             kThreshold);
@@ -57,7 +57,7 @@ TEST_F(GpuSolveTest, SolversPassLapacksRatio) {
       for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
         SCOPED_TRACE(::testing::Message() << kind << " n=" << n << " " << NameOf(dtype));
         const HostMatrix a = Rounded(GalleryNamed(kind).make(n), dtype);
-        auto factor = FactorizeOn(*gpu_, a, n, dtype, Layout::kRowMajor, OptionsOf(Gpu(), dtype));
+        auto factor = gpu_->jobs().Factor(a, n, dtype, Layout::kRowMajor, OptionsOf(Gpu(), dtype));
         ASSERT_TRUE(factor.ok()) << factor.status();
         for (const Op op : {Op::kNone, Op::kTranspose}) {
           for (const int64_t nrhs : {1, 2, 15}) {
@@ -131,15 +131,15 @@ INSTANTIATE_TEST_SUITE_P(Types, GpuComplexSolveTest,
 TEST_F(GpuSolveTest, RefinementReachesTheMatrixsPrecision) {
   constexpr int64_t kN = 300;
   const HostMatrix a = GalleryNamed("diagonally_dominant").make(kN);
-  auto factor = FactorizeOn(*gpu_, a, kN, DType::kFloat64, Layout::kColumnMajor,
-                            OptionsOf(Gpu(), DType::kFloat32));
+  auto factor = gpu_->jobs().Factor(a, kN, DType::kFloat64, Layout::kColumnMajor,
+                                    OptionsOf(Gpu(), DType::kFloat32));
   ASSERT_TRUE(factor.ok()) << factor.status();
   const HostMatrix b = RandomMatrix(kN, 2, 1);
   SolveOptions options;
   options.solver = SolverOf(Gpu(), "getrs");
-  auto plain = SolveOn(*gpu_, *factor, b, 2, DType::kFloat64, Layout::kColumnMajor, options);
+  auto plain = gpu_->jobs().Solve(*factor, b, 2, DType::kFloat64, Layout::kColumnMajor, options);
   options.max_refinement_steps = 5;
-  auto refined = SolveOn(*gpu_, *factor, b, 2, DType::kFloat64, Layout::kColumnMajor, options);
+  auto refined = gpu_->jobs().Solve(*factor, b, 2, DType::kFloat64, Layout::kColumnMajor, options);
   ASSERT_TRUE(plain.ok() && refined.ok());
   EXPECT_GT(*plain->summary.backward_error, 1e-10);
   EXPECT_LT(*refined->summary.backward_error, 1e-15);
@@ -151,15 +151,15 @@ TEST_F(GpuSolveTest, ErrorBoundHolds) {
   for (const Op op : {Op::kNone, Op::kTranspose}) {
     const HostMatrix a = GalleryNamed("condition_sqrt").make(kN);
     const HostMatrix x = RandomMatrix(kN, 2, 3);
-    auto factor = FactorizeOn(*gpu_, a, kN, DType::kFloat64, Layout::kColumnMajor,
-                              OptionsOf(Gpu(), DType::kFloat64));
+    auto factor = gpu_->jobs().Factor(a, kN, DType::kFloat64, Layout::kColumnMajor,
+                                      OptionsOf(Gpu(), DType::kFloat64));
     ASSERT_TRUE(factor.ok());
     SolveOptions options;
     options.solver = SolverOf(Gpu(), "trsm");
     options.op = op;
     options.error_bound = true;
-    auto solved = SolveOn(*gpu_, *factor, Multiply(a, kN, op, x, 2), 2, DType::kFloat64,
-                          Layout::kColumnMajor, options);
+    auto solved = gpu_->jobs().Solve(*factor, Multiply(a, kN, op, x, 2), 2, DType::kFloat64,
+                                     Layout::kColumnMajor, options);
     ASSERT_TRUE(solved.ok()) << solved.status();
     const double bound = *solved->summary.forward_error_bound;
     EXPECT_LE(testing::ErrorOverBound(solved->x, x, kN, 2, bound), 1);
@@ -171,20 +171,22 @@ TEST_F(GpuSolveTest, RefusesASingularFactorAndABadRightHandSide) {
   constexpr int64_t kN = 33;
   SolveOptions options;
   options.solver = SolverOf(Gpu(), "getrs");
-  auto singular = FactorizeOn(*gpu_, GalleryNamed("zero_last_column").make(kN), kN, DType::kFloat64,
-                              Layout::kColumnMajor, OptionsOf(Gpu(), DType::kFloat64));
+  auto singular =
+      gpu_->jobs().Factor(GalleryNamed("zero_last_column").make(kN), kN, DType::kFloat64,
+                          Layout::kColumnMajor, OptionsOf(Gpu(), DType::kFloat64));
   ASSERT_TRUE(singular.ok());
   const HostMatrix b = RandomMatrix(kN, 1, 1);
-  auto refused = SolveOn(*gpu_, *singular, b, 1, DType::kFloat64, Layout::kColumnMajor, options);
+  auto refused =
+      gpu_->jobs().Solve(*singular, b, 1, DType::kFloat64, Layout::kColumnMajor, options);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(refused.status().message()), ::testing::HasSubstr("33"));
 
-  auto factor = FactorizeOn(*gpu_, GalleryNamed("random").make(kN), kN, DType::kFloat64,
-                            Layout::kColumnMajor, OptionsOf(Gpu(), DType::kFloat64));
+  auto factor = gpu_->jobs().Factor(GalleryNamed("random").make(kN), kN, DType::kFloat64,
+                                    Layout::kColumnMajor, OptionsOf(Gpu(), DType::kFloat64));
   ASSERT_TRUE(factor.ok());
   HostMatrix bad = b;
   bad[7] = std::numeric_limits<double>::quiet_NaN();
-  refused = SolveOn(*gpu_, *factor, bad, 1, DType::kFloat64, Layout::kColumnMajor, options);
+  refused = gpu_->jobs().Solve(*factor, bad, 1, DType::kFloat64, Layout::kColumnMajor, options);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
 }
 

@@ -8,24 +8,35 @@ import sys
 
 def main(directory):
     tests = []
+    head = {}
     context = {}
-    for path in sorted(directory.glob("gpu_*_test.json")):
+    for path in directory.glob("*.failed"):
+        if not path.with_suffix(".json").exists():
+            sys.exit(f"{path.stem} left no report (it was not found, or it crashed): see its log")
+    # Of a program that several lanes shared there is a report for each: NAME.LANE.json.
+    for path in sorted(directory.glob("gpu_*_test*.json")):
         report = json.loads(path.read_text(encoding="utf-8"))
+        if report["tests"] == 0:
+            continue
+        if "commit" in report:  # one program loads the device as a plugin, and cannot say it
+            head = head or {"device": report["device"], "version": report["version"],
+                            "commit": report["commit"], "date": report["timestamp"]}
+            if report["commit"] != head["commit"]:
+                sys.exit(f"{path} is of commit {report['commit']}, others of {head['commit']}: run "
+                         "the suite again into an empty directory")
         for suite in report["testsuites"]:
             for test in suite["testsuite"]:
-                tests.append({"program": path.stem, "test": f"{suite['name']}.{test['name']}",
+                tests.append({"program": path.name.split(".")[0],
+                              "test": f"{suite['name']}.{test['name']}",
                               "passed": not test.get("failures"),
                               "seconds": float(test["time"].rstrip("s"))})
                 if "files" in test:
                     context["real_matrices"] = {
                         "checked": int(test["checked"]), "of_index_not_there": int(test["missing"]),
                         "files": test["files"].split()}
-    benches = sorted(directory.glob("gpu_*_bench.json"))
-    if not benches:
-        sys.exit(f"no gpu_*_bench.json in {directory} says which device and commit: let run_suite.sh "
-                 "finish there first")
-    bench = json.loads(benches[0].read_text(encoding="utf-8"))
-    head = {key: bench[key] for key in ("device", "version", "commit", "date")}
+    if not tests:
+        sys.exit(f"no report of a test in {directory}: let run_suite.sh finish there first")
+    tests.sort(key=lambda test: (test["program"], test["test"]))
     passed = sum(test["passed"] for test in tests)
     json.dump({"suite": "gpu", **head, **context, "passed": passed,
                "failed": len(tests) - passed, "tests": tests}, sys.stdout, indent=1)

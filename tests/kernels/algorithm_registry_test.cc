@@ -1,5 +1,7 @@
 #include "kernels/algorithm_registry.h"
 
+#include <cmath>
+
 #include "gmock/gmock.h"
 #include "kernels/host/device/host_device.h"
 #include "tests/support/fake_device.h"
@@ -12,7 +14,9 @@ namespace {
 
 using testing::FailsWith;
 using testing::FakeDevice;
+using ::testing::IsEmpty;
 using testing::PlainDirectSolver;
+using ::testing::SizeIs;
 using testing::ToyLu;
 
 class RegistryTest : public ::testing::Test {
@@ -91,9 +95,53 @@ TEST_F(RegistryTest, EveryMethodSaysWhatItIs) {
       names.emplace_back(traits.name);
     }
   }
-  EXPECT_THAT(names,
-              ::testing::ElementsAre("getrf", "block_lu", "gem", "cmpp", "cm", "icmpp", "icm",
-                                     "gauss_jordan", "irr_lu", "getrs", "trsm", "ss", "is"));
+  EXPECT_THAT(names, ::testing::ElementsAre("getrf", "block_lu", "gem", "cmpp", "cm", "icmpp",
+                                            "icm", "gauss_jordan", "irr_lu", "multifrontal", "klu",
+                                            "getrs", "trsm", "ss", "is", "multifrontal", "klu"));
+}
+
+TEST_F(RegistryTest, SparseFactorsHaveTheirOwnSolver) {
+  EXPECT_THAT(FindSparseLus(*device_, "getrf", DType::kFloat64), IsEmpty());
+  ASSERT_THAT(FindSparseLus(*device_, "auto", DType::kComplex64), SizeIs(2));
+  const auto found = FindSparseLus(*device_, "multifrontal", DType::kComplex64);
+  ASSERT_THAT(found, SizeIs(1));
+  const SparseLu* const method = found.front();
+  EXPECT_EQ(method->FactorType(DType::kComplex64), DType::kComplex64);
+  FactorSummary factor;
+  factor.algorithm = std::string(method->name());
+  factor.n = 10;
+  factor.sparse.emplace();
+  ASSERT_OK_AND_ASSIGN(const TriangularSolver* solver, FindSolver(*device_, "auto", factor, 1));
+  EXPECT_EQ(solver->name(), method->name());
+  EXPECT_THAT(FindSolver(*device_, "getrs", factor, 1),
+              FailsWith(absl::StatusCode::kFailedPrecondition,
+                        "a factor of a sparse matrix; compatible: multifrontal"));
+  factor.algorithm = "another";
+  EXPECT_THAT(FindSolver(*device_, "auto", factor, 1),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "cannot use a factor"));
+}
+
+// What a method would be asked for, with nothing eliminated: of one front, or of as many as
+// columns.
+Analysis WithFronts(int64_t n, int64_t fronts) {
+  Analysis analysis;
+  analysis.n = n;
+  analysis.nonzeros = 3 * n;
+  analysis.parent.assign(fronts, -1);
+  analysis.factor_start = {0, fronts == 1 ? n * n : 3 * n};
+  analysis.flops = fronts == 1 ? 2. / 3 * std::pow(n, 3) : 6. * n;
+  return analysis;
+}
+
+TEST_F(RegistryTest, TheSparseMethodIsChosenByTheAnalysis) {
+  for (const DType dtype : kDTypes) {
+    const auto methods = FindSparseLus(*device_, "auto", dtype);
+    EXPECT_EQ(CheapestSparseLu(methods, WithFronts(10000, 10000), dtype)->name(), "klu");
+    EXPECT_EQ(CheapestSparseLu(methods, WithFronts(2000, 1), dtype)->name(), "multifrontal");
+  }
+  const SparseLu* const klu = FindSparseLus(*device_, "klu", DType::kFloat32).front();
+  EXPECT_EQ(klu->FactorType(DType::kFloat32), DType::kFloat64);
+  EXPECT_EQ(klu->FactorType(DType::kComplex64), DType::kComplex128);
 }
 
 TEST_F(RegistryTest, MethodsAreChosenForTheMatricesThatTheyTake) {

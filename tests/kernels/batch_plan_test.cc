@@ -74,6 +74,43 @@ TEST_F(BatchPlanTest, SystemsThatTheBatchHasNotAreRefused) {
               FailsWith(absl::StatusCode::kFailedPrecondition, ""));
 }
 
+// Time would depend on the machine: what takes it for each member is an allocation.
+TEST_F(BatchPlanTest, AHundredThousandMembersTakeAsManyAllocationsAsTen) {
+  const auto allocations = [&](int64_t count) {
+    std::vector<Member<double>> members;
+    for (int64_t k = 0; k < count; ++k) members.push_back(RandomMember<double>(k % 3, k % 3, 7));
+    const int64_t before = memory_.gate().arrivals();
+    const auto factor = jobs_.Factor(members);
+    EXPECT_OK(factor.status());
+    EXPECT_OK(
+        jobs_.Solve<double>(*factor, {{count - 1, RandomMember<double>((count - 1) % 3, 1, 1)}})
+            .status());
+    return memory_.gate().arrivals() - before;
+  };
+  const int64_t few = allocations(10);
+  EXPECT_GT(few, 0);
+  EXPECT_EQ(allocations(100'000), few);
+}
+
+// The local matrices of a domain decomposition, whose subdomains differ in their neighbours.
+TEST_F(BatchPlanTest, TheSizesOfADomainDecomposition) {
+  std::vector<Member<double>> members;
+  std::vector<Rhs<double>> systems;
+  for (int64_t k = 0; k < 64; ++k) {
+    const int64_t n = 104 + k * 74 / 63;
+    members.push_back(RandomMember<double>(n, n, k));
+    systems.push_back({k, RandomMember<double>(n, 2, 100 + k)});
+  }
+  EXPECT_EQ(members.back().rows, 178);
+  ASSERT_OK_AND_ASSIGN(const FactoredBatch factor, jobs_.Factor(members));
+  ASSERT_OK_AND_ASSIGN(const SolvedBatch<double> solved, jobs_.Solve(factor, systems));
+  for (size_t k = 0; k < members.size(); ++k) {
+    EXPECT_EQ(factor.figures.info[k], 0);
+    EXPECT_LT(factor.figures.quality[k], kPoorQuality);
+    EXPECT_LT(solved.errors[k], 1e-14);
+  }
+}
+
 TEST_F(BatchPlanTest, StoppedJobsAndFailedAllocationsLeaveNothing) {
   const std::vector<Member<double>> members = MixedMembers<double>();
   EXPECT_THAT(jobs_.Factor(members, [] { return true; }).status(),

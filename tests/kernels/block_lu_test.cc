@@ -1,4 +1,6 @@
 // Blocked LU without pivoting: values, refusals, and bits that no thread count changes.
+#include <set>
+
 #include "kernels/host/device/host_device.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
@@ -36,6 +38,34 @@ TEST(BlockLuTest, SizesAroundTilesAndLeaves) {
     const HostFactor factor = FactorOn(1, a, n);
     EXPECT_LT(FactorRatio(a, n, factor.lu, factor.ipiv, UnitDiagonal::kL, DType::kFloat64),
               kThreshold);
+  }
+}
+
+TEST(BlockLuTest, BlocksOfEverySizeAndPrioritiesOfEitherKind) {
+  const int64_t n = 300;
+  const HostMatrix a = GalleryNamed("diagonally_dominant").make(n);
+  const std::unique_ptr<Device> device = host::MakeDevice({.threads = 2});
+  JobRunner runner(*device);
+  std::set<HostMatrix> seen;
+  for (const int block : {32, 64, 128, 256, 512}) {
+    SCOPED_TRACE(block);
+    FactorRequest request = Request();
+    request.parameters.block_size = block;
+    ASSERT_OK_AND_ASSIGN(const Factorization ours, runner.Factor(a, n, request));
+    request.parameters.variant = MethodVariant::kPublished;
+    ASSERT_OK_AND_ASSIGN(const Factorization published, runner.Factor(a, n, request));
+    ASSERT_OK_AND_ASSIGN(const HostFactor factor, runner.Download(ours));
+    EXPECT_LT(FactorRatio(a, n, factor.lu, factor.ipiv, UnitDiagonal::kL, DType::kFloat64),
+              kThreshold);
+    EXPECT_EQ(runner.Download(published)->lu, factor.lu);
+    seen.insert(factor.lu);
+  }
+  EXPECT_GT(seen.size(), 1u);  // The size is not ignored.
+  for (const int wrong : {16, 48, 2048}) {
+    FactorRequest request = Request();
+    request.parameters.block_size = wrong;
+    EXPECT_THAT(runner.Factor(a, n, request),
+                FailsWith(absl::StatusCode::kInvalidArgument, "block size"));
   }
 }
 

@@ -236,6 +236,7 @@ TEST_P(ComplexMethodsTest, PredictionsGrowAsTheWorkDoes) {
     for (const int64_t n : {0, 1, 10, 100}) EXPECT_GT(method->PredictSeconds(dtype_, n), 0);
   }
   for (const auto& solver : device_->solvers()) {
+    if (!solver->traits().operands.contains(OperandKind::kDense)) continue;
     expect(solver->name(), solver->PredictSeconds(dtype_, 8000, 1000),
            solver->PredictSeconds(real, 8000, 1000));
   }

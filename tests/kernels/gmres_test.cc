@@ -4,9 +4,11 @@
 
 #include <cmath>
 #include <complex>
+#include <limits>
 #include <utility>
 
 #include "kernels/host/device/host_device.h"
+#include "kernels/numerics/correction.h"
 #include "kernels/numerics/dense_operand.h"
 #include "kernels/numerics/factor_solver.h"
 #include "kernels/numerics/refinement.h"
@@ -79,6 +81,20 @@ class GmresTest : public ::testing::Test {
   absl::StatusOr<GmresResult> Solve(const Operand& a, Op op, InverseOperator& inverse,
                                     const GmresLimits& limits, Vectors<T>& v,
                                     StopRequested stop = JobRunner::NeverStop()) {
+    return Run<GmresResult>(a, op, limits, v, [&](ResidualCheck& check, const GmresMemory& memory) {
+      return Gmres(context_, check, inverse, limits, memory, stop);
+    });
+  }
+  // The same by refinement and GMRES.
+  absl::StatusOr<int> CorrectIt(const Operand& a, InverseOperator& inverse,
+                                const GmresLimits& limits, Vectors<T>& v) {
+    return Run<int>(a, Op::kNone, limits, v, [&](ResidualCheck& check, const GmresMemory& memory) {
+      return Correct(context_, check, inverse, limits, memory, JobRunner::NeverStop());
+    });
+  }
+  template <class Result, class F>
+  absl::StatusOr<Result> Run(const Operand& a, Op op, const GmresLimits& limits, Vectors<T>& v,
+                             F run) {
     const int64_t n = a.order();
     ResidualCheck check(context_, {&a, op, View(v.x, n), View(v.b, n), View(v.r, n), {}});
     if (absl::Status status = check.Measure(); !status.ok()) return status;
@@ -88,7 +104,7 @@ class GmresTest : public ::testing::Test {
     auto block = context_.device().memory().Allocate(*bytes);
     if (!block.ok()) return block.status();
     const GmresMemory memory(block->data(), n, nrhs, kDTypeOf<T>, limits.restart);
-    auto result = Gmres(context_, check, inverse, limits, memory, stop);
+    auto result = run(check, memory);
     error_ = check.errors().normwise;
     return result;
   }
@@ -219,6 +235,56 @@ TYPED_TEST(GmresTest, KeepsItsLimitAndNeverMakesItWorse) {
     EXPECT_LE(result.iterations, iterations);
     EXPECT_LE(BackwardError(unrelated, kN, Op::kNone, v.x, v.b, 2), before * (1 + 1e-12));
   }
+}
+
+TYPED_TEST(GmresTest, GivesUpEarlyWhereTooMuchSeemsToBeLeft) {
+  constexpr int64_t kN = 120;
+  constexpr int64_t kColumns = 3;
+  const auto old = this->Random(kN, kN, 3);
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, this->Factor(old, kN, false));
+  ASSERT_OK_AND_ASSIGN(FactorSolver inverse, this->Inverse(factor, kColumns));
+  GmresLimits limits{.max_iterations = 500, .restart = kN, .enough = 10 * kRoundoff};
+  for (const double change : {0.01, 1e-3}) {
+    auto matrix = this->Near(old, kN, change);
+    const DenseOperand a = this->Dense(matrix, kN);
+    const Vectors<TypeParam> begin(this->Random(kN, kColumns, 5));
+    Vectors<TypeParam> v = begin;
+    limits.most_left = std::numeric_limits<double>::infinity();
+    ASSERT_OK_AND_ASSIGN(const GmresResult all, this->Solve(a, Op::kNone, inverse, limits, v));
+    EXPECT_FALSE(all.given_up);
+    // What is worth as many is done to the end.
+    v = begin;
+    limits.most_left = all.iterations;
+    ASSERT_OK_AND_ASSIGN(const GmresResult worth, this->Solve(a, Op::kNone, inverse, limits, v));
+    EXPECT_FALSE(worth.given_up) << change;
+    EXPECT_EQ(worth.iterations, all.iterations);
+    EXPECT_LE(this->error_, limits.enough);
+    v = begin;
+    limits.most_left = all.iterations / 3.0;
+    ASSERT_OK_AND_ASSIGN(const GmresResult left, this->Solve(a, Op::kNone, inverse, limits, v));
+    EXPECT_TRUE(left.given_up) << change;
+    EXPECT_LE(left.iterations, 3) << change;
+    EXPECT_EQ(v.x, begin.x);
+  }
+}
+
+// A column that has nearly doubled: each step of refinement leaves 0.95 of what is in that
+// direction, and GMRES takes it out at once.
+TYPED_TEST(GmresTest, CorrectionGoesOnWhereRefinementIsHeldUpByOneDirection) {
+  constexpr int64_t kN = 120;
+  auto matrix = this->Random(kN, kN, 3);
+  for (int64_t i = 0; i < kN; ++i) matrix[i + i * kN] += TypeParam(kN);
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, this->Factor(matrix, kN, false));
+  ASSERT_OK_AND_ASSIGN(FactorSolver inverse, this->Inverse(factor, 1));
+  for (int64_t i = 0; i < kN; ++i) matrix[i] *= 1.95;
+  const DenseOperand a = this->Dense(matrix, kN);
+  Vectors<TypeParam> v(this->Random(kN, 1, 5));
+  const GmresLimits limits{
+      .max_iterations = 50, .restart = 20, .enough = 10 * kRoundoff, .most_left = 8};
+  ASSERT_OK_AND_ASSIGN(const int applied, this->CorrectIt(a, inverse, limits, v));
+  EXPECT_LE(this->error_, limits.enough);
+  EXPECT_LE(applied, 8);
+  EXPECT_GT(this->RefinedError(a, Op::kNone, inverse, Vectors<TypeParam>(v.b)), 1e-6);
 }
 
 TYPED_TEST(GmresTest, StopsBetweenIterations) {

@@ -5,6 +5,7 @@
 
 #include "kernels/icm/pivot_rule.h"
 #include "kernels/icm/run_record.h"
+#include "kernels/icm/tolerances.h"
 #include "kernels/lu_algorithm.h"
 #include "kernels/numerics/permutation.h"
 #include "tests/support/status_matchers.h"
@@ -60,6 +61,26 @@ TEST(HasConvergedTest, OfComplexNumbersGoesByTheSumOfTheParts) {
   }
 }
 
+TEST(HasConvergedTest, ByBothTolerances) {
+  LuParameters parameters;
+  parameters.tolerance = 0.01;
+  const Tolerances<double> relative(parameters);
+  EXPECT_TRUE(HasConverged(-100.0, -101.0, relative));
+  EXPECT_FALSE(HasConverged(0.0, 1e-300, relative));
+  parameters.absolute_tolerance = 0.5;
+  const Tolerances<double> both(parameters);
+  EXPECT_TRUE(HasConverged(0.0, 0.5, both));
+  EXPECT_TRUE(HasConverged(98.5, 100.0, both));
+  EXPECT_FALSE(HasConverged(98.25, 100.0, both));
+  using Complex = std::complex<double>;
+  EXPECT_TRUE(HasConverged(Complex{0, 0}, Complex{0.25, -0.25}, both));
+  EXPECT_FALSE(HasConverged(Complex{0, 0}, Complex{0.5, -0.25}, both));
+  for (const double wrong : {double{NAN}, double{INFINITY}, -double{INFINITY}}) {
+    EXPECT_FALSE(HasConverged(wrong, wrong, both));
+    EXPECT_FALSE(HasConverged(1.0, wrong, both));
+  }
+}
+
 TEST(SectionsTest, PublishedSizeAndBounds) {
   EXPECT_EQ(PublishedSectionSize(10, 32), 256);
   EXPECT_EQ(PublishedSectionSize(2561, 32), 256);
@@ -85,6 +106,32 @@ TEST(PermutationTest, GoesToInterchangesAndBack) {
   EXPECT_EQ(ipiv, swaps);
 }
 
+TEST(CheckParametersTest, BlockSizesArePowersOfTwoThatTheMethodTakes) {
+  MethodTraits traits;
+  LuParameters parameters;
+  parameters.block_size = 64;
+  EXPECT_THAT(CheckParameters(traits, parameters),
+              FailsWith(absl::StatusCode::kInvalidArgument, "takes no block size"));
+  traits.block_sizes = {32, 256};
+  for (const int taken : {0, 32, 64, 128, 256}) {
+    parameters.block_size = taken;
+    EXPECT_OK(CheckParameters(traits, parameters)) << taken;
+  }
+  for (const int wrong : {-32, -1, 1, 16, 33, 96, 512, 1 << 30}) {
+    parameters.block_size = wrong;
+    EXPECT_THAT(CheckParameters(traits, parameters),
+                FailsWith(absl::StatusCode::kInvalidArgument, "a power of two from 32 to 256"))
+        << wrong;
+  }
+  parameters.block_size = 32;
+  traits.iterative = true;
+  EXPECT_THAT(CheckParameters(traits, parameters),
+              FailsWith(absl::StatusCode::kInvalidArgument, "but in its variant 'published'"));
+  traits.variants = {MethodVariant::kFast, MethodVariant::kPublished};
+  parameters.variant = MethodVariant::kPublished;
+  EXPECT_OK(CheckParameters(traits, parameters));
+}
+
 TEST(CheckParametersTest, IterativeMethodsTakeWhatOthersRefuse) {
   MethodTraits traits;
   traits.iterative = true;
@@ -104,6 +151,18 @@ TEST(CheckParametersTest, IterativeMethodsTakeWhatOthersRefuse) {
     EXPECT_THAT(CheckParameters(traits, parameters),
                 FailsWith(absl::StatusCode::kInvalidArgument, "tolerance"));
   }
+  parameters.tolerance = 0;
+  parameters.absolute_tolerance = 1;
+  EXPECT_THAT(
+      CheckParameters(traits, parameters),
+      FailsWith(absl::StatusCode::kInvalidArgument, "no absolute tolerance on this device"));
+  traits.takes_absolute_tolerance = true;
+  EXPECT_OK(CheckParameters(traits, parameters));
+  parameters.variant = MethodVariant::kPublished;
+  EXPECT_THAT(CheckParameters(traits, parameters),
+              FailsWith(absl::StatusCode::kUnimplemented, "has no variant 'published'"));
+  traits.variants = {MethodVariant::kFast, MethodVariant::kPublished};
+  EXPECT_OK(CheckParameters(traits, parameters));
   traits.iterative = false;
   parameters = {};
   parameters.section_size = 1;

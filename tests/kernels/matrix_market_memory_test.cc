@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "kernels/io/entry_reader.h"
 #include "kernels/io/matrix_market_reader.h"
 #include "kernels/util/mutex.h"
 #include "tests/kernels/matrix_market_testing.h"
@@ -178,9 +180,9 @@ struct Case {
 };
 
 class MatrixMarketMemoryTest : public ::testing::TestWithParam<Case> {
- protected:
+ public:
   // Gives the file to a reader in pieces of `piece` bytes.
-  static absl::Status Read(std::string_view file, size_t piece, MatrixMarketReader* reader) {
+  static absl::Status Read(std::string_view file, size_t piece, MatrixReader* reader) {
     while (!file.empty()) {
       const std::string_view given = file.substr(0, piece);
       file.remove_prefix(given.size());
@@ -192,6 +194,7 @@ class MatrixMarketMemoryTest : public ::testing::TestWithParam<Case> {
     return reader->Finish();
   }
 
+ protected:
   // Reads the file within a grant of `limit` bytes; without a limit it must succeed, else be
   // refused. Returns the most that was taken.
   static size_t ReadGranted(std::string_view file, size_t piece, size_t limit,
@@ -278,6 +281,61 @@ std::vector<Case> Cases() {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, MatrixMarketMemoryTest, ::testing::ValuesIn(Cases()), NameOf);
+
+// 300,000 entries of the format, none in order.
+std::string BinaryEntries(const EntryFormat& format) {
+  std::string bytes(format.bytes(), 0);
+  const auto put = [&](int64_t item, int64_t index) {
+    std::memcpy(bytes.data() + item * format.index_bytes, &index, format.index_bytes);
+  };
+  const int64_t first_column = format.compressed_rows ? format.rows + 1 : format.entries;
+  for (int64_t i = 0; i < first_column; ++i) {
+    put(i, format.compressed_rows ? i * format.entries / format.rows : i * 7 % format.rows);
+  }
+  for (int64_t e = 0; e < format.entries; ++e) {
+    put(first_column + e, (format.entries - e) * 11 % format.columns);
+  }
+  return bytes;
+}
+
+TEST(EntryReaderMemoryTest, HoldsWhatWasGrantedAndEndsWhereThatEnds) {
+  for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kComplex64}) {
+    for (const bool compressed : {false, true}) {
+      for (const int index_bytes : {4, 8}) {
+        for (const size_t piece : {size_t{100}, size_t{65536}, size_t{1} << 22}) {
+          const EntryFormat format = {dtype, compressed, index_bytes, 1000, 1000, 300000};
+          const std::string bytes = BinaryEntries(format);
+          size_t most = 0;
+          for (const bool refused : {false, true}) {
+            const auto grant = std::make_shared<CountedGrant>(refused ? most - 1 : SIZE_MAX);
+            granted_bytes = live_bytes.load();
+            worst_excess = 0;
+            {
+              EntryReader reader(format, /*map_lines=*/true, grant);
+              const absl::Status status = MatrixMarketMemoryTest::Read(bytes, piece, &reader);
+              EXPECT_EQ(status.code(),
+                        refused ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kOk);
+              if (!refused) {
+                size_t held = 0;
+                {
+                  const size_t before = grant->taken();
+                  const SparseMatrix sparse = reader.TakeSparse();
+                  const LineMap map = reader.TakeLineMap();
+                  held = ResultBytes(sparse, map);
+                  EXPECT_EQ(held, before);
+                }
+                grant->Give(held);
+              }
+            }
+            EXPECT_LE(worst_excess.load(), kSlack);
+            EXPECT_EQ(grant->taken(), 0u);
+            if (!refused) most = grant->most();
+          }
+        }
+      }
+    }
+  }
+}
 
 }  // namespace
 }  // namespace crout

@@ -115,13 +115,17 @@ class RpcBatchTest : public RpcTest {
       stream->Write(next);
     }
     stream->WritesDone();
+    return ReadReply(*stream);
+  }
+  template <class Stream>
+  static Factored ReadReply(Stream& stream) {
     Factored factored;
     v1::FactorizeBatchResponse response;
-    while (stream->Read(&response)) {
+    while (stream.Read(&response)) {
       factored.figures += response.data();
       if (response.has_factor()) factored.factor = response.factor();
     }
-    factored.status = stream->Finish();
+    factored.status = stream.Finish();
     return factored;
   }
   Factored Factor(const std::vector<Member>& members, const std::string& handle = "") {

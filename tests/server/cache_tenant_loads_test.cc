@@ -64,6 +64,19 @@ TEST_F(CacheTenantLoadsTest, AReplacedFactorCountsOnceWithItsOwnBytes) {
   EXPECT_EQ(OnDevice(loads_.Of("a")), 3 * kOne);
 }
 
+TEST_F(CacheTenantLoadsTest, APartThatIsNotListedCountsWithItsBytesAlone) {
+  Start(/*device_units=*/8, /*host_units=*/4);
+  PutFor("a", 'a');
+  const Handle part =
+      Put('b', 2 * kUnit, 0,
+          {.tenant = "a", .name = "", .request_id = "", .lease = absl::Hours(1), .listed = false});
+  EXPECT_EQ(loads_.Of("a").factors, 1);
+  EXPECT_EQ(OnDevice(loads_.Of("a")), 3 * kOne);
+  ASSERT_OK(cache_->Release("a", part));
+  EXPECT_EQ(loads_.Of("a").factors, 1);
+  EXPECT_EQ(OnDevice(loads_.Of("a")), kOne);
+}
+
 TEST_F(CacheTenantLoadsTest, ListsTheLargestFirst) {
   Start(/*device_units=*/512, /*host_units=*/4);
   const TenantLoads::Account call = loads_.OpenCall("zoe");

@@ -220,19 +220,22 @@ TEST_F(CacheTiersTest, AFactorOnItsDeviceHasNoHostCopy) {
   Start(/*device_units=*/1, /*host_units=*/4);
   const Handle a = Put('a');
   ASSERT_OK_AND_ASSIGN(FactorCache::Pin pin, cache_->Acquire(kTenant, a));
-  ASSERT_OK_AND_ASSIGN(const auto copy, pin.CopyFromHost(host_memory_));
-  EXPECT_FALSE(copy.has_value());
+  const auto read = [](const FactorParts&) { return absl::InternalError("there is none to read"); };
+  ASSERT_OK_AND_ASSIGN(const bool was_there, pin.ReadOnHost(read));
+  EXPECT_FALSE(was_there);
 }
 
-TEST_F(CacheTiersTest, ACopyFromHostMemoryMovesNothing) {
+TEST_F(CacheTiersTest, ReadingInHostMemoryMovesNothing) {
   Start(/*device_units=*/1, /*host_units=*/4);
   const Handle a = Put('a');
   Put('b');
   ASSERT_OK_AND_ASSIGN(FactorCache::Pin pin, cache_->Acquire(kTenant, a));
-  ASSERT_OK_AND_ASSIGN(const auto copy, pin.CopyFromHost(host_memory_));
-  ASSERT_TRUE(copy.has_value());
-  EXPECT_EQ((*copy)[kLuPart].data()[0], std::byte{'a'});
-  EXPECT_FALSE(copy->Has(PartKind::kOperand));
+  const auto read = [](const FactorParts& parts) {
+    EXPECT_EQ(parts[kLuPart].data()[0], std::byte{'a'});
+    return absl::OkStatus();
+  };
+  ASSERT_OK_AND_ASSIGN(const bool was_there, pin.ReadOnHost(read));
+  EXPECT_TRUE(was_there);
   EXPECT_EQ(TierOf(a), Tier::kHost);
 }
 

@@ -80,11 +80,45 @@ TEST(MetricsTest, SeriesExistAtZero) {
            "crout_call_memory_bytes{kind=\"limit\"}",
            "crout_call_memory_bytes{kind=\"reserved\"}",
            "crout_device_memory_age_seconds{device=\"cuda:0\"}",
+           "crout_batch_singular_members_total{device=\"cuda:0\"}",
+           "crout_series_steps_total{device=\"host\",way=\"fell_back\"}",
+           "crout_series_iterations_total{device=\"cuda:0\",factor=\"old\"}",
+           "crout_series_inaccurate_total{device=\"host\"}",
            "crout_log_dropped_total",
+           "crout_tls_handshakes_failed_total",
            "crout_out_of_memory_total",
            "crout_wasted_seconds_total",
        }) {
     EXPECT_THAT(SampleOf(text, series), Optional(0)) << series;
+  }
+}
+
+TEST(MetricsTest, StepsOfSeriesCountAtTheirDeviceByWhatSolvedThem) {
+  Metrics metrics(TwoDevices());
+  SeriesStepSummary reused;
+  reused.solved = reused.accurate = true;
+  reused.old_iterations = 4;
+  metrics.device(1).ObserveSeriesStep(reused, 3);
+  SeriesStepSummary fell_back = reused;
+  fell_back.new_iterations = 2;
+  fell_back.accurate = false;
+  metrics.device(1).ObserveSeriesStep(fell_back, 0);
+  metrics.device(0).ObserveSeriesStep(SeriesStepSummary(), 5);
+  const std::string text = metrics.Scrape();
+  for (const auto& [series, expected] : std::vector<std::pair<std::string, double>>{
+           {"crout_series_steps_total{device=\"cuda:0\",way=\"reused\"}", 1},
+           {"crout_series_steps_total{device=\"cuda:0\",way=\"fell_back\"}", 1},
+           {"crout_series_steps_total{device=\"cuda:0\",way=\"singular\"}", 0},
+           {"crout_series_steps_total{device=\"host\",way=\"singular\"}", 1},
+           {"crout_series_iterations_total{device=\"cuda:0\",factor=\"old\"}", 8},
+           {"crout_series_iterations_total{device=\"cuda:0\",factor=\"new\"}", 2},
+           {"crout_series_inaccurate_total{device=\"cuda:0\"}", 1},
+           {"crout_series_inaccurate_total{device=\"host\"}", 1},
+           {"crout_series_factor_age_steps_sum{device=\"cuda:0\"}", 3},
+           {"crout_series_factor_age_steps_bucket{device=\"cuda:0\",le=\"2\"}", 1},
+           {"crout_series_factor_age_steps_count{device=\"host\"}", 1},
+       }) {
+    EXPECT_THAT(SampleOf(text, series), Optional(expected)) << series;
   }
 }
 

@@ -171,6 +171,27 @@ TEST_F(RpcBatchSolveTest, ASingularMemberSpoilsItself) {
   EXPECT_LT(answer.solved.errors[2], 1e-14);
 }
 
+TEST_F(RpcBatchSolveTest, MembersAreCountedByDeviceAndWork) {
+  std::vector<Member> members = Mixed();
+  members[1].values[0] = 0;
+  const std::string handle = Factor(members).factor.handle();
+  ASSERT_TRUE(SolveMembers(handle, {0}, {Random(5, 2, 1)}).status.ok());
+  const Encoded batch = Encode(members);
+  const Encoded rhs = Encode(Sides(), Systems());
+  ASSERT_TRUE(Call(HeaderOf(batch, rhs), batch.data, rhs.data, Sides()).status.ok());
+  const std::string metrics = core().metrics.Scrape();
+  const auto sample = [&](const std::string& series) { return SampleOf(metrics, series); };
+  const std::string factored = "{device=\"cuda:0\",work=\"factor\"}";
+  const std::string solved = "{device=\"cuda:0\",work=\"solve\"}";
+  EXPECT_EQ(sample("crout_batch_members_count" + factored), 2);
+  EXPECT_EQ(sample("crout_batch_members_sum" + factored), 10);
+  EXPECT_EQ(sample("crout_batch_members_count" + solved), 2);
+  EXPECT_EQ(sample("crout_batch_members_sum" + solved), 4);
+  EXPECT_EQ(sample("crout_batch_members_bucket{device=\"cuda:0\",work=\"factor\",le=\"4\"}"), 0);
+  EXPECT_EQ(sample("crout_batch_members_bucket{device=\"cuda:0\",work=\"factor\",le=\"16\"}"), 2);
+  EXPECT_EQ(sample("crout_batch_singular_members_total{device=\"cuda:0\"}"), 2);
+}
+
 TEST_F(RpcBatchSolveTest, NothingIsABatchToo) {
   const Encoded batch = Encode({});
   const Encoded rhs = Encode({});
@@ -202,10 +223,12 @@ TEST_F(RpcBatchSolveTest, WhatIsDeclaredHasToHold) {
   declared([](Header& h) { h.mutable_batch()->set_members(int64_t{1} << 31); },
            "header.batch.members");
   declared([](Header& h) { h.mutable_batch()->set_total_cols(INT64_MAX); }, "contradict");
-  declared([](Header& h) { h.set_systems(-1); }, "-1 members of a batch of 5");
-  declared([](Header& h) { h.set_systems(6); }, "6 members of a batch of 5");
+  declared([](Header& h) { h.set_systems(-1); },
+           "header.systems: right-hand sides for -1 members of a batch of 5");
+  declared([](Header& h) { h.set_systems(6); },
+           "header.systems: right-hand sides for 6 members of a batch of 5");
   declared([](Header& h) { h.set_rhs_value_bytes(-8); }, "header.rhs_value_bytes");
-  declared([](Header& h) { h.set_rhs_value_bytes(INT64_MAX - 7); }, "no valid size");
+  declared([](Header& h) { h.set_rhs_value_bytes(INT64_MAX - 7); }, "header.rhs_value_bytes: ");
   declared([](Header& h) { h.set_rhs_value_bytes(h.rhs_value_bytes() + 16); }, "header.systems");
   declared([](Header& h) { h.set_operation(static_cast<v1::Operation>(7)); }, "operation");
   declared([](Header& h) { h.mutable_cache()->set_request_id("a"); }, "request_id");

@@ -141,13 +141,18 @@ TEST_F(RpcBatchTest, WhatIsDeclaredHasToHold) {
   spec([](v1::BatchSpec& s) { s.set_value_bytes(s.value_bytes() + 16); }, "bytes");
   refused([](v1::FactorizeBatchHeader&) {}, good.data.substr(8), "bytes");
   refused([](v1::FactorizeBatchHeader&) {}, good.data + "12345678", "more bytes");
-  refused([](v1::FactorizeBatchHeader& h) { h.mutable_cache()->set_request_id("a"); }, good.data,
-          "request_id");
+  refused(
+      [](v1::FactorizeBatchHeader& h) { h.mutable_cache()->set_request_id(std::string(129, 'a')); },
+      good.data, "request_id");
   // A size that no matrix has.
   std::string data = good.data;
   const int64_t negative = -5;
   std::memcpy(data.data(), &negative, sizeof(negative));
   refused([](v1::FactorizeBatchHeader&) {}, data, "member 0 is -5 x 5");
+  // Sizes that are valid one by one, and overflow in sum.
+  const std::vector<int64_t> largest(2 * 5, INT32_MAX);
+  std::memcpy(data.data(), largest.data(), largest.size() * sizeof(int64_t));
+  refused([](v1::FactorizeBatchHeader&) {}, data, "have no valid size");
 }
 
 TEST_F(RpcBatchTest, SystemsHaveToBeTheBatchs) {
@@ -169,7 +174,12 @@ TEST_F(RpcBatchTest, SystemsHaveToBeTheBatchs) {
                 "the batch is f64");
   header = Header(handle, rhs);
   header.set_systems(6);
-  ExpectRefused(SolveWith(header, rhs.data, {}).status, StatusCode::INVALID_ARGUMENT, "of 5");
+  ExpectRefused(SolveWith(header, rhs.data, {}).status, StatusCode::INVALID_ARGUMENT,
+                "header.systems: right-hand sides for 6 members of a batch of 5");
+  header = Header(handle, rhs);
+  header.set_value_bytes(INT64_MAX - 7);
+  ExpectRefused(SolveWith(header, rhs.data, {}).status, StatusCode::INVALID_ARGUMENT,
+                "header.value_bytes: ");
   header = Header(handle, rhs);
   header.set_operation(static_cast<v1::Operation>(7));
   ExpectRefused(SolveWith(header, rhs.data, {}).status, StatusCode::INVALID_ARGUMENT, "operation");

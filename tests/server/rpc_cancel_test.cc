@@ -26,18 +26,19 @@ enum class CallKind {
   kFactorizeAndSolve,
   kSchur,
   kDirect,
+  kEchelon,
   kFactorizeBatch,
   kSolveBatch,
   kFactorizeAndSolveBatch,
 };
-constexpr int kCallKinds = 9;
+constexpr int kCallKinds = 10;
 enum class PhaseKind { kAfterHeader, kMidUpload, kStagingFull, kQueued, kRunning };
 enum class EndKind { kCancel, kDeadline, kServerAbort };
 
 std::string Name(CallKind call) {
   constexpr const char* kNames[kCallKinds] = {
-      "Factorize", "Refactorize",    "Solve",      "FactorizeAndSolve",     "Schur",
-      "Direct",    "FactorizeBatch", "SolveBatch", "FactorizeAndSolveBatch"};
+      "Factorize", "Refactorize", "Solve",          "FactorizeAndSolve", "Schur",
+      "Direct",    "Echelon",     "FactorizeBatch", "SolveBatch",        "FactorizeAndSolveBatch"};
   return kNames[static_cast<int>(call)];
 }
 std::string Name(PhaseKind phase) {
@@ -112,7 +113,8 @@ class CancelTest : public RpcBatchTest,
   }
   // The gate that the job of another call comes to first.
   Gate& gate() {
-    const bool solves = call_kind() == CallKind::kSolve || call_kind() == CallKind::kDirect;
+    const bool solves = call_kind() == CallKind::kSolve || call_kind() == CallKind::kDirect ||
+                        call_kind() == CallKind::kEchelon;
     return solves ? device().solve_gate() : device().factor_gate();
   }
   // Bytes of the first payload.
@@ -152,6 +154,13 @@ class CancelTest : public RpcBatchTest,
         return std::make_unique<
             TypedCall<v1::ComputeSchurComplementRequest, v1::ComputeSchurComplementResponse>>(
             request, [this](grpc::ClientContext* c) { return stub().ComputeSchurComplement(c); });
+      }
+      case CallKind::kEchelon: {
+        v1::ReduceToEchelonFormRequest request;
+        *request.mutable_header()->mutable_matrix() = Dense(kOrder, kOrder);
+        return std::make_unique<
+            TypedCall<v1::ReduceToEchelonFormRequest, v1::ReduceToEchelonFormResponse>>(
+            request, [this](grpc::ClientContext* c) { return stub().ReduceToEchelonForm(c); });
       }
       case CallKind::kFactorizeBatch: {
         v1::FactorizeBatchRequest request;

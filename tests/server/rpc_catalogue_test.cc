@@ -1,5 +1,5 @@
 // Methods that a device registers in one line, over the wire: nothing else in the server knows of
-// them. They take the names of methods that the contract lists and this build does not have.
+// them. They take the names of methods that the contract lists and the fake device does not have.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -109,6 +109,12 @@ TEST_F(RpcCatalogueTest, WhatItCannotDoIsNotAskedOfIt) {
   v1::FactorizeHeader header = Header(v1::ALGORITHM_IRR_LU);
   header.mutable_options()->mutable_parameters()->set_block_size(8);
   ExpectRefused(header, grpc::StatusCode::INVALID_ARGUMENT, "'irr_lu' takes no block size");
+  header.mutable_options()->mutable_parameters()->clear_block_size();
+  header.mutable_options()->mutable_parameters()->set_variant(v1::METHOD_VARIANT_PUBLISHED);
+  ExpectRefused(header, grpc::StatusCode::UNIMPLEMENTED, "has no variant 'published'");
+  header.mutable_options()->mutable_parameters()->clear_variant();
+  header.mutable_options()->mutable_parameters()->set_absolute_tolerance(1);
+  ExpectRefused(header, grpc::StatusCode::INVALID_ARGUMENT, "takes no absolute tolerance");
   header = Header(v1::ALGORITHM_IRR_LU);
   header.mutable_options()->set_factor_dtype(v1::DTYPE_FLOAT32);
   ExpectRefused(header, grpc::StatusCode::UNIMPLEMENTED, "'irr_lu' is not available in f32");

@@ -270,6 +270,37 @@ TEST_F(RpcGatherTest, LargerMatricesAndOtherWishesAreChosenForAsEver) {
   EXPECT_EQ(Gathered("count"), 0);
 }
 
+TEST_F(RpcGatherTest, TheEstimateIsOfWhatWouldRun) {
+  const auto estimate = [&](int64_t n, v1::FactorizeOptions options,
+                            v1::EstimateFactorizeResponse* response) {
+    grpc::ClientContext context;
+    v1::EstimateFactorizeRequest request;
+    request.set_n(n);
+    *request.mutable_options() = std::move(options);
+    return stub().EstimateFactorize(&context, request, response);
+  };
+  v1::EstimateFactorizeResponse small, dropped, large;
+  ASSERT_TRUE(estimate(30, {}, &small).ok());
+  EXPECT_EQ(small.algorithm(), v1::ALGORITHM_IRR_LU);
+  EXPECT_TRUE(small.fits());
+  v1::Factor factor;
+  ASSERT_TRUE(Factorize(30, &factor).ok());
+  EXPECT_EQ(small.cached_bytes(), factor.bytes());
+  v1::FactorizeOptions without_matrix;
+  without_matrix.set_drop_matrix(true);
+  ASSERT_TRUE(estimate(30, without_matrix, &dropped).ok());
+  EXPECT_LT(dropped.cached_bytes(), small.cached_bytes());
+  ASSERT_TRUE(estimate(65, {}, &large).ok());
+  EXPECT_NE(large.algorithm(), v1::ALGORITHM_IRR_LU);
+
+  v1::FactorizeOptions by_name;
+  by_name.set_algorithm(v1::ALGORITHM_IRR_LU);
+  ASSERT_TRUE(estimate(65, by_name, &large).ok());
+  EXPECT_EQ(large.algorithm(), v1::ALGORITHM_IRR_LU);
+  by_name.set_condition(true);
+  ExpectRefused(estimate(30, by_name, &large), StatusCode::INVALID_ARGUMENT, "irr_lu");
+}
+
 TEST_F(RpcGatherTest, AGatheredFactorMovesToHostMemoryAndBack) {
   v1::Factor factor;
   ASSERT_TRUE(Factorize(30, &factor, 1).ok());

@@ -83,7 +83,7 @@ TEST_F(IterationsTest, ThePagesHaveEveryCount) {
   int pages = 0;
   do {
     ASSERT_TRUE(Page(factor.handle(), page.next_page_token(), 10000, &page).ok());
-    EXPECT_LE(page.sweeps_size() + page.pivots_size(), 10000);
+    EXPECT_LE(page.sweeps_size() + page.pivots_size() + page.bad_elements_size(), 10000);
     all.MergeFrom(page);
     ++pages;
   } while (!page.next_page_token().empty());
@@ -91,6 +91,7 @@ TEST_F(IterationsTest, ThePagesHaveEveryCount) {
   EXPECT_EQ(all.sections(), kOrder);
   ASSERT_EQ(all.sweeps_size(), kSweeps);
   ASSERT_EQ(all.pivots_size(), kOrder);
+  ASSERT_EQ(all.bad_elements_size(), kOrder);
   const auto& iterations = factor.iterations();
   EXPECT_EQ(std::accumulate(all.sweeps().begin(), all.sweeps().end(), int64_t{0}),
             iterations.total_sweeps());
@@ -98,6 +99,40 @@ TEST_F(IterationsTest, ThePagesHaveEveryCount) {
             iterations.total_pivots());
   EXPECT_TRUE(
       std::equal(iterations.sweeps().begin(), iterations.sweeps().end(), all.sweeps().begin()));
+}
+
+TEST_F(IterationsTest, TheVariantThatRanIsInTheReply) {
+  StartServer();
+  v1::Factor factor;
+  ASSERT_TRUE(FactorizeByElements(&factor).ok());
+  EXPECT_EQ(factor.iterations().variant(), v1::METHOD_VARIANT_FAST);
+  EXPECT_EQ(factor.iterations().total_bad_elements(), kOrder);  // by partial pivoting
+
+  v1::FactorizeHeader header;
+  *header.mutable_matrix() = Dense(kOrder, kOrder);
+  header.mutable_options()->set_algorithm(v1::ALGORITHM_ICMPP);
+  v1::MethodParameters& parameters = *header.mutable_options()->mutable_parameters();
+  parameters.set_variant(v1::METHOD_VARIANT_PUBLISHED);
+  ASSERT_TRUE(Factorize(header, Bytes(Matrix(kOrder)), &factor).ok());
+  const v1::Iterations& iterations = factor.iterations();
+  EXPECT_EQ(iterations.variant(), v1::METHOD_VARIANT_PUBLISHED);
+  EXPECT_EQ(iterations.section_size(), kOrder);
+  EXPECT_EQ(iterations.bad_elements_size(), 1);
+  EXPECT_GE(iterations.total_bad_elements(), iterations.total_pivots());
+  const int64_t exact = iterations.total_sweeps();
+
+  parameters.set_absolute_tolerance(1);
+  ASSERT_TRUE(Factorize(header, Bytes(Matrix(kOrder)), &factor).ok());
+  EXPECT_LT(factor.iterations().total_sweeps(), exact);
+
+  parameters.set_absolute_tolerance(-1);
+  EXPECT_EQ(Factorize(header, Bytes(Matrix(kOrder)), &factor).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+  parameters.set_absolute_tolerance(0);
+  parameters.set_variant(static_cast<v1::MethodVariant>(77));
+  const grpc::Status unknown = Factorize(header, Bytes(Matrix(kOrder)), &factor);
+  EXPECT_EQ(unknown.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(unknown.error_message(), HasSubstr("header.options.parameters.variant"));
 }
 
 TEST_F(IterationsTest, PagesOfAReplacedVersionAreRefused) {

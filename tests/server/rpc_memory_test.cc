@@ -172,11 +172,11 @@ TEST_F(RpcMemoryTest, TheHostsBudgetIsInTheMetrics) {
               ::testing::Optional(before + 4096));
 }
 
-// One stream: a text, another one, its values, right-hand sides alone. Each allocation of each step
-// is refused in turn; what the call leaves behind is the factor, at most.
+// One stream: a text, another one, its values, right-hand sides alone, and with a start. Each
+// allocation of each step is refused in turn; what the call leaves behind is the factor, at most.
 class RpcSeriesMemoryTest : public RpcSeriesTest {
  protected:
-  static constexpr int kSteps = 4;
+  static constexpr int kSteps = 5;
 
   static v1::SolveSeriesRequest Request(int step) {
     v1::SolveSeriesRequest request;
@@ -197,6 +197,9 @@ class RpcSeriesMemoryTest : public RpcSeriesTest {
       std::vector<double> values;
       for (int64_t i = 0; i < kN; ++i) values.insert(values.end(), {6.0, 1.0});
       request.set_data(Bytes(values));
+    } else if (step == 4) {
+      *request.mutable_header()->mutable_x0() = Dense(kN, 1);
+      request.set_x0_data(request.rhs_data());
     }
     return request;
   }

@@ -95,7 +95,7 @@ TEST_F(RpcSeriesTest, WhatIsWrongEndsTheStreamAndNotTheFactor) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const Case cases[] = {
       {"an option in a later header", [](auto& r) { r.mutable_header()->set_accuracy(0.1); },
-       grpc::StatusCode::INVALID_ARGUMENT, "only matrix, change and rhs"},
+       grpc::StatusCode::INVALID_ARGUMENT, "only matrix, change, rhs and x0"},
       {"no header", [](auto& r) { r.clear_header(); }, grpc::StatusCode::INVALID_ARGUMENT,
        "header"},
       {"a text on the right", [](auto& r) { *r.mutable_header()->mutable_rhs() = Text(); },
@@ -146,6 +146,13 @@ TEST_F(RpcSeriesTest, WhatIsWrongEndsTheStreamAndNotTheFactor) {
          r.set_data(Together(std::vector<double>{1}, std::vector<int32_t>{0, kN}));
        },
        grpc::StatusCode::INVALID_ARGUMENT, "outside"},
+      {"NaN in a change",
+       [&](auto& r) {
+         r.mutable_header()->clear_matrix();
+         r.mutable_header()->mutable_change()->set_entries(1);
+         r.set_data(Together(std::vector<double>{nan}, std::vector<int32_t>{2, 1}));
+       },
+       grpc::StatusCode::INVALID_ARGUMENT, "change: the matrix that it makes has a NaN"},
       {"NaN",
        [&](auto& r) {
          std::vector<double> b(2 * kN, 1);
@@ -210,7 +217,7 @@ TEST_F(RpcSeriesTest, FirstHeadersAreChecked) {
          h.set_handle(factor.handle());
          h.mutable_cache()->set_name("x");
        },
-       "header.cache"},
+       "header.cache: beside header.handle"},
       {[&](auto& h) {
          h.set_handle(factor.handle());
          h.mutable_options()->set_device("host");

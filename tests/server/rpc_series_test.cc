@@ -1,5 +1,6 @@
 // SolveSeries: how steps are solved.
 #include <limits>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -141,7 +142,11 @@ TEST_F(RpcSeriesTest, LowRankChangesUpdateTheFactor) {
     EXPECT_LE(answer.result.old_iterations(), 4);
     EXPECT_EQ(answer.result.age(), rank);
   }
-  EXPECT_EQ(SampleOf(core().metrics.Scrape(), "crout_series_steps_total{way=\"updated\"}"), most);
+  const std::string scrape = core().metrics.Scrape();
+  EXPECT_EQ(SampleOf(scrape, "crout_series_steps_total{device=\"cuda:0\",way=\"updated\"}"), most);
+  const std::string age = "crout_series_factor_age_steps_";
+  EXPECT_EQ(SampleOf(scrape, age + "count{device=\"cuda:0\"}"), most);
+  EXPECT_EQ(SampleOf(scrape, age + "sum{device=\"cuda:0\"}"), most * (most + 1) / 2);
   // One rank more than updates are made of: a new factor, and updates of that.
   ASSERT_NO_FATAL_FAILURE(step(most + 1, &answer));
   EXPECT_EQ(answer.result.strategy(), v1::SERIES_STRATEGY_REFACTOR);
@@ -233,28 +238,69 @@ TEST_F(RpcSeriesTest, ASingularMatrixIsAnAnswerAndTheNextStepIsSolved) {
   ASSERT_TRUE(series.Step(next, b_, &answer));
   ExpectSolved(answer, next, b_);
   EXPECT_EQ(answer.result.factor_version(), 2);
-  // The matrix of a singular step is nobody's.
-  ASSERT_TRUE(series.Step(singular, b_, &answer));
-  EXPECT_FALSE(series.Step({}, b_, &answer));
-  const grpc::Status status = series.Status();
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-  EXPECT_THAT(status.error_message(), HasSubstr("send the step with its matrix"));
+  EXPECT_TRUE(series.Finish().ok());
 }
 
-TEST_F(RpcSeriesTest, AfterASingularBeginningTheNextStepHasToBringAMatrix) {
+// A singular matrix is kept as any other: as the last matrix, whatever was there before it.
+TEST_F(RpcSeriesTest, WhatFollowsASingularMatrixStartsFromIt) {
   StartServer();
   std::vector<double> singular = a_;
   for (int64_t i = 0; i < kN; ++i) singular[i] = 0;
-  v1::SolveSeriesHeader change;
-  change.mutable_change()->set_rank(1);
-  for (const bool changed : {false, true}) {
-    Series series(stub());
-    Answer answer;
-    ASSERT_TRUE(series.Step(singular, b_, &answer));
-    EXPECT_FALSE(answer.result.solved());
-    EXPECT_FALSE(series.Step({}, b_, &answer, changed ? change : v1::SolveSeriesHeader()));
-    ExpectMatrixGone(series.Status());
+  std::vector<double> column(a_.begin(), a_.begin() + kN);
+  std::vector<int32_t> rows(kN), columns(kN, 0);
+  std::iota(rows.begin(), rows.end(), 0);
+  v1::SolveSeriesRequest entries;
+  entries.mutable_header()->mutable_change()->set_entries(kN);
+  entries.set_data(Together(column, rows, columns));
+  v1::SolveSeriesRequest low_rank;
+  low_rank.mutable_header()->mutable_change()->set_rank(1);
+  std::vector<double> first(kN);
+  first[0] = 1;
+  low_rank.set_data(Together(column, first));
+  const Holdings before = Idle();
+  int64_t factors = 0;
+  for (const bool begins : {true, false}) {
+    for (const auto strategy : {v1::SERIES_STRATEGY_AUTO, v1::SERIES_STRATEGY_REFACTOR}) {
+      for (v1::SolveSeriesRequest change : {entries, low_rank}) {
+        SCOPED_TRACE(absl::StrCat(begins, " ", strategy, " ", change.header().DebugString()));
+        *change.mutable_header()->mutable_rhs() = Dense(kN, 2);
+        change.set_rhs_data(Bytes(b_));
+        Series series(stub());
+        Answer answer;
+        v1::SolveSeriesHeader header = With(strategy);
+        if (!begins) {
+          ASSERT_TRUE(series.Step(Matrix(kN), b_, &answer, header));
+          header.Clear();
+        }
+        ASSERT_TRUE(series.Step(singular, b_, &answer, header));
+        EXPECT_FALSE(answer.result.solved());
+        // As it is, twice: the step that takes it leaves it.
+        for (int step = 0; step < 2; ++step) {
+          ASSERT_TRUE(series.Step({}, b_, &answer)) << series.Status().error_message();
+          EXPECT_FALSE(answer.result.solved());
+          ASSERT_TRUE(answer.factor);
+          EXPECT_EQ(answer.factor->info(), 1);
+        }
+        WaitUntil([&] { return Held().streams_busy == 0; }, "the step's stream");
+        EXPECT_EQ(Held().device_reserved, core().cache.EvictableBytes(*core().devices.slots()[0]));
+        ASSERT_TRUE(series.Write(change) && series.Receive(&answer))
+            << series.Status().error_message();
+        ExpectSolved(answer, a_, b_);
+        ASSERT_TRUE(answer.factor);
+        ASSERT_TRUE(series.Step({}, b_, &answer));
+        ExpectSolved(answer, a_, b_);
+        EXPECT_TRUE(series.Finish().ok());
+        ++factors;
+      }
+    }
   }
+  WaitUntil([&] { return Idle().factors == before.factors + factors; }, "the streams' own parts");
+}
+
+TEST_F(RpcSeriesTest, AfterASingularBeginningAMatrixMakesTheFirstFactor) {
+  StartServer();
+  std::vector<double> singular = a_;
+  for (int64_t i = 0; i < kN; ++i) singular[i] = 0;
   Series series(stub());
   Answer answer;
   ASSERT_TRUE(series.Step(singular, b_, &answer));

@@ -318,5 +318,113 @@ TEST_F(RpcSparseTest, DevicesWithoutSparseOperationsGetTheDenseForm) {
   ExpectSolves(text.handle(), a_);
 }
 
+// The entries of a, by rows, and what says so.
+struct Binary {
+  v1::MatrixSpec spec;
+  std::string bytes;
+};
+
+template <class Index>
+Binary BinaryOf(const HostMatrix& a, int64_t n, v1::SparseFormat format) {
+  std::vector<Index> first, column;
+  std::vector<double> value;
+  for (int64_t i = 0; i < n; ++i) {
+    if (format == v1::SPARSE_FORMAT_COMPRESSED_ROWS) first.push_back(value.size());
+    for (int64_t j = 0; j < n; ++j) {
+      const double v = a[i + j * n];
+      if (v == 0 && !std::signbit(v)) continue;
+      if (format == v1::SPARSE_FORMAT_COORDINATE) first.push_back(i);
+      column.push_back(j);
+      value.push_back(v);
+    }
+  }
+  if (format == v1::SPARSE_FORMAT_COMPRESSED_ROWS) first.push_back(value.size());
+  Binary binary;
+  v1::SparseSpec& spec = *binary.spec.mutable_sparse();
+  spec.set_format(format);
+  spec.set_rows(n);
+  spec.set_cols(n);
+  spec.set_entries(std::ssize(value));
+  spec.set_index_bytes(sizeof(Index));
+  const auto append = [&](const auto& items) {
+    binary.bytes.append(reinterpret_cast<const char*>(items.data()),
+                        items.size() * sizeof(items[0]));
+  };
+  append(first);
+  append(column);
+  append(value);
+  return binary;
+}
+
+TEST_F(RpcSparseTest, BinaryEntriesGiveTheFactorOfTheText) {
+  Start();
+  v1::Factor text;
+  ASSERT_TRUE(FactorizeText(TextOf(a_, kN, 1), &text).ok());
+  for (const Binary& binary : {BinaryOf<int32_t>(a_, kN, v1::SPARSE_FORMAT_COORDINATE),
+                               BinaryOf<int64_t>(a_, kN, v1::SPARSE_FORMAT_COORDINATE),
+                               BinaryOf<int32_t>(a_, kN, v1::SPARSE_FORMAT_COMPRESSED_ROWS),
+                               BinaryOf<int64_t>(a_, kN, v1::SPARSE_FORMAT_COMPRESSED_ROWS)}) {
+    v1::Factor factor;
+    const grpc::Status status = Factorize(Header(binary.spec), binary.bytes, &factor);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    EXPECT_EQ(factor.nnz(), text.nnz());
+    EXPECT_EQ(factor.bytes(), text.bytes());
+    EXPECT_EQ(factor.norm_one(), text.norm_one());
+    EXPECT_EQ(Download(factor.handle()), Download(text.handle()));
+    ExpectSolves(factor.handle(), a_);
+    ASSERT_TRUE(Refactorize(factor.handle(), binary.spec, binary.bytes).ok());
+    ExpectSolves(factor.handle(), a_);
+  }
+  EXPECT_EQ(Idle().host_reserved, 0u);
+}
+
+TEST_F(RpcSparseTest, BinaryEntriesAreRefusedByWhatIsWrong) {
+  Start();
+  const Binary good = BinaryOf<int32_t>(a_, kN, v1::SPARSE_FORMAT_COMPRESSED_ROWS);
+  const auto expect = [&](auto change, const std::string& message) {
+    Binary binary = good;
+    change(binary);
+    v1::Factor factor;
+    const grpc::Status status = Factorize(Header(binary.spec), binary.bytes, &factor);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << message;
+    EXPECT_THAT(status.error_message(), HasSubstr(message));
+    ExpectHeldSoon(Holdings());
+  };
+  const auto sparse = [](Binary& binary) { return binary.spec.mutable_sparse(); };
+  expect([&](Binary& b) { sparse(b)->set_rows(-1); }, "header.matrix.sparse.rows");
+  expect([&](Binary& b) { sparse(b)->set_cols(int64_t{1} << 40); }, "header.matrix.sparse.cols");
+  expect([&](Binary& b) { sparse(b)->set_entries(-1); }, "header.matrix.sparse.entries");
+  expect([&](Binary& b) { sparse(b)->set_entries(int64_t{1} << 31); },
+         "header.matrix.sparse.entries");
+  expect([&](Binary& b) { sparse(b)->set_index_bytes(2); }, "header.matrix.sparse.index_bytes");
+  expect([&](Binary& b) { sparse(b)->set_dtype(static_cast<v1::Dtype>(9)); },
+         "header.matrix.sparse.dtype");
+  expect([&](Binary& b) { sparse(b)->set_format(static_cast<v1::SparseFormat>(9)); },
+         "header.matrix.sparse.format");
+  expect([&](Binary& b) { b.bytes.pop_back(); }, "header.matrix: fewer bytes");
+  expect([&](Binary& b) { b.bytes.push_back(0); }, "header.matrix: more bytes");
+  expect([&](Binary& b) { b.bytes[0] = 1; }, "header.matrix: offset 0");
+  // Declared alone, the most that there may be costs nothing.
+  expect([&](Binary& b) { sparse(b)->set_entries((int64_t{1} << 31) - 1); },
+         "header.matrix: offset 60");
+  expect([&](Binary& b) { sparse(b)->set_cols(kN + 1); }, "is not square");
+}
+
+TEST_F(RpcSparseTest, BinaryRightHandSidesAreTakenInFull) {
+  Start();
+  HostMatrix b(kN * kN);
+  for (int64_t i = 0; i < kN; ++i) b[i + (i * 7 % 3) * kN] = 1;
+  const Binary rhs = BinaryOf<int32_t>(b, kN, v1::SPARSE_FORMAT_COORDINATE);
+  v1::FactorizeAndSolveHeader header;
+  *header.mutable_matrix() = Text();
+  *header.mutable_rhs() = rhs.spec;
+  const SolvedAtOnce answer = FactorizeAndSolve(header, text_, rhs.bytes);
+  ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
+  HostMatrix x(kN * kN);
+  ASSERT_EQ(answer.data.size(), x.size() * sizeof(double));
+  std::memcpy(x.data(), answer.data.data(), answer.data.size());
+  EXPECT_LT(BackwardError(a_, kN, Op::kNone, x, b, kN), 1e-14);
+}
+
 }  // namespace
 }  // namespace crout::testing

@@ -155,7 +155,7 @@ TEST(StatusPageTest, SlowCallsWithTheirPhases) {
   view.slow_calls.push_back(call);
   EXPECT_THAT(RenderStatusPage(view),
               AllOf(HasSubstr("<i class=\"p1\" style=\"width:25%\" title=\"queue 5 s\">"),
-                    HasSubstr("<i class=\"p3\" style=\"width:75%\" title=\"factor 15 s\">"),
+                    HasSubstr("<i class=\"p4\" style=\"width:75%\" title=\"factor 15 s\">"),
                     HasSubstr(">factor, 15.0 s<"), HasSubstr(">DEADLINE_EXCEEDED<"),
                     HasSubstr(">12,000<"), HasSubstr(">90.0 s ago<")));
 }

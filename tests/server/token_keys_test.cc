@@ -265,5 +265,24 @@ TEST_F(KeysFileTest, IsTakenAnewWhenItIsGood) {
   EXPECT_FALSE(takes(Rsa())) << "the subject's line is gone";
 }
 
+// Whoever writes to it says whose tokens are good.
+TEST_F(KeysFileTest, IsNotTakenWhereOthersMayWriteToIt) {
+  Write(identities_, kPerson);
+  Write(keys_, Ec().Jwks());
+  const SignedTokenSettings settings = {keys_, kSettings.issuer, kSettings.audience};
+  for (const mode_t bad : {0666, 0664, 0646, 0602, 0620}) {
+    ASSERT_EQ(chmod(keys_.c_str(), bad), 0);
+    EXPECT_THAT(std::string(IdentityKeeper::Create(identities_, settings).status().message()),
+                HasSubstr("chmod go-w"))
+        << bad;
+  }
+  ASSERT_EQ(chmod(keys_.c_str(), 0644), 0);
+  const auto keeper = IdentityKeeper::Create(identities_, settings);
+  ASSERT_TRUE(keeper.ok()) << keeper.status();
+  ASSERT_EQ(chmod(keys_.c_str(), 0666), 0);
+  (*keeper)->Refresh();
+  EXPECT_TRUE((*keeper)->keys_standing()->refused);
+}
+
 }  // namespace
 }  // namespace crout

@@ -58,6 +58,13 @@ class GatedSolver final : public TriangularSolver {
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n, int64_t nrhs) const override {
     return inner_.WorkspaceBytes(dtype, n, nrhs);
   }
+  absl::StatusOr<size_t> SparseWorkspaceBytes(const Analysis& analysis, DType dtype,
+                                              int64_t nrhs) const override {
+    return inner_.SparseWorkspaceBytes(analysis, dtype, nrhs);
+  }
+  double PredictSparseSeconds(const Analysis& analysis, DType dtype, int64_t nrhs) const override {
+    return inner_.PredictSparseSeconds(analysis, dtype, nrhs);
+  }
   absl::Status Solve(ExecutionContext& context, const FactorView& factor, Op op, double tolerance,
                      const AnyMatrix& b, std::span<std::byte> workspace) const override {
     gate_.Pass();
@@ -66,6 +73,30 @@ class GatedSolver final : public TriangularSolver {
 
  private:
   const TriangularSolver& inner_;
+  Gate& gate_;
+};
+
+class GatedReducer final : public EchelonReducer {
+ public:
+  GatedReducer(const EchelonReducer& inner, Gate& gate) : inner_(inner), gate_(gate) {}
+
+  const MethodTraits& traits() const override { return inner_.traits(); }
+  absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t rows, int64_t cols) const override {
+    return inner_.WorkspaceBytes(dtype, rows, cols);
+  }
+  double PredictSeconds(DType dtype, int64_t rows, int64_t cols) const override {
+    return inner_.PredictSeconds(dtype, rows, cols);
+  }
+  absl::StatusOr<EchelonForm> Reduce(ExecutionContext& context, const AnyMatrix& a,
+                                     int64_t eligible, double tolerance,
+                                     std::span<std::byte> workspace,
+                                     StopRequested stop) const override {
+    gate_.Pass();
+    return inner_.Reduce(context, a, eligible, tolerance, workspace, stop);
+  }
+
+ private:
+  const EchelonReducer& inner_;
   Gate& gate_;
 };
 
@@ -194,6 +225,8 @@ FakeDevice::FakeDevice(const FakeDeviceOptions& options)
         std::make_unique<PreparingSolver>(*catalogue_.solvers.front(), options.prepared_error));
   }
   catalogue_.direct_solvers.push_back(std::make_unique<GatedDirectSolver>(solve_gate_));
+  catalogue_.echelon_reducer =
+      std::make_unique<GatedReducer>(*host_->echelon_reducer(), solve_gate_);
   if (options.register_more) options.register_more(catalogue_);
 }
 

@@ -84,18 +84,30 @@ absl::StatusOr<Factorization> JobRunner::Factor(const HostMatrix& a, int64_t n,
     CROUT_ASSIGN_OR_RETURN(Buffer upload, Upload(packed.bytes));
     return crout::Factorize(*context_, plan, std::move(upload), stop, timings_);
   }
-  CROUT_ASSIGN_OR_RETURN(Buffer upload,
-                         Upload(Packed(a, n, n, request.matrix_dtype, request.layout)));
-  return crout::Factorize(*context_, std::move(upload), shape, options, stop, timings_);
+  return Factor(a, n, request.matrix_dtype, request.layout, options, stop);
+}
+
+absl::StatusOr<Factorization> JobRunner::Factor(const HostMatrix& a, int64_t n, DType dtype,
+                                                Layout layout, const FactorizeOptions& options,
+                                                StopRequested stop) {
+  CROUT_ASSIGN_OR_RETURN(Buffer upload, Upload(Packed(a, n, n, dtype, layout)));
+  return crout::Factorize(*context_, std::move(upload), {nullptr, dtype, layout, n, n}, options,
+                          stop, timings_);
 }
 
 absl::StatusOr<Solution> JobRunner::Solve(const Factorization& factor, const HostMatrix& b,
                                           int64_t nrhs, const SolveRequest& request,
                                           StopRequested stop) {
-  const int64_t n = factor.summary.n;
   CROUT_ASSIGN_OR_RETURN(const SolveOptions options, Options(request, factor.summary, nrhs));
-  CROUT_ASSIGN_OR_RETURN(Buffer upload, Upload(Packed(b, n, nrhs, request.dtype, request.layout)));
-  const PackedMatrix shape{nullptr, request.dtype, request.layout, n, nrhs};
+  return Solve(factor, b, nrhs, request.dtype, request.layout, options, stop);
+}
+
+absl::StatusOr<Solution> JobRunner::Solve(const Factorization& factor, const HostMatrix& b,
+                                          int64_t nrhs, DType dtype, Layout layout,
+                                          const SolveOptions& options, StopRequested stop) {
+  const int64_t n = factor.summary.n;
+  CROUT_ASSIGN_OR_RETURN(Buffer upload, Upload(Packed(b, n, nrhs, dtype, layout)));
+  const PackedMatrix shape{nullptr, dtype, layout, n, nrhs};
   std::vector<std::byte> out(shape.bytes());
   Solution solution;
   CROUT_ASSIGN_OR_RETURN(solution.summary, crout::Solve(*context_, factor, std::move(upload), shape,
@@ -136,11 +148,16 @@ absl::StatusOr<HostFactor> JobRunner::Download(const Factorization& factor) {
   HostFactor result;
   std::vector<std::byte> lu(factor.lu().size());
   result.ipiv.resize(n);
+  result.scales.resize(factor.scales().size() / sizeof(double));
   if (n > 0) {
     MatrixOps& ops = context_->ops();
     CROUT_RETURN_IF_ERROR(ops.CopyToHost(factor.lu().data(), lu.data(), lu.size()));
     CROUT_RETURN_IF_ERROR(
         ops.CopyToHost(factor.ipiv().data(), result.ipiv.data(), n * sizeof(int64_t)));
+    if (!result.scales.empty()) {
+      CROUT_RETURN_IF_ERROR(
+          ops.CopyToHost(factor.scales().data(), result.scales.data(), factor.scales().size()));
+    }
     CROUT_RETURN_IF_ERROR(context_->Synchronize());
   }
   result.lu =

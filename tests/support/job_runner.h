@@ -55,6 +55,7 @@ struct ComplexSolution {
 struct HostFactor {
   HostMatrix lu;
   std::vector<int64_t> ipiv;
+  std::vector<double> scales;  // of the rows, then of the columns; empty without any
 };
 
 // One context of a device that outlives it. Used by one thread at a time.
@@ -72,6 +73,13 @@ class JobRunner {
                                        StopRequested stop = NeverStop());
   absl::StatusOr<Solution> Solve(const Factorization& factor, const HostMatrix& b, int64_t nrhs,
                                  const SolveRequest& request, StopRequested stop = NeverStop());
+  // The same with options that are chosen already, of a dense matrix in `dtype` and `layout`.
+  absl::StatusOr<Factorization> Factor(const HostMatrix& a, int64_t n, DType dtype, Layout layout,
+                                       const FactorizeOptions& options,
+                                       StopRequested stop = NeverStop());
+  absl::StatusOr<Solution> Solve(const Factorization& factor, const HostMatrix& b, int64_t nrhs,
+                                 DType dtype, Layout layout, const SolveOptions& options,
+                                 StopRequested stop = NeverStop());
   absl::StatusOr<HostFactor> Download(const Factorization& factor);
 
   // The same of complex matrices, which are dense. Elements are real where the request's type is.

@@ -7,12 +7,14 @@
 #include <fstream>
 #include <limits>
 #include <sstream>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "kernels/util/status_macros.h"
 
 namespace crout::testing {
 namespace {
@@ -32,6 +34,8 @@ absl::StatusOr<std::string> ReadText(const std::string& path) {
 struct Header {
   bool coordinate = false;
   bool pattern = false;
+  bool complex = false;
+  bool hermitian = false;
   double mirror = 0;  // (j, i) := mirror * (i, j); 0 for general
   int64_t n = 0;
   int64_t nnz = 0;
@@ -44,10 +48,11 @@ absl::StatusOr<Header> ReadHeader(std::istream& in) {
   Header header;
   header.coordinate = absl::StrContains(banner, "coordinate");
   header.pattern = absl::StrContains(banner, "pattern");
-  header.mirror = absl::StrContains(banner, "skew")   ? -1
-                  : absl::StrContains(banner, "symm") ? 1
-                                                      : 0;
-  if (absl::StrContains(banner, "complex")) return absl::UnimplementedError("complex matrix");
+  header.complex = absl::StrContains(banner, "complex");
+  header.hermitian = absl::StrContains(banner, "hermitian");
+  header.mirror = absl::StrContains(banner, "skew")                       ? -1
+                  : absl::StrContains(banner, "symm") || header.hermitian ? 1
+                                                                          : 0;
   while (std::getline(in, line)) {
     const absl::string_view text = absl::StripAsciiWhitespace(line);
     if (!text.empty() && text[0] != '%') break;
@@ -84,6 +89,31 @@ HostMatrix ReadArray(std::istream& in, const Header& header) {
     }
   }
   return a;
+}
+
+std::vector<SparseEntry> ReadEntries(std::istream& in, const Header& header) {
+  std::vector<SparseEntry> entries;
+  for (int64_t k = 0; k < header.nnz; ++k) {
+    int32_t i = 0;
+    int32_t j = 0;
+    double re = 1;
+    double im = 0;
+    in >> i >> j;
+    if (!header.pattern) in >> re;
+    if (header.complex) in >> im;
+    entries.push_back({i - 1, j - 1, {re, im}});
+    if (header.mirror == 0 || i == j) continue;
+    const std::complex<double> mirrored(re, header.hermitian ? -im : im);
+    entries.push_back({j - 1, i - 1, header.mirror * mirrored});
+  }
+  return entries;
+}
+
+absl::StatusOr<std::istringstream> OpenMatrix(const RealMatrix& matrix) {
+  const std::optional<std::string> directory = MatricesDirectory();
+  if (!directory) return absl::NotFoundError("no shared matrices");
+  CROUT_ASSIGN_OR_RETURN(std::string text, ReadText(absl::StrCat(*directory, "/", matrix.file)));
+  return std::istringstream(std::move(text));
 }
 
 std::optional<RealMatrix> ParseIndexLine(const std::string& line) {
@@ -123,16 +153,32 @@ std::vector<RealMatrix> RealMatrixIndex() {
 }
 
 absl::StatusOr<HostMatrix> ReadRealMatrix(const RealMatrix& matrix) {
-  const std::optional<std::string> directory = MatricesDirectory();
-  if (!directory) return absl::NotFoundError("no shared matrices");
-  absl::StatusOr<std::string> text = ReadText(absl::StrCat(*directory, "/", matrix.file));
-  if (!text.ok()) return text.status();
-  std::istringstream in(*std::move(text));
-  const absl::StatusOr<Header> header = ReadHeader(in);
-  if (!header.ok()) return header.status();
-  HostMatrix a = header->coordinate ? ReadCoordinate(in, *header) : ReadArray(in, *header);
+  CROUT_ASSIGN_OR_RETURN(std::istringstream in, OpenMatrix(matrix));
+  CROUT_ASSIGN_OR_RETURN(const Header header, ReadHeader(in));
+  if (header.complex) return absl::UnimplementedError("complex matrix");
+  HostMatrix a = header.coordinate ? ReadCoordinate(in, header) : ReadArray(in, header);
   if (!in) return absl::DataLossError(absl::StrCat(matrix.file, " is truncated"));
   return a;
+}
+
+absl::StatusOr<std::vector<SparseEntry>> ReadSparseMatrix(const RealMatrix& matrix) {
+  CROUT_ASSIGN_OR_RETURN(std::istringstream in, OpenMatrix(matrix));
+  CROUT_ASSIGN_OR_RETURN(const Header header, ReadHeader(in));
+  std::vector<SparseEntry> entries;
+  if (header.coordinate) {
+    entries = ReadEntries(in, header);
+  } else if (header.complex) {
+    return absl::UnimplementedError("complex array");
+  } else {
+    const HostMatrix a = ReadArray(in, header);
+    for (int64_t e = 0; e < std::ssize(a); ++e) {
+      if (a[e] == 0) continue;
+      entries.push_back(
+          {static_cast<int32_t>(e % header.n), static_cast<int32_t>(e / header.n), a[e]});
+    }
+  }
+  if (!in) return absl::DataLossError(absl::StrCat(matrix.file, " is truncated"));
+  return entries;
 }
 
 }  // namespace crout::testing

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "tests/support/gallery.h"
+#include "tests/support/sparse_gallery.h"
 
 namespace crout::testing {
 
@@ -32,6 +33,10 @@ std::vector<RealMatrix> RealMatrixIndex();
 // Reads a Matrix Market file, gzipped or not, into a dense matrix; apart from the product's reader.
 // For square matrices of trusted files: coordinate or array; real, integer or pattern.
 absl::StatusOr<HostMatrix> ReadRealMatrix(const RealMatrix& matrix);
+
+// The same without making it dense, complex ones too: the entries, duplicates and stored zeros
+// included, of arrays what is not zero.
+absl::StatusOr<std::vector<SparseEntry>> ReadSparseMatrix(const RealMatrix& matrix);
 
 }  // namespace crout::testing
 

@@ -270,6 +270,8 @@ typedef struct crout_series_options {
   const char* handle;    /* of a factor to begin with (crout_description has one), which stays when
                           * the series is closed; null: the first step brings a matrix */
   int32_t keep_factor;   /* not 0: the series' own factor is left to its lease, too */
+  int32_t starts_at_x; /* not 0: iterations of each step start at what `x` holds on entry, which is
+                        * finite, else at the last solution; zeros are as if there were none */
 } crout_series_options;
 
 typedef struct crout_series_result {
@@ -293,15 +295,25 @@ CROUT_API int crout_series_open(crout_connection* connection, const crout_series
 /* Solves op(A) X = B. `a`: null for the matrix of the step before, at first that of the factor to
  * begin with. X goes to `x` as in crout_solve, in B's type. `result` may be null. A step that fails
  * leaves the series and its factor as they are, but the next one has to bring its matrix.
- * CROUT_SINGULAR: A is singular, x is unchanged; likewise. CROUT_FAILED_PRECONDITION: the server
- * has no such matrix any more, or A is of another order than the factor. */
+ * CROUT_SINGULAR: A is singular, x is unchanged; the next step may be one of this matrix, or of a
+ * change of it. CROUT_FAILED_PRECONDITION: the server has no such matrix any more, or A is of
+ * another order than the factor. */
 CROUT_API int crout_series_step(crout_series* series, const crout_matrix* a, const crout_matrix* b,
                                 void* x, int64_t ldx, crout_series_result* result);
+
+/* The same with A in Matrix Market format: `length` bytes at `text`, plain or compressed by gzip,
+ * of real numbers or complex ones, which the server keeps in the type `dtype` (crout_dtype). Where
+ * it lists entries, the steps that follow may bring those entries' values alone: crout_change. */
+CROUT_API int crout_series_text(crout_series* series, const char* text, size_t length,
+                                int32_t dtype, const crout_matrix* b, void* x, int64_t ldx,
+                                crout_series_result* result);
 
 /* How A follows from the matrix of the step before; initialise it with {.struct_size = sizeof s}.
  * The elements are of that matrix's type, and `dtype` says which that is. Either `rows` and `cols`
  * are set: entry (rows[k], cols[k]), from 0, becomes values[k], k < count, each entry once. Or `v`
- * is: U V^T is added, U in `values`, both n x count, column-major, without gaps. */
+ * is: U V^T is added, U in `values`, both n x count, column-major, without gaps. Or `of_text` is: A
+ * is the matrix of the last crout_series_text with values[k] in the k-th of its `count` entries, in
+ * their order; duplicates are summed, and symmetry is expanded, as in the text. */
 typedef struct crout_change {
   size_t struct_size;
   int32_t dtype; /* crout_dtype */
@@ -310,7 +322,8 @@ typedef struct crout_change {
   const int32_t* rows;
   const int32_t* cols;
   const void* v;
-  int64_t n; /* read where `v` is set */
+  int64_t n;       /* read where `v` is set */
+  int32_t of_text; /* not 0: without `rows`, `cols` and `v` */
 } crout_change;
 
 /* As crout_series_step without a matrix, of the matrix that `change` makes. */

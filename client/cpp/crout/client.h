@@ -1,7 +1,8 @@
 // The C++ client of a Crout daemon.
 //
-// crout/factor.h has a factor as an object, which most programs want, and crout/series.h systems
-// that change from step to step (SolveSeries); this is every other call of the contract.
+// crout/factor.h has a factor as an object, which most programs want, crout/batch.h those of many
+// matrices at once, and crout/series.h systems that change from step to step (SolveSeries); this is
+// every other call of the contract.
 // client/examples has programs.
 //
 // Errors are those that proto/crout/v1 states, with the server's details (status.h); besides,
@@ -20,25 +21,28 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "crout/batch_data.h"
 #include "crout/matrix_sink.h"
 #include "crout/matrix_source.h"
 #include "crout/options.h"
+#include "crout/sparse_factors.h"
 #include "crout/status.h"
 #include "crout/v1/factorization_service.grpc.pb.h"
 
 namespace crout {
-class Factor;
 class Series;
 }  // namespace crout
 
 namespace crout::client {
 
 class CallScope;
+class HeldFactor;
 class LeaseKeeper;
 enum class RetryClass : int;
 struct StreamRequest;
@@ -92,10 +96,51 @@ class Client {
       const MatrixSource& matrix, v1::ComputeSchurComplementHeader header, v1::Factor* factor,
       MatrixSink* s, const CallOptions& call = {});
 
+  // The reduced row echelon form of a matrix of any shape, with its rank and pivot columns.
+  // `header` gives all but the matrix; the form goes to `r`, in the type and layout of `matrix` as
+  // X in Solve.
+  absl::StatusOr<v1::EchelonFormResult> ReduceToEchelonForm(const MatrixSource& matrix,
+                                                            v1::ReduceToEchelonFormHeader header,
+                                                            MatrixSink* r,
+                                                            const CallOptions& call = {});
+
   // Downloads the factors: L and U packed in one n x n matrix go to `lu`. `header` is set before
   // `lu` gets its first call.
   absl::Status GetFactors(const v1::GetFactorsRequest& request, v1::GetFactorsHeader* header,
                           MatrixSink* lu, const CallOptions& call = {});
+
+  // The same of a sparse factor by MULTIFRONTAL, in memory. FAILED_PRECONDITION for others.
+  absl::StatusOr<SparseFactors> GetSparseFactors(const std::string& handle,
+                                                 const CallOptions& call = {});
+
+  // Factors many matrices of different sizes at once; the handle is in the result. `header` gives
+  // all but the batch, which is filled in here; with a handle there the batch takes the place of
+  // that one. Tried again as Factorize.
+  absl::StatusOr<FactoredBatch> FactorizeBatch(const BatchSource& matrices,
+                                               v1::FactorizeBatchHeader header,
+                                               const CallOptions& call = {});
+
+  // Solves op(A_i) X_i = B_i with members of a batch. `header` gives the handle, the operation and
+  // whether to verify; the rest is filled in here.
+  absl::StatusOr<BatchSolution> SolveBatch(const BatchSource& sides, v1::SolveBatchHeader header,
+                                           const CallOptions& call = {});
+
+  // Both in one call. `header` gives what the two do; `factored` is set where the call succeeds,
+  // with an empty handle where `header` has no cache.
+  absl::StatusOr<BatchSolution> FactorizeAndSolveBatch(const BatchSource& matrices,
+                                                       const BatchSource& sides,
+                                                       v1::FactorizeAndSolveBatchHeader header,
+                                                       FactoredBatch* factored,
+                                                       const CallOptions& call = {});
+
+  // Downloads the factors of a range of a batch's members, into memory.
+  absl::StatusOr<BatchDownload> GetBatchFactors(const v1::GetBatchFactorsRequest& request,
+                                                const CallOptions& call = {});
+
+  // The rows and columns of a batch's members, in their order. Errors as GetBatchFactors, of which
+  // it reads the sizes alone, and then ends the call.
+  absl::StatusOr<std::vector<BatchShape>> GetBatchShapes(const std::string& handle,
+                                                         const CallOptions& call = {});
 
   // One page, as the request says.
   absl::StatusOr<v1::ListFactorsResponse> ListPage(const v1::ListFactorsRequest& request,
@@ -119,7 +164,7 @@ class Client {
   absl::StatusOr<v1::GetServerInfoResponse> ServerInfo(const CallOptions& call = {});
 
  private:
-  friend class crout::Factor;  // whose lease is kept here
+  friend class HeldFactor;     // whose lease is kept here
   friend class crout::Series;  // whose stream runs over this connection
 
   Client(ClientOptions options, std::shared_ptr<grpc::Channel> channel);
@@ -141,6 +186,13 @@ class Client {
   absl::StatusOr<Result> MatrixStream(const absl::StatusOr<StreamRequest>& request,
                                       RetryClass retry_class, v1::Factor* factor, MatrixSink* x,
                                       const CallOptions& call);
+
+  // What SolveBatch answers with, put in the order of `sides`, which went in `order`.
+  static BatchSolution SolutionIn(const BatchSource& sides, const std::vector<size_t>& order,
+                                  std::vector<std::byte> bytes);
+  // What GetBatchFactors answers with. INTERNAL where the bytes are not what `spec` says.
+  static absl::Status ReadDownload(const v1::BatchSpec& spec, std::vector<std::byte> bytes,
+                                   BatchDownload* download);
 
   // Constant after construction.
   const ClientOptions options_;

@@ -84,20 +84,16 @@ class Factor {
   absl::Status Release(const client::CallOptions& call = {});
 
  private:
-  // The client, the handle and its lease; what a solve in the background shares.
-  class Hold;
+  Factor(std::shared_ptr<const client::HeldFactor> hold, v1::Factor description);
 
-  Factor(std::shared_ptr<const Hold> hold, v1::Factor description);
-
-  // Before a use of `hold`, which is null after Release.
-  static absl::Status Confirm(const Hold* hold, const client::CallOptions& call);
-  static absl::StatusOr<v1::SolveResult> SolveWith(const Hold* hold,
+  // With a `hold` that a solve in the background shares; null after Release.
+  static absl::StatusOr<v1::SolveResult> SolveWith(const client::HeldFactor* hold,
                                                    const client::MatrixSource& rhs,
                                                    const v1::SolveOptions& options,
                                                    client::MatrixSink* x,
                                                    const client::CallOptions& call);
 
-  std::shared_ptr<const Hold> hold_;  // null: released or moved from
+  std::shared_ptr<const client::HeldFactor> hold_;  // null: released or moved from
   v1::Factor description_;
 };
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -53,6 +54,35 @@ class MatrixSource {
   static MatrixSource Strided(const std::complex<float>* values, int64_t rows, int64_t cols,
                               int64_t stride, v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
 
+  // A sparse matrix of that shape, in binary; indices from 0, in any order, duplicates summed.
+  // Entry e is values[e], in row row_index[e] and column column_index[e]; of compressed rows those
+  // of row i are row_start[i] to row_start[i + 1] - 1. T is one of the four element types.
+  // INVALID_ARGUMENT from the call where the spans' sizes do not agree, and from the server for an
+  // index beyond the shape.
+  template <class T, class Index>
+  static MatrixSource Coordinates(absl::Span<const T> values, absl::Span<const Index> row_index,
+                                  absl::Span<const Index> column_index, int64_t rows,
+                                  int64_t cols) {
+    return SparseBytes(kDtypeOf<T>, v1::SPARSE_FORMAT_COORDINATE, sizeof(Index), Elements(values),
+                       Elements(row_index), Elements(column_index), rows, cols);
+  }
+  template <class T, class Index>
+  static MatrixSource CompressedRows(absl::Span<const T> values, absl::Span<const Index> row_start,
+                                     absl::Span<const Index> column_index, int64_t rows,
+                                     int64_t cols) {
+    return SparseBytes(kDtypeOf<T>, v1::SPARSE_FORMAT_COMPRESSED_ROWS, sizeof(Index),
+                       Elements(values), Elements(row_start), Elements(column_index), rows, cols);
+  }
+
+  // The values alone of a matrix whose positions are those of the sparse matrix that a factor
+  // keeps: by columns, and within a column by rows, each position once, as compressed columns
+  // without duplicates have them. For Refactorize alone, and for factors of sparse methods; T is
+  // the type of the matrix before. FAILED_PRECONDITION from the server for another number of them.
+  template <class T>
+  static MatrixSource SparseValues(absl::Span<const T> values) {
+    return SparseValueBytes(kDtypeOf<T>, Elements(values));
+  }
+
   // Not a matrix: every call that is given it ends with `why`.
   static MatrixSource Invalid(absl::Status why);
 
@@ -84,14 +114,39 @@ class MatrixSource {
                                  v1::Layout layout);
   static MatrixSource StridedBytes(v1::Dtype dtype, size_t element_size, const void* values,
                                    int64_t rows, int64_t cols, int64_t stride, v1::Layout layout);
+  // `count` elements of any type.
+  struct Array {
+    absl::Span<const std::byte> bytes;
+    int64_t count = 0;
+  };
+  template <class E>
+  static Array Elements(absl::Span<const E> elements) {
+    return {{reinterpret_cast<const std::byte*>(elements.data()), elements.size() * sizeof(E)},
+            static_cast<int64_t>(elements.size())};
+  }
+  static MatrixSource SparseBytes(v1::Dtype dtype, v1::SparseFormat format, size_t index_bytes,
+                                  const Array& values, const Array& rows_of,
+                                  const Array& column_index, int64_t rows, int64_t cols);
+  static MatrixSource SparseValueBytes(v1::Dtype dtype, const Array& values);
+  template <class T>
+  static constexpr v1::Dtype kDtypeOf = v1::DTYPE_UNSPECIFIED;  // the type is not sent
 
   v1::MatrixSpec spec_;
   absl::Status status_;
-  absl::Span<const std::byte> bytes_;
-  StridedVectors vectors_;  // where they are apart: then bytes_ is unused
-  std::string path_;        // not empty: a file, and bytes_ is unused
-  int64_t ones_ = -1;       // not negative: bytes of ones, and bytes_ is unused
+  std::vector<absl::Span<const std::byte>> bytes_;  // one after the other
+  StridedVectors vectors_;                          // where they are apart: then bytes_ is unused
+  std::string path_;                                // not empty: a file, and bytes_ is unused
+  int64_t ones_ = -1;  // not negative: bytes of ones, and bytes_ is unused
 };
+
+template <>
+inline constexpr v1::Dtype MatrixSource::kDtypeOf<float> = v1::DTYPE_FLOAT32;
+template <>
+inline constexpr v1::Dtype MatrixSource::kDtypeOf<double> = v1::DTYPE_FLOAT64;
+template <>
+inline constexpr v1::Dtype MatrixSource::kDtypeOf<std::complex<float>> = v1::DTYPE_COMPLEX64;
+template <>
+inline constexpr v1::Dtype MatrixSource::kDtypeOf<std::complex<double>> = v1::DTYPE_COMPLEX128;
 
 }  // namespace crout::client
 

@@ -48,8 +48,8 @@ struct SeriesStep {
 class Series {
  public:
   // `header` gives the strategy, the accuracy, how factors are made and kept, and in `handle` a
-  // factor to begin with, such as that of a series that was cut off; its matrix and rhs are filled
-  // in by the steps. call.timeout is of each step, and when it passes the step ends with
+  // factor to begin with, such as that of a series that was cut off; its matrix, rhs and x0 are
+  // filled in by the steps. call.timeout is of each step, and when it passes the step ends with
   // DEADLINE_EXCEEDED; call.cancellation has to outlive the series. What is wrong with any of it
   // the first step tells.
   explicit Series(std::shared_ptr<client::Client> client, v1::SolveSeriesHeader header = {},
@@ -60,17 +60,20 @@ class Series {
   ~Series();  // Close(), for at most five seconds for each of what it waits for.
 
   // Solves op(A) X = B. X goes to `x` as in Client::Solve; of a singular matrix, which is not an
-  // error, nothing does. The memory of all three is free again when this returns. B is dense.
+  // error, nothing does. The memory of all is free again when this returns. B is dense. `x0`: where
+  // iterations start, dense, of X's shape and type; null: at the solution of the step before.
   absl::StatusOr<SeriesStep> Step(const client::MatrixSource& matrix,
-                                  const client::MatrixSource& rhs, client::MatrixSink* x);
+                                  const client::MatrixSource& rhs, client::MatrixSink* x,
+                                  const client::MatrixSource* x0 = nullptr);
   // The same with the matrix of the step before, at first with that of the factor to begin with.
   // FAILED_PRECONDITION (client::Reason: MATRIX_GONE) where the server does not have it any more,
-  // which is always so after a step that failed, and after a singular one: do the step with its
-  // matrix.
-  absl::StatusOr<SeriesStep> Step(const client::MatrixSource& rhs, client::MatrixSink* x);
+  // which is always so after a step that failed: do the step with its matrix.
+  absl::StatusOr<SeriesStep> Step(const client::MatrixSource& rhs, client::MatrixSink* x,
+                                  const client::MatrixSource* x0 = nullptr);
   // The same with that matrix changed, as client::MatrixChange says.
   absl::StatusOr<SeriesStep> Step(const client::MatrixChange& change,
-                                  const client::MatrixSource& rhs, client::MatrixSink* x);
+                                  const client::MatrixSource& rhs, client::MatrixSink* x,
+                                  const client::MatrixSource* x0 = nullptr);
 
   // The factor that is there: what began the series, of which only the handle is known, or what its
   // last factorization made. Any call may use it by its handle, which stays the same. The handle is
@@ -87,18 +90,19 @@ class Series {
  private:
   struct Stream;
 
-  // What of a matrix travels; null: nothing.
+  // What travels; null: it does not.
   struct Arriving {
-    const client::MatrixSource* bytes = nullptr;
-    const v1::MatrixChange* change = nullptr;  // what the bytes mean, where they are no matrix
+    const client::MatrixSource* matrix = nullptr;
+    const v1::MatrixChange* change = nullptr;  // what its bytes mean, where they are no matrix
+    const client::MatrixSource& rhs;
+    const client::MatrixSource* x0 = nullptr;
   };
 
-  absl::StatusOr<SeriesStep> Exchange(const Arriving& matrix, const client::MatrixSource& rhs,
-                                      client::MatrixSink* x);
+  absl::StatusOr<SeriesStep> Exchange(const Arriving& arriving, client::MatrixSink* x);
   // Sends it and takes the reply.
   absl::StatusOr<SeriesStep> Run(const client::StreamRequest& request, client::MatrixSink* x);
   // With what is of all steps, if it is the first of a stream.
-  v1::SolveSeriesHeader HeaderOf(const Arriving& matrix, const client::MatrixSource& rhs) const;
+  v1::SolveSeriesHeader HeaderOf(const Arriving& arriving) const;
   absl::Status CloseWith(const client::CallOptions& release);
 
   std::shared_ptr<client::Client> client_;  // null: closed or moved from

@@ -1,6 +1,8 @@
 """What a call costs from Python beside the C++ client, against the same daemon.
 
-usage: loopback.py CROUTCTL [ADDRESS]
+usage: loopback.py CROUTCTL [ADDRESS] > result.json
+
+Prints a table to standard error, and one JSON object with the device, the commit and the date.
 
 Medians of wall-clock time, of rounds by turns. "C++" is `croutctl bench`. Below each solve stand the same
 bytes moved by gRPC alone: as a stream, as one message whose reply is a stream (what the client does), and as
@@ -17,6 +19,7 @@ from concurrent import futures
 
 import grpc
 import numpy as np
+from result import head
 
 import crout
 from crout import _requests
@@ -49,12 +52,15 @@ def cpp(croutctl, address, mode, n, calls):
 
 
 def take_turns(title, runs):
-    """Print of each run the median over the rounds, and the quietest round's, beside the first's."""
+    """Print of each run the median over the rounds, and the quietest round's, beside the first's.
+
+    The medians in microseconds, by the runs' names.
+    """
     medians = {name: [] for name in runs}
     for _ in range(ROUNDS):
         for name, run in runs.items():
             medians[name].append(run())
-    print(title)
+    print(title, file=sys.stderr)
     first = next(iter(medians.values()))
     for name, values in medians.items():
         line = f"  {name:34}"
@@ -62,17 +68,22 @@ def take_turns(title, runs):
             seconds, reference = kind(values), kind(first)
             more = (seconds - reference) * 1e6
             line += f"{seconds * 1e6:8.0f} us {more:+7.0f} us x {seconds / reference:4.2f}   "
-        print(line.rstrip())
+        print(line.rstrip(), file=sys.stderr)
+    return {name: statistics.median(values) * 1e6 for name, values in medians.items()}
 
 
 def factorizations(client, croutctl, address):
+    rows = []
     for n in (100, 1000):
         A = np.random.default_rng(0).standard_normal((n, n)) + n * np.eye(n)
         runs = {
             "C++": lambda n=n: cpp(croutctl, address, "factor", n, FACTORIZATIONS),
             "Python": lambda A=A: median(lambda: client.lu_factor(A), FACTORIZATIONS, client.release),
         }
-        take_turns(f"lu_factor, n = {n}", runs)
+        found = take_turns(f"lu_factor, n = {n}", runs)
+        row = {"n": n, "rounds": ROUNDS, "cpp_us": found["C++"], "python_us": found["Python"]}
+        rows.append({**row, "ratio": found["Python"] / found["C++"]})
+    return rows
 
 
 def bare_calls(channel, method, message):
@@ -89,6 +100,7 @@ def bare_calls(channel, method, message):
 
 def solves(client, croutctl, address):
     channel = grpc.insecure_channel(address, options=[*CHANNEL_OPTIONS, SINGLE_THREADED])
+    rows = []
     for n in ORDERS:
         A, b = np.random.default_rng(0).standard_normal((n, n)) + n * np.eye(n), np.ones(n)
         f = client.lu_factor(A)
@@ -98,8 +110,19 @@ def solves(client, croutctl, address):
             "Python": lambda f=f, b=b: median(lambda: f.solve(b), CALLS),
             **bare_calls(channel, "Solve", message),
         }
-        take_turns(f"solve, n = {n}", runs)
+        found = take_turns(f"solve, n = {n}", runs)
         f.release()
+        cpp_us, python_us, *grpc_us = found.values()
+        row = {
+            "n": n,
+            "rounds": ROUNDS,
+            "cpp_us": cpp_us,
+            "python_us": python_us,
+            "extra_us": python_us - cpp_us,
+        }
+        rows.append({**row, "grpc_stream_us": grpc_us[0], "grpc_one_message_us": grpc_us[1]})
+    channel.close()
+    return rows
 
 
 class Nothing(grpc.GenericRpcHandler):
@@ -126,13 +149,17 @@ def trivial_server():
 
 
 def main(croutctl, address="127.0.0.1:50051"):
-    print(f"crout {crout.__version__}, grpcio {grpc.__version__}, NumPy {np.__version__}")
+    versions = f"crout {crout.__version__}, grpcio {grpc.__version__}, NumPy {np.__version__}"
+    print(versions, file=sys.stderr)
     with crout.connect(address) as client:
-        info = client.server_info()
-        print(f"croutd {info.version} ({info.commit}), {info.devices[0].description}")
-        factorizations(client, croutctl, address)
-        solves(client, croutctl, address)
+        result = {
+            **head("python", client),
+            "client": versions,
+            "python_factor": factorizations(client, croutctl, address),
+            "python_solve": solves(client, croutctl, address),
+        }
     trivial_server()
+    print(json.dumps(result, indent=1))
 
 
 if __name__ == "__main__":

@@ -75,9 +75,12 @@ async def test_factor_and_solve(address, regular):
             await f.solve(b)
         assert_solves(A, await c.solve(A, b), b)
         complement, _ = await c.schur_complement(A, 10)
+        assert (await c.rref(A)).rank == A.shape[0]
         assert complement.S.shape == (20, 20)
         steps = [step async for step in c.series([A, B], b)]
         assert [step.accurate for step in steps] == [True, True]
+        steps = [step async for step in c.series([B, None], b, x0=iter([None, steps[1].x]), strategy="reuse")]
+        assert [step.old_iterations for step in steps] == [0, 0]
         icm = await c.lu_factor(A, algorithm="icm")
         assert (await icm.iterations()).sweeps.size >= 1
         assert (await c.estimate(100)).fits

@@ -43,6 +43,20 @@ def test_every_member_is_solved_with(client, matrices, rng, dtype, trans):
         client.describe(handle)
 
 
+def test_a_request_id_finds_the_factor_of_the_first_call(client, matrices):
+    matrices[1][0, 0] = 0
+    with pytest.warns(crout.LinAlgWarning):
+        first = client.lu_factor_batch(matrices, lease="10m", request_id="elements-17")
+    with pytest.warns(crout.LinAlgWarning):
+        again = client.lu_factor_batch(matrices, lease="10m", request_id="elements-17")
+    assert again.handle == first.handle
+    assert again.info.tolist() == first.info.tolist()
+    assert again.record.pivot_growth.tolist() == first.record.pivot_growth.tolist()
+    with pytest.raises(crout.ProtocolError, match="the server sent"):
+        client.lu_factor_batch(matrices[:2], lease="10m", request_id="elements-17")
+    first.release()
+
+
 def test_some_members_in_any_order(client, matrices, rng):
     f = client.lu_factor_batch(matrices)
     chosen = [3, 0, 5]
@@ -191,5 +205,5 @@ def test_replies_that_do_not_fit_are_refused():
         reply.finish()
     response = service.FactorizeBatchResponse()
     response.factor.batch.members = 3
-    with pytest.raises(crout.ProtocolError, match="another batch"):
+    with pytest.raises(crout.ProtocolError, match="the server sent"):
         reply.feed(response.SerializeToString())

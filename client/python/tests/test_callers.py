@@ -76,10 +76,11 @@ def authority(place):
     return authority
 
 
+SHOWN = "certificate = alice.example.org"
+
+
 def write_identities(place, *lines):
-    text = "\n".join(
-        ["[alice]", "certificate = alice.example.org", "tenants = a", "roles = factor", *lines, ""]
-    )
+    text = "\n".join(["[alice]", "tenants = a", "roles = factor", *lines, ""])
     (place / "identities.next").write_text(text)
     (place / "identities.next").chmod(0o600)
     (place / "identities.next").rename(place / "identities")
@@ -89,12 +90,13 @@ def line_of(token, end=""):
     return f"token = sha256:{hashlib.sha256(token.encode()).hexdigest()}{end}"
 
 
+ALL_LINES = (SHOWN, line_of(TOKEN), line_of(LATE, " until 2020-01-01T00:00:00Z"), "subject = alice@sso")
+
+
 @pytest.fixture(scope="module")
 def start(program, place, authority, tmp_path_factory):
     """A daemon that asks; `flags` say more."""
-    write_identities(
-        place, line_of(TOKEN), line_of(LATE, " until 2020-01-01T00:00:00Z"), "subject = alice@sso"
-    )
+    write_identities(place, *ALL_LINES)
     started = []
 
     def start(*flags):
@@ -112,13 +114,17 @@ def start(program, place, authority, tmp_path_factory):
         daemon.stop()
 
 
-@pytest.fixture(scope="module")
-def daemons(start, place):
-    tls = (
+def tls_of(place):
+    return (
         f"--tls-cert={place}/server.crt",
         f"--tls-key={place}/server.key",
         f"--tls-client-ca={place}/ca.crt",
     )
+
+
+@pytest.fixture(scope="module")
+def daemons(start, place):
+    tls = tls_of(place)
     return {
         "plain": start(),
         "tls": start(*tls, "--tls-client-certs=optional"),
@@ -177,26 +183,43 @@ def test_what_keeps_a_connection_from_coming_about_is_said(daemons, place):
             c.server_info()
 
 
-def test_servers_that_speak_nothing_new_are_refused(place):
-    command = ["openssl", "s_server", "-accept", "127.0.0.1:0", "-www", "-tls1_1"]
-    command += ["-cipher", "DEFAULT@SECLEVEL=0", "-cert", place / "server.crt", "-key", place / "server.key"]
+@pytest.mark.parametrize(
+    ("certificate", "options", "why"),
+    [
+        ("server", ["-tls1_1", "-cipher", "DEFAULT@SECLEVEL=0"], r"TLS 1\.2"),
+        ("late", ["-alpn", "h2"], "its time is over"),
+    ],
+)
+def test_servers_of_the_past_are_refused(place, certificate, options, why):
+    command = ["openssl", "s_server", "-accept", "127.0.0.1:0", "-www", *options]
+    command += ["-cert", place / f"{certificate}.crt", "-key", place / f"{certificate}.key"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             address = next(line.split()[1] for line in server.stdout if line.startswith("ACCEPT"))
             with (
                 crout.connect(address, retry=ONCE, timeout=20, tls=True, ca=place / "ca.crt") as c,
-                pytest.raises(crout.Unavailable, match=r"TLS 1\.2"),
+                pytest.raises(crout.Unavailable, match=why),
             ):
                 c.server_info()
         finally:
             server.kill()
 
 
-def test_what_is_revoked_is_refused(start, place):
-    daemon = start()
-    with connect(daemon, token=TOKEN) as c:
+@pytest.mark.parametrize(
+    ("shown", "left", "why"),
+    [
+        ("a token", ALL_LINES[:1], "withdrawn"),
+        ("a certificate", ALL_LINES[1:], "no identity has a name of the client's certificate"),
+    ],
+)
+def test_what_is_revoked_is_refused(start, place, shown, left, why):
+    by_token = shown == "a token"
+    daemon = start() if by_token else start(*tls_of(place), "--tls-client-certs=required")
+    certificate = {"cert": place / "client.crt", "key": place / "client.key"}
+    options = {"token": TOKEN} if by_token else {"tls": True, "ca": place / "ca.crt", **certificate}
+    with connect(daemon, **options) as c:
         assert c.server_info()
-        write_identities(place, "subject = alice@sso")
+        write_identities(place, *left)
         caught = []
 
         def refused():
@@ -209,7 +232,5 @@ def test_what_is_revoked_is_refused(start, place):
         try:
             assert eventually(refused)
         finally:
-            write_identities(
-                place, line_of(TOKEN), line_of(LATE, " until 2020-01-01T00:00:00Z"), "subject = alice@sso"
-            )
-    assert "withdrawn" in str(caught[0])
+            write_identities(place, *ALL_LINES)
+    assert why in str(caught[0])

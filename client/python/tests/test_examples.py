@@ -27,6 +27,20 @@ def test_the_readme_shows_the_example_and_its_output(address):
     assert shown.lstrip("\n") == "$ python client/python/examples/first_steps.py\n" + output
 
 
+def test_the_readme_shows_the_power_grid(address):
+    output = _run(PACKAGE / "examples/power_grid.py", address)
+    shown = "```\n$ python client/python/examples/power_grid.py\n" + output + "```\n"
+    assert shown in README.read_text(), shown
+
+
+def test_bddc_takes_the_published_iterations(address):
+    output = _run(PACKAGE / "examples/bddc.py", address, "5")
+    assert "64 local matrices of orders 104 to 178" in output
+    assert "\n5 iterations, relative residual 9.45e-08\n" in output  # As in tests/bench/published/bddc.csv.
+    # The series of the exact solution has 0.0562 there; h = 1/20.
+    assert "u in the middle 0.0564\n" in output
+
+
 @pytest.mark.parametrize("block", range(3))
 def test_the_packages_readme(address, tmp_path, block):
     code = (PACKAGE / "README.md").read_text().split("```python\n")[1 + block].split("```")[0]

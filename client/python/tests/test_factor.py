@@ -181,6 +181,22 @@ def test_poor_results_are_warned_of(client):
     assert complement.warnings == ("poor_complement",)
 
 
+def test_rref(client, rng):
+    A = np.column_stack([[1.0, 2, 3], [2.0, 4, 6], [1.0, 0, 1], [3.0, 2, 5]])
+    form = client.rref(A)
+    assert (form.rank, list(form.pivots), form.R.shape) == (2, [0, 2], (3, 4))
+    assert_close(form.R, np.array([[1.0, 2, 0, 1], [0, 0, 1, 2], [0, 0, 0, 0]]))
+    assert client.rref(scipy.sparse.csr_matrix(A)).rank == 2
+    wide = rng.standard_normal((20, 30)).astype(np.float32)
+    form = client.rref(wide, augmented=10)
+    assert form.R.dtype == np.float32
+    assert_close(form.R[:, 20:], np.linalg.solve(wide[:, :20], wide[:, 20:]), np.float32, factor=1e4)
+    assert client.rref(np.diag([1.0, 1e-3]), tolerance=1e-2).rank == 1
+    for wrong in ({"augmented": 5}, {"tolerance": -1.0}):
+        with pytest.raises(crout.InvalidRequest):
+            client.rref(A, **wrong)
+
+
 def test_schur_complement(client, regular):
     A, k = regular(30), 12
     complement, factor = client.schur_complement(A, k, name="leading")
@@ -203,6 +219,14 @@ def test_iterations(client, regular):
     assert iterations.sweeps.shape == (4, 4)
     assert iterations.sweeps.min() >= 1
     assert iterations.pivots.shape == (4,)
+    assert iterations.bad_elements is not None
+    assert iterations.bad_elements.sum() == 0
+    parameters = {"variant": "published", "absolute_tolerance": 1e-3}
+    with pytest.warns(crout.LinAlgWarning, match="the factor is poor"):
+        published = client.lu_factor(regular(64), algorithm="icmpp", parameters=parameters).iterations()
+    assert published.sweeps.shape == (1, 1)
+    with pytest.raises(crout.InvalidRequest):
+        client.lu_factor(regular(4), algorithm="getrf", parameters=parameters)
     with pytest.raises(crout.InvalidRequest):
         client.lu_factor(regular(4), algorithm="getrf").iterations()
 

@@ -70,6 +70,58 @@ def test_right_hand_sides_alone(client, regular):
         next(client.series([None], np.ones(3)))
 
 
+def test_a_step_starts_where_it_is_told_to(client, regular, rng):
+    for scale, columns in ((1.0, None), (1.0 + 0.5j, 2)):
+        A = scale * regular(20)
+        near = A * (1 + 1e-6)
+        first, b = (rng.standard_normal((20,) if columns is None else (20, columns)) for _ in range(2))
+
+        def second(x0, matrices=(A, near), sides=(first, b)):
+            starts = iter([None, x0])
+            return list(client.series(matrices, iter(sides), x0=starts, strategy="reuse"))[1]
+
+        cold = second(np.zeros_like(b))
+        solved = second(cold.x)
+        assert cold.old_iterations > solved.old_iterations == 0
+        assert solved.x.tobytes() == cold.x.tobytes()
+        assert second(np.asfortranarray(1e250 * cold.x)).x.tobytes() == cold.x.tobytes()
+        # Of any type that its own takes in, as right-hand sides are.
+        assert_solves(near, second(np.ones(b.shape, dtype="i4")).x, b)
+    same = client.series([A, None], b, x0=cold.x, strategy="refactor")
+    assert all(step.accurate for step in same)
+
+
+def test_starts_may_be_made_of_the_solutions_before(client, regular):
+    A, side, solutions = regular(10), np.ones(10), []
+
+    def extrapolated():
+        yield from (None, None)
+        while True:
+            yield 2 * solutions[-1] - solutions[-2]
+
+    matrices = [A] + [None] * 4
+    starts = itertools.islice(extrapolated(), 5)
+    steps = client.series(matrices, (k * side for k in range(1, 6)), x0=starts, strategy="reuse")
+    for step in steps:
+        solutions.append(step.x)
+        assert step.accurate
+    assert step.old_iterations <= 1  # Linear in time, but for roundoff.
+
+
+def test_a_start_that_is_not_like_the_solution_is_refused(client, regular):
+    for x0, match in (
+        (np.ones(5), "shape"),
+        (np.ones((4, 1)), "shape"),
+        (1j * np.ones(4), "real"),
+        (np.full(4, np.nan), "start has a NaN"),
+        ([np.ones(4), np.ones(4)], r"pass iter\(x0\)"),
+        (iter([]), "starts ended before"),
+        (iter([None, None]), "more starts than matrices"),
+    ):
+        with pytest.raises(crout.InvalidRequest, match=match):
+            list(client.series([regular(4)], np.ones(4), x0=x0))
+
+
 def test_changes_are_sent_in_place_of_matrices(client, regular, rng):
     for scale in (1.0, 1.0 + 0.5j):
         A = scale * regular(15)
@@ -124,7 +176,7 @@ def test_values_that_are_none(client, regular):
     ):
         with pytest.raises(crout.InvalidRequest, match=what):
             list(client.series([A, crout.Values(values)], np.ones(6)))
-    with pytest.raises(crout.InvalidRequest, match="no coordinate text"):
+    with pytest.raises(crout.InvalidRequest, match="last matrix was dense"):
         list(client.series([regular(6), crout.Values(np.ones(36))], np.ones(6)))
 
 

@@ -101,3 +101,13 @@ def test_says_which_line_is_wrong(servers, text, why):
     with pytest.raises(ValueError, match=why) as caught:
         _Reader(servers).read(text)
     assert "secret" not in str(caught.value)
+
+
+def test_a_file_that_is_no_text_is_told_with_its_line(servers):
+    servers.write_bytes(b'[lab]\naddress = "h:1"\ntenant = "J\xe4ger"\n')
+    with pytest.raises(crout.InvalidRequest, match=r"servers\.toml line 3: not UTF-8: save the file as such"):
+        crout.connect("lab")
+    servers.unlink()
+    servers.mkdir()
+    with pytest.raises(crout.UnreadableFile, match=r"the file of servers .* cannot be read: Is a directory"):
+        crout.connect("lab")

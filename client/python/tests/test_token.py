@@ -78,8 +78,11 @@ def test_tokens_are_checked_and_never_told(place, tmp_path):
         with pytest.raises(ValueError, match=wrong) as caught:
             crout.connect("localhost:1", **options)
         assert "secret" not in str(caught.value)
-    with pytest.raises(OSError, match="nowhere"):
+    with pytest.raises(
+        crout.UnreadableFile, match=r"nowhere cannot be read: No such file.*croutd token create"
+    ) as missing:
         crout.connect("localhost:1", token_file="nowhere")
+    assert isinstance(missing.value, OSError)
     readable = tmp_path / "open.token"
     readable.write_text(TOKEN)
     readable.chmod(0o640)

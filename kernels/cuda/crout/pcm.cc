@@ -84,7 +84,7 @@ absl::StatusOr<std::unique_ptr<LuAlgorithm>> MakePcm(DeviceCore& core) {
                .types = kAllTypes,
                .unit_diagonal = UnitDiagonal::kU,
                .pivoting = PivotRule::kNone,
-               .takes_block_size = true,
+               .block_sizes = {8, 32},
                .stoppable = true});
 }
 
@@ -96,7 +96,7 @@ absl::StatusOr<std::unique_ptr<LuAlgorithm>> MakePcmpp(DeviceCore& core) {
                .unit_diagonal = UnitDiagonal::kU,
                .pivoting = PivotRule::kPartial,
                .takes_pivoting = true,
-               .takes_block_size = true,
+               .block_sizes = {8, 32},
                .stoppable = true,
                .is_timed = true});
 }

@@ -43,7 +43,7 @@ __device__ inline bool Better(const Candidate& a, const Candidate& b) {
   return a.key > b.key || (a.key == b.key && a.position < b.position);
 }
 
-// In every thread.
+// The best of the candidates of a block; every thread gets it.
 template <int kThreads>
 __device__ Candidate BlockBest(Candidate mine) {
   __shared__ Candidate warps[kThreads / kWarp];

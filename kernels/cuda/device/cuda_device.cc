@@ -18,10 +18,12 @@
 #include "kernels/cuda/device/upload_pool.h"
 #include "kernels/cuda/device/vendor_environment.h"
 #include "kernels/cuda/device/warm_up.h"
+#include "kernels/cuda/gauss_jordan/echelon_form.h"
 #include "kernels/cuda/gauss_jordan/gauss_jordan.h"
 #include "kernels/cuda/getrf/getrf.h"
 #include "kernels/cuda/icm/icm.h"
 #include "kernels/cuda/irr_lu/irr_lu.h"
+#include "kernels/cuda/multifrontal/method.h"
 #include "kernels/cuda/solve/crout_solve.h"
 #include "kernels/cuda/solve/getrs.h"
 #include "kernels/cuda/solve/is.h"
@@ -100,7 +102,10 @@ absl::Status CudaDevice::Initialize() {
   catalogue_.algorithms.push_back(MakeBlockLu(core_));
   CROUT_ASSIGN_OR_RETURN(auto gauss_jordan, MakeGaussJordan(core_));
   catalogue_.direct_solvers.push_back(std::move(gauss_jordan));
+  catalogue_.echelon_reducer = MakeEchelonReducer(core_);
   CROUT_ASSIGN_OR_RETURN(catalogue_.batch_lu, MakeIrrLu(core_));
+  CROUT_ASSIGN_OR_RETURN(auto multifrontal, MakeMultifrontal(core_));
+  catalogue_.sparse_lus.push_back(std::move(multifrontal));
   for (const bool pivoting : {false, true}) {
     if (!IcmFits(DType::kFloat64, core_.limits(), pivoting)) continue;
     catalogue_.algorithms.push_back(std::make_unique<CudaIcm>(core_, pivoting));
@@ -109,6 +114,7 @@ absl::Status CudaDevice::Initialize() {
   catalogue_.solvers.push_back(std::make_unique<CudaTrsm>(core_));
   catalogue_.solvers.push_back(std::make_unique<CudaGetrs>(core_));
   catalogue_.solvers.push_back(std::make_unique<CudaIs>(core_));
+  catalogue_.solvers.push_back(MakeMultifrontalSolver(core_));
   CROUT_ASSIGN_OR_RETURN(uploads_, UploadPool::Create(core_, staging_, options_));
   return absl::OkStatus();
 }

@@ -6,7 +6,7 @@ namespace crout::cuda {
 
 void ClearPrecisionVariables() {
   for (const char* name : kPrecisionVariables) {
-    // The header says when.
+    // No other thread runs yet: the header says when this is called.
     if (getenv(name) != nullptr) unsetenv(name);  // NOLINT(concurrency-mt-unsafe)
   }
 }

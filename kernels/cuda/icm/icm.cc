@@ -12,6 +12,7 @@
 #include "kernels/cuda/icm/icm_panel.h"
 #include "kernels/cuda/icm/icm_start.h"
 #include "kernels/cuda/icm/icm_state.h"
+#include "kernels/cuda/icm/published_icm.h"
 #include "kernels/cuda/icm/section_sweeps.h"
 #include "kernels/cuda/ops/permute_rows.h"
 #include "kernels/cuda/ops/subtract_product.h"
@@ -30,7 +31,10 @@ constexpr MethodTraits kIcm = {
     .types = kAllTypes,
     .unit_diagonal = UnitDiagonal::kU,
     .pivoting = PivotRule::kNone,
+    .block_sizes = {8, 32},
     .iterative = true,
+    .takes_absolute_tolerance = true,
+    .variants = {MethodVariant::kFast, MethodVariant::kPublished},
     .stoppable = true};
 constexpr MethodTraits kIcmpp = {
     .name = "icmpp",
@@ -39,7 +43,10 @@ constexpr MethodTraits kIcmpp = {
     .unit_diagonal = UnitDiagonal::kU,
     .pivoting = PivotRule::kPartial,
     .takes_pivoting = true,
+    .block_sizes = {8, 32},
     .iterative = true,
+    .takes_absolute_tolerance = true,
+    .variants = {MethodVariant::kFast, MethodVariant::kPublished},
     .stoppable = true};
 
 MethodTraits TraitsOn(const DeviceLimits& limits, bool pivoting) {
@@ -65,7 +72,7 @@ IcmRun MakeRun(Context& context, const IcmPlan& plan, std::span<std::byte> works
   run.sections = plan.sections;
   run.section_size = plan.section;
   run.criterion = plan.criterion;
-  run.tolerance = parameters.tolerance;
+  run.tolerances = {parameters.tolerance, parameters.absolute_tolerance};
   run.sweep_limit = parameters.sweep_limit;
   run.warm = plan.warm;
   return run;
@@ -292,20 +299,39 @@ absl::Status StatusOf(const IcmState& state, const MethodTraits& traits) {
 CudaIcm::CudaIcm(DeviceCore& core, bool pivoting)
     : core_(core), traits_(TraitsOn(core.limits(), pivoting)) {}
 
+absl::StatusOr<IcmPlan> CudaIcm::Plan(DType dtype, int64_t n,
+                                      const LuParameters& parameters) const {
+  return PlanIcm(dtype, n, parameters, traits_.pivoting, core_.limits());
+}
+
+absl::StatusOr<PublishedPlan> CudaIcm::PlanAsPublished(DType dtype, int64_t n,
+                                                       const LuParameters& parameters) const {
+  return PlanPublished(dtype, n, parameters, traits_.takes_pivoting,
+                       core_.limits().multiprocessors);
+}
+
 absl::StatusOr<size_t> CudaIcm::WorkspaceBytes(DType dtype, int64_t n,
                                                const LuParameters& parameters) const {
-  CROUT_ASSIGN_OR_RETURN(const IcmPlan plan,
-                         PlanIcm(dtype, n, parameters, traits_.pivoting, core_.limits()));
+  if (parameters.variant == MethodVariant::kPublished) {
+    CROUT_ASSIGN_OR_RETURN(const PublishedPlan plan, PlanAsPublished(dtype, n, parameters));
+    return plan.bytes;
+  }
+  CROUT_ASSIGN_OR_RETURN(const IcmPlan plan, Plan(dtype, n, parameters));
   return plan.bytes;
 }
 
 absl::StatusOr<size_t> CudaIcm::ReportBytes(DType dtype, int64_t n,
                                             const LuParameters& parameters) const {
-  CROUT_ASSIGN_OR_RETURN(const IcmPlan plan,
-                         PlanIcm(dtype, n, parameters, traits_.pivoting, core_.limits()));
+  int64_t sections = 0;
+  if (parameters.variant == MethodVariant::kPublished) {
+    CROUT_ASSIGN_OR_RETURN(const PublishedPlan plan, PlanAsPublished(dtype, n, parameters));
+    sections = plan.sections;
+  } else {
+    CROUT_ASSIGN_OR_RETURN(const IcmPlan plan, Plan(dtype, n, parameters));
+    sections = plan.sections;
+  }
   // The counts as int64, and as they come from the device.
-  CROUT_ASSIGN_OR_RETURN(const size_t report,
-                         MatrixBytes(plan.sections + 1, plan.sections, DType::kFloat64));
+  CROUT_ASSIGN_OR_RETURN(const size_t report, MatrixBytes(sections + 2, sections, DType::kFloat64));
   return report + report / 2;
 }
 
@@ -313,18 +339,28 @@ double CudaIcm::PredictSeconds(DType dtype, int64_t n) const {
   return kTimesGetrf * core_.Calibrated("getrf", dtype, n, PredictGetrfSeconds(dtype, n));
 }
 
+absl::Status CudaIcm::CheckWorkspace(std::span<std::byte> workspace, size_t needed) const {
+  if (workspace.size() >= needed) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(traits_.name.data(), " needs ", needed,
+                                          " bytes of workspace, got ", workspace.size()));
+}
+
 absl::Status CudaIcm::Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
                              std::span<std::byte> workspace, const LuParameters& parameters,
                              StopRequested) const {
   Context& cuda = Context::From(context);
-  CROUT_ASSIGN_OR_RETURN(const IcmPlan plan,
-                         PlanIcm(a.dtype, a.rows, parameters, traits_.pivoting, core_.limits()));
-  if (workspace.size() < plan.bytes) {
-    return absl::InternalError(absl::StrCat(traits_.name.data(), " needs ", plan.bytes,
-                                            " bytes of workspace, got ", workspace.size()));
-  }
   CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
   cuda.report().stop = 0;
+  if (parameters.variant == MethodVariant::kPublished) {
+    CROUT_ASSIGN_OR_RETURN(const PublishedPlan plan, PlanAsPublished(a.dtype, a.rows, parameters));
+    CROUT_RETURN_IF_ERROR(CheckWorkspace(workspace, plan.bytes));
+    return core_.Observe(DispatchDevice(a.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      return EnqueuePublished<T>(cuda, plan, a.As<T>(), ipiv, workspace, parameters);
+    }));
+  }
+  CROUT_ASSIGN_OR_RETURN(const IcmPlan plan, Plan(a.dtype, a.rows, parameters));
+  CROUT_RETURN_IF_ERROR(CheckWorkspace(workspace, plan.bytes));
   return core_.Observe(DispatchDevice(a.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     return IcmJob<T>(cuda, plan, a.As<T>(), ipiv, workspace, parameters).Run();
@@ -344,14 +380,20 @@ absl::Status CudaIcm::Finish(ExecutionContext& context, std::span<std::byte> wor
     const int64_t sections = state.sections;
     std::vector<int32_t> sweeps(sections * sections);
     std::vector<int32_t> pivots(sections);
+    std::vector<int32_t> bad_elements(state.bad_elements != 0 ? sections : 0);
     CROUT_RETURN_IF_ERROR(read(state.sweeps, sweeps.data(), sweeps.size() * sizeof(int32_t)));
     CROUT_RETURN_IF_ERROR(read(state.pivots, pivots.data(), pivots.size() * sizeof(int32_t)));
+    CROUT_RETURN_IF_ERROR(
+        read(state.bad_elements, bad_elements.data(), bad_elements.size() * sizeof(int32_t)));
     CROUT_RETURN_IF_ERROR(cuda.Synchronize());
     report->warm = state.warm != 0;
+    report->variant = static_cast<MethodVariant>(state.variant);
+    report->block_size = static_cast<int>(state.block_size);
     report->section_size = state.section_size;
     report->sections = sections;
     report->sweeps.assign(sweeps.begin(), sweeps.end());
     report->pivots.assign(pivots.begin(), pivots.end());
+    report->bad_elements.assign(bad_elements.begin(), bad_elements.end());
   }
   return StatusOf(state, traits_);
 }

@@ -5,6 +5,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/cuda/device/cuda_device_core.h"
 #include "kernels/cuda/icm/icm_plan.h"
+#include "kernels/cuda/icm/published_icm.h"
 #include "kernels/lu_algorithm.h"
 
 namespace crout::cuda {
@@ -22,6 +23,10 @@ namespace crout::cuda {
 // sections first (icm_diagonal.h) and search by columns only where a bad element turns up. Where
 // l_ii is exactly zero, u_ij := 0 and info names it. Pivoting is partial unless a parameter says
 // otherwise, and by threshold(0.1) in warm starts, which keep their pivots while those will do.
+// Sections that were gone through by columns report no sweeps.
+//
+// MethodVariant::kPublished runs the method as its source defines it instead (published_run.h),
+// with 3 n^2 elements of workspace.
 class CudaIcm final : public LuAlgorithm {
  public:
   // For GPUs that IcmFits in float64; in complex128 where that fits too.
@@ -40,6 +45,11 @@ class CudaIcm final : public LuAlgorithm {
                       IterationReport* report) const override;
 
  private:
+  absl::StatusOr<IcmPlan> Plan(DType dtype, int64_t n, const LuParameters& parameters) const;
+  absl::StatusOr<PublishedPlan> PlanAsPublished(DType dtype, int64_t n,
+                                                const LuParameters& parameters) const;
+  absl::Status CheckWorkspace(std::span<std::byte> workspace, size_t needed) const;
+
   DeviceCore& core_;
   const MethodTraits traits_;
 };

@@ -27,11 +27,21 @@ __device__ bool SameBits(T a, T b) {
   }
 }
 
-using ::crout::HasConverged;
-template <class Part>
-__device__ bool HasConverged(const Complex<Part>& before, const Complex<Part>& now,
-                             Part tolerance) {
-  return HasConverged(before.re, before.im, now.re, now.im, tolerance);
+// As in kernels/icm/tolerances.h.
+template <class T>
+__device__ bool HasConverged(const T& before, const T& now, const IcmTolerances& tolerances) {
+  using Real = RealPart<T>;
+  const auto relative = static_cast<Real>(tolerances.relative);
+  if (tolerances.absolute != 0) {
+    const Real change = Abs1(now - before);
+    return change - change == 0 &&
+           change <= static_cast<Real>(tolerances.absolute) + relative * Abs1(now);
+  }
+  if constexpr (kIsComplex<T>) {
+    return ::crout::HasConverged(before.re, before.im, now.re, now.im, relative);
+  } else {
+    return ::crout::HasConverged(before, now, relative);
+  }
 }
 
 __device__ inline void End(IcmState* state, IcmEnd end, unsigned long long position) {

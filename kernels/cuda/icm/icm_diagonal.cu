@@ -106,7 +106,7 @@ __device__ void DiagonalSweeps<T>::LoadTiles(int rows, int cols, int depth, cons
 template <class T>
 __device__ void DiagonalSweeps<T>::Note(int i, int j, T before, T after, Found& found) const {
   if (!SameBits(before, after)) found.changed = min(found.changed, min(i, j));
-  if (!HasConverged(before, after, static_cast<RealPart<T>>(run_.tolerance))) {
+  if (!HasConverged(before, after, run_.tolerances)) {
     const unsigned long long key = PositionKey(work_.begin + i, work_.begin + j);
     found.open = min(found.open, key);
   }
@@ -213,6 +213,16 @@ __device__ void ResetSlot(IcmState* state, int slot) {
   state->open[slot] = kNoPosition;
 }
 
+// By one thread, before the first sweep.
+template <class T>
+__device__ void BeginSweeps(const IcmRun& run, const IcmDiagonal<T>& work) {
+  IcmState* const state = run.state;
+  *run.host.columns = work.begin;
+  for (int slot = 0; slot < 3; ++slot) ResetSlot(state, slot);
+  for (int64_t j = 0; j < work.width; ++j) work.largest[j] = 0;
+  state->swept = state->committed = state->moves = 0;
+}
+
 template <class T>
 __global__ void __launch_bounds__(kBlockThreads, kBlocksPerMultiprocessor<T>)
     DiagonalKernel(IcmRun run, const __grid_constant__ IcmDiagonal<T> work) {
@@ -224,12 +234,7 @@ __global__ void __launch_bounds__(kBlockThreads, kBlocksPerMultiprocessor<T>)
   const bool first = blockIdx.x == 0 && threadIdx.x == 0;
   DiagonalSweeps<T> sweeps(run, work, l, u);
   sweeps.Initialize();
-  if (first) {
-    *run.host.columns = work.begin;
-    for (int slot = 0; slot < 3; ++slot) ResetSlot(state, slot);
-    for (int64_t j = 0; j < work.width; ++j) work.largest[j] = 0;
-    state->swept = state->committed = state->moves = 0;
-  }
+  if (first) BeginSweeps(run, work);
   int from = 0;
   int bad = kNoIndex;
   int64_t sweep = 0;
@@ -256,7 +261,7 @@ __global__ void __launch_bounds__(kBlockThreads, kBlocksPerMultiprocessor<T>)
     open = __ldcg(&state->open[sweeps.slot]);
     converged = open == kNoPosition && bad_now == bad;
     if (converged) break;
-    from = run.tolerance == 0 && changed != kNoIndex ? min(changed, min(bad, bad_now)) : 0;
+    from = run.tolerances.exact() && changed != kNoIndex ? min(changed, min(bad, bad_now)) : 0;
     if (bad_now != bad) since = sweep;
     bad = bad_now;
     // Then all that the others depend on is final.

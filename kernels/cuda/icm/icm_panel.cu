@@ -281,11 +281,6 @@ __device__ void Panel<T>::Report() {
   run_.state->moves = moves;
   run_.state->interchanges += interchanges_;
   run_.pivots[work_.index] = interchanges_;
-  // Row b of U and column b + 1 of L are a sweep each; before the first, column 0 is one.
-  run_.sweeps[work_.index * (run_.sections + 1)] += static_cast<int32_t>(2 * work_.width - 1);
-  for (int64_t s = work_.index + 1; s < run_.sections; ++s) {
-    run_.sweeps[s + work_.index * run_.sections] += static_cast<int32_t>(work_.width);
-  }
 }
 
 template <class T>

@@ -5,13 +5,14 @@
 #include "kernels/cuda/icm/icm_panel.h"
 #include "kernels/cuda/icm/icm_state.h"
 #include "kernels/cuda/icm/section_sweeps.h"
+#include "kernels/cuda/icm/workspace_layout.h"
+#include "kernels/icm/sections.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::cuda {
 namespace {
 
-constexpr size_t kAlignment = 256;
 // By measurement. A section searched by columns is best as small as a tile: the products between
 // sections are the fast part. One that is swept whole amortises its launches better when larger.
 constexpr int64_t kSearchedSection = 32;
@@ -19,8 +20,6 @@ constexpr int64_t kSweptSection = 128;
 constexpr int64_t kSweptSectionOfLarge = 64;
 constexpr int64_t kLarge = 6000;
 constexpr int64_t kBlock = 256;
-
-int64_t RoundUp(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 int64_t DefaultSection(DType dtype, int64_t n, bool sweeps_first) {
   if (!sweeps_first) return kSearchedSection;
@@ -38,25 +37,11 @@ int64_t SectionSize(DType dtype, int64_t n, const LuParameters& parameters, bool
                     int64_t most) {
   const int64_t wanted = parameters.section_size > 0 ? parameters.section_size
                                                      : DefaultSection(dtype, n, sweeps_first);
-  return std::min(RoundUp(std::min(wanted, most), kIcmTile), most);
+  return std::min(RoundedUp(std::min(wanted, most), kIcmTile), most);
 }
 
-// Takes pieces of the workspace one after the other.
-class Layout {
- public:
-  size_t Take(size_t count, size_t size) {
-    const size_t offset = total_;
-    total_ += RoundUp(static_cast<int64_t>(count * size), kAlignment);
-    return offset;
-  }
-  size_t total() const { return total_; }
-
- private:
-  size_t total_ = 0;
-};
-
 void LayOut(DType dtype, int multiprocessors, IcmPlan& plan) {
-  Layout layout;
+  WorkspaceLayout layout;
   const size_t element = SizeOf(dtype);
   plan.state = layout.Take(1, sizeof(IcmState));
   plan.sweeps = layout.Take(plan.sections * plan.sections, sizeof(int32_t));
@@ -98,7 +83,7 @@ absl::StatusOr<IcmPlan> PlanIcm(DType dtype, int64_t n, const LuParameters& para
                       plan.criterion.rule == PivotRule::kInterval;
   plan.section = SectionSize(dtype, n, parameters, plan.sweeps_first,
                              MostSection(dtype, limits, plan.searches));
-  plan.block = std::max(plan.section, RoundUp(kBlock, plan.section));
+  plan.block = std::max(plan.section, RoundedUp(kBlock, plan.section));
   plan.sections = (n + plan.section - 1) / plan.section;
   LayOut(dtype, limits.multiprocessors, plan);
   return plan;

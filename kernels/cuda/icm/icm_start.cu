@@ -14,7 +14,10 @@ __global__ void __launch_bounds__(kBlockThreads)
   const int64_t first = static_cast<int64_t>(blockIdx.x) * kBlockThreads + threadIdx.x;
   const int64_t stride = static_cast<int64_t>(gridDim.x) * kBlockThreads;
   for (int64_t e = first; e < run.sections * run.sections; e += stride) run.sweeps[e] = 0;
-  for (int64_t e = first; e < run.sections; e += stride) run.pivots[e] = 0;
+  for (int64_t e = first; e < run.sections; e += stride) {
+    run.pivots[e] = 0;
+    if (run.bad_elements != nullptr) run.bad_elements[e] = 0;
+  }
   for (int64_t e = first; e < n; e += stride) {
     ipiv[e] = e + 1;
     if (origin != nullptr) origin[e] = static_cast<int32_t>(e);
@@ -26,6 +29,11 @@ __global__ void __launch_bounds__(kBlockThreads)
   const auto* base = reinterpret_cast<const char*>(run.state);
   initial.sweeps = reinterpret_cast<const char*>(run.sweeps) - base;
   initial.pivots = reinterpret_cast<const char*>(run.pivots) - base;
+  if (run.bad_elements != nullptr) {
+    initial.bad_elements = reinterpret_cast<const char*>(run.bad_elements) - base;
+  }
+  initial.variant = static_cast<int64_t>(run.variant);
+  initial.block_size = run.block_size;
   initial.sections = run.sections;
   initial.section_size = run.section_size;
   initial.warm = run.warm;

@@ -35,6 +35,9 @@ struct IcmState {
   int64_t pivots;
   int64_t sections;
   int64_t section_size;
+  int64_t bad_elements;  // 0: not counted
+  int64_t variant;
+  int64_t block_size;
   int64_t warm;  // as wide as the others: no gap is left that the host would read uninitialised
   // Of a sweep, in turn for three of them: the lowest index min(i, j) of an element whose bits
   // changed, the position of the first that has not converged, the first bad diagonal element.
@@ -61,6 +64,15 @@ struct IcmStart {
   const int32_t* origin = nullptr;
 };
 
+// As in kernels/icm/tolerances.h.
+struct IcmTolerances {
+  double relative = 0;
+  double absolute = 0;
+
+  // Whether nothing that has converged may change any more.
+  constexpr bool exact() const { return relative == 0 && absolute == 0; }
+};
+
 // The same for every kernel of a run.
 struct IcmRun {
   IcmState* state = nullptr;
@@ -69,9 +81,12 @@ struct IcmRun {
   int32_t* pivots = nullptr;  // sections
   int64_t sections = 0;
   int64_t section_size = 0;
+  int32_t* bad_elements = nullptr;  // sections; null where they are not counted
+  MethodVariant variant = MethodVariant::kFast;
+  int block_size = 0;
   bool warm = false;
   PivotCriterion criterion;
-  double tolerance = 0;
+  IcmTolerances tolerances;
   int64_t sweep_limit = 0;  // 0: none but the recurrence's depth
 };
 

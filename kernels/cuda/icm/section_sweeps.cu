@@ -41,7 +41,7 @@ class Strip {
 
   __device__ void Load();
   // Returns the lowest row whose bits changed; `open` gets the lowest that has not converged.
-  __device__ int Sweep(int from, double tolerance, int& open);
+  __device__ int Sweep(int from, const IcmTolerances& tolerances, int& open);
   __device__ void Store() const;
   __device__ int64_t first() const { return first_; }
   __device__ unsigned long long Position(int p) const {
@@ -143,7 +143,7 @@ __device__ void Strip<T, kColumns>::LoadTile(int rows, int cols) {
 }
 
 template <class T, int kColumns>
-__device__ int Strip<T, kColumns>::Sweep(int from, double tolerance, int& open) {
+__device__ int Strip<T, kColumns>::Sweep(int from, const IcmTolerances& tolerances, int& open) {
   int changed = kNoIndex;
   for (int rows = tiles_ - 1; rows >= 0 && rows * kTile + kTile > from; --rows) {
     T sum[kRows];
@@ -185,7 +185,7 @@ __device__ int Strip<T, kColumns>::Sweep(int from, double tolerance, int& open) 
       const T after = Divided(sum[r], p);
       T& x = x_[p * kColumns + column_];
       if (!SameBits(x, after)) changed = min(changed, p);
-      if (!HasConverged(x, after, static_cast<RealPart<T>>(tolerance))) open = min(open, p);
+      if (!HasConverged(x, after, tolerances)) open = min(open, p);
       x = after;
     }
   }
@@ -238,7 +238,7 @@ __global__ void __launch_bounds__(kBlockThreads)
     int* const changed_now = &changed[sweep % 2];
     int* const open_now = &open[sweep % 2];
     int mine = kNoIndex;
-    const int lowest = strip.Sweep(from, run.tolerance, mine);
+    const int lowest = strip.Sweep(from, run.tolerances, mine);
     const int lowest_changed = BlockMin(lowest, changed_now);
     last_open = BlockMin(mine, open_now);
     // Used two sweeps from now; between lie the barriers of the next.
@@ -246,7 +246,7 @@ __global__ void __launch_bounds__(kBlockThreads)
     __syncthreads();
     if (last_open == kNoIndex) break;
     // With a tolerance rows below it may still move; without one, those before are final.
-    from = run.tolerance == 0 && lowest_changed != kNoIndex ? lowest_changed : 0;
+    from = run.tolerances.exact() && lowest_changed != kNoIndex ? lowest_changed : 0;
     // A sweep that changes nothing is the last: what is not finite is final.
     if (lowest_changed == kNoIndex || sweep > work.unknowns) end = IcmEnd::kNotFinite;
     if (run.sweep_limit > 0 && sweep >= run.sweep_limit && end == IcmEnd::kDone) {

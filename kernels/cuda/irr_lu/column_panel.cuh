@@ -16,7 +16,7 @@ class ColumnPanel {
       : a_(a), slots_(slots) {}
 
   // As MemberPanel::Factor.
-  __device__ int Factor(int first_row, int64_t* ipiv) {
+  __device__ int Factor(int first_row, int64_t* ipiv, const LeastPivots<T>& least) {
     int singular = 0;
     PivotCandidate best;  // of this thread's, in the next column
     for (int64_t i = threadIdx.x; i < a_.rows; i += kThreads) {
@@ -33,8 +33,10 @@ class ColumnPanel {
         a_(k, c) = row[c];
       }
       __syncthreads();
-      if (row[k] == T{0} && singular == 0) singular = k + 1;
-      best = Eliminate(k, row);
+      const T pivot = RaisePivot(row[k], least, k, threadIdx.x == 0);
+      if (pivot == T{0} && singular == 0) singular = k + 1;
+      if (threadIdx.x == 0) a_(k, k) = pivot;
+      best = Eliminate(k, pivot, row);
     }
     return singular;
   }
@@ -60,8 +62,7 @@ class ColumnPanel {
 
   // Takes the rows below row k to where they are behind it, unless its pivot is zero. Returns this
   // thread's candidate in the next column.
-  __device__ PivotCandidate Eliminate(int k, const T* row) const {
-    const T pivot = row[k];
+  __device__ PivotCandidate Eliminate(int k, T pivot, const T* row) const {
     const DivideBy<T> divide(pivot);
     PivotCandidate best;
     for (int64_t i = k + 1 + threadIdx.x; i < a_.rows; i += kThreads) {

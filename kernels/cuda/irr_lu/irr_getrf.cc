@@ -12,8 +12,8 @@ absl::Status IrrGetrf(const IrregularBatch& a, const BatchFactors& factors, cons
                       const int32_t* order, const DeviceLimits& limits, cudaStream_t stream) {
   return DispatchDevice(a.extent.dtype, [&](auto tag) -> absl::Status {
     using T = typename decltype(tag)::type;
-    const IrrLuBatch<T> batch = {reinterpret_cast<T*>(a.data), a.members, factors.ipiv,
-                                 factors.info};
+    const IrrLuBatch<T> batch = {
+        reinterpret_cast<T*>(a.data), a.members, factors.ipiv, factors.info, {}};
     CROUT_RETURN_IF_CUDA_ERROR(
         LaunchGridLu(batch, parts, order + parts.First(MemberTeam::kGrid), stream));
     bool overlap = false;  // with a launch for other members

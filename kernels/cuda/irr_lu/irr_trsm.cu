@@ -37,6 +37,63 @@ __global__ void __launch_bounds__(kThreads) SolveLeafKernel(IrrTrsm<T> trsm, con
 }
 
 template <class T>
+struct FromRightShared {
+  static constexpr int kBlock = MemberBlocking<T>::kBlock;
+
+  alignas(16) T u[kBlock][kBlock + 2];  // [row][column]: what a row's unknown is multiplied with
+  DivideBy<T> diagonal[kBlock];
+};
+
+// Row i of B, which is in registers meanwhile.
+template <class T>
+__device__ void SolveRow(const MatrixView<T>& b, int64_t i, int columns,
+                         const FromRightShared<T>& shared) {
+  constexpr int kBlock = MemberBlocking<T>::kBlock;
+  if (i >= b.rows) return;
+  T x[kBlock];
+#pragma unroll
+  for (int k = 0; k < kBlock; ++k) x[k] = k < columns ? b(i, k) : T{0};
+#pragma unroll
+  for (int k = 0; k < kBlock; ++k) {
+    if (k >= columns) break;
+    x[k] = shared.diagonal[k](x[k]);
+    b(i, k) = x[k];
+#pragma unroll
+    for (int c = k + 1; c < kBlock; ++c) x[c] = MinusProduct(x[c], shared.u[k][c], x[k]);
+  }
+}
+
+// A thread for a row of B, and a block for as many as it has threads, or every
+// so many where the grid ends before they do.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    SolveLeafFromRightKernel(IrrTrsmFromRight<T> trsm, const int32_t* order) {
+  constexpr int kBlock = MemberBlocking<T>::kBlock;
+  auto& shared = SharedByBlock<FromRightShared<T>>();
+  const int32_t member = order[blockIdx.x];
+  const auto u = trsm.u.Local(member, trsm.n, trsm.n);
+  const auto b = trsm.b.Local(member, trsm.m, trsm.n);
+  const auto columns = static_cast<int>(min(min(u.rows, u.cols), b.cols));
+  if (columns == 0 || blockIdx.y * int64_t{kThreads} >= b.rows) return;
+  for (int e = static_cast<int>(threadIdx.x); e < kBlock * kBlock; e += kThreads) {
+    const int i = e % kBlock;
+    const int k = e / kBlock;
+    if (i > k || k >= columns) continue;
+    if (i == k) {
+      shared.diagonal[k] = DivideBy<T>(u(k, k));
+    } else {
+      shared.u[i][k] = u(i, k);
+    }
+  }
+  __syncthreads();
+  for (int64_t first = blockIdx.y * int64_t{kThreads}; first < b.rows;
+       first += gridDim.y * int64_t{kThreads}) {
+    SolveRow(b, first + threadIdx.x, columns, shared);
+    __syncthreads();  // else the compiler takes all of the triangle to registers before the loop
+  }
+}
+
+template <class T>
 cudaError_t SolveLeaf(const IrrTrsm<T>& trsm, const IrrMembers& members, cudaStream_t stream) {
   const dim3 grid(static_cast<unsigned>(members.count),
                   BlocksOf(trsm.n, MemberBlocking<T>::kChunk));
@@ -77,10 +134,50 @@ cudaError_t LaunchIrrTrsm(const IrrTrsm<T>& trsm, const IrrMembers& members, cud
   return code != cudaSuccess ? code : LaunchIrrTrsm(second, members, stream);
 }
 
+template <class T>
+cudaError_t LaunchIrrTrsmFromRight(const IrrTrsmFromRight<T>& trsm, const IrrMembers& members,
+                                   cudaStream_t stream) {
+  constexpr int kLeaf = MemberBlocking<T>::kBlock;
+  if (trsm.m <= 0 || trsm.n <= 0 || members.count == 0) return cudaSuccess;
+  if (trsm.n <= kLeaf) {
+    const dim3 grid(static_cast<unsigned>(members.count), BlocksOf(trsm.m, kThreads));
+    return LaunchBehind(SolveLeafFromRightKernel<T>, grid, kThreads, 0, false, stream, trsm,
+                        members.order);
+  }
+  const int cut = CutOf(trsm.n, kLeaf);
+  IrrTrsmFromRight<T> left = trsm;
+  left.n = cut;
+  IrrTrsmFromRight<T> right = trsm;
+  right.n = trsm.n - cut;
+  right.u = trsm.u.At(cut, cut);
+  right.b = trsm.b.At(0, cut);
+  cudaError_t code = LaunchIrrTrsmFromRight(left, members, stream);
+  if (code != cudaSuccess) return code;
+  IrrGemm<T> gemm;
+  gemm.m = trsm.m;
+  gemm.n = right.n;
+  gemm.k = cut;
+  gemm.alpha = T{-1};
+  gemm.a = {trsm.b.data, trsm.b.members, trsm.b.row, trsm.b.col};
+  gemm.b = trsm.u.At(0, cut);
+  gemm.beta = T{1};
+  gemm.c = right.b;
+  code = LaunchIrrGemm(gemm, members, stream);
+  return code != cudaSuccess ? code : LaunchIrrTrsmFromRight(right, members, stream);
+}
+
 template cudaError_t LaunchIrrTrsm(const IrrTrsm<float>&, const IrrMembers&, cudaStream_t);
 template cudaError_t LaunchIrrTrsm(const IrrTrsm<double>&, const IrrMembers&, cudaStream_t);
 template cudaError_t LaunchIrrTrsm(const IrrTrsm<Complex<float>>&, const IrrMembers&, cudaStream_t);
 template cudaError_t LaunchIrrTrsm(const IrrTrsm<Complex<double>>&, const IrrMembers&,
                                    cudaStream_t);
+template cudaError_t LaunchIrrTrsmFromRight(const IrrTrsmFromRight<float>&, const IrrMembers&,
+                                            cudaStream_t);
+template cudaError_t LaunchIrrTrsmFromRight(const IrrTrsmFromRight<double>&, const IrrMembers&,
+                                            cudaStream_t);
+template cudaError_t LaunchIrrTrsmFromRight(const IrrTrsmFromRight<Complex<float>>&,
+                                            const IrrMembers&, cudaStream_t);
+template cudaError_t LaunchIrrTrsmFromRight(const IrrTrsmFromRight<Complex<double>>&,
+                                            const IrrMembers&, cudaStream_t);
 
 }  // namespace crout::cuda

@@ -28,6 +28,20 @@ struct IrrTrsm {
 template <class T>
 cudaError_t LaunchIrrTrsm(const IrrTrsm<T>& trsm, const IrrMembers& members, cudaStream_t stream);
 
+// B := B U^-1, of which the largest is m x n: a member's order n is what U has of it, of rows and
+// of columns, and B of columns. U: the upper triangle with its diagonal. T: real, or Complex.
+template <class T>
+struct IrrTrsmFromRight {
+  int m = 0, n = 0;
+  IrrMatrix<const T> u;
+  IrrMatrix<T> b;
+};
+
+// Enqueues these solves as the others are, cut likewise.
+template <class T>
+cudaError_t LaunchIrrTrsmFromRight(const IrrTrsmFromRight<T>& trsm, const IrrMembers& members,
+                                   cudaStream_t stream);
+
 // The largest power of two times `leaf` that is below `order`: where a range of more than `leaf`
 // rows or columns is cut.
 constexpr int CutOf(int order, int leaf) {

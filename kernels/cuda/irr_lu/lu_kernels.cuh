@@ -20,7 +20,8 @@ __global__ void __launch_bounds__(kThreads, 512 / kThreads)
   const int32_t i = order[blockIdx.x];
   const BatchMember member = batch.members[i];
   const MatrixView<T> a = {batch.data + member.offset, member.rows, member.cols, member.ld};
-  Lu lu(a, batch.ipiv + member.first_diagonal, SharedByBlock<typename Lu::Shared>());
+  Lu lu(a, batch.ipiv + member.first_diagonal, batch.least.From(member.first_diagonal),
+        SharedByBlock<typename Lu::Shared>());
   const int info = lu.Factor();
   if (threadIdx.x == 0) batch.info[i] = info;
   AwaitKernelBefore();
@@ -28,10 +29,10 @@ __global__ void __launch_bounds__(kThreads, 512 / kThreads)
 
 // Columns right of a block that has fewer of them than MemberBlocking::kBlock follow here: what is
 // right of them begins behind a whole block.
-template <class T, int kThreads>
+template <class T, int kThreads, bool kInRegisters = true>
 __global__ void __launch_bounds__(kThreads, 512 / kThreads)
     Getf2Kernel(IrrLuBatch<T> batch, int begin, const int32_t* order) {
-  using Lu = MemberLu<T, kThreads>;
+  using Lu = MemberLu<T, kThreads, kInRegisters>;
   constexpr int kBlock = MemberBlocking<T>::kBlock;
   const int32_t i = order[blockIdx.x];
   const BatchMember member = batch.members[i];
@@ -39,7 +40,8 @@ __global__ void __launch_bounds__(kThreads, 512 / kThreads)
   const int width = min(kBlock, member.diagonal() - begin);
   if (width <= 0) return;
   const MatrixView<T> a = {batch.data + member.offset, member.rows, member.cols, member.ld};
-  Lu lu(a, batch.ipiv + member.first_diagonal, SharedByBlock<typename Lu::Shared>());
+  Lu lu(a, batch.ipiv + member.first_diagonal, batch.least.From(member.first_diagonal),
+        SharedByBlock<typename Lu::Shared>());
   const int singular = lu.FactorBlock(begin, width);
   const int end = min(begin + kBlock, member.cols);
   if (begin + width < end) lu.template UpdateColumns<kBlock>(begin, width, end);
@@ -57,12 +59,13 @@ __global__ void __launch_bounds__(kWarpsOfBlock* kWarp)
     const BatchMember member = batch.members[i];
     const MatrixView<T> a = {batch.data + member.offset, member.rows, member.cols, member.ld};
     int64_t* const ipiv = batch.ipiv + member.first_diagonal;
+    const LeastPivots<T> least = batch.least.From(member.first_diagonal);
     if (member.cols <= 8) {
-      FactorByWarp<8>(a, ipiv, batch.info + i);
+      FactorByWarp<8>(a, ipiv, batch.info + i, least);
     } else if (member.cols <= 16) {
-      FactorByWarp<16>(a, ipiv, batch.info + i);
+      FactorByWarp<16>(a, ipiv, batch.info + i, least);
     } else {
-      FactorByWarp<32>(a, ipiv, batch.info + i);
+      FactorByWarp<32>(a, ipiv, batch.info + i, least);
     }
   }
   AwaitKernelBefore();

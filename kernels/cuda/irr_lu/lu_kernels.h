@@ -9,8 +9,25 @@
 #include "kernels/batch_member.h"
 #include "kernels/cuda/irr_lu/irr_matrix.h"
 #include "kernels/cuda/irr_lu/member_team.h"
+#include "kernels/dtype.h"
 
 namespace crout::cuda {
+
+// The least that pivots may be, in device memory; null: any. A pivot whose modulus (of a complex
+// one |Re| + |Im|) is less gets that modulus, and its own sign; of a zero, the positive one. As
+// `first_diagonal` has them for all members.
+template <class T>
+struct LeastPivots {
+  const RealPart<T>* least = nullptr;  // > 0
+  uint8_t* raised = nullptr;           // := kRaised or kRaisedFromZero; else it stays
+
+  static constexpr uint8_t kRaised = 1;
+  static constexpr uint8_t kRaisedFromZero = 2;
+
+  constexpr LeastPivots From(int64_t first) const {
+    return least == nullptr ? *this : LeastPivots{least + first, raised + first};
+  }
+};
 
 // A batch and where its pivots and infos go (BatchFactors). In device memory. T: real, or Complex.
 template <class T>
@@ -19,6 +36,7 @@ struct IrrLuBatch {
   const BatchMember* members = nullptr;
   int64_t* ipiv = nullptr;
   int32_t* info = nullptr;
+  LeastPivots<T> least;
 };
 
 // Enqueues the factorization of a block of columns of the members, from element (begin, begin) of

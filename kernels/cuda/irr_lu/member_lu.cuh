@@ -23,16 +23,20 @@ struct MemberLuShared {
 
 // Right-looking, by blocks of MemberBlocking::kBlock columns, each factored as two panels. The
 // columns left of a block are exchanged in the end, all at once: by columns that is contiguous.
-template <class T, int kThreads>
+// kInRegisters: keeps panels in registers where their rows fit; benchmarks ask what that is worth.
+template <class T, int kThreads, bool kInRegisters = true>
 class MemberLu {
  public:
   using Shared = MemberLuShared<T, kThreads>;
 
-  __device__ MemberLu(const MatrixView<T>& a, int64_t* ipiv, Shared& shared)
+  // `least`: the member's.
+  __device__ MemberLu(const MatrixView<T>& a, int64_t* ipiv, const LeastPivots<T>& least,
+                      Shared& shared)
       : a_(a),
         rows_(static_cast<int>(a.rows)),
         cols_(static_cast<int>(a.cols)),
         ipiv_(ipiv),
+        least_(least),
         shared_(shared) {}
 
   // Of a member of at most Shared::kMostRows rows. Returns LAPACK's info, the same in all threads
@@ -104,12 +108,13 @@ class MemberLu {
     const MatrixView<T> panel = {&a_(begin, begin), rows_ - begin, width, a_.ld};
     const int rows = rows_ - begin;
     int info;
-    if (rows <= kThreads) {
+    if (kInRegisters && rows <= kThreads) {
       info = FactorPanel<1>(panel, begin);
-    } else if (rows <= Shared::kMostRows) {
+    } else if (kInRegisters && rows <= Shared::kMostRows) {
       info = FactorPanel<Shared::kRows>(panel, begin);
     } else {
-      info = ColumnPanel<T, kThreads>(panel, shared_.slots).Factor(begin, ipiv_ + begin);
+      info = ColumnPanel<T, kThreads>(panel, shared_.slots)
+                 .Factor(begin, ipiv_ + begin, least_.From(begin));
     }
     __syncthreads();
     return info;
@@ -117,7 +122,7 @@ class MemberLu {
   template <int kRows>
   __device__ int FactorPanel(const MatrixView<T>& view, int begin) {
     MemberPanel<T, kThreads, kRows> panel(view, shared_.slots);
-    const int info = panel.Factor(begin, ipiv_ + begin);
+    const int info = panel.Factor(begin, ipiv_ + begin, least_.From(begin));
     panel.Store();
     return info;
   }
@@ -183,6 +188,7 @@ class MemberLu {
   const int rows_;
   const int cols_;
   int64_t* const ipiv_;
+  const LeastPivots<T> least_;
   Shared& shared_;
 };
 

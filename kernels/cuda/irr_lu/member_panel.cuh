@@ -6,6 +6,7 @@
 #include "kernels/cuda/irr_lu/divide_by.cuh"
 #include "kernels/cuda/irr_lu/member_blocking.h"
 #include "kernels/cuda/irr_lu/pivot_candidate.cuh"
+#include "kernels/cuda/irr_lu/raise_pivot.cuh"
 #include "kernels/matrix.h"
 
 namespace crout::cuda {
@@ -27,7 +28,7 @@ struct PanelSlots {
 template <class T, int kThreads, int kRows>
 class MemberPanel {
  public:
-  // Loads `a`.
+  // Loads `a` into the registers of the block.
   __device__ MemberPanel(const MatrixView<T>& a, PanelSlots<T, kThreads>& slots)
       : a_(a), slots_(slots) {
 #pragma unroll
@@ -42,8 +43,9 @@ class MemberPanel {
   }
 
   // Writes ipiv[0, columns), counted from the row `first_row` rows above the panel's, 1-based.
-  // Returns 0, or the 1-based number of the first column without a pivot: the same in all threads.
-  __device__ int Factor(int first_row, int64_t* ipiv) {
+  // `least`: from the panel's first column on. Returns 0, or the 1-based number of the first column
+  // without a pivot: the same in all threads.
+  __device__ int Factor(int first_row, int64_t* ipiv, const LeastPivots<T>& least) {
     int singular = 0;
 #pragma unroll
     for (int k = 0; k < kColumns; ++k) {
@@ -52,7 +54,7 @@ class MemberPanel {
       const T* const row = slots_.rows[k % 2][warp];
       const int p = slots_.places[k % 2][warp];
       if (threadIdx.x == 0) ipiv[k] = first_row + p + 1;
-      const T pivot = row[k];
+      const T pivot = RaisePivot(row[k], least, k, threadIdx.x == 0);
       Exchange(k, p);
       if (pivot == T{0}) {
         if (singular == 0) singular = k + 1;
@@ -61,6 +63,7 @@ class MemberPanel {
       const DivideBy<T> divide(pivot);
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
+        if (place_[r] == k) values_[r][k] = pivot;
         if (place_[r] <= k) continue;
         const T l = values_[r][k] = divide(values_[r][k]);
 #pragma unroll
@@ -72,7 +75,7 @@ class MemberPanel {
     return singular;
   }
 
-  // After Factor.
+  // Writes what Factor left in registers to `a`, each row to its new place.
   __device__ void Store() const {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
@@ -117,7 +120,7 @@ class MemberPanel {
     return __ffs(static_cast<int>(BestLane(of_warp))) - 1;
   }
 
-  // Rows k and p.
+  // Lets rows k and p change places: their elements stay where they are.
   __device__ void Exchange(int k, int p) {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {

@@ -51,7 +51,7 @@ class ProbePart {
   int32_t diagonal_;
 };
 
-// In device memory.
+// A factored batch as the kernels read it; all of it lies in device memory.
 template <class T>
 struct ProbedBatch {
   const T* data = nullptr;

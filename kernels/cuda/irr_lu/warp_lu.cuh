@@ -5,14 +5,17 @@
 #include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/irr_lu/divide_by.cuh"
 #include "kernels/cuda/irr_lu/pivot_candidate.cuh"
+#include "kernels/cuda/irr_lu/raise_pivot.cuh"
 #include "kernels/matrix.h"
 
 namespace crout::cuda {
 
 // Lane i keeps row i of `a` in registers, kColumns of them at least; rows are not moved, but known
-// by the place where they end. ipiv[0, min(rows, cols)) and *info as LAPACK's. By a whole warp.
+// by the place where they end. ipiv[0, min(rows, cols)) and *info as LAPACK's; `least`: the
+// member's. By a whole warp.
 template <int kColumns, class T>
-__device__ void FactorByWarp(const MatrixView<T>& a, int64_t* ipiv, int32_t* info) {
+__device__ void FactorByWarp(const MatrixView<T>& a, int64_t* ipiv, int32_t* info,
+                             const LeastPivots<T>& least) {
   const auto lane = static_cast<int>(threadIdx.x) % kWarp;
   const auto rows = static_cast<int>(a.rows);
   const auto cols = static_cast<int>(a.cols);
@@ -35,7 +38,8 @@ __device__ void FactorByWarp(const MatrixView<T>& a, int64_t* ipiv, int32_t* inf
     } else if (lane == best) {
       place = k;
     }
-    const T pivot = Shuffle(row[k], best);
+    const T pivot = RaisePivot(Shuffle(row[k], best), least, k, lane == 0);
+    if (lane == best) row[k] = pivot;
     if (pivot == T{0}) {
       if (singular == 0) singular = k + 1;
       continue;

@@ -132,7 +132,7 @@ __device__ int64_t Offset(unsigned long long word) {
   return word == ReductionScratch::kNone ? -1 : static_cast<int64_t>(word);
 }
 
-// By the last block.
+// Writes what all blocks found into the report; only the block that ends last calls it.
 __device__ void Publish(bool along_is_one, ReductionScratch* scratch, MatrixStats* report) {
   report->first_non_finite = Offset(Load(scratch->least[kNonFinite]));
   report->first_overflow = Offset(Load(scratch->least[kOverflow]));

@@ -29,7 +29,7 @@ struct Ranged {
   V significand;
   int exponent;
 
-  // Times 2^-unit.
+  // The number in units of 2^unit.
   __device__ V In(int unit) const { return Scale(significand, exponent - unit); }
 };
 

@@ -31,7 +31,7 @@ class TriangleJob {
         forward_(lower == (op == Op::kNone)),
         b_(b),
         section_(std::min(kSection, MostSweptUnknowns(kDTypeOf<T>, context.core().limits()))) {
-    run_.tolerance = tolerance;
+    run_.tolerances.relative = tolerance;
   }
 
   absl::Status Run() const {

@@ -1,5 +1,7 @@
 #include "kernels/host/block_lu/block_lu.h"
 
+#include <omp.h>
+
 #include <algorithm>
 #include <atomic>
 #include <new>
@@ -14,22 +16,36 @@
 namespace crout::host {
 namespace {
 
-constexpr int64_t kTile = 256;
-// The tile that the next step begins with, its row and column, everything else. The runtime keeps
-// to them where OMP_MAX_TASK_PRIORITY allows.
-constexpr int kFirst = 2;
-constexpr int kNext = 1;
+constexpr int64_t kDefaultTile = 256;
+
+// Of the task that makes tile (i, j) in step k. The runtime keeps to them as far as
+// OMP_MAX_TASK_PRIORITY allows.
+struct Priorities {
+  bool published = false;
+  int most = 0;  // that the runtime knows
+
+  // Ours: the tile that the next step begins with, its row and column, everything else. Published:
+  // by the distance from the diagonal alone.
+  int Of(int64_t k, int64_t i, int64_t j) const {
+    if (published) return static_cast<int>(std::clamp<int64_t>(most - (j - i), 0, most));
+    if (i == k && j == k) return 2;
+    return i <= k + 1 || j <= k + 1 ? 1 : 0;
+  }
+};
 
 template <class T>
 class BlockLu {
  public:
   // `inverses`: 2 * kInverseLeaf elements for each row.
-  BlockLu(const MatrixView<T>& a, T* inverses, DeviceReport& report, StopRequested stop)
+  BlockLu(const MatrixView<T>& a, const LuParameters& parameters, T* inverses, DeviceReport& report,
+          StopRequested stop)
       : a_(a),
+        tile_(parameters.block_size > 0 ? parameters.block_size : kDefaultTile),
+        priorities_{parameters.variant == MethodVariant::kPublished, omp_get_max_task_priority()},
         inverses_(inverses),
         report_(report),
         stop_(stop),
-        tiles_((a.rows + kTile - 1) / kTile),
+        tiles_((a.rows + tile_ - 1) / tile_),
         token_(tiles_ * tiles_) {}
 
   void Run(int cores) {
@@ -45,13 +61,13 @@ class BlockLu {
 
  private:
   MatrixView<T> Tile(int64_t i, int64_t j) const {
-    const int64_t rows = std::min(kTile, a_.rows - i * kTile);
-    const int64_t cols = std::min(kTile, a_.cols - j * kTile);
-    return Block(a_, i * kTile, j * kTile, rows, cols);
+    const int64_t rows = std::min(tile_, a_.rows - i * tile_);
+    const int64_t cols = std::min(tile_, a_.cols - j * tile_);
+    return Block(a_, i * tile_, j * tile_, rows, cols);
   }
 
   TileInverses<T> Inverses(int64_t k) const {
-    return {Tile(k, k), inverses_ + 2 * kInverseLeaf * kTile * k};
+    return {Tile(k, k), inverses_ + 2 * kInverseLeaf * tile_ * k};
   }
 
   // Stands for tile (i, j) in depend clauses.
@@ -59,7 +75,8 @@ class BlockLu {
 
   void SpawnStep(int64_t k) {
     [[maybe_unused]] char* const diagonal = Token(k, k);
-#pragma omp task depend(inout : diagonal[0]) priority(kFirst)
+    [[maybe_unused]] const int priority = priorities_.Of(k, k, k);
+#pragma omp task depend(inout : diagonal[0]) priority(priority)
     FactorDiagonal(k);
     for (int64_t m = k + 1; m < tiles_; ++m) SpawnRowAndColumn(k, m, diagonal);
     // Column by column: step k + 1 begins with the first.
@@ -71,9 +88,11 @@ class BlockLu {
   void SpawnRowAndColumn(int64_t k, int64_t m, [[maybe_unused]] const char* diagonal) {
     [[maybe_unused]] char* const row = Token(k, m);
     [[maybe_unused]] char* const column = Token(m, k);
-#pragma omp task depend(in : diagonal[0]) depend(inout : column[0]) priority(kNext)
+    [[maybe_unused]] const int of_column = priorities_.Of(k, m, k);
+    [[maybe_unused]] const int of_row = priorities_.Of(k, k, m);
+#pragma omp task depend(in : diagonal[0]) depend(inout : column[0]) priority(of_column)
     if (Takes(k)) Inverses(k).SolveRight(Tile(m, k));
-#pragma omp task depend(in : diagonal[0]) depend(inout : row[0]) priority(kNext)
+#pragma omp task depend(in : diagonal[0]) depend(inout : row[0]) priority(of_row)
     if (Takes(k)) Inverses(k).SolveLeft(Tile(k, m));
   }
 
@@ -81,21 +100,21 @@ class BlockLu {
     [[maybe_unused]] char* const left = Token(i, k);
     [[maybe_unused]] char* const top = Token(k, j);
     [[maybe_unused]] char* const tile = Token(i, j);
-    [[maybe_unused]] const int priority = i == k + 1 || j == k + 1 ? kNext : 0;
+    [[maybe_unused]] const int priority = priorities_.Of(k, i, j);
 #pragma omp task depend(in : left[0], top[0]) depend(inout : tile[0]) priority(priority)
     if (Takes(k)) SubtractProduct(Tile(i, k), Tile(k, j), Tile(i, j));
   }
 
   void FactorDiagonal(int64_t k) {
     if (!Takes(k)) return;
-    report_.TellColumns(k * kTile);
+    report_.TellColumns(k * tile_);
     if (Stops()) {
       stopped_ = true;
       return;
     }
     const int64_t refused = FactorTile(Tile(k, k));
     if (refused != 0) {
-      info_ = k * kTile + refused;
+      info_ = k * tile_ + refused;
     } else {
       Inverses(k).Fill();
     }
@@ -115,10 +134,12 @@ class BlockLu {
   // leaves is the same every time.
   bool Takes(int64_t k) const {
     const int64_t info = info_;
-    return !stopped_ && (info == 0 || k < (info - 1) / kTile);
+    return !stopped_ && (info == 0 || k < (info - 1) / tile_);
   }
 
   const MatrixView<T> a_;
+  const int64_t tile_;
+  const Priorities priorities_;
   T* const inverses_;
   DeviceReport& report_;
   const StopRequested stop_;
@@ -146,14 +167,15 @@ class HostBlockLu final : public LuAlgorithm {
   }
 
   absl::Status Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
-                      std::span<std::byte> workspace, const LuParameters&,
+                      std::span<std::byte> workspace, const LuParameters& parameters,
                       StopRequested stop) const override {
     for (int64_t k = 0; k < a.rows; ++k) ipiv[k] = k + 1;
     bool stopped = false;
     executor_.Run(WidthFor(a.rows * a.cols), [&](int cores) {
       DispatchDType(a.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
-        BlockLu lu(a.As<T>(), reinterpret_cast<T*>(workspace.data()), context.report(), stop);
+        BlockLu lu(a.As<T>(), parameters, reinterpret_cast<T*>(workspace.data()), context.report(),
+                   stop);
         lu.Run(cores);
         context.report().info = static_cast<int32_t>(lu.info());
         stopped = lu.stopped();
@@ -169,6 +191,8 @@ class HostBlockLu final : public LuAlgorithm {
                              .types = kAllTypes,
                              .unit_diagonal = UnitDiagonal::kL,
                              .pivoting = PivotRule::kNone,
+                             .block_sizes = {32, 1024},
+                             .variants = {MethodVariant::kFast, MethodVariant::kPublished},
                              .stoppable = true};
 };
 

@@ -30,11 +30,11 @@ template <class T>
 int64_t FactorTile(const MatrixView<T>& a) {
   if (a.rows <= kTileLeaf) return FactorLeaf(a);
   const int64_t half = a.rows / 2;
-  const int64_t rest = a.rows - half;
+  const int64_t trailing = a.rows - half;
   const MatrixView<T> a11 = Block(a, 0, 0, half, half);
-  const MatrixView<T> a12 = Block(a, 0, half, half, rest);
-  const MatrixView<T> a21 = Block(a, half, 0, rest, half);
-  const MatrixView<T> a22 = Block(a, half, half, rest, rest);
+  const MatrixView<T> a12 = Block(a, 0, half, half, trailing);
+  const MatrixView<T> a21 = Block(a, half, 0, trailing, half);
+  const MatrixView<T> a22 = Block(a, half, half, trailing, trailing);
   if (const int64_t refused = FactorTile(a11)) return refused;
   TriangularSolve(CblasLeft, CblasLower, CblasUnit, a11, a12);
   TriangularSolve(CblasRight, CblasUpper, CblasNonUnit, a11, a21);

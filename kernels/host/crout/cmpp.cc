@@ -60,7 +60,7 @@ class CroutMethod {
     return absl::OkStatus();
   }
 
-  // LAPACK's.
+  // As LAPACK's getrf has it: 0, or the 1-based column of the first pivot that is zero.
   int64_t info() const { return info_; }
 
  private:

@@ -36,13 +36,14 @@ class Gem {
  private:
   void Update(int64_t begin, int64_t end) {
     const int64_t width = end - begin;
-    const int64_t rest = a_.rows - end;
+    const int64_t trailing = a_.rows - end;
     ParallelFor(cores_, a_.cols - width, [&](int64_t j) {
       InterchangeRows(ipiv_, begin, end, &a_(0, j < begin ? j : j + width));
     });
-    const MatrixView<T> top = Block(a_, begin, end, width, rest);
+    const MatrixView<T> top = Block(a_, begin, end, width, trailing);
     TriangularSolve(CblasLeft, CblasLower, CblasUnit, Block(a_, begin, begin, width, width), top);
-    SubtractProduct(Block(a_, end, begin, rest, width), top, Block(a_, end, end, rest, rest));
+    SubtractProduct(Block(a_, end, begin, trailing, width), top,
+                    Block(a_, end, end, trailing, trailing));
   }
 
   const MatrixView<T> a_;

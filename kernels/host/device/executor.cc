@@ -22,9 +22,9 @@ Executor::~Executor() {
 }
 
 void Executor::Run(Width width, Work work) {
-  const bool wide = width == Width::kAllCores && budget_.total() > 1;
-  const CoreBudget::Lease lease = budget_.Acquire(wide ? budget_.total() : 1);
-  if (wide) {
+  const bool all_cores = width == Width::kAllCores && budget_.total() > 1;
+  const CoreBudget::Lease lease = budget_.Acquire(all_cores ? budget_.total() : 1);
+  if (all_cores) {
     RunWide(work);
   } else {
     omp_set_num_threads(1);  // Of this thread alone; OpenBLAS reads it at each call.

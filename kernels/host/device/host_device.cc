@@ -9,10 +9,13 @@
 #include "kernels/host/device/executor.h"
 #include "kernels/host/device/host_info.h"
 #include "kernels/host/device/host_memory.h"
+#include "kernels/host/gauss_jordan/echelon_form.h"
 #include "kernels/host/gauss_jordan/gauss_jordan.h"
 #include "kernels/host/getrf/getrf.h"
 #include "kernels/host/icm/icm.h"
 #include "kernels/host/irr_lu/irr_lu.h"
+#include "kernels/host/klu/method.h"
+#include "kernels/host/multifrontal/method.h"
 #include "kernels/host/ops/host_krylov_ops.h"
 #include "kernels/host/ops/host_ops.h"
 #include "kernels/host/ops/host_sparse_ops.h"
@@ -91,7 +94,12 @@ class HostDevice final : public Device {
     catalogue_.solvers.push_back(MakeSs(executor_));
     catalogue_.solvers.push_back(MakeIs(executor_));
     catalogue_.direct_solvers.push_back(MakeGaussJordan(executor_));
+    catalogue_.echelon_reducer = MakeEchelonReducer(executor_);
     catalogue_.batch_lu = MakeIrrLu(executor_);
+    catalogue_.sparse_lus.push_back(MakeMultifrontal(executor_));
+    catalogue_.solvers.push_back(MakeMultifrontalSolver(executor_));
+    catalogue_.sparse_lus.push_back(MakeKlu(executor_));
+    catalogue_.solvers.push_back(MakeKluSolver(executor_));
     HostContext context(*this, executor_);
     Calibrate(context, catalogue_.algorithms);
   }

@@ -8,6 +8,7 @@
 #include "kernels/host/device/cost_model.h"
 #include "kernels/host/icm/icm_run.h"
 #include "kernels/host/icm/icm_start.h"
+#include "kernels/host/icm/published_run.h"
 #include "kernels/numerics/permutation.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
@@ -19,14 +20,23 @@ namespace {
 // threshold pivoting: 0.44 s with 32, 0.59 s with 64, 1.0 s with 128 and 1.6 s with 256, as
 // published.
 constexpr int64_t kSectionSize = 64;
+// The published device had blocks of 32 by 32 threads where it was fastest.
+constexpr int kPublishedBlock = 32;
 constexpr size_t kAlignment = 64;
 
 constexpr size_t Aligned(size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
+int BlockOf(const LuParameters& parameters) {
+  if (parameters.variant != MethodVariant::kPublished) return 0;
+  return parameters.block_size > 0 ? parameters.block_size : kPublishedBlock;
+}
+
 SectionGrid GridFor(int64_t n, const LuParameters& parameters) {
-  const int64_t size = parameters.section_size > 0 ? parameters.section_size : kSectionSize;
+  const int block = BlockOf(parameters);
+  const int64_t by_variant = block > 0 ? PublishedSectionSize(n, block) : kSectionSize;
+  const int64_t size = parameters.section_size > 0 ? parameters.section_size : by_variant;
   return {n, std::clamp<int64_t>(size, 1, std::max<int64_t>(1, n))};
 }
 
@@ -34,17 +44,20 @@ SectionGrid GridFor(int64_t n, const LuParameters& parameters) {
 struct Sizes {
   size_t record = 0;  // bytes
   size_t a = 0;
+  size_t sums = 0;  // of the published variant alone
   size_t next = 0;
   size_t strips = 0;
 };
 
-absl::StatusOr<Sizes> LayOut(DType dtype, const SectionGrid& grid, int cores) {
+absl::StatusOr<Sizes> LayOut(DType dtype, const SectionGrid& grid, const LuParameters& parameters,
+                             int cores) {
   Sizes layout;
   CROUT_ASSIGN_OR_RETURN(layout.a, MatrixBytes(grid.n, grid.n, dtype));
   CROUT_ASSIGN_OR_RETURN(layout.next, MatrixBytes(grid.size, grid.size, dtype));
   CROUT_ASSIGN_OR_RETURN(layout.strips, MatrixBytes(grid.size, kSweepTile * cores, dtype));
   layout.record = Aligned(RunRecordBytes(grid));
   layout.a = Aligned(layout.a);
+  if (parameters.variant == MethodVariant::kPublished) layout.sums = layout.a;
   layout.next = Aligned(layout.next);
   return layout;
 }
@@ -57,16 +70,17 @@ class HostIcm final : public LuAlgorithm {
 
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n,
                                         const LuParameters& parameters) const override {
-    CROUT_ASSIGN_OR_RETURN(const Sizes layout,
-                           LayOut(dtype, GridFor(n, parameters), executor_.budget().total()));
+    CROUT_ASSIGN_OR_RETURN(const Sizes layout, LayOut(dtype, GridFor(n, parameters), parameters,
+                                                      executor_.budget().total()));
     ByteSum sum;
-    return sum.Add(layout.record).Add(layout.a).Add(layout.next).Add(layout.strips).total();
+    sum.Add(layout.record).Add(layout.a).Add(layout.sums);
+    return sum.Add(layout.next).Add(layout.strips).total();
   }
 
   absl::StatusOr<size_t> ReportBytes(DType, int64_t n,
                                      const LuParameters& parameters) const override {
     const int64_t sections = GridFor(n, parameters).count();
-    return MatrixBytes(sections + 1, sections, DType::kFloat64);  // of int64
+    return MatrixBytes(sections + 2, sections, DType::kFloat64);  // of int64
   }
 
   // Cold, without pivots: some s sweeps of each section, by half on average.
@@ -84,10 +98,12 @@ class HostIcm final : public LuAlgorithm {
                       StopRequested stop) const override {
     CROUT_RETURN_IF_ERROR(CheckStart(a, parameters));
     const SectionGrid grid = GridFor(a.rows, parameters);
-    auto* record = new (workspace.data()) RunRecord{.grid = grid};
-    std::fill_n(record->section_sweeps(), (grid.count() + 1) * grid.count(), 0);
+    auto* record = new (workspace.data())
+        RunRecord{.grid = grid, .block_size = BlockOf(parameters), .variant = parameters.variant};
+    std::fill_n(record->section_sweeps(), record->counts(), 0);
     record->warm = parameters.start.has_value() ? 1 : 0;
-    CROUT_ASSIGN_OR_RETURN(const Sizes layout, LayOut(a.dtype, grid, executor_.budget().total()));
+    CROUT_ASSIGN_OR_RETURN(const Sizes layout,
+                           LayOut(a.dtype, grid, parameters, executor_.budget().total()));
     executor_.Run(WidthFor(a.rows * a.cols), [&](int cores) {
       DispatchDType(a.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
@@ -96,10 +112,12 @@ class HostIcm final : public LuAlgorithm {
         buffers.lu = a.As<T>();
         buffers.a = {reinterpret_cast<T*>(memory), a.rows, a.cols, a.rows};
         memory += layout.a;
+        auto* const sums = reinterpret_cast<T*>(memory);
+        memory += layout.sums;
         buffers.next = reinterpret_cast<T*>(memory);
         buffers.strips = reinterpret_cast<T*>(memory + layout.next);
         context.report().info = static_cast<int32_t>(
-            Run(buffers, ipiv, parameters, cores, context.report(), stop, *record));
+            Run(buffers, sums, ipiv, parameters, cores, context.report(), stop, *record));
       });
     });
     return absl::OkStatus();
@@ -120,15 +138,18 @@ class HostIcm final : public LuAlgorithm {
                      ", the matrix of order ", a.rows, " and type ", ToAbsl(NameOf(a.dtype))));
   }
 
-  // A warm start keeps its pivots while they will do.
+  // The published rule is the interval's. A warm start keeps its pivots while they will do.
   PivotCriterion DefaultCriterion(const LuParameters& parameters) const {
+    if (parameters.variant == MethodVariant::kPublished && traits_.takes_pivoting) {
+      return {.rule = PivotRule::kInterval};
+    }
     const bool keeps = traits_.takes_pivoting && parameters.start.has_value();
     return {.rule = keeps ? PivotRule::kThreshold : traits_.pivoting};
   }
 
   // A goes to the workspace, the estimate takes its place.
   template <class T>
-  int64_t Run(const IcmBuffers<T>& buffers, int64_t* ipiv, const LuParameters& parameters,
+  int64_t Run(const IcmBuffers<T>& buffers, T* sums, int64_t* ipiv, const LuParameters& parameters,
               int cores, DeviceReport& report, StopRequested stop, RunRecord& record) const {
     const int64_t n = buffers.lu.rows;
     for (int64_t i = 0; i < n; ++i) ipiv[i] = i + 1;
@@ -138,9 +159,21 @@ class HostIcm final : public LuAlgorithm {
     if (parameters.start.has_value()) FillEstimate(cores, *parameters.start, buffers.lu);
     const int64_t limit =
         parameters.sweep_limit > 0 ? parameters.sweep_limit : SweepBound(record.grid.size);
-    const IcmOptions options{parameters.pivoting.value_or(DefaultCriterion(parameters)),
-                             parameters.tolerance, limit, cores};
-    const int64_t info = IcmRun<T>(buffers, permutation, options, report, stop, record).Run();
+    const PivotCriterion criterion = parameters.pivoting.value_or(DefaultCriterion(parameters));
+    const Tolerances<RealPart<T>> tolerances(parameters);
+    int64_t info = 0;
+    if (parameters.variant == MethodVariant::kPublished) {
+      std::fill_n(sums, n * n, T{0});
+      const int64_t size = record.grid.size;
+      const PublishedBuffers<T> published{
+          buffers.lu, buffers.a, {sums, n, n, n}, {buffers.next, size, size, size}, buffers.strips};
+      info = RunPublished<T>(published, permutation, {criterion, tolerances, limit, cores}, report,
+                             stop, record);
+    } else {
+      info = IcmRun<T>(buffers, permutation, {criterion, tolerances, limit, cores}, report, stop,
+                       record)
+                 .Run();
+    }
     InterchangesOf(permutation, ipiv);
     return info;
   }
@@ -158,7 +191,10 @@ std::unique_ptr<LuAlgorithm> MakeIcm(Executor& executor) {
                              .types = kAllTypes,
                              .unit_diagonal = UnitDiagonal::kU,
                              .pivoting = PivotRule::kNone,
+                             .block_sizes = {8, 32},
                              .iterative = true,
+                             .takes_absolute_tolerance = true,
+                             .variants = {MethodVariant::kFast, MethodVariant::kPublished},
                              .stoppable = true});
 }
 
@@ -170,7 +206,10 @@ std::unique_ptr<LuAlgorithm> MakeIcmpp(Executor& executor) {
                              .unit_diagonal = UnitDiagonal::kU,
                              .pivoting = PivotRule::kPartial,
                              .takes_pivoting = true,
+                             .block_sizes = {8, 32},
                              .iterative = true,
+                             .takes_absolute_tolerance = true,
+                             .variants = {MethodVariant::kFast, MethodVariant::kPublished},
                              .stoppable = true});
 }
 

@@ -19,7 +19,7 @@ namespace crout::host {
 //
 // Where pivoting: the first bad l_bb of a section masks what is beyond its row and column until it
 // has converged and rows are exchanged. An element counts as converged when it changes by no more
-// than the tolerance relative to itself, with all elements that it depends on; Inf and NaN never
+// than its tolerances allow (tolerances.h), with all elements that it depends on; Inf and NaN never
 // do, and are an error only where all that they depend on is final. Pivots and changes of complex
 // numbers are measured by |Re| + |Im| (Abs1). A section that no pivot
 // interrupts takes at most 2 s sweeps with tolerance 0 (s: its order), 2 s + p - 1 with p pivots if
@@ -27,6 +27,10 @@ namespace crout::host {
 //
 // The threshold rule judges a pivot by the candidates within the section while that is swept, and
 // again by the whole column once the sections below have converged.
+//
+// MethodVariant::kPublished runs the method as its source defines it instead, in sections of the
+// published size unless told otherwise, "icmpp" by the interval rule, also from a start
+// (published_run.h). It takes no threshold rule, and n x n elements of workspace more.
 //
 // Finish: ABORTED at the sweep limit (default: SweepBound(), which tolerance 0 does not reach);
 // INVALID_ARGUMENT with the position of a final element that is not finite. A singular matrix ends

@@ -16,9 +16,10 @@
 
 namespace crout::host {
 
+template <class T>
 struct IcmOptions {
   PivotCriterion criterion;
-  double tolerance = 0;
+  Tolerances<RealPart<T>> tolerances;
   int64_t sweep_limit = 0;
   int cores = 1;
 };
@@ -37,14 +38,13 @@ class IcmRun {
  public:
   // `permutation`: of the rows of A, on entry the estimate's; pivots compose with it. `record` has
   // its grid set and its counts zero.
-  IcmRun(const IcmBuffers<T>& buffers, std::vector<int64_t>& permutation, const IcmOptions& options,
-         DeviceReport& report, StopRequested stop, RunRecord& record)
+  IcmRun(const IcmBuffers<T>& buffers, std::vector<int64_t>& permutation,
+         const IcmOptions<T>& options, DeviceReport& report, StopRequested stop, RunRecord& record)
       : lu_(buffers.lu),
         a_(buffers.a),
         buffers_(buffers),
         permutation_(permutation),
         options_(options),
-        tolerance_(static_cast<RealPart<T>>(options.tolerance)),
         report_(report),
         stop_(stop),
         record_(record),
@@ -103,8 +103,8 @@ class IcmRun {
     const int64_t end = grid_.end(d);
     const int64_t order = end - final;
     DiagonalSweep<T> sweep(Block(a_, final, final, order, order),
-                           Block(lu_, final, final, order, order), buffers_.next, tolerance_,
-                           options_.cores);
+                           Block(lu_, final, final, order, order), buffers_.next,
+                           options_.tolerances, options_.cores);
     Ending ending;
     int64_t first = 0;
     while (CountSweep(d, d, ending)) {
@@ -133,7 +133,7 @@ class IcmRun {
       const int64_t rows = grid_.end(i) - row;
       return Iterate(i, d, row, left, [&](int64_t first) {
         return SweepBelow(Block(a_, row, left, rows, width), u, Block(lu_, row, left, rows, width),
-                          strip, tolerance_, first);
+                          strip, options_.tolerances, first);
       });
     });
   }
@@ -147,7 +147,7 @@ class IcmRun {
       const int64_t width = grid_.end(j) - left;
       return Iterate(d, j, row, left, [&](int64_t first) {
         return SweepRight(Block(a_, row, left, rows, width), l, Block(lu_, row, left, rows, width),
-                          strip, tolerance_, first);
+                          strip, options_.tolerances, first);
       });
     });
   }
@@ -234,6 +234,7 @@ class IcmRun {
   bool Pivot(int64_t d, int64_t k) {
     const int64_t p = LargestRow(&lu_(0, k), k, lu_.rows);
     if (lu_(p, k) == T{0}) return false;
+    ++record_.bad_elements()[d];
     if (p == k) return true;
     for (int64_t j = 0; j < lu_.cols; ++j) {
       std::swap(lu_(k, j), lu_(p, j));
@@ -262,8 +263,7 @@ class IcmRun {
   const MatrixView<T> a_;
   const IcmBuffers<T> buffers_;
   std::vector<int64_t>& permutation_;
-  const IcmOptions options_;
-  const RealPart<T> tolerance_;
+  const IcmOptions<T> options_;
   DeviceReport& report_;
   const StopRequested stop_;
   RunRecord& record_;

@@ -14,7 +14,7 @@
 
 #include "kernels/host/device/parallel_for.h"
 #include "kernels/host/ops/blas.h"
-#include "kernels/icm/pivot_rule.h"
+#include "kernels/icm/tolerances.h"
 #include "kernels/scalar.h"
 
 namespace crout::host {
@@ -53,9 +53,9 @@ struct SweepResult {
 
 // x := now, and what changed.
 template <class T>
-void Accept(T now, T& x, RealPart<T> tolerance, int64_t depth, int64_t i, int64_t j,
-            SweepResult& result) {
-  const bool has_converged = HasConverged(x, now, tolerance);
+void Accept(T now, T& x, const Tolerances<RealPart<T>>& tolerances, int64_t depth, int64_t i,
+            int64_t j, SweepResult& result) {
+  const bool has_converged = HasConverged(x, now, tolerances);
   x = now;
   // What has converged is finite.
   if (!has_converged) result.Add(depth, false, IsFinite(now), i, j);
@@ -66,12 +66,12 @@ template <class T>
 class DiagonalSweep {
  public:
   // s and x: order x order. `next` holds as many elements.
-  DiagonalSweep(const MatrixView<T>& s, const MatrixView<T>& x, T* next, RealPart<T> tolerance,
-                int cores)
+  DiagonalSweep(const MatrixView<T>& s, const MatrixView<T>& x, T* next,
+                const Tolerances<RealPart<T>>& tolerances, int cores)
       : s_(s),
         x_(x),
         next_{next, s.rows, s.cols, std::max<int64_t>(1, s.rows)},
-        tolerance_(tolerance),
+        tolerances_(tolerances),
         cores_(s.rows < kSweepTile ? 1 : cores) {}
 
   // Leaves out elements with row >= `bad` and column > `bad` (bad <= order), and those of less
@@ -144,11 +144,11 @@ class DiagonalSweep {
   SweepResult AcceptColumn(int64_t j) {
     SweepResult result;
     for (int64_t i = from_; i < std::min(j, rows_); ++i) {
-      Accept(next_(i, j), x_(i, j), tolerance_, 2 * i + 1, i, j, result);
+      Accept(next_(i, j), x_(i, j), tolerances_, 2 * i + 1, i, j, result);
     }
     if (j >= columns_) return result;
     for (int64_t i = j; i < s_.rows; ++i) {
-      Accept(next_(i, j), x_(i, j), tolerance_, 2 * j, i, j, result);
+      Accept(next_(i, j), x_(i, j), tolerances_, 2 * j, i, j, result);
     }
     return result;
   }
@@ -156,7 +156,7 @@ class DiagonalSweep {
   const MatrixView<T> s_;
   const MatrixView<T> x_;
   const MatrixView<T> next_;
-  const RealPart<T> tolerance_;
+  const Tolerances<RealPart<T>> tolerances_;
   const int cores_;
   int64_t columns_ = 0;  // of L that are swept
   int64_t rows_ = 0;     // of U, likewise
@@ -168,7 +168,7 @@ class DiagonalSweep {
 // on those before it alone. `strip` holds rows * kSweepTile elements.
 template <class T>
 SweepResult SweepBelow(const MatrixView<T>& s, const MatrixView<T>& u, const MatrixView<T>& x,
-                       T* strip, RealPart<T> tolerance, int64_t first) {
+                       T* strip, const Tolerances<RealPart<T>>& tolerances, int64_t first) {
   SweepResult result;
   const int64_t from = std::min(first, s.cols) / kSweepTile * kSweepTile;
   for (int64_t begin = (s.cols - 1) / kSweepTile * kSweepTile; begin >= from; begin -= kSweepTile) {
@@ -185,7 +185,7 @@ SweepResult SweepBelow(const MatrixView<T>& s, const MatrixView<T>& u, const Mat
     }
     for (int64_t j = 0; j < width; ++j) {
       for (int64_t i = 0; i < s.rows; ++i) {
-        Accept(next(i, j), x(i, begin + j), tolerance, begin + j, i, begin + j, result);
+        Accept(next(i, j), x(i, begin + j), tolerances, begin + j, i, begin + j, result);
       }
     }
   }
@@ -196,7 +196,7 @@ SweepResult SweepBelow(const MatrixView<T>& s, const MatrixView<T>& u, const Mat
 // L. Depth: i. Rows are swept from the last to the first. `strip` holds kSweepTile * cols elements.
 template <class T>
 SweepResult SweepRight(const MatrixView<T>& s, const MatrixView<T>& l, const MatrixView<T>& x,
-                       T* strip, RealPart<T> tolerance, int64_t first) {
+                       T* strip, const Tolerances<RealPart<T>>& tolerances, int64_t first) {
   SweepResult result;
   const int64_t from = std::min(first, s.rows) / kSweepTile * kSweepTile;
   for (int64_t begin = (s.rows - 1) / kSweepTile * kSweepTile; begin >= from; begin -= kSweepTile) {
@@ -214,7 +214,7 @@ SweepResult SweepRight(const MatrixView<T>& s, const MatrixView<T>& l, const Mat
     }
     for (int64_t j = 0; j < s.cols; ++j) {
       for (int64_t i = 0; i < height; ++i) {
-        Accept(next(i, j), x(begin + i, j), tolerance, begin + i, begin + i, j, result);
+        Accept(next(i, j), x(begin + i, j), tolerances, begin + i, begin + i, j, result);
       }
     }
   }

@@ -28,8 +28,8 @@ class HostIrrLu final : public BatchLu {
   double PredictFactorSeconds(const BatchExtent& a) const override {
     const auto elements = static_cast<double>(a.bytes / SizeOf(a.dtype));
     const double flops = 2.0 / 3.0 * elements * a.max_diagonal;
-    const bool wide = WidthFor(static_cast<int64_t>(elements)) == Width::kAllCores;
-    const int cores = wide ? executor_.budget().total() : 1;
+    const bool all_cores = WidthFor(static_cast<int64_t>(elements)) == Width::kAllCores;
+    const int cores = all_cores ? executor_.budget().total() : 1;
     return kCallSeconds + flops / (kVendorFlopsPerCore * RateFactor(a.dtype) * cores);
   }
 

@@ -22,10 +22,9 @@ template <class T>
 CROUT_VECTOR_CLONES Norms TakeNorms(const MatrixView<T>& a) {
   Norms norms;
   for (int64_t j = 0; j < a.cols; ++j) {
-    const T* const x = &a(0, j);
-    norms.max_abs = std::max(norms.max_abs, MaxAbs(x, a.rows));
-    const auto sum = SumInLanes<double>(a.rows, [x](int64_t i) { return Modulus(x[i]); });
-    norms.one = std::max(norms.one, sum);
+    const Moduli column = TakeModuli(&a(0, j), a.rows);
+    norms.max_abs = std::max(norms.max_abs, column.max);
+    norms.one = std::max(norms.one, column.sum);
   }
   return norms;
 }
@@ -35,11 +34,7 @@ template <class T>
 CROUT_VECTOR_CLONES void Multiply(const MatrixView<T>& a, double scale, double* weights,
                                   WideType<T>* products) {
   for (int64_t i = 0; i < a.rows; ++i) weights[i] = ProbeWeight(i) * scale;
-  for (int64_t j = 0; j < a.cols; ++j) {
-    const T* const x = &a(0, j);
-    products[j] = SumInLanes<WideType<T>>(
-        a.rows, [x, weights](int64_t i) { return Widen(x[i]) * weights[i]; });
-  }
+  for (int64_t j = 0; j < a.cols; ++j) products[j] = DotInLanes(&a(0, j), weights, a.rows);
 }
 
 struct Difference {
@@ -51,21 +46,15 @@ struct Difference {
 template <class T>
 CROUT_VECTOR_CLONES Difference Compare(const MatrixView<T>& lu, const double* weights,
                                        const WideType<T>* products, WideType<T>* lower) {
-  using Wide = WideType<T>;
   const int64_t diagonal = std::min(lu.rows, lu.cols);
   for (int64_t k = 0; k < diagonal; ++k) {
-    const T* const x = &lu(0, k) + k + 1;
-    const double* const z = weights + k + 1;
-    lower[k] = weights[k] +
-               SumInLanes<Wide>(lu.rows - k - 1, [x, z](int64_t i) { return Widen(x[i]) * z[i]; });
+    lower[k] = weights[k] + DotInLanes(&lu(0, k) + k + 1, weights + k + 1, lu.rows - k - 1);
   }
   Difference difference;
   for (int64_t j = 0; j < lu.cols; ++j) {
     const T* const x = &lu(0, j);
     const int64_t count = std::min(j + 1, diagonal);
-    const Wide product =
-        SumInLanes<Wide>(count, [x, lower](int64_t i) { return Widen(x[i]) * lower[i]; });
-    const double magnitude = Modulus(products[j] - product);
+    const double magnitude = Modulus(products[j] - DotInLanes(x, lower, count));
     if (!(magnitude <= difference.probe)) difference.probe = magnitude;
     if (std::isnan(magnitude)) return difference;
     difference.max_abs_u = std::max(difference.max_abs_u, MaxAbs(x, count));

@@ -37,15 +37,15 @@ class MemberQueue {
   MemberQueue(std::span<int32_t> order, WorkOf work) : order_(order), work_(work) {
     int64_t ends[kClasses] = {};
     for (int64_t i = 0; i < count(); ++i) ++ends[ClassOf(i)];
-    wide_ = ends[0];
+    by_all_cores_ = ends[0];
     int64_t begin = 0;
     for (int64_t& end : ends) begin += std::exchange(end, begin);
     for (int64_t i = 0; i < count(); ++i) order[ends[ClassOf(i)]++] = static_cast<int32_t>(i);
-    next_ = wide_;
+    next_ = by_all_cores_;
   }
 
   // Those that take all cores, one after the other.
-  std::span<const int32_t> wide() const { return order_.first(wide_); }
+  std::span<const int32_t> by_all_cores() const { return order_.first(by_all_cores_); }
 
   // The next of the others, one or, where they are small, several; none when all were taken.
   std::span<const int32_t> Take() {
@@ -69,7 +69,7 @@ class MemberQueue {
 
   const std::span<int32_t> order_;
   const WorkOf work_;
-  int64_t wide_ = 0;
+  int64_t by_all_cores_ = 0;
   std::atomic<int64_t> next_ = 0;
 };
 
@@ -84,7 +84,7 @@ constexpr size_t AlignToCacheLine(size_t bytes) {
 // all are done. `cores` as for ParallelFor.
 template <class F>
 absl::Status ForMembers(int cores, MemberQueue& queue, StopRequested stop, const F& f) {
-  for (const int32_t member : queue.wide()) {
+  for (const int32_t member : queue.by_all_cores()) {
     CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
     f(0, member);
   }

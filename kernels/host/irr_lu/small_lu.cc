@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <complex>
-#include <limits>
 #include <utility>
 
-#include "kernels/host/ops/lanes.h"
+#include "kernels/host/ops/pivot_column.h"
 #include "kernels/host/ops/vector_clones.h"
 #include "kernels/scalar.h"
 
@@ -14,31 +13,6 @@ namespace {
 
 constexpr int kPanel = 4;     // columns that are factored before those right of them follow
 constexpr int kTogether = 2;  // columns right of a panel that share a read of it
-
-// The first of the largest elements of x[begin, end), NaN aside; `begin` if there are only zeros.
-template <class T>
-CROUT_PART_OF_CLONES int64_t PivotRow(const T* x, int64_t begin, int64_t end) {
-  const auto largest =
-      MaxInLanes<RealPart<T>>(end - begin, [x, begin](int64_t i) { return Abs1(x[begin + i]); });
-  if (!(largest > 0)) return begin;
-  int64_t row = begin;
-  while (Abs1(x[row]) != largest) ++row;
-  return row;
-}
-
-// x := x / pivot, by the pivot's reciprocal where that loses nothing.
-template <class T>
-CROUT_PART_OF_CLONES void Divide(T* x, int64_t count, T pivot) {
-  constexpr RealPart<T> kSmallest = 4 * std::numeric_limits<RealPart<T>>::min();
-  const RealPart<T> size = LargestPart(pivot);
-  if (size >= kSmallest && size <= 1 / kSmallest) {
-    const T reciprocal = T{1} / pivot;
-#pragma omp simd
-    for (int64_t i = 0; i < count; ++i) x[i] *= reciprocal;
-  } else {
-    for (int64_t i = 0; i < count; ++i) x[i] /= pivot;
-  }
-}
 
 // Factors kWidth columns from element (k, k) on, one after the other. Rows are exchanged in these
 // columns alone.
@@ -53,7 +27,7 @@ CROUT_PART_OF_CLONES void FactorPanel(const MatrixView<T>& a, int64_t k, int64_t
       if (info == 0) info = d + 1;
     } else {
       for (int64_t j = k; j < k + kWidth; ++j) std::swap(a(d, j), a(p, j));
-      Divide(x + d + 1, a.rows - d - 1, x[d]);
+      DivideByPivot(x + d + 1, a.rows - d - 1, x[d]);
     }
     for (int64_t j = d + 1; j < k + kWidth; ++j) {
       T* const y = &a(0, j);

@@ -14,7 +14,7 @@ namespace {
 // x^T y in float64, or complex128. Compiled without contraction: the clones add and round alike.
 template <class T, class Y>
 CROUT_VECTOR_CLONES WideType<T> Dot(const T* x, const Y* y, int64_t count) {
-  return SumInLanes<WideType<T>>(count, [x, y](int64_t i) { return Widen(x[i]) * y[i]; });
+  return DotInLanes(x, y, count);
 }
 
 void Permute(const int64_t* ipiv, int64_t n, double* z) {

@@ -4,8 +4,10 @@
 #define CROUT_KERNELS_HOST_OPS_LANES_H_
 
 #include <cmath>
+#include <complex>
 #include <cstdint>
 
+#include "kernels/host/ops/parts.h"
 #include "kernels/host/ops/vector_clones.h"
 #include "kernels/scalar.h"
 
@@ -18,6 +20,13 @@ inline double SumOfLanes(const double (&sum)[kLanes]) {
   return ((sum[0] + sum[4]) + (sum[1] + sum[5])) + ((sum[2] + sum[6]) + (sum[3] + sum[7]));
 }
 
+// Variables of a loop's body that are more than numbers keep it out of vector registers: those of a
+// function do not.
+template <class Sum, class Term>
+CROUT_PART_OF_CLONES void AddTerm(const Term& term, int64_t i, Sum& sum) {
+  sum += term(i);
+}
+
 // Sum of term(i) for i in [0, count), which are of type Sum: in lanes, and these one after the
 // other.
 template <class Sum, class Term>
@@ -26,12 +35,24 @@ CROUT_PART_OF_CLONES Sum SumInLanes(int64_t count, const Term& term) {
   const int64_t whole = count - count % kLanes;
   for (int64_t i = 0; i < whole; i += kLanes) {
 #pragma omp simd
-    for (int k = 0; k < kLanes; ++k) lanes[k] += term(i + k);
+    for (int k = 0; k < kLanes; ++k) AddTerm(term, i + k, lanes[k]);
   }
-  for (int64_t i = whole; i < count; ++i) lanes[i - whole] += term(i);
-  Sum sum = 0;
+  for (int64_t i = whole; i < count; ++i) AddTerm(term, i, lanes[i - whole]);
+  Sum sum = {};
   for (const Sum& lane : lanes) sum += lane;
   return sum;
+}
+
+// x^T y of `count` elements in float64, or complex128.
+template <class T, class Y>
+CROUT_PART_OF_CLONES WideType<T> DotInLanes(const T* x, const Y* y, int64_t count) {
+  const auto term = [x, y](int64_t i) { return LoadWide(x + i) * LoadWide(y + i); };
+  const auto sum = SumInLanes<Parts<WideType<T>>>(count, term);
+  if constexpr (kIsComplex<T>) {
+    return {sum.re, sum.im};
+  } else {
+    return sum;
+  }
 }
 
 // Largest of 0 and value(i) for i in [0, count); NaN values are passed over.
@@ -46,10 +67,41 @@ CROUT_PART_OF_CLONES T MaxInLanes(int64_t count, const Value& value) {
   return max;
 }
 
+// Of |x_i|, i in [0, count), in float64; NaN is passed over in the largest.
+struct Moduli {
+  double max = 0;
+  double sum = 0;
+};
+
+// |*x|^2 of a complex number, in float64.
+template <class T>
+CROUT_PART_OF_CLONES double SquareOf(const T* x) {
+  const Parts<std::complex<double>> wide = LoadWide(x);
+  return wide.re * wide.re + wide.im * wide.im;
+}
+
+// Whether a largest square has not overflowed, nor squares that count beside it underflowed.
+constexpr bool IsInRange(double square) { return square > 0x1p-860 && square < 0x1p1020; }
+
+template <class T>
+CROUT_PART_OF_CLONES Moduli TakeModuli(const T* x, int64_t count) {
+  if constexpr (kIsComplex<T>) {
+    const auto square = MaxInLanes<double>(count, [x](int64_t i) { return SquareOf(x + i); });
+    if (IsInRange(square)) {
+      const auto root = [x](int64_t i) { return std::sqrt(SquareOf(x + i)); };
+      return {std::sqrt(square), SumInLanes<double>(count, root)};
+    }
+  }
+  const auto modulus = [x](int64_t i) { return Modulus(x[i]); };
+  return {MaxInLanes<double>(count, modulus), SumInLanes<double>(count, modulus)};
+}
+
 // Largest |x_i| of i in [0, count), NaN aside.
 template <class T>
 CROUT_PART_OF_CLONES double MaxAbs(const T* x, int64_t count) {
   if constexpr (kIsComplex<T>) {
+    const auto square = MaxInLanes<double>(count, [x](int64_t i) { return SquareOf(x + i); });
+    if (IsInRange(square)) return std::sqrt(square);
     return MaxInLanes<double>(count, [x](int64_t i) { return Modulus(x[i]); });
   } else {
     return static_cast<double>(MaxInLanes<T>(count, [x](int64_t i) { return std::abs(x[i]); }));

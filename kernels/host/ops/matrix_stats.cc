@@ -61,7 +61,7 @@ int64_t FirstWhere(const Lines<T>& in, Predicate predicate) {
   return found == end ? -1 : found - in.data;
 }
 
-// A NaN stays.
+// to := max(to, v), and NaN for good once either was.
 void Raise(double& to, double v) { to = std::isnan(to) || v <= to ? to : v; }
 
 double MaxOrNan(const double* x, int64_t count) {

@@ -15,7 +15,7 @@ class Scratch {
  public:
   static constexpr int64_t kHalfBytes = int64_t{1} << 20;
 
-  // Elements of a half.
+  // Elements of T that fit into one of the two halves.
   template <class T>
   static constexpr int64_t Count() {
     return kHalfBytes / static_cast<int64_t>(sizeof(T));

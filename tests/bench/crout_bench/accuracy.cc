@@ -129,24 +129,58 @@ double ErrorOf(std::span<const T> a, std::span<const T> x, std::span<const T> b,
   return worst;
 }
 
+void MultiplyTriangle(std::span<const double> lu, int64_t n, int64_t nrhs, CBLAS_UPLO uplo,
+                      CBLAS_DIAG diag, double* x) {
+  cblas_dtrmm(CblasColMajor, CblasLeft, uplo, CblasNoTrans, diag, n, nrhs, 1.0, lu.data(), n, x, n);
+}
+void MultiplyTriangle(std::span<const std::complex<double>> lu, int64_t n, int64_t nrhs,
+                      CBLAS_UPLO uplo, CBLAS_DIAG diag, std::complex<double>* x) {
+  const std::complex<double> one = 1;
+  cblas_ztrmm(CblasColMajor, CblasLeft, uplo, CblasNoTrans, diag, n, nrhs, &one, lu.data(), n, x,
+              n);
+}
+
 template <class T>
-std::vector<std::string> Pattern(std::span<const T> a, int64_t n, int64_t cells) {
-  const int64_t side = std::min(n, cells);
-  std::vector<int64_t> nonzeros(side * side, 0);
-  std::vector<int64_t> lines(side, 0);  // rows, or columns, of a cell
+double DifferenceOf(std::span<const T> lu, std::span<const T> x, int64_t n, int64_t nrhs,
+                    bool unit_in_l) {
+  std::vector<T> b(x.begin(), x.end());
+  MultiplyTriangle(lu, n, nrhs, CblasUpper, unit_in_l ? CblasNonUnit : CblasUnit, b.data());
+  MultiplyTriangle(lu, n, nrhs, CblasLower, unit_in_l ? CblasUnit : CblasNonUnit, b.data());
+  for (T& element : b) element -= T{1};
+  return MaxAbs(b.data(), static_cast<int64_t>(b.size()));
+}
+
+template <class T>
+std::vector<double> LargestByCell(std::span<const T> a, int64_t n, int64_t side) {
+  std::vector<double> largest(side * side, 0.0);
   for (int64_t j = 0; j < n; ++j) {
-    const int64_t cell_column = j * side / n;
-    ++lines[cell_column];
     for (int64_t i = 0; i < n; ++i) {
-      nonzeros[i * side / n * side + cell_column] += a[i + j * n] != T{} ? 1 : 0;
+      double& cell = largest[i * side / n * side + j * side / n];
+      const double size = std::abs(a[i + j * n]);
+      if (!(size <= cell)) cell = std::isfinite(cell) ? size : cell;
     }
   }
-  std::vector<std::string> pattern(side, std::string(side, '0'));
-  for (int64_t i = 0; i < side; ++i) {
-    for (int64_t j = 0; j < side; ++j) {
-      const int64_t all = lines[i] * lines[j];
-      pattern[i][j] = static_cast<char>('0' + (9 * nonzeros[i * side + j] + all - 1) / all);
-    }
+  return largest;
+}
+
+MagnitudePattern PatternOf(const std::vector<double>& largest, int64_t side) {
+  constexpr int kSteps = 'z' - 'a';
+  MagnitudePattern pattern;
+  bool any = false;
+  for (const double size : largest) {
+    if (size == 0 || !std::isfinite(size)) continue;
+    const double power = std::log10(size);
+    pattern.low = any ? std::min(pattern.low, power) : power;
+    pattern.high = any ? std::max(pattern.high, power) : power;
+    any = true;
+  }
+  const double width = pattern.high > pattern.low ? pattern.high - pattern.low : 1;
+  pattern.rows.assign(side, std::string(side, '.'));
+  for (int64_t k = 0; k < side * side; ++k) {
+    if (largest[k] == 0) continue;
+    char& cell = pattern.rows[k / side][k % side];
+    const double share = (std::log10(largest[k]) - pattern.low) / width;
+    cell = std::isfinite(largest[k]) ? static_cast<char>('a' + std::lround(share * kSteps)) : '!';
   }
   return pattern;
 }
@@ -170,11 +204,24 @@ double BackwardError(const std::vector<double>& a, const std::vector<double>& x,
   });
 }
 
-std::vector<std::string> CoarsePattern(const std::vector<double>& a, int64_t n, DType dtype,
-                                       int64_t cells) {
+double SolveDifference(const std::vector<double>& lu, const std::vector<double>& x, int64_t n,
+                       int64_t nrhs, UnitDiagonal unit_diagonal, DType dtype) {
   return DispatchWide(dtype, [&](auto tag) {
-    return Pattern(ElementsOf<typename decltype(tag)::type>(a), n, cells);
+    using T = typename decltype(tag)::type;
+    return DifferenceOf(ElementsOf<T>(lu), ElementsOf<T>(x), n, nrhs,
+                        unit_diagonal == UnitDiagonal::kL);
   });
+}
+
+MagnitudePattern CoarsePattern(const std::vector<double>& a, int64_t n, DType dtype,
+                               int64_t cells) {
+  const int64_t side = std::min(n, cells);
+  return PatternOf(DispatchWide(dtype,
+                                [&](auto tag) {
+                                  using T = typename decltype(tag)::type;
+                                  return LargestByCell(ElementsOf<T>(a), n, side);
+                                }),
+                   side);
 }
 
 }  // namespace crout::bench

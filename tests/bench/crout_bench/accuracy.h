@@ -29,11 +29,22 @@ FactorAccuracy MeasureFactor(const std::vector<double>& a, const std::vector<dou
 double BackwardError(const std::vector<double>& a, const std::vector<double>& x,
                      const std::vector<double>& b, int64_t n, int64_t nrhs, DType dtype);
 
-// Where an n x n matrix has nonzeros, on a grid of `cells` x `cells` or n x n if that is coarser:
-// a string for each row of cells, with a digit for each cell. 0: no nonzero; 1 to 9: its share of
-// nonzeros, rounded up to ninths.
-std::vector<std::string> CoarsePattern(const std::vector<double>& a, int64_t n, DType dtype,
-                                       int64_t cells);
+// max |L U X - B| for B of ones: what the thesis reports of solvers as max |L U P X - B|. lu: n x
+// n, in getrf's storage; x: n x nrhs, with row i of the permuted B for row i of L. In float64. NaN
+// where x holds one.
+double SolveDifference(const std::vector<double>& lu, const std::vector<double>& x, int64_t n,
+                       int64_t nrhs, UnitDiagonal unit_diagonal, DType dtype);
+
+// The magnitudes of an n x n matrix on a grid of `cells` x `cells`, or n x n if that is coarser.
+struct MagnitudePattern {
+  // A string for each row of cells, with a character for each cell, of the largest |z| in it: '.'
+  // where all is zero, '!' where something is not finite, else 'a' to 'z' in equal steps of its
+  // logarithm from `low` to `high`.
+  std::vector<std::string> rows;
+  double low = 0;  // decimal logarithms, of the cells' smallest and largest; 0 where all is zero
+  double high = 0;
+};
+MagnitudePattern CoarsePattern(const std::vector<double>& a, int64_t n, DType dtype, int64_t cells);
 
 }  // namespace crout::bench
 

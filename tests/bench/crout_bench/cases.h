@@ -23,9 +23,6 @@ struct Case {
   const MethodTraits& traits() const { return algorithm->traits(); }
 };
 
-// Clamp(n / 10, 256, 1024), rounded up to the block size: the thesis' choice.
-int64_t PublishedSectionSize(int64_t n, int block_size);
-
 // The algorithms asked for that the device has; for the others `on_missing` gets the message.
 std::vector<const LuAlgorithm*> ChosenAlgorithms(
     const Device& device, const std::vector<std::string>& names,

@@ -12,8 +12,8 @@
 
 namespace crout::bench {
 
-// Appends a JSON object for getrf with getrs, and for every direct solver of the device. Nothing
-// where it has none.
+// Appends a JSON object for getrf with getrs, and for every direct solver of the device, with one
+// right-hand side and again with n. Nothing where it has none.
 absl::Status RunDirect(Workbench& bench, const Problem& problem, const Options& options,
                        Json& cases);
 

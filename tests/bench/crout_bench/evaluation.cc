@@ -27,12 +27,14 @@ Json IterationsJson(const IterationReport& report) {
   };
   return {{"start", report.warm ? "warm" : "cold"},
           {"section_size", report.section_size},
+          {"variant", report.variant == MethodVariant::kPublished ? "published" : "fast"},
           {"block_size", report.block_size},
           {"sections", sections},
           {"total_sweeps", total(report.sweeps)},
           {"total_pivots", total(report.pivots)},
           {"sweeps", std::move(grid)},
-          {"pivots", report.pivots}};
+          {"pivots", report.pivots},
+          {"bad_elements", report.bad_elements}};
 }
 
 std::vector<std::byte> Ones(DType dtype, int64_t n) {
@@ -112,6 +114,9 @@ absl::StatusOr<Factorization> FactorOnce(const Workbench& bench, const Case& c) 
   options.parameters = c.parameters;
   options.factor_dtype = bench.dtype();
   options.equilibrate = EquilibrateMode::kOff;
+  CROUT_ASSIGN_OR_RETURN(options.condition_solver,
+                         FindSolver(bench.context().device(), "auto", c.traits().unit_diagonal,
+                                    bench.dtype(), bench.n(), 1));
   const PackedMatrix shape{nullptr, bench.dtype(), Layout::kColumnMajor, bench.n(), bench.n()};
   KernelTimings timings;
   return Factorize(bench.context(), std::move(copy), shape, options, Never, timings);
@@ -124,6 +129,7 @@ absl::StatusOr<Evaluation> Evaluate(const Workbench& bench, const std::vector<do
   const FactorSummary& summary = result.factor.summary;
   result.json["info"] = summary.info;
   result.json["growth"] = summary.pivot_growth;
+  if (summary.rcond) result.json["condition"] = 1 / *summary.rcond;
   if (summary.info == 0) AddSolves(bench, result.factor, options.refine, result.json);
   if (options.accuracy || options.pattern_cells > 0) {
     CROUT_RETURN_IF_ERROR(AddAccuracy(bench, values, options, result));

@@ -3,11 +3,11 @@
 #ifndef CROUT_TESTS_BENCH_CROUT_BENCH_EVALUATION_H_
 #define CROUT_TESTS_BENCH_CROUT_BENCH_EVALUATION_H_
 
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "kernels/factorization.h"
+#include "tests/bench/crout_bench/accuracy.h"
 #include "tests/bench/crout_bench/cases.h"
 #include "tests/bench/crout_bench/workbench.h"
 
@@ -22,7 +22,7 @@ struct EvaluationOptions {
 struct Evaluation {
   Json json;
   Factorization factor;
-  std::vector<std::string> lu_pattern;  // if asked for
+  MagnitudePattern lu_pattern;  // if asked for
 };
 
 // One factorization of the matrix on the workbench.

@@ -1,18 +1,41 @@
 #include "tests/bench/crout_bench/families.h"
 
+#include <algorithm>
 #include <array>
 #include <random>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "kernels/util/status_macros.h"
 #include "kernels/util/strings.h"
+#include "tests/bench/crout_bench/mean_curvature.h"
+#include "tests/bench/crout_bench/poisson_cube.h"
 
 namespace crout::bench {
 namespace {
 
 using Generator = std::mt19937_64;
 
-constexpr std::array<std::string_view, 3> kNames{"thesis", "dominant", "random"};
+constexpr std::array<std::string_view, 11> kNames{
+    "thesis", "dominant",    "random",    "eyvazov",   "arrow",        "mcf",
+    "bddc",   "bddc_corner", "bddc_edge", "bddc_face", "bddc_interior"};
+
+struct Place {
+  std::string_view family;
+  CubePlace place;
+};
+constexpr std::array<Place, 5> kPlaces{{{"bddc", {2, 3}},
+                                        {"bddc_corner", {4, 3}},
+                                        {"bddc_edge", {4, 4}},
+                                        {"bddc_face", {4, 5}},
+                                        {"bddc_interior", {4, 6}}}};
+
+const CubePlace* FindPlace(std::string_view family) {
+  for (const Place& place : kPlaces) {
+    if (place.family == family) return &place.place;
+  }
+  return nullptr;
+}
 
 // Uniform in [-1, 1). Not std::uniform_real_distribution, which differs between libraries.
 double Uniform(Generator& generator) {
@@ -32,6 +55,23 @@ void MakeDominant(int64_t n, Generator& generator, std::vector<double>& a) {
   for (int64_t i = 0; i < n; ++i) a[i * (n + 1)] += static_cast<double>(n);
 }
 
+void MakeArrow(int64_t n, Generator& generator, std::vector<double>& a) {
+  std::fill(a.begin(), a.end(), 0.0);
+  for (int64_t i = 0; i < n; ++i) {
+    a[i * (n + 1)] = 1.5 + 0.5 * Uniform(generator);
+    if (i + 1 == n) break;
+    a[n - 1 + i * n] = Uniform(generator);
+    a[i + (n - 1) * n] = Uniform(generator);
+  }
+}
+
+// Of the second step, the first that has gradients.
+std::vector<double> MakeMeanCurvature(int64_t grid) {
+  MeanCurvatureFlow flow(grid);
+  flow.Advance();
+  return flow.Matrix();
+}
+
 // A + i A^T, a real part, then an imaginary one, for each element.
 std::vector<double> WithTranspose(const std::vector<double>& a, int64_t n) {
   std::vector<double> parts(2 * a.size());
@@ -48,8 +88,27 @@ std::vector<double> WithTranspose(const std::vector<double>& a, int64_t n) {
 
 std::span<const std::string_view> FamilyNames() { return kNames; }
 
-absl::StatusOr<std::vector<double>> Generate(std::string_view family, int64_t n, bool complex) {
-  if (n < 1) return absl::InvalidArgumentError(absl::StrCat("order ", n, " is not positive"));
+absl::StatusOr<int64_t> OrderOf(std::string_view family, int64_t size) {
+  const CubePlace* const place = FindPlace(family);
+  if (size < 1) return absl::InvalidArgumentError(absl::StrCat("order ", size, " is not positive"));
+  const int64_t least = place != nullptr ? 2 : family == "mcf" ? 3 : 1;
+  if (size < least) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("family '", ToAbsl(family), "' begins with ", least));
+  }
+  if (place != nullptr) return PoissonCubeOrder(size, *place);
+  return family == "mcf" ? size * size : size;
+}
+
+absl::StatusOr<std::vector<double>> Generate(std::string_view family, int64_t size, bool complex) {
+  if (std::find(kNames.begin(), kNames.end(), family) == kNames.end()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "no family '", ToAbsl(family),
+        "'; there are: ", absl::StrJoin(kNames, ", ", [](std::string* out, std::string_view name) {
+          absl::StrAppend(out, ToAbsl(name));
+        })));
+  }
+  CROUT_ASSIGN_OR_RETURN(const int64_t n, OrderOf(family, size));
   Generator generator(static_cast<uint64_t>(n));
   std::vector<double> a(n * n);
   if (family == "thesis") {
@@ -58,12 +117,14 @@ absl::StatusOr<std::vector<double>> Generate(std::string_view family, int64_t n,
     MakeDominant(n, generator, a);
   } else if (family == "random") {
     for (double& v : a) v = Uniform(generator);
+  } else if (family == "eyvazov") {
+    for (double& v : a) v = 500.5 + 499.5 * Uniform(generator);
+  } else if (family == "arrow") {
+    MakeArrow(n, generator, a);
+  } else if (family == "mcf") {
+    a = MakeMeanCurvature(size);
   } else {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "no family '", ToAbsl(family),
-        "'; there are: ", absl::StrJoin(kNames, ", ", [](std::string* out, std::string_view name) {
-          absl::StrAppend(out, ToAbsl(name));
-        })));
+    a = MakePoissonCube(size, *FindPlace(family)).values;
   }
   return complex ? WithTranspose(a, n) : a;
 }

@@ -24,7 +24,7 @@ int Main(int argc, char** argv) {
   Options options;
   AddOptions(app, options);
   CLI11_PARSE(app, argc, argv);
-  const auto device = Check(OpenDevice(options.device));
+  const auto device = Check(OpenDevice(options.device, options.threads));
   const std::string result = FormatResult(Check(RunBenchmark(*device, options)));
   if (options.output.empty()) {
     std::cout << result;

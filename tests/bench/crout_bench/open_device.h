@@ -16,9 +16,11 @@
 
 namespace crout::bench {
 
-// "host" or "cuda:N". INVALID_ARGUMENT for another name, UNIMPLEMENTED in a build without CUDA.
-inline absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const std::string& name) {
-  if (name == "host") return host::MakeDevice({});
+// "host", with so many threads, or "cuda:N". INVALID_ARGUMENT for another name, UNIMPLEMENTED in a
+// build without CUDA.
+inline absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const std::string& name,
+                                                          int threads = 0) {
+  if (name == "host") return host::MakeDevice({.threads = threads});
   int ordinal = 0;
   if (!absl::StartsWith(name, "cuda:") || !absl::SimpleAtoi(name.substr(5), &ordinal)) {
     return absl::InvalidArgumentError(absl::StrCat("'", name, "' is neither host nor cuda:N"));

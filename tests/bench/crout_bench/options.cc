@@ -43,6 +43,13 @@ absl::StatusOr<DType> ParseDType(std::string_view text) {
       absl::StrCat("'", ToAbsl(text), "' is none of f32, f64, c64, c128"));
 }
 
+absl::StatusOr<MethodVariant> ParseVariant(std::string_view text) {
+  if (text == "fast") return MethodVariant::kFast;
+  if (text == "published") return MethodVariant::kPublished;
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", ToAbsl(text), "' is neither fast nor published"));
+}
+
 absl::StatusOr<int64_t> ParseSection(std::string_view text) {
   int64_t size = 0;
   if (text == "published") return kPublishedSection;
@@ -76,7 +83,10 @@ void AddInputs(CLI::App& app, Options& options) {
           options.generate.push_back(*std::move(family));
         }
       },
-      "FAMILY:N[,N...], of thesis, dominant, random");
+      "FAMILY:N[,N...], of thesis, dominant, random, eyvazov, arrow: matrices of order N; mcf: on "
+      "a "
+      "grid of N x N points; bddc, bddc_corner, bddc_edge, bddc_face, bddc_interior: of N elements "
+      "along a subdomain's edge");
 }
 
 void AddParameters(CLI::App& app, Options& options) {
@@ -84,15 +94,20 @@ void AddParameters(CLI::App& app, Options& options) {
   AddList(app, "--pivoting", options.pivotings, ParsePivoting,
           "default, none, partial, interval[:LOW:HIGH], threshold[:T]");
   AddList(app, "--tolerance", options.tolerances, ParseNumber,
-          "Of iterative methods; 0: until nothing changes");
+          "Of iterative methods, relative; 0: until nothing changes");
+  AddList(app, "--absolute-tolerance", options.absolute_tolerances, ParseNumber,
+          "Of iterative methods that take it: the published tolerance");
+  AddList(app, "--variant", options.variants, ParseVariant,
+          "Of methods that have it: fast, published");
   AddList(app, "--section-size", options.section_sizes, ParseSection,
           "Of iterative methods; 0: the default; 'published': clamp(n/10, 256, 1024)");
-  AddList(app, "--block-size", options.block_sizes, ParseBlock,
-          "Threads of a block along a side: 8, 16, 32; 0: the default");
+  AddList(
+      app, "--block-size", options.block_sizes, ParseBlock,
+      "Of methods that take it, where they take this one: croutctl factor --help; 0: the default");
   app.add_option("--sweep-limit", options.sweep_limit, "Sweeps of one section; 0: the default");
   AddList(app, "--warm", options.warm, ParseNumber,
           "Sequences with these relative changes per step, iterative methods starting from the "
-          "factor of the step before");
+          "factor of the step before; 0: the family's own steps, of mcf");
   app.add_option("--steps", options.steps, "Steps of a sequence")->check(CLI::Range(1, 1000));
 }
 
@@ -154,12 +169,18 @@ std::string FormatPivoting(const PivotCriterion& criterion) {
 
 void AddOptions(CLI::App& app, Options& options) {
   app.add_option("--device", options.device, "host, or cuda:N")->capture_default_str();
-  app.add_option("--algorithms", options.algorithms, "Names; all of the device unless given")
+  app.add_option("--threads", options.threads, "Of the host; a thread for each core unless given")
+      ->check(CLI::Range(1, 4096));
+  app.add_option("--algorithms", options.algorithms,
+                 "Names; all of the device unless given. By name also lu_loop, plain loops, on the "
+                 "host")
       ->delimiter(',');
   AddInputs(app, options);
   AddParameters(app, options);
+  app.add_flag("--solvers", options.solvers,
+               "Also every solver with the factors of one method, ten right-hand sides of ones");
   app.add_flag("--direct", options.direct,
-               "Also direct solvers beside getrf and getrs, with n right-hand sides");
+               "Also direct solvers beside getrf and getrs, with 1 and with n right-hand sides");
   app.add_option("--repetitions", options.repetitions, "Timed runs of every case")
       ->capture_default_str()
       ->check(CLI::Range(1, 10000));
@@ -172,7 +193,7 @@ void AddOptions(CLI::App& app, Options& options) {
                  "Larger matrices get no factor ratio and no max |PA - LU|")
       ->capture_default_str();
   app.add_option("--pattern-cells", options.pattern_cells,
-                 "Cells along a side of the sparsity patterns of A and LU; 0: none")
+                 "Cells along a side of the patterns of magnitudes of A and LU; 0: none")
       ->capture_default_str()
       ->check(CLI::Range(0, 1024));
   app.add_option("-o,--output", options.output, "Result file; standard output unless given");

@@ -26,6 +26,7 @@ struct FamilyOrders {
 
 struct Options {
   std::string device = "host";
+  int threads = 0;                      // of the host; 0: a thread for each core
   std::vector<std::string> algorithms;  // empty: all of the device
   // Inputs: the files below `matrices` whose path there matches `match`, then the generated ones.
   std::string matrices;
@@ -37,13 +38,16 @@ struct Options {
   // Every combination is a case, of the algorithms that take the parameter. Unset, 0: the default.
   std::vector<std::optional<PivotCriterion>> pivotings{std::nullopt};
   std::vector<double> tolerances{0};
+  std::vector<double> absolute_tolerances{0};
+  std::vector<MethodVariant> variants{MethodVariant::kFast};
   std::vector<int64_t> section_sizes{0};
   std::vector<int> block_sizes{0};
   int64_t sweep_limit = 0;
   // Sequences for iterative methods: one for each relative change per step.
   std::vector<double> warm;
   int steps = 3;
-  bool direct = false;  // direct solvers beside getrf and getrs, with n right-hand sides
+  bool solvers = false;  // every solver with the same factors, ten right-hand sides of ones
+  bool direct = false;   // direct solvers beside getrf and getrs, with n right-hand sides
   int repetitions = 10;
   double case_seconds = 60;  // repetitions of a case end once they took this long together
   int refine = 5;            // most refinement steps of the second solve

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -12,6 +13,7 @@
 #include "kernels/io/matrix_market_reader.h"
 #include "kernels/util/status_macros.h"
 #include "tests/bench/crout_bench/families.h"
+#include "tests/bench/crout_bench/mean_curvature.h"
 
 namespace crout::bench {
 namespace {
@@ -113,6 +115,16 @@ Problem MakeProblem(const ProblemSource& source, int64_t n, std::vector<double> 
   return Problem{source.name, source.source, n, nonzeros, std::move(values), complex};
 }
 
+// From the step after that of the family's matrix.
+std::function<std::vector<double>()> StepsOfMeanCurvature(int64_t grid) {
+  auto flow = std::make_shared<MeanCurvatureFlow>(grid);
+  flow->Advance();
+  return [flow] {
+    flow->Advance();
+    return flow->Matrix();
+  };
+}
+
 absl::Status ListFiles(const Options& options, std::vector<ProblemSource>& sources) {
   if (options.matrices.empty()) return absl::OkStatus();
   std::vector<fs::path> paths;
@@ -149,7 +161,10 @@ absl::StatusOr<std::vector<ProblemSource>> ListProblems(const Options& options) 
       ProblemSource source{absl::StrCat(family.family, n), family.family, nullptr};
       source.load = [source, n](bool complex) -> absl::StatusOr<Problem> {
         CROUT_ASSIGN_OR_RETURN(std::vector<double> values, Generate(source.source, n, complex));
-        return MakeProblem(source, n, std::move(values), complex);
+        CROUT_ASSIGN_OR_RETURN(const int64_t order, OrderOf(source.source, n));
+        Problem problem = MakeProblem(source, order, std::move(values), complex);
+        if (source.source == "mcf" && !complex) problem.steps = StepsOfMeanCurvature(n);
+        return problem;
       };
       sources.push_back(std::move(source));
     }

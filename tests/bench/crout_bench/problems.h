@@ -21,6 +21,8 @@ struct Problem {
   // each element.
   std::vector<double> values;
   bool complex = false;
+  // Of a family that changes by itself: the next matrix, each time. Else null.
+  std::function<std::vector<double>()> steps = nullptr;
 };
 
 struct ProblemSource {

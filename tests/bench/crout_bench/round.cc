@@ -26,6 +26,10 @@ void Announce(const Json& json) {
   }
 }
 
+Json PatternJson(const MagnitudePattern& pattern) {
+  return {{"rows", pattern.rows}, {"low", pattern.low}, {"high", pattern.high}};
+}
+
 }  // namespace
 
 Round::Round(Workbench& bench, const Problem& problem, const Options& options,
@@ -67,8 +71,9 @@ absl::Status Round::EvaluateEntry(const std::vector<double>& values, const Step&
     pattern_ = {{"matrix", problem_.name},
                 {"dtype", NameOf(bench_.dtype())},
                 {"algorithm", entry.c.traits().name},
-                {"a", CoarsePattern(values, bench_.n(), bench_.dtype(), options.pattern_cells)},
-                {"lu", std::move(evaluation.lu_pattern)}};
+                {"a", PatternJson(CoarsePattern(values, bench_.n(), bench_.dtype(),
+                                                options.pattern_cells))},
+                {"lu", PatternJson(evaluation.lu_pattern)}};
   }
   if (iterative && step.number > 0) entry.next = std::move(evaluation.factor);
   return absl::OkStatus();

@@ -14,6 +14,7 @@
 #include "tests/bench/crout_bench/families.h"
 #include "tests/bench/crout_bench/problems.h"
 #include "tests/bench/crout_bench/round.h"
+#include "tests/bench/crout_bench/solvers.h"
 
 namespace crout::bench {
 namespace {
@@ -54,7 +55,11 @@ absl::Status Runner::RunSequence(const Problem& problem, double delta, Workbench
   CROUT_RETURN_IF_ERROR(bench.Assign(values));
   round.FactorStarts();
   for (int number = 1; number <= options_.steps; ++number) {
-    Perturb(delta, static_cast<uint64_t>(number), values);
+    if (delta == 0) {
+      values = problem.steps();
+    } else {
+      Perturb(delta, static_cast<uint64_t>(number), values);
+    }
     CROUT_RETURN_IF_ERROR(bench.Assign(values));
     std::fprintf(stderr, " step %d of relative change %g\n", number, delta);
     round.Run(values, {delta, number}, cases_);
@@ -74,13 +79,16 @@ absl::Status Runner::RunProblem(const Problem& problem, DType dtype) {
   }
   for (Json& c : cases) cases_.push_back(std::move(c));
   if (options_.direct) CROUT_RETURN_IF_ERROR(RunDirect(bench, problem, options_, cases_));
+  if (options_.solvers) CROUT_RETURN_IF_ERROR(RunSolvers(bench, problem, options_, cases_));
   for (const double delta : options_.warm) {
+    if (delta == 0 && problem.steps == nullptr) continue;
     CROUT_RETURN_IF_ERROR(RunSequence(problem, delta, bench));
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<Json> Runner::Run() {
+  Json result = ResultHeader("crout", device_.info());
   CROUT_ASSIGN_OR_RETURN(const std::vector<ProblemSource> sources, ListProblems(options_));
   CROUT_ASSIGN_OR_RETURN(context_, device_.CreateContext());
   ChooseAlgorithms();
@@ -110,7 +118,6 @@ absl::StatusOr<Json> Runner::Run() {
       if (!status.ok()) skip(status);
     }
   }
-  Json result = ResultHeader("crout", device_.info());
   result["cores"] = device_.info().parallelism;
   result["repetitions"] = options_.repetitions;
   result["cases"] = std::move(cases_);

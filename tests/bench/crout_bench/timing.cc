@@ -1,6 +1,7 @@
 #include "tests/bench/crout_bench/timing.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "kernels/util/status_macros.h"
@@ -46,6 +47,12 @@ void AddTiming(const Timing& timing, nlohmann::ordered_json& json) {
   }
   const auto [min, max] = std::minmax_element(timing.seconds.begin(), timing.seconds.end());
   json["median_s"] = Median(timing.seconds);
+  const auto count = static_cast<double>(timing.seconds.size());
+  const double mean = std::accumulate(timing.seconds.begin(), timing.seconds.end(), 0.0) / count;
+  double squares = 0;
+  for (const double seconds : timing.seconds) squares += (seconds - mean) * (seconds - mean);
+  json["mean_s"] = mean;
+  json["deviation_s"] = std::sqrt(squares / count);
   json["min_s"] = *min;
   json["max_s"] = *max;
   json["times_s"] = timing.seconds;

@@ -34,7 +34,8 @@ struct Timing {
 std::vector<Timing> TimeInTurns(const std::vector<Subject*>& subjects, int repetitions,
                                 double limit_seconds);
 
-// {"times_s", "median_s", "min_s", "max_s"} and what else there is to say; without times only that.
+// {"times_s", "median_s", "mean_s", "deviation_s" (of the population), "min_s", "max_s"} and what
+// else there is to say; without times only that.
 void AddTiming(const Timing& timing, nlohmann::ordered_json& json);
 
 }  // namespace crout::bench

@@ -1,27 +1,42 @@
-"""An iterative factorization: sweeps by section and pivots, beside the sparsity of A and of LU."""
+"""An iterative factorization: sweeps by section and pivots, beside the magnitudes of A and of LU."""
 
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from report import results
 from report.style import ALARM, plt
 
-INK = LinearSegmentedColormap.from_list("ink", ["#ffffff", "#9db7d5", "#08306b"])
+# From small to large; what is zero is white.
+MAGNITUDES = LinearSegmentedColormap.from_list("magnitudes", ["#ffd9a0", "#7fbf7b", "#2b7bba", "#000000"])
 SIDE = 3.3  # inches of a panel, and below it
-BOTTOM = 1.5
+BOTTOM = 1.65
 MOST_LABELS = 16  # sections a side up to which their figures are written into them
 
 
-def _pattern(axes, rows, title):
-    share = np.array([[int(cell) for cell in row] for row in rows])
-    # The lightest ink is well visible: one nonzero in a cell counts.
-    shade = np.where(share > 0, 0.35 + 0.65 * share / 9, 0)
-    axes.imshow(shade, cmap=INK, vmin=0, vmax=1, interpolation="nearest", aspect="equal")
+def _pattern(axes, pattern, title):
+    """`pattern`: letters for the largest magnitude of each cell, as crout-bench writes them."""
+    low, high = pattern["low"], pattern["high"]
+    letters = np.array([[ord(cell) for cell in row] for row in pattern["rows"]], dtype=float)
+    share = (letters - ord("a")) / (ord("z") - ord("a"))
+    powers = np.ma.masked_less(low + share * (high - low), low - 1e-9)  # '.' and '!' come before 'a'.
+    image = axes.imshow(powers, cmap=MAGNITUDES, vmin=low, vmax=max(high, low + 1e-9), interpolation="nearest")
+    bad = np.argwhere(letters == ord("!"))
+    if len(bad):
+        axes.plot(bad[:, 1], bad[:, 0], "s", ms=2, color=ALARM, label="not finite")
+        axes.legend(loc="upper right", fontsize=7)
+    bar = axes.inset_axes([0, -0.08, 1, 0.03])
+    axes.figure.colorbar(image, cax=bar, orientation="horizontal", label="decimal logarithm of the largest entry")
+    bar.grid(False)
     axes.set(title=title, xticks=[], yticks=[])
     axes.grid(False)
     for spine in axes.spines.values():
         spine.set(visible=True, color="#aaaaaa")
+
+
+def _sections(count):
+    """Where the numbers of sections stand along an axis."""
+    return MaxNLocator(8, integer=True) if count > 8 else FixedLocator(range(count))
 
 
 def _sweeps(axes, iterations):
@@ -34,7 +49,7 @@ def _sweeps(axes, iterations):
     axes.figure.colorbar(image, cax=bar, label="sweeps")
     bar.grid(False)
     axes.set(title="Sweeps by section", ylabel="section row", xticks=[])
-    axes.yaxis.set_major_locator(MaxNLocator(8, integer=True))
+    axes.yaxis.set_major_locator(_sections(count))
     axes.grid(False)
     if count > MOST_LABELS:
         return
@@ -46,15 +61,17 @@ def _sweeps(axes, iterations):
 
 
 def _pivots(axes, iterations):
-    """Below the panel of sweeps, under the diagonal sections that they are of."""
-    pivots = iterations["pivots"]
+    """Below the panel of sweeps, under the diagonal sections that they are of: bad elements, where those are
+    counted, since each of them costs sweeps."""
+    bad = iterations.get("bad_elements")
+    pivots = bad or iterations["pivots"]
     below = axes.inset_axes([0, -0.29, 1, 0.25])
     bars = below.bar(range(len(pivots)), pivots, color="#D55E00", width=0.8)
     if len(pivots) <= MOST_LABELS:
         below.bar_label(bars, fontsize=7)
-    below.set(xlabel="section column", ylabel="pivots", xlim=(-0.5, len(pivots) - 0.5))
+    below.set(xlabel="section column", ylabel="bad elements" if bad else "pivots", xlim=(-0.5, len(pivots) - 0.5))
     below.set_ylim(0, max(1, 1.35 * max(pivots, default=0)))
-    below.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+    below.xaxis.set_major_locator(_sections(len(pivots)))
     below.yaxis.set_major_locator(MaxNLocator(3, integer=True))
 
 
@@ -64,7 +81,9 @@ def _panel(figure, left):
 
 
 def heat_map(case, pattern):
-    """`pattern`: that of the case's matrix, or None."""
+    """`pattern`: that of the case's matrix, or None; one without magnitudes, of an older result, counts as none."""
+    if pattern and "rows" not in pattern["a"]:
+        pattern = None
     figure = plt.figure(figsize=(12.4 if pattern else 5.2, BOTTOM + SIDE + 0.95))
     if pattern:
         _pattern(_panel(figure, 0.3), pattern["a"], "A")
@@ -85,7 +104,9 @@ def _caption(case, wide):
         title += " (step {step} of relative change {delta:g})".format(**case["sequence"])
     facts = (f"n = {case['n']}, {case['nonzeros']} nonzeros; "
              f"{i['sections']} × {i['sections']} sections of {i['section_size']}: "
-             f"{i['total_sweeps']} sweeps, {i['total_pivots']} pivots")
+             f"{i['total_sweeps']} sweeps, {i['total_pivots']} rows moved")
+    if i.get("bad_elements"):
+        facts += f" for {sum(i['bad_elements'])} bad elements"
     if case.get("factor_ratio") is not None:
         facts += f"; factor ratio {case['factor_ratio']:.3g}"
     lines = [title, facts] if wide else [title]

@@ -171,3 +171,29 @@ def warm_starts(cases):
     plain_numbers(axes.yaxis)
     legend_beside(axes)
     return figure
+
+
+def profile(cases, dtype):
+    """For each method the share of the matrices that it factors within so many times the fastest time
+    (E. D. Dolan, J. J. Moré, Math. Program. 91, 2002). An inaccurate factor counts as none."""
+    some = r.single_matrices(cases, dtype)
+    matrices = r.by_matrix(some)
+    good = [{name: case["median_s"] for name, case in row.items() if r.timed(case) and not r.inaccurate(case)}
+            for _, _, row in matrices]
+    series = r.series_of(some)
+    if len(matrices) < 2 or len(series) < 2:
+        return None
+    figure, axes = plt.subplots(figsize=(10, 3.8), layout="constrained")
+    worst = max((time / min(row.values()) for row in good for time in row.values()), default=1)
+    for name, (colour, _) in looks(series).items():
+        ratios = sorted(row[name] / min(row.values()) for row in good if name in row)
+        bad = sum(name in row and r.inaccurate(row[name]) for _, _, row in matrices)
+        label = f"{name} ({bad} inaccurate)" if bad else name
+        shares = [k / len(matrices) for k in range(len(ratios) + 1)]
+        axes.step([1, *ratios, worst], [*shares, shares[-1]], where="post", color=colour, lw=1.5, label=label)
+    axes.set(xscale="log", ylim=(0, 1.02), xlim=(1, None), ylabel="share of the matrices",
+             xlabel="time / time of the fastest method of each matrix",
+             title=f"Share of the matrices factored within so many times the fastest time, {dtype}")
+    plain_numbers(axes.xaxis)
+    legend_beside(axes)
+    return figure

@@ -30,6 +30,16 @@ def origin(result):
     return ", ".join([result["device"], *cores, result["date"][:10], f"commit {result['commit']}"])
 
 
+def busy(result):
+    """Whether more ran on the machine than it has cores, as the result was begun."""
+    return result.get("load", 0) > result.get("cores", 1)
+
+
+def caution(result):
+    """What a note about seconds adds where the machine was busy."""
+    return " The machine had other work meanwhile: seconds are more than they need be." if busy(result) else ""
+
+
 def origins(some_cases):
     """Those of the cases, each once."""
     return list(dict.fromkeys(case["origin"] for case in some_cases))
@@ -38,9 +48,11 @@ def origins(some_cases):
 def method(case):
     """The algorithm with the parameters that differ from its defaults."""
     names = {"section_size": "sections of", "block_size": "blocks of", "pivoting": "pivoting",
-             "tolerance": "tolerance", "sweep_limit": "sweep limit"}
+             "tolerance": "tolerance", "absolute_tolerance": "absolute tolerance",
+             "sweep_limit": "sweep limit", "variant": "variant"}
     parameters = case.get("parameters", {})
-    text = ", ".join("published sections" if value == "published" else
+    text = ", ".join("published sections" if (key, value) == ("section_size", "published") else
+                     "as published" if (key, value) == ("variant", "published") else
                      f"{names[key]} {_short(value)}" for key, value in parameters.items())
     return f"{case['algorithm']} ({text})" if text else case["algorithm"]
 

@@ -33,11 +33,16 @@ TITLES = {
     "systems": "From the matrix to a float64 solution with one right-hand side, by the type of the factor",
     "latency": "From the last byte to the result, beside the bare vendor routine",
     "concurrency": "Factorizations side by side",
+    "batch": "FactorizeBatch of 1000 matrices of orders 1 to 64 over loopback, as its client waits for it, beside what the "
+             "server took to receive it: medians",
     "payload": "A payload of 512 MiB from the client to the device's memory",
     "upload": "Upload through staging memory",
     "tls_latency": "A solve of order 256 with a cached factor and one right-hand side, as its client waits for it over an open "
                    "connection, in turn",
     "tls_upload": "Uploads of 512 MiB side by side, each on a connection of its own: all of them together",
+    "python_factor": "lu_factor over loopback, in turn with croutctl bench, which uses the C++ client: medians",
+    "python_solve": "solve with a cached factor and one right-hand side, likewise; beside the same bytes by grpcio alone, as a stream "
+                    "and as one message whose reply is a stream",
     "solvers": "Triangular solvers",
     "prepare": "Preparing a factor for crout_solve when it enters the cache",
     "cached": "crout_solve with a prepared factor beside cusolverDnXgetrs, in turn: medians, and the "
@@ -61,11 +66,34 @@ TITLES = {
     "gathered": "FactorizeAndSolve of one small system, by many clients at once with each its next call, a second: "
                 "calls that wait together run together, or each by itself; beside calls that compute nothing. "
                 "alone: the median of a call where one client calls",
-    "cases": "Square members in float64, in turn with the vendor: medians, and how often the vendor's "
-             "time is irr_lu's, with the spread of the rounds",
+    "block_trsm": "Triangular solves alone: 1000 systems, unit lower triangles of orders uniform up to `largest`, each with so many "
+                  "right-hand sides, beside cuBLAS's trsm for each in 16 streams, in turn; rates by Σ n m², the error is the "
+                  "largest ‖b - T x‖ / (‖T‖ ‖x‖)",
+    "block_panel": "Panels alone: heights uniform up to `tallest`, in registers and column by column in the GPU's memory, in turn; "
+                   "rates by Σ m n² - n³/3 - n²/2 + 5n/6",
+    "block_laswp": "Interchanges alone: those of 32 rows in all columns of square members of orders uniform up to `largest`, rehearsed "
+                   "and moved at once, and by a launch for each row, in turn",
+    "block_gemm": "Products alone: all three sizes uniform up to `largest`, beside cuBLAS's gemm for each in 16 streams, in turn; "
+                  "rates by Σ 2 m n k",
+    "cache_misses": "Of one factorization, simulated by cachegrind: one core, 32 KiB of first-level cache, 12 MiB of last-level "
+                    "cache",
+    "cases": "Square members (float64 where no type is named), in turn with the vendor, or on a host with LAPACK member by "
+             "member: medians, and how often the vendor's time is irr_lu's, with the spread of the rounds",
+    "sparse": "Sparse matrices, in turn with UMFPACK, both on all cores: medians; numeric ratio is our time in UMFPACK's, below 1 "
+              "where ours is less",
+    "sparse_users": "Factorization and one solve through the service, from Python over loopback, beside SciPy's splu in the same "
+                    "process, in turn: medians. first: with the analysis of the pattern; again: a refactorization",
+    "sparse_series": "Sequences of matrices of one pattern, a step's microseconds on one core, medians over the steps after the "
+                     "first: KLU's refactorization and solve by itself, what klu takes for the same as a method, and the whole of "
+                     "a job and a step of a series, which also measure norms, quality and backward errors",
+    # Of one benchmark alone.
+    "gpu_sparse.cases": "Float64, medians: the analysis on the host, the numeric phase with that known and the values on the GPU, "
+                        "the same again with what the factor before it holds of the analysis, as in a series, solves of one and of 16 right-hand sides without refinement",
 }
 # Of a run of an iterative method, beside others in one record.
 RUN_KEYS = ["ms", "section", "sweeps", "pivots"]
+# Of a sparse factorization, by one of two libraries.
+SPARSE_KEYS = ["analysis_ms", "numeric_ms", "solve_ms", "lu_entries", "backward_error"]
 
 
 def flat(row):
@@ -73,7 +101,7 @@ def flat(row):
     columns = {}
     for key, value in row.items():
         if isinstance(value, dict):
-            columns.update({f"{key}_{part}": value[part] for part in RUN_KEYS if part in value})
+            columns.update({f"{key}_{part}": value[part] for part in RUN_KEYS + SPARSE_KEYS if part in value})
         else:
             columns[key] = value
     return columns
@@ -89,25 +117,31 @@ def by_way(rows):
     return ways
 
 
+def table(result, key):
+    """The table of one list of records, None where the result has none."""
+    value = result.get(key)
+    if value is None:
+        return None
+    note = ""
+    if isinstance(value, dict):
+        value, note = _concurrency(value) if key == "concurrency" else ([value], "")
+    if key == "systems":
+        value = by_way(value)
+    title = TITLES.get(f"{result.get('benchmark')}.{key}", TITLES[key])
+    return records(title, [flat(row) for row in value], note)
+
+
 def tables(result):
-    made = []
-    for key, title in TITLES.items():
-        value = result.get(key)
-        if value is None:
-            continue
-        note = ""
-        if isinstance(value, dict):
-            value, note = _concurrency(value) if key == "concurrency" else ([value], "")
-        if key == "systems":
-            value = by_way(value)
-        made.append(records(title, [flat(row) for row in value], note))
-    return made
+    made = [table(result, key) for key in TITLES]
+    return [one for one in made if one is not None]
 
 
 def suite(result):
     """The run of a test suite, in a sentence."""
     real = result.get("real_matrices", {})
-    text = f"{count(result['passed'], 'test')} passed, {result['failed']} failed"
+    programs = {test["program"] for test in result["tests"]}
+    text = (f"{count(result['passed'], 'test')} of {count(len(programs), 'program')} passed, "
+            f"{result['failed']} failed")
     if "checked" in real:
         text += f"; {real['checked']} real matrices checked"
     return text + "."

@@ -63,8 +63,21 @@ def count(number_of, noun):
     return f"{number_of} {noun}" + ("" if number_of == 1 else "s")
 
 
+def mean(values):
+    return sum(values) / len(values) if values else None
+
+
+def deviation(values):
+    """The standard deviation, of these values as the whole population."""
+    if not values:
+        return None
+    return math.sqrt(sum((value - mean(values)) ** 2 for value in values) / len(values))
+
+
 def quantile(values, share):
-    """By linear interpolation between the sorted values."""
+    """By linear interpolation between the sorted values; None of none."""
+    if not values:
+        return None
     ordered = sorted(values)
     position = share * (len(ordered) - 1)
     low = math.floor(position)

@@ -1,7 +1,7 @@
 """The tables of crout-bench's results."""
 
 from report import results as r
-from report.table import Table, milliseconds, number, quantile, times
+from report.table import Table, deviation, mean, milliseconds, number, quantile, times
 
 ACCURACIES = (("factor_ratio", "factor ratio"), ("max_abs_diff", "max |PA - LU|"),
               ("backward_error", "backward error of a solve"), ("growth", "pivot growth"))
@@ -69,9 +69,10 @@ def accuracy(cases, dtype):
                       if case["series"] == name and r.timed(case) and case.get(key) is not None]
             if values:
                 rows.append([title, name, len(values)] +
-                            [number(quantile(values, q / 4)) for q in range(5)])
+                            [number(quantile(values, q / 4)) for q in range(5)] +
+                            [number(mean(values)), number(deviation(values))])
     header = ["figure", "method", "matrices", "minimum", "1st quartile", "median", "3rd quartile",
-              "maximum"]
+              "maximum", "mean", "deviation"]
     note = f"A factor ratio |PA - LU|₁ / (n |A|₁ eps) below {r.ACCEPTED_RATIO} is accepted (LAPACK)."
     return Table(f"Accuracy, {dtype}", header, rows, note)
 
@@ -97,10 +98,11 @@ def iterations(cases):
         if not i or "sequence" in case or not r.timed(case):
             continue
         rows.append([case["matrix"], case["n"], case["dtype"], case["series"], i["section_size"],
-                     i["sections"], i["total_sweeps"], i["total_pivots"], i["sweeps"][0][0],
+                     i["sections"], i["total_sweeps"], i["total_pivots"],
+                     sum(i["bad_elements"]) if i.get("bad_elements") else "–", i["sweeps"][0][0],
                      milliseconds(case["median_s"])])
-    header = ["matrix", "n", "type", "method", "section", "sections a side", "sweeps", "pivots",
-              "sweeps of the first section", "ms"]
+    header = ["matrix", "n", "type", "method", "section", "sections a side", "sweeps", "rows moved",
+              "bad elements", "sweeps of the first section", "ms"]
     return [Table("Iterative methods: sweeps and pivots", header, rows)] if rows else []
 
 
@@ -131,17 +133,74 @@ def warm_starts(cases):
 
 
 def direct(cases):
-    some = [case for case in cases if "nrhs" in case and "median_s" in case]
+    some = [case for case in cases if "nrhs" in case and "factors" not in case and "median_s" in case]
     rows = []
     for case in some:
         base = [c for c in some if c["algorithm"] == "getrf+getrs" and
-                all(c[k] == case[k] for k in ("matrix", "dtype", "device"))]
+                all(c[k] == case[k] for k in ("matrix", "dtype", "device", "nrhs"))]
         ratio = case["median_s"] / base[0]["median_s"] if base else None
         rows.append([case["matrix"], case["n"], case["dtype"], case["series"], case["nrhs"],
                      milliseconds(case["median_s"]), times(ratio), number(case["backward_error"])])
     header = ["matrix", "n", "type", "method", "right-hand sides", "ms", "over getrf+getrs",
               "backward error"]
     return [Table("Direct solvers", header, rows)] if rows else []
+
+
+def has_blocks(result):
+    """Whether it varies the blocks of block_lu, or has the plain loops beside it."""
+    return any(case["algorithm"] == "lu_loop" or case["algorithm"] == "block_lu" and "parameters" in case
+               for case in result["cases"])
+
+
+def blocks(some_results):
+    """block_lu by its blocks, priorities and threads, beside getrf and the plain loops: rates by 2 n³ / 3 operations."""
+    cases = [dict(case, cores=result["cores"]) for result in some_results if has_blocks(result)
+             for case in result["cases"] if case["algorithm"] in ("block_lu", "getrf", "lu_loop") and r.timed(case)]
+    rows = []
+    for case in sorted(cases, key=lambda c: (c["dtype"], c["n"], r.method(c), c["cores"])):
+        alone = [c["median_s"] for c in cases if c["cores"] == 1 and r.method(c) == r.method(case) and
+                 all(c[k] == case[k] for k in ("matrix", "dtype"))]
+        rows.append([case["matrix"], case["n"], case["dtype"], r.method(case), case["cores"],
+                     milliseconds(case["median_s"]), number(2 * case["n"] ** 3 / 3e9 / case["median_s"]),
+                     times(alone[0] / case["median_s"] if alone else None)])
+    header = ["matrix", "n", "type", "method", "cores", "ms", "Gflop/s", "over one core"]
+    return [Table("Blocks, priorities and threads", header, rows)] if rows else []
+
+
+def solvers(cases):
+    """Of each solver, over the matrices: its time, and the error that is its own."""
+    rows = []
+    for dtype in r.dtypes(cases):
+        some = [case for case in cases
+                if case["dtype"] == dtype and "factors" in case and "median_s" in case]
+        for name in r.series_of(some):
+            mine = [case for case in some if case["series"] == name]
+            errors = [case["max_abs_diff"] for case in mine if case["max_abs_diff"] is not None]
+            figures = [quantile(errors, q / 4) for q in range(1, 5)] + [mean(errors), deviation(errors)]
+            rows.append([dtype, name, mine[0]["factors"], len(mine), len(mine) - len(errors),
+                         number(sum(case["median_s"] for case in mine))] +
+                        [number(figure) for figure in figures])
+    header = ["type", "solver", "factors of", "matrices", "of these not finite", "total s",
+              "1st quartile", "median", "3rd quartile", "maximum", "mean", "deviation"]
+    note = ("Ten right-hand sides of ones. Of max |LUPX - B|, with L U taken for the matrix: what the "
+            "solver adds to the factorization's error.")
+    return [Table("Solvers", header, rows, note)] if rows else []
+
+
+def conditions(cases):
+    """How far accuracy goes by the condition of the matrix."""
+    rows = []
+    for dtype in r.dtypes(cases):
+        some = [case for case in r.single_matrices(cases, dtype) if r.timed(case)]
+        for matrix, n, row in r.by_matrix([case for case in some if case.get("condition")]):
+            for name, case in row.items():
+                rows.append([matrix, n, dtype, name, number(case["condition"]),
+                             number(case.get("factor_ratio")), number(case.get("max_abs_diff")),
+                             number(case.get("backward_error"))])
+    header = ["matrix", "n", "type", "method", "condition", "factor ratio", "max |PA - LU|",
+              "backward error"]
+    note = "The condition is an estimate in the 1-norm, with the method's own factors."
+    return [Table("Condition beside accuracy", header, rows, note)] if rows else []
 
 
 def failures(results):
@@ -161,5 +220,5 @@ def all_tables(results):
     tables = []
     for dtype in r.dtypes(cases):
         tables += [times_by_matrix(cases, dtype), totals(cases, dtype), accuracy(cases, dtype)]
-    return (tables + automatic(results) + iterations(cases) + warm_starts(cases) + direct(cases) +
-            failures(results))
+    return (tables + conditions(cases) + automatic(results) + iterations(cases) + warm_starts(cases) +
+            direct(cases) + solvers(cases) + failures(results))

@@ -1,6 +1,7 @@
 #include "tests/bench/crout_bench/accuracy.h"
 
 #include <cmath>
+#include <limits>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -29,7 +30,7 @@ TEST(AccuracyTest, FactorRatioIsTheOracles) {
       request.algorithm = algorithm;
       ASSERT_OK_AND_ASSIGN(const Factorization factor, runner.Factor(a, n, request));
       ASSERT_OK_AND_ASSIGN(auto downloaded, runner.Download(factor));
-      auto& [lu, ipiv] = downloaded;
+      auto& [lu, ipiv, scales] = downloaded;
       const UnitDiagonal unit = factor.summary.unit_diagonal;
       for (const double error : {0.0, 1e-3}) {
         lu[n - 1] += error;
@@ -79,16 +80,28 @@ TEST(AccuracyTest, ComplexNumbersAreMeasuredByTheirModulus) {
   const double norm_b = std::hypot(10, 12);
   EXPECT_DOUBLE_EQ(BackwardError(a, {1, 0, 1, 0}, {2, 0, 10, 12}, 2, 1, kComplex),
                    5 / (11 + norm_b));
-  EXPECT_THAT(CoarsePattern({0, 1, 0, 0, 0, 0, 1, 0}, 2, kComplex, 2), ElementsAre("90", "09"));
+  EXPECT_THAT(CoarsePattern({0, 1, 0, 0, 0, 0, 3, 4}, 2, kComplex, 2).rows,
+              ElementsAre("a.", ".z"));
 }
 
-TEST(AccuracyTest, PatternsCountNonzerosByCell) {
-  // Rows 1 0 0 2 / 0 3 0 0 / 0 0 0 0 / 4 4 4 4.
-  const std::vector<double> a{1, 0, 0, 4, 0, 3, 0, 4, 0, 0, 0, 4, 2, 0, 0, 4};
-  EXPECT_THAT(CoarsePattern(a, 4, DType::kFloat64, 2), ElementsAre("53", "55"));
-  EXPECT_THAT(CoarsePattern(a, 4, DType::kFloat64, 100),
-              ElementsAre("9009", "0900", "0000", "9999"));
-  EXPECT_THAT(CoarsePattern({7}, 1, DType::kFloat64, 3), ElementsAre("9"));
+TEST(AccuracyTest, PatternsHaveTheLargestMagnitudeOfEachCell) {
+  // Rows 1 0 0 -100 / 0 10 0 0 / 0 0 0 0 / 1 1 1 1.
+  const std::vector<double> a{1, 0, 0, 1, 0, 10, 0, 1, 0, 0, 0, 1, -100, 0, 0, 1};
+  const MagnitudePattern coarse = CoarsePattern(a, 4, DType::kFloat64, 2);
+  EXPECT_THAT(coarse.rows, ElementsAre("nz", "aa"));
+  EXPECT_EQ(coarse.low, 0);
+  EXPECT_EQ(coarse.high, 2);
+  EXPECT_THAT(CoarsePattern(a, 4, DType::kFloat64, 100).rows,
+              ElementsAre("a..z", ".n..", "....", "aaaa"));
+  EXPECT_THAT(CoarsePattern({7}, 1, DType::kFloat64, 3).rows, ElementsAre("a"));
+}
+
+TEST(AccuracyTest, PatternsSayWhereNothingIsAndWhatIsNotFinite) {
+  const double nan = std::nan("");
+  const double inf = std::numeric_limits<double>::infinity();
+  EXPECT_THAT(CoarsePattern({0, 0, 0, 0}, 2, DType::kFloat64, 2).rows, ElementsAre("..", ".."));
+  EXPECT_THAT(CoarsePattern({nan, inf, 1, 0}, 2, DType::kFloat64, 2).rows, ElementsAre("!a", "!."));
+  EXPECT_THAT(CoarsePattern({nan, inf, 1, 0}, 2, DType::kFloat64, 1).rows, ElementsAre("!"));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "tests/bench/crout_bench/cases.h"
 
 #include "kernels/host/device/host_device.h"
+#include "kernels/icm/sections.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::bench {
@@ -33,8 +34,51 @@ TEST(CasesTest, EveryCombinationOfWhatAMethodTakes) {
   EXPECT_EQ(cases[7].parameters.section_size, 416);
 }
 
+TEST(CasesTest, VariantsOfMethodsThatHaveThem) {
+  const auto device = host::MakeDevice({});
+  Options options;
+  options.variants = {MethodVariant::kFast, MethodVariant::kPublished};
+  options.absolute_tolerances = {0, 1e-2};
+  EXPECT_THAT(CasesOf(Named(*device, "getrf"), options, 100), SizeIs(1));
+  const std::vector<Case> cases = CasesOf(Named(*device, "icmpp"), options, 100);
+  ASSERT_THAT(cases, SizeIs(4));
+  EXPECT_EQ(ParametersJson(cases[0]), Json::object());
+  EXPECT_EQ(ParametersJson(cases[3]),
+            Json({{"variant", "published"}, {"absolute_tolerance", 1e-2}}));
+}
+
+TEST(CasesTest, BlockSizesThatAMethodTakes) {
+  const auto device = host::MakeDevice({});
+  Options options;
+  options.block_sizes = {0, 8, 128, 4096};
+  EXPECT_THAT(CasesOf(Named(*device, "getrf"), options, 100), SizeIs(1));
+  const std::vector<Case> blocks = CasesOf(Named(*device, "block_lu"), options, 100);
+  ASSERT_THAT(blocks, SizeIs(2));
+  EXPECT_EQ(ParametersJson(blocks[1]), Json({{"block_size", 128}}));
+  EXPECT_THAT(CasesOf(Named(*device, "icmpp"), options, 100), SizeIs(1));
+  options.variants = {MethodVariant::kPublished};
+  EXPECT_THAT(CasesOf(Named(*device, "icmpp"), options, 100), SizeIs(2));
+}
+
+TEST(CasesTest, PlainLoopsAreChosenByNameAlone) {
+  const auto device = host::MakeDevice({});
+  const auto none = [](const std::string& name, const absl::Status&) { ADD_FAILURE() << name; };
+  for (const LuAlgorithm* algorithm : ChosenAlgorithms(*device, {}, none)) {
+    EXPECT_NE(algorithm->name(), "lu_loop");
+  }
+  const auto chosen = ChosenAlgorithms(*device, {"lu_loop"}, none);
+  ASSERT_THAT(chosen, SizeIs(1));
+  const auto context = device->CreateContext();
+  std::vector<double> a{2, 4, 1, 5};
+  std::vector<int64_t> ipiv(2);
+  const AnyMatrix matrix = MatrixView<double>{a.data(), 2, 2, 2};
+  ASSERT_OK(chosen[0]->Factor(**context, matrix, ipiv.data(), {}, {}, [] { return false; }));
+  EXPECT_THAT(a, ElementsAre(2, 2, 1, 3));
+  EXPECT_EQ((*context)->report().info, 0);
+}
+
 TEST(CasesTest, PublishedSectionSizes) {
-  EXPECT_EQ(PublishedSectionSize(558, 0), 256);
+  EXPECT_EQ(PublishedSectionSize(558, 32), 256);
   EXPECT_EQ(PublishedSectionSize(4156, 32), 416);
   EXPECT_EQ(PublishedSectionSize(2599, 8), 264);
   EXPECT_EQ(PublishedSectionSize(20000, 16), 1024);

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
+#include "tests/bench/crout_bench/mean_curvature.h"
+#include "tests/support/matrices.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::bench {
@@ -27,12 +30,119 @@ double ColumnSum(const std::vector<double>& a, int64_t n, int64_t j) {
 
 TEST(FamiliesTest, TheSameCallGivesTheSameBits) {
   for (const std::string_view family : FamilyNames()) {
-    ASSERT_OK_AND_ASSIGN(const auto first, Generate(family, 20));
-    ASSERT_OK_AND_ASSIGN(const auto second, Generate(family, 20));
+    ASSERT_OK_AND_ASSIGN(const auto first, Generate(family, 5));
+    ASSERT_OK_AND_ASSIGN(const auto second, Generate(family, 5));
     EXPECT_EQ(first, second) << family;
-    ASSERT_OK_AND_ASSIGN(const auto other, Generate(family, 21));
-    EXPECT_NE(first[0], other[0]) << family;
+    ASSERT_OK_AND_ASSIGN(const int64_t n, OrderOf(family, 5));
+    EXPECT_EQ(static_cast<int64_t>(first.size()), n * n) << family;
+    ASSERT_OK_AND_ASSIGN(const auto other, Generate(family, 6));
+    EXPECT_NE(first.size(), other.size()) << family;
   }
+}
+
+TEST(FamiliesTest, EyvazovsEntriesFillTheirRange) {
+  ASSERT_OK_AND_ASSIGN(const auto a, Generate("eyvazov", 100));
+  EXPECT_THAT(a, Each(::testing::AllOf(Ge(1), Lt(1000))));
+  EXPECT_LT(*std::min_element(a.begin(), a.end()), 2);
+  EXPECT_GT(*std::max_element(a.begin(), a.end()), 999);
+}
+
+TEST(FamiliesTest, AnArrowIsADiagonalALastRowAndALastColumn) {
+  const int64_t n = 40;
+  ASSERT_OK_AND_ASSIGN(const auto a, Generate("arrow", n));
+  for (int64_t j = 0; j < n; ++j) {
+    for (int64_t i = 0; i < n; ++i) {
+      EXPECT_EQ(a[i + j * n] != 0, i == j || i == n - 1 || j == n - 1) << i << ", " << j;
+    }
+  }
+}
+
+// Orders of the thesis, 2.3 and Table 3.2.
+TEST(FamiliesTest, SubdomainsHaveThePublishedOrders) {
+  for (const auto& [family, size, order] : {std::tuple{"bddc", 4, 74},
+                                            {"bddc", 20, 1274},
+                                            {"bddc", 24, 1814},
+                                            {"bddc", 28, 2450},
+                                            {"bddc", 32, 3182},
+                                            {"bddc_corner", 5, 104},
+                                            {"bddc_corner", 8, 230},
+                                            {"bddc_corner", 25, 1964},
+                                            {"bddc_corner", 50, 7664},
+                                            {"bddc_edge", 8, 298},
+                                            {"bddc_interior", 5, 178},
+                                            {"bddc_interior", 8, 412},
+                                            {"bddc_interior", 50, 15028}}) {
+    ASSERT_OK_AND_ASSIGN(const int64_t n, OrderOf(family, size));
+    EXPECT_EQ(n, order) << family << " " << size;
+  }
+  // [S C^T; C 0]: symmetric, S without a load singular but for the boundary, C of ones.
+  ASSERT_OK_AND_ASSIGN(const auto a, Generate("bddc_face", 3));
+  ASSERT_OK_AND_ASSIGN(const int64_t n, OrderOf("bddc_face", 3));
+  const int64_t shared = n - 21;
+  for (int64_t j = 0; j < n; ++j) {
+    for (int64_t i = 0; i < j; ++i) EXPECT_NEAR(a[i + j * n], a[j + i * n], 1e-15);
+    if (j >= shared) {
+      EXPECT_EQ(a[j + j * n], 0);
+    }
+  }
+}
+
+// The shared ones were made from the source's own program.
+TEST(FamiliesTest, SubdomainsAreTheSharedMatrices) {
+  if (!testing::MatricesDirectory()) GTEST_SKIP() << "no shared matrices: set CROUT_MATRICES";
+  struct Pair {
+    const char* file;
+    const char* family;
+    int64_t size;
+  };
+  for (const Pair& pair : {Pair{"poc/poc-4_2_2.mtx.gz", "bddc", 4},
+                           {"poc/poc-8_4_2_corner.mtx.gz", "bddc_corner", 8},
+                           {"poc/poc-8_4_2_edge.mtx.gz", "bddc_edge", 8},
+                           {"poc/poc-8_4_2_interior.mtx.gz", "bddc_interior", 8}}) {
+    SCOPED_TRACE(pair.file);
+    ASSERT_OK_AND_ASSIGN(const auto made, Generate(pair.family, pair.size));
+    bool found = false;
+    for (const testing::RealMatrix& real : testing::RealMatrixIndex()) {
+      if (real.file != pair.file) continue;
+      found = true;
+      ASSERT_OK_AND_ASSIGN(const auto shared, testing::ReadRealMatrix(real));
+      ASSERT_EQ(shared.size(), made.size());
+      for (size_t i = 0; i < made.size(); ++i) ASSERT_NEAR(made[i], shared[i], 1e-16) << i;
+    }
+    EXPECT_TRUE(found);
+  }
+}
+
+TEST(FamiliesTest, MeanCurvatureFlowIsDominantAndItsStepsSolveIt) {
+  const int64_t grid = 12;
+  MeanCurvatureFlow flow(grid);
+  const int64_t n = flow.n();
+  double before = 0;
+  for (int step = 1; step <= 4; ++step) {
+    EXPECT_EQ(flow.step(), step);
+    const std::vector<double> a = flow.Matrix();
+    const std::vector<double> u = flow.u();
+    for (int64_t i = 0; i < n; ++i) EXPECT_GT(std::abs(a[i * (n + 1)]), RowSum(a, n, i));
+    // 0.1 h^2 of the heat equation first, and less where the surface is steep.
+    const int64_t centre = grid / 2 * (grid + 1);
+    EXPECT_EQ(std::abs(a[centre * (n + 1)] - 1.4) < 1e-15, step == 1);
+    flow.Advance();
+    double area = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      double product = 0;
+      for (int64_t j = 0; j < n; ++j) product += a[i + j * n] * flow.u()[j];
+      EXPECT_NEAR(product, u[i], 1e-14);
+      area += flow.u()[i] * flow.u()[i];
+    }
+    if (step > 1) {
+      EXPECT_LT(area, before);
+    }
+    before = area;
+  }
+  ASSERT_OK_AND_ASSIGN(const auto second, Generate("mcf", grid));
+  MeanCurvatureFlow again(grid);
+  again.Advance();
+  EXPECT_EQ(second, again.Matrix());
 }
 
 // Results that are kept compare only with the same matrices.
@@ -82,6 +192,8 @@ TEST(FamiliesTest, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(Generate("thesiss", 3),
               FailsWith(absl::StatusCode::kInvalidArgument, "thesis, dominant, random"));
   EXPECT_THAT(Generate("thesis", 0), FailsWith(absl::StatusCode::kInvalidArgument, "order 0"));
+  EXPECT_THAT(Generate("mcf", 2), FailsWith(absl::StatusCode::kInvalidArgument, "begins with 3"));
+  EXPECT_THAT(OrderOf("bddc", 1), FailsWith(absl::StatusCode::kInvalidArgument, "begins with 2"));
 }
 
 TEST(FamiliesTest, PerturbationStaysWithinItsBoundAndKeepsZeros) {

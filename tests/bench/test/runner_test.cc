@@ -96,7 +96,7 @@ TEST_F(RunnerTest, ComplexTypesHaveCasesOfTheirOwn) {
       EXPECT_LT(c["backward_error"], c["dtype"] == "c64" ? 1e-5 : 1e-14);
     }
     EXPECT_EQ(types.size(), matrix[0] == 'z' ? 2u : 3u) << matrix;
-    EXPECT_EQ(CasesOf(result, matrix, "gauss_jordan").size(), types.size()) << matrix;
+    EXPECT_EQ(CasesOf(result, matrix, "gauss_jordan").size(), 2 * types.size()) << matrix;
   }
   EXPECT_EQ(CasesOf(result, "z", "cmpp")[0]["nonzeros"], 3);
   ASSERT_EQ(result["skipped"].size(), 1u);
@@ -124,8 +124,8 @@ TEST_F(RunnerTest, IterativeMethodsReportTheirSections) {
   EXPECT_EQ(iterations["total_pivots"], pivots);
   EXPECT_GT(pivots, 0);  // half of the diagonal is zero
   ASSERT_EQ(result["patterns"].size(), 1u);
-  EXPECT_EQ(result["patterns"][0]["a"].size(), 8u);
-  EXPECT_EQ(result["patterns"][0]["lu"][7].get<std::string>().size(), 8u);
+  EXPECT_EQ(result["patterns"][0]["a"]["rows"].size(), 8u);
+  EXPECT_EQ(result["patterns"][0]["lu"]["rows"][7].get<std::string>().size(), 8u);
 }
 
 TEST_F(RunnerTest, SequencesStartFromTheStepBefore) {
@@ -203,12 +203,49 @@ TEST_F(RunnerTest, DirectSolversStandBesideAFactorizationAndASolve) {
   options_.algorithms = {"getrf"};
   options_.direct = true;
   const Json result = Run();
-  ASSERT_EQ(CasesOf(result, "random40", "getrf+getrs").size(), 1u);
+  EXPECT_EQ(CasesOf(result, "random40", "getrf+getrs").size(), 2u);
   const std::vector<Json> direct = CasesOf(result, "random40", "gauss_jordan");
-  ASSERT_EQ(direct.size(), 1u);
-  EXPECT_EQ(direct[0]["nrhs"], 40);
-  EXPECT_LT(direct[0]["backward_error"], 1e-13);
-  EXPECT_EQ(direct[0]["times_s"].size(), 2u);
+  ASSERT_EQ(direct.size(), 2u);
+  EXPECT_EQ(direct[0]["nrhs"], 1);
+  EXPECT_EQ(direct[1]["nrhs"], 40);
+  for (const Json& c : direct) {
+    EXPECT_LT(c["backward_error"], 1e-13);
+    EXPECT_EQ(c["times_s"].size(), 2u);
+  }
+}
+
+TEST_F(RunnerTest, SolversStandBesideEachOther) {
+  options_.generate = {{"thesis", {40}}};
+  options_.algorithms = {"getrf"};
+  options_.dtypes = {DType::kFloat64, DType::kComplex64};
+  options_.solvers = true;
+  const Json result = Run();
+  for (const char* solver : {"ss", "is", "trsm", "getrs"}) {
+    const std::vector<Json> cases = CasesOf(result, "thesis40", solver);
+    ASSERT_EQ(cases.size(), 2u) << solver;
+    for (const Json& c : cases) {
+      EXPECT_EQ(c["factors"], std::string(solver) == "getrs" ? "getrf" : "cmpp");
+      EXPECT_EQ(c["nrhs"], 10);
+      EXPECT_LT(c["max_abs_diff"], c["dtype"] == "f64" ? 1e-8 : 1) << solver;
+      EXPECT_EQ(c["times_s"].size(), 2u);
+    }
+  }
+}
+
+TEST_F(RunnerTest, OwnStepsOfAFamilyAndItsCondition) {
+  options_.generate = {{"mcf", {8}}, {"random", {8}}};
+  options_.algorithms = {"icm"};
+  options_.warm = {0};
+  options_.steps = 2;
+  const Json result = Run();
+  const std::vector<Json> cases = CasesOf(result, "mcf8", "icm");
+  ASSERT_EQ(cases.size(), 3u);
+  EXPECT_EQ(cases[0]["n"], 64);
+  EXPECT_GT(cases[0]["condition"], 1);
+  EXPECT_LT(cases[0]["condition"], 10);
+  EXPECT_EQ(cases[2]["sequence"], Json({{"delta", 0.0}, {"step", 2}}));
+  EXPECT_LT(cases[2]["factor_ratio"], 30);
+  EXPECT_EQ(CasesOf(result, "random8", "icm").size(), 1u);  // has none
 }
 
 TEST_F(RunnerTest, AutoStandsBesideTheFastest) {

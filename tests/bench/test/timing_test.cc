@@ -1,6 +1,7 @@
 #include "tests/bench/crout_bench/timing.h"
 
 #include <chrono>
+#include <cmath>
 #include <numeric>
 #include <string>
 #include <thread>
@@ -95,12 +96,15 @@ TEST(TimingTest, WhatTakesLongIsCutShort) {
   EXPECT_EQ(json["times_s"].size(), times.size());
 }
 
-TEST(TimingTest, MedianMinimumAndMaximum) {
+TEST(TimingTest, MedianMeanDeviationMinimumAndMaximum) {
   nlohmann::ordered_json json;
-  AddTiming({{3, 1, 2}, absl::OkStatus(), false}, json);
-  EXPECT_EQ(json,
-            nlohmann::ordered_json(
-                {{"median_s", 2.0}, {"min_s", 1.0}, {"max_s", 3.0}, {"times_s", {3.0, 1.0, 2.0}}}));
+  AddTiming({{5, 1, 3}, absl::OkStatus(), false}, json);
+  EXPECT_EQ(json, nlohmann::ordered_json({{"median_s", 3.0},
+                                          {"mean_s", 3.0},
+                                          {"deviation_s", std::sqrt(8.0 / 3)},
+                                          {"min_s", 1.0},
+                                          {"max_s", 5.0},
+                                          {"times_s", {5.0, 1.0, 3.0}}}));
 }
 
 }  // namespace

@@ -4,9 +4,11 @@
 #define CROUT_TESTS_EMULATION_CUDA_RUNTIME_API_H_
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include "tests/emulation/emulated_grid.h"
@@ -80,9 +82,16 @@ struct EmulatedIndex {
 };
 inline constexpr EmulatedIndex<& crout::EmulatedThread::Index> threadIdx = {};
 inline constexpr EmulatedIndex<& crout::EmulatedThread::BlockIndex> blockIdx = {};
+inline constexpr EmulatedIndex<& crout::EmulatedThread::Threads> blockDim = {};
 inline constexpr EmulatedIndex<& crout::EmulatedThread::Blocks> gridDim = {};
 
 inline void __syncthreads() { crout::EmulatedThread::Block().Meet(); }
+inline void __syncwarp() { crout::EmulatedThread::Block().MeetWarp(); }
+template <class V>
+V __shfl_sync(unsigned, V value, int from) {
+  return crout::EmulatedThread::Block().OverWarp(
+      value, V{}, [from](V found, V other, int lane) { return lane == from ? other : found; });
+}
 inline unsigned __reduce_max_sync(unsigned, unsigned value) {
   return crout::EmulatedThread::Block().OverWarp(
       value, 0U, [](unsigned greatest, unsigned other, int) { return std::max(greatest, other); });
@@ -92,10 +101,40 @@ inline unsigned __ballot_sync(unsigned, bool vote) {
       vote ? 1U : 0U, 0U,
       [](unsigned votes, unsigned other, int lane) { return votes | other << lane; });
 }
+// *to := f(*to, value), in one step.
+template <class V, class F>
+V EmulateAtomic(V* to, V value, F f) {
+  const std::atomic_ref<V> word(*to);
+  V before = word;
+  while (!word.compare_exchange_weak(before, f(before, value))) {
+  }
+  return before;
+}
+template <class V>
+V atomicMin(V* to, V value) {
+  return EmulateAtomic(to, value, [](V a, V b) { return std::min(a, b); });
+}
+template <class V>
+V atomicMax(V* to, V value) {
+  return EmulateAtomic(to, value, [](V a, V b) { return std::max(a, b); });
+}
+inline int atomicOr(int* to, int value) {
+  return EmulateAtomic(to, value, [](int a, int b) { return a | b; });
+}
+// Other blocks may write words meanwhile.
 template <class V>
 V __ldcg(const V* from) {
-  return *from;
+  if constexpr (std::is_integral_v<V>) {
+    return std::atomic_ref<V>(*const_cast<V*>(from));
+  } else {
+    return *from;
+  }
 }
+using std::copysign;
+using std::fabs;
+using std::isfinite;
+using std::isnan;
+using std::min;
 inline int __ffs(int x) { return x == 0 ? 0 : std::countr_zero(static_cast<unsigned>(x)) + 1; }
 inline int __clz(int x) { return std::countl_zero(static_cast<unsigned>(x)); }
 inline unsigned __float_as_uint(float x) { return std::bit_cast<unsigned>(x); }

@@ -11,6 +11,7 @@
 
 from crout._batch import BatchRecord, BatchSolution
 from crout._retry import RetryPolicy
+from crout._sparse_lu import SparseFactors
 from crout.batch import BatchFactor
 from crout.changes import Entries, LowRank, Values
 from crout.client import Client, connect
@@ -28,11 +29,13 @@ from crout.errors import (
     ProtocolError,
     Singular,
     Unavailable,
+    UnreadableFile,
 )
 from crout.factor import Factor
 from crout.results import (
     Complement,
     DeviceStatus,
+    EchelonForm,
     Estimate,
     FactorRecord,
     Iterations,
@@ -41,6 +44,7 @@ from crout.results import (
     ServerInfo,
     SlogDet,
     Solution,
+    SparseInfo,
     TenantLoad,
 )
 
@@ -56,6 +60,7 @@ __all__ = [
     "CroutError",
     "DeadlineExceeded",
     "DeviceStatus",
+    "EchelonForm",
     "Entries",
     "Estimate",
     "Factor",
@@ -77,8 +82,11 @@ __all__ = [
     "Singular",
     "SlogDet",
     "Solution",
+    "SparseFactors",
+    "SparseInfo",
     "TenantLoad",
     "Unavailable",
+    "UnreadableFile",
     "Values",
     "connect",
 ]

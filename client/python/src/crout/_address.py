@@ -6,20 +6,22 @@ import contextlib
 import ipaddress
 import re
 
+from crout.errors import InvalidRequest
+
 _SCHEMES = ("unix:", "unix-abstract:", "dns:", "ipv4:", "ipv6:")
 _FORMS = "write host:port, [IPv6]:port or unix:PATH"
 
 
 def check_address(address: str) -> None:
-    """ValueError, with the form that is meant, unless gRPC can make something of `address`.
+    """InvalidRequest, with the form that is meant, unless gRPC can make something of `address`.
 
     It takes "host:port" with a port from 1 to 65535 and an IPv6 host in brackets, and what starts with
     one of `_SCHEMES`, whose rest only gRPC knows.
     """
     if not address:
-        raise ValueError("the server's address is empty")
+        raise InvalidRequest("the server's address is empty")
     if why := _fault(address):
-        raise ValueError(f"the server's address {address!r} {why}: {_FORMS}")
+        raise InvalidRequest(f"the server's address {address!r} {why}: {_FORMS}")
 
 
 def is_local(address: str) -> bool:
@@ -33,9 +35,9 @@ def is_local(address: str) -> bool:
 
 
 def check_tenant(tenant: str) -> None:
-    """ValueError unless `tenant` is what a server takes."""
+    """InvalidRequest unless `tenant` is what a server takes."""
     if not re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", tenant):
-        raise ValueError(f"the tenant {tenant!r} is no name of 1 to 64 of [A-Za-z0-9_.-]")
+        raise InvalidRequest(f"the tenant {tenant!r} is no name of 1 to 64 of [A-Za-z0-9_.-]")
 
 
 def _fault(address: str) -> str:

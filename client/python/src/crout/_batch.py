@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from crout import _options, _payload, _wire, results
 from crout._call import Call
-from crout._options import cache_options, call_options, distribute, integer
+from crout._options import cache_options, call_options, distribute, integer, request_id_option
 from crout._replies import convert, parse
 from crout._retry import RetryClass
 from crout.errors import CroutError, InvalidRequest, ProtocolError
@@ -353,7 +353,10 @@ def _declare(spec: service.BatchSpec, places: Places, dtype: np.dtype[Any]) -> N
 
 def factorize(matrices: Any, *, replaces: BatchRecord | None = None, **options: Any) -> Call[BatchRecord]:
     """FactorizeBatch; with `replaces` the next version of that batch."""
-    call, how, cache = distribute(options, call_options, batch_options, cache_options)
+    call, how, cache, identity = distribute(
+        options, call_options, batch_options, cache_options, request_id_option
+    )
+    request_id = request_id_option(**identity)
     arrays, dtype = _members(matrices)
     if replaces is not None:
         dtype = np.result_type(dtype, replaces.factor.dtype).newbyteorder("<")
@@ -363,7 +366,8 @@ def factorize(matrices: Any, *, replaces: BatchRecord | None = None, **options: 
     _declare(header.batch, places, dtype)
     if replaces is None:
         header.cache.CopyFrom(cache_options(**cache))
-    elif cache:
+        header.cache.request_id = request_id
+    elif cache or request_id:
         raise InvalidRequest("a batch that replaces another keeps its name and lease")
     else:
         header.handle = replaces.factor.handle
@@ -371,8 +375,9 @@ def factorize(matrices: Any, *, replaces: BatchRecord | None = None, **options: 
         "FactorizeBatch",
         service.FactorizeBatchRequest(header=header).SerializeToString(),
         lambda: _FactorReply(shapes),
-        RetryClass.REFUSED_ONLY,
+        RetryClass.IDEMPOTENT if request_id else RetryClass.REFUSED_ONLY,
         ((_DATA, _payload.pieces_of([shapes, _values(arrays, places, dtype)])),),
+        waits=bool(request_id),
         **call_options(**call),
     )
 

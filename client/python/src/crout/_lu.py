@@ -171,10 +171,16 @@ def iterations(pages: list[service.GetIterationsResponse]) -> results.Iterations
     sections = pages[0].sections
     sweeps = [count for page in pages for count in page.sweeps]
     pivots = [count for page in pages for count in page.pivots]
-    if len(sweeps) != sections * sections or len(pivots) != sections:
+    bad_elements = [count for page in pages for count in page.bad_elements]
+    if (
+        len(sweeps) != sections * sections
+        or len(pivots) != sections
+        or len(bad_elements) not in (0, sections)
+    ):
         raise ProtocolError("the server sent another number of counts than it announced")
     return results.Iterations(
         version=pages[0].version,
         sweeps=np.array(sweeps, int).reshape(sections, sections, order="F"),
         pivots=np.array(pivots, int),
+        bad_elements=np.array(bad_elements, int) if len(bad_elements) == sections else None,
     )

@@ -74,10 +74,19 @@ class SchurOptions(FactorizeOptions, CacheOptions, total=False):
     """Of schur_complement."""
 
 
+class RrefOptions(CallOptions, total=False):
+    """Of rref."""
+
+    augmented: int
+    tolerance: float | None
+    device: str
+
+
 class RefactorOptions(FactorizeOptions, total=False):
     """Of refactor."""
 
     replace_if_singular: bool
+    values_only: bool
 
 
 class SeriesOptions(FactorizeOptions, CacheOptions, total=False):
@@ -121,6 +130,7 @@ class BatchOptions(BatchRefactorOptions, CacheOptions, total=False):
     """Of lu_factor_batch."""
 
     device: str
+    request_id: str
 
 
 class BatchBothOptions(CallOptions, total=False):
@@ -282,11 +292,16 @@ def _method_parameters(
     section_size: int = 0,
     block_size: int = 0,
     sweep_limit: int = 0,
+    absolute_tolerance: float = 0.0,
+    variant: str | None = None,
 ) -> service.MethodParameters:
     """What a method leaves to its caller; 0 leaves it to the method."""
     rule = service.PIVOT_RULE_UNSPECIFIED
     if pivot_rule is not None:
         rule = _value(service.PivotRule, "PIVOT_RULE_", pivot_rule, "pivot_rule")
+    form = factor_pb2.METHOD_VARIANT_UNSPECIFIED
+    if variant is not None:
+        form = _value(factor_pb2.MethodVariant, "METHOD_VARIANT_", variant, "variant")
     try:
         low, high = interval
     except (TypeError, ValueError):
@@ -300,12 +315,30 @@ def _method_parameters(
         section_size=integer("section_size", section_size),
         block_size=integer("block_size", block_size, bits=32),
         sweep_limit=integer("sweep_limit", sweep_limit),
+        absolute_tolerance=real("absolute_tolerance", absolute_tolerance),
+        variant=form,
     )
 
 
 def cache_options(*, name: str = "", lease: Lease | None = None) -> service.CacheOptions:
     """How long and under which name to keep a factor."""
     return service.CacheOptions(name=text("name", name), lease=None if lease is None else duration(lease))
+
+
+def echelon_options(
+    *, augmented: int = 0, tolerance: float | None = None, device: str = ""
+) -> service.ReduceToEchelonFormHeader:
+    """How to reduce: a header without its matrix."""
+    return service.ReduceToEchelonFormHeader(
+        augmented_columns=integer("augmented", augmented),
+        tolerance=None if tolerance is None else real("tolerance", tolerance),
+        device=text("device", device),
+    )
+
+
+def request_id_option(*, request_id: str = "") -> str:
+    """By which a repeated call finds the factor of the first."""
+    return text("request_id", request_id)
 
 
 def series_options(

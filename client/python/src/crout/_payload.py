@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crout import _matrix_market
 from crout.errors import InvalidRequest
 from crout.v1 import matrix_pb2
 
@@ -133,7 +132,15 @@ def matrix(value: Any) -> Payload:
 
 def square(value: Any) -> Payload:
     """As `matrix`, refusing what is known not to be square."""
-    payload = matrix(value)
+    return _as_square(matrix(value))
+
+
+def square_values(value: Any) -> Payload:
+    """As `sparse_values`, likewise."""
+    return _as_square(sparse_values(value))
+
+
+def _as_square(payload: Payload) -> Payload:
     if payload.shape is not None and payload.shape[0] != payload.shape[1]:
         raise InvalidRequest(f"the matrix is {payload.shape[0]} x {payload.shape[1]}, not square")
     return payload
@@ -179,16 +186,44 @@ def _text(dtype: np.dtype[Any]) -> matrix_pb2.MatrixSpec:
 
 
 def _sparse(value: Any) -> Payload:
-    coordinates = value.tocoo()
-    rows, cols = coordinates.shape
-    data = as_elements(coordinates.data)
-    row, col = coordinates.row, coordinates.col
-    return Payload(
-        _text(data.dtype),
-        data.dtype,
-        (rows, cols),
-        lambda: _matrix_market.coordinate_text((rows, cols), row, col, data),
+    """Compressed rows as they lie in memory; all else as coordinates, in the order of its data."""
+    by_rows = value.format == "csr"
+    if not by_rows:
+        value = value.tocoo()
+    rows, cols = value.shape
+    data = as_elements(value.data)
+    indices = [value.indptr, value.indices] if by_rows else [value.row, value.col]
+    wide = any(index.dtype.itemsize == 8 for index in indices)
+    index_dtype = np.dtype("<i8" if wide else "<i4")
+    arrays = [np.ascontiguousarray(index, dtype=index_dtype) for index in indices]
+    spec = matrix_pb2.MatrixSpec(
+        sparse=matrix_pb2.SparseSpec(
+            dtype=dtype_code(data.dtype),
+            format=(
+                matrix_pb2.SPARSE_FORMAT_COMPRESSED_ROWS if by_rows else matrix_pb2.SPARSE_FORMAT_COORDINATE
+            ),
+            rows=rows,
+            cols=cols,
+            entries=len(data),
+            index_bytes=index_dtype.itemsize,
+        )
     )
+    return Payload(spec, data.dtype, (rows, cols), pieces_of([*arrays, np.ascontiguousarray(data)]))
+
+
+def sparse_values(value: Any) -> Payload:
+    """The values of a matrix of scipy.sparse, in the order of compressed columns."""
+    if not is_sparse(value):
+        raise InvalidRequest("values_only is for a matrix of scipy.sparse: send others in full")
+    columns = value.tocsc()
+    if not columns.has_canonical_format:
+        columns = columns.copy()
+        columns.sum_duplicates()
+    data = as_elements(columns.data)
+    spec = matrix_pb2.MatrixSpec(
+        values=matrix_pb2.SparseValuesSpec(dtype=dtype_code(data.dtype), entries=len(data))
+    )
+    return Payload(spec, data.dtype, value.shape, pieces_of([np.ascontiguousarray(data)]))
 
 
 def _file(path: str) -> Payload:

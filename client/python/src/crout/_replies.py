@@ -130,8 +130,8 @@ def warn_of_solution(solution: Solution, n: int, dtype: np.dtype[Any]) -> None:
     error = solution.backward_error
     if "not_accurate" in solution.warnings:
         warn(
-            f"the factor in lower precision does not serve (backward error {error:.3g}): refactor without "
-            "precision="
+            f"corrections with this factor do not serve (backward error {error:.3g}): refactor without "
+            "precision=, or, where it has perturbed pivots, by another algorithm"
         )
         return
     eps = max(np.finfo(solution.x.dtype).eps, np.finfo(dtype).eps)
@@ -409,9 +409,9 @@ class ComplementReply:
 
     repeatable = True
 
-    def __init__(self, leading_order: int, order: int | None, dtype: np.dtype[Any]) -> None:
+    def __init__(self, leading_order: int | None, order: int | None, dtype: np.dtype[Any]) -> None:
         self._leading_order = leading_order
-        rest = None if order is None else order - leading_order
+        rest = None if order is None or leading_order is None else order - leading_order
         self._target = Target(rest, rest, dtype)
         self._factor: FactorRecord | None = None
         self._result: service.ComplementResult | None = None
@@ -441,3 +441,39 @@ class ComplementReply:
         """As in Reply."""
         if isinstance(error, Singular):
             error.factor = self._factor
+
+
+class EchelonReply:
+    """Of ReduceToEchelonForm: the form, and its result."""
+
+    repeatable = True
+
+    def __init__(self, shape: tuple[int, int] | None, dtype: np.dtype[Any]) -> None:
+        rows, cols = shape or (None, None)
+        self._target = Target(rows, cols, dtype)
+        self._result: service.EchelonFormResult | None = None
+
+    def feed(self, message: bytes) -> service.Progress | None:
+        """As in Reply."""
+        rest, pieces = _wire.split(message, 3)
+        response = parse(service.ReduceToEchelonFormResponse, rest)
+        if response.HasField("header"):
+            self._target.begin(response.header.form)
+        for piece in pieces:
+            self._target.append(piece)
+        if response.HasField("result"):
+            self._result = response.result
+        return response.progress if response.HasField("progress") else None
+
+    def finish(self) -> results.EchelonForm:
+        """As in Reply."""
+        r = self._target.finish()
+        if self._result is None:
+            raise ProtocolError("the server sent no result")
+        pivots = self._result.pivot_columns
+        if self._result.rank != len(pivots) or len(pivots) > min(r.shape):
+            raise ProtocolError("the server sent a rank that is not that of its pivots")
+        return results.echelon_form(r, self._result)
+
+    def explain(self, error: CroutError) -> None:
+        """As in Reply."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crout import _options, _payload, changes, results
+from crout import _options, _payload, _server_info, changes, results
 from crout._call import Call, RoundCall
 from crout._lu import FactorsReply, PackedFactors
 from crout._options import (
@@ -18,14 +18,17 @@ from crout._options import (
     call_options,
     distribute,
     duration,
+    echelon_options,
     factorize_options,
     integer,
+    request_id_option,
     series_options,
     solve_options,
     text,
 )
 from crout._replies import (
     ComplementReply,
+    EchelonReply,
     FactorReply,
     SolutionReply,
     StepReply,
@@ -33,9 +36,11 @@ from crout._replies import (
     UnaryReply,
 )
 from crout._retry import RetryClass
+from crout._sparse_lu import SparseFactors, SparseFactorsReply
 from crout.errors import InvalidRequest
 from crout.results import (
     Complement,
+    EchelonForm,
     Estimate,
     FactorPage,
     FactorRecord,
@@ -47,16 +52,11 @@ from crout.v1 import factorization_service_pb2 as service
 
 Array = npt.NDArray[Any]
 
-_DATA, _RHS_DATA = 2, 3  # The `bytes` fields of the requests.
+_DATA, _RHS_DATA, _X0_DATA = 2, 3, 4  # The `bytes` fields of the requests.
 
 
 def _order(payload: _payload.Payload) -> int | None:
     return None if payload.shape is None else payload.shape[0]
-
-
-def request_id_option(*, request_id: str = "") -> str:
-    """By which a repeated call finds the factor of the first."""
-    return text("request_id", request_id)
 
 
 def factorize(A: Any, **options: Any) -> Call[FactorRecord]:
@@ -81,6 +81,11 @@ def factorize(A: Any, **options: Any) -> Call[FactorRecord]:
     )
 
 
+def values_option(*, values_only: bool = False) -> bool:
+    """Whether a sparse matrix has the positions of the one before, and sends its values alone."""
+    return values_only
+
+
 def replace_option(*, replace_if_singular: bool = False) -> bool:
     """Whether a factor with which no system can be solved may take another's place."""
     return replace_if_singular
@@ -88,8 +93,10 @@ def replace_option(*, replace_if_singular: bool = False) -> bool:
 
 def refactorize(record: FactorRecord, A: Any, **options: Any) -> Call[FactorRecord]:
     """Refactorize: never tried again after a lost connection, since it may have happened."""
-    call, how, replace = distribute(options, call_options, factorize_options, replace_option)
-    payload = _payload.square(A)
+    call, how, replace, values = distribute(
+        options, call_options, factorize_options, replace_option, values_option
+    )
+    payload = _payload.square_values(A) if values_option(**values) else _payload.square(A)
     if payload.shape is not None and payload.shape[0] != record.n:
         raise InvalidRequest(
             f"the matrix has order {payload.shape[0]}, the factor {record.n}: use lu_factor for it"
@@ -143,6 +150,17 @@ class _Rhs:
         if overwrite and flags.writeable and (flags.c_contiguous or flags.f_contiguous):
             self._array = columns
 
+    def start(self, x0: Any) -> _payload.Payload:
+        """Where iterations start, as X will be, whose type b has."""
+        array = _payload.as_array(x0)
+        if array.shape != self.shape:
+            raise InvalidRequest(f"x0 has the shape {array.shape}, the solution {self.shape}")
+        elements = _payload.as_elements(array)
+        if np.iscomplexobj(elements) and not np.issubdtype(self._dtype, np.complexfloating):
+            raise InvalidRequest("x0 is complex, the solution real")
+        elements = elements.astype(self._dtype, copy=False)
+        return _payload.dense(elements if elements.ndim == 2 else elements[:, None])
+
     def target(self, *, or_complex: bool = False) -> Target:
         return Target(self._rows, self._cols, self._dtype, self._array, or_complex=or_complex)
 
@@ -193,8 +211,8 @@ class Series:
     def _made(self, factor: FactorRecord) -> None:
         self.factor = factor
 
-    def step(self, A: Any | None, b: Any) -> RoundCall[SeriesStep]:
-        """A round of SolveSeries; without A with the matrix of the step before."""
+    def step(self, A: Any | None, b: Any, x0: Any | None = None) -> RoundCall[SeriesStep]:
+        """A round of SolveSeries; without A with the matrix of the step before, without x0 from its x."""
         header = self._header or service.SolveSeriesHeader()
         payloads = []
         if isinstance(A, changes.Change):
@@ -217,6 +235,10 @@ class Series:
         shape = rhs.shape
         header.rhs.CopyFrom(rhs.payload.spec)
         payloads.append((_RHS_DATA, rhs.payload.open))
+        if x0 is not None:
+            start = rhs.start(x0)
+            header.x0.CopyFrom(start.spec)
+            payloads.append((_X0_DATA, start.open))
         call: RoundCall[SeriesStep] = RoundCall(
             "SolveSeries",
             service.SolveSeriesRequest(header=header).SerializeToString(),
@@ -274,10 +296,53 @@ def schur_complement(A: Any, leading_order: int, **options: Any) -> Call[Complem
     )
 
 
+def rref(A: Any, **options: Any) -> Call[EchelonForm]:
+    """ReduceToEchelonForm."""
+    call, how = distribute(options, call_options, echelon_options)
+    payload = _payload.matrix(A)
+    header = echelon_options(**how)
+    header.matrix.CopyFrom(payload.spec)
+    return Call(
+        "ReduceToEchelonForm",
+        service.ReduceToEchelonFormRequest(header=header).SerializeToString(),
+        lambda: EchelonReply(payload.shape, payload.dtype),
+        payloads=((_DATA, payload.open),),
+        **call_options(**call),
+    )
+
+
+def schur_complement_of(A: Any, keep: Any, **options: Any) -> Call[Complement]:
+    """ComputeSchurComplement, of chosen unknowns of a sparse matrix."""
+    call, how = distribute(options, call_options, factorize_options)
+    payload = _payload.square(A)
+    order = _order(payload)
+    unknowns = [integer("keep", index, bits=32) for index in keep]
+    header = service.ComputeSchurComplementHeader(
+        matrix=payload.spec, keep=unknowns, options=factorize_options(**how)
+    )
+    rest = None if order is None else order - len(unknowns)
+    return Call(
+        "ComputeSchurComplement",
+        service.ComputeSchurComplementRequest(header=header).SerializeToString(),
+        lambda: ComplementReply(rest, order, payload.dtype),
+        RetryClass.REFUSED_ONLY,
+        ((_DATA, payload.open),),
+        **call_options(**call),
+    )
+
+
 def get_factors(record: FactorRecord) -> Call[PackedFactors]:
     """GetFactors."""
     request = service.GetFactorsRequest(handle=record.handle, include_ipiv=True)
     return Call("GetFactors", request.SerializeToString(), lambda: FactorsReply(record.n))
+
+
+def get_sparse_factors(record: FactorRecord) -> Call[SparseFactors]:
+    """GetFactors of a matrix that stayed sparse."""
+    if record.sparse is None:
+        raise InvalidRequest("the matrix was factored in its dense form: to_lu() has its factors")
+    request = service.GetFactorsRequest(handle=record.handle, take_sparse=True)
+    return Call("GetFactors", request.SerializeToString(), lambda: SparseFactorsReply(record.n))
 
 
 def list_factors(name: str, page_token: str) -> Call[FactorPage]:
@@ -328,13 +393,13 @@ def estimate(n: int, matrix_dtype: npt.DTypeLike, **options: Any) -> Call[Estima
         matrix_dtype=_payload.dtype_code(matrix_dtype),
         options=factorize_options(**options),
     )
-    return _unary("EstimateFactorize", request, service.EstimateFactorizeResponse, results.estimate)
+    return _unary("EstimateFactorize", request, service.EstimateFactorizeResponse, _server_info.estimate)
 
 
 def server_info() -> Call[ServerInfo]:
     """GetServerInfo."""
     request = service.GetServerInfoRequest()
-    return _unary("GetServerInfo", request, service.GetServerInfoResponse, results.server_info)
+    return _unary("GetServerInfo", request, service.GetServerInfoResponse, _server_info.server_info)
 
 
 def _unary(

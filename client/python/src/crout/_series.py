@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -11,28 +10,32 @@ import numpy as np
 from crout.errors import InvalidRequest
 
 
-def pairs(matrices: Iterable[Any], rhs: Any) -> Iterator[tuple[Any, Any]]:
-    """Each matrix with its right-hand side: an iterator's next, else the same for all.
+def systems(matrices: Iterable[Any], rhs: Any, x0: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """Each matrix with its right-hand side and its start: an iterator's next, else the same for all.
 
     Raises InvalidRequest where an iterator has not as many as there are matrices, and for a list of
     vectors: NumPy would make them the rows of one matrix.
     """
-    if not isinstance(rhs, Iterator):
-        if isinstance(rhs, (list, tuple)) and any(isinstance(side, np.ndarray) for side in rhs):
+    for name, values in (("rhs", rhs), ("x0", x0)):
+        if isinstance(values, (list, tuple)) and any(isinstance(value, np.ndarray) for value in values):
             raise InvalidRequest(
-                "rhs is a list of arrays: pass iter(rhs) for one to each matrix, or "
-                "numpy.column_stack(rhs) for all of them to every matrix"
+                f"{name} is a list of arrays: pass iter({name}) for one to each matrix, or "
+                f"numpy.column_stack({name}) for all of them to every matrix"
             )
-        return zip(matrices, itertools.repeat(rhs), strict=False)
-    return _one_to_each(matrices, rhs)
-
-
-def _one_to_each(matrices: Iterable[Any], sides: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
     nothing = object()
-    for A in matrices:
-        b = next(sides, nothing)
-        if b is nothing:
-            raise InvalidRequest("the right-hand sides ended before the matrices did")
-        yield A, b
-    if next(sides, nothing) is not nothing:
-        raise InvalidRequest("there are more right-hand sides than matrices")
+    sides = {"right-hand sides": rhs, "starts": x0}
+
+    def one_to_each() -> Iterator[tuple[Any, Any, Any]]:
+        for A in matrices:
+            b, start = (
+                next(values, nothing) if isinstance(values, Iterator) else values for values in sides.values()
+            )
+            for what, value in zip(sides, (b, start), strict=True):
+                if value is nothing:
+                    raise InvalidRequest(f"the {what} ended before the matrices did")
+            yield A, b, start
+        for what, values in sides.items():
+            if isinstance(values, Iterator) and next(values, nothing) is not nothing:
+                raise InvalidRequest(f"there are more {what} than matrices")
+
+    return one_to_each()

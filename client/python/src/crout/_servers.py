@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from crout._address import check_address, check_tenant
+from crout._files import read_file
+from crout.errors import InvalidRequest, UnreadableFile
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _DEFAULT = "127.0.0.1:50051"
@@ -44,7 +45,10 @@ class Said:
     token_file: str | None = None
 
     def whole(self) -> Said:
-        """With what the environment says, and then the file of servers. Raises ValueError, OSError."""
+        """With what the environment says, and then the file of servers.
+
+        Raises InvalidRequest and UnreadableFile.
+        """
         said = self._or(_environment())
         if said.address is None:
             said = replace(said, address=_DEFAULT)
@@ -52,7 +56,7 @@ class Said:
         if named is not None:
             said = replace(said, address=named.address)._or(named)
         elif not self.tls and any((self.ca, self.cert, self.key, self.server_name)):
-            raise ValueError("ca, cert, key and server_name go with tls=True")
+            raise InvalidRequest("ca, cert, key and server_name go with tls=True")
         if said.tls is None:
             said = replace(said, tls=any((said.ca, said.cert, said.key, said.server_name)))
         return said
@@ -100,13 +104,13 @@ def _environment() -> Said:
     }
     switch = os.environ.get("CROUT_TLS", "").lower()
     if switch not in ("", "0", "false", "off", "no", "1", "true", "on", "yes"):
-        raise ValueError("CROUT_TLS is neither true nor false")
+        raise InvalidRequest("CROUT_TLS is neither true nor false")
     tls = True if switch in ("1", "true", "on", "yes") else None
     return Said(tls=tls, **value)
 
 
 def _find(address: str) -> Said | None:
-    """The server of that name; None where `address` is an address. Raises ValueError for neither."""
+    """The server of that name; None where `address` is an address. Raises InvalidRequest for neither."""
     try:
         check_address(address)
         return None
@@ -115,19 +119,25 @@ def _find(address: str) -> Said | None:
         if path is None or not _NAME.fullmatch(address):
             raise
         try:
-            with path.open(encoding="utf-8") as file:
-                mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-                text = file.read()
-        except FileNotFoundError:
-            raise ValueError(f"{error}, or the name of a server: there is no {path}") from None
-        if mode & 0o022:
-            raise ValueError(
-                f"others can write {path} (mode {mode:03o}), and so say where tokens go: chmod 600 it"
-            ) from None
-        servers = _Reader(path).read(text)
+            servers = _Reader(path).read(_text_of(path))
+        except UnreadableFile as failure:
+            if isinstance(failure.__cause__, FileNotFoundError):
+                raise InvalidRequest(f"{error}, or the name of a server: there is no {path}") from None
+            raise
         if address not in servers:
-            raise ValueError(f"{error}, or the name of a server: {path} has no server [{address}]") from None
+            raise InvalidRequest(
+                f"{error}, or the name of a server: {path} has no server [{address}]"
+            ) from None
         return servers[address]
+
+
+def _text_of(path: Path) -> str:
+    content = read_file(path, "file of servers", writers=False)
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InvalidRequest(f"{path} line {line}: not UTF-8: save the file as such") from None
 
 
 class _Reader:
@@ -163,8 +173,8 @@ class _Reader:
         self._check_whole(section, servers)
         return {name: Said(**said) for name, said in servers.items()}  # type: ignore[arg-type]
 
-    def _refusal(self, why: object) -> ValueError:
-        return ValueError(f"{self._path} line {self._line}: {why}")
+    def _refusal(self, why: object) -> InvalidRequest:
+        return InvalidRequest(f"{self._path} line {self._line}: {why}")
 
     def _check_whole(self, section: str | None, servers: dict[str, dict[str, str | bool | None]]) -> None:
         if section is not None and "address" not in servers[section]:

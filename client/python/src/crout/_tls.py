@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-import stat
 from dataclasses import dataclass
 from typing import Any
 
 import grpc
+
+from crout._files import read_file, read_secret
+from crout.errors import InvalidRequest
 
 
 @dataclass(frozen=True)
@@ -31,13 +33,13 @@ def make_tls(
     key: str | os.PathLike[str] | None,
     server_name: str | None = None,
 ) -> Tls | None:
-    """What `connect` was given, checked. Raises ValueError and OSError."""
+    """What `connect` was given, checked. Raises InvalidRequest and UnreadableFile."""
     if not tls:
         if ca is not None or cert is not None or key is not None:
-            raise ValueError("ca, cert and key go with tls=True")
+            raise InvalidRequest("ca, cert and key go with tls=True")
         return None
     if (cert is None) != (key is None):
-        raise ValueError("a client's certificate and its key go together: give both")
+        raise InvalidRequest("a client's certificate and its key go together: give both")
     paths = [None if path is None else os.fspath(path) for path in (ca, cert, key)]
     made = Tls(paths[0], paths[1], paths[2], server_name)
     credentials(made)  # What cannot be read is told at once.
@@ -45,18 +47,16 @@ def make_tls(
 
 
 def credentials(tls: Tls) -> Any:
-    """For a channel. Raises ValueError for a file that is no PEM, or a key that others can read."""
-    if tls.key is not None:
-        mode = stat.S_IMODE(os.stat(tls.key).st_mode)
-        if mode & 0o077:
-            raise ValueError(f"others can read the key {tls.key} (mode {mode:03o}): chmod 600 it")
-    ca, cert, key = (None if path is None else _read(path) for path in (tls.ca, tls.cert, tls.key))
+    """For a channel. Raises InvalidRequest for a file that is no PEM, or a key that others can read."""
+    key = None if tls.key is None else _pem(tls.key, read_secret(tls.key, "key"))
+    ca, cert = (
+        None if path is None else _pem(path, read_file(path, what))
+        for path, what in ((tls.ca, "file of authorities"), (tls.cert, "certificate"))
+    )
     return grpc.ssl_channel_credentials(ca, key, cert)
 
 
-def _read(path: str) -> bytes:
-    with open(path, "rb") as file:
-        text = file.read()
+def _pem(path: str, text: bytes) -> bytes:
     if b"-----BEGIN " not in text:
-        raise ValueError(f"{path} is no PEM file: it has no BEGIN line")
+        raise InvalidRequest(f"{path} is no PEM file: it has no BEGIN line")
     return text

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from dataclasses import dataclass, field
 
 from crout._address import is_local
+from crout._files import read_secret
+from crout.errors import InvalidRequest
 
 
 @dataclass(frozen=True)
@@ -18,28 +19,23 @@ class Token:
     file: str | None = None
 
     def read(self) -> str:
-        """The token. Raises ValueError and OSError."""
+        """The token. Raises InvalidRequest and UnreadableFile."""
         if self.file is None:
             return _checked(self.text or "")
-        with open(self.file, encoding="utf-8", errors="replace") as file:
-            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-            if mode & 0o077:
-                raise ValueError(
-                    f"others can read the token file {self.file} (mode {mode:03o}): chmod 600 it"
-                )
-            return _checked(file.read().strip())
+        advice = "give the file that `croutd token create --token-file` wrote"
+        return _checked(read_secret(self.file, "token file", advice=advice).decode(errors="replace").strip())
 
 
 def make_token(
     token: str | None, token_file: str | os.PathLike[str] | None, address: str, tls: bool
 ) -> Token | None:
-    """What `connect` was given, checked. Raises ValueError and OSError."""
+    """What `connect` was given, checked. Raises InvalidRequest and UnreadableFile."""
     if token is None and token_file is None:
         return None
     if token is not None and token_file is not None:
-        raise ValueError("a token and a file of one: give one of them")
+        raise InvalidRequest("a token and a file of one: give one of them")
     if not tls and not is_local(address):
-        raise ValueError(
+        raise InvalidRequest(
             f"a token for {address} could be read on its way: give tls=True too, or the address of a "
             "Unix socket or of loopback"
         )
@@ -51,5 +47,5 @@ def make_token(
 def _checked(token: str) -> str:
     # Never quoted: it may be a token with a slip.
     if not re.fullmatch("[!-~]{1,4096}", token):
-        raise ValueError("the token is not 1 to 4096 printable ASCII characters without spaces")
+        raise InvalidRequest("the token is not 1 to 4096 printable ASCII characters without spaces")
     return token

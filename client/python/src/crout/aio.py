@@ -3,8 +3,8 @@
 Every method that asks the server is awaited, those that yield are iterated with ``async for``, and
 `AsyncFactor.rcond` is awaited, too. What each takes, returns and raises stands with its namesake in
 `crout.Client` and `crout.Factor`. A client belongs to the loop of its first call, and refuses those
-of others: connect inside the coroutine that `asyncio.run` runs. A sparse matrix is put into text,
-and a file read, between the messages of its upload, on the loop.
+of others: connect inside the coroutine that `asyncio.run` runs. A file is read between the messages
+of its upload, on the loop.
 
     async with crout.aio.connect("localhost:50051") as c:
         async with await c.lu_factor(A) as f:
@@ -32,15 +32,16 @@ from crout._call import Call
 from crout._renewal import pause
 from crout._replies import warn_of_complement, warn_of_factor, warn_of_step
 from crout._retry import RetryPolicy
-from crout._series import pairs
-from crout._servers import Said
+from crout._series import systems
+from crout._sparse_lu import SparseFactors
 from crout._transport import Server
 from crout.batch import BatchFactor, BatchView, warn_of_batch
-from crout.client import Client, path_text, server_of
+from crout.client import Client, server_of
 from crout.errors import CroutError, HandleExpired
-from crout.factor import Factor, FactorView, Held, checked_factor
+from crout.factor import Factor, FactorView, Held, checked_factor, handle_of
 from crout.results import (
     Complement,
+    EchelonForm,
     Estimate,
     FactorRecord,
     Iterations,
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
         Lease,
         LuFactorOptions,
         RefactorOptions,
+        RrefOptions,
         SchurOptions,
         SeriesOptions,
         SolveOptions,
@@ -90,18 +92,9 @@ def connect(
     token_file: str | os.PathLike[str] | None = None,
 ) -> AsyncClient:
     """As `crout.connect`; not awaited."""
-    said = Said(
-        address,
-        tenant,
-        tls,
-        path_text(ca),
-        path_text(cert),
-        path_text(key),
-        server_name,
-        token,
-        path_text(token_file),
+    return AsyncClient(
+        server_of(timeout, retry, address, tenant, tls, ca, cert, key, server_name, token, token_file)
     )
-    return AsyncClient(server_of(said, timeout, retry))
 
 
 def _like(namesake: Any) -> Callable[[_F], _F]:
@@ -261,6 +254,10 @@ class AsyncFactor(FactorView, AsyncHeld):
     async def to_lu_piv(self) -> tuple[Array, Array]:
         return (await self._download()).lu_piv()
 
+    @_like(Factor.to_sparse_lu)
+    async def to_sparse_lu(self) -> SparseFactors:
+        return await self._client._run(_requests.get_sparse_factors(self.record))
+
     async def _download(self) -> _lu.PackedFactors:
         return await self._client._run(_requests.get_factors(self.record))
 
@@ -382,7 +379,8 @@ class AsyncClient:
     ) -> AsyncBatchFactor:
         record = await self._run(_batch.factorize(matrices, **options))
         factor = AsyncBatchFactor(self, record, options.get("lease"))
-        async with _dropped_after_an_error(factor):
+        # One with a request_id is there for whoever asks with it.
+        async with contextlib.nullcontext() if options.get("request_id") else _dropped_after_an_error(factor):
             warn_of_batch(record)
         return factor
 
@@ -477,6 +475,16 @@ class AsyncClient:
             warn_of_complement(complement)
         return complement, factor
 
+    @_like(Client.rref)
+    async def rref(self, A: Any, **options: Unpack[RrefOptions]) -> EchelonForm:
+        return await self._run(_requests.rref(A, **options))
+
+    @_like(Client.schur_complement_of)
+    async def schur_complement_of(self, A: Any, keep: Any, **options: Unpack[FactorizeOptions]) -> Complement:
+        complement = await self._run(_requests.schur_complement_of(A, keep, **options))
+        warn_of_complement(complement)
+        return complement
+
     @_like(Client.slogdet)
     async def slogdet(self, A: Any, **options: Unpack[FactorizeOptions]) -> SlogDet:
         options["determinant"] = True
@@ -497,6 +505,7 @@ class AsyncClient:
         matrices: Iterable[Any],
         rhs: Any,
         *,
+        x0: Any = None,
         start: AsyncFactor | None = None,
         **options: Unpack[SeriesOptions],
     ) -> AsyncIterator[SeriesStep]:
@@ -504,8 +513,8 @@ class AsyncClient:
         series = _requests.Series(record, options)
         rounds = AsyncRounds(self._transport, "SolveSeries")
         try:
-            for A, b in pairs(matrices, rhs):
-                step = await rounds.exchange(series.step(A, b))
+            for A, b, guess in systems(matrices, rhs, x0):
+                step = await rounds.exchange(series.step(A, b, guess))
                 warn_of_step(step)
                 yield step
         finally:
@@ -564,6 +573,4 @@ async def _dropped_after_an_error(factor: AsyncHeld) -> AsyncIterator[None]:
 
 
 def _handle(f: AsyncHeld | str) -> str:
-    if isinstance(f, str):
-        return f
-    return f.handle if isinstance(f, AsyncHeld) else checked_factor(f, AsyncFactor).handle
+    return f.handle if isinstance(f, AsyncHeld) else handle_of(f, AsyncFactor)

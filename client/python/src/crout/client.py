@@ -22,16 +22,17 @@ from crout._call import Call
 from crout._renewal import Renewals
 from crout._replies import warn_of_complement, warn_of_factor, warn_of_step
 from crout._retry import RetryPolicy
-from crout._series import pairs
+from crout._series import systems
 from crout._servers import Said
 from crout._tls import Tls, make_tls
 from crout._token import Token, make_token
 from crout._transport import Rounds, Server, Transport
 from crout.batch import BatchFactor, warn_of_batch
-from crout.errors import CroutError
-from crout.factor import Factor, Held, checked_factor
+from crout.errors import CroutError, InvalidRequest
+from crout.factor import Factor, Held, checked_factor, handle_of
 from crout.results import (
     Complement,
+    EchelonForm,
     Estimate,
     FactorRecord,
     SeriesStep,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
         FactorizeOptions,
         Lease,
         LuFactorOptions,
+        RrefOptions,
         SchurOptions,
         SeriesOptions,
     )
@@ -112,39 +114,43 @@ def connect(
 
     Raises
     ------
-    ValueError
-        For an address, a tenant or a timeout that no server can be reached with, and for files that
-        are no PEM, a key or a token's file that others can read, and a token that could be read on its
-        way.
-    OSError
-        For files that cannot be read.
+    InvalidRequest
+        A ValueError, too. For an address, a tenant or a timeout that no server can be reached with, and
+        for files that are no PEM, a key or a token's file that others can read, and a token that could
+        be read on its way.
+    UnreadableFile
+        An OSError, too.
     """
-    said = Said(
-        address,
-        tenant,
-        tls,
-        path_text(ca),
-        path_text(cert),
-        path_text(key),
-        server_name,
-        token,
-        path_text(token_file),
+    return Client(
+        server_of(timeout, retry, address, tenant, tls, ca, cert, key, server_name, token, token_file)
     )
-    return Client(server_of(said, timeout, retry))
 
 
-def path_text(value: str | os.PathLike[str] | None) -> str | None:
+def _path_text(value: str | os.PathLike[str] | None) -> str | None:
     """As a text."""
     return None if value is None else os.fspath(value)
 
 
-def server_of(said: Said, timeout: float | None, retry: RetryPolicy | None) -> Server:
+def server_of(
+    timeout: float | None,
+    retry: RetryPolicy | None,
+    address: str | None,
+    tenant: str | None,
+    tls: bool | None,
+    ca: str | os.PathLike[str] | None,
+    cert: str | os.PathLike[str] | None,
+    key: str | os.PathLike[str] | None,
+    server_name: str | None,
+    token: str | None,
+    token_file: str | os.PathLike[str] | None,
+) -> Server:
     """What `connect` was given, with what the environment and the file of servers say, checked."""
-    said = said.whole()
-    address, tls = said.address or "", bool(said.tls)
-    shown = make_token(said.token, said.token_file, address, tls)
-    made = make_tls(tls, said.ca, said.cert, said.key, said.server_name)
-    return make_server(address, said.tenant, timeout, retry, made, shown)
+    ca, cert, key, token_file = map(_path_text, (ca, cert, key, token_file))
+    said = Said(address, tenant, tls, ca, cert, key, server_name, token, token_file).whole()
+    where, by_tls = said.address or "", bool(said.tls)
+    shown = make_token(said.token, said.token_file, where, by_tls)
+    made = make_tls(by_tls, said.ca, said.cert, said.key, said.server_name)
+    return make_server(where, said.tenant, timeout, retry, made, shown)
 
 
 def make_server(
@@ -162,7 +168,7 @@ def make_server(
     if timeout == math.inf:
         timeout = None
     if timeout is not None and not timeout > 0:
-        raise ValueError(f"the timeout is {timeout} s: give a positive one, or None for none")
+        raise InvalidRequest(f"the timeout is {timeout} s: give a positive one, or None for none")
     return Server(address, tenant, timeout, retry or RetryPolicy(), tls, token)
 
 
@@ -211,7 +217,7 @@ class Client:
 
     @_options.takes(
         _options.cache_options,
-        _requests.request_id_option,
+        _options.request_id_option,
         _options.factorize_options,
         _options.call_options,
     )
@@ -223,7 +229,9 @@ class Client:
         A : array_like, sparse matrix or path, shape (n, n)
             A NumPy array (C- and Fortran-ordered ones go without a copy), anything with DLPack or
             ``__array__`` (PyTorch, CuPy, ...), a scipy.sparse matrix, or the path of a Matrix Market
-            file, plain or gzipped. Integers are converted to float64, float16 to float32.
+            file, plain or gzipped. Integers are converted to float64, float16 to float32. A sparse
+            matrix, or a file with coordinates, stays sparse, L and U too, where that is expected to
+            take less time: ``factor.record.sparse`` says what became of it. Others are filled up.
         name : str
             To find it by; at most 128 bytes of UTF-8.
         lease : str, float or timedelta, optional
@@ -254,7 +262,8 @@ class Client:
             Compute the determinant.
         parameters : mapping, optional
             Of the method: pivot_rule ("partial", "interval", "threshold"), interval, threshold,
-            tolerance, section_size, block_size, sweep_limit.
+            tolerance, absolute_tolerance, section_size, block_size, sweep_limit, variant ("fast",
+            "published").
         timeout : float, optional
             Seconds for the whole call, repetitions included; the client's unless given. ``math.inf``
             for no limit where the client has one.
@@ -284,7 +293,12 @@ class Client:
             warn_of_factor(record)
         return factor
 
-    @_options.takes(_options.cache_options, _batch.batch_options, _options.call_options)
+    @_options.takes(
+        _options.cache_options,
+        _options.request_id_option,
+        _batch.batch_options,
+        _options.call_options,
+    )
     def lu_factor_batch(self, matrices: Iterable[Any], **options: Unpack[BatchOptions]) -> BatchFactor:
         """Factor many matrices of different sizes at once; the factors stay on the server.
 
@@ -294,7 +308,7 @@ class Client:
         ----------
         matrices : sequence of array_like, shape (m_i, n_i), or array, shape (count, m, n)
             Of any sizes, rectangular and empty ones too, in the one type that holds them all.
-        name, lease
+        name, lease, request_id
             As in `lu_factor`.
         device : str
             "host", ...; where it is done first unless given.
@@ -315,7 +329,8 @@ class Client:
         """
         record = self._run(_batch.factorize(matrices, **options))
         factor = BatchFactor(self, record, options.get("lease"))
-        with _dropped_after_an_error(factor):
+        # One with a request_id is there for whoever asks with it.
+        with contextlib.nullcontext() if options.get("request_id") else _dropped_after_an_error(factor):
             warn_of_batch(record)
         return factor
 
@@ -476,6 +491,58 @@ class Client:
             warn_of_complement(complement)
         return complement, factor
 
+    @_options.takes(_options.echelon_options, _options.call_options)
+    def rref(self, A: Any, **options: Unpack[RrefOptions]) -> EchelonForm:
+        """Reduced row echelon form of a matrix of any shape, by Gauss-Jordan elimination.
+
+        Parameters
+        ----------
+        A : array_like, sparse matrix or path, shape (m, n)
+            A matrix, or [A B] with right-hand sides.
+        **options
+            augmented : the last so many columns are right-hand sides: they hold no pivots.
+            tolerance : absolute; what is no larger is no pivot. max(m, k) eps ||A||_inf, of the k
+            columns that are not augmented, unless given.
+            device, timeout, progress : as of `lu_factor`.
+
+        Returns
+        -------
+        EchelonForm
+            R, rank and pivot columns.
+
+        Raises
+        ------
+        InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
+        """
+        return self._run(_requests.rref(A, **options))
+
+    @_options.takes(_options.factorize_options, _options.call_options)
+    def schur_complement_of(self, A: Any, keep: Any, **options: Unpack[FactorizeOptions]) -> Complement:
+        """Eliminate all but chosen unknowns of a sparse matrix, which stays sparse.
+
+        Parameters
+        ----------
+        A : sparse matrix or path, shape (n, n)
+        keep : sequence of int
+            The unknowns that stay, from 0, different ones.
+        **options
+            Of `lu_factor`, for the block of all others, A11; its factor does not stay.
+
+        Returns
+        -------
+        Complement
+            S, with rows and columns in the order of `keep`, and how far it can be trusted.
+
+        Raises
+        ------
+        Singular
+            A11 is.
+        InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
+        """
+        complement = self._run(_requests.schur_complement_of(A, keep, **options))
+        warn_of_complement(complement)
+        return complement
+
     @_options.takes(_options.factorize_options, _options.call_options)
     def slogdet(self, A: Any, **options: Unpack[FactorizeOptions]) -> SlogDet:
         """Sign and logarithm of the determinant of A, as `numpy.linalg.slogdet`; no factor stays."""
@@ -500,6 +567,7 @@ class Client:
         matrices: Iterable[Any],
         rhs: Any,
         *,
+        x0: Any = None,
         start: Factor | None = None,
         **options: Unpack[SeriesOptions],
     ) -> Iterator[SeriesStep]:
@@ -516,6 +584,10 @@ class Client:
             sparse one, or file with coordinates, with other values.
         rhs : array_like, shape (n,) or (n, nrhs), or iterator of such
             The same for all; from an iterator, such as ``iter([b1, b2])``, one for each.
+        x0 : array_like of x's shape, or iterator of such and of None, optional
+            Where the iterations of a step start; None: at the x of the step before. An iterator is
+            asked when its step is sent, so that a generator may make it of the solutions before.
+            Any leads to the same accuracy; zeros are as if there were none.
         start : Factor, optional
             What to begin with; it takes the series' new factors, and stays when the series ends.
         **options
@@ -544,15 +616,15 @@ class Client:
         HandleExpired
             `start`, or the series' factor, was dropped.
         InvalidRequest
-            There are fewer right-hand sides than matrices, or more, which shows after the last
-            solution; or rhs is a list of arrays.
+            There are fewer right-hand sides or starts than matrices, or more, which shows after the
+            last solution; or one of them is a list of arrays; or a start is not like x.
         """
         record = None if start is None else checked_factor(start, Factor).record
         series = _requests.Series(record, options)
         rounds = Rounds(self._transport, "SolveSeries")
         try:
-            for A, b in pairs(matrices, rhs):
-                step = rounds.exchange(series.step(A, b))
+            for A, b, guess in systems(matrices, rhs, x0):
+                step = rounds.exchange(series.step(A, b, guess))
                 warn_of_step(step)
                 yield step
         finally:
@@ -612,9 +684,7 @@ def _dropped_after_an_error(factor: Held) -> Iterator[None]:
 
 
 def _handle(f: Held | str) -> str:
-    if isinstance(f, str):
-        return f
-    return f.handle if isinstance(f, Held) else checked_factor(f, Factor).handle
+    return f.handle if isinstance(f, Held) else handle_of(f, Factor)
 
 
 _unpickled: weakref.WeakValueDictionary[Server, Client] = weakref.WeakValueDictionary()

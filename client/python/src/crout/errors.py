@@ -64,6 +64,12 @@ class InvalidRequest(CroutError, ValueError):
     code = "INVALID_ARGUMENT"
 
 
+class UnreadableFile(CroutError, OSError):
+    """A file that the caller named, such as that of a token, cannot be read."""
+
+    code = "INVALID_ARGUMENT"
+
+
 class NotSupported(CroutError, NotImplementedError):
     """The server, or the device that was named, cannot do that."""
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from crout import _condition, _lu, _options, _requests
 from crout._operator import inverse_operator
 from crout._replies import warn_of_factor
+from crout._sparse_lu import SparseFactors
 from crout.errors import CroutError, HandleExpired
 from crout.results import FactorRecord, Iterations, SlogDet, Solution
 
@@ -106,6 +107,11 @@ def checked_factor(f: object, kind: type[_View]) -> _View:
     elif isinstance(f, FactorView):
         hint = ", which belongs to a client of the other kind"
     raise TypeError(f"a {kind.__name__}, from lu_factor, or a handle is needed, not {type(f).__name__}{hint}")
+
+
+def handle_of(f: object, kind: type[FactorView]) -> str:
+    """The handle of a factor of that kind, or `f`, which is one itself."""
+    return f if isinstance(f, str) else checked_factor(f, kind).handle
 
 
 class Held(abc.ABC):
@@ -245,7 +251,9 @@ class Factor(FactorView, Held):
     def _solve(self, b: Any, **options: Any) -> Solution:
         return self._client._run(_requests.solve(self.record, b, **options))
 
-    @_options.takes(_options.factorize_options, _requests.replace_option, _options.call_options)
+    @_options.takes(
+        _options.factorize_options, _requests.replace_option, _requests.values_option, _options.call_options
+    )
     def refactor(self, A: Any, **options: Unpack[RefactorOptions]) -> Self:
         """Replace the factor by that of a new matrix of the same order, at once for all its users.
 
@@ -257,6 +265,11 @@ class Factor(FactorView, Held):
             As in `Client.lu_factor`, with the same options.
         replace_if_singular : bool
             Replace it even by one with which no system can be solved.
+        values_only : bool
+            Of a matrix of `scipy.sparse` send the values alone: it has entries at the positions at which
+            the matrix before had them (explicit zeros count), of the same type, and that one was kept by
+            a factor that stayed sparse. Its analysis serves again; send a matrix in full whose values
+            are of quite other sizes, if the analysis was made with matching.
 
         Returns
         -------
@@ -327,6 +340,17 @@ class Factor(FactorView, Held):
             As `to_lu`.
         """
         return self._download().lu_piv()
+
+    def to_sparse_lu(self) -> SparseFactors:
+        """Download the factors of a matrix that stayed sparse, with its permutations and scales.
+
+        Raises
+        ------
+        InvalidRequest
+            The matrix was factored in its dense form: see `to_lu`.
+        HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
+        """
+        return self._client._run(_requests.get_sparse_factors(self.record))
 
     def _download(self) -> _lu.PackedFactors:
         return self._client._run(_requests.get_factors(self.record))

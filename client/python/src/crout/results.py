@@ -5,13 +5,39 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from crout._payload import numpy_dtype
+from crout._server_info import DeviceStatus, Estimate, ServerInfo, TenantLoad
+from crout._words import algorithm, optional, solver, time_of, timings, word
 from crout.v1 import factor_pb2, factorization_service_pb2, matrix_pb2
+
+__all__ = [
+    "Complement",
+    "DeviceStatus",
+    "Estimate",
+    "FactorPage",
+    "FactorRecord",
+    "Iterations",
+    "Progress",
+    "SeriesStep",
+    "ServerInfo",
+    "SlogDet",
+    "Solution",
+    "SparseInfo",
+    "TenantLoad",
+    "complement",
+    "factor_page",
+    "factor_record",
+    "lease_end",
+    "progress",
+    "series_step",
+    "solution",
+    "timings",
+]
 
 Array = npt.NDArray[Any]
 
@@ -23,39 +49,55 @@ class SlogDet(NamedTuple):
     logabsdet: float
 
 
-class _EnumType(Protocol):
-    def Name(self, number: Any) -> str: ...  # noqa: N802
+@dataclass(frozen=True)
+class SparseInfo:
+    """What the factorization of a sparse matrix came to, by a method that keeps it sparse.
+
+    Attributes
+    ----------
+    lu_entries : int
+        Entries of L and U as they are stored, the unit diagonal not counted.
+    flops : float
+        Operations of the factorization, a complex one counted as one.
+    perturbed_pivots : int
+        Pivots that stayed too small and were made larger: solves are corrected for them.
+    negative_pivots : int or None
+        Of a symmetric real matrix whose rows were not exchanged: how many eigenvalues are negative.
+    fronts, levels, largest_front : int
+        Of the elimination tree: its nodes, its depth, and the order of the largest dense block.
+    ordering : str
+        What ordered it: "amd", "metis".
+    analysis_reused : bool
+        The pattern was known from another factor: nothing was ordered.
+    postponements : int
+        How often pivots that were too small were eliminated later instead, and all factored again.
+    """
+
+    lu_entries: int
+    flops: float
+    perturbed_pivots: int
+    negative_pivots: int | None
+    fronts: int
+    levels: int
+    largest_front: int
+    ordering: str
+    analysis_reused: bool
+    postponements: int = 0
 
 
-def _word(enum: _EnumType, prefix: str, number: int) -> str:
-    """Make "getrf" of ALGORITHM_GETRF; the number where a newer server has more."""
-    try:
-        return enum.Name(number).removeprefix(prefix).lower()
-    except ValueError:
-        return str(number)
-
-
-def _algorithm(number: int) -> str:
-    return _word(factor_pb2.Algorithm, "ALGORITHM_", number)
-
-
-def _solver(number: int) -> str:
-    return _word(factor_pb2.Solver, "SOLVER_", number)
-
-
-def _time(message: Any) -> datetime.datetime:
-    """Of a Timestamp; microseconds are as fine as Python tells."""
-    epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
-    return epoch + datetime.timedelta(seconds=message.seconds, microseconds=message.nanos // 1000)
-
-
-def _seconds(message: Any) -> float:
-    return float(message.seconds + message.nanos * 1e-9)
-
-
-def timings(message: factor_pb2.Timings) -> dict[str, float]:
-    """Seconds by phase, of those that happened."""
-    return {field.name.removesuffix("_seconds"): value for field, value in message.ListFields()}
+def _sparse_info(message: factor_pb2.SparseInfo) -> SparseInfo:
+    return SparseInfo(
+        lu_entries=message.lu_entries,
+        flops=message.flops,
+        perturbed_pivots=message.perturbed_pivots,
+        negative_pivots=optional(message, "negative_pivots"),
+        fronts=message.fronts,
+        levels=message.levels,
+        largest_front=message.largest_front,
+        ordering=message.ordering,
+        analysis_reused=message.analysis_reused,
+        postponements=message.postponements,
+    )
 
 
 @dataclass(frozen=True)
@@ -103,13 +145,15 @@ class FactorRecord:
     timings : Mapping of str to float
         Seconds in each phase of the call that made this version.
     singular_reason : str or None
-        "zero_pivot", "empty_row" or "empty_column", where info is not 0.
+        "zero_pivot", "empty_row", "empty_column" or "structure", where info is not 0.
     empty_index : int or None
-        1-based index of the row or column that is empty.
+        1-based index of the row or column that is empty, or of the row that no column is left for.
     precision : str or None
         "single" or "tf32" where it was computed in less than A's type and solves are corrected.
     precision_fallback : str or None
         "unusable", "condition" or "stagnation": why it is in A's type though less was asked for.
+    sparse : SparseInfo or None
+        Where the matrix stayed sparse, and L and U with it.
     """
 
     handle: str
@@ -143,10 +187,7 @@ class FactorRecord:
     empty_index: int | None
     precision: str | None = None
     precision_fallback: str | None = None
-
-
-def _optional(message: Any, name: str) -> Any:
-    return getattr(message, name) if message.HasField(name) else None
+    sparse: SparseInfo | None = None
 
 
 def factor_record(message: factor_pb2.Factor) -> FactorRecord:
@@ -157,49 +198,50 @@ def factor_record(message: factor_pb2.Factor) -> FactorRecord:
         if message.matrix_dtype in (matrix_pb2.DTYPE_COMPLEX64, matrix_pb2.DTYPE_COMPLEX128):
             sign = complex(message.determinant.sign, message.determinant.sign_imaginary)
         determinant = SlogDet(sign, message.determinant.log_abs)
-    reason = _optional(message, "singular_reason")
+    reason = optional(message, "singular_reason")
     return FactorRecord(
         handle=message.handle,
         name=message.name,
         version=message.version,
         n=message.n,
-        algorithm=_algorithm(message.algorithm),
+        algorithm=algorithm(message.algorithm),
         device=message.device,
         dtype=numpy_dtype(message.factor_dtype),
         matrix_dtype=numpy_dtype(message.matrix_dtype),
-        unit_diagonal=_word(factor_pb2.UnitDiagonal, "UNIT_DIAGONAL_", message.unit_diagonal),
+        unit_diagonal=word(factor_pb2.UnitDiagonal, "UNIT_DIAGONAL_", message.unit_diagonal),
         info=message.info,
         pivot_growth=message.pivot_growth,
-        quality=_optional(message, "quality"),
-        warnings=tuple(_word(factor_pb2.Warning, "WARNING_", w) for w in message.warnings),
+        quality=optional(message, "quality"),
+        warnings=tuple(word(factor_pb2.Warning, "WARNING_", w) for w in message.warnings),
         norm_one=message.norm_one,
         norm_inf=message.norm_inf,
-        rcond=_optional(message, "rcond"),
-        rcond_scaled=_optional(message, "rcond_scaled"),
+        rcond=optional(message, "rcond"),
+        rcond_scaled=optional(message, "rcond_scaled"),
         determinant=determinant,
         row_scaled=message.row_scaled,
         col_scaled=message.col_scaled,
         has_matrix=message.has_matrix,
-        nnz=_optional(message, "nnz"),
-        tier=_word(factor_pb2.Tier, "TIER_", message.tier),
+        nnz=optional(message, "nnz"),
+        tier=word(factor_pb2.Tier, "TIER_", message.tier),
         bytes=message.bytes,
-        create_time=_time(message.create_time),
-        lease_expire_time=_time(message.lease_expire_time),
+        create_time=time_of(message.create_time),
+        lease_expire_time=time_of(message.lease_expire_time),
         timings=timings(message.timings),
         singular_reason=(
-            None if reason is None else _word(factor_pb2.SingularReason, "SINGULAR_REASON_", reason)
+            None if reason is None else word(factor_pb2.SingularReason, "SINGULAR_REASON_", reason)
         ),
-        empty_index=_optional(message, "empty_index"),
+        empty_index=optional(message, "empty_index"),
         precision=(
-            _word(factor_pb2.FactorPrecision, "FACTOR_PRECISION_", message.precision)
+            word(factor_pb2.FactorPrecision, "FACTOR_PRECISION_", message.precision)
             if message.precision
             else None
         ),
         precision_fallback=(
-            _word(factor_pb2.PrecisionFallback, "PRECISION_FALLBACK_", message.precision_fallback)
+            word(factor_pb2.PrecisionFallback, "PRECISION_FALLBACK_", message.precision_fallback)
             if message.precision_fallback
             else None
         ),
+        sparse=_sparse_info(message.sparse) if message.HasField("sparse") else None,
     )
 
 
@@ -230,10 +272,11 @@ class Solution:
     factor : FactorRecord or None
         Where the call factored as well.
     corrections : int or None
-        With a factor in lower precision: how often it was applied to correct X.
+        With a factor in lower precision, or a sparse one with perturbed pivots: how often it was
+        applied to correct X.
     warnings : tuple of str
         "not_accurate": corrections did not get X to the accuracy of its type; refactor with
-        ``precision=None``.
+        ``precision=None``, or, where pivots were perturbed, with another algorithm.
     """
 
     x: Array
@@ -258,19 +301,19 @@ def solution(
     """The solution of a SolveResult message."""
     return Solution(
         x=x,
-        backward_error=_optional(message, "backward_error"),
-        componentwise_error=_optional(message, "componentwise_error"),
-        forward_error_bound=_optional(message, "forward_error_bound"),
+        backward_error=optional(message, "backward_error"),
+        componentwise_error=optional(message, "componentwise_error"),
+        forward_error_bound=optional(message, "forward_error_bound"),
         refinement_steps=message.refinement_steps,
-        solver=_solver(message.solver),
-        fallback=_word(factor_pb2.SolverFallback, "SOLVER_FALLBACK_", message.fallback),
+        solver=solver(message.solver),
+        fallback=word(factor_pb2.SolverFallback, "SOLVER_FALLBACK_", message.fallback),
         factor_version=message.factor_version,
         device=message.device,
         promoted=message.promoted,
         timings=timings(message.timings),
         factor=factor,
-        corrections=_optional(message, "corrections"),
-        warnings=tuple(_word(factor_pb2.Warning, "WARNING_", w) for w in message.warnings),
+        corrections=optional(message, "corrections"),
+        warnings=tuple(word(factor_pb2.Warning, "WARNING_", w) for w in message.warnings),
     )
 
 
@@ -336,14 +379,14 @@ def series_step(
         accurate=message.accurate,
         backward_error=message.backward_error if message.solved else None,
         accuracy=message.accuracy,
-        strategy=_word(factorization_service_pb2.SeriesStrategy, "SERIES_STRATEGY_", message.strategy),
+        strategy=word(factorization_service_pb2.SeriesStrategy, "SERIES_STRATEGY_", message.strategy),
         old_iterations=message.old_iterations,
         new_iterations=message.new_iterations,
         age=message.age,
         update_rank=message.update_rank,
         amplification=message.amplification,
-        warnings=tuple(_word(factor_pb2.Warning, "WARNING_", w) for w in message.warnings),
-        solver=_solver(message.solver),
+        warnings=tuple(word(factor_pb2.Warning, "WARNING_", w) for w in message.warnings),
+        solver=solver(message.solver),
         factor=factor,
         device=message.device,
         timings=timings(message.timings),
@@ -367,7 +410,7 @@ class Complement:
     timings : Mapping of str to float
         Seconds in each phase, on the server's clock.
     record : FactorRecord
-        Of the factor of A11.
+        Of the factor of A11, which has no handle where it did not stay.
     """
 
     S: Array
@@ -385,12 +428,53 @@ def complement(
     """The complement of a ComplementResult message."""
     return Complement(
         S=s,
-        backward_error=_optional(message, "backward_error"),
-        growth=_optional(message, "growth"),
-        warnings=tuple(_word(factor_pb2.Warning, "WARNING_", w) for w in message.warnings),
+        backward_error=optional(message, "backward_error"),
+        growth=optional(message, "growth"),
+        warnings=tuple(word(factor_pb2.Warning, "WARNING_", w) for w in message.warnings),
         device=message.device,
         timings=timings(message.timings),
         record=record,
+    )
+
+
+@dataclass(frozen=True)
+class EchelonForm:
+    """The reduced row echelon form of a matrix.
+
+    Attributes
+    ----------
+    R : ndarray, shape (m, n)
+        Row i < rank has its first nonzero, 1, in column pivots[i], where all other rows are zero; rows
+        from `rank` on are zero but for augmented columns.
+    rank : int
+        Rows with a pivot.
+    pivots : ndarray of int64, shape (rank,)
+        Columns of the pivots, ascending, from 0.
+    tolerance : float
+        What is no larger is no pivot.
+    device : str
+        Where it was computed.
+    timings : Mapping of str to float
+        Seconds in each phase, on the server's clock.
+    """
+
+    R: Array
+    rank: int
+    pivots: Array
+    tolerance: float
+    device: str
+    timings: Mapping[str, float]
+
+
+def echelon_form(r: Array, message: factorization_service_pb2.EchelonFormResult) -> EchelonForm:
+    """The form of an EchelonFormResult message."""
+    return EchelonForm(
+        R=r,
+        rank=message.rank,
+        pivots=np.array(message.pivot_columns, np.int64),
+        tolerance=message.tolerance,
+        device=message.device,
+        timings=timings(message.timings),
     )
 
 
@@ -421,7 +505,7 @@ def progress(message: factorization_service_pb2.Progress, bytes_sent: int) -> Pr
     """The progress of a Progress message."""
     return Progress(
         bytes_sent=bytes_sent,
-        phase=_word(factorization_service_pb2.Phase, "PHASE_", message.phase),
+        phase=word(factorization_service_pb2.Phase, "PHASE_", message.phase),
         jobs_ahead=message.jobs_ahead,
         columns_done=message.columns_done,
         columns=message.columns,
@@ -437,165 +521,19 @@ class Iterations:
     version : int
         Of the factor.
     sweeps : ndarray of int, shape (sections, sections)
-        Sweeps executed for each section.
+        Sweeps of each section: executed ones, or, where a GPU went through columns instead, those
+        that these stand for.
     pivots : ndarray of int, shape (sections,)
-        Row interchanges under each diagonal section.
+        Rows moved under each diagonal section.
+    bad_elements : ndarray of int, shape (sections,), or None
+        Bad elements handled there, with those that were the largest candidate themselves; None where
+        the device does not count them.
     """
 
     version: int
     sweeps: Array
     pivots: Array
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """What a factorization would take.
-
-    Attributes
-    ----------
-    algorithm, device : str
-        What would run, and where.
-    peak_bytes, cached_bytes : int
-        Reserved while it runs; charged to the cache afterwards.
-    predicted_seconds, predicted_queue_seconds : float
-        Of the factorization alone; of the jobs ahead of it.
-    fits : bool
-        Whether it could be done at all, everything idle evicted.
-    precision : str or None
-        Where one was asked for and a lower one would be taken: "single" or "tf32".
-    """
-
-    algorithm: str
-    device: str
-    peak_bytes: int
-    cached_bytes: int
-    predicted_seconds: float
-    predicted_queue_seconds: float
-    fits: bool
-    precision: str | None = None
-
-
-def estimate(message: factorization_service_pb2.EstimateFactorizeResponse) -> Estimate:
-    """The estimate of an EstimateFactorizeResponse message."""
-    return Estimate(
-        algorithm=_algorithm(message.algorithm),
-        device=message.device,
-        peak_bytes=message.peak_bytes,
-        cached_bytes=message.cached_bytes,
-        predicted_seconds=message.predicted_seconds,
-        predicted_queue_seconds=message.predicted_queue_seconds,
-        fits=message.fits,
-        precision=(
-            _word(factor_pb2.FactorPrecision, "FACTOR_PRECISION_", message.precision)
-            if message.precision
-            else None
-        ),
-    )
-
-
-@dataclass(frozen=True)
-class DeviceStatus:
-    """A device of the server; factorization_service.proto explains every field."""
-
-    name: str
-    description: str
-    healthy: bool
-    algorithms: tuple[str, ...]
-    solvers: tuple[str, ...]
-    memory_bytes: int
-    budget_bytes: int
-    reserved_bytes: int
-    streams: int
-    streams_busy: int
-    queue_depth: int
-    batch_algorithms: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class TenantLoad:
-    """What a tenant holds and does; factorization_service.proto explains every field."""
-
-    tenant: str
-    cached_factors: int
-    device_bytes: int
-    host_bytes: int
-    calls: int
-
-
-@dataclass(frozen=True)
-class ServerInfo:
-    """A server, its devices and its limits.
-
-    Attributes
-    ----------
-    version, commit : str
-        Of the server's source.
-    draining : bool
-        It was asked to stop.
-    devices : tuple of DeviceStatus
-        Fenced ones too.
-    cached_factors : int
-        Of all tenants.
-    max_n : int
-        Largest dimension of a matrix.
-    default_lease, max_lease : float
-        Seconds.
-    tenants : tuple of TenantLoad
-        Those of most bytes first; the caller's own alone, where callers have identities and it is
-        no admin. Empty from older servers.
-    """
-
-    version: str
-    commit: str
-    draining: bool
-    devices: tuple[DeviceStatus, ...]
-    cached_factors: int
-    max_n: int
-    default_lease: float
-    max_lease: float
-    tenants: tuple[TenantLoad, ...] = ()
-
-
-def _tenant(message: factorization_service_pb2.TenantLoad) -> TenantLoad:
-    return TenantLoad(
-        tenant=message.tenant,
-        cached_factors=message.cached_factors,
-        device_bytes=message.device_bytes,
-        host_bytes=message.host_bytes,
-        calls=message.calls,
-    )
-
-
-def _device(message: factorization_service_pb2.DeviceStatus) -> DeviceStatus:
-    return DeviceStatus(
-        name=message.name,
-        description=message.description,
-        healthy=message.healthy,
-        batch_algorithms=tuple(map(_algorithm, message.batch_algorithms)),
-        algorithms=tuple(map(_algorithm, message.algorithms)),
-        solvers=tuple(map(_solver, message.solvers)),
-        memory_bytes=message.memory_bytes,
-        budget_bytes=message.budget_bytes,
-        reserved_bytes=message.reserved_bytes,
-        streams=message.streams,
-        streams_busy=message.streams_busy,
-        queue_depth=message.queue_depth,
-    )
-
-
-def server_info(message: factorization_service_pb2.GetServerInfoResponse) -> ServerInfo:
-    """The server of a GetServerInfoResponse message."""
-    return ServerInfo(
-        version=message.version,
-        commit=message.commit,
-        draining=message.draining,
-        devices=tuple(map(_device, message.devices)),
-        cached_factors=message.cached_factors,
-        max_n=message.limits.max_n,
-        default_lease=_seconds(message.limits.default_lease),
-        max_lease=_seconds(message.limits.max_lease),
-        tenants=tuple(map(_tenant, message.tenants)),
-    )
+    bad_elements: Array | None
 
 
 @dataclass(frozen=True)
@@ -613,4 +551,4 @@ def factor_page(message: factorization_service_pb2.ListFactorsResponse) -> Facto
 
 def lease_end(message: factorization_service_pb2.RenewLeaseResponse) -> datetime.datetime:
     """When the lease of a RenewLeaseResponse message ends."""
-    return _time(message.lease_expire_time)
+    return time_of(message.lease_expire_time)

@@ -1,0 +1,190 @@
+#include "crout/batch_data.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/cpp/batch_layout.h"
+#include "client/cpp/chunk_reader.h"
+#include "crout/matrix_sink.h"
+
+namespace crout::client {
+
+// Copies pairs of numbers, then columns, and zeros up to where the next matrix begins.
+class BatchSource::Reader : public ChunkReader {
+ public:
+  Reader(const BatchSource& source, std::vector<size_t> order, std::vector<int64_t> pairs,
+         int64_t size)
+      : source_(source),
+        element_(static_cast<int64_t>(ElementSize(source.dtype_))),
+        order_(std::move(order)),
+        pairs_(std::move(pairs)),
+        size_(size) {}
+
+  int64_t size() const override { return size_; }
+
+  absl::StatusOr<grpc::Slice> Next(size_t limit, BorrowCount*,
+                                   absl::FunctionRef<absl::Status()>) override {
+    const int64_t wanted = std::min<int64_t>(static_cast<int64_t>(limit), size_ - read_);
+    grpc::Slice chunk(static_cast<size_t>(wanted));
+    auto* to = reinterpret_cast<std::byte*>(const_cast<uint8_t*>(chunk.begin()));
+    for (int64_t left = wanted; left > 0;) {
+      while (at_ == piece_.size()) Advance();
+      const auto count = std::min(static_cast<size_t>(left), piece_.size() - at_);
+      std::memcpy(to, piece_.data() + at_, count);
+      to += count;
+      at_ += count;
+      left -= static_cast<int64_t>(count);
+    }
+    read_ += wanted;
+    return chunk;
+  }
+
+ private:
+  // The next piece, which may be empty.
+  void Advance() {
+    static constexpr std::byte kZeros[kBatchAlignment] = {};
+    at_ = 0;
+    if (!begun_) {
+      begun_ = true;
+      piece_ = absl::MakeConstSpan(reinterpret_cast<const std::byte*>(pairs_.data()),
+                                   pairs_.size() * sizeof(int64_t));
+      return;
+    }
+    const Item& item = source_.items_[order_[item_]];
+    const int64_t column = item.rows * element_;
+    if (column > 0 && column_ < item.cols) {
+      piece_ = {item.values + column_ * item.stride * element_, static_cast<size_t>(column)};
+      ++column_;
+      return;
+    }
+    const int64_t bytes = column * item.cols;
+    piece_ = {kZeros, static_cast<size_t>(AlignBatch(bytes) - bytes)};
+    column_ = 0;
+    ++item_;
+  }
+
+  const BatchSource& source_;
+  const int64_t element_;
+  const std::vector<size_t> order_;
+  const std::vector<int64_t> pairs_;
+  const int64_t size_;
+  int64_t read_ = 0;
+  bool begun_ = false;
+  size_t item_ = 0;     // in order_, whose column comes next
+  int64_t column_ = 0;  // of it
+  absl::Span<const std::byte> piece_;
+  size_t at_ = 0;  // of the piece
+};
+
+void BatchSource::AddItem(v1::Dtype dtype, const void* values, int64_t rows, int64_t cols,
+                          std::optional<int64_t> stride) {
+  if (items_.empty()) dtype_ = dtype;
+  mixed_ |= dtype != dtype_;
+  items_.push_back(
+      {static_cast<const std::byte*>(values), rows, cols, stride.value_or(rows), size()});
+}
+
+void BatchSource::Add(const double* values, int64_t rows, int64_t cols,
+                      std::optional<int64_t> stride) {
+  AddItem(v1::DTYPE_FLOAT64, values, rows, cols, stride);
+}
+void BatchSource::Add(const float* values, int64_t rows, int64_t cols,
+                      std::optional<int64_t> stride) {
+  AddItem(v1::DTYPE_FLOAT32, values, rows, cols, stride);
+}
+void BatchSource::Add(const std::complex<double>* values, int64_t rows, int64_t cols,
+                      std::optional<int64_t> stride) {
+  AddItem(v1::DTYPE_COMPLEX128, values, rows, cols, stride);
+}
+void BatchSource::Add(const std::complex<float>* values, int64_t rows, int64_t cols,
+                      std::optional<int64_t> stride) {
+  AddItem(v1::DTYPE_COMPLEX64, values, rows, cols, stride);
+}
+
+absl::StatusOr<v1::BatchSpec> BatchSource::Spec() const {
+  const auto element = static_cast<int64_t>(ElementSize(dtype_));
+  if (element == 0) return absl::InvalidArgumentError("a batch of no type");
+  if (mixed_) return absl::InvalidArgumentError("matrices of two types in one batch");
+  v1::BatchSpec spec;
+  spec.set_dtype(dtype_);
+  spec.set_members(size());
+  // Sums in 128 bits are wide enough for whatever is in memory.
+  __int128 rows = 0, cols = 0, begin = 0, end = 0;
+  for (size_t k = 0; k < items_.size(); ++k) {
+    const Item& item = items_[k];
+    const bool empty = item.rows == 0 || item.cols == 0;
+    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+    if (item.rows < 0 || item.cols < 0 || item.rows > kMost || item.cols > kMost ||
+        (!empty && (item.values == nullptr || item.stride < item.rows))) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("cannot send matrix ", k, ", which is ", item.rows, " x ", item.cols,
+                       " with a stride of ", item.stride,
+                       !empty && item.values == nullptr ? " from a null pointer" : ""));
+    }
+    spec.set_max_rows(std::max(spec.max_rows(), item.rows));
+    spec.set_max_cols(std::max(spec.max_cols(), item.cols));
+    rows += item.rows;
+    cols += item.cols;
+    const __int128 bytes = static_cast<__int128>(item.rows) * item.cols * element;
+    end = begin + bytes;
+    begin = end + (kBatchAlignment - static_cast<int64_t>(end % kBatchAlignment)) % kBatchAlignment;
+  }
+  constexpr auto kMostBytes = std::numeric_limits<int64_t>::max() / 2;
+  if (rows > kMostBytes || cols > kMostBytes || end > kMostBytes) {
+    return absl::InvalidArgumentError("more bytes than an int64_t counts");
+  }
+  spec.set_total_rows(static_cast<int64_t>(rows));
+  spec.set_total_cols(static_cast<int64_t>(cols));
+  spec.set_value_bytes(static_cast<int64_t>(end));
+  return spec;
+}
+
+absl::StatusOr<std::vector<size_t>> BatchSource::Order() const {
+  std::vector<size_t> order(items_.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [this](size_t a, size_t b) { return items_[a].member < items_[b].member; });
+  for (size_t k = 1; k < order.size(); ++k) {
+    const int64_t member = items_[order[k]].member;
+    if (items_[order[k - 1]].member != member) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("two right-hand sides for member ", member, ": give them as columns of one"));
+  }
+  return order;
+}
+
+absl::StatusOr<std::unique_ptr<ChunkReader>> BatchSource::Open(bool sides) const {
+  auto spec = Spec();
+  if (!spec.ok()) return spec.status();
+  std::vector<size_t> order(items_.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  if (sides) {
+    auto by_member = Order();
+    if (!by_member.ok()) return by_member.status();
+    order = *std::move(by_member);
+  }
+  std::vector<int64_t> pairs;
+  pairs.reserve(2 * items_.size());
+  for (const size_t k : order) {
+    pairs.push_back(sides ? items_[k].member : items_[k].rows);
+    pairs.push_back(items_[k].cols);
+  }
+  const int64_t bytes = ValueBytes(order) + static_cast<int64_t>(pairs.size() * sizeof(int64_t));
+  return std::make_unique<Reader>(*this, std::move(order), std::move(pairs), bytes);
+}
+
+// Where the last matrix ends depends on which one is last.
+int64_t BatchSource::ValueBytes(const std::vector<size_t>& order) const {
+  const auto element = static_cast<int64_t>(ElementSize(dtype_));
+  int64_t end = 0;
+  for (const size_t k : order) {
+    end = AlignBatch(end) + items_[k].rows * items_[k].cols * element;
+  }
+  return end;
+}
+
+}  // namespace crout::client

@@ -1,0 +1,18 @@
+// How the contract's BatchSpec lays matrices out.
+#ifndef CROUT_CLIENT_CPP_BATCH_LAYOUT_H_
+#define CROUT_CLIENT_CPP_BATCH_LAYOUT_H_
+
+#include <cstdint>
+
+namespace crout::client {
+
+// Each begins at a multiple of so many bytes, counted from the first.
+inline constexpr int64_t kBatchAlignment = 16;
+
+inline constexpr int64_t AlignBatch(int64_t bytes) {
+  return (bytes + kBatchAlignment - 1) / kBatchAlignment * kBatchAlignment;
+}
+
+}  // namespace crout::client
+
+#endif  // CROUT_CLIENT_CPP_BATCH_LAYOUT_H_

@@ -1,0 +1,411 @@
+// The calls of Client that move batches.
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/cpp/batch_layout.h"
+#include "client/cpp/call_scope.h"
+#include "client/cpp/matrix_reply.h"
+#include "client/cpp/retry.h"
+#include "client/cpp/stream_call.h"
+#include "client/cpp/wire.h"
+#include "crout/client.h"
+
+namespace crout::client {
+namespace {
+
+// Bytes of a reply whose number is known before they come.
+class KnownBytes {
+ public:
+  void Expect(int64_t bytes) {
+    bytes_.clear();
+    missing_ = bytes;
+  }
+  absl::Status Append(absl::Span<const std::byte> piece) {
+    if (static_cast<int64_t>(piece.size()) > missing_) {
+      return absl::InternalError("the server sent more data than it should");
+    }
+    missing_ -= static_cast<int64_t>(piece.size());
+    bytes_.insert(bytes_.end(), piece.begin(), piece.end());
+    return absl::OkStatus();
+  }
+  absl::Status TakeField(grpc::ByteBuffer* buffer, int number) {
+    return ForEachBytesPiece(buffer, number, [this](auto piece) { return Append(piece); });
+  }
+  absl::Status CheckWhole() const {
+    return missing_ == 0 ? absl::OkStatus()
+                         : absl::InternalError("the server sent less data than it should");
+  }
+  std::vector<std::byte> Take() { return std::move(bytes_); }
+  size_t size() const { return bytes_.size(); }
+
+ private:
+  std::vector<std::byte> bytes_;
+  int64_t missing_ = 0;
+};
+
+// The pairs of int64 with which a stream of bytes begins.
+class SizesOfMembers {
+ public:
+  void Expect(int64_t members) { missing_ = members * 2 * static_cast<int64_t>(sizeof(int64_t)); }
+  // Once Expect() has said how many, and they came.
+  bool whole() const { return missing_ == 0; }
+  absl::Status TakeField(grpc::ByteBuffer* buffer, int number) {
+    return ForEachBytesPiece(buffer, number, [this](absl::Span<const std::byte> piece) {
+      const auto take = std::min<int64_t>(std::max<int64_t>(missing_, 0), std::ssize(piece));
+      bytes_.insert(bytes_.end(), piece.begin(), piece.begin() + take);
+      missing_ -= take;
+      return absl::OkStatus();
+    });
+  }
+  const std::vector<std::byte>& bytes() const { return bytes_; }
+
+ private:
+  std::vector<std::byte> bytes_;
+  int64_t missing_ = -1;
+};
+
+template <class T>
+std::vector<T> ArrayAt(const std::vector<std::byte>& bytes, int64_t offset, int64_t count) {
+  std::vector<T> values(static_cast<size_t>(count));
+  if (count > 0) std::memcpy(values.data(), bytes.data() + offset, values.size() * sizeof(T));
+  return values;
+}
+
+constexpr int64_t kFigureBytes = 2 * sizeof(double) + sizeof(int32_t);
+constexpr int64_t kSystemBytes = sizeof(double) + sizeof(int32_t);
+
+BatchFigures FiguresIn(const std::vector<std::byte>& bytes, int64_t members) {
+  const auto doubles = static_cast<int64_t>(sizeof(double)) * members;
+  return {.info = ArrayAt<int32_t>(bytes, 2 * doubles, members),
+          .pivot_growth = ArrayAt<double>(bytes, 0, members),
+          .quality = ArrayAt<double>(bytes, doubles, members)};
+}
+
+absl::Status CheckFactor(const v1::Factor* factor, int64_t members) {
+  if (factor == nullptr) return absl::InternalError("the server sent no factor");
+  if (factor->batch().members() == members) return absl::OkStatus();
+  return absl::InternalError("the server sent the factor of another batch");
+}
+
+// A factor and the figures of its members, as a reply brings them.
+class FactorReply {
+ public:
+  FactorReply(int64_t members, FactoredBatch* factored) : members_(members), factored_(factored) {
+    figures_.Expect(kFigureBytes * members);
+  }
+  absl::Status ReadFigures(grpc::ByteBuffer* buffer, int number) {
+    return figures_.TakeField(buffer, number);
+  }
+  template <class Response>
+  void ReadFactor(Response* response) {
+    if (!response->has_factor()) return;
+    made_ = true;
+    factored_->factor = std::move(*response->mutable_factor());
+  }
+  // After the reply.
+  absl::Status Finish() {
+    absl::Status status = CheckFactor(made_ ? &factored_->factor : nullptr, members_);
+    if (status.ok()) status = figures_.CheckWhole();
+    if (status.ok()) factored_->figures = FiguresIn(figures_.Take(), members_);
+    return status;
+  }
+
+ private:
+  const int64_t members_;
+  FactoredBatch* const factored_;
+  bool made_ = false;
+  KnownBytes figures_;
+};
+
+// Solutions, with what is told of them, as a reply brings them.
+class SolutionReply {
+ public:
+  SolutionReply(int64_t value_bytes, int64_t systems) {
+    data_.Expect(AlignBatch(value_bytes) + kSystemBytes * systems);
+  }
+  absl::Status ReadData(grpc::ByteBuffer* buffer, int number) {
+    return data_.TakeField(buffer, number);
+  }
+  template <class Response>
+  void ReadResult(Response* response) {
+    if (response->has_result()) result_ = std::move(*response->mutable_result());
+  }
+  // After the reply.
+  absl::Status Check() const {
+    absl::Status status = data_.CheckWhole();
+    if (status.ok() && !result_) status = absl::InternalError("the server sent no result");
+    return status;
+  }
+  // Once Check() is OK.
+  std::vector<std::byte> TakeBytes() { return data_.Take(); }
+  v1::SolveBatchResult TakeResult() { return *std::move(result_); }
+
+ private:
+  KnownBytes data_;
+  std::optional<v1::SolveBatchResult> result_;
+};
+
+}  // namespace
+
+absl::StatusOr<FactoredBatch> Client::FactorizeBatch(const BatchSource& matrices,
+                                                     v1::FactorizeBatchHeader header,
+                                                     const CallOptions& call) {
+  const auto spec = matrices.Spec();
+  if (!spec.ok()) return spec.status();
+  const RetryClass retry_class =
+      header.cache().request_id().empty() ? RetryClass::kRefusedOnly : RetryClass::kIdempotent;
+  *header.mutable_batch() = *spec;
+  v1::FactorizeBatchRequest first;
+  *first.mutable_header() = std::move(header);
+  const auto request = RequestOf(
+      "FactorizeBatch", first,
+      {{v1::FactorizeBatchRequest::kDataFieldNumber, [&] { return matrices.Open(false); }}});
+  if (!request.ok()) return request.status();
+  FactoredBatch factored;
+  const absl::Status status = RunWithRetries(retry_class, call, [&](CallScope* scope) {
+    ProgressReporter progress(call);
+    FactorReply reply(matrices.size(), &factored);
+    auto on_response = [&](grpc::ByteBuffer* buffer) {
+      constexpr int kData = v1::FactorizeBatchResponse::kDataFieldNumber;
+      v1::FactorizeBatchResponse response;
+      absl::Status ok = ParseWithoutBytes(buffer, kData, &response);
+      if (!ok.ok()) return ok;
+      if (response.has_progress()) progress.OnPhase(response.progress());
+      reply.ReadFactor(&response);
+      return reply.ReadFigures(buffer, kData);
+    };
+    absl::Status ended =
+        RunStreamCall(&generic_stub_, scope, *request, progress.OnSent(), on_response);
+    return ended.ok() ? reply.Finish() : ended;
+  });
+  if (!status.ok()) return status;
+  return factored;
+}
+
+BatchSolution Client::SolutionIn(const BatchSource& sides, const std::vector<size_t>& order,
+                                 std::vector<std::byte> bytes) {
+  BatchSolution solution;
+  const int64_t systems = sides.size();
+  const int64_t end = AlignBatch(sides.ValueBytes(order));
+  const auto errors = ArrayAt<double>(bytes, end, systems);
+  const auto info =
+      ArrayAt<int32_t>(bytes, end + systems * static_cast<int64_t>(sizeof(double)), systems);
+  solution.x.dtype_ = sides.dtype();
+  solution.x.places_.resize(order.size());
+  solution.backward_error.resize(order.size());
+  solution.info.resize(order.size());
+  int64_t offset = 0;
+  for (size_t k = 0; k < order.size(); ++k) {
+    const BatchSource::Item& item = sides.items_[order[k]];
+    solution.x.places_[order[k]] = {item.rows, item.cols, static_cast<size_t>(offset)};
+    solution.backward_error[order[k]] = errors[k];
+    solution.info[order[k]] = info[k];
+    const auto element = static_cast<int64_t>(ElementSize(sides.dtype()));
+    offset = AlignBatch(offset + item.rows * item.cols * element);
+  }
+  solution.x.bytes_ = std::move(bytes);
+  return solution;
+}
+
+absl::StatusOr<BatchSolution> Client::SolveBatch(const BatchSource& sides,
+                                                 v1::SolveBatchHeader header,
+                                                 const CallOptions& call) {
+  const auto spec = sides.Spec();
+  if (!spec.ok()) return spec.status();
+  const auto order = sides.Order();
+  if (!order.ok()) return order.status();
+  const int64_t value_bytes = sides.ValueBytes(*order);
+  header.set_dtype(sides.dtype());
+  header.set_systems(sides.size());
+  header.set_value_bytes(value_bytes);
+  v1::SolveBatchRequest first;
+  *first.mutable_header() = std::move(header);
+  const auto request =
+      RequestOf("SolveBatch", first,
+                {{v1::SolveBatchRequest::kDataFieldNumber, [&] { return sides.Open(true); }}});
+  if (!request.ok()) return request.status();
+  BatchSolution solution;
+  const absl::Status status = RunWithRetries(RetryClass::kIdempotent, call, [&](CallScope* scope) {
+    ProgressReporter progress(call);
+    SolutionReply reply(value_bytes, sides.size());
+    auto on_response = [&](grpc::ByteBuffer* buffer) {
+      constexpr int kData = v1::SolveBatchResponse::kDataFieldNumber;
+      v1::SolveBatchResponse response;
+      absl::Status ok = ParseWithoutBytes(buffer, kData, &response);
+      if (!ok.ok()) return ok;
+      if (response.has_progress()) progress.OnPhase(response.progress());
+      reply.ReadResult(&response);
+      return reply.ReadData(buffer, kData);
+    };
+    absl::Status ended =
+        RunStreamCall(&generic_stub_, scope, *request, progress.OnSent(), on_response);
+    if (ended.ok()) ended = reply.Check();
+    if (!ended.ok()) return ended;
+    solution = SolutionIn(sides, *order, reply.TakeBytes());
+    solution.result = reply.TakeResult();
+    return ended;
+  });
+  if (!status.ok()) return status;
+  return solution;
+}
+
+absl::StatusOr<BatchSolution> Client::FactorizeAndSolveBatch(
+    const BatchSource& matrices, const BatchSource& sides, v1::FactorizeAndSolveBatchHeader header,
+    FactoredBatch* factored, const CallOptions& call) {
+  if (absl::Status place = CheckPlace(factored, "factored"); !place.ok()) return place;
+  const auto spec = matrices.Spec();
+  if (!spec.ok()) return spec.status();
+  const auto rhs = sides.Spec();
+  if (!rhs.ok()) return rhs.status();
+  const auto order = sides.Order();
+  if (!order.ok()) return order.status();
+  if (sides.size() > 0 && sides.dtype() != matrices.dtype()) {
+    return absl::InvalidArgumentError("the right-hand sides have another type than the matrices");
+  }
+  const int64_t value_bytes = sides.ValueBytes(*order);
+  // Without cached factors nothing stays behind that a second attempt could double.
+  const RetryClass retry_class =
+      header.has_cache() ? RetryClass::kRefusedOnly : RetryClass::kIdempotent;
+  *header.mutable_batch() = *spec;
+  header.set_systems(sides.size());
+  header.set_rhs_value_bytes(value_bytes);
+  using Request = v1::FactorizeAndSolveBatchRequest;
+  using Response = v1::FactorizeAndSolveBatchResponse;
+  Request first;
+  *first.mutable_header() = std::move(header);
+  const auto request =
+      RequestOf("FactorizeAndSolveBatch", first,
+                {{Request::kDataFieldNumber, [&] { return matrices.Open(false); }},
+                 {Request::kRhsDataFieldNumber, [&] { return sides.Open(true); }}});
+  if (!request.ok()) return request.status();
+  BatchSolution solution;
+  const absl::Status status = RunWithRetries(retry_class, call, [&](CallScope* scope) {
+    ProgressReporter progress(call);
+    FactorReply factor_reply(matrices.size(), factored);
+    SolutionReply solution_reply(value_bytes, sides.size());
+    auto on_response = [&](grpc::ByteBuffer* buffer) {
+      Response response;
+      // A message has one of the two, and either is the larger part of it.
+      absl::Status ok = factor_reply.ReadFigures(buffer, Response::kDataFieldNumber);
+      if (ok.ok()) ok = solution_reply.ReadData(buffer, Response::kSolutionDataFieldNumber);
+      if (ok.ok()) ok = ParseWithoutBytes(buffer, Response::kSolutionDataFieldNumber, &response);
+      if (!ok.ok()) return ok;
+      if (response.has_progress()) progress.OnPhase(response.progress());
+      factor_reply.ReadFactor(&response);
+      solution_reply.ReadResult(&response);
+      return absl::OkStatus();
+    };
+    absl::Status ended =
+        RunStreamCall(&generic_stub_, scope, *request, progress.OnSent(), on_response);
+    if (ended.ok()) ended = factor_reply.Finish();
+    if (ended.ok()) ended = solution_reply.Check();
+    if (!ended.ok()) return ended;
+    solution = SolutionIn(sides, *order, solution_reply.TakeBytes());
+    solution.result = solution_reply.TakeResult();
+    return ended;
+  });
+  if (!status.ok()) return status;
+  return solution;
+}
+
+absl::Status Client::ReadDownload(const v1::BatchSpec& spec, std::vector<std::byte> bytes,
+                                  BatchDownload* download) {
+  const absl::Status wrong = absl::InternalError("the server sent no batch that it announced");
+  const auto element = static_cast<int64_t>(ElementSize(spec.dtype()));
+  const auto size = static_cast<int64_t>(bytes.size());
+  const int64_t values_at = 2 * static_cast<int64_t>(sizeof(int64_t)) * spec.members();
+  if (element == 0 || values_at > size) return wrong;
+  const auto pairs = ArrayAt<int64_t>(bytes, 0, 2 * spec.members());
+  BatchMatrices& lu = download->lu;
+  lu.dtype_ = spec.dtype();
+  lu.places_.clear();
+  download->first_interchange = {0};
+  int64_t end = 0, diagonals = 0;
+  for (size_t k = 0; k < pairs.size(); k += 2) {
+    const int64_t rows = pairs[k], cols = pairs[k + 1];
+    const int64_t begin = AlignBatch(end);
+    if (rows < 0 || cols < 0 || begin > size ||
+        static_cast<__int128>(rows) * cols > (size - begin) / element) {
+      return wrong;
+    }
+    lu.places_.push_back({rows, cols, static_cast<size_t>(values_at + begin)});
+    end = begin + rows * cols * element;
+    diagonals += std::min(rows, cols);
+    download->first_interchange.push_back(diagonals);
+  }
+  const int64_t pivots_at = spec.members() == 0 ? 0 : AlignBatch(values_at + end);
+  if (size != pivots_at + diagonals * static_cast<int64_t>(sizeof(int32_t))) return wrong;
+  download->interchanges = ArrayAt<int32_t>(bytes, pivots_at, diagonals);
+  lu.bytes_ = std::move(bytes);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<BatchDownload> Client::GetBatchFactors(const v1::GetBatchFactorsRequest& request,
+                                                      const CallOptions& call) {
+  const absl::StatusOr<StreamRequest> stream = RequestOf("GetBatchFactors", request, {});
+  if (!stream.ok()) return stream.status();
+  BatchDownload download;
+  const absl::Status status = RunWithRetries(RetryClass::kIdempotent, call, [&](CallScope* scope) {
+    v1::BatchSpec spec;
+    bool begun = false;
+    std::vector<std::byte> bytes;
+    auto on_response = [&](grpc::ByteBuffer* buffer) {
+      constexpr int kData = v1::GetBatchFactorsResponse::kDataFieldNumber;
+      v1::GetBatchFactorsResponse response;
+      absl::Status ok = ParseWithoutBytes(buffer, kData, &response);
+      if (!ok.ok()) return ok;
+      if (response.has_header()) {
+        begun = true;
+        spec = response.header().batch();
+        download.factor = std::move(*response.mutable_header()->mutable_factor());
+      }
+      return ForEachBytesPiece(buffer, kData, [&](auto piece) {
+        bytes.insert(bytes.end(), piece.begin(), piece.end());
+        return absl::OkStatus();
+      });
+    };
+    absl::Status ended = RunStreamCall(&generic_stub_, scope, *stream, nullptr, on_response);
+    if (ended.ok() && !begun) ended = absl::InternalError("the server sent no header");
+    return ended.ok() ? ReadDownload(spec, std::move(bytes), &download) : ended;
+  });
+  if (!status.ok()) return status;
+  return download;
+}
+
+absl::StatusOr<std::vector<BatchShape>> Client::GetBatchShapes(const std::string& handle,
+                                                               const CallOptions& call) {
+  v1::GetBatchFactorsRequest request;
+  request.set_handle(handle);
+  const absl::StatusOr<StreamRequest> stream = RequestOf("GetBatchFactors", request, {});
+  if (!stream.ok()) return stream.status();
+  std::vector<BatchShape> shapes;
+  const absl::Status status = RunWithRetries(RetryClass::kIdempotent, call, [&](CallScope* scope) {
+    SizesOfMembers sizes;
+    auto on_response = [&](grpc::ByteBuffer* buffer) {
+      constexpr int kData = v1::GetBatchFactorsResponse::kDataFieldNumber;
+      v1::GetBatchFactorsResponse response;
+      absl::Status ok = ParseWithoutBytes(buffer, kData, &response);
+      if (!ok.ok()) return ok;
+      if (response.has_header()) sizes.Expect(response.header().batch().members());
+      ok = sizes.TakeField(buffer, kData);
+      if (ok.ok() && sizes.whole()) ok = absl::CancelledError("no more is needed");
+      return ok;
+    };
+    const absl::Status ended = RunStreamCall(&generic_stub_, scope, *stream, nullptr, on_response);
+    if (!sizes.whole()) {
+      return ended.ok() ? absl::InternalError("the server sent no sizes") : ended;
+    }
+    const auto pairs = ArrayAt<int64_t>(sizes.bytes(), 0, std::ssize(sizes.bytes()) / 8);
+    shapes.clear();
+    for (size_t k = 0; k < pairs.size(); k += 2) shapes.push_back({pairs[k], pairs[k + 1]});
+    return absl::OkStatus();
+  });
+  if (!status.ok()) return status;
+  return shapes;
+}
+
+}  // namespace crout::client

@@ -1,0 +1,158 @@
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "client/cpp/call_scope.h"
+#include "client/cpp/request_texts.h"
+#include "client/cpp/retry.h"
+#include "client/cpp/stream_call.h"
+#include "client/cpp/wire.h"
+#include "crout/client.h"
+#include "crout/sparse_factors.h"
+
+namespace crout::client {
+namespace {
+
+// What a server may send, taken from the front of its bytes and checked as it is.
+class Received {
+ public:
+  explicit Received(const std::vector<std::byte>& bytes) : bytes_(bytes) {}
+
+  bool AtEnd() const { return ok_ && at_ == bytes_.size(); }
+
+  template <class T>
+  std::vector<T> Take(int64_t count) {
+    const size_t left = bytes_.size() - at_;
+    if (!ok_ || count < 0 || static_cast<uint64_t>(count) > left / sizeof(T)) {
+      ok_ = false;
+      return {};
+    }
+    std::vector<T> values(static_cast<size_t>(count));
+    if (count > 0) std::memcpy(values.data(), bytes_.data() + at_, values.size() * sizeof(T));
+    at_ += values.size() * sizeof(T);
+    return values;
+  }
+
+  // Integers of that many bytes, in [0, end).
+  template <class T>
+  std::vector<T> TakeIndices(int32_t index_bytes, int64_t count, int64_t end) {
+    std::vector<T> indices;
+    const auto take = [&](auto stored) {
+      const auto values = Take<decltype(stored)>(count);
+      indices.assign(values.begin(), values.end());
+      for (const auto value : values) ok_ = ok_ && value >= 0 && value < end;
+    };
+    if (index_bytes == 8) {
+      take(int64_t{});
+    } else {
+      take(int32_t{});
+    }
+    return indices;
+  }
+
+  CompressedRows TakeRows(const v1::SparseSpec& spec, int64_t n) {
+    CompressedRows rows;
+    rows.n = n;
+    rows.dtype = spec.dtype();
+    const int64_t entries = spec.entries();
+    ok_ = ok_ && spec.rows() == n && spec.cols() == n && entries >= 0 &&
+          spec.format() == v1::SPARSE_FORMAT_COMPRESSED_ROWS &&
+          (spec.index_bytes() == 4 || spec.index_bytes() == 8) && ElementBytes(spec.dtype()) > 0;
+    if (!ok_) return rows;
+    rows.starts = TakeIndices<int64_t>(spec.index_bytes(), n + 1, entries + 1);
+    rows.columns = TakeIndices<int32_t>(spec.index_bytes(), entries, n);
+    ok_ = ok_ && rows.starts.front() == 0 && rows.starts.back() == entries &&
+          std::is_sorted(rows.starts.begin(), rows.starts.end());
+    if (!ok_) return rows;
+    rows.value_bytes = Take<std::byte>(entries * ElementBytes(spec.dtype()));
+    return rows;
+  }
+
+  std::vector<int32_t> TakePermutation(int64_t n) {
+    std::vector<int32_t> order = TakeIndices<int32_t>(4, n, n);
+    std::vector<bool> seen(order.size());
+    for (const int32_t i : order) {
+      ok_ = ok_ && !seen[static_cast<size_t>(i)];
+      if (!ok_) return order;
+      seen[static_cast<size_t>(i)] = true;
+    }
+    return order;
+  }
+
+ private:
+  static int64_t ElementBytes(v1::Dtype dtype) {
+    switch (dtype) {
+      case v1::DTYPE_FLOAT32:
+        return 4;
+      case v1::DTYPE_FLOAT64:
+      case v1::DTYPE_COMPLEX64:
+        return 8;
+      case v1::DTYPE_COMPLEX128:
+        return 16;
+      default:
+        return 0;
+    }
+  }
+
+  const std::vector<std::byte>& bytes_;
+  size_t at_ = 0;
+  bool ok_ = true;
+};
+
+absl::Status ReadFactors(const v1::SparseFactors& spec, const std::vector<std::byte>& bytes,
+                         SparseFactors* factors) {
+  const int64_t n = factors->factor.n();
+  Received received(bytes);
+  factors->lower = received.TakeRows(spec.lower(), n);
+  factors->upper = received.TakeRows(spec.upper(), n);
+  factors->row_permutation = received.TakePermutation(n);
+  factors->column_permutation = received.TakePermutation(n);
+  if (spec.scaled()) {
+    factors->row_scales = received.Take<double>(n);
+    factors->col_scales = received.Take<double>(n);
+  }
+  if (received.AtEnd()) return absl::OkStatus();
+  return absl::InternalError("the server sent other factors than it announced");
+}
+
+}  // namespace
+
+absl::StatusOr<SparseFactors> Client::GetSparseFactors(const std::string& handle,
+                                                       const CallOptions& call) {
+  v1::GetFactorsRequest request;
+  request.set_handle(handle);
+  request.set_take_sparse(true);
+  const absl::StatusOr<StreamRequest> stream = RequestOf("GetFactors", request, {});
+  if (!stream.ok()) return stream.status();
+  SparseFactors factors;
+  const absl::Status status = RunWithRetries(RetryClass::kIdempotent, call, [&](CallScope* scope) {
+    std::optional<v1::GetFactorsHeader> header;
+    std::vector<std::byte> bytes;
+    auto on_response = [&](grpc::ByteBuffer* buffer) {
+      constexpr int kData = v1::GetFactorsResponse::kDataFieldNumber;
+      v1::GetFactorsResponse response;
+      absl::Status ok = ParseWithoutBytes(buffer, kData, &response);
+      if (!ok.ok()) return ok;
+      if (response.has_header()) header = std::move(*response.mutable_header());
+      if (header && !header->has_sparse()) {
+        return absl::FailedPreconditionError("the factor is a dense one: GetFactors has it");
+      }
+      return ForEachBytesPiece(buffer, kData, [&](auto piece) {
+        bytes.insert(bytes.end(), piece.begin(), piece.end());
+        return absl::OkStatus();
+      });
+    };
+    const absl::Status ended = RunStreamCall(&generic_stub_, scope, *stream, nullptr, on_response);
+    if (!ended.ok()) return ended;
+    if (!header) return absl::InternalError("the server sent no header");
+    factors = {};
+    factors.factor = std::move(*header->mutable_factor());
+    return ReadFactors(header->sparse(), bytes, &factors);
+  });
+  if (!status.ok()) return status;
+  return factors;
+}
+
+}  // namespace crout::client

@@ -1,0 +1,150 @@
+"""A flow by mean curvature, each step of which is a linear system, by every way to get from step to step.
+
+usage: mean_curvature.py [ADDRESS [GRID [STEPS [DEVICE [WAYS]]]]] > result.json
+
+The problem is that of L. M. Cejka's thesis (CTU in Prague 2023, section 3.3): a surface z = u(x, y) over the
+square [-1, 1]^2, u = 0 on its boundary, semi-implicit finite differences on GRID x GRID points, and the
+iterative Crout method from the factor of the step before. Each way goes on from its own solutions; its
+error is the distance of its u from that of a factorization by getrf in every step. Milliseconds are the
+server's, of factorization, solution and corrections: the matrices' way there is left out. WAYS: only getrf
+and those whose names begin so, separated by commas.
+"""
+
+import json
+import sys
+import warnings
+from functools import partial
+
+import numpy as np
+import scipy.sparse as sp
+from result import head
+
+import crout
+
+TOLERANCES = [0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3]
+TIME_STEP = 0.1  # in squares of the grid's width
+PHASES = ("analyze", "factor", "solve", "refine")
+
+
+class Flow:
+    """u on the grid, and the matrix A of A u' = u that takes it one step on."""
+
+    def __init__(self, grid):
+        self.grid, self.h, self.begun = grid, 2 / grid, False
+        along = (np.arange(grid) + 0.5) * self.h - 1
+        square = along[:, None] ** 2 + along**2
+        u = np.exp(-5 * square) * np.sin(10 * np.sqrt(square))
+        self.inside = np.zeros((grid, grid), bool)
+        self.inside[1:-1, 1:-1] = True
+        self.u = np.where(self.inside, u, 0).ravel()
+
+    def matrix(self):
+        """Gradients of nothing in the first step, as published."""
+        u = self.u.reshape(self.grid, self.grid) * (1.0 if self.begun else 0.0)
+        forward = [np.diff(u, axis=axis, append=u.take([-1], axis)) / self.h for axis in (0, 1)]
+        backward = [np.diff(u, axis=axis, prepend=u.take([0], axis)) / self.h for axis in (0, 1)]
+        area = np.sqrt(1 + sum(d**2 for d in forward))
+        mean = np.sqrt(1 + sum(d**2 for d in forward + backward) / 2)
+        here = TIME_STEP * mean / area
+        south, west = (TIME_STEP * mean / np.roll(area, 1, axis) for axis in (0, 1))
+        bands = [(here, 1), (here, self.grid), (west, -1), (south, -self.grid)]
+        A = sp.eye(self.grid**2, format="csr")
+        for weight, away in bands:
+            inner = np.where(self.inside, weight, 0).ravel()
+            A += sp.diags(inner) - sp.diags(inner) @ sp.eye(self.grid**2, k=away)
+        return A.tocsr()
+
+    def advance(self, x):
+        self.u, self.begun = x, True
+
+
+def milliseconds(*timings):
+    return 1e3 * sum(one.get(phase, 0.0) for one in timings for phase in PHASES)
+
+
+def factorizations(client, flow, steps, warm, options):
+    """A factor for each step: a new one, or the last refactored, from which iterative methods start."""
+    f, sparse = None, options["algorithm"] == "multifrontal"
+    for _ in range(steps):
+        A = flow.matrix() if sparse else flow.matrix().toarray()
+        if f is not None and warm:
+            f.refactor(A, **options)
+        else:
+            if f is not None:
+                f.release()
+            f = client.lu_factor(A, **options)
+        solution = f.solve(flow.u, full_output=True)
+        flow.advance(solution.x)
+        step = {"ms": milliseconds(f.record.timings, solution.timings), "factorizations": 1, "solves": 1}
+        if options["algorithm"] == "icmpp":
+            step["sweeps"] = int(f.iterations().sweeps.sum())
+        yield {**step, "backward_error": solution.backward_error}
+    f.release()
+
+
+def series(client, flow, steps, sparse, options):
+    """Whatever the strategy makes of each step."""
+    matrices = (flow.matrix() if sparse else flow.matrix().toarray() for _ in range(steps))
+    sides = (flow.u for _ in range(steps))
+    for step in client.series(matrices, sides, **options):
+        flow.advance(step.x)
+        yield {
+            "ms": milliseconds(step.timings),
+            "factorizations": int(step.strategy == "refactor"),
+            "solves": step.old_iterations + step.new_iterations,
+            "backward_error": step.backward_error,
+        }
+
+
+def ways(device):
+    """What a way is, and how it goes through the steps of a flow."""
+    for algorithm in ("getrf", "multifrontal"):
+        options = {"algorithm": algorithm, "device": device}
+        yield {"way": algorithm}, partial(factorizations, warm=algorithm == "multifrontal", options=options)
+    for variant, kind in (("published", "absolute_tolerance"), ("fast", "tolerance")):
+        for tolerance in TOLERANCES:
+            parameters = {"variant": variant, "pivot_rule": "interval", kind: tolerance}
+            options = {"algorithm": "icmpp", "device": device, "parameters": parameters}
+            for start in ("cold", "warm"):
+                record = {"way": f"icmpp, {variant}", "tolerance": tolerance, "start": start}
+                yield record, partial(factorizations, warm=start == "warm", options=options)
+    for kind in ("dense", "sparse"):
+        for strategy in ("refactor", "reuse", "auto"):
+            options = {"strategy": strategy, "device": device}
+            yield (
+                {"way": f"{kind} series, {strategy}"},
+                partial(series, sparse=kind == "sparse", options=options),
+            )
+
+
+def run(client, grid, steps, device, wanted):
+    reference = None  # u after each step, by the first way
+    for record, go in ways(device):
+        if not record["way"].startswith(("getrf", *wanted)):
+            continue
+        flow, rows, us = Flow(grid), [], []
+        try:
+            for row in go(client, flow, steps):
+                us.append(flow.u)
+                rows.append(row)
+        except crout.NotSupported as error:
+            print(record, error, file=sys.stderr)
+            continue
+        reference = reference or us
+        for row, u, exact in zip(rows, us, reference, strict=True):
+            row["error_of_u"] = float(np.abs(u - exact).max() / np.abs(exact).max())
+        print(record, [round(row["ms"], 1) for row in rows], file=sys.stderr)
+        yield {**record, "steps": rows}
+
+
+def main(address="127.0.0.1:50051", grid="50", steps="7", device="", wanted=""):
+    warnings.simplefilter("ignore", crout.LinAlgWarning)  # Poor factors are what this is about.
+    with crout.connect(address) as client:
+        result = head("mean_curvature", client, device)
+        result["grid"] = int(grid)
+        result["flows"] = list(run(client, int(grid), int(steps), device, wanted.split(",")))
+    print(json.dumps(result, indent=1))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

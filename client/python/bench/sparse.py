@@ -1,0 +1,95 @@
+"""Sparse systems through the service beside SciPy's splu, in the same process.
+
+usage: sparse.py MATRICES [ADDRESS] > result.json     MATRICES: a folder with the files of CASES
+
+Prints a table to standard error, and one JSON object with the device, the commit and the date. Medians of
+wall-clock time, of rounds by turns: factorization and one solve. "first" is with the analysis of the pattern,
+"again" a refactorization of the same pattern, both over loopback.
+"""
+
+import json
+import statistics
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import scipy.io
+import scipy.sparse as sp
+import scipy.sparse.linalg
+from result import head
+
+import crout
+
+ROUNDS = 5
+CASES = ["nist/memplus.mtx.gz", "suitesparse/Pd.mtx.gz", "nist/sherman5.mtx.gz", "poisson2d_200"]
+
+
+def matrix(folder, name):
+    if not name.startswith("poisson2d_"):
+        return scipy.io.mmread(folder / name).tocsc()
+    m = int(name.rsplit("_", 1)[1])
+    line = sp.diags([-1.0, 2.0, -1.0], [-1, 0, 1], (m, m))
+    return sp.kronsum(line, line).tocsc()
+
+
+def timed(function):
+    begin = time.perf_counter()
+    x = function()
+    return (time.perf_counter() - begin) * 1e3, x
+
+
+def backward_error(A, x, b):
+    return np.abs(b - A @ x).max() / (abs(A).sum(axis=1).max() * np.abs(x).max() + np.abs(b).max())
+
+
+def case(client, A, name):
+    b = np.ones(A.shape[0])
+    times = {"splu": [], "first": [], "again": []}
+    for _ in range(ROUNDS + 1):
+        ms, theirs = timed(lambda: scipy.sparse.linalg.splu(A).solve(b))
+        times["splu"].append(ms)
+        begin = time.perf_counter()
+        factor = client.lu_factor(A)
+        ours = factor.solve(b)
+        times["first"].append((time.perf_counter() - begin) * 1e3)
+
+        def again(factor=factor):
+            factor.refactor(A)
+            return factor.solve(b)
+
+        times["again"].append(timed(again)[0])
+        record = factor.record
+        factor.release()
+    middle = {way: statistics.median(values[1:]) for way, values in times.items()}
+    print(
+        f"{name:24} splu {middle['splu']:8.1f} ms, first {middle['first']:8.1f}, again {middle['again']:8.1f}"
+        f"  {record.algorithm}",
+        file=sys.stderr,
+    )
+    return {
+        "n": A.shape[0],
+        "matrix": name,
+        "nonzeros": int(A.nnz),
+        "algorithm": record.algorithm,
+        "splu_ms": middle["splu"],
+        "first_ms": middle["first"],
+        "again_ms": middle["again"],
+        "first_over_splu": middle["first"] / middle["splu"],
+        "again_over_splu": middle["again"] / middle["splu"],
+        "bytes_mib": record.bytes / 2**20,
+        "splu_backward_error": backward_error(A, theirs, b),
+        "backward_error": backward_error(A, ours, b),
+    }
+
+
+def main():
+    folder = Path(sys.argv[1])
+    with crout.connect(sys.argv[2] if len(sys.argv) > 2 else "127.0.0.1:50051") as client:
+        result = head("python_sparse", client)
+        result["sparse_users"] = [case(client, matrix(folder, name), name) for name in CASES]
+    print(json.dumps(result, indent=1))
+
+
+if __name__ == "__main__":
+    main()

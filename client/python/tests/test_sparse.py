@@ -1,0 +1,211 @@
+"""Matrices that stay sparse to their factors, from scipy.sparse and from files."""
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse
+import scipy.sparse.linalg
+from accuracy import assert_close
+
+import crout
+
+TYPES = [np.float32, np.float64, np.complex64, np.complex128]
+M = 90  # The dense form would have 65 million elements.
+
+
+@pytest.fixture
+def grid():
+    """Convection and diffusion on a grid of M x M points: unsymmetric, 5 entries a row."""
+
+    def make(dtype=float, seed=0):
+        line = scipy.sparse.diags([-1.4, 2.5, -1.0], [-1, 0, 1], (M, M))
+        a = scipy.sparse.kron(scipy.sparse.eye(M), line) + scipy.sparse.kron(line, scipy.sparse.eye(M))
+        a = a.tocsr().astype(dtype)
+        a.data *= 1 + 1e-3 * seed * (np.arange(a.nnz) % 7)
+        if np.dtype(dtype).kind == "c":
+            a.data *= np.exp(0.3j * (np.arange(a.nnz) % 5))
+        return a
+
+    return make
+
+
+def error(A, x, b):
+    """The normwise backward error."""
+    wide = A.astype(np.result_type(A.dtype, np.float64))
+    scale = abs(wide).sum(axis=1).max() * np.abs(x).max() + np.abs(b).max()
+    return np.abs(b - wide @ x).max() / scale
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+def test_stays_sparse_and_solves(client, grid, rng, dtype, form):
+    A = grid(dtype).asformat(form)
+    f = client.lu_factor(A)
+    assert f.record.nnz == A.nnz
+    sparse = f.record.sparse
+    assert sparse is not None
+    assert A.nnz < sparse.lu_entries < M**3
+    assert sparse.flops > sparse.lu_entries
+    assert sparse.ordering in ("amd", "metis")
+    assert 1 < sparse.levels <= sparse.fronts <= M * M
+    assert sparse.largest_front >= M
+    assert f.record.bytes < M**4
+    b = rng.standard_normal((M * M, 3))
+    for trans, op in ((0, A), (1, A.T), (2, A.conj().T)):
+        x = f.solve(b.astype(dtype), trans=trans)
+        assert x.dtype == dtype
+        assert error(op, x, b.astype(dtype)) < 100 * np.finfo(dtype).eps
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("equilibrate", [False, True])
+def test_downloads_l_and_u(client, grid, dtype, equilibrate):
+    A = grid(dtype)
+    f = client.lu_factor(A, equilibrate=equilibrate)
+    lu = f.to_sparse_lu()
+    assert lu.L.dtype == lu.U.dtype == dtype
+    assert lu.L.nnz + lu.U.nnz == f.record.sparse.lu_entries + M * M
+    assert (lu.L.diagonal() == 1).all()
+    assert abs(scipy.sparse.triu(lu.L, 1)).nnz == abs(scipy.sparse.tril(lu.U, -1)).nnz == 0
+    scaled = scipy.sparse.diags(lu.row_scales) @ A @ scipy.sparse.diags(lu.col_scales)
+    difference = lu.L @ lu.U - scaled.tocsr()[lu.perm_r][:, lu.perm_c]
+    assert abs(difference).max() < 100 * np.finfo(dtype).eps * abs(scaled).max()
+
+
+def test_a_dense_factor_has_no_sparse_lu(client):
+    f = client.lu_factor(np.eye(3))
+    with pytest.raises(crout.InvalidRequest):
+        f.to_sparse_lu()
+
+
+def test_a_file_with_coordinates_stays_sparse(client, grid, tmp_path):
+    path = tmp_path / "a.mtx"
+    scipy.io.mmwrite(path, grid(), precision=17)
+    f = client.lu_factor(path)
+    assert f.record.sparse.lu_entries > f.record.nnz
+    assert error(grid(), f.solve(np.ones(M * M)), np.ones(M * M)) < 1e-14
+
+
+def test_a_pattern_is_analysed_once(client, grid):
+    f = client.lu_factor(grid(seed=1))
+    reused = [f.record.sparse.analysis_reused]
+    for seed in (2, 3):
+        f.refactor(grid(seed=seed))
+        reused.append(f.record.sparse.analysis_reused)
+        x = f.solve(np.ones(M * M))
+        assert error(grid(seed=seed), x, np.ones(M * M)) < 1e-14
+    # Of the first an earlier test's factor may still have been there.
+    assert reused[1:] == [True, True]
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "with duplicates"])
+def test_values_alone_on_the_positions_before(client, grid, rng, form):
+    f = client.lu_factor(grid())
+    A = grid(seed=1)
+    given = A
+    if form == "with duplicates":
+        twice = (np.repeat(A.data / 2, 2), np.repeat(A.indices, 2), 2 * A.indptr)
+        given = scipy.sparse.csr_matrix(twice, A.shape)
+    elif form != "csr":
+        given = A.asformat(form)
+    f.refactor(given, values_only=True)
+    assert f.record.version == 2
+    assert f.record.nnz == A.nnz
+    assert f.record.sparse.analysis_reused
+    b = rng.standard_normal(M * M)
+    assert error(A, f.solve(b), b) < 1e-14
+
+
+def test_values_alone_need_positions(client, grid, regular):
+    f = client.lu_factor(grid())
+    with pytest.raises(crout.InvalidRequest, match=r"scipy\.sparse"):
+        f.refactor(np.eye(M * M), values_only=True)
+    with pytest.raises(crout.InvalidRequest, match="positions"):
+        f.refactor(scipy.sparse.eye(M * M), values_only=True)
+    with pytest.raises(crout.InvalidRequest, match="f64"):
+        f.refactor(grid(np.float32), values_only=True)
+    with pytest.raises(crout.InvalidRequest, match="in full"):
+        client.lu_factor(regular(5)).refactor(scipy.sparse.eye(5), values_only=True)
+    assert f.record.version == 1
+
+
+def test_negative_pivots_are_negative_eigenvalues(client):
+    n = 3000
+    diagonal = np.where(np.arange(n) % 3 == 0, -4.0, 5.0)
+    A = scipy.sparse.diags([np.ones(n - 1), diagonal, np.ones(n - 1)], [-1, 0, 1]).tocsr()
+    sparse = client.lu_factor(A, algorithm="multifrontal").record.sparse
+    eigenvalues = scipy.linalg.eigh_tridiagonal(diagonal, np.ones(n - 1), eigvals_only=True)
+    assert sparse.negative_pivots == (eigenvalues < 0).sum()
+    assert sparse.perturbed_pivots == 0
+    assert client.lu_factor(A.astype(complex), algorithm="multifrontal").record.sparse.negative_pivots is None
+
+
+def test_determinant_and_condition(client, grid):
+    A = grid()
+    f = client.lu_factor(A, determinant=True, rcond=True)
+    lu = scipy.sparse.linalg.splu(A.tocsc())
+    logabs = np.log(np.abs(lu.U.diagonal())).sum()
+    assert abs(f.slogdet().logabsdet - logabs) < 1e-9 * abs(logabs)
+    inverse = scipy.sparse.linalg.LinearOperator(
+        A.shape, matvec=lu.solve, rmatvec=lambda b: lu.solve(b, "T"), dtype=float
+    )
+    exact = 1 / (abs(A).sum(axis=0).max() * scipy.sparse.linalg.onenormest(inverse))
+    assert exact / 10 < f.rcond < exact * 10
+
+
+def test_structurally_singular(client):
+    # Rows 1 and 2 have entries in column 0 alone.
+    A = scipy.sparse.eye(5000, format="lil")
+    A[1, 1] = A[2, 2] = 0
+    A[1, 0] = A[2, 0] = A[0, 1] = A[0, 2] = 1
+    A = A.tocsr()
+    A.eliminate_zeros()
+    with pytest.warns(crout.LinAlgWarning, match="structure"):
+        f = client.lu_factor(A, algorithm="multifrontal")
+    assert f.record.singular_reason == "structure"
+    assert f.record.empty_index in (2, 3)
+    assert f.info > 0
+    with pytest.raises(crout.Singular):
+        f.solve(np.ones(5000))
+
+
+def test_small_and_full_matrices_are_dense(client, regular):
+    A = scipy.sparse.csr_array(regular(12))
+    f = client.lu_factor(A)
+    assert f.record.sparse is None
+    assert_close(f.solve(np.ones(12)), np.linalg.solve(A.toarray(), np.ones(12)))
+
+
+def test_the_server_says_what_it_has(client):
+    info = client.server_info()
+    assert "multifrontal" in info.devices[0].sparse_algorithms
+    assert info.max_sparse_n > info.max_n
+
+
+def test_schur_complement_of_chosen_unknowns(client):
+    line = scipy.sparse.diags([-1.4, 2.5, -1.0], [-1, 0, 1], (12, 12))
+    A = scipy.sparse.kronsum(line, line).tocsr()
+    keep = [7, 100, 3, 55]
+    others = np.setdiff1d(np.arange(A.shape[0]), keep)
+    dense = A.toarray()
+    eliminated = np.linalg.solve(dense[np.ix_(others, others)], dense[np.ix_(others, keep)])
+    expected = dense[np.ix_(keep, keep)] - dense[np.ix_(keep, others)] @ eliminated
+    complement = client.schur_complement_of(A, keep)
+    np.testing.assert_allclose(complement.S, expected, rtol=1e-12, atol=1e-12)
+    assert complement.backward_error < 1e-14
+    for wrong in ([3, 3], [144], [-1]):
+        with pytest.raises(crout.InvalidRequest):
+            client.schur_complement_of(A, wrong)
+    with pytest.raises(crout.InvalidRequest):
+        client.schur_complement_of(dense, keep)
+
+
+def test_a_series_on_one_pattern_analyses_it_once(client, grid):
+    A = grid()
+    b = np.ones(A.shape[0])
+    scales = [1, 1.01, 1.02, 1.03]
+    changes = [crout.Values(A.data * scale) for scale in scales[1:]]
+    steps = list(client.series([A, *changes], b, strategy="refactor"))
+    for scale, step in zip(scales, steps, strict=True):
+        assert error(scale * A, step.x, b) < 1e-14
+    assert [step.factor.sparse.analysis_reused for step in steps[1:]] == [True] * 3

@@ -1,0 +1,99 @@
+// The steps of echelon_panel.h, as device code.
+#ifndef CROUT_KERNELS_CUDA_GAUSS_JORDAN_ECHELON_PANEL_CUH_
+#define CROUT_KERNELS_CUDA_GAUSS_JORDAN_ECHELON_PANEL_CUH_
+
+#include "kernels/cuda/device/largest_candidate.cuh"
+#include "kernels/cuda/device/shared_memory.cuh"
+#include "kernels/cuda/gauss_jordan/echelon_panel.h"
+
+namespace crout::cuda {
+
+// Blocks are of kThreads threads.
+
+// One block: chooses the pivot of column j, exchanges its row in the panel and in V, and leaves
+// that row over its pivot in `pivot_row`.
+template <int kThreads, class T>
+__device__ void SearchPivot(const EchelonPanel<T>& panel, int64_t j) {
+  auto& candidates = SharedByBlock<Candidates<kThreads>>();
+  EchelonState& state = *panel.state;
+  const MatrixView<T>& a = panel.a;
+  const int thread = threadIdx.x;
+  const bool first = j == panel.begin;
+  if (first && thread == 0 && *panel.host.stop != 0) state.stopped = 1;
+  const int64_t rank = state.rank;
+  const int found = first ? 0 : state.found;
+  FindLargest(&a(0, j), rank, a.rows, candidates);
+  if (state.stopped != 0) return;
+  const bool has_pivot = candidates.value[0] > panel.tolerance;
+  const int64_t from = candidates.row[0];
+  const T pivot = has_pivot ? a(from, j) : T{1};
+  __syncthreads();  // before anything of it moves
+  for (int64_t i = rank + thread; !has_pivot && i < a.rows; i += kThreads) a(i, j) = T{0};
+  if (has_pivot && thread < 2 * kEchelonPanel) {
+    const bool in_panel = thread < kEchelonPanel;
+    const int64_t column = in_panel ? panel.begin + thread : thread - kEchelonPanel;
+    if (in_panel ? column >= j && column < panel.end : column <= found) {
+      T* const x = in_panel ? &a(0, column) : panel.transform + column * a.rows;
+      const T moved = x[rank];
+      const T row = x[from];
+      x[from] = moved;
+      x[rank] = row;
+      panel.pivot_row[thread] = (!in_panel && column == found ? T{1} : row) / pivot;
+    }
+  }
+  if (thread != 0) return;
+  if (first) state.base = rank;
+  state.has_pivot = has_pivot ? 1 : 0;
+  state.found = found + state.has_pivot;
+  state.rank = rank + state.has_pivot;
+  if (!has_pivot) return;
+  state.interchanges[found] = from;
+  panel.pivot_columns[rank] = j;
+}
+
+// A thread for each row: column j out of all rows but the pivot's, in the panel and in V.
+template <int kThreads, class T>
+__device__ void EliminateColumn(const EchelonPanel<T>& panel, int64_t j) {
+  const EchelonState& state = *panel.state;
+  const MatrixView<T>& a = panel.a;
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (state.stopped != 0 || state.has_pivot == 0 || i >= a.rows) return;
+  const bool is_pivot = i == state.rank - 1;
+  const T multiplier = a(i, j);
+  const auto eliminate = [&](T& x, T row) {
+    x = is_pivot ? row : MinusProduct(x, multiplier, row);
+  };
+  for (int64_t k = j; k < panel.end; ++k) eliminate(a(i, k), panel.pivot_row[k - panel.begin]);
+  for (int64_t k = 0; k < state.found; ++k) {
+    eliminate(panel.transform[i + k * a.rows], panel.pivot_row[kEchelonPanel + k]);
+  }
+}
+
+// A thread for each column from `end` on.
+template <int kThreads, class T>
+__device__ void TakePivotRows(const EchelonPanel<T>& panel) {
+  const EchelonState& state = *panel.state;
+  const MatrixView<T>& a = panel.a;
+  const int64_t j = panel.end + static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (j >= a.cols) return;
+  T* const rows = panel.rows + j * kEchelonPanel;
+  for (int k = 0; k < state.found; ++k) {
+    T& pivot = a(state.base + k, j);
+    T& other = a(state.interchanges[k], j);
+    const T moved = pivot;
+    pivot = other;
+    other = moved;
+  }
+  for (int k = 0; k < kEchelonPanel; ++k) {
+    if (k >= state.found) {
+      rows[k] = T{0};
+      continue;
+    }
+    rows[k] = -a(state.base + k, j);
+    a(state.base + k, j) = T{0};
+  }
+}
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_GAUSS_JORDAN_ECHELON_PANEL_CUH_

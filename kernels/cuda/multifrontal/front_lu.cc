@@ -1,0 +1,268 @@
+#include "kernels/cuda/multifrontal/front_lu.h"
+
+#include <algorithm>
+
+#include "kernels/cuda/crout_lu/crout_lu.h"
+#include "kernels/cuda/device/complex.h"
+#include "kernels/cuda/device/cuda_status.h"
+#include "kernels/cuda/irr_lu/grid_lu.h"
+#include "kernels/cuda/irr_lu/irr_gemm.h"
+#include "kernels/cuda/irr_lu/irr_laswp.h"
+#include "kernels/cuda/irr_lu/irr_trsm.h"
+#include "kernels/cuda/multifrontal/factor_block.h"
+#include "kernels/cuda/ops/blas.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout::cuda {
+namespace {
+
+// From that order of F11 on, so few fronts are factored faster one by one.
+constexpr int32_t kSmallestAlone = 512;
+constexpr int32_t kMostAlone = 4;
+// Larger F11 of a batch that leaves multiprocessors idle are worked on by many blocks each.
+constexpr int32_t kSmallestOnGrid = 128;
+constexpr int32_t kMostOnGrid = 64;
+// Products from that order on are cuBLAS's, front by front, if they are of kLeaf terms at least.
+constexpr int32_t kSmallestByBlas = 384;
+// Of triangles whose solves are not cut up further into products of cuBLAS.
+constexpr int kLeaf = 128;
+
+bool GoesOnGrid(const FrontBatch& batch) {
+  return batch.d1 > LargestOf(MemberTeam::kBlock512) ||
+         (batch.d1 > kSmallestOnGrid && batch.count() <= kMostOnGrid);
+}
+
+bool GoesAlone(const LuPanelKernels& kernels, const FrontBatch& batch, DType dtype) {
+  return batch.d1 >= kSmallestAlone && batch.count() <= kMostAlone &&
+         batch.d1 <= kernels.MaxRows(dtype);
+}
+
+bool GoesByBlas(const FrontBatch& batch) {
+  return batch.d2 >= kSmallestByBlas && batch.d1 >= kLeaf;
+}
+
+template <class T>
+class FrontLu {
+ public:
+  FrontLu(Context& context, const LuPanelKernels& kernels, const FrontMemory<T>& memory,
+          const FrontBatch& batch, const StopRequested& stop)
+      : context_(context), kernels_(kernels), memory_(memory), batch_(batch), stop_(stop) {}
+
+  absl::Status Run(bool careful) {
+    const bool alone = GoesAlone(kernels_, batch_, kDTypeOf<T>) && !careful;
+    CROUT_RETURN_IF_ERROR(alone ? FactorOneByOne() : FactorF11());
+    if (batch_.d2 == 0) return absl::OkStatus();
+    CROUT_RETURN_IF_CUDA_ERROR(ExchangeRows());
+    if (!ByBlas()) {
+      CROUT_RETURN_IF_ERROR(SolveLower(context_.lane(), 0, batch_.d1, batch_.d1));
+      CROUT_RETURN_IF_ERROR(SolveUpper(context_.lane(), 0, batch_.d1, batch_.d1));
+      return SubtractAll();
+    }
+    CROUT_RETURN_IF_ERROR(SolveBoth());
+    return ForFronts(0, [this](const Front& front) { return Subtract(front); });
+  }
+
+ private:
+  bool ByBlas() const { return GoesByBlas(batch_); }
+
+  absl::Status FactorF11() {
+    const IrrLuBatch<T> lu = {memory_.factor, memory_.members.f11, memory_.ipiv, memory_.info,
+                              memory_.least};
+    if (!GoesOnGrid(batch_)) {
+      CROUT_RETURN_IF_CUDA_ERROR(LaunchMemberLu(lu, TeamOf(batch_.d1, batch_.d1), Order(),
+                                                batch_.count(), false, context_.stream()));
+      return absl::OkStatus();
+    }
+    IrrOrder parts;
+    parts.grid = {batch_.d1, batch_.d1, batch_.d1};
+    for (int32_t i = batch_.begin; i < batch_.end; ++i) parts.grid_sizes.push_back(FrontAt(i).d1);
+    CROUT_RETURN_IF_CUDA_ERROR(LaunchGridLu(lu, parts, Order(), context_.stream()));
+    return absl::OkStatus();
+  }
+
+  absl::Status FactorOneByOne() {
+    return ForFronts(0, [this](const Front& front) {
+      const MatrixView<T> panel = front.Panel(memory_.factor);
+      return EnqueueCroutLu(context_, kernels_, LuBlocking::For(kDTypeOf<T>, front.d1),
+                            Block(panel, 0, 0, front.d1, front.d1), memory_.ipiv + front.first,
+                            memory_.workspace, stop_);
+    });
+  }
+
+  absl::Status SubtractAll() {
+    IrrGemm<T> gemm;
+    gemm.m = gemm.n = batch_.d2;
+    gemm.k = batch_.d1;
+    gemm.alpha = T{-1};
+    gemm.a = Constant(F21());
+    gemm.b = Constant(F12());
+    gemm.beta = T{1};
+    gemm.c = {memory_.contributions, memory_.members.f22};
+    CROUT_RETURN_IF_CUDA_ERROR(LaunchIrrGemm(gemm, Reaching(0), context_.stream()));
+    return absl::OkStatus();
+  }
+
+  // Beside each other, since each is a chain of steps that leave room on the GPU.
+  absl::Status SolveBoth() {
+    LookAhead& ahead = context_.look_ahead();
+    CROUT_RETURN_IF_ERROR(ahead.Fork());
+    absl::Status status = SolveUpperOn(ahead.urgent());
+    if (status.ok()) status = SolveLower(context_.lane(), 0, batch_.d1, kLeaf);
+    // Also of what is given up: whoever waits for the context waits for both.
+    const absl::Status joined = ahead.Join();
+    return status.ok() ? joined : status;
+  }
+  absl::Status SolveUpperOn(const Lane& lane) {
+    // crout_lu gave the handle a workspace of its own.
+    CROUT_RETURN_IF_CUBLAS_ERROR(
+        cublasSetWorkspace(lane.cublas, memory_.cublas.data(), memory_.cublas.size()));
+    return SolveUpper(lane, 0, batch_.d1, kLeaf);
+  }
+
+  // U12 := L11^-1 U12, its rows [begin, end), from which those above are subtracted. More than
+  // `most` rows by halves, and products of cuBLAS between them.
+  absl::Status SolveLower(const Lane& lane, int begin, int end, int most) {
+    if (end - begin <= most) {
+      IrrTrsm<T> leaf;
+      leaf.m = end - begin;
+      leaf.n = batch_.d2;
+      leaf.t = F11().At(begin, begin);
+      leaf.b = F12().At(begin, 0);
+      CROUT_RETURN_IF_CUDA_ERROR(LaunchIrrTrsm(leaf, Reaching(begin), lane.stream));
+      return absl::OkStatus();
+    }
+    const int middle = begin + CutOf(end - begin, kLeaf);
+    CROUT_RETURN_IF_ERROR(SolveLower(lane, begin, middle, most));
+    CROUT_RETURN_IF_ERROR(ForFronts(middle, [&](const Front& front) {
+      const MatrixView<T> u12 = front.U12(memory_.factor);
+      const int64_t below = std::min<int64_t>(end, front.d1) - middle;
+      return Multiply(
+          lane, Block(front.Panel(memory_.factor), middle, begin, below, middle - begin),
+          Block(u12, begin, 0, middle - begin, u12.cols), Block(u12, middle, 0, below, u12.cols));
+    }));
+    return SolveLower(lane, middle, end, most);
+  }
+
+  // L21 := L21 U11^-1, its columns [begin, end), likewise.
+  absl::Status SolveUpper(const Lane& lane, int begin, int end, int most) {
+    if (end - begin <= most) {
+      IrrTrsmFromRight<T> leaf;
+      leaf.m = batch_.d2;
+      leaf.n = end - begin;
+      leaf.u = F11().At(begin, begin);
+      leaf.b = F21().At(0, begin);
+      CROUT_RETURN_IF_CUDA_ERROR(LaunchIrrTrsmFromRight(leaf, Reaching(begin), lane.stream));
+      return absl::OkStatus();
+    }
+    const int middle = begin + CutOf(end - begin, kLeaf);
+    CROUT_RETURN_IF_ERROR(SolveUpper(lane, begin, middle, most));
+    CROUT_RETURN_IF_ERROR(ForFronts(middle, [&](const Front& front) {
+      const MatrixView<T> panel = front.Panel(memory_.factor);
+      const int64_t right = std::min<int64_t>(end, front.d1) - middle;
+      return Multiply(lane, Block(panel, front.d1, begin, front.d2, middle - begin),
+                      Block(panel, begin, middle, middle - begin, right),
+                      Block(panel, front.d1, middle, front.d2, right));
+    }));
+    return SolveUpper(lane, middle, end, most);
+  }
+
+  // F22 := F22 - L21 U12.
+  absl::Status Subtract(const Front& front) {
+    return Multiply(context_.lane(),
+                    Block(front.Panel(memory_.factor), front.d1, 0, front.d2, front.d1),
+                    front.U12(memory_.factor), front.Contribution(memory_.contributions));
+  }
+
+  // c := c - a b.
+  absl::Status Multiply(const Lane& lane, const MatrixView<T>& a, const MatrixView<T>& b,
+                        const MatrixView<T>& c) {
+    const T minus_one{-1};
+    const T one{1};
+    return CublasStatus(Gemm<T>(lane.cublas, Op::kNone, &minus_one, {a.data, a.rows, a.cols, a.ld},
+                                {b.data, b.rows, b.cols, b.ld}, &one, c),
+                        "cublasXgemm");
+  }
+
+  cudaError_t ExchangeRows() {
+    IrrLaswp<T> laswp;
+    laswp.end = batch_.d1;
+    laswp.n = batch_.d2;
+    laswp.ipiv = memory_.ipiv;
+    laswp.pivots = memory_.members.f11;
+    laswp.a = F12();
+    return LaunchIrrLaswp(laswp, Reaching(0), context_.stream());
+  }
+
+  // Fronts of more than so many columns: the first of the batch, where so many may be asked for.
+  int32_t CountReaching(int columns) const {
+    if (columns == 0) return batch_.count();
+    int32_t count = 0;
+    while (count < batch_.count() && FrontAt(batch_.begin + count).d1 > columns) ++count;
+    return count;
+  }
+  IrrMembers Reaching(int columns) const { return {Order(), CountReaching(columns)}; }
+  template <class F>
+  absl::Status ForFronts(int columns, F f) {
+    const int32_t end = batch_.begin + CountReaching(columns);
+    for (int32_t i = batch_.begin; i < end; ++i) CROUT_RETURN_IF_ERROR(f(FrontAt(i)));
+    return absl::OkStatus();
+  }
+
+  static MatrixView<T> Block(const MatrixView<T>& a, int64_t row, int64_t col, int64_t rows,
+                             int64_t cols) {
+    return {&a(row, col), rows, cols, a.ld};
+  }
+  // Of the order.
+  Front FrontAt(int32_t i) const {
+    return MakeFront(*memory_.analysis, memory_.plan->order[i], batch_.level);
+  }
+  const int32_t* Order() const { return memory_.order + batch_.begin; }
+
+  static IrrMatrix<const T> Constant(const IrrMatrix<T>& a) {
+    return {a.data, a.members, a.row, a.col};
+  }
+  IrrMatrix<const T> F11() const { return {memory_.factor, memory_.members.f11}; }
+  IrrMatrix<T> F12() const { return {memory_.factor, memory_.members.f12}; }
+  IrrMatrix<T> F21() const { return {memory_.factor, memory_.members.f21}; }
+
+  Context& context_;
+  const LuPanelKernels& kernels_;
+  const FrontMemory<T>& memory_;
+  const FrontBatch& batch_;
+  const StopRequested& stop_;
+};
+
+}  // namespace
+
+size_t FrontLuWorkspaceBytes(const LuPanelKernels& kernels, const LevelPlan& plan, DType dtype) {
+  size_t bytes = 0;
+  for (const FrontBatch& batch : plan.batches.all()) {
+    if (!GoesAlone(kernels, batch, dtype)) continue;
+    bytes = std::max(bytes, MostCroutLuWorkspaceBytes(kernels, dtype, batch.d1, batch.d1));
+  }
+  return bytes;
+}
+
+size_t FrontLuCublasBytes(const LevelPlan& plan) {
+  const std::vector<FrontBatch>& batches = plan.batches.all();
+  return std::any_of(batches.begin(), batches.end(), GoesByBlas) ? Context::kCublasWorkspaceBytes
+                                                                 : 0;
+}
+
+template <class T>
+absl::Status EnqueueFrontLu(Context& context, const LuPanelKernels& kernels,
+                            const FrontMemory<T>& memory, const FrontBatch& batch, bool careful,
+                            const StopRequested& stop) {
+  return FrontLu<T>(context, kernels, memory, batch, stop).Run(careful);
+}
+
+#define CROUT_INSTANTIATE(T)                                                                   \
+  template absl::Status EnqueueFrontLu(Context&, const LuPanelKernels&, const FrontMemory<T>&, \
+                                       const FrontBatch&, bool, const StopRequested&);
+CROUT_INSTANTIATE(float)
+CROUT_INSTANTIATE(double)
+CROUT_INSTANTIATE(Complex<float>)
+CROUT_INSTANTIATE(Complex<double>)
+#undef CROUT_INSTANTIATE
+
+}  // namespace crout::cuda

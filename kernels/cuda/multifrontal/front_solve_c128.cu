@@ -1,0 +1,23 @@
+#include "kernels/cuda/multifrontal/front_solve_kernels.cuh"
+
+namespace crout::cuda {
+
+template cudaError_t LaunchGather(const FrontSolve<Complex<double>>&, int64_t, const int32_t*,
+                                  const double*, const MatrixView<const Complex<double>>&,
+                                  cudaStream_t);
+template cudaError_t LaunchScatter(const FrontSolve<Complex<double>>&, int64_t, const int32_t*,
+                                   const double*, const MatrixView<Complex<double>>&, cudaStream_t);
+template cudaError_t LaunchStartUp(const FrontSolve<Complex<double>>&, const FrontSet&,
+                                   cudaStream_t);
+template cudaError_t LaunchStepUp(const FrontSolve<Complex<double>>&, const FrontSet&, int,
+                                  cudaStream_t);
+template cudaError_t LaunchStartDown(const FrontSolve<Complex<double>>&, const FrontSet&,
+                                     cudaStream_t);
+template cudaError_t LaunchStepDown(const FrontSolve<Complex<double>>&, const FrontSet&, int,
+                                    cudaStream_t);
+template cudaError_t LaunchLightUp(const FrontSolve<Complex<double>>&, const FrontSet&,
+                                   cudaStream_t);
+template cudaError_t LaunchLightDown(const FrontSolve<Complex<double>>&, const FrontSet&,
+                                     cudaStream_t);
+
+}  // namespace crout::cuda

@@ -1,0 +1,16 @@
+#include "kernels/cuda/multifrontal/front_solve_kernels.cuh"
+
+namespace crout::cuda {
+
+template cudaError_t LaunchGather(const FrontSolve<float>&, int64_t, const int32_t*, const double*,
+                                  const MatrixView<const float>&, cudaStream_t);
+template cudaError_t LaunchScatter(const FrontSolve<float>&, int64_t, const int32_t*, const double*,
+                                   const MatrixView<float>&, cudaStream_t);
+template cudaError_t LaunchStartUp(const FrontSolve<float>&, const FrontSet&, cudaStream_t);
+template cudaError_t LaunchStepUp(const FrontSolve<float>&, const FrontSet&, int, cudaStream_t);
+template cudaError_t LaunchStartDown(const FrontSolve<float>&, const FrontSet&, cudaStream_t);
+template cudaError_t LaunchStepDown(const FrontSolve<float>&, const FrontSet&, int, cudaStream_t);
+template cudaError_t LaunchLightUp(const FrontSolve<float>&, const FrontSet&, cudaStream_t);
+template cudaError_t LaunchLightDown(const FrontSolve<float>&, const FrontSet&, cudaStream_t);
+
+}  // namespace crout::cuda

@@ -1,0 +1,16 @@
+#include "kernels/cuda/multifrontal/front_solve_kernels.cuh"
+
+namespace crout::cuda {
+
+template cudaError_t LaunchGather(const FrontSolve<double>&, int64_t, const int32_t*, const double*,
+                                  const MatrixView<const double>&, cudaStream_t);
+template cudaError_t LaunchScatter(const FrontSolve<double>&, int64_t, const int32_t*,
+                                   const double*, const MatrixView<double>&, cudaStream_t);
+template cudaError_t LaunchStartUp(const FrontSolve<double>&, const FrontSet&, cudaStream_t);
+template cudaError_t LaunchStepUp(const FrontSolve<double>&, const FrontSet&, int, cudaStream_t);
+template cudaError_t LaunchStartDown(const FrontSolve<double>&, const FrontSet&, cudaStream_t);
+template cudaError_t LaunchStepDown(const FrontSolve<double>&, const FrontSet&, int, cudaStream_t);
+template cudaError_t LaunchLightUp(const FrontSolve<double>&, const FrontSet&, cudaStream_t);
+template cudaError_t LaunchLightDown(const FrontSolve<double>&, const FrontSet&, cudaStream_t);
+
+}  // namespace crout::cuda

@@ -1,0 +1,804 @@
+// The kernels of solves with multifrontal factors, instantiated for one type of element in each
+// front_solve_*.cu.
+#ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_FRONT_SOLVE_KERNELS_CUH_
+#define CROUT_KERNELS_CUDA_MULTIFRONTAL_FRONT_SOLVE_KERNELS_CUH_
+
+#include "kernels/cuda/device/dependent_launch.cuh"
+#include "kernels/cuda/device/scalar.cuh"
+#include "kernels/cuda/device/shared_memory.cuh"
+#include "kernels/cuda/irr_lu/divide_by.cuh"
+#include "kernels/cuda/irr_lu/irr_matrix.h"
+#include "kernels/cuda/multifrontal/front_search.cuh"
+#include "kernels/cuda/multifrontal/front_solve.h"
+#include "kernels/cuda/ops/reduction.cuh"
+
+namespace crout::cuda {
+namespace front_solve {
+
+inline constexpr int kThreads = 256;
+inline constexpr int kStepThreads = 128;
+inline constexpr int kStepWarps = kStepThreads / kWarp;
+// Rows or columns outside of its own that a block of a step takes its columns off.
+inline constexpr int kStepLines = 128;
+// Rows, or columns, of the start on the way down that a block has.
+inline constexpr int kDownRows = kWarp;
+inline constexpr int kDownColumns = kThreads / kWarp;
+// Of the border that go through shared memory at once.
+template <int kColumns>
+inline constexpr int kBorderChunk = kColumns == 1 ? 256 : 64;
+// Most threads of the start on the way up.
+inline constexpr int kMostUpThreads = 1024;
+
+inline unsigned BlocksFor(int64_t count, int64_t each) {
+  return static_cast<unsigned>((count + each - 1) / each);
+}
+
+// ---- Between positions and A's indices.
+
+template <class T>
+__device__ T Times(T x, double scale) {
+  return static_cast<T>(Widen(x) * scale);
+}
+
+// Element (k, j) of vectors by positions.
+template <class T>
+__device__ T& At(const FrontSolve<T>& solve, T* vectors, int64_t k, int j) {
+  const Front& front = solve.tree.fronts[FrontOf(solve.tree, k)];
+  return solve.Own(vectors, front)(k - front.first, j);
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    GatherKernel(FrontSolve<T> solve, int64_t n, const int32_t* index, const double* scale,
+                 MatrixView<const T> rhs) {
+  const int64_t k = blockIdx.x * int64_t{kThreads} + threadIdx.x;
+  if (k >= n) return;
+  const int32_t i = index[k];
+  T* const at = &At(solve, solve.b, k, 0);
+  const int64_t ld = solve.tree.fronts[FrontOf(solve.tree, k)].d1;
+  for (int j = 0; j < solve.columns; ++j) {
+    at[j * ld] = scale == nullptr ? rhs(i, j) : Times(rhs(i, j), scale[i]);
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    ScatterKernel(FrontSolve<T> solve, int64_t n, const int32_t* index, const double* scale,
+                  MatrixView<T> solution) {
+  const int64_t k = blockIdx.x * int64_t{kThreads} + threadIdx.x;
+  if (k >= n) return;
+  const int32_t i = index[k];
+  const T* const at = &At(solve, solve.x, k, 0);
+  const int64_t ld = solve.tree.fronts[FrontOf(solve.tree, k)].d1;
+  for (int j = 0; j < solve.columns; ++j) {
+    solution(i, j) = scale == nullptr ? at[j * ld] : Times(at[j * ld], scale[i]);
+  }
+}
+
+// ---- Steps.
+
+template <class T, int kColumns>
+struct StepShared {
+  // Of op(T), the triangle of the step's rows and columns: [column][row].
+  T tile[kSolveTile<T>][kSolveTile<T> + 1];
+  DivideBy<T> diagonal[kSolveTile<T>];
+  T x[kSolveTile<T>][kColumns];
+};
+
+// Solves op(T) x = b for the tile and the columns in shared memory; forward where op(T) is lower
+// triangular. By the block, a warp for a quarter of the columns.
+template <bool kForward, bool kUnit, class T, int kColumns>
+__device__ void SolveTile(int width, int columns, StepShared<T, kColumns>& shared) {
+  constexpr int kTile = kSolveTile<T>;
+  constexpr int kRows = kTile / kWarp;
+  constexpr int kEach = (kColumns + kStepWarps - 1) / kStepWarps;
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int first = warp * kEach;
+  if (first >= columns) return;
+  T x[kRows][kEach];
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+    for (int c = 0; c < kEach; ++c) {
+      const int i = r * kWarp + lane;
+      x[r][c] = i < width && first + c < kColumns ? shared.x[i][first + c] : T{0};
+    }
+  }
+  // By the rows that lanes have at once: which register holds row k is known then.
+#pragma unroll
+  for (int g = 0; g < kRows; ++g) {
+    const int own = kForward ? g : kRows - 1 - g;
+    const int count = min(width - own * kWarp, kWarp);
+#pragma unroll 4
+    for (int s = 0; s < count; ++s) {
+      const int from = kForward ? s : count - 1 - s;
+      const int k = own * kWarp + from;
+      T factor[kRows];
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const int i = r * kWarp + lane;
+        const bool takes = kForward ? i > k : i < k;
+        factor[r] = takes && i < width ? shared.tile[k][i] : T{0};
+      }
+#pragma unroll
+      for (int c = 0; c < kEach; ++c) {
+        T of_k = Shuffle(x[own][c], from);
+        if constexpr (!kUnit) {
+          of_k = shared.diagonal[k](of_k);
+          if (lane == from) x[own][c] = of_k;
+        }
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) x[r][c] = MinusProduct(x[r][c], factor[r], of_k);
+      }
+    }
+  }
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+    for (int c = 0; c < kEach; ++c) {
+      const int i = r * kWarp + lane;
+      if (i < width && first + c < kColumns) shared.x[i][first + c] = x[r][c];
+    }
+  }
+}
+
+// One step of one front, up or down. kUp and op none: L forward; kUp and another op: op(U) forward;
+// not kUp and op none: U backward; not kUp and another op: op(L) backward.
+template <class T, int kColumns, bool kUp, bool kTransposed>
+class FrontStep {
+ public:
+  using Shared = StepShared<T, kColumns>;
+
+  __device__ FrontStep(const FrontSolve<T>& solve, const Front& front, int begin, int width,
+                       Shared& shared)
+      : solve_(solve),
+        front_(front),
+        panel_(front.Panel<const T>(solve.factor)),
+        begin_(begin),
+        width_(width),
+        shared_(shared),
+        conjugate_(solve.op == Op::kConjugateTranspose) {}
+
+  // Rows, or with kTransposed columns, that the step is taken off.
+  __device__ int64_t Lines() const { return kUp ? front_.size() - begin_ - width_ : begin_; }
+
+  // What is of the factor is read before the kernel before has ended.
+  __device__ void Run(int64_t first_line, bool stores) {
+    LoadTile();
+    if constexpr (kTransposed) {
+      Solve(stores);
+      TakeOffColumns(first_line);
+    } else {
+      const int64_t line = first_line + threadIdx.x;
+      const bool inside = threadIdx.x < kStepLines && line < Lines();
+      const int64_t row = kUp ? begin_ + width_ + line : line;
+      T values[kTile];
+      LoadRow(inside, row, values);
+      Solve(stores);
+      if (inside) TakeOffRow(row, values);
+    }
+  }
+
+ private:
+  static constexpr int kTile = kSolveTile<T>;
+  static constexpr bool kUnit = kUp != kTransposed;
+
+  __device__ T Given(T value) const { return kTransposed && conjugate_ ? Conjugate(value) : value; }
+
+  __device__ void LoadTile() const {
+    constexpr int kTogether = 8;  // loads on their way
+    constexpr int kApart = kStepThreads / kTile;
+    const int i = static_cast<int>(threadIdx.x) % kTile;
+    for (int first = static_cast<int>(threadIdx.x) / kTile; first < width_;
+         first += kTogether * kApart) {
+      T values[kTogether];
+#pragma unroll
+      for (int s = 0; s < kTogether; ++s) {
+        const int k = first + s * kApart;
+        if (i < width_ && k < width_) values[s] = panel_(begin_ + i, begin_ + k);
+      }
+#pragma unroll
+      for (int s = 0; s < kTogether; ++s) {
+        const int k = first + s * kApart;
+        if (i >= width_ || k >= width_) continue;
+        if constexpr (kTransposed) {
+          shared_.tile[i][k] = Given(values[s]);
+        } else {
+          shared_.tile[k][i] = values[s];
+        }
+        if (i == k && !kUnit) shared_.diagonal[k] = DivideBy<T>(Given(values[s]));
+      }
+    }
+  }
+
+  // values := the row's, of the step's columns; by halves, of which small fronts have one.
+  __device__ void LoadRow(bool inside, int64_t row, T (&values)[kTile]) const {
+    const T* const a = inside ? &panel_(row, begin_) : panel_.data;
+#pragma unroll
+    for (int half = 0; half < kTile; half += kTile / 2) {
+      if (half >= width_) break;
+#pragma unroll
+      for (int k = half; k < half + kTile / 2; ++k) {
+        values[k] = inside && k < width_ ? a[k * panel_.ld] : T{0};
+      }
+    }
+  }
+
+  __device__ void Solve(bool stores) const {
+    AwaitKernelBefore();
+    const MatrixView<T> from = solve_.Own(kUp ? solve_.x : solve_.b, front_);
+    for (int e = static_cast<int>(threadIdx.x); e < kTile * kColumns; e += kStepThreads) {
+      const int i = e % kTile;
+      const int c = e / kTile;
+      shared_.x[i][c] = i < width_ && c < solve_.columns ? from(begin_ + i, c) : T{0};
+    }
+    __syncthreads();
+    SolveTile<kUp, kUnit>(width_, solve_.columns, shared_);
+    __syncthreads();
+    if (stores) Store();
+  }
+
+  __device__ void Store() const {
+    const MatrixView<T> to = solve_.Own(kUp ? solve_.b : solve_.x, front_);
+    for (int e = static_cast<int>(threadIdx.x); e < width_ * solve_.columns; e += kStepThreads) {
+      const int i = e % width_;
+      const int c = e / width_;
+      // The interchanges of op(L), backward.
+      const int row =
+          !kUp && kTransposed ? solve_.permutation[front_.first + begin_ + i] : begin_ + i;
+      to(row, c) = shared_.x[i][c];
+    }
+  }
+
+  // What is at that row or column of the front, in column c.
+  __device__ T& Target(int64_t line, int c) const {
+    if (line >= front_.d1) return solve_.Left(front_)(line - front_.d1, c);
+    return solve_.Own(kUp ? solve_.x : solve_.b, front_)(line, c);
+  }
+
+  __device__ void TakeOffRow(int64_t row, const T (&values)[kTile]) const {
+    T sums[kColumns];
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) sums[c] = T{0};
+#pragma unroll
+    for (int half = 0; half < kTile; half += kTile / 2) {
+      if (half >= width_) break;
+#pragma unroll
+      for (int k = half; k < half + kTile / 2; ++k) {
+#pragma unroll
+        for (int c = 0; c < kColumns; ++c) {
+          sums[c] = PlusProduct(sums[c], values[k], shared_.x[k][c]);
+        }
+      }
+    }
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) {
+      if (c < solve_.columns) Target(row, c) -= sums[c];
+    }
+  }
+
+  // kLanes threads for a column.
+  __device__ void TakeOffColumns(int64_t first_line) const {
+    constexpr int kLanes = 8;
+    const int lane = static_cast<int>(threadIdx.x) % kLanes;
+    for (int done = 0; done < kStepLines; done += kStepThreads / kLanes) {
+      const int64_t line = first_line + done + threadIdx.x / kLanes;
+      const bool inside = line < Lines();
+      const int64_t column = kUp ? begin_ + width_ + line : line;
+      T sums[kColumns];
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) sums[c] = T{0};
+      if (inside) {
+        const T* const a = column < front_.d1
+                               ? &panel_(begin_, column)
+                               : &front_.U12<const T>(solve_.factor)(begin_, column - front_.d1);
+#pragma unroll 4
+        for (int i = lane; i < width_; i += kLanes) {
+          const T value = Given(a[i]);
+#pragma unroll
+          for (int c = 0; c < kColumns; ++c) sums[c] = PlusProduct(sums[c], value, shared_.x[i][c]);
+        }
+      }
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) {
+#pragma unroll
+        for (int step = kLanes / 2; step > 0; step /= 2) {
+          sums[c] = sums[c] + ShuffleXor(sums[c], step);
+        }
+        if (inside && c % kLanes == lane && c < solve_.columns) Target(column, c) -= sums[c];
+      }
+    }
+  }
+
+  const FrontSolve<T>& solve_;
+  const Front& front_;
+  const MatrixView<const T> panel_;
+  const int begin_;
+  const int width_;
+  Shared& shared_;
+  const bool conjugate_;
+};
+
+// A block for a front and kStepLines of the lines that its step is taken off; the first of them
+// keeps what was solved for, all solve.
+template <class T, int kColumns, bool kUp, bool kTransposed>
+__global__ void __launch_bounds__(kStepThreads)
+    StepKernel(FrontSolve<T> solve, const int32_t* order, int step) {
+  using OfFront = FrontStep<T, kColumns, kUp, kTransposed>;
+  constexpr int kTile = kSolveTile<T>;
+  ReleaseKernelBehind();
+  const Front front = solve.tree.fronts[order[blockIdx.x]];
+  const int steps = (front.d1 + kTile - 1) / kTile;
+  const int begin = (kUp ? step : steps - 1 - step) * kTile;
+  OfFront of_front(solve, front, begin, min(kTile, front.d1 - begin),
+                   SharedByBlock<typename OfFront::Shared>());
+  const int64_t first = blockIdx.y * int64_t{kStepLines};
+  if (step >= steps || (blockIdx.y > 0 && first >= of_front.Lines())) {
+    AwaitKernelBefore();  // else this kernel might end before it, and the one behind begin
+    return;
+  }
+  of_front.Run(first, blockIdx.y == 0);
+}
+
+// ---- The start on the way up.
+
+// A block for a front and a right-hand side.
+template <class T>
+__global__ void __launch_bounds__(kMostUpThreads)
+    StartUpKernel(FrontSolve<T> solve, const int32_t* order, bool interchanges) {
+  ReleaseKernelBehind();
+  const Front front = solve.tree.fronts[order[blockIdx.x]];
+  const auto j = static_cast<int>(blockIdx.y);
+  T* const own = &solve.Own(solve.b, front)(0, j);
+  T* const left = &solve.Left(front)(0, j);
+  AwaitKernelBefore();
+  for (int64_t i = threadIdx.x; i < front.d2; i += blockDim.x) left[i] = T{0};
+  __syncthreads();
+  for (int32_t c = front.child_begin; c < front.child_end; ++c) {
+    const Front child = solve.tree.fronts[solve.tree.child[c]];
+    const T* const from = &solve.Left(child)(0, j);
+    const int32_t* const place = solve.tree.place + child.border;
+#pragma unroll 4
+    for (int64_t i = threadIdx.x; i < child.d2; i += blockDim.x) {
+      const int32_t at = place[i];
+      T* const to = at < front.d1 ? own + at : left + (at - front.d1);
+      *to += from[i];
+    }
+    __syncthreads();
+  }
+  T* const x = &solve.Own(solve.x, front)(0, j);
+  for (int64_t i = threadIdx.x; i < front.d1; i += blockDim.x) {
+    x[i] = own[interchanges ? solve.permutation[front.first + i] : i];
+  }
+}
+
+// ---- The start on the way down.
+
+// The solution at the border's position i, in column j.
+template <class T>
+__device__ T AtBorder(const FrontSolve<T>& solve, const Front& front, const Front& parent,
+                      int64_t i, int j) {
+  const int32_t at = solve.tree.place[front.border + i];
+  return at < parent.d1 ? solve.Own(solve.x, parent)(at, j) : solve.Left(parent)(at - parent.d1, j);
+}
+
+// border := kBorderChunk<kColumns> rows of the border's solution from `first` on, behind its last
+// zeros. By the block.
+template <class T, int kColumns>
+__device__ void LoadBorder(const FrontSolve<T>& solve, const Front& front, const Front& parent,
+                           int64_t first, bool stores,
+                           T (&border)[kBorderChunk<kColumns>][kColumns]) {
+  constexpr int kChunk = kBorderChunk<kColumns>;
+  for (int e = static_cast<int>(threadIdx.x); e < kChunk * kColumns; e += kThreads) {
+    const int64_t i = first + e % kChunk;
+    const int c = e / kChunk;
+    T value{0};
+    if (i < front.d2 && c < solve.columns) {
+      value = AtBorder(solve, front, parent, i, c);
+      if (stores) solve.Left(front)(i, c) = value;
+    }
+    border[e % kChunk][c] = value;
+  }
+}
+
+template <class T, int kColumns>
+struct DownShared {
+  T border[kBorderChunk<kColumns>][kColumns];
+  T sums[kThreads / kWarp][kDownRows][kColumns];
+};
+
+// With op none: a block for a front and kDownRows of its own rows. Every warp has some columns of
+// U12; their sums are added in turn.
+template <class T, int kColumns>
+__global__ void __launch_bounds__(kThreads)
+    StartDownKernel(FrontSolve<T> solve, const int32_t* order) {
+  constexpr int kWarps = kThreads / kWarp;
+  constexpr int kChunk = kBorderChunk<kColumns>;
+  constexpr int kEach = kChunk / kWarps;
+  ReleaseKernelBehind();
+  auto& shared = SharedByBlock<DownShared<T, kColumns>>();
+  const Front front = solve.tree.fronts[order[blockIdx.x]];
+  const int64_t first = blockIdx.y * int64_t{kDownRows};
+  AwaitKernelBefore();
+  if (front.d2 == 0 || first >= front.d1) return;
+  const Front parent = solve.tree.fronts[front.parent];
+  const MatrixView<const T> u12 = front.U12<const T>(solve.factor);
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int64_t row = first + lane;
+  T sums[kColumns];
+#pragma unroll
+  for (int c = 0; c < kColumns; ++c) sums[c] = T{0};
+  for (int64_t begin = 0; begin < front.d2; begin += kChunk) {
+    T values[kEach];
+#pragma unroll
+    for (int s = 0; s < kEach; ++s) {
+      const int64_t j = begin + s * kWarps + warp;
+      values[s] = row < front.d1 && j < front.d2 ? u12(row, j) : T{0};
+    }
+    __syncthreads();
+    LoadBorder<T, kColumns>(solve, front, parent, begin, blockIdx.y == 0, shared.border);
+    __syncthreads();
+#pragma unroll
+    for (int s = 0; s < kEach; ++s) {
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) {
+        sums[c] = PlusProduct(sums[c], values[s], shared.border[s * kWarps + warp][c]);
+      }
+    }
+  }
+#pragma unroll
+  for (int c = 0; c < kColumns; ++c) shared.sums[warp][lane][c] = sums[c];
+  __syncthreads();
+  const MatrixView<T> own = solve.Own(solve.b, front);
+  for (int e = static_cast<int>(threadIdx.x); e < kDownRows * solve.columns; e += kThreads) {
+    const int i = e % kDownRows;
+    const int c = e / kDownRows;
+    if (first + i >= front.d1) continue;
+    T sum = shared.sums[0][i][c];
+    for (int w = 1; w < kWarps; ++w) sum += shared.sums[w][i][c];
+    own(first + i, c) -= sum;
+  }
+}
+
+// With another op: a block for a front and kDownColumns of its columns, a warp for each.
+template <class T, int kColumns>
+__global__ void __launch_bounds__(kThreads)
+    StartDownTransposedKernel(FrontSolve<T> solve, const int32_t* order) {
+  constexpr int kChunk = kBorderChunk<kColumns>;
+  ReleaseKernelBehind();
+  auto& border = SharedByBlock<DownShared<T, kColumns>>().border;
+  const Front front = solve.tree.fronts[order[blockIdx.x]];
+  const int64_t first = blockIdx.y * int64_t{kDownColumns};
+  AwaitKernelBefore();
+  if (front.d2 == 0 || first >= front.d1) return;
+  const Front parent = solve.tree.fronts[front.parent];
+  const bool conjugate = solve.op == Op::kConjugateTranspose;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int64_t column = first + threadIdx.x / kWarp;
+  const T* const l21 = &front.Panel<const T>(solve.factor)(front.d1, column);
+  T sums[kColumns];
+#pragma unroll
+  for (int c = 0; c < kColumns; ++c) sums[c] = T{0};
+  for (int64_t begin = 0; begin < front.d2; begin += kChunk) {
+    __syncthreads();
+    LoadBorder<T, kColumns>(solve, front, parent, begin, blockIdx.y == 0, border);
+    __syncthreads();
+    if (column >= front.d1) continue;
+#pragma unroll
+    for (int i = lane; i < kChunk; i += kWarp) {
+      if (begin + i >= front.d2) break;
+      const T value = conjugate ? Conjugate(l21[begin + i]) : l21[begin + i];
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) sums[c] = PlusProduct(sums[c], value, border[i][c]);
+    }
+  }
+  if (column >= front.d1) return;  // the whole warp
+  const MatrixView<T> own = solve.Own(solve.b, front);
+#pragma unroll
+  for (int c = 0; c < kColumns; ++c) {
+    const T sum = WarpReduce(sums[c], Sum());
+    if (lane == 0 && c < solve.columns) own(column, c) -= sum;
+  }
+}
+
+// ---- Fronts of few rows, each by a warp.
+
+// Right-hand sides that a warp takes at once, where there are more than one.
+inline constexpr int kLightTogether = 4;
+
+template <class T, int kColumns>
+struct WarpFrontShared {
+  static constexpr int kWarps = kThreads / kWarp;
+  static_assert(kLightColumns <= kWarp);
+
+  T x[kWarps][kWarp][kColumns];  // by the front's own rows
+};
+
+// All of one front and kColumns right-hand sides from `first` on, up or down. Lane i has row i of
+// its own.
+template <class T, int kColumns>
+class WarpFront {
+ public:
+  using Values = T[kColumns];
+
+  __device__ WarpFront(const FrontSolve<T>& solve, const Front& front, int first,
+                       Values (&shared)[kWarp])
+      : solve_(solve),
+        front_(front),
+        panel_(front.Panel<const T>(solve.factor)),
+        u12_(front.U12<const T>(solve.factor)),
+        first_(first),
+        count_(min(kColumns, solve.columns - first)),
+        lane_(static_cast<int>(threadIdx.x) % kWarp),
+        conjugate_(solve.op == Op::kConjugateTranspose),
+        shared_(shared) {}
+
+  __device__ void Up() const {
+    const MatrixView<T> b = solve_.Own(solve_.b, front_);
+    const MatrixView<T> left = solve_.Left(front_);
+    for (int i = lane_; i < front_.d2; i += kWarp) {
+      for (int c = 0; c < count_; ++c) left(i, first_ + c) = T{0};
+    }
+    __syncwarp();
+    for (int32_t child_at = front_.child_begin; child_at < front_.child_end; ++child_at) {
+      const Front child = solve_.tree.fronts[solve_.tree.child[child_at]];
+      const MatrixView<T> from = solve_.Left(child);
+      const int32_t* const place = solve_.tree.place + child.border;
+      for (int i = lane_; i < child.d2; i += kWarp) {
+        const int32_t at = place[i];
+#pragma unroll
+        for (int c = 0; c < kColumns; ++c) {
+          if (c >= count_) break;
+          T& to = at < front_.d1 ? b(at, first_ + c) : left(at - front_.d1, first_ + c);
+          to += from(i, first_ + c);
+        }
+      }
+      __syncwarp();
+    }
+    const bool plain = solve_.op == Op::kNone;
+    T own[kColumns];
+    Load(b, lane_ < front_.d1 && plain ? solve_.permutation[front_.first + lane_] : lane_, own);
+    __syncwarp();
+    if (plain) {
+      Solve<true, true, false>(own);
+    } else {
+      Solve<true, false, true>(own);
+    }
+    Store(b, lane_, own);
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) shared_[lane_][c] = own[c];
+    __syncwarp();
+    for (int i = lane_; i < front_.d2; i += kWarp) {
+      T sums[kColumns];
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) sums[c] = T{0};
+#pragma unroll 4
+      for (int k = 0; k < front_.d1; ++k) {
+        const T a = plain ? panel_(front_.d1 + i, k) : Given(u12_(k, i));
+#pragma unroll
+        for (int c = 0; c < kColumns; ++c) sums[c] = PlusProduct(sums[c], a, shared_[k][c]);
+      }
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) {
+        if (c < count_) left(i, first_ + c) -= sums[c];
+      }
+    }
+  }
+
+  __device__ void Down() const {
+    const bool plain = solve_.op == Op::kNone;
+    T own[kColumns];
+    Load(solve_.Own(solve_.b, front_), lane_, own);
+    if (front_.d2 > 0) TakeOffBorder(plain, own);
+    if (plain) {
+      Solve<false, false, false>(own);
+    } else {
+      Solve<false, true, true>(own);
+    }
+    Store(solve_.Own(solve_.x, front_),
+          lane_ < front_.d1 && !plain ? solve_.permutation[front_.first + lane_] : lane_, own);
+  }
+
+ private:
+  __device__ T Given(T value) const { return conjugate_ ? Conjugate(value) : value; }
+
+  // Of this lane's row, if it has one, what is at row i; behind the last column zeros.
+  __device__ void Load(const MatrixView<T>& from, int i, T (&own)[kColumns]) const {
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) {
+      own[c] = lane_ < front_.d1 && c < count_ ? from(i, first_ + c) : T{0};
+    }
+  }
+  __device__ void Store(const MatrixView<T>& to, int i, const T (&own)[kColumns]) const {
+    if (lane_ >= front_.d1) return;
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) {
+      if (c < count_) to(i, first_ + c) = own[c];
+    }
+  }
+
+  // `left` := the solution at the border; its product with U12, or op(L21), is taken off.
+  __device__ void TakeOffBorder(bool plain, T (&own)[kColumns]) const {
+    const Front parent = solve_.tree.fronts[front_.parent];
+    const MatrixView<T> left = solve_.Left(front_);
+    for (int begin = 0; begin < front_.d2; begin += kWarp) {
+      const int rows = min(kWarp, front_.d2 - begin);
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) {
+        T value{0};
+        if (lane_ < rows && c < count_) {
+          value = AtBorder(solve_, front_, parent, begin + lane_, first_ + c);
+          left(begin + lane_, first_ + c) = value;
+        }
+        shared_[lane_][c] = value;
+      }
+      __syncwarp();
+      if (lane_ < front_.d1) {
+#pragma unroll 4
+        for (int i = 0; i < rows; ++i) {
+          const T a = plain ? u12_(lane_, begin + i) : Given(panel_(front_.d1 + begin + i, lane_));
+#pragma unroll
+          for (int c = 0; c < kColumns; ++c) own[c] = MinusProduct(own[c], a, shared_[i][c]);
+        }
+      }
+      __syncwarp();
+    }
+  }
+
+  // Solves with the triangle of op(F11): forward where that is lower.
+  template <bool kForward, bool kUnit, bool kTransposed>
+  __device__ void Solve(T (&own)[kColumns]) const {
+#pragma unroll 4
+    for (int s = 0; s < front_.d1; ++s) {
+      const int k = kForward ? s : front_.d1 - 1 - s;
+      const bool takes = (kForward ? lane_ > k : lane_ < k) && lane_ < front_.d1;
+      T a{0};
+      if (takes) a = kTransposed ? Given(panel_(k, lane_)) : panel_(lane_, k);
+      DivideBy<T> divide;
+      if constexpr (!kUnit) divide = DivideBy<T>(kTransposed ? Given(panel_(k, k)) : panel_(k, k));
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) {
+        T of_k = Shuffle(own[c], k);
+        if constexpr (!kUnit) {
+          of_k = divide(of_k);
+          if (lane_ == k) own[c] = of_k;
+        }
+        own[c] = MinusProduct(own[c], a, of_k);
+      }
+    }
+  }
+
+  const FrontSolve<T>& solve_;
+  const Front& front_;
+  const MatrixView<const T> panel_;
+  const MatrixView<const T> u12_;
+  const int first_;
+  const int count_;
+  const int lane_;
+  const bool conjugate_;
+  Values (&shared_)[kWarp];
+};
+
+template <class T, int kColumns, bool kUp>
+__global__ void __launch_bounds__(kThreads)
+    WarpFrontKernel(FrontSolve<T> solve, const int32_t* order, int count) {
+  using Shared = WarpFrontShared<T, kColumns>;
+  ReleaseKernelBehind();
+  auto& shared = SharedByBlock<Shared>();
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int64_t i = blockIdx.x * int64_t{Shared::kWarps} + warp;
+  AwaitKernelBefore();
+  if (i >= count) return;
+  const Front front = solve.tree.fronts[order[i]];
+  const WarpFront<T, kColumns> of_front(solve, front, static_cast<int>(blockIdx.y) * kColumns,
+                                        shared.x[warp]);
+  if constexpr (kUp) {
+    of_front.Up();
+  } else {
+    of_front.Down();
+  }
+}
+
+template <bool kUp, class T>
+cudaError_t LaunchLight(const FrontSolve<T>& solve, const FrontSet& set, cudaStream_t stream) {
+  if (set.count == 0) return cudaSuccess;
+  const bool one = solve.columns == 1;
+  const dim3 grid(BlocksFor(set.count, kThreads / kWarp),
+                  one ? 1 : BlocksFor(solve.columns, kLightTogether));
+  return LaunchBehind(one ? WarpFrontKernel<T, 1, kUp> : WarpFrontKernel<T, kLightTogether, kUp>,
+                      grid, kThreads, 0, solve.overlap, stream, solve, set.order, set.count);
+}
+
+// Calls f(the constant of how many columns a kernel has).
+template <class T, class F>
+cudaError_t ForColumns(int columns, F f) {
+  if (columns == 1) return f(std::integral_constant<int, 1>());
+  return f(std::integral_constant<int, kMostTogether<T>>());
+}
+
+template <bool kUp, class T>
+cudaError_t LaunchStep(const FrontSolve<T>& solve, const FrontSet& set, int step,
+                       cudaStream_t stream) {
+  if (set.count == 0) return cudaSuccess;
+  const int64_t done = int64_t{step} * kSolveTile<T>;
+  const int64_t lines = (kUp ? set.size : set.d1) - done;
+  const dim3 grid(static_cast<unsigned>(set.count),
+                  BlocksOf(lines > 0 ? static_cast<int>(lines) : 1, kStepLines));
+  return ForColumns<T>(solve.columns, [&](auto columns) {
+    constexpr int kColumns = decltype(columns)::value;
+    return LaunchBehind(solve.op == Op::kNone ? StepKernel<T, kColumns, kUp, false>
+                                              : StepKernel<T, kColumns, kUp, true>,
+                        grid, kStepThreads, 0, solve.overlap, stream, solve, set.order, step);
+  });
+}
+
+}  // namespace front_solve
+
+template <class T>
+cudaError_t LaunchGather(const FrontSolve<T>& solve, int64_t n, const int32_t* index,
+                         const double* scale, const MatrixView<const T>& rhs, cudaStream_t stream) {
+  front_solve::GatherKernel<<<front_solve::BlocksFor(n, front_solve::kThreads),
+                              front_solve::kThreads, 0, stream>>>(solve, n, index, scale, rhs);
+  return cudaGetLastError();
+}
+
+template <class T>
+cudaError_t LaunchScatter(const FrontSolve<T>& solve, int64_t n, const int32_t* index,
+                          const double* scale, const MatrixView<T>& solution, cudaStream_t stream) {
+  front_solve::ScatterKernel<<<front_solve::BlocksFor(n, front_solve::kThreads),
+                               front_solve::kThreads, 0, stream>>>(solve, n, index, scale,
+                                                                   solution);
+  return cudaGetLastError();
+}
+
+template <class T>
+cudaError_t LaunchStartUp(const FrontSolve<T>& solve, const FrontSet& set, cudaStream_t stream) {
+  if (set.count == 0) return cudaSuccess;
+  int threads = kWarp;
+  while (threads < set.size && threads < front_solve::kMostUpThreads) threads *= 2;
+  const dim3 grid(static_cast<unsigned>(set.count), static_cast<unsigned>(solve.columns));
+  return LaunchBehind(front_solve::StartUpKernel<T>, grid, threads, 0, solve.overlap, stream, solve,
+                      set.order, solve.op == Op::kNone);
+}
+
+template <class T>
+cudaError_t LaunchStepUp(const FrontSolve<T>& solve, const FrontSet& set, int step,
+                         cudaStream_t stream) {
+  return front_solve::LaunchStep<true>(solve, set, step, stream);
+}
+
+template <class T>
+cudaError_t LaunchStartDown(const FrontSolve<T>& solve, const FrontSet& set, cudaStream_t stream) {
+  if (set.count == 0 || set.d2 == 0) return cudaSuccess;
+  return front_solve::ForColumns<T>(solve.columns, [&](auto columns) {
+    constexpr int kColumns = decltype(columns)::value;
+    const bool plain = solve.op == Op::kNone;
+    const dim3 grid(static_cast<unsigned>(set.count),
+                    BlocksOf(set.d1, plain ? front_solve::kDownRows : front_solve::kDownColumns));
+    return LaunchBehind(plain ? front_solve::StartDownKernel<T, kColumns>
+                              : front_solve::StartDownTransposedKernel<T, kColumns>,
+                        grid, front_solve::kThreads, 0, solve.overlap, stream, solve, set.order);
+  });
+}
+
+template <class T>
+cudaError_t LaunchStepDown(const FrontSolve<T>& solve, const FrontSet& set, int step,
+                           cudaStream_t stream) {
+  return front_solve::LaunchStep<false>(solve, set, step, stream);
+}
+
+template <class T>
+cudaError_t LaunchLightUp(const FrontSolve<T>& solve, const FrontSet& set, cudaStream_t stream) {
+  return front_solve::LaunchLight<true>(solve, set, stream);
+}
+
+template <class T>
+cudaError_t LaunchLightDown(const FrontSolve<T>& solve, const FrontSet& set, cudaStream_t stream) {
+  return front_solve::LaunchLight<false>(solve, set, stream);
+}
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_MULTIFRONTAL_FRONT_SOLVE_KERNELS_CUH_

@@ -1,0 +1,196 @@
+#include "kernels/cuda/multifrontal/inspection.h"
+
+#include "kernels/cuda/device/scalar.cuh"
+#include "kernels/cuda/multifrontal/front_search.cuh"
+#include "kernels/cuda/ops/reduction.cuh"
+
+namespace crout::cuda {
+namespace {
+
+constexpr int kThreads = kBlockThreads;
+
+unsigned BlocksFor(int64_t count, int64_t each) {
+  return static_cast<unsigned>((count + each - 1) / each);
+}
+
+// Whether column k of a front has nothing but zeros below its pivot.
+template <class T>
+__device__ bool IsEmptyBelow(const MatrixView<const T>& panel, int64_t k) {
+  for (int64_t i = k + 1; i < panel.rows; ++i) {
+    if (panel(i, k) != T{0}) return false;
+  }
+  return true;
+}
+
+// A thread for a position of the first `fronts` fronts.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    InspectPivotsKernel(FrontTree tree, int64_t positions, const T* factor, LeastPivots<T> bounds,
+                        PivotRecord<T> record, NumericReport* report) {
+  const int64_t position = blockIdx.x * int64_t{kThreads} + threadIdx.x;
+  int perturbed = 0;
+  int interchanges = 0;
+  int negative = 0;
+  if (position < positions) {
+    const Front front = tree.fronts[FrontOf(tree, position)];
+    const int64_t k = position - front.first;
+    const auto panel = front.Panel<const T>(factor);
+    const T u = panel(k, k);
+    const auto from = static_cast<int32_t>(record.made[position] - 1);
+    record.interchanges[position] = from;
+    record.diagonal[position] = u;
+    interchanges = from != k;
+    const uint8_t raised = bounds.raised[position];
+    perturbed = raised != 0;
+    if constexpr (!kIsComplex<T>) negative = u < 0;
+    if (raised == 0 && Abs1(u) < bounds.least[position]) report->too_small = 1;
+    if (raised == LeastPivots<T>::kRaisedFromZero && IsEmptyBelow<T>(panel, k)) {
+      atomicMax(&report->least_inverse, ~static_cast<uint32_t>(position + 1));
+    }
+  }
+  perturbed = BlockReduce(perturbed, Sum());
+  interchanges = BlockReduce(interchanges, Sum());
+  negative = BlockReduce(negative, Sum());
+  if (threadIdx.x != 0) return;
+  if (perturbed != 0) atomicAdd(&report->perturbed, perturbed);
+  if (interchanges != 0) atomicAdd(&report->interchanges, interchanges);
+  if (negative != 0) atomicAdd(&report->negative, negative);
+}
+
+// A thread for a front that is not large: its interchanges one after the other.
+__global__ void __launch_bounds__(kThreads)
+    PermutationKernel(FrontTree tree, int fronts, const int64_t* made, int32_t* permutation) {
+  const int64_t f = blockIdx.x * int64_t{kThreads} + threadIdx.x;
+  if (f >= fronts) return;
+  const Front front = tree.fronts[f];
+  if (front.d1 >= kLargeForPermutations) return;
+  int32_t* const rows = permutation + front.first;
+  for (int i = 0; i < front.d1; ++i) rows[i] = i;
+  for (int k = 0; k < front.d1; ++k) {
+    const auto from = static_cast<int>(made[front.first + k] - 1);
+    const int32_t row = rows[k];
+    rows[k] = rows[from];
+    rows[from] = row;
+  }
+}
+
+// A warp for a large front, in shared memory where it fits.
+constexpr int kMostShared = 8192;
+
+__global__ void __launch_bounds__(kWarp)
+    LargePermutationKernel(FrontTree tree, const int32_t* fronts, const int64_t* made,
+                           int32_t* permutation) {
+  __shared__ int32_t shared[kMostShared];
+  const Front front = tree.fronts[fronts[blockIdx.x]];
+  int32_t* const out = permutation + front.first;
+  int32_t* const rows = front.d1 <= kMostShared ? shared : out;
+  for (int i = static_cast<int>(threadIdx.x); i < front.d1; i += kWarp) rows[i] = i;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    for (int k = 0; k < front.d1; ++k) {
+      const auto from = static_cast<int>(made[front.first + k] - 1);
+      const int32_t row = rows[k];
+      rows[k] = rows[from];
+      rows[from] = row;
+    }
+  }
+  __syncthreads();
+  if (rows == out) return;
+  for (int i = static_cast<int>(threadIdx.x); i < front.d1; i += kWarp) out[i] = rows[i];
+}
+
+// Elements of the factor that a block reads.
+constexpr int kChunk = 8192;
+
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    InspectFrontsKernel(FrontTree tree, const T* factor, int64_t entries, NumericReport* report) {
+  const int64_t begin = blockIdx.x * int64_t{kChunk};
+  const int64_t end = min(begin + kChunk, entries);
+  int f = FirstNotLess(tree.count, begin + 1, [&](int i) { return tree.fronts[i].factor; }) - 1;
+  double largest = 0;
+  bool finite = true;
+  for (int64_t from = begin; from < end; ++f) {
+    const Front front = tree.fronts[f];
+    const int64_t panel = front.size() * front.d1;
+    const int64_t to = min(end, front.factor + panel + int64_t{front.d1} * front.d2);
+    for (int64_t e = from + threadIdx.x; e < to; e += kThreads) {
+      const T value = factor[e];
+      finite = finite && IsFinite(value);
+      const int64_t within = e - front.factor;
+      const int64_t column = within / front.size();
+      const bool upper = within >= panel || within - column * front.size() <= column;
+      if (upper) largest = fmax(largest, Modulus(value));
+    }
+    from = max(from, to);
+  }
+  largest = BlockReduce(largest, [](double x, double y) { return fmax(x, y); });
+  if (!finite) report->not_finite = 1;
+  if (threadIdx.x == 0) atomicMax(&report->largest, AbsBits(largest));
+}
+
+// A thread for an entry, and one for a column. Where rows begin where columns do, the entries in
+// the order of the rows are those of the transpose.
+template <class Source>
+__global__ void __launch_bounds__(kThreads)
+    CompareTransposedKernel(SparseView<Source> a, int64_t nonzeros, NumericReport* report) {
+  const int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x;
+  const bool column_differs = i < a.n && a.column_start[i] != a.row_start[i];
+  const bool entry_differs =
+      i < nonzeros && !(a.row[i] == a.column[i] && a.value[i] == a.value[a.position[i]]);
+  if (column_differs || entry_differs) report->asymmetric = 1;
+}
+
+}  // namespace
+
+template <class T>
+cudaError_t LaunchInspectPivots(const FrontTree& tree, int fronts, int64_t positions,
+                                const T* factor, const LeastPivots<T>& bounds,
+                                const PivotRecord<T>& record, NumericReport* report,
+                                cudaStream_t stream) {
+  if (fronts == 0 || positions == 0) return cudaSuccess;
+  InspectPivotsKernel<<<BlocksFor(positions, kThreads), kThreads, 0, stream>>>(
+      tree, positions, factor, bounds, record, report);
+  PermutationKernel<<<BlocksFor(fronts, kThreads), kThreads, 0, stream>>>(tree, fronts, record.made,
+                                                                          record.permutation);
+  if (record.large_count > 0) {
+    LargePermutationKernel<<<static_cast<unsigned>(record.large_count), kWarp, 0, stream>>>(
+        tree, record.large, record.made, record.permutation);
+  }
+  return cudaGetLastError();
+}
+
+template <class T>
+cudaError_t LaunchInspectFronts(const FrontTree& tree, const T* factor, int64_t entries,
+                                NumericReport* report, cudaStream_t stream) {
+  if (entries == 0) return cudaSuccess;
+  InspectFrontsKernel<<<BlocksFor(entries, kChunk), kThreads, 0, stream>>>(tree, factor, entries,
+                                                                           report);
+  return cudaGetLastError();
+}
+
+cudaError_t LaunchCompareTransposed(const AnySparse& a, NumericReport* report,
+                                    cudaStream_t stream) {
+  const int64_t count = a.n > a.nonzeros ? a.n : a.nonzeros;
+  if (count == 0 || IsComplex(a.dtype)) return cudaSuccess;
+  return DispatchReal(a.dtype, [&](auto tag) {
+    using Source = typename decltype(tag)::type;
+    CompareTransposedKernel<<<BlocksFor(count, kThreads), kThreads, 0, stream>>>(
+        a.As<Source>(), a.nonzeros, report);
+    return cudaGetLastError();
+  });
+}
+
+#define CROUT_INSTANTIATE(T)                                                                    \
+  template cudaError_t LaunchInspectPivots(const FrontTree&, int, int64_t, const T*,            \
+                                           const LeastPivots<T>&, const PivotRecord<T>&,        \
+                                           NumericReport*, cudaStream_t);                       \
+  template cudaError_t LaunchInspectFronts(const FrontTree&, const T*, int64_t, NumericReport*, \
+                                           cudaStream_t);
+CROUT_INSTANTIATE(float)
+CROUT_INSTANTIATE(double)
+CROUT_INSTANTIATE(Complex<float>)
+CROUT_INSTANTIATE(Complex<double>)
+#undef CROUT_INSTANTIATE
+
+}  // namespace crout::cuda

@@ -1,0 +1,140 @@
+#include "kernels/cuda/multifrontal/method.h"
+
+#include "kernels/cuda/device/cuda_context.h"
+#include "kernels/cuda/multifrontal/multifrontal.h"
+#include "kernels/sparse_solver.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout::cuda {
+namespace {
+
+constexpr std::string_view kName = "multifrontal";
+constexpr double kCallSeconds = 1e-4;
+// As measured on an H100, about (gpu_sparse_bench).
+constexpr double kLevelSeconds = 2e-4;
+constexpr double kFrontSeconds = 5e-8;
+constexpr double kBytesPerSecond = 5e10;  // of a factor
+constexpr double kFlopsPerSecond = 2.5e13;
+constexpr double kSolveLevelSeconds = 1e-4;
+constexpr double kSolveBytesPerSecond = 1.5e12;
+
+double FlopsIn(const Analysis& analysis, DType dtype) {
+  return analysis.flops * (IsComplex(dtype) ? 4 : 1);
+}
+
+class CudaMultifrontal final : public SparseLu {
+ public:
+  CudaMultifrontal(DeviceCore& core, const LuPanelKernels& kernels)
+      : core_(core), kernels_(kernels) {}
+
+  const MethodTraits& traits() const override { return traits_; }
+
+  bool LeavesFronts() const override { return true; }
+
+  absl::StatusOr<size_t> FactorBytes(const Analysis& analysis, DType dtype) const override {
+    return MultifrontalFactorBytes(analysis, dtype);
+  }
+  absl::StatusOr<size_t> WorkspaceBytes(const Analysis& analysis, DType dtype) const override {
+    return MultifrontalWorkspaceBytes(kernels_, analysis, dtype);
+  }
+
+  double PredictSeconds(const Analysis& analysis, DType dtype) const override {
+    return kCallSeconds + static_cast<double>(analysis.levels()) * kLevelSeconds +
+           static_cast<double>(analysis.fronts()) * kFrontSeconds +
+           static_cast<double>(analysis.factor_entries() * SizeOf(dtype)) / kBytesPerSecond +
+           FlopsIn(analysis, dtype) / kFlopsPerSecond;
+  }
+
+  // That of the analysis, which most often takes longer.
+  double PredictRoughly(int64_t n, int64_t nonzeros, DType) const override {
+    constexpr double kPerEntry = 1e-6;
+    return kCallSeconds + kPerEntry * static_cast<double>(n + nonzeros);
+  }
+
+  absl::StatusOr<NumericSummary> Factor(ExecutionContext& context, const Analysis& analysis,
+                                        const AnySparse& a, DType dtype,
+                                        std::span<std::byte> factor, std::span<std::byte> workspace,
+                                        StopRequested stop,
+                                        std::vector<int32_t>* postponable) const override {
+    return FactorLike(context, analysis, a, dtype, {}, factor, workspace, stop, postponable);
+  }
+
+  absl::StatusOr<NumericSummary> FactorLike(ExecutionContext& context, const Analysis& analysis,
+                                            const AnySparse& a, DType dtype,
+                                            std::span<const std::byte> last,
+                                            std::span<std::byte> factor,
+                                            std::span<std::byte> workspace, StopRequested stop,
+                                            std::vector<int32_t>* postponable) const override {
+    CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
+    absl::StatusOr<NumericSummary> summary =
+        FactorMultifrontal(Context::From(context), kernels_, analysis, a, dtype, last.data(),
+                           factor, workspace, stop, postponable);
+    CROUT_RETURN_IF_ERROR(core_.Observe(summary.status()));
+    return summary;
+  }
+
+  absl::StatusOr<LogDeterminant> Determinant(ExecutionContext& context, const Analysis& analysis,
+                                             const NumericSummary& summary,
+                                             std::span<const std::byte> factor,
+                                             DType dtype) const override {
+    return MultifrontalDeterminant(Context::From(context), analysis, summary, factor.data(), dtype);
+  }
+
+ private:
+  DeviceCore& core_;
+  const LuPanelKernels kernels_;
+  const MethodTraits traits_{
+      .name = kName,
+      .description = "multifrontal sparse LU, fronts as irregular batches (Abdelfattah et al.)",
+      .operands = {OperandKind::kSparse},
+      .types = kAllTypes,
+      .unit_diagonal = UnitDiagonal::kL,
+      .pivoting = PivotRule::kPartial,
+      .stoppable = true};
+};
+
+class CudaMultifrontalSolver final : public SparseSolver {
+ public:
+  explicit CudaMultifrontalSolver(DeviceCore& core) : core_(core) {}
+
+  const MethodTraits& traits() const override { return traits_; }
+
+  double PredictSparseSeconds(const Analysis& analysis, DType dtype, int64_t nrhs) const override {
+    const double passes = 1 + static_cast<double>(nrhs) / 8;
+    return kCallSeconds + passes * (static_cast<double>(analysis.levels()) * kSolveLevelSeconds +
+                                    static_cast<double>(analysis.factor_entries() * SizeOf(dtype)) /
+                                        kSolveBytesPerSecond);
+  }
+  absl::StatusOr<size_t> SparseWorkspaceBytes(const Analysis& analysis, DType dtype,
+                                              int64_t nrhs) const override {
+    return MultifrontalSolveWorkspaceBytes(analysis, dtype, nrhs);
+  }
+
+  absl::Status Solve(ExecutionContext& context, const FactorView& factor, Op op, double,
+                     const AnyMatrix& b, std::span<std::byte> workspace) const override {
+    CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
+    return core_.Observe(SolveMultifrontal(Context::From(context), *factor.analysis, factor.lu.data,
+                                           op, b, workspace));
+  }
+
+ private:
+  DeviceCore& core_;
+  const MethodTraits traits_{.name = kName,
+                             .description = "substitution by levels of the tree of fronts",
+                             .operands = {OperandKind::kSparse},
+                             .types = kAllTypes,
+                             .solves_with = {UnitDiagonal::kL}};
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SparseLu>> MakeMultifrontal(DeviceCore& core) {
+  CROUT_ASSIGN_OR_RETURN(const LuPanelKernels kernels, LuPanelKernels::Create(core.limits()));
+  return std::make_unique<CudaMultifrontal>(core, kernels);
+}
+
+std::unique_ptr<TriangularSolver> MakeMultifrontalSolver(DeviceCore& core) {
+  return std::make_unique<CudaMultifrontalSolver>(core);
+}
+
+}  // namespace crout::cuda

@@ -1,0 +1,23 @@
+// The multifrontal method in the CUDA device's catalogue.
+#ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_METHOD_H_
+#define CROUT_KERNELS_CUDA_MULTIFRONTAL_METHOD_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "kernels/cuda/device/cuda_device_core.h"
+#include "kernels/lu_algorithm.h"
+#include "kernels/sparse_lu.h"
+
+namespace crout::cuda {
+
+// "multifrontal": LU by dense fronts along the elimination tree, the fronts of one level as
+// irregular batches (multifrontal.h). Of the current device.
+absl::StatusOr<std::unique_ptr<SparseLu>> MakeMultifrontal(DeviceCore& core);
+
+// "multifrontal": solves with such factors.
+std::unique_ptr<TriangularSolver> MakeMultifrontalSolver(DeviceCore& core);
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_MULTIFRONTAL_METHOD_H_

@@ -1,0 +1,424 @@
+#include "kernels/cuda/multifrontal/multifrontal.h"
+
+#include <algorithm>
+#include <bit>
+#include <complex>
+#include <utility>
+
+#include "kernels/cuda/device/complex.h"
+#include "kernels/cuda/device/cuda_status.h"
+#include "kernels/cuda/multifrontal/assembly.h"
+#include "kernels/cuda/multifrontal/factor_block.h"
+#include "kernels/cuda/multifrontal/front_lu.h"
+#include "kernels/cuda/multifrontal/inspection.h"
+#include "kernels/cuda/multifrontal/level_plan.h"
+#include "kernels/cuda/multifrontal/small_front.h"
+#include "kernels/sparse/numeric_findings.h"
+#include "kernels/sync_on_exit.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout::cuda {
+namespace {
+
+// Operations that are enqueued at least before the host waits for what it enqueued before.
+constexpr double kFlopsAhead = 1e10;
+
+// Offsets in the workspace.
+struct Workspace {
+  Workspace(const LuPanelKernels& kernels, const Analysis& analysis, const LevelPlan& levels,
+            DType dtype) {
+    BlockPlan plan(0);
+    const size_t n = analysis.n;
+    const size_t members = analysis.fronts() * sizeof(BatchMember);
+    report = plan.Add(sizeof(NumericReport));
+    raised = plan.Add(n);
+    const auto add = [&plan](const auto& array) { return plan.Add(std::span(array).size_bytes()); };
+    factor_start = add(analysis.factor_start);
+    contribution_start = add(analysis.contribution_start);
+    border_start = add(analysis.border_start);
+    level_contributions = add(analysis.level_contribution_entries);
+    first_position = add(analysis.first_position);
+    parent = add(analysis.parent);
+    child_start = add(analysis.child_start);
+    level_front = add(analysis.level_front);
+    level_start = add(analysis.level_start);
+    large = plan.Add(analysis.fronts() * sizeof(int32_t));
+    border = add(analysis.border);
+    position_of_row = plan.Add(n * sizeof(int32_t));
+    position_of_column = plan.Add(n * sizeof(int32_t));
+    front_of = plan.Add(n * sizeof(int32_t));
+    least = plan.Add(n * SizeOf(RealOf(dtype)));
+    ipiv = plan.Add(n * sizeof(int64_t));
+    info = plan.Add(analysis.fronts() * sizeof(int32_t));
+    f11 = plan.Add(members);
+    f21 = plan.Add(members);
+    f12 = plan.Add(members);
+    f22 = plan.Add(members);
+    contributions = plan.Add(analysis.level_pair_entries * SizeOf(dtype));
+    front_lu_bytes = FrontLuWorkspaceBytes(kernels, levels, dtype);
+    front_lu = plan.Add(front_lu_bytes);
+    cublas_bytes = FrontLuCublasBytes(levels);
+    cublas = plan.Add(cublas_bytes);
+    bytes = plan.end();
+  }
+
+  size_t report, raised;  // the second right behind the first
+  size_t factor_start, contribution_start, border_start, level_contributions;  // FrontArrays
+  size_t first_position, parent, child_start, level_front, level_start;
+  size_t large, border, position_of_row, position_of_column, front_of;
+  size_t least, ipiv, info, f11, f21, f12, f22, contributions;
+  size_t front_lu, front_lu_bytes, cublas, cublas_bytes;
+  size_t bytes;
+};
+
+template <class T>
+class Numeric {
+ public:
+  Numeric(Context& context, const LuPanelKernels& kernels, const Analysis& analysis,
+          LevelPlan levels, const AnySparse& a, std::byte* factor, std::byte* workspace,
+          const StopRequested& stop)
+      : context_(context),
+        kernels_(kernels),
+        analysis_(analysis),
+        a_(a),
+        levels_(std::move(levels)),
+        large_(levels_.OfColumns(analysis, kLargeForPermutations)),
+        terminated_(levels_.batches.all()),
+        block_(analysis, kDTypeOf<T>),
+        factor_(factor),
+        layout_(kernels, analysis, levels_, kDTypeOf<T>),
+        workspace_(workspace),
+        tree_(TreeIn(analysis, block_, factor)),
+        stop_(stop) {
+    terminated_.push_back({});
+    memory_.factor = reinterpret_cast<T*>(factor);
+    memory_.contributions = At<T>(layout_.contributions);
+    memory_.members = {At<BatchMember>(layout_.f11), At<BatchMember>(layout_.f21),
+                       At<BatchMember>(layout_.f12), At<BatchMember>(layout_.f22)};
+    if (analysis.kept > 0) std::erase(large_, static_cast<int32_t>(analysis.fronts() - 1));
+    memory_.analysis = &analysis_;
+    memory_.plan = &levels_;
+    for (int64_t level = 0; level < analysis.levels(); ++level) {
+      level_contributions_.push_back(ContributionsOfLevel(analysis, level));
+    }
+    memory_.order = reinterpret_cast<const int32_t*>(factor + block_.order);
+    memory_.ipiv = At<int64_t>(layout_.ipiv);
+    memory_.info = At<int32_t>(layout_.info);
+    memory_.least = {At<RealPart<T>>(layout_.least), At<uint8_t>(layout_.raised)};
+    memory_.workspace = {workspace + layout_.front_lu, layout_.front_lu_bytes};
+    memory_.cublas = {workspace + layout_.cublas, layout_.cublas_bytes};
+  }
+
+  // `last`: a factor by this analysis, or null.
+  absl::StatusOr<NumericFindings> Run(const std::byte* last, std::vector<int32_t>* postponable) {
+    for (Event& event : marks_) {
+      CROUT_ASSIGN_OR_RETURN(event, MakeEvent());
+    }
+    CROUT_RETURN_IF_ERROR(last != nullptr ? Take(last) : Send());
+    CROUT_RETURN_IF_ERROR(Send(large_, workspace_ + layout_.large));
+    const cudaStream_t stream = context_.stream();
+    CROUT_RETURN_IF_CUDA_ERROR(LaunchPlacePositions(tree_, analysis_.n, Order(block_.rows),
+                                                    Order(block_.columns), Positions(), stream));
+    CROUT_RETURN_IF_CUDA_ERROR(LaunchPlaceMembers(tree_, memory_.members, stream));
+    CROUT_ASSIGN_OR_RETURN(NumericReport report, Factor(/*careful=*/false));
+    if (report.too_small != 0) {
+      CROUT_ASSIGN_OR_RETURN(report, Factor(/*careful=*/true));
+    }
+    if (postponable != nullptr) {
+      postponable->clear();
+      if (report.perturbed > 0) CROUT_RETURN_IF_ERROR(FindPostponable(*postponable));
+    }
+    NumericFindings found;
+    if (report.least_inverse != 0) found.info = ~report.least_inverse;
+    found.perturbed = report.perturbed;
+    found.interchanges = report.interchanges;
+    found.negative = report.negative;
+    found.max_abs = std::bit_cast<double>(report.max_abs);
+    found.largest = std::bit_cast<double>(report.largest);
+    found.finite = report.not_finite == 0;
+    symmetric_ = report.asymmetric == 0;
+    return found;
+  }
+
+  bool symmetric() const { return symmetric_; }
+
+ private:
+  template <class U>
+  U* At(size_t offset) const {
+    return reinterpret_cast<U*>(workspace_ + offset);
+  }
+  NumericReport* report() const { return At<NumericReport>(layout_.report); }
+
+  template <class U>
+  absl::Status Send(const std::vector<U>& from, std::byte* to) {
+    return context_.ops().CopyToDevice(from.data(), to, from.size() * sizeof(U));
+  }
+
+  // What of the analysis the device needs.
+  absl::Status Send() {
+    CROUT_RETURN_IF_ERROR(SendFronts());
+    CROUT_RETURN_IF_ERROR(Send(levels_.order, factor_ + block_.order));
+    CROUT_RETURN_IF_ERROR(Send(terminated_, factor_ + block_.batches));
+    CROUT_RETURN_IF_ERROR(Send(analysis_.child, factor_ + block_.child));
+    CROUT_RETURN_IF_ERROR(Send(analysis_.row_order, factor_ + block_.rows));
+    CROUT_RETURN_IF_ERROR(Send(analysis_.column_order, factor_ + block_.columns));
+    if (block_.scales != 0) {
+      std::byte* const scales = factor_ + block_.scales;
+      CROUT_RETURN_IF_ERROR(Send(analysis_.row_scale, scales));
+      CROUT_RETURN_IF_ERROR(Send(analysis_.column_scale, scales + analysis_.n * sizeof(double)));
+    }
+    CROUT_RETURN_IF_ERROR(Send(analysis_.border, workspace_ + layout_.border));
+    CROUT_RETURN_IF_CUDA_ERROR(
+        LaunchPlaceBorders(tree_, At<int32_t>(layout_.border),
+                           reinterpret_cast<int32_t*>(factor_ + block_.place), context_.stream()));
+    return absl::OkStatus();
+  }
+
+  // The same, of what is on the device with another factor.
+  absl::Status Take(const std::byte* last) {
+    CROUT_RETURN_IF_ERROR(context_.ops().CopyOnDevice(last + block_.fronts, factor_ + block_.fronts,
+                                                      block_.permutation - block_.fronts));
+    for (int64_t level = 0; level < analysis_.levels(); ++level) {
+      CROUT_RETURN_IF_CUDA_ERROR(
+          LaunchNumberBorders(tree_, SetOf(levels_.batches.Level(level), memory_.order),
+                              At<int32_t>(layout_.border), context_.stream()));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status SendFronts() {
+    const auto send = [this](const auto& from, size_t to) { return Send(from, workspace_ + to); };
+    CROUT_RETURN_IF_ERROR(send(analysis_.factor_start, layout_.factor_start));
+    CROUT_RETURN_IF_ERROR(send(analysis_.contribution_start, layout_.contribution_start));
+    CROUT_RETURN_IF_ERROR(send(analysis_.border_start, layout_.border_start));
+    CROUT_RETURN_IF_ERROR(send(level_contributions_, layout_.level_contributions));
+    CROUT_RETURN_IF_ERROR(send(analysis_.first_position, layout_.first_position));
+    CROUT_RETURN_IF_ERROR(send(analysis_.parent, layout_.parent));
+    CROUT_RETURN_IF_ERROR(send(analysis_.child_start, layout_.child_start));
+    CROUT_RETURN_IF_ERROR(send(analysis_.level_front, layout_.level_front));
+    CROUT_RETURN_IF_ERROR(send(analysis_.level_start, layout_.level_start));
+    const FrontArrays arrays = {
+        At<int64_t>(layout_.factor_start),   At<int64_t>(layout_.contribution_start),
+        At<int64_t>(layout_.border_start),   At<int64_t>(layout_.level_contributions),
+        At<int32_t>(layout_.first_position), At<int32_t>(layout_.parent),
+        At<int32_t>(layout_.child_start),    At<int32_t>(layout_.level_front),
+        At<int32_t>(layout_.level_start),    static_cast<int>(analysis_.fronts()),
+        static_cast<int>(analysis_.levels())};
+    CROUT_RETURN_IF_CUDA_ERROR(LaunchPackFronts(
+        arrays, reinterpret_cast<Front*>(factor_ + block_.fronts), context_.stream()));
+    return absl::OkStatus();
+  }
+
+  const int32_t* Order(size_t offset) const {
+    return reinterpret_cast<const int32_t*>(factor_ + offset);
+  }
+  FrontPositions Positions() const {
+    return {At<int32_t>(layout_.position_of_row), At<int32_t>(layout_.position_of_column),
+            At<int32_t>(layout_.front_of)};
+  }
+
+  absl::StatusOr<NumericReport> Factor(bool careful) {
+    CROUT_RETURN_IF_ERROR(Start());
+    marked_[0] = marked_[1] = false;
+    double flops = 0;
+    for (int64_t level = analysis_.levels() - 1; level >= 0; --level) {
+      CROUT_RETURN_IF_ERROR(Assemble(level));
+      if (level == 0 && analysis_.kept > 0) break;
+      CROUT_RETURN_IF_ERROR(FactorSmall(level));
+      for (const FrontBatch& batch : WithoutSmall(level)) {
+        CROUT_RETURN_IF_ERROR(CheckNotStopped(stop_));
+        CROUT_RETURN_IF_ERROR(EnqueueFrontLu(context_, kernels_, memory_, batch, careful, stop_));
+        flops += FlopsOf(batch);
+        if (flops < kFlopsAhead) continue;
+        CROUT_RETURN_IF_ERROR(KeepPace());
+        flops = 0;
+      }
+    }
+    return Inspect();
+  }
+
+  static double FlopsOf(const FrontBatch& batch) {
+    const double d1 = batch.d1;
+    const double size = batch.size;
+    return 2.0 * batch.count() * d1 * size * size;
+  }
+
+  // Waits for what was enqueued before the last call but one: then there is something to stop.
+  absl::Status KeepPace() {
+    const Event& event = marks_[next_mark_];
+    if (marked_[next_mark_]) CROUT_RETURN_IF_CUDA_ERROR(cudaEventSynchronize(event.get()));
+    CROUT_RETURN_IF_CUDA_ERROR(cudaEventRecord(event.get(), context_.stream()));
+    marked_[next_mark_] = true;
+    next_mark_ = 1 - next_mark_;
+    return absl::OkStatus();
+  }
+
+  absl::Status Start() {
+    const cudaStream_t stream = context_.stream();
+    CROUT_RETURN_IF_CUDA_ERROR(cudaMemsetAsync(
+        workspace_ + layout_.report, 0, layout_.raised + analysis_.n - layout_.report, stream));
+    CROUT_RETURN_IF_CUDA_ERROR(
+        cudaMemsetAsync(factor_, 0, analysis_.factor_entries() * sizeof(T), stream));
+    const FrontScales scales = ScalesIn(analysis_, block_, factor_);
+    CROUT_RETURN_IF_CUDA_ERROR(LaunchPutEntries(tree_, Positions(), At<int32_t>(layout_.border), a_,
+                                                scales, memory_.factor, stream));
+    const PivotBounds bounds = {PivotPerturbation(kDTypeOf<T>, 1),
+                                PivotPerturbation(kDTypeOf<T>, 0)};
+    CROUT_RETURN_IF_CUDA_ERROR(LaunchLeastPivots<T>(tree_, a_, scales, Order(block_.columns),
+                                                    bounds, At<RealPart<T>>(layout_.least),
+                                                    report(), stream));
+    return absl::OkStatus();
+  }
+
+  // The level's batches but for those of fronts that are assembled and factored at once.
+  std::span<const FrontBatch> WithoutSmall(int64_t level) const {
+    const std::span<const FrontBatch> batches = levels_.batches.Level(level);
+    // What is kept is assembled alone.
+    const bool factored = level > 0 || analysis_.kept == 0;
+    size_t count = batches.size();
+    while (kHasSmallFronts<T> && factored && count > 0 &&
+           IsSmallFront(batches[count - 1].d1, batches[count - 1].size)) {
+      --count;
+    }
+    return batches.first(count);
+  }
+
+  absl::Status FactorSmall(int64_t level) {
+    CROUT_RETURN_IF_ERROR(CheckNotStopped(stop_));
+    if constexpr (kHasSmallFronts<T>) {
+      for (const FrontBatch& batch :
+           levels_.batches.Level(level).subspan(WithoutSmall(level).size())) {
+        CROUT_RETURN_IF_CUDA_ERROR(LaunchSmallFronts(
+            tree_, SetOf({&batch, 1}, memory_.order), memory_.factor, memory_.contributions,
+            memory_.ipiv, memory_.least, context_.stream()));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // What the level's fronts get from their children.
+  absl::Status Assemble(int64_t level) {
+    const int64_t entries = analysis_.level_contribution_entries[level];
+    const int64_t base = level_contributions_[level];
+    CROUT_RETURN_IF_CUDA_ERROR(
+        cudaMemsetAsync(memory_.contributions + base, 0, entries * sizeof(T), context_.stream()));
+    absl::Status status;
+    ForSets(WithoutSmall(level), memory_.order, kColumnsOfExtendAdd, [&](const FrontSet& set) {
+      if (!status.ok() || !set.has_children) return;
+      status = CudaStatus(
+          LaunchExtendAdd(tree_, set, memory_.factor, memory_.contributions, context_.stream()),
+          "LaunchExtendAdd");
+    });
+    return status;
+  }
+
+  absl::StatusOr<NumericReport> Inspect() {
+    const cudaStream_t stream = context_.stream();
+    const auto whole = static_cast<int>(analysis_.fronts() - (analysis_.kept > 0 ? 1 : 0));
+    if (analysis_.fronts() > 0) {
+      CROUT_RETURN_IF_CUDA_ERROR(LaunchInspectPivots(
+          tree_, whole, analysis_.first_position[whole], memory_.factor, memory_.least,
+          {memory_.ipiv, reinterpret_cast<int32_t*>(factor_ + block_.pivots),
+           reinterpret_cast<int32_t*>(factor_ + block_.permutation),
+           reinterpret_cast<T*>(factor_ + block_.diagonal), At<int32_t>(layout_.large),
+           static_cast<int>(large_.size())},
+          report(), stream));
+      CROUT_RETURN_IF_CUDA_ERROR(LaunchInspectFronts(
+          tree_, memory_.factor, analysis_.factor_start[whole], report(), stream));
+    }
+    CROUT_RETURN_IF_CUDA_ERROR(LaunchCompareTransposed(a_, report(), stream));
+    NumericReport found;
+    CROUT_RETURN_IF_ERROR(context_.ops().CopyToHost(report(), &found, sizeof(found)));
+    CROUT_RETURN_IF_ERROR(context_.SynchronizeOrStop(stop_));
+    CROUT_RETURN_IF_ERROR(CheckNotStopped(stop_));
+    return found;
+  }
+
+  // Positions of perturbed pivots that another front could have eliminated.
+  absl::Status FindPostponable(std::vector<int32_t>& positions) {
+    std::vector<uint8_t> raised(analysis_.n);
+    CROUT_RETURN_IF_ERROR(
+        context_.ops().CopyToHost(memory_.least.raised, raised.data(), raised.size()));
+    CROUT_RETURN_IF_ERROR(context_.Synchronize());
+    for (int64_t f = 0; f < analysis_.fronts(); ++f) {
+      if (analysis_.parent[f] == -1) continue;
+      for (int32_t k = analysis_.first_position[f]; k < analysis_.first_position[f + 1]; ++k) {
+        if (raised[k] != 0) positions.push_back(k);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  Context& context_;
+  const LuPanelKernels& kernels_;
+  const Analysis& analysis_;
+  const AnySparse& a_;
+  const LevelPlan levels_;
+  std::vector<int32_t> large_;  // fronts
+  std::vector<int64_t> level_contributions_;
+  std::vector<FrontBatch> terminated_;  // by one without fronts
+  const FactorBlock block_;
+  std::byte* const factor_;
+  const Workspace layout_;
+  std::byte* const workspace_;
+  const FrontTree tree_;
+  const StopRequested& stop_;
+  FrontMemory<T> memory_;
+  Event marks_[2];
+  bool marked_[2] = {};
+  int next_mark_ = 0;
+  bool symmetric_ = false;
+};
+
+}  // namespace
+
+size_t MultifrontalFactorBytes(const Analysis& analysis, DType dtype) {
+  return FactorBlock(analysis, dtype).bytes;
+}
+
+size_t MultifrontalWorkspaceBytes(const LuPanelKernels& kernels, const Analysis& analysis,
+                                  DType dtype) {
+  return Workspace(kernels, analysis, LevelPlan(analysis), dtype).bytes;
+}
+
+absl::StatusOr<NumericSummary> FactorMultifrontal(
+    Context& context, const LuPanelKernels& kernels, const Analysis& analysis, const AnySparse& a,
+    DType dtype, const std::byte* last, std::span<std::byte> factor, std::span<std::byte> workspace,
+    StopRequested stop, std::vector<int32_t>* postponable) {
+  CROUT_RETURN_IF_ERROR(CheckFits(analysis, a, dtype));
+  LevelPlan levels;
+  if (last == nullptr) {
+    levels = LevelPlan(analysis);
+  } else {
+    CROUT_ASSIGN_OR_RETURN(levels,
+                           LevelPlanIn(context, analysis, FactorBlock(analysis, dtype), last));
+  }
+  return DispatchDevice(dtype, [&](auto tag) -> absl::StatusOr<NumericSummary> {
+    using T = typename decltype(tag)::type;
+    Numeric<T> numeric(context, kernels, analysis, std::move(levels), a, factor.data(),
+                       workspace.data(), stop);
+    SyncOnExit sync(context);
+    CROUT_ASSIGN_OR_RETURN(const NumericFindings found, numeric.Run(last, postponable));
+    sync.Dismiss();
+    return Summarize(analysis, found, dtype, [&] { return numeric.symmetric(); });
+  });
+}
+
+absl::StatusOr<LogDeterminant> MultifrontalDeterminant(Context& context, const Analysis& analysis,
+                                                       const NumericSummary& summary,
+                                                       const std::byte* factor, DType dtype) {
+  const FactorBlock block(analysis, dtype);
+  return DispatchDType(dtype, [&](auto tag) -> absl::StatusOr<LogDeterminant> {
+    using T = typename decltype(tag)::type;
+    std::vector<T> diagonal(analysis.n);
+    std::vector<int32_t> interchanges(analysis.n);
+    CROUT_RETURN_IF_ERROR(context.ops().CopyToHost(factor + block.diagonal, diagonal.data(),
+                                                   diagonal.size() * sizeof(T)));
+    CROUT_RETURN_IF_ERROR(context.ops().CopyToHost(factor + block.pivots, interchanges.data(),
+                                                   interchanges.size() * sizeof(int32_t)));
+    CROUT_RETURN_IF_ERROR(context.Synchronize());
+    return DeterminantOf(analysis, summary, diagonal.data(), interchanges.data());
+  });
+}
+
+}  // namespace crout::cuda

@@ -1,0 +1,208 @@
+#include "kernels/host/gauss_jordan/echelon_form.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "kernels/host/crout/elimination_panel.h"
+#include "kernels/host/device/cost_model.h"
+#include "kernels/host/device/parallel_for.h"
+#include "kernels/host/ops/blas.h"
+#include "kernels/host/ops/lapack.h"
+#include "kernels/scalar.h"
+#include "kernels/util/checked_math.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout::host {
+namespace {
+
+constexpr int64_t kBlock = 32;    // columns whose pivots are found together
+constexpr int64_t kStripe = 128;  // columns that one thread works on at a time
+
+constexpr size_t Aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+// Where things lie in the workspace: the block's pivot columns as they were, and the factors of
+// those of their rows that hold the pivots.
+struct Sizes {
+  size_t columns = 0;  // bytes
+  size_t pivots = 0;
+  size_t ipiv = 0;
+};
+
+absl::StatusOr<Sizes> LayOut(DType dtype, int64_t rows) {
+  Sizes sizes;
+  CROUT_ASSIGN_OR_RETURN(sizes.columns, MatrixBytes(std::max<int64_t>(1, rows), kBlock, dtype));
+  CROUT_ASSIGN_OR_RETURN(sizes.pivots, MatrixBytes(kBlock, kBlock, dtype));
+  sizes.columns = Aligned(sizes.columns);
+  sizes.pivots = Aligned(sizes.pivots);
+  sizes.ipiv = Aligned(kBlock * sizeof(lapack_int));
+  return sizes;
+}
+
+template <class T>
+class Reduction {
+ public:
+  Reduction(const MatrixView<T>& a, int64_t eligible, double tolerance, const Sizes& sizes,
+            std::byte* workspace, int cores)
+      : a_(a),
+        eligible_(eligible),
+        tolerance_(tolerance),
+        saved_{reinterpret_cast<T*>(workspace), a.rows, kBlock, std::max<int64_t>(1, a.rows)},
+        pivots_{reinterpret_cast<T*>(workspace + sizes.columns), kBlock, kBlock, kBlock},
+        ipiv_(reinterpret_cast<lapack_int*>(workspace + sizes.columns + sizes.pivots)),
+        cores_(cores) {}
+
+  // In `pivot_columns` where they lie.
+  absl::Status Run(StopRequested stop, std::vector<int64_t>& pivot_columns) {
+    int64_t rank = 0;
+    for (int64_t begin = 0; begin < eligible_ && rank < a_.rows; begin += kBlock) {
+      CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
+      const int64_t end = std::min(begin + kBlock, eligible_);
+      const int64_t found = ReducePanel(rank, begin, end, pivot_columns);
+      ReduceRest(rank, found, end);
+      rank += found;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // Of the columns [begin, end), with rows from `rank` on to give pivots. Returns the number of
+  // these, whose columns before the reduction, in the order of rows that it leaves, are in `saved_`
+  // then. Row k of the form was exchanged with row interchanges_[k - rank].
+  int64_t ReducePanel(int64_t rank, int64_t begin, int64_t end,
+                      std::vector<int64_t>& pivot_columns) {
+    for (int64_t j = begin; j < end; ++j) {
+      std::copy_n(&a_(0, j), a_.rows, &saved_(0, j - begin));
+    }
+    interchanges_.clear();
+    int64_t row = rank;
+    for (int64_t j = begin; j < end && row < a_.rows; ++j) {
+      T* const column = &a_(0, j);
+      const int64_t p = LargestRow(column, row, a_.rows);
+      if (!(static_cast<double>(Abs1(column[p])) > tolerance_)) {
+        std::fill(column + row, column + a_.rows, T{0});
+        continue;
+      }
+      for (int64_t k = begin; k < end && p != row; ++k) {
+        std::swap(a_(row, k), a_(p, k));
+        std::swap(saved_(row, k - begin), saved_(p, k - begin));
+      }
+      Eliminate(row, j, end);
+      interchanges_.push_back(p);
+      pivot_columns.push_back(j);
+      ++row;
+    }
+    const int64_t found = row - rank;
+    for (int64_t k = 0; k < found; ++k) {
+      const int64_t from = pivot_columns[pivot_columns.size() - found + k] - begin;
+      if (from != k) std::copy_n(&saved_(0, from), a_.rows, &saved_(0, k));
+    }
+    return found;
+  }
+
+  // Row `row` by its pivot in column j, and that column out of all others, in the columns up to
+  // end.
+  void Eliminate(int64_t row, int64_t j, int64_t end) {
+    const T pivot = a_(row, j);
+    for (int64_t k = j + 1; k < end; ++k) {
+      a_(row, k) /= pivot;
+      const T factor = a_(row, k);
+      if (factor == T{0}) continue;
+      for (int64_t i = 0; i < a_.rows; ++i) {
+        if (i != row) a_(i, k) -= a_(i, j) * factor;
+      }
+    }
+    std::fill_n(&a_(0, j), a_.rows, T{0});
+    a_(row, j) = 1;
+  }
+
+  // The columns from `left` on, stripe by stripe: the pivots' rows solved for, and their products
+  // taken from the rows above and below.
+  void ReduceRest(int64_t rank, int64_t found, int64_t left) {
+    if (found == 0 || left == a_.cols) return;
+    const MatrixView<T> pivots = Block(pivots_, 0, 0, found, found);
+    for (int64_t k = 0; k < found; ++k) std::copy_n(&saved_(rank, k), found, &pivots(0, k));
+    Getrf(pivots, ipiv_);  // regular: each pivot was above the tolerance
+    const int64_t stripes = (a_.cols - left + kStripe - 1) / kStripe;
+    ParallelFor(cores_, stripes, [&](int64_t s) {
+      const int64_t first = left + s * kStripe;
+      const int64_t width = std::min(kStripe, a_.cols - first);
+      for (int64_t j = first; j < first + width; ++j) {
+        for (int64_t k = 0; k < found; ++k) std::swap(a_(rank + k, j), a_(interchanges_[k], j));
+      }
+      const MatrixView<T> rows = Block(a_, rank, first, found, width);
+      Getrs(Op::kNone, pivots, ipiv_, rows);
+      const int64_t below = rank + found;
+      SubtractProduct(Block(saved_, 0, 0, rank, found), rows, Block(a_, 0, first, rank, width));
+      SubtractProduct(Block(saved_, below, 0, a_.rows - below, found), rows,
+                      Block(a_, below, first, a_.rows - below, width));
+    });
+  }
+
+  const MatrixView<T> a_;
+  const int64_t eligible_;
+  const double tolerance_;
+  const MatrixView<T> saved_;
+  const MatrixView<T> pivots_;
+  lapack_int* const ipiv_;
+  const int cores_;
+  std::vector<int64_t> interchanges_;
+};
+
+class HostEchelonReducer final : public EchelonReducer {
+ public:
+  explicit HostEchelonReducer(Executor& executor) : executor_(executor) {}
+
+  const MethodTraits& traits() const override {
+    static constexpr MethodTraits kTraits = {
+        .name = "gauss_jordan",
+        .description = "Gauss-Jordan elimination to reduced row echelon form, partial pivoting",
+        .types = kAllTypes};
+    return kTraits;
+  }
+
+  absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t rows, int64_t cols) const override {
+    CROUT_RETURN_IF_ERROR(MatrixBytes(rows, cols, dtype).status());
+    CROUT_ASSIGN_OR_RETURN(const Sizes sizes, LayOut(dtype, rows));
+    ByteSum sum;
+    return sum.Add(sizes.columns).Add(sizes.pivots).Add(sizes.ipiv).total();
+  }
+
+  // 2 rows operations for each element and pivot.
+  double PredictSeconds(DType dtype, int64_t rows, int64_t cols) const override {
+    const bool all_cores = WidthFor(rows * cols) == Width::kAllCores;
+    const int cores = all_cores ? executor_.budget().total() : 1;
+    const double flops = 2.0 * static_cast<double>(rows) * static_cast<double>(cols) *
+                         static_cast<double>(std::min(rows, cols));
+    return flops / (kVendorFlopsPerCore * RateFactor(dtype) * cores);
+  }
+
+  absl::StatusOr<EchelonForm> Reduce(ExecutionContext&, const AnyMatrix& a, int64_t eligible,
+                                     double tolerance, std::span<std::byte> workspace,
+                                     StopRequested stop) const override {
+    CROUT_ASSIGN_OR_RETURN(const Sizes sizes, LayOut(a.dtype, a.rows));
+    EchelonForm form;
+    form.tolerance = tolerance;
+    absl::Status status;
+    executor_.Run(WidthFor(a.rows * a.cols), [&](int cores) {
+      DispatchDType(a.dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        Reduction<T> reduction(a.As<T>(), eligible, tolerance, sizes, workspace.data(), cores);
+        status = reduction.Run(stop, form.pivot_columns);
+      });
+    });
+    CROUT_RETURN_IF_ERROR(status);
+    return form;
+  }
+
+ private:
+  Executor& executor_;
+};
+
+}  // namespace
+
+std::unique_ptr<EchelonReducer> MakeEchelonReducer(Executor& executor) {
+  return std::make_unique<HostEchelonReducer>(executor);
+}
+
+}  // namespace crout::host

@@ -1,0 +1,399 @@
+#include "kernels/host/icm/published_run.h"
+
+#include <algorithm>
+#include <complex>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "kernels/host/crout/elimination_panel.h"
+#include "kernels/host/device/parallel_for.h"
+#include "kernels/host/ops/blas.h"
+#include "kernels/host/ops/vector_clones.h"
+#include "kernels/scalar.h"
+
+namespace crout::host {
+namespace {
+
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+constexpr int64_t kStepsAtOnce = 4;
+
+CROUT_PART_OF_CLONES float Fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+CROUT_PART_OF_CLONES double Fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
+
+// c + a b, rounded once; complex numbers by their parts.
+template <class Part>
+CROUT_PART_OF_CLONES std::complex<Part> Fused(const std::complex<Part>& a,
+                                              const std::complex<Part>& b,
+                                              const std::complex<Part>& c) {
+  return {Fused(-a.imag(), b.imag(), Fused(a.real(), b.real(), c.real())),
+          Fused(a.imag(), b.real(), Fused(a.real(), b.imag(), c.imag()))};
+}
+
+// sum[i] += l(i, k) u[k] for rows i in [top, l.rows) and steps k in [first, min(last, i + ahead)),
+// each row's in ascending order.
+template <class T>
+CROUT_VECTOR_CLONES void AddSteps(const MatrixView<T>& l, const T* u, int64_t first, int64_t last,
+                                  int64_t top, int64_t ahead, T* sum) {
+  const int64_t rows = l.rows;
+  int64_t k = first;
+  for (; k + kStepsAtOnce <= last; k += kStepsAtOnce) {
+    // The first row that takes all of these steps. Those before it take some.
+    const int64_t full = std::min(std::max(top, k + kStepsAtOnce - ahead), rows);
+    for (int64_t i = std::max(top, k + 1 - ahead); i < full; ++i) {
+      for (int64_t step = k; step < i + ahead; ++step) sum[i] = Fused(l(i, step), u[step], sum[i]);
+    }
+    const T* const l0 = &l(0, k);
+    const T* const l1 = l0 + l.ld;
+    const T* const l2 = l1 + l.ld;
+    const T* const l3 = l2 + l.ld;
+    const T u0 = u[k];
+    const T u1 = u[k + 1];
+    const T u2 = u[k + 2];
+    const T u3 = u[k + 3];
+#pragma omp simd
+    for (int64_t i = full; i < rows; ++i) {
+      sum[i] = Fused(l3[i], u3, Fused(l2[i], u2, Fused(l1[i], u1, Fused(l0[i], u0, sum[i]))));
+    }
+  }
+  for (; k < last; ++k) {
+    const T* const column = &l(0, k);
+    const T factor = u[k];
+#pragma omp simd
+    for (int64_t i = std::max(top, k + 1 - ahead); i < rows; ++i) {
+      sum[i] = Fused(column[i], factor, sum[i]);
+    }
+  }
+}
+
+// What sweeps of a section found. Depths order elements such that each depends on those of less
+// depth alone.
+struct Found {
+  bool converged = true;
+  int64_t changed = kNever;     // the least depth of an element whose bits changed
+  int64_t not_finite = kNever;  // the least depth of an Inf or NaN,
+  int64_t row = 0;              // which is here, in the matrix
+  int64_t column = 0;
+
+  // Or to an infinity. What has no more depth than the first change is final, but so is all that
+  // has converged.
+  bool converged_to_nan() const {
+    return not_finite != kNever && (converged || not_finite <= changed);
+  }
+
+  void Add(const Found& other) {
+    converged = converged && other.converged;
+    changed = std::min(changed, other.changed);
+    if (other.not_finite < not_finite) {
+      not_finite = other.not_finite;
+      row = other.row;
+      column = other.column;
+    }
+  }
+};
+
+struct Ending {
+  RunOutcome outcome = RunOutcome::kRunning;
+  int64_t row = 0;
+  int64_t column = 0;
+  int64_t sweeps = 0;
+};
+
+template <class T>
+class PublishedRun {
+ public:
+  PublishedRun(const PublishedBuffers<T>& buffers, std::vector<int64_t>& permutation,
+               const PublishedOptions<T>& options, DeviceReport& report, StopRequested stop,
+               RunRecord& record)
+      : lu_(buffers.lu),
+        a_(buffers.a),
+        sums_(buffers.sums),
+        next_(buffers.next),
+        strips_(buffers.strips),
+        permutation_(permutation),
+        options_(options),
+        report_(report),
+        stop_(stop),
+        record_(record),
+        grid_(record.grid) {}
+
+  int64_t Run() {
+    int64_t info = 0;
+    for (int64_t d = 0; d < grid_.count() && info == 0 && Going(); ++d) info = RunSection(d);
+    if (Going()) record_.outcome = RunOutcome::kDone;
+    return info;
+  }
+
+ private:
+  bool Going() const { return record_.outcome == RunOutcome::kRunning; }
+
+  int64_t RunSection(int64_t d) {
+    const int64_t begin = grid_.begin(d);
+    const int64_t end = grid_.end(d);
+    report_.TellColumns(begin);
+    int64_t final = begin;  // steps before are in `sums_`
+    int64_t start = begin;  // no bad element is looked for before
+    while (true) {
+      int64_t bad = end;
+      int64_t steps = final;
+      if (const int64_t info = SweepDiagonal(d, final, start, bad, steps)) return info;
+      if (Going()) SweepBelow(d, final, std::min(bad + 1, end), steps);
+      if (!Going()) return 0;
+      if (bad == end) break;
+      if (!Pivot(d, bad)) return bad + 1;
+      if (bad + 1 == end) break;  // nothing is left that the pivot could change
+      if (IsBadAt(bad)) start = bad + 1;
+      AddToSums(steps, final, steps, steps, end);
+      final = steps;
+    }
+    for (int64_t j = begin; j < end; ++j) {
+      if (lu_(j, j) == T{0}) return j + 1;
+    }
+    SweepRight(d);
+    if (!Going()) return 0;
+    // Of the section's columns the steps before `final` are there, of those beyond none are.
+    AddToSums(end, begin, end, end, lu_.cols);
+    return 0;
+  }
+
+  // Until it has converged. On exit `bad` is its first bad element (the section's end: none), and
+  // the bits of the steps before `steps` cannot change any more. Returns k + 1 for an l_kk that is
+  // final and zero, with a u_kj that it divided.
+  int64_t SweepDiagonal(int64_t d, int64_t final, int64_t start, int64_t& bad, int64_t& steps) {
+    const int64_t begin = grid_.begin(d);
+    const int64_t end = grid_.end(d);
+    Ending ending;
+    bad = FirstBad(start, end);
+    while (CountSweep(d, d, ending)) {
+      const Found found = SweepDiagonalOnce(begin, end, final, bad, steps);
+      // What the mask leaves out begins at depth 2 bad + 1.
+      const int64_t depth = std::min(found.changed, 2 * (bad - begin));
+      if (found.not_finite <= depth || found.converged_to_nan()) {
+        if (found.row < found.column && lu_(found.row, found.row) == T{0}) return found.row + 1;
+        ending = {RunOutcome::kNotFinite, found.row, found.column};
+        break;
+      }
+      steps = std::max(steps, begin + (depth + 1) / 2);
+      bad = FirstBad(start, end);
+      if (found.converged) break;
+    }
+    Conclude(ending);
+    return 0;
+  }
+
+  // One sweep, but for the steps before `from`, which are final. Depths: 2 j for l_ij, 2 i + 1 for
+  // u_ij, indices of the section.
+  Found SweepDiagonalOnce(int64_t begin, int64_t end, int64_t final, int64_t bad, int64_t from) {
+    const int64_t order = end - begin;
+    const MatrixView<T> x = Block(lu_, begin, begin, order, order);
+    const auto bottom = [&](int64_t j) { return begin + j > bad ? bad - begin : order; };
+    const int64_t top = from - begin;
+    ParallelFor(options_.cores, order - top, [&](int64_t column) {
+      const int64_t j = top + column;
+      const int64_t rows = bottom(j);
+      if (rows <= top) return;
+      T* const now = &next_(0, j);
+      std::copy(&sums_(from, begin + j), &sums_(begin, begin + j) + rows, now + top);
+      AddSteps(Block(x, 0, 0, rows, order), &x(0, j), final - begin, std::min(j, rows), top, 0,
+               now);
+      for (int64_t i = top; i < rows; ++i) {
+        now[i] = a_(begin + i, begin + j) - now[i];
+        if (i < j) now[i] /= x(i, i);
+      }
+    });
+    std::vector<Found> found(order - top);
+    ParallelFor(options_.cores, order - top, [&](int64_t column) {
+      const int64_t j = top + column;
+      const int64_t rows = bottom(j);
+      for (int64_t i = top; i < rows; ++i) {
+        Accept(next_(i, j), i < j ? 2 * i + 1 : 2 * j, begin + i, begin + j, found[column]);
+      }
+    });
+    Found all;
+    for (const Found& one : found) all.Add(one);
+    return all;
+  }
+
+  // Columns up to `right` of the sections below section d. `steps` falls to those that are final
+  // there too.
+  void SweepBelow(int64_t d, int64_t final, int64_t right, int64_t& steps) {
+    std::vector<int64_t> reached(grid_.count(), kNever);
+    ForSectionsAfter(d, [&](int64_t i, T* strip) {
+      const int64_t row = grid_.begin(i);
+      const int64_t rows = grid_.end(i) - row;
+      const MatrixView<T> l = Block(lu_, row, 0, rows, right);
+      Ending ending;
+      int64_t from = final;
+      while (CountSweep(i, d, ending)) {
+        Found found;
+        // Each column depends on those before it alone: from the last to the first, in place.
+        for (int64_t j = right - 1; j >= from; --j) {
+          std::copy_n(&sums_(row, j), rows, strip);
+          AddSteps(l, &lu_(0, j), final, j, 0, right, strip);
+          for (int64_t r = 0; r < rows; ++r)
+            Accept(a_(row + r, j) - strip[r], j, row + r, j, found);
+        }
+        if (found.converged_to_nan()) {
+          return Ending{RunOutcome::kNotFinite, found.row, found.column};
+        }
+        from = std::max(from, std::min(found.changed, right - 1));
+        if (found.converged) {
+          reached[i] = found.changed;
+          break;
+        }
+      }
+      return ending;
+    });
+    for (const int64_t column : reached) steps = std::max(final, std::min(steps, column));
+  }
+
+  void SweepRight(int64_t d) {
+    const int64_t begin = grid_.begin(d);
+    const int64_t order = grid_.end(d) - begin;
+    const MatrixView<T> l = Block(lu_, begin, begin, order, order);
+    ForSectionsAfter(d, [&](int64_t s, T* strip) {
+      Ending ending;
+      int64_t top = 0;
+      while (CountSweep(d, s, ending)) {
+        Found found;
+        for (int64_t j = grid_.begin(s); j < grid_.end(s); ++j) {
+          std::copy(&sums_(begin + top, j), &sums_(begin, j) + order, strip + top);
+          AddSteps(l, &lu_(begin, j), 0, order, top, 0, strip);
+          for (int64_t i = top; i < order; ++i) {
+            Accept((a_(begin + i, j) - strip[i]) / l(i, i), i, begin + i, j, found);
+          }
+        }
+        if (found.converged_to_nan()) {
+          return Ending{RunOutcome::kNotFinite, found.row, found.column};
+        }
+        if (found.converged) break;
+        top = std::max(top, std::min(found.changed, order - 1));
+      }
+      return ending;
+    });
+  }
+
+  // lu(i, j) := now.
+  void Accept(const T now, int64_t depth, int64_t i, int64_t j, Found& found) {
+    T& x = lu_(i, j);
+    if (std::memcmp(&x, &now, sizeof(T)) != 0) {
+      found.changed = std::min(found.changed, depth);
+      if (HasChanged(x, now)) found.converged = false;
+      x = now;
+    }
+    if (!IsFinite(now) && depth < found.not_finite) {
+      found.not_finite = depth;
+      found.row = i;
+      found.column = j;
+    }
+  }
+
+  // As published: a change that is NaN is none.
+  bool HasChanged(const T& before, const T& now) const {
+    const auto& [relative, absolute] = options_.tolerances;
+    return Abs1(now - before) > (relative == 0 ? absolute : absolute + relative * Abs1(now));
+  }
+
+  // f(i, strip) for the sections after d, side by side. Each runs to its own end, and the first
+  // that failed counts: the outcome does not depend on the threads.
+  template <class F>
+  void ForSectionsAfter(int64_t d, const F& f) {
+    std::vector<Ending> endings(grid_.count());
+    ParallelFor(options_.cores, options_.cores, [&](int64_t core) {
+      for (int64_t i = d + 1 + core; i < grid_.count(); i += options_.cores) {
+        endings[i] = f(i, strips_ + core * grid_.size);
+      }
+    });
+    for (const Ending& ending : endings) Conclude(ending);
+  }
+
+  // False, with the reason, where section (i, j) must not be swept once more.
+  bool CountSweep(int64_t i, int64_t j, Ending& ending) {
+    int64_t& sweeps = record_.section_sweeps()[i + j * grid_.count()];
+    if (stop_()) ending.outcome = RunOutcome::kStopped;
+    if (sweeps == options_.sweep_limit) ending = {RunOutcome::kSweepLimit, i, j, sweeps};
+    if (ending.outcome != RunOutcome::kRunning) return false;
+    ++sweeps;
+    return true;
+  }
+
+  void Conclude(const Ending& ending) {
+    if (!Going()) return;
+    record_.outcome = ending.outcome;
+    record_.row = ending.row;
+    record_.column = ending.column;
+    record_.sweeps = ending.sweeps;
+  }
+
+  bool IsBadAt(int64_t j) const {
+    return IsBad(options_.criterion, static_cast<double>(Abs1(lu_(j, j))), 0);
+  }
+
+  int64_t FirstBad(int64_t from, int64_t end) const {
+    for (int64_t j = from; j < end; ++j) {
+      if (IsBadAt(j)) return j;
+    }
+    return end;
+  }
+
+  // False if all candidates are zero.
+  bool Pivot(int64_t d, int64_t k) {
+    const int64_t p = LargestRow(&lu_(0, k), k, lu_.rows);
+    if (lu_(p, k) == T{0}) return false;
+    ++record_.bad_elements()[d];
+    if (p == k) return true;
+    for (int64_t j = 0; j < lu_.cols; ++j) {
+      std::swap(lu_(k, j), lu_(p, j));
+      std::swap(a_(k, j), a_(p, j));
+      std::swap(sums_(k, j), sums_(p, j));
+    }
+    std::swap(permutation_[k], permutation_[p]);
+    ++record_.pivots()[d];
+    return true;
+  }
+
+  // sums[top:, left:right] += L[top:, from:to] U[from:to, left:right]
+  void AddToSums(int64_t top, int64_t from, int64_t to, int64_t left, int64_t right) {
+    if (from == to) return;
+    ParallelFor(options_.cores, right - left, [&](int64_t column) {
+      const int64_t j = left + column;
+      AddSteps(lu_, &lu_(0, j), from, to, top, 0, &sums_(0, j));
+    });
+  }
+
+  const MatrixView<T> lu_;
+  const MatrixView<T> a_;
+  const MatrixView<T> sums_;
+  const MatrixView<T> next_;
+  T* const strips_;
+  std::vector<int64_t>& permutation_;
+  const PublishedOptions<T> options_;
+  DeviceReport& report_;
+  const StopRequested stop_;
+  RunRecord& record_;
+  const SectionGrid grid_;
+};
+
+}  // namespace
+
+template <class T>
+int64_t RunPublished(const PublishedBuffers<T>& buffers, std::vector<int64_t>& permutation,
+                     const PublishedOptions<T>& options, DeviceReport& report, StopRequested stop,
+                     RunRecord& record) {
+  return PublishedRun<T>(buffers, permutation, options, report, stop, record).Run();
+}
+
+template int64_t RunPublished(const PublishedBuffers<float>&, std::vector<int64_t>&,
+                              const PublishedOptions<float>&, DeviceReport&, StopRequested,
+                              RunRecord&);
+template int64_t RunPublished(const PublishedBuffers<double>&, std::vector<int64_t>&,
+                              const PublishedOptions<double>&, DeviceReport&, StopRequested,
+                              RunRecord&);
+template int64_t RunPublished(const PublishedBuffers<std::complex<float>>&, std::vector<int64_t>&,
+                              const PublishedOptions<std::complex<float>>&, DeviceReport&,
+                              StopRequested, RunRecord&);
+template int64_t RunPublished(const PublishedBuffers<std::complex<double>>&, std::vector<int64_t>&,
+                              const PublishedOptions<std::complex<double>>&, DeviceReport&,
+                              StopRequested, RunRecord&);
+
+}  // namespace crout::host

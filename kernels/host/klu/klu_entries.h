@@ -1,0 +1,50 @@
+// L and U of a factor that KLU made, entry by entry: what a download sends.
+#ifndef CROUT_KERNELS_HOST_KLU_KLU_ENTRIES_H_
+#define CROUT_KERNELS_HOST_KLU_KLU_ENTRIES_H_
+
+#include <cstdint>
+#include <span>
+
+#include "kernels/host/klu/klu_factor.h"
+
+namespace crout::host {
+
+// As FactorEntries of kernels/sparse/factor_entries.h says, of an existing factor, which outlives
+// this.
+template <class T>
+class KluEntries {
+ public:
+  explicit KluEntries(const klu_numeric& numeric) : numeric_(numeric) {}
+
+  std::span<const int32_t> rows() const { return {numeric_.Pnum, static_cast<size_t>(numeric_.n)}; }
+
+  // By columns k ascending, in which KLU keeps both factors.
+  template <class Visit>
+  void VisitLower(const Visit& visit) const {
+    for (int64_t k = 0; k < numeric_.n; ++k) VisitColumn(numeric_.Lip, numeric_.Llen, k, visit);
+  }
+  template <class Visit>
+  void VisitUpper(const Visit& visit) const {
+    const T* const diagonal = static_cast<const T*>(numeric_.Udiag);
+    for (int64_t k = 0; k < numeric_.n; ++k) {
+      VisitColumn(numeric_.Uip, numeric_.Ulen, k, visit);
+      visit(k, k, diagonal[k]);
+    }
+  }
+
+ private:
+  template <class Visit>
+  void VisitColumn(const int* starts, const int* lengths, int64_t k, const Visit& visit) const {
+    if (numeric_.LUbx[0] == nullptr) return;  // of order 1
+    const KluColumn<T> column(numeric_, starts, lengths, k);
+    for (int64_t i = 0; i < column.length; ++i) {
+      visit(int64_t{column.row[i]}, k, column.value[i]);
+    }
+  }
+
+  const klu_numeric& numeric_;
+};
+
+}  // namespace crout::host
+
+#endif  // CROUT_KERNELS_HOST_KLU_KLU_ENTRIES_H_

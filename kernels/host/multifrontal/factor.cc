@@ -1,0 +1,474 @@
+// The numeric phase: Liu's multifrontal method, with interchanges inside F11 alone.
+#include <omp.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <complex>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/host/multifrontal/front_kernels.h"
+#include "kernels/host/multifrontal/multifrontal.h"
+#include "kernels/host/multifrontal/schedule.h"
+#include "kernels/host/ops/blas.h"
+#include "kernels/sparse/numeric_findings.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout::host {
+namespace {
+
+constexpr size_t kLine = 64;
+constexpr size_t RoundUp(size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
+
+// Tiles of upper fronts. Part of what decides on the bits.
+constexpr int64_t kTile = 192;
+// Products of fewer operations than BLAS takes to begin.
+constexpr int64_t kSmallProduct = 20000;
+
+Width WidthOf(const Analysis& analysis) {
+  return analysis.flops > 4e6 ? Width::kAllCores : Width::kOneCore;
+}
+
+struct WorkspaceLayout {
+  WorkspaceLayout(const Analysis& analysis, const Schedule& schedule, DType dtype, int threads)
+      : smallest(0),
+        shared(RoundUp(analysis.n * SizeOf(RealOf(dtype)))),
+        stacks(shared + RoundUp(schedule.shared_entries() * SizeOf(dtype))),
+        stack_bytes(RoundUp(schedule.thread_entries() * SizeOf(dtype))),
+        bytes(stacks + threads * stack_bytes) {}
+
+  size_t smallest;  // least size of a pivot, by position
+  size_t shared;    // contributions
+  size_t stacks;    // contributions, by thread
+  size_t stack_bytes;
+  size_t bytes;
+};
+
+// OpenBLAS takes one thread of its own in this one too, as it does in parallel regions: its bits
+// would depend on their number.
+class OneThreadOfBlas {
+ public:
+  OneThreadOfBlas() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
+  ~OneThreadOfBlas() { omp_set_num_threads(before_); }
+  OneThreadOfBlas(const OneThreadOfBlas&) = delete;  // For one scope.
+  OneThreadOfBlas& operator=(const OneThreadOfBlas&) = delete;
+
+ private:
+  const int before_;
+};
+
+// What one thread found.
+struct Findings {
+  PivotCount count;
+  double largest = 0;  // of U
+  bool finite = true;
+  int64_t info = 0;
+};
+
+void Join(const Findings& from, Findings& into) {
+  into.count.perturbed += from.count.perturbed;
+  into.count.interchanges += from.count.interchanges;
+  into.count.negative += from.count.negative;
+  into.largest = std::max(into.largest, from.largest);
+  into.finite = into.finite && from.finite;
+  if (from.info > 0 && (into.info == 0 || from.info < into.info)) into.info = from.info;
+}
+
+// T: of the factor; Source: of A.
+template <class T, class Source>
+class Numeric {
+ public:
+  Numeric(const Analysis& analysis, const Schedule& schedule, const AnySparse& a,
+          std::span<std::byte> factor, std::span<std::byte> workspace, int cores,
+          StopRequested stop)
+      : analysis_(analysis),
+        schedule_(schedule),
+        a_(a.As<Source>()),
+        factor_(factor.data()),
+        layout_(analysis, schedule, kDTypeOf<T>, cores),
+        workspace_(workspace.data()),
+        smallest_(reinterpret_cast<RealPart<T>*>(workspace.data() + layout_.smallest)),
+        cores_(cores),
+        stop_(stop) {}
+
+  absl::StatusOr<NumericFindings> Run(std::vector<int32_t>* postponable) {
+    const OneThreadOfBlas one_thread;
+    FindSmallestPivots();
+    std::vector<Findings> found(cores_);
+    DoUnits(found);
+    for (const int32_t f : schedule_.upper_fronts()) {
+      if (Stopped()) break;
+      DoUpperFront(f, found[0]);
+    }
+    if (stopped_) return absl::CancelledError("stopped in the numeric phase");
+    Findings all;
+    for (const Findings& one : found) Join(one, all);
+    if (postponable != nullptr) *postponable = Postponable();
+    return AsFound(all);
+  }
+
+ private:
+  using Real = RealPart<T>;
+
+  bool Stopped() {
+    if (!stopped_ && stop_()) stopped_ = true;
+    return stopped_;
+  }
+
+  T Scaled(int32_t entry, int32_t column) const {
+    const Source value = a_.value[entry];
+    if (analysis_.row_scale.empty()) return ConvertTo<T>(value);
+    const double scale = analysis_.row_scale[a_.row[entry]] * analysis_.column_scale[column];
+    return ConvertTo<T>(Widen(value) * scale);
+  }
+
+  // And the largest of B's entries.
+  void FindSmallestPivots() {
+    double largest = 0;
+    for (int64_t k = 0; k < analysis_.n; ++k) {
+      const int32_t j = analysis_.column_order[k];
+      double most = 0;
+      for (int64_t e = a_.column_start[j]; e < a_.column_start[j + 1]; ++e) {
+        const T value = Scaled(static_cast<int32_t>(e), j);
+        most = std::max(most, static_cast<double>(Abs1(value)));
+        largest = std::max(largest, Modulus(value));
+      }
+      smallest_[k] = static_cast<Real>(most);
+    }
+    max_abs_ = largest;
+    const double unit = largest > 0 ? largest : 1;
+    for (int64_t f = 0; f < analysis_.fronts(); ++f) {
+      const double factor = PivotPerturbation(kDTypeOf<T>, analysis_.bordered(f));
+      for (int32_t k = analysis_.first_position[f]; k < analysis_.first_position[f + 1]; ++k) {
+        const double most = smallest_[k] > 0 ? static_cast<double>(smallest_[k]) : unit;
+        smallest_[k] =
+            std::clamp(static_cast<Real>(factor * most), std::numeric_limits<Real>::min() * 4,
+                       std::numeric_limits<Real>::max());
+      }
+    }
+  }
+
+  // Positions of perturbed pivots that another front could have eliminated.
+  std::vector<int32_t> Postponable() const {
+    std::vector<int32_t> positions;
+    for (int64_t f = 0; f < analysis_.fronts(); ++f) {
+      if (analysis_.parent[f] == -1) continue;
+      for (int32_t k = analysis_.first_position[f]; k < analysis_.first_position[f + 1]; ++k) {
+        if (smallest_[k] < 0) positions.push_back(k);
+      }
+    }
+    return positions;
+  }
+
+  MatrixView<T> Contribution(int64_t f, int thread) const {
+    const int64_t d2 = analysis_.bordered(f);
+    std::byte* const base = schedule_.is_shared(f)
+                                ? workspace_ + layout_.shared
+                                : workspace_ + layout_.stacks + thread * layout_.stack_bytes;
+    return {reinterpret_cast<T*>(base) + schedule_.contribution_at(f), d2, d2,
+            std::max<int64_t>(1, d2)};
+  }
+
+  bool IsKept(int64_t f) const { return analysis_.kept > 0 && f == analysis_.fronts() - 1; }
+
+  // f(i, thread) for i in [0, count): by all threads, in no order.
+  template <class F>
+  void Share(int64_t count, const F& f) {
+    if (cores_ == 1 || count == 1) {
+      for (int64_t i = 0; i < count; ++i) f(i, 0);
+      return;
+    }
+#pragma omp parallel for num_threads(cores_) schedule(dynamic)
+    for (int64_t i = 0; i < count; ++i) f(i, omp_get_thread_num());
+  }
+
+  void DoUnits(std::vector<Findings>& found) {
+    const std::vector<Schedule::Unit>& units = schedule_.units();
+    Share(std::ssize(units), [&](int64_t u, int thread) {
+      for (int64_t s = units[u].begin; s < units[u].end; ++s) {
+        const Schedule::Subtree subtree = schedule_.subtrees()[s];
+        for (int32_t f = subtree.begin; f < subtree.end; ++f) {
+          if (stopped_) return;
+          DoFront(f, thread, found[thread]);
+        }
+        if (Stopped()) return;
+      }
+    });
+  }
+
+  // Columns [begin, end) of the front's d1 + d2, as they were in A and with what its children left.
+  void Assemble(int64_t f, const FrontFactor<T>& front, const MatrixView<T>& contribution,
+                int64_t begin, int64_t end, int thread) const {
+    const int64_t d1 = front.panel.cols;
+    const int64_t size = front.panel.rows;
+    const int64_t own = std::min(d1, end);
+    if (begin < own) std::fill_n(&front.panel(0, begin), (own - begin) * size, T{0});
+    const int64_t later = std::max(d1, begin);
+    if (later < end) {
+      std::fill_n(&front.u12(0, later - d1), (end - later) * d1, T{0});
+      std::fill_n(&contribution(0, later - d1), (end - later) * (size - d1), T{0});
+    }
+    PutEntries(f, begin, end, size, d1);
+    for (int32_t c = analysis_.child_start[f]; c < analysis_.child_start[f + 1]; ++c) {
+      AddChild(analysis_.child[c], front, contribution, begin, end, thread);
+    }
+  }
+
+  // A's own, of columns [begin, end): the targets of columns follow each other.
+  void PutEntries(int64_t f, int64_t begin, int64_t end, int64_t size, int64_t d1) const {
+    const int64_t base = analysis_.factor_start[f];
+    const auto offset = [&](int64_t column) {
+      return base + (column <= d1 ? column * size : d1 * size + (column - d1) * d1);
+    };
+    const int64_t from = offset(begin);
+    const int64_t to = offset(end);
+    T* const elements = reinterpret_cast<T*>(factor_);
+    for (int64_t e = analysis_.entry_start[f]; e < analysis_.entry_start[f + 1]; ++e) {
+      const int64_t target = analysis_.target[e];
+      if (target < from || target >= to) continue;
+      elements[target] = Scaled(analysis_.entry[e], analysis_.entry_column[e]);
+    }
+  }
+
+  void AddChild(int64_t child, const FrontFactor<T>& front, const MatrixView<T>& contribution,
+                int64_t begin, int64_t end, int thread) const {
+    const int64_t count = analysis_.bordered(child);
+    if (count == 0) return;
+    const int64_t d1 = front.panel.cols;
+    const int32_t* const place = analysis_.place_in_parent.data() + analysis_.border_start[child];
+    const MatrixView<T> from = Contribution(child, thread);
+    const int64_t above = std::lower_bound(place, place + count, d1) - place;
+    const int64_t first = std::lower_bound(place, place + count, begin) - place;
+    const bool dense = place[count - 1] - place[0] == count - 1;
+    for (int64_t j = first; j < count && place[j] < end; ++j) {
+      const T* const x = &from(0, j);
+      if (place[j] < d1) {
+        Add(x, place, 0, count, &front.panel(0, place[j]), dense);
+      } else {
+        Add(x, place, 0, above, &front.u12(0, place[j] - d1), dense);
+        Add(x, place, above, count, &contribution(0, place[j] - d1) - d1, dense);
+      }
+    }
+  }
+
+  // y[place[i]] += x[i], i in [begin, end).
+  static void Add(const T* x, const int32_t* place, int64_t begin, int64_t end, T* y, bool dense) {
+    if (begin == end) return;
+    if (dense) {
+      T* const at = y + place[begin];
+      for (int64_t i = begin; i < end; ++i) at[i - begin] += x[i];
+      return;
+    }
+    for (int64_t i = begin; i < end; ++i) y[place[i]] += x[i];
+  }
+
+  void DoFront(int64_t f, int thread, Findings& found) {
+    const FrontFactor<T> front = FrontAt<T>(analysis_, factor_, f);
+    const MatrixView<T> contribution = Contribution(f, thread);
+    const int64_t d1 = front.panel.cols;
+    const int64_t d2 = front.u12.cols;
+    Assemble(f, front, contribution, 0, d1 + d2, thread);
+    if (IsKept(f)) return;
+    Real* const smallest = smallest_ + analysis_.first_position[f];
+    PivotCount count;
+    EliminateColumns(front.panel, d1, smallest, front.ipiv, count);
+    if (d2 > 0) {
+      ExchangeRows(front.ipiv, d1, front.u12);
+      const MatrixView<T> l11 = Block(front.panel, 0, 0, d1, d1);
+      SolveLower(l11, front.u12);
+      Subtract(Block(front.panel, d1, 0, d2, d1), front.u12, contribution);
+    }
+    Examine(f, front, smallest, count, found);
+  }
+
+  static void SolveLower(const MatrixView<T>& l, const MatrixView<T>& b) {
+    if (l.cols <= 8) {
+      SolveSmallLower(l, b);
+    } else {
+      TriangularSolve(CblasLeft, CblasLower, CblasUnit, l, b);
+    }
+  }
+
+  static void Subtract(const MatrixView<T>& a, const MatrixView<T>& b, const MatrixView<T>& c) {
+    if (c.rows * c.cols * a.cols < kSmallProduct || a.cols <= 4) {
+      SubtractSmallProduct(a, b, c);
+    } else {
+      SubtractProduct(a, b, c);
+    }
+  }
+
+  // By halves down to panels; interchanges among the first `pivot_rows` rows.
+  void EliminateColumns(const MatrixView<T>& a, int64_t pivot_rows, Real* smallest, int32_t* ipiv,
+                        PivotCount& count) {
+    if (a.cols <= kPanelColumns) {
+      EliminatePanel(a, pivot_rows, smallest, ipiv, count);
+      return;
+    }
+    const int64_t left = a.cols / 2 / kPanelColumns * kPanelColumns + (a.cols < 64 ? 32 : 0);
+    const int64_t right = a.cols - left;
+    EliminateColumns(Block(a, 0, 0, a.rows, left), pivot_rows, smallest, ipiv, count);
+    ExchangeRows(ipiv, left, Block(a, 0, left, a.rows, right));
+    const MatrixView<T> u = Block(a, 0, left, left, right);
+    const MatrixView<T> trailing = Block(a, left, left, a.rows - left, right);
+    SolveLower(Block(a, 0, 0, left, left), u);
+    SubtractProduct(Block(a, left, 0, a.rows - left, left), u, trailing);
+    EliminateColumns(trailing, pivot_rows - left, smallest + left, ipiv + left, count);
+    ExchangeRows(ipiv + left, right, Block(a, left, 0, a.rows - left, left));
+    for (int64_t k = left; k < a.cols; ++k) ipiv[k] += static_cast<int32_t>(left);
+  }
+
+  // The same by all threads, tile by tile.
+  void DoUpperFront(int64_t f, Findings& found) {
+    const FrontFactor<T> front = FrontAt<T>(analysis_, factor_, f);
+    const MatrixView<T> contribution = Contribution(f, 0);
+    const int64_t d1 = front.panel.cols;
+    const int64_t d2 = front.u12.cols;
+    ForTiles(d1 + d2,
+             [&](int64_t begin, int64_t end) { Assemble(f, front, contribution, begin, end, 0); });
+    if (IsKept(f)) return;
+    Real* const smallest = smallest_ + analysis_.first_position[f];
+    PivotCount count;
+    EliminateUpper(Block(front.panel, 0, 0, d1, d1), smallest, front.ipiv, count);
+    const MatrixView<T> l11 = Block(front.panel, 0, 0, d1, d1);
+    // U12 by columns and L21 by rows, in one round.
+    const int64_t tiles = (d2 + kTile - 1) / kTile;
+    Share(2 * tiles, [&](int64_t i, int) {
+      const int64_t begin = i / 2 * kTile;
+      const int64_t count_of_tile = std::min(kTile, d2 - begin);
+      if (Stopped()) return;
+      if (i % 2 == 0) {
+        const MatrixView<T> columns = Block(front.u12, 0, begin, d1, count_of_tile);
+        ExchangeRows(front.ipiv, d1, columns);
+        TriangularSolve(CblasLeft, CblasLower, CblasUnit, l11, columns);
+      } else {
+        TriangularSolve(CblasRight, CblasUpper, CblasNonUnit, l11,
+                        Block(front.panel, d1 + begin, 0, count_of_tile, d1));
+      }
+    });
+    SubtractByTiles(Block(front.panel, d1, 0, d2, d1), front.u12, contribution);
+    if (!stopped_) Examine(f, front, smallest, count, found);
+  }
+
+  // F11 of an upper front.
+  void EliminateUpper(const MatrixView<T>& a, Real* smallest, int32_t* ipiv, PivotCount& count) {
+    constexpr int64_t kBlock = 96;
+    for (int64_t k = 0; k < a.cols && !Stopped(); k += kBlock) {
+      const int64_t width = std::min(kBlock, a.cols - k);
+      const int64_t below = a.rows - k;
+      const MatrixView<T> panel = Block(a, k, k, below, width);
+      EliminateColumns(panel, below, smallest + k, ipiv + k, count);
+      const int64_t right = a.cols - k - width;
+      ExchangeRows(ipiv + k, width, Block(a, k, 0, below, k));
+      ForTiles(right, [&](int64_t begin, int64_t end) {
+        const MatrixView<T> columns = Block(a, k, k + width + begin, below, end - begin);
+        ExchangeRows(ipiv + k, width, columns);
+        const MatrixView<T> u = Block(columns, 0, 0, width, end - begin);
+        TriangularSolve(CblasLeft, CblasLower, CblasUnit, Block(panel, 0, 0, width, width), u);
+        SubtractProduct(Block(panel, width, 0, below - width, width), u,
+                        Block(columns, width, 0, below - width, end - begin));
+      });
+      for (int64_t d = k; d < k + width; ++d) ipiv[d] += static_cast<int32_t>(k);
+    }
+  }
+
+  template <class F>
+  void ForTiles(int64_t count, const F& f) {
+    Share((count + kTile - 1) / kTile, [&](int64_t i, int) {
+      if (!Stopped()) f(i * kTile, std::min(count, (i + 1) * kTile));
+    });
+  }
+
+  void SubtractByTiles(const MatrixView<T>& a, const MatrixView<T>& b, const MatrixView<T>& c) {
+    const int64_t across = (c.cols + kTile - 1) / kTile;
+    constexpr int64_t kHigh = 4 * kTile;
+    const int64_t down = (c.rows + kHigh - 1) / kHigh;
+    Share(across * down, [&](int64_t i, int) {
+      if (Stopped()) return;
+      const int64_t row = i % down * kHigh;
+      const int64_t col = i / down * kTile;
+      const int64_t rows = std::min(kHigh, c.rows - row);
+      const int64_t cols = std::min(kTile, c.cols - col);
+      SubtractProduct(Block(a, row, 0, rows, a.cols), Block(b, 0, col, b.rows, cols),
+                      Block(c, row, col, rows, cols));
+    });
+  }
+
+  void Examine(int64_t f, const FrontFactor<T>& front, const Real* smallest,
+               const PivotCount& count, Findings& found) const {
+    Findings here;
+    here.count = count;
+    here.largest =
+        std::max(LargestOfUpper(front.panel, here.finite), LargestOf(front.u12, here.finite));
+    for (int64_t k = 0; count.zeros > 0 && k < front.panel.cols; ++k) {
+      if (!(smallest[k] == -std::numeric_limits<Real>::infinity())) continue;
+      const T* const x = &front.panel(0, k);
+      const bool empty =
+          std::all_of(x + k + 1, x + front.panel.rows, [](T v) { return v == T{0}; });
+      if (empty && here.info == 0) here.info = analysis_.first_position[f] + k + 1;
+    }
+    Join(here, found);
+  }
+
+  NumericFindings AsFound(const Findings& all) const {
+    return {.info = all.info,
+            .perturbed = all.count.perturbed,
+            .interchanges = all.count.interchanges,
+            .negative = all.count.negative,
+            .max_abs = max_abs_,
+            .largest = all.largest,
+            .finite = all.finite};
+  }
+
+  const Analysis& analysis_;
+  const Schedule& schedule_;
+  const SparseView<Source> a_;
+  std::byte* const factor_;
+  const WorkspaceLayout layout_;
+  std::byte* const workspace_;
+  Real* const smallest_;
+  const int cores_;
+  const StopRequested stop_;
+  std::atomic<bool> stopped_ = false;
+  double max_abs_ = 0;
+};
+
+}  // namespace
+
+size_t MultifrontalFactorBytes(const Analysis& analysis, DType dtype) {
+  return MultifrontalLayout(analysis, dtype).bytes;
+}
+
+size_t MultifrontalWorkspaceBytes(const Executor& executor, const Analysis& analysis, DType dtype) {
+  const int threads = WidthOf(analysis) == Width::kAllCores ? executor.budget().total() : 1;
+  const Schedule schedule(analysis);
+  return WorkspaceLayout(analysis, schedule, dtype, threads).bytes + Schedule::Bytes(analysis);
+}
+
+absl::StatusOr<NumericSummary> FactorMultifrontal(Executor& executor, const Analysis& analysis,
+                                                  const AnySparse& a, DType dtype,
+                                                  std::span<std::byte> factor,
+                                                  std::span<std::byte> workspace,
+                                                  StopRequested stop,
+                                                  std::vector<int32_t>* postponable) {
+  CROUT_RETURN_IF_ERROR(CheckFits(analysis, a, dtype));
+  const Schedule schedule(analysis);
+  absl::StatusOr<NumericFindings> found = absl::InternalError("");
+  executor.Run(WidthOf(analysis), [&](int cores) {
+    DispatchDType(dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      DispatchDType(a.dtype, [&](auto source_tag) {
+        using Source = typename decltype(source_tag)::type;
+        if constexpr (kIsComplex<T> == kIsComplex<Source>) {
+          Numeric<T, Source> numeric(analysis, schedule, a, factor, workspace, cores, stop);
+          found = numeric.Run(postponable);
+        }
+      });
+    });
+  });
+  CROUT_RETURN_IF_ERROR(found.status());
+  return Summarize(analysis, *found, dtype, [&a] { return IsSymmetric(a); });
+}
+
+}  // namespace crout::host

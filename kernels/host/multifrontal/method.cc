@@ -1,0 +1,118 @@
+#include "kernels/host/multifrontal/method.h"
+
+#include "kernels/host/device/cost_model.h"
+#include "kernels/host/multifrontal/multifrontal.h"
+#include "kernels/sparse_solver.h"
+
+namespace crout::host {
+namespace {
+
+constexpr std::string_view kName = "multifrontal";
+// Small fronts reach less than large products do.
+constexpr double kFrontFlopsPerCore = kVendorFlopsPerCore / 3;
+constexpr double kFrontSeconds = 1e-6;
+
+double ElementSeconds(DType dtype) {
+  return static_cast<double>(SizeOf(dtype)) / (kMemoryElementsPerSecond * sizeof(double));
+}
+
+class HostMultifrontal final : public SparseLu {
+ public:
+  explicit HostMultifrontal(Executor& executor) : executor_(executor) {}
+
+  const MethodTraits& traits() const override { return traits_; }
+
+  bool LeavesFronts() const override { return true; }
+  bool LeavesComplements() const override { return true; }
+
+  absl::StatusOr<size_t> FactorBytes(const Analysis& analysis, DType dtype) const override {
+    return MultifrontalFactorBytes(analysis, dtype);
+  }
+  absl::StatusOr<size_t> WorkspaceBytes(const Analysis& analysis, DType dtype) const override {
+    return MultifrontalWorkspaceBytes(executor_, analysis, dtype);
+  }
+
+  double PredictSeconds(const Analysis& analysis, DType dtype) const override {
+    const double rate = kFrontFlopsPerCore * RateFactor(dtype) * executor_.budget().total();
+    return kCallSeconds + static_cast<double>(analysis.fronts()) * kFrontSeconds +
+           static_cast<double>(analysis.factor_entries()) * ElementSeconds(dtype) +
+           analysis.flops / rate;
+  }
+
+  // That of the analysis, which most often takes longer.
+  double PredictRoughly(int64_t n, int64_t nonzeros, DType) const override {
+    constexpr double kPerEntry = 1e-6;
+    return kCallSeconds + kPerEntry * static_cast<double>(n + nonzeros);
+  }
+
+  absl::StatusOr<NumericSummary> Factor(ExecutionContext&, const Analysis& analysis,
+                                        const AnySparse& a, DType dtype,
+                                        std::span<std::byte> factor, std::span<std::byte> workspace,
+                                        StopRequested stop,
+                                        std::vector<int32_t>* postponable) const override {
+    return FactorMultifrontal(executor_, analysis, a, dtype, factor, workspace, stop, postponable);
+  }
+
+  absl::StatusOr<LogDeterminant> Determinant(ExecutionContext&, const Analysis& analysis,
+                                             const NumericSummary& summary,
+                                             std::span<const std::byte> factor,
+                                             DType dtype) const override {
+    return MultifrontalDeterminant(analysis, summary, factor, dtype);
+  }
+
+ private:
+  Executor& executor_;
+  const MethodTraits traits_{
+      .name = kName,
+      .description = "multifrontal sparse LU, partial pivoting within fronts (Abdelfattah et al.)",
+      .operands = {OperandKind::kSparse},
+      .types = kAllTypes,
+      .unit_diagonal = UnitDiagonal::kL,
+      .pivoting = PivotRule::kPartial,
+      .stoppable = true};
+};
+
+class HostMultifrontalSolver final : public SparseSolver {
+ public:
+  explicit HostMultifrontalSolver(Executor& executor) : executor_(executor) {}
+
+  const MethodTraits& traits() const override { return traits_; }
+
+  double PredictSparseSeconds(const Analysis& analysis, DType dtype, int64_t nrhs) const override {
+    const double passes = 1 + static_cast<double>(nrhs) / 4;
+    return kCallSeconds + static_cast<double>(analysis.fronts()) * kFrontSeconds +
+           passes * static_cast<double>(analysis.factor_entries()) * ElementSeconds(dtype);
+  }
+  absl::StatusOr<size_t> SparseWorkspaceBytes(const Analysis& analysis, DType dtype,
+                                              int64_t nrhs) const override {
+    return MultifrontalSolveWorkspaceBytes(executor_, analysis, dtype, nrhs);
+  }
+
+  absl::Status Solve(ExecutionContext&, const FactorView& factor, Op op, double, const AnyMatrix& b,
+                     std::span<std::byte> workspace) const override {
+    const Analysis& analysis = *factor.analysis;
+    const size_t bytes = MultifrontalFactorBytes(analysis, factor.lu.dtype);
+    return SolveMultifrontal(executor_, analysis, {factor.lu.data, bytes}, op, b, workspace,
+                             [] { return false; });
+  }
+
+ private:
+  Executor& executor_;
+  const MethodTraits traits_{.name = kName,
+                             .description = "substitution front by front",
+                             .operands = {OperandKind::kSparse},
+                             .types = kAllTypes,
+                             .solves_with = {UnitDiagonal::kL}};
+};
+
+}  // namespace
+
+std::unique_ptr<SparseLu> MakeMultifrontal(Executor& executor) {
+  return std::make_unique<HostMultifrontal>(executor);
+}
+
+std::unique_ptr<TriangularSolver> MakeMultifrontalSolver(Executor& executor) {
+  return std::make_unique<HostMultifrontalSolver>(executor);
+}
+
+}  // namespace crout::host

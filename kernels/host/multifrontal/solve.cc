@@ -1,0 +1,401 @@
+// Solves: from the leaves to the roots, and back.
+#include <omp.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <complex>
+#include <vector>
+
+#include "kernels/host/multifrontal/front_kernels.h"
+#include "kernels/host/multifrontal/multifrontal.h"
+#include "kernels/host/multifrontal/schedule.h"
+#include "kernels/host/ops/blas.h"
+#include "kernels/sparse/numeric_findings.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout::host {
+namespace {
+
+// Right-hand sides that go through the factor together. Part of what decides on the bits.
+constexpr int64_t kTogether = 16;
+
+Width WidthOf(const Analysis& analysis, int64_t k) {
+  return WidthFor(analysis.factor_entries() * std::min(k, kTogether));
+}
+
+// For each column that goes through at once: the vector by positions, and what every front leaves
+// to its parent on the way up, or has at its border on the way down.
+struct Layout {
+  Layout(const Analysis& analysis, int64_t k)
+      : columns(std::min(k, kTogether)),
+        left(analysis.n * columns),
+        elements(left +
+                 (analysis.border_start.empty() ? 0 : analysis.border_start.back()) * columns) {}
+
+  int64_t columns;
+  int64_t left;
+  int64_t elements;
+};
+
+// One column of a front that is too small for calls of BLAS: its own part x, of d1, and y, of what
+// it leaves or has at its border.
+template <class T>
+class SmallFront {
+ public:
+  SmallFront(const FrontFactor<const T>& front, bool conjugate)
+      : front_(front), d1_(front.panel.cols), d2_(front.u12.cols), conjugate_(conjugate) {}
+
+  // Whether it is, for so many columns.
+  static bool Is(const FrontFactor<const T>& front, int64_t columns) {
+    constexpr int64_t kMostElements = 1500;
+    return (front.panel.rows + front.u12.cols) * front.panel.cols * columns <= kMostElements;
+  }
+
+  // x := L11^-1 x, y := y - L21 x.
+  void Lower(T* x, T* y) const {
+    for (int64_t k = 0; k < d1_; ++k) {
+      const T* const l = &front_.panel(0, k);
+      for (int64_t i = k + 1; i < d1_; ++i) x[i] -= l[i] * x[k];
+      for (int64_t i = 0; i < d2_; ++i) y[i] -= l[d1_ + i] * x[k];
+    }
+  }
+  // x := U11^-1 (x - U12 y).
+  void Upper(T* x, const T* y) const {
+    for (int64_t j = 0; j < d2_; ++j) {
+      const T* const u = &front_.u12(0, j);
+      for (int64_t i = 0; i < d1_; ++i) x[i] -= u[i] * y[j];
+    }
+    for (int64_t k = d1_ - 1; k >= 0; --k) {
+      const T* const u = &front_.panel(0, k);
+      x[k] /= u[k];
+      for (int64_t i = 0; i < k; ++i) x[i] -= u[i] * x[k];
+    }
+  }
+  // x := U11^-T x, y := y - U12^T x.
+  void UpperTransposed(T* x, T* y) const {
+    for (int64_t k = 0; k < d1_; ++k) {
+      const T* const u = &front_.panel(0, k);
+      x[k] = (x[k] - Dot(u, x, 0, k)) / Given(u[k]);
+    }
+    for (int64_t j = 0; j < d2_; ++j) y[j] -= Dot(&front_.u12(0, j), x, 0, d1_);
+  }
+  // x := L11^-T (x - L21^T y).
+  void LowerTransposed(T* x, const T* y) const {
+    for (int64_t k = d1_ - 1; k >= 0; --k) {
+      const T* const l = &front_.panel(0, k);
+      x[k] -= Dot(l + d1_, y, 0, d2_) + Dot(l, x, k + 1, d1_);
+    }
+  }
+
+ private:
+  T Given(T v) const { return conjugate_ ? Conj(v) : v; }
+  T Dot(const T* a, const T* b, int64_t begin, int64_t end) const {
+    T sum = 0;
+    for (int64_t i = begin; i < end; ++i) sum += Given(a[i]) * b[i];
+    return sum;
+  }
+
+  const FrontFactor<const T>& front_;
+  const int64_t d1_;
+  const int64_t d2_;
+  const bool conjugate_;
+};
+
+template <class T>
+class Solver {
+ public:
+  Solver(const Analysis& analysis, const Schedule& schedule, std::span<const std::byte> factor,
+         Op op, const MatrixView<T>& b, std::span<std::byte> workspace, int cores,
+         StopRequested stop)
+      : analysis_(analysis),
+        schedule_(schedule),
+        factor_(factor.data()),
+        op_(op),
+        b_(b),
+        layout_(analysis, b.cols),
+        memory_(reinterpret_cast<T*>(workspace.data())),
+        cores_(cores),
+        stop_(stop) {}
+
+  absl::Status Run() {
+    const int threads = omp_get_max_threads();
+    omp_set_num_threads(1);  // As in parallel regions.
+    for (int64_t j = 0; j < b_.cols && !stopped_; j += kTogether) {
+      columns_ = std::min(kTogether, b_.cols - j);
+      const MatrixView<T> b = Block(b_, 0, j, b_.rows, columns_);
+      Gather(b);
+      Forward();
+      Backward();
+      Scatter(b);
+    }
+    omp_set_num_threads(threads);
+    return stopped_ ? absl::CancelledError("stopped in a solve") : absl::OkStatus();
+  }
+
+ private:
+  bool Stopped() {
+    if (!stopped_ && stop_()) stopped_ = true;
+    return stopped_;
+  }
+
+  // A front's positions, all columns of them, are one piece of memory.
+  MatrixView<T> Own(int64_t f) const {
+    const int64_t d1 = analysis_.eliminated(f);
+    return {memory_ + analysis_.first_position[f] * columns_, d1, columns_, d1};
+  }
+  MatrixView<T> Left(int64_t f) const {
+    const int64_t d2 = analysis_.bordered(f);
+    return {memory_ + layout_.left + analysis_.border_start[f] * columns_, d2, columns_,
+            std::max<int64_t>(1, d2)};
+  }
+
+  void Gather(const MatrixView<T>& b) {
+    ForPositions([&](int64_t k, T* at, int64_t ld) {
+      const int32_t i = Into(k);
+      const double scale = ScaleInto(i);
+      for (int64_t j = 0; j < columns_; ++j) at[j * ld] = ConvertTo<T>(Widen(b(i, j)) * scale);
+    });
+  }
+  void Scatter(const MatrixView<T>& b) {
+    ForPositions([&](int64_t k, T* at, int64_t ld) {
+      const int32_t i = OutOf(k);
+      const double scale = ScaleOutOf(i);
+      for (int64_t j = 0; j < columns_; ++j) b(i, j) = ConvertTo<T>(Widen(at[j * ld]) * scale);
+    });
+  }
+  template <class F>
+  void ForPositions(const F& f) {
+    for (int64_t front = 0; front < analysis_.fronts(); ++front) {
+      const MatrixView<T> own = Own(front);
+      const int32_t first = analysis_.first_position[front];
+      for (int64_t k = 0; k < own.rows; ++k) f(first + k, own.data + k, own.ld);
+    }
+  }
+
+  bool transposed() const { return op_ != Op::kNone; }
+  int32_t Into(int64_t k) const {
+    return transposed() ? analysis_.column_order[k] : analysis_.row_order[k];
+  }
+  int32_t OutOf(int64_t k) const {
+    return transposed() ? analysis_.row_order[k] : analysis_.column_order[k];
+  }
+  double ScaleInto(int32_t i) const {
+    if (analysis_.row_scale.empty()) return 1;
+    return transposed() ? analysis_.column_scale[i] : analysis_.row_scale[i];
+  }
+  double ScaleOutOf(int32_t i) const {
+    if (analysis_.row_scale.empty()) return 1;
+    return transposed() ? analysis_.row_scale[i] : analysis_.column_scale[i];
+  }
+
+  template <class F>
+  void ForUnits(const F& f) {
+    const std::vector<Schedule::Unit>& units = schedule_.units();
+    const auto unit = [&](int64_t u) {
+      for (int64_t s = units[u].begin; s < units[u].end; ++s) {
+        if (Stopped()) return;
+        f(schedule_.subtrees()[s]);
+      }
+    };
+    if (cores_ == 1) {
+      for (int64_t u = 0; u < std::ssize(units); ++u) unit(u);
+      return;
+    }
+#pragma omp parallel for num_threads(cores_) schedule(dynamic)
+    for (int64_t u = 0; u < std::ssize(units); ++u) unit(u);
+  }
+
+  void Forward() {
+    ForUnits([this](const Schedule::Subtree& subtree) {
+      for (int32_t f = subtree.begin; f < subtree.end; ++f) ForwardFront(f);
+    });
+    for (const int32_t f : schedule_.upper_fronts()) {
+      if (Stopped()) return;
+      ForwardFront(f);
+    }
+  }
+
+  void Backward() {
+    const std::vector<int32_t>& upper = schedule_.upper_fronts();
+    for (auto f = upper.rbegin(); f != upper.rend(); ++f) {
+      if (Stopped()) return;
+      BackwardFront(*f);
+    }
+    ForUnits([this](const Schedule::Subtree& subtree) {
+      for (int32_t f = subtree.end - 1; f >= subtree.begin; --f) BackwardFront(f);
+    });
+  }
+
+  // Whether the front holds a Schur complement, which is not factored.
+  bool IsKept(int64_t f) const { return analysis_.kept > 0 && f + 1 == analysis_.fronts(); }
+
+  FrontFactor<const T> At(int64_t f) const { return FrontAt<const T>(analysis_, factor_, f); }
+
+  // What the front gets from its children is added to its own part and to what it leaves.
+  void TakeFromChildren(int64_t f, const MatrixView<T>& own, const MatrixView<T>& left) const {
+    std::fill_n(left.data, left.rows * columns_, T{0});
+    for (int32_t c = analysis_.child_start[f]; c < analysis_.child_start[f + 1]; ++c) {
+      const int32_t child = analysis_.child[c];
+      const MatrixView<T> from = Left(child);
+      const int32_t* const place = analysis_.place_in_parent.data() + analysis_.border_start[child];
+      for (int64_t j = 0; j < columns_; ++j) {
+        for (int64_t i = 0; i < from.rows; ++i) {
+          const int64_t at = place[i];
+          (at < own.rows ? own(at, j) : left(at - own.rows, j)) += from(i, j);
+        }
+      }
+    }
+  }
+
+  void ForwardFront(int64_t f) const {
+    const FrontFactor<const T> front = At(f);
+    const MatrixView<T> own = Own(f);
+    const MatrixView<T> left = Left(f);
+    TakeFromChildren(f, own, left);
+    if (IsKept(f)) return;
+    const int64_t d1 = own.rows;
+    if (!transposed()) ExchangeRows(front.ipiv, d1, own);
+    if (SmallFront<T>::Is(front, columns_)) {
+      const SmallFront<T> small(front, op_ == Op::kConjugateTranspose);
+      for (int64_t j = 0; j < columns_; ++j) {
+        T* const x = own.data + j * own.ld;
+        T* const y = left.data + j * left.ld;
+        transposed() ? small.UpperTransposed(x, y) : small.Lower(x, y);
+      }
+      return;
+    }
+    const MatrixView<T> panel = Mutable(front.panel);
+    const MatrixView<T> f11 = Block(panel, 0, 0, d1, d1);
+    if (transposed()) {
+      TriangularSolve(CblasLeft, CblasUpper, CblasNonUnit, f11, own, ToCblas(op_));
+      if (left.rows > 0) Subtract(op_, Mutable(front.u12), own, left);
+      return;
+    }
+    TriangularSolve(CblasLeft, CblasLower, CblasUnit, f11, own);
+    if (left.rows > 0) Subtract(Op::kNone, Block(panel, d1, 0, left.rows, d1), own, left);
+  }
+
+  void BackwardFront(int64_t f) const {
+    if (IsKept(f)) return;
+    const FrontFactor<const T> front = At(f);
+    const MatrixView<T> own = Own(f);
+    const MatrixView<T> left = Left(f);
+    const int64_t d1 = own.rows;
+    TakeFromParent(f, left);
+    if (SmallFront<T>::Is(front, columns_)) {
+      const SmallFront<T> small(front, op_ == Op::kConjugateTranspose);
+      for (int64_t j = 0; j < columns_; ++j) {
+        T* const x = own.data + j * own.ld;
+        const T* const y = left.data + j * left.ld;
+        transposed() ? small.LowerTransposed(x, y) : small.Upper(x, y);
+      }
+    } else {
+      BackwardByBlas(front, own, left);
+    }
+    if (!transposed()) return;
+    for (int64_t j = 0; j < columns_; ++j) {
+      for (int64_t k = d1 - 1; k >= 0; --k) std::swap(own(k, j), own(front.ipiv[k], j));
+    }
+  }
+
+  void BackwardByBlas(const FrontFactor<const T>& front, const MatrixView<T>& own,
+                      const MatrixView<T>& left) const {
+    const int64_t d1 = own.rows;
+    const MatrixView<T> panel = Mutable(front.panel);
+    const MatrixView<T> f11 = Block(panel, 0, 0, d1, d1);
+    if (transposed()) {
+      if (left.rows > 0) Subtract(op_, Block(panel, d1, 0, left.rows, d1), left, own);
+      TriangularSolve(CblasLeft, CblasLower, CblasUnit, f11, own, ToCblas(op_));
+      return;
+    }
+    if (left.rows > 0) Subtract(Op::kNone, Mutable(front.u12), left, own);
+    TriangularSolve(CblasLeft, CblasUpper, CblasNonUnit, f11, own);
+  }
+
+  // The solution at the border's positions: the parent's own, and its border's.
+  void TakeFromParent(int64_t f, const MatrixView<T>& left) const {
+    if (left.rows == 0) return;
+    const int32_t parent = analysis_.parent[f];
+    const MatrixView<T> own = Own(parent);
+    const MatrixView<T> above = Left(parent);
+    const int32_t* const place = analysis_.place_in_parent.data() + analysis_.border_start[f];
+    for (int64_t j = 0; j < columns_; ++j) {
+      for (int64_t i = 0; i < left.rows; ++i) {
+        const int64_t at = place[i];
+        left(i, j) = at < own.rows ? own(at, j) : above(at - own.rows, j);
+      }
+    }
+  }
+
+  // c := c - op(a) b.
+  void Subtract(Op op, const MatrixView<T>& a, const MatrixView<T>& b,
+                const MatrixView<T>& c) const {
+    if (columns_ == 1) {
+      MultiplyAddVector(T{-1}, op, a, b, T{1}, c);
+    } else {
+      MultiplyAdd(T{-1}, op, a, b, T{1}, c);
+    }
+  }
+
+  // BLAS only reads it.
+  static MatrixView<T> Mutable(const MatrixView<const T>& a) {
+    return {const_cast<T*>(a.data), a.rows, a.cols, a.ld};
+  }
+
+  const Analysis& analysis_;
+  const Schedule& schedule_;
+  const std::byte* const factor_;
+  const Op op_;
+  const MatrixView<T> b_;
+  const Layout layout_;
+  T* const memory_;
+  const int cores_;
+  const StopRequested stop_;
+  int64_t columns_ = 0;
+  std::atomic<bool> stopped_ = false;
+};
+
+}  // namespace
+
+size_t MultifrontalSolveWorkspaceBytes(const Executor&, const Analysis& analysis, DType dtype,
+                                       int64_t k) {
+  return Layout(analysis, k).elements * SizeOf(dtype) + Schedule::Bytes(analysis);
+}
+
+absl::Status SolveMultifrontal(Executor& executor, const Analysis& analysis,
+                               std::span<const std::byte> factor, Op op, const AnyMatrix& b,
+                               std::span<std::byte> workspace, StopRequested stop) {
+  if (b.rows != analysis.n || analysis.unmatched_row >= 0) {
+    return absl::InvalidArgumentError("the right-hand side does not fit the factor");
+  }
+  if (b.rows == 0 || b.cols == 0) return absl::OkStatus();
+  const Schedule schedule(analysis);
+  absl::Status status;
+  executor.Run(WidthOf(analysis, b.cols), [&](int cores) {
+    DispatchDType(b.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      Solver<T> solver(analysis, schedule, factor, op, b.As<T>(), workspace, cores, stop);
+      status = solver.Run();
+    });
+  });
+  return status;
+}
+
+LogDeterminant MultifrontalDeterminant(const Analysis& analysis, const NumericSummary& summary,
+                                       std::span<const std::byte> factor, DType dtype) {
+  return DispatchDType(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    std::vector<T> diagonal(analysis.n);
+    for (int64_t f = 0; f < analysis.fronts(); ++f) {
+      const MatrixView<const T> panel = FrontAt<const T>(analysis, factor.data(), f).panel;
+      T* const of_front = diagonal.data() + analysis.first_position[f];
+      for (int64_t k = 0; k < panel.cols; ++k) of_front[k] = panel(k, k);
+    }
+    const std::byte* const pivots = factor.data() + MultifrontalLayout(analysis, dtype).pivots;
+    return DeterminantOf(analysis, summary, diagonal.data(),
+                         reinterpret_cast<const int32_t*>(pivots));
+  });
+}
+
+}  // namespace crout::host

@@ -1,0 +1,106 @@
+// Reads a sparse matrix that arrives in binary: coordinates or compressed rows.
+#ifndef CROUT_KERNELS_IO_ENTRY_READER_H_
+#define CROUT_KERNELS_IO_ENTRY_READER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "kernels/dtype.h"
+#include "kernels/io/matrix_reader.h"
+#include "kernels/io/memory_grant.h"
+
+namespace crout {
+
+// How the bytes lie: little-endian and without padding, indices from 0. Coordinates: a row index
+// for each entry, a column index for each, a value for each. Compressed rows: where each row begins
+// and the last one ends, rows + 1 offsets that never fall, the first 0 and the last `entries`; a
+// column index for each entry, a value for each.
+struct EntryFormat {
+  DType dtype = DType::kFloat64;
+  bool compressed_rows = false;
+  int index_bytes = 4;  // of an index or offset: 4 or 8
+  int64_t rows = 0;     // 0 to 2^31 - 1, as the next two
+  int64_t columns = 0;
+  int64_t entries = 0;
+
+  int64_t bytes() const {
+    const int64_t indices = compressed_rows ? rows + 1 + entries : 2 * entries;
+    return indices * index_bytes + entries * static_cast<int64_t>(SizeOf(dtype));
+  }
+};
+
+// Entries in any order; duplicates are summed in float64, in the order in which they came, so that
+// the same bytes give the same bits. Memory grows with what arrived: the declared size claims none.
+//
+// INVALID_ARGUMENT, with the number of the entry (from 0): an index beyond the matrix, an offset
+// that falls or ends elsewhere, a value or a sum that is not finite, more bytes than declared or,
+// in Finish(), fewer.
+class EntryReader final : public MatrixReader {
+ public:
+  // Without a grant memory is taken as needed. `map_lines`: TakeLineMap() has which entries make up
+  // which position.
+  EntryReader(const EntryFormat& format, bool map_lines, std::shared_ptr<MemoryGrant> grant);
+
+  bool TryReserve(size_t bytes) override;
+  absl::Status Reserve(size_t bytes) override;
+  absl::Status Append(std::span<const char> bytes) override;
+  absl::Status Finish() override;
+  std::optional<MatrixMarketHeader> header() const override { return header_; }
+  SparseMatrix TakeSparse() override;
+  LineMap TakeLineMap() override { return std::exchange(map_, LineMap()); }
+  std::vector<double> TakeDense() override { return {}; }
+  std::vector<double> TakeDenseImaginary() override { return {}; }
+
+ private:
+  enum class Section : uint8_t { kRows, kColumns, kValues, kEnd };
+
+  int64_t ItemsOf(Section section) const;
+  size_t ItemBytes(Section section) const;
+  // To the next section that has items.
+  void SkipEmptySections();
+  absl::Status TakeItem(const char* bytes);
+  absl::Status TakeOffset(int64_t offset);
+  absl::Status TakeIndex(int64_t index);
+  absl::Status TakeValue(const char* bytes);
+  int32_t NextRow();
+
+  // What Append of so many bytes comes to hold besides what is held.
+  size_t AppendBytes(size_t bytes) const;
+  size_t Held() const;
+
+  const EntryFormat format_;
+  const MatrixMarketHeader header_;
+  const bool map_lines_;
+  const std::shared_ptr<MemoryGrant> grant_;
+  TakenMemory taken_;    // destroyed after what it was for
+  size_t reserved_ = 0;  // of that, for the next Append()
+
+  Section section_ = Section::kRows;
+  int64_t items_ = 0;    // of the section, that have come
+  std::string partial_;  // of an item of which some bytes have come
+
+  // Of each entry its row, or, of compressed rows, where each row ends; then its column. Freed as
+  // the values come. A row that ends where it begins has no entry.
+  std::deque<int32_t> rows_;
+  std::deque<int32_t> columns_;
+  int32_t row_ = 0;  // of compressed rows, of the next value
+  int64_t taken_values_ = 0;
+  std::vector<std::vector<MatrixEntry>> blocks_;
+  std::vector<std::vector<double>> imaginary_;
+  size_t block_bytes_ = 0;
+
+  SparseMatrix sparse_;
+  LineMap map_;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_IO_ENTRY_READER_H_

@@ -1,0 +1,150 @@
+#include "kernels/jobs/echelon.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/jobs/input_checks.h"
+#include "kernels/stop_requested.h"
+#include "kernels/sync_on_exit.h"
+#include "kernels/util/checked_math.h"
+#include "kernels/util/failpoint.h"
+#include "kernels/util/status_macros.h"
+#include "kernels/util/stopwatch.h"
+
+namespace crout {
+namespace {
+
+absl::Status AddBuffers(EchelonPlan& plan) {
+  const PackedMatrix& shape = plan.shape;
+  BufferPlan& buffers = plan.buffers;
+  CROUT_ASSIGN_OR_RETURN(const size_t matrix, MatrixBytes(shape.rows, shape.cols, shape.dtype));
+  CROUT_ASSIGN_OR_RETURN(const size_t workspace,
+                         plan.options.reducer->WorkspaceBytes(shape.dtype, shape.rows, shape.cols));
+  const bool by_rows = shape.layout == Layout::kRowMajor;
+  plan.upload = buffers.Add("matrix", BufferKind::kUpload, matrix);
+  plan.matrix = by_rows ? buffers.Add("matrix by columns", matrix) : plan.upload;
+  plan.workspace = buffers.Add("workspace", workspace);
+  buffers.Add("reply", BufferKind::kReply, matrix);
+  return absl::OkStatus();
+}
+
+// One ReduceToEchelonForm call. Its members are the buffers that enqueued work uses.
+class EchelonJob {
+ public:
+  EchelonJob(ExecutionContext& context, const EchelonPlan& plan, Buffer&& upload)
+      : context_(context), plan_(plan), packed_(plan.shape), buffers_(plan.buffers) {
+    packed_.data = upload.data();
+    buffers_.Give(plan.upload, std::move(upload));
+  }
+
+  absl::StatusOr<EchelonForm> Run(std::byte* out, StopRequested stop, KernelTimings& timings);
+
+ private:
+  int64_t eligible() const { return packed_.cols - plan_.options.augmented; }
+  // The first `cols` columns of A by columns.
+  AnyMatrix A(int64_t cols) const {
+    return {buffers_[plan_.matrix].data(), packed_.dtype, packed_.rows, cols, packed_.rows};
+  }
+
+  absl::Status ImportMatrix();
+  // Of what is in A now.
+  absl::StatusOr<MatrixStats> Statistics(int64_t cols);
+  absl::StatusOr<double> Tolerance();
+  absl::Status Deliver(std::byte* out);
+
+  MatrixOps& ops() { return context_.ops(); }
+
+  ExecutionContext& context_;
+  const EchelonPlan& plan_;
+  PackedMatrix packed_;
+  JobBuffers buffers_;
+};
+
+absl::Status EchelonJob::ImportMatrix() {
+  CROUT_RETURN_IF_ERROR(ops().Import(packed_, A(packed_.cols)));
+  CROUT_RETURN_IF_ERROR(context_.Synchronize());
+  return CheckFinite(context_.report().matrix, packed_, "matrix");
+}
+
+absl::StatusOr<MatrixStats> EchelonJob::Statistics(int64_t cols) {
+  const AnyMatrix a = A(cols);
+  CROUT_RETURN_IF_ERROR(ops().Import({a.data, a.dtype, Layout::kColumnMajor, a.rows, cols}, a));
+  CROUT_RETURN_IF_ERROR(context_.Synchronize());
+  return context_.report().matrix;
+}
+
+absl::StatusOr<double> EchelonJob::Tolerance() {
+  if (plan_.options.tolerance || eligible() == 0) return plan_.options.tolerance.value_or(0);
+  CROUT_ASSIGN_OR_RETURN(const MatrixStats stats, Statistics(eligible()));
+  const auto size = static_cast<double>(std::max(packed_.rows, eligible()));
+  return size * 2 * UnitRoundoff(packed_.dtype) * stats.norm_inf;
+}
+
+absl::Status EchelonJob::Deliver(std::byte* out) {
+  CROUT_ASSIGN_OR_RETURN(const MatrixStats stats, Statistics(packed_.cols));
+  if (stats.first_non_finite >= 0) {
+    return absl::InvalidArgumentError("the echelon form leaves the range of its type");
+  }
+  std::byte* const delivered = buffers_[plan_.upload].data();
+  if (plan_.matrix != plan_.upload) {
+    CROUT_RETURN_IF_ERROR(ops().Export(A(packed_.cols), plan_.shape, delivered));
+  }
+  CROUT_RETURN_IF_ERROR(ops().CopyToHost(delivered, out, plan_.shape.bytes()));
+  return context_.Synchronize();
+}
+
+absl::StatusOr<EchelonForm> EchelonJob::Run(std::byte* out, StopRequested stop,
+                                            KernelTimings& timings) {
+  Stopwatch watch;
+  SyncOnExit sync(context_);
+  CROUT_RETURN_IF_ERROR(Failpoint("echelon.run"));
+  CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
+  CROUT_RETURN_IF_ERROR(buffers_.Allocate(context_.device().memory()));
+  CROUT_RETURN_IF_ERROR(ImportMatrix());
+  CROUT_ASSIGN_OR_RETURN(const double tolerance, Tolerance());
+  CROUT_ASSIGN_OR_RETURN(EchelonForm form, plan_.options.reducer->Reduce(
+                                               context_, A(packed_.cols), eligible(), tolerance,
+                                               buffers_.Span(plan_.workspace), stop));
+  timings.solve += watch.Lap();
+  CROUT_RETURN_IF_ERROR(Deliver(out));
+  timings.device_to_host += watch.Lap();
+  sync.Dismiss();
+  return form;
+}
+
+}  // namespace
+
+absl::StatusOr<EchelonPlan> PlanEchelonForm(const EchelonOptions& options, PackedMatrix shape) {
+  if (options.reducer == nullptr) return absl::InvalidArgumentError("no reducer is given");
+  if (options.tolerance && !(*options.tolerance >= 0 && std::isfinite(*options.tolerance))) {
+    return absl::InvalidArgumentError("the tolerance must be finite and not negative");
+  }
+  if (options.augmented < 0 || options.augmented > shape.cols) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("of ", shape.cols, " columns ", options.augmented, " cannot be augmented"));
+  }
+  EchelonPlan plan;
+  plan.options = options;
+  plan.shape = shape;
+  CROUT_RETURN_IF_ERROR(AddBuffers(plan));
+  CROUT_ASSIGN_OR_RETURN(plan.bytes, plan.buffers.Sum());
+  plan.seconds = options.reducer->PredictSeconds(shape.dtype, shape.rows, shape.cols);
+  return plan;
+}
+
+absl::StatusOr<EchelonForm> ReduceToEchelonForm(ExecutionContext& context, const EchelonPlan& plan,
+                                                Buffer upload, std::byte* out, StopRequested stop,
+                                                KernelTimings& timings) {
+  SyncOnExit sync(context);  // `upload` may still be arriving.
+  CROUT_RETURN_IF_ERROR(CheckUpload(upload.size(), plan.buffers.bytes(plan.upload), "matrix"));
+  if (plan.shape.rows == 0 || plan.shape.cols == 0) {
+    return EchelonForm{{}, plan.options.tolerance.value_or(0)};
+  }
+  EchelonJob job(context, plan, std::move(upload));
+  sync.Dismiss();  // Run has its own, before the job's buffers are destroyed.
+  return job.Run(out, stop, timings);
+}
+
+}  // namespace crout

@@ -1,0 +1,357 @@
+#include "kernels/jobs/sparse_factorize.h"
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/jobs/input_checks.h"
+#include "kernels/numerics/condition.h"
+#include "kernels/numerics/factor_probe.h"
+#include "kernels/numerics/factor_solver.h"
+#include "kernels/numerics/residual_check.h"
+#include "kernels/numerics/sparse_operand.h"
+#include "kernels/sparse_ops.h"
+#include "kernels/sync_on_exit.h"
+#include "kernels/util/checked_math.h"
+#include "kernels/util/failpoint.h"
+#include "kernels/util/status_macros.h"
+#include "kernels/util/stopwatch.h"
+#include "kernels/util/strings.h"
+
+namespace crout {
+namespace {
+
+constexpr int kProbeVectors = 3;
+
+// One call. Its members are the buffers that enqueued work uses.
+class SparseFactorizeJob {
+ public:
+  SparseFactorizeJob(ExecutionContext& context, const SparseFactorizePlan& plan,
+                     SparseGrowth* growth, Buffer&& upload)
+      : context_(context),
+        plan_(plan),
+        options_(plan_.options),
+        growth_(growth),
+        buffers_(std::in_place, plan_.buffers) {
+    buffers_->Give(plan_.matrix, std::move(upload));
+  }
+
+  absl::StatusOr<Factorization> Run(StopRequested stop, KernelTimings& timings);
+
+ private:
+  absl::Status Inspect();
+  absl::Status Factor(StopRequested stop);
+  // Of options_.last, where that is one to begin with; else empty.
+  std::span<const std::byte> LastFactor() const;
+  // By `otherwise` where the method has no room.
+  absl::StatusOr<NumericSummary> FactorOnce(StopRequested stop, std::vector<int32_t>* postponable);
+  // Goes on by this plan, in whose memory all but the matrix is undefined.
+  absl::Status GoOn(SparseFactorizePlan plan);
+  // Whether the job goes on by an analysis that has these positions in the fronts above theirs.
+  absl::StatusOr<bool> GrowBy(std::span<const int32_t> postponable, StopRequested stop);
+  absl::StatusOr<SparseFactorizePlan> PlanLarger(std::span<const int32_t> postponable,
+                                                 StopRequested stop);
+  // What of the device's memory the analysis reads, in host memory.
+  absl::StatusOr<std::vector<std::byte>> OnHost(std::span<const std::byte> bytes);
+  absl::Status FillDeterminant();
+  // What needs solves with the factor, which is whole by then.
+  absl::Status Measure(Factorization& result, StopRequested stop);
+  absl::StatusOr<double> Quality(const Operand& a, FactorSolver& solver);
+  Factorization TakeResult();
+
+  AnySparse Matrix() const {
+    return {Memory(plan_.matrix).data(), plan_.matrix_dtype, analysis().n, analysis().nonzeros};
+  }
+  const Analysis& analysis() const { return *plan_.analysis; }
+  std::span<std::byte> Memory(BufferPlan::Id id) const { return buffers_->Span(id); }
+
+  ExecutionContext& context_;
+  SparseFactorizePlan plan_;  // the last of them
+  const SparseFactorizeOptions& options_;
+  SparseGrowth* const growth_;
+  std::optional<JobBuffers> buffers_;
+  double max_abs_ = 0;
+  FactorSummary summary_;
+};
+
+absl::Status SparseFactorizeJob::Inspect() {
+  CROUT_RETURN_IF_ERROR(context_.sparse_ops()->Inspect(Matrix(), options_.factor_dtype));
+  CROUT_RETURN_IF_ERROR(context_.Synchronize());
+  const MatrixStats& stats = context_.report().matrix;
+  const PackedMatrix shape{nullptr, plan_.matrix_dtype, Layout::kColumnMajor, analysis().n,
+                           analysis().n};
+  CROUT_RETURN_IF_ERROR(CheckFinite(stats, shape, "matrix"));
+  summary_.norm_one = stats.norm_one;
+  summary_.norm_inf = stats.norm_inf;
+  max_abs_ = stats.max_abs;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::byte>> SparseFactorizeJob::OnHost(
+    std::span<const std::byte> bytes) {
+  std::vector<std::byte> host(bytes.size());
+  CROUT_RETURN_IF_ERROR(context_.ops().CopyToHost(bytes.data(), host.data(), host.size()));
+  CROUT_RETURN_IF_ERROR(context_.Synchronize());
+  return host;
+}
+
+absl::StatusOr<SparseFactorizePlan> SparseFactorizeJob::PlanLarger(
+    std::span<const int32_t> postponable, StopRequested stop) {
+  const bool on_host = context_.device().info().kind == DeviceKind::kHost;
+  AnySparse matrix = Matrix();
+  const size_t base = AnalysisBytes(matrix.n, matrix.nonzeros) + matrix.n * sizeof(int32_t) +
+                      (on_host ? 0 : plan_.buffers.bytes(plan_.matrix));
+  CROUT_RETURN_IF_ERROR(growth_->ClaimAnalysis(base));
+  std::vector<std::byte> copy;
+  if (!on_host) {
+    CROUT_ASSIGN_OR_RETURN(copy, OnHost(Memory(plan_.matrix)));
+    matrix.data = copy.data();
+  }
+  const MultifrontalLayout layout(analysis(), options_.factor_dtype);
+  CROUT_ASSIGN_OR_RETURN(
+      const std::vector<std::byte> pivots,
+      OnHost(Memory(plan_.factor).subspan(layout.pivots, matrix.n * sizeof(int32_t))));
+  AnalysisOptions options;
+  options.claim = [&](size_t beyond) { return growth_->ClaimAnalysis(base + beyond); };
+  CROUT_ASSIGN_OR_RETURN(Analysis larger, Postpone(analysis(), matrix, postponable,
+                                                   {reinterpret_cast<const int32_t*>(pivots.data()),
+                                                    static_cast<size_t>(matrix.n)},
+                                                   options, stop));
+  CROUT_ASSIGN_OR_RETURN(SparseFactorizePlan plan,
+                         PlanSparseFactorize(options_, growth_->Keep(std::move(larger)),
+                                             plan_.analysis_reused, plan_.matrix_dtype));
+  CROUT_RETURN_IF_ERROR(growth_->ClaimJob(plan.bytes));
+  return plan;
+}
+
+absl::StatusOr<bool> SparseFactorizeJob::GrowBy(std::span<const int32_t> postponable,
+                                                StopRequested stop) {
+  absl::StatusOr<SparseFactorizePlan> larger = PlanLarger(postponable, stop);
+  // What there is stays, with its perturbations: solves with it are corrected.
+  if (absl::IsResourceExhausted(larger.status())) return false;
+  CROUT_RETURN_IF_ERROR(larger.status());
+  CROUT_RETURN_IF_ERROR(GoOn(*std::move(larger)));
+  return true;
+}
+
+absl::Status SparseFactorizeJob::GoOn(SparseFactorizePlan plan) {
+  Buffer matrix = buffers_->Take(plan_.matrix);
+  buffers_.reset();
+  plan_ = std::move(plan);
+  buffers_.emplace(plan_.buffers);
+  buffers_->Give(plan_.matrix, std::move(matrix));
+  return buffers_->Allocate(context_.device().memory());
+}
+
+std::span<const std::byte> SparseFactorizeJob::LastFactor() const {
+  if (options_.last == nullptr) return {};
+  const FactorSummary& last = options_.last->summary;
+  const bool is_alike = last.sparse && last.sparse->analysis == plan_.analysis && last.info == 0 &&
+                        last.algorithm == options_.method.lu->name() &&
+                        last.factor_dtype == options_.factor_dtype;
+  if (!is_alike) return {};
+  return {options_.last->lu().data(), options_.last->lu().size()};
+}
+
+absl::StatusOr<NumericSummary> SparseFactorizeJob::FactorOnce(StopRequested stop,
+                                                              std::vector<int32_t>* postponable) {
+  const auto factor = [&] {
+    const SparseLu& lu = *options_.method.lu;
+    if (const std::span<const std::byte> last = LastFactor(); !last.empty()) {
+      return lu.FactorLike(context_, analysis(), Matrix(), options_.factor_dtype, last,
+                           Memory(plan_.factor), Memory(plan_.workspace), stop, postponable);
+    }
+    return lu.Factor(context_, analysis(), Matrix(), options_.factor_dtype, Memory(plan_.factor),
+                     Memory(plan_.workspace), stop, postponable);
+  };
+  absl::StatusOr<NumericSummary> numeric = factor();
+  if (!absl::IsResourceExhausted(numeric.status()) || !options_.otherwise || growth_ == nullptr) {
+    return numeric;
+  }
+  SparseFactorizeOptions options = options_;
+  options.method = *std::exchange(options.otherwise, std::nullopt);
+  CROUT_ASSIGN_OR_RETURN(
+      SparseFactorizePlan plan,
+      PlanSparseFactorize(options, plan_.analysis, plan_.analysis_reused, plan_.matrix_dtype));
+  CROUT_RETURN_IF_ERROR(growth_->ClaimJob(plan.bytes));
+  CROUT_RETURN_IF_ERROR(GoOn(std::move(plan)));
+  return factor();
+}
+
+absl::Status SparseFactorizeJob::Factor(StopRequested stop) {
+  SparseSummary sparse;
+  sparse.reused = plan_.analysis_reused;
+  std::vector<int32_t> postponable;
+  for (bool again = true; again;) {
+    CROUT_ASSIGN_OR_RETURN(sparse.numeric, FactorOnce(stop, &postponable));
+    sparse.flops += analysis().flops;
+    // Also of one that seems singular: that may be the perturbed matrix alone.
+    again = growth_ != nullptr && !postponable.empty() && sparse.postponements < kMostPostponements;
+    if (!again) break;
+    CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
+    CROUT_ASSIGN_OR_RETURN(again, GrowBy(postponable, stop));
+    sparse.postponements += again;
+  }
+  sparse.analysis = plan_.analysis;
+  summary_.algorithm = std::string(options_.method.lu->name());
+  summary_.n = analysis().n;
+  summary_.factor_dtype = options_.factor_dtype;
+  summary_.matrix_dtype = plan_.matrix_dtype;
+  summary_.unit_diagonal = options_.method.lu->traits().unit_diagonal;
+  summary_.matrix_nonzeros = analysis().nonzeros;
+  summary_.info = sparse.numeric.info;
+  if (summary_.info > 0) summary_.singular = SingularReason::kZeroPivot;
+  summary_.pivot_growth = sparse.numeric.pivot_growth;
+  summary_.sparse = std::move(sparse);
+  return options_.determinant ? FillDeterminant() : absl::OkStatus();
+}
+
+absl::Status SparseFactorizeJob::FillDeterminant() {
+  if (!std::isfinite(summary_.pivot_growth)) return absl::OkStatus();
+  const std::span<std::byte> factor = Memory(plan_.factor);
+  CROUT_ASSIGN_OR_RETURN(
+      const LogDeterminant determinant,
+      options_.method.lu->Determinant(context_, analysis(), summary_.sparse->numeric, factor,
+                                      options_.factor_dtype));
+  summary_.det_sign = determinant.sign.real();
+  summary_.det_sign_imaginary = determinant.sign.imag();
+  summary_.det_log_abs = determinant.log_abs;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<double> SparseFactorizeJob::Quality(const Operand& a, FactorSolver& solver) {
+  const int64_t n = analysis().n;
+  const DType wide = WideOf(options_.factor_dtype);
+  const size_t bytes = n * SizeOf(wide);
+  std::byte* const work = (*buffers_)[plan_.vectors].data();
+  const auto vector = [&](int i) { return AnyMatrix{work + i * bytes, wide, n, 1, n}; };
+  std::vector<std::byte> host(kProbeVectors * bytes);
+  const double scale = ProbeScale(max_abs_);
+  const size_t stride = SizeOf(wide) / sizeof(double);
+  auto* const z = reinterpret_cast<double*>(host.data());
+  for (int64_t i = 0; i < n; ++i) z[i * stride] = ProbeWeight(i) * scale;
+  CROUT_RETURN_IF_ERROR(context_.ops().CopyToDevice(host.data(), work, host.size()));
+  // -A z, of a right-hand side that is zero.
+  ResidualCheck product(context_, {&a, Op::kNone, vector(0), vector(1), vector(2), std::nullopt});
+  CROUT_RETURN_IF_ERROR(product.Measure());
+  CROUT_RETURN_IF_ERROR(solver.Apply(Op::kNone, vector(2), vector(0)));
+  ResidualCheck check(context_, {&a, Op::kNone, vector(0), vector(2), vector(1), std::nullopt});
+  CROUT_RETURN_IF_ERROR(check.Measure());
+  // |b| is at most |A| |x|, up to roundings. The root is for errors that are spread over a row, as
+  // in factor_probe.h.
+  const double error = 2 * check.errors().normwise;
+  if (std::isnan(error)) return std::numeric_limits<double>::infinity();
+  return error / (std::sqrt(static_cast<double>(n)) * UnitRoundoff(options_.factor_dtype));
+}
+
+Factorization SparseFactorizeJob::TakeResult() {
+  Factorization result;
+  result.summary = std::move(summary_);
+  result.parts.Add(kLuPart, PartKind::kFactor, buffers_->Take(plan_.factor));
+  if (options_.keep_matrix) {
+    result.parts.Add(kSparseMatrixPart, PartKind::kOperand, buffers_->Take(plan_.matrix));
+  }
+  return result;
+}
+
+absl::Status SparseFactorizeJob::Measure(Factorization& result, StopRequested stop) {
+  const AnySparse matrix{
+      options_.keep_matrix ? result.sparse_matrix().data() : (*buffers_)[plan_.matrix].data(),
+      plan_.matrix_dtype, analysis().n, analysis().nonzeros};
+  const SparseOperand a(matrix, result.summary.norm_one, result.summary.norm_inf);
+  CROUT_ASSIGN_OR_RETURN(
+      FactorSolver solver,
+      FactorSolver::Create(context_, result, *options_.method.solver, /*tolerance=*/0,
+                           /*max_nrhs=*/1));
+  CROUT_ASSIGN_OR_RETURN(result.summary.quality, Quality(a, solver));
+  if (!options_.condition) return absl::OkStatus();
+  CROUT_ASSIGN_OR_RETURN(result.summary.rcond,
+                         EstimateRcond(context_, solver, {}, result.summary.norm_one, stop));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Factorization> SparseFactorizeJob::Run(StopRequested stop, KernelTimings& timings) {
+  Stopwatch watch;
+  SyncOnExit sync(context_);
+  context_.report().TellColumns(0);  // the context's last job left its own
+  CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
+  CROUT_RETURN_IF_ERROR(buffers_->Allocate(context_.device().memory()));
+  CROUT_RETURN_IF_ERROR(Inspect());
+  CROUT_RETURN_IF_ERROR(Failpoint("factorize.factor"));
+  CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
+  CROUT_RETURN_IF_ERROR(Factor(stop));
+  CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
+  Factorization result = TakeResult();
+  if (options_.condition) result.summary.rcond = 0;
+  const bool is_whole = analysis().kept == 0;  // else there is no solve to measure
+  if (result.summary.info == 0 && is_whole && std::isfinite(result.summary.pivot_growth)) {
+    CROUT_RETURN_IF_ERROR(Measure(result, stop));
+  }
+  sync.Dismiss();
+  timings.factor += watch.Lap();
+  return result;
+}
+
+}  // namespace
+
+absl::StatusOr<SparseFactorizePlan> PlanSparseFactorize(const SparseFactorizeOptions& options,
+                                                        std::shared_ptr<const Analysis> analysis,
+                                                        bool analysis_reused, DType matrix_dtype) {
+  CROUT_RETURN_IF_ERROR(CheckSameField(matrix_dtype, options.factor_dtype));
+  const DType dtype = options.factor_dtype;
+  const SparseMethod& method = options.method;
+  if (!method.lu->TakesSparse(dtype)) {
+    return absl::UnimplementedError(absl::StrCat("algorithm '", ToAbsl(method.lu->name()),
+                                                 "' is not available in ", ToAbsl(NameOf(dtype))));
+  }
+  SparseFactorizePlan plan;
+  plan.options = options;
+  plan.analysis = std::move(analysis);
+  plan.analysis_reused = analysis_reused;
+  plan.matrix_dtype = matrix_dtype;
+  const Analysis& known = *plan.analysis;
+  BufferPlan& buffers = plan.buffers;
+  CROUT_ASSIGN_OR_RETURN(const size_t matrix, SparseBytes(known.n, known.nonzeros, matrix_dtype));
+  CROUT_ASSIGN_OR_RETURN(const size_t factor, method.lu->FactorBytes(known, dtype));
+  CROUT_ASSIGN_OR_RETURN(const size_t workspace, method.lu->WorkspaceBytes(known, dtype));
+  CROUT_ASSIGN_OR_RETURN(const size_t vectors, MatrixBytes(known.n, kProbeVectors, WideOf(dtype)));
+  CROUT_ASSIGN_OR_RETURN(const size_t solver,
+                         FactorSolver::Bytes(*method.solver, dtype, known.n, 1, nullptr, &known));
+  plan.matrix = buffers.Add("upload", BufferKind::kUpload, matrix);
+  if (options.keep_matrix) buffers.Keep(plan.matrix);
+  plan.factor = buffers.Add("lu", factor, {0, Held::kByResult});
+  plan.workspace = buffers.Add("workspace", workspace);
+  plan.vectors = buffers.Add("probe", vectors);
+  buffers.Add("probe: solver", BufferKind::kPart, solver);
+  buffers.Add("probe: as the host has it", BufferKind::kReport, vectors);
+  if (options.condition) {
+    CROUT_ASSIGN_OR_RETURN(const size_t rcond, RcondBytes(dtype, known.n));
+    buffers.Add("condition estimate: vectors", BufferKind::kPart, BlockBytes(rcond));
+  }
+  CROUT_ASSIGN_OR_RETURN(plan.bytes, buffers.Sum());
+  plan.seconds = method.lu->PredictSeconds(known, dtype);
+  return plan;
+}
+
+absl::StatusOr<Factorization> FactorizeSparse(ExecutionContext& context,
+                                              const SparseFactorizePlan& plan, Buffer upload,
+                                              StopRequested stop, KernelTimings& timings,
+                                              SparseGrowth* growth) {
+  SyncOnExit sync(context);  // `upload` may still be arriving.
+  CROUT_RETURN_IF_ERROR(CheckUpload(upload.size(), plan.buffers.bytes(plan.matrix), "matrix"));
+  if (context.sparse_ops() == nullptr) {
+    return absl::UnimplementedError("the device has no operations for sparse matrices");
+  }
+  SparseFactorizeJob job(context, plan, growth, std::move(upload));
+  sync.Dismiss();  // Run has its own, before the job's buffers are destroyed.
+  return job.Run(stop, timings);
+}
+
+}  // namespace crout

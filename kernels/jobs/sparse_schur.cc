@@ -1,0 +1,204 @@
+#include "kernels/jobs/sparse_schur.h"
+
+#include <algorithm>
+#include <complex>
+#include <limits>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "kernels/jobs/input_checks.h"
+#include "kernels/numerics/factor_probe.h"
+#include "kernels/numerics/factor_solver.h"
+#include "kernels/numerics/kept_operand.h"
+#include "kernels/numerics/pivot_growth.h"
+#include "kernels/numerics/residual_check.h"
+#include "kernels/scalar.h"
+#include "kernels/sync_on_exit.h"
+#include "kernels/util/checked_math.h"
+#include "kernels/util/status_macros.h"
+#include "kernels/util/stopwatch.h"
+
+namespace crout {
+namespace {
+
+// The phases: A11 is factored, then S is taken out and judged.
+constexpr int kFactoring = 0;
+constexpr int kTaking = 1;
+constexpr Held kLater = {kTaking, kTaking};
+constexpr int kVectors = 3;
+
+// Where S is measured: one ComputeSparseSchur call, once A11 is factored.
+class Complement {
+ public:
+  Complement(ExecutionContext& context, const SparseSchurPlan& plan, const Factorization& factor,
+             JobBuffers& buffers)
+      : context_(context),
+        plan_(plan),
+        factor_(factor),
+        buffers_(buffers),
+        n_(factor.summary.n),
+        m_(plan.complement.rows) {}
+
+  absl::Status Deliver(std::byte* out);
+  absl::StatusOr<SchurSummary> Judge(const std::byte* out);
+
+ private:
+  AnyMatrix Vector(int i) const {
+    const DType wide = WideOf(factor_.summary.factor_dtype);
+    std::byte* const at = buffers_[plan_.vectors].data() + i * n_ * SizeOf(wide);
+    return {at, wide, n_, 1, n_};
+  }
+  // To vector i: `values`, of the unknowns that are kept, and zeros.
+  template <class W>
+  absl::Status Put(const std::vector<W>& values, int i);
+  template <class W>
+  absl::StatusOr<double> BackwardError(const std::byte* out);
+
+  const Analysis& analysis() const { return *plan_.factor.analysis; }
+  int32_t Kept(int64_t k) const { return analysis().row_order[n_ - m_ + k]; }
+
+  ExecutionContext& context_;
+  const SparseSchurPlan& plan_;
+  const Factorization& factor_;
+  JobBuffers& buffers_;
+  const int64_t n_;
+  const int64_t m_;
+  std::vector<std::byte> host_;
+};
+
+absl::Status Complement::Deliver(std::byte* out) {
+  const int64_t root = analysis().fronts() - 1;
+  const DType dtype = factor_.summary.factor_dtype;
+  std::byte* const at = factor_.lu().data() + analysis().factor_start[root] * SizeOf(dtype);
+  std::byte* const delivered = buffers_[plan_.packed].data();
+  MatrixOps& ops = context_.ops();
+  CROUT_RETURN_IF_ERROR(ops.Export({at, dtype, m_, m_, m_}, plan_.complement, delivered));
+  // Its statistics.
+  PackedMatrix packed = plan_.complement;
+  packed.data = delivered;
+  CROUT_RETURN_IF_ERROR(ops.Import(packed, {delivered, packed.dtype, m_, m_, m_}));
+  CROUT_RETURN_IF_ERROR(ops.CopyToHost(delivered, out, plan_.complement.bytes()));
+  return context_.Synchronize();
+}
+
+template <class W>
+absl::Status Complement::Put(const std::vector<W>& values, int i) {
+  host_.assign(n_ * sizeof(W), std::byte{0});
+  auto* const full = reinterpret_cast<W*>(host_.data());
+  for (int64_t k = 0; k < m_; ++k) full[Kept(k)] = values[k];
+  CROUT_RETURN_IF_ERROR(context_.ops().CopyToDevice(host_.data(), Vector(i).data, host_.size()));
+  return context_.Synchronize();
+}
+
+// With v = (-A11^-1 A12 z, z), which is what a solve of (0, z) gives, A v is (0, S z).
+template <class W>
+absl::StatusOr<double> Complement::BackwardError(const std::byte* out) {
+  std::vector<W> z(m_), s_z(m_);
+  const double scale = ProbeScale(factor_.summary.sparse->numeric.max_abs);
+  for (int64_t k = 0; k < m_; ++k) z[k] = ProbeWeight(k) * scale;
+  DispatchDType(plan_.complement.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (kIsComplex<T> == kIsComplex<W>) {
+      const auto* const s = reinterpret_cast<const T*>(out);
+      for (int64_t j = 0; j < m_; ++j) {
+        for (int64_t i = 0; i < m_; ++i) s_z[i] += W(Widen(s[i + j * m_])) * z[j];
+      }
+    }
+  });
+  CROUT_RETURN_IF_ERROR(Put(z, 1));
+  CROUT_ASSIGN_OR_RETURN(
+      FactorSolver solver,
+      FactorSolver::Create(context_, factor_, *plan_.factor.options.method.solver, /*tolerance=*/0,
+                           /*max_nrhs=*/1));
+  SyncOnExit sync(context_);
+  CROUT_RETURN_IF_ERROR(solver.Apply(Op::kNone, Vector(1), Vector(0)));
+  CROUT_RETURN_IF_ERROR(context_.Synchronize());
+  CROUT_RETURN_IF_ERROR(Put(s_z, 1));
+  const auto a = KeptOperand(factor_);
+  ResidualCheck check(context_,
+                      {a.get(), Op::kNone, Vector(0), Vector(1), Vector(2), std::nullopt});
+  CROUT_RETURN_IF_ERROR(check.Measure());
+  sync.Dismiss();
+  return check.errors().normwise;
+}
+
+absl::StatusOr<SchurSummary> Complement::Judge(const std::byte* out) {
+  const MatrixStats stats = context_.report().matrix;
+  const FactorSummary& factor = factor_.summary;
+  const double largest =
+      stats.first_non_finite >= 0 ? std::numeric_limits<double>::infinity() : stats.max_abs;
+  SchurSummary summary;
+  summary.growth =
+      std::max(factor.pivot_growth, PivotGrowth(largest, factor.sparse->numeric.max_abs));
+  CROUT_ASSIGN_OR_RETURN(summary.backward_error, IsComplex(factor.factor_dtype)
+                                                     ? BackwardError<std::complex<double>>(out)
+                                                     : BackwardError<double>(out));
+  const double eps = std::max(UnitRoundoff(factor.matrix_dtype), UnitRoundoff(factor.factor_dtype));
+  summary.is_poor = !(summary.backward_error <= kPoorQuality * static_cast<double>(n_) * eps);
+  return summary;
+}
+
+}  // namespace
+
+absl::StatusOr<SparseSchurPlan> PlanSparseSchur(const SparseFactorizePlan& factor) {
+  const SparseFactorizeOptions& options = factor.options;
+  const Analysis& analysis = *factor.analysis;
+  if (!options.method.lu->LeavesComplements() || !options.keep_matrix || options.condition ||
+      options.determinant) {
+    return absl::InvalidArgumentError(
+        "a Schur complement is left by a method that has them, which keeps A, and of whose factor "
+        "nothing else is asked");
+  }
+  const int64_t m = analysis.kept;
+  SparseSchurPlan plan;
+  plan.factor = factor;
+  plan.complement = {nullptr, factor.matrix_dtype, Layout::kColumnMajor, m, m};
+  BufferPlan& buffers = plan.buffers;
+  const DType wide = WideOf(options.factor_dtype);
+  CROUT_ASSIGN_OR_RETURN(const size_t s, MatrixBytes(m, m, factor.matrix_dtype));
+  CROUT_ASSIGN_OR_RETURN(const size_t vectors, MatrixBytes(analysis.n, kVectors, wide));
+  CROUT_ASSIGN_OR_RETURN(const size_t on_host, MatrixBytes(analysis.n, 1, wide));
+  CROUT_ASSIGN_OR_RETURN(const size_t solver,
+                         FactorSolver::Bytes(*options.method.solver, options.factor_dtype,
+                                             analysis.n, 1, nullptr, &analysis));
+  plan.matrix = buffers.Add("upload", BufferKind::kUpload, factor.buffers.bytes(factor.matrix),
+                            {kFactoring, kTaking});
+  buffers.AddJob(factor.buffers, kFactoring, factor.matrix);
+  plan.packed = buffers.Add("complement", s, kLater);
+  plan.vectors = buffers.Add("probe", vectors, kLater);
+  buffers.Add("probe: solver", BufferKind::kPart, solver, kLater);
+  buffers.Add("probe: as the host has it", BufferKind::kReport, on_host);
+  buffers.Add("reply", BufferKind::kReply, s);
+  CROUT_ASSIGN_OR_RETURN(plan.bytes, buffers.Sum());
+  plan.seconds = factor.seconds;
+  return plan;
+}
+
+absl::StatusOr<SchurResult> ComputeSparseSchur(ExecutionContext& context,
+                                               const SparseSchurPlan& plan, Buffer upload,
+                                               std::byte* out, StopRequested stop,
+                                               KernelTimings& timings) {
+  CROUT_ASSIGN_OR_RETURN(Factorization factor,
+                         FactorizeSparse(context, plan.factor, std::move(upload), stop, timings));
+  SchurResult result;
+  if (factor.summary.info == 0 && plan.complement.rows > 0) {
+    Stopwatch watch;
+    JobBuffers buffers(plan.buffers);
+    SyncOnExit sync(context);
+    CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
+    CROUT_RETURN_IF_ERROR(buffers.Allocate(context.device().memory(), kTaking));
+    Complement complement(context, plan, factor, buffers);
+    CROUT_RETURN_IF_ERROR(complement.Deliver(out));
+    timings.device_to_host += watch.Lap();
+    CROUT_ASSIGN_OR_RETURN(result.complement, complement.Judge(out));
+    timings.solve += watch.Lap();
+    sync.Dismiss();
+  }
+  factor.parts = {};
+  factor.summary.n -= plan.complement.rows;  // A11's
+  result.factor = std::move(factor);
+  return result;
+}
+
+}  // namespace crout

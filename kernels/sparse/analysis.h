@@ -1,0 +1,186 @@
+// The analysis of a sparse matrix for its multifrontal LU factorization: what is known before a
+// number is eliminated.
+#ifndef CROUT_KERNELS_SPARSE_ANALYSIS_H_
+#define CROUT_KERNELS_SPARSE_ANALYSIS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/sparse_view.h"
+#include "kernels/stop_requested.h"
+
+namespace crout {
+
+// Whether columns are exchanged, and rows and columns scaled, so that the diagonal is large
+// (sparse/matching.h). kAuto: where the matrix asks for it (AsksForMatching).
+enum class MatchingMode : uint8_t { kAuto, kOff, kOn };
+
+// kAuto: nested dissection or minimum degree, whichever predicts less work; where there is no
+// program for the former, the matrix is small or has little work for its size, or its graph is
+// beyond the program's 32-bit indices, the latter.
+enum class OrderingMode : uint8_t { kAuto, kMinimumDegree, kNestedDissection, kNatural };
+
+struct AnalysisOptions {
+  MatchingMode matching = MatchingMode::kAuto;
+  OrderingMode ordering = OrderingMode::kAuto;
+  // Path of crout-order, the program that runs METIS (sparse/nested_dissection.h); empty: none.
+  std::string ordering_program;
+  // Unknowns, different ones, that are not to be eliminated: what is left of A in their rows and
+  // columns is then its Schur complement (Analysis::kept). Not with matching, which takes columns
+  // elsewhere: kAuto is kOff then, kOn INVALID_ARGUMENT.
+  std::vector<int32_t> keep;
+  // Called before memory is taken beyond AnalysisBytes(n, nonzeros), with the bytes that are held
+  // beyond it from then on, in all, until Analyze returns; an error ends the analysis. The
+  // analysis' own bytes() are part of them. Not called where it is empty.
+  std::function<absl::Status(size_t bytes)> claim;
+};
+
+// Two halves of a digest of n and the pattern: equal for matrices that differ in their values, and
+// in their types, alone. Not cryptographic.
+struct PatternKey {
+  uint64_t half[2] = {0, 0};
+  friend bool operator==(const PatternKey&, const PatternKey&) = default;
+};
+PatternKey PatternDigest(const AnySparse& a);
+
+// Of a matrix A of order n: permutations p, q, scales r, c and the tree of fronts of
+//   B(k, l) = r[p_k] A(p_k, q_l) c[q_l],   p = row_order, q = column_order,
+// whose pattern is taken as symmetric: with (k, l) an entry may be at (l, k), and fill-in at both.
+// "Position" is an index of B; "row" and "column" are A's. All 0-based.
+//
+// Front f eliminates the positions [first_position[f], first_position[f + 1]), d1 of them, and
+// changes in their place the d2 positions border[border_start[f], border_start[f + 1]), which are
+// ascending and all later. Fronts are in postorder: children come before their parent, and those of
+// one subtree are consecutive. Where the numeric factor lies is in sparse/multifrontal_factor.h.
+//
+// It depends on the pattern of A alone, but for `column_order` and the scales where `matched`: then
+// on values too; and so where something was postponed. For other values on the same pattern it is
+// still right, and as good as its diagonal is then (SuitsValues). Immutable once made: any number
+// of threads may read it.
+struct Analysis {
+  int64_t n = 0;
+  int64_t nonzeros = 0;
+  PatternKey pattern;  // PatternDigest of A
+
+  // >= 0: A is structurally singular, and this is a row that no choice of n entries of different
+  // rows and columns, none of them zero, has an entry in, while the other rows have. Everything
+  // below is empty then. Only looked for with matching.
+  int64_t unmatched_row = -1;
+
+  // Where unknowns are kept: of the last front, which is the only root, the d1, in the order in
+  // which they were given. Its F11, d1 x d1, becomes the Schur complement, and is not factored:
+  // such a factor is for no solve, and of no determinant.
+  int64_t kept = 0;
+
+  bool matched = false;
+  // "amd", "metis" or "natural"; a literal.
+  std::string_view ordering;
+
+  std::vector<int32_t> row_order;     // p
+  std::vector<int32_t> column_order;  // q; equal to p unless matched or postponed
+  std::vector<double> row_scale;  // r, c by A's indices, > 0; empty: all 1, as where not matched
+  std::vector<double> column_scale;
+
+  // The tree. fronts() + 1, but for `parent`: -1 of roots.
+  std::vector<int32_t> first_position;
+  std::vector<int64_t> border_start;
+  std::vector<int32_t> parent;
+  std::vector<int32_t> child_start;  // children of f: child[child_start[f], child_start[f + 1])
+  std::vector<int32_t> child;        // ascending
+
+  // By border_start. The position, and its place in the parent's d1 + d2 (those of the parent's own
+  // first).
+  std::vector<int32_t> border;
+  std::vector<int32_t> place_in_parent;
+
+  // Level 0 are the roots, that of a child is its parent's plus one. The fronts of level v are
+  // level_front[level_start[v], level_start[v + 1]), ascending.
+  std::vector<int32_t> level_start;  // levels() + 1
+  std::vector<int32_t> level_front;
+
+  // Where each front's part of the factor begins, in elements; fronts() + 1, the last is
+  // factor_entries().
+  std::vector<int64_t> factor_start;
+  // Where each front's contribution (d2 x d2, column-major) begins in the contributions of its
+  // level, in elements; and the elements of each level's contributions.
+  std::vector<int64_t> contribution_start;
+  std::vector<int64_t> level_contribution_entries;
+
+  // A's entries by the front that eliminates them: those of front f are [entry_start[f],
+  // entry_start[f + 1]). `entry` is the index in SparseView::value; `target` the element of the
+  // factor, of which factor_start[f] <= target < factor_start[f + 1], that starts as that entry's
+  // value, scaled. No two share one, and all others start as 0.
+  std::vector<int64_t> entry_start;
+  std::vector<int32_t> entry;
+  std::vector<int64_t> target;
+  std::vector<int32_t> entry_column;  // A's column of each; its row is SparseView::row[entry]
+
+  // 2/3 d1^3 + 2 d1^2 d2 + 2 d1 d2^2 over the fronts: a complex operation counts as one.
+  double flops = 0;
+  // Elements of contributions that a traversal in postorder keeps at once, with a stack, a front's
+  // own beside its children's.
+  int64_t stack_entries = 0;
+  // The largest sum of two successive levels' contributions: a traversal by levels keeps them.
+  int64_t level_pair_entries = 0;
+  int64_t largest_front = 0;  // max d1 + d2
+
+  int64_t fronts() const { return static_cast<int64_t>(parent.size()); }
+  int64_t levels() const { return static_cast<int64_t>(level_contribution_entries.size()); }
+  int64_t eliminated(int64_t f) const { return first_position[f + 1] - first_position[f]; }  // d1
+  int64_t bordered(int64_t f) const { return border_start[f + 1] - border_start[f]; }        // d2
+
+  // Entries of L and U as they are stored, the unit diagonal not counted; of which zeros that
+  // merged fronts brought are a part.
+  int64_t factor_entries() const { return factor_start.empty() ? 0 : factor_start.back(); }
+
+  // Of this object and all that it holds.
+  size_t bytes() const;
+};
+
+// Analyses a. With matching a's values are read, else only its pattern (kAuto reads them to
+// decide). Asks `stop` now and then, also while a child process runs, which it then ends.
+//
+// INVALID_ARGUMENT: an entry that is NaN or Inf, where values are read, with its place, or indices
+// that are out of order or out of range; the error of options.claim; CANCELLED by `stop`;
+// RESOURCE_EXHAUSTED: a factor beyond 2^62 bytes. A program that is missing or fails is no error:
+// `ordering` says what was used.
+absl::StatusOr<Analysis> Analyze(const AnySparse& a, const AnalysisOptions& options,
+                                 StopRequested stop);
+
+// The analysis with each of these positions (ascending) eliminated by its front's parent, where
+// more rows may be its pivot's: what makes an accurate factor of one with perturbed pivots, at the
+// cost of larger fronts. Those of roots stay. `interchanges`: the n numbers at
+// MultifrontalLayout::pivots of the factor whose pivots were perturbed there. Positions are
+// numbered anew, rows may have got other columns; the scales stay. Best repeated while fewer pivots
+// are perturbed each time. Errors and `claim` are as Analyze's. `a` has the pattern that was
+// analysed.
+absl::StatusOr<Analysis> Postpone(const Analysis& analysis, const AnySparse& a,
+                                  std::span<const int32_t> positions,
+                                  std::span<const int32_t> interchanges,
+                                  const AnalysisOptions& options, StopRequested stop);
+
+// Memory that an analysis of such a matrix takes without asking, its result included; the child
+// process's too.
+size_t AnalysisBytes(int64_t n, int64_t nonzeros);
+
+// Whether some entry of the diagonal is missing, zero, or less than a hundredth of its row's or its
+// column's largest, or the largest of rows or columns are more than 1e4 apart.
+bool AsksForMatching(const AnySparse& a);
+
+// Whether `a`, of the pattern that was analysed, would be given an analysis like this one: the
+// diagonal of B is as AsksForMatching wants it.
+bool SuitsValues(const Analysis& analysis, const AnySparse& a);
+
+// Whether a is equal to its transpose, to the bit but for the sign of zeros.
+bool IsSymmetric(const AnySparse& a);
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_SPARSE_ANALYSIS_H_

@@ -1,0 +1,193 @@
+// crout-order: METIS's nested dissection of one graph. Started by the product
+// (kernels/sparse/nested_dissection.h), which says there why it is a program; of no use to people.
+//
+// The first separators of large graphs are found here, and the parts that they leave are ordered
+// side by side in forks. Where a graph is divided depends on its size alone, so that the order does
+// not depend on the cores.
+#include <metis.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "kernels/sparse/ordering_protocol.h"
+
+namespace crout {
+namespace {
+
+static_assert(sizeof(idx_t) == sizeof(int32_t));
+
+constexpr idx_t kFewVertices = 12000;  // of a part that is not divided any more
+constexpr int kMostDivisions = 5;
+
+// A part of the graph that came; vertex[v] is what v is there.
+struct Part {
+  std::vector<idx_t> start;
+  std::vector<idx_t> neighbour;
+  std::vector<idx_t> vertex;
+
+  idx_t vertices() const { return static_cast<idx_t>(vertex.size()); }
+};
+
+void SetOptions(idx_t* options) {
+  METIS_SetDefaultOptions(options);
+  options[METIS_OPTION_NUMBERING] = 0;
+  options[METIS_OPTION_SEED] = 1;
+}
+
+// Where the answer goes: standard output is taken from METIS, which may print there.
+int TakeOutput() {
+  const int out = dup(STDOUT_FILENO);
+  dup2(STDERR_FILENO, STDOUT_FILENO);
+  return out;
+}
+
+template <class Call>
+bool MoveAll(const Call& call, int fd, idx_t* elements, size_t count) {
+  auto* at = reinterpret_cast<char*>(elements);
+  size_t left = count * sizeof(idx_t);
+  while (left > 0) {
+    const ssize_t moved = call(fd, at, left);
+    if (moved <= 0) return false;
+    at += moved;
+    left -= moved;
+  }
+  return true;
+}
+
+bool Read(std::vector<idx_t>& elements) {
+  return MoveAll(read, STDIN_FILENO, elements.data(), elements.size());
+}
+
+// Nobody else ends it when the product is killed.
+void DieWithParent() { prctl(PR_SET_PDEATHSIG, SIGKILL); }
+
+bool OrderWhole(Part& part, idx_t* order) {
+  idx_t n = part.vertices();
+  if (n == 0) return true;
+  if (part.neighbour.empty()) {
+    std::copy(part.vertex.begin(), part.vertex.end(), order);
+    return true;
+  }
+  idx_t options[METIS_NOPTIONS];
+  SetOptions(options);
+  std::vector<idx_t> local(n), position(n);
+  if (METIS_NodeND(&n, part.start.data(), part.neighbour.data(), nullptr, options, local.data(),
+                   position.data()) != METIS_OK) {
+    return false;
+  }
+  for (idx_t k = 0; k < n; ++k) order[k] = part.vertex[local[k]];
+  return true;
+}
+
+// The vertices of one side, and the edges between them.
+Part Extract(const Part& part, const std::vector<idx_t>& side, idx_t which) {
+  std::vector<idx_t> number(part.vertices(), -1);
+  Part out;
+  for (idx_t v = 0; v < part.vertices(); ++v) {
+    if (side[v] != which) continue;
+    number[v] = out.vertices();
+    out.vertex.push_back(part.vertex[v]);
+  }
+  out.start = {0};
+  for (idx_t v = 0; v < part.vertices(); ++v) {
+    if (side[v] != which) continue;
+    for (idx_t e = part.start[v]; e < part.start[v + 1]; ++e) {
+      const idx_t w = number[part.neighbour[e]];
+      if (w >= 0) out.neighbour.push_back(w);
+    }
+    out.start.push_back(static_cast<idx_t>(out.neighbour.size()));
+  }
+  return out;
+}
+
+bool Order(Part part, idx_t* order, int divisions, int forks);
+
+// One side in a fork, where there may be more of them, the other here. `order` is shared memory.
+bool OrderSides(Part first, idx_t* first_order, Part second, idx_t* second_order, int divisions,
+                int forks) {
+  const pid_t self = getpid();
+  const pid_t child = forks > 0 ? fork() : -1;
+  if (child == 0) {
+    DieWithParent();
+    if (getppid() != self) _exit(1);
+    second = {};
+    _exit(Order(std::move(first), first_order, divisions, forks - 1) ? 0 : 1);
+  }
+  bool done = true;
+  if (child < 0) done = Order(std::move(first), first_order, divisions, forks - 1);
+  first = {};
+  done = Order(std::move(second), second_order, divisions, forks - 1) && done;
+  if (child < 0) return done;
+  int status = 0;
+  return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0 &&
+         done;
+}
+
+bool Order(Part part, idx_t* order, int divisions, int forks) {
+  idx_t n = part.vertices();
+  if (divisions == 0 || n <= kFewVertices) return OrderWhole(part, order);
+  idx_t options[METIS_NOPTIONS];
+  SetOptions(options);
+  idx_t separator = 0;
+  std::vector<idx_t> side(n);
+  if (METIS_ComputeVertexSeparator(&n, part.start.data(), part.neighbour.data(), nullptr, options,
+                                   &separator, side.data()) != METIS_OK) {
+    return false;
+  }
+  Part first = Extract(part, side, 0);
+  Part second = Extract(part, side, 1);
+  if (first.vertices() == 0 || second.vertices() == 0) return OrderWhole(part, order);
+  idx_t* const second_order = order + first.vertices();
+  idx_t* at = second_order + second.vertices();
+  for (idx_t v = 0; v < n; ++v) {
+    if (side[v] == 2) *at++ = part.vertex[v];
+  }
+  part = {};
+  return OrderSides(std::move(first), order, std::move(second), second_order, divisions - 1, forks);
+}
+
+// Divisions that get a process of their own: as many as cores can run.
+int Forks() {
+  cpu_set_t cores;
+  int forks = 0;
+  if (sched_getaffinity(0, sizeof(cores), &cores) != 0) return 0;
+  while (1 << forks < CPU_COUNT(&cores)) ++forks;
+  return forks;
+}
+
+int Main() {
+  DieWithParent();
+  const int out = TakeOutput();
+  std::vector<idx_t> header(2);
+  if (!Read(header) || !FitsOrderingProgram(header[0], header[1])) return 1;
+  const idx_t n = header[0];
+  Part part;
+  part.start.resize(n + 1);
+  part.neighbour.resize(header[1]);
+  part.vertex.resize(n);
+  if (!Read(part.start) || !Read(part.neighbour)) return 1;
+  for (idx_t v = 0; v < n; ++v) part.vertex[v] = v;
+  const size_t bytes = std::max<size_t>(1, n) * sizeof(idx_t);
+  void* const shared =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) return 1;
+  auto* const order = static_cast<idx_t*>(shared);
+  if (!Order(std::move(part), order, kMostDivisions, Forks())) return 1;
+  const auto put = [](int fd, const char* at, size_t left) { return write(fd, at, left); };
+  return MoveAll(put, out, order, n) ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace crout
+
+int main() { return crout::Main(); }

@@ -1,0 +1,27 @@
+// The graph of a sparse matrix whose pattern is taken as symmetric.
+#ifndef CROUT_KERNELS_SPARSE_GRAPH_H_
+#define CROUT_KERNELS_SPARSE_GRAPH_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/sparse_view.h"
+
+namespace crout {
+
+// Vertices 0 to n - 1. The neighbours of v are neighbour[start[v], start[v + 1]), ascending, v not
+// among them; w is one of v's where v is one of w's.
+struct Graph {
+  std::vector<int64_t> start;  // n + 1
+  std::vector<int32_t> neighbour;
+
+  int64_t vertices() const { return static_cast<int64_t>(start.size()) - 1; }
+};
+
+// Of A Q, where column column_of_row[i] of A is column i of A Q; null: of A itself. Row i and
+// column i of that are vertex i, and every entry is an edge, whatever its value.
+Graph SymmetrizedGraph(const AnySparse& a, const int32_t* column_of_row);
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_SPARSE_GRAPH_H_

@@ -1,0 +1,208 @@
+#include "kernels/sparse/nested_dissection.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <limits>
+#include <span>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/sparse/ordering_protocol.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout {
+namespace {
+
+constexpr int kMillisecondsBetweenStops = 20;
+
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int fd = -1) : fd_(fd) {}
+  ~FileDescriptor() { Close(); }
+  FileDescriptor(const FileDescriptor&) = delete;  // Owns a descriptor.
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+
+  int get() const { return fd_; }
+  void Reset(int fd) {
+    Close();
+    fd_ = fd;
+  }
+  void Close() {
+    if (fd_ >= 0) close(std::exchange(fd_, -1));
+  }
+
+ private:
+  int fd_;
+};
+
+// A program that reads from and writes to a socket of ours. Ended when this is destroyed.
+class Child {
+ public:
+  Child() = default;
+  ~Child() {
+    if (pid_ <= 0) return;
+    kill(pid_, SIGKILL);
+    Wait();
+  }
+  Child(const Child&) = delete;  // Owns a process.
+  Child& operator=(const Child&) = delete;
+
+  absl::Status Start(const std::string& program) {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return Failed("socketpair");
+    socket_.Reset(ends[0]);
+    FileDescriptor theirs(ends[1]);
+    fcntl(socket_.get(), F_SETFL, O_NONBLOCK);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, theirs.get(), STDIN_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, theirs.get(), STDOUT_FILENO);
+    posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    char* const arguments[] = {const_cast<char*>(program.c_str()), nullptr};
+    char* const environment[] = {nullptr};
+    const int error =
+        posix_spawn(&pid_, program.c_str(), &actions, &attributes, arguments, environment);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    if (error != 0) {
+      pid_ = -1;
+      errno = error;
+      return Failed("posix_spawn");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Write(std::span<const std::byte> bytes, StopRequested stop) {
+    while (!bytes.empty()) {
+      CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
+      // Of a program that is gone the write fails, and no signal comes.
+      const ssize_t sent = send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (sent > 0) {
+        bytes = bytes.subspan(sent);
+      } else if (errno == EAGAIN) {
+        AwaitEvent(POLLOUT);
+      } else if (errno != EINTR) {
+        return Failed("write");
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Read(std::span<std::byte> bytes, StopRequested stop) {
+    while (!bytes.empty()) {
+      CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
+      const ssize_t got = read(socket_.get(), bytes.data(), bytes.size());
+      if (got > 0) {
+        bytes = bytes.subspan(got);
+      } else if (got == 0) {
+        return absl::UnavailableError("the ordering program ended early");
+      } else if (errno == EAGAIN) {
+        AwaitEvent(POLLIN);
+      } else if (errno != EINTR) {
+        return Failed("read");
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  static absl::Status Failed(const char* what) {
+    return absl::UnavailableError(
+        absl::StrCat("the ordering program: ", what, ": ", std::generic_category().message(errno)));
+  }
+
+  void AwaitEvent(short event) const {
+    pollfd fd = {socket_.get(), event, 0};
+    poll(&fd, 1, kMillisecondsBetweenStops);
+  }
+
+  void Wait() const {
+    int status;
+    while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+  }
+
+  pid_t pid_ = -1;
+  FileDescriptor socket_;
+};
+
+template <class T>
+std::span<const std::byte> BytesOf(const std::vector<T>& elements) {
+  return std::as_bytes(std::span(elements));
+}
+
+bool IsPermutation(const std::vector<int32_t>& order) {
+  const auto n = static_cast<int64_t>(order.size());
+  std::vector<bool> seen(n);
+  for (const int32_t v : order) {
+    if (v < 0 || v >= n || seen[v]) return false;
+    seen[v] = true;
+  }
+  return true;
+}
+
+std::string FindOrderingProgram() {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  if (error) return {};
+  const auto usable = [](const fs::path& path) { return access(path.c_str(), X_OK) == 0; };
+  fs::path folder = self.parent_path();
+  if (usable(folder / kOrderingProgram)) return folder / kOrderingProgram;
+  // bin/ and lib/ of an install tree are one below it, a build tree's programs up to three.
+  for (int above = 0; above < 4 && folder.has_relative_path(); ++above) {
+    folder = folder.parent_path();
+    const fs::path path = folder / "libexec/crout" / kOrderingProgram;
+    if (usable(path)) return path;
+  }
+  return {};
+}
+
+}  // namespace
+
+const std::string& OrderingProgram() {
+  static const std::string& path = *new std::string(FindOrderingProgram());
+  return path;
+}
+
+absl::StatusOr<std::vector<int32_t>> OrderByNestedDissection(const std::string& program,
+                                                             const Graph& graph,
+                                                             StopRequested stop) {
+  const int64_t n = graph.vertices();
+  const int64_t neighbours = graph.start[n];
+  if (!FitsOrderingProgram(n, neighbours)) {
+    return absl::ResourceExhaustedError("the graph is beyond METIS's indices");
+  }
+  Child child;
+  CROUT_RETURN_IF_ERROR(child.Start(program));
+  const std::vector<int32_t> header = {static_cast<int32_t>(n), static_cast<int32_t>(neighbours)};
+  const std::vector<int32_t> start(graph.start.begin(), graph.start.end());
+  CROUT_RETURN_IF_ERROR(child.Write(BytesOf(header), stop));
+  CROUT_RETURN_IF_ERROR(child.Write(BytesOf(start), stop));
+  CROUT_RETURN_IF_ERROR(child.Write(BytesOf(graph.neighbour), stop));
+  std::vector<int32_t> order(n);
+  CROUT_RETURN_IF_ERROR(child.Read(std::as_writable_bytes(std::span(order)), stop));
+  if (!IsPermutation(order)) {
+    return absl::UnavailableError("the ordering program answered something else than an order");
+  }
+  return order;
+}
+
+}  // namespace crout

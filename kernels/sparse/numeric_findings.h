@@ -1,0 +1,80 @@
+// What numeric factorizations of sparse matrices ask for and find out, on any device, and what
+// those of the multifrontal method say of it.
+#ifndef CROUT_KERNELS_SPARSE_NUMERIC_FINDINGS_H_
+#define CROUT_KERNELS_SPARSE_NUMERIC_FINDINGS_H_
+
+#include <cmath>
+#include <complex>
+#include <cstdint>
+#include <limits>
+
+#include "absl/status/status.h"
+#include "kernels/scalar.h"
+#include "kernels/sparse/analysis.h"
+#include "kernels/sparse/multifrontal_factor.h"
+#include "kernels/sparse/permutation.h"
+
+namespace crout {
+
+struct NumericFindings {
+  int64_t info = 0;  // NumericSummary's, as are the next two
+  int64_t perturbed = 0;
+  int64_t interchanges = 0;
+  int64_t negative = 0;  // pivots; of real matrices
+  double max_abs = 0;    // of B's entries
+  double largest = 0;    // of U's
+  bool finite = true;    // whether L and U are
+};
+
+// INVALID_ARGUMENT where `a` is not a matrix that was analysed so, for a factor of that type.
+absl::Status CheckFits(const Analysis& analysis, const AnySparse& a, DType dtype);
+
+// `symmetric`: whether A is. Asked only where that decides.
+template <class Symmetric>
+NumericSummary Summarize(const Analysis& analysis, const NumericFindings& found, DType dtype,
+                         Symmetric symmetric) {
+  NumericSummary summary;
+  summary.info = found.info;
+  if (found.info > 0) summary.singular_column = analysis.column_order[found.info - 1];
+  summary.perturbed_pivots = found.perturbed;
+  summary.interchanges = found.interchanges;
+  summary.max_abs = found.max_abs;
+  if (!found.finite) {
+    summary.pivot_growth = std::numeric_limits<double>::infinity();
+  } else if (found.max_abs > 0) {
+    summary.pivot_growth = found.largest / found.max_abs;
+  } else {
+    summary.pivot_growth = found.largest == 0 ? 1 : std::numeric_limits<double>::infinity();
+  }
+  if (!IsComplex(dtype) && analysis.row_order == analysis.column_order && found.perturbed == 0 &&
+      found.interchanges == 0 && symmetric()) {
+    summary.negative_pivots = found.negative;
+  }
+  return summary;
+}
+
+// det A of U's diagonal by positions, and the n interchanges at MultifrontalLayout::pivots.
+template <class T>
+LogDeterminant DeterminantOf(const Analysis& analysis, const NumericSummary& summary,
+                             const T* diagonal, const int32_t* interchanges) {
+  if (summary.info > 0) return {0, -std::numeric_limits<double>::infinity()};
+  LogDeterminant det;
+  for (int64_t f = 0; f < analysis.fronts(); ++f) {
+    const int32_t first = analysis.first_position[f];
+    for (int32_t k = first; k < analysis.first_position[f + 1]; ++k) {
+      const auto u = Widen(diagonal[k]);
+      const double modulus = Modulus(u);
+      det.log_abs += std::log(modulus);
+      det.sign *= std::complex<double>(u) / modulus;
+      if (interchanges[k] != k - first) det.sign = -det.sign;
+    }
+  }
+  if (IsOdd(analysis.row_order, analysis.column_order)) det.sign = -det.sign;
+  for (const double scale : analysis.row_scale) det.log_abs -= std::log(scale);
+  for (const double scale : analysis.column_scale) det.log_abs -= std::log(scale);
+  return det;
+}
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_SPARSE_NUMERIC_FINDINGS_H_

@@ -1,0 +1,242 @@
+#include "kernels/sparse/symbolic.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout {
+namespace {
+
+constexpr int64_t kFrontsBetweenStops = 4096;
+
+class Symbolic {
+ public:
+  Symbolic(const AnySparse& a, const Graph& graph, const FrontTree& tree, Analysis& analysis)
+      : a_(a), graph_(graph), tree_(tree), out_(analysis), fronts_(std::ssize(tree.parent)) {}
+
+  absl::Status Run(StopRequested stop) {
+    out_.first_position = tree_.first_position;
+    out_.parent = tree_.parent;
+    LinkChildren();
+    CROUT_RETURN_IF_ERROR(FindBorders(stop));
+    CROUT_RETURN_IF_ERROR(PlaceFronts());
+    FillLevels();
+    CountStack();
+    return PlaceEntries(stop);
+  }
+
+ private:
+  absl::Status PlaceFronts() {
+    out_.factor_start.resize(fronts_ + 1);
+    double entries = 0;
+    for (int64_t f = 0; f < fronts_; ++f) {
+      const auto d1 = static_cast<double>(out_.eliminated(f));
+      const auto d2 = static_cast<double>(out_.bordered(f));
+      entries += d1 * d1 + 2 * d1 * d2;
+      out_.flops += 2.0 / 3.0 * d1 * d1 * d1 + 2 * d1 * d1 * d2 + 2 * d1 * d2 * d2;
+    }
+    constexpr double kMostEntries = 0x1p58;  // 2^62 bytes of the largest type
+    if (entries > kMostEntries) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("the factors would have ", entries, " entries"));
+    }
+    for (int64_t f = 0; f < fronts_; ++f) {
+      const int64_t d1 = out_.eliminated(f);
+      const int64_t d2 = out_.bordered(f);
+      out_.factor_start[f + 1] = out_.factor_start[f] + d1 * (d1 + 2 * d2);
+      out_.largest_front = std::max(out_.largest_front, d1 + d2);
+    }
+    return absl::OkStatus();
+  }
+
+  void LinkChildren() {
+    out_.child_start.assign(fronts_ + 1, 0);
+    for (const int32_t p : out_.parent) {
+      if (p != -1) ++out_.child_start[p + 1];
+    }
+    std::partial_sum(out_.child_start.begin(), out_.child_start.end(), out_.child_start.begin());
+    out_.child.resize(out_.child_start[fronts_]);
+    std::vector<int32_t> next(out_.child_start.begin(), out_.child_start.end());
+    for (int64_t f = 0; f < fronts_; ++f) {
+      const int32_t p = out_.parent[f];
+      if (p != -1) out_.child[next[p]++] = static_cast<int32_t>(f);
+    }
+  }
+
+  // The border of a front: later neighbours of its vertices, and of the children's borders what is
+  // later than itself.
+  absl::Status FindBorders(StopRequested stop) {
+    std::vector<int32_t> position(out_.n), last_seen_by(out_.n, -1), place(out_.n);
+    for (int64_t k = 0; k < out_.n; ++k) position[out_.row_order[k]] = static_cast<int32_t>(k);
+    out_.border_start.resize(fronts_ + 1);
+    const int64_t all = std::accumulate(tree_.bordered.begin(), tree_.bordered.end(), int64_t{0});
+    out_.border.reserve(all);
+    out_.place_in_parent.reserve(all);
+    for (int64_t f = 0; f < fronts_; ++f) {
+      if (f % kFrontsBetweenStops == 0) CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
+      const int32_t end = out_.first_position[f + 1];
+      const auto see = [&](int32_t k) {
+        if (k < end || last_seen_by[k] == f) return;
+        last_seen_by[k] = static_cast<int32_t>(f);
+        out_.border.push_back(k);
+      };
+      for (int32_t k = out_.first_position[f]; k < end; ++k) {
+        const int32_t v = out_.row_order[k];
+        for (int64_t e = graph_.start[v]; e < graph_.start[v + 1]; ++e) {
+          see(position[graph_.neighbour[e]]);
+        }
+      }
+      for (int32_t c = out_.child_start[f]; c < out_.child_start[f + 1]; ++c) {
+        const int32_t child = out_.child[c];
+        for (int64_t b = out_.border_start[child]; b < out_.border_start[child + 1]; ++b) {
+          see(out_.border[b]);
+        }
+      }
+      out_.border_start[f + 1] = std::ssize(out_.border);
+      out_.place_in_parent.resize(out_.border.size());
+      if (tree_.counted && tree_.bordered[f] != out_.bordered(f)) {
+        return absl::InternalError("the count of a front is wrong");
+      }
+      std::sort(out_.border.begin() + out_.border_start[f], out_.border.end());
+      PlaceChildren(f, place);
+    }
+    return absl::OkStatus();
+  }
+
+  void PlaceChildren(int64_t f, std::vector<int32_t>& place) {
+    if (out_.child_start[f] == out_.child_start[f + 1]) return;
+    SetPlaces(f, place);
+    for (int32_t c = out_.child_start[f]; c < out_.child_start[f + 1]; ++c) {
+      const int32_t child = out_.child[c];
+      for (int64_t b = out_.border_start[child]; b < out_.border_start[child + 1]; ++b) {
+        out_.place_in_parent[b] = place[out_.border[b]];
+      }
+    }
+  }
+
+  // place[k] of the positions that the front has: 0 to d1 + d2 - 1.
+  void SetPlaces(int64_t f, std::vector<int32_t>& place) const {
+    int32_t next = 0;
+    for (int32_t k = out_.first_position[f]; k < out_.first_position[f + 1]; ++k) {
+      place[k] = next++;
+    }
+    for (int64_t b = out_.border_start[f]; b < out_.border_start[f + 1]; ++b) {
+      place[out_.border[b]] = next++;
+    }
+  }
+
+  void FillLevels() {
+    std::vector<int32_t> level(fronts_);
+    for (int64_t f = fronts_ - 1; f >= 0; --f) {
+      if (out_.parent[f] != -1) level[f] = level[out_.parent[f]] + 1;
+    }
+    const int32_t levels = fronts_ == 0 ? 0 : *std::max_element(level.begin(), level.end()) + 1;
+    out_.level_start.assign(levels + 1, 0);
+    out_.level_contribution_entries.assign(levels, 0);
+    out_.contribution_start.resize(fronts_);
+    for (int64_t f = 0; f < fronts_; ++f) {
+      ++out_.level_start[level[f] + 1];
+      int64_t& entries = out_.level_contribution_entries[level[f]];
+      out_.contribution_start[f] = entries;
+      entries += out_.bordered(f) * out_.bordered(f);
+    }
+    std::partial_sum(out_.level_start.begin(), out_.level_start.end(), out_.level_start.begin());
+    out_.level_front.resize(fronts_);
+    std::vector<int32_t> next(out_.level_start.begin(), out_.level_start.end());
+    for (int64_t f = 0; f < fronts_; ++f) {
+      out_.level_front[next[level[f]]++] = static_cast<int32_t>(f);
+    }
+    for (int32_t v = 0; v < levels; ++v) {
+      const int64_t below = v + 1 < levels ? out_.level_contribution_entries[v + 1] : 0;
+      out_.level_pair_entries =
+          std::max(out_.level_pair_entries, out_.level_contribution_entries[v] + below);
+    }
+  }
+
+  void CountStack() {
+    int64_t held = 0;
+    for (int64_t f = 0; f < fronts_; ++f) {
+      held += out_.bordered(f) * out_.bordered(f);
+      out_.stack_entries = std::max(out_.stack_entries, held);
+      for (int32_t c = out_.child_start[f]; c < out_.child_start[f + 1]; ++c) {
+        held -= out_.bordered(out_.child[c]) * out_.bordered(out_.child[c]);
+      }
+    }
+  }
+
+  absl::Status PlaceEntries(StopRequested stop) {
+    const SparseLayout at(a_.n, a_.nonzeros, a_.dtype);
+    const auto* const column_start = reinterpret_cast<const int64_t*>(a_.data + at.column_start);
+    const auto* const row_start = reinterpret_cast<const int64_t*>(a_.data + at.row_start);
+    const auto* const row = reinterpret_cast<const int32_t*>(a_.data + at.row);
+    const auto* const column = reinterpret_cast<const int32_t*>(a_.data + at.column);
+    const auto* const entry_by_row = reinterpret_cast<const int32_t*>(a_.data + at.position);
+    std::vector<int32_t> row_position(out_.n), column_position(out_.n), place(out_.n);
+    for (int64_t k = 0; k < out_.n; ++k) {
+      row_position[out_.row_order[k]] = static_cast<int32_t>(k);
+      column_position[out_.column_order[k]] = static_cast<int32_t>(k);
+    }
+    out_.entry_start.resize(fronts_ + 1);
+    out_.entry.resize(a_.nonzeros);
+    out_.target.resize(a_.nonzeros);
+    out_.entry_column.resize(a_.nonzeros);
+    int64_t count = 0;
+    for (int64_t f = 0; f < fronts_; ++f) {
+      if (f % kFrontsBetweenStops == 0) CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
+      SetPlaces(f, place);
+      const int64_t d1 = out_.eliminated(f);
+      const int64_t size = d1 + out_.bordered(f);
+      const int32_t first = out_.first_position[f];
+      const int64_t u12 = size * d1;
+      const auto put = [&](int32_t entry, int32_t j, int64_t offset) {
+        out_.entry[count] = entry;
+        out_.entry_column[count] = j;
+        out_.target[count++] = out_.factor_start[f] + offset;
+      };
+      for (int64_t l = 0; l < d1; ++l) {
+        const int32_t j = out_.column_order[first + l];
+        for (int64_t e = column_start[j]; e < column_start[j + 1]; ++e) {
+          const int32_t k = row_position[row[e]];
+          if (k >= first) put(static_cast<int32_t>(e), j, l * size + place[k]);
+        }
+      }
+      for (int64_t k = 0; k < d1; ++k) {
+        const int32_t i = out_.row_order[first + k];
+        for (int64_t e = row_start[i]; e < row_start[i + 1]; ++e) {
+          const int32_t l = column_position[column[e]];
+          if (l < first + d1) continue;
+          put(entry_by_row[e], column[e], u12 + (place[l] - d1) * d1 + k);
+        }
+      }
+      out_.entry_start[f + 1] = count;
+    }
+    return absl::OkStatus();
+  }
+
+  const AnySparse& a_;
+  const Graph& graph_;
+  const FrontTree& tree_;
+  Analysis& out_;
+  const int64_t fronts_;
+};
+
+}  // namespace
+
+absl::Status FillSymbolic(const AnySparse& a, const Graph& graph, const FrontTree& tree,
+                          StopRequested stop, Analysis& analysis) {
+  return Symbolic(a, graph, tree, analysis).Run(stop);
+}
+
+size_t SymbolicBytes(const AnySparse& a, const FrontTree& tree) {
+  size_t borders = 0;
+  for (const int32_t d2 : tree.bordered) borders += d2;
+  constexpr size_t kOfBorder = 2 * sizeof(int32_t);
+  constexpr size_t kOfEntry = 2 * sizeof(int32_t) + sizeof(int64_t);
+  constexpr size_t kOfFront = 7 * sizeof(int32_t) + 5 * sizeof(int64_t);
+  return borders * kOfBorder + a.nonzeros * kOfEntry + (tree.parent.size() + 1) * kOfFront;
+}
+
+}  // namespace crout

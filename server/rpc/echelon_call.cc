@@ -1,0 +1,40 @@
+#include "server/rpc/echelon_call.h"
+
+#include "kernels/util/status_macros.h"
+#include "server/rpc/encode.h"
+#include "server/rpc/placement.h"
+
+namespace crout {
+
+absl::StatusOr<std::vector<PayloadStep*>> EchelonCall::Start(const StreamMessage& first) {
+  v1::ReduceToEchelonFormHeader header;
+  CROUT_RETURN_IF_ERROR(first.ParseHeader(&header));
+  CROUT_ASSIGN_OR_RETURN(step_, PlaceStep(core_, header.device(), [&](DeviceSlot& slot) {
+                           return EchelonStep::Create(core_, header, slot);
+                         }));
+  return std::vector<PayloadStep*>{step_.get()};
+}
+
+absl::StatusOr<ReducedMatrix> EchelonCall::Run(ExecutionContext& context, CallTimings& timings) {
+  return step_->Run(
+      context, [this] { return stop_requested(); }, timings);
+}
+
+void EchelonCall::Reply(ReducedMatrix reduced) {
+  v1::ReduceToEchelonFormResponse head;
+  *head.mutable_header()->mutable_form() = EncodeDense(reduced.shape);
+  v1::EchelonFormResult result;
+  result.set_rank(reduced.form.rank());
+  result.mutable_pivot_columns()->Assign(reduced.form.pivot_columns.begin(),
+                                         reduced.form.pivot_columns.end());
+  result.set_tolerance(reduced.form.tolerance);
+  result.set_device(observed_.device);
+  EndWithDataAndResult(head, reduced.data, result);
+}
+
+void EchelonCall::ReleaseResources() {
+  UploadCall::ReleaseResources();
+  step_.reset();
+}
+
+}  // namespace crout

@@ -1,0 +1,59 @@
+#include "server/rpc/echelon_step.h"
+
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/util/status_macros.h"
+#include "server/rpc/decode.h"
+#include "server/rpc/status.h"
+
+namespace crout {
+
+absl::StatusOr<std::unique_ptr<EchelonStep>> EchelonStep::Create(
+    ServerCore& core, const v1::ReduceToEchelonFormHeader& header, DeviceSlot& slot) {
+  CROUT_ASSIGN_OR_RETURN(const PayloadSpec spec, DecodePayload(header.matrix(), "header.matrix",
+                                                               core.limits, *slot.device));
+  auto step = std::unique_ptr<EchelonStep>(new EchelonStep(core, spec, slot));
+  EchelonOptions& options = step->options_;
+  options.reducer = slot.device->echelon_reducer();
+  if (options.reducer == nullptr || !options.reducer->TakesDense(spec.shape.dtype)) {
+    return absl::UnimplementedError(absl::StrCat("device '", slot.device->info().name,
+                                                 "' reduces no such matrices to echelon form"));
+  }
+  options.augmented = header.augmented_columns();
+  if (options.augmented < 0) return BadField("header.augmented_columns", "negative");
+  if (header.has_tolerance()) {
+    if (!(header.tolerance() >= 0 && std::isfinite(header.tolerance()))) {
+      return BadField("header.tolerance", "must be finite and not negative");
+    }
+    options.tolerance = header.tolerance();
+  }
+  return step;
+}
+
+absl::StatusOr<MemoryNeed> EchelonStep::Plan() {
+  const PackedMatrix& shape = upload_.shape();
+  if (options_.augmented > shape.cols) {
+    return BadField("header.augmented_columns",
+                    absl::StrCat(options_.augmented, ", but the matrix has ", shape.cols));
+  }
+  CROUT_ASSIGN_OR_RETURN(plan_, PlanEchelonForm(options_, shape));
+  return MemoryNeed{.device = plan_->bytes.peak, .host = plan_->bytes.reply};
+}
+
+absl::StatusOr<ReducedMatrix> EchelonStep::Run(ExecutionContext& context, StopRequested stop,
+                                               CallTimings& timings) {
+  CROUT_ASSIGN_OR_RETURN(Buffer out, core_.host_memory.Allocate(plan_->shape.bytes()));
+  CROUT_ASSIGN_OR_RETURN(Buffer matrix, upload_.Take(context, timings));
+  KernelTimings kernel;
+  ReducedMatrix reduced;
+  CROUT_ASSIGN_OR_RETURN(reduced.form, ReduceToEchelonForm(context, *plan_, std::move(matrix),
+                                                           out.data(), stop, kernel));
+  timings.Add(kernel);
+  reduced.shape = plan_->shape;
+  reduced.data = TakeReply(std::move(out), plan_->bytes.reply);
+  return reduced;
+}
+
+}  // namespace crout

@@ -1,0 +1,43 @@
+// The matrix of a call, and its reduction to row echelon form.
+#ifndef CROUT_SERVER_RPC_ECHELON_STEP_H_
+#define CROUT_SERVER_RPC_ECHELON_STEP_H_
+
+#include <memory>
+#include <optional>
+
+#include "kernels/jobs/echelon.h"
+#include "server/rpc/payload_step.h"
+
+namespace crout {
+
+struct ReducedMatrix {
+  PackedMatrix shape;
+  std::shared_ptr<const ReplyData> data;
+  EchelonForm form;
+};
+
+class EchelonStep final : public PayloadStep {
+ public:
+  // Checks what can be checked before the payload. UNIMPLEMENTED where the device reduces none.
+  static absl::StatusOr<std::unique_ptr<EchelonStep>> Create(
+      ServerCore& core, const v1::ReduceToEchelonFormHeader& header, DeviceSlot& slot);
+
+  absl::StatusOr<MemoryNeed> Plan() override;
+
+  double PredictSeconds() const { return plan_ ? plan_->seconds : 0; }
+
+  // Worker thread. Fills the phases it runs.
+  absl::StatusOr<ReducedMatrix> Run(ExecutionContext& context, StopRequested stop,
+                                    CallTimings& timings);
+
+ private:
+  EchelonStep(ServerCore& core, const PayloadSpec& spec, DeviceSlot& slot)
+      : PayloadStep(core, spec, "header.matrix", slot) {}
+
+  EchelonOptions options_;
+  std::optional<EchelonPlan> plan_;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_RPC_ECHELON_STEP_H_

@@ -1,0 +1,25 @@
+#include "server/rpc/payload_step.h"
+
+#include "server/rpc/observe.h"
+
+namespace crout {
+
+NewFactor PayloadStep::TakeFactor(Factorization made, double seconds) {
+  NewFactor factor;
+  factor.factorization = std::move(made);
+  ObserveFactor(core_, slot_, factor.factorization.summary, seconds);
+  factor.reservation = std::move(memory_.device);
+  factor.slot = &slot_;
+  return factor;
+}
+
+std::shared_ptr<const ReplyData> PayloadStep::TakeReply(Buffer out, size_t bytes) {
+  memory_.host.Shrink(bytes);
+  return std::make_shared<const ReplyData>(ReplyData{std::move(memory_.host), std::move(out)});
+}
+
+void Settle(NewFactor& factor) {
+  factor.reservation.Shrink(FactorCache::Charge(factor.factorization.parts.bytes()));
+}
+
+}  // namespace crout

@@ -1,0 +1,53 @@
+// A call that solves with a cached factor, of one matrix or of a batch.
+#ifndef CROUT_SERVER_RPC_SOLVING_CALL_H_
+#define CROUT_SERVER_RPC_SOLVING_CALL_H_
+
+#include <memory>
+#include <optional>
+
+#include "kernels/util/status_macros.h"
+#include "kernels/util/stopwatch.h"
+#include "server/rpc/job_call.h"
+
+namespace crout {
+
+// Holds the factor, brings it back to its device where it was in host memory, and solves. `Step`
+// takes the right-hand sides and gives a `Solution` (SolveStep, BatchSolveStep); the calls fill in
+// Start() and Reply().
+template <class Step, class Solution>
+class SolvingCall : public JobCall<Solution, v1::PHASE_SOLVE> {
+ protected:
+  using JobCall<Solution, v1::PHASE_SOLVE>::JobCall;
+
+  // Worker thread.
+  absl::StatusOr<const Factorization*> Promote(ExecutionContext& context, CallTimings& timings) {
+    Stopwatch watch;
+    CROUT_ASSIGN_OR_RETURN(const Factorization* factor,
+                           pin_->OnDevice(context, solve_->TakePromotion(), &promoted_));
+    timings.host_to_device += watch.Lap();
+    return factor;
+  }
+
+  void ReleaseResources() override {
+    UploadCall::ReleaseResources();
+    solve_.reset();
+    pin_.reset();
+  }
+
+  // Constant from Start() to ReleaseResources().
+  std::optional<FactorCache::Pin> pin_;
+  std::unique_ptr<Step> solve_;
+  bool promoted_ = false;  // the factor, to its device, by Promote()
+
+ private:
+  double PredictSeconds() final { return solve_->PredictSeconds(); }
+  absl::StatusOr<Solution> Run(ExecutionContext& context, CallTimings& timings) final {
+    CROUT_ASSIGN_OR_RETURN(const Factorization* factor, Promote(context, timings));
+    return solve_->Run(
+        context, *factor, [this] { return this->stop_requested(); }, timings);
+  }
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_RPC_SOLVING_CALL_H_

@@ -1,0 +1,82 @@
+#include "server/rpc/sparse_analysis.h"
+
+#include <utility>
+
+#include "kernels/sparse/nested_dissection.h"
+#include "kernels/util/failpoint.h"
+#include "kernels/util/size_class.h"
+#include "kernels/util/status_macros.h"
+#include "kernels/util/stopwatch.h"
+
+namespace crout {
+namespace {
+
+// Reserves what `held` lacks.
+absl::Status GrowOnHost(ServerCore& core, size_t bytes, Reservation& held) {
+  if (bytes <= held.bytes()) return absl::OkStatus();
+  CROUT_ASSIGN_OR_RETURN(Reservation more, core.cache.ReserveOnHost(bytes - held.bytes()));
+  held.Absorb(std::move(more));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<AnalyzedMatrix> AnalyzeUpload(ServerCore& core, const std::string& tenant,
+                                             MatrixUpload& upload, AnalysisRequest request,
+                                             StopRequested stop) {
+  Stopwatch watch;
+  const int64_t n = upload.shape().rows;
+  const int64_t nonzeros = *upload.nnz();
+  CROUT_ASSIGN_OR_RETURN(const size_t bytes, SparseBytes(n, nonzeros, upload.shape().dtype));
+  const size_t base = AnalysisBytes(n, nonzeros);
+  KeptAnalysis kept;
+  CROUT_ASSIGN_OR_RETURN(const Reservation packed_memory,
+                         core.cache.ReserveOnHost(BlockBytes(bytes)));
+  CROUT_ASSIGN_OR_RETURN(kept.memory, core.cache.ReserveOnHost(base));
+  CROUT_ASSIGN_OR_RETURN(const Buffer packed, core.host_memory.Allocate(bytes));
+  CROUT_RETURN_IF_ERROR(upload.PackSparse({packed.data(), bytes}, stop));
+  const AnySparse matrix{packed.data(), upload.shape().dtype, n, nonzeros};
+  AnalyzedMatrix answer;
+  const bool is_shared = request.keep.empty();
+  if (is_shared) answer.analysis = core.analyses.Find(tenant, matrix, request.matching);
+  answer.reused = answer.analysis != nullptr;
+  if (!answer.reused) {
+    AnalysisOptions options;
+    options.matching = request.matching;
+    options.keep = std::move(request.keep);
+    options.ordering_program = OrderingProgram();
+    options.claim = [&](size_t beyond) -> absl::Status {
+      kept.memory.Shrink(base + beyond);
+      return GrowOnHost(core, base + beyond, kept.memory);
+    };
+    CROUT_RETURN_IF_ERROR(Failpoint("sparse.analyze"));
+    CROUT_ASSIGN_OR_RETURN(kept.analysis, Analyze(matrix, options, stop));
+    kept.memory.Shrink(kept.analysis.bytes());
+    answer.analysis =
+        is_shared ? core.analyses.Add(tenant, std::move(kept)) : Share(std::move(kept));
+  }
+  answer.seconds = watch.Lap();
+  return answer;
+}
+
+absl::Status ReservedGrowth::ClaimAnalysis(size_t bytes) {
+  claimed_.Shrink(bytes);
+  return GrowOnHost(core_, bytes, claimed_);
+}
+
+std::shared_ptr<const Analysis> ReservedGrowth::Keep(Analysis analysis) {
+  claimed_.Shrink(analysis.bytes());
+  return Share({std::move(claimed_), std::move(analysis), base_});
+}
+
+absl::Status ReservedGrowth::ClaimJob(const JobBytes& bytes) {
+  CROUT_RETURN_IF_ERROR(GrowOnHost(core_, bytes.report, memory_.host));
+  const size_t peak = FactorCache::Charge(bytes.peak) + other_bytes_;
+  if (peak <= memory_.device.bytes()) return absl::OkStatus();
+  CROUT_ASSIGN_OR_RETURN(Reservation more,
+                         core_.cache.ReserveOnDevice(slot_, peak - memory_.device.bytes()));
+  memory_.device.Absorb(std::move(more));
+  return absl::OkStatus();
+}
+
+}  // namespace crout

@@ -1,0 +1,240 @@
+#include "server/rpc/sparse_choice.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/algorithm_registry.h"
+#include "kernels/util/status_macros.h"
+#include "kernels/util/strings.h"
+#include "server/rpc/names.h"
+#include "server/rpc/sparse_analysis.h"
+#include "server/rpc/status.h"
+
+namespace crout {
+namespace {
+
+absl::Status CheckOptions(bool may_be_sparse, const v1::FactorizeOptions& options) {
+  if (!may_be_sparse) {
+    return BadField("header.options.algorithm",
+                    "it factors sparse matrices: send a coordinate text, or `sparse`");
+  }
+  if (options.has_parameters() || options.precision() != v1::FACTOR_PRECISION_UNSPECIFIED) {
+    return BadField("header.options", "sparse methods take no parameters and no precision");
+  }
+  return absl::OkStatus();
+}
+
+MatchingMode MatchingFor(EquilibrateMode mode) {
+  switch (mode) {
+    case EquilibrateMode::kOn:
+      return MatchingMode::kOn;
+    case EquilibrateMode::kOff:
+      return MatchingMode::kOff;
+    case EquilibrateMode::kAuto:
+      break;
+  }
+  return MatchingMode::kAuto;
+}
+
+}  // namespace
+
+absl::Status SparseChoice::TakeName(bool may_be_sparse, v1::FactorizeOptions* request) {
+  const std::string name = AlgorithmName(request->algorithm());
+  for (const auto& method : slot_.device->catalogue().sparse_lus) {
+    if (method->name() != name) continue;
+    CROUT_RETURN_IF_ERROR(CheckOptions(may_be_sparse, *request));
+    name_ = name;
+    request->clear_algorithm();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SparseChoice::CheckType(const FactorWish& wish) const {
+  if (!named() || !Methods(wish).empty()) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat("algorithm '", name_, "' is not available in ",
+                                               ToAbsl(NameOf(wish.dense->factor_dtype)),
+                                               " on device ", slot_.device->info().name));
+}
+
+void SparseChoice::Allow(std::string tenant, std::string_view solver) {
+  tenant_ = std::move(tenant);
+  allowed_ = solver == "auto";
+  for (const auto& one : slot_.device->solvers()) {
+    if (one->name() != solver || !one->traits().operands.contains(OperandKind::kSparse)) continue;
+    allowed_ = true;
+    solved_by_ = std::string(solver);
+  }
+}
+
+std::vector<const SparseLu*> SparseChoice::Methods(const FactorWish& wish) const {
+  const DType dtype = wish.dense->factor_dtype;
+  std::vector<const SparseLu*> methods =
+      FindSparseLus(*slot_.device, named() ? name_ : "auto", dtype);
+  std::erase_if(methods, [&](const SparseLu* method) {
+    // Nobody is given another type than was asked for.
+    const bool exact = wish.request->factor_dtype() != v1::DTYPE_UNSPECIFIED;
+    if (exact && !method->TakesSparse(dtype)) return true;
+    return !named() && !solved_by_.empty() && method->name() != solved_by_;
+  });
+  return methods;
+}
+
+bool SparseChoice::IsWorthAnalysing(int64_t n, int64_t nonzeros, const FactorWish& wish,
+                                    const std::vector<const SparseLu*>& methods) const {
+  if (!allowed_ || n == 0 || methods.empty()) return false;
+  if (named()) return true;
+  const v1::Algorithm asked = wish.request->algorithm();
+  const bool by_default = asked == v1::ALGORITHM_UNSPECIFIED || asked == v1::ALGORITHM_AUTO;
+  if (!by_default || !wish.sparse_will_do || wish.request->has_parameters()) return false;
+  if (n > core_.limits.max_n || !solved_by_.empty()) return true;
+  // An analysis that may be in vain has to cost little beside what it may save.
+  constexpr double kWorthwhile = 0.25;
+  const DType dtype = wish.dense->factor_dtype;
+  const double dense = wish.dense->algorithm->PredictSeconds(dtype, n);
+  return std::ranges::any_of(methods, [&](const SparseLu* method) {
+    return method->PredictRoughly(n, nonzeros, dtype) < kWorthwhile * dense;
+  });
+}
+
+absl::Status SparseChoice::Analyze(MatrixUpload& upload, const FactorWish& wish,
+                                   StopRequested stop) {
+  plan_.reset();
+  analysis_.reset();
+  if (named() && !upload.nnz()) {
+    return BadField("header.options.algorithm", "it factors sparse matrices: the text is an array");
+  }
+  const std::vector<const SparseLu*> methods = Methods(wish);
+  const PackedMatrix& shape = upload.shape();
+  if (!upload.nnz() || shape.rows != shape.cols ||
+      !IsWorthAnalysing(shape.rows, *upload.nnz(), wish, methods)) {
+    return absl::OkStatus();
+  }
+  CROUT_ASSIGN_OR_RETURN(const std::optional<LeadingBlock> block,
+                         upload.InspectLeadingBlock(shape.rows));
+  has_empty_line_ = block && (block->empty_row || block->empty_column);
+  if (has_empty_line_) return absl::OkStatus();
+  CROUT_ASSIGN_OR_RETURN(
+      const AnalyzedMatrix analyzed,
+      AnalyzeUpload(core_, tenant_, upload, {MatchingFor(wish.dense->equilibrate)}, stop));
+  seconds_ = analyzed.seconds;
+  analysis_ = analyzed.analysis;
+  const bool must = named() || !solved_by_.empty() || shape.rows > core_.limits.max_n;
+  CROUT_RETURN_IF_ERROR(Choose(methods, shape.dtype, analyzed.reused, must, wish));
+  if (plan_) upload.KeepSparse();
+  return absl::OkStatus();
+}
+
+SparseChoice::Guess SparseChoice::GuessFor(int64_t n, int64_t nonzeros, DType matrix_dtype,
+                                           const FactorWish& wish) const {
+  Guess guess;
+  if (!SparseBytes(n, nonzeros, matrix_dtype).ok()) return guess;
+  const std::vector<const SparseLu*> methods = Methods(wish);
+  if (!IsWorthAnalysing(n, nonzeros, wish, methods)) return guess;
+  const DType dtype = wish.dense->factor_dtype;
+  for (const SparseLu* method : methods) {
+    const double seconds = method->PredictRoughly(n, nonzeros, dtype);
+    if (guess.method == nullptr || seconds < guess.seconds) guess = {method, {}, seconds};
+  }
+  // Of grids in the plane: each entry fills in about as many as there are halvings.
+  const double halvings = std::max(1.0, std::log2(static_cast<double>(n)));
+  const DType made = guess.method->FactorType(dtype).value_or(dtype);
+  const double factor =
+      static_cast<double>(n + nonzeros) * halvings * static_cast<double>(SizeOf(made));
+  const double matrix = static_cast<double>(SparseLayout(n, nonzeros, matrix_dtype).bytes);
+  guess.bytes.kept = static_cast<size_t>(factor + (wish.dense->keep_matrix ? matrix : 0));
+  guess.bytes.peak = static_cast<size_t>(1.5 * factor + matrix);
+  return guess;
+}
+
+absl::Status SparseChoice::AnalyzeKeeping(MatrixUpload& upload, std::vector<int32_t> keep,
+                                          const FactorWish& wish, StopRequested stop) {
+  plan_.reset();
+  analysis_.reset();
+  std::vector<const SparseLu*> methods = Methods(wish);
+  std::erase_if(methods, [](const SparseLu* method) { return !method->LeavesComplements(); });
+  if (methods.empty()) {
+    return absl::UnimplementedError(absl::StrCat("device ", slot_.device->info().name, " has no ",
+                                                 named() ? name_ : "sparse method",
+                                                 " that leaves Schur complements"));
+  }
+  AnalysisRequest request{MatchingFor(wish.dense->equilibrate), std::move(keep)};
+  CROUT_ASSIGN_OR_RETURN(const AnalyzedMatrix analyzed,
+                         AnalyzeUpload(core_, tenant_, upload, std::move(request), stop));
+  seconds_ = analyzed.seconds;
+  analysis_ = analyzed.analysis;
+  CROUT_RETURN_IF_ERROR(
+      Choose(methods, upload.shape().dtype, /*reused=*/false, /*must=*/true, wish));
+  upload.KeepSparse();
+  return absl::OkStatus();
+}
+
+absl::Status SparseChoice::PlanKnown(std::shared_ptr<const Analysis> analysis, DType matrix_dtype,
+                                     const FactorWish& wish) {
+  plan_.reset();
+  seconds_ = 0;
+  analysis_ = std::move(analysis);
+  return Choose(Methods(wish), matrix_dtype, /*reused=*/true, /*must=*/true, wish);
+}
+
+absl::StatusOr<SparseMethod> SparseChoice::WithSolver(const SparseLu& method, DType dtype) const {
+  FactorSummary made;
+  made.algorithm = std::string(method.name());
+  made.n = analysis_->n;
+  made.factor_dtype = dtype;
+  made.sparse.emplace().analysis = analysis_;
+  SparseMethod found{&method, nullptr};
+  CROUT_ASSIGN_OR_RETURN(found.solver, FindSolver(*slot_.device, "auto", made, /*nrhs=*/1));
+  return found;
+}
+
+absl::Status SparseChoice::Choose(const std::vector<const SparseLu*>& methods, DType matrix_dtype,
+                                  bool reused, bool must, const FactorWish& wish) {
+  if (unmatched_row() >= 0) return absl::OkStatus();  // FindSingular() says so.
+  const DType asked = wish.dense->factor_dtype;
+  const SparseLu& method = *CheapestSparseLu(methods, *analysis_, asked);
+  const DType dtype = method.FactorType(asked).value_or(asked);
+  if (!must && method.PredictSeconds(*analysis_, dtype) >=
+                   wish.dense->algorithm->PredictSeconds(asked, analysis_->n)) {
+    analysis_.reset();
+    return absl::OkStatus();
+  }
+  SparseFactorizeOptions options;
+  options.factor_dtype = dtype;
+  CROUT_ASSIGN_OR_RETURN(options.method, WithSolver(method, dtype));
+  // Fronts have room for every choice of pivots.
+  for (const SparseLu* other : methods) {
+    if (!method.LeavesFronts() && other->LeavesFronts() && other->TakesSparse(dtype)) {
+      CROUT_ASSIGN_OR_RETURN(options.otherwise, WithSolver(*other, dtype));
+    }
+  }
+  options.keep_matrix = wish.dense->keep_matrix;
+  options.determinant = wish.dense->determinant;
+  options.condition = wish.request->condition();
+  CROUT_ASSIGN_OR_RETURN(plan_, PlanSparseFactorize(options, analysis_, reused, matrix_dtype));
+  return absl::OkStatus();
+}
+
+bool SparseChoice::Take(const FactorSummary& made) {
+  bool changed = made.sparse->postponements > 0;
+  if (made.algorithm != plan_->options.method.lu->name()) {
+    plan_->options.method = *plan_->options.otherwise;
+    changed = true;
+  }
+  plan_->analysis = made.sparse->analysis;
+  return changed;
+}
+
+FactorSummary SparseChoice::Expected() const {
+  FactorSummary summary;
+  summary.algorithm = std::string(plan_->options.method.lu->name());
+  summary.n = plan_->analysis->n;
+  summary.factor_dtype = plan_->options.factor_dtype;
+  summary.matrix_dtype = plan_->matrix_dtype;
+  summary.sparse.emplace().analysis = plan_->analysis;
+  summary.sparse->numeric.perturbed_pivots = 1;
+  return summary;
+}
+
+}  // namespace crout

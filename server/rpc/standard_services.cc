@@ -1,0 +1,251 @@
+#include "server/rpc/standard_services.h"
+
+#include <map>
+#include <new>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "crout/v1/factorization_service.grpc.pb.h"
+#include "grpc/reflection/v1alpha/reflection.pb.h"
+#include "kernels/util/clock.h"
+#include "kernels/util/status_macros.h"
+#include "server/rpc/caller.h"
+#include "server/rpc/reflection.h"
+#include "server/rpc/status.h"
+#include "server/rpc/wire.h"
+#include "server/scheduling/reason.h"
+
+namespace crout {
+namespace {
+
+using grpc::health::v1::HealthCheckRequest;
+using grpc::health::v1::HealthCheckResponse;
+using grpc::reflection::v1alpha::ServerReflectionRequest;
+using Clock = std::chrono::steady_clock;
+
+constexpr char kHealth[] = "grpc.health.v1.Health";
+constexpr char kReflection[] = "grpc.reflection.v1alpha.ServerReflection";
+// How long a peer that was told of its end may take to hear it.
+constexpr Clock::duration kLeaveTime = std::chrono::seconds(1);
+
+}  // namespace
+
+// A call, from its beginning until gRPC is done with it; deletes itself. gRPC runs no reaction
+// inside a Start* or Finish call, so those are made with the mutex held.
+class StandardServices::Visit final : public grpc::ServerGenericBidiReactor {
+ public:
+  Visit(StandardServices& services, Method method, grpc::GenericCallbackServerContext* context)
+      : services_(services),
+        method_(method),
+        context_(context),
+        name_(context->method().substr(1)),
+        peer_(context->peer()) {}
+
+  void Begin(Access access) {
+    MutexLock lock(&services_.mutex_);
+    auto& visits = services_.visits_;
+    if (visits.size() >= kMostVisits) MakeRoom(visits);
+    visits.push_back(this);
+    if (access == Access::kRoles) {
+      absl::StatusOr<Caller> caller = AdmitVisitor(services_.core_, *context_, Asked());
+      if (!caller.ok()) return Refuse(caller.status());
+      caller_ = *std::move(caller);
+    }
+    StartRead(&request_);
+  }
+
+  // That the status has changed, to who watches.
+  // For whoever holds that lock by another name.
+  void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK(services_.mutex_) {
+    services_.mutex_.AssertHeld();
+  }
+
+  void Tell() ABSL_EXCLUSIVE_LOCKS_REQUIRED(services_.mutex_) {
+    if (!watched_ || writing_ || ended_) return;
+    const auto status =
+        services_.StatusOf(*watched_).value_or(HealthCheckResponse::SERVICE_UNKNOWN);
+    if (status == told_) return;
+    told_ = status;
+    Write(ResponseOf(status));
+  }
+
+  void EnforceLimits(Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(services_.mutex_) {
+    if (ended_) {
+      if (now - *ended_ >= kLeaveTime) context_->TryCancel();
+    } else if (!refusal_.ok()) {
+      if (now - refused_ >= kRefusalTime) End(refusal_);
+    } else {
+      const absl::Status status = ReadmitCaller(services_.core_, Asked(), caller_);
+      if (!status.ok()) End(status);
+    }
+  }
+
+  void End(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(services_.mutex_) {
+    if (ended_) return;
+    ended_ = SteadyNow();
+    Finish(ToGrpcStatus(status, context_));
+  }
+
+  void OnReadDone(bool ok) override {
+    MutexLock lock(&services_.mutex_);
+    if (ended_) return;
+    if (!ok) {
+      return End(method_ == Method::kReflect ? absl::OkStatus()
+                                             : absl::InvalidArgumentError("there is no request"));
+    }
+    try {
+      const absl::Status status = Answer();
+      if (!status.ok()) End(status);
+    } catch (const std::bad_alloc&) {
+      End(OutOfMemory());
+    }
+  }
+
+  void OnWriteDone(bool ok) override {
+    MutexLock lock(&services_.mutex_);
+    writing_ = false;
+    if (ended_) return;
+    if (!ok) return End(absl::CancelledError("the client is gone"));
+    if (method_ == Method::kReflect) return StartRead(&request_);
+    Tell();
+  }
+
+  void OnCancel() override {
+    MutexLock lock(&services_.mutex_);
+    End(absl::CancelledError("the client cancelled the call"));
+  }
+
+  void OnDone() override {
+    {
+      MutexLock lock(&services_.mutex_);
+      services_.visits_.remove(this);
+    }
+    delete this;
+  }
+
+ private:
+  // The oldest that has not ended yet makes room.
+  static void MakeRoom(const std::list<Visit*>& visits) {
+    for (Visit* const visit : visits) {
+      visit->AssertHeld();
+      if (visit->ended_) continue;
+      return visit->End(absl::ResourceExhaustedError(
+          "this call made room for newer ones: ask again, and keep fewer of them open"));
+    }
+  }
+
+  Attempt Asked() const {
+    return {.role = method_ == Method::kReflect ? Role::kSolve : Role::kMetrics,
+            .what = name_,
+            .peer = peer_};
+  }
+
+  // Who tries tokens hears so late, by EnforceLimits().
+  void Refuse(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(services_.mutex_) {
+    if (ReasonOf(status) != kReasonUnknownToken) return End(status);
+    refusal_ = std::move(status);
+    refused_ = SteadyNow();
+  }
+
+  absl::Status Answer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(services_.mutex_) {
+    if (method_ == Method::kReflect) {
+      ServerReflectionRequest request;
+      CROUT_RETURN_IF_ERROR(ParseMessage(request_, &request));
+      Write(Reflect(request, services_.names_));
+      return absl::OkStatus();
+    }
+    HealthCheckRequest request;
+    CROUT_RETURN_IF_ERROR(ParseMessage(request_, &request));
+    if (method_ == Method::kWatch) {
+      watched_ = request.service();
+      Tell();
+      return absl::OkStatus();
+    }
+    const auto status = services_.StatusOf(request.service());
+    if (!status) return absl::NotFoundError("this server has no such service");
+    reply_ = Serialize(ResponseOf(*status));
+    ended_ = SteadyNow();
+    StartWriteAndFinish(&reply_, grpc::WriteOptions(), grpc::Status::OK);
+    return absl::OkStatus();
+  }
+
+  static HealthCheckResponse ResponseOf(HealthCheckResponse::ServingStatus status) {
+    HealthCheckResponse response;
+    response.set_status(status);
+    return response;
+  }
+
+  void Write(const google::protobuf::Message& message)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(services_.mutex_) {
+    reply_ = Serialize(message);
+    writing_ = true;
+    StartWrite(&reply_);
+  }
+
+  StandardServices& services_;
+  const Method method_;
+  grpc::GenericCallbackServerContext* const context_;
+  const std::string name_;
+  const std::string peer_;
+  // Guarded by services_.mutex_.
+  Caller caller_;
+  grpc::ByteBuffer request_;
+  grpc::ByteBuffer reply_;
+  bool writing_ = false;
+  absl::Status refusal_;  // not OK: what it will be told
+  Clock::time_point refused_;
+  std::optional<std::string> watched_;  // the service, once it is known
+  std::optional<HealthCheckResponse::ServingStatus> told_;
+  std::optional<Clock::time_point> ended_;
+};
+
+StandardServices::StandardServices(ServerCore& core, Access health, Access reflection)
+    : core_(core), health_(health), reflection_(reflection) {
+  names_.emplace_back(v1::FactorizationService::service_full_name());
+  if (health != Access::kOff) names_.emplace_back(kHealth);
+  names_.emplace_back(kReflection);
+}
+
+grpc::ServerGenericBidiReactor* StandardServices::CreateReactor(
+    grpc::GenericCallbackServerContext* context) {
+  static const std::map<std::string, Method, std::less<>> kMethods = {
+      {absl::StrCat("/", kHealth, "/Check"), Method::kCheck},
+      {absl::StrCat("/", kHealth, "/Watch"), Method::kWatch},
+      {absl::StrCat("/", kReflection, "/ServerReflectionInfo"), Method::kReflect}};
+  const auto method = kMethods.find(context->method());
+  if (method == kMethods.end()) return CallbackGenericService::CreateReactor(context);
+  const Access access = method->second == Method::kReflect ? reflection_ : health_;
+  if (access == Access::kOff) return CallbackGenericService::CreateReactor(context);
+  auto* const visit = new Visit(*this, method->second, context);
+  visit->Begin(access);
+  return visit;
+}
+
+std::optional<HealthCheckResponse::ServingStatus> StandardServices::StatusOf(
+    std::string_view service) const {
+  if (!service.empty() && service != v1::FactorizationService::service_full_name()) {
+    return std::nullopt;
+  }
+  return serving_ ? HealthCheckResponse::SERVING : HealthCheckResponse::NOT_SERVING;
+}
+
+void StandardServices::SetServing(bool serving) {
+  MutexLock lock(&mutex_);
+  serving_ = serving;
+  for (Visit* const visit : visits_) {
+    visit->AssertHeld();
+    visit->Tell();
+  }
+}
+
+void StandardServices::EnforceLimits(Clock::time_point now) {
+  MutexLock lock(&mutex_);
+  for (Visit* const visit : visits_) {
+    visit->AssertHeld();
+    visit->EnforceLimits(now);
+  }
+}
+
+}  // namespace crout

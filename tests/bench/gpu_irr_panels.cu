@@ -1,0 +1,16 @@
+#include "tests/bench/gpu_irr_panels.h"
+
+#include "kernels/cuda/irr_lu/lu_kernels.cuh"
+
+namespace crout {
+
+cudaError_t LaunchGetf2ByColumns(const cuda::IrrLuBatch<double>& batch,
+                                 const cuda::IrrMembers& members, cudaStream_t stream) {
+  constexpr int kThreads = 512;  // as LaunchIrrGetf2
+  if (members.count == 0) return cudaSuccess;
+  return cuda::LaunchBehind(cuda::Getf2Kernel<double, kThreads, /*kInRegisters=*/false>,
+                            dim3(static_cast<unsigned>(members.count)), kThreads, 0, false, stream,
+                            batch, 0, members.order);
+}
+
+}  // namespace crout

@@ -1,0 +1,32 @@
+"""The flow by mean curvature: what each way from step to step costs, and how far its u is off."""
+
+from report import results
+from report.table import Table, number, quantile
+
+
+def name(flow):
+    return flow["way"] + (f", {flow['start']}" if "start" in flow else "")
+
+
+def later(flow, key):
+    """The median over the steps after the first, which has no factor to begin with."""
+    return quantile([step[key] for step in flow["steps"][1:]], 0.5)
+
+
+def tables(result):
+    rows = []
+    for flow in result["flows"]:
+        steps = flow["steps"]
+        sweeps = later(flow, "sweeps") if "sweeps" in steps[0] else None
+        rows.append([name(flow), number(flow.get("tolerance")), number(sweeps), sum(s["factorizations"] for s in steps),
+                     sum(s["solves"] for s in steps), number(later(flow, "ms")), number(steps[-1]["error_of_u"]),
+                     number(max(s["backward_error"] for s in steps))])
+    header = ["way", "tolerance", "sweeps of a step", "factorizations", "solves", "ms of a step", "error of u at last",
+              "worst backward error"]
+    count = len(result["flows"][0]["steps"])
+    note = (f"{result['grid']} × {result['grid']} grid points, n = {result['grid'] ** 2}, {count} steps. Medians over the "
+            "steps after the first, of factorization, solution and corrections on the server. The error is the largest "
+            "difference from u by getrf in every step, over the largest |u|. Tolerances: absolute ones of the published "
+            "variant, relative ones of the fast one. Series solve to the backward error √n u."
+            f"{results.caution(result)}")
+    return [Table("A flow by mean curvature", header, rows, note)]

@@ -1,0 +1,211 @@
+// gRPC's health protocol and reflection, and the pages of the metrics port: who may use them, how
+// long, and how many at a time.
+#include <gmock/gmock.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdio>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "crout/status.h"
+#include "server/identity/token.h"
+#include "tests/e2e/daemon.h"
+#include "tests/e2e/health.h"
+
+namespace crout::e2e {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+constexpr char kCheck[] = "/grpc.health.v1.Health/Check";
+constexpr char kWatch[] = "/grpc.health.v1.Health/Watch";
+constexpr char kReflect[] = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
+constexpr char kListServices[] = "\x3a\x01*";  // field 7, "*"
+
+// A call of one request, any method's, with its bytes as they are.
+class RawCall {
+ public:
+  RawCall(const std::shared_ptr<grpc::Channel>& channel, const char* method,
+          const std::string& token = "")
+      : stub_(channel) {
+    context_.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
+    if (!token.empty()) context_.AddMetadata("authorization", "Bearer " + token);
+    call_ = stub_.PrepareCall(&context_, method, &queue_);
+    call_->StartCall(nullptr);
+    Await();
+  }
+  ~RawCall() {
+    context_.TryCancel();
+    if (!ended_) End().IgnoreError();
+  }
+  RawCall(const RawCall&) = delete;  // The call refers to it.
+  RawCall& operator=(const RawCall&) = delete;
+
+  void Ask(const std::string& message) {
+    const grpc::Slice slice(message);
+    call_->Write(grpc::ByteBuffer(&slice, 1), nullptr);
+    Await();
+  }
+  // Whether a reply came.
+  bool Read() {
+    grpc::ByteBuffer reply;
+    call_->Read(&reply, nullptr);
+    return Await();
+  }
+  absl::Status End() {
+    grpc::Status status;
+    call_->Finish(&status, nullptr);
+    Await();
+    ended_ = true;
+    return client::ToAbslStatus(status);
+  }
+  // How the call ends where it is refused; OK where a reply comes.
+  absl::Status Refusal() { return Read() ? absl::OkStatus() : End(); }
+
+ private:
+  bool Await() {
+    void* tag;
+    bool ok = false;
+    queue_.Next(&tag, &ok);
+    return ok;
+  }
+
+  grpc::CompletionQueue queue_;
+  grpc::GenericStub stub_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
+  bool ended_ = false;
+};
+
+class StandardServicesTest : public ::testing::Test {
+ protected:
+  StandardServicesTest() { Write(Line("probe", "metrics") + Line("solver", "solve")); }
+
+  // The section of an identity whose token is its name.
+  static std::string Line(const std::string& name, const std::string& role) {
+    return absl::StrCat("[", name, "]\ntenants = a\nroles = ", role,
+                        "\ntoken = ", FormatTokenHash(HashToken(name)), "\n");
+  }
+  void Write(const std::string& identities) const {
+    const std::string next = files_.File("identities.next");
+    WriteFile(next, identities);
+    ASSERT_EQ(chmod(next.c_str(), 0600), 0);
+    ASSERT_EQ(std::rename(next.c_str(), files_.File("identities").c_str()), 0);
+  }
+  std::vector<std::string> Asking() const {
+    return {"--identities=" + files_.File("identities"), "--health=roles", "--reflection=roles",
+            "--metrics-access=off"};
+  }
+  static absl::Status Ask(const Daemon& daemon, const char* method, const std::string& token) {
+    RawCall call(daemon.NewChannel(), method, token);
+    call.Ask(method == kReflect ? kListServices : "");
+    return call.Refusal();
+  }
+
+  const TempDir files_;
+};
+
+TEST_F(StandardServicesTest, RolesSayWhoMayUseThem) {
+  Daemon daemon(Asking());
+  for (const char* const method : {kCheck, kWatch, kReflect}) {
+    SCOPED_TRACE(method);
+    const bool health = method != kReflect;
+    EXPECT_TRUE(Ask(daemon, method, health ? "probe" : "solver").ok());
+    const absl::Status nobody = Ask(daemon, method, "");
+    EXPECT_TRUE(absl::IsUnauthenticated(nobody)) << nobody;
+    EXPECT_THAT(std::string(nobody.message()), HasSubstr("send a token"));
+    const absl::Status other = Ask(daemon, method, health ? "solver" : "probe");
+    EXPECT_TRUE(absl::IsPermissionDenied(other)) << other;
+    EXPECT_THAT(std::string(other.message()),
+                HasSubstr(absl::StrCat("may not call ", std::string(method).substr(1),
+                                       ": that takes the role ", health ? "metrics" : "solve")));
+  }
+  const std::string log = daemon.process().Errors();
+  EXPECT_THAT(log, AllOf(HasSubstr("caller_refused"), HasSubstr("ipv4:127.0.0.1:"),
+                         HasSubstr("grpc.health.v1.Health/Watch")));
+  EXPECT_TRUE(Eventually([&] { return daemon.NewClient() != nullptr; }));
+}
+
+TEST_F(StandardServicesTest, GuessesAreToldLate) {
+  const Daemon daemon(Asking());
+  for (const char* const method : {kCheck, kReflect}) {
+    const absl::Time begin = absl::Now();
+    EXPECT_TRUE(absl::IsUnauthenticated(Ask(daemon, method, "guess")));
+    EXPECT_GE(absl::Now() - begin, absl::Milliseconds(950)) << method;
+  }
+}
+
+TEST_F(StandardServicesTest, AWithdrawnTokenEndsItsCalls) {
+  const Daemon daemon(Asking());
+  const auto channel = daemon.NewChannel();
+  RawCall watch(channel, kWatch, "probe");
+  watch.Ask("");
+  ASSERT_TRUE(watch.Read());
+  RawCall reflect(channel, kReflect, "solver");
+  Write(Line("other", "admin"));
+  EXPECT_TRUE(absl::IsUnauthenticated(watch.Refusal()));
+  EXPECT_TRUE(absl::IsUnauthenticated(reflect.Refusal()));
+}
+
+TEST_F(StandardServicesTest, WhatIsOffIsNotThere) {
+  const Daemon daemon({"--health=off", "--reflection=off", "--metrics-access=off"});
+  for (const char* const method : {kCheck, kWatch, kReflect, "/crout.v1.None/None"}) {
+    EXPECT_TRUE(absl::IsUnimplemented(Ask(daemon, method, ""))) << method;
+  }
+  EXPECT_THAT(daemon.Get("/metrics"), StartsWith("HTTP/1.1 404"));
+  EXPECT_THAT(daemon.Get("/"), StartsWith("HTTP/1.1 404"));
+  EXPECT_THAT(daemon.Get("/readyz"), StartsWith("HTTP/1.1 200"));
+}
+
+TEST_F(StandardServicesTest, RequestsAreBoundedAndSmall) {
+  const Daemon daemon;
+  RawCall large(daemon.NewChannel(), kCheck);
+  large.Ask("\x0a\xff\xff\x07" + std::string((8 << 14) - 1, 's'));
+  const absl::Status refused = large.Refusal();
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("64 KiB"));
+  RawCall torn(daemon.NewChannel(), kReflect);
+  torn.Ask("\x3a\x05*");
+  EXPECT_TRUE(absl::IsInvalidArgument(torn.Refusal()));
+  EXPECT_EQ(CheckHealth(daemon.NewChannel(), "none"), Health::kUnknownService);
+}
+
+// Nobody keeps others out by calls that stay open, whichever of them they are.
+TEST_F(StandardServicesTest, TheOldestMakeRoom) {
+  constexpr int kMost = 1024;
+  constexpr int kOfConnection = 200;
+  const Daemon daemon;
+  std::shared_ptr<grpc::Channel> channel;
+  std::deque<RawCall> calls;
+  for (int i = 0; i < kMost; ++i) {
+    if (i % kOfConnection == 0) channel = daemon.NewChannel();
+    calls.emplace_back(channel, i % 2 == 0 ? kWatch : kReflect);
+    if (i % 4 == 0) calls.back().Ask("");  // the others have not asked yet
+  }
+  // Until it is answered, all of them have begun.
+  ASSERT_EQ(CheckHealth(daemon.NewChannel(), ""), Health::kServing);
+  const auto is_over = [&](RawCall& call) {
+    while (call.Read()) {
+    }
+    return absl::IsResourceExhausted(call.End());
+  };
+  EXPECT_TRUE(is_over(calls.front()));
+  calls.pop_front();
+  EXPECT_NE(ListServices(daemon.NewChannel()).find("crout.v1"), std::string::npos);
+  calls.back().Ask(kListServices);
+  EXPECT_TRUE(calls.back().Read()) << "the newest goes on";
+  EXPECT_TRUE(daemon.NewClient()->ServerInfo().ok());
+}
+
+}  // namespace
+}  // namespace crout::e2e

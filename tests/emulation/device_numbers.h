@@ -1,0 +1,42 @@
+// The elements of device code, as its tests make and read them.
+#ifndef CROUT_TESTS_EMULATION_DEVICE_NUMBERS_H_
+#define CROUT_TESTS_EMULATION_DEVICE_NUMBERS_H_
+
+#include <complex>
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/cuda/device/complex.h"
+#include "tests/support/gallery.h"
+
+namespace crout::cuda {
+
+// T in float64.
+template <class T>
+using Wide = std::conditional_t<kIsComplex<T>, std::complex<double>, double>;
+inline double Widened(double x) { return x; }
+template <class Part>
+std::complex<double> Widened(const Complex<Part>& x) {
+  return {x.re, x.im};
+}
+
+// rows x columns, column-major, parts uniform in [-1, 1).
+template <class T>
+std::vector<T> Random(int64_t rows, int64_t columns, uint64_t seed = 3) {
+  const testing::HostMatrix parts = testing::RandomMatrix(rows, 2 * columns, seed);
+  std::vector<T> a;
+  for (int64_t e = 0; e < rows * columns; ++e) {
+    using Part = RealPart<T>;
+    if constexpr (kIsComplex<T>) {
+      a.push_back({static_cast<Part>(parts[2 * e]), static_cast<Part>(parts[2 * e + 1])});
+    } else {
+      a.push_back(static_cast<Part>(parts[e]));
+    }
+  }
+  return a;
+}
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_TESTS_EMULATION_DEVICE_NUMBERS_H_

@@ -1,0 +1,125 @@
+// Reduced row echelon forms, the device's own code, by threads of the host.
+#include "kernels/cuda/gauss_jordan/echelon_panel.cuh"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "tests/support/gallery.h"
+
+namespace crout::cuda {
+namespace {
+
+constexpr int kThreads = 64;
+
+template <class T>
+struct Reduced {
+  std::vector<T> r;
+  std::vector<int64_t> pivot_columns;
+};
+
+unsigned BlocksFor(int64_t threads) {
+  return static_cast<unsigned>((threads + kThreads - 1) / kThreads);
+}
+
+// As echelon_form.cc enqueues it. `stop`: what the host says from the start.
+template <class T>
+Reduced<T> Reduce(std::vector<T> a, int64_t rows, int64_t cols, int64_t eligible, double tolerance,
+                  uint32_t stop = 0) {
+  std::vector<T> pivot_row(2 * kEchelonPanel);
+  std::vector<T> moved(kEchelonPanel * cols);
+  std::vector<int64_t> pivots(std::min(rows, cols), -1);
+  EchelonState state = {};
+  EchelonPanel<T> panel;
+  panel.a = {a.data(), rows, cols, rows};
+  panel.tolerance = tolerance;
+  panel.pivot_row = pivot_row.data();
+  panel.rows = moved.data();
+  panel.pivot_columns = pivots.data();
+  panel.state = &state;
+  panel.host.stop = &stop;
+  for (panel.begin = 0; panel.begin < eligible; panel.begin = panel.end) {
+    panel.end = std::min(panel.begin + kEchelonPanel, eligible);
+    std::vector<T> transform(rows * kEchelonPanel, T{0});
+    panel.transform = transform.data();
+    for (int64_t j = panel.begin; j < panel.end; ++j) {
+      RunEmulatedGrid(1, kThreads, [&] { SearchPivot<kThreads>(panel, j); });
+      RunEmulatedGrid(BlocksFor(rows), kThreads, [&] { EliminateColumn<kThreads>(panel, j); });
+    }
+    if (panel.end == cols) continue;
+    RunEmulatedGrid(BlocksFor(cols - panel.end), kThreads, [&] { TakePivotRows<kThreads>(panel); });
+    for (int64_t j = panel.end; j < cols; ++j) {
+      for (int64_t k = 0; k < kEchelonPanel; ++k) {
+        for (int64_t i = 0; i < rows; ++i) {
+          a[i + j * rows] -= transform[i + k * rows] * moved[k + j * kEchelonPanel];
+        }
+      }
+    }
+  }
+  pivots.resize(state.rank);
+  return {std::move(a), std::move(pivots)};
+}
+
+template <class T>
+class EchelonEmulationTest : public ::testing::Test {};
+using Types = ::testing::Types<double, Complex<float>>;
+TYPED_TEST_SUITE(EchelonEmulationTest, Types);
+
+// Of every nine columns the last five are sums of the two before.
+TYPED_TEST(EchelonEmulationTest, PivotColumnsAndTheRowSpace) {
+  using T = TypeParam;
+  constexpr int64_t kRows = 30;
+  constexpr int64_t kCols = 45;
+  const testing::HostMatrix random = testing::RandomMatrix(kRows, kCols, 4);
+  std::vector<T> a;
+  for (const double x : random) a.push_back(T(static_cast<RealPart<T>>(x)));
+  std::vector<int64_t> independent;
+  for (int64_t j = 0; j < kCols; ++j) {
+    if (j % 9 < 4) {
+      independent.push_back(j);
+      continue;
+    }
+    for (int64_t i = 0; i < kRows; ++i) {
+      a[i + j * kRows] = a[i + (j - 1) * kRows] + a[i + (j - 2) * kRows];
+    }
+  }
+  const double eps = std::numeric_limits<RealPart<T>>::epsilon();
+  const Reduced<T> reduced = Reduce(a, kRows, kCols, kCols, 1e4 * eps);
+  ASSERT_EQ(reduced.pivot_columns, independent);
+  const auto r = [&](int64_t i, int64_t j) { return reduced.r[i + j * kRows]; };
+  const auto rank = static_cast<int64_t>(independent.size());
+  for (int64_t k = 0; k < rank; ++k) {
+    for (int64_t i = 0; i < kRows; ++i) EXPECT_EQ(r(i, independent[k]), T(i == k ? 1 : 0));
+  }
+  for (int64_t j = 0; j < kCols; ++j) {
+    for (int64_t i = rank; i < kRows; ++i) EXPECT_EQ(r(i, j), T(0));
+    for (int64_t i = 0; i < kRows; ++i) {
+      T sum = 0;
+      for (int64_t k = 0; k < rank; ++k) sum += a[i + independent[k] * kRows] * r(k, j);
+      EXPECT_LE(double{Abs1(sum - a[i + j * kRows])}, 1e4 * eps) << i << ", " << j;
+    }
+  }
+}
+
+TYPED_TEST(EchelonEmulationTest, AugmentedColumnsAndInterchanges) {
+  using T = TypeParam;
+  // [0 2 | 4; 1 1 | 3; 0 0 | 5]
+  const std::vector<T> a{0, 1, 0, 2, 1, 0, 4, 3, 5};
+  const Reduced<T> reduced = Reduce(a, 3, 3, 2, 0);
+  EXPECT_EQ(reduced.pivot_columns, (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(reduced.r, (std::vector<T>{1, 0, 0, 0, 1, 0, 1, 2, 5}));
+  EXPECT_EQ(Reduce(a, 3, 3, 3, 0).pivot_columns, (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_TRUE(Reduce(a, 3, 3, 3, 5).pivot_columns.empty());
+}
+
+TYPED_TEST(EchelonEmulationTest, StopsWhereTheHostSaysSo) {
+  using T = TypeParam;
+  const std::vector<T> a{1, 0, 0, 1};
+  EXPECT_TRUE(Reduce(a, 2, 2, 2, 0, 1).pivot_columns.empty());
+}
+
+}  // namespace
+}  // namespace crout::cuda

@@ -1,0 +1,13 @@
+// The meeting of a cooperative launch's blocks, by threads of the host.
+#ifndef CROUT_TESTS_EMULATION_INCLUDE_KERNELS_CUDA_DEVICE_GRID_BARRIER_CUH_
+#define CROUT_TESTS_EMULATION_INCLUDE_KERNELS_CUDA_DEVICE_GRID_BARRIER_CUH_
+
+#include "tests/emulation/emulated_grid.h"
+
+namespace crout::cuda {
+
+inline void MeetGrid() { EmulatedThread::Grid().Meet(); }
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_TESTS_EMULATION_INCLUDE_KERNELS_CUDA_DEVICE_GRID_BARRIER_CUH_

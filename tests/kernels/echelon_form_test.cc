@@ -1,0 +1,236 @@
+// Reduced row echelon forms, in every type.
+#include "kernels/jobs/echelon.h"
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <limits>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "kernels/host/device/host_device.h"
+#include "kernels/util/status_macros.h"
+#include "tests/support/gallery.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
+
+template <class T>
+class EchelonFormTest : public ::testing::Test {
+ protected:
+  using Matrix = std::vector<T>;
+
+  // Of an m x n matrix by columns, in place. Its last `augmented` columns hold no pivots.
+  absl::StatusOr<EchelonForm> Reduce(
+      Matrix& a, int64_t m, int64_t n, std::optional<double> tolerance = std::nullopt,
+      StopRequested stop = [] { return false; }, int64_t augmented = 0,
+      Layout layout = Layout::kColumnMajor) {
+    const EchelonOptions options{device_->echelon_reducer(), augmented, tolerance};
+    CROUT_ASSIGN_OR_RETURN(const EchelonPlan plan,
+                           PlanEchelonForm(options, {nullptr, kDTypeOf<T>, layout, m, n}));
+    CROUT_ASSIGN_OR_RETURN(Buffer upload, device_->memory().Allocate(m * n * sizeof(T)));
+    std::copy_n(a.data(), m * n, upload.as<T>());
+    KernelTimings timings;
+    return ReduceToEchelonForm(*context_, plan, std::move(upload),
+                               reinterpret_cast<std::byte*>(a.data()), stop, timings);
+  }
+
+  static Matrix Random(int64_t m, int64_t n, uint64_t seed) {
+    const HostMatrix from = RandomMatrix(m, n, seed);
+    return {from.begin(), from.end()};
+  }
+
+  static Matrix Multiply(const Matrix& a, const Matrix& b, int64_t m, int64_t k, int64_t n) {
+    Matrix c(m * n, T{0});
+    for (int64_t j = 0; j < n; ++j) {
+      for (int64_t l = 0; l < k; ++l) {
+        for (int64_t i = 0; i < m; ++i) c[i + j * m] += a[i + l * m] * b[l + j * k];
+      }
+    }
+    return c;
+  }
+
+  // That `r` is in reduced row echelon form, to the bit, and its row space that of `a`: with the
+  // pivot columns C of A, C R = A.
+  static void ExpectFormOf(const Matrix& a, const Matrix& r, int64_t m, int64_t n,
+                           const EchelonForm& form) {
+    for (int64_t k = 0; k < form.rank(); ++k) {
+      const int64_t column = form.pivot_columns[k];
+      for (int64_t i = 0; i < m; ++i) EXPECT_EQ(r[i + column * m], T(i == k ? 1 : 0));
+      for (int64_t j = 0; j < column; ++j) EXPECT_EQ(r[k + j * m], T(0)) << k << ", " << j;
+    }
+    for (int64_t j = 0; j < n; ++j) {
+      for (int64_t i = form.rank(); i < m; ++i) EXPECT_EQ(r[i + j * m], T(0)) << i << ", " << j;
+    }
+    Matrix c;
+    Matrix top;
+    for (const int64_t j : form.pivot_columns) {
+      c.insert(c.end(), a.begin() + j * m, a.begin() + (j + 1) * m);
+    }
+    for (int64_t j = 0; j < n; ++j) {
+      top.insert(top.end(), r.begin() + j * m, r.begin() + j * m + form.rank());
+    }
+    const Matrix product = Multiply(c, top, m, form.rank(), n);
+    double largest = 0;
+    for (const T& x : top) largest = std::max(largest, static_cast<double>(std::abs(x)));
+    const double bound = 100 * static_cast<double>(m + n) * UnitRoundoff(kDTypeOf<T>) *
+                         std::max(1.0, largest) * static_cast<double>(form.rank() + 1);
+    for (int64_t i = 0; i < m * n; ++i) EXPECT_LE(std::abs(product[i] - a[i]), bound) << i;
+  }
+
+  static std::unique_ptr<Device> MakeDevice() { return host::MakeDevice({.threads = 2}); }
+  const std::unique_ptr<Device> device_ = MakeDevice();
+  const std::unique_ptr<ExecutionContext> context_ = *device_->CreateContext();
+};
+
+using Types = ::testing::Types<double, float, std::complex<double>, std::complex<float>>;
+TYPED_TEST_SUITE(EchelonFormTest, Types);
+
+TYPED_TEST(EchelonFormTest, ByHand) {
+  // [1 2 1 3; 2 4 0 2; 3 6 1 5]: column 1 is twice column 0, row 2 the sum of the others.
+  std::vector<TypeParam> a{1, 2, 3, 2, 4, 6, 1, 0, 1, 3, 2, 5};
+  ASSERT_OK_AND_ASSIGN(const EchelonForm form, this->Reduce(a, 3, 4));
+  EXPECT_EQ(form.rank(), 2);
+  EXPECT_THAT(form.pivot_columns, ElementsAre(0, 2));
+  const std::vector<TypeParam> expected{1, 0, 0, 2, 0, 0, 0, 1, 0, 1, 2, 0};
+  for (size_t i = 0; i < a.size(); ++i) {
+    EXPECT_LE(std::abs(a[i] - expected[i]), 10 * UnitRoundoff(kDTypeOf<TypeParam>)) << i;
+  }
+  EXPECT_DOUBLE_EQ(form.tolerance, 4 * 2 * UnitRoundoff(kDTypeOf<TypeParam>) * 15);
+}
+
+TYPED_TEST(EchelonFormTest, ShapesAndRanks) {
+  struct Shape {
+    int64_t m;
+    int64_t n;
+    int64_t rank;
+  };
+  for (const Shape& shape :
+       {Shape{1, 1, 1}, Shape{5, 5, 5}, Shape{5, 9, 5}, Shape{9, 5, 5}, Shape{40, 40, 17},
+        Shape{33, 70, 33}, Shape{70, 33, 33}, Shape{31, 200, 12}, Shape{200, 31, 12},
+        Shape{64, 300, 64}, Shape{100, 100, 100}, Shape{100, 100, 1}}) {
+    SCOPED_TRACE(absl::StrCat(shape.m, " x ", shape.n, " of rank ", shape.rank));
+    const auto left = this->Random(shape.m, shape.rank, 1);
+    const auto right = this->Random(shape.rank, shape.n, 2);
+    const bool full = shape.rank == std::min(shape.m, shape.n);
+    const auto a = full ? this->Random(shape.m, shape.n, 3)
+                        : this->Multiply(left, right, shape.m, shape.rank, shape.n);
+    auto r = a;
+    // Roundoff of what is eliminated grows with the multipliers.
+    const double tolerance = 1e4 * UnitRoundoff(kDTypeOf<TypeParam>);
+    ASSERT_OK_AND_ASSIGN(const EchelonForm form,
+                         this->Reduce(r, shape.m, shape.n, full ? 0 : tolerance));
+    EXPECT_EQ(form.rank(), shape.rank);
+    for (int64_t k = 0; k < form.rank(); ++k) EXPECT_EQ(form.pivot_columns[k], k);
+    this->ExpectFormOf(a, r, shape.m, shape.n, form);
+  }
+}
+
+TYPED_TEST(EchelonFormTest, PivotsLieWhereColumnsAreIndependent) {
+  // Columns 0, 3, 6, ... of 100 are independent, the two after each its multiples.
+  const int64_t m = 40;
+  const int64_t n = 100;
+  auto a = this->Random(m, n, 5);
+  for (int64_t j = 0; j < n; ++j) {
+    for (int64_t i = 0; i < m; ++i) {
+      if (j % 3 != 0) a[i + j * m] = a[i + (j - j % 3) * m] * TypeParam(j % 3 == 1 ? 2 : -0.5);
+    }
+  }
+  auto r = a;
+  ASSERT_OK_AND_ASSIGN(const EchelonForm form,
+                       this->Reduce(r, m, n, 1e4 * UnitRoundoff(kDTypeOf<TypeParam>)));
+  ASSERT_THAT(form.pivot_columns, SizeIs(34));
+  for (int64_t k = 0; k < form.rank(); ++k) EXPECT_EQ(form.pivot_columns[k], 3 * k);
+  this->ExpectFormOf(a, r, m, n, form);
+}
+
+TYPED_TEST(EchelonFormTest, OfAnAugmentedMatrixItHasTheInverse) {
+  const int64_t n = 50;
+  const auto a = this->Random(n, n, 7);
+  auto augmented = a;
+  augmented.resize(2 * n * n, TypeParam(0));
+  for (int64_t i = 0; i < n; ++i) augmented[i + (n + i) * n] = 1;
+  ASSERT_OK_AND_ASSIGN(const EchelonForm form, this->Reduce(augmented, n, 2 * n));
+  EXPECT_EQ(form.rank(), n);
+  const std::vector<TypeParam> inverse(augmented.begin() + n * n, augmented.end());
+  const auto product = this->Multiply(a, inverse, n, n, n);
+  for (int64_t j = 0; j < n; ++j) {
+    for (int64_t i = 0; i < n; ++i) {
+      EXPECT_LE(std::abs(product[i + j * n] - TypeParam(i == j ? 1 : 0)),
+                1e5 * UnitRoundoff(kDTypeOf<TypeParam>));
+    }
+  }
+}
+
+TYPED_TEST(EchelonFormTest, AugmentedColumnsHoldNoPivots) {
+  // [1 2 | 3 1; 2 4 | 5 2]: of rank 1, and the first right-hand side has no solution.
+  std::vector<TypeParam> a{1, 2, 2, 4, 3, 5, 1, 2};
+  const auto never = [] { return false; };
+  ASSERT_OK_AND_ASSIGN(const EchelonForm form, this->Reduce(a, 2, 4, std::nullopt, never, 2));
+  EXPECT_THAT(form.pivot_columns, ElementsAre(0));
+  EXPECT_EQ(a, (std::vector<TypeParam>{1, 0, 2, 0, 2.5, 0.5, 1, 0}));
+  EXPECT_DOUBLE_EQ(form.tolerance, 2 * 2 * UnitRoundoff(kDTypeOf<TypeParam>) * 6);
+  std::vector<TypeParam> all{3, 4};
+  ASSERT_OK_AND_ASSIGN(const EchelonForm none, this->Reduce(all, 1, 2, std::nullopt, never, 2));
+  EXPECT_EQ(none.rank(), 0);
+  EXPECT_EQ(all, (std::vector<TypeParam>{3, 4}));
+  for (const int64_t wrong : {-1, 3}) {
+    EXPECT_THAT(this->Reduce(all, 1, 2, 0, never, wrong),
+                FailsWith(absl::StatusCode::kInvalidArgument, "augmented"));
+  }
+}
+
+TYPED_TEST(EchelonFormTest, ByRowsItIsTheSame) {
+  const int64_t m = 70;
+  const int64_t n = 45;
+  auto by_columns = this->Random(m, n, 9);
+  std::vector<TypeParam> by_rows(m * n);
+  const auto transpose = [&](auto move) {
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) move(by_rows[i * n + j], by_columns[i + j * m]);
+    }
+  };
+  transpose([](TypeParam& row, const TypeParam& column) { row = column; });
+  const auto never = [] { return false; };
+  ASSERT_OK(this->Reduce(by_columns, m, n));
+  ASSERT_OK(this->Reduce(by_rows, m, n, std::nullopt, never, 0, Layout::kRowMajor));
+  transpose([](const TypeParam& row, const TypeParam& column) { EXPECT_EQ(row, column); });
+}
+
+TYPED_TEST(EchelonFormTest, TheToleranceDecides) {
+  const std::vector<TypeParam> a{1, 0, 0, TypeParam(1e-3)};
+  for (const auto& [tolerance, rank] : {std::pair{0.0, 2}, {1e-4, 2}, {1e-2, 1}, {1.0, 0}}) {
+    auto r = a;
+    ASSERT_OK_AND_ASSIGN(const EchelonForm form, this->Reduce(r, 2, 2, tolerance));
+    EXPECT_EQ(form.rank(), rank) << tolerance;
+    EXPECT_EQ(form.tolerance, tolerance);
+  }
+}
+
+TYPED_TEST(EchelonFormTest, EmptyZeroAndWrong) {
+  std::vector<TypeParam> none(1);
+  for (const auto& [m, n] : {std::pair{0, 0}, {0, 3}, {3, 0}}) {
+    ASSERT_OK_AND_ASSIGN(const EchelonForm form, this->Reduce(none, m, n));
+    EXPECT_EQ(form.rank(), 0);
+  }
+  std::vector<TypeParam> zero(12, TypeParam(0));
+  ASSERT_OK_AND_ASSIGN(const EchelonForm form, this->Reduce(zero, 3, 4));
+  EXPECT_EQ(form.rank(), 0);
+  for (const double wrong : {-1.0, double{NAN}, double{INFINITY}}) {
+    EXPECT_THAT(this->Reduce(zero, 3, 4, wrong),
+                FailsWith(absl::StatusCode::kInvalidArgument, "tolerance"));
+  }
+  zero[5] = std::numeric_limits<RealPart<TypeParam>>::quiet_NaN();
+  EXPECT_THAT(this->Reduce(zero, 3, 4), FailsWith(absl::StatusCode::kInvalidArgument, "matrix"));
+  auto a = this->Random(40, 40, 1);
+  EXPECT_THAT(this->Reduce(a, 40, 40, 0, [] { return true; }),
+              FailsWith(absl::StatusCode::kCancelled, ""));
+}
+
+}  // namespace
+}  // namespace crout::testing

@@ -1,0 +1,431 @@
+// The analysis of sparse matrices, against fill-in that is found by eliminating.
+#include "kernels/sparse/analysis.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <set>
+
+#include "kernels/sparse/elimination_tree.h"
+#include "kernels/sparse/graph.h"
+#include "kernels/sparse/nested_dissection.h"
+#include "tests/support/sparse_gallery.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout::testing {
+namespace {
+
+constexpr auto kNeverStop = [] { return false; };
+
+struct Case {
+  std::string name;
+  PackedSparse a;
+};
+
+PackedSparse Arrow(int32_t n) {
+  std::vector<SparseEntry> entries;
+  for (int32_t i = 0; i < n; ++i) {
+    entries.push_back({i, i, 4.0});
+    if (i > 0) entries.push_back({0, i, 1.0});
+    if (i > 0) entries.push_back({i, 0, 1.0});
+  }
+  return PackEntries(entries, n, DType::kFloat64);
+}
+
+std::vector<Case> Cases() {
+  std::vector<Case> cases;
+  for (const int64_t n : {0, 1, 2, 9, 60, 150}) {
+    for (const double density : {0.01, 0.05, 0.3}) {
+      cases.push_back({"random " + std::to_string(n),
+                       PackSparse(RandomSparse(n, density, 3 * n), n, DType::kFloat64)});
+    }
+    cases.push_back({"holes " + std::to_string(n),
+                     PackSparse(RandomSparse(n, 0.05, n, true), n, DType::kFloat64)});
+  }
+  cases.push_back({"arrow", Arrow(100)});
+  cases.push_back({"grid2d", PackEntries(GridEntries(17, 2), 289, DType::kFloat64)});
+  cases.push_back({"grid3d", PackEntries(GridEntries(7, 3), 343, DType::kFloat64)});
+  cases.push_back({"full", PackSparse(RandomMatrix(40, 40, 1), 40, DType::kFloat64)});
+  return cases;
+}
+
+// Rows below the diagonal of each column of L of the symmetrized P A P^T, column by column, by
+// eliminating.
+std::vector<std::set<int32_t>> Fill(const Graph& graph, const std::vector<int32_t>& order) {
+  const auto n = static_cast<int32_t>(order.size());
+  std::vector<int32_t> position(n);
+  for (int32_t k = 0; k < n; ++k) position[order[k]] = k;
+  std::vector<std::set<int32_t>> below(n);
+  for (int32_t v = 0; v < n; ++v) {
+    for (int64_t e = graph.start[v]; e < graph.start[v + 1]; ++e) {
+      const int32_t i = position[graph.neighbour[e]];
+      if (i > position[v]) below[position[v]].insert(i);
+    }
+  }
+  for (int32_t k = 0; k < n; ++k) {
+    for (auto i = below[k].begin(); i != below[k].end(); ++i) {
+      below[*i].insert(std::next(i), below[k].end());
+    }
+  }
+  return below;
+}
+
+bool IsPermutation(std::vector<int32_t> p) {
+  std::sort(p.begin(), p.end());
+  for (size_t k = 0; k < p.size(); ++k) {
+    if (p[k] != static_cast<int32_t>(k)) return false;
+  }
+  return true;
+}
+
+// What Analysis says of itself. Every entry of L lies in a front, and not many zeros do.
+void CheckAnalysis(const AnySparse& a, const Analysis& analysis) {
+  ASSERT_EQ(analysis.n, a.n);
+  ASSERT_EQ(static_cast<int64_t>(analysis.row_order.size()), a.n);
+  EXPECT_TRUE(IsPermutation(analysis.row_order));
+  EXPECT_TRUE(IsPermutation(analysis.column_order));
+  std::vector<int32_t> column_of_row(a.n);
+  for (int64_t k = 0; k < a.n; ++k) column_of_row[analysis.row_order[k]] = analysis.column_order[k];
+  const Graph graph = SymmetrizedGraph(a, column_of_row.data());
+  const std::vector<std::set<int32_t>> fill = Fill(graph, analysis.row_order);
+  int64_t true_entries = 0;
+  for (const auto& column : fill) true_entries += 1 + 2 * static_cast<int64_t>(column.size());
+  EXPECT_GE(analysis.factor_entries(), true_entries);
+  EXPECT_LE(analysis.factor_entries(), 2 * true_entries + 64);
+  int64_t next_position = 0, widest_pair = 0;
+  std::vector<int64_t> level(analysis.fronts());
+  for (int64_t f = analysis.fronts() - 1; f >= 0; --f) {
+    const int32_t parent = analysis.parent[f];
+    if (parent == -1) continue;
+    EXPECT_GT(parent, f);
+    level[f] = level[parent] + 1;
+  }
+  for (int64_t f = 0; f < analysis.fronts(); ++f) {
+    EXPECT_EQ(analysis.first_position[f], next_position);
+    next_position = analysis.first_position[f + 1];
+    const int64_t d1 = analysis.eliminated(f);
+    const int64_t d2 = analysis.bordered(f);
+    EXPECT_GT(d1, 0);
+    EXPECT_EQ(analysis.factor_start[f + 1] - analysis.factor_start[f], d1 * (d1 + 2 * d2));
+    const auto begin = analysis.border.begin() + analysis.border_start[f];
+    const std::set<int32_t> border(begin, begin + d2);
+    EXPECT_TRUE(std::is_sorted(begin, begin + d2));
+    EXPECT_EQ(static_cast<int64_t>(border.size()), d2);
+    std::set<int32_t> reached;
+    for (int32_t k = analysis.first_position[f]; k < next_position; ++k) {
+      for (const int32_t i : fill[k]) {
+        if (i >= next_position) reached.insert(i);
+      }
+    }
+    EXPECT_EQ(border, reached) << "front " << f;
+    const int32_t parent = analysis.parent[f];
+    EXPECT_EQ(parent == -1, d2 == 0);
+    for (int64_t b = 0; b < d2 && parent != -1; ++b) {
+      const int32_t place = analysis.place_in_parent[analysis.border_start[f] + b];
+      const int64_t of_parent = analysis.eliminated(parent);
+      const int32_t position =
+          place < of_parent ? analysis.first_position[parent] + place
+                            : analysis.border[analysis.border_start[parent] + place - of_parent];
+      EXPECT_EQ(position, *(begin + b));
+    }
+    const auto* const at = analysis.level_front.data() + analysis.level_start[level[f]];
+    const auto* const end = analysis.level_front.data() + analysis.level_start[level[f] + 1];
+    EXPECT_TRUE(std::binary_search(at, end, static_cast<int32_t>(f)));
+  }
+  EXPECT_EQ(next_position, a.n);
+  for (int64_t v = 0; v < analysis.levels(); ++v) {
+    int64_t entries = 0;
+    for (int32_t l = analysis.level_start[v]; l < analysis.level_start[v + 1]; ++l) {
+      const int32_t f = analysis.level_front[l];
+      EXPECT_EQ(analysis.contribution_start[f], entries);
+      entries += analysis.bordered(f) * analysis.bordered(f);
+    }
+    EXPECT_EQ(analysis.level_contribution_entries[v], entries);
+    const int64_t below =
+        v + 1 < analysis.levels() ? analysis.level_contribution_entries[v + 1] : 0;
+    widest_pair = std::max(widest_pair, entries + below);
+  }
+  EXPECT_EQ(analysis.level_pair_entries, widest_pair);
+}
+
+// Every entry of A once, at a place of its own that stands for its position in B.
+void CheckEntries(const AnySparse& a, const Analysis& analysis) {
+  const SparseView<double> view = a.As<double>();
+  std::vector<int64_t> row_position(a.n), column_position(a.n);
+  for (int64_t k = 0; k < a.n; ++k) {
+    row_position[analysis.row_order[k]] = k;
+    column_position[analysis.column_order[k]] = k;
+  }
+  ASSERT_EQ(static_cast<int64_t>(analysis.entry.size()), a.nonzeros);
+  std::vector<int32_t> entries = analysis.entry;
+  EXPECT_TRUE(IsPermutation(entries));
+  for (int64_t f = 0; f < analysis.fronts(); ++f) {
+    const int64_t d1 = analysis.eliminated(f);
+    const int64_t size = d1 + analysis.bordered(f);
+    const auto position = [&](int64_t place) -> int64_t {
+      if (place < d1) return analysis.first_position[f] + place;
+      return analysis.border[analysis.border_start[f] + place - d1];
+    };
+    for (int64_t e = analysis.entry_start[f]; e < analysis.entry_start[f + 1]; ++e) {
+      const int32_t entry = analysis.entry[e];
+      const int32_t column = analysis.entry_column[e];
+      ASSERT_GE(entry, view.column_start[column]);
+      ASSERT_LT(entry, view.column_start[column + 1]);
+      int64_t offset = analysis.target[e] - analysis.factor_start[f];
+      int64_t i = offset % size, j = offset / size;
+      if (offset >= size * d1) {
+        offset -= size * d1;
+        i = offset % d1;
+        j = d1 + offset / d1;
+      }
+      EXPECT_EQ(position(i), row_position[view.row[entry]]);
+      EXPECT_EQ(position(j), column_position[column]);
+    }
+  }
+}
+
+class SparseAnalysisTest : public ::testing::Test {
+ protected:
+  static AnalysisOptions Ordered(OrderingMode ordering) {
+    AnalysisOptions options;
+    options.ordering = ordering;
+    options.ordering_program = OrderingProgram();
+    return options;
+  }
+};
+
+TEST_F(SparseAnalysisTest, FrontsHaveTheFillOfElimination) {
+  ASSERT_NE(OrderingProgram(), "");
+  for (const Case& one : Cases()) {
+    for (const OrderingMode ordering : {OrderingMode::kAuto, OrderingMode::kMinimumDegree,
+                                        OrderingMode::kNestedDissection, OrderingMode::kNatural}) {
+      SCOPED_TRACE(one.name + " by " + std::to_string(static_cast<int>(ordering)));
+      AnalysisOptions options = Ordered(ordering);
+      options.matching = MatchingMode::kOff;
+      ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyze(one.a.view(), options, kNeverStop));
+      CheckAnalysis(one.a.view(), analysis);
+      CheckEntries(one.a.view(), analysis);
+      EXPECT_LE(analysis.bytes(),
+                AnalysisBytes(one.a.n, one.a.nonzeros) + 8 * analysis.border.size());
+    }
+  }
+}
+
+TEST_F(SparseAnalysisTest, MatchedToo) {
+  constexpr int64_t kN = 80;
+  const HostMatrix a = RandomMatrix(kN, kN, 4);
+  HostMatrix sparse(kN * kN);
+  for (int64_t e = 0; e < kN * kN; ++e) sparse[e] = std::abs(a[e]) > 0.95 ? a[e] : 0;
+  for (int64_t i = 0; i < kN; ++i) sparse[i + (i + 5) % kN * kN] = 3;
+  const PackedSparse packed = PackSparse(sparse, kN, DType::kFloat64);
+  EXPECT_TRUE(AsksForMatching(packed.view()));
+  ASSERT_OK_AND_ASSIGN(const Analysis analysis,
+                       Analyze(packed.view(), Ordered(OrderingMode::kAuto), kNeverStop));
+  EXPECT_TRUE(analysis.matched);
+  EXPECT_TRUE(SuitsValues(analysis, packed.view()));
+  CheckAnalysis(packed.view(), analysis);
+  CheckEntries(packed.view(), analysis);
+  for (int64_t i = 0; i < kN; ++i) sparse[i + (i + 5) % kN * kN] = 3e-5;
+  EXPECT_FALSE(SuitsValues(analysis, PackSparse(sparse, kN, DType::kFloat64).view()));
+}
+
+TEST_F(SparseAnalysisTest, CountsColumnsLikeElimination) {
+  for (const Case& one : Cases()) {
+    SCOPED_TRACE(one.name);
+    const Graph graph = SymmetrizedGraph(one.a.view(), nullptr);
+    std::vector<int32_t> order(one.a.n);
+    std::iota(order.begin(), order.end(), 0);
+    const EliminationTree tree = MakeEliminationTree(graph, order);
+    const std::vector<std::set<int32_t>> fill = Fill(graph, tree.order);
+    for (int64_t k = 0; k < one.a.n; ++k) {
+      EXPECT_EQ(tree.count[k], static_cast<int32_t>(fill[k].size()) + 1);
+      EXPECT_EQ(tree.parent[k], fill[k].empty() ? -1 : *fill[k].begin());
+    }
+  }
+}
+
+TEST_F(SparseAnalysisTest, TakesTheOrderingOfLessWork) {
+  const PackedSparse grid = PackEntries(GridEntries(14, 3), 2744, DType::kFloat64);
+  double flops[3];
+  int i = 0;
+  for (const OrderingMode ordering :
+       {OrderingMode::kMinimumDegree, OrderingMode::kNestedDissection, OrderingMode::kAuto}) {
+    ASSERT_OK_AND_ASSIGN(const Analysis analysis,
+                         Analyze(grid.view(), Ordered(ordering), kNeverStop));
+    flops[i++] = analysis.flops;
+    if (ordering != OrderingMode::kAuto) {
+      EXPECT_EQ(analysis.ordering, ordering == OrderingMode::kMinimumDegree ? "amd" : "metis");
+    }
+  }
+  EXPECT_NE(flops[0], flops[1]);
+  EXPECT_LE(flops[2], 1.1 * std::min(flops[0], flops[1]));
+}
+
+// Of more vertices than the program orders without dividing them.
+TEST_F(SparseAnalysisTest, DissectsLargeGraphs) {
+  constexpr int32_t kN = 40000;
+  std::vector<SparseEntry> star, path, islands;
+  for (int32_t i = 0; i < kN; ++i) {
+    star.push_back({i, 0, 1.0});
+    path.push_back({i, std::max(0, i - 1), 1.0});
+    islands.push_back({i, i / 7 * 7, 1.0});
+  }
+  const Case cases[] = {{"grid", PackEntries(GridEntries(200, 2), kN, DType::kFloat64)},
+                        {"star", PackEntries(star, kN, DType::kFloat64)},
+                        {"path", PackEntries(path, kN, DType::kFloat64)},
+                        {"islands", PackEntries(islands, kN, DType::kFloat64)}};
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.name);
+    const Graph graph = SymmetrizedGraph(one.a.view(), nullptr);
+    ASSERT_OK_AND_ASSIGN(const std::vector<int32_t> order,
+                         OrderByNestedDissection(OrderingProgram(), graph, kNeverStop));
+    EXPECT_TRUE(IsPermutation(order));
+    ASSERT_OK_AND_ASSIGN(const std::vector<int32_t> again,
+                         OrderByNestedDissection(OrderingProgram(), graph, kNeverStop));
+    EXPECT_EQ(order, again);
+    std::vector<int32_t> natural(kN);
+    std::iota(natural.begin(), natural.end(), 0);
+    if (one.name != "grid") continue;
+    EXPECT_LT(10 * MakeEliminationTree(graph, order).Flops(),
+              MakeEliminationTree(graph, natural).Flops());
+    int asked = 0;
+    EXPECT_THAT(OrderByNestedDissection(OrderingProgram(), graph, [&] { return ++asked == 5; }),
+                FailsWith(absl::StatusCode::kCancelled, "stopped"));
+  }
+}
+
+TEST_F(SparseAnalysisTest, StartsNoProgramForLittleWork) {
+  std::vector<SparseEntry> entries;
+  for (int32_t i = 0; i < 20000; ++i) {  // a tree
+    entries.push_back({i, i, 4.0});
+    entries.push_back({i, i / 3, 1.0});
+    entries.push_back({i / 3, i, 1.0});
+  }
+  AnalysisOptions options;
+  options.ordering_program = OrderingProgram();
+  ASSERT_OK_AND_ASSIGN(
+      const Analysis analysis,
+      Analyze(PackEntries(entries, 20000, DType::kFloat64).view(), options, kNeverStop));
+  EXPECT_EQ(analysis.ordering, "amd");
+  EXPECT_LT(analysis.flops, 1e7);
+}
+
+TEST_F(SparseAnalysisTest, DoesWithoutTheProgram) {
+  const PackedSparse grid = PackEntries(GridEntries(40, 2), 1600, DType::kFloat64);
+  // One that is not there, one that fails, one that answers something else.
+  for (const char* program : {"", "/nonexistent/crout-order", "/bin/false", "/bin/cat"}) {
+    SCOPED_TRACE(program);
+    AnalysisOptions options = Ordered(OrderingMode::kNestedDissection);
+    options.ordering_program = program;
+    ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyze(grid.view(), options, kNeverStop));
+    EXPECT_EQ(analysis.ordering, "amd");
+    CheckAnalysis(grid.view(), analysis);
+  }
+}
+
+TEST_F(SparseAnalysisTest, StopsAtEveryQuestion) {
+  const PackedSparse grid = PackEntries(GridEntries(40, 2), 1600, DType::kFloat64);
+  AnalysisOptions options = Ordered(OrderingMode::kNestedDissection);
+  options.matching = MatchingMode::kOn;
+  int questions = 0;
+  ASSERT_OK(Analyze(grid.view(), options, [&] { return ++questions < 0; }));
+  EXPECT_GE(questions, 8);
+  // The child's answer may take more questions, or fewer: those of before are always asked.
+  for (int last = 1; last <= std::min(questions, 8); ++last) {
+    int asked = 0;
+    EXPECT_THAT(Analyze(grid.view(), options, [&] { return ++asked == last; }),
+                FailsWith(absl::StatusCode::kCancelled, "stopped"));
+    EXPECT_EQ(asked, last);
+  }
+}
+
+TEST_F(SparseAnalysisTest, AsksForMemory) {
+  const PackedSparse grid = PackEntries(GridEntries(30, 2), 900, DType::kFloat64);
+  AnalysisOptions options;
+  size_t claimed = 0;
+  options.claim = [&](size_t bytes) {
+    claimed = bytes;
+    return absl::OkStatus();
+  };
+  ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyze(grid.view(), options, kNeverStop));
+  EXPECT_GT(claimed, 8 * analysis.border.size());
+  options.claim = [](size_t) { return absl::ResourceExhaustedError("no room"); };
+  EXPECT_THAT(Analyze(grid.view(), options, kNeverStop),
+              FailsWith(absl::StatusCode::kResourceExhausted, "no room"));
+}
+
+TEST_F(SparseAnalysisTest, NamesWhatIsStructurallySingular) {
+  const PackedSparse a = PackEntries(
+      {{0, 0, 1.0}, {0, 1, 2.0}, {0, 2, 2.0}, {1, 2, 1.0}, {2, 2, 1.0}}, 3, DType::kFloat64);
+  ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyze(a.view(), {}, kNeverStop));
+  EXPECT_TRUE(analysis.unmatched_row == 1 || analysis.unmatched_row == 2);
+  EXPECT_EQ(analysis.fronts(), 0);
+}
+
+TEST_F(SparseAnalysisTest, RefusesIndicesThatAreOutOfOrder) {
+  const PackedSparse good = PackSparse(RandomSparse(20, 0.3, 1), 20, DType::kFloat64);
+  const SparseLayout at(20, good.nonzeros, DType::kFloat64);
+  const auto broken = [&](size_t offset, auto value) {
+    PackedSparse bad = good;
+    std::memcpy(bad.bytes.data() + offset, &value, sizeof(value));
+    return Analyze(bad.view(), {}, kNeverStop).status();
+  };
+  ASSERT_OK(Analyze(good.view(), {}, kNeverStop));
+  EXPECT_EQ(broken(at.row, int32_t{20}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(broken(at.row, int32_t{-1}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(broken(at.column, int32_t{1 << 30}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(broken(at.position, int32_t{7}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(broken(at.column_start + 8, int64_t{1} << 40).code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(broken(at.row_start + 8, int64_t{-5}).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(SparseAnalysisTest, RefusesWhatIsNotFinite) {
+  const PackedSparse a =
+      PackEntries({{0, 0, 1.0}, {1, 0, std::nan("")}, {1, 1, 1.0}}, 2, DType::kFloat64);
+  EXPECT_THAT(Analyze(a.view(), {}, kNeverStop),
+              FailsWith(absl::StatusCode::kInvalidArgument, "entry (1, 0)"));
+}
+
+TEST_F(SparseAnalysisTest, DigestsThePatternAlone) {
+  const HostMatrix a = RandomSparse(50, 0.1, 1);
+  HostMatrix scaled = a;
+  for (double& v : scaled) v *= 3;
+  const PatternKey key = PatternDigest(PackSparse(a, 50, DType::kFloat64).view());
+  EXPECT_EQ(key, PatternDigest(PackSparse(scaled, 50, DType::kFloat32).view()));
+  std::vector<int64_t> empty;
+  for (int64_t e = 0; e < 2500; ++e) {
+    if (a[e] == 0) empty.push_back(e);
+  }
+  for (const int64_t e : {empty.front(), empty[1], empty.back()}) {
+    HostMatrix other = a;
+    other[e] = 1;
+    EXPECT_FALSE(key == PatternDigest(PackSparse(other, 50, DType::kFloat64).view()));
+  }
+}
+
+TEST_F(SparseAnalysisTest, KnowsWhatAsksForMatching) {
+  const auto asks = [](std::vector<SparseEntry> entries) {
+    return AsksForMatching(PackEntries(std::move(entries), 2, DType::kFloat64).view());
+  };
+  EXPECT_FALSE(asks({{0, 0, 1.0}, {1, 1, 2.0}, {0, 1, 50.0}}));
+  EXPECT_TRUE(asks({{0, 0, 1.0}, {1, 1, 2.0}, {0, 1, 500.0}}));
+  EXPECT_TRUE(asks({{0, 0, 1.0}, {0, 1, 1.0}, {1, 0, 1.0}}));
+  EXPECT_TRUE(asks({{0, 0, 1.0}, {1, 1, 0.0}}));
+  EXPECT_TRUE(asks({{0, 0, 1.0}, {1, 1, 1e-5}}));
+  EXPECT_FALSE(AsksForMatching(PackEntries({}, 0, DType::kFloat64).view()));
+}
+
+TEST_F(SparseAnalysisTest, KnowsSymmetry) {
+  const auto symmetric = [](std::vector<SparseEntry> entries) {
+    return IsSymmetric(PackEntries(std::move(entries), 3, DType::kComplex128).view());
+  };
+  EXPECT_TRUE(symmetric({{0, 0, 1.0}, {1, 0, 2.0}, {0, 1, 2.0}, {2, 2, 1.0}}));
+  EXPECT_FALSE(symmetric({{0, 0, 1.0}, {1, 0, 2.0}, {0, 1, 2.5}, {2, 2, 1.0}}));
+  EXPECT_FALSE(symmetric({{0, 0, 1.0}, {1, 0, 2.0}, {2, 2, 1.0}}));
+  EXPECT_FALSE(symmetric({{1, 0, {0, 2.0}}, {0, 1, {0, -2.0}}}));
+}
+
+}  // namespace
+}  // namespace crout::testing

@@ -1,0 +1,116 @@
+// The job of a matrix that stays sparse, on the device under test: what it measures, and how it
+// postpones pivots.
+#include "kernels/jobs/sparse_factorize.h"
+
+#include <complex>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "kernels/factor_parts.h"
+#include "kernels/util/status_macros.h"
+#include "tests/kernels/multifrontal_testing.h"
+#include "tests/support/device_under_test.h"
+
+namespace crout::testing {
+namespace {
+
+// Gives what is asked for.
+class Generous final : public SparseGrowth {
+ public:
+  absl::Status ClaimAnalysis(size_t) override { return absl::OkStatus(); }
+  std::shared_ptr<const Analysis> Keep(Analysis analysis) override {
+    return std::make_shared<const Analysis>(std::move(analysis));
+  }
+  absl::Status ClaimJob(const JobBytes&) override { return absl::OkStatus(); }
+};
+
+class SparseJobsTest : public ::testing::TestWithParam<DType> {
+ protected:
+  void SetUp() override {
+    if (DeviceUnderTest() == nullptr) GTEST_SKIP() << "the machine has no such device";
+    auto context = DeviceUnderTest()->CreateContext();
+    ASSERT_OK(context);
+    context_ = *std::move(context);
+  }
+
+  absl::StatusOr<Factorization> Run(const AnySparse& a, const AnalysisOptions& options,
+                                    SparseGrowth* growth = nullptr) {
+    Device& device = *DeviceUnderTest();
+    SparseFactorizeOptions wanted;
+    wanted.method.lu = device.catalogue().sparse_lus.front().get();
+    for (const auto& solver : device.solvers()) {
+      if (solver->name() == wanted.method.lu->name()) wanted.method.solver = solver.get();
+    }
+    wanted.factor_dtype = a.dtype;
+    wanted.determinant = wanted.condition = true;
+    CROUT_ASSIGN_OR_RETURN(Analysis analysis, Analyze(a, options, kNeverStop));
+    CROUT_ASSIGN_OR_RETURN(
+        const SparseFactorizePlan plan,
+        PlanSparseFactorize(wanted, std::make_shared<const Analysis>(std::move(analysis)), false,
+                            a.dtype));
+    CROUT_ASSIGN_OR_RETURN(const size_t bytes, SparseBytes(a.n, a.nonzeros, a.dtype));
+    CROUT_ASSIGN_OR_RETURN(Buffer upload, device.memory().Allocate(bytes));
+    CROUT_RETURN_IF_ERROR(context_->ops().CopyToDevice(a.data, upload.data(), bytes));
+    CROUT_RETURN_IF_ERROR(context_->Synchronize());
+    KernelTimings timings;
+    return FactorizeSparse(*context_, plan, std::move(upload), kNeverStop, timings, growth);
+  }
+
+  std::unique_ptr<ExecutionContext> context_;
+};
+
+TEST_P(SparseJobsTest, MeasuresWhatItFactored) {
+  const PackedSparse a = OfType(GridEntries(20, 2), 400, GetParam());
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, Run(a.view(), {}));
+  const FactorSummary& summary = factor.summary;
+  EXPECT_EQ(summary.info, 0);
+  EXPECT_EQ(summary.algorithm, "multifrontal");
+  ASSERT_TRUE(summary.quality.has_value());
+  EXPECT_LT(*summary.quality, 10);
+  EXPECT_GT(summary.pivot_growth, 0.99);
+  EXPECT_LT(summary.pivot_growth, 2);
+  ASSERT_TRUE(summary.rcond.has_value());
+  EXPECT_GT(*summary.rcond, 1e-4);
+  EXPECT_LT(*summary.rcond, 1e-1);
+  ASSERT_TRUE(summary.det_log_abs.has_value());
+  // Between the powers of the least and of the largest that a pivot of this matrix can be.
+  EXPECT_GT(*summary.det_log_abs, 400 * std::log(2.0));
+  EXPECT_LT(*summary.det_log_abs, 400 * std::log(6.0));
+  EXPECT_EQ(summary.sparse->numeric.perturbed_pivots, 0);
+  EXPECT_EQ(factor.sparse_matrix().size() > 0, true);
+}
+
+TEST_P(SparseJobsTest, PostponesPivotsThatAreTooSmall) {
+  std::vector<SparseEntry> entries = GridEntries(30, 2);
+  AnalysisOptions options;
+  options.matching = MatchingMode::kOff;
+  const PackedSparse grid = OfType(entries, 900, GetParam());
+  ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyze(grid.view(), options, kNeverStop));
+  // Zeros on the diagonal of leaves of one column.
+  int zeros = 0;
+  for (int64_t f = 0; f < analysis.fronts() && zeros < 3; ++f) {
+    if (analysis.eliminated(f) != 1 || analysis.child_start[f] != analysis.child_start[f + 1])
+      continue;
+    ++zeros;
+    for (SparseEntry& entry : entries) {
+      const int32_t row = analysis.row_order[analysis.first_position[f]];
+      if (entry.row == row && entry.column == row) entry.value = 0;
+    }
+  }
+  const PackedSparse a = OfType(entries, 900, GetParam());
+  ASSERT_OK_AND_ASSIGN(const Factorization perturbed, Run(a.view(), options));
+  EXPECT_EQ(perturbed.summary.sparse->numeric.perturbed_pivots, 3);
+  EXPECT_EQ(perturbed.summary.sparse->postponements, 0);
+  Generous growth;
+  ASSERT_OK_AND_ASSIGN(const Factorization postponed, Run(a.view(), options, &growth));
+  EXPECT_EQ(postponed.summary.sparse->numeric.perturbed_pivots, 0);
+  EXPECT_GT(postponed.summary.sparse->postponements, 0);
+  EXPECT_LT(*postponed.summary.quality, 100);
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, SparseJobsTest, ::testing::ValuesIn(kDTypes),
+                         [](const auto& info) { return std::string(NameOf(info.param)); });
+
+}  // namespace
+}  // namespace crout::testing

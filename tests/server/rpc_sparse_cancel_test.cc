@@ -1,0 +1,115 @@
+// Calls with sparse matrices that are cancelled in the analysis, in the numeric phase and in a
+// solve: nothing stays behind.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "tests/server/rpc_sparse_fixture.h"
+#include "tests/server/scrape.h"
+
+namespace crout::testing {
+namespace {
+
+constexpr int64_t kM = 15, kN = kM * kM;
+
+class RpcSparseCancelTest : public RpcSparseTest,
+                            public ::testing::WithParamInterface<v1::Algorithm> {
+ protected:
+  RpcSparseCancelTest() : RpcSparseTest({GetParam()}) {}
+
+  // Sends `request`, waits until the call is at `failpoint`, cancels it there, and lets it go on.
+  template <class Stream, class Request>
+  void CancelAt(const char* failpoint, grpc::ClientContext& context, Stream stream,
+                const Request& request) {
+    failpoints().Hold(failpoint);
+    const int before = failpoints().reached(failpoint);
+    const double refused = CallsRefused(core().metrics.Scrape());
+    stream->Write(request);
+    stream->WritesDone();
+    failpoints().AwaitReached(failpoint, before + 1);
+    context.TryCancel();
+    EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
+    // The client may know before the server does.
+    WaitUntil([&] { return CallsRefused(core().metrics.Scrape()) == refused + 1; },
+              "the server to end the call");
+    failpoints().Release(failpoint);
+  }
+
+  v1::FactorizeRequest Request(const Triplets& a) const {
+    v1::FactorizeRequest request;
+    *request.mutable_header() = Header(kN, a);
+    request.set_data(BytesOf(a));
+    return request;
+  }
+};
+
+TEST_P(RpcSparseCancelTest, InTheAnalysisAndInTheNumericPhase) {
+  Start();
+  const Triplets a = Grid(kM);
+  for (const char* const failpoint : {"sparse.analyze", "factorize.factor"}) {
+    SCOPED_TRACE(failpoint);
+    grpc::ClientContext context;
+    CancelAt(failpoint, context, stub().Factorize(&context), Request(a));
+    ExpectHeldSoon(Holdings());
+  }
+  // And the next one finds nothing of those.
+  const v1::Factor factor = MustFactor(Header(kN, a), a);
+  EXPECT_FALSE(factor.sparse().analysis_reused());
+  ExpectSolves(factor.handle(), kN, a);
+}
+
+TEST_P(RpcSparseCancelTest, InASolve) {
+  Start();
+  const Triplets a = Grid(kM);
+  const v1::Factor factor = MustFactor(Header(kN, a), a);
+  const Holdings held = Idle();
+  v1::SolveRequest request;
+  request.mutable_header()->set_handle(factor.handle());
+  *request.mutable_header()->mutable_rhs() = Dense(kN, 1);
+  request.set_data(Bytes(std::vector<double>(kN, 1.0)));
+  grpc::ClientContext context;
+  CancelAt("solve.run", context, stub().Solve(&context), request);
+  ExpectHeldSoon(held);
+  ExpectSolves(factor.handle(), kN, a);
+}
+
+TEST_P(RpcSparseCancelTest, InAStepOfASeries) {
+  Start();
+  const Triplets a = Grid(kM);
+  v1::SolveSeriesRequest request;
+  request.mutable_header()->mutable_options()->set_algorithm(GetParam());
+  *request.mutable_header()->mutable_matrix() = Sparse(kN, a);
+  *request.mutable_header()->mutable_rhs() = Dense(kN, 1);
+  request.set_data(BytesOf(a));
+  request.set_rhs_data(Bytes(std::vector<double>(kN, 1.0)));
+  for (const char* const failpoint : {"sparse.analyze", "series.step", "factorize.factor"}) {
+    SCOPED_TRACE(failpoint);
+    grpc::ClientContext context;
+    CancelAt(failpoint, context, stub().SolveSeries(&context), request);
+    ExpectHeldSoon(Holdings());
+  }
+}
+
+TEST_P(RpcSparseCancelTest, InASchurComplement) {
+  if (GetParam() == v1::ALGORITHM_KLU) GTEST_SKIP() << "leaves none";
+  Start();
+  const Triplets a = Grid(kM);
+  v1::ComputeSchurComplementRequest request;
+  *request.mutable_header()->mutable_matrix() = Sparse(kN, a);
+  request.mutable_header()->add_keep(7);
+  request.set_data(BytesOf(a));
+  for (const char* const failpoint : {"sparse.analyze", "factorize.factor"}) {
+    SCOPED_TRACE(failpoint);
+    grpc::ClientContext context;
+    CancelAt(failpoint, context, stub().ComputeSchurComplement(&context), request);
+    ExpectHeldSoon(Holdings());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Methods, RpcSparseCancelTest,
+                         ::testing::Values(v1::ALGORITHM_MULTIFRONTAL, v1::ALGORITHM_KLU),
+                         [](const auto& info) { return AlgorithmName(info.param); });
+
+}  // namespace
+}  // namespace crout::testing

@@ -1,0 +1,62 @@
+// The indefinite Maxwell problem that sparse LU methods are measured with (A. Abdelfattah, P.
+// Ghysels, W. Boukaram, S. Tomov, X. S. Li, J. Dongarra, "Addressing irregular patterns of matrix
+// computations on GPUs and their impact on applications powered by sparse direct solvers", SC22).
+#ifndef CROUT_TESTS_SUPPORT_MAXWELL_H_
+#define CROUT_TESTS_SUPPORT_MAXWELL_H_
+
+#include <array>
+#include <complex>
+#include <cstdint>
+#include <vector>
+
+#include "tests/support/sparse_gallery.h"
+
+namespace crout::testing {
+
+// curl curl E - Omega^2 (1 + i loss) E = f in a torus, the tangential part of E given on its
+// surface, by the lowest-order elements of Nedelec on hexahedra. E = (sin k x2, sin k x3, sin k
+// x1), k = Omega / 1.05, solves it with f = (k^2 - Omega^2 (1 + i loss)) E.
+//
+// The torus has radius 1 and a square cross-section of half diagonal 0.4: N x N x m cells, N = 2^r
+// and m = 6 2^r along the ring, trilinear with vertices on the exact torus. The published mesh is
+// twisted, which changes values but neither order nor entries. An unknown is the integral of E
+// along an edge, in the direction of growing indices. Rows and columns of edges on the surface are
+// those of the identity, their other entries stored zeros. Symmetric; real without loss.
+class MaxwellTorus {
+ public:
+  // refinements: r >= 0. omega: 0 for 16 2^(r - 5), which keeps the points per wavelength.
+  explicit MaxwellTorus(int refinements, double omega = 0, double loss = 0);
+
+  // m (2 N (N + 1) + (N + 1)^2): 1,560, 10,800, 79,968, 614,592 for r = 2 to 5.
+  int64_t n() const { return ring_ * per_slice(); }
+  // Distinct, by columns, rows ascending: 40,728, 314,928, 2,476,128, 19,636,416.
+  std::vector<SparseEntry> Entries() const;
+  std::vector<std::complex<double>> RightHandSide() const;
+  // |E_h - E| / |E| in L2 of the solution x.
+  double ErrorOf(const std::vector<std::complex<double>>& x) const;
+
+ private:
+  using Vector = std::array<double, 3>;
+  struct Point;  // of a quadrature
+  using ElementMatrix = std::array<std::array<std::complex<double>, 12>, 12>;
+
+  int64_t per_slice() const { return 2 * side_ * (side_ + 1) + (side_ + 1) * (side_ + 1); }
+  Vector VertexAt(int64_t i, int64_t j, int64_t k) const;
+  // Edges of cell (i, j, k): four in each direction, those of the first at (j, k), (j + 1, k), ...
+  std::array<int64_t, 12> EdgesOf(int64_t i, int64_t j, int64_t k) const;
+  int64_t EdgeAt(int direction, int64_t i, int64_t j, int64_t k) const;
+  std::vector<Point> PointsOf(int64_t i, int64_t j, int64_t k) const;
+  ElementMatrix MatrixOf(int64_t i, int64_t j) const;
+  Vector FieldAt(const Vector& x) const;
+  // The integral of E along each edge of the surface; 0 for the others, and whether it is one.
+  std::vector<bool> SurfaceEdges(std::vector<double>* integrals) const;
+
+  int64_t side_;  // N
+  int64_t ring_;  // m
+  double kappa_;
+  std::complex<double> omega_squared_;  // with loss
+};
+
+}  // namespace crout::testing
+
+#endif  // CROUT_TESTS_SUPPORT_MAXWELL_H_
