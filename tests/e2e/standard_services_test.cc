@@ -185,15 +185,17 @@ TEST_F(StandardServicesTest, TheOldestMakeRoom) {
   constexpr int kMost = 1024;
   constexpr int kOfConnection = 200;
   const Daemon daemon;
-  std::shared_ptr<grpc::Channel> channel;
+  std::shared_ptr<grpc::Channel> channel = daemon.NewChannel();
   std::deque<RawCall> calls;
-  for (int i = 0; i < kMost; ++i) {
+  calls.emplace_back(channel, kWatch);
+  calls.back().Ask("");
+  ASSERT_TRUE(calls.back().Read());  // Answered before the others start, it is the oldest.
+  // With one more than may be open at a time; in what order connections bring theirs, nobody knows.
+  for (int i = 1; i <= kMost; ++i) {
     if (i % kOfConnection == 0) channel = daemon.NewChannel();
     calls.emplace_back(channel, i % 2 == 0 ? kWatch : kReflect);
     if (i % 4 == 0) calls.back().Ask("");  // the others have not asked yet
   }
-  // Until it is answered, all of them have begun.
-  ASSERT_EQ(CheckHealth(daemon.NewChannel(), ""), Health::kServing);
   const auto is_over = [&](RawCall& call) {
     while (call.Read()) {
     }
