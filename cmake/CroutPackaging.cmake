@@ -53,7 +53,7 @@ if(CROUT_PACKAGE_TESTS)
   endif()
   if(CROUT_HAVE_CUDA)
     install(PROGRAMS tests/gpu/run_suite.sh tests/gpu/run_benches.sh tests/gpu/run_studies.sh tests/gpu/sanitize.sh
-      tests/gpu/operator_check.sh DESTINATION libexec/crout COMPONENT tests)
+      tests/gpu/operator_check.sh tests/gpu/record_metrics.py DESTINATION libexec/crout COMPONENT tests)
     install(FILES tests/gpu/find_program.sh DESTINATION libexec/crout COMPONENT tests)
   endif()
 endif()

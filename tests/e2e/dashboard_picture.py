@@ -3,14 +3,18 @@
 
 For eyes: whether each panel shows what its title says, at a size at which it can be read. Debian has no Grafana, so that
 matplotlib draws what Grafana is asked to: the same queries, grid, units and legends, in other colours and fonts. One
-picture a row of the dashboard; rows without any data, such as a GPU's where there is none, have no picture.
+picture a row of the dashboard; rows without any data, such as a GPU's where there is none, have no picture. Of what
+tests/gpu/record_metrics.py recorded on another machine, rows are drawn that have all their data.
 usage: dashboard_picture.py CROUTD_TEST CROUTCTL SECONDS DIRECTORY
+       dashboard_picture.py RECORDING DIRECTORY
 """
 
 import datetime
+import json
 import math
 import pathlib
 import re
+import subprocess
 import sys
 import tempfile
 import threading
@@ -110,7 +114,26 @@ def picture(title, panels, answers, begin, path, caption):
     plt.close(figure)
 
 
-def main(croutd_test, croutctl, seconds, directory):
+def ask(prometheus, begin, end):
+    """(the dashboard, {title of a panel: [(legend, times, values)]})"""
+    dashboard = Dashboard(ROOT / "deploy/grafana/dashboards/crout.json")
+    queries = dashboard.queries(dashboard.variables(prometheus), rate_interval="10s")
+    answers = {panel["title"]: [] for panel in dashboard.panels}
+    for panel in dashboard.panels:
+        for target in panel["targets"]:
+            for labels, times, values in prometheus.query_range(queries[panel["title"], target["refId"]], begin, end):
+                answers[panel["title"]].append((legend(target["legendFormat"], labels), times, values))
+    return dashboard, answers
+
+
+def pictures(dashboard, answers, is_drawn, begin, directory, caption):
+    for title, panels in rows_of(dashboard):
+        if is_drawn(bool(answers[panel["title"]]) for panel in panels):
+            name = re.sub(r"\W+", "_", title.lower())
+            picture(title, panels, answers, begin, pathlib.Path(directory) / f"dashboard_{name}.png", caption)
+
+
+def of_a_daemon(croutd_test, croutctl, seconds, directory):
     with tempfile.TemporaryDirectory() as scratch:
         work_dir = pathlib.Path(scratch)
         daemon = Daemon(croutd_test, croutctl, work_dir)
@@ -121,25 +144,47 @@ def main(croutd_test, croutctl, seconds, directory):
             begin = time.time()
             loads.factor()
             load(daemon, loads, seconds)
-            dashboard = Dashboard(ROOT / "deploy/grafana/dashboards/crout.json")
-            queries = dashboard.queries(dashboard.variables(prometheus), rate_interval="10s")
-            answers = {panel["title"]: [] for panel in dashboard.panels}
-            for panel in dashboard.panels:
-                for target in panel["targets"]:
-                    for labels, times, values in prometheus.query_range(
-                            queries[panel["title"], target["refId"]], begin, time.time()):
-                        answers[panel["title"]].append((legend(target["legendFormat"], labels), times, values))
+            dashboard, answers = ask(prometheus, begin, time.time())
             device = daemon.ctl("devices", "--json")[1]
             name = re.search(r'"description": *"([^"]*)"', device).group(1)
         finally:
             prometheus.stop()
             daemon.stop()
     caption = f"host ({name}), {datetime.date.today()}, {seconds:g} s of load, one scrape a second; axes below in seconds"
-    for title, panels in rows_of(dashboard):
-        if any(answers[panel["title"]] for panel in panels):
-            name = re.sub(r"\W+", "_", title.lower())
-            picture(title, panels, answers, begin, pathlib.Path(directory) / f"dashboard_{name}.png", caption)
+    pictures(dashboard, answers, any, begin, directory, caption)
+
+
+def open_metrics(recording):
+    """A recording as a text from which Prometheus fills its storage."""
+    lines = []
+    for series, values in recording["series"].items():
+        labeled = re.sub(r"\{|$", '{instance="recorded",job="crout",', series, count=1)
+        labeled = labeled if labeled.endswith("}") else labeled + "}"
+        lines += [f"{labeled} {value} {when}" for when, value in zip(recording["times"], values) if value is not None]
+    return "\n".join(lines) + "\n# EOF\n"
+
+
+def of_a_recording(path, directory):
+    recording = json.loads(pathlib.Path(path).read_text())
+    begin, end = recording["times"][0], recording["times"][-1]
+    with tempfile.TemporaryDirectory() as scratch:
+        work_dir = pathlib.Path(scratch)
+        text = work_dir / "recording.txt"
+        text.write_text(open_metrics(recording))
+        subprocess.run(["promtool", "tsdb", "create-blocks-from", "openmetrics", text, work_dir / "data"], check=True,
+                       stdout=subprocess.DEVNULL)
+        prometheus = PrometheusServer("prometheus", ROOT / "deploy/prometheus", "127.0.0.1:1", work_dir)
+        try:
+            dashboard, answers = ask(prometheus, begin, end)
+        finally:
+            prometheus.stop()
+    caption = (f"{recording['device']}, {recording['date']}, {recording['version']}, recorded once a second; "
+               "axes below in seconds")
+    pictures(dashboard, answers, all, begin, directory, caption)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], float(sys.argv[3]), sys.argv[4])
+    if len(sys.argv) == 3:
+        of_a_recording(*sys.argv[1:])
+    else:
+        of_a_daemon(sys.argv[1], sys.argv[2], float(sys.argv[3]), sys.argv[4])

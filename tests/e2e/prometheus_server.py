@@ -46,7 +46,7 @@ class PrometheusServer:
         self._log = open(work_dir / "prometheus.log", "wb")
         self._process = subprocess.Popen(
             [binary, f"--config.file={work_dir}/prometheus.yml",
-             f"--storage.tsdb.path={work_dir}/data",
+             f"--storage.tsdb.path={work_dir}/data", "--storage.tsdb.retention.time=100y",
              f"--web.listen-address={self._url.removeprefix('http://')}"],
             stdout=self._log, stderr=self._log)
         wait_until(self._ready, "Prometheus ready")

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Records what a daemon's metrics say of a GPU under load, once a second, for tests/e2e/dashboard_picture.py.
+
+The load: uploads and factorizations of growing orders with a rest between them, then solves with what is cached, so that the
+GPU is seen at rest, at work and full of factors. Standard library only.
+usage: record_metrics.py CROUTD CROUTCTL SECONDS_OF_A_PART >RECORDING.json
+"""
+
+import datetime
+import json
+import re
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+
+# The GPUs' own, and what the dashboard's variables take their values from.
+RECORDED = re.compile(r"crout_(gpu_\w+|build_info|queue_depth|requests_total)\b")
+PARTS = [["--mode=factor", "--n=2048", "--concurrency=4"], ["--mode=factor", "--n=8192", "--concurrency=2"],
+         ["--mode=solve", "--n=8192", "--nrhs=512", "--concurrency=8"]]
+
+
+class Recorder:
+    """Scrapes in a thread until left."""
+
+    def __init__(self, metrics):
+        self._url = f"http://{metrics}/metrics"
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self.times = []
+        self.series = {}
+
+    def _run(self):
+        while not self._over.wait(1 - time.time() % 1):
+            text = urllib.request.urlopen(self._url, timeout=30).read().decode()
+            for name, value in re.findall(r"^([^#\s]\S*) (\S+)$", text, re.MULTILINE):
+                if RECORDED.match(name):
+                    values = self.series.setdefault(name, [])
+                    values += [None] * (len(self.times) - len(values))  # of scrapes without it
+                    values.append(float(value))
+            self.times.append(int(time.time()))
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._over.set()
+        self._thread.join()
+
+
+def main(croutd, croutctl, seconds):
+    daemon = subprocess.Popen([croutd, "--listen=127.0.0.1:0", "--metrics-listen=127.0.0.1:0", "--devices=cuda",
+                               "--state-dir=none", "--drain-grace=0s"], stdout=subprocess.PIPE, text=True)
+    try:
+        listen, metrics = re.match(r"croutd ready listen=(\S+) metrics=(\S+)", daemon.stdout.readline()).groups()
+
+        def ctl(*arguments):
+            return subprocess.run([croutctl, f"--server={listen}", *arguments], check=True, text=True,
+                                  stdout=subprocess.PIPE).stdout
+
+        with Recorder(metrics) as recorder:
+            time.sleep(seconds / 2)
+            for part in PARTS:
+                ctl("bench", f"--duration={seconds}s", *part)
+                time.sleep(seconds / 2)
+        device = json.loads(ctl("devices", "--json"))["devices"][0]["description"]
+        version = subprocess.run([croutd, "--version"], check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
+    finally:
+        daemon.terminate()
+        daemon.wait()
+    json.dump({"device": device, "version": version, "date": str(datetime.date.today()),
+               "load": [" ".join(part) for part in PARTS], "seconds_of_a_part": seconds,
+               "times": recorder.times, "series": recorder.series}, sys.stdout, indent=None, separators=(",", ":"))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], float(sys.argv[3]))
