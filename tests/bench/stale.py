@@ -18,6 +18,7 @@ CODE = {
     "gpu_lu": [f"{GPU}crout_lu", f"{GPU}blocked"],
     "gpu_lu_profile": [f"{GPU}crout_lu", f"{GPU}blocked"],
     "gpu_methods": [f"{GPU}crout", f"{GPU}block_lu", f"{GPU}gauss_jordan", f"{GPU}blocked", "kernels/jobs/schur*"],
+    "gpu_stripes": [f"{GPU}gauss_jordan"],
     "gpu_iterative": [f"{GPU}icm"],
     "gpu_solve": [f"{GPU}solve"],
     "gpu_irr": [f"{GPU}irr_lu"],
@@ -26,6 +27,7 @@ CODE = {
     "gpu_series": ["kernels/jobs/series*", "kernels/numerics", "kernels/costs"],
     "host_series": ["kernels/jobs/series*", "kernels/numerics", "kernels/costs", "kernels/host/getrf"],
     "host_irr": ["kernels/host/irr_lu"],
+    "cache_misses": ["kernels/host/block_lu", "kernels/host/getrf"],
     "gpu_sparse": [f"{GPU}multifrontal", f"{GPU}irr_lu", "kernels/sparse"],
     "host_sparse": ["kernels/host/multifrontal", "kernels/sparse"],
     "python_sparse": ["kernels/host/klu", "kernels/host/multifrontal", "kernels/sparse", "server/rpc"],
@@ -50,18 +52,26 @@ def paths(result):
     return CODE[kind(result)]
 
 
+def git(*arguments):
+    return subprocess.run(["git", *arguments], capture_output=True, text=True, check=False, cwd=HERE.parents[1])
+
+
 def since(result):
-    """Subjects of the commits, None where the result's own is not in this repository."""
-    command = ["git", "log", "--format=%h %s", f"{context(result)[1]}..HEAD", "--", *paths(result)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=HERE.parents[1])
-    return done.stdout.splitlines() if done.returncode == 0 else None
+    """(what is counted from, the subjects of the commits since). Where the result's own commit is not in this repository, it is
+    the last one before its day."""
+    commit = context(result)[1]
+    if git("cat-file", "-e", commit).returncode != 0:
+        commit = git("rev-list", "-1", f"--before={result['date'][:10]}T00:00:00Z", "HEAD").stdout.strip()
+    done = git("log", "--format=%h %s", f"{commit}..HEAD", "--", *paths(result))
+    done.check_returncode()
+    return commit, done.stdout.splitlines()
 
 
 def main():
     for path in sorted(pathlib.Path(HERE / "results").glob("*.json")):
-        found = since(results.load(path))
-        print(path.name, "of an unknown commit" if found is None else f"{len(found)} commits since" if found else "up to date")
-        for line in (found or [])[:3]:
+        commit, found = since(results.load(path))
+        print(path.name, f"{len(found)} commits since {commit[:7]}" if found else "up to date")
+        for line in found[:3]:
             print("   ", line)
 
 

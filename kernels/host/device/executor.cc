@@ -25,14 +25,14 @@ void Executor::Run(Width width, Work work) {
   const bool all_cores = width == Width::kAllCores && budget_.total() > 1;
   const CoreBudget::Lease lease = budget_.Acquire(all_cores ? budget_.total() : 1);
   if (all_cores) {
-    RunWide(work);
+    RunOnTeam(work);
   } else {
     omp_set_num_threads(1);  // Of this thread alone; OpenBLAS reads it at each call.
     work(1);
   }
 }
 
-void Executor::RunWide(Work work) {
+void Executor::RunOnTeam(Work work) {
   // The lease is for all cores: nobody else is here.
   MutexLock lock(&mutex_);
   work_ = &work;

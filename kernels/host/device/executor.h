@@ -24,9 +24,9 @@ constexpr Width WidthFor(int64_t elements) {
   return elements >= kWideElements ? Width::kAllCores : Width::kOneCore;
 }
 
-// Narrow work runs on the calling thread, wide work on one thread of the executor's own: the only
-// one that ever opens an OpenMP team, so that the process has one team however many threads submit
-// work. Both hold a lease on their cores. Thread-safe; destroyed when nothing runs.
+// Work of one core runs on the calling thread, that of all cores on one thread of the executor's
+// own: the only one that ever opens an OpenMP team, so that the process has one team however many
+// threads submit work. Both hold a lease on their cores. Thread-safe; destroyed when nothing runs.
 class Executor {
  public:
   // `cores` >= 1.
@@ -44,7 +44,7 @@ class Executor {
  private:
   using Work = absl::FunctionRef<void(int)>;
 
-  void RunWide(Work work);
+  void RunOnTeam(Work work);
   void TeamLoop();
 
   CoreBudget budget_;
