@@ -1,0 +1,235 @@
+#include "client/cli/series_run.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "client/cli/array_writer.h"
+#include "client/cli/change_files.h"
+#include "client/cli/exit_codes.h"
+#include "client/cli/matrix_input.h"
+#include "client/cli/text.h"
+
+namespace crout::cli {
+
+absl::Status SeriesRun::CheckSteps() const {
+  const StepFiles& first = steps_.files().front();
+  if (first.matrix.empty() && arguments_.start.empty()) {
+    return absl::InvalidArgumentError(
+        steps_.Shown(absl::StrCat(absl::StrJoin(first.change.paths(), ", "), first.rhs,
+                                  ": the first step has no matrix, and there is no --start")));
+  }
+  if (!arguments_.rhs.empty() || arguments_.ones) return absl::OkStatus();
+  for (const StepFiles& step : steps_.files()) {
+    if (step.rhs.empty()) {
+      return absl::InvalidArgumentError(steps_.Shown(absl::StrCat(
+          step.matrix, absl::StrJoin(step.change.paths(), ", "), step.matrix.empty() ? step.x0 : "",
+          " has no right-hand side beside it: give --rhs or --ones")));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SeriesRun::Run() {
+  if (arguments_.output == "-") session_->ReportOnStandardError();
+  auto steps = SeriesSteps::Find(arguments_.paths, session_->deadline());
+  if (!steps.ok()) return steps.status();
+  steps_ = *std::move(steps);
+  if (absl::Status status = CheckSteps(); !status.ok()) return status;
+  v1::SolveSeriesHeader header = arguments_.header;
+  if (!arguments_.start.empty()) {
+    header.clear_cache();
+    auto handle = session_->Handle(arguments_.start);
+    if (!handle.ok()) return handle.status();
+    if (absl::Status status = Describe(*handle); !status.ok()) return status;
+    header.set_handle(*std::move(handle));
+  }
+  if (!arguments_.output.empty() && arguments_.output != "-") {
+    std::error_code error;
+    std::filesystem::create_directory(arguments_.output, error);
+    if (error) {
+      return FileErrnoError(error.value(), absl::StrCat("cannot make ", arguments_.output));
+    }
+  }
+  if (!arguments_.rhs.empty()) {
+    auto rhs = ReadRhs(arguments_.rhs, arguments_.dtype, session_->deadline());
+    if (!rhs.ok()) return rhs.status();
+    common_rhs_ = *std::move(rhs);
+  }
+  call_ = session_->call();
+  call_.on_progress = [this](const client::ProgressUpdate& update) { bar_->Update(update); };
+  // The session's client lives as long as the session.
+  const std::shared_ptr<client::Client> client(&session_->client(), [](client::Client*) {});
+  series_.emplace(client, std::move(header), call_);
+  if (arguments_.keep) series_->KeepFactor();
+  if (arguments_.output == "-") {
+    x_.emplace("-", arguments_.format);
+  } else if (!arguments_.output.empty()) {
+    x_.emplace(absl::StrCat(arguments_.output, "/x"), arguments_.format);
+  }
+  absl::Status status = RunSteps();
+  // What was solved before a step that failed is written, too.
+  if (x_) status.Update(x_->Close());
+  return status;
+}
+
+absl::Status SeriesRun::RunSteps() {
+  for (size_t index = 0; index < steps_.files().size(); ++index) {
+    if (absl::Status status = RunStep(index); !status.ok()) {
+      if (arguments_.keep) session_->WarnIfKept(series_->factor());
+      return status;
+    }
+  }
+  return series_->Close();
+}
+
+absl::Status SeriesRun::RunStep(size_t index) {
+  const auto output = OutputOf(index);
+  if (!output.ok()) return output.status();
+  ArrayFileSink x(*output, x_ ? x_->format() : arguments_.format);
+  const absl::Time begin = absl::Now();
+  absl::StatusOr<SeriesStep> step;
+  {
+    ProgressBar bar;
+    bar_ = &bar;
+    step = Solve(steps_.files()[index], &x);
+  }
+  if (!step.ok()) {
+    // The code and details stay.
+    absl::Status status(step.status().code(),
+                        absl::StrCat("step ", index, ": ", steps_.Shown(step.status().message())));
+    step.status().ForEachPayload([&](absl::string_view type, const absl::Cord& payload) {
+      status.SetPayload(type, payload);
+    });
+    return status;
+  }
+  if (step->result.solved()) {
+    absl::Status closed = x.Close();
+    if (closed.ok() && x_) closed = x_->Flush();
+    if (!closed.ok()) return closed;
+  } else if (arguments_.fail_singular) {
+    session_->ExitWith(kSingular);
+  }
+  Report(index, *step, absl::ToDoubleSeconds(absl::Now() - begin));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SeriesStep> SeriesRun::Solve(const StepFiles& step, client::MatrixSink* x) {
+  if (!step.change.paths().empty()) return SolveChanged(step, x);
+  if (step.matrix.empty()) return SolveAgain(step, x);
+  const auto matrix = MatrixInput::Open(step.matrix, arguments_.dtype, session_->deadline());
+  if (!matrix.ok()) return matrix.status();
+  rows_ = matrix->Rows();
+  dtype_ = matrix->dtype();
+  const auto rhs = RhsOf(step);
+  if (!rhs.ok()) return rhs.status();
+  const auto x0 = StartOf(step, *rhs);
+  if (!x0.ok()) return x0.status();
+  last_matrix_ = step.matrix;
+  return series_->Step(matrix->Source(), *rhs, x, *x0);
+}
+
+absl::StatusOr<SeriesStep> SeriesRun::SolveChanged(const StepFiles& step, client::MatrixSink* x) {
+  const auto change = ReadChange(step.change, dtype_);
+  if (!change.ok()) return change.status();
+  const auto rhs = RhsOf(step);
+  if (!rhs.ok()) return rhs.status();
+  const auto x0 = StartOf(step, *rhs);
+  if (!x0.ok()) return x0.status();
+  last_matrix_.clear();
+  return series_->Step(*change, *rhs, x, *x0);
+}
+
+absl::StatusOr<SeriesStep> SeriesRun::SolveAgain(const StepFiles& step, client::MatrixSink* x) {
+  const auto rhs = RhsOf(step);
+  if (!rhs.ok()) return rhs.status();
+  const auto x0 = StartOf(step, *rhs);
+  if (!x0.ok()) return x0.status();
+  auto solved = series_->Step(*rhs, x, *x0);
+  // The server may drop what it keeps between steps; then the matrix is sent again.
+  if (client::Reason(solved.status()) != "MATRIX_GONE" || last_matrix_.empty()) return solved;
+  const auto matrix = MatrixInput::Open(last_matrix_, arguments_.dtype, session_->deadline());
+  if (!matrix.ok()) return matrix.status();
+  return series_->Step(matrix->Source(), *rhs, x, *x0);
+}
+
+absl::Status SeriesRun::Describe(const std::string& handle) {
+  const auto factor = session_->client().Describe(handle, session_->call());
+  if (!factor.ok()) return factor.status();
+  rows_ = factor->n();
+  dtype_ = factor->matrix_dtype();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<client::MatrixSource> SeriesRun::RhsOf(const StepFiles& step) {
+  if (!step.rhs.empty()) {
+    auto rhs = ReadRhs(step.rhs, arguments_.dtype);
+    if (!rhs.ok()) return rhs.status();
+    return rhs_.emplace(*std::move(rhs)).Source();
+  }
+  if (common_rhs_) return common_rhs_->Source();
+  if (!rows_.ok()) return rows_.status();
+  return client::MatrixSource::Ones(*rows_, 1, dtype_);
+}
+
+absl::StatusOr<const client::MatrixSource*> SeriesRun::StartOf(const StepFiles& step,
+                                                               const client::MatrixSource& rhs) {
+  if (step.x0.empty()) return nullptr;
+  v1::Dtype dtype = rhs.spec().dense().dtype();
+  if (IsComplex(ElementOf(dtype_))) {
+    const bool single = dtype == v1::DTYPE_FLOAT32 || dtype == v1::DTYPE_COMPLEX64;
+    dtype = single ? v1::DTYPE_COMPLEX64 : v1::DTYPE_COMPLEX128;
+  }
+  auto x0 = ReadRhs(step.x0, dtype);
+  if (!x0.ok()) return x0.status();
+  return &x0_source_.emplace(x0_.emplace(*std::move(x0)).Source());
+}
+
+absl::StatusOr<std::string> SeriesRun::OutputOf(size_t index) {
+  if (!x_) return "";
+  const size_t digits = std::max<size_t>(3, absl::StrCat(steps_.files().size() - 1).size());
+  // In an archive it has the name that the directory gives it elsewhere.
+  return x_->Add(
+      absl::StrFormat("%s%0*d", x_->in_archive() ? "x_" : "", static_cast<int>(digits), index));
+}
+
+void SeriesRun::Report(size_t index, const SeriesStep& step, double seconds) {
+  const v1::SeriesResult& result = step.result;
+  const StepFiles& files = steps_.files()[index];
+  Json json = {
+      {"step", index}, {"matrix", steps_.Shown(files.matrix)}, {"rhs", steps_.Shown(files.rhs)}};
+  for (const std::string& path : files.change.paths()) json["change"] += steps_.Shown(path);
+  if (!files.x0.empty()) json["x0"] = steps_.Shown(files.x0);
+  json.update(ToJson(result));
+  json["seconds"] = seconds;
+  if (step.made) json["factor"] = ToJson(*step.made);
+  const char* const header = "step  strategy  iterations  age  backward_error  seconds\n";
+  session_->PrintLine(
+      json,
+      absl::StrFormat("%s%4d  %-8s  %10d  %3d  %-14s  %s\n", index == 0 ? header : "", index,
+                      json["strategy"].get<std::string>(),
+                      result.old_iterations() + result.new_iterations(), result.age(),
+                      result.solved() ? absl::StrFormat("%.2e", result.backward_error()) : "-",
+                      FormatSeconds(seconds)));
+  if (!result.solved()) {
+    session_->Warn(absl::StrCat("step ", index, ": the matrix is singular: there is no X"));
+  } else if (absl::c_linear_search(result.warnings(), v1::WARNING_NEARLY_SINGULAR)) {
+    session_->Warn(
+        absl::StrFormat("step %d: the matrix is as good as singular (its condition is at least "
+                        "%.3g): X may have no "
+                        "correct digit",
+                        index, result.amplification()));
+  } else if (!result.accurate()) {
+    session_->Warn(
+        absl::StrCat("step ", index, ": X is not as accurate as asked (", result.accuracy(), ")"));
+  }
+}
+
+}  // namespace crout::cli
