@@ -4,7 +4,10 @@
 #include <exception>
 #include <iostream>
 #include <new>
+#include <string>
+#include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -55,22 +58,38 @@ std::string UsageError(const CLI::App& app, const CLI::ParseError& error) {
   return absl::StrCat(error.what(), " (`croutctl --help`)");
 }
 
+// `--server= list`, of an unset variable as a rule: the parser would take the next word as the
+// value.
+std::string WithoutValue(const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    if (word == "--") break;
+    if (absl::StartsWith(word, "--") && absl::EndsWith(word, "=")) return word;
+  }
+  return "";
+}
+
 int Run(int argc, const char* const* argv) {
   CLI::App app("Factors matrices on a Crout daemon and solves with the factors.", "croutctl");
   app.set_version_flag("--version", "croutctl " CROUT_VERSION " (" CROUT_COMMIT ")");
   app.require_subcommand(1);
   Session session(&app);
   AddCommands(&app, &session);
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  const auto refuse = [&](const std::string& message) {
+    // The parser may have stopped before --json.
+    PrintError(absl::c_linear_search(words, "--json"), "USAGE", message, kBadUsage);
+    return kBadUsage;
+  };
+  if (const std::string word = WithoutValue(words); !word.empty()) {
+    return refuse(
+        absl::StrCat(Printable(word), " has no value: leave the option out, or give one"));
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    // The parser may have stopped before --json.
-    const bool json = std::any_of(argv, argv + argc,
-                                  [](const char* word) { return word == std::string("--json"); });
-    PrintError(json, "USAGE", UsageError(app, error), kBadUsage);
-    return kBadUsage;
+    return refuse(UsageError(app, error));
   }
   return session.Run();
 }

@@ -19,10 +19,13 @@ absl::Status RunAlgorithms(Session* session) {
     devices.push_back({{"name", device["name"]},
                        {"algorithms", device["algorithms"]},
                        {"sparse_algorithms", device["sparse_algorithms"]},
+                       {"batch_algorithms", device["batch_algorithms"]},
                        {"solvers", device["solvers"]}});
   }
-  session->Print(Json{{"devices", devices}},
-                 FormatObjects({"name", "algorithms", "sparse_algorithms", "solvers"}, devices));
+  session->Print(
+      Json{{"devices", devices}},
+      FormatObjects({"name", "algorithms", "sparse_algorithms", "batch_algorithms", "solvers"},
+                    devices));
   return absl::OkStatus();
 }
 
@@ -73,8 +76,10 @@ absl::Status RunEstimate(Session* session, const v1::EstimateFactorizeRequest& r
 }  // namespace
 
 void AddServerCommands(CLI::App* app, Session* session) {
-  session->AddCommand(app, "algorithms", "Which LU methods and solvers each device offers",
-                      [=] { return RunAlgorithms(session); });
+  session->AddCommand(
+      app, "algorithms",
+      "Which LU methods, for sparse matrices and batches too, and solvers each device offers",
+      [=] { return RunAlgorithms(session); });
   session->AddCommand(app, "devices", "The server's devices and their load",
                       [=] { return RunDevices(session); });
   session->AddCommand(

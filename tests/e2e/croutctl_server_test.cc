@@ -14,6 +14,8 @@ TEST_F(CroutctlTest, ServerCommands) {
   EXPECT_EQ(algorithms["devices"][0]["name"], "host");
   EXPECT_THAT(Strings(algorithms["devices"][0]["sparse_algorithms"]),
               ::testing::Contains("multifrontal"));
+  EXPECT_THAT(Strings(algorithms["devices"][0]["batch_algorithms"]),
+              ::testing::ElementsAre("irr_lu"));
   EXPECT_THAT(Strings(algorithms["devices"][0]["algorithms"]),
               ::testing::IsSupersetOf({"getrf", "cmpp"}));
   EXPECT_GT(RunJson({"devices"})["devices"][0]["budget_bytes"], 0);

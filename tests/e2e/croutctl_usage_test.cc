@@ -143,6 +143,7 @@ TEST_F(CroutctlTest, BadUsageExitsWith2) {
       {"man", "frobnicate"},
       {"top", "--once", "--interval=1ms"},
       {"list", "--tenant=two words"},
+      {"--tenant=", "list"},
   };
   for (const auto& arguments : wrong) {
     const Finished finished = daemon_.Ctl(arguments);
@@ -151,6 +152,8 @@ TEST_F(CroutctlTest, BadUsageExitsWith2) {
     EXPECT_EQ(finished.output, "");
   }
   EXPECT_THAT(daemon_.Ctl({"frobnicate", matrix_}).errors, ::testing::HasSubstr("frobnicate"));
+  EXPECT_THAT(daemon_.Ctl({"--tenant=", "list"}).errors,
+              ::testing::HasSubstr("--tenant= has no value"));
   EXPECT_EQ(daemon_.Ctl({"--help"}).exit_code, 0);
   EXPECT_EQ(daemon_.Ctl({"solve", "--help"}).exit_code, 0);
 }
