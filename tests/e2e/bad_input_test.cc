@@ -21,8 +21,7 @@ std::vector<Case> AllCases() {
 TEST(BadInputTest, EachGetsItsStatusAndTheDaemonServesOn) {
   Fixture fixture;
   const auto client = fixture.daemon().NewClient();
-  // The last reply leaves a little before its worker is free again.
-  ASSERT_TRUE(Eventually([&] { return HoldingsOf(*client).streams_busy == 0; }));
+  fixture.daemon().AwaitRest();
   Holdings before = HoldingsOf(*client);
   ASSERT_EQ(before.cached_factors, 5);
   for (const Case& bad : AllCases()) {

@@ -19,7 +19,7 @@ TEST_F(CroutctlTest, ServerCommands) {
   EXPECT_THAT(Strings(algorithms["devices"][0]["algorithms"]),
               ::testing::IsSupersetOf({"getrf", "cmpp"}));
   EXPECT_GT(RunJson({"devices"})["devices"][0]["budget_bytes"], 0);
-  EXPECT_EQ(RunJson({"status"})["draining"], false);
+  EXPECT_EQ(RunJson({"status", "--timeout=1m"})["draining"], false);
   EXPECT_GE(RunJson({"estimate", "1000", "--dtype=f32"})["peak_bytes"], 4'000'000);
   EXPECT_LT(RunJson({"estimate", "1000", "--nnz=5000"})["cached_bytes"], 9'000'000);
   EXPECT_FALSE(RunJson({"estimate", "1000"}).contains("precision"));
@@ -78,7 +78,8 @@ TEST_F(CroutctlTest, PeopleGetTextWithTheSameFacts) {
   EXPECT_THAT(info.output, ::testing::ContainsRegex("handle +" + handle));
   EXPECT_THAT(info.output, ::testing::ContainsRegex("factor_dtype +f64"));
   EXPECT_THAT(daemon_.Ctl({"list"}).output, ::testing::HasSubstr(handle));
-  EXPECT_THAT(daemon_.Ctl({"status"}).output, ::testing::HasSubstr("cached_factors"));
+  EXPECT_THAT(daemon_.Ctl({"status", "--timeout=1m"}).output,
+              ::testing::HasSubstr("cached_factors"));
 }
 
 TEST_F(CroutctlTest, UnreachableServerExitsWith3) {
@@ -92,6 +93,7 @@ TEST_F(CroutctlTest, UnreachableServerExitsWith3) {
 
 TEST_F(CroutctlTest, TopDrawsDevicesQueuesAndCache) {
   Factor();
+  daemon_.AwaitRest();
   const Finished finished = daemon_.Ctl({"top", "--once"});
   EXPECT_EQ(finished.exit_code, 0) << finished.errors;
   EXPECT_THAT(finished.output, ::testing::ContainsRegex("cache  1 factor  host memory \\[.*\\] "));
@@ -125,6 +127,7 @@ TEST_F(CroutctlTest, DrainingServerRefusesRatherThanBeingUnreachable) {
   const auto factor =
       client->Factorize(client::MatrixSource::Dense(absl::MakeConstSpan(a), 1, 1), {}, {});
   ASSERT_TRUE(factor.ok());
+  draining.AwaitRest();  // What it holds beyond the factor is the upload's then.
   const auto stub = draining.NewStub();
   grpc::ClientContext context;
   const auto open = stub->Factorize(&context);

@@ -3,8 +3,10 @@
 #include <grpcpp/create_channel.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <ostream>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "tests/support/http_peer.h"
 
@@ -68,6 +70,26 @@ std::shared_ptr<grpc::Channel> Daemon::NewChannel() const {
 
 std::unique_ptr<v1::FactorizationService::Stub> Daemon::NewStub() const {
   return v1::FactorizationService::NewStub(NewChannel());
+}
+
+void Daemon::AwaitRest() const {
+  // A tile of the status page: its figure, then its name.
+  const auto is_none = [&](const std::string& tile) {
+    const std::string page = Get("/");
+    const size_t name = page.find("<span class=\"dim\">" + tile);
+    return name != std::string::npos && page.compare(page.rfind("<b>", name), 4, "<b>0") == 0;
+  };
+  // In this order: the worker of the last call's job is the last to rest.
+  EXPECT_TRUE(Eventually([&] { return is_none("calls in flight"); })) << Get("/");
+  EXPECT_TRUE(Eventually([&] { return is_none("streams busy"); })) << Get("/");
+}
+
+bool Daemon::Logs(const std::vector<std::string>& texts) const {
+  return Eventually([&] {
+    const std::string log = process_->Errors();
+    return std::all_of(texts.begin(), texts.end(),
+                       [&](const std::string& text) { return absl::StrContains(log, text); });
+  });
 }
 
 std::string Daemon::ScrapeMetrics() const { return Get("/metrics"); }

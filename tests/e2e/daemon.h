@@ -41,6 +41,13 @@ class Daemon {
   std::shared_ptr<grpc::Channel> NewChannel() const;
   std::unique_ptr<v1::FactorizationService::Stub> NewStub() const;
 
+  // Waits until no call is in flight and no worker busy: a reply leaves a little before its call
+  // has given back what it held. A test failure if a call stays open.
+  void AwaitRest() const;
+  // Waits until the daemon's log, which a thread writes after what it tells of, has each of
+  // `texts`; whether it does.
+  bool Logs(const std::vector<std::string>& texts) const;
+
   // The reply of the metrics port to GET of `path`, with its header; of /metrics.
   std::string Get(const std::string& path) const;
   std::string ScrapeMetrics() const;
@@ -58,7 +65,8 @@ class Daemon {
   std::string metrics_address_;
 };
 
-// What the server says it holds; calls must leave it as it was.
+// What the server says it holds; calls must leave it as it was. What calls that were answered hold
+// counts until Daemon::AwaitRest() returns.
 struct Holdings {
   int64_t device_bytes = 0;
   int64_t host_bytes = 0;

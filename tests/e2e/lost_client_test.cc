@@ -34,8 +34,7 @@ class LostClientTest : public ::testing::Test {
     const auto factor =
         client_->Factorize(client::MatrixSource::Dense(absl::MakeConstSpan(a), n, n), {}, {});
     EXPECT_THAT(factor, crout::testing::IsOk());
-    // The reply leaves a little before its worker is free again.
-    EXPECT_TRUE(Eventually([&] { return HoldingsOf(*client_).streams_busy == 0; }));
+    daemon_.AwaitRest();
     return factor->handle();
   }
 

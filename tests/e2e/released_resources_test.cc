@@ -84,9 +84,7 @@ class ReleasedResourcesTest : public ::testing::TestWithParam<std::tuple<CallKin
         client::MatrixSource::MatrixMarket(SparseText(kOrder)), {}, {});
     ASSERT_THAT(factor, crout::testing::IsOk());
     handle_ = new std::string(factor->handle());
-    // The reply leaves a little before its worker is free again.
-    const auto client = daemon_->NewClient();
-    ASSERT_TRUE(Eventually([&] { return HoldingsOf(*client).streams_busy == 0; }));
+    daemon_->AwaitRest();
   }
   static void TearDownTestSuite() {
     EXPECT_TRUE(daemon_->process().running());
