@@ -246,6 +246,8 @@ class Rounds:
             deadline = _Deadline(self._transport.server.patience(call), self._cancel)
             failure: Exception
             try:
+                if self._running is None:  # Before the time begins, whose end is the call's.
+                    self._running = self._transport.start(self._path, self._messages())
                 with deadline:
                     self._exchange(outgoing, reply, report)
                 return reply.finish()
@@ -277,8 +279,6 @@ class Rounds:
             yield from outgoing
 
     def _exchange(self, outgoing: Outgoing, reply: RoundReply[T], report: ProgressReport) -> None:
-        if self._running is None:
-            self._running = self._transport.start(self._path, self._messages())
         outgoing.cancel = self._cancel
         self._rounds.put(outgoing)
         try:
