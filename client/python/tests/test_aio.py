@@ -179,7 +179,7 @@ async def test_what_goes_wrong_in_a_series_is_told(daemon, regular):
         daemon.stop()
         raise RuntimeError("assembly failed")
 
-    async with crout.aio.connect(daemon.address, timeout=5) as c:
+    async with crout.aio.connect(daemon.address, timeout=PATIENCE) as c:
         with pytest.raises(RuntimeError, match="assembly failed"):
             async for _ in c.series(matrices(), np.ones(5)):
                 pass

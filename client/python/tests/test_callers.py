@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 import pytest
-from daemon import Daemon, eventually
+from daemon import PATIENCE, Daemon, eventually
 from test_tls import openssl
 
 import crout
@@ -133,7 +133,7 @@ def daemons(start, place):
 
 
 def connect(daemon, **options):
-    return crout.connect(daemon.address, retry=ONCE, timeout=20, **options)
+    return crout.connect(daemon.address, retry=ONCE, timeout=PATIENCE, **options)
 
 
 def test_those_who_are_known_are_served(daemons, place, authority):
@@ -197,7 +197,7 @@ def test_servers_of_the_past_are_refused(place, certificate, options, why):
         try:
             address = next(line.split()[1] for line in server.stdout if line.startswith("ACCEPT"))
             with (
-                crout.connect(address, retry=ONCE, timeout=20, tls=True, ca=place / "ca.crt") as c,
+                crout.connect(address, retry=ONCE, timeout=PATIENCE, tls=True, ca=place / "ca.crt") as c,
                 pytest.raises(crout.Unavailable, match=why),
             ):
                 c.server_info()

@@ -6,7 +6,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from daemon import Daemon
+from daemon import PATIENCE, Daemon
 
 import crout
 import crout.aio
@@ -75,7 +75,7 @@ def test_strangers_are_not_served(secure, pki):
         {**good, "ca": pki / "other.crt"},
     ):
         with (
-            crout.connect(secure.address, retry=once, timeout=10, **options) as c,
+            crout.connect(secure.address, retry=once, timeout=PATIENCE, **options) as c,
             pytest.raises(crout.Unavailable),
         ):
             c.server_info()
