@@ -1,6 +1,9 @@
 """A real Prometheus that scrapes one daemon, and what a dashboard asks of it. Standard library only."""
 
+import contextlib
 import json
+import pathlib
+import random
 import re
 import shutil
 import socket
@@ -28,9 +31,15 @@ def wait_until(condition, what):
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port for a program that cannot say which one the system picked. None of those that the system
+    picks: another program could get it before this one listens, and who tries to connect could get it
+    as its own and so meet itself."""
+    first = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        port = random.randrange(10000, max(first, 20000))
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class PrometheusServer:

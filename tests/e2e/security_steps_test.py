@@ -17,6 +17,8 @@ import tempfile
 import time
 import unittest
 
+from prometheus_server import free_port
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PATIENCE = 60
 PROGRAMS = []
@@ -36,12 +38,6 @@ def commands(block):
         if line and not line.startswith("#"):
             found.append((line, int(code.group(1)) if code else 0))
     return found
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Shell:
@@ -98,6 +94,7 @@ class SecuritySteps(unittest.TestCase):
         deadline = time.monotonic() + PATIENCE
         while not condition():
             self.assertLess(time.monotonic(), deadline, what)
+            time.sleep(0.05)
 
     def listens(self, port):
         with socket.socket() as probe:

@@ -17,6 +17,8 @@ import time
 import unittest
 import urllib.request
 
+from prometheus_server import free_port
+
 PATIENCE = 120  # seconds
 TRACE_ID, PARENT_ID = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 CROUTD = CROUTCTL = None
@@ -121,7 +123,7 @@ class TracesTest(unittest.TestCase):
         self.start(f"http://127.0.0.1:{receiver.server_port}")
         self.factor("01")
         self.stop()
-        self.assertTrue(receiver.spans())
+        self.wait(receiver.spans, "its spans")
 
     def test_a_receiver_that_refuses(self):
         receiver = Receiver(status=503)
@@ -132,10 +134,7 @@ class TracesTest(unittest.TestCase):
         self.factor("01")  # goes on
 
     def test_a_receiver_that_is_not_there(self):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        self.start(f"http://127.0.0.1:{port}")
+        self.start(f"http://127.0.0.1:{free_port()}")
         self.factor("01")
         self.wait(lambda: self.counters() == (0, 1, 0), "a dropped call")
 
