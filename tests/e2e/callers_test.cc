@@ -138,7 +138,7 @@ class CallersTest : public ::testing::Test {
     crout_options options = {};
     options.struct_size = sizeof options;
     options.server = address.c_str();
-    options.timeout = 20;
+    options.timeout = absl::ToDoubleSeconds(kPatience);
     options.ca_file = ca.c_str();
     options.cert_file = certificate.c_str();
     options.key_file = key.c_str();
@@ -314,7 +314,7 @@ TEST_F(CallersTest, AFileNamesServers) {
   ASSERT_EQ(chmod(file.c_str(), 0600), 0);
   setenv("CROUT_SERVERS", file.c_str(), 1);
   crout_connection* connection = nullptr;
-  ASSERT_EQ(crout_connect("lab", nullptr, 20, &connection), CROUT_OK) << crout_last_error();
+  ASSERT_EQ(crout_connect("lab", nullptr, 60, &connection), CROUT_OK) << crout_last_error();
   crout_factor* factor = nullptr;
   const double a = 2;
   EXPECT_EQ(crout_dgetrf(connection, 1, &a, 1, &factor), CROUT_PERMISSION_DENIED)

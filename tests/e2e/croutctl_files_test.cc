@@ -7,8 +7,9 @@ namespace {
 
 TEST_F(CroutctlTest, SaysThatStandardOutputCannotBeWritten) {
   for (const char* to : {">/dev/full", ">&-"}) {
-    for (const std::vector<std::string>& arguments :
-         {std::vector<std::string>{"list", "--json"}, {"status"}, {"factor", matrix_}}) {
+    for (const std::vector<std::string>& arguments : {std::vector<std::string>{"list", "--json"},
+                                                      {"status", "--timeout=1m"},
+                                                      {"factor", matrix_}}) {
       const Finished finished = RunInShell(arguments, to);
       EXPECT_EQ(finished.exit_code, 19) << to;
       EXPECT_THAT(finished.errors, ::testing::HasSubstr("cannot write standard output")) << to;

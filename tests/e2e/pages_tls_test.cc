@@ -79,7 +79,7 @@ class PagesTlsTest : public ::testing::Test {
   Finished Curl(const Daemon& daemon, std::vector<std::string> options,
                 const std::string& path = "/metrics", const std::string& scheme = "https") const {
     options.insert(options.begin(),
-                   {"/usr/bin/curl", "--silent", "--show-error", "--include", "--max-time", "20"});
+                   {"/usr/bin/curl", "--silent", "--show-error", "--include", "--max-time", "60"});
     options.push_back(absl::StrCat(scheme, "://", daemon.metrics_address(), path));
     return RunToEnd(options);
   }
