@@ -120,7 +120,8 @@ TEST_F(CroutctlTest, StatusOfAStoppedServerExitsWith3) {
 }
 
 TEST_F(CroutctlTest, DrainingServerRefusesRatherThanBeingUnreachable) {
-  Daemon draining({"--drain-grace=0s", "--drain-limit=1h"});
+  Daemon draining(
+      {"--drain-grace=0s", "--drain-limit=1h", "--upload-idle-timeout=inf", "--upload-min-rate=0"});
   // An unfinished upload keeps the drain waiting.
   const auto client = draining.NewClient();
   const std::vector<double> a = {1};

@@ -59,7 +59,9 @@ class OpenUpload {
 };
 
 TEST(DrainTest, GraceThenRefusalThenTheEndOfWhatRuns) {
-  Daemon daemon({"--drain-grace=1h", "--drain-limit=1h", "--upload-idle-timeout=inf"},
+  // No limit of time for the upload, which is to be there after an hour.
+  Daemon daemon({"--drain-grace=1h", "--drain-limit=1h", "--upload-idle-timeout=inf",
+                 "--upload-min-rate=0", "--upload-max-time=inf"},
                 "croutd_test");
   const auto client = daemon.NewClient();
   HealthWatch watch(daemon.NewChannel(), kService);

@@ -117,7 +117,7 @@ TEST(PeerLimitsTest, LargeHeadersAreRefused) {
 
 TEST(PeerLimitsTest, StreamsOfAConnectionAreBounded) {
   constexpr int kLimit = 256;
-  Daemon daemon;
+  Daemon daemon({"--upload-min-rate=0", "--upload-idle-timeout=0"});
   const auto stub = daemon.NewStub();
   std::vector<std::unique_ptr<OpenCall>> calls;
   for (int i = 0; i < kLimit; ++i) calls.push_back(std::make_unique<OpenCall>(*stub));
