@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from daemon import PATIENCE
 
 PACKAGE = Path(__file__).resolve().parents[1]
 EXAMPLE = PACKAGE / "examples/first_steps.py"
@@ -14,7 +13,7 @@ README = PACKAGE.parents[1] / "README.md"
 
 def _run(*arguments):
     command = [sys.executable, "-W", "error", *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=PATIENCE).stdout
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=300).stdout
 
 
 def test_the_readme_shows_the_example_and_its_output(address):
