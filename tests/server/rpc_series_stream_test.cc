@@ -242,7 +242,8 @@ TEST_F(RpcSeriesTest, FirstHeadersAreChecked) {
 
 TEST_F(RpcSeriesTest, IdleStreamsHoldNothingButWhatIsCachedAndEnd) {
   Config config = SmallConfig();
-  config.limits.series_idle_timeout = absl::Seconds(40);
+  // Much more than this test takes, however slow the machine is.
+  config.limits.series_idle_timeout = absl::Minutes(10);
   StartServer({}, config);
   Series series(stub());
   Answer answer;
@@ -254,14 +255,14 @@ TEST_F(RpcSeriesTest, IdleStreamsHoldNothingButWhatIsCachedAndEnd) {
   EXPECT_EQ(held.factors, 3u);
   EXPECT_EQ(held.device_reserved, core().cache.EvictableBytes(*core().devices.slots()[0]));
   EXPECT_EQ(held.uploads, 0);
-  // A step after 35 s is fine, twice.
+  // A step after 6 min is fine, twice.
   for (int step = 0; step < 2; ++step) {
     failpoints().AwaitReached("call.sent", 2 + step);
-    PassTime(absl::Seconds(35));
+    PassTime(absl::Minutes(6));
     ASSERT_TRUE(series.Step(Changed(a_, 1e-6, 2 + step), b_, &answer));
   }
   failpoints().AwaitReached("call.sent", 4);
-  PassTime(absl::Seconds(45));
+  PassTime(absl::Minutes(11));
   const grpc::Status status = series.Status();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
   EXPECT_THAT(status.error_message(), HasSubstr("take the series up again"));
@@ -425,8 +426,8 @@ TEST_F(RpcSeriesTest, EachStepIsMeasuredByItself) {
   Answer answer;
   for (int step = 1; step <= 3; ++step) {
     ASSERT_TRUE(series.Step(a_, b_, &answer));
-    WaitUntil([&] { return sample(kDurations) == step; }, "the step to be counted");
-    EXPECT_EQ(sample(kReceiving), step);
+    WaitUntil([&] { return sample(kDurations) == step && sample(kReceiving) == step; },
+              "the step to be counted");
     EXPECT_EQ(sample(kCalls), 0);
   }
   ASSERT_TRUE(series.Finish().ok());
