@@ -2,6 +2,7 @@
 // refuses one allocation of the standard library, known by its size, on another kind of thread.
 #include <algorithm>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -113,11 +114,13 @@ TEST_F(RpcMemoryTest, OnTheThreadThatGoesOnAfterAnother) {
   second->Write(request);
   WaitUntil([&] { return core().cache.IsAwaited("default", id); }, "the second");
   // The first ends, and keeps its claim meanwhile.
-  Gate release;
-  release.Close();
+  const auto release = std::make_shared<Gate>();  // The threads leave it when they get to.
+  release->Close();
   ThreadPool& releasing = *core().devices.slots()[0]->releasing;
-  for (int i = 0; i < releasing.thread_count(); ++i) releasing.Schedule([&] { release.Pass(); });
-  release.WaitUntilHeld(releasing.thread_count());
+  for (int i = 0; i < releasing.thread_count(); ++i) {
+    releasing.Schedule([release] { release->Pass(); });
+  }
+  release->WaitUntilHeld(releasing.thread_count());
   first_context.TryCancel();
   EXPECT_EQ(first->Finish().error_code(), grpc::StatusCode::CANCELLED);
   WaitUntil(
@@ -127,7 +130,7 @@ TEST_F(RpcMemoryTest, OnTheThreadThatGoesOnAfterAnother) {
       },
       "the first is done");
   RefuseSize(id.size() + 1);
-  release.Open();
+  release->Open();
   EXPECT_EQ(second->Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_TRUE(StopRefusing());
   ExpectHeldSoon(before);
