@@ -134,9 +134,12 @@ TEST_F(RpcBatchSolveTest, AnswersAsTheTwoCallsDo) {
     EXPECT_EQ(both.solved.info, solved.info);
     EXPECT_EQ(both.solved.result.backward_error(), solved.result.backward_error());
   }
-  const std::string page = core().metrics.Scrape();
-  EXPECT_EQ(SampleOf(page, "crout_requests_total{code=\"OK\",method=\"FactorizeAndSolveBatch\"}"),
-            1);
+  WaitUntil(
+      [&] {
+        return SampleOf(core().metrics.Scrape(),
+                        "crout_requests_total{code=\"OK\",method=\"FactorizeAndSolveBatch\"}") == 1;
+      },
+      "the call to be counted");
 }
 
 TEST_F(RpcBatchSolveTest, WithoutALeaseNothingIsKept) {
