@@ -137,9 +137,11 @@ class PlacementTest : public RpcTest {
 
 TEST_F(PlacementTest, UploadsUnderWaySpreadBySpeed) {
   Start(/*slowness=*/2);
+  // So large that what the two devices measured when they began, of small matrices and each for
+  // itself, hardly counts.
   std::vector<std::unique_ptr<Upload>> uploads;
   for (int i = 1; i <= 12; ++i) {
-    uploads.push_back(std::make_unique<Upload>(*this, Header("", 500)));
+    uploads.push_back(std::make_unique<Upload>(*this, Header("", kLarge)));
     WaitUntil([&] { return ExpectedOn(0) + ExpectedOn(1) == i; }, "the upload to be placed");
   }
   EXPECT_EQ(ExpectedOn(0), 8);
@@ -184,6 +186,7 @@ TEST_F(PlacementTest, AWedgedDeviceHoldsUpNobodyElse) {
   device(0).Recover();
   for (std::thread& release : releases) release.join();
   uploads.clear();
+  Idle();  // The device has no room for one more beside what these calls still hold.
   ExpectServes("cuda:0");
 }
 
