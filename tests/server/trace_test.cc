@@ -177,7 +177,9 @@ TraceExporterOptions Quick() {
 
 TEST(TraceExporterTest, SendsWhatIsAdded) {
   const Receiver receiver(kTaken);
-  const auto exporter = *TraceExporter::Create(receiver.url(), Quick());
+  TraceExporterOptions options = Quick();
+  options.patience = std::chrono::minutes(1);
+  const auto exporter = *TraceExporter::Create(receiver.url(), options);
   for (int i = 0; i < 5; ++i) exporter->Add(SolveOf("a"));
   EXPECT_TRUE(Eventually([&] { return exporter->exported() == 5; }));
   EXPECT_EQ(exporter->dropped(TraceDrop::kSendFailed), 0);
@@ -187,7 +189,7 @@ TEST(TraceExporterTest, SendsTheRestAtItsEnd) {
   const Receiver receiver(kTaken);
   TraceExporterOptions options = Quick();
   options.delay = std::chrono::hours(1);
-  options.last_chance = std::chrono::minutes(1);
+  options.patience = options.last_chance = std::chrono::minutes(1);
   (*TraceExporter::Create(receiver.url(), options))->Add(SolveOf("a"));
   EXPECT_EQ(receiver.requests(), 1);
 }
