@@ -20,10 +20,10 @@
 
 namespace {
 
-// Bytes that are allocated, those that were granted, and the most by which the first exceeded the
-// second. A grant is given before its memory is taken and withdrawn after that is free.
-std::atomic<int64_t> live_bytes = 0;
-std::atomic<int64_t> granted_bytes = 0;
+// By how much what is allocated exceeds what was granted, and the most of that. A grant is given
+// before its memory is taken and withdrawn after that is free. One number: with the two apart, a
+// thread could set what was allocated before against what is granted after others gave back both.
+std::atomic<int64_t> excess_bytes = 0;
 std::atomic<int64_t> worst_excess = 0;
 
 void Raise(std::atomic<int64_t>& most, int64_t value) {
@@ -35,8 +35,7 @@ void Raise(std::atomic<int64_t>& most, int64_t value) {
 void* Allocate(size_t bytes) {
   void* const block = std::malloc(bytes);
   if (block == nullptr) throw std::bad_alloc();
-  const int64_t live = live_bytes += static_cast<int64_t>(bytes);
-  Raise(worst_excess, live - granted_bytes.load());
+  Raise(worst_excess, excess_bytes += static_cast<int64_t>(bytes));
   return block;
 }
 
@@ -53,11 +52,11 @@ void* operator new(size_t bytes, const std::nothrow_t& /*tag*/) noexcept {
   }
 }
 void operator delete(void* block) noexcept {
-  if (block != nullptr) live_bytes -= static_cast<int64_t>(malloc_usable_size(block));
+  if (block != nullptr) excess_bytes -= static_cast<int64_t>(malloc_usable_size(block));
   std::free(block);
 }
 void operator delete(void* block, size_t bytes) noexcept {
-  if (block != nullptr) live_bytes -= static_cast<int64_t>(bytes);
+  if (block != nullptr) excess_bytes -= static_cast<int64_t>(bytes);
   std::free(block);
 }
 
@@ -76,7 +75,7 @@ class CountedGrant final : public MemoryGrant {
     if (bytes > limit_ - taken_) return false;
     taken_ += bytes;
     most_ = std::max(most_, taken_);
-    granted_bytes += static_cast<int64_t>(bytes);
+    excess_bytes -= static_cast<int64_t>(bytes);
     return true;
   }
   absl::Status Take(size_t bytes) override {
@@ -87,7 +86,7 @@ class CountedGrant final : public MemoryGrant {
     MutexLock lock(&mutex_);
     EXPECT_LE(bytes, taken_);
     taken_ -= bytes;
-    granted_bytes -= static_cast<int64_t>(bytes);
+    excess_bytes += static_cast<int64_t>(bytes);
   }
 
   size_t most() const {
@@ -204,7 +203,7 @@ class MatrixMarketMemoryTest : public ::testing::TestWithParam<Case> {
     limits.max_gzip_ratio = 1e6;
     limits.segment_bytes = GetParam().segment_bytes;
     const auto grant = std::make_shared<CountedGrant>(limit);
-    granted_bytes = live_bytes.load();
+    excess_bytes = 0;
     worst_excess = 0;
     {
       const int threads = GetParam().threads;
@@ -308,7 +307,7 @@ TEST(EntryReaderMemoryTest, HoldsWhatWasGrantedAndEndsWhereThatEnds) {
           size_t most = 0;
           for (const bool refused : {false, true}) {
             const auto grant = std::make_shared<CountedGrant>(refused ? most - 1 : SIZE_MAX);
-            granted_bytes = live_bytes.load();
+            excess_bytes = 0;
             worst_excess = 0;
             {
               EntryReader reader(format, /*map_lines=*/true, grant);
