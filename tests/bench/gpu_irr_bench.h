@@ -43,6 +43,7 @@ class DeviceArray {
     CheckCuda(cudaMemcpy(get(), other.get(), count_ * sizeof(V), cudaMemcpyDeviceToDevice));
   }
   V* get() const { return memory_.get(); }
+  size_t count() const { return count_; }
   std::vector<V> Download() const {
     std::vector<V> values(count_);
     CheckCuda(cudaMemcpy(values.data(), get(), count_ * sizeof(V), cudaMemcpyDeviceToHost));
