@@ -170,6 +170,17 @@ class TableTest(unittest.TestCase):
         self.assertEqual(table.header, ["n", "a, µs", "b"])
         self.assertEqual(table.rows, [["5", "1.00", "–"], ["6", "–", "2"]])
 
+    def test_sparse_lu_has_tables_with_cudss_and_without(self):
+        case = {"matrix": "maxwell_5", "n": 614592, "numeric_ms": 500.0, "flops": 2e12}
+        alone = {"benchmark": "gpu_sparse", "device": "NVIDIA H100", "file": "f", "cudss": "not found", "cases": [case]}
+        self.assertEqual(len(service.tables(alone)), 1)
+        phase = {"matrix": "maxwell_5", "n": 614592, "phase": "refactor", "multifrontal_ms": 8.0, "cudss_ms": 10.0, "ratio": 0.8}
+        cases, beside = service.tables(dict(alone, cudss="cuDSS 1.0.0, with its threading layer", beside_cudss=[phase]))
+        self.assertEqual(beside.note, "cuDSS 1.0.0, with its threading layer.")
+        self.assertEqual(beside.rows, [["614592", "maxwell_5", "refactor", "8.00", "10.0", "0.800"]])
+        self.assertIn("Float64", cases.title)
+        self.assertEqual(published.maxwell([alone]).rows[-1], ["H100 (`f`)", "multifrontal", "0.500", "4000"])
+
     def test_the_blocks_of_irregular_batches_stand_beside_what_was_published(self):
         row = {"members": 1000, "largest": 32, "rounds": 7, "irr_ms": 0.5, "irr_error": 1e-17}
         made = service.tables({"block_trsm": [row], "block_gemm": [row]})

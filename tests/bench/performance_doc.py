@@ -192,7 +192,8 @@ PAGES = (
          "Many matrices of different sizes at once, and sparse matrices by fronts",
          "A. Abdelfattah, P. Ghysels, W. Boukaram, S. Tomov, X. S. Li, J. Dongarra, *Addressing Irregular Patterns of Matrix "
          "Computations on GPUs and Their Impact on Applications Powered by Sparse Direct Solvers*, 2022.", "studies",
-         lambda of_kind: [section("Published", [published.irregular()])]),
+         lambda of_kind: [section("Published", [published.irregular(), published.maxwell(of_kind.get("gpu_sparse", []))])],
+         ("levels_*",)),
     Page("block_lu", "Rodrigues and Estêvão: blocked LU",
          "Blocked LU without pivoting beside other methods",
          "M. Rodrigues, S. Estêvão, *LU Factorization*, University of Porto, 2023: Intel Core i7-9750H, NVIDIA GTX 1650 Max-Q.",

@@ -76,6 +76,15 @@ STUDIES = [
 ]
 
 
+def level(number, **sizes):
+    return {"matrix": "grid", "level": number, "fronts": 2 ** number, "multifrontal_ms": 1, "one_by_one_ms": 5,
+            "d1_least": 1, "d1": 3, "d1_most": 9, "d2_least": 0, "d2": 4, "d2_most": 8} | sizes
+
+
+LEVELS = HEAD | {"benchmark": "gpu_sparse", "cases": [], "front_levels": [
+    level(1), level(0, d2=0, d2_most=0), level(0, matrix="other")]}
+
+
 def draw(some_result):
     """{name of the picture: its text}; with "report.html", where there is one."""
     with tempfile.TemporaryDirectory() as directory:
@@ -127,6 +136,12 @@ class PicturesTest(unittest.TestCase):
             text = draw(study)[name]
             for said in (*words, ORIGIN):
                 self.assertIn(said, text, name)
+
+    def test_each_sparse_matrix_has_its_levels_and_when_they_ran(self):
+        drawn = draw(LEVELS)
+        self.assertEqual(set(drawn), {"levels_grid.svg", "levels_other.svg"})
+        for said in ("grid: fronts of each level", "d1, eliminated", "d2, border", "in batches", "one by one", ORIGIN):
+            self.assertIn(said, drawn["levels_grid.svg"], said)
 
     def test_magnitudes_stand_beside_the_sections(self):
         pattern = {"matrix": "m16", "dtype": "f64", "algorithm": "icm",

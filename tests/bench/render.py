@@ -3,7 +3,8 @@
 
     render.py RESULT.json [RESULT.json...] -o DIRECTORY [--format=svg|png]
 
-Of other results it makes pictures alone: of each trace of a series, of the Poisson problem, of the flow.
+Of other results it makes pictures alone: of each trace of a series, of the Poisson problem, of the flow, of the levels of
+sparse matrices.
 
 Needs matplotlib 3.6 or newer and numpy (Debian: python3-matplotlib).
 """
@@ -14,7 +15,7 @@ import re
 import sys
 
 try:
-    from report import heat_map, page, pictures, results, studies, style, tables, trace
+    from report import heat_map, levels, page, pictures, results, studies, style, tables, trace
 except ModuleNotFoundError as error:
     if error.name not in ("matplotlib", "numpy"):
         raise
@@ -58,6 +59,8 @@ def pictures_alone(all_results):
     for result in all_results:
         for one in result.get("traces", []):
             yield trace.name(one), trace.picture(one), [result]
+        for matrix, rows in levels.by_matrix(result.get("front_levels", [])).items():
+            yield levels.name(matrix), levels.picture(matrix, rows), [result]
         if "flows" in result:
             yield "mean_curvature", studies.mean_curvature(result), [result]
     with_cubes = [result for result in all_results if "cubes" in result]

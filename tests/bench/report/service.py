@@ -86,6 +86,17 @@ TITLES = {
     "sparse_series": "Sequences of matrices of one pattern, a step's microseconds on one core, medians over the steps after the "
                      "first: KLU's refactorization and solve by itself, what klu takes for the same as a method, and the whole of "
                      "a job and a step of a series, which also measure norms, quality and backward errors",
+    "beside_cudss": "Beside cuDSS in turn, by its mode: medians, least and most, and our time in its, below 1 where ours is less. Both factor "
+                    "a general matrix and solve without refinement; refactor: with what the factor before it holds; it takes one "
+                    "right-hand side at a time where it is deterministic, as ours always is",
+    "factors_beside_cudss": "What both came to: entries of L and U, pivots that were made larger, the largest normwise backward error of "
+                            "the right-hand sides",
+    "maxwell": "Maxwell's problem with the right-hand side of a known field: backward errors of a solve and after one refinement",
+    "front_levels": "Levels of the tree, the leaves first: fronts, their d1 and d2 (least, median, most), and what the level takes, in "
+                    "batches and one by one",
+    "fronts_one_by_one": "All fronts in batches, as multifrontal takes them, beside cuSOLVER's and cuBLAS's calls for each in 16 streams, "
+                         "level by level in turn, assembled alike: medians, and how often the calls' time is ours, with the spread of the "
+                         "rounds",
     # Of one benchmark alone.
     "gpu_sparse.cases": "Float64, medians: the analysis on the host, the numeric phase with that known and the values on the GPU, "
                         "the same again with what the factor before it holds of the analysis, as in a series, solves of one and of 16 right-hand sides without refinement",
@@ -127,6 +138,8 @@ def table(result, key):
         value, note = _concurrency(value) if key == "concurrency" else ([value], "")
     if key == "systems":
         value = by_way(value)
+    if key == "beside_cudss":
+        note = f"{result['cudss']}."
     title = TITLES.get(f"{result.get('benchmark')}.{key}", TITLES[key])
     return records(title, [flat(row) for row in value], note)
 

@@ -1,0 +1,57 @@
+"""The fronts of a sparse matrix level by level, and when each level ran."""
+
+from matplotlib.ticker import MaxNLocator
+
+from . import style
+
+plt = style.plt
+
+
+def by_matrix(rows):
+    """{matrix: its levels, the leaves first}"""
+    matrices = {}
+    for row in rows:
+        matrices.setdefault(row["matrix"], []).append(row)
+    return matrices
+
+
+def name(matrix):
+    return f"levels_{matrix}"
+
+
+def spread(axes, levels, rows, key, colour, marker, label):
+    """Medians, and lines from the least to the most; sizes of 0, as of a root's border, are left out."""
+    some = [(level, row) for level, row in zip(levels, rows) if row[f"{key}_most"] > 0]
+    axes.vlines([level for level, _ in some], [max(row[f"{key}_least"], 1) for _, row in some],
+                [row[f"{key}_most"] for _, row in some], color=colour, lw=2, alpha=0.35)
+    axes.plot([level for level, _ in some], [max(row[key], 1) for _, row in some], marker, color=colour, ms=4, label=label)
+
+
+def timeline(axes, levels, rows, key, offset, colour, label):
+    begin = 0
+    for at, (level, row) in enumerate(zip(levels, rows)):
+        axes.barh(level + offset, row[key], left=begin, height=0.38, color=colour, label=None if at else label)
+        begin += row[key]
+
+
+def picture(matrix, rows):
+    """Fronts, their sizes, and the timeline of a factorization, in batches and one by one."""
+    levels = [row["level"] for row in rows]
+    figure, (counts, sizes, times) = plt.subplots(3, 1, figsize=(8.4, 8.6), layout="constrained",
+                                                  height_ratios=[2, 3, 4])
+    counts.bar(levels, [row["fronts"] for row in rows], color=style.COLOURS[5])
+    counts.set(yscale="log", ylabel="fronts", title=f"{matrix}: fronts of each level, 0 being the root")
+    spread(sizes, [level - 0.12 for level in levels], rows, "d1", style.COLOURS[0], "o", "d1, eliminated")
+    spread(sizes, [level + 0.12 for level in levels], rows, "d2", style.COLOURS[1], "s", "d2, border")
+    sizes.set(yscale="log", ylabel="order: least, median, most", xlabel="level")
+    style.legend_beside(sizes)
+    for axes in (counts, sizes):
+        axes.set_xlim(max(levels) + 0.7, -0.7)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    timeline(times, levels, rows, "multifrontal_ms", 0.2, style.COLOURS[0], "in batches")
+    timeline(times, levels, rows, "one_by_one_ms", -0.2, style.COLOURS[1], "one by one, 16 streams")
+    times.set(xlabel="ms from the start of the factorization", ylabel="level", title="When each level runs",
+              ylim=(max(levels) + 0.7, -0.7))
+    times.yaxis.set_major_locator(MaxNLocator(integer=True))
+    style.legend_beside(times)
+    return figure
