@@ -185,8 +185,9 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   }
   bool stop_requested() const { return stop_.load(std::memory_order_relaxed); }
 
-  // Whether gRPC has taken all that was sent.
+  // Whether gRPC has taken all that was sent. OnAllSent() comes when it has, while the call lasts.
   bool AllSent() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return writer_.empty(); }
+  virtual void OnAllSent() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {}
 
   void Send(Message message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     writer_.Push(std::move(message));
@@ -458,7 +459,9 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
     writer_.Written(SteadyNow());
     if (!ok) ClientLeft(absl::CancelledError("the client went away"));
     SendNext();
-    if (AllSent()) (void)Failpoint("call.sent");
+    if (!AllSent()) return;
+    (void)Failpoint("call.sent");
+    OnAllSent();
   }
 
   // Gives gRPC what it is to have next.

@@ -20,8 +20,9 @@ namespace crout {
 // | kEnd       | what the call held was given to a thread that     | who ended the last piece of  |
 // |            | frees it; gRPC may still have some of the reply   | work, or came to kReply      |
 //
-// Only forward, but that a call in rounds goes back to kHeader when one is answered. Calls skip
-// what they do not have: a payload, a job. Whether the client is still there is another matter: see
+// Only forward, but that a call in rounds goes back to kHeader when one is answered; the next may
+// be in kPayload with all of its bytes, until that answer is gone. Calls skip what they do not
+// have: a payload, a job. Whether the client is still there is another matter: see
 // Call::OutlivesClient().
 enum class CallPhase : uint8_t { kHeader, kAdmission, kPayload, kQueue, kWork, kReply, kEnd };
 inline constexpr std::array<std::string_view, 7> kCallPhaseNames = {

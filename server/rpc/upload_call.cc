@@ -313,9 +313,10 @@ void UploadCall::BeginUpload() {
 }
 
 void UploadCall::Complete() {
-  MoveTo(CallPhase::kQueue);
   in_flight_.reset();
   reader_.StopWatch();
+  if (!AllSent()) return;  // OnAllSent() comes, or the end of a client that does not read.
+  MoveTo(CallPhase::kQueue);
   for (; step_ < steps_.size(); ++step_) {
     const absl::Status status = steps_[step_]->upload().Close();
     if (!status.ok()) return End(status);

@@ -66,7 +66,9 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Whether the call's payloads come in rounds, each with a header and a reply of its own. Then the
-  // last byte of the last payload ends a round, not the end of the stream.
+  // last byte of the last payload ends a round, not the end of the stream. A round may arrive while
+  // the reply before it goes out, but it is not begun before that is gone: replies that wait are in
+  // no budget, and so they wait for one round at most.
   virtual bool InRounds() const { return false; }
   // The round is answered: its steps are not referred to any more.
   void EndRound() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -135,6 +137,8 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   absl::Status AdmitSteps(bool parsed, JobMemory memory);
   void AdmitDenseSlowly(const MemoryNeed& need);
   void BeginUpload() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  void OnAllSent() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { Pump(); }
 
   void Complete() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CompleteParsed();

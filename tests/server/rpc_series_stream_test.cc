@@ -41,7 +41,7 @@ TEST_F(RpcSeriesTest, BeginsWithAHandle) {
   EXPECT_EQ(stranger.Status().error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
-TEST_F(RpcSeriesTest, StepsMayBeSentBeforeTheAnswers) {
+TEST_F(RpcSeriesTest, AStepMayBeSentBeforeTheAnswerToTheLastOne) {
   StartServer();
   Series series(stub());
   constexpr int kSteps = 12;
@@ -49,9 +49,13 @@ TEST_F(RpcSeriesTest, StepsMayBeSentBeforeTheAnswers) {
   for (int step = 1; step < kSteps; ++step) {
     matrices.push_back(Changed(matrices.back(), 1e-7, step));
   }
-  for (int step = 0; step < kSteps; ++step) ASSERT_TRUE(series.Send(matrices[step], b_));
-  series.HalfClose();
+  ASSERT_TRUE(series.Send(matrices[0], b_));
   for (int step = 0; step < kSteps; ++step) {
+    if (step + 1 < kSteps) {
+      ASSERT_TRUE(series.Send(matrices[step + 1], b_));
+    } else {
+      series.HalfClose();
+    }
     Answer answer;
     ASSERT_TRUE(series.Receive(&answer)) << step;
     ExpectSolved(answer, matrices[step], b_);

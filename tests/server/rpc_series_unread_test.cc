@@ -1,0 +1,114 @@
+// SolveSeries: who sends steps and does not read is answered no further. The channel takes a reply
+// when the client reads it, and not before.
+#include <algorithm>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/server/scrape.h"
+#include "tests/server/series_fixture.h"
+
+namespace crout::testing {
+namespace {
+
+constexpr int kSteps = 8;
+
+class UnreadSeriesTest : public RpcSeriesTest {
+ protected:
+  void SetUp() override {
+    StartServer();
+    for (int step = 0; step < kSteps; ++step) matrices_.push_back(Changed(a_, 1e-7, step));
+  }
+
+  // A stream whose client sends all of its steps, from a thread of its own, and reads when it is
+  // told.
+  class Sender : public Series {
+   public:
+    Sender(v1::FactorizationService::Stub& stub, const std::vector<std::vector<double>>& matrices,
+           const std::vector<double>& b)
+        : Series(stub), thread_([this, &matrices, &b] {
+            for (const std::vector<double>& a : matrices) {
+              if (!Send(a, b)) return;
+            }
+            HalfClose();
+          }) {}
+    ~Sender() {
+      Cancel();  // Else a test that failed waits for it.
+      thread_.join();
+    }
+
+   private:
+    std::thread thread_;
+  };
+
+  int StepsBegun() { return failpoints().reached("series.step"); }
+
+  // Whether all of the second step is there, and its job was not begun: where it is, the call is
+  // beyond its payload as soon as that is full.
+  bool SecondStepIsHeld() {
+    const double both = 2.0 * static_cast<double>((a_.size() + b_.size()) * sizeof(double));
+    const std::vector<OpenCall> calls = core().calls.Oldest(1);
+    return !calls.empty() && calls.front().phase == "payload" &&
+           static_cast<double>(calls.front().received_bytes) >= both;
+  }
+  void AwaitSecondStep() {
+    WaitUntil([this] { return SecondStepIsHeld() || StepsBegun() > 1; }, "a second step");
+    EXPECT_EQ(StepsBegun(), 1);
+  }
+  double Ended(const std::string& code) {
+    return SampleOf(core().metrics.Scrape(),
+                    "crout_requests_total{code=\"" + code + "\",method=\"SolveSeries\"}")
+        .value_or(0);
+  }
+
+  std::vector<std::vector<double>> matrices_;
+};
+
+TEST_F(UnreadSeriesTest, TheNextStepWaitsUntilTheAnswerIsRead) {
+  Sender series(stub(), matrices_, b_);
+  AwaitSecondStep();
+  for (int step = 0; step < kSteps; ++step) {
+    Answer answer;
+    ASSERT_TRUE(series.Receive(&answer)) << step;
+    ExpectSolved(answer, matrices_[step], b_);
+    EXPECT_LE(StepsBegun(), step + 2);
+  }
+  EXPECT_TRUE(series.Status().ok());
+}
+
+// Whose answers hold no reservation.
+TEST_F(UnreadSeriesTest, SoItDoesAfterASingularOne) {
+  for (std::vector<double>& a : matrices_) std::fill_n(a.begin(), kN, 0.0);
+  Sender series(stub(), matrices_, b_);
+  AwaitSecondStep();
+  for (int step = 0; step < kSteps; ++step) {
+    Answer answer;
+    ASSERT_TRUE(series.Receive(&answer)) << step;
+    EXPECT_FALSE(answer.result.solved());
+    EXPECT_LE(StepsBegun(), step + 2);
+  }
+  EXPECT_TRUE(series.Status().ok());
+}
+
+TEST_F(UnreadSeriesTest, WhoNeverReadsIsCutOff) {
+  Sender series(stub(), matrices_, b_);
+  AwaitSecondStep();
+  PassTime(absl::Seconds(15));
+  EXPECT_EQ(Held().calls, 1u);
+  PassTime(absl::Seconds(16));
+  EXPECT_EQ(series.Status().error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_EQ(Idle().host_reserved, 0u);
+  EXPECT_EQ(Ended("DEADLINE_EXCEEDED"), 1);
+}
+
+TEST_F(UnreadSeriesTest, ACancellationEndsTheWaiting) {
+  Sender series(stub(), matrices_, b_);
+  AwaitSecondStep();
+  series.Cancel();
+  EXPECT_EQ(series.Status().error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_EQ(Idle().host_reserved, 0u);
+  EXPECT_EQ(Ended("CANCELLED"), 1);
+}
+
+}  // namespace
+}  // namespace crout::testing
