@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
@@ -17,6 +18,8 @@
 #include "absl/strings/str_cat.h"
 #include "crout/status.h"
 #include "tests/e2e/daemon.h"
+#include "tests/e2e/raw_calls.h"
+#include "tests/server/scrape.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::e2e {
@@ -234,6 +237,57 @@ TEST_F(SeriesTest, NothingIsLeftBehind) {
     ASSERT_OK(Step(series, MatrixOf(1)).status());
   }
   EXPECT_TRUE(Eventually([&] { return HoldingsOf(*client_) == before; }));
+}
+
+// On a connection whose window is smaller than an answer.
+TEST_F(SeriesTest, WhoDoesNotReadIsAnsweredNoFurther) {
+  constexpr int kSteps = 6;
+  constexpr int64_t kColumns = (int64_t{4} << 20) / (kOrder * sizeof(double));
+  const size_t rhs_bytes = kOrder * kColumns * sizeof(double);
+  const auto stub = daemon_.NewStub();
+  grpc::ClientContext context;
+  const auto stream = stub->SolveSeries(&context);
+  std::thread sender([&] {
+    std::vector<double> a(kOrder * kOrder);
+    for (int64_t i = 0; i < kOrder; ++i) a[static_cast<size_t>(i * (kOrder + 1))] = 4;
+    for (int step = 0; step < kSteps; ++step) {
+      v1::SolveSeriesRequest request;
+      if (step == 0) *request.mutable_header()->mutable_matrix() = DenseSpecOf(kOrder, kOrder);
+      if (step == 0) request.set_data(Bytes(a));
+      *request.mutable_header()->mutable_rhs() = DenseSpecOf(kOrder, kColumns);
+      const std::string rhs = Bytes(std::vector<double>(kOrder * kColumns, 1 + step));
+      for (size_t at = 0; at < rhs.size(); at += size_t{1} << 20, request.Clear()) {
+        request.set_rhs_data(rhs.substr(at, size_t{1} << 20));
+        if (!stream->Write(request)) return;
+      }
+    }
+    stream->WritesDone();
+  });
+  const auto begun = [&] { return daemon_.failpoints().reached("series.step"); };
+  // A call whose step is all there is beyond its payload, unless it is held.
+  const auto held = [&] {
+    const auto received = SampleOf(daemon_.ScrapeMetrics(), "crout_received_bytes_total");
+    return received.value_or(0) >= 2.0 * static_cast<double>(rhs_bytes) &&
+           daemon_.Get("/").find(">payload<") != std::string::npos;
+  };
+  EXPECT_TRUE(Eventually([&] { return held() || begun() > 1; }));
+  EXPECT_EQ(begun(), 1);
+
+  v1::SolveSeriesResponse response;
+  for (int step = 0; step < kSteps; ++step) {
+    std::string x;
+    response.Clear();
+    while (!response.has_result() && stream->Read(&response)) x += response.data();
+    EXPECT_LE(begun(), step + 2);
+    std::vector<double> values(x.size() / sizeof(double));
+    std::memcpy(values.data(), x.data(), values.size() * sizeof(double));
+    EXPECT_THAT(values, ::testing::SizeIs(kOrder * kColumns));
+    EXPECT_THAT(values, ::testing::Each(::testing::DoubleNear((1 + step) / 4.0, 1e-14)));
+  }
+  EXPECT_FALSE(stream->Read(&response));
+  EXPECT_TRUE(stream->Finish().ok());
+  context.TryCancel();  // Where a test failed, the sender waits.
+  sender.join();
 }
 
 }  // namespace
