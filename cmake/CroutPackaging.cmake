@@ -9,6 +9,8 @@
 #   lib/, include/crout/   the client libraries (CroutClientPackage.cmake)
 #   share/crout/           the wire contract, the Fortran module, examples, croutd.toml, croutd.service
 #   share/crout/python/    the Python client's source: pip install share/crout/python
+#   share/crout/deploy/    what Prometheus, Alertmanager and Grafana read; the script that makes certificates
+#   share/doc/crout/       docs/operations.md
 #   libexec/crout/         crout-order, which croutd starts; tests and benchmarks, with
 #                          CROUT_PACKAGE_TESTS
 
@@ -60,6 +62,12 @@ endif()
 
 install(FILES deploy/croutd.toml deploy/croutd.service
   DESTINATION ${CMAKE_INSTALL_DATADIR}/crout COMPONENT runtime)
+install(DIRECTORY deploy/prometheus deploy/alertmanager deploy/grafana
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/crout/deploy COMPONENT runtime
+  PATTERN tests EXCLUDE)
+install(PROGRAMS deploy/tls/make-certificates.sh
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/crout/deploy/tls COMPONENT runtime)
+install(FILES docs/operations.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/crout COMPONENT runtime)
 include(CroutClientPackage)
 install(FILES client/python/README.md client/python/pyproject.toml client/python/setup.py
   DESTINATION ${CMAKE_INSTALL_DATADIR}/crout/python COMPONENT client)

@@ -48,3 +48,18 @@ function(crout_test name)
   endforeach()
   set_property(GLOBAL APPEND PROPERTY CROUT_PACKAGED_TESTS ${name})
 endfunction()
+
+# crout_find_python(VARIABLE MODULES): the first Python, CMake's own or the system's, that can import
+# MODULES ("a, b"); empty where there is none.
+function(crout_find_python variable modules)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  foreach(candidate IN ITEMS "${Python3_EXECUTABLE}" /usr/bin/python3)
+    execute_process(COMMAND "${candidate}" -c "import ${modules}" RESULT_VARIABLE missing
+      OUTPUT_QUIET ERROR_QUIET)
+    if(missing EQUAL 0)
+      set(${variable} "${candidate}" PARENT_SCOPE)
+      return()
+    endif()
+  endforeach()
+  set(${variable} "" PARENT_SCOPE)
+endfunction()

@@ -32,6 +32,7 @@ from prometheus_server import Dashboard, PrometheusServer, wait_until  # noqa: E
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 UNIT_INCHES = (0.8, 0.42)  # of the grid: 24 columns, and rows as many as it takes
 MOST_LEGENDS = 8
+FEW_SERIES = 2
 FORMATS = {"s": EngFormatter("s"), "bytes": EngFormatter("B"), "Bps": EngFormatter("B/s"),
            "watt": EngFormatter("W"), "hertz": EngFormatter("Hz"), "celsius": EngFormatter("°C"),
            "percentunit": PercentFormatter(1.0), "reqps": FuncFormatter(lambda y, _: f"{y:g} req/s"),
@@ -69,8 +70,10 @@ def draw(panel, axes, series, begin):
         axes.text(0.5, 0.5, f"{value:g}", fontsize=28, ha="center", va="center")
         return
     for name, times, values in series:
-        style = {"label": name} if any(v and not math.isnan(v) for v in values) else {"color": "lightgray"}
-        axes.plot([t - begin for t in times], values, linewidth=1, **style)
+        # Of many those that are zero all the time have no legend; of a few they say that they are.
+        told = len(series) <= FEW_SERIES or any(v and not math.isnan(v) for v in values)
+        style = {"label": name} if told else {"color": "lightgray"}
+        axes.plot([t - begin for t in times], values, linewidth=1, clip_on=False, **style)
     if not series:
         axes.text(0.5, 0.5, "no data", transform=axes.transAxes, ha="center", color="gray")
     defaults = panel["fieldConfig"]["defaults"]

@@ -182,6 +182,33 @@ class Examples(unittest.TestCase):
                        "fish/vendor_completions.d/croutctl.fish"):
             self.assertIn("conjugate-transpose", (share / script).read_text(encoding="utf-8"))
 
+    @unittest.skipUnless(shutil.which("fish"), "no fish")
+    def test_fish_completes(self):
+        script = self.prefix / "share/fish/vendor_completions.d/croutctl.fish"
+
+        def completed(words):
+            return run("fish", "--no-config", "-c", f"source {script}; complete -C '{words}'")
+
+        self.assertIn("solve-batch\t", completed("croutctl sol"))
+        self.assertIn("c128\t", completed("croutctl solve x --dtype "))
+
+    @unittest.skipUnless(shutil.which("zsh"), "no zsh")
+    def test_zsh_loads_its_completion(self):
+        functions = self.prefix / "share/zsh/site-functions"
+        print_its_function = ("autoload -Uz compinit; compinit -u -D; autoload +X _croutctl; "
+                              "print ${_comps[croutctl]} ${+functions[_croutctl]}")
+        self.assertEqual(run("zsh", "-f", "-c", f"fpath=({functions} $fpath); {print_its_function}"), "_croutctl 1\n")
+
+    def test_what_operators_need_is_installed(self):
+        deploy = self.prefix / "share/crout/deploy"
+        for name in ("prometheus/prometheus.yml", "prometheus/rules/alerts.yml", "alertmanager/alertmanager.yml",
+                     "grafana/dashboards/crout.json"):
+            self.assertTrue((deploy / name).is_file(), name)
+        self.assertIn("# Running Crout", (self.prefix / "share/doc/crout/operations.md").read_text(encoding="utf-8"))
+        tls = self.directory / "tls"
+        run(deploy / "tls/make-certificates.sh", tls, "localhost")
+        self.assertTrue((tls / "server.crt").is_file())
+
     def test_eigen_matrices_of_both_orders(self):
         program = self.programs / "solve_eigen"
         if not program.exists():
