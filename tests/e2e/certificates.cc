@@ -32,4 +32,18 @@ void MakeCertificate(const TempDir& directory, const std::string& name,
             at + ".new.crt " + at + ".crt\n");
 }
 
+void EndCertificateAt(const TempDir& directory, const std::string& name,
+                      const std::string& authority, absl::Time end) {
+  const std::string at = directory.File(name);
+  const std::string ca = directory.File(authority);
+  // Only this command takes a time of the day, and it keeps books.
+  RunScript(": >" + at + ".books\n" + "printf '[ca]\\ndefault_ca=it\\n[it]\\ndatabase=" + at +
+            ".books\\nnew_certs_dir=" + directory.File("") +
+            "\\nunique_subject=no\\nrand_serial=yes\\ndefault_md=sha256\\npolicy=any\\n" +
+            "[any]\\ncommonName=supplied\\n' >" + at + ".cnf\n" + "openssl ca -batch -config " +
+            at + ".cnf -cert " + ca + ".crt -keyfile " + ca + ".key -in " + at + ".csr -extfile " +
+            at + ".ext -enddate " + absl::FormatTime("%Y%m%d%H%M%SZ", end, absl::UTCTimeZone()) +
+            " -notext -out " + at + ".new.crt\n" + "mv " + at + ".new.crt " + at + ".crt\n");
+}
+
 }  // namespace crout::e2e

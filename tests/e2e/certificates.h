@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "absl/time/time.h"
 #include "tests/e2e/process.h"
 
 namespace crout::e2e {
@@ -17,6 +18,11 @@ void MakeAuthority(const TempDir& directory, const std::string& name);
 void MakeCertificate(const TempDir& directory, const std::string& name,
                      const std::string& authority, int days = 2,
                      const std::string& names = "IP:127.0.0.1,DNS:localhost");
+
+// Puts a certificate in the place of NAME.crt, which MakeCertificate has made, that is like it but
+// for its end, a whole second.
+void EndCertificateAt(const TempDir& directory, const std::string& name,
+                      const std::string& authority, absl::Time end);
 
 }  // namespace crout::e2e
 

@@ -209,6 +209,44 @@ TEST_F(PagesTlsTest, CertificatesSayWhoAsks) {
   }
 }
 
+TEST_F(PagesTlsTest, ACertificateWithoutItsLineIsRefused) {
+  Daemon daemon(Asking({Flag("tls-client-ca", "ca.crt"), "--tls-client-certs=optional"}));
+  ASSERT_THAT(Curl(daemon, Showing("client")).output, HasSubstr("HTTP/1.1 200"));
+  Replace("identities", "[scraper]\nroles = metrics\n" + Line(scraper_));
+  Finished refused;
+  EXPECT_TRUE(Eventually([&] {
+    refused = Curl(daemon, Showing("client"));
+    return refused.output.find("HTTP/1.1 200") == std::string::npos;
+  }));
+  EXPECT_EQ(refused.exit_code, 0) << "the connection is there: " << refused.errors;
+  EXPECT_THAT(refused.output, AllOf(HasSubstr("HTTP/1.1 401"),
+                                    HasSubstr("no identity has a name of the client's certificate "
+                                              "(grafana.example.org)"),
+                                    Not(HasSubstr("crout_build_info"))));
+  EXPECT_THAT(Curl(daemon, Bearing(scraper_)).output, HasSubstr("HTTP/1.1 200"));
+}
+
+// croutd takes none whose time is over, but it may end while croutd runs.
+TEST_F(PagesTlsTest, AnExpiredCertificateIsRefusedByTheReader) {
+  Daemon daemon(Tls());
+  ASSERT_EQ(Curl(daemon, Trusting()).exit_code, 0);
+  // Where the machine stood still until the end the daemon goes on with the good one: another
+  // attempt tells.
+  absl::Duration left = absl::Seconds(3);
+  Finished refused;
+  ASSERT_TRUE(Eventually([&] {
+    const absl::Time end = absl::FromUnixSeconds(absl::ToUnixSeconds(absl::Now() + left));
+    left *= 2;
+    EndCertificateAt(files_, "server", "ca", end);
+    EXPECT_TRUE(Eventually([&] { return absl::Now() > end + absl::Seconds(1); }));
+    refused = Curl(daemon, Trusting());
+    return refused.exit_code != 0;
+  }));
+  EXPECT_EQ(refused.exit_code, kBadPeerCertificate);
+  EXPECT_THAT(refused.errors, HasSubstr("certificate has expired"));
+  EXPECT_EQ(refused.output, "");
+}
+
 TEST_F(PagesTlsTest, NewConnectionsGetTheNewCertificate) {
   Daemon daemon(Tls());
   const auto is_served = [&](const std::string& authority) {
