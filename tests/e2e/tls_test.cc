@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
@@ -189,6 +190,36 @@ TEST_F(TlsTest, NewConnectionsGetTheNewCertificate) {
   EXPECT_TRUE(Eventually([&] { return Call(daemon.address(), Trusting("next")).ok(); }));
   EXPECT_FALSE(Call(daemon.address(), Trusting("ca")).ok());
   EXPECT_TRUE(call_old()) << "its connection goes on";
+}
+
+// As those do who renew certificates: both files are of one issue at any time.
+TEST_F(TlsTest, ADirectoryMayBeExchangedUnderItsName) {
+  MakeAuthority(files_, "next");
+  const auto issue = [&](const std::string& directory, const std::string& authority) {
+    MakeCertificate(files_, "server", authority);
+    ASSERT_EQ(mkdir(files_.File(directory).c_str(), 0700), 0);
+    for (const std::string name : {"/server.crt", "/server.key"}) {
+      ASSERT_EQ(std::rename(files_.File(name).c_str(), files_.File(directory + name).c_str()), 0);
+    }
+    ASSERT_EQ(symlink(directory.c_str(), files_.File("live.next").c_str()), 0);
+    ASSERT_EQ(std::rename(files_.File("live.next").c_str(), files_.File("live").c_str()), 0);
+  };
+  issue("first", "ca");
+  Daemon daemon({Flag("tls-cert", "live/server.crt"), Flag("tls-key", "live/server.key")});
+  const auto taken = [&] {
+    return SampleOf(daemon.ScrapeMetrics(), "crout_file_taken_timestamp_seconds{file=\"tls\"}")
+        .value_or(0);
+  };
+  ASSERT_TRUE(Eventually([&] { return taken() > 0; }));
+  ASSERT_TRUE(Call(daemon.address(), Trusting("ca")).ok());
+  ASSERT_FALSE(Call(daemon.address(), Trusting("next")).ok());
+
+  const double exchange = absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch());
+  EXPECT_LE(taken(), exchange);
+  issue("second", "next");
+  EXPECT_TRUE(Eventually([&] { return Call(daemon.address(), Trusting("next")).ok(); }));
+  EXPECT_FALSE(Call(daemon.address(), Trusting("ca")).ok());
+  EXPECT_TRUE(Eventually([&] { return taken() >= exchange; })) << taken() << " " << exchange;
 }
 
 TEST_F(TlsTest, FilesThatAreNotGoodLeaveTheOldOnesInUse) {
