@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -385,6 +386,29 @@ TEST_F(CallersTest, UnixSocketsHaveAModeAndAnIdentity) {
   WriteIdentities("socket = unix\n");
   EXPECT_TRUE(Eventually([&] { return heard("").ok(); }));
   EXPECT_TRUE(absl::IsUnauthenticated(heard(token_))) << "a token says alone who it is";
+}
+
+TEST_F(CallersTest, UnixSocketsAreGivenToTheirGroup) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root gives a file to a group that it is not in";
+  setgrent();
+  const group* entry = getgrent();
+  while (entry != nullptr && entry->gr_gid == getegid()) entry = getgrent();
+  ASSERT_NE(entry, nullptr) << "this system has one group alone";
+  const gid_t other = entry->gr_gid;
+  const std::string name = entry->gr_name;
+  endgrent();
+  const std::string path = files_.File("croutd.sock");
+  for (const auto& [flags, mode] : {std::pair(std::vector<std::string>{}, 0660u),
+                                    {std::vector<std::string>{"--unix-mode=620"}, 0620u}}) {
+    std::vector<std::string> all = {"--listen=unix:" + path, "--unix-group=" + name};
+    all.insert(all.end(), flags.begin(), flags.end());
+    const Daemon daemon(all);
+    struct stat state = {};
+    ASSERT_EQ(stat(path.c_str(), &state), 0);
+    EXPECT_EQ(state.st_gid, other) << name;
+    EXPECT_EQ(state.st_uid, geteuid());
+    EXPECT_EQ(state.st_mode & 0777, mode);
+  }
 }
 
 TEST_F(CallersTest, SettingsThatMakeNoSenseAreRefused) {
