@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -21,6 +22,7 @@
 #include "crout/v1/factorization_service.grpc.pb.h"
 #include "tests/e2e/certificates.h"
 #include "tests/e2e/daemon.h"
+#include "tests/e2e/raw_calls.h"
 #include "tests/support/http_peer.h"
 
 namespace crout::e2e {
@@ -186,6 +188,33 @@ TEST_F(IdentityTest, WithdrawnAndExpiredTokensAreRefused) {
   }));
   WriteIdentities(rest);
   EXPECT_TRUE(Eventually([&] { return !Call(daemon.address(), token.text).ok(); }));
+}
+
+TEST_F(IdentityTest, AWithdrawnTokenEndsACallInProgress) {
+  const Token token = MakeToken();
+  const std::string rest = "[alice]\ntenants = a\nroles = factor\n";
+  WriteIdentities(rest + token.line);
+  // Nothing else would end an upload that has stopped.
+  Daemon daemon({Flag("identities", "identities"), "--upload-idle-timeout=0", "--upload-min-rate=0",
+                 "--upload-max-time=0"});
+  const auto stub = daemon.NewStub();
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoSeconds(kPatience));
+  context.AddMetadata("authorization", "Bearer " + token.text);
+  const auto stream = stub->Factorize(&context);
+  v1::FactorizeRequest request;
+  *request.mutable_header()->mutable_matrix() = DenseSpecOf(64, 64);
+  ASSERT_TRUE(stream->Write(request));
+  ASSERT_TRUE(Eventually([&] {
+    return daemon.ScrapeMetrics().find("crout_uploads_in_flight 1\n") != std::string::npos;
+  }));
+  WriteIdentities(rest);
+  v1::FactorizeResponse response;
+  while (stream->Read(&response)) {
+  }
+  const grpc::Status status = stream->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED) << status.error_message();
+  EXPECT_THAT(status.error_message(), HasSubstr("withdrawn"));
 }
 
 TEST_F(IdentityTest, ChangesAreAudited) {
