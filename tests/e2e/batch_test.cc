@@ -90,6 +90,25 @@ TEST_F(BatchTest, SolvesWithAllWithARangeAndWithAList) {
   }
   EXPECT_EQ(all->result.factor_version(), 1);
 
+  // Without the first and, by another one, without the last.
+  for (const int64_t first : {1, 0}) {
+    SCOPED_TRACE(first);
+    BatchSource range;
+    for (int64_t k = first; k < first + 3; ++k) {
+      const Matrix& side = sides[static_cast<size_t>(k)];
+      range.AddFor(k, side.values.data(), side.rows, side.cols);
+    }
+    const auto part = batch->Solve(range);
+    ASSERT_OK(part.status());
+    ASSERT_EQ(part->x.size(), 3);
+    for (int64_t k = 0; k < 3; ++k) {
+      EXPECT_EQ(part->x.cols(k), all->x.cols(first + k));
+      EXPECT_EQ(part->x.values<double>(k), all->x.values<double>(first + k));
+      EXPECT_EQ(part->backward_error[static_cast<size_t>(k)],
+                all->backward_error[static_cast<size_t>(first + k)]);
+    }
+  }
+
   // In any order: what comes back has the order in which it was asked, and the bits of the whole.
   BatchSource list;
   list.AddFor(3, sides[3].values.data(), 40, 2);

@@ -64,6 +64,30 @@ TEST_F(CroutctlBatchTest, FactorsSolvesAndDownloadsMembers) {
   }
 }
 
+TEST_F(CroutctlBatchTest, SolvesWithARangeOfMembers) {
+  RunJson({"factor-batch", matrix_, one_, matrix_, one_, "--name=elements"});
+  const auto members = [](const Json& solved) {
+    std::vector<int> numbers;
+    for (const Json& system : solved["systems"]) numbers.push_back(system["member"]);
+    return numbers;
+  };
+  const std::string prefix = directory_.File("x");
+  const Json first =
+      RunJson({"solve-batch", "elements", rhs3_, rhs1_, rhs3_, "--members=0-2", "-o", prefix});
+  EXPECT_THAT(members(first), ::testing::ElementsAre(0, 1, 2));
+  EXPECT_LT(first["backward_error"], 1e-15);
+  EXPECT_THAT(ArrayValues(prefix + "_0.mtx"),
+              ::testing::Pointwise(::testing::DoubleEq(), {1, 1, 1}));
+  EXPECT_THAT(ArrayValues(prefix + "_1.mtx"), ::testing::ElementsAre(2, 0.5));
+  EXPECT_EQ(ArrayValues(prefix + "_2.mtx"), ArrayValues(prefix + "_0.mtx"));
+
+  const std::string more = directory_.File("y");
+  const Json mixed = RunJson({"solve-batch", "elements", "--ones", "--members=3,1-2", "-o", more});
+  EXPECT_THAT(members(mixed), ::testing::ElementsAre(3, 1, 2));
+  EXPECT_THAT(ArrayValues(more + "_3.mtx"), ::testing::ElementsAre(0.25));
+  EXPECT_EQ(ArrayValues(more + "_2.mtx").size(), 3u);
+}
+
 TEST_F(CroutctlBatchTest, SolvesForOnesOfEachMembersSize) {
   RunJson({"factor-batch", one_, matrix_, "--name=elements"});
   const std::string prefix = directory_.File("x");
