@@ -63,7 +63,7 @@ double SampleOf(const Daemon& daemon, const std::string& name) {
 }
 
 TEST(GatherTest, ManyClientsGetTheBitsThatEachGetsAlone) {
-  Daemon daemon({"--log-calls=none"});
+  Daemon daemon({"--log-calls=none", "--streams=1"}, "croutd_test");
   std::vector<Answer> alone;
   const auto one = daemon.NewClient();
   for (int seed = 0; seed < kClients; ++seed) {
@@ -72,6 +72,9 @@ TEST(GatherTest, ManyClientsGetTheBitsThatEachGetsAlone) {
     EXPECT_EQ(alone.back().factor.algorithm(), v1::ALGORITHM_IRR_LU);
     EXPECT_LT(alone.back().result.backward_error(), 1e-14);
   }
+  // The first call of one client is held, and those of all others, which wait for it, are a batch.
+  daemon.failpoints().Hold("gathered.run");
+  const int before = daemon.failpoints().reached("gathered.run");
   {
     std::vector<std::jthread> threads;
     threads.reserve(kClients);
@@ -84,10 +87,13 @@ TEST(GatherTest, ManyClientsGetTheBitsThatEachGetsAlone) {
           EXPECT_EQ(answer.x, alone[seed].x);
         }
       });
+      if (seed == 0) daemon.failpoints().AwaitReached("gathered.run", before + 1);
     }
+    EXPECT_TRUE(Eventually([&] { return HoldingsOf(*one).queue_depth == kClients - 1; }));
+    daemon.failpoints().Release("gathered.run");
   }
   EXPECT_EQ(SampleOf(daemon, "crout_gathered_calls_sum"), kClients * (kCalls + 1));
-  EXPECT_LE(SampleOf(daemon, "crout_gathered_calls_count"), kClients * (kCalls + 1));
+  EXPECT_LE(SampleOf(daemon, "crout_gathered_calls_count"), kClients + 2 + kClients * (kCalls - 1));
 }
 
 TEST(GatherTest, TurnedOffNothingIsGathered) {

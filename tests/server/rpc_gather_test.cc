@@ -152,6 +152,26 @@ TEST_F(RpcGatherTest, CallsOfAllKindsRunTogetherAndHaveTheBitsThatTheyHaveAlone)
   EXPECT_LT(solved.result.backward_error(), 1e-14);
 }
 
+TEST_F(RpcGatherTest, AnotherMethodByNameGoesByItselfFromAmongThem) {
+  HoldTheStream();
+  std::vector<std::unique_ptr<Call>> calls;
+  for (const auto algorithm :
+       {v1::ALGORITHM_UNSPECIFIED, v1::ALGORITHM_GETRF, v1::ALGORITHM_UNSPECIFIED}) {
+    calls.push_back(Begin(Factor(8, static_cast<int>(calls.size()), algorithm)));
+    AwaitQueued(calls.size());
+  }
+  LetGo();
+  for (const auto& call : calls) {
+    Join(*call);
+    ASSERT_TRUE(call->status.ok()) << call->status.error_message();
+  }
+  EXPECT_EQ(calls[0]->factor.algorithm(), v1::ALGORITHM_IRR_LU);
+  EXPECT_EQ(calls[1]->factor.algorithm(), v1::ALGORITHM_GETRF);
+  EXPECT_EQ(calls[2]->factor.algorithm(), v1::ALGORITHM_IRR_LU);
+  EXPECT_EQ(Gathered("count"), 2);
+  EXPECT_EQ(Gathered("sum"), 1 + 2);
+}
+
 TEST_F(RpcGatherTest, ErrorsAndCancellationsHaveAnOwner) {
   std::vector<double> nan = Matrix(8, 1);
   nan[9] = std::numeric_limits<double>::quiet_NaN();
@@ -326,6 +346,50 @@ TEST_F(RpcGatherTest, ManyClientsAtOnceHoldNothingAfterwards) {
   }
   EXPECT_EQ(Gathered("sum"), 24);
   ExpectHeldSoon(before_);
+}
+
+// Beside a stream that works, another one lets three calls come together, and waits long for them.
+class RpcGatherWindowTest : public RpcGatherTest {
+ protected:
+  void SetUp() override {
+    Config config = GatheringConfig();
+    config.pool.scheduler.streams = 2;
+    config.gather_jobs = 3;
+    config.gather_window = absl::Hours(1);
+    config.ApplyGathering();
+    Start(config);
+  }
+
+  double Waited(const std::string& what) {
+    return SampleOf(core().metrics.Scrape(),
+                    "crout_gather_wait_seconds_" + what + "{device=\"cuda:0\"}")
+        .value_or(-1);
+  }
+};
+
+TEST_F(RpcGatherWindowTest, WhatIsNotGatheredPassesThoseThatWaitForCompany) {
+  HoldTheStream();
+  auto first = Begin(Factor(8, 1));
+  auto second = Begin(Factor(8, 2));
+  AwaitQueued(2);
+  auto named = Begin(Factor(8, 3, v1::ALGORITHM_GETRF));
+  Join(*named);
+  EXPECT_TRUE(named->status.ok()) << named->status.error_message();
+  EXPECT_EQ(named->factor.algorithm(), v1::ALGORITHM_GETRF);
+  EXPECT_EQ(Held().queue_depth, 2u) << "they wait still";
+  failpoints().Advance(absl::Minutes(1));
+  const int running = failpoints().reached("gathered.run");
+  auto third = Begin(Factor(8, 4));
+  failpoints().AwaitReached("gathered.run", running + 1);
+  LetGo();
+  for (auto* call : {first.get(), second.get(), third.get()}) {
+    Join(*call);
+    EXPECT_TRUE(call->status.ok()) << call->status.error_message();
+  }
+  EXPECT_EQ(Gathered("count"), 2);
+  EXPECT_EQ(Gathered("sum"), 1 + 3);
+  EXPECT_EQ(Waited("count"), 2);
+  EXPECT_GE(Waited("sum"), 60) << "the one that was held had not waited";
 }
 
 class RpcGatherOffTest : public RpcGatherTest {
