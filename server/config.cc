@@ -82,13 +82,13 @@ class Options {
   }
 
   // Durations as "90s", "1h30m".
-  CLI::Option* AddDuration(const std::string& flag, absl::Duration& value,
-                           const std::string& help) {
-    return AddDuration(flag, value, help, [flag](const std::string& text) {
+  CLI::Option* AddDuration(const std::string& flag, absl::Duration& value, const std::string& help,
+                           absl::Duration longest = kLongest) {
+    return AddDuration(flag, value, help, [flag, longest](const std::string& text) {
       const absl::Duration duration = ParseDuration(flag, text);
-      if (duration <= kLongest) return duration;
+      if (duration <= longest) return duration;
       throw CLI::ValidationError("--" + flag,
-                                 "'" + text + "' is longer than " + absl::FormatDuration(kLongest));
+                                 "'" + text + "' is longer than " + absl::FormatDuration(longest));
     });
   }
 
@@ -249,8 +249,9 @@ void AddJobOptions(Options& options, Config& config) {
   options.Add("gather-jobs", config.gather_jobs, "Most calls that run together")
       ->check(CLI::Range(1, 4096));
   options.AddDuration("gather-window", config.gather_window,
-                      "How long a call waits for company while its device works on another job; 0: "
-                      "not at all");
+                      "How long a call waits for company while its device works on another job, "
+                      "10ms at most; 0: not at all",
+                      absl::Milliseconds(10));
 }
 
 void AddMemoryOptions(Options& options, Config& config) {

@@ -158,6 +158,10 @@ TEST(ConfigTest, GatheringReachesLimitsAndSchedulers) {
   EXPECT_EQ(off.pool.scheduler.gather_jobs, 1);
   EXPECT_THAT(Refusal({"--gather-max-order=0"}), ::testing::HasSubstr("gather-max-order"));
   EXPECT_THAT(Refusal({"--gather-jobs=0"}), ::testing::HasSubstr("gather-jobs"));
+  const Config most = std::get<Config>(Parse({"--gather-window=10ms"}));
+  EXPECT_EQ(most.pool.scheduler.gather_window, std::chrono::milliseconds(10));
+  EXPECT_THAT(Refusal({"--gather-window=10001us"}),
+              ::testing::HasSubstr("--gather-window: '10001us' is longer than 10ms"));
 }
 
 TEST(ConfigTest, WordsAreListedAndMayBeInAnyCase) {
