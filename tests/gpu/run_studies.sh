@@ -37,9 +37,9 @@ cube="--generate=bddc:20,24,28,32"
 every="--dtype=f64,f32 --repetitions=3 --case-seconds=1 --pattern-cells=0"
 
 # The thesis's set by both rules, and every solver.
-run 150 crout_bench_thesis crout-bench --device=cuda:0 $real $cube --generate=thesis:$orders $every \
+run 300 crout_bench_thesis crout-bench --device=cuda:0 $real $cube --generate=thesis:$orders $every \
   --algorithms=getrf,crout_lu,pcmpp,icmpp --pivoting=default,interval --solvers --accuracy-limit=4200
-run 150 crout_bench_published crout-bench --device=cuda:0 $real $cube --generate=thesis:558,665,1157 \
+run 120 crout_bench_published crout-bench --device=cuda:0 $real $cube --generate=thesis:558,665,1157 \
   --dtype=f64,f32 --repetitions=1 --algorithms=icmpp --variant=published --pattern-cells=48
 run 60 crout_bench_published_blocks crout-bench --device=cuda:0 --generate=thesis:558,1157 --dtype=f64,f32 \
   --repetitions=3 --case-seconds=2 --algorithms=getrf,icmpp --variant=published --block-size=8,16,32 --pattern-cells=0
