@@ -28,13 +28,13 @@ class Room {
   absl::Status Take(int64_t rows, int64_t cols, size_t element, const std::string& name) {
     // Two sizes of 64 bits fit 128, and an element's beside them does not.
     const __int128 elements = static_cast<__int128>(rows) * cols;
-    const __int128 bytes = elements * static_cast<int64_t>(element);
-    if (elements > left_ || bytes > left_) {
+    const auto size = static_cast<int64_t>(element);
+    if (elements > left_ / size) {
       return absl::ResourceExhaustedError(absl::StrCat(Printable(name), " is ", rows, " x ", cols,
                                                        ": the matrices together take more than ",
                                                        FormatBytes(kMostBatchBytes)));
     }
-    left_ -= static_cast<int64_t>(bytes);
+    left_ -= static_cast<int64_t>(elements) * size;
     return absl::OkStatus();
   }
 
