@@ -15,8 +15,13 @@ function(crout_library name)
   endif()
 endfunction()
 
-# What is tested is optimised as the build type says; the tests' own code is not worth the time.
-set(CROUT_TEST_OPTIONS $<$<NOT:$<CONFIG:Debug>>:-O1>)
+# What is tested is optimised as the build type says; the tests' own code is not worth the time, and
+# least of all where a sanitizer's checks of it are compiled with it.
+if(CROUT_SANITIZE)
+  set(CROUT_TEST_OPTIONS -O0)
+else()
+  set(CROUT_TEST_OPTIONS $<$<NOT:$<CONFIG:Debug>>:-O1>)
+endif()
 
 # crout_test(NAME [OWN_NEW] LABELS unit|rpc|tool|e2e|gpu ... SOURCES ... DEPS ...): a GoogleTest binary, registered
 # as one CTest test. Labels choose what a preset or a machine runs; the target tests_LABEL builds

@@ -126,6 +126,9 @@ stage "format" formatting
 stage "monitoring configuration" monitoring
 stage "proto lint" proto_lint
 stage "Python: format, lint, types" python_lint
+# Where no GPU is, nothing runs the device's code: it is compiled to PTX, not on to one architecture's code.
+[[ "${configure_options[*]}" == *CUDA_ARCHITECTURES* ]] ||
+  configure_options+=(-DCROUT_CUDA_ARCHITECTURES=90-virtual)
 stage "configure ci" configure ci
 stage "Python: tests are there" python_tests_are_there
 stage "build ci" cmake --build --preset ci

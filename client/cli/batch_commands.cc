@@ -115,7 +115,8 @@ absl::Status RunFactorBatch(Session* session, const FactorBatchArguments& argume
   return absl::OkStatus();
 }
 
-absl::Status Write(ArrayFiles* files, const client::BatchMatrices& x, int64_t k, int64_t member) {
+absl::Status WriteMember(ArrayFiles* files, const client::BatchMatrices& x, int64_t k,
+                         int64_t member) {
   // In an archive they have the names that the files' prefix stands for elsewhere.
   const auto writer =
       files->NewWriter(files->in_archive() ? absl::StrCat("x_", member) : absl::StrCat(member));
@@ -227,7 +228,7 @@ absl::Status RunSolveBatch(Session* session, const SolveBatchArguments& argument
     }
     system["info"] = solution->info[k];
     if (!arguments.prefix.empty()) {
-      absl::Status written = Write(&files, solution->x, static_cast<int64_t>(k), member);
+      absl::Status written = WriteMember(&files, solution->x, static_cast<int64_t>(k), member);
       if (written.ok()) written = files.Flush();
       if (!written.ok()) return written;
       system["file"] = files.names().back();

@@ -14,7 +14,7 @@ namespace crout {
 namespace {
 
 // Before the next attempt to hand a page out, when there is no memory to say that it is made.
-constexpr std::chrono::milliseconds kMemoryPause(10);
+constexpr std::chrono::milliseconds kHandOutPause(10);
 
 // There from the start: without memory it could not be made either.
 const std::shared_ptr<const MadePage> kUnmade = [] {
@@ -53,7 +53,7 @@ void PageMaker::MakeNext(const HttpRoute& route, Queue& queue) {
             *io_, [this, &route, &queue, takers, made] { HandOut(route, queue, *takers, made); });
         return;
       } catch (const std::bad_alloc&) {
-        std::this_thread::sleep_for(kMemoryPause);
+        std::this_thread::sleep_for(kHandOutPause);
       }
     }
   });

@@ -178,7 +178,7 @@ std::optional<SignedToken> ReadClaims(std::string_view encoded, const TokenHash&
   return SignedToken{key, *issuer, std::move(audiences), *subject, *begin, *end};
 }
 
-absl::Status Bad(absl::string_view what) { return absl::InvalidArgumentError(what); }
+absl::Status BadKeys(absl::string_view what) { return absl::InvalidArgumentError(what); }
 
 }  // namespace
 
@@ -186,13 +186,14 @@ absl::Status Bad(absl::string_view what) { return absl::InvalidArgumentError(wha
 class TokenKeyParser {
  public:
   absl::Status Take(const Json& jwk) {
-    if (!jwk.is_object()) return Bad(absl::StrCat(Which(), " is no object"));
+    if (!jwk.is_object()) return BadKeys(absl::StrCat(Which(), " is no object"));
     // RFC 7517, 4.3: a key for encryption checks no signature.
     const bool rsa = StringIn(jwk, "kty") == "RSA";
     const bool ec = StringIn(jwk, "kty") == "EC" && StringIn(jwk, "crv") == "P-256";
     const std::string_view algorithm = rsa ? kRs256 : kEs256;
     if (jwk.contains("d") || jwk.contains("k")) {
-      return Bad(absl::StrCat(Which(), " is a secret one: the file is to have public keys alone"));
+      return BadKeys(
+          absl::StrCat(Which(), " is a secret one: the file is to have public keys alone"));
     }
     const bool of_use = (rsa || ec) && StringIn(jwk, "use").value_or("sig") == "sig" &&
                         StringIn(jwk, "alg").value_or(std::string(algorithm)) == algorithm;
@@ -206,7 +207,8 @@ class TokenKeyParser {
   }
 
   absl::StatusOr<TokenKeys> Release() {
-    if (keys_.keys_.empty()) return Bad("has no key of RS256 or ES256: nothing could be checked");
+    if (keys_.keys_.empty())
+      return BadKeys("has no key of RS256 or ES256: nothing could be checked");
     return std::move(keys_);
   }
 
@@ -214,18 +216,20 @@ class TokenKeyParser {
   std::string Which() const { return absl::StrCat("key ", number_, " of \"keys\""); }
 
   absl::Status Add(std::string id, std::string_view algorithm, std::shared_ptr<EVP_PKEY> key) {
-    if (id.empty()) return Bad(absl::StrCat(Which(), " has no \"kid\", by which tokens name it"));
+    if (id.empty())
+      return BadKeys(absl::StrCat(Which(), " has no \"kid\", by which tokens name it"));
     if (key == nullptr) {
-      return Bad(absl::StrCat(Which(), " is no RSA key of 2048 to 4096 bits, or EC key of P-256"));
+      return BadKeys(
+          absl::StrCat(Which(), " is no RSA key of 2048 to 4096 bits, or EC key of P-256"));
     }
     const bool known = std::any_of(keys_.keys_.begin(), keys_.keys_.end(),
                                    [&](const TokenKeys::Key& other) { return other.id == id; });
-    if (known) return Bad(absl::StrCat(Which(), " has the \"kid\" of another"));
+    if (known) return BadKeys(absl::StrCat(Which(), " has the \"kid\" of another"));
     if (keys_.keys_.size() == TokenKeys::kMaxKeys) {
-      return Bad(absl::StrCat("there are more than ", TokenKeys::kMaxKeys, " keys"));
+      return BadKeys(absl::StrCat("there are more than ", TokenKeys::kMaxKeys, " keys"));
     }
     const auto print = PrintOf(key.get());
-    if (!print) return Bad(absl::StrCat(Which(), " cannot be written"));
+    if (!print) return BadKeys(absl::StrCat(Which(), " cannot be written"));
     keys_.keys_.push_back({std::move(id), algorithm, std::move(key), *print});
     return absl::OkStatus();
   }
@@ -238,7 +242,7 @@ absl::StatusOr<TokenKeys> TokenKeys::Parse(std::string_view text) {
   const auto set = ParseStrictObject(text);
   const auto keys = set ? set->find("keys") : Json::const_iterator();
   if (!set || keys == set->end() || !keys->is_array()) {
-    return Bad("is no JSON object with an array \"keys\", each member named once");
+    return BadKeys("is no JSON object with an array \"keys\", each member named once");
   }
   TokenKeyParser parser;
   for (const Json& key : *keys) CROUT_RETURN_IF_ERROR(parser.Take(key));

@@ -21,7 +21,7 @@ std::string ContentsOf(const char* path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-MetricFamily Family(const char* name, const char* help, MetricType type, double value) {
+MetricFamily FamilyOf(const char* name, const char* help, MetricType type, double value) {
   prometheus::ClientMetric metric;
   (type == MetricType::Counter ? metric.counter.value : metric.gauge.value) = value;
   return {name, help, type, {metric}};
@@ -55,17 +55,17 @@ double LimitOf(rlim_t limit) {
 void AppendStat(const ProcessStat& stat, std::vector<MetricFamily>* families) {
   const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
   const auto page = static_cast<double>(sysconf(_SC_PAGESIZE));
-  families->push_back(Family("process_cpu_seconds_total", "CPU time, user's and system's.",
-                             MetricType::Counter, static_cast<double>(stat.cpu_ticks) / ticks));
-  families->push_back(
-      Family("process_threads", "Threads.", MetricType::Gauge, static_cast<double>(stat.threads)));
-  families->push_back(Family("process_virtual_memory_bytes", "Address space.", MetricType::Gauge,
-                             static_cast<double>(stat.virtual_bytes)));
-  families->push_back(Family("process_resident_memory_bytes", "Memory that is resident.",
-                             MetricType::Gauge, static_cast<double>(stat.resident_pages) * page));
+  families->push_back(FamilyOf("process_cpu_seconds_total", "CPU time, user's and system's.",
+                               MetricType::Counter, static_cast<double>(stat.cpu_ticks) / ticks));
+  families->push_back(FamilyOf("process_threads", "Threads.", MetricType::Gauge,
+                               static_cast<double>(stat.threads)));
+  families->push_back(FamilyOf("process_virtual_memory_bytes", "Address space.", MetricType::Gauge,
+                               static_cast<double>(stat.virtual_bytes)));
+  families->push_back(FamilyOf("process_resident_memory_bytes", "Memory that is resident.",
+                               MetricType::Gauge, static_cast<double>(stat.resident_pages) * page));
   static const std::optional<int64_t> boot = BootTime();
   if (!boot.has_value()) return;
-  families->push_back(Family(
+  families->push_back(FamilyOf(
       "process_start_time_seconds", "When the process started, since 1970.", MetricType::Gauge,
       static_cast<double>(*boot) + static_cast<double>(stat.start_ticks) / ticks));
 }
@@ -97,17 +97,17 @@ std::vector<MetricFamily> ProcessFamilies() {
     AppendStat(*stat, &families);
   }
   if (const auto open_files = OpenFiles()) {
-    families.push_back(Family("process_open_fds", "Open file descriptors.", MetricType::Gauge,
-                              static_cast<double>(*open_files)));
+    families.push_back(FamilyOf("process_open_fds", "Open file descriptors.", MetricType::Gauge,
+                                static_cast<double>(*open_files)));
   }
   rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-    families.push_back(Family("process_max_fds", "File descriptors that may be open.",
-                              MetricType::Gauge, LimitOf(limit.rlim_cur)));
+    families.push_back(FamilyOf("process_max_fds", "File descriptors that may be open.",
+                                MetricType::Gauge, LimitOf(limit.rlim_cur)));
   }
   if (getrlimit(RLIMIT_AS, &limit) == 0) {
-    families.push_back(Family("process_virtual_memory_max_bytes", "Limit of the address space.",
-                              MetricType::Gauge, LimitOf(limit.rlim_cur)));
+    families.push_back(FamilyOf("process_virtual_memory_max_bytes", "Limit of the address space.",
+                                MetricType::Gauge, LimitOf(limit.rlim_cur)));
   }
   return families;
 }
