@@ -7,12 +7,16 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
+#include <fstream>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "crout_version.h"
 #include "kernels/device.h"
 #include "nlohmann/json.hpp"
@@ -61,6 +65,20 @@ inline nlohmann::ordered_json ResultHeader(const std::string& benchmark, const D
           {"commit", CROUT_COMMIT},
           {"date", date},
           {"load", load}};
+}
+
+// Puts `text` at `path` in place of what is there, as a whole: a benchmark that writes what it has
+// as it goes, and is killed, leaves the last of it.
+inline absl::Status ReplaceFile(const std::string& path, const std::string& text) {
+  const std::string part = path + ".part";
+  std::ofstream file(part);
+  file << text;
+  file.close();
+  if (!file) return absl::UnavailableError(absl::StrCat("cannot write ", part));
+  std::error_code error;
+  std::filesystem::rename(part, path, error);
+  if (!error) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("cannot write ", path, ": ", error.message()));
 }
 
 }  // namespace crout

@@ -80,6 +80,21 @@ class BenchTest(unittest.TestCase):
         table, = published.beside(result, "f64")
         self.assertIn("Cejka558", [row[0] for row in table.rows])
 
+    def test_a_run_that_is_killed_leaves_what_it_had(self):
+        orders = [8, 9, 10]
+        with tempfile.TemporaryDirectory() as directory:
+            file = pathlib.Path(directory) / "result.json"
+            command = [BENCH, "--algorithms=getrf", f"--generate=random:{','.join(map(str, orders))}", "-o", str(file)]
+            with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as bench:
+                for line in bench.stderr:
+                    if line.startswith("random9 "):  # It begins when random8 is written.
+                        break
+                bench.kill()
+            result = results.load(file)
+        self.assertEqual(result["cases"][0]["matrix"], "random8")
+        self.assertEqual([one["matrix"] for one in result["cases"] + result["skipped"]],
+                         [f"random{n}" for n in orders])
+
     def test_bad_arguments_are_refused(self):
         for arguments in (["--generate=thesis"], ["--dtype=f16"], ["--pivoting=never"], []):
             self.assertNotEqual(run(*arguments).returncode, 0, arguments)

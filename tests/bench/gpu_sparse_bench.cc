@@ -13,7 +13,6 @@
 #include <complex>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <span>
@@ -471,10 +470,7 @@ class Case {
 };
 
 void Write(const Json& result, const std::string& path) {
-  if (path.empty()) return;
-  std::ofstream file(path);
-  file << result.dump(1) << "\n";
-  if (!file.flush()) Check(absl::UnknownError("cannot write " + path));
+  if (!path.empty()) Check(ReplaceFile(path, result.dump(1) + "\n"));
 }
 
 int Main(int argc, char** argv) {

@@ -1,15 +1,13 @@
-// LU methods on one device, over matrices from files and generated ones. Prints one JSON object,
-// or writes it to a file:
+// LU methods on one device, over matrices from files and generated ones. Prints one JSON object at
+// the end, or writes it to a file, anew after each matrix:
 //   crout-bench --device=cuda:0 --algorithms=getrf,icmpp --generate=thesis:558,1089
 //               --matrices=DIR --dtype=f64,f32 -o result.json
 // tests/bench/README.md says more.
 
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "kernels/host/device/openmp_environment.h"
 #include "tests/bench/bench_result.h"
 #include "tests/bench/crout_bench/open_device.h"
@@ -25,14 +23,11 @@ int Main(int argc, char** argv) {
   AddOptions(app, options);
   CLI11_PARSE(app, argc, argv);
   const auto device = Check(OpenDevice(options.device, options.threads));
-  const std::string result = FormatResult(Check(RunBenchmark(*device, options)));
-  if (options.output.empty()) {
-    std::cout << result;
-    return 0;
-  }
-  std::ofstream file(options.output);
-  file << result << std::flush;
-  if (!file) Check(absl::UnavailableError(absl::StrCat("cannot write ", options.output)));
+  const Json result = Check(RunBenchmark(*device, options, [&](const Json& so_far) {
+    if (options.output.empty()) return absl::OkStatus();
+    return ReplaceFile(options.output, FormatResult(so_far));
+  }));
+  if (options.output.empty()) std::cout << FormatResult(result);
   return 0;
 }
 

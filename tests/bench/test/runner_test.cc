@@ -33,7 +33,7 @@ class RunnerTest : public ::testing::Test {
   }
 
   Json Run() {
-    auto result = RunBenchmark(*device_, options_);
+    auto result = RunBenchmark(*device_, options_, [](const Json&) { return absl::OkStatus(); });
     EXPECT_OK(result);
     return result.ok() ? *std::move(result) : Json();
   }
@@ -171,6 +171,35 @@ TEST_F(RunnerTest, FilesAreFoundAndLeftOutWithAReason) {
   EXPECT_EQ(Run()["cases"].size(), 1u);
 }
 
+TEST_F(RunnerTest, WhatIsThereIsKeptAfterEachMatrix) {
+  Write("a.mtx", kTwoByTwo);
+  Write("broken.mtx", "coordinate real general\n2 2 2\n1 1 4\n");
+  options_.generate = {{"random", {4}}};
+  options_.algorithms = {"getrf"};
+  std::vector<Json> kept;
+  const auto keep = [&](const Json& so_far) {
+    kept.push_back(so_far);
+    return absl::OkStatus();
+  };
+  ASSERT_OK_AND_ASSIGN(const Json result, RunBenchmark(*device_, options_, keep));
+  ASSERT_EQ(kept.size(), 3u);
+  EXPECT_EQ(kept[2], result);
+  const auto cases_and_skipped = [](const Json& so_far) {
+    return std::pair(so_far["cases"].size(), so_far["skipped"].size());
+  };
+  EXPECT_EQ(cases_and_skipped(kept[0]), std::pair(size_t{1}, size_t{2}));
+  EXPECT_EQ(
+      kept[0]["skipped"][1],
+      Json({{"matrix", "random4"}, {"source", "random"}, {"reason", "the run ended before it"}}));
+  EXPECT_EQ(cases_and_skipped(kept[1]), std::pair(size_t{1}, size_t{2}));
+  EXPECT_THAT(kept[1]["skipped"][0]["reason"], HasSubstr("entries"));
+  EXPECT_EQ(cases_and_skipped(kept[2]), std::pair(size_t{2}, size_t{1}));
+
+  const auto full = [](const Json&) { return absl::UnavailableError("no space left"); };
+  EXPECT_THAT(RunBenchmark(*device_, options_, full),
+              FailsWith(absl::StatusCode::kUnavailable, "no space left"));
+}
+
 TEST_F(RunnerTest, ASingularMatrixIsAResultAndARefusalAMessage) {
   Write("zero.mtx", "coordinate real general\n3 3 2\n1 1 1\n3 3 1\n");
   options_.algorithms = {"getrf", "icmpp", "nothing"};
@@ -261,7 +290,7 @@ TEST_F(RunnerTest, AutoStandsBesideTheFastest) {
 }
 
 TEST_F(RunnerTest, NothingToRunIsAnError) {
-  EXPECT_THAT(RunBenchmark(*device_, options_),
+  EXPECT_THAT(RunBenchmark(*device_, options_, [](const Json&) { return absl::OkStatus(); }),
               FailsWith(absl::StatusCode::kInvalidArgument, "no matrices"));
 }
 
