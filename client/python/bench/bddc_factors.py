@@ -1,27 +1,29 @@
 """Poisson's equation on a cube by BDDC (examples/bddc.py), its local matrices factored by several methods.
 
-usage: bddc_factors.py ADDRESS M[,M...] [DEVICE [TOLERANCES]] > result.json
+usage: bddc_factors.py ADDRESS RESULT.json M[,M...] [--device=D] [--methods=A,B...] [--tolerances=T,T...]
 
 As L. M. Cejka's thesis has it (CTU in Prague 2023, sections 2.3 and 3.2): of each M, elements along a
 subdomain's edge, the time of setting the preconditioner up, the iterations of conjugate gradients, and their
-time. TOLERANCES: of the published iterative Crout method, absolute, separated by commas; those of the
-thesis unless given. Seconds are the client's, with what it computes itself.
+time. Tolerances are absolute, of the published iterative Crout method, icmpp; those of the thesis unless
+given, as are all methods. Seconds are the client's, with what it computes itself. The file is written anew
+after each method.
 """
 
+import argparse
 import contextlib
-import json
 import sys
 import time
 import warnings
 from pathlib import Path
 
-from result import head
+from result import head, keep
 
 import crout
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
 import bddc
 
+METHODS = "irr_lu,getrf,crout_lu,cmpp,pcmpp,icmpp"
 TOLERANCES = "0,1e-10,1e-5,0.01,0.1,0.2,0.5,1"
 
 
@@ -40,16 +42,19 @@ def one_by_one(client, local, options):
         yield lambda sides: [f.solve(b, verify=False) for f, b in zip(factors, sides, strict=True)]
 
 
-def ways(client, local, device, tolerances):
+def ways(client, local, device, methods, tolerances):
     """What the local matrices are factored by, and the solves with them."""
-    yield {"factors": "irr_lu"}, as_a_batch(client, local, device)
-    for algorithm in ("getrf", "crout_lu", "cmpp", "pcmpp"):
-        options = {"algorithm": algorithm, "device": device}
-        yield {"factors": algorithm}, one_by_one(client, local, options)
-    for tolerance in tolerances:
-        parameters = {"variant": "published", "absolute_tolerance": tolerance}
-        options = {"algorithm": "icmpp", "device": device, "parameters": parameters}
-        yield {"factors": "icmpp", "tolerance": tolerance}, one_by_one(client, local, options)
+    for method in methods:
+        options = {"algorithm": method, "device": device}
+        if method == "irr_lu":
+            yield {"factors": method}, as_a_batch(client, local, device)
+        elif method == "icmpp":
+            for tolerance in tolerances:
+                parameters = {"variant": "published", "absolute_tolerance": tolerance}
+                how = one_by_one(client, local, {**options, "parameters": parameters})
+                yield {"factors": method, "tolerance": tolerance}, how
+        else:
+            yield {"factors": method}, one_by_one(client, local, options)
 
 
 def solve(cube, way):
@@ -67,14 +72,14 @@ def solve(cube, way):
         }
 
 
-def run(client, m, device, tolerances):
+def run(client, m, device, methods, tolerances):
     cube = bddc.Cube(m)
     begin = time.perf_counter()
-    cube.condense(client)
+    cube.condense(client, device=device)
     condensed = time.perf_counter() - begin
-    local = [kind.local_matrix() for kind in cube.kinds]
+    local = cube.local_matrices()
     orders = sorted(map(len, local))
-    for record, way in ways(client, local, device, tolerances):
+    for record, way in ways(client, local, device, methods, tolerances):
         try:
             row = {"m": m, "least_n": orders[0], "largest_n": orders[-1], "condense_s": condensed, **record}
             row.update(solve(cube, way))
@@ -85,17 +90,26 @@ def run(client, m, device, tolerances):
         yield row
 
 
-def main(address, orders, device="", tolerances=TOLERANCES):
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("address")
+    parser.add_argument("result")
+    parser.add_argument("m", type=lambda text: [int(one) for one in text.split(",")])
+    parser.add_argument("--device", default="")
+    parser.add_argument("--methods", default=METHODS)
+    parser.add_argument("--tolerances", default=TOLERANCES)
+    arguments = parser.parse_args()
+    methods = arguments.methods.split(",")
+    tolerances = [float(one) for one in arguments.tolerances.split(",")]
     warnings.simplefilter("ignore", crout.LinAlgWarning)  # Poor factors are what this is about.
-    with crout.connect(address) as client:
-        result = head("bddc", client, device)
-        result["cubes"] = [
-            row
-            for m in orders.split(",")
-            for row in run(client, int(m), device, [float(one) for one in tolerances.split(",")])
-        ]
-    print(json.dumps(result, indent=1))
+    with crout.connect(arguments.address) as client:
+        cubes = []
+        result = {**head("bddc", client, arguments.device), "cubes": cubes}
+        for m in arguments.m:
+            for row in run(client, m, arguments.device, methods, tolerances):
+                cubes.append(row)
+                keep(result, arguments.result)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -1,23 +1,23 @@
 """A flow by mean curvature, each step of which is a linear system, by every way to get from step to step.
 
-usage: mean_curvature.py [ADDRESS [GRID [STEPS [DEVICE [WAYS]]]]] > result.json
+usage: mean_curvature.py ADDRESS RESULT.json [--grid=50] [--steps=7] [--device=D] [--ways=NAME,NAME...]
 
 The problem is that of L. M. Cejka's thesis (CTU in Prague 2023, section 3.3): a surface z = u(x, y) over the
 square [-1, 1]^2, u = 0 on its boundary, semi-implicit finite differences on GRID x GRID points, and the
 iterative Crout method from the factor of the step before. Each way goes on from its own solutions; its
 error is the distance of its u from that of a factorization by getrf in every step. Milliseconds are the
-server's, of factorization, solution and corrections: the matrices' way there is left out. WAYS: only getrf
-and those whose names begin so, separated by commas.
+server's, of factorization, solution and corrections: the matrices' way there is left out. --ways: only getrf
+and those whose names begin so. The file is written anew after each.
 """
 
-import json
+import argparse
 import sys
 import warnings
 from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
-from result import head
+from result import head, keep
 
 import crout
 
@@ -137,14 +137,23 @@ def run(client, grid, steps, device, wanted):
         yield {**record, "steps": rows}
 
 
-def main(address="127.0.0.1:50051", grid="50", steps="7", device="", wanted=""):
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("address")
+    parser.add_argument("result")
+    parser.add_argument("--grid", type=int, default=50)
+    parser.add_argument("--steps", type=int, default=7)
+    parser.add_argument("--device", default="")
+    parser.add_argument("--ways", default="")
+    arguments = parser.parse_args()
     warnings.simplefilter("ignore", crout.LinAlgWarning)  # Poor factors are what this is about.
-    with crout.connect(address) as client:
-        result = head("mean_curvature", client, device)
-        result["grid"] = int(grid)
-        result["flows"] = list(run(client, int(grid), int(steps), device, wanted.split(",")))
-    print(json.dumps(result, indent=1))
+    with crout.connect(arguments.address) as client:
+        flows = []
+        result = {**head("mean_curvature", client, arguments.device), "grid": arguments.grid, "flows": flows}
+        for flow in run(client, arguments.grid, arguments.steps, arguments.device, arguments.ways.split(",")):
+            flows.append(flow)
+            keep(result, arguments.result)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

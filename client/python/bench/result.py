@@ -1,7 +1,9 @@
-"""The head of a result, as the C++ benchmarks write it."""
+"""Results: their head, as the C++ benchmarks write it, and the file that they are written to."""
 
 import datetime
+import json
 import os
+from pathlib import Path
 
 import crout
 
@@ -17,6 +19,13 @@ def head(benchmark: str, client: crout.Client, device: str = "") -> dict[str, ob
         "version": info.version,
         "commit": info.commit,
         "date": f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ}",
-        "cores": os.cpu_count(),
+        "cores": len(os.sched_getaffinity(0)),
         "load": LOAD,
     }
+
+
+def keep(result: dict[str, object], path: str) -> None:
+    """Write it in place of what was there, as a whole: a run that is killed leaves the last of it."""
+    part = Path(f"{path}.part")
+    part.write_text(json.dumps(result, indent=1) + "\n")
+    part.replace(path)

@@ -18,7 +18,6 @@ import scipy.sparse as sp
 import crout
 
 EDGE = 4  # subdomains along an edge of the cube
-DENSE = 2000  # Up to this order a subdomain is sent dense.
 TOLERANCE = 1e-6  # of the residual, relative to the first one
 LIMIT = 500
 
@@ -38,7 +37,7 @@ class Kind:
         on_boundary = (at_end & np.array(fixed)).any((1, 2))
         shared = (at_end & ~np.array(fixed)).any((1, 2))
         self.stiffness, self.load = self._assemble(m, on_boundary)
-        self.inner, self.outer = np.flatnonzero(~shared), np.flatnonzero(shared)
+        self.outer = np.flatnonzero(shared)
         self.constraints = self._constraints(m, on_boundary, shared)
 
     @staticmethod
@@ -75,21 +74,14 @@ class Kind:
                     found.append(nodes)
         return found
 
-    def condense(self, client):
-        """S = A22 - A21 A11^-1 A12 and the load that goes with it, the unknowns inside eliminated."""
-        A, inner, outer = self.stiffness, self.inner, self.outer
-        if len(self.load) <= DENSE:
-            order = np.concatenate([inner, outer])
-            complement, f = client.schur_complement(A[order][:, order].toarray(), len(inner))
-            with f:
-                self.complement = complement.S
-                carried = f.solve(self.load[inner])
-        else:
-            with client.lu_factor(A[inner][:, inner]) as f:
-                across = f.solve(A[inner][:, outer].toarray(), verify=False)
-                self.complement = A[outer][:, outer].toarray() - A[outer][:, inner] @ across
-                carried = f.solve(self.load[inner])
-        self.condensed_load = self.load[outer] - A[outer][:, inner] @ carried
+    def condense(self, client, **options):
+        """S = A22 - A21 A11^-1 A12 and the load that goes with it, the unknowns inside eliminated.
+
+        Elimination does to the load what it does to a column of the matrix: so it is one, the last.
+        """
+        with_load = sp.bmat([[self.stiffness, self.load[:, None]], [None, [[1.0]]]], format="csr")
+        S = client.schur_complement_of(with_load, [*self.outer, len(self.load)], **options).S
+        self.complement, self.condensed_load = S[:-1, :-1], S[:-1, -1]
 
     def local_matrix(self):
         """[S C^T; C 0]: what the server factors for a subdomain of this kind."""
@@ -130,9 +122,14 @@ class Cube:
         side = EDGE * self.m + 1
         return (xyz + np.array(place) * self.m) @ [1, side, side**2]
 
-    def condense(self, client):
+    def condense(self, client, **options):
         for kind in self.distinct.values():
-            kind.condense(client)
+            kind.condense(client, **options)
+
+    def local_matrices(self):
+        """One for each subdomain: those of a kind are the same array."""
+        of_kind = {kind: kind.local_matrix() for kind in self.distinct.values()}
+        return [of_kind[kind] for kind in self.kinds]
 
     def load(self):
         b = np.zeros(len(self.nodes))
@@ -157,8 +154,8 @@ class Preconditioner:
 
     def __init__(self, cube, solve):
         self.cube, self.solve = cube, solve
-        sides = [np.eye(len(k.outer) + len(k.constraints))[:, len(k.outer) :] for k in cube.kinds]
-        found = solve(sides)
+        sizes = [(len(kind.outer), len(kind.constraints)) for kind in cube.kinds]
+        found = solve([np.eye(unknowns + count, count, -unknowns) for unknowns, count in sizes])
         self.basis = [x[: len(k.outer)] for k, x in zip(cube.kinds, found, strict=True)]
         coarse = np.zeros((cube.coarse_order, cube.coarse_order))
         for kind, x, numbers in zip(cube.kinds, found, cube.coarse, strict=True):
@@ -203,7 +200,7 @@ def main(address="127.0.0.1:50051", m="5"):
     cube = Cube(int(m))
     with crout.connect(address) as client:
         cube.condense(client)
-        local = [kind.local_matrix() for kind in cube.kinds]
+        local = cube.local_matrices()
         print(f"{len(local)} local matrices of orders {min(map(len, local))} to {max(map(len, local))}")
         print(f"{len(cube.nodes)} unknowns between the subdomains, {cube.coarse_order} in the coarse problem")
         with client.lu_factor_batch(local, keep_matrix=False) as f:
