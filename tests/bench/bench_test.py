@@ -150,7 +150,24 @@ class StudyTest(unittest.TestCase):
         self.assertEqual([row[3:] for row in table.rows[:2]],
                          [["block_lu (blocks of 128)", 1, "2000", "0.333", "1.00×"],
                           ["block_lu (blocks of 128)", 4, "500", "1.33", "4.00×"]])
-        self.assertEqual(tables.blocks([self.result(self.case("block_lu", 0, 1))]), [])
+        self.assertEqual(tables.blocks([self.result(self.case("block_lu", 0, 1), self.case("gem", 0, 1))]), [])
+
+    def test_the_host_stands_beside_the_gpu(self):
+        parts = [dict(self.result(self.case("getrf", 0, 1), self.case("gauss_jordan", 0, seconds, nrhs=1)),
+                      cores=16, device=device) for device, seconds in (("NVIDIA H100 80GB", 0.5), ("Some CPU", 2))]
+        table, = tables.direct_by_device(parts)
+        self.assertEqual(table.rows, [["bcsstk01", 48, "f64", "gauss_jordan", 1, "H100", "500", "host (16 cores)", "2000",
+                                       "4.00×"]])
+        self.assertEqual(tables.direct_by_device(parts[:1]), [])
+
+    def test_methods_stand_beside_each_other_by_size_on_each_device(self):
+        parts = [dict(self.result(*(self.case("block_lu", 0, n / cores, n=n, matrix=f"dominant{n}", source="dominant",
+                                              max_s=1, min_s=1) for n in (64, 32)),
+                                  self.case("block_lu", 0, 1, source="hb/bcsstk01.mtx")), cores=cores) for cores in (1, 4)]
+        (dtype, cases), = tables.by_size(parts)
+        table = tables.times_by_matrix(cases, dtype)
+        self.assertEqual(table.header[2:-1], ["block_lu, host (1 core)", "block_lu, host (4 cores)"])
+        self.assertEqual([row[1:4] for row in table.rows], [[32, "32000", "8000"], [64, "64000", "16000"]])
 
     def test_seconds_of_a_busy_machine_say_so(self):
         for load, said in ((1.5, False), (2.5, True)):

@@ -17,7 +17,7 @@ import sys
 import typing
 
 from report import flow, poisson, published, results, service, tables, whole_set
-from report.table import Table
+from report.table import Table, count
 
 HERE = pathlib.Path(__file__).resolve().parent
 DOCS = HERE.parent.parent / "docs"
@@ -99,7 +99,7 @@ def section(title, made, intro=""):
 
 def source(result):
     device, commit, date = context(result)
-    cores = f", {result['cores']} cores" if "cores" in result else ""
+    cores = f", {count(result['cores'], 'core')}" if "cores" in result else ""
     if "load" in result:
         cores += f", load average {result['load']:.1f} at its begin"
     return f"{device}{cores}, commit {commit}, {date} (`{result['file']}`)."
@@ -112,7 +112,8 @@ def times_count(result):
 
 
 def iterative_crout(of_kind):
-    some = of_kind.get("crout", [])
+    some = [result for result in of_kind.get("crout", [])
+            if not (results.about_blocks(result) or results.about_direct(result))]
     parts = []
     for result in some:
         if times_count(result):
@@ -148,7 +149,13 @@ def kept_tables(of_kind, benchmark, key, title):
 
 def gauss_jordan(of_kind):
     parts = kept_tables(of_kind, "gpu_methods", "solve", "On a GPU")
-    for result in filter(times_count, of_kind.get("crout", [])):
+    parts += kept_tables(of_kind, "gpu_stripes", "solve", "By stripes of rows as published, beside ours")
+    timed = list(filter(times_count, of_kind.get("crout", [])))
+    made = tables.direct_by_device(timed)
+    if made:
+        parts.append(section("The host beside the GPU", made,
+                             " ".join(source(result) for result in timed if results.about_direct(result))))
+    for result in timed:
         made = tables.direct(results.cases([result]))
         if made:
             parts.append(section(f"One right-hand side, and as many as rows: {results.device_label(result)}", made,
@@ -162,15 +169,9 @@ def block_lu(of_kind):
     made = tables.blocks(timed)
     if made:
         parts.append(section("Block sizes, priorities of tasks and threads", made,
-                             " ".join(source(result) for result in timed if tables.has_blocks(result))))
-    for result in timed:
-        cases = [case for case in results.cases([result])
-                 if case["algorithm"] in ("getrf", "gem", "block_lu")]
-        made = [tables.times_by_matrix(cases, dtype) for dtype in results.dtypes(cases)]
-        if any("block_lu" in table.header for table in made):
-            parts.append(section(f"Beside getrf and gem: {results.device_label(result)}", made,
-                                 source(result)))
-    return parts
+                             " ".join(source(result) for result in timed if results.about_blocks(result))))
+    made = [tables.times_by_matrix(cases, dtype) for dtype, cases in tables.by_size(timed)]
+    return parts + [section("By size, on each device", made, " ".join(map(source, filter(tables.has_dominant, timed))))]
 
 
 def service_parts(of_kind):
@@ -185,9 +186,9 @@ PAGES = (
          "LU methods over the published matrices, the published figures beside ours, and the iterative method as published",
          published.CITATION, "studies", iterative_crout, ("bddc_*", "mean_curvature*", "profile_*", "sections_*")),
     Page("gauss_jordan", "Eyvazov: Gauss-Jordan elimination",
-         "Gauss-Jordan elimination beside a factorization and its solves",
+         "Gauss-Jordan elimination beside a factorization and its solves, by stripes as published, on a GPU and on the host",
          "E. Eyvazov, *Gauss-Jordan Solver of Linear Equation Systems on GPU*, CTU in Prague, 2021: NVIDIA RTX 2080 Ti.",
-         "studies", gauss_jordan),
+         "studies", gauss_jordan, ("gauss_jordan*",)),
     Page("irregular_batches", "Abdelfattah et al.: irregular batches and sparse LU",
          "Many matrices of different sizes at once, and sparse matrices by fronts",
          "A. Abdelfattah, P. Ghysels, W. Boukaram, S. Tomov, X. S. Li, J. Dongarra, *Addressing Irregular Patterns of Matrix "
@@ -197,7 +198,7 @@ PAGES = (
     Page("block_lu", "Rodrigues and Estêvão: blocked LU",
          "Blocked LU without pivoting beside other methods",
          "M. Rodrigues, S. Estêvão, *LU Factorization*, University of Porto, 2023: Intel Core i7-9750H, NVIDIA GTX 1650 Max-Q.",
-         "studies", block_lu),
+         "studies", block_lu, ("block_lu*",)),
     Page("dense_lu", "Dense LU and solves",
          "Crout's own LU and solves on a GPU beside the vendor's, and factors in lower precision"),
     Page("series", "Time series", "Systems that change from step to step, by each strategy", pictures=("series_*",)),

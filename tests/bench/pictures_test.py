@@ -27,7 +27,7 @@ MARK = "inaccurate"
 
 
 def case(algorithm, n, ratio, dtype="f64", **more):
-    return {"matrix": f"m{n}", "n": n, "nonzeros": n * n, "dtype": dtype, "algorithm": algorithm, "info": 0,
+    return {"matrix": f"m{n}", "source": "m", "n": n, "nonzeros": n * n, "dtype": dtype, "algorithm": algorithm, "info": 0,
             "factor_ratio": ratio, "max_abs_diff": 1e-12, "backward_error": 1e-16, "median_s": n * 1e-6,
             "min_s": n * 0.9e-6, "max_s": n * 1.1e-6, **more}
 
@@ -76,6 +76,16 @@ STUDIES = [
 ]
 
 
+def methods(device, cores, *cases):
+    return result(0.1) | {"device": device, "cores": cores, "cases": list(cases), "auto": []}
+
+
+BLOCKED = [methods("Some CPU", cores, *(case("block_lu", 64, 0.1, source="dominant", **more) for more in (
+    {}, {"parameters": {"block_size": 32}}, {"parameters": {"variant": "published"}}))) for cores in (1, 8)]
+DIRECT = [methods(device, 8, case("getrf", 64, 0.1), case("gauss_jordan", 64, 0.1, nrhs=1), case("gauss_jordan", 64, 0.1, nrhs=64))
+          for device in ("Some CPU", "NVIDIA H100")]
+
+
 def level(number, **sizes):
     return {"matrix": "grid", "level": number, "fronts": 2 ** number, "multifrontal_ms": 1, "one_by_one_ms": 5,
             "d1_least": 1, "d1": 3, "d1_most": 9, "d2_least": 0, "d2": 4, "d2_most": 8} | sizes
@@ -85,12 +95,13 @@ LEVELS = HEAD | {"benchmark": "gpu_sparse", "cases": [], "front_levels": [
     level(1), level(0, d2=0, d2_most=0), level(0, matrix="other")]}
 
 
-def draw(some_result):
+def draw(*some_results):
     """{name of the picture: its text}; with "report.html", where there is one."""
     with tempfile.TemporaryDirectory() as directory:
-        file = pathlib.Path(directory) / "result.json"
-        file.write_text(json.dumps(some_result))
-        with mock.patch("sys.argv", ["render.py", str(file), "-o", directory]), \
+        files = [pathlib.Path(directory) / f"result{k}.json" for k in range(len(some_results))]
+        for file, some_result in zip(files, some_results):
+            file.write_text(json.dumps(some_result))
+        with mock.patch("sys.argv", ["render.py", *map(str, files), "-o", directory]), \
                 contextlib.redirect_stdout(io.StringIO()):
             render.main()
         return {path.name: path.read_text() for path in pathlib.Path(directory).iterdir()
@@ -136,6 +147,16 @@ class PicturesTest(unittest.TestCase):
             text = draw(study)[name]
             for said in (*words, ORIGIN):
                 self.assertIn(said, text, name)
+
+    def test_blocks_threads_and_direct_solvers_have_pictures_and_no_page(self):
+        for some, name, words in (
+                (BLOCKED, "block_lu.svg", ("block_lu, host (1 core)", "block_lu, host (8 cores)", "1 thread", "8 threads",
+                                           "blocks of 32", "blocks of 256, the report's priorities", "n = 64")),
+                (DIRECT, "gauss_jordan.svg", ("gauss_jordan, host (8 cores)", "gauss_jordan, H100", "One right-hand side"))):
+            drawn = draw(*some)
+            self.assertEqual(list(drawn), [name])
+            for said in words:
+                self.assertIn(said, drawn[name], said)
 
     def test_each_sparse_matrix_has_its_levels_and_when_they_ran(self):
         drawn = draw(LEVELS)

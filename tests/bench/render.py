@@ -4,7 +4,7 @@
     render.py RESULT.json [RESULT.json...] -o DIRECTORY [--format=svg|png]
 
 Of other results it makes pictures alone: of each trace of a series, of the Poisson problem, of the flow, of the levels of
-sparse matrices.
+sparse matrices, of block_lu and of Gauss-Jordan elimination.
 
 Needs matplotlib 3.6 or newer and numpy (Debian: python3-matplotlib).
 """
@@ -67,10 +67,15 @@ def pictures_alone(all_results):
     if with_cubes:
         rows = [row for result in with_cubes for row in result["cubes"]]
         yield "bddc_iterations", studies.iterations(rows), with_cubes
+    of_methods = [result for result in all_results if result["benchmark"] == "crout"]
+    shown = list(filter(tables.has_dominant, of_methods))
+    yield "block_lu", studies.blocked(shown), shown
+    shown = list(filter(results.about_direct, of_methods))
+    yield "gauss_jordan", studies.gauss_jordan(shown), shown
 
 
 def save(name, figure, origins, directory, suffix):
-    style.sign(figure, origins)
+    style.sign(figure, dict.fromkeys(origins))
     file = re.sub(r"[^A-Za-z0-9.-]+", "_", name).strip("_")
     path = directory / f"{file}.{suffix}"
     style.save(figure, path)
@@ -86,8 +91,11 @@ def main():
     arguments.output.mkdir(parents=True, exist_ok=True)
     all_results = [results.load(path) for path in arguments.results]
     for name, figure, shown in pictures_alone(all_results):
+        if figure is None:
+            continue
         save(name, figure, [results.origin(result) for result in shown], arguments.output, arguments.format)
-    all_results = [x for x in all_results if x["benchmark"] == "crout"]
+    all_results = [x for x in all_results if x["benchmark"] == "crout" and
+                   not (results.about_blocks(x) or results.about_direct(x))]
     if not all_results:
         return
     sections = []

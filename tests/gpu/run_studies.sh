@@ -1,65 +1,133 @@
 #!/bin/sh
-# Runs what docs/studies shows of a GPU, and of its machine's processor, the most telling first: each
-# result is whole when the next begins. Programs and libraries are found as run_suite.sh says.
+# Measures what docs/studies shows of a GPU and of its machine's processor. Programs and libraries are
+# found as run_suite.sh says, and in a bundle's bin.
 #
-#   run_studies.sh RESULTS_DIRECTORY MATRICES_DIRECTORY
+#   run_studies.sh RESULTS_DIRECTORY MATRICES_DIRECTORY [PART...]
 #
-# Exit status: 0 if everything ran.
+# PART: names of results, all unless given. Each becomes PART.json; crout-bench and the Python benchmarks write it
+# anew as they go, so that one that its limit ends has what was done. `bddc*` and `mean_curvature` need Python with
+# NumPy and SciPy, and in CROUT_PYTHON the directory client/python with the package importable.
+# Exit status: 0 if every part ran to its end.
 set -uf  # Patterns of matrices are for crout-bench.
-if [ $# -ne 2 ]; then
-  echo "usage: $0 RESULTS_DIRECTORY MATRICES_DIRECTORY" >&2
+if [ $# -lt 2 ]; then
+  echo "usage: $0 RESULTS_DIRECTORY MATRICES_DIRECTORY [PART...]" >&2
   exit 2
 fi
 results=$1
 matrices=$2
+shift 2
+parts=" $* "
 mkdir -p "$results" || exit 2
 . "$(dirname "$0")/find_program.sh"
+programs="$programs $(dirname "$0")/../../bin"
 failed=0
 
-# run SECONDS NAME PROGRAM ARGUMENTS...: what it prints becomes NAME.json.
+wanted() {
+  [ "$parts" = "  " ] || case "$parts" in *" $1 "*) ;; *) return 1 ;; esac
+}
+
+# run LIMIT PART COMMAND...: within LIMIT seconds; what it prints becomes PART.out.
 run() {
   limit=$1
-  name=$2
-  program=$(find_program "$3")
-  shift 3
-  if [ -n "$program" ] && timeout "$limit" "$program" "$@" >"$results/$name.json" 2>"$results/$name.log"; then
-    echo "$name: done"
+  part=$2
+  shift 2
+  begin=$(date +%s)
+  if timeout "$limit" "$@" >"$results/$part.out" 2>"$results/$part.log"; then
+    echo "$part: done in $(($(date +%s) - begin)) s"
   else
-    echo "$name: FAILED"
+    echo "$part: FAILED after $(($(date +%s) - begin)) s: $(tail -n 1 "$results/$part.log")"
     failed=1
   fi
 }
 
-small=558,665,1157,2599,3839,4156
-orders=$small,5069,6075,6192,6574,7510,7972,8385,9234,10135
-real="--matrices=$matrices --match=@(hb|poc)/*.mtx* --min-n=1"
-cube="--generate=bddc:20,24,28,32"
+# bench LIMIT PART CORES ARGUMENTS...: crout-bench, on so many of the machine's cores.
+bench() {
+  limit=$1
+  part=$2
+  cores=$3
+  shift 3
+  wanted "$part" || return 0
+  run "$limit" "$part" taskset -c "0-$((cores - 1))" "$(find_program crout-bench)" -o "$results/$part.json" "$@"
+}
+
+# printed LIMIT PART PROGRAM ARGUMENTS...: one that prints its result.
+printed() {
+  limit=$1
+  part=$2
+  program=$3
+  shift 3
+  wanted "$part" || return 0
+  run "$limit" "$part" "$(find_program "$program")" "$@"
+  mv "$results/$part.out" "$results/$part.json"
+}
+
+# served LIMIT PART SCRIPT ARGUMENTS...: one of client/python/bench, with a daemon of its own on the first GPU.
+served() {
+  limit=$1
+  part=$2
+  script=$3
+  shift 3
+  wanted "$part" || return 0
+  pipe=$(mktemp -u)
+  mkfifo "$pipe"
+  "$(find_program croutd)" --listen=127.0.0.1:0 --metrics-listen=127.0.0.1:0 --devices=cuda:0 --memory-fraction=0.95 \
+    --state-dir=none --drain-grace=0s >"$pipe" 2>"$results/$part.croutd.log" &
+  daemon=$!
+  read -r line <"$pipe"
+  rm "$pipe"
+  address=${line#*listen=}
+  run "$limit" "$part" env PYTHONPATH="$CROUT_PYTHON" python3 "$CROUT_PYTHON/bench/$script.py" "${address%% *}" \
+    "$results/$part.json" --device=cuda:0 "$@"
+  kill "$daemon"
+  wait "$daemon"
+}
+
+cores=$(nproc)
+gpu=--device=cuda:0
+host=--device=host
+# Those of the thesis that are at hand.
+real="--matrices=$matrices --match=@(hb/@(bcsstk0[123]|685_bus|bp_0|bp_1400)|nist/lns_131|suitesparse/@(west0067|west0156|orani678)|poc/poc-*).mtx*"
+cubes=bddc:20,24,28,32
 every="--dtype=f64,f32 --repetitions=3 --case-seconds=1 --pattern-cells=0"
 
-# The thesis's set by both rules, and every solver.
-run 300 crout_bench_thesis crout-bench --device=cuda:0 $real $cube --generate=thesis:$orders $every \
-  --algorithms=getrf,crout_lu,pcmpp,icmpp --pivoting=default,interval --solvers --accuracy-limit=4200
-run 120 crout_bench_published crout-bench --device=cuda:0 $real $cube --generate=thesis:558,665,1157 \
+# The thesis's set by both rules, and every solver, by ascending order.
+bench 330 crout_bench_thesis "$cores" $gpu $real --generate=$cubes \
+  --generate=thesis:558,665,1157,2599,3839,4156,5069,6075,6192,6574,7510,7972,8385,9234,10135 --generate=arrow:3792 \
+  $every --algorithms=getrf,crout_lu,pcmpp,icmpp --pivoting=default,interval --solvers --accuracy-limit=4200
+# Its iterative method as published, with maps of sections, and by thread blocks.
+bench 100 crout_bench_published "$cores" $gpu $real --generate=$cubes --generate=thesis:558,665,1157 --generate=arrow:3792 \
   --dtype=f64,f32 --repetitions=1 --algorithms=icmpp --variant=published --pattern-cells=48
-run 60 crout_bench_published_blocks crout-bench --device=cuda:0 --generate=thesis:558,1157 --dtype=f64,f32 \
-  --repetitions=3 --case-seconds=2 --algorithms=getrf,icmpp --variant=published --block-size=8,16,32 --pattern-cells=0
-run 60 gpu_stripes_bench gpu_stripes_bench 256 512 1024 2048
-run 120 gpu_methods_bench gpu_methods_bench 256 1024 4096 8192 16384
-# Gauss-Jordan with one right-hand side and with n, on the GPU and on the host.
-for device in cuda:0 host; do
-  run 60 "crout_bench_direct_${device%:0}" crout-bench --device=$device --generate=eyvazov:512,1024,2048,4096 \
-    $every --algorithms=getrf --direct
-done
-# The host's methods, which a quiet machine with more cores shows better.
-run 120 crout_bench_host crout-bench --device=host $real $cube --generate=thesis:$small --generate=dominant:1024,4096 \
-  $every --algorithms=getrf,gem,cmpp,icmpp,block_lu --pivoting=default,interval:1e-5:inf --solvers
-# block_lu: sizes of blocks, the report's priorities of tasks, threads; and the plain loops.
+bench 60 crout_bench_published_blocks "$cores" $gpu --generate=thesis:558,1157 --dtype=f64,f32 --repetitions=3 \
+  --case-seconds=2 --algorithms=getrf,icmpp --variant=published --block-size=8,16,32 --pattern-cells=0
+# Every method, and what `auto` makes of it.
+bench 90 crout_bench_methods "$cores" $gpu --generate=random:16,64,128,256,512,1024,2048,4096,8192 \
+  --generate=dominant:512,1024,2048,4096 $every --accuracy-limit=4200
+bench 90 crout_bench_real "$cores" $gpu "--matrices=$matrices" '--match=!(seq_*|malformed*|poc)/*.mtx*' --min-n=100 \
+  --max-n=1300 --dtype=f64 --repetitions=3 --case-seconds=1 --pattern-cells=0
+# Gauss-Jordan with one right-hand side and with n, on the GPU and on the host; by stripes as published.
+bench 60 crout_bench_direct "$cores" $gpu --generate=eyvazov:512,1024,2048,4096 $every --algorithms=getrf --direct
+bench 90 crout_bench_direct_host "$cores" $host --generate=eyvazov:512,1024,2048,4096 $every --algorithms=getrf --direct
+printed 60 gpu_stripes_bench gpu_stripes_bench 256 512 1024 2048
+printed 120 gpu_methods_bench gpu_methods_bench 256 1024 4096 8192 16384
+# The host's methods.
+bench 180 crout_bench_host "$cores" $host $real --generate=$cubes --generate=thesis:558,665,1157,2599,3839,4156 \
+  $every --algorithms=getrf,gem,cmpp,icmpp --pivoting=default,interval:1e-5:inf --solvers
+# block_lu over threads, sizes of blocks (256 unless given) and, where there are threads enough for it to matter, the report's
+# priorities of tasks; and the plain loops.
 export OMP_MAX_TASK_PRIORITY=64
 for threads in 1 2 4 8 16; do
-  [ "$threads" -le "$(nproc)" ] || continue
-  run 60 "crout_bench_block_lu_$threads" crout-bench --threads=$threads --generate=dominant:2048,4096 \
-    $every --algorithms=block_lu,getrf --variant=fast,published --block-size=0,64,128,256,512
+  [ "$threads" -le "$cores" ] || continue
+  variants=fast
+  [ "$threads" -lt 8 ] || variants=fast,published
+  bench 60 "crout_bench_block_lu_$threads" "$threads" $host --threads=$threads --generate=dominant:512,1024,2048,4096 \
+    --dtype=f64 --repetitions=3 --case-seconds=1 --accuracy-limit=0 --algorithms=block_lu,getrf --variant=$variants \
+    --block-size=0,64,128,512
 done
-run 60 crout_bench_lu_loop crout-bench --threads=1 --generate=dominant:1024,2048 $every \
-  --algorithms=lu_loop,block_lu,getrf --block-size=128,256
+bench 90 crout_bench_lu_loop 1 $host --threads=1 --generate=dominant:512,1024,2048 --dtype=f64 --repetitions=3 \
+  --case-seconds=1 --accuracy-limit=0 --algorithms=lu_loop
+unset OMP_MAX_TASK_PRIORITY
+# The thesis's two experiments, through the service.
+served 120 mean_curvature mean_curvature
+served 240 bddc bddc_factors 5,10,15,20
+served 240 bddc_large bddc_factors 25,30,35,40 --methods=getrf
 exit $failed

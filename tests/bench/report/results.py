@@ -3,6 +3,8 @@
 import json
 import pathlib
 
+from report.table import count
+
 REFERENCE = "getrf"
 ACCEPTED_RATIO = 30  # LAPACK's threshold of the factor ratio
 DTYPES = ("f64", "f32", "c128", "c64")
@@ -21,12 +23,12 @@ def device_label(result):
     if device.startswith("NVIDIA"):
         return device.split()[1]
     cores = result.get("cores")
-    return f"host ({cores} cores)" if cores else "host"
+    return f"host ({count(cores, 'core')})" if cores else "host"
 
 
 def origin(result):
     """Where, when and of what a result is: "NVIDIA H200, 16 cores, 2026-11-23, commit 0123456789ab"."""
-    cores = [f"{result['cores']} cores"] if result.get("cores") else []
+    cores = [count(result["cores"], "core")] if result.get("cores") else []
     return ", ".join([result["device"], *cores, result["date"][:10], f"commit {result['commit']}"])
 
 
@@ -110,6 +112,18 @@ def by_matrix(some_cases):
     for case in some_cases:
         rows.setdefault((case["n"], case["matrix"]), {})[case["series"]] = case
     return [(matrix, n, row) for (n, matrix), row in sorted(rows.items())]
+
+
+def about_blocks(result):
+    """Whether it has block_lu or the plain loops, at most beside getrf."""
+    beside_getrf = {case["algorithm"] for case in result["cases"]} - {REFERENCE}
+    return bool(beside_getrf) and beside_getrf <= {"block_lu", "lu_loop"}
+
+
+def about_direct(result):
+    """Whether it is about direct solvers beside getrf with getrs, and no other factorization."""
+    factored = {case["algorithm"] for case in result["cases"] if "nrhs" not in case}
+    return factored <= {REFERENCE} and len(factored) < len({case["algorithm"] for case in result["cases"]})
 
 
 def reference_of(some_cases):

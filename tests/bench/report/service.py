@@ -98,6 +98,8 @@ TITLES = {
                          "level by level in turn, assembled alike: medians, and how often the calls' time is ours, with the spread of the "
                          "rounds",
     # Of one benchmark alone.
+    "gpu_stripes.solve": "The published method, Gauss-Jordan by panels, the echelon form of [A b] and getrf with getrs, in turn, and "
+                         "the last three on the host's cores: one right-hand side, entries uniform in [1, 1000], medians",
     "gpu_sparse.cases": "Float64, medians: the analysis on the host, the numeric phase with that known and the values on the GPU, "
                         "the same again with what the factor before it holds of the analysis, as in a series, solves of one and of 16 right-hand sides without refinement",
 }

@@ -1,9 +1,10 @@
-"""Pictures of the studies: the Poisson problem on a cube, and the flow by mean curvature."""
+"""Pictures of the studies: the Poisson problem on a cube, the flow by mean curvature, blocked LU, Gauss-Jordan."""
 
 from matplotlib.ticker import MaxNLocator
 
-from report import flow, poisson
+from report import flow, poisson, results as r, tables
 from report.style import COLOURS, legend_beside, looks, plain_numbers, plt
+from report.table import count
 
 UNCHANGED = 1e-17  # Where an error of 0 stands on a logarithmic axis.
 
@@ -55,4 +56,69 @@ def mean_curvature(result):
               title="Each way: cost and error")
     plain_numbers(right.xaxis)
     legend_beside(right)
+    return figure
+
+
+DEFAULT_BLOCK = 256  # of block_lu on the host
+
+
+def _lines(axes, lines):
+    """{name: [(x, y)]}, each with its colour and marker."""
+    for name, (colour, marker) in looks(lines).items():
+        axes.plot(*zip(*sorted(lines[name])), f"{marker}-", ms=5, lw=1, color=colour, label=name)
+
+
+def blocked(some_results):
+    """block_lu: times by size; of the largest matrices the capacity by the size of blocks, and by threads."""
+    cases = [case for case in tables.block_cases(some_results)
+             if case["algorithm"] == "block_lu" and case["dtype"] == "f64"]
+    if not cases:
+        return None
+    largest = max(case["n"] for case in cases)
+    sizes, by_block, by_threads = {}, {}, {}
+    for case in [case for dtype, some in tables.by_size(some_results) if dtype == "f64" for case in filter(r.timed, some)]:
+        if case["algorithm"] != r.REFERENCE:
+            sizes.setdefault(case["series"], []).append((case["n"], case["median_s"]))
+    for case in [case for case in cases if case["n"] == largest]:
+        parameters = case.get("parameters", {})
+        block, published = parameters.get("block_size", DEFAULT_BLOCK), "variant" in parameters
+        if not published:
+            by_block.setdefault(count(case["cores"], "thread"), []).append((block, tables.capacity(case)))
+        if not published or block == DEFAULT_BLOCK:
+            name = f"blocks of {block}" + (", the report's priorities" if published else "")
+            by_threads.setdefault(name, []).append((case["cores"], tables.capacity(case)))
+    figure, (left, middle, right) = plt.subplots(1, 3, figsize=(13.5, 4.6), layout="constrained")
+    _lines(left, sizes)
+    left.set(xlabel="order n", ylabel="seconds", title="Time of a factorization, f64")
+    _lines(middle, by_block)
+    middle.set(xlabel="size of blocks", ylabel="Gflop/s", title=f"Capacity, n = {largest}")
+    _lines(right, by_threads)
+    right.set(xlabel="threads", ylabel="Gflop/s", title=f"Scaling, n = {largest}")
+    for axes, lines in ((left, sizes), (middle, by_block), (right, by_threads)):
+        axes.set(xscale="log", yscale="log")
+        ticks = sorted({x for points in lines.values() for x, _ in points})
+        axes.set_xticks(ticks, [str(x) for x in ticks])
+        axes.set_xticks([], minor=True)
+        plain_numbers(axes.yaxis)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), fontsize=7.5)
+    return figure
+
+
+def gauss_jordan(some_results):
+    """Gauss-Jordan elimination beside getrf and getrs, on a GPU and on the host, with one right-hand side and with n."""
+    cases = [case for case in r.cases(list(filter(r.about_direct, some_results)))
+             if "nrhs" in case and "median_s" in case and case["dtype"] == "f64"]
+    if not cases:
+        return None
+    figure, panels = plt.subplots(1, 2, figsize=(11.5, 4.4), sharey=True, layout="constrained")
+    for axes, one, title in zip(panels, (True, False), ("One right-hand side, f64", "As many as rows, f64")):
+        lines = {}
+        for case in cases:
+            if (case["nrhs"] == 1) == one:
+                lines.setdefault(case["series"], []).append((case["n"], case["median_s"]))
+        _lines(axes, lines)
+        axes.set(xscale="log", yscale="log", xlabel="order n", title=title)
+        plain_numbers(axes.xaxis)
+    panels[0].set(ylabel="seconds")
+    legend_beside(panels[1])
     return figure

@@ -146,25 +146,62 @@ def direct(cases):
     return [Table("Direct solvers", header, rows)] if rows else []
 
 
-def has_blocks(result):
-    """Whether it varies the blocks of block_lu, or has the plain loops beside it."""
-    return any(case["algorithm"] == "lu_loop" or case["algorithm"] == "block_lu" and "parameters" in case
-               for case in result["cases"])
+def direct_by_device(some_results):
+    """Each direct solver on the host beside the same on a GPU, of the same systems."""
+    cases = [dict(case, label=r.device_label(result)) for result in some_results if r.about_direct(result)
+             for case in result["cases"] if "nrhs" in case and "median_s" in case]
+    rows = []
+    for case in cases:
+        hosts = [c for c in cases if c["label"].startswith("host") and
+                 all(c[k] == case[k] for k in ("matrix", "dtype", "algorithm", "nrhs"))]
+        if case["label"].startswith("host") or not hosts:
+            continue
+        rows.append([case["matrix"], case["n"], case["dtype"], case["algorithm"], case["nrhs"], case["label"],
+                     milliseconds(case["median_s"]), hosts[0]["label"], milliseconds(hosts[0]["median_s"]),
+                     times(hosts[0]["median_s"] / case["median_s"])])
+    header = ["matrix", "n", "type", "method", "right-hand sides", "GPU", "ms", "host", "ms", "host over GPU"]
+    return [Table("On a GPU and on the host", header, rows)] if rows else []
+
+
+def capacity(case):
+    """Gflop/s, by 2 n³ / 3 operations."""
+    return 2 * case["n"] ** 3 / 3e9 / case["median_s"]
+
+
+def block_cases(some_results):
+    """Those of results about block_lu's blocks and threads and the plain loops, each with its cores."""
+    return [dict(case, cores=result["cores"]) for result in some_results if r.about_blocks(result)
+            for case in result["cases"] if r.timed(case)]
+
+
+def has_dominant(result):
+    return any(case.get("source") == "dominant" for case in result["cases"])
+
+
+def by_size(some_results):
+    """Of matrices that need no pivoting, each method by its default on a GPU, and on the fewest and most cores of a
+    host: (type, cases) of each type."""
+    hosts = [result["cores"] for result in some_results if r.about_blocks(result)]
+    shown = [result for result in some_results if has_dominant(result) and
+             (not r.about_blocks(result) or result["cores"] in (min(hosts), max(hosts)))]
+    cases = [case for case in r.cases(shown) if case["source"] == "dominant" and "parameters" not in case and
+             case["algorithm"] in ("block_lu", "getrf", "lu_loop")]
+    return [(dtype, r.single_matrices(cases, dtype)) for dtype in r.dtypes(cases)]
 
 
 def blocks(some_results):
-    """block_lu by its blocks, priorities and threads, beside getrf and the plain loops: rates by 2 n³ / 3 operations."""
-    cases = [dict(case, cores=result["cores"]) for result in some_results if has_blocks(result)
-             for case in result["cases"] if case["algorithm"] in ("block_lu", "getrf", "lu_loop") and r.timed(case)]
+    """block_lu by its blocks, priorities and threads, beside getrf and the plain loops."""
+    cases = block_cases(some_results)
     rows = []
     for case in sorted(cases, key=lambda c: (c["dtype"], c["n"], r.method(c), c["cores"])):
         alone = [c["median_s"] for c in cases if c["cores"] == 1 and r.method(c) == r.method(case) and
                  all(c[k] == case[k] for k in ("matrix", "dtype"))]
         rows.append([case["matrix"], case["n"], case["dtype"], r.method(case), case["cores"],
-                     milliseconds(case["median_s"]), number(2 * case["n"] ** 3 / 3e9 / case["median_s"]),
+                     milliseconds(case["median_s"]), number(capacity(case)),
                      times(alone[0] / case["median_s"] if alone else None)])
     header = ["matrix", "n", "type", "method", "cores", "ms", "Gflop/s", "over one core"]
-    return [Table("Blocks, priorities and threads", header, rows)] if rows else []
+    note = "Blocks of 256 unless it says so. Gflop/s are by 2 n³ / 3 operations."
+    return [Table("Blocks, priorities and threads", header, rows, note)] if rows else []
 
 
 def solvers(cases):
