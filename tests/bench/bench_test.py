@@ -11,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-from report import flow, poisson, published, results, service, tables, whole_set
+from report import flow, poisson, published, results, reuse, service, tables, whole_set
 from report.table import Table, deviation, mean, number, quantile
 
 BENCH = sys.argv.pop(1)
@@ -201,6 +201,21 @@ class TableTest(unittest.TestCase):
         table = service.records("t", [{"a_us": 1.0, "n": 5}, {"n": 6, "b": 2}])
         self.assertEqual(table.header, ["n", "a, µs", "b"])
         self.assertEqual(table.rows, [["5", "1.00", "–"], ["6", "–", "2"]])
+
+    def test_reuse_stands_beside_a_factorization_in_each_step(self):
+        def result(day, n, auto, change=1e-3, steps=50, family="random"):
+            made = [{"n": n, "family": family, "steps": steps, "strategy": strategy, "of_getrf": share, "factorizations": 5}
+                    | ({} if change is None else {"change": change})
+                    for strategy, share in (("getrf", 1), ("refactor", 0.5), ("auto", auto))]
+            return {"device": "a device", "date": day, "series": made}
+
+        gpu = [result("2026-01-02", 8, 0.25), result("2026-01-01", 8, 0.1), result("2026-01-01", 9, 0.5),
+               result("2026-01-01", 7, 0.1, steps=2, change=None), result("2026-01-01", 7, 0.1, family="jumps"),
+               result("2026-01-01", 7, 0.05, change=None, family="flow")]
+        table = reuse.table({"gpu_series": gpu, "host_series": [result("2026-01-01", 8, 0.1)]})
+        self.assertEqual([row[1:] for row in table.rows], [
+            [9, "random", "1.00×, 5 of 50", "–"], [8, "random", "2.00×, 5 of 50", "–"],
+            [7, "flow", "–", "10.0×, 5 of 50"], [8, "random", "5.00×, 5 of 50", "–"]])
 
     def test_sparse_lu_has_tables_with_cudss_and_without(self):
         case = {"matrix": "maxwell_5", "n": 614592, "numeric_ms": 500.0, "flops": 2e12}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes docs/performance.md, a short page, and those that it leads to, in docs/studies and
 docs/performance, from the results kept in tests/bench/results and the published figures in
-tests/bench/published. Nothing in them is typed by hand.
+tests/bench/published, and the figures of docs/series.md. None of them is typed by hand.
 
     performance_doc.py            write them
     performance_doc.py --check    fail, showing the difference, where they are not what would be written
@@ -16,7 +16,7 @@ import pathlib
 import sys
 import typing
 
-from report import flow, poisson, published, results, service, tables, whole_set
+from report import flow, poisson, published, results, reuse, service, tables, whole_set
 from report.table import Table, count
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -258,6 +258,17 @@ def short_page(all_results, of_kind):
     return "\n".join(parts)
 
 
+FIGURES = ("<!-- Written by tests/bench/performance_doc.py. -->\n", "<!-- Until here. -->\n")
+
+
+def with_figures(text, table):
+    """A page that is written by hand, with the table between its two marks."""
+    begin, end = FIGURES
+    before, rest = text.split(begin)
+    after = rest.split(end)[1]
+    return before + begin + "\n" + "\n".join(table.markdown().split("\n")[2:]) + "\n" + end + after
+
+
 def documents(all_results):
     """{path in docs: text}"""
     of_kind = {}
@@ -265,6 +276,7 @@ def documents(all_results):
         of_kind.setdefault(kind(result), []).append(result)
     made = {page.path: page_text(page, of_kind) for page in PAGES}
     made["performance.md"] = short_page(all_results, of_kind)
+    made["series.md"] = with_figures((DOCS / "series.md").read_text(encoding="utf-8"), reuse.table(of_kind))
     return made
 
 

@@ -1,10 +1,10 @@
 // A time series by each strategy, beside a factorization of every matrix by the vendor's getrf: one
 // step of each after the other, so that clocks and neighbours touch all alike. Seconds are from A
-// and B in device memory to X in host memory. Prints one JSON object, of all families or of one:
+// and B in device memory to X in host memory. Prints one JSON object, of all families or of some:
 //
-//   series_bench [N,N... [STEPS [ROUNDS [FAMILY [CHANGE]]]]]
+//   series_bench [N,N... [STEPS [ROUNDS [FAMILY,FAMILY... [CHANGE]]]]]
 //
-// Of a family that is asked for by its name there is every step of `auto`, too.
+// Of families that are asked for by their names there is every step of `auto`, too.
 //
 // FAMILY "files" is all series of real problems; they need $CROUT_MATRICES, the directory of the
 // shared matrices, and have orders and steps of their own.
@@ -384,10 +384,12 @@ class Comparison {
   std::map<std::string, Tally> tallies_;
 };
 
-// Whether the command line asks for it. `change` 0: any.
-bool IsAsked(const SeriesFamily& family, const std::string& name, double change) {
+// Whether the command line asks for it. No names: all. `change` 0: any.
+bool IsAsked(const SeriesFamily& family, const std::vector<std::string>& names, double change) {
   if (change != 0 && family.change != change) return false;
-  return name.empty() || name == family.name || (name == "files" && family.of_files);
+  return names.empty() || std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+           return name == family.name || (name == "files" && family.of_files);
+         });
 }
 
 }  // namespace
@@ -396,7 +398,8 @@ int RunSeriesBench(Device& device, const std::string& name, int argc, char** arg
   const std::vector<std::string> orders = absl::StrSplit(argc > 1 ? argv[1] : "1000", ',');
   const int steps = argc > 2 ? std::atoi(argv[2]) : 50;
   const int rounds = argc > 3 ? std::atoi(argv[3]) : 3;
-  const std::string only = argc > 4 ? argv[4] : "";
+  const std::vector<std::string> only =
+      absl::StrSplit(argc > 4 ? argv[4] : "", ',', absl::SkipEmpty());
   const double change = argc > 5 ? std::atof(argv[5]) : 0;
   const char* const matrices = std::getenv("CROUT_MATRICES");  // NOLINT(concurrency-mt-unsafe)
   const std::unique_ptr<ExecutionContext> context = Check(device.CreateContext());

@@ -100,6 +100,8 @@ TITLES = {
     # Of one benchmark alone.
     "gpu_stripes.solve": "The published method, Gauss-Jordan by panels, the echelon form of [A b] and getrf with getrs, in turn, and "
                          "the last three on the host's cores: one right-hand side, entries uniform in [1, 1000], medians",
+    "service.series": "A step of a time series as its client waits for it over loopback, by what it sends: the whole step, beside "
+                      "what the server took to receive it and to work on it, medians",
     "gpu_sparse.cases": "Float64, medians: the analysis on the host, the numeric phase with that known and the values on the GPU, "
                         "the same again with what the factor before it holds of the analysis, as in a series, solves of one and of 16 right-hand sides without refinement",
 }

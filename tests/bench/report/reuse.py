@@ -1,0 +1,46 @@
+"""When reuse pays: what docs/series.md has of the benchmarks of series."""
+
+from report.table import Table, times
+
+DRIFTS = ("random", "dominant", "complex random")  # whose steps change by a rate
+TOLD = 4  # steps of a sequence that has no rate
+
+
+def change_of(row):
+    """Of a step; none of sequences that change as they do."""
+    return row.get("change")
+
+
+def rows_of(result):
+    """{(n, family): {change: (auto, refactor)}} of a result's drifts and sequences."""
+    found = {}
+    for row in result["series"]:
+        drifts = change_of(row) is not None
+        if row["strategy"] not in ("auto", "refactor") or drifts != (row["family"] in DRIFTS) or row["steps"] < TOLD:
+            continue
+        place = found.setdefault((row["n"], row["family"]), {}).setdefault(change_of(row), {})
+        place[row["strategy"]] = row
+    return found
+
+
+def cell(pair):
+    if pair is None:
+        return "–"
+    auto, refactor = pair["auto"], pair["refactor"]
+    return f"{times(refactor['of_getrf'] / auto['of_getrf'])}, {auto['factorizations']} of {auto['steps']}"
+
+
+def table(of_kind):
+    """A row for each order and family on a GPU and on a host, each of its newest result."""
+    newest = {}
+    for kind in ("gpu_series", "host_series"):
+        for result in sorted(of_kind.get(kind, []), key=lambda one: one["date"]):
+            for (n, family), changes in rows_of(result).items():
+                newest[kind, n, family] = (result["device"], changes)
+    changes = sorted({change for _, found in newest.values() for change in found if change is not None}, reverse=True)
+    rows = []
+    for kind in ("gpu_series", "host_series"):
+        for (its, n, family), (device, found) in sorted(newest.items(), key=lambda item: (-item[0][1], item[0][2])):
+            if its == kind:
+                rows.append([device, n, family] + [cell(found.get(change)) for change in changes + [None]])
+    return Table("", ["device", "n", "family"] + [f"{change:g}" for change in changes] + ["as it is"], rows)
