@@ -2,7 +2,7 @@
 set(bench "${PROJECT_SOURCE_DIR}/tests/bench")
 foreach(name accuracy cases families runner timing)
   crout_test(bench_${name}_test LABELS tool SOURCES "${bench}/test/${name}_test.cc"
-    DEPS crout::bench crout::test_support)
+    DEPS crout::bench crout::test_support crout_blas)
 endforeach()
 
 find_package(Python3 REQUIRED COMPONENTS Interpreter)

@@ -1,8 +1,11 @@
 #include "tests/bench/crout_bench/families.h"
 
+#include <lapacke.h>
+
 #include <algorithm>
 #include <cmath>
 #include <tuple>
+#include <vector>
 
 #include "tests/bench/crout_bench/mean_curvature.h"
 #include "tests/support/matrices.h"
@@ -84,6 +87,23 @@ TEST(FamiliesTest, SubdomainsHaveThePublishedOrders) {
     if (j >= shared) {
       EXPECT_EQ(a[j + j * n], 0);
     }
+  }
+}
+
+// As published of the thesis's matrices, in the 2-norm.
+TEST(FamiliesTest, SubdomainsHaveThePublishedConditions) {
+  for (const auto& [family, size, condition] : {std::tuple{"bddc_corner", 8, 648.256873435847},
+                                                {"bddc_edge", 8, 703.856457466153},
+                                                {"bddc", 20, 5332.14071435653}}) {
+    SCOPED_TRACE(family);
+    ASSERT_OK_AND_ASSIGN(std::vector<double> a, Generate(family, size));
+    ASSERT_OK_AND_ASSIGN(const int64_t n, OrderOf(family, size));
+    const auto order = static_cast<lapack_int>(n);
+    std::vector<double> values(n);  // The matrices are symmetric.
+    ASSERT_EQ(LAPACKE_dsyevd(LAPACK_COL_MAJOR, 'N', 'L', order, a.data(), order, values.data()), 0);
+    for (double& value : values) value = std::abs(value);
+    const auto [least, most] = std::minmax_element(values.begin(), values.end());
+    EXPECT_NEAR(*most / *least, condition, 1e-10 * condition);
   }
 }
 
