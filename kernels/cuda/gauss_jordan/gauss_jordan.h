@@ -11,7 +11,7 @@
 namespace crout::cuda {
 
 // `gauss_jordan`: [A B] to reduced row echelon form by stripes, with partial pivoting (Carcenac
-// 2014, Eyvazov 2022). A stripe is a group of columns that are eliminated together: its pivot block
+// 2014, Eyvazov 2021). A stripe is a group of columns that are eliminated together: its pivot block
 // is factored by Crout's method and turns its rows of what lies to the right into
 // A11^-1 [A12 B1], of which then all other rows, above and below, lose their multiple by matrix
 // products over all of their columns. Carcenac's stripes are what one stream works on; here one

@@ -79,7 +79,7 @@ class HostGaussJordan final : public DirectSolver {
     static constexpr MethodTraits kTraits = {
         .name = "gauss_jordan",
         .description =
-            "Gauss-Jordan elimination by stripes, partial pivoting (Carcenac; Eyvazov 2022)",
+            "Gauss-Jordan elimination by stripes, partial pivoting (Carcenac; Eyvazov 2021)",
         .types = kAllTypes};
     return kTraits;
   }

@@ -11,7 +11,7 @@ namespace crout::host {
 
 // "gauss_jordan": reduces [A B] to reduced row echelon form [I X] by stripes of columns that
 // threads work on independently (G. Carcenac; E. Eyvazov, Gauss-Jordan Solver of Linear Equation
-// Systems on GPU, CTU 2022), in blocks of pivot columns with partial pivoting. A block's columns
+// Systems on GPU, CTU 2021), in blocks of pivot columns with partial pivoting. A block's columns
 // are eliminated as in LU, then every stripe exchanges its rows, solves for the block's rows and
 // subtracts their products from the rows above and below. The stripes' bounds do not depend on the
 // number of threads, nor do the bits.
