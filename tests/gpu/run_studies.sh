@@ -6,7 +6,8 @@
 #
 # PART: names of results, all unless given. Each becomes PART.json; crout-bench and the Python benchmarks write it
 # anew as they go, so that one that its limit ends has what was done. `bddc*` and `mean_curvature` need Python with
-# NumPy and SciPy, and in CROUT_PYTHON the directory client/python with the package importable.
+# NumPy and SciPy, and in CROUT_PYTHON the directory client/python with the package importable. CROUT_UNTIL, in seconds
+# since 1970: no part goes on for longer.
 # Exit status: 0 if every part ran to its end.
 set -uf  # Patterns of matrices are for crout-bench.
 if [ $# -lt 2 ]; then
@@ -32,7 +33,12 @@ run() {
   part=$2
   shift 2
   begin=$(date +%s)
-  if timeout "$limit" "$@" >"$results/$part.out" 2>"$results/$part.log"; then
+  left=$((${CROUT_UNTIL:-$((begin + limit))} - begin))
+  [ "$left" -ge "$limit" ] || limit=$left
+  if [ "$limit" -le 0 ]; then
+    echo "$part: left out, there is no time for it"
+    failed=1
+  elif timeout "$limit" "$@" >"$results/$part.out" 2>"$results/$part.log"; then
     echo "$part: done in $(($(date +%s) - begin)) s"
   else
     echo "$part: FAILED after $(($(date +%s) - begin)) s: $(tail -n 1 "$results/$part.log")"
@@ -58,7 +64,7 @@ printed() {
   shift 3
   wanted "$part" || return 0
   run "$limit" "$part" "$(find_program "$program")" "$@"
-  mv "$results/$part.out" "$results/$part.json"
+  [ ! -f "$results/$part.out" ] || mv "$results/$part.out" "$results/$part.json"
 }
 
 # served LIMIT PART SCRIPT ARGUMENTS...: one of client/python/bench, with a daemon of its own on the first GPU.
@@ -111,7 +117,7 @@ printed 60 gpu_stripes_bench gpu_stripes_bench 256 512 1024 2048
 printed 120 gpu_methods_bench gpu_methods_bench 256 1024 4096 8192 16384
 # The host's methods.
 bench 180 crout_bench_host "$cores" $host $real --generate=$cubes --generate=thesis:558,665,1157,2599,3839,4156 \
-  $every --algorithms=getrf,gem,cmpp,icmpp --pivoting=default,interval:1e-5:inf --solvers
+  --generate=random:16,64,256,1024,2048 $every --algorithms=getrf,gem,cmpp,icmpp --pivoting=default,interval:1e-5:inf --solvers
 # block_lu over threads, sizes of blocks (256 unless given) and, where there are threads enough for it to matter, the report's
 # priorities of tasks; and the plain loops.
 export OMP_MAX_TASK_PRIORITY=64
@@ -129,5 +135,5 @@ unset OMP_MAX_TASK_PRIORITY
 # The thesis's two experiments, through the service.
 served 120 mean_curvature mean_curvature
 served 240 bddc bddc_factors 5,10,15,20
-served 240 bddc_large bddc_factors 25,30,35,40 --methods=getrf
+served 420 bddc_large bddc_factors 25,30,40,50 --methods=getrf
 exit $failed
