@@ -50,10 +50,10 @@ run() {
 bench() {
   limit=$1
   part=$2
-  cores=$3
+  last=$(($3 - 1))
   shift 3
   wanted "$part" || return 0
-  run "$limit" "$part" taskset -c "0-$((cores - 1))" "$(find_program crout-bench)" -o "$results/$part.json" "$@"
+  run "$limit" "$part" taskset -c "0-$last" "$(find_program crout-bench)" -o "$results/$part.json" "$@"
 }
 
 # printed LIMIT PART PROGRAM ARGUMENTS...: one that prints its result.
