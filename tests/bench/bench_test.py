@@ -11,6 +11,7 @@ import sys
 import tempfile
 import unittest
 
+import performance_doc
 from report import flow, poisson, published, results, reuse, service, tables, whole_set
 from report.table import Table, deviation, mean, number, quantile
 
@@ -125,6 +126,20 @@ class StudyTest(unittest.TestCase):
         self.assertEqual(totals[0][:4], ["cmpp", "cmpp", 1, "1.00e-04"])
         self.assertEqual([table.title for table in whole_set.tables(self.result(self.case("cmpp", 1, 1)), False)],
                          titles[:1])
+
+    def test_thread_blocks_stand_beside_the_published(self):
+        how = {"parameters": {"variant": "published", "block_size": 16}, "iterations": {"section_size": 48}}
+        table, = published.thread_blocks(self.result(self.case("icmpp", 0, 1e-3, **how), self.case("getrf", 0, 1)))
+        theirs = published.seconds(published.by_our_name("decomposers", "f64")["bcsstk01"], "icm_16pp")
+        self.assertEqual(table.rows, [["bcsstk01", 48, "f64", "16 × 16", 48, "1.00", number(1e3 * theirs)]])
+        self.assertEqual(published.thread_blocks(self.result(self.case("icmpp", 0, 1))), [])
+
+    def test_which_results_are_for_their_times(self):
+        how = {"parameters": {"variant": "published"}}
+        blocked, swept = self.case("block_lu", 0, 1, **how), self.case("icmpp", 0, 1, iterations={}, **how)
+        self.assertTrue(performance_doc.times_count(self.result(blocked)))
+        self.assertFalse(performance_doc.times_count(self.result(blocked, swept)))
+        self.assertFalse(performance_doc.times_count(dict(self.result(blocked), load=9, cores=8)))
 
     def test_what_is_invalid_there_is_compared_with_nothing(self):
         ours = self.case("is", 0.1, 1, factors="cmpp", nrhs=10, matrix="orani678")

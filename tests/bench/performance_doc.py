@@ -106,9 +106,9 @@ def source(result):
 
 
 def times_count(result):
-    """Not of a busy machine, nor of the published variant, which is taken for sweeps and accuracy whatever else runs."""
-    published_variant = any(case.get("parameters", {}).get("variant") == "published" for case in result["cases"])
-    return not published_variant and not results.busy(result)
+    """Not of a busy machine, nor of the iterative method as published, which is taken for sweeps and accuracy."""
+    return not results.busy(result) and not any("variant" in case.get("parameters", {}) and "iterations" in case
+                                                for case in result["cases"])
 
 
 def iterative_crout(of_kind):
@@ -119,6 +119,7 @@ def iterative_crout(of_kind):
         if times_count(result):
             continue
         made = published.sweeps(result) + published.tolerances(result)
+        made += [] if results.busy(result) else published.thread_blocks(result)
         made += whole_set.tables(result, timed=False)
         made += [table for dtype in published.FILES for table in published.solvers(result, dtype)]
         made += tables.conditions([case for case in results.cases([result]) if "parameters" not in case])

@@ -164,6 +164,23 @@ def sweeps(result):
     return [Table("Sweeps of the published method, and the published ones", header, rows, note)]
 
 
+def thread_blocks(result):
+    """The published method by the threads of its blocks, beside the published times: figure 3.6."""
+    theirs = {dtype: by_our_name("decomposers", dtype) for dtype in FILES}
+    rows = []
+    for case in (case for dtype in theirs for case in r.single_matrices(result["cases"], dtype)):
+        parameters = case.get("parameters", {})
+        if parameters.get("variant") != "published" or "block_size" not in parameters or not r.timed(case):
+            continue
+        row = theirs[case["dtype"]].get(case["matrix"])
+        side = parameters["block_size"]
+        rows.append([case["matrix"], case["n"], case["dtype"], f"{side} × {side}", case["iterations"]["section_size"],
+                     milliseconds(case["median_s"]), milliseconds(row and seconds(row, f"icm_{side}pp"))])
+    header = ["matrix", "n", "type", "threads of a block", "section", "ms", "published: ms"]
+    note = "`thesis<n>` are other matrices than `Cejka<n>`, of the same description, and the machines differ."
+    return [Table("Thread blocks of the published method", header, rows, note)] if rows else []
+
+
 # Columns of the file of tolerances.
 TOLERANCES = {0.0: "t0", 1e-10: "t1e-10", 1e-5: "t1e-5", 1e-2: "t1e-2", 1e-1: "t1e-1"}
 
