@@ -124,7 +124,7 @@ def iterative_crout(of_kind):
         made += [table for dtype in published.FILES for table in published.solvers(result, dtype)]
         made += tables.conditions([case for case in results.cases([result]) if "parameters" not in case])
         made += [table for table in tables.failures([result]) if table.rows]
-        parts.append(section("Sweeps and accuracy beside the published", made, source(result)))
+        parts.append(section(f"Sweeps and accuracy beside the published: {results.device_label(result)}", made, source(result)))
     parts += [section("Poisson's equation on a cube", poisson.tables(result), source(result))
               for result in of_kind.get("bddc", [])]
     parts += [section("A flow by mean curvature", flow.tables(result), source(result))
