@@ -17,6 +17,7 @@ namespace crout::e2e {
 
 using crout::testing::Eventually;
 using crout::testing::kPatience;
+using crout::testing::SeenWithin;
 
 class Daemon {
  public:

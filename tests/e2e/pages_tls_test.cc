@@ -230,18 +230,25 @@ TEST_F(PagesTlsTest, ACertificateWithoutItsLineIsRefused) {
 TEST_F(PagesTlsTest, AnExpiredCertificateIsRefusedByTheReader) {
   Daemon daemon(Tls());
   ASSERT_EQ(Curl(daemon, Trusting()).exit_code, 0);
-  // Where the machine stood still until the end the daemon goes on with the good one: another
-  // attempt tells.
-  absl::Duration left = absl::Seconds(3);
-  Finished refused;
-  ASSERT_TRUE(Eventually([&] {
-    const absl::Time end = absl::FromUnixSeconds(absl::ToUnixSeconds(absl::Now() + left));
-    left *= 2;
+  constexpr absl::Duration kLeft = absl::Seconds(4);
+  absl::Time end;
+  const auto is_taken = [&] {
+    return SampleOf(Curl(daemon, Trusting()).output,
+                    "crout_tls_certificate_timestamp_seconds{kind=\"end\"}") ==
+           static_cast<double>(absl::ToUnixSeconds(end));
+  };
+  ASSERT_TRUE(SeenWithin(kLeft, [&] {
+    end = absl::FromUnixSeconds(absl::ToUnixSeconds(absl::Now() + kLeft) + 1);
     EndCertificateAt(files_, "server", "ca", end);
-    EXPECT_TRUE(Eventually([&] { return absl::Now() > end + absl::Seconds(1); }));
-    refused = Curl(daemon, Trusting());
-    return refused.exit_code != 0;
+    bool taken = false;
+    EXPECT_TRUE(Eventually([&] {
+      taken = is_taken();
+      return taken || absl::Now() >= end;
+    }));
+    return taken;
   }));
+  EXPECT_TRUE(Eventually([&] { return absl::Now() > end + absl::Seconds(1); }));
+  const Finished refused = Curl(daemon, Trusting());
   EXPECT_EQ(refused.exit_code, kBadPeerCertificate);
   EXPECT_THAT(refused.errors, HasSubstr("certificate has expired"));
   EXPECT_EQ(refused.output, "");

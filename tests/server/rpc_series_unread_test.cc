@@ -1,10 +1,13 @@
 // SolveSeries: who sends steps and does not read is answered no further. The channel takes a reply
 // when the client reads it, and not before.
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "tests/server/scrape.h"
 #include "tests/server/series_fixture.h"
 
@@ -25,8 +28,8 @@ class UnreadSeriesTest : public RpcSeriesTest {
   class Sender : public Series {
    public:
     Sender(v1::FactorizationService::Stub& stub, const std::vector<std::vector<double>>& matrices,
-           const std::vector<double>& b)
-        : Series(stub), thread_([this, &matrices, &b] {
+           const std::vector<double>& b, absl::Time deadline = absl::InfiniteFuture())
+        : Series(stub, "default", deadline), thread_([this, &matrices, &b] {
             for (const std::vector<double>& a : matrices) {
               if (!Send(a, b)) return;
             }
@@ -108,6 +111,34 @@ TEST_F(UnreadSeriesTest, ACancellationEndsTheWaiting) {
   EXPECT_EQ(series.Status().error_code(), grpc::StatusCode::CANCELLED);
   EXPECT_EQ(Idle().host_reserved, 0u);
   EXPECT_EQ(Ended("CANCELLED"), 1);
+}
+
+// What is held then goes, and what the first step left stays.
+TEST_F(UnreadSeriesTest, ADeadlineEndsTheWaiting) {
+  constexpr absl::Duration kTime = absl::Milliseconds(300);
+  const auto refused = [this] { return CallsRefused(core().metrics.Scrape()); };
+  std::unique_ptr<Sender> series;
+  int begun = 0;  // before the attempt, as the next one is
+  double before = 0;
+  ASSERT_TRUE(SeenWithin(kTime, [&] {
+    series.reset();
+    Idle();
+    begun = StepsBegun();
+    before = refused();
+    const absl::Time deadline = absl::Now() + kTime;
+    series = std::make_unique<Sender>(stub(), matrices_, b_, deadline);
+    EXPECT_TRUE(Eventually([&] { return SecondStepIsHeld() || absl::Now() >= deadline; }));
+    return SecondStepIsHeld() && absl::Now() < deadline;
+  }));
+  // Nothing is read before: that would let the step go on.
+  WaitUntil([&] { return refused() == before + 1; }, "the server to end the call");
+  EXPECT_EQ(series->Status().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(Idle().host_reserved, 0u);
+  EXPECT_EQ(StepsBegun(), begun + 1);
+  const std::vector<v1::Factor> left = Listed();
+  ASSERT_FALSE(left.empty());
+  Solved solved;
+  EXPECT_TRUE(Solve(left.front().handle(), std::vector<double>(kN, 1.0), &solved).ok());
 }
 
 }  // namespace

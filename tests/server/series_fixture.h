@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "tests/server/rpc_fixture.h"
 #include "tests/support/ratios.h"
@@ -29,8 +30,10 @@ class RpcSeriesTest : public RpcTest {
   // One stream.
   class Series {
    public:
-    explicit Series(v1::FactorizationService::Stub& stub, const std::string& tenant = "default") {
+    explicit Series(v1::FactorizationService::Stub& stub, const std::string& tenant = "default",
+                    absl::Time deadline = absl::InfiniteFuture()) {
       context_.AddMetadata("crout-tenant", tenant);
+      context_.set_deadline(absl::ToChronoTime(deadline));
       stream_ = stub.SolveSeries(&context_);
     }
 

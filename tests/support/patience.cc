@@ -13,4 +13,14 @@ bool Eventually(const std::function<bool()>& condition) {
   return true;
 }
 
+bool SeenWithin(absl::Duration time, const std::function<bool()>& attempt) {
+  bool seen = false;
+  const bool told = Eventually([&] {
+    const absl::Time begin = absl::Now();
+    seen = attempt();
+    return seen || absl::Now() - begin < time;
+  });
+  return told && seen;
+}
+
 }  // namespace crout::testing
