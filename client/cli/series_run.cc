@@ -122,42 +122,42 @@ absl::Status SeriesRun::RunStep(size_t index) {
 }
 
 absl::StatusOr<SeriesStep> SeriesRun::Solve(const StepFiles& step, client::MatrixSink* x) {
-  if (!step.change.paths().empty()) return SolveChanged(step, x);
-  if (step.matrix.empty()) return SolveAgain(step, x);
-  const auto matrix = MatrixInput::Open(step.matrix, arguments_.dtype, session_->deadline());
-  if (!matrix.ok()) return matrix.status();
-  rows_ = matrix->Rows();
-  dtype_ = matrix->dtype();
+  std::optional<MatrixInput> matrix;
+  if (!step.matrix.empty()) {
+    auto opened = MatrixInput::Open(step.matrix, arguments_.dtype, session_->deadline());
+    if (!opened.ok()) return opened.status();
+    matrix = *std::move(opened);
+    rows_ = matrix->Rows();
+    dtype_ = matrix->dtype();
+  }
+  std::optional<client::MatrixChange> change;
+  if (!step.change.paths().empty()) {
+    auto read = ReadChange(step.change, dtype_);
+    if (!read.ok()) return read.status();
+    change = *std::move(read);
+  }
   const auto rhs = RhsOf(step);
   if (!rhs.ok()) return rhs.status();
   const auto x0 = StartOf(step, *rhs);
   if (!x0.ok()) return x0.status();
+  if (change) {
+    last_matrix_.clear();
+    return series_->Step(*change, *rhs, x, *x0);
+  }
+  if (!matrix) return SolveAgain(*rhs, *x0, x);
   last_matrix_ = step.matrix;
   return series_->Step(matrix->Source(), *rhs, x, *x0);
 }
 
-absl::StatusOr<SeriesStep> SeriesRun::SolveChanged(const StepFiles& step, client::MatrixSink* x) {
-  const auto change = ReadChange(step.change, dtype_);
-  if (!change.ok()) return change.status();
-  const auto rhs = RhsOf(step);
-  if (!rhs.ok()) return rhs.status();
-  const auto x0 = StartOf(step, *rhs);
-  if (!x0.ok()) return x0.status();
-  last_matrix_.clear();
-  return series_->Step(*change, *rhs, x, *x0);
-}
-
-absl::StatusOr<SeriesStep> SeriesRun::SolveAgain(const StepFiles& step, client::MatrixSink* x) {
-  const auto rhs = RhsOf(step);
-  if (!rhs.ok()) return rhs.status();
-  const auto x0 = StartOf(step, *rhs);
-  if (!x0.ok()) return x0.status();
-  auto solved = series_->Step(*rhs, x, *x0);
+absl::StatusOr<SeriesStep> SeriesRun::SolveAgain(const client::MatrixSource& rhs,
+                                                 const client::MatrixSource* x0,
+                                                 client::MatrixSink* x) {
+  auto solved = series_->Step(rhs, x, x0);
   // The server may drop what it keeps between steps; then the matrix is sent again.
   if (client::Reason(solved.status()) != "MATRIX_GONE" || last_matrix_.empty()) return solved;
   const auto matrix = MatrixInput::Open(last_matrix_, arguments_.dtype, session_->deadline());
   if (!matrix.ok()) return matrix.status();
-  return series_->Step(matrix->Source(), *rhs, x, *x0);
+  return series_->Step(matrix->Source(), rhs, x, x0);
 }
 
 absl::Status SeriesRun::Describe(const std::string& handle) {

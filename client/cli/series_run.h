@@ -47,10 +47,9 @@ class SeriesRun {
   absl::Status RunSteps();
   absl::Status RunStep(size_t index);
   absl::StatusOr<SeriesStep> Solve(const StepFiles& step, client::MatrixSink* x);
-  // With the matrix of the step before, changed.
-  absl::StatusOr<SeriesStep> SolveChanged(const StepFiles& step, client::MatrixSink* x);
   // With the matrix of an earlier step; with none at first, that of --start.
-  absl::StatusOr<SeriesStep> SolveAgain(const StepFiles& step, client::MatrixSink* x);
+  absl::StatusOr<SeriesStep> SolveAgain(const client::MatrixSource& rhs,
+                                        const client::MatrixSource* x0, client::MatrixSink* x);
   absl::StatusOr<client::MatrixSource> RhsOf(const StepFiles& step);
   // In X's type; null where the step has none.
   absl::StatusOr<const client::MatrixSource*> StartOf(const StepFiles& step,

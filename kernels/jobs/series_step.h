@@ -135,6 +135,9 @@ struct SeriesStepPlan {
   JobBytes bytes;
 };
 
+// The backward error that a step with these right-hand sides is to reach.
+double AccuracyOf(const SeriesStepOptions& options, const PackedMatrix& rhs);
+
 // `old`: of the factor that is there, if there is one that is not singular. `x0`: how a start
 // arrives, if one does. INVALID_ARGUMENT as
 // PlanFactorize and PlanSolve, where `accuracy` is not in [0, 1), where matrix and right-hand sides

@@ -151,12 +151,6 @@ absl::Status CheckShapes(const SeriesStepOptions& options, const PackedMatrix& m
                                                  " rows, the matrix is of order ", matrix.rows));
 }
 
-double AccuracyOf(const SeriesStepOptions& options, const PackedMatrix& rhs) {
-  const double u = UnitRoundoff(rhs.dtype);
-  if (options.accuracy > 0) return std::max(options.accuracy, u);
-  return std::sqrt(static_cast<double>(rhs.rows)) * u;
-}
-
 // The one update that `plan` needs, or 0.
 int64_t RankOf(const SeriesStepOptions& options, const FactorSummary* old,
                const SeriesMatrix& matrix) {
@@ -166,6 +160,12 @@ int64_t RankOf(const SeriesStepOptions& options, const FactorSummary* old,
 }
 
 }  // namespace
+
+double AccuracyOf(const SeriesStepOptions& options, const PackedMatrix& rhs) {
+  const double u = UnitRoundoff(rhs.dtype);
+  if (options.accuracy > 0) return std::max(options.accuracy, u);
+  return std::sqrt(static_cast<double>(rhs.rows)) * u;
+}
 
 int64_t MostUpdateRank(int64_t n) { return std::min<int64_t>(kMostUpdateRank, n / 4); }
 

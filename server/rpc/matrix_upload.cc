@@ -223,15 +223,9 @@ absl::Status MatrixUpload::PackSparse(std::span<std::byte> block, StopRequested 
 }
 
 absl::Status MatrixUpload::SendMap(StopRequested stop) {
-  const auto copy = [&]<class E>(const std::vector<E>& from) {
-    return WriteTo<E>(*map_uploader_, std::ssize(from), stop,
-                      [&](int64_t offset, std::span<E> block) {
-                        std::copy_n(from.begin() + offset, block.size(), block.begin());
-                        return absl::OkStatus();
-                      });
-  };
-  CROUT_RETURN_IF_ERROR(keep_sparse_ ? copy(map_.start) : SendDenseStarts(stop));
-  return copy(map_.source);
+  CROUT_RETURN_IF_ERROR(keep_sparse_ ? CopyTo(*map_uploader_, map_.start, stop)
+                                     : SendDenseStarts(stop));
+  return CopyTo(*map_uploader_, map_.source, stop);
 }
 
 absl::Status MatrixUpload::SendDenseStarts(StopRequested stop) {
@@ -287,22 +281,25 @@ absl::Status MatrixUpload::WriteTo(Uploader& uploader, int64_t count, StopReques
 }
 
 template <class T>
+absl::Status MatrixUpload::CopyTo(Uploader& uploader, const std::vector<T>& from,
+                                  StopRequested stop) {
+  return WriteTo<T>(uploader, std::ssize(from), stop, [&](int64_t offset, std::span<T> block) {
+    std::copy_n(from.begin() + offset, block.size(), block.begin());
+    return absl::OkStatus();
+  });
+}
+
+template <class T>
 absl::Status MatrixUpload::SendSparse(Uploader& uploader, StopRequested stop) {
   CROUT_RETURN_IF_ERROR(NamingField(grant_->Take(RowIndexBytes(sparse_))));
   const RowIndex index = IndexRows(sparse_);
-  const auto copy = [&]<class E>(const std::vector<E>& from) {
-    return WriteTo<E>(uploader, std::ssize(from), stop, [&](int64_t offset, std::span<E> block) {
-      std::copy_n(from.begin() + offset, block.size(), block.begin());
-      return absl::OkStatus();
-    });
-  };
   // In the order of SparseLayout, in which no element is cut by the end of a block.
-  CROUT_RETURN_IF_ERROR(copy(sparse_.column_start));
-  CROUT_RETURN_IF_ERROR(copy(index.row_start));
+  CROUT_RETURN_IF_ERROR(CopyTo(uploader, sparse_.column_start, stop));
+  CROUT_RETURN_IF_ERROR(CopyTo(uploader, index.row_start, stop));
   CROUT_RETURN_IF_ERROR(SendValues<T>(uploader, stop));
-  CROUT_RETURN_IF_ERROR(copy(sparse_.row));
-  CROUT_RETURN_IF_ERROR(copy(index.column));
-  return copy(index.position);
+  CROUT_RETURN_IF_ERROR(CopyTo(uploader, sparse_.row, stop));
+  CROUT_RETURN_IF_ERROR(CopyTo(uploader, index.column, stop));
+  return CopyTo(uploader, index.position, stop);
 }
 
 template <class T>

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -132,6 +133,8 @@ class MatrixUpload {
   // of them, block).
   template <class T, class Fill>
   absl::Status WriteTo(Uploader& uploader, int64_t count, StopRequested stop, Fill fill);
+  template <class T>
+  absl::Status CopyTo(Uploader& uploader, const std::vector<T>& from, StopRequested stop);
   template <class T, class Fill>
   absl::Status Write(int64_t count, StopRequested stop, Fill fill) {
     return WriteTo<T>(*uploader_, count, stop, fill);

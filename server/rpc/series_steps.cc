@@ -1,7 +1,6 @@
 #include "server/rpc/series_steps.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -69,13 +68,6 @@ absl::StatusOr<PayloadSpec> ChangePayload(const MatrixChange& change, const Fact
   spec.shape = {nullptr, DType::kFloat32, Layout::kColumnMajor,
                 static_cast<int64_t>(*bytes / SizeOf(DType::kFloat32)), 1};
   return spec;
-}
-
-// As PlanSeriesStep has it, of a step that is not planned.
-double AccuracyOf(const SeriesStepOptions& options, const PackedMatrix& rhs) {
-  const double u = UnitRoundoff(rhs.dtype);
-  if (options.accuracy > 0) return std::max(options.accuracy, u);
-  return std::sqrt(static_cast<double>(rhs.rows)) * u;
 }
 
 PackedMatrix KeptShape(const FactorSummary& kept) {
