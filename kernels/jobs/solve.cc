@@ -25,6 +25,10 @@
 namespace crout {
 namespace {
 
+// What the solver of a factor in lower precision may leave out of answers that are corrected. The
+// first of them is off by more than that only where the factor itself hardly serves.
+constexpr double kCorrectedTolerance = 0.01;
+
 // One Solve call. Its members are the buffers that enqueued work uses.
 class SolveJob {
  public:
@@ -48,6 +52,7 @@ class SolveJob {
  private:
   absl::Status AllocateBuffers();
   absl::Status CreateSolver();
+  double SolverTolerance() const;
   absl::Status FirstSolve();
   absl::Status EnqueueScaledSolve();
   absl::Status CheckScaledRhs() const;
@@ -98,9 +103,17 @@ absl::Status SolveJob::AllocateBuffers() {
 
 absl::Status SolveJob::CreateSolver() {
   CROUT_ASSIGN_OR_RETURN(
-      solver_, FactorSolver::Create(context_, *factor_, *choice_.solver, options_.solver_tolerance,
+      solver_, FactorSolver::Create(context_, *factor_, *choice_.solver, SolverTolerance(),
                                     plan_.columns, choice_.in_reserve));
   return absl::OkStatus();
+}
+
+double SolveJob::SolverTolerance() const {
+  // The error bound's own solves are not corrected.
+  const bool corrected = options_.max_corrections > 0 && !options_.error_bound &&
+                         factor_->summary.factor_dtype != plan_.vector_type;
+  return corrected && options_.solver_tolerance == 0 ? kCorrectedTolerance
+                                                     : options_.solver_tolerance;
 }
 
 CheckedSystem SolveJob::System() const {

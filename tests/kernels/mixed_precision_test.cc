@@ -65,6 +65,12 @@ class MixedPrecisionTest : public ::testing::Test {
     request.op = op;
     CROUT_ASSIGN_OR_RETURN(SolveOptions options, runner_->Options(request, factor.summary, kNrhs));
     options.max_corrections = most;
+    return Solve(factor, b, options, x, wider);
+  }
+  template <class T>
+  absl::StatusOr<SolveSummary> Solve(const Factorization& factor, const std::vector<T>& b,
+                                     const SolveOptions& options, std::vector<T>* x,
+                                     const WiderFactor& wider = nullptr) {
     const PackedMatrix shape{nullptr, kDTypeOf<T>, Layout::kColumnMajor, kN, kNrhs};
     CROUT_ASSIGN_OR_RETURN(const SolvePlan plan, PlanSolve(options, factor.summary, shape));
     CROUT_ASSIGN_OR_RETURN(Buffer upload,
@@ -79,6 +85,34 @@ class MixedPrecisionTest : public ::testing::Test {
   }
 
   std::optional<JobRunner> runner_;
+};
+
+// Another solver, of which it tells by which tolerance it was asked last.
+class AskedSolver final : public TriangularSolver {
+ public:
+  explicit AskedSolver(const TriangularSolver& inner) : inner_(inner) {}
+
+  double tolerance() const { return tolerance_; }
+
+  const MethodTraits& traits() const override { return inner_.traits(); }
+  double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override {
+    return inner_.PredictSeconds(dtype, n, nrhs);
+  }
+  absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n, int64_t nrhs) const override {
+    return inner_.WorkspaceBytes(dtype, n, nrhs);
+  }
+  absl::Status Solve(ExecutionContext& context, const FactorView& factor, Op op, double tolerance,
+                     const AnyMatrix& b, std::span<std::byte> workspace) const override {
+    tolerance_ = tolerance;
+    return inner_.Solve(context, factor, op, tolerance, b, workspace);
+  }
+  Trust Trusts(const PreparationStats& preparation, DType dtype, int64_t n, Op op) const override {
+    return inner_.Trusts(preparation, dtype, n, op);
+  }
+
+ private:
+  const TriangularSolver& inner_;
+  mutable double tolerance_ = -1;  // tests solve one after the other
 };
 
 // A = B + i C of the given condition, about.
@@ -223,6 +257,34 @@ TEST_F(MixedPrecisionTest, StagnationTakesTheWiderFactor) {
     EXPECT_EQ(factor.summary.precision_fallback, PrecisionFallback::kStagnation);
     EXPECT_TRUE(factor.has_matrix());
   }
+}
+
+// What the solver would take pains with is corrected anyway, unless the factor is as precise as X
+// is to be, or the answers of the error bound's solves are taken as they are.
+TEST_F(MixedPrecisionTest, SolversMayLeaveOutWhatIsCorrected) {
+  const HostMatrix a = WithCondition(kN, 1e4, 3);
+  const HostMatrix b = RandomMatrix(kN, kNrhs, 5);
+  ASSERT_OK_AND_ASSIGN(const MixedPlan plan, Plan({}));
+  ASSERT_OK_AND_ASSIGN(Factorization factor, Factor(plan, a));
+  ASSERT_OK_AND_ASSIGN(SolveOptions options, runner_->Options({}, factor.summary, kNrhs));
+  const AskedSolver solver(*options.solver);
+  options.solver = &solver;
+  options.max_corrections = 100;
+  HostMatrix x;
+  ASSERT_OK_AND_ASSIGN(SolveSummary solved, Solve(factor, b, options, &x));
+  EXPECT_TRUE(solved.accurate);
+  EXPECT_EQ(solver.tolerance(), 0.01);
+  options.error_bound = true;
+  ASSERT_OK_AND_ASSIGN(solved, Solve(factor, b, options, &x));
+  EXPECT_TRUE(solved.accurate);
+  EXPECT_EQ(solver.tolerance(), 0);
+  options.error_bound = false;
+  ASSERT_OK_AND_ASSIGN(
+      factor, Widen(runner_->context(), plan, std::move(factor), PrecisionFallback::kStagnation,
+                    JobRunner::NeverStop(), runner_->timings()));
+  ASSERT_OK_AND_ASSIGN(solved, Solve(factor, b, options, &x));
+  EXPECT_TRUE(solved.accurate);
+  EXPECT_EQ(solver.tolerance(), 0);
 }
 
 TEST_F(MixedPrecisionTest, WhatIsSingularInFloat32IsFactoredInFloat64) {
