@@ -277,6 +277,8 @@ TEST_F(CroutLuTest, PanelsOnAGridInsideLookAhead) {
     ExpectAsGetrf<float>(66'000, 300, kClusters, {64, kAll, 0, true, tf32});
     ExpectAsGetrf<float>(65'700, 300, kClusters, {64, kNone, 0, true, tf32});
     ExpectAsGetrf<float>(2'500, 2'500, kGrid, {64, kAll, 0, true, tf32});
+    ExpectAsGetrf<Complex64>(33'000, 300, kClusters, {64, kAll, 0, true, tf32});
+    ExpectAsGetrf<Complex64>(2'500, 2'500, kGrid, {64, kNone, 0, true, tf32});
   }
 }
 

@@ -1,4 +1,4 @@
-// float32 numbers as sums of two that the tensor cores take.
+// Numbers in single precision as sums of two that the tensor cores take.
 #include "kernels/cuda/crout_lu/split_tf32.h"
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/cuda/device/complex.h"
 #include "tests/gpu/kernel_test.h"
 #include "tests/gpu/vectors.h"
 
@@ -41,11 +42,11 @@ class SplitTf32Test : public KernelTest {
     const auto high_again = Send(before.high_again);
     const auto low = Send(before.low);
     const auto control = halted ? Halted<float>() : Control<float>();
-    EXPECT_EQ(LaunchSplitTf32({matrix.get(), rows, columns, rows + kPadding[0]},
-                              {{high.get(), columns, rows, columns + kPadding[1]},
-                               {high_again.get(), columns, rows, columns + kPadding[2]},
-                               {low.get(), columns, rows, columns + kPadding[3]}},
-                              control.get(), nullptr),
+    EXPECT_EQ(LaunchSplitTf32<float>({matrix.get(), rows, columns, rows + kPadding[0]},
+                                     {{high.get(), columns, rows, columns + kPadding[1]},
+                                      {high_again.get(), columns, rows, columns + kPadding[2]},
+                                      {low.get(), columns, rows, columns + kPadding[3]}},
+                                     control.get(), nullptr),
               cudaSuccess);
     return {Receive(high, before.high.size()), Receive(high_again, before.high_again.size()),
             Receive(low, before.low.size())};
@@ -117,6 +118,50 @@ TEST_F(SplitTf32Test, SpecialNumbers) {
   const auto rows = static_cast<int64_t>(a.size());
   a.resize(rows + kPadding[0]);
   ExpectSplit(a, rows, 1);
+}
+
+// Each part as the real number that it is.
+TEST_F(SplitTf32Test, ComplexNumbersByTheirParts) {
+  constexpr int64_t kRows = 70;
+  constexpr int64_t kColumns = 33;
+  const size_t size = kRows * kColumns;
+  const std::vector<Complex<float>> nothing(size, 0);
+  std::vector<Complex<float>> a(size);
+  std::vector<float> parts[2] = {RandomVector<float>(size, 57), RandomVector<float>(size, 58)};
+  for (size_t e = 0; e < size; ++e) a[e] = {parts[0][e], parts[1][e]};
+  const auto matrix = Send(a);
+  const auto high = Send(nothing);
+  const auto high_again = Send(nothing);
+  const auto low = Send(nothing);
+  const auto control = Control<Complex<float>>();
+  ASSERT_EQ(LaunchSplitTf32<Complex<float>>({matrix.get(), kRows, kColumns, kRows},
+                                            {{high.get(), kColumns, kRows, kColumns},
+                                             {high_again.get(), kColumns, kRows, kColumns},
+                                             {low.get(), kColumns, kRows, kColumns}},
+                                            control.get(), nullptr),
+            cudaSuccess);
+  const std::vector<Complex<float>> got[3] = {Receive(high, size), Receive(high_again, size),
+                                              Receive(low, size)};
+  for (const int part : {0, 1}) {
+    const auto of = Send(parts[part]);
+    const auto its_high = Send(parts[part]);
+    const auto its_high_again = Send(parts[part]);
+    const auto its_low = Send(parts[part]);
+    const auto its_control = Control<float>();
+    ASSERT_EQ(LaunchSplitTf32<float>({of.get(), kRows, kColumns, kRows},
+                                     {{its_high.get(), kColumns, kRows, kColumns},
+                                      {its_high_again.get(), kColumns, kRows, kColumns},
+                                      {its_low.get(), kColumns, kRows, kColumns}},
+                                     its_control.get(), nullptr),
+              cudaSuccess);
+    const std::vector<float> expected[3] = {Receive(its_high, size), Receive(its_high_again, size),
+                                            Receive(its_low, size)};
+    for (const int i : {0, 1, 2}) {
+      std::vector<float> its(size);
+      for (size_t e = 0; e < size; ++e) its[e] = part == 0 ? got[i][e].re : got[i][e].im;
+      EXPECT_TRUE(SameBits(its, expected[i])) << "part " << part << ", matrix " << i;
+    }
+  }
 }
 
 TEST_F(SplitTf32Test, NothingAfterAHalt) {

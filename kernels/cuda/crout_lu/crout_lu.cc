@@ -57,7 +57,7 @@ struct Workspace {
     const PanelLayout panels = blocking.panels(columns);
     w.cublas = take(blocking.look_ahead, Context::kCublasWorkspaceBytes);
     w.deferred = take(blocking.look_ahead, DeferredInterchangesBytes(dtype, m, panels));
-    w.tf32 = take(blocking.tf32, Tf32ProductBytes(m, panels.EndOf(0)));
+    w.tf32 = take(blocking.tf32, Tf32ProductBytes(dtype, m, panels.EndOf(0)));
     w.scratch = take(true, kernels.ScratchBytes(dtype, m));
     w.bytes = end;
     return w;
@@ -364,13 +364,11 @@ class CroutLu {
   // The same by the fastest product.
   absl::Status SubtractFast(const Lane& lane, Range block, Range columns) {
     const Range rows = {block.end, a_.rows};
-    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, Complex<float>>) {
+    if constexpr (std::is_same_v<RealPart<T>, float>) {
       if (blocking_.one_tf32_product) {
         return SubtractOneTf32Product(lane, *control_, Block(rows, block), Block(block, columns),
                                       Block(rows, columns));
       }
-    }
-    if constexpr (std::is_same_v<T, float>) {
       if (blocking_.tf32) {
         return SubtractTf32Product(lane, *control_, Block(rows, block), Block(block, columns),
                                    Block(rows, columns), workspace_ + layout_.tf32);

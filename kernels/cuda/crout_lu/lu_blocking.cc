@@ -21,7 +21,7 @@ LuBlocking LuBlocking::For(DType dtype, int64_t columns, bool tf32_products) {
           .two_blocks_left = columns > two.beyond ? two.left : kNever,
           .right_looking = int64_t{1} << 20,
           .look_ahead = columns > 1024,
-          .tf32 = single && !IsComplex(dtype) && !tf32_products,
+          .tf32 = single && !tf32_products,
           .overlap_left = std::max<int64_t>(12288, columns / 2),
           .one_tf32_product = single && tf32_products};
 }

@@ -18,11 +18,12 @@ struct LuBlocking {
   // update few columns at once, low ones many.
   int64_t right_looking;
   bool look_ahead;  // the next panel is factored while the trailing matrix is updated
-  bool tf32;        // float32 with look-ahead: that update by SubtractTf32Product
+  // Single precision with look-ahead, real or complex: that update by SubtractTf32Product.
+  bool tf32;
   // With panels of two blocks: the trailing matrix's rows are interchanged while its products run,
   // where at least so many columns are left.
   int64_t overlap_left = 0;
-  // Single precision with look-ahead, real or complex: that update by SubtractOneTf32Product.
+  // Likewise: by SubtractOneTf32Product.
   bool one_tf32_product = false;
 
   // The fastest that was measured on an H100 for min(m, n) columns; `tf32_products`: of those whose

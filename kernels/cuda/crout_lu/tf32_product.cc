@@ -16,45 +16,57 @@ constexpr int64_t kParts = 3;
 // Columns of b at a time: enough to fill the device, at a fraction of the space.
 int64_t ColumnsAtOnce(int64_t rows) { return rows <= 8192 ? 4096 : 8192; }
 
-// Columns begin at multiples of 32 bytes, as the fastest kernels want them.
+// Columns begin at multiples of 32 bytes, or 64, as the fastest kernels want them.
 int64_t Padded(int64_t rows) { return (rows + 7) / 8 * 8; }
+
+// c := c - op(a) op(b), of shapes that fit, by cuBLAS with TF32 products.
+template <class T>
+absl::Status SubtractByTf32(const Lane& lane, const LuControl<T>& control, cublasOperation_t op,
+                            const MatrixView<T>& a, const MatrixView<T>& b,
+                            const MatrixView<T>& c) {
+  constexpr cudaDataType_t kType = std::is_same_v<T, float> ? CUDA_R_32F : CUDA_C_32F;
+  const int64_t depth = op == CUBLAS_OP_N ? a.cols : a.rows;
+  return CublasStatus(
+      cublasGemmEx_64(lane.cublas, op, op, c.rows, c.cols, depth, &control.minus_one, a.data, kType,
+                      a.ld, b.data, kType, b.ld, &control.one, c.data, kType, c.ld,
+                      CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_GEMM_DEFAULT),
+      "cublasGemmEx");
+}
 
 }  // namespace
 
-size_t Tf32ProductBytes(int64_t rows, int64_t depth) {
-  return (Padded(kParts * depth) * rows + ColumnsAtOnce(rows) * kParts * depth) * sizeof(float);
+size_t Tf32ProductBytes(DType dtype, int64_t rows, int64_t depth) {
+  return (Padded(kParts * depth) * rows + ColumnsAtOnce(rows) * kParts * depth) * SizeOf(dtype);
 }
 
-absl::Status SubtractTf32Product(const Lane& lane, const LuControl<float>& control,
-                                 const MatrixView<float>& a, const MatrixView<float>& b,
-                                 const MatrixView<float>& c, std::byte* workspace) {
+template <class T>
+absl::Status SubtractTf32Product(const Lane& lane, const LuControl<T>& control,
+                                 const MatrixView<T>& a, const MatrixView<T>& b,
+                                 const MatrixView<T>& c, std::byte* workspace) {
   if (c.rows == 0 || c.cols == 0 || a.cols == 0) return absl::OkStatus();
   const int64_t depth = a.cols;
   // Both transposed: cuBLAS's products of transposes are the fastest of TF32, by a quarter.
   const int64_t left_ld = Padded(kParts * depth);
   const int64_t columns_at_once = ColumnsAtOnce(a.rows);
   const int64_t right_ld = Padded(std::min(columns_at_once, b.cols));
-  auto* const left = reinterpret_cast<float*>(workspace);
+  auto* const left = reinterpret_cast<T*>(workspace);
   auto* const right = left + left_ld * a.rows;
   const auto of_a = [&](int64_t part) {
-    return MatrixView<float>{left + part * depth, depth, a.rows, left_ld};
+    return MatrixView<T>{left + part * depth, depth, a.rows, left_ld};
   };
   CROUT_RETURN_IF_CUDA_ERROR(
-      LaunchSplitTf32(a, {of_a(0), of_a(1), of_a(2)}, &control, lane.stream));
+      LaunchSplitTf32<T>(a, {of_a(0), of_a(1), of_a(2)}, &control, lane.stream));
   for (int64_t first = 0; first < b.cols; first += columns_at_once) {
     const int64_t columns = std::min(columns_at_once, b.cols - first);
     const auto of_b = [&](int64_t part) {
-      return MatrixView<float>{right + part * depth * right_ld, columns, depth, right_ld};
+      return MatrixView<T>{right + part * depth * right_ld, columns, depth, right_ld};
     };
     // high high + high low + low high
-    CROUT_RETURN_IF_CUDA_ERROR(LaunchSplitTf32({&b(0, first), depth, columns, b.ld},
-                                               {of_b(0), of_b(2), of_b(1)}, &control, lane.stream));
-    CROUT_RETURN_IF_ERROR(CublasStatus(
-        cublasGemmEx_64(lane.cublas, CUBLAS_OP_T, CUBLAS_OP_T, c.rows, columns, kParts * depth,
-                        &control.minus_one, left, CUDA_R_32F, left_ld, right, CUDA_R_32F, right_ld,
-                        &control.one, &c(0, first), CUDA_R_32F, c.ld, CUBLAS_COMPUTE_32F_FAST_TF32,
-                        CUBLAS_GEMM_DEFAULT),
-        "cublasGemmEx"));
+    CROUT_RETURN_IF_CUDA_ERROR(LaunchSplitTf32<T>(
+        {&b(0, first), depth, columns, b.ld}, {of_b(0), of_b(2), of_b(1)}, &control, lane.stream));
+    CROUT_RETURN_IF_ERROR(SubtractByTf32<T>(
+        lane, control, CUBLAS_OP_T, {left, kParts * depth, a.rows, left_ld},
+        {right, columns, kParts * depth, right_ld}, {&c(0, first), c.rows, columns, c.ld}));
   }
   return absl::OkStatus();
 }
@@ -64,14 +76,16 @@ absl::Status SubtractOneTf32Product(const Lane& lane, const LuControl<T>& contro
                                     const MatrixView<T>& a, const MatrixView<T>& b,
                                     const MatrixView<T>& c) {
   if (c.rows == 0 || c.cols == 0 || a.cols == 0) return absl::OkStatus();
-  constexpr cudaDataType_t kType = std::is_same_v<T, float> ? CUDA_R_32F : CUDA_C_32F;
-  return CublasStatus(
-      cublasGemmEx_64(lane.cublas, CUBLAS_OP_N, CUBLAS_OP_N, c.rows, c.cols, a.cols,
-                      &control.minus_one, a.data, kType, a.ld, b.data, kType, b.ld, &control.one,
-                      c.data, kType, c.ld, CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_GEMM_DEFAULT),
-      "cublasGemmEx");
+  return SubtractByTf32<T>(lane, control, CUBLAS_OP_N, a, b, c);
 }
 
+template absl::Status SubtractTf32Product(const Lane&, const LuControl<float>&,
+                                          const MatrixView<float>&, const MatrixView<float>&,
+                                          const MatrixView<float>&, std::byte*);
+template absl::Status SubtractTf32Product(const Lane&, const LuControl<Complex<float>>&,
+                                          const MatrixView<Complex<float>>&,
+                                          const MatrixView<Complex<float>>&,
+                                          const MatrixView<Complex<float>>&, std::byte*);
 template absl::Status SubtractOneTf32Product(const Lane&, const LuControl<float>&,
                                              const MatrixView<float>&, const MatrixView<float>&,
                                              const MatrixView<float>&);

@@ -1,4 +1,4 @@
-// Large products in float32 on the tensor cores.
+// Large products in single precision on the tensor cores.
 #ifndef CROUT_KERNELS_CUDA_CROUT_LU_TF32_PRODUCT_H_
 #define CROUT_KERNELS_CUDA_CROUT_LU_TF32_PRODUCT_H_
 
@@ -12,21 +12,23 @@
 
 namespace crout::cuda {
 
-// Bytes of workspace for a product whose first factor is rows x depth, or smaller.
-size_t Tf32ProductBytes(int64_t rows, int64_t depth);
+// Bytes of workspace for a product whose first factor is rows x depth, or smaller, of that type.
+size_t Tf32ProductBytes(DType dtype, int64_t rows, int64_t depth);
 
 // Enqueues c := c - a b, or nothing once `control` has halted. Each factor is split into a high and
 // a low part of TF32 numbers; three of the four products of parts, as one product of three times
 // the depth, give what a float32 product would to a few of its roundings (Markidis et al. 2018;
 // Ootomo and Yokota 2022).
 // Where |b| is below 1e-31 its low parts leave the normal range, and with them that accuracy. The
-// handle has DeviceScalars. `workspace`: Tf32ProductBytes(a.rows, a.cols) of device memory.
-absl::Status SubtractTf32Product(const Lane& lane, const LuControl<float>& control,
-                                 const MatrixView<float>& a, const MatrixView<float>& b,
-                                 const MatrixView<float>& c, std::byte* workspace);
+// handle has DeviceScalars. T is float or Complex<float>. `workspace`: Tf32ProductBytes(T,
+// a.rows, a.cols) of device memory.
+template <class T>
+absl::Status SubtractTf32Product(const Lane& lane, const LuControl<T>& control,
+                                 const MatrixView<T>& a, const MatrixView<T>& b,
+                                 const MatrixView<T>& c, std::byte* workspace);
 
 // The same by one product of the factors as TF32 numbers: each keeps 11 bits, and a product of c's
-// size is off by 2^-11 of it. T is float or Complex<float>. Takes no workspace.
+// size is off by 2^-11 of it. Takes no workspace.
 template <class T>
 absl::Status SubtractOneTf32Product(const Lane& lane, const LuControl<T>& control,
                                     const MatrixView<T>& a, const MatrixView<T>& b,
