@@ -1,6 +1,7 @@
 #include "kernels/cuda/crout_lu/crout_lu.h"
 
 #include <algorithm>
+#include <limits>
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
@@ -41,8 +42,10 @@ struct Workspace {
   size_t plans = kAlignment;
   size_t cublas = 0;  // of the urgent lane; this and the next two with look-ahead
   size_t deferred = 0;
-  size_t tf32 = 0;
-  size_t scratch = 0;  // of the panels
+  size_t split = 0;           // a panel's parts of TF32 numbers, as the next two
+  size_t split_trailing = 0;  // of its rows of U, in the trailing matrix
+  size_t split_next = 0;      // and in the next panel
+  size_t scratch = 0;         // of the panels
   size_t bytes = 0;
 
   static Workspace For(const LuPanelKernels& kernels, const LuBlocking& blocking, DType dtype,
@@ -57,7 +60,11 @@ struct Workspace {
     const PanelLayout panels = blocking.panels(columns);
     w.cublas = take(blocking.look_ahead, Context::kCublasWorkspaceBytes);
     w.deferred = take(blocking.look_ahead, DeferredInterchangesBytes(dtype, m, panels));
-    w.tf32 = take(blocking.tf32, Tf32ProductBytes(dtype, m, panels.EndOf(0)));
+    const int64_t width = panels.EndOf(0);
+    w.split = take(blocking.tf32, Tf32LeftBytes(dtype, m, width));
+    constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
+    w.split_trailing = take(blocking.tf32, Tf32RightBytes(dtype, m, width, kAny));
+    w.split_next = take(blocking.tf32, Tf32RightBytes(dtype, m, width, width));
     w.scratch = take(true, kernels.ScratchBytes(dtype, m));
     w.bytes = end;
     return w;
@@ -103,6 +110,7 @@ class CroutLu {
     int64_t end;
   };
 
+  static constexpr bool kIsSingle = std::is_same_v<RealPart<T>, float>;
   // There is no GPU with the shared memory for blocks of complex128.
   static constexpr bool kHasMovingKernel = sizeof(T) <= sizeof(double);
   static bool Moves(const DeviceLimits& limits) {
@@ -149,6 +157,7 @@ class CroutLu {
     while (panel.begin < columns_) {
       // The panel is there; the columns of the next one have every update but this panel's.
       CROUT_RETURN_IF_ERROR(ahead.Meet());
+      CROUT_RETURN_IF_ERROR(Split(ahead, panel));
       CROUT_RETURN_IF_ERROR(OverlapsSwaps(panel) ? UpdateOverlapped(ahead, panel)
                                                  : UpdateAtOnce(ahead, panel));
       panel = NextOf(panel);
@@ -184,11 +193,25 @@ class CroutLu {
     return MoveRows(urgent, panel, RightOf(panel), alone ? kAnyBlocks : kMovingBlocks);
   }
 
+  // What is below a panel, for the products of both lanes.
+  absl::Status Split(LookAhead& ahead, Range panel) {
+    if constexpr (kIsSingle) {
+      if (blocking_.tf32) {
+        CROUT_RETURN_IF_ERROR(SplitLeft(ahead.urgent(), *control_,
+                                        Block({panel.end, a_.rows}, panel),
+                                        workspace_ + layout_.split));
+        return ahead.TrailingAwaitsUrgent();
+      }
+    }
+    return absl::OkStatus();
+  }
+
   // The next panel is factored while the trailing matrix is updated.
   absl::Status UpdateAtOnce(LookAhead& ahead, Range panel) {
     CROUT_RETURN_IF_ERROR(UpdateNext(ahead, panel));
     CROUT_RETURN_IF_ERROR(BlockRows(ahead.trailing(), panel, TrailingOf(panel)));
-    CROUT_RETURN_IF_ERROR(SubtractFast(ahead.trailing(), panel, TrailingOf(panel)));
+    CROUT_RETURN_IF_ERROR(
+        SubtractFast(ahead.trailing(), panel, TrailingOf(panel), layout_.split_trailing));
     return FactorPanel(ahead, NextOf(panel));
   }
 
@@ -207,12 +230,12 @@ class CroutLu {
 
   absl::Status UpdateNext(LookAhead& ahead, Range panel) {
     CROUT_RETURN_IF_ERROR(BlockRows(ahead.urgent(), panel, NextOf(panel)));
-    return Subtract(ahead.urgent(), panel, NextOf(panel));
+    return SubtractFast(ahead.urgent(), panel, NextOf(panel), layout_.split_next);
   }
 
   absl::Status UpdateMoved(const Lane& lane, Range panel, Range columns) {
     CROUT_RETURN_IF_ERROR(SolveLower(lane, panel, columns));
-    return SubtractFast(lane, panel, columns);
+    return SubtractFast(lane, panel, columns, layout_.split_trailing);
   }
 
   // Calls f(block) for each of a panel's blocks until one fails.
@@ -361,17 +384,18 @@ class CroutLu {
     return Subtract(lane, {block.end, a_.rows}, block, columns);
   }
 
-  // The same by the fastest product.
-  absl::Status SubtractFast(const Lane& lane, Range block, Range columns) {
+  // The same by the fastest product, behind Split(); `right`: where in the workspace the lane has
+  // parts of its own factor.
+  absl::Status SubtractFast(const Lane& lane, Range block, Range columns, size_t right) {
     const Range rows = {block.end, a_.rows};
-    if constexpr (std::is_same_v<RealPart<T>, float>) {
+    if constexpr (kIsSingle) {
       if (blocking_.one_tf32_product) {
         return SubtractOneTf32Product(lane, *control_, Block(rows, block), Block(block, columns),
                                       Block(rows, columns));
       }
       if (blocking_.tf32) {
-        return SubtractTf32Product(lane, *control_, Block(rows, block), Block(block, columns),
-                                   Block(rows, columns), workspace_ + layout_.tf32);
+        return SubtractTf32Product(lane, *control_, workspace_ + layout_.split,
+                                   Block(block, columns), Block(rows, columns), workspace_ + right);
       }
     }
     return Subtract(lane, rows, block, columns);

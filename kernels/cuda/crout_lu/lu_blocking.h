@@ -18,7 +18,8 @@ struct LuBlocking {
   // update few columns at once, low ones many.
   int64_t right_looking;
   bool look_ahead;  // the next panel is factored while the trailing matrix is updated
-  // Single precision with look-ahead, real or complex: that update by SubtractTf32Product.
+  // Single precision with look-ahead, real or complex: that update, and the next panel's, by
+  // SubtractTf32Product.
   bool tf32;
   // With panels of two blocks: the trailing matrix's rows are interchanged while its products run,
   // where at least so many columns are left.

@@ -35,38 +35,48 @@ absl::Status SubtractByTf32(const Lane& lane, const LuControl<T>& control, cubla
 
 }  // namespace
 
-size_t Tf32ProductBytes(DType dtype, int64_t rows, int64_t depth) {
-  return (Padded(kParts * depth) * rows + ColumnsAtOnce(rows) * kParts * depth) * SizeOf(dtype);
+size_t Tf32LeftBytes(DType dtype, int64_t rows, int64_t depth) {
+  return Padded(kParts * depth) * rows * SizeOf(dtype);
+}
+
+size_t Tf32RightBytes(DType dtype, int64_t rows, int64_t depth, int64_t columns) {
+  return Padded(std::min(ColumnsAtOnce(rows), columns)) * kParts * depth * SizeOf(dtype);
+}
+
+// Both factors transposed: cuBLAS's products of transposes are the fastest of TF32, by a quarter.
+template <class T>
+absl::Status SplitLeft(const Lane& lane, const LuControl<T>& control, const MatrixView<T>& a,
+                       std::byte* left) {
+  const auto part = [&](int64_t index) {
+    return MatrixView<T>{reinterpret_cast<T*>(left) + index * a.cols, a.cols, a.rows,
+                         Padded(kParts * a.cols)};
+  };
+  CROUT_RETURN_IF_CUDA_ERROR(
+      LaunchSplitTf32<T>(a, {part(0), part(1), part(2)}, &control, lane.stream));
+  return absl::OkStatus();
 }
 
 template <class T>
-absl::Status SubtractTf32Product(const Lane& lane, const LuControl<T>& control,
-                                 const MatrixView<T>& a, const MatrixView<T>& b,
-                                 const MatrixView<T>& c, std::byte* workspace) {
-  if (c.rows == 0 || c.cols == 0 || a.cols == 0) return absl::OkStatus();
-  const int64_t depth = a.cols;
-  // Both transposed: cuBLAS's products of transposes are the fastest of TF32, by a quarter.
-  const int64_t left_ld = Padded(kParts * depth);
-  const int64_t columns_at_once = ColumnsAtOnce(a.rows);
-  const int64_t right_ld = Padded(std::min(columns_at_once, b.cols));
-  auto* const left = reinterpret_cast<T*>(workspace);
-  auto* const right = left + left_ld * a.rows;
-  const auto of_a = [&](int64_t part) {
-    return MatrixView<T>{left + part * depth, depth, a.rows, left_ld};
-  };
-  CROUT_RETURN_IF_CUDA_ERROR(
-      LaunchSplitTf32<T>(a, {of_a(0), of_a(1), of_a(2)}, &control, lane.stream));
+absl::Status SubtractTf32Product(const Lane& lane, const LuControl<T>& control, std::byte* left,
+                                 const MatrixView<T>& b, const MatrixView<T>& c, std::byte* right) {
+  if (c.rows == 0 || c.cols == 0 || b.rows == 0) return absl::OkStatus();
+  const int64_t depth = b.rows;
+  const int64_t columns_at_once = std::min(ColumnsAtOnce(c.rows), b.cols);
+  const MatrixView<T> of_a = {reinterpret_cast<T*>(left), kParts * depth, c.rows,
+                              Padded(kParts * depth)};
+  auto* const parts_of_b = reinterpret_cast<T*>(right);
+  const int64_t right_ld = Padded(columns_at_once);
   for (int64_t first = 0; first < b.cols; first += columns_at_once) {
     const int64_t columns = std::min(columns_at_once, b.cols - first);
     const auto of_b = [&](int64_t part) {
-      return MatrixView<T>{right + part * depth * right_ld, columns, depth, right_ld};
+      return MatrixView<T>{parts_of_b + part * depth * right_ld, columns, depth, right_ld};
     };
     // high high + high low + low high
     CROUT_RETURN_IF_CUDA_ERROR(LaunchSplitTf32<T>(
         {&b(0, first), depth, columns, b.ld}, {of_b(0), of_b(2), of_b(1)}, &control, lane.stream));
-    CROUT_RETURN_IF_ERROR(SubtractByTf32<T>(
-        lane, control, CUBLAS_OP_T, {left, kParts * depth, a.rows, left_ld},
-        {right, columns, kParts * depth, right_ld}, {&c(0, first), c.rows, columns, c.ld}));
+    CROUT_RETURN_IF_ERROR(SubtractByTf32<T>(lane, control, CUBLAS_OP_T, of_a,
+                                            {parts_of_b, columns, kParts * depth, right_ld},
+                                            {&c(0, first), c.rows, columns, c.ld}));
   }
   return absl::OkStatus();
 }
@@ -79,11 +89,14 @@ absl::Status SubtractOneTf32Product(const Lane& lane, const LuControl<T>& contro
   return SubtractByTf32<T>(lane, control, CUBLAS_OP_N, a, b, c);
 }
 
-template absl::Status SubtractTf32Product(const Lane&, const LuControl<float>&,
+template absl::Status SplitLeft(const Lane&, const LuControl<float>&, const MatrixView<float>&,
+                                std::byte*);
+template absl::Status SplitLeft(const Lane&, const LuControl<Complex<float>>&,
+                                const MatrixView<Complex<float>>&, std::byte*);
+template absl::Status SubtractTf32Product(const Lane&, const LuControl<float>&, std::byte*,
                                           const MatrixView<float>&, const MatrixView<float>&,
-                                          const MatrixView<float>&, std::byte*);
-template absl::Status SubtractTf32Product(const Lane&, const LuControl<Complex<float>>&,
-                                          const MatrixView<Complex<float>>&,
+                                          std::byte*);
+template absl::Status SubtractTf32Product(const Lane&, const LuControl<Complex<float>>&, std::byte*,
                                           const MatrixView<Complex<float>>&,
                                           const MatrixView<Complex<float>>&, std::byte*);
 template absl::Status SubtractOneTf32Product(const Lane&, const LuControl<float>&,
