@@ -1,4 +1,5 @@
-// The functions of crout.h that take a crout_matrix, and what is done with factors besides.
+// The functions of crout.h that take a crout_matrix or crout_sparse, and what is done with factors
+// besides.
 #include "crout/factor.h"
 
 #include <cmath>
@@ -49,6 +50,27 @@ crout_description Describe(const v1::Factor& factor) {
   return description;
 }
 
+// `a` is the source of crout_factorize's matrix, or why there is none.
+int Factorize(crout_connection* connection, const absl::StatusOr<MatrixSource>& a,
+              const crout_factorize_options* options, crout_factor** factor) {
+  if (factor == nullptr) return Fail(CROUT_INVALID_ARGUMENT, "factor is null");
+  *factor = nullptr;
+  if (connection == nullptr) return Fail(CROUT_INVALID_ARGUMENT, "connection is null");
+  if (!a.ok()) return ToCode(a.status());
+  const auto wanted = Known(options);
+  if (!wanted.ok()) return ToCode(wanted.status());
+  v1::FactorizeOptions how;
+  v1::CacheOptions cache;
+  if (absl::Status status = ReadOptions(*wanted, &how, &cache); !status.ok()) return ToCode(status);
+  return ToCode(MakeFactor(*connection, *a, how, cache, factor));
+}
+
+int Refactorize(crout_factor* factor, const absl::StatusOr<MatrixSource>& a) {
+  if (factor == nullptr) return Fail(CROUT_INVALID_ARGUMENT, "factor is null");
+  if (!a.ok()) return ToCode(a.status());
+  return ToCode(factor->factor.Refactorize(*a, factor->options));
+}
+
 absl::Status Solve(const crout_factor& factor, const crout_matrix& b,
                    const crout_solve_options* given, void* x, int64_t ldx,
                    crout_solve_result* out) {
@@ -95,27 +117,28 @@ using crout::c::ToCode;
 
 int crout_factorize(crout_connection* connection, const crout_matrix* a,
                     const crout_factorize_options* options, crout_factor** factor) {
-  return Guarded([&]() -> int {
-    if (factor == nullptr) return Fail(CROUT_INVALID_ARGUMENT, "factor is null");
-    *factor = nullptr;
-    if (connection == nullptr) return Fail(CROUT_INVALID_ARGUMENT, "connection is null");
-    if (absl::Status status = crout::c::CheckMatrix(a); !status.ok()) return ToCode(status);
-    const auto wanted = crout::c::Known(options);
-    if (!wanted.ok()) return ToCode(wanted.status());
-    crout::v1::FactorizeOptions how;
-    crout::v1::CacheOptions cache;
-    absl::Status status = crout::c::ReadOptions(*wanted, &how, &cache);
-    if (!status.ok()) return ToCode(status);
-    return ToCode(crout::c::MakeFactor(*connection, crout::c::SourceOf(*a), how, cache, factor));
-  });
+  return Guarded(
+      [&] { return crout::c::Factorize(connection, crout::c::SourceOf(a), options, factor); });
+}
+
+int crout_factorize_sparse(crout_connection* connection, const crout_sparse* a,
+                           const crout_factorize_options* options, crout_factor** factor) {
+  return Guarded(
+      [&] { return crout::c::Factorize(connection, crout::c::SourceOf(a), options, factor); });
 }
 
 int crout_refactorize(crout_factor* factor, const crout_matrix* a) {
-  return Guarded([&]() -> int {
-    if (factor == nullptr) return Fail(CROUT_INVALID_ARGUMENT, "factor is null");
-    if (absl::Status status = crout::c::CheckMatrix(a); !status.ok()) return ToCode(status);
-    return ToCode(factor->factor.Refactorize(crout::c::SourceOf(*a), factor->options));
-  });
+  return Guarded([&] { return crout::c::Refactorize(factor, crout::c::SourceOf(a)); });
+}
+
+int crout_refactorize_sparse(crout_factor* factor, const crout_sparse* a) {
+  return Guarded([&] { return crout::c::Refactorize(factor, crout::c::SourceOf(a)); });
+}
+
+int crout_refactorize_values(crout_factor* factor, int32_t dtype, const void* values,
+                             int64_t count) {
+  return Guarded(
+      [&] { return crout::c::Refactorize(factor, crout::c::ValuesOf(dtype, values, count)); });
 }
 
 int crout_solve(const crout_factor* factor, const crout_matrix* b,

@@ -1,10 +1,14 @@
 #include "client/c/matrices.h"
 
 #include <cstddef>
+#include <limits>
+#include <optional>
 #include <string>
+#include <type_traits>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "client/c/handles.h"
 
 namespace crout::c {
 namespace {
@@ -34,6 +38,32 @@ bool Overlap(const crout_matrix& b, const void* x, int64_t ldx) {
   return from < to + Extent(b, ldx) && to < from + Extent(b, b.ld);
 }
 
+// `count` elements at `at`; none for a size that no array has, or without an address.
+template <class T>
+std::optional<absl::Span<const T>> ArrayAt(const void* at, int64_t count) {
+  constexpr auto kMost = std::numeric_limits<int64_t>::max() / static_cast<int64_t>(sizeof(T));
+  if (count < 0 || count > kMost || (at == nullptr && count > 0)) return std::nullopt;
+  return absl::Span<const T>(static_cast<const T*>(at), static_cast<size_t>(count));
+}
+
+template <class T, class Index>
+absl::StatusOr<MatrixSource> SparseSource(const crout_sparse& a) {
+  const bool by_entry = a.rows != nullptr || (a.row_start == nullptr && a.count == 0);
+  const auto values = ArrayAt<T>(a.values, a.count);
+  const auto cols = ArrayAt<Index>(a.cols, a.count);
+  const auto rows = by_entry ? ArrayAt<Index>(a.rows, a.count)
+                    : a.n < std::numeric_limits<int64_t>::max()
+                        ? ArrayAt<Index>(a.row_start, a.n + 1)
+                        : std::nullopt;
+  if (!values || !cols || !rows || a.n < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a sparse matrix of order ", a.n, " and ", a.count,
+                     " entries has no valid size, or null in place of an array"));
+  }
+  return by_entry ? MatrixSource::Coordinates(*values, *rows, *cols, a.n, a.n)
+                  : MatrixSource::CompressedRows(*values, *rows, *cols, a.n, a.n);
+}
+
 }  // namespace
 
 absl::Status CheckType(int32_t dtype) {
@@ -54,6 +84,39 @@ MatrixSource SourceOf(const crout_matrix& m) {
   return WithType<MatrixSource>(m.dtype, m.data, [&](const auto* data) {
     return MatrixSource::Strided(data, m.rows, m.cols, m.ld, LayoutOf(m));
   });
+}
+
+absl::StatusOr<MatrixSource> SourceOf(const crout_matrix* m) {
+  if (absl::Status status = CheckMatrix(m); !status.ok()) return status;
+  return SourceOf(*m);
+}
+
+absl::StatusOr<MatrixSource> SourceOf(const crout_sparse* given) {
+  if (given == nullptr) return absl::InvalidArgumentError("the matrix is null");
+  const auto known = Known(given);
+  if (!known.ok()) return known.status();
+  const crout_sparse& a = *known;
+  if (absl::Status status = CheckType(a.dtype); !status.ok()) return status;
+  if (a.index_bytes != 4 && a.index_bytes != 8) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("indices have 4 or 8 bytes, not index_bytes = ", a.index_bytes));
+  }
+  return WithType<absl::StatusOr<MatrixSource>>(a.dtype, a.values, [&](const auto* values) {
+    using T = std::remove_const_t<std::remove_pointer_t<decltype(values)>>;
+    return a.index_bytes == 4 ? SparseSource<T, int32_t>(a) : SparseSource<T, int64_t>(a);
+  });
+}
+
+absl::StatusOr<MatrixSource> ValuesOf(int32_t dtype, const void* values, int64_t count) {
+  if (absl::Status status = CheckType(dtype); !status.ok()) return status;
+  return WithType<absl::StatusOr<MatrixSource>>(
+      dtype, values, [&](const auto* typed) -> absl::StatusOr<MatrixSource> {
+        using T = std::remove_const_t<std::remove_pointer_t<decltype(typed)>>;
+        const auto elements = ArrayAt<T>(typed, count);
+        if (elements) return MatrixSource::SparseValues(*elements);
+        return absl::InvalidArgumentError(
+            absl::StrCat(count, " values have no valid size, or are null"));
+      });
 }
 
 StridedSink SinkLike(const crout_matrix& m, void* x, int64_t ldx) {

@@ -1,4 +1,4 @@
-// What a crout_matrix is to the C++ library.
+// What a crout_matrix, or a crout_sparse, is to the C++ library.
 #ifndef CROUT_CLIENT_C_MATRICES_H_
 #define CROUT_CLIENT_C_MATRICES_H_
 
@@ -39,6 +39,12 @@ absl::Status CheckType(int32_t dtype);
 absl::Status CheckMatrix(const crout_matrix* matrix);
 
 client::MatrixSource SourceOf(const crout_matrix& m);
+// Of one that CheckMatrix may find wrong.
+absl::StatusOr<client::MatrixSource> SourceOf(const crout_matrix* m);
+// Of a sparse matrix, whose arrays it refers to; INVALID_ARGUMENT for what can be no such matrix.
+absl::StatusOr<client::MatrixSource> SourceOf(const crout_sparse* given);
+// Of values alone, likewise.
+absl::StatusOr<client::MatrixSource> ValuesOf(int32_t dtype, const void* values, int64_t count);
 // For a matrix like `m`, with leading dimension ldx.
 client::StridedSink SinkLike(const crout_matrix& m, void* x, int64_t ldx);
 

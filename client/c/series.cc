@@ -187,6 +187,18 @@ int crout_series_text(crout_series* series, const char* text, size_t length, int
   });
 }
 
+int crout_series_sparse(crout_series* series, const crout_sparse* a, const crout_matrix* b, void* x,
+                        int64_t ldx, crout_series_result* result) {
+  return Guarded([&]() -> int {
+    const auto sparse = crout::c::SourceOf(a);
+    if (!sparse.ok()) return ToCode(sparse.status());
+    return crout::c::Solve(series, b, x, ldx, result,
+                           [&](const MatrixSource& rhs, auto* sink, auto* x0) {
+                             return series->series.Step(*sparse, rhs, sink, x0);
+                           });
+  });
+}
+
 int crout_series_change(crout_series* series, const crout_change* change, const crout_matrix* b,
                         void* x, int64_t ldx, crout_series_result* result) {
   return Guarded([&]() -> int {

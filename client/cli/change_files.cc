@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "client/cli/array.h"
+#include "client/cli/elements.h"
 #include "client/cli/local_matrix.h"
 #include "client/cli/series_files.h"
 
@@ -17,26 +18,6 @@ namespace crout::cli {
 namespace {
 
 using client::MatrixChange;
-
-// Calls f with a value of the type.
-template <class F>
-auto WithType(v1::Dtype dtype, F f) {
-  switch (dtype) {
-    case v1::DTYPE_FLOAT32:
-      return f(float{});
-    case v1::DTYPE_COMPLEX64:
-      return f(std::complex<float>{});
-    case v1::DTYPE_COMPLEX128:
-      return f(std::complex<double>{});
-    default:
-      return f(double{});
-  }
-}
-
-template <class T>
-absl::Span<const T> ElementsOf(const Array& array) {
-  return {reinterpret_cast<const T*>(array.bytes.data()), array.bytes.size() / sizeof(T)};
-}
 
 absl::StatusOr<MatrixChange> ReadValues(const std::string& path, v1::Dtype dtype) {
   const auto values = ReadRhs(path, dtype);

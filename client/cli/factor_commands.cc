@@ -4,8 +4,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
+#include "client/cli/elements.h"
 #include "client/cli/exit_codes.h"
 #include "client/cli/factor_options.h"
+#include "client/cli/local_matrix.h"
+#include "client/cli/packed_matrix.h"
 #include "client/cli/reported_call.h"
 
 namespace crout::cli {
@@ -16,14 +19,42 @@ struct FactorArguments {
   v1::FactorizeOptions options;
   v1::CacheOptions cache;
   std::string factor;  // not empty: the handle or name of the factor to replace
+  bool values_only = false;
   bool replace_if_singular = false;
   bool fail_singular = false;
 };
 
-absl::StatusOr<v1::Factor> Send(Session* session, const FactorArguments& arguments) {
-  const auto matrix =
-      MatrixInput::Open(arguments.matrix.path, arguments.matrix.dtype, session->deadline());
+// The values of a file's entries, in the order and type of the matrix that the factor keeps.
+absl::StatusOr<Array> ReadSparseValues(Session* session, const std::string& path,
+                                       const std::string& handle) {
+  const auto matrix = LocalMatrix::Load(path);
   if (!matrix.ok()) return matrix.status();
+  if (matrix->dense() != nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": values alone are a Matrix Market file's with coordinates"));
+  }
+  const auto packed = PackedMatrix::Pack(*matrix);
+  if (!packed.ok()) return packed.status();
+  const auto factor = session->client().Describe(handle, session->call());
+  if (!factor.ok()) return factor.status();
+  auto values = packed->Values().As(factor->matrix_dtype());
+  if (values.ok()) return values;
+  return absl::InvalidArgumentError(absl::StrCat(path, ": complex, in place of a real matrix"));
+}
+
+absl::StatusOr<v1::Factor> SendValues(Session* session, const FactorArguments& arguments,
+                                      v1::RefactorizeHeader header) {
+  const auto values = ReadSparseValues(session, arguments.matrix.path, header.handle());
+  if (!values.ok()) return values.status();
+  const client::MatrixSource source = WithType(values->dtype, [&](auto type) {
+    return client::MatrixSource::SparseValues(ElementsOf<decltype(type)>(*values));
+  });
+  return WithProgressBar(*session, [&](const client::CallOptions& call) {
+    return session->client().Refactorize(source, std::move(header), call);
+  });
+}
+
+absl::StatusOr<v1::Factor> Send(Session* session, const FactorArguments& arguments) {
   v1::RefactorizeHeader header;
   if (!arguments.factor.empty()) {
     auto handle = session->Handle(arguments.factor);
@@ -32,6 +63,10 @@ absl::StatusOr<v1::Factor> Send(Session* session, const FactorArguments& argumen
   }
   *header.mutable_options() = arguments.options;
   header.set_replace_if_singular(arguments.replace_if_singular);
+  if (arguments.values_only) return SendValues(session, arguments, std::move(header));
+  const auto matrix =
+      MatrixInput::Open(arguments.matrix.path, arguments.matrix.dtype, session->deadline());
+  if (!matrix.ok()) return matrix.status();
   return WithProgressBar(*session, [&](const client::CallOptions& call) {
     return arguments.factor.empty()
                ? session->client().Factorize(matrix->Source(), arguments.options, arguments.cache,
@@ -89,6 +124,11 @@ void AddFactorCommands(CLI::App* app, Session* session) {
   AddFactorArgument(refactor, &arguments->factor);
   AddMatrixArgument(refactor, &arguments->matrix)->required();
   AddFactorizeOptions(refactor, &arguments->options);
+  refactor
+      ->add_flag("--values-only", arguments->values_only,
+                 "Of a Matrix Market file whose entries are where those of the factor's sparse "
+                 "matrix are: send their values alone, in that one's type")
+      ->excludes(refactor->get_option("--dtype"));
   AddReplaceIfSingular(refactor, arguments.get());
   AddFailSingular(refactor, arguments.get());
 }

@@ -94,4 +94,13 @@ absl::StatusOr<PackedMatrix> PackedMatrix::Pack(const LocalMatrix& matrix) {
   return packed;
 }
 
+Array PackedMatrix::Values() const {
+  const SparseLayout at(n_, nonzeros_, dtype_);
+  const auto values = block_.begin() + static_cast<int64_t>(at.value);
+  return {.dtype = IsComplex(dtype_) ? v1::DTYPE_COMPLEX128 : v1::DTYPE_FLOAT64,
+          .rows = nonzeros_,
+          .cols = 1,
+          .bytes = {values, values + nonzeros_ * static_cast<int64_t>(SizeOf(dtype_))}};
+}
+
 }  // namespace crout::cli

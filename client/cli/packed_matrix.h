@@ -1,4 +1,4 @@
-// Sparse matrices that croutctl itself analyses.
+// Sparse matrices that croutctl itself analyses, or sends the values of.
 #ifndef CROUT_CLIENT_CLI_PACKED_MATRIX_H_
 #define CROUT_CLIENT_CLI_PACKED_MATRIX_H_
 
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/cli/array.h"
 #include "client/cli/local_matrix.h"
 #include "kernels/sparse_view.h"
 
@@ -20,6 +21,8 @@ class PackedMatrix {
   static absl::StatusOr<PackedMatrix> Pack(const LocalMatrix& matrix);
 
   AnySparse view() const { return {block_.data(), dtype_, n_, nonzeros_}; }
+  // The values in its order, by columns, and by rows within: a vector.
+  Array Values() const;
 
  private:
   PackedMatrix() = default;

@@ -4,6 +4,8 @@
 !>   call crout_getrf(server, n, a, lda, lu, info)         ! A = P L U, on the server
 !>   call crout_getrs(lu, "N", n, nrhs, b, ldb, info)      ! op(A) X = B; B is X on exit
 !>   call crout_refactor(lu, n, a, lda, info)              ! another A of the same order
+!>   call crout_factorize_sparse(server, n, nnz, rows, cols, values, lu, info)
+!>   call crout_refactor_values(lu, nnz, values, info)     ! entries in the same places
 !>   call crout_release(lu, info)
 !>   call crout_disconnect(server)
 !>
@@ -21,6 +23,7 @@ module crout
 
   public :: crout_connection, crout_factor, crout_description
   public :: crout_connect, crout_disconnect, crout_getrf, crout_getrs, crout_refactor
+  public :: crout_factorize_sparse, crout_refactor_values
   public :: crout_describe, crout_release, crout_last_error, crout_version
 
   !> The codes of crout.h.
@@ -81,6 +84,24 @@ module crout
     integer(c_int64_t) :: cols
     integer(c_int64_t) :: ld
   end type
+  type, bind(C) :: sparse_view
+    integer(c_size_t) :: struct_size
+    integer(c_int32_t) :: dtype
+    integer(c_int32_t) :: index_bytes
+    integer(c_int64_t) :: n
+    integer(c_int64_t) :: count
+    type(c_ptr) :: values
+    type(c_ptr) :: rows
+    type(c_ptr) :: cols
+    type(c_ptr) :: row_start
+  end type
+  type, bind(C) :: factorize_options
+    integer(c_size_t) :: struct_size
+    type(c_ptr) :: name
+    type(c_ptr) :: algorithm
+    real(c_double) :: lease
+    integer(c_int32_t) :: condition
+  end type
   integer(c_int32_t), parameter :: float32 = 1, float64 = 2, complex64 = 3, complex128 = 4
   integer(c_int32_t), parameter :: column_major = 1
 
@@ -105,6 +126,22 @@ module crout
   !> Replaces the factor by that of another matrix of the same order. It stays where info is not 0.
   interface crout_refactor
     module procedure refactor_real32, refactor_real64, refactor_complex32, refactor_complex64
+  end interface
+
+  !> call crout_factorize_sparse(connection, n, nnz, rows, cols, values, factor, info, algorithm)
+  !> Factors the n x n matrix of nnz entries values(k) in row rows(k) and column cols(k), from 1, in any
+  !> order; those of one place are added up. It stays sparse, and so does its factor, where that is
+  !> expected to cost less, or where `algorithm` names a sparse method, as "multifrontal"; absent it is
+  !> the server's choice. As crout_getrf otherwise.
+  interface crout_factorize_sparse
+    module procedure sparse_real32, sparse_real64, sparse_complex32, sparse_complex64
+  end interface
+
+  !> call crout_refactor_values(factor, nnz, values, info)
+  !> As crout_refactor, of a matrix with entries in the nnz places of the factor's sparse matrix: values
+  !> by columns, and by rows within a column, each place once.
+  interface crout_refactor_values
+    module procedure values_real32, values_real64, values_complex32, values_complex64
   end interface
 
   interface
@@ -188,6 +225,24 @@ module crout
       import
       type(c_ptr), value :: factor
       type(matrix_view), intent(in) :: a
+      integer(c_int) :: code
+    end function
+    function c_factorize_sparse(connection, a, options, factor) result(code) &
+        bind(C, name="crout_factorize_sparse")
+      import
+      type(c_ptr), value :: connection
+      type(sparse_view), intent(in) :: a
+      type(factorize_options), intent(in) :: options
+      type(c_ptr), intent(out) :: factor
+      integer(c_int) :: code
+    end function
+    function c_refactorize_values(factor, dtype, values, count) result(code) &
+        bind(C, name="crout_refactorize_values")
+      import
+      type(c_ptr), value :: factor
+      integer(c_int32_t), value :: dtype
+      type(c_ptr), value :: values
+      integer(c_int64_t), value :: count
       integer(c_int) :: code
     end function
     function c_describe(factor, description) result(code) bind(C, name="crout_describe")
@@ -430,6 +485,121 @@ contains
     view = matrix_view(data, dtype, column_major, int(n, c_int64_t), int(n, c_int64_t), &
                        int(lda, c_int64_t))
   end function
+
+  subroutine sparse_real32(connection, n, nnz, rows, cols, values, factor, info, algorithm)
+    type(crout_connection), intent(in) :: connection
+    integer, intent(in) :: n, nnz, rows(*), cols(*)
+    real(real32), intent(in), target :: values(*)
+    type(crout_factor), intent(inout) :: factor
+    integer, intent(out) :: info
+    character(len=*), intent(in), optional :: algorithm
+
+    call factorize_sparse(connection, n, nnz, rows, cols, c_loc(values), float32, factor, info, &
+                          algorithm)
+  end subroutine
+
+  subroutine sparse_real64(connection, n, nnz, rows, cols, values, factor, info, algorithm)
+    type(crout_connection), intent(in) :: connection
+    integer, intent(in) :: n, nnz, rows(*), cols(*)
+    real(real64), intent(in), target :: values(*)
+    type(crout_factor), intent(inout) :: factor
+    integer, intent(out) :: info
+    character(len=*), intent(in), optional :: algorithm
+
+    call factorize_sparse(connection, n, nnz, rows, cols, c_loc(values), float64, factor, info, &
+                          algorithm)
+  end subroutine
+
+  subroutine sparse_complex32(connection, n, nnz, rows, cols, values, factor, info, algorithm)
+    type(crout_connection), intent(in) :: connection
+    integer, intent(in) :: n, nnz, rows(*), cols(*)
+    complex(real32), intent(in), target :: values(*)
+    type(crout_factor), intent(inout) :: factor
+    integer, intent(out) :: info
+    character(len=*), intent(in), optional :: algorithm
+
+    call factorize_sparse(connection, n, nnz, rows, cols, c_loc(values), complex64, factor, info, &
+                          algorithm)
+  end subroutine
+
+  subroutine sparse_complex64(connection, n, nnz, rows, cols, values, factor, info, algorithm)
+    type(crout_connection), intent(in) :: connection
+    integer, intent(in) :: n, nnz, rows(*), cols(*)
+    complex(real64), intent(in), target :: values(*)
+    type(crout_factor), intent(inout) :: factor
+    integer, intent(out) :: info
+    character(len=*), intent(in), optional :: algorithm
+
+    call factorize_sparse(connection, n, nnz, rows, cols, c_loc(values), complex128, factor, info, &
+                          algorithm)
+  end subroutine
+
+  subroutine factorize_sparse(connection, n, nnz, rows, cols, values, dtype, factor, info, algorithm)
+    type(crout_connection), intent(in) :: connection
+    integer, intent(in) :: n, nnz, rows(*), cols(*)
+    type(c_ptr), intent(in) :: values
+    integer(c_int32_t), intent(in) :: dtype
+    type(crout_factor), intent(inout) :: factor
+    integer, intent(out) :: info
+    character(len=*), intent(in), optional :: algorithm
+    character(len=:, kind=c_char), allocatable, target :: method
+    type(factorize_options) :: options
+    integer(c_int64_t), allocatable, target :: row(:), col(:)
+    type(crout_description) :: description
+    type(sparse_view) :: a
+
+    call crout_release(factor, info)
+    allocate (row(max(nnz, 1)), col(max(nnz, 1)))
+    row(:nnz) = int(rows(:nnz), c_int64_t) - 1
+    col(:nnz) = int(cols(:nnz), c_int64_t) - 1
+    a = sparse_view(c_sizeof(a), dtype, 8_c_int32_t, int(n, c_int64_t), int(nnz, c_int64_t), &
+                    values, c_loc(row), c_loc(col), c_null_ptr)
+    options = factorize_options(c_sizeof(options), c_null_ptr, c_null_ptr, 0, 0)
+    if (present(algorithm)) then
+      method = trim(algorithm)//c_null_char
+      options%algorithm = c_loc(method)
+    end if
+    info = c_factorize_sparse(connection%ptr, a, options, factor%ptr)
+    if (info /= crout_ok) return
+    call crout_describe(factor, description, info)
+    if (info == crout_ok) info = int(description%info)
+  end subroutine
+
+  subroutine values_real32(factor, nnz, values, info)
+    type(crout_factor), intent(in) :: factor
+    integer, intent(in) :: nnz
+    real(real32), intent(in), target :: values(*)
+    integer, intent(out) :: info
+
+    info = c_refactorize_values(factor%ptr, float32, c_loc(values), int(nnz, c_int64_t))
+  end subroutine
+
+  subroutine values_real64(factor, nnz, values, info)
+    type(crout_factor), intent(in) :: factor
+    integer, intent(in) :: nnz
+    real(real64), intent(in), target :: values(*)
+    integer, intent(out) :: info
+
+    info = c_refactorize_values(factor%ptr, float64, c_loc(values), int(nnz, c_int64_t))
+  end subroutine
+
+  subroutine values_complex32(factor, nnz, values, info)
+    type(crout_factor), intent(in) :: factor
+    integer, intent(in) :: nnz
+    complex(real32), intent(in), target :: values(*)
+    integer, intent(out) :: info
+
+    info = c_refactorize_values(factor%ptr, complex64, c_loc(values), int(nnz, c_int64_t))
+  end subroutine
+
+  subroutine values_complex64(factor, nnz, values, info)
+    type(crout_factor), intent(in) :: factor
+    integer, intent(in) :: nnz
+    complex(real64), intent(in), target :: values(*)
+    integer, intent(out) :: info
+
+    info = c_refactorize_values(factor%ptr, complex128, c_loc(values), int(nnz, c_int64_t))
+  end subroutine
 
   !> As of the last factorization; does not ask the server.
   subroutine crout_describe(factor, description, info)

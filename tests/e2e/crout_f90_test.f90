@@ -7,6 +7,7 @@ program crout_f90_test
   implicit none
 
   integer, parameter :: n = 3, lda = 5, nrhs = 2
+  integer, parameter :: order = 50, nnz = 3*order - 2  ! of a tridiagonal matrix
   type(crout_connection) :: server
   type(crout_factor) :: lu
   type(crout_description) :: description
@@ -18,6 +19,10 @@ program crout_f90_test
   call expect("no error", crout_last_error() == "")
   call crout_connect(address, server, info, tenant="fortran", timeout=30.0_real64)
   call expect("connected", info == crout_ok)
+  call sparse_real32()
+  call sparse_real64()
+  call sparse_complex32()
+  call sparse_complex64()
   call solve_real32()
   call solve_real64()
   call solve_complex32()
@@ -117,6 +122,117 @@ contains
     call expect("and right", all(abs(xc - [0.5_real64, 1.0_real64, 1.5_real64]) < 1e-14))
   end subroutine
 
+  subroutine sparse_real32()
+    real(real32) :: values(nnz), b(order)
+
+    values = 1
+    values(:order) = 4
+    call crout_factorize_sparse(server, order, nnz, rows(), cols(), values, lu, info, &
+                                "multifrontal")
+    call expect("factorize_sparse of real32", info == 0)
+    b = 6  ! A (1, 1, ...)
+    b(1) = 5
+    b(order) = 5
+    call crout_getrs(lu, "N", order, 1, b, order, info)
+    call expect("sparse getrs of real32", info == 0 .and. all(abs(b - 1) < 1e-5))
+    values = 2  ! by columns: all are equal but in the diagonal
+    values(1::3) = 8
+    call crout_refactor_values(lu, nnz, values, info)
+    call expect("refactor_values of real32", info == 0)
+    b = 6
+    b(1) = 5
+    b(order) = 5
+    call crout_getrs(lu, "N", order, 1, b, order, info)
+    call expect("values of real32", info == 0 .and. all(abs(b - 0.5) < 1e-5))
+  end subroutine
+
+  subroutine sparse_real64()
+    real(real64) :: values(nnz), b(order)
+
+    values = 1
+    values(:order) = 4
+    call crout_factorize_sparse(server, order, nnz, rows(), cols(), values, lu, info, &
+                                "multifrontal")
+    call expect("factorize_sparse of real64", info == 0)
+    b = 6  ! A (1, 1, ...)
+    b(1) = 5
+    b(order) = 5
+    call crout_getrs(lu, "N", order, 1, b, order, info)
+    call expect("sparse getrs of real64", info == 0 .and. all(abs(b - 1) < 1e-14))
+    values = 2  ! by columns: all are equal but in the diagonal
+    values(1::3) = 8
+    call crout_refactor_values(lu, nnz, values, info)
+    call expect("refactor_values of real64", info == 0)
+    b = 6
+    b(1) = 5
+    b(order) = 5
+    call crout_getrs(lu, "N", order, 1, b, order, info)
+    call expect("values of real64", info == 0 .and. all(abs(b - 0.5) < 1e-14))
+  end subroutine
+
+  subroutine sparse_complex32()
+    complex(real32), parameter :: i = (0, 1)
+    complex(real32) :: values(nnz), b(order)
+
+    values = (1 + i)*1
+    values(:order) = (1 + i)*4
+    call crout_factorize_sparse(server, order, nnz, rows(), cols(), values, lu, info, &
+                                "multifrontal")
+    call expect("factorize_sparse of complex32", info == 0)
+    b = 6  ! A (1, 1, ...)
+    b(1) = 5
+    b(order) = 5
+    call crout_getrs(lu, "N", order, 1, b, order, info)
+    call expect("sparse getrs of complex32", info == 0 .and. all(abs((1 + i)*b - 1) < 1e-5))
+    values = (1 + i)*2  ! by columns: all are equal but in the diagonal
+    values(1::3) = (1 + i)*8
+    call crout_refactor_values(lu, nnz, values, info)
+    call expect("refactor_values of complex32", info == 0)
+    b = 6
+    b(1) = 5
+    b(order) = 5
+    call crout_getrs(lu, "N", order, 1, b, order, info)
+    call expect("values of complex32", info == 0 .and. all(abs((1 + i)*b - 0.5) < 1e-5))
+  end subroutine
+
+  subroutine sparse_complex64()
+    complex(real64), parameter :: i = (0, 1)
+    complex(real64) :: values(nnz), b(order)
+
+    values = (1 + i)*1
+    values(:order) = (1 + i)*4
+    call crout_factorize_sparse(server, order, nnz, rows(), cols(), values, lu, info, &
+                                "multifrontal")
+    call expect("factorize_sparse of complex64", info == 0)
+    b = 6  ! A (1, 1, ...)
+    b(1) = 5
+    b(order) = 5
+    call crout_getrs(lu, "N", order, 1, b, order, info)
+    call expect("sparse getrs of complex64", info == 0 .and. all(abs((1 + i)*b - 1) < 1e-14))
+    values = (1 + i)*2  ! by columns: all are equal but in the diagonal
+    values(1::3) = (1 + i)*8
+    call crout_refactor_values(lu, nnz, values, info)
+    call expect("refactor_values of complex64", info == 0)
+    b = 6
+    b(1) = 5
+    b(order) = 5
+    call crout_getrs(lu, "N", order, 1, b, order, info)
+    call expect("values of complex64", info == 0 .and. all(abs((1 + i)*b - 0.5) < 1e-14))
+  end subroutine
+
+  ! Of the tridiagonal matrix: first its diagonal, then what is beside it.
+  function rows() result(row)
+    integer :: row(nnz), k
+
+    row = [(k, k=1, order), (k, k=2, order), (k, k=1, order - 1)]
+  end function
+
+  function cols() result(col)
+    integer :: col(nnz), k
+
+    col = [(k, k=1, order), (k, k=1, order - 1), (k, k=2, order)]
+  end function
+
   subroutine errors()
     real(real64) :: singular(2, 2), b(2)
 
@@ -129,6 +245,17 @@ contains
     call expect("the second pivot", info == 2)
     call crout_getrs(lu, "N", 2, 1, b, 2, info)
     call expect("no solve", info == crout_singular)
+    call crout_refactor_values(lu, 2, b, info)
+    call expect("values of a dense matrix", info == crout_failed_precondition)
+    call crout_factorize_sparse(server, 2, 1, [3], [1], b, lu, info)
+    call expect("a row beyond the matrix", info == crout_invalid_argument)
+    call crout_factorize_sparse(server, 2, -1, [3], [1], b, lu, info)
+    call expect("a negative count", info == crout_invalid_argument)
+    call crout_factorize_sparse(server, 1, 1, [1], [1], b, lu, info, "magic")
+    call expect("a method that is none", info == crout_invalid_argument)
+    b = 1
+    call crout_factorize_sparse(server, 2, 2, [1, 2], [1, 1], b, lu, info)
+    call expect("a singular one", info == 2)
     call crout_release(lu, info)
     call expect("released", info == crout_ok)
     call crout_release(lu, info)

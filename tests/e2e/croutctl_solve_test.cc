@@ -157,6 +157,51 @@ TEST_F(CroutctlTest, SingularMatricesWarnAndFailWhereAsked) {
   EXPECT_EQ(RunJson({"info", handle})["version"], 2);
 }
 
+// (3 -1 0; -1 4 -1; 0 -1 5), with an entry in two lines; then (6 -2 0; 0 8 -2; 0 -2 10), in another
+// order, one of its zeros an entry.
+TEST_F(CroutctlTest, RefactorsByValuesAlone) {
+  const std::string a = directory_.File("tridiagonal.mtx"), next = directory_.File("next.mtx.gz");
+  WriteFile(a,
+            "%%MatrixMarket matrix coordinate real symmetric\n3 3 6\n1 1 1\n1 1 2\n2 1 -1\n2 2 4\n"
+            "3 2 -1\n3 3 5\n");
+  const std::string plain = directory_.File("next.mtx");
+  WriteFile(plain,
+            "%%MatrixMarket matrix coordinate real general\n3 3 7\n3 3 10\n2 3 -2\n1 1 6\n"
+            "2 1 0\n3 2 -2\n2 2 8\n1 2 -2\n");
+  ASSERT_EQ(RunToEnd({"/bin/gzip", "-k", plain}).exit_code, 0);
+  const std::vector<std::string> by_fronts = {"factor", a, "--algorithm=multifrontal"};
+  const std::string handle = RunJson(by_fronts)["handle"];
+  const Json factor = RunJson({"refactor", handle, next, "--values-only"});
+  EXPECT_EQ(factor["version"], 2);
+  EXPECT_EQ(factor["nnz"], 7);
+  EXPECT_EQ(factor["sparse"]["analysis_reused"], true);
+  const std::string b = directory_.File("b.txt"), x = directory_.File("x.mtx");
+  WriteFile(b, "4\n6\n8\n");
+  RunJson({"solve", handle, b, "-o", x});
+  EXPECT_THAT(ArrayValues(x), ::testing::Pointwise(::testing::DoubleNear(1e-15), {1., 1., 1.}));
+  // The type is the factor's, whatever the file's is.
+  std::vector<std::string> single = by_fronts;
+  single.push_back("--dtype=c64");
+  const std::string complex = RunJson(single)["handle"];
+  EXPECT_EQ(RunJson({"refactor", complex, plain, "--values-only"})["matrix_dtype"], "c64");
+  RunJson({"solve", complex, b, "-o", x});
+
+  const auto refused = [&](const std::string& path, int exit_code, const char* why) {
+    const Finished finished = daemon_.Ctl({"refactor", handle, path, "--values-only"});
+    EXPECT_EQ(finished.exit_code, exit_code) << finished.errors;
+    EXPECT_THAT(finished.errors, ::testing::HasSubstr(why));
+  };
+  refused(matrix_, 13, "positions");
+  refused(b, 12, "with coordinates");
+  const std::string other = directory_.File("other.mtx");
+  WriteFile(other, "%%MatrixMarket matrix coordinate complex general\n3 3 1\n1 1 1 2\n");
+  refused(other, 12, "in place of a real matrix");
+  WriteFile(other, "%%MatrixMarket matrix coordinate real general\n3 2 1\n1 1 1\n");
+  refused(other, 12, "not square");
+  EXPECT_EQ(daemon_.Ctl({"refactor", handle, a, "--values-only", "--dtype=f32"}).exit_code, 2);
+  EXPECT_EQ(RunJson({"info", handle})["version"], 2);
+}
+
 TEST_F(CroutctlTest, FailedCallsNameTheFactorThatTheyKept) {
   const std::vector<std::pair<std::vector<std::string>, int>> failing = {
       {{"lu", singular_, "--ones", "--keep"}, 13},

@@ -203,6 +203,38 @@ CROUT_API int crout_factorize(crout_connection* connection, const crout_matrix* 
  * singular. On failure the factor stays as it was, unless the connection was lost: then either. */
 CROUT_API int crout_refactorize(crout_factor* factor, const crout_matrix* a);
 
+/* A sparse square matrix in the caller's memory; initialise it with {.struct_size = sizeof s}.
+ * Entry k, of `count`, is values[k] in column cols[k] and row rows[k]; or, where `rows` is null, of
+ * compressed rows: those of row i are row_start[i] to row_start[i + 1] - 1, and row_start has n + 1
+ * elements. Indices are from 0, in any order; entries of one place are added up. Null pointers are
+ * allowed to arrays without elements. */
+typedef struct crout_sparse {
+  size_t struct_size;
+  int32_t dtype;       /* crout_dtype */
+  int32_t index_bytes; /* of an index: 4 for int32_t, 8 for int64_t */
+  int64_t n;
+  int64_t count; /* at most 2^31 - 1 */
+  const void* values;
+  const void* rows;
+  const void* cols;
+  const void* row_start; /* read where `rows` is null */
+} crout_sparse;
+
+/* As crout_factorize and crout_refactorize. The server keeps the matrix and its factor sparse where
+ * that is expected to cost less, or where the options name a sparse method ("multifrontal"); it
+ * analyses a pattern once, as long as a factor of it lives. */
+CROUT_API int crout_factorize_sparse(crout_connection* connection, const crout_sparse* a,
+                                     const crout_factorize_options* options, crout_factor** factor);
+CROUT_API int crout_refactorize_sparse(crout_factor* factor, const crout_sparse* a);
+
+/* As crout_refactorize, of a matrix that has its entries where the factor's sparse matrix has them:
+ * values[k], of the factor's type `dtype`, for the k-th of its `count` places, by columns, and by
+ * rows within a column, as compressed columns have them; each place once. Nothing is analysed
+ * again. CROUT_FAILED_PRECONDITION where that matrix has not `count` places, or is not sparse: send
+ * this one in full. */
+CROUT_API int crout_refactorize_values(crout_factor* factor, int32_t dtype, const void* values,
+                                       int64_t count);
+
 /* op(A), in the order of LAPACK's 'N', 'T' and 'C'. */
 typedef enum crout_operation {
   CROUT_NO_TRANSPOSE = 0,
@@ -308,12 +340,19 @@ CROUT_API int crout_series_text(crout_series* series, const char* text, size_t l
                                 int32_t dtype, const crout_matrix* b, void* x, int64_t ldx,
                                 crout_series_result* result);
 
+/* The same with a sparse A; the steps that follow may bring its values alone, in the order of its
+ * entries here: crout_change. */
+CROUT_API int crout_series_sparse(crout_series* series, const crout_sparse* a,
+                                  const crout_matrix* b, void* x, int64_t ldx,
+                                  crout_series_result* result);
+
 /* How A follows from the matrix of the step before; initialise it with {.struct_size = sizeof s}.
  * The elements are of that matrix's type, and `dtype` says which that is. Either `rows` and `cols`
  * are set: entry (rows[k], cols[k]), from 0, becomes values[k], k < count, each entry once. Or `v`
  * is: U V^T is added, U in `values`, both n x count, column-major, without gaps. Or `of_text` is: A
- * is the matrix of the last crout_series_text with values[k] in the k-th of its `count` entries, in
- * their order; duplicates are summed, and symmetry is expanded, as in the text. */
+ * is the matrix of the last crout_series_text or crout_series_sparse with values[k] in the k-th of
+ * its `count` entries, in their order; duplicates are summed, and symmetry is expanded, as there.
+ */
 typedef struct crout_change {
   size_t struct_size;
   int32_t dtype; /* crout_dtype */

@@ -32,10 +32,10 @@ class MatrixChange {
     return OfLowRank(AsBytes(u), AsBytes(v), sizeof(T), n, rank);
   }
 
-  // The matrix of the coordinate text that came last in this series, with other values: one for
-  // each of its lines, in their order. Duplicates are summed, and symmetry is expanded, as in the
-  // text. INVALID_ARGUMENT from the step for another number of values, and where the series' stream
-  // has had no such text, or a matrix of another kind since.
+  // The coordinate text or sparse matrix that came last in this series, with other values: one for
+  // each of its lines or entries, in their order. Duplicates are summed, and symmetry is expanded,
+  // as there. INVALID_ARGUMENT from the step for another number of values, and where the series'
+  // stream has had no such matrix, or one of another kind since.
   template <class T>
   static MatrixChange Values(absl::Span<const T> values) {
     return OfValues(AsBytes(values), values.size());
