@@ -9,6 +9,7 @@
 
 #include "kernels/execution_context.h"
 #include "kernels/host/crout/elimination_panel.h"
+#include "kernels/host/icm/section_run.h"
 #include "kernels/host/icm/section_sweeps.h"
 #include "kernels/icm/run_record.h"
 #include "kernels/scalar.h"
@@ -46,28 +47,18 @@ class IcmRun {
         permutation_(permutation),
         options_(options),
         report_(report),
-        stop_(stop),
         record_(record),
-        grid_(record.grid) {}
+        grid_(record.grid),
+        run_(record, options.sweep_limit, options.cores, stop) {}
 
   // Returns LAPACK's info. With info = k > 0 columns beyond k are unfinished: without l_kk there is
   // no row k of U with the unit diagonal.
   int64_t Run() {
-    int64_t info = 0;
-    for (int64_t d = 0; d < grid_.count() && info == 0 && Going(); ++d) info = RunSection(d);
-    if (Going()) record_.outcome = RunOutcome::kDone;
-    return info;
+    return run_.Run([this](int64_t d) { return RunSection(d); });
   }
 
  private:
-  struct Ending {
-    RunOutcome outcome = RunOutcome::kRunning;
-    int64_t row = 0;
-    int64_t column = 0;
-    int64_t sweeps = 0;
-  };
-
-  bool Going() const { return record_.outcome == RunOutcome::kRunning; }
+  using Ending = SectionRun::Ending;
 
   // The diagonal section d, those below and right of it, and its part of the products beyond.
   int64_t RunSection(int64_t d) {
@@ -79,9 +70,9 @@ class IcmRun {
     while (true) {
       int64_t bad = FirstBad(undecided, end);
       if (const int64_t info = SweepDiagonal(d, final, undecided, bad)) return info;
-      if (!Going()) return 0;
+      if (!run_.going()) return 0;
       SweepSectionsBelow(d, final, std::min(bad + 1, end));
-      if (!Going()) return 0;
+      if (!run_.going()) return 0;
       bad = FirstBadOfAllRows(undecided, std::min(bad, end), bad);
       if (bad == end) break;
       if (!Pivot(d, bad)) return bad + 1;
@@ -93,7 +84,7 @@ class IcmRun {
       if (lu_(j, j) == T{0}) return j + 1;
     }
     SweepSectionsRight(d);
-    if (Going()) SubtractFrom(end, begin, end, end, lu_.cols);
+    if (run_.going()) SubtractFrom(end, begin, end, end, lu_.cols);
     return 0;
   }
 
@@ -107,7 +98,7 @@ class IcmRun {
                            options_.tolerances, options_.cores);
     Ending ending;
     int64_t first = 0;
-    while (CountSweep(d, d, ending)) {
+    while (run_.CountSweep(d, d, ending)) {
       const SweepResult result = sweep.Run(bad - final, first);
       if (result.not_finite <= first) {
         const int64_t row = final + result.row;
@@ -120,7 +111,7 @@ class IcmRun {
       // What the mask hid has yet to be swept.
       first = std::min(result.first_change, 2 * (swept_with - final) + 1);
     }
-    Conclude(ending);
+    run_.Conclude(ending);
     return 0;
   }
 
@@ -128,12 +119,12 @@ class IcmRun {
   void SweepSectionsBelow(int64_t d, int64_t left, int64_t right) {
     const int64_t width = right - left;
     const MatrixView<T> u = Block(lu_, left, left, width, width);
-    ForSectionsAfter(d, [&](int64_t i, T* strip) {
+    run_.ForSectionsAfter(d, [&](int64_t i, int64_t core) {
       const int64_t row = grid_.begin(i);
       const int64_t rows = grid_.end(i) - row;
       return Iterate(i, d, row, left, [&](int64_t first) {
         return SweepBelow(Block(a_, row, left, rows, width), u, Block(lu_, row, left, rows, width),
-                          strip, options_.tolerances, first);
+                          Strip(core), options_.tolerances, first);
       });
     });
   }
@@ -142,36 +133,24 @@ class IcmRun {
     const int64_t row = grid_.begin(d);
     const int64_t rows = grid_.end(d) - row;
     const MatrixView<T> l = Block(lu_, row, row, rows, rows);
-    ForSectionsAfter(d, [&](int64_t j, T* strip) {
+    run_.ForSectionsAfter(d, [&](int64_t j, int64_t core) {
       const int64_t left = grid_.begin(j);
       const int64_t width = grid_.end(j) - left;
       return Iterate(d, j, row, left, [&](int64_t first) {
         return SweepRight(Block(a_, row, left, rows, width), l, Block(lu_, row, left, rows, width),
-                          strip, options_.tolerances, first);
+                          Strip(core), options_.tolerances, first);
       });
     });
   }
 
-  // f(i, strip) for the sections after d, side by side. Each runs to its own end, and the first
-  // that failed counts: the outcome does not depend on the threads.
-  template <class F>
-  void ForSectionsAfter(int64_t d, const F& f) {
-    const int64_t strip = grid_.size * kSweepTile;
-    std::vector<Ending> endings(grid_.count());
-    ParallelFor(options_.cores, options_.cores, [&](int64_t core) {
-      for (int64_t i = d + 1 + core; i < grid_.count(); i += options_.cores) {
-        endings[i] = f(i, buffers_.strips + core * strip);
-      }
-    });
-    for (const Ending& ending : endings) Conclude(ending);
-  }
+  T* Strip(int64_t core) const { return buffers_.strips + core * grid_.size * kSweepTile; }
 
   // Sweeps section (i, j), whose swept part begins at (row, column), until nothing changes.
   template <class Sweep>
   Ending Iterate(int64_t i, int64_t j, int64_t row, int64_t column, const Sweep& sweep) {
     Ending ending;
     int64_t first = 0;
-    while (CountSweep(i, j, ending)) {
+    while (run_.CountSweep(i, j, ending)) {
       const SweepResult result = sweep(first);
       if (result.converged()) break;
       if (result.not_finite <= first) {
@@ -180,24 +159,6 @@ class IcmRun {
       first = result.first_change;
     }
     return ending;
-  }
-
-  // False, with the reason, where section (i, j) must not be swept once more.
-  bool CountSweep(int64_t i, int64_t j, Ending& ending) {
-    int64_t& sweeps = record_.section_sweeps()[i + j * grid_.count()];
-    if (stop_()) ending.outcome = RunOutcome::kStopped;
-    if (sweeps == options_.sweep_limit) ending = {RunOutcome::kSweepLimit, i, j, sweeps};
-    if (ending.outcome != RunOutcome::kRunning) return false;
-    ++sweeps;
-    return true;
-  }
-
-  void Conclude(const Ending& ending) {
-    if (!Going()) return;
-    record_.outcome = ending.outcome;
-    record_.row = ending.row;
-    record_.column = ending.column;
-    record_.sweeps = ending.sweeps;
   }
 
   // Largest |l_ij| (Abs1) over i in [j, bottom); NaN is passed over.
@@ -265,9 +226,9 @@ class IcmRun {
   std::vector<int64_t>& permutation_;
   const IcmOptions<T> options_;
   DeviceReport& report_;
-  const StopRequested stop_;
   RunRecord& record_;
   const SectionGrid grid_;
+  SectionRun run_;
 };
 
 }  // namespace crout::host

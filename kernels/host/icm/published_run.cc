@@ -8,6 +8,7 @@
 
 #include "kernels/host/crout/elimination_panel.h"
 #include "kernels/host/device/parallel_for.h"
+#include "kernels/host/icm/section_run.h"
 #include "kernels/host/ops/blas.h"
 #include "kernels/host/ops/vector_clones.h"
 #include "kernels/scalar.h"
@@ -92,13 +93,6 @@ struct Found {
   }
 };
 
-struct Ending {
-  RunOutcome outcome = RunOutcome::kRunning;
-  int64_t row = 0;
-  int64_t column = 0;
-  int64_t sweeps = 0;
-};
-
 template <class T>
 class PublishedRun {
  public:
@@ -113,19 +107,16 @@ class PublishedRun {
         permutation_(permutation),
         options_(options),
         report_(report),
-        stop_(stop),
         record_(record),
-        grid_(record.grid) {}
+        grid_(record.grid),
+        run_(record, options.sweep_limit, options.cores, stop) {}
 
   int64_t Run() {
-    int64_t info = 0;
-    for (int64_t d = 0; d < grid_.count() && info == 0 && Going(); ++d) info = RunSection(d);
-    if (Going()) record_.outcome = RunOutcome::kDone;
-    return info;
+    return run_.Run([this](int64_t d) { return RunSection(d); });
   }
 
  private:
-  bool Going() const { return record_.outcome == RunOutcome::kRunning; }
+  using Ending = SectionRun::Ending;
 
   int64_t RunSection(int64_t d) {
     const int64_t begin = grid_.begin(d);
@@ -137,8 +128,8 @@ class PublishedRun {
       int64_t bad = end;
       int64_t steps = final;
       if (const int64_t info = SweepDiagonal(d, final, start, bad, steps)) return info;
-      if (Going()) SweepBelow(d, final, std::min(bad + 1, end), steps);
-      if (!Going()) return 0;
+      if (run_.going()) SweepBelow(d, final, std::min(bad + 1, end), steps);
+      if (!run_.going()) return 0;
       if (bad == end) break;
       if (!Pivot(d, bad)) return bad + 1;
       if (bad + 1 == end) break;  // nothing is left that the pivot could change
@@ -150,7 +141,7 @@ class PublishedRun {
       if (lu_(j, j) == T{0}) return j + 1;
     }
     SweepRight(d);
-    if (!Going()) return 0;
+    if (!run_.going()) return 0;
     // Of the section's columns the steps before `final` are there, of those beyond none are.
     AddToSums(end, begin, end, end, lu_.cols);
     return 0;
@@ -164,7 +155,7 @@ class PublishedRun {
     const int64_t end = grid_.end(d);
     Ending ending;
     bad = FirstBad(start, end);
-    while (CountSweep(d, d, ending)) {
+    while (run_.CountSweep(d, d, ending)) {
       const Found found = SweepDiagonalOnce(begin, end, final, bad, steps);
       // What the mask leaves out begins at depth 2 bad + 1.
       const int64_t depth = std::min(found.changed, 2 * (bad - begin));
@@ -177,7 +168,7 @@ class PublishedRun {
       bad = FirstBad(start, end);
       if (found.converged) break;
     }
-    Conclude(ending);
+    run_.Conclude(ending);
     return 0;
   }
 
@@ -218,13 +209,14 @@ class PublishedRun {
   // there too.
   void SweepBelow(int64_t d, int64_t final, int64_t right, int64_t& steps) {
     std::vector<int64_t> reached(grid_.count(), kNever);
-    ForSectionsAfter(d, [&](int64_t i, T* strip) {
+    run_.ForSectionsAfter(d, [&](int64_t i, int64_t core) {
+      T* const strip = Strip(core);
       const int64_t row = grid_.begin(i);
       const int64_t rows = grid_.end(i) - row;
       const MatrixView<T> l = Block(lu_, row, 0, rows, right);
       Ending ending;
       int64_t from = final;
-      while (CountSweep(i, d, ending)) {
+      while (run_.CountSweep(i, d, ending)) {
         Found found;
         // Each column depends on those before it alone: from the last to the first, in place.
         for (int64_t j = right - 1; j >= from; --j) {
@@ -251,10 +243,11 @@ class PublishedRun {
     const int64_t begin = grid_.begin(d);
     const int64_t order = grid_.end(d) - begin;
     const MatrixView<T> l = Block(lu_, begin, begin, order, order);
-    ForSectionsAfter(d, [&](int64_t s, T* strip) {
+    run_.ForSectionsAfter(d, [&](int64_t s, int64_t core) {
+      T* const strip = Strip(core);
       Ending ending;
       int64_t top = 0;
-      while (CountSweep(d, s, ending)) {
+      while (run_.CountSweep(d, s, ending)) {
         Found found;
         for (int64_t j = grid_.begin(s); j < grid_.end(s); ++j) {
           std::copy(&sums_(begin + top, j), &sums_(begin, j) + order, strip + top);
@@ -272,6 +265,8 @@ class PublishedRun {
       return ending;
     });
   }
+
+  T* Strip(int64_t core) const { return strips_ + core * grid_.size; }
 
   // lu(i, j) := now.
   void Accept(const T now, int64_t depth, int64_t i, int64_t j, Found& found) {
@@ -292,37 +287,6 @@ class PublishedRun {
   bool HasChanged(const T& before, const T& now) const {
     const auto& [relative, absolute] = options_.tolerances;
     return Abs1(now - before) > (relative == 0 ? absolute : absolute + relative * Abs1(now));
-  }
-
-  // f(i, strip) for the sections after d, side by side. Each runs to its own end, and the first
-  // that failed counts: the outcome does not depend on the threads.
-  template <class F>
-  void ForSectionsAfter(int64_t d, const F& f) {
-    std::vector<Ending> endings(grid_.count());
-    ParallelFor(options_.cores, options_.cores, [&](int64_t core) {
-      for (int64_t i = d + 1 + core; i < grid_.count(); i += options_.cores) {
-        endings[i] = f(i, strips_ + core * grid_.size);
-      }
-    });
-    for (const Ending& ending : endings) Conclude(ending);
-  }
-
-  // False, with the reason, where section (i, j) must not be swept once more.
-  bool CountSweep(int64_t i, int64_t j, Ending& ending) {
-    int64_t& sweeps = record_.section_sweeps()[i + j * grid_.count()];
-    if (stop_()) ending.outcome = RunOutcome::kStopped;
-    if (sweeps == options_.sweep_limit) ending = {RunOutcome::kSweepLimit, i, j, sweeps};
-    if (ending.outcome != RunOutcome::kRunning) return false;
-    ++sweeps;
-    return true;
-  }
-
-  void Conclude(const Ending& ending) {
-    if (!Going()) return;
-    record_.outcome = ending.outcome;
-    record_.row = ending.row;
-    record_.column = ending.column;
-    record_.sweeps = ending.sweeps;
   }
 
   bool IsBadAt(int64_t j) const {
@@ -369,9 +333,9 @@ class PublishedRun {
   std::vector<int64_t>& permutation_;
   const PublishedOptions<T> options_;
   DeviceReport& report_;
-  const StopRequested stop_;
   RunRecord& record_;
   const SectionGrid grid_;
+  SectionRun run_;
 };
 
 }  // namespace
