@@ -2,7 +2,6 @@
 
 #include <amd.h>
 
-#include <limits>
 #include <new>
 #include <numeric>
 #include <stdexcept>
@@ -26,16 +25,14 @@ std::vector<int32_t> Order(const Graph& graph, Call call) {
 
 }  // namespace
 
-std::vector<int32_t> OrderByMinimumDegree(const Graph& graph) {
+std::vector<int32_t> OrderByMinimumDegree(const Graph& graph, int64_t most) {
   const int64_t n = graph.vertices();
   if (graph.neighbour.empty()) {  // of which AMD wants an array all the same
     std::vector<int32_t> order(n);
     std::iota(order.begin(), order.end(), 0);
     return order;
   }
-  // AMD's own arrays have 1.2 times the entries and six times the vertices.
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 4;
-  if (n < kMost / 8 && graph.start[n] < kMost) return Order<int>(graph, amd_order);
+  if (n < most / 8 && graph.start[n] < most) return Order<int>(graph, amd_order);
   return Order<SuiteSparse_long>(graph, amd_l_order);
 }
 

@@ -9,6 +9,7 @@
 
 #include "kernels/sparse/elimination_tree.h"
 #include "kernels/sparse/graph.h"
+#include "kernels/sparse/minimum_degree.h"
 #include "kernels/sparse/nested_dissection.h"
 #include "tests/support/sparse_gallery.h"
 #include "tests/support/status_matchers.h"
@@ -260,6 +261,18 @@ TEST_F(SparseAnalysisTest, TakesTheOrderingOfLessWork) {
   }
   EXPECT_NE(flops[0], flops[1]);
   EXPECT_LE(flops[2], 1.1 * std::min(flops[0], flops[1]));
+}
+
+TEST_F(SparseAnalysisTest, OrdersByDegreeBeyond32Bits) {
+  const PackedSparse grid = PackEntries(GridEntries(30, 2), 900, DType::kFloat64);
+  const Graph graph = SymmetrizedGraph(grid.view(), nullptr);
+  const std::vector<int32_t> order = OrderByMinimumDegree(graph);
+  EXPECT_TRUE(IsPermutation(order));
+  EXPECT_EQ(OrderByMinimumDegree(graph, /*most=*/0), order);
+  // One of so many neighbours that nobody makes it here: it is not sent to the program.
+  const Graph large = {.start = {0, kMostFor32Bits}, .neighbour = {}};
+  EXPECT_THAT(OrderByNestedDissection(OrderingProgram(), large, kNeverStop),
+              FailsWith(absl::StatusCode::kResourceExhausted, "METIS"));
 }
 
 // Of more vertices than the program orders without dividing them.
