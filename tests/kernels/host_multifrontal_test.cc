@@ -1,6 +1,7 @@
 // What the multifrontal method promises on the host alone.
 #include "kernels/host/multifrontal/multifrontal.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "tests/kernels/sparse_lu_testing.h"
@@ -24,13 +25,14 @@ struct Factor {
 
 absl::StatusOr<NumericSummary> FactorAgain(Executor& executor, const AnySparse& a, Factor& factor,
                                            StopRequested stop = kNeverStop,
-                                           std::vector<int32_t>* postponable = nullptr) {
+                                           std::vector<int32_t>* postponable = nullptr,
+                                           DeviceReport* report = nullptr) {
   factor.block.assign(host::MultifrontalFactorBytes(factor.analysis, factor.dtype),
                       std::byte{0xff});
   std::vector<std::byte> workspace(
       host::MultifrontalWorkspaceBytes(executor, factor.analysis, factor.dtype), std::byte{0xff});
   return host::FactorMultifrontal(executor, factor.analysis, a, factor.dtype, factor.block,
-                                  workspace, stop, postponable);
+                                  workspace, stop, postponable, report);
 }
 
 absl::StatusOr<Factor> MakeFactor(Executor& executor, const AnySparse& a, DType dtype,
@@ -116,6 +118,24 @@ TEST_P(HostMultifrontalTest, HasTheSameBitsOnAnyNumberOfCores) {
       EXPECT_EQ(solution, x);
     }
   }
+}
+
+TEST_F(HostMultifrontalTest, TellsHowManyColumnsAreFinal) {
+  Executor one(1);
+  const PackedSparse a = OfType(GridEntries(14, 3), 2744, DType::kFloat64);
+  ASSERT_OK_AND_ASSIGN(Factor factor, MakeFactor(one, a.view(), DType::kFloat64));
+  DeviceReport report;
+  std::vector<int64_t> told;
+  const auto note = [&] {
+    told.push_back(report.ColumnsDone());
+    return false;
+  };
+  ASSERT_OK(FactorAgain(one, a.view(), factor, note, nullptr, &report));
+  EXPECT_LT(told.front(), a.n);
+  EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
+  const auto all = std::unique(told.begin(), told.end());
+  EXPECT_GT(all - told.begin(), 3) << "after subtrees, and the fronts above them";
+  EXPECT_EQ(report.ColumnsDone(), a.n);
 }
 
 TEST_F(HostMultifrontalTest, StopsInSolves) {

@@ -82,7 +82,7 @@ class Numeric {
  public:
   Numeric(const Analysis& analysis, const Schedule& schedule, const AnySparse& a,
           std::span<std::byte> factor, std::span<std::byte> workspace, int cores,
-          StopRequested stop)
+          StopRequested stop, DeviceReport* report)
       : analysis_(analysis),
         schedule_(schedule),
         a_(a.As<Source>()),
@@ -91,7 +91,8 @@ class Numeric {
         workspace_(workspace.data()),
         smallest_(reinterpret_cast<RealPart<T>*>(workspace.data() + layout_.smallest)),
         cores_(cores),
-        stop_(stop) {}
+        stop_(stop),
+        report_(report) {}
 
   absl::StatusOr<NumericFindings> Run(std::vector<int32_t>* postponable) {
     const OneThreadOfBlas one_thread;
@@ -101,6 +102,7 @@ class Numeric {
     for (const int32_t f : schedule_.upper_fronts()) {
       if (Stopped()) break;
       DoUpperFront(f, found[0]);
+      TellDone(f, f + 1);
     }
     if (stopped_) return absl::CancelledError("stopped in the numeric phase");
     Findings all;
@@ -115,6 +117,12 @@ class Numeric {
   bool Stopped() {
     if (!stopped_ && stop_()) stopped_ = true;
     return stopped_;
+  }
+
+  // The columns of the fronts from `begin` to `end` are final.
+  void TellDone(int32_t begin, int32_t end) {
+    if (report_ == nullptr) return;
+    report_->TellColumns(done_ += analysis_.first_position[end] - analysis_.first_position[begin]);
   }
 
   T Scaled(int32_t entry, int32_t column) const {
@@ -193,6 +201,7 @@ class Numeric {
           if (stopped_) return;
           DoFront(f, thread, found[thread]);
         }
+        TellDone(subtree.begin, subtree.end);
         if (Stopped()) return;
       }
     });
@@ -430,6 +439,8 @@ class Numeric {
   Real* const smallest_;
   const int cores_;
   const StopRequested stop_;
+  DeviceReport* const report_;
+  std::atomic<int64_t> done_ = 0;
   std::atomic<bool> stopped_ = false;
   double max_abs_ = 0;
 };
@@ -446,12 +457,10 @@ size_t MultifrontalWorkspaceBytes(const Executor& executor, const Analysis& anal
   return WorkspaceLayout(analysis, schedule, dtype, threads).bytes + Schedule::Bytes(analysis);
 }
 
-absl::StatusOr<NumericSummary> FactorMultifrontal(Executor& executor, const Analysis& analysis,
-                                                  const AnySparse& a, DType dtype,
-                                                  std::span<std::byte> factor,
-                                                  std::span<std::byte> workspace,
-                                                  StopRequested stop,
-                                                  std::vector<int32_t>* postponable) {
+absl::StatusOr<NumericSummary> FactorMultifrontal(
+    Executor& executor, const Analysis& analysis, const AnySparse& a, DType dtype,
+    std::span<std::byte> factor, std::span<std::byte> workspace, StopRequested stop,
+    std::vector<int32_t>* postponable, DeviceReport* report) {
   CROUT_RETURN_IF_ERROR(CheckFits(analysis, a, dtype));
   const Schedule schedule(analysis);
   absl::StatusOr<NumericFindings> found = absl::InternalError("");
@@ -461,7 +470,7 @@ absl::StatusOr<NumericSummary> FactorMultifrontal(Executor& executor, const Anal
       DispatchDType(a.dtype, [&](auto source_tag) {
         using Source = typename decltype(source_tag)::type;
         if constexpr (kIsComplex<T> == kIsComplex<Source>) {
-          Numeric<T, Source> numeric(analysis, schedule, a, factor, workspace, cores, stop);
+          Numeric<T, Source> numeric(analysis, schedule, a, factor, workspace, cores, stop, report);
           found = numeric.Run(postponable);
         }
       });

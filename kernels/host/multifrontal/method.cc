@@ -45,12 +45,13 @@ class HostMultifrontal final : public SparseLu {
     return kCallSeconds + kPerEntry * static_cast<double>(n + nonzeros);
   }
 
-  absl::StatusOr<NumericSummary> Factor(ExecutionContext&, const Analysis& analysis,
+  absl::StatusOr<NumericSummary> Factor(ExecutionContext& context, const Analysis& analysis,
                                         const AnySparse& a, DType dtype,
                                         std::span<std::byte> factor, std::span<std::byte> workspace,
                                         StopRequested stop,
                                         std::vector<int32_t>* postponable) const override {
-    return FactorMultifrontal(executor_, analysis, a, dtype, factor, workspace, stop, postponable);
+    return FactorMultifrontal(executor_, analysis, a, dtype, factor, workspace, stop, postponable,
+                              &context.report());
   }
 
   absl::StatusOr<LogDeterminant> Determinant(ExecutionContext&, const Analysis& analysis,

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kernels/execution_context.h"
 #include "kernels/host/device/executor.h"
 #include "kernels/matrix.h"
 #include "kernels/sparse/analysis.h"
@@ -34,13 +35,12 @@ size_t MultifrontalSolveWorkspaceBytes(const Executor& executor, const Analysis&
 // Where analysis.kept, the last front's F11 is the Schur complement then, and its interchanges are
 // undefined.
 // `postponable`, where it is not null: the positions of perturbed pivots that have a front above
-// theirs, ascending, for Postpone.
-absl::StatusOr<NumericSummary> FactorMultifrontal(Executor& executor, const Analysis& analysis,
-                                                  const AnySparse& a, DType dtype,
-                                                  std::span<std::byte> factor,
-                                                  std::span<std::byte> workspace,
-                                                  StopRequested stop,
-                                                  std::vector<int32_t>* postponable = nullptr);
+// theirs, ascending, for Postpone. `report`, where it is not null, is told the columns that are
+// final, after each subtree and each front above them.
+absl::StatusOr<NumericSummary> FactorMultifrontal(
+    Executor& executor, const Analysis& analysis, const AnySparse& a, DType dtype,
+    std::span<std::byte> factor, std::span<std::byte> workspace, StopRequested stop,
+    std::vector<int32_t>* postponable = nullptr, DeviceReport* report = nullptr);
 
 // b := op(A)^-1 b, b being n x k of the factor's type `dtype`: permutations and scales included,
 // without refinement. Bits of a column depend neither on the cores nor on the other columns'
