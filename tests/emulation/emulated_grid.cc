@@ -8,8 +8,10 @@ namespace {
 
 struct Self {
   EmulatedGrid* grid = nullptr;
-  unsigned block = 0;
+  unsigned block = 0;  // of those that are there
   unsigned thread = 0;
+  EmulatedBlocks index;
+  EmulatedBlocks blocks;
 };
 thread_local Self self;
 
@@ -47,9 +49,9 @@ std::shared_ptr<void> EmulatedGrid::Attached(uint32_t address) {
 }
 
 unsigned EmulatedThread::Index() { return self.thread; }
-unsigned EmulatedThread::BlockIndex() { return self.block; }
 unsigned EmulatedThread::Threads() { return Block().threads(); }
-unsigned EmulatedThread::Blocks() { return self.grid->blocks(); }
+const EmulatedBlocks& EmulatedThread::BlockIndex() { return self.index; }
+const EmulatedBlocks& EmulatedThread::Blocks() { return self.blocks; }
 EmulatedBlock& EmulatedThread::Block() { return self.grid->block(self.block); }
 EmulatedGrid& EmulatedThread::Grid() { return *self.grid; }
 
@@ -58,14 +60,26 @@ void RunEmulatedGrid(unsigned blocks, unsigned threads, const std::function<void
   std::vector<std::thread> running;
   for (unsigned block = 0; block < blocks; ++block) {
     for (unsigned thread = 0; thread < threads; ++thread) {
-      running.emplace_back([&grid, &body, block, thread] {
-        self = {&grid, block, thread};
+      running.emplace_back([&grid, &body, blocks, block, thread] {
+        self = {&grid, block, thread, {block, 0, 0}, {blocks, 1, 1}};
         body();
         EmulatedThread::Block().Leave();
       });
     }
   }
   for (std::thread& thread : running) thread.join();
+}
+
+void RunEmulatedBlocks(const EmulatedBlocks& blocks, unsigned threads,
+                       const std::function<void()>& body) {
+  for (unsigned i = 0; i < blocks.x * blocks.y * blocks.z; ++i) {
+    const EmulatedBlocks index = {i % blocks.x, i / blocks.x % blocks.y, i / blocks.x / blocks.y};
+    RunEmulatedGrid(1, threads, [&] {
+      self.index = index;
+      self.blocks = blocks;
+      body();
+    });
+  }
 }
 
 }  // namespace crout

@@ -77,19 +77,28 @@ class EmulatedGrid {
   std::map<uint32_t, std::shared_ptr<void>> attached_;
 };
 
+// A grid's blocks along each of its dimensions, or which of them one is.
+struct EmulatedBlocks {
+  unsigned x = 1, y = 1, z = 1;
+};
+
 // Which thread of which block the calling thread is.
 class EmulatedThread {
  public:
   static unsigned Index();
-  static unsigned BlockIndex();
   static unsigned Threads();  // of its block
-  static unsigned Blocks();   // of its grid
+  static const EmulatedBlocks& BlockIndex();
+  static const EmulatedBlocks& Blocks();  // of its grid
   static EmulatedBlock& Block();
   static EmulatedGrid& Grid();
 };
 
 // Runs `body` once in every thread of the grid, all at once.
 void RunEmulatedGrid(unsigned blocks, unsigned threads, const std::function<void()>& body);
+
+// Likewise, a block after the other, of a grid whose blocks do not meet.
+void RunEmulatedBlocks(const EmulatedBlocks& blocks, unsigned threads,
+                       const std::function<void()>& body);
 
 }  // namespace crout
 

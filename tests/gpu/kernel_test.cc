@@ -1,5 +1,6 @@
 #include "tests/gpu/kernel_test.h"
 
+#include <cstdlib>
 #include <string>
 
 #include "kernels/cuda/device/cuda_device.h"
@@ -21,6 +22,8 @@ std::string NameOfGpu() {
 void KernelTest::SetUp() {
   if (CountCudaDevices() == 0) GTEST_SKIP() << "no CUDA device on this machine";
 }
+
+bool KernelTest::IsWatched() { return std::getenv("CROUT_WATCHED") != nullptr; }
 
 KernelTest::Stream KernelTest::MakeStream() {
   cudaStream_t stream = nullptr;

@@ -21,6 +21,10 @@ class KernelTest : public ::testing::Test {
  protected:
   void SetUp() override;
 
+  // Whether a tool of compute-sanitizer watches, as sanitize.sh tells: a launch costs milliseconds
+  // then, and tests that launch for each member anew take few of them.
+  static bool IsWatched();
+
   template <class V>
   using OnDevice = std::unique_ptr<V, decltype(&cudaFree)>;
 

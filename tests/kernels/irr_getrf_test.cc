@@ -10,7 +10,6 @@
 #include "kernels/host/ops/lapack.h"
 #include "kernels/numerics/factor_probe.h"
 #include "tests/kernels/irregular_batch_testing.h"
-#include "tests/support/matrices.h"
 #include "tests/support/ratios.h"
 #include "tests/support/sanitizers.h"
 
@@ -299,16 +298,9 @@ TEST(IrrGetrfThreadsTest, AHundredThousandMembers) {
   }
 }
 
-// The Newton matrices of combustion chemistry, of three mechanisms.
 TEST(IrrGetrfRealMatricesTest, SeqPeleAsOneBatch) {
-  std::vector<Member<double>> members;
-  for (const RealMatrix& real : RealMatrixIndex()) {
-    if (real.file.rfind("seq_pele/", 0) != 0) continue;
-    ASSERT_OK_AND_ASSIGN(HostMatrix a, ReadRealMatrix(real));
-    members.push_back({real.n, real.n, std::move(a)});
-  }
+  const std::vector<Member<double>> members = SeqPele();
   if (members.empty()) GTEST_SKIP() << "no shared matrices: set CROUT_MATRICES";
-  EXPECT_EQ(members.size(), 217);
   const auto factors = Factored(members);
   for (size_t k = 0; k < members.size(); ++k) {
     SCOPED_TRACE(k);

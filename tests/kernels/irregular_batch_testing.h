@@ -13,6 +13,7 @@
 #include "kernels/host/irr_lu/irr_getrf.h"
 #include "kernels/scalar.h"
 #include "tests/support/gallery.h"
+#include "tests/support/matrices.h"
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
@@ -42,6 +43,22 @@ Member<T> RandomMember(int64_t rows, int64_t cols, uint64_t seed) {
     }
   }
   return member;
+}
+
+// The Newton matrices of combustion chemistry, 217 of three mechanisms; none where the shared
+// matrices are not there.
+inline std::vector<Member<double>> SeqPele() {
+  std::vector<Member<double>> members;
+  for (const RealMatrix& real : RealMatrixIndex()) {
+    if (real.file.rfind("seq_pele/", 0) != 0) continue;
+    absl::StatusOr<HostMatrix> a = ReadRealMatrix(real);
+    EXPECT_OK(a);
+    if (a.ok()) members.push_back({real.n, real.n, *std::move(a)});
+  }
+  if (!members.empty()) {
+    EXPECT_EQ(members.size(), 217);
+  }
+  return members;
 }
 
 // What is known of a member after the factorization.

@@ -8,9 +8,9 @@
 
 namespace crout::cuda {
 
-// B := op(T)^-1 B, of which the largest is m x n. A member's order is what T has of it, of rows and
-// of columns, and B of rows. T: a triangle, of which the other one is not read, nor a unit
-// diagonal; `lower` says which one is stored. T: real, or Complex.
+// B := op(T)^-1 B, of which the largest is m x n. A member's order is what B has of it, of rows; T
+// has as many rows and columns, or B no columns. T: a triangle, of which the other one is not read,
+// nor a unit diagonal; `lower` says which one is stored. T: real, or Complex.
 template <class T>
 struct IrrTrsm {
   Op op = Op::kNone;
@@ -28,8 +28,9 @@ struct IrrTrsm {
 template <class T>
 cudaError_t LaunchIrrTrsm(const IrrTrsm<T>& trsm, const IrrMembers& members, cudaStream_t stream);
 
-// B := B U^-1, of which the largest is m x n: a member's order n is what U has of it, of rows and
-// of columns, and B of columns. U: the upper triangle with its diagonal. T: real, or Complex.
+// B := B U^-1, of which the largest is m x n: a member's order n is what B has of it, of columns; U
+// has as many rows and columns, or B no rows. U: the upper triangle with its diagonal. T: real, or
+// Complex.
 template <class T>
 struct IrrTrsmFromRight {
   int m = 0, n = 0;

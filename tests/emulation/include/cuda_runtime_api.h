@@ -64,12 +64,20 @@ struct cudaLaunchConfig_t {
   unsigned numAttrs;
 };
 
-// Runs the kernel; when it returns, the kernel has.
+// Runs the kernel; when it returns, the kernel has. Blocks of a cluster meet.
 template <class... Parameters, class... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                                Arguments&&... arguments) {
-  crout::RunEmulatedGrid(config->gridDim.x, config->blockDim.x,
-                         [&] { kernel(std::forward<Arguments>(arguments)...); });
+  const auto run = [&] { kernel(std::forward<Arguments>(arguments)...); };
+  const dim3& grid = config->gridDim;
+  const bool cluster = std::any_of(
+      config->attrs, config->attrs + config->numAttrs,
+      [](const auto& attribute) { return attribute.id == cudaLaunchAttributeClusterDimension; });
+  if (cluster) {
+    crout::RunEmulatedGrid(grid.x, config->blockDim.x, run);
+  } else {
+    crout::RunEmulatedBlocks({grid.x, grid.y, grid.z}, config->blockDim.x, run);
+  }
   return cudaSuccess;
 }
 
@@ -80,10 +88,22 @@ struct EmulatedIndex {
     operator unsigned() const { return kRead(); }
   } x;
 };
+template <const crout::EmulatedBlocks& (*kRead)()>
+struct EmulatedBlocksIndex {
+  struct {
+    operator unsigned() const { return kRead().x; }
+  } x;
+  struct {
+    operator unsigned() const { return kRead().y; }
+  } y;
+  struct {
+    operator unsigned() const { return kRead().z; }
+  } z;
+};
 inline constexpr EmulatedIndex<& crout::EmulatedThread::Index> threadIdx = {};
-inline constexpr EmulatedIndex<& crout::EmulatedThread::BlockIndex> blockIdx = {};
 inline constexpr EmulatedIndex<& crout::EmulatedThread::Threads> blockDim = {};
-inline constexpr EmulatedIndex<& crout::EmulatedThread::Blocks> gridDim = {};
+inline constexpr EmulatedBlocksIndex<& crout::EmulatedThread::BlockIndex> blockIdx = {};
+inline constexpr EmulatedBlocksIndex<& crout::EmulatedThread::Blocks> gridDim = {};
 
 inline void __syncthreads() { crout::EmulatedThread::Block().Meet(); }
 inline void __syncwarp() { crout::EmulatedThread::Block().MeetWarp(); }

@@ -25,7 +25,7 @@ inline constexpr int kRankShift = 24;
 inline uint32_t SharedAddress(const void* p) {
   const auto offset =
       static_cast<uint32_t>(static_cast<const std::byte*>(p) - EmulatedThread::Block().memory());
-  return EmulatedThread::BlockIndex() << kRankShift | offset;
+  return EmulatedThread::BlockIndex().x << kRankShift | offset;
 }
 
 // As misaligned an access as the device would refuse ends the test.

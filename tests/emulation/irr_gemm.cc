@@ -1,0 +1,2 @@
+// Products of irregular batches by threads of the host.
+#include "kernels/cuda/irr_lu/irr_gemm.cu"

@@ -1,0 +1,94 @@
+// irr_getf2 and irr_trsm, the device's own code, by threads of the host: at offsets and with
+// members that are not finite, as a GPU has it.
+#include <complex>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "kernels/cuda/irr_lu/lu_kernels.cuh"
+#include "tests/gpu/irr_block_cases.h"
+
+namespace crout::cuda {
+namespace {
+
+struct OnHost {
+  static constexpr bool kThreadsOfHost = true;
+
+  template <class T>
+  class Batch {
+   public:
+    explicit Batch(const std::vector<Member<T>>& members, int32_t gap = 0)
+        : host_(members, gap), order_(members.size()) {
+      std::iota(order_.begin(), order_.end(), 0);
+      data_ = reinterpret_cast<DeviceType<T>*>(host_.view().data);
+    }
+
+    const BatchExtent& extent() const { return host_.extent(); }
+    IrrMatrix<DeviceType<T>> Matrix(int row = 0, int col = 0) const {
+      return {data_, host_.places().data(), row, col};
+    }
+    IrrMatrix<const DeviceType<T>> Constant(int row = 0, int col = 0) const {
+      return {data_, host_.places().data(), row, col};
+    }
+    IrrMembers all() const { return {order_.data(), static_cast<int>(order_.size())}; }
+    const BatchMember& place(size_t k) const { return host_.places()[k]; }
+    std::vector<Member<T>> Get() {
+      std::vector<Member<T>> members;
+      for (size_t k = 0; k < order_.size(); ++k) members.push_back(host_.Get(k));
+      return members;
+    }
+
+   private:
+    testing::HostBatch<T> host_;
+    std::vector<int32_t> order_;
+    DeviceType<T>* data_;
+  };
+
+  template <class V>
+  struct Array {
+    V* get() const { return values->data(); }
+    std::shared_ptr<std::vector<V>> values;
+  };
+  template <class V>
+  static Array<V> Send(const std::vector<V>& values) {
+    return {std::make_shared<std::vector<V>>(values)};
+  }
+  template <class V>
+  static std::vector<V> Receive(const Array<V>& array, size_t) {
+    return *array.values;
+  }
+};
+
+// Blocks of 512 threads of the host take a second each: one real type and one complex.
+template <class T>
+class Getf2EmulationTest : public ::testing::Test {};
+using Getf2Types = ::testing::Types<double, std::complex<float>>;
+TYPED_TEST_SUITE(Getf2EmulationTest, Getf2Types);
+
+template <class T>
+constexpr int kBlock = MemberBlocking<DeviceType<T>>::kBlock;
+
+TYPED_TEST(Getf2EmulationTest, AtOffsets) { ExpectGetf2From<OnHost, TypeParam>(kBlock<TypeParam>); }
+
+TYPED_TEST(Getf2EmulationTest, BadMembersDisturbNobody) {
+  ExpectGetf2OfBadMembersFrom<OnHost, TypeParam>(kBlock<TypeParam>);
+}
+
+template <class T>
+class TrsmEmulationTest : public ::testing::Test {};
+using Types = ::testing::Types<float, double, std::complex<float>, std::complex<double>>;
+TYPED_TEST_SUITE(TrsmEmulationTest, Types);
+
+TYPED_TEST(TrsmEmulationTest, OneLeafAtOffsets) {
+  ExpectTrsmAtOffsets<OnHost, TypeParam>(Op::kNone, /*lower=*/false, /*unit=*/false, 7);
+  ExpectTrsmAtOffsets<OnHost, TypeParam>(Op::kConjugateTranspose, true, true, 5);
+}
+
+// Two leaves, and a product between them, which takes the host long: its shuffles are meetings.
+TEST(TrsmRecursionEmulationTest, TwoLeavesAtOffsets) {
+  constexpr int kOrder = kBlock<double> + 5;
+  ExpectTrsmAtOffsets<OnHost, double>(Op::kNone, /*lower=*/false, /*unit=*/false, kOrder);
+}
+
+}  // namespace
+}  // namespace crout::cuda

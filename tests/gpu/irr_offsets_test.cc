@@ -1,0 +1,61 @@
+// irr_getf2 and irr_trsm by themselves on the GPU, at offsets and with members that are not finite.
+#include "tests/gpu/irr_block_cases.h"
+#include "tests/gpu/irr_lu_testing.h"
+
+namespace crout::cuda {
+namespace {
+
+class IrrOffsetsTest : public IrrLuTest {
+ protected:
+  struct OnGpu {
+    static constexpr bool kThreadsOfHost = false;
+    template <class T>
+    using Batch = GpuBatch<T>;
+    template <class V>
+    static auto Send(const std::vector<V>& values) {
+      return KernelTest::Send(values);
+    }
+    template <class V>
+    static std::vector<V> Receive(const OnDevice<V>& array, size_t count) {
+      return KernelTest::Receive(array, count);
+    }
+  };
+
+  // As many columns as precede the second, or the fourth, block.
+  template <class T>
+  static std::vector<int> Begins() {
+    constexpr int kBlock = MemberBlocking<DeviceType<T>>::kBlock;
+    return {0, kBlock, 3 * kBlock};
+  }
+};
+
+TEST_F(IrrOffsetsTest, Getf2) {
+  ForTypes([](auto x) {
+    for (const int begin : Begins<decltype(x)>()) ExpectGetf2From<OnGpu, decltype(x)>(begin);
+  });
+}
+
+TEST_F(IrrOffsetsTest, Getf2OfBadMembers) {
+  ForTypes([](auto x) {
+    for (const int begin : Begins<decltype(x)>()) {
+      ExpectGetf2OfBadMembersFrom<OnGpu, decltype(x)>(begin);
+    }
+  });
+}
+
+TEST_F(IrrOffsetsTest, Trsm) {
+  ForTypes([](auto x) {
+    for (const Op op : {Op::kNone, Op::kTranspose, Op::kConjugateTranspose}) {
+      for (const bool lower : {false, true}) {
+        for (const bool unit : {false, true}) {
+          for (const int m : {7, 33, 100}) {
+            ExpectTrsmAtOffsets<OnGpu, decltype(x)>(op, lower, unit, m);
+          }
+        }
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace crout::cuda
