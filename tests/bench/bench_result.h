@@ -2,6 +2,8 @@
 #ifndef CROUT_TESTS_BENCH_BENCH_RESULT_H_
 #define CROUT_TESTS_BENCH_BENCH_RESULT_H_
 
+#include <sched.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -79,6 +81,17 @@ inline absl::Status ReplaceFile(const std::string& path, const std::string& text
   std::filesystem::rename(part, path, error);
   if (!error) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat("cannot write ", path, ": ", error.message()));
+}
+
+// Cores that this process may run on: fewer than the machine's under taskset.
+inline int CoresOfProcess() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+}
+
+// The same with what there is of a result, if a file is named.
+inline void WriteResult(const nlohmann::ordered_json& result, const std::string& path) {
+  if (!path.empty()) Check(ReplaceFile(path, result.dump(1) + "\n"));
 }
 
 }  // namespace crout

@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 import performance_doc
-from report import flow, poisson, published, results, reuse, service, tables, whole_set
+from report import flow, irregular_targets, poisson, published, results, reuse, service, tables, whole_set
 from report.table import Table, deviation, mean, number, quantile
 
 BENCH = sys.argv.pop(1)
@@ -251,6 +251,50 @@ class TableTest(unittest.TestCase):
         for cells in table.rows:
             self.assertEqual(len(cells), len(table.header))
         self.assertIn("7.6", table.rows[0][-1])
+
+    def test_ours_stands_beside_each_of_the_papers_experiments(self):
+        trsm = [{"over_cublas_streams": ratio, "irr_error": 1e-17, "cublas_streams_error": 2e-17} for ratio in (30.0, 9.0)]
+        blocks = {"device": "NVIDIA H100", "block_trsm": trsm, "block_panel": [{"over_by_columns": 2.5}],
+                  "block_laswp": [{"pivots": "anywhere", "over_row_by_row": 8.0},
+                                  {"pivots": "on the diagonal", "over_row_by_row": 4.0}],
+                  "block_gemm": [{"over_cublas_streams": 0.5}]}
+        cases = [{"operation": "getrf", "sizes": sizes, "over_cusolver_streams": ratio}
+                 for sizes, ratio in (("uniform", 600.0), ("uniform", 10.0), ("equal", 3.0))]
+        batches = {"device": "NVIDIA H200", "cases": cases,
+                   "few_large": [{"largest": 6144, "over_cusolver_streams": 0.95}]}
+        ours = [cells[-1] for cells in published.irregular(blocks, batches).rows]
+        self.assertEqual(ours, [
+            "H100: 9.00× to 30.0× the rate of cuBLAS's calls in 16 streams; largest errors 1.00e-17 and 2.00e-17",
+            "H100: 2.50× to 2.50× the rate of column by column",
+            "H100: 8.00× to 8.00× as fast as looped with pivots anywhere; 4.00× to 4.00× as fast as looped with pivots on the diagonal",
+            "H100: 0.500× to 0.500× the rate of a loop of cuBLAS in 16 streams",
+            "H200: 10.0× to 600× as fast as cuSOLVER in 16 streams", "–",
+            "H200: up to 6144: 0.950× as fast as cuSOLVER in 16 streams"])
+        # Each where there is a result of it.
+        self.assertEqual([cells[-1] for cells in published.irregular(None, dict(batches, few_large=[])).rows[:4]], ["–"] * 4)
+
+    def test_targets_of_irregular_batches_are_met_or_not(self):
+        def case(operation, nrhs, ratio, **more):
+            return {"operation": operation, "sizes": "uniform", "largest": 1024, "nrhs": nrhs, "over_cusolver_streams": ratio, **more}
+        gpu = {"file": "g", "cases": [case("getrf", 0, 9.0, over_cublas_padded=0.95), case("getrs", 1, 6.0)],
+               "few_large": [{"least": 4096, "largest": 6144, "over_crout_lu_1_stream": 1.2, "over_crout_lu_4_streams": 0.9,
+                              "over_crout_lu_4_streams_least": 0.8}]}
+        host = {"file": "h", "cores": 2, "cases": [{"operation": "getrf", "largest": 64, "dtype": "f32", "gain": 1.6}]}
+        service_result = {"file": "s", "device": "AMD", "cores": 2, "batch": {"of_receive": 1.25}}
+
+        def met(gathering):
+            of_kind = {"gpu_irr": [gpu], "host_irr": [host], "service": [service_result], "gather": [{"file": "c", "gathering": [gathering]}]}
+            return [row[3] for row in irregular_targets.table(of_kind, lambda some: some[0] if some else None).rows]
+        row = {"clients": 64, "n": 64, "gain": 3.0, "of_empty_calls": 0.54, "alone_extra_us": -5.0}
+        self.assertEqual(met(row), ["no", "yes", "yes", "no", "no", "yes", "yes", "yes"])
+        self.assertEqual(met(dict(row, gain=10.5, of_empty_calls=0.3))[5:7], ["yes", "yes"])
+        self.assertEqual(met(dict(row, of_empty_calls=0.4, alone_extra_us=30.0))[5:7], ["no", "no"])
+        self.assertIsNone(irregular_targets.table({}, lambda some: None))
+
+    def test_gathered_calls_have_ratios_by_rounds_and_costs(self):
+        made = service.tables({"gathering": [{"n": 64, "gain": 3.0}], "call_costs": [{"call": "nothing", "daemon_cpu_us": 12.0}]})
+        self.assertEqual([(table.header, table.rows) for table in made],
+                         [(["n", "gain"], [["64", "3.00"]]), (["call", "daemon cpu, µs"], [["nothing", "12.0"]])])
 
 
 if __name__ == "__main__":

@@ -1,20 +1,25 @@
 // irr_lu on a GPU beside cuSOLVER's routine for each member in 16 streams and beside cuBLAS's
 // batched one with all members padded to the largest: 1000 square members in float64, orders
-// uniform in [1, N] or all N; and 16 large ones. In turn on the same matrices, round by round.
-// Handles, streams and workspaces are made beforehand; what is timed is from the first call to the
-// last result on the device. Prints one JSON object.
-//   gpu_irr_bench [N ...] > RESULT.json
-//   gpu_irr_bench blocks > RESULT.json     the building blocks (gpu_irr_blocks.cc)
+// uniform in [1, N] or all N; and 16 large ones beside crout_lu for each in several streams. In
+// turn on the same matrices, round by round. Handles, streams and workspaces are made beforehand;
+// what is timed is from the first call to the last result on the device. One JSON object: to FILE,
+// which is written anew after each case, so that a run that is ended early keeps what it has; else
+// to standard output.
+//   gpu_irr_bench [--output=FILE] [N ...]    without any N: all that is kept
+//   gpu_irr_bench [--output=FILE] large      the 16 large ones alone
+//   gpu_irr_bench [--output=FILE] blocks     the building blocks (gpu_irr_blocks.cc)
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 #include <cusolverDn.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <functional>
 #include <iostream>
 #include <memory>
+#include <span>
+#include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -226,36 +231,55 @@ class OfferedIrrLu {
   Buffer host_workspace_;
 };
 
-// A factorization by crout_lu after the other, each on its own workspace of the context.
-class CroutLuInTurn {
+// crout_lu for each member: in several streams, each with a context and a workspace of its own and
+// a thread that enqueues there, as the service's streams have, one member behind the other.
+class CroutLuInStreams {
  public:
-  CroutLuInTurn(const Batch& a, Device& device)
-      : a_(a), context_(Check(device.CreateContext())), ipiv_(a.view().extent.max_diagonal) {
+  CroutLuInStreams(const Batch& a, Device& device,
+                   std::span<const std::unique_ptr<ExecutionContext>> contexts)
+      : a_(a) {
     const int64_t largest = a.view().extent.max_diagonal;
     method_ = Check(FindAlgorithm(device, "crout_lu", DType::kFloat64, largest));
     size_t bytes = 0;
     for (const BatchMember& member : a.members()) {
       bytes = std::max(bytes, Check(method_->WorkspaceBytes(DType::kFloat64, member.rows, {})));
     }
-    workspace_ = Check(device.memory().Allocate(bytes));
+    for (const auto& context : contexts) {
+      lanes_.push_back({context.get(), Check(device.memory().Allocate(bytes)),
+                        DeviceArray<int64_t>(static_cast<size_t>(largest))});
+    }
   }
 
   void Factor() {
-    for (size_t i = 0; i < a_.members().size(); ++i) {
-      const int64_t n = a_.members()[i].rows;
-      Check(method_->Factor(
-          *context_, {reinterpret_cast<std::byte*>(a_.Member(i)), DType::kFloat64, n, n, n},
-          ipiv_.get(), {workspace_.data(), workspace_.size()}, {}, [] { return false; }));
+    std::vector<std::jthread> threads;
+    for (size_t first = 0; first < lanes_.size(); ++first) {
+      threads.emplace_back([this, first] { FactorFrom(first); });
     }
-    Check(context_->Synchronize());
   }
 
  private:
+  struct Lane {
+    ExecutionContext* context;
+    Buffer workspace;
+    DeviceArray<int64_t> ipiv;
+  };
+
+  // Every so many members, in that lane.
+  void FactorFrom(size_t first) {
+    const Lane& lane = lanes_[first];
+    for (size_t i = first; i < a_.members().size(); i += lanes_.size()) {
+      const int64_t n = a_.members()[i].rows;
+      Check(method_->Factor(*lane.context,
+                            {reinterpret_cast<std::byte*>(a_.Member(i)), DType::kFloat64, n, n, n},
+                            lane.ipiv.get(), {lane.workspace.data(), lane.workspace.size()}, {},
+                            [] { return false; }));
+    }
+    Check(lane.context->Synchronize());
+  }
+
   const Batch& a_;
-  const std::unique_ptr<ExecutionContext> context_;
   const LuAlgorithm* method_ = nullptr;
-  DeviceArray<int64_t> ipiv_;
-  Buffer workspace_;
+  std::vector<Lane> lanes_;
 };
 
 double GetrfFlops(const std::vector<BatchMember>& members) {
@@ -268,13 +292,12 @@ double GetrfFlops(const std::vector<BatchMember>& members) {
 }
 
 void BenchCase(const std::vector<MatrixShape>& shapes, const char* sizes, int largest, int rounds,
-               bool padded, const cuda::DeviceLimits& limits, Json& rows) {
+               const cuda::DeviceLimits& limits, Json& rows) {
   Batch a(shapes, 1);
-  Batch a_of_vendor(shapes, 1);
+  Batch a_of_vendor(a);
   IrrLu irr(a, limits);
   CusolverStreams cusolver(a_of_vendor);
-  std::unique_ptr<PaddedCublas> cublas;
-  if (padded) cublas = std::make_unique<PaddedCublas>(a_of_vendor, largest);
+  PaddedCublas cublas(a_of_vendor, largest);
   const auto row_of = [&](const char* operation, int nrhs) -> Json {
     return {{"operation", operation},
             {"members", shapes.size()},
@@ -282,25 +305,23 @@ void BenchCase(const std::vector<MatrixShape>& shapes, const char* sizes, int la
             {"largest", largest},
             {"nrhs", nrhs}};
   };
-  std::vector<Runner> runners = {{"irr", [&] { a.Reset(); }, [&] { irr.Factor(); }}};
-  if (padded) {
-    runners.push_back({"cublas_padded",
-                       [&] {
-                         a_of_vendor.Reset();
-                         cublas->Reset();
-                       },
-                       [&] { cublas->Factor(); }});
-  }
-  runners.push_back({"cusolver_streams", [&] { a_of_vendor.Reset(); }, [&] { cusolver.Factor(); }});
   Json row = row_of("getrf", 0);
-  Compete(runners, rounds, row);
+  Compete({{"irr", [&] { a.Reset(); }, [&] { irr.Factor(); }},
+           {"cublas_padded",
+            [&] {
+              a_of_vendor.Reset();
+              cublas.Reset();
+            },
+            [&] { cublas.Factor(); }},
+           {"cusolver_streams", [&] { a_of_vendor.Reset(); }, [&] { cusolver.Factor(); }}},
+          rounds, row);
   row["irr_gflops"] = GetrfFlops(a.members()) / row["irr_ms"].get<double>() * 1e-6;
   rows.push_back(row);
   for (const int nrhs : {1, 16}) {
     std::vector<MatrixShape> of_b = shapes;
     for (MatrixShape& shape : of_b) shape.cols = nrhs;
     Batch b(of_b, 2);
-    Batch b_of_vendor(of_b, 2);
+    Batch b_of_vendor(b);
     Json solve = row_of("getrs", nrhs);
     Compete(
         {{"irr", [&] { b.Reset(); }, [&] { irr.Solve(b); }},
@@ -311,27 +332,50 @@ void BenchCase(const std::vector<MatrixShape>& shapes, const char* sizes, int la
 }
 
 // Members that are worth a GPU of their own, or nearly: the factorization as the device offers it
-// beside that by teams alone, one after the other, and the vendor's.
-void BenchFewLarge(const std::vector<MatrixShape>& shapes, int largest, Device& device,
-                   const cuda::DeviceLimits& limits, Json& rows) {
+// beside that by teams alone, crout_lu for each, and the vendor's. `contexts`: kStreams of them.
+Json BenchFewLarge(const std::vector<MatrixShape>& shapes, int least, int largest, Device& device,
+                   std::span<const std::unique_ptr<ExecutionContext>> contexts,
+                   const cuda::DeviceLimits& limits) {
   Batch a(shapes, 1);
   OfferedIrrLu offered(a, device);
-  CroutLuInTurn in_turn(a, device);
+  CroutLuInStreams one_stream(a, device, contexts.first(1));
+  CroutLuInStreams four_streams(a, device, contexts.first(4));
+  CroutLuInStreams all_streams(a, device, contexts);
   IrrLu teams(a, limits);
   CusolverStreams cusolver(a);
   const auto reset = [&] { a.Reset(); };
-  Json row = {{"operation", "getrf"},
-              {"members", shapes.size()},
-              {"sizes", "few large"},
-              {"largest", largest},
-              {"nrhs", 0}};
+  Json row = {{"members", shapes.size()}, {"least", least}, {"largest", largest}};
   Compete({{"irr", reset, [&] { offered.Factor(); }},
-           {"crout_lu_in_turn", reset, [&] { in_turn.Factor(); }},
+           {"crout_lu_1_stream", reset, [&] { one_stream.Factor(); }},
+           {"crout_lu_4_streams", reset, [&] { four_streams.Factor(); }},
+           {"crout_lu_16_streams", reset, [&] { all_streams.Factor(); }},
            {"teams", reset, [&] { teams.Factor(); }},
            {"cusolver_streams", reset, [&] { cusolver.Factor(); }}},
-          /*rounds=*/3, row);
+          /*rounds=*/5, row);
   row["irr_gflops"] = GetrfFlops(a.members()) / row["irr_ms"].get<double>() * 1e-6;
-  rows.push_back(row);
+  return row;
+}
+
+void BenchLarge(Device& device, const cuda::DeviceLimits& limits, Json& result,
+                const std::string& output) {
+  constexpr int kFew = 16;
+  std::vector<std::unique_ptr<ExecutionContext>> contexts;
+  for (int s = 0; s < kStreams; ++s) contexts.push_back(Check(device.CreateContext()));
+  for (const auto& [least, most] : {std::pair{1024, 2048}, {2048, 4096}, {4096, 6144}}) {
+    result["few_large"].push_back(
+        BenchFewLarge(UniformShapes(kFew, least, most), least, most, device, contexts, limits));
+    WriteResult(result, output);
+  }
+}
+
+void BenchSize(int n, const cuda::DeviceLimits& limits, Json& result, const std::string& output) {
+  constexpr int kMembers = 1000;
+  const int rounds = n <= 128 ? 11 : n <= 512 ? 5 : 3;
+  BenchCase(UniformShapes(kMembers, 1, n), "uniform", n, rounds, limits, result["cases"]);
+  WriteResult(result, output);
+  BenchCase(std::vector<MatrixShape>(kMembers, {n, n}), "equal", n, rounds, limits,
+            result["cases"]);
+  WriteResult(result, output);
 }
 
 int Main(int argc, char** argv) {
@@ -339,34 +383,31 @@ int Main(int argc, char** argv) {
     std::cerr << "no CUDA device on this machine\n";
     return 1;
   }
-  if (argc == 2 && std::string_view(argv[1]) == "blocks") {
-    const auto device = Check(cuda::MakeDevice(0, cuda::Options()));
-    Json result = ResultHeader("gpu_irr_blocks", device->info());
-    result.update(BenchIrrBlocks());
-    std::cout << result.dump(2) << "\n";
-    return 0;
-  }
-  constexpr int kMembers = 1000;
-  std::vector<int> largest = {32, 64, 128, 256, 512, 1024};
-  if (argc > 1) largest.clear();
-  for (int i = 1; i < argc; ++i) largest.push_back(std::max(1, std::atoi(argv[i])));
-  const auto device = Check(cuda::MakeDevice(0, cuda::Options()));
-  const cuda::DeviceLimits limits = Check(cuda::DeviceLimits::OfCurrent());
-  Json result = ResultHeader("gpu_irr", device->info());
-  for (const int n : largest) {
-    const int rounds = n <= 128 ? 11 : n <= 512 ? 5 : 3;
-    BenchCase(UniformShapes(kMembers, 1, n), "uniform", n, rounds, true, limits, result["cases"]);
-    if (n > 256) continue;
-    BenchCase(std::vector<MatrixShape>(kMembers, {n, n}), "equal", n, rounds, true, limits,
-              result["cases"]);
-  }
-  if (argc <= 1) {
-    constexpr int kFew = 16;
-    for (const auto& [least, most] : {std::pair{1024, 2048}, {2048, 4096}, {4096, 6144}}) {
-      BenchFewLarge(UniformShapes(kFew, least, most), most, *device, limits, result["cases"]);
+  constexpr std::string_view kOutput = "--output=";
+  std::string output;
+  std::vector<std::string_view> wanted;
+  for (const std::string_view argument : std::span(argv, argv + argc).subspan(1)) {
+    if (argument.starts_with(kOutput)) {
+      output = argument.substr(kOutput.size());
+    } else {
+      wanted.push_back(argument);
     }
   }
-  std::cout << result.dump(2) << "\n";
+  if (wanted.empty()) wanted = {"32", "64", "128", "256", "512", "1024", "large"};
+  const auto device = Check(cuda::MakeDevice(0, cuda::Options()));
+  const cuda::DeviceLimits limits = Check(cuda::DeviceLimits::OfCurrent());
+  const bool blocks = wanted[0] == "blocks";
+  Json result = ResultHeader(blocks ? "gpu_irr_blocks" : "gpu_irr", device->info());
+  for (const std::string_view what : wanted) {
+    if (what == "blocks") {
+      BenchIrrBlocks(result, output);
+    } else if (what == "large") {
+      BenchLarge(*device, limits, result, output);
+    } else {
+      BenchSize(std::max(1, std::atoi(what.data())), limits, result, output);
+    }
+  }
+  if (output.empty()) std::cout << result.dump(2) << "\n";
   return 0;
 }
 

@@ -6,7 +6,6 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -65,12 +64,22 @@ class Batch {
       : members_(shapes.size()),
         extent_(Check(PackMembers(DType::kFloat64, shapes, members_))),
         device_members_(members_),
-        original_(Uniform(extent_.bytes / sizeof(double), seed)),
+        original_(
+            std::make_shared<DeviceArray<double>>(Uniform(extent_.bytes / sizeof(double), seed))),
         elements_(extent_.bytes / sizeof(double)) {
     Reset();
   }
+  // The same matrices once more.
+  Batch(const Batch& other)
+      : members_(other.members_),
+        extent_(other.extent_),
+        device_members_(members_),
+        original_(other.original_),
+        elements_(original_->count()) {
+    Reset();
+  }
 
-  void Reset() { elements_.CopyFrom(original_); }
+  void Reset() { elements_.CopyFrom(*original_); }
   IrregularBatch view() const {
     return {reinterpret_cast<std::byte*>(elements_.get()), extent_, device_members_.get()};
   }
@@ -87,14 +96,14 @@ class Batch {
   static std::vector<double> Uniform(size_t count, uint64_t seed) {
     std::mt19937_64 random(seed);
     std::vector<double> values(count);
-    for (double& x : values) x = std::ldexp(static_cast<double>(random() >> 11), -52) - 1;
+    for (double& x : values) x = static_cast<double>(random() >> 11) * 0x1p-52 - 1;
     return values;
   }
 
   std::vector<BatchMember> members_;
   BatchExtent extent_;
   DeviceArray<BatchMember> device_members_;
-  DeviceArray<double> original_;
+  std::shared_ptr<const DeviceArray<double>> original_;
   DeviceArray<double> elements_;
 };
 
@@ -138,9 +147,9 @@ inline std::vector<MatrixShape> UniformShapes(int count, int least, int largest)
   return shapes;
 }
 
-// The building blocks of irr_lu, each by itself, as the paper measures them: one list of records
-// for each.
-Json BenchIrrBlocks();
+// The building blocks of irr_lu, each by itself, as the paper measures them: a list of records for
+// each in `result`, which is written to `output` behind every one.
+void BenchIrrBlocks(Json& result, const std::string& output);
 
 }  // namespace crout
 

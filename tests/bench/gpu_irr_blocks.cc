@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <numeric>
 #include <random>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/cuda/irr_lu/irr_gemm.h"
@@ -143,7 +145,7 @@ Json BenchTrsm() {
       flops.push_back(static_cast<double>(shape.rows * shape.rows) * nrhs);
     }
     Batch b(of_b, 2);
-    Batch b_of_vendor(of_b, 2);
+    Batch b_of_vendor(b);
     const std::vector<double> b_values = b.Download();
     const Members members(flops);
     cuda::IrrTrsm<double> trsm;
@@ -226,8 +228,7 @@ Json BenchLaswp() {
   const Stream stream;
   Json rows = Json::array();
   for (const int largest : {64, 128, 256, 512, 1024}) {
-    const std::vector<MatrixShape> shapes =
-        UniformShapes(largest > 512 ? 250 : kMembers, 1, largest);
+    const std::vector<MatrixShape> shapes = UniformShapes(kMembers, 1, largest);
     std::vector<double> work;
     for (const MatrixShape& shape : shapes) work.push_back(static_cast<double>(shape.cols));
     Batch a(shapes, 1);
@@ -316,11 +317,15 @@ Json BenchGemm() {
 
 }  // namespace
 
-Json BenchIrrBlocks() {
-  return {{"block_trsm", BenchTrsm()},
-          {"block_panel", BenchPanels()},
-          {"block_laswp", BenchLaswp()},
-          {"block_gemm", BenchGemm()}};
+void BenchIrrBlocks(Json& result, const std::string& output) {
+  const std::pair<const char*, Json (*)()> blocks[] = {{"block_trsm", BenchTrsm},
+                                                       {"block_panel", BenchPanels},
+                                                       {"block_laswp", BenchLaswp},
+                                                       {"block_gemm", BenchGemm}};
+  for (const auto& [name, bench] : blocks) {
+    result[name] = bench();
+    WriteResult(result, output);
+  }
 }
 
 }  // namespace crout

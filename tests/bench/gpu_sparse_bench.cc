@@ -469,10 +469,6 @@ class Case {
   Json& result_;
 };
 
-void Write(const Json& result, const std::string& path) {
-  if (!path.empty()) Check(ReplaceFile(path, result.dump(1) + "\n"));
-}
-
 int Main(int argc, char** argv) {
   const Arguments arguments = Parse(argc, argv);
   const auto start = std::chrono::steady_clock::now();
@@ -506,17 +502,17 @@ int Main(int argc, char** argv) {
                  spent());
     Case one(*device, cudss.ok() ? cudss->get() : nullptr, arguments, name, *a, result);
     one.Run();
-    Write(result, arguments.output);
+    WriteResult(result, arguments.output);
     if (!Has(arguments.fronts, name)) continue;
     if (spent() > arguments.seconds) {
       leave_out(name, "fronts one by one", "time was over");
       continue;
     }
     one.RunFronts();
-    Write(result, arguments.output);
+    WriteResult(result, arguments.output);
   }
   result["seconds"] = spent();
-  Write(result, arguments.output);
+  WriteResult(result, arguments.output);
   if (arguments.output.empty()) std::printf("%s\n", result.dump(1).c_str());
   return 0;
 }

@@ -16,7 +16,7 @@ import pathlib
 import sys
 import typing
 
-from report import flow, poisson, published, results, reuse, service, tables, whole_set
+from report import flow, irregular_targets, poisson, published, results, reuse, service, tables, whole_set
 from report.table import Table, count
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -164,6 +164,18 @@ def gauss_jordan(of_kind):
     return parts
 
 
+def newest(some):
+    """Of results of one benchmark; None of none."""
+    return max(some, key=lambda result: result["date"], default=None)
+
+
+def irregular_batches(of_kind):
+    experiments = published.irregular(*(newest(of_kind.get(name, [])) for name in ("gpu_irr_blocks", "gpu_irr")))
+    targets = irregular_targets.table(of_kind, newest)
+    return [section("Published", [experiments, published.maxwell(of_kind.get("gpu_sparse", []))]),
+            *([section("Targets", [targets])] if targets else [])]
+
+
 def block_lu(of_kind):
     parts = kept_tables(of_kind, "gpu_methods", "factor", "On a GPU, beside other direct methods")
     timed = list(filter(times_count, of_kind.get("crout", [])))
@@ -194,7 +206,7 @@ PAGES = (
          "Many matrices of different sizes at once, and sparse matrices by fronts",
          "A. Abdelfattah, P. Ghysels, W. Boukaram, S. Tomov, X. S. Li, J. Dongarra, *Addressing Irregular Patterns of Matrix "
          "Computations on GPUs and Their Impact on Applications Powered by Sparse Direct Solvers*, 2022.", "studies",
-         lambda of_kind: [section("Published", [published.irregular(), published.maxwell(of_kind.get("gpu_sparse", []))])],
+         irregular_batches,
          ("levels_*",)),
     Page("block_lu", "Rodrigues and Estêvão: blocked LU",
          "Blocked LU without pivoting beside other methods",

@@ -12,8 +12,6 @@
 // latency: from the last byte of a 256 x 256 matrix to the reply handed to gRPC, beside the bare
 //          vendor call on the same device.
 
-#include <sched.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -375,12 +373,6 @@ nlohmann::ordered_json BenchBatch(const std::string& device_name) {
           {"of_receive", Median(calls) / Median(receive)}};
 }
 
-// Cores that this process may run on: fewer than the machine's under taskset.
-int Cores() {
-  cpu_set_t set;
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
-}
-
 int Main(int argc, char** argv) {
   const std::string name = argc > 1 ? argv[1] : "host";
   const std::vector<std::string> parts(argv + std::min(argc, 2), argv + argc);
@@ -388,7 +380,7 @@ int Main(int argc, char** argv) {
     return parts.empty() || std::find(parts.begin(), parts.end(), part) != parts.end();
   };
   nlohmann::ordered_json result = ResultHeader("service", OpenDevice(name)->info());
-  result["cores"] = Cores();
+  result["cores"] = CoresOfProcess();
   if (wanted("latency")) result["latency"] = BenchLatency(name);
   if (wanted("concurrency")) result["concurrency"] = BenchConcurrency(name);
   if (wanted("series")) result["series"] = BenchSeries(name);

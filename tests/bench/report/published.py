@@ -50,11 +50,50 @@ def totals(kind, title):
     return Table(title, ["method", "f64 total s", "matrices", "f32 total s", "matrices"], table_rows)
 
 
-def irregular():
-    """What the paper on irregular batches says of its experiments."""
+def _times_of_rows(rows, key, what):
+    """The least and the most of a ratio."""
+    values = [row[key] for row in rows if key in row]
+    return f"{times(min(values))} to {times(max(values))} {what}" if values else ""
+
+
+def _irregular_block(blocks, experiment):
+    """What a result of the building blocks says of an experiment of the paper's."""
+    if experiment.startswith("Triangular"):
+        rows = blocks["block_trsm"]
+        errors = " and ".join(number(max(row[f"{who}_error"] for row in rows)) for who in ("irr", "cublas_streams"))
+        return _times_of_rows(rows, "over_cublas_streams", "the rate of cuBLAS's calls in 16 streams") + f"; largest errors {errors}"
+    if experiment.startswith("Panels"):
+        return _times_of_rows(blocks["block_panel"], "over_by_columns", "the rate of column by column")
+    if experiment.startswith("Interchanges"):
+        by_pivots = [_times_of_rows([row for row in blocks["block_laswp"] if row["pivots"] == pivots], "over_row_by_row",
+                                    f"as fast as looped with pivots {pivots}") for pivots in ("anywhere", "on the diagonal")]
+        return "; ".join(by_pivots)
+    return _times_of_rows(blocks["block_gemm"], "over_cublas_streams", "the rate of a loop of cuBLAS in 16 streams")
+
+
+def _irregular_batch(batches, experiment):
+    """Likewise a result of whole batches."""
+    if experiment.startswith("Few"):
+        return "; ".join(f"up to {row['largest']}: {times(row['over_cusolver_streams'])} as fast as cuSOLVER in 16 streams"
+                         for row in batches.get("few_large", []))
+    rows = [row for row in batches["cases"] if row["operation"] == "getrf" and row["sizes"] == "uniform"]
+    return _times_of_rows(rows, "over_cusolver_streams", "as fast as cuSOLVER in 16 streams")
+
+
+def irregular(blocks=None, batches=None):
+    """What the paper on irregular batches says of its experiments, beside ours where there are results of them: of the building blocks,
+    and of whole batches."""
     with open(DIRECTORY / "irregular_batches.csv", newline="", encoding="utf-8") as file:
-        rows = list(csv.reader(file))
-    return Table("The paper's experiments", rows[0], rows[1:], IRREGULAR)
+        header, *rows = csv.reader(file)
+    if blocks is None and batches is None:
+        return Table("The paper's experiments", header, rows, IRREGULAR)
+    for row in rows:
+        of_batches = row[0].startswith(("Factorizations", "Few"))
+        result, describe = (batches, _irregular_batch) if of_batches else (blocks, _irregular_block)
+        amd = "MI100" in row[1]
+        text = "" if result is None or amd else describe(result, row[0])
+        row.append(f"{r.device_label(result)}: {text}" if text else "–")
+    return Table("The paper's experiments", [*header, "ours"], rows, f"{IRREGULAR} Ours in the tables below.")
 
 
 def maxwell(all_results):
