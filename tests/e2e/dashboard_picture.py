@@ -42,14 +42,14 @@ FORMATS = {"s": EngFormatter("s"), "bytes": EngFormatter("B"), "Bps": EngFormatt
 def load(daemon, loads, seconds):
     """Callers of several kinds, each for a part of the time; what a part does, it does all through."""
     def work(names):
-        end = time.monotonic() + seconds / 4
+        end = time.monotonic() + seconds / 5
         while time.monotonic() < end:
             for name in names:
                 getattr(loads, name)()
 
-    # A failure is meant for the solve that it is set before: one caller.
+    # A failure is meant for the solve that it is set before, and small calls wait for each other: one caller.
     for names, count in ((["factor", "solve"], 2), (["solve", "solve", "unknown_handle"], 2),
-                         (["series", "batches", "solve"], 2), (["crowd_out"] + 12 * ["solve"] + ["failure"], 1)):
+                         (["series", "batches", "solve"], 2), (["small"], 1), (["crowd_out"] + 12 * ["solve"] + ["failure"], 1)):
         callers = [threading.Thread(target=work, args=(names,)) for _ in range(count)]
         for caller in callers:
             caller.start()

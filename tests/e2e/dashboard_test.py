@@ -44,6 +44,7 @@ PANEL_LOADS = {
     "Members of a batch": "batches",
     "Singular members": "batches",
     "Small calls that ran together": "small",
+    "Small calls in company": "small",
     "Wait for company": "small",
     "Steps": "series",
     "Iterations of a step": "series",
@@ -242,9 +243,25 @@ class Loads:
         assert code == 0
 
     def small(self):
-        """A call of the kind that others may join: a dense matrix of low order in binary."""
-        code, _ = self._daemon.ctl("factor", str(self._dense))
-        assert code == 0
+        """Three calls of the kind that others may join, dense matrices of low order in binary: one, and two that wait for its
+        end and run together."""
+        codes = []
+        callers = [threading.Thread(target=lambda: codes.append(self._daemon.ctl("factor", str(self._dense))[0]))
+                   for _ in range(3)]
+        started = callers[:1]
+        self._daemon.failpoint("hold gathered.run")
+        try:
+            callers[0].start()
+            self._await_gauge("crout_streams_busy", 1)  # Until then others would join it.
+            for caller in callers[1:]:
+                caller.start()
+                started.append(caller)
+            self._await_gauge("crout_queue_depth", 2)
+        finally:
+            self._daemon.failpoint("release gathered.run")
+            for caller in started:
+                caller.join()
+        assert codes == [0, 0, 0], codes
 
     def unknown_handle(self):
         code, _ = self._daemon.ctl("solve", "a" * 26, str(self._ones))

@@ -272,6 +272,56 @@ TEST_F(RpcBatchSolveTest, CancelledBetweenFactorsAndSolutionItLeavesNothing) {
   ExpectHeldSoon(before_);
 }
 
+// A batch is one handle: its lease is extended by each use of any member, renewed, ends, and is
+// released as that of one matrix, and with it goes all that the batch holds.
+TEST_F(RpcBatchSolveTest, LeasesAreAsThoseOfOneMatrix) {
+  const Encoded batch = Encode(Mixed());
+  v1::FactorizeBatchHeader header;
+  *header.mutable_batch() = batch.spec;
+  header.mutable_cache()->mutable_lease()->set_seconds(60);
+  const std::vector<Member> rhs = {Random(40, 1, 3)};
+  const auto lease = [&](const std::string& handle, int64_t seconds) {
+    grpc::ClientContext context;
+    v1::RenewLeaseRequest request;
+    request.set_handle(handle);
+    request.mutable_lease()->set_seconds(seconds);
+    v1::RenewLeaseResponse response;
+    return stub().RenewLease(&context, request, &response);
+  };
+  const auto release = [&](const std::string& handle) {
+    grpc::ClientContext context;
+    v1::ReleaseFactorRequest request;
+    request.set_handle(handle);
+    v1::ReleaseFactorResponse response;
+    return stub().ReleaseFactor(&context, request, &response);
+  };
+  const auto expect_gone = [&](const std::string& handle) {
+    EXPECT_EQ(SolveMembers(handle, {3}, rhs).status.error_code(), StatusCode::NOT_FOUND);
+    EXPECT_EQ(Download(handle).status.error_code(), StatusCode::NOT_FOUND);
+    EXPECT_EQ(lease(handle, 60).error_code(), StatusCode::NOT_FOUND);
+    EXPECT_EQ(release(handle).error_code(), StatusCode::NOT_FOUND);
+    ExpectHeldSoon(before_);
+  };
+
+  const std::string kept = FactorWith(header, batch.data).factor.handle();
+  for (int use = 0; use < 3; ++use) {
+    PassTime(absl::Seconds(40));
+    ASSERT_TRUE(SolveMembers(kept, {3}, rhs).status.ok()) << use;
+    Idle();  // The lease runs from the end of the use.
+  }
+  ASSERT_TRUE(lease(kept, 300).ok());
+  PassTime(absl::Seconds(200));
+  EXPECT_TRUE(SolveMembers(kept, {3}, rhs).status.ok());
+  Idle();
+  PassTime(absl::Seconds(301));
+  expect_gone(kept);
+
+  const std::string released = FactorWith(header, batch.data).factor.handle();
+  Idle();
+  ASSERT_TRUE(release(released).ok());
+  expect_gone(released);
+}
+
 TEST_F(RpcBatchSolveTest, MembersAreDownloaded) {
   const std::vector<Member> members = Mixed();
   const std::string handle = Factor(members).factor.handle();
