@@ -122,7 +122,8 @@ struct Analysis {
   std::vector<int64_t> target;
   std::vector<int32_t> entry_column;  // A's column of each; its row is SparseView::row[entry]
 
-  // 2/3 d1^3 + 2 d1^2 d2 + 2 d1 d2^2 over the fronts: a complex operation counts as one.
+  // 2/3 d1^3 + 2 d1^2 d2 + 2 d1 d2^2 over the fronts that are factored: a complex operation counts
+  // as one.
   double flops = 0;
   // Elements of contributions that a traversal in postorder keeps at once, with a stack, a front's
   // own beside its children's.
@@ -135,6 +136,8 @@ struct Analysis {
   int64_t levels() const { return static_cast<int64_t>(level_contribution_entries.size()); }
   int64_t eliminated(int64_t f) const { return first_position[f + 1] - first_position[f]; }  // d1
   int64_t bordered(int64_t f) const { return border_start[f + 1] - border_start[f]; }        // d2
+  // Whether front f is that of the kept unknowns, which is assembled alone.
+  bool is_kept(int64_t f) const { return kept > 0 && f + 1 == fronts(); }
 
   // Entries of L and U as they are stored, the unit diagonal not counted; of which zeros that
   // merged fronts brought are a part.

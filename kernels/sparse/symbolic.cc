@@ -36,6 +36,7 @@ class Symbolic {
       const auto d1 = static_cast<double>(out_.eliminated(f));
       const auto d2 = static_cast<double>(out_.bordered(f));
       entries += d1 * d1 + 2 * d1 * d2;
+      if (out_.is_kept(f)) continue;
       out_.flops += 2.0 / 3.0 * d1 * d1 * d1 + 2 * d1 * d1 * d2 + 2 * d1 * d2 * d2;
     }
     constexpr double kMostEntries = 0x1p58;  // 2^62 bytes of the largest type

@@ -61,35 +61,6 @@ class HostMultifrontalTest : public ::testing::TestWithParam<DType> {
   Executor executor_{kThreadSanitized ? 1 : 2};
 };
 
-// A factor with kept unknowns takes their Schur complement for the identity: with
-// b = A x - (0, S x2 - x2) its solve gives x.
-TEST_P(HostMultifrontalTest, SolvesBesideKeptUnknowns) {
-  constexpr int64_t kM = 9;
-  constexpr int64_t kN = kM * kM * kM;
-  constexpr int64_t kKept = 60;
-  const PackedSparse a = OfType(GridEntries(kM, 3), kN, GetParam());
-  AnalysisOptions options;
-  for (int32_t i = 0; i < kKept; ++i) options.keep.push_back((i * 37 + 5) % kN);
-  ASSERT_OK_AND_ASSIGN(const Factor factor, MakeFactor(executor_, a.view(), GetParam(), options));
-  const Analysis& analysis = factor.analysis;
-  ASSERT_EQ(analysis.kept, kKept);
-  DispatchDType(GetParam(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const MatrixView<const T> s =
-        FrontAt<const T>(analysis, factor.block.data(), analysis.fronts() - 1).panel;
-    std::vector<T> b(kN);
-    const SparseView<T> view = a.view().As<T>();
-    for (int64_t i = 0; i < kN; ++i) {
-      view.ForRow(Op::kNone, i, [&](int32_t, T v) { b[i] += v; });  // x is all ones
-    }
-    for (int64_t i = 0; i < kKept; ++i) {
-      for (int64_t j = 0; j < kKept; ++j) b[options.keep[i]] -= s(i, j) - (i == j ? T{1} : T{0});
-    }
-    EXPECT_OK(SolveWith(executor_, factor, Op::kNone, MatrixView<T>{b.data(), kN, 1, kN}));
-    for (const T x : b) EXPECT_LT(std::abs(Widen(x) - 1.0), 1e4 * UnitRoundoff(GetParam()));
-  });
-}
-
 TEST_P(HostMultifrontalTest, HasTheSameBitsOnAnyNumberOfCores) {
   Executor one(1);
   Executor three(kThreadSanitized ? 1 : 3);

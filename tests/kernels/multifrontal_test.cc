@@ -212,6 +212,54 @@ TEST_P(MultifrontalTest, LeavesSchurComplements) {
   ExpectSchurComplement(OfType(GridEntries(9, 3), kN, GetParam()), keep);
 }
 
+// A factor with kept unknowns takes their Schur complement for the identity: with
+// b = op(A) x - (0, op(S) x2 - x2) its solve gives x.
+TEST_P(MultifrontalTest, SolvesBesideKeptUnknowns) {
+  constexpr int64_t kM = 9;
+  constexpr int64_t kN = kM * kM * kM;
+  const PackedSparse a = OfType(GridEntries(kM, 3), kN, GetParam());
+  for (const int32_t kept : {1, 60, 300, static_cast<int32_t>(kN)}) {
+    AnalysisOptions options;
+    for (int32_t i = 0; i < kept; ++i) options.keep.push_back((i * 37 + 5) % kN);
+    ASSERT_OK_AND_ASSIGN(const Factor factor, runner_->Make(a.view(), GetParam(), options));
+    const Analysis& analysis = factor.analysis;
+    ASSERT_EQ(analysis.kept, kept);
+    for (const Op op : kOps) {
+      for (const int64_t columns : {1, 3}) {
+        SCOPED_TRACE(::testing::Message() << kept << " op " << static_cast<int>(op));
+        DispatchDType(GetParam(), [&](auto tag) {
+          using T = typename decltype(tag)::type;
+          const MatrixView<const T> s =
+              FrontAt<const T>(analysis, factor.block.data(), analysis.fronts() - 1).panel;
+          const SparseView<T> view = a.view().As<T>();
+          std::vector<T> b(kN * columns);
+          // Column j of x is full of j + 1.
+          for (int64_t j = 0; j < columns; ++j) {
+            const auto x = static_cast<T>(j + 1.0);
+            T* const of_j = b.data() + j * kN;
+            for (int64_t i = 0; i < kN; ++i) {
+              view.ForRow(op, i, [&](int32_t, T v) { of_j[i] += v * x; });
+            }
+            for (int64_t i = 0; i < kept; ++i) {
+              T sum{0};
+              for (int64_t k = 0; k < kept; ++k) sum += op == Op::kNone ? s(i, k) : s(k, i);
+              if (op == Op::kConjugateTranspose) sum = Conj(sum);
+              of_j[options.keep[i]] -= (sum - T{1}) * x;
+            }
+          }
+          EXPECT_OK(runner_->Solve(factor, op, MatrixView<T>{b.data(), kN, columns, kN}));
+          double largest = 0;
+          for (int64_t e = 0; e < kN * columns; ++e) {
+            const double x = static_cast<double>(e / kN) + 1;
+            largest = std::max(largest, std::abs(Widen(b[e]) - x));
+          }
+          EXPECT_LT(largest, 1e4 * UnitRoundoff(GetParam()));
+        });
+      }
+    }
+  }
+}
+
 // A front of 600 columns with a border of 400, and one of 1000 without.
 TEST_P(MultifrontalTest, FactorsLargeFronts) {
   constexpr int64_t kN = 1000;

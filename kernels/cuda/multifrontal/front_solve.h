@@ -53,11 +53,13 @@ cudaError_t LaunchScatter(const FrontSolve<T>& solve, int64_t n, const int32_t* 
                           const double* scale, const MatrixView<T>& solution, cudaStream_t stream);
 
 // On the way up, the fronts of a level. First, for all of them: b gets what their children left,
-// `left` starts with the rest of it, and x is b, rows interchanged with op none. Then for each
+// `left` starts with the rest of it, and x is b, its rows interchanged where that is asked for, as
+// it is with op none. Then for each
 // `step` that the largest has, those that have it: its columns of L, of op(U) with another op, are
 // solved for, from x to b, and taken off x and `left`.
 template <class T>
-cudaError_t LaunchStartUp(const FrontSolve<T>& solve, const FrontSet& set, cudaStream_t stream);
+cudaError_t LaunchStartUp(const FrontSolve<T>& solve, const FrontSet& set, bool interchanges,
+                          cudaStream_t stream);
 template <class T>
 cudaError_t LaunchStepUp(const FrontSolve<T>& solve, const FrontSet& set, int step,
                          cudaStream_t stream);

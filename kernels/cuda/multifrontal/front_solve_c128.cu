@@ -7,7 +7,7 @@ template cudaError_t LaunchGather(const FrontSolve<Complex<double>>&, int64_t, c
                                   cudaStream_t);
 template cudaError_t LaunchScatter(const FrontSolve<Complex<double>>&, int64_t, const int32_t*,
                                    const double*, const MatrixView<Complex<double>>&, cudaStream_t);
-template cudaError_t LaunchStartUp(const FrontSolve<Complex<double>>&, const FrontSet&,
+template cudaError_t LaunchStartUp(const FrontSolve<Complex<double>>&, const FrontSet&, bool,
                                    cudaStream_t);
 template cudaError_t LaunchStepUp(const FrontSolve<Complex<double>>&, const FrontSet&, int,
                                   cudaStream_t);

@@ -7,7 +7,7 @@ template cudaError_t LaunchGather(const FrontSolve<Complex<float>>&, int64_t, co
                                   cudaStream_t);
 template cudaError_t LaunchScatter(const FrontSolve<Complex<float>>&, int64_t, const int32_t*,
                                    const double*, const MatrixView<Complex<float>>&, cudaStream_t);
-template cudaError_t LaunchStartUp(const FrontSolve<Complex<float>>&, const FrontSet&,
+template cudaError_t LaunchStartUp(const FrontSolve<Complex<float>>&, const FrontSet&, bool,
                                    cudaStream_t);
 template cudaError_t LaunchStepUp(const FrontSolve<Complex<float>>&, const FrontSet&, int,
                                   cudaStream_t);

@@ -754,13 +754,14 @@ cudaError_t LaunchScatter(const FrontSolve<T>& solve, int64_t n, const int32_t* 
 }
 
 template <class T>
-cudaError_t LaunchStartUp(const FrontSolve<T>& solve, const FrontSet& set, cudaStream_t stream) {
+cudaError_t LaunchStartUp(const FrontSolve<T>& solve, const FrontSet& set, bool interchanges,
+                          cudaStream_t stream) {
   if (set.count == 0) return cudaSuccess;
   int threads = kWarp;
   while (threads < set.size && threads < front_solve::kMostUpThreads) threads *= 2;
   const dim3 grid(static_cast<unsigned>(set.count), static_cast<unsigned>(solve.columns));
   return LaunchBehind(front_solve::StartUpKernel<T>, grid, threads, 0, solve.overlap, stream, solve,
-                      set.order, solve.op == Op::kNone);
+                      set.order, interchanges);
 }
 
 template <class T>

@@ -30,6 +30,7 @@ class CudaMultifrontal final : public SparseLu {
   const MethodTraits& traits() const override { return traits_; }
 
   bool LeavesFronts() const override { return true; }
+  bool LeavesComplements() const override { return true; }
 
   absl::StatusOr<size_t> FactorBytes(const Analysis& analysis, DType dtype) const override {
     return MultifrontalFactorBytes(analysis, dtype);

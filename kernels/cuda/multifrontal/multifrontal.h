@@ -40,8 +40,8 @@ absl::StatusOr<NumericSummary> FactorMultifrontal(
     StopRequested stop, std::vector<int32_t>* postponable);
 
 // Enqueues b := op(A)^-1 b, b being n x k of the factor's type `dtype`: permutations and scales
-// included, without refinement. The same bits each time; those of a column do not depend on the
-// others' values.
+// included, without refinement; the Schur complement of kept unknowns counts as the identity. The
+// same bits each time; those of a column do not depend on the others' values.
 absl::Status SolveMultifrontal(Context& context, const Analysis& analysis, const std::byte* factor,
                                Op op, const AnyMatrix& b, std::span<std::byte> workspace);
 

@@ -77,12 +77,19 @@ class Solver {
     CROUT_RETURN_IF_CUDA_ERROR(LaunchGather(solve_, analysis_.n, plain ? rows : columns,
                                             plain ? scales.row : scales.column,
                                             {b.data, b.rows, b.cols, b.ld}, stream_));
-    for (int64_t level = analysis_.levels() - 1; level >= 0; --level) {
-      CROUT_RETURN_IF_CUDA_ERROR(LaunchStartUp(solve_, SetOf(Heavy(level), order_), stream_));
+    // The front of kept unknowns is not factored: what is left for it is its x.
+    const int64_t first = analysis_.kept > 0 ? 1 : 0;
+    for (int64_t level = analysis_.levels() - 1; level >= first; --level) {
+      CROUT_RETURN_IF_CUDA_ERROR(
+          LaunchStartUp(solve_, SetOf(Heavy(level), order_), plain, stream_));
       CROUT_RETURN_IF_ERROR(Steps(level, LaunchStepUp<T>));
       CROUT_RETURN_IF_CUDA_ERROR(LaunchLightUp(solve_, SetOf(Light(level), order_), stream_));
     }
-    for (int64_t level = 0; level < analysis_.levels(); ++level) {
+    if (first > 0) {
+      CROUT_RETURN_IF_CUDA_ERROR(
+          LaunchStartUp(solve_, SetOf(levels_.Level(0), order_), /*interchanges=*/false, stream_));
+    }
+    for (int64_t level = first; level < analysis_.levels(); ++level) {
       CROUT_RETURN_IF_ERROR(ForLevel(Heavy(level), [&](const FrontSet& set) {
         return LaunchStartDown(solve_, set, stream_);
       }));
@@ -151,7 +158,7 @@ size_t MultifrontalSolveWorkspaceBytes(const Analysis& analysis, DType dtype, in
 
 absl::Status SolveMultifrontal(Context& context, const Analysis& analysis, const std::byte* factor,
                                Op op, const AnyMatrix& b, std::span<std::byte> workspace) {
-  if (b.rows != analysis.n || analysis.unmatched_row >= 0 || analysis.kept > 0) {
+  if (b.rows != analysis.n || analysis.unmatched_row >= 0) {
     return absl::InvalidArgumentError("the right-hand side does not fit the factor");
   }
   if (b.rows == 0 || b.cols == 0) return absl::OkStatus();

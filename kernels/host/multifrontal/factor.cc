@@ -179,8 +179,6 @@ class Numeric {
             std::max<int64_t>(1, d2)};
   }
 
-  bool IsKept(int64_t f) const { return analysis_.kept > 0 && f == analysis_.fronts() - 1; }
-
   // f(i, thread) for i in [0, count): by all threads, in no order.
   template <class F>
   void Share(int64_t count, const F& f) {
@@ -279,7 +277,7 @@ class Numeric {
     const int64_t d1 = front.panel.cols;
     const int64_t d2 = front.u12.cols;
     Assemble(f, front, contribution, 0, d1 + d2, thread);
-    if (IsKept(f)) return;
+    if (analysis_.is_kept(f)) return;
     Real* const smallest = smallest_ + analysis_.first_position[f];
     PivotCount count;
     EliminateColumns(front.panel, d1, smallest, front.ipiv, count);
@@ -336,7 +334,7 @@ class Numeric {
     const int64_t d2 = front.u12.cols;
     ForTiles(d1 + d2,
              [&](int64_t begin, int64_t end) { Assemble(f, front, contribution, begin, end, 0); });
-    if (IsKept(f)) return;
+    if (analysis_.is_kept(f)) return;
     Real* const smallest = smallest_ + analysis_.first_position[f];
     PivotCount count;
     EliminateUpper(Block(front.panel, 0, 0, d1, d1), smallest, front.ipiv, count);

@@ -227,9 +227,6 @@ class Solver {
     });
   }
 
-  // Whether the front holds a Schur complement, which is not factored.
-  bool IsKept(int64_t f) const { return analysis_.kept > 0 && f + 1 == analysis_.fronts(); }
-
   FrontFactor<const T> At(int64_t f) const { return FrontAt<const T>(analysis_, factor_, f); }
 
   // What the front gets from its children is added to its own part and to what it leaves.
@@ -253,7 +250,7 @@ class Solver {
     const MatrixView<T> own = Own(f);
     const MatrixView<T> left = Left(f);
     TakeFromChildren(f, own, left);
-    if (IsKept(f)) return;
+    if (analysis_.is_kept(f)) return;
     const int64_t d1 = own.rows;
     if (!transposed()) ExchangeRows(front.ipiv, d1, own);
     if (SmallFront<T>::Is(front, columns_)) {
@@ -277,7 +274,7 @@ class Solver {
   }
 
   void BackwardFront(int64_t f) const {
-    if (IsKept(f)) return;
+    if (analysis_.is_kept(f)) return;
     const FrontFactor<const T> front = At(f);
     const MatrixView<T> own = Own(f);
     const MatrixView<T> left = Left(f);
