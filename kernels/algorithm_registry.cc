@@ -39,9 +39,13 @@ std::vector<absl::string_view> NamesOf(const T& methods) {
 
 absl::Status NoSuchName(const Device& device, std::string_view what, std::string_view name,
                         const std::vector<absl::string_view>& has) {
-  return absl::UnimplementedError(absl::StrCat(ToAbsl(what), " '", ToAbsl(name),
-                                               "' is not available on device ", device.info().name,
-                                               "; it has: ", absl::StrJoin(has, ", ")));
+  std::string message =
+      absl::StrCat(ToAbsl(what), " '", ToAbsl(name), "' is not available on device ",
+                   device.info().name, "; it has: ", absl::StrJoin(has, ", "));
+  for (const AbsentMethod& method : device.catalogue().absent) {
+    if (method.name == name) absl::StrAppend(&message, "; ", method.why);
+  }
+  return absl::UnimplementedError(message);
 }
 
 absl::Status DoesNotTake(const Device& device, std::string_view name, DType dtype) {
@@ -146,7 +150,7 @@ std::vector<const SparseLu*> FindSparseLus(const Device& device, std::string_vie
                                            DType dtype) {
   std::vector<const SparseLu*> methods;
   for (const auto& method : device.catalogue().sparse_lus) {
-    const bool wanted = name == kAuto || method->name() == name;
+    const bool wanted = name == kAuto ? !method->traits().by_name_alone : method->name() == name;
     if (wanted && method->FactorType(dtype)) methods.push_back(method.get());
   }
   return methods;

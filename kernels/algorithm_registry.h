@@ -38,8 +38,8 @@ const TriangularSolver* FindSolverToPrepare(const Device& device, UnitDiagonal u
 absl::StatusOr<const DirectSolver*> FindDirectSolver(const Device& device, std::string_view name,
                                                      DType dtype);
 
-// The methods for sparse matrices of that name, or, for "auto", all of them, that have a FactorType
-// for `dtype`.
+// The methods for sparse matrices of that name, or, for "auto", all that it may take, that have a
+// FactorType for `dtype`.
 std::vector<const SparseLu*> FindSparseLus(const Device& device, std::string_view name,
                                            DType dtype);
 // The one of them, which must not be empty, that is expected to take the least time for a factor

@@ -31,6 +31,9 @@ absl::Status CopyParts(const FactorParts& from, Wanted wanted, MemoryResource& m
 
 absl::StatusOr<FactorParts> Enqueue(ExecutionContext& context, const FactorParts& from,
                                     Wanted wanted, MemoryResource& memory, Copy copy) {
+  if (from.is_fixed()) {
+    return absl::FailedPreconditionError("the factor is of use on its device alone");
+  }
   FactorParts to;
   SyncOnExit sync(context);
   CROUT_RETURN_IF_ERROR(CopyParts(from, wanted, memory, copy, to));

@@ -51,6 +51,13 @@ class FactorParts {
     }
     return false;
   }
+  // Whether they cannot be copied: neither moved to another memory nor downloaded.
+  bool is_fixed() const {
+    for (const FactorPart& part : parts_) {
+      if (part.buffer.is_fixed()) return true;
+    }
+    return false;
+  }
   // Gives the part away; empty where there is none.
   Buffer Take(std::string_view name);
 
@@ -71,7 +78,7 @@ class FactorParts {
 };
 
 // Copies of all parts, from the memory of the context's device to `memory` of the host, and back to
-// the device's. Block until they are complete.
+// the device's. Block until they are complete. FAILED_PRECONDITION for parts that are fixed.
 absl::StatusOr<FactorParts> CopyToHost(ExecutionContext& context, const FactorParts& from,
                                        MemoryResource& memory);
 absl::StatusOr<FactorParts> CopyToDevice(ExecutionContext& context, const FactorParts& from);

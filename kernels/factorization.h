@@ -91,7 +91,8 @@ struct FactorSummary {
   int64_t empty_index = 0;  // 1-based, of the empty row or column, or the row that is left over
   // Largest |u_ij| over the largest entry of the (equilibrated) matrix that was factored; 0/0, as
   // for n = 0 and the zero matrix, is 1. +Inf when the factorization left the range of its type:
-  // such a factor is useless, and solves with it report a backward error that is NaN or near 1.
+  // such a factor is useless, and solves with it report a backward error that is NaN or near 1. 0
+  // by methods that do not show U.
   double pivot_growth = 0;
   // Estimate of |PA - LU|_1 / (n |A|_1 eps), of the (equilibrated) matrix in the factor's type that
   // was factored (factor_probe.h). +Inf where the factor holds a NaN or Inf; 0 for n = 0. Unset for

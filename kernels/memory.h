@@ -29,6 +29,9 @@ class MemoryResource {
     return true;
   }
 
+  // Whether what lies in its blocks is of use where it lies alone, so that they are never copied.
+  virtual bool is_fixed() const { return false; }
+
   // Gives back what is kept for later requests until that is at most `bytes`; returns how much it
   // is then. Resources that keep nothing have nothing to do.
   virtual size_t TrimTo(size_t bytes) {
@@ -71,6 +74,7 @@ class Buffer {
     return static_cast<T*>(data_);
   }
   size_t size() const { return size_; }
+  bool is_fixed() const { return resource_ != nullptr && resource_->is_fixed(); }
   explicit operator bool() const { return data_ != nullptr; }
   void reset() {
     if (data_ != nullptr) resource_->DoDeallocate(std::exchange(data_, nullptr), size_);

@@ -53,6 +53,8 @@ struct MethodTraits {
   bool stoppable = false;
   // A TriangularSolver solves only with factors that went through its Prepare, once, before.
   bool needs_preparation = false;
+  // `auto` never takes it.
+  bool by_name_alone = false;
   // Timed where a device measures its speed (costs/measure_costs.h); others go by a timed one's.
   bool is_timed = false;
 };

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/execution_context.h"
+#include "kernels/memory.h"
 #include "kernels/numerical_method.h"
 #include "kernels/sparse/analysis.h"
 #include "kernels/sparse/factor_download.h"
@@ -47,6 +48,14 @@ class SparseLu : public NumericalMethod {
   // The same before there is an analysis, roughly.
   virtual double PredictRoughly(int64_t n, int64_t nonzeros, DType dtype) const = 0;
 
+  // Where the blocks of its factors come from; null: from the device's memory. Outlives them.
+  virtual MemoryResource* factor_memory() const { return nullptr; }
+  // After a Factor into this block that ended with RESOURCE_EXHAUSTED: the bytes of one that is
+  // expected to have room, by methods that learn them on the way.
+  virtual std::optional<size_t> LargerFactor(std::span<const std::byte> /*factor*/) const {
+    return std::nullopt;
+  }
+
   // Whether a factor is as MultifrontalLayout says.
   virtual bool LeavesFronts() const { return false; }
   // Whether it factors by analyses with kept unknowns, and its solver takes such factors: with x2
@@ -55,12 +64,14 @@ class SparseLu : public NumericalMethod {
   // Whether L and U can be read out of a factor: fronts, or by WriteEntries.
   virtual bool LeavesEntries() const { return LeavesFronts(); }
 
-  // Factors a, of the pattern that was analysed, into `factor`. Blocks until the device is done.
-  // INVALID_ARGUMENT: a matrix of another order or number of entries. CANCELLED by `stop`:
-  // `factor` is undefined then. RESOURCE_EXHAUSTED: pivots that were chosen for their size fill in
-  // more than FactorBytes has room for, which says nothing of the matrix. `postponable`: := the
-  // positions of perturbed pivots, ascending, that Postpone makes a better analysis of; then the
-  // factor is as MultifrontalLayout says. Empty by methods that have none.
+  virtual bool LeavesDeterminants() const { return true; }
+
+  // Factors a, of the pattern that was analysed, into `factor`, of factor_memory(). Blocks until
+  // the device is done. INVALID_ARGUMENT: a matrix of another order or number of entries. CANCELLED
+  // by `stop`: `factor` is undefined then. RESOURCE_EXHAUSTED: pivots that were chosen for their
+  // size fill in more than FactorBytes has room for, which says nothing of the matrix.
+  // `postponable`: := the positions of perturbed pivots, ascending, that Postpone makes a better
+  // analysis of; then the factor is as MultifrontalLayout says. Empty by methods that have none.
   virtual absl::StatusOr<NumericSummary> Factor(ExecutionContext& context, const Analysis& analysis,
                                                 const AnySparse& a, DType dtype,
                                                 std::span<std::byte> factor,

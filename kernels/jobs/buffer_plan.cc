@@ -68,7 +68,8 @@ absl::StatusOr<JobBytes> BufferPlan::Sum() const {
 absl::Status JobBuffers::Allocate(MemoryResource& memory, int phase) {
   for (BufferPlan::Id id = 0; id < buffers_.size(); ++id) {
     const PlannedBuffer& planned = plan_.buffers()[id];
-    if (planned.kind != BufferKind::kOwn || planned.held.first != phase) continue;
+    const bool is_given = static_cast<bool>(buffers_[id]);
+    if (planned.kind != BufferKind::kOwn || planned.held.first != phase || is_given) continue;
     absl::StatusOr<Buffer> buffer = memory.Allocate(planned.bytes);
     if (!buffer.ok()) {
       return {buffer.status().code(),

@@ -50,8 +50,11 @@ class SparseFactorizeJob {
   absl::Status Factor(StopRequested stop);
   // Of options_.last, where that is one to begin with; else empty.
   std::span<const std::byte> LastFactor() const;
-  // By `otherwise` where the method has no room.
+  absl::Status Allocate();
+  absl::StatusOr<NumericSummary> Call(StopRequested stop, std::vector<int32_t>* postponable);
+  // In a larger block, or by `otherwise`, where the method has no room.
   absl::StatusOr<NumericSummary> FactorOnce(StopRequested stop, std::vector<int32_t>* postponable);
+  absl::Status GoOnWith(const SparseFactorizeOptions& options);
   // Goes on by this plan, in whose memory all but the matrix is undefined.
   absl::Status GoOn(SparseFactorizePlan plan);
   // Whether the job goes on by an analysis that has these positions in the fronts above theirs.
@@ -147,6 +150,15 @@ absl::Status SparseFactorizeJob::GoOn(SparseFactorizePlan plan) {
   plan_ = std::move(plan);
   buffers_.emplace(plan_.buffers);
   buffers_->Give(plan_.matrix, std::move(matrix));
+  return Allocate();
+}
+
+absl::Status SparseFactorizeJob::Allocate() {
+  MemoryResource* const own = options_.method.lu->factor_memory();
+  if (own != nullptr) {
+    CROUT_ASSIGN_OR_RETURN(Buffer factor, own->Allocate(plan_.buffers.bytes(plan_.factor)));
+    buffers_->Give(plan_.factor, std::move(factor));
+  }
   return buffers_->Allocate(context_.device().memory());
 }
 
@@ -160,29 +172,46 @@ std::span<const std::byte> SparseFactorizeJob::LastFactor() const {
   return {options_.last->lu().data(), options_.last->lu().size()};
 }
 
-absl::StatusOr<NumericSummary> SparseFactorizeJob::FactorOnce(StopRequested stop,
-                                                              std::vector<int32_t>* postponable) {
-  const auto factor = [&] {
-    const SparseLu& lu = *options_.method.lu;
-    if (const std::span<const std::byte> last = LastFactor(); !last.empty()) {
-      return lu.FactorLike(context_, analysis(), Matrix(), options_.factor_dtype, last,
-                           Memory(plan_.factor), Memory(plan_.workspace), stop, postponable);
-    }
-    return lu.Factor(context_, analysis(), Matrix(), options_.factor_dtype, Memory(plan_.factor),
-                     Memory(plan_.workspace), stop, postponable);
-  };
-  absl::StatusOr<NumericSummary> numeric = factor();
-  if (!absl::IsResourceExhausted(numeric.status()) || !options_.otherwise || growth_ == nullptr) {
-    return numeric;
+absl::StatusOr<NumericSummary> SparseFactorizeJob::Call(StopRequested stop,
+                                                        std::vector<int32_t>* postponable) {
+  const SparseLu& lu = *options_.method.lu;
+  if (const std::span<const std::byte> last = LastFactor(); !last.empty()) {
+    return lu.FactorLike(context_, analysis(), Matrix(), options_.factor_dtype, last,
+                         Memory(plan_.factor), Memory(plan_.workspace), stop, postponable);
   }
-  SparseFactorizeOptions options = options_;
-  options.method = *std::exchange(options.otherwise, std::nullopt);
+  return lu.Factor(context_, analysis(), Matrix(), options_.factor_dtype, Memory(plan_.factor),
+                   Memory(plan_.workspace), stop, postponable);
+}
+
+absl::Status SparseFactorizeJob::GoOnWith(const SparseFactorizeOptions& options) {
   CROUT_ASSIGN_OR_RETURN(
       SparseFactorizePlan plan,
       PlanSparseFactorize(options, plan_.analysis, plan_.analysis_reused, plan_.matrix_dtype));
   CROUT_RETURN_IF_ERROR(growth_->ClaimJob(plan.bytes));
-  CROUT_RETURN_IF_ERROR(GoOn(std::move(plan)));
-  return factor();
+  return GoOn(std::move(plan));
+}
+
+absl::StatusOr<NumericSummary> SparseFactorizeJob::FactorOnce(StopRequested stop,
+                                                              std::vector<int32_t>* postponable) {
+  absl::StatusOr<NumericSummary> numeric = Call(stop, postponable);
+  const auto has_no_room = [&] {
+    return growth_ != nullptr && absl::IsResourceExhausted(numeric.status());
+  };
+  // Ends where the budget does: each block is larger than the one before.
+  while (has_no_room()) {
+    const std::optional<size_t> bytes = options_.method.lu->LargerFactor(Memory(plan_.factor));
+    if (!bytes || *bytes <= Memory(plan_.factor).size()) break;
+    SparseFactorizeOptions options = options_;
+    options.least_factor_bytes = *bytes;
+    CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
+    CROUT_RETURN_IF_ERROR(GoOnWith(options));
+    numeric = Call(stop, postponable);
+  }
+  if (!has_no_room() || !options_.otherwise) return numeric;
+  SparseFactorizeOptions options = options_;
+  options.method = *std::exchange(options.otherwise, std::nullopt);
+  CROUT_RETURN_IF_ERROR(GoOnWith(options));
+  return Call(stop, postponable);
 }
 
 absl::Status SparseFactorizeJob::Factor(StopRequested stop) {
@@ -282,7 +311,7 @@ absl::StatusOr<Factorization> SparseFactorizeJob::Run(StopRequested stop, Kernel
   SyncOnExit sync(context_);
   context_.report().TellColumns(0);  // the context's last job left its own
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
-  CROUT_RETURN_IF_ERROR(buffers_->Allocate(context_.device().memory()));
+  CROUT_RETURN_IF_ERROR(Allocate());
   CROUT_RETURN_IF_ERROR(Inspect());
   CROUT_RETURN_IF_ERROR(Failpoint("factorize.factor"));
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
@@ -311,6 +340,10 @@ absl::StatusOr<SparseFactorizePlan> PlanSparseFactorize(const SparseFactorizeOpt
     return absl::UnimplementedError(absl::StrCat("algorithm '", ToAbsl(method.lu->name()),
                                                  "' is not available in ", ToAbsl(NameOf(dtype))));
   }
+  if (options.determinant && !method.lu->LeavesDeterminants()) {
+    return absl::UnimplementedError(
+        absl::StrCat("algorithm '", ToAbsl(method.lu->name()), "' leaves no determinant"));
+  }
   SparseFactorizePlan plan;
   plan.options = options;
   plan.analysis = std::move(analysis);
@@ -326,7 +359,8 @@ absl::StatusOr<SparseFactorizePlan> PlanSparseFactorize(const SparseFactorizeOpt
                          FactorSolver::Bytes(*method.solver, dtype, known.n, 1, nullptr, &known));
   plan.matrix = buffers.Add("upload", BufferKind::kUpload, matrix);
   if (options.keep_matrix) buffers.Keep(plan.matrix);
-  plan.factor = buffers.Add("lu", factor, {0, Held::kByResult});
+  plan.factor =
+      buffers.Add("lu", std::max(factor, options.least_factor_bytes), {0, Held::kByResult});
   plan.workspace = buffers.Add("workspace", workspace);
   plan.vectors = buffers.Add("probe", vectors);
   buffers.Add("probe: solver", BufferKind::kPart, solver);

@@ -27,6 +27,7 @@ struct SparseFactorizeOptions {
   // factors of the same type. Empty: the job ends.
   std::optional<SparseMethod> otherwise;
   DType factor_dtype = DType::kFloat64;
+  size_t least_factor_bytes = 0;  // of its block, where that is more than the method foresees
   bool keep_matrix = true;
   bool determinant = false;
   bool condition = false;
@@ -50,14 +51,15 @@ struct SparseFactorizePlan {
 
 // For a matrix of the analysis' order and pattern, which is not structurally singular.
 // INVALID_ARGUMENT for a factor that is real where the matrix is complex or the reverse, or a size
-// that overflows; UNIMPLEMENTED for a type that the method does not take.
+// that overflows; UNIMPLEMENTED for a type that the method does not take, or a determinant that it
+// does not leave.
 absl::StatusOr<SparseFactorizePlan> PlanSparseFactorize(const SparseFactorizeOptions& options,
                                                         std::shared_ptr<const Analysis> analysis,
                                                         bool analysis_reused, DType matrix_dtype);
 
-// Where the memory comes from for a larger analysis than was planned for, and the job by it, or by
-// another method. An error of these is no error of a job that has a factor, and keeps it, where it
-// is RESOURCE_EXHAUSTED.
+// Where the memory comes from for a larger analysis or factor than was planned for, and the job by
+// it, or by another method. An error of these is no error of a job that has a factor, and keeps it,
+// where it is RESOURCE_EXHAUSTED.
 class SparseGrowth {
  public:
   virtual ~SparseGrowth() = default;
@@ -80,8 +82,9 @@ inline constexpr int kMostPostponements = 8;
 // for a fixed random z, M being what the factor stands for, |A x - A z| = |(A - M) x|.
 //
 // With `growth`, a matrix some of whose pivots were perturbed is factored again by an
-// analysis in which they are postponed, until none can be, kMostPostponements times at most; and
-// `otherwise` has its memory. The summary says what was done.
+// analysis in which they are postponed, until none can be, kMostPostponements times at most; a
+// factor whose method learns that it needs more is made again in a larger block; and `otherwise`
+// has its memory. The summary says what was done.
 absl::StatusOr<Factorization> FactorizeSparse(ExecutionContext& context,
                                               const SparseFactorizePlan& plan, Buffer upload,
                                               StopRequested stop, KernelTimings& timings,

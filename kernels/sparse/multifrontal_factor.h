@@ -91,7 +91,8 @@ struct NumericSummary {
   // Of a real symmetric A without matching, interchanges, perturbations: its negative eigenvalues.
   std::optional<int64_t> negative_pivots;
   double max_abs = 0;  // of B's entries
-  // max |u_ij| / max_abs, 0/0 being 1; +Inf where L or U holds a NaN or Inf.
+  // max |u_ij| / max_abs, 0/0 being 1; +Inf where L or U holds a NaN or Inf. 0 by methods that do
+  // not show U.
   double pivot_growth = 1;
   // By methods that find it out themselves; else what the analysis foresaw.
   std::optional<FactorCounts> counts;

@@ -132,6 +132,9 @@ void FactorCache::Demote(const std::shared_ptr<Stored>& victim) {
 }
 
 absl::Status FactorCache::CopyToHost(const Stored& from, Charged* to, uint64_t* checksum) {
+  if (from.factorization.parts.is_fixed()) {  // asked before others make room for the copy
+    return absl::FailedPreconditionError("the factor is of use on its device alone");
+  }
   CROUT_ASSIGN_OR_RETURN(to->reservation, ReserveOnHost(from.bytes));
   {
     DeviceSlot& slot = *from.slot;

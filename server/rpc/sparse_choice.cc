@@ -70,13 +70,13 @@ void SparseChoice::Allow(std::string tenant, std::string_view solver) {
 
 std::vector<const SparseLu*> SparseChoice::Methods(const FactorWish& wish) const {
   const DType dtype = wish.dense->factor_dtype;
+  const std::string& asked = named() ? name_ : solved_by_;
   std::vector<const SparseLu*> methods =
-      FindSparseLus(*slot_.device, named() ? name_ : "auto", dtype);
+      FindSparseLus(*slot_.device, asked.empty() ? "auto" : asked, dtype);
   std::erase_if(methods, [&](const SparseLu* method) {
     // Nobody is given another type than was asked for.
     const bool exact = wish.request->factor_dtype() != v1::DTYPE_UNSPECIFIED;
-    if (exact && !method->TakesSparse(dtype)) return true;
-    return !named() && !solved_by_.empty() && method->name() != solved_by_;
+    return exact && !method->TakesSparse(dtype);
   });
   return methods;
 }

@@ -144,6 +144,20 @@ TEST_F(RegistryTest, TheSparseMethodIsChosenByTheAnalysis) {
   EXPECT_EQ(klu->FactorType(DType::kComplex64), DType::kComplex128);
 }
 
+TEST_F(RegistryTest, AMethodThatIsAbsentSaysWhy) {
+  const FakeDevice fake({.register_more = [](Catalogue& catalogue) {
+    catalogue.absent.push_back({"cudss", "install it"});
+  }});
+  EXPECT_THAT(FindAlgorithm(fake, "cudss", DType::kFloat64, 10),
+              FailsWith(absl::StatusCode::kUnimplemented, "'cudss' is not available"));
+  EXPECT_THAT(FindAlgorithm(fake, "cudss", DType::kFloat64, 10),
+              FailsWith(absl::StatusCode::kUnimplemented, "; install it"));
+  EXPECT_THAT(FindSolver(fake, "cudss", UnitDiagonal::kL, DType::kFloat64, 10, 1),
+              FailsWith(absl::StatusCode::kUnimplemented, "; install it"));
+  const absl::Status other = FindAlgorithm(fake, "magma", DType::kFloat64, 10).status();
+  EXPECT_THAT(other.message(), ::testing::Not(::testing::HasSubstr("install")));
+}
+
 TEST_F(RegistryTest, MethodsAreChosenForTheMatricesThatTheyTake) {
   const FakeDevice fake({.register_more = [](Catalogue& catalogue) {
     catalogue.algorithms.push_back(std::make_unique<ToyLu>("doubles"));  // and the fastest

@@ -1,9 +1,12 @@
-// The job of a matrix that stays sparse, on the device under test: what it measures, and how it
-// postpones pivots.
+// The job of a matrix that stays sparse, on the device under test: what it measures, how it
+// postpones pivots, and how it goes on in a larger block.
 #include "kernels/jobs/sparse_factorize.h"
 
 #include <complex>
+#include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -22,7 +25,74 @@ class Generous final : public SparseGrowth {
   std::shared_ptr<const Analysis> Keep(Analysis analysis) override {
     return std::make_shared<const Analysis>(std::move(analysis));
   }
-  absl::Status ClaimJob(const JobBytes&) override { return absl::OkStatus(); }
+  absl::Status ClaimJob(const JobBytes& bytes) override {
+    claimed.push_back(bytes.kept);
+    return absl::OkStatus();
+  }
+
+  std::vector<size_t> claimed;
+};
+
+// The device's memory by another name.
+class OwnMemory final : public MemoryResource {
+ public:
+  explicit OwnMemory(MemoryResource& memory) : memory_(memory) {}
+  size_t live() const { return blocks_.size(); }
+
+ protected:
+  absl::StatusOr<void*> DoAllocate(size_t bytes) override {
+    CROUT_ASSIGN_OR_RETURN(Buffer block, memory_.Allocate(bytes));
+    void* const data = block.data();
+    blocks_.emplace(data, std::move(block));
+    return data;
+  }
+  void DoDeallocate(void* data, size_t) override { blocks_.erase(data); }
+
+ private:
+  MemoryResource& memory_;
+  std::map<void*, Buffer> blocks_;
+};
+
+// A method that learns on the way that it needs three times what it said, and asks for twice what
+// it has.
+class Cramped final : public SparseLu {
+ public:
+  Cramped(const SparseLu& lu, MemoryResource& memory) : lu_(lu), memory_(memory) {}
+
+  OwnMemory& memory() const { return memory_; }
+
+  const MethodTraits& traits() const override { return lu_.traits(); }
+  absl::StatusOr<size_t> FactorBytes(const Analysis& analysis, DType dtype) const override {
+    return lu_.FactorBytes(analysis, dtype);
+  }
+  absl::StatusOr<size_t> WorkspaceBytes(const Analysis& analysis, DType dtype) const override {
+    return lu_.WorkspaceBytes(analysis, dtype);
+  }
+  double PredictSeconds(const Analysis&, DType) const override { return 0; }
+  double PredictRoughly(int64_t, int64_t, DType) const override { return 0; }
+  MemoryResource* factor_memory() const override { return &memory_; }
+  std::optional<size_t> LargerFactor(std::span<const std::byte> factor) const override {
+    return 2 * factor.size();
+  }
+  bool LeavesDeterminants() const override { return false; }
+  absl::StatusOr<NumericSummary> Factor(ExecutionContext& context, const Analysis& analysis,
+                                        const AnySparse& a, DType dtype,
+                                        std::span<std::byte> factor, std::span<std::byte> workspace,
+                                        StopRequested stop,
+                                        std::vector<int32_t>* postponable) const override {
+    CROUT_ASSIGN_OR_RETURN(const size_t said, FactorBytes(analysis, dtype));
+    if (factor.size() < 3 * said) return absl::ResourceExhaustedError("no room");
+    return lu_.Factor(context, analysis, a, dtype, factor, workspace, stop, postponable);
+  }
+  absl::StatusOr<LogDeterminant> Determinant(ExecutionContext&, const Analysis&,
+                                             const NumericSummary&, std::span<const std::byte>,
+                                             DType) const override {
+    return absl::InternalError("it leaves none");
+  }
+
+ private:
+  const SparseLu& lu_;
+  mutable OwnMemory memory_;
 };
 
 class SparseJobsTest : public ::testing::TestWithParam<DType> {
@@ -35,15 +105,17 @@ class SparseJobsTest : public ::testing::TestWithParam<DType> {
   }
 
   absl::StatusOr<Factorization> Run(const AnySparse& a, const AnalysisOptions& options,
-                                    SparseGrowth* growth = nullptr) {
+                                    SparseGrowth* growth = nullptr,
+                                    const SparseLu* method = nullptr, bool determinant = true) {
     Device& device = *DeviceUnderTest();
     SparseFactorizeOptions wanted;
-    wanted.method.lu = device.catalogue().sparse_lus.front().get();
+    wanted.method.lu = method != nullptr ? method : device.catalogue().sparse_lus.front().get();
     for (const auto& solver : device.solvers()) {
       if (solver->name() == wanted.method.lu->name()) wanted.method.solver = solver.get();
     }
     wanted.factor_dtype = a.dtype;
-    wanted.determinant = wanted.condition = true;
+    wanted.determinant = determinant;
+    wanted.condition = true;
     CROUT_ASSIGN_OR_RETURN(Analysis analysis, Analyze(a, options, kNeverStop));
     CROUT_ASSIGN_OR_RETURN(
         const SparseFactorizePlan plan,
@@ -107,6 +179,28 @@ TEST_P(SparseJobsTest, PostponesPivotsThatAreTooSmall) {
   EXPECT_EQ(postponed.summary.sparse->numeric.perturbed_pivots, 0);
   EXPECT_GT(postponed.summary.sparse->postponements, 0);
   EXPECT_LT(*postponed.summary.quality, 100);
+}
+
+TEST_P(SparseJobsTest, GoesOnInALargerBlock) {
+  Device& device = *DeviceUnderTest();
+  const Cramped method(*device.catalogue().sparse_lus.front(), device.memory());
+  const PackedSparse a = OfType(GridEntries(20, 2), 400, GetParam());
+  {
+    Generous growth;
+    ASSERT_OK_AND_ASSIGN(const Factorization factor,
+                         Run(a.view(), {}, &growth, &method, /*determinant=*/false));
+    ASSERT_EQ(growth.claimed.size(), 2u) << "twice and four times as much";
+    EXPECT_GT(growth.claimed[1], growth.claimed[0]);
+    EXPECT_EQ(method.memory().live(), 1u) << "those that were too small are gone";
+    EXPECT_LT(*factor.summary.quality, 10);
+  }
+  EXPECT_EQ(method.memory().live(), 0u);
+  EXPECT_THAT(Run(a.view(), {}, nullptr, &method, /*determinant=*/false),
+              FailsWith(absl::StatusCode::kResourceExhausted, "no room"));
+  EXPECT_EQ(method.memory().live(), 0u);
+  Generous growth;
+  EXPECT_THAT(Run(a.view(), {}, &growth, &method),
+              FailsWith(absl::StatusCode::kUnimplemented, "leaves no determinant"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, SparseJobsTest, ::testing::ValuesIn(kDTypes),

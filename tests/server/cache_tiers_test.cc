@@ -1,4 +1,6 @@
 // Moves between the tiers: pressure, promotion, corruption, lost devices.
+#include <atomic>
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <thread>
@@ -64,6 +66,48 @@ TEST_F(CacheTiersTest, PressureMovesTheLeastRecentlyUsedToTheHostAndUseBringsItB
   EXPECT_EQ(HostUnits(), 0u);
   EXPECT_EQ(host_memory_.counting().live_bytes(), 0u);
   EXPECT_EQ(device().counting_memory().live_bytes(), 0u);
+}
+
+// Of blocks that are of use where they lie alone.
+class FixedMemory final : public MemoryResource {
+ public:
+  bool is_fixed() const override { return true; }
+  int live() const { return live_; }
+
+ protected:
+  absl::StatusOr<void*> DoAllocate(size_t bytes) override {
+    ++live_;
+    return std::malloc(bytes);
+  }
+  void DoDeallocate(void* data, size_t) override {
+    --live_;
+    std::free(data);
+  }
+
+ private:
+  std::atomic<int> live_ = 0;
+};
+
+TEST_F(CacheTiersTest, AFactorThatCannotBeCopiedGoesAtOnce) {
+  static FixedMemory fixed;  // outlives the cache
+  Start(/*device_units=*/2, /*host_units=*/1);
+  Put('h');
+  Put('h', 2 * kUnit);
+  ASSERT_EQ(HostUnits(), 1u) << "another's copy fills the host's memory";
+  ASSERT_OK_AND_ASSIGN(NewFactor factor, Make('a', kUnit / 2));  // a copy would fit
+  ASSERT_OK_AND_ASSIGN(Buffer block, fixed.Allocate(1));
+  *block.data() = std::byte{'a'};
+  factor.factorization.parts.Add("fixed", PartKind::kFactor, std::move(block));
+  InsertOptions options;
+  options.tenant = kTenant;
+  options.lease = absl::Hours(1);
+  const Handle a = cache_->Insert(std::move(factor), options).handle;
+  EXPECT_THAT(Use(a), HoldsChar('a'));
+  const Handle c = Put('c', 2 * kUnit);
+  EXPECT_EQ(ReasonGone(a), kReasonHandleEvicted);
+  EXPECT_EQ(fixed.live(), 0);
+  EXPECT_EQ(HostUnits(), 1u) << "nothing made room for a copy";
+  EXPECT_THAT(Use(c), HoldsChar('c'));
 }
 
 TEST_F(CacheTiersTest, TwoPinsOfAFactorInHostMemoryMoveItOnce) {

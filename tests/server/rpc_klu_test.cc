@@ -1,5 +1,5 @@
 // KLU over the wire: by name, by `auto`, and where its pivots leave it without room; and the name
-// of a method that no device here has.
+// of a method that the device lacks.
 #include <cstring>
 #include <memory>
 #include <string>
@@ -106,11 +106,14 @@ TEST_F(RpcKluTest, AutoTakesItForWhatStaysSparse) {
   EXPECT_EQ(answer.factor.algorithm(), v1::ALGORITHM_MULTIFRONTAL);
 }
 
-TEST_F(RpcKluTest, AMethodThatNoDeviceHasIsUnimplemented) {
+TEST_F(RpcKluTest, AMethodThatTheDeviceLacksIsUnimplemented) {
+  absent_ = {{"cudss", "install it"}};
   Start();
   const Triplets a = Grid(kM);
   ExpectRefused(Header(kN, a, v1::ALGORITHM_CUDSS), BytesOf(a), grpc::StatusCode::UNIMPLEMENTED,
                 "'cudss' is not available");
+  ExpectRefused(Header(kN, a, v1::ALGORITHM_CUDSS), BytesOf(a), grpc::StatusCode::UNIMPLEMENTED,
+                "install it");
   const v1::Factor factor = MustFactor(Header(kN, a), a);
   grpc::ClientContext context;
   const auto stream = stub().Solve(&context);
@@ -124,7 +127,9 @@ TEST_F(RpcKluTest, AMethodThatNoDeviceHasIsUnimplemented) {
   v1::SolveResponse response;
   while (stream->Read(&response)) {
   }
-  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  const grpc::Status status = stream->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_THAT(status.error_message(), ::testing::HasSubstr("install it"));
 }
 
 // KLU, whose pivots always fill in more than was foreseen.

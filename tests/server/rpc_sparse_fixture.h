@@ -108,6 +108,7 @@ class RpcSparseTest : public RpcTest {
     options.has_sparse_ops = true;
     options.register_more = [this](Catalogue& catalogue) {
       for (const v1::Algorithm method : methods_) catalogue.sparse_lus.push_back(Make(method));
+      catalogue.absent = absent_;
     };
     StartServer(options, config);
   }
@@ -189,6 +190,7 @@ class RpcSparseTest : public RpcTest {
   }
 
   const std::vector<v1::Algorithm> methods_;
+  std::vector<AbsentMethod> absent_;  // before Start()
   host::Executor executor_{2};
 };
 
