@@ -35,7 +35,7 @@ if(CROUT_HAVE_CUDA)
   add_executable(gpu_sparse_bench
     "${bench}/cudss.cc" "${bench}/gpu_fronts.cc" "${bench}/gpu_sparse_bench.cc")
   target_link_libraries(gpu_sparse_bench PRIVATE crout::cuda_device crout::test_support crout_flags
-    crout_version nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
+    crout_version nlohmann_json::nlohmann_json)
   set_property(GLOBAL APPEND PROPERTY CROUT_PACKAGED_TESTS gpu_sparse_bench gpu_irr_bench gpu_series_bench gpu_service_bench gpu_methods_bench
     gpu_mixed_bench gpu_probe_bench gpu_solve_bench gpu_stripes_bench)
 

@@ -284,8 +284,8 @@ struct Phase {
 // All that is measured of one matrix.
 class Case {
  public:
-  Case(Device& device, const Cudss* cudss, const Arguments& arguments, const std::string& name,
-       const testing::PackedSparse& a, Json& result)
+  Case(Device& device, const cuda::CudssLibrary* cudss, const Arguments& arguments,
+       const std::string& name, const testing::PackedSparse& a, Json& result)
       : cudss_(cudss),
         arguments_(arguments),
         name_(name),
@@ -298,13 +298,8 @@ class Case {
   void Run() {
     for (const std::string& mode : arguments_.peers) {
       if (cudss_ == nullptr) break;
-      const absl::StatusOr<std::unique_ptr<CudssSolver>> solver =
-          CudssSolver::Make(*cudss_, a_, b_, mode == kDeterministic);
-      if (solver.ok()) {
-        RunBeside(solver->get(), mode);
-      } else {
-        LeaveOut(mode, "all", solver.status());
-      }
+      CudssSolver solver(*cudss_, a_, b_, mode == kDeterministic);
+      RunBeside(&solver, mode);
     }
     if (!measured_) RunBeside(nullptr, "");
     if (is_maxwell_) CheckMaxwell();
@@ -388,19 +383,20 @@ class Case {
 
   // What theirs came to, beside ours. all: it solved for all right-hand sides last.
   absl::Status CheckTheirs(CudssSolver& theirs, const std::string& mode, bool all, double error) {
-    CROUT_ASSIGN_OR_RETURN(const int64_t entries, theirs.LuEntries());
-    CROUT_ASSIGN_OR_RETURN(const int64_t perturbed, theirs.PerturbedPivots());
+    CROUT_ASSIGN_OR_RETURN(const cuda::CudssFindings found, theirs.Findings());
+    CROUT_ASSIGN_OR_RETURN(const size_t bytes, theirs.DeviceBytes());
     const double their_error = BackwardErrors(a_, theirs.X(), all ? b_ : Column(b_, a_.n, 0));
     Add("factors_beside_cudss", {{"matrix", name_},
                                  {"n", a_.n},
                                  {"nonzeros", a_.nonzeros},
                                  {"cudss", mode},
                                  {"multifrontal_lu_entries", ours_.analysis.factor_entries()},
-                                 {"cudss_lu_entries", entries},
+                                 {"cudss_lu_entries", found.entries},
                                  {"ratio", static_cast<double>(ours_.analysis.factor_entries()) /
-                                               static_cast<double>(entries)},
+                                               static_cast<double>(found.entries)},
+                                 {"cudss_device_bytes", bytes},
                                  {"multifrontal_perturbed_pivots", ours_.summary.perturbed_pivots},
-                                 {"cudss_perturbed_pivots", perturbed},
+                                 {"cudss_perturbed_pivots", found.perturbed_pivots},
                                  {"multifrontal_backward_error", error},
                                  {"cudss_backward_error", their_error}});
     if (!is_maxwell_) return absl::OkStatus();
@@ -457,7 +453,7 @@ class Case {
     result_[list].push_back(std::move(row));
   }
 
-  const Cudss* const cudss_;
+  const cuda::CudssLibrary* const cudss_;
   const Arguments& arguments_;
   const std::string name_;
   const AnySparse a_;
@@ -480,10 +476,10 @@ int Main(int argc, char** argv) {
   const std::unique_ptr<Device> device = Check(cuda::MakeDevice(0, options));
   Json result = ResultHeader("gpu_sparse", device->info());
   result["rounds"] = arguments.rounds;
-  const absl::StatusOr<std::unique_ptr<Cudss>> cudss = Cudss::Load();
-  result["cudss"] = cudss.ok() ? (*cudss)->description() : std::string("not found");
+  const absl::StatusOr<const cuda::CudssLibrary*> cudss = cuda::CudssLibrary::Load();
+  result["cudss"] = cudss.ok() ? (*cudss)->version() + ", with its threading layer" : "not found";
   std::fprintf(stderr, "cuDSS: %s\n",
-               cudss.ok() ? (*cudss)->description().c_str() : cudss.status().ToString().c_str());
+               cudss.ok() ? (*cudss)->version().c_str() : cudss.status().ToString().c_str());
   const auto leave_out = [&](const std::string& name, const char* what, const std::string& why) {
     std::fprintf(stderr, "%s, %s left out: %s\n", name.c_str(), what, why.c_str());
     result["left_out"].push_back({{"matrix", name}, {"what", what}, {"why", why}});
@@ -500,7 +496,7 @@ int Main(int argc, char** argv) {
     }
     std::fprintf(stderr, "%s, n = %lld, after %.0f s\n", name.c_str(), static_cast<long long>(a->n),
                  spent());
-    Case one(*device, cudss.ok() ? cudss->get() : nullptr, arguments, name, *a, result);
+    Case one(*device, cudss.ok() ? *cudss : nullptr, arguments, name, *a, result);
     one.Run();
     WriteResult(result, arguments.output);
     if (!Has(arguments.fronts, name)) continue;

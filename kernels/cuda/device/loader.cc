@@ -2,13 +2,10 @@
 #include <dlfcn.h>
 
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/string_view.h"
 #include "kernels/cuda/device/cuda_device.h"
+#include "kernels/cuda/device/loader_message.h"
 #include "kernels/cuda/device/plugin.h"
 #include "kernels/cuda/device/vendor_environment.h"
 
@@ -25,20 +22,12 @@ struct Loaded {
   }
 };
 
-// The loader's message with the names of files, but not of their directories.
-std::string WithoutDirectories(absl::string_view message) {
-  std::vector<std::string> words = absl::StrSplit(message, ' ');
-  for (std::string& word : words) word.erase(0, word.rfind('/') + 1);
-  return absl::StrJoin(words, " ");
-}
-
 Loaded Load() {
   ClearPrecisionVariables();
   // Found through the program's RPATH. Never unloaded: its threads may outlive static objects.
   void* library = dlopen(kCudaPluginFile, RTLD_NOW | RTLD_LOCAL);
   void* symbol = library == nullptr ? nullptr : dlsym(library, kCudaPluginSymbol);
-  if (symbol == nullptr)
-    return {nullptr, WithoutDirectories(dlerror())};  // NOLINT(concurrency-mt-unsafe): once
+  if (symbol == nullptr) return {nullptr, LoaderMessage()};
   return {static_cast<const CudaPlugin*>(symbol), ""};
 }
 

@@ -1,0 +1,194 @@
+#include "kernels/cuda/cudss/cudss.h"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/cuda/cudss/gather_values.h"
+#include "kernels/cuda/device/cuda_status.h"
+#include "kernels/sparse/numeric_findings.h"
+#include "kernels/sync_on_exit.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout::cuda {
+namespace {
+
+constexpr size_t RoundUp(size_t bytes) {
+  return (bytes + CudssArena::kAlignment - 1) / CudssArena::kAlignment * CudssArena::kAlignment;
+}
+
+// Offsets in the block.
+struct Layout {
+  Layout(int64_t n, int64_t nonzeros, DType dtype)
+      : column(RoundUp((n + 1) * sizeof(int64_t))),
+        value(column + RoundUp(nonzeros * sizeof(int32_t))),
+        arena(value + RoundUp(nonzeros * SizeOf(dtype))) {}
+
+  size_t row_start = 0;
+  size_t column;
+  size_t value;
+  size_t arena;  // to the end
+};
+
+// What is foreseen of cuDSS's own: its numbers, and of indices so many bytes for each row and entry
+// of A.
+constexpr double kOfFactor = 1.25;
+constexpr size_t kOfEntry = 160;
+constexpr size_t kAlways = size_t{4} << 20;
+// Of an estimate: what its rounded pieces and the gaps between them may take beside.
+constexpr size_t kGaps = 16;  // one in so many bytes
+
+// The arena for what the library expects to have.
+size_t ArenaFor(size_t bytes) { return RoundUp(bytes + bytes / kGaps + kAlways / 4); }
+
+// One call.
+class Numeric {
+ public:
+  Numeric(Context& context, const Analysis& analysis, DType dtype, CudssFactor& factor,
+          StopRequested stop)
+      : context_(context),
+        analysis_(analysis),
+        dtype_(dtype),
+        layout_(analysis.n, analysis.nonzeros, dtype),
+        factor_(factor),
+        stop_(stop) {}
+
+  absl::StatusOr<NumericSummary> Run(const CudssLibrary& library, const AnySparse& a,
+                                     CudssFactor* last) {
+    CROUT_RETURN_IF_ERROR(Put(a));
+    CROUT_RETURN_IF_ERROR(Describe(library, last));
+    CROUT_RETURN_IF_ERROR(CheckNotStopped(stop_));
+    CROUT_RETURN_IF_ERROR(Analyze());
+    CROUT_RETURN_IF_ERROR(CheckNotStopped(stop_));
+    CROUT_RETURN_IF_ERROR(NoteRoom(factor_.system->Factor(context_.stream())));
+    CROUT_RETURN_IF_ERROR(context_.Synchronize());
+    CROUT_RETURN_IF_ERROR(CheckNotStopped(stop_));
+    CROUT_ASSIGN_OR_RETURN(const CudssFindings found, factor_.system->Findings());
+    if (found.info != 0) {
+      return absl::InternalError(absl::StrCat("cuDSS met error ", found.info, " on the device"));
+    }
+    NumericSummary summary;
+    summary.perturbed_pivots = found.perturbed_pivots;
+    summary.pivot_growth = 0;
+    // Of a pattern that is taken as symmetric: L has as many as U, but for the diagonal.
+    const int64_t upper = (found.entries + analysis_.n) / 2;
+    summary.counts = {found.entries - upper, upper};
+    return summary;
+  }
+
+ private:
+  // A by rows, in the factor's type.
+  absl::Status Put(const AnySparse& a) {
+    const SparseLayout from(a.n, a.nonzeros, a.dtype);
+    const cudaStream_t stream = context_.stream();
+    const auto copy = [&](size_t to, size_t at, size_t bytes) {
+      return CudaStatus(
+          cudaMemcpyAsync(At(to), a.data + at, bytes, cudaMemcpyDeviceToDevice, stream),
+          "cudaMemcpyAsync");
+    };
+    CROUT_RETURN_IF_ERROR(copy(layout_.row_start, from.row_start, (a.n + 1) * sizeof(int64_t)));
+    CROUT_RETURN_IF_ERROR(copy(layout_.column, from.column, a.nonzeros * sizeof(int32_t)));
+    CROUT_RETURN_IF_CUDA_ERROR(LaunchGatherValues(a, dtype_, At(layout_.value), stream));
+    return absl::OkStatus();
+  }
+
+  absl::Status Describe(const CudssLibrary& library, CudssFactor* last) {
+    factor_.arena = std::make_unique<CudssArena>(
+        std::span(At(layout_.arena), factor_.block.size() - layout_.arena));
+    const CudssMatrix matrix = {dtype_,
+                                analysis_.n,
+                                analysis_.nonzeros,
+                                reinterpret_cast<const int64_t*>(At(layout_.row_start)),
+                                reinterpret_cast<const int32_t*>(At(layout_.column)),
+                                At(layout_.value)};
+    CudssOptions options;
+    options.matching = analysis_.matched ? CudssMatching::kLargestProduct : CudssMatching::kNone;
+    options.memory = factor_.arena.get();
+    // Vectors are wanted for their shape; there are as many values as rows, at least.
+    const CudssVectors vectors = {At(layout_.value), At(layout_.value)};
+    CROUT_ASSIGN_OR_RETURN(factor_.system, CudssSystem::Create(library, matrix, vectors, options));
+    if (last == nullptr || last->system == nullptr) return absl::OkStatus();
+    const absl::StatusOr<CudssOrdering> ordering = last->system->Ordering();
+    if (absl::IsUnavailable(ordering.status())) return ordering.status();
+    // It is a head start alone: where the library has none to give, as of matrices that it does not
+    // dissect, it orders again.
+    return ordering.ok() ? factor_.system->Use(*ordering) : absl::OkStatus();
+  }
+
+  absl::Status Analyze() {
+    CROUT_RETURN_IF_ERROR(NoteRoom(factor_.system->Analyze(context_.stream())));
+    CROUT_RETURN_IF_ERROR(context_.Synchronize());
+    CROUT_ASSIGN_OR_RETURN(const size_t expected, factor_.system->DeviceBytes());
+    const size_t arena = ArenaFor(expected);
+    if (arena <= factor_.arena->bytes()) return absl::OkStatus();
+    factor_.wanted = layout_.arena + arena;
+    return TooSmall();
+  }
+
+  // Of a phase in which the arena had no room, without an estimate, or beyond it: twice as much is
+  // asked for next.
+  absl::Status NoteRoom(const absl::Status& status) {
+    if (!absl::IsResourceExhausted(status)) return status;
+    factor_.wanted = layout_.arena + 2 * factor_.arena->bytes();
+    return TooSmall();
+  }
+
+  absl::Status TooSmall() const {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "cuDSS takes about ", *factor_.wanted, " bytes of device memory for this factor, of which ",
+        factor_.block.size(), " were reserved"));
+  }
+
+  std::byte* At(size_t offset) const { return factor_.block.data() + offset; }
+
+  Context& context_;
+  const Analysis& analysis_;
+  const DType dtype_;
+  const Layout layout_;
+  CudssFactor& factor_;
+  const StopRequested stop_;
+};
+
+}  // namespace
+
+size_t CudssFactorBytes(const Analysis& analysis, DType dtype) {
+  const double numbers = kOfFactor * static_cast<double>(analysis.factor_entries()) *
+                         static_cast<double>(SizeOf(dtype));
+  return Layout(analysis.n, analysis.nonzeros, dtype).arena +
+         RoundUp(static_cast<size_t>(numbers) + kOfEntry * (analysis.n + analysis.nonzeros) +
+                 kAlways);
+}
+
+absl::StatusOr<NumericSummary> FactorCudss(Context& context, const CudssLibrary& library,
+                                           const Analysis& analysis, const AnySparse& a,
+                                           DType dtype, CudssFactor* last, CudssFactor& factor,
+                                           StopRequested stop) {
+  CROUT_RETURN_IF_ERROR(CheckFits(analysis, a, dtype));
+  if (factor.block.size() < Layout(analysis.n, analysis.nonzeros, dtype).arena) {
+    return absl::InvalidArgumentError("the block has no room for the matrix");
+  }
+  if (analysis.n == 0) return NumericSummary();
+  SyncOnExit sync(context);
+  return Numeric(context, analysis, dtype, factor, stop).Run(library, a, last);
+}
+
+absl::Status SolveCudss(Context& context, CudssFactor& factor, const Analysis& analysis, Op op,
+                        const AnyMatrix& b, std::span<std::byte> workspace) {
+  if (b.rows != analysis.n || analysis.unmatched_row >= 0 || analysis.kept > 0) {
+    return absl::InvalidArgumentError("the right-hand side does not fit the factor");
+  }
+  if (b.rows == 0 || b.cols == 0) return absl::OkStatus();
+  if (factor.system == nullptr) return absl::FailedPreconditionError("cuDSS has no factor");
+  const size_t bytes = b.rows * SizeOf(b.dtype);
+  for (int64_t j = 0; j < b.cols; ++j) {
+    std::byte* const column = b.data + j * b.ld * SizeOf(b.dtype);
+    CROUT_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(workspace.data(), column, bytes,
+                                               cudaMemcpyDeviceToDevice, context.stream()));
+    CROUT_RETURN_IF_ERROR(factor.system->Solve(op, {workspace.data(), column}, context.stream()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace crout::cuda

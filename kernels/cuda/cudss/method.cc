@@ -1,0 +1,150 @@
+#include "kernels/cuda/cudss/method.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "kernels/cuda/cudss/cudss.h"
+#include "kernels/cuda/device/cuda_context.h"
+#include "kernels/sparse_lu.h"
+#include "kernels/sparse_solver.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout::cuda {
+namespace {
+
+constexpr std::string_view kName = "cudss";
+// As measured on an H100 in the deterministic mode, about (gpu_sparse_bench); the analysis, on one
+// core, goes by the matrix.
+constexpr double kCallSeconds = 1e-2;
+constexpr double kAnalysisSeconds = 1e-6;  // of a row or an entry
+constexpr double kBytesPerSecond = 1e10;   // of a factor
+constexpr double kSolveSeconds = 1e-3;     // of a column
+constexpr double kSolveBytesPerSecond = 1.2e11;
+
+double FactorBytes(const Analysis& analysis, DType dtype) {
+  return static_cast<double>(analysis.factor_entries()) * static_cast<double>(SizeOf(dtype));
+}
+
+class CudaCudss final : public SparseLu {
+ public:
+  CudaCudss(DeviceCore& core, const CudssLibrary& library, std::shared_ptr<CudssFactors> factors)
+      : core_(core), library_(library), factors_(std::move(factors)) {}
+
+  const MethodTraits& traits() const override { return traits_; }
+
+  absl::StatusOr<size_t> FactorBytes(const Analysis& analysis, DType dtype) const override {
+    return CudssFactorBytes(analysis, dtype);
+  }
+  absl::StatusOr<size_t> WorkspaceBytes(const Analysis&, DType) const override { return 0; }
+  MemoryResource* factor_memory() const override { return factors_.get(); }
+  std::optional<size_t> LargerFactor(std::span<const std::byte> factor) const override {
+    const CudssFactor* const made = factors_->At(factor.data());
+    return made == nullptr ? std::nullopt : made->wanted;
+  }
+
+  double PredictSeconds(const Analysis& analysis, DType dtype) const override {
+    return PredictRoughly(analysis.n, analysis.nonzeros, dtype) +
+           cuda::FactorBytes(analysis, dtype) / kBytesPerSecond;
+  }
+  double PredictRoughly(int64_t n, int64_t nonzeros, DType) const override {
+    return kCallSeconds + kAnalysisSeconds * static_cast<double>(n + nonzeros);
+  }
+
+  absl::StatusOr<NumericSummary> Factor(ExecutionContext& context, const Analysis& analysis,
+                                        const AnySparse& a, DType dtype,
+                                        std::span<std::byte> factor, std::span<std::byte> workspace,
+                                        StopRequested stop,
+                                        std::vector<int32_t>* postponable) const override {
+    return FactorLike(context, analysis, a, dtype, {}, factor, workspace, stop, postponable);
+  }
+
+  absl::StatusOr<NumericSummary> FactorLike(ExecutionContext& context, const Analysis& analysis,
+                                            const AnySparse& a, DType dtype,
+                                            std::span<const std::byte> last,
+                                            std::span<std::byte> factor, std::span<std::byte>,
+                                            StopRequested stop,
+                                            std::vector<int32_t>* postponable) const override {
+    if (postponable != nullptr) postponable->clear();
+    CudssFactor* const made = factors_->At(factor.data());
+    if (made == nullptr) return absl::InternalError("the factor is not in factor_memory()");
+    CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
+    absl::StatusOr<NumericSummary> summary =
+        FactorCudss(Context::From(context), library_, analysis, a, dtype, factors_->At(last.data()),
+                    *made, stop);
+    CROUT_RETURN_IF_ERROR(core_.Observe(summary.status()));
+    return summary;
+  }
+
+  bool LeavesDeterminants() const override { return false; }
+  absl::StatusOr<LogDeterminant> Determinant(ExecutionContext&, const Analysis&,
+                                             const NumericSummary&, std::span<const std::byte>,
+                                             DType) const override {
+    return absl::UnimplementedError("cuDSS leaves no determinant");
+  }
+
+ private:
+  DeviceCore& core_;
+  const CudssLibrary& library_;
+  const std::shared_ptr<CudssFactors> factors_;
+  const std::string description_ =
+      "sparse LU in the deterministic mode of NVIDIA's " + library_.version();
+  const MethodTraits traits_{.name = kName,
+                             .description = description_,
+                             .operands = {OperandKind::kSparse},
+                             .types = kAllTypes,
+                             .unit_diagonal = UnitDiagonal::kL,
+                             .pivoting = PivotRule::kPartial,
+                             .by_name_alone = true};
+};
+
+class CudaCudssSolver final : public SparseSolver {
+ public:
+  CudaCudssSolver(DeviceCore& core, std::shared_ptr<CudssFactors> factors)
+      : core_(core), factors_(std::move(factors)) {}
+
+  const MethodTraits& traits() const override { return traits_; }
+
+  double PredictSparseSeconds(const Analysis& analysis, DType dtype, int64_t nrhs) const override {
+    return static_cast<double>(nrhs) *
+           (kSolveSeconds + FactorBytes(analysis, dtype) / kSolveBytesPerSecond);
+  }
+  absl::StatusOr<size_t> SparseWorkspaceBytes(const Analysis& analysis, DType dtype,
+                                              int64_t) const override {
+    return analysis.n * SizeOf(dtype);
+  }
+
+  absl::Status Solve(ExecutionContext& context, const FactorView& factor, Op op, double,
+                     const AnyMatrix& b, std::span<std::byte> workspace) const override {
+    CudssFactor* const made = factors_->At(factor.lu.data);
+    if (made == nullptr) return absl::InternalError("the factor is not in factor_memory()");
+    CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
+    return core_.Observe(
+        SolveCudss(Context::From(context), *made, *factor.analysis, op, b, workspace));
+  }
+
+ private:
+  DeviceCore& core_;
+  const std::shared_ptr<CudssFactors> factors_;
+  const MethodTraits traits_{.name = kName,
+                             .description = "substitution by NVIDIA's cuDSS, column by column",
+                             .operands = {OperandKind::kSparse},
+                             .types = kAllTypes,
+                             .solves_with = {UnitDiagonal::kL}};
+};
+
+}  // namespace
+
+void AddCudss(DeviceCore& core, MemoryResource& memory, Catalogue& catalogue) {
+  const absl::StatusOr<const CudssLibrary*> library = CudssLibrary::Load();
+  if (!library.ok()) {
+    catalogue.absent.push_back({kName, std::string(library.status().message())});
+    return;
+  }
+  const auto factors = std::make_shared<CudssFactors>(core, memory);
+  catalogue.sparse_lus.push_back(std::make_unique<CudaCudss>(core, **library, factors));
+  catalogue.solvers.push_back(std::make_unique<CudaCudssSolver>(core, factors));
+}
+
+}  // namespace crout::cuda

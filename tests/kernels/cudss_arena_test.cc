@@ -1,0 +1,82 @@
+// The memory that cuDSS gets of a factor's block; and what is said where its library is not found.
+#include "kernels/cuda/cudss/arena.h"
+
+#include <cstdint>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "kernels/cuda/cudss/library.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout::cuda {
+namespace {
+
+constexpr size_t kPiece = CudssArena::kAlignment;
+
+class CudssArenaTest : public ::testing::Test {
+ protected:
+  size_t At(const void* piece) const {
+    return static_cast<const std::byte*>(piece) - memory_.data();
+  }
+
+  std::vector<std::byte> memory_ = std::vector<std::byte>(8 * kPiece);
+  CudssArena arena_{memory_};
+};
+
+TEST_F(CudssArenaTest, GivesOutAlignedPiecesUntilNothingIsLeft) {
+  for (size_t k = 0; k < 8; ++k) {
+    EXPECT_EQ(At(arena_.Allocate(k == 0 ? 0 : kPiece - k)), k * kPiece);
+  }
+  EXPECT_EQ(arena_.Allocate(1), nullptr);
+}
+
+TEST_F(CudssArenaTest, RefusesWhatIsLargerThanItIs) {
+  EXPECT_EQ(arena_.Allocate(8 * kPiece + 1), nullptr);
+  EXPECT_EQ(arena_.Allocate(SIZE_MAX), nullptr);
+  EXPECT_NE(arena_.Allocate(8 * kPiece), nullptr);
+  CudssArena empty({});
+  EXPECT_EQ(empty.Allocate(0), nullptr);
+}
+
+TEST_F(CudssArenaTest, JoinsWhatIsFreeInAnyOrder) {
+  std::vector<void*> pieces(8);
+  for (const auto& order : std::vector<std::vector<int>>{
+           {0, 1, 2, 3, 4, 5, 6, 7}, {7, 6, 5, 4, 3, 2, 1, 0}, {1, 3, 5, 7, 0, 2, 4, 6}}) {
+    for (void*& piece : pieces) ASSERT_NE(piece = arena_.Allocate(kPiece), nullptr);
+    for (const int k : order) EXPECT_TRUE(arena_.Free(pieces[k]));
+    void* const whole = arena_.Allocate(8 * kPiece);
+    ASSERT_NE(whole, nullptr);
+    EXPECT_TRUE(arena_.Free(whole));
+  }
+}
+
+TEST_F(CudssArenaTest, TakesTheSmallestPlaceThatHasRoom) {
+  std::vector<void*> pieces;
+  for (const size_t size : {3, 1, 2, 2}) pieces.push_back(arena_.Allocate(size * kPiece));
+  EXPECT_TRUE(arena_.Free(pieces[0]));
+  EXPECT_TRUE(arena_.Free(pieces[2]));
+  EXPECT_EQ(arena_.Allocate(2 * kPiece), pieces[2]);
+  EXPECT_EQ(arena_.Allocate(3 * kPiece), pieces[0]);
+}
+
+TEST_F(CudssArenaTest, TakesBackOnlyWhatItGaveOut) {
+  void* const piece = arena_.Allocate(2 * kPiece);
+  EXPECT_FALSE(arena_.Free(memory_.data() + kPiece));
+  EXPECT_FALSE(arena_.Free(nullptr));
+  EXPECT_TRUE(arena_.Free(piece));
+  EXPECT_FALSE(arena_.Free(piece));
+}
+
+TEST(CudssLibraryTest, SaysWhatToInstall) {
+  const auto library = CudssLibrary::Load();
+  if (library.ok()) GTEST_SKIP() << (*library)->version() << " is installed";
+  EXPECT_EQ(library.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(library.status().message(),
+              ::testing::AllOf(::testing::HasSubstr("nvidia-cudss-cu13"),
+                               ::testing::HasSubstr("LD_LIBRARY_PATH"),
+                               ::testing::HasSubstr("libcudss.so.1"),
+                               ::testing::Not(::testing::HasSubstr("/"))));
+}
+
+}  // namespace
+}  // namespace crout::cuda
