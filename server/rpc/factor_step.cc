@@ -257,6 +257,9 @@ absl::Status FactorStep::PlanForValues() {
         "before: leave out equilibrate, parameters, precision and dense methods, or send "
         "the matrix in full");
   }
+  // Values arrive where the matrix has them.
+  const SparseLayout layout(analysis.n, analysis.nonzeros, values.dtype);
+  upload_.ArriveWithin(layout.bytes, layout.value);
   return sparse_.PlanKnown(last.sparse->analysis, values.dtype, Wish());
 }
 
@@ -265,9 +268,8 @@ absl::StatusOr<MemoryNeed> FactorStep::Plan() {
   if (by_values_) {
     const JobBytes& bytes = sparse_.plan()->bytes;
     promotion_bytes_ = last_->promotion_bytes();
-    return MemoryNeed{
-        .device = FactorCache::Charge(bytes.peak) + BlockBytes(shape.bytes()) + promotion_bytes_,
-        .host = bytes.report};
+    return MemoryNeed{.device = FactorCache::Charge(bytes.peak) + promotion_bytes_,
+                      .host = bytes.report};
   }
   CROUT_RETURN_IF_ERROR(CheckSquare(shape, upload_.field()));
   if (order_) {
@@ -387,13 +389,14 @@ absl::StatusOr<Buffer> FactorStep::TakeByValues(ExecutionContext& context,
                                                 const Factorization& last, CallTimings& timings) {
   const PackedMatrix& values = upload_.shape();
   const SparseLayout layout(*order_, values.rows, values.dtype);
-  CROUT_ASSIGN_OR_RETURN(Buffer matrix, slot_.device->memory().Allocate(layout.bytes));
-  CROUT_ASSIGN_OR_RETURN(const Buffer arrived, upload_.Take(context, timings));
+  CROUT_ASSIGN_OR_RETURN(Buffer matrix, upload_.Take(context, timings));
   SyncOnExit sync(context);
-  MatrixOps& ops = context.ops();
-  CROUT_RETURN_IF_ERROR(ops.CopyOnDevice(last.sparse_matrix().data(), matrix.data(), layout.bytes));
-  CROUT_RETURN_IF_ERROR(
-      ops.CopyOnDevice(arrived.data(), matrix.data() + layout.value, values.bytes()));
+  const auto copy = [&](size_t begin, size_t end) {
+    return context.ops().CopyOnDevice(last.sparse_matrix().data() + begin, matrix.data() + begin,
+                                      end - begin);
+  };
+  CROUT_RETURN_IF_ERROR(copy(0, layout.value));
+  CROUT_RETURN_IF_ERROR(copy(layout.value + values.bytes(), layout.bytes));
   CROUT_RETURN_IF_ERROR(context.Synchronize());
   sync.Dismiss();
   return matrix;

@@ -83,13 +83,15 @@ MatrixUpload::MatrixUpload(ServerCore& core, const PayloadSpec& spec, std::strin
 
 absl::Status MatrixUpload::Open(DeviceSlot& slot) {
   const size_t bytes = DestinationBytes();
-  if (bytes == 0) return absl::OkStatus();
+  if (bytes + around_ == 0) return absl::OkStatus();
   if (holds_) {
     CROUT_ASSIGN_OR_RETURN(destination_, core_.host_memory.Allocate(bytes));
     return absl::OkStatus();
   }
-  CROUT_ASSIGN_OR_RETURN(destination_, slot.device->memory().Allocate(bytes));
-  CROUT_ASSIGN_OR_RETURN(uploader_, slot.device->StartUpload({destination_.data(), bytes}));
+  CROUT_ASSIGN_OR_RETURN(destination_, slot.device->memory().Allocate(bytes + around_));
+  if (bytes == 0) return absl::OkStatus();
+  CROUT_ASSIGN_OR_RETURN(uploader_,
+                         slot.device->StartUpload({destination_.data() + offset_, bytes}));
   const std::optional<ValueMapShape> map = map_shape();
   if (!map) return absl::OkStatus();
   CROUT_ASSIGN_OR_RETURN(map_destination_, slot.device->memory().Allocate(map->bytes()));

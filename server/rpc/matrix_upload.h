@@ -56,6 +56,13 @@ class MatrixUpload {
 
   void FreeHeld() { destination_.reset(); }
 
+  // Before Open(), of a dense payload: what is taken is a block of so many bytes, of which it is
+  // the part from byte `offset` on, and the rest is undefined.
+  void ArriveWithin(size_t bytes, size_t offset) {
+    around_ = bytes - shape_.bytes();
+    offset_ = offset;
+  }
+
   // Which lines of the text, or entries, make up which element that the device gets; after Parse(),
   // and after KeepSparse() where that is called. Nothing where it was not asked for, where the
   // matrix is not sparse, and where it has more of them than a map may have.
@@ -162,6 +169,8 @@ class MatrixUpload {
   std::optional<int64_t> nnz_;
   bool keep_sparse_ = false;
   bool holds_ = false;
+  size_t around_ = 0;  // bytes of the destination before and behind the payload
+  size_t offset_ = 0;
 };
 
 }  // namespace crout
