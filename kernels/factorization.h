@@ -62,9 +62,18 @@ struct BatchSummary {
   double quality = 0;       // likewise
 };
 
+// What a method's WorkspaceBytes said for an analysis: asking it again may take as long as a look
+// at every front does.
+struct KnownWorkspace {
+  const SparseLu* lu = nullptr;  // null: nothing is known
+  DType dtype = DType::kFloat64;
+  size_t bytes = 0;
+};
+
 // Of a sparse matrix, by a sparse method.
 struct SparseSummary {
   std::shared_ptr<const Analysis> analysis;  // not null; its memory is charged to its owner
+  KnownWorkspace workspace;                  // for that analysis
   bool reused = false;                       // it was there
   // How often positions were postponed, and the factorization done again: then `analysis` depends
   // on values. `numeric` is of the last.

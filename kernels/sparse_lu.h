@@ -39,9 +39,12 @@ class SparseLu : public NumericalMethod {
     return std::nullopt;
   }
 
-  // Device memory of the factor, and of what Factor needs beside its arguments.
+  // Device memory of the factor, and of what Factor needs beside its arguments. Where that is more
+  // than `most`, the second is what it can do with more slowly, to the same bits: `most` or less,
+  // or the least there is. Both may look at every front.
   virtual absl::StatusOr<size_t> FactorBytes(const Analysis& analysis, DType dtype) const = 0;
-  virtual absl::StatusOr<size_t> WorkspaceBytes(const Analysis& analysis, DType dtype) const = 0;
+  virtual absl::StatusOr<size_t> WorkspaceBytes(const Analysis& analysis, DType dtype,
+                                                size_t most) const = 0;
 
   // Seconds that Factor is expected to take: the cost model of `auto`, admission and RetryInfo.
   virtual double PredictSeconds(const Analysis& analysis, DType dtype) const = 0;
@@ -66,12 +69,13 @@ class SparseLu : public NumericalMethod {
 
   virtual bool LeavesDeterminants() const { return true; }
 
-  // Factors a, of the pattern that was analysed, into `factor`, of factor_memory(). Blocks until
-  // the device is done. INVALID_ARGUMENT: a matrix of another order or number of entries. CANCELLED
-  // by `stop`: `factor` is undefined then. RESOURCE_EXHAUSTED: pivots that were chosen for their
-  // size fill in more than FactorBytes has room for, which says nothing of the matrix.
-  // `postponable`: := the positions of perturbed pivots, ascending, that Postpone makes a better
-  // analysis of; then the factor is as MultifrontalLayout says. Empty by methods that have none.
+  // Factors a, of the pattern that was analysed, into `factor`, of factor_memory(); `workspace`: as
+  // WorkspaceBytes says for any `most`. Blocks until the device is done.
+  // INVALID_ARGUMENT: a matrix of another order or number of entries. CANCELLED by `stop`:
+  // `factor` is undefined then. RESOURCE_EXHAUSTED: pivots that were chosen for their size fill in
+  // more than FactorBytes has room for, which says nothing of the matrix. `postponable`: := the
+  // positions of perturbed pivots, ascending, that Postpone makes a better analysis of; then the
+  // factor is as MultifrontalLayout says. Empty by methods that have none.
   virtual absl::StatusOr<NumericSummary> Factor(ExecutionContext& context, const Analysis& analysis,
                                                 const AnySparse& a, DType dtype,
                                                 std::span<std::byte> factor,

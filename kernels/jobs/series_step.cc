@@ -410,7 +410,11 @@ absl::StatusOr<SeriesStepResult> SeriesStepJob::Run(std::byte* out, StopRequeste
   MemoryResource& memory = context_.device().memory();
   CROUT_RETURN_IF_ERROR(buffers_.Allocate(memory, /*phase=*/0));
   CROUT_ASSIGN_OR_RETURN(matrix_, ReadSeriesMatrix(context_, plan_, start_, buffers_));
-  if (plan_.sparse) matrix_.sparse.emplace().analysis = plan_.sparse->analysis;
+  if (plan_.sparse) {
+    SparseSummary& sparse = matrix_.sparse.emplace();
+    sparse.analysis = plan_.sparse->analysis;
+    sparse.workspace = plan_.sparse->known_workspace();
+  }
   CROUT_RETURN_IF_ERROR(ReadRhs());
   CROUT_RETURN_IF_ERROR(ReadStart());
   timings.solve += watch.Lap();

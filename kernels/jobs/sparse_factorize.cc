@@ -229,6 +229,7 @@ absl::Status SparseFactorizeJob::Factor(StopRequested stop) {
     sparse.postponements += again;
   }
   sparse.analysis = plan_.analysis;
+  sparse.workspace = plan_.known_workspace();
   summary_.algorithm = std::string(options_.method.lu->name());
   summary_.n = analysis().n;
   summary_.factor_dtype = options_.factor_dtype;
@@ -328,32 +329,17 @@ absl::StatusOr<Factorization> SparseFactorizeJob::Run(StopRequested stop, Kernel
   return result;
 }
 
-}  // namespace
-
-absl::StatusOr<SparseFactorizePlan> PlanSparseFactorize(const SparseFactorizeOptions& options,
-                                                        std::shared_ptr<const Analysis> analysis,
-                                                        bool analysis_reused, DType matrix_dtype) {
-  CROUT_RETURN_IF_ERROR(CheckSameField(matrix_dtype, options.factor_dtype));
-  const DType dtype = options.factor_dtype;
+// What is allocated, where the method has so much beside the factor.
+absl::Status PlanBuffers(size_t workspace, SparseFactorizePlan& plan) {
+  const SparseFactorizeOptions& options = plan.options;
   const SparseMethod& method = options.method;
-  if (!method.lu->TakesSparse(dtype)) {
-    return absl::UnimplementedError(absl::StrCat("algorithm '", ToAbsl(method.lu->name()),
-                                                 "' is not available in ", ToAbsl(NameOf(dtype))));
-  }
-  if (options.determinant && !method.lu->LeavesDeterminants()) {
-    return absl::UnimplementedError(
-        absl::StrCat("algorithm '", ToAbsl(method.lu->name()), "' leaves no determinant"));
-  }
-  SparseFactorizePlan plan;
-  plan.options = options;
-  plan.analysis = std::move(analysis);
-  plan.analysis_reused = analysis_reused;
-  plan.matrix_dtype = matrix_dtype;
   const Analysis& known = *plan.analysis;
+  const DType dtype = options.factor_dtype;
+  plan.buffers = {};
   BufferPlan& buffers = plan.buffers;
-  CROUT_ASSIGN_OR_RETURN(const size_t matrix, SparseBytes(known.n, known.nonzeros, matrix_dtype));
+  CROUT_ASSIGN_OR_RETURN(const size_t matrix,
+                         SparseBytes(known.n, known.nonzeros, plan.matrix_dtype));
   CROUT_ASSIGN_OR_RETURN(const size_t factor, method.lu->FactorBytes(known, dtype));
-  CROUT_ASSIGN_OR_RETURN(const size_t workspace, method.lu->WorkspaceBytes(known, dtype));
   CROUT_ASSIGN_OR_RETURN(const size_t vectors, MatrixBytes(known.n, kProbeVectors, WideOf(dtype)));
   CROUT_ASSIGN_OR_RETURN(const size_t solver,
                          FactorSolver::Bytes(*method.solver, dtype, known.n, 1, nullptr, &known));
@@ -370,7 +356,47 @@ absl::StatusOr<SparseFactorizePlan> PlanSparseFactorize(const SparseFactorizeOpt
     buffers.Add("condition estimate: vectors", BufferKind::kPart, BlockBytes(rcond));
   }
   CROUT_ASSIGN_OR_RETURN(plan.bytes, buffers.Sum());
-  plan.seconds = method.lu->PredictSeconds(known, dtype);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<SparseFactorizePlan> PlanSparseFactorize(const SparseFactorizeOptions& options,
+                                                        std::shared_ptr<const Analysis> analysis,
+                                                        bool analysis_reused, DType matrix_dtype,
+                                                        const KnownWorkspace& known) {
+  CROUT_RETURN_IF_ERROR(CheckSameField(matrix_dtype, options.factor_dtype));
+  const DType dtype = options.factor_dtype;
+  const SparseMethod& method = options.method;
+  if (!method.lu->TakesSparse(dtype)) {
+    return absl::UnimplementedError(absl::StrCat("algorithm '", ToAbsl(method.lu->name()),
+                                                 "' is not available in ", ToAbsl(NameOf(dtype))));
+  }
+  if (options.determinant && !method.lu->LeavesDeterminants()) {
+    return absl::UnimplementedError(
+        absl::StrCat("algorithm '", ToAbsl(method.lu->name()), "' leaves no determinant"));
+  }
+  SparseFactorizePlan plan;
+  plan.options = options;
+  plan.analysis = std::move(analysis);
+  plan.analysis_reused = analysis_reused;
+  plan.matrix_dtype = matrix_dtype;
+  plan.seconds = method.lu->PredictSeconds(*plan.analysis, dtype);
+  const bool is_known = known.lu == method.lu && known.dtype == dtype;
+  size_t workspace = known.bytes;
+  if (!is_known) {
+    CROUT_ASSIGN_OR_RETURN(
+        workspace,
+        method.lu->WorkspaceBytes(*plan.analysis, dtype, std::numeric_limits<size_t>::max()));
+  }
+  CROUT_RETURN_IF_ERROR(PlanBuffers(workspace, plan));
+  const size_t taken = plan.bytes.peak + (options.beside_another ? plan.bytes.kept : 0);
+  if (taken <= options.most_bytes) return plan;
+  const size_t beyond = taken - options.most_bytes;
+  CROUT_ASSIGN_OR_RETURN(
+      workspace,
+      method.lu->WorkspaceBytes(*plan.analysis, dtype, workspace - std::min(workspace, beyond)));
+  CROUT_RETURN_IF_ERROR(PlanBuffers(workspace, plan));
   return plan;
 }
 

@@ -3,6 +3,7 @@
 #define CROUT_KERNELS_JOBS_SPARSE_FACTORIZE_H_
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -28,6 +29,11 @@ struct SparseFactorizeOptions {
   std::optional<SparseMethod> otherwise;
   DType factor_dtype = DType::kFloat64;
   size_t least_factor_bytes = 0;  // of its block, where that is more than the method foresees
+  // Of the device, that there can ever be for the job: where the method would take more, it works
+  // with less, if it can.
+  size_t most_bytes = std::numeric_limits<size_t>::max();
+  // Whether a factor as large is there meanwhile, whose place this one takes.
+  bool beside_another = false;
   bool keep_matrix = true;
   bool determinant = false;
   bool condition = false;
@@ -47,15 +53,21 @@ struct SparseFactorizePlan {
   BufferPlan::Id vectors = 0;    // of the probe
   JobBytes bytes;
   double seconds = 0;  // predicted
+
+  KnownWorkspace known_workspace() const {
+    return {options.method.lu, options.factor_dtype, buffers.bytes(workspace)};
+  }
 };
 
 // For a matrix of the analysis' order and pattern, which is not structurally singular.
 // INVALID_ARGUMENT for a factor that is real where the matrix is complex or the reverse, or a size
 // that overflows; UNIMPLEMENTED for a type that the method does not take, or a determinant that it
-// does not leave.
+// does not leave. `known`: of this analysis, where something is known: then, by the same method in
+// the same type, no front is looked at.
 absl::StatusOr<SparseFactorizePlan> PlanSparseFactorize(const SparseFactorizeOptions& options,
                                                         std::shared_ptr<const Analysis> analysis,
-                                                        bool analysis_reused, DType matrix_dtype);
+                                                        bool analysis_reused, DType matrix_dtype,
+                                                        const KnownWorkspace& known = {});
 
 // Where the memory comes from for a larger analysis or factor than was planned for, and the job by
 // it, or by another method. An error of these is no error of a job that has a factor, and keeps it,

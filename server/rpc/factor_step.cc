@@ -260,7 +260,7 @@ absl::Status FactorStep::PlanForValues() {
   // Values arrive where the matrix has them.
   const SparseLayout layout(analysis.n, analysis.nonzeros, values.dtype);
   upload_.ArriveWithin(layout.bytes, layout.value);
-  return sparse_.PlanKnown(last.sparse->analysis, values.dtype, Wish());
+  return sparse_.PlanKnown(*last.sparse, values.dtype, Wish());
 }
 
 absl::StatusOr<MemoryNeed> FactorStep::Plan() {
@@ -319,10 +319,10 @@ absl::StatusOr<FactorStep::Outlook> FactorStep::PlanFor(const PackedMatrix& shap
   return outlook;
 }
 
-absl::StatusOr<FactorStep::Outlook> FactorStep::PlanForPattern(
-    std::shared_ptr<const Analysis> analysis, DType matrix_dtype) {
-  CROUT_RETURN_IF_ERROR(ResolveFor(analysis->n));
-  CROUT_RETURN_IF_ERROR(sparse_.PlanKnown(std::move(analysis), matrix_dtype, Wish()));
+absl::StatusOr<FactorStep::Outlook> FactorStep::PlanForPattern(const SparseSummary& known,
+                                                               DType matrix_dtype) {
+  CROUT_RETURN_IF_ERROR(ResolveFor(known.analysis->n));
+  CROUT_RETURN_IF_ERROR(sparse_.PlanKnown(known, matrix_dtype, Wish()));
   const SparseFactorizePlan& plan = *sparse_.plan();
   return Outlook{plan.bytes, plan.seconds, plan.options.method.lu->name()};
 }

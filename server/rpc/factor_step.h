@@ -79,10 +79,9 @@ class FactorStep final : public PayloadStep {
   // of its own. `nonzeros`: of one that stays sparse.
   absl::StatusOr<Outlook> PlanFor(const PackedMatrix& shape, std::optional<int64_t> nonzeros);
 
-  // For a matrix of a pattern that was analysed, and of one of which nothing but the number of
-  // entries is known; nullopt where a dense method would be taken.
-  absl::StatusOr<Outlook> PlanForPattern(std::shared_ptr<const Analysis> analysis,
-                                         DType matrix_dtype);
+  // For a matrix of the pattern of one that was factored, and of one of which nothing but the
+  // number of entries is known; nullopt where a dense method would be taken.
+  absl::StatusOr<Outlook> PlanForPattern(const SparseSummary& known, DType matrix_dtype);
   absl::StatusOr<std::optional<Outlook>> Guess(int64_t n, int64_t nonzeros, DType matrix_dtype);
 
   // The order that text should turn out to have, for what must be planned before it was read.

@@ -260,7 +260,7 @@ absl::StatusOr<std::optional<SeriesAnswer>> SeriesSteps::FindSingular() {
 absl::Status SeriesSteps::PlanKept() {
   const FactorSummary& kept = (pins_.matrix ? *pins_.matrix : *pins_.factor).summary();
   if (!kept.sparse || kept.matrix_nonzeros == 0) return absl::OkStatus();
-  return sparse_.PlanKnown(kept.sparse->analysis, kept.matrix_dtype, Wish());
+  return sparse_.PlanKnown(*kept.sparse, kept.matrix_dtype, Wish());
 }
 
 bool SeriesSteps::StartsWarm() const {

@@ -166,7 +166,7 @@ absl::Status EstimateFactorization(ServerCore& core, const Scope& scope,
                                                : PlaceStep(core, request.options().device(), make));
   DeviceSlot* const slot = &step->slot();
   CROUT_ASSIGN_OR_RETURN(const FactorStep::Outlook outlook,
-                         like ? step->PlanForPattern(like->summary().sparse->analysis, matrix_dtype)
+                         like ? step->PlanForPattern(*like->summary().sparse, matrix_dtype)
                               : OutlookFor(core.limits, *step, request, matrix_dtype));
   const JobBytes& bytes = outlook.bytes;
   response->set_rough(outlook.rough);

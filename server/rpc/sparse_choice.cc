@@ -170,12 +170,12 @@ absl::Status SparseChoice::AnalyzeKeeping(MatrixUpload& upload, std::vector<int3
   return absl::OkStatus();
 }
 
-absl::Status SparseChoice::PlanKnown(std::shared_ptr<const Analysis> analysis, DType matrix_dtype,
+absl::Status SparseChoice::PlanKnown(const SparseSummary& known, DType matrix_dtype,
                                      const FactorWish& wish) {
   plan_.reset();
   seconds_ = 0;
-  analysis_ = std::move(analysis);
-  return Choose(Methods(wish), matrix_dtype, /*reused=*/true, /*must=*/true, wish);
+  analysis_ = known.analysis;
+  return Choose(Methods(wish), matrix_dtype, /*reused=*/true, /*must=*/true, wish, known.workspace);
 }
 
 absl::StatusOr<SparseMethod> SparseChoice::WithSolver(const SparseLu& method, DType dtype) const {
@@ -190,7 +190,8 @@ absl::StatusOr<SparseMethod> SparseChoice::WithSolver(const SparseLu& method, DT
 }
 
 absl::Status SparseChoice::Choose(const std::vector<const SparseLu*>& methods, DType matrix_dtype,
-                                  bool reused, bool must, const FactorWish& wish) {
+                                  bool reused, bool must, const FactorWish& wish,
+                                  const KnownWorkspace& known) {
   if (unmatched_row() >= 0) return absl::OkStatus();  // FindSingular() says so.
   const DType asked = wish.dense->factor_dtype;
   const SparseLu& method = *CheapestSparseLu(methods, *analysis_, asked);
@@ -212,7 +213,11 @@ absl::Status SparseChoice::Choose(const std::vector<const SparseLu*>& methods, D
   options.keep_matrix = wish.dense->keep_matrix;
   options.determinant = wish.dense->determinant;
   options.condition = wish.request->condition();
-  CROUT_ASSIGN_OR_RETURN(plan_, PlanSparseFactorize(options, analysis_, reused, matrix_dtype));
+  const size_t limit = slot_.budget->limit();
+  options.most_bytes = limit - std::min(limit, FactorCache::kEntryBytes);
+  options.beside_another = known.lu != nullptr;
+  CROUT_ASSIGN_OR_RETURN(plan_,
+                         PlanSparseFactorize(options, analysis_, reused, matrix_dtype, known));
   return absl::OkStatus();
 }
 

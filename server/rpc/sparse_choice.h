@@ -53,10 +53,9 @@ class SparseChoice {
   // where no method leaves such. No later call finds the analysis.
   absl::Status AnalyzeKeeping(MatrixUpload& upload, std::vector<int32_t> keep,
                               const FactorWish& wish, StopRequested stop);
-  // Plans that of a matrix of a pattern that was analysed, by the method that is expected to be the
-  // fastest.
-  absl::Status PlanKnown(std::shared_ptr<const Analysis> analysis, DType matrix_dtype,
-                         const FactorWish& wish);
+  // Plans that of a matrix of the pattern of one that was factored, or is to be, by the method that
+  // is expected to be the fastest. By that one's method it takes no time: for reactions.
+  absl::Status PlanKnown(const SparseSummary& known, DType matrix_dtype, const FactorWish& wish);
 
   // Before anything is known of the pattern: the method that would be tried, null for none, and
   // what it would come to, very roughly.
@@ -91,7 +90,7 @@ class SparseChoice {
   // By the best of these; unless one of them is to be taken, only where it is better than the dense
   // one.
   absl::Status Choose(const std::vector<const SparseLu*>& methods, DType matrix_dtype, bool reused,
-                      bool must, const FactorWish& wish);
+                      bool must, const FactorWish& wish, const KnownWorkspace& known = {});
 
   ServerCore& core_;
   DeviceSlot& slot_;

@@ -19,6 +19,7 @@
 #include "kernels/cuda/multifrontal/inspection.h"
 #include "kernels/cuda/multifrontal/level_plan.h"
 #include "kernels/cuda/multifrontal/small_front.h"
+#include "kernels/cuda/multifrontal/traversal.h"
 
 namespace crout {
 namespace {
@@ -106,10 +107,11 @@ class Fronts {
         analysis_(analysis),
         a_(a),
         plan_(analysis),
+        traversal_(analysis, plan_, /*depth=*/0),
         block_(analysis, DType::kFloat64),
         factor_(factor.data()),
         tree_(cuda::TreeIn(analysis, block_, factor_)),
-        contributions_(analysis.level_pair_entries),
+        contributions_(traversal_.contribution_entries()),
         border_(analysis.border),
         of_row_(analysis.n),
         of_column_(analysis.n),
@@ -126,10 +128,10 @@ class Fronts {
         f21_(analysis.fronts()),
         f12_(analysis.fronts()),
         f22_(analysis.fronts()),
-        workspace_(cuda::FrontLuWorkspaceBytes(kernels_, plan_, DType::kFloat64)),
+        workspace_(cuda::FrontLuWorkspaceBytes(kernels_, analysis, plan_, DType::kFloat64)),
         cublas_(cuda::FrontLuCublasBytes(plan_)) {
     memory_.analysis = &analysis_;
-    memory_.plan = &plan_;
+    memory_.fronts = traversal_.order();
     memory_.factor = values();
     memory_.contributions = contributions_.get();
     memory_.members = {f11_.get(), f21_.get(), f12_.get(), f22_.get()};
@@ -174,7 +176,8 @@ class Fronts {
                                   contributions_.get(), ipiv_.get(), memory_.least, stream()));
     }
     for (const cuda::FrontBatch& batch : all.first(large)) {
-      Check(EnqueueFrontLu(context_, kernels_, memory_, batch, /*careful=*/false, kNeverStop));
+      Check(EnqueueFrontLu(context_, kernels_, memory_, StepOf(level), batch, /*careful=*/false,
+                           kNeverStop));
     }
   }
 
@@ -184,8 +187,8 @@ class Fronts {
     Assemble(level, all);
     vendors.Fork(stream());
     for (int32_t i = analysis_.level_start[level]; i < analysis_.level_start[level + 1]; ++i) {
-      vendors.Factor(i % kStreams, cuda::MakeFront(analysis_, plan_.order[i], level), values(),
-                     contributions_.get(), vendors_ipiv_.get());
+      vendors.Factor(i % kStreams, cuda::MakeFront(analysis_, plan_.order[i], StepOf(level).shift),
+                     values(), contributions_.get(), vendors_ipiv_.get());
     }
     vendors.Join(stream());
   }
@@ -214,13 +217,17 @@ class Fronts {
   const int32_t* Indices(size_t offset) const {
     return reinterpret_cast<const int32_t*>(factor_ + offset);
   }
+  // From the last level on.
+  const cuda::TraversalStep& StepOf(int64_t level) const {
+    return traversal_.steps()[levels() - 1 - level];
+  }
   cuda::FrontPositions Positions() const {
     return {of_row_.get(), of_column_.get(), front_of_.get()};
   }
 
   void Assemble(int64_t level, std::span<const cuda::FrontBatch> batches) {
-    CheckCuda(cudaMemsetAsync(contributions_.get() + cuda::ContributionsOfLevel(analysis_, level),
-                              0, analysis_.level_contribution_entries[level] * sizeof(double),
+    const cuda::TraversalStep& step = StepOf(level);
+    CheckCuda(cudaMemsetAsync(contributions_.get() + step.base, 0, step.entries * sizeof(double),
                               stream()));
     cuda::ForSets(
         batches, memory_.order, cuda::kColumnsOfExtendAdd, [&](const cuda::FrontSet& set) {
@@ -234,6 +241,7 @@ class Fronts {
   const Analysis& analysis_;
   const AnySparse a_;
   const cuda::LevelPlan plan_;
+  const cuda::Traversal traversal_;
   const cuda::FactorBlock block_;
   std::byte* const factor_;
   const cuda::FrontTree tree_;

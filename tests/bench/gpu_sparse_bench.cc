@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -152,7 +153,9 @@ class Contestant {
     matrix_ = Put(on_host_.data, Check(SparseBytes(on_host_.n, on_host_.nonzeros, dtype)));
     factor_ = Check(device_.memory().Allocate(Check(lu_->FactorBytes(analysis, dtype))));
     next_ = Check(device_.memory().Allocate(factor_.size()));
-    workspace_ = Check(device_.memory().Allocate(Check(lu_->WorkspaceBytes(analysis, dtype))));
+    constexpr size_t kNoLimit = std::numeric_limits<size_t>::max();
+    workspace_ =
+        Check(device_.memory().Allocate(Check(lu_->WorkspaceBytes(analysis, dtype, kNoLimit))));
     solver_workspace_ = Check(
         device_.memory().Allocate(Check(solver_->SparseWorkspaceBytes(analysis, dtype, kManyRhs))));
     rhs_ = Put(reinterpret_cast<const std::byte*>(b.data()), b.size() * sizeof(double));

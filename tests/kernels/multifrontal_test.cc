@@ -9,6 +9,7 @@
 #include <numeric>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "kernels/sparse/factor_entries.h"
 #include "kernels/sparse/nested_dissection.h"
@@ -490,6 +491,45 @@ TEST_P(MultifrontalTest, GivesTheSameBitsAfterAnotherMatrix) {
     ASSERT_OK_AND_ASSIGN(third.summary,
                          runner_->Again(a.view(), third, kNeverStop, nullptr, &like));
     EXPECT_TRUE(SameBits(third, anew));
+  }
+}
+
+TEST_P(MultifrontalTest, GivesTheSameBitsInLessMemory) {
+  constexpr int64_t kM = 18;
+  auto entries = GridEntries(kM, 3);
+  const PackedSparse a = OfType(entries, kM * kM * kM, GetParam());
+  AnalysisOptions options;
+  options.ordering_program = OrderingProgram();
+  ASSERT_OK_AND_ASSIGN(const Factor whole, runner_->Make(a.view(), GetParam(), options));
+  for (size_t i = 0; i < entries.size(); i += 3) entries[i].value *= 1.25;
+  const PackedSparse b = OfType(entries, kM * kM * kM, GetParam());
+  Factor whole_b = whole;
+  ASSERT_OK(runner_->Again(b.view(), whole_b));
+  ASSERT_OK_AND_ASSIGN(const size_t most, runner_->WorkspaceBytes(whole));
+  runner_->UseAtMost(0);
+  ASSERT_OK_AND_ASSIGN(const size_t least, runner_->WorkspaceBytes(whole));
+  ASSERT_LT(least, most);
+  for (const size_t limit : {least, (least + most) / 2, most - 1}) {
+    runner_->UseAtMost(limit);
+    ASSERT_OK_AND_ASSIGN(const size_t bytes, runner_->WorkspaceBytes(whole));
+    SCOPED_TRACE(::testing::Message() << bytes << " of " << most << " bytes, at most " << limit);
+    EXPECT_LE(bytes, limit);
+    Factor less = whole;
+    ASSERT_OK_AND_ASSIGN(less.summary, runner_->Again(a.view(), less));
+    EXPECT_TRUE(SameBits(less, whole));
+    EXPECT_LT(runner_->ErrorOf(less, a.view(), Op::kNone, 2, 1), 4 * UnitRoundoff(GetParam()));
+    // Also after one in as much, and after one in more; and in more after that.
+    for (const Factor* last : {&std::as_const(less), &whole}) {
+      Factor next = whole;
+      ASSERT_OK(runner_->Again(b.view(), next, kNeverStop, nullptr, last));
+      EXPECT_TRUE(SameBits(next, whole_b));
+    }
+    runner_->UseAtMost(most);
+    Factor again = whole;
+    ASSERT_OK(runner_->Again(b.view(), again, kNeverStop, nullptr, &less));
+    EXPECT_TRUE(SameBits(again, whole_b));
+    EXPECT_LT(runner_->ErrorOf(again, b.view(), Op::kTranspose, 2, 1),
+              4 * UnitRoundoff(GetParam()));
   }
 }
 

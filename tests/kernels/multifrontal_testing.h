@@ -3,6 +3,7 @@
 #define CROUT_TESTS_KERNELS_MULTIFRONTAL_TESTING_H_
 
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -50,6 +51,12 @@ class MultifrontalRunner {
     return factor;
   }
 
+  // From now on factorizations get that much beside their arguments, or the least they can do with.
+  void UseAtMost(size_t bytes) { most_ = bytes; }
+  absl::StatusOr<size_t> WorkspaceBytes(const Factor& factor) const {
+    return lu_->WorkspaceBytes(factor.analysis, factor.dtype, most_);
+  }
+
   // `last`: another one by the same analysis, or null.
   absl::StatusOr<NumericSummary> Again(const AnySparse& a, Factor& factor,
                                        StopRequested stop = kNeverStop,
@@ -57,7 +64,7 @@ class MultifrontalRunner {
                                        const Factor* last = nullptr) {
     const Analysis& analysis = factor.analysis;
     CROUT_ASSIGN_OR_RETURN(const size_t bytes, lu_->FactorBytes(analysis, factor.dtype));
-    CROUT_ASSIGN_OR_RETURN(const size_t beside, lu_->WorkspaceBytes(analysis, factor.dtype));
+    CROUT_ASSIGN_OR_RETURN(const size_t beside, WorkspaceBytes(factor));
     CROUT_ASSIGN_OR_RETURN(const size_t of_matrix, SparseBytes(a.n, a.nonzeros, a.dtype));
     CROUT_ASSIGN_OR_RETURN(const Buffer matrix, Put(a.data, of_matrix));
     CROUT_ASSIGN_OR_RETURN(const Buffer block, Poisoned(bytes));
@@ -135,6 +142,7 @@ class MultifrontalRunner {
   std::unique_ptr<ExecutionContext> context_;
   const SparseLu* lu_ = nullptr;
   const TriangularSolver* solver_ = nullptr;
+  size_t most_ = std::numeric_limits<size_t>::max();
 };
 
 }  // namespace crout::testing

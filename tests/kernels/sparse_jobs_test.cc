@@ -2,7 +2,9 @@
 // postpones pivots, and how it goes on in a larger block.
 #include "kernels/jobs/sparse_factorize.h"
 
+#include <algorithm>
 #include <complex>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,6 +13,7 @@
 #include <vector>
 
 #include "kernels/factor_parts.h"
+#include "kernels/sparse/nested_dissection.h"
 #include "kernels/util/status_macros.h"
 #include "tests/kernels/multifrontal_testing.h"
 #include "tests/support/device_under_test.h"
@@ -65,8 +68,9 @@ class Cramped final : public SparseLu {
   absl::StatusOr<size_t> FactorBytes(const Analysis& analysis, DType dtype) const override {
     return lu_.FactorBytes(analysis, dtype);
   }
-  absl::StatusOr<size_t> WorkspaceBytes(const Analysis& analysis, DType dtype) const override {
-    return lu_.WorkspaceBytes(analysis, dtype);
+  absl::StatusOr<size_t> WorkspaceBytes(const Analysis& analysis, DType dtype,
+                                        size_t most) const override {
+    return lu_.WorkspaceBytes(analysis, dtype, most);
   }
   double PredictSeconds(const Analysis&, DType) const override { return 0; }
   double PredictRoughly(int64_t, int64_t, DType) const override { return 0; }
@@ -104,11 +108,14 @@ class SparseJobsTest : public ::testing::TestWithParam<DType> {
     context_ = *std::move(context);
   }
 
-  absl::StatusOr<Factorization> Run(const AnySparse& a, const AnalysisOptions& options,
-                                    SparseGrowth* growth = nullptr,
-                                    const SparseLu* method = nullptr, bool determinant = true) {
+  static absl::StatusOr<SparseFactorizePlan> Plan(const AnySparse& a,
+                                                  std::shared_ptr<const Analysis> analysis,
+                                                  size_t most_bytes,
+                                                  const SparseLu* method = nullptr,
+                                                  bool determinant = true) {
     Device& device = *DeviceUnderTest();
     SparseFactorizeOptions wanted;
+    wanted.most_bytes = most_bytes;
     wanted.method.lu = method != nullptr ? method : device.catalogue().sparse_lus.front().get();
     for (const auto& solver : device.solvers()) {
       if (solver->name() == wanted.method.lu->name()) wanted.method.solver = solver.get();
@@ -116,17 +123,39 @@ class SparseJobsTest : public ::testing::TestWithParam<DType> {
     wanted.factor_dtype = a.dtype;
     wanted.determinant = determinant;
     wanted.condition = true;
+    return PlanSparseFactorize(wanted, std::move(analysis), false, a.dtype);
+  }
+
+  absl::StatusOr<Factorization> Run(const AnySparse& a, const AnalysisOptions& options,
+                                    SparseGrowth* growth = nullptr,
+                                    const SparseLu* method = nullptr, bool determinant = true) {
     CROUT_ASSIGN_OR_RETURN(Analysis analysis, Analyze(a, options, kNeverStop));
-    CROUT_ASSIGN_OR_RETURN(
-        const SparseFactorizePlan plan,
-        PlanSparseFactorize(wanted, std::make_shared<const Analysis>(std::move(analysis)), false,
-                            a.dtype));
+    CROUT_ASSIGN_OR_RETURN(const SparseFactorizePlan plan,
+                           Plan(a, std::make_shared<const Analysis>(std::move(analysis)),
+                                std::numeric_limits<size_t>::max(), method, determinant));
+    return RunPlan(a, plan, growth);
+  }
+  absl::StatusOr<Factorization> RunPlan(const AnySparse& a, const SparseFactorizePlan& plan,
+                                        SparseGrowth* growth = nullptr) {
+    Device& device = *DeviceUnderTest();
     CROUT_ASSIGN_OR_RETURN(const size_t bytes, SparseBytes(a.n, a.nonzeros, a.dtype));
     CROUT_ASSIGN_OR_RETURN(Buffer upload, device.memory().Allocate(bytes));
     CROUT_RETURN_IF_ERROR(context_->ops().CopyToDevice(a.data, upload.data(), bytes));
     CROUT_RETURN_IF_ERROR(context_->Synchronize());
     KernelTimings timings;
     return FactorizeSparse(*context_, plan, std::move(upload), kNeverStop, timings, growth);
+  }
+
+  // L, U and interchanges.
+  std::vector<std::byte> BitsOf(const Factorization& factor) {
+    const MultifrontalLayout layout(*factor.summary.sparse->analysis, factor.summary.factor_dtype);
+    std::vector<std::byte> bits(layout.bytes);
+    EXPECT_OK(context_->ops().CopyToHost(factor.lu().data(), bits.data(), bits.size()));
+    EXPECT_OK(context_->Synchronize());
+    const size_t entries =
+        factor.summary.sparse->analysis->factor_entries() * SizeOf(factor.summary.factor_dtype);
+    std::fill(bits.begin() + entries, bits.begin() + layout.pivots, std::byte{0});  // a gap
+    return bits;
   }
 
   std::unique_ptr<ExecutionContext> context_;
@@ -201,6 +230,29 @@ TEST_P(SparseJobsTest, GoesOnInALargerBlock) {
   Generous growth;
   EXPECT_THAT(Run(a.view(), {}, &growth, &method),
               FailsWith(absl::StatusCode::kUnimplemented, "leaves no determinant"));
+}
+
+TEST_P(SparseJobsTest, TakesNoMoreThanThereCanBe) {
+  const PackedSparse a = OfType(GridEntries(16, 3), 16 * 16 * 16, GetParam());
+  AnalysisOptions options;
+  options.ordering_program = OrderingProgram();
+  ASSERT_OK_AND_ASSIGN(Analysis made, Analyze(a.view(), options, kNeverStop));
+  const auto analysis = std::make_shared<const Analysis>(std::move(made));
+  ASSERT_OK_AND_ASSIGN(const SparseFactorizePlan whole,
+                       Plan(a.view(), analysis, std::numeric_limits<size_t>::max()));
+  ASSERT_OK_AND_ASSIGN(const SparseFactorizePlan least, Plan(a.view(), analysis, 0));
+  ASSERT_LT(least.bytes.peak, whole.bytes.peak);
+  EXPECT_EQ(least.bytes.kept, whole.bytes.kept);
+  ASSERT_OK_AND_ASSIGN(const Factorization expected, RunPlan(a.view(), whole));
+  for (const size_t most :
+       {least.bytes.peak, (least.bytes.peak + whole.bytes.peak) / 2, whole.bytes.peak}) {
+    ASSERT_OK_AND_ASSIGN(const SparseFactorizePlan plan, Plan(a.view(), analysis, most));
+    EXPECT_LE(plan.bytes.peak, most);
+    ASSERT_OK_AND_ASSIGN(const Factorization factor, RunPlan(a.view(), plan));
+    EXPECT_EQ(BitsOf(factor), BitsOf(expected));
+    EXPECT_EQ(factor.summary.quality, expected.summary.quality);
+    EXPECT_EQ(factor.summary.sparse->workspace.bytes, plan.buffers.bytes(plan.workspace));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, SparseJobsTest, ::testing::ValuesIn(kDTypes),

@@ -3,7 +3,7 @@ crout_library(rpc_fixture SOURCES rpc_fixture.cc
   DEPS crout::daemon crout::proto crout::test_support GTest::gmock)
 foreach(test batch batch_request_id batch_solve cache cancel catalogue complex direct_solve echelon gather identity iterations klu load lost_device
         mixed multifrontal placement prepared quality reply request_id schur series series_start series_stream series_unread singular sparse sparse_cancel sparse_download
-        sparse_schur sparse_sequences sparse_series sparse_values timings unary)
+        sparse_schur sparse_sequences sparse_series sparse_values sparse_workspace timings unary)
   crout_test(rpc_${test}_test LABELS rpc SOURCES rpc_${test}_test.cc DEPS crout::rpc_fixture)
 endforeach()
 crout_test(rpc_memory_test OWN_NEW LABELS rpc SOURCES rpc_memory_test.cc

@@ -141,8 +141,9 @@ class FullKlu final : public SparseLu {
   absl::StatusOr<size_t> FactorBytes(const Analysis& analysis, DType dtype) const override {
     return klu_->FactorBytes(analysis, dtype);
   }
-  absl::StatusOr<size_t> WorkspaceBytes(const Analysis& analysis, DType dtype) const override {
-    return klu_->WorkspaceBytes(analysis, dtype);
+  absl::StatusOr<size_t> WorkspaceBytes(const Analysis& analysis, DType dtype,
+                                        size_t most) const override {
+    return klu_->WorkspaceBytes(analysis, dtype, most);
   }
   double PredictSeconds(const Analysis&, DType) const override { return 0; }
   double PredictRoughly(int64_t, int64_t, DType) const override { return 0; }

@@ -26,17 +26,17 @@ __device__ T Scaled(const SparseView<Source>& a, const FrontScales& scales, int6
   return static_cast<T>(Widen(value) * (scales.row[a.row[e]] * scales.column[column]));
 }
 
-// A thread for a front, level by level.
+// A thread for a front, step by step.
 __global__ void __launch_bounds__(kThreads) PackFrontsKernel(FrontArrays from, Front* fronts) {
   const int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x;
   if (i >= from.fronts) return;
-  const int level =
-      FirstNotLess(from.levels, i + 1, [&](int v) { return int64_t{from.level_start[v]}; }) - 1;
-  const int32_t f = from.level_front[i];
+  const int step =
+      FirstNotLess(from.steps, i + 1, [&](int s) { return int64_t{from.step_start[s]}; }) - 1;
+  const int32_t f = from.order[i];
   const int64_t border = from.border_start[f];
   const int32_t first = from.first_position[f];
   fronts[f] = {from.factor_start[f],
-               from.level_contributions[level] + from.contribution_start[f],
+               from.shift[step] + from.contribution_start[f],
                border,
                first,
                from.first_position[f + 1] - first,

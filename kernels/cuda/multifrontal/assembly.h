@@ -73,19 +73,20 @@ cudaError_t LaunchLeastPivots(const FrontTree& tree, const AnySparse& a, const F
                               const int32_t* column_order, PivotBounds bounds, RealPart<T>* least,
                               NumericReport* report, cudaStream_t stream);
 
-// The arrays of an Analysis that say what its fronts are, in device memory.
+// The arrays of an Analysis that say what its fronts are, and of a Traversal that says where their
+// contributions wait, in device memory.
 struct FrontArrays {
   const int64_t* factor_start = nullptr;
   const int64_t* contribution_start = nullptr;
   const int64_t* border_start = nullptr;
-  const int64_t* level_contributions = nullptr;  // ContributionsOfLevel of each
+  const int64_t* shift = nullptr;  // TraversalStep::shift, by `step_start`
   const int32_t* first_position = nullptr;
   const int32_t* parent = nullptr;
   const int32_t* child_start = nullptr;
-  const int32_t* level_front = nullptr;
-  const int32_t* level_start = nullptr;
+  const int32_t* order = nullptr;       // Traversal::order
+  const int32_t* step_start = nullptr;  // of the order, ascending
   int fronts = 0;
-  int levels = 0;
+  int steps = 0;
 };
 
 // Enqueues fronts := all fronts, as MakeFront has them.

@@ -12,6 +12,7 @@ FactorBlock::FactorBlock(const Analysis& analysis, DType dtype) {
   pivots = layout.pivots;
   BlockPlan plan(layout.bytes);
   fronts = plan.Add(analysis.fronts() * sizeof(Front));
+  depth = plan.Add(sizeof(int32_t));
   order = plan.Add(analysis.fronts() * sizeof(int32_t));
   batches = plan.Add(LevelPlan::MostBatches(analysis) * sizeof(FrontBatch));
   child = plan.Add(analysis.child.size() * sizeof(int32_t));
@@ -24,14 +25,9 @@ FactorBlock::FactorBlock(const Analysis& analysis, DType dtype) {
   bytes = plan.end();
 }
 
-int64_t ContributionsOfLevel(const Analysis& analysis, int64_t level) {
-  return level % 2 == 0 ? 0
-                        : analysis.level_pair_entries - analysis.level_contribution_entries[level];
-}
-
-Front MakeFront(const Analysis& analysis, int64_t f, int64_t level) {
+Front MakeFront(const Analysis& analysis, int64_t f, int64_t shift) {
   return {analysis.factor_start[f],
-          ContributionsOfLevel(analysis, level) + analysis.contribution_start[f],
+          shift + analysis.contribution_start[f],
           analysis.border_start[f],
           analysis.first_position[f],
           static_cast<int32_t>(analysis.eliminated(f)),
@@ -59,13 +55,16 @@ absl::StatusOr<LevelBatches> BatchesIn(Context& context, const Analysis& analysi
   }
 }
 
-absl::StatusOr<LevelPlan> LevelPlanIn(Context& context, const Analysis& analysis,
-                                      const FactorBlock& block, const std::byte* factor) {
-  LevelPlan plan;
-  plan.order.resize(analysis.fronts());
-  CROUT_RETURN_IF_ERROR(context.ops().CopyToHost(factor + block.order, plan.order.data(),
-                                                 plan.order.size() * sizeof(int32_t)));
-  CROUT_ASSIGN_OR_RETURN(plan.batches, BatchesIn(context, analysis, block, factor));
+absl::StatusOr<PlanInFactor> PlanIn(Context& context, const Analysis& analysis,
+                                    const FactorBlock& block, const std::byte* factor) {
+  PlanInFactor plan;
+  std::vector<int32_t>& order = plan.levels.order;
+  order.resize(analysis.fronts());
+  CROUT_RETURN_IF_ERROR(
+      context.ops().CopyToHost(factor + block.order, order.data(), order.size() * sizeof(int32_t)));
+  CROUT_RETURN_IF_ERROR(
+      context.ops().CopyToHost(factor + block.depth, &plan.depth, sizeof(plan.depth)));
+  CROUT_ASSIGN_OR_RETURN(plan.levels.batches, BatchesIn(context, analysis, block, factor));
   return plan;
 }
 

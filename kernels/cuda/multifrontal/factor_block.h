@@ -36,13 +36,14 @@ class BlockPlan {
 
 // Offsets in the block: MultifrontalLayout's, and behind it what solves need of the analysis, so
 // that none of them sends it again: it moves with the factor and is part of its bytes. What is from
-// `fronts` up to `permutation` follows from the analysis alone, and is the same in all factors by
-// it.
+// `fronts` up to `permutation` follows from the analysis and from `depth` alone, and is the same in
+// all factors by both.
 struct FactorBlock {
   FactorBlock(const Analysis& analysis, DType dtype);
 
   size_t pivots;   // MultifrontalLayout::pivots
   size_t fronts;   // Front[fronts]
+  size_t depth;    // int32: of the Traversal whose contributions `fronts` say
   size_t order;    // int32[fronts]: LevelPlan::order
   size_t batches;  // FrontBatch[LevelPlan::MostBatches]: LevelBatches::all, and one without fronts
   size_t child;    // int32: Analysis::child
@@ -55,19 +56,19 @@ struct FactorBlock {
   size_t bytes;
 };
 
-// Where the contributions of a level begin in their memory: those of even levels at its one end,
-// those of odd ones at the other.
-int64_t ContributionsOfLevel(const Analysis& analysis, int64_t level);
-
-// Front f, of that level, as kernels know it.
-Front MakeFront(const Analysis& analysis, int64_t f, int64_t level);
+// Front f, of a step with that TraversalStep::shift, as kernels know it.
+Front MakeFront(const Analysis& analysis, int64_t f, int64_t shift);
 
 // What a factor in device memory holds of its analysis' LevelPlan. Reading them takes the host less
 // time than finding them anew. Block until the work that is enqueued on the context has ended.
 absl::StatusOr<LevelBatches> BatchesIn(Context& context, const Analysis& analysis,
                                        const FactorBlock& block, const std::byte* factor);
-absl::StatusOr<LevelPlan> LevelPlanIn(Context& context, const Analysis& analysis,
-                                      const FactorBlock& block, const std::byte* factor);
+struct PlanInFactor {
+  LevelPlan levels;
+  int32_t depth = 0;
+};
+absl::StatusOr<PlanInFactor> PlanIn(Context& context, const Analysis& analysis,
+                                    const FactorBlock& block, const std::byte* factor);
 
 FrontTree TreeIn(const Analysis& analysis, const FactorBlock& block, const std::byte* factor);
 FrontScales ScalesIn(const Analysis& analysis, const FactorBlock& block, const std::byte* factor);

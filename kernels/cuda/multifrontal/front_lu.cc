@@ -29,11 +29,11 @@ constexpr int kLeaf = 128;
 
 bool GoesOnGrid(const FrontBatch& batch) {
   return batch.d1 > LargestOf(MemberTeam::kBlock512) ||
-         (batch.d1 > kSmallestOnGrid && batch.count() <= kMostOnGrid);
+         (batch.d1 > kSmallestOnGrid && batch.alike <= kMostOnGrid);
 }
 
 bool GoesAlone(const LuPanelKernels& kernels, const FrontBatch& batch, DType dtype) {
-  return batch.d1 >= kSmallestAlone && batch.count() <= kMostAlone &&
+  return batch.d1 >= kSmallestAlone && batch.alike <= kMostAlone &&
          batch.d1 <= kernels.MaxRows(dtype);
 }
 
@@ -45,8 +45,13 @@ template <class T>
 class FrontLu {
  public:
   FrontLu(Context& context, const LuPanelKernels& kernels, const FrontMemory<T>& memory,
-          const FrontBatch& batch, const StopRequested& stop)
-      : context_(context), kernels_(kernels), memory_(memory), batch_(batch), stop_(stop) {}
+          const TraversalStep& step, const FrontBatch& batch, const StopRequested& stop)
+      : context_(context),
+        kernels_(kernels),
+        memory_(memory),
+        step_(step),
+        batch_(batch),
+        stop_(stop) {}
 
   absl::Status Run(bool careful) {
     const bool alone = GoesAlone(kernels_, batch_, kDTypeOf<T>) && !careful;
@@ -214,7 +219,7 @@ class FrontLu {
   }
   // Of the order.
   Front FrontAt(int32_t i) const {
-    return MakeFront(*memory_.analysis, memory_.plan->order[i], batch_.level);
+    return MakeFront(*memory_.analysis, memory_.fronts[i], step_.shift);
   }
   const int32_t* Order() const { return memory_.order + batch_.begin; }
 
@@ -228,16 +233,19 @@ class FrontLu {
   Context& context_;
   const LuPanelKernels& kernels_;
   const FrontMemory<T>& memory_;
+  const TraversalStep& step_;
   const FrontBatch& batch_;
   const StopRequested& stop_;
 };
 
 }  // namespace
 
-size_t FrontLuWorkspaceBytes(const LuPanelKernels& kernels, const LevelPlan& plan, DType dtype) {
+size_t FrontLuWorkspaceBytes(const LuPanelKernels& kernels, const Analysis& analysis,
+                             const LevelPlan& plan, DType dtype) {
   size_t bytes = 0;
   for (const FrontBatch& batch : plan.batches.all()) {
     if (!GoesAlone(kernels, batch, dtype)) continue;
+    if (batch.level == 0 && analysis.kept > 0) continue;  // assembled alone
     bytes = std::max(bytes, MostCroutLuWorkspaceBytes(kernels, dtype, batch.d1, batch.d1));
   }
   return bytes;
@@ -251,14 +259,15 @@ size_t FrontLuCublasBytes(const LevelPlan& plan) {
 
 template <class T>
 absl::Status EnqueueFrontLu(Context& context, const LuPanelKernels& kernels,
-                            const FrontMemory<T>& memory, const FrontBatch& batch, bool careful,
-                            const StopRequested& stop) {
-  return FrontLu<T>(context, kernels, memory, batch, stop).Run(careful);
+                            const FrontMemory<T>& memory, const TraversalStep& step,
+                            const FrontBatch& batch, bool careful, const StopRequested& stop) {
+  return FrontLu<T>(context, kernels, memory, step, batch, stop).Run(careful);
 }
 
 #define CROUT_INSTANTIATE(T)                                                                   \
   template absl::Status EnqueueFrontLu(Context&, const LuPanelKernels&, const FrontMemory<T>&, \
-                                       const FrontBatch&, bool, const StopRequested&);
+                                       const TraversalStep&, const FrontBatch&, bool,          \
+                                       const StopRequested&);
 CROUT_INSTANTIATE(float)
 CROUT_INSTANTIATE(double)
 CROUT_INSTANTIATE(Complex<float>)

@@ -89,7 +89,7 @@ LevelPlan::LevelPlan(const Analysis& analysis) : order(analysis.fronts()) {
     int32_t at = analysis.level_start[level];
     for (int32_t& count : begin) {
       const int32_t next = at + count;
-      if (count > 0) all.push_back({at, next, static_cast<int32_t>(level), 0, 0, 0, 0});
+      if (count > 0) all.push_back({at, next, static_cast<int32_t>(level), 0, 0, 0, 0, count});
       count = at;
       at = next;
     }

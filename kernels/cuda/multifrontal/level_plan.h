@@ -20,6 +20,9 @@ struct FrontBatch {
   int32_t d2;    //
   int32_t size;  // d1 + d2 of one front
   int32_t has_children;
+  // How many of these classes the whole level has: how fronts are factored depends on it, and not
+  // on how many of them are done together.
+  int32_t alike;
 
   int32_t count() const { return end - begin; }
 };

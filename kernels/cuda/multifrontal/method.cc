@@ -35,8 +35,9 @@ class CudaMultifrontal final : public SparseLu {
   absl::StatusOr<size_t> FactorBytes(const Analysis& analysis, DType dtype) const override {
     return MultifrontalFactorBytes(analysis, dtype);
   }
-  absl::StatusOr<size_t> WorkspaceBytes(const Analysis& analysis, DType dtype) const override {
-    return MultifrontalWorkspaceBytes(kernels_, analysis, dtype);
+  absl::StatusOr<size_t> WorkspaceBytes(const Analysis& analysis, DType dtype,
+                                        size_t most) const override {
+    return MultifrontalWorkspaceBytes(kernels_, analysis, dtype, most);
   }
 
   double PredictSeconds(const Analysis& analysis, DType dtype) const override {

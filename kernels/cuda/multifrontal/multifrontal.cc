@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <complex>
+#include <limits>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "kernels/cuda/device/complex.h"
@@ -13,6 +16,7 @@
 #include "kernels/cuda/multifrontal/inspection.h"
 #include "kernels/cuda/multifrontal/level_plan.h"
 #include "kernels/cuda/multifrontal/small_front.h"
+#include "kernels/cuda/multifrontal/traversal.h"
 #include "kernels/sparse/numeric_findings.h"
 #include "kernels/sync_on_exit.h"
 #include "kernels/util/status_macros.h"
@@ -26,7 +30,7 @@ constexpr double kFlopsAhead = 1e10;
 // Offsets in the workspace.
 struct Workspace {
   Workspace(const LuPanelKernels& kernels, const Analysis& analysis, const LevelPlan& levels,
-            DType dtype) {
+            const Traversal& traversal, DType dtype) {
     BlockPlan plan(0);
     const size_t n = analysis.n;
     const size_t members = analysis.fronts() * sizeof(BatchMember);
@@ -36,12 +40,13 @@ struct Workspace {
     factor_start = add(analysis.factor_start);
     contribution_start = add(analysis.contribution_start);
     border_start = add(analysis.border_start);
-    level_contributions = add(analysis.level_contribution_entries);
+    const size_t steps = traversal.steps().size();
+    shift = plan.Add(steps * sizeof(int64_t));
+    step_start = plan.Add(steps * sizeof(int32_t));
+    order = plan.Add(traversal.depth() == 0 ? 0 : analysis.fronts() * sizeof(int32_t));
     first_position = add(analysis.first_position);
     parent = add(analysis.parent);
     child_start = add(analysis.child_start);
-    level_front = add(analysis.level_front);
-    level_start = add(analysis.level_start);
     large = plan.Add(analysis.fronts() * sizeof(int32_t));
     border = add(analysis.border);
     position_of_row = plan.Add(n * sizeof(int32_t));
@@ -54,8 +59,8 @@ struct Workspace {
     f21 = plan.Add(members);
     f12 = plan.Add(members);
     f22 = plan.Add(members);
-    contributions = plan.Add(analysis.level_pair_entries * SizeOf(dtype));
-    front_lu_bytes = FrontLuWorkspaceBytes(kernels, levels, dtype);
+    contributions = plan.Add(traversal.contribution_entries() * SizeOf(dtype));
+    front_lu_bytes = FrontLuWorkspaceBytes(kernels, analysis, levels, dtype);
     front_lu = plan.Add(front_lu_bytes);
     cublas_bytes = FrontLuCublasBytes(levels);
     cublas = plan.Add(cublas_bytes);
@@ -63,30 +68,50 @@ struct Workspace {
   }
 
   size_t report, raised;  // the second right behind the first
-  size_t factor_start, contribution_start, border_start, level_contributions;  // FrontArrays
-  size_t first_position, parent, child_start, level_front, level_start;
+  size_t factor_start, contribution_start, border_start, shift;  // FrontArrays
+  size_t step_start, first_position, parent, child_start;
+  size_t order;  // the traversal's, where it is not the level plan's
   size_t large, border, position_of_row, position_of_column, front_of;
   size_t least, ipiv, info, f11, f21, f12, f22, contributions;
   size_t front_lu, front_lu_bytes, cublas, cublas_bytes;
   size_t bytes;
 };
 
+// The first of the traversals whose workspace is of `most` bytes at most; where there is none, the
+// first of those that take the least.
+Traversal TraversalWithin(const LuPanelKernels& kernels, const Analysis& analysis,
+                          const LevelPlan& levels, DType dtype, size_t most) {
+  std::optional<Traversal> best;
+  size_t least = 0;
+  for (int64_t depth = 0; depth >= 0; depth = NextDepth(analysis, depth)) {
+    Traversal traversal(analysis, levels, depth);
+    const size_t bytes = Workspace(kernels, analysis, levels, traversal, dtype).bytes;
+    if (bytes <= most) return traversal;
+    if (best && bytes >= least) continue;
+    best.emplace(std::move(traversal));
+    least = bytes;
+  }
+  return *std::move(best);
+}
+
 template <class T>
 class Numeric {
  public:
   Numeric(Context& context, const LuPanelKernels& kernels, const Analysis& analysis,
-          LevelPlan levels, const AnySparse& a, std::byte* factor, std::byte* workspace,
-          const StopRequested& stop)
+          const LevelPlan& levels, const Traversal& traversal, const AnySparse& a,
+          std::byte* factor, std::byte* workspace, const StopRequested& stop)
       : context_(context),
         kernels_(kernels),
         analysis_(analysis),
         a_(a),
-        levels_(std::move(levels)),
+        levels_(levels),
+        traversal_(traversal),
+        depth_(static_cast<int32_t>(traversal.depth())),
         large_(levels_.OfColumns(analysis, kLargeForPermutations)),
         terminated_(levels_.batches.all()),
         block_(analysis, kDTypeOf<T>),
         factor_(factor),
-        layout_(kernels, analysis, levels_, kDTypeOf<T>),
+        layout_(kernels, analysis, levels_, traversal, kDTypeOf<T>),
         workspace_(workspace),
         tree_(TreeIn(analysis, block_, factor)),
         stop_(stop) {
@@ -97,11 +122,14 @@ class Numeric {
                        At<BatchMember>(layout_.f12), At<BatchMember>(layout_.f22)};
     if (analysis.kept > 0) std::erase(large_, static_cast<int32_t>(analysis.fronts() - 1));
     memory_.analysis = &analysis_;
-    memory_.plan = &levels_;
-    for (int64_t level = 0; level < analysis.levels(); ++level) {
-      level_contributions_.push_back(ContributionsOfLevel(analysis, level));
+    memory_.fronts = traversal.order();
+    memory_.order = depth_ == 0 ? Order(block_.order) : At<int32_t>(layout_.order);
+    std::vector<TraversalStep> by_place = traversal.steps();
+    std::ranges::sort(by_place, {}, &TraversalStep::begin);
+    for (const TraversalStep& step : by_place) {
+      step_start_.push_back(step.begin);
+      shift_.push_back(step.shift);
     }
-    memory_.order = reinterpret_cast<const int32_t*>(factor + block_.order);
     memory_.ipiv = At<int64_t>(layout_.ipiv);
     memory_.info = At<int32_t>(layout_.info);
     memory_.least = {At<RealPart<T>>(layout_.least), At<uint8_t>(layout_.raised)};
@@ -109,11 +137,12 @@ class Numeric {
     memory_.cublas = {workspace + layout_.cublas, layout_.cublas_bytes};
   }
 
-  // `last`: a factor by this analysis, or null.
+  // `last`: a factor by this analysis and of the same depth, or null.
   absl::StatusOr<NumericFindings> Run(const std::byte* last, std::vector<int32_t>* postponable) {
     for (Event& event : marks_) {
       CROUT_ASSIGN_OR_RETURN(event, MakeEvent());
     }
+    if (depth_ > 0) CROUT_RETURN_IF_ERROR(Send(memory_.fronts, workspace_ + layout_.order));
     CROUT_RETURN_IF_ERROR(last != nullptr ? Take(last) : Send());
     CROUT_RETURN_IF_ERROR(Send(large_, workspace_ + layout_.large));
     const cudaStream_t stream = context_.stream();
@@ -149,15 +178,16 @@ class Numeric {
   }
   NumericReport* report() const { return At<NumericReport>(layout_.report); }
 
-  template <class U>
-  absl::Status Send(const std::vector<U>& from, std::byte* to) {
-    return context_.ops().CopyToDevice(from.data(), to, from.size() * sizeof(U));
+  template <class Array>
+  absl::Status Send(const Array& from, std::byte* to) {
+    return context_.ops().CopyToDevice(from.data(), to, std::span(from).size_bytes());
   }
 
   // What of the analysis the device needs.
   absl::Status Send() {
-    CROUT_RETURN_IF_ERROR(SendFronts());
     CROUT_RETURN_IF_ERROR(Send(levels_.order, factor_ + block_.order));
+    CROUT_RETURN_IF_ERROR(Send(std::span(&depth_, 1), factor_ + block_.depth));
+    CROUT_RETURN_IF_ERROR(SendFronts());
     CROUT_RETURN_IF_ERROR(Send(terminated_, factor_ + block_.batches));
     CROUT_RETURN_IF_ERROR(Send(analysis_.child, factor_ + block_.child));
     CROUT_RETURN_IF_ERROR(Send(analysis_.row_order, factor_ + block_.rows));
@@ -180,7 +210,7 @@ class Numeric {
                                                       block_.permutation - block_.fronts));
     for (int64_t level = 0; level < analysis_.levels(); ++level) {
       CROUT_RETURN_IF_CUDA_ERROR(
-          LaunchNumberBorders(tree_, SetOf(levels_.batches.Level(level), memory_.order),
+          LaunchNumberBorders(tree_, SetOf(levels_.batches.Level(level), Order(block_.order)),
                               At<int32_t>(layout_.border), context_.stream()));
     }
     return absl::OkStatus();
@@ -191,19 +221,18 @@ class Numeric {
     CROUT_RETURN_IF_ERROR(send(analysis_.factor_start, layout_.factor_start));
     CROUT_RETURN_IF_ERROR(send(analysis_.contribution_start, layout_.contribution_start));
     CROUT_RETURN_IF_ERROR(send(analysis_.border_start, layout_.border_start));
-    CROUT_RETURN_IF_ERROR(send(level_contributions_, layout_.level_contributions));
+    CROUT_RETURN_IF_ERROR(send(shift_, layout_.shift));
+    CROUT_RETURN_IF_ERROR(send(step_start_, layout_.step_start));
     CROUT_RETURN_IF_ERROR(send(analysis_.first_position, layout_.first_position));
     CROUT_RETURN_IF_ERROR(send(analysis_.parent, layout_.parent));
     CROUT_RETURN_IF_ERROR(send(analysis_.child_start, layout_.child_start));
-    CROUT_RETURN_IF_ERROR(send(analysis_.level_front, layout_.level_front));
-    CROUT_RETURN_IF_ERROR(send(analysis_.level_start, layout_.level_start));
     const FrontArrays arrays = {
         At<int64_t>(layout_.factor_start),   At<int64_t>(layout_.contribution_start),
-        At<int64_t>(layout_.border_start),   At<int64_t>(layout_.level_contributions),
+        At<int64_t>(layout_.border_start),   At<int64_t>(layout_.shift),
         At<int32_t>(layout_.first_position), At<int32_t>(layout_.parent),
-        At<int32_t>(layout_.child_start),    At<int32_t>(layout_.level_front),
-        At<int32_t>(layout_.level_start),    static_cast<int>(analysis_.fronts()),
-        static_cast<int>(analysis_.levels())};
+        At<int32_t>(layout_.child_start),    memory_.order,
+        At<int32_t>(layout_.step_start),     static_cast<int>(analysis_.fronts()),
+        static_cast<int>(step_start_.size())};
     CROUT_RETURN_IF_CUDA_ERROR(LaunchPackFronts(
         arrays, reinterpret_cast<Front*>(factor_ + block_.fronts), context_.stream()));
     return absl::OkStatus();
@@ -221,13 +250,14 @@ class Numeric {
     CROUT_RETURN_IF_ERROR(Start());
     marked_[0] = marked_[1] = false;
     double flops = 0;
-    for (int64_t level = analysis_.levels() - 1; level >= 0; --level) {
-      CROUT_RETURN_IF_ERROR(Assemble(level));
-      if (level == 0 && analysis_.kept > 0) break;
-      CROUT_RETURN_IF_ERROR(FactorSmall(level));
-      for (const FrontBatch& batch : WithoutSmall(level)) {
+    for (const TraversalStep& step : traversal_.steps()) {
+      CROUT_RETURN_IF_ERROR(Assemble(step));
+      if (IsKept(step)) break;  // the last
+      CROUT_RETURN_IF_ERROR(FactorSmall(step));
+      for (const FrontBatch& batch : WithoutSmall(step)) {
         CROUT_RETURN_IF_ERROR(CheckNotStopped(stop_));
-        CROUT_RETURN_IF_ERROR(EnqueueFrontLu(context_, kernels_, memory_, batch, careful, stop_));
+        CROUT_RETURN_IF_ERROR(
+            EnqueueFrontLu(context_, kernels_, memory_, step, batch, careful, stop_));
         flops += FlopsOf(batch);
         if (flops < kFlopsAhead) continue;
         CROUT_RETURN_IF_ERROR(KeepPace());
@@ -270,24 +300,24 @@ class Numeric {
     return absl::OkStatus();
   }
 
-  // The level's batches but for those of fronts that are assembled and factored at once.
-  std::span<const FrontBatch> WithoutSmall(int64_t level) const {
-    const std::span<const FrontBatch> batches = levels_.batches.Level(level);
-    // What is kept is assembled alone.
-    const bool factored = level > 0 || analysis_.kept == 0;
+  // Whether it has the front of kept unknowns, the only root, which is assembled alone.
+  bool IsKept(const TraversalStep& step) const { return step.level == 0 && analysis_.kept > 0; }
+
+  // The step's batches but for those of fronts that are assembled and factored at once.
+  std::span<const FrontBatch> WithoutSmall(const TraversalStep& step) const {
+    const std::span<const FrontBatch> batches = traversal_.Batches(step);
     size_t count = batches.size();
-    while (kHasSmallFronts<T> && factored && count > 0 &&
+    while (kHasSmallFronts<T> && !IsKept(step) && count > 0 &&
            IsSmallFront(batches[count - 1].d1, batches[count - 1].size)) {
       --count;
     }
     return batches.first(count);
   }
 
-  absl::Status FactorSmall(int64_t level) {
+  absl::Status FactorSmall(const TraversalStep& step) {
     CROUT_RETURN_IF_ERROR(CheckNotStopped(stop_));
     if constexpr (kHasSmallFronts<T>) {
-      for (const FrontBatch& batch :
-           levels_.batches.Level(level).subspan(WithoutSmall(level).size())) {
+      for (const FrontBatch& batch : traversal_.Batches(step).subspan(WithoutSmall(step).size())) {
         CROUT_RETURN_IF_CUDA_ERROR(LaunchSmallFronts(
             tree_, SetOf({&batch, 1}, memory_.order), memory_.factor, memory_.contributions,
             memory_.ipiv, memory_.least, context_.stream()));
@@ -296,14 +326,12 @@ class Numeric {
     return absl::OkStatus();
   }
 
-  // What the level's fronts get from their children.
-  absl::Status Assemble(int64_t level) {
-    const int64_t entries = analysis_.level_contribution_entries[level];
-    const int64_t base = level_contributions_[level];
-    CROUT_RETURN_IF_CUDA_ERROR(
-        cudaMemsetAsync(memory_.contributions + base, 0, entries * sizeof(T), context_.stream()));
+  // What the step's fronts get from their children.
+  absl::Status Assemble(const TraversalStep& step) {
+    CROUT_RETURN_IF_CUDA_ERROR(cudaMemsetAsync(memory_.contributions + step.base, 0,
+                                               step.entries * sizeof(T), context_.stream()));
     absl::Status status;
-    ForSets(WithoutSmall(level), memory_.order, kColumnsOfExtendAdd, [&](const FrontSet& set) {
+    ForSets(WithoutSmall(step), memory_.order, kColumnsOfExtendAdd, [&](const FrontSet& set) {
       if (!status.ok() || !set.has_children) return;
       status = CudaStatus(
           LaunchExtendAdd(tree_, set, memory_.factor, memory_.contributions, context_.stream()),
@@ -353,9 +381,12 @@ class Numeric {
   const LuPanelKernels& kernels_;
   const Analysis& analysis_;
   const AnySparse& a_;
-  const LevelPlan levels_;
-  std::vector<int32_t> large_;  // fronts
-  std::vector<int64_t> level_contributions_;
+  const LevelPlan& levels_;
+  const Traversal& traversal_;
+  const int32_t depth_;
+  std::vector<int32_t> large_;          // fronts
+  std::vector<int32_t> step_start_;     // of the traversal's order, ascending
+  std::vector<int64_t> shift_;          // by that
   std::vector<FrontBatch> terminated_;  // by one without fronts
   const FactorBlock block_;
   std::byte* const factor_;
@@ -377,8 +408,10 @@ size_t MultifrontalFactorBytes(const Analysis& analysis, DType dtype) {
 }
 
 size_t MultifrontalWorkspaceBytes(const LuPanelKernels& kernels, const Analysis& analysis,
-                                  DType dtype) {
-  return Workspace(kernels, analysis, LevelPlan(analysis), dtype).bytes;
+                                  DType dtype, size_t most) {
+  const LevelPlan levels(analysis);
+  const Traversal traversal = TraversalWithin(kernels, analysis, levels, dtype, most);
+  return Workspace(kernels, analysis, levels, traversal, dtype).bytes;
 }
 
 absl::StatusOr<NumericSummary> FactorMultifrontal(
@@ -386,16 +419,19 @@ absl::StatusOr<NumericSummary> FactorMultifrontal(
     DType dtype, const std::byte* last, std::span<std::byte> factor, std::span<std::byte> workspace,
     StopRequested stop, std::vector<int32_t>* postponable) {
   CROUT_RETURN_IF_ERROR(CheckFits(analysis, a, dtype));
-  LevelPlan levels;
+  PlanInFactor plan;
   if (last == nullptr) {
-    levels = LevelPlan(analysis);
+    plan.levels = LevelPlan(analysis);
   } else {
-    CROUT_ASSIGN_OR_RETURN(levels,
-                           LevelPlanIn(context, analysis, FactorBlock(analysis, dtype), last));
+    CROUT_ASSIGN_OR_RETURN(plan, PlanIn(context, analysis, FactorBlock(analysis, dtype), last));
   }
+  const Traversal traversal =
+      TraversalWithin(kernels, analysis, plan.levels, dtype, workspace.size());
+  // In one of another traversal contributions are elsewhere.
+  if (plan.depth != traversal.depth()) last = nullptr;
   return DispatchDevice(dtype, [&](auto tag) -> absl::StatusOr<NumericSummary> {
     using T = typename decltype(tag)::type;
-    Numeric<T> numeric(context, kernels, analysis, std::move(levels), a, factor.data(),
+    Numeric<T> numeric(context, kernels, analysis, plan.levels, traversal, a, factor.data(),
                        workspace.data(), stop);
     SyncOnExit sync(context);
     CROUT_ASSIGN_OR_RETURN(const NumericFindings found, numeric.Run(last, postponable));

@@ -31,7 +31,8 @@ class HostKlu final : public SparseLu {
   absl::StatusOr<size_t> FactorBytes(const Analysis& analysis, DType dtype) const override {
     return KluFactorBytes(analysis, dtype);
   }
-  absl::StatusOr<size_t> WorkspaceBytes(const Analysis& analysis, DType dtype) const override {
+  absl::StatusOr<size_t> WorkspaceBytes(const Analysis& analysis, DType dtype,
+                                        size_t /*most*/) const override {
     return KluWorkspaceBytes(analysis, dtype);
   }
 

@@ -39,6 +39,13 @@ struct WorkspaceLayout {
         stack_bytes(RoundUp(schedule.thread_entries() * SizeOf(dtype))),
         bytes(stacks + threads * stack_bytes) {}
 
+  // Of at most so many threads, those whose stacks fit into so many bytes in all; one at least.
+  int ThreadsWithin(size_t most, int threads) const {
+    if (stack_bytes == 0 || most >= stacks + threads * stack_bytes) return threads;
+    const size_t fit = most < stacks ? 0 : (most - stacks) / stack_bytes;
+    return std::max(1, static_cast<int>(fit));
+  }
+
   size_t smallest;  // least size of a pivot, by position
   size_t shared;    // contributions
   size_t stacks;    // contributions, by thread
@@ -88,6 +95,7 @@ class Numeric {
         a_(a.As<Source>()),
         factor_(factor.data()),
         layout_(analysis, schedule, kDTypeOf<T>, cores),
+        threads_(layout_.ThreadsWithin(workspace.size() - Schedule::Bytes(analysis), cores)),
         workspace_(workspace.data()),
         smallest_(reinterpret_cast<RealPart<T>*>(workspace.data() + layout_.smallest)),
         cores_(cores),
@@ -182,17 +190,21 @@ class Numeric {
   // f(i, thread) for i in [0, count): by all threads, in no order.
   template <class F>
   void Share(int64_t count, const F& f) {
-    if (cores_ == 1 || count == 1) {
+    ShareAmong(cores_, count, f);
+  }
+  template <class F>
+  static void ShareAmong(int threads, int64_t count, const F& f) {
+    if (threads == 1 || count == 1) {
       for (int64_t i = 0; i < count; ++i) f(i, 0);
       return;
     }
-#pragma omp parallel for num_threads(cores_) schedule(dynamic)
+#pragma omp parallel for num_threads(threads) schedule(dynamic)
     for (int64_t i = 0; i < count; ++i) f(i, omp_get_thread_num());
   }
 
   void DoUnits(std::vector<Findings>& found) {
     const std::vector<Schedule::Unit>& units = schedule_.units();
-    Share(std::ssize(units), [&](int64_t u, int thread) {
+    ShareAmong(threads_, std::ssize(units), [&](int64_t u, int thread) {
       for (int64_t s = units[u].begin; s < units[u].end; ++s) {
         const Schedule::Subtree subtree = schedule_.subtrees()[s];
         for (int32_t f = subtree.begin; f < subtree.end; ++f) {
@@ -433,6 +445,7 @@ class Numeric {
   const SparseView<Source> a_;
   std::byte* const factor_;
   const WorkspaceLayout layout_;
+  const int threads_;  // that have a stack
   std::byte* const workspace_;
   Real* const smallest_;
   const int cores_;
@@ -449,10 +462,14 @@ size_t MultifrontalFactorBytes(const Analysis& analysis, DType dtype) {
   return MultifrontalLayout(analysis, dtype).bytes;
 }
 
-size_t MultifrontalWorkspaceBytes(const Executor& executor, const Analysis& analysis, DType dtype) {
-  const int threads = WidthOf(analysis) == Width::kAllCores ? executor.budget().total() : 1;
+size_t MultifrontalWorkspaceBytes(const Executor& executor, const Analysis& analysis, DType dtype,
+                                  size_t most) {
+  const int all = WidthOf(analysis) == Width::kAllCores ? executor.budget().total() : 1;
   const Schedule schedule(analysis);
-  return WorkspaceLayout(analysis, schedule, dtype, threads).bytes + Schedule::Bytes(analysis);
+  const size_t of_schedule = Schedule::Bytes(analysis);
+  const int threads = WorkspaceLayout(analysis, schedule, dtype, all)
+                          .ThreadsWithin(most - std::min(most, of_schedule), all);
+  return WorkspaceLayout(analysis, schedule, dtype, threads).bytes + of_schedule;
 }
 
 absl::StatusOr<NumericSummary> FactorMultifrontal(

@@ -28,8 +28,9 @@ class HostMultifrontal final : public SparseLu {
   absl::StatusOr<size_t> FactorBytes(const Analysis& analysis, DType dtype) const override {
     return MultifrontalFactorBytes(analysis, dtype);
   }
-  absl::StatusOr<size_t> WorkspaceBytes(const Analysis& analysis, DType dtype) const override {
-    return MultifrontalWorkspaceBytes(executor_, analysis, dtype);
+  absl::StatusOr<size_t> WorkspaceBytes(const Analysis& analysis, DType dtype,
+                                        size_t most) const override {
+    return MultifrontalWorkspaceBytes(executor_, analysis, dtype, most);
   }
 
   double PredictSeconds(const Analysis& analysis, DType dtype) const override {

@@ -5,6 +5,7 @@
 #include <complex>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -21,8 +22,11 @@
 namespace crout::host {
 
 // For the calls below; blocks are aligned to 64 bytes. Of a solve with k right-hand sides, k > 0.
+// Where the workspace is more than `most`, it is that of fewer threads on subtrees, which wait for
+// each other: `most` or less, or what one thread needs.
 size_t MultifrontalFactorBytes(const Analysis& analysis, DType dtype);
-size_t MultifrontalWorkspaceBytes(const Executor& executor, const Analysis& analysis, DType dtype);
+size_t MultifrontalWorkspaceBytes(const Executor& executor, const Analysis& analysis, DType dtype,
+                                  size_t most = std::numeric_limits<size_t>::max());
 size_t MultifrontalSolveWorkspaceBytes(const Executor& executor, const Analysis& analysis,
                                        DType dtype, int64_t k);
 
@@ -30,10 +34,10 @@ size_t MultifrontalSolveWorkspaceBytes(const Executor& executor, const Analysis&
 // MultifrontalLayout says what is there then. `a` has n and the number of entries that were
 // analysed (INVALID_ARGUMENT otherwise); with another pattern the factor is of no use, but no
 // memory beside the arguments is touched. The numbers of the scaled matrix are rounded to dtype
-// once. Fronts of subtrees side by side, those above them by tiles: the bits do not depend on the
-// number of cores. CANCELLED by `stop`, asked at least at every front: `factor` is undefined then.
-// Where analysis.kept, the last front's F11 is the Schur complement then, and its interchanges are
-// undefined.
+// once. Fronts of subtrees side by side, on as many threads as `workspace` has room for, those
+// above them by tiles: the bits do not depend on the number of cores or threads. CANCELLED by
+// `stop`, asked at least at every front: `factor` is undefined then. Where analysis.kept, the last
+// front's F11 is the Schur complement then, and its interchanges are undefined.
 // `postponable`, where it is not null: the positions of perturbed pivots that have a front above
 // theirs, ascending, for Postpone. `report`, where it is not null, is told the columns that are
 // final, after each subtree and each front above them.
