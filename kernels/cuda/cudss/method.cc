@@ -37,9 +37,7 @@ class CudaCudss final : public SparseLu {
   absl::StatusOr<size_t> FactorBytes(const Analysis& analysis, DType dtype) const override {
     return CudssFactorBytes(analysis, dtype);
   }
-  absl::StatusOr<size_t> WorkspaceBytes(const Analysis&, DType, size_t) const override {
-    return 0;
-  }
+  absl::StatusOr<size_t> WorkspaceBytes(const Analysis&, DType, size_t) const override { return 0; }
   MemoryResource* factor_memory() const override { return factors_.get(); }
   std::optional<size_t> LargerFactor(std::span<const std::byte> factor) const override {
     const CudssFactor* const made = factors_->At(factor.data());
