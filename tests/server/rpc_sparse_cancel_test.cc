@@ -59,6 +59,21 @@ TEST_P(RpcSparseCancelTest, InTheAnalysisAndInTheNumericPhase) {
   ExpectSolves(factor.handle(), kN, a);
 }
 
+TEST_P(RpcSparseCancelTest, InARefactorizationByValues) {
+  Start();
+  const Triplets a = Grid(kM);
+  const v1::Factor factor = MustFactor(Header(kN, a), a);
+  const Holdings held = Idle();
+  v1::RefactorizeRequest request;
+  request.mutable_header()->set_handle(factor.handle());
+  request.mutable_header()->mutable_matrix()->mutable_values()->set_entries(factor.nnz());
+  request.set_data(Bytes(std::vector<double>(factor.nnz(), 1.0)));
+  grpc::ClientContext context;
+  CancelAt("factorize.factor", context, stub().Refactorize(&context), request);
+  ExpectHeldSoon(held);
+  ExpectSolves(factor.handle(), kN, a);
+}
+
 TEST_P(RpcSparseCancelTest, InASolve) {
   Start();
   const Triplets a = Grid(kM);
