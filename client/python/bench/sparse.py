@@ -4,7 +4,8 @@ usage: sparse.py MATRICES [ADDRESS] > result.json     MATRICES: a folder with th
 
 Prints a table to standard error, and one JSON object with the device, the commit and the date. Medians of
 wall-clock time, of rounds by turns: factorization and one solve. "first" is with the analysis of the pattern,
-"again" a refactorization of the same pattern, both over loopback.
+"again" a refactorization of the same pattern, "values" one by its values alone, "study" a step of a series whose
+steps bring their values, all over loopback.
 """
 
 import json
@@ -22,6 +23,7 @@ from result import head
 import crout
 
 ROUNDS = 5
+STEPS = 5  # of a series, after its first
 CASES = ["nist/memplus.mtx.gz", "suitesparse/Pd.mtx.gz", "nist/sherman5.mtx.gz", "poisson2d_200"]
 
 
@@ -45,7 +47,7 @@ def backward_error(A, x, b):
 
 def case(client, A, name):
     b = np.ones(A.shape[0])
-    times = {"splu": [], "first": [], "again": []}
+    times = {"splu": [], "first": [], "again": [], "values": [], "study": []}
     for _ in range(ROUNDS + 1):
         ms, theirs = timed(lambda: scipy.sparse.linalg.splu(A).solve(b))
         times["splu"].append(ms)
@@ -58,13 +60,21 @@ def case(client, A, name):
             factor.refactor(A)
             return factor.solve(b)
 
+        def by_values(factor=factor):
+            factor.refactor(A, values_only=True)
+            return factor.solve(b)
+
         times["again"].append(timed(again)[0])
+        times["values"].append(timed(by_values)[0])
         record = factor.record
+        study = client.series([A, *[crout.Values(A.data)] * STEPS], b, strategy="refactor", algorithm=record.algorithm)
+        next(study)
+        times["study"].append(timed(lambda study=study: list(study))[0] / STEPS)
         factor.release()
     middle = {way: statistics.median(values[1:]) for way, values in times.items()}
     print(
-        f"{name:24} splu {middle['splu']:8.1f} ms, first {middle['first']:8.1f}, again {middle['again']:8.1f}"
-        f"  {record.algorithm}",
+        f"{name:24} splu {middle['splu']:8.1f} ms, first {middle['first']:8.1f}, again {middle['again']:8.1f},"
+        f" values {middle['values']:8.1f}, study {middle['study']:8.1f}  {record.algorithm}",
         file=sys.stderr,
     )
     return {
@@ -75,6 +85,8 @@ def case(client, A, name):
         "splu_ms": middle["splu"],
         "first_ms": middle["first"],
         "again_ms": middle["again"],
+        "values_ms": middle["values"],
+        "study_ms": middle["study"],
         "first_over_splu": middle["first"] / middle["splu"],
         "again_over_splu": middle["again"] / middle["splu"],
         "bytes_mib": record.bytes / 2**20,
