@@ -86,8 +86,8 @@ class JobBuffers {
   // reference to what outlives the wait for it.
   explicit JobBuffers(const BufferPlan& plan) : plan_(plan), buffers_(plan.buffers().size()) {}
 
-  // Allocates those of kOwn that this phase is the first to hold and were not given. RESOURCE_EXHAUSTED names the one
-  // for which there was no memory.
+  // Allocates those of kOwn that this phase is the first to hold and were not given.
+  // RESOURCE_EXHAUSTED names the one for which there was no memory.
   absl::Status Allocate(MemoryResource& memory, int phase = 0);
   void Give(BufferPlan::Id id, Buffer buffer) { buffers_[id] = std::move(buffer); }
   Buffer Take(BufferPlan::Id id) { return std::move(buffers_[id]); }

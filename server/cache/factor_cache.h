@@ -2,8 +2,9 @@
 //
 // A factor is charged to the budget of the tier it is in by the Reservation that came with it.
 // Under pressure the least recently used factor that nothing uses moves from its device to host
-// memory, and from host memory out; one that is of use on its device alone goes at once. A factor in use is never moved or dropped; one in host memory
-// comes back to its device when a call uses it.
+// memory, and from host memory out; one that is of use on its device alone goes at once. A factor
+// in use is never moved or dropped; one in host memory comes back to its device when a call uses
+// it.
 //
 // A lease has a length. It runs from the last use: it does not end while a pin of the handle is
 // held, and starts anew when one goes. A factor's life, counted from its creation, ends whatever

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -25,6 +26,8 @@
 
 namespace crout {
 namespace {
+
+constexpr size_t kUnlimited = std::numeric_limits<size_t>::max();
 
 constexpr auto kNeverStop = [] { return false; };
 
@@ -100,8 +103,8 @@ void RunJobs(Device& device, const std::vector<testing::PackedSparse>& steps,
   const size_t bytes = Check(klu.FactorBytes(analysis, DType::kFloat64));
   Buffer last = Check(device.memory().Allocate(bytes));
   Buffer next = Check(device.memory().Allocate(bytes));
-  Buffer work =
-      Check(device.memory().Allocate(Check(klu.WorkspaceBytes(analysis, DType::kFloat64))));
+  const size_t working = Check(klu.WorkspaceBytes(analysis, DType::kFloat64, kUnlimited));
+  Buffer work = Check(device.memory().Allocate(working));
   const auto span = [](Buffer& buffer) {
     return std::span<std::byte>(buffer.data(), buffer.size());
   };

@@ -4,8 +4,8 @@ usage: sparse.py MATRICES [ADDRESS] > result.json     MATRICES: a folder with th
 
 Prints a table to standard error, and one JSON object with the device, the commit and the date. Medians of
 wall-clock time, of rounds by turns: factorization and one solve. "first" is with the analysis of the pattern,
-"again" a refactorization of the same pattern, "values" one by its values alone, "study" a step of a series whose
-steps bring their values, all over loopback.
+"again" a refactorization of the same pattern, "values" one by its values alone, "study" a step of a series
+whose steps bring their values, all over loopback.
 """
 
 import json
@@ -67,14 +67,17 @@ def case(client, A, name):
         times["again"].append(timed(again)[0])
         times["values"].append(timed(by_values)[0])
         record = factor.record
-        study = client.series([A, *[crout.Values(A.data)] * STEPS], b, strategy="refactor", algorithm=record.algorithm)
+        study = client.series(
+            [A, *[crout.Values(A.data)] * STEPS], b, strategy="refactor", algorithm=record.algorithm
+        )
         next(study)
         times["study"].append(timed(lambda study=study: list(study))[0] / STEPS)
         factor.release()
     middle = {way: statistics.median(values[1:]) for way, values in times.items()}
     print(
-        f"{name:24} splu {middle['splu']:8.1f} ms, first {middle['first']:8.1f}, again {middle['again']:8.1f},"
-        f" values {middle['values']:8.1f}, study {middle['study']:8.1f}  {record.algorithm}",
+        f"{name:24} splu {middle['splu']:8.1f} ms, first {middle['first']:8.1f},"
+        f" again {middle['again']:8.1f}, values {middle['values']:8.1f},"
+        f" study {middle['study']:8.1f}  {record.algorithm}",
         file=sys.stderr,
     )
     return {
