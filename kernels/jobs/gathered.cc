@@ -107,6 +107,10 @@ class GatheredJob {
     const BatchFigures figures(Back(places_.figures), std::ssize(systems_));
     return {ipiv_.as<int64_t>(), figures.info, figures.pivot_growth, figures.quality};
   }
+  BatchLu::Workspace Workspace() const {
+    return {{workspace_.data(), workspace_.size()},
+            {host_workspace_.data(), host_workspace_.size()}};
+  }
   // From one place in the device's memory to another one.
   int64_t Distance(const void* from, const void* to, size_t unit) const {
     return (reinterpret_cast<intptr_t>(to) - reinterpret_cast<intptr_t>(from)) /
@@ -123,7 +127,7 @@ class GatheredJob {
   const GatheredPlaces places_;
   Buffer up_;    // host: what goes to the device
   Buffer down_;  // host: what comes back
-  std::vector<std::byte> host_workspace_;
+  Buffer host_workspace_;
   Buffer block_;  // device: as `up_`
   Buffer lu_;
   Buffer back_;  // as `down_`
@@ -131,6 +135,7 @@ class GatheredJob {
   Buffer workspace_;
 };
 
+// From other memory than that for staging, a copy to the device may wait for what is enqueued.
 absl::StatusOr<Buffer> GatheredJob::HostBlock(size_t bytes) {
   absl::StatusOr<Buffer> staged = context_.device().staging_memory().Allocate(bytes);
   return staged.ok() ? std::move(staged) : host_memory_.Allocate(bytes);
@@ -225,8 +230,7 @@ absl::Status GatheredJob::Factor(StopRequested stop) {
   if (factored_ == 0) return absl::OkStatus();
   // The figures of all lie one array after the other, as do those of the first.
   return method_.Factor(context_, Batch(GatheredPlaces::kLu, lu_.data(), factored_),
-                        OnHost(GatheredPlaces::kLu, factored_), Factors(),
-                        {{workspace_.data(), workspace_.size()}, host_workspace_}, stop);
+                        OnHost(GatheredPlaces::kLu, factored_), Factors(), Workspace(), stop);
 }
 
 absl::Status GatheredJob::Solve(StopRequested stop) {
@@ -234,7 +238,7 @@ absl::Status GatheredJob::Solve(StopRequested stop) {
   const bool solves = std::any_of(systems_.begin(), systems_.end(),
                                   [](const auto* system) { return system->shape.nrhs > 0; });
   if (!solves) return absl::OkStatus();
-  const BatchLu::Workspace workspace = {{workspace_.data(), workspace_.size()}, host_workspace_};
+  const BatchLu::Workspace workspace = Workspace();
   CROUT_RETURN_IF_ERROR(method_.Solve(context_, op_, Batch(GatheredPlaces::kLu, lu_.data(), count),
                                       OnHost(GatheredPlaces::kLu, count), Factors(),
                                       Batch(GatheredPlaces::kRhs, Back(places_.rhs), count),
@@ -317,7 +321,7 @@ absl::Status GatheredJob::Run(StopRequested stop, GatheredTimings& timings) {
       const BatchLu::WorkspaceBytes workspace,
       WorkspaceOf(method_, ExtentOf(dtype_, OnHost(GatheredPlaces::kLu, systems_.size()))));
   CROUT_ASSIGN_OR_RETURN(workspace_, context_.device().memory().Allocate(workspace.device));
-  host_workspace_.resize(workspace.host);
+  CROUT_ASSIGN_OR_RETURN(host_workspace_, HostBlock(workspace.host));
   CROUT_RETURN_IF_ERROR(Upload());
   timings.host_to_device += watch.Lap();
   CROUT_RETURN_IF_ERROR(Factor(stop));

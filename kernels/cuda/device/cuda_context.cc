@@ -8,6 +8,7 @@
 #include "kernels/cuda/ops/cuda_krylov_ops.h"
 #include "kernels/cuda/ops/cuda_matrix_ops.h"
 #include "kernels/cuda/ops/cuda_sparse_ops.h"
+#include "kernels/util/poll_pause.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::cuda {
@@ -62,12 +63,12 @@ absl::Status Context::Synchronize() {
 }
 
 absl::Status Context::SynchronizeOrStop(StopRequested stop) {
-  // Long jobs only: how long a caller that gave up holds the stream, beside a panel or a sweep.
-  constexpr auto kPoll = std::chrono::microseconds(200);
   CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
+  const auto begin = std::chrono::steady_clock::now();
   while (cudaStreamQuery(stream()) == cudaErrorNotReady) {
     if (stop()) report().stop = 1;
-    std::this_thread::sleep_for(kPoll);
+    const auto pause = PollPause(std::chrono::steady_clock::now() - begin);
+    if (pause.count() > 0) std::this_thread::sleep_for(pause);
   }
   return Synchronize();
 }
