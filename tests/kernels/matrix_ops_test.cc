@@ -147,6 +147,19 @@ TEST_F(MatrixOpsTest, ScalesOfZeroLinesAndExtremes) {
   for (const double v : {row[0], row[1], col[0], col[1]}) EXPECT_TRUE(std::isnormal(v));
 }
 
+// Shares of several cores: none lacks, none is written beyond its end.
+TEST_F(MatrixOpsTest, CopiesBytesOfAnyNumber) {
+  constexpr size_t kWideBytes = size_t{8} << 20;
+  for (const size_t bytes : {size_t{0}, size_t{1}, kWideBytes - 1, kWideBytes, kWideBytes + 13}) {
+    std::vector<std::byte> from(bytes);
+    for (size_t i = 0; i < bytes; ++i) from[i] = static_cast<std::byte>(i * 2654435761 >> 16);
+    std::vector<std::byte> to(bytes + 64, std::byte{0xa5});
+    ASSERT_OK(ops_.CopyOnDevice(from.data(), to.data(), bytes));
+    EXPECT_TRUE(std::equal(from.begin(), from.end(), to.begin())) << bytes;
+    EXPECT_EQ(std::count(to.begin() + bytes, to.end(), std::byte{0xa5}), 64) << bytes;
+  }
+}
+
 TEST_F(MatrixOpsTest, CopyScaledInPlaceAndConverted) {
   HostMatrix a = {1, 2, 3, 4, 5, 6};  // 2 x 3
   const std::vector<double> row = {2, 0.5};

@@ -149,7 +149,14 @@ absl::Status HostOps::Multiply(double alpha, Op op, const AnyMatrix& a, const An
 
 absl::Status HostOps::CopyOnDevice(const void* from, void* to, size_t bytes) {
   if (bytes == 0) return absl::OkStatus();  // of nothing, which has no place
-  executor_.Run(Width::kOneCore, [&](int) { std::memcpy(to, from, bytes); });
+  executor_.Run(WidthFor(static_cast<int64_t>(bytes / sizeof(double))), [&](int cores) {
+    const size_t share = (bytes + cores - 1) / cores;
+    ParallelFor(cores, cores, [&](int64_t k) {
+      const size_t begin = std::min(bytes, share * static_cast<size_t>(k));
+      std::memcpy(static_cast<std::byte*>(to) + begin, static_cast<const std::byte*>(from) + begin,
+                  std::min(share, bytes - begin));
+    });
+  });
   return absl::OkStatus();
 }
 
