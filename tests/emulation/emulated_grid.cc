@@ -1,5 +1,6 @@
 #include "tests/emulation/emulated_grid.h"
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -24,6 +25,15 @@ EmulatedBlock::EmulatedBlock(unsigned threads) : all_(threads), slots_(threads) 
 }
 
 void EmulatedBlock::MeetWarp() { warps_[self.thread / kWarp]->arrive_and_wait(); }
+
+bool EmulatedBlock::MeetAndAsk(bool says) {
+  slots_[OwnSlot()] = says ? 1 : 0;
+  Meet();
+  const bool any =
+      std::any_of(slots_.begin(), slots_.end(), [](uint64_t slot) { return slot != 0; });
+  Meet();  // before the slots are used again
+  return any;
+}
 
 void EmulatedBlock::Leave() {
   warps_[self.thread / kWarp]->arrive_and_drop();

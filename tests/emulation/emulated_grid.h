@@ -26,6 +26,8 @@ class EmulatedBlock {
 
   void Meet() { all_.arrive_and_wait(); }
   void MeetWarp();
+  // The same, and whether any of the threads says so.
+  bool MeetAndAsk(bool says);
   unsigned threads() const { return static_cast<unsigned>(slots_.size()); }
   // A thread that returns is not waited for.
   void Leave();

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/cuda/device/complex.h"
@@ -120,48 +121,49 @@ TEST_F(SplitTf32Test, SpecialNumbers) {
   ExpectSplit(a, rows, 1);
 }
 
-// Each part as the real number that it is.
-TEST_F(SplitTf32Test, ComplexNumbersByTheirParts) {
+// As the real matrix that multiplies pairs of real numbers.
+TEST_F(SplitTf32Test, ComplexNumbersAsBlocksOfRealOnes) {
   constexpr int64_t kRows = 70;
   constexpr int64_t kColumns = 33;
-  const size_t size = kRows * kColumns;
-  const std::vector<Complex<float>> nothing(size, 0);
-  std::vector<Complex<float>> a(size);
-  std::vector<float> parts[2] = {RandomVector<float>(size, 57), RandomVector<float>(size, 58)};
-  for (size_t e = 0; e < size; ++e) a[e] = {parts[0][e], parts[1][e]};
-  const auto matrix = Send(a);
-  const auto high = Send(nothing);
-  const auto high_again = Send(nothing);
-  const auto low = Send(nothing);
-  const auto control = Control<Complex<float>>();
-  ASSERT_EQ(LaunchSplitTf32<Complex<float>>({matrix.get(), kRows, kColumns, kRows},
-                                            {{high.get(), kColumns, kRows, kColumns},
-                                             {high_again.get(), kColumns, kRows, kColumns},
-                                             {low.get(), kColumns, kRows, kColumns}},
-                                            control.get(), nullptr),
-            cudaSuccess);
-  const std::vector<Complex<float>> got[3] = {Receive(high, size), Receive(high_again, size),
-                                              Receive(low, size)};
-  for (const int part : {0, 1}) {
-    const auto of = Send(parts[part]);
-    const auto its_high = Send(parts[part]);
-    const auto its_high_again = Send(parts[part]);
-    const auto its_low = Send(parts[part]);
-    const auto its_control = Control<float>();
-    ASSERT_EQ(LaunchSplitTf32<float>({of.get(), kRows, kColumns, kRows},
-                                     {{its_high.get(), kColumns, kRows, kColumns},
-                                      {its_high_again.get(), kColumns, kRows, kColumns},
-                                      {its_low.get(), kColumns, kRows, kColumns}},
-                                     its_control.get(), nullptr),
-              cudaSuccess);
-    const std::vector<float> expected[3] = {Receive(its_high, size), Receive(its_high_again, size),
-                                            Receive(its_low, size)};
-    for (const int i : {0, 1, 2}) {
-      std::vector<float> its(size);
-      for (size_t e = 0; e < size; ++e) its[e] = part == 0 ? got[i][e].re : got[i][e].im;
-      EXPECT_TRUE(SameBits(its, expected[i])) << "part " << part << ", matrix " << i;
+  const std::vector<float> pairs = RandomVector<float>(2 * kRows * kColumns, 57);
+  std::vector<Complex<float>> a(kRows * kColumns);
+  std::vector<float> real(4 * a.size());
+  const auto block = [&](int64_t i, int64_t j) { return &real[2 * (i + 2 * j * kRows)]; };
+  for (int64_t j = 0; j < kColumns; ++j) {
+    for (int64_t i = 0; i < kRows; ++i) {
+      const int64_t e = i + j * kRows;
+      a[e] = {pairs[2 * e], pairs[2 * e + 1]};
+      float* const of_re = block(i, j);
+      float* const of_im = of_re + 2 * kRows;
+      of_re[0] = of_im[1] = a[e].re;
+      of_re[1] = a[e].im;
+      of_im[0] = -a[e].im;
     }
   }
+  const std::vector<float> nothing(real.size(), 0);
+  const auto split = [&](const auto& matrix) {
+    using T = std::decay_t<decltype(matrix[0])>;
+    const int64_t reals = kIsComplex<T> ? 1 : 2;
+    const auto sent = Send(matrix);
+    const auto high = Send(nothing);
+    const auto high_again = Send(nothing);
+    const auto low = Send(nothing);
+    const auto control = Control<T>();
+    const auto part = [&](const auto& memory) {
+      return MatrixView<float>{memory.get(), 2 * kColumns, 2 * kRows, 2 * kColumns};
+    };
+    const MatrixView<T> view = {sent.get(), reals * kRows, reals * kColumns, reals * kRows};
+    EXPECT_EQ(
+        LaunchSplitTf32(view, {part(high), part(high_again), part(low)}, control.get(), nullptr),
+        cudaSuccess);
+    return Parts{Receive(high, real.size()), Receive(high_again, real.size()),
+                 Receive(low, real.size())};
+  };
+  const Parts got = split(a);
+  const Parts expected = split(real);
+  EXPECT_TRUE(SameBits(got.high, expected.high));
+  EXPECT_TRUE(SameBits(got.high_again, expected.high_again));
+  EXPECT_TRUE(SameBits(got.low, expected.low));
 }
 
 TEST_F(SplitTf32Test, NothingAfterAHalt) {

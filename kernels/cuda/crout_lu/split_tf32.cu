@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "kernels/cuda/device/complex.h"
+#include "kernels/cuda/device/dependent_launch.cuh"
+#include "kernels/cuda/device/shared_memory.cuh"
 
 namespace crout::cuda {
 namespace {
@@ -17,33 +18,55 @@ __device__ float HighOf(float x) { return __uint_as_float(__float_as_uint(x) & k
 __device__ float LowOf(float x) {
   return __uint_as_float((__float_as_uint(x - HighOf(x)) + 0x1000U) & kKept);
 }
-__device__ Complex<float> HighOf(const Complex<float>& x) { return {HighOf(x.re), HighOf(x.im)}; }
-__device__ Complex<float> LowOf(const Complex<float>& x) { return {LowOf(x.re), LowOf(x.im)}; }
 
-template <class T>
+// What is split: a matrix of real numbers as it is, and the real one that a complex one stands for.
+struct RealMatrix {
+  MatrixView<float> a;
+
+  __device__ int64_t rows() const { return a.rows; }
+  __device__ int64_t cols() const { return a.cols; }
+  __device__ float operator()(int64_t i, int64_t j) const { return a(i, j); }
+};
+struct ComplexAsReal {
+  MatrixView<Complex<float>> a;
+
+  __device__ int64_t rows() const { return 2 * a.rows; }
+  __device__ int64_t cols() const { return 2 * a.cols; }
+  __device__ float operator()(int64_t i, int64_t j) const {
+    const Complex<float>& x = a(i / 2, j / 2);
+    if (i % 2 == j % 2) return x.re;
+    return i % 2 == 0 ? -x.im : x.im;
+  }
+};
+
+struct Tile {
+  float elements[kTile][kTile + 1];
+};
+
+template <class Matrix, class T>
 __global__ void __launch_bounds__(kTile* kLines)
-    SplitTf32Kernel(MatrixView<T> a, Tf32Parts<T> parts, const LuControl<T>* control) {
-  __shared__ T tile[kTile][kTile + 1];
+    SplitTf32Kernel(Matrix a, Tf32Parts parts, const LuControl<T>* control) {
+  auto& tile = SharedByBlock<Tile>().elements;
   if (BlockHalted(control)) return;
   const int across = static_cast<int>(threadIdx.x) % kTile;
   const int down = static_cast<int>(threadIdx.x) / kTile;
   const int64_t first_row = static_cast<int64_t>(blockIdx.x) * kTile;
-  for (int64_t first = int64_t{blockIdx.y} * kTile; first < a.cols;
+  for (int64_t first = int64_t{blockIdx.y} * kTile; first < a.cols();
        first += int64_t{gridDim.y} * kTile) {
 #pragma unroll
     for (int c = down; c < kTile; c += kLines) {
       const int64_t i = first_row + across;
       const int64_t j = first + c;
-      if (i < a.rows && j < a.cols) tile[c][across] = a(i, j);
+      if (i < a.rows() && j < a.cols()) tile[c][across] = a(i, j);
     }
     __syncthreads();
 #pragma unroll
     for (int r = down; r < kTile; r += kLines) {
       const int64_t i = first_row + r;
       const int64_t j = first + across;
-      if (i >= a.rows || j >= a.cols) continue;
-      const T x = tile[across][r];
-      const T high = HighOf(x);
+      if (i >= a.rows() || j >= a.cols()) continue;
+      const float x = tile[across][r];
+      const float high = HighOf(x);
       parts.high(j, i) = high;
       parts.high_again(j, i) = high;
       parts.low(j, i) = LowOf(x);
@@ -52,23 +75,36 @@ __global__ void __launch_bounds__(kTile* kLines)
   }
 }
 
+// Of the shape that `parts` have.
+template <class Matrix, class T>
+cudaError_t Launch(const Matrix& a, const Tf32Parts& parts, const LuControl<T>* control,
+                   cudaStream_t stream) {
+  const int64_t rows = parts.high.cols;
+  const int64_t columns = parts.high.rows;
+  if (rows == 0 || columns == 0) return cudaSuccess;
+  const auto tiles = [](int64_t count) { return (count + kTile - 1) / kTile; };
+  const dim3 grid(static_cast<unsigned>(tiles(rows)),
+                  static_cast<unsigned>(std::min(tiles(columns), kMaxGridY)));
+  return LaunchBehind(SplitTf32Kernel<Matrix, T>, grid, kTile * kLines, 0, false, stream, a, parts,
+                      control);
+}
+
 }  // namespace
 
 template <class T>
-cudaError_t LaunchSplitTf32(const MatrixView<T>& a, const Tf32Parts<T>& parts,
+cudaError_t LaunchSplitTf32(const MatrixView<float>& a, const Tf32Parts& parts,
                             const LuControl<T>* control, cudaStream_t stream) {
-  if (a.rows == 0 || a.cols == 0) return cudaSuccess;
-  const auto tiles = [](int64_t count) { return (count + kTile - 1) / kTile; };
-  const dim3 grid(static_cast<unsigned>(tiles(a.rows)),
-                  static_cast<unsigned>(std::min(tiles(a.cols), kMaxGridY)));
-  SplitTf32Kernel<<<grid, kTile * kLines, 0, stream>>>(a, parts, control);
-  return cudaGetLastError();
+  return Launch(RealMatrix{a}, parts, control, stream);
 }
 
-template cudaError_t LaunchSplitTf32(const MatrixView<float>&, const Tf32Parts<float>&,
+cudaError_t LaunchSplitTf32(const MatrixView<Complex<float>>& a, const Tf32Parts& parts,
+                            const LuControl<Complex<float>>* control, cudaStream_t stream) {
+  return Launch(ComplexAsReal{a}, parts, control, stream);
+}
+
+template cudaError_t LaunchSplitTf32(const MatrixView<float>&, const Tf32Parts&,
                                      const LuControl<float>*, cudaStream_t);
-template cudaError_t LaunchSplitTf32(const MatrixView<Complex<float>>&,
-                                     const Tf32Parts<Complex<float>>&,
+template cudaError_t LaunchSplitTf32(const MatrixView<float>&, const Tf32Parts&,
                                      const LuControl<Complex<float>>*, cudaStream_t);
 
 }  // namespace crout::cuda

@@ -13,16 +13,35 @@ namespace {
 
 constexpr int64_t kParts = 3;
 
+// cuBLAS's products of complex numbers on the tensor cores run at less than half the speed of its
+// real ones. So c := c - a b, with b and c the real matrices that their pairs of parts are, of
+// twice the rows, takes the real matrix of twice the rows and columns for a.
+constexpr int64_t Reals(DType dtype) { return IsComplex(dtype) ? 2 : 1; }
+
+template <class T>
+MatrixView<float> AsReals(const MatrixView<T>& a) {
+  constexpr int64_t kReals = Reals(kDTypeOf<T>);
+  return {reinterpret_cast<float*>(a.data), kReals * a.rows, a.cols, kReals * a.ld};
+}
+
 // Columns of b at a time: enough to fill the device, at a fraction of the space.
 int64_t ColumnsAtOnce(int64_t rows) { return rows <= 8192 ? 4096 : 8192; }
 
-// Columns begin at multiples of 32 bytes, or 64, as the fastest kernels want them.
+// Columns begin at multiples of 32 bytes, as the fastest kernels want them.
 int64_t Padded(int64_t rows) { return (rows + 7) / 8 * 8; }
 
-// c := c - op(a) op(b), of shapes that fit, by cuBLAS with TF32 products.
-template <class T>
-absl::Status SubtractByTf32(const Lane& lane, const LuControl<T>& control, cublasOperation_t op,
-                            const MatrixView<T>& a, const MatrixView<T>& b,
+// The parts of a left factor of that shape, as real numbers.
+MatrixView<float> PartsOfLeft(std::byte* left, DType dtype, int64_t rows, int64_t depth) {
+  const int64_t reals = Reals(dtype);
+  const int64_t parts = kParts * reals * depth;
+  return {reinterpret_cast<float*>(left), parts, reals * rows, Padded(parts)};
+}
+
+// c := c - op(a) op(b), of shapes that fit, by cuBLAS with TF32 products. T is float, or what is
+// factored: a complex scalar begins with its real part.
+template <class T, class Factored>
+absl::Status SubtractByTf32(const Lane& lane, const LuControl<Factored>& control,
+                            cublasOperation_t op, const MatrixView<T>& a, const MatrixView<T>& b,
                             const MatrixView<T>& c) {
   constexpr cudaDataType_t kType = std::is_same_v<T, float> ? CUDA_R_32F : CUDA_C_32F;
   const int64_t depth = op == CUBLAS_OP_N ? a.cols : a.rows;
@@ -36,23 +55,27 @@ absl::Status SubtractByTf32(const Lane& lane, const LuControl<T>& control, cubla
 }  // namespace
 
 size_t Tf32LeftBytes(DType dtype, int64_t rows, int64_t depth) {
-  return Padded(kParts * depth) * rows * SizeOf(dtype);
+  const MatrixView<float> parts = PartsOfLeft(nullptr, dtype, rows, depth);
+  return parts.ld * parts.cols * sizeof(float);
 }
 
 size_t Tf32RightBytes(DType dtype, int64_t rows, int64_t depth, int64_t columns) {
-  return Padded(std::min(ColumnsAtOnce(rows), columns)) * kParts * depth * SizeOf(dtype);
+  const int64_t reals = Reals(dtype);
+  return Padded(std::min(ColumnsAtOnce(reals * rows), columns)) * kParts * reals * depth *
+         sizeof(float);
 }
 
 // Both factors transposed: cuBLAS's products of transposes are the fastest of TF32, by a quarter.
 template <class T>
 absl::Status SplitLeft(const Lane& lane, const LuControl<T>& control, const MatrixView<T>& a,
                        std::byte* left) {
+  const MatrixView<float> parts = PartsOfLeft(left, kDTypeOf<T>, a.rows, a.cols);
+  const int64_t depth = parts.rows / kParts;
   const auto part = [&](int64_t index) {
-    return MatrixView<T>{reinterpret_cast<T*>(left) + index * a.cols, a.cols, a.rows,
-                         Padded(kParts * a.cols)};
+    return MatrixView<float>{parts.data + index * depth, depth, parts.cols, parts.ld};
   };
   CROUT_RETURN_IF_CUDA_ERROR(
-      LaunchSplitTf32<T>(a, {part(0), part(1), part(2)}, &control, lane.stream));
+      LaunchSplitTf32(a, {part(0), part(1), part(2)}, &control, lane.stream));
   return absl::OkStatus();
 }
 
@@ -60,23 +83,25 @@ template <class T>
 absl::Status SubtractTf32Product(const Lane& lane, const LuControl<T>& control, std::byte* left,
                                  const MatrixView<T>& b, const MatrixView<T>& c, std::byte* right) {
   if (c.rows == 0 || c.cols == 0 || b.rows == 0) return absl::OkStatus();
-  const int64_t depth = b.rows;
-  const int64_t columns_at_once = std::min(ColumnsAtOnce(c.rows), b.cols);
-  const MatrixView<T> of_a = {reinterpret_cast<T*>(left), kParts * depth, c.rows,
-                              Padded(kParts * depth)};
-  auto* const parts_of_b = reinterpret_cast<T*>(right);
+  const MatrixView<float> of_a = PartsOfLeft(left, kDTypeOf<T>, c.rows, b.rows);
+  const MatrixView<float> reals_b = AsReals(b);
+  const MatrixView<float> reals_c = AsReals(c);
+  const int64_t depth = reals_b.rows;
+  const int64_t columns_at_once = std::min(ColumnsAtOnce(reals_c.rows), b.cols);
+  auto* const parts_of_b = reinterpret_cast<float*>(right);
   const int64_t right_ld = Padded(columns_at_once);
   for (int64_t first = 0; first < b.cols; first += columns_at_once) {
     const int64_t columns = std::min(columns_at_once, b.cols - first);
     const auto of_b = [&](int64_t part) {
-      return MatrixView<T>{parts_of_b + part * depth * right_ld, columns, depth, right_ld};
+      return MatrixView<float>{parts_of_b + part * depth * right_ld, columns, depth, right_ld};
     };
+    const MatrixView<float> some_b = {&reals_b(0, first), depth, columns, reals_b.ld};
     // high high + high low + low high
-    CROUT_RETURN_IF_CUDA_ERROR(LaunchSplitTf32<T>(
-        {&b(0, first), depth, columns, b.ld}, {of_b(0), of_b(2), of_b(1)}, &control, lane.stream));
-    CROUT_RETURN_IF_ERROR(SubtractByTf32<T>(lane, control, CUBLAS_OP_T, of_a,
-                                            {parts_of_b, columns, kParts * depth, right_ld},
-                                            {&c(0, first), c.rows, columns, c.ld}));
+    CROUT_RETURN_IF_CUDA_ERROR(
+        LaunchSplitTf32(some_b, {of_b(0), of_b(2), of_b(1)}, &control, lane.stream));
+    CROUT_RETURN_IF_ERROR(SubtractByTf32<float>(
+        lane, control, CUBLAS_OP_T, of_a, {parts_of_b, columns, of_a.rows, right_ld},
+        {&reals_c(0, first), reals_c.rows, columns, reals_c.ld}));
   }
   return absl::OkStatus();
 }

@@ -28,8 +28,9 @@ absl::Status SplitLeft(const Lane& lane, const LuControl<T>& control, const Matr
 // of three times the depth, give what a float32 product would to a few of its roundings (Markidis
 // et al. 2018; Ootomo and Yokota 2022).
 // Where |b| is below 1e-31 its low parts leave the normal range, and with them that accuracy. The
-// handle has DeviceScalars. T is float or Complex<float>. `right`: Tf32RightBytes(T, c.rows or
-// more, b.rows, b.cols) of device memory.
+// handle has DeviceScalars. T is float, or Complex<float>, whose parts are multiplied as the real
+// numbers that they are: the left factor's take four times the space of as many real ones. `right`:
+// Tf32RightBytes(T, c.rows or more, b.rows, b.cols) of device memory.
 template <class T>
 absl::Status SubtractTf32Product(const Lane& lane, const LuControl<T>& control, std::byte* left,
                                  const MatrixView<T>& b, const MatrixView<T>& c, std::byte* right);

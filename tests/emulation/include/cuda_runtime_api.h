@@ -106,6 +106,9 @@ inline constexpr EmulatedBlocksIndex<& crout::EmulatedThread::BlockIndex> blockI
 inline constexpr EmulatedBlocksIndex<& crout::EmulatedThread::Blocks> gridDim = {};
 
 inline void __syncthreads() { crout::EmulatedThread::Block().Meet(); }
+inline int __syncthreads_or(int vote) {
+  return crout::EmulatedThread::Block().MeetAndAsk(vote != 0) ? 1 : 0;
+}
 inline void __syncwarp() { crout::EmulatedThread::Block().MeetWarp(); }
 template <class V>
 V __shfl_sync(unsigned, V value, int from) {

@@ -1,0 +1,99 @@
+// Factors of products on the tensor cores, split by the device's own code: what their parts
+// multiply to.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <complex>
+#include <vector>
+
+#include "kernels/cuda/crout_lu/split_tf32.cu"
+#include "tests/emulation/device_numbers.h"
+
+namespace crout::cuda {
+namespace {
+
+// The transposed parts of a real matrix of that shape, in memory of their own.
+class Split {
+ public:
+  Split(int64_t rows, int64_t columns) : rows_(rows), columns_(columns) {
+    for (std::vector<float>& part : parts_) part.assign(rows * columns, NAN);
+  }
+
+  Tf32Parts parts() { return {View(0), View(1), View(2)}; }
+  double high(int64_t i, int64_t j) const { return At(0, i, j); }
+  double high_again(int64_t i, int64_t j) const { return At(1, i, j); }
+  double low(int64_t i, int64_t j) const { return At(2, i, j); }
+
+ private:
+  MatrixView<float> View(int part) { return {parts_[part].data(), columns_, rows_, columns_}; }
+  float At(int part, int64_t i, int64_t j) const { return parts_[part][j + i * columns_]; }
+
+  int64_t rows_, columns_;
+  std::vector<float> parts_[3];
+};
+
+// Three products of parts, the sums in float64: a factor's rounding to 22 bits is all that is off.
+double Product(const Split& a, const Split& b, int64_t depth, int64_t i, int64_t j) {
+  double sum = 0;
+  for (int64_t k = 0; k < depth; ++k) {
+    EXPECT_EQ(a.high(i, k), a.high_again(i, k));
+    sum += a.high(i, k) * (b.high(k, j) + b.low(k, j)) + a.low(i, k) * b.high_again(k, j);
+  }
+  return sum;
+}
+
+constexpr double kOff = 0x1p-19;  // of a product of factors below 1
+
+// Shapes of a tile, of less and of more in each direction.
+struct Shape {
+  int64_t rows, depth, columns;
+};
+constexpr Shape kShapes[] = {{1, 1, 1}, {16, 16, 32}, {5, 33, 40}, {70, 7, 3}};
+
+TEST(SplitTf32EmulationTest, PartsOfRealFactorsMultiplyToTheirProduct) {
+  LuControl<float> control = {-1, 1, 0, 0};
+  for (const auto& [rows, depth, columns] : kShapes) {
+    std::vector<float> a = Random<float>(rows, depth, 1);
+    std::vector<float> b = Random<float>(depth, columns, 2);
+    Split left(rows, depth), right(depth, columns);
+    LaunchSplitTf32({a.data(), rows, depth, rows}, left.parts(), &control, nullptr);
+    LaunchSplitTf32({b.data(), depth, columns, depth}, right.parts(), &control, nullptr);
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < columns; ++j) {
+        double exact = 0;
+        for (int64_t k = 0; k < depth; ++k) {
+          exact += double{a[i + k * rows]} * double{b[k + j * depth]};
+        }
+        EXPECT_NEAR(Product(left, right, depth, i, j), exact, depth * kOff) << i << ", " << j;
+      }
+    }
+  }
+}
+
+// The left factor as a real matrix, the right one as the real numbers that it consists of.
+TEST(SplitTf32EmulationTest, PartsOfComplexFactorsMultiplyToTheirProduct) {
+  LuControl<Complex<float>> control = {-1, 1, 0, 0};
+  for (const auto& [rows, depth, columns] : kShapes) {
+    std::vector<Complex<float>> a = Random<Complex<float>>(rows, depth, 1);
+    std::vector<Complex<float>> b = Random<Complex<float>>(depth, columns, 2);
+    Split left(2 * rows, 2 * depth), right(2 * depth, columns);
+    const MatrixView<Complex<float>> of_a = {a.data(), rows, depth, rows};
+    LaunchSplitTf32(of_a, left.parts(), &control, nullptr);
+    LaunchSplitTf32({reinterpret_cast<float*>(b.data()), 2 * depth, columns, 2 * depth},
+                    right.parts(), &control, nullptr);
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < columns; ++j) {
+        std::complex<double> exact = 0;
+        for (int64_t k = 0; k < depth; ++k) {
+          exact += Widened(a[i + k * rows]) * Widened(b[k + j * depth]);
+        }
+        const std::complex<double> got = {Product(left, right, 2 * depth, 2 * i, j),
+                                          Product(left, right, 2 * depth, 2 * i + 1, j)};
+        EXPECT_NEAR(std::abs(got - exact), 0, 2 * depth * kOff) << i << ", " << j;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace crout::cuda
