@@ -1,7 +1,5 @@
 #include "client/cli/enum_names.h"
 
-#include <utility>
-
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
@@ -20,8 +18,6 @@ std::string ValuePrefix(const std::string& type_name) {
   return prefix + "_";
 }
 
-bool IsReserved(const std::string& name) { return name == "cudss"; }
-
 }  // namespace
 
 std::string ShortName(const google::protobuf::EnumValueDescriptor& value) {
@@ -37,8 +33,7 @@ std::string ShortName(const google::protobuf::EnumValueDescriptor& value) {
 std::vector<std::string> ShortNames(const google::protobuf::EnumDescriptor& type) {
   std::vector<std::string> names;
   for (int i = 0; i < type.value_count(); ++i) {
-    std::string name = ShortName(*type.value(i));
-    if (type.value(i)->number() != 0 && !IsReserved(name)) names.push_back(std::move(name));
+    if (type.value(i)->number() != 0) names.push_back(ShortName(*type.value(i)));
   }
   return names;
 }

@@ -25,17 +25,21 @@ class CudssArenaTest : public ::testing::Test {
 
 TEST_F(CudssArenaTest, GivesOutAlignedPiecesUntilNothingIsLeft) {
   for (size_t k = 0; k < 8; ++k) {
-    EXPECT_EQ(At(arena_.Allocate(k == 0 ? 0 : kPiece - k)), k * kPiece);
+    EXPECT_EQ(At(arena_.Allocate(kPiece - k)), k * kPiece);
   }
+  EXPECT_FALSE(arena_.has_refused());
   EXPECT_EQ(arena_.Allocate(1), nullptr);
+  EXPECT_TRUE(arena_.has_refused());
 }
 
 TEST_F(CudssArenaTest, RefusesWhatIsLargerThanItIs) {
   EXPECT_EQ(arena_.Allocate(8 * kPiece + 1), nullptr);
   EXPECT_EQ(arena_.Allocate(SIZE_MAX), nullptr);
+  EXPECT_TRUE(arena_.has_refused());
   EXPECT_NE(arena_.Allocate(8 * kPiece), nullptr);
+  EXPECT_TRUE(arena_.has_refused()) << "once";
   CudssArena empty({});
-  EXPECT_EQ(empty.Allocate(0), nullptr);
+  EXPECT_EQ(empty.Allocate(1), nullptr);
 }
 
 TEST_F(CudssArenaTest, JoinsWhatIsFreeInAnyOrder) {
@@ -65,6 +69,23 @@ TEST_F(CudssArenaTest, TakesBackOnlyWhatItGaveOut) {
   EXPECT_FALSE(arena_.Free(nullptr));
   EXPECT_TRUE(arena_.Free(piece));
   EXPECT_FALSE(arena_.Free(piece));
+}
+
+// What the library asks for, and how it takes the answer.
+TEST_F(CudssArenaTest, TheHandlerGivesNothingForNoBytes) {
+  const CudssMemoryHandler handler = HandlerOf(arena_);
+  void* piece = memory_.data();
+  EXPECT_EQ(handler.allocate(handler.context, &piece, 0, nullptr), 0);
+  EXPECT_EQ(piece, nullptr) << "an address of no bytes is one that it cannot give back";
+  EXPECT_EQ(handler.free(handler.context, nullptr, 0, nullptr), 0);
+  EXPECT_FALSE(arena_.has_refused());
+  EXPECT_EQ(handler.allocate(handler.context, &piece, 8 * kPiece, nullptr), 0);
+  EXPECT_EQ(piece, memory_.data());
+  void* another = memory_.data();
+  EXPECT_NE(handler.allocate(handler.context, &another, 1, nullptr), 0);
+  EXPECT_EQ(another, nullptr);
+  EXPECT_EQ(handler.free(handler.context, piece, 8 * kPiece, nullptr), 0);
+  EXPECT_NE(handler.free(handler.context, piece, 8 * kPiece, nullptr), 0);
 }
 
 TEST(CudssLibraryTest, SaysWhatToInstall) {

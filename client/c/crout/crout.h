@@ -270,7 +270,7 @@ typedef struct crout_description {
   int64_t version;     /* 1, and one more for each crout_refactorize */
   int64_t info;        /* LAPACK's: 0, or the first pivot that is exactly zero, from 1 */
   double rcond;        /* reciprocal condition estimate in the 1-norm; NaN unless asked for */
-  double pivot_growth; /* largest |entry| of U over largest |entry| of A */
+  double pivot_growth; /* largest |entry| of U over largest |entry| of A; 0: not told */
   double quality;      /* |P A - L U| / (n |A| eps): around 1 is good, 30 poor; NaN: not known */
   double norm_one;     /* 1-norm of A */
   char handle[32];     /* names the factor to other clients of the tenant */

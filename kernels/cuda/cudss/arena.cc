@@ -1,11 +1,33 @@
 #include "kernels/cuda/cudss/arena.h"
 
-#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <iterator>
+#include <new>
 #include <utility>
 
 namespace crout::cuda {
+namespace {
+
+// The library asks for pieces of no bytes, too, and registers what it gets under its address,
+// unless it gets null. An address that it has registered for no bytes it does not find again when
+// it gives the piece back, and the phase fails. So there is nothing for nothing, and that is
+// success.
+int Allocate(void* context, void** memory, size_t bytes, cudaStream_t) {
+  *memory = nullptr;
+  if (bytes == 0) return 0;
+  try {
+    *memory = static_cast<CudssArena*>(context)->Allocate(bytes);
+  } catch (const std::bad_alloc&) {  // of the arena's records; the library is not to see it
+  }
+  return *memory == nullptr ? 1 : 0;
+}
+
+int Free(void* context, void* memory, size_t, cudaStream_t) {
+  return memory == nullptr || static_cast<CudssArena*>(context)->Free(memory) ? 0 : 1;
+}
+
+}  // namespace
 
 CudssArena::CudssArena(std::span<std::byte> memory) : memory_(memory) {
   MutexLock lock(&mutex_);
@@ -13,15 +35,21 @@ CudssArena::CudssArena(std::span<std::byte> memory) : memory_(memory) {
 }
 
 void* CudssArena::Allocate(size_t bytes) {
-  if (bytes > memory_.size()) return nullptr;
-  const size_t wanted = std::max<size_t>(1, (bytes + kAlignment - 1) / kAlignment) * kAlignment;
   MutexLock lock(&mutex_);
+  if (bytes > memory_.size()) {  // its rounding could overflow
+    has_refused_ = true;
+    return nullptr;
+  }
+  const size_t wanted = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   auto best = free_.end();
   for (auto piece = free_.begin(); piece != free_.end(); ++piece) {
     if (piece->second < wanted) continue;
     if (best == free_.end() || piece->second < best->second) best = piece;
   }
-  if (best == free_.end()) return nullptr;
+  if (best == free_.end()) {
+    has_refused_ = true;
+    return nullptr;
+  }
   const auto [begin, size] = *best;
   // The only step that takes memory: where it has none, nothing has changed.
   if (size > wanted) free_.emplace(begin + wanted, size - wanted);
@@ -54,6 +82,18 @@ bool CudssArena::Free(void* piece) {
   }
   free_.insert(std::move(node));
   return true;
+}
+
+bool CudssArena::has_refused() {
+  MutexLock lock(&mutex_);
+  return has_refused_;
+}
+
+CudssMemoryHandler HandlerOf(CudssArena& arena) {
+  CudssMemoryHandler handler = {&arena, Allocate, Free};
+  constexpr char kName[] = "crout";
+  std::memcpy(handler.name, kName, sizeof(kName));
+  return handler;
 }
 
 }  // namespace crout::cuda

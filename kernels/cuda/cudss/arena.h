@@ -7,6 +7,7 @@
 #include <span>
 
 #include "absl/base/thread_annotations.h"
+#include "kernels/cuda/cudss/library.h"
 #include "kernels/util/mutex.h"
 
 namespace crout::cuda {
@@ -22,13 +23,15 @@ class CudssArena {
 
   static constexpr size_t kAlignment = 256;
 
-  // Of `bytes` bytes or more, aligned to kAlignment, from the smallest place that has room; null
-  // where none has.
+  // Of `bytes` > 0 bytes or more, aligned to kAlignment, from the smallest place that has room;
+  // null where none has.
   void* Allocate(size_t bytes);
   // false: `piece` was not given out.
   bool Free(void* piece);
 
   size_t bytes() const { return memory_.size(); }
+  // Whether Allocate ever gave null.
+  bool has_refused();
 
  private:
   using Pieces = std::map<size_t, size_t>;  // by where they begin, their bytes
@@ -37,7 +40,11 @@ class CudssArena {
   Mutex mutex_;
   Pieces free_ ABSL_GUARDED_BY(mutex_);  // of which no two touch
   Pieces taken_ ABSL_GUARDED_BY(mutex_);
+  bool has_refused_ ABSL_GUARDED_BY(mutex_) = false;
 };
+
+// By which the library takes its memory from the arena, which outlives the library's handle.
+CudssMemoryHandler HandlerOf(CudssArena& arena);
 
 }  // namespace crout::cuda
 

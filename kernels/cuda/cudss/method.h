@@ -10,7 +10,7 @@ namespace crout::cuda {
 
 // "cudss": LU of sparse matrices by NVIDIA's library (cudss.h), and solves with such factors, whose
 // blocks come from `memory`. Where the library is not found the catalogue says so instead, and what
-// to install. Of the current device. No device calls it yet: decision 0055.
+// to install. Of the current device.
 void AddCudss(DeviceCore& core, MemoryResource& memory, Catalogue& catalogue);
 
 }  // namespace crout::cuda

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
-#include <new>
 #include <utility>
 
 #include "kernels/cuda/device/cuda_status.h"
@@ -46,19 +44,6 @@ int ModeOf(Op op, DType dtype) {
   return op == Op::kConjugateTranspose && IsComplex(dtype) ? 2 : 1;
 }
 
-int Allocate(void* context, void** memory, size_t bytes, cudaStream_t) {
-  try {
-    *memory = static_cast<CudssArena*>(context)->Allocate(bytes);
-  } catch (const std::bad_alloc&) {
-    *memory = nullptr;
-  }
-  return *memory == nullptr ? 1 : 0;
-}
-
-int Free(void* context, void* memory, size_t, cudaStream_t) {
-  return memory == nullptr || static_cast<CudssArena*>(context)->Free(memory) ? 0 : 1;
-}
-
 size_t PartitionSize(int levels) { return (size_t{1} << levels) - 1; }
 
 }  // namespace
@@ -82,9 +67,7 @@ absl::Status CudssSystem::Initialize(const CudssLibrary& library, const CudssMat
   CROUT_ASSIGN_OR_RETURN(done_, MakeEvent());
   CROUT_RETURN_IF_CUDSS_ERROR(f_.create(&handle_), "cudssCreate");
   if (options.memory != nullptr) {
-    CudssMemoryHandler handler = {options.memory, Allocate, Free};
-    constexpr char kName[] = "crout";
-    std::memcpy(handler.name, kName, sizeof(kName));
+    const CudssMemoryHandler handler = HandlerOf(*options.memory);
     CROUT_RETURN_IF_CUDSS_ERROR(f_.set_memory(handle_, &handler), "cudssSetDeviceMemHandler");
   }
   if (options.host_threads) {

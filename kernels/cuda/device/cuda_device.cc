@@ -10,6 +10,7 @@
 #include "kernels/cuda/block_lu/block_lu.h"
 #include "kernels/cuda/crout/pcm.h"
 #include "kernels/cuda/crout_lu/crout_lu.h"
+#include "kernels/cuda/cudss/method.h"
 #include "kernels/cuda/device/cuda_context.h"
 #include "kernels/cuda/device/cuda_costs.h"
 #include "kernels/cuda/device/cuda_device_core.h"
@@ -115,6 +116,7 @@ absl::Status CudaDevice::Initialize() {
   catalogue_.solvers.push_back(std::make_unique<CudaGetrs>(core_));
   catalogue_.solvers.push_back(std::make_unique<CudaIs>(core_));
   catalogue_.solvers.push_back(MakeMultifrontalSolver(core_));
+  AddCudss(core_, memory_, catalogue_);
   CROUT_ASSIGN_OR_RETURN(uploads_, UploadPool::Create(core_, staging_, options_));
   return absl::OkStatus();
 }
