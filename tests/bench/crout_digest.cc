@@ -4,7 +4,7 @@
 // that print the same lines on one machine compute the same; digests of different processors, or
 // numbers of cores, cannot be compared.
 //
-//   crout-digest [--device=cuda:0] [--matrices=DIR] [--max-n=500]
+//   crout-digest [--device=cuda:0] [--matrices=DIR] [--max-n=500] [--dtype=f64,f32]
 
 #include <cstring>
 #include <iostream>
@@ -273,9 +273,8 @@ class Digests {
   const std::string name_;
 };
 
-void PrintAll(ExecutionContext& context, const Problem& problem) {
-  for (const DType dtype :
-       {DType::kFloat64, DType::kFloat32, DType::kComplex128, DType::kComplex64}) {
+void PrintAll(ExecutionContext& context, const Problem& problem, const std::vector<DType>& dtypes) {
+  for (const DType dtype : dtypes) {
     if (IsComplex(dtype) != problem.complex) continue;
     for (const Form form : {Form::kColumns, Form::kRows}) {
       Digests(context, problem, dtype, form).Print();
@@ -290,6 +289,7 @@ int Main(int argc, char** argv) {
   CLI::App app("Prints digests of what every method and solver of a device computes");
   Options options;
   options.max_n = 700;
+  options.dtypes = {DType::kFloat64, DType::kFloat32, DType::kComplex128, DType::kComplex64};
   options.generate = {{"random", {1, 2, 3, 8, 33, 64, 130, 300, 700}},
                       {"dominant", {64, 300, 700}},
                       {"thesis", {64, 300, 700}}};
@@ -297,6 +297,7 @@ int Main(int argc, char** argv) {
   app.add_option("--matrices", options.matrices, "Directory of Matrix Market files, plain or gzip")
       ->check(CLI::ExistingDirectory);
   app.add_option("--max-n", options.max_n, "Files of larger order are left out");
+  AddTypes(app, options);
   CLI11_PARSE(app, argc, argv);
   const std::unique_ptr<Device> device = Check(OpenDevice(options.device));
   const std::unique_ptr<ExecutionContext> context = Check(device->CreateContext());
@@ -304,7 +305,7 @@ int Main(int argc, char** argv) {
     for (const bool complex : {false, true}) {
       const absl::StatusOr<Problem> problem = source.load(complex);
       if (!problem.ok()) continue;  // not square, larger than asked for, or complex
-      PrintAll(*context, *problem);
+      PrintAll(*context, *problem, options.dtypes);
     }
   }
   std::cout << std::flush;

@@ -90,7 +90,7 @@ void AddInputs(CLI::App& app, Options& options) {
 }
 
 void AddParameters(CLI::App& app, Options& options) {
-  AddList(app, "--dtype", options.dtypes, ParseDType, "f64, f32, c128, c64");
+  AddTypes(app, options);
   AddList(app, "--pivoting", options.pivotings, ParsePivoting,
           "default, none, partial, interval[:LOW:HIGH], threshold[:T]");
   AddList(app, "--tolerance", options.tolerances, ParseNumber,
@@ -165,6 +165,10 @@ std::string FormatPivoting(const PivotCriterion& criterion) {
       return absl::StrCat("threshold:", criterion.threshold);
   }
   return "unknown";
+}
+
+void AddTypes(CLI::App& app, Options& options) {
+  AddList(app, "--dtype", options.dtypes, ParseDType, "f64, f32, c128, c64");
 }
 
 void AddOptions(CLI::App& app, Options& options) {

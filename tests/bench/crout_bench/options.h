@@ -59,6 +59,9 @@ struct Options {
 // Adds the flags to `app`, which fills `options` when it parses.
 void AddOptions(CLI::App& app, Options& options);
 
+// Of those --dtype alone.
+void AddTypes(CLI::App& app, Options& options);
+
 // "thesis:558,1089".
 absl::StatusOr<FamilyOrders> ParseFamily(std::string_view text);
 
