@@ -7,7 +7,8 @@
 // throughput: FactorizeAndSolve calls a second of `CLIENTS` clients (64), each with a connection of
 //             its own and the next call as soon as the last is answered, of order N (64); and
 //             calls that compute nothing (DescribeFactor), which bound it.
-// latency:    median seconds of the same call by one client.
+// latency:    median seconds of the same call by one client, and of what the server says that its
+//             phases took.
 // costs:      of one call by as many clients, from a call of nothing to the whole one: processor
 //             time on both sides, how often threads of the daemon went to sleep, and what the
 //             server says that its phases took.
@@ -81,6 +82,22 @@ v1::Timings FactorAndSolve(client::Client& client, const Problem& problem) {
       .timings();
 }
 
+// What the server says that phases of a call took, in seconds.
+struct Phase {
+  const char* name;
+  double (*seconds)(const v1::Timings& timings);
+};
+constexpr Phase kPhases[] = {
+    {"receive_us", [](const v1::Timings& t) { return t.receive_seconds(); }},
+    {"queue_us", [](const v1::Timings& t) { return t.queue_seconds(); }},
+    {"work_us",
+     [](const v1::Timings& t) {
+       return t.host_to_device_seconds() + t.factor_seconds() + t.solve_seconds() +
+              t.device_to_host_seconds();
+     }},
+    {"server_us", [](const v1::Timings& t) { return t.total_seconds(); }},
+};
+
 v1::Timings Solve(client::Client& client, const std::string& handle, const Problem& problem) {
   std::vector<double> x(problem.n);
   client::SpanSink sink(absl::MakeSpan(x));
@@ -147,10 +164,18 @@ class Subject {
     rates_.push_back(Throughput([&](client::Client& client) { FactorAndSolve(client, problem_); }));
     empty_rates_.push_back(Throughput([&](client::Client& client) { DescribeKept(client); }));
     std::vector<double> seconds;
+    std::array<std::vector<double>, std::size(kPhases)> phases;
     for (int k = 0; k < kLatencyCalls; ++k) {
-      seconds.push_back(Time([&] { FactorAndSolve(*clients_[0], problem_); }));
+      v1::Timings timings;
+      seconds.push_back(Time([&] { timings = FactorAndSolve(*clients_[0], problem_); }));
+      for (size_t i = 0; i < std::size(kPhases); ++i) {
+        phases[i].push_back(kPhases[i].seconds(timings));
+      }
     }
     alone_.push_back(Median(std::move(seconds)));
+    for (size_t i = 0; i < std::size(kPhases); ++i) {
+      alone_phases_[i].push_back(Median(std::move(phases[i])));
+    }
   }
 
   // A record for each kind of call.
@@ -176,6 +201,9 @@ class Subject {
     AddSpread(rates_, 1, "calls_per_second", row);
     AddSpread(empty_rates_, 1, "empty_calls_per_second", row);
     AddSpread(alone_, 1e6, "alone_us", row);
+    for (size_t i = 0; i < std::size(kPhases); ++i) {
+      row[std::string("alone_") + kPhases[i].name] = 1e6 * Median(alone_phases_[i]);
+    }
     return row;
   }
 
@@ -234,7 +262,7 @@ class Subject {
     std::atomic<int64_t> calls = 0;
     // Of all calls together, in nanoseconds.
     std::atomic<int64_t> waited = 0;
-    std::array<std::atomic<int64_t>, 4> phases = {};
+    std::array<std::atomic<int64_t>, std::size(kPhases)> phases = {};
     const auto add = [](std::atomic<int64_t>& sum, double seconds) {
       sum += static_cast<int64_t>(1e9 * seconds);
     };
@@ -244,11 +272,7 @@ class Subject {
       add(waited, Time([&] { timings = call(client); }));
       ++calls;
       if (!timings) return;
-      add(phases[0], timings->receive_seconds());
-      add(phases[1], timings->queue_seconds());
-      add(phases[2], timings->host_to_device_seconds() + timings->factor_seconds() +
-                         timings->solve_seconds() + timings->device_to_host_seconds());
-      add(phases[3], timings->total_seconds());
+      for (size_t i = 0; i < std::size(kPhases); ++i) add(phases[i], kPhases[i].seconds(*timings));
     });
     const Spent after = SpentBy(daemon_.process().pid());
     const auto each = [&](double sum) { return sum / static_cast<double>(calls); };
@@ -261,10 +285,9 @@ class Subject {
                 {"clients_cpu_us", 1e6 * each(after.clients - before.clients)},
                 {"daemon_sleeps", each(after.daemon_switches - before.daemon_switches)},
                 {"client_waits_us", 1e-3 * each(static_cast<double>(waited))}};
-    if (phases[3] == 0) return row;
-    const char* const names[] = {"receive_us", "queue_us", "work_us", "server_us"};
-    for (size_t k = 0; k < phases.size(); ++k) {
-      row[names[k]] = 1e-3 * each(static_cast<double>(phases[k]));
+    if (phases.back() == 0) return row;
+    for (size_t i = 0; i < std::size(kPhases); ++i) {
+      row[kPhases[i].name] = 1e-3 * each(static_cast<double>(phases[i]));
     }
     return row;
   }
@@ -278,6 +301,7 @@ class Subject {
   std::vector<double> rates_;
   std::vector<double> empty_rates_;
   std::vector<double> alone_;
+  std::array<std::vector<double>, std::size(kPhases)> alone_phases_;
 };
 
 DeviceInfo InfoOf([[maybe_unused]] const std::string& name) {

@@ -32,7 +32,7 @@ CODE = {
     "host_sparse": ["kernels/host/multifrontal", "kernels/sparse"],
     "python_sparse": ["kernels/host/klu", "kernels/host/multifrontal", "kernels/sparse", "server/rpc"],
     "host_sparse_series": ["kernels/host/klu", "kernels/jobs/sparse_factorize*", "kernels/jobs/series*"],
-    "gather": ["server/rpc/call_gatherer*", "kernels/jobs/gathered*"],
+    "gather": ["server/rpc/call_gatherer*", "kernels/jobs/gathered*", "kernels/util/poll_pause.h"],
     "service": ["server/rpc", "server/scheduling"],
     "gpu_service": ["server/scheduling", f"{GPU}device"],
     "tls": ["server/rpc", "server/tls"],

@@ -65,7 +65,7 @@ TITLES = {
               "factorizations, solves with a factor, the worst backward error",
     "gathered": "FactorizeAndSolve of one small system, by many clients at once with each its next call, a second: "
                 "calls that wait together run together, or each by itself; beside calls that compute nothing. "
-                "alone: the median of a call where one client calls",
+                "alone: the median of a call where one client calls, and of what the server says of its phases",
     "gathering": "Calls that run together beside the same that do not, by rounds in turn: how many times as many a second, their share of the "
                  "calls that compute nothing, and by how much a call alone takes longer; medians, and the spread of the rounds",
     "call_costs": "What one call costs, by as many clients at once: processor time of the daemon and of all its clients, how often a thread of "
