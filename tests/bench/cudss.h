@@ -58,7 +58,9 @@ class CudssSolver {
   DeviceArray<int32_t> column_;
   DeviceArray<double> value_;
   DeviceArray<double> b_, x_;
-  std::unique_ptr<cuda::CudssSystem> system_;  // of the last analysis
+  // Of the last analysis.
+  std::unique_ptr<cuda::CudssHandle> handle_;
+  std::unique_ptr<cuda::CudssSystem> system_;
 };
 
 }  // namespace crout

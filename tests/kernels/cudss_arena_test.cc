@@ -73,7 +73,8 @@ TEST_F(CudssArenaTest, TakesBackOnlyWhatItGaveOut) {
 
 // What the library asks for, and how it takes the answer.
 TEST_F(CudssArenaTest, TheHandlerGivesNothingForNoBytes) {
-  const CudssMemoryHandler handler = HandlerOf(arena_);
+  CudssArena* arena = &arena_;
+  const CudssMemoryHandler handler = HandlerOf(&arena);
   void* piece = memory_.data();
   EXPECT_EQ(handler.allocate(handler.context, &piece, 0, nullptr), 0);
   EXPECT_EQ(piece, nullptr) << "an address of no bytes is one that it cannot give back";

@@ -17,14 +17,14 @@ int Allocate(void* context, void** memory, size_t bytes, cudaStream_t) {
   *memory = nullptr;
   if (bytes == 0) return 0;
   try {
-    *memory = static_cast<CudssArena*>(context)->Allocate(bytes);
+    *memory = (*static_cast<CudssArena**>(context))->Allocate(bytes);
   } catch (const std::bad_alloc&) {  // of the arena's records; the library is not to see it
   }
   return *memory == nullptr ? 1 : 0;
 }
 
 int Free(void* context, void* memory, size_t, cudaStream_t) {
-  return memory == nullptr || static_cast<CudssArena*>(context)->Free(memory) ? 0 : 1;
+  return memory == nullptr || (*static_cast<CudssArena**>(context))->Free(memory) ? 0 : 1;
 }
 
 }  // namespace
@@ -89,8 +89,8 @@ bool CudssArena::has_refused() {
   return has_refused_;
 }
 
-CudssMemoryHandler HandlerOf(CudssArena& arena) {
-  CudssMemoryHandler handler = {&arena, Allocate, Free};
+CudssMemoryHandler HandlerOf(CudssArena** arena) {
+  CudssMemoryHandler handler = {arena, Allocate, Free};
   constexpr char kName[] = "crout";
   std::memcpy(handler.name, kName, sizeof(kName));
   return handler;

@@ -43,8 +43,9 @@ class CudssArena {
   bool has_refused_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// By which the library takes its memory from the arena, which outlives the library's handle.
-CudssMemoryHandler HandlerOf(CudssArena& arena);
+// By which the library takes its memory from **arena: the pointer outlives the library's handle,
+// and the arena what was taken from it.
+CudssMemoryHandler HandlerOf(CudssArena** arena);
 
 }  // namespace crout::cuda
 

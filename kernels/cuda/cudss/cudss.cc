@@ -32,13 +32,15 @@ struct Layout {
   size_t arena;  // to the end
 };
 
-// What is foreseen of cuDSS's own: its numbers; of indices so many bytes for each row and entry of
-// A; and what the deterministic mode has for any matrix. By the estimates of version 1.0.0 on an
-// H100, 31.7 MB of the grid of 60 x 60 and 215.9 MB of that of 300 x 300, with room for ArenaFor.
+// What is foreseen of cuDSS's own, by the estimates of version 1.0.0 on an H100 for grids, a full
+// matrix and all four types, with room for ArenaFor. Numbers: those of the factor, what the
+// deterministic mode sums up in before it adds it to the largest front, and of that for any matrix.
+// Beside them indices, for each row and entry of A.
 constexpr double kOfFactor = 1.25;
-constexpr size_t kOfRow = 1024;
+constexpr double kOfLargestFront = 150;  // of the square of the unknowns that it eliminates
+constexpr double kAlways = 3.2e6;
+constexpr size_t kOfRow = 256;
 constexpr size_t kOfEntry = 160;
-constexpr size_t kAlways = size_t{28} << 20;
 // Of an estimate: what its rounded pieces and the gaps between them may take beside.
 constexpr size_t kGaps = 16;  // one in so many bytes
 constexpr size_t kLeastGaps = size_t{1} << 20;
@@ -58,10 +60,9 @@ class Numeric {
         factor_(factor),
         stop_(stop) {}
 
-  absl::StatusOr<NumericSummary> Run(const CudssLibrary& library, const AnySparse& a,
-                                     CudssFactor* last) {
+  absl::StatusOr<NumericSummary> Run(CudssHandle& handle, const AnySparse& a, CudssFactor* last) {
     CROUT_RETURN_IF_ERROR(Put(a));
-    CROUT_RETURN_IF_ERROR(Describe(library, last));
+    CROUT_RETURN_IF_ERROR(Describe(handle, last));
     CROUT_RETURN_IF_ERROR(CheckNotStopped(stop_));
     CROUT_RETURN_IF_ERROR(Analyze());
     CROUT_RETURN_IF_ERROR(CheckNotStopped(stop_));
@@ -97,7 +98,7 @@ class Numeric {
     return absl::OkStatus();
   }
 
-  absl::Status Describe(const CudssLibrary& library, CudssFactor* last) {
+  absl::Status Describe(CudssHandle& handle, CudssFactor* last) {
     factor_.arena = std::make_unique<CudssArena>(
         std::span(At(layout_.arena), factor_.block.size() - layout_.arena));
     const CudssMatrix matrix = {dtype_,
@@ -111,7 +112,7 @@ class Numeric {
     options.memory = factor_.arena.get();
     // Vectors are wanted for their shape; there are as many values as rows, at least.
     const CudssVectors vectors = {At(layout_.value), At(layout_.value)};
-    CROUT_ASSIGN_OR_RETURN(factor_.system, CudssSystem::Create(library, matrix, vectors, options));
+    CROUT_ASSIGN_OR_RETURN(factor_.system, CudssSystem::Create(handle, matrix, vectors, options));
     if (last == nullptr || last->system == nullptr) return absl::OkStatus();
     const absl::StatusOr<CudssOrdering> ordering = last->system->Ordering();
     if (absl::IsUnavailable(ordering.status())) return ordering.status();
@@ -161,14 +162,18 @@ class Numeric {
 }  // namespace
 
 size_t CudssFactorBytes(const Analysis& analysis, DType dtype) {
-  const double numbers = kOfFactor * static_cast<double>(analysis.factor_entries()) *
-                         static_cast<double>(SizeOf(dtype));
+  int64_t largest = 0;
+  for (int64_t f = 0; f < analysis.fronts(); ++f) {
+    largest = std::max(largest, analysis.eliminated(f));
+  }
+  const double numbers = kOfFactor * static_cast<double>(analysis.factor_entries()) +
+                         kOfLargestFront * static_cast<double>(largest * largest) + kAlways;
   return Layout(analysis.n, analysis.nonzeros, dtype).arena +
-         RoundUp(static_cast<size_t>(numbers) + kOfRow * analysis.n + kOfEntry * analysis.nonzeros +
-                 kAlways);
+         RoundUp(static_cast<size_t>(numbers * static_cast<double>(SizeOf(dtype))) +
+                 kOfRow * analysis.n + kOfEntry * analysis.nonzeros);
 }
 
-absl::StatusOr<NumericSummary> FactorCudss(Context& context, const CudssLibrary& library,
+absl::StatusOr<NumericSummary> FactorCudss(Context& context, CudssHandle& handle,
                                            const Analysis& analysis, const AnySparse& a,
                                            DType dtype, CudssFactor* last, CudssFactor& factor,
                                            StopRequested stop) {
@@ -178,7 +183,7 @@ absl::StatusOr<NumericSummary> FactorCudss(Context& context, const CudssLibrary&
   }
   if (analysis.n == 0) return NumericSummary();
   SyncOnExit sync(context);
-  return Numeric(context, analysis, dtype, factor, stop).Run(library, a, last);
+  return Numeric(context, analysis, dtype, factor, stop).Run(handle, a, last);
 }
 
 absl::Status SolveCudss(Context& context, CudssFactor& factor, const Analysis& analysis, Op op,

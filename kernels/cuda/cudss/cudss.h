@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/cuda/cudss/factors.h"
-#include "kernels/cuda/cudss/library.h"
+#include "kernels/cuda/cudss/handle.h"
 #include "kernels/cuda/device/cuda_context.h"
 #include "kernels/matrix.h"
 #include "kernels/sparse/analysis.h"
@@ -31,7 +31,7 @@ size_t CudssFactorBytes(const Analysis& analysis, DType dtype);
 // not. UNIMPLEMENTED for what cuDSS refuses to do.
 // Pivots that are too small, which those of a singular matrix are, are made larger and counted.
 // cuDSS tells neither growth (0) nor interchanges, nor which pivots it changed.
-absl::StatusOr<NumericSummary> FactorCudss(Context& context, const CudssLibrary& library,
+absl::StatusOr<NumericSummary> FactorCudss(Context& context, CudssHandle& handle,
                                            const Analysis& analysis, const AnySparse& a,
                                            DType dtype, CudssFactor* last, CudssFactor& factor,
                                            StopRequested stop);

@@ -6,6 +6,9 @@
 
 namespace crout::cuda {
 
+// The handle goes on the device that it was made on.
+CudssFactors::~CudssFactors() { (void)core_.MakeCurrent(); }
+
 CudssFactor* CudssFactors::At(const std::byte* block) {
   MutexLock lock(&mutex_);
   const auto found = factors_.find(block);

@@ -8,10 +8,12 @@
 #include <optional>
 #include <span>
 #include <unordered_map>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "kernels/cuda/cudss/arena.h"
+#include "kernels/cuda/cudss/handle.h"
 #include "kernels/cuda/cudss/system.h"
 #include "kernels/cuda/device/cuda_device_core.h"
 #include "kernels/memory.h"
@@ -34,8 +36,13 @@ struct CudssFactor {
 // it, which end with it. They know where the block is, so that a copy elsewhere is of no use.
 class CudssFactors final : public MemoryResource {
  public:
-  // Both outlive it.
-  CudssFactors(DeviceCore& core, MemoryResource& memory) : core_(core), memory_(memory) {}
+  // `core` and `memory` outlive it. The handle takes its memory from arenas.
+  CudssFactors(DeviceCore& core, MemoryResource& memory, std::unique_ptr<CudssHandle> handle)
+      : core_(core), memory_(memory), handle_(std::move(handle)) {}
+
+  ~CudssFactors() override;
+
+  CudssHandle& handle() const { return *handle_; }
 
   bool is_fixed() const override { return true; }
 
@@ -49,6 +56,7 @@ class CudssFactors final : public MemoryResource {
  private:
   DeviceCore& core_;
   MemoryResource& memory_;
+  const std::unique_ptr<CudssHandle> handle_;
   Mutex mutex_;
   std::unordered_map<const void*, std::unique_ptr<CudssFactor>> factors_ ABSL_GUARDED_BY(mutex_);
 };

@@ -30,7 +30,9 @@ double FactorBytes(const Analysis& analysis, DType dtype) {
 class CudaCudss final : public SparseLu {
  public:
   CudaCudss(DeviceCore& core, const CudssLibrary& library, std::shared_ptr<CudssFactors> factors)
-      : core_(core), library_(library), factors_(std::move(factors)) {}
+      : core_(core),
+        factors_(std::move(factors)),
+        description_("sparse LU in the deterministic mode of NVIDIA's " + library.version()) {}
 
   const MethodTraits& traits() const override { return traits_; }
 
@@ -71,8 +73,8 @@ class CudaCudss final : public SparseLu {
     if (made == nullptr) return absl::InternalError("the factor is not in factor_memory()");
     CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
     absl::StatusOr<NumericSummary> summary =
-        FactorCudss(Context::From(context), library_, analysis, a, dtype, factors_->At(last.data()),
-                    *made, stop);
+        FactorCudss(Context::From(context), factors_->handle(), analysis, a, dtype,
+                    factors_->At(last.data()), *made, stop);
     CROUT_RETURN_IF_ERROR(core_.Observe(summary.status()));
     return summary;
   }
@@ -86,10 +88,8 @@ class CudaCudss final : public SparseLu {
 
  private:
   DeviceCore& core_;
-  const CudssLibrary& library_;
   const std::shared_ptr<CudssFactors> factors_;
-  const std::string description_ =
-      "sparse LU in the deterministic mode of NVIDIA's " + library_.version();
+  const std::string description_;
   const MethodTraits traits_{.name = kName,
                              .description = description_,
                              .operands = {OperandKind::kSparse},
@@ -137,12 +137,15 @@ class CudaCudssSolver final : public SparseSolver {
 }  // namespace
 
 void AddCudss(DeviceCore& core, MemoryResource& memory, Catalogue& catalogue) {
+  const auto lacks = [&](const absl::Status& why) {
+    catalogue.absent.push_back({kName, std::string(why.message())});
+  };
   const absl::StatusOr<const CudssLibrary*> library = CudssLibrary::Load();
-  if (!library.ok()) {
-    catalogue.absent.push_back({kName, std::string(library.status().message())});
-    return;
-  }
-  const auto factors = std::make_shared<CudssFactors>(core, memory);
+  if (!library.ok()) return lacks(library.status());
+  absl::StatusOr<std::unique_ptr<CudssHandle>> handle =
+      CudssHandle::Create(**library, CudssMemory::kArenas, CudssThreads::kOne);
+  if (!handle.ok()) return lacks(handle.status());
+  const auto factors = std::make_shared<CudssFactors>(core, memory, *std::move(handle));
   catalogue.sparse_lus.push_back(std::make_unique<CudaCudss>(core, **library, factors));
   catalogue.solvers.push_back(std::make_unique<CudaCudssSolver>(core, factors));
 }

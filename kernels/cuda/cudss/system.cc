@@ -48,36 +48,25 @@ size_t PartitionSize(int levels) { return (size_t{1} << levels) - 1; }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<CudssSystem>> CudssSystem::Create(const CudssLibrary& library,
+absl::StatusOr<std::unique_ptr<CudssSystem>> CudssSystem::Create(CudssHandle& handle,
                                                                  const CudssMatrix& a,
                                                                  const CudssVectors& vectors,
                                                                  const CudssOptions& options) {
-  std::unique_ptr<CudssSystem> system(new CudssSystem(library));
-  CROUT_RETURN_IF_ERROR(system->Initialize(library, a, options));
-  MutexLock lock(&system->mutex_);
+  std::unique_ptr<CudssSystem> system(new CudssSystem(handle, options.memory));
+  MutexLock lock(&system->handle_.mutex);
+  CROUT_RETURN_IF_ERROR(system->Initialize(a, options));
   CROUT_RETURN_IF_ERROR(system->SetVectors(vectors));
   return system;
 }
 
-absl::Status CudssSystem::Initialize(const CudssLibrary& library, const CudssMatrix& a,
-                                     const CudssOptions& options) {
+absl::Status CudssSystem::Initialize(const CudssMatrix& a, const CudssOptions& options) {
   dtype_ = a.dtype;
   n_ = a.n;
-  MutexLock lock(&mutex_);
-  CROUT_ASSIGN_OR_RETURN(done_, MakeEvent());
-  CROUT_RETURN_IF_CUDSS_ERROR(f_.create(&handle_), "cudssCreate");
-  if (options.memory != nullptr) {
-    const CudssMemoryHandler handler = HandlerOf(*options.memory);
-    CROUT_RETURN_IF_CUDSS_ERROR(f_.set_memory(handle_, &handler), "cudssSetDeviceMemHandler");
-  }
-  if (options.host_threads) {
-    CROUT_RETURN_IF_CUDSS_ERROR(f_.set_threading_layer(handle_, library.threading_layer().c_str()),
-                                "cudssSetThreadingLayer");
-  }
+  handle_.Use(arena_);
   CROUT_RETURN_IF_CUDSS_ERROR(f_.config_create(&config_), "cudssConfigCreate");
   CROUT_RETURN_IF_ERROR(Set(kConfigDeterministic, options.deterministic ? 1 : 0));
   CROUT_RETURN_IF_ERROR(Set(kConfigMatching, static_cast<int>(options.matching)));
-  CROUT_RETURN_IF_CUDSS_ERROR(f_.data_create(handle_, &data_), "cudssDataCreate");
+  CROUT_RETURN_IF_CUDSS_ERROR(f_.data_create(handle_.get(), &data_), "cudssDataCreate");
   CROUT_RETURN_IF_CUDSS_ERROR(
       f_.matrix_create_csr(&a_, n_, n_, a.nonzeros, a.row_start, nullptr, a.column, a.value,
                            CUDA_R_64I, CUDA_R_32I, CudaTypeOf(dtype_), kGeneral, kFull, kBaseZero),
@@ -87,13 +76,13 @@ absl::Status CudssSystem::Initialize(const CudssLibrary& library, const CudssMat
 
 // Members are destroyed by the library's own calls: nothing can be done where one of them fails.
 CudssSystem::~CudssSystem() {
-  MutexLock lock(&mutex_);
+  MutexLock lock(&handle_.mutex);
+  handle_.Use(arena_);
   for (void* matrix : {a_, b_, x_}) {
     if (matrix != nullptr) f_.matrix_destroy(matrix);
   }
-  if (data_ != nullptr) f_.data_destroy(handle_, data_);
+  if (data_ != nullptr) f_.data_destroy(handle_.get(), data_);
   if (config_ != nullptr) f_.config_destroy(config_);
-  if (handle_ != nullptr) f_.destroy(handle_);
 }
 
 absl::Status CudssSystem::Set(int parameter, int value) {
@@ -121,28 +110,26 @@ absl::Status CudssSystem::SetVectors(const CudssVectors& vectors) {
 }
 
 absl::Status CudssSystem::Execute(int phase, const char* name, cudaStream_t stream) {
-  CROUT_RETURN_IF_CUDSS_ERROR(f_.set_stream(handle_, stream), "cudssSetStream");
-  CROUT_RETURN_IF_CUDA_ERROR(cudaStreamWaitEvent(stream, done_.get()));
-  const absl::Status status =
-      CudssStatus(f_.execute(handle_, phase, config_, data_, a_, x_, b_), name);
-  // Also of a part of it: the next one has to wait for that.
-  CROUT_RETURN_IF_CUDA_ERROR(cudaEventRecord(done_.get(), stream));
-  return status;
+  handle_.Use(arena_);
+  return handle_.Enqueue(stream, [&] {
+    handle_.mutex.AssertHeld();  // by this function, which the analysis of lambdas does not see
+    return CudssStatus(f_.execute(handle_.get(), phase, config_, data_, a_, x_, b_), name);
+  });
 }
 
 absl::Status CudssSystem::Analyze(cudaStream_t stream) {
-  MutexLock lock(&mutex_);
+  MutexLock lock(&handle_.mutex);
   return Execute(kAnalysis, "cudssExecute, analysis", stream);
 }
 
 absl::Status CudssSystem::Factor(cudaStream_t stream, bool again) {
-  MutexLock lock(&mutex_);
+  MutexLock lock(&handle_.mutex);
   return again ? Execute(kRefactorization, "cudssExecute, refactorization", stream)
                : Execute(kFactorization, "cudssExecute, factorization", stream);
 }
 
 absl::Status CudssSystem::Solve(Op op, const CudssVectors& vectors, cudaStream_t stream) {
-  MutexLock lock(&mutex_);
+  MutexLock lock(&handle_.mutex);
   CROUT_RETURN_IF_ERROR(Set(kConfigSolveMode, ModeOf(op, dtype_)));
   CROUT_RETURN_IF_ERROR(SetVectors(vectors));
   return Execute(kSolve, op == Op::kNone ? "cudssExecute, solve" : "cudssExecute, transposed solve",
@@ -150,8 +137,9 @@ absl::Status CudssSystem::Solve(Op op, const CudssVectors& vectors, cudaStream_t
 }
 
 absl::Status CudssSystem::Get(int parameter, void* value, size_t bytes) {
+  handle_.Use(arena_);
   size_t written = 0;
-  return CudssStatus(f_.data_get(handle_, data_, parameter, value, bytes, &written),
+  return CudssStatus(f_.data_get(handle_.get(), data_, parameter, value, bytes, &written),
                      "cudssDataGet");
 }
 
@@ -167,7 +155,7 @@ absl::StatusOr<int> CudssSystem::PartitionLevels() {
 }
 
 absl::StatusOr<CudssOrdering> CudssSystem::Ordering() {
-  MutexLock lock(&mutex_);
+  MutexLock lock(&handle_.mutex);
   CROUT_ASSIGN_OR_RETURN(const int levels, PartitionLevels());
   CudssOrdering ordering;
   ordering.permutation.resize(n_);
@@ -179,27 +167,27 @@ absl::StatusOr<CudssOrdering> CudssSystem::Ordering() {
 }
 
 absl::Status CudssSystem::Put(int parameter, const std::vector<int32_t>& values) {
+  handle_.Use(arena_);
   return CudssStatus(
-      f_.data_set(handle_, data_, parameter, values.data(), values.size() * sizeof(int32_t)),
+      f_.data_set(handle_.get(), data_, parameter, values.data(), values.size() * sizeof(int32_t)),
       "cudssDataSet");
 }
 
 absl::Status CudssSystem::Use(const CudssOrdering& ordering) {
-  MutexLock lock(&mutex_);
+  MutexLock lock(&handle_.mutex);
   CROUT_RETURN_IF_ERROR(Put(kDataUserPermutation, ordering.permutation));
   return Put(kDataUserPartition, ordering.partition);
 }
 
 absl::StatusOr<size_t> CudssSystem::DeviceBytes() {
-  MutexLock lock(&mutex_);
+  MutexLock lock(&handle_.mutex);
   std::array<int64_t, kEstimates> bytes = {};
   CROUT_RETURN_IF_ERROR(Get(kDataEstimates, bytes.data(), sizeof(bytes)));
   return static_cast<size_t>(std::max<int64_t>(0, bytes[kDevicePeak]));
 }
 
 absl::StatusOr<CudssFindings> CudssSystem::Findings() {
-  MutexLock lock(&mutex_);
-  CROUT_RETURN_IF_CUDA_ERROR(cudaEventSynchronize(done_.get()));
+  MutexLock lock(&handle_.mutex);
   CudssFindings found;
   int info = 0;
   int32_t pivots = 0;  // of the indices' type

@@ -13,11 +13,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/cuda/cudss/arena.h"
+#include "kernels/cuda/cudss/handle.h"
 #include "kernels/cuda/cudss/library.h"
-#include "kernels/cuda/device/cuda_handles.h"
 #include "kernels/dtype.h"
 #include "kernels/matrix.h"
-#include "kernels/util/mutex.h"
 
 namespace crout::cuda {
 
@@ -29,8 +28,7 @@ struct CudssOptions {
   // The same bits each time on GPUs of one kind; solves take one right-hand side then.
   bool deterministic = true;
   CudssMatching matching = CudssMatching::kNone;
-  bool host_threads = false;     // orders on all cores, by its threading layer
-  CudssArena* memory = nullptr;  // what it has of the device's; null: the driver's
+  CudssArena* memory = nullptr;  // where the handle takes memory from arenas
 };
 
 // A square matrix by rows, of int64 row starts and int32 columns that ascend within a row, and
@@ -61,13 +59,13 @@ struct CudssFindings {
   int64_t perturbed_pivots = 0;  // that were too small, and were made larger
 };
 
-// LU of a general matrix, without refinement: CUDSS_MTYPE_GENERAL. Thread-safe; what is enqueued on
-// one stream waits for what was enqueued before on another.
+// LU of a general matrix, without refinement: CUDSS_MTYPE_GENERAL. Thread-safe; what is enqueued
+// waits for what any system of the handle enqueued before.
 class CudssSystem {
  public:
-  // The matrix, the first vectors (which no phase before a solve reads) and options.memory outlive
-  // the system; it is of the current device, and is destroyed with that current and idle.
-  static absl::StatusOr<std::unique_ptr<CudssSystem>> Create(const CudssLibrary& library,
+  // The handle, the matrix, the first vectors (which no phase before a solve reads) and
+  // options.memory outlive the system, which is destroyed with the device current and idle.
+  static absl::StatusOr<std::unique_ptr<CudssSystem>> Create(CudssHandle& handle,
                                                              const CudssMatrix& a,
                                                              const CudssVectors& vectors,
                                                              const CudssOptions& options);
@@ -91,36 +89,37 @@ class CudssSystem {
   // The most of the device's memory that it expects to have at a time, up to solves with as many
   // columns as the first vectors.
   absl::StatusOr<size_t> DeviceBytes();
-  // After Factor. Blocks until that has ended.
+  // After Factor, when that has ended on the device.
   absl::StatusOr<CudssFindings> Findings();
 
  private:
-  explicit CudssSystem(const CudssLibrary& library) : f_(library.functions()) {}
-  absl::Status Initialize(const CudssLibrary& library, const CudssMatrix& a,
-                          const CudssOptions& options);
-  absl::Status Set(int parameter, int value) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status SetVectors(const CudssVectors& vectors) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  CudssSystem(CudssHandle& handle, CudssArena* arena)
+      : handle_(handle), f_(handle.functions()), arena_(arena) {}
+  absl::Status Initialize(const CudssMatrix& a, const CudssOptions& options)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(handle_.mutex);
+  absl::Status Set(int parameter, int value) ABSL_EXCLUSIVE_LOCKS_REQUIRED(handle_.mutex);
+  absl::Status SetVectors(const CudssVectors& vectors) ABSL_EXCLUSIVE_LOCKS_REQUIRED(handle_.mutex);
   absl::Status Execute(int phase, const char* name, cudaStream_t stream)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Get(int parameter, void* value, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(handle_.mutex);
+  absl::Status Get(int parameter, void* value, size_t bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(handle_.mutex);
   absl::Status Put(int parameter, const std::vector<int32_t>& values)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<int> PartitionLevels() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(handle_.mutex);
+  absl::StatusOr<int> PartitionLevels() ABSL_EXCLUSIVE_LOCKS_REQUIRED(handle_.mutex);
 
+  CudssHandle& handle_;
   const CudssFunctions& f_;
+  CudssArena* const arena_;
   // Constant after Create.
   DType dtype_ = DType::kFloat64;
   int64_t n_ = 0;
 
-  Mutex mutex_;
-  Event done_ ABSL_GUARDED_BY(mutex_);  // of what was enqueued last
-  void* handle_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  void* config_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  void* data_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  void* a_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  void* b_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  void* x_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  int64_t columns_ ABSL_GUARDED_BY(mutex_) = 0;  // of b_ and x_
+  void* config_ ABSL_GUARDED_BY(handle_.mutex) = nullptr;
+  void* data_ ABSL_GUARDED_BY(handle_.mutex) = nullptr;
+  void* a_ ABSL_GUARDED_BY(handle_.mutex) = nullptr;
+  void* b_ ABSL_GUARDED_BY(handle_.mutex) = nullptr;
+  void* x_ ABSL_GUARDED_BY(handle_.mutex) = nullptr;
+  int64_t columns_ ABSL_GUARDED_BY(handle_.mutex) = 0;  // of b_ and x_
 };
 
 }  // namespace crout::cuda
