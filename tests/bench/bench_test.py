@@ -64,8 +64,11 @@ class BenchTest(unittest.TestCase):
         self.assertEqual(set(self.column("Solvers", "factors of")), {"cmpp", "getrf"})
 
     def test_conditions_stand_beside_accuracy(self):
-        for cell in self.column("Condition beside accuracy", "condition"):
-            self.assertGreaterEqual(float(cell), 1)
+        conditions = [float(cell) for cell in self.column("Condition beside accuracy, f64", "condition")]
+        self.assertEqual(conditions, sorted(conditions))
+        self.assertGreaterEqual(conditions[0], 1)
+        for cell in self.column("Condition beside accuracy, f32", "cmpp"):
+            self.assertGreater(float(cell), 0)
 
     def test_what_is_missing_is_listed(self):
         self.assertIn("nothing", self.column("Left out, refused or failed", "method"))
@@ -161,10 +164,12 @@ class StudyTest(unittest.TestCase):
     def test_blocks_and_threads_have_rates(self):
         parts = [dict(self.result(self.case("block_lu", 0, 2 / cores, n=1000, parameters={"block_size": 128}),
                                   self.case("lu_loop", 0, 4, n=1000)), cores=cores) for cores in (1, 4)]
+        parts.append(dict(self.result(self.case("block_lu", 0, 0.5, n=1000), self.case("block_lu", 0, 1, n=1000, dtype="f32")), cores=4))
         table, = tables.blocks(parts)
-        self.assertEqual([row[3:] for row in table.rows[:2]],
-                         [["block_lu (blocks of 128)", 1, "2000", "0.333", "1.00×"],
-                          ["block_lu (blocks of 128)", 4, "500", "1.33", "4.00×"]])
+        self.assertEqual(table.header[2:], ["1 core", "4 cores", "ms on the most", "over one core"])
+        self.assertEqual(table.rows, [[1000, "block_lu, blocks of 128", "0.333", "1.33", "500", "4.00×"],
+                                      [1000, "block_lu, blocks of 256", "–", "1.33", "500", "–"],
+                                      [1000, "lu_loop", "0.167", "0.167", "4000", "1.00×"]])
         self.assertEqual(tables.blocks([self.result(self.case("block_lu", 0, 1), self.case("gem", 0, 1))]), [])
 
     def test_the_host_stands_beside_the_gpu(self):
@@ -188,6 +193,7 @@ class StudyTest(unittest.TestCase):
         for load, said in ((1.5, False), (2.5, True)):
             busy = {"cubes": [], "load": load, "cores": 2}
             self.assertEqual("other work" in poisson.tables(busy)[0].note, said)
+        self.assertNotIn("other work", poisson.tables(dict(busy, machine_cores=3))[0].note)
 
     def test_the_flow_counts_the_steps_after_the_first(self):
         steps = [{"ms": ms, "sweeps": ms, "factorizations": 1, "solves": 2, "backward_error": 1e-16, "error_of_u": 1e-9}

@@ -13,6 +13,7 @@ import argparse
 import dataclasses
 import difflib
 import pathlib
+import re
 import sys
 import typing
 
@@ -111,6 +112,13 @@ def times_count(result):
                                                 for case in result["cases"])
 
 
+def run_of(result):
+    """Where it was and which of the runs, by its file's name: "H100, thesis"."""
+    words = result["file"].removeprefix("crout_bench_").split("_")[:-1]
+    words = [word for word in words if not re.fullmatch(r"[ah]\d+|host|\d+cores?", word)]
+    return ", ".join([results.device_label(result), *([" ".join(words)] if words else [])])
+
+
 def iterative_crout(of_kind):
     some = [result for result in of_kind.get("crout", [])
             if not (results.about_blocks(result) or results.about_direct(result))]
@@ -122,22 +130,23 @@ def iterative_crout(of_kind):
         made += [] if results.busy(result) else published.thread_blocks(result)
         made += whole_set.tables(result, timed=False)
         made += [table for dtype in published.FILES for table in published.solvers(result, dtype)]
-        made += tables.conditions([case for case in results.cases([result]) if "parameters" not in case])
+        plain = [case for case in results.cases([result]) if "parameters" not in case]
+        made += [table for dtype in results.dtypes(plain) for table in tables.conditions(plain, dtype)]
         made += [table for table in tables.failures([result]) if table.rows]
-        parts.append(section(f"Sweeps and accuracy beside the published: {results.device_label(result)}", made, source(result)))
+        parts.append(section(f"Sweeps and accuracy beside the published: {run_of(result)}", made, source(result)))
     parts += [section("Poisson's equation on a cube", poisson.tables(result), source(result))
               for result in of_kind.get("bddc", [])]
     parts += [section("A flow by mean curvature", flow.tables(result), source(result))
               for result in of_kind.get("mean_curvature", [])]
     timed = [result for result in some if times_count(result)]
-    made = [published.totals("decomposers", "Published: totals of the factorizations"),
-            published.totals("solvers", "Published: totals of the triangular solves")]
+    parts.append(section("Published totals", [published.totals("decomposers", "Published: totals of the factorizations"),
+                                              published.totals("solvers", "Published: totals of the triangular solves")]))
     for result in timed:
-        for dtype in published.FILES:
-            made += published.beside(result, dtype)
+        made = [table for dtype in published.FILES for table in published.beside(result, dtype)]
         made += whole_set.tables(result, timed=True)
-    parts.append(section("Published figures, and ours beside them", made))
-    parts += [section(f"LU methods: {results.device_label(result)}", tables.all_tables([result]),
+        if made:
+            parts.append(section(f"Published figures, and ours beside them: {run_of(result)}", made, source(result)))
+    parts += [section(f"LU methods: {run_of(result)}", tables.all_tables([result]),
                       source(result)) for result in timed]
     return parts
 
@@ -219,10 +228,27 @@ PAGES = (
 )
 
 
+# What a picture of docs/images shows, by the beginning of its name.
+CAPTIONS = {
+    "bddc_iterations": "Poisson's equation on a cube: iterations of conjugate gradients by the local factors and their tolerance",
+    "block_lu": "Blocked LU: times by order, rates by the size of blocks and by threads",
+    "gauss_jordan": "Gauss-Jordan elimination beside getrf with getrs, on a GPU and on the host",
+    "levels_": "The fronts of a sparse matrix level by level, and when each level runs, in batches and one by one",
+    "mean_curvature": "A flow by mean curvature: sweeps by tolerance, and what each way costs for its error",
+    "profile_": "How many of the matrices a method factors within so many times the fastest time of each",
+    "sections_": "Magnitudes of A and of its factors, sweeps of each section and bad elements of the iterative method as published",
+    "series_": "A time series step by step: iterations with the old factor, new factors, backward errors",
+}
+
+
 def shown(patterns, up=""):
-    """The pictures of docs/images that fit, by name."""
-    found = sorted({path for one in patterns for path in (DOCS / "images").glob(f"{one}.svg")})
-    return [f"![{path.stem.replace('_', ' ')}]({up}images/{path.name})\n" for path in found]
+    """The pictures of docs/images that fit, by name, under what each kind of them shows."""
+    lines = []
+    for beginning, caption in CAPTIONS.items():
+        found = sorted({path for one in patterns for path in (DOCS / "images").glob(f"{one}.svg") if path.name.startswith(beginning)})
+        lines += [f"{caption}.\n"] if found else []
+        lines += [f"![{path.stem.replace('_', ' ')}]({up}images/{path.name})\n" for path in found]
+    return lines
 
 
 def page_text(page, of_kind):

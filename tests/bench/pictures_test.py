@@ -32,7 +32,7 @@ def case(algorithm, n, ratio, dtype="f64", **more):
             "min_s": n * 0.9e-6, "max_s": n * 1.1e-6, **more}
 
 
-ITERATIONS = {"start": "cold", "section_size": 8, "sections": 2, "total_sweeps": 10, "total_pivots": 2,
+ITERATIONS = {"start": "cold", "section_size": 8, "sections": 2, "total_sweeps": 10, "total_pivots": 2, "first_sweeps": 1,
               "sweeps": [[1, 2], [3, 4]], "pivots": [1, 1]}
 
 
@@ -173,6 +173,11 @@ class PicturesTest(unittest.TestCase):
         self.assertIn("not finite", text)
         without = draw(result(0.1) | {"patterns": [dict(pattern, lu=pattern["a"])]})
         self.assertNotIn("not finite", without["sections_m16_icm_f64.svg"])
+
+    def test_a_case_without_a_map_has_no_picture_of_it(self):
+        without = {key: value for key, value in ITERATIONS.items() if key not in ("sweeps", "pivots")}
+        drawn = draw(dict(result(0.1), cases=[case("icm", n, 0.1, iterations=some) for n, some in ((16, ITERATIONS), (64, without))]))
+        self.assertEqual([name for name in drawn if name.startswith("sections")], ["sections_m16_icm_f64.svg"])
 
     def test_complex_types_have_pictures(self):
         cases = [case("getrf", 16, 0.1, dtype=dtype) for dtype in ("c64", "f32", "c128")]

@@ -25,9 +25,9 @@ MOST_HEAT_MAPS = 24
 
 
 def heat_maps(all_results, cases):
-    """(name, figure, cases) for the iterative cases, those of a cold start first."""
+    """(name, figure, cases) for the iterative cases that have a map, those of a cold start first."""
     patterns = {(p["matrix"], p["dtype"]): p for x in all_results for p in x["patterns"]}
-    iterative = [c for c in cases if "iterations" in c and results.timed(c)]
+    iterative = [c for c in cases if "sweeps" in c.get("iterations", {}) and results.timed(c)]
     iterative.sort(key=lambda c: (c.get("sequence", {}).get("step", 0), c["n"]))
     for case in iterative[:MOST_HEAT_MAPS]:
         pattern = patterns.get((case["matrix"], case["dtype"]))

@@ -13,7 +13,7 @@ from performance_doc import HERE, context, kind
 from report import results
 
 GPU = "kernels/cuda/"
-# What a benchmark is about; "crout" is about a device.
+# What a benchmark is about: paths, or the names of rooms on the result's device; "crout" is about a device.
 CODE = {
     "gpu_lu": [f"{GPU}crout_lu", f"{GPU}blocked"],
     "gpu_lu_profile": [f"{GPU}crout_lu", f"{GPU}blocked"],
@@ -37,19 +37,24 @@ CODE = {
     "gpu_service": ["server/scheduling", f"{GPU}device"],
     "tls": ["server/rpc", "server/tls"],
     "python": ["client/python/src", "server/rpc"],
-    "bddc": ["client/python/examples/bddc.py", "kernels/host/irr_lu", "kernels/host/icm"],
-    "mean_curvature": ["kernels/host/icm", "kernels/host/getrf", "kernels/jobs/series*"],
+    "bddc": ["client/python/examples/bddc.py", "irr_lu", "icm"],
+    "mean_curvature": ["icm", "getrf", "multifrontal", "kernels/jobs/series*"],
     "matrix_market": ["kernels/io"],
     "gpu": ["tests/gpu"],
 }
 
 
+ROOMS = {"pcm": "crout", "pcmpp": "crout", "cm": "crout", "cmpp": "crout", "gem": "crout", "icmpp": "icm", "getrf+getrs": "getrf"}
+
+
 def paths(result):
+    kernels = f"kernels/{'cuda' if context(result)[0].startswith('NVIDIA') else 'host'}"
     if kind(result) == "crout":
-        room = "cuda" if result["device"].startswith("NVIDIA") else "host"
-        return [f"kernels/{room}/{method}" for method in ("getrf", "crout", "icm", "block_lu", "gauss_jordan", "solve",
-                                                          "crout_lu")]
-    return CODE[kind(result)]
+        methods = {case["algorithm"] for case in result["cases"]}
+        found = sorted({ROOMS.get(method, method) for method in methods} | {"solve"})
+        # Solvers share a room, and the plain loops are the benchmark's own.
+        return [f"{kernels}/{room}" for room in found if (HERE.parents[1] / kernels / room).is_dir()]
+    return [path if "/" in path else f"{kernels}/{path}" for path in CODE[kind(result)]]
 
 
 def git(*arguments):

@@ -14,7 +14,10 @@ namespace {
 
 bool Never() { return false; }
 
-Json IterationsJson(const IterationReport& report) {
+// Sections a side up to which a map of them is printed: no picture shows more.
+constexpr int64_t kMostSections = 64;
+
+Json SweepsByRows(const IterationReport& report) {
   const int64_t sections = report.sections;
   Json grid = Json::array();
   for (int64_t i = 0; i < sections; ++i) {
@@ -22,19 +25,28 @@ Json IterationsJson(const IterationReport& report) {
     for (int64_t j = 0; j < sections; ++j) row.push_back(report.sweeps[i + j * sections]);
     grid.push_back(std::move(row));
   }
+  return grid;
+}
+
+Json IterationsJson(const IterationReport& report) {
   const auto total = [](const std::vector<int64_t>& counts) {
     return std::accumulate(counts.begin(), counts.end(), int64_t{0});
   };
-  return {{"start", report.warm ? "warm" : "cold"},
-          {"section_size", report.section_size},
-          {"variant", report.variant == MethodVariant::kPublished ? "published" : "fast"},
-          {"block_size", report.block_size},
-          {"sections", sections},
-          {"total_sweeps", total(report.sweeps)},
-          {"total_pivots", total(report.pivots)},
-          {"sweeps", std::move(grid)},
-          {"pivots", report.pivots},
-          {"bad_elements", report.bad_elements}};
+  Json json = {{"start", report.warm ? "warm" : "cold"},
+               {"section_size", report.section_size},
+               {"variant", report.variant == MethodVariant::kPublished ? "published" : "fast"},
+               {"block_size", report.block_size},
+               {"sections", report.sections},
+               {"total_sweeps", total(report.sweeps)},
+               {"total_pivots", total(report.pivots)},
+               {"first_sweeps", report.sweeps.front()}};
+  if (!report.bad_elements.empty()) json["total_bad_elements"] = total(report.bad_elements);
+  if (report.sections <= kMostSections) {
+    json["sweeps"] = SweepsByRows(report);
+    json["pivots"] = report.pivots;
+    json["bad_elements"] = report.bad_elements;
+  }
+  return json;
 }
 
 std::vector<std::byte> Ones(DType dtype, int64_t n) {

@@ -1,5 +1,7 @@
 #include "tests/bench/crout_bench/runner.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -134,6 +136,7 @@ absl::StatusOr<Json> Runner::Run() {
   result_["cores"] = options_.device == "host"
                          ? device_.info().parallelism
                          : static_cast<int>(std::thread::hardware_concurrency());
+  result_["machine_cores"] = sysconf(_SC_NPROCESSORS_ONLN);  // taskset notwithstanding
   result_["repetitions"] = options_.repetitions;
   for (const char* key : {"cases", "auto", "patterns", "skipped", "unavailable"}) {
     result_[key] = Json::array();

@@ -46,7 +46,7 @@ def _sweeps(axes, iterations):
     image.cmap.set_bad("#f2f2f2")
     # Insets follow the panel, whatever its aspect does to it.
     bar = axes.inset_axes([1.03, 0, 0.045, 1])
-    axes.figure.colorbar(image, cax=bar, label="sweeps")
+    axes.figure.colorbar(image, cax=bar, label="sweeps", ticks=MaxNLocator(8, integer=True))
     bar.grid(False)
     axes.set(title="Sweeps by section", ylabel="section row", xticks=[])
     axes.yaxis.set_major_locator(_sections(count))
@@ -105,8 +105,8 @@ def _caption(case, wide):
     facts = (f"n = {case['n']}, {case['nonzeros']} nonzeros; "
              f"{i['sections']} × {i['sections']} sections of {i['section_size']}: "
              f"{i['total_sweeps']} sweeps, {i['total_pivots']} rows moved")
-    if i.get("bad_elements"):
-        facts += f" for {sum(i['bad_elements'])} bad elements"
+    if "total_bad_elements" in i:
+        facts += f" for {i['total_bad_elements']} bad elements"
     if case.get("factor_ratio") is not None:
         facts += f"; factor ratio {case['factor_ratio']:.3g}"
     lines = [title, facts] if wide else [title]

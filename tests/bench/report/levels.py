@@ -27,18 +27,21 @@ def spread(axes, levels, rows, key, colour, marker, label):
     axes.plot([level for level, _ in some], [max(row[key], 1) for _, row in some], marker, color=colour, ms=4, label=label)
 
 
-def timeline(axes, levels, rows, key, offset, colour, label):
+def timeline(axes, levels, rows, key, colour, title):
     begin = 0
-    for at, (level, row) in enumerate(zip(levels, rows)):
-        axes.barh(level + offset, row[key], left=begin, height=0.38, color=colour, label=None if at else label)
+    for level, row in zip(levels, rows):
+        axes.barh(level, row[key], left=begin, height=0.7, color=colour)
         begin += row[key]
+    axes.set(xlabel="ms from the start of the factorization", ylim=(max(levels) + 0.7, -0.7), title=title)
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def picture(matrix, rows):
-    """Fronts, their sizes, and the timeline of a factorization, in batches and one by one."""
+    """Fronts, their sizes, and the timelines of a factorization in batches and one by one, each on a scale of its own."""
     levels = [row["level"] for row in rows]
-    figure, (counts, sizes, times) = plt.subplots(3, 1, figsize=(8.4, 8.6), layout="constrained",
-                                                  height_ratios=[2, 3, 4])
+    figure = plt.figure(figsize=(8.4, 8.6), layout="constrained")
+    grid = figure.add_gridspec(3, 2, height_ratios=[2, 3, 4])
+    counts, sizes = figure.add_subplot(grid[0, :]), figure.add_subplot(grid[1, :])
     counts.bar(levels, [row["fronts"] for row in rows], color=style.COLOURS[5])
     counts.set(yscale="log", ylabel="fronts", title=f"{matrix}: fronts of each level, 0 being the root")
     spread(sizes, [level - 0.12 for level in levels], rows, "d1", style.COLOURS[0], "o", "d1, eliminated")
@@ -48,10 +51,8 @@ def picture(matrix, rows):
     for axes in (counts, sizes):
         axes.set_xlim(max(levels) + 0.7, -0.7)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    timeline(times, levels, rows, "multifrontal_ms", 0.2, style.COLOURS[0], "in batches")
-    timeline(times, levels, rows, "one_by_one_ms", -0.2, style.COLOURS[1], "one by one, 16 streams")
-    times.set(xlabel="ms from the start of the factorization", ylabel="level", title="When each level runs",
-              ylim=(max(levels) + 0.7, -0.7))
-    times.yaxis.set_major_locator(MaxNLocator(integer=True))
-    style.legend_beside(times)
+    batches = figure.add_subplot(grid[2, 0])
+    timeline(batches, levels, rows, "multifrontal_ms", style.COLOURS[0], "When each level runs in batches")
+    batches.set_ylabel("level")
+    timeline(figure.add_subplot(grid[2, 1]), levels, rows, "one_by_one_ms", style.COLOURS[1], "and one by one in 16 streams")
     return figure

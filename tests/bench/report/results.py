@@ -34,7 +34,7 @@ def origin(result):
 
 def busy(result):
     """Whether more ran on the machine than it has cores, as the result was begun."""
-    return result.get("load", 0) > result.get("cores", 1)
+    return result.get("load", 0) > result.get("machine_cores", result.get("cores", 1))
 
 
 def caution(result):

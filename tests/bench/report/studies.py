@@ -3,7 +3,7 @@
 from matplotlib.ticker import MaxNLocator
 
 from report import flow, poisson, results as r, tables
-from report.style import COLOURS, legend_beside, looks, plain_numbers, plt
+from report.style import COLOURS, MARKERS, legend_beside, looks, plain_numbers, plt
 from report.table import count
 
 UNCHANGED = 1e-17  # Where an error of 0 stands on a logarithmic axis.
@@ -16,15 +16,16 @@ def iterations(cubes):
     exact = [row for row in cubes if row["factors"] == "getrf"]
     tolerances = sorted({row["tolerance"] for row in rows})
     figure, axes = plt.subplots(figsize=(8.6, 4.4), layout="constrained")
-    for tolerance, colour in zip(tolerances, COLOURS):
+    for tolerance, colour, marker in zip(tolerances, COLOURS, MARKERS):
         mine = [row for row in rows if row["tolerance"] == tolerance]
         name = poisson.their_name(mine[0])
         them = sorted((m, value) for (what, m, method), value in theirs.items()
                       if (what, method) == (poisson.FIGURES["iterations"], name))
         axes.plot(*zip(*them), "-", color=colour, lw=1, alpha=0.7)
-        axes.plot([row["m"] for row in mine], [row["iterations"] for row in mine], "o", ms=6, color=colour,
-                  label=f"tolerance {tolerance:g}")
-    axes.plot([row["m"] for row in exact], [row["iterations"] for row in exact], "x", ms=8, color="black",
+        # Hollow: several tolerances often take as many iterations.
+        axes.plot([row["m"] for row in mine], [row["iterations"] for row in mine], marker, ls="", ms=8, mew=1.4, color=colour,
+                  mfc="none", label=f"tolerance {tolerance:g}")
+    axes.plot([row["m"] for row in exact], [row["iterations"] for row in exact], "+", ms=11, color="black",
               label="getrf")
     axes.plot([], [], "-", color="#777777", lw=1, label="published, each tolerance\nin the colour of ours")
     axes.set(title="Poisson's equation on a cube, 64 subdomains: iterations by the local factors",
@@ -51,7 +52,8 @@ def mean_curvature(result):
         groups.setdefault(flow.name(one), []).append(one)
     for name, (colour, marker) in looks(groups).items():
         points = [(flow.later(one, "ms"), max(one["steps"][-1]["error_of_u"], UNCHANGED)) for one in groups[name]]
-        right.plot(*zip(*points), marker if len(points) == 1 else f"{marker}-", lw=0.7, ms=6, color=colour, label=name)
+        right.plot(*zip(*points), marker=marker, ls="-" if len(points) > 1 else "", lw=0.7, ms=7, mew=1.3, mfc="none",
+                   color=colour, label=name)  # hollow: ways that cost as much lie on each other
     right.set(xscale="log", yscale="log", xlabel="ms of a step", ylabel=f"error of u at last (at {UNCHANGED:g}: 0)",
               title="Each way: cost and error")
     plain_numbers(right.xaxis)
@@ -59,13 +61,19 @@ def mean_curvature(result):
     return figure
 
 
-DEFAULT_BLOCK = 256  # of block_lu on the host
-
-
 def _lines(axes, lines):
     """{name: [(x, y)]}, each with its colour and marker."""
     for name, (colour, marker) in looks(lines).items():
         axes.plot(*zip(*sorted(lines[name])), f"{marker}-", ms=5, lw=1, color=colour, label=name)
+
+
+def _ticks_at_points(axes, lines):
+    """Logarithmic axes with plain numbers, those of x where there are points."""
+    axes.set(xscale="log", yscale="log")
+    ticks = sorted({x for points in lines.values() for x, _ in points})
+    axes.set_xticks(ticks, [str(x) for x in ticks])
+    axes.set_xticks([], minor=True)
+    plain_numbers(axes.yaxis)
 
 
 def blocked(some_results):
@@ -80,11 +88,10 @@ def blocked(some_results):
         if case["algorithm"] != r.REFERENCE:
             sizes.setdefault(case["series"], []).append((case["n"], case["median_s"]))
     for case in [case for case in cases if case["n"] == largest]:
-        parameters = case.get("parameters", {})
-        block, published = parameters.get("block_size", DEFAULT_BLOCK), "variant" in parameters
+        block, published = tables.block_of(case), "variant" in case.get("parameters", {})
         if not published:
             by_block.setdefault(count(case["cores"], "thread"), []).append((block, tables.capacity(case)))
-        if not published or block == DEFAULT_BLOCK:
+        if not published or block == tables.DEFAULT_BLOCK:
             name = f"blocks of {block}" + (", the report's priorities" if published else "")
             by_threads.setdefault(name, []).append((case["cores"], tables.capacity(case)))
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(13.5, 4.6), layout="constrained")
@@ -95,11 +102,7 @@ def blocked(some_results):
     _lines(right, by_threads)
     right.set(xlabel="threads", ylabel="Gflop/s", title=f"Scaling, n = {largest}")
     for axes, lines in ((left, sizes), (middle, by_block), (right, by_threads)):
-        axes.set(xscale="log", yscale="log")
-        ticks = sorted({x for points in lines.values() for x, _ in points})
-        axes.set_xticks(ticks, [str(x) for x in ticks])
-        axes.set_xticks([], minor=True)
-        plain_numbers(axes.yaxis)
+        _ticks_at_points(axes, lines)
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), fontsize=7.5)
     return figure
 
@@ -117,8 +120,8 @@ def gauss_jordan(some_results):
             if (case["nrhs"] == 1) == one:
                 lines.setdefault(case["series"], []).append((case["n"], case["median_s"]))
         _lines(axes, lines)
-        axes.set(xscale="log", yscale="log", xlabel="order n", title=title)
-        plain_numbers(axes.xaxis)
+        axes.set(xlabel="order n", title=title)
+        _ticks_at_points(axes, lines)
     panels[0].set(ylabel="seconds")
     legend_beside(panels[1])
     return figure

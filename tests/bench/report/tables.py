@@ -1,7 +1,7 @@
 """The tables of crout-bench's results."""
 
 from report import results as r
-from report.table import Table, deviation, mean, milliseconds, number, quantile, times
+from report.table import Table, count, deviation, mean, milliseconds, number, quantile, times
 
 ACCURACIES = (("factor_ratio", "factor ratio"), ("max_abs_diff", "max |PA - LU|"),
               ("backward_error", "backward error of a solve"), ("growth", "pivot growth"))
@@ -99,7 +99,7 @@ def iterations(cases):
             continue
         rows.append([case["matrix"], case["n"], case["dtype"], case["series"], i["section_size"],
                      i["sections"], i["total_sweeps"], i["total_pivots"],
-                     sum(i["bad_elements"]) if i.get("bad_elements") else "–", i["sweeps"][0][0],
+                     i.get("total_bad_elements", "–"), i["first_sweeps"],
                      milliseconds(case["median_s"])])
     header = ["matrix", "n", "type", "method", "section", "sections a side", "sweeps", "rows moved",
               "bad elements", "sweeps of the first section", "ms"]
@@ -189,18 +189,36 @@ def by_size(some_results):
     return [(dtype, r.single_matrices(cases, dtype)) for dtype in r.dtypes(cases)]
 
 
+DEFAULT_BLOCK = 256  # of block_lu on the host
+
+
+def block_of(case):
+    return case.get("parameters", {}).get("block_size", DEFAULT_BLOCK)
+
+
+def _blocked_method(case):
+    if case["algorithm"] != "block_lu":
+        return case["algorithm"]
+    published = ", the report's priorities" if "variant" in case.get("parameters", {}) else ""
+    return f"block_lu, blocks of {block_of(case)}{published}"
+
+
 def blocks(some_results):
-    """block_lu by its blocks, priorities and threads, beside getrf and the plain loops."""
-    cases = block_cases(some_results)
+    """block_lu by its blocks, priorities and threads, beside getrf and the plain loops: rates on each number of cores."""
+    cases = [case for case in block_cases(some_results) if case["dtype"] == "f64"]
+    cores = sorted({case["cores"] for case in cases})
+    by_row = {}
+    for case in sorted(cases, key=lambda c: (c["n"], c["algorithm"] != "block_lu", _blocked_method(c).endswith("priorities"),
+                                             block_of(c))):
+        by_row.setdefault((case["n"], _blocked_method(case)), {})[case["cores"]] = case
     rows = []
-    for case in sorted(cases, key=lambda c: (c["dtype"], c["n"], r.method(c), c["cores"])):
-        alone = [c["median_s"] for c in cases if c["cores"] == 1 and r.method(c) == r.method(case) and
-                 all(c[k] == case[k] for k in ("matrix", "dtype"))]
-        rows.append([case["matrix"], case["n"], case["dtype"], r.method(case), case["cores"],
-                     milliseconds(case["median_s"]), number(capacity(case)),
-                     times(alone[0] / case["median_s"] if alone else None)])
-    header = ["matrix", "n", "type", "method", "cores", "ms", "Gflop/s", "over one core"]
-    note = "Blocks of 256 unless it says so. Gflop/s are by 2 n³ / 3 operations."
+    for (n, name), row in by_row.items():
+        alone, most = row.get(1), row[max(row)]
+        rows.append([n, name, *(number(capacity(row[some])) if some in row else "–" for some in cores),
+                     milliseconds(most["median_s"]),
+                     times(alone["median_s"] / most["median_s"]) if alone and alone is not most else "–"])
+    header = ["n", "method", *(count(some, "core") for some in cores), "ms on the most", "over one core"]
+    note = "Float64, in Gflop/s by 2 n³ / 3 operations."
     return [Table("Blocks, priorities and threads", header, rows, note)] if rows else []
 
 
@@ -224,20 +242,18 @@ def solvers(cases):
     return [Table("Solvers", header, rows, note)] if rows else []
 
 
-def conditions(cases):
-    """How far accuracy goes by the condition of the matrix."""
-    rows = []
-    for dtype in r.dtypes(cases):
-        some = [case for case in r.single_matrices(cases, dtype) if r.timed(case)]
-        for matrix, n, row in r.by_matrix([case for case in some if case.get("condition")]):
-            for name, case in row.items():
-                rows.append([matrix, n, dtype, name, number(case["condition"]),
-                             number(case.get("factor_ratio")), number(case.get("max_abs_diff")),
-                             number(case.get("backward_error"))])
-    header = ["matrix", "n", "type", "method", "condition", "factor ratio", "max |PA - LU|",
-              "backward error"]
-    note = "The condition is an estimate in the 1-norm, with the method's own factors."
-    return [Table("Condition beside accuracy", header, rows, note)] if rows else []
+def conditions(cases, dtype):
+    """How far accuracy goes by the condition of the matrix: a row for each, by ascending condition."""
+    some = [case for case in r.single_matrices(cases, dtype) if r.timed(case) and case.get("condition")]
+    series = r.series_of(some)
+    if not some:
+        return []
+    found = [(row.get(series[0], next(iter(row.values())))["condition"], matrix, n, row) for matrix, n, row in r.by_matrix(some)]
+    rows = [[matrix, n, number(condition), *(number(row[name].get("max_abs_diff")) if name in row else "–" for name in series)]
+            for condition, matrix, n, row in sorted(found, key=lambda one: one[:3])]
+    note = (f"max |PA - LU| of each method. The condition is an estimate in the 1-norm with the factors of {series[0]}, or, where it "
+            "has none, of the next method.")
+    return [Table(f"Condition beside accuracy, {dtype}", ["matrix", "n", "condition", *series], rows, note)]
 
 
 # Why files are not among the matrices of a run that is about others.
@@ -261,6 +277,6 @@ def all_tables(results):
     cases = r.cases(results)
     tables = []
     for dtype in r.dtypes(cases):
-        tables += [times_by_matrix(cases, dtype), totals(cases, dtype), accuracy(cases, dtype)]
-    return (tables + conditions(cases) + automatic(results) + iterations(cases) + warm_starts(cases) +
+        tables += [times_by_matrix(cases, dtype), totals(cases, dtype), accuracy(cases, dtype), *conditions(cases, dtype)]
+    return (tables + automatic(results) + iterations(cases) + warm_starts(cases) +
             direct(cases) + solvers(cases) + failures(results))

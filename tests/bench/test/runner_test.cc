@@ -58,7 +58,8 @@ TEST_F(RunnerTest, ACaseSaysAllThereIsToKnow) {
   options_.generate = {{"thesis", {64}}};
   options_.dtypes = {DType::kFloat64, DType::kFloat32};
   const Json result = Run();
-  for (const char* key : {"benchmark", "device", "version", "commit", "date", "cores"}) {
+  for (const char* key :
+       {"benchmark", "device", "version", "commit", "date", "cores", "machine_cores"}) {
     EXPECT_TRUE(result.contains(key)) << key;
   }
   EXPECT_EQ(result["benchmark"], "crout");
@@ -122,10 +123,26 @@ TEST_F(RunnerTest, IterativeMethodsReportTheirSections) {
   for (const Json& value : iterations["pivots"]) pivots += value.get<int64_t>();
   EXPECT_EQ(iterations["total_sweeps"], sweeps);
   EXPECT_EQ(iterations["total_pivots"], pivots);
+  EXPECT_EQ(iterations["first_sweeps"], iterations["sweeps"][0][0]);
   EXPECT_GT(pivots, 0);  // half of the diagonal is zero
   ASSERT_EQ(result["patterns"].size(), 1u);
   EXPECT_EQ(result["patterns"][0]["a"]["rows"].size(), 8u);
   EXPECT_EQ(result["patterns"][0]["lu"]["rows"][7].get<std::string>().size(), 8u);
+}
+
+TEST_F(RunnerTest, AMapThatNoPictureShowsIsNotPrinted) {
+  options_.algorithms = {"icmpp"};
+  options_.generate = {{"thesis", {64, 65}}};
+  options_.section_sizes = {1};
+  const Json result = Run();
+  for (const Json& c : result["cases"]) {
+    const Json& iterations = c["iterations"];
+    EXPECT_EQ(iterations["sections"], c["n"]);
+    EXPECT_GT(iterations["first_sweeps"], 0);
+    for (const char* map : {"sweeps", "pivots", "bad_elements"}) {
+      EXPECT_EQ(iterations.contains(map), c["n"] == 64) << map;
+    }
+  }
 }
 
 TEST_F(RunnerTest, SequencesStartFromTheStepBefore) {
