@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Lists the kept results with the commits that have touched since what they are about.
+"""Lists the kept results with the commits that have changed since what they are about, and in how many lines of code.
 
 usage: stale.py
 
-A commit need not have changed a figure: the list says what to look at, and what to measure again first.
+A line need not have changed a figure: the list says what to look at, and what to measure again first.
 """
 
 import pathlib
@@ -72,10 +72,22 @@ def since(result):
     return commit, done.stdout.splitlines()
 
 
+def lines_of_code(commit, result):
+    """Added since, and taken away, without comments, inclusions and blank lines."""
+    changed = git("diff", "-w", "--unified=0", f"{commit}..HEAD", "--", *paths(result)).stdout.splitlines()
+    lines = [line[1:].strip() for line in changed if line[:1] in ("+", "-") and not line.startswith(("+++", "---"))]
+    return sum(bool(line) and not line.startswith(("//", "#")) for line in lines)
+
+
 def main():
     for path in sorted(pathlib.Path(HERE / "results").glob("*.json")):
-        commit, found = since(results.load(path))
-        print(path.name, f"{len(found)} commits since {commit[:7]}" if found else "up to date")
+        result = results.load(path)
+        commit, found = since(result)
+        lines = lines_of_code(commit, result) if found else 0
+        if lines == 0:
+            print(path.name, "up to date")
+            continue
+        print(path.name, f"{len(found)} commits since {commit[:7]}, {lines} lines of code")
         for line in found[:3]:
             print("   ", line)
 
