@@ -16,8 +16,8 @@ from crout.factor import Held
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
+    from crout._connection import Connection
     from crout._options import BatchRefactorOptions, BatchSolveOptions, Lease
-    from crout.client import Client
 
 Array = npt.NDArray[Any]
 
@@ -99,7 +99,7 @@ class BatchFactor(BatchView, Held):
     lease ends it.
     """
 
-    def __init__(self, client: Client, record: BatchRecord, lease: Lease | None = None) -> None:
+    def __init__(self, client: Connection, record: BatchRecord, lease: Lease | None = None) -> None:
         super().__init__(record, lease)
         self._client = client
 

@@ -3,63 +3,32 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
-import math
 import os
 import threading
 import weakref
-from collections.abc import Iterable, Iterator
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from crout import _batch, _options, _requests
-from crout._address import check_address, check_tenant
-from crout._batch import BatchSolution
-from crout._call import Call
-from crout._renewal import Renewals
-from crout._replies import warn_of_complement, warn_of_factor, warn_of_step
+from crout import _options, _requests
+from crout._client_batch import BatchCalls
+from crout._client_elimination import EliminationCalls
+from crout._client_series import SeriesCalls
+from crout._connection import dropped_after_an_error, server_of
+from crout._replies import warn_of_factor
 from crout._retry import RetryPolicy
-from crout._series import systems
-from crout._servers import Said
-from crout._tls import Tls, make_tls
-from crout._token import Token, make_token
-from crout._transport import Rounds, Server, Transport
-from crout.batch import BatchFactor, warn_of_batch
-from crout.errors import CroutError, InvalidRequest
-from crout.factor import Factor, Held, checked_factor, handle_of
-from crout.results import (
-    Complement,
-    EchelonForm,
-    Estimate,
-    FactorRecord,
-    SeriesStep,
-    ServerInfo,
-    SlogDet,
-    Solution,
-)
+from crout._transport import Server
+from crout.factor import Factor, checked_factor
+from crout.results import Estimate, SlogDet, Solution
 
 if TYPE_CHECKING:
-    from typing_extensions import Self, Unpack
+    from typing_extensions import Unpack
 
-    from crout._options import (
-        BatchBothOptions,
-        BatchOptions,
-        FactorAndSolveOptions,
-        FactorizeOptions,
-        Lease,
-        LuFactorOptions,
-        RrefOptions,
-        SchurOptions,
-        SeriesOptions,
-    )
+    from crout._options import FactorAndSolveOptions, FactorizeOptions, LuFactorOptions
 
 Array = npt.NDArray[Any]
-T = TypeVar("T")
-
-_LONGEST_FAREWELL = 5.0  # seconds that closing waits for a renewal under way
 
 
 def connect(
@@ -126,94 +95,15 @@ def connect(
     )
 
 
-def _path_text(value: str | os.PathLike[str] | None) -> str | None:
-    """As a text."""
-    return None if value is None else os.fspath(value)
-
-
-def server_of(
-    timeout: float | None,
-    retry: RetryPolicy | None,
-    address: str | None,
-    tenant: str | None,
-    tls: bool | None,
-    ca: str | os.PathLike[str] | None,
-    cert: str | os.PathLike[str] | None,
-    key: str | os.PathLike[str] | None,
-    server_name: str | None,
-    token: str | None,
-    token_file: str | os.PathLike[str] | None,
-) -> Server:
-    """What `connect` was given, with what the environment and the file of servers say, checked."""
-    ca, cert, key, token_file = map(_path_text, (ca, cert, key, token_file))
-    said = Said(address, tenant, tls, ca, cert, key, server_name, token, token_file).whole()
-    where, by_tls = said.address or "", bool(said.tls)
-    shown = make_token(said.token, said.token_file, where, by_tls)
-    made = make_tls(by_tls, said.ca, said.cert, said.key, said.server_name)
-    return make_server(where, said.tenant, timeout, retry, made, shown)
-
-
-def make_server(
-    address: str,
-    tenant: str | None,
-    timeout: float | None,
-    retry: RetryPolicy | None,
-    tls: Tls | None = None,
-    token: Token | None = None,
-) -> Server:
-    """What `connect` was given, checked."""
-    check_address(address)
-    if tenant is not None:
-        check_tenant(tenant)
-    if timeout == math.inf:
-        timeout = None
-    if timeout is not None and not timeout > 0:
-        raise InvalidRequest(f"the timeout is {timeout} s: give a positive one, or None for none")
-    return Server(address, tenant, timeout, retry or RetryPolicy(), tls, token)
-
-
-class Client:
+class Client(BatchCalls, SeriesCalls, EliminationCalls):
     """A connection to a server, from `connect`.
 
     It may be used by several threads at once, and pickled: a process makes one connection of all the
     copies that it gets. Used as a context manager it is closed at the end.
     """
 
-    def __init__(self, server: Server) -> None:
-        self.closed = False
-        self._server = server
-        self._transport = Transport(server)
-        self._renewals = Renewals(lambda handle, lease: self.renew(handle, lease))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """End the connection; calls under way raise `Cancelled`, and later ones, too.
-
-        Factors stay on the server until their leases end.
-        """
-        self.closed = True
-        self._renewals.close()
-        self._transport.close()  # Ends the renewal under way, whose server may not answer.
-        self._renewals.join(_LONGEST_FAREWELL)
-
-    def __repr__(self) -> str:
-        return f"<crout.Client of {self._server.address}>"
-
     def __reduce__(self) -> tuple[Any, ...]:
         return _client_of, (self._server,)
-
-    def _run(self, call: Call[T]) -> T:
-        return self._transport.run(call)
 
     @_options.takes(
         _options.cache_options,
@@ -289,105 +179,9 @@ class Client:
         record = self._run(_requests.factorize(A, **options))
         factor = Factor(self, record, options.get("lease"))
         # One with a request_id is there for whoever asks with it.
-        with contextlib.nullcontext() if options.get("request_id") else _dropped_after_an_error(factor):
+        with contextlib.nullcontext() if options.get("request_id") else dropped_after_an_error(factor):
             warn_of_factor(record)
         return factor
-
-    @_options.takes(
-        _options.cache_options,
-        _options.request_id_option,
-        _batch.batch_options,
-        _options.call_options,
-    )
-    def lu_factor_batch(self, matrices: Iterable[Any], **options: Unpack[BatchOptions]) -> BatchFactor:
-        """Factor many matrices of different sizes at once; the factors stay on the server.
-
-        What becomes of a matrix does not depend on the others: each has the bits that it has alone.
-
-        Parameters
-        ----------
-        matrices : sequence of array_like, shape (m_i, n_i), or array, shape (count, m, n)
-            Of any sizes, rectangular and empty ones too, in the one type that holds them all.
-        name, lease, request_id
-            As in `lu_factor`.
-        device : str
-            "host", ...; where it is done first unless given.
-        keep_matrix : bool
-            Keep the matrices too, as backward errors need.
-        timeout, progress
-            As in `lu_factor`.
-
-        Returns
-        -------
-        BatchFactor
-            With singular members too: their ``info`` is not 0, and there is a `LinAlgWarning`, which
-            there also is where factors are poor or hold NaN.
-
-        Raises
-        ------
-        InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
-        """
-        record = self._run(_batch.factorize(matrices, **options))
-        factor = BatchFactor(self, record, options.get("lease"))
-        # One with a request_id is there for whoever asks with it.
-        with contextlib.nullcontext() if options.get("request_id") else _dropped_after_an_error(factor):
-            warn_of_batch(record)
-        return factor
-
-    @overload
-    def solve_batch(
-        self,
-        matrices: Iterable[Any],
-        b: Iterable[Any],
-        members: Iterable[int] | None = None,
-        *,
-        full_output: Literal[False] = False,
-        **options: Unpack[BatchBothOptions],
-    ) -> list[Array]: ...
-    @overload
-    def solve_batch(
-        self,
-        matrices: Iterable[Any],
-        b: Iterable[Any],
-        members: Iterable[int] | None = None,
-        *,
-        full_output: Literal[True],
-        **options: Unpack[BatchBothOptions],
-    ) -> BatchSolution: ...
-
-    @_options.takes(_batch.placement, _batch.batch_solve_options, _options.call_options)
-    def solve_batch(
-        self,
-        matrices: Iterable[Any],
-        b: Iterable[Any],
-        members: Iterable[int] | None = None,
-        *,
-        full_output: bool = False,
-        **options: Unpack[BatchBothOptions],
-    ) -> list[Array] | BatchSolution:
-        """Factor many matrices of different sizes and solve with them, in one call that keeps nothing.
-
-        Parameters
-        ----------
-        matrices : sequence of array_like
-            As in `lu_factor_batch`.
-        b, members, full_output, trans, verify
-            As in `BatchFactor.solve`.
-        device, timeout, progress
-            As in `lu_factor_batch`.
-
-        Returns
-        -------
-        list of ndarray
-            As `BatchFactor.solve`, with the same bits; a `LinAlgWarning` tells of singular members.
-
-        Raises
-        ------
-        InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
-        """
-        record, solution = self._run(_batch.factorize_and_solve(matrices, b, members, **options))
-        warn_of_batch(record)
-        return solution if full_output else solution.x
 
     @overload
     def solve(
@@ -457,92 +251,6 @@ class Client:
         factor = self.factor(f) if isinstance(f, str) else checked_factor(f, Factor)
         return factor._solve(b, trans=trans, **options).x
 
-    @_options.takes(_options.cache_options, _options.factorize_options, _options.call_options)
-    def schur_complement(
-        self, A: Any, leading_order: int, **options: Unpack[SchurOptions]
-    ) -> tuple[Complement, Factor]:
-        """Eliminate the leading block: S = A22 - A21 A11^-1 A12.
-
-        Parameters
-        ----------
-        A : array_like, sparse matrix or path, shape (n, n)
-            [A11 A12; A21 A22].
-        leading_order : int
-            Order of A11, 0 to n.
-        **options
-            Of `lu_factor`, for A11.
-
-        Returns
-        -------
-        complement : Complement
-            S, of shape (n - leading_order, n - leading_order), and how far it can be trusted.
-        factor : Factor
-            Of A11, which stays on the server.
-
-        Raises
-        ------
-        Singular
-            A11 is.
-        InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
-        """
-        complement = self._run(_requests.schur_complement(A, leading_order, **options))
-        factor = Factor(self, complement.record, options.get("lease"))
-        with _dropped_after_an_error(factor):
-            warn_of_complement(complement)
-        return complement, factor
-
-    @_options.takes(_options.echelon_options, _options.call_options)
-    def rref(self, A: Any, **options: Unpack[RrefOptions]) -> EchelonForm:
-        """Reduced row echelon form of a matrix of any shape, by Gauss-Jordan elimination.
-
-        Parameters
-        ----------
-        A : array_like, sparse matrix or path, shape (m, n)
-            A matrix, or [A B] with right-hand sides.
-        **options
-            augmented : the last so many columns are right-hand sides: they hold no pivots.
-            tolerance : absolute; what is no larger is no pivot. max(m, k) eps ||A||_inf, of the k
-            columns that are not augmented, unless given.
-            device, timeout, progress : as of `lu_factor`.
-
-        Returns
-        -------
-        EchelonForm
-            R, rank and pivot columns.
-
-        Raises
-        ------
-        InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
-        """
-        return self._run(_requests.rref(A, **options))
-
-    @_options.takes(_options.factorize_options, _options.call_options)
-    def schur_complement_of(self, A: Any, keep: Any, **options: Unpack[FactorizeOptions]) -> Complement:
-        """Eliminate all but chosen unknowns of a sparse matrix, which stays sparse.
-
-        Parameters
-        ----------
-        A : sparse matrix or path, shape (n, n)
-        keep : sequence of int
-            The unknowns that stay, from 0, different ones.
-        **options
-            Of `lu_factor`, for the block of all others, A11; its factor does not stay.
-
-        Returns
-        -------
-        Complement
-            S, with rows and columns in the order of `keep`, and how far it can be trusted.
-
-        Raises
-        ------
-        Singular
-            A11 is.
-        InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
-        """
-        complement = self._run(_requests.schur_complement_of(A, keep, **options))
-        warn_of_complement(complement)
-        return complement
-
     @_options.takes(_options.factorize_options, _options.call_options)
     def slogdet(self, A: Any, **options: Unpack[FactorizeOptions]) -> SlogDet:
         """Sign and logarithm of the determinant of A, as `numpy.linalg.slogdet`; no factor stays."""
@@ -559,80 +267,6 @@ class Client:
         sign, logarithm = self.slogdet(A, **options)
         return sign * float(np.exp(logarithm))
 
-    @_options.takes(
-        _options.series_options, _options.factorize_options, _options.cache_options, _options.call_options
-    )
-    def series(
-        self,
-        matrices: Iterable[Any],
-        rhs: Any,
-        *,
-        x0: Any = None,
-        start: Factor | None = None,
-        **options: Unpack[SeriesOptions],
-    ) -> Iterator[SeriesStep]:
-        """Solve with one matrix after another, each of them near the one before.
-
-        Each step is solved with the factor that is there, starting from the last solution, or with
-        a new factor, whichever is expected to cost less in the long run.
-
-        Parameters
-        ----------
-        matrices : iterable of array_like, sparse matrix, path or None, shape (n, n)
-            They may be made while the series runs. None: that of the step before, or of `start`;
-            an `Entries` or a `LowRank`: that one, changed, where it is dense; a `Values`: the last
-            sparse one, or file with coordinates, with other values.
-        rhs : array_like, shape (n,) or (n, nrhs), or iterator of such
-            The same for all; from an iterator, such as ``iter([b1, b2])``, one for each.
-        x0 : array_like of x's shape, or iterator of such and of None, optional
-            Where the iterations of a step start; None: at the x of the step before. An iterator is
-            asked when its step is sent, so that a generator may make it of the solutions before.
-            Any leads to the same accuracy; zeros are as if there were none.
-        start : Factor, optional
-            What to begin with; it takes the series' new factors, and stays when the series ends.
-        **options
-            strategy : {"auto", "reuse", "update", "refactor"}
-                "reuse" goes on with the factor that is there as long as it gets X to the accuracy;
-                "update" does, and brings it up to each `LowRank` change since it was made.
-            accuracy : float
-                The backward error that X is to have; 0 for sqrt(n) times the unit roundoff.
-            trans : {0, 1, 2, "N", "T", "C"}
-                As in `lu_solve`.
-            timeout : float
-                Seconds, for each step.
-
-            The others are of each factorization, as in `lu_factor`.
-
-        Yields
-        ------
-        SeriesStep
-            ``x``, ``backward_error``, ``strategy``, ``factor``, ... Of a singular matrix ``x`` is None,
-            and the series goes on. When the series ends, or is closed, its factor is released,
-            unless that was `start`. In asyncio leaving the loop early does not close it at once: use
-            `contextlib.aclosing`.
-
-        Raises
-        ------
-        HandleExpired
-            `start`, or the series' factor, was dropped.
-        InvalidRequest
-            There are fewer right-hand sides or starts than matrices, or more, which shows after the
-            last solution; or one of them is a list of arrays; or a start is not like x.
-        """
-        record = None if start is None else checked_factor(start, Factor).record
-        series = _requests.Series(record, options)
-        rounds = Rounds(self._transport, "SolveSeries")
-        try:
-            for A, b, guess in systems(matrices, rhs, x0):
-                step = rounds.exchange(series.step(A, b, guess))
-                warn_of_step(step)
-                yield step
-        finally:
-            rounds.close()
-            if start is None and series.factor is not None:
-                with contextlib.suppress(CroutError):  # Its lease ends it then.
-                    self.release(series.factor.handle)
-
     def factors(self, name: str = "") -> Iterator[Factor]:
         """The tenant's factors, newest first; of this name alone, if one is given."""
         token = ""
@@ -648,43 +282,12 @@ class Client:
         """The factor of a handle. Raises `HandleExpired` where the server has none."""
         return Factor(self, self.describe(handle))
 
-    def describe(self, f: Held | str) -> FactorRecord:
-        """What the server knows now of a factor, or a handle."""
-        return self._run(_requests.describe(_handle(f)))
-
-    def renew(self, f: Held | str, lease: Lease | None = None) -> datetime.datetime:
-        """Give a lease another length, counted from now; when it ends, on the server's clock."""
-        return self._run(_requests.renew(_handle(f), lease))
-
-    def release(self, f: Held | str) -> None:
-        """Drop a factor. Raises `HandleExpired` where the server has none."""
-        self._run(_requests.release(_handle(f)))
-
     @_options.takes(_options.factorize_options)
     def estimate(
         self, n: int, matrix_dtype: npt.DTypeLike = float, **options: Unpack[FactorizeOptions]
     ) -> Estimate:
         """Bytes and seconds that `lu_factor` of an n x n matrix of that type would take."""
         return self._run(_requests.estimate(n, matrix_dtype, **options))
-
-    def server_info(self) -> ServerInfo:
-        """The server's version, devices and limits."""
-        return self._run(_requests.server_info())
-
-
-@contextlib.contextmanager
-def _dropped_after_an_error(factor: Held) -> Iterator[None]:
-    """For warnings that are errors, as filters may want it: nobody would have the handle."""
-    try:
-        yield
-    except BaseException:
-        with contextlib.suppress(CroutError):  # Its lease ends it then; the warning is the news.
-            factor.release()
-        raise
-
-
-def _handle(f: Held | str) -> str:
-    return f.handle if isinstance(f, Held) else handle_of(f, Factor)
 
 
 _unpickled: weakref.WeakValueDictionary[Server, Client] = weakref.WeakValueDictionary()

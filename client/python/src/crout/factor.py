@@ -20,8 +20,8 @@ from crout.results import FactorRecord, Iterations, SlogDet, Solution
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
+    from crout._connection import Connection
     from crout._options import Lease, OperatorOptions, RefactorOptions, SolveOptions
-    from crout.client import Client
 
 Array = npt.NDArray[Any]
 
@@ -117,7 +117,7 @@ def handle_of(f: object, kind: type[FactorView]) -> str:
 class Held(abc.ABC):
     """What lives on the server by a handle, as long as a ``with`` block or its lease lasts."""
 
-    _client: Client
+    _client: Connection
     _lease: Lease | None
 
     @property
@@ -180,7 +180,7 @@ class Factor(FactorView, Held):
     Errors of every method are `CroutError`; `HandleExpired` where the server has the factor no more.
     """
 
-    def __init__(self, client: Client, record: FactorRecord, lease: Lease | None = None) -> None:
+    def __init__(self, client: Connection, record: FactorRecord, lease: Lease | None = None) -> None:
         super().__init__(record, lease)
         self._client = client
 

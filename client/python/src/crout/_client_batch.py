@@ -1,0 +1,121 @@
+"""What a client does with many matrices at once."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import numpy.typing as npt
+
+from crout import _batch, _options
+from crout._batch import BatchSolution
+from crout._connection import Connection, dropped_after_an_error
+from crout.batch import BatchFactor, warn_of_batch
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from crout._options import BatchBothOptions, BatchOptions
+
+Array = npt.NDArray[Any]
+
+
+class BatchCalls(Connection):
+    """The calls of `crout.Client` that take many matrices."""
+
+    @_options.takes(
+        _options.cache_options,
+        _options.request_id_option,
+        _batch.batch_options,
+        _options.call_options,
+    )
+    def lu_factor_batch(self, matrices: Iterable[Any], **options: Unpack[BatchOptions]) -> BatchFactor:
+        """Factor many matrices of different sizes at once; the factors stay on the server.
+
+        What becomes of a matrix does not depend on the others: each has the bits that it has alone.
+
+        Parameters
+        ----------
+        matrices : sequence of array_like, shape (m_i, n_i), or array, shape (count, m, n)
+            Of any sizes, rectangular and empty ones too, in the one type that holds them all.
+        name, lease, request_id
+            As in `lu_factor`.
+        device : str
+            "host", ...; where it is done first unless given.
+        keep_matrix : bool
+            Keep the matrices too, as backward errors need.
+        timeout, progress
+            As in `lu_factor`.
+
+        Returns
+        -------
+        BatchFactor
+            With singular members too: their ``info`` is not 0, and there is a `LinAlgWarning`, which
+            there also is where factors are poor or hold NaN.
+
+        Raises
+        ------
+        InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
+        """
+        record = self._run(_batch.factorize(matrices, **options))
+        factor = BatchFactor(self, record, options.get("lease"))
+        # One with a request_id is there for whoever asks with it.
+        with contextlib.nullcontext() if options.get("request_id") else dropped_after_an_error(factor):
+            warn_of_batch(record)
+        return factor
+
+    @overload
+    def solve_batch(
+        self,
+        matrices: Iterable[Any],
+        b: Iterable[Any],
+        members: Iterable[int] | None = None,
+        *,
+        full_output: Literal[False] = False,
+        **options: Unpack[BatchBothOptions],
+    ) -> list[Array]: ...
+    @overload
+    def solve_batch(
+        self,
+        matrices: Iterable[Any],
+        b: Iterable[Any],
+        members: Iterable[int] | None = None,
+        *,
+        full_output: Literal[True],
+        **options: Unpack[BatchBothOptions],
+    ) -> BatchSolution: ...
+
+    @_options.takes(_batch.placement, _batch.batch_solve_options, _options.call_options)
+    def solve_batch(
+        self,
+        matrices: Iterable[Any],
+        b: Iterable[Any],
+        members: Iterable[int] | None = None,
+        *,
+        full_output: bool = False,
+        **options: Unpack[BatchBothOptions],
+    ) -> list[Array] | BatchSolution:
+        """Factor many matrices of different sizes and solve with them, in one call that keeps nothing.
+
+        Parameters
+        ----------
+        matrices : sequence of array_like
+            As in `lu_factor_batch`.
+        b, members, full_output, trans, verify
+            As in `BatchFactor.solve`.
+        device, timeout, progress
+            As in `lu_factor_batch`.
+
+        Returns
+        -------
+        list of ndarray
+            As `BatchFactor.solve`, with the same bits; a `LinAlgWarning` tells of singular members.
+
+        Raises
+        ------
+        InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
+        """
+        record, solution = self._run(_batch.factorize_and_solve(matrices, b, members, **options))
+        warn_of_batch(record)
+        return solution if full_output else solution.x

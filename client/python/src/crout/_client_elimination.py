@@ -1,0 +1,106 @@
+"""What a client does that ends before a matrix is factored as a whole: Schur complements, echelon forms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from crout import _options, _requests
+from crout._connection import Connection, dropped_after_an_error
+from crout._replies import warn_of_complement
+from crout.factor import Factor
+from crout.results import Complement, EchelonForm
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from crout._options import FactorizeOptions, RrefOptions, SchurOptions
+
+
+class EliminationCalls(Connection):
+    """The calls of `crout.Client` that eliminate a part of a matrix, or all of it."""
+
+    @_options.takes(_options.cache_options, _options.factorize_options, _options.call_options)
+    def schur_complement(
+        self, A: Any, leading_order: int, **options: Unpack[SchurOptions]
+    ) -> tuple[Complement, Factor]:
+        """Eliminate the leading block: S = A22 - A21 A11^-1 A12.
+
+        Parameters
+        ----------
+        A : array_like, sparse matrix or path, shape (n, n)
+            [A11 A12; A21 A22].
+        leading_order : int
+            Order of A11, 0 to n.
+        **options
+            Of `lu_factor`, for A11.
+
+        Returns
+        -------
+        complement : Complement
+            S, of shape (n - leading_order, n - leading_order), and how far it can be trusted.
+        factor : Factor
+            Of A11, which stays on the server.
+
+        Raises
+        ------
+        Singular
+            A11 is.
+        InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
+        """
+        complement = self._run(_requests.schur_complement(A, leading_order, **options))
+        factor = Factor(self, complement.record, options.get("lease"))
+        with dropped_after_an_error(factor):
+            warn_of_complement(complement)
+        return complement, factor
+
+    @_options.takes(_options.echelon_options, _options.call_options)
+    def rref(self, A: Any, **options: Unpack[RrefOptions]) -> EchelonForm:
+        """Reduced row echelon form of a matrix of any shape, by Gauss-Jordan elimination.
+
+        Parameters
+        ----------
+        A : array_like, sparse matrix or path, shape (m, n)
+            A matrix, or [A B] with right-hand sides.
+        **options
+            augmented : the last so many columns are right-hand sides: they hold no pivots.
+            tolerance : absolute; what is no larger is no pivot. max(m, k) eps ||A||_inf, of the k
+            columns that are not augmented, unless given.
+            device, timeout, progress : as of `lu_factor`.
+
+        Returns
+        -------
+        EchelonForm
+            R, rank and pivot columns.
+
+        Raises
+        ------
+        InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
+        """
+        return self._run(_requests.rref(A, **options))
+
+    @_options.takes(_options.factorize_options, _options.call_options)
+    def schur_complement_of(self, A: Any, keep: Any, **options: Unpack[FactorizeOptions]) -> Complement:
+        """Eliminate all but chosen unknowns of a sparse matrix, which stays sparse.
+
+        Parameters
+        ----------
+        A : sparse matrix or path, shape (n, n)
+        keep : sequence of int
+            The unknowns that stay, from 0, different ones.
+        **options
+            Of `lu_factor`, for the block of all others, A11; its factor does not stay.
+
+        Returns
+        -------
+        Complement
+            S, with rows and columns in the order of `keep`, and how far it can be trusted.
+
+        Raises
+        ------
+        Singular
+            A11 is.
+        InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
+        """
+        complement = self._run(_requests.schur_complement_of(A, keep, **options))
+        warn_of_complement(complement)
+        return complement

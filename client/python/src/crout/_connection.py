@@ -1,0 +1,147 @@
+"""A connection to a server, and what is asked of it about every factor: the ground of `crout.Client`."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import math
+import os
+from collections.abc import Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, TypeVar
+
+from crout import _requests
+from crout._address import check_address, check_tenant
+from crout._call import Call
+from crout._renewal import Renewals
+from crout._retry import RetryPolicy
+from crout._servers import Said
+from crout._tls import Tls, make_tls
+from crout._token import Token, make_token
+from crout._transport import Server, Transport
+from crout.errors import CroutError, InvalidRequest
+from crout.factor import Factor, Held, handle_of
+from crout.results import FactorRecord, ServerInfo
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from crout._options import Lease
+
+T = TypeVar("T")
+
+_LONGEST_FAREWELL = 5.0  # seconds that closing waits for a renewal under way
+
+
+def _path_text(value: str | os.PathLike[str] | None) -> str | None:
+    """As a text."""
+    return None if value is None else os.fspath(value)
+
+
+def server_of(
+    timeout: float | None,
+    retry: RetryPolicy | None,
+    address: str | None,
+    tenant: str | None,
+    tls: bool | None,
+    ca: str | os.PathLike[str] | None,
+    cert: str | os.PathLike[str] | None,
+    key: str | os.PathLike[str] | None,
+    server_name: str | None,
+    token: str | None,
+    token_file: str | os.PathLike[str] | None,
+) -> Server:
+    """What `connect` was given, with what the environment and the file of servers say, checked."""
+    ca, cert, key, token_file = map(_path_text, (ca, cert, key, token_file))
+    said = Said(address, tenant, tls, ca, cert, key, server_name, token, token_file).whole()
+    where, by_tls = said.address or "", bool(said.tls)
+    shown = make_token(said.token, said.token_file, where, by_tls)
+    made = make_tls(by_tls, said.ca, said.cert, said.key, said.server_name)
+    return make_server(where, said.tenant, timeout, retry, made, shown)
+
+
+def make_server(
+    address: str,
+    tenant: str | None,
+    timeout: float | None,
+    retry: RetryPolicy | None,
+    tls: Tls | None = None,
+    token: Token | None = None,
+) -> Server:
+    """What `connect` was given, checked."""
+    check_address(address)
+    if tenant is not None:
+        check_tenant(tenant)
+    if timeout == math.inf:
+        timeout = None
+    if timeout is not None and not timeout > 0:
+        raise InvalidRequest(f"the timeout is {timeout} s: give a positive one, or None for none")
+    return Server(address, tenant, timeout, retry or RetryPolicy(), tls, token)
+
+
+class Connection:
+    """A connection, its factors' leases, and what every kind of factor is asked."""
+
+    def __init__(self, server: Server) -> None:
+        self.closed = False
+        self._server = server
+        self._transport = Transport(server)
+        self._renewals = Renewals(lambda handle, lease: self.renew(handle, lease))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection; calls under way raise `Cancelled`, and later ones, too.
+
+        Factors stay on the server until their leases end.
+        """
+        self.closed = True
+        self._renewals.close()
+        self._transport.close()  # Ends the renewal under way, whose server may not answer.
+        self._renewals.join(_LONGEST_FAREWELL)
+
+    def __repr__(self) -> str:
+        return f"<crout.Client of {self._server.address}>"
+
+    def _run(self, call: Call[T]) -> T:
+        return self._transport.run(call)
+
+    def describe(self, f: Held | str) -> FactorRecord:
+        """What the server knows now of a factor, or a handle."""
+        return self._run(_requests.describe(_handle(f)))
+
+    def renew(self, f: Held | str, lease: Lease | None = None) -> datetime.datetime:
+        """Give a lease another length, counted from now; when it ends, on the server's clock."""
+        return self._run(_requests.renew(_handle(f), lease))
+
+    def release(self, f: Held | str) -> None:
+        """Drop a factor. Raises `HandleExpired` where the server has none."""
+        self._run(_requests.release(_handle(f)))
+
+    def server_info(self) -> ServerInfo:
+        """The server's version, devices and limits."""
+        return self._run(_requests.server_info())
+
+
+@contextlib.contextmanager
+def dropped_after_an_error(factor: Held) -> Iterator[None]:
+    """For warnings that are errors, as filters may want it: nobody would have the handle."""
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(CroutError):  # Its lease ends it then; the warning is the news.
+            factor.release()
+        raise
+
+
+def _handle(f: Held | str) -> str:
+    return f.handle if isinstance(f, Held) else handle_of(f, Factor)
