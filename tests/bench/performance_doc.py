@@ -53,12 +53,26 @@ KEPT = {
     "gpu_service": ("The parts of the service on a GPU", "service"),
 }
 
-# What a reader is to expect: a benchmark, one of its tables, and how many of its rows.
-EXPECT = (("gpu_lu", "square", 8), ("gpu_solve", "cached", 8), ("gpu_mixed", "systems", 9),
-          ("gpu_methods", "factor", 6), ("gpu_irr", "cases", 6), ("host_irr", "cases", 6),
-          ("host_sparse", "sparse", 8), ("python_sparse", "sparse_users", 4),
-          ("host_sparse_series", "sparse_series", 4), ("gpu_series", "series", 8), ("service", "latency", 4),
-          ("tls", "tls_latency", 4))
+# What a reader is to expect: a benchmark, one of its tables, how many of its rows, and which of its columns.
+EXPECT = (
+    ("gpu_lu", "square", 8, ("dtype", "rows", "getrf, ms", "crout lu, ms", "crout lu times faster", "crout lu tflops",
+                             "portable times faster")),
+    ("gpu_solve", "cached", 8, ("n", "nrhs", "op", "getrs, ms", "crout solve, ms", "times faster", "crout solve error", "getrs error")),
+    ("gpu_mixed", "systems", 9, ("n", "family", "factor", "ms", "factor, ms", "solve, ms", "corrections", "accurate")),
+    ("gpu_methods", "factor", 6, ("n", "dtype", "getrf, ms", "pcmpp, ms", "pcm, ms", "block lu, ms", "icmpp, ms")),
+    ("gpu_irr", "cases", 6, ("nrhs", "operation", "members", "sizes", "largest", "irr, ms", "cusolver streams, ms",
+                             "over cusolver streams", "cublas padded, ms", "over cublas padded")),
+    ("host_irr", "cases", 6, ("dtype", "nrhs", "operation", "members", "largest", "loop, ms", "irr, ms", "gain")),
+    ("host_sparse", "sparse", 8, ("n", "matrix", "nonzeros", "multifrontal analysis, ms", "multifrontal numeric, ms",
+                                  "umfpack analysis, ms", "umfpack numeric, ms", "numeric ratio")),
+    ("python_sparse", "sparse_users", 4, ("n", "matrix", "nonzeros", "algorithm", "splu, ms", "first, ms", "again, ms", "first over splu",
+                                          "again over splu")),
+    ("host_sparse_series", "sparse_series", 4, ("n", "sequence", "steps", "klu refactor, µs", "klu solve, µs", "method, µs", "job, µs",
+                                                "series step, µs")),
+    ("gpu_series", "series", 8, ("n", "family", "change", "strategy", "median, ms", "of getrf", "factorizations", "inaccurate")),
+    ("service", "latency", 4, ("n", "bare getrf, µs", "last byte to reply, µs", "extra, µs", "round trip, µs")),
+    ("tls", "tls_latency", 4, ("n", "plain median, µs", "tls median, µs", "extra, µs", "plain p99, µs", "tls p99, µs")),
+)
 
 
 @dataclasses.dataclass
@@ -276,20 +290,27 @@ def some_rows(table, most):
                  f"{len(chosen)} of {count} rows. {table.note}".strip())
 
 
+def some_columns(table, wanted):
+    """Those of `wanted` that there are: a column is as old as the benchmark that writes it."""
+    there = [name for name in wanted if name in table.header]
+    at = [table.header.index(name) for name in there]
+    return Table(table.title, there, [[row[k] for k in at] for row in table.rows], table.note)
+
+
 def short_page(all_results, of_kind):
     parts = [f"# Performance\n\n{GENERATED}"
              "[tests/bench/README.md](../tests/bench/README.md) says how results are taken and what is in them.\n",
              "| page | what |\n|---|---|"]
     parts += [f"| [{page.title}]({page.path}) | {page.what} |" for page in PAGES]
     parts.append("\n## What to expect\n\nOf the newest results. The pages above have all of them.\n")
-    for benchmark, key, rows in EXPECT:
+    for benchmark, key, rows, wanted in EXPECT:
         having = [result for result in of_kind.get(benchmark, []) if result.get(key)]
         if not having:
             continue
         result = max(having, key=lambda one: (context(one)[2], -all_results.index(one)))
         title, where = KEPT[benchmark]
         page = next(page for page in PAGES if page.name == where)
-        table = some_rows(service.table(result, key), rows)
+        table = some_columns(some_rows(service.table(result, key), rows), wanted)
         parts.append(f"### [{title}]({page.path})\n\n{source(result)}\n\n**{table.title}**\n")
         parts.append("\n".join(table.markdown().split("\n")[2:]))
     parts += ["## Pictures\n"] + shown(["*"])
