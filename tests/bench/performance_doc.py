@@ -141,8 +141,8 @@ def iterative_crout(of_kind):
         if times_count(result):
             continue
         made = published.sweeps(result) + published.tolerances(result)
-        made += [] if results.busy(result) else published.thread_blocks(result)
-        made += whole_set.tables(result, timed=False)
+        blocks = [] if results.busy(result) else published.thread_blocks(result)
+        made += blocks or whole_set.tables(result, timed=False)  # of few matrices, and the factors do not depend on blocks
         made += [table for dtype in published.FILES for table in published.solvers(result, dtype)]
         plain = [case for case in results.cases([result]) if "parameters" not in case]
         made += [table for dtype in results.dtypes(plain) for table in tables.conditions(plain, dtype)]
