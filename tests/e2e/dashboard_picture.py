@@ -24,7 +24,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402  (after the backend was chosen)
-from matplotlib.ticker import EngFormatter, FuncFormatter, PercentFormatter  # noqa: E402
+from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, PercentFormatter  # noqa: E402
 
 from dashboard_test import Daemon, Loads  # noqa: E402
 from prometheus_server import Dashboard, PrometheusServer, wait_until  # noqa: E402
@@ -61,6 +61,17 @@ def legend(form, labels):
     return re.sub(r"\{\{(\w+)\}\}", lambda m: labels.get(m[1], ""), form)
 
 
+def whole_decades(axes):
+    """A logarithmic axis from a power of ten to another; where they are few, 2 and 5 are told in each."""
+    low, high = axes.dataLim.minposy, axes.dataLim.intervaly[1]
+    if not 0 < low <= high < math.inf:
+        return  # Nothing that such an axis can show.
+    low, high = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    high = max(high, low + 1)
+    axes.set_ylim(10 ** low, 10 ** high)
+    axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5) if high - low <= 2 else ()))
+
+
 def draw(panel, axes, series, begin):
     """One panel; `series` are (legend, times, values)."""
     axes.set_title(panel["title"], loc="left", fontsize=10, fontweight="bold")
@@ -74,17 +85,20 @@ def draw(panel, axes, series, begin):
         told = len(series) <= FEW_SERIES or any(v and not math.isnan(v) for v in values)
         style = {"label": name} if told else {"color": "lightgray"}
         axes.plot([t - begin for t in times], values, linewidth=1, clip_on=False, **style)
-    if not series:
-        axes.text(0.5, 0.5, "no data", transform=axes.transAxes, ha="center", color="gray")
+    if not axes.get_legend_handles_labels()[0]:
+        said = "zero all the time" if series else "no data"
+        axes.text(0.5, 0.5, said, transform=axes.transAxes, ha="center", color="gray")
     defaults = panel["fieldConfig"]["defaults"]
     logarithmic = defaults.get("custom", {}).get("scaleDistribution", {}).get("type") == "log"
     if logarithmic and series:
         axes.set_yscale("log")
+        whole_decades(axes)
     elif "min" in defaults:
         axes.set_ylim(bottom=defaults["min"])
     if defaults["unit"] in FORMATS:
         axes.yaxis.set_major_formatter(FORMATS[defaults["unit"]])
-    axes.tick_params(labelsize=8)
+        axes.yaxis.set_minor_formatter(FORMATS[defaults["unit"]])
+    axes.tick_params(which="both", labelsize=8)
     axes.grid(linewidth=0.3)
     handles, names = axes.get_legend_handles_labels()
     if handles:
