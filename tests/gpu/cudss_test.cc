@@ -12,10 +12,10 @@
 
 #include "gmock/gmock.h"
 #include "kernels/factor_parts.h"
-#include "kernels/jobs/sparse_factorize.h"
 #include "kernels/sparse_lu.h"
 #include "kernels/util/status_macros.h"
 #include "tests/gpu/gpu_testing.h"
+#include "tests/kernels/sparse_job_testing.h"
 #include "tests/kernels/sparse_lu_testing.h"
 
 namespace crout::testing {
@@ -23,35 +23,6 @@ namespace {
 
 constexpr auto kNeverStop = [] { return false; };
 constexpr Op kOps[] = {Op::kNone, Op::kTranspose, Op::kConjugateTranspose};
-
-// Gives what is asked for, and counts how often.
-class Generous final : public SparseGrowth {
- public:
-  absl::Status ClaimAnalysis(size_t) override { return absl::OkStatus(); }
-  std::shared_ptr<const Analysis> Keep(Analysis analysis) override {
-    return std::make_shared<const Analysis>(std::move(analysis));
-  }
-  absl::Status ClaimJob(const JobBytes&) override {
-    ++claims;
-    return absl::OkStatus();
-  }
-
-  int claims = 0;
-};
-
-const SparseLu* MethodOf(std::string_view name) {
-  for (const auto& lu : Gpu().catalogue().sparse_lus) {
-    if (lu->name() == name) return lu.get();
-  }
-  return nullptr;
-}
-
-const TriangularSolver* SolverOf(std::string_view name) {
-  for (const auto& solver : Gpu().solvers()) {
-    if (solver->name() == name) return solver.get();
-  }
-  return nullptr;
-}
 
 struct Wish {
   std::string_view method = "cudss";
@@ -71,7 +42,7 @@ class Runner {
   }
 
   ExecutionContext& context() { return *context_; }
-  int claims() const { return growth_.claims; }
+  int claims() const { return static_cast<int>(growth_.claimed.size()); }
 
   static std::shared_ptr<const Analysis> Analyzed(const AnySparse& a) {
     auto analysis = Analyze(a, {}, kNeverStop);
@@ -89,7 +60,7 @@ class Runner {
   absl::StatusOr<Factorization> Make(const AnySparse& a, const Wish& wish = {},
                                      StopRequested stop = kNeverStop) {
     SparseFactorizeOptions options;
-    options.method = {MethodOf(wish.method), SolverOf(wish.method)};
+    options.method = MethodOf(Gpu(), wish.method);
     options.last = wish.last;
     options.factor_dtype = a.dtype;
     options.determinant = wish.determinant;
@@ -105,7 +76,7 @@ class Runner {
 
   // b := op(A)^-1 b, in host memory.
   absl::Status Solve(const Factorization& factor, Op op, const AnyMatrix& b) {
-    const TriangularSolver& solver = *SolverOf(factor.summary.algorithm);
+    const TriangularSolver& solver = *MethodOf(Gpu(), factor.summary.algorithm).solver;
     const Analysis& analysis = *factor.summary.sparse->analysis;
     const size_t bytes = b.ld * b.cols * SizeOf(b.dtype);
     CROUT_ASSIGN_OR_RETURN(const Buffer x, Put(b.data, bytes));
@@ -146,7 +117,7 @@ class CudssTest : public GpuTest {
     for (const AbsentMethod& method : Gpu().catalogue().absent) {
       if (method.name == "cudss") GTEST_SKIP() << method.why;
     }
-    ASSERT_NE(MethodOf("cudss"), nullptr);
+    ASSERT_NE(MethodOf(Gpu(), "cudss").lu, nullptr);
     runner_.emplace();
   }
 
@@ -198,7 +169,8 @@ TEST_P(CudssTypesTest, GoesIntoTheFirstBlock) {
   for (const Case& one : cases) {
     const PackedSparse a = OfType(one.entries, one.n, dtype);
     const std::shared_ptr<const Analysis> analysis = Runner::Analyzed(a.view());
-    ASSERT_OK_AND_ASSIGN(const size_t foreseen, MethodOf("cudss")->FactorBytes(*analysis, dtype));
+    ASSERT_OK_AND_ASSIGN(const size_t foreseen,
+                         MethodOf(Gpu(), "cudss").lu->FactorBytes(*analysis, dtype));
     const int before = runner_->claims();
     ASSERT_OK_AND_ASSIGN(const Factorization factor,
                          runner_->Make(a.view(), {.analysis = analysis}));
@@ -308,7 +280,7 @@ TEST_F(CudssTest, StaysWhereItIs) {
 TEST_F(CudssTest, ABlockThatIsTooSmallSaysWhatWouldDo) {
   const PackedSparse a = OfType(GridEntries(16, 3), 4096, DType::kFloat64);
   const std::shared_ptr<const Analysis> analysis = Runner::Analyzed(a.view());
-  const SparseLu& lu = *MethodOf("cudss");
+  const SparseLu& lu = *MethodOf(Gpu(), "cudss").lu;
   ASSERT_OK_AND_ASSIGN(const size_t enough, lu.FactorBytes(*analysis, DType::kFloat64));
   ASSERT_OK_AND_ASSIGN(const size_t bytes,
                        SparseBytes(a.view().n, a.view().nonzeros, a.view().dtype));

@@ -16,25 +16,11 @@
 #include "kernels/sparse/nested_dissection.h"
 #include "kernels/util/status_macros.h"
 #include "tests/kernels/multifrontal_testing.h"
+#include "tests/kernels/sparse_job_testing.h"
 #include "tests/support/device_under_test.h"
 
 namespace crout::testing {
 namespace {
-
-// Gives what is asked for.
-class Generous final : public SparseGrowth {
- public:
-  absl::Status ClaimAnalysis(size_t) override { return absl::OkStatus(); }
-  std::shared_ptr<const Analysis> Keep(Analysis analysis) override {
-    return std::make_shared<const Analysis>(std::move(analysis));
-  }
-  absl::Status ClaimJob(const JobBytes& bytes) override {
-    claimed.push_back(bytes.kept);
-    return absl::OkStatus();
-  }
-
-  std::vector<size_t> claimed;
-};
 
 // The device's memory by another name.
 class OwnMemory final : public MemoryResource {
@@ -99,15 +85,8 @@ class Cramped final : public SparseLu {
   mutable OwnMemory memory_;
 };
 
-class SparseJobsTest : public ::testing::TestWithParam<DType> {
+class SparseJobsTest : public DeviceUnderTestFixture {
  protected:
-  void SetUp() override {
-    if (DeviceUnderTest() == nullptr) GTEST_SKIP() << "the machine has no such device";
-    auto context = DeviceUnderTest()->CreateContext();
-    ASSERT_OK(context);
-    context_ = *std::move(context);
-  }
-
   static absl::StatusOr<SparseFactorizePlan> Plan(const AnySparse& a,
                                                   std::shared_ptr<const Analysis> analysis,
                                                   size_t most_bytes,
@@ -116,10 +95,8 @@ class SparseJobsTest : public ::testing::TestWithParam<DType> {
     Device& device = *DeviceUnderTest();
     SparseFactorizeOptions wanted;
     wanted.most_bytes = most_bytes;
-    wanted.method.lu = method != nullptr ? method : device.catalogue().sparse_lus.front().get();
-    for (const auto& solver : device.solvers()) {
-      if (solver->name() == wanted.method.lu->name()) wanted.method.solver = solver.get();
-    }
+    wanted.method = MethodOf(device, "multifrontal");
+    if (method != nullptr) wanted.method.lu = method;  // whose factors are as that one's
     wanted.factor_dtype = a.dtype;
     wanted.determinant = determinant;
     wanted.condition = true;
@@ -157,8 +134,6 @@ class SparseJobsTest : public ::testing::TestWithParam<DType> {
     std::fill(bits.begin() + entries, bits.begin() + layout.pivots, std::byte{0});  // a gap
     return bits;
   }
-
-  std::unique_ptr<ExecutionContext> context_;
 };
 
 TEST_P(SparseJobsTest, MeasuresWhatItFactored) {

@@ -16,6 +16,7 @@
 #include "kernels/sparse/nested_dissection.h"
 #include "kernels/util/status_macros.h"
 #include "tests/kernels/multifrontal_testing.h"
+#include "tests/kernels/sparse_job_testing.h"
 #include "tests/support/device_under_test.h"
 
 namespace crout::testing {
@@ -93,15 +94,8 @@ double Distance(const ComplexMatrix& a, const ComplexMatrix& b) {
   return largest;
 }
 
-class SparseSchurTest : public ::testing::TestWithParam<DType> {
+class SparseSchurTest : public DeviceUnderTestFixture {
  protected:
-  void SetUp() override {
-    if (DeviceUnderTest() == nullptr) GTEST_SKIP() << "the machine has no such device";
-    auto context = DeviceUnderTest()->CreateContext();
-    ASSERT_OK(context);
-    context_ = *std::move(context);
-  }
-
   // On this device and context; `factor_dtype`: as A's where it is not said.
   static absl::StatusOr<Complement> ComputeOn(Device& device, ExecutionContext& context,
                                               const PackedSparse& a,
@@ -113,12 +107,7 @@ class SparseSchurTest : public ::testing::TestWithParam<DType> {
     options.ordering_program = OrderingProgram();
     CROUT_ASSIGN_OR_RETURN(Analysis analysis, Analyze(a.view(), options, kNeverStop));
     SparseFactorizeOptions wanted;
-    for (const auto& lu : device.catalogue().sparse_lus) {
-      if (lu->name() == "multifrontal") wanted.method.lu = lu.get();
-    }
-    for (const auto& solver : device.solvers()) {
-      if (solver->name() == "multifrontal") wanted.method.solver = solver.get();
-    }
+    wanted.method = MethodOf(device, "multifrontal");
     wanted.factor_dtype = factor_dtype.value_or(a.dtype);
     CROUT_ASSIGN_OR_RETURN(
         const SparseFactorizePlan factor,
@@ -136,8 +125,6 @@ class SparseSchurTest : public ::testing::TestWithParam<DType> {
                                      StopRequested stop = kNeverStop) {
     return ComputeOn(*DeviceUnderTest(), *context_, a, keep, factor_dtype, stop);
   }
-
-  std::unique_ptr<ExecutionContext> context_;
 
  private:
   static absl::StatusOr<Complement> Run(Device& device, ExecutionContext& context,

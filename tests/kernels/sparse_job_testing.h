@@ -1,0 +1,43 @@
+// What tests of jobs with sparse matrices share.
+#ifndef CROUT_TESTS_KERNELS_SPARSE_JOB_TESTING_H_
+#define CROUT_TESTS_KERNELS_SPARSE_JOB_TESTING_H_
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "kernels/device.h"
+#include "kernels/jobs/sparse_factorize.h"
+
+namespace crout::testing {
+
+// Gives what is asked for.
+class Generous final : public SparseGrowth {
+ public:
+  absl::Status ClaimAnalysis(size_t) override { return absl::OkStatus(); }
+  std::shared_ptr<const Analysis> Keep(Analysis analysis) override {
+    return std::make_shared<const Analysis>(std::move(analysis));
+  }
+  absl::Status ClaimJob(const JobBytes& bytes) override {
+    claimed.push_back(bytes.kept);
+    return absl::OkStatus();
+  }
+
+  std::vector<size_t> claimed;  // that jobs keep, in the order of their claims
+};
+
+// The device's methods of that name; null where it has none.
+inline SparseMethod MethodOf(const Device& device, std::string_view name) {
+  SparseMethod method;
+  for (const auto& lu : device.catalogue().sparse_lus) {
+    if (lu->name() == name) method.lu = lu.get();
+  }
+  for (const auto& solver : device.catalogue().solvers) {
+    if (solver->name() == name) method.solver = solver.get();
+  }
+  return method;
+}
+
+}  // namespace crout::testing
+
+#endif  // CROUT_TESTS_KERNELS_SPARSE_JOB_TESTING_H_
