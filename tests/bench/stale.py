@@ -31,6 +31,7 @@ CODE = {
     "gpu_sparse": [f"{GPU}multifrontal", f"{GPU}irr_lu", "kernels/sparse"],
     "host_sparse": ["kernels/host/multifrontal", "kernels/sparse"],
     "python_sparse": ["kernels/host/klu", "kernels/host/multifrontal", "kernels/sparse", "server/rpc"],
+    "large_sparse": ["kernels/host/klu", "kernels/host/multifrontal", "kernels/sparse", "server/rpc"],
     "host_sparse_series": ["kernels/host/klu", "kernels/jobs/sparse_factorize*", "kernels/jobs/series*"],
     "gather": ["server/rpc/call_gatherer*", "kernels/jobs/gathered*", "kernels/util/poll_pause.h"],
     "service": ["server/rpc", "server/scheduling"],
