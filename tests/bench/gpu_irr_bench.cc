@@ -1,12 +1,12 @@
 // irr_lu on a GPU beside cuSOLVER's routine for each member in 16 streams and beside cuBLAS's
 // batched one with all members padded to the largest: 1000 square members in float64, orders
-// uniform in [1, N] or all N; and 16 large ones beside crout_lu for each in several streams. In
+// uniform in [1, N] or all N; and large ones beside crout_lu for each in several streams. In
 // turn on the same matrices, round by round. Handles, streams and workspaces are made beforehand;
 // what is timed is from the first call to the last result on the device. One JSON object: to FILE,
 // which is written anew after each case, so that a run that is ended early keeps what it has; else
 // to standard output.
 //   gpu_irr_bench [--output=FILE] [N ...]    without any N: all that is kept
-//   gpu_irr_bench [--output=FILE] large      the 16 large ones alone
+//   gpu_irr_bench [--output=FILE] large      the large ones alone
 //   gpu_irr_bench [--output=FILE] blocks     the building blocks (gpu_irr_blocks.cc)
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
@@ -193,8 +193,7 @@ class IrrLu {
   cudaStream_t stream_ = nullptr;
 };
 
-// The same as the device offers it: large members one after the other, by crout_lu, and the probe
-// beside.
+// The same as the device offers it: large members by crout_lu, a few at once, and the probe beside.
 class OfferedIrrLu {
  public:
   OfferedIrrLu(const Batch& a, Device& device)
@@ -358,12 +357,18 @@ Json BenchFewLarge(const std::vector<MatrixShape>& shapes, int least, int larges
 
 void BenchLarge(Device& device, const cuda::DeviceLimits& limits, Json& result,
                 const std::string& output) {
-  constexpr int kFew = 16;
   std::vector<std::unique_ptr<ExecutionContext>> contexts;
   for (int s = 0; s < kStreams; ++s) contexts.push_back(Check(device.CreateContext()));
-  for (const auto& [least, most] : {std::pair{1024, 2048}, {2048, 4096}, {4096, 6144}}) {
+  struct Case {
+    int members, least, most;
+  };
+  for (const auto& [members, least, most] : {Case{16, 1024, 2048},
+                                             {16, 2048, 4096},
+                                             {16, 4096, 6144},
+                                             {64, 2048, 3072},
+                                             {200, 1024, 2048}}) {
     result["few_large"].push_back(
-        BenchFewLarge(UniformShapes(kFew, least, most), least, most, device, contexts, limits));
+        BenchFewLarge(UniformShapes(members, least, most), least, most, device, contexts, limits));
     WriteResult(result, output);
   }
 }

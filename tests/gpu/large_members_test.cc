@@ -1,5 +1,8 @@
-// Members of a batch that occupy a GPU alone.
+// Members of a batch that are factored by crout_lu, a few side by side.
+#include <algorithm>
+#include <atomic>
 #include <complex>
+#include <thread>
 #include <vector>
 
 #include "tests/gpu/jobs.h"
@@ -16,32 +19,50 @@ using testing::RandomMember;
 using testing::Rhs;
 using testing::SolvedBatch;
 
+// More large ones than are factored at once, of sizes that begin at other multiples of 16 bytes.
+template <class T>
+std::vector<Member<T>> LargeAndSmallMembers() {
+  return {RandomMember<T>(2200, 2200, 1), RandomMember<T>(3, 3, 2),
+          RandomMember<T>(2048, 2100, 3), RandomMember<T>(61, 61, 4),
+          RandomMember<T>(2699, 2699, 5), RandomMember<T>(2300, 2300, 6),
+          RandomMember<T>(2051, 2051, 7), RandomMember<T>(2048, 2048, 8)};
+}
+
+// Of the square ones.
+template <class T>
+std::vector<Rhs<T>> SystemsOf(const std::vector<Member<T>>& members) {
+  std::vector<Rhs<T>> systems;
+  for (int64_t k = 0; k < std::ssize(members); ++k) {
+    const int64_t n = members[k].rows;
+    if (n == members[k].cols) systems.push_back({k, RandomMember<T>(n, 2, 10 + k)});
+  }
+  return systems;
+}
+
 class LargeMembersTest : public GpuTest {
  protected:
   template <class T>
   static void ExpectOwnBits() {
     BatchJobs jobs(Gpu(), Gpu().batch_lu());
-    // The last one begins at another multiple of 16 bytes than the first of a batch.
-    const std::vector<Member<T>> members = {
-        RandomMember<T>(4200, 4200, 1), RandomMember<T>(3, 3, 2), RandomMember<T>(3072, 3100, 3),
-        RandomMember<T>(61, 61, 4), RandomMember<T>(4099, 4099, 5)};
+    const std::vector<Member<T>> members = LargeAndSmallMembers<T>();
     ASSERT_OK_AND_ASSIGN(const FactoredBatch together, jobs.Factor(members));
-    std::vector<Rhs<T>> systems;
-    for (const int64_t k : {0, 1, 3, 4}) {
-      systems.push_back({k, RandomMember<T>(members[k].rows, 2, 10 + k)});
-    }
-    ASSERT_OK_AND_ASSIGN(const SolvedBatch<T> solved, jobs.Solve(together, systems));
     for (size_t k = 0; k < members.size(); ++k) {
       EXPECT_EQ(together.figures.info[k], 0) << k;
       EXPECT_LE(together.figures.quality[k], 30) << k;
       EXPECT_GE(together.figures.pivot_growth[k], 0.5) << k;
     }
+    const std::vector<Rhs<T>> systems = SystemsOf(members);
+    ASSERT_OK_AND_ASSIGN(const SolvedBatch<T> solved, jobs.Solve(together, systems));
     for (const double error : solved.errors) EXPECT_LE(error, 200 * UnitRoundoff(kDTypeOf<T>));
-
-    ASSERT_OK_AND_ASSIGN(const FactoredBatch alone, jobs.Factor<T>({members[4]}));
-    EXPECT_EQ(alone.figures.quality[0], together.figures.quality[4]);
-    ASSERT_OK_AND_ASSIGN(const SolvedBatch<T> again, jobs.Solve<T>(alone, {{0, systems.back().b}}));
-    EXPECT_EQ(again.x[0].elements, solved.x.back().elements);
+    for (size_t s = 0; s < systems.size(); ++s) {
+      const int64_t k = systems[s].member;
+      SCOPED_TRACE(k);
+      ASSERT_OK_AND_ASSIGN(const FactoredBatch alone, jobs.Factor<T>({members[k]}));
+      EXPECT_EQ(alone.figures.quality[0], together.figures.quality[k]);
+      EXPECT_EQ(alone.figures.pivot_growth[0], together.figures.pivot_growth[k]);
+      ASSERT_OK_AND_ASSIGN(const SolvedBatch<T> again, jobs.Solve<T>(alone, {{0, systems[s].b}}));
+      EXPECT_EQ(again.x[0].elements, solved.x[s].elements);
+    }
   }
 };
 
@@ -52,16 +73,84 @@ TEST_F(LargeMembersTest, HaveTheirOwnBitsInAnyBatch) {
 
 TEST_F(LargeMembersTest, ASingularOneIsItsOwnAffair) {
   BatchJobs jobs(Gpu(), Gpu().batch_lu());
-  Member<double> singular = RandomMember<double>(4100, 4100, 1);
+  Member<double> singular = RandomMember<double>(2100, 2100, 1);
   constexpr int64_t kColumn = 7;
   for (int64_t i = 0; i < singular.rows; ++i) singular(i, kColumn) = 0;
   const std::vector<Member<double>> members = {RandomMember<double>(40, 40, 2), singular,
-                                               RandomMember<double>(4096, 4096, 3)};
+                                               RandomMember<double>(2096, 2096, 3)};
   ASSERT_OK_AND_ASSIGN(const FactoredBatch factor, jobs.Factor(members));
   EXPECT_EQ(factor.figures.info[0], 0);
   EXPECT_EQ(factor.figures.info[1], kColumn + 1);
   EXPECT_EQ(factor.figures.info[2], 0);
   EXPECT_LE(factor.figures.quality[2], 30);
+}
+
+// In the first panel of the first lane, in that of a later lane, and amidst all of them.
+TEST_F(LargeMembersTest, AStopAmidstThemGivesAllBack) {
+  BatchJobs jobs(Gpu(), Gpu().batch_lu());
+  const std::vector<Member<double>> members = LargeAndSmallMembers<double>();
+  ASSERT_OK_AND_ASSIGN(const FactoredBatch undisturbed, jobs.Factor(members));
+  const std::vector<Rhs<double>> systems = SystemsOf(members);
+  ASSERT_OK_AND_ASSIGN(const SolvedBatch<double> solved, jobs.Solve(undisturbed, systems));
+  const size_t before = Gpu().memory_stats().pool_used_bytes;
+  for (const int leaves : {3, 40, 200}) {
+    int asked = 0;
+    const auto stopped = jobs.Factor(members, [&] { return asked++ >= leaves; });
+    EXPECT_EQ(stopped.status().code(), absl::StatusCode::kCancelled) << stopped.status();
+    EXPECT_GT(asked, leaves);
+    EXPECT_EQ(Gpu().memory_stats().pool_used_bytes, before);
+  }
+  ASSERT_OK_AND_ASSIGN(const FactoredBatch again, jobs.Factor(members));
+  ASSERT_OK_AND_ASSIGN(const SolvedBatch<double> solved_again, jobs.Solve(again, systems));
+  for (size_t s = 0; s < systems.size(); ++s) {
+    EXPECT_EQ(solved_again.x[s].elements, solved.x[s].elements) << s;
+  }
+}
+
+// Who finds all other streams taken has its own.
+TEST_F(LargeMembersTest, BatchesThatRunAtOnceDisturbNoOther) {
+  const std::vector<Member<double>> members = LargeAndSmallMembers<double>();
+  const std::vector<Rhs<double>> systems = SystemsOf(members);
+  std::vector<SolvedBatch<double>> solved(3);
+  {
+    std::vector<std::jthread> threads;
+    for (SolvedBatch<double>& one : solved) {
+      threads.emplace_back([&members, &systems, &one] {
+        BatchJobs jobs(Gpu(), Gpu().batch_lu());
+        ASSERT_OK_AND_ASSIGN(const FactoredBatch factor, jobs.Factor(members));
+        ASSERT_OK_AND_ASSIGN(one, jobs.Solve(factor, systems));
+      });
+    }
+  }
+  for (const SolvedBatch<double>& one : solved) {
+    ASSERT_EQ(one.x.size(), systems.size());
+    for (size_t s = 0; s < systems.size(); ++s) {
+      EXPECT_EQ(one.x[s].elements, solved[0].x[s].elements) << s;
+    }
+  }
+}
+
+// Every one that is factored beside another takes a workspace, and cuBLAS one of 32 MiB: of four at
+// most, and of no more than the batch is large. A job that factors in less would fail above.
+TEST_F(LargeMembersTest, TheirWorkspacesAreCounted) {
+  constexpr size_t kOfCublas = size_t{32} << 20;
+  const auto bytes = [](int64_t members, int64_t n) {
+    std::vector<BatchMember> places(members);
+    const auto extent =
+        PackMembers(DType::kFloat64, std::vector<MatrixShape>(members, {n, n}), places);
+    EXPECT_OK(extent);
+    const auto workspace = Gpu().batch_lu()->FactorWorkspaceBytes(*extent);
+    EXPECT_OK(workspace);
+    return workspace->device;
+  };
+  constexpr int64_t kOrder = 3000;
+  const size_t one = bytes(1, kOrder);
+  const size_t each = bytes(2, kOrder) - one;
+  EXPECT_GE(each, 2 * kOfCublas);
+  EXPECT_NEAR(static_cast<double>(bytes(3, kOrder) - one), 2.0 * static_cast<double>(each), 4096);
+  EXPECT_NEAR(static_cast<double>(bytes(4, kOrder) - one), 3.0 * static_cast<double>(each), 4096);
+  EXPECT_LT(bytes(5, kOrder) - bytes(4, kOrder), kOfCublas / 32);
+  EXPECT_LT(bytes(2, 2048) - bytes(1, 2048), kOfCublas / 32);
 }
 
 }  // namespace

@@ -72,12 +72,12 @@ struct Workspace {
 };
 
 template <class T>
-class CroutLu {
+class CroutLu final : public PanelwiseLu {
  public:
-  CroutLu(Context& context, const LuPanelKernels& kernels, const LuBlocking& blocking,
+  CroutLu(const LuStreams& streams, const LuPanelKernels& kernels, const LuBlocking& blocking,
           const MatrixView<T>& a, int64_t* ipiv, std::span<std::byte> workspace,
           const StopRequested& stop)
-      : context_(context),
+      : streams_(streams),
         kernels_(kernels),
         by_products_(kernels.clusters() && SolveRowsBytes<T>() <= kernels.limits().DynamicBytes(0)),
         moves_by_products_(by_products_ && Moves(kernels.limits())),
@@ -85,23 +85,32 @@ class CroutLu {
         a_(a),
         columns_(std::min(a.rows, a.cols)),
         panels_(blocking.panels(columns_)),
+        panel_{0, panels_.EndOf(0)},
         ipiv_(ipiv),
         layout_(Workspace::For(kernels, blocking, kDTypeOf<T>, a.rows, columns_)),
         workspace_(workspace.data()),
         control_(reinterpret_cast<LuControl<T>*>(workspace_)),
         stop_(stop) {}
 
-  absl::Status Run() {
-    const DeviceScalars scalars(context_.cublas());
-    if (blocking_.look_ahead && panels_.EndOf(0) < columns_) return RunAhead();
-    const Lane lane = context_.lane();
-    CROUT_RETURN_IF_ERROR(Factor(lane, {0, columns_}, {0, columns_}));
-    if (columns_ == a_.cols) return absl::OkStatus();
-    CROUT_RETURN_IF_CUDA_ERROR(LaunchInterchangeRows(Columns({columns_, a_.cols}), ipiv_, 0,
-                                                     columns_, &PlanWithin()->interchanges,
-                                                     control_, lane.stream));
-    return Update(lane, {0, columns_}, {columns_, a_.cols});
+  absl::Status Advance() override {
+    if (!begun_) {
+      done_ = true;  // if it fails
+      CROUT_RETURN_IF_ERROR(Begin());
+    }
+    if (!blocking_.look_ahead || panels_.EndOf(0) >= columns_) return FactorAtOnce();
+    const absl::Status status = AdvanceAhead();
+    begun_ = true;
+    done_ = !status.ok() || panel_.begin >= columns_;
+    if (!done_) return absl::OkStatus();
+    // Whatever happened: what follows on the main lane comes after all of it.
+    const absl::Status joined = streams_.ahead.Join();
+    CROUT_RETURN_IF_ERROR(status);
+    CROUT_RETURN_IF_ERROR(joined);
+    CROUT_RETURN_IF_CUDA_ERROR(LaunchDeferredInterchanges(
+        a_, ipiv_, panels_, workspace_ + layout_.deferred, control_, streams_.main.stream));
+    return absl::OkStatus();
   }
+  bool done() const override { return done_; }
 
  private:
   // Columns [begin, end).
@@ -133,35 +142,41 @@ class CroutLu {
   }
   MatrixView<T> Columns(Range columns) const { return Block({0, a_.rows}, columns); }
 
-  // Panels on the urgent lane.
-  absl::Status RunAhead() {
-    LookAhead& ahead = context_.look_ahead();
-    const DeviceScalars urgent_scalars(ahead.urgent().cublas);
-    const DeviceScalars trailing_scalars(ahead.trailing().cublas);
-    CROUT_RETURN_IF_CUBLAS_ERROR(cublasSetWorkspace(
-        ahead.urgent().cublas, workspace_ + layout_.cublas, Context::kCublasWorkspaceBytes));
-    CROUT_RETURN_IF_ERROR(ahead.Fork());
-    const absl::Status status = FactorAhead(ahead);
-    // Whatever happened: what follows on the context's stream comes after all of it.
-    const absl::Status joined = ahead.Join();
-    CROUT_RETURN_IF_ERROR(status);
-    CROUT_RETURN_IF_ERROR(joined);
-    CROUT_RETURN_IF_CUDA_ERROR(LaunchDeferredInterchanges(
-        a_, ipiv_, panels_, workspace_ + layout_.deferred, control_, context_.stream()));
+  absl::Status Begin() {
+    CROUT_RETURN_IF_CUDA_ERROR(cudaMemsetAsync(
+        workspace_ + layout_.scratch, 0, layout_.bytes - layout_.scratch, streams_.main.stream));
+    CROUT_RETURN_IF_CUDA_ERROR(LaunchStartLu(control_, streams_.main.stream));
     return absl::OkStatus();
   }
 
-  absl::Status FactorAhead(LookAhead& ahead) {
-    Range panel = {0, panels_.EndOf(0)};
-    CROUT_RETURN_IF_ERROR(FactorPanel(ahead, panel));
-    while (panel.begin < columns_) {
-      // The panel is there; the columns of the next one have every update but this panel's.
-      CROUT_RETURN_IF_ERROR(ahead.Meet());
-      CROUT_RETURN_IF_ERROR(Split(ahead, panel));
-      CROUT_RETURN_IF_ERROR(OverlapsSwaps(panel) ? UpdateOverlapped(ahead, panel)
-                                                 : UpdateAtOnce(ahead, panel));
-      panel = NextOf(panel);
+  absl::Status FactorAtOnce() {
+    const Lane& lane = streams_.main;
+    const DeviceScalars scalars(lane.cublas);
+    CROUT_RETURN_IF_ERROR(Factor(lane, {0, columns_}, {0, columns_}));
+    if (columns_ == a_.cols) return absl::OkStatus();
+    CROUT_RETURN_IF_CUDA_ERROR(LaunchInterchangeRows(Columns({columns_, a_.cols}), ipiv_, 0,
+                                                     columns_, &PlanWithin()->interchanges,
+                                                     control_, lane.stream));
+    return Update(lane, {0, columns_}, {columns_, a_.cols});
+  }
+
+  // The next panel, on the urgent lane, beside the update by the one before.
+  absl::Status AdvanceAhead() {
+    LookAhead& ahead = streams_.ahead;
+    const DeviceScalars urgent_scalars(ahead.urgent().cublas);
+    const DeviceScalars trailing_scalars(ahead.trailing().cublas);
+    if (!begun_) {
+      CROUT_RETURN_IF_CUBLAS_ERROR(cublasSetWorkspace(
+          ahead.urgent().cublas, workspace_ + layout_.cublas, Context::kCublasWorkspaceBytes));
+      CROUT_RETURN_IF_ERROR(ahead.Fork());
+      CROUT_RETURN_IF_ERROR(FactorPanel(ahead, panel_));
     }
+    // The panel is there; the columns of the next one have every update but this panel's.
+    CROUT_RETURN_IF_ERROR(ahead.Meet());
+    CROUT_RETURN_IF_ERROR(Split(ahead, panel_));
+    CROUT_RETURN_IF_ERROR(OverlapsSwaps(panel_) ? UpdateOverlapped(ahead, panel_)
+                                                : UpdateAtOnce(ahead, panel_));
+    panel_ = NextOf(panel_);
     return absl::OkStatus();
   }
 
@@ -270,7 +285,7 @@ class CroutLu {
   absl::Status FactorInner(const Lane& lane, Range columns, Range block) {
     for (int64_t leaf = columns.begin; leaf < columns.end;) {
       if (const absl::Status status = CheckNotStopped(stop_); !status.ok()) {
-        context_.report().stop = 1;
+        streams_.report.stop = 1;
         return status;
       }
       const int64_t width = kernels_.WidthFor(kDTypeOf<T>, a_.rows, leaf);
@@ -422,12 +437,12 @@ class CroutLu {
     panel.begin = begin;
     panel.ipiv = ipiv_;
     panel.control = control_;
-    panel.host = HostLine(context_.report());
+    panel.host = HostLine(streams_.report);
     panel.scratch = workspace_ + layout_.scratch;
     return panel;
   }
 
-  Context& context_;
+  const LuStreams streams_;
   const LuPanelKernels& kernels_;
   // Rows of U are found by products with inverses of tiles, where the GPU has clusters and the
   // shared memory; and there with more of it by the kernel that interchanges their rows too.
@@ -437,6 +452,9 @@ class CroutLu {
   const MatrixView<T> a_;
   const int64_t columns_;
   const PanelLayout panels_;
+  Range panel_;  // whose update is next
+  bool begun_ = false;
+  bool done_ = false;
   int64_t* const ipiv_;
   const Workspace layout_;
   std::byte* const workspace_;
@@ -477,22 +495,43 @@ const int* CroutLuInfo(DType dtype, std::span<const std::byte> workspace) {
 }
 
 template <class T>
+absl::StatusOr<std::unique_ptr<PanelwiseLu>> MakePanelwiseCroutLu(
+    const LuStreams& streams, const LuPanelKernels& kernels, const LuBlocking& blocking,
+    const MatrixView<T>& a, int64_t* ipiv, std::span<std::byte> workspace,
+    const StopRequested& stop) {
+  const size_t bytes =
+      CroutLuWorkspaceBytes(kernels, blocking, kDTypeOf<T>, a.rows, std::min(a.rows, a.cols));
+  if (workspace.size() < bytes) {
+    return absl::InternalError(
+        absl::StrCat("crout_lu needs ", bytes, " bytes of workspace, got ", workspace.size()));
+  }
+  return std::make_unique<CroutLu<T>>(streams, kernels, blocking, a, ipiv, workspace, stop);
+}
+
+template <class T>
 absl::Status EnqueueCroutLu(Context& context, const LuPanelKernels& kernels,
                             const LuBlocking& blocking, const MatrixView<T>& a, int64_t* ipiv,
                             std::span<std::byte> workspace, const StopRequested& stop) {
-  const auto layout =
-      Workspace::For(kernels, blocking, kDTypeOf<T>, a.rows, std::min(a.rows, a.cols));
-  if (workspace.size() < layout.bytes) {
-    return absl::InternalError(absl::StrCat("crout_lu needs ", layout.bytes,
-                                            " bytes of workspace, got ", workspace.size()));
-  }
+  CROUT_ASSIGN_OR_RETURN(
+      const std::unique_ptr<PanelwiseLu> lu,
+      MakePanelwiseCroutLu(LuStreams::Of(context), kernels, blocking, a, ipiv, workspace, stop));
   context.report().stop = 0;
-  CROUT_RETURN_IF_CUDA_ERROR(cudaMemsetAsync(workspace.data() + layout.scratch, 0,
-                                             layout.bytes - layout.scratch, context.stream()));
-  CROUT_RETURN_IF_CUDA_ERROR(
-      LaunchStartLu(reinterpret_cast<LuControl<T>*>(workspace.data()), context.stream()));
-  return CroutLu<T>(context, kernels, blocking, a, ipiv, workspace, stop).Run();
+  while (!lu->done()) CROUT_RETURN_IF_ERROR(lu->Advance());
+  return absl::OkStatus();
 }
+
+template absl::StatusOr<std::unique_ptr<PanelwiseLu>> MakePanelwiseCroutLu(
+    const LuStreams&, const LuPanelKernels&, const LuBlocking&, const MatrixView<float>&, int64_t*,
+    std::span<std::byte>, const StopRequested&);
+template absl::StatusOr<std::unique_ptr<PanelwiseLu>> MakePanelwiseCroutLu(
+    const LuStreams&, const LuPanelKernels&, const LuBlocking&, const MatrixView<double>&, int64_t*,
+    std::span<std::byte>, const StopRequested&);
+template absl::StatusOr<std::unique_ptr<PanelwiseLu>> MakePanelwiseCroutLu(
+    const LuStreams&, const LuPanelKernels&, const LuBlocking&, const MatrixView<Complex<float>>&,
+    int64_t*, std::span<std::byte>, const StopRequested&);
+template absl::StatusOr<std::unique_ptr<PanelwiseLu>> MakePanelwiseCroutLu(
+    const LuStreams&, const LuPanelKernels&, const LuBlocking&, const MatrixView<Complex<double>>&,
+    int64_t*, std::span<std::byte>, const StopRequested&);
 
 template absl::Status EnqueueCroutLu(Context&, const LuPanelKernels&, const LuBlocking&,
                                      const MatrixView<float>&, int64_t*, std::span<std::byte>,

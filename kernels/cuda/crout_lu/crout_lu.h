@@ -30,6 +30,38 @@ absl::Status EnqueueCroutLu(Context& context, const LuPanelKernels& kernels,
                             const LuBlocking& blocking, const MatrixView<T>& a, int64_t* ipiv,
                             std::span<std::byte> workspace, const StopRequested& stop);
 
+// What a factorization is enqueued on, and where its kernels are told to stop.
+struct LuStreams {
+  static LuStreams Of(Context& context) {
+    return {context.lane(), context.look_ahead(), context.report()};
+  }
+
+  Lane main;
+  LookAhead& ahead;  // of `main`
+  DeviceReport& report;
+};
+
+// EnqueueCroutLu of one matrix, a panel at a time, so that one thread can enqueue several side by
+// side, each on streams and in a workspace of its own: to the same bits. Not thread-safe.
+class PanelwiseLu {
+ public:
+  virtual ~PanelwiseLu() = default;
+
+  // Unless done(): enqueues the next panel and what goes beside it. Once that was the last, or an
+  // error, it is done, and what the main stream is given from then on comes after all of it; one
+  // that is left before that is joined by its owner (LookAhead::Join).
+  virtual absl::Status Advance() = 0;
+  virtual bool done() const = 0;
+};
+
+// As EnqueueCroutLu, but that streams.report.stop has to be 0 already. All arguments by reference
+// outlive it.
+template <class T>
+absl::StatusOr<std::unique_ptr<PanelwiseLu>> MakePanelwiseCroutLu(
+    const LuStreams& streams, const LuPanelKernels& kernels, const LuBlocking& blocking,
+    const MatrixView<T>& a, int64_t* ipiv, std::span<std::byte> workspace,
+    const StopRequested& stop);
+
 // Device memory for EnqueueCroutLu with m rows and min(m, n) columns.
 size_t CroutLuWorkspaceBytes(const LuPanelKernels& kernels, const LuBlocking& blocking, DType dtype,
                              int64_t m, int64_t columns);

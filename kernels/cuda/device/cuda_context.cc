@@ -35,9 +35,9 @@ absl::Status Context::Initialize() {
   CROUT_ASSIGN_OR_RETURN(cublas_, MakeCublasHandle(stream()));
   CROUT_RETURN_IF_CUBLAS_ERROR(
       cublasSetWorkspace(cublas(), cublas_workspace_.data(), kCublasWorkspaceBytes));
-  CROUT_ASSIGN_OR_RETURN(
-      look_ahead_,
-      LookAhead::Create(lane(), {cublas_workspace_.data(), kCublasWorkspaceBytes}, core_.limits()));
+  CROUT_ASSIGN_OR_RETURN(look_ahead_, LookAhead::Create(lane(), core_.limits()));
+  CROUT_RETURN_IF_ERROR(
+      look_ahead_->SetTrailingWorkspace({cublas_workspace_.data(), kCublasWorkspaceBytes}));
   CROUT_ASSIGN_OR_RETURN(cusolver_, MakeCusolverHandle(stream()));
   CROUT_ASSIGN_OR_RETURN(getrf_params_, MakeGetrfParams());
   ops_ = std::make_unique<CudaMatrixOps>(*this);

@@ -24,8 +24,7 @@ absl::Status Await(const Event& event, std::initializer_list<Lane> lanes) {
 
 }  // namespace
 
-absl::StatusOr<LookAhead> LookAhead::Create(const Lane& main, std::span<std::byte> workspace,
-                                            const DeviceLimits& limits) {
+absl::StatusOr<LookAhead> LookAhead::Create(const Lane& main, const DeviceLimits& limits) {
   LookAhead ahead;
   ahead.main_ = main;
   CROUT_ASSIGN_OR_RETURN(ahead.stream_, MakeUrgentCudaStream());
@@ -35,13 +34,16 @@ absl::StatusOr<LookAhead> LookAhead::Create(const Lane& main, std::span<std::byt
   }
   if (ahead.confined_) {
     CROUT_ASSIGN_OR_RETURN(ahead.confined_cublas_, MakeCublasHandle(ahead.confined_->get()));
-    CROUT_RETURN_IF_CUBLAS_ERROR(
-        cublasSetWorkspace(ahead.confined_cublas_.get(), workspace.data(), workspace.size()));
   }
   CROUT_ASSIGN_OR_RETURN(ahead.of_main_, MakeEvent());
   CROUT_ASSIGN_OR_RETURN(ahead.of_urgent_, MakeEvent());
   CROUT_ASSIGN_OR_RETURN(ahead.of_trailing_, MakeEvent());
   return ahead;
+}
+
+absl::Status LookAhead::SetTrailingWorkspace(std::span<std::byte> workspace) {
+  return CublasStatus(cublasSetWorkspace(trailing().cublas, workspace.data(), workspace.size()),
+                      "cublasSetWorkspace");
 }
 
 absl::Status LookAhead::Fork() {

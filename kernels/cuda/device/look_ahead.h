@@ -30,9 +30,12 @@ class LookAhead {
  public:
   static constexpr unsigned kSparedMultiprocessors = 16;
 
-  // `main`, and cuBLAS's workspace on it, which the trailing lane uses as well, outlive it.
-  static absl::StatusOr<LookAhead> Create(const Lane& main, std::span<std::byte> workspace,
-                                          const DeviceLimits& limits);
+  // `main` outlives it.
+  static absl::StatusOr<LookAhead> Create(const Lane& main, const DeviceLimits& limits);
+
+  // cuBLAS's workspace on the trailing lane and, where they are one, on the main one: outlives what
+  // is enqueued there.
+  absl::Status SetTrailingWorkspace(std::span<std::byte> workspace);
 
   Lane urgent() const { return {stream_.get(), cublas_.get()}; }
   Lane trailing() const {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
-#include "kernels/cuda/crout_lu/crout_lu.h"
 #include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/device/cuda_context.h"
 #include "kernels/cuda/device/cuda_status.h"
@@ -12,6 +12,7 @@
 #include "kernels/cuda/irr_lu/irr_getrs.h"
 #include "kernels/cuda/irr_lu/irr_order.h"
 #include "kernels/cuda/irr_lu/irr_probe.h"
+#include "kernels/cuda/irr_lu/large_members.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::cuda {
@@ -19,9 +20,6 @@ namespace {
 
 constexpr double kLaunchSeconds = 2e-5;
 constexpr double kFlops = 3e12;  // float64, of batches whose members are small
-// From that order on a member alone occupies the GPU: 16 of them, of 4096 to 6144, took 1.4 times
-// as long by launches for all of them, of 2048 to 4096 as long, and of less two thirds (H200).
-constexpr int32_t kSmallestAlone = 3072;
 
 // What of a workspace is the same on the host and on the device: the order of the members, then
 // where the probe has each of them.
@@ -56,20 +54,17 @@ size_t MostProbeBytes(const BatchExtent& a) {
 
 class CudaIrrLu final : public BatchLu {
  public:
-  CudaIrrLu(DeviceCore& core, const LuPanelKernels& kernels) : core_(core), kernels_(kernels) {}
+  CudaIrrLu(DeviceCore& core, std::unique_ptr<const LargeMembers> large_members)
+      : core_(core), large_members_(std::move(large_members)) {}
 
   const MethodTraits& traits() const override { return traits_; }
 
   absl::StatusOr<WorkspaceBytes> FactorWorkspaceBytes(const BatchExtent& a) const override {
     const size_t tables = Tables::Bytes(a.members);
-    const size_t alone =
-        a.max_diagonal < kSmallestAlone
-            ? 0
-            : kAlignment + MostCroutLuWorkspaceBytes(
-                               kernels_, a.dtype,
-                               std::min<int64_t>(a.max_rows, kernels_.MaxRows(a.dtype)),
-                               a.max_diagonal);
-    return WorkspaceBytes{.device = tables + MostProbeBytes(a) + alone, .host = tables};
+    const size_t large = large_members_->WorkspaceBytes(a);
+    return WorkspaceBytes{
+        .device = tables + MostProbeBytes(a) + (large == 0 ? 0 : kAlignment) + large,
+        .host = tables};
   }
   absl::StatusOr<WorkspaceBytes> SolveWorkspaceBytes(const BatchExtent& lu) const override {
     const size_t order = Tables::OrderBytes(lu.members);
@@ -92,9 +87,9 @@ class CudaIrrLu final : public BatchLu {
     const int64_t members = a.extent.members;
     Context& mine = Context::From(context);
     const Tables made(workspace.host.data(), members);
-    const IrrOrder parts =
-        OrderMembers(on_host, {made.order, on_host.size()},
-                     [&](const BatchMember& member) { return IsAlone(a.extent.dtype, member); });
+    const IrrOrder parts = OrderMembers(
+        on_host, {made.order, on_host.size()},
+        [&](const BatchMember& member) { return large_members_->Has(a.extent.dtype, member); });
     const size_t probe_bytes =
         PlaceIrrProbe(a.extent.dtype, on_host, {made.places, on_host.size()});
     const size_t tables = Tables::Bytes(members);
@@ -102,14 +97,16 @@ class CudaIrrLu final : public BatchLu {
     CROUT_RETURN_IF_ERROR(
         mine.ops().CopyToDevice(workspace.host.data(), workspace.device.data(), tables));
     const Tables sent(workspace.device.data(), members);
-    const IrrProbe probe = {
-        workspace.device.data() + tables, sent.places, {sent.order, parts.large()}};
+    const IrrProbe probe = {workspace.device.data() + tables,
+                            sent.places,
+                            {sent.order + parts.alone(), parts.Count(MemberTeam::kGrid)}};
     CROUT_RETURN_IF_CUDA_ERROR(LaunchIrrProbeStart(a, probe, mine.stream()));
     const size_t used = (tables + probe_bytes + kAlignment - 1) / kAlignment * kAlignment;
-    for (const int32_t i : std::span(made.order, static_cast<size_t>(parts.alone()))) {
-      CROUT_RETURN_IF_ERROR(
-          FactorAlone(mine, a, on_host[i], i, factors, workspace.device.subspan(used), stop));
-    }
+    IrrProbe of_large = probe;
+    of_large.large = {sent.order, parts.alone()};
+    CROUT_RETURN_IF_ERROR(large_members_->Factor(
+        mine, {a, on_host, {made.order, static_cast<size_t>(parts.alone())}, factors, of_large},
+        workspace.device.subspan(used), stop));
     CROUT_RETURN_IF_ERROR(IrrGetrf(a, factors, parts, sent.order, core_.limits(), mine.stream()));
     CROUT_RETURN_IF_CUDA_ERROR(LaunchIrrProbeFinish(a, factors, probe, mine.stream()));
     return absl::OkStatus();
@@ -147,29 +144,8 @@ class CudaIrrLu final : public BatchLu {
  private:
   static constexpr size_t kAlignment = 256;
 
-  bool IsAlone(DType dtype, const BatchMember& member) const {
-    return member.diagonal() >= kSmallestAlone && member.rows <= kernels_.MaxRows(dtype);
-  }
-
-  absl::Status FactorAlone(Context& context, const IrregularBatch& a, const BatchMember& member,
-                           int32_t index, const BatchFactors& factors,
-                           std::span<std::byte> workspace, const StopRequested& stop) const {
-    const DType dtype = a.extent.dtype;
-    CROUT_RETURN_IF_ERROR(DispatchDevice(dtype, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      const MatrixView<T> matrix = {reinterpret_cast<T*>(a.data) + member.offset, member.rows,
-                                    member.cols, member.ld};
-      return EnqueueCroutLu(context, kernels_, LuBlocking::For(dtype, member.diagonal()), matrix,
-                            factors.ipiv + member.first_diagonal, workspace, stop);
-    }));
-    CROUT_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(factors.info + index, CroutLuInfo(dtype, workspace),
-                                               sizeof(int32_t), cudaMemcpyDeviceToDevice,
-                                               context.stream()));
-    return absl::OkStatus();
-  }
-
   DeviceCore& core_;
-  const LuPanelKernels kernels_;
+  const std::unique_ptr<const LargeMembers> large_members_;
   const MethodTraits traits_{
       .name = "irr_lu",
       .description = "LU of matrices of different sizes, partial pivoting (Abdelfattah et al.)",
@@ -182,8 +158,8 @@ class CudaIrrLu final : public BatchLu {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<BatchLu>> MakeIrrLu(DeviceCore& core) {
-  CROUT_ASSIGN_OR_RETURN(const LuPanelKernels kernels, LuPanelKernels::Create(core.limits()));
-  return std::make_unique<CudaIrrLu>(core, kernels);
+  CROUT_ASSIGN_OR_RETURN(auto large_members, LargeMembers::Create(core.limits()));
+  return std::make_unique<CudaIrrLu>(core, std::move(large_members));
 }
 
 }  // namespace crout::cuda

@@ -10,9 +10,8 @@
 
 namespace crout::cuda {
 
-// By IrrGetrf, IrrGetrs and the probe; members of at least 3072 rows and columns by crout_lu, one
-// after the other: each has work enough for all of the GPU. Its host memory has the order of the
-// members, and where the probe has each. `core` outlives it.
+// By IrrGetrf, IrrGetrs and the probe; large members by LargeMembers. Its host memory has the order
+// of the members, and where the probe has each. `core` outlives it.
 absl::StatusOr<std::unique_ptr<BatchLu>> MakeIrrLu(DeviceCore& core);
 
 }  // namespace crout::cuda

@@ -13,7 +13,9 @@ IrrOrder OrderMembers(std::span<const BatchMember> members, std::span<int32_t> o
   std::iota(order.begin(), order.end(), 0);
   const auto teams = std::stable_partition(order.begin(), order.end(),
                                            [&](int32_t i) { return is_alone(members[i]); });
-  std::stable_sort(teams, order.end(), [&](int32_t i, int32_t j) { return size(i) > size(j); });
+  const auto larger = [&](int32_t i, int32_t j) { return size(i) > size(j); };
+  std::stable_sort(order.begin(), teams, larger);
+  std::stable_sort(teams, order.end(), larger);
   IrrOrder parts;
   parts.begin[0] = static_cast<int32_t>(teams - order.begin());
   for (int team = 0; team < kMemberTeams; ++team) {

@@ -20,7 +20,7 @@ struct GridExtent {
   int32_t diagonal = 0;  // min(rows, cols) of one of them
 };
 
-// First those that no team works on, then by team, and within one by descending size: the last
+// First those that no team works on, then by team, and within each by descending size: the last
 // thread blocks of a launch are short ones, and of a launch for a later part of the elimination
 // those that still have something to do are the first.
 struct IrrOrder {
@@ -31,7 +31,7 @@ struct IrrOrder {
   std::vector<int32_t> grid_sizes;
   GridExtent grid;
 
-  // Members that no team works on: the whole device does, on one after the other.
+  // Members that no team works on: LargeMembers does.
   int32_t alone() const { return begin[0]; }
   // Members that are beyond a block of threads, the first of the order: those and kGrid's.
   int32_t large() const { return begin[static_cast<int>(MemberTeam::kGrid) + 1]; }

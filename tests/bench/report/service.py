@@ -70,7 +70,7 @@ TITLES = {
                  "calls that compute nothing, and by how much a call alone takes longer; medians, and the spread of the rounds",
     "call_costs": "What one call costs, by as many clients at once: processor time of the daemon and of all its clients, how often a thread of "
                   "the daemon went to sleep, how long the client waited, and of that what the server says of its phases; means",
-    "few_large": "Few and large: 16 square members of orders uniform from `least` to `largest` as the device offers it, beside crout_lu for "
+    "few_large": "Few and large: square members of orders uniform from `least` to `largest` as the device offers it, beside crout_lu for "
                  "each in so many streams, beside the kernels of smaller members alone, and beside cuSOLVER in 16 streams, in turn: "
                  "medians, and how often the others' time is irr_lu's, with the spread of the rounds",
     "block_trsm": "Triangular solves alone: 1000 systems, unit lower triangles of orders uniform up to `largest`, each with so many "
