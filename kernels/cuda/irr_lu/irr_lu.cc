@@ -97,15 +97,12 @@ class CudaIrrLu final : public BatchLu {
     CROUT_RETURN_IF_ERROR(
         mine.ops().CopyToDevice(workspace.host.data(), workspace.device.data(), tables));
     const Tables sent(workspace.device.data(), members);
-    const IrrProbe probe = {workspace.device.data() + tables,
-                            sent.places,
-                            {sent.order + parts.alone(), parts.Count(MemberTeam::kGrid)}};
+    const IrrProbe probe = {
+        workspace.device.data() + tables, sent.places, {sent.order, parts.large()}};
     CROUT_RETURN_IF_CUDA_ERROR(LaunchIrrProbeStart(a, probe, mine.stream()));
     const size_t used = (tables + probe_bytes + kAlignment - 1) / kAlignment * kAlignment;
-    IrrProbe of_large = probe;
-    of_large.large = {sent.order, parts.alone()};
     CROUT_RETURN_IF_ERROR(large_members_->Factor(
-        mine, {a, on_host, {made.order, static_cast<size_t>(parts.alone())}, factors, of_large},
+        mine, {a, on_host, {made.order, static_cast<size_t>(parts.alone())}, factors},
         workspace.device.subspan(used), stop));
     CROUT_RETURN_IF_ERROR(IrrGetrf(a, factors, parts, sent.order, core_.limits(), mine.stream()));
     CROUT_RETURN_IF_CUDA_ERROR(LaunchIrrProbeFinish(a, factors, probe, mine.stream()));

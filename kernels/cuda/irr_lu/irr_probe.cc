@@ -25,7 +25,7 @@ cudaError_t LaunchIrrProbeStart(const IrregularBatch& a, const IrrProbe& probe,
     using T = typename decltype(tag)::type;
     return LaunchProbeStart<T>(
         {reinterpret_cast<const T*>(a.data), a.members, probe.workspace, probe.places},
-        probe.small ? a.extent.members : 0, probe.large, stream);
+        a.extent.members, probe.large, stream);
   });
 }
 
@@ -35,8 +35,8 @@ cudaError_t LaunchIrrProbeFinish(const IrregularBatch& lu, const BatchFactors& f
     using T = typename decltype(tag)::type;
     return LaunchProbeFinish<T>(
         {reinterpret_cast<const T*>(lu.data), lu.members, probe.workspace, probe.places},
-        {factors.ipiv, factors.pivot_growth, factors.quality}, probe.small ? lu.extent.members : 0,
-        probe.large, stream);
+        {factors.ipiv, factors.pivot_growth, factors.quality}, lu.extent.members, probe.large,
+        stream);
   });
 }
 

@@ -14,8 +14,8 @@
 
 namespace crout::cuda {
 
-// The probe of numerics/factor_probe.h for the members of a batch: Start before IrrGetrf, Finish
-// after it. Nothing is allocated and nothing waits.
+// The probe of numerics/factor_probe.h for all members: Start before IrrGetrf, Finish after it.
+// Nothing is allocated and nothing waits.
 
 // Bytes of workspace that the probe needs; places[i] := where member i's part of it begins, in
 // bytes. On the host.
@@ -26,8 +26,7 @@ size_t PlaceIrrProbe(DType dtype, std::span<const BatchMember> members, std::spa
 struct IrrProbe {
   std::byte* workspace = nullptr;
   const int64_t* places = nullptr;
-  IrrMembers large;   // of those that are beyond a block of threads (IrrOrder's first)
-  bool small = true;  // and all that are not
+  IrrMembers large;  // that are beyond a block of threads: IrrOrder's first
 };
 
 // Enqueues the reading of A.

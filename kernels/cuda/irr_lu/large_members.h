@@ -11,7 +11,6 @@
 #include "absl/status/statusor.h"
 #include "kernels/cuda/crout_lu/lu_panel.h"
 #include "kernels/cuda/device/cuda_context.h"
-#include "kernels/cuda/irr_lu/irr_probe.h"
 #include "kernels/cuda/irr_lu/side_lanes.h"
 #include "kernels/irr_lu.h"
 #include "kernels/irregular_batch.h"
@@ -25,7 +24,6 @@ struct LargeMembersBatch {
   std::span<const BatchMember> on_host;
   std::span<const int32_t> order;  // the large members, by descending size
   const BatchFactors& factors;
-  IrrProbe probe;  // of these members: probe.large has the same order
 };
 
 // Their factorizations by crout_lu, a few side by side: one member leaves multiprocessors idle
@@ -41,9 +39,9 @@ class LargeMembers {
   // Device memory for Factor, for any batch of this extent (`diagonals` may be larger).
   size_t WorkspaceBytes(const BatchExtent& a) const;
 
-  // Enqueues the factorization of the members batch.order, with what becomes of their infos,
-  // growth and quality. What the context's stream is given from then on comes after all of it,
-  // whatever is returned. CANCELLED when asked to stop, which happens before each leaf of a panel.
+  // Enqueues the factorization of the members batch.order, with what becomes of their infos. What
+  // the context's stream is given from then on comes after all of it, whatever is returned.
+  // CANCELLED when asked to stop, which happens before each leaf of a panel.
   absl::Status Factor(Context& context, const LargeMembersBatch& batch,
                       std::span<std::byte> workspace, const StopRequested& stop) const;
 

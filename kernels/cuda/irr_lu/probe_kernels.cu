@@ -63,8 +63,11 @@ __device__ void FindNorms(const Probed<T>& a, double* max_abs, double* norm_one)
   double norm = 0;
   for (int j = FirstColumn(); j < a.member.cols; j += ColumnStep()) {
     const T* const column = &a.matrix(0, j);
-    for (int i = Lane(); i < a.member.rows; i += kWarp) largest = fmax(largest, Modulus(column[i]));
-    const auto sum = WarpSum<double>(0, a.member.rows, [&](int i) { return Modulus(column[i]); });
+    const auto sum = WarpSum<double>(0, a.member.rows, [&](int i) {
+      const double modulus = Modulus(column[i]);
+      largest = fmax(largest, modulus);
+      return modulus;
+    });
     if (Lane() == 0) norm = fmax(norm, sum);
   }
   *max_abs = BlockReduce(largest, MaxWithoutNan());
@@ -121,9 +124,11 @@ __device__ void MultiplyUpper(const Probed<T>& lu, double* difference, double* m
   for (int j = FirstColumn(); j < lu.member.cols; j += ColumnStep()) {
     const T* const column = &lu.matrix(0, j);
     const int count = min(j + 1, lu.member.diagonal());
-    const Wide product =
-        WarpSum<Wide>(0, count, [&](int k) { return Widen(column[k]) * lower[k]; });
-    for (int k = Lane(); k < count; k += kWarp) largest = fmax(largest, Modulus(column[k]));
+    const Wide product = WarpSum<Wide>(0, count, [&](int k) {
+      const T u = column[k];
+      largest = fmax(largest, Modulus(u));
+      return Widen(u) * lower[k];
+    });
     if (Lane() == 0) {
       probe = MaxKeepingNan(probe, Modulus<Wide>(lu.part.matrix_products()[j] - product));
     }

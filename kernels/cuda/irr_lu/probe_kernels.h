@@ -65,8 +65,7 @@ struct ProbedFactors {
   double* quality = nullptr;
 };
 
-// `large`: of the members that are beyond a block of threads (MemberTeam::kGrid); `members`: of the
-// batch, those of them that are not large take part too, or 0.
+// `large`: the members that are beyond a block of threads (MemberTeam::kGrid), all of them.
 template <class T>
 cudaError_t LaunchProbeStart(const ProbedBatch<T>& batch, int64_t members, const IrrMembers& large,
                              cudaStream_t stream);
