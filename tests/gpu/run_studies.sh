@@ -116,8 +116,9 @@ bench 90 crout_bench_direct_host "$cores" $host --generate=eyvazov:512,1024,2048
 printed 60 gpu_stripes_bench gpu_stripes_bench 256 512 1024 2048
 printed 120 gpu_methods_bench gpu_methods_bench 256 1024 4096 8192 16384
 # The host's methods.
-bench 180 crout_bench_host "$cores" $host $real --generate=$cubes --generate=thesis:558,665,1157,2599,3839,4156 \
-  --generate=random:16,64,256,1024,2048 $every --algorithms=getrf,gem,cmpp,icmpp --pivoting=default,interval:1e-5:inf --solvers
+slow="--algorithms=getrf,gem,cmpp,icmpp --pivoting=default,interval:1e-5:inf --solvers"
+bench 180 crout_bench_host "$cores" $host $real --generate=bddc:20,24,28 --generate=random:16,64,256,1024,2048 $every $slow
+bench 300 crout_bench_host_thesis "$cores" $host --generate=bddc:32 --generate=thesis:558,665,1157,2599,3839,4156 $every $slow
 # block_lu over threads, sizes of blocks (256 unless given) and, where there are threads enough for it to matter, the report's
 # priorities of tasks; and the plain loops.
 export OMP_MAX_TASK_PRIORITY=64
