@@ -164,8 +164,7 @@ TEST_P(CudssTypesTest, GoesIntoTheFirstBlock) {
   const Case cases[] = {{"grid2d_4", 16, GridEntries(4, 2)},
                         {"grid2d_60", 3600, GridEntries(60, 2)},
                         {"grid2d_300", 90000, GridEntries(300, 2)},
-                        {"grid3d_24", 13824, GridEntries(24, 3)},
-                        {"full_200", 200, EntriesOf(RandomMatrix(200, 200, 3), 200)}};
+                        {"grid3d_24", 13824, GridEntries(24, 3)}};
   for (const Case& one : cases) {
     const PackedSparse a = OfType(one.entries, one.n, dtype);
     const std::shared_ptr<const Analysis> analysis = Runner::Analyzed(a.view());
@@ -344,8 +343,8 @@ TEST_F(CudssTest, TakesNoOtherMemoryForEachFactor) {
     beside.push_back(beside_pool());
   }
   // The first loads the library's kernels.
-  EXPECT_LE(beside[3] - beside[1], int64_t{1} << 20)
-      << "each handle of the library holds memory that nobody reserved";
+  EXPECT_LE(beside[3] - beside[1], int64_t{8} << 20)
+      << "each has memory that nobody reserved: a handle of its own would hold 64 MiB";
 }
 
 TEST_F(CudssTest, FactorsAndSolvesSideBySide) {

@@ -37,8 +37,8 @@ struct Layout {
 // deterministic mode sums up in before it adds it to the largest front, and of that for any matrix.
 // Beside them indices, for each row and entry of A.
 constexpr double kOfFactor = 1.25;
-constexpr double kOfLargestFront = 150;  // of the square of the unknowns that it eliminates
-constexpr double kAlways = 3.2e6;
+constexpr double kOfLargestFront = 50;  // of the square of the unknowns that it eliminates
+constexpr double kAlways = 3.4e6;
 constexpr size_t kOfRow = 256;
 constexpr size_t kOfEntry = 160;
 // Of an estimate: what its rounded pieces and the gaps between them may take beside.
