@@ -17,6 +17,10 @@ constexpr int kLeastUnmeasured = 16;
 constexpr double kWrong = 1.5;
 // Of what a factorization is worth: what seems to be left, the rest of the way, may be wrong.
 constexpr double kMost = 2;
+// Of the same, what iterations beyond those of the step that took least may cost. By 1 drift would
+// be followed best; a factor that serves less well for a while, and then as before, is kept by
+// more.
+constexpr double kMostBeyond = 1.4;
 // Of factorizations in a row, what trying the old factor once for all of them may cost.
 constexpr double kShareOfTries = 0.02;
 // Of the newest step in what a step takes lately.
@@ -39,12 +43,11 @@ bool SeriesModel::HasServed() const {
 }
 
 bool SeriesModel::PaysToGoOn() const {
-  double next = last_;
+  double next = recent_;
   if (age_ == 0) next = first_;
-  if (age_ > 1) next += std::max(0, last_ - before_last_);
-  if (age_ > kYoung) next = recent_;
+  if (age_ > 0 && age_ <= kYoung && growth_ > 0) next = last_ + growth_;
   const double average = (Worth() + spent_) / static_cast<double>(age_ + 1);
-  return next <= average || (age_ > kYoung && beyond_ < Worth());
+  return next <= average || (age_ > kYoung && beyond_ < kMostBeyond * Worth());
 }
 
 SeriesBudget SeriesModel::Budget() const {
@@ -54,6 +57,7 @@ SeriesBudget SeriesModel::Budget() const {
       static_cast<int>(std::clamp<double>(std::ceil(kMost * Worth()), least, kMostIterations));
   budget.most_left = Worth();
   if (!iteration_.measured()) budget.most_left = std::max<double>(Worth(), kLeastUnmeasured / 2);
+  budget.least = age_ > 0 ? last_ : HasServed() ? first_ : 0;
   if (first_ < 0) return budget;
   if (age_ > 0 || refactored_in_a_row_ < patience_) {
     return PaysToGoOn() ? budget : SeriesBudget();
@@ -73,15 +77,14 @@ void SeriesModel::MeasureIteration(int iterations, double seconds) {
 void SeriesModel::Reused(int iterations, double seconds) {
   MeasureIteration(iterations, seconds);
   if (age_ == 0) first_ = iterations;
+  growth_ = std::min(iterations - last_, last_ - before_last_);
   before_last_ = last_;
   last_ = iterations;
   spent_ += iterations;
   ++age_;
-  if (age_ <= kYoung) {
-    young_ += iterations;
-  } else {
-    beyond_ += iterations - young_ / kYoung;
-  }
+  least_ = age_ == 1 ? iterations : std::min(least_, iterations);
+  // None where the factor serves as well as ever.
+  beyond_ = iterations > least_ ? beyond_ + iterations - least_ : 0;
   recent_ += (age_ == 1 ? 1 : kNewest) * (iterations - recent_);
   refactored_in_a_row_ = 0;
   if (PaysToGoOn()) {
@@ -110,8 +113,8 @@ void SeriesModel::Refactored(double seconds, int iterations, double wasted_secon
     refactored_in_a_row_ = 0;
   }
   age_ = 0;
-  spent_ = young_ = beyond_ = recent_ = 0;
-  last_ = before_last_ = 0;
+  spent_ = beyond_ = recent_ = 0;
+  least_ = last_ = before_last_ = growth_ = 0;
 }
 
 }  // namespace crout

@@ -33,6 +33,7 @@ class RecentSeconds {
 struct SeriesBudget {
   int iterations = 0;    // 0: a new factor is made at once
   double most_left = 0;  // it is given up where more than that seem to be left
+  int least = 0;         // but not before as many
 };
 
 // Costs are counted in iterations with the old factor (a solve, a product and their share of the
@@ -43,14 +44,17 @@ struct SeriesBudget {
 // are least on average where a new factor is made when the next step with the old one would cost
 // more than the average of its steps and its factorization so far (the marginal rule of age
 // replacement: Barlow and Hunter 1960). So that single slow steps of an old factor decide nothing,
-// the iterations beyond those of its first steps have to add up to a factorization as well.
+// nor a few in a row, the iterations beyond those of the step that took least, since it, have to
+// add up to 1.4 factorizations as well.
 //
 // A step is given up where what seems to be left of it costs more than a factorization, whatever
-// was spent: as a rule after two iterations or three. It ends at twice what a factorization is
-// worth at the latest. Where reuse does not pay at any age it is tried again now and then, at first
-// as soon as what the last try cost is little beside the factorizations since, then more and more
-// rarely. Where it did serve, and seconds measured since say that it does not pay, it is tried
-// again soon: those can be wrong, and no others come.
+// was spent: as a rule after two iterations or three. Where few directions hold iterations up the
+// first of them tell little, and what the step before took tells more: no step is given up before
+// as many. It ends at twice what a factorization is worth at the latest. Where reuse does not pay
+// at any age it is tried again now and then, at first as soon as what the last try cost is little
+// beside the factorizations since, then more and more rarely. Where it did serve, and seconds
+// measured since say that it does not pay, it is tried again soon: those can be wrong, and no
+// others come.
 //
 // Not thread-safe.
 class SeriesModel {
@@ -94,11 +98,12 @@ class SeriesModel {
   // Of this cycle, from the last factorization on.
   int64_t age_ = 0;
   double spent_ = 0;   // iterations
-  double young_ = 0;   // those of the first kYoung steps
-  double beyond_ = 0;  // in steps after those, beyond what they took on average
+  double beyond_ = 0;  // those beyond least_, since a step took no more
   double recent_ = 0;  // of a step, lately
+  int least_ = 0;      // of a step
   int last_ = 0;
   int before_last_ = 0;
+  int growth_ = 0;  // in a step, the less of the last two: one alone may be a jump
   // What follows is of all cycles, from one factorization to the next.
   int first_ = -1;  // iterations of a cycle's first step, as last seen; -1: not yet
   int refactored_in_a_row_ = 0;

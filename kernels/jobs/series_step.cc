@@ -84,9 +84,8 @@ class SeriesStepJob {
   absl::Status FactorAnew(StopRequested stop, KernelTimings& timings);
   absl::Status TryNewFactor(StopRequested stop);
   // Makes X better with M, near the inverse of A, until it is accurate or that does not help.
-  absl::Status Improve(ResidualCheck& check, InverseOperator& inverse, double enough, int most,
-                       int* iterations, StopRequested stop,
-                       double most_left = std::numeric_limits<double>::infinity());
+  absl::Status Improve(ResidualCheck& check, InverseOperator& inverse, const GmresLimits& limits,
+                       int* iterations, StopRequested stop);
   // Judges X. Where it is in doubt though it is as accurate as asked, that is too little to know
   // it: then X is made as accurate as float64 allows, and judged again.
   absl::Status Settle(ResidualCheck& check, InverseOperator& inverse, int most, int* iterations,
@@ -211,10 +210,9 @@ absl::StatusOr<SolverChoice> SeriesStepJob::Choose(const SolverPair& pair,
   return ChooseSolver(factor.summary, options, /*measured=*/true);
 }
 
-absl::Status SeriesStepJob::Improve(ResidualCheck& check, InverseOperator& inverse, double enough,
-                                    int most, int* iterations, StopRequested stop,
-                                    double most_left) {
-  const GmresLimits limits{most, plan_.restart, enough, most_left};
+absl::Status SeriesStepJob::Improve(ResidualCheck& check, InverseOperator& inverse,
+                                    const GmresLimits& limits, int* iterations,
+                                    StopRequested stop) {
   CROUT_ASSIGN_OR_RETURN(const int applied,
                          Correct(context_, check, inverse, limits, Krylov(), stop));
   *iterations += applied;
@@ -228,7 +226,7 @@ absl::Status SeriesStepJob::Settle(ResidualCheck& check, InverseOperator& invers
   const SeriesStepSummary& summary = result_.summary;
   const bool in_doubt = summary.nearly_singular && accurate(summary.backward_error);
   if (!in_doubt || plan_.accuracy <= finest) return absl::OkStatus();
-  CROUT_RETURN_IF_ERROR(Improve(check, inverse, finest, most, iterations, stop));
+  CROUT_RETURN_IF_ERROR(Improve(check, inverse, {most, plan_.restart, finest}, iterations, stop));
   return Judge(check);
 }
 
@@ -284,8 +282,9 @@ absl::Status SeriesStepJob::TryOldFactor(StopRequested stop) {
     CROUT_RETURN_IF_ERROR(check.Measure());
   }
   const int most = options.most_iterations - summary.old_iterations;
-  CROUT_RETURN_IF_ERROR(Improve(check, inverse, plan_.accuracy, most, &summary.old_iterations, stop,
-                                options.most_left));
+  const GmresLimits limits{most, plan_.restart, plan_.accuracy, options.most_left,
+                           options.least_iterations - summary.old_iterations};
+  CROUT_RETURN_IF_ERROR(Improve(check, inverse, limits, &summary.old_iterations, stop));
   const int left = options.most_iterations - summary.old_iterations;
   CROUT_RETURN_IF_ERROR(Settle(check, inverse, left, &summary.old_iterations, stop));
   sync.Dismiss();
@@ -344,8 +343,8 @@ absl::Status SeriesStepJob::TryNewFactor(StopRequested stop) {
     CROUT_RETURN_IF_ERROR(inverse.Apply(options.op, Vectors(plan_.b), Vectors(plan_.x)));
     ++summary.new_iterations;
     CROUT_RETURN_IF_ERROR(check.Measure());
-    CROUT_RETURN_IF_ERROR(
-        Improve(check, inverse, plan_.accuracy, kNewIterations, &summary.new_iterations, stop));
+    CROUT_RETURN_IF_ERROR(Improve(check, inverse, {kNewIterations, plan_.restart, plan_.accuracy},
+                                  &summary.new_iterations, stop));
     again = !accurate(check.errors().normwise) && choice.in_reserve != nullptr &&
             inverse.name() == choice.solver->traits().name;
     if (again) inverse.FallBack();

@@ -45,8 +45,10 @@ struct SeriesStepOptions {
   double accuracy = 0;
   // Applications of the old factor before a new one is made. 0: made at once.
   int most_iterations = 0;
-  // It is given up earlier where more seem to be left than that: as many as a new factor is worth.
+  // It is given up earlier where more seem to be left than that, as many as a new factor is worth,
+  // but not before as many as least_iterations.
   double most_left = std::numeric_limits<double>::infinity();
+  int least_iterations = 0;
   // With the old factor, changes of low rank are solved for by Woodbury's formula, as long as all
   // since it was made are of low rank, and of no more than MostUpdateRank together.
   bool update = false;

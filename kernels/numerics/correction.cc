@@ -30,12 +30,13 @@ absl::StatusOr<int> Correct(ExecutionContext& context, ResidualCheck& check,
                          Refine(context, check, inverse, refinement, memory.previous, stop));
   const double now = check.errors().normwise;
   const double gain = std::pow(begin / now, 1.0 / std::max(first, 1));
-  if (gain > kTellingGain &&
+  if (first >= limits.least_iterations && gain > kTellingGain &&
       IterationsLeft(now, limits.enough, std::pow(gain, kStepsOfAnIteration)) > limits.most_left) {
     return first;
   }
   GmresLimits left = limits;
   left.max_iterations -= first;
+  left.least_iterations -= first;
   CROUT_ASSIGN_OR_RETURN(const GmresResult gmres,
                          Gmres(context, check, inverse, left, memory, stop));
   const int applied = first + gmres.iterations;

@@ -59,7 +59,8 @@ class Run {
       int64_t used = 0;
       while (used < vectors && AnyActive() && !result_.given_up) {
         CROUT_RETURN_IF_ERROR(Extend(used++));
-        result_.given_up = Left(used) > limits_.most_left;
+        result_.given_up =
+            result_.iterations >= limits_.least_iterations && Left(used) > limits_.most_left;
       }
       if (used == 0 || result_.given_up) break;
       CROUT_RETURN_IF_ERROR(Correct(used));

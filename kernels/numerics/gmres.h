@@ -19,8 +19,10 @@ struct GmresLimits {
   int max_iterations = 0;  // applications of the inverse to the spaces' vectors, in all cycles
   int restart = 30;        // most vectors of a cycle; at least 1
   double enough = 0;       // normwise backward error that ends it
-  // Iterations that are worth no more than that: where more seem to be left it is given up.
+  // Iterations that are worth no more than that: where more seem to be left it is given up, after
+  // so many at least.
   double most_left = std::numeric_limits<double>::infinity();
+  int least_iterations = 0;
 };
 
 // Iterations that are left, at least, as far as the first ones tell: to lower an error from `error`

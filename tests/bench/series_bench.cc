@@ -170,6 +170,7 @@ class SeriesSubject final : public Subject {
               : Budget(options);
       options.most_iterations = budget.iterations;
       options.most_left = budget.most_left;
+      options.least_iterations = budget.least;
       if (strategy_.warm) options.factor.parameters.start = factor_->view();
     }
     SeriesMatrix matrix;
@@ -283,7 +284,7 @@ class Comparison {
     const std::unique_ptr<Sequence> sequence = family_.make(n_, steps_);
     n_ = sequence->n();
     steps_ = sequence->steps();
-    MakeSubjects(sequence->dtype(), /*with_warm=*/is_last && n_ <= kLargestWarm,
+    MakeSubjects(sequence->dtype(), /*with_warm=*/is_last && n_ <= LargestWarm(),
                  sequence->changes_by_rank());
     for (int step = 0; step < steps_; ++step) {
       sequence->Next();
@@ -332,8 +333,10 @@ class Comparison {
 
  private:
   // The iterative method is measured up to there, and once: beyond, it alone would take most of the
-  // time.
-  static constexpr int64_t kLargestWarm = 2048;
+  // time. On two cores a step of order 1000 takes it as long as 20 factorizations.
+  int64_t LargestWarm() const {
+    return context_.device().info().kind == DeviceKind::kHost ? 512 : 2048;
+  }
   static constexpr const char* kAuto = "auto";
 
   // Who has that turn, the `time`-th time. The first one finds a device that was idle, the others

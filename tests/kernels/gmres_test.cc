@@ -265,6 +265,13 @@ TYPED_TEST(GmresTest, GivesUpEarlyWhereTooMuchSeemsToBeLeft) {
     EXPECT_TRUE(left.given_up) << change;
     EXPECT_LE(left.iterations, 3) << change;
     EXPECT_EQ(v.x, begin.x);
+    // Not before as many as are wanted at least.
+    limits.least_iterations = 4;
+    limits.most_left = 0;
+    ASSERT_OK_AND_ASSIGN(const GmresResult later, this->Solve(a, Op::kNone, inverse, limits, v));
+    EXPECT_TRUE(later.given_up) << change;
+    EXPECT_EQ(later.iterations, 4) << change;
+    limits.least_iterations = 0;
   }
 }
 

@@ -21,6 +21,7 @@ using Iterations = std::function<int(int age, int step)>;
 
 // Iterations of a step that needs so many: it is given up when, after `seen`, too many are left.
 int SpentOf(int needed, const SeriesBudget& budget, int seen = 2) {
+  seen = std::max(seen, budget.least);
   if (needed - seen > budget.most_left) return std::min(seen, budget.iterations);
   return std::min(needed, budget.iterations);
 }
@@ -72,6 +73,8 @@ TEST(SeriesModelTest, IsNearlyAsGoodAsTheBestPeriod) {
       {"drift", [](int age, int) { return 4 + 2 * age; }},
       {"fast drift", [](int age, int) { return 12 * age; }},
       {"as a square root", [](int age, int) { return static_cast<int>(8 * std::sqrt(age)); }},
+      {"here and there",
+       [](int age, int step) { return (step - age) / 4 % 2 == step / 4 % 2 ? 3 : 12; }},
       {"too far at once", [](int, int) { return 60; }},
       {"never", [](int, int) { return 100000; }},
   };
@@ -152,6 +155,20 @@ TEST(SeriesModelTest, AJumpCostsAtMostAFactorizationMore) {
     return 3;
   };
   EXPECT_LE(SecondsOfModel(jumps), SecondsOfModel(calm) + 2 * 2.5 * kFactor);
+}
+
+// Iterations that few directions hold up seem to be far more than they are: what the step before
+// took is waited for.
+TEST(SeriesModelTest, StepsAreNotGivenUpBeforeWhatTheLastOneTook) {
+  SeriesModel model(kFactor, 1);
+  EXPECT_EQ(model.Budget().least, 0);
+  model.Refactored(kFactor, 0, 0);
+  model.Reused(7, 7);
+  EXPECT_EQ(model.Budget().least, 7);
+  model.Reused(9, 9);
+  EXPECT_EQ(model.Budget().least, 9);
+  model.Refactored(kFactor, 0, 0);
+  EXPECT_EQ(model.Budget().least, 7);  // as with a new factor
 }
 
 // A machine that does other things too lets a step wait now and then.

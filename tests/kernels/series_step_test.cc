@@ -100,6 +100,10 @@ TYPED_TEST(SeriesStepTest, AnOldFactorIsGivenUpBeforeItCostsMoreThanANewOne) {
   EXPECT_GE(given_up.new_iterations, 1);
   EXPECT_LE(given_up.old_iterations, 3);
   EXPECT_TRUE(given_up.accurate);
+  request.least_iterations = 6;
+  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary later, step(-0.02, 0.5));
+  EXPECT_GE(later.new_iterations, 1);
+  EXPECT_EQ(later.old_iterations, 6);
 }
 
 TYPED_TEST(SeriesStepTest, AMatrixTooFarIsFactoredAnew) {

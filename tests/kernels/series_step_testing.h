@@ -37,6 +37,7 @@ struct StepRequest {
   double accuracy = 0;
   int most_iterations = 100;
   double most_left = std::numeric_limits<double>::infinity();
+  int least_iterations = 0;
   bool update = false;
   Layout x0_layout = Layout::kColumnMajor;
 };
@@ -158,6 +159,7 @@ class Series {
     options.accuracy = request.accuracy;
     options.most_iterations = request.most_iterations;
     options.most_left = request.most_left;
+    options.least_iterations = request.least_iterations;
     options.update = request.update;
     SeriesMatrix matrix{a ? SeriesSource::kUpload : Source(),
                         {nullptr, request.matrix_dtype, request.layout, kN, kN},

@@ -102,6 +102,14 @@ TEST_F(RpcBatchTest, EachKindOfFactorHasItsCalls) {
                 StatusCode::FAILED_PRECONDITION, "single matrix");
   ExpectRefused(Factor(Mixed(), dense.handle()).status, StatusCode::FAILED_PRECONDITION,
                 "Refactorize");
+  grpc::ClientContext of_series;
+  v1::SolveSeriesRequest step;
+  step.mutable_header()->set_handle(batch);
+  auto series = stub().SolveSeries(&of_series);
+  series->Write(step);
+  v1::SolveSeriesResponse none;
+  EXPECT_FALSE(series->Read(&none));
+  ExpectRefused(series->Finish(), StatusCode::FAILED_PRECONDITION, "SolveBatch");
   grpc::ClientContext context;
   v1::GetFactorsRequest request;
   request.set_handle(batch);
