@@ -28,6 +28,8 @@ std::string UploadLine(const client::ProgressUpdate& update, absl::Duration elap
 
 std::string PhaseName(v1::Phase phase) {
   switch (phase) {
+    case v1::PHASE_ANALYZE:
+      return "analyzing";
     case v1::PHASE_QUEUE:
       return "queued";
     case v1::PHASE_FACTOR:
@@ -53,6 +55,10 @@ std::string ProgressLine(const client::ProgressUpdate& update, absl::Duration el
   if (update.phase->columns_done() > 0) {
     absl::StrAppend(&line, "  ", update.phase->columns_done(), " of ", update.phase->columns(),
                     " columns");
+  }
+  if (update.phase->steps() > 0) {
+    absl::StrAppend(&line, "  ", update.phase->steps_done(), " of ", update.phase->steps(),
+                    " steps");
   }
   if (update.phase->jobs_ahead() > 0) {
     absl::StrAppend(&line, "  ", update.phase->jobs_ahead(), " ahead");

@@ -206,6 +206,11 @@ absl::StatusOr<bool> Wants(MatchingMode mode, const AnySparse& a) {
   return mode == MatchingMode::kOn || AsksForMatching(a);
 }
 
+absl::Status EndStep(int steps, const AnalysisOptions& options, StopRequested stop) {
+  if (options.tell) options.tell(steps);
+  return CheckNotStopped(stop);
+}
+
 template <class T>
 size_t BytesOf(const std::vector<T>& elements) {
   return elements.capacity() * sizeof(T);
@@ -244,10 +249,11 @@ absl::StatusOr<Analysis> Analyze(const AnySparse& a, const AnalysisOptions& opti
     analysis.column_scale = std::move(matching.column_scale);
     column_of_row = std::move(matching.column_of_row);
   }
-  CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
+  CROUT_RETURN_IF_ERROR(EndStep(1, options, stop));
   const Graph graph = SymmetrizedGraph(a, column_of_row.empty() ? nullptr : column_of_row.data());
-  CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
+  CROUT_RETURN_IF_ERROR(EndStep(2, options, stop));
   CROUT_ASSIGN_OR_RETURN(FrontTree fronts, MakeTree(graph, options, stop, analysis.ordering));
+  CROUT_RETURN_IF_ERROR(EndStep(3, options, stop));
   analysis.kept = std::ssize(options.keep);
   if (options.claim) {
     // Borders that hold what is kept are counted with all of it.
@@ -261,6 +267,7 @@ absl::StatusOr<Analysis> Analyze(const AnySparse& a, const AnalysisOptions& opti
     for (int32_t& k : analysis.column_order) k = column_of_row[k];
   }
   CROUT_RETURN_IF_ERROR(FillSymbolic(a, graph, fronts, stop, analysis));
+  if (options.tell) options.tell(kAnalysisSteps);
   return analysis;
 }
 

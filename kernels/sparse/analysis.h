@@ -27,6 +27,10 @@ enum class MatchingMode : uint8_t { kAuto, kOff, kOn };
 // beyond the program's 32-bit indices, the latter.
 enum class OrderingMode : uint8_t { kAuto, kMinimumDegree, kNestedDissection, kNatural };
 
+// What an analysis does one after the other: it decides on matching and matches, makes the graph,
+// orders it, and finds fronts and their rows.
+inline constexpr int kAnalysisSteps = 4;
+
 struct AnalysisOptions {
   MatchingMode matching = MatchingMode::kAuto;
   OrderingMode ordering = OrderingMode::kAuto;
@@ -40,6 +44,8 @@ struct AnalysisOptions {
   // beyond it from then on, in all, until Analyze returns; an error ends the analysis. The
   // analysis' own bytes() are part of them. Not called where it is empty.
   std::function<absl::Status(size_t bytes)> claim;
+  // Called as each step ends, with how many have ended, before `stop` is asked. May be empty.
+  std::function<void(int steps)> tell;
 };
 
 // Two halves of a digest of n and the pattern: equal for matrices that differ in their values, and

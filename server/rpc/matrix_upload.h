@@ -16,6 +16,7 @@
 #include "kernels/device.h"
 #include "kernels/io/leading_block.h"
 #include "kernels/io/matrix_reader.h"
+#include "kernels/util/clock.h"
 #include "server/call_timings.h"
 #include "server/rpc/decode.h"
 #include "server/rpc/text_grant.h"
@@ -105,6 +106,17 @@ class MatrixUpload {
   // The same block, in host memory of its size (SparseBytes): between Parse() and Assemble(), which
   // may follow. INVALID_ARGUMENT where a value overflows the type.
   absl::Status PackSparse(std::span<std::byte> block, StopRequested stop);
+
+  // The analysis of it that is being made, as who makes it tells: since when, and how many of
+  // kAnalysisSteps have ended. Nothing before one begins.
+  struct AnalysisUnderWay {
+    std::chrono::steady_clock::time_point since;
+    int steps = 0;
+  };
+  const std::optional<AnalysisUnderWay>& analysis() const { return analysis_; }
+  void BeginAnalysis() { analysis_ = {SteadyNow(), 0}; }
+  void TellAnalysis(int steps) { analysis_->steps = steps; }
+
   // `stop` is asked while staging memory is awaited; true ends with CANCELLED. Awaited for longer
   // than Limits::transfer.idle_timeout, it ends with StagingTimeout().
   absl::Status Assemble(StopRequested stop);
@@ -167,6 +179,7 @@ class MatrixUpload {
   std::vector<double> dense_values_;
   std::vector<double> dense_imaginary_;  // of complex values, else empty
   std::optional<int64_t> nnz_;
+  std::optional<AnalysisUnderWay> analysis_;
   bool keep_sparse_ = false;
   bool holds_ = false;
   size_t around_ = 0;  // bytes of the destination before and behind the payload

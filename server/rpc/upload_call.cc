@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/sparse/analysis.h"
 #include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
 #include "server/rpc/decode.h"
@@ -342,7 +343,8 @@ absl::StatusOr<bool> UploadCall::FinishParsed() {
     if (step->upload().parsed()) CROUT_RETURN_IF_ERROR(step->upload().Parse());
   }
   for (PayloadStep* step : steps_) {
-    CROUT_RETURN_IF_ERROR(step->Analyze([this] { return stop_requested(); }));
+    int told = -1;
+    CROUT_RETURN_IF_ERROR(step->Analyze([&] { return StopAnalysing(step->upload(), told); }));
   }
   for (PayloadStep* step : steps_) {
     if (!step->upload().parsed()) CROUT_RETURN_IF_ERROR(step->PlanAgain());
@@ -402,6 +404,23 @@ bool UploadCall::StopFactoring(ExecutionContext& context, int64_t n) {
   progress.set_predicted_seconds(PredictSeconds());
   progress.set_columns_done(done);
   progress.set_columns(n);
+  SendProgress(std::move(progress));
+  return false;
+}
+
+bool UploadCall::StopAnalysing(const MatrixUpload& upload, int& told) {
+  if (stop_requested()) return true;
+  const std::optional<MatrixUpload::AnalysisUnderWay>& analysis = upload.analysis();
+  // No cost model knows how long it takes: it is long once it has been.
+  constexpr std::chrono::duration<double> kLong(kLongSeconds);
+  if (!analysis || analysis->steps == told || SteadyNow() - analysis->since < kLong) return false;
+  MutexLock lock(&mutex_);
+  if (!AllSent()) return false;
+  told = analysis->steps;
+  v1::Progress progress;
+  progress.set_phase(v1::PHASE_ANALYZE);
+  progress.set_steps_done(told);
+  progress.set_steps(kAnalysisSteps);
   SendProgress(std::move(progress));
   return false;
 }

@@ -144,6 +144,9 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   void CompleteParsed();
   // Whether there is a job to do.
   absl::StatusOr<bool> FinishParsed();
+  // The question that an analysis asks as it goes: whether to stop. Tells the client of a step that
+  // ended, `told` being the last that it was told of, once the analysis has taken long.
+  bool StopAnalysing(const MatrixUpload& upload, int& told);
   void SubmitJob() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the job is long enough for progress events.
   bool IsLong() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return PredictSeconds() > kLongSeconds; }

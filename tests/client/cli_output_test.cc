@@ -140,6 +140,9 @@ TEST(ProgressLineTest, SaysWhatIsGoingOn) {
   update.phase->set_columns(4096);
   EXPECT_EQ(ProgressLine(update, absl::Seconds(12.5)),
             "factoring  12.5 s of about 40 s  1200 of 4096 columns");
+  update.phase.emplace().set_phase(v1::PHASE_ANALYZE);
+  update.phase->set_steps(4);
+  EXPECT_EQ(ProgressLine(update, absl::Seconds(1)), "analyzing  1.0 s  0 of 4 steps");
 }
 
 }  // namespace

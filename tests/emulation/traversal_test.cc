@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/cuda/multifrontal/final_columns.h"
 #include "kernels/sparse/multifrontal_factor.h"
 #include "kernels/sparse/nested_dissection.h"
 #include "tests/kernels/sparse_lu_testing.h"
@@ -182,6 +183,35 @@ void ExpectPartsOf(const LevelPlan& levels, const Traversal& traversal) {
     EXPECT_EQ(next, step.end);
   }
   EXPECT_EQ(std::ranges::count(seen, 1), std::ssize(seen));
+}
+
+TEST(TraversalTest, CountsTheColumnsThatWereEnqueued) {
+  for (const Case& one : Cases()) {
+    SCOPED_TRACE(one.name);
+    const PackedSparse a = testing::PackEntries(one.entries, one.n, DType::kFloat64);
+    ASSERT_OK_AND_ASSIGN(const Analysis analysis,
+                         Analyze(a.view(), one.options, [] { return false; }));
+    const LevelPlan levels(analysis);
+    for (const int64_t depth : {int64_t{0}, analysis.levels()}) {
+      const Traversal traversal(analysis, levels, depth);
+      FinalColumns columns(analysis, traversal.order());
+      for (int round = 0; round < 2; ++round) {
+        int64_t expected = 0;
+        EXPECT_EQ(columns.Enqueued(), 0);
+        for (const TraversalStep& step : traversal.steps()) {
+          for (const FrontBatch& batch : traversal.Batches(step)) columns.Enqueue(batch);
+          for (int32_t i = step.begin; i < step.end; ++i) {
+            expected += analysis.eliminated(traversal.order()[i]);
+          }
+          if (step.level % 2 == 0) {
+            EXPECT_EQ(columns.Enqueued(), expected);
+          }
+        }
+        EXPECT_EQ(columns.Enqueued(), one.n);
+        columns.Restart();
+      }
+    }
+  }
 }
 
 TEST(TraversalTest, FactorsTheSameInLessMemory) {

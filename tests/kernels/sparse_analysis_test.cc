@@ -353,6 +353,26 @@ TEST_F(SparseAnalysisTest, StopsAtEveryQuestion) {
   }
 }
 
+TEST_F(SparseAnalysisTest, TellsItsSteps) {
+  AnalysisOptions options = Ordered(OrderingMode::kAuto);
+  std::vector<int> told;
+  options.tell = [&](int steps) { told.push_back(steps); };
+  const PackedSparse grid = PackEntries(GridEntries(40, 2), 1600, DType::kFloat64);
+  for (const MatchingMode matching : {MatchingMode::kOff, MatchingMode::kOn}) {
+    told.clear();
+    options.matching = matching;
+    ASSERT_OK(Analyze(grid.view(), options, kNeverStop));
+    EXPECT_THAT(told, ::testing::ElementsAre(1, 2, 3, kAnalysisSteps));
+  }
+  // Who is asked knows of the step that ended before.
+  for (int last = 1; last < kAnalysisSteps; ++last) {
+    told = {0};
+    EXPECT_THAT(Analyze(grid.view(), options, [&] { return told.back() == last; }),
+                FailsWith(absl::StatusCode::kCancelled, "stopped"));
+    EXPECT_EQ(told.back(), last);
+  }
+}
+
 TEST_F(SparseAnalysisTest, AsksForMemory) {
   const PackedSparse grid = PackEntries(GridEntries(30, 2), 900, DType::kFloat64);
   AnalysisOptions options;

@@ -1,10 +1,12 @@
 // Calls with sparse matrices that are cancelled in the analysis, in the numeric phase and in a
 // solve: nothing stays behind.
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
+#include "kernels/sparse/analysis.h"
 #include "tests/server/rpc_sparse_fixture.h"
 #include "tests/server/scrape.h"
 
@@ -57,6 +59,28 @@ TEST_P(RpcSparseCancelTest, InTheAnalysisAndInTheNumericPhase) {
   const v1::Factor factor = MustFactor(Header(kN, a), a);
   EXPECT_FALSE(factor.sparse().analysis_reused());
   ExpectSolves(factor.handle(), kN, a);
+}
+
+TEST_P(RpcSparseCancelTest, ALongAnalysisTellsItsSteps) {
+  Start();
+  const Triplets a = Grid(kM);
+  failpoints().Do("sparse.analyze", [this] { failpoints().Advance(absl::Seconds(1)); });
+  for (const bool known : {false, true}) {
+    grpc::ClientContext context;
+    const auto stream = stub().Factorize(&context);
+    stream->Write(Request(a));
+    stream->WritesDone();
+    v1::FactorizeResponse response;
+    std::vector<int> done;
+    while (stream->Read(&response)) {
+      if (response.progress().phase() != v1::PHASE_ANALYZE) continue;
+      EXPECT_EQ(response.progress().steps(), kAnalysisSteps);
+      done.push_back(response.progress().steps_done());
+    }
+    EXPECT_TRUE(stream->Finish().ok());
+    EXPECT_EQ(done.empty(), known) << "nothing is analysed of a pattern that is known";
+    EXPECT_TRUE(std::is_sorted(done.begin(), done.end()));
+  }
 }
 
 TEST_P(RpcSparseCancelTest, InARefactorizationByValues) {

@@ -13,6 +13,8 @@ import scipy.sparse
 from accuracy import assert_close, assert_solves
 
 import crout
+from crout._progress_bar import ProgressBar
+from crout.v1 import factorization_service_pb2 as service
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -190,12 +192,16 @@ class FakeTqdm(types.ModuleType):
         self.n = 0
         self.closed = False
         self.description = ""
+        self.postfix = ""
 
     def tqdm(self, **options):
         return self
 
     def set_description_str(self, text, refresh):
         self.description = text
+
+    def set_postfix_str(self, text):
+        self.postfix = text
 
     def update(self, count):
         self.n += count
@@ -211,6 +217,18 @@ def test_a_progress_bar(client, regular, monkeypatch):
     assert (bar.n, bar.closed) == (500 * 500 * 8, True)
     monkeypatch.setitem(sys.modules, "tqdm", None)  # Not installed.
     client.lu_factor(regular(50), progress=True)
+
+
+def test_a_progress_bar_says_how_far_a_phase_is(monkeypatch):
+    bar = FakeTqdm()
+    monkeypatch.setitem(sys.modules, "tqdm", bar)
+    show = ProgressBar()
+    analysis = service.Progress(phase=service.PHASE_ANALYZE, steps_done=2, steps=4)
+    show(crout.results.progress(analysis, bytes_sent=80))
+    assert (bar.n, bar.description, bar.postfix) == (80, "analyze", "2 of 4 steps")
+    factorization = service.Progress(phase=service.PHASE_FACTOR, columns_done=30, columns=40)
+    show(crout.results.progress(factorization, bytes_sent=80))
+    assert (bar.n, bar.description, bar.postfix) == (80, "factor", "30 of 40 columns")
 
 
 @pytest.mark.parametrize("after", [0, 3 << 20], ids=["at once", "in the midst"])

@@ -12,6 +12,7 @@
 #include "kernels/cuda/device/cuda_status.h"
 #include "kernels/cuda/multifrontal/assembly.h"
 #include "kernels/cuda/multifrontal/factor_block.h"
+#include "kernels/cuda/multifrontal/final_columns.h"
 #include "kernels/cuda/multifrontal/front_lu.h"
 #include "kernels/cuda/multifrontal/inspection.h"
 #include "kernels/cuda/multifrontal/level_plan.h"
@@ -114,7 +115,8 @@ class Numeric {
         layout_(kernels, analysis, levels_, traversal, kDTypeOf<T>),
         workspace_(workspace),
         tree_(TreeIn(analysis, block_, factor)),
-        stop_(stop) {
+        stop_(stop),
+        columns_(analysis, traversal.order()) {
     terminated_.push_back({});
     memory_.factor = reinterpret_cast<T*>(factor);
     memory_.contributions = At<T>(layout_.contributions);
@@ -249,6 +251,8 @@ class Numeric {
   absl::StatusOr<NumericReport> Factor(bool careful) {
     CROUT_RETURN_IF_ERROR(Start());
     marked_[0] = marked_[1] = false;
+    columns_.Restart();
+    context_.report().TellColumns(0);
     double flops = 0;
     for (const TraversalStep& step : traversal_.steps()) {
       CROUT_RETURN_IF_ERROR(Assemble(step));
@@ -258,6 +262,7 @@ class Numeric {
         CROUT_RETURN_IF_ERROR(CheckNotStopped(stop_));
         CROUT_RETURN_IF_ERROR(
             EnqueueFrontLu(context_, kernels_, memory_, step, batch, careful, stop_));
+        columns_.Enqueue(batch);
         flops += FlopsOf(batch);
         if (flops < kFlopsAhead) continue;
         CROUT_RETURN_IF_ERROR(KeepPace());
@@ -273,11 +278,16 @@ class Numeric {
     return 2.0 * batch.count() * d1 * size * size;
   }
 
-  // Waits for what was enqueued before the last call but one: then there is something to stop.
+  // Waits for what was enqueued before the last call but one: then there is something to stop, and
+  // to tell.
   absl::Status KeepPace() {
     const Event& event = marks_[next_mark_];
-    if (marked_[next_mark_]) CROUT_RETURN_IF_CUDA_ERROR(cudaEventSynchronize(event.get()));
+    if (marked_[next_mark_]) {
+      CROUT_RETURN_IF_CUDA_ERROR(cudaEventSynchronize(event.get()));
+      context_.report().TellColumns(columns_at_[next_mark_]);
+    }
     CROUT_RETURN_IF_CUDA_ERROR(cudaEventRecord(event.get(), context_.stream()));
+    columns_at_[next_mark_] = columns_.Enqueued();
     marked_[next_mark_] = true;
     next_mark_ = 1 - next_mark_;
     return absl::OkStatus();
@@ -321,6 +331,7 @@ class Numeric {
         CROUT_RETURN_IF_CUDA_ERROR(LaunchSmallFronts(
             tree_, SetOf({&batch, 1}, memory_.order), memory_.factor, memory_.contributions,
             memory_.ipiv, memory_.least, context_.stream()));
+        columns_.Enqueue(batch);
       }
     }
     return absl::OkStatus();
@@ -395,8 +406,10 @@ class Numeric {
   const FrontTree tree_;
   const StopRequested& stop_;
   FrontMemory<T> memory_;
+  FinalColumns columns_;
   Event marks_[2];
   bool marked_[2] = {};
+  int64_t columns_at_[2] = {};
   int next_mark_ = 0;
   bool symmetric_ = false;
 };

@@ -8,7 +8,7 @@ from crout.results import Progress
 
 
 class ProgressBar:
-    """Shows the bytes that were sent, the phase, and the columns that are done."""
+    """Shows the bytes that were sent, the phase, and the columns or steps that are done."""
 
     def __init__(self) -> None:
         self._bar: Any = None
@@ -24,6 +24,8 @@ class ProgressBar:
         self._bar.set_description_str(progress.phase or "send", refresh=False)
         if progress.columns:
             self._bar.set_postfix_str(f"{progress.columns_done} of {progress.columns} columns")
+        elif progress.steps:
+            self._bar.set_postfix_str(f"{progress.steps_done} of {progress.steps} steps")
         self._bar.update(progress.bytes_sent - self._bar.n)
 
     def close(self) -> None:

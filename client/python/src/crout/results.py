@@ -487,11 +487,13 @@ class Progress:
     bytes_sent : int
         Of the payload, handed to gRPC.
     phase : str
-        "receive", "queue", "factor" or "solve"; "" until the server has named one.
+        "receive", "analyze", "queue", "factor" or "solve"; "" until the server has named one.
     jobs_ahead : int
         In the queue.
     columns_done, columns : int
         Of L and U that are final, of all; 0 where the method does not tell.
+    steps_done, steps : int
+        Of the analysis of a sparse matrix, where that takes long; 0 in other phases.
     """
 
     bytes_sent: int
@@ -499,6 +501,8 @@ class Progress:
     jobs_ahead: int = 0
     columns_done: int = 0
     columns: int = 0
+    steps_done: int = 0
+    steps: int = 0
 
 
 def progress(message: factorization_service_pb2.Progress, bytes_sent: int) -> Progress:
@@ -509,6 +513,8 @@ def progress(message: factorization_service_pb2.Progress, bytes_sent: int) -> Pr
         jobs_ahead=message.jobs_ahead,
         columns_done=message.columns_done,
         columns=message.columns,
+        steps_done=message.steps_done,
+        steps=message.steps,
     )
 
 

@@ -1,0 +1,53 @@
+// How far a GPU is with a tree of fronts, as far as the host has waited for it.
+#ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_FINAL_COLUMNS_H_
+#define CROUT_KERNELS_CUDA_MULTIFRONTAL_FINAL_COLUMNS_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/cuda/multifrontal/level_plan.h"
+#include "kernels/sparse/analysis.h"
+
+namespace crout::cuda {
+
+// Counts the columns of fronts as these are enqueued.
+class FinalColumns {
+ public:
+  // Both outlive it; `order`: what batches are parts of.
+  FinalColumns(const Analysis& analysis, std::span<const int32_t> order)
+      : analysis_(analysis), order_(order) {}
+
+  // These were enqueued, too.
+  void Enqueue(const FrontBatch& batch) { uncounted_.push_back({batch.begin, batch.end}); }
+
+  // Of all that were. Fronts are looked at here alone, each once: a factorization that takes no
+  // time, which asks for none, looks at none.
+  int64_t Enqueued() {
+    for (const Range& range : uncounted_) {
+      for (int32_t i = range.begin; i < range.end; ++i) columns_ += analysis_.eliminated(order_[i]);
+    }
+    uncounted_.clear();
+    return columns_;
+  }
+
+  void Restart() {
+    uncounted_.clear();
+    columns_ = 0;
+  }
+
+ private:
+  struct Range {
+    int32_t begin;
+    int32_t end;
+  };
+
+  const Analysis& analysis_;
+  const std::span<const int32_t> order_;
+  std::vector<Range> uncounted_;
+  int64_t columns_ = 0;
+};
+
+}  // namespace crout::cuda
+
+#endif  // CROUT_KERNELS_CUDA_MULTIFRONTAL_FINAL_COLUMNS_H_

@@ -1,0 +1,51 @@
+// How far a long sparse factorization on the GPU says that it is.
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "kernels/sparse/nested_dissection.h"
+#include "tests/gpu/gpu_testing.h"
+#include "tests/kernels/sparse_job_testing.h"
+#include "tests/kernels/sparse_lu_testing.h"
+
+namespace crout {
+namespace {
+
+class SparseProgressTest : public GpuTest {};
+
+TEST_F(SparseProgressTest, TellsHowManyColumnsAreFinal) {
+  constexpr int64_t kM = 48, kN = kM * kM * kM;
+  const testing::PackedSparse a = testing::OfType(testing::GridEntries(kM, 3), kN, DType::kFloat64);
+  AnalysisOptions options;
+  options.ordering_program = OrderingProgram();
+  ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyze(a.view(), options, [] { return false; }));
+  ASSERT_GT(analysis.flops, 1e11) << "the host waits every 1e10";
+  Bench bench(Gpu());
+  const SparseLu* const lu = testing::MethodOf(Gpu(), "multifrontal").lu;
+  ASSERT_OK_AND_ASSIGN(const size_t of_matrix, SparseBytes(kN, a.nonzeros, DType::kFloat64));
+  ASSERT_OK_AND_ASSIGN(const size_t of_factor, lu->FactorBytes(analysis, DType::kFloat64));
+  ASSERT_OK_AND_ASSIGN(const size_t beside,
+                       lu->WorkspaceBytes(analysis, DType::kFloat64, size_t{1} << 40));
+  const std::byte* const bytes = a.view().data;
+  const Buffer matrix = bench.Put(std::vector<std::byte>(bytes, bytes + of_matrix));
+  const Buffer factor = bench.Allocate(of_factor);
+  const Buffer workspace = bench.Allocate(beside);
+  std::vector<int64_t> told;
+  const auto note = [&] {
+    told.push_back(bench.context().report().ColumnsDone());
+    return false;
+  };
+  ASSERT_OK(lu->Factor(bench.context(), analysis, {matrix.data(), DType::kFloat64, kN, a.nonzeros},
+                       DType::kFloat64, {factor.data(), of_factor}, {workspace.data(), beside},
+                       note, nullptr));
+  ASSERT_FALSE(told.empty());
+  EXPECT_EQ(told.front(), 0);
+  EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
+  EXPECT_GT(told.back(), kN / 2);
+  EXPECT_LT(told.back(), kN);
+  EXPECT_GT(std::set<int64_t>(told.begin(), told.end()).size(), 3u);
+}
+
+}  // namespace
+}  // namespace crout
