@@ -17,8 +17,7 @@ namespace crout::cli {
 // ALGORITHM_CROUT_LU -> "crout_lu"; DTYPE_FLOAT64 -> "f64".
 std::string ShortName(const google::protobuf::EnumValueDescriptor& value);
 
-// The short names of `type` that can be asked for: without UNSPECIFIED, and without methods that
-// the contract has a name for and no device of this version has.
+// The short names of `type` that can be asked for: without UNSPECIFIED.
 std::vector<std::string> ShortNames(const google::protobuf::EnumDescriptor& type);
 
 // The number that `name` stands for; -1 if none does.

@@ -267,7 +267,7 @@ absl::StatusOr<Analysis> Analyze(const AnySparse& a, const AnalysisOptions& opti
     for (int32_t& k : analysis.column_order) k = column_of_row[k];
   }
   CROUT_RETURN_IF_ERROR(FillSymbolic(a, graph, fronts, stop, analysis));
-  if (options.tell) options.tell(kAnalysisSteps);
+  CROUT_RETURN_IF_ERROR(EndStep(kAnalysisSteps, options, stop));
   return analysis;
 }
 

@@ -107,6 +107,23 @@ TEST_F(LargeMembersTest, AStopAmidstThemGivesAllBack) {
   }
 }
 
+// The plan knows the most rows and the most columns alone, and takes them for one member's: as
+// large a workspace for each, and fewer at once.
+TEST_F(LargeMembersTest, TallAndWideOnesFitTheirPlan) {
+  BatchJobs jobs(Gpu(), Gpu().batch_lu());
+  const std::vector<Member<float>> members = {RandomMember<float>(5000, 4000, 1),
+                                              RandomMember<float>(4000, 5000, 2)};
+  ASSERT_OK_AND_ASSIGN(const FactoredBatch together, jobs.Factor(members));
+  for (size_t k = 0; k < members.size(); ++k) {
+    SCOPED_TRACE(k);
+    ASSERT_OK_AND_ASSIGN(const FactoredBatch alone, jobs.Factor<float>({members[k]}));
+    EXPECT_EQ(together.figures.info[k], 0);
+    EXPECT_LE(together.figures.quality[k], 30);
+    EXPECT_EQ(together.figures.quality[k], alone.figures.quality[0]);
+    EXPECT_EQ(together.figures.pivot_growth[k], alone.figures.pivot_growth[0]);
+  }
+}
+
 // Who finds all other streams taken has its own.
 TEST_F(LargeMembersTest, BatchesThatRunAtOnceDisturbNoOther) {
   const std::vector<Member<double>> members = LargeAndSmallMembers<double>();

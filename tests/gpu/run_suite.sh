@@ -41,7 +41,7 @@ run_lane() {
   export GTEST_TOTAL_SHARDS=$lanes GTEST_SHARD_INDEX="$1" OMP_WAIT_POLICY=passive
   export OMP_NUM_THREADS=$((cores / lanes))
   for test in gpu_solver_test gpu_methods_test gpu_complex_test gpu_complex_jobs_test \
-      gpu_sparse_test gpu_cudss_test gpu_pipeline_test gpu_kernels_test gpu_ops_test gpu_iterative_test gpu_upload_test; do
+      gpu_sparse_test gpu_pipeline_test gpu_kernels_test gpu_ops_test gpu_iterative_test gpu_upload_test; do
     run_test $test "$test.$1"
   done
 }
@@ -56,7 +56,7 @@ done
 wait
 
 # These measure times, fill the memory, or break the context: nobody else may be there.
-for test in gpu_limits_test gpu_large_test gpu_plugin_test gpu_fault_test gpu_environment_test; do
+for test in gpu_cudss_test gpu_limits_test gpu_large_test gpu_plugin_test gpu_fault_test gpu_environment_test; do
   run_test $test $test
 done
 ! ls "$results"/*.failed >/dev/null 2>&1

@@ -365,7 +365,7 @@ TEST_F(SparseAnalysisTest, TellsItsSteps) {
     EXPECT_THAT(told, ::testing::ElementsAre(1, 2, 3, kAnalysisSteps));
   }
   // Who is asked knows of the step that ended before.
-  for (int last = 1; last < kAnalysisSteps; ++last) {
+  for (int last = 1; last <= kAnalysisSteps; ++last) {
     told = {0};
     EXPECT_THAT(Analyze(grid.view(), options, [&] { return told.back() == last; }),
                 FailsWith(absl::StatusCode::kCancelled, "stopped"));

@@ -29,7 +29,7 @@
 namespace crout::testing {
 namespace {
 
-constexpr int64_t kLargest = kSanitized ? 300 : 2000;
+constexpr int64_t kLargest = kSanitized ? 500 : 2000;
 constexpr auto kNeverStop = [] { return false; };
 
 lapack_complex_double* Lapack(std::complex<double>* a) {

@@ -200,7 +200,7 @@ class FakeTqdm(types.ModuleType):
     def set_description_str(self, text, refresh):
         self.description = text
 
-    def set_postfix_str(self, text):
+    def set_postfix_str(self, text, refresh):
         self.postfix = text
 
     def update(self, count):
@@ -226,6 +226,8 @@ def test_a_progress_bar_says_how_far_a_phase_is(monkeypatch):
     analysis = service.Progress(phase=service.PHASE_ANALYZE, steps_done=2, steps=4)
     show(crout.results.progress(analysis, bytes_sent=80))
     assert (bar.n, bar.description, bar.postfix) == (80, "analyze", "2 of 4 steps")
+    show(crout.results.progress(service.Progress(phase=service.PHASE_QUEUE), bytes_sent=80))
+    assert (bar.description, bar.postfix) == ("queue", "")
     factorization = service.Progress(phase=service.PHASE_FACTOR, columns_done=30, columns=40)
     show(crout.results.progress(factorization, bytes_sent=80))
     assert (bar.n, bar.description, bar.postfix) == (80, "factor", "30 of 40 columns")

@@ -223,9 +223,15 @@ __device__ void RunSteps(Team& team, PanelRow<T, kWidth>& row, const PcmPanel<T>
 template <class T, int kWidth, int kThreads, class Team>
 __device__ void FactorPanel(Team team, const PcmPanel<T>& panel) {
   __shared__ StepResult<T, kWidth> result;
-  if (panel.control->halt != 0) return;  // set between kernels: all blocks see the same
+  if (panel.control->halt != 0) {  // set between kernels: all blocks see the same
+    // What was enqueued behind may still look rows up by the pivots of this panel.
+    if (blockIdx.x == 0 && threadIdx.x < panel.a.cols) {
+      panel.ipiv[panel.begin + threadIdx.x] = panel.begin + threadIdx.x + 1;
+    }
+    return;
+  }
   const bool keeper = blockIdx.x == 0 && threadIdx.x == 0;
-  if (keeper) *panel.host.columns = panel.begin;
+  if (keeper && panel.host.columns != nullptr) *panel.host.columns = panel.begin;
   const uint32_t stop =
       keeper ? *panel.host.stop : 0;  // asked of the host now, looked at in the end
   const MatrixView<T>& a = panel.a;

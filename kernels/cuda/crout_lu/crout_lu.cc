@@ -438,6 +438,7 @@ class CroutLu final : public PanelwiseLu {
     panel.ipiv = ipiv_;
     panel.control = control_;
     panel.host = HostLine(streams_.report);
+    if (!streams_.tells_columns) panel.host.columns = nullptr;
     panel.scratch = workspace_ + layout_.scratch;
     return panel;
   }
@@ -509,13 +510,13 @@ absl::StatusOr<std::unique_ptr<PanelwiseLu>> MakePanelwiseCroutLu(
 }
 
 template <class T>
-absl::Status EnqueueCroutLu(Context& context, const LuPanelKernels& kernels,
+absl::Status EnqueueCroutLu(const LuStreams& streams, const LuPanelKernels& kernels,
                             const LuBlocking& blocking, const MatrixView<T>& a, int64_t* ipiv,
                             std::span<std::byte> workspace, const StopRequested& stop) {
   CROUT_ASSIGN_OR_RETURN(
       const std::unique_ptr<PanelwiseLu> lu,
-      MakePanelwiseCroutLu(LuStreams::Of(context), kernels, blocking, a, ipiv, workspace, stop));
-  context.report().stop = 0;
+      MakePanelwiseCroutLu(streams, kernels, blocking, a, ipiv, workspace, stop));
+  streams.report.stop = 0;
   while (!lu->done()) CROUT_RETURN_IF_ERROR(lu->Advance());
   return absl::OkStatus();
 }
@@ -533,17 +534,17 @@ template absl::StatusOr<std::unique_ptr<PanelwiseLu>> MakePanelwiseCroutLu(
     const LuStreams&, const LuPanelKernels&, const LuBlocking&, const MatrixView<Complex<double>>&,
     int64_t*, std::span<std::byte>, const StopRequested&);
 
-template absl::Status EnqueueCroutLu(Context&, const LuPanelKernels&, const LuBlocking&,
+template absl::Status EnqueueCroutLu(const LuStreams&, const LuPanelKernels&, const LuBlocking&,
                                      const MatrixView<float>&, int64_t*, std::span<std::byte>,
                                      const StopRequested&);
-template absl::Status EnqueueCroutLu(Context&, const LuPanelKernels&, const LuBlocking&,
+template absl::Status EnqueueCroutLu(const LuStreams&, const LuPanelKernels&, const LuBlocking&,
                                      const MatrixView<double>&, int64_t*, std::span<std::byte>,
                                      const StopRequested&);
 
-template absl::Status EnqueueCroutLu(Context&, const LuPanelKernels&, const LuBlocking&,
+template absl::Status EnqueueCroutLu(const LuStreams&, const LuPanelKernels&, const LuBlocking&,
                                      const MatrixView<Complex<float>>&, int64_t*,
                                      std::span<std::byte>, const StopRequested&);
-template absl::Status EnqueueCroutLu(Context&, const LuPanelKernels&, const LuBlocking&,
+template absl::Status EnqueueCroutLu(const LuStreams&, const LuPanelKernels&, const LuBlocking&,
                                      const MatrixView<Complex<double>>&, int64_t*,
                                      std::span<std::byte>, const StopRequested&);
 

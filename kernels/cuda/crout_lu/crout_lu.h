@@ -16,6 +16,22 @@
 
 namespace crout::cuda {
 
+// What a factorization is enqueued on, and where its kernels are told to stop.
+struct LuStreams {
+  static LuStreams Of(Context& context) {
+    return {context.lane(), context.look_ahead(), context.report(), true};
+  }
+  // Whose columns are no measure of how far the job is.
+  static LuStreams OfOneOfSeveral(Context& context) {
+    return {context.lane(), context.look_ahead(), context.report(), false};
+  }
+
+  Lane main;
+  LookAhead& ahead;  // of `main`
+  DeviceReport& report;
+  bool tells_columns;  // its kernels, in the report
+};
+
 // Enqueues PA = LU of the m x n matrix `a` in place, as LAPACK's getrf: unit diagonal in L, 1-based
 // ipiv[0..min(m, n)) in device memory, LAPACK's info in *CroutLuInfo(workspace). |l_ij| <= 1 up to
 // rounding, of complex numbers sqrt(2): every pivot is a largest candidate, complex ones by
@@ -26,20 +42,9 @@ namespace crout::cuda {
 // CANCELLED when asked to stop, which happens before each leaf: the device was told, and what is
 // enqueued runs out. `workspace`: CroutLuWorkspaceBytes() of device memory.
 template <class T>
-absl::Status EnqueueCroutLu(Context& context, const LuPanelKernels& kernels,
+absl::Status EnqueueCroutLu(const LuStreams& streams, const LuPanelKernels& kernels,
                             const LuBlocking& blocking, const MatrixView<T>& a, int64_t* ipiv,
                             std::span<std::byte> workspace, const StopRequested& stop);
-
-// What a factorization is enqueued on, and where its kernels are told to stop.
-struct LuStreams {
-  static LuStreams Of(Context& context) {
-    return {context.lane(), context.look_ahead(), context.report()};
-  }
-
-  Lane main;
-  LookAhead& ahead;  // of `main`
-  DeviceReport& report;
-};
 
 // EnqueueCroutLu of one matrix, a panel at a time, so that one thread can enqueue several side by
 // side, each on streams and in a workspace of its own: to the same bits. Not thread-safe.

@@ -41,7 +41,8 @@ class CudaCroutLu final : public LuAlgorithm {
                        const StopRequested& stop) const {
     CROUT_RETURN_IF_ERROR(DispatchDevice(a.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      return EnqueueCroutLu(context, kernels_, blocking, a.As<T>(), ipiv, workspace, stop);
+      return EnqueueCroutLu(LuStreams::Of(context), kernels_, blocking, a.As<T>(), ipiv, workspace,
+                            stop);
     }));
     CROUT_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(&context.report().info,
                                                CroutLuInfo(a.dtype, workspace), sizeof(int),

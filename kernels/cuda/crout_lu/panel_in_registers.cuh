@@ -57,8 +57,8 @@ class PanelInRegisters {
     const bool keeper = blockIdx.x == 0 && threadIdx.x == 0;
     const uint32_t stop = keeper ? *panel_.host.stop : 0;  // asked now, looked at in the end
     Load();                                                // while `halt` is on its way
-    if (halt != 0) return;
-    if (keeper) *panel_.host.columns = panel_.begin;
+    if (halt != 0) return LeavePivots();
+    if (keeper && panel_.host.columns != nullptr) *panel_.host.columns = panel_.begin;
     Factor<kWidth>();
     Store();
     if (blockIdx.x == 0 && threadIdx.x < kWarp && Lane() < panel_.a.cols) {
@@ -86,6 +86,12 @@ class PanelInRegisters {
 
   static __device__ int Lane() { return threadIdx.x % kWarp; }
   static __device__ bool Holds(unsigned columns, int j) { return (columns >> j & 1) != 0; }
+
+  // Of a panel that is not factored: what was enqueued behind it may still look rows up by them.
+  __device__ void LeavePivots() {
+    if (blockIdx.x != 0 || threadIdx.x >= kWarp || Lane() >= panel_.a.cols) return;
+    panel_.ipiv[panel_.begin + threadIdx.x] = panel_.begin + threadIdx.x + 1;
+  }
 
   __device__ void Connect() {
     if constexpr (kCluster) {

@@ -16,15 +16,18 @@ namespace {
 int Allocate(void* context, void** memory, size_t bytes, cudaStream_t) {
   *memory = nullptr;
   if (bytes == 0) return 0;
+  CudssArena* const arena = *static_cast<CudssArena**>(context);
+  if (arena == nullptr) return 1;  // Nothing is the library's own.
   try {
-    *memory = (*static_cast<CudssArena**>(context))->Allocate(bytes);
+    *memory = arena->Allocate(bytes);
   } catch (const std::bad_alloc&) {  // of the arena's records; the library is not to see it
   }
   return *memory == nullptr ? 1 : 0;
 }
 
 int Free(void* context, void* memory, size_t, cudaStream_t) {
-  return memory == nullptr || (*static_cast<CudssArena**>(context))->Free(memory) ? 0 : 1;
+  CudssArena* const arena = *static_cast<CudssArena**>(context);
+  return memory == nullptr || (arena != nullptr && arena->Free(memory)) ? 0 : 1;
 }
 
 }  // namespace
@@ -37,7 +40,7 @@ CudssArena::CudssArena(std::span<std::byte> memory) : memory_(memory) {
 void* CudssArena::Allocate(size_t bytes) {
   MutexLock lock(&mutex_);
   if (bytes > memory_.size()) {  // its rounding could overflow
-    has_refused_ = true;
+    refused_ = true;
     return nullptr;
   }
   const size_t wanted = (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -47,7 +50,7 @@ void* CudssArena::Allocate(size_t bytes) {
     if (best == free_.end() || piece->second < best->second) best = piece;
   }
   if (best == free_.end()) {
-    has_refused_ = true;
+    refused_ = true;
     return nullptr;
   }
   const auto [begin, size] = *best;
@@ -84,9 +87,9 @@ bool CudssArena::Free(void* piece) {
   return true;
 }
 
-bool CudssArena::has_refused() {
+bool CudssArena::TakeRefused() {
   MutexLock lock(&mutex_);
-  return has_refused_;
+  return std::exchange(refused_, false);
 }
 
 CudssMemoryHandler HandlerOf(CudssArena** arena) {

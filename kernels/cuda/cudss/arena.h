@@ -30,8 +30,8 @@ class CudssArena {
   bool Free(void* piece);
 
   size_t bytes() const { return memory_.size(); }
-  // Whether Allocate ever gave null.
-  bool has_refused();
+  // Whether Allocate gave null since the last call.
+  bool TakeRefused();
 
  private:
   using Pieces = std::map<size_t, size_t>;  // by where they begin, their bytes
@@ -40,11 +40,11 @@ class CudssArena {
   Mutex mutex_;
   Pieces free_ ABSL_GUARDED_BY(mutex_);  // of which no two touch
   Pieces taken_ ABSL_GUARDED_BY(mutex_);
-  bool has_refused_ ABSL_GUARDED_BY(mutex_) = false;
+  bool refused_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// By which the library takes its memory from **arena: the pointer outlives the library's handle,
-// and the arena what was taken from it.
+// By which the library takes its memory from **arena, and none where *arena is null: the pointer
+// outlives the library's handle, and the arena what was taken from it.
 CudssMemoryHandler HandlerOf(CudssArena** arena);
 
 }  // namespace crout::cuda

@@ -135,8 +135,10 @@ class Numeric {
   // asked for next. Only the arena knows: the library says of other failures, too, that an
   // allocation failed, and need not say it of this one.
   absl::Status NoteRoom(const absl::Status& status) {
+    // What the library got over is not counted against a later phase.
+    const bool refused = factor_.arena->TakeRefused();
     if (status.ok() || absl::IsUnavailable(status)) return status;
-    if (!factor_.arena->has_refused()) {
+    if (!refused) {
       return absl::IsResourceExhausted(status) ? absl::InternalError(status.message()) : status;
     }
     factor_.wanted = layout_.arena + 2 * factor_.arena->bytes();

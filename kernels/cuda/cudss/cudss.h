@@ -37,8 +37,8 @@ absl::StatusOr<NumericSummary> FactorCudss(Context& context, CudssHandle& handle
                                            StopRequested stop);
 
 // Enqueues b := op(A)^-1 b, b being n x k of the factor's type, column by column, without
-// refinement; workspace: a column of b. Solves with one factor follow one another on the device,
-// whatever thread they are of. FAILED_PRECONDITION: nothing was factored.
+// refinement; workspace: a column of b. What cuDSS does on a device follows one another there,
+// whatever thread it is of. FAILED_PRECONDITION: nothing was factored.
 absl::Status SolveCudss(Context& context, CudssFactor& factor, const Analysis& analysis, Op op,
                         const AnyMatrix& b, std::span<std::byte> workspace);
 

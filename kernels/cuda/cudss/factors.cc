@@ -1,13 +1,15 @@
 #include "kernels/cuda/cudss/factors.h"
 
+#include <cuda_runtime_api.h>
+
 #include <utility>
 
 #include "kernels/util/status_macros.h"
 
 namespace crout::cuda {
 
-// The handle goes on the device that it was made on.
-CudssFactors::~CudssFactors() { (void)core_.MakeCurrent(); }
+// The handle goes on the device that it was made on, a lost one, too.
+CudssFactors::~CudssFactors() { (void)cudaSetDevice(core_.ordinal()); }
 
 CudssFactor* CudssFactors::At(const std::byte* block) {
   MutexLock lock(&mutex_);
@@ -31,7 +33,7 @@ void CudssFactors::DoDeallocate(void* data, size_t) {
     factor = std::move(factors_.extract(data).mapped());
   }
   // Of a lost device too the library's host memory is given back.
-  (void)core_.MakeCurrent();
+  (void)cudaSetDevice(core_.ordinal());
 }
 
 }  // namespace crout::cuda

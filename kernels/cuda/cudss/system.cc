@@ -83,6 +83,7 @@ CudssSystem::~CudssSystem() {
   }
   if (data_ != nullptr) f_.data_destroy(handle_.get(), data_);
   if (config_ != nullptr) f_.config_destroy(config_);
+  handle_.Use(nullptr);  // The arena may go now.
 }
 
 absl::Status CudssSystem::Set(int parameter, int value) {

@@ -64,7 +64,8 @@ struct CudssFindings {
 class CudssSystem {
  public:
   // The handle, the matrix, the first vectors (which no phase before a solve reads) and
-  // options.memory outlive the system, which is destroyed with the device current and idle.
+  // options.memory outlive the system, which is destroyed with the device current and nothing
+  // of its own in flight; for that it may have to wait for an analysis of another one.
   static absl::StatusOr<std::unique_ptr<CudssSystem>> Create(CudssHandle& handle,
                                                              const CudssMatrix& a,
                                                              const CudssVectors& vectors,

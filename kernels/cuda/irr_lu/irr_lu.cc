@@ -56,6 +56,8 @@ class CudaIrrLu final : public BatchLu {
  public:
   CudaIrrLu(DeviceCore& core, std::unique_ptr<const LargeMembers> large_members)
       : core_(core), large_members_(std::move(large_members)) {}
+  // Streams and handles go on the device that they were made on.
+  ~CudaIrrLu() override { (void)cudaSetDevice(core_.ordinal()); }
 
   const MethodTraits& traits() const override { return traits_; }
 

@@ -146,20 +146,26 @@ size_t LargeMembers::WorkspaceBytes(const BatchExtent& a) const {
 absl::Status LargeMembers::Factor(Context& context, const LargeMembersBatch& batch,
                                   std::span<std::byte> workspace, const StopRequested& stop) const {
   if (batch.order.empty()) return absl::OkStatus();
-  const auto most = std::min<size_t>(batch.order.size(), MostAtOnce(batch.a.extent));
   const size_t lu_bytes = LuBytes(batch.a.extent);
-  const SideLanes::Taken taken = side_lanes_->Take(most - 1);
+  if (workspace.size() < lu_bytes) {
+    return absl::InternalError("the workspace of a batch has no room for its large members");
+  }
+  // As many as there is room for, not as many as this extent would give: the workspace is of one
+  // that was known less exactly, which may have taken members for larger and had room for fewer.
+  const size_t beside = (workspace.size() - lu_bytes) / (lu_bytes + Context::kCublasWorkspaceBytes);
+  const SideLanes::Taken taken =
+      side_lanes_->Take(std::min({batch.order.size() - 1, kMostAtOnce - 1, beside}));
   const auto take = [&](size_t bytes) {
     const std::span<std::byte> part = workspace.first(bytes);
     workspace = workspace.subspan(bytes);
     return part;
   };
   std::vector<LargeMembersLane> lanes;
-  lanes.emplace_back(LuStreams::Of(context), kernels_, batch, take(lu_bytes), stop);
+  lanes.emplace_back(LuStreams::OfOneOfSeveral(context), kernels_, batch, take(lu_bytes), stop);
   for (size_t k = 0; k < taken.size(); ++k) {
     CROUT_RETURN_IF_ERROR(taken[k].Fork(context.stream(), take(Context::kCublasWorkspaceBytes)));
-    lanes.emplace_back(LuStreams{taken[k].main(), taken[k].ahead(), context.report()}, kernels_,
-                       batch, take(lu_bytes), stop);
+    lanes.emplace_back(LuStreams{taken[k].main(), taken[k].ahead(), context.report(), false},
+                       kernels_, batch, take(lu_bytes), stop);
   }
   Distribute(batch.order.size(), lanes);
   context.report().stop = 0;

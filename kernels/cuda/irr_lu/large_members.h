@@ -36,7 +36,8 @@ class LargeMembers {
   // By the member alone: from 2048 rows and columns on, up to the rows that crout_lu takes.
   bool Has(DType dtype, const BatchMember& member) const;
 
-  // Device memory for Factor, for any batch of this extent (`diagonals` may be larger).
+  // Device memory for Factor, for any batch of this extent (`diagonals` and `max_diagonal` may be
+  // larger than the batch has).
   size_t WorkspaceBytes(const BatchExtent& a) const;
 
   // Enqueues the factorization of the members batch.order, with what becomes of their infos. What

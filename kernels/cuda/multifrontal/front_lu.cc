@@ -88,7 +88,8 @@ class FrontLu {
   absl::Status FactorOneByOne() {
     return ForFronts(0, [this](const Front& front) {
       const MatrixView<T> panel = front.Panel(memory_.factor);
-      return EnqueueCroutLu(context_, kernels_, LuBlocking::For(kDTypeOf<T>, front.d1),
+      return EnqueueCroutLu(LuStreams::OfOneOfSeveral(context_), kernels_,
+                            LuBlocking::For(kDTypeOf<T>, front.d1),
                             Block(panel, 0, 0, front.d1, front.d1), memory_.ipiv + front.first,
                             memory_.workspace, stop_);
     });

@@ -22,10 +22,12 @@ class ProgressBar:
         if self._bar is None:
             return
         self._bar.set_description_str(progress.phase or "send", refresh=False)
+        done = ""
         if progress.columns:
-            self._bar.set_postfix_str(f"{progress.columns_done} of {progress.columns} columns")
+            done = f"{progress.columns_done} of {progress.columns} columns"
         elif progress.steps:
-            self._bar.set_postfix_str(f"{progress.steps_done} of {progress.steps} steps")
+            done = f"{progress.steps_done} of {progress.steps} steps"
+        self._bar.set_postfix_str(done, refresh=False)
         self._bar.update(progress.bytes_sent - self._bar.n)
 
     def close(self) -> None:
