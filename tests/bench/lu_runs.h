@@ -135,8 +135,9 @@ class CroutLuRun {
 
   void operator()() {
     const AnyMatrix a = input_.a();
-    Check(cuda::EnqueueCroutLu(context_, kernels_, blocking_, a.As<cuda::DeviceType<T>>(),
-                               input_.ipiv(), {workspace_.data(), bytes_}, [] { return false; }));
+    Check(cuda::EnqueueCroutLu(cuda::LuStreams::Of(context_), kernels_, blocking_,
+                               a.As<cuda::DeviceType<T>>(), input_.ipiv(),
+                               {workspace_.data(), bytes_}, [] { return false; }));
   }
 
   int Info() {

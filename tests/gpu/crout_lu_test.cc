@@ -91,7 +91,8 @@ class CroutLuTest : public GpuTest {
       const size_t bytes = CroutLuWorkspaceBytes(kernels, blocking, kDTypeOf<T>, m, std::min(m, n));
       Buffer buffer = Must(Gpu().memory().Allocate(bytes));
       const std::span<std::byte> workspace(buffer.data(), bytes);
-      Must(EnqueueCroutLu(context(), kernels, blocking, view, ipiv, workspace, kNever));
+      Must(EnqueueCroutLu(LuStreams::Of(context()), kernels, blocking, view, ipiv, workspace,
+                          kNever));
       Must(context().ops().CopyToHost(CroutLuInfo(kDTypeOf<T>, workspace), info, sizeof(int)));
       Must(context().Synchronize());
     });
@@ -351,9 +352,9 @@ void CroutLuTest::StopsInAnyPanel(const LuBlocking& blocking) {
     (void)Run<T>(
         a, kOrder, kOrder, [&](const MatrixView<DeviceType<T>>& view, int64_t* ipiv, int*) {
           int asked = 0;
-          const absl::Status status = EnqueueCroutLu(context(), kernels, blocking, view, ipiv,
-                                                     std::span<std::byte>(buffer.data(), bytes),
-                                                     [&] { return asked++ == leaves; });
+          const absl::Status status = EnqueueCroutLu(
+              LuStreams::Of(context()), kernels, blocking, view, ipiv,
+              std::span<std::byte>(buffer.data(), bytes), [&] { return asked++ == leaves; });
           EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
           Must(context().Synchronize());
         });
@@ -373,9 +374,9 @@ TEST_F(CroutLuTest, StopsInAnyPanel) {
 TEST_F(CroutLuTest, RefusesASmallWorkspace) {
   const LuPanelKernels kernels = Must(LuPanelKernels::Create(Limits({})));
   Buffer buffer = Must(Gpu().memory().Allocate(1024));
-  const absl::Status status =
-      EnqueueCroutLu<double>(context(), kernels, OneBlock(8), {buffer.as<double>(), 8, 8, 8},
-                             buffer.as<int64_t>(), {buffer.data(), 16}, kNever);
+  const absl::Status status = EnqueueCroutLu<double>(
+      LuStreams::Of(context()), kernels, OneBlock(8), {buffer.as<double>(), 8, 8, 8},
+      buffer.as<int64_t>(), {buffer.data(), 16}, kNever);
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << status;
 }
 
