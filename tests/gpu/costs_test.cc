@@ -1,6 +1,7 @@
 // The costs of this GPU: measured in bounded time, kept, and near what jobs take.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -169,10 +170,12 @@ TEST_F(CostsTest, PredictionsOfSolversToo) {
         ASSERT_TRUE(problem.ok()) << problem.status();
         ASSERT_TRUE(problem->TimeFactor(bench.context(), *algorithm).ok());
         std::vector<double> seconds;
-        for (int turn = 0; turn < 3; ++turn) {
+        for (int turn = 0; turn < 5; ++turn) {
           seconds.push_back(problem->TimeSolve(bench.context(), *solver).value());
         }
-        const double ratio = Median(seconds) / solver->PredictSeconds(dtype, n, 1);
+        // The least: short solves wait for others on the machine more often than every other time.
+        const double ratio =
+            *std::ranges::min_element(seconds) / solver->PredictSeconds(dtype, n, 1);
         EXPECT_GT(ratio, 0.4) << solver->name() << " n=" << n << " " << NameOf(dtype);
         EXPECT_LT(ratio, 2.5) << solver->name() << " n=" << n << " " << NameOf(dtype);
         std::printf("%s %s n=%d: measured / predicted %.2f\n", std::string(solver->name()).c_str(),

@@ -38,7 +38,7 @@ struct Layout {
 // Beside them indices, for each row and entry of A.
 constexpr double kOfFactor = 1.25;
 constexpr double kOfLargestFront = 50;  // of the square of the unknowns that it eliminates
-constexpr double kAlways = 3.4e6;
+constexpr double kAlways = 4.2e6;
 constexpr size_t kOfRow = 256;
 constexpr size_t kOfEntry = 160;
 // Of an estimate: what its rounded pieces and the gaps between them may take beside.
