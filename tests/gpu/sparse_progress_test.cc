@@ -15,7 +15,7 @@ namespace {
 class SparseProgressTest : public GpuTest {};
 
 TEST_F(SparseProgressTest, TellsHowManyColumnsAreFinal) {
-  constexpr int64_t kM = 48, kN = kM * kM * kM;
+  constexpr int64_t kM = 56, kN = kM * kM * kM;
   const testing::PackedSparse a = testing::OfType(testing::GridEntries(kM, 3), kN, DType::kFloat64);
   AnalysisOptions options;
   options.ordering_program = OrderingProgram();
