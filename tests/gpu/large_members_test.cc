@@ -148,8 +148,7 @@ TEST_F(LargeMembersTest, BatchesThatRunAtOnceDisturbNoOther) {
 }
 
 // Every one that is factored beside another takes a workspace, and cuBLAS one of 32 MiB: of eight
-// at most, and of no more than half of what the batch takes. A job that factors in less would fail
-// above.
+// at most, and of no more than half of what the batch takes.
 TEST_F(LargeMembersTest, TheirWorkspacesAreCounted) {
   constexpr size_t kOfCublas = size_t{32} << 20;
   const auto bytes = [](int64_t members, int64_t n) {

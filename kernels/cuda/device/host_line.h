@@ -9,16 +9,15 @@
 namespace crout::cuda {
 
 // Addresses in DeviceReport, pinned host memory that CPU and GPU see coherently. Each is one
-// aligned word that one side alone writes while kernels of a method run that have it; volatile
-// makes an access of a kernel relaxed and of system scope, so that it is whole and soon seen, in no
-// order with any other. A look at `stop` takes about a microsecond; telling `columns` waits for
-// nothing.
+// aligned word that one side alone writes while kernels run that have it; volatile makes an access
+// of a kernel relaxed and of system scope, so that it is whole and soon seen, in no order with any
+// other. A look at `stop` takes about a microsecond; telling `columns` waits for nothing.
 struct HostLine {
   HostLine() = default;
   explicit HostLine(DeviceReport& report) : stop(&report.stop), columns(&report.columns_told) {}
 
   const volatile uint32_t* stop = nullptr;
-  volatile int64_t* columns = nullptr;  // of crout_lu and pcm null where nobody is told
+  volatile int64_t* columns = nullptr;  // null in panels that tell nobody
 };
 
 }  // namespace crout::cuda

@@ -49,7 +49,7 @@ class LargeMembers {
  private:
   explicit LargeMembers(const LuPanelKernels& kernels) : kernels_(kernels) {}
 
-  // Of that extent's members, how many at most are factored at once.
+  // Of that extent's members, for how many at once there is to be a workspace.
   int64_t MostAtOnce(const BatchExtent& a) const;
   size_t LuBytes(const BatchExtent& a) const;
 
