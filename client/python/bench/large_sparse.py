@@ -1,9 +1,10 @@
 """A sparse system of ten million equations through the service, by each method for such matrices.
 
-usage: large_sparse.py ADDRESS RESULT.json [--n=10000000] [--device=D] [--algorithms=NAME,NAME...] [--pid=P]
+usage: large_sparse.py ADDRESS RESULT.json [--n=10000000] [--block=K] [--device=D] [--algorithms=NAME,NAME...] [--pid=P]
 
 The matrix is upwind convection and diffusion on a line, every hundredth unknown of it coupled to one half a
-line away besides: 3 n entries and some, values by a formula, which are sent as they are in memory. Wall-clock
+line away besides: 3 n entries and some, values by a formula, which are sent as they are in memory. With --block
+it is blocks of order K along the diagonal, each full: n K entries, for as many as there may be. Wall-clock
 seconds over loopback, of one factorization (the first of its pattern, so with its analysis), one of other
 values and one solve with each factor; the backward error is computed here. --pid: of a server on this
 machine; its largest resident memory so far is in each row then. The file is written anew after each method.
@@ -32,8 +33,23 @@ def matrix(n):
     return (A + far).tocsr()
 
 
+def blocks(n, order):
+    count = n // order
+    block = np.random.default_rng(1).uniform(-1, 1, (order, order)) + order * np.eye(order)
+    first = np.arange(count, dtype=np.int32) * order
+    columns = first[:, None, None] + np.arange(order, dtype=np.int32)
+    indices = np.broadcast_to(columns, (count, order, order)).ravel()
+    indptr = np.arange(count * order + 1, dtype=np.int64) * order
+    A = sp.csr_matrix((count * order, count * order))
+    A.data, A.indices, A.indptr = np.tile(block.ravel(), count), indices, indptr.astype(np.int32)
+    return A
+
+
 def backward_error(A, x, b):
-    return float(np.abs(b - A @ x).max() / (abs(A).sum(axis=1).max() * np.abs(x).max() + np.abs(b).max()))
+    """Norms of a few rows at a time, since a copy of a large A may not fit."""
+    step = 100_000
+    norm = max(abs(A[i : i + step]).sum(axis=1).max() for i in range(0, A.shape[0], step))
+    return float(np.abs(b - A @ x).max() / (norm * np.abs(x).max() + np.abs(b).max()))
 
 
 def resident_peak(pid):
@@ -79,6 +95,7 @@ def main():
     parser.add_argument("address")
     parser.add_argument("result")
     parser.add_argument("--n", type=int, default=10_000_000)
+    parser.add_argument("--block", type=int, default=0)
     parser.add_argument("--device", default="")
     parser.add_argument("--algorithms", default="multifrontal,klu")
     parser.add_argument("--pid", type=int)
@@ -87,7 +104,7 @@ def main():
         rows = []
         result = {**head("large_sparse", client, arguments.device), "large_sparse": rows}
         for algorithm in arguments.algorithms.split(","):
-            A = matrix(arguments.n)
+            A = blocks(arguments.n, arguments.block) if arguments.block else matrix(arguments.n)
             row = {"n": A.shape[0], "nonzeros": int(A.nnz)}
             row.update(run(client, A, algorithm, arguments.device))
             if arguments.pid:
