@@ -9,7 +9,7 @@
 `crout.aio` has the same for asyncio.
 """
 
-from crout._batch import BatchRecord, BatchSolution
+from crout._batch_results import BatchRecord, BatchSolution
 from crout._retry import RetryPolicy
 from crout._sparse_lu import SparseFactors
 from crout.batch import BatchFactor

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from crout import _batch
 from crout._aio_connection import AsyncConnection, dropped_after_an_error
 from crout._aio_factor import AsyncHeld, like
-from crout._batch import BatchRecord, BatchSolution
+from crout._batch_results import BatchRecord, BatchSolution
 from crout.batch import BatchFactor, BatchView, warn_of_batch
 from crout.client import Client
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy.typing as npt
 
 from crout import _batch, _options
-from crout._batch import BatchSolution
+from crout._batch_results import BatchSolution
 from crout._connection import Connection, dropped_after_an_error
 from crout.batch import BatchFactor, warn_of_batch
 

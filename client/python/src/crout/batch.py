@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crout import _batch, _options
-from crout._batch import BatchRecord, BatchSolution
+from crout._batch_results import BatchRecord, BatchSolution
 from crout.errors import warn
 from crout.factor import Held
 

@@ -1,0 +1,213 @@
+"""Replies about batches of matrices, read as they come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crout import _wire, results
+from crout._batch_layout import Places, aligned
+from crout._batch_results import BatchRecord, BatchSolution, MemberFactors
+from crout._replies import convert, parse
+from crout.errors import CroutError, ProtocolError
+from crout.results import FactorRecord
+from crout.v1 import factorization_service_pb2 as service
+
+Array = npt.NDArray[Any]
+
+DATA = 2  # The `bytes` field of the replies, and of the requests.
+SOLUTION_DATA = 4  # Of FactorizeAndSolveBatch, for the solutions.
+
+
+class _Data:
+    """The data of a reply, of a size that is known, in that field of its messages."""
+
+    def __init__(self, size: int, field: int = DATA) -> None:
+        self._memory = bytearray(size)
+        self._field = field
+        self._filled = 0
+
+    def take(self, message: bytes) -> bytes:
+        """Take the data out of a message, and return the rest. Raises ProtocolError."""
+        rest, pieces = _wire.split(message, self._field)
+        for piece in pieces:
+            end = self._filled + len(piece)
+            if end > len(self._memory):
+                raise ProtocolError("the server sent more data than it should")
+            self._memory[self._filled : end] = piece
+            self._filled = end
+        return rest
+
+    def whole(self) -> Array:
+        """All of it, as bytes. Raises ProtocolError where some are missing."""
+        if self._filled != len(self._memory):
+            raise ProtocolError("the server sent less data than it should")
+        return np.frombuffer(self._memory, np.uint8)
+
+
+class FactorReply:
+    """Of FactorizeBatch: progress, figures of the members, then the factor."""
+
+    repeatable = True
+
+    def __init__(self, shapes: Array) -> None:
+        self._shapes = shapes
+        self._data = _Data(len(shapes) * (8 + 8 + 4))
+        self._factor: FactorRecord | None = None
+
+    def feed(self, message: bytes) -> service.Progress | None:
+        """As in Reply."""
+        response = parse(service.FactorizeBatchResponse, self._data.take(message))
+        self.take_factor(response)
+        return response.progress if response.HasField("progress") else None
+
+    def take_data(self, message: bytes) -> bytes:
+        """As `_Data.take`."""
+        return self._data.take(message)
+
+    def take_factor(self, response: Any) -> None:
+        """Take the factor out of a response that may have it."""
+        if not response.HasField("factor"):
+            return
+        if response.factor.batch.members != len(self._shapes):
+            raise ProtocolError("the server sent the factor of another batch")
+        self._factor = convert(results.factor_record, response.factor)
+
+    def finish(self) -> BatchRecord:
+        """As in Reply. Warning is left to whoever has the factor by then: a warning may be an error."""
+        growths, qualities, end = (len(self._shapes) * size for size in (8, 16, 20))
+        figures = self._data.whole()
+        if self._factor is None:
+            raise ProtocolError("the server sent no factor")
+        return BatchRecord(
+            self._factor,
+            self._shapes,
+            info=figures[qualities:end].view("<i4"),
+            pivot_growth=figures[:growths].view("<f8"),
+            quality=figures[growths:qualities].view("<f8"),
+        )
+
+    def explain(self, error: CroutError) -> None:
+        """As in Reply."""
+
+
+class SolutionReply:
+    """Of SolveBatch: progress, the solutions and figures of the systems, then the result.
+
+    Parameters
+    ----------
+    places : Places
+        Of the right-hand sides, which are those of the solutions.
+    dims : list of int
+        How many dimensions each of them has for the caller.
+    at : ndarray of int
+        Where each of the caller's is among them.
+    """
+
+    repeatable = True
+
+    def __init__(
+        self, places: Places, dims: list[int], at: Array, dtype: np.dtype[Any], field: int = DATA
+    ) -> None:
+        self._places = places
+        self._dims = dims
+        self._at = at
+        self._dtype = dtype
+        self._data = _Data(aligned(places.size) + len(dims) * (8 + 4), field)
+        self._result: service.SolveBatchResult | None = None
+
+    def feed(self, message: bytes) -> service.Progress | None:
+        """As in Reply."""
+        response = parse(service.SolveBatchResponse, self._data.take(message))
+        self.take_result(response)
+        return response.progress if response.HasField("progress") else None
+
+    def take_data(self, message: bytes) -> bytes:
+        """As `_Data.take`."""
+        return self._data.take(message)
+
+    def take_result(self, response: Any) -> None:
+        """Take the result out of a response that may have it."""
+        if response.HasField("result"):
+            self._result = response.result
+
+    def finish(self) -> BatchSolution:
+        """As in Reply."""
+        data = self._data.whole()
+        if self._result is None:
+            raise ProtocolError("the server sent no result")
+        errors = aligned(self._places.size)
+        infos = errors + 8 * len(self._dims)
+        return BatchSolution(
+            [self._solution(data, k) for k in self._at.tolist()],
+            backward_error=data[errors:infos].view("<f8")[self._at],
+            info=data[infos:].view("<i4")[self._at],
+            factor_version=self._result.factor_version,
+            timings=results.timings(self._result.timings),
+        )
+
+    def _solution(self, data: Array, k: int) -> Array:
+        rows, cols = self._places.shapes[k].tolist()
+        begin = int(self._places.begins[k])
+        end = begin + rows * cols * self._dtype.itemsize
+        x = data[begin:end].view(self._dtype).reshape((rows, cols), order="F")
+        return x[:, 0] if self._dims[k] == 1 else x
+
+    def explain(self, error: CroutError) -> None:
+        """As in Reply."""
+
+
+class BothReply:
+    """Of FactorizeAndSolveBatch: what FactorizeBatch answers with, then what SolveBatch does."""
+
+    repeatable = True
+
+    def __init__(self, factor: FactorReply, solution: SolutionReply) -> None:
+        self._factor = factor
+        self._solution = solution
+
+    def feed(self, message: bytes) -> service.Progress | None:
+        """As in Reply."""
+        rest = self._solution.take_data(self._factor.take_data(message))
+        response = parse(service.FactorizeAndSolveBatchResponse, rest)
+        self._factor.take_factor(response)
+        self._solution.take_result(response)
+        return response.progress if response.HasField("progress") else None
+
+    def finish(self) -> tuple[BatchRecord, BatchSolution]:
+        """As in Reply."""
+        return self._factor.finish(), self._solution.finish()
+
+    def explain(self, error: CroutError) -> None:
+        """As in Reply."""
+
+
+class MemberReply:
+    """Of GetBatchFactors, for one member of this shape."""
+
+    repeatable = True
+
+    def __init__(self, rows: int, cols: int, dtype: np.dtype[Any]) -> None:
+        self._shape = (rows, cols)
+        self._dtype = dtype
+        self._pivots = aligned(16 + rows * cols * dtype.itemsize)
+        self._data = _Data(self._pivots + 4 * min(rows, cols))
+
+    def feed(self, message: bytes) -> service.Progress | None:
+        """As in Reply."""
+        parse(service.GetBatchFactorsResponse, self._data.take(message))
+        return None
+
+    def finish(self) -> MemberFactors:
+        """As in Reply."""
+        data = self._data.whole()
+        if tuple(data[:16].view("<i8").tolist()) != self._shape:
+            raise ProtocolError("the server sent another member")
+        end = 16 + self._shape[0] * self._shape[1] * self._dtype.itemsize
+        lu = data[16:end].view(self._dtype).reshape(self._shape, order="F")
+        return MemberFactors(lu, data[self._pivots :].view("<i4").astype(np.intp) - 1)
+
+    def explain(self, error: CroutError) -> None:
+        """As in Reply."""

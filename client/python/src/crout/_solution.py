@@ -1,0 +1,87 @@
+"""What the server says of the solution of a system."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+
+from crout._factor_record import FactorRecord
+from crout._words import optional, solver, timings, word
+from crout.v1 import factor_pb2, factorization_service_pb2
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """X of op(A) X = B, and how far it can be trusted.
+
+    Attributes
+    ----------
+    x : ndarray, shape (n,) or (n, nrhs)
+        As B is.
+    backward_error : float or None
+        Largest over the columns, in the infinity-norm; None where it was not verified.
+    componentwise_error, forward_error_bound : float or None
+        When asked for.
+    refinement_steps : int
+        Steps whose corrections X holds.
+    solver, fallback : str
+        Whose answer X is, and why it took another's place ("none": it did not).
+    factor_version : int
+        The version of the factor that was used.
+    device : str
+        Where it was solved.
+    promoted : bool
+        The factor had to come back from host memory first.
+    timings : Mapping of str to float
+        Seconds in each phase, on the server's clock.
+    factor : FactorRecord or None
+        Where the call factored as well.
+    corrections : int or None
+        With a factor in lower precision, or a sparse one with perturbed pivots: how often it was
+        applied to correct X.
+    warnings : tuple of str
+        "not_accurate": corrections did not get X to the accuracy of its type; refactor with
+        ``precision=None``, or, where pivots were perturbed, with another algorithm.
+    """
+
+    x: Array
+    backward_error: float | None
+    componentwise_error: float | None
+    forward_error_bound: float | None
+    refinement_steps: int
+    solver: str
+    fallback: str
+    factor_version: int
+    device: str
+    promoted: bool
+    timings: Mapping[str, float]
+    factor: FactorRecord | None = None
+    corrections: int | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def solution(
+    x: Array, message: factorization_service_pb2.SolveResult, factor: FactorRecord | None
+) -> Solution:
+    """The solution of a SolveResult message."""
+    return Solution(
+        x=x,
+        backward_error=optional(message, "backward_error"),
+        componentwise_error=optional(message, "componentwise_error"),
+        forward_error_bound=optional(message, "forward_error_bound"),
+        refinement_steps=message.refinement_steps,
+        solver=solver(message.solver),
+        fallback=word(factor_pb2.SolverFallback, "SOLVER_FALLBACK_", message.fallback),
+        factor_version=message.factor_version,
+        device=message.device,
+        promoted=message.promoted,
+        timings=timings(message.timings),
+        factor=factor,
+        corrections=optional(message, "corrections"),
+        warnings=tuple(word(factor_pb2.Warning, "WARNING_", w) for w in message.warnings),
+    )
