@@ -151,6 +151,7 @@ class CroutLu final : public PanelwiseLu {
 
   absl::Status FactorAtOnce() {
     const Lane& lane = streams_.main;
+    CROUT_RETURN_IF_ERROR(lane.Bind());
     const DeviceScalars scalars(lane.cublas);
     CROUT_RETURN_IF_ERROR(Factor(lane, {0, columns_}, {0, columns_}));
     if (columns_ == a_.cols) return absl::OkStatus();
@@ -165,9 +166,9 @@ class CroutLu final : public PanelwiseLu {
     LookAhead& ahead = streams_.ahead;
     const DeviceScalars urgent_scalars(ahead.urgent().cublas);
     const DeviceScalars trailing_scalars(ahead.trailing().cublas);
+    CROUT_RETURN_IF_ERROR(
+        ahead.Bind({workspace_ + layout_.cublas, Context::kCublasWorkspaceBytes}));
     if (!begun_) {
-      CROUT_RETURN_IF_CUBLAS_ERROR(cublasSetWorkspace(
-          ahead.urgent().cublas, workspace_ + layout_.cublas, Context::kCublasWorkspaceBytes));
       CROUT_RETURN_IF_ERROR(ahead.Fork());
       CROUT_RETURN_IF_ERROR(FactorPanel(ahead, panel_));
     }

@@ -52,7 +52,8 @@ class PanelwiseLu {
  public:
   virtual ~PanelwiseLu() = default;
 
-  // Unless done(): enqueues the next panel and what goes beside it. Once that was the last, or an
+  // Unless done(): enqueues the next panel and what goes beside it, by the streams' cuBLAS handles,
+  // which it binds: several that one thread enqueues may share them. Once that was the last, or an
   // error, it is done, and what the main stream is given from then on comes after all of it; one
   // that is left before that is joined by its owner (LookAhead::Join).
   virtual absl::Status Advance() = 0;

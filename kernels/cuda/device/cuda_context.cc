@@ -33,11 +33,8 @@ absl::Status Context::Initialize() {
   CROUT_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream()));
   CROUT_ASSIGN_OR_RETURN(cublas_workspace_, device_.memory().Allocate(kCublasWorkspaceBytes));
   CROUT_ASSIGN_OR_RETURN(cublas_, MakeCublasHandle(stream()));
-  CROUT_RETURN_IF_CUBLAS_ERROR(
-      cublasSetWorkspace(cublas(), cublas_workspace_.data(), kCublasWorkspaceBytes));
+  CROUT_RETURN_IF_ERROR(lane().Bind());
   CROUT_ASSIGN_OR_RETURN(look_ahead_, LookAhead::Create(lane(), core_.limits()));
-  CROUT_RETURN_IF_ERROR(
-      look_ahead_->SetTrailingWorkspace({cublas_workspace_.data(), kCublasWorkspaceBytes}));
   CROUT_ASSIGN_OR_RETURN(cusolver_, MakeCusolverHandle(stream()));
   CROUT_ASSIGN_OR_RETURN(getrf_params_, MakeGetrfParams());
   ops_ = std::make_unique<CudaMatrixOps>(*this);
@@ -55,6 +52,11 @@ Context::~Context() {
       (void)cudaStreamSynchronize(look_ahead_->trailing().stream);
     }
   }
+}
+
+absl::Status Context::BindLanes() {
+  CROUT_RETURN_IF_ERROR(lane().Bind());
+  return look_ahead_->Bind({});
 }
 
 absl::Status Context::Synchronize() {

@@ -53,10 +53,12 @@ class Context final : public ExecutionContext {
   DeviceCore& core() { return core_; }
   cudaStream_t stream() { return stream_.get(); }
   cublasHandle_t cublas() { return cublas_.get(); }
-  Lane lane() { return {stream(), cublas()}; }
-  // The streams that work beside lane() in methods with look-ahead. The cuBLAS handle of the urgent
-  // one was given no workspace.
+  Lane lane() { return {stream(), cublas(), {cublas_workspace_.data(), kCublasWorkspaceBytes}}; }
+  // The streams that work beside lane() in methods with look-ahead. The urgent one has no workspace
+  // for cuBLAS: it is bound with one.
   LookAhead& look_ahead() { return *look_ahead_; }
+  // After they were lent: the cuBLAS handles are these lanes' again.
+  absl::Status BindLanes();
   cusolverDnHandle_t cusolver() { return cusolver_.get(); }
   cusolverDnParams_t getrf_params() { return getrf_params_.get(); }
 

@@ -24,26 +24,56 @@ absl::Status Await(const Event& event, std::initializer_list<Lane> lanes) {
 
 }  // namespace
 
-absl::StatusOr<LookAhead> LookAhead::Create(const Lane& main, const DeviceLimits& limits) {
+absl::Status Lane::Bind() const {
+  // The stream first: with it cuBLAS goes back to its own workspace.
+  CROUT_RETURN_IF_CUBLAS_ERROR(cublasSetStream(cublas, stream));
+  if (workspace.empty()) return absl::OkStatus();
+  CROUT_RETURN_IF_CUBLAS_ERROR(cublasSetWorkspace(cublas, workspace.data(), workspace.size()));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LookAhead> LookAhead::CreateBorrower(cudaStream_t main, const DeviceLimits& limits) {
   LookAhead ahead;
-  ahead.main_ = main;
+  ahead.main_.stream = main;
   CROUT_ASSIGN_OR_RETURN(ahead.stream_, MakeUrgentCudaStream());
-  CROUT_ASSIGN_OR_RETURN(ahead.cublas_, MakeCublasHandle(ahead.stream_.get()));
+  ahead.urgent_.stream = ahead.stream_.get();
   if (limits.multiprocessors >= kLeastMultiprocessors) {
     CROUT_ASSIGN_OR_RETURN(ahead.confined_, ConfinedStream::Create(kSparedMultiprocessors));
   }
-  if (ahead.confined_) {
-    CROUT_ASSIGN_OR_RETURN(ahead.confined_cublas_, MakeCublasHandle(ahead.confined_->get()));
-  }
+  if (ahead.confined_) ahead.confined_lane_.stream = ahead.confined_->get();
   CROUT_ASSIGN_OR_RETURN(ahead.of_main_, MakeEvent());
   CROUT_ASSIGN_OR_RETURN(ahead.of_urgent_, MakeEvent());
   CROUT_ASSIGN_OR_RETURN(ahead.of_trailing_, MakeEvent());
   return ahead;
 }
 
-absl::Status LookAhead::SetTrailingWorkspace(std::span<std::byte> workspace) {
-  return CublasStatus(cublasSetWorkspace(trailing().cublas, workspace.data(), workspace.size()),
-                      "cublasSetWorkspace");
+absl::StatusOr<LookAhead> LookAhead::Create(const Lane& main, const DeviceLimits& limits) {
+  CROUT_ASSIGN_OR_RETURN(LookAhead ahead, CreateBorrower(main.stream, limits));
+  ahead.main_ = main;
+  CROUT_ASSIGN_OR_RETURN(ahead.cublas_, MakeCublasHandle(ahead.urgent_.stream));
+  ahead.urgent_.cublas = ahead.cublas_.get();
+  if (ahead.confined_) {
+    CROUT_ASSIGN_OR_RETURN(ahead.confined_cublas_, MakeCublasHandle(ahead.confined_lane_.stream));
+    ahead.confined_lane_.cublas = ahead.confined_cublas_.get();
+    ahead.confined_lane_.workspace = main.workspace;
+  }
+  CROUT_RETURN_IF_ERROR(ahead.trailing().Bind());
+  return ahead;
+}
+
+void LookAhead::Borrow(const LookAhead& lender, std::span<std::byte> workspace) {
+  main_.cublas = lender.main_.cublas;
+  main_.workspace = workspace;
+  urgent_.cublas = lender.urgent_.cublas;
+  confined_lane_.cublas = lender.trailing().cublas;
+  confined_lane_.workspace = workspace;
+}
+
+absl::Status LookAhead::Bind(std::span<std::byte> urgent_workspace) const {
+  Lane with_workspace = urgent_;
+  with_workspace.workspace = urgent_workspace;
+  CROUT_RETURN_IF_ERROR(with_workspace.Bind());
+  return trailing().Bind();
 }
 
 absl::Status LookAhead::Fork() {

@@ -16,10 +16,16 @@
 
 namespace crout::cuda {
 
-// A stream, and the cuBLAS handle for products that are enqueued on it.
+// A stream, the cuBLAS handle for products that are enqueued on it, and the device memory that they
+// work in, at a multiple of 256 bytes: without it, in what cuBLAS keeps for the handle.
 struct Lane {
-  cudaStream_t stream;
-  cublasHandle_t cublas;
+  cudaStream_t stream = nullptr;
+  cublasHandle_t cublas = nullptr;
+  std::span<std::byte> workspace;
+
+  // Products by the handle are this lane's from here on, whosever they were: of lanes that share a
+  // handle, each is bound before it is used.
+  absl::Status Bind() const;
 };
 
 // Two lanes beside a context's own: an urgent one, whose kernels go first where both wait for the
@@ -30,17 +36,22 @@ class LookAhead {
  public:
   static constexpr unsigned kSparedMultiprocessors = 16;
 
-  // `main` outlives it.
+  // With handles of its own. `main` outlives it, and its workspace is the trailing lane's too.
   static absl::StatusOr<LookAhead> Create(const Lane& main, const DeviceLimits& limits);
+  // Without any, since cuBLAS keeps memory for each (32 MiB on Hopper): before all else it borrows
+  // some. The stream outlives it.
+  static absl::StatusOr<LookAhead> CreateBorrower(cudaStream_t main, const DeviceLimits& limits);
 
-  // cuBLAS's workspace on the trailing lane and, where they are one, on the main one: outlives what
-  // is enqueued there.
-  absl::Status SetTrailingWorkspace(std::span<std::byte> workspace);
+  // From here on the handles of `lender`, which outlives what is enqueued by them. Only one thread
+  // works with either, and binds before it does. `workspace`: the main and the trailing lane's.
+  void Borrow(const LookAhead& lender, std::span<std::byte> workspace);
 
-  Lane urgent() const { return {stream_.get(), cublas_.get()}; }
-  Lane trailing() const {
-    return confined_ ? Lane{confined_->get(), confined_cublas_.get()} : main_;
-  }
+  // Binds the urgent lane, with this workspace, and the trailing one, whose workspace it has.
+  absl::Status Bind(std::span<std::byte> urgent_workspace) const;
+
+  Lane main() const { return main_; }
+  Lane urgent() const { return urgent_; }
+  Lane trailing() const { return confined_ ? confined_lane_ : main_; }
 
   // What is enqueued on either lane from here on comes after all that is on the main one.
   absl::Status Fork();
@@ -56,11 +67,13 @@ class LookAhead {
  private:
   LookAhead() = default;
 
-  Lane main_ = {};
   Stream stream_;
-  CublasHandle cublas_;
   std::optional<ConfinedStream> confined_;
+  CublasHandle cublas_;  // this and the next one not where they are borrowed
   CublasHandle confined_cublas_;
+  Lane main_;
+  Lane urgent_;  // on stream_
+  Lane confined_lane_;
   // Recorded anew at every wait. One event of each lane is enough: a stream that waits for an event
   // waits for what was recorded last when it was told to.
   Event of_main_;

@@ -163,7 +163,7 @@ absl::Status LargeMembers::Factor(Context& context, const LargeMembersBatch& bat
   std::vector<LargeMembersLane> lanes;
   lanes.emplace_back(LuStreams::OfOneOfSeveral(context), kernels_, batch, take(lu_bytes), stop);
   for (size_t k = 0; k < taken.size(); ++k) {
-    CROUT_RETURN_IF_ERROR(taken[k].Fork(context.stream(), take(Context::kCublasWorkspaceBytes)));
+    CROUT_RETURN_IF_ERROR(taken[k].Fork(context, take(Context::kCublasWorkspaceBytes)));
     lanes.emplace_back(LuStreams{taken[k].main(), taken[k].ahead(), context.report(), false},
                        kernels_, batch, take(lu_bytes), stop);
   }
@@ -172,7 +172,8 @@ absl::Status LargeMembers::Factor(Context& context, const LargeMembersBatch& bat
   absl::Status status = AdvanceAll(lanes);
   // Whatever happened: a lane may be amidst a member.
   for (LargeMembersLane& lane : lanes) status.Update(lane.Join());
-  for (size_t k = 0; k < taken.size(); ++k) status.Update(taken[k].Join(context.stream()));
+  for (size_t k = 0; k < taken.size(); ++k) status.Update(taken[k].Join(context));
+  status.Update(context.BindLanes());
   return status;
 }
 

@@ -11,23 +11,22 @@ namespace crout::cuda {
 absl::StatusOr<std::unique_ptr<SideLane>> SideLane::Create(const DeviceLimits& limits) {
   auto lane = std::unique_ptr<SideLane>(new SideLane());
   CROUT_ASSIGN_OR_RETURN(lane->stream_, MakeStream());
-  CROUT_ASSIGN_OR_RETURN(lane->cublas_, MakeCublasHandle(lane->stream_.get()));
-  CROUT_ASSIGN_OR_RETURN(lane->ahead_, LookAhead::Create(lane->main(), limits));
+  CROUT_ASSIGN_OR_RETURN(lane->ahead_, LookAhead::CreateBorrower(lane->stream_.get(), limits));
   CROUT_ASSIGN_OR_RETURN(lane->forked_, MakeEvent());
   CROUT_ASSIGN_OR_RETURN(lane->joined_, MakeEvent());
   return lane;
 }
 
-absl::Status SideLane::Fork(cudaStream_t stream, std::span<std::byte> cublas_workspace) {
-  CROUT_RETURN_IF_ERROR(ahead_->SetTrailingWorkspace(cublas_workspace));
-  CROUT_RETURN_IF_CUDA_ERROR(cudaEventRecord(forked_.get(), stream));
+absl::Status SideLane::Fork(Context& context, std::span<std::byte> cublas_workspace) {
+  ahead_->Borrow(context.look_ahead(), cublas_workspace);
+  CROUT_RETURN_IF_CUDA_ERROR(cudaEventRecord(forked_.get(), context.stream()));
   CROUT_RETURN_IF_CUDA_ERROR(cudaStreamWaitEvent(stream_.get(), forked_.get(), 0));
   return absl::OkStatus();
 }
 
-absl::Status SideLane::Join(cudaStream_t stream) {
+absl::Status SideLane::Join(Context& context) {
   CROUT_RETURN_IF_CUDA_ERROR(cudaEventRecord(joined_.get(), stream_.get()));
-  CROUT_RETURN_IF_CUDA_ERROR(cudaStreamWaitEvent(stream, joined_.get(), 0));
+  CROUT_RETURN_IF_CUDA_ERROR(cudaStreamWaitEvent(context.stream(), joined_.get(), 0));
   return absl::OkStatus();
 }
 

@@ -2,8 +2,6 @@
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_SIDE_LANES_H_
 #define CROUT_KERNELS_CUDA_IRR_LU_SIDE_LANES_H_
 
-#include <cuda_runtime_api.h>
-
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -13,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kernels/cuda/device/cuda_context.h"
 #include "kernels/cuda/device/cuda_handles.h"
 #include "kernels/cuda/device/device_limits.h"
 #include "kernels/cuda/device/look_ahead.h"
@@ -20,26 +19,27 @@
 
 namespace crout::cuda {
 
-// One of them, with the lanes that look-ahead needs. Not thread-safe.
+// One of them, with the lanes that look-ahead needs. It has no cuBLAS handles but those of the
+// context whose members it works on. Not thread-safe.
 class SideLane {
  public:
   // With the GPU current.
   static absl::StatusOr<std::unique_ptr<SideLane>> Create(const DeviceLimits& limits);
 
-  Lane main() const { return {stream_.get(), cublas_.get()}; }
+  Lane main() const { return ahead_->main(); }
   LookAhead& ahead() { return *ahead_; }
 
-  // What is enqueued here from now on comes after all that is on `stream`, and cuBLAS has this
-  // workspace.
-  absl::Status Fork(cudaStream_t stream, std::span<std::byte> cublas_workspace);
-  // What is enqueued on `stream` from now on comes after all that is here.
-  absl::Status Join(cudaStream_t stream);
+  // What is enqueued here from now on comes after all that is on the context's stream, and is
+  // enqueued by the context's handles, in this workspace.
+  absl::Status Fork(Context& context, std::span<std::byte> cublas_workspace);
+  // What is enqueued on the context's stream from now on comes after all that is here. Its handles
+  // are the context's own again once its lanes are bound.
+  absl::Status Join(Context& context);
 
  private:
   SideLane() = default;
 
   Stream stream_;
-  CublasHandle cublas_;
   std::optional<LookAhead> ahead_;
   Event forked_;
   Event joined_;
