@@ -143,13 +143,12 @@ absl::StatusOr<Factorization> BatchFactorizeJob::Run(StopRequested stop, KernelT
 absl::StatusOr<BatchFactorizePlan> PlanBatchFactorize(const BatchFactorizeOptions& options,
                                                       BatchExtent extent) {
   if (options.method == nullptr) return absl::InvalidArgumentError("no method is given");
-  extent.max_diagonal = std::min(extent.max_rows, extent.max_cols);  // at most, both
-  extent.diagonals = std::min(extent.total_rows, extent.total_cols);
+  CROUT_ASSIGN_OR_RETURN(const size_t batch, BatchBytes(extent));
+  extent = WithMostDiagonals(extent);
   BatchFactorizePlan plan;
   plan.options = options;
   plan.extent = extent;
   BufferPlan& buffers = plan.buffers;
-  CROUT_ASSIGN_OR_RETURN(const size_t batch, BatchBytes(extent));
   CROUT_ASSIGN_OR_RETURN(const size_t members, BatchMembersBytes(extent.members));
   CROUT_ASSIGN_OR_RETURN(const size_t ipiv, MatrixBytes(extent.diagonals, 1, DType::kFloat64));
   CROUT_ASSIGN_OR_RETURN(const BatchLu::WorkspaceBytes workspace,

@@ -1,5 +1,7 @@
 #include "kernels/jobs/batch_payload.h"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,6 +22,25 @@ absl::StatusOr<size_t> BatchBytes(const BatchExtent& extent) {
     }
   }
   return ByteSum().Add(BatchValuesOffset(extent.members)).Add(extent.bytes).total();
+}
+
+BatchExtent WithMostDiagonals(BatchExtent extent) {
+  const auto elements = static_cast<int64_t>(extent.bytes / SizeOf(extent.dtype));
+  int64_t most = std::min(extent.max_rows, extent.max_cols);
+  int64_t sum = std::min(extent.total_rows, extent.total_cols);
+  // No member has more elements than the batch; 1 more for what the root may be rounded down.
+  most = std::min(most, static_cast<int64_t>(std::sqrt(static_cast<double>(elements))) + 1);
+  if (int64_t{extent.max_rows} * extent.max_cols > elements) {
+    // No member is both the highest and the widest. Those beside the highest have so many rows
+    // together, those beside the widest so many columns, and every member is beside one of the two.
+    const int64_t rows = extent.total_rows - extent.max_rows;
+    const int64_t cols = extent.total_cols - extent.max_cols;
+    most = std::min(most, std::max(rows, cols));
+    sum = std::min(sum, rows + cols);
+  }
+  extent.max_diagonal = static_cast<int32_t>(most);
+  extent.diagonals = sum;
+  return extent;
 }
 
 absl::StatusOr<std::vector<MatrixShape>> ReadShapes(ExecutionContext& context,

@@ -25,6 +25,10 @@ static_assert(sizeof(MatrixShape) % kMemberAlignment == 0);
 // out of range or no valid size.
 absl::StatusOr<size_t> BatchBytes(const BatchExtent& extent);
 
+// The same extent with max_diagonal and diagonals: none of them smaller than in any batch of the
+// other numbers, of which BatchBytes() has found nothing wrong.
+BatchExtent WithMostDiagonals(BatchExtent extent);
+
 // Where the members of a block lie, for the device and for the host.
 struct BatchLayout {
   std::vector<BatchMember> members;

@@ -170,5 +170,18 @@ TEST_F(LargeMembersTest, TheirWorkspacesAreCounted) {
   EXPECT_LT(bytes(3, 2048) - bytes(1, 2048), kOfCublas / 32);
 }
 
+// Of a high and a wide member, each of a few columns or rows, there is none for crout_lu, though
+// the batch has as many rows, and as many columns, as a large one.
+TEST_F(LargeMembersTest, ThinOnesReserveNothingForThem) {
+  std::vector<BatchMember> places(2);
+  ASSERT_OK_AND_ASSIGN(
+      const BatchExtent extent,
+      PackMembers(DType::kFloat64, std::vector<MatrixShape>{{200'000, 20}, {20, 200'000}}, places));
+  BatchFactorizeOptions options;
+  options.method = Gpu().batch_lu();
+  ASSERT_OK_AND_ASSIGN(const BatchFactorizePlan plan, PlanBatchFactorize(options, extent));
+  EXPECT_LT(plan.buffers.bytes(plan.workspace), size_t{16} << 20);
+}
+
 }  // namespace
 }  // namespace crout

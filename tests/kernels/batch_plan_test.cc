@@ -1,6 +1,9 @@
 // Jobs of batches keep within their plans of memory, on a device where it is counted, and refuse
 // what is not what was declared.
+#include <algorithm>
 #include <cstdint>
+#include <random>
+#include <vector>
 
 #include "kernels/host/irr_lu/irr_lu.h"
 #include "tests/kernels/batch_jobs_testing.h"
@@ -49,6 +52,50 @@ TEST_F(BatchPlanTest, SizesThatAreNotWhatWasDeclaredAreRefused) {
   EXPECT_THAT(refused([](BatchExtent& e) { e.bytes = SIZE_MAX - 64; }), FailsWith(kInvalid, ""));
   EXPECT_OK(refused([](BatchExtent&) {}));
   EXPECT_EQ(memory_.live_bytes(), 0u);
+}
+
+// What a plan knows of a batch before its sizes arrive.
+BatchExtent Planned(const std::vector<MatrixShape>& shapes, BatchExtent* exact) {
+  std::vector<BatchMember> members(shapes.size());
+  const auto packed = PackMembers(DType::kFloat32, shapes, members);
+  EXPECT_OK(packed);
+  *exact = *packed;
+  BatchExtent declared = *packed;
+  declared.max_diagonal = 0;
+  declared.diagonals = 0;
+  EXPECT_OK(BatchBytes(declared));
+  return WithMostDiagonals(declared);
+}
+
+TEST_F(BatchPlanTest, DiagonalsArePlannedAsLongAsTheyCanBe) {
+  std::mt19937 generator(1);
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<MatrixShape> shapes(generator() % 5);
+    for (MatrixShape& shape : shapes) {
+      // Thin, wide and square ones alike.
+      shape = {int64_t{1} << generator() % 9, int64_t{1} << generator() % 9};
+      shape.rows += generator() % 3;
+      shape.cols -= generator() % 2;
+    }
+    BatchExtent exact;
+    const BatchExtent planned = Planned(shapes, &exact);
+    EXPECT_GE(planned.max_diagonal, exact.max_diagonal);
+    EXPECT_GE(planned.diagonals, exact.diagonals);
+    EXPECT_LE(planned.max_diagonal, std::min(exact.max_rows, exact.max_cols));
+    EXPECT_LE(planned.diagonals, std::min(exact.total_rows, exact.total_cols));
+  }
+}
+
+TEST_F(BatchPlanTest, ThinMembersAreNotPlannedAsOneThatIsHighAndWide) {
+  BatchExtent exact;
+  const BatchExtent two = Planned({{100'000, 7}, {9, 200'000}}, &exact);
+  EXPECT_EQ(two.max_diagonal, 9);
+  EXPECT_EQ(two.diagonals, exact.diagonals);
+  const BatchExtent three = Planned({{100'000, 7}, {9, 200'000}, {300, 200}}, &exact);
+  EXPECT_EQ(three.max_diagonal, 309);
+  const BatchExtent alike = Planned({{50, 40}, {50, 40}}, &exact);
+  EXPECT_EQ(alike.max_diagonal, 40);
+  EXPECT_EQ(alike.diagonals, 80);
 }
 
 TEST_F(BatchPlanTest, SystemsThatTheBatchHasNotAreRefused) {

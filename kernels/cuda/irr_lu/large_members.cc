@@ -20,6 +20,8 @@ constexpr size_t kAlignment = 256;
 
 size_t Aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
+int64_t ElementsOf(const BatchExtent& a) { return static_cast<int64_t>(a.bytes / SizeOf(a.dtype)); }
+
 double OperationsOf(const BatchMember& member) {
   const double n = member.diagonal();
   return n * n * (std::max(member.rows, member.cols) - n / 3);
@@ -125,13 +127,17 @@ bool LargeMembers::Has(DType dtype, const BatchMember& member) const {
 }
 
 size_t LargeMembers::LuBytes(const BatchExtent& a) const {
+  // Of one that has kSmallest columns or more.
+  const int64_t most_rows = std::max<int64_t>(kSmallest, ElementsOf(a) / kSmallest);
   return Aligned(MostCroutLuWorkspaceBytes(
-      kernels_, a.dtype, std::min<int64_t>(a.max_rows, kernels_.MaxRows(a.dtype)), a.max_diagonal));
+      kernels_, a.dtype, std::min<int64_t>({a.max_rows, kernels_.MaxRows(a.dtype), most_rows}),
+      a.max_diagonal));
 }
 
 int64_t LargeMembers::MostAtOnce(const BatchExtent& a) const {
   if (a.max_diagonal < kSmallest) return 0;
-  const int64_t large = std::min(a.members, std::max<int64_t>(1, a.diagonals / kSmallest));
+  const int64_t fit = std::min(a.diagonals, ElementsOf(a) / kSmallest) / kSmallest;
+  const int64_t large = std::min(a.members, std::max<int64_t>(1, fit));
   // Those beside the first take at most half as much memory as the batch itself.
   const size_t beside = a.bytes / 2 / (LuBytes(a) + Context::kCublasWorkspaceBytes);
   return std::min(large, 1 + static_cast<int64_t>(std::min(beside, kMostAtOnce - 1)));
