@@ -54,25 +54,15 @@ class CostsTest : public GpuTest {
   std::string report_;
 };
 
-// Of a matrix of that type, by crout_lu: what the two factorizations are that `auto` chooses from.
-struct Choice {
-  FactorizeOptions low;
-  FactorizeOptions wide;
-
-  Choice(const Device& device, DType dtype, int64_t n) {
-    wide.algorithm = *FindAlgorithm(device, "crout_lu", dtype, n);
-    wide.factor_dtype = dtype;
-    low = wide;
-    low.factor_dtype = IsComplex(dtype) ? DType::kComplex64 : DType::kFloat32;
-  }
-};
-
 // Where a factor in single precision and its corrections gain much.
 TEST_F(CostsTest, LowerPrecisionIsChosenWhereItGains) {
   const auto device = Make(directory_);
   const auto chosen = [&](int64_t n, double rcond) {
-    const Choice choice(*device, DType::kFloat64, n);
-    return ChoosePrecision(*device, choice.low, choice.wide, n, rcond);
+    FactorizeOptions wide;
+    wide.algorithm = *FindAlgorithm(*device, "crout_lu", DType::kFloat64, n);
+    FactorizeOptions low = wide;
+    low.factor_dtype = DType::kFloat32;
+    return ChoosePrecision(*device, low, wide, n, rcond);
   };
   EXPECT_EQ(chosen(4096, 0), FactorPrecision::kAsTyped);
   for (const int64_t n : {16384, 32768}) {
@@ -80,33 +70,6 @@ TEST_F(CostsTest, LowerPrecisionIsChosenWhereItGains) {
     EXPECT_EQ(chosen(n, 1e-4), FactorPrecision::kSingle) << n;
     EXPECT_EQ(chosen(n, 1e-2), FactorPrecision::kTf32) << n;
     EXPECT_EQ(chosen(n, 1e-8), FactorPrecision::kAsTyped) << n;
-  }
-}
-
-// Predicted gains are there, of complex types too, which go by the ratios of real ones.
-TEST_F(CostsTest, LowerPrecisionIsFasterWhereItIsChosen) {
-  const auto device = Make(directory_);
-  Bench bench(*device);
-  for (const DType dtype : {DType::kFloat64, DType::kComplex128}) {
-    for (const int64_t n : {8192, 12288}) {
-      const Choice choice(*device, dtype, n);
-      if (ChoosePrecision(*device, choice.low, choice.wide, n, 0) == FactorPrecision::kAsTyped) {
-        std::printf("%s n=%d: as typed\n", NameOf(dtype).data(), static_cast<int>(n));
-        continue;
-      }
-      const LuAlgorithm* const algorithm = choice.wide.algorithm;
-      auto low = TrialProblem::Create(*device, choice.low.factor_dtype, n, {{algorithm}});
-      auto wide = TrialProblem::Create(*device, dtype, n, {{algorithm}});
-      ASSERT_TRUE(low.ok() && wide.ok()) << low.status() << wide.status();
-      std::vector<double> ratios;  // in turn, so that clocks touch both alike
-      for (int turn = 0; turn < 5; ++turn) {
-        const double seconds = low->TimeFactor(bench.context(), *algorithm).value();
-        ratios.push_back(seconds / wide->TimeFactor(bench.context(), *algorithm).value());
-      }
-      std::printf("%s n=%d: in single precision %.2f of the time\n", NameOf(dtype).data(),
-                  static_cast<int>(n), Median(ratios));
-      EXPECT_LE(Median(ratios), 0.9) << NameOf(dtype) << " n=" << n;
-    }
   }
 }
 
