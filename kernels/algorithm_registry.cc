@@ -77,7 +77,12 @@ absl::StatusOr<const LuAlgorithm*> FindAlgorithm(const Device& device, std::stri
                                                  DType dtype, int64_t n) {
   if (name != kAuto) {
     const LuAlgorithm* named = Named(device.algorithms(), name);
-    if (named == nullptr) return NoSuchName(device, kAlgorithm, name, NamesOf(device.algorithms()));
+    if (named == nullptr) {
+      std::vector<absl::string_view> has = NamesOf(device.algorithms());
+      for (const auto& method : device.catalogue().sparse_lus)
+        has.push_back(ToAbsl(method->name()));
+      return NoSuchName(device, kAlgorithm, name, has);
+    }
     if (!named->TakesDense(dtype)) return DoesNotTake(device, name, dtype);
     return named;
   }

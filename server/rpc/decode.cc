@@ -284,7 +284,8 @@ absl::StatusOr<DType> DecodeProblem(const v1::EstimateFactorizeRequest& request,
   if (request.has_nnz()) most.max_n = std::max(limits.max_n, limits.max_sparse_n);
   CROUT_RETURN_IF_ERROR(CheckDimension(request.n(), "n", most));
   if (request.nnz() < 0 || request.nnz() > request.n() * request.n()) {
-    return BadField("nnz", absl::StrCat(request.nnz(), ", of a matrix of order ", request.n()));
+    return BadField("nnz", absl::StrCat(request.nnz(), " is not in [0, ", request.n() * request.n(),
+                                        "], of a matrix of order ", request.n()));
   }
   return DecodeDtype(request.matrix_dtype(), DType::kFloat64, "matrix_dtype");
 }

@@ -1,6 +1,7 @@
 #include "server/rpc/factor_step.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -51,9 +52,17 @@ absl::StatusOr<std::optional<NewFactor>> FindSingular(ServerCore& core, DeviceSl
                            core.cache.ReserveOnDevice(slot, FactorCache::Charge(0)));
     factor->factorization = SingularFactorization(
         options, upload.shape().dtype, n, SingularReason::kStructure, sparse.unmatched_row() + 1);
+    CROUT_ASSIGN_OR_RETURN(const std::optional<LeadingBlock> block, upload.InspectLeadingBlock(n));
+    // Where there is none, a sum is beyond the range.
+    constexpr double kBeyond = std::numeric_limits<double>::infinity();
+    factor->factorization.summary.norm_one = block ? block->norm_one : kBeyond;
+    factor->factorization.summary.norm_inf = block ? block->norm_inf : kBeyond;
     factor->slot = &slot;
   }
-  if (factor) factor->nnz = upload.nnz();
+  if (!factor) return factor;
+  // Not the dense method of that order, which nobody asked for.
+  if (sparse.named()) factor->factorization.summary.algorithm = sparse.name();
+  factor->nnz = upload.nnz();
   return factor;
 }
 
@@ -331,6 +340,11 @@ absl::StatusOr<std::optional<FactorStep::Outlook>> FactorStep::Guess(int64_t n, 
                                                                      DType matrix_dtype) {
   CROUT_RETURN_IF_ERROR(ResolveFor(n));
   const SparseChoice::Guess guess = sparse_.GuessFor(n, nonzeros, matrix_dtype, Wish());
+  constexpr int64_t kMostEntries = std::numeric_limits<int32_t>::max();
+  if (nonzeros > kMostEntries && (sparse_.named() || n > core_.limits.max_n)) {
+    return BadField("nnz", absl::StrCat(nonzeros, " is more than the ", kMostEntries,
+                                        " entries of a matrix that stays sparse"));
+  }
   if (guess.method == nullptr) return std::optional<Outlook>();
   Outlook outlook{guess.bytes, guess.seconds, guess.method->name()};
   outlook.rough = true;

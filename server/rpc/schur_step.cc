@@ -27,11 +27,38 @@ absl::Status CheckSparse(const v1::ComputeSchurComplementHeader& header, const P
   if (header.cache().ByteSizeLong() > 0) {
     return BadField("header.cache", "of a sparse matrix no factor of A11 is kept: leave it out");
   }
-  if (header.options().condition() || header.options().determinant()) {
+  const v1::FactorizeOptions& options = header.options();
+  if (options.condition() || options.determinant()) {
     return BadField("header.options", "of a sparse matrix A11 has no condition and no determinant");
+  }
+  if (options.drop_matrix()) {
+    return BadField("header.options.drop_matrix",
+                    "of a sparse matrix nothing is kept that could be dropped: leave it out");
+  }
+  if (options.has_parameters()) {
+    return BadField("header.options.parameters", "sparse methods take none: leave them out");
+  }
+  if (options.equilibrate() == v1::EQUILIBRATE_ON) {
+    return BadField("header.options.equilibrate",
+                    "ON exchanges columns, and unknowns that are kept keep theirs: leave it out");
   }
   if (header.solver() > v1::SOLVER_AUTO) {
     return BadField("header.solver", "of a sparse matrix the method's own: leave it out");
+  }
+  return absl::OkStatus();
+}
+
+// Each is one of the n unknowns, and named once.
+absl::Status CheckKept(std::vector<int32_t> keep, int64_t n) {
+  std::ranges::sort(keep);
+  for (size_t i = 0; i < keep.size(); ++i) {
+    if (keep[i] < 0 || keep[i] >= n) {
+      return BadField("header.keep",
+                      absl::StrCat("unknown ", keep[i], " (from 0) of a matrix of order ", n));
+    }
+    if (i > 0 && keep[i] == keep[i - 1]) {
+      return BadField("header.keep", absl::StrCat("unknown ", keep[i], " is named twice"));
+    }
   }
   return absl::OkStatus();
 }
@@ -51,16 +78,22 @@ absl::StatusOr<std::unique_ptr<SchurStep>> SchurStep::Create(
   if (step->sparse()) CROUT_RETURN_IF_ERROR(CheckSparse(header, spec));
   CROUT_RETURN_IF_ERROR(step->sparse_.CheckType(step->Wish()));
   if (header.leading_order() < 0) return BadField("header.leading_order", "negative");
-  if (!step->sparse() && header.leading_order() > core.limits.max_n) {
-    return BadField(
-        "header.leading_order",
-        absl::StrCat("larger than the largest dimension of a matrix, ", core.limits.max_n));
+  const int64_t most = step->sparse() ? spec.max_order : core.limits.max_n;
+  if (header.leading_order() > most) {
+    return BadField("header.leading_order",
+                    absl::StrCat("larger than the largest dimension of a matrix, ", most));
   }
   step->options_.leading = header.leading_order();
   step->options_.layout = spec.shape.layout;
   step->solver_ = SolverName(header.solver());
   // A name that the device lacks is refused before the payload, whatever the order will be.
   CROUT_RETURN_IF_ERROR(step->ResolveFor(header.leading_order()));
+  if (step->sparse() && step->request_.algorithm() > v1::ALGORITHM_AUTO) {
+    return BadField("header.options.algorithm",
+                    absl::StrCat(AlgorithmName(step->request_.algorithm()),
+                                 " factors dense matrices, and beside header.keep A stays sparse: "
+                                 "leave it out, or name a sparse method"));
+  }
   return step;
 }
 
@@ -93,11 +126,12 @@ absl::Status SchurStep::Analyze(StopRequested stop) {
   CROUT_RETURN_IF_ERROR(CheckSquare(shape, upload_.field()));
   if (!upload_.nnz())
     return BadField("header.matrix", "an array: its unknowns have no set to keep");
-  if (kept() < 1 || kept() > shape.rows) {
-    return BadField(
-        keep_.empty() ? "header.leading_order" : "header.keep",
-        absl::StrCat("of a matrix of order ", shape.rows, ", ", kept(), " unknowns are kept"));
+  if (kept() < 1) {
+    return BadField("header.leading_order",
+                    absl::StrCat(options_.leading, ", but the matrix has order ", shape.rows,
+                                 " and stays sparse: at least one unknown is kept"));
   }
+  CROUT_RETURN_IF_ERROR(CheckKept(keep_, shape.rows));
   CROUT_RETURN_IF_ERROR(CheckDimension(kept(), "header.keep", core_.limits));
   sparse_.Allow(/*tenant=*/"");
   return sparse_.AnalyzeKeeping(upload_, Kept(), Wish(), stop);

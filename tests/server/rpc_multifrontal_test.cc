@@ -344,6 +344,9 @@ TEST_F(RpcMultifrontalTest, NamesTheRowThatNoMatchingHasAnEntryFor) {
   EXPECT_EQ(factor.singular_reason(), v1::SINGULAR_REASON_STRUCTURE);
   EXPECT_GE(factor.empty_index(), 4);  // one of the three, from 1
   EXPECT_LE(factor.empty_index(), 6);
+  EXPECT_EQ(factor.algorithm(), v1::ALGORITHM_MULTIFRONTAL);
+  EXPECT_EQ(factor.norm_one(), 3.5);  // of column 4, which three rows share
+  EXPECT_EQ(factor.norm_inf(), 2.5);  // of row 11
   Solved solved;
   const grpc::Status status = Solve(factor.handle(), std::vector<double>(20, 1.0), &solved);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);

@@ -2,6 +2,7 @@
 // factorization is estimated to take.
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -144,7 +145,8 @@ TEST_F(RpcSparseSchurTest, RefusesWhatItCannotKeep) {
   const Triplets a = Grid(kM);
   for (const std::vector<int32_t>& bad :
        {std::vector<int32_t>{-1}, {static_cast<int32_t>(kN)}, {4, 5, 4}}) {
-    ExpectRefused(Keeping(kN, a, bad), BytesOf(a), grpc::StatusCode::INVALID_ARGUMENT, "kept");
+    ExpectRefused(Keeping(kN, a, bad), BytesOf(a), grpc::StatusCode::INVALID_ARGUMENT,
+                  "header.keep: unknown");
   }
   const std::vector<int32_t> too_many(kN + 1, 1);
   ExpectRefused(Keeping(kN, a, too_many), BytesOf(a), grpc::StatusCode::INVALID_ARGUMENT,
@@ -158,8 +160,41 @@ TEST_F(RpcSparseSchurTest, RefusesWhatItCannotKeep) {
   header = Keeping(kN, a, {1});
   header.mutable_options()->set_equilibrate(v1::EQUILIBRATE_ON);
   ExpectRefused(header, BytesOf(a), grpc::StatusCode::INVALID_ARGUMENT, "kept");
+  header.mutable_options()->set_algorithm(v1::ALGORITHM_GETRF);
   *header.mutable_matrix() = Dense(3, 3);
   ExpectRefused(header, std::string(72, 0), grpc::StatusCode::INVALID_ARGUMENT, "dense");
+}
+
+TEST_F(RpcSparseSchurTest, RefusesOptionsThatNothingWouldGoBy) {
+  Start();
+  const Triplets a = Grid(kM);
+  v1::ComputeSchurComplementHeader header = Keeping(kN, a, {1});
+  header.mutable_options()->set_algorithm(v1::ALGORITHM_GETRF);
+  ExpectRefused(header, BytesOf(a), grpc::StatusCode::INVALID_ARGUMENT,
+                "header.options.algorithm: getrf factors dense matrices");
+  header = Keeping(kN, a, {1});
+  header.mutable_options()->set_drop_matrix(true);
+  ExpectRefused(header, BytesOf(a), grpc::StatusCode::INVALID_ARGUMENT,
+                "header.options.drop_matrix");
+  header = Keeping(kN, a, {1});
+  header.mutable_options()->mutable_parameters()->set_pivot_rule(v1::PIVOT_RULE_PARTIAL);
+  ExpectRefused(header, BytesOf(a), grpc::StatusCode::INVALID_ARGUMENT,
+                "header.options.parameters: sparse methods take none");
+}
+
+TEST_F(RpcSparseSchurTest, RefusesALeadingSizeThatKeepsNothing) {
+  Start(/*max_n=*/50);
+  const Triplets a = Grid(kM);
+  v1::ComputeSchurComplementHeader header = Keeping(kN, a, {});
+  header.mutable_options()->set_algorithm(v1::ALGORITHM_MULTIFRONTAL);
+  for (const int64_t leading : {kN, kN + 1}) {
+    header.set_leading_order(leading);
+    ExpectRefused(header, BytesOf(a), grpc::StatusCode::INVALID_ARGUMENT,
+                  "at least one unknown is kept");
+  }
+  // No cost is asked of sizes whose square is beyond all numbers.
+  header.set_leading_order(std::numeric_limits<int64_t>::max());
+  ExpectRefused(header, "", grpc::StatusCode::INVALID_ARGUMENT, "the largest dimension");
 }
 
 class RpcSparseEstimateTest : public RpcSparseSchurTest {
@@ -201,8 +236,24 @@ TEST_F(RpcSparseEstimateTest, IsRoughBefore) {
   EXPECT_TRUE(estimate.rough());
   EXPECT_LT(estimate.cached_bytes(), 10 * factor.bytes());
   EXPECT_GT(estimate.cached_bytes(), factor.bytes() / 10);
+  request.set_nnz(kN * kN + 1);
+  EXPECT_THAT(Estimate(request, &estimate).error_message(), HasSubstr("is not in [0, 20736]"));
   request.clear_nnz();
   EXPECT_EQ(Estimate(request, &estimate).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(RpcSparseEstimateTest, RefusesMoreEntriesThanStaySparse) {
+  Start(/*max_n=*/100'000);
+  v1::EstimateFactorizeRequest request;
+  request.set_n(100'000);
+  request.set_nnz(int64_t{1} << 31);
+  v1::EstimateFactorizeResponse estimate;
+  ASSERT_TRUE(Estimate(request, &estimate).ok());  // as a dense one
+  EXPECT_NE(estimate.algorithm(), v1::ALGORITHM_MULTIFRONTAL);
+  request.mutable_options()->set_algorithm(v1::ALGORITHM_MULTIFRONTAL);
+  const grpc::Status status = Estimate(request, &estimate);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("nnz: 2147483648 is more than"));
 }
 
 }  // namespace
