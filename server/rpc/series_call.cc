@@ -29,8 +29,9 @@ v1::SeriesStrategy StrategyOf(const SeriesStepSummary& summary) {
 }
 
 absl::Status MatrixGone() {
-  return WithReason(absl::FailedPreconditionError("the matrix of the last step is not there any "
-                                                  "more: send the step with its matrix"),
+  return WithReason(absl::FailedPreconditionError(
+                        "the matrix of the last step, or of the handle's factor, is not "
+                        "there: send the step with its matrix"),
                     kReasonMatrixGone);
 }
 
@@ -62,7 +63,8 @@ absl::Status SeriesCall::TakeFactor() {
   if (with_matrix && (replaced || !pin->has_matrix())) last_matrix_ = LastMatrix::kGone;
   if (replaced) update_rank_ = 0;  // It leads from the factor that was there.
   version_ = pin->version();
-  if (CheckSolvable(pin->summary()).ok()) pins_.factor.emplace(*std::move(pin));
+  const bool solves = CheckSolvable(pin->summary()).ok();
+  (solves ? pins_.factor : pins_.singular).emplace(*std::move(pin));
   return absl::OkStatus();
 }
 
@@ -102,7 +104,7 @@ absl::Status SeriesCall::TakePins(const v1::SolveSeriesHeader& header) {
 }
 
 DeviceSlot* SeriesCall::DeviceThere() const {
-  for (const auto* pin : {&pins_.factor, &pins_.matrix}) {
+  for (const auto* pin : {&pins_.factor, &pins_.singular, &pins_.matrix}) {
     if (*pin) return &(*pin)->slot();
   }
   return nullptr;

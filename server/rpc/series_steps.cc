@@ -218,10 +218,10 @@ SeriesMatrix SeriesSteps::Matrix() {
 
 absl::Status SeriesSteps::CheckOrders(const PackedMatrix& matrix) {
   CROUT_RETURN_IF_ERROR(CheckSquare(matrix, "header.matrix"));
-  if (pins_.factor) {
-    CROUT_RETURN_IF_ERROR(CheckRows(matrix, pins_.factor->summary().n, "header.matrix",
+  if (const auto& there = pins_.factor ? pins_.factor : pins_.singular) {
+    CROUT_RETURN_IF_ERROR(CheckRows(matrix, there->summary().n, "header.matrix",
                                     absl::StatusCode::kFailedPrecondition));
-    if (IsComplex(matrix.dtype) != IsComplex(pins_.factor->summary().factor_dtype)) {
+    if (IsComplex(matrix.dtype) != IsComplex(there->summary().factor_dtype)) {
       return WithReason(absl::FailedPreconditionError(
                             "header.matrix: real after a complex factor, or complex after a real "
                             "one: begin another series"),

@@ -35,6 +35,7 @@ struct SeriesText {
 // What a step starts from, held in its place. All are on one device.
 struct SeriesPins {
   std::optional<FactorCache::Pin> factor;    // not singular
+  std::optional<FactorCache::Pin> singular;  // in its place: A has its order, field and device
   std::optional<FactorCache::Pin> matrix;    // of the last step, where it is not the factor's
   std::optional<FactorCache::Pin> solution;  // of the last step
   int64_t update_rank = 0;                   // as SeriesMatrix has it, of `matrix`

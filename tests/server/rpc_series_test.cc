@@ -310,6 +310,56 @@ TEST_F(RpcSeriesTest, AfterASingularBeginningAMatrixMakesTheFirstFactor) {
   EXPECT_EQ(answer.factor->version(), 1);
 }
 
+TEST_F(RpcSeriesTest, ASingularFactorHasAnOrderAllTheSame) {
+  StartServer();
+  v1::FactorizeHeader three;
+  *three.mutable_matrix() = Dense(3, 3);
+  v1::Factor factor;
+  ASSERT_TRUE(Factorize(three, Bytes(std::vector<double>(9)), &factor).ok());
+  v1::SolveSeriesHeader header;
+  header.set_handle(factor.handle());
+  Answer answer;
+  {
+    Series series(stub());
+    EXPECT_FALSE(series.Step(a_, b_, &answer, header));
+    const grpc::Status status = series.Status();
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+    EXPECT_THAT(status.error_message(), HasSubstr("has order 3"));
+  }
+  ASSERT_EQ(Listed().size(), 1u);
+  EXPECT_EQ(Listed()[0].n(), 3);
+  {
+    Series series(stub());
+    header.mutable_options()->set_device("cuda:7");
+    EXPECT_FALSE(series.Step(a_, b_, &answer, header));
+    EXPECT_THAT(series.Status().error_message(), HasSubstr("the series' factor is on cuda:0"));
+  }
+  // Also where it has become singular by another call.
+  Series series(stub());
+  ASSERT_TRUE(series.Step(a_, b_, &answer));
+  v1::RefactorizeRequest request;
+  request.mutable_header()->set_handle(answer.factor->handle());
+  *request.mutable_header()->mutable_matrix() = Dense(kN, kN);
+  request.mutable_header()->set_replace_if_singular(true);
+  request.set_data(Bytes(std::vector<double>(kN * kN)));
+  grpc::ClientContext context;
+  const auto stream = stub().Refactorize(&context);
+  stream->Write(request);
+  stream->WritesDone();
+  v1::RefactorizeResponse response;
+  while (stream->Read(&response)) {
+  }
+  ASSERT_TRUE(stream->Finish().ok());
+  v1::SolveSeriesRequest other;
+  *other.mutable_header()->mutable_matrix() = Dense(3, 3);
+  *other.mutable_header()->mutable_rhs() = Dense(3, 1);
+  other.set_data(Bytes({1, 0, 0, 0, 1, 0, 0, 0, 1}));
+  other.set_rhs_data(Bytes({1, 1, 1}));
+  ASSERT_TRUE(series.Write(other));
+  EXPECT_FALSE(series.Receive(&answer));
+  EXPECT_THAT(series.Status().error_message(), HasSubstr("has order 40"));
+}
+
 TEST_F(RpcSeriesTest, ASeriesWhoseFactorIsGoneMakesItsOwnFromTheNextMatrix) {
   StartServer();
   const auto release = [&](const std::string& handle) {
