@@ -161,6 +161,29 @@ class StudyTest(unittest.TestCase):
         self.assertEqual([row[4] for row in table.rows], [37, 12, "–"])
         self.assertEqual([row[9] for row in table.rows], ["ICM_32 1", "cuSOLVER", "ICM_32 1e-5"])
 
+    def test_iterations_stand_by_size_beside_the_published(self):
+        def cubes(*rows):
+            return {"cubes": [dict(zip(("factors", "m", "iterations", "tolerance"), row)) for row in rows]}
+
+        table, = poisson.iterations([cubes(("getrf", 5, 6), ("irr_lu", 5, 9)), cubes(("getrf", 50, 13), ("icmpp", 50, 36, 1.0))])
+        self.assertEqual(table.header[2:], [str(m) for m in range(5, 51, 5)])
+        self.assertEqual([row[:2] for row in table.rows],
+                         [["getrf", "published as cuSOLVER"], ["getrf", "ours"],
+                          ["icmpp, as published, tolerance 1", "published as ICM_32 1"], ["icmpp, as published, tolerance 1", "ours"]])
+        self.assertEqual(table.rows[0][2:], [5, 7, 8, 9, 10, 10, 11, 11, 11, 12])
+        self.assertEqual([table.rows[1][2], table.rows[1][3], table.rows[1][-1], table.rows[3][-1]], [6, "–", 13, 36])
+
+    def test_tables_of_many_rows_are_closed(self):
+        short, long = (Table("t", ["a"], [[k] for k in range(rows)], "A note.") for rows in (performance_doc.FOLDED - 1, performance_doc.FOLDED))
+        self.assertNotIn("<details>", performance_doc.section("s", [short]))
+        text = performance_doc.section("s", [long])
+        self.assertIn("### t\n\nA note.\n\n<details><summary>25 rows</summary>\n\n| a |\n", text)
+        self.assertIn("| 24 |\n\n</details>\n", text)
+
+    def test_rows_are_chosen_by_their_columns(self):
+        table = performance_doc.some_rows(Table("t", ["n", "dtype"], [[1, "f64"], [2, "f32"], [3, "c64"]]), {"dtype": ["f64", "c64"]})
+        self.assertEqual(table.rows, [[1, "f64"], [3, "c64"]])
+
     def test_blocks_and_threads_have_rates(self):
         parts = [dict(self.result(self.case("block_lu", 0, 2 / cores, n=1000, parameters={"block_size": 128}),
                                   self.case("lu_loop", 0, 4, n=1000)), cores=cores) for cores in (1, 4)]

@@ -54,26 +54,29 @@ KEPT = {
     "gpu_service": ("The parts of the service on a GPU", "service"),
 }
 
-# What a reader is to expect: a benchmark, one of its tables, how many of its rows, and which of its columns.
+# What a reader is to expect: a benchmark, one of its tables, which of its rows, by what columns say, and which of its columns.
 EXPECT = (
-    ("gpu_lu", "square", 8, ("dtype", "rows", "getrf, ms", "crout lu, ms", "crout lu times faster", "crout lu tflops",
-                             "portable times faster")),
-    ("gpu_solve", "cached", 8, ("n", "nrhs", "op", "getrs, ms", "crout solve, ms", "times faster", "crout solve error", "getrs error")),
-    ("gpu_mixed", "systems", 9, ("n", "family", "factor", "ms", "factor, ms", "solve, ms", "corrections", "accurate")),
-    ("gpu_methods", "factor", 6, ("n", "dtype", "getrf, ms", "pcmpp, ms", "pcm, ms", "block lu, ms", "icmpp, ms")),
-    ("gpu_irr", "cases", 6, ("nrhs", "operation", "members", "sizes", "largest", "irr, ms", "cusolver streams, ms",
-                             "over cusolver streams", "cublas padded, ms", "over cublas padded")),
-    ("host_irr", "cases", 6, ("dtype", "nrhs", "operation", "members", "largest", "loop, ms", "irr, ms", "gain")),
-    ("host_sparse", "sparse", 8, ("n", "matrix", "nonzeros", "multifrontal analysis, ms", "multifrontal numeric, ms",
-                                  "umfpack analysis, ms", "umfpack numeric, ms", "numeric ratio")),
-    ("python_sparse", "sparse_users", 4, ("n", "matrix", "nonzeros", "algorithm", "splu, ms", "first, ms", "again, ms", "first over splu",
-                                          "again over splu")),
-    ("host_sparse_series", "sparse_series", 4, ("n", "sequence", "steps", "klu refactor, µs", "klu solve, µs", "method, µs", "job, µs",
-                                                "series step, µs")),
-    ("gpu_series", "series", 8, ("n", "family", "change", "strategy", "median, ms", "of getrf", "factorizations", "inaccurate")),
-    ("service", "latency", 4, ("n", "bare getrf, µs", "last byte to reply, µs", "extra, µs", "round trip, µs")),
-    ("tls", "tls_latency", 4, ("n", "plain median, µs", "tls median, µs", "extra, µs", "plain p99, µs", "tls p99, µs")),
+    ("gpu_lu", "square", {"dtype": ["f64", "c64"]}, ("dtype", "rows", "getrf, ms", "crout lu, ms", "crout lu times faster", "crout lu tflops",
+                                                     "portable times faster")),
+    ("gpu_solve", "cached", {"op": ["none"]}, ("n", "nrhs", "getrs, ms", "crout solve, ms", "times faster", "crout solve error",
+                                               "getrs error")),
+    ("gpu_mixed", "systems", {"family": ["random"], "factor": ["cusolver", "float64", "auto"]},
+     ("n", "factor", "ms", "factor, ms", "solve, ms", "corrections", "accurate")),
+    ("gpu_irr", "cases", {"operation": ["getrf"], "sizes": ["uniform"]},
+     ("members", "largest", "irr, ms", "cusolver streams, ms", "over cusolver streams", "cublas padded, ms", "over cublas padded")),
+    ("gpu_sparse", "beside_cudss", {"cudss": ["default"], "phase": ["analysis", "refactor", "solve"]},
+     ("matrix", "n", "phase", "multifrontal, ms", "cudss, ms", "ratio")),
+    ("host_sparse", "sparse", {}, ("n", "matrix", "nonzeros", "multifrontal analysis, ms", "multifrontal numeric, ms",
+                                   "umfpack analysis, ms", "umfpack numeric, ms", "numeric ratio")),
+    ("gpu_series", "series", {"change": ["1.00e-04"]}, ("n", "family", "strategy", "median, ms", "of getrf", "factorizations", "inaccurate")),
+    ("service", "latency", {}, ("n", "bare getrf, µs", "last byte to reply, µs", "extra, µs", "round trip, µs")),
+    ("tls", "tls_latency", {}, ("n", "plain median, µs", "tls median, µs", "extra, µs", "plain p99, µs", "tls p99, µs")),
 )
+# The pictures of the short page: one of each kind.
+SHOWN = ("bddc_iterations", "block_lu", "gauss_jordan", "levels_maxwell_5", "mean_curvature", "profile_h100_f64", "sections_bp_1400",
+         "series_jumps_0.0001")
+RESULTS = "performance/results.md"
+FOLDED = 25  # rows from which on a page shows a table only to who opens it
 
 
 @dataclasses.dataclass
@@ -105,12 +108,21 @@ def context(result):
 
 def result_list(all_results):
     rows = [[f"`{result['file']}`", kind(result)] + context(result) for result in all_results]
-    return Table("Results", ["file", "benchmark", "device", "commit", "date"], rows).markdown(2)
+    made = Table("Results", ["file", "benchmark", "device", "commit", "date"], rows, GENERATED)
+    return made.markdown(1)
+
+
+def folded(table):
+    """As Markdown; one of many rows is closed until a reader opens it."""
+    if len(table.rows) < FOLDED:
+        return table.markdown()
+    head, *rest = table.markdown().partition("\n| ")
+    return f"{head}\n<details><summary>{count(len(table.rows), 'row')}</summary>\n{''.join(rest)}\n</details>\n"
 
 
 def section(title, made, intro=""):
     parts = [f"## {title}\n"] + ([intro + "\n"] if intro else [])
-    return "\n".join(parts + [table.markdown() for table in made])
+    return "\n".join(parts + [folded(table) for table in made])
 
 
 def source(result):
@@ -149,21 +161,26 @@ def iterative_crout(of_kind):
         made += [table for dtype in results.dtypes(plain) for table in tables.conditions(plain, dtype)]
         made += [table for table in tables.failures([result]) if table.rows]
         parts.append(section(f"Sweeps and accuracy beside the published: {run_of(result)}", made, source(result)))
-    parts += [section("Poisson's equation on a cube", poisson.tables(result), source(result))
-              for result in of_kind.get("bddc", [])]
+    cubes = of_kind.get("bddc", [])
+    if cubes:
+        parts.append(section("Poisson's equation on a cube", poisson.iterations(cubes), " ".join(map(source, cubes))))
+    parts += [section("Poisson's equation on a cube: residuals and times", poisson.tables(result), source(result)) for result in cubes]
     parts += [section("A flow by mean curvature", flow.tables(result), source(result))
               for result in of_kind.get("mean_curvature", [])]
-    timed = [result for result in some if times_count(result)]
     parts.append(section("Published totals", [published.totals("decomposers", "Published: totals of the factorizations"),
                                               published.totals("solvers", "Published: totals of the triangular solves")]))
-    for result in timed:
-        made = [table for dtype in published.FILES for table in published.beside(result, dtype)]
-        made += whole_set.tables(result, timed=True)
+    for result in filter(times_count, some):
+        made = whole_set.tables(result, timed=True)
+        made += [table for dtype in published.FILES for table in published.beside(result, dtype) + published.solvers(result, dtype)]
         if made:
             parts.append(section(f"Published figures, and ours beside them: {run_of(result)}", made, source(result)))
-    parts += [section(f"LU methods: {run_of(result)}", tables.all_tables([result]),
-                      source(result)) for result in timed]
     return parts
+
+
+def lu_methods(of_kind):
+    some = [result for result in of_kind.get("crout", [])
+            if times_count(result) and not (results.about_blocks(result) or results.about_direct(result))]
+    return [section(f"LU methods: {run_of(result)}", tables.all_tables([result]), source(result)) for result in some]
 
 
 def kept_tables(of_kind, benchmark, key, title):
@@ -220,7 +237,7 @@ def service_parts(of_kind):
 
 PAGES = (
     Page("iterative_crout", "Čejka: Crout's method, direct and iterative",
-         "LU methods over the published matrices, the published figures beside ours, and the iterative method as published",
+         "The iterative method as published, and the published figures of all its methods beside ours",
          published.CITATION, "studies", iterative_crout, ("bddc_*", "mean_curvature*", "profile_*", "sections_*")),
     Page("gauss_jordan", "Eyvazov: Gauss-Jordan elimination",
          "Gauss-Jordan elimination beside a factorization and its solves, by stripes as published, on a GPU and on the host",
@@ -238,6 +255,9 @@ PAGES = (
          "studies", block_lu, ("block_lu*",)),
     Page("dense_lu", "Dense LU and solves",
          "Crout's own LU and solves on a GPU beside the vendor's, and factors in lower precision"),
+    Page("lu_methods", "LU methods over many matrices",
+         "Every LU method over random, real and the published matrices: times, accuracy beside the condition, what `auto` chooses",
+         more=lu_methods),
     Page("series", "Time series", "Systems that change from step to step, by each strategy", pictures=("series_*",)),
     Page("service", "The service", "What a client waits for: latency, payloads, TLS, Python", more=service_parts),
 )
@@ -281,14 +301,11 @@ def page_text(page, of_kind):
     return "\n".join(parts)
 
 
-def some_rows(table, most):
-    """Evenly, from the first to the last."""
-    count = len(table.rows)
-    if count <= most:
-        return table
-    chosen = sorted({round(k * (count - 1) / (most - 1)) for k in range(most)})
-    return Table(table.title, table.header, [table.rows[k] for k in chosen],
-                 f"{len(chosen)} of {count} rows. {table.note}".strip())
+def some_rows(table, wanted):
+    """Those that have, in each column named, one of its values."""
+    at = {table.header.index(name): values for name, values in wanted.items()}
+    rows = [row for row in table.rows if all(row[k] in values for k, values in at.items())]
+    return Table(table.title, table.header, rows, table.note)
 
 
 def some_columns(table, wanted):
@@ -298,12 +315,29 @@ def some_columns(table, wanted):
     return Table(table.title, there, [[row[k] for k in at] for row in table.rows], table.note)
 
 
+def expected(title, page, result, table):
+    """A part of the short page: who wants to know more finds it on the other."""
+    begin = f"### [{title}]({page.path})\n\n{source(result)}\n\n**{table.title}**\n"
+    return begin + "\n" + "\n".join(table.markdown().split("\n")[2:])
+
+
+def beside_the_published(of_kind):
+    """The totals of the thesis's methods and ours, of the result that has most of its matrices."""
+    crout = [result for result in of_kind.get("crout", []) if times_count(result)]
+    found = [(result, table) for result in crout for table in whole_set.tables(result, timed=True) if table.title.startswith("Totals")]
+    if not found:
+        return []
+    result, table = max(found, key=lambda pair: sum(int(row[2]) for row in pair[1].rows))
+    return [expected("The thesis's methods beside its figures", PAGES[0], result, table)]
+
+
 def short_page(all_results, of_kind):
     parts = [f"# Performance\n\n{GENERATED}"
              "[tests/bench/README.md](../tests/bench/README.md) says how results are taken and what is in them.\n",
              "| page | what |\n|---|---|"]
     parts += [f"| [{page.title}]({page.path}) | {page.what} |" for page in PAGES]
-    parts.append("\n## What to expect\n\nOf the newest results. The pages above have all of them.\n")
+    parts.append(f"| [Results]({RESULTS}) | Every kept result: its device, commit and date |")
+    parts.append("\n## What to expect\n\nSome rows of the newest results. The pages above have all of them.\n")
     for benchmark, key, rows, wanted in EXPECT:
         having = [result for result in of_kind.get(benchmark, []) if result.get(key)]
         if not having:
@@ -311,11 +345,9 @@ def short_page(all_results, of_kind):
         result = max(having, key=lambda one: (context(one)[2], -all_results.index(one)))
         title, where = KEPT[benchmark]
         page = next(page for page in PAGES if page.name == where)
-        table = some_columns(some_rows(service.table(result, key), rows), wanted)
-        parts.append(f"### [{title}]({page.path})\n\n{source(result)}\n\n**{table.title}**\n")
-        parts.append("\n".join(table.markdown().split("\n")[2:]))
-    parts += ["## Pictures\n"] + shown(["*"])
-    parts.append(result_list(all_results))
+        parts.append(expected(title, page, result, some_columns(some_rows(service.table(result, key), rows), wanted)))
+    parts += beside_the_published(of_kind)
+    parts += ["## Pictures\n\nOne of each kind; the pages have the others.\n"] + shown(SHOWN)
     return "\n".join(parts)
 
 
@@ -337,6 +369,7 @@ def documents(all_results):
         of_kind.setdefault(kind(result), []).append(result)
     made = {page.path: page_text(page, of_kind) for page in PAGES}
     made["performance.md"] = short_page(all_results, of_kind)
+    made[RESULTS] = result_list(all_results)
     made["series.md"] = with_figures((DOCS / "series.md").read_text(encoding="utf-8"), reuse.table(of_kind))
     return made
 

@@ -31,6 +31,22 @@ def method(row):
     return f"icmpp, as published, tolerance {row['tolerance']:g}"
 
 
+def iterations(some_results):
+    """Of each method, theirs and ours by the size of subdomains; with exact factors ours are getrf's."""
+    theirs = read()
+    sizes = sorted({m for figure, m, _ in theirs if figure == FIGURES["iterations"]})
+    ours = {}
+    for row in (row for result in some_results for row in result["cubes"] if row["factors"] in ("getrf", "icmpp")):
+        ours.setdefault((row.get("tolerance", -1.0), method(row), their_name(row)), {})[row["m"]] = row["iterations"]
+    rows = []
+    for (_, name, their), counts in sorted(ours.items()):
+        rows.append([name, f"published as {their}", *(_count(theirs.get((FIGURES["iterations"], m, their))) for m in sizes)])
+        rows.append([name, "ours", *(_count(counts.get(m)) for m in sizes)])
+    note = ("Of conjugate gradients, to a relative residual of 1e-6, by H/h, the elements along an edge of the 64 subdomains. A tolerance is "
+            "absolute. –: not run.")
+    return [Table("Iterations by H/h", ["factors by", "", *map(str, sizes)], rows, note)]
+
+
 def tables(result):
     """Iterations and times, a row for each cube and method."""
     theirs = read()

@@ -15,19 +15,23 @@ def iterations(cubes):
     rows = [row for row in cubes if row["factors"] == "icmpp"]
     exact = [row for row in cubes if row["factors"] == "getrf"]
     tolerances = sorted({row["tolerance"] for row in rows})
-    figure, axes = plt.subplots(figsize=(8.6, 4.4), layout="constrained")
-    for tolerance, colour, marker in zip(tolerances, COLOURS, MARKERS):
+    figure, axes = plt.subplots(figsize=(8.6, 4.8), layout="constrained")
+
+    def published(name):
+        return sorted((m, value) for (what, m, method), value in theirs.items() if (what, method) == (poisson.FIGURES["iterations"], name))
+
+    for place, (tolerance, colour, marker) in enumerate(zip(tolerances, COLOURS, MARKERS)):
         mine = [row for row in rows if row["tolerance"] == tolerance]
-        name = poisson.their_name(mine[0])
-        them = sorted((m, value) for (what, m, method), value in theirs.items()
-                      if (what, method) == (poisson.FIGURES["iterations"], name))
-        axes.plot(*zip(*them), "-", color=colour, lw=1, alpha=0.7)
+        # Thinner and thinner: where lines lie on each other, each is seen.
+        axes.plot(*zip(*published(poisson.their_name(mine[0]))), "-", color=colour, lw=max(1, 5 - 2 * place))
         # Hollow: several tolerances often take as many iterations.
         axes.plot([row["m"] for row in mine], [row["iterations"] for row in mine], marker, ls="", ms=8, mew=1.4, color=colour,
                   mfc="none", label=f"tolerance {tolerance:g}")
     axes.plot([row["m"] for row in exact], [row["iterations"] for row in exact], "+", ms=11, color="black",
               label="getrf")
-    axes.plot([], [], "-", color="#777777", lw=1, label="published, each tolerance\nin the colour of ours")
+    for m, count_of in published(poisson.EXACT["getrf"]):
+        axes.annotate(f"{count_of:g}", (m, count_of), xytext=(0, -9), textcoords="offset points", ha="center", va="top", fontsize=8)
+    axes.plot([], [], "-", color="#777777", lw=1, label="published, each tolerance\nin the colour of ours;\nfigures: exact factors")
     axes.set(title="Poisson's equation on a cube, 64 subdomains: iterations by the local factors",
              xlabel="elements along a subdomain's edge, H/h", ylabel="iterations", ylim=(0, None))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -54,7 +58,7 @@ def mean_curvature(result):
         points = [(flow.later(one, "ms"), max(one["steps"][-1]["error_of_u"], UNCHANGED)) for one in groups[name]]
         right.plot(*zip(*points), marker=marker, ls="-" if len(points) > 1 else "", lw=0.7, ms=7, mew=1.3, mfc="none",
                    color=colour, label=name)  # hollow: ways that cost as much lie on each other
-    right.set(xscale="log", yscale="log", xlabel="ms of a step", ylabel=f"error of u at last (at {UNCHANGED:g}: 0)",
+    right.set(xscale="log", yscale="log", xlabel="ms of a step", ylabel=f"error of u at last ({UNCHANGED:g}: none)",
               title="Each way: cost and error")
     plain_numbers(right.xaxis)
     legend_beside(right)
@@ -93,17 +97,19 @@ def blocked(some_results):
             by_block.setdefault(count(case["cores"], "thread"), []).append((block, tables.capacity(case)))
         if not published or block == tables.DEFAULT_BLOCK:
             name = f"blocks of {block}" + (", the report's priorities" if published else "")
-            by_threads.setdefault(name, []).append((case["cores"], tables.capacity(case)))
+            by_threads.setdefault((block, name), []).append((case["cores"], tables.capacity(case) / case["cores"]))
+    by_threads = {name: points for (_, name), points in sorted(by_threads.items())}
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(13.5, 4.6), layout="constrained")
     _lines(left, sizes)
     left.set(xlabel="order n", ylabel="seconds", title="Time of a factorization, f64")
     _lines(middle, by_block)
     middle.set(xlabel="size of blocks", ylabel="Gflop/s", title=f"Capacity, n = {largest}")
     _lines(right, by_threads)
-    right.set(xlabel="threads", ylabel="Gflop/s", title=f"Scaling, n = {largest}")
+    right.set(xlabel="threads", ylabel="Gflop/s of each thread", title=f"Scaling, n = {largest}")
     for axes, lines in ((left, sizes), (middle, by_block), (right, by_threads)):
         _ticks_at_points(axes, lines)
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), fontsize=7.5)
+    right.set(yscale="linear", ylim=(0, 1.1 * max(y for points in by_threads.values() for _, y in points)))
     return figure
 
 
