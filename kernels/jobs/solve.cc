@@ -25,10 +25,6 @@
 namespace crout {
 namespace {
 
-// What the solver of a factor in lower precision may leave out of answers that are corrected. The
-// first of them is off by more than that only where the factor itself hardly serves.
-constexpr double kCorrectedTolerance = 0.01;
-
 // One Solve call. Its members are the buffers that enqueued work uses.
 class SolveJob {
  public:
@@ -52,7 +48,6 @@ class SolveJob {
  private:
   absl::Status AllocateBuffers();
   absl::Status CreateSolver();
-  double SolverTolerance() const;
   absl::Status FirstSolve();
   absl::Status EnqueueScaledSolve();
   absl::Status CheckScaledRhs() const;
@@ -102,18 +97,13 @@ absl::Status SolveJob::AllocateBuffers() {
 }
 
 absl::Status SolveJob::CreateSolver() {
+  // Known only now: the factor may have become one in its matrix's own precision.
+  const bool lower = factor_->summary.factor_dtype != plan_.vector_type;
   CROUT_ASSIGN_OR_RETURN(
-      solver_, FactorSolver::Create(context_, *factor_, *choice_.solver, SolverTolerance(),
+      solver_, FactorSolver::Create(context_, *factor_, *choice_.solver,
+                                    lower ? plan_.lower_tolerance : options_.solver_tolerance,
                                     plan_.columns, choice_.in_reserve));
   return absl::OkStatus();
-}
-
-double SolveJob::SolverTolerance() const {
-  // The error bound's own solves are not corrected.
-  const bool corrected = options_.max_corrections > 0 && !options_.error_bound &&
-                         factor_->summary.factor_dtype != plan_.vector_type;
-  return corrected && options_.solver_tolerance == 0 ? kCorrectedTolerance
-                                                     : options_.solver_tolerance;
 }
 
 CheckedSystem SolveJob::System() const {

@@ -82,6 +82,7 @@ struct SolvePlan {
   BufferPlan::Id krylov = 0;    // of corrections
   int restart = 0;              // their spaces' most vectors
   double accuracy = 0;          // normwise backward error that ends them
+  double lower_tolerance = 0;   // the solver's, of a factor in lower precision than vector_type
   bool needs_residual = false;
   JobBytes bytes;
   double seconds = 0;  // predicted

@@ -17,6 +17,17 @@ const Analysis* AnalysisOf(const FactorSummary& factor) {
   return factor.sparse ? factor.sparse->analysis.get() : nullptr;
 }
 
+// What the solver of a factor in lower precision may leave out of answers that are corrected. The
+// first of them is off by more than that only where the factor itself hardly serves.
+constexpr double kCorrectedTolerance = 0.01;
+
+double LowerTolerance(const SolveOptions& options) {
+  // The error bound's own solves are not corrected.
+  const bool corrected = options.max_corrections > 0 && !options.error_bound;
+  return corrected && options.solver_tolerance == 0 ? kCorrectedTolerance
+                                                    : options.solver_tolerance;
+}
+
 absl::Status AddBuffers(const FactorSummary& factor, SolvePlan& plan) {
   const SolveOptions& options = plan.options;
   const PackedMatrix& rhs = plan.shape;
@@ -76,6 +87,7 @@ absl::StatusOr<SolvePlan> PlanSolve(const SolveOptions& options, const FactorSum
   plan.delivered = solution.delivered;
   plan.columns = solution.columns;
   plan.vector_type = WideOf(factor.factor_dtype);
+  plan.lower_tolerance = LowerTolerance(options);
   plan.needs_residual = options.verify || options.wants_componentwise() || options.error_bound ||
                         options.max_refinement_steps > 0 || options.max_corrections > 0;
   CROUT_RETURN_IF_ERROR(AddBuffers(factor, plan));
