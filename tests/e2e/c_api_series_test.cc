@@ -37,6 +37,15 @@ class CApiSeriesTest : public CApiTest {
     const crout_matrix rhs = Matrix(b_, kN, 1);
     return crout_series_change(series, &change, &rhs, x_.data(), kN, &result_);
   }
+  // All entries of the matrix that came, in its order.
+  static crout_change ToValues(const std::vector<double>& values) {
+    auto change = Sized<crout_change>();
+    change.dtype = CROUT_FLOAT64;
+    change.count = std::ssize(values);
+    change.values = values.data();
+    change.of_text = 1;
+    return change;
+  }
   void ExpectSolves(const std::vector<double>& a) {
     EXPECT_LT(SolveRatio(a, kN, Op::kNone, x_, b_, 1, DType::kFloat64), kThreshold);
     EXPECT_LE(result_.backward_error, result_.accuracy);
@@ -201,11 +210,7 @@ TEST_F(CApiSeriesTest, ATextAndThenItsValues) {
   ExpectSolves(matrix(values));
   for (double& value : values) value *= 1.5;
   values[0] = -2;
-  auto change = Sized<crout_change>();
-  change.dtype = CROUT_FLOAT64;
-  change.count = std::ssize(values);
-  change.values = values.data();
-  change.of_text = 1;
+  crout_change change = ToValues(values);
   ASSERT_EQ(Change(series, change), CROUT_OK) << crout_last_error();
   ExpectSolves(matrix(values));
   --change.count;
@@ -236,12 +241,7 @@ TEST_F(CApiSeriesTest, ASparseMatrixAndThenItsValues) {
   ExpectSolves(dense(a.values));
   std::vector<double> values = a.values;  // by rows, as they came
   for (size_t k = 0; k < values.size(); ++k) values[k] += 0.01 * static_cast<double>(k);
-  auto change = Sized<crout_change>();
-  change.dtype = CROUT_FLOAT64;
-  change.count = std::ssize(values);
-  change.values = values.data();
-  change.of_text = 1;
-  ASSERT_EQ(Change(series, change), CROUT_OK) << crout_last_error();
+  ASSERT_EQ(Change(series, ToValues(values)), CROUT_OK) << crout_last_error();
   ExpectSolves(dense(values));
   EXPECT_EQ(result_.strategy, CROUT_REFACTOR);
   EXPECT_EQ(crout_series_close(series), CROUT_OK);

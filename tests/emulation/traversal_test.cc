@@ -8,11 +8,13 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/cuda/multifrontal/final_columns.h"
 #include "kernels/sparse/multifrontal_factor.h"
 #include "kernels/sparse/nested_dissection.h"
+#include "kernels/util/status_macros.h"
 #include "tests/kernels/sparse_lu_testing.h"
 #include "tests/support/sparse_gallery.h"
 #include "tests/support/status_matchers.h"
@@ -60,6 +62,20 @@ std::vector<Case> Cases() {
           {"one", 1, {{0, 0, 2.0}}, {}},
           {"none", 0, {}, {}}};
 }
+
+// A case's matrix, its analysis and its levels.
+struct Analyzed {
+  static absl::StatusOr<Analyzed> Make(const Case& one) {
+    PackedSparse a = testing::PackEntries(one.entries, one.n, DType::kFloat64);
+    CROUT_ASSIGN_OR_RETURN(Analysis analysis, Analyze(a.view(), one.options, [] { return false; }));
+    LevelPlan levels(analysis);
+    return Analyzed{std::move(a), std::move(analysis), std::move(levels)};
+  }
+
+  PackedSparse a;
+  Analysis analysis;
+  LevelPlan levels;
+};
 
 // L and U, front by front in the order of the traversal.
 class Elimination {
@@ -188,10 +204,8 @@ void ExpectPartsOf(const LevelPlan& levels, const Traversal& traversal) {
 TEST(TraversalTest, CountsTheColumnsThatWereEnqueued) {
   for (const Case& one : Cases()) {
     SCOPED_TRACE(one.name);
-    const PackedSparse a = testing::PackEntries(one.entries, one.n, DType::kFloat64);
-    ASSERT_OK_AND_ASSIGN(const Analysis analysis,
-                         Analyze(a.view(), one.options, [] { return false; }));
-    const LevelPlan levels(analysis);
+    ASSERT_OK_AND_ASSIGN(const Analyzed analyzed, Analyzed::Make(one));
+    const auto& [a, analysis, levels] = analyzed;
     for (const int64_t depth : {int64_t{0}, analysis.levels()}) {
       const Traversal traversal(analysis, levels, depth);
       FinalColumns columns(analysis, traversal.order());
@@ -217,10 +231,8 @@ TEST(TraversalTest, CountsTheColumnsThatWereEnqueued) {
 TEST(TraversalTest, FactorsTheSameInLessMemory) {
   for (const Case& one : Cases()) {
     SCOPED_TRACE(one.name);
-    const PackedSparse a = testing::PackEntries(one.entries, one.n, DType::kFloat64);
-    ASSERT_OK_AND_ASSIGN(const Analysis analysis,
-                         Analyze(a.view(), one.options, [] { return false; }));
-    const LevelPlan levels(analysis);
+    ASSERT_OK_AND_ASSIGN(const Analyzed analyzed, Analyzed::Make(one));
+    const auto& [a, analysis, levels] = analyzed;
     std::vector<double> expected;
     int64_t entries = analysis.level_pair_entries;
     int64_t depths = 0;

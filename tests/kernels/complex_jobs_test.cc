@@ -25,13 +25,8 @@ namespace {
 
 using Complex = std::complex<double>;
 
-class ComplexJobsTest : public ::testing::Test {
+class ComplexJobsTest : public OnDeviceUnderTest<JobRunner> {
  protected:
-  void SetUp() override {
-    if (DeviceUnderTest() == nullptr) GTEST_SKIP() << "the machine has no such device";
-    runner_.emplace(*DeviceUnderTest());
-  }
-
   absl::StatusOr<Factorization> Factor(const ComplexMatrix& a, int64_t n,
                                        const FactorRequest& request) {
     return runner_->FactorComplex(a, n, request);
@@ -40,8 +35,6 @@ class ComplexJobsTest : public ::testing::Test {
                                         int64_t nrhs, const SolveRequest& request) {
     return runner_->SolveComplex(factor, b, nrhs, request);
   }
-
-  std::optional<JobRunner> runner_;
 };
 
 FactorRequest Request(DType matrix, DType factor, Layout layout = Layout::kColumnMajor) {

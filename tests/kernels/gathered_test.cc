@@ -40,13 +40,8 @@ struct Wish {
   bool verify = true;
 };
 
-class GatheredTest : public ::testing::Test {
+class GatheredTest : public OnDeviceUnderTest<JobRunner> {
  protected:
-  void SetUp() override {
-    if (DeviceUnderTest() == nullptr) GTEST_SKIP() << "the machine has no such device";
-    runner_.emplace(*DeviceUnderTest());
-  }
-
   static std::unique_ptr<Caller> Make(const Wish& wish, HostMatrix a, HostMatrix b,
                                       DType dtype = DType::kFloat64) {
     auto caller = std::make_unique<Caller>();
@@ -104,7 +99,6 @@ class GatheredTest : public ::testing::Test {
                          caller.system.shape.nrhs);
   }
 
-  std::optional<JobRunner> runner_;
   GatheredTimings timings_;
 };
 

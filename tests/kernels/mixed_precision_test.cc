@@ -28,13 +28,8 @@ constexpr int64_t kN = 120;
 constexpr int64_t kNrhs = 2;
 const double kAccuracy = std::sqrt(static_cast<double>(kN)) * 0x1p-53;
 
-class MixedPrecisionTest : public ::testing::Test {
+class MixedPrecisionTest : public OnDeviceUnderTest<JobRunner> {
  protected:
-  void SetUp() override {
-    if (DeviceUnderTest() == nullptr) GTEST_SKIP() << "the machine has no such device";
-    runner_.emplace(*DeviceUnderTest());
-  }
-
   // Of a matrix in float64, or complex128.
   absl::StatusOr<MixedPlan> Plan(FactorRequest request,
                                  std::optional<int64_t> nonzeros = std::nullopt) {
@@ -83,8 +78,6 @@ class MixedPrecisionTest : public ::testing::Test {
     *x = Unpacked<T>(out.data(), plan.delivered);
     return summary;
   }
-
-  std::optional<JobRunner> runner_;
 };
 
 // Another solver, of which it tells by which tolerance it was asked last.

@@ -30,13 +30,8 @@ struct Outcome {
   int rounds = 0;  // of postponing
 };
 
-class MultifrontalMatricesTest : public ::testing::Test {
+class MultifrontalMatricesTest : public OnDeviceUnderTest<MultifrontalRunner> {
  protected:
-  void SetUp() override {
-    if (DeviceUnderTest() == nullptr) GTEST_SKIP() << "the machine has no such device";
-    runner_.emplace(*DeviceUnderTest());
-  }
-
   template <class T>
   absl::StatusOr<Outcome> Run(const AnySparse& a) {
     AnalysisOptions options;
@@ -101,7 +96,6 @@ class MultifrontalMatricesTest : public ::testing::Test {
     return norm;
   }
 
-  std::optional<MultifrontalRunner> runner_;
   std::vector<int32_t> postponable_;
 };
 

@@ -24,15 +24,11 @@ namespace {
 constexpr Op kOps[] = {Op::kNone, Op::kTranspose, Op::kConjugateTranspose};
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-class MultifrontalTest : public ::testing::TestWithParam<DType> {
+class MultifrontalTest
+    : public OnDeviceUnderTest<MultifrontalRunner, ::testing::TestWithParam<DType>> {
  protected:
   // Of a solve that is not refined; growth may cost some digits.
   static double Tolerance(DType dtype) { return 1000 * UnitRoundoff(dtype); }
-
-  void SetUp() override {
-    if (DeviceUnderTest() == nullptr) GTEST_SKIP() << "the machine has no such device";
-    runner_.emplace(*DeviceUnderTest());
-  }
 
   // S x2 = b2 - A21 A11^-1 b1: of the whole system the last unknowns.
   void ExpectSchurComplement(const PackedSparse& a, const std::vector<int32_t>& keep) {
@@ -70,8 +66,6 @@ class MultifrontalTest : public ::testing::TestWithParam<DType> {
       }
     });
   }
-
-  std::optional<MultifrontalRunner> runner_;
 };
 
 TEST_P(MultifrontalTest, Solves) {

@@ -6,8 +6,11 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "kernels/device.h"
+#include "kernels/execution_context.h"
 #include "kernels/jobs/sparse_factorize.h"
+#include "kernels/util/status_macros.h"
 
 namespace crout::testing {
 
@@ -36,6 +39,15 @@ inline SparseMethod MethodOf(const Device& device, std::string_view name) {
     if (solver->name() == name) method.solver = solver.get();
   }
   return method;
+}
+
+// `a` on the context's device, as jobs take it.
+inline absl::StatusOr<Buffer> Uploaded(ExecutionContext& context, const AnySparse& a) {
+  CROUT_ASSIGN_OR_RETURN(const size_t bytes, SparseBytes(a.n, a.nonzeros, a.dtype));
+  CROUT_ASSIGN_OR_RETURN(Buffer upload, context.device().memory().Allocate(bytes));
+  CROUT_RETURN_IF_ERROR(context.ops().CopyToDevice(a.data, upload.data(), bytes));
+  CROUT_RETURN_IF_ERROR(context.Synchronize());
+  return upload;
 }
 
 }  // namespace crout::testing

@@ -114,11 +114,7 @@ class SparseJobsTest : public DeviceUnderTestFixture {
   }
   absl::StatusOr<Factorization> RunPlan(const AnySparse& a, const SparseFactorizePlan& plan,
                                         SparseGrowth* growth = nullptr) {
-    Device& device = *DeviceUnderTest();
-    CROUT_ASSIGN_OR_RETURN(const size_t bytes, SparseBytes(a.n, a.nonzeros, a.dtype));
-    CROUT_ASSIGN_OR_RETURN(Buffer upload, device.memory().Allocate(bytes));
-    CROUT_RETURN_IF_ERROR(context_->ops().CopyToDevice(a.data, upload.data(), bytes));
-    CROUT_RETURN_IF_ERROR(context_->Synchronize());
+    CROUT_ASSIGN_OR_RETURN(Buffer upload, Uploaded(*context_, a));
     KernelTimings timings;
     return FactorizeSparse(*context_, plan, std::move(upload), kNeverStop, timings, growth);
   }

@@ -131,10 +131,7 @@ class SparseSchurTest : public DeviceUnderTestFixture {
                                         const SparseSchurPlan& plan, const PackedSparse& a,
                                         StopRequested stop) {
     const size_t before = device.memory_stats().pool_used_bytes;
-    CROUT_ASSIGN_OR_RETURN(Buffer upload, device.memory().Allocate(a.bytes.size()));
-    CROUT_RETURN_IF_ERROR(
-        context.ops().CopyToDevice(a.bytes.data(), upload.data(), a.bytes.size()));
-    CROUT_RETURN_IF_ERROR(context.Synchronize());
+    CROUT_ASSIGN_OR_RETURN(Buffer upload, Uploaded(context, a.view()));
     std::vector<std::byte> out(plan.complement.bytes(), std::byte{0xff});
     KernelTimings timings;
     CROUT_ASSIGN_OR_RETURN(SchurResult result, ComputeSparseSchur(context, plan, std::move(upload),
