@@ -13,33 +13,22 @@
 //             time on both sides, how often threads of the daemon went to sleep, and what the
 //             server says that its phases took.
 
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
-#include <functional>
 #include <iostream>
 #include <iterator>
-#include <memory>
-#include <optional>
-#include <random>
 #include <span>
-#include <sstream>
 #include <string>
 #include <string_view>
-#include <thread>
+#include <utility>
 #include <vector>
 
-#include "crout/client.h"
 #include "kernels/host/device/host_device.h"
 #include "nlohmann/json.hpp"
 #include "tests/bench/bench_result.h"
-#include "tests/e2e/daemon.h"
+#include "tests/bench/call_costs.h"
+#include "tests/bench/small_calls.h"
 #ifdef CROUT_HAVE_CUDA
 #include "kernels/cuda/device/cuda_device.h"
 #endif
@@ -50,159 +39,45 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kRounds = 5;
-constexpr double kRoundSeconds = 1.5;
 constexpr int kLatencyCalls = 401;  // of a round
 
-struct Problem {
-  int64_t n = 64;
-  std::vector<double> a;
-  std::vector<double> b;
-};
-
-Problem MakeProblem(int64_t n) {
-  Problem problem{n, std::vector<double>(n * n), std::vector<double>(n, 1.0)};
-  std::mt19937_64 generator(1);
-  for (double& v : problem.a) v = static_cast<double>(generator() >> 11) * 0x1p-52 - 1;
-  return problem;
-}
-
-std::unique_ptr<client::Client> ClientOf(const e2e::Daemon& daemon) {
-  client::ClientOptions options;
-  options.server = daemon.address();
-  return Check(client::Client::Connect(options));
-}
-
-v1::Timings FactorAndSolve(client::Client& client, const Problem& problem) {
-  std::vector<double> x(problem.n);
-  client::SpanSink sink(absl::MakeSpan(x));
-  v1::Factor factor;
-  return Check(client.FactorizeAndSolve(
-                   client::MatrixSource::Dense(problem.a, problem.n, problem.n),
-                   client::MatrixSource::Dense(problem.b, problem.n, 1), {}, &factor, &sink))
-      .timings();
-}
-
-// What the server says that phases of a call took, in seconds.
-struct Phase {
-  const char* name;
-  double (*seconds)(const v1::Timings& timings);
-};
-constexpr Phase kPhases[] = {
-    {"receive_us", [](const v1::Timings& t) { return t.receive_seconds(); }},
-    {"queue_us", [](const v1::Timings& t) { return t.queue_seconds(); }},
-    {"work_us",
-     [](const v1::Timings& t) {
-       return t.host_to_device_seconds() + t.factor_seconds() + t.solve_seconds() +
-              t.device_to_host_seconds();
-     }},
-    {"server_us", [](const v1::Timings& t) { return t.total_seconds(); }},
-};
-
-v1::Timings Solve(client::Client& client, const std::string& handle, const Problem& problem) {
-  std::vector<double> x(problem.n);
-  client::SpanSink sink(absl::MakeSpan(x));
-  return Check(
-             client.Solve(handle, client::MatrixSource::Dense(problem.b, problem.n, 1), {}, &sink))
-      .timings();
-}
-
-// What the processor spent on a process, in seconds, and how often its threads went to sleep.
-struct Spent {
-  double daemon = 0;
-  double daemon_switches = 0;
-  double clients = 0;
-};
-
-Spent SpentBy(pid_t daemon) {
-  const std::filesystem::path process = "/proc/" + std::to_string(daemon);
-  Spent spent;
-  std::ifstream stat(process / "stat");
-  const std::string text(std::istreambuf_iterator<char>(stat), {});
-  // Behind the name, which may hold anything, from the third field on.
-  std::istringstream fields(text.substr(text.rfind(')') + 1));
-  constexpr int kUserTime = 14;
-  std::string skipped;
-  for (int field = 3; field < kUserTime; ++field) fields >> skipped;
-  double user = 0;
-  double system = 0;
-  fields >> user >> system;
-  spent.daemon = (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
-  for (const auto& task : std::filesystem::directory_iterator(process / "task")) {
-    std::ifstream status(task.path() / "status");
-    for (std::string key; status >> key;) {
-      double count = 0;
-      if (key == "voluntary_ctxt_switches:" && status >> count) spent.daemon_switches += count;
-    }
-  }
-  rusage own;
-  getrusage(RUSAGE_SELF, &own);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-  };
-  spent.clients = seconds(own.ru_utime) + seconds(own.ru_stime);
-  return spent;
-}
-
-// A daemon, with calls gathered or not, and its clients.
+// A daemon's rounds: what its clients get through together, and how long one waits alone.
 class Subject {
  public:
-  using Call = std::function<void(client::Client&)>;
+  Subject(const std::string& device, bool gather, int clients, const SmallProblem& problem)
+      : calls_(device, gather, clients, problem) {}
 
-  Subject(const std::string& device, bool gather, int clients, const Problem& problem)
-      : gather_(gather),
-        problem_(problem),
-        daemon_({"--devices=" + device, std::string("--gather=") + (gather ? "on" : "off"),
-                 "--log-calls=none"}) {
-    for (int i = 0; i < clients; ++i) clients_.push_back(ClientOf(daemon_));
-    kept_ = Check(clients_[0]->Factorize(
-                      client::MatrixSource::Dense(problem.a, problem.n, problem.n), {}, {}))
-                .handle();
-    for (const auto& client : clients_) FactorAndSolve(*client, problem_);
-  }
+  SmallCalls& calls() { return calls_; }
 
   void RunRound() {
-    rates_.push_back(Throughput([&](client::Client& client) { FactorAndSolve(client, problem_); }));
-    empty_rates_.push_back(Throughput([&](client::Client& client) { DescribeKept(client); }));
+    const SmallProblem& problem = calls_.problem();
+    rates_.push_back(calls_.Throughput(
+        [&](client::Client& client) { SmallCalls::FactorAndSolve(client, problem); }));
+    empty_rates_.push_back(
+        calls_.Throughput([&](client::Client& client) { calls_.DescribeKept(client); }));
     std::vector<double> seconds;
-    std::array<std::vector<double>, std::size(kPhases)> phases;
+    std::array<std::vector<double>, std::size(kServerPhases)> phases;
     for (int k = 0; k < kLatencyCalls; ++k) {
       v1::Timings timings;
-      seconds.push_back(Time([&] { timings = FactorAndSolve(*clients_[0], problem_); }));
-      for (size_t i = 0; i < std::size(kPhases); ++i) {
-        phases[i].push_back(kPhases[i].seconds(timings));
+      seconds.push_back(
+          Time([&] { timings = SmallCalls::FactorAndSolve(calls_.first(), problem); }));
+      for (size_t i = 0; i < std::size(kServerPhases); ++i) {
+        phases[i].push_back(kServerPhases[i].seconds(timings));
       }
     }
     alone_.push_back(Median(std::move(seconds)));
-    for (size_t i = 0; i < std::size(kPhases); ++i) {
+    for (size_t i = 0; i < std::size(kServerPhases); ++i) {
       alone_phases_[i].push_back(Median(std::move(phases[i])));
     }
   }
 
-  // A record for each kind of call.
-  void AddCosts(Json& rows) {
-    const Problem tiny = MakeProblem(1);
-    rows.push_back(CostOf("nothing", 0, [&](client::Client& client) {
-      DescribeKept(client);
-      return std::optional<v1::Timings>();
-    }));
-    rows.push_back(CostOf("factorize and solve", 1, [&](client::Client& client) {
-      return std::optional(FactorAndSolve(client, tiny));
-    }));
-    rows.push_back(CostOf("solve", problem_.n, [&](client::Client& client) {
-      return std::optional(Solve(client, kept_, problem_));
-    }));
-    rows.push_back(CostOf("factorize and solve", problem_.n, [&](client::Client& client) {
-      return std::optional(FactorAndSolve(client, problem_));
-    }));
-  }
-
   Json Summary() const {
-    Json row = {{"gather", gather_}};
+    Json row = {{"gather", calls_.gather()}};
     AddSpread(rates_, 1, "calls_per_second", row);
     AddSpread(empty_rates_, 1, "empty_calls_per_second", row);
     AddSpread(alone_, 1e6, "alone_us", row);
-    for (size_t i = 0; i < std::size(kPhases); ++i) {
-      row[std::string("alone_") + kPhases[i].name] = 1e6 * Median(alone_phases_[i]);
+    for (size_t i = 0; i < std::size(kServerPhases); ++i) {
+      row[std::string("alone_") + kServerPhases[i].name] = 1e6 * Median(alone_phases_[i]);
     }
     return row;
   }
@@ -217,7 +92,8 @@ class Subject {
       of_empty.push_back(rates_[round] / empty_rates_[round]);
       extra.push_back(alone_[round] - other.alone_[round]);
     }
-    Json row = {{"n", problem_.n}, {"clients", clients_.size()}, {"rounds", rates_.size()}};
+    Json row = {
+        {"n", calls_.problem().n}, {"clients", calls_.clients()}, {"rounds", rates_.size()}};
     AddSpread(gain, 1, "gain", row);
     AddSpread(of_empty, 1, "of_empty_calls", row);
     AddSpread(extra, 1e6, "alone_extra_us", row);
@@ -233,75 +109,12 @@ class Subject {
     row["most_" + name] = scale * *most;
   }
 
-  void DescribeKept(client::Client& client) const { Check(client.Describe(kept_).status()); }
-
-  // Calls a second of all clients together.
-  double Throughput(const Call& call) {
-    std::atomic<bool> over = false;
-    std::atomic<int64_t> calls = 0;
-    const double seconds = Time([&] {
-      std::vector<std::jthread> threads;
-      threads.reserve(clients_.size());
-      for (const auto& client : clients_) {
-        threads.emplace_back([&, client = client.get()] {
-          while (!over) {
-            call(*client);
-            ++calls;
-          }
-        });
-      }
-      std::this_thread::sleep_for(std::chrono::duration<double>(kRoundSeconds));
-      over = true;
-    });
-    return static_cast<double>(calls) / seconds;
-  }
-
-  // `call(client)` is what the server says of it, if it says anything.
-  template <class F>
-  Json CostOf(const char* what, int64_t n, F call) {
-    std::atomic<int64_t> calls = 0;
-    // Of all calls together, in nanoseconds.
-    std::atomic<int64_t> waited = 0;
-    std::array<std::atomic<int64_t>, std::size(kPhases)> phases = {};
-    const auto add = [](std::atomic<int64_t>& sum, double seconds) {
-      sum += static_cast<int64_t>(1e9 * seconds);
-    };
-    const Spent before = SpentBy(daemon_.process().pid());
-    const double rate = Throughput([&](client::Client& client) {
-      std::optional<v1::Timings> timings;
-      add(waited, Time([&] { timings = call(client); }));
-      ++calls;
-      if (!timings) return;
-      for (size_t i = 0; i < std::size(kPhases); ++i) add(phases[i], kPhases[i].seconds(*timings));
-    });
-    const Spent after = SpentBy(daemon_.process().pid());
-    const auto each = [&](double sum) { return sum / static_cast<double>(calls); };
-    Json row = {{"call", what},
-                {"n", n},
-                {"gather", gather_},
-                {"clients", clients_.size()},
-                {"calls_per_second", rate},
-                {"daemon_cpu_us", 1e6 * each(after.daemon - before.daemon)},
-                {"clients_cpu_us", 1e6 * each(after.clients - before.clients)},
-                {"daemon_sleeps", each(after.daemon_switches - before.daemon_switches)},
-                {"client_waits_us", 1e-3 * each(static_cast<double>(waited))}};
-    if (phases.back() == 0) return row;
-    for (size_t i = 0; i < std::size(kPhases); ++i) {
-      row[kPhases[i].name] = 1e-3 * each(static_cast<double>(phases[i]));
-    }
-    return row;
-  }
-
-  const bool gather_;
-  const Problem& problem_;
-  e2e::Daemon daemon_;
-  std::vector<std::unique_ptr<client::Client>> clients_;
-  std::string kept_;  // a factor
+  SmallCalls calls_;
   // Of each round.
   std::vector<double> rates_;
   std::vector<double> empty_rates_;
   std::vector<double> alone_;
-  std::array<std::vector<double>, std::size(kPhases)> alone_phases_;
+  std::array<std::vector<double>, std::size(kServerPhases)> alone_phases_;
 };
 
 DeviceInfo InfoOf([[maybe_unused]] const std::string& name) {
@@ -312,7 +125,7 @@ DeviceInfo InfoOf([[maybe_unused]] const std::string& name) {
 }
 
 void Run(const std::string& device, int clients, int64_t n, const std::string& output) {
-  const Problem problem = MakeProblem(n);
+  const SmallProblem problem(n);
   Json result = ResultHeader("gather", InfoOf(device));
   result["cores"] = CoresOfProcess();
   result["n"] = n;
@@ -328,7 +141,7 @@ void Run(const std::string& device, int clients, int64_t n, const std::string& o
     WriteResult(result, output);
   }
   for (Subject* const subject : {&together, &apart}) {
-    subject->AddCosts(result["call_costs"]);
+    AddCallCosts(subject->calls(), result["call_costs"]);
     WriteResult(result, output);
   }
   if (output.empty()) std::cout << result.dump(2) << "\n";

@@ -8,6 +8,8 @@ foreach(name service_bench gather_bench)
   endif()
   set_property(GLOBAL APPEND PROPERTY CROUT_PACKAGED_TESTS ${name})
 endforeach()
+target_sources(gather_bench PRIVATE "${PROJECT_SOURCE_DIR}/tests/bench/call_costs.cc"
+  "${PROJECT_SOURCE_DIR}/tests/bench/small_calls.cc")
 # What TLS costs: `ninja tls_bench`, then `tls_bench`.
 add_executable(tls_bench "${PROJECT_SOURCE_DIR}/tests/bench/tls_bench.cc"
   "${PROJECT_SOURCE_DIR}/tests/e2e/certificates.cc")
