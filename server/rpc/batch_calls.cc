@@ -9,7 +9,6 @@
 #include "server/rpc/admission.h"
 #include "server/rpc/decode.h"
 #include "server/rpc/encode.h"
-#include "server/rpc/factor_step.h"
 #include "server/rpc/placement.h"
 #include "server/rpc/status.h"
 

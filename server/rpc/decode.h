@@ -1,5 +1,5 @@
-// Requests into checked values. All validation of what a client declares about a request, its
-// payload's bytes aside, is here.
+// Requests into checked values: what several calls have in their headers, payloads' bytes aside.
+// What one call alone has is checked where its steps are made (DecodeSeries in series_steps.h).
 #ifndef CROUT_SERVER_RPC_DECODE_H_
 #define CROUT_SERVER_RPC_DECODE_H_
 
@@ -31,8 +31,9 @@ struct PayloadSpec {
   bool map_lines = false;
   int64_t max_order = 0;  // of what is parsed: a larger dimension is refused
 
-  // Whether what the device gets is made on the host when all bytes have come.
-  bool parsed() const { return text || entries.has_value(); }
+  // Whether it arrives as text or as entries: what the device gets is made of them on the host when
+  // all bytes have come. The bytes of others go to the device as they are.
+  bool needs_parsing() const { return text || entries.has_value(); }
 };
 
 // `field` is the path of `spec` in the request, for messages. UNIMPLEMENTED for a type that the

@@ -96,7 +96,7 @@ absl::StatusOr<std::unique_ptr<DirectSolveSteps>> DirectSolveSteps::Create(
 
 PackedMatrix DirectSolveSteps::MatrixShape() {
   PackedMatrix shape = matrix_.upload().shape();
-  const bool unread = matrix_.upload().parsed() && shape.rows == 0;
+  const bool unread = matrix_.upload().needs_parsing() && shape.rows == 0;
   if (unread) shape.rows = shape.cols = rhs_.upload().shape().rows;
   return shape;
 }

@@ -16,65 +16,11 @@
 #include "server/rpc/decode.h"
 #include "server/rpc/names.h"
 #include "server/rpc/observe.h"
+#include "server/rpc/singular_matrix.h"
 #include "server/rpc/sparse_analysis.h"
 #include "server/rpc/status.h"
 
 namespace crout {
-
-absl::StatusOr<std::optional<NewFactor>> FindSingular(ServerCore& core, DeviceSlot& slot,
-                                                      MatrixUpload& upload,
-                                                      const FactorizeOptions& options, int64_t n) {
-  CROUT_ASSIGN_OR_RETURN(const std::optional<LeadingBlock> block, upload.InspectLeadingBlock(n));
-  if (!block || (!block->empty_row && !block->empty_column)) return std::optional<NewFactor>();
-  NewFactor factor;
-  CROUT_ASSIGN_OR_RETURN(factor.reservation,
-                         core.cache.ReserveOnDevice(slot, FactorCache::Charge(0)));
-  factor.factorization = SingularFactorization(
-      options, upload.shape().dtype, n,
-      block->empty_row ? SingularReason::kEmptyRow : SingularReason::kEmptyColumn,
-      (block->empty_row ? *block->empty_row : *block->empty_column) + 1);
-  factor.factorization.summary.norm_one = block->norm_one;
-  factor.factorization.summary.norm_inf = block->norm_inf;
-  factor.slot = &slot;
-  return std::optional(std::move(factor));
-}
-
-absl::StatusOr<std::optional<NewFactor>> FindSingular(ServerCore& core, DeviceSlot& slot,
-                                                      MatrixUpload& upload,
-                                                      const FactorizeOptions& options,
-                                                      const SparseChoice& sparse) {
-  const int64_t n = upload.shape().rows;
-  CROUT_ASSIGN_OR_RETURN(std::optional<NewFactor> factor,
-                         FindSingular(core, slot, upload, options, n));
-  if (!factor && sparse.unmatched_row() >= 0) {
-    factor.emplace();
-    CROUT_ASSIGN_OR_RETURN(factor->reservation,
-                           core.cache.ReserveOnDevice(slot, FactorCache::Charge(0)));
-    factor->factorization = SingularFactorization(
-        options, upload.shape().dtype, n, SingularReason::kStructure, sparse.unmatched_row() + 1);
-    CROUT_ASSIGN_OR_RETURN(const std::optional<LeadingBlock> block, upload.InspectLeadingBlock(n));
-    // Where there is none, a sum is beyond the range.
-    constexpr double kBeyond = std::numeric_limits<double>::infinity();
-    factor->factorization.summary.norm_one = block ? block->norm_one : kBeyond;
-    factor->factorization.summary.norm_inf = block ? block->norm_inf : kBeyond;
-    factor->slot = &slot;
-  }
-  if (!factor) return factor;
-  // Not the dense method of that order, which nobody asked for.
-  if (sparse.named()) factor->factorization.summary.algorithm = sparse.name();
-  factor->nnz = upload.nnz();
-  return factor;
-}
-
-FactorInfo DescribeDropped(NewFactor factor) {
-  FactorInfo info;
-  info.summary = std::move(factor.factorization.summary);
-  info.record = std::move(factor.record);
-  info.device = factor.slot->device->info().name;
-  info.nnz = factor.nnz;
-  info.timings = factor.timings;
-  return info;
-}
 
 namespace {
 
@@ -106,11 +52,12 @@ absl::StatusOr<std::unique_ptr<FactorStep>> FactorStep::Create(ServerCore& core,
   step->request_.clear_precision();
   const BatchLu* const batch_lu = slot.device->batch_lu();
   if (batch_lu != nullptr && AlgorithmName(options.algorithm()) == batch_lu->name()) {
-    if (spec.parsed()) return NotForBatches();
+    if (spec.needs_parsing()) return NotForBatches();
     step->named_batch_ = true;
     step->request_.clear_algorithm();
   }
-  CROUT_RETURN_IF_ERROR(step->sparse_.TakeName(spec.parsed() || spec.values, &step->request_));
+  CROUT_RETURN_IF_ERROR(
+      step->sparse_.TakeName(spec.needs_parsing() || spec.values, &step->request_));
   CROUT_RETURN_IF_ERROR(step->CheckPrecision(spec.shape));
   CROUT_ASSIGN_OR_RETURN(step->options_, DecodeOptions(step->request_, spec.shape.dtype));
   CROUT_RETURN_IF_ERROR(step->sparse_.CheckType(step->Wish()));
@@ -180,7 +127,7 @@ absl::StatusOr<std::optional<FactorizeOptions>> FactorStep::ResolveLow(int64_t n
 bool FactorStep::CanGather() const {
   const BatchLu* const method = slot_.device->batch_lu();
   const PackedMatrix& shape = upload_.shape();
-  if (method == nullptr || upload_.parsed() || shape.rows < 1 || shape.rows != shape.cols) {
+  if (method == nullptr || upload_.needs_parsing() || shape.rows < 1 || shape.rows != shape.cols) {
     return false;
   }
   const bool by_default = request_.algorithm() == v1::ALGORITHM_UNSPECIFIED ||

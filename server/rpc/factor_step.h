@@ -1,4 +1,4 @@
-// The matrix of a call and its factorization.
+// The matrix of a call and its factorization: dense, sparse, or one of a batch of several callers'.
 #ifndef CROUT_SERVER_RPC_FACTOR_STEP_H_
 #define CROUT_SERVER_RPC_FACTOR_STEP_H_
 
@@ -14,22 +14,8 @@
 
 namespace crout {
 
-// A factor of the leading block of order n of a matrix whose text was parsed, if an empty row or
-// column shows that block to be singular: it holds nothing, and its reservation is that of an
-// entry. May block.
-absl::StatusOr<std::optional<NewFactor>> FindSingular(ServerCore& core, DeviceSlot& slot,
-                                                      MatrixUpload& upload,
-                                                      const FactorizeOptions& options, int64_t n);
-// Likewise of all of it; also where the analysis of its pattern has found that. `options`: as it
-// would be factored in full.
-absl::StatusOr<std::optional<NewFactor>> FindSingular(ServerCore& core, DeviceSlot& slot,
-                                                      MatrixUpload& upload,
-                                                      const FactorizeOptions& options,
-                                                      const SparseChoice& sparse);
-
-// What is said of a factor that is not kept: nothing that concerns the cache.
-FactorInfo DescribeDropped(NewFactor factor);
-
+// It is one of a batch from Gather() on, and a sparse one, where it may be, from Analyze() on, or,
+// of values alone, from Create() on; otherwise it is dense.
 class FactorStep final : public PayloadStep {
  public:
   // Checks what can be checked before the payload. A factor that is `cached` is prepared for the
@@ -49,7 +35,7 @@ class FactorStep final : public PayloadStep {
     sparse_.Allow(std::move(tenant), solver);
   }
   // Whether it may, and was not analysed yet: Expected() is of a dense factor then.
-  bool undecided() const { return sparse_.allowed() && upload_.parsed() && !analyzed_; }
+  bool undecided() const { return sparse_.allowed() && upload_.needs_parsing() && !analyzed_; }
   // UNIMPLEMENTED where the request names such a method and the matrix may not.
   absl::Status CheckKind() const;
 
@@ -120,26 +106,11 @@ class FactorStep final : public PayloadStep {
 
   // The algorithm for this order, and what its factor is prepared for.
   absl::Status ResolveFor(int64_t n);
-  bool StartsWarm() const;
-  absl::Status CheckPrecision(const PackedMatrix& shape) const;
   // What a matrix of order n is factored in first; null for its own type.
   absl::StatusOr<std::optional<FactorizeOptions>> ResolveLow(int64_t n);
+  absl::Status CheckPrecision(const PackedMatrix& shape) const;
   const FactorizeOptions& first() const { return low_ ? *low_ : options_; }
-
-  FactorCache::Pin* last_ = nullptr;
-  size_t promotion_bytes_ = 0;  // of that
-  int64_t expected_n_ = 0;
-  v1::FactorizeOptions request_;
-  FactorizeOptions options_;
-  // In lower precision, where that comes first; `options_` are then those of the fallback.
-  v1::FactorPrecision asked_ = v1::FACTOR_PRECISION_UNSPECIFIED;
-  FactorPrecision precision_ = FactorPrecision::kAsTyped;
-  std::optional<FactorizeOptions> low_;
-  std::optional<MixedPlan> mixed_;  // the plan of both
-  bool may_widen_ = false;
-  std::optional<FactorizePlan> plan_;  // where there is no mixed one
-  std::optional<int64_t> order_;
-  bool cached_ = false;
+  bool StartsWarm() const;
 
   FactorWish Wish() const;
   // Plans for values of the matrix before.
@@ -150,15 +121,35 @@ class FactorStep final : public PayloadStep {
   absl::StatusOr<NewFactor> RunSparse(ExecutionContext& context, StopRequested stop,
                                       CallTimings& timings);
 
-  SparseChoice sparse_;
-  bool by_values_ = false;
-  bool analyzed_ = false;
-  bool changed_ = false;
-
   GatheredShape GatheredAs() const;
   // Makes `outlook`, of a job by itself, one of either.
   absl::Status PlanForBatch(const PackedMatrix& shape, Outlook& outlook);
 
+  // What was asked.
+  v1::FactorizeOptions request_;
+  v1::FactorPrecision asked_ = v1::FACTOR_PRECISION_UNSPECIFIED;
+  bool cached_ = false;
+  FactorCache::Pin* last_ = nullptr;
+  size_t promotion_bytes_ = 0;  // of that
+  std::optional<int64_t> order_;
+  int64_t expected_n_ = 0;
+  bool by_values_ = false;
+
+  // A dense factor: in lower precision, where that comes first; `options_` are then those of the
+  // fallback.
+  FactorizeOptions options_;
+  FactorPrecision precision_ = FactorPrecision::kAsTyped;
+  std::optional<FactorizeOptions> low_;
+  std::optional<MixedPlan> mixed_;  // the plan of both
+  bool may_widen_ = false;
+  std::optional<FactorizePlan> plan_;  // where there is no mixed one
+
+  // A sparse one.
+  SparseChoice sparse_;
+  bool analyzed_ = false;
+  bool changed_ = false;
+
+  // One of a batch of several callers' matrices.
   bool named_batch_ = false;  // the request names the method of batches
   bool gathers_ = false;
   GatheredBytes gathered_bytes_;

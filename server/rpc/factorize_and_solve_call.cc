@@ -39,7 +39,7 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeAndSolveCall::Start(const Str
                   absl::StatusCode::kInvalidArgument));
   if (factor_->gathers()) solve_->Gather();
   factor_->MayWiden();
-  if (factor_->upload().parsed() && !solve_->upload().parsed()) {
+  if (factor_->upload().needs_parsing() && !solve_->upload().needs_parsing()) {
     // B is admitted before A's text was read to its end; Run() holds A to it.
     CROUT_RETURN_IF_ERROR(factor_->ExpectOrder(solve_->upload().shape().rows));
   }

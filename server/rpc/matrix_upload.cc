@@ -72,7 +72,7 @@ absl::Status StagingTimeout() {
 
 MatrixUpload::MatrixUpload(ServerCore& core, const PayloadSpec& spec, std::string field)
     : core_(core), field_(std::move(field)), shape_(spec.shape) {
-  if (!spec.parsed()) return;
+  if (!spec.needs_parsing()) return;
   grant_ = std::make_shared<TextGrant>(core.cache, core.devices.host_budget());
   if (spec.text) {
     reader_ = std::make_unique<MatrixMarketReader>(TextLimits(core, spec), &core.parsers, grant_);
@@ -113,7 +113,7 @@ size_t MatrixUpload::DestinationBytes() const {
 
 absl::StatusOr<size_t> MatrixUpload::Append(std::span<const std::byte> bytes,
                                             const std::function<void()>& on_ready) {
-  if (!parsed()) return AppendDense(bytes, on_ready);
+  if (!needs_parsing()) return AppendDense(bytes, on_ready);
   CROUT_RETURN_IF_ERROR(AppendToReader(bytes));
   return bytes.size();
 }
@@ -150,7 +150,9 @@ absl::Status MatrixUpload::AppendToReader(std::span<const std::byte> bytes) {
   return NamingField(reader_->Append({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
 }
 
-bool MatrixUpload::TryReserve(size_t bytes) { return !parsed() || reader_->TryReserve(bytes); }
+bool MatrixUpload::TryReserve(size_t bytes) {
+  return !needs_parsing() || reader_->TryReserve(bytes);
+}
 
 absl::Status MatrixUpload::Reserve(size_t bytes) { return NamingField(reader_->Reserve(bytes)); }
 
@@ -168,7 +170,7 @@ absl::Status MatrixUpload::Pause() {
 }
 
 absl::Status MatrixUpload::Close() {
-  if (parsed() || received_ == shape_.bytes()) return absl::OkStatus();
+  if (needs_parsing() || received_ == shape_.bytes()) return absl::OkStatus();
   return BadField(field_, absl::StrCat(received_, " bytes arrived of the ", shape_.bytes(),
                                        " that the header declares"));
 }

@@ -36,13 +36,14 @@ class MatrixUpload {
   // `field`: the payload's path in the request, for messages.
   MatrixUpload(ServerCore& core, const PayloadSpec& spec, std::string field);
 
-  bool parsed() const { return reader_ != nullptr; }
+  // As PayloadSpec has it: before Parse() and after.
+  bool needs_parsing() const { return reader_ != nullptr; }
   // Complete from the start (dense) or after Parse.
   const PackedMatrix& shape() const { return shape_; }
   const std::string& field() const { return field_; }
   size_t bytes_received() const { return received_; }
   // Whether all bytes of a dense payload are here; not known of others.
-  bool full() const { return !parsed() && received_ == shape_.bytes(); }
+  bool full() const { return !needs_parsing() && received_ == shape_.bytes(); }
   // Stored positions of a sparse matrix; after Parse.
   std::optional<int64_t> nnz() const { return nnz_; }
 

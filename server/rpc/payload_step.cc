@@ -22,4 +22,14 @@ void Settle(NewFactor& factor) {
   factor.reservation.Shrink(FactorCache::Charge(factor.factorization.parts.bytes()));
 }
 
+FactorInfo DescribeDropped(NewFactor factor) {
+  FactorInfo info;
+  info.summary = std::move(factor.factorization.summary);
+  info.record = std::move(factor.record);
+  info.device = factor.slot->device->info().name;
+  info.nnz = factor.nnz;
+  info.timings = factor.timings;
+  return info;
+}
+
 }  // namespace crout

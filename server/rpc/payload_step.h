@@ -1,4 +1,5 @@
-// A payload of a call, and the part of the job that needs it.
+// A payload of a call, and the part of the job that needs it: in these files a step. (The steps of
+// a series, SeriesSteps, have up to three of them each.)
 #ifndef CROUT_SERVER_RPC_PAYLOAD_STEP_H_
 #define CROUT_SERVER_RPC_PAYLOAD_STEP_H_
 
@@ -69,7 +70,7 @@ class PayloadStep {
 template <class Step>
 absl::StatusOr<JobDemand> DemandOf(Step& step) {
   JobDemand demand;
-  if (step.upload().parsed()) return demand;
+  if (step.upload().needs_parsing()) return demand;
   CROUT_ASSIGN_OR_RETURN(const MemoryNeed need, step.Plan());
   demand.bytes = need.device;
   demand.seconds = step.PredictSeconds();
@@ -78,6 +79,9 @@ absl::StatusOr<JobDemand> DemandOf(Step& step) {
 
 // Gives back what is reserved for `factor` beyond what it keeps.
 void Settle(NewFactor& factor);
+
+// What is said of a factor that is not kept: nothing that concerns the cache.
+FactorInfo DescribeDropped(NewFactor factor);
 
 // A payload of a job that has several: the job plans for them.
 class PlannedStep final : public PayloadStep {

@@ -9,8 +9,8 @@
 #include "kernels/jobs/factorize.h"
 #include "kernels/util/status_macros.h"
 #include "server/rpc/decode.h"
-#include "server/rpc/factor_step.h"
 #include "server/rpc/names.h"
+#include "server/rpc/singular_matrix.h"
 #include "server/rpc/status.h"
 
 namespace crout {
@@ -18,7 +18,7 @@ namespace {
 
 // What has no meaning where A stays sparse.
 absl::Status CheckSparse(const v1::ComputeSchurComplementHeader& header, const PayloadSpec& spec) {
-  if (!spec.parsed()) {
+  if (!spec.needs_parsing()) {
     return BadField("header.keep", "of a dense matrix: order it so that A11 leads");
   }
   if (header.keep_size() > 0 && header.leading_order() != 0) {
@@ -73,7 +73,7 @@ absl::StatusOr<std::unique_ptr<SchurStep>> SchurStep::Create(
   auto step = std::unique_ptr<SchurStep>(new SchurStep(core, spec, slot));
   step->request_ = header.options();
   step->keep_.assign(header.keep().begin(), header.keep().end());
-  CROUT_RETURN_IF_ERROR(step->sparse_.TakeName(spec.parsed(), &step->request_));
+  CROUT_RETURN_IF_ERROR(step->sparse_.TakeName(spec.needs_parsing(), &step->request_));
   CROUT_ASSIGN_OR_RETURN(step->options_.factor, DecodeOptions(step->request_, spec.shape.dtype));
   if (step->sparse()) CROUT_RETURN_IF_ERROR(CheckSparse(header, spec));
   CROUT_RETURN_IF_ERROR(step->sparse_.CheckType(step->Wish()));

@@ -7,7 +7,6 @@
 #include "server/rpc/acquire.h"
 #include "server/rpc/decode.h"
 #include "server/rpc/encode.h"
-#include "server/rpc/factor_step.h"
 #include "server/rpc/names.h"
 #include "server/rpc/observe.h"
 #include "server/rpc/placement.h"

@@ -12,8 +12,8 @@
 #include "kernels/util/stopwatch.h"
 #include "kernels/util/strings.h"
 #include "server/rpc/decode.h"
-#include "server/rpc/factor_step.h"
 #include "server/rpc/observe.h"
+#include "server/rpc/singular_matrix.h"
 #include "server/rpc/sparse_analysis.h"
 #include "server/rpc/status.h"
 #include "server/scheduling/reason.h"
@@ -118,7 +118,7 @@ SeriesSteps::SeriesSteps(ServerCore& core, DeviceSlot& slot, const PayloadSpec& 
       pins_(pins),
       budget_(std::move(budget)),
       change_(change),
-      brings_matrix_(matrix.parsed() || matrix.shape.rows > 0),
+      brings_matrix_(matrix.needs_parsing() || matrix.shape.rows > 0),
       request_(setting.factorize),
       sparse_(core, slot) {}
 
@@ -137,15 +137,15 @@ absl::StatusOr<std::unique_ptr<SeriesSteps>> SeriesSteps::Create(
     CROUT_ASSIGN_OR_RETURN(
         matrix, DecodePayload(header.matrix(), "header.matrix", core.limits, *slot.device,
                               PayloadRole::kMatrixThatMayStaySparse));
-    matrix.map_lines = matrix.parsed();
-    if (!matrix.parsed() && matrix.shape.rows == 0) {
+    matrix.map_lines = matrix.needs_parsing();
+    if (!matrix.needs_parsing() && matrix.shape.rows == 0) {
       return BadField("header.matrix", "of order 0: a step has unknowns");
     }
   }
   CROUT_ASSIGN_OR_RETURN(const PayloadSpec rhs,
                          DecodePayload(header.rhs(), "header.rhs", core.limits, *slot.device,
                                        PayloadRole::kRightHandSide));
-  if (rhs.parsed())
+  if (rhs.needs_parsing())
     return BadField("header.rhs", "not dense: right-hand sides of a series are dense");
   if (rhs.shape.rows == 0 || rhs.shape.cols == 0) {
     return BadField("header.rhs", "empty: a step has a right-hand side");
@@ -153,7 +153,8 @@ absl::StatusOr<std::unique_ptr<SeriesSteps>> SeriesSteps::Create(
   auto steps = std::unique_ptr<SeriesSteps>(
       new SeriesSteps(core, slot, matrix, change, rhs, setting, pins, std::move(budget)));
   const bool kept_sparse = !header.has_matrix() && kept && kept->summary().matrix_nonzeros > 0;
-  CROUT_RETURN_IF_ERROR(steps->sparse_.TakeName(matrix.parsed() || kept_sparse, &steps->request_));
+  CROUT_RETURN_IF_ERROR(
+      steps->sparse_.TakeName(matrix.needs_parsing() || kept_sparse, &steps->request_));
   steps->sparse_.Allow(std::move(tenant));
   CROUT_ASSIGN_OR_RETURN(steps->options_.factor,
                          DecodeOptions(steps->request_, change ? kept_dtype : matrix.shape.dtype));
@@ -172,7 +173,7 @@ absl::Status SeriesSteps::TakeStart(const v1::MatrixSpec& x0) {
   CROUT_ASSIGN_OR_RETURN(
       const PayloadSpec spec,
       DecodePayload(x0, kField, core_.limits, *slot_.device, PayloadRole::kRightHandSide));
-  if (spec.parsed()) return BadField(kField, "not dense: a start is dense");
+  if (spec.needs_parsing()) return BadField(kField, "not dense: a start is dense");
   CROUT_ASSIGN_OR_RETURN(const SolutionShape solution,
                          ShapeSolution(options_.factor.factor_dtype, rhs_.upload().shape()));
   const PackedMatrix& x = solution.delivered;

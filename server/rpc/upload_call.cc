@@ -234,10 +234,10 @@ void UploadCall::EnforceLimits(Clock::time_point now) {
           : std::move(status));
 }
 
-absl::StatusOr<MemoryNeed> UploadCall::PlanSteps(bool parsed) {
+absl::StatusOr<MemoryNeed> UploadCall::PlanSteps(bool need_parsing) {
   MemoryNeed need;
   for (PayloadStep* step : steps_) {
-    if (step->upload().parsed() != parsed) continue;
+    if (step->upload().needs_parsing() != need_parsing) continue;
     CROUT_ASSIGN_OR_RETURN(const MemoryNeed planned, step->Plan());
     need.device += planned.device;
     need.host += planned.host;
@@ -246,9 +246,9 @@ absl::StatusOr<MemoryNeed> UploadCall::PlanSteps(bool parsed) {
 }
 
 // The steps of one call share a device, so that one reservation serves them all.
-absl::Status UploadCall::AdmitSteps(bool parsed, JobMemory memory) {
+absl::Status UploadCall::AdmitSteps(bool need_parsing, JobMemory memory) {
   for (PayloadStep* step : steps_) {
-    if (step->upload().parsed() != parsed) continue;
+    if (step->upload().needs_parsing() != need_parsing) continue;
     CROUT_ASSIGN_OR_RETURN(const MemoryNeed planned, step->Plan());
     CROUT_RETURN_IF_ERROR(step->Admit(memory.Split(planned)));
   }
@@ -261,12 +261,12 @@ void UploadCall::Proceed(std::vector<PayloadStep*> steps) {
   in_flight_.emplace(core_.metrics);
   DeviceSlot& slot = steps_.front()->slot();
   ReleaseOn(slot);
-  const absl::StatusOr<MemoryNeed> need = PlanSteps(false);
+  const absl::StatusOr<MemoryNeed> need = PlanSteps(/*need_parsing=*/false);
   if (!need.ok()) return End(need.status());
   expected_.emplace(slot.expected, PredictSeconds(), need->device);
   if (need->device <= kQuickBytes && IsMemoryAtHand()) {
     if (auto memory = TryReserve(core_, slot, *need)) {
-      const absl::Status status = AdmitSteps(false, *std::move(memory));
+      const absl::Status status = AdmitSteps(/*need_parsing=*/false, *std::move(memory));
       return status.ok() ? BeginUpload() : End(status);
     }
   }
@@ -277,7 +277,7 @@ void UploadCall::Proceed(std::vector<PayloadStep*> steps) {
 // A reaction may not wait for a driver or the system.
 bool UploadCall::IsMemoryAtHand() const {
   return std::all_of(steps_.begin(), steps_.end(), [](PayloadStep* step) {
-    const size_t bytes = step->upload().parsed() ? 0 : step->upload().shape().bytes();
+    const size_t bytes = step->upload().needs_parsing() ? 0 : step->upload().shape().bytes();
     return bytes == 0 || step->slot().device->memory().HasFree(bytes);
   });
 }
@@ -300,7 +300,8 @@ absl::StatusOr<Reservation> UploadCall::KeepFirstMessage() {
 
 void UploadCall::AdmitDenseSlowly(const MemoryNeed& need) {
   auto memory = Reserve(core_, steps_.front()->slot(), need);
-  const absl::Status status = memory.ok() ? AdmitSteps(false, *std::move(memory)) : memory.status();
+  const absl::Status status =
+      memory.ok() ? AdmitSteps(/*need_parsing=*/false, *std::move(memory)) : memory.status();
   MutexLock lock(&mutex_);
   if (!status.ok()) return End(status);
   BeginUpload();
@@ -323,8 +324,9 @@ void UploadCall::Complete() {
     if (!status.ok()) return End(status);
   }
   if (!received_) received_ = Clock::now();
-  const bool any_parsed = std::any_of(steps_.begin(), steps_.end(),
-                                      [](PayloadStep* step) { return step->upload().parsed(); });
+  const bool any_parsed = std::any_of(steps_.begin(), steps_.end(), [](PayloadStep* step) {
+    return step->upload().needs_parsing();
+  });
   for (PayloadStep* step : steps_) core_.metrics.ObserveUpload(step->upload().bytes_received());
   if (!any_parsed) return SubmitJob();
   steps_.front()->slot().texts->Schedule(
@@ -340,23 +342,23 @@ void UploadCall::CompleteParsed() {
 
 absl::StatusOr<bool> UploadCall::FinishParsed() {
   for (PayloadStep* step : steps_) {
-    if (step->upload().parsed()) CROUT_RETURN_IF_ERROR(step->upload().Parse());
+    if (step->upload().needs_parsing()) CROUT_RETURN_IF_ERROR(step->upload().Parse());
   }
   for (PayloadStep* step : steps_) {
     int told = -1;
     CROUT_RETURN_IF_ERROR(step->Analyze([&] { return StopAnalysing(step->upload(), told); }));
   }
   for (PayloadStep* step : steps_) {
-    if (!step->upload().parsed()) CROUT_RETURN_IF_ERROR(step->PlanAgain());
+    if (!step->upload().needs_parsing()) CROUT_RETURN_IF_ERROR(step->PlanAgain());
   }
   CROUT_ASSIGN_OR_RETURN(const bool answered, AnswerSingular());
   if (answered) return false;
-  CROUT_ASSIGN_OR_RETURN(const MemoryNeed need, PlanSteps(true));
+  CROUT_ASSIGN_OR_RETURN(const MemoryNeed need, PlanSteps(/*need_parsing=*/true));
   CROUT_ASSIGN_OR_RETURN(JobMemory memory, Reserve(core_, steps_.front()->slot(), need));
-  CROUT_RETURN_IF_ERROR(AdmitSteps(true, std::move(memory)));
+  CROUT_RETURN_IF_ERROR(AdmitSteps(/*need_parsing=*/true, std::move(memory)));
   for (PayloadStep* step : steps_) {
     if (stop_requested()) return absl::CancelledError("the client cancelled the call");
-    if (step->upload().parsed())
+    if (step->upload().needs_parsing())
       CROUT_RETURN_IF_ERROR(step->upload().Assemble([this] { return stop_requested(); }));
   }
   return true;

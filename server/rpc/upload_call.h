@@ -133,8 +133,10 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   void ReserveSlowly(PayloadStep* step, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   bool IsMemoryAtHand() const;  // for the dense payloads
-  absl::StatusOr<MemoryNeed> PlanSteps(bool parsed);
-  absl::Status AdmitSteps(bool parsed, JobMemory memory);
+  // Of the steps whose payloads need parsing, or of the others: those are planned and admitted
+  // before the first byte, these when their text has been read.
+  absl::StatusOr<MemoryNeed> PlanSteps(bool need_parsing);
+  absl::Status AdmitSteps(bool need_parsing, JobMemory memory);
   void AdmitDenseSlowly(const MemoryNeed& need);
   void BeginUpload() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

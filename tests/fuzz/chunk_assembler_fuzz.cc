@@ -191,13 +191,13 @@ class Assembler {
                         Steering* steering) {
     Reservation reservation;
     MatrixUpload upload(stack_->core(), spec, "header.matrix");
-    if (!spec.parsed()) CROUT_RETURN_IF_ERROR(Open(&upload, &reservation));
+    if (!spec.needs_parsing()) CROUT_RETURN_IF_ERROR(Open(&upload, &reservation));
     for (const DataSegment& segment : message.segments()) {
       if (segment.field != field) continue;
       CROUT_RETURN_IF_ERROR(Append(&upload, segment.bytes, steering));
     }
     CROUT_RETURN_IF_ERROR(upload.Close());
-    if (spec.parsed()) {
+    if (spec.needs_parsing()) {
       CROUT_RETURN_IF_ERROR(upload.Parse());
       Require(upload.shape().rows <= kMaxN && upload.shape().cols <= kMaxN);
       CROUT_RETURN_IF_ERROR(Open(&upload, &reservation));
@@ -219,7 +219,7 @@ class Assembler {
       const std::vector<std::byte> chunk(view.begin(), view.end());  // Exactly as long, for ASan.
       CROUT_ASSIGN_OR_RETURN(const size_t taken, AppendChunk(upload, chunk, steering));
       bytes = bytes.subspan(taken);
-      Require(upload->parsed() || upload->bytes_received() <= upload->shape().bytes());
+      Require(upload->needs_parsing() || upload->bytes_received() <= upload->shape().bytes());
     }
     return absl::OkStatus();
   }
@@ -244,7 +244,7 @@ class Assembler {
   void CheckArrived(MatrixUpload* upload, const PayloadSpec& spec, const std::string& data) {
     Require(upload->bytes_received() == data.size());
     std::optional<std::string> expected = data;
-    if (upload->parsed()) {
+    if (upload->needs_parsing()) {
       const std::unique_ptr<MatrixReader> reader = ReaderOf(spec);
       expected = DispatchDType(upload->shape().dtype, [&](auto tag) {
         return Expand<typename decltype(tag)::type>(*reader, data);
