@@ -87,8 +87,9 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   }
 
   void OnCancel() override {
-    const bool late = std::chrono::system_clock::now() >= context_->deadline();
+    const auto now = std::chrono::system_clock::now();
     MutexLock lock(&mutex_);
+    const bool late = IsAboutDeadline(now);
     ClientLeft(late ? StatusOf(absl::StatusCode::kDeadlineExceeded, "the call's deadline passed")
                     : StatusOf(absl::StatusCode::kCancelled, "the client cancelled the call"));
   }
@@ -440,6 +441,18 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
     MutexLock lock(&mutex_);
     ticket_.Redeem();
     MoveTo(CallPhase::kWork);
+  }
+
+  // Whether a call that the client ended then ended by its deadline. The client's clock runs out
+  // first: it began a journey earlier, and gRPC rounds up the time that it tells, by 1 % at most.
+  bool IsAboutDeadline(std::chrono::system_clock::time_point then) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto deadline = context_->deadline();
+    if (deadline == std::chrono::system_clock::time_point::max()) return false;
+    constexpr double kJourneySeconds = 0.05;
+    constexpr double kRounding = 0.01;
+    const std::chrono::duration<double> left = deadline - then;
+    return left.count() <= kJourneySeconds + kRounding * (observed_.Seconds() + left.count());
   }
 
   Job::Clock::time_point SteadyDeadline() const {

@@ -21,11 +21,12 @@ size_t Limits::ReplyChunkBytes() const {
 absl::StatusOr<Reservation> ServerCore::ChargeCall(size_t bytes) {
   auto charge = call_memory.TryReserve(bytes);
   if (charge) return *std::move(charge);
-  return WithRetryAfter(WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                                       "open calls hold the ", call_memory.limit() >> 10,
-                                       " KiB that the server has for them")),
-                                   kReasonMemoryExhausted),
-                        kRetrySeconds);
+  return WithRetryAfter(
+      WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                     "open calls hold the ", call_memory.limit() >> 10,
+                     " KiB that the server has for them: try again when some have ended")),
+                 kReasonMemoryExhausted),
+      kRetrySeconds);
 }
 
 }  // namespace crout

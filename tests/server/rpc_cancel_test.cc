@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -291,6 +292,7 @@ TEST_P(CancelTest, LeavesNothingBehind) {
   const Holdings before = Held();
   Hold();
   const double refused = Refused();
+  const double late = CallsRefused(core().metrics.Scrape(), "DEADLINE_EXCEEDED");
   const std::unique_ptr<OpenCall> call = MakeCall(factor.handle());
   if (end() == EndKind::kDeadline) {
     call->context().set_deadline(std::chrono::system_clock::now() + kDeadline);
@@ -303,6 +305,11 @@ TEST_P(CancelTest, LeavesNothingBehind) {
   // have been there to be refused.
   WaitUntil([&] { return reached ? Refused() == refused + 1 : Held().calls == before.calls; },
             "the server to end the call");
+  const bool sent = phase() == PhaseKind::kQueued || phase() == PhaseKind::kRunning;
+  if (reached && sent) {
+    EXPECT_EQ(CallsRefused(core().metrics.Scrape(), "DEADLINE_EXCEEDED") - late,
+              end() == EndKind::kDeadline ? 1 : 0);
+  }
 
   // What runs on the device ends when it ends; what waits is given back at once.
   Release();
@@ -319,6 +326,40 @@ TEST_P(CancelTest, LeavesNothingBehind) {
   Solved solved;
   EXPECT_TRUE(Solve(factor.handle(), std::vector<double>(kOrder, 1.0), &solved).ok());
   EXPECT_EQ(solved.result.factor_version(), 1);
+}
+
+class DeadlineTest : public RpcTest {
+ protected:
+  void SetUp() override { StartServer(); }
+
+  double EndedWith(std::string_view code) { return CallsRefused(core().metrics.Scrape(), code); }
+  // Ends an upload `left` before its deadline, as the client's clock does, or somebody.
+  void EndUpload(std::chrono::milliseconds time, std::chrono::milliseconds left) {
+    grpc::ClientContext context;
+    const auto deadline = std::chrono::system_clock::now() + time;
+    context.set_deadline(deadline);
+    const auto stream = stub().Factorize(&context);
+    v1::FactorizeRequest request;
+    *request.mutable_header()->mutable_matrix() = Dense(3, 3);
+    stream->Write(request);
+    WaitUntil([this] { return Held().uploads == 1; }, "the upload to begin");
+    std::this_thread::sleep_until(deadline - left);
+    context.TryCancel();
+    EXPECT_FALSE(stream->Finish().ok());
+    WaitUntil([this] { return Held().calls == 0; }, "the server to end the call");
+  }
+};
+
+// The client's clock runs out a journey before the server's.
+TEST_F(DeadlineTest, IsWhatEndedACallThatEndsJustBeforeIt) {
+  constexpr std::chrono::milliseconds kTime(2000);
+  EndUpload(kTime, std::chrono::milliseconds(20));
+  EXPECT_EQ(EndedWith("DEADLINE_EXCEEDED"), 1);
+  EXPECT_EQ(EndedWith("CANCELLED"), 0);
+  constexpr std::chrono::hours kLong(1);
+  EndUpload(kLong, kLong);
+  EXPECT_EQ(EndedWith("DEADLINE_EXCEEDED"), 1);
+  EXPECT_EQ(EndedWith("CANCELLED"), 1);
 }
 
 using Param = std::tuple<CallKind, PhaseKind, EndKind>;
