@@ -87,11 +87,8 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   }
 
   void OnCancel() override {
-    const auto now = std::chrono::system_clock::now();
     MutexLock lock(&mutex_);
-    const bool late = IsAboutDeadline(now);
-    ClientLeft(late ? StatusOf(absl::StatusCode::kDeadlineExceeded, "the call's deadline passed")
-                    : StatusOf(absl::StatusCode::kCancelled, "the client cancelled the call"));
+    ClientGone("the client cancelled the call");
   }
 
   void OnWriteDone(bool ok) override {
@@ -426,6 +423,14 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
     SendNext();
   }
 
+  // gRPC says that the client is gone, and not why: a deadline ends the write in flight as a
+  // connection that breaks does. `otherwise`: why, where it was not the deadline.
+  void ClientGone(const char* otherwise) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    ClientLeft(IsAboutDeadline()
+                   ? StatusOf(absl::StatusCode::kDeadlineExceeded, "the call's deadline passed")
+                   : StatusOf(absl::StatusCode::kCancelled, otherwise));
+  }
+
   // Ends a call that was refused a while ago, and one whose caller may no longer make it.
   void CheckCaller(Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!wanted() && !writer_.sending()) return;
@@ -443,15 +448,14 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
     MoveTo(CallPhase::kWork);
   }
 
-  // Whether a call that the client ended then ended by its deadline. The client's clock runs out
+  // Whether a call that the client ends now ends by its deadline. The client's clock runs out
   // first: it began a journey earlier, and gRPC rounds up the time that it tells, by 1 % at most.
-  bool IsAboutDeadline(std::chrono::system_clock::time_point then) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  bool IsAboutDeadline() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const auto deadline = context_->deadline();
     if (deadline == std::chrono::system_clock::time_point::max()) return false;
     constexpr double kJourneySeconds = 0.05;
     constexpr double kRounding = 0.01;
-    const std::chrono::duration<double> left = deadline - then;
+    const std::chrono::duration<double> left = deadline - std::chrono::system_clock::now();
     return left.count() <= kJourneySeconds + kRounding * (observed_.Seconds() + left.count());
   }
 
@@ -470,7 +474,7 @@ class Call : public Reactor, public LiveCall, public std::enable_shared_from_thi
   void GoOnSending(bool ok) {
     MutexLock lock(&mutex_);
     writer_.Written(SteadyNow());
-    if (!ok) ClientLeft(absl::CancelledError("the client went away"));
+    if (!ok) ClientGone("the client went away");
     SendNext();
     if (!AllSent()) return;
     (void)Failpoint("call.sent");

@@ -395,5 +395,54 @@ TEST_F(RpcSeriesTest, ASeriesWhoseFactorIsGoneMakesItsOwnFromTheNextMatrix) {
   EXPECT_TRUE(answer.factor);
 }
 
+// The first iterations of such a step gain nothing, and the last one all: by what they tell it
+// would be given up, however many a new factor is worth.
+TEST_F(RpcSeriesTest, NoStepIsGivenUpBeforeAsManyIterationsAsTheLastOneTook) {
+  FakeDeviceOptions slow;
+  slow.slowness = 1e9;  // A new factor is worth any number of iterations, whatever those take.
+  StartServer(slow);
+  std::vector<double> unit(kN * kN);
+  for (int64_t i = 0; i < kN; ++i) unit[i + i * kN] = 1;
+  v1::FactorizeHeader factorize;
+  *factorize.mutable_matrix() = Dense(kN, kN);
+  v1::Factor factor;
+  ASSERT_TRUE(Factorize(factorize, Bytes(unit), &factor).ok());
+
+  // As many different eigenvalues, as many iterations.
+  constexpr int kIterations = 8;
+  std::vector<double> diagonal(kN * kN);
+  for (int64_t i = 0; i < kN; ++i) {
+    diagonal[i + i * kN] = 0.5 + static_cast<double>(i % kIterations) / kIterations;
+  }
+  Series series(stub());
+  v1::SolveSeriesHeader header = With(v1::SERIES_STRATEGY_AUTO);
+  header.set_handle(factor.handle());
+  const std::vector<double> ones(kN, 1.0);
+  Answer answer;
+  ASSERT_TRUE(series.Step(diagonal, ones, &answer, header));
+  ExpectSolved(answer, diagonal, ones);
+  EXPECT_FALSE(answer.factor);
+  EXPECT_GE(answer.result.old_iterations(), kIterations);
+
+  // Rows in a circle, and a residual in one of them: each iteration moves it to the next, which is
+  // twice as large, but for the last.
+  constexpr int kCircle = 6;
+  std::vector<double> turned = unit;
+  std::vector<double> b = answer.x;
+  for (int64_t j = 0; j < kCircle; ++j) {
+    const int64_t next = (j + 1) % kCircle;
+    const double weight = next == 0 ? 0x1p-5 : 2;
+    turned[j + j * kN] = 0;
+    turned[next + j * kN] = weight;
+    b[next] = weight * answer.x[j];
+  }
+  b[0] += 0x1p-10;
+  ASSERT_TRUE(series.Step(turned, b, &answer));
+  ExpectSolved(answer, turned, b);
+  EXPECT_FALSE(answer.factor);
+  EXPECT_EQ(answer.result.new_iterations(), 0);
+  EXPECT_GE(answer.result.old_iterations(), kCircle);
+}
+
 }  // namespace
 }  // namespace crout::testing

@@ -120,11 +120,13 @@ TEST_F(UnreadSeriesTest, ADeadlineEndsTheWaiting) {
   std::unique_ptr<Sender> series;
   int begun = 0;  // before the attempt, as the next one is
   double before = 0;
+  double late = 0;
   ASSERT_TRUE(SeenWithin(kTime, [&] {
     series.reset();
     Idle();
     begun = StepsBegun();
     before = refused();
+    late = Ended("DEADLINE_EXCEEDED");
     const absl::Time deadline = absl::Now() + kTime;
     series = std::make_unique<Sender>(stub(), matrices_, b_, deadline);
     EXPECT_TRUE(Eventually([&] { return SecondStepIsHeld() || absl::Now() >= deadline; }));
@@ -132,6 +134,7 @@ TEST_F(UnreadSeriesTest, ADeadlineEndsTheWaiting) {
   }));
   // Nothing is read before: that would let the step go on.
   WaitUntil([&] { return refused() == before + 1; }, "the server to end the call");
+  EXPECT_EQ(Ended("DEADLINE_EXCEEDED"), late + 1);
   EXPECT_EQ(series->Status().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
   EXPECT_EQ(Idle().host_reserved, 0u);
   EXPECT_EQ(StepsBegun(), begun + 1);
