@@ -153,9 +153,11 @@ def iterative_crout(of_kind):
     for result in some:
         if times_count(result):
             continue
-        made = published.sweeps(result) + published.tolerances(result)
-        blocks = [] if results.busy(result) else published.thread_blocks(result)
-        made += blocks or whole_set.tables(result, timed=False)  # of few matrices, and the factors do not depend on blocks
+        made = published.tolerances(result)  # Without one, the sweeps and factors are those of another result.
+        if not made:
+            made = published.sweeps(result)
+            blocks = [] if results.busy(result) else published.thread_blocks(result)
+            made += blocks or whole_set.tables(result, timed=False)  # of few matrices, and the factors do not depend on blocks
         made += [table for dtype in published.FILES for table in published.solvers(result, dtype)]
         plain = [case for case in results.cases([result]) if "parameters" not in case]
         made += [table for dtype in results.dtypes(plain) for table in tables.conditions(plain, dtype)]
