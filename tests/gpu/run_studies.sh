@@ -101,15 +101,18 @@ bench 330 crout_bench_thesis "$cores" $gpu $real --generate=$cubes \
   --generate=thesis:558,665,1157,2599,3839,4156,5069,6075,6192,6574,7510,7972,8385,9234,10135 --generate=arrow:3792 \
   $every --algorithms=getrf,crout_lu,pcmpp,icmpp --pivoting=default,interval --solvers --accuracy-limit=4200
 # Its iterative method as published, with maps of sections, and by thread blocks.
-bench 100 crout_bench_published "$cores" $gpu $real --generate=$cubes --generate=thesis:558,665,1157 --generate=arrow:3792 \
-  --dtype=f64,f32 --repetitions=1 --algorithms=icmpp --variant=published --pattern-cells=48
+bench 150 crout_bench_published "$cores" $gpu $real --generate=$cubes --generate=bddc_corner:5,25 --generate=thesis:558,665,1157 \
+  --generate=arrow:3792 --generate=bddc_corner:50 --dtype=f64,f32 --repetitions=1 --algorithms=icmpp --variant=published --pattern-cells=48
 bench 60 crout_bench_published_blocks "$cores" $gpu --generate=thesis:558,1157 --dtype=f64,f32 --repetitions=3 \
   --case-seconds=2 --algorithms=getrf,icmpp --variant=published --block-size=8,16,32 --pattern-cells=0
-# On the host, whose sweeps and bits are the same: with maps, and by the published tolerances, which are absolute.
-bench 300 crout_bench_published_host "$cores" $host $real --generate=bddc:20,24,28 --generate=thesis:558,665,1157 --generate=arrow:3792 \
-  --dtype=f64,f32 --repetitions=1 --algorithms=icmpp --variant=published --pattern-cells=48
+# By the published tolerances, which are absolute.
+tolerances="--repetitions=1 --algorithms=icmpp --variant=published --absolute-tolerance=0,1e-10,1e-5,1e-2,1e-1 --pattern-cells=0"
+bench 200 crout_bench_tolerances "$cores" $gpu $real --generate=$cubes --generate=thesis:558,665,1157,2599,3839,4156 --dtype=f64,f32 $tolerances
+# On the host, whose sweeps and bits are the same.
+bench 300 crout_bench_published_host "$cores" $host $real --generate=bddc:20,24,28 --generate=bddc_corner:5,25 --generate=thesis:558,665,1157 \
+  --generate=arrow:3792 --dtype=f64,f32 --repetitions=1 --algorithms=icmpp --variant=published --pattern-cells=48
 bench 300 crout_bench_tolerances_host "$cores" $host $real --max-n=2000 --generate=bddc:20 --generate=thesis:558,665 --dtype=f64,f32 \
-  --repetitions=1 --algorithms=icmpp --variant=published --absolute-tolerance=0,1e-10,1e-5,1e-2,1e-1 --pattern-cells=0
+  $tolerances
 # Every method, and what `auto` makes of it.
 bench 90 crout_bench_methods "$cores" $gpu --generate=random:16,64,128,256,512,1024,2048,4096,8192 \
   --generate=dominant:512,1024,2048,4096 $every --accuracy-limit=4200

@@ -112,6 +112,7 @@ def maxwell(all_results):
 # Ours are made from the same definition as theirs, of which one is there twice.
 OURS = {"poc-8_4_2-1": "poc-8_4_2_corner", "poc-8_4_2-2": "poc-8_4_2_edge",
         "poc-8_4_2-938719427": "poc-8_4_2_corner", "poc-8_4_2-938719741": "poc-8_4_2_edge",
+        "poc-5_4_2-462783752": "bddc_corner5", "poc-25_4_2-462967681": "bddc_corner25", "poc-50_4_2-464363378": "bddc_corner50",
         **{f"poc-{m}_2_2": f"bddc{m}" for m in (20, 24, 28, 32)}}
 
 
