@@ -264,7 +264,7 @@ absl::StatusOr<SolveSummary> SolveJob::Run(std::byte* out, StopRequested stop,
   if (options_.error_bound) {
     CROUT_ASSIGN_OR_RETURN(
         summary.forward_error_bound,
-        BoundForwardError(context_, check_->system(), *solver_, solver_->RelativeError(), stop));
+        BoundForwardError(context_, check_->system(), *solver_, solver_->Error(), stop));
   }
   timings.refine += watch.Lap() - widening_seconds_;
 

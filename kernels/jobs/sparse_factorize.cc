@@ -245,6 +245,8 @@ absl::Status SparseFactorizeJob::Factor(StopRequested stop) {
 
 absl::Status SparseFactorizeJob::FillDeterminant() {
   if (!std::isfinite(summary_.pivot_growth)) return absl::OkStatus();
+  // Of a regular A it is that of a matrix nearby then, which may have any size and sign.
+  if (summary_.info == 0 && summary_.sparse->numeric.perturbed_pivots > 0) return absl::OkStatus();
   const std::span<std::byte> factor = Memory(plan_.factor);
   CROUT_ASSIGN_OR_RETURN(
       const LogDeterminant determinant,

@@ -74,18 +74,35 @@ struct DeviceVectors {
   double* w;
 };
 
+// What `pivots` adds to |E| times the scales of its columns. In A as equilibration scales it no
+// entry is larger than about 1: one of A is at most 1 / (row scale * column scale), and the largest
+// of its column at most that of the smallest row scale.
+void AddPivotErrors(const InverseError& error, Op op, std::span<const double> row_scales,
+                    std::span<const double> col_scales, std::span<double> sums) {
+  const auto [least, most] = std::minmax_element(row_scales.begin(), row_scales.end());
+  for (size_t i = 0; i < sums.size(); ++i) {
+    if (op == Op::kNone) {
+      sums[i] += error.pivots / (error.scaled_pivots ? row_scales[i] : *least);
+    } else {
+      sums[i] += error.pivots / col_scales[i] * (error.scaled_pivots ? 1 : *most / *least);
+    }
+  }
+}
+
 // q for |M E|, where M is the inverse transposed as A is, and E = M^-1 - op(A) its error. The error
 // e = op(A)^-1 r of a solution is M r + M E e, so that |e| <= |M r| / (1 - q); from q = 1 on op(A)
-// may be singular for all that M tells. |E| is taken as `error`, a multiple of |op(A)|. It is for
-// every e: with |op(A)| |x| in the place of |op(A)| it would miss those that are unlike x. Scales
-// that make the columns of op(A) alike let it be the same whatever the units of x.
+// may be singular for all that M tells. |E| is taken as `error` says, a multiple of |op(A)| and
+// what pivots add. It is for every e: with |op(A)| |x| in the place of |op(A)| it would miss those
+// that are unlike x. Scales that make the columns of op(A) alike let it be the same whatever the
+// units of x.
 template <class T>
 absl::StatusOr<double> BoundInverseError(ExecutionContext& context, const Operand& a, Op op,
-                                         double error, const DeviceVectors& vectors,
+                                         const InverseError& error, const DeviceVectors& vectors,
                                          HostVectorSolver& inverse) {
   const int64_t n = a.order();
   MatrixOps& ops = context.ops();
-  std::vector<double> left(n);
+  std::vector<double> row_scales(n);
+  std::vector<double> col_scales(n);
   std::vector<double> right(n);
   std::vector<T> x(n);
   const std::vector<T> zeros(n);
@@ -96,9 +113,10 @@ absl::StatusOr<double> BoundInverseError(ExecutionContext& context, const Operan
   auto* const row = reinterpret_cast<double*>(vectors.x);
   auto* const col = reinterpret_cast<double*>(vectors.zeros);
   CROUT_RETURN_IF_ERROR(a.EquilibrationScales(context, row, col));
-  CROUT_RETURN_IF_ERROR(
-      ops.CopyToHost(op == Op::kNone ? col : row, left.data(), n * sizeof(double)));
+  CROUT_RETURN_IF_ERROR(ops.CopyToHost(row, row_scales.data(), n * sizeof(double)));
+  CROUT_RETURN_IF_ERROR(ops.CopyToHost(col, col_scales.data(), n * sizeof(double)));
   CROUT_RETURN_IF_ERROR(context.Synchronize());
+  std::vector<double>& left = op == Op::kNone ? col_scales : row_scales;
   std::copy(left.begin(), left.end(), x.begin());
   CROUT_RETURN_IF_ERROR(ops.CopyToDevice(x.data(), vectors.x, bytes));
   CROUT_RETURN_IF_ERROR(ops.CopyToDevice(zeros.data(), vectors.zeros, bytes));
@@ -106,9 +124,10 @@ absl::StatusOr<double> BoundInverseError(ExecutionContext& context, const Operan
   CROUT_RETURN_IF_ERROR(ops.CopyToHost(vectors.w, right.data(), n * sizeof(double)));
   CROUT_RETURN_IF_ERROR(context.Synchronize());
   sync.Dismiss();
+  for (double& v : right) v *= error.relative;
+  if (error.pivots > 0) AddPivotErrors(error, op, row_scales, col_scales, right);
   for (double& v : left) v = 1 / v;
-  CROUT_ASSIGN_OR_RETURN(const double norm, EstimateScaledInverse<T>(inverse, op, left, right));
-  return norm * error;
+  return EstimateScaledInverse<T>(inverse, op, left, right);
 }
 
 // Of one column from an estimate, a lower bound, of |M f|. M r is known, and can be larger.
@@ -151,7 +170,8 @@ absl::StatusOr<double> BoundColumns(ExecutionContext& context, const CheckedSyst
 
 template <class T>
 absl::StatusOr<double> Bound(ExecutionContext& context, const CheckedSystem& system,
-                             InverseOperator& inverse, double inverse_error, StopRequested stop) {
+                             InverseOperator& inverse, const InverseError& error,
+                             StopRequested stop) {
   const int64_t n = system.a->order();
   CROUT_ASSIGN_OR_RETURN(const size_t bytes, ForwardErrorBytes(kDTypeOf<T>, n));
   CROUT_ASSIGN_OR_RETURN(Buffer memory, context.device().memory().Allocate(bytes));
@@ -159,8 +179,8 @@ absl::StatusOr<double> Bound(ExecutionContext& context, const CheckedSystem& sys
   const DeviceVectors vectors{memory.data(), memory.data() + n * sizeof(T),
                               memory.as<double>() + 2 * n * sizeof(T) / sizeof(double)};
   HostVectorSolver solver(context, inverse, vectors.x, stop);
-  CROUT_ASSIGN_OR_RETURN(const double q, BoundInverseError<T>(context, *system.a, system.op,
-                                                              inverse_error, vectors, solver));
+  CROUT_ASSIGN_OR_RETURN(
+      const double q, BoundInverseError<T>(context, *system.a, system.op, error, vectors, solver));
   auto bound = BoundColumns<T>(context, system, vectors, solver, q);
   if (bound.ok()) sync.Dismiss();
   return bound;
@@ -174,12 +194,12 @@ absl::StatusOr<size_t> ForwardErrorBytes(DType matrix_dtype, int64_t n) {
 }
 
 absl::StatusOr<double> BoundForwardError(ExecutionContext& context, const CheckedSystem& system,
-                                         InverseOperator& inverse, double inverse_error,
+                                         InverseOperator& inverse, const InverseError& error,
                                          StopRequested stop) {
   if (IsComplex(system.a->vector_type())) {
-    return Bound<std::complex<double>>(context, system, inverse, inverse_error, stop);
+    return Bound<std::complex<double>>(context, system, inverse, error, stop);
   }
-  return Bound<double>(context, system, inverse, inverse_error, stop);
+  return Bound<double>(context, system, inverse, error, stop);
 }
 
 }  // namespace crout

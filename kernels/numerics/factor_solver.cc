@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/sparse/analysis.h"
+#include "kernels/sparse/multifrontal_factor.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
 
@@ -120,13 +122,20 @@ absl::Status FactorSolver::Apply(Op op, const AnyMatrix& in, const AnyMatrix& ou
   return SolveWork(op, work, SolutionScales(op), out);
 }
 
-double FactorSolver::RelativeError() const {
+InverseError FactorSolver::Error() const {
   // Some roundings of the matrix and the solves, and the n errors of the elimination, which a row
   // of the inverse adds up as rounding errors do.
   constexpr double kFewRoundings = 4;
   const double eliminated = summary_->quality.value_or(std::numeric_limits<double>::infinity());
-  return UnitRoundoff(summary_->factor_dtype) *
-         (kFewRoundings + std::sqrt(static_cast<double>(summary_->n)) * eliminated);
+  const DType dtype = summary_->factor_dtype;
+  InverseError error;
+  error.relative = UnitRoundoff(dtype) *
+                   (kFewRoundings + std::sqrt(static_cast<double>(summary_->n)) * eliminated);
+  if (summary_->sparse && summary_->sparse->numeric.perturbed_pivots > 0) {
+    error.pivots = PivotPerturbation(dtype, /*bordered=*/1);
+    error.scaled_pivots = !view_.analysis->row_scale.empty();
+  }
+  return error;
 }
 
 absl::Status FactorSolver::SolveAndInspect(Op op, const AnyMatrix& in, const AnyMatrix& out) {

@@ -10,6 +10,7 @@
 #include "kernels/factorization.h"
 #include "kernels/inverse_operator.h"
 #include "kernels/lu_algorithm.h"
+#include "kernels/numerics/error_bound.h"
 
 namespace crout {
 
@@ -42,9 +43,10 @@ class FactorSolver final : public InverseOperator {
   DType vector_type() const override { return WideOf(summary_->factor_dtype); }
   absl::Status Apply(Op op, const AnyMatrix& in, const AnyMatrix& out) override;
 
-  // Estimate of e for which |M^-1 - A| <= e |A|, elementwise, where M is what Apply applies: what
-  // the factorization's probe measured, and some roundings. +Inf where nothing was measured.
-  double RelativeError() const;
+  // Estimate of how far M, what Apply applies, is from the inverse of A: what the factorization's
+  // probe measured, and some roundings, unknown where nothing was measured; and the most that a
+  // pivot of a sparse factor is made larger by, where that was done.
+  InverseError Error() const;
 
   // Whether Apply scales its right-hand sides.
   bool ScalesRhs(Op op) const { return RhsScales(op) != nullptr; }

@@ -120,11 +120,12 @@ TEST_P(OldFactorTest, SolvesANearbyMatrix) {
     EXPECT_LT(BackwardError(near, kN, op, v.x, v.b, kColumns), 4 * kRoundoff);
     EXPECT_GT(BackwardError(old_, kN, op, v.x, v.b, kColumns), 1e-9);  // of the old one it is none
 
-    const auto bound = [&](double inverse_error) {
-      return BoundForwardError(context_, check.system(), inverse, inverse_error,
+    const auto bound = [&](double relative) {
+      return BoundForwardError(context_, check.system(), inverse, {.relative = relative},
                                JobRunner::NeverStop());
     };
-    ASSERT_OK_AND_ASSIGN(const double known, bound(inverse.RelativeError() + Distance(old_, near)));
+    ASSERT_OK_AND_ASSIGN(const double known,
+                         bound(inverse.Error().relative + Distance(old_, near)));
     EXPECT_LE(ErrorOverBound(v.x, x_true_, kN, kColumns, known), 1);
     EXPECT_LT(known, 1e-10);
     ASSERT_OK_AND_ASSIGN(const double of_exact_inverse, bound(0));
@@ -224,7 +225,7 @@ TEST_F(SparseOperandTest, IsRefinedAndBounded) {
     EXPECT_LT(BackwardError(dense_, kN, op, v.x, v.b, kColumns), 4 * kRoundoff);
 
     const auto bound = [&](const Operand& a) {
-      return BoundForwardError(context_, System(a, op, v), inverse, inverse.RelativeError(),
+      return BoundForwardError(context_, System(a, op, v), inverse, inverse.Error(),
                                JobRunner::NeverStop());
     };
     ASSERT_OK_AND_ASSIGN(const double of_sparse, bound(a_));

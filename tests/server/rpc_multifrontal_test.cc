@@ -3,6 +3,7 @@
 #include <cmath>
 #include <complex>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -181,6 +182,38 @@ TEST_F(RpcMultifrontalTest, SolvesTransposedAndManyColumns) {
     std::vector<double> x(kN);
     std::memcpy(x.data(), data.data() + j * kN * sizeof(double), kN * sizeof(double));
     EXPECT_LT(BackwardError(a, true, x, {b.begin() + j * kN, b.begin() + (j + 1) * kN}), 1e-15);
+  }
+}
+
+// Its second row is in other units, so small beside its columns that the pivot there is made larger
+// unless the matrix is equilibrated.
+TEST_F(RpcMultifrontalTest, PromisesNothingOfAMatrixWhosePivotsWereMadeLarger) {
+  Start();
+  const Triplets a = {{0, 0, 1}, {0, 1, 1}, {1, 0, 1e-20}, {1, 1, 2e-20}};
+  v1::FactorizeAndSolveHeader header;
+  *header.mutable_matrix() = Sparse(2, a);
+  *header.mutable_rhs() = Dense(2, 1);
+  v1::FactorizeOptions& options = *header.mutable_options();
+  options.set_algorithm(v1::ALGORITHM_MULTIFRONTAL);
+  options.set_determinant(true);
+  header.mutable_solve()->set_error_bound(true);
+  for (const v1::Operation op : {v1::OPERATION_NONE, v1::OPERATION_TRANSPOSE}) {
+    SCOPED_TRACE(v1::Operation_Name(op));
+    header.mutable_solve()->set_operation(op);
+    const std::vector<double> b = {1, 0};
+    options.set_equilibrate(v1::EQUILIBRATE_OFF);
+    const SolvedAtOnce rough = FactorizeAndSolve(header, BytesOf(a), Bytes(b));
+    ASSERT_TRUE(rough.status.ok()) << rough.status.error_message();
+    EXPECT_EQ(rough.factor.sparse().perturbed_pivots(), 1);
+    EXPECT_LT(rough.result.backward_error(), 1e-15);
+    EXPECT_EQ(rough.result.forward_error_bound(), std::numeric_limits<double>::infinity());
+    EXPECT_FALSE(rough.factor.has_determinant()) << "of another matrix";
+    options.set_equilibrate(v1::EQUILIBRATE_ON);
+    const SolvedAtOnce good = FactorizeAndSolve(header, BytesOf(a), Bytes(b));
+    ASSERT_TRUE(good.status.ok()) << good.status.error_message();
+    EXPECT_EQ(good.factor.sparse().perturbed_pivots(), 0);
+    EXPECT_LT(good.result.forward_error_bound(), 1e-14);
+    EXPECT_NEAR(good.factor.determinant().log_abs(), std::log(1e-20), 1e-13);
   }
 }
 

@@ -56,7 +56,7 @@ class FactorRecord:
     rcond, rcond_scaled : float or None
         Reciprocal condition estimates, of A and of what was factored; when asked for.
     determinant : SlogDet or None
-        When asked for.
+        When asked for; None where pivots of a sparse factor were made larger, too.
     row_scaled, col_scaled, has_matrix : bool
         Whether A was equilibrated; whether it is kept, for verification and refinement.
     nnz : int or None

@@ -358,7 +358,15 @@ class Factor(FactorView, Held):
     def slogdet(self) -> SlogDet:
         """Sign and logarithm of the determinant of A, as `numpy.linalg.slogdet`.
 
-        That of the server where ``determinant=True`` was asked for, else from downloaded factors.
+        That of the server where ``determinant=True`` was asked for, else from downloaded factors, which
+        sparse ones are not.
+
+        Raises
+        ------
+        InvalidRequest
+            The matrix stayed sparse, and the determinant was not asked for, or pivots were made larger
+            (``record.sparse.perturbed_pivots``): a dense method has it.
+        HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
         return self.record.determinant or self._download().slogdet()
 
