@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/numerics/factor_probe.h"
 #include "kernels/scalar.h"
 #include "kernels/util/status_macros.h"
 
@@ -71,15 +72,19 @@ bool IsLargest(const T& x, double largest) {
   }
 }
 
-// Higham's last try: a vector on which the iteration's usual way of failing does not work.
+// Higham's last try, of alternating signs: a vector on which the iteration's usual way of failing
+// does not work. His magnitudes, 1 to 2 in equal steps, are as symmetric about the middle as the
+// ones that the iteration starts from: where M is large in directions without that symmetry alone,
+// as the inverse of a grid's matrix can be, neither would see them. So they are mixed.
 template <class T>
 absl::StatusOr<double> AlternatingEstimate(std::span<T> x, ApplyOperator<T> apply) {
-  const auto n = static_cast<double>(x.size());
   for (size_t i = 0; i < x.size(); ++i) {
-    x[i] = (i % 2 == 0 ? 1.0 : -1.0) * (1.0 + static_cast<double>(i) / (n - 1));
+    const double magnitude = 1.0 + std::abs(ProbeWeight(static_cast<int64_t>(i)));
+    x[i] = i % 2 == 0 ? magnitude : -magnitude;
   }
+  const double norm = SumAbs<T>(x);
   CROUT_RETURN_IF_ERROR(apply(false, x));
-  return 2 * SumAbs<T>(x) / (3 * n);
+  return SumAbs<T>(x) / norm;
 }
 
 // The iteration proper, from M x = M (1/n, ..., 1/n) in `x`.

@@ -17,8 +17,8 @@ using ApplyOperator = absl::FunctionRef<absl::Status(bool adjoint, std::span<T> 
 
 // A lower bound of |M|_1, most often within a factor of 3, from at most 11 products (LAPACK lacn2;
 // N. J. Higham, FORTRAN codes for estimating the one-norm of a real or complex matrix, ACM TOMS 14,
-// 1988). +Inf once a product is not finite; 0 for n = 0. An error of `apply` is returned as it is.
-// T is double or std::complex<double>.
+// 1988; with other magnitudes in the last product). +Inf once a product is not finite; 0 for n = 0.
+// An error of `apply` is returned as it is. T is double or std::complex<double>.
 template <class T>
 absl::StatusOr<double> EstimateNormOne(int64_t n, ApplyOperator<T> apply);
 

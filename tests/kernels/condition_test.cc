@@ -1,6 +1,7 @@
 // GET06: reciprocal condition estimates against exact inverses; determinants against known ones.
 #include <cmath>
 #include <numbers>
+#include <span>
 
 #include "kernels/host/device/host_device.h"
 #include "kernels/jobs/factorize.h"
@@ -64,6 +65,26 @@ TEST_P(ConditionTest, SingularIsZero) {
   const HostMatrix a = GalleryNamed("zero_last_column").make(10);
   ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a, 10, request));
   EXPECT_EQ(*factor.summary.rcond, 0);
+}
+
+// On a grid of 5 x 5, large in the one direction s s^T, which is antisymmetric in both coordinates.
+TEST(NormEstimatorTest, SeesDirectionsWithoutSymmetry) {
+  constexpr int kM = 5;
+  constexpr double kLarge = 1e12;
+  const double s[kM] = {0, 1, 0, -1, 0};
+  const auto apply = [&](bool, std::span<double> x) {
+    double product = 0;
+    for (int j = 0; j < kM; ++j) {
+      for (int i = 0; i < kM; ++i) product += s[i] * s[j] * x[i + j * kM];
+    }
+    for (int j = 0; j < kM; ++j) {
+      for (int i = 0; i < kM; ++i) x[i + j * kM] += kLarge * product * s[i] * s[j];
+    }
+    return absl::OkStatus();
+  };
+  ASSERT_OK_AND_ASSIGN(const double estimate, EstimateNormOne<double>(kM * kM, apply));
+  EXPECT_LE(estimate, 4 * kLarge + 1);
+  EXPECT_GT(estimate, kLarge / 100);
 }
 
 TEST_P(ConditionTest, OnlyOnRequest) {

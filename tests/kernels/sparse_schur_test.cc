@@ -214,6 +214,17 @@ TEST_P(SparseSchurTest, SayThatTheOthersBlockIsSingular) {
   EXPECT_EQ(perturbed.factor.sparse->numeric.perturbed_pivots, 1);
   ASSERT_TRUE(perturbed.summary.has_value());
   EXPECT_GT(perturbed.summary->growth, 20);
+  EXPECT_TRUE(perturbed.summary->is_poor);
+}
+
+TEST_F(SparseSchurTest, ThoseOfPerturbedPivotsArePoorHoweverSmallTheirBackwardError) {
+  // S is 1e12 - 1e18, and 1e12 - 1e8 of the matrix that is near.
+  const std::vector<SparseEntry> entries = {{0, 0, 1e-30}, {0, 1, 1}, {1, 0, 1e-12}, {1, 1, 1e12}};
+  const std::vector<int32_t> keep = {1};
+  ASSERT_OK_AND_ASSIGN(const Complement found, Compute(OfType(entries, 2, DType::kFloat64), keep));
+  EXPECT_EQ(found.factor.sparse->numeric.perturbed_pivots, 1);
+  EXPECT_LT(found.summary->backward_error, 1e-15);
+  EXPECT_TRUE(found.summary->is_poor);
 }
 
 TEST_F(SparseSchurTest, AreMadeInLowerPrecision) {

@@ -193,7 +193,7 @@ def test_schur_complement_of_chosen_unknowns(client):
     complement = client.schur_complement_of(A, keep)
     np.testing.assert_allclose(complement.S, expected, rtol=1e-12, atol=1e-12)
     assert complement.backward_error < 1e-14
-    for wrong in ([3, 3], [144], [-1]):
+    for wrong in ([3, 3], [144], [-1], []):
         with pytest.raises(crout.InvalidRequest):
             client.schur_complement_of(A, wrong)
     with pytest.raises(crout.InvalidRequest):

@@ -317,6 +317,8 @@ def schur_complement_of(A: Any, keep: Any, **options: Any) -> Call[Complement]:
     payload = _payload.square(A)
     order = _order(payload)
     unknowns = [integer("keep", index, bits=32) for index in keep]
+    if not unknowns:  # On the wire that would be as if nothing had been said of it.
+        raise InvalidRequest("keep names no unknown that is to stay")
     header = service.ComputeSchurComplementHeader(
         matrix=payload.spec, keep=unknowns, options=factorize_options(**how)
     )
