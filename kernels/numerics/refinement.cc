@@ -1,5 +1,6 @@
 #include "kernels/numerics/refinement.h"
 
+#include "kernels/numerics/gmres.h"
 #include "kernels/stop_requested.h"
 #include "kernels/util/status_macros.h"
 
@@ -40,7 +41,11 @@ absl::StatusOr<int> Refine(ExecutionContext& context, ResidualCheck& check,
       break;
     }
     ++steps;
-    if (error() > before / limits.least_gain) break;
+    const double gain = before / error();
+    if (gain < limits.least_gain &&
+        IterationsLeft(error(), limits.enough, gain) > limits.few_steps) {
+      break;
+    }
   }
   return steps;
 }

@@ -15,7 +15,10 @@ struct RefinementLimits {
   int max_steps = 0;
   double enough = 0;           // no step is taken from an error that is not above this
   bool componentwise = false;  // which of the two backward errors counts
-  double least_gain = 2;       // a step that lowers the error by less than this factor is the last
+  // A step that lowers the error by less than this factor is the last, unless no more than so many
+  // seem to be left, each of which gains as much.
+  double least_gain = 2;
+  double few_steps = 0;
 };
 
 // Adds corrections op(M) (b - op(A) x) to X as long as they lower its backward error. M, `inverse`,

@@ -294,6 +294,35 @@ TYPED_TEST(GmresTest, CorrectionGoesOnWhereRefinementIsHeldUpByOneDirection) {
   EXPECT_GT(this->RefinedError(a, Op::kNone, inverse, Vectors<TypeParam>(v.b)), 1e-6);
 }
 
+// The inverse of a matrix by a hundredth off: each step gains 100.
+TYPED_TEST(GmresTest, RefinementGoesOnWhereFewStepsAreLeft) {
+  constexpr int64_t kN = 30;
+  auto matrix = this->Random(kN, kN, 3);
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, this->Factor(matrix, kN, false));
+  ASSERT_OK_AND_ASSIGN(FactorSolver inverse, this->Inverse(factor, 1));
+  for (TypeParam& entry : matrix) entry *= 1.01;
+  const DenseOperand a = this->Dense(matrix, kN);
+  constexpr double kEnough = 1e-13;
+  const auto refine = [&](double few_steps) {
+    Vectors<TypeParam> v(this->Random(kN, 1, 5));
+    return this->template Run<int>(
+        a, Op::kNone, {}, v, [&](ResidualCheck& check, const GmresMemory& memory) {
+          return Refine(
+              this->context_, check, inverse,
+              {.max_steps = 20, .enough = kEnough, .least_gain = 1e6, .few_steps = few_steps},
+              memory.previous, JobRunner::NeverStop());
+        });
+  };
+  for (const double few : {0.0, 2.0}) {
+    ASSERT_OK_AND_ASSIGN(const int steps, refine(few));
+    EXPECT_EQ(steps, 1) << few;
+    EXPECT_GT(this->error_, kEnough) << few;
+  }
+  ASSERT_OK_AND_ASSIGN(const int steps, refine(8));
+  EXPECT_GT(steps, 3);
+  EXPECT_LE(this->error_, kEnough);
+}
+
 TYPED_TEST(GmresTest, StopsBetweenIterations) {
   constexpr int64_t kN = 30;
   auto matrix = this->Random(kN, kN, 3);
