@@ -3,6 +3,8 @@
 #ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_FRONT_SOLVE_KERNELS_CUH_
 #define CROUT_KERNELS_CUDA_MULTIFRONTAL_FRONT_SOLVE_KERNELS_CUH_
 
+#include <type_traits>
+
 #include "kernels/cuda/device/dependent_launch.cuh"
 #include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/device/shared_memory.cuh"
@@ -79,67 +81,109 @@ __global__ void __launch_bounds__(kThreads)
 
 template <class T, int kColumns>
 struct StepShared {
-  // Of op(T), the triangle of the step's rows and columns: [column][row].
+  // The step's rows and columns of op(F11), of which a triangle is taken: [column][row]. Zeros
+  // outside of them. Diagonal blocks become InvertBlock's.
   T tile[kSolveTile<T>][kSolveTile<T> + 1];
   DivideBy<T> diagonal[kSolveTile<T>];
   T x[kSolveTile<T>][kColumns];
 };
 
-// Solves op(T) x = b for the tile and the columns in shared memory; forward where op(T) is lower
-// triangular. By the block, a warp for a quarter of the columns.
+// The order of the diagonal blocks of a step's triangle that are inverted.
+inline constexpr int kInverted = kWarp / 2;
+
+// Puts the inverse of a diagonal block, from `first` on, in its place, so that a chain of steps,
+// each of which waits for the one before, becomes a product. Of one that is not unit triangular,
+// that of the block times D^-1, D being its diagonal: no reciprocal of a tiny or a huge pivot goes
+// in. Forward where the block is lower triangular. By a warp, of which a lane has a column.
+template <bool kForward, bool kUnit, class T, int kColumns>
+__device__ void InvertBlock(int first, StepShared<T, kColumns>& shared) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  T column[kInverted];
+#pragma unroll
+  for (int i = 0; i < kInverted; ++i) column[i] = i == lane ? T{1} : T{0};
+#pragma unroll
+  for (int s = 0; s < kInverted; ++s) {
+    const int k = kForward ? s : kInverted - 1 - s;
+    const T of_k = kUnit ? column[k] : shared.diagonal[first + k](column[k]);
+#pragma unroll
+    for (int i = kForward ? k + 1 : 0; i < (kForward ? kInverted : k); ++i) {
+      column[i] = MinusProduct(column[i], shared.tile[first + k][first + i], of_k);
+    }
+  }
+  __syncwarp();
+  if (lane >= kInverted) return;
+#pragma unroll
+  for (int i = 0; i < kInverted; ++i) shared.tile[first + lane][first + i] = column[i];
+}
+
+// Inverts all of them, a warp for each. By the block: the tile is complete before, and what this
+// did is seen behind the next __syncthreads().
+template <bool kForward, bool kUnit, class T, int kColumns>
+__device__ void InvertTile(int width, StepShared<T, kColumns>& shared) {
+  static_assert(kSolveTile<T> / kInverted <= kStepWarps);
+  const int first = static_cast<int>(threadIdx.x) / kWarp * kInverted;
+  if (first < width) InvertBlock<kForward, kUnit>(first, shared);
+}
+
+// sums := a row of kTerms columns of the tile, those from `from` on, times x there.
+template <int kTerms, int kEach, class T, int kColumns>
+__device__ void MultiplyRow(const StepShared<T, kColumns>& shared, int row, int from,
+                            int first_column, T (&sums)[kEach]) {
+#pragma unroll
+  for (int c = 0; c < kEach; ++c) sums[c] = T{0};
+#pragma unroll
+  for (int k = from; k < from + kTerms; ++k) {
+    const T factor = shared.tile[k][row];
+#pragma unroll
+    for (int c = 0; c < kEach; ++c) {
+      sums[c] = PlusProduct(sums[c], factor, shared.x[k][first_column + c]);
+    }
+  }
+}
+
+// Solves op(T) x = b for the inverted tile and the columns in shared memory; forward where op(T) is
+// lower triangular. By the block, a warp for a quarter of the columns.
 template <bool kForward, bool kUnit, class T, int kColumns>
 __device__ void SolveTile(int width, int columns, StepShared<T, kColumns>& shared) {
   constexpr int kTile = kSolveTile<T>;
-  constexpr int kRows = kTile / kWarp;
+  constexpr int kBlocks = kTile / kInverted;
   constexpr int kEach = (kColumns + kStepWarps - 1) / kStepWarps;
-  const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const int first = warp * kEach;
-  if (first >= columns) return;
-  T x[kRows][kEach];
+  const int first_column = static_cast<int>(threadIdx.x) / kWarp * kEach;
+  if (first_column >= columns) return;
+#pragma unroll 1  // for fewer registers
+  for (int s = 0; s < kBlocks; ++s) {
+    const int first = (kForward ? s : kBlocks - 1 - s) * kInverted;
+    if (first >= width) continue;
+    T sums[kEach];
+    // Two lanes for a row.
+    const int half = lane / kInverted;
+    const int row = first + lane % kInverted;
+    MultiplyRow<kInverted / 2>(shared, row, first + half * (kInverted / 2), first_column, sums);
 #pragma unroll
-  for (int r = 0; r < kRows; ++r) {
-#pragma unroll
-    for (int c = 0; c < kEach; ++c) {
-      const int i = r * kWarp + lane;
-      x[r][c] = i < width && first + c < kColumns ? shared.x[i][first + c] : T{0};
-    }
-  }
-  // By the rows that lanes have at once: which register holds row k is known then.
-#pragma unroll
-  for (int g = 0; g < kRows; ++g) {
-    const int own = kForward ? g : kRows - 1 - g;
-    const int count = min(width - own * kWarp, kWarp);
-#pragma unroll 4
-    for (int s = 0; s < count; ++s) {
-      const int from = kForward ? s : count - 1 - s;
-      const int k = own * kWarp + from;
-      T factor[kRows];
-#pragma unroll
-      for (int r = 0; r < kRows; ++r) {
-        const int i = r * kWarp + lane;
-        const bool takes = kForward ? i > k : i < k;
-        factor[r] = takes && i < width ? shared.tile[k][i] : T{0};
-      }
+    for (int c = 0; c < kEach; ++c) sums[c] = sums[c] + ShuffleXor(sums[c], kInverted);
+    __syncwarp();
+    if (half == 0) {
 #pragma unroll
       for (int c = 0; c < kEach; ++c) {
-        T of_k = Shuffle(x[own][c], from);
-        if constexpr (!kUnit) {
-          of_k = shared.diagonal[k](of_k);
-          if (lane == from) x[own][c] = of_k;
-        }
-#pragma unroll
-        for (int r = 0; r < kRows; ++r) x[r][c] = MinusProduct(x[r][c], factor[r], of_k);
+        shared.x[row][first_column + c] = kUnit ? sums[c] : shared.diagonal[row](sums[c]);
       }
     }
-  }
+    __syncwarp();
+    // Taken off the rows that follow.
 #pragma unroll
-  for (int r = 0; r < kRows; ++r) {
+    for (int r = 0; r < kTile; r += kWarp) {
+      if (kForward ? r + kWarp <= first + kInverted : r >= first) continue;
+      const int i = r + lane;
+      MultiplyRow<kInverted>(shared, i, first, first_column, sums);
+      if (kForward ? i < first + kInverted : i >= first) continue;
 #pragma unroll
-    for (int c = 0; c < kEach; ++c) {
-      const int i = r * kWarp + lane;
-      if (i < width && first + c < kColumns) shared.x[i][first + c] = x[r][c];
+      for (int c = 0; c < kEach; ++c) {
+        T& to = shared.x[i][first_column + c];
+        to = to - sums[c];
+      }
     }
+    __syncwarp();
   }
 }
 
@@ -167,6 +211,7 @@ class FrontStep {
   __device__ void Run(int64_t first_line, bool stores) {
     LoadTile();
     if constexpr (kTransposed) {
+      Invert();
       Solve(stores);
       TakeOffColumns(first_line);
     } else {
@@ -174,6 +219,7 @@ class FrontStep {
       const bool inside = threadIdx.x < kStepLines && line < Lines();
       const int64_t row = kUp ? begin_ + width_ + line : line;
       T values[kTile];
+      Invert();
       LoadRow(inside, row, values);
       Solve(stores);
       if (inside) TakeOffRow(row, values);
@@ -186,28 +232,29 @@ class FrontStep {
 
   __device__ T Given(T value) const { return kTransposed && conjugate_ ? Conjugate(value) : value; }
 
+  // Zeros outside of the step's rows and columns, where the diagonal divides by one.
   __device__ void LoadTile() const {
     constexpr int kTogether = 8;  // loads on their way
     constexpr int kApart = kStepThreads / kTile;
     const int i = static_cast<int>(threadIdx.x) % kTile;
-    for (int first = static_cast<int>(threadIdx.x) / kTile; first < width_;
+    for (int first = static_cast<int>(threadIdx.x) / kTile; first < kTile;
          first += kTogether * kApart) {
       T values[kTogether];
 #pragma unroll
       for (int s = 0; s < kTogether; ++s) {
         const int k = first + s * kApart;
-        if (i < width_ && k < width_) values[s] = panel_(begin_ + i, begin_ + k);
+        values[s] = i < width_ && k < width_ ? panel_(begin_ + i, begin_ + k) : T{0};
       }
 #pragma unroll
       for (int s = 0; s < kTogether; ++s) {
         const int k = first + s * kApart;
-        if (i >= width_ || k >= width_) continue;
+        const T value = Given(values[s]);
         if constexpr (kTransposed) {
-          shared_.tile[i][k] = Given(values[s]);
+          shared_.tile[i][k] = value;
         } else {
-          shared_.tile[k][i] = values[s];
+          shared_.tile[k][i] = value;
         }
-        if (i == k && !kUnit) shared_.diagonal[k] = DivideBy<T>(Given(values[s]));
+        if (i == k && !kUnit) shared_.diagonal[k] = DivideBy<T>(k < width_ ? value : T{1});
       }
     }
   }
@@ -223,6 +270,11 @@ class FrontStep {
         values[k] = inside && k < width_ ? a[k * panel_.ld] : T{0};
       }
     }
+  }
+
+  __device__ void Invert() const {
+    __syncthreads();
+    InvertTile<kUp, kUnit>(width_, shared_);
   }
 
   __device__ void Solve(bool stores) const {
@@ -739,18 +791,17 @@ cudaError_t LaunchStep(const FrontSolve<T>& solve, const FrontSet& set, int step
 template <class T>
 cudaError_t LaunchGather(const FrontSolve<T>& solve, int64_t n, const int32_t* index,
                          const double* scale, const MatrixView<const T>& rhs, cudaStream_t stream) {
-  front_solve::GatherKernel<<<front_solve::BlocksFor(n, front_solve::kThreads),
-                              front_solve::kThreads, 0, stream>>>(solve, n, index, scale, rhs);
-  return cudaGetLastError();
+  return LaunchBehind(front_solve::GatherKernel<T>,
+                      front_solve::BlocksFor(n, front_solve::kThreads), front_solve::kThreads, 0,
+                      /*overlap=*/false, stream, solve, n, index, scale, rhs);
 }
 
 template <class T>
 cudaError_t LaunchScatter(const FrontSolve<T>& solve, int64_t n, const int32_t* index,
                           const double* scale, const MatrixView<T>& solution, cudaStream_t stream) {
-  front_solve::ScatterKernel<<<front_solve::BlocksFor(n, front_solve::kThreads),
-                               front_solve::kThreads, 0, stream>>>(solve, n, index, scale,
-                                                                   solution);
-  return cudaGetLastError();
+  return LaunchBehind(front_solve::ScatterKernel<T>,
+                      front_solve::BlocksFor(n, front_solve::kThreads), front_solve::kThreads, 0,
+                      /*overlap=*/false, stream, solve, n, index, scale, solution);
 }
 
 template <class T>

@@ -115,6 +115,11 @@ V __shfl_sync(unsigned, V value, int from) {
   return crout::EmulatedThread::Block().OverWarp(
       value, V{}, [from](V found, V other, int lane) { return lane == from ? other : found; });
 }
+template <class V>
+V __shfl_xor_sync(unsigned, V value, int lanes) {
+  const int from = static_cast<int>(threadIdx.x) % crout::EmulatedBlock::kWarp ^ lanes;
+  return __shfl_sync(0, value, from);
+}
 inline unsigned __reduce_max_sync(unsigned, unsigned value) {
   return crout::EmulatedThread::Block().OverWarp(
       value, 0U, [](unsigned greatest, unsigned other, int) { return std::max(greatest, other); });

@@ -1,4 +1,4 @@
-// What panels need of the device's reductions.
+// What panels and fronts need of the device's reductions.
 #ifndef CROUT_TESTS_EMULATION_INCLUDE_KERNELS_CUDA_OPS_REDUCTION_CUH_
 #define CROUT_TESTS_EMULATION_INCLUDE_KERNELS_CUDA_OPS_REDUCTION_CUH_
 
@@ -13,6 +13,25 @@ inline constexpr unsigned kAllLanes = 0xffffffffU;
 
 inline unsigned long long AbsBits(double x) {
   return std::bit_cast<unsigned long long>(std::fabs(x));
+}
+
+struct Sum {
+  template <class V>
+  V operator()(V a, V b) const {
+    return a + b;
+  }
+};
+
+template <class T>
+T ShuffleXor(T x, int lanes);  // scalar.cuh's
+
+// In every lane.
+template <class V, class Combine>
+V WarpReduce(V value, Combine combine) {
+  for (int step = kWarp / 2; step > 0; step /= 2) {
+    value = combine(value, ShuffleXor(value, step));
+  }
+  return value;
 }
 
 }  // namespace crout::cuda

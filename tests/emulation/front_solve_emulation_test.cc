@@ -1,0 +1,180 @@
+// Solves with fronts, the device's own code, by threads of the host: two fronts of several steps
+// each, by every operation, against products with the factors.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <complex>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/cuda/multifrontal/front_solve_kernels.cuh"
+#include "kernels/scalar.h"
+#include "tests/emulation/device_numbers.h"
+
+namespace crout::cuda {
+namespace {
+
+// Several steps, of which the last has part of a tile, and more lines than a block has.
+constexpr int32_t kChildColumns = kSolveTile<double> + 20;
+constexpr int32_t kBorder = 110;
+constexpr int32_t kBefore = 7;  // rows of the parent
+constexpr int32_t kParentColumns = kBefore + kBorder;
+constexpr int32_t kOrder = kChildColumns + kParentColumns;
+
+template <class T>
+class Tree {
+ public:
+  Tree() {
+    constexpr int64_t kSize = kChildColumns + kBorder;
+    fronts_ = {{0, 0, 0, 0, kChildColumns, kBorder, 1, 0, 0},
+               {kSize * kChildColumns + int64_t{kChildColumns} * kBorder, 0, kBorder, kChildColumns,
+                kParentColumns, 0, -1, 0, 1}};
+    for (int32_t i = 0; i < kBorder; ++i) place_.push_back(kBefore + i);
+    factor_ = Random<T>(fronts_[1].factor + int64_t{kParentColumns} * kParentColumns, 1);
+    for (T& entry : factor_) entry = entry * RealPart<T>{0.125};
+    for (const Front& front : fronts_) {
+      const MatrixView<T> panel = front.Panel(factor_.data());
+      for (int32_t k = 0; k < front.d1; ++k) panel(k, k) = panel(k, k) + T{2};
+      // Row k changes places with the last but k.
+      for (int32_t k = 0; k < front.d1; ++k) permutation_.push_back(front.d1 - 1 - k);
+    }
+  }
+
+  // op(A)^-1 b, where A's rows, permuted, are L U; b and x are kOrder x columns.
+  std::vector<T> Solve(Op op, int columns, const std::vector<T>& b) {
+    std::vector<T> by_front(b.size()), x(b.size()), left(kBorder * columns);
+    FrontSolve<T> solve;
+    solve.tree = {fronts_.data(), 2, child_.data(), place_.data()};
+    solve.op = op;
+    solve.columns = columns;
+    solve.factor = factor_.data();
+    solve.permutation = permutation_.data();
+    solve.b = by_front.data();
+    solve.x = x.data();
+    solve.left = left.data();
+    ForEach(
+        solve, [&](T& own, int64_t at) { own = b[at]; }, solve.b);
+    for (const int32_t f : {0, 1}) {
+      EXPECT_EQ(LaunchStartUp(solve, Set(f), op == Op::kNone, nullptr), cudaSuccess);
+      for (int s = 0; s < Steps(f); ++s) {
+        EXPECT_EQ(LaunchStepUp(solve, Set(f), s, nullptr), cudaSuccess);
+      }
+    }
+    for (const int32_t f : {1, 0}) {
+      EXPECT_EQ(LaunchStartDown(solve, Set(f), nullptr), cudaSuccess);
+      for (int s = 0; s < Steps(f); ++s) {
+        EXPECT_EQ(LaunchStepDown(solve, Set(f), s, nullptr), cudaSuccess);
+      }
+    }
+    std::vector<T> solution(b.size());
+    ForEach(
+        solve, [&](T& own, int64_t at) { solution[at] = own; }, solve.x);
+    return solution;
+  }
+
+  // op(A) x, in float64.
+  std::vector<Wide<T>> Product(Op op, int columns, const std::vector<T>& x) const {
+    std::vector<Wide<T>> product;
+    for (int j = 0; j < columns; ++j) {
+      std::vector<Wide<T>> v(kOrder);
+      for (int64_t i = 0; i < kOrder; ++i) v[i] = Widened(x[i + int64_t{j} * kOrder]);
+      if (op == Op::kNone) {
+        v = Permuted(Times(false, Times(true, v, op), op), op);
+      } else {
+        v = Times(true, Times(false, Permuted(v, op), op), op);
+      }
+      product.insert(product.end(), v.begin(), v.end());
+    }
+    return product;
+  }
+
+ private:
+  template <class F>
+  void ForEach(const FrontSolve<T>& solve, F f, T* vectors) const {
+    for (const Front& front : fronts_) {
+      for (int j = 0; j < solve.columns; ++j) {
+        for (int32_t i = 0; i < front.d1; ++i) {
+          f(solve.Own(vectors, front)(i, j), front.first + i + int64_t{j} * kOrder);
+        }
+      }
+    }
+  }
+  FrontSet Set(int32_t f) const {
+    const Front& front = fronts_[f];
+    return {&order_[f], 1, front.d1, front.d2, front.d1 + front.d2, f == 1};
+  }
+  int Steps(int32_t f) const { return (fronts_[f].d1 + kSolveTile<T> - 1) / kSolveTile<T>; }
+
+  // Of L, or of U.
+  Wide<T> At(bool upper, int64_t i, int64_t j) const {
+    if (!upper && i == j) return 1;
+    if (upper ? i > j : i < j) return 0;
+    T* const factor = const_cast<T*>(factor_.data());
+    const Front& child = fronts_[0];
+    const Front& parent = fronts_[1];
+    const int64_t d1 = kChildColumns;
+    if (std::min(i, j) >= d1) return Widened(parent.Panel(factor)(i - d1, j - d1));
+    if (std::max(i, j) < d1) return Widened(child.Panel(factor)(i, j));
+    // What is eliminated from the parent's rows is taken off them before they change places.
+    const int64_t border = (upper ? j - d1 : permutation_[i]) - kBefore;
+    if (border < 0 || border >= kBorder) return 0;
+    return Widened(upper ? child.U12(factor)(i, border) : child.Panel(factor)(d1 + border, j));
+  }
+  std::vector<Wide<T>> Times(bool upper, const std::vector<Wide<T>>& v, Op op) const {
+    std::vector<Wide<T>> product(kOrder);
+    for (int64_t i = 0; i < kOrder; ++i) {
+      for (int64_t j = 0; j < kOrder; ++j) {
+        Wide<T> entry = op == Op::kNone ? At(upper, i, j) : At(upper, j, i);
+        if (op == Op::kConjugateTranspose) entry = Conj(entry);
+        product[i] += entry * v[j];
+      }
+    }
+    return product;
+  }
+  // P^T v of op none, P v of another.
+  std::vector<Wide<T>> Permuted(const std::vector<Wide<T>>& v, Op op) const {
+    std::vector<Wide<T>> permuted(kOrder);
+    for (const Front& front : fronts_) {
+      for (int32_t i = 0; i < front.d1; ++i) {
+        const int32_t from = front.first + i;
+        const int32_t to = front.first + permutation_[from];
+        if (op == Op::kNone) {
+          permuted[to] = v[from];
+        } else {
+          permuted[from] = v[to];
+        }
+      }
+    }
+    return permuted;
+  }
+
+  std::vector<Front> fronts_;
+  std::vector<T> factor_;
+  std::vector<int32_t> permutation_, place_;
+  const std::vector<int32_t> child_ = {0}, order_ = {0, 1};
+};
+
+template <class T>
+class FrontSolveEmulationTest : public ::testing::Test {};
+using Types = ::testing::Types<double, Complex<double>>;  // a tile of each size
+TYPED_TEST_SUITE(FrontSolveEmulationTest, Types);
+
+TYPED_TEST(FrontSolveEmulationTest, SolvesByEveryOperation) {
+  using T = TypeParam;
+  Tree<T> tree;
+  for (const Op op : {Op::kNone, Op::kTranspose, Op::kConjugateTranspose}) {
+    if (op == Op::kConjugateTranspose && !kIsComplex<T>) continue;
+    for (const int columns : {1, 5}) {
+      const std::vector<T> b = Random<T>(kOrder, columns, 5);
+      const std::vector<Wide<T>> product = tree.Product(op, columns, tree.Solve(op, columns, b));
+      double largest = 0;
+      for (size_t e = 0; e < b.size(); ++e) {
+        largest = std::max<double>(largest, std::abs(product[e] - Widened(b[e])));
+      }
+      EXPECT_LT(largest, 1e-13) << "op " << static_cast<int>(op) << ", " << columns << " columns";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace crout::cuda
