@@ -1,5 +1,5 @@
-// Solves with fronts, the device's own code, by threads of the host: two fronts of several steps
-// each, by every operation, against products with the factors.
+// Solves with fronts, the device's own code, by threads of the host: two fronts, by every
+// operation, against products with the factors.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,16 +14,20 @@
 namespace crout::cuda {
 namespace {
 
-// Several steps, of which the last has part of a tile, and more lines than a block has.
-constexpr int32_t kChildColumns = kSolveTile<double> + 20;
+// Several steps, of which the last has part of a tile, and more lines than a block has; or all by a
+// warp.
+constexpr int32_t kHeavy = kSolveTile<double> + 20;
+constexpr int32_t kLight = 20;
 constexpr int32_t kBorder = 110;
+static_assert(kLight <= kLightColumns && kLight + kBorder <= kLightFront);
 constexpr int32_t kBefore = 7;  // rows of the parent
 constexpr int32_t kParentColumns = kBefore + kBorder;
-constexpr int32_t kOrder = kChildColumns + kParentColumns;
 
-template <class T>
+template <class T, int32_t kChildColumns>
 class Tree {
  public:
+  static constexpr int32_t kOrder = kChildColumns + kParentColumns;
+
   Tree() {
     constexpr int64_t kSize = kChildColumns + kBorder;
     fronts_ = {{0, 0, 0, 0, kChildColumns, kBorder, 1, 0, 0},
@@ -54,17 +58,24 @@ class Tree {
     solve.left = left.data();
     ForEach(
         solve, [&](T& own, int64_t at) { own = b[at]; }, solve.b);
-    for (const int32_t f : {0, 1}) {
+    constexpr bool kIsLight = kChildColumns <= kLightColumns;
+    if (kIsLight) {
+      EXPECT_EQ(LaunchLightUp(solve, Set(0), nullptr), cudaSuccess);
+    }
+    for (int f = kIsLight ? 1 : 0; f < 2; ++f) {
       EXPECT_EQ(LaunchStartUp(solve, Set(f), op == Op::kNone, nullptr), cudaSuccess);
       for (int s = 0; s < Steps(f); ++s) {
         EXPECT_EQ(LaunchStepUp(solve, Set(f), s, nullptr), cudaSuccess);
       }
     }
-    for (const int32_t f : {1, 0}) {
+    for (int f = 1; f >= (kIsLight ? 1 : 0); --f) {
       EXPECT_EQ(LaunchStartDown(solve, Set(f), nullptr), cudaSuccess);
       for (int s = 0; s < Steps(f); ++s) {
         EXPECT_EQ(LaunchStepDown(solve, Set(f), s, nullptr), cudaSuccess);
       }
+    }
+    if (kIsLight) {
+      EXPECT_EQ(LaunchLightDown(solve, Set(0), nullptr), cudaSuccess);
     }
     std::vector<T> solution(b.size());
     ForEach(
@@ -154,18 +165,14 @@ class Tree {
   const std::vector<int32_t> child_ = {0}, order_ = {0, 1};
 };
 
-template <class T>
-class FrontSolveEmulationTest : public ::testing::Test {};
-using Types = ::testing::Types<double, Complex<double>>;  // a tile of each size
-TYPED_TEST_SUITE(FrontSolveEmulationTest, Types);
-
-TYPED_TEST(FrontSolveEmulationTest, SolvesByEveryOperation) {
-  using T = TypeParam;
-  Tree<T> tree;
+template <class T, int32_t kChildColumns>
+void ExpectSolutions() {
+  using Case = Tree<T, kChildColumns>;
+  Case tree;
   for (const Op op : {Op::kNone, Op::kTranspose, Op::kConjugateTranspose}) {
     if (op == Op::kConjugateTranspose && !kIsComplex<T>) continue;
     for (const int columns : {1, 5}) {
-      const std::vector<T> b = Random<T>(kOrder, columns, 5);
+      const std::vector<T> b = Random<T>(Case::kOrder, columns, 5);
       const std::vector<Wide<T>> product = tree.Product(op, columns, tree.Solve(op, columns, b));
       double largest = 0;
       for (size_t e = 0; e < b.size(); ++e) {
@@ -175,6 +182,15 @@ TYPED_TEST(FrontSolveEmulationTest, SolvesByEveryOperation) {
     }
   }
 }
+
+template <class T>
+class FrontSolveEmulationTest : public ::testing::Test {};
+using Types = ::testing::Types<double, Complex<double>>;  // a tile of each size
+TYPED_TEST_SUITE(FrontSolveEmulationTest, Types);
+
+TYPED_TEST(FrontSolveEmulationTest, ByStepsOfBlocks) { ExpectSolutions<TypeParam, kHeavy>(); }
+
+TYPED_TEST(FrontSolveEmulationTest, ByWarps) { ExpectSolutions<TypeParam, kLight>(); }
 
 }  // namespace
 }  // namespace crout::cuda
