@@ -212,6 +212,7 @@ class FrontStep {
     LoadTile();
     if constexpr (kTransposed) {
       Invert();
+      AwaitKernelBefore();
       Solve(stores);
       TakeOffColumns(first_line);
     } else {
@@ -221,8 +222,11 @@ class FrontStep {
       T values[kTile];
       Invert();
       LoadRow(inside, row, values);
+      AwaitKernelBefore();
+      T rest[kColumns];
+      LoadRest(inside, row, rest);
       Solve(stores);
-      if (inside) TakeOffRow(row, values);
+      if (inside) TakeOffRow(row, values, rest);
     }
   }
 
@@ -278,7 +282,6 @@ class FrontStep {
   }
 
   __device__ void Solve(bool stores) const {
-    AwaitKernelBefore();
     const MatrixView<T> from = solve_.Own(kUp ? solve_.x : solve_.b, front_);
     for (int e = static_cast<int>(threadIdx.x); e < kTile * kColumns; e += kStepThreads) {
       const int i = e % kTile;
@@ -309,10 +312,16 @@ class FrontStep {
     return solve_.Own(kUp ? solve_.x : solve_.b, front_)(line, c);
   }
 
-  __device__ void TakeOffRow(int64_t row, const T (&values)[kTile]) const {
-    T sums[kColumns];
+  // rest := what the step is taken off in that row, all columns at once: behind a store to one the
+  // load of the next would wait.
+  __device__ void LoadRest(bool inside, int64_t row, T (&rest)[kColumns]) const {
 #pragma unroll
-    for (int c = 0; c < kColumns; ++c) sums[c] = T{0};
+    for (int c = 0; c < kColumns; ++c) {
+      rest[c] = inside && c < solve_.columns ? Target(row, c) : T{0};
+    }
+  }
+
+  __device__ void TakeOffRow(int64_t row, const T (&values)[kTile], T (&rest)[kColumns]) const {
 #pragma unroll
     for (int half = 0; half < kTile; half += kTile / 2) {
       if (half >= width_) break;
@@ -320,13 +329,13 @@ class FrontStep {
       for (int k = half; k < half + kTile / 2; ++k) {
 #pragma unroll
         for (int c = 0; c < kColumns; ++c) {
-          sums[c] = PlusProduct(sums[c], values[k], shared_.x[k][c]);
+          rest[c] = MinusProduct(rest[c], values[k], shared_.x[k][c]);
         }
       }
     }
 #pragma unroll
     for (int c = 0; c < kColumns; ++c) {
-      if (c < solve_.columns) Target(row, c) -= sums[c];
+      if (c < solve_.columns) Target(row, c) = rest[c];
     }
   }
 
@@ -411,11 +420,27 @@ __global__ void __launch_bounds__(kMostUpThreads)
     const Front child = solve.tree.fronts[solve.tree.child[c]];
     const T* const from = &solve.Left(child)(0, j);
     const int32_t* const place = solve.tree.place + child.border;
-#pragma unroll 4
-    for (int64_t i = threadIdx.x; i < child.d2; i += blockDim.x) {
-      const int32_t at = place[i];
-      T* const to = at < front.d1 ? own + at : left + (at - front.d1);
-      *to += from[i];
+    // Some at once: behind a store to one the load of the next would wait.
+    constexpr int kTogether = 4;
+    for (int64_t first = threadIdx.x; first < child.d2; first += kTogether * blockDim.x) {
+      T* to[kTogether];
+      T sums[kTogether];
+#pragma unroll
+      for (int s = 0; s < kTogether; ++s) {
+        const int64_t i = first + s * blockDim.x;
+        if (i >= child.d2) continue;
+        const int32_t at = place[i];
+        to[s] = at < front.d1 ? own + at : left + (at - front.d1);
+      }
+#pragma unroll
+      for (int s = 0; s < kTogether; ++s) {
+        const int64_t i = first + s * blockDim.x;
+        if (i < child.d2) sums[s] = *to[s] + from[i];
+      }
+#pragma unroll
+      for (int s = 0; s < kTogether; ++s) {
+        if (first + s * blockDim.x < child.d2) *to[s] = sums[s];
+      }
     }
     __syncthreads();
   }
@@ -600,11 +625,18 @@ class WarpFront {
       const int32_t* const place = solve_.tree.place + child.border;
       for (int i = lane_; i < child.d2; i += kWarp) {
         const int32_t at = place[i];
+        // All columns at once: behind a store to one the load of the next would wait.
+        const bool is_own = at < front_.d1;
+        T* const to = is_own ? &b(at, first_) : &left(at - front_.d1, first_);
+        const int64_t ld = is_own ? b.ld : left.ld;
+        T sums[kColumns];
 #pragma unroll
         for (int c = 0; c < kColumns; ++c) {
-          if (c >= count_) break;
-          T& to = at < front_.d1 ? b(at, first_ + c) : left(at - front_.d1, first_ + c);
-          to += from(i, first_ + c);
+          if (c < count_) sums[c] = to[c * ld] + from(i, first_ + c);
+        }
+#pragma unroll
+        for (int c = 0; c < kColumns; ++c) {
+          if (c < count_) to[c * ld] = sums[c];
         }
       }
       __syncwarp();
@@ -625,16 +657,16 @@ class WarpFront {
     for (int i = lane_; i < front_.d2; i += kWarp) {
       T sums[kColumns];
 #pragma unroll
-      for (int c = 0; c < kColumns; ++c) sums[c] = T{0};
+      for (int c = 0; c < kColumns; ++c) sums[c] = c < count_ ? left(i, first_ + c) : T{0};
 #pragma unroll 4
       for (int k = 0; k < front_.d1; ++k) {
         const T a = plain ? panel_(front_.d1 + i, k) : Given(u12_(k, i));
 #pragma unroll
-        for (int c = 0; c < kColumns; ++c) sums[c] = PlusProduct(sums[c], a, shared_[k][c]);
+        for (int c = 0; c < kColumns; ++c) sums[c] = MinusProduct(sums[c], a, shared_[k][c]);
       }
 #pragma unroll
       for (int c = 0; c < kColumns; ++c) {
-        if (c < count_) left(i, first_ + c) -= sums[c];
+        if (c < count_) left(i, first_ + c) = sums[c];
       }
     }
   }
@@ -677,14 +709,17 @@ class WarpFront {
     const MatrixView<T> left = solve_.Left(front_);
     for (int begin = 0; begin < front_.d2; begin += kWarp) {
       const int rows = min(kWarp, front_.d2 - begin);
+      T values[kColumns];
 #pragma unroll
       for (int c = 0; c < kColumns; ++c) {
-        T value{0};
-        if (lane_ < rows && c < count_) {
-          value = AtBorder(solve_, front_, parent, begin + lane_, first_ + c);
-          left(begin + lane_, first_ + c) = value;
-        }
-        shared_[lane_][c] = value;
+        values[c] = lane_ < rows && c < count_
+                        ? AtBorder(solve_, front_, parent, begin + lane_, first_ + c)
+                        : T{0};
+      }
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) {
+        if (lane_ < rows && c < count_) left(begin + lane_, first_ + c) = values[c];
+        shared_[lane_][c] = values[c];
       }
       __syncwarp();
       if (lane_ < front_.d1) {
