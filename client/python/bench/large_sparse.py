@@ -1,13 +1,15 @@
 """A sparse system of ten million equations through the service, by each method for such matrices.
 
-usage: large_sparse.py ADDRESS RESULT.json [--n=10000000] [--block=K] [--device=D] [--algorithms=NAME,NAME...] [--pid=P]
+usage: large_sparse.py ADDRESS RESULT.json [--n=10000000] [--block=K] [--device=D]
+                       [--algorithms=NAME,NAME...] [--pid=P]
 
 The matrix is upwind convection and diffusion on a line, every hundredth unknown of it coupled to one half a
-line away besides: 3 n entries and some, values by a formula, which are sent as they are in memory. With --block
-it is blocks of order K along the diagonal, each full: n K entries, for as many as there may be. Wall-clock
-seconds over loopback, of one factorization (the first of its pattern, so with its analysis), one of other
-values and one solve with each factor; the backward error is computed here. --pid: of a server on this
-machine; its largest resident memory so far is in each row then. The file is written anew after each method.
+line away besides: 3 n entries and some, values by a formula, which are sent as they are in memory. With
+--block it is blocks of order K along the diagonal, each full: n K entries, for as many as there may be.
+Wall-clock seconds over loopback, of one factorization (the first of its pattern, so with its analysis), one
+of other values and one solve with each factor; the backward error is computed here. --pid: of a server on
+this machine; its largest resident memory so far is in each row then. The file is written anew after each
+method.
 """
 
 import argparse
