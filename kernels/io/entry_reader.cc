@@ -188,7 +188,8 @@ absl::Status EntryReader::TakeValue(const char* bytes) {
   });
   if (!std::isfinite(value.real()) || !std::isfinite(value.imag())) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the value of entry ", taken_values_, " (from 0) is not finite"));
+        absl::StrCat("the value of entry ", taken_values_, ", in row ", NextRow(), " and column ",
+                     columns_.front(), " (all from 0), is not finite"));
   }
   if (blocks_.empty() || blocks_.back().size() == blocks_.back().capacity()) {
     const size_t left = static_cast<size_t>(format_.entries - taken_values_);

@@ -40,9 +40,9 @@ struct EntryFormat {
 // Entries in any order; duplicates are summed in float64, in the order in which they came, so that
 // the same bytes give the same bits. Memory grows with what arrived: the declared size claims none.
 //
-// INVALID_ARGUMENT, with the number of the entry (from 0): an index beyond the matrix, an offset
-// that falls or ends elsewhere, a value or a sum that is not finite, more bytes than declared or,
-// in Finish(), fewer.
+// INVALID_ARGUMENT, with the number of the entry (from 0), of a value its row and column, too: an
+// index beyond the matrix, an offset that falls or ends elsewhere, a value or a sum that is not
+// finite, more bytes than declared or, in Finish(), fewer.
 class EntryReader final : public MatrixReader {
  public:
   // Without a grant memory is taken as needed. `map_lines`: TakeLineMap() has which entries make up

@@ -19,7 +19,10 @@ namespace {
 // What has no meaning where A stays sparse.
 absl::Status CheckSparse(const v1::ComputeSchurComplementHeader& header, const PayloadSpec& spec) {
   if (!spec.needs_parsing()) {
-    return BadField("header.keep", "of a dense matrix: order it so that A11 leads");
+    return BadField(
+        "header.keep",
+        "for sparse matrices alone: send this one as such, or order it so that A11 leads and set "
+        "leading_order in place of keep");
   }
   if (header.keep_size() > 0 && header.leading_order() != 0) {
     return BadField("header.leading_order", "beside header.keep: set one of them");

@@ -179,9 +179,10 @@ TEST_P(EntryReaderTest, RefusesValuesThatAreNotFinite) {
   for (const double value : {std::nan(""), std::numeric_limits<double>::infinity()}) {
     const EntryFormat format = Format(3, 3, 2);
     EntryReader reader(format, false, nullptr);
-    const absl::Status status = Read(BytesOf(format, {{0, 0, 1}, {1, 1, value}}), 64, &reader);
+    const absl::Status status = Read(BytesOf(format, {{0, 0, 1}, {1, 2, value}}), 64, &reader);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(std::string(status.message()), HasSubstr("entry 1 "));
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("entry 1, in row 1 and column 2 (all from 0), is not finite"));
   }
 }
 

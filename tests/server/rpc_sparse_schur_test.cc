@@ -162,7 +162,8 @@ TEST_F(RpcSparseSchurTest, RefusesWhatItCannotKeep) {
   ExpectRefused(header, BytesOf(a), grpc::StatusCode::INVALID_ARGUMENT, "kept");
   header.mutable_options()->set_algorithm(v1::ALGORITHM_GETRF);
   *header.mutable_matrix() = Dense(3, 3);
-  ExpectRefused(header, std::string(72, 0), grpc::StatusCode::INVALID_ARGUMENT, "dense");
+  ExpectRefused(header, std::string(72, 0), grpc::StatusCode::INVALID_ARGUMENT,
+                "header.keep: for sparse matrices alone");
 }
 
 TEST_F(RpcSparseSchurTest, RefusesOptionsThatNothingWouldGoBy) {
