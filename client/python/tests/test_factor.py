@@ -262,6 +262,9 @@ def test_server_info_and_estimate(client):
     low = client.estimate(1000, precision="single")
     assert low.precision == "single"
     assert low.cached_bytes < estimate.cached_bytes
+    sparse = client.estimate(1000, nnz=3000)
+    assert (sparse.rough, estimate.rough) == (True, False)
+    assert sparse.cached_bytes < estimate.cached_bytes
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

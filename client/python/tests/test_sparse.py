@@ -72,10 +72,38 @@ def test_downloads_l_and_u(client, grid, dtype, equilibrate):
     assert abs(difference).max() < 100 * np.finfo(dtype).eps * abs(scaled).max()
 
 
-def test_a_dense_factor_has_no_sparse_lu(client):
+def test_a_dense_factor_has_no_sparse_lu_and_a_sparse_one_no_dense(client, grid):
     f = client.lu_factor(np.eye(3))
-    with pytest.raises(crout.InvalidRequest):
+    with pytest.raises(crout.InvalidRequest, match=r"to_lu\(\)"):
         f.to_sparse_lu()
+    f = client.lu_factor(grid())
+    for download in (f.to_lu, f.to_lu_piv):
+        with pytest.raises(crout.InvalidRequest, match=r"to_sparse_lu\(\)"):
+            download()
+
+
+@pytest.mark.filterwarnings("ignore::crout.LinAlgWarning")
+@pytest.mark.parametrize("algorithm", ["multifrontal", "klu"])
+def test_the_determinant_of_a_singular_matrix_is_zero(client, algorithm):
+    line = scipy.sparse.diags([-1.0, 2.0, -1.0], [-1, 0, 1], (M, M)).tolil()
+    line[0, 0] = line[-1, -1] = 1  # A row's entries sum up to zero.
+    empty = line.copy()
+    empty[7, :] = 0
+    for A in (line, empty):
+        assert client.lu_factor(A.tocsr(), algorithm=algorithm).slogdet() == (0, -np.inf)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+@pytest.mark.parametrize("algorithm", ["multifrontal", "klu"])
+@pytest.mark.parametrize("odd", [False, True])
+def test_a_determinant_from_downloaded_factors(client, grid, dtype, algorithm, odd):
+    A = grid(dtype)
+    if odd:  # Two rows change places, and with them the sign; the matching has work.
+        A = A[[1, 0, *range(2, M * M)]]
+    asked = client.lu_factor(A, algorithm=algorithm, determinant=True).slogdet()
+    later = client.lu_factor(A, algorithm=algorithm).slogdet()
+    assert later.logabsdet == pytest.approx(asked.logabsdet, rel=1e-12)
+    assert abs(later.sign - asked.sign) < 1e-9
 
 
 def test_a_file_with_coordinates_stays_sparse(client, grid, tmp_path):

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crout import _condition, _lu, _options, _requests
+from crout._factor_record import known_determinant
 from crout._renewal import pause
 from crout._replies import warn_of_factor
 from crout._sparse_lu import SparseFactors
@@ -196,7 +197,11 @@ class AsyncFactor(FactorView, AsyncHeld):
 
     @like(Factor.slogdet)
     async def slogdet(self) -> SlogDet:
-        return self.record.determinant or (await self._download()).slogdet()
+        known = known_determinant(self.record)
+        if known is not None:
+            return known
+        factors = await (self._download() if self.record.sparse is None else self.to_sparse_lu())
+        return factors.slogdet()
 
     @like(Factor.det)
     async def det(self) -> complex:

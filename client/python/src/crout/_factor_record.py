@@ -170,6 +170,16 @@ def factor_record(message: factor_pb2.Factor) -> FactorRecord:
     )
 
 
+def known_determinant(record: FactorRecord) -> SlogDet | None:
+    """The determinant of A, where its record tells: the server's, or zero."""
+    # A zero pivot of a method that does not pivot says nothing of A; those for sparse matrices do,
+    # and what they leave of such a factor, if anything, has another number in its place.
+    pivots = record.singular_reason in (None, "zero_pivot")
+    if record.determinant is None and (not pivots or (record.info > 0 and record.sparse is not None)):
+        return SlogDet(0.0, -np.inf)
+    return record.determinant
+
+
 @dataclass(frozen=True)
 class FactorPage:
     """Some factors of a list, and where the next begin."""

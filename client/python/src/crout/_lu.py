@@ -104,13 +104,18 @@ class PackedFactors:
 
     def slogdet(self) -> SlogDet:
         """The determinant of A."""
-        diagonal = np.diagonal(self.lu).astype(complex if np.iscomplexobj(self.lu) else float)
-        if not diagonal.all():
-            return SlogDet(0.0, -np.inf)
         swaps = np.count_nonzero(self.piv != np.arange(len(self.piv)))
-        sign = np.prod(diagonal / np.abs(diagonal)) * (-1) ** swaps
-        scales = np.log(self.row_scales).sum() + np.log(self.col_scales).sum()
-        return SlogDet(sign.item(), float(np.log(np.abs(diagonal)).sum() - scales))
+        return determinant(np.diagonal(self.lu), (-1) ** swaps, self.row_scales, self.col_scales)
+
+
+def determinant(pivots: Array, sign: int, row_scales: Array, col_scales: Array) -> SlogDet:
+    """The determinant of A, whose scaled form's pivots are these, in an order of this sign."""
+    wide = pivots.astype(complex if np.iscomplexobj(pivots) else float)
+    if not wide.all():
+        return SlogDet(0.0, -np.inf)
+    scales = np.log(row_scales).sum() + np.log(col_scales).sum()
+    phase = np.prod(wide / np.abs(wide)) * sign
+    return SlogDet(phase.item(), float(np.log(np.abs(wide)).sum() - scales))
 
 
 class FactorsReply:

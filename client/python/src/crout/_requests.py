@@ -334,7 +334,9 @@ def schur_complement_of(A: Any, keep: Any, **options: Any) -> Call[Complement]:
 
 
 def get_factors(record: FactorRecord) -> Call[PackedFactors]:
-    """GetFactors."""
+    """GetFactors of a matrix in its dense form."""
+    if record.sparse is not None:
+        raise InvalidRequest("the matrix stayed sparse: to_sparse_lu() has its factors")
     request = service.GetFactorsRequest(handle=record.handle, include_ipiv=True)
     return Call("GetFactors", request.SerializeToString(), lambda: FactorsReply(record.n))
 
@@ -388,12 +390,14 @@ def release(handle: str) -> Call[None]:
     )
 
 
-def estimate(n: int, matrix_dtype: npt.DTypeLike, **options: Any) -> Call[Estimate]:
+def estimate(n: int, matrix_dtype: npt.DTypeLike, nnz: int | None, **options: Any) -> Call[Estimate]:
     """EstimateFactorize."""
+    [how] = distribute(options, factorize_options)
     request = service.EstimateFactorizeRequest(
         n=integer("n", n),
+        nnz=None if nnz is None else integer("nnz", nnz),
         matrix_dtype=_payload.dtype_code(matrix_dtype),
-        options=factorize_options(**options),
+        options=factorize_options(**how),
     )
     return _unary("EstimateFactorize", request, service.EstimateFactorizeResponse, _server_info.estimate)
 

@@ -24,6 +24,9 @@ class Estimate:
         Whether it could be done at all, everything idle evicted.
     precision : str or None
         Where one was asked for and a lower one would be taken: "single" or "tf32".
+    rough : bool
+        A sparse matrix of which the number of entries alone is known: what they fill in may be ten
+        times as much, or as little, and with it bytes and seconds.
     """
 
     algorithm: str
@@ -34,6 +37,7 @@ class Estimate:
     predicted_queue_seconds: float
     fits: bool
     precision: str | None = None
+    rough: bool = False
 
 
 def estimate(message: factorization_service_pb2.EstimateFactorizeResponse) -> Estimate:
@@ -51,6 +55,7 @@ def estimate(message: factorization_service_pb2.EstimateFactorizeResponse) -> Es
             if message.precision
             else None
         ),
+        rough=message.rough,
     )
 
 

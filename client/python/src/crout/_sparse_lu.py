@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from crout import _wire
+from crout._factor_record import SlogDet, known_determinant
+from crout._lu import determinant
 from crout._replies import checked_record, parse
 from crout.errors import CroutError, ProtocolError
 from crout.results import FactorRecord
@@ -52,6 +54,23 @@ class SparseFactors:
     row_scales: Array
     col_scales: Array
     record: FactorRecord
+
+    def slogdet(self) -> SlogDet:
+        """The determinant of A, but for pivots that were made larger."""
+        sign = _sign(self.perm_r) * _sign(self.perm_c)
+        pivots = self.U.diagonal()
+        return known_determinant(self.record) or determinant(pivots, sign, self.row_scales, self.col_scales)
+
+
+def _sign(permutation: Array) -> int:
+    """1 or -1: that of the permutation, as its number of elements and of its cycles tell."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    n = len(permutation)
+    edges = csr_array((np.ones(n, np.int8), (np.arange(n), permutation)), (n, n))
+    cycles = connected_components(edges, directed=False, return_labels=False)
+    return -1 if (n - int(cycles)) % 2 else 1
 
 
 class SparseFactorsReply:

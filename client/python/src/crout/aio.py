@@ -208,6 +208,11 @@ class AsyncClient(AsyncBatchCalls):
 
     @like(Client.estimate)
     async def estimate(
-        self, n: int, matrix_dtype: npt.DTypeLike = float, **options: Unpack[FactorizeOptions]
+        self,
+        n: int,
+        matrix_dtype: npt.DTypeLike = float,
+        *,
+        nnz: int | None = None,
+        **options: Unpack[FactorizeOptions],
     ) -> Estimate:
-        return await self._run(_requests.estimate(n, matrix_dtype, **options))
+        return await self._run(_requests.estimate(n, matrix_dtype, nnz, **options))

@@ -284,10 +284,18 @@ class Client(BatchCalls, SeriesCalls, EliminationCalls):
 
     @_options.takes(_options.factorize_options)
     def estimate(
-        self, n: int, matrix_dtype: npt.DTypeLike = float, **options: Unpack[FactorizeOptions]
+        self,
+        n: int,
+        matrix_dtype: npt.DTypeLike = float,
+        *,
+        nnz: int | None = None,
+        **options: Unpack[FactorizeOptions],
     ) -> Estimate:
-        """Bytes and seconds that `lu_factor` of an n x n matrix of that type would take."""
-        return self._run(_requests.estimate(n, matrix_dtype, **options))
+        """Bytes and seconds that `lu_factor` of an n x n matrix of that type would take.
+
+        Of a sparse one, where `nnz` says its number of entries: most often a guess, as ``rough`` tells.
+        """
+        return self._run(_requests.estimate(n, matrix_dtype, nnz, **options))
 
 
 _unpickled: weakref.WeakValueDictionary[Server, Client] = weakref.WeakValueDictionary()

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crout import _condition, _lu, _options, _requests
+from crout._factor_record import known_determinant
 from crout._operator import inverse_operator
 from crout._replies import warn_of_factor
 from crout._sparse_lu import SparseFactors
@@ -317,6 +318,8 @@ class Factor(FactorView, Held):
 
         Raises
         ------
+        InvalidRequest
+            The matrix stayed sparse: see `to_sparse_lu`.
         Singular
             ``info > 0``, and the method has its unit diagonal in U (``record.unit_diagonal``), from
             which these cannot be had; or A has an empty row or column, and there are no factors.
@@ -336,7 +339,7 @@ class Factor(FactorView, Held):
 
         Raises
         ------
-        Singular, HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
+        InvalidRequest, Singular, HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
             As `to_lu`.
         """
         return self._download().lu_piv()
@@ -368,7 +371,11 @@ class Factor(FactorView, Held):
             (``record.sparse.perturbed_pivots``): a dense method has it.
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
-        return self.record.determinant or self._download().slogdet()
+        known = known_determinant(self.record)
+        if known is not None:
+            return known
+        factors = self._download() if self.record.sparse is None else self.to_sparse_lu()
+        return factors.slogdet()
 
     def det(self) -> complex:
         """The determinant of A, a float where A is real, which overflows early: see `slogdet`."""
