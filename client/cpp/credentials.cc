@@ -54,6 +54,10 @@ absl::string_view HintFor(absl::string_view message, bool tls) {
       absl::StrContains(message, "No such file")) {
     return "is croutd running there? Start it, or call where it is";
   }
+  if (absl::StrContains(message, "http1.x server")) {
+    return "what answers there speaks HTTP/1, as croutd's metrics port does: call the port of "
+           "--listen";
+  }
   if (absl::StrContains(message, "certificate verify failed")) {
     return "the server's certificate is not signed by an authority that this client was told to "
            "trust (CA), or its time is over";

@@ -91,6 +91,13 @@ TEST_F(CroutctlTest, UnreachableServerExitsWith3) {
   }
 }
 
+TEST_F(CroutctlTest, TheMetricsPortInPlaceOfTheServiceIsSaid) {
+  const Finished finished =
+      RunToEnd({ProgramPath("croutctl"), "--server=" + daemon_.metrics_address(), "list"});
+  EXPECT_EQ(finished.exit_code, 3) << finished.errors;
+  EXPECT_THAT(finished.errors, ::testing::HasSubstr("call the port of --listen"));
+}
+
 TEST_F(CroutctlTest, TopDrawsDevicesQueuesAndCache) {
   Factor();
   daemon_.AwaitRest();

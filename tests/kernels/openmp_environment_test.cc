@@ -1,6 +1,7 @@
 #include "kernels/host/device/openmp_environment.h"
 
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,6 +34,9 @@ TEST(OpenMpEnvironmentTest, StartedAnew) {
   if (getenv("CROUT_TEST_STARTED_ANEW") == nullptr) GTEST_SKIP() << "run by the test above";
   EXPECT_STREQ(getenv("OMP_WAIT_POLICY"), "passive");
   host::UsePassiveOpenMpWaits(nullptr);  // and not again
+  char name[16] = {};
+  ASSERT_EQ(prctl(PR_GET_NAME, name), 0);
+  EXPECT_STREQ(name, "openmp_environm");  // Linux keeps 15 characters; without a name it is "exe".
 }
 
 TEST(OpenMpEnvironmentTest, LeavesASetPolicyAlone) {

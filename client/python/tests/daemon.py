@@ -45,6 +45,7 @@ class Daemon:
             self.stop()
             raise RuntimeError((directory / "croutd.log").read_text())
         self.address = ready[1]
+        self.metrics_address = ready[2]
         self._metrics = f"http://{ready[2]}/metrics"
 
     def stop(self) -> None:

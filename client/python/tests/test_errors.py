@@ -261,6 +261,12 @@ def test_unavailable_says_where(address):
     assert isinstance(caught.value, ConnectionError)
 
 
+def test_the_metrics_port_in_place_of_the_service_is_said(daemon):
+    c = crout.connect(daemon.metrics_address, retry=crout.RetryPolicy(1))
+    with c, pytest.raises(crout.Unavailable, match="call the port of --listen"):
+        c.server_info()
+
+
 @pytest.mark.parametrize(
     "options", [{"address": ""}, {"timeout": 0}, {"timeout": -1.0}], ids=["address", "zero", "negative"]
 )

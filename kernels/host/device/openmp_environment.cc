@@ -1,7 +1,9 @@
 #include "kernels/host/device/openmp_environment.h"
 
+#include <sys/prctl.h>
 #include <unistd.h>
 
+#include <cerrno>  // program_invocation_short_name
 #include <cstdlib>
 
 namespace crout::host {
@@ -12,7 +14,11 @@ void UsePassiveOpenMpWaits(char** argv) {
   // NOLINTBEGIN(concurrency-mt-unsafe): one thread, as the header demands.
   bool as_wanted = getenv(kWaits) != nullptr;
   for (const char* stack : kStacks) as_wanted = as_wanted && getenv(stack) == nullptr;
-  if (as_wanted) return;
+  if (as_wanted) {
+    // A start anew leaves the process with the name "exe", by which nobody finds it in ps or top.
+    prctl(PR_SET_NAME, program_invocation_short_name);
+    return;
+  }
   if (setenv(kWaits, "passive", 0) != 0) return;
   for (const char* stack : kStacks) unsetenv(stack);
   // block_lu's tasks have priorities from 0 to 2, which the runtime ignores by default.

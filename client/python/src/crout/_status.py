@@ -71,7 +71,7 @@ def error_from(
     kind = _class_of(code, reason, delay)
     hint = _hint_for(kind, reason, delay, address)
     if kind is Unavailable and not reason:
-        hint = _hint_of_tls(message, tls) or hint
+        hint = _hint_of_connection(message, tls) or hint
     text = f"{message.rstrip('.')}. {hint}." if hint else message
     return kind(text, code=code, reason=reason, details=details, retry_delay=delay)
 
@@ -94,9 +94,11 @@ def _hint_for(kind: type[CroutError], reason: str, delay: float | None, address:
     return _HINTS.get(kind, "")
 
 
-def _hint_of_tls(message: str, tls: bool) -> str:
-    """By what gRPC says of a connection that did not come about; empty where it is not about TLS."""
+def _hint_of_connection(message: str, tls: bool) -> str:
+    """By what gRPC says of a connection that did not come about; empty where nothing can be said."""
     said = message.lower().replace("_", " ")
+    if "http1.x server" in said:
+        return "What answers there speaks HTTP/1, as croutd's metrics port does: call the port of --listen"
     if "certificate verify failed" in said:
         return (
             "The server's certificate is not signed by an authority that this client was told to trust "

@@ -279,7 +279,10 @@ class Client(BatchCalls, SeriesCalls, EliminationCalls):
                 return
 
     def factor(self, handle: str) -> Factor:
-        """The factor of a handle. Raises `HandleExpired` where the server has none."""
+        """The factor of a handle. Raises `HandleExpired` where the server has none.
+
+        By a name, the newest: ``next(client.factors(name))``.
+        """
         return Factor(self, self.describe(handle))
 
     @_options.takes(_options.factorize_options)
