@@ -106,6 +106,17 @@ def test_a_determinant_from_downloaded_factors(client, grid, dtype, algorithm, o
     assert abs(later.sign - asked.sign) < 1e-9
 
 
+@pytest.mark.filterwarnings("ignore::crout.LinAlgWarning")
+def test_a_determinant_of_perturbed_pivots_is_refused(client):
+    A = scipy.sparse.csr_array(np.array([[1.0, 1.0], [1e-20, 2e-20]]))
+    f = client.lu_factor(A, algorithm="multifrontal", equilibrate=False, determinant=True)
+    assert f.record.sparse.perturbed_pivots == 1
+    with pytest.raises(crout.InvalidRequest, match="made larger"):
+        f.slogdet()
+    scaled = client.lu_factor(A, algorithm="multifrontal", equilibrate=True).slogdet()
+    assert scaled.logabsdet == pytest.approx(np.log(1e-20), rel=1e-12)
+
+
 def test_a_file_with_coordinates_stays_sparse(client, grid, tmp_path):
     path = tmp_path / "a.mtx"
     scipy.io.mmwrite(path, grid(), precision=17)

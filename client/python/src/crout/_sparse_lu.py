@@ -12,7 +12,7 @@ from crout import _wire
 from crout._factor_record import SlogDet, known_determinant
 from crout._lu import determinant
 from crout._replies import checked_record, parse
-from crout.errors import CroutError, ProtocolError
+from crout.errors import CroutError, InvalidRequest, ProtocolError
 from crout.results import FactorRecord
 from crout.v1 import factorization_service_pb2 as service
 from crout.v1 import matrix_pb2
@@ -56,10 +56,23 @@ class SparseFactors:
     record: FactorRecord
 
     def slogdet(self) -> SlogDet:
-        """The determinant of A, but for pivots that were made larger."""
+        """The determinant of A.
+
+        Raises
+        ------
+        InvalidRequest
+            Pivots were made larger (``record.sparse.perturbed_pivots``): it is that of another matrix.
+        """
+        known = known_determinant(self.record)
+        if known is not None:
+            return known
+        if self.record.sparse is not None and self.record.sparse.perturbed_pivots > 0:
+            raise InvalidRequest(
+                f"{self.record.sparse.perturbed_pivots} pivots of this factor were made larger, which its "
+                "determinant does not survive: a dense method, or equilibrate=True, has that of A"
+            )
         sign = _sign(self.perm_r) * _sign(self.perm_c)
-        pivots = self.U.diagonal()
-        return known_determinant(self.record) or determinant(pivots, sign, self.row_scales, self.col_scales)
+        return determinant(self.U.diagonal(), sign, self.row_scales, self.col_scales)
 
 
 def _sign(permutation: Array) -> int:

@@ -361,14 +361,13 @@ class Factor(FactorView, Held):
     def slogdet(self) -> SlogDet:
         """Sign and logarithm of the determinant of A, as `numpy.linalg.slogdet`.
 
-        That of the server where ``determinant=True`` was asked for, else from downloaded factors, which
-        sparse ones are not.
+        That of the server where ``determinant=True`` was asked for, else from downloaded factors.
 
         Raises
         ------
         InvalidRequest
-            The matrix stayed sparse, and the determinant was not asked for, or pivots were made larger
-            (``record.sparse.perturbed_pivots``): a dense method has it.
+            Pivots of a sparse factor were made larger (``record.sparse.perturbed_pivots``): its determinant
+            is that of another matrix. A dense method has it.
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
         known = known_determinant(self.record)
