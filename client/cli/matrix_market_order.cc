@@ -33,6 +33,8 @@ absl::StatusOr<int64_t> MatrixMarketRows(const std::string& path) {
     }
     break;
   }
+  // Such as of a pipe from a command that failed.
+  if (gztell(file.get()) == 0) return absl::InvalidArgumentError(absl::StrCat(path, " is empty"));
   return absl::InvalidArgumentError(absl::StrCat(path, " has no Matrix Market size line"));
 }
 

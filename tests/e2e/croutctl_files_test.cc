@@ -88,6 +88,9 @@ TEST_F(CroutctlTest, OnesAreForAMatrixOnStandardInputToo) {
   const Finished cut = RunPiped(text, {"lu", "-", "--ones"});
   EXPECT_EQ(cut.exit_code, 12);
   EXPECT_THAT(cut.errors, ::testing::HasSubstr("standard input has no Matrix Market size line"));
+  WriteFile(text, "");  // what a failed curl sends
+  EXPECT_THAT(RunPiped(text, {"lu", "-", "--ones"}).errors,
+              ::testing::HasSubstr("standard input is empty"));
 }
 
 TEST_F(CroutctlTest, APipeThatGivesNothingHoldsUpNoDeadline) {
