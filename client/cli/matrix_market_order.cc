@@ -33,8 +33,12 @@ absl::StatusOr<int64_t> MatrixMarketRows(const std::string& path) {
     }
     break;
   }
-  // Such as of a pipe from a command that failed.
-  if (gztell(file.get()) == 0) return absl::InvalidArgumentError(absl::StrCat(path, " is empty"));
+  // Such as of a pipe from a command that failed; not what zlib could not read.
+  int error = Z_OK;
+  gzerror(file.get(), &error);
+  if (error == Z_OK && gztell(file.get()) == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(path, " is empty"));
+  }
   return absl::InvalidArgumentError(absl::StrCat(path, " has no Matrix Market size line"));
 }
 

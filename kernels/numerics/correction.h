@@ -13,9 +13,9 @@ namespace crout {
 
 // Makes X better until its normwise backward error is at most limits.enough, or that does not help,
 // or more than limits.most_left iterations of GMRES seem to be left after limits.least_iterations:
-// by Refine() while a step gains what several iterations of GMRES would, or no more steps seem to
-// be left than a cycle of GMRES costs, by Gmres() from there, and by refinement alone near the end
-// of float64's range. `check`, `inverse`, `memory` and `stop` as Gmres() has them;
+// by Refine() while a step gains what several iterations of GMRES would, or so few steps seem to be
+// left that they cost less than a cycle of GMRES, by Gmres() from there, and by refinement alone
+// near the end of float64's range. `check`, `inverse`, `memory` and `stop` as Gmres() has them;
 // limits.max_iterations and least_iterations count the steps of both. Returns how often the inverse
 // was applied. Blocks.
 absl::StatusOr<int> Correct(ExecutionContext& context, ResidualCheck& check,

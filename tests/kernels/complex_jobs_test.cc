@@ -4,7 +4,6 @@
 #include <complex>
 #include <limits>
 #include <map>
-#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <iostream>
 #include <map>
-#include <optional>
 #include <string>
 
 #include "kernels/sparse/nested_dissection.h"

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
-#include <optional>
 #include <set>
 #include <utility>
 

@@ -102,7 +102,9 @@ class CudaIrrLu final : public BatchLu {
     const IrrProbe probe = {
         workspace.device.data() + tables, sent.places, {sent.order, parts.large()}};
     CROUT_RETURN_IF_CUDA_ERROR(LaunchIrrProbeStart(a, probe, mine.stream()));
-    const size_t used = (tables + probe_bytes + kAlignment - 1) / kAlignment * kAlignment;
+    // Where there can be no large members nothing is reserved behind the tables.
+    const size_t used = std::min((tables + probe_bytes + kAlignment - 1) / kAlignment * kAlignment,
+                                 workspace.device.size());
     CROUT_RETURN_IF_ERROR(large_members_->Factor(
         mine, {a, on_host, {made.order, static_cast<size_t>(parts.alone())}, factors},
         workspace.device.subspan(used), stop));
